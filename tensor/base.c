@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ * Context, error text, counted allocator.
+ *
+ * Every block has a 64-byte header with its size and class, so the payload stays 64-byte aligned. Freed
+ * blocks are kept in one list per size class (powers of two and the three steps between them) up to
+ * QL_CACHE_LIMIT bytes: going back to mmap for each large result costs a page fault per 4 KiB, more than
+ * an addition does. Large blocks ask for huge pages, which most systems grant only on request.
+ */
+#include "tensor/base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tensor/kernels/kernels.h"
+#include "tensor/ledger.h"
+#include "tensor/scratch.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define QL_CACHE_LIMIT 0 /* let AddressSanitizer see every free */
+#else
+#define QL_CACHE_LIMIT ((size_t)512 << 20)
+#endif
+#define QL_HUGE ((size_t)2 << 20)
+#define QL_HEADER 64
+#define QL_CLASSES 256
+
+struct block {
+	size_t bytes;   /* asked for */
+	size_t room;    /* of the whole block, header included */
+	uint32_t class; /* index of its list */
+	struct block *next;
+};
+
+struct ql_cache {
+	struct block *list[QL_CLASSES];
+	size_t bytes;
+};
+
+static int available_cores(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
+}
+
+struct ql_ctx *ql_ctx_new(int threads)
+{
+	struct ql_ctx *ctx = calloc(1, sizeof(*ctx));
+
+	if (!ctx)
+		return NULL;
+	ctx->threads = threads > 0 ? threads : available_cores();
+	ctx->seed = 1;
+	ctx->cache = calloc(1, sizeof(*ctx->cache));
+	ctx->kernels = ql_kernels_cpu();
+	if (!ctx->cache || ql_scratch_init(ctx) || ql_ledger_init(ctx)) {
+		ql_ctx_free(ctx);
+		return NULL;
+	}
+	return ctx;
+}
+
+void ql_ctx_free(struct ql_ctx *ctx)
+{
+	if (!ctx)
+		return;
+	ql_ledger_free(ctx);
+	ql_scratch_free(ctx);
+	ql_cache_drop(ctx);
+	free(ctx->cache);
+	free(ctx);
+}
+
+enum ql_status ql_fail(struct ql_ctx *ctx, enum ql_status status, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(ctx->err, sizeof(ctx->err), format, args);
+	va_end(args);
+	return status;
+}
+
+void ql_warn(struct ql_ctx *ctx, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	if (!ctx->warn)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	ctx->warn(ctx, text);
+}
+
+bool ql_size_add(uint64_t a, uint64_t b, uint64_t *out)
+{
+	return !__builtin_add_overflow(a, b, out);
+}
+
+bool ql_size_mul(uint64_t a, uint64_t b, uint64_t *out)
+{
+	return !__builtin_mul_overflow(a, b, out);
+}
+
+bool ql_size_align(uint64_t a, uint64_t alignment, uint64_t *out)
+{
+	uint64_t sum;
+
+	if (alignment == 0 || !ql_size_add(a, alignment - 1, &sum))
+		return false;
+	*out = sum - sum % alignment;
+	return true;
+}
+
+/* Four classes per power of two: rounds `room` up to one of them and returns its index. */
+static uint32_t size_class(size_t *room)
+{
+	size_t n = *room < 256 ? 256 : *room;
+	int top = 63 - __builtin_clzll(n);
+	size_t step = (size_t)1 << (top - 2);
+
+	n = (n + step - 1) & ~(step - 1);
+	top = 63 - __builtin_clzll(n);
+	*room = n;
+	return (uint32_t)(top * 4) + (uint32_t)((n >> (top - 2)) & 3);
+}
+
+static void *block_new(size_t room)
+{
+	void *p = NULL;
+
+	if (room >= QL_HUGE) {
+		if (posix_memalign(&p, QL_HUGE, room))
+			return NULL;
+		madvise(p, room, MADV_HUGEPAGE);
+		return p;
+	}
+	return posix_memalign(&p, QL_HEADER, room) ? NULL : p;
+}
+
+static void *no_memory(struct ql_ctx *ctx, size_t bytes, const char *why)
+{
+	ql_fail(ctx, QL_ERR_MEMORY, "out of memory: wanted %zu bytes, %zu in use (%s)", bytes, ctx->memory.now, why);
+	return NULL;
+}
+
+void *ql_alloc(struct ql_ctx *ctx, size_t bytes)
+{
+	struct ql_memory *m = &ctx->memory;
+	struct block *b;
+	size_t room;
+	uint32_t class;
+
+	m->count++;
+	if (m->fail_after && --m->fail_after == 0)
+		return no_memory(ctx, bytes, "failure injected");
+	if (bytes > (size_t)1 << 56)
+		return no_memory(ctx, bytes, "larger than any memory");
+	if (m->limit && (m->now + bytes > m->limit || m->now + bytes < bytes))
+		return no_memory(ctx, bytes, "limit reached");
+	room = bytes + QL_HEADER;
+	class = size_class(&room);
+	b = ctx->cache->list[class];
+	if (b) {
+		ctx->cache->list[class] = b->next;
+		ctx->cache->bytes -= b->room;
+	} else {
+		b = block_new(room);
+		if (!b && ctx->cache->bytes) {
+			ql_cache_drop(ctx);
+			b = block_new(room);
+		}
+		if (!b)
+			return no_memory(ctx, bytes, "the system has none");
+	}
+	b->bytes = bytes;
+	b->room = room;
+	b->class = class;
+	m->now += bytes;
+	if (m->now > m->peak)
+		m->peak = m->now;
+	ctx->gc_debt += bytes;
+	return (char *)b + QL_HEADER;
+}
+
+void *ql_alloc_zeroed(struct ql_ctx *ctx, size_t bytes)
+{
+	void *p = ql_alloc(ctx, bytes);
+
+	if (p)
+		memset(p, 0, bytes);
+	return p;
+}
+
+static struct block *block_of(void *p)
+{
+	return (struct block *)(void *)((char *)p - QL_HEADER);
+}
+
+void *ql_realloc(struct ql_ctx *ctx, void *p, size_t bytes)
+{
+	void *q = ql_alloc(ctx, bytes);
+	size_t old;
+
+	if (!q)
+		return NULL;
+	if (p) {
+		old = block_of(p)->bytes;
+		memcpy(q, p, old < bytes ? old : bytes);
+		ql_free(ctx, p);
+	}
+	return q;
+}
+
+void ql_free(struct ql_ctx *ctx, void *p)
+{
+	struct block *b;
+
+	if (!p)
+		return;
+	b = block_of(p);
+	ctx->memory.now -= b->bytes;
+	if (ctx->cache->bytes + b->room > QL_CACHE_LIMIT) {
+		free(b);
+		return;
+	}
+	b->next = ctx->cache->list[b->class];
+	ctx->cache->list[b->class] = b;
+	ctx->cache->bytes += b->room;
+}
+
+void ql_cache_drop(struct ql_ctx *ctx)
+{
+	struct block *b, *next;
+
+	if (!ctx->cache)
+		return;
+	for (int i = 0; i < QL_CLASSES; i++) {
+		for (b = ctx->cache->list[i]; b; b = next) {
+			next = b->next;
+			free(b);
+		}
+		ctx->cache->list[i] = NULL;
+	}
+	ctx->cache->bytes = 0;
+}
+
+char *ql_strdup(struct ql_ctx *ctx, const char *text)
+{
+	size_t n = strlen(text) + 1;
+	char *copy = ql_alloc(ctx, n);
+
+	if (copy)
+		memcpy(copy, text, n);
+	return copy;
+}

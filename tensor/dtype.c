@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ * The dtype table and its row converters, half-precision conversions, promotion.
+ */
+#include "tensor/dtype.h"
+
+#include <math.h>
+#include <string.h>
+
+static float f32_of_bits(uint32_t bits)
+{
+	float x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+static uint32_t bits_of_f32(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+/* IEEE 754 binary16. Normal numbers: shift the fields and rebias the exponent by 2^112; denormals come out
+ * right by the same multiplication. Infinity and NaN keep their exponent. */
+float ql_f16_to_f32(uint16_t h)
+{
+	uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
+	uint32_t rest = (uint32_t)(h & 0x7fffu) << 13;
+	float x = f32_of_bits(rest) * 0x1p112f;
+
+	if (rest >= 0x7c00u << 13)
+		return f32_of_bits(sign | 0x7f800000u | rest);
+	return f32_of_bits(sign | bits_of_f32(x));
+}
+
+/* Round half to even: for normal results by adding half of the dropped unit (less one, plus the kept low
+ * bit); for denormal ones by letting a float addition of 0.5 round at the right place. */
+uint16_t ql_f32_to_f16(float x)
+{
+	uint32_t bits = bits_of_f32(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
+
+	if (rest > 0x7f800000u)
+		return (uint16_t)(sign | 0x7e00u);
+	if (rest >= 0x477ff000u) /* 65520 and above round to infinity */
+		return (uint16_t)(sign | 0x7c00u);
+	if (rest < 0x38800000u) /* below 2^-14 */
+		return (uint16_t)(sign | (bits_of_f32(f32_of_bits(rest) + 0.5f) - 0x3f000000u));
+	rest += 0xfffu + (rest >> 13 & 1u);
+	return (uint16_t)(sign | ((rest - 0x38000000u) >> 13));
+}
+
+float ql_bf16_to_f32(uint16_t h)
+{
+	return f32_of_bits((uint32_t)h << 16);
+}
+
+uint16_t ql_f32_to_bf16(float x)
+{
+	uint32_t bits = bits_of_f32(x);
+
+	if ((bits & 0x7fffffffu) > 0x7f800000u)
+		return (uint16_t)(bits >> 16 | 0x40u);
+	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+/* Rounding through double: a float64 narrowed to float32 first could round twice. */
+static uint16_t f64_to_f16(double x)
+{
+	float f = (float)x;
+	double back = (double)f;
+
+	/* round to odd on the way: then the second rounding is the only one that matters */
+	if (isfinite(x) && back != x && !(bits_of_f32(f) & 1u)) {
+		uint32_t bits = bits_of_f32(f);
+
+		f = f32_of_bits((fabs(back) > fabs(x)) ? bits - 1u : bits + 1u);
+	}
+	return ql_f32_to_f16(f);
+}
+
+static uint16_t f64_to_bf16(double x)
+{
+	float f = (float)x;
+	double back = (double)f;
+
+	if (isfinite(x) && back != x && !(bits_of_f32(f) & 1u)) {
+		uint32_t bits = bits_of_f32(f);
+
+		f = f32_of_bits((fabs(back) > fabs(x)) ? bits - 1u : bits + 1u);
+	}
+	return ql_f32_to_bf16(f);
+}
+
+/* Half to even, saturating, NaN to 0. The bounds are compared as doubles, so that 2^63 saturates too. */
+static int64_t saturate(double x, int64_t lo, int64_t hi)
+{
+	if (isnan(x))
+		return 0;
+	x = nearbyint(x);
+	if (x <= (double)lo)
+		return lo;
+	if (x >= (double)hi)
+		return hi;
+	return (int64_t)x;
+}
+
+#define SELF(v) (v)
+#define TO_I64(v) ((int64_t)(v))
+
+#define T float32
+#define C float
+#define LOAD SELF
+#define LOAD_I64(v) saturate((double)(v), INT64_MIN, INT64_MAX)
+#define STORE_F32 SELF
+#define STORE_F64(v) ((float)(v))
+#define STORE_I64(v) ((float)(v))
+#include "tensor/dtype_row.h"
+
+#define T float64
+#define C double
+#define LOAD SELF
+#define LOAD_I64(v) saturate(v, INT64_MIN, INT64_MAX)
+#define STORE_F32(v) ((double)(v))
+#define STORE_F64 SELF
+#define STORE_I64(v) ((double)(v))
+#include "tensor/dtype_row.h"
+
+#define T float16
+#define C uint16_t
+#define LOAD ql_f16_to_f32
+#define LOAD_I64(v) saturate((double)ql_f16_to_f32(v), INT64_MIN, INT64_MAX)
+#define STORE_F32 ql_f32_to_f16
+#define STORE_F64 f64_to_f16
+#define STORE_I64(v) f64_to_f16((double)(v))
+#include "tensor/dtype_row.h"
+
+#define T bfloat16
+#define C uint16_t
+#define LOAD ql_bf16_to_f32
+#define LOAD_I64(v) saturate((double)ql_bf16_to_f32(v), INT64_MIN, INT64_MAX)
+#define STORE_F32 ql_f32_to_bf16
+#define STORE_F64 f64_to_bf16
+#define STORE_I64(v) f64_to_bf16((double)(v))
+#include "tensor/dtype_row.h"
+
+#define T int8
+#define C int8_t
+#define LOAD SELF
+#define LOAD_I64 TO_I64
+#define STORE_F32(v) ((int8_t)saturate((double)(v), INT8_MIN, INT8_MAX))
+#define STORE_F64(v) ((int8_t)saturate(v, INT8_MIN, INT8_MAX))
+#define STORE_I64(v) ((int8_t)(uint8_t)(v))
+#include "tensor/dtype_row.h"
+
+#define T uint8
+#define C uint8_t
+#define LOAD SELF
+#define LOAD_I64 TO_I64
+#define STORE_F32(v) ((uint8_t)saturate((double)(v), 0, UINT8_MAX))
+#define STORE_F64(v) ((uint8_t)saturate(v, 0, UINT8_MAX))
+#define STORE_I64(v) ((uint8_t)(v))
+#include "tensor/dtype_row.h"
+
+#define T int16
+#define C int16_t
+#define LOAD SELF
+#define LOAD_I64 TO_I64
+#define STORE_F32(v) ((int16_t)saturate((double)(v), INT16_MIN, INT16_MAX))
+#define STORE_F64(v) ((int16_t)saturate(v, INT16_MIN, INT16_MAX))
+#define STORE_I64(v) ((int16_t)(uint16_t)(v))
+#include "tensor/dtype_row.h"
+
+#define T uint16
+#define C uint16_t
+#define LOAD SELF
+#define LOAD_I64 TO_I64
+#define STORE_F32(v) ((uint16_t)saturate((double)(v), 0, UINT16_MAX))
+#define STORE_F64(v) ((uint16_t)saturate(v, 0, UINT16_MAX))
+#define STORE_I64(v) ((uint16_t)(v))
+#include "tensor/dtype_row.h"
+
+#define T int32
+#define C int32_t
+#define LOAD SELF
+#define LOAD_I64 TO_I64
+#define STORE_F32(v) ((int32_t)saturate((double)(v), INT32_MIN, INT32_MAX))
+#define STORE_F64(v) ((int32_t)saturate(v, INT32_MIN, INT32_MAX))
+#define STORE_I64(v) ((int32_t)(uint32_t)(v))
+#include "tensor/dtype_row.h"
+
+#define T int64
+#define C int64_t
+#define LOAD SELF
+#define LOAD_I64 SELF
+#define STORE_F32(v) saturate((double)(v), INT64_MIN, INT64_MAX)
+#define STORE_F64(v) saturate(v, INT64_MIN, INT64_MAX)
+#define STORE_I64 SELF
+#include "tensor/dtype_row.h"
+
+#undef bool /* here it is the name of a dtype */
+#define T bool
+#define C uint8_t
+#define LOAD SELF
+#define LOAD_I64 TO_I64
+#define STORE_F32(v) ((uint8_t)((v) != 0))
+#define STORE_F64(v) ((uint8_t)((v) != 0))
+#define STORE_I64(v) ((uint8_t)((v) != 0))
+#include "tensor/dtype_row.h"
+
+#define T int4
+#define BITS 4
+#define DECODE(code) ((int)((code) ^ 8u) - 8)
+#define ENCODE(value) ((unsigned)(value))
+#define FROM_FLOAT(v) ((int)saturate(v, -8, 7))
+#define FROM_I64(v) ((int)((v) & 15))
+#include "tensor/dtype_packed.h"
+
+#define T uint4
+#define BITS 4
+#define DECODE(code) ((int)(code))
+#define ENCODE(value) ((unsigned)(value))
+#define FROM_FLOAT(v) ((int)saturate(v, 0, 15))
+#define FROM_I64(v) ((int)((v) & 15))
+#include "tensor/dtype_packed.h"
+
+#define T binary
+#define BITS 1
+#define DECODE(code) ((int)(code) * 2 - 1)
+#define ENCODE(value) ((unsigned)((value) >= 0))
+#define FROM_FLOAT(v) ((v) >= 0 ? 1 : -1)
+#define FROM_I64(v) ((v) >= 0 ? 1 : -1)
+#include "tensor/dtype_packed.h"
+
+const struct ql_dtype_info ql_dtypes[QL_DTYPE_COUNT] = {
+#define X(name, bits, kind, lo, hi, ctype) \
+	{#name, bits, QL_KIND_##kind, lo, hi, \
+		name##_to_f32, name##_to_f64, name##_to_i64, name##_from_f32, name##_from_f64, name##_from_i64},
+#include "tensor/dtype.def"
+#undef X
+};
+
+int ql_dtype_by_name(const char *name)
+{
+	for (int i = 0; i < QL_DTYPE_COUNT; i++)
+		if (!strcmp(ql_dtypes[i].name, name))
+			return i;
+	return -1;
+}
+
+static unsigned promote_floats(unsigned a, unsigned b)
+{
+	if (a == b)
+		return a;
+	if (a == QL_float64 || b == QL_float64)
+		return QL_float64;
+	return QL_float32;
+}
+
+static unsigned next_signed(unsigned bits)
+{
+	return bits < 8 ? QL_int8 : bits < 16 ? QL_int16 : bits < 32 ? QL_int32 : QL_int64;
+}
+
+unsigned ql_dtype_promote(unsigned a, unsigned b)
+{
+	const struct ql_dtype_info *x = &ql_dtypes[a], *y = &ql_dtypes[b];
+
+	if (x->kind == QL_KIND_FLOAT && y->kind == QL_KIND_FLOAT)
+		return promote_floats(a, b);
+	if (x->kind == QL_KIND_FLOAT || a == b)
+		return a;
+	if (y->kind == QL_KIND_FLOAT)
+		return b;
+	if (x->kind == QL_KIND_BOOL)
+		return b;
+	if (y->kind == QL_KIND_BOOL)
+		return a;
+	if (x->bits != y->bits)
+		return x->bits > y->bits ? a : b;
+	return next_signed(x->bits);
+}

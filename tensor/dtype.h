@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ * Element types. A dtype is a field of a tensor, never a C type made by macros; only the row converters
+ * are instantiated per type (dtype_row.h for whole bytes, dtype_packed.h for packed ones).
+ */
+#ifndef QUOLL_TENSOR_DTYPE_H
+#define QUOLL_TENSOR_DTYPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum ql_dtype {
+#define X(name, bits, kind, lo, hi, ctype) QL_##name,
+#include "tensor/dtype.def"
+#undef X
+	QL_DTYPE_COUNT
+};
+
+enum ql_dtype_kind { QL_KIND_FLOAT, QL_KIND_INT, QL_KIND_UINT, QL_KIND_BOOL, QL_KIND_BINARY };
+
+/* A row: n elements, the i-th at element index offset + i * stride of `base` (for packed types an
+ * element index counts 4- or 1-bit fields, low bits first). Writers convert as the name says:
+ * from_f32/from_f64 round half to even and saturate (NaN gives 0), from_i64 wraps, as C does.
+ * bool: any non-zero value is 1. binary: values >= 0 are +1, others -1. */
+typedef void ql_row_to_f32_fn(const void *base, int64_t offset, int64_t stride, int64_t n, float *out);
+typedef void ql_row_to_f64_fn(const void *base, int64_t offset, int64_t stride, int64_t n, double *out);
+typedef void ql_row_to_i64_fn(const void *base, int64_t offset, int64_t stride, int64_t n, int64_t *out);
+typedef void ql_row_from_f32_fn(void *base, int64_t offset, int64_t stride, int64_t n, const float *in);
+typedef void ql_row_from_f64_fn(void *base, int64_t offset, int64_t stride, int64_t n, const double *in);
+typedef void ql_row_from_i64_fn(void *base, int64_t offset, int64_t stride, int64_t n, const int64_t *in);
+
+struct ql_dtype_info {
+	const char *name;
+	uint8_t bits;
+	enum ql_dtype_kind kind;
+	int64_t lo, hi;
+	ql_row_to_f32_fn *to_f32;
+	ql_row_to_f64_fn *to_f64;
+	ql_row_to_i64_fn *to_i64;
+	ql_row_from_f32_fn *from_f32;
+	ql_row_from_f64_fn *from_f64;
+	ql_row_from_i64_fn *from_i64;
+};
+
+extern const struct ql_dtype_info ql_dtypes[QL_DTYPE_COUNT];
+
+/* -1 when there is no such name */
+int ql_dtype_by_name(const char *name);
+
+static inline const char *ql_dtype_name(unsigned dtype)
+{
+	return ql_dtypes[dtype].name;
+}
+static inline bool ql_dtype_is_float(unsigned dtype)
+{
+	return ql_dtypes[dtype].kind == QL_KIND_FLOAT;
+}
+/* integers and bool; binary counts as an integer of one bit */
+static inline bool ql_dtype_is_integer(unsigned dtype)
+{
+	return ql_dtypes[dtype].kind != QL_KIND_FLOAT;
+}
+static inline bool ql_dtype_is_packed(unsigned dtype)
+{
+	return ql_dtypes[dtype].bits < 8;
+}
+
+/* Promotion of two operands: bool < integers < float16/bfloat16 < float32 < float64; float16 with
+ * bfloat16 gives float32; of two integers the wider, of one width signed and unsigned the next wider
+ * signed. */
+unsigned ql_dtype_promote(unsigned a, unsigned b);
+
+float ql_f16_to_f32(uint16_t h);
+uint16_t ql_f32_to_f16(float x); /* round half to even, overflow to infinity */
+float ql_bf16_to_f32(uint16_t h);
+uint16_t ql_f32_to_bf16(float x);
+
+#endif

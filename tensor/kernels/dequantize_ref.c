@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Portable decode of affine codes.
+ */
+#include "tensor/kernels/kernels.h"
+
+#define DECODE(name, type) \
+	static void name(const type *q, int64_t n, float scale, int32_t zero, float *out) \
+	{ \
+		for (int64_t i = 0; i < n; i++) \
+			out[i] = (float)(q[i] - zero) * scale; \
+	}
+
+DECODE(from_i8, int8_t)
+DECODE(from_u8, uint8_t)
+DECODE(from_i16, int16_t)
+DECODE(from_u16, uint16_t)
+
+extern const struct ql_dequantize dequantize_ref;
+const struct ql_dequantize dequantize_ref = {
+	.name = "dequantize_ref",
+	.from_i8 = from_i8,
+	.from_u8 = from_u8,
+	.from_i16 = from_i16,
+	.from_u16 = from_u16,
+};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * Portable tile for 16-bit values: two products of -32768 * -32768 already reach 2^31, so every product goes into a
+ * 64-bit sum.
+ */
+#include "tensor/kernels/kernels.h"
+
+#define MR 4
+#define NR 8
+
+static void tile(int rows, int64_t k, const int16_t *a, int64_t lda, const int16_t *b, int64_t *c)
+{
+	for (int i = 0; i < rows; i++) {
+		int64_t sum[NR] = {0};
+
+		for (int64_t l = 0; l < k; l++)
+			for (int j = 0; j < NR; j++)
+				sum[j] += (int32_t)a[i * lda + l] * (int32_t)b[l * NR + j];
+		for (int j = 0; j < NR; j++)
+			c[i * NR + j] = sum[j];
+	}
+}
+
+extern const struct ql_gemm_i16 gemm_i16_ref;
+const struct ql_gemm_i16 gemm_i16_ref = {.name = "gemm_i16_ref", .mr = MR, .nr = NR, .tile = tile};

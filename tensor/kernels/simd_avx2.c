@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT
+ * Selects the avx2 variant of the loops that tensor/simd.h generates.
+ */
+#include "tensor/kernels/kernels.h"
+
+extern const struct ql_simd simd_avx2;
+const struct ql_simd simd_avx2 = {.name = "simd_avx2", .variant = 1};

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT
+ * Selects the ref variant of the loops that tensor/simd.h generates.
+ */
+#include "tensor/kernels/kernels.h"
+
+extern const struct ql_simd simd_ref;
+const struct ql_simd simd_ref = {.name = "simd_ref", .variant = 0};

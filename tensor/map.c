@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ * The elementwise engine. Rows are cut into pieces of MAP_BLOCK elements; an operand that is already a dense
+ * float32 row is used in place, anything else is converted into a buffer that stays in L1.
+ */
+#include "tensor/map.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+#include "tensor/kernels/kernels.h"
+#include "tensor/parallel.h"
+#include "tensor/walk.h"
+
+#define MAP_BLOCK 1024
+#define MAP_CHUNK 32768 /* elements claimed at a time */
+
+/* dtype of the operands together; literal numbers adapt to the tensors */
+static unsigned promoted(const struct ql_call *call)
+{
+	bool have = false;
+	unsigned dtype = QL_float32;
+
+	for (int i = 0; i < call->n_in; i++) {
+		if (call->weak >> i & 1)
+			continue;
+		dtype = have ? ql_dtype_promote(dtype, ql_operand_dtype(call->in[i])) : ql_operand_dtype(call->in[i]);
+		have = true;
+	}
+	for (int i = 0; i < call->n_in; i++) {
+		unsigned number = call->in[i]->dtype; /* int64 or float64 */
+
+		if (!(call->weak >> i & 1))
+			continue;
+		if (!have) {
+			dtype = number == QL_int64 ? QL_int64 : QL_float32;
+			have = true;
+		} else if (number == QL_float64 && ql_dtype_is_integer(dtype)) {
+			dtype = QL_float32;
+		}
+	}
+	return dtype;
+}
+
+/* A literal integer beside an integer tensor must fit that tensor's dtype. */
+static enum ql_status check_literals(struct ql_ctx *ctx, const struct ql_call *call, unsigned dtype)
+{
+	const struct ql_dtype_info *info = &ql_dtypes[dtype];
+
+	for (int i = 0; i < call->n_in; i++) {
+		int64_t v;
+
+		if (!(call->weak >> i & 1) || call->in[i]->dtype != QL_int64 || ql_dtype_is_float(dtype) ||
+			info->kind == QL_KIND_BOOL || info->kind == QL_KIND_BINARY)
+			continue;
+		v = *(const int64_t *)call->in[i]->storage->data;
+		if (v < info->lo || v > info->hi)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted a number that fits %s (%lld to %lld), got %lld",
+				call->op->doc.name, info->name, (long long)info->lo, (long long)info->hi, (long long)v);
+	}
+	return QL_OK;
+}
+
+enum ql_status ql_map_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_map *map = call->op->impl;
+	unsigned dtype = promoted(call);
+	enum ql_status status = ql_infer_broadcast(ctx, call);
+
+	if (!status && map->i64 && map->result != QL_MAP_BOOL)
+		status = check_literals(ctx, call, dtype);
+	if (status)
+		return status;
+	if (map->result == QL_MAP_BOOL)
+		dtype = QL_bool;
+	else if (ql_dtype_is_integer(dtype) && (map->result == QL_MAP_FLOAT || !map->i64))
+		dtype = QL_float32;
+	else if (dtype == QL_bool || dtype == QL_binary)
+		dtype = QL_int64;
+	call->result[0].dtype = dtype;
+	return QL_OK;
+}
+
+enum domain { F32, F64, I64 };
+
+static bool wide_integer(const struct ql_tensor *t)
+{
+	return t->dtype == QL_int32 || t->dtype == QL_int64;
+}
+
+static enum domain domain_of(const struct ql_call *call)
+{
+	const struct ql_map *map = call->op->impl;
+	unsigned dtype = promoted(call);
+	bool wide = false;
+
+	for (int i = 0; i < call->n_in; i++)
+		wide = wide || wide_integer(call->in[i]);
+	if (dtype == QL_float64)
+		return F64;
+	if (ql_dtype_is_float(dtype))
+		return F32;
+	if (map->i64)
+		return I64;
+	return wide ? F64 : F32;
+}
+
+struct map_job {
+	struct ql_walk walk;
+	const struct ql_map *map;
+	struct ql_map_args args;
+	enum domain domain;
+	int variant, n_in;
+	int64_t pieces; /* per row */
+	unsigned dtype[1 + QL_MAP_MAX]; /* output, then operands */
+	void *base[1 + QL_MAP_MAX];
+	atomic_bool trouble;
+};
+
+static bool dense_f32(const struct map_job *j, int k)
+{
+	return j->dtype[k] == QL_float32 && ql_walk_stride(&j->walk, k) == 1;
+}
+
+static void piece_f32(const struct map_job *j, const int64_t *offset, int64_t n)
+{
+	float buffer[1 + QL_MAP_MAX][MAP_BLOCK];
+	const float *in[QL_MAP_MAX] = {NULL};
+	float *out = buffer[0];
+
+	for (int k = 1; k <= j->n_in; k++) {
+		if (dense_f32(j, k)) {
+			in[k - 1] = (const float *)j->base[k] + offset[k];
+			continue;
+		}
+		ql_dtypes[j->dtype[k]].to_f32(j->base[k], offset[k], ql_walk_stride(&j->walk, k), n, buffer[k]);
+		in[k - 1] = buffer[k];
+	}
+	if (dense_f32(j, 0))
+		out = (float *)j->base[0] + offset[0];
+	j->map->f32[j->variant](n, out, in, &j->args);
+	if (out == buffer[0])
+		ql_dtypes[j->dtype[0]].from_f32(j->base[0], offset[0], ql_walk_stride(&j->walk, 0), n, out);
+}
+
+static void piece_f64(const struct map_job *j, const int64_t *offset, int64_t n)
+{
+	double buffer[1 + QL_MAP_MAX][MAP_BLOCK];
+	const double *in[QL_MAP_MAX];
+
+	for (int k = 1; k <= j->n_in; k++) {
+		ql_dtypes[j->dtype[k]].to_f64(j->base[k], offset[k], ql_walk_stride(&j->walk, k), n, buffer[k]);
+		in[k - 1] = buffer[k];
+	}
+	j->map->f64(n, buffer[0], in, &j->args);
+	ql_dtypes[j->dtype[0]].from_f64(j->base[0], offset[0], ql_walk_stride(&j->walk, 0), n, buffer[0]);
+}
+
+static bool piece_i64(const struct map_job *j, const int64_t *offset, int64_t n)
+{
+	int64_t buffer[1 + QL_MAP_MAX][MAP_BLOCK];
+	const int64_t *in[QL_MAP_MAX];
+
+	for (int k = 1; k <= j->n_in; k++) {
+		ql_dtypes[j->dtype[k]].to_i64(j->base[k], offset[k], ql_walk_stride(&j->walk, k), n, buffer[k]);
+		in[k - 1] = buffer[k];
+	}
+	if (!j->map->i64(n, buffer[0], in, &j->args))
+		return false;
+	ql_dtypes[j->dtype[0]].from_i64(j->base[0], offset[0], ql_walk_stride(&j->walk, 0), n, buffer[0]);
+	return true;
+}
+
+static void map_body(void *arg, int64_t begin, int64_t end)
+{
+	struct map_job *j = arg;
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t column = i % j->pieces * MAP_BLOCK, n = ql_min64(MAP_BLOCK, j->walk.row - column);
+		int64_t offset[QL_MAX_WALK];
+
+		ql_walk_row(&j->walk, i / j->pieces, offset);
+		for (int k = 0; k <= j->n_in; k++)
+			offset[k] += column * ql_walk_stride(&j->walk, k);
+		if (j->domain == F32)
+			piece_f32(j, offset, n);
+		else if (j->domain == F64)
+			piece_f64(j, offset, n);
+		else if (!piece_i64(j, offset, n))
+			j->trouble = true;
+	}
+}
+
+enum ql_status ql_map_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	static const char *const paths[] = {"float32", "float64", "int64"};
+	const struct ql_map *map = call->op->impl;
+	struct map_job j = {.map = map, .domain = domain_of(call), .variant = ctx->kernels->simd->variant,
+		.n_in = call->n_in};
+	struct ql_tensor *out = call->out[0];
+	int64_t work = ql_tensor_nelem(out);
+	enum ql_status status;
+
+	if (map->prepare) {
+		status = map->prepare(ctx, call, &j.args);
+		if (status)
+			return status;
+	}
+	ql_walk_start(&j.walk, out->rank, out->shape);
+	for (int k = 0; k <= call->n_in; k++) {
+		const struct ql_tensor *t = k ? call->in[k - 1] : out;
+
+		ql_walk_add(&j.walk, t);
+		j.dtype[k] = t->dtype;
+		j.base[k] = t->storage->data;
+	}
+	ql_walk_finish(&j.walk, ql_dtype_is_packed(out->dtype));
+	call->path = paths[j.domain];
+	call->kernel = j.domain == F32 ? ctx->kernels->simd->name : "ref";
+	if (j.walk.rows == 0)
+		return QL_OK;
+	j.pieces = ql_ceil_div(j.walk.row, MAP_BLOCK);
+	work = work * (map->ns_per_16 ? map->ns_per_16 : 8) / 16 * (j.domain == F32 ? 1 : 4);
+	status = ql_parallel_for(ctx, j.walk.rows * j.pieces, ql_max64(1, MAP_CHUNK / ql_min64(MAP_BLOCK, j.walk.row)), work,
+		map_body, &j);
+	if (!status && j.trouble)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: %s", call->op->doc.name, map->trouble);
+	return status;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT
+ * ql_op_apply: infer -> choose -> allocate -> run -> record. The choice is the only branch a user must know:
+ * an integer path if one matches, else the fallback for quantized operands, else the plain kernel.
+ */
+#include "tensor/op.h"
+
+#include <string.h>
+
+#include "tensor/fallback.h"
+#include "tensor/ledger.h"
+#include "tensor/scratch.h"
+
+const struct ql_op *ql_op_by_name(const struct ql_op *const *table, const char *name)
+{
+	for (; *table; table++)
+		if (!strcmp((*table)->doc.name, name))
+			return *table;
+	return NULL;
+}
+
+/* ---- attributes ---- */
+
+const struct ql_value *ql_call_attr(const struct ql_call *call, const char *name)
+{
+	const struct ql_attr *a = call->op->doc.attrs;
+
+	for (int i = 0; a && call->attr && a[i].type != QL_ATTR_END; i++)
+		if (!strcmp(a[i].name, name))
+			return call->attr[i].set ? &call->attr[i] : NULL;
+	return NULL;
+}
+
+int64_t ql_call_int(const struct ql_call *call, const char *name, int64_t otherwise)
+{
+	const struct ql_value *v = ql_call_attr(call, name);
+
+	return v ? v->i : otherwise;
+}
+
+double ql_call_float(const struct ql_call *call, const char *name, double otherwise)
+{
+	const struct ql_value *v = ql_call_attr(call, name);
+
+	return v ? v->f : otherwise;
+}
+
+bool ql_call_bool(const struct ql_call *call, const char *name, bool otherwise)
+{
+	const struct ql_value *v = ql_call_attr(call, name);
+
+	return v ? v->b : otherwise;
+}
+
+const char *ql_call_string(const struct ql_call *call, const char *name, const char *otherwise)
+{
+	const struct ql_value *v = ql_call_attr(call, name);
+
+	return v ? v->s : otherwise;
+}
+
+enum ql_status ql_call_axis(struct ql_ctx *ctx, const struct ql_call *call, const char *name, int *axis)
+{
+	const struct ql_value *v = ql_call_attr(call, name);
+	char what[96];
+
+	if (!v)
+		return QL_OK;
+	strncpy(what, call->op->doc.name, sizeof(what) - 1);
+	what[sizeof(what) - 1] = '\0';
+	strncat(what, ": ", sizeof(what) - strlen(what) - 1);
+	strncat(what, name, sizeof(what) - strlen(what) - 1);
+	return ql_axis(ctx, what, v->i, call->in[0]->rank, axis);
+}
+
+/* ---- inference ---- */
+
+unsigned ql_operand_dtype(const struct ql_tensor *t)
+{
+	return t->q ? QL_float32 : t->dtype;
+}
+
+void ql_result_set(struct ql_call *call, int i, unsigned dtype, int rank, const int64_t *shape)
+{
+	call->result[i].dtype = dtype;
+	call->result[i].rank = rank;
+	for (int d = 0; d < rank; d++)
+		call->result[i].shape[d] = shape[d];
+}
+
+enum ql_status ql_infer_broadcast(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_result *r = &call->result[0];
+	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
+
+	r->rank = 0;
+	for (int i = 0; i < call->n_in; i++)
+		r->rank = call->in[i]->rank > r->rank ? call->in[i]->rank : r->rank;
+	for (int d = 0; d < r->rank; d++)
+		r->shape[d] = 1;
+	for (int i = 0; i < call->n_in; i++) {
+		const struct ql_tensor *t = call->in[i];
+		int shift = r->rank - t->rank;
+
+		for (int d = 0; d < t->rank; d++) {
+			if (t->shape[d] == 1 || t->shape[d] == r->shape[d + shift])
+				continue;
+			if (r->shape[d + shift] != 1)
+				return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted shapes that broadcast (equal or 1, from the last axis), got %s and %s",
+					call->op->doc.name, ql_shape_text(call->in[0]->rank, call->in[0]->shape, a),
+					ql_shape_text(t->rank, t->shape, b));
+			r->shape[d + shift] = t->shape[d];
+		}
+	}
+	return QL_OK;
+}
+
+enum ql_status ql_infer_same(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *t = call->in[0];
+
+	(void)ctx;
+	ql_result_set(call, 0, ql_operand_dtype(t), t->rank, t->shape);
+	return QL_OK;
+}
+
+/* ---- applying ---- */
+
+static bool any_quantized(const struct ql_call *call)
+{
+	for (int i = 0; i < call->n_in; i++)
+		if (call->in[i]->q)
+			return true;
+	return false;
+}
+
+static void drop_outputs(struct ql_ctx *ctx, struct ql_call *call)
+{
+	for (int i = 0; i < QL_MAX_OUT; i++) {
+		ql_tensor_release(ctx, call->out[i]);
+		call->out[i] = NULL;
+	}
+	for (int i = 0; call->list && i < call->n_out; i++)
+		ql_tensor_release(ctx, call->list[i]);
+	ql_free(ctx, call->list);
+	call->list = NULL;
+}
+
+static const struct ql_path *find_path(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
+{
+	const struct ql_path *const *p = ctx->quant ? ctx->quant->paths : NULL;
+
+	*reason = "the op has no integer kernel";
+	for (; p && *p; p++)
+		if (!strcmp((*p)->op, call->op->doc.name) && (*p)->match(call, reason))
+			return *p;
+	return NULL;
+}
+
+static enum ql_status allocate_and_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	enum ql_status status = QL_OK;
+
+	if (!(call->op->flags & QL_LIST_OUT))
+		for (int i = 0; i < call->n_out && !status; i++)
+			if (!call->out[i])
+				status = ql_tensor_new(ctx, call->result[i].dtype, call->result[i].rank, call->result[i].shape,
+					&call->out[i]);
+	return status ? status : call->op->eval(ctx, call);
+}
+
+static enum ql_status run_fallback(struct ql_ctx *ctx, struct ql_call *call, const char *reason)
+{
+	struct ql_tensor **given = call->in, **copy, **decoded;
+	size_t bytes = (size_t)call->n_in * sizeof(*copy);
+	enum ql_status status;
+
+	copy = ql_scratch_take(ctx, bytes);
+	decoded = ql_scratch_take(ctx, bytes);
+	if (!copy || !decoded)
+		return QL_ERR_MEMORY;
+	memcpy(copy, given, bytes);
+	memset(decoded, 0, bytes);
+	call->in = copy;
+	status = ql_fallback(ctx, call, reason, decoded);
+	if (!status)
+		status = allocate_and_eval(ctx, call);
+	ql_fallback_done(ctx, call->n_in, decoded);
+	call->in = given;
+	call->path = "fallback";
+	call->reason = reason;
+	return status;
+}
+
+/* The result of an option out=spec when the op itself ran in float. */
+static enum ql_status quantize_result(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_value *spec = ql_call_attr(call, "out");
+	struct ql_tensor *q;
+	enum ql_status status;
+
+	if (!spec)
+		spec = ql_call_attr(call, "quant");
+	if (!spec || call->out[0]->q || !ctx->quant)
+		return QL_OK;
+	status = ctx->quant->quantize(ctx, call->out[0], spec->spec, &q);
+	if (status)
+		return status;
+	ql_tensor_release(ctx, call->out[0]);
+	call->out[0] = q;
+	return QL_OK;
+}
+
+static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_path *path = NULL;
+	const char *reason = NULL;
+	enum ql_status status;
+
+	if (call->op->flags & QL_VIEW) {
+		call->path = "view";
+		call->kernel = "none";
+		return QL_OK;
+	}
+	/* plain integers may have a path too: exact products */
+	if (!(call->op->flags & QL_NATIVE))
+		path = find_path(ctx, call, &reason);
+	if (path) {
+		call->path = path->name;
+		return path->eval(ctx, call);
+	}
+	if (any_quantized(call) && !(call->op->flags & QL_NATIVE))
+		status = run_fallback(ctx, call, reason);
+	else
+		status = allocate_and_eval(ctx, call);
+	return status ? status : quantize_result(ctx, call);
+}
+
+/* In-place form: the result goes into `into`, under its own dtype or quant params. */
+static enum ql_status write_into(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *to = call->into, *from = call->out[0];
+	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
+
+	if (!ql_tensor_same_shape(to, from))
+		return ql_fail(ctx, QL_ERR_SHAPE, "%s_: wanted a result of the tensor's own shape %s, got %s", call->op->doc.name,
+			ql_shape_text(to->rank, to->shape, a), ql_shape_text(from->rank, from->shape, b));
+	if (to->q && !from->q)
+		return ql_encode(ctx, from, to, NULL, NULL);
+	if (to->q && ql_qparams_equal(to->q, from->q))
+		return ql_tensor_copy(ctx, to, from);
+	if (ql_dtype_is_integer(to->dtype) && ql_dtype_is_float(from->dtype))
+		return ql_fail(ctx, QL_ERR_DTYPE, "%s_: wanted a result that fits %s, got %s; use the form without underscore",
+			call->op->doc.name, ql_dtype_name(to->dtype), ql_dtype_name(from->dtype));
+	return ql_tensor_copy(ctx, to, from);
+}
+
+static enum ql_status check_into(struct ql_ctx *ctx, const struct ql_call *call)
+{
+	if (!call->into || !ql_tensor_overlaps_itself(call->into))
+		return QL_OK;
+	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s_: wanted a tensor whose elements are all distinct, got an expanded view",
+		call->op->doc.name);
+}
+
+static void record(struct ql_ctx *ctx, struct ql_call *call, uint64_t operands)
+{
+	uint32_t row;
+
+	if (call->op->flags & (QL_VIEW | QL_NATIVE) && !call->kernel)
+		return;
+	row = ql_ledger_count(ctx, call->op->doc.name, call->path ? call->path : "float32",
+		call->kernel ? call->kernel : "ref", call->reason, operands);
+	if (call->op->flags & QL_VIEW)
+		return; /* a view is still explained by what made its values */
+	for (int i = 0; i < QL_MAX_OUT; i++)
+		if (call->out[i])
+			call->out[i]->origin = row;
+	if (call->into)
+		call->into->origin = row;
+}
+
+enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	uint64_t operands = ql_ledger_key(call);
+	enum ql_status status = check_into(ctx, call);
+
+	call->n_out = 1;
+	call->path = call->kernel = call->reason = NULL;
+	call->list = NULL;
+	memset(call->out, 0, sizeof(call->out));
+	if (!status && call->op->infer)
+		status = call->op->infer(ctx, call);
+	if (!status)
+		status = run(ctx, call);
+	if (!status && call->into)
+		status = write_into(ctx, call);
+	if (status)
+		drop_outputs(ctx, call);
+	else
+		record(ctx, call, operands);
+	if (!status && call->into) {
+		drop_outputs(ctx, call);
+		call->out[0] = ql_tensor_keep(call->into);
+	}
+	ql_scratch_release(ctx, mark);
+	return status;
+}
+
+enum ql_status ql_op_run(struct ql_ctx *ctx, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *b,
+	struct ql_tensor **out)
+{
+	struct ql_tensor *in[2] = {a, b};
+	struct ql_call call = {.op = op, .in = in, .n_in = b ? 2 : a ? 1 : 0};
+	enum ql_status status = ql_op_apply(ctx, &call);
+
+	*out = call.out[0];
+	return status;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * An operation: one descriptor, one way to run it (ql_op_apply): infer -> choose -> allocate -> run -> record.
+ */
+#ifndef QUOLL_TENSOR_OP_H
+#define QUOLL_TENSOR_OP_H
+
+#include "tensor/attr.h"
+#include "tensor/qparams.h"
+#include "tensor/tensor.h"
+
+#define QL_MAX_OUT 2 /* outputs of an op that does not give a list */
+
+/* flags of an op */
+#define QL_VIEW 1u      /* shares its operand's storage; infer makes the result, there is no eval */
+#define QL_NATIVE 2u    /* takes quantized operands as they are: never falls back */
+#define QL_NUMBERS 4u   /* an operand may be a number */
+#define QL_LIST_IN 8u   /* operands come as one list */
+#define QL_LIST_OUT 16u /* results go out as one list */
+#define QL_INPLACE 32u  /* also exists as name_, which writes its result into the first operand */
+#define QL_FUNCTION 64u /* tensor.name only, not a method */
+#define QL_METHOD 128u  /* method only */
+
+struct ql_op;
+
+/* Shape and dtype of one output, filled by infer. */
+struct ql_result {
+	unsigned dtype;
+	int rank;
+	int64_t shape[QL_MAX_RANK];
+};
+
+/* One application of an op. The caller fills op, in, n_in, weak, attr, into; out is given. */
+struct ql_call {
+	const struct ql_op *op;
+	struct ql_tensor **in; /* borrowed */
+	int n_in;
+	uint32_t weak;               /* bit i: operand i (< 32) was a literal number: it adapts to the others' dtype */
+	const struct ql_value *attr; /* one per op->doc.attrs */
+	struct ql_tensor *into;      /* in-place form: receives the result; else NULL */
+	struct ql_result result[QL_MAX_OUT];
+	struct ql_tensor *out[QL_MAX_OUT];
+	struct ql_tensor **list; /* outputs of a QL_LIST_OUT op, from ql_alloc: the caller frees it */
+	int n_out;               /* number of results; infer sets it, 1 by default */
+	const char *path, *kernel, *reason; /* for the ledger; static strings */
+};
+
+typedef enum ql_status ql_infer_fn(struct ql_ctx *ctx, struct ql_call *call);
+typedef enum ql_status ql_eval_fn(struct ql_ctx *ctx, struct ql_call *call);
+
+struct ql_op {
+	struct ql_doc doc; /* becomes the Lua method or function, help, manual */
+	uint8_t arity_min, arity_max; /* tensors; 255: any number (QL_LIST_IN) */
+	uint32_t flags;
+	ql_infer_fn *infer; /* shape and dtype rule; a view op fills out[] here */
+	ql_eval_fn *eval;   /* in[] -> out[], which are allocated */
+	const void *impl;   /* for the shared evals of a family, e.g. struct ql_map */
+};
+
+/* An integer implementation of an op, registered by quant/. `match` says whether it can run this call, else
+ * sets *reason to a static string. `eval` allocates out[] itself and sets call->kernel. */
+struct ql_path {
+	const char *op;      /* name of the op it serves */
+	const char *name;    /* as the ledger shows it: "int8" */
+	const char *dtypes;  /* for quant.ops(): space-separated dtypes it takes */
+	const char *text;
+	bool (*match)(struct ql_call *call, const char **reason);
+	ql_eval_fn *eval;
+};
+
+/* What quant/ hands to tensor/ at start. */
+struct ql_quant {
+	const struct ql_path *const *paths; /* NULL-terminated */
+	/* gives x quantized by the spec */
+	enum ql_status (*quantize)(struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec,
+		struct ql_tensor **out);
+};
+
+/* Runs the call; on QL_OK the outputs are given in call->out (or call->list). Errors leave nothing. */
+enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call);
+/* The same with up to two operands and no attributes: for use inside the library. */
+enum ql_status ql_op_run(struct ql_ctx *ctx, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *b,
+	struct ql_tensor **out);
+
+/* NULL-terminated tables of the ops of this folder. */
+extern const struct ql_op *const ql_ops[];
+const struct ql_op *ql_op_by_name(const struct ql_op *const *table, const char *name);
+
+/* The attribute called `name`, or NULL when the op has none or it was not given. */
+const struct ql_value *ql_call_attr(const struct ql_call *call, const char *name);
+/* Values with defaults. */
+int64_t ql_call_int(const struct ql_call *call, const char *name, int64_t otherwise);
+double ql_call_float(const struct ql_call *call, const char *name, double otherwise);
+bool ql_call_bool(const struct ql_call *call, const char *name, bool otherwise);
+const char *ql_call_string(const struct ql_call *call, const char *name, const char *otherwise);
+/* 0-based axis of attribute `name` for operand 0; *axis stays as it was when the attribute is absent. */
+enum ql_status ql_call_axis(struct ql_ctx *ctx, const struct ql_call *call, const char *name, int *axis);
+
+/* Sets result[i] */
+void ql_result_set(struct ql_call *call, int i, unsigned dtype, int rank, const int64_t *shape);
+/* Broadcasts all operands' shapes into result[0]; fails naming the op and both shapes. */
+enum ql_status ql_infer_broadcast(struct ql_ctx *ctx, struct ql_call *call);
+/* Same shape and dtype as operand 0 (float32 when it is quantized). */
+enum ql_status ql_infer_same(struct ql_ctx *ctx, struct ql_call *call);
+/* dtype an operand counts as: float32 when quantized */
+unsigned ql_operand_dtype(const struct ql_tensor *t);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT
+ * Quantization parameters: sharing, and how they follow views. Encoding and decoding are in codec.c.
+ */
+#include "tensor/qparams.h"
+
+#include "tensor/view.h"
+
+struct ql_qparams *ql_qparams_keep(struct ql_qparams *q)
+{
+	q->refs++;
+	return q;
+}
+
+void ql_qparams_release(struct ql_ctx *ctx, struct ql_qparams *q)
+{
+	if (!q || --q->refs > 0)
+		return;
+	ql_tensor_release(ctx, q->scale);
+	ql_tensor_release(ctx, q->zero_point);
+	ql_free(ctx, q);
+}
+
+struct ql_qparams *ql_qparams_copy(struct ql_ctx *ctx, const struct ql_qparams *q)
+{
+	struct ql_qparams *copy = ql_alloc(ctx, sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	*copy = *q;
+	copy->refs = 1;
+	ql_tensor_keep(copy->scale);
+	if (copy->zero_point)
+		ql_tensor_keep(copy->zero_point);
+	return copy;
+}
+
+static bool same_values(const struct ql_tensor *a, const struct ql_tensor *b)
+{
+	int64_t n;
+
+	if (!a || !b)
+		return a == b;
+	if (!ql_tensor_same_shape(a, b))
+		return false;
+	n = ql_tensor_nelem(a);
+	for (int64_t i = 0; i < n; i++)
+		if (ql_tensor_at_f64(a, i) != ql_tensor_at_f64(b, i))
+			return false;
+	return true;
+}
+
+bool ql_qparams_equal(const struct ql_qparams *a, const struct ql_qparams *b)
+{
+	return a == b || (a->scheme == b->scheme && a->codes.lo == b->codes.lo && a->codes.hi == b->codes.hi &&
+		a->codes.octaves == b->codes.octaves && a->axis == b->axis && a->block_axis == b->block_axis &&
+		a->block == b->block && same_values(a->scale, b->scale) && same_values(a->zero_point, b->zero_point));
+}
+
+/* ---- views ---- */
+
+enum follow { PERMUTE, NARROW, SELECT, RESHAPE, EXPAND };
+
+/* What a view does to scale and zero_point alike, in their own axes. */
+struct change {
+	enum follow kind;
+	const char *op;
+	int axis;              /* NARROW, SELECT */
+	int64_t start, length; /* NARROW; SELECT: start is the index */
+	const int *order;      /* PERMUTE */
+	int rank;              /* RESHAPE, EXPAND */
+	int64_t shape[QL_MAX_RANK];
+};
+
+static enum ql_status apply(struct ql_ctx *ctx, const struct change *c, struct ql_tensor *t, struct ql_tensor **out)
+{
+	struct ql_tensor *flat;
+	enum ql_status status;
+
+	switch (c->kind) {
+	case PERMUTE:
+		return ql_view_permute(ctx, c->op, t, c->order, out);
+	case NARROW:
+		return ql_view_narrow(ctx, c->op, t, c->axis, c->start, c->length, out);
+	case SELECT:
+		return ql_view_select(ctx, c->op, t, c->axis, c->start, out);
+	case EXPAND:
+		return ql_view_expand(ctx, c->op, t, c->rank, c->shape, out);
+	case RESHAPE:
+		break;
+	}
+	status = ql_tensor_contiguous(ctx, t, &flat);
+	if (status)
+		return status;
+	status = ql_view_reshape(ctx, c->op, flat, c->rank, c->shape, out);
+	ql_tensor_release(ctx, flat);
+	return status;
+}
+
+/* gives a copy of t's params with scale and zero_point changed */
+static enum ql_status changed(struct ql_ctx *ctx, const struct change *c, const struct ql_qparams *q,
+	struct ql_qparams **out)
+{
+	struct ql_qparams *copy = ql_qparams_copy(ctx, q);
+	struct ql_tensor *scale = NULL, *zero = NULL;
+	enum ql_status status;
+
+	*out = NULL;
+	if (!copy)
+		return QL_ERR_MEMORY;
+	status = apply(ctx, c, copy->scale, &scale);
+	if (!status && copy->zero_point)
+		status = apply(ctx, c, copy->zero_point, &zero);
+	if (status) {
+		ql_tensor_release(ctx, scale);
+		ql_qparams_release(ctx, copy);
+		return status;
+	}
+	ql_tensor_release(ctx, copy->scale);
+	ql_tensor_release(ctx, copy->zero_point);
+	copy->scale = scale;
+	copy->zero_point = zero;
+	*out = copy;
+	return QL_OK;
+}
+
+/* gives the shared params when the view does not touch them, or a copy with other axis numbers */
+static enum ql_status renumbered(struct ql_ctx *ctx, struct ql_qparams *q, int axis, struct ql_qparams **out)
+{
+	if (axis == q->axis) {
+		*out = ql_qparams_keep(q);
+		return QL_OK;
+	}
+	*out = ql_qparams_copy(ctx, q);
+	if (!*out)
+		return QL_ERR_MEMORY;
+	(*out)->axis = (int8_t)axis;
+	return QL_OK;
+}
+
+static int position(const int *order, int rank, int axis)
+{
+	for (int i = 0; i < rank; i++)
+		if (order[i] == axis)
+			return i;
+	return -1;
+}
+
+enum ql_status ql_qparams_permute(struct ql_ctx *ctx, const struct ql_tensor *t, const int *order,
+	struct ql_qparams **out)
+{
+	struct change c = {.kind = PERMUTE, .op = "permute", .order = order};
+	enum ql_status status;
+
+	if (!t->q->block)
+		return renumbered(ctx, t->q, t->q->axis < 0 ? -1 : position(order, t->rank, t->q->axis), out);
+	status = changed(ctx, &c, t->q, out);
+	if (!status)
+		(*out)->block_axis = (int8_t)position(order, t->rank, t->q->block_axis);
+	return status;
+}
+
+static enum ql_status cuts_block(struct ql_ctx *ctx, const char *op, const struct ql_qparams *q)
+{
+	return ql_fail(ctx, QL_ERR_SHAPE,
+		"%s: wanted a view that keeps the blocks of %d along axis %d whole, got one that cuts them; use :dequantize() "
+		"first",
+		op, q->block, q->block_axis + 1);
+}
+
+enum ql_status ql_qparams_narrow(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t start,
+	int64_t length, struct ql_qparams **out)
+{
+	struct ql_qparams *q = t->q;
+	struct change c = {.kind = NARROW, .op = op, .axis = axis, .start = start, .length = length};
+
+	if (q->block && axis == q->block_axis) {
+		if (start % q->block || (length % q->block && start + length != t->shape[axis]))
+			return cuts_block(ctx, op, q);
+		c.start = start / q->block;
+		c.length = ql_ceil_div(length, q->block);
+	} else if (!q->block) {
+		if (axis != q->axis) {
+			*out = ql_qparams_keep(q);
+			return QL_OK;
+		}
+		c.axis = 0;
+	}
+	return changed(ctx, &c, q, out);
+}
+
+enum ql_status ql_qparams_select(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t index,
+	struct ql_qparams **out)
+{
+	struct ql_qparams *q = t->q;
+	struct change c = {.kind = SELECT, .op = op, .axis = axis, .start = index};
+	enum ql_status status;
+
+	if (!q->block && axis != q->axis)
+		return renumbered(ctx, q, q->axis > axis ? q->axis - 1 : q->axis, out);
+	if (q->block && axis == q->block_axis)
+		return cuts_block(ctx, op, q);
+	if (!q->block)
+		c.axis = 0;
+	status = changed(ctx, &c, q, out);
+	if (status)
+		return status;
+	if (!q->block)
+		(*out)->axis = -1;
+	else if (axis < q->block_axis)
+		(*out)->block_axis--;
+	return QL_OK;
+}
+
+/* The axis of `shape` that has the same size and the same number of elements before it as `axis` of t, so
+ * that the reshape neither merges nor splits it; -1: none. */
+static int kept_axis(const struct ql_tensor *t, int axis, int rank, const int64_t *shape)
+{
+	int64_t before = 1, seen = 1;
+
+	for (int d = 0; d < axis; d++)
+		before *= t->shape[d];
+	for (int d = 0; d < rank; d++) {
+		if (seen == before && shape[d] == t->shape[axis])
+			return d;
+		seen *= shape[d];
+	}
+	return -1;
+}
+
+enum ql_status ql_qparams_reshape(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int rank,
+	const int64_t *shape, struct ql_qparams **out)
+{
+	struct ql_qparams *q = t->q;
+	struct change c = {.kind = RESHAPE, .op = op, .rank = rank};
+	int old = q->block ? q->block_axis : q->axis, axis;
+	char from[QL_SHAPE_TEXT], to[QL_SHAPE_TEXT];
+	enum ql_status status;
+
+	if (old < 0) {
+		*out = ql_qparams_keep(q);
+		return QL_OK;
+	}
+	axis = kept_axis(t, old, rank, shape);
+	if (axis < 0)
+		return ql_fail(ctx, QL_ERR_SHAPE,
+			"%s: wanted a shape that keeps the quantized axis %d whole, got %s to %s; use :dequantize() first", op, old + 1,
+			ql_shape_text(t->rank, t->shape, from), ql_shape_text(rank, shape, to));
+	if (!q->block)
+		return renumbered(ctx, q, axis, out);
+	for (int d = 0; d < rank; d++)
+		c.shape[d] = d == axis ? ql_ceil_div(shape[d], q->block) : shape[d];
+	status = changed(ctx, &c, q, out);
+	if (!status)
+		(*out)->block_axis = (int8_t)axis;
+	return status;
+}
+
+enum ql_status ql_qparams_expand(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int rank,
+	const int64_t *shape, struct ql_qparams **out)
+{
+	struct ql_qparams *q = t->q;
+	struct change c = {.kind = EXPAND, .op = op, .rank = rank};
+	int shift = rank - t->rank;
+	enum ql_status status;
+
+	if (q->block) {
+		for (int d = 0; d < rank; d++)
+			c.shape[d] = d - shift == q->block_axis ? ql_ceil_div(shape[d], q->block) : shape[d];
+		status = changed(ctx, &c, q, out);
+		if (!status)
+			(*out)->block_axis = (int8_t)(q->block_axis + shift);
+		return status;
+	}
+	if (q->axis < 0 || shape[q->axis + shift] == t->shape[q->axis])
+		return renumbered(ctx, q, q->axis < 0 ? -1 : q->axis + shift, out);
+	c.rank = 1;
+	c.shape[0] = shape[q->axis + shift];
+	status = changed(ctx, &c, q, out);
+	if (!status)
+		(*out)->axis = (int8_t)(q->axis + shift);
+	return status;
+}

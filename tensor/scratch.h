@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * Arena for the temporaries of one operation: packing buffers, row buffers, decoded operands.
+ * mark, take what is needed, release to the mark; chunks are kept and reused by the next operation.
+ * Used by the interpreter's thread only, never inside a parallel region.
+ */
+#ifndef QUOLL_TENSOR_SCRATCH_H
+#define QUOLL_TENSOR_SCRATCH_H
+
+#include "tensor/base.h"
+
+struct ql_scratch_mark {
+	void *chunk;
+	size_t used;
+};
+
+enum ql_status ql_scratch_init(struct ql_ctx *ctx);
+void ql_scratch_free(struct ql_ctx *ctx);
+struct ql_scratch_mark ql_scratch_mark(struct ql_ctx *ctx);
+/* 64-byte aligned; NULL with a message when there is no memory. */
+void *ql_scratch_take(struct ql_ctx *ctx, size_t bytes);
+void ql_scratch_release(struct ql_ctx *ctx, struct ql_scratch_mark mark);
+
+#endif

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT
+ * Creating, copying and asking tensors. Views are in view.c.
+ */
+#include "tensor/tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tensor/parallel.h"
+#include "tensor/qparams.h"
+#include "tensor/walk.h"
+
+#define COPY_BLOCK 1024 /* elements converted at a time: 8 KiB of doubles stay in L1 */
+
+int64_t ql_tensor_nelem(const struct ql_tensor *t)
+{
+	int64_t n = 1;
+
+	for (int d = 0; d < t->rank; d++)
+		n *= t->shape[d];
+	return n;
+}
+
+static int64_t row_alignment(unsigned dtype)
+{
+	return ql_dtype_is_packed(dtype) ? 8 / ql_dtypes[dtype].bits : 1;
+}
+
+/* Checks the sizes, sets contiguous strides, returns the byte count. */
+static enum ql_status layout(struct ql_ctx *ctx, struct ql_tensor *t, uint64_t *bytes)
+{
+	uint64_t n = 1, align = (uint64_t)row_alignment(t->dtype);
+	bool ok = true;
+	char text[QL_SHAPE_TEXT];
+
+	for (int d = t->rank - 1; d >= 0; d--) {
+		if (t->shape[d] < 0)
+			return ql_fail(ctx, QL_ERR_SHAPE, "tensor: size of axis %d: wanted 0 or more, got %lld", d + 1,
+				(long long)t->shape[d]);
+		t->stride[d] = (int64_t)n;
+		/* an axis of size 0 still has strides: they count as if it were 1 */
+		ok = ok && ql_size_mul(n, t->shape[d] ? (uint64_t)t->shape[d] : 1, &n);
+		if (d == t->rank - 1)
+			ok = ok && ql_size_align(n, align, &n);
+		ok = ok && n <= INT64_MAX / 8;
+	}
+	if (!ok || !ql_size_mul(n, ql_dtypes[t->dtype].bits, bytes) || *bytes > (uint64_t)1 << 59)
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "tensor: shape %s of %s: wanted a size that fits in memory",
+			ql_shape_text(t->rank, t->shape, text), ql_dtype_name(t->dtype));
+	*bytes = (*bytes + 7) / 8;
+	if (ql_tensor_nelem(t) == 0)
+		*bytes = 0;
+	return QL_OK;
+}
+
+enum ql_status ql_tensor_new(struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape,
+	struct ql_tensor **out)
+{
+	struct ql_tensor header = {.refs = 1, .dtype = (uint8_t)dtype, .rank = (uint8_t)rank}, *t;
+	uint64_t bytes;
+	enum ql_status status;
+
+	*out = NULL;
+	if (rank > QL_MAX_RANK)
+		return ql_fail(ctx, QL_ERR_SHAPE, "tensor: wanted at most %d axes, got %d", QL_MAX_RANK, rank);
+	for (int d = 0; d < rank; d++)
+		header.shape[d] = shape[d];
+	status = layout(ctx, &header, &bytes);
+	if (status)
+		return status;
+	t = ql_alloc(ctx, sizeof(*t));
+	if (!t)
+		return QL_ERR_MEMORY;
+	*t = header;
+	t->storage = ql_storage_new(ctx, &ql_device_cpu, bytes);
+	if (!t->storage) {
+		ql_free(ctx, t);
+		return QL_ERR_MEMORY;
+	}
+	if (ql_dtype_is_packed(dtype))
+		memset(t->storage->data, 0, bytes);
+	*out = t;
+	return QL_OK;
+}
+
+enum ql_status ql_tensor_zeros(struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape,
+	struct ql_tensor **out)
+{
+	enum ql_status status = ql_tensor_new(ctx, dtype, rank, shape, out);
+
+	if (!status)
+		memset((*out)->storage->data, 0, (*out)->storage->bytes);
+	return status;
+}
+
+enum ql_status ql_tensor_of_f32(struct ql_ctx *ctx, float value, struct ql_tensor **out)
+{
+	enum ql_status status = ql_tensor_new(ctx, QL_float32, 0, NULL, out);
+
+	if (!status)
+		*(float *)(*out)->storage->data = value;
+	return status;
+}
+
+enum ql_status ql_tensor_of_i64(struct ql_ctx *ctx, int64_t value, struct ql_tensor **out)
+{
+	enum ql_status status = ql_tensor_new(ctx, QL_int64, 0, NULL, out);
+
+	if (!status)
+		*(int64_t *)(*out)->storage->data = value;
+	return status;
+}
+
+enum ql_status ql_tensor_alias(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
+{
+	struct ql_tensor *view = ql_alloc(ctx, sizeof(*view));
+
+	*out = NULL;
+	if (!view)
+		return QL_ERR_MEMORY;
+	*view = *t;
+	view->refs = 1;
+	ql_storage_keep(view->storage);
+	if (view->q)
+		ql_qparams_keep(view->q);
+	*out = view;
+	return QL_OK;
+}
+
+struct ql_tensor *ql_tensor_keep(struct ql_tensor *t)
+{
+	t->refs++;
+	return t;
+}
+
+void ql_tensor_release(struct ql_ctx *ctx, struct ql_tensor *t)
+{
+	if (!t || --t->refs > 0)
+		return;
+	ql_qparams_release(ctx, t->q);
+	ql_storage_release(ctx, t->storage);
+	ql_free(ctx, t);
+}
+
+bool ql_tensor_is_contiguous(const struct ql_tensor *t)
+{
+	int64_t n = 1;
+
+	for (int d = t->rank - 1; d >= 0; d--) {
+		if (t->shape[d] == 0)
+			return true;
+		if (t->shape[d] != 1 && t->stride[d] != n)
+			return false;
+		n *= t->shape[d];
+		if (d == t->rank - 1 && ql_dtype_is_packed(t->dtype))
+			n = ql_ceil_div(n, row_alignment(t->dtype)) * row_alignment(t->dtype);
+	}
+	return true;
+}
+
+bool ql_tensor_overlaps_itself(const struct ql_tensor *t)
+{
+	/* Strides come from views of contiguous tensors, so only a repeated axis (stride 0) can overlap. */
+	for (int d = 0; d < t->rank; d++)
+		if (t->shape[d] > 1 && t->stride[d] == 0)
+			return true;
+	return false;
+}
+
+bool ql_tensor_same_shape(const struct ql_tensor *a, const struct ql_tensor *b)
+{
+	if (a->rank != b->rank)
+		return false;
+	for (int d = 0; d < a->rank; d++)
+		if (a->shape[d] != b->shape[d])
+			return false;
+	return true;
+}
+
+uint64_t ql_tensor_nbytes(const struct ql_tensor *t)
+{
+	int64_t row = t->rank ? t->shape[t->rank - 1] : 1, rows = row ? ql_tensor_nelem(t) / row : 0;
+	uint64_t bytes = (uint64_t)rows * (((uint64_t)row * ql_dtypes[t->dtype].bits + 7) / 8);
+
+	if (t->q)
+		bytes += ql_tensor_nbytes(t->q->scale) + (t->q->zero_point ? ql_tensor_nbytes(t->q->zero_point) : 0);
+	return bytes;
+}
+
+void *ql_tensor_data(const struct ql_tensor *t)
+{
+	return (char *)t->storage->data + t->offset * (ql_dtypes[t->dtype].bits / 8);
+}
+
+/* ---- copying and casting ---- */
+
+struct copy {
+	struct ql_walk walk;
+	unsigned from, to;
+	const void *src;
+	void *dst;
+	int64_t pieces; /* per row */
+};
+
+/* values that float32 cannot hold exactly */
+static bool needs_double(const struct ql_dtype_info *d)
+{
+	return d->kind == QL_KIND_FLOAT ? d->bits > 32 : d->bits > 24;
+}
+
+/* int8 to int16 and the like stay exact in int64; a float on either side goes through the wider float. */
+static void convert(const struct copy *c, int64_t dst, int64_t dst_stride, int64_t src, int64_t src_stride, int64_t n)
+{
+	const struct ql_dtype_info *from = &ql_dtypes[c->from], *to = &ql_dtypes[c->to];
+	union {
+		int64_t i[COPY_BLOCK];
+		double d[COPY_BLOCK];
+		float f[COPY_BLOCK];
+	} row;
+
+	if (from->kind != QL_KIND_FLOAT && to->kind != QL_KIND_FLOAT) {
+		from->to_i64(c->src, src, src_stride, n, row.i);
+		if (to->kind == QL_KIND_INT || to->kind == QL_KIND_UINT)
+			for (int64_t i = 0; i < n; i++)
+				row.i[i] = row.i[i] < to->lo ? to->lo : row.i[i] > to->hi ? to->hi : row.i[i];
+		to->from_i64(c->dst, dst, dst_stride, n, row.i);
+	} else if (needs_double(from) || needs_double(to)) {
+		from->to_f64(c->src, src, src_stride, n, row.d);
+		to->from_f64(c->dst, dst, dst_stride, n, row.d);
+	} else {
+		from->to_f32(c->src, src, src_stride, n, row.f);
+		to->from_f32(c->dst, dst, dst_stride, n, row.f);
+	}
+}
+
+static void copy_piece(const struct copy *c, int64_t piece)
+{
+	const struct ql_walk *w = &c->walk;
+	int64_t begin = piece % c->pieces * COPY_BLOCK, n = ql_min64(COPY_BLOCK, w->row - begin), offset[2];
+	int64_t dst_stride = ql_walk_stride(w, 0), src_stride = ql_walk_stride(w, 1);
+
+	ql_walk_row(w, piece / c->pieces, offset);
+	offset[0] += begin * dst_stride;
+	offset[1] += begin * src_stride;
+	if (c->from == c->to && !ql_dtype_is_packed(c->to) && dst_stride == 1 && src_stride == 1) {
+		size_t size = ql_dtypes[c->to].bits / 8;
+
+		memcpy((char *)c->dst + (size_t)offset[0] * size, (const char *)c->src + (size_t)offset[1] * size,
+			(size_t)n * size);
+		return;
+	}
+	if (c->from == QL_int64 && c->to == QL_int64) { /* no rounding through anything */
+		for (int64_t i = 0; i < n; i++)
+			((int64_t *)c->dst)[offset[0] + i * dst_stride] =
+				((const int64_t *)c->src)[offset[1] + i * src_stride];
+		return;
+	}
+	convert(c, offset[0], dst_stride, offset[1], src_stride, n);
+}
+
+static void copy_body(void *arg, int64_t begin, int64_t end)
+{
+	for (int64_t i = begin; i < end; i++)
+		copy_piece(arg, i);
+}
+
+/* dst and src share no bytes */
+static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
+{
+	struct copy c = {.from = src->dtype, .to = dst->dtype, .src = src->storage->data, .dst = dst->storage->data};
+	bool packed = ql_dtype_is_packed(dst->dtype);
+	int64_t n;
+
+	ql_walk_start(&c.walk, dst->rank, dst->shape);
+	ql_walk_add(&c.walk, dst);
+	ql_walk_add(&c.walk, src);
+	ql_walk_finish(&c.walk, packed);
+	if (c.walk.rows == 0)
+		return QL_OK;
+	c.pieces = ql_ceil_div(c.walk.row, COPY_BLOCK);
+	n = c.walk.rows * c.pieces;
+	dst->storage->version++;
+	/* rows across the packed axis share bytes: one thread */
+	if (packed && ql_walk_stride(&c.walk, 0) != 1) {
+		copy_body(&c, 0, n);
+		return QL_OK;
+	}
+	return ql_parallel_for(ctx, n, ql_max64(1, 32768 / c.walk.row), ql_tensor_nelem(dst), copy_body, &c);
+}
+
+enum ql_status ql_tensor_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
+{
+	struct ql_tensor *apart;
+	enum ql_status status;
+
+	if (dst->storage != src->storage)
+		return copy_apart(ctx, dst, src);
+	status = ql_tensor_new(ctx, src->dtype, src->rank, src->shape, &apart);
+	if (!status)
+		status = copy_apart(ctx, apart, src);
+	if (!status)
+		status = copy_apart(ctx, dst, apart);
+	ql_tensor_release(ctx, apart);
+	return status;
+}
+
+enum ql_status ql_tensor_cast(struct ql_ctx *ctx, const struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
+{
+	enum ql_status status = ql_tensor_new(ctx, dtype, t->rank, t->shape, out);
+
+	if (!status)
+		status = copy_apart(ctx, *out, t);
+	if (status) {
+		ql_tensor_release(ctx, *out);
+		*out = NULL;
+	}
+	return status;
+}
+
+enum ql_status ql_tensor_clone(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
+{
+	enum ql_status status = ql_tensor_cast(ctx, t, t->dtype, out);
+
+	if (!status && t->q)
+		(*out)->q = ql_qparams_keep(t->q);
+	return status;
+}
+
+enum ql_status ql_tensor_contiguous(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
+{
+	if (ql_tensor_is_contiguous(t)) {
+		*out = ql_tensor_keep(t);
+		return QL_OK;
+	}
+	return ql_tensor_clone(ctx, t, out);
+}
+
+/* ---- single elements and text ---- */
+
+static int64_t element(const struct ql_tensor *t, const int64_t *index)
+{
+	int64_t at = t->offset;
+
+	for (int d = 0; d < t->rank; d++)
+		at += index[d] * t->stride[d];
+	return at;
+}
+
+double ql_tensor_get_f64(const struct ql_tensor *t, const int64_t *index)
+{
+	double value;
+
+	ql_dtypes[t->dtype].to_f64(t->storage->data, element(t, index), 1, 1, &value);
+	return value;
+}
+
+int64_t ql_tensor_get_i64(const struct ql_tensor *t, const int64_t *index)
+{
+	int64_t value;
+
+	ql_dtypes[t->dtype].to_i64(t->storage->data, element(t, index), 1, 1, &value);
+	return value;
+}
+
+double ql_tensor_at_f64(const struct ql_tensor *t, int64_t i)
+{
+	int64_t index[QL_MAX_RANK] = {0};
+
+	for (int d = t->rank - 1; d >= 0; d--) {
+		index[d] = i % t->shape[d];
+		i /= t->shape[d];
+	}
+	return ql_tensor_get_f64(t, index);
+}
+
+char *ql_shape_text(int rank, const int64_t *shape, char text[QL_SHAPE_TEXT])
+{
+	int n = snprintf(text, QL_SHAPE_TEXT, "(");
+
+	for (int d = 0; d < rank; d++)
+		n += snprintf(text + n, (size_t)(QL_SHAPE_TEXT - n), d ? ", %lld" : "%lld", (long long)shape[d]);
+	snprintf(text + n, (size_t)(QL_SHAPE_TEXT - n), ")");
+	return text;
+}
+
+char *ql_tensor_text(const struct ql_tensor *t, char text[QL_SHAPE_TEXT])
+{
+	char shape[QL_SHAPE_TEXT];
+
+	ql_shape_text(t->rank, t->shape, shape);
+	snprintf(text, QL_SHAPE_TEXT, "%s%.*s%s", ql_dtype_name(t->dtype), QL_SHAPE_TEXT - 40, shape,
+		t->q ? " quantized" : "");
+	return text;
+}
+
+enum ql_status ql_axis(struct ql_ctx *ctx, const char *what, int64_t given, int rank, int *out)
+{
+	if (given == 0 || given > rank || given < -(int64_t)rank)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted an axis from 1 to %d (or -%d to -1), got %lld", what, rank,
+			rank, (long long)given);
+	*out = (int)(given < 0 ? given + rank : given - 1);
+	return QL_OK;
+}
+
+enum ql_status ql_index(struct ql_ctx *ctx, const char *what, int64_t given, int64_t size, int64_t *out)
+{
+	if (given == 0 || given > size || given < -size)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted an index from 1 to %lld (or negative, from the end), got %lld",
+			what, (long long)size, (long long)given);
+	*out = given < 0 ? given + size : given - 1;
+	return QL_OK;
+}
