@@ -45,6 +45,7 @@ struct ql_ints {
 /* One argument as given; `set` false means: absent, use the default. */
 struct ql_value {
 	bool set;
+	bool integer; /* QL_ATTR_FLOAT: was given as an integer */
 	union {
 		int64_t i;
 		double f;

@@ -393,6 +393,21 @@ static void codec_body(void *arg, int64_t begin, int64_t end)
 		codec_piece(arg, i);
 }
 
+static enum ql_status take_table(struct ql_ctx *ctx, struct codec *c)
+{
+	float *table;
+
+	c->codes.table = NULL;
+	if (!c->scheme->table_length)
+		return QL_OK;
+	table = ql_scratch_take(ctx, c->scheme->table_length(&c->codes) * sizeof(*table));
+	if (!table)
+		return QL_ERR_MEMORY;
+	c->scheme->table_fill(&c->codes, table);
+	c->codes.table = table;
+	return QL_OK;
+}
+
 static enum ql_status codec_start(struct ql_ctx *ctx, struct codec *c, const struct ql_tensor *t)
 {
 	const struct ql_qparams *q = t->q;
@@ -417,7 +432,7 @@ static enum ql_status codec_start(struct ql_ctx *ctx, struct codec *c, const str
 	}
 	c->scale = scale;
 	c->zero = zero;
-	return QL_OK;
+	return take_table(ctx, c);
 }
 
 static enum ql_status codec_run(struct ql_ctx *ctx, struct codec *c)

@@ -160,7 +160,7 @@ static enum ql_status allocate_and_eval(struct ql_ctx *ctx, struct ql_call *call
 {
 	enum ql_status status = QL_OK;
 
-	if (!(call->op->flags & QL_LIST_OUT))
+	if (!(call->op->flags & QL_LIST_OUT) && !call->op->allocates)
 		for (int i = 0; i < call->n_out && !status; i++)
 			if (!call->out[i])
 				status = ql_tensor_new(ctx, call->result[i].dtype, call->result[i].rank, call->result[i].shape,
@@ -200,7 +200,7 @@ static enum ql_status quantize_result(struct ql_ctx *ctx, struct ql_call *call)
 
 	if (!spec)
 		spec = ql_call_attr(call, "quant");
-	if (!spec || call->out[0]->q || !ctx->quant)
+	if (!spec || !spec->spec || !call->out[0] || call->out[0]->q || !ctx->quant)
 		return QL_OK;
 	status = ctx->quant->quantize(ctx, call->out[0], spec->spec, &q);
 	if (status)

@@ -49,10 +49,12 @@ typedef enum ql_status ql_eval_fn(struct ql_ctx *ctx, struct ql_call *call);
 
 struct ql_op {
 	struct ql_doc doc; /* becomes the Lua method or function, help, manual */
-	uint8_t arity_min, arity_max; /* tensors; 255: any number (QL_LIST_IN) */
+	uint8_t arity_min, arity_max; /* operands; QL_LIST_IN: any number */
+	uint8_t outputs;              /* 0 means 1 */
 	uint32_t flags;
 	ql_infer_fn *infer; /* shape and dtype rule; a view op fills out[] here */
 	ql_eval_fn *eval;   /* in[] -> out[], which are allocated */
+	bool allocates;     /* eval makes out[] itself */
 	const void *impl;   /* for the shared evals of a family, e.g. struct ql_map */
 };
 

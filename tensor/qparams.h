@@ -18,7 +18,8 @@ struct ql_scheme;
 struct ql_codes {
 	uint8_t bits;
 	int32_t lo, hi;
-	float octaves; /* log only */
+	float octaves;      /* log only */
+	const float *table; /* of schemes that have one, while codes are converted; else NULL */
 };
 
 /* Immutable after creation and shared by views (the scale tensor's contents may be written by slice). */
@@ -43,20 +44,20 @@ struct ql_stats {
 
 struct ql_scheme {
 	struct ql_doc doc;
-	bool affine;      /* x = (q - zero_point) * scale, so integer products are possible */
-	bool symmetric;   /* has no zero_point (unsigned symmetric: fixed at the middle) */
+	bool affine; /* x = (q - zero_point) * scale, so integer products are possible */
 	bool (*accepts)(unsigned dtype);
-	/* Fills lo and hi of the codes from dtype and bits. */
-	void (*range)(unsigned dtype, struct ql_codes *codes);
-	/* Scale (in double, before its one rounding) and zero point from the statistics. */
-	void (*fit)(const struct ql_stats *stats, const struct ql_codes *codes, double *scale);
-	/* Zero point under the rounded scale; NULL: always 0. */
+	/* Fills lo and hi from dtype and bits; `wide`: with an explicit scale the whole range of the bits is legal. */
+	void (*range)(unsigned dtype, bool wide, struct ql_codes *codes);
+	/* Scale in double, before its one rounding; 0 when all values are 0. */
+	double (*fit)(const struct ql_stats *stats, const struct ql_codes *codes);
+	/* Zero point under the rounded scale; NULL: there is none (0). */
 	int32_t (*zero)(const struct ql_stats *stats, const struct ql_codes *codes, float scale);
 	/* Rows of n values with one scale and zero point. Codes are int32 here; the caller stores them. */
-	void (*encode)(const float *x, int64_t n, float scale, int32_t zero, const struct ql_codes *codes,
-		int32_t *out);
-	void (*decode)(const int32_t *q, int64_t n, float scale, int32_t zero, const struct ql_codes *codes,
-		float *out);
+	void (*encode)(const float *x, int64_t n, float scale, int32_t zero, const struct ql_codes *codes, int32_t *out);
+	void (*decode)(const int32_t *q, int64_t n, float scale, int32_t zero, const struct ql_codes *codes, float *out);
+	/* A table that encode and decode find in codes->table: its length, and its filling. NULL: none. */
+	size_t (*table_length)(const struct ql_codes *codes);
+	void (*table_fill)(const struct ql_codes *codes, float *table);
 };
 
 struct ql_qparams *ql_qparams_keep(struct ql_qparams *q);

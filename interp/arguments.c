@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT
+ * Arguments of a call against a list of attributes: positions, one table of options, specs, "did you mean".
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "interp/bind.h"
+
+/* ---- did you mean ---- */
+
+/* Edit distance with transpositions, of words up to 31 letters; longer ones are never near. */
+static int distance(const char *a, size_t n, const char *b, size_t m)
+{
+	int row[3][33];
+
+	if (n > 31 || m > 31)
+		return 99;
+	for (size_t j = 0; j <= m; j++)
+		row[1][j] = (int)j;
+	for (size_t i = 1; i <= n; i++) {
+		int *now = row[(i + 1) % 3], *last = row[i % 3], *before = row[(i + 2) % 3];
+
+		now[0] = (int)i;
+		for (size_t j = 1; j <= m; j++) {
+			int best = last[j - 1] + (a[i - 1] != b[j - 1]);
+
+			best = last[j] + 1 < best ? last[j] + 1 : best;
+			best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				best = before[j - 2] + 1 < best ? before[j - 2] + 1 : best;
+			now[j] = best;
+		}
+	}
+	return row[(n + 1) % 3][m];
+}
+
+const char *ql_nearest(const char *word, const char *words, char text[96])
+{
+	size_t n = strlen(word), best_n = 0;
+	int best = n < 4 ? 2 : 3; /* one edit in a short word, two in a longer one */
+	const char *found = NULL;
+
+	for (const char *w = words; *w;) {
+		size_t m = strcspn(w, " ");
+		int d = distance(word, n, w, m);
+
+		if (d < best) {
+			best = d;
+			found = w;
+			best_n = m;
+		}
+		w += m;
+		w += strspn(w, " ");
+	}
+	text[0] = '\0';
+	if (found)
+		snprintf(text, 96, "; did you mean '%.*s'?", (int)best_n, found);
+	return text;
+}
+
+static const char *attr_names(const struct ql_attr *attrs, char *text, size_t size)
+{
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (; attrs && attrs->type != QL_ATTR_END; attrs++)
+		n += (size_t)snprintf(text + n, n < size ? size - n : 0, "%s%s", n ? " " : "", attrs->name);
+	return text;
+}
+
+static int find_attr(const struct ql_attr *attrs, const char *name)
+{
+	for (int i = 0; attrs && attrs[i].type != QL_ATTR_END; i++)
+		if (!strcmp(attrs[i].name, name))
+			return i;
+	return -1;
+}
+
+/* ---- one value ---- */
+
+static _Noreturn void wrong(lua_State *L, const char *name, const struct ql_attr *a, const char *wanted, int index)
+{
+	size_t n;
+	const char *got = luaL_tolstring(L, index, &n);
+
+	ql_error(L, "%s: %s: wanted %s, got %s%s%.40s", name, a->name, wanted, luaL_typename(L, index),
+		lua_type(L, index) == LUA_TNIL ? "" : " ", lua_type(L, index) == LUA_TNIL ? "" : got);
+	__builtin_unreachable();
+}
+
+static int64_t integer_at(lua_State *L, const char *name, const struct ql_attr *a, int index)
+{
+	int ok;
+	lua_Integer i = lua_tointegerx(L, index, &ok);
+
+	if (!ok || lua_type(L, index) != LUA_TNUMBER)
+		wrong(L, name, a, "an integer", index);
+	return i;
+}
+
+static void add_int(lua_State *L, const char *name, const struct ql_attr *a, struct ql_arguments *args, int64_t value)
+{
+	if (args->n_ints >= QL_CALL_INTS)
+		ql_error(L, "%s: %s: wanted at most %d numbers, got more", name, a->name, QL_CALL_INTS);
+	args->ints[args->n_ints++] = value;
+}
+
+static void read_ints(lua_State *L, const char *name, const struct ql_attr *a, int index, struct ql_arguments *args,
+	struct ql_value *v)
+{
+	int first = args->n_ints;
+	lua_Integer n;
+
+	if (lua_type(L, index) != LUA_TTABLE) {
+		add_int(L, name, a, args, integer_at(L, name, a, index));
+	} else {
+		n = luaL_len(L, index);
+		for (lua_Integer i = 1; i <= n; i++) {
+			lua_geti(L, index, i);
+			add_int(L, name, a, args, integer_at(L, name, a, -1));
+			lua_pop(L, 1);
+		}
+	}
+	v->ints.at = args->ints + first;
+	v->ints.n = args->n_ints - first;
+}
+
+static void read_string(lua_State *L, const char *name, const struct ql_attr *a, int index, struct ql_value *v)
+{
+	char near[96];
+	size_t n;
+
+	if (lua_type(L, index) != LUA_TSTRING)
+		wrong(L, name, a, "a string", index);
+	v->s = lua_tostring(L, index);
+	if (!a->choices)
+		return;
+	n = strlen(v->s);
+	for (const char *w = a->choices; *w;) {
+		size_t m = strcspn(w, " ");
+
+		if (n == m && !strncmp(w, v->s, n))
+			return;
+		w += m;
+		w += strspn(w, " ");
+	}
+	ql_error(L, "%s: %s: wanted one of %s, got '%.40s'%s", name, a->name, a->choices, v->s,
+		ql_nearest(v->s, a->choices, near));
+}
+
+static const char *dtype_names(void)
+{
+	return
+#define X(dtype, bits, kind, lo, hi, ctype) #dtype " "
+#include "tensor/dtype.def"
+#undef X
+		;
+}
+
+static void read_dtype(lua_State *L, const char *name, const struct ql_attr *a, int index, struct ql_value *v)
+{
+	char near[96];
+
+	if (lua_type(L, index) != LUA_TSTRING)
+		wrong(L, name, a, "the name of a dtype", index);
+	v->i = ql_dtype_by_name(lua_tostring(L, index));
+	if (v->i < 0)
+		ql_error(L, "%s: %s: wanted one of %sgot '%.40s'%s", name, a->name, dtype_names(), lua_tostring(L, index),
+			ql_nearest(lua_tostring(L, index), dtype_names(), near));
+}
+
+static void read_value(lua_State *L, const char *name, const struct ql_attr *a, int index, struct ql_arguments *args,
+	struct ql_value *v)
+{
+	char what[96];
+
+	v->set = true;
+	switch (a->type) {
+	case QL_ATTR_INT:
+	case QL_ATTR_AXIS:
+		v->i = integer_at(L, name, a, index);
+		break;
+	case QL_ATTR_FLOAT:
+		if (lua_type(L, index) != LUA_TNUMBER)
+			wrong(L, name, a, "a number", index);
+		v->f = lua_tonumber(L, index);
+		v->integer = lua_isinteger(L, index);
+		break;
+	case QL_ATTR_BOOL:
+		if (lua_type(L, index) != LUA_TBOOLEAN)
+			wrong(L, name, a, "true or false", index);
+		v->b = lua_toboolean(L, index);
+		break;
+	case QL_ATTR_STRING:
+		read_string(L, name, a, index, v);
+		break;
+	case QL_ATTR_INTS:
+		read_ints(L, name, a, index, args, v);
+		break;
+	case QL_ATTR_DTYPE:
+		read_dtype(L, name, a, index, v);
+		break;
+	case QL_ATTR_SPEC:
+		if (args->n_specs >= QL_CALL_SPECS)
+			ql_error(L, "%s: %s: wanted at most %d specs, got more", name, a->name, QL_CALL_SPECS);
+		snprintf(what, sizeof(what), "%s: %s", name, a->name);
+		v->set = ql_read_spec(L, index, what, &args->spec[args->n_specs]);
+		v->spec = &args->spec[args->n_specs++];
+		break;
+	case QL_ATTR_TENSOR:
+		v->tensor = ql_test_tensor(L, index);
+		if (!v->tensor)
+			wrong(L, name, a, "a tensor", index);
+		break;
+	case QL_ATTR_END:
+		break;
+	}
+}
+
+/* ---- positions and the option table ---- */
+
+static const struct ql_attr *next_positional(const struct ql_attr *attrs, struct ql_arguments *args)
+{
+	for (; attrs && attrs[args->next].type != QL_ATTR_END; args->next++)
+		if (attrs[args->next].flags & QL_POSITIONAL && !args->value[args->next].set)
+			return &attrs[args->next];
+	return NULL;
+}
+
+static void read_option(lua_State *L, const char *name, const struct ql_attr *attrs, int value, struct ql_arguments *args)
+{
+	char near[96], names[512];
+	const char *key;
+	int i;
+
+	if (lua_type(L, value - 1) != LUA_TSTRING)
+		return; /* array part: read elsewhere */
+	key = lua_tostring(L, value - 1);
+	i = find_attr(attrs, key);
+	if (i < 0)
+		ql_error(L, "%s: unknown option '%.40s'%s%s%s", name, key,
+			ql_nearest(key, attr_names(attrs, names, sizeof(names)), near), attrs ? "; known: " : "; it takes none", names);
+	read_value(L, name, &attrs[i], value, args, &args->value[i]);
+}
+
+static void read_options(lua_State *L, const char *name, const struct ql_attr *attrs, int index, struct ql_arguments *args)
+{
+	int top;
+
+	lua_pushnil(L);
+	while (lua_next(L, index)) {
+		top = lua_gettop(L);
+		read_option(L, name, attrs, top, args);
+		lua_settop(L, top - 1);
+	}
+}
+
+/* A table behind the operands: sizes in its array part, options in the rest. */
+static void read_table(lua_State *L, const char *name, const struct ql_attr *attrs, int index, struct ql_arguments *args)
+{
+	const struct ql_attr *a = next_positional(attrs, args);
+
+	if (a && a->type == QL_ATTR_SPEC) {
+		read_value(L, name, a, index, args, &args->value[a - attrs]);
+		return;
+	}
+	if (luaL_len(L, index) > 0) {
+		if (!a || a->type != QL_ATTR_INTS)
+			ql_error(L, "%s: wanted options by name, got a list", name);
+		read_value(L, name, a, index, args, &args->value[a - attrs]);
+	}
+	read_options(L, name, attrs, index, args);
+}
+
+/* Consecutive numbers for one list of integers: x:view(2, 3). Returns the index behind them. */
+static int read_number_run(lua_State *L, const char *name, const struct ql_attr *a, int index, struct ql_arguments *args,
+	struct ql_value *v)
+{
+	int first = args->n_ints, top = lua_gettop(L);
+
+	for (; index <= top && lua_type(L, index) == LUA_TNUMBER; index++)
+		add_int(L, name, a, args, integer_at(L, name, a, index));
+	v->set = true;
+	v->ints.at = args->ints + first;
+	v->ints.n = args->n_ints - first;
+	return index;
+}
+
+static void check_required(lua_State *L, const char *name, const struct ql_attr *attrs, const struct ql_arguments *args)
+{
+	for (int i = 0; attrs && attrs[i].type != QL_ATTR_END; i++)
+		if (attrs[i].flags & QL_REQUIRED && !args->value[i].set)
+			ql_error(L, "%s: %s: wanted %s, got nothing", name, attrs[i].name, attrs[i].text);
+}
+
+void ql_read_arguments(lua_State *L, const char *name, const struct ql_attr *attrs, int first, struct ql_arguments *args)
+{
+	int top = lua_gettop(L), i = first;
+
+	args->n_ints = args->n_specs = args->next = 0;
+	for (int k = 0; attrs && attrs[k].type != QL_ATTR_END; k++)
+		args->value[k].set = false;
+	while (i <= top) {
+		const struct ql_attr *a;
+
+		if (lua_type(L, i) == LUA_TNIL) { /* an absent optional argument keeps its place */
+			a = next_positional(attrs, args);
+			args->next += a != NULL;
+			i++;
+			continue;
+		}
+		if (lua_type(L, i) == LUA_TTABLE && !luaL_getmetafield(L, i, "__name")) {
+			read_table(L, name, attrs, i++, args);
+			continue;
+		}
+		lua_settop(L, top);
+		a = next_positional(attrs, args);
+		if (!a)
+			ql_error(L, "%s: wanted no argument %d, got %s", name, i, luaL_typename(L, i));
+		if (a->type == QL_ATTR_INTS && lua_type(L, i) == LUA_TNUMBER) {
+			i = read_number_run(L, name, a, i, args, &args->value[a - attrs]);
+			continue;
+		}
+		read_value(L, name, a, i++, args, &args->value[a - attrs]);
+	}
+	check_required(L, name, attrs, args);
+}
+
+/* ---- specs ---- */
+
+static const struct ql_attr spec_attrs[] = {
+	{"dtype", QL_ATTR_STRING, 0, NULL, "dtype of the codes"},
+	{"bits", QL_ATTR_INT, 0, NULL, "2 to 16 instead of dtype"},
+	{"scheme", QL_ATTR_STRING, 0, NULL, "symmetric, asymmetric, log or binary"},
+	{"axis", QL_ATTR_INT, 0, NULL, "one scale per index of this axis; with block: the axis along which blocks run"},
+	{"block", QL_ATTR_INT, 0, NULL, "elements per scale"},
+	{"observer", QL_ATTR_STRING, 0, NULL, "how the range is found"},
+	{"octaves", QL_ATTR_FLOAT, 0, NULL, "range of the scheme log"},
+	{"scale", QL_ATTR_FLOAT, 0, NULL, "explicit scale"},
+	{"zero_point", QL_ATTR_INT, 0, NULL, "explicit zero point"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+static void spec_field(lua_State *L, const char *what, const char *key, int value, struct ql_spec_fields *f)
+{
+	struct ql_arguments args;
+	int i = find_attr(spec_attrs, key);
+	struct ql_value v;
+	char near[96], names[256];
+
+	if (i < 0)
+		ql_error(L, "%s: unknown field '%.40s'%s; known: %s", what, key,
+			ql_nearest(key, attr_names(spec_attrs, names, sizeof(names)), near), names);
+	if (!strcmp(key, "scale") && (f->scale_tensor = ql_test_tensor(L, value))) {
+		f->has_scale = true;
+		return;
+	}
+	if (!strcmp(key, "zero_point") && (f->zero_tensor = ql_test_tensor(L, value))) {
+		f->has_zero = true;
+		return;
+	}
+	if (lua_type(L, value) == LUA_TBOOLEAN && !lua_toboolean(L, value))
+		return; /* axis=false, block=false: not given */
+	args.n_ints = args.n_specs = 0;
+	read_value(L, what, &spec_attrs[i], value, &args, &v);
+	switch (i) {
+	case 0: f->dtype = v.s; break;
+	case 1: f->bits = v.i < 1 || v.i > 16 ? -1 : (int)v.i; break;
+	case 2: f->scheme = v.s; break;
+	case 3: f->has_axis = true; f->axis = v.i; break;
+	case 4: f->has_block = true; f->block = v.i; break;
+	case 5: f->observer = v.s; break;
+	case 6: f->octaves = v.f; break;
+	case 7: f->has_scale = true; f->scale = v.f; break;
+	default: f->has_zero = true; f->zero = v.i; break;
+	}
+}
+
+bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spec)
+{
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	struct ql_spec_fields f = {0};
+	struct ql_spec *given = luaL_testudata(L, index, QL_SPEC);
+	enum ql_status status;
+
+	index = lua_absindex(L, index);
+	if (given) {
+		*spec = *given;
+		return true;
+	}
+	if (lua_type(L, index) == LUA_TBOOLEAN && !lua_toboolean(L, index))
+		return false;
+	if (lua_type(L, index) == LUA_TSTRING) {
+		status = ql_spec_parse(ctx, lua_tostring(L, index), spec);
+		if (status)
+			ql_error(L, "%s: %s", what, ctx->err);
+		return true;
+	}
+	if (lua_type(L, index) != LUA_TTABLE)
+		ql_error(L, "%s: wanted a spec like 'int8/1' or {dtype='int8', axis=1}, got %s", what, luaL_typename(L, index));
+	lua_pushnil(L);
+	while (lua_next(L, index)) {
+		int value = lua_gettop(L);
+
+		if (lua_type(L, value - 1) != LUA_TSTRING)
+			ql_error(L, "%s: wanted fields by name, got a list", what);
+		spec_field(L, what, lua_tostring(L, value - 1), value, &f);
+		lua_settop(L, value - 1);
+	}
+	status = ql_spec_make(ctx, &f, spec);
+	if (status)
+		ql_error(L, "%s: %s", what, ctx->err);
+	return true;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ * Indexing: x[i], x[{ {1,10}, {}, 3 }], x['1:10, :, 3'], x[mask], and assignment to each of them. Indices are 1-based,
+ * ranges inclusive, negatives count from the end.
+ */
+#include "interp/index.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensor/assign.h"
+#include "tensor/ops/ops.h"
+#include "tensor/view.h"
+
+enum part_kind { ALL, RANGE, INDEX };
+
+struct part {
+	enum part_kind kind;
+	int64_t from, to;
+};
+
+struct slices {
+	int n;
+	struct part part[QL_MAX_RANK];
+};
+
+static int64_t table_integer(lua_State *L, int index)
+{
+	int ok;
+	lua_Integer i = lua_tointegerx(L, index, &ok);
+
+	if (!ok)
+		ql_error(L, "index: wanted an integer, a range {a, b} or {}, got %s", luaL_typename(L, index));
+	return i;
+}
+
+static struct part table_part(lua_State *L, int index)
+{
+	struct part p = {.kind = INDEX};
+	lua_Integer n;
+
+	if (lua_type(L, index) != LUA_TTABLE) {
+		p.from = table_integer(L, index);
+		return p;
+	}
+	n = luaL_len(L, index);
+	if (n == 0)
+		return (struct part){.kind = ALL};
+	if (n != 2)
+		ql_error(L, "index: wanted a range {first, last} or {}, got a list of %lld", (long long)n);
+	p.kind = RANGE;
+	lua_geti(L, index, 1);
+	lua_geti(L, index, 2);
+	p.from = table_integer(L, -2);
+	p.to = table_integer(L, -1);
+	lua_pop(L, 2);
+	return p;
+}
+
+static void table_slices(lua_State *L, int index, struct slices *s)
+{
+	lua_Integer n = luaL_len(L, index);
+
+	if (n < 1 || n > QL_MAX_RANK)
+		ql_error(L, "index: wanted 1 to %d entries, got %lld", QL_MAX_RANK, (long long)n);
+	for (s->n = 0; s->n < n; s->n++) {
+		lua_geti(L, index, s->n + 1);
+		s->part[s->n] = table_part(L, lua_gettop(L));
+		lua_pop(L, 1);
+	}
+}
+
+static const char *skip_space(const char *p)
+{
+	while (isspace((unsigned char)*p))
+		p++;
+	return p;
+}
+
+static const char *text_integer(const char *p, int64_t *value, bool *found)
+{
+	char *end;
+
+	p = skip_space(p);
+	*found = isdigit((unsigned char)*p) || (*p == '-' && isdigit((unsigned char)p[1]));
+	if (!*found)
+		return p;
+	*value = strtoll(p, &end, 10);
+	return skip_space(end);
+}
+
+/* "a:b", ":", "a:", ":b" or "a"; an open end is the first or the last index. */
+static const char *text_part(const char *p, struct part *part)
+{
+	bool from, to;
+
+	*part = (struct part){.kind = INDEX, .from = 1, .to = -1};
+	p = text_integer(p, &part->from, &from);
+	if (*p != ':')
+		return from ? p : NULL;
+	p = text_integer(p + 1, &part->to, &to);
+	part->kind = from || to ? RANGE : ALL;
+	return p;
+}
+
+bool ql_index_is_text(const char *key)
+{
+	return *key && strspn(key, "0123456789:,- \t") == strlen(key);
+}
+
+static void text_slices(lua_State *L, const char *text, struct slices *s)
+{
+	const char *p = text;
+
+	for (s->n = 0;;) {
+		if (s->n == QL_MAX_RANK)
+			ql_error(L, "index: wanted at most %d entries, got '%.60s'", QL_MAX_RANK, text);
+		p = text_part(p, &s->part[s->n]);
+		if (!p || (*p && *p != ','))
+			ql_error(L, "index: wanted a form like '1:10, :, 3', got '%.60s'", text);
+		s->n++;
+		if (!*p)
+			return;
+		p++;
+	}
+}
+
+/* Applies one part to `axis` of *t; returns true when the axis is still there. */
+static enum ql_status apply_part(struct ql_ctx *ctx, const struct part *p, int axis, struct ql_tensor *t,
+	struct ql_tensor **out)
+{
+	int64_t from, to;
+	enum ql_status status;
+
+	if (p->kind == ALL)
+		return ql_tensor_alias(ctx, t, out);
+	if (p->kind == RANGE && t->shape[axis] == 0 && p->from == 1 && p->to == -1)
+		return ql_tensor_alias(ctx, t, out);
+	status = ql_index(ctx, "index", p->from, t->shape[axis], &from);
+	if (status || p->kind == INDEX)
+		return status ? status : ql_view_select(ctx, "index", t, axis, from, out);
+	status = ql_index(ctx, "index", p->to, t->shape[axis], &to);
+	if (status)
+		return status;
+	if (to < from)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "index: wanted first <= last, got %lld:%lld", (long long)p->from,
+			(long long)p->to);
+	return ql_view_narrow(ctx, "index", t, axis, from, to - from + 1, out);
+}
+
+static enum ql_status apply_slices(struct ql_ctx *ctx, const struct slices *s, struct ql_tensor *t, struct ql_tensor **out)
+{
+	char text[QL_SHAPE_TEXT];
+	int axis = 0;
+	enum ql_status status;
+
+	if (s->n > t->rank)
+		return ql_fail(ctx, QL_ERR_SHAPE, "index: wanted at most %d entries for shape %s, got %d", t->rank,
+			ql_shape_text(t->rank, t->shape, text), s->n);
+	*out = ql_tensor_keep(t);
+	for (int i = 0; i < s->n; i++) {
+		struct ql_tensor *next = NULL;
+
+		status = apply_part(ctx, &s->part[i], axis, *out, &next);
+		ql_tensor_release(ctx, *out);
+		*out = next;
+		if (status)
+			return status;
+		axis += s->part[i].kind != INDEX;
+	}
+	return QL_OK;
+}
+
+/* Pushes the view named by the key at `key`; false when the key is no slice (a mask is one but gives a copy). */
+static void push_view(lua_State *L, struct ql_tensor *t, int key)
+{
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	struct slices s = {0};
+	struct ql_tensor **box;
+	enum ql_status status;
+
+	if (lua_type(L, key) == LUA_TTABLE) {
+		table_slices(L, key, &s);
+	} else if (lua_type(L, key) == LUA_TSTRING) {
+		text_slices(L, lua_tostring(L, key), &s);
+	} else {
+		s.n = 1;
+		s.part[0] = (struct part){.kind = INDEX, .from = table_integer(L, key)};
+	}
+	box = ql_box_new(L);
+	status = apply_slices(ctx, &s, t, box);
+	if (status)
+		ql_raise(L, status);
+}
+
+int ql_index_get(lua_State *L, struct ql_tensor *t, int key)
+{
+	struct ql_tensor *mask = ql_test_tensor(L, key);
+
+	if (!mask) {
+		push_view(L, t, key);
+		return 1;
+	}
+	lua_settop(L, key);
+	ql_push_op(L, &ql_op_maskedselect, false);
+	lua_pushvalue(L, 1);
+	lua_pushvalue(L, key);
+	lua_call(L, 2, 1);
+	return 1;
+}
+
+/* A literal number as a rank-0 tensor in a box; integers must fit an integer target. */
+static struct ql_tensor *boxed_number(lua_State *L, int index, const struct ql_tensor *target)
+{
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	const struct ql_dtype_info *d = &ql_dtypes[target->dtype];
+	bool whole = !target->q && d->kind != QL_KIND_FLOAT;
+	struct ql_tensor **box = ql_box_new(L);
+	lua_Number v = lua_tonumber(L, index);
+	int ok = 0;
+	lua_Integer i = lua_tointegerx(L, index, &ok);
+	enum ql_status status;
+
+	if (whole && (!ok || i < d->lo || i > d->hi))
+		ql_error(L, "index: wanted an integer that fits %s, got %.14g", d->name, v);
+	if (whole) {
+		status = ql_tensor_of_i64(ctx, i, box);
+	} else {
+		status = ql_tensor_new(ctx, QL_float64, 0, NULL, box);
+		if (!status)
+			*(double *)(*box)->storage->data = v;
+	}
+	if (status)
+		ql_raise(L, status);
+	return *box;
+}
+
+struct ql_tensor *ql_index_value(lua_State *L, int index, const struct ql_tensor *target)
+{
+	if (lua_type(L, index) == LUA_TNUMBER)
+		return boxed_number(L, index, target);
+	return ql_check_tensor(L, index, "index: value");
+}
+
+int ql_index_set(lua_State *L, struct ql_tensor *t, int key, int value)
+{
+	struct ql_tensor *mask = ql_test_tensor(L, key), *source;
+	enum ql_status status;
+
+	if (mask) {
+		ql_push_op(L, &ql_op_maskedassign, true);
+		lua_pushvalue(L, 1);
+		lua_pushvalue(L, key);
+		lua_pushvalue(L, value);
+		lua_call(L, 3, 0);
+		return 0;
+	}
+	push_view(L, t, key);
+	t = ql_check_tensor(L, -1, "index");
+	source = ql_index_value(L, value, t);
+	status = ql_tensor_assign(ql_ctx_of(L), "index", t, source);
+	return status ? ql_raise(L, status) : 0;
+}

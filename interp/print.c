@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+ * Tensors as text: a header with dtype, shape and quant facts, then the (decoded) values in aligned columns. More than
+ * QL_PRINT_MAX elements: only EDGE items at both ends of each axis, with an ellipsis between.
+ */
+#include "interp/print.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tensor/qparams.h"
+
+#define QL_PRINT_MAX 1000
+#define EDGE 3
+#define LINE 100 /* columns of one line before a one-axis tensor is broken */
+
+/* ---- header ---- */
+
+static void range_of(const struct ql_tensor *t, double *lo, double *hi)
+{
+	int64_t n = ql_tensor_nelem(t);
+
+	*lo = n ? INFINITY : 0;
+	*hi = n ? -INFINITY : 0;
+	for (int64_t i = 0; i < n; i++) {
+		double v = ql_tensor_at_f64(t, i);
+
+		*lo = fmin(*lo, v);
+		*hi = fmax(*hi, v);
+	}
+}
+
+static size_t range_text(char *text, size_t size, const char *name, const struct ql_tensor *t)
+{
+	double lo, hi;
+
+	range_of(t, &lo, &hi);
+	if (lo == hi)
+		return (size_t)snprintf(text, size, ", %s %.4g", name, lo);
+	return (size_t)snprintf(text, size, ", %s %.4g..%.4g", name, lo, hi);
+}
+
+/* Share of codes at either end of their range. */
+static double saturated(const struct ql_tensor *t)
+{
+	int64_t n = ql_tensor_nelem(t), count = 0;
+	int64_t index[QL_MAX_RANK] = {0};
+
+	for (int64_t i = 0; i < n; i++) {
+		int64_t code = ql_tensor_get_i64(t, index);
+
+		count += code <= t->q->codes.lo || code >= t->q->codes.hi;
+		for (int d = t->rank - 1; d >= 0 && ++index[d] == t->shape[d]; d--)
+			index[d] = 0;
+	}
+	return n ? (double)count / (double)n : 0;
+}
+
+static void bytes_text(uint64_t bytes, char text[32])
+{
+	if (bytes < 1024)
+		snprintf(text, 32, "%llu B", (unsigned long long)bytes);
+	else if (bytes < 1 << 20)
+		snprintf(text, 32, "%.1f KiB", (double)bytes / 1024);
+	else
+		snprintf(text, 32, "%.1f MiB", (double)bytes / (1 << 20));
+}
+
+static char *granularity(const struct ql_qparams *q, char text[48])
+{
+	text[0] = '\0';
+	if (q->block)
+		snprintf(text, 48, ", blocks of %d on axis %d", q->block, q->block_axis + 1);
+	else if (q->axis >= 0)
+		snprintf(text, 48, ", axis %d", q->axis + 1);
+	return text;
+}
+
+char *ql_describe(const struct ql_tensor *t, char text[256])
+{
+	char shape[QL_SHAPE_TEXT], grain[48];
+
+	ql_shape_text(t->rank, t->shape, shape);
+	if (t->q)
+		snprintf(text, 256, "%s%.150s %s%s", ql_dtype_name(t->dtype), shape, t->q->scheme->doc.name,
+			granularity(t->q, grain));
+	else
+		snprintf(text, 256, "%s%.150s", ql_dtype_name(t->dtype), t->rank ? shape : "");
+	return text;
+}
+
+static void add_header(luaL_Buffer *b, const struct ql_tensor *t)
+{
+	char text[512], bytes[32], base[256];
+	size_t n;
+
+	if (t->rank == 0 && !t->q)
+		return;
+	n = (size_t)snprintf(text, sizeof(text), "%s", ql_describe(t, base));
+	if (t->q) {
+		n += range_text(text + n, sizeof(text) - n, "scale", t->q->scale);
+		if (t->q->zero_point)
+			n += range_text(text + n, sizeof(text) - n, "zero_point", t->q->zero_point);
+		if (t->dtype != QL_binary)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.2f %% saturated", 100 * saturated(t));
+		bytes_text(ql_tensor_nbytes(t), bytes);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, ", %s", bytes);
+		if (t->q->nan_count || t->q->inf_count)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, ", met %lld NaN and %lld Inf", (long long)t->q->nan_count,
+				(long long)t->q->inf_count);
+	}
+	luaL_addlstring(b, text, n < sizeof(text) ? n : sizeof(text) - 1);
+}
+
+/* ---- values ---- */
+
+struct style {
+	bool integer, boolean, scientific, whole;
+	int width;
+};
+
+/* Indices that are shown of an axis: all, or EDGE at both ends; -1 stands for the ellipsis. */
+static int64_t shown(int64_t size, bool all)
+{
+	return all || size <= 2 * EDGE + 1 ? size : 2 * EDGE + 1;
+}
+
+static int64_t shown_index(int64_t i, int64_t size, bool all)
+{
+	if (all || size <= 2 * EDGE + 1 || i < EDGE)
+		return i;
+	return i == EDGE ? -1 : size - (2 * EDGE + 1) + i;
+}
+
+struct printer {
+	lua_State *L;
+	luaL_Buffer *b;
+	const struct ql_tensor *t;
+	struct style style;
+	bool all;
+	int64_t index[QL_MAX_RANK];
+	double lo, hi; /* magnitudes of the finite values shown, zeros left out */
+	bool fractional;
+	int width;
+};
+
+static int element_text(const struct printer *p, char text[64])
+{
+	const struct ql_dtype_info *d = &ql_dtypes[p->t->dtype];
+	double v;
+
+	if (p->style.boolean)
+		return snprintf(text, 64, "%s", ql_tensor_get_i64(p->t, p->index) ? "true" : "false");
+	if (d->kind != QL_KIND_FLOAT)
+		return snprintf(text, 64, "%lld", (long long)ql_tensor_get_i64(p->t, p->index));
+	v = ql_tensor_get_f64(p->t, p->index);
+	if (isnan(v))
+		return snprintf(text, 64, "nan");
+	if (isinf(v))
+		return snprintf(text, 64, v > 0 ? "inf" : "-inf");
+	if (p->style.whole)
+		return snprintf(text, 64, "%.0f", v);
+	return snprintf(text, 64, p->style.scientific ? "%.4e" : "%.4f", v);
+}
+
+static void visit(struct printer *p, int axis, void (*leaf)(struct printer *))
+{
+	int64_t n = axis < p->t->rank ? shown(p->t->shape[axis], p->all) : 0;
+
+	if (axis == p->t->rank) {
+		leaf(p);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++) {
+		p->index[axis] = shown_index(i, p->t->shape[axis], p->all);
+		if (p->index[axis] >= 0)
+			visit(p, axis + 1, leaf);
+	}
+}
+
+static void leaf_range(struct printer *p)
+{
+	double v = fabs(ql_tensor_get_f64(p->t, p->index));
+
+	if (!isfinite(v))
+		return;
+	p->fractional = p->fractional || v != floor(v);
+	if (v == 0)
+		return;
+	p->lo = fmin(p->lo, v);
+	p->hi = fmax(p->hi, v);
+}
+
+static void leaf_width(struct printer *p)
+{
+	char text[64];
+	int n = element_text(p, text);
+
+	p->width = n > p->width ? n : p->width;
+}
+
+static void choose_style(struct printer *p)
+{
+	const struct ql_dtype_info *d = &ql_dtypes[p->t->dtype];
+
+	p->style.boolean = d->kind == QL_KIND_BOOL;
+	if (d->kind == QL_KIND_FLOAT) {
+		p->lo = INFINITY;
+		p->hi = 0;
+		visit(p, 0, leaf_range);
+		p->style.whole = !p->fractional && p->hi < 1e7;
+		p->style.scientific = !p->style.whole && p->hi > 0 && (p->hi >= 1e5 || p->hi < 1e-3 || p->lo < 1e-4 * p->hi);
+		if (!p->style.whole && p->hi < 1e5 && p->hi >= 1e-2)
+			p->style.scientific = false;
+	}
+	visit(p, 0, leaf_width);
+}
+
+static void add_row(struct printer *p, int axis)
+{
+	int64_t n = shown(p->t->shape[axis], p->all);
+	int column = 0;
+	char text[64];
+
+	for (int64_t i = 0; i < n; i++) {
+		p->index[axis] = shown_index(i, p->t->shape[axis], p->all);
+		if (p->index[axis] < 0) {
+			luaL_addstring(p->b, "  …");
+			column += 3;
+			continue;
+		}
+		if (p->t->rank == 1 && column + p->width + 2 > LINE) {
+			luaL_addstring(p->b, "\n");
+			column = 0;
+		}
+		element_text(p, text);
+		for (int k = (int)strlen(text); k < p->width + 2; k++)
+			luaL_addchar(p->b, ' ');
+		luaL_addstring(p->b, text);
+		column += p->width + 2;
+	}
+}
+
+/* Matrices, each under its own index line when there are more than two axes. */
+static void add_blocks(struct printer *p, int axis)
+{
+	int64_t n = shown(p->t->shape[axis], p->all);
+	char text[32];
+
+	for (int64_t i = 0; i < n; i++) {
+		p->index[axis] = shown_index(i, p->t->shape[axis], p->all);
+		if (p->index[axis] < 0) {
+			luaL_addstring(p->b, "\n  …");
+			continue;
+		}
+		if (axis < p->t->rank - 2) {
+			add_blocks(p, axis + 1);
+			continue;
+		}
+		if (axis > 0 && i == 0) {
+			luaL_addstring(p->b, "\n[");
+			for (int d = 0; d < axis; d++) {
+				snprintf(text, sizeof(text), "%lld, ", (long long)p->index[d] + 1);
+				luaL_addstring(p->b, text);
+			}
+			luaL_addstring(p->b, ":, :]");
+		}
+		luaL_addstring(p->b, "\n");
+		add_row(p, axis + 1);
+	}
+}
+
+static void add_values(lua_State *L, luaL_Buffer *b, const struct ql_tensor *t)
+{
+	struct printer p = {.L = L, .b = b, .t = t, .all = ql_tensor_nelem(t) <= QL_PRINT_MAX};
+	char text[64];
+
+	if (ql_tensor_nelem(t) == 0)
+		return;
+	choose_style(&p);
+	if (t->rank == 0) {
+		element_text(&p, text);
+		luaL_addstring(b, text);
+	} else if (t->rank == 1) {
+		if ((p.width + 2) * shown(t->shape[0], p.all) > LINE)
+			luaL_addstring(b, "\n");
+		add_row(&p, 0);
+	} else {
+		add_blocks(&p, 0);
+	}
+}
+
+int ql_print_tostring(lua_State *L)
+{
+	struct ql_tensor *t = ql_check_tensor(L, 1, "tostring"), *values = t;
+	luaL_Buffer b;
+
+	lua_settop(L, 1);
+	if (t->q) {
+		struct ql_tensor **box = ql_box_new(L);
+		enum ql_status status = ql_decode(ql_ctx_of(L), t, box);
+
+		if (status)
+			return ql_raise(L, status);
+		values = *box;
+	}
+	luaL_buffinit(L, &b);
+	add_header(&b, t);
+	if (t->rank == 0 && t->q)
+		luaL_addstring(&b, "  ");
+	add_values(L, &b, values);
+	luaL_pushresult(&b);
+	return 1;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * The range is the smallest and the largest finite value.
+ */
+#include "quant/observer.h"
+
+static void range(struct ql_stats *stats)
+{
+	(void)stats; /* already the extremes */
+}
+
+extern const struct ql_observer_kind ql_observer_minmax;
+const struct ql_observer_kind ql_observer_minmax = {
+	.doc = {.name = "minmax",
+		.usage = "x:quantize 'int8@minmax'",
+		.text = "The range is the smallest and the largest finite value (the default).",
+		.example = "print(tensor{-1,2}:quantize('int8@minmax'):qparams().scale:item() == 2/127)  --> false"},
+	.range = range,
+};

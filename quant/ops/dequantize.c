@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * q:dequantize() and q:codes().
+ */
+#include "quant/quantize.h"
+
+#include "tensor/kernels/kernels.h"
+
+static enum ql_status dequantize(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *t = call->in[0];
+	int bits = ql_dtypes[t->dtype].bits;
+
+	if (!t->q)
+		return ql_tensor_alias(ctx, t, &call->out[0]);
+	call->path = "float32";
+	call->kernel = t->q->scheme->affine && (bits == 8 || bits == 16) ? ctx->kernels->dequantize->name : "ref";
+	return ql_decode(ctx, t, &call->out[0]);
+}
+
+extern const struct ql_op ql_op_dequantize;
+const struct ql_op ql_op_dequantize = {
+	.doc = {.name = "dequantize",
+		.usage = "q:dequantize()",
+		.text = "The real values of a quantized tensor as float32: (code - zero_point) * scale. A plain tensor is returned "
+			"as it is.",
+		.example = "print(tensor{-1,1}:quantize('int8'):dequantize())  --> -1  1"},
+	.arity_min = 1,
+	.arity_max = 1,
+	.flags = QL_NATIVE,
+	.eval = dequantize,
+	.allocates = true,
+};
+
+static enum ql_status codes(struct ql_ctx *ctx, struct ql_call *call)
+{
+	enum ql_status status = ql_tensor_alias(ctx, call->in[0], &call->out[0]);
+
+	if (status)
+		return status;
+	ql_qparams_release(ctx, call->out[0]->q);
+	call->out[0]->q = NULL;
+	return QL_OK;
+}
+
+extern const struct ql_op ql_op_codes;
+const struct ql_op ql_op_codes = {
+	.doc = {.name = "codes",
+		.usage = "q:codes()",
+		.text = "The raw integers: a plain view of the same storage, so writing to it changes the quantized tensor.",
+		.example = "print(tensor{-1,1}:quantize('int8'):codes())  --> -127  127"},
+	.arity_min = 1,
+	.arity_max = 1,
+	.flags = QL_VIEW,
+	.infer = codes,
+};

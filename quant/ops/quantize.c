@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ * x:quantize(spec) and q:requantize(spec).
+ */
+#include "quant/quantize.h"
+
+#include "tensor/kernels/kernels.h"
+
+static const struct ql_attr attrs[] = {
+	{"spec", QL_ATTR_SPEC, QL_POSITIONAL | QL_REQUIRED, NULL, "a spec like 'int8/1' or {dtype='int8', axis=1}"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_value *spec = ql_call_attr(call, "spec");
+
+	if (!spec)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: spec: wanted a spec, got false", call->op->doc.name);
+	return QL_OK;
+}
+
+static const char *kernel_of(const struct ql_ctx *ctx, const struct ql_spec *spec)
+{
+	int bits = ql_dtypes[spec->dtype].bits;
+
+	return spec->scheme && spec->scheme->affine && (bits == 8 || bits == 16) ? ctx->kernels->quantize->name : "ref";
+}
+
+static enum ql_status quantize(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_spec *spec = ql_call_attr(call, "spec")->spec;
+
+	call->path = ql_dtype_name(spec->dtype);
+	call->kernel = kernel_of(ctx, spec);
+	return ql_quantize(ctx, call->in[0], spec, &call->out[0]);
+}
+
+extern const struct ql_op ql_op_quantize;
+const struct ql_op ql_op_quantize = {
+	.doc = {.name = "quantize",
+		.usage = "x:quantize 'int8/1'  x:quantize{dtype='int8', axis=1}",
+		.text = "Codes with scale (and zero point) by a spec: dtype[/axis][:block][@observer] or a table. Rounds half to "
+			"even after an exact division, saturates; NaN becomes the zero point and is counted.",
+		.example = "q = tensor{-1,0.5,1}:quantize 'int8'\nprint(q:codes())  --> -127   64  127",
+		.attrs = attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.flags = QL_NATIVE,
+	.infer = infer,
+	.eval = quantize,
+	.allocates = true,
+};
+
+/* The values, decoded, quantized again: the same bits as dequantize and quantize. */
+static enum ql_status requantize(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_spec *spec = ql_call_attr(call, "spec")->spec;
+	struct ql_tensor *x = call->in[0], *real;
+	enum ql_status status;
+
+	call->path = ql_dtype_name(spec->dtype);
+	call->kernel = kernel_of(ctx, spec);
+	if (!x->q)
+		return ql_fail(ctx, QL_ERR_DTYPE, "requantize: wanted a quantized tensor, got plain %s; use :quantize()",
+			ql_dtype_name(x->dtype));
+	status = ql_decode(ctx, x, &real);
+	if (status)
+		return status;
+	status = ql_quantize(ctx, real, spec, &call->out[0]);
+	ql_tensor_release(ctx, real);
+	if (!status && call->out[0]->q)
+		call->out[0]->q->from = x->q->from;
+	return status;
+}
+
+extern const struct ql_op ql_op_requantize;
+const struct ql_op ql_op_requantize = {
+	.doc = {.name = "requantize",
+		.usage = "q:requantize(spec)",
+		.text = "The same values under another spec; equal, bit for bit, to q:dequantize():quantize(spec).",
+		.example = "q = tensor{-1,1}:quantize 'int16'\nprint(q:requantize('int8'):codes())  --> -127  127",
+		.attrs = attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.flags = QL_NATIVE,
+	.infer = infer,
+	.eval = requantize,
+	.allocates = true,
+};

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * The tables of this folder, and what it hands to tensor/.
+ */
+#include "quant/quantize.h"
+
+#define X(name) extern const struct ql_op ql_op_##name;
+#include "quant/ops.def"
+#undef X
+#define X(name) extern const struct ql_path ql_path_##name;
+#include "quant/paths.def"
+#undef X
+
+const struct ql_op *const ql_quant_ops[] = {
+#define X(name) &ql_op_##name,
+#include "quant/ops.def"
+#undef X
+	NULL,
+};
+
+static const struct ql_path *const paths[] = {
+#define X(name) &ql_path_##name,
+#include "quant/paths.def"
+#undef X
+	NULL,
+};
+
+const struct ql_quant ql_quant_default = {.paths = paths, .quantize = ql_quantize};

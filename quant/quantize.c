@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ * From a spec and data to params and codes. Scales are computed in double and rounded once: to float32, or to float16
+ * for blocks unless some scale would leave float16's normal range; codes use the rounded scale.
+ */
+#include "quant/quantize.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "quant/observer.h"
+#include "tensor/codec.h"
+#include "tensor/scratch.h"
+
+#define F16_MIN 0x1p-14
+#define F16_MAX 65504.0
+
+static enum ql_status layout(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, struct ql_qparams *q)
+{
+	int axis = -1;
+	enum ql_status status;
+
+	q->axis = q->block_axis = -1;
+	q->block = 0;
+	if (spec->axis) {
+		status = ql_axis(ctx, "quantize: axis", spec->axis, rank, &axis);
+		if (status)
+			return status;
+	}
+	if (!spec->block) {
+		q->axis = (int8_t)axis;
+		return QL_OK;
+	}
+	if (rank == 0)
+		return ql_fail(ctx, QL_ERR_SHAPE, "quantize: block: wanted a tensor with at least one axis, got a number");
+	q->block = (int32_t)spec->block;
+	q->block_axis = (int8_t)(axis < 0 ? rank - 1 : axis);
+	return QL_OK;
+}
+
+/* One rounding; a zero range takes scale 1 (binary: 0, so that it decodes to exactly 0). */
+static float rounded(double scale, bool half, bool binary)
+{
+	float s;
+
+	if (scale == 0)
+		return binary ? 0 : 1;
+	s = half ? ql_f16_to_f32(ql_f32_to_f16((float)scale)) : (float)scale;
+	return s < FLT_MIN ? FLT_MIN : s > FLT_MAX ? FLT_MAX : s;
+}
+
+static bool fits_half(const double *scale, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		if (scale[i] != 0 && (scale[i] < F16_MIN || scale[i] > F16_MAX))
+			return false;
+	return true;
+}
+
+static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	unsigned dtype, struct ql_qparams *q)
+{
+	int64_t s_shape[QL_MAX_RANK];
+	int s_rank = ql_grain_shape(rank, shape, q->axis, q->block_axis, q->block, s_shape);
+	enum ql_status status = ql_tensor_new(ctx, dtype, s_rank, s_shape, &q->scale);
+
+	if (!status && spec->scheme->zero && (spec->has_zero || ql_dtypes[spec->dtype].kind == QL_KIND_UINT ||
+		spec->scheme != ql_scheme_by_name("symmetric")))
+		status = ql_tensor_zeros(ctx, spec->dtype, s_rank, s_shape, &q->zero_point);
+	return status;
+}
+
+static void store(struct ql_tensor *t, int64_t i, double value)
+{
+	if (ql_dtype_is_float(t->dtype))
+		ql_dtypes[t->dtype].from_f64(t->storage->data, i, 1, 1, &value);
+	else
+		ql_dtypes[t->dtype].from_i64(t->storage->data, i, 1, 1, &(int64_t){(int64_t)value});
+}
+
+/* ---- explicit scale and zero point ---- */
+
+static enum ql_status copy_given(struct ql_ctx *ctx, const char *what, const struct ql_tensor *given, struct ql_tensor *to)
+{
+	int64_t n = ql_tensor_nelem(to);
+	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
+
+	if (given->q || (ql_tensor_nelem(given) != n && ql_tensor_nelem(given) != 1) ||
+		(ql_tensor_nelem(given) != 1 && !ql_tensor_same_shape(given, to)))
+		return ql_fail(ctx, QL_ERR_SHAPE, "quantize: %s: wanted a plain tensor of shape %s, got %s", what,
+			ql_shape_text(to->rank, to->shape, a), ql_shape_text(given->rank, given->shape, b));
+	for (int64_t i = 0; i < n; i++)
+		store(to, i, ql_tensor_at_f64(given, ql_tensor_nelem(given) == 1 ? 0 : i));
+	return QL_OK;
+}
+
+static enum ql_status check_scales(struct ql_ctx *ctx, const struct ql_tensor *scale)
+{
+	int64_t n = ql_tensor_nelem(scale);
+
+	for (int64_t i = 0; i < n; i++) {
+		double s = ql_tensor_at_f64(scale, i);
+
+		if (!(s > 0) || !isfinite(s))
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "quantize: scale: wanted finite numbers > 0, got %g", s);
+	}
+	return QL_OK;
+}
+
+static enum ql_status given_numbers(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_qparams *q)
+{
+	int64_t n = ql_tensor_nelem(q->scale);
+	int32_t middle = spec->scheme->zero ? spec->scheme->zero(&(struct ql_stats){0}, &q->codes, 1) : 0;
+	enum ql_status status = QL_OK;
+
+	if (spec->scale_tensor)
+		status = copy_given(ctx, "scale", spec->scale_tensor, q->scale);
+	else
+		for (int64_t i = 0; i < n; i++)
+			store(q->scale, i, spec->scale);
+	if (!status)
+		status = check_scales(ctx, q->scale);
+	if (status || !q->zero_point)
+		return status;
+	if (spec->zero_tensor)
+		return copy_given(ctx, "zero_point", spec->zero_tensor, q->zero_point);
+	for (int64_t i = 0; i < n; i++)
+		store(q->zero_point, i, spec->has_zero ? (double)spec->zero : middle);
+	return QL_OK;
+}
+
+/* ---- computed from data ---- */
+
+static enum ql_status fit(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams *q)
+{
+	struct ql_grain g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block);
+	struct ql_stats *stats = ql_scratch_take(ctx, (size_t)g.scales * sizeof(*stats));
+	double *scale = ql_scratch_take(ctx, (size_t)g.scales * sizeof(*scale));
+	bool half, binary = spec->dtype == QL_binary;
+	int64_t nan, inf;
+	enum ql_status status;
+
+	if (!stats || !scale)
+		return QL_ERR_MEMORY;
+	status = ql_grain_stats(ctx, &g, ql_tensor_data(x), stats, &nan, &inf);
+	if (status)
+		return status;
+	for (int64_t i = 0; i < g.scales; i++) {
+		spec->observer->range(&stats[i]);
+		scale[i] = spec->scheme->fit(&stats[i], &q->codes);
+	}
+	half = q->block && fits_half(scale, g.scales);
+	status = new_scales(ctx, spec, x->rank, x->shape, half ? QL_float16 : QL_float32, q);
+	for (int64_t i = 0; i < g.scales && !status; i++) {
+		float s = rounded(scale[i], half, binary);
+
+		store(q->scale, i, (double)s);
+		if (q->zero_point)
+			store(q->zero_point, i, spec->scheme->zero(&stats[i], &q->codes, s));
+	}
+	return status;
+}
+
+enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	struct ql_tensor *x, struct ql_qparams **out)
+{
+	struct ql_qparams *q = ql_alloc_zeroed(ctx, sizeof(*q));
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	enum ql_status status;
+
+	*out = NULL;
+	if (!q)
+		return QL_ERR_MEMORY;
+	q->refs = 1;
+	q->scheme = spec->scheme;
+	q->from = QL_float32;
+	q->codes.bits = (uint8_t)spec->bits;
+	q->codes.octaves = (float)spec->octaves;
+	spec->scheme->range(spec->dtype, spec->has_scale, &q->codes);
+	status = layout(ctx, spec, rank, q);
+	if (!status && !spec->has_scale && x) {
+		status = fit(ctx, spec, x, q);
+	} else if (!status) {
+		struct ql_spec unit = *spec;
+
+		if (!spec->has_scale)
+			unit.scale = 1; /* zeros{quant=}: any scale decodes 0 to 0 */
+		status = new_scales(ctx, spec, rank, shape, QL_float32, q);
+		if (!status)
+			status = given_numbers(ctx, &unit, q);
+	}
+	ql_scratch_release(ctx, mark);
+	if (status)
+		ql_qparams_release(ctx, q);
+	else
+		*out = q;
+	return status;
+}
+
+/* gives x as contiguous plain float32 */
+static enum ql_status plain_f32(struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor **out)
+{
+	if (x->dtype == QL_float32 && ql_tensor_is_contiguous(x)) {
+		*out = ql_tensor_keep(x);
+		return QL_OK;
+	}
+	return ql_tensor_cast(ctx, x, QL_float32, out);
+}
+
+enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out)
+{
+	struct ql_tensor *plain = NULL, *codes = NULL;
+	enum ql_status status;
+
+	*out = NULL;
+	if (x->q)
+		return ql_fail(ctx, QL_ERR_DTYPE, "quantize: wanted plain numbers, got a tensor that is already quantized; use "
+			":requantize()");
+	if (ql_dtype_is_float(spec->dtype))
+		return ql_tensor_cast(ctx, x, spec->dtype, out);
+	status = plain_f32(ctx, x, &plain);
+	if (!status)
+		status = ql_tensor_new(ctx, spec->dtype, x->rank, x->shape, &codes);
+	if (!status)
+		status = ql_quantize_params(ctx, spec, x->rank, x->shape, plain, &codes->q);
+	if (!status) {
+		codes->q->from = x->dtype;
+		status = ql_encode(ctx, plain, codes, &codes->q->nan_count, &codes->q->inf_count);
+	}
+	ql_tensor_release(ctx, plain);
+	if (status)
+		ql_tensor_release(ctx, codes);
+	else
+		*out = codes;
+	return status;
+}
+
+enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec, double lo, double hi, float *scale,
+	int32_t *zero)
+{
+	struct ql_stats stats = {.lo = lo, .hi = hi, .meanabs = (fabs(lo) + fabs(hi)) / 2, .count = 1};
+	struct ql_codes codes = {.bits = (uint8_t)spec->bits, .octaves = (float)spec->octaves};
+
+	if (!isfinite(lo) || !isfinite(hi) || lo > hi)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "params: wanted finite lo <= hi, got %g and %g", lo, hi);
+	if (!spec->scheme)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "params: wanted a spec with codes, got %s", ql_dtype_name(spec->dtype));
+	spec->scheme->range(spec->dtype, false, &codes);
+	*scale = rounded(spec->scheme->fit(&stats, &codes), false, spec->dtype == QL_binary);
+	*zero = spec->scheme->zero ? spec->scheme->zero(&stats, &codes, *scale) : 0;
+	return QL_OK;
+}

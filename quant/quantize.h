@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Quantizing by a spec: statistics under each scale, the observer's range, the scheme's fit, one encoding.
+ */
+#ifndef QUOLL_QUANT_QUANTIZE_H
+#define QUOLL_QUANT_QUANTIZE_H
+
+#include "quant/spec.h"
+#include "tensor/op.h"
+
+/* gives x quantized: codes with params, same shape; a float dtype in the spec gives a plain cast. Errors: x already
+ * quantized, an axis that x lacks, an explicit scale or zero point of the wrong shape or value. */
+enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out);
+/* gives an empty tensor of `shape` with the spec's params; scales come from the spec's explicit numbers or, when x is
+ * given, from x. */
+enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	struct ql_tensor *x, struct ql_qparams **out);
+/* Scale (as float32 rounded) and zero point for one range [lo, hi]: quant.params. */
+enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec, double lo, double hi, float *scale,
+	int32_t *zero);
+
+/* Registered with the context at start. */
+extern const struct ql_quant ql_quant_default;
+extern const struct ql_op *const ql_quant_ops[]; /* NULL-terminated */
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * Logarithmic: sign and magnitude. Code 0 is 0; code m in 1..M (M = 2^(b-1)-1) is scale * 2^(-(M-m)*r) with scale =
+ * max|x| and the step r = octaves / (M - 1); r = 1 is LogNet (arXiv 1603.01025). Rounding is in the log domain, so every
+ * |x| in [max * 2^-octaves, max] has a relative error of at most 2^(r/2) - 1. Below half of the smallest magnitude: 0.
+ *
+ * Encoding is a search in a table of boundaries, so it has no logarithm whose last bit could differ between machines.
+ * Table: M values (of m = 1..M), then M boundaries (the least |x| / scale that gives m).
+ */
+#include <math.h>
+
+#include "tensor/qparams.h"
+
+static int32_t magnitudes(const struct ql_codes *codes)
+{
+	return (1 << (codes->bits - 1)) - 1;
+}
+
+static bool accepts(unsigned dtype)
+{
+	return ql_dtypes[dtype].kind == QL_KIND_INT && ql_dtypes[dtype].bits <= 16;
+}
+
+static void range(unsigned dtype, bool wide, struct ql_codes *codes)
+{
+	(void)dtype;
+	(void)wide;
+	codes->hi = magnitudes(codes);
+	codes->lo = -codes->hi;
+}
+
+static double fit(const struct ql_stats *stats, const struct ql_codes *codes)
+{
+	(void)codes;
+	return fmax(fabs(stats->lo), fabs(stats->hi));
+}
+
+static size_t table_length(const struct ql_codes *codes)
+{
+	return 2 * (size_t)magnitudes(codes);
+}
+
+static void table_fill(const struct ql_codes *codes, float *table)
+{
+	int32_t top = magnitudes(codes);
+	double r = top > 1 ? (double)codes->octaves / (top - 1) : 0;
+
+	for (int32_t m = 1; m <= top; m++) {
+		double value = exp2(-(top - m) * r);
+
+		table[m - 1] = (float)value;
+		table[top + m - 1] = (float)(m == 1 ? value / 2 : value * exp2(-r / 2));
+	}
+}
+
+/* Number of boundaries <= t. */
+static int32_t magnitude(const float *boundary, int32_t top, float t)
+{
+	int32_t lo = 0, hi = top;
+
+	while (lo < hi) {
+		int32_t middle = (lo + hi) / 2;
+
+		if (boundary[middle] <= t)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	return lo;
+}
+
+static void encode(const float *x, int64_t n, float scale, int32_t zero, const struct ql_codes *codes, int32_t *out)
+{
+	int32_t top = magnitudes(codes);
+	const float *boundary = codes->table + top;
+
+	(void)zero;
+	for (int64_t i = 0; i < n; i++) {
+		int32_t m = isnan(x[i]) ? 0 : magnitude(boundary, top, fabsf(x[i]) / scale);
+
+		out[i] = x[i] < 0 ? -m : m;
+	}
+}
+
+static void decode(const int32_t *q, int64_t n, float scale, int32_t zero, const struct ql_codes *codes, float *out)
+{
+	(void)zero;
+	for (int64_t i = 0; i < n; i++) {
+		int32_t m = q[i] < 0 ? -q[i] : q[i];
+		float v;
+
+		m = m > codes->hi ? codes->hi : m; /* -128 of a foreign file */
+		v = m ? codes->table[m - 1] * scale : 0;
+		out[i] = q[i] < 0 ? -v : v;
+	}
+}
+
+extern const struct ql_scheme ql_scheme_log;
+const struct ql_scheme ql_scheme_log = {
+	.doc = {.name = "log",
+		.usage = "x:quantize{dtype='int8', scheme='log', octaves=16}",
+		.text = "Sign and logarithm: codes are evenly spaced powers of 2 below max|x|, code 0 is 0. octaves= sets the range "
+			"(16 at 8 bits, 6 at 4 bits).",
+		.example = "print(tensor{1,0.5,0.25}:quantize{dtype='int4', scheme='log'}:dequantize())  --> 1.0000 0.5000 0.2500"},
+	.accepts = accepts,
+	.range = range,
+	.fit = fit,
+	.encode = encode,
+	.decode = decode,
+	.table_length = table_length,
+	.table_fill = table_fill,
+};

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * Specs: split the short string, validate, fill defaults, print.
+ */
+#include "quant/spec.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "quant/observer.h"
+
+#define X(name) extern const struct ql_scheme ql_scheme_##name;
+#include "quant/schemes.def"
+#undef X
+#define X(name) extern const struct ql_observer_kind ql_observer_##name;
+#include "quant/observers.def"
+#undef X
+
+const struct ql_scheme *const ql_schemes[] = {
+#define X(name) &ql_scheme_##name,
+#include "quant/schemes.def"
+#undef X
+	NULL,
+};
+
+const struct ql_observer_kind *const ql_observers[] = {
+#define X(name) &ql_observer_##name,
+#include "quant/observers.def"
+#undef X
+	NULL,
+};
+
+const struct ql_scheme *ql_scheme_by_name(const char *name)
+{
+	for (int i = 0; ql_schemes[i]; i++)
+		if (!strcmp(ql_schemes[i]->doc.name, name))
+			return ql_schemes[i];
+	return NULL;
+}
+
+const struct ql_observer_kind *ql_observer_by_name(const char *name)
+{
+	for (int i = 0; ql_observers[i]; i++)
+		if (!strcmp(ql_observers[i]->doc.name, name))
+			return ql_observers[i];
+	return NULL;
+}
+
+const char *ql_scheme_names(void)
+{
+	return
+#define X(name) #name " "
+#include "quant/schemes.def"
+#undef X
+		;
+}
+
+static const char *observer_names(void)
+{
+	return
+#define X(name) #name " "
+#include "quant/observers.def"
+#undef X
+		;
+}
+
+#define SPEC_DTYPES "int8 uint8 int4 uint4 int16 uint16 binary float32 float16 bfloat16"
+
+/* ---- the string form: dtype[/axis][:block][@observer] ---- */
+
+static enum ql_status grammar(struct ql_ctx *ctx, const char *text)
+{
+	return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted dtype[/axis][:block][@observer] like 'int8/1' or 'int4:32', got '%.60s'",
+		text);
+}
+
+/* The number behind `mark`, which is cut off; -1: not a number. */
+static bool take_number(char *copy, char mark, bool *has, int64_t *value)
+{
+	char *at = strchr(copy, mark), *end;
+
+	if (!at)
+		return true;
+	*at++ = '\0';
+	*value = strtoll(at, &end, 10);
+	*has = true;
+	return end != at && *end == '\0';
+}
+
+enum ql_status ql_spec_split(struct ql_ctx *ctx, const char *text, char copy[QL_SPEC_TEXT], struct ql_spec_fields *fields)
+{
+	char *at;
+
+	*fields = (struct ql_spec_fields){0};
+	if (strlen(text) >= QL_SPEC_TEXT)
+		return grammar(ctx, text);
+	strcpy(copy, text);
+	at = strchr(copy, '@');
+	if (at) {
+		*at = '\0';
+		fields->observer = at + 1;
+	}
+	if (!take_number(copy, ':', &fields->has_block, &fields->block) ||
+		!take_number(copy, '/', &fields->has_axis, &fields->axis) || copy[0] == '\0')
+		return grammar(ctx, text);
+	fields->dtype = copy;
+	return QL_OK;
+}
+
+enum ql_status ql_spec_parse(struct ql_ctx *ctx, const char *text, struct ql_spec *spec)
+{
+	char copy[QL_SPEC_TEXT];
+	struct ql_spec_fields fields;
+	enum ql_status status = ql_spec_split(ctx, text, copy, &fields);
+
+	return status ? status : ql_spec_make(ctx, &fields, spec);
+}
+
+/* ---- validation ---- */
+
+static bool legal_dtype(int dtype)
+{
+	return dtype >= 0 && (dtype == QL_binary || dtype == QL_float32 || dtype == QL_float16 || dtype == QL_bfloat16 ||
+		((ql_dtypes[dtype].kind == QL_KIND_INT || ql_dtypes[dtype].kind == QL_KIND_UINT) &&
+			ql_dtypes[dtype].bits <= 16));
+}
+
+static enum ql_status make_dtype(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+{
+	int dtype;
+
+	if (!f->dtype && !f->bits)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted a dtype or bits, got neither");
+	if (f->bits && (f->bits < 1 || f->bits > 16))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to 16, got a number outside");
+	if (!f->dtype) {
+		if (f->bits < 2)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to 16, got %d; for one bit use dtype 'binary'", f->bits);
+		s->dtype = f->bits <= 4 ? QL_int4 : f->bits <= 8 ? QL_int8 : QL_int16;
+		s->bits = f->bits;
+		return QL_OK;
+	}
+	dtype = ql_dtype_by_name(f->dtype);
+	if (!legal_dtype(dtype))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: dtype: wanted one of %s, got '%.40s'", SPEC_DTYPES, f->dtype);
+	s->dtype = (unsigned)dtype;
+	s->bits = f->bits ? f->bits : ql_dtypes[dtype].bits;
+	if (s->bits > ql_dtypes[dtype].bits || (f->bits == 1 && dtype != QL_binary))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to %d for %s, got %d", ql_dtypes[dtype].bits, f->dtype,
+			s->bits);
+	return QL_OK;
+}
+
+static enum ql_status make_scheme(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+{
+	enum ql_dtype_kind kind = ql_dtypes[s->dtype].kind;
+	const char *name = f->scheme;
+
+	if (kind == QL_KIND_FLOAT) {
+		if (f->scheme || f->has_axis || f->has_block || f->observer || f->has_scale)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted nothing beside the dtype %s, which is stored as it is",
+				ql_dtype_name(s->dtype));
+		return QL_OK;
+	}
+	if (!name)
+		name = kind == QL_KIND_BINARY ? "binary" : kind == QL_KIND_UINT || f->has_zero ? "asymmetric" : "symmetric";
+	s->scheme = ql_scheme_by_name(name);
+	if (!s->scheme)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scheme: wanted one of %sgot '%.40s'", ql_scheme_names(), name);
+	if (!s->scheme->accepts(s->dtype))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scheme: wanted one that takes %s, got '%s'", ql_dtype_name(s->dtype),
+			name);
+	if (f->has_zero && !s->scheme->zero)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted none with the scheme %s", name);
+	return QL_OK;
+}
+
+static enum ql_status make_granularity(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+{
+	if (f->has_axis && (f->axis == 0 || f->axis > QL_MAX_RANK || f->axis < -QL_MAX_RANK))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: axis: wanted 1 to %d or negative from the end, got %lld", QL_MAX_RANK,
+			(long long)f->axis);
+	if (f->has_block && (f->block < 1 || f->block > INT32_MAX))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: block: wanted 1 or more elements, got %lld", (long long)f->block);
+	s->axis = f->has_axis ? (int)f->axis : 0;
+	s->block = f->has_block ? f->block : 0;
+	return QL_OK;
+}
+
+static enum ql_status make_numbers(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+{
+	if (f->has_scale && !f->scale_tensor && !(f->scale > 0 && isfinite(f->scale)))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scale: wanted a finite number > 0, got %g", f->scale);
+	if (f->has_zero && !f->has_scale)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted together with scale, got it alone");
+	if (f->has_zero && !f->zero_tensor && (f->zero < ql_dtypes[s->dtype].lo || f->zero > ql_dtypes[s->dtype].hi))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted %lld to %lld for %s, got %lld",
+			(long long)ql_dtypes[s->dtype].lo, (long long)ql_dtypes[s->dtype].hi, ql_dtype_name(s->dtype),
+			(long long)f->zero);
+	if (f->octaves && (strcmp(s->scheme ? s->scheme->doc.name : "", "log") || !(f->octaves > 0 && f->octaves <= 120)))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: octaves: wanted 0 < octaves <= 120 with the scheme log, got %g",
+			f->octaves);
+	s->has_scale = f->has_scale;
+	s->has_zero = f->has_zero;
+	s->scale = f->scale;
+	s->zero = f->zero;
+	s->scale_tensor = f->scale_tensor;
+	s->zero_tensor = f->zero_tensor;
+	s->octaves = f->octaves ? f->octaves : s->bits <= 4 ? 6 : 16;
+	return QL_OK;
+}
+
+static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+{
+	if (ql_dtype_is_float(s->dtype))
+		return QL_OK;
+	s->observer = ql_observer_by_name(f->observer ? f->observer : "minmax");
+	if (!s->observer)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: observer: wanted one of %sgot '%.40s'", observer_names(), f->observer);
+	return QL_OK;
+}
+
+enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *fields, struct ql_spec *spec)
+{
+	enum ql_status status;
+
+	*spec = (struct ql_spec){0};
+	status = make_dtype(ctx, fields, spec);
+	if (!status)
+		status = make_scheme(ctx, fields, spec);
+	if (!status)
+		status = make_granularity(ctx, fields, spec);
+	if (!status)
+		status = make_numbers(ctx, fields, spec);
+	if (!status)
+		status = make_observer(ctx, fields, spec);
+	return status;
+}
+
+/* ---- printing ---- */
+
+char *ql_spec_text(const struct ql_spec *s, char text[QL_SPEC_TEXT])
+{
+	size_t n = (size_t)snprintf(text, QL_SPEC_TEXT, "%s", ql_dtype_name(s->dtype));
+	bool is_unsigned = ql_dtypes[s->dtype].kind == QL_KIND_UINT;
+	const char *usual = s->dtype == QL_binary ? "binary" : is_unsigned ? "asymmetric" : "symmetric";
+
+	if (s->axis && n < QL_SPEC_TEXT)
+		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, "/%d", s->axis);
+	if (s->block && n < QL_SPEC_TEXT)
+		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, ":%lld", (long long)s->block);
+	if (s->observer && strcmp(s->observer->doc.name, "minmax") && n < QL_SPEC_TEXT)
+		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, "@%s", s->observer->doc.name);
+	if (s->bits != ql_dtypes[s->dtype].bits && n < QL_SPEC_TEXT)
+		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " bits=%d", s->bits);
+	if (s->scheme && strcmp(s->scheme->doc.name, usual) && n < QL_SPEC_TEXT)
+		snprintf(text + n, QL_SPEC_TEXT - n, " %s", s->scheme->doc.name);
+	return text;
+}
+
+void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec)
+{
+	*spec = (struct ql_spec){.dtype = t->dtype, .bits = ql_dtypes[t->dtype].bits};
+	if (!t->q)
+		return;
+	spec->bits = t->q->codes.bits;
+	spec->scheme = t->q->scheme;
+	spec->observer = ql_observers[0];
+	spec->octaves = (double)t->q->codes.octaves;
+	spec->block = t->q->block;
+	if (t->q->axis >= 0)
+		spec->axis = t->q->axis + 1;
+	else if (t->q->block && t->q->block_axis != t->rank - 1)
+		spec->axis = t->q->block_axis + 1;
+}

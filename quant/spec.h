@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * The spec: how something is quantized. One struct for x:quantize, options out= and quant=, and everything later.
+ * As text: dtype[/axis][:block][@observer], e.g. 'int8', 'int8/1', 'int4:32', 'uint8@minmax'.
+ */
+#ifndef QUOLL_QUANT_SPEC_H
+#define QUOLL_QUANT_SPEC_H
+
+#include "tensor/qparams.h"
+
+struct ql_observer_kind;
+
+struct ql_spec {
+	unsigned dtype; /* of the codes; float32, float16 and bfloat16 mean: store as such, no codes */
+	int bits;       /* of the codes, 2..16; 1 for binary; of the dtype for floats */
+	const struct ql_scheme *scheme; /* NULL for floats */
+	int axis;       /* as given: 1-based, negative from the end; 0: none */
+	int64_t block;  /* 0: none */
+	const struct ql_observer_kind *observer;
+	double octaves; /* log; 0: default for the bits */
+	bool has_scale, has_zero;
+	double scale;   /* when no tensor */
+	int64_t zero;
+	struct ql_tensor *scale_tensor, *zero_tensor; /* borrowed */
+};
+
+/* Fields as found in the user's table, before validation; absent ones are 0 / NULL. */
+struct ql_spec_fields {
+	const char *dtype, *scheme, *observer;
+	int bits;
+	bool has_axis, has_block;
+	int64_t axis, block;
+	double octaves;
+	bool has_scale, has_zero;
+	double scale;
+	int64_t zero;
+	struct ql_tensor *scale_tensor, *zero_tensor;
+};
+
+#define QL_SPEC_TEXT 96
+
+/* Splits the string form; the strings in `fields` point into `copy`. */
+enum ql_status ql_spec_split(struct ql_ctx *ctx, const char *text, char copy[QL_SPEC_TEXT], struct ql_spec_fields *fields);
+/* Validates and fills the defaults. Errors name the field, what was wanted and got. */
+enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *fields, struct ql_spec *spec);
+/* ql_spec_split and ql_spec_make */
+enum ql_status ql_spec_parse(struct ql_ctx *ctx, const char *text, struct ql_spec *spec);
+/* The short string; explicit scales and unusual schemes are appended in words. */
+char *ql_spec_text(const struct ql_spec *spec, char text[QL_SPEC_TEXT]);
+/* The spec that describes t's quant params (without explicit scales). */
+void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec);
+
+/* NULL-terminated tables */
+extern const struct ql_scheme *const ql_schemes[];
+const struct ql_scheme *ql_scheme_by_name(const char *name);
+/* names separated by spaces, for messages */
+const char *ql_scheme_names(void);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * Writing values into a tensor: x[…] = y, copy_, fill_.
+ */
+#ifndef QUOLL_TENSOR_ASSIGN_H
+#define QUOLL_TENSOR_ASSIGN_H
+
+#include "tensor/tensor.h"
+
+/* Writes the values of src, broadcast to dst's shape, into dst: into a quantized dst under its own params (codes are
+ * copied when both have equal params), into a plain one by the rules of a cast. `op` names the caller in messages.
+ * Errors: shapes that do not broadcast, a dst whose elements are not distinct. */
+enum ql_status ql_tensor_assign(struct ql_ctx *ctx, const char *op, struct ql_tensor *dst, struct ql_tensor *src);
+
+#endif
