@@ -1,19 +1,286 @@
 /* SPDX-License-Identifier: MIT
- * Matrix product in float32 (integer products are paths of quant/).
+ * Matrix product of plain tensors: float32 through the gemm_f32 kernel, float64 by a plain loop (reference), integers
+ * exactly: 8-bit operands give int32, 16-bit ones int64, 32- and 64-bit ones int64 with every overflow seen. Quantized
+ * operands are a path of quant/.
  */
+#include "tensor/matmul.h"
+
+#include <stdatomic.h>
+
+#include "tensor/kernels/kernels.h"
 #include "tensor/ops/ops.h"
+#include "tensor/parallel.h"
+
+static bool plain_integer(const struct ql_tensor *t)
+{
+	return !t->q && ql_dtype_is_integer(t->dtype);
+}
+
+static bool is_half(unsigned dtype)
+{
+	return dtype == QL_float16 || dtype == QL_bfloat16;
+}
+
+static unsigned result_dtype(const struct ql_call *call)
+{
+	const struct ql_tensor *a = call->in[0], *b = call->in[1];
+	int bits = ql_dtypes[a->dtype].bits > ql_dtypes[b->dtype].bits ? ql_dtypes[a->dtype].bits : ql_dtypes[b->dtype].bits;
+	unsigned dtype;
+
+	if (plain_integer(a) && plain_integer(b))
+		return (unsigned)ql_call_int(call, "dtype", bits <= 8 ? QL_int32 : QL_int64);
+	dtype = ql_dtype_promote(ql_operand_dtype(a), ql_operand_dtype(b));
+	if (is_half(dtype) && !a->q && !b->q)
+		return dtype;
+	return dtype == QL_float64 ? QL_float64 : QL_float32;
+}
 
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 {
-	(void)ctx;
-	int64_t s[2] = {call->in[0]->shape[0], call->in[1]->shape[1]};
-	ql_result_set(call, 0, QL_float32, 2, s);
+	struct ql_matmul plan;
+	unsigned dtype = result_dtype(call);
+	bool integers = plain_integer(call->in[0]) && plain_integer(call->in[1]);
+	enum ql_status status = ql_matmul_plan(ctx, "matmul", call->in[0], call->in[1], &plan);
+
+	if (status)
+		return status;
+	if (integers && dtype != QL_int32 && dtype != QL_int64)
+		return ql_fail(ctx, QL_ERR_DTYPE, "matmul: dtype: wanted int32 or int64 for a product of integers, got %s",
+			ql_dtype_name(dtype));
+	if (!integers && ql_call_attr(call, "dtype"))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "matmul: dtype: wanted only with plain integer operands, got %s x %s",
+			ql_dtype_name(call->in[0]->dtype), ql_dtype_name(call->in[1]->dtype));
+	ql_result_set(call, 0, dtype, plan.rank, plan.shape);
 	return QL_OK;
 }
+
+/* ---- floats ---- */
+
+/* gives t itself when it has `dtype`, else a contiguous cast */
+static enum ql_status as_dtype(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
+{
+	if (t->dtype == dtype) {
+		*out = ql_tensor_keep(t);
+		return QL_OK;
+	}
+	return ql_tensor_cast(ctx, t, dtype, out);
+}
+
+struct f64_job {
+	const struct ql_matmul *p;
+	const double *a, *b;
+	double *c;
+};
+
+static void f64_rows(void *arg, int64_t begin, int64_t end)
+{
+	const struct f64_job *j = arg;
+	const struct ql_matmul *p = j->p;
+
+	for (int64_t i = begin; i < end; i++)
+		for (int64_t col = 0; col < p->n; col++) {
+			double sum = 0;
+
+			for (int64_t k = 0; k < p->k; k++)
+				sum += j->a[i * p->a_row + k * p->a_col] * j->b[k * p->b_row + col * p->b_col];
+			j->c[i * p->n + col] = sum;
+		}
+}
+
+static enum ql_status f64_batches(struct ql_ctx *ctx, const struct ql_tensor *a, const struct ql_tensor *b, double *c)
+{
+	struct ql_matmul p;
+	enum ql_status status = ql_matmul_plan(ctx, "matmul", a, b, &p);
+	int64_t ao, bo;
+
+	for (int64_t i = 0; i < p.batches && !status; i++) {
+		struct f64_job j = {.p = &p, .c = c + i * p.m * p.n};
+
+		ql_matmul_batch(&p, a, b, i, &ao, &bo);
+		j.a = (const double *)a->storage->data + ao;
+		j.b = (const double *)b->storage->data + bo;
+		status = ql_parallel_for(ctx, p.m, 1, p.m * p.n * p.k, f64_rows, &j);
+	}
+	return status;
+}
+
+static enum ql_status eval_float(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *out = call->out[0], *a = NULL, *b = NULL, *wide = NULL;
+	unsigned dtype = out->dtype == QL_float64 ? QL_float64 : QL_float32;
+	enum ql_status status = as_dtype(ctx, call->in[0], dtype, &a);
+
+	if (!status)
+		status = as_dtype(ctx, call->in[1], dtype, &b);
+	call->path = ql_dtype_name(dtype);
+	call->kernel = dtype == QL_float64 ? "ref" : ctx->kernels->gemm_f32->name;
+	if (!status && dtype == QL_float64) {
+		status = f64_batches(ctx, a, b, ql_tensor_data(out));
+	} else if (!status && is_half(out->dtype)) { /* sums in float32, rounded once */
+		status = ql_tensor_new(ctx, QL_float32, out->rank, out->shape, &wide);
+		if (!status)
+			status = ql_matmul_f32(ctx, "matmul", a, b, ql_tensor_data(wide));
+		if (!status)
+			status = ql_tensor_copy(ctx, out, wide);
+	} else if (!status) {
+		status = ql_matmul_f32(ctx, "matmul", a, b, ql_tensor_data(out));
+	}
+	ql_tensor_release(ctx, a);
+	ql_tensor_release(ctx, b);
+	ql_tensor_release(ctx, wide);
+	return status;
+}
+
+/* ---- integers ---- */
+
+struct int_job {
+	const struct ql_matmul *p;
+	int32_t *c32;
+	int64_t *c64;
+	atomic_bool overflow;
+};
+
+static void store(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64)
+{
+	struct int_job *job = arg;
+
+	for (int64_t l = 0; l < n; l++) {
+		int64_t sum = sum32 ? sum32[l] : sum64[l], at = i * job->p->n + j + l;
+
+		if (job->c64) {
+			job->c64[at] = sum;
+			continue;
+		}
+		job->c32[at] = (int32_t)sum;
+		if (sum != (int32_t)sum)
+			job->overflow = true;
+	}
+}
+
+/* 32- and 64-bit operands: one sum after the other, each step checked. */
+struct wide_job {
+	struct int_job *job;
+	const int64_t *a, *b;
+};
+
+static void wide_rows(void *arg, int64_t begin, int64_t end)
+{
+	struct wide_job *w = arg;
+	const struct ql_matmul *p = w->job->p;
+
+	for (int64_t i = begin; i < end; i++)
+		for (int64_t j = 0; j < p->n; j++) {
+			__int128 sum = 0;
+			int64_t narrow;
+
+			for (int64_t k = 0; k < p->k; k++)
+				sum += (__int128)w->a[i * p->a_row + k * p->a_col] * w->b[k * p->b_row + j * p->b_col];
+			narrow = (int64_t)sum;
+			if (sum != narrow)
+				w->job->overflow = true;
+			store(w->job, i, j, 1, NULL, &narrow);
+		}
+}
+
+static unsigned class_of(const struct ql_tensor *a, const struct ql_tensor *b)
+{
+	int bits = ql_dtypes[a->dtype].bits > ql_dtypes[b->dtype].bits ? ql_dtypes[a->dtype].bits : ql_dtypes[b->dtype].bits;
+
+	return bits <= 8 ? QL_int8 : bits <= 16 ? QL_int16 : QL_int64;
+}
+
+/* The dtype in which an operand enters the kernel: bool counts as uint8, packed types are unpacked. */
+static unsigned operand_dtype(const struct ql_tensor *t, unsigned class)
+{
+	if (class == QL_int64)
+		return QL_int64;
+	if (t->dtype == QL_bool)
+		return QL_uint8;
+	return ql_dtype_is_packed(t->dtype) ? QL_int8 : t->dtype;
+}
+
+static enum ql_status int_batch(struct ql_ctx *ctx, const struct ql_tensor *a, const struct ql_tensor *b, int64_t ao,
+	int64_t bo, struct int_job *job, unsigned class)
+{
+	const struct ql_matmul *p = job->p;
+	struct wide_job w = {job, (const int64_t *)a->storage->data + ao, (const int64_t *)b->storage->data + bo};
+	struct ql_matrix_int ma = {.dtype = a->dtype, .row = p->a_row, .column = p->a_col};
+	struct ql_matrix_int mb = {.dtype = b->dtype, .row = p->b_row, .column = p->b_col};
+
+	if (class == QL_int64)
+		return ql_parallel_for(ctx, p->m, 1, p->m * p->n * p->k * 4, wide_rows, &w);
+	ma.data = (const char *)a->storage->data + ao * ql_dtypes[a->dtype].bits / 8;
+	mb.data = (const char *)b->storage->data + bo * ql_dtypes[b->dtype].bits / 8;
+	if (class == QL_int8)
+		return ql_gemm_i8(ctx, p->m, p->n, p->k, &ma, &mb, store, job);
+	return ql_gemm_i16(ctx, p->m, p->n, p->k, &ma, &mb, store, job);
+}
+
+static enum ql_status int_batches(struct ql_ctx *ctx, const struct ql_tensor *a, const struct ql_tensor *b,
+	struct ql_tensor *out, unsigned class, bool *overflow)
+{
+	struct ql_matmul p;
+	enum ql_status status = ql_matmul_plan(ctx, "matmul", a, b, &p);
+	struct int_job job = {.p = &p};
+	int64_t ao, bo;
+
+	for (int64_t i = 0; i < p.batches && !status; i++) {
+		if (out->dtype == QL_int32)
+			job.c32 = (int32_t *)ql_tensor_data(out) + i * p.m * p.n;
+		else
+			job.c64 = (int64_t *)ql_tensor_data(out) + i * p.m * p.n;
+		ql_matmul_batch(&p, a, b, i, &ao, &bo);
+		status = int_batch(ctx, a, b, ao, bo, &job, class);
+	}
+	*overflow = job.overflow;
+	return status;
+}
+
+static enum ql_status eval_int(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *a = NULL, *b = NULL;
+	unsigned class = class_of(call->in[0], call->in[1]);
+	bool overflow = false;
+	enum ql_status status = as_dtype(ctx, call->in[0], operand_dtype(call->in[0], class), &a);
+
+	if (!status)
+		status = as_dtype(ctx, call->in[1], operand_dtype(call->in[1], class), &b);
+	call->path = ql_dtype_name(class);
+	call->kernel = class == QL_int8 ? ctx->kernels->gemm_i8->name :
+		       class == QL_int16 ? ctx->kernels->gemm_i16->name : "ref";
+	if (!status)
+		status = int_batches(ctx, a, b, call->out[0], class, &overflow);
+	ql_tensor_release(ctx, a);
+	ql_tensor_release(ctx, b);
+	if (!status && overflow)
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "matmul: wanted sums that fit %s, got a larger one%s",
+			ql_dtype_name(call->out[0]->dtype),
+			call->out[0]->dtype == QL_int32 ? "; ask for {dtype='int64'}" : "");
+	return status;
+}
+
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	(void)ctx;
-	(void)call;
-	return QL_OK;
+	return ql_dtype_is_integer(call->out[0]->dtype) ? eval_int(ctx, call) : eval_float(ctx, call);
 }
-const struct ql_op ql_op_matmul = {.doc = {.name = "matmul"}, .arity_min = 2, .arity_max = 2, .infer = infer, .eval = eval};
+
+static const struct ql_attr attrs[] = {
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
+	{"dtype", QL_ATTR_DTYPE, 0, NULL, "int32 or int64 for a product of plain integers (default: int32 for 8-bit ones)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+const struct ql_op ql_op_matmul = {
+	.doc = {.name = "matmul",
+		.usage = "a:matmul(b, {out=spec})",
+		.text = "Matrix product (…, m, k) x (…, k, n); batch axes broadcast, an operand with one axis is a vector. Two quantized "
+			"operands whose scales do not vary along k are multiplied in integers, with exact sums, and give float32 (or "
+			"the spec out=); anything else quantized falls back to float32 and the ledger says why. Plain 8-bit integers "
+			"give exact int32, 16-bit ones int64.",
+		.example = "a = tensor{{1,2},{3,4}}\nprint(a:matmul(tensor{1,1}))  --> float32(2)  3  7",
+		.attrs = attrs},
+	.arity_min = 2,
+	.arity_max = 2,
+	.infer = infer,
+	.eval = eval,
+};

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * linear: x times the transpose of w, plus bias, then an activation, in one pass over the result.
+ */
+#include "tensor/matmul.h"
+
+#include "tensor/kernels/kernels.h"
+#include "tensor/ops/ops.h"
+#include "tensor/parallel.h"
+
+static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *x = call->in[0], *w = call->in[1];
+	int64_t shape[QL_MAX_RANK];
+	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
+	unsigned dtype = ql_operand_dtype(x);
+
+	if (x->rank < 1 || w->rank != 2 || x->shape[x->rank - 1] != w->shape[1])
+		return ql_fail(ctx, QL_ERR_SHAPE, "linear: wanted x (…, k) and w (n, k), got %s and %s",
+			ql_shape_text(x->rank, x->shape, a), ql_shape_text(w->rank, w->shape, b));
+	for (int i = 0; i < call->n_in; i++)
+		if (!ql_dtype_is_float(ql_operand_dtype(call->in[i])) || ql_operand_dtype(call->in[i]) == QL_float64)
+			return ql_fail(ctx, QL_ERR_DTYPE, "linear: operand %d: wanted a float up to 32 bits or a quantized tensor, got %s",
+				i + 1, ql_tensor_text(call->in[i], a));
+	for (int d = 0; d < x->rank - 1; d++)
+		shape[d] = x->shape[d];
+	shape[x->rank - 1] = w->shape[0];
+	if (call->n_in > 2 && (call->in[2]->rank != 1 || call->in[2]->shape[0] != w->shape[0]))
+		return ql_fail(ctx, QL_ERR_SHAPE, "linear: bias: wanted shape (%lld), got %s", (long long)w->shape[0],
+			ql_shape_text(call->in[2]->rank, call->in[2]->shape, a));
+	ql_result_set(call, 0, dtype, x->rank, shape);
+	return QL_OK;
+}
+
+struct rows_job {
+	struct ql_epilogue e;
+	int64_t n;
+	float *y;
+};
+
+static void rows(void *arg, int64_t begin, int64_t end)
+{
+	struct rows_job *j = arg;
+
+	for (int64_t i = begin; i < end; i++)
+		ql_epilogue_row(&j->e, 0, j->n, j->y + i * j->n);
+}
+
+/* y (m, n) contiguous float32, in the shape of the result */
+static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, struct ql_tensor *x, struct ql_tensor *w,
+	struct ql_tensor *y)
+{
+	struct ql_tensor *bias = NULL;
+	struct rows_job j = {.n = w->shape[1], .y = ql_tensor_data(y)};
+	int64_t m = x->shape[0];
+	enum ql_status status = ql_matmul_f32(ctx, "linear", x, w, j.y);
+
+	if (!status)
+		status = ql_epilogue_of(ctx, call, j.n, &j.e, &bias);
+	if (!status && (j.e.bias || j.e.act))
+		status = ql_parallel_for(ctx, m, ql_max64(1, 32768 / ql_max64(1, j.n)), m * j.n, rows, &j);
+	ql_tensor_release(ctx, bias);
+	return status;
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *out = call->out[0], *x = NULL, *w = NULL, *x32 = NULL, *w32 = NULL, *wide = NULL;
+	bool half = out->dtype != QL_float32;
+	enum ql_status status = ql_linear_operands(ctx, call, &x, &w);
+
+	call->path = "float32";
+	call->kernel = ctx->kernels->gemm_f32->name;
+	if (!status)
+		status = ql_as_f32(ctx, x, &x32);
+	if (!status)
+		status = ql_as_f32(ctx, w, &w32);
+	if (!status && half)
+		status = ql_tensor_new(ctx, QL_float32, out->rank, out->shape, &wide);
+	if (!status)
+		status = compute(ctx, call, x32, w32, half ? wide : out);
+	if (!status && half)
+		status = ql_tensor_copy(ctx, out, wide);
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, w);
+	ql_tensor_release(ctx, x32);
+	ql_tensor_release(ctx, w32);
+	ql_tensor_release(ctx, wide);
+	return status;
+}
+
+static const struct ql_attr attrs[] = {
+	{"act", QL_ATTR_STRING, 0, "relu relu6 gelu silu tanh sigmoid hardswish", "activation behind the bias (default: none)"},
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+const struct ql_op ql_op_linear = {
+	.doc = {.name = "linear",
+		.usage = "x:linear(w, bias, {act=, out=spec})",
+		.text = "x (…, k) times the transpose of w (n, k), plus bias (n) when given, then the activation: one pass over the "
+			"result. Quantized x and w are multiplied in integers as in matmul; bias is added in float32 before the result "
+			"is rounded to the dtype of x.",
+		.example = "x, w = tensor{{1,2}}, tensor{{3,4},{-5,6}}\nprint(x:linear(w, tensor{1,-20}, {act='relu'}):totable()[1][1])  --> "
+			"12.0",
+		.attrs = attrs},
+	.arity_min = 2,
+	.arity_max = 3,
+	.infer = infer,
+	.eval = eval,
+};
