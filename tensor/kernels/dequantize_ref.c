@@ -4,10 +4,13 @@
 #include "tensor/kernels/kernels.h"
 
 #define DECODE(name, type) \
-	static void name(const type *q, int64_t n, float scale, int32_t zero, float *out) \
+	static void name(const struct ql_affine *p, const type *q, int64_t n, float *out) \
 	{ \
-		for (int64_t i = 0; i < n; i++) \
-			out[i] = (float)(q[i] - zero) * scale; \
+		for (int64_t i = 0; i < n; i++) { \
+			int64_t at = p->each ? i : 0; \
+\
+			out[i] = (float)(q[i] - (p->zero ? p->zero[at] : 0)) * p->scale[at]; \
+		} \
 	}
 
 DECODE(from_i8, int8_t)

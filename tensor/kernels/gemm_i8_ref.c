@@ -6,13 +6,13 @@
 #define MR 4
 #define NR 16
 
-static void tile(int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+static void tile(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
 {
 	for (int i = 0; i < rows; i++) {
 		uint32_t sum[NR] = {0};
 
 		for (int64_t k = 0; k < k4; k++)
-			for (int j = 0; j < NR; j++)
+			for (int j = 0; j < columns; j++)
 				for (int l = 0; l < 4; l++)
 					sum[j] += (uint32_t)(a[i * lda + 4 * k + l] * b[(k * NR + j) * 4 + l]);
 		for (int j = 0; j < NR; j++)
@@ -21,4 +21,4 @@ static void tile(int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8
 }
 
 extern const struct ql_gemm_i8 gemm_i8_ref;
-const struct ql_gemm_i8 gemm_i8_ref = {.name = "gemm_i8_ref", .mr = MR, .nr = NR, .tile = tile};
+const struct ql_gemm_i8 gemm_i8_ref = {.name = "gemm_i8_ref", .mr = MR, .nr = NR, .rate = 1, .tile = tile};

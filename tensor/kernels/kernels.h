@@ -8,53 +8,75 @@
 
 #include "tensor/base.h"
 
-/* C (m, n) += 0; C = A (m, k) * B (k, n), float32. Strides in elements; one of each operand's strides is 1.
+/* C (m, n) = A (m, k) * B (k, n), float32. Strides in elements; one stride of A and one of B is 1.
  * Tolerance against exact arithmetic: k * 2^-24 * sum |a||b| per element (any summation order). */
 struct ql_gemm_f32 {
 	const char *name;
-	/* false: cannot run here (library missing); dispatch then takes the next one */
+	int64_t largest; /* no size or stride may be larger */
+	int64_t slice;   /* multiplications that surely take less than 0.2 s, so that an interrupt is seen */
+	/* false: cannot run here (library missing); the driver then takes the next entry of the table */
 	bool (*available)(void);
 	void (*run)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col, const float *b,
 		int64_t b_row, int64_t b_col, float *c, int64_t ldc);
 };
 
-/* One micro-tile product: rows x nr int32 sums over k of a (u8, lda) times packed b (s8), mod 2^32.
- * b_panel holds nr columns: for each group of 4 k, nr x 4 consecutive bytes; k is padded with zeros to 4. */
+/* One micro-tile product: c[i][j] = sum over 4 * k4 of a (u8; rows lda bytes apart) times panel (s8), mod 2^32.
+ * A panel holds nr columns of B: for each group of 4 consecutive k, nr x 4 bytes (the layout of an AMX tile
+ * too); k is padded with zeros to a multiple of 4. 1 <= rows <= mr, 1 <= columns <= nr; what lies in c behind
+ * the given rows and columns is not defined. */
 struct ql_gemm_i8 {
 	const char *name;
-	int mr, nr; /* largest tile: rows of A, columns of one packed panel (a multiple of 16) */
-	void (*tile)(int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b_panel, int32_t *c /* (mr, nr) */);
+	int mr, nr; /* largest tile; nr is a multiple of 16, mr * nr <= QL_GEMM_TILE */
+	int rate;   /* multiplications per ns on one core, roughly: for the size of chunks only */
+	void (*tile)(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel,
+		int32_t *c /* (mr, nr) */);
 };
 
-/* The same for 16-bit values with 64-bit sums: b_panel holds for each k nr consecutive values. */
+/* The same for 16-bit values with exact 64-bit sums; lda counts elements. */
 struct ql_gemm_i16 {
 	const char *name;
 	int mr, nr;
-	void (*tile)(int rows, int64_t k, const int16_t *a, int64_t lda, const int16_t *b_panel, int64_t *c /* (mr, nr) */);
+	int rate;
+	void (*tile)(int rows, int columns, int64_t k4, const int16_t *a, int64_t lda, const int16_t *panel,
+		int64_t *c /* (mr, nr) */);
 };
 
-/* Dot products of +-1 vectors given as bits (1: +1): out[j] = number of differing bits between a and row j of
- * b, `words` 64-bit words each. */
+/* Differing bits of row i of a and column j, of `words` 64-bit words each. A panel holds for each word nr
+ * consecutive columns; lda counts words. */
 struct ql_gemm_b1 {
 	const char *name;
-	void (*differing)(const uint64_t *a, const uint64_t *b, int64_t ldb, int64_t rows, int64_t words, int32_t *out);
+	int mr, nr; /* nr is a multiple of 8 */
+	int rate;   /* bits per ns */
+	void (*tile)(int rows, int columns, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *panel,
+		int32_t *c /* (mr, nr) */);
+};
+
+#define QL_GEMM_TILE 1024 /* largest mr * nr of any kernel */
+
+/* How a row of affine codes relates to reals. */
+struct ql_affine {
+	const float *scale;  /* one, or n with `each` */
+	const int32_t *zero; /* likewise; NULL: 0 */
+	bool each;           /* every element has its own scale and zero point */
+	bool stream;         /* the whole result is larger than the caches: store past them */
+	int32_t lo, hi;      /* range of the codes (quantize) */
 };
 
 /* code = clamp(rint(x / scale), lo - zero, hi - zero) + zero; NaN gives zero, infinities saturate. Returns
  * true when some x was not finite. Codes are stored as their low 8 or 16 bits. */
 struct ql_quantize {
 	const char *name;
-	bool (*to_8)(const float *x, int64_t n, float scale, int32_t zero, int32_t lo, int32_t hi, uint8_t *out);
-	bool (*to_16)(const float *x, int64_t n, float scale, int32_t zero, int32_t lo, int32_t hi, uint16_t *out);
+	bool (*to_8)(const struct ql_affine *p, const float *x, int64_t n, uint8_t *out);
+	bool (*to_16)(const struct ql_affine *p, const float *x, int64_t n, uint16_t *out);
 };
 
 /* x = (float)(code - zero) * scale */
 struct ql_dequantize {
 	const char *name;
-	void (*from_i8)(const int8_t *q, int64_t n, float scale, int32_t zero, float *out);
-	void (*from_u8)(const uint8_t *q, int64_t n, float scale, int32_t zero, float *out);
-	void (*from_i16)(const int16_t *q, int64_t n, float scale, int32_t zero, float *out);
-	void (*from_u16)(const uint16_t *q, int64_t n, float scale, int32_t zero, float *out);
+	void (*from_i8)(const struct ql_affine *p, const int8_t *q, int64_t n, float *out);
+	void (*from_u8)(const struct ql_affine *p, const uint8_t *q, int64_t n, float *out);
+	void (*from_i16)(const struct ql_affine *p, const int16_t *q, int64_t n, float *out);
+	void (*from_u16)(const struct ql_affine *p, const uint16_t *q, int64_t n, float *out);
 };
 
 /* Which of the variants that tensor/simd.h generates runs: elementwise maps and reductions. */

@@ -5,35 +5,35 @@
 
 #include <math.h>
 
-static int32_t code(float x, float scale, int32_t zero, float lo, float hi)
+static int32_t code(const struct ql_affine *p, int64_t i, float x)
 {
-	float v;
+	int64_t at = p->each ? i : 0;
+	int32_t zero = p->zero ? p->zero[at] : 0;
+	float v = rintf(x / p->scale[at]), lo = (float)(p->lo - zero), hi = (float)(p->hi - zero);
 
-	if (isnan(x))
+	if (isnan(v))
 		return zero;
-	v = rintf(x / scale);
-	v = v < lo ? lo : v > hi ? hi : v;
-	return (int32_t)v + zero;
+	return (int32_t)(v < lo ? lo : v > hi ? hi : v) + zero;
 }
 
-static bool to_8(const float *x, int64_t n, float scale, int32_t zero, int32_t lo, int32_t hi, uint8_t *out)
+static bool to_8(const struct ql_affine *p, const float *x, int64_t n, uint8_t *out)
 {
 	bool bad = false;
 
 	for (int64_t i = 0; i < n; i++) {
-		bad |= x[i] - x[i] != 0;
-		out[i] = (uint8_t)code(x[i], scale, zero, (float)(lo - zero), (float)(hi - zero));
+		bad |= !isfinite(x[i]);
+		out[i] = (uint8_t)code(p, i, x[i]);
 	}
 	return bad;
 }
 
-static bool to_16(const float *x, int64_t n, float scale, int32_t zero, int32_t lo, int32_t hi, uint16_t *out)
+static bool to_16(const struct ql_affine *p, const float *x, int64_t n, uint16_t *out)
 {
 	bool bad = false;
 
 	for (int64_t i = 0; i < n; i++) {
-		bad |= x[i] - x[i] != 0;
-		out[i] = (uint16_t)code(x[i], scale, zero, (float)(lo - zero), (float)(hi - zero));
+		bad |= !isfinite(x[i]);
+		out[i] = (uint16_t)code(p, i, x[i]);
 	}
 	return bad;
 }

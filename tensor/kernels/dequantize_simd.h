@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * Decode rows with vectors of any length: whole vectors straight from and to memory, a rest through a padded copy.
+ * The difference of code and zero point is exact in 32 bits, and in float32; one rounding, in the product.
+ *
+ * The including file defines LANES, ALIGN (bytes of a vector), FLOATS, INTS (types),
+ *   WIDEN_int8_t(p) and so on for the four types of codes -> INTS,
+ *   LOADF LOADI SPREADF SPREADI TO_FLOAT SUB_I MUL STOREF STREAMF
+ */
+#ifndef QUOLL_TENSOR_DEQUANTIZE_SIMD_H
+#define QUOLL_TENSOR_DEQUANTIZE_SIMD_H
+
+#include <string.h>
+
+#include "tensor/kernels/kernels.h"
+#include "tensor/simd.h"
+
+QL_INLINE INTS zero_at(const struct ql_affine *p, int64_t i, const bool each)
+{
+	if (!p->zero)
+		return SPREADI(0);
+	return each ? LOADI(p->zero + i) : SPREADI(*p->zero);
+}
+
+QL_INLINE FLOATS scale_at(const struct ql_affine *p, int64_t i, const bool each)
+{
+	return each ? LOADF(p->scale + i) : SPREADF(*p->scale);
+}
+
+/* Scales and zero points of n < LANES elements from the i-th on, padded. */
+QL_INLINE void rest_params(const struct ql_affine *p, int64_t i, int64_t n, float *scale, int32_t *zero)
+{
+	for (int64_t j = 0; j < LANES; j++) {
+		int64_t at = p->each ? i + j : 0;
+
+		scale[j] = j < n ? p->scale[at] : 0;
+		zero[j] = j < n && p->zero ? p->zero[at] : 0;
+	}
+}
+
+#define DECODE(name, type) \
+	/* whole vectors from the i-th element on; gives where it stopped */ \
+	QL_INLINE int64_t name##_whole(const struct ql_affine *p, const type *q, int64_t i, int64_t n, float *out, \
+		const bool each, const bool stream) \
+	{ \
+		FLOATS scale = each ? SPREADF(0) : scale_at(p, 0, false); \
+		INTS zero = each ? SPREADI(0) : zero_at(p, 0, false); \
+\
+		for (; i + LANES <= n; i += LANES) { \
+			if (each) { \
+				scale = scale_at(p, i, true); \
+				zero = zero_at(p, i, true); \
+			} \
+			if (stream) \
+				STREAMF(out + i, MUL(TO_FLOAT(SUB_I(WIDEN_##type(q + i), zero)), scale)); \
+			else \
+				STOREF(out + i, MUL(TO_FLOAT(SUB_I(WIDEN_##type(q + i), zero)), scale)); \
+		} \
+		return i; \
+	} \
+	/* n < LANES elements from the i-th on */ \
+	static void name##_rest(const struct ql_affine *p, const type *q, int64_t i, int64_t n, float *out) \
+	{ \
+		type codes[LANES] = {0}; \
+		float scale[LANES], x[LANES]; \
+		int32_t zero[LANES]; \
+\
+		memcpy(codes, q + i, (size_t)n * sizeof(type)); \
+		rest_params(p, i, n, scale, zero); \
+		STOREF(x, MUL(TO_FLOAT(SUB_I(WIDEN_##type(codes), LOADI(zero))), LOADF(scale))); \
+		memcpy(out + i, x, (size_t)n * sizeof(*x)); \
+	} \
+	static void name(const struct ql_affine *p, const type *q, int64_t n, float *out) \
+	{ \
+		int64_t i = p->stream ? ql_min64(n, (int64_t)(-(uintptr_t)out % ALIGN) / 4) : 0; \
+\
+		if (i) \
+			name##_rest(p, q, 0, i, out); \
+		if (p->stream) { \
+			i = p->each ? name##_whole(p, q, i, n, out, true, true) : \
+				      name##_whole(p, q, i, n, out, false, true); \
+			_mm_sfence(); \
+		} else { \
+			i = p->each ? name##_whole(p, q, i, n, out, true, false) : \
+				      name##_whole(p, q, i, n, out, false, false); \
+		} \
+		if (i < n) \
+			name##_rest(p, q, i, n - i, out); \
+	}
+
+DECODE(from_i8, int8_t)
+DECODE(from_u8, uint8_t)
+DECODE(from_i16, int16_t)
+DECODE(from_u16, uint16_t)
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Encode with 256-bit vectors; the row loop is quantize_simd.h's.
+ */
+#include <immintrin.h>
+
+#define LANES 8
+#define BLOCK 32
+#define ALIGN 32
+#define FLOATS __m256
+#define INTS __m256i
+#define LOADF(p) _mm256_loadu_ps(p)
+#define LOADI(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define SPREADF(x) _mm256_set1_ps(x)
+#define SPREADI(x) _mm256_set1_epi32(x)
+#define ZERO_F() _mm256_setzero_ps()
+#define TO_FLOAT(i) _mm256_cvtepi32_ps(i)
+#define SUB_I(a, b) _mm256_sub_epi32(a, b)
+#define ADD_I(a, b) _mm256_add_epi32(a, b)
+#define SUB_F(a, b) _mm256_sub_ps(a, b)
+#define OR_F(a, b) _mm256_or_ps(a, b)
+#define DIV(a, b) _mm256_div_ps(a, b)
+#define ANY(f) (!_mm256_testz_si256(_mm256_castps_si256(f), _mm256_castps_si256(f)))
+#define CONVERT(v, lo, hi) convert(v, lo, hi)
+#define PACK_8(a, b, c, d) pack_8(a, b, c, d)
+#define PACK_16(a, b) pack_16(a, b)
+#define STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define STREAM(p, v) _mm256_stream_si256((__m256i *)(void *)(p), v)
+
+static inline __m256i convert(__m256 v, __m256 lo, __m256 hi)
+{
+	__m256 number = _mm256_cmp_ps(v, v, _CMP_ORD_Q);
+	__m256i code = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(v, lo), hi));
+
+	return _mm256_and_si256(code, _mm256_castps_si256(number));
+}
+
+/* low bytes of 32 codes in order: the packs work within 128-bit halves, the permutation puts those right */
+static inline __m256i pack_8(__m256i a, __m256i b, __m256i c, __m256i d)
+{
+	const __m256i low = _mm256_set1_epi32(0xff), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+	__m256i ab = _mm256_packus_epi32(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
+	__m256i cd = _mm256_packus_epi32(_mm256_and_si256(c, low), _mm256_and_si256(d, low));
+
+	return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(ab, cd), order);
+}
+
+static inline __m256i pack_16(__m256i a, __m256i b)
+{
+	const __m256i low = _mm256_set1_epi32(0xffff);
+	__m256i ab = _mm256_packus_epi32(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
+
+	return _mm256_permute4x64_epi64(ab, _MM_SHUFFLE(3, 1, 2, 0));
+}
+
+#include "tensor/kernels/quantize_simd.h"
+
+extern const struct ql_quantize quantize_avx2;
+const struct ql_quantize quantize_avx2 = {.name = "quantize_avx2", .to_8 = to_8, .to_16 = to_16};

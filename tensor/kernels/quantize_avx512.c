@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Encode with 512-bit vectors; the row loop is quantize_simd.h's.
+ */
+#include <immintrin.h>
+
+#define LANES 16
+#define BLOCK 64
+#define ALIGN 64
+#define FLOATS __m512
+#define INTS __m512i
+#define LOADF(p) _mm512_loadu_ps(p)
+#define LOADI(p) _mm512_loadu_si512(p)
+#define SPREADF(x) _mm512_set1_ps(x)
+#define SPREADI(x) _mm512_set1_epi32(x)
+#define ZERO_F() _mm512_setzero_ps()
+#define TO_FLOAT(i) _mm512_cvtepi32_ps(i)
+#define SUB_I(a, b) _mm512_sub_epi32(a, b)
+#define ADD_I(a, b) _mm512_add_epi32(a, b)
+#define SUB_F(a, b) _mm512_sub_ps(a, b)
+#define OR_F(a, b) _mm512_or_ps(a, b)
+#define DIV(a, b) _mm512_div_ps(a, b)
+#define ANY(f) (_mm512_test_epi32_mask(_mm512_castps_si512(f), _mm512_castps_si512(f)) != 0)
+#define CONVERT(v, lo, hi) convert(v, lo, hi)
+#define PACK_8(a, b, c, d) pack_8(a, b, c, d)
+#define PACK_16(a, b) pack_16(a, b)
+#define STORE(p, v) _mm512_storeu_si512(p, v)
+#define STREAM(p, v) _mm512_stream_si512((__m512i *)(void *)(p), v)
+
+static inline __m512i convert(__m512 v, __m512 lo, __m512 hi)
+{
+	__mmask16 number = _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q);
+
+	return _mm512_maskz_cvtps_epi32(number, _mm512_min_ps(_mm512_max_ps(v, lo), hi));
+}
+
+/* low bytes of 64 codes in order: the packs work within 128-bit quarters, the permutation puts those right */
+static inline __m512i pack_8(__m512i a, __m512i b, __m512i c, __m512i d)
+{
+	const __m512i low = _mm512_set1_epi32(0xff);
+	const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+	__m512i ab = _mm512_packus_epi32(_mm512_and_si512(a, low), _mm512_and_si512(b, low));
+	__m512i cd = _mm512_packus_epi32(_mm512_and_si512(c, low), _mm512_and_si512(d, low));
+
+	return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(ab, cd));
+}
+
+static inline __m512i pack_16(__m512i a, __m512i b)
+{
+	const __m512i low = _mm512_set1_epi32(0xffff), order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+	__m512i ab = _mm512_packus_epi32(_mm512_and_si512(a, low), _mm512_and_si512(b, low));
+
+	return _mm512_permutexvar_epi64(order, ab);
+}
+
+#include "tensor/kernels/quantize_simd.h"
+
+extern const struct ql_quantize quantize_avx512;
+const struct ql_quantize quantize_avx512 = {.name = "quantize_avx512", .to_8 = to_8, .to_16 = to_16};
