@@ -249,3 +249,53 @@ enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec,
 	*zero = spec->scheme->zero ? spec->scheme->zero(&stats, &codes, *scale) : 0;
 	return QL_OK;
 }
+
+/* ---- consistency ---- */
+
+static enum ql_status check_codes(struct ql_ctx *ctx, const struct ql_tensor *t)
+{
+	int64_t n = ql_tensor_nelem(t), lo = ql_dtypes[t->dtype].lo, hi = ql_dtypes[t->dtype].hi;
+
+	/* codes of foreign files may use the whole dtype; fewer bits must be kept to */
+	if (t->q->codes.bits < ql_dtypes[t->dtype].bits) {
+		lo = t->q->codes.lo;
+		hi = t->q->codes.hi;
+	}
+	for (int64_t i = 0; i < n; i++) {
+		double code = ql_tensor_at_f64(t, i);
+
+		if (code < (double)lo || code > (double)hi)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: code %lld: wanted %lld to %lld, got %g", (long long)i + 1,
+				(long long)lo, (long long)hi, code);
+	}
+	return QL_OK;
+}
+
+static enum ql_status check_params(struct ql_ctx *ctx, const struct ql_tensor *t)
+{
+	const struct ql_qparams *q = t->q;
+	int64_t shape[QL_MAX_RANK], n = ql_tensor_nelem(q->scale);
+	struct ql_tensor wanted = {.rank = (uint8_t)ql_grain_shape(t->rank, t->shape, q->axis, q->block_axis, q->block, shape)};
+
+	for (int d = 0; d < wanted.rank; d++)
+		wanted.shape[d] = shape[d];
+	if (!ql_tensor_same_shape(&wanted, q->scale) || (q->zero_point && !ql_tensor_same_shape(&wanted, q->zero_point)))
+		return ql_fail(ctx, QL_ERR_SHAPE, "check: wanted one scale per group, got another number");
+	for (int64_t i = 0; i < n; i++) {
+		double s = ql_tensor_at_f64(q->scale, i), z = q->zero_point ? ql_tensor_at_f64(q->zero_point, i) : 0;
+
+		if (!isfinite(s) || s < 0 || (s == 0 && t->dtype != QL_binary))
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: scale %lld: wanted a finite number > 0, got %g", (long long)i + 1, s);
+		if (z < (double)ql_dtypes[t->dtype].lo || z > (double)ql_dtypes[t->dtype].hi)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: zero_point %lld: wanted %lld to %lld, got %g", (long long)i + 1,
+				(long long)ql_dtypes[t->dtype].lo, (long long)ql_dtypes[t->dtype].hi, z);
+	}
+	return QL_OK;
+}
+
+enum ql_status ql_quantize_check(struct ql_ctx *ctx, struct ql_tensor *t)
+{
+	enum ql_status status = t->q ? check_params(ctx, t) : QL_OK;
+
+	return status || !t->q ? status : check_codes(ctx, t);
+}

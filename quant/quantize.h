@@ -18,6 +18,10 @@ enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec
 enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec, double lo, double hi, float *scale,
 	int32_t *zero);
 
+/* Consistency of a quantized tensor: shapes of scale and zero_point, finite scales > 0 (0 only for an all-zero binary
+ * tensor), zero points and codes inside their range. A plain tensor passes. */
+enum ql_status ql_quantize_check(struct ql_ctx *ctx, struct ql_tensor *t);
+
 /* Registered with the context at start. */
 extern const struct ql_quant ql_quant_default;
 extern const struct ql_op *const ql_quant_ops[]; /* NULL-terminated */

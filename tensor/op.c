@@ -225,7 +225,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call)
 	if (!(call->op->flags & QL_NATIVE))
 		path = find_path(ctx, call, &reason);
 	if (path) {
-		call->path = path->name;
+		call->path = path->name; /* eval may say more exactly */
 		return path->eval(ctx, call);
 	}
 	if (any_quantized(call) && !(call->op->flags & QL_NATIVE))

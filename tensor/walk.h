@@ -7,7 +7,7 @@
 
 #include "tensor/tensor.h"
 
-#define QL_MAX_WALK 6 /* operands */
+#define QL_MAX_WALK 8 /* operands */
 
 struct ql_walk {
 	int rank, operands;

@@ -69,7 +69,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status = ql_linear_operands(ctx, call, &x, &w);
 
 	call->path = "float32";
-	call->kernel = ctx->kernels->gemm_f32->name;
+	call->kernel = ql_gemm_f32_name(ctx);
 	if (!status)
 		status = ql_as_f32(ctx, x, &x32);
 	if (!status)

@@ -113,7 +113,7 @@ static enum ql_status eval_float(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status)
 		status = as_dtype(ctx, call->in[1], dtype, &b);
 	call->path = ql_dtype_name(dtype);
-	call->kernel = dtype == QL_float64 ? "ref" : ctx->kernels->gemm_f32->name;
+	call->kernel = dtype == QL_float64 ? "ref" : ql_gemm_f32_name(ctx);
 	if (!status && dtype == QL_float64) {
 		status = f64_batches(ctx, a, b, ql_tensor_data(out));
 	} else if (!status && is_half(out->dtype)) { /* sums in float32, rounded once */

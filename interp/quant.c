@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT
+ * The global `quant` and the quantization facts of a tensor. What only arranges results (compare, estimate, log as a
+ * report) is Lua: prelude/quant.lua.
+ */
+#include <string.h>
+
+#include "interp/bind.h"
+#include "quant/metrics.h"
+#include "quant/observer.h"
+#include "quant/quantize.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/ledger.h"
+
+static void set_string(lua_State *L, const char *key, const char *value)
+{
+	lua_pushstring(L, value);
+	lua_setfield(L, -2, key);
+}
+
+static void set_integer(lua_State *L, const char *key, int64_t value)
+{
+	lua_pushinteger(L, value);
+	lua_setfield(L, -2, key);
+}
+
+static void set_number(lua_State *L, const char *key, double value)
+{
+	lua_pushnumber(L, value);
+	lua_setfield(L, -2, key);
+}
+
+/* ---- specs ---- */
+
+static int spec_new(lua_State *L)
+{
+	struct ql_spec spec, *box;
+
+	luaL_checkany(L, 1);
+	if (!ql_read_spec(L, 1, "spec", &spec))
+		return ql_error(L, "spec: wanted a spec, got false");
+	box = lua_newuserdatauv(L, sizeof(*box), 2);
+	*box = spec;
+	if (lua_type(L, 1) == LUA_TTABLE) { /* explicit tensors live as long as the spec */
+		lua_pushvalue(L, 1);
+		lua_setiuservalue(L, -2, 1);
+	} else if (lua_type(L, 1) == LUA_TUSERDATA) {
+		lua_getiuservalue(L, 1, 1);
+		lua_setiuservalue(L, -2, 1);
+	}
+	luaL_setmetatable(L, QL_SPEC);
+	return 1;
+}
+
+static int spec_tostring(lua_State *L)
+{
+	char text[QL_SPEC_TEXT];
+
+	lua_pushstring(L, ql_spec_text(luaL_checkudata(L, 1, QL_SPEC), text));
+	return 1;
+}
+
+static int spec_eq(lua_State *L)
+{
+	const struct ql_spec *a = luaL_testudata(L, 1, QL_SPEC), *b = luaL_testudata(L, 2, QL_SPEC);
+
+	lua_pushboolean(L, a && b && a->dtype == b->dtype && a->bits == b->bits && a->scheme == b->scheme &&
+		a->axis == b->axis && a->block == b->block && a->observer == b->observer && a->octaves == b->octaves &&
+		a->has_scale == b->has_scale && a->scale == b->scale && a->zero == b->zero &&
+		a->scale_tensor == b->scale_tensor && a->zero_tensor == b->zero_tensor);
+	return 1;
+}
+
+static int spec_index(lua_State *L)
+{
+	const struct ql_spec *s = luaL_checkudata(L, 1, QL_SPEC);
+	const char *key = luaL_checkstring(L, 2);
+	char near[96];
+
+	if (!strcmp(key, "dtype"))
+		lua_pushstring(L, ql_dtype_name(s->dtype));
+	else if (!strcmp(key, "bits"))
+		lua_pushinteger(L, s->bits);
+	else if (!strcmp(key, "scheme"))
+		lua_pushstring(L, s->scheme ? s->scheme->doc.name : NULL);
+	else if (!strcmp(key, "axis"))
+		s->axis ? lua_pushinteger(L, s->axis) : lua_pushnil(L);
+	else if (!strcmp(key, "block"))
+		s->block ? lua_pushinteger(L, s->block) : lua_pushnil(L);
+	else if (!strcmp(key, "observer"))
+		lua_pushstring(L, s->observer ? s->observer->doc.name : NULL);
+	else if (!strcmp(key, "octaves"))
+		s->scheme && !strcmp(s->scheme->doc.name, "log") ? lua_pushnumber(L, s->octaves) : lua_pushnil(L);
+	else if (!strcmp(key, "scale"))
+		s->has_scale && !s->scale_tensor ? lua_pushnumber(L, s->scale) : lua_pushnil(L);
+	else if (!strcmp(key, "zero_point"))
+		s->has_zero && !s->zero_tensor ? lua_pushinteger(L, s->zero) : lua_pushnil(L);
+	else
+		return ql_error(L, "spec: no field '%.40s'%s", key,
+			ql_nearest(key, "dtype bits scheme axis block observer octaves scale zero_point", near));
+	return 1;
+}
+
+/* ---- params, dtypes ---- */
+
+static int quant_params(lua_State *L)
+{
+	struct ql_spec spec;
+	float scale;
+	int32_t zero;
+	enum ql_status status;
+
+	if (lua_type(L, 1) != LUA_TNUMBER || lua_type(L, 2) != LUA_TNUMBER)
+		return ql_error(L, "params: wanted two numbers lo, hi and a spec, got %s and %s", luaL_typename(L, 1),
+			luaL_typename(L, 2));
+	luaL_checkany(L, 3);
+	if (!ql_read_spec(L, 3, "params", &spec))
+		return ql_error(L, "params: wanted a spec, got false");
+	status = ql_quantize_range(ql_ctx_of(L), &spec, lua_tonumber(L, 1), lua_tonumber(L, 2), &scale, &zero);
+	if (status)
+		return ql_raise(L, status);
+	lua_createtable(L, 0, 2);
+	set_number(L, "scale", (double)scale);
+	set_integer(L, "zero_point", zero);
+	return 1;
+}
+
+static const char *dtype_list(void)
+{
+	return
+#define X(dtype, bits, kind, lo, hi, ctype) #dtype " "
+#include "tensor/dtype.def"
+#undef X
+		;
+}
+
+static int quant_dtype(lua_State *L)
+{
+	const char *name = luaL_checkstring(L, 1);
+	int dtype = ql_dtype_by_name(name);
+	const struct ql_dtype_info *d = &ql_dtypes[dtype < 0 ? 0 : dtype];
+	char near[96];
+
+	if (dtype < 0)
+		return ql_error(L, "dtype: wanted one of %sgot '%.40s'%s", dtype_list(), name,
+			ql_nearest(name, dtype_list(), near));
+	lua_createtable(L, 0, 8);
+	set_string(L, "name", d->name);
+	set_integer(L, "bits", d->bits);
+	lua_pushboolean(L, d->kind != QL_KIND_UINT && d->kind != QL_KIND_BOOL);
+	lua_setfield(L, -2, "signed");
+	lua_pushboolean(L, d->kind == QL_KIND_FLOAT);
+	lua_setfield(L, -2, "float");
+	set_integer(L, "packed", d->bits < 8 ? 8 / d->bits : 1);
+	if (d->kind == QL_KIND_FLOAT)
+		return 1;
+	set_integer(L, "min", d->lo);
+	set_integer(L, "max", d->hi);
+	if (d->bits < 64)
+		set_integer(L, "levels", d->kind == QL_KIND_BINARY ? 2 : d->hi - d->lo + 1);
+	return 1;
+}
+
+/* ---- fallback and ledger ---- */
+
+static int quant_fallback(lua_State *L)
+{
+	static const char *const modes[] = {"silent", "warn", "error", NULL};
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	const char *wanted;
+	char near[96];
+
+	if (!lua_isnoneornil(L, 1)) {
+		wanted = luaL_checkstring(L, 1);
+		for (int i = 0; modes[i]; i++)
+			if (!strcmp(wanted, modes[i])) {
+				lua_pushstring(L, modes[ctx->fallback]);
+				ctx->fallback = (enum ql_fallback_mode)i;
+				return 1;
+			}
+		return ql_error(L, "fallback: wanted silent, warn or error, got '%.40s'%s", wanted,
+			ql_nearest(wanted, "silent warn error", near));
+	}
+	lua_pushstring(L, modes[ctx->fallback]);
+	return 1;
+}
+
+static void push_row(lua_State *L, const struct ql_ledger_row *r)
+{
+	char operands[96];
+
+	lua_createtable(L, 0, 6);
+	set_string(L, "op", r->op);
+	set_string(L, "operands", ql_ledger_operands(r->operands, operands));
+	set_string(L, "path", r->path);
+	set_string(L, "kernel", r->kernel);
+	if (r->reason)
+		set_string(L, "reason", r->reason);
+	set_integer(L, "count", (int64_t)r->count);
+}
+
+/* quant.ledger('reset'): plain rows, for prelude/quant.lua's log */
+static int quant_ledger(lua_State *L)
+{
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	lua_Integer n = 0;
+
+	lua_newtable(L);
+	for (uint32_t i = 1; i <= ql_ledger_rows(ctx); i++) {
+		const struct ql_ledger_row *r = ql_ledger_row(ctx, i);
+
+		if (!r->count)
+			continue;
+		push_row(L, r);
+		lua_seti(L, -2, ++n);
+	}
+	if (lua_toboolean(L, 1))
+		ql_ledger_reset(ctx);
+	return 1;
+}
+
+/* Every op with its integer paths: rows op, dtype, path, text. */
+static int quant_paths(lua_State *L)
+{
+	const struct ql_path *const *p = ql_ctx_of(L)->quant->paths;
+	lua_Integer n = 0;
+
+	lua_newtable(L);
+	for (; *p; p++) {
+		lua_createtable(L, 0, 4);
+		set_string(L, "op", (*p)->op);
+		set_string(L, "path", (*p)->name);
+		set_string(L, "dtypes", (*p)->dtypes);
+		set_string(L, "text", (*p)->text);
+		lua_seti(L, -2, ++n);
+	}
+	return 1;
+}
+
+/* ---- facts of a tensor ---- */
+
+static void push_alias(lua_State *L, struct ql_tensor *t)
+{
+	struct ql_tensor **box = ql_box_new(L);
+
+	*box = ql_tensor_keep(t);
+}
+
+static int method_qparams(lua_State *L)
+{
+	struct ql_tensor *t = ql_check_tensor(L, 1, "qparams");
+	const struct ql_qparams *q = t->q;
+
+	if (!q) {
+		lua_pushnil(L);
+		return 1;
+	}
+	lua_createtable(L, 0, 12);
+	push_alias(L, q->scale);
+	lua_setfield(L, -2, "scale");
+	if (q->zero_point) {
+		push_alias(L, q->zero_point);
+		lua_setfield(L, -2, "zero_point");
+	}
+	set_string(L, "dtype", ql_dtype_name(t->dtype));
+	set_string(L, "scheme", q->scheme->doc.name);
+	set_string(L, "from", ql_dtype_name(q->from));
+	set_integer(L, "bits", q->codes.bits);
+	set_integer(L, "min", q->codes.lo);
+	set_integer(L, "max", q->codes.hi);
+	if (q->axis >= 0 || q->block)
+		set_integer(L, "axis", (q->block ? q->block_axis : q->axis) + 1);
+	if (q->block)
+		set_integer(L, "block", q->block);
+	if (!strcmp(q->scheme->doc.name, "log"))
+		set_number(L, "octaves", (double)q->codes.octaves);
+	set_integer(L, "nan", q->nan_count);
+	set_integer(L, "inf", q->inf_count);
+	return 1;
+}
+
+static int method_spec(lua_State *L)
+{
+	struct ql_tensor *t = ql_check_tensor(L, 1, "spec");
+	struct ql_spec *box;
+
+	if (!t->q) {
+		lua_pushnil(L);
+		return 1;
+	}
+	box = lua_newuserdatauv(L, sizeof(*box), 2);
+	ql_spec_of(t, box);
+	luaL_setmetatable(L, QL_SPEC);
+	return 1;
+}
+
+/* x:metrics(y): plain table, for prelude/quant.lua's error */
+static int method_metrics(lua_State *L)
+{
+	struct ql_tensor *x = ql_check_tensor(L, 1, "error"), *y = ql_check_tensor(L, 2, "error");
+	struct ql_error_report r;
+	enum ql_status status = ql_error_measure(ql_ctx_of(L), x, y, &r);
+
+	if (status)
+		return ql_raise(L, status);
+	lua_createtable(L, 0, 8);
+	set_number(L, "mse", r.mse);
+	set_number(L, "rmse", r.rmse);
+	set_number(L, "max", r.max);
+	set_number(L, "mean", r.mean);
+	set_number(L, "sqnr", r.sqnr);
+	set_number(L, "cosine", r.cosine);
+	set_number(L, "clipped", r.clipped);
+	return 1;
+}
+
+/* The row of the ledger that made this value, or nil. */
+static int method_origin(lua_State *L)
+{
+	struct ql_tensor *t = ql_check_tensor(L, 1, "explain");
+	const struct ql_ledger_row *r = ql_ledger_row(ql_ctx_of(L), t->origin);
+
+	if (r)
+		push_row(L, r);
+	else
+		lua_pushnil(L);
+	return 1;
+}
+
+/* Consistency of codes and params; raises what is wrong. */
+static int method_check(lua_State *L)
+{
+	struct ql_tensor *t = ql_check_tensor(L, 1, "check");
+	enum ql_status status = ql_quantize_check(ql_ctx_of(L), t);
+
+	if (status)
+		return ql_raise(L, status);
+	lua_settop(L, 1);
+	return 1;
+}
+
+static const luaL_Reg functions[] = {{"spec", spec_new}, {"params", quant_params}, {"dtype", quant_dtype},
+	{"fallback", quant_fallback}, {"ledger", quant_ledger}, {"paths", quant_paths}, {NULL, NULL}};
+static const luaL_Reg methods[] = {{"qparams", method_qparams}, {"spec", method_spec}, {"metrics", method_metrics},
+	{"origin", method_origin}, {"check", method_check}, {NULL, NULL}};
+static const luaL_Reg spec_meta[] = {
+	{"__tostring", spec_tostring}, {"__eq", spec_eq}, {"__index", spec_index}, {NULL, NULL}};
+
+int ql_open_quant(lua_State *L)
+{
+	luaL_newmetatable(L, QL_SPEC);
+	ql_set_functions(L, spec_meta);
+	luaL_getmetatable(L, QL_TENSOR);
+	lua_getfield(L, -1, "methods");
+	ql_set_functions(L, methods);
+	lua_newtable(L);
+	ql_set_functions(L, functions);
+	lua_setglobal(L, "quant");
+	lua_pop(L, 3);
+	return 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * add and mul with out=spec: codes in, codes out. With M = (float)((double)s / s_out):
+ * add: y = sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z)
+ * mul: y = sat(rint((float)((qa - za) * (qb - zb)) * (float)((double)sa * sb / s_out)) + z)
+ */
+#include "quant/paths/rescale.h"
+
+static float add_real(const struct ql_rescale_rows *r, int64_t i)
+{
+	return (float)r->q[0][i] * r->scale[0][i] + (float)r->q[1][i] * r->scale[1][i];
+}
+
+static float add_units(const struct ql_rescale_rows *r, int64_t i, double unit)
+{
+	float ma = (float)((double)r->scale[0][i] / unit), mb = (float)((double)r->scale[1][i] / unit);
+
+	return (float)r->q[0][i] * ma + (float)r->q[1][i] * mb;
+}
+
+static float mul_real(const struct ql_rescale_rows *r, int64_t i)
+{
+	return (float)((int64_t)r->q[0][i] * r->q[1][i]) * (r->scale[0][i] * r->scale[1][i]);
+}
+
+static float mul_units(const struct ql_rescale_rows *r, int64_t i, double unit)
+{
+	float m = (float)((double)r->scale[0][i] * (double)r->scale[1][i] / unit);
+
+	return (float)((int64_t)r->q[0][i] * r->q[1][i]) * m;
+}
+
+static const struct ql_rescale add = {add_real, add_units}, mul = {mul_real, mul_units};
+
+static bool match(struct ql_call *call, const char **reason)
+{
+	return ql_rescale_fits(call, reason);
+}
+
+static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const struct ql_rescale *f, const char *kernel)
+{
+	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
+	const struct ql_result *r = &call->result[0];
+	float range[2] = {0, 0};
+	enum ql_status status = ql_tensor_new(ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
+
+	call->kernel = kernel;
+	if (!status && !spec->has_scale)
+		status = ql_rescale_range(ctx, f, call->in[0], call->in[1], r->rank, r->shape, range);
+	if (!status)
+		status = ql_rescale_params(ctx, spec, range, r->rank, r->shape, &call->out[0]->q);
+	if (!status)
+		status = ql_rescale_write(ctx, f, call->in[0], call->in[1], call->out[0]);
+	return status;
+}
+
+static enum ql_status eval_add(struct ql_ctx *ctx, struct ql_call *call)
+{
+	return run(ctx, call, &add, "add_int");
+}
+
+static enum ql_status eval_mul(struct ql_ctx *ctx, struct ql_call *call)
+{
+	return run(ctx, call, &mul, "mul_int");
+}
+
+#define DTYPES "int8 uint8 int16 uint16 int4 uint4 binary"
+
+extern const struct ql_path ql_path_add_int;
+const struct ql_path ql_path_add_int = {
+	.op = "add",
+	.name = "integer",
+	.dtypes = DTYPES,
+	.text = "with out=: both operands rescaled to the result's units, one rounding",
+	.match = match,
+	.eval = eval_add,
+};
+
+extern const struct ql_path ql_path_mul_int;
+const struct ql_path ql_path_mul_int = {
+	.op = "mul",
+	.name = "integer",
+	.dtypes = DTYPES,
+	.text = "with out=: exact product of codes, rescaled once",
+	.match = match,
+	.eval = eval_mul,
+};

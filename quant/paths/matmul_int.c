@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ * matmul and linear of quantized operands in integers: exact sums of codes minus zero points, then
+ * y = (float)sum * (sa * sb) [+ bias], each step rounded.
+ */
+#include <string.h>
+
+#include "quant/paths/product.h"
+#include "quant/quantize.h"
+
+/* ---- when ---- */
+
+static bool factor_fits(const struct ql_tensor *t, int summed, const char **reason)
+{
+	if (!t->q)
+		*reason = ql_dtype_is_float(t->dtype) ? "an operand is not quantized" : "an operand is a plain integer tensor";
+	else if (!t->q->scheme->affine)
+		*reason = "codes of the scheme log are not multiples of a scale";
+	else if (t->q->block && t->q->block_axis == summed)
+		*reason = "scale varies along the summed axis (blocks)";
+	else if (t->q->block)
+		*reason = "scale varies in blocks";
+	else if (t->q->axis == summed)
+		*reason = "scale varies along the summed axis";
+	else
+		return true;
+	return false;
+}
+
+static bool match_matmul(struct ql_call *call, const char **reason)
+{
+	const struct ql_tensor *a = call->in[0], *b = call->in[1];
+
+	return factor_fits(a, a->rank - 1, reason) && factor_fits(b, b->rank > 1 ? b->rank - 2 : 0, reason);
+}
+
+static bool match_linear(struct ql_call *call, const char **reason)
+{
+	const struct ql_tensor *x = call->in[0], *w = call->in[1];
+
+	if (!factor_fits(x, x->rank - 1, reason) || !factor_fits(w, 1, reason))
+		return false;
+	*reason = "scale varies along one of several leading axes";
+	return x->rank == 2 || x->q->axis < 0;
+}
+
+/* ---- float result ---- */
+
+struct job {
+	const struct ql_product *p;
+	struct ql_epilogue e;
+	int64_t batch, sa_step, sb_step;
+	const float *sa, *sb;
+	float *y; /* (m, n) of this batch */
+};
+
+static void store(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64)
+{
+	const struct job *job = arg;
+	float *y = job->y + i * job->p->plan.n + j, sa = job->sa[i * job->sa_step];
+	const float *sb = job->sb + j * job->sb_step;
+
+	if (sum32)
+		for (int64_t l = 0; l < n; l++)
+			y[l] = (float)sum32[l] * (sa * sb[l * job->sb_step]);
+	else
+		for (int64_t l = 0; l < n; l++)
+			y[l] = (float)sum64[l] * (sa * sb[l * job->sb_step]);
+	if (job->e.bias || job->e.act)
+		ql_epilogue_row(&job->e, j, n, y);
+}
+
+static enum ql_status float_result(struct ql_ctx *ctx, struct ql_call *call, struct ql_product *p,
+	const struct ql_epilogue *e)
+{
+	const struct ql_result *r = &call->result[0];
+	struct job job = {.p = p, .e = *e};
+	enum ql_status status = ql_tensor_new(ctx, QL_float32, r->rank, r->shape, &call->out[0]);
+
+	for (; job.batch < p->plan.batches && !status; job.batch++) {
+		job.sa = ql_factor_scale(p, &p->a, job.batch, &job.sa_step);
+		job.sb = ql_factor_scale(p, &p->b, job.batch, &job.sb_step);
+		job.y = (float *)ql_tensor_data(call->out[0]) + job.batch * p->plan.m * p->plan.n;
+		status = ql_product_run(ctx, p, job.batch, store, &job);
+	}
+	return status;
+}
+
+/* ---- the whole ---- */
+
+static bool stays_integer(const struct ql_call *call, const struct ql_spec *spec)
+{
+	const char *act = ql_call_string(call, "act", "relu");
+
+	return spec && spec->scheme && spec->scheme->affine && spec->dtype != QL_binary && !spec->axis && !spec->block &&
+	       !strcmp(act, "relu");
+}
+
+static enum ql_status finish(struct ql_ctx *ctx, struct ql_call *call, struct ql_product *p, struct ql_epilogue *e)
+{
+	const struct ql_value *v = ql_call_attr(call, "out");
+	const struct ql_spec *spec = v ? v->spec : NULL;
+	struct ql_tensor *q;
+	enum ql_status status;
+
+	call->path = ql_product_path(p);
+	call->kernel = ql_product_kernel(ctx, p);
+	if (stays_integer(call, spec))
+		return ql_product_requantize(ctx, p, spec, e, e->act != NULL, call->result[0].rank, call->result[0].shape,
+			&call->out[0]);
+	status = float_result(ctx, call, p, e);
+	if (status || !spec)
+		return status;
+	status = ql_quantize(ctx, call->out[0], spec, &q);
+	if (status)
+		return status;
+	ql_tensor_release(ctx, call->out[0]);
+	call->out[0] = q;
+	return QL_OK;
+}
+
+static enum ql_status eval_matmul(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_product p;
+	struct ql_epilogue none = {0};
+	enum ql_status status = ql_product_start(ctx, "matmul", call->in[0], call->in[1], &p);
+
+	if (!status)
+		status = finish(ctx, call, &p, &none);
+	ql_product_done(ctx, &p);
+	return status;
+}
+
+static enum ql_status eval_linear(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *x, *w, *bias = NULL;
+	struct ql_product p = {0};
+	struct ql_epilogue e;
+	enum ql_status status = ql_linear_operands(ctx, call, &x, &w);
+
+	if (!status)
+		status = ql_product_start(ctx, "linear", x, w, &p);
+	if (!status)
+		status = ql_epilogue_of(ctx, call, p.plan.n, &e, &bias);
+	if (!status)
+		status = finish(ctx, call, &p, &e);
+	ql_product_done(ctx, &p);
+	ql_tensor_release(ctx, bias);
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, w);
+	return status;
+}
+
+#define DTYPES "int8 uint8 int16 uint16 int4 uint4 binary"
+
+extern const struct ql_path ql_path_matmul_int;
+const struct ql_path ql_path_matmul_int = {
+	.op = "matmul",
+	.name = "int8",
+	.dtypes = DTYPES,
+	.text = "exact integer sums; scales per tensor, row of a, column of b or batch",
+	.match = match_matmul,
+	.eval = eval_matmul,
+};
+
+extern const struct ql_path ql_path_linear_int;
+const struct ql_path ql_path_linear_int = {
+	.op = "linear",
+	.name = "int8",
+	.dtypes = DTYPES,
+	.text = "exact integer sums; scales per tensor, row of x or row of w",
+	.match = match_linear,
+	.eval = eval_linear,
+};

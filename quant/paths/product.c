@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ * Operands of an integer product: codes for the kernels, scales and zero points as arrays.
+ */
+#include "quant/paths/product.h"
+
+#include "tensor/kernels/kernels.h"
+#include "tensor/scratch.h"
+#include "tensor/view.h"
+
+static bool both_binary(const struct ql_tensor *a, const struct ql_tensor *b)
+{
+	return a->dtype == QL_binary && b->dtype == QL_binary;
+}
+
+/* gives the raw numbers: packed types unpacked to int8 */
+static enum ql_status codes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
+{
+	enum ql_status status;
+
+	if (ql_dtype_is_packed(t->dtype))
+		return ql_tensor_cast(ctx, t, QL_int8, out);
+	status = ql_tensor_alias(ctx, t, out);
+	if (!status) {
+		ql_qparams_release(ctx, (*out)->q);
+		(*out)->q = NULL;
+	}
+	return status;
+}
+
+/* gives the bits with the summed axis packed: (…, lines, k) */
+static enum ql_status bits_of(struct ql_ctx *ctx, struct ql_tensor *t, bool columns, struct ql_tensor **out)
+{
+	struct ql_tensor *lines = NULL;
+	int order[QL_MAX_RANK];
+	enum ql_status status;
+
+	for (int d = 0; d < t->rank; d++)
+		order[d] = d;
+	if (columns && t->rank > 1) {
+		order[t->rank - 1] = t->rank - 2;
+		order[t->rank - 2] = t->rank - 1;
+	}
+	status = ql_view_permute(ctx, "matmul", t, order, &lines);
+	if (!status)
+		status = ql_tensor_cast(ctx, lines, QL_binary, out);
+	ql_tensor_release(ctx, lines);
+	return status;
+}
+
+static enum ql_status read_params(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_factor *f)
+{
+	const struct ql_qparams *q = t->q;
+	int64_t n = ql_tensor_nelem(q->scale);
+	float *scale = ql_scratch_take(ctx, (size_t)n * sizeof(*scale));
+	int32_t *zero = q->zero_point ? ql_scratch_take(ctx, (size_t)n * sizeof(*zero)) : NULL;
+
+	if (!scale || (q->zero_point && !zero))
+		return QL_ERR_MEMORY;
+	for (int64_t i = 0; i < n; i++) {
+		scale[i] = (float)ql_tensor_at_f64(q->scale, i);
+		if (zero)
+			zero[i] = (int32_t)ql_tensor_at_f64(q->zero_point, i);
+	}
+	f->scale = scale;
+	f->zero = zero;
+	return QL_OK;
+}
+
+/* Where the scale of t varies, as seen by the product; `line` is the axis of rows (a) or columns (b), -1: none. */
+static void place_scales(const struct ql_matmul *plan, const struct ql_tensor *t, int line, struct ql_factor *f)
+{
+	int batches = t->rank > 2 ? t->rank - 2 : 0;
+
+	f->per = t->q->axis < 0 ? QL_PER_TENSOR : t->q->axis == line ? QL_PER_LINE : QL_PER_BATCH;
+	f->batch_axis = t->q->axis + plan->batch_rank - batches;
+}
+
+enum ql_status ql_product_start(struct ql_ctx *ctx, const char *op, struct ql_tensor *a, struct ql_tensor *b,
+	struct ql_product *p)
+{
+	enum ql_status status;
+
+	*p = (struct ql_product){.bits = both_binary(a, b),
+		.wide = ql_dtypes[a->dtype].bits > 8 || ql_dtypes[b->dtype].bits > 8};
+	status = p->bits ? bits_of(ctx, a, false, &p->a.codes) : codes_of(ctx, a, &p->a.codes);
+	if (!status)
+		status = p->bits ? bits_of(ctx, b, true, &p->b.codes) : codes_of(ctx, b, &p->b.codes);
+	if (!status) /* bits are laid out (…, n, k): only sizes are read of b then */
+		status = ql_matmul_plan(ctx, op, p->bits ? a : p->a.codes, p->bits ? b : p->b.codes, &p->plan);
+	if (!status)
+		status = read_params(ctx, a, &p->a);
+	if (!status)
+		status = read_params(ctx, b, &p->b);
+	if (status)
+		return status;
+	place_scales(&p->plan, a, a->rank > 1 ? a->rank - 2 : -1, &p->a);
+	place_scales(&p->plan, b, b->rank > 1 ? b->rank - 1 : -1, &p->b);
+	return QL_OK;
+}
+
+void ql_product_done(struct ql_ctx *ctx, struct ql_product *p)
+{
+	ql_tensor_release(ctx, p->a.codes);
+	ql_tensor_release(ctx, p->b.codes);
+}
+
+/* Index along `axis` of the batch, 0 when the operand repeats there. */
+static int64_t batch_index(const struct ql_matmul *plan, int axis, int64_t i, int64_t stride)
+{
+	for (int d = plan->batch_rank - 1; d > axis; d--)
+		i /= plan->batch_shape[d];
+	return stride ? i % plan->batch_shape[axis] : 0;
+}
+
+static int64_t first_of(const struct ql_product *p, const struct ql_factor *f, int64_t i, int64_t *step)
+{
+	const int64_t *strides = f == &p->a ? p->plan.a_batch : p->plan.b_batch;
+
+	*step = f->per == QL_PER_LINE;
+	return f->per == QL_PER_BATCH ? batch_index(&p->plan, f->batch_axis, i, strides[f->batch_axis]) : 0;
+}
+
+const float *ql_factor_scale(const struct ql_product *p, const struct ql_factor *f, int64_t i, int64_t *step)
+{
+	int64_t first = first_of(p, f, i, step);
+
+	return f->scale + first;
+}
+
+static struct ql_matrix_int matrix(const struct ql_product *p, const struct ql_factor *f, int64_t i, int64_t offset,
+	int64_t row, int64_t column)
+{
+	struct ql_matrix_int m = {.dtype = f->codes->dtype, .row = row, .column = column};
+	int64_t first = first_of(p, f, i, &m.zero_step);
+
+	m.data = (const char *)f->codes->storage->data + offset * (ql_dtypes[f->codes->dtype].bits / 8);
+	m.zero = f->zero ? f->zero + first : NULL;
+	return m;
+}
+
+/* Bytes of one row of packed bits, and of one matrix of them. */
+static struct ql_matrix_bits bit_matrix(const struct ql_tensor *t, const int64_t *batch_strides,
+	const struct ql_matmul *plan, int64_t i, int64_t lines)
+{
+	int64_t row = ql_ceil_div(plan->k, 8), at = 0, matrices = 1;
+
+	/* the copy is contiguous: batches of t in order, repeated axes counted once */
+	for (int d = plan->batch_rank - 1; d >= 0; d--) {
+		int64_t index = i % plan->batch_shape[d];
+
+		i /= plan->batch_shape[d];
+		if (!batch_strides[d])
+			continue;
+		at += index * matrices;
+		matrices *= plan->batch_shape[d];
+	}
+	return (struct ql_matrix_bits){(const char *)t->storage->data + at * lines * row, row};
+}
+
+enum ql_status ql_product_run(struct ql_ctx *ctx, struct ql_product *p, int64_t i, ql_gemm_store_fn *store, void *arg)
+{
+	const struct ql_matmul *plan = &p->plan;
+	int64_t ao, bo;
+	struct ql_matrix_int a, b;
+
+	if (p->bits) {
+		struct ql_matrix_bits x = bit_matrix(p->a.codes, plan->a_batch, plan, i, plan->m);
+		struct ql_matrix_bits y = bit_matrix(p->b.codes, plan->b_batch, plan, i, plan->n);
+
+		return ql_gemm_b1(ctx, plan->m, plan->n, plan->k, &x, &y, store, arg);
+	}
+	ql_matmul_batch(plan, p->a.codes, p->b.codes, i, &ao, &bo);
+	a = matrix(p, &p->a, i, ao, plan->a_row, plan->a_col);
+	b = matrix(p, &p->b, i, bo, plan->b_row, plan->b_col);
+	if (p->wide)
+		return ql_gemm_i16(ctx, plan->m, plan->n, plan->k, &a, &b, store, arg);
+	return ql_gemm_i8(ctx, plan->m, plan->n, plan->k, &a, &b, store, arg);
+}
+
+const char *ql_product_path(const struct ql_product *p)
+{
+	return p->bits ? "binary" : p->wide ? "int16" : "int8";
+}
+
+const char *ql_product_kernel(const struct ql_ctx *ctx, const struct ql_product *p)
+{
+	return p->bits ? ctx->kernels->gemm_b1->name : p->wide ? ctx->kernels->gemm_i16->name : ctx->kernels->gemm_i8->name;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * Integer products of quantized operands: what matmul and linear share.
+ */
+#ifndef QUOLL_QUANT_PATHS_PRODUCT_H
+#define QUOLL_QUANT_PATHS_PRODUCT_H
+
+#include "quant/spec.h"
+#include "tensor/matmul.h"
+
+enum ql_scale_per { QL_PER_TENSOR, QL_PER_LINE /* row of a, column of b */, QL_PER_BATCH };
+
+/* One operand, ready for the kernel. */
+struct ql_factor {
+	struct ql_tensor *codes; /* plain int8, uint8, int16 or uint16 (binary for two binary operands); owned */
+	enum ql_scale_per per;
+	int batch_axis; /* PER_BATCH: axis of the result's batch */
+	const float *scale;
+	const int32_t *zero; /* NULL: 0 */
+};
+
+struct ql_product {
+	struct ql_matmul plan;
+	struct ql_factor a, b;
+	bool bits;    /* both binary: population counts */
+	bool wide;    /* 16-bit codes: 64-bit sums */
+};
+
+/* Reads both operands (a: …, m, k; b: …, k, n); arrays come from scratch. Release with ql_product_done. */
+enum ql_status ql_product_start(struct ql_ctx *ctx, const char *op, struct ql_tensor *a, struct ql_tensor *b,
+	struct ql_product *p);
+void ql_product_done(struct ql_ctx *ctx, struct ql_product *p);
+/* Sums of batch i go to `store`, corrected by the zero points. */
+enum ql_status ql_product_run(struct ql_ctx *ctx, struct ql_product *p, int64_t i, ql_gemm_store_fn *store, void *arg);
+/* Scales of batch i: first value and step (0 or 1) along m or n. */
+const float *ql_factor_scale(const struct ql_product *p, const struct ql_factor *f, int64_t i, int64_t *step);
+const char *ql_product_path(const struct ql_product *p);
+const char *ql_product_kernel(const struct ql_ctx *ctx, const struct ql_product *p);
+
+/* Fills the epilogue's result as codes of an affine per-tensor spec: sums are kept, the range is found when the spec has
+ * no scale, then y = sat(rint((float)(sum + bias) * M) + zero) with M = (float)((double)sa * sb / scale). gives *out. */
+enum ql_status ql_product_requantize(struct ql_ctx *ctx, struct ql_product *p, const struct ql_spec *spec,
+	const struct ql_epilogue *e, bool relu, int rank, const int64_t *shape, struct ql_tensor **out);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ * A product that stays in integers: out=spec. The float rule of requantization: M = (float)((double)sa * sb / scale),
+ * y = sat(rint((float)(sum + bias) * M) + zero), bias as an integer at sa * sb. Sums are kept in 64 bits between the
+ * pass that finds the range and the one that writes codes.
+ */
+#include <math.h>
+
+#include "quant/paths/product.h"
+#include "quant/paths/rescale.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
+
+struct sums {
+	const struct ql_product *p;
+	const struct ql_epilogue *e;
+	bool relu;
+	int64_t *sum; /* (batches, m, n) */
+	int64_t batch;
+	/* second pass */
+	struct ql_tensor *out;
+	int64_t pitch; /* elements from row to row of out */
+	float scale;
+	int32_t zero;
+};
+
+/* Adds the bias, rounded to a multiple of sa * sb, where the sum is stored. */
+static void keep(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64)
+{
+	const struct sums *s = arg;
+	const struct ql_product *p = s->p;
+	int64_t *to = s->sum + (s->batch * p->plan.m + i) * p->plan.n + j, sa_step, sb_step;
+	const float *sa = ql_factor_scale(p, &p->a, s->batch, &sa_step), *sb = ql_factor_scale(p, &p->b, s->batch, &sb_step);
+
+	for (int64_t l = 0; l < n; l++) {
+		int64_t sum = sum32 ? sum32[l] : sum64[l];
+
+		if (s->e->bias) {
+			double b = rint((double)s->e->bias[j + l] / (double)(sa[i * sa_step] * sb[(j + l) * sb_step]));
+
+			sum += (int64_t)fmin(fmax(b, -0x1p61), 0x1p61);
+		}
+		to[l] = s->relu && sum < 0 ? 0 : sum;
+	}
+}
+
+/* Smallest and largest real value. */
+static void range(const struct sums *s, float found[2])
+{
+	const struct ql_matmul *plan = &s->p->plan;
+
+	found[0] = found[1] = 0;
+	for (int64_t r = 0; r < plan->batches * plan->m; r++) {
+		int64_t sa_step, sb_step;
+		const float *sa = ql_factor_scale(s->p, &s->p->a, r / plan->m, &sa_step);
+		const float *sb = ql_factor_scale(s->p, &s->p->b, r / plan->m, &sb_step);
+
+		for (int64_t j = 0; j < plan->n; j++) {
+			float y = (float)s->sum[r * plan->n + j] * (sa[r % plan->m * sa_step] * sb[j * sb_step]);
+
+			found[0] = y < found[0] ? y : found[0];
+			found[1] = y > found[1] ? y : found[1];
+		}
+	}
+}
+
+static void write_row(const struct sums *s, int64_t r)
+{
+	const struct ql_matmul *plan = &s->p->plan;
+	const struct ql_codes *codes = &s->out->q->codes;
+	float lo = (float)(codes->lo - s->zero), hi = (float)(codes->hi - s->zero);
+	int64_t sa_step, sb_step, row[256];
+	const float *sa = ql_factor_scale(s->p, &s->p->a, r / plan->m, &sa_step);
+	const float *sb = ql_factor_scale(s->p, &s->p->b, r / plan->m, &sb_step);
+
+	for (int64_t j = 0; j < plan->n; j += 256) {
+		int64_t n = ql_min64(256, plan->n - j);
+
+		for (int64_t l = 0; l < n; l++) {
+			float m = (float)((double)sa[r % plan->m * sa_step] * (double)sb[(j + l) * sb_step] / (double)s->scale);
+			float v = rintf((float)s->sum[r * plan->n + j + l] * m);
+
+			row[l] = (int32_t)(v < lo ? lo : v > hi ? hi : v) + s->zero;
+		}
+		ql_dtypes[s->out->dtype].from_i64(s->out->storage->data, r * s->pitch + j, 1, n, row);
+	}
+}
+
+static void write_rows(void *arg, int64_t begin, int64_t end)
+{
+	for (int64_t r = begin; r < end; r++)
+		write_row(arg, r);
+}
+
+/* gives the params of the result: explicit ones, or fitted to the range that was found */
+static enum ql_status result_params(struct ql_ctx *ctx, const struct sums *s, const struct ql_spec *spec, int rank,
+	const int64_t *shape, struct ql_qparams **out)
+{
+	float found[2] = {0, 0};
+
+	if (!spec->has_scale)
+		range(s, found);
+	return ql_rescale_params(ctx, spec, found, rank, shape, out);
+}
+
+enum ql_status ql_product_requantize(struct ql_ctx *ctx, struct ql_product *p, const struct ql_spec *spec,
+	const struct ql_epilogue *e, bool relu, int rank, const int64_t *shape, struct ql_tensor **out)
+{
+	const struct ql_matmul *plan = &p->plan;
+	struct sums s = {.p = p, .e = e, .relu = relu};
+	int64_t rows = plan->batches * plan->m;
+	enum ql_status status = ql_tensor_new(ctx, spec->dtype, rank, shape, out);
+
+	if (status)
+		return status;
+	s.sum = ql_alloc(ctx, (size_t)(rows * plan->n) * sizeof(*s.sum));
+	if (!s.sum)
+		status = QL_ERR_MEMORY;
+	for (; s.batch < plan->batches && !status; s.batch++)
+		status = ql_product_run(ctx, p, s.batch, keep, &s);
+	if (!status)
+		status = result_params(ctx, &s, spec, rank, shape, &(*out)->q);
+	if (!status) {
+		s.out = *out;
+		s.scale = (float)ql_tensor_at_f64((*out)->q->scale, 0);
+		s.zero = (*out)->q->zero_point ? (int32_t)ql_tensor_at_f64((*out)->q->zero_point, 0) : 0;
+		/* a vector result has its n (or m) elements in one row */
+		s.pitch = rank > 1 ? (*out)->stride[rank - 2] : plan->n;
+		status = ql_parallel_for(ctx, rows, ql_dtype_is_packed(spec->dtype) && rank < 2 ? ql_max64(1, rows) : 16,
+			rows * plan->n * 2, write_rows, &s);
+	}
+	ql_free(ctx, s.sum);
+	if (status) {
+		ql_tensor_release(ctx, *out);
+		*out = NULL;
+	}
+	return status;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ * The engine behind add, mul and cat with out=. Scales and zero points take part in the walk as broadcast operands, so
+ * any mixture of per-tensor and per-axis operands is the same loop.
+ */
+#include "quant/paths/rescale.h"
+
+#include <math.h>
+
+#include "quant/quantize.h"
+#include "tensor/parallel.h"
+#include "tensor/view.h"
+#include "tensor/walk.h"
+
+bool ql_rescale_fits(const struct ql_call *call, const char **reason)
+{
+	const struct ql_value *v = ql_call_attr(call, "out");
+	const struct ql_spec *spec = v ? v->spec : NULL;
+
+	*reason = "the result is float32 without out=";
+	if (!spec)
+		return false;
+	*reason = "out= is not an affine spec with one scale";
+	if (!spec->scheme || !spec->scheme->affine || spec->dtype == QL_binary || spec->axis || spec->block)
+		return false;
+	for (int i = 0; i < call->n_in; i++) {
+		const struct ql_qparams *q = call->in[i]->q;
+
+		*reason = "an operand is not quantized";
+		if (!q)
+			return false;
+		*reason = "an operand has blocks or the scheme log";
+		if (q->block || !q->scheme->affine)
+			return false;
+	}
+	return true;
+}
+
+/* ---- operands in a walk: codes, scale, zero point ---- */
+
+struct source {
+	const struct ql_tensor *codes;
+	struct ql_tensor scale, zero; /* headers that broadcast against the codes */
+	bool has_zero;
+};
+
+/* A header over the per-axis values with the shape (1, …, size, …, 1). */
+static struct ql_tensor spread(const struct ql_tensor *values, const struct ql_tensor *codes)
+{
+	struct ql_tensor t = *values;
+	int axis = codes->q->axis;
+
+	if (axis < 0)
+		return t;
+	t.rank = codes->rank;
+	for (int d = 0; d < codes->rank; d++) {
+		t.shape[d] = d == axis ? values->shape[0] : 1;
+		t.stride[d] = d == axis ? values->stride[0] : 0;
+	}
+	return t;
+}
+
+static struct source source_of(const struct ql_tensor *t)
+{
+	struct source s = {.codes = t, .scale = spread(t->q->scale, t), .has_zero = t->q->zero_point != NULL};
+
+	if (s.has_zero)
+		s.zero = spread(t->q->zero_point, t);
+	return s;
+}
+
+struct job {
+	const struct ql_rescale *f;
+	struct ql_walk walk;
+	struct source source[2];
+	int sources, first; /* first: walk operand of source 0 */
+	int64_t pieces;
+	struct ql_tensor *out; /* NULL: range only */
+	double unit;
+	int32_t zero;
+	float *range; /* per chunk pair, or NULL */
+};
+
+static void read_rows(const struct job *j, const int64_t *offset, int64_t n, struct ql_rescale_rows *r)
+{
+	int64_t wide[QL_RESCALE_ROW], zero[QL_RESCALE_ROW];
+	int k = j->first;
+
+	for (int s = 0; s < j->sources; s++) {
+		const struct source *src = &j->source[s];
+
+		ql_dtypes[src->codes->dtype].to_i64(src->codes->storage->data, offset[k], ql_walk_stride(&j->walk, k), n, wide);
+		k++;
+		ql_dtypes[src->scale.dtype].to_f32(src->scale.storage->data, offset[k], ql_walk_stride(&j->walk, k), n, r->scale[s]);
+		k++;
+		if (src->has_zero) {
+			ql_dtypes[src->zero.dtype].to_i64(src->zero.storage->data, offset[k], ql_walk_stride(&j->walk, k), n, zero);
+			k++;
+		}
+		for (int64_t i = 0; i < n; i++)
+			r->q[s][i] = (int32_t)(wide[i] - (src->has_zero ? zero[i] : 0));
+	}
+}
+
+static void write_codes(const struct job *j, const struct ql_rescale_rows *r, int64_t offset, int64_t n)
+{
+	const struct ql_codes *codes = &j->out->q->codes;
+	float lo = (float)(codes->lo - j->zero), hi = (float)(codes->hi - j->zero);
+	int64_t wide[QL_RESCALE_ROW];
+
+	for (int64_t i = 0; i < n; i++) {
+		float v = rintf(j->f->units(r, i, j->unit));
+
+		wide[i] = (int32_t)(v < lo ? lo : v > hi ? hi : v) + j->zero;
+	}
+	ql_dtypes[j->out->dtype].from_i64(j->out->storage->data, offset, ql_walk_stride(&j->walk, 0), n, wide);
+}
+
+static void body(void *arg, int64_t begin, int64_t end)
+{
+	struct job *j = arg;
+	struct ql_rescale_rows r;
+
+	for (int64_t p = begin; p < end; p++) {
+		int64_t column = p % j->pieces * QL_RESCALE_ROW, n = ql_min64(QL_RESCALE_ROW, j->walk.row - column);
+		int64_t offset[QL_MAX_WALK];
+
+		ql_walk_row(&j->walk, p / j->pieces, offset);
+		for (int k = 0; k < j->walk.operands; k++)
+			offset[k] += column * ql_walk_stride(&j->walk, k);
+		read_rows(j, offset, n, &r);
+		if (j->out) {
+			write_codes(j, &r, offset[0], n);
+			continue;
+		}
+		for (int64_t i = 0; i < n; i++) {
+			float y = j->f->real(&r, i);
+
+			j->range[0] = y < j->range[0] ? y : j->range[0];
+			j->range[1] = y > j->range[1] ? y : j->range[1];
+		}
+	}
+}
+
+static void start(struct job *j, const struct ql_tensor *a, const struct ql_tensor *b, int rank, const int64_t *shape)
+{
+	j->source[0] = source_of(a);
+	j->sources = 1;
+	if (b)
+		j->source[j->sources++] = source_of(b);
+	ql_walk_start(&j->walk, rank, shape);
+	j->first = j->out != NULL;
+	if (j->out)
+		ql_walk_add(&j->walk, j->out);
+	for (int s = 0; s < j->sources; s++) {
+		ql_walk_add(&j->walk, j->source[s].codes);
+		ql_walk_add(&j->walk, &j->source[s].scale);
+		if (j->source[s].has_zero)
+			ql_walk_add(&j->walk, &j->source[s].zero);
+	}
+	ql_walk_finish(&j->walk, j->out && ql_dtype_is_packed(j->out->dtype));
+	j->pieces = j->walk.rows ? ql_ceil_div(j->walk.row, QL_RESCALE_ROW) : 0;
+}
+
+enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, const struct ql_tensor *a,
+	const struct ql_tensor *b, struct ql_tensor *out)
+{
+	struct job j = {.f = f, .out = out, .unit = ql_tensor_at_f64(out->q->scale, 0)};
+	bool packed = ql_dtype_is_packed(out->dtype);
+	int64_t n;
+
+	j.zero = out->q->zero_point ? (int32_t)ql_tensor_at_f64(out->q->zero_point, 0) : 0;
+	start(&j, a, b, out->rank, out->shape);
+	n = j.walk.rows * j.pieces;
+	out->storage->version++;
+	/* rows of packed types may share bytes when the view is not laid out by rows */
+	return ql_parallel_for(ctx, n, packed ? ql_max64(1, n) : 64, ql_tensor_nelem(out) * 4, body, &j);
+}
+
+enum ql_status ql_rescale_range(struct ql_ctx *ctx, const struct ql_rescale *f, const struct ql_tensor *a,
+	const struct ql_tensor *b, int rank, const int64_t *shape, float range[2])
+{
+	struct job j = {.f = f, .range = range};
+	int64_t n;
+
+	start(&j, a, b, rank, shape);
+	n = j.walk.rows * j.pieces;
+	return ql_parallel_for(ctx, n, 256, 0, body, &j); /* one thread: the range is shared */
+}
+
+enum ql_status ql_rescale_params(struct ql_ctx *ctx, const struct ql_spec *spec, const float range[2], int rank,
+	const int64_t *shape, struct ql_qparams **out)
+{
+	struct ql_tensor *ends;
+	enum ql_status status;
+
+	if (spec->has_scale)
+		return ql_quantize_params(ctx, spec, rank, shape, NULL, out);
+	status = ql_tensor_new(ctx, QL_float32, 1, (const int64_t[]){2}, &ends);
+	if (status)
+		return status;
+	((float *)ql_tensor_data(ends))[0] = range[0];
+	((float *)ql_tensor_data(ends))[1] = range[1];
+	status = ql_quantize_params(ctx, spec, 1, ends->shape, ends, out);
+	ql_tensor_release(ctx, ends);
+	return status;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * Elementwise results that stay in integers (out=spec): operands with scales as broadcast views, multipliers to the
+ * result's scale, one rounding into its codes.
+ */
+#ifndef QUOLL_QUANT_PATHS_RESCALE_H
+#define QUOLL_QUANT_PATHS_RESCALE_H
+
+#include "quant/spec.h"
+#include "tensor/op.h"
+
+#define QL_RESCALE_ROW 256
+
+/* n elements of up to two operands: codes minus zero points, and scales. */
+struct ql_rescale_rows {
+	int32_t q[2][QL_RESCALE_ROW];
+	float scale[2][QL_RESCALE_ROW];
+};
+
+/* The value of element i as a real number, and in units of the result's scale `unit`, each step rounded to float32. */
+struct ql_rescale {
+	float (*real)(const struct ql_rescale_rows *r, int64_t i);
+	float (*units)(const struct ql_rescale_rows *r, int64_t i, double unit);
+};
+
+/* True when all operands are quantized and affine without blocks, and the call has out= an affine spec without axis or
+ * block; else sets *reason. */
+bool ql_rescale_fits(const struct ql_call *call, const char **reason);
+/* Writes into `out`, which has params and the broadcast shape of the operands a and b (b may be NULL). */
+enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, const struct ql_tensor *a,
+	const struct ql_tensor *b, struct ql_tensor *out);
+/* Adds the range of the real values to range[0] (lo) and range[1] (hi). */
+enum ql_status ql_rescale_range(struct ql_ctx *ctx, const struct ql_rescale *f, const struct ql_tensor *a,
+	const struct ql_tensor *b, int rank, const int64_t *shape, float range[2]);
+/* gives the params of out=: explicit, or fitted to the range. */
+enum ql_status ql_rescale_params(struct ql_ctx *ctx, const struct ql_spec *spec, const float range[2], int rank,
+	const int64_t *shape, struct ql_qparams **out);
+
+#endif
