@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Decode rows with vectors of any length: whole vectors straight from and to memory, a rest through a padded copy.
- * The difference of code and zero point is exact in 32 bits, and in float32; one rounding, in the product.
+ * Decode rows with vectors of any length: whole vectors straight from and to memory, a rest through a padded
+ * copy. The difference of code and zero point is exact in 32 bits, and in float32; one rounding, in the
+ * product.
  *
  * The including file defines LANES, ALIGN (bytes of a vector), FLOATS, INTS (types),
  *   WIDEN_int8_t(p) and so on for the four types of codes -> INTS,
@@ -39,8 +40,8 @@ QL_INLINE void rest_params(const struct ql_affine *p, int64_t i, int64_t n, floa
 
 #define DECODE(name, type) \
 	/* whole vectors from the i-th element on; gives where it stopped */ \
-	QL_INLINE int64_t name##_whole(const struct ql_affine *p, const type *q, int64_t i, int64_t n, float *out, \
-		const bool each, const bool stream) \
+	QL_INLINE int64_t name##_whole(const struct ql_affine *p, const type *q, int64_t i, int64_t n, \
+	        float *out, const bool each, const bool stream) \
 	{ \
 		FLOATS scale = each ? SPREADF(0) : scale_at(p, 0, false); \
 		INTS zero = each ? SPREADI(0) : zero_at(p, 0, false); \
@@ -76,12 +77,12 @@ QL_INLINE void rest_params(const struct ql_affine *p, int64_t i, int64_t n, floa
 		if (i) \
 			name##_rest(p, q, 0, i, out); \
 		if (p->stream) { \
-			i = p->each ? name##_whole(p, q, i, n, out, true, true) : \
-				      name##_whole(p, q, i, n, out, false, true); \
+			i = p->each ? name##_whole(p, q, i, n, out, true, true) \
+			            : name##_whole(p, q, i, n, out, false, true); \
 			_mm_sfence(); \
 		} else { \
-			i = p->each ? name##_whole(p, q, i, n, out, true, false) : \
-				      name##_whole(p, q, i, n, out, false, false); \
+			i = p->each ? name##_whole(p, q, i, n, out, true, false) \
+			            : name##_whole(p, q, i, n, out, false, false); \
 		} \
 		if (i < n) \
 			name##_rest(p, q, i, n - i, out); \

@@ -5,8 +5,8 @@
 
 #define COLUMNS 64
 
-static void row(int64_t n, int64_t k, const float *a, int64_t a_col, const float *b, int64_t b_row, int64_t b_col,
-	float *c)
+static void row(int64_t n, int64_t k, const float *a, int64_t a_col, const float *b, int64_t b_row,
+        int64_t b_col, float *c)
 {
 	for (int64_t j = 0; j < n; j += COLUMNS) {
 		int64_t m = ql_min64(COLUMNS, n - j);
@@ -21,11 +21,11 @@ static void row(int64_t n, int64_t k, const float *a, int64_t a_col, const float
 }
 
 static void run(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col, const float *b,
-	int64_t b_row, int64_t b_col, float *c, int64_t ldc)
+        int64_t b_row, int64_t b_col, float *c, int64_t ldc)
 {
 	for (int64_t i = 0; i < m; i++)
 		row(n, k, a + i * a_row, a_col, b, b_row, b_col, c + i * ldc);
 }
 
-extern const struct ql_gemm_f32 gemm_f32_ref;
-const struct ql_gemm_f32 gemm_f32_ref = {.name = "gemm_f32_ref", .run = run};
+const struct ql_gemm_f32 gemm_f32_ref = {
+        .name = "gemm_f32_ref", .largest = INT64_MAX, .slice = 50000000, .run = run};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * 4 x 8 tile of 64-bit sums. vpmaddwd gives p = a0 b0 + a1 b1 with -2147418112 <= p <= 2^31: the one value that does
- * not fit in 32 bits wraps. u = p + 2147418112 mod 2^32 is exact as an unsigned number, so both halves of a 64-bit
- * lane are added zero-extended and the offset is taken off at the end.
+ * 4 x 8 tile of 64-bit sums. vpmaddwd gives p = a0 b0 + a1 b1 with -2147418112 <= p <= 2^31: the one value
+ * that does not fit in 32 bits wraps. u = p + 2147418112 mod 2^32 is exact as an unsigned number, so both
+ * halves of a 64-bit lane are added zero-extended and the offset is taken off at the end.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define MR 4
 #define NR 8
-#define NV 2 /* vectors of 4 columns, 4 k each */
+#define NV 2              /* vectors of 4 columns, 4 k each */
 #define OFFSET 2147418112 /* 2 * 32768 * 32767 */
 
 QL_INLINE __m256i spread(const int16_t *a)
@@ -54,10 +54,12 @@ QL_INLINE void block(const int rows, int64_t k4, const int16_t *a, int64_t lda, 
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
 		for (int j = 0; j < NV; j++)
-			_mm256_storeu_si256((__m256i *)(void *)(c + i * NR + 4 * j), _mm256_sub_epi64(sum[i][j], offset));
+			_mm256_storeu_si256(
+			        (__m256i *)(void *)(c + i * NR + 4 * j), _mm256_sub_epi64(sum[i][j], offset));
 }
 
-static void tile(int rows, int columns, int64_t k4, const int16_t *a, int64_t lda, const int16_t *b, int64_t *c)
+static void tile(
+        int rows, int columns, int64_t k4, const int16_t *a, int64_t lda, const int16_t *b, int64_t *c)
 {
 	(void)columns;
 	switch (rows) {
@@ -77,4 +79,5 @@ static void tile(int rows, int columns, int64_t k4, const int16_t *a, int64_t ld
 }
 
 extern const struct ql_gemm_i16 gemm_i16_avx2;
-const struct ql_gemm_i16 gemm_i16_avx2 = {.name = "gemm_i16_avx2", .mr = MR, .nr = NR, .rate = 20, .tile = tile};
+const struct ql_gemm_i16 gemm_i16_avx2 = {
+        .name = "gemm_i16_avx2", .mr = MR, .nr = NR, .rate = 20, .tile = tile};

@@ -45,7 +45,8 @@ QL_INLINE void block(const int rows, int64_t k4, const uint8_t *a, int64_t lda, 
 			x[i] = spread(a + i * lda + 4 * k);
 #pragma GCC unroll 4
 		for (int j = 0; j < NV; j++) {
-			__m256i v = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(b + 16 * j)));
+			__m256i v = _mm256_cvtepi8_epi16(
+			        _mm_loadu_si128((const __m128i *)(const void *)(b + 16 * j)));
 
 #pragma GCC unroll 3
 			for (int i = 0; i < rows; i++)
@@ -56,10 +57,12 @@ QL_INLINE void block(const int rows, int64_t k4, const uint8_t *a, int64_t lda, 
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
 		for (int j = 0; j < NV; j += 2)
-			_mm256_storeu_si256((__m256i *)(void *)(c + i * NR + 4 * j), join(sum[i][j], sum[i][j + 1]));
+			_mm256_storeu_si256(
+			        (__m256i *)(void *)(c + i * NR + 4 * j), join(sum[i][j], sum[i][j + 1]));
 }
 
-static void tile(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+static void tile(
+        int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
 {
 	(void)columns;
 	switch (rows) {

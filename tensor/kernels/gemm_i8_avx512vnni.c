@@ -17,10 +17,12 @@
 #include "tensor/kernels/gemm_i8_vnni.h"
 
 #define WIDTH(v) \
-	static void tile_##v(int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c) \
+	static void tile_##v( \
+	        int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c) \
 	{ \
 		switch (rows) { \
-			ROWS_CASE(1, v) ROWS_CASE(2, v) ROWS_CASE(3, v) ROWS_CASE(4, v) ROWS_CASE(5, v) ROWS_CASE(6, v) \
+			ROWS_CASE(1, v) \
+			ROWS_CASE(2, v) ROWS_CASE(3, v) ROWS_CASE(4, v) ROWS_CASE(5, v) ROWS_CASE(6, v) \
 		} \
 	}
 WIDTH(1)
@@ -28,14 +30,15 @@ WIDTH(2)
 WIDTH(3)
 WIDTH(4)
 
-static void tile(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+static void tile(
+        int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
 {
 	static void (*const width[NV])(int, int64_t, const uint8_t *, int64_t, const int8_t *, int32_t *) = {
-		tile_1, tile_2, tile_3, tile_4};
+	        tile_1, tile_2, tile_3, tile_4};
 
 	width[(columns - 1) / LANES](rows, k4, a, lda, b, c);
 }
 
 extern const struct ql_gemm_i8 gemm_i8_avx512vnni;
 const struct ql_gemm_i8 gemm_i8_avx512vnni = {
-	.name = "gemm_i8_avx512vnni", .mr = MR, .nr = NR, .rate = 200, .tile = tile};
+        .name = "gemm_i8_avx512vnni", .mr = MR, .nr = NR, .rate = 200, .tile = tile};

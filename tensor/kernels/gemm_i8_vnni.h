@@ -2,10 +2,9 @@
  * The tile of the VNNI kernels, for vectors of any length. vpdpbusd adds four u8 x s8 products to a 32-bit
  * sum without an intermediate 16-bit result, so nothing saturates; the sums wrap mod 2^32.
  *
- * The sums of a tile stay in registers: `rows` times `vectors` of them. A step of 4 k loads `vectors` vectors of the
- * panel and, for each row, broadcasts the 4 bytes of A. The including file defines
- *   VECTOR, LANES (32-bit lanes), MR, NV (vectors of a panel row), LOAD(p), SPREAD(x), DOT(sum, u8, s8),
- *   ZERO(), STORE(p, v).
+ * The sums of a tile stay in registers: `rows` times `vectors` of them. A step of 4 k loads `vectors` vectors
+ * of the panel and, for each row, broadcasts the 4 bytes of A. The including file defines VECTOR, LANES
+ * (32-bit lanes), MR, NV (vectors of a panel row), LOAD(p), SPREAD(x), DOT(sum, u8, s8), ZERO(), STORE(p, v).
  */
 #ifndef QUOLL_TENSOR_GEMM_I8_VNNI_H
 #define QUOLL_TENSOR_GEMM_I8_VNNI_H
@@ -26,8 +25,8 @@ QL_INLINE int32_t four_bytes(const uint8_t *a)
 }
 
 /* rows and vectors are constants wherever this is inlined, so that sum becomes registers */
-QL_INLINE void block(const int rows, const int vectors, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b,
-	int32_t *c)
+QL_INLINE void block(const int rows, const int vectors, int64_t k4, const uint8_t *a, int64_t lda,
+        const int8_t *b, int32_t *c)
 {
 	VECTOR sum[MR][NV];
 

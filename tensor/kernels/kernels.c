@@ -23,17 +23,12 @@ const int ql_kernel_count = sizeof(ql_kernel_entries) / sizeof(ql_kernel_entries
 static struct ql_kernels table;
 static char level[16];
 
+/* Forcing ref means: nothing but the portable C of this program, so no library either. */
 static bool usable(const struct ql_kernel_entry *e, uint32_t features)
 {
-	if ((e->needs & ~features) != 0)
+	if (!strcmp(level, "ref") && strcmp(e->isa, "ref"))
 		return false;
-	if (!strcmp(e->family, "gemm_f32")) {
-		const struct ql_gemm_f32 *k = e->kernel;
-
-		/* forcing ref means: nothing but the portable C of this program */
-		return !k->available || strcmp(level, "ref") != 0;
-	}
-	return true;
+	return (e->needs & ~features) == 0;
 }
 
 static const void *best(const char *family, uint32_t features)
@@ -65,10 +60,18 @@ const struct ql_kernels *ql_kernels_cpu(void)
 
 	if (!table.simd && !(wanted && ql_kernels_force(wanted))) {
 		if (wanted)
-			fprintf(stderr, "quoll: QUOLL_KERNEL: wanted one of %s native, got %s\n", QL_CPU_LEVELS, wanted);
+			fprintf(stderr, "quoll: QUOLL_KERNEL: wanted one of %s native, got %s\n",
+			        QL_CPU_LEVELS, wanted);
 		ql_kernels_force("native");
 	}
 	return &table;
+}
+
+const struct ql_gemm_f32 *ql_kernels_gemm_f32(void)
+{
+	const struct ql_gemm_f32 *k = ql_kernels_cpu()->gemm_f32;
+
+	return !k->available || k->available() ? k : &gemm_f32_ref;
 }
 
 const char *ql_kernels_level(void)

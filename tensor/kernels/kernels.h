@@ -16,20 +16,20 @@ struct ql_gemm_f32 {
 	int64_t slice;   /* multiplications that surely take less than 0.2 s, so that an interrupt is seen */
 	/* false: cannot run here (library missing); the driver then takes the next entry of the table */
 	bool (*available)(void);
-	void (*run)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col, const float *b,
-		int64_t b_row, int64_t b_col, float *c, int64_t ldc);
+	void (*run)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col,
+	        const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
 };
 
-/* One micro-tile product: c[i][j] = sum over 4 * k4 of a (u8; rows lda bytes apart) times panel (s8), mod 2^32.
- * A panel holds nr columns of B: for each group of 4 consecutive k, nr x 4 bytes (the layout of an AMX tile
- * too); k is padded with zeros to a multiple of 4. 1 <= rows <= mr, 1 <= columns <= nr; what lies in c behind
- * the given rows and columns is not defined. */
+/* One micro-tile product: c[i][j] = sum over 4 * k4 of a (u8; rows lda bytes apart) times panel (s8), mod
+ * 2^32. A panel holds nr columns of B: for each group of 4 consecutive k, nr x 4 bytes (the layout of an AMX
+ * tile too); k is padded with zeros to a multiple of 4. 1 <= rows <= mr, 1 <= columns <= nr; what lies in c
+ * behind the given rows and columns is not defined. */
 struct ql_gemm_i8 {
 	const char *name;
 	int mr, nr; /* largest tile; nr is a multiple of 16, mr * nr <= QL_GEMM_TILE */
 	int rate;   /* multiplications per ns on one core, roughly: for the size of chunks only */
 	void (*tile)(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel,
-		int32_t *c /* (mr, nr) */);
+	        int32_t *c /* (mr, nr) */);
 };
 
 /* The same for 16-bit values with exact 64-bit sums; lda counts elements. */
@@ -38,7 +38,7 @@ struct ql_gemm_i16 {
 	int mr, nr;
 	int rate;
 	void (*tile)(int rows, int columns, int64_t k4, const int16_t *a, int64_t lda, const int16_t *panel,
-		int64_t *c /* (mr, nr) */);
+	        int64_t *c /* (mr, nr) */);
 };
 
 /* Differing bits of row i of a and column j, of `words` 64-bit words each. A panel holds for each word nr
@@ -47,8 +47,8 @@ struct ql_gemm_b1 {
 	const char *name;
 	int mr, nr; /* nr is a multiple of 8 */
 	int rate;   /* bits per ns */
-	void (*tile)(int rows, int columns, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *panel,
-		int32_t *c /* (mr, nr) */);
+	void (*tile)(int rows, int columns, int64_t words, const uint64_t *a, int64_t lda,
+	        const uint64_t *panel, int32_t *c /* (mr, nr) */);
 };
 
 #define QL_GEMM_TILE 1024 /* largest mr * nr of any kernel */
@@ -85,8 +85,7 @@ struct ql_simd {
 	int variant;
 };
 
-#define QL_KERNEL_FAMILIES(F) \
-	F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(quantize) F(dequantize) F(simd)
+#define QL_KERNEL_FAMILIES(F) F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(quantize) F(dequantize) F(simd)
 
 struct ql_kernels {
 #define F(family) const struct ql_##family *family;
@@ -94,11 +93,16 @@ struct ql_kernels {
 #undef F
 };
 
-/* The best kernel per family among the allowed features (QUOLL_KERNEL at first use, ql_kernels_force later). */
+/* The best kernel per family among the allowed features (QUOLL_KERNEL at first use, ql_kernels_force later).
+ */
 const struct ql_kernels *ql_kernels_cpu(void);
 /* Restricts to a level of cpu.h ("native": all). False: no such level. A level this CPU lacks just selects
  * what is there below it. */
 bool ql_kernels_force(const char *level);
+/* The float32 product to use now: the one in the table when its library opens, else the portable one. */
+const struct ql_gemm_f32 *ql_kernels_gemm_f32(void);
+/* Takes sizes and strides of any magnitude. */
+extern const struct ql_gemm_f32 gemm_f32_ref;
 /* Name of the level in force. */
 const char *ql_kernels_level(void);
 

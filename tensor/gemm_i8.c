@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+ * 8-bit integer product. The tiles multiply u8 by s8 codes, so codes of the other sign are shifted by 128
+ * together with their zero points (a' = a + 128, b' = b - 128: the top bit flips). With S = sum a' b' and
+ * zero points za', zb' sum (a' - za') (b' - zb') = S - za' sum b' - zb' (sum a' - k za'). The column sums of
+ * B are one more row of the product: a row of ones.
+ *
+ * Narrow: k times the largest |a' - za'| |b' - zb'| stays below 2^31. Then everything is computed mod 2^32,
+ * whatever wraps on the way. Wide: k is cut into chunks whose S cannot leave 32 bits (32 768 * 255 * 128 <
+ * 2^31); their sums and the corrections have 64 bits.
+ */
+#include "tensor/gemm.h"
+
+#include <string.h>
+
+#include "tensor/gemm_pack.h"
+#include "tensor/gemm_plan.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
+#include "tensor/simd.h"
+
+#define CHUNK 8192           /* groups of 4 k */
+#define ROW_GRAIN 64         /* rows of A packed at a time */
+#define ZERO_LIMIT (1 << 30) /* a zero point beyond cannot be shifted */
+
+struct operand {
+	const struct ql_matrix_int *from;
+	uint8_t flip;    /* 128 when the codes have the other sign than the tiles want */
+	int32_t *zero;   /* shifted zero points, one per row of A or column of B; NULL: all 0 */
+	int64_t largest; /* bound of |code - zero point| */
+};
+
+struct job {
+	const struct ql_gemm_i8 *kernel;
+	struct ql_gemm_plan plan;
+	struct operand a, b;
+	int64_t m, n, k, k4, lda;
+	const uint8_t *rows;  /* (m, lda) */
+	uint8_t *copied;      /* the same when A had to be copied, else NULL */
+	uint8_t *panels;      /* (panels, k4, nr, 4) */
+	const uint8_t *ones;  /* one chunk */
+	int32_t *column_sum;  /* (n): sum b' mod 2^32 */
+	int64_t *column_wide; /* (n): sum b' */
+	int64_t *rest;        /* (m): sum a' - k za' */
+	int variant;
+	ql_gemm_store_fn *store;
+	void *arg;
+};
+
+/* ---- operands ---- */
+
+static enum ql_status operand_init(struct ql_ctx *ctx, struct operand *o, const struct ql_matrix_int *from,
+        int64_t n, bool wants_unsigned)
+{
+	bool is_unsigned = from->dtype == QL_uint8;
+	int32_t shift = is_unsigned == wants_unsigned ? 0 : wants_unsigned ? 128 : -128;
+	int64_t lo = is_unsigned ? 0 : -128, zlo = 0, zhi = 0;
+
+	for (int64_t i = 0; i < n && from->zero; i++) {
+		int64_t z = from->zero[i * from->zero_step];
+
+		zlo = i == 0 || z < zlo ? z : zlo;
+		zhi = i == 0 || z > zhi ? z : zhi;
+	}
+	if (zlo < -ZERO_LIMIT || zhi > ZERO_LIMIT)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "matmul: zero point: wanted within %d..%d, got %lld",
+		        -ZERO_LIMIT, ZERO_LIMIT, (long long)(zlo < -ZERO_LIMIT ? zlo : zhi));
+	*o = (struct operand){
+	        .from = from, .flip = shift ? 128 : 0, .largest = ql_max64(lo + 255 - zlo, zhi - lo)};
+	if (zlo + shift == 0 && zhi + shift == 0)
+		return QL_OK;
+	o->zero = ql_gemm_take(ctx, n, sizeof(*o->zero));
+	if (!o->zero)
+		return QL_ERR_MEMORY;
+	for (int64_t i = 0; i < n; i++)
+		o->zero[i] = (from->zero ? from->zero[i * from->zero_step] : 0) + shift;
+	return QL_OK;
+}
+
+/* k * |a' - za'| * |b' - zb'| < 2^31 */
+static bool is_narrow(const struct job *j)
+{
+	uint64_t bound;
+
+	return ql_size_mul((uint64_t)j->a.largest, (uint64_t)j->b.largest, &bound) &&
+	       ql_size_mul(bound, (uint64_t)j->k, &bound) && bound <= INT32_MAX;
+}
+
+/* A as it lies when its rows can be read in fours, else room for a copy. A distance of many rows by a power
+ * of two would put them all into the same few cache lines. */
+static enum ql_status rows_init(struct ql_ctx *ctx, struct job *j)
+{
+	const struct ql_matrix_int *a = j->a.from;
+
+	if (!j->a.flip && j->k % 4 == 0 && a->column == 1) {
+		j->rows = a->data;
+		j->lda = a->row;
+		return QL_OK;
+	}
+	j->lda = 4 * j->k4 + (j->k4 > 0 && j->k4 % 128 == 0 ? 64 : 0);
+	j->copied = ql_gemm_take(ctx, j->m, (uint64_t)j->lda);
+	j->rows = j->copied;
+	return j->copied ? QL_OK : QL_ERR_MEMORY;
+}
+
+static uint64_t row_sum(const uint8_t *a, int64_t k)
+{
+	uint64_t sum = 0;
+
+	for (int64_t l = 0; l < k; l++)
+		sum += a[l];
+	return sum;
+}
+
+static void rows_body(void *arg, int64_t begin, int64_t end)
+{
+	struct job *j = arg;
+
+	if (j->copied)
+		ql_gemm_rows_8(
+		        j->a.from, j->k, begin, end - begin, j->a.flip, j->copied + begin * j->lda, j->lda);
+	for (int64_t i = begin; i < end && j->rest; i++)
+		j->rest[i] =
+		        (int64_t)row_sum(j->rows + i * j->lda, j->k) - j->k * (j->a.zero ? j->a.zero[i] : 0);
+}
+
+/* ---- panels ---- */
+
+static uint8_t *panel_at(const struct job *j, int64_t panel)
+{
+	return j->panels + panel * j->k4 * 4 * j->kernel->nr;
+}
+
+static int panel_columns(const struct job *j, int64_t panel)
+{
+	return (int)ql_min64(j->kernel->nr, j->n - panel * j->kernel->nr);
+}
+
+/* sums[i][c] += rows x panel, chunk by chunk, exact; A's rows are `lda` apart, or one row of ones */
+static void wide_sums(
+        const struct job *j, const uint8_t *a, int64_t lda, int rows, int64_t panel, int64_t *sums)
+{
+	int columns = panel_columns(j, panel), nr = j->kernel->nr;
+	const int8_t *b = (const int8_t *)panel_at(j, panel);
+	int32_t part[QL_GEMM_TILE];
+
+	for (int64_t at = 0; at < j->k4; at += CHUNK) {
+		const uint8_t *from = a == j->ones ? a : a + 4 * at;
+
+		j->kernel->tile(rows, columns, ql_min64(CHUNK, j->k4 - at), from, lda, b + at * 4 * nr, part);
+		for (int i = 0; i < rows; i++)
+			for (int c = 0; c < columns; c++)
+				sums[i * nr + c] += part[i * nr + c];
+	}
+}
+
+static void column_sums(struct job *j, int64_t panel)
+{
+	int64_t sums[QL_GEMM_TILE] = {0}, first = panel * j->kernel->nr;
+
+	wide_sums(j, j->ones, 0, 1, panel, sums);
+	for (int c = 0; c < panel_columns(j, panel); c++) {
+		if (j->column_wide)
+			j->column_wide[first + c] = sums[c];
+		else
+			j->column_sum[first + c] = (int32_t)(uint32_t)sums[c];
+	}
+}
+
+static void panels_body(void *arg, int64_t begin, int64_t end)
+{
+	struct job *j = arg;
+
+	for (int64_t p = begin; p < end; p++) {
+		ql_gemm_panel_8(j->b.from, j->k, p * j->kernel->nr, panel_columns(j, p), j->kernel->nr,
+		        j->b.flip, panel_at(j, p));
+		if (j->a.zero)
+			column_sums(j, p);
+	}
+}
+
+/* ---- the product ---- */
+
+/* c -= za * column_sum + zb * rest, mod 2^32 */
+QL_SIMD(void, correct,
+        (int32_t * c, int64_t n, uint32_t za, const int32_t *column_sum, const int32_t *zb, uint32_t rest), {
+	        if (za)
+		        for (int64_t i = 0; i < n; i++)
+			        c[i] = (int32_t)((uint32_t)c[i] - za * (uint32_t)column_sum[i]);
+	        if (zb)
+		        for (int64_t i = 0; i < n; i++)
+			        c[i] = (int32_t)((uint32_t)c[i] - rest * (uint32_t)zb[i]);
+        })
+
+static void narrow_tile(const struct job *j, int64_t i, int rows, int64_t panel)
+{
+	int columns = panel_columns(j, panel), nr = j->kernel->nr;
+	int64_t first = panel * nr;
+	int32_t c[QL_GEMM_TILE];
+
+	j->kernel->tile(
+	        rows, columns, j->k4, j->rows + i * j->lda, j->lda, (const int8_t *)panel_at(j, panel), c);
+	for (int r = 0; r < rows; r++) {
+		correct[j->variant](c + r * nr, columns, j->a.zero ? (uint32_t)j->a.zero[i + r] : 0,
+		        j->column_sum + first, j->b.zero ? j->b.zero + first : NULL,
+		        j->b.zero ? (uint32_t)j->rest[i + r] : 0);
+		j->store(j->arg, i + r, first, columns, c + r * nr, NULL);
+	}
+}
+
+static void wide_tile(const struct job *j, int64_t i, int rows, int64_t panel)
+{
+	int columns = panel_columns(j, panel), nr = j->kernel->nr;
+	int64_t first = panel * nr, c[QL_GEMM_TILE] = {0};
+
+	wide_sums(j, j->rows + i * j->lda, j->lda, rows, panel, c);
+	for (int r = 0; r < rows; r++) {
+		uint64_t za = j->a.zero ? (uint64_t)j->a.zero[i + r] : 0,
+		         rest = j->b.zero ? (uint64_t)j->rest[i + r] : 0;
+
+		for (int l = 0; l < columns; l++) {
+			uint64_t sum = (uint64_t)c[r * nr + l];
+
+			sum -= za ? za * (uint64_t)j->column_wide[first + l] : 0;
+			sum -= rest ? rest * (uint64_t)j->b.zero[first + l] : 0;
+			c[r * nr + l] = (int64_t)sum;
+		}
+		j->store(j->arg, i + r, first, columns, NULL, c + r * nr);
+	}
+}
+
+static void product_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+
+	for (int64_t t = begin; t < end; t++) {
+		int64_t panel = t % j->plan.panels, i = t / j->plan.panels * j->plan.row_block;
+		int64_t stop = ql_min64(i + j->plan.row_block, j->m);
+
+		for (; i < stop; i += j->kernel->mr) {
+			int rows = (int)ql_min64(j->kernel->mr, stop - i);
+
+			if (j->column_wide)
+				wide_tile(j, i, rows, panel);
+			else
+				narrow_tile(j, i, rows, panel);
+		}
+	}
+}
+
+static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
+{
+	int64_t chunk = 4 * ql_min64(CHUNK, j->k4);
+	uint8_t *ones = ql_gemm_take(ctx, chunk, 1);
+	uint64_t panel_bytes;
+	bool narrow = is_narrow(j);
+
+	if (!ones || !ql_size_mul((uint64_t)j->k4, 4 * (uint64_t)j->kernel->nr, &panel_bytes))
+		return QL_ERR_MEMORY;
+	memset(ones, 1, (size_t)chunk);
+	j->ones = ones;
+	j->panels = ql_gemm_take(ctx, j->plan.panels, panel_bytes);
+	j->column_sum = narrow ? ql_gemm_take(ctx, j->n, sizeof(*j->column_sum)) : NULL;
+	j->column_wide = narrow ? NULL : ql_gemm_take(ctx, j->n, sizeof(*j->column_wide));
+	j->rest = j->b.zero ? ql_gemm_take(ctx, j->m, sizeof(*j->rest)) : NULL;
+	if (!j->panels || !(narrow ? (void *)j->column_sum : (void *)j->column_wide) ||
+	        (j->b.zero && !j->rest))
+		return QL_ERR_MEMORY;
+	return rows_init(ctx, j);
+}
+
+static enum ql_status run(struct ql_ctx *ctx, struct job *j)
+{
+	struct ql_gemm_shape shape = {
+	        .mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 4 * j->k4};
+	int64_t bytes = ql_min64(j->k, INT64_MAX / ql_max64(j->m, j->n) / 2);
+	enum ql_status status;
+
+	j->plan = ql_gemm_plan_of(ctx, j->m, j->n, j->k, &shape);
+	status = take_memory(ctx, j);
+	if (!status && (j->copied || j->rest))
+		status = ql_parallel_for(ctx, j->m, ROW_GRAIN, bytes * j->m / 8, rows_body, j);
+	if (!status)
+		status = ql_parallel_for(ctx, j->plan.panels, 1, bytes * j->n / 8, panels_body, j);
+	if (!status)
+		status = ql_parallel_for(ctx, j->plan.blocks * j->plan.panels, j->plan.grain, j->plan.work_ns,
+		        product_body, j);
+	return status;
+}
+
+enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
+        const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	struct job j = {.kernel = ctx->kernels->gemm_i8,
+	        .m = m,
+	        .n = n,
+	        .k = k,
+	        .k4 = ql_ceil_div(k, 4),
+	        .variant = ctx->kernels->simd->variant,
+	        .store = store,
+	        .arg = arg};
+	enum ql_status status;
+
+	if (m == 0 || n == 0)
+		return QL_OK;
+	status = operand_init(ctx, &j.a, a, m, true);
+	if (!status)
+		status = operand_init(ctx, &j.b, b, n, false);
+	if (!status)
+		status = run(ctx, &j);
+	ql_scratch_release(ctx, mark);
+	return status;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * Packing the operands of an integer product into what the tiles of kernels.h read.
+ */
+#ifndef QUOLL_TENSOR_GEMM_PACK_H
+#define QUOLL_TENSOR_GEMM_PACK_H
+
+#include "tensor/gemm.h"
+
+/* Packs columns j..j+columns-1 of B into a panel: for each 4 of k, nr x 4 values; missing columns and k are
+ * 0. 8 bits: each code is xored with `flip`. 16 bits: `shift` is subtracted. */
+void ql_gemm_panel_8(const struct ql_matrix_int *b, int64_t k, int64_t j, int columns, int nr, uint8_t flip,
+        uint8_t *panel);
+void ql_gemm_panel_16(const struct ql_matrix_int *b, int64_t k, int64_t j, int columns, int nr, int32_t shift,
+        int16_t *panel);
+/* Packs rows i..i+rows-1 of A with k consecutive; lda - k elements behind each row are 0. */
+void ql_gemm_rows_8(const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows, uint8_t flip,
+        uint8_t *out, int64_t lda);
+void ql_gemm_rows_16(const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows, int32_t shift,
+        int16_t *out, int64_t lda);
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+ * How scales lie over a contiguous tensor, and the statistics of the values under each scale.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "tensor/codec.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
+#include "tensor/simd.h"
+
+#define PIECE 4096 /* elements per piece */
+
+struct ql_grain ql_grain_of(
+        int rank, const int64_t *shape, unsigned dtype, int axis, int block_axis, int64_t block)
+{
+	struct ql_grain g = {
+	        .kind = QL_GRAIN_ROW, .rows = 1, .repeat = 1, .period = 1, .block = block, .scales = 1};
+	int of = block ? block_axis : axis, last = rank - 1, first;
+	int per = ql_dtype_is_packed(dtype) ? 8 / ql_dtypes[dtype].bits : 1;
+	bool padded = rank > 0 && shape[last] % per != 0;
+	int64_t between = 1;
+
+	/* axes behind the quantized one are one row when nothing pads them */
+	first = of < 0 ? 0 : of == last ? last : of + 1;
+	if (padded)
+		first = last;
+	g.row = 1;
+	for (int d = first; d < rank; d++)
+		g.row *= shape[d];
+	g.pitch = rank ? ql_ceil_div(g.row, per) * per : 1;
+	for (int d = 0; d < first; d++)
+		g.rows *= shape[d];
+	if (of < 0)
+		return g;
+	for (int d = of + 1; d < first; d++)
+		between *= shape[d];
+	if (!block) {
+		g.scales = shape[of];
+		if (of == last) {
+			g.kind = QL_GRAIN_COLUMN;
+			return g;
+		}
+		g.repeat = between;
+		g.period = shape[of];
+		return g;
+	}
+	if (of == last) {
+		g.kind = QL_GRAIN_BLOCK;
+		g.scales = g.rows * ql_ceil_div(g.row, block);
+		return g;
+	}
+	g.kind = QL_GRAIN_ELEMENT;
+	g.repeat = between;
+	g.period = shape[of];
+	g.scales = (g.period ? g.rows / g.period : 0) * ql_ceil_div(g.period, block) * g.row;
+	return g;
+}
+
+int64_t ql_grain_scale(const struct ql_grain *g, int64_t r, int64_t column, int64_t *run)
+{
+	int64_t step, outer, inner;
+
+	*run = g->row - column;
+	switch (g->kind) {
+	case QL_GRAIN_ROW:
+		return r / g->repeat % g->period;
+	case QL_GRAIN_BLOCK:
+		*run = ql_min64(*run, g->block - column % g->block);
+		return r * ql_ceil_div(g->row, g->block) + column / g->block;
+	case QL_GRAIN_COLUMN:
+		return column;
+	case QL_GRAIN_ELEMENT:
+		break;
+	}
+	inner = r % g->repeat;
+	step = r / g->repeat % g->period;
+	outer = r / g->repeat / g->period;
+	return ((outer * ql_ceil_div(g->period, g->block) + step / g->block) * g->repeat + inner) * g->row +
+	       column;
+}
+
+int ql_grain_shape(int rank, const int64_t *shape, int axis, int block_axis, int64_t block, int64_t *out)
+{
+	if (!block) {
+		if (axis < 0)
+			return 0;
+		out[0] = shape[axis];
+		return 1;
+	}
+	for (int d = 0; d < rank; d++)
+		out[d] = d == block_axis ? ql_ceil_div(shape[d], block) : shape[d];
+	return rank;
+}
+
+/* ---- statistics ---- */
+
+struct partial {
+	float lo, hi;
+	double sumabs;
+	int64_t nan, inf, n;
+};
+
+#define LANES 16
+
+/* Range and sum of magnitudes of finite values: 16 lanes, each summed in order, so every variant gives the
+ * same bits. A non-finite value makes x - x != 0 and is left out. */
+QL_SIMD(void, piece_stats, (const float *x, int64_t n, struct partial *p), {
+	float lo[LANES], hi[LANES], sum[LANES];
+	int32_t bad[LANES];
+	int64_t i = 0;
+
+	for (int l = 0; l < LANES; l++) {
+		lo[l] = INFINITY;
+		hi[l] = -INFINITY;
+		sum[l] = 0;
+		bad[l] = 0;
+	}
+	for (; i + LANES <= n; i += LANES)
+		for (int l = 0; l < LANES; l++) {
+			float v = x[i + l];
+			int finite = v - v == 0;
+			float low = finite ? v : INFINITY;
+			float high = finite ? v : -INFINITY;
+
+			lo[l] = low < lo[l] ? low : lo[l];
+			hi[l] = high > hi[l] ? high : hi[l];
+			sum[l] += finite ? fabsf(v) : 0;
+			bad[l] += !finite;
+		}
+	for (int l = 0; i < n; i++, l++) {
+		float v = x[i];
+		int finite = v - v == 0;
+
+		if (finite) {
+			lo[l] = v < lo[l] ? v : lo[l];
+			hi[l] = v > hi[l] ? v : hi[l];
+			sum[l] += fabsf(v);
+		}
+		bad[l] += !finite;
+	}
+	*p = (struct partial){.lo = INFINITY, .hi = -INFINITY, .n = n};
+	for (int l = 0; l < LANES; l++) {
+		p->lo = lo[l] < p->lo ? lo[l] : p->lo;
+		p->hi = hi[l] > p->hi ? hi[l] : p->hi;
+		p->sumabs += (double)sum[l];
+		p->inf += bad[l];
+	}
+})
+
+/* Splits the count of non-finite values into NaN and Inf; only called when there are some. */
+static void count_bad(const float *x, int64_t n, struct partial *p)
+{
+	p->n -= p->inf;
+	p->inf = 0;
+	for (int64_t i = 0; i < n; i++) {
+		p->nan += isnan(x[i]);
+		p->inf += isinf(x[i]) != 0;
+	}
+}
+
+static void add_partial(struct ql_stats *s, const struct partial *p, int64_t *nan, int64_t *inf)
+{
+	if (p->n > 0) {
+		s->lo = s->count == 0 || (double)p->lo < s->lo ? (double)p->lo : s->lo;
+		s->hi = s->count == 0 || (double)p->hi > s->hi ? (double)p->hi : s->hi;
+		s->meanabs += p->sumabs; /* divided at the end */
+		s->count += p->n;
+	}
+	*nan += p->nan;
+	*inf += p->inf;
+}
+
+struct stats_job {
+	const struct ql_grain *g;
+	const float *x;
+	struct partial *part;
+	int variant;
+	int64_t pieces; /* per row */
+	int64_t piece;  /* elements */
+};
+
+static void stats_body(void *arg, int64_t begin, int64_t end)
+{
+	struct stats_job *j = arg;
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t column = i % j->pieces * j->piece, n = ql_min64(j->piece, j->g->row - column);
+		const float *x = j->x + i / j->pieces * j->g->row + column;
+
+		piece_stats[j->variant](x, n, &j->part[i]);
+		if (j->part[i].inf)
+			count_bad(x, n, &j->part[i]);
+	}
+}
+
+static enum ql_status stats_of_runs(struct ql_ctx *ctx, const struct ql_grain *g, const float *x,
+        struct ql_stats *stats, int64_t *nan, int64_t *inf)
+{
+	struct stats_job j = {.g = g, .x = x, .variant = ctx->kernels->simd->variant};
+	int64_t n, run;
+	enum ql_status status;
+
+	j.piece = g->kind == QL_GRAIN_BLOCK ? g->block : PIECE;
+	j.pieces = ql_ceil_div(g->row, j.piece);
+	n = g->rows * j.pieces;
+	j.part = ql_scratch_take(ctx, (size_t)n * sizeof(*j.part));
+	if (!j.part)
+		return QL_ERR_MEMORY;
+	status = ql_parallel_for(ctx, n, ql_max64(1, 65536 / j.piece), g->rows * g->row / 4, stats_body, &j);
+	for (int64_t i = 0; i < n && !status; i++)
+		add_partial(&stats[ql_grain_scale(g, i / j.pieces, i % j.pieces * j.piece, &run)], &j.part[i],
+		        nan, inf);
+	return status;
+}
+
+/* One scale per element of the row: rows are taken in order, the columns side by side. */
+static enum ql_status stats_of_columns(struct ql_ctx *ctx, const struct ql_grain *g, const float *x,
+        struct ql_stats *stats, int64_t *nan, int64_t *inf)
+{
+	for (int64_t r = 0; r < g->rows; r++) {
+		int64_t run, at = ql_grain_scale(g, r, 0, &run);
+
+		if (ctx->interrupted)
+			return ql_fail(ctx, QL_ERR_INTERRUPTED, "interrupted");
+		for (int64_t c = 0; c < g->row; c++) {
+			struct ql_stats *s = &stats[at + c];
+			double v = (double)x[r * g->row + c];
+
+			if (!isfinite(v)) {
+				*nan += isnan(v) != 0;
+				*inf += isinf(v) != 0;
+				continue;
+			}
+			s->lo = s->count == 0 || v < s->lo ? v : s->lo;
+			s->hi = s->count == 0 || v > s->hi ? v : s->hi;
+			s->meanabs += fabs(v);
+			s->count++;
+		}
+	}
+	return QL_OK;
+}
+
+enum ql_status ql_grain_stats(struct ql_ctx *ctx, const struct ql_grain *g, const float *x,
+        struct ql_stats *stats, int64_t *nan, int64_t *inf)
+{
+	enum ql_status status;
+
+	memset(stats, 0, (size_t)g->scales * sizeof(*stats));
+	*nan = *inf = 0;
+	if (g->rows == 0 || g->row == 0)
+		return QL_OK;
+	status = g->kind >= QL_GRAIN_COLUMN ? stats_of_columns(ctx, g, x, stats, nan, inf)
+	                                    : stats_of_runs(ctx, g, x, stats, nan, inf);
+	for (int64_t i = 0; i < g->scales && !status; i++)
+		if (stats[i].count)
+			stats[i].meanabs /= (double)stats[i].count;
+	return status;
+}
