@@ -18,6 +18,7 @@ int main(int argc, char **argv)
 	ql_ctx_attach(L, ctx);
 	luaL_openlibs(L);
 	ql_open_tensor(L);
+	ql_open_quant(L);
 	if (argc > 2 && !strcmp(argv[1], "-e"))
 		failed = luaL_dostring(L, argv[2]);
 	else
