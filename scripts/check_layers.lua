@@ -53,5 +53,5 @@ for folder, patterns in pairs(allowed) do
 		end
 	end
 end
-print(('%d passed, %d failed, 0 skipped'):format(checked - broken, broken))
+print(('%d rules checked, %d broken'):format(checked, broken))
 os.exit(broken == 0 and checked > 0)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What a C test needs: checks that are counted and, at the end, the line that the test summary reads.
- *   CHECK(a == b, "n=%d", n);    SKIP("kernel amx", "this CPU has none");    return check_end();
+ * What a C test needs: cases with checks, counted for the test summary.
+ *   CASE("gemm_i8 %s: all sizes", isa);  CHECK(got == want, "m=%d: %d", m, got);  …  return check_end();
+ * A case passes when all checks up to the next CASE do. SKIP("kernel amx", "this CPU has none") is a case,
+ * too.
  */
 #ifndef QUOLL_TESTS_CHECK_H
 #define QUOLL_TESTS_CHECK_H
@@ -9,24 +11,47 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-static int check_passed, check_failed, check_skipped;
+static struct {
+	char name[128];
+	int bad; /* failed checks of the case */
+	int passed, failed, skipped;
+} check;
 
-/* The first failures are printed, all are counted. */
-__attribute__((format(printf, 5, 6))) static inline bool check_one(bool good, const char *file, int line,
-	const char *text, const char *format, ...)
+static inline void check_case_end(void)
+{
+	if (!check.name[0])
+		return;
+	*(check.bad ? &check.failed : &check.passed) += 1;
+	if (check.bad > 5)
+		printf("%s: %d failed checks\n", check.name, check.bad);
+	check.name[0] = '\0';
+	check.bad = 0;
+}
+
+__attribute__((format(printf, 1, 2))) static inline void CASE(const char *format, ...)
 {
 	va_list args;
 
-	if (good) {
-		check_passed++;
+	check_case_end();
+	va_start(args, format);
+	vsnprintf(check.name, sizeof(check.name), format, args);
+	va_end(args);
+}
+
+/* The first failures of a case are printed. */
+__attribute__((format(printf, 5, 6))) static inline bool check_one(
+        bool good, const char *file, int line, const char *text, const char *format, ...)
+{
+	va_list args;
+
+	if (good)
 		return true;
-	}
-	if (check_failed++ < 20) {
+	if (check.bad++ < 5) {
+		printf("%s:%d: %s: failed: %s  ", file, line, check.name, text);
 		va_start(args, format);
-		printf("%s:%d: failed: %s  ", file, line, text);
 		vprintf(format, args);
-		putchar('\n');
 		va_end(args);
+		putchar('\n');
 	}
 	return false;
 }
@@ -35,15 +60,17 @@ __attribute__((format(printf, 5, 6))) static inline bool check_one(bool good, co
 
 static inline void SKIP(const char *what, const char *why)
 {
-	check_skipped++;
+	check_case_end();
+	check.skipped++;
 	printf("skipped: %s: %s\n", what, why);
 }
 
 /* Exit status of the test. */
 static inline int check_end(void)
 {
-	printf("%d passed, %d failed, %d skipped\n", check_passed, check_failed, check_skipped);
-	return check_failed > 0 || check_passed + check_skipped == 0;
+	check_case_end();
+	printf("%d passed, %d failed, %d skipped\n", check.passed, check.failed, check.skipped);
+	return check.failed > 0 || check.passed + check.skipped == 0;
 }
 
 #endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * with_kernel LEVEL COMMAND …: runs the command with QUOLL_KERNEL=LEVEL, or says that this CPU has nothing
+ * which that level adds to the one below it.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tensor/cpu.h"
+
+/* True when the level has a feature that this CPU has and the next lower level has not; ref always counts. */
+static bool present(const char *level)
+{
+	char names[] = QL_CPU_LEVELS;
+	int64_t below = 0;
+
+	for (char *name = strtok(names, " "); name; name = strtok(NULL, " ")) {
+		int64_t features = ql_cpu_level(name);
+
+		if (!strcmp(name, level))
+			return features == 0 || (features & ~below & ql_cpu()->features) != 0;
+		below = features;
+	}
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3) {
+		fprintf(stderr, "usage: with_kernel LEVEL COMMAND ...\n");
+		return 2;
+	}
+	if (!present(argv[1])) {
+		printf("skipped: kernel level %s: this CPU (%s) has nothing of it\n0 passed, 0 failed, 1 "
+		       "skipped\n",
+		        argv[1], ql_cpu()->name);
+		return 0;
+	}
+	setenv("QUOLL_KERNEL", argv[1], 1);
+	execv(argv[2], argv + 2);
+	perror(argv[2]);
+	return 1;
+}
