@@ -56,6 +56,13 @@ static bool fits_half(const double *scale, int64_t n)
 	return true;
 }
 
+/* True when params under this spec carry zero points. */
+static bool has_zero_points(const struct ql_spec *spec)
+{
+	return spec->scheme->zero && (spec->has_zero || ql_dtypes[spec->dtype].kind == QL_KIND_UINT ||
+		spec->scheme != ql_scheme_by_name("symmetric"));
+}
+
 static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	unsigned dtype, struct ql_qparams *q)
 {
@@ -63,8 +70,7 @@ static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec,
 	int s_rank = ql_grain_shape(rank, shape, q->axis, q->block_axis, q->block, s_shape);
 	enum ql_status status = ql_tensor_new(ctx, dtype, s_rank, s_shape, &q->scale);
 
-	if (!status && spec->scheme->zero && (spec->has_zero || ql_dtypes[spec->dtype].kind == QL_KIND_UINT ||
-		spec->scheme != ql_scheme_by_name("symmetric")))
+	if (!status && has_zero_points(spec))
 		status = ql_tensor_zeros(ctx, spec->dtype, s_rank, s_shape, &q->zero_point);
 	return status;
 }
@@ -247,6 +253,37 @@ enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec,
 	spec->scheme->range(spec->dtype, false, &codes);
 	*scale = rounded(spec->scheme->fit(&stats, &codes), false, spec->dtype == QL_binary);
 	*zero = spec->scheme->zero ? spec->scheme->zero(&stats, &codes, *scale) : 0;
+	return QL_OK;
+}
+
+/* ---- sizes ---- */
+
+enum ql_status ql_quantize_bytes(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	uint64_t *bytes)
+{
+	int64_t s_shape[QL_MAX_RANK];
+	struct ql_qparams q;
+	uint64_t rows = 1, scales = 1, row = rank ? (uint64_t)shape[rank - 1] : 1;
+	int s_rank;
+	enum ql_status status;
+
+	for (int d = 0; d < rank; d++)
+		if (shape[d] < 0 || (d < rank - 1 && !ql_size_mul(rows, (uint64_t)shape[d], &rows)) || rows > UINT32_MAX ||
+			row > UINT32_MAX)
+			return ql_fail(ctx, QL_ERR_OVERFLOW, "estimate: wanted sizes of a tensor that fits in memory, got a larger one");
+	*bytes = rows * ((row * ql_dtypes[spec->dtype].bits + 7) / 8);
+	if (!spec->scheme)
+		return QL_OK;
+	status = layout(ctx, spec, rank, &q);
+	if (status)
+		return status;
+	s_rank = ql_grain_shape(rank, shape, q.axis, q.block_axis, q.block, s_shape);
+	for (int d = 0; d < s_rank; d++)
+		scales *= (uint64_t)s_shape[d];
+	*bytes += scales * (q.block ? 2 : 4);
+	if (has_zero_points(spec)) /* packed rows of zero points count whole bytes each */
+		*bytes += s_rank ? scales / (uint64_t)ql_max64(1, s_shape[s_rank - 1]) *
+			(((uint64_t)s_shape[s_rank - 1] * ql_dtypes[spec->dtype].bits + 7) / 8) : 1;
 	return QL_OK;
 }
 
