@@ -4,11 +4,9 @@
  */
 #include "interp/describe.h"
 
-#include <lauxlib.h>
 #include <string.h>
 
-#include "interp/state.h"
-#include "tensor/tensor.h"
+#include "interp/bind.h"
 
 void ql_text_clean(const char *text, size_t size, char *out, size_t room)
 {
@@ -44,7 +42,7 @@ static bool describe_object(lua_State *L, int index, char *text)
 	return true;
 }
 
-bool ql_describe(lua_State *L, int index, char text[QL_DESCRIPTION])
+bool ql_value_describe(lua_State *L, int index, char text[QL_DESCRIPTION])
 {
 	struct ql_tensor **box;
 	int kind = lua_type(L, index);
@@ -52,10 +50,10 @@ bool ql_describe(lua_State *L, int index, char text[QL_DESCRIPTION])
 	if ((kind != LUA_TUSERDATA && kind != LUA_TTABLE) || !lua_checkstack(L, LUA_MINSTACK))
 		return false;
 	index = lua_absindex(L, index);
-	box = luaL_testudata(L, index, QL_TENSOR_CLASS);
+	box = luaL_testudata(L, index, QL_TENSOR);
 	if (box) {
 		if (*box)
-			ql_tensor_text(*box, text);
+			ql_describe(*box, text);
 		return *box != NULL;
 	}
 	if (luaL_getmetafield(L, index, "__name") == LUA_TNIL)

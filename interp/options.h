@@ -35,7 +35,7 @@ int ql_options_take(const char *argument, const char *next, char error[QL_OPTION
 bool ql_options_read(struct ql_options *options, char error[QL_OPTIONS_ERROR]);
 /* The lines of --help. */
 void ql_options_help(FILE *f);
-/* The option whose name is most like `name`, or NULL when none is near. */
-const char *ql_options_nearest(const char *name);
+/* All names, separated by spaces. */
+const char *ql_options_names(void);
 
 #endif

@@ -3,13 +3,13 @@
  */
 #include "interp/state.h"
 
-#include <lauxlib.h>
 #include <lualib.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "interp/libs.h"
 #include "interp/style.h"
+#include "quant/quantize.h"
 
 static const lua_CFunction openers[] = {
 #define X(name) ql_open_##name,
@@ -94,6 +94,7 @@ static struct ql_ctx *context_new(struct ql_state *s)
 	if (!ctx)
 		return NULL;
 	ctx->host = s;
+	ctx->quant = &ql_quant_default;
 	ctx->warn = warn_from_library;
 	ctx->memory.limit = (size_t)limit;
 	s->memory.limit = (size_t)limit;
@@ -115,7 +116,7 @@ struct ql_state *ql_state_new(const struct ql_options *options, uint64_t fail_af
 	if (!L)
 		return fail(s, error, NULL);
 	s->L = s->running = L;
-	*(struct ql_ctx **)lua_getextraspace(L) = s->ctx;
+	ql_ctx_attach(L, s->ctx);
 	lua_setwarnf(L, warn_from_lua, s);
 	lua_pushcfunction(L, open_all);
 	if (lua_pcall(L, 0, 0, 0))

@@ -7,8 +7,8 @@
 #include <lua.h>
 
 #include "interp/alloc.h"
+#include "interp/bind.h"
 #include "interp/options.h"
-#include "tensor/base.h"
 
 #define QL_STATE_ERROR 512
 
@@ -31,11 +31,6 @@ void ql_state_free(struct ql_state *s);
 /* The script's folder, then ./, come first in package.path and package.cpath; `script` NULL: ./ only. May
  * raise. */
 void ql_state_search(lua_State *L, const char *script);
-
-static inline struct ql_ctx *ql_ctx_of(lua_State *L)
-{
-	return *(struct ql_ctx **)lua_getextraspace(L);
-}
 
 static inline struct ql_state *ql_state_of(lua_State *L)
 {

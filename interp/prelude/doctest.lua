@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+<<<<<<< HEAD
 -- `quoll test FILE…`: a file is a test when what its lines print is written beside them.
 --
 --   print(x:sum())          --> 6              floats are compared to the digits that are written; `...` stands
@@ -452,4 +453,150 @@ return function(arguments)
 	end
 	print(('%d passed, %d failed, %d skipped'):format(passed, failed, skips))
 	return (failed > 0 or passed + skips == 0) and 1 or 0
+=======
+-- Runs one Lua file as a test. What a line prints is compared with the comment behind it:
+--   print(1 + 1)  --> 2
+-- More lines of output follow as `-->` comments of their own; "..." in an expectation matches anything. A file passes
+-- when every expectation is met, no error is raised and something was checked, be it by assert.
+
+local _, internal = ...
+
+local function trim(s)
+	return s:match '^%s*(.-)%s*$'
+end
+
+-- {first=, line=, text=} per expectation, by the lines it covers
+local function expectations(text)
+	local list, by_line, last = {}, {}, nil
+
+	for _, c in ipairs(internal.comments(text)) do
+		local wanted = c.text:match '^%-%->(.*)'
+
+		if not wanted then
+			last = nil
+		elseif c.alone and last and c.line == last.last + 1 then
+			last.last = c.line
+			last.text = last.text .. '\n' .. trim(wanted)
+		else
+			local line = c.alone and c.line - 1 or c.line
+
+			last = { first = c.alone and line or c.first, line = line, last = c.line, text = trim(wanted), got = {} }
+			list[#list + 1] = last
+			for i = last.first, last.line do
+				by_line[i] = last
+			end
+		end
+	end
+	return list, by_line
+end
+
+-- The expectation of the innermost line of the file that has one.
+local function current(chunk, by_line)
+	for level = 3, 1000 do
+		local at = debug.getinfo(level, 'Sl')
+
+		if not at then
+			return nil
+		end
+		if at.source == chunk and by_line[at.currentline] then
+			return by_line[at.currentline]
+		end
+	end
+end
+
+local function pattern_of(wanted)
+	return '^' .. wanted:gsub('[%^%$%(%)%%%.%[%]%*%+%-%?]', '%%%0'):gsub('%%%.%%%.%%%.', '.-') .. '$'
+end
+
+local function matches(wanted, got)
+	return wanted == got or (wanted:find('...', 1, true) and got:find(pattern_of(wanted)) ~= nil)
+end
+
+local function lines_of(parts)
+	local lines = {}
+
+	for line in (table.concat(parts):gsub('\n$', '') .. '\n'):gmatch '(.-)\n' do
+		lines[#lines + 1] = trim(line)
+	end
+	return table.concat(lines, '\n')
+end
+
+-- Output goes to the expectation of its line; without one it is dropped. Returns a function that undoes it all.
+local function redirect(chunk, by_line, count)
+	local old_print, old_write, old_assert = print, io.write, assert
+
+	local function add(text)
+		local e = current(chunk, by_line)
+
+		if e then
+			e.got[#e.got + 1] = text
+		end
+	end
+	function print(...)
+		local parts = table.pack(...)
+
+		for i = 1, parts.n do
+			parts[i] = tostring(parts[i])
+		end
+		add(table.concat(parts, '\t') .. '\n')
+	end
+	function io.write(...)
+		for _, v in ipairs { ... } do
+			add(tostring(v))
+		end
+		return io.stdout
+	end
+	function assert(...)
+		count.asserts = count.asserts + 1
+		return old_assert(...)
+	end
+	return function()
+		print, io.write, assert = old_print, old_write, old_assert
+	end
+end
+
+local function report(file, list)
+	local failed = 0
+
+	for _, e in ipairs(list) do
+		local got = lines_of(e.got)
+
+		if not matches(e.text, got) then
+			failed = failed + 1
+			io.stderr:write(('%s:%d: wanted: %s\n%s  got: %s\n'):format(file, e.line, e.text,
+				(' '):rep(#file + #tostring(e.line)), #e.got > 0 and got or '(nothing was printed)'))
+		end
+	end
+	return failed
+end
+
+-- true when the file passed
+return function(file)
+	local f = assert(io.open(file, 'r'))
+	local text = f:read 'a'
+	local list, by_line = expectations(text)
+	local count, chunk = { asserts = 0 }, '@' .. file
+	local run, problem = load(text:gsub('^#[^\n]*', ''), chunk)
+
+	f:close()
+	if not run then
+		io.stderr:write(problem, '\n')
+		return false
+	end
+	local restore = redirect(chunk, by_line, count)
+	local ok, err = xpcall(run, internal.traceback)
+
+	restore()
+	local failed = report(file, list)
+
+	if not ok then
+		io.stderr:write(err, '\n')
+	elseif #list + count.asserts == 0 then
+		io.stderr:write(file, ': nothing is checked: no --> and no assert was reached\n')
+		ok = false
+	end
+	print(('%s %s: %d of %d expectations, %d assertions'):format(ok and failed == 0 and 'ok  ' or 'FAIL', file,
+		#list - failed, #list, count.asserts))
+	return ok and failed == 0
+>>>>>>> 1c5d583 (wip)
 end
