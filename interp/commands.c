@@ -3,9 +3,9 @@
  */
 #include "interp/commands.h"
 
-const struct ql_command ql_commands[] = {
-#define X(name, arguments, text) {#name, arguments, text, ql_command_##name},
+const struct ql_command *const ql_commands[] = {
+#define X(name) &ql_command_##name,
 #include "interp/commands.def"
 #undef X
-	{NULL, NULL, NULL, NULL},
+	NULL,
 };

@@ -14,10 +14,10 @@ struct ql_command {
 	ql_command_fn *run;
 };
 
-extern const struct ql_command ql_commands[]; /* ends with a NULL name */
-
-#define X(name, arguments, text) ql_command_fn ql_command_##name;
+#define X(name) extern const struct ql_command ql_command_##name;
 #include "interp/commands.def"
 #undef X
+
+extern const struct ql_command *const ql_commands[]; /* ends with NULL */
 
 #endif

@@ -2,8 +2,8 @@
  * The functions of the standard library through which an interrupt has to pass: pcall and xpcall, and the
  * coroutine functions that run a thread, which also say which thread runs (interrupt.h).
  *
- * coroutine.close is limited to QL_CLOSE_DEPTH nested calls: Lua 5.4.4 does not count the C stack that it uses,
- * and 20,000 coroutines that close each other in __close overflow it.
+ * coroutine.close is limited to QL_CLOSE_DEPTH nested calls: Lua 5.4.4 does not count the C stack that it
+ * uses, and 20,000 coroutines that close each other in __close overflow it.
  */
 #include <lauxlib.h>
 #include <lua.h>
@@ -51,7 +51,8 @@ static lua_State *check_thread(lua_State *L)
 	return co;
 }
 
-/* Moves the `n` topmost values into co, runs it and moves back what it gave: their number, or -1 and a message. */
+/* Moves the `n` topmost values into co, runs it and moves back what it gave: their number, or -1 and a
+ * message. */
 static int run(lua_State *L, lua_State *co, int n)
 {
 	struct ql_state *s = ql_state_of(L);
@@ -160,9 +161,9 @@ static int close_thread(lua_State *L)
 int ql_open_coroutine(lua_State *L)
 {
 	static const luaL_Reg basic[] = {
-		{"pcall", protected_call}, {"xpcall", protected_call_with_handler}, {NULL, NULL}};
+	        {"pcall", protected_call}, {"xpcall", protected_call_with_handler}, {NULL, NULL}};
 	static const luaL_Reg threads[] = {
-		{"resume", resume}, {"wrap", wrap}, {"close", close_thread}, {NULL, NULL}};
+	        {"resume", resume}, {"wrap", wrap}, {"close", close_thread}, {NULL, NULL}};
 
 	lua_pushglobaltable(L);
 	luaL_setfuncs(L, basic, 0);

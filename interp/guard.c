@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Text only: bytecode is code that bypasses every check of the virtual machine, so load, loadfile, dofile and
- * require refuse it unless --bytecode was given. debug.getinfo(f, "L") on a stripped function crashes Lua 5.4.4.
+ * require refuse it unless --bytecode was given. debug.getinfo(f, "L") on a stripped function crashes
+ * Lua 5.4.4.
  */
 #include <lauxlib.h>
 #include <lua.h>
@@ -89,7 +90,7 @@ static int search_lua(lua_State *L)
 	file = lua_tostring(L, -1);
 	if (luaL_loadfilex(L, file, ql_chunk_mode(L)))
 		return luaL_error(L, "error loading module '%s' from file '%s':\n\t%s", name, file,
-			lua_tostring(L, -1));
+		        lua_tostring(L, -1));
 	lua_insert(L, -2);
 	return 2;
 }

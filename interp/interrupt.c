@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * SIGINT -> flag + hook.
  *
- * The handler may run on a worker thread of a kernel: it then sends the signal on to the interpreter's thread,
- * because lua_sethook walks that thread's call list. Hooks belong to a coroutine, so the handler needs to know
- * the innermost running one (ql_state.running).
+ * The handler may run on a worker thread of a kernel: it then sends the signal on to the interpreter's
+ * thread, because lua_sethook walks that thread's call list. Hooks belong to a coroutine, so the handler
+ * needs to know the innermost running one (ql_state.running).
  *
  * The hook first fires at the next instruction or call. After it raised, it stays installed with a count of
- * QL_GRACE instructions: to-be-closed variables are closed in peace, and code that got hold of the error by other
- * means than our pcall (a library written in C) is interrupted again.
+ * QL_GRACE instructions: to-be-closed variables are closed in peace, and code that got hold of the error by
+ * other means than our pcall (a library written in C) is interrupted again.
  *
- * A second Ctrl-C between QL_BOUNCE and QL_AGAIN milliseconds after the first, with the first still pending, ends
- * the process with status 130: the way out of a C function that cannot be interrupted. Quicker ones are the same
- * key held down.
+ * A second Ctrl-C between QL_BOUNCE and QL_AGAIN milliseconds after the first, with the first still pending,
+ * ends the process with status 130: the way out of a C function that cannot be interrupted. Quicker ones are
+ * the same key held down.
  */
 #include "interp/interrupt.h"
 
@@ -28,11 +28,12 @@
 #define QL_BOUNCE 200
 #define QL_AGAIN 2000
 
-/* A signal handler gets no argument, so what it needs is static: one interpreter per process has the keyboard. */
+/* A signal handler gets no argument, so what it needs is static: one interpreter per process has the
+ * keyboard. */
 static struct ql_state *volatile target;
 static pthread_t thread;
 static struct sigaction before;
-static volatile int64_t pressed; /* monotonic milliseconds of the pending interrupt */
+static volatile int64_t pressed;     /* monotonic milliseconds of the pending interrupt */
 static volatile sig_atomic_t raised; /* the hook has raised the pending interrupt */
 static volatile sig_atomic_t hooked; /* `user` holds what was installed before our hook */
 static struct {
@@ -179,7 +180,8 @@ void ql_interrupt_check(lua_State *L)
 		luaL_error(L, "interrupted");
 }
 
-/* The shell's child gets the Ctrl-C while system() ignores it here: a loop over os.execute could not be left. */
+/* The shell's child gets the Ctrl-C while system() ignores it here: a loop over os.execute could not be left.
+ */
 static int os_execute(lua_State *L)
 {
 	int n;
@@ -209,7 +211,8 @@ static int string_rep(lua_State *L)
 		lua_pushliteral(L, "");
 		return 1;
 	}
-	if (!ql_size_add(size, between, &total) || !ql_size_mul(total, (uint64_t)n, &total) || total > INT64_MAX)
+	if (!ql_size_add(size, between, &total) || !ql_size_mul(total, (uint64_t)n, &total) ||
+	        total > INT64_MAX)
 		return luaL_error(L, "resulting string too large");
 	total -= between;
 	out = luaL_buffinitsize(L, &b, total);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Ctrl-C. A pending interrupt is ctx->interrupted: kernels poll it and return QL_ERR_INTERRUPTED, a hook raises
- * "interrupted" in Lua code, and pcall, xpcall and coroutine.resume pass that error on (coroutine.c), so nothing
- * swallows it. It stays pending until ql_interrupt_clear, which only the prompt calls.
+ * Ctrl-C. A pending interrupt is ctx->interrupted: kernels poll it and return QL_ERR_INTERRUPTED, a hook
+ * raises "interrupted" in Lua code, and pcall, xpcall and coroutine.resume pass that error on (coroutine.c),
+ * so nothing swallows it. It stays pending until ql_interrupt_clear, which only the prompt calls.
  */
 #ifndef QUOLL_INTERP_INTERRUPT_H
 #define QUOLL_INTERP_INTERRUPT_H
@@ -10,8 +10,8 @@
 
 #include "interp/state.h"
 
-/* From here on SIGINT belongs to this state; call it on the thread that runs Lua. Does nothing where SIGINT is
- * ignored (background jobs, nohup). */
+/* From here on SIGINT belongs to this state; call it on the thread that runs Lua. Does nothing where SIGINT
+ * is ignored (background jobs, nohup). */
 void ql_interrupt_install(struct ql_state *s);
 /* SIGINT as it was before; also when the state is about to be freed. */
 void ql_interrupt_remove(void);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The command line. A first pass over the arguments checks them and takes the options into the environment; the
- * second, with the interpreter made, runs -e and -l in their order, then the script, command or prompt.
+ * The command line. A first pass over the arguments checks them and takes the options into the environment;
+ * the second, with the interpreter made, runs -e and -l in their order, then the script, command or prompt.
  *
- * Exit codes: 0; 1 after an error; 130 after Ctrl-C; what os.exit says. Messages go to stderr as "quoll: ...".
+ * Exit codes: 0; 1 after an error; 130 after Ctrl-C; what os.exit says. Messages go to stderr as "quoll:
+ * ...".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,13 +21,13 @@
 static const struct {
 	const char *letter, *argument, *text;
 } letters[] = {
-	{"-e", "code", "runs the code; may be repeated"},
-	{"-l", "name", "requires the module `name` into a global of that name; may be repeated"},
-	{"-i", "", "opens the prompt afterwards"},
-	{"-", "", "runs stdin as a script"},
-	{"--", "", "ends the options"},
-	{"-v, --version", "", "tells the version"},
-	{"-h, --help", "", "this text"},
+        {"-e", "code", "runs the code; may be repeated"},
+        {"-l", "name", "requires the module `name` into a global of that name; may be repeated"},
+        {"-i", "", "opens the prompt afterwards"},
+        {"-", "", "runs stdin as a script"},
+        {"--", "", "ends the options"},
+        {"-v, --version", "", "tells the version"},
+        {"-h, --help", "", "this text"},
 };
 
 struct line {
@@ -129,11 +130,11 @@ static int print_help(void)
 	}
 	ql_options_help(stdout);
 	printf("\ncommands (a script of that name: ./name):\n");
-	for (const struct ql_command *c = ql_commands; c->name; c++) {
+	for (const struct ql_command *const *c = ql_commands; *c; c++) {
 		char left[64];
 
-		snprintf(left, sizeof(left), "%s %s", c->name, c->arguments);
-		printf("  %-24s  %s\n", left, c->text);
+		snprintf(left, sizeof(left), "%s %s", (*c)->name, (*c)->arguments);
+		printf("  %-24s  %s\n", left, (*c)->text);
 	}
 	printf("\nColours: only on a terminal, not with NO_COLOR.\n");
 	return 0;
@@ -210,8 +211,8 @@ static int cannot_load(lua_State *L, const char *name)
 
 	if (access(name, F_OK) == 0)
 		return failed(L);
-	for (const struct ql_command *c = ql_commands; c->name; c++)
-		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s ", c->name);
+	for (const struct ql_command *const *c = ql_commands; *c; c++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s ", (*c)->name);
 	return complain("%s: no such file or command%s", name, ql_nearest(name, names, near));
 }
 
@@ -229,10 +230,10 @@ static int run_script(lua_State *L, const char *name, int argc, char **argv)
 
 static int run_command(struct ql_state *s, const struct line *l, bool *found)
 {
-	for (const struct ql_command *c = ql_commands; c->name; c++)
-		if (!strcmp(l->argv[l->rest], c->name)) {
+	for (const struct ql_command *const *c = ql_commands; *c; c++)
+		if (!strcmp(l->argv[l->rest], (*c)->name)) {
 			*found = true;
-			return c->run(s, l->argc - l->rest, l->argv + l->rest);
+			return (*c)->run(s, l->argc - l->rest, l->argv + l->rest);
 		}
 	return 0;
 }

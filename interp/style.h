@@ -7,7 +7,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum ql_style { QL_STYLE_NONE, QL_STYLE_PROMPT, QL_STYLE_RESULT, QL_STYLE_ERROR, QL_STYLE_WARNING, QL_STYLE_DIM };
+enum ql_style {
+	QL_STYLE_NONE,
+	QL_STYLE_PROMPT,
+	QL_STYLE_RESULT,
+	QL_STYLE_ERROR,
+	QL_STYLE_WARNING,
+	QL_STYLE_DIM
+};
 
 bool ql_style_wanted(FILE *f);
 /* Escape sequence that begins the style (QL_STYLE_NONE: ends all), "" where no colours are wanted. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The message handler. It runs where the error was raised, with little stack left and perhaps no memory, so the
- * whole work is one protected call; when that fails, the plain message stands.
+ * The message handler. It runs where the error was raised, with little stack left and perhaps no memory, so
+ * the whole work is one protected call; when that fails, the plain message stands.
  *
  * Shown per Lua function: file:line and the line's text. For the innermost Lua function of the user also the
  * tensors and models among its locals, its upvalues and the globals that the line names.
@@ -21,8 +21,8 @@
 #define QL_MESSAGE_MAX 32768 /* bytes of the message that are shown */
 #define QL_FRAMES_HEAD 10    /* frames shown at both ends of a deep stack */
 #define QL_FRAMES_TAIL 10
-#define QL_LINE 160          /* bytes of a source line */
-#define QL_VALUES 12         /* tensors of the failing function */
+#define QL_LINE 160  /* bytes of a source line */
+#define QL_VALUES 12 /* tensors of the failing function */
 
 static const char sources[] = "quoll.sources"; /* registry: chunk name -> text */
 
@@ -47,7 +47,8 @@ void ql_traceback_print(FILE *f, const char *prefix, const char *text)
 	const char *end = strstr(text, "\nstack traceback:\n");
 	int n = (int)(end ? end - text : (ptrdiff_t)strlen(text));
 
-	fprintf(f, "%s%s%.*s%s%s\n", ql_style(f, QL_STYLE_ERROR), prefix, n, text, ql_style(f, QL_STYLE_NONE), text + n);
+	fprintf(f, "%s%s%.*s%s%s\n", ql_style(f, QL_STYLE_ERROR), prefix, n, text, ql_style(f, QL_STYLE_NONE),
+	        text + n);
 	fflush(f);
 }
 
@@ -310,7 +311,8 @@ static int build(lua_State *L)
 	luaL_addstring(&t.b, "\nstack traceback:");
 	for (int level = 2; level <= last; level++) {
 		if (level == 2 + QL_FRAMES_HEAD && last - level > QL_FRAMES_TAIL) {
-			lua_pushfstring(L, "\n\t...\t(skipping %d levels)", last - QL_FRAMES_TAIL + 1 - level);
+			lua_pushfstring(
+			        L, "\n\t...\t(skipping %d levels)", last - QL_FRAMES_TAIL + 1 - level);
 			luaL_addvalue(&t.b);
 			level = last - QL_FRAMES_TAIL + 1;
 		}

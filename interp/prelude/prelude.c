@@ -9,17 +9,17 @@
 
 #include "interp/libs.h"
 
-#define X(name, kind)                                                                                        \
-	extern const char ql_prelude_text_##name[], ql_prelude_end_##name[];                                 \
-	__asm__(".pushsection .rodata\n"                                                                     \
-		".global ql_prelude_text_" #name ", ql_prelude_end_" #name "\n"                              \
-		"ql_prelude_text_" #name ": .incbin \"" #name ".lua\"\n"                                     \
-		"ql_prelude_end_" #name ": .byte 0\n"                                                        \
-		".popsection\n");
+#define X(name, kind) \
+	extern const char ql_prelude_text_##name[], ql_prelude_end_##name[]; \
+	__asm__(".pushsection .rodata\n" \
+	        ".global ql_prelude_text_" #name ", ql_prelude_end_" #name "\n" \
+	        "ql_prelude_text_" #name ": .incbin \"" #name ".lua\"\n" \
+	        "ql_prelude_end_" #name ": .byte 0\n" \
+	        ".popsection\n");
 #include "interp/prelude/prelude.def"
 #undef X
 
-enum kind { MODULE, FUNCTION, INTERNAL };
+enum kind { MODULE, METHODS, FUNCTION, INTERNAL };
 
 static const struct file {
 	const char *name, *text, *end;
@@ -56,7 +56,8 @@ const char *ql_prelude_source(const char *chunk, size_t *size)
 	return f->text;
 }
 
-/* Pushes the result of running the file with the module table (or nil) on top of the stack, which it replaces. */
+/* Pushes the result of running the file with the module table (or nil) on top of the stack, which it
+ * replaces. */
 static void run(lua_State *L, const struct file *f)
 {
 	lua_pushfstring(L, "%s%s.lua", QL_PRELUDE_CHUNK, f->name);
@@ -150,24 +151,48 @@ static void make_plain(lua_State *L, int index, const struct file *f)
 
 static int run_module(lua_State *L)
 {
-	const struct file *f = lua_touserdata(L, 1);
-
-	run(L, f);
+	run(L, lua_touserdata(L, 1));
 	return 0;
 }
 
-/* Runs the file with the table at index 1. The lazy entries are gone while it runs, or a look at a missing field
- * would load it again; a failed load puts them back, so the next use reports the error again. */
-static void load_module(lua_State *L, const struct file *f)
+/* Runs the file of a table that waits for it in loaded[name]; false: it has run. The lazy entries are gone
+ * meanwhile, or a look at a missing field would run it again; after a failure they are back, so the next use
+ * reports the error again. */
+static bool load_module(lua_State *L, const struct file *f)
 {
-	make_plain(L, 1, f);
+	int status;
+
+	luaL_checkstack(L, 12, NULL);
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, loaded);
+	if (lua_getfield(L, -1, f->name) != LUA_TTABLE) {
+		lua_pop(L, 2);
+		return false;
+	}
+	lua_pushboolean(L, 1);
+	lua_setfield(L, -3, f->name);
+	make_plain(L, -1, f);
 	lua_pushcfunction(L, run_module);
 	lua_pushlightuserdata(L, (void *)(uintptr_t)f);
-	lua_pushvalue(L, 1);
-	if (lua_pcall(L, 2, 0, 0)) {
-		make_lazy(L, 1, f);
+	lua_pushvalue(L, -3);
+	status = lua_pcall(L, 2, 0, 0);
+	if (status) { /* loaded, table, message */
+		make_lazy(L, -2, f);
+		lua_pushvalue(L, -2);
+		lua_setfield(L, -4, f->name);
 		lua_error(L);
 	}
+	lua_pop(L, 2);
+	return true;
+}
+
+bool ql_prelude_methods(lua_State *L)
+{
+	bool ran = false;
+
+	for (size_t i = 0; i < FILES; i++)
+		if (files[i].kind == METHODS)
+			ran |= load_module(L, &files[i]);
+	return ran;
 }
 
 static int lazy_index(lua_State *L)
@@ -208,6 +233,30 @@ static int lazy_pairs(lua_State *L)
 	return 3;
 }
 
+/* ---- opening ---- */
+
+static void install(lua_State *L, const struct file *f)
+{
+	switch (f->kind) {
+	case MODULE:
+	case METHODS:
+		luaL_getsubtable(L, LUA_REGISTRYINDEX, loaded);
+		lua_pushglobaltable(L);
+		luaL_getsubtable(L, -1, f->name);
+		make_lazy(L, -1, f);
+		lua_setfield(L, -3, f->name);
+		lua_pop(L, 2);
+		break;
+	case FUNCTION:
+		lua_pushlightuserdata(L, (void *)(uintptr_t)f);
+		lua_pushcclosure(L, call_function, 1);
+		lua_setglobal(L, f->name);
+		break;
+	case INTERNAL:
+		break;
+	}
+}
+
 /* Names that exist from the start are not the user's. */
 static void note_baseline(lua_State *L)
 {
@@ -226,19 +275,8 @@ static void note_baseline(lua_State *L)
 
 int ql_open_prelude(lua_State *L)
 {
-	lua_pushglobaltable(L);
-	for (size_t i = 0; i < FILES; i++) {
-		if (files[i].kind == MODULE) {
-			luaL_getsubtable(L, -1, files[i].name);
-			make_lazy(L, -1, &files[i]);
-			lua_pop(L, 1);
-		}
-		if (files[i].kind != FUNCTION)
-			continue;
-		lua_pushlightuserdata(L, (void *)(uintptr_t)&files[i]);
-		lua_pushcclosure(L, call_function, 1);
-		lua_setfield(L, -2, files[i].name);
-	}
+	for (size_t i = 0; i < FILES; i++)
+		install(L, &files[i]);
 	note_baseline(L);
 	return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * What an input is, decided by Lua's own compiler:
  *   1. "return TEXT" compiles: an expression, its values are shown;
- *   2. TEXT compiles: statements. Is the last one a call, its values are shown. It begins where a ";" can be put in
- *      front without changing the bytecode: text alone does not tell, `x = f` and `(g)()` on two lines are one
- *      statement;
+ *   2. TEXT compiles: statements. Is the last one a call, its values are shown. It begins where a ";" can be
+ * put in front without changing the bytecode: text alone does not tell, `x = f` and `(g)()` on two lines are
+ * one statement;
  *   3. TEXT = statements, then an expression that is no statement: found as the longest such ending;
  *   4. else it is incomplete when a compiler's message ends at <eof>, or wrong.
  */
@@ -38,8 +38,8 @@ static const char *read_piece(lua_State *L, void *data, size_t *size)
 	return p->at[p->next++];
 }
 
-static int load_pieces(lua_State *L, const char *chunk, const char *a, size_t n, const char *b, size_t m, const char *c,
-	size_t k)
+static int load_pieces(lua_State *L, const char *chunk, const char *a, size_t n, const char *b, size_t m,
+        const char *c, size_t k)
 {
 	struct pieces p = {{a, b, c}, {n, m, k}, 0};
 
@@ -98,8 +98,10 @@ struct text {
 	const char *chunk;
 };
 
-/* Tries to compile pieces and pops the result; true: it compiles and has that bytecode (when one is given). */
-static bool compiles(lua_State *L, const struct text *t, size_t at, const char *between, const struct digest *wanted)
+/* Tries to compile pieces and pops the result; true: it compiles and has that bytecode (when one is given).
+ */
+static bool compiles(
+        lua_State *L, const struct text *t, size_t at, const char *between, const struct digest *wanted)
 {
 	struct digest d;
 	size_t end = wanted ? t->size : at;
@@ -124,7 +126,8 @@ static bool is_expression(lua_State *L, const struct text *t, size_t at, bool *u
 /* Tokens with which an expression can begin; a statement that is one begins with a name or "(". */
 static bool can_begin(const struct ql_scan *s, bool statement)
 {
-	static const char *const words[] = {"function", "nil", "true", "false", "not", "-", "#", "~", "{", "..."};
+	static const char *const words[] = {
+	        "function", "nil", "true", "false", "not", "-", "#", "~", "{", "..."};
 
 	if (s->token.kind == QL_TOKEN_NAME || ql_scan_is(s, "("))
 		return true;
@@ -169,7 +172,8 @@ static size_t last_call(lua_State *L, const struct text *t)
 	return QL_NOWHERE;
 }
 
-/* The longest ending that is an expression behind whole statements. *unfinished: with more text it could be one. */
+/* The longest ending that is an expression behind whole statements. *unfinished: with more text it could be
+ * one. */
 static size_t last_expression(lua_State *L, const struct text *t, bool *unfinished)
 {
 	size_t place[QL_TRIES];
@@ -213,7 +217,8 @@ static bool in_comment(const struct text *t)
 	return open;
 }
 
-/* Finds where the shown expression begins. READY: *from is set and nothing is on the stack; else a message is. */
+/* Finds where the shown expression begins. READY: *from is set and nothing is on the stack; else a message
+ * is. */
 static enum ql_cell_state analyse(lua_State *L, const struct text *t, bool quiet, size_t *from)
 {
 	bool open, unfinished;
@@ -264,7 +269,8 @@ static void load_wrapped(lua_State *L, const struct text *t, size_t from, struct
 	ql_locals_join(L);
 }
 
-enum ql_cell_state ql_cell_compile(lua_State *L, const char *text, size_t size, const char *chunk, struct ql_cell *cell)
+enum ql_cell_state ql_cell_compile(
+        lua_State *L, const char *text, size_t size, const char *chunk, struct ql_cell *cell)
 {
 	struct text t = {text, size, chunk};
 	enum ql_cell_state state;

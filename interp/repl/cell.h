@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One input of the prompt, or one cell of a notebook: from text to a function that returns what is to be shown.
+ * One input of the prompt, or one cell of a notebook: from text to a function that returns what is to be
+ * shown.
  */
 #ifndef QUOLL_INTERP_REPL_CELL_H
 #define QUOLL_INTERP_REPL_CELL_H
@@ -19,8 +20,9 @@ struct ql_cell {
 	struct ql_locals locals;
 };
 
-/* Compiles the text, called `chunk` ("=In[3]") in messages. May raise (no memory). The text must live as long as
- * the cell, which points into it. */
-enum ql_cell_state ql_cell_compile(lua_State *L, const char *text, size_t size, const char *chunk, struct ql_cell *cell);
+/* Compiles the text, called `chunk` ("=In[3]") in messages. May raise (no memory). The text must live as long
+ * as the cell, which points into it. */
+enum ql_cell_state ql_cell_compile(
+        lua_State *L, const char *text, size_t size, const char *chunk, struct ql_cell *cell);
 
 #endif

@@ -4,10 +4,11 @@
  *	local save = ... local a, b return function(...) local c = a + 1 …
  *	save("c", function() return c end) end
  *
- * on the same line numbers. The outer chunk is called once; the upvalues a and b of the function that it returns
- * are then joined with the kept variables (lua_upvaluejoin), and after the run `save` keeps the upvalue c of the
- * closure it gets. A call of `save` also stands before every `return` of the input's own function and before the
- * last expression. Constants that the compiler folded away are no upvalues: calling the closure gives their values.
+ * on the same line numbers. The outer chunk is called once; the upvalues a and b of the function that it
+ *returns are then joined with the kept variables (lua_upvaluejoin), and after the run `save` keeps the
+ *upvalue c of the closure it gets. A call of `save` also stands before every `return` of the input's own
+ *function and before the last expression. Constants that the compiler folded away are no upvalues: calling
+ *the closure gives their values.
  *
  * The text must have been compiled bare before: what is balanced cannot break out of the wrapper.
  */
@@ -20,8 +21,8 @@
 
 #include "interp/repl/scan.h"
 
-static const char store[] = "quoll.locals";  /* registry: name -> holder */
-static const char maker[] = "quoll.holder";  /* registry: function that makes a holder */
+static const char store[] = "quoll.locals"; /* registry: name -> holder */
+static const char maker[] = "quoll.holder"; /* registry: function that makes a holder */
 
 #define QL_GROUP 190 /* kept names declared by one function of the wrapper */
 
@@ -155,7 +156,8 @@ static void add_used(lua_State *L, struct ql_locals *l, struct ql_name name)
 		l->used[l->n_used++] = name;
 }
 
-/* Behind a top-level `local`: reads the names. The scanner stops at the token that does not belong to the list. */
+/* Behind a top-level `local`: reads the names. The scanner stops at the token that does not belong to the
+ * list. */
 static void read_declaration(struct ql_scan *s, struct ql_locals *l)
 {
 	bool function = ql_scan_next(s) && ql_scan_is(s, "function");
@@ -394,8 +396,8 @@ static bool find_frame(lua_State *L, int function, lua_Debug *ar)
 	return false;
 }
 
-/* The active locals of the frame begin with those of the top level, in the order of the text; folded constants
- * are missing. */
+/* The active locals of the frame begin with those of the top level, in the order of the text; folded
+ * constants are missing. */
 void ql_locals_rescue(lua_State *L, int index, const struct ql_locals *l)
 {
 	lua_Debug ar;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Local variables that survive from one input of the prompt to the next. Each is kept as a Lua function whose one
- * upvalue is the variable itself, so closures made in earlier inputs and later inputs share it.
+ * Local variables that survive from one input of the prompt to the next. Each is kept as a Lua function whose
+ * one upvalue is the variable itself, so closures made in earlier inputs and later inputs share it.
  */
 #ifndef QUOLL_INTERP_REPL_LOCALS_H
 #define QUOLL_INTERP_REPL_LOCALS_H
@@ -20,7 +20,8 @@ struct ql_name {
 	bool constant; /* has an attribute: it may be folded away */
 };
 
-/* The top-level `local` names of an input in their order, and those kept from earlier ones that it mentions. */
+/* The top-level `local` names of an input in their order, and those kept from earlier ones that it mentions.
+ */
 struct ql_locals {
 	struct ql_name made[QL_LOCALS_NEW], used[QL_LOCALS_USED];
 	int n_made, n_used;

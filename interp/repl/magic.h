@@ -6,7 +6,8 @@
 
 #include "interp/repl/session.h"
 
-/* `rest` is the text behind the mark. With `takes_code` it has been compiled: the function is on the stack. */
+/* `rest` is the text behind the mark. With `takes_code` it has been compiled: the function is on the stack.
+ */
 typedef void ql_magic_fn(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell);
 
 struct ql_magic {

@@ -137,7 +137,8 @@ int ql_repl(struct ql_state *state)
 	struct ql_session session;
 	struct reader reader = {0};
 
-	/* A child that closed its pipe must not end the session. A handler, unlike SIG_IGN, is not inherited. */
+	/* A child that closed its pipe must not end the session. A handler, unlike SIG_IGN, is not inherited.
+	 */
 	sigaction(SIGPIPE, &quiet, NULL);
 	lua_pushcfunction(state->L, begin);
 	lua_pushlightuserdata(state->L, &session);

@@ -11,7 +11,7 @@
 
 struct ql_scan {
 	struct ql_lexer lexer;
-	struct ql_token token, last; /* comments are left out */
+	struct ql_token token, last;     /* comments are left out */
 	int blocks, brackets, functions; /* open before `token` */
 	bool is_function[QL_SCAN_BLOCKS];
 };

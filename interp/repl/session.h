@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A session: inputs numbered from 1, their texts in In[n], their results in Out[n] and _, locals that survive.
+ * A session: inputs numbered from 1, their texts in In[n], their results in Out[n] and _, locals that
+ * survive.
  */
 #ifndef QUOLL_INTERP_REPL_SESSION_H
 #define QUOLL_INTERP_REPL_SESSION_H
@@ -23,11 +24,12 @@ struct ql_session {
 
 /* Prepares In, Out and _; raises when there is no memory. */
 void ql_session_begin(struct ql_session *s, struct ql_state *state);
-/* Runs one input, prints results and errors, goes to the next number. False: the input is incomplete and nothing was
- * done, unless `final`, which makes that an error. Never raises. */
+/* Runs one input, prints results and errors, goes to the next number. False: the input is incomplete and
+ * nothing was done, unless `final`, which makes that an error. Never raises. */
 bool ql_session_input(struct ql_session *s, const char *text, size_t size, bool final);
 
-/* For magics: calls the function on top, pops it, shows and stores its values; false: an error was printed. */
+/* For magics: calls the function on top, pops it, shows and stores its values; false: an error was printed.
+ */
 bool ql_session_call(struct ql_session *s, struct ql_cell *cell);
 /* Pushes the text shown for the value at `index`. Raises only for an interrupt or no memory. */
 void ql_session_show(lua_State *L, int index);
