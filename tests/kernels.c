@@ -576,13 +576,12 @@ static void test_kernel(const char *family, const char *isa, const void *kernel)
 		void (*test)(const void *kernel);
 	} tests[] = {QL_KERNEL_FAMILIES(F)};
 #undef F
-	int before = check_passed + check_failed, failed = check_failed;
 
+	CASE("%s_%s", family, isa);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		if (!strcmp(tests[i].family, family))
 			tests[i].test(kernel);
-	printf("%s_%s: %d checks, %d failed\n", family, isa, check_passed + check_failed - before,
-	        check_failed - failed);
+	printf("%s_%s: %s\n", family, isa, check.bad ? "failed" : "passed");
 }
 
 extern const struct ql_gemm_i8 gemm_i8_evex;

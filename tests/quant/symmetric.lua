@@ -5,7 +5,7 @@ local q = x:quantize 'int8'
 print(q:codes())  --> int8(5) -127 -64 0 32 64
 print(q:qparams().scale:item() == tensor{2 / 127}:item())  --> true
 print(q:qparams().zero_point)  --> nil
-print(x:quantize{bits = 4}:codes())  --> int4(5) -7 -4 0 2 4
+print(x:quantize{bits = 4}:codes())  --> int4(5) -7 -3 0 2 3
 print(x:quantize{bits = 2}:codes())  --> int4(5) -1 0 0 0 0
 print(x:quantize('int16'):codes())  --> int16(5) -32767 -16384 0 8192 16384
 
