@@ -63,6 +63,14 @@ static bool has_zero_points(const struct ql_spec *spec)
 		spec->scheme != ql_scheme_by_name("symmetric"));
 }
 
+/* Zero points have the dtype of the codes, in whole bytes: single ones must be selectable by a view. */
+static unsigned zero_dtype(unsigned dtype)
+{
+	if (!ql_dtype_is_packed(dtype))
+		return dtype;
+	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
+}
+
 static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	unsigned dtype, struct ql_qparams *q)
 {
@@ -71,7 +79,7 @@ static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec,
 	enum ql_status status = ql_tensor_new(ctx, dtype, s_rank, s_shape, &q->scale);
 
 	if (!status && has_zero_points(spec))
-		status = ql_tensor_zeros(ctx, spec->dtype, s_rank, s_shape, &q->zero_point);
+		status = ql_tensor_zeros(ctx, zero_dtype(spec->dtype), s_rank, s_shape, &q->zero_point);
 	return status;
 }
 
@@ -281,9 +289,8 @@ enum ql_status ql_quantize_bytes(struct ql_ctx *ctx, const struct ql_spec *spec,
 	for (int d = 0; d < s_rank; d++)
 		scales *= (uint64_t)s_shape[d];
 	*bytes += scales * (q.block ? 2 : 4);
-	if (has_zero_points(spec)) /* packed rows of zero points count whole bytes each */
-		*bytes += s_rank ? scales / (uint64_t)ql_max64(1, s_shape[s_rank - 1]) *
-			(((uint64_t)s_shape[s_rank - 1] * ql_dtypes[spec->dtype].bits + 7) / 8) : 1;
+	if (has_zero_points(spec))
+		*bytes += scales * (ql_dtypes[zero_dtype(spec->dtype)].bits / 8);
 	return QL_OK;
 }
 

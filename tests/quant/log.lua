@@ -14,7 +14,7 @@ local function worst(spec, octaves)
 	for i = 1, #a do most = math.max(most, math.abs(b[i] / a[i] - 1)) end
 	return most
 end
-print(('%.4f'):format(worst({dtype = 'int8', scheme = 'log', octaves = 16}, 16)))  --> 0.0449
+print(('%.4f'):format(worst({dtype = 'int8', scheme = 'log', octaves = 16}, 16)))  --> 0.0450
 print(worst({bits = 6, scheme = 'log', octaves = 8}, 8) < 2 ^ (8 / 30 / 2) - 1 + 1e-6)  --> true
 print(worst({dtype = 'int16', scheme = 'log', octaves = 20}, 20) < 2 ^ (20 / 32766 / 2) - 1 + 1e-6)  --> true
 print(pcall(tensor.zeros(2).quantize, tensor.zeros(2), {dtype = 'uint8', scheme = 'log'}))  --> false ...takes uint8...
