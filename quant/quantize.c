@@ -83,8 +83,11 @@ static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec,
 	return status;
 }
 
+/* Element i in row-major order of a contiguous tensor, whose packed rows are padded to whole bytes. */
 static void store(struct ql_tensor *t, int64_t i, double value)
 {
+	if (t->rank > 1)
+		i += i / t->shape[t->rank - 1] * (t->stride[t->rank - 2] - t->shape[t->rank - 1]);
 	if (ql_dtype_is_float(t->dtype))
 		ql_dtypes[t->dtype].from_f64(t->storage->data, i, 1, 1, &value);
 	else

@@ -91,8 +91,8 @@ static enum ql_status check_end(struct ql_zip *z, const struct end *end)
 {
 	uint64_t directory_end;
 
-	if (!ql_size_add(end->offset, end->size, &directory_end) || directory_end > end->at)
-		return bad(z, "wanted a directory in front of the end record, got a place outside");
+	if (!ql_size_add(end->offset, end->size, &directory_end) || directory_end != end->at)
+		return bad(z, "wanted the directory directly in front of its end record, got another place");
 	if (end->n > end->size / ENTRY_SIZE)
 		return ql_fail(z->r->ctx, QL_ERR_FORMAT,
 		        "zip: wanted at most %llu entries in a directory of %llu bytes, got %llu",

@@ -48,6 +48,10 @@ describe('granularity', function()
 			end
 		end
 	end)
+	it('by blocks of packed codes has zero points of their own in every row', function()
+		local one_sided = tensor{{1, 2, 1, 2, 1, 2}, {-1, -2, -1, -2, -1, -2}} -- zero points 0 and 15, three in a row
+		assert(one_sided:metrics(one_sided:quantize 'uint4:2').max < 0.1)
+	end)
 	it('by blocks equals per tensor on pieces, with float16 scales', function()
 		local q = x:quantize 'int8:16'
 		assert(q:qparams().scale:dtype() == 'float16' and q:qparams().scale:size(2) == 3)
