@@ -209,6 +209,8 @@ static int cannot_load(lua_State *L, const char *name)
 {
 	char near[96], names[512] = "";
 
+	if (strstr(lua_tostring(L, -1), "attempt to load a binary chunk"))
+		return complain("%s: precompiled Lua is only run with --bytecode%s", name, "");
 	if (access(name, F_OK) == 0)
 		return failed(L);
 	for (const struct ql_command *const *c = ql_commands; *c; c++)

@@ -61,6 +61,8 @@ static int require_quoll(lua_State *L)
 		lua_getglobal(L, modules[i]);
 		lua_setfield(L, -2, modules[i]);
 	}
+	lua_pushliteral(L, QUOLL_VERSION);
+	lua_setfield(L, -2, "_VERSION");
 	return 1;
 }
 
@@ -74,8 +76,6 @@ static int open_all(lua_State *L)
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
 	lua_pushcfunction(L, require_quoll);
 	lua_setfield(L, -2, "quoll");
-	lua_pushliteral(L, QUOLL_VERSION);
-	lua_setglobal(L, "_QUOLL");
 	return 0;
 }
 

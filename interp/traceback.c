@@ -32,6 +32,7 @@ struct trace {
 	char line[QL_LINE]; /* source line of the failing function */
 	bool failed;        /* it has been shown */
 	int values;         /* tensors shown */
+	int repeats;        /* frames left out because they are like the one before */
 };
 
 void ql_traceback_source(lua_State *L, const char *chunk, const char *text, size_t size)
@@ -189,6 +190,18 @@ static void add_value(struct trace *t, const char *name)
 	t->values++;
 }
 
+/* The `n` bytes stand as a word before `at` in the line. */
+static bool stands_before(const char *line, size_t at, size_t n)
+{
+	struct ql_lexer lexer = ql_lexer_begin(line, at);
+	struct ql_token token;
+
+	while ((token = ql_lexer_next(&lexer)).kind != QL_TOKEN_END)
+		if (token.end - token.begin == n && !memcmp(line + token.begin, line + at, n))
+			return true;
+	return false;
+}
+
 /* Names in the line that are neither locals nor upvalues: globals. */
 static void add_globals(struct trace *t)
 {
@@ -200,7 +213,8 @@ static void add_globals(struct trace *t)
 		size_t n = token.end - token.begin;
 		char before = last.kind == QL_TOKEN_OP ? t->line[last.end - 1] : ' ';
 
-		if (token.kind != QL_TOKEN_NAME || n >= sizeof(name) || before == '.' || before == ':')
+		if (token.kind != QL_TOKEN_NAME || n >= sizeof(name) || before == '.' || before == ':' ||
+			stands_before(t->line, token.begin, n))
 			continue;
 		memcpy(name, t->line + token.begin, n);
 		name[n] = '\0';
@@ -229,29 +243,59 @@ static void add_values(struct trace *t, lua_Debug *ar)
 	add_globals(t);
 }
 
+/* Pushes the line of one frame. */
+static void push_place(lua_State *L, const lua_Debug *ar)
+{
+	if (ar->currentline > 0)
+		lua_pushfstring(L, "\n\t%s:%d: in ", ar->short_src, ar->currentline);
+	else
+		lua_pushfstring(L, "\n\t%s: in ", ar->short_src);
+	push_function_name(L, ar);
+	lua_concat(L, 2);
+}
+
+static void end_repeats(struct trace *t)
+{
+	if (t->repeats == 0)
+		return;
+	lua_pushfstring(t->L, "\n\t... %d more of the same", t->repeats);
+	luaL_addvalue(&t->b);
+	t->repeats = 0;
+}
+
+/* The text of the frame before, at index 2, tells a recursion, of which one frame is enough. */
+static bool is_repeated(struct trace *t)
+{
+	bool same = lua_rawequal(t->L, 2, -1);
+
+	if (same)
+		lua_pop(t->L, 1);
+	t->repeats += same;
+	return same;
+}
+
 static void add_frame(struct trace *t, int level)
 {
-	bool of_user;
+	lua_State *L = t->L;
 	lua_Debug ar;
 	char line[QL_LINE];
 
-	if (!lua_getstack(t->L, level, &ar))
+	if (!lua_getstack(L, level, &ar))
 		return;
-	lua_getinfo(t->L, "Slnt", &ar);
-	if (ar.currentline > 0)
-		lua_pushfstring(t->L, "\n\t%s:%d: in ", ar.short_src, ar.currentline);
-	else
-		lua_pushfstring(t->L, "\n\t%s: in ", ar.short_src);
+	lua_getinfo(L, "Slnt", &ar);
+	push_place(L, &ar);
+	if (is_repeated(t))
+		return;
+	end_repeats(t);
+	lua_pushvalue(L, -1);
+	lua_replace(L, 2);
 	luaL_addvalue(&t->b);
-	push_function_name(t->L, &ar);
-	luaL_addvalue(&t->b);
-	source_line(t->L, &ar, line);
+	source_line(L, &ar, line);
 	if (line[0]) {
-		lua_pushfstring(t->L, "\n\t    %d | %s", ar.currentline, line);
+		lua_pushfstring(L, "\n\t    %d | %s", ar.currentline, line);
 		luaL_addvalue(&t->b);
 	}
-	of_user = ar.currentline > 0 && strncmp(ar.source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK)) != 0;
-	if (of_user && !t->failed) {
+	if (!t->failed && ar.currentline > 0 && strncmp(ar.source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK))) {
 		t->failed = true;
 		memcpy(t->line, line, sizeof(line));
 		add_values(t, &ar);
@@ -283,6 +327,31 @@ static int depth(lua_State *L)
 	return hi;
 }
 
+static int call_tostring(lua_State *L)
+{
+	luaL_tolstring(L, 1, NULL);
+	return 1;
+}
+
+/* Replaces the error value at index 1 by a string. */
+static void make_string(lua_State *L)
+{
+	bool has_text = luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL;
+
+	lua_settop(L, 1);
+	if (lua_isstring(L, 1))
+		return;
+	if (has_text) {
+		lua_pushcfunction(L, call_tostring);
+		lua_pushvalue(L, 1);
+		has_text = lua_pcall(L, 1, 1, 0) == LUA_OK;
+	}
+	if (!has_text)
+		lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+	lua_replace(L, 1);
+	lua_settop(L, 1);
+}
+
 static void add_message(struct trace *t)
 {
 	size_t n;
@@ -293,31 +362,38 @@ static void add_message(struct trace *t)
 		luaL_addstring(&t->b, "...");
 }
 
+/* The outermost frames are the C functions that run everything: of no interest. */
+static int last_level(lua_State *L)
+{
+	int last = depth(L) - 1;
+	lua_Debug ar;
+
+	while (lua_getstack(L, last, &ar) && lua_getinfo(L, "Sn", &ar) && *ar.what == 'C' && !*ar.namewhat)
+		last--;
+	return last;
+}
+
 /* (message) -> text. Levels 0 and 1 are this function and the handler. */
 static int build(lua_State *L)
 {
 	struct trace t = {.L = L};
-	int last = depth(L) - 1;
+	int last = last_level(L);
 
-	if (luaL_callmeta(L, 1, "__tostring") && lua_type(L, -1) == LUA_TSTRING)
-		lua_replace(L, 1);
-	else if (!lua_isstring(L, 1)) {
-		lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
-		lua_replace(L, 1);
-	}
-	lua_settop(L, 1);
+	make_string(L);
+	lua_pushliteral(L, ""); /* of the frame before: see is_repeated */
 	luaL_buffinit(L, &t.b);
 	add_message(&t);
 	luaL_addstring(&t.b, "\nstack traceback:");
 	for (int level = 2; level <= last; level++) {
 		if (level == 2 + QL_FRAMES_HEAD && last - level > QL_FRAMES_TAIL) {
-			lua_pushfstring(
-			        L, "\n\t...\t(skipping %d levels)", last - QL_FRAMES_TAIL + 1 - level);
+			end_repeats(&t);
+			lua_pushfstring(L, "\n\t... %d levels left out", last - QL_FRAMES_TAIL + 1 - level);
 			luaL_addvalue(&t.b);
 			level = last - QL_FRAMES_TAIL + 1;
 		}
 		add_frame(&t, level);
 	}
+	end_repeats(&t);
 	luaL_pushresult(&t.b);
 	return 1;
 }

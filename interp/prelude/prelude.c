@@ -270,7 +270,10 @@ static void note_baseline(lua_State *L)
 		lua_pushboolean(L, 1);
 		lua_rawset(L, -5);
 	}
-	lua_pop(L, 3);
+	lua_pop(L, 1);
+	lua_pushboolean(L, 1);
+	lua_setfield(L, -2, "arg"); /* made later, of the command line */
+	lua_pop(L, 2);
 }
 
 int ql_open_prelude(lua_State *L)

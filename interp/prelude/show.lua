@@ -115,6 +115,11 @@ function show(v, seen, indent)
 			return '<' .. line .. '>'
 		end
 	end
+	if kind == 'function' then
+		local at = debug.getinfo(v, 'S')
+
+		return tostring(v) .. (at.what == 'Lua' and (' (%s:%d)'):format(at.short_src, at.linedefined) or '')
+	end
 	if kind == 'table' and not (type(meta) == 'table' and (meta.__tostring or meta.__name)) then
 		return table_text(v, seen, indent)
 	end

@@ -129,10 +129,12 @@ static void unknown(struct ql_session *s, const char *rest, size_t size, struct 
 	        ;
 	char word[QL_WORD], near[96];
 
-	(void)s;
-	(void)cell;
 	snprintf(word, sizeof(word), "%.*s", (int)(size < QL_WORD ? size : QL_WORD - 1), rest);
 	word[strcspn(word, " \t\r\n")] = '\0';
+	if (!*word) {
+		magic_magics(s, rest, size, cell);
+		return;
+	}
 	fflush(stdout);
 	fprintf(stderr, "%%%s: no such magic%s; %%magics lists them\n", word, ql_nearest(word, names, near));
 }

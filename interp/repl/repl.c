@@ -56,12 +56,11 @@ static enum line read_line(struct ql_state *state, struct reader *r)
 {
 	ssize_t n;
 
+	clearerr(stdin); /* io.read may have met its end or a Ctrl-C */
 	errno = 0;
 	n = getline(&r->line, &r->line_room, stdin);
-	if (state->ctx->interrupted || (n < 0 && errno == EINTR)) {
-		clearerr(stdin);
+	if (state->ctx->interrupted || (n < 0 && errno == EINTR))
 		return LINE_INTERRUPTED;
-	}
 	if (n < 0)
 		return LINE_END;
 	if (!append(r, r->line, (size_t)n)) {
@@ -80,8 +79,6 @@ static bool at_end(struct ql_session *s, struct reader *r, bool terminal)
 		return true;
 	ql_session_input(s, r->text, r->size, true);
 	r->size = 0;
-	if (terminal)
-		clearerr(stdin);
 	return !terminal;
 }
 

@@ -257,6 +257,10 @@ bool ql_session_call(struct ql_session *s, struct ql_cell *cell)
 	m = meter_begin(s->state->ctx);
 	status = lua_pcall(L, 0, LUA_MULTRET, base);
 	s->cost = meter_end(s->state->ctx, &m);
+	if (!status && s->state->ctx->interrupted) { /* in a C function that was the last */
+		lua_pushliteral(L, "interrupted");
+		status = LUA_ERRRUN;
+	}
 	if (status) {
 		show_error(L);
 	} else if (lua_gettop(L) > base && !cell->quiet) {
