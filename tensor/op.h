@@ -63,7 +63,7 @@ struct ql_op {
 struct ql_path {
 	const char *op;      /* name of the op it serves */
 	const char *name;    /* as the ledger shows it: "int8" */
-	const char *dtypes;  /* for quant.ops(): space-separated dtypes it takes */
+	const char *dtypes;  /* for quant.ops(): dtypes it takes, space-separated; dtype=path where eval says another name */
 	const char *text;
 	bool (*match)(struct ql_call *call, const char **reason);
 	ql_eval_fn *eval;

@@ -44,15 +44,15 @@ end
 
 --- quant.ops(): op x dtype x path.
 function quant.ops()
-  local by = {}
+  local by, text = {}, {}
   for _, p in ipairs(quant.paths()) do
-    by[p.op] = by[p.op] or {}
-    for dtype in p.dtypes:gmatch '%S+' do by[p.op][dtype] = p.path end
+    by[p.op], text[p.op] = by[p.op] or {}, p.text
+    for dtype, path in p.dtypes:gmatch '(%w+)=?(%w*)' do by[p.op][dtype] = path ~= '' and path or p.path end
   end
-  local rows = {columns = {'op', 'int8', 'uint8', 'int4', 'uint4', 'int16', 'uint16', 'binary'}}
+  local rows = {columns = {'op', 'int8', 'uint8', 'int4', 'uint4', 'int16', 'uint16', 'binary', 'when'}}
   for _, op in ipairs(tensor.ops()) do
-    local row = {op = op.name}
-    for i = 2, #rows.columns do
+    local row = {op = op.name, when = text[op.name]}
+    for i = 2, #rows.columns - 1 do
       local dtype = rows.columns[i]
       row[dtype] = by[op.name] and by[op.name][dtype] or (op.view and 'view') or (op.native and 'native') or 'fallback'
     end
