@@ -1,31 +1,322 @@
 /* SPDX-License-Identifier: MIT
- * Runs a script or a line of code.
+ * The command line. A first pass over the arguments checks them and takes the options into the environment;
+ * the second, with the interpreter made, runs -e and -l in their order, then the script, command or prompt.
+ *
+ * Exit codes: 0; 1 after an error; 130 after Ctrl-C; what os.exit says. Messages go to stderr as "quoll:
+ * ...".
  */
-#include <lualib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "interp/bind.h"
-#include "quant/quantize.h"
+#include "interp/commands.h"
+#include "interp/interrupt.h"
+#include "interp/repl/repl.h"
+#include "interp/state.h"
+#include "interp/traceback.h"
+
+#define QL_INTERRUPTED 130
+
+static const struct {
+	const char *letter, *argument, *text;
+} letters[] = {
+        {"-e", "code", "runs the code; may be repeated"},
+        {"-l", "name", "requires the module `name` into a global of that name; may be repeated"},
+        {"-i", "", "opens the prompt afterwards"},
+        {"-", "", "runs stdin as a script"},
+        {"--", "", "ends the options"},
+        {"-v, --version", "", "tells the version"},
+        {"-h, --help", "", "this text"},
+};
+
+struct line {
+	int argc;
+	char **argv;
+	int rest; /* index of the script or command; argc: there is none */
+	bool prompt, version, help;
+	int steps; /* -e and -l */
+};
+
+static int complain(const char *format, const char *a, const char *b)
+{
+	fputs("quoll: ", stderr);
+	fprintf(stderr, format, a, b);
+	fputs("\n", stderr);
+	return 1;
+}
+
+/* ---- first pass ---- */
+
+/* "-e code" or "-ecode": the index of the next argument, 0 when the value is missing. */
+static int behind_value(const struct line *l, int i)
+{
+	if (l->argv[i][2])
+		return i + 1;
+	return i + 1 < l->argc ? i + 2 : 0;
+}
+
+static const char *value_of(const struct line *l, int i)
+{
+	return l->argv[i][2] ? l->argv[i] + 2 : l->argv[i + 1];
+}
+
+static int unknown_option(const char *given)
+{
+	char near[96], name[64];
+
+	snprintf(name, sizeof(name), "%s", given + strspn(given, "-"));
+	name[strcspn(name, "=")] = '\0';
+	ql_nearest(name, ql_options_names(), near);
+	return complain("%s: no such option%s (--help lists them)", given, near);
+}
+
+/* One argument that begins with "-". Returns the index of the next, 0 after a message. */
+static int read_option(struct line *l, int i)
+{
+	const char *a = l->argv[i];
+	char error[QL_OPTIONS_ERROR];
+	int used = 0;
+
+	if (a[1] == 'e' || a[1] == 'l') {
+		l->steps++;
+		i = behind_value(l, i);
+		if (!i)
+			complain("%s: wanted a value, got none%s", a, "");
+		return i;
+	}
+	l->prompt |= !strcmp(a, "-i");
+	l->version |= !strcmp(a, "-v") || !strcmp(a, "--version");
+	l->help |= !strcmp(a, "-h") || !strcmp(a, "--help");
+	if (!strcmp(a, "-i") || l->version || l->help)
+		return i + 1;
+	if (a[1] == '-')
+		used = ql_options_take(a, i + 1 < l->argc ? l->argv[i + 1] : NULL, error);
+	if (used < 0)
+		complain("%s%s", error, "");
+	else if (used == 0)
+		unknown_option(a);
+	return used > 0 ? i + used : 0;
+}
+
+static bool read_line(struct line *l)
+{
+	int i = 1;
+
+	while (i < l->argc && l->argv[i][0] == '-' && l->argv[i][1] != '\0') {
+		if (!strcmp(l->argv[i], "--")) {
+			i++;
+			break;
+		}
+		i = read_option(l, i);
+		if (i == 0)
+			return false;
+	}
+	l->rest = i;
+	return true;
+}
+
+static int print_help(void)
+{
+	printf("Quoll " QUOLL_VERSION ": quantization-aware tensors in Lua\n\n"
+	       "usage: quoll [options]                        the prompt\n"
+	       "       quoll [options] file.lua [argument...] runs a script; - is stdin\n"
+	       "       quoll [options] command [argument...]\n\noptions:\n");
+	for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++) {
+		char left[32];
+
+		snprintf(left, sizeof(left), "%s %s", letters[i].letter, letters[i].argument);
+		printf("  %-15s  %s\n", left, letters[i].text);
+	}
+	ql_options_help(stdout);
+	printf("\ncommands (a script of that name: ./name):\n");
+	for (const struct ql_command *const *c = ql_commands; *c; c++) {
+		char left[64];
+
+		snprintf(left, sizeof(left), "%s %s", (*c)->name, (*c)->arguments);
+		printf("  %-24s  %s\n", left, (*c)->text);
+	}
+	printf("\nColours: only on a terminal, not with NO_COLOR.\n");
+	return 0;
+}
+
+/* ---- second pass ---- */
+
+static int failed(lua_State *L)
+{
+	const char *text = lua_tostring(L, -1);
+	bool interrupted = ql_ctx_of(L)->interrupted;
+
+	fflush(stdout);
+	ql_traceback_print(stderr, "quoll: ", text ? text : "error");
+	lua_pop(L, 1);
+	return interrupted ? QL_INTERRUPTED : 1;
+}
+
+/* Calls the function on top below its n arguments. */
+static int run(lua_State *L, int n)
+{
+	return ql_traceback_call(L, n, 0) ? failed(L) : 0;
+}
+
+static int run_code(lua_State *L, const char *code)
+{
+	static const char chunk[] = "=(command line)";
+
+	ql_traceback_source(L, chunk, code, strlen(code));
+	return luaL_loadbufferx(L, code, strlen(code), chunk, "t") ? failed(L) : run(L, 0);
+}
+
+static int run_require(lua_State *L, const char *name)
+{
+	lua_getglobal(L, "require");
+	lua_pushstring(L, name);
+	if (ql_traceback_call(L, 1, 1))
+		return failed(L);
+	lua_setglobal(L, name);
+	return 0;
+}
+
+static int run_steps(lua_State *L, const struct line *l)
+{
+	int code = 0;
+
+	for (int i = 1; i < l->rest && !code; i++) {
+		const char *a = l->argv[i];
+
+		if (a[0] != '-' || (a[1] != 'e' && a[1] != 'l'))
+			continue; /* an option, or its value */
+		code = a[1] == 'e' ? run_code(L, value_of(l, i)) : run_require(L, value_of(l, i));
+		i = behind_value(l, i) - 1;
+	}
+	return code;
+}
+
+/* arg[0] is the script, arguments follow from 1, what stood before it has negative indices. */
+static void set_arg(lua_State *L, const struct line *l)
+{
+	int script = l->rest < l->argc ? l->rest : 0;
+
+	lua_createtable(L, l->argc - script, script + 1);
+	for (int i = 0; i < l->argc; i++) {
+		lua_pushstring(L, l->argv[i]);
+		lua_rawseti(L, -2, i - script);
+	}
+	lua_setglobal(L, "arg");
+}
+
+static int cannot_load(lua_State *L, const char *name)
+{
+	char near[96], names[512] = "";
+
+	if (strstr(lua_tostring(L, -1), "attempt to load a binary chunk"))
+		return complain("%s: precompiled Lua is only run with --bytecode%s", name, "");
+	if (access(name, F_OK) == 0)
+		return failed(L);
+	for (const struct ql_command *const *c = ql_commands; *c; c++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s ", (*c)->name);
+	return complain("%s: no such file or command%s", name, ql_nearest(name, names, near));
+}
+
+/* `name` NULL: stdin */
+static int run_script(lua_State *L, const char *name, int argc, char **argv)
+{
+	ql_state_search(L, name);
+	if (luaL_loadfilex(L, name, ql_chunk_mode(L)))
+		return name ? cannot_load(L, name) : failed(L);
+	luaL_checkstack(L, argc, "too many arguments");
+	for (int i = 0; i < argc; i++)
+		lua_pushstring(L, argv[i]);
+	return run(L, argc);
+}
+
+static int run_command(struct ql_state *s, const struct line *l, bool *found)
+{
+	for (const struct ql_command *const *c = ql_commands; *c; c++)
+		if (!strcmp(l->argv[l->rest], (*c)->name)) {
+			*found = true;
+			return (*c)->run(s, l->argc - l->rest, l->argv + l->rest);
+		}
+	return 0;
+}
+
+static int run_rest(lua_State *L, const struct line *l)
+{
+	const char *name = l->argv[l->rest];
+	bool found = false, plain = l->rest < 1 || strcmp(l->argv[l->rest - 1], "--");
+	int code = plain ? run_command(ql_state_of(L), l, &found) : 0;
+
+	if (found)
+		return code;
+	return run_script(L, strcmp(name, "-") ? name : NULL, l->argc - l->rest - 1, l->argv + l->rest + 1);
+}
+
+/* (line) -> exit code */
+static int protected_main(lua_State *L)
+{
+	const struct line *l = lua_touserdata(L, 1);
+	bool rest = l->rest < l->argc;
+	int code;
+
+	set_arg(L, l);
+	if (!rest)
+		ql_state_search(L, NULL);
+	code = run_steps(L, l);
+	if (!code && rest)
+		code = run_rest(L, l);
+	else if (!code && !l->steps && !l->prompt && !isatty(STDIN_FILENO))
+		code = run_script(L, NULL, 0, NULL);
+	if (l->prompt || (!rest && !l->steps && isatty(STDIN_FILENO))) {
+		if (code != QL_INTERRUPTED)
+			code = ql_repl(ql_state_of(L));
+	}
+	lua_pushinteger(L, code);
+	return 1;
+}
+
+static int run_line(struct ql_state *s, struct line *l)
+{
+	int code;
+
+	ql_interrupt_install(s);
+	lua_pushcfunction(s->L, protected_main);
+	lua_pushlightuserdata(s->L, l);
+	if (ql_traceback_call(s->L, 1, 1))
+		code = failed(s->L);
+	else
+		code = (int)lua_tointeger(s->L, -1);
+	ql_interrupt_remove();
+	ql_state_free(s);
+	return code;
+}
+
+/* What was printed may be lost only now: a full disk. */
+static int finish(int code)
+{
+	if ((fflush(stdout) || ferror(stdout)) && code == 0)
+		return complain("cannot write the output%s%s", "", "");
+	return code;
+}
 
 int main(int argc, char **argv)
 {
-	struct ql_ctx *ctx = ql_ctx_new(0);
-	lua_State *L = luaL_newstate();
-	int failed;
+	struct line l = {.argc = argc, .argv = argv, .rest = argc};
+	struct ql_options options;
+	char error[QL_STATE_ERROR > QL_OPTIONS_ERROR ? QL_STATE_ERROR : QL_OPTIONS_ERROR];
+	struct ql_state *s;
 
-	ctx->quant = &ql_quant_default;
-	ql_ctx_attach(L, ctx);
-	luaL_openlibs(L);
-	ql_open_tensor(L);
-	ql_open_quant(L);
-	if (argc > 2 && !strcmp(argv[1], "-e"))
-		failed = luaL_dostring(L, argv[2]);
-	else
-		failed = luaL_dofile(L, argc > 1 ? argv[1] : NULL);
-	if (failed)
-		fprintf(stderr, "quoll: %s\n", lua_tostring(L, -1));
-	lua_close(L);
-	ql_ctx_free(ctx);
-	return failed;
+	if (argc < 1 || !read_line(&l))
+		return 1;
+	if (l.help)
+		return finish(print_help());
+	if (l.version) {
+		printf("Quoll " QUOLL_VERSION " (" LUA_RELEASE ")\n");
+		return finish(0);
+	}
+	if (!ql_options_read(&options, error))
+		return complain("%s%s", error, "");
+	s = ql_state_new(&options, 0, error);
+	if (!s)
+		return complain("%s%s", error, "");
+	return finish(run_line(s, &l));
 }

@@ -236,6 +236,28 @@ static int quant_paths(lua_State *L)
 	return 1;
 }
 
+/* quant.bytes({sizes}, spec) */
+static int quant_bytes(lua_State *L)
+{
+	static const struct ql_attr attrs[] = {
+		{"sizes", QL_ATTR_INTS, QL_POSITIONAL | QL_REQUIRED, NULL, "sizes of the axes"},
+		{"spec", QL_ATTR_SPEC, QL_POSITIONAL | QL_REQUIRED, NULL, "a spec"},
+		{NULL, QL_ATTR_END, 0, NULL, NULL},
+	};
+	struct ql_arguments args;
+	uint64_t bytes;
+	enum ql_status status;
+
+	ql_read_arguments(L, "bytes", attrs, 1, &args);
+	if (args.value[0].ints.n > QL_MAX_RANK)
+		return ql_error(L, "bytes: wanted at most %d sizes, got %d", QL_MAX_RANK, args.value[0].ints.n);
+	status = ql_quantize_bytes(ql_ctx_of(L), args.value[1].spec, args.value[0].ints.n, args.value[0].ints.at, &bytes);
+	if (status)
+		return ql_raise(L, status);
+	lua_pushinteger(L, (lua_Integer)bytes);
+	return 1;
+}
+
 /* ---- facts of a tensor ---- */
 
 static void push_alias(lua_State *L, struct ql_tensor *t)
@@ -339,7 +361,7 @@ static int method_check(lua_State *L)
 }
 
 static const luaL_Reg functions[] = {{"spec", spec_new}, {"params", quant_params}, {"dtype", quant_dtype},
-	{"fallback", quant_fallback}, {"ledger", quant_ledger}, {"paths", quant_paths}, {NULL, NULL}};
+	{"fallback", quant_fallback}, {"ledger", quant_ledger}, {"paths", quant_paths}, {"bytes", quant_bytes}, {NULL, NULL}};
 static const luaL_Reg methods[] = {{"qparams", method_qparams}, {"spec", method_spec}, {"metrics", method_metrics},
 	{"origin", method_origin}, {"check", method_check}, {NULL, NULL}};
 static const luaL_Reg spec_meta[] = {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "interp/index.h"
+#include "interp/prelude/prelude.h"
 #include "interp/print.h"
 #include "quant/quantize.h"
 #include "tensor/assign.h"
@@ -369,6 +370,8 @@ static int meta_index(lua_State *L)
 	lua_pushvalue(L, 2);
 	if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
 		return 1;
+	if (ql_prelude_methods(L)) /* some are written in Lua */
+		return meta_index(L);
 	key = lua_tostring(L, 2);
 	if (ql_index_is_text(key))
 		return ql_index_get(L, t, 2);

@@ -24,4 +24,4 @@ static const struct ql_path *const paths[] = {
 	NULL,
 };
 
-const struct ql_quant ql_quant_default = {.paths = paths, .quantize = ql_quantize};
+const struct ql_quant ql_quant_default = {.paths = paths, .quantize = ql_quantize, .scheme = ql_scheme_by_name};

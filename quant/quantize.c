@@ -56,6 +56,21 @@ static bool fits_half(const double *scale, int64_t n)
 	return true;
 }
 
+/* True when params under this spec carry zero points. */
+static bool has_zero_points(const struct ql_spec *spec)
+{
+	return spec->scheme->zero && (spec->has_zero || ql_dtypes[spec->dtype].kind == QL_KIND_UINT ||
+		spec->scheme != ql_scheme_by_name("symmetric"));
+}
+
+/* Zero points have the dtype of the codes, in whole bytes: single ones must be selectable by a view. */
+static unsigned zero_dtype(unsigned dtype)
+{
+	if (!ql_dtype_is_packed(dtype))
+		return dtype;
+	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
+}
+
 static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	unsigned dtype, struct ql_qparams *q)
 {
@@ -63,14 +78,16 @@ static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec,
 	int s_rank = ql_grain_shape(rank, shape, q->axis, q->block_axis, q->block, s_shape);
 	enum ql_status status = ql_tensor_new(ctx, dtype, s_rank, s_shape, &q->scale);
 
-	if (!status && spec->scheme->zero && (spec->has_zero || ql_dtypes[spec->dtype].kind == QL_KIND_UINT ||
-		spec->scheme != ql_scheme_by_name("symmetric")))
-		status = ql_tensor_zeros(ctx, spec->dtype, s_rank, s_shape, &q->zero_point);
+	if (!status && has_zero_points(spec))
+		status = ql_tensor_zeros(ctx, zero_dtype(spec->dtype), s_rank, s_shape, &q->zero_point);
 	return status;
 }
 
+/* Element i in row-major order of a contiguous tensor, whose packed rows are padded to whole bytes. */
 static void store(struct ql_tensor *t, int64_t i, double value)
 {
+	if (t->rank > 1)
+		i += i / t->shape[t->rank - 1] * (t->stride[t->rank - 2] - t->shape[t->rank - 1]);
 	if (ql_dtype_is_float(t->dtype))
 		ql_dtypes[t->dtype].from_f64(t->storage->data, i, 1, 1, &value);
 	else
@@ -247,6 +264,36 @@ enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec,
 	spec->scheme->range(spec->dtype, false, &codes);
 	*scale = rounded(spec->scheme->fit(&stats, &codes), false, spec->dtype == QL_binary);
 	*zero = spec->scheme->zero ? spec->scheme->zero(&stats, &codes, *scale) : 0;
+	return QL_OK;
+}
+
+/* ---- sizes ---- */
+
+enum ql_status ql_quantize_bytes(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	uint64_t *bytes)
+{
+	int64_t s_shape[QL_MAX_RANK];
+	struct ql_qparams q;
+	uint64_t rows = 1, scales = 1, row = rank ? (uint64_t)shape[rank - 1] : 1;
+	int s_rank;
+	enum ql_status status;
+
+	for (int d = 0; d < rank; d++)
+		if (shape[d] < 0 || (d < rank - 1 && !ql_size_mul(rows, (uint64_t)shape[d], &rows)) || rows > UINT32_MAX ||
+			row > UINT32_MAX)
+			return ql_fail(ctx, QL_ERR_OVERFLOW, "estimate: wanted sizes of a tensor that fits in memory, got a larger one");
+	*bytes = rows * ((row * ql_dtypes[spec->dtype].bits + 7) / 8);
+	if (!spec->scheme)
+		return QL_OK;
+	status = layout(ctx, spec, rank, &q);
+	if (status)
+		return status;
+	s_rank = ql_grain_shape(rank, shape, q.axis, q.block_axis, q.block, s_shape);
+	for (int d = 0; d < s_rank; d++)
+		scales *= (uint64_t)s_shape[d];
+	*bytes += scales * (q.block ? 2 : 4);
+	if (has_zero_points(spec))
+		*bytes += scales * (ql_dtypes[zero_dtype(spec->dtype)].bits / 8);
 	return QL_OK;
 }
 

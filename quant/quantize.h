@@ -22,6 +22,11 @@ enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec,
  * tensor), zero points and codes inside their range. A plain tensor passes. */
 enum ql_status ql_quantize_check(struct ql_ctx *ctx, struct ql_tensor *t);
 
+/* Bytes that a tensor of `shape` takes under the spec: packed rows padded, scales and zero points counted, float16
+ * scales assumed for blocks. */
+enum ql_status ql_quantize_bytes(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	uint64_t *bytes);
+
 /* Registered with the context at start. */
 extern const struct ql_quant ql_quant_default;
 extern const struct ql_op *const ql_quant_ops[]; /* NULL-terminated */

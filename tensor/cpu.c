@@ -6,6 +6,7 @@
 
 #include <cpuid.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -64,10 +65,42 @@ static uint32_t detect(void)
 	return f;
 }
 
-static size_t cache_bytes(int name)
+/* One line of /sys/devices/system/cpu/cpu0/cache/index<i>/<file>; "" when there is none. */
+static void cache_line(int i, const char *file, char line[32])
 {
-	long n = sysconf(name);
+	char path[96];
+	FILE *f;
 
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/%s", i, file);
+	f = fopen(path, "r");
+	if (!f || !fgets(line, 32, f))
+		line[0] = '\0';
+	if (f)
+		fclose(f);
+}
+
+/* Bytes of the data or unified cache of a level as the kernel tells them; sysconf otherwise, which some virtual
+ * machines lead astray (320 MiB of L3 where there are 32). */
+static size_t cache_bytes(int level, int name)
+{
+	char line[32];
+	long n;
+
+	for (int i = 0; i < 8; i++) {
+		cache_line(i, "type", line);
+		if (line[0] == '\0')
+			break;
+		if (line[0] == 'I') /* instructions */
+			continue;
+		cache_line(i, "level", line);
+		if (strtol(line, NULL, 10) != level)
+			continue;
+		cache_line(i, "size", line);
+		n = strtol(line, NULL, 10);
+		if (n > 0)
+			return (size_t)n << (strchr(line, 'M') ? 20 : 10);
+	}
+	n = sysconf(name);
 	return n > 0 ? (size_t)n : 0;
 }
 
@@ -101,9 +134,9 @@ const struct ql_cpu *ql_cpu(void)
 		return &cpu;
 	cpu.features = detect();
 	brand(cpu.name);
-	cpu.l1d = cache_bytes(_SC_LEVEL1_DCACHE_SIZE);
-	cpu.l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE);
-	cpu.l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE);
+	cpu.l1d = cache_bytes(1, _SC_LEVEL1_DCACHE_SIZE);
+	cpu.l2 = cache_bytes(2, _SC_LEVEL2_CACHE_SIZE);
+	cpu.l3 = cache_bytes(3, _SC_LEVEL3_CACHE_SIZE);
 	cpu.cores = cores > 0 ? (int)cores : 1;
 	known = true;
 	return &cpu;

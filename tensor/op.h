@@ -75,6 +75,8 @@ struct ql_quant {
 	/* gives x quantized by the spec */
 	enum ql_status (*quantize)(struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec,
 		struct ql_tensor **out);
+	/* the scheme of that name, for files; NULL: none */
+	const struct ql_scheme *(*scheme)(const char *name);
 };
 
 /* Runs the call; on QL_OK the outputs are given in call->out (or call->list). Errors leave nothing. */

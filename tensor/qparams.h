@@ -33,7 +33,7 @@ struct ql_qparams {
 	uint8_t from;      /* dtype that was quantized */
 	int64_t nan_count, inf_count; /* non-finite values met when quantizing: NaN -> zero_point, Inf saturates */
 	struct ql_tensor *scale;      /* float32 (float16 for blocks) */
-	struct ql_tensor *zero_point; /* dtype of the codes; NULL when symmetric, log or binary */
+	struct ql_tensor *zero_point; /* dtype of the codes, packed ones in whole bytes; NULL when symmetric, log or binary */
 };
 
 /* What a scheme needs to know of the data under one scale. Non-finite values are not in it. */

@@ -13,18 +13,20 @@
 
 static struct {
 	char name[128];
-	int bad; /* failed checks of the case */
+	bool open; /* a case has begun: by CASE, or by a check outside of any */
+	int bad;   /* failed checks of the case */
 	int passed, failed, skipped;
 } check;
 
 static inline void check_case_end(void)
 {
-	if (!check.name[0])
+	if (!check.open)
 		return;
 	*(check.bad ? &check.failed : &check.passed) += 1;
 	if (check.bad > 5)
 		printf("%s: %d failed checks\n", check.name, check.bad);
 	check.name[0] = '\0';
+	check.open = false;
 	check.bad = 0;
 }
 
@@ -33,6 +35,7 @@ __attribute__((format(printf, 1, 2))) static inline void CASE(const char *format
 	va_list args;
 
 	check_case_end();
+	check.open = true;
 	va_start(args, format);
 	vsnprintf(check.name, sizeof(check.name), format, args);
 	va_end(args);
@@ -44,6 +47,7 @@ __attribute__((format(printf, 5, 6))) static inline bool check_one(
 {
 	va_list args;
 
+	check.open = true;
 	if (good)
 		return true;
 	if (check.bad++ < 5) {

@@ -25,10 +25,13 @@ function finish(    reason) {
 	sub(/.*<system-out>/, "", line)
 	gsub(/&lt;/, "<", line); gsub(/&gt;/, ">", line); gsub(/&quot;/, "\"", line); gsub(/&amp;/, "\\&", line)
 }
+line ~ /^input: / { inputs = inputs "  " name ": " substr(line, 8) "\n" }
 line ~ /^skipped: / { why = why "  " name ": " substr(line, 10) "\n" }
 line ~ /^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { split(line, n, " "); p = n[1]; f = n[3]; s = n[5] }
 /^\t<\/testcase>/ { finish(); tests++ }
 END {
+	if (inputs != "")
+		printf "Input of the tutorials:\n%s", inputs
 	if (reasons != "")
 		printf "Skipped, and why:\n%s", reasons
 	if (bad != "")

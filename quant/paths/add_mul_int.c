@@ -3,7 +3,7 @@
  * add: y = sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z)
  * mul: y = sat(rint((float)((qa - za) * (qb - zb)) * (float)((double)sa * sb / s_out)) + z)
  */
-#include "quant/paths/rescale.h"
+#include "quant/rescale.h"
 
 static float add_real(const struct ql_rescale_rows *r, int64_t i)
 {

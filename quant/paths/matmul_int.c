@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "quant/paths/product.h"
+#include "quant/product.h"
 #include "quant/quantize.h"
 
 /* ---- when ---- */

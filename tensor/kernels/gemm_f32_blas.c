@@ -6,7 +6,10 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "tensor/kernels/blas.h"
 
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
 
@@ -15,27 +18,61 @@ typedef void sgemm_fn(int order, int ta, int tb, int m, int n, int k, float alph
 
 static sgemm_fn *sgemm;
 
-static bool available(void)
+/* The file behind a function, and its version where it is an OpenBLAS. */
+static void describe(void *library, struct ql_blas *blas)
+{
+	Dl_info info;
+	char *(*config)(void);
+
+	*(void **)&config = dlsym(library, "openblas_get_config");
+	if (config)
+		snprintf(blas->config, sizeof(blas->config), "%s", config());
+	if (dladdr(*(void **)&sgemm, &info) && info.dli_fname)
+		snprintf(blas->library, sizeof(blas->library), "%s", info.dli_fname);
+}
+
+static bool open_library(const char *name, struct ql_blas *blas)
+{
+	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+
+	snprintf(blas->library, sizeof(blas->library), "%s", name);
+	if (!library) {
+		snprintf(blas->error, sizeof(blas->error), "%s", dlerror());
+		return false;
+	}
+	*(void **)&sgemm = dlsym(library, "cblas_sgemm");
+	blas->open = sgemm != NULL;
+	if (blas->open)
+		describe(library, blas);
+	else
+		snprintf(blas->error, sizeof(blas->error), "%s: no function cblas_sgemm", name);
+	return blas->open;
+}
+
+const struct ql_blas *ql_blas(void)
 {
 	static const char *const names[] = {
 	        "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
 	        "libopenblas.so.0",
 	};
+	static struct ql_blas blas;
 	static bool tried;
 	const char *wanted = getenv("QUOLL_BLAS");
-	void *library = NULL;
 
 	if (tried)
-		return sgemm != NULL;
+		return &blas;
 	tried = true;
 	setenv("OPENBLAS_NUM_THREADS", "1", 0);
 	if (wanted)
-		library = dlopen(wanted, RTLD_NOW | RTLD_LOCAL);
-	for (size_t i = 0; !wanted && !library && i < sizeof(names) / sizeof(names[0]); i++)
-		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-	if (library)
-		*(void **)&sgemm = dlsym(library, "cblas_sgemm");
-	return sgemm != NULL;
+		open_library(wanted, &blas);
+	for (size_t i = 0; !wanted && !blas.open && i < sizeof(names) / sizeof(names[0]); i++)
+		open_library(names[i], &blas);
+	return &blas;
+}
+
+static bool available(void)
+{
+	return ql_blas()->open;
 }
 
 static void run(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col, const float *b,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Operands of an integer product: codes for the kernels, scales and zero points as arrays.
  */
-#include "quant/paths/product.h"
+#include "quant/product.h"
 
 #include "tensor/kernels/kernels.h"
 #include "tensor/scratch.h"

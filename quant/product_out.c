@@ -5,8 +5,8 @@
  */
 #include <math.h>
 
-#include "quant/paths/product.h"
-#include "quant/paths/rescale.h"
+#include "quant/product.h"
+#include "quant/rescale.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 

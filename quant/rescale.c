@@ -2,7 +2,7 @@
  * The engine behind add, mul and cat with out=. Scales and zero points take part in the walk as broadcast operands, so
  * any mixture of per-tensor and per-axis operands is the same loop.
  */
-#include "quant/paths/rescale.h"
+#include "quant/rescale.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Integer products of quantized operands: what matmul and linear share.
  */
-#ifndef QUOLL_QUANT_PATHS_PRODUCT_H
-#define QUOLL_QUANT_PATHS_PRODUCT_H
+#ifndef QUOLL_QUANT_PRODUCT_H
+#define QUOLL_QUANT_PRODUCT_H
 
 #include "quant/spec.h"
 #include "tensor/matmul.h"

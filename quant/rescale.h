@@ -2,8 +2,8 @@
  * Elementwise results that stay in integers (out=spec): operands with scales as broadcast views, multipliers to the
  * result's scale, one rounding into its codes.
  */
-#ifndef QUOLL_QUANT_PATHS_RESCALE_H
-#define QUOLL_QUANT_PATHS_RESCALE_H
+#ifndef QUOLL_QUANT_RESCALE_H
+#define QUOLL_QUANT_RESCALE_H
 
 #include "quant/spec.h"
 #include "tensor/op.h"

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * The allocator behind lua_newstate. Shrinking and freeing never fail, as Lua requires.
+ */
+#include "interp/alloc.h"
+
+#include <stdlib.h>
+
+static bool refused(struct ql_lua_memory *m, size_t growth)
+{
+	m->count++;
+	if (m->fail_after && --m->fail_after == 0) {
+		m->failing = m->fail_forever;
+		return true;
+	}
+	return m->failing || (m->limit && growth > m->limit - (m->now < m->limit ? m->now : m->limit));
+}
+
+void *ql_lua_alloc(void *memory, void *block, size_t old_size, size_t size)
+{
+	struct ql_lua_memory *m = memory;
+	size_t had = block ? old_size : 0; /* without a block, old_size is the kind of the new object */
+	void *p;
+
+	if (size == 0) {
+		free(block);
+		m->now -= had;
+		return NULL;
+	}
+	if (size > had && refused(m, size - had))
+		return NULL;
+	p = realloc(block, size);
+	if (!p)
+		return size <= had ? block : NULL;
+	m->now = m->now - had + size;
+	if (m->now > m->peak)
+		m->peak = m->now;
+	return p;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * Subcommands of the program.
+ */
+#ifndef QUOLL_INTERP_COMMANDS_H
+#define QUOLL_INTERP_COMMANDS_H
+
+#include "interp/state.h"
+
+/* argv[0] is the command's name. Returns the exit code. Called protected: it may raise. */
+typedef int ql_command_fn(struct ql_state *s, int argc, char **argv);
+
+struct ql_command {
+	const char *name, *arguments, *text;
+	ql_command_fn *run;
+};
+
+#define X(name) extern const struct ql_command ql_command_##name;
+#include "interp/commands.def"
+#undef X
+
+extern const struct ql_command *const ql_commands[]; /* ends with NULL */
+
+#endif

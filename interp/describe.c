@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * Tensors are asked through the library. Other objects count when their class has a __name: the first line of
+ * their tostring, called protected, is the description.
+ */
+#include "interp/describe.h"
+
+#include <string.h>
+
+#include "interp/bind.h"
+
+void ql_text_clean(const char *text, size_t size, char *out, size_t room)
+{
+	size_t n = size < room ? size : room - 1;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = (unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i];
+	if (n < size && n > 3)
+		memcpy(out + n - 3, "...", 3);
+	out[n] = '\0';
+}
+
+static int to_string(lua_State *L)
+{
+	luaL_tolstring(L, 1, NULL);
+	return 1;
+}
+
+static bool describe_object(lua_State *L, int index, char *text)
+{
+	size_t size;
+	const char *s;
+
+	lua_pushcfunction(L, to_string);
+	lua_pushvalue(L, index);
+	if (lua_pcall(L, 1, 1, 0)) {
+		lua_pop(L, 1);
+		return false;
+	}
+	s = lua_tolstring(L, -1, &size);
+	ql_text_clean(s, strcspn(s, "\n"), text, QL_DESCRIPTION);
+	lua_pop(L, 1);
+	return true;
+}
+
+bool ql_value_describe(lua_State *L, int index, char text[QL_DESCRIPTION])
+{
+	struct ql_tensor **box;
+	int kind = lua_type(L, index);
+
+	if ((kind != LUA_TUSERDATA && kind != LUA_TTABLE) || !lua_checkstack(L, LUA_MINSTACK))
+		return false;
+	index = lua_absindex(L, index);
+	box = luaL_testudata(L, index, QL_TENSOR);
+	if (box) {
+		if (*box)
+			ql_describe(*box, text);
+		return *box != NULL;
+	}
+	if (luaL_getmetafield(L, index, "__name") == LUA_TNIL)
+		return false;
+	kind = lua_type(L, -1);
+	lua_pop(L, 1);
+	return kind == LUA_TSTRING && describe_object(L, index, text);
+}

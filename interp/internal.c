@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * The functions that only the prelude sees (QL_INTERNAL).
+ */
+#include "interp/bind.h"
+#include "interp/describe.h"
+#include "interp/libs.h"
+#include "interp/prelude/prelude.h"
+
+/* describe(value) -> one line about a tensor or model, or nil */
+static int describe(lua_State *L)
+{
+	char text[QL_DESCRIPTION];
+
+	if (ql_value_describe(L, 1, text))
+		lua_pushstring(L, text);
+	else
+		lua_pushnil(L);
+	return 1;
+}
+
+static int is_tensor(lua_State *L)
+{
+	struct ql_tensor **box = luaL_testudata(L, 1, QL_TENSOR);
+
+	lua_pushboolean(L, box && *box);
+	return 1;
+}
+
+/* import(name) -> what the file prelude/name.lua returns (INTERNAL and FUNCTION ones); it runs once */
+static int import(lua_State *L)
+{
+	ql_prelude_require(L, luaL_checkstring(L, 1));
+	return 1;
+}
+
+/* nearest(word, "space separated words") -> "; did you mean 'x'?" or "" */
+static int nearest(lua_State *L)
+{
+	char near[96];
+
+	lua_pushstring(L, ql_nearest(luaL_checkstring(L, 1), luaL_checkstring(L, 2), near));
+	return 1;
+}
+
+int ql_open_internal(lua_State *L)
+{
+	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor},
+	        {"import", import}, {"nearest", nearest}, {NULL, NULL}};
+
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
+	luaL_setfuncs(L, functions, 0);
+	return 0;
+}

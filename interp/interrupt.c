@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ * SIGINT -> flag + hook.
+ *
+ * The handler may run on a worker thread of a kernel: it then sends the signal on to the interpreter's
+ * thread, because lua_sethook walks that thread's call list. Hooks belong to a coroutine, so the handler
+ * needs to know the innermost running one (ql_state.running).
+ *
+ * The hook first fires at the next instruction or call. After it raised, it stays installed with a count of
+ * QL_GRACE instructions: to-be-closed variables are closed in peace, and code that got hold of the error by
+ * other means than our pcall (a library written in C) is interrupted again.
+ *
+ * A second Ctrl-C between QL_BOUNCE and QL_AGAIN milliseconds after the first, with the first still pending,
+ * ends the process with status 130: the way out of a C function that cannot be interrupted. Quicker ones are
+ * the same key held down.
+ */
+#include "interp/interrupt.h"
+
+#include <lauxlib.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "interp/libs.h"
+
+#define QL_GRACE 1000000 /* instructions: 5 to 20 ms */
+#define QL_BOUNCE 200
+#define QL_AGAIN 2000
+
+/* A signal handler gets no argument, so what it needs is static: one interpreter per process has the
+ * keyboard. */
+static struct ql_state *volatile target;
+static pthread_t thread;
+static struct sigaction before;
+static volatile int64_t pressed;     /* monotonic milliseconds of the pending interrupt */
+static volatile sig_atomic_t raised; /* the hook has raised the pending interrupt */
+static volatile sig_atomic_t hooked; /* `user` holds what was installed before our hook */
+static struct {
+	lua_Hook hook;
+	int mask, count;
+} user;
+
+static void hook(lua_State *L, lua_Debug *ar)
+{
+	struct ql_ctx *ctx = ql_ctx_of(L);
+
+	(void)ar;
+	if (!ctx->interrupted) { /* a coroutine that slept through ql_interrupt_clear */
+		lua_sethook(L, NULL, 0, 0);
+		return;
+	}
+	raised = 1;
+	lua_sethook(L, hook, LUA_MASKCOUNT, QL_GRACE);
+	luaL_where(L, 0); /* in a hook, level 0 is the running function; it may be one of C */
+	if (!*lua_tostring(L, -1)) {
+		lua_pop(L, 1);
+		luaL_where(L, 1);
+	}
+	lua_pushliteral(L, "interrupted");
+	lua_concat(L, 2);
+	lua_error(L);
+}
+
+static void arm(struct ql_state *s, lua_State *L)
+{
+	if (L == s->L && !hooked && lua_gethook(L) != hook) {
+		user.hook = lua_gethook(L);
+		user.mask = lua_gethookmask(L);
+		user.count = lua_gethookcount(L);
+		hooked = 1;
+	}
+	if (raised)
+		lua_sethook(L, hook, LUA_MASKCOUNT, QL_GRACE);
+	else
+		lua_sethook(L, hook, LUA_MASKCALL | LUA_MASKCOUNT, 1);
+}
+
+static int64_t milliseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void give_up(void)
+{
+	static const char text[] = "\nquoll: interrupted twice: ended\n";
+	ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+	(void)ignored;
+	_exit(130);
+}
+
+static void on_interrupt(int signal)
+{
+	struct ql_state *s = target;
+	int64_t now = milliseconds();
+
+	if (!s)
+		return;
+	if (!pthread_equal(pthread_self(), thread)) {
+		pthread_kill(thread, signal);
+		return;
+	}
+	if (s->ctx->interrupted) {
+		if (now - pressed >= QL_BOUNCE && now - pressed <= QL_AGAIN)
+			give_up();
+		if (now - pressed > QL_AGAIN)
+			pressed = now;
+		return;
+	}
+	pressed = now;
+	raised = 0;
+	s->ctx->interrupted = 1;
+	arm(s, s->running);
+}
+
+void ql_interrupt_install(struct ql_state *s)
+{
+	struct sigaction action;
+
+	sigaction(SIGINT, NULL, &before);
+	if (before.sa_handler == SIG_IGN)
+		return;
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = on_interrupt; /* no SA_RESTART: a blocked read must come back */
+	sigemptyset(&action.sa_mask);
+	thread = pthread_self();
+	target = s;
+	sigaction(SIGINT, &action, NULL);
+}
+
+void ql_interrupt_remove(void)
+{
+	if (target)
+		sigaction(SIGINT, &before, NULL);
+	target = NULL;
+}
+
+void ql_interrupt_clear(struct ql_state *s)
+{
+	s->running = s->L;
+	s->ctx->interrupted = 0;
+	if (hooked)
+		lua_sethook(s->L, user.hook, user.mask, user.count);
+	hooked = 0;
+}
+
+lua_State *ql_interrupt_enter(struct ql_state *s, lua_State *co)
+{
+	lua_State *from = s->running;
+
+	s->running = co;
+	if (s->ctx->interrupted) /* it came before `running` was set */
+		arm(s, co);
+	return from;
+}
+
+void ql_interrupt_leave(struct ql_state *s, lua_State *from)
+{
+	s->running = from;
+	if (s->ctx->interrupted)
+		arm(s, from);
+}
+
+void ql_interrupt_pass(lua_State *L)
+{
+	if (!ql_ctx_of(L)->interrupted)
+		return;
+	if (lua_type(L, -1) != LUA_TSTRING)
+		lua_pushliteral(L, "interrupted");
+	lua_error(L);
+}
+
+void ql_interrupt_check(lua_State *L)
+{
+	if (ql_ctx_of(L)->interrupted)
+		luaL_error(L, "interrupted");
+}
+
+/* The shell's child gets the Ctrl-C while system() ignores it here: a loop over os.execute could not be left.
+ */
+static int os_execute(lua_State *L)
+{
+	int n;
+
+	lua_pushvalue(L, lua_upvalueindex(1));
+	lua_insert(L, 1);
+	lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+	n = lua_gettop(L);
+	if (n == 3 && lua_tointeger(L, 3) == SIGINT && !strcmp(luaL_tolstring(L, 2, NULL), "signal"))
+		raise(SIGINT);
+	lua_settop(L, n);
+	return n;
+}
+
+/* string.rep can build gigabytes: it polls between pieces of a megabyte. */
+static int string_rep(lua_State *L)
+{
+	size_t size, between, total;
+	const char *text = luaL_checklstring(L, 1, &size);
+	lua_Integer n = luaL_checkinteger(L, 2);
+	const char *separator = luaL_optlstring(L, 3, "", &between);
+	luaL_Buffer b;
+	char *out;
+	size_t polled = 0;
+
+	if (n <= 0 || size + between == 0) {
+		lua_pushliteral(L, "");
+		return 1;
+	}
+	if (!ql_size_add(size, between, &total) || !ql_size_mul(total, (uint64_t)n, &total) ||
+	        total > INT64_MAX)
+		return luaL_error(L, "resulting string too large");
+	total -= between;
+	out = luaL_buffinitsize(L, &b, total);
+	for (lua_Integer i = 0; i < n; i++) {
+		memcpy(out, text, size);
+		out += size;
+		if (i + 1 < n) {
+			memcpy(out, separator, between);
+			out += between;
+		}
+		polled += size + between;
+		if (polled > 1 << 20) {
+			ql_interrupt_check(L);
+			polled = 0;
+		}
+	}
+	luaL_pushresultsize(&b, total);
+	return 1;
+}
+
+int ql_open_interrupt(lua_State *L)
+{
+	lua_getglobal(L, "os");
+	lua_getfield(L, -1, "execute");
+	lua_pushcclosure(L, os_execute, 1);
+	lua_setfield(L, -2, "execute");
+	lua_getglobal(L, "string");
+	lua_pushcfunction(L, string_rep);
+	lua_setfield(L, -2, "rep");
+	return 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Ctrl-C. A pending interrupt is ctx->interrupted: kernels poll it and return QL_ERR_INTERRUPTED, a hook
+ * raises "interrupted" in Lua code, and pcall, xpcall and coroutine.resume pass that error on (coroutine.c),
+ * so nothing swallows it. It stays pending until ql_interrupt_clear, which only the prompt calls.
+ */
+#ifndef QUOLL_INTERP_INTERRUPT_H
+#define QUOLL_INTERP_INTERRUPT_H
+
+#include <stdbool.h>
+
+#include "interp/state.h"
+
+/* From here on SIGINT belongs to this state; call it on the thread that runs Lua. Does nothing where SIGINT
+ * is ignored (background jobs, nohup). */
+void ql_interrupt_install(struct ql_state *s);
+/* SIGINT as it was before; also when the state is about to be freed. */
+void ql_interrupt_remove(void);
+/* Forgets a pending interrupt and takes the hook away again. */
+void ql_interrupt_clear(struct ql_state *s);
+
+/* `co` runs from now on, on behalf of the thread that is returned and goes back with ql_interrupt_leave. */
+lua_State *ql_interrupt_enter(struct ql_state *s, lua_State *co);
+void ql_interrupt_leave(struct ql_state *s, lua_State *before);
+
+/* With a pending interrupt: raises the error value on top of the stack again. Else returns. */
+void ql_interrupt_pass(lua_State *L);
+/* For long loops in C: raises "interrupted" when one is pending. */
+void ql_interrupt_check(lua_State *L);
+
+#endif

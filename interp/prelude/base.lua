@@ -1,0 +1,84 @@
+-- SPDX-License-Identifier: MIT
+-- What the other files of the prelude share: errors raised at the user's line, options checked against their
+-- documentation, and the list of what is documented in Lua (C code has struct ql_doc for it).
+local _, internal = ...
+local base = {}
+local getinfo, error = debug.getinfo, error
+
+-- Raises at the innermost line outside of the prelude, with that line's position.
+function base.fail(format, ...)
+	local level, info = 2, nil
+	repeat
+		info = getinfo(level, 'S')
+		level = level + 1
+	until not info or info.what ~= 'C' and info.source:sub(1, 9) ~= '=prelude/'
+	error(format:format(...), info and level - 1 or 0)
+end
+
+-- "; did you mean 'x'?", or '' when no word of the list is near.
+function base.near(word, words)
+	return internal.nearest(tostring(word), table.concat(words, ' '))
+end
+
+-- Documentation of one name, to be read by help and checked by tests/interp/help.lua:
+--   name     'bench.time', 'report:sort' (a method), 'spec' (a concept)
+--   kind     'function' by default; 'method', 'module', 'concept'
+--   usage, text, example    as in struct ql_doc
+--   options  list of {name, type, text}; a type is one of those below
+base.docs = {}
+function base.doc(entry)
+	entry.kind = entry.kind or entry.name:find(':', 1, true) and 'method' or 'function'
+	entry.options = entry.options or {}
+	base.docs[#base.docs + 1] = entry
+	return entry
+end
+
+local is_tensor = internal.is_tensor
+base.is_tensor = is_tensor
+
+local types = {
+	integer = function(value) return math.type(value) == 'integer' or type(value) == 'number' and value % 1 == 0 end,
+	number = function(value) return type(value) == 'number' end,
+	text = function(value) return type(value) == 'string' end,
+	['true or false'] = function(value) return type(value) == 'boolean' end,
+	list = function(value) return type(value) == 'table' end,
+	['function'] = function(value) return type(value) == 'function' end,
+	tensor = is_tensor,
+	spec = function(value)
+		return type(value) == 'string' or type(value) == 'table' or type(value) == 'userdata' and not is_tensor(value)
+	end,
+	['text or list'] = function(value) return type(value) == 'string' or type(value) == 'table' end,
+	any = function() return true end,
+}
+
+local function describe(value)
+	if type(value) == 'string' then return ("'%.40s'"):format(value) end
+	if type(value) == 'number' or type(value) == 'boolean' then return tostring(value) end
+	return type(value)
+end
+base.describe = describe
+
+-- Checks a table of options given to the function of this entry; nil counts as none. `lists`: items by position
+-- are allowed and left to the caller. Returns the table.
+function base.options(entry, given, lists)
+	if given == nil then return {} end
+	local name = entry.name:match '[^.:]+$'
+	if type(given) ~= 'table' then base.fail('%s: wanted a table of options, got %s', name, describe(given)) end
+	local known, names = {}, {}
+	for _, option in ipairs(entry.options) do
+		known[option[1]] = option
+		names[#names + 1] = option[1]
+	end
+	for key, value in next, given do
+		local option = known[key]
+		if not option and not (lists and math.type(key) == 'integer') then
+			base.fail("%s: unknown option '%.40s'%s%s%s", name, tostring(key), base.near(key, names),
+				#names > 0 and '; known: ' or '; it takes none', table.concat(names, ' '))
+		elseif option and not types[option[2]](value) then
+			base.fail('%s: %s: wanted %s, got %s', name, option[1], option[2], describe(value))
+		end
+	end
+	return given
+end
+
+return base

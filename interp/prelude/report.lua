@@ -1,0 +1,423 @@
+-- SPDX-License-Identifier: MIT
+-- The report: rows with named columns in a fixed order, what every measuring call returns. How it looks as text is
+-- in report_text.lua, files are in report_files.lua, plots in report_plot.lua.
+--
+-- A report is a table with one hidden field, its state {columns, has, rows, meta, note}; reading anything else goes
+-- to rows (numbers), methods, or the columns of the only row.
+local _, internal = ...
+local base = internal.import 'base'
+local fail, near, doc, describe = base.fail, base.near, base.doc, base.describe
+
+local STATE = {}
+local methods, meta = {}, {__name = 'quoll.report'}
+meta.methods = methods -- for completion and help
+debug.getregistry()[meta.__name] = meta
+
+local function state_of(r, name)
+	local s = type(r) == 'table' and rawget(r, STATE)
+	if not s then fail("%s: wanted a report, as in r:%s(…), got %s", name, name, describe(r)) end
+	return s
+end
+
+local function is_report(value)
+	return type(value) == 'table' and rawget(value, STATE) ~= nil
+end
+
+local function unknown(s, name, column)
+	fail("%s: wanted one of the columns %s, got '%.40s'%s", name, #s.columns > 0 and table.concat(s.columns, ' ') or
+		'(none)', tostring(column), near(column, s.columns))
+end
+
+---------------------------------------------------------------- rows
+
+local function row_next(s, row)
+	local at = 0
+	return function()
+		local name, value
+		repeat
+			at = at + 1
+			name = s.columns[at]
+			value = rawget(row, name or 0)
+		until not name or value ~= nil
+		return name, value
+	end
+end
+
+-- Rows are plain tables; this makes a mistyped column an error and pairs() follow the order of the columns.
+local function row_meta(s)
+	return {
+		__name = 'quoll.row',
+		__index = function(_, key)
+			if not s.has[key] then unknown(s, 'report', key) end
+		end,
+		__newindex = function(row, key, value)
+			if not s.has[key] then unknown(s, 'report', key) end
+			rawset(row, key, value)
+		end,
+		__pairs = function(row) return row_next(s, row) end,
+		__tostring = function(row)
+			local parts = {}
+			for name, value in pairs(row) do parts[#parts + 1] = name .. '=' .. tostring(value) end
+			return '{' .. table.concat(parts, ', ') .. '}'
+		end,
+	}
+end
+
+local function is_row(value)
+	local m = getmetatable(value)
+	return type(m) == 'table' and m.__name == 'quoll.row'
+end
+
+local function new(note)
+	local s = {columns = {}, has = {}, rows = {}, note = note}
+	s.meta = row_meta(s)
+	return setmetatable({[STATE] = s}, meta), s
+end
+
+local function add_column(s, name)
+	if s.has[name] then return end
+	s.has[name] = true
+	s.columns[#s.columns + 1] = name
+end
+
+-- What a cell may hold; tensors of one element become numbers, other objects (specs) their text.
+local function cell(value, row, column)
+	local kind = type(value)
+	if kind == 'number' or kind == 'string' or kind == 'boolean' then return value end
+	if base.is_tensor(value) then
+		if value:nelem() == 1 then return value:item() end
+		fail("report: row %d: column '%s': wanted one number, got a tensor of %d", row, column, value:nelem())
+	end
+	if kind == 'userdata' then return tostring(value) end
+	fail("report: row %d: column '%s': wanted a number, text or boolean, got %s", row, column, kind)
+end
+
+-- Names of plain tables have no order in Lua: columns of text first, then by the alphabet.
+local function order_of(rows)
+	local names, text = {}, {}
+	for _, row in ipairs(rows) do
+		for name, value in next, row do
+			if text[name] == nil then
+				names[#names + 1] = name
+				text[name] = type(value) == 'string'
+			end
+		end
+	end
+	table.sort(names, function(a, b)
+		if text[a] ~= text[b] then return text[a] end
+		return a < b
+	end)
+	return names
+end
+
+-- The list of values in column order, or a table by names, as a table by names.
+local function by_name(s, given, number)
+	if type(given) ~= 'table' then fail('report: row %d: wanted a table, got %s', number, describe(given)) end
+	if is_row(given) or rawget(given, 1) == nil then
+		for name in next, given do
+			if type(name) ~= 'string' then
+				fail('report: row %d: wanted columns by name, got %s', number, describe(name))
+			end
+		end
+		return given
+	end
+	local row = {}
+	for i, value in next, given do
+		local name = s.columns[i]
+		if not name then
+			fail('report: row %d: wanted %d values for the columns %s, got item %s', number, #s.columns,
+				table.concat(s.columns, ' '), tostring(i))
+		end
+		row[name] = value
+	end
+	return row
+end
+
+local function add_rows(s, list)
+	local named = {}
+	for _, given in ipairs(list) do
+		if is_report(given) then
+			for _, row in ipairs(given[STATE].rows) do named[#named + 1] = row end
+			for _, name in ipairs(given[STATE].columns) do add_column(s, name) end
+		else
+			if is_row(given) then
+				for name in pairs(given) do add_column(s, name) end
+			end
+			named[#named + 1] = by_name(s, given, #s.rows + #named + 1)
+		end
+	end
+	for _, name in ipairs(order_of(named)) do add_column(s, name) end
+	for _, row in ipairs(named) do
+		local copy, number = {}, #s.rows + 1
+		for name, value in next, row do copy[name] = cell(value, number, name) end
+		s.rows[number] = setmetatable(copy, s.meta)
+	end
+end
+
+-- A report with the same columns and other rows.
+local function like(s, rows)
+	local r, t = new(s.note)
+	for _, name in ipairs(s.columns) do add_column(t, name) end
+	add_rows(t, rows)
+	return r
+end
+
+---------------------------------------------------------------- making
+
+local make = doc {name = 'report', kind = 'function', usage = "report(rows)  report{columns={'spec','ms'}, {'int8', 0.2}}",
+	text = [[A table of results: rows with named columns. Every measuring call returns one, and report makes one of a list
+of rows. A row is a table by names, a list of values in the order of `columns`, a row of a report, or a report whose
+rows are taken. Without `columns` those of text come first, then by the alphabet. r[i] is row i (negative: from the
+end), #r the number of rows, ipairs(r) goes over them, row.name is a cell; a report of one row answers its columns by
+name: x:error(q).sqnr. It prints as a table; see also report:sort, report:where, report:best, report:column,
+report:select, report:add, report:plot, report:save, bench.load.]],
+	options = {{'columns', 'list', 'names of the columns in their order; more may follow from the rows'},
+		{'note', 'text', 'a line below the table, e.g. for units'}},
+	example = [[r = report{columns={'spec','sqnr'}, {'int8', 38.9}, {'int4', 13.8}}
+print(r)
+--> spec   sqnr
+--> ───────────
+--> int8  38.90
+--> int4  13.80
+print(#r, r[1].spec, r:best('sqnr').spec)  --> 2 int8 int8]]}
+
+local function report(list)
+	if is_report(list) then return like(list[STATE], list[STATE].rows) end
+	base.options(make, list, true)
+	list = list or {}
+	local r, s = new(list.note)
+	for _, name in ipairs(list.columns or {}) do
+		if type(name) ~= 'string' or s.has[name] then
+			fail('report: columns: wanted distinct names, got %s', describe(name))
+		end
+		add_column(s, name)
+	end
+	add_rows(s, list)
+	return r
+end
+
+---------------------------------------------------------------- reading
+
+local function names_of(table)
+	local names = {}
+	for name in next, table do names[#names + 1] = name end
+	return names
+end
+
+function meta.__index(r, key)
+	local s = r[STATE]
+	if math.type(key) == 'integer' then return s.rows[key < 0 and #s.rows + 1 + key or key] end
+	if methods[key] then return methods[key] end
+	if s.has[key] then
+		if #s.rows == 1 then return s.rows[1][key] end
+		fail("report: wanted r[i].%s or r:column '%s' of a report with %d rows, got r.%s", key, key, #s.rows, key)
+	end
+	local names = names_of(methods)
+	table.move(s.columns, 1, #s.columns, #names + 1, names)
+	fail("report: no column or method '%.40s'%s; columns: %s", tostring(key), near(key, names), table.concat(s.columns, ' '))
+end
+
+function meta.__newindex(_, key)
+	fail("report: wanted r[i].column = value or r:add(row), got r.%s = …", tostring(key))
+end
+
+function meta.__len(r) return #r[STATE].rows end
+
+function meta.__pairs(r) return ipairs(r[STATE].rows) end
+
+function meta.__tostring(r)
+	return internal.import 'report_text'.table(r[STATE])
+end
+
+local function same(a, b)
+	return a == b and math.type(a) == math.type(b) or a ~= a and b ~= b
+end
+
+-- Equal columns and equal cells; the note does not count.
+function meta.__eq(a, b)
+	if not (is_report(a) and is_report(b)) then return false end
+	local s, t = a[STATE], b[STATE]
+	if #s.columns ~= #t.columns or #s.rows ~= #t.rows then return false end
+	for i, name in ipairs(s.columns) do
+		if t.columns[i] ~= name then return false end
+		for k, row in ipairs(s.rows) do
+			if not same(row[name], t.rows[k][name]) then return false end
+		end
+	end
+	return true
+end
+
+---------------------------------------------------------------- methods
+
+local example = "r = report{columns={'spec','bits','ms'}, {'int8',8,0.2}, {'int4',4,0.3}, {'int4:32',4,0.1}}\n"
+
+doc {name = 'report:column', usage = "r:column(name)",
+	text = [[The cells of one column as a list, nil where a row has none.]],
+	example = example .. "print(table.concat(r:column 'ms', ' '))  --> 0.2 0.3 0.1"}
+function methods.column(r, name)
+	local s, list = state_of(r, 'column'), {}
+	if not s.has[name] then unknown(s, 'column', name) end
+	for i, row in ipairs(s.rows) do list[i] = row[name] end
+	return list
+end
+
+doc {name = 'report:columns', usage = 'r:columns()', text = [[The names of the columns in their order.]],
+	example = example .. "print(table.concat(r:columns(), ' '))  --> spec bits ms"}
+function methods.columns(r)
+	local columns = state_of(r, 'columns').columns
+	return table.move(columns, 1, #columns, 1, {})
+end
+
+doc {name = 'report:select', usage = "r:select{'spec', 'ms'}",
+	text = [[A new report with these columns in this order.]],
+	example = example .. "print(r:select{'ms','spec'}[1])  --> {ms=0.2, spec=int8}"}
+function methods.select(r, ...)
+	local s, names = state_of(r, 'select'), ...
+	if type(names) ~= 'table' then names = {...} end
+	local list = {columns = names, note = s.note}
+	for _, name in ipairs(names) do
+		if not s.has[name] then unknown(s, 'select', name) end
+	end
+	for i, row in ipairs(s.rows) do
+		list[i] = {}
+		for _, name in ipairs(names) do list[i][name] = row[name] end
+	end
+	return report(list)
+end
+
+doc {name = 'report:add', usage = 'r:add(row)',
+	text = [[Appends a row (a table by names, a list in the order of the columns, a row or a report) and returns r. Columns
+that r has not yet are added on the right.]],
+	example = "r = report()\nfor bits = 8, 4, -4 do r:add{bits=bits, bytes=bits*128} end\nprint(#r, r[-1].bytes)  --> 2 512"}
+function methods.add(r, row)
+	add_rows(state_of(r, 'add'), {row})
+	return r
+end
+
+-- Numbers, then text, then booleans; NaN and missing cells last in either direction.
+local function class_of(value)
+	if value == nil then return 5 end
+	if value ~= value then return 4 end
+	return ({number = 1, string = 2, boolean = 3})[type(value)]
+end
+
+-- < 0, 0 or > 0
+local function compare(a, b, descending)
+	local ka, kb = class_of(a), class_of(b)
+	if ka ~= kb then
+		local order = ka - kb
+		return (descending and ka <= 3 and kb <= 3) and -order or order
+	end
+	if a == b or ka >= 4 then return 0 end
+	local less
+	if ka == 3 then less = not a else less = a < b end
+	return (less ~= descending) and -1 or 1
+end
+
+doc {name = 'report:sort', usage = "r:sort(column, descending)  r:sort{'bits','ms'}",
+	text = [[A new report with the rows sorted by a column, or by several, the first one first; equal rows keep their order.
+Numbers come before text; cells without a value come last.]],
+	example = example .. "print(table.concat(r:sort('ms', true):column 'spec', ' '))  --> int4 int8 int4:32\n" ..
+		"print(table.concat(r:sort{'bits','ms'}:column 'spec', ' '))  --> int4:32 int4 int8"}
+function methods.sort(r, columns, descending)
+	local s = state_of(r, 'sort')
+	if type(columns) ~= 'table' then columns = {columns} end
+	for i = 1, math.max(#columns, 1) do
+		if not s.has[columns[i]] then unknown(s, 'sort', columns[i]) end
+	end
+	if descending ~= nil and type(descending) ~= 'boolean' and descending ~= 'descending' then
+		fail("sort: descending: wanted true or false, got %s", describe(descending))
+	end
+	local order, down = {}, descending and true or false
+	for i = 1, #s.rows do order[i] = i end
+	table.sort(order, function(i, k)
+		for _, name in ipairs(columns) do
+			local c = compare(s.rows[i][name], s.rows[k][name], down)
+			if c ~= 0 then return c < 0 end
+		end
+		return i < k
+	end)
+	for i = 1, #order do order[i] = s.rows[order[i]] end
+	return like(s, order)
+end
+
+local HIGHER = {accuracy = true, cosine = true, gbs = true, gflops = true, gops = true, ratio = true, saving = true,
+	speedup = true, sqnr = true}
+
+doc {name = 'report:best', usage = "r:best(column)  r:best(column, 'max')",
+	text = [[The row with the best cell of a column, as a report of one row. Best is the smallest, or with 'max' the largest;
+without a second argument it is the largest for accuracy, cosine, gbs, gflops, gops, ratio, saving, speedup and sqnr, and
+the smallest for all others. Of equal ones the first.]],
+	example = example .. "print(r:best('ms').spec, r:best('ms', 'max').spec)  --> int4:32 int4"}
+function methods.best(r, column, way)
+	local s, best = state_of(r, 'best'), nil
+	if not s.has[column] then unknown(s, 'best', column) end
+	if way ~= nil and way ~= 'min' and way ~= 'max' then fail("best: wanted 'min' or 'max', got %s", describe(way)) end
+	local largest = way == 'max' or not way and HIGHER[column] or false
+	for _, row in ipairs(s.rows) do
+		local value = row[column]
+		if type(value) == 'number' and value == value and
+			(not best or compare(value, best[column], largest) < 0) then
+			best = row
+		end
+	end
+	if not best then fail("best: wanted a number in column '%s', got none in %d rows", column, #s.rows) end
+	return like(s, {best})
+end
+
+local function accepts(wanted, value, row)
+	if type(wanted) == 'function' then return wanted(value, row) end
+	if type(wanted) ~= 'table' then return value == wanted end
+	for _, one in ipairs(wanted) do
+		if one == value then return true end
+	end
+	return false
+end
+
+doc {name = 'report:where', usage = "r:where{bits=4}  r:where{spec={'int8','int4'}}  r:where(function(row) … end)",
+	text = [[A new report with the rows that fit: each named column equals the value, is one of a list, or is accepted by a
+function of the cell; or a function of the row says so.]],
+	example = example .. "print(#r:where{bits=4}, #r:where{bits=4, ms=function(ms) return ms < 0.2 end})  --> 2 1\n" ..
+		"print(r:where(function(row) return row.bits == 8 end).spec)  --> int8"}
+function methods.where(r, wanted)
+	local s, rows = state_of(r, 'where'), {}
+	if type(wanted) ~= 'table' and type(wanted) ~= 'function' then
+		fail('where: wanted a table like {bits=4} or a function, got %s', describe(wanted))
+	end
+	for name in next, type(wanted) == 'table' and wanted or {} do
+		if not s.has[name] then unknown(s, 'where', name) end
+	end
+	for _, row in ipairs(s.rows) do
+		local keep = true
+		if type(wanted) == 'function' then
+			keep = wanted(row)
+		else
+			for name, value in next, wanted do keep = keep and accepts(value, row[name], row) end
+		end
+		if keep then rows[#rows + 1] = row end
+	end
+	return like(s, rows)
+end
+
+doc {name = 'report:save', usage = "r:save 'results.csv'",
+	text = [[Writes the rows by the ending of the name: .csv and .json with every digit (bench.load reads them back), .md and
+.html to be looked at. The file is replaced as a whole or not at all. Returns r.]],
+	example = example .. "file = os.tmpname() .. '.csv'\nr:save(file)\nprint(bench.load(file) == r)  --> true\nos.remove(file)"}
+function methods.save(r, file)
+	internal.import 'report_files'.save(state_of(r, 'save'), file)
+	return r
+end
+
+local plot = doc {name = 'report:plot', usage = "r:plot{x='bits', y='sqnr', group='scheme', label='spec', file='f.png'}",
+	text = [[A figure of columns of this report, as plot.<kind> makes it. Without a kind: bars when x is text, points when a
+label is asked for, else lines. Several columns in y, or a group column, give one series each.]],
+	options = {{'kind', 'text', 'name of a kind of plot: line bar scatter hist box'},
+		{'x', 'text', 'column of the x axis'}, {'y', 'text or list', 'one column or several'},
+		{'group', 'text', 'column whose values make the series'}, {'label', 'text', 'column written at the points'},
+		{'file', 'text', 'where to write the picture: .png .svg .pdf'}},
+	example = example .. "figure = r:plot{x='spec', y='ms'}"}
+function methods.plot(r, options)
+	return internal.import 'report_plot'(state_of(r, 'plot'), options, plot)
+end
+
+return report

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * One input of the prompt, or one cell of a notebook: from text to a function that returns what is to be
+ * shown.
+ */
+#ifndef QUOLL_INTERP_REPL_CELL_H
+#define QUOLL_INTERP_REPL_CELL_H
+
+#include "interp/repl/locals.h"
+
+enum ql_cell_state {
+	QL_CELL_READY,      /* the function is on the stack */
+	QL_CELL_EMPTY,      /* nothing but white space and comments */
+	QL_CELL_INCOMPLETE, /* more lines can make it right; the message is on the stack */
+	QL_CELL_WRONG       /* the message of the compiler is on the stack */
+};
+
+struct ql_cell {
+	bool quiet;       /* the text ends in ";": its value is not shown */
+	const char *lost; /* why its locals will not be kept; NULL: they will */
+	struct ql_locals locals;
+};
+
+/* Compiles the text, called `chunk` ("=In[3]") in messages. May raise (no memory). The text must live as long
+ * as the cell, which points into it. */
+enum ql_cell_state ql_cell_compile(
+        lua_State *L, const char *text, size_t size, const char *chunk, struct ql_cell *cell);
+
+#endif

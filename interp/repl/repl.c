@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ * The loop of the prompt: reads lines until they make a whole input, runs it, begins again.
+ */
+#include "interp/repl/repl.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "interp/interrupt.h"
+#include "interp/repl/session.h"
+#include "interp/style.h"
+
+struct reader {
+	char *text; /* the input so far */
+	size_t size, room;
+	char *line; /* of getline */
+	size_t line_room;
+};
+
+enum line { LINE_READ, LINE_END, LINE_INTERRUPTED };
+
+/* "In [3]: ", and for more lines of the same input "   ...: " as wide */
+static void write_prompt(int n, bool more)
+{
+	char text[32];
+	int width = snprintf(text, sizeof(text), "In [%d]: ", n);
+
+	if (more)
+		snprintf(text, sizeof(text), "%*s...: ", width > 5 ? width - 5 : 0, "");
+	printf("%s%s%s", ql_style(stdout, QL_STYLE_PROMPT), text, ql_style(stdout, QL_STYLE_NONE));
+	fflush(stdout);
+}
+
+static bool append(struct reader *r, const char *line, size_t n)
+{
+	if (r->size + n + 1 > r->room) {
+		size_t room = 2 * (r->size + n + 1);
+		char *text = realloc(r->text, room);
+
+		if (!text)
+			return false;
+		r->text = text;
+		r->room = room;
+	}
+	memcpy(r->text + r->size, line, n);
+	r->size += n;
+	r->text[r->size] = '\0';
+	return true;
+}
+
+static enum line read_line(struct ql_state *state, struct reader *r)
+{
+	ssize_t n;
+
+	clearerr(stdin); /* io.read may have met its end or a Ctrl-C */
+	errno = 0;
+	n = getline(&r->line, &r->line_room, stdin);
+	if (state->ctx->interrupted || (n < 0 && errno == EINTR))
+		return LINE_INTERRUPTED;
+	if (n < 0)
+		return LINE_END;
+	if (!append(r, r->line, (size_t)n)) {
+		fputs("the input is too long\n", stderr);
+		r->size = 0;
+	}
+	return LINE_READ;
+}
+
+/* Ctrl-D within an input drops that input on a terminal; the end of a pipe ends everything. */
+static bool at_end(struct ql_session *s, struct reader *r, bool terminal)
+{
+	if (terminal)
+		putchar('\n');
+	if (r->size == 0)
+		return true;
+	ql_session_input(s, r->text, r->size, true);
+	r->size = 0;
+	return !terminal;
+}
+
+static void drop_input(struct ql_state *state, struct reader *r)
+{
+	ql_interrupt_clear(state);
+	r->size = 0;
+	putchar('\n');
+}
+
+static void run_input(struct ql_session *s, struct reader *r)
+{
+	if (ql_session_input(s, r->text, r->size, false))
+		r->size = 0;
+	ql_interrupt_clear(s->state);
+}
+
+static void loop(struct ql_session *s, struct reader *r)
+{
+	bool terminal = isatty(STDIN_FILENO);
+
+	while (!s->leave) {
+		write_prompt(s->n, r->size > 0);
+		switch (read_line(s->state, r)) {
+		case LINE_READ:
+			run_input(s, r);
+			break;
+		case LINE_INTERRUPTED:
+			drop_input(s->state, r);
+			break;
+		case LINE_END:
+			if (at_end(s, r, terminal))
+				return;
+			break;
+		}
+	}
+}
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+static int begin(lua_State *L)
+{
+	ql_session_begin(lua_touserdata(L, 1), ql_state_of(L));
+	return 0;
+}
+
+int ql_repl(struct ql_state *state)
+{
+	struct sigaction quiet = {.sa_handler = ignore};
+	struct ql_session session;
+	struct reader reader = {0};
+
+	/* A child that closed its pipe must not end the session. A handler, unlike SIG_IGN, is not inherited.
+	 */
+	sigaction(SIGPIPE, &quiet, NULL);
+	lua_pushcfunction(state->L, begin);
+	lua_pushlightuserdata(state->L, &session);
+	if (lua_pcall(state->L, 1, 0, 0)) {
+		fprintf(stderr, "quoll: %s\n", lua_tostring(state->L, -1));
+		return 1;
+	}
+	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+		printf("Quoll " QUOLL_VERSION ", " LUA_VERSION "; help explains, Ctrl-D leaves\n");
+	loop(&session, &reader);
+	free(reader.text);
+	free(reader.line);
+	return 0;
+}

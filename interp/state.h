@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * One interpreter: the library's context and a Lua state with Quoll's libraries, guards and search path.
+ */
+#ifndef QUOLL_INTERP_STATE_H
+#define QUOLL_INTERP_STATE_H
+
+#include <lua.h>
+
+#include "interp/alloc.h"
+#include "interp/bind.h"
+#include "interp/options.h"
+
+#define QL_STATE_ERROR 512
+
+struct ql_state {
+	struct ql_ctx *ctx; /* ctx->host points back here */
+	lua_State *L;       /* the main thread */
+	struct ql_options options;
+	struct ql_lua_memory memory;
+	lua_State *volatile running; /* innermost running coroutine (interrupt.h) */
+	int close_depth;             /* nested coroutine.close (coroutine.c) */
+	bool warnings;               /* warn("@off") clears it */
+	bool warning_open;           /* a warning is being written in pieces */
+};
+
+/* gives a state ready for scripts; NULL, told in `error`, when there is no memory or a library does not open.
+ * `fail_after` > 0 makes that allocation of Lua fail (tests), see alloc.h. */
+struct ql_state *ql_state_new(
+        const struct ql_options *options, uint64_t fail_after, char error[QL_STATE_ERROR]);
+void ql_state_free(struct ql_state *s);
+
+/* The script's folder, then ./, come first in package.path and package.cpath; `script` NULL: ./ only. May
+ * raise. */
+void ql_state_search(lua_State *L, const char *script);
+
+static inline struct ql_state *ql_state_of(lua_State *L)
+{
+	return ql_ctx_of(L)->host;
+}
+
+/* Mode string for lua_load: text only, unless --bytecode was given. */
+static inline const char *ql_chunk_mode(lua_State *L)
+{
+	return ql_state_of(L)->options.at[QL_OPTION_bytecode].i ? "bt" : "t";
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * The palette. Basic colours only: they follow the user's terminal theme.
+ */
+#include "interp/style.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool ql_style_wanted(FILE *f)
+{
+	const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
+
+	if (plain && *plain)
+		return false;
+	return term && *term && strcmp(term, "dumb") && isatty(fileno(f));
+}
+
+const char *ql_style(FILE *f, enum ql_style style)
+{
+	static const char *const escape[] = {
+	        [QL_STYLE_NONE] = "\033[0m",
+	        [QL_STYLE_PROMPT] = "\033[32m",
+	        [QL_STYLE_RESULT] = "\033[31m",
+	        [QL_STYLE_ERROR] = "\033[31m",
+	        [QL_STYLE_WARNING] = "\033[33m",
+	        [QL_STYLE_DIM] = "\033[2m",
+	};
+
+	return ql_style_wanted(f) ? escape[style] : "";
+}

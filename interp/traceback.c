@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT
+ * The message handler. It runs where the error was raised, with little stack left and perhaps no memory, so
+ * the whole work is one protected call; when that fails, the plain message stands.
+ *
+ * Shown per Lua function: file:line and the line's text. For the innermost Lua function of the user also the
+ * tensors and models among its locals, its upvalues and the globals that the line names.
+ */
+#include "interp/traceback.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "interp/describe.h"
+#include "interp/prelude/prelude.h"
+#include "interp/repl/lexer.h"
+#include "interp/state.h"
+#include "interp/style.h"
+
+#define QL_MESSAGE_MAX 32768 /* bytes of the message that are shown */
+#define QL_FRAMES_HEAD 10    /* frames shown at both ends of a deep stack */
+#define QL_FRAMES_TAIL 10
+#define QL_LINE 160  /* bytes of a source line */
+#define QL_VALUES 12 /* tensors of the failing function */
+
+static const char sources[] = "quoll.sources"; /* registry: chunk name -> text */
+
+struct trace {
+	lua_State *L;
+	luaL_Buffer b;
+	char line[QL_LINE]; /* source line of the failing function */
+	bool failed;        /* it has been shown */
+	int values;         /* tensors shown */
+	int repeats;        /* frames left out because they are like the one before */
+};
+
+void ql_traceback_source(lua_State *L, const char *chunk, const char *text, size_t size)
+{
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, sources);
+	lua_pushlstring(L, text, size);
+	lua_setfield(L, -2, chunk);
+	lua_pop(L, 1);
+}
+
+void ql_traceback_print(FILE *f, const char *prefix, const char *text)
+{
+	const char *end = strstr(text, "\nstack traceback:\n");
+	int n = (int)(end ? end - text : (ptrdiff_t)strlen(text));
+
+	fprintf(f, "%s%s%.*s%s%s\n", ql_style(f, QL_STYLE_ERROR), prefix, n, text, ql_style(f, QL_STYLE_NONE),
+	        text + n);
+	fflush(f);
+}
+
+/* ---- source lines ---- */
+
+static void line_of_text(const char *text, size_t size, int number, char out[QL_LINE])
+{
+	const char *end = text + size, *stop;
+
+	for (int i = 1; i < number && text < end; i++) {
+		const char *feed = memchr(text, '\n', (size_t)(end - text));
+
+		text = feed ? feed + 1 : end;
+	}
+	stop = memchr(text, '\n', (size_t)(end - text));
+	while (text < end && (*text == ' ' || *text == '\t'))
+		text++;
+	if (text < end)
+		ql_text_clean(text, (size_t)((stop ? stop : end) - text), out, QL_LINE);
+}
+
+/* Only regular files: opening a pipe or a terminal again would block or steal input. */
+static void line_of_file(const char *name, int number, char out[QL_LINE])
+{
+	struct stat st;
+	FILE *f = stat(name, &st) == 0 && S_ISREG(st.st_mode) ? fopen(name, "r") : NULL;
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t n = -1;
+
+	if (!f)
+		return;
+	for (int i = 0; i < number; i++) {
+		n = getline(&line, &room, f);
+		if (n < 0)
+			break;
+	}
+	if (n > 0)
+		line_of_text(line, (size_t)n, 1, out);
+	free(line);
+	fclose(f);
+}
+
+/* "" when the source is not at hand */
+static void source_line(lua_State *L, const lua_Debug *ar, char out[QL_LINE])
+{
+	size_t size;
+	const char *text;
+
+	out[0] = '\0';
+	if (ar->currentline <= 0)
+		return;
+	if (ar->source[0] == '@') {
+		line_of_file(ar->source + 1, ar->currentline, out);
+		return;
+	}
+	text = ql_prelude_source(ar->source, &size);
+	if (text) {
+		line_of_text(text, size, ar->currentline, out);
+		return;
+	}
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, sources);
+	if (lua_getfield(L, -1, ar->source) == LUA_TSTRING) {
+		text = lua_tolstring(L, -1, &size);
+		line_of_text(text, size, ar->currentline, out);
+	}
+	lua_pop(L, 2);
+}
+
+/* ---- one frame ---- */
+
+/* Pushes "string.rep" for a function that is a field of a loaded module; false: it is none. */
+static bool library_name(lua_State *L, const lua_Debug *ar)
+{
+	int top = lua_gettop(L);
+	bool found = false;
+
+	lua_getinfo(L, "f", (lua_Debug *)(uintptr_t)ar);
+	lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+	lua_pushnil(L);
+	while (!found && lua_next(L, top + 2)) {
+		if (lua_type(L, -2) == LUA_TSTRING && lua_istable(L, -1)) {
+			lua_pushnil(L);
+			while (lua_next(L, top + 4)) {
+				if (lua_type(L, -2) == LUA_TSTRING && lua_rawequal(L, -1, top + 1)) {
+					found = true;
+					break;
+				}
+				lua_pop(L, 1);
+			}
+		}
+		if (!found)
+			lua_settop(L, top + 3);
+	}
+	if (found) { /* function, loaded, module name, module, field name, value */
+		const char *module = lua_tostring(L, top + 3), *field = lua_tostring(L, top + 5);
+
+		if (strcmp(module, LUA_GNAME))
+			lua_pushfstring(L, "%s.%s", module, field);
+		else
+			lua_pushstring(L, field);
+		lua_replace(L, top + 1);
+		lua_settop(L, top + 1);
+		return true;
+	}
+	lua_settop(L, top);
+	return false;
+}
+
+static void push_function_name(lua_State *L, const lua_Debug *ar)
+{
+	if (library_name(L, ar)) {
+		lua_pushfstring(L, "function '%s'", lua_tostring(L, -1));
+		lua_remove(L, -2);
+	} else if (*ar->namewhat) {
+		lua_pushfstring(L, "%s '%s'", ar->namewhat, ar->name);
+	} else if (*ar->what == 'm') {
+		lua_pushliteral(L, "main chunk");
+	} else if (!strncmp(ar->source, "=In[", 4) && ar->linedefined <= 1) {
+		lua_pushliteral(L, "input"); /* the wrapper of a cell */
+	} else if (*ar->what == 'C') {
+		lua_pushliteral(L, "?");
+	} else {
+		lua_pushfstring(L, "function <%s:%d>", ar->short_src, ar->linedefined);
+	}
+}
+
+static void add_value(struct trace *t, const char *name)
+{
+	char text[QL_DESCRIPTION];
+	bool known = ql_value_describe(t->L, -1, text);
+
+	lua_pop(t->L, 1);
+	if (!known || t->values >= QL_VALUES)
+		return;
+	lua_pushfstring(t->L, "\n\t    %s = %s", name, text);
+	luaL_addvalue(&t->b);
+	t->values++;
+}
+
+/* The `n` bytes stand as a word before `at` in the line. */
+static bool stands_before(const char *line, size_t at, size_t n)
+{
+	struct ql_lexer lexer = ql_lexer_begin(line, at);
+	struct ql_token token;
+
+	while ((token = ql_lexer_next(&lexer)).kind != QL_TOKEN_END)
+		if (token.end - token.begin == n && !memcmp(line + token.begin, line + at, n))
+			return true;
+	return false;
+}
+
+/* Names in the line that are neither locals nor upvalues: globals. */
+static void add_globals(struct trace *t)
+{
+	struct ql_lexer lexer = ql_lexer_begin(t->line, strlen(t->line));
+	struct ql_token token, last = {.kind = QL_TOKEN_END};
+	char name[64];
+
+	for (; (token = ql_lexer_next(&lexer)).kind != QL_TOKEN_END; last = token) {
+		size_t n = token.end - token.begin;
+		char before = last.kind == QL_TOKEN_OP ? t->line[last.end - 1] : ' ';
+
+		if (token.kind != QL_TOKEN_NAME || n >= sizeof(name) || before == '.' || before == ':' ||
+			stands_before(t->line, token.begin, n))
+			continue;
+		memcpy(name, t->line + token.begin, n);
+		name[n] = '\0';
+		lua_pushglobaltable(t->L);
+		lua_pushstring(t->L, name);
+		lua_rawget(t->L, -2);
+		lua_remove(t->L, -2);
+		add_value(t, name);
+	}
+}
+
+static void add_values(struct trace *t, lua_Debug *ar)
+{
+	const char *name;
+
+	for (int i = 1; (name = lua_getlocal(t->L, ar, i)) != NULL; i++) {
+		if (name[0] == '(')
+			lua_pop(t->L, 1);
+		else
+			add_value(t, name);
+	}
+	lua_getinfo(t->L, "f", ar);
+	for (int i = 1; (name = lua_getupvalue(t->L, -1, i)) != NULL; i++)
+		add_value(t, name);
+	lua_pop(t->L, 1);
+	add_globals(t);
+}
+
+/* Pushes the line of one frame. */
+static void push_place(lua_State *L, const lua_Debug *ar)
+{
+	if (ar->currentline > 0)
+		lua_pushfstring(L, "\n\t%s:%d: in ", ar->short_src, ar->currentline);
+	else
+		lua_pushfstring(L, "\n\t%s: in ", ar->short_src);
+	push_function_name(L, ar);
+	lua_concat(L, 2);
+}
+
+static void end_repeats(struct trace *t)
+{
+	if (t->repeats == 0)
+		return;
+	lua_pushfstring(t->L, "\n\t... %d more of the same", t->repeats);
+	luaL_addvalue(&t->b);
+	t->repeats = 0;
+}
+
+/* The text of the frame before, at index 2, tells a recursion, of which one frame is enough. */
+static bool is_repeated(struct trace *t)
+{
+	bool same = lua_rawequal(t->L, 2, -1);
+
+	if (same)
+		lua_pop(t->L, 1);
+	t->repeats += same;
+	return same;
+}
+
+static void add_frame(struct trace *t, int level)
+{
+	lua_State *L = t->L;
+	lua_Debug ar;
+	char line[QL_LINE];
+
+	if (!lua_getstack(L, level, &ar))
+		return;
+	lua_getinfo(L, "Slnt", &ar);
+	push_place(L, &ar);
+	if (is_repeated(t))
+		return;
+	end_repeats(t);
+	lua_pushvalue(L, -1);
+	lua_replace(L, 2);
+	luaL_addvalue(&t->b);
+	source_line(L, &ar, line);
+	if (line[0]) {
+		lua_pushfstring(L, "\n\t    %d | %s", ar.currentline, line);
+		luaL_addvalue(&t->b);
+	}
+	if (!t->failed && ar.currentline > 0 && strncmp(ar.source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK))) {
+		t->failed = true;
+		memcpy(t->line, line, sizeof(line));
+		add_values(t, &ar);
+	}
+	if (ar.istailcall)
+		luaL_addstring(&t->b, "\n\t(...tail calls...)");
+}
+
+/* ---- the whole ---- */
+
+/* Number of frames: doubling, then bisection, because each lua_getstack walks from the top. */
+static int depth(lua_State *L)
+{
+	lua_Debug ar;
+	int lo = 1, hi = 1;
+
+	while (lua_getstack(L, hi, &ar)) {
+		lo = hi;
+		hi *= 2;
+	}
+	while (lo < hi) {
+		int middle = (lo + hi) / 2;
+
+		if (lua_getstack(L, middle, &ar))
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	return hi;
+}
+
+static int call_tostring(lua_State *L)
+{
+	luaL_tolstring(L, 1, NULL);
+	return 1;
+}
+
+/* Replaces the error value at index 1 by a string. */
+static void make_string(lua_State *L)
+{
+	bool has_text = luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL;
+
+	lua_settop(L, 1);
+	if (lua_isstring(L, 1))
+		return;
+	if (has_text) {
+		lua_pushcfunction(L, call_tostring);
+		lua_pushvalue(L, 1);
+		has_text = lua_pcall(L, 1, 1, 0) == LUA_OK;
+	}
+	if (!has_text)
+		lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+	lua_replace(L, 1);
+	lua_settop(L, 1);
+}
+
+static void add_message(struct trace *t)
+{
+	size_t n;
+	const char *text = lua_tolstring(t->L, 1, &n);
+
+	luaL_addlstring(&t->b, text, n < QL_MESSAGE_MAX ? n : QL_MESSAGE_MAX);
+	if (n > QL_MESSAGE_MAX)
+		luaL_addstring(&t->b, "...");
+}
+
+/* The outermost frames are the C functions that run everything: of no interest. */
+static int last_level(lua_State *L)
+{
+	int last = depth(L) - 1;
+	lua_Debug ar;
+
+	while (lua_getstack(L, last, &ar) && lua_getinfo(L, "Sn", &ar) && *ar.what == 'C' && !*ar.namewhat)
+		last--;
+	return last;
+}
+
+/* (message) -> text. Levels 0 and 1 are this function and the handler. */
+static int build(lua_State *L)
+{
+	struct trace t = {.L = L};
+	int last = last_level(L);
+
+	make_string(L);
+	lua_pushliteral(L, ""); /* of the frame before: see is_repeated */
+	luaL_buffinit(L, &t.b);
+	add_message(&t);
+	luaL_addstring(&t.b, "\nstack traceback:");
+	for (int level = 2; level <= last; level++) {
+		if (level == 2 + QL_FRAMES_HEAD && last - level > QL_FRAMES_TAIL) {
+			end_repeats(&t);
+			lua_pushfstring(L, "\n\t... %d levels left out", last - QL_FRAMES_TAIL + 1 - level);
+			luaL_addvalue(&t.b);
+			level = last - QL_FRAMES_TAIL + 1;
+		}
+		add_frame(&t, level);
+	}
+	end_repeats(&t);
+	luaL_pushresult(&t.b);
+	return 1;
+}
+
+int ql_traceback_handler(lua_State *L)
+{
+	if (!lua_checkstack(L, LUA_MINSTACK))
+		return 1;
+	lua_settop(L, 1);
+	lua_pushcfunction(L, build);
+	lua_pushvalue(L, 1);
+	if (lua_pcall(L, 1, 1, 0) == LUA_OK)
+		return 1;
+	lua_settop(L, 1);
+	return 1;
+}
+
+int ql_traceback_call(lua_State *L, int n, int results)
+{
+	int base = lua_gettop(L) - n, status;
+
+	lua_pushcfunction(L, ql_traceback_handler);
+	lua_insert(L, base);
+	status = lua_pcall(L, n, results, base);
+	lua_remove(L, base);
+	return status;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * max, min, argmax and argmin on codes: within one scale, codes are ordered as the values they stand for. The result of max
+ * and min keeps the params; positions are plain integers. A scale of 0 (an all-zero binary tensor) orders nothing, but all
+ * its values are equal, and so is the result after decoding; its positions fall back.
+ */
+#include <string.h>
+
+#include "tensor/op.h"
+#include "tensor/reduce.h"
+
+/* The reduced axes as a mask; 0 when the call is not valid (infer has already checked it). */
+static unsigned reduced(const struct ql_call *call)
+{
+	struct ql_ctx unused = {0};
+	unsigned mask = 0;
+
+	return ql_reduce_axes(&unused, call, &mask) ? 0 : mask;
+}
+
+static bool match(struct ql_call *call, const char **reason)
+{
+	const struct ql_tensor *t = call->in[0];
+
+	*reason = "plain operand";
+	if (!t->q)
+		return false;
+	*reason = "scale varies along a reduced axis";
+	if (t->q->block || (t->q->axis >= 0 && reduced(call) >> t->q->axis & 1))
+		return false;
+	*reason = "+-1 codes of a zero scale have no order";
+	return t->dtype != QL_binary || call->op->doc.name[0] != 'a';
+}
+
+/* gives t's params with the axis counted after the reduced ones are gone */
+static enum ql_status result_params(struct ql_ctx *ctx, const struct ql_tensor *t, unsigned mask, bool keep,
+	struct ql_qparams **out)
+{
+	unsigned before = 0;
+
+	for (int d = 0; d < t->q->axis; d++)
+		before += mask >> d & 1;
+	if (t->q->axis < 0 || keep || !before) {
+		*out = ql_qparams_keep(t->q);
+		return QL_OK;
+	}
+	*out = ql_qparams_copy(ctx, t->q);
+	if (!*out)
+		return QL_ERR_MEMORY;
+	(*out)->axis = (int8_t)((*out)->axis - (int)before);
+	return QL_OK;
+}
+
+/* The op itself on the plain codes; kernel and result are its own. */
+static enum ql_status on_codes(struct ql_ctx *ctx, struct ql_call *call, struct ql_tensor *codes)
+{
+	struct ql_call plain = *call;
+	enum ql_status status;
+
+	plain.in = &codes;
+	status = plain.op->infer(ctx, &plain);
+	if (!status)
+		status = ql_tensor_new(ctx, plain.result[0].dtype, plain.result[0].rank, plain.result[0].shape, &plain.out[0]);
+	if (!status)
+		status = plain.op->eval(ctx, &plain);
+	call->out[0] = plain.out[0];
+	call->kernel = plain.kernel;
+	return status;
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *t = call->in[0], *codes;
+	unsigned mask;
+	enum ql_status status = ql_reduce_axes(ctx, call, &mask);
+
+	if (!status)
+		status = ql_tensor_alias(ctx, t, &codes);
+	if (status)
+		return status;
+	ql_qparams_release(ctx, codes->q);
+	codes->q = NULL;
+	status = on_codes(ctx, call, codes);
+	if (!status && call->out[0]->dtype == t->dtype)
+		status = result_params(ctx, t, mask, ql_call_bool(call, "keep", false), &call->out[0]->q);
+	ql_tensor_release(ctx, codes);
+	return status;
+}
+
+#define EXTREME(which, text_of) \
+	extern const struct ql_path ql_path_##which##_int; \
+	const struct ql_path ql_path_##which##_int = { \
+		.op = #which, \
+		.name = "integer", \
+		.dtypes = "int8 uint8 int16 uint16 int4 uint4 binary", \
+		.text = text_of, \
+		.match = match, \
+		.eval = eval, \
+	};
+
+EXTREME(max, "on codes, within one scale")
+EXTREME(min, "on codes, within one scale")
+EXTREME(argmax, "positions on codes, within one scale")
+EXTREME(argmin, "positions on codes, within one scale")

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * A list of named tensors in order: what a file holds. A file format for one tensor uses one entry whose name
+ * is empty.
+ */
+#ifndef QUOLL_TENSOR_IO_NAMED_H
+#define QUOLL_TENSOR_IO_NAMED_H
+
+#include "tensor/tensor.h"
+
+struct ql_named {
+	char *name;
+	struct ql_tensor *tensor;
+};
+
+/* Zero-initialise; ql_named_clear releases. */
+struct ql_named_list {
+	int64_t n, room;
+	struct ql_named *at;
+};
+
+/* Appends; copies the name and keeps the tensor. */
+enum ql_status ql_named_add(
+        struct ql_ctx *ctx, struct ql_named_list *list, const char *name, struct ql_tensor *t);
+void ql_named_clear(struct ql_ctx *ctx, struct ql_named_list *list);
+/* Fails when two entries have the same name. */
+enum ql_status ql_named_check(struct ql_ctx *ctx, const struct ql_named_list *list);
+/* Borrowed; NULL when there is no such name. */
+struct ql_tensor *ql_named_find(const struct ql_named_list *list, const char *name);
+
+#endif

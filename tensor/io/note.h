@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * What safetensors has no field for, as one line of text per tensor in the file's __metadata__: the dtype and
+ *shape of packed elements, and quantization parameters.
+ *
+ *	"w::quoll": "dtype=int4 shape=(64,33) scheme=symmetric bits=4 lo=-7 hi=7 octaves=0 axis=-1 block=32
+ *	             block_axis=1 from=float32 nan=0 inf=0"
+ *
+ * dtype and shape are always there; the other words when the tensor is quantized. Axes count from 0, -1 is
+ *none.
+ */
+#ifndef QUOLL_TENSOR_IO_NOTE_H
+#define QUOLL_TENSOR_IO_NOTE_H
+
+#include "tensor/io/json.h"
+#include "tensor/qparams.h"
+
+struct ql_note {
+	unsigned dtype;
+	int rank;
+	int64_t shape[QL_MAX_RANK];
+	bool quantized;
+	struct ql_qparams q; /* refs, scale and zero_point not set */
+};
+
+/* Does t need a note? */
+bool ql_note_needed(const struct ql_tensor *t);
+void ql_note_write(const struct ql_tensor *t, struct ql_text *out);
+/* Looks the scheme up in ctx->quant. Every number is checked against dtype and shape. */
+enum ql_status ql_note_read(struct ql_ctx *ctx, const char *text, struct ql_note *note);
+/* Gives t, the codes, its quantization parameters; keeps scale and zero_point (NULL: none). The three are
+ * contiguous and may be made up by a file: shapes, dtypes and values are checked. */
+enum ql_status ql_note_apply(struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t,
+        struct ql_tensor *scale, struct ql_tensor *zero_point);
+
+#endif

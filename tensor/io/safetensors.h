@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * The parts of the safetensors format: its checked header (safetensors_header.c), loading
+ * (safetensors_load.c), saving and the description of the format (safetensors.c).
+ */
+#ifndef QUOLL_TENSOR_IO_SAFETENSORS_H
+#define QUOLL_TENSOR_IO_SAFETENSORS_H
+
+#include "tensor/io/elements.h"
+#include "tensor/io/json.h"
+#include "tensor/io/named.h"
+
+#define QL_SAFETENSORS_HEADER_MAX 100000000u /* bytes: the format's own cap */
+
+/* What follows a tensor's name in the names of the parts that the format has no field for. */
+#define QL_SCALE_TAIL "::scale"
+#define QL_ZERO_TAIL "::zero_point"
+#define QL_NOTE_TAIL "::quoll"
+
+/* One tensor of the header. It is kept small, because a file may hold an entry per 50 bytes. */
+struct ql_safetensor {
+	char *name;
+	uint64_t begin, end;    /* in the data */
+	uint32_t value, length; /* where its JSON object lies in the header */
+	uint32_t note;          /* where its note lies; 0: none */
+	bool part;              /* is the scale or zero point of another */
+};
+
+struct ql_safetensors {
+	const struct ql_reader *r;
+	struct ql_ctx *ctx;
+	char *text; /* header */
+	size_t n_text;
+	uint64_t data, n_data; /* offset in the file, bytes */
+	struct ql_safetensor *entry;
+	uint32_t n;
+	uint32_t *by_name, *by_offset; /* indices of entries, sorted */
+	struct ql_json_value metadata;
+};
+
+/* An entry's JSON object. */
+struct ql_safetensor_fields {
+	const struct ql_wire *wire;
+	int rank;
+	int64_t shape[QL_MAX_RANK];
+	uint64_t begin, end;
+};
+
+/* Reads and checks the header; `f` holds r and zeros. Release afterwards also on failure. */
+enum ql_status ql_safetensors_open(struct ql_safetensors *f);
+void ql_safetensors_close(struct ql_safetensors *f);
+/* The entry called base (n bytes) followed by tail, or NULL. */
+struct ql_safetensor *ql_safetensors_find(
+        struct ql_safetensors *f, const char *base, size_t n, const char *tail);
+/* dtype, shape and place of one entry. */
+enum ql_status ql_safetensors_fields(
+        struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_safetensor_fields *out);
+/* Names the tensor in front of the message of a lower layer; returns status. */
+enum ql_status ql_safetensors_where(
+        struct ql_safetensors *f, const struct ql_safetensor *e, enum ql_status status);
+
+enum ql_status ql_safetensors_load(const struct ql_reader *r, struct ql_named_list *out);
+
+/* Name of a plain dtype in the format; packed ones are U8. */
+const char *ql_safetensors_type(unsigned dtype);
+
+/* Bytes that n elements of a packed dtype take in a row. */
+static inline int64_t ql_packed_size(int64_t n, unsigned dtype)
+{
+	return ql_ceil_div(n, 8 / ql_dtypes[dtype].bits);
+}
+
+#endif

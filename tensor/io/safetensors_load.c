@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ * Loading safetensors: elements by the checked header, and what the notes in the metadata say on top: packed
+ * dtypes and quantization parameters. safetensors.c tells how those are stored.
+ */
+#include "tensor/io/safetensors.h"
+
+#include <string.h>
+
+#include "tensor/io/note.h"
+
+/* Zero bits must fill the last byte of every row of a packed tensor: bit counting relies on them. */
+static bool padding_is_zero(const struct ql_tensor *t)
+{
+	unsigned bits = ql_dtypes[t->dtype].bits;
+	int64_t row = t->rank ? t->shape[t->rank - 1] : 1;
+	unsigned used = (unsigned)((uint64_t)row * bits % 8);
+	uint64_t bytes = ((uint64_t)row * bits + 7) / 8;
+	const uint8_t *data = t->storage->data;
+
+	for (uint64_t at = bytes; used && at <= t->storage->bytes; at += bytes)
+		if (data[at - 1] >> used)
+			return false;
+	return true;
+}
+
+/* The bytes of a packed tensor, stored as U8 with a shape that must match. */
+static enum ql_status read_packed(struct ql_safetensors *f, struct ql_stream *s,
+        const struct ql_safetensor_fields *fields, const struct ql_note *note, struct ql_tensor **out)
+{
+	int last = note->rank - 1;
+	bool fits = fields->wire->dtype == QL_uint8 && fields->rank == note->rank;
+	enum ql_status status;
+
+	for (int d = 0; fits && d < note->rank; d++)
+		fits = fields->shape[d] ==
+		       (d < last ? note->shape[d] : ql_packed_size(note->shape[d], note->dtype));
+	if (!fits)
+		return ql_fail(f->ctx, QL_ERR_FORMAT,
+		        "packed %s: wanted U8 with a shape that the note explains, got another",
+		        ql_dtype_name(note->dtype));
+	status = ql_tensor_new(f->ctx, note->dtype, note->rank, note->shape, out);
+	if (status)
+		return status;
+	if ((*out)->storage->bytes != s->left)
+		return ql_fail(f->ctx, QL_ERR_FORMAT, "packed %s: wanted %zu bytes, got %llu",
+		        ql_dtype_name(note->dtype), (*out)->storage->bytes, (unsigned long long)s->left);
+	status = ql_stream_read(s, (*out)->storage->data, s->left, "data");
+	if (!status && !padding_is_zero(*out))
+		return ql_fail(f->ctx, QL_ERR_FORMAT,
+		        "packed %s: wanted zero bits behind the end of every row, got others",
+		        ql_dtype_name(note->dtype));
+	return status;
+}
+
+static bool same_shape(const struct ql_safetensor_fields *fields, const struct ql_note *note)
+{
+	return fields->rank == note->rank &&
+	       !memcmp(fields->shape, note->shape, (size_t)note->rank * sizeof(note->shape[0]));
+}
+
+/* gives the elements of one entry; *note says what they mean (dtype and shape are filled without a note, too)
+ */
+static enum ql_status read_elements(
+        struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_note *note, struct ql_tensor **out)
+{
+	struct ql_safetensor_fields fields;
+	struct ql_stream s;
+	enum ql_status status = ql_safetensors_fields(f, e, &fields);
+
+	*note = (struct ql_note){0};
+	*out = NULL;
+	if (!status && e->note)
+		status = ql_note_read(f->ctx, f->text + e->note, note);
+	if (!status)
+		status = ql_stream_open(&s, f->r, f->data + e->begin, e->end - e->begin, QL_STORED, 0);
+	if (status)
+		return status;
+	if (e->note && ql_dtype_is_packed(note->dtype))
+		status = read_packed(f, &s, &fields, note, out);
+	else if (e->note && (fields.wire->is_unsigned || note->dtype != fields.wire->dtype ||
+	                            !same_shape(&fields, note)))
+		status = ql_fail(f->ctx, QL_ERR_FORMAT,
+		        "quantization note: wanted the dtype and shape of the tensor, got others");
+	else
+		status = ql_elements_read(&s, fields.wire, fields.rank, fields.shape, out);
+	ql_stream_close(&s);
+	return status;
+}
+
+/* gives scale or zero point; NULL without an error when the file has none */
+static enum ql_status read_part(
+        struct ql_safetensors *f, const struct ql_safetensor *e, const char *tail, struct ql_tensor **out)
+{
+	const struct ql_safetensor *part = ql_safetensors_find(f, e->name, strlen(e->name), tail);
+	struct ql_note note;
+	enum ql_status status;
+
+	*out = NULL;
+	if (!part)
+		return QL_OK;
+	status = read_elements(f, part, &note, out);
+	if (!status && note.quantized)
+		status = ql_fail(
+		        f->ctx, QL_ERR_FORMAT, "%s: wanted plain numbers, got a quantized tensor", tail + 2);
+	return status;
+}
+
+static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_safetensor *e,
+        const struct ql_note *note, struct ql_tensor *t)
+{
+	struct ql_tensor *scale = NULL, *zero = NULL;
+	enum ql_status status = read_part(f, e, QL_SCALE_TAIL, &scale);
+
+	if (!status && !scale)
+		status = ql_fail(f->ctx, QL_ERR_FORMAT,
+		        "scale: wanted a tensor '%.80s" QL_SCALE_TAIL "', the file has none", e->name);
+	if (!status)
+		status = read_part(f, e, QL_ZERO_TAIL, &zero);
+	if (!status)
+		status = ql_note_apply(f->ctx, note, t, scale, zero);
+	ql_tensor_release(f->ctx, scale);
+	ql_tensor_release(f->ctx, zero);
+	return status;
+}
+
+static enum ql_status load_entry(
+        struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_named_list *out)
+{
+	struct ql_note note;
+	struct ql_tensor *t;
+	enum ql_status status = read_elements(f, e, &note, &t);
+
+	if (!status && note.quantized)
+		status = read_quantized(f, e, &note, t);
+	if (status)
+		status = ql_safetensors_where(f, e, status);
+	else
+		status = ql_named_add(f->ctx, out, e->name, t);
+	ql_tensor_release(f->ctx, t);
+	return status;
+}
+
+enum ql_status ql_safetensors_load(const struct ql_reader *r, struct ql_named_list *out)
+{
+	struct ql_safetensors f = {.r = r, .ctx = r->ctx};
+	enum ql_status status = ql_safetensors_open(&f);
+
+	for (uint32_t i = 0; !status && i < f.n; i++)
+		if (!f.entry[i].part)
+			status = load_entry(&f, &f.entry[i], out);
+	ql_safetensors_close(&f);
+	return status;
+}

@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: MIT
+-- add and mul with out= stay in integers: M rounded to float32, one rounding of the sum or product.
+local function f32(v) return string.unpack('f', string.pack('f', v)) end
+local function rint(v)
+	local r = math.floor(v + 0.5)
+	return r - v == 0.5 and r % 2 == 1 and r - 1 or r
+end
+local a, b = tensor{{1, -2, 3}, {0.5, 0.25, -4}}, tensor{{2, 2, -1}, {1, -3, 0.125}}
+local out = {dtype = 'int8', scale = 0.0625}
+
+describe('add', function()
+	it('follows the rule', function()
+		local qa, qb = a:quantize 'int8', b:quantize 'uint8'
+		local q = qa:add(qb, {out = out})
+		assert(q:origin().path == 'integer' and q:origin().kernel == 'add_int')
+		local ca, cb, z = qa:codes():totable(), qb:codes():totable(), qb:qparams().zero_point:item()
+		local ma, mb = f32(qa:qparams().scale:item() / 0.0625), f32(qb:qparams().scale:item() / 0.0625)
+		for i = 1, 2 do
+			for j = 1, 3 do
+				local v = f32(f32(ca[i][j] * ma) + f32((cb[i][j] - z) * mb))
+				assert(q:codes():totable()[i][j] == math.max(-128, math.min(127, rint(v))))
+			end
+		end
+	end)
+	it('takes any mixture of granularities and broadcasts', function()
+		local q = a:quantize('int8/1'):add(b[1]:clone():quantize 'uint4', {out = 'int16'})
+		assert(q:origin().path == 'integer')
+		local real = a:quantize('int8/1'):dequantize() + b[1]:clone():quantize('uint4'):dequantize()
+		assert(real:metrics(q).max <= q:qparams().scale:item())
+	end)
+	it('without out= is float32 through the fallback', function()
+		local y = a:quantize 'int8' + b:quantize 'int8'
+		assert(y:dtype() == 'float32' and y:origin().path == 'fallback')
+	end)
+end)
+
+describe('mul', function()
+	it('follows the rule', function()
+		local qa, qb = a:quantize 'int8/1', b:quantize 'uint8'
+		local q = qa:mul(qb, {out = out})
+		assert(q:origin().path == 'integer' and q:origin().kernel == 'mul_int')
+		local ca, cb, z = qa:codes():totable(), qb:codes():totable(), qb:qparams().zero_point:item()
+		for i = 1, 2 do
+			local m = f32(qa:qparams().scale:totable()[i] * qb:qparams().scale:item() / 0.0625)
+			for j = 1, 3 do
+				local v = f32(ca[i][j] * (cb[i][j] - z) * m)
+				assert(q:codes():totable()[i][j] == math.max(-128, math.min(127, rint(v))))
+			end
+		end
+	end)
+	it('finds its own range', function()
+		local q = a:quantize('int8'):mul(b:quantize 'int8', {out = 'int8'})
+		local real = a:quantize('int8'):dequantize() * b:quantize('int8'):dequantize()
+		assert(real:metrics(q).max <= q:qparams().scale:item() * 0.5001)
+	end)
+end)

@@ -1,0 +1,17 @@
+-- SPDX-License-Identifier: MIT
+-- Selecting and assigning by a bool mask.
+local x = tensor{{1, -2, 3}, {-4, 5, -6}}
+local m = tensor{{true, false, true}, {false, true, false}}
+print(x[m])  --> float32(3) 1 3 5
+x[m] = 0
+print(x)  --> float32(2, 3)
+          -->  0 -2  0
+          --> -4  0 -6
+x[m] = tensor{7, 8, 9}
+print(x[m])  --> float32(3) 7 8 9
+print(pcall(function() x[m] = tensor{1, 2} end))  --> false ...one value or 3 for the mask, got 2
+print(pcall(function() return x[m[1]] end))  --> false ...bool mask of shape (2, 3), got bool(3)
+print(x:t()[m:t()]:size())  --> 3
+local q = x:quantize 'int8'
+q[m] = 0
+print(q:dequantize()[m], q:dtype())  --> float32(3) 0 0 0 int8
