@@ -457,20 +457,32 @@ void ql_merge_sum(struct ql_part *into, const struct ql_part *from)
 
 double ql_sum_f32(int variant, const float *x, int64_t n)
 {
-	double sum = 0;
+	double sum = 0, wide[QL_REDUCE_LANES];
 
 	for (int64_t p = 0; p < n; p += QL_REDUCE_BLOCK) {
-		int64_t m = ql_min64(QL_REDUCE_BLOCK, n - p), whole = m / QL_REDUCE_LANES,
-		        rest = m % QL_REDUCE_LANES;
+		int64_t m = ql_min64(QL_REDUCE_BLOCK, n - p), whole = m / QL_REDUCE_LANES, rest = m % QL_REDUCE_LANES;
 		float lane[QL_REDUCE_LANES] = {0};
-		double wide[QL_REDUCE_LANES];
 
 		fold_sum_f32[variant](lane, x + p, QL_REDUCE_LANES, whole, QL_REDUCE_LANES);
-		if (rest)
-			fold_sum_f32[variant](lane, x + p + whole * QL_REDUCE_LANES, 0, 1, rest);
+		fold_sum_f32[variant](lane, x + p + whole * QL_REDUCE_LANES, 0, 1, rest);
 		for (int l = 0; l < QL_REDUCE_LANES; l++)
 			wide[l] = (double)lane[l];
 		sum += sum_lanes(wide, ql_min64(m, QL_REDUCE_LANES));
+	}
+	return sum;
+}
+
+double ql_sum_f64(const double *x, int64_t n)
+{
+	double sum = 0;
+
+	for (int64_t p = 0; p < n; p += QL_REDUCE_BLOCK) {
+		int64_t m = ql_min64(QL_REDUCE_BLOCK, n - p), whole = m / QL_REDUCE_LANES, rest = m % QL_REDUCE_LANES;
+		double lane[QL_REDUCE_LANES] = {0};
+
+		ql_fold_sum_f64(lane, x + p, QL_REDUCE_LANES, whole, QL_REDUCE_LANES);
+		ql_fold_sum_f64(lane, x + p + whole * QL_REDUCE_LANES, 0, 1, rest);
+		sum += sum_lanes(lane, ql_min64(m, QL_REDUCE_LANES));
 	}
 	return sum;
 }

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * quantile and median, interpolated linearly between the two nearest order statistics (NumPy's default, type
+ * 7 of Hyndman and Fan 1996). An order statistic is found by radix selection on the values as keys, 8 bits at
+ * a time: linear, and without copying the line.
+ */
+#include <math.h>
+
+#include "tensor/lines.h"
+#include "tensor/ops/ops.h"
+#include "tensor/order.h"
+#include "tensor/reduce.h"
+#include "tensor/scratch.h"
+
+#define SMALL 48 /* lines up to this length are sorted */
+
+struct quantile_args {
+	const double *q; /* one per result */
+};
+
+/* Number of q * (n - 1): the lower order statistic, and how far to the next. */
+static int64_t position(double q, int64_t n, double *fraction)
+{
+	double at = q * (double)(n - 1), low = floor(at);
+
+	*fraction = at - low;
+	return (int64_t)low;
+}
+
+/* From the nearer end, so that both ends are met exactly and the result is monotonic; 0 < t < 1. */
+static double between(double a, double b, double t)
+{
+	if (a == b)
+		return a;
+	if (isinf(b - a))
+		return isinf(a) || isinf(b) ? a + b : a * (1 - t) + b * t;
+	return t < 0.5 ? a + (b - a) * t : b - (b - a) * (1 - t);
+}
+
+/* Functions of one domain: bits of a key, key of a value and back. */
+#define QUANTILE_LINE(name, type, key_type, bits, key_of, of_key) \
+	static type name##_kth(const type *x, int64_t n, int64_t k) \
+	{ \
+		key_type prefix = 0, mask = 0; \
+\
+		for (int shift = bits - 8; shift >= 0; shift -= 8) { \
+			int64_t count[256] = {0}; \
+			key_type byte = 0; \
+\
+			for (int64_t i = 0; i < n; i++) { \
+				key_type key = key_of(x[i], 0); \
+\
+				if ((key & mask) == prefix) \
+					count[key >> shift & 255]++; \
+			} \
+			for (; count[byte] <= k; byte++) \
+				k -= count[byte]; \
+			prefix |= byte << shift; \
+			mask |= (key_type)255 << shift; \
+		} \
+		return of_key(prefix); \
+	} \
+\
+	static type name##_small(const type *x, int64_t n, int64_t k) \
+	{ \
+		type a[SMALL]; \
+\
+		for (int64_t i = 0; i < n; i++) { \
+			int64_t at = i; \
+\
+			for (; at > 0 && a[at - 1] > x[i]; at--) \
+				a[at] = a[at - 1]; \
+			a[at] = x[i]; \
+		} \
+		return a[k]; \
+	} \
+\
+	static void name(const struct ql_line *l) \
+	{ \
+		const struct quantile_args *args = l->args; \
+		type (*kth)(const type *, int64_t, int64_t) = l->n <= SMALL ? name##_small : name##_kth; \
+		const type *x = l->in; \
+		type *out = l->out; \
+		bool nan = l->n == 0; \
+\
+		for (int64_t i = 0; i < l->n; i++) \
+			nan = nan || x[i] != x[i]; \
+		for (int64_t i = 0; i < l->m; i++) { \
+			double t, a; \
+			int64_t k; \
+\
+			if (nan) { \
+				out[i] = (type)NAN; \
+				continue; \
+			} \
+			k = position(args->q[i], l->n, &t); \
+			a = (double)kth(x, l->n, k); \
+			out[i] = (type)(t > 0 ? between(a, (double)kth(x, l->n, k + 1), t) : a); \
+		} \
+	}
+QUANTILE_LINE(quantile_f32, float, uint32_t, 32, ql_key_f32, ql_of_key_f32)
+QUANTILE_LINE(quantile_f64, double, uint64_t, 64, ql_key_f64, ql_of_key_f64)
+
+/* A header on t with the axes that are kept, then those of mask as one: a view when strides allow, else a
+ * copy, given in *copy. */
+static enum ql_status lines_of(struct ql_ctx *ctx, const struct ql_tensor *t, unsigned mask,
+        struct ql_tensor *lines, struct ql_tensor **copy)
+{
+	struct ql_tensor h = *t;
+	int64_t n = 1;
+	int at = 0, kept = t->rank - __builtin_popcount(mask);
+	bool one = true;
+
+	for (int pass = 0; pass < 2; pass++)
+		for (int d = 0; d < t->rank; d++)
+			if ((int)(mask >> d & 1) == pass) {
+				h.shape[at] = t->shape[d];
+				h.stride[at++] = t->stride[d];
+			}
+	for (int d = kept; d < t->rank; d++) {
+		n *= h.shape[d];
+		one = one && (d + 1 == t->rank || h.stride[d] == h.stride[d + 1] * h.shape[d + 1]);
+	}
+	*copy = NULL;
+	if (!one) {
+		enum ql_status status = ql_tensor_new(ctx, t->dtype, h.rank, h.shape, copy);
+
+		if (!status)
+			status = ql_tensor_copy(ctx, *copy, &h);
+		if (status)
+			return status;
+		h = **copy;
+	}
+	h.stride[kept] = t->rank > kept ? h.stride[t->rank - 1] : 1;
+	h.shape[kept] = n;
+	h.rank = (uint8_t)(kept + 1);
+	*lines = h;
+	return QL_OK;
+}
+
+/* The result, (q, kept axes), as lines of m. */
+static struct ql_tensor result_lines(const struct ql_tensor *out, const struct ql_tensor *in, int64_t m)
+{
+	struct ql_tensor h = *out;
+	int64_t next = 1;
+
+	h.rank = in->rank;
+	for (int d = in->rank - 2; d >= 0; d--) {
+		h.shape[d] = in->shape[d];
+		h.stride[d] = next;
+		next *= in->shape[d];
+	}
+	h.shape[in->rank - 1] = m;
+	h.stride[in->rank - 1] = next;
+	return h;
+}
+
+static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const double *q, int64_t m)
+{
+	static const struct ql_lines kind = {.f32 = quantile_f32, .f64 = quantile_f64, .ns_per_element = 10};
+	struct quantile_args args = {q};
+	struct ql_tensor in, out, *copy = NULL;
+	unsigned mask;
+	enum ql_status status = ql_reduce_axes(ctx, call, &mask);
+
+	if (!status)
+		status = lines_of(ctx, call->in[0], mask, &in, &copy);
+	if (!status) {
+		out = result_lines(call->out[0], &in, m);
+		status = ql_lines_run(ctx, call, &kind, &in, &out, NULL, &args);
+	}
+	ql_tensor_release(ctx, copy);
+	return status;
+}
+
+static enum ql_status infer_quantile(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *q = call->in[1];
+	struct ql_result *r = &call->result[0];
+	unsigned dtype = ql_operand_dtype(call->in[0]);
+	char text[QL_SHAPE_TEXT];
+	enum ql_status status;
+
+	if (q->rank > 1)
+		return ql_fail(ctx, QL_ERR_SHAPE,
+		        "quantile: q: wanted a number or a tensor with one axis, got %s",
+		        ql_tensor_text(q, text));
+	status = ql_reduce_shape(ctx, call, ql_dtype_is_float(dtype) ? dtype : QL_float32);
+	if (status || q->rank == 0)
+		return status;
+	if (r->rank == QL_MAX_RANK)
+		return ql_fail(ctx, QL_ERR_SHAPE,
+		        "quantile: wanted a result of at most %d axes, got one more", QL_MAX_RANK);
+	for (int d = r->rank++; d > 0; d--)
+		r->shape[d] = r->shape[d - 1];
+	r->shape[0] = q->shape[0];
+	return QL_OK;
+}
+
+static enum ql_status eval_quantile(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *t = call->in[1];
+	int64_t m = ql_tensor_nelem(t);
+	double *q = ql_scratch_take(ctx, (size_t)m * sizeof(*q));
+
+	if (!q)
+		return QL_ERR_MEMORY;
+	for (int64_t i = 0; i < m; i++) {
+		q[i] = ql_tensor_at_f64(t, i);
+		if (!(q[i] >= 0 && q[i] <= 1))
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+			        "quantile: q: wanted numbers from 0 to 1, got %g", q[i]);
+	}
+	return run(ctx, call, q, m);
+}
+
+const struct ql_op ql_op_quantile = {
+        .doc = {.name = "quantile",
+                .usage = "x:quantile(q)  x:quantile(q, axis)  x:quantile(q, {axis=, keep=})",
+                .text = "The q-quantile of all elements or along the axes, interpolated linearly between the "
+                        "two nearest elements, as "
+                        "NumPy's default. q is a number from 0 to 1, or a tensor of them: the result then "
+                        "begins with an axis for "
+                        "them. Integers give float32; nan if there is one, or no element.",
+                .example = "print(tensor{1,2,3,4}:quantile(0.5):item())  --> 2.5\n"
+                           "print(tensor{1,2,3,4}:quantile(tensor{0,1}))  --> float32(2)  1 4",
+                .attrs = ql_reduce_attrs},
+        .arity_min = 2,
+        .arity_max = 2,
+        .flags = QL_NUMBERS,
+        .infer = infer_quantile,
+        .eval = eval_quantile,
+};
+
+static enum ql_status infer_median(struct ql_ctx *ctx, struct ql_call *call)
+{
+	unsigned dtype = ql_operand_dtype(call->in[0]);
+
+	return ql_reduce_shape(ctx, call, ql_dtype_is_float(dtype) ? dtype : QL_float32);
+}
+
+static enum ql_status eval_median(struct ql_ctx *ctx, struct ql_call *call)
+{
+	static const double half = 0.5;
+
+	return run(ctx, call, &half, 1);
+}
+
+const struct ql_op ql_op_median = {
+        .doc = {.name = "median",
+                .usage = "x:median()  x:median(axis)  x:median{axis=, keep=}",
+                .text = "The middle element of all or along the axes; of an even number the mean of the two "
+                        "middle ones, as NumPy and "
+                        "x:quantile(0.5) (PyTorch gives the lower of the two). Integers give float32; nan if "
+                        "there is one.",
+                .example = "print(tensor{5,1,3,2}:median():item())  --> 2.5",
+                .attrs = ql_reduce_attrs},
+        .arity_min = 1,
+        .arity_max = 1,
+        .infer = infer_median,
+        .eval = eval_median,
+};

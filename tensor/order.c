@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ * Radix sort from the lowest byte, leaving out bytes that are the same in all keys; radix selection from the
+ * highest byte. Both are linear whatever the data. Short lines are sorted by insertion.
+ */
+#include "tensor/order.h"
+
+#include <stddef.h>
+
+#define INSERTION 48
+
+static void insertion_sort(struct ql_order *a, int64_t n)
+{
+	for (int64_t i = 1; i < n; i++) {
+		struct ql_order x = a[i];
+		int64_t k = i;
+
+		for (; k > 0 && a[k - 1].key > x.key; k--)
+			a[k] = a[k - 1];
+		a[k] = x;
+	}
+}
+
+/* bits in which some keys differ */
+static uint64_t varying(const struct ql_order *a, int64_t n)
+{
+	uint64_t bits = 0;
+
+	for (int64_t i = 1; i < n; i++)
+		bits |= a[i].key ^ a[0].key;
+	return bits;
+}
+
+static void count_bytes(const struct ql_order *a, int64_t n, int shift, int64_t count[256])
+{
+	memset(count, 0, 256 * sizeof(count[0]));
+	for (int64_t i = 0; i < n; i++)
+		count[a[i].key >> shift & 255]++;
+}
+
+void ql_order_sort(struct ql_order *a, int64_t n, struct ql_order *spare)
+{
+	struct ql_order *from = a, *to = spare, *swap;
+	uint64_t bits;
+
+	if (n <= INSERTION) {
+		insertion_sort(a, n);
+		return;
+	}
+	bits = varying(a, n);
+	for (int shift = 0; shift < 64; shift += 8) {
+		int64_t next[256], start = 0;
+
+		if (!(bits >> shift & 255))
+			continue;
+		count_bytes(from, n, shift, next);
+		for (int i = 0; i < 256; i++) {
+			int64_t count = next[i];
+
+			next[i] = start;
+			start += count;
+		}
+		for (int64_t i = 0; i < n; i++)
+			to[next[from[i].key >> shift & 255]++] = from[i];
+		swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != a)
+		memcpy(a, from, (size_t)n * sizeof(*a));
+}
+
+/* Moves elements whose byte is below `bound` to the front, then those equal to it, each in order; gives the
+ * number of the former. */
+static int64_t partition(struct ql_order *a, int64_t n, int shift, uint64_t bound, struct ql_order *spare)
+{
+	int64_t below = 0, equal = 0;
+
+	for (int64_t i = 0; i < n; i++) {
+		uint64_t byte = a[i].key >> shift & 255;
+
+		if (byte < bound)
+			a[below++] = a[i];
+		else if (byte == bound)
+			spare[equal++] = a[i];
+	}
+	memcpy(a + below, spare, (size_t)equal * sizeof(*a));
+	return below;
+}
+
+void ql_order_select(struct ql_order *a, int64_t n, int64_t k, struct ql_order *spare)
+{
+	uint64_t bits = varying(a, n);
+
+	/* invariant: the first elements are chosen and dropped from a; k of the n at a are still wanted */
+	for (int shift = 56; shift >= 0 && k < n; shift -= 8) {
+		int64_t count[256], below = 0;
+		uint64_t byte = 0;
+
+		if (!(bits >> shift & 255))
+			continue;
+		count_bytes(a, n, shift, count);
+		while (byte < 255 && below + count[byte] < k)
+			below += count[byte++];
+		below = partition(a, n, shift, byte, spare);
+		a += below;
+		k -= below;
+		n = count[byte];
+	}
+}
