@@ -440,6 +440,7 @@ static void test_level(const char *level)
 	for (size_t t = 0; t < sizeof(threads) / sizeof(threads[0]); t++) {
 		struct ql_ctx *ctx = ql_ctx_new(threads[t]);
 
+		CASE("%s, %d threads", level, threads[t]);
 		test_small(ctx);
 		test_extreme(ctx);
 		test_far_zeros(ctx);
@@ -448,7 +449,6 @@ static void test_level(const char *level)
 		test_interrupt(ctx);
 		ql_ctx_free(ctx);
 	}
-	printf("%s: done\n", level);
 }
 
 int main(void)
@@ -457,6 +457,7 @@ int main(void)
 	struct ql_ctx *ctx = ql_ctx_new(2);
 	uint32_t below = 0;
 
+	CASE("allocations");
 	test_allocation(ctx, ql_gemm_i8, "gemm_i8");
 	ql_ctx_free(ctx);
 	ctx = ql_ctx_new(2);
