@@ -107,8 +107,8 @@ static void add_dtype(lua_State *L, const struct ql_dtype_info *d)
 
 /* What the kernels of each family compute; interfaces and tolerances are in tensor/kernels/kernels.h. */
 static const struct ql_doc families[] = {
-	{.name = "gemm_f32", .text = "Product of float32 matrices. blas: the system's CBLAS library, opened at the first "
-				     "product; ref: portable C. The order of summation differs between them."},
+	{.name = "gemm_f32", .text = "Product of float32 matrices; the same bits on any number of threads. blas: the CBLAS "
+				     "library that QUOLL_BLAS names, if any."},
 	{.name = "gemm_i8", .text = "Product of 8-bit matrices with exact sums; the same bits on every kernel."},
 	{.name = "gemm_i16", .text = "Product of 16-bit matrices with exact 64-bit sums; the same bits on every kernel."},
 	{.name = "gemm_b1", .text = "Product of matrices of -1 and 1 by counting the bits that differ."},
