@@ -9,7 +9,7 @@ end
 
 ---------------------------------------------------------------- modules
 
-doc {name = 'tensor', kind = 'module', text = [[Arrays of numbers with up to 8 axes, of any dtype, plain or quantized. tensor{…}
+doc {name = 'tensor', kind = 'module', usage = 'tensor{…}  tensor.name(…)  x:name(…)', text = [[Arrays of numbers with up to 8 axes, of any dtype, plain or quantized. tensor{…}
 makes one of nested lists, tensor.zeros, tensor.randn and others by size. Methods are called with a colon, x:sum(); most
 exist as functions, too, tensor.add(x, y). + - * / ^ % work elementwise with broadcasting, the matrix product is
 x:matmul(y). A method whose name ends in _ changes the tensor itself, all others leave it alone.]],
@@ -18,13 +18,13 @@ print(x:size())  --> 2 2
 print((x * 10):sum():item())  --> 100.0
 print(x[2][1]:item(), x['2, :']:totable()[2])  --> 3.0 4.0]]}
 
-doc {name = 'quant', kind = 'module', text = [[How numbers become codes and back: specs, comparisons of specs, estimates of size, and
+doc {name = 'quant', kind = 'module', usage = 'quant.spec  quant.compare  quant.estimate  quant.log  …', text = [[How numbers become codes and back: specs, comparisons of specs, estimates of size, and
 the ledger of what ran in integers and what did not. The work itself is done by methods of tensors: x:quantize,
 q:dequantize, q:requantize, x:error.]],
 	example = [[x = tensor{{1,-2,3},{0.5,0.25,-1}}
 print(x:quantize('int8'):codes():totable()[1][3])  --> 127]]}
 
-doc {name = 'gpu', kind = 'module', text = [[Whether there is a GPU that can be used, and why not. It is used by moving a tensor there:
+doc {name = 'gpu', kind = 'module', usage = 'gpu.available  gpu.info  gpu.memory  gpu.sync', text = [[Whether there is a GPU that can be used, and why not. It is used by moving a tensor there:
 x:to 'cuda'.]], example = [[print(gpu.memory().total >= 0)  --> true]]}
 
 ---------------------------------------------------------------- concepts
@@ -34,9 +34,9 @@ dtype bits scheme axis block observer octaves scale zero_point; false means "lea
 something is quantized: x:quantize, quant.compare, quant.estimate, options such as out= and quant=.
 
   'int8'        8 bits, one scale for the whole tensor, symmetric: code 0 is 0.0
-  'uint8'       8 bits without sign, asymmetric: a zero point, for data on one side
-  'int8/1'      one scale per index of axis 1 (per row; for weights: output channel)
-  'int4:32'     one scale per 32 consecutive elements of the last axis
+  'uint8'       8 bits without sign, asymmetric: with a zero point
+  'int8/1'      one scale per index of axis 1 (row, output channel)
+  'int4:32'     one scale per 32 elements of the last axis
   'int8@minmax' how the range of the data is found
   {bits=3, axis=1}, {dtype='uint8', scale=0.1, zero_point=128}
 
