@@ -200,8 +200,8 @@ static void check_product(struct ql_ctx *ctx, gemm_fn *gemm, struct shape s, con
 static void check_types(
         struct ql_ctx *ctx, gemm_fn *gemm, int ta, int tb, struct shape s, int variant, const char *what)
 {
-	enum layout la = variant % LAYOUTS, lb = variant / 3 % LAYOUTS;
-	enum zeros za = variant / 2 % ZEROS, zb = variant / 5 % ZEROS;
+	enum layout la = (enum layout)(variant % LAYOUTS), lb = (enum layout)(variant / 3 % LAYOUTS);
+	enum zeros za = (enum zeros)(variant / 2 % ZEROS), zb = (enum zeros)(variant / 5 % ZEROS);
 	struct operand a = operand_make(ta, s.m, s.k, s.m, la, za, RANDOM);
 	struct operand b = operand_make(tb, s.k, s.n, s.n, lb, zb, RANDOM);
 
@@ -234,7 +234,7 @@ static void test_extreme(struct ql_ctx *ctx)
 	for (size_t d = 0; d < sizeof(depths) / sizeof(depths[0]); d++)
 		for (int t = 0; t < 64; t += depths[d] == 70000 ? 1 : 5) {
 			struct shape s = {2, 3, depths[d]};
-			enum layout l = t % LAYOUTS;
+			enum layout l = (enum layout)(t % LAYOUTS);
 			struct operand a = operand_make(
 			        t & 1, s.m, s.k, s.m, l, t & 2 ? EACH : NONE, t & 4 ? LOWEST : HIGHEST);
 			struct operand b = operand_make(
