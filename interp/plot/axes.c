@@ -47,7 +47,7 @@ static int64_t stride(int64_t n, double room, double length)
 
 /* ---- scales and ticks ---- */
 
-static struct ql_scale scale_of(const struct ql_axis_plan *p, bool whole)
+static struct ql_scale scale_of(const struct ql_axis_plan *p)
 {
 	struct ql_range names = {0.5, p->names ? (double)p->names->n + 0.5 : 1, 0.5, true};
 	struct ql_scale s;
@@ -58,7 +58,7 @@ static struct ql_scale scale_of(const struct ql_axis_plan *p, bool whole)
 	}
 	if (p->names && p->names->n)
 		s = (struct ql_scale){names.lo, names.hi, false, false};
-	else if (whole && p->range.hi > p->range.lo)
+	else if (p->tight && p->range.hi > p->range.lo)
 		s = (struct ql_scale){p->range.lo, p->range.hi, false, false};
 	else
 		s = ql_scale_of(&p->range, p->pad, p->zero, p->log);
@@ -66,17 +66,12 @@ static struct ql_scale scale_of(const struct ql_axis_plan *p, bool whole)
 	return s;
 }
 
-static void find_ticks(const struct ql_scale *scale, bool whole, int wanted, struct ql_ticks *t)
+static void find_ticks(const struct ql_axis_plan *p, const struct ql_scale *scale, int wanted, struct ql_ticks *t)
 {
-	int n = 0;
-
-	ql_scale_ticks(scale, wanted, t);
-	if (!whole)
-		return;
-	for (int i = 0; i < t->n; i++)
-		if (t->tick[i].at == rint(t->tick[i].at) && t->tick[i].at >= 1)
-			t->tick[n++] = t->tick[i];
-	t->n = n;
+	if (p->whole && !scale->log)
+		ql_scale_whole_ticks(scale, wanted, t);
+	else
+		ql_scale_ticks(scale, wanted, t);
 }
 
 /* As many ticks below the axis as have room side by side. */
@@ -88,7 +83,7 @@ static void find_x_ticks(struct ql_axes *a, double width)
 	for (wanted = wanted > 12 ? 12 : wanted; wanted >= 2; wanted--) {
 		double used = 0;
 
-		find_ticks(&a->frame.x, a->plan.whole, wanted, &a->x);
+		find_ticks(&a->plan.x, &a->frame.x, wanted, &a->x);
 		for (int i = 0; i < a->x.n; i++)
 			used = fmax(used, ql_scene_text_width(a->s, a->x.tick[i].text, 1));
 		if ((used + gap) * a->x.n <= width * 1.05)
@@ -133,12 +128,12 @@ void ql_axes_measure(struct ql_axes *a)
 	double width = a->page.x1 - a->page.x0 - em * 5 - a->right;
 
 	f->plan = &a->plan;
-	f->x = scale_of(&a->plan.x, a->plan.whole);
-	f->y = scale_of(&a->plan.y, a->plan.whole);
+	f->x = scale_of(&a->plan.x);
+	f->y = scale_of(&a->plan.y);
 	a->x.n = 0;
 	f->y0 = a->page.y0 + (a->plan.x.label ? em * (s->cells ? 1 : 1.5) : 0) + label_height(a, width);
 	f->y1 = fmax(a->page.y1 - (s->cells ? 0 : em * 0.3), f->y0 + em * 2);
-	find_ticks(&f->y, a->plan.whole, (int)((f->y1 - f->y0) / (em * (s->cells ? 3 : 3.6))), &a->y);
+	find_ticks(&a->plan.y, &f->y, (int)((f->y1 - f->y0) / (em * (s->cells ? 3 : 3.6))), &a->y);
 	left = fmin(widest(s, &a->plan.y, &a->y), (a->page.x1 - a->page.x0) * 0.36);
 	if (s->cells)
 		left = ceil(left / 2) * 2 + 4; /* a space and the axis */
@@ -205,8 +200,8 @@ static void draw_x_labels(const struct ql_axes *a)
 			continue;
 		ql_scene_rule(s, x, f->y0, x, f->y0 - em * 0.3, QL_RULE_TICK);
 		if (a->slant)
-			ql_scene_turned(s, x + em * 0.35, f->y0 - em * 0.8, 1, room, QL_TURN_SLANT, label_text(p, &a->x, i),
-				text_ink);
+			ql_scene_turned(s, x + em * 0.35, f->y0 - em * 0.8, 1, fmin(room, (x - a->page.x0) / 0.766), QL_TURN_SLANT,
+				label_text(p, &a->x, i), text_ink);
 		else
 			ql_scene_text(s, x, y, 0.5, 1, room, label_text(p, &a->x, i), text_ink);
 	}

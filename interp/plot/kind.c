@@ -59,8 +59,47 @@ void ql_frame_rect(const struct ql_frame *frame, struct ql_scene *s, double x0, 
 	b.x = within(frame->x0, b.x, frame->x1);
 	a.y = within(frame->y0, a.y, frame->y1);
 	b.y = within(frame->y0, b.y, frame->y1);
-	if (a.x != b.x && a.y != b.y)
-		ql_scene_rect(s, a.x, a.y, b.x, b.y, ink);
+	if (a.x == b.x || a.y == b.y)
+		return;
+	if (s->cells && !frame->plan->swapped) { /* edges between characters, so that neighbours meet */
+		a.x = rint(a.x / 2) * 2;
+		b.x = fmax(rint(b.x / 2) * 2, a.x + 2);
+	}
+	ql_scene_rect(s, a.x, a.y, b.x, b.y, ink);
+}
+
+/* Whole cells of the given size around the one that holds the middle. */
+static void snap(double size, double *lo, double *hi)
+{
+	double n = fmax(1, floor((*hi - *lo) / size + 0.01)), middle = floor((*lo + *hi) / 2 / size);
+
+	*lo = (middle - floor((n - 1) / 2)) * size;
+	*hi = *lo + n * size;
+}
+
+void ql_frame_bar(const struct ql_frame *frame, struct ql_scene *s, double x, double width, double y0, double y1,
+	struct ql_ink ink)
+{
+	struct ql_point a = ql_frame_point(frame, x - width / 2, y0), b = ql_frame_point(frame, x + width / 2, y1);
+	double lo, hi;
+
+	if (!s->cells) {
+		ql_frame_rect(frame, s, x - width / 2, y0, x + width / 2, y1, ink);
+		return;
+	}
+	if (isnan(a.x) || isnan(a.y) || isnan(b.x) || isnan(b.y))
+		return;
+	if (frame->plan->swapped) {
+		lo = fmin(a.y, b.y);
+		hi = fmax(a.y, b.y);
+		snap(4, &lo, &hi);
+		ql_scene_rect(s, within(frame->x0, a.x, frame->x1), lo, within(frame->x0, b.x, frame->x1), hi, ink);
+	} else {
+		lo = a.x;
+		hi = b.x;
+		snap(2, &lo, &hi);
+		ql_scene_rect(s, lo, within(frame->y0, a.y, frame->y1), hi, within(frame->y0, b.y, frame->y1), ink);
+	}
 }
 
 double ql_frame_base(const struct ql_frame *frame)
@@ -88,6 +127,7 @@ enum ql_shape ql_series_shape(int64_t i)
 
 void ql_plan_points(const struct ql_figure *f, struct ql_plan *plan)
 {
+	plan->x.whole = plan->y.whole = true;
 	for (int64_t k = plan->first; k < plan->last; k++) {
 		const struct ql_series *s = &f->series[k];
 
@@ -98,6 +138,8 @@ void ql_plan_points(const struct ql_figure *f, struct ql_plan *plan)
 			if (isfinite(x) && isfinite(s->y[i]) && !(plan->x.log && x <= 0) && !(plan->y.log && s->y[i] <= 0)) {
 				ql_range_add(&plan->x.range, x);
 				ql_range_add(&plan->y.range, s->y[i]);
+				plan->x.whole = plan->x.whole && x == rint(x);
+				plan->y.whole = plan->y.whole && s->y[i] == rint(s->y[i]);
 			}
 		}
 	}

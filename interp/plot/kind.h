@@ -27,6 +27,8 @@ enum ql_swatch { QL_SWATCH_LINE, QL_SWATCH_BOX, QL_SWATCH_MARK };
 struct ql_axis_plan {
 	const char *label;
 	bool log, fixed, zero, down;
+	bool whole;      /* ticks at whole numbers only */
+	bool tight;      /* exactly the range, without a margin */
 	double limit[2]; /* when fixed */
 	double pad;      /* share of the range left free at both ends */
 	struct ql_range range;
@@ -37,10 +39,10 @@ struct ql_plan {
 	struct ql_axis_plan x, y;
 	bool swapped;   /* the kind lies on its side: x and y were exchanged */
 	bool grid_x, grid_y;
-	bool whole;     /* ticks only at whole numbers, axes without a margin */
 	bool colourbar; /* bar_lo..bar_hi in `gradient` */
 	enum ql_gradient gradient;
 	double bar_lo, bar_hi;
+	char note[80];       /* what the reader must know of these axes; "": nothing */
 	int64_t first, last; /* series to be shown: first..last-1 (a panel shows one) */
 };
 
@@ -75,6 +77,9 @@ struct ql_point ql_frame_point(const struct ql_frame *frame, double x, double y)
 bool ql_frame_holds(const struct ql_frame *frame, struct ql_point p);
 /* A filled box between two points of the data, cut at the frame. */
 void ql_frame_rect(const struct ql_frame *frame, struct ql_scene *s, double x0, double y0, double x1, double y1,
+	struct ql_ink ink);
+/* The bar of a category: `width` wide around x, from y0 to y1; whole characters wide in a text plot. */
+void ql_frame_bar(const struct ql_frame *frame, struct ql_scene *s, double x, double width, double y0, double y1,
 	struct ql_ink ink);
 /* Where bars begin: 0, or the end of the axis when 0 is not on it. In data units of y. */
 double ql_frame_base(const struct ql_frame *frame);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Placement of labels. Each has 8 directions at 3 distances to choose from. A place costs what it covers (other
+ * Placement of labels. Each has 8 directions at 4 distances to choose from. A place costs what it covers (other
  * texts, points, the border) and a little for being far or unusual; all labels start at none, take the cheapest place
  * in turn, and reconsider a few times knowing the others (after Christensen, Marks and Shieber, "An Empirical Study
  * of Algorithms for Point-Feature Label Placement", 1995). A label that still covers another text is left out and
@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #define DIRECTIONS 8
-#define DISTANCES 3
+#define DISTANCES 4
 #define SWEEPS 5
 /* The search is quadratic: more labels could not be read, more obstacles hardly matter. */
 #define MOST_LABELS 300
@@ -58,7 +58,7 @@ static struct box place(const struct ql_labels *labels, const struct ql_label *l
 {
 	/* by preference: right, left, above, below, then the corners */
 	static const signed char dx[DIRECTIONS] = {1, -1, 0, 0, 1, 1, -1, -1}, dy[DIRECTIONS] = {0, 0, 1, -1, 1, -1, 1, -1};
-	static const double distance[DISTANCES] = {0, 1.1, 2.4};
+	static const double distance[DISTANCES] = {0, 1.1, 2.4, 4};
 	const struct ql_scene *s = labels->scene;
 	int d = number % DIRECTIONS;
 	double height = s->em * (s->cells ? 1 : SIZE * 1.15), gap = l->radius + s->em * (0.18 + distance[number / DIRECTIONS]);
@@ -69,7 +69,9 @@ static struct box place(const struct ql_labels *labels, const struct ql_label *l
 	if (s->cells) { /* whole characters, clear of the one that holds the point */
 		double column = s->em / 2, row = s->em;
 
-		x = dx[d] > 0 ? ceil(x / column) * column : dx[d] < 0 ? floor(x / column) * column : rint(x / column) * column;
+		double here = floor(l->at.x / column) * column;
+
+		x = dx[d] > 0 ? here + 2 * column : dx[d] < 0 ? here - column - l->width : rint(x / column) * column;
 		y = floor(l->at.y / row) * row + dy[d] * row * (1 + number / DIRECTIONS);
 	}
 	return (struct box){x, y, x + l->width, y + height};
@@ -98,11 +100,13 @@ static double cost(const struct ql_labels *labels, int64_t i, int number)
 	const struct ql_frame *f = labels->frame;
 	const struct ql_label *l = &labels->label[i];
 	struct box b = place(labels, l, number);
-	double sum = liking[number % DIRECTIONS] + 8.0 * (number / DIRECTIONS);
+	double covered, sum = liking[number % DIRECTIONS] + 8.0 * (number / DIRECTIONS);
 
 	if (b.x0 < f->x0 || b.x1 > f->x1 || b.y0 < f->y0 || b.y1 > f->y1)
 		return OUTSIDE;
-	sum += covered_texts(labels, i, b) / ((b.x1 - b.x0) * (b.y1 - b.y0)) * COVERS_TEXT;
+	/* a little overlap makes a label as useless as much of it */
+	covered = covered_texts(labels, i, b) / ((b.x1 - b.x0) * (b.y1 - b.y0));
+	sum += covered > 0 ? COVERS_TEXT * (0.5 + covered) : 0;
 	for (int64_t k = 0; k < labels->n; k++) {
 		const struct ql_label *o = &labels->label[k];
 		double r = o->radius * 0.9;

@@ -136,21 +136,34 @@ static void draw_text_axes(struct ql_axes *a, const char *heading)
 	draw_axes(a, false);
 }
 
+/* At the bottom of the page, which ends above it. */
+static void draw_note(struct ql_scene *s, struct ql_box *page, const char *note)
+{
+	double em = s->em;
+
+	if (!*note)
+		return;
+	ql_scene_text(s, page->x1, page->y0 + em * (s->cells ? 0.5 : 0.1), 1, 0.8, page->x1 - page->x0, note, soft_ink);
+	page->y0 += em * (s->cells ? 1 : 1.1);
+}
+
 static void draw_page(const struct ql_figure *f, struct ql_scene *s, struct ql_box page, int64_t first, int64_t last,
 	const char *heading)
 {
 	struct ql_axes a = {.f = f, .s = s, .page = page, .plan = {.first = first, .last = last}};
-	size_t start = s->n_items;
+	size_t start;
 	bool wanted;
 
 	preset(f, &a.plan);
 	f->kind->plan(f, s, &a.plan);
 	add_lines(f, "vlines", a.plan.swapped ? &a.plan.y.range : &a.plan.x.range);
 	add_lines(f, "hlines", a.plan.swapped ? &a.plan.x.range : &a.plan.y.range);
+	draw_note(s, &a.page, a.plan.note);
 	if (s->cells) {
 		draw_text_axes(&a, heading);
 		return;
 	}
+	start = s->n_items;
 	if (heading) {
 		ql_scene_text(s, (page.x0 + page.x1) / 2, page.y1 - s->em * 0.6, 0.5, 1, page.x1 - page.x0, heading, text_ink);
 		a.page.y1 -= s->em * 1.5;
@@ -202,10 +215,7 @@ enum ql_status ql_figure_draw(const struct ql_figure *f, struct ql_scene *s)
 		ql_scene_text(s, s->width / 2, page.y1 - em * (s->cells ? 0.5 : 0.65), 0.5, 1.2, s->width - 2 * pad, title, bold);
 		page.y1 -= em * (s->cells ? 1 : 2.1);
 	}
-	if (*f->note) {
-		ql_scene_text(s, page.x1, page.y0 + em * (s->cells ? 0.5 : 0.1), 1, 0.8, s->width - 2 * pad, f->note, soft_ink);
-		page.y0 += em * (s->cells ? 1 : 1.1);
-	}
+	draw_note(s, &page, f->note);
 	if (ql_figure_bool(f, "panels", false) && f->n_series > 1)
 		draw_panels(f, s, page);
 	else

@@ -41,18 +41,20 @@ static double name_width(const struct ql_axes *a)
 static void draw_swatch(const struct ql_axes *a, int64_t k, double x, double y)
 {
 	struct ql_scene *s = a->s;
-	double em = s->em, middle = x + em * SWATCH / 2;
+	double em = s->em, width = s->cells ? em * 1.5 : em * SWATCH, middle = x + width / 2;
 	struct ql_ink ink = ql_series_ink(k);
 
 	switch (a->f->kind->swatch) {
 	case QL_SWATCH_LINE:
-		ql_scene_line(s, x, y, x + em * SWATCH, y, ink);
+		ql_scene_line(s, x, y, x + width - (s->cells ? 1 : 0), y, ink);
 		if (!s->colour || (!s->cells && a->f->series[k].n <= 30))
 			ql_scene_mark(s, middle, y, ql_series_shape(k), em * 0.5, ink);
 		break;
 	case QL_SWATCH_BOX:
-		ql_scene_rect(s, x + em * 0.3, y - em * (s->cells ? 0.5 : 0.38), x + em * (SWATCH - 0.3),
-			y + em * (s->cells ? 0.5 : 0.38), ink);
+		if (s->cells)
+			ql_scene_rect(s, x, y - em / 2, x + width, y + em / 2, ink);
+		else
+			ql_scene_rect(s, x + em * 0.3, y - em * 0.38, x + width - em * 0.3, y + em * 0.38, ink);
 		break;
 	case QL_SWATCH_MARK:
 		ql_scene_mark(s, middle, y, ql_series_shape(k), em * 0.56, ink);

@@ -221,7 +221,7 @@ static size_t outline(enum ql_shape shape, double x, double y, double size)
 {
 	static const size_t corners[] = {20, 4, 3, 4};
 	static const double turn[] = {0, 0.125, 0.25, 0}, grow[] = {1, 1.2, 1.25, 1.2};
-	size_t n = corners[shape];
+	size_t n = shape == QL_SHAPE_CIRCLE && size < 6 ? 8 : corners[shape];
 
 	for (size_t i = 0; i < n; i++) {
 		double angle = 6.283185307179586 * ((double)i / (double)n + turn[shape]), r = size / 2 * grow[shape];

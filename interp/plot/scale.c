@@ -118,7 +118,7 @@ static void put_superscript(int n, char *text, size_t size)
 /* `text` with a real minus sign. */
 static void put_minus(const char *plain, char text[QL_TICK_TEXT])
 {
-	snprintf(text, QL_TICK_TEXT, "%s%s", *plain == '-' ? "−" : "", *plain == '-' ? plain + 1 : plain);
+	snprintf(text, QL_TICK_TEXT, "%s%.28s", *plain == '-' ? "−" : "", *plain == '-' ? plain + 1 : plain);
 }
 
 /* How all labels of one axis are written. */
@@ -170,7 +170,6 @@ static void label(double value, const struct style *st, char text[QL_TICK_TEXT])
 		strcpy(plain, "0");
 	else
 		snprintf(plain, sizeof(plain), "%.*f%s", st->decimals, value / st->unit, st->suffix);
-	plain[QL_TICK_TEXT - 4] = '\0';
 	put_minus(plain, text);
 }
 
@@ -204,9 +203,9 @@ static double nice_step(double rough)
 	return unit * (f < 1.2 ? 1 : f < 2.2 ? 2 : f < 2.8 ? 2.5 : f < 6 ? 5 : 10);
 }
 
-static void linear_ticks(double lo, double hi, int wanted, struct ql_ticks *out)
+static void step_ticks(double lo, double hi, double step, struct ql_ticks *out)
 {
-	double step = nice_step((hi - lo) / (wanted < 1 ? 1 : wanted)), eps = (hi - lo) * 1e-9;
+	double eps = (hi - lo) * 1e-9;
 	double largest = fmax(fabs(lo), fabs(hi));
 	struct style st;
 	double first = ceil((lo - eps) / step);
@@ -218,6 +217,11 @@ static void linear_ticks(double lo, double hi, int wanted, struct ql_ticks *out)
 		t->at = first + i == 0 ? 0 : (first + i) * step;
 		label(t->at, &st, t->text);
 	}
+}
+
+static void linear_ticks(double lo, double hi, int wanted, struct ql_ticks *out)
+{
+	step_ticks(lo, hi, nice_step((hi - lo) / wanted), out);
 }
 
 static void log_label(int mantissa, int e, bool power, bool thousands, char text[QL_TICK_TEXT])
@@ -284,10 +288,23 @@ static void log_ticks(const struct ql_scale *s, int wanted, struct ql_ticks *out
 		decade_ticks(s, "125", 1, out);
 }
 
+static int sensible(int wanted)
+{
+	return wanted < 2 ? 2 : wanted > QL_TICKS / 2 ? QL_TICKS / 2 : wanted;
+}
+
+void ql_scale_whole_ticks(const struct ql_scale *s, int wanted, struct ql_ticks *out)
+{
+	double step = fmax(1, nice_step((s->hi - s->lo) / sensible(wanted)));
+
+	out->n = out->n_minor = 0;
+	step_ticks(s->lo, s->hi, step == 2.5 ? 2 : step, out);
+}
+
 void ql_scale_ticks(const struct ql_scale *s, int wanted, struct ql_ticks *out)
 {
 	out->n = out->n_minor = 0;
-	wanted = wanted < 2 ? 2 : wanted > QL_TICKS / 2 ? QL_TICKS / 2 : wanted;
+	wanted = sensible(wanted);
 	if (s->log)
 		log_ticks(s, wanted, out);
 	else

@@ -40,6 +40,8 @@ bool ql_scale_fixed(double lo, double hi, bool log, struct ql_scale *out);
 double ql_scale_at(const struct ql_scale *s, double value);
 /* About `wanted` round ticks. */
 void ql_scale_ticks(const struct ql_scale *s, int wanted, struct ql_ticks *out);
+/* The same at whole numbers only. */
+void ql_scale_whole_ticks(const struct ql_scale *s, int wanted, struct ql_ticks *out);
 /* A number for a label: at most 4 significant digits, k M G T or a power of ten where that is shorter. */
 void ql_number_text(double value, char text[QL_TICK_TEXT]);
 

@@ -61,6 +61,21 @@ static bool line_break(struct pass *p, const char *start)
 	return true;
 }
 
+/* Fills come with a stroke of width 0 in the same colour. */
+static bool no_stroke(struct pass *p)
+{
+	static const char width[] = "stroke-width=\"0.000000e+00\"", colour[] = "stroke=\"#RRGGBB\"";
+
+	if (!at(p, width))
+		return false;
+	p->from += sizeof(width) - 1;
+	while (p->from < p->end && blank(*p->from))
+		p->from++;
+	if (at(p, "stroke=\"#"))
+		p->from += sizeof(colour) - 1;
+	return true;
+}
+
 enum ql_status ql_svg_tidy(struct ql_ctx *ctx, const char *svg, size_t n, struct ql_bytes *out)
 {
 	struct pass p = {.from = svg, .end = svg + n};
@@ -70,9 +85,9 @@ enum ql_status ql_svg_tidy(struct ql_ctx *ctx, const char *svg, size_t n, struct
 		return QL_ERR_MEMORY;
 	snprintf(p.id, sizeof(p.id), "q%08x", hash(svg, n));
 	while (p.from < p.end) {
-		if (line_break(&p, out->at) || replace(&p, "text-clipping", p.id) || replace(&p, "pt\"", "\"") ||
+		if (line_break(&p, out->at) || no_stroke(&p) || replace(&p, "text-clipping", p.id) || replace(&p, "pt\"", "\"") ||
 			replace(&p, "stroke-opacity=\"1.000000\"", "") || replace(&p, "fill-opacity=\"1.000000\"", "") ||
-			replace(&p, "dominant-baseline=\"no-change\"", ""))
+			replace(&p, "fill-rule=\"nonzero\"", "") || replace(&p, "dominant-baseline=\"no-change\"", ""))
 			continue;
 		*p.to++ = *p.from++;
 	}

@@ -44,7 +44,8 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 	if (p->y.log) /* the smallest bar has some height */
 		p->y.range.positive /= 2;
 	p->y.zero = true;
-	p->y.pad = 0.08;
+	/* the numbers at the ends need a line of text */
+	p->y.pad = s->cells ? fmax(0.08, 6 / s->height) : 0.08;
 	p->grid_x = false;
 	ql_plan_categories(f, s, &f->names, p);
 }
@@ -69,6 +70,10 @@ static void draw_value(const struct ql_frame *frame, struct ql_scene *s, double 
 	ql_number_text(value, text);
 	if (!ql_frame_holds(frame, p))
 		return;
+	if (s->cells) { /* beyond the last character that the bar reaches */
+		p.x = frame->plan->swapped ? (value < 0 ? floor(p.x / 2) : ceil(p.x / 2)) * 2 : p.x;
+		p.y = frame->plan->swapped ? p.y : (value < 0 ? floor(p.y / 4) : ceil(p.y / 4)) * 4;
+	}
 	if (frame->plan->swapped)
 		ql_scene_text(s, p.x + side * s->em * 0.5, p.y, value < 0 ? 1 : 0, size, HUGE_VAL, text, ink);
 	else if (ql_scene_text_width(s, text, size) <= room)
@@ -81,7 +86,7 @@ static void draw_series(const struct ql_figure *f, int64_t k, const struct ql_fr
 	const struct ql_series *d = &f->series[k];
 	bool stack = stacked(f);
 	double each = FILLED / (stack ? 1 : (double)(p->last - p->first)), base = ql_frame_base(frame);
-	double shift = stack ? -each / 2 : -FILLED / 2 + each * (double)(k - p->first), gap = each * 0.04;
+	double shift = stack ? -each / 2 : -FILLED / 2 + each * (double)(k - p->first);
 	bool values = ql_figure_bool(f, "values", !stack && bars(f, p) <= VALUED);
 	double room = each * fabs(ql_frame_point(frame, 2, base).x - ql_frame_point(frame, 1, base).x);
 
@@ -91,7 +96,7 @@ static void draw_series(const struct ql_figure *f, int64_t k, const struct ql_fr
 
 		if (lo == 0 && p->y.log)
 			lo = base;
-		ql_frame_rect(frame, s, x + shift + gap, lo, x + shift + each - gap, hi, ql_series_ink(k));
+		ql_frame_bar(frame, s, x + shift + each / 2, each * 0.92, lo, hi, ql_series_ink(k));
 		if (values)
 			draw_value(frame, s, x + shift + each / 2, hi, room + s->em * 0.2, d->y[i]);
 	}

@@ -69,12 +69,23 @@ static enum ql_status prepare(struct ql_figure *f)
 	return QL_OK;
 }
 
+/* Cells per block, so that no block is finer than the device can show. */
+static void block_size(const struct ql_figure *f, const struct ql_scene *s, int64_t *down, int64_t *across)
+{
+	*down = (int64_t)fmax(1, ceil((double)f->rows * s->fine_y / s->height));
+	*across = (int64_t)fmax(1, ceil((double)f->columns * s->fine_x / s->width));
+}
+
 static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_plan *p)
 {
 	const struct colours *c = f->derived;
 	const struct ql_option *xnames = ql_figure_option(f, "xnames"), *ynames = ql_figure_option(f, "ynames");
+	int64_t down, across;
 
-	(void)s;
+	block_size(f, s, &down, &across);
+	if (down > 1 || across > 1)
+		snprintf(p->note, sizeof(p->note), "each block is the mean of %lld x %lld cells", (long long)down,
+			(long long)across);
 	p->x.names = xnames ? &xnames->list : NULL;
 	p->y.names = ynames ? &ynames->list : NULL;
 	p->x.log = p->y.log = false;
@@ -83,7 +94,7 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 		ql_range_add(&p->y.range, i ? (double)f->rows + 0.5 : 0.5);
 	}
 	p->y.down = true;
-	p->whole = true;
+	p->x.whole = p->y.whole = p->x.tight = p->y.tight = true;
 	p->colourbar = f->rows * f->columns > 0;
 	p->gradient = c->gradient;
 	p->bar_lo = c->lo;
@@ -135,15 +146,12 @@ static void draw_values(const struct ql_figure *f, const struct ql_frame *frame,
 static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct ql_scene *s)
 {
 	const struct colours *c = f->derived;
-	/* cells per block, so that no block is finer than the device can show */
-	int64_t down = (int64_t)ceil((double)f->rows * s->fine_y / (frame->y1 - frame->y0) - 1e-9);
-	int64_t across = (int64_t)ceil((double)f->columns * s->fine_x / (frame->x1 - frame->x0) - 1e-9);
-	int64_t rows, columns;
+	int64_t down, across, rows, columns;
 	double *to, x1, y0;
-	char text[80];
 
 	if (!f->rows || !f->columns)
 		return;
+	block_size(f, s, &down, &across);
 	rows = ql_ceil_div(f->rows, down);
 	columns = ql_ceil_div(f->columns, across);
 	x1 = ql_frame_x(frame, (double)(columns * across) + 0.5);
@@ -152,11 +160,6 @@ static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct
 	for (int64_t i = 0; to && i < rows; i++)
 		for (int64_t j = 0; j < columns; j++)
 			to[i * columns + j] = block_mean(f, i * down, down, j * across, across);
-	if (down > 1 || across > 1) {
-		snprintf(text, sizeof(text), "mean of %lld x %lld cells", (long long)down, (long long)across);
-		ql_scene_text(s, frame->x1, frame->y1 + s->em * (s->cells ? 0.5 : 0.6), 1, 0.8, frame->x1 - frame->x0, text,
-			(struct ql_ink){.rgb = QL_INK_SOFT, .alpha = 1});
-	}
 	if (ql_figure_bool(f, "values", f->rows * f->columns <= VALUED))
 		draw_values(f, frame, s);
 }

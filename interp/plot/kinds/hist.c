@@ -205,6 +205,7 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 	if (p->y.log)
 		p->y.range.positive /= 2;
 	p->y.zero = true;
+	p->y.whole = !ql_figure_bool(f, "density", false);
 	p->y.pad = 0.06;
 	p->x.pad = 0.02;
 	p->grid_y = true;
@@ -212,51 +213,64 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 		p->y.label = ql_figure_bool(f, "density", false) ? "density" : "count";
 }
 
-/* Overlaid sets: an outline each, so that none hides another. */
-static void outline(const struct bins *b, const double *count_of, const struct ql_frame *frame, struct ql_scene *s,
-	struct ql_ink ink)
+/* Left end of bin i, on a logarithmic axis not left of it. */
+static double edge(const struct bins *b, const struct ql_frame *frame, int64_t i)
 {
-	double base = ql_frame_base(frame), width = (b->hi - b->lo) / (double)b->n;
-	double left = frame->x.log ? pow(10, frame->x.lo) : b->lo;
-	struct ql_point p = ql_frame_point(frame, fmax(left, b->lo), base);
+	double x = b->lo + (b->hi - b->lo) / (double)b->n * (double)i;
 
-	ql_scene_begin(s, QL_ITEM_LINE, ink);
-	ql_scene_point(s, p.x, p.y);
+	return frame->x.log ? fmax(x, pow(10, frame->x.lo)) : x;
+}
+
+/* Overlaid sets: the outline of each, as a line or filled. */
+static void outline(const struct bins *b, int64_t k, const struct ql_frame *frame, struct ql_scene *s,
+	enum ql_item_type type, struct ql_ink ink)
+{
+	const double *count_of = b->count + k * b->n;
+	double base = ql_frame_base(frame), last = base;
+
+	ql_scene_begin(s, type, ink);
 	for (int64_t i = 0; i <= b->n; i++) {
-		double x = fmax(left, b->lo + width * (double)i), last = i ? count_of[i - 1] : base;
-		struct ql_point q = ql_frame_point(frame, x, fmax(base, i < b->n ? count_of[i] : base));
+		double x = edge(b, frame, i), next = i < b->n ? fmax(base, count_of[i]) : base;
+		struct ql_point p = ql_frame_point(frame, x, last), q = ql_frame_point(frame, x, next);
 
-		p = ql_frame_point(frame, x, fmax(base, last));
 		ql_scene_point(s, p.x, p.y);
 		ql_scene_point(s, q.x, q.y);
+		last = next;
 	}
 	ql_scene_end(s);
+}
+
+static void draw_one(const struct bins *b, int64_t k, const struct ql_frame *frame, struct ql_scene *s)
+{
+	struct ql_ink ink = ql_series_ink(k);
+	double base = ql_frame_base(frame);
+
+	ink.alpha = 0.9f;
+	for (int64_t i = 0; i < b->n; i++)
+		if (b->count[k * b->n + i] > 0 && edge(b, frame, i) < edge(b, frame, i + 1))
+			ql_frame_rect(frame, s, edge(b, frame, i), base, edge(b, frame, i + 1), b->count[k * b->n + i], ink);
 }
 
 static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct ql_scene *s)
 {
 	const struct bins *b = f->derived;
 	const struct ql_plan *p = frame->plan;
-	bool several = p->last - p->first > 1;
-	double base = ql_frame_base(frame), width = (b->hi - b->lo) / (double)b->n;
-	double left = frame->x.log ? pow(10, frame->x.lo) : b->lo;
 
-	for (int64_t k = p->first; k < p->last && !(several && s->cells); k++) {
+	if (p->last - p->first == 1) {
+		draw_one(b, p->first, frame, s);
+		return;
+	}
+	for (int64_t k = p->first; k < p->last; k++) {
 		struct ql_ink ink = ql_series_ink(k);
 
-		ink.alpha = several ? 0.35f : 0.9f;
-		for (int64_t i = 0; i < b->n; i++) {
-			double x = b->lo + width * (double)i, n = b->count[k * b->n + i];
-
-			if (n > 0 && x + width > left)
-				ql_frame_rect(frame, s, fmax(x, left), base, x + width, n, ink);
-		}
+		ink.alpha = 0.35f;
+		outline(b, k, frame, s, QL_ITEM_AREA, ink);
 	}
-	for (int64_t k = p->first; k < p->last && several; k++) {
+	for (int64_t k = p->first; k < p->last; k++) {
 		struct ql_ink ink = ql_series_ink(k);
 
 		ink.width = 1.6f;
-		outline(b, b->count + k * b->n, frame, s, ink);
+		outline(b, k, frame, s, QL_ITEM_LINE, ink);
 	}
 }
 

@@ -19,10 +19,15 @@ static int64_t points(const struct ql_figure *f, const struct ql_plan *p)
 	return n;
 }
 
-/* Diameter of a mark in em by the number of points. */
+/* Diameter of a mark in em, and its opacity, by the number of points. */
 static double mark_size(int64_t n)
 {
-	return n <= 200 ? 0.56 : n <= 2000 ? 0.4 : 0.26;
+	return n <= 200 ? 0.56 : n <= 2000 ? 0.4 : n <= 20000 ? 0.26 : 0.2;
+}
+
+static float mark_alpha(int64_t n)
+{
+	return n <= 200 ? 0.9f : n <= 2000 ? 0.65f : n <= 20000 ? 0.4f : 0.22f;
 }
 
 /* How often each spot was marked, over the frame. */
@@ -50,7 +55,7 @@ static void draw_series(const struct ql_figure *f, int64_t k, const struct ql_fr
 	int64_t n = points(f, frame->plan);
 	struct ql_ink ink = ql_series_ink(k);
 
-	ink.alpha = n <= 200 ? 0.9f : n <= 2000 ? 0.65f : 0.4f;
+	ink.alpha = mark_alpha(n);
 	memset(spots->count, 0, (size_t)(spots->columns * spots->rows));
 	for (int64_t i = 0; i < d->n; i++) {
 		struct ql_point p = ql_frame_point(frame, ql_series_x(d, i), d->y[i]);
