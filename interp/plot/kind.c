@@ -68,38 +68,27 @@ void ql_frame_rect(const struct ql_frame *frame, struct ql_scene *s, double x0, 
 	ql_scene_rect(s, a.x, a.y, b.x, b.y, ink);
 }
 
-/* Whole cells of the given size around the one that holds the middle. */
-static void snap(double size, double *lo, double *hi)
+/* A bar of a text plot that lies: whole lines around the one that holds its middle. */
+static void rect_of_lines(const struct ql_frame *frame, struct ql_scene *s, struct ql_point a, struct ql_point b,
+	struct ql_ink ink)
 {
-	double n = fmax(1, floor((*hi - *lo) / size + 0.01)), middle = floor((*lo + *hi) / 2 / size);
+	double lines = fmax(1, floor(fabs(b.y - a.y) / 4 + 0.01)), middle = floor((a.y + b.y) / 2 / 4);
+	double lo = (middle - floor((lines - 1) / 2)) * 4;
 
-	*lo = (middle - floor((n - 1) / 2)) * size;
-	*hi = *lo + n * size;
+	ql_scene_rect(s, within(frame->x0, a.x, frame->x1), lo, within(frame->x0, b.x, frame->x1), lo + lines * 4, ink);
 }
 
 void ql_frame_bar(const struct ql_frame *frame, struct ql_scene *s, double x, double width, double y0, double y1,
 	struct ql_ink ink)
 {
 	struct ql_point a = ql_frame_point(frame, x - width / 2, y0), b = ql_frame_point(frame, x + width / 2, y1);
-	double lo, hi;
 
-	if (!s->cells) {
+	if (s->cells && frame->plan->swapped && !isnan(a.x) && !isnan(b.x))
+		rect_of_lines(frame, s, a, b, ink);
+	else if (s->cells)
 		ql_frame_rect(frame, s, x - width / 2, y0, x + width / 2, y1, ink);
-		return;
-	}
-	if (isnan(a.x) || isnan(a.y) || isnan(b.x) || isnan(b.y))
-		return;
-	if (frame->plan->swapped) {
-		lo = fmin(a.y, b.y);
-		hi = fmax(a.y, b.y);
-		snap(4, &lo, &hi);
-		ql_scene_rect(s, within(frame->x0, a.x, frame->x1), lo, within(frame->x0, b.x, frame->x1), hi, ink);
-	} else {
-		lo = a.x;
-		hi = b.x;
-		snap(2, &lo, &hi);
-		ql_scene_rect(s, lo, within(frame->y0, a.y, frame->y1), hi, within(frame->y0, b.y, frame->y1), ink);
-	}
+	else /* a little apart */
+		ql_frame_rect(frame, s, x - width * 0.46, y0, x + width * 0.46, y1, ink);
 }
 
 double ql_frame_base(const struct ql_frame *frame)

@@ -199,7 +199,7 @@ static void put_picture(struct job *j)
 				(channel(j->colour[k], 5) * 100 + 127) / 255, (channel(j->colour[k], 0) * 100 + 127) / 255));
 	for (int band = 0; band < j->height; band += 6)
 		put_band(j, band);
-	put(j, "\x1b\\", 2);
+	put(j, "\x1b\\\n", 3);
 }
 
 enum ql_status ql_sixel_encode(struct ql_ctx *ctx, const struct ql_bytes *png, int colours, struct ql_bytes *out)

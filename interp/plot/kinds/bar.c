@@ -48,6 +48,8 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 	p->y.pad = s->cells ? fmax(0.08, 6 / s->height) : 0.08;
 	p->grid_x = false;
 	ql_plan_categories(f, s, &f->names, p);
+	if (p->swapped && s->cells)
+		p->x.pad = 0.16;
 }
 
 static int64_t bars(const struct ql_figure *f, const struct ql_plan *p)
@@ -96,7 +98,7 @@ static void draw_series(const struct ql_figure *f, int64_t k, const struct ql_fr
 
 		if (lo == 0 && p->y.log)
 			lo = base;
-		ql_frame_bar(frame, s, x + shift + each / 2, each * 0.92, lo, hi, ql_series_ink(k));
+		ql_frame_bar(frame, s, x + shift + each / 2, each, lo, hi, ql_series_ink(k));
 		if (values)
 			draw_value(frame, s, x + shift + each / 2, hi, room + s->em * 0.2, d->y[i]);
 	}
