@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The figure object: series that grow, categories, grouping, options by name, and the note about what the picture
- * does not show.
+ * The figure object: series that grow, categories, grouping, options by name, and the note about what the
+ * picture does not show.
  */
 #include "interp/plot/figure.h"
 
@@ -193,8 +193,9 @@ static void note_hidden(struct ql_figure *f)
 			count += hidden(f, &f->series[k], i);
 	}
 	if (count)
-		snprintf(f->note, sizeof(f->note), "%lld of %lld values not shown (not finite%s)", (long long)count,
-			(long long)all, log ? ", or not above 0 on a logarithmic axis" : "");
+		snprintf(f->note, sizeof(f->note), "%lld of %lld values not shown (not finite%s)",
+		        (long long)count, (long long)all,
+		        log ? ", or not above 0 on a logarithmic axis" : "");
 }
 
 static enum ql_status check_limits(struct ql_figure *f, const char *option, const char *log)
@@ -207,8 +208,9 @@ static enum ql_status check_limits(struct ql_figure *f, const char *option, cons
 	if (!o)
 		return QL_OK;
 	if (!ql_figure_pair(f, option, limit) || !ql_scale_fixed(limit[0], limit[1], logarithmic, &scale))
-		return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.%s: %s: wanted {lo, hi}, two different finite numbers%s",
-			f->kind->doc.name, option, logarithmic ? " above 0" : "");
+		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
+		        "plot.%s: %s: wanted {lo, hi}, two different finite numbers%s", f->kind->doc.name,
+		        option, logarithmic ? " above 0" : "");
 	return QL_OK;
 }
 
@@ -218,8 +220,8 @@ static enum ql_status check_size(struct ql_figure *f, const char *option)
 
 	if (size >= 100 && size <= 10000)
 		return QL_OK;
-	return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.%s: %s: wanted 100 to 10000 pixels, got %lld", f->kind->doc.name, option,
-		(long long)size);
+	return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.%s: %s: wanted 100 to 10000 pixels, got %lld",
+	        f->kind->doc.name, option, (long long)size);
 }
 
 enum ql_status ql_figure_finish(struct ql_figure *f)
@@ -248,8 +250,8 @@ void ql_figure_describe(const struct ql_figure *f, char *text, size_t size)
 		snprintf(what, sizeof(what), "%lld x %lld", (long long)f->rows, (long long)f->columns);
 	else
 		snprintf(what, sizeof(what), "%lld series", (long long)f->n_series);
-	snprintf(text, size, "%s figure, %s%s%s%s", f->kind->doc.name, what, title ? ", '" : "", title ? title : "",
-		title ? "'" : "");
+	snprintf(text, size, "%s figure, %s%s%s%s", f->kind->doc.name, what, title ? ", '" : "",
+	        title ? title : "", title ? "'" : "");
 }
 
 /* ---- options ---- */

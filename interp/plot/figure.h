@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A figure: a kind of plot, its options and its data. It knows neither Lua nor any device; ql_figure_draw turns it
- * into a scene of any size (layout.h).
+ * A figure: a kind of plot, its options and its data. It knows neither Lua nor any device; ql_figure_draw
+ * turns it into a scene of any size (layout.h).
  */
 #ifndef QUOLL_INTERP_PLOT_FIGURE_H
 #define QUOLL_INTERP_PLOT_FIGURE_H
@@ -29,9 +29,9 @@ struct ql_option {
 };
 
 struct ql_series {
-	char *name;   /* for the legend; NULL: none */
+	char *name; /* for the legend; NULL: none */
 	int64_t n;
-	double *x;    /* NULL: 1, 2, … n */
+	double *x; /* NULL: 1, 2, … n */
 	double *y;
 	char **label; /* one per point; NULL: none */
 };
@@ -44,9 +44,9 @@ struct ql_figure {
 	int64_t n_series;
 	struct ql_list names; /* categories: the text belonging to x = 1, 2, … */
 	int64_t rows, columns;
-	double *grid;         /* (rows, columns) */
-	void *derived;        /* what the kind computed from the data, one block of ql_alloc */
-	char note[160];       /* what the reader of the picture must know; "": nothing */
+	double *grid;   /* (rows, columns) */
+	void *derived;  /* what the kind computed from the data, one block of ql_alloc */
+	char note[160]; /* what the reader of the picture must know; "": nothing */
 };
 
 /* gives an empty figure */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Placement of labels. Each has 8 directions at 4 distances to choose from. A place costs what it covers (other
- * texts, points, the border) and a little for being far or unusual; all labels start at none, take the cheapest place
- * in turn, and reconsider a few times knowing the others (after Christensen, Marks and Shieber, "An Empirical Study
- * of Algorithms for Point-Feature Label Placement", 1995). A label that still covers another text is left out and
- * counted.
+ * Placement of labels. Each has 8 directions at 4 distances to choose from. A place costs what it covers
+ * (other texts, points, the border) and a little for being far or unusual; all labels start at none, take the
+ * cheapest place in turn, and reconsider a few times knowing the others (after Christensen, Marks and
+ * Shieber, "An Empirical Study of Algorithms for Point-Feature Label Placement", 1995). A label that still
+ * covers another text is left out and counted.
  */
 #include "interp/plot/labels.h"
 
@@ -57,11 +57,13 @@ void ql_labels_add(struct ql_labels *labels, struct ql_point at, double radius, 
 static struct box place(const struct ql_labels *labels, const struct ql_label *l, int number)
 {
 	/* by preference: right, left, above, below, then the corners */
-	static const signed char dx[DIRECTIONS] = {1, -1, 0, 0, 1, 1, -1, -1}, dy[DIRECTIONS] = {0, 0, 1, -1, 1, -1, 1, -1};
+	static const signed char dx[DIRECTIONS] = {1, -1, 0, 0, 1, 1, -1, -1},
+	                         dy[DIRECTIONS] = {0, 0, 1, -1, 1, -1, 1, -1};
 	static const double distance[DISTANCES] = {0, 1.1, 2.4, 4};
 	const struct ql_scene *s = labels->scene;
 	int d = number % DIRECTIONS;
-	double height = s->em * (s->cells ? 1 : SIZE * 1.15), gap = l->radius + s->em * (0.18 + distance[number / DIRECTIONS]);
+	double height = s->em * (s->cells ? 1 : SIZE * 1.15),
+	       gap = l->radius + s->em * (0.18 + distance[number / DIRECTIONS]);
 	double corner = dx[d] && dy[d] ? 0.75 : 1;
 	double x = l->at.x + dx[d] * (gap * corner + l->width / 2) - l->width / 2;
 	double y = l->at.y + dy[d] * (gap * corner + height / 2) - height / 2;
@@ -71,7 +73,9 @@ static struct box place(const struct ql_labels *labels, const struct ql_label *l
 
 		double here = floor(l->at.x / column) * column;
 
-		x = dx[d] > 0 ? here + 2 * column : dx[d] < 0 ? here - column - l->width : rint(x / column) * column;
+		x = dx[d] > 0   ? here + 2 * column
+		    : dx[d] < 0 ? here - column - l->width
+		                : rint(x / column) * column;
 		y = floor(l->at.y / row) * row + dy[d] * row * (1 + number / DIRECTIONS);
 	}
 	return (struct box){x, y, x + l->width, y + height};
@@ -154,10 +158,12 @@ static void draw_one(const struct ql_labels *labels, const struct ql_label *l)
 {
 	struct ql_scene *s = labels->scene;
 	struct box b = place(labels, l, l->place);
-	struct ql_ink thin = {.rgb = 0x9A9A9A, .alpha = 1, .width = 0.8f}, ink = {.rgb = QL_INK_TEXT, .alpha = 1};
+	struct ql_ink thin = {.rgb = 0x9A9A9A, .alpha = 1, .width = 0.8f},
+	              ink = {.rgb = QL_INK_TEXT, .alpha = 1};
 
 	if (l->place >= DIRECTIONS && !s->cells)
-		ql_scene_line(s, l->at.x, l->at.y, fmin(fmax(l->at.x, b.x0), b.x1), fmin(fmax(l->at.y, b.y0), b.y1), thin);
+		ql_scene_line(s, l->at.x, l->at.y, fmin(fmax(l->at.x, b.x0), b.x1),
+		        fmin(fmax(l->at.y, b.y0), b.y1), thin);
 	ql_scene_text(s, b.x0, (b.y0 + b.y1) / 2, 0, s->cells ? 1 : SIZE, HUGE_VAL, l->text, ink);
 }
 
@@ -189,6 +195,6 @@ void ql_labels_draw(struct ql_labels *labels)
 	if (!labels->left_out)
 		return;
 	snprintf(text, sizeof(text), "%lld labels left out for lack of room", (long long)labels->left_out);
-	ql_scene_text(s, f->x1 - s->em * 0.5, f->y0 + s->em * (s->cells ? 0.5 : 0.8), 1, 0.8, f->x1 - f->x0, text,
-		(struct ql_ink){.rgb = QL_INK_SOFT, .alpha = 1});
+	ql_scene_text(s, f->x1 - s->em * 0.5, f->y0 + s->em * (s->cells ? 0.5 : 0.8), 1, 0.8, f->x1 - f->x0,
+	        text, (struct ql_ink){.rgb = QL_INK_SOFT, .alpha = 1});
 }

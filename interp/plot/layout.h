@@ -18,8 +18,8 @@ struct ql_axes {
 	struct ql_plan plan;
 	struct ql_frame frame;
 	struct ql_ticks x, y;
-	bool slant;         /* names below the axis are slanted */
-	double right;       /* room kept free for a legend */
+	bool slant;   /* names below the axis are slanted */
+	double right; /* room kept free for a legend */
 };
 
 /* Appends the whole figure to an empty scene. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The only file that knows plplot (5.15, LGPL; never linked: opened by name at the first picture).
  *
- * plplot is used as a drawing device: one window in pixels, lines, polygons and text; all layout is ours. Three
- * habits of it are fenced in here. It asks on stdin when a device is unknown: the list of devices is looked up first.
- * It ends the process on errors: its exit handler jumps back into ql_plplot_render, over plplot's frames only, since
- * nothing of ours runs or allocates while a scene is replayed. It writes to stderr: stderr is put aside meanwhile.
- * It has one global state, so only the interpreter's thread comes here.
+ * plplot is used as a drawing device: one window in pixels, lines, polygons and text; all layout is ours.
+ * Three habits of it are fenced in here. It asks on stdin when a device is unknown: the list of devices is
+ * looked up first. It ends the process on errors: its exit handler jumps back into ql_plplot_render, over
+ * plplot's frames only, since nothing of ours runs or allocates while a scene is replayed. It writes to
+ * stderr: stderr is put aside meanwhile. It has one global state, so only the interpreter's thread comes
+ * here.
  */
 #include "interp/plot/plplot.h"
 
@@ -15,9 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "interp/plot/hush.h"
 #include "interp/plot/palette.h"
 #include "interp/plot/svg.h"
 
@@ -56,7 +56,8 @@ FUNCTIONS(F)
 #if __has_include(<plplot/plplot.h>)
 #include <plplot/plplot.h>
 #define F(name, result, parameters) \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), name##_fn *), "plplot.h declares " #name " otherwise");
+	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), name##_fn *), \
+	        "plplot.h declares " #name " otherwise");
 FUNCTIONS(F)
 #undef F
 #endif
@@ -72,8 +73,8 @@ static struct {
 
 #define INSTALL "; install it with: apt-get install --no-install-recommends libplplot17 plplot-driver-cairo"
 #define SANS 0
-/* Pixels of the font per millimetre that plplot is told, whatever the page; a little more for the svg driver, which
- * rounds down to whole pixels. */
+/* Pixels of the font per millimetre that plplot is told, whatever the page; a little more for the svg driver,
+ * which rounds down to whole pixels. */
 #define PIXELS_PER_MM 3.78
 #define SVG_PIXELS_PER_MM 3.74
 
@@ -118,28 +119,6 @@ static void note_abort(const char *message)
 	snprintf(trouble, sizeof(trouble), "%s", message);
 }
 
-/* stderr is put aside; returns what hush_end needs */
-static int hush_begin(void)
-{
-	int aside = memfd_create("stderr", MFD_CLOEXEC), saved = aside < 0 ? -1 : dup(2);
-
-	fflush(stderr);
-	if (saved >= 0)
-		dup2(aside, 2);
-	if (aside >= 0)
-		close(aside);
-	return saved;
-}
-
-static void hush_end(int saved)
-{
-	fflush(stderr);
-	if (saved < 0)
-		return;
-	dup2(saved, 2);
-	close(saved);
-}
-
 /* ---- replaying ---- */
 
 /* One replay: lives outside the function that calls setjmp, so that all of it is intact after a jump. */
@@ -158,7 +137,8 @@ static struct {
 static void set_ink(uint32_t rgb, double alpha)
 {
 	/* changing the entry is not enough: the pen keeps its colour until it is chosen again */
-	pl.c_plscol0a(1, (int32_t)(rgb >> 16 & 0xFF), (int32_t)(rgb >> 8 & 0xFF), (int32_t)(rgb & 0xFF), alpha);
+	pl.c_plscol0a(
+	        1, (int32_t)(rgb >> 16 & 0xFF), (int32_t)(rgb >> 8 & 0xFF), (int32_t)(rgb & 0xFF), alpha);
 	pl.c_plcol0(1);
 }
 
@@ -216,22 +196,6 @@ static void fill_box(double x0, double y0, double x1, double y1)
 	fill(4);
 }
 
-/* Corners of a mark of diameter 1 that are filled. */
-static size_t outline(enum ql_shape shape, double x, double y, double size)
-{
-	static const size_t corners[] = {20, 4, 3, 4};
-	static const double turn[] = {0, 0.125, 0.25, 0}, grow[] = {1, 1.2, 1.25, 1.2};
-	size_t n = shape == QL_SHAPE_CIRCLE && size < 6 ? 8 : corners[shape];
-
-	for (size_t i = 0; i < n; i++) {
-		double angle = 6.283185307179586 * ((double)i / (double)n + turn[shape]), r = size / 2 * grow[shape];
-
-		job.x[i] = x + r * cos(angle);
-		job.y[i] = y + r * sin(angle);
-	}
-	return n;
-}
-
 static void cross(double x, double y, double dx, double dy, double width)
 {
 	job.x[0] = x - dx;
@@ -252,7 +216,8 @@ static void mark(const struct ql_item *item)
 		cross(item->x0, item->y0, d, d, 2);
 		cross(item->x0, item->y0, d, -d, 2);
 	} else {
-		fill(outline((enum ql_shape)item->detail, item->x0, item->y0, item->x1));
+		fill(ql_shape_corners(
+		        (enum ql_shape)item->detail, item->x0, item->y0, item->x1, job.x, job.y));
 	}
 }
 
@@ -296,29 +261,33 @@ static void text(const struct ql_item *item)
 	pl.c_plsfont(SANS, 0, item->ink.bold);
 	pl.c_plschr(job.scene->em * item->x1 / (job.svg ? SVG_PIXELS_PER_MM : PIXELS_PER_MM), 1);
 	pl.c_plptex(item->x0, item->y0, dx[item->detail], dy[item->detail], item->y1,
-		escaped(job.scene->text + item->first));
+	        escaped(job.scene->text + item->first));
+}
+
+/* 256 shades: more than an eye tells apart. */
+static uint32_t shade(const struct ql_item *item, int64_t i)
+{
+	double value = job.scene->value[item->first + (size_t)i];
+
+	return ql_gradient_at((enum ql_gradient)item->detail, rint(value * 255) / 255);
 }
 
 /* Runs of one colour become one box; boxes overlap a little, so that no seam shines through. */
 static void cells(const struct ql_item *item)
 {
-	int64_t columns = item->columns, rows = (int64_t)item->n / columns;
-	double w = (item->x1 - item->x0) / (double)columns, h = (item->y1 - item->y0) / (double)rows;
-	const double *value = job.scene->value + item->first;
+	int64_t columns = item->columns, n = (int64_t)item->n;
+	double w = (item->x1 - item->x0) / (double)columns,
+	       h = (item->y1 - item->y0) * (double)columns / (double)n;
 
-	for (int64_t i = 0; i < rows; i++) {
-		double y1 = item->y1 - h * (double)i, y0 = fmax(y1 - h - 0.4, item->y0);
+	for (int64_t i = 0, end; i < n; i = end) {
+		double y1 = item->y1 - h * (double)(i / columns), x0 = item->x0 + w * (double)(i % columns);
+		uint32_t rgb = shade(item, i);
 
-		for (int64_t j = 0, end; j < columns; j = end) {
-			/* 256 shades: more than an eye tells apart */
-			uint32_t rgb = ql_gradient_at((enum ql_gradient)item->detail, rint(value[i * columns + j] * 255) / 255);
-
-			for (end = j + 1; end < columns; end++)
-				if (ql_gradient_at((enum ql_gradient)item->detail, rint(value[i * columns + end] * 255) / 255) != rgb)
-					break;
-			set_ink(rgb, 1);
-			fill_box(item->x0 + w * (double)j, y0, fmin(item->x0 + w * (double)end + 0.4, item->x1), y1);
-		}
+		for (end = i + 1; end % columns && shade(item, end) == rgb;)
+			end++;
+		set_ink(rgb, 1);
+		fill_box(x0, fmax(y1 - h - 0.4, item->y0), fmin(x0 + w * (double)(end - i) + 0.4, item->x1),
+		        y1);
 	}
 }
 
@@ -381,7 +350,7 @@ static void replay(void)
 /* false: plplot gave up, and `trouble` says why */
 static bool guarded(void (*run)(void))
 {
-	int saved = hush_begin();
+	int saved = ql_hush_begin();
 	bool done = false;
 
 	*trouble = '\0';
@@ -391,7 +360,7 @@ static bool guarded(void (*run)(void))
 		run();
 		done = !*trouble;
 	}
-	hush_end(saved);
+	ql_hush_end(saved);
 	return done;
 }
 
@@ -426,14 +395,17 @@ static bool has_device(const char *name)
 
 static enum ql_status choose(struct ql_ctx *ctx, enum ql_picture picture)
 {
-	static const char *const device[] = {"pngcairo", "svg", "pdfcairo"}, *const name[] = {"PNG", "SVG", "PDF"};
+	static const char *const device[] = {"pngcairo", "svg", "pdfcairo"}, *const name[] = {
+	                                                                             "PNG", "SVG", "PDF"};
 
 	if (!load())
-		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "plot: %s: the plotting library plplot was not found" INSTALL, name[picture]);
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED,
+		        "plot: %s: the plotting library plplot was not found" INSTALL, name[picture]);
 	job.device = device[picture];
 	job.svg = picture == QL_PICTURE_SVG;
 	if (!has_device(job.device))
-		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "plot: %s: plplot has no driver %s" INSTALL, name[picture], job.device);
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "plot: %s: plplot has no driver %s" INSTALL,
+		        name[picture], job.device);
 	return QL_OK;
 }
 
@@ -484,7 +456,7 @@ enum ql_status ql_plplot_render(const struct ql_scene *s, enum ql_picture pictur
 	status = prepare(s);
 	if (!status && (!guarded(replay) || !job.size))
 		status = ql_fail(s->ctx, QL_ERR_IO, "plot: plplot could not draw the picture: %s",
-			*trouble ? trouble : "it wrote nothing");
+		        *trouble ? trouble : "it wrote nothing");
 	if (!status)
 		status = finish(s, out);
 	if (job.file)
@@ -496,15 +468,22 @@ enum ql_status ql_plplot_render(const struct ql_scene *s, enum ql_picture pictur
 	return status;
 }
 
-void ql_plplot_describe(char *text, size_t size)
+bool ql_plplot_describe(char *text, size_t size)
 {
 	char version[80] = "";
+	bool cairo, svg;
 
 	if (!load()) {
-		snprintf(text, size, "not found: pictures are not available, text plots are" INSTALL);
-		return;
+		snprintf(text, size, "no plplot: no pictures, text plots only" INSTALL);
+		return false;
 	}
 	pl.c_plgver(version);
-	snprintf(text, size, "%s, PNG %s, SVG %s, PDF %s", version, has_device("pngcairo") ? "yes" : "no (plplot-driver-cairo)",
-		has_device("svg") ? "yes" : "no", has_device("pdfcairo") ? "yes" : "no (plplot-driver-cairo)");
+	cairo = has_device("pngcairo") && has_device("pdfcairo");
+	svg = has_device("svg");
+	if (cairo && svg)
+		snprintf(text, size, "%s", version);
+	else
+		snprintf(text, size, "%s, but no driver for%s%s" INSTALL, version,
+		        cairo ? "" : " PNG and PDF", svg ? "" : " SVG");
+	return cairo && svg;
 }

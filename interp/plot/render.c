@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: MIT
- * From a figure to bytes and files. The size of text follows the size of the picture, so that 1920 x 1200 is the same
- * picture as 960 x 600 with twice the pixels.
+ * From a figure to bytes and files. The size of text follows the size of the picture, so that 1920 x 1200 is
+ * the same picture as 960 x 600 with twice the pixels.
  */
 #include "interp/plot/render.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "interp/plot/layout.h"
 #include "interp/plot/text.h"
+#include "tensor/io/writer.h"
 
 static double em_of(double width, double height)
 {
 	return 15 * fmin(fmax(sqrt(width * height / (960.0 * 600)), 0.75), 8);
 }
 
-enum ql_status ql_figure_picture(const struct ql_figure *f, enum ql_picture picture, int width, int height,
-	struct ql_bytes *out)
+enum ql_status ql_figure_picture(
+        const struct ql_figure *f, enum ql_picture picture, int width, int height, struct ql_bytes *out)
 {
 	double w = width ? width : (double)ql_figure_int(f, "width", 960);
 	double h = height ? height : (double)ql_figure_int(f, "height", 600);
@@ -29,7 +27,8 @@ enum ql_status ql_figure_picture(const struct ql_figure *f, enum ql_picture pict
 	enum ql_status status;
 
 	ql_scene_init(&s, f->ctx, w, h, em_of(w, h));
-	s.fine_x = s.fine_y = picture == QL_PICTURE_PNG ? 2 : 6; /* each box of a vector picture costs 150 bytes */
+	s.fine_x = s.fine_y =
+	        picture == QL_PICTURE_PNG ? 2 : 6; /* each box of a vector picture costs 150 bytes */
 	status = ql_figure_draw(f, &s);
 	if (!status)
 		status = ql_plplot_render(&s, picture, out);
@@ -37,8 +36,8 @@ enum ql_status ql_figure_picture(const struct ql_figure *f, enum ql_picture pict
 	return status;
 }
 
-enum ql_status ql_figure_text(const struct ql_figure *f, int columns, int rows, enum ql_colour colour,
-	struct ql_bytes *out)
+enum ql_status ql_figure_text(
+        const struct ql_figure *f, int columns, int rows, enum ql_colour colour, struct ql_bytes *out)
 {
 	struct ql_scene s;
 	enum ql_status status;
@@ -59,42 +58,21 @@ enum ql_status ql_figure_text(const struct ql_figure *f, int columns, int rows, 
 
 /* ---- files ---- */
 
-static enum ql_status write_all(const struct ql_figure *f, int file, const struct ql_bytes *bytes, const char *path)
-{
-	for (size_t done = 0; done < bytes->n;) {
-		ssize_t n = write(file, bytes->at + done, bytes->n - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return ql_fail(f->ctx, QL_ERR_IO, "plot: file: '%.200s': %s", path, strerror(errno));
-		done += (size_t)n;
-	}
-	if (fsync(file) && errno != EINVAL && errno != EROFS)
-		return ql_fail(f->ctx, QL_ERR_IO, "plot: file: '%.200s': %s", path, strerror(errno));
-	return QL_OK;
-}
-
-/* Beside the target first, then renamed over it. */
 static enum ql_status write_file(const struct ql_figure *f, const struct ql_bytes *bytes, const char *path)
 {
-	char temporary[4096];
-	enum ql_status status;
-	int file;
+	struct ql_writer w;
+	enum ql_status status = ql_writer_open(f->ctx, path, &w);
+	char reason[200];
 
-	if (snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof(temporary))
-		return ql_fail(f->ctx, QL_ERR_IO, "plot: file: the name is too long");
-	file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (file < 0)
-		return ql_fail(f->ctx, QL_ERR_IO, "plot: file: '%.200s': %s", path, strerror(errno));
-	status = write_all(f, file, bytes, path);
-	if (close(file) && !status)
-		status = ql_fail(f->ctx, QL_ERR_IO, "plot: file: '%.200s': %s", path, strerror(errno));
-	if (!status && rename(temporary, path))
-		status = ql_fail(f->ctx, QL_ERR_IO, "plot: file: '%.200s': %s", path, strerror(errno));
-	if (status)
-		unlink(temporary);
-	return status;
+	if (!status)
+		status = ql_writer_put(&w, bytes->at, bytes->n);
+	if (!status)
+		status = ql_writer_commit(&w);
+	ql_writer_close(&w);
+	if (!status)
+		return QL_OK;
+	snprintf(reason, sizeof(reason), "%.199s", f->ctx->err);
+	return ql_fail(f->ctx, status, "plot: file: '%.200s': %s", path, reason);
 }
 
 enum ql_status ql_figure_save(const struct ql_figure *f, const char *path)
@@ -110,7 +88,8 @@ enum ql_status ql_figure_save(const struct ql_figure *f, const char *path)
 	if (dot && !strcasecmp(dot, ".txt"))
 		status = ql_figure_text(f, QL_TEXT_COLUMNS, QL_TEXT_ROWS, QL_COLOUR_NONE, &bytes);
 	else if (status == QL_ERR_ARGUMENT && !bytes.at)
-		return ql_fail(f->ctx, status, "plot: file: wanted a name ending in .png, .svg, .pdf or .txt, got '%.200s'", path);
+		return ql_fail(f->ctx, status,
+		        "plot: file: wanted a name ending in .png, .svg, .pdf or .txt, got '%.200s'", path);
 	if (!status)
 		status = write_file(f, &bytes, path);
 	ql_free(f->ctx, bytes.at);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Ranges, scales and ticks. Steps are 1, 2, 2.5 or 5 times a power of ten; a logarithmic axis has ticks at decades,
- * or at 1, 2, 5 of each, or (below half a decade) at round numbers, whichever comes nearest to the wanted number.
+ * Ranges, scales and ticks. Steps are 1, 2, 2.5 or 5 times a power of ten; a logarithmic axis has ticks at
+ * decades, or at 1, 2, 5 of each, or (below half a decade) at round numbers, whichever comes nearest to the
+ * wanted number.
  */
 #include "interp/plot/scale.h"
 
@@ -123,7 +124,7 @@ static void put_minus(const char *plain, char text[QL_TICK_TEXT])
 
 /* How all labels of one axis are written. */
 struct style {
-	double unit;     /* labels show value / unit */
+	double unit; /* labels show value / unit */
 	int decimals;
 	char suffix[40]; /* "k", "×10⁻⁵" */
 };
@@ -283,7 +284,11 @@ static void log_ticks(const struct ql_scale *s, int wanted, struct ql_ticks *out
 	while (decades / strides[i] > wanted && strides[i] < 200)
 		i++;
 	stride = strides[i];
-	decade_ticks(s, decades * 9 < wanted ? "123456789" : decades * 3 <= wanted * 1.2 ? "125" : "1", stride, out);
+	decade_ticks(s,
+	        decades * 9 < wanted          ? "123456789"
+	        : decades * 3 <= wanted * 1.2 ? "125"
+	                                      : "1",
+	        stride, out);
 	if (out->n < 2)
 		decade_ticks(s, "125", 1, out);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From data to axes: the range of finite values, a scale (linear or logarithmic), round ticks and their labels.
+ * From data to axes: the range of finite values, a scale (linear or logarithmic), round ticks and their
+ * labels.
  */
 #ifndef QUOLL_INTERP_PLOT_SCALE_H
 #define QUOLL_INTERP_PLOT_SCALE_H
@@ -14,7 +15,7 @@ struct ql_range {
 };
 
 struct ql_scale {
-	double lo, hi; /* in data units, or their decimal logarithms */
+	double lo, hi;  /* in data units, or their decimal logarithms */
 	bool log, down; /* down: from the far end */
 };
 

@@ -45,7 +45,7 @@ static bool grow(struct ql_scene *s, void **at, size_t *room, size_t n, size_t m
 	if (more <= *room - n)
 		return true;
 	if (!ql_size_add(n, more, &wanted) || !ql_size_add(wanted, wanted / 2 + 64, &wanted) ||
-		!ql_size_mul(wanted, size, &bytes))
+	        !ql_size_mul(wanted, size, &bytes))
 		bytes = UINT64_MAX;
 	p = ql_realloc(s->ctx, *at, bytes);
 	if (!p) {
@@ -70,8 +70,8 @@ static struct ql_item *add(struct ql_scene *s, enum ql_item_type type, struct ql
 	return item;
 }
 
-static struct ql_item *add_box(struct ql_scene *s, enum ql_item_type type, struct ql_ink ink, double x0, double y0,
-	double x1, double y1)
+static struct ql_item *add_box(struct ql_scene *s, enum ql_item_type type, struct ql_ink ink, double x0,
+        double y0, double x1, double y1)
 {
 	struct ql_item *item = add(s, type, ink);
 
@@ -126,7 +126,8 @@ void ql_scene_rect(struct ql_scene *s, double x0, double y0, double x1, double y
 	add_box(s, QL_ITEM_RECT, ink, fmin(x0, x1), fmin(y0, y1), fmax(x0, x1), fmax(y0, y1));
 }
 
-void ql_scene_mark(struct ql_scene *s, double x, double y, enum ql_shape shape, double size, struct ql_ink ink)
+void ql_scene_mark(
+        struct ql_scene *s, double x, double y, enum ql_shape shape, double size, struct ql_ink ink)
 {
 	struct ql_item *item = add_box(s, QL_ITEM_MARK, ink, x, y, size, 0);
 
@@ -147,8 +148,8 @@ void ql_scene_clip(struct ql_scene *s, double x0, double y0, double x1, double y
 	add_box(s, QL_ITEM_CLIP, (struct ql_ink){0}, x0, y0, x1, y1);
 }
 
-double *ql_scene_cells(struct ql_scene *s, double x0, double y0, double x1, double y1, int64_t rows, int64_t columns,
-	enum ql_gradient gradient)
+double *ql_scene_cells(struct ql_scene *s, double x0, double y0, double x1, double y1, int64_t rows,
+        int64_t columns, enum ql_gradient gradient)
 {
 	size_t n = (size_t)(rows * columns);
 	struct ql_item *item;
@@ -181,12 +182,16 @@ double ql_scene_text_width(const struct ql_scene *s, const char *text, double si
 	return width;
 }
 
+/* plplot copies texts into an array of 1024 characters without asking how long they are. */
+#define LONGEST 400
+
 /* Bytes of the longest beginning of the text at most `room` wide. */
 static size_t fitting(const struct ql_scene *s, const char *text, double size, double room)
 {
 	const char *p = text, *end = text;
+	int n = 0;
 
-	for (uint32_t c; (c = ql_utf8_next(&p)); end = p) {
+	for (uint32_t c; (c = ql_utf8_next(&p)) && n < LONGEST; end = p, n++) {
 		room -= char_width(s, c, size);
 		if (room < -1e-9)
 			break;
@@ -198,7 +203,7 @@ static void put_text(struct ql_scene *s, struct ql_item *item, const char *text,
 {
 	static const char dots[] = "\xE2\x80\xA6";
 	size_t n = strlen(text);
-	bool whole = ql_scene_text_width(s, text, item->x1) <= room + 1e-9;
+	bool whole = fitting(s, text, item->x1, room) == n;
 
 	if (!whole)
 		n = fitting(s, text, item->x1, room - char_width(s, 0x2026, item->x1));
@@ -211,8 +216,8 @@ static void put_text(struct ql_scene *s, struct ql_item *item, const char *text,
 	s->n_text += item->n + 1;
 }
 
-void ql_scene_text(struct ql_scene *s, double x, double y, double just, double size, double room, const char *text,
-	struct ql_ink ink)
+void ql_scene_text(struct ql_scene *s, double x, double y, double just, double size, double room,
+        const char *text, struct ql_ink ink)
 {
 	struct ql_item *item = add_box(s, QL_ITEM_TEXT, ink, x, y, size, just);
 
@@ -221,7 +226,7 @@ void ql_scene_text(struct ql_scene *s, double x, double y, double just, double s
 }
 
 void ql_scene_turned(struct ql_scene *s, double x, double y, double just, double room, enum ql_turn turn,
-	const char *text, struct ql_ink ink)
+        const char *text, struct ql_ink ink)
 {
 	struct ql_item *item = add_box(s, QL_ITEM_TEXT, ink, x, y, 1, just);
 
@@ -229,4 +234,20 @@ void ql_scene_turned(struct ql_scene *s, double x, double y, double just, double
 		return;
 	item->detail = (uint8_t)turn;
 	put_text(s, item, text, room);
+}
+
+size_t ql_shape_corners(enum ql_shape shape, double x, double y, double size, double *px, double *py)
+{
+	/* corners, first direction in turns, and growth so that all look equally large */
+	static const size_t corners[] = {20, 4, 3, 4};
+	static const double turn[] = {0, 0.125, 0.25, 0}, grow[] = {1, 1.2, 1.25, 1.2};
+	size_t n = shape == QL_SHAPE_CIRCLE && size < 6 ? 8 : corners[shape];
+
+	for (size_t i = 0; i < n; i++) {
+		double angle = 6.283185307179586 * ((double)i / (double)n + turn[shape]);
+
+		px[i] = x + size / 2 * grow[shape] * cos(angle);
+		py[i] = y + size / 2 * grow[shape] * sin(angle);
+	}
+	return n;
 }

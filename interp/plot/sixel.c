@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A sixel is a column of six pixels of one colour; a band of six rows is written once per colour in it. Colours are
- * the most frequent ones of the picture at 5 bits a channel (a plot has few, and blends of them at the edges); the
- * others take the nearest. Runs of equal sixels are written as !count.
+ * A sixel is a column of six pixels of one colour; a band of six rows is written once per colour in it.
+ * Colours are the most frequent ones of the picture at 5 bits a channel (a plot has few, and blends of them
+ * at the edges); the others take the nearest. Runs of equal sixels are written as !count.
  */
 #include "interp/plot/sixel.h"
 
@@ -15,9 +15,9 @@
 struct job {
 	struct ql_ctx *ctx;
 	int width, height, colours;
-	uint8_t *pixel; /* (height, width, 3) */
-	uint8_t *index; /* (height, width): number of its colour */
-	uint32_t *count; /* pixels per bin */
+	uint8_t *pixel;   /* (height, width, 3) */
+	uint8_t *index;   /* (height, width): number of its colour */
+	uint32_t *count;  /* pixels per bin */
 	int16_t *nearest; /* colour of a bin; -1: not known yet */
 	uint32_t colour[256];
 	struct ql_bytes out;
@@ -31,7 +31,8 @@ static enum ql_status decode(struct job *j, const struct ql_bytes *png)
 	size_t n;
 
 	if (!png_image_begin_read_from_memory(&image, png->at, png->n))
-		return ql_fail(j->ctx, QL_ERR_FORMAT, "plot: the picture could not be read back: %s", image.message);
+		return ql_fail(
+		        j->ctx, QL_ERR_FORMAT, "plot: the picture could not be read back: %s", image.message);
 	image.format = PNG_FORMAT_RGB;
 	j->width = (int)image.width;
 	j->height = (int)image.height;
@@ -45,7 +46,8 @@ static enum ql_status decode(struct job *j, const struct ql_bytes *png)
 		return QL_ERR_MEMORY;
 	}
 	if (!png_image_finish_read(&image, NULL, j->pixel, 0, NULL))
-		return ql_fail(j->ctx, QL_ERR_FORMAT, "plot: the picture could not be read back: %s", image.message);
+		return ql_fail(
+		        j->ctx, QL_ERR_FORMAT, "plot: the picture could not be read back: %s", image.message);
 	return QL_OK;
 }
 
@@ -195,14 +197,17 @@ static void put_picture(struct job *j)
 	put(j, text, (size_t)snprintf(text, sizeof(text), "\x1bP0;0;0q\"1;1;%d;%d", j->width, j->height));
 	for (int k = 0; k < j->colours; k++)
 		put(j, text, /* percent of red, green, blue */
-			(size_t)snprintf(text, sizeof(text), "#%d;2;%d;%d;%d", k, (channel(j->colour[k], 10) * 100 + 127) / 255,
-				(channel(j->colour[k], 5) * 100 + 127) / 255, (channel(j->colour[k], 0) * 100 + 127) / 255));
+		        (size_t)snprintf(text, sizeof(text), "#%d;2;%d;%d;%d", k,
+		                (channel(j->colour[k], 10) * 100 + 127) / 255,
+		                (channel(j->colour[k], 5) * 100 + 127) / 255,
+		                (channel(j->colour[k], 0) * 100 + 127) / 255));
 	for (int band = 0; band < j->height; band += 6)
 		put_band(j, band);
 	put(j, "\x1b\\\n", 3);
 }
 
-enum ql_status ql_sixel_encode(struct ql_ctx *ctx, const struct ql_bytes *png, int colours, struct ql_bytes *out)
+enum ql_status ql_sixel_encode(
+        struct ql_ctx *ctx, const struct ql_bytes *png, int colours, struct ql_bytes *out)
 {
 	struct job *j = ql_alloc_zeroed(ctx, sizeof(*j));
 	enum ql_status status;

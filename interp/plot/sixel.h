@@ -7,6 +7,7 @@
 #include "interp/plot/plplot.h"
 
 /* gives the sequence for a picture in at most `colours` (2 to 256) colours */
-enum ql_status ql_sixel_encode(struct ql_ctx *ctx, const struct ql_bytes *png, int colours, struct ql_bytes *out);
+enum ql_status ql_sixel_encode(
+        struct ql_ctx *ctx, const struct ql_bytes *png, int colours, struct ql_bytes *out);
 
 #endif

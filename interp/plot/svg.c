@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * plplot writes its SVG with an attribute to a line, a size in points and the same id in every file. One pass drops
- * the indentation and attributes that say the default, turns points into pixels and makes the id depend on the
- * contents. Only markup is touched: plplot writes text as character references.
+ * plplot writes its SVG with an attribute to a line, a size in points and the same id in every file. One pass
+ * drops the indentation and attributes that say the default, turns points into pixels and makes the id depend
+ * on the contents. Only markup is touched: plplot writes text as character references.
  */
 #include "interp/plot/svg.h"
 
@@ -85,9 +85,11 @@ enum ql_status ql_svg_tidy(struct ql_ctx *ctx, const char *svg, size_t n, struct
 		return QL_ERR_MEMORY;
 	snprintf(p.id, sizeof(p.id), "q%08x", hash(svg, n));
 	while (p.from < p.end) {
-		if (line_break(&p, out->at) || no_stroke(&p) || replace(&p, "text-clipping", p.id) || replace(&p, "pt\"", "\"") ||
-			replace(&p, "stroke-opacity=\"1.000000\"", "") || replace(&p, "fill-opacity=\"1.000000\"", "") ||
-			replace(&p, "fill-rule=\"nonzero\"", "") || replace(&p, "dominant-baseline=\"no-change\"", ""))
+		if (line_break(&p, out->at) || no_stroke(&p) || replace(&p, "text-clipping", p.id) ||
+		        replace(&p, "pt\"", "\"") || replace(&p, "stroke-opacity=\"1.000000\"", "") ||
+		        replace(&p, "fill-opacity=\"1.000000\"", "") ||
+		        replace(&p, "fill-rule=\"nonzero\"", "") ||
+		        replace(&p, "dominant-baseline=\"no-change\"", ""))
 			continue;
 		*p.to++ = *p.from++;
 	}

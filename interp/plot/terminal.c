@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Which pictures a terminal takes, and their sequences: kitty's graphics protocol (PNG in base64, 4096 bytes a
- * chunk), iTerm2's inline images (OSC 1337), sixel; text for all others. Nothing but plain text ever goes to a stdout
- * that is no terminal.
+ * Which pictures a terminal takes, and their sequences: kitty's graphics protocol (PNG in base64, 4096 bytes
+ * a chunk), iTerm2's inline images (OSC 1337), sixel; text for all others. Nothing but plain text ever goes
+ * to a stdout that is no terminal.
  */
 #include "interp/plot/terminal.h"
 
@@ -17,7 +17,7 @@
 #include "interp/plot/kind.h"
 #include "interp/plot/sixel.h"
 
-#define CHUNK 4096  /* base64 letters of one kitty sequence */
+#define CHUNK 4096   /* base64 letters of one kitty sequence */
 #define PATIENCE 100 /* milliseconds a terminal has to answer */
 #define COLOURS_PLOT 32
 #define COLOURS_HEAT 256
@@ -54,7 +54,8 @@ enum ql_terminal ql_terminal_by_name(const char *name)
 	return QL_TERMINAL_TEXT;
 }
 
-/* Reads the answer to a request for device attributes, ESC [ ? 62 ; 4 ; … c; true when attribute 4 (sixel) is in. */
+/* Reads the answer to a request for device attributes, ESC [ ? 62 ; 4 ; … c; true when attribute 4 (sixel) is
+ * in. */
 static bool answer_has_sixel(int tty)
 {
 	char text[128];
@@ -102,7 +103,8 @@ static bool takes_sixel(void)
 enum ql_terminal ql_terminal_detect(void)
 {
 	const char *wanted = getenv("QUOLL_PLOT");
-	bool inside = is_set("TMUX") || is_set("STY"); /* the variables of the terminal outside do not count */
+	bool inside =
+	        is_set("TMUX") || is_set("STY"); /* the variables of the terminal outside do not count */
 
 	if (wanted && !strcmp(wanted, "none"))
 		return QL_TERMINAL_NONE;
@@ -113,9 +115,10 @@ enum ql_terminal ql_terminal_detect(void)
 	if (plain())
 		return QL_TERMINAL_TEXT;
 	if (!inside && (is_set("KITTY_WINDOW_ID") || says("TERM", "kitty") || says("TERM", "ghostty") ||
-			       says("TERM_PROGRAM", "ghostty")))
+	                       says("TERM_PROGRAM", "ghostty")))
 		return QL_TERMINAL_KITTY;
-	if (!inside && (says("TERM_PROGRAM", "iTerm") || says("LC_TERMINAL", "iTerm") || says("TERM_PROGRAM", "WezTerm")))
+	if (!inside && (says("TERM_PROGRAM", "iTerm") || says("LC_TERMINAL", "iTerm") ||
+	                       says("TERM_PROGRAM", "WezTerm")))
 		return QL_TERMINAL_ITERM;
 	return takes_sixel() ? QL_TERMINAL_SIXEL : QL_TERMINAL_TEXT;
 }
@@ -205,7 +208,8 @@ static void put_iterm(struct sequence *s, const char *text, size_t n, size_t siz
 	close_sequence(s, "\a");
 }
 
-static enum ql_status wrap(struct ql_ctx *ctx, const struct ql_bytes *png, enum ql_terminal terminal, struct ql_bytes *out)
+static enum ql_status wrap(
+        struct ql_ctx *ctx, const struct ql_bytes *png, enum ql_terminal terminal, struct ql_bytes *out)
 {
 	size_t letters = (png->n + 2) / 3 * 4;
 	struct sequence s = {.tmux = is_set("TMUX")};
@@ -228,14 +232,15 @@ static enum ql_status wrap(struct ql_ctx *ctx, const struct ql_bytes *png, enum 
 	return QL_OK;
 }
 
-enum ql_status ql_terminal_encode(const struct ql_figure *f, enum ql_terminal terminal, int width, int height,
-	struct ql_bytes *out)
+enum ql_status ql_terminal_encode(
+        const struct ql_figure *f, enum ql_terminal terminal, int width, int height, struct ql_bytes *out)
 {
 	struct ql_bytes png = {0};
 	enum ql_status status = ql_figure_picture(f, QL_PICTURE_PNG, width, height, &png);
 
 	if (!status && terminal == QL_TERMINAL_SIXEL)
-		status = ql_sixel_encode(f->ctx, &png, f->kind->form == QL_FORM_MATRIX ? COLOURS_HEAT : COLOURS_PLOT, out);
+		status = ql_sixel_encode(
+		        f->ctx, &png, f->kind->form == QL_FORM_MATRIX ? COLOURS_HEAT : COLOURS_PLOT, out);
 	else if (!status)
 		status = wrap(f->ctx, &png, terminal, out);
 	ql_free(f->ctx, png.at);

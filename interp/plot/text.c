@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A scene on a grid of characters: lines and small points are braille dots (2 x 4 to a character), boxes are block
- * elements in steps of an eighth, matrices are half blocks in two colours (shades without colours), and everything
- * that is text stays text. Series differ by colour, and by marks and shades where there is none.
+ * A scene on a grid of characters: lines and small points are braille dots (2 x 4 to a character), boxes are
+ * block elements in steps of an eighth, matrices are half blocks in two colours (shades without colours), and
+ * everything that is text stays text. Series differ by colour, and by marks and shades where there is none.
  */
 #include "interp/plot/text.h"
 
@@ -101,12 +101,14 @@ static void segment(const struct grid *g, struct ql_point a, struct ql_point b, 
 	steps = fmax(fabs(dx), fabs(dy)) * (hi - lo);
 	n = (int64_t)ceil(steps);
 	for (int64_t i = 0; i <= n; i++) {
-		double t = lo + (hi - lo) * (n ? (double)i / (double)n : 0), x = a.x + dx * t, y = a.y + dy * t;
+		double t = lo + (hi - lo) * (n ? (double)i / (double)n : 0), x = a.x + dx * t,
+		       y = a.y + dy * t;
 
 		if (ink->dash && ((int64_t)floor(fabs(dx) > fabs(dy) ? x : y) & 3) > 1)
 			continue;
 		/* the end of the frame still belongs to it */
-		dot(g, (int64_t)floor(fmin(x, g->x1 - 0.01)), (int64_t)floor(fmin(y, g->y1 - 0.01)), colour_of(ink));
+		dot(g, (int64_t)floor(fmin(x, g->x1 - 0.01)), (int64_t)floor(fmin(y, g->y1 - 0.01)),
+		        colour_of(ink));
 	}
 }
 
@@ -169,9 +171,9 @@ static void rect(const struct grid *g, const struct ql_item *item)
 			uint32_t c = block(x, y, item);
 
 			if (shaded) /* whole characters only */
-				c = share(x, 2, item->x0, item->x1) * share(y, 4, item->y0, item->y1) >= 0.4 ?
-					    shade[(item->ink.group - 1) % 4] :
-					    0;
+				c = share(x, 2, item->x0, item->x1) * share(y, 4, item->y0, item->y1) >= 0.4
+				            ? shade[(item->ink.group - 1) % 4]
+				            : 0;
 			if (c)
 				put(g, x, y, c, colour_of(&item->ink));
 		}
@@ -198,14 +200,16 @@ static void cells(const struct grid *g, const struct ql_item *item)
 
 	for (double y = floor(item->y0 / 4) * 4; y < item->y1 - 1; y += 4)
 		for (double x = floor(item->x0 / 2) * 2; x < item->x1 - 0.5; x += 2) {
-			double top = value_at(g, item, x + 1, y + 3), bottom = value_at(g, item, x + 1, y + 1);
+			double top = value_at(g, item, x + 1, y + 3),
+			       bottom = value_at(g, item, x + 1, y + 1);
 			double middle = value_at(g, item, x + 1, y + 2);
 			struct glyph *to = glyph_at(g, x, y);
 
 			if (!to || y + 2 < item->y0 || x + 1 > item->x1)
 				continue;
 			if (g->scene->colour)
-				*to = (struct glyph){0x2580, ql_gradient_at(gradient, top), ql_gradient_at(gradient, bottom), 0};
+				*to = (struct glyph){0x2580, ql_gradient_at(gradient, top),
+				        ql_gradient_at(gradient, bottom), 0};
 			else if (isnan(middle))
 				*to = (struct glyph){'?', PLAIN, PLAIN, 0};
 			else
@@ -316,8 +320,8 @@ static void emit_colour(struct grid *g, int ground, uint32_t rgb)
 	if (rgb == PLAIN)
 		n = snprintf(code, sizeof(code), "\x1b[%dm", ground + 1);
 	else if (g->colour == QL_COLOUR_24BIT)
-		n = snprintf(code, sizeof(code), "\x1b[%d;2;%d;%d;%dm", ground, (int)(rgb >> 16 & 0xFF), (int)(rgb >> 8 & 0xFF),
-			(int)(rgb & 0xFF));
+		n = snprintf(code, sizeof(code), "\x1b[%d;2;%d;%d;%dm", ground, (int)(rgb >> 16 & 0xFF),
+		        (int)(rgb >> 8 & 0xFF), (int)(rgb & 0xFF));
 	else
 		n = snprintf(code, sizeof(code), "\x1b[%d;5;%dm", ground, cube(rgb));
 	emit(g, code, (size_t)n);
