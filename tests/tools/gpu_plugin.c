@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A device plug-in without a device, for tests/interp/gpu.lua. QUOLL_TEST_GPU says what it finds:
- * "version" another interface, "none" no driver, "empty" no device, "unusable" one it refuses, else one that works.
+ * "version" another interface, "none" no driver, "empty" no device, "unusable" one it refuses, else one that
+ * works.
  */
 #include <stdlib.h>
 #include <string.h>
