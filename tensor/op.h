@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * An operation: one descriptor, one way to run it (ql_op_apply): infer -> choose -> allocate -> run ->
- * record.
+ * An operation: one descriptor, one way to run it (ql_op_apply): infer -> choose -> allocate -> run -> record.
  */
 #ifndef QUOLL_TENSOR_OP_H
 #define QUOLL_TENSOR_OP_H
@@ -12,14 +11,14 @@
 #define QL_MAX_OUT 2 /* outputs of an op that does not give a list */
 
 /* flags of an op */
-#define QL_VIEW 1u          /* shares its operand's storage; infer makes the result, there is no eval */
-#define QL_NATIVE 2u        /* takes quantized operands as they are: never falls back */
-#define QL_NUMBERS 4u       /* an operand may be a number */
-#define QL_LIST_IN 8u       /* operands come as one list */
-#define QL_LIST_OUT 16u     /* results go out as one list */
-#define QL_INPLACE 32u      /* also exists as name_, which writes its result into the first operand */
-#define QL_FUNCTION 64u     /* tensor.name only, not a method */
-#define QL_METHOD 128u      /* method only */
+#define QL_VIEW 1u      /* shares its operand's storage; infer makes the result, there is no eval */
+#define QL_NATIVE 2u    /* takes quantized operands as they are: never falls back */
+#define QL_NUMBERS 4u   /* an operand may be a number */
+#define QL_LIST_IN 8u   /* operands come as one list */
+#define QL_LIST_OUT 16u /* results go out as one list */
+#define QL_INPLACE 32u  /* also exists as name_, which writes its result into the first operand */
+#define QL_FUNCTION 64u /* tensor.name only, not a method */
+#define QL_METHOD 128u  /* method only */
 #define QL_AXIS_SECOND 256u /* the axis stands behind the first operand: x:gather(axis, index) */
 
 struct ql_op;
@@ -36,7 +35,7 @@ struct ql_call {
 	const struct ql_op *op;
 	struct ql_tensor **in; /* borrowed */
 	int n_in;
-	uint32_t weak; /* bit i: operand i (< 32) was a literal number: it adapts to the others' dtype */
+	uint32_t weak;               /* bit i: operand i (< 32) was a literal number: it adapts to the others' dtype */
 	const struct ql_value *attr; /* one per op->doc.attrs */
 	struct ql_tensor *into;      /* in-place form: receives the result; else NULL */
 	struct ql_result result[QL_MAX_OUT];
@@ -50,7 +49,7 @@ typedef enum ql_status ql_infer_fn(struct ql_ctx *ctx, struct ql_call *call);
 typedef enum ql_status ql_eval_fn(struct ql_ctx *ctx, struct ql_call *call);
 
 struct ql_op {
-	struct ql_doc doc;            /* becomes the Lua method or function, help, manual */
+	struct ql_doc doc; /* becomes the Lua method or function, help, manual */
 	uint8_t arity_min, arity_max; /* operands; QL_LIST_IN: any number */
 	uint8_t outputs;              /* 0 means 1 */
 	uint32_t flags;
@@ -63,9 +62,9 @@ struct ql_op {
 /* An integer implementation of an op, registered by quant/. `match` says whether it can run this call, else
  * sets *reason to a static string. `eval` allocates out[] itself and sets call->kernel. */
 struct ql_path {
-	const char *op;     /* name of the op it serves */
-	const char *name;   /* as the ledger shows it: "int8" */
-	const char *dtypes; /* for quant.ops(): space-separated dtypes it takes */
+	const char *op;      /* name of the op it serves */
+	const char *name;    /* as the ledger shows it: "int8" */
+	const char *dtypes;  /* for quant.ops(): dtypes it takes, space-separated; dtype=path where eval says another name */
 	const char *text;
 	bool (*match)(struct ql_call *call, const char **reason);
 	ql_eval_fn *eval;
@@ -75,8 +74,8 @@ struct ql_path {
 struct ql_quant {
 	const struct ql_path *const *paths; /* NULL-terminated */
 	/* gives x quantized by the spec */
-	enum ql_status (*quantize)(
-	        struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out);
+	enum ql_status (*quantize)(struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec,
+		struct ql_tensor **out);
 	/* the scheme of that name, for files; NULL: none */
 	const struct ql_scheme *(*scheme)(const char *name);
 };
@@ -85,7 +84,7 @@ struct ql_quant {
 enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call);
 /* The same with up to two operands and no attributes: for use inside the library. */
 enum ql_status ql_op_run(struct ql_ctx *ctx, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *b,
-        struct ql_tensor **out);
+	struct ql_tensor **out);
 
 /* NULL-terminated tables of the ops of this folder. */
 extern const struct ql_op *const ql_ops[];
