@@ -45,7 +45,6 @@ static void add_program(lua_State *L)
 	path[n > 0 ? n : 0] = '\0';
 	set_text(L, "program", path);
 	set_integer(L, "memory", (lua_Integer)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
-	set_integer(L, "available", (lua_Integer)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE));
 	lua_pushboolean(L, isatty(STDOUT_FILENO));
 	lua_setfield(L, -2, "terminal");
 }

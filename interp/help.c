@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Hands the prelude everything that is documented in C: internal.docs() gives one list of plain tables, read from the
- * registries (ops, schemes, observers, dtypes, kernels, devices) and the lists of ql_doc_register. How help looks is
+ * registries (ops, schemes, observers, dtypes, kernels, formats, devices) and the lists of ql_doc_register. How help looks is
  * prelude/help.lua.
  */
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "quant/observer.h"
 #include "quant/quantize.h"
 #include "tensor/device.h"
+#include "tensor/io/format.h"
 #include "tensor/kernels/kernels.h"
 
 static const char *const type_names[] = {[QL_ATTR_END] = "", [QL_ATTR_INT] = "integer", [QL_ATTR_FLOAT] = "number",
@@ -107,8 +108,8 @@ static void add_dtype(lua_State *L, const struct ql_dtype_info *d)
 
 /* What the kernels of each family compute; interfaces and tolerances are in tensor/kernels/kernels.h. */
 static const struct ql_doc families[] = {
-	{.name = "gemm_f32", .text = "Product of float32 matrices. blas: the system's CBLAS library, opened at the first "
-				     "product; ref: portable C. The order of summation differs between them."},
+	{.name = "gemm_f32", .text = "Product of float32 matrices; the same bits on any number of threads. blas: the CBLAS "
+				     "library that QUOLL_BLAS names, if any."},
 	{.name = "gemm_i8", .text = "Product of 8-bit matrices with exact sums; the same bits on every kernel."},
 	{.name = "gemm_i16", .text = "Product of 16-bit matrices with exact 64-bit sums; the same bits on every kernel."},
 	{.name = "gemm_b1", .text = "Product of matrices of -1 and 1 by counting the bits that differ."},
@@ -146,6 +147,8 @@ static int internal_docs(lua_State *L)
 	for (int i = 0; i < QL_DTYPE_COUNT; i++)
 		add_dtype(L, &ql_dtypes[i]);
 	add_families(L);
+	for (int i = 0; ql_formats[i]; i++, lua_settop(L, 1))
+		add(L, "format", NULL, &ql_formats[i]->doc);
 	add(L, "device", NULL, &ql_device_cpu.doc);
 	lua_settop(L, 1);
 	return 1;

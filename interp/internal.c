@@ -5,6 +5,7 @@
 #include "interp/describe.h"
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
+#include "tensor/io/writer.h"
 
 /* describe(value) -> one line about a tensor or model, or nil */
 static int describe(lua_State *L)
@@ -42,10 +43,29 @@ static int nearest(lua_State *L)
 	return 1;
 }
 
+/* write_file(path, text): replaces the file as a whole or not at all */
+static int write_file(lua_State *L)
+{
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	const char *path = luaL_checkstring(L, 1);
+	size_t n;
+	const char *text = luaL_checklstring(L, 2, &n);
+	struct ql_writer w;
+	enum ql_status status = ql_writer_open(ctx, path, &w);
+
+	if (!status)
+		status = ql_writer_put(&w, text, n);
+	if (!status)
+		status = ql_writer_commit(&w);
+	ql_writer_close(&w);
+	return status ? ql_error(L, "save: %s: %s", path, ctx->err) : 0;
+}
+
 int ql_open_internal(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor},
-	        {"import", import}, {"nearest", nearest}, {NULL, NULL}};
+	        {"import", import}, {"nearest", nearest},
+	        {"write_file", write_file}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

@@ -198,10 +198,11 @@ static void push_row(lua_State *L, const struct ql_ledger_row *r)
 	set_integer(L, "count", (int64_t)r->count);
 }
 
-/* quant.ledger('reset'): plain rows, for prelude/quant.lua's log */
+/* quant.ledger(reset): plain rows, for prelude/quant.lua's log */
 static int quant_ledger(lua_State *L)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
+	bool reset = lua_toboolean(L, 1);
 	lua_Integer n = 0;
 
 	lua_newtable(L);
@@ -213,7 +214,7 @@ static int quant_ledger(lua_State *L)
 		push_row(L, r);
 		lua_seti(L, -2, ++n);
 	}
-	if (lua_toboolean(L, 1))
+	if (reset)
 		ql_ledger_reset(ctx);
 	return 1;
 }
@@ -367,8 +368,64 @@ static const luaL_Reg methods[] = {{"qparams", method_qparams}, {"spec", method_
 static const luaL_Reg spec_meta[] = {
 	{"__tostring", spec_tostring}, {"__eq", spec_eq}, {"__index", spec_index}, {NULL, NULL}};
 
+static const struct ql_doc docs[] = {
+	{"spec", "quant.spec(s)",
+		"Checks a spec (a text or a table), fills in the defaults and returns it as an object that prints as the short text; "
+		"its fields can be read: dtype bits scheme axis block observer octaves scale zero_point. See spec.",
+		"s = quant.spec{bits=4, axis=1}\nprint(s, s.dtype, s.scheme)  --> int4/1 int4 symmetric", NULL},
+	{"params", "quant.params(lo, hi, spec)",
+		"The scale and zero point that a spec gives to data between lo and hi, as a table {scale=, zero_point=}. Asymmetric "
+		"specs widen the range to hold 0 first. An error when lo > hi or one is not finite.",
+		"p = quant.params(-1, 3, 'uint8')\nprint(p.zero_point)  --> 64", NULL},
+	{"dtype", "quant.dtype(name)",
+		"Facts of a dtype as a table: name, bits, signed, float, packed (elements per byte) and, of integers, min, max, levels.",
+		"d = quant.dtype 'int4'\nprint(d.bits, d.min, d.max, d.packed)  --> 4 -8 7 2", NULL},
+	{"fallback", "quant.fallback()  quant.fallback(mode)",
+		"What happens when an op has to dequantize its operands: silent (the default: it is counted in quant.log), warn (a "
+		"warning, too) or error. Returns the mode that was set before. See fallback.",
+		"before = quant.fallback 'error'\nprint(quant.fallback())  --> error\nquant.fallback(before)", NULL},
+	{"ledger", "quant.ledger(reset)",
+		"The rows of quant.log as a plain list of tables; with true the counts start anew.",
+		"quant.ledger(true)\nx = tensor{1}:relu()\nprint(#quant.ledger(), quant.ledger()[1].op)  --> 1 relu", NULL},
+	{"paths", "quant.paths()",
+		"The integer implementations as a plain list of tables: op, path, dtypes, text. quant.ops arranges them by op.",
+		"print(#quant.paths() > 0, quant.paths()[1].op ~= nil)  --> true true", NULL},
+	{"bytes", "quant.bytes(sizes, spec)",
+		"Bytes of a tensor of these sizes under a spec: codes, scales and zero points.",
+		"print(quant.bytes({1000, 1000}, 'int8'))  --> 1000004", NULL},
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
+static const struct ql_doc method_docs[] = {
+	{"qparams", "q:qparams()",
+		"How codes map to numbers, as a table: scale and zero_point (tensors; zero_point nil: 0), dtype, scheme, bits, min and "
+		"max of the codes, axis and block where there are, from (the dtype before), nan and inf (how many were met). nil when "
+		"the tensor is not quantized.",
+		"p = tensor{-2,1}:quantize('int8'):qparams()\nprint(p.scheme, p.min, p.max, p.zero_point)  --> symmetric -127 127 nil",
+		NULL},
+	{"spec", "q:spec()", "The spec that describes how the tensor is quantized; nil when it is not.",
+		"print(tensor{{1,2}}:quantize('int4:32'):spec())  --> int4:32", NULL},
+	{"metrics", "x:metrics(y)",
+		"The numbers of x:error(y) as a plain table: mse rmse max mean sqnr cosine clipped (a share, not percent).",
+		"m = tensor{1,2}:metrics(tensor{1,4})\nprint(m.mse, m.max)  --> 2.0 2.0", NULL},
+	{"origin", "x:origin()",
+		"The line of the ledger that made this value, as a table op operands path kernel count reason; nil when no op did. "
+		"x:explain says it in words.",
+		"y = tensor{1}:quantize('int8') + 1\nprint(y:origin().op, y:origin().path)  --> add fallback", NULL},
+	{"check", "q:check()",
+		"Checks that codes, scales and zero points fit together (codes in range, scales finite and above 0) and returns the "
+		"tensor, or raises what is wrong. For tensors made from foreign numbers.",
+		"print(tensor{1}:quantize('int8'):check():dtype())  --> int8", NULL},
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
 int ql_open_quant(lua_State *L)
 {
+	static struct ql_doc_list list = {.module = "quant", .docs = docs};
+	static struct ql_doc_list method_list = {.module = "x", .docs = method_docs};
+
+	ql_doc_register(&list);
+	ql_doc_register(&method_list);
 	luaL_newmetatable(L, QL_SPEC);
 	ql_set_functions(L, spec_meta);
 	luaL_getmetatable(L, QL_TENSOR);

@@ -4,306 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "interp/facts.h"
 #include "interp/index.h"
+#include "interp/make.h"
 #include "interp/prelude/prelude.h"
 #include "interp/print.h"
 #include "quant/quantize.h"
-#include "tensor/assign.h"
 #include "tensor/ops/ops.h"
-
-/* ---- facts ---- */
 
 static struct ql_tensor *self(lua_State *L)
 {
 	return ql_check_tensor(L, 1, "tensor");
-}
-
-static int push_sizes(lua_State *L, int n, const int64_t *at)
-{
-	luaL_checkstack(L, n, NULL);
-	for (int d = 0; d < n; d++)
-		lua_pushinteger(L, at[d]);
-	return n;
-}
-
-static int one_axis(lua_State *L, const struct ql_tensor *t, const char *what, const int64_t *values)
-{
-	int axis;
-	enum ql_status status;
-
-	if (lua_isnoneornil(L, 2))
-		return push_sizes(L, t->rank, values);
-	status = ql_axis(ql_ctx_of(L), what, luaL_checkinteger(L, 2), t->rank, &axis);
-	if (status)
-		return ql_raise(L, status);
-	lua_pushinteger(L, values[axis]);
-	return 1;
-}
-
-static int method_size(lua_State *L)
-{
-	struct ql_tensor *t = self(L);
-
-	return one_axis(L, t, "size", t->shape);
-}
-
-static int method_stride(lua_State *L)
-{
-	struct ql_tensor *t = self(L);
-
-	return one_axis(L, t, "stride", t->stride);
-}
-
-static int method_dim(lua_State *L)
-{
-	lua_pushinteger(L, self(L)->rank);
-	return 1;
-}
-
-static int method_nelem(lua_State *L)
-{
-	lua_pushinteger(L, ql_tensor_nelem(self(L)));
-	return 1;
-}
-
-static int method_dtype(lua_State *L)
-{
-	lua_pushstring(L, ql_dtype_name(self(L)->dtype));
-	return 1;
-}
-
-static int method_device(lua_State *L)
-{
-	lua_pushstring(L, self(L)->storage->device->doc.name);
-	return 1;
-}
-
-static int method_nbytes(lua_State *L)
-{
-	lua_pushinteger(L, (lua_Integer)ql_tensor_nbytes(self(L)));
-	return 1;
-}
-
-static int method_iscontiguous(lua_State *L)
-{
-	lua_pushboolean(L, ql_tensor_is_contiguous(self(L)));
-	return 1;
-}
-
-/* ---- values out ---- */
-
-/* Pushes one element as a Lua number: integer for plain integers, boolean for bool. */
-static void push_element(lua_State *L, const struct ql_tensor *t, int64_t i)
-{
-	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
-	int64_t index[QL_MAX_RANK] = {0};
-
-	for (int k = t->rank - 1; k >= 0; k--) {
-		index[k] = i % t->shape[k];
-		i /= t->shape[k];
-	}
-	if (d->kind == QL_KIND_FLOAT)
-		lua_pushnumber(L, ql_tensor_get_f64(t, index));
-	else if (d->kind == QL_KIND_BOOL)
-		lua_pushboolean(L, ql_tensor_get_i64(t, index) != 0);
-	else
-		lua_pushinteger(L, ql_tensor_get_i64(t, index));
-}
-
-/* The tensor itself, or its decoded values in a box on the stack. */
-static struct ql_tensor *real_values(lua_State *L, struct ql_tensor *t)
-{
-	struct ql_tensor **box;
-	enum ql_status status;
-
-	if (!t->q)
-		return t;
-	box = ql_box_new(L);
-	status = ql_decode(ql_ctx_of(L), t, box);
-	if (status)
-		ql_raise(L, status);
-	return *box;
-}
-
-static int method_item(lua_State *L)
-{
-	struct ql_tensor *t = self(L);
-	char text[QL_SHAPE_TEXT];
-
-	if (ql_tensor_nelem(t) != 1)
-		return ql_error(L, "item: wanted a tensor of one element, got %s", ql_tensor_text(t, text));
-	push_element(L, real_values(L, t), 0);
-	return 1;
-}
-
-static void push_table(lua_State *L, const struct ql_tensor *t, int axis, int64_t *at)
-{
-	int64_t n;
-
-	if (axis == t->rank) {
-		push_element(L, t, (*at)++);
-		return;
-	}
-	n = t->shape[axis];
-	luaL_checkstack(L, 2, NULL);
-	lua_createtable(L, n > INT32_MAX ? 0 : (int)n, 0);
-	for (int64_t i = 1; i <= n; i++) {
-		push_table(L, t, axis + 1, at);
-		lua_seti(L, -2, i);
-	}
-}
-
-static int method_totable(lua_State *L)
-{
-	struct ql_tensor *t = real_values(L, self(L));
-	int64_t at = 0;
-
-	push_table(L, t, 0, &at);
-	return 1;
-}
-
-/* ---- writing ---- */
-
-static int method_copy(lua_State *L)
-{
-	struct ql_tensor *t = self(L), *source = ql_index_value(L, 2, t);
-	enum ql_status status = ql_tensor_assign(ql_ctx_of(L), "copy_", t, source);
-
-	if (status)
-		return ql_raise(L, status);
-	lua_settop(L, 1);
-	return 1;
-}
-
-static int method_fill(lua_State *L)
-{
-	if (lua_type(L, 2) != LUA_TNUMBER)
-		return ql_error(L, "fill_: wanted a number, got %s", luaL_typename(L, 2));
-	return method_copy(L);
-}
-
-/* ---- tensor{…} ---- */
-
-static const struct ql_attr make_attrs[] = {
-	{"values", QL_ATTR_FLOAT, 0, NULL, "nested lists of numbers"},
-	{"dtype", QL_ATTR_DTYPE, 0, NULL, "element type (default float32, bool for booleans)"},
-	{"device", QL_ATTR_STRING, 0, "cpu", "where it lives (default cpu)"},
-	{"quant", QL_ATTR_SPEC, 0, NULL, "quantize by this spec"},
-	{NULL, QL_ATTR_END, 0, NULL, NULL},
-};
-
-struct nested {
-	int rank;
-	int64_t shape[QL_MAX_RANK];
-	bool booleans;
-};
-
-/* Follows the first items down. */
-static void measure(lua_State *L, int index, struct nested *n)
-{
-	int top = lua_gettop(L);
-
-	lua_pushvalue(L, index);
-	while (lua_type(L, -1) == LUA_TTABLE) {
-		if (n->rank == QL_MAX_RANK)
-			ql_error(L, "tensor: wanted at most %d levels of lists, got more", QL_MAX_RANK);
-		n->shape[n->rank++] = luaL_len(L, -1);
-		if (n->shape[n->rank - 1] == 0)
-			break;
-		luaL_checkstack(L, 2, NULL);
-		lua_geti(L, -1, 1);
-	}
-	n->booleans = lua_type(L, -1) == LUA_TBOOLEAN;
-	lua_settop(L, top);
-}
-
-static void fill_nested(lua_State *L, const struct nested *n, int axis, struct ql_tensor *t, int64_t *at)
-{
-	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
-
-	if (axis == n->rank) {
-		double real = lua_type(L, -1) == LUA_TBOOLEAN ? lua_toboolean(L, -1) : lua_tonumber(L, -1);
-		int64_t row = n->rank ? n->shape[n->rank - 1] : 1, per = t->rank > 1 ? t->stride[t->rank - 2] : row;
-		int64_t where = *at / row * per + *at % row;
-
-		if (lua_type(L, -1) != LUA_TNUMBER && lua_type(L, -1) != LUA_TBOOLEAN)
-			ql_error(L, "tensor: item %lld: wanted a number, got %s", (long long)*at + 1, luaL_typename(L, -1));
-		if (lua_isinteger(L, -1) && d->kind != QL_KIND_FLOAT) {
-			int64_t i = lua_tointeger(L, -1);
-
-			if (d->kind != QL_KIND_BOOL && (i < d->lo || i > d->hi))
-				ql_error(L, "tensor: item %lld: wanted a number that fits %s, got %lld", (long long)*at + 1, d->name,
-					(long long)i);
-			d->from_i64(t->storage->data, where, 1, 1, &i);
-		} else {
-			if (d->kind != QL_KIND_FLOAT && d->kind != QL_KIND_BOOL && real != (double)(int64_t)real)
-				ql_error(L, "tensor: item %lld: wanted an integer for %s, got %.14g", (long long)*at + 1, d->name, real);
-			d->from_f64(t->storage->data, where, 1, 1, &real);
-		}
-		++*at;
-		return;
-	}
-	if (lua_type(L, -1) != LUA_TTABLE || (int64_t)luaL_len(L, -1) != n->shape[axis])
-		ql_error(L, "tensor: level %d: wanted lists of %lld items each, got %s", axis + 1, (long long)n->shape[axis],
-			lua_type(L, -1) == LUA_TTABLE ? "one of another length" : luaL_typename(L, -1));
-	for (int64_t i = 1; i <= n->shape[axis]; i++) {
-		luaL_checkstack(L, 2, NULL);
-		lua_geti(L, -1, i);
-		fill_nested(L, n, axis + 1, t, at);
-		lua_pop(L, 1);
-	}
-}
-
-/* Options stand in the hash part of the outermost list. */
-static void read_make_options(lua_State *L, int index, struct ql_arguments *args)
-{
-	lua_newtable(L);
-	lua_pushnil(L);
-	while (lua_next(L, index)) {
-		if (lua_type(L, -2) == LUA_TSTRING) {
-			lua_pushvalue(L, -2);
-			lua_insert(L, -2);
-			lua_settable(L, -4);
-		} else {
-			lua_pop(L, 1);
-		}
-	}
-	ql_read_arguments(L, "tensor", make_attrs, lua_gettop(L), args);
-}
-
-static int call_tensor(lua_State *L)
-{
-	struct ql_ctx *ctx = ql_ctx_of(L);
-	struct nested n = {0};
-	struct ql_arguments args;
-	struct ql_tensor **box, **quantized;
-	unsigned dtype;
-	int64_t at = 0;
-	enum ql_status status;
-
-	lua_settop(L, 2); /* the module, the list */
-	if (lua_type(L, 2) != LUA_TTABLE && lua_type(L, 2) != LUA_TNUMBER)
-		return ql_error(L, "tensor: wanted a list of numbers, got %s", luaL_typename(L, 2));
-	for (size_t i = 0; i < sizeof(make_attrs) / sizeof(make_attrs[0]); i++)
-		args.value[i].set = false;
-	measure(L, 2, &n);
-	if (lua_type(L, 2) == LUA_TTABLE)
-		read_make_options(L, 2, &args);
-	dtype = args.value[1].set ? (unsigned)args.value[1].i : n.booleans ? QL_bool : QL_float32;
-	lua_settop(L, 3);
-	box = ql_box_new(L);
-	status = ql_tensor_new(ctx, dtype, n.rank, n.shape, box);
-	if (status)
-		return ql_raise(L, status);
-	lua_pushvalue(L, 2);
-	if (ql_tensor_nelem(*box) > 0)
-		fill_nested(L, &n, 0, *box, &at);
-	lua_pop(L, 1);
-	if (!args.value[3].set)
-		return 1;
-	quantized = ql_box_new(L);
-	status = ql_quantize(ctx, *box, args.value[3].spec, quantized);
-	return status ? ql_raise(L, status) : 1;
 }
 
 /* ---- process state ---- */
@@ -346,6 +57,45 @@ static int tensor_seed(lua_State *L)
 	ctx->seed = (uint64_t)luaL_checkinteger(L, 1);
 	ctx->rng_position = 0;
 	return 0;
+}
+
+static void set_flag(lua_State *L, const char *name, bool value)
+{
+	lua_pushboolean(L, value);
+	lua_setfield(L, -2, name);
+}
+
+static void push_ops(lua_State *L, const struct ql_op *const *ops)
+{
+	for (lua_Integer n = luaL_len(L, -1); *ops; ops++) {
+		const struct ql_op *op = *ops;
+
+		lua_createtable(L, 0, 12);
+		lua_pushstring(L, op->doc.name);
+		lua_setfield(L, -2, "name");
+		lua_pushinteger(L, op->arity_min);
+		lua_setfield(L, -2, "arity_min");
+		lua_pushinteger(L, op->flags & QL_LIST_IN ? 255 : op->arity_max);
+		lua_setfield(L, -2, "arity_max");
+		set_flag(L, "view", op->flags & QL_VIEW);
+		set_flag(L, "native", op->flags & QL_NATIVE);
+		set_flag(L, "numbers", op->flags & QL_NUMBERS);
+		set_flag(L, "inplace", op->flags & QL_INPLACE);
+		set_flag(L, "method", !(op->flags & QL_FUNCTION));
+		set_flag(L, "list_in", op->flags & QL_LIST_IN);
+		set_flag(L, "list_out", op->flags & QL_LIST_OUT);
+		set_flag(L, "elementwise", op->infer == ql_map_infer);
+		lua_seti(L, -2, ++n);
+	}
+}
+
+/* tensor.ops(): every op with what it takes */
+static int tensor_ops(lua_State *L)
+{
+	lua_newtable(L);
+	push_ops(L, ql_ops);
+	push_ops(L, ql_quant_ops);
+	return 1;
 }
 
 /* ---- metamethods ---- */
@@ -415,14 +165,8 @@ static int meta_concat(lua_State *L)
 	return 1;
 }
 
-static const luaL_Reg methods[] = {
-	{"size", method_size}, {"stride", method_stride}, {"dim", method_dim}, {"nelem", method_nelem},
-	{"dtype", method_dtype}, {"device", method_device}, {"nbytes", method_nbytes},
-	{"iscontiguous", method_iscontiguous}, {"item", method_item}, {"totable", method_totable}, {"copy_", method_copy},
-	{"fill_", method_fill}, {NULL, NULL}};
-
 static const luaL_Reg functions[] = {
-	{"threads", tensor_threads}, {"memory", tensor_memory}, {"seed", tensor_seed}, {NULL, NULL}};
+	{"threads", tensor_threads}, {"memory", tensor_memory}, {"seed", tensor_seed}, {"ops", tensor_ops}, {NULL, NULL}};
 
 static const luaL_Reg metamethods[] = {
 	{"__gc", meta_gc}, {"__close", meta_gc}, {"__newindex", meta_newindex}, {"__len", meta_len}, {"__eq", meta_eq},
@@ -479,10 +223,36 @@ static void add_operators(lua_State *L, int table, int meta)
 			lua_setfield(L, meta, operators[i][0]);
 }
 
+static const struct ql_attr memory_attrs[] = {
+	{"reset", QL_ATTR_STRING, QL_POSITIONAL, "reset", "afterwards the peak starts at what is in use"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+static const struct ql_doc docs[] = {
+	{"threads", "tensor.threads()  tensor.threads(n)",
+		"The number of threads for large operations; with n sets it first. One per core by default; --threads sets it, too.",
+		"print(tensor.threads() >= 1)  --> true", NULL},
+	{"memory", "tensor.memory()  tensor.memory 'reset'",
+		"A table with the bytes that all tensors hold (now), their highest sum (peak) and the number of allocations so far.",
+		"x = tensor.zeros(1000)\nprint(tensor.memory().now >= 4000)  --> true", memory_attrs},
+	{"seed", "tensor.seed(n)", "Starts the random numbers anew: the same n gives the same numbers. See random.",
+		"tensor.seed(1)", NULL},
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
+static void register_docs(void)
+{
+	static struct ql_doc_list list = {.module = "tensor", .docs = docs};
+
+	ql_doc_register(&list);
+	ql_fact_docs();
+}
+
 int ql_open_tensor(lua_State *L)
 {
 	int module, table, meta;
 
+	register_docs();
 	lua_newtable(L);
 	module = lua_gettop(L);
 	lua_newtable(L);
@@ -496,9 +266,9 @@ int ql_open_tensor(lua_State *L)
 	for (int i = 0; ql_quant_ops[i]; i++)
 		add_op(L, ql_quant_ops[i], module, table);
 	lua_pushvalue(L, table);
-	ql_set_functions(L, methods);
-	for (int i = 0; methods[i].name; i++)
-		add_name(methods[i].name);
+	ql_set_functions(L, ql_fact_methods);
+	for (int i = 0; ql_fact_methods[i].name; i++)
+		add_name(ql_fact_methods[i].name);
 	lua_setfield(L, meta, "methods"); /* openers of other modules add theirs here */
 	add_operators(L, table, meta);
 	lua_pushvalue(L, table);
@@ -507,7 +277,7 @@ int ql_open_tensor(lua_State *L)
 	lua_pushvalue(L, module);
 	ql_set_functions(L, functions);
 	lua_createtable(L, 0, 1);
-	lua_pushcfunction(L, call_tensor);
+	lua_pushcfunction(L, ql_make_tensor);
 	lua_setfield(L, -2, "__call");
 	lua_setmetatable(L, -2);
 	lua_setglobal(L, "tensor");

@@ -47,7 +47,7 @@ enum ql_status ql_gemm_b1(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
  * tolerance is that of struct ql_gemm_f32. */
 enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
         int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
-/* Name of the kernel that ql_gemm_f32 takes; opens the library when it is not open yet. */
+/* Name of the kernel that ql_gemm_f32 takes. */
 const char *ql_gemm_f32_name(struct ql_ctx *ctx);
 
 #endif

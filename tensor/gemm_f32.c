@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: MIT
- * float32 product: the result is cut into slabs of columns (or of rows, when there are more of them), each
- * one call of the kernel. A slab is small enough for an interrupt to be seen within 0.2 s. Operands whose
- * rows or columns do not lie side by side are copied first.
+ * float32 product. A task is a block of rows times a few panels of columns. For each DEPTH of k it packs a
+ * panel of B onto its stack, where the second-level cache holds it while the block's rows pass; A is read as
+ * it lies when its rows are consecutive, else from a copy. Every element is a sum of sums over DEPTH
+ * products, in order of k: the bits depend neither on the threads nor on the other rows and columns.
  */
 #include "tensor/gemm.h"
 
+#include <limits.h>
 #include <string.h>
+#include <xmmintrin.h>
 
 #include "tensor/gemm_plan.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
-#define SLABS_PER_THREAD 2
-#define SLAB_STEP 64        /* slabs begin at multiples: whole micro-tiles, whole cache lines */
-#define SLAB_WORK 1000000.0 /* a smaller slab is not worth a call of its own */
-#define PRODUCTS_PER_NS 30
+#define DEPTH 256          /* k of a packed panel */
+#define PANEL (DEPTH * 64) /* numbers of a packed panel: nr <= 64 */
+#define STRIP 64
+#define ROWS 512 /* of a block: with DEPTH half a megabyte of A */
+#define COLUMNS 256
+#define FEW_ROWS 12 /* packing a panel would cost more than reading B as it lies */
+#define TASKS_PER_THREAD 4
+#define TASK_NS 50e6
+#define COPY_ROWS 16
+#define WHOLE_WORK 1e9 /* products in one call of a library: an interrupt is seen between them */
 
 struct matrix {
 	const float *data;
@@ -23,131 +32,229 @@ struct matrix {
 };
 
 struct job {
+	struct ql_ctx *ctx;
 	const struct ql_gemm_f32 *kernel;
 	int64_t m, n, k;
 	struct matrix a, b;
 	float *c;
 	int64_t ldc;
-	int64_t rows, columns; /* of a slab */
-	int64_t across;        /* slabs side by side */
+	int64_t rows, columns; /* of a task */
+	int64_t across;        /* tasks side by side */
 };
+
+extern const struct ql_gemm_f32 gemm_f32_ref;
 
 const char *ql_gemm_f32_name(struct ql_ctx *ctx)
 {
-	(void)ctx;
-	return ql_kernels_gemm_f32()->name;
+	return ctx->kernels->gemm_f32->name;
 }
 
-/* ---- copies ---- */
+/* ---- copies of A ---- */
 
 struct copy {
 	struct matrix from;
-	int64_t columns;
+	int64_t rows, columns, pitch;
 	float *to;
 };
 
+/* COPY_ROWS rows at a time: columns that lie side by side are read as such */
 static void copy_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct copy *c = arg;
 
-	for (int64_t i = begin; i < end; i++)
+	for (int64_t block = begin; block < end; block++) {
+		int64_t first = block * COPY_ROWS, rows = ql_min64(COPY_ROWS, c->rows - first);
+		const float *from = c->from.data + first * c->from.row;
+		float *to = c->to + first * c->pitch;
+
 		for (int64_t j = 0; j < c->columns; j++)
-			c->to[i * c->columns + j] = c->from.data[i * c->from.row + j * c->from.column];
+			for (int64_t i = 0; i < rows; i++)
+				to[i * c->pitch + j] = from[i * c->from.row + j * c->from.column];
+	}
 }
 
-/* Makes x (rows, columns) one whose rows or columns are consecutive and do not overlap, with strides up to
- * `largest`; strides of axes of size 1 mean nothing. */
-static enum ql_status make_dense(
-        struct ql_ctx *ctx, int64_t rows, int64_t columns, int64_t largest, struct matrix *x)
+/* Makes x (rows, columns) a copy with consecutive rows. A pitch of a power of two would put many rows into
+ * the same few cache lines. */
+static enum ql_status copy_rows(struct ql_ctx *ctx, int64_t rows, int64_t columns, struct matrix *x)
 {
-	struct copy c = {.from = *x, .columns = columns};
-	int64_t row = rows == 1 ? columns : x->row, column = columns == 1 ? rows : x->column;
-	uint64_t row_bytes;
+	struct copy c = {
+	        .from = *x, .rows = rows, .columns = columns, .pitch = columns + (columns % 512 ? 0 : 16)};
+	uint64_t bytes;
 
-	if ((columns == 1 || x->column == 1) && row >= columns && row <= largest) {
-		*x = (struct matrix){x->data, row, 1};
-		return QL_OK;
-	}
-	if ((rows == 1 || x->row == 1) && column >= rows && column <= largest) {
-		*x = (struct matrix){x->data, 1, column};
-		return QL_OK;
-	}
-	if (!ql_size_mul((uint64_t)columns, sizeof(float), &row_bytes))
+	if (!ql_size_mul((uint64_t)c.pitch, sizeof(float), &bytes))
 		return ql_fail(
 		        ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)columns);
-	c.to = ql_gemm_take(ctx, rows, row_bytes);
+	c.to = ql_gemm_take(ctx, rows, bytes);
 	if (!c.to)
 		return QL_ERR_MEMORY;
-	*x = (struct matrix){c.to, columns, 1};
-	return ql_parallel_for(ctx, rows, ql_max64(1, 65536 / columns), rows * columns, copy_body, &c);
+	*x = (struct matrix){c.to, c.pitch, 1};
+	return ql_parallel_for(ctx, ql_ceil_div(rows, COPY_ROWS), ql_max64(1, 4096 / columns), rows * columns,
+	        copy_body, &c);
 }
 
-/* ---- slabs ---- */
+/* ---- panels of B ---- */
 
-static void slab_body(void *arg, int64_t begin, int64_t end)
+/* 4 columns of 4 k, each column's k consecutive, to 4 rows of a panel */
+static void transpose_4(const float *b, int64_t column, float *out, int64_t nr)
+{
+	__m128 c0 = _mm_loadu_ps(b), c1 = _mm_loadu_ps(b + column);
+	__m128 c2 = _mm_loadu_ps(b + 2 * column), c3 = _mm_loadu_ps(b + 3 * column);
+
+	_MM_TRANSPOSE4_PS(c0, c1, c2, c3);
+	_mm_storeu_ps(out, c0);
+	_mm_storeu_ps(out + nr, c1);
+	_mm_storeu_ps(out + 2 * nr, c2);
+	_mm_storeu_ps(out + 3 * nr, c3);
+}
+
+static void pack_each(const struct matrix *b, int64_t l0, int64_t k, int c0, int columns, int nr, float *out)
+{
+	for (int64_t l = l0; l < k; l++)
+		for (int c = c0; c < columns; c++)
+			out[l * nr + c] = b->data[l * b->row + c * b->column];
+}
+
+/* k rows of `columns` numbers from b on, to rows nr apart. Of columns with consecutive k a strip is taken at
+ * a time, so that the strip of the panel stays in the first-level cache while the columns pass. */
+static void pack(const struct matrix *b, int64_t k, int columns, int nr, float *out)
+{
+	int whole = columns / 4 * 4;
+	int64_t l = 0;
+
+	if (b->column == 1) {
+		for (; l < k; l++)
+			memcpy(out + l * nr, b->data + l * b->row, (size_t)columns * sizeof(*out));
+		return;
+	}
+	for (int64_t stop; b->row == 1 && l + 4 <= k; l = stop) {
+		stop = ql_min64(l + STRIP, k / 4 * 4);
+		for (int c = 0; c < whole; c += 4)
+			for (int64_t i = l; i < stop; i += 4)
+				transpose_4(b->data + i + c * b->column, b->column, out + i * nr + c, nr);
+	}
+	pack_each(b, 0, l, whole, columns, nr, out);
+	pack_each(b, l, k, 0, columns, nr, out);
+}
+
+/* ---- tasks ---- */
+
+/* One panel of one depth times rows i..stop-1. */
+static void panel_product(
+        const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l)
+{
+	int nr = j->kernel->nr;
+	int64_t depth = ql_min64(DEPTH, j->k - l);
+	struct matrix b = {j->b.data + l * j->b.row + column * j->b.column, j->b.row, j->b.column};
+	_Alignas(64) float packed[PANEL];
+
+	if (b.column != 1 || stop - i > FEW_ROWS) {
+		pack(&b, depth, columns, nr, packed);
+		b = (struct matrix){packed, nr, 1};
+	}
+	for (; i < stop; i += j->kernel->mr)
+		j->kernel->tile((int)ql_min64(j->kernel->mr, stop - i), columns, depth,
+		        j->a.data + i * j->a.row + l, j->a.row, b.data, b.row, j->c + i * j->ldc + column,
+		        j->ldc, l > 0);
+}
+
+static void task_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct job *j = arg;
+	int nr = j->kernel->nr;
 
-	for (int64_t s = begin; s < end; s++) {
-		int64_t i = s / j->across * j->rows, l = s % j->across * j->columns;
+	for (int64_t t = begin; t < end; t++) {
+		int64_t i = t / j->across * j->rows, first = t % j->across * j->columns;
+		int64_t stop = ql_min64(i + j->rows, j->m), last = ql_min64(first + j->columns, j->n);
 
-		j->kernel->run(ql_min64(j->rows, j->m - i), ql_min64(j->columns, j->n - l), j->k,
-		        j->a.data + i * j->a.row, j->a.row, j->a.column, j->b.data + l * j->b.column,
-		        j->b.row, j->b.column, j->c + i * j->ldc + l, j->ldc);
+		for (int64_t l = 0; l < j->k && !j->ctx->interrupted; l += DEPTH)
+			for (int64_t c = first; c < last; c += nr)
+				panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
 	}
 }
 
-/* n in equal parts of whole steps: their size */
-static int64_t part(int64_t n, double parts)
+static int64_t tasks_of(const struct job *j)
 {
-	double size = (double)n / (parts < 1 ? 1 : parts);
-
-	return ql_min64(n, ql_ceil_div(ql_max64(1, (int64_t)size), SLAB_STEP) * SLAB_STEP);
+	return ql_ceil_div(j->m, j->rows) * ql_ceil_div(j->n, j->columns);
 }
 
-static void cut(const struct ql_ctx *ctx, struct job *j)
+/* Blocks as large as the caches like, then smaller until every thread has several tasks and none is long. */
+static void cut(struct job *j)
 {
-	double work = (double)j->m * (double)j->n * (double)j->k, parts = SLABS_PER_THREAD * ctx->threads;
-	bool by_columns = j->n >= j->m;
+	int mr = j->kernel->mr, nr = j->kernel->nr;
+	int64_t wanted = TASKS_PER_THREAD * j->ctx->threads;
+	double ns = (double)j->k / j->kernel->rate;
 
-	if (parts > work / SLAB_WORK)
-		parts = work / SLAB_WORK;
-	if (parts < work / (double)j->kernel->slice)
-		parts = work / (double)j->kernel->slice;
-	j->rows = by_columns ? j->m : part(j->m, parts);
-	j->columns = by_columns ? part(j->n, parts) : j->n;
-	/* one step of the longer side may still be too much: cut the other side too */
-	parts = (double)j->rows * (double)j->columns * (double)j->k / (double)j->kernel->slice;
-	if (by_columns)
-		j->rows = part(j->m, parts);
-	else
-		j->columns = part(j->n, parts);
+	j->rows = ql_ceil_div(j->m, ql_ceil_div(j->m, ROWS));
+	j->columns = COLUMNS;
+	while (j->columns > nr &&
+	        (tasks_of(j) < wanted || (double)j->rows * (double)j->columns * ns > TASK_NS))
+		j->columns = ql_ceil_div(j->columns / 2, nr) * nr;
+	while (j->rows > 8 * mr && tasks_of(j) < wanted)
+		j->rows = (j->rows + 1) / 2;
+	while (j->rows > mr && (double)j->rows * (double)j->columns * ns > TASK_NS)
+		j->rows = (j->rows + 1) / 2;
+	j->rows = ql_ceil_div(j->rows, mr) * mr;
 	j->across = ql_ceil_div(j->n, j->columns);
 }
 
-static enum ql_status run(struct ql_ctx *ctx, struct job *j)
+static enum ql_status by_tiles(struct ql_ctx *ctx, struct job *j)
 {
-	int64_t slabs;
-	enum ql_status status;
+	double work = (double)j->m * (double)j->n * (double)j->k / j->kernel->rate;
 
-	if (j->kernel->largest < ql_max64(ql_max64(j->m, j->n), ql_max64(j->k, j->ldc)))
-		j->kernel = &gemm_f32_ref;
-	status = make_dense(ctx, j->m, j->k, j->kernel->largest, &j->a);
-	if (!status)
-		status = make_dense(ctx, j->k, j->n, j->kernel->largest, &j->b);
-	if (status)
-		return status;
-	cut(ctx, j);
-	slabs = ql_ceil_div(j->m, j->rows) * j->across;
-	return ql_parallel_for(ctx, slabs, 1,
-	        (int64_t)((double)j->m * (double)j->n * (double)j->k / PRODUCTS_PER_NS), slab_body, j);
+	if (j->a.column != 1 && j->k > 1) {
+		enum ql_status status = copy_rows(ctx, j->m, j->k, &j->a);
+
+		if (status)
+			return status;
+	}
+	cut(j);
+	return ql_parallel_for(ctx, tasks_of(j), 1, work < 1e18 ? (int64_t)work : INT64_MAX, task_body, j);
+}
+
+/* ---- a library ---- */
+
+/* Rows or columns of x (rows, columns) side by side, without overlap; strides along an axis of one mean
+ * nothing. */
+static bool is_dense(int64_t rows, int64_t columns, struct matrix *x)
+{
+	int64_t row = rows == 1 ? columns : x->row, column = columns == 1 ? rows : x->column;
+
+	if ((columns == 1 || x->column == 1) && row >= columns && row <= INT_MAX) {
+		*x = (struct matrix){x->data, row, 1};
+		return true;
+	}
+	if ((rows == 1 || x->row == 1) && column >= rows && column <= INT_MAX) {
+		*x = (struct matrix){x->data, 1, column};
+		return true;
+	}
+	return false;
+}
+
+static enum ql_status by_library(struct ql_ctx *ctx, struct job *j)
+{
+	double columns = WHOLE_WORK / ((double)j->m * (double)j->k);
+	int64_t step = columns < 1 ? 1 : columns > (double)j->n ? j->n : (int64_t)columns;
+	enum ql_status status = QL_OK;
+
+	if (!is_dense(j->m, j->k, &j->a))
+		status = copy_rows(ctx, j->m, j->k, &j->a);
+	if (!status && !is_dense(j->k, j->n, &j->b))
+		status = copy_rows(ctx, j->k, j->n, &j->b);
+	for (int64_t l = 0; l < j->n && !status; l += step) {
+		if (ctx->interrupted)
+			return ql_fail(ctx, QL_ERR_INTERRUPTED, "interrupted");
+		j->kernel->whole(j->m, ql_min64(step, j->n - l), j->k, j->a.data, j->a.row, j->a.column,
+		        j->b.data + l * j->b.column, j->b.row, j->b.column, j->c + l, j->ldc);
+	}
+	return status;
 }
 
 enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
         int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct job j = {.kernel = ql_kernels_gemm_f32(),
+	struct job j = {.ctx = ctx,
+	        .kernel = ctx->kernels->gemm_f32,
 	        .m = m,
 	        .n = n,
 	        .k = k,
@@ -155,6 +262,7 @@ enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, 
 	        .b = {b, b_row, b_col},
 	        .c = c,
 	        .ldc = ldc};
+	bool fits = ql_max64(ql_max64(m, n), ql_max64(k, ldc)) <= INT_MAX - 16;
 	enum ql_status status;
 
 	if (m == 0 || n == 0)
@@ -164,7 +272,9 @@ enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, 
 			memset(c + i * ldc, 0, (size_t)n * sizeof(*c));
 		return QL_OK;
 	}
-	status = run(ctx, &j);
+	if (j.kernel->whole && !fits)
+		j.kernel = &gemm_f32_ref;
+	status = j.kernel->whole ? by_library(ctx, &j) : by_tiles(ctx, &j);
 	ql_scratch_release(ctx, mark);
 	return status;
 }

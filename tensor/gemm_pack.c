@@ -9,7 +9,8 @@
 #include <emmintrin.h>
 #include <string.h>
 
-#define LANE 16 /* bytes of a vector */
+#define LANE 16   /* bytes of a vector */
+#define STRIP 256 /* k at a time, where the first-level cache must hold what is written */
 
 static __m128i load(const uint8_t *p)
 {
@@ -69,16 +70,17 @@ void ql_gemm_panel_8(const struct ql_matrix_int *b, int64_t k, int64_t j, int co
 
 	if (columns < nr || k % 4)
 		memset(panel, 0, (size_t)(ql_ceil_div(k, 4) * 4 * nr));
-	if (b->column == 1) {
+	if (b->column == 1)
 		for (; whole + 4 <= k; whole += 4)
 			for (int c = 0; c < wide; c += 16)
 				pack_rows(
 				        from + whole * b->row + c, b->row, flips, panel + whole * nr + c * 4);
-	} else if (b->row == 1) {
-		for (; whole + 16 <= k; whole += 16)
-			for (int c = 0; c < wide; c += 4)
-				pack_columns(from + whole + c * b->column, b->column, flips,
-				        panel + whole * nr + c * 4, 4 * nr);
+	for (int64_t stop; b->column != 1 && b->row == 1 && whole + 16 <= k; whole = stop) {
+		stop = ql_min64(whole + STRIP, k / 16 * 16);
+		for (int c = 0; c < wide; c += 4)
+			for (int64_t l = whole; l < stop; l += 16)
+				pack_columns(from + l + c * b->column, b->column, flips,
+				        panel + l * nr + c * 4, 4 * nr);
 	}
 	pack_each(from, b->row, b->column, 0, whole, wide, columns, nr, flip, panel);
 	pack_each(from, b->row, b->column, whole, k, 0, columns, nr, flip, panel);
@@ -94,8 +96,6 @@ static void flip_row(const uint8_t *in, int64_t n, uint8_t flip, uint8_t *out)
 	for (; i < n; i++)
 		out[i] = in[i] ^ flip;
 }
-
-#define STRIP 256 /* k of one strip of transposed rows */
 
 /* Rows whose neighbours, not whose k, are consecutive: as columns of a B they are packed by four k, which
  * only remain to be copied. */

@@ -466,37 +466,75 @@ static void test_dequantize(const void *kernel)
 
 /* ---- gemm_f32 ---- */
 
-static void check_f32(const struct ql_gemm_f32 *k, int64_t m, int64_t n, int64_t depth, bool ta, bool tb)
+static void fill_f32(float *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		x[i] = (float)draw() / 0x1p30f - 1;
+}
+
+/* c (m, n) against sums in double; `before` is what was added to. */
+static bool close_f32(const float *c, int64_t ldc, int64_t m, int64_t n, int64_t depth, const float *a,
+        int64_t a_row, int64_t a_col, const float *b, int64_t b_row, int64_t b_col, double before)
+{
+	bool good = true;
+
+	for (int64_t i = 0; i < m; i++)
+		for (int64_t j = 0; j < n; j++) {
+			double sum = before, size = fabs(before);
+
+			for (int64_t l = 0; l < depth; l++) {
+				double x =
+				        (double)a[i * a_row + l * a_col] * (double)b[l * b_row + j * b_col];
+
+				sum += x;
+				size += fabs(x);
+			}
+			good &= fabs((double)c[i * ldc + j] - sum) <= (double)(depth + 1) * 0x1p-24 * size;
+		}
+	return good;
+}
+
+static void check_tile_f32(const struct ql_gemm_f32 *k, int rows, int columns, int64_t depth, bool add)
+{
+	int64_t lda = depth + 3, ldb = columns + 5, ldc = columns + 2;
+	float *a = take((size_t)(lda * rows) * 4), *b = take((size_t)(ldb * depth) * 4);
+	float *c = take((size_t)(ldc * rows) * 4);
+	bool kept = true;
+
+	/* nothing beyond the columns is read: it would show as NaN */
+	for (int64_t i = 0; i < ldb * depth; i++)
+		b[i] = NAN;
+	for (int64_t l = 0; l < depth; l++)
+		fill_f32(b + l * ldb, columns);
+	fill_f32(a, lda * rows);
+	for (int i = 0; i < rows; i++)
+		for (int j = 0; add && j < columns; j++)
+			c[i * ldc + j] = 0.375f;
+	k->tile(rows, columns, depth, a, lda, b, ldb, c, ldc, add);
+	CHECK(close_f32(c, ldc, rows, columns, depth, a, lda, 1, b, ldb, 1, add ? 0.375 : 0),
+	        "%s: %d x %d x %lld, add %d", k->name, rows, columns, (long long)depth, add);
+	for (int i = 0; i < rows; i++)
+		kept &= guarded(c + i * ldc + columns, 0, 8);
+	CHECK(kept, "%s: %d x %d: wrote beyond the columns", k->name, rows, columns);
+	free(a);
+	free(b);
+	free(c);
+}
+
+static void check_whole_f32(
+        const struct ql_gemm_f32 *k, int64_t m, int64_t n, int64_t depth, bool ta, bool tb)
 {
 	int64_t lda = (ta ? m : depth) + 3, ldb = (tb ? depth : n) + 1, ldc = n + 2;
 	float *a = take((size_t)(lda * (ta ? depth : m)) * 4),
 	      *b = take((size_t)(ldb * (tb ? n : depth)) * 4);
 	float *c = take((size_t)(ldc * m) * 4);
-	bool good = true, kept = true;
 
-	for (int64_t i = 0; i < lda * (ta ? depth : m); i++)
-		a[i] = (float)draw() / 0x1p30f - 1;
-	for (int64_t i = 0; i < ldb * (tb ? n : depth); i++)
-		b[i] = (float)draw() / 0x1p30f - 1;
-	k->run(m, n, depth, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, c, ldc);
-	for (int64_t i = 0; i < m; i++) {
-		for (int64_t j = 0; j < n; j++) {
-			double sum = 0, size = 0;
-
-			for (int64_t l = 0; l < depth; l++) {
-				double x = (double)a[ta ? l * lda + i : i * lda + l] *
-				           (double)b[tb ? j * ldb + l : l * ldb + j];
-
-				sum += x;
-				size += fabs(x);
-			}
-			good &= fabs((double)c[i * ldc + j] - sum) <= (double)depth * 0x1p-24 * size;
-		}
-		kept &= guarded(c + i * ldc + n, 0, 8);
-	}
-	CHECK(good, "%s: %lld x %lld x %lld, %d %d", k->name, (long long)m, (long long)n, (long long)depth,
-	        ta, tb);
-	CHECK(kept, "%s: wrote between rows", k->name);
+	fill_f32(a, lda * (ta ? depth : m));
+	fill_f32(b, ldb * (tb ? n : depth));
+	k->whole(m, n, depth, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, c, ldc);
+	CHECK(close_f32(c, ldc, m, n, depth, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, 0),
+	        "%s: %lld x %lld x %lld, %d %d", k->name, (long long)m, (long long)n, (long long)depth, ta,
+	        tb);
 	free(a);
 	free(b);
 	free(c);
@@ -506,17 +544,20 @@ static void test_gemm_f32(const void *kernel)
 {
 	static const int64_t size[] = {1, 2, 3, 16, 17, 63, 65, 127, 129};
 	const struct ql_gemm_f32 *k = kernel;
-	const size_t sizes = sizeof(size) / sizeof(size[0]);
+	const int sizes = sizeof(size) / sizeof(size[0]);
 
-	if (k->available && !k->available()) {
-		SKIP(k->name, "its library is not installed");
-		return;
+	for (int i = 0; k->whole && i < sizes * sizes; i++)
+		for (int t = 0; t < 4; t++)
+			check_whole_f32(k, size[i % sizes], size[i / sizes],
+			        size[(i + 2 * (i / sizes)) % sizes], t & 1, t & 2);
+	for (int rows = 1; k->tile && rows <= k->mr; rows++)
+		for (int columns = 1; columns <= k->nr; columns++)
+			for (int add = 0; add < 2; add++)
+				check_tile_f32(k, rows, columns, size[(rows + columns) % sizes], add);
+	if (k->tile) {
+		CHECK(k->nr <= 64 && k->rate > 0, "%s: tile %d x %d", k->name, k->mr, k->nr);
+		check_tile_f32(k, 1, 1, 20000, false);
 	}
-	for (size_t i = 0; i < sizes; i++)
-		for (size_t j = 0; j < sizes; j++)
-			for (int t = 0; t < 4; t++)
-				check_f32(k, size[i], size[j], size[(i + 2 * j) % sizes], t & 1, t & 2);
-	check_f32(k, 3, 5, 20000, false, false);
 }
 
 /* ---- simd ---- */
@@ -584,12 +625,18 @@ static void test_kernel(const char *family, const char *isa, const void *kernel)
 	printf("%s_%s: %s\n", family, isa, check.bad ? "failed" : "passed");
 }
 
+static bool can_run(const struct ql_gemm_f32 *k)
+{
+	return !k->available || k->available();
+}
+
 extern const struct ql_gemm_i8 gemm_i8_evex;
 
 int main(void)
 {
 	uint32_t evex = QL_CPU_AVX512 | QL_CPU_AVX512VNNI;
 
+	setenv("QUOLL_BLAS", "libblas.so.3", 0);
 	for (int i = 0; i < ql_kernel_count; i++) {
 		const struct ql_kernel_entry *e = &ql_kernel_entries[i];
 		char name[64];
@@ -597,6 +644,8 @@ int main(void)
 		snprintf(name, sizeof(name), "%s_%s", e->family, e->isa);
 		if (e->needs & ~ql_cpu()->features)
 			missing(name, e->needs);
+		else if (!strcmp(e->family, "gemm_f32") && !can_run(e->kernel))
+			SKIP(name, "no CBLAS is installed");
 		else
 			test_kernel(e->family, e->isa, e->kernel);
 	}

@@ -37,7 +37,7 @@ end
 
 local KINDS = {concept = 'a concept', module = 'a module', scheme = "a scheme of quant specs: scheme='%s'",
 	observer = "an observer of quant specs: observer='%s' or '…@%s'", dtype = 'a dtype', kernel = 'a family of kernels',
-	device = 'a device'}
+	device = 'a device', format = 'a file format'}
 
 local function heading(entry)
 	local kind = KINDS[entry.kind]
@@ -218,7 +218,7 @@ doc {name = 'help', usage = "help()  help 'quantize'  help 'x:*'  help(bench.tim
 	text = [[Prints what is known: without an argument an overview, of a name its usage, options, an example that runs and
 related names, of a pattern with * a line for each name that fits, of any other word the entries that have it. A function,
 tensor, report or module may be given itself. At the prompt ?name does the same.]],
-	example = "help 'hw.clock'\n--> hw.clock\n--> ...\n"}
+	example = "help 'tensor.threads'"}
 
 return function(...)
 	local index, out = internal.import 'help_index', {}

@@ -14,12 +14,14 @@ local index = {list = {}, by_title = {}, by_bare = {}}
 
 ---------------------------------------------------------------- collecting
 
+-- Two entries may share a title when they are of different kinds: the op, and the kernels of the same name.
 local function add(entry, title, aliases)
-	if index.by_title[title] then return end
+	local known = index.by_title[title]
+	if known and known.kind == entry.kind then return end
 	entry.title, entry.aliases = title, aliases or {}
 	entry.bare = title:match '[^.:]+$'
 	index.list[#index.list + 1] = entry
-	index.by_title[title] = entry
+	index.by_title[title] = known or entry
 	for _, alias in ipairs(entry.aliases) do index.by_title[alias] = index.by_title[alias] or entry end
 	index.by_bare[entry.bare] = index.by_bare[entry.bare] or {}
 	table.insert(index.by_bare[entry.bare], entry)
@@ -106,22 +108,29 @@ local function variants(text)
 	return list
 end
 
+-- Where an entry stands among those of the same name.
+local RANK = {concept = 1, module = 1, ['function'] = 4, method = 3}
+local function rank(entry)
+	if entry.title:sub(1, 2) == 'x:' then return 2 end
+	return entry.title == entry.bare and entry.kind == 'function' and 1 or RANK[entry.kind] or 5
+end
+
 -- Entries that a name may mean, the likeliest first; an empty list when there is none.
 function index.find(text)
-	for _, title in ipairs(variants(text)) do
-		if index.by_title[title] then return {index.by_title[title]} end
-	end
 	local found = {}
+	if text:find '[.:]' then
+		for _, title in ipairs(variants(text)) do
+			if index.by_title[title] then return {index.by_title[title]} end
+		end
+	end
+	text = text:gsub('%(.*$', '')
 	for _, entry in ipairs(index.by_bare[text] or {}) do found[#found + 1] = entry end
-	local rank = {concept = 1, module = 1, method = 2, ['function'] = 3}
 	table.sort(found, function(a, b)
-		local ra, rb = rank[a.kind] or 4, rank[b.kind] or 4
-		if a.title:sub(1, 2) == 'x:' then ra = 1.5 end
-		if b.title:sub(1, 2) == 'x:' then rb = 1.5 end
+		local ra, rb = rank(a), rank(b)
 		if ra ~= rb then return ra < rb end
 		return a.title < b.title
 	end)
-	if #found == 0 and text:find '_$' then return index.find(text:sub(1, -2)) end
+	if #found == 0 and text:find '._$' then return index.find(text:sub(1, -2)) end
 	return found
 end
 
@@ -178,7 +187,7 @@ local function mentions(text)
 		if token:find '[.:]' then
 			take(index.find(token)[1])
 		elseif #token > 3 and not WORDS[token] then
-			take((index.by_title[token] or (index.by_bare[token] or {})[1]))
+			take(index.find(token)[1])
 		end
 	end
 	return found

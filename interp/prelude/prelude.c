@@ -73,6 +73,8 @@ void ql_prelude_require(lua_State *L, const char *name)
 {
 	const struct file *f = find(name, strlen(name));
 
+	if (!f)
+		luaL_error(L, "prelude: no file '%s.lua'", name);
 	luaL_checkstack(L, 8, NULL);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, loaded);
 	if (lua_getfield(L, -1, name) == LUA_TNIL) {

@@ -1,22 +1,36 @@
 -- SPDX-License-Identifier: MIT
 -- quant: what arranges measurements into reports. The measuring itself is C.
 
+local _, internal = ...
+local doc = internal.import 'base'.doc
 local methods = debug.getmetatable(tensor.zeros(1)).methods
 
---- x:error(y): one-row report of how far y is from x.
+doc {name = 'x:error', usage = 'x:error(y)',
+  text = [[How far y is from x, as a report of one row whose columns are read by name: mse, rmse, max (largest absolute error),
+mean (of the error, with sign), sqnr (10·log10 of the power of x over that of the error, in dB; each bit is worth about 6),
+cosine (of the angle between both), clipped (percent of the elements at the ends of the codes of y). Either may be
+quantized.]],
+  example = "x = tensor{1,-0.5,0.25}\nprint(x:error(x:quantize 'int8').max < 0.5 / 127)  --> true"}
+
 function methods.error(x, y)
   local m = x:metrics(y)
   m.clipped = 100 * m.clipped
   return report{columns = {'mse', 'rmse', 'max', 'mean', 'sqnr', 'cosine', 'clipped'}, m}
 end
 
---- q:ratio(): bytes as float32 over bytes now.
+doc {name = 'x:ratio', usage = 'q:ratio()', text = [[Bytes as float32 over bytes now, scales counted.]],
+  example = "print(tensor.zeros(1000):quantize('int4'):ratio() > 7.9)  --> true"}
+
 function methods.ratio(q)
   local bytes = q:nbytes()
   return bytes == 0 and 1.0 or 4 * q:nelem() / bytes
 end
 
---- q:layout(): how the codes lie in memory.
+doc {name = 'x:layout', usage = 'q:layout()',
+  text = [[How the codes lie in memory, as a report of one row: dtype, bits, packed (elements per byte), alignment in bytes,
+contiguous, bytes, scales (how many).]],
+  example = "print(tensor.zeros(8):quantize('int4'):layout().packed)  --> 2"}
+
 function methods.layout(q)
   local d = quant.dtype(q:dtype())
   local p = q:qparams()
@@ -25,7 +39,11 @@ function methods.layout(q)
      bytes = q:nbytes(), scales = p and p.scale:nelem() or 0}}
 end
 
---- x:explain(): how this value was made.
+doc {name = 'x:explain', usage = 'x:explain()',
+  text = [[Says how this value was made: op, operands, path, kernel, device and, when the op fell back to float32, why. See
+ledger.]],
+  example = "q = tensor{1,-2}:quantize 'int8'\nprint((q + 1):explain())  --> add of int8q...path fallback...because..."}
+
 function methods.explain(x)
   local o = x:origin()
   if not o then return 'given: no op made this value' end
@@ -35,24 +53,32 @@ function methods.explain(x)
   return text
 end
 
---- quant.log([reset]): the ledger as a report.
+doc {name = 'quant.log', usage = "quant.log()  quant.log 'reset'",
+  text = [[What ran so far, as a report: op, operands (a q behind the dtype: quantized), path, kernel, count and, for
+fallbacks, the reason. With an argument the counts start anew afterwards. See ledger.]],
+  example = "quant.log 'reset'\nx = tensor{1}:quantize 'int8'\nprint(quant.log().op, quant.log().count)  --> quantize 1"}
+
 function quant.log(reset)
   local rows = quant.ledger(reset and true or false)
   rows.columns = {'op', 'operands', 'path', 'kernel', 'count', 'reason'}
   return report(rows)
 end
 
---- quant.ops(): op x dtype x path.
+doc {name = 'quant.ops', usage = 'quant.ops()',
+  text = [[What each op does with quantized operands of each dtype, as a report: the name of its integer path, view, native
+(takes them as they are) or fallback.]],
+  example = "print(quant.ops():where{op='relu'}.int8)  --> integer"}
+
 function quant.ops()
-  local by = {}
+  local by, text = {}, {}
   for _, p in ipairs(quant.paths()) do
-    by[p.op] = by[p.op] or {}
-    for dtype in p.dtypes:gmatch '%S+' do by[p.op][dtype] = p.path end
+    by[p.op], text[p.op] = by[p.op] or {}, p.text
+    for dtype, path in p.dtypes:gmatch '(%w+)=?(%w*)' do by[p.op][dtype] = path ~= '' and path or p.path end
   end
-  local rows = {columns = {'op', 'int8', 'uint8', 'int4', 'uint4', 'int16', 'uint16', 'binary'}}
+  local rows = {columns = {'op', 'int8', 'uint8', 'int4', 'uint4', 'int16', 'uint16', 'binary', 'when'}}
   for _, op in ipairs(tensor.ops()) do
-    local row = {op = op.name}
-    for i = 2, #rows.columns do
+    local row = {op = op.name, when = text[op.name]}
+    for i = 2, #rows.columns - 1 do
       local dtype = rows.columns[i]
       row[dtype] = by[op.name] and by[op.name][dtype] or (op.view and 'view') or (op.native and 'native') or 'fallback'
     end
@@ -72,7 +98,11 @@ local function median_ms(fn)
   return t[3]
 end
 
---- quant.compare(x, {specs}): one row per spec.
+doc {name = 'quant.compare', usage = "quant.compare(x, {'int8','int8/1','int4:32'})",
+  text = [[Quantizes x by each spec: a report with spec, sqnr (dB), max (largest error), cosine, bytes, ratio to float32 and ms
+(median of 5). bench.compare measures the time with more care.]],
+  example = "r = quant.compare(tensor{1,-0.5,0.3}, {'int8','int4'})\nprint(r:best('sqnr').spec)  --> int8"}
+
 function quant.compare(x, specs)
   if type(specs) == 'string' then specs = {specs} end
   if type(specs) ~= 'table' or #specs == 0 then
@@ -95,7 +125,11 @@ local function sizes_of(x)
   error('estimate: wanted a tensor or a list of sizes, got ' .. type(x), 3)
 end
 
---- quant.estimate(x or sizes, spec): bytes and savings without keeping anything; sqnr when x is a tensor.
+doc {name = 'quant.estimate', usage = "quant.estimate(x, spec)  quant.estimate({1000, 1000}, spec)",
+  text = [[What quantizing would save, as a report of one row: bytes, ideal (1 - bits/32), saving (with scales and zero points)
+and, when a tensor is given, its sqnr. Nothing is changed or kept.]],
+  example = "print(quant.estimate({1000, 1000}, 'int8').ideal)  --> 0.75"}
+
 function quant.estimate(x, spec)
   local s, shape = quant.spec(spec), sizes_of(x)
   local n = 1

@@ -174,11 +174,10 @@ report:select, report:add, report:plot, report:save, bench.load.]],
 	options = {{'columns', 'list', 'names of the columns in their order; more may follow from the rows'},
 		{'note', 'text', 'a line below the table, e.g. for units'}},
 	example = [[r = report{columns={'spec','sqnr'}, {'int8', 38.9}, {'int4', 13.8}}
-print(r)
---> spec   sqnr
---> ───────────
---> int8  38.90
---> int4  13.80
+print(r)  --> spec   sqnr
+          --> ───────────
+          --> int8  38.90
+          --> int4  13.80
 print(#r, r[1].spec, r:best('sqnr').spec)  --> 2 int8 int8]]}
 
 local function report(list)

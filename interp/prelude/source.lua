@@ -7,7 +7,8 @@ local fail, doc, describe = base.fail, base.doc, base.describe
 doc {name = 'source', usage = "source(f)  source 'bench.time'",
 	text = [[Prints the Lua text of a function, given itself or by name, below a line with its file and line numbers. Large
 parts of Quoll are written in Lua and can be read, copied and changed this way; a function of C says so.]],
-	example = "function twice(x)\n  return 2 * x\nend\nsource(twice)\n--> ...\n--> function twice(x)\n-->   return 2 * x\n--> end"}
+	example = "function twice(x)\n  return 2 * x\nend\nsource(twice)  --> ...\n               --> function twice(x)\n" ..
+		"               -->   return 2 * x\n               --> end"}
 
 -- The value behind 'bench.time' or 'x:error'.
 local function by_name(name)

@@ -3,6 +3,10 @@
 
 local _, internal = ...
 
+internal.import 'base'.doc {name = 'who', usage = 'who()',
+	text = [[Lists the variables that you made, with kind or dtype, shape, scheme and bytes, and the bytes of all tensors.]],
+	example = 'answer = 42\nwho()'}
+
 local function bytes_text(n)
 	if n < 1024 then
 		return n .. ' B'

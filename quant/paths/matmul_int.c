@@ -150,7 +150,7 @@ static enum ql_status eval_linear(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-#define DTYPES "int8 uint8 int16 uint16 int4 uint4 binary"
+#define DTYPES "int8 uint8 int16=int16 uint16=int16 int4 uint4 binary=binary"
 
 extern const struct ql_path ql_path_matmul_int;
 const struct ql_path ql_path_matmul_int = {

@@ -127,7 +127,7 @@ static void remove_dead(int directory)
 }
 
 /* Creates and locks one temporary file; false with errno when that failed, or when someone took it for a dead
- * writer's between the two steps (errno EAGAIN). */
+ * writer's between the two steps (errno EAGAIN). What was created is removed by ql_writer_close. */
 static bool create_temp(struct ql_writer *w)
 {
 	uint64_t random;
@@ -141,7 +141,9 @@ static bool create_temp(struct ql_writer *w)
 		return false;
 	/* some network file systems have no locks: then nobody can take it either */
 	flock(w->fd, LOCK_EX | LOCK_NB);
-	if (!fstat(w->fd, &info) && info.st_nlink > 0)
+	if (fstat(w->fd, &info))
+		return false;
+	if (info.st_nlink > 0)
 		return true;
 	close(w->fd);
 	w->fd = -1;
@@ -154,7 +156,7 @@ static enum ql_status open_temp(struct ql_writer *w)
 	for (int attempt = 0; attempt < 16; attempt++) {
 		if (create_temp(w))
 			return QL_OK;
-		if (errno != EEXIST && errno != EAGAIN && errno != EINTR)
+		if (w->fd >= 0 || (errno != EEXIST && errno != EAGAIN && errno != EINTR))
 			break;
 	}
 	return system_error(w->ctx, "cannot create a temporary file in the directory");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which CBLAS the float product found.
+ * The CBLAS that the environment variable QUOLL_BLAS names, if any.
  */
 #ifndef QUOLL_TENSOR_KERNELS_BLAS_H
 #define QUOLL_TENSOR_KERNELS_BLAS_H
@@ -8,7 +8,7 @@
 
 struct ql_blas {
 	bool open;
-	char library[256]; /* file of the opened library, or the name that was tried last */
+	char library[256]; /* file of the opened library, or the name that was tried */
 	char config[128];  /* version as an OpenBLAS tells it; "" otherwise */
 	char error[256];   /* why it is not open */
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * float32 product by CBLAS: Debian's serial OpenBLAS, opened at the first product; the threads are ours. The
- * pthread build would burn a core for 100 ms after each call. Any CBLAS may be named in QUOLL_BLAS.
+ * float32 product by a CBLAS of the user's choice, named in QUOLL_BLAS. It is called on one thread only and may
+ * use threads of its own. (Debian's serial OpenBLAS 0.3.21 hands out its work buffers without a lock: two
+ * threads that entered cblas_sgemm together got wrong products in 5 % of the calls.)
  */
 #include "tensor/kernels/kernels.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,14 +31,14 @@ static void describe(void *library, struct ql_blas *blas)
 		snprintf(blas->library, sizeof(blas->library), "%s", info.dli_fname);
 }
 
-static bool open_library(const char *name, struct ql_blas *blas)
+static void open_library(const char *name, struct ql_blas *blas)
 {
 	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 
 	snprintf(blas->library, sizeof(blas->library), "%s", name);
 	if (!library) {
 		snprintf(blas->error, sizeof(blas->error), "%s", dlerror());
-		return false;
+		return;
 	}
 	*(void **)&sgemm = dlsym(library, "cblas_sgemm");
 	blas->open = sgemm != NULL;
@@ -46,27 +46,25 @@ static bool open_library(const char *name, struct ql_blas *blas)
 		describe(library, blas);
 	else
 		snprintf(blas->error, sizeof(blas->error), "%s: no function cblas_sgemm", name);
-	return blas->open;
 }
 
 const struct ql_blas *ql_blas(void)
 {
-	static const char *const names[] = {
-	        "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0",
-	        "libopenblas.so.0",
-	};
 	static struct ql_blas blas;
 	static bool tried;
 	const char *wanted = getenv("QUOLL_BLAS");
 
+	if (!wanted || !*wanted) {
+		snprintf(blas.error, sizeof(blas.error), "QUOLL_BLAS names none; not needed");
+		return &blas;
+	}
 	if (tried)
 		return &blas;
 	tried = true;
-	setenv("OPENBLAS_NUM_THREADS", "1", 0);
-	if (wanted)
-		open_library(wanted, &blas);
-	for (size_t i = 0; !wanted && !blas.open && i < sizeof(names) / sizeof(names[0]); i++)
-		open_library(names[i], &blas);
+	blas.error[0] = '\0';
+	open_library(wanted, &blas);
+	if (!blas.open)
+		fprintf(stderr, "quoll: QUOLL_BLAS: wanted a CBLAS library, got %s\n", blas.error);
 	return &blas;
 }
 
@@ -75,19 +73,20 @@ static bool available(void)
 	return ql_blas()->open;
 }
 
-static void run(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col, const float *b,
-        int64_t b_row, int64_t b_col, float *c, int64_t ldc)
+static void whole(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col,
+        const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc)
 {
 	/* a row-major matrix has column stride 1; one with row stride 1 is its transpose */
 	bool ta = a_col != 1, tb = b_col != 1;
-	int64_t lda = ta ? a_col : a_row, ldb = tb ? b_col : b_row;
 
-	lda = ql_max64(lda, ta ? m : k);
-	ldb = ql_max64(ldb, tb ? k : n);
 	sgemm(ROW_MAJOR, ta ? TRANS : NO_TRANS, tb ? TRANS : NO_TRANS, (int)m, (int)n, (int)k, 1.0f, a,
-	        (int)lda, b, (int)ldb, 0.0f, c, (int)ql_max64(ldc, n));
+	        (int)(ta ? a_col : a_row), b, (int)(tb ? b_col : b_row), 0.0f, c, (int)ldc);
 }
 
 extern const struct ql_gemm_f32 gemm_f32_blas;
-const struct ql_gemm_f32 gemm_f32_blas = {
-        .name = "gemm_f32_blas", .largest = INT_MAX, .slice = 1000000000, .available = available, .run = run};
+const struct ql_gemm_f32 gemm_f32_blas = {.name = "gemm_f32_blas",
+        .mr = 1,
+        .nr = 1,
+        .rate = 30,
+        .whole = whole,
+        .available = available};

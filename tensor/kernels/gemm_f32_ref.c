@@ -1,31 +1,28 @@
 /* SPDX-License-Identifier: MIT
- * Portable float32 product: sums over k in order, 64 columns at a time.
+ * Portable float32 tile: sums over k in order.
  */
 #include "tensor/kernels/kernels.h"
 
-#define COLUMNS 64
+#define MR 4
+#define NR 32
 
-static void row(int64_t n, int64_t k, const float *a, int64_t a_col, const float *b, int64_t b_row,
-        int64_t b_col, float *c)
+static void row(int columns, int64_t k, const float *a, const float *b, int64_t ldb, float *c, bool add)
 {
-	for (int64_t j = 0; j < n; j += COLUMNS) {
-		int64_t m = ql_min64(COLUMNS, n - j);
-		float sum[COLUMNS] = {0};
+	float sum[NR] = {0};
 
-		for (int64_t l = 0; l < k; l++)
-			for (int64_t i = 0; i < m; i++)
-				sum[i] += a[l * a_col] * b[l * b_row + (j + i) * b_col];
-		for (int64_t i = 0; i < m; i++)
-			c[j + i] = sum[i];
-	}
+	for (int64_t l = 0; l < k; l++)
+		for (int j = 0; j < columns; j++)
+			sum[j] += a[l] * b[l * ldb + j];
+	for (int j = 0; j < columns; j++)
+		c[j] = add ? c[j] + sum[j] : sum[j];
 }
 
-static void run(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col, const float *b,
-        int64_t b_row, int64_t b_col, float *c, int64_t ldc)
+static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
+        float *c, int64_t ldc, bool add)
 {
-	for (int64_t i = 0; i < m; i++)
-		row(n, k, a + i * a_row, a_col, b, b_row, b_col, c + i * ldc);
+	for (int i = 0; i < rows; i++)
+		row(columns, k, a + i * lda, b, ldb, c + i * ldc, add);
 }
 
-const struct ql_gemm_f32 gemm_f32_ref = {
-        .name = "gemm_f32_ref", .largest = INT64_MAX, .slice = 50000000, .run = run};
+extern const struct ql_gemm_f32 gemm_f32_ref;
+const struct ql_gemm_f32 gemm_f32_ref = {.name = "gemm_f32_ref", .mr = MR, .nr = NR, .rate = 3, .tile = tile};

@@ -28,6 +28,12 @@ static bool usable(const struct ql_kernel_entry *e, uint32_t features)
 {
 	if (!strcmp(level, "ref") && strcmp(e->isa, "ref"))
 		return false;
+	if (!strcmp(e->family, "gemm_f32")) {
+		const struct ql_gemm_f32 *k = e->kernel;
+
+		if (k->available && !k->available())
+			return false;
+	}
 	return (e->needs & ~features) == 0;
 }
 
@@ -65,13 +71,6 @@ const struct ql_kernels *ql_kernels_cpu(void)
 		ql_kernels_force("native");
 	}
 	return &table;
-}
-
-const struct ql_gemm_f32 *ql_kernels_gemm_f32(void)
-{
-	const struct ql_gemm_f32 *k = ql_kernels_cpu()->gemm_f32;
-
-	return !k->available || k->available() ? k : &gemm_f32_ref;
 }
 
 const char *ql_kernels_level(void)

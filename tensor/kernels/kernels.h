@@ -8,16 +8,21 @@
 
 #include "tensor/base.h"
 
-/* C (m, n) = A (m, k) * B (k, n), float32. Strides in elements; one stride of A and one of B is 1.
- * Tolerance against exact arithmetic: k * 2^-24 * sum |a||b| per element (any summation order). */
+/* One micro-tile product in float32: c[i][j] = (add: c[i][j] +) sum over k of a[i * lda + l] * b[l * ldb +
+ * j], in order of l. 1 <= rows <= mr, 1 <= columns <= nr; nothing else is read or written. Tolerance of a
+ * product against exact arithmetic: k * 2^-24 * sum |a||b| per element. */
 struct ql_gemm_f32 {
 	const char *name;
-	int64_t largest; /* no size or stride may be larger */
-	int64_t slice;   /* multiplications that surely take less than 0.2 s, so that an interrupt is seen */
-	/* false: cannot run here (library missing); the driver then takes the next entry of the table */
-	bool (*available)(void);
-	void (*run)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col,
+	int mr, nr;
+	int rate; /* multiplications per ns on one core, roughly: for the size of chunks only */
+	void (*tile)(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b,
+	        int64_t ldb, float *c, int64_t ldc, bool add);
+	/* Instead of a tile: the whole product by a library, on the calling thread. One stride of A and of B
+	 * is 1. */
+	void (*whole)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col,
 	        const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
+	/* false: cannot run here (no library); the dispatch then takes the next entry. NULL: always can */
+	bool (*available)(void);
 };
 
 /* One micro-tile product: c[i][j] = sum over 4 * k4 of a (u8; rows lda bytes apart) times panel (s8), mod
@@ -99,10 +104,6 @@ const struct ql_kernels *ql_kernels_cpu(void);
 /* Restricts to a level of cpu.h ("native": all). False: no such level. A level this CPU lacks just selects
  * what is there below it. */
 bool ql_kernels_force(const char *level);
-/* The float32 product to use now: the one in the table when its library opens, else the portable one. */
-const struct ql_gemm_f32 *ql_kernels_gemm_f32(void);
-/* Takes sizes and strides of any magnitude. */
-extern const struct ql_gemm_f32 gemm_f32_ref;
 /* Name of the level in force. */
 const char *ql_kernels_level(void);
 

@@ -119,7 +119,7 @@ static void round_trip(struct ql_tensor *t)
 
 static void all_shapes(void)
 {
-	static const int64_t shapes[][QL_MAX_RANK] = {{0}, {5}, {3, 4}, {2, 3, 4}, {2, 1, 3, 2},
+	static const int64_t shapes[][QL_MAX_RANK] = {{0}, {5}, {3, 4}, {2, 3, 4}, {2, 1, 3, 3},
 	        {1, 2, 1, 2, 3}, {2, 1, 1, 2, 1, 3}, {1, 1, 2, 1, 2, 1, 3}, {2, 1, 2, 1, 2, 1, 1, 3}};
 
 	for (unsigned dtype = 0; dtype < QL_DTYPE_COUNT; dtype++) {

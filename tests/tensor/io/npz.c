@@ -98,6 +98,7 @@ struct entry {
 	uint64_t size, packed, offset; /* as the directory tells; zero: the truth */
 	uint32_t crc;
 	unsigned local_magic, local_extra, extra; /* declared lengths of extra fields */
+	bool big; /* with 64-bit fields in the directory, whatever the values */
 };
 
 static void add_entry(struct archive *a, const struct entry *e)
@@ -107,7 +108,7 @@ static void add_entry(struct archive *a, const struct entry *e)
 	       n_local = e->local_name ? strlen(local) : n_name;
 	uint64_t offset = e->offset ? e->offset : a->file.n, size = e->size ? e->size : e->n;
 	uint64_t packed = e->packed ? e->packed : e->n;
-	bool big = size > 0xfffffffe || packed > 0xfffffffe || offset > 0xfffffffe;
+	bool big = e->big || size > 0xfffffffe || packed > 0xfffffffe || offset > 0xfffffffe;
 
 	add_le(&a->file, 4, e->local_magic ? e->local_magic : 0x04034b50);
 	add_le(&a->file, 2, 20);
@@ -213,7 +214,8 @@ static void good_archives(void)
 	struct ql_named_list list;
 
 	CASE("64-bit fields of the directory");
-	add_entry(&a, &(struct entry){.name = "x.npy", .data = npy.at, .n = npy.n, .crc = crc_of(&npy)});
+	add_entry(&a, &(struct entry){
+	                      .name = "x.npy", .data = npy.at, .n = npy.n, .crc = crc_of(&npy), .big = true});
 	add_entry(&a, &(struct entry){.name = "\xc3\xbc/y.npy",
 	                      .method = 8,
 	                      .data = packed.at,
@@ -222,6 +224,7 @@ static void good_archives(void)
 	                      .crc = crc_of(&npy)});
 	b = finished(&a);
 	list = load_bytes("x.npz", &b);
+	free(b.at);
 	CHECK(list.n == 2 && ql_named_find(&list, "\xc3\xbc/y"), "%lld entries", (long long)list.n);
 	ql_named_clear(ctx, &list);
 	CASE("an archive without entries");
@@ -279,7 +282,8 @@ static void bad_entries(void)
 	BAD(good, "an escape sequence as name", 0, "??[2Jx", e.name = "\x1b\n[2Jx");
 	BAD(good, "a zero byte in the name", 0, "zero bytes", (e.name = "x\0.npy", e.n_name = 6));
 	BAD(good, "less data than the header says", 0, "wanted 5 bytes", (e.n--, e.crc = 0));
-	BAD(good, "no npy inside", 0, "magic", e.data = "nothing of this kind, but long enough for a header");
+	BAD(good, "no npy inside", 0, "magic",
+	        (e.data = "nothing of this kind, but long enough for a header", e.n = 50));
 	add_zeros(&twice, 1);
 	BAD(good, "more data than the header says", 0, "1 bytes more", (e.data = twice.at, e.n = twice.n));
 	BAD(squeezed, "deflated to more than declared", large.n, "wanted 200000 bytes", e.size = 100);

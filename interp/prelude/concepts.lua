@@ -1,0 +1,146 @@
+-- SPDX-License-Identifier: MIT
+-- Help on ideas that have no function of their own, and one page for each module of C.
+local _, internal = ...
+local doc = internal.import 'base'.doc
+
+local function concept(name, text, example)
+	doc {name = name, kind = 'concept', text = text, example = example}
+end
+
+---------------------------------------------------------------- modules
+
+doc {name = 'tensor', kind = 'module', usage = 'tensor{…}  tensor.name(…)  x:name(…)', text = [[Arrays of numbers with up to 8 axes, of any dtype, plain or quantized. tensor{…}
+makes one of nested lists, tensor.zeros, tensor.randn and others by size. Methods are called with a colon, x:sum(); most
+exist as functions, too, tensor.add(x, y). + - * / ^ % work elementwise with broadcasting, the matrix product is
+x:matmul(y). A method whose name ends in _ changes the tensor itself, all others leave it alone.]],
+	example = [[x = tensor{{1,2},{3,4}}
+print(x:size())  --> 2 2
+print((x * 10):sum():item())  --> 100.0
+print(x[2][1]:item(), x['2, :']:totable()[2])  --> 3.0 4.0]]}
+
+doc {name = 'quant', kind = 'module', usage = 'quant.spec  quant.compare  quant.estimate  quant.log  …', text = [[How numbers become codes and back: specs, comparisons of specs, estimates of size, and
+the ledger of what ran in integers and what did not. The work itself is done by methods of tensors: x:quantize,
+q:dequantize, q:requantize, x:error.]],
+	example = [[x = tensor{{1,-2,3},{0.5,0.25,-1}}
+print(x:quantize('int8'):codes():totable()[1][3])  --> 127]]}
+
+doc {name = 'gpu', kind = 'module', usage = 'gpu.available  gpu.info  gpu.memory  gpu.sync', text = [[Whether there is a GPU that can be used, and why not. It is used by moving a tensor there:
+x:to 'cuda'.]], example = [[print(gpu.memory().total >= 0)  --> true]]}
+
+---------------------------------------------------------------- concepts
+
+concept('spec', [[A spec says how something is quantized. It is a string, dtype[/axis][:block][@observer], or a table with the fields
+dtype bits scheme axis block observer octaves scale zero_point; false means "leave it float". The same spec goes wherever
+something is quantized: x:quantize, quant.compare, quant.estimate, options such as out= and quant=.
+
+  'int8'        8 bits, one scale for the whole tensor, symmetric: code 0 is 0.0
+  'uint8'       8 bits without sign, asymmetric: with a zero point
+  'int8/1'      one scale per index of axis 1 (row, output channel)
+  'int4:32'     one scale per 32 elements of the last axis
+  'int8@minmax' how the range of the data is found
+  {bits=3, axis=1}, {dtype='uint8', scale=0.1, zero_point=128}
+
+dtypes: int8 uint8 int4 uint4 int16 uint16 binary, or bits=2…16; float32 float16 bfloat16 are stored as they are. The
+scheme is symmetric for signed dtypes, asymmetric for unsigned ones, or log.]],
+	[[print(quant.spec{dtype='int4', block=32})  --> int4:32
+print(quant.spec 'uint8'.scheme)  --> asymmetric]])
+
+concept('quantization', [[A quantized tensor holds integer codes and scales: x ≈ (code - zero_point) * scale. Quantizing divides by
+the scale (exactly, in float32), rounds half to even, adds the zero point and saturates at the ends of the dtype; NaN
+becomes the zero point and is counted. The scale covers the range that the observer found; for symmetric specs it is
+max|x| / 127 at 8 bits. 0.0 always comes back as exactly 0.0. Codes are the same bits on every kernel.
+
+x:error(q) measures what was lost; each bit is worth about 6 dB of sqnr.]],
+	[[x = tensor{-1, 0, 0.3, 1}
+q = x:quantize 'int8'
+print(q:codes())  --> int8(4) -127    0   38  127
+print(q:error(x).max < q:qparams().scale:item() / 2)  --> true]])
+
+concept('granularity', [[How many scales a quantized tensor has: one; one per index of an axis ('int8/1'); one per block of consecutive
+elements ('int4:32'). More scales follow the data more closely and cost bytes: a float32 each per axis, a float16 each per
+block. Integer products need scales that do not change along the summed axis; with blocks there they fall back.]],
+	[[x = tensor{{1, 2}, {100, 50}}
+print(x:quantize('int8/1'):qparams().scale:size())  --> 2]])
+
+concept('views', [[x[i], slices, x:view, x:t, x:permute, x:narrow, x:expand and their like give a view: another look at the same numbers,
+without a copy. Writing into a view writes into the original. Views keep quantization: the axis of the scales moves with
+the axis it belongs to, and slicing that axis slices the scales. A view that would cut a block or mix the quantized axis
+with another is an error that suggests q:dequantize() first. x:clone() copies.]],
+	[[x = tensor{{1,2,3},{4,5,6}}
+x[1]:fill_(0)
+print(x:sum():item())  --> 15.0]])
+
+concept('indexing', [[Everything counts from 1; ranges include both ends; negative numbers count from the end.
+
+  x[2]                 index 2 of axis 1: one axis less
+  x[{ {1,10}, {}, 3 }] rows 1 to 10, all of axis 2, index 3 of axis 3
+  x['1:10, :, 3']      the same as text
+  x[mask]              the elements where a bool tensor is true
+  x[2] = 0             writes; also with slices and masks]],
+	[[x = tensor{{1,2,3},{4,5,6}}
+print(x['2, 1:2']:totable()[2])  --> 5.0
+print(x[-1][-1]:item())  --> 6.0]])
+
+concept('fallback', [[Every op works on quantized tensors. Where there is an integer path (products, relu, max, add/mul/cat with out=) the
+codes are used as they are. Otherwise the op falls back: its operands are dequantized, the result is float32 and equals, bit
+for bit, the op on q:dequantize(). Nothing of this is hidden: quant.log counts it with the reason, x:explain tells how a
+value was made, and quant.fallback 'warn' or 'error' makes it loud.]],
+	[[q = tensor{1,-2}:quantize 'int8'
+print(q:relu():dtype(), (q + 1):dtype())  --> int8 float32
+quant.fallback 'error'
+print(pcall(function() return q + 1 end))  --> false ...
+quant.fallback 'silent']])
+
+concept('ledger', [[Every op that runs is counted with its operands, the path (float32, int8, fallback, …), the kernel and, for a
+fallback, the reason. quant.log shows the counts, quant.log 'reset' shows them and starts anew; x:explain is the line of the
+ledger that made x.]],
+	[[quant.log 'reset'
+y = tensor{1,2}:quantize 'int8' + 1
+print(quant.log():where{path='fallback'}.op)  --> add]])
+
+concept('broadcasting', [[Two tensors of different shapes meet as in NumPy: shapes are aligned at the last axis, and an axis of size 1 (or
+a missing one) is repeated. A number goes with everything.]],
+	[[print(tensor{{1},{2}} + tensor{10,20})  --> float32(2, 2)
+--> 11 21
+--> 12 22]])
+
+concept('promotion', [[The dtype of a result of two: bool < integers < float16/bfloat16 < float32 < float64. float16 with bfloat16 gives
+float32; of two integers the wider; of one width, signed and unsigned give the next wider signed. A Lua integer keeps the
+dtype of an integer tensor, a Lua float makes it float32. Plain integers wrap, / gives float32, // and % floor. x:to(dtype)
+casts: it rounds half to even and saturates; it never quantizes.]],
+	[[print((tensor{1, dtype='int8'} + tensor{1, dtype='uint8'}):dtype())  --> int16
+print((tensor{1, dtype='int8'} + 1):dtype(), (tensor{1, dtype='int8'} + 1.5):dtype())  --> int8 float32]])
+
+concept('random', [[All random numbers come from tensor.seed(n): the same seed and number of threads give the same bits, on every
+kernel. Without a seed the numbers of a session are the same each time, too. math.random is Lua's own and independent.]],
+	[[tensor.seed(1)
+a = tensor.rand(3)
+tensor.seed(1)
+print(a:eq(tensor.rand(3)):all():item())  --> true]])
+
+concept('errors', [[A wrong call is a Lua error with one line: function, argument, what was wanted and what was given, with shapes and
+dtypes, at the position of the calling line. Names that are unknown come with the nearest known one. pcall catches errors as
+always; tensors stay as they were.]],
+	[[print(pcall(tensor.zeros, {2, dtyp='int8'}))  --> false zeros: unknown option 'dtyp'; did you mean 'dtype'?...]])
+
+concept('options', [[Sizes and operands are given by position, everything else by name in one table: tensor.zeros{2, 3, dtype='int8'},
+x:sum{axis=1, keep=true}. A table or text that stands alone needs no parentheses: x:quantize 'int8'. An unknown name is an
+error.
+
+From outside: --threads, --kernel, --data and others, each also as an environment variable, QUOLL_THREADS; `quoll --help`
+lists them.]],
+	[[print(tensor{{1,2},{3,4}}:sum{axis=1}:totable()[2])  --> 6.0]])
+
+concept('files', [[tensor.load and tensor.save take the format from the ending of the name: .npy .npz .safetensors, and to be read also idx
+and .png; help 'npy' and so on. Files are replaced as a whole or not at all; a damaged one is an error of one line. Quantized
+tensors keep their scales in .safetensors. Reports are saved by report:save, figures by file=.]],
+	[[file = os.tmpname() .. '.npy'
+tensor.save(file, tensor{1,2,3})
+print(tensor.load(file):sum():item())  --> 6.0
+os.remove(file)]])
+
+concept('memory', [[A tensor is freed when the collector finds it unused; the collector is told of its bytes. local t <close> = … frees it at
+the end of the block. tensor.memory() tells the bytes in use and their peak, x:nbytes() those of one tensor, who() those of
+all variables, and --memory sets a limit, which is an ordinary error when reached.]],
+	[[x = tensor.zeros(1000)
+print(x:nbytes(), tensor.memory().now >= 4000)  --> 4000 true]])

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * The float32 tile with fused multiply-add, for vectors of any length. The sums of a tile stay in registers:
+ * `rows` times `vectors` of them; a step of k loads `vectors` vectors of B and spreads one number of each row
+ * of A. Every element is summed in order of k, whatever the vector length, the tile or the thread. The last
+ * vector of a row is masked, so that nothing beyond the columns is touched. The including file defines
+ * VECTOR, LANES, MR, NV (vectors of a tile's row), MASK, MASK_OF(n), LOAD(p), LOAD_SOME(p, mask), STORE(p,
+ * v), STORE_SOME(p, mask, v), SPREAD(x), FMA(a, b, c), ADD(a, b), ZERO().
+ */
+#ifndef QUOLL_TENSOR_GEMM_F32_FMA_H
+#define QUOLL_TENSOR_GEMM_F32_FMA_H
+
+#include "tensor/kernels/kernels.h"
+#include "tensor/simd.h"
+
+#define NR (NV * LANES)
+
+QL_INLINE VECTOR load(const float *p, bool last, MASK some)
+{
+	return last ? LOAD_SOME(p, some) : LOAD(p);
+}
+
+QL_INLINE void put(float *p, bool last, MASK some, VECTOR v, bool add)
+{
+	if (add)
+		v = ADD(load(p, last, some), v);
+	if (last)
+		STORE_SOME(p, some, v);
+	else
+		STORE(p, v);
+}
+
+/* rows and vectors are constants wherever this is inlined, so that sum becomes registers */
+QL_INLINE void block(const int rows, const int vectors, int columns, int64_t k, const float *a, int64_t lda,
+        const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
+{
+	MASK some = MASK_OF(columns - (vectors - 1) * LANES);
+	VECTOR sum[MR][NV];
+
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+		for (int j = 0; j < vectors; j++)
+			sum[i][j] = ZERO();
+	for (int64_t l = 0; l < k; l++, b += ldb) {
+		VECTOR v[NV];
+
+#pragma GCC unroll 4
+		for (int j = 0; j < vectors; j++)
+			v[j] = load(b + LANES * j, j == vectors - 1, some);
+#pragma GCC unroll 8
+		for (int i = 0; i < rows; i++) {
+			VECTOR x = SPREAD(a[i * lda + l]);
+
+#pragma GCC unroll 4
+			for (int j = 0; j < vectors; j++)
+				sum[i][j] = FMA(x, v[j], sum[i][j]);
+		}
+	}
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+		for (int j = 0; j < vectors; j++)
+			put(c + i * ldc + LANES * j, j == vectors - 1, some, sum[i][j], add);
+}
+
+#define ROWS_CASE(r, v) \
+	case r: \
+		block(r, v, columns, k, a, lda, b, ldb, c, ldc, add); \
+		break;
+/* tile_v for v vectors of columns */
+#define WIDTH(v) \
+	static void tile_##v(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, \
+	        int64_t ldb, float *c, int64_t ldc, bool add) \
+	{ \
+		switch (rows) { \
+			ROWS_CASE(1, v) \
+			ROWS_CASE(2, v) \
+			ROWS_CASE(3, v) \
+			ROWS_CASE(4, v) \
+			ROWS_CASE(5, v) \
+			ROWS_CASE(6, v) \
+		} \
+	}
+
+#endif
