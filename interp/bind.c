@@ -188,6 +188,15 @@ static void move_leading_string(lua_State *L, const struct ql_op *op, int first)
 	}
 }
 
+/* x:gather(axis, index): the axis is moved behind the operands. */
+static void move_second_number(lua_State *L, const struct ql_op *op, int first)
+{
+	if (!(op->flags & QL_AXIS_SECOND) || lua_type(L, first + 1) != LUA_TNUMBER || lua_gettop(L) == first + 1)
+		return;
+	lua_pushvalue(L, first + 1);
+	lua_remove(L, first + 1);
+}
+
 static enum ql_status apply_with_retry(lua_State *L, struct op_frame *f)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
@@ -286,6 +295,7 @@ static int op_call(lua_State *L)
 	memset(&f.call, 0, sizeof(f.call));
 	f.call.op = op;
 	move_leading_string(L, op, 1);
+	move_second_number(L, op, 1);
 	next = op->flags & QL_LIST_IN ? read_operand_list(L, &f, 1) : read_operands(L, &f, 1);
 	ql_read_arguments(L, op->doc.name, op->doc.attrs, next, &f.args);
 	f.call.attr = f.args.value;

@@ -19,6 +19,7 @@
 #define QL_INPLACE 32u  /* also exists as name_, which writes its result into the first operand */
 #define QL_FUNCTION 64u /* tensor.name only, not a method */
 #define QL_METHOD 128u  /* method only */
+#define QL_AXIS_SECOND 256u /* the axis stands behind the first operand: x:gather(axis, index) */
 
 struct ql_op;
 

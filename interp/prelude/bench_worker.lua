@@ -1,0 +1,179 @@
+-- SPDX-License-Identifier: MIT
+-- `quoll bench --worker`: Quoll as one of the peers of a comparison. Each line of stdin is a JSON object {case, item,
+-- args, threads, budget}; the answer, one line, is {"t":[seconds, ...],"med":seconds,"cpu":seconds} with the times of
+-- calls made in `budget` seconds (at least two; with a call over 1.5 s, one), or {"skip":"why"}. Data is built and
+-- warmed up at the first request for an item and kept until another item is asked for. What is timed is what a user
+-- would write, results and their collection included.
+local _, internal = ...
+local json = internal.import 'json'
+local clock = hw.clock
+local tensor = tensor
+
+local WARM = 0.15 -- seconds of calls before the first timed one: threads have spread, clocks are up
+local KEEP = 400 -- times reported at most, the fastest
+
+-- f called n times counts as n calls.
+local function many(n, f)
+	return function()
+		for _ = 1, n do f() end
+	end, n
+end
+
+local M16 = 16 << 20
+local function uniform(...) return tensor.rand(...) end
+local function bytes(...) return tensor.randint {..., low = -127, high = 128, dtype = 'int8'} end
+
+-- case -> item (or '*') -> function(args): the function to time, and how many calls it makes
+local cases = {
+	elementwise = {
+		add_16M = function()
+			local x, y = uniform(M16), uniform(M16)
+			return function() return x + y end
+		end,
+		exp_16M = function()
+			local x = uniform(M16)
+			return function() return x:exp() end
+		end,
+		sum_16M = function()
+			local x = uniform(M16)
+			return function() return x:sum() end
+		end,
+		softmax_16M = function()
+			local x = uniform(16384, 1024)
+			return function() return x:softmax() end
+		end,
+	},
+	gemm_f32 = {
+		['*'] = function(a)
+			local x, y = uniform(a.M, a.K), uniform(a.K, a.N)
+			return function() return x:matmul(y) end
+		end,
+	},
+	gemm_i8 = {
+		['*'] = function(a)
+			local x, y = bytes(a.M, a.K), bytes(a.K, a.N)
+			return function() return x:matmul(y) end
+		end,
+	},
+	quantize = {
+		quant_tensor = function(a)
+			local x = uniform(a.n // 4096, 4096)
+			return function() return x:quantize {dtype = 'int8', scale = 1 / 127} end
+		end,
+		quant_row = function(a)
+			local x = uniform(a.n // 4096, 4096)
+			return function() return x:quantize 'int8/1' end
+		end,
+		dequant_tensor = function(a)
+			local q = uniform(a.n // 4096, 4096):quantize 'int8'
+			return function() return q:dequantize() end
+		end,
+		minmax = function(a)
+			local x = uniform(a.n // 4096, 4096)
+			return function() return x:min(), x:max() end
+		end,
+		dyn_quant = function(a)
+			local x = uniform(a.n // 4096, 4096)
+			return function() return x:quantize 'int8' end
+		end,
+	},
+	nnops = {
+		chain_4M = function()
+			local x, y = uniform(4 << 20), uniform(4 << 20)
+			return function() return (x * 2 + y):tanh() * x - y end
+		end,
+		softmax_4096x1024 = function()
+			local x = uniform(4096, 1024)
+			return function() return x:softmax() end
+		end,
+		gelu_4M = function()
+			local x = uniform(4 << 20)
+			return function() return x:gelu() end
+		end,
+	},
+	overhead = {
+		add8 = function()
+			local x = tensor.ones(8)
+			return many(1000, function() return x + x end)
+		end,
+		matmul8 = function()
+			local x = tensor.ones(8, 8)
+			return many(1000, function() return x:matmul(x) end)
+		end,
+		call_fn = function()
+			local t = {f = function(x) return x end}
+			local n = 100000
+			return function()
+				local s
+				for i = 1, n do s = t.f(i) end
+				return s
+			end, n
+		end,
+		loop_add = function()
+			local n = 100000
+			return function()
+				local s = 0.0
+				for i = 1, n do s = s + i end
+				return s
+			end, n
+		end,
+	},
+}
+
+-- The requested work, ready and warm: its function and the calls it makes.
+local function build(request)
+	local items = cases[request.case]
+	local make = items and (items[request.item] or items['*'])
+	if not make then return nil end
+	tensor.threads(request.threads)
+	local f, calls = make(request.args or {})
+	f()
+	local stop = clock() + WARM
+	while clock() < stop do f() end
+	return {f = f, calls = calls or 1}
+end
+
+local function measure(work, budget)
+	local times, cpu, stop = {}, os.clock(), clock() + budget
+	repeat
+		local start = clock()
+		work.f()
+		times[#times + 1] = (clock() - start) / work.calls
+	until (#times > 1 or times[1] * work.calls > 1.5) and clock() >= stop
+	return times, os.clock() - cpu
+end
+
+local function answer(times, cpu)
+	table.sort(times)
+	local list, n = {}, #times
+	for i = 1, math.min(n, KEEP) do list[i] = ('%.9g'):format(times[i]) end
+	return ('{"t":[%s],"med":%.9g,"cpu":%.6g}'):format(table.concat(list, ','), times[(n + 1) // 2], cpu)
+end
+
+local function skip(why)
+	return ('{"skip":"%s"}'):format(tostring(why):gsub('[%c"\\]', ' '):sub(1, 200))
+end
+
+return function()
+	local key, work
+	for line in io.lines() do
+		local good, request = pcall(json, line)
+		local reply
+		if not good or type(request) ~= 'table' then
+			reply = skip(good and 'wanted an object' or request)
+		else
+			local wanted = ('%s/%s/%s'):format(request.case, request.item, request.threads)
+			local why
+			if key ~= wanted then
+				key, work = wanted, nil
+				collectgarbage()
+				good, work = pcall(build, request)
+				if not good then work, why = nil, work end
+			end
+			reply = work and answer(measure(work, request.budget or 0.15)) or skip(why or 'n/a')
+		end
+		io.write(reply, '\n')
+		io.flush()
+	end
+	return 0
+end
