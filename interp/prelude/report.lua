@@ -169,7 +169,7 @@ local make = doc {name = 'report', kind = 'function', usage = "report(rows)  rep
 of rows. A row is a table by names, a list of values in the order of `columns`, a row of a report, or a report whose
 rows are taken. Without `columns` those of text come first, then by the alphabet. r[i] is row i (negative: from the
 end), #r the number of rows, ipairs(r) goes over them, row.name is a cell; a report of one row answers its columns by
-name: x:error(q).sqnr. It prints as a table; see also report:sort, report:where, report:best, report:column,
+name: x:error(q).sqnr (a method of the same name comes first). It prints as a table; see also report:sort, report:where, report:best, report:column,
 report:select, report:add, report:plot, report:save, bench.load.]],
 	options = {{'columns', 'list', 'names of the columns in their order; more may follow from the rows'},
 		{'note', 'text', 'a line below the table, e.g. for units'}},
