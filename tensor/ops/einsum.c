@@ -11,6 +11,7 @@
 #include "tensor/view.h"
 
 #define ELLIPSIS 256 /* labels from here on are the axes of "...", counted from its last one */
+#define LEGAL "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ,.->"
 #define LABELS (ELLIPSIS + QL_MAX_RANK)
 
 struct term {
@@ -74,7 +75,7 @@ static int count_letters(const char *s, bool *dots)
 	int n = 0;
 
 	*dots = false;
-	for (; *s && *s != ',' && *s != '-'; s++) {
+	for (; *s && !strchr(",->", *s); s++) {
 		n += isalpha((unsigned char)*s) != 0;
 		*dots = *dots || *s == '.';
 	}
@@ -119,6 +120,8 @@ static enum ql_status read_equation(struct ql_ctx *ctx, const struct ql_call *ca
 	int most = 0;
 	enum ql_status status = QL_OK;
 
+	if (strspn(text, LEGAL) != strlen(text) || (strchr(text, '>') && !strstr(text, "->")))
+		return bad(ctx, text, "letters, ',', '...' and '->'");
 	e->operands = call->n_in;
 	for (int i = 0; i < e->operands && !status; i++) {
 		bool dots;
