@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * What a device that is loaded at run time offers: one exported function that gives a table of functions. Plain C
- * without any type of CUDA, so that the program builds and runs where there is none.
+ * What a device that is loaded at run time offers: one exported function that gives a table of functions.
+ * Plain C without any type of CUDA, so that the program builds and runs where there is none.
  *
- * Ops go by name through `supports` and `run`, so a new op changes nothing here; the core takes the answer "no" as
- * the reason of a fallback (copy to the CPU), which the ledger shows. A plug-in built for another QL_GPU_ABI is
- * refused; fields may be added at the end of the table without a new number, which `size` tells.
+ * Ops go by name through `supports` and `run`, so a new op changes nothing here; the core takes the answer
+ * "no" as the reason of a fallback (copy to the CPU), which the ledger shows. A plug-in built for another
+ * QL_GPU_ABI is refused; fields may be added at the end of the table without a new number, which `size`
+ * tells.
  *
- * Every function that can fail returns 0 or a code of the plug-in, which last_error turns into words; none of them
- * ends the process. An error that the device cannot recover from stays: later calls return it again. Pointers named
- * `device` are addresses on the device and are never read by the caller.
+ * Every function that can fail returns 0 or a code of the plug-in, which last_error turns into words; none of
+ * them ends the process. An error that the device cannot recover from stays: later calls return it again.
+ * Pointers named `device` are addresses on the device and are never read by the caller.
  */
 #ifndef QUOLL_GPU_ABI_H
 #define QUOLL_GPU_ABI_H
@@ -34,14 +35,14 @@ struct ql_gpu_info {
 	uint64_t memory;            /* bytes */
 };
 
-/* An operand or result: strided elements, and how codes map to reals when it is quantized. Layout of scale and
- * zero_point as in tensor/qparams.h; both are contiguous. */
+/* An operand or result: strided elements, and how codes map to reals when it is quantized. Layout of scale
+ * and zero_point as in tensor/qparams.h; both are contiguous. */
 struct ql_gpu_tensor {
 	void *device; /* element 0 */
 	const char *dtype;
 	int32_t rank;
 	int64_t shape[QL_GPU_MAX_RANK], stride[QL_GPU_MAX_RANK]; /* strides in elements */
-	const char *scheme; /* NULL: plain numbers */
+	const char *scheme;                                      /* NULL: plain numbers */
 	int32_t bits, lo, hi;
 	int32_t axis, block_axis; /* 0-based; -1: none */
 	int64_t block;            /* 0: no blocks */
@@ -60,8 +61,8 @@ struct ql_gpu_option {
 	int32_t n_ints;
 };
 
-/* One application of an op; in `supports` the device pointers are NULL. Ops are safe to be captured into a graph:
- * they do not wait, and read nothing back. */
+/* One application of an op; in `supports` the device pointers are NULL. Ops are safe to be captured into a
+ * graph: they do not wait, and read nothing back. */
 struct ql_gpu_call {
 	size_t size; /* of this struct */
 	const char *op;
@@ -78,11 +79,12 @@ struct ql_gpu_memory {
 };
 
 struct ql_gpu_vtable {
-	size_t size;  /* of this struct in the plug-in */
-	uint32_t abi; /* QL_GPU_ABI */
+	size_t size;                /* of this struct in the plug-in */
+	uint32_t abi;               /* QL_GPU_ABI */
 	const char *name, *version; /* "cuda", "0.1.0" */
 
-	/* Fills at most `room` entries and returns how many devices there are; below 0: none, `why` (160 bytes) says. */
+	/* Fills at most `room` entries and returns how many devices there are; below 0: none, `why` (160
+	 * bytes) says. */
 	int32_t (*probe)(struct ql_gpu_info *out, int32_t room, char *why);
 	int32_t (*open)(int32_t index, struct ql_gpu_device **out);
 	void (*close)(struct ql_gpu_device *d);
@@ -111,13 +113,15 @@ struct ql_gpu_vtable {
 	int32_t (*event_wait)(struct ql_gpu_stream *s, struct ql_gpu_event *e); /* s waits for e */
 	int32_t (*event_elapsed)(struct ql_gpu_event *from, struct ql_gpu_event *to, double *seconds);
 
-	/* The kernel's name when run would take this call, else NULL and `why` (160 bytes) says; *workspace: bytes that
-	 * run wants. */
-	const char *(*supports)(struct ql_gpu_device *d, const struct ql_gpu_call *call, uint64_t *workspace, char *why);
+	/* The kernel's name when run would take this call, else NULL and `why` (160 bytes) says; *workspace:
+	 * bytes that run wants. */
+	const char *(*supports)(
+	        struct ql_gpu_device *d, const struct ql_gpu_call *call, uint64_t *workspace, char *why);
 	int32_t (*run)(struct ql_gpu_stream *s, const struct ql_gpu_call *call);
 };
 
-/* `abi` is what the caller wants; NULL when the plug-in has another. The table lives as long as the process. */
+/* `abi` is what the caller wants; NULL when the plug-in has another. The table lives as long as the process.
+ */
 typedef const struct ql_gpu_vtable *ql_gpu_entry_fn(uint32_t abi);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * internal.facts(): what this program was linked with and what it finds on the machine, as one plain table. Nothing
- * is judged here; prelude/doctor.lua does that. CUDA is looked at through its driver library, without its headers.
+ * internal.facts(): what this program was linked with and what it finds on the machine, as one plain table.
+ * Nothing is judged here; prelude/doctor.lua does that. CUDA is looked at through its driver library, without
+ * its headers.
  */
 #include <cjson/cJSON.h>
 #include <dlfcn.h>

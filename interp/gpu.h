@@ -13,8 +13,8 @@
 
 struct ql_gpu {
 	bool usable;
-	char why[QL_GPU_WHY]; /* when not usable */
-	char path[512];       /* the plug-in that was opened or tried; "": there is none */
+	char why[QL_GPU_WHY];               /* when not usable */
+	char path[512];                     /* the plug-in that was opened or tried; "": there is none */
 	const struct ql_gpu_vtable *plugin; /* NULL: none */
 	int count;
 	struct ql_gpu_info device[QL_GPU_DEVICES];

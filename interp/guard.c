@@ -119,13 +119,15 @@ static int getinfo(lua_State *L)
 	lua_State *of = index == 2 ? lua_tothread(L, 1) : L;
 	const char *what = luaL_optstring(L, index + 1, "");
 
+	if (what[strspn(what, "SlnrutfL")])
+		return luaL_argerror(L, index + 1, "invalid option");
 	if (strchr(what, 'L') && is_stripped(L, of, index))
 		return luaL_argerror(L, index + 1, "option 'L' needs a function that is not stripped");
 	if (of == L && !lua_isfunction(L, index)) {
 		lua_Integer level = luaL_checkinteger(L, index);
 
-		if (level >= 0 && level < LUA_MAXINTEGER) { /* the frame of this function is one more */
-			lua_pushinteger(L, level + 1);
+		if (level >= 0) { /* the frame of this function is one more */
+			lua_pushinteger(L, level < INT_MAX ? level + 1 : INT_MAX);
 			lua_replace(L, index);
 		}
 	}

@@ -214,13 +214,24 @@ static void add_op(lua_State *L, const struct ql_op *op, int module, int table)
 	lua_setfield(L, table, name);
 }
 
+/* Lua gives the operand of a unary operator twice. */
+static int meta_unary(lua_State *L)
+{
+	lua_settop(L, 1);
+	lua_pushvalue(L, lua_upvalueindex(1));
+	lua_insert(L, 1);
+	lua_call(L, 1, 1);
+	return 1;
+}
+
 static void add_operators(lua_State *L, int table, int meta)
 {
-	for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
-		if (lua_getfield(L, table, operators[i][1]) == LUA_TNIL)
-			lua_pop(L, 1);
-		else
-			lua_setfield(L, meta, operators[i][0]);
+	for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
+		lua_getfield(L, table, operators[i][1]);
+		if (!strcmp(operators[i][0], "__unm") || !strcmp(operators[i][0], "__bnot"))
+			lua_pushcclosure(L, meta_unary, 1);
+		lua_setfield(L, meta, operators[i][0]);
+	}
 }
 
 static const struct ql_attr memory_attrs[] = {
@@ -235,8 +246,15 @@ static const struct ql_doc docs[] = {
 	{"memory", "tensor.memory()  tensor.memory 'reset'",
 		"A table with the bytes that all tensors hold (now), their highest sum (peak) and the number of allocations so far.",
 		"x = tensor.zeros(1000)\nprint(tensor.memory().now >= 4000)  --> true", memory_attrs},
+	{"ops", "tensor.ops()",
+		"Facts of all ops as a plain list of tables, for programs: name, arity and flags. quant.ops is made of it.",
+		"print(#tensor.ops() > 20, tensor.ops()[1].name ~= nil)  --> true true", NULL},
 	{"seed", "tensor.seed(n)", "Starts the random numbers anew: the same n gives the same numbers. See random.",
 		"tensor.seed(1)", NULL},
+	{"ops", "tensor.ops()",
+		"A list of all ops: name, operands (arity_min, arity_max), and flags: view, native (takes quantized operands as they "
+		"are), numbers, inplace, method, list_in, list_out, elementwise.",
+		"print(#tensor.ops() > 50)  --> true", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 

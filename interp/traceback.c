@@ -306,8 +306,8 @@ static void add_frame(struct trace *t, int level)
 
 /* ---- the whole ---- */
 
-/* Number of frames: doubling, then bisection, because each lua_getstack walks from the top. */
-static int depth(lua_State *L)
+/* Doubling, then bisection, because each lua_getstack walks from the top. */
+int ql_traceback_depth(lua_State *L)
 {
 	lua_Debug ar;
 	int lo = 1, hi = 1;
@@ -365,7 +365,7 @@ static void add_message(struct trace *t)
 /* The outermost frames are the C functions that run everything: of no interest. */
 static int last_level(lua_State *L)
 {
-	int last = depth(L) - 1;
+	int last = ql_traceback_depth(L) - 1;
 	lua_Debug ar;
 
 	while (lua_getstack(L, last, &ar) && lua_getinfo(L, "Sn", &ar) && *ar.what == 'C' && !*ar.namewhat)

@@ -13,6 +13,9 @@ int ql_traceback_handler(lua_State *L);
 /* Calls the function below its `n` arguments with that handler, keeping `results` values. */
 int ql_traceback_call(lua_State *L, int n, int results);
 
+/* Number of frames of the stack. */
+int ql_traceback_depth(lua_State *L);
+
 /* Lets tracebacks show lines of a chunk that is not a file. `chunk` is its name as given to lua_load:
  * "=In[3]". May raise. */
 void ql_traceback_source(lua_State *L, const char *chunk, const char *text, size_t size);

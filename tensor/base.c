@@ -19,9 +19,17 @@
 #include "tensor/ledger.h"
 #include "tensor/scratch.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define QL_CACHE_LIMIT 0 /* let AddressSanitizer see every free */
+#if defined(__has_feature) /* clang */
+#if __has_feature(address_sanitizer)
+#define QL_SANITIZED 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define QL_SANITIZED 1
+#endif
+#ifdef QL_SANITIZED
+#define QL_CACHE_LIMIT 0 /* let AddressSanitizer see every free, and blocks end where they were asked to */
 #else
+#define QL_SANITIZED 0
 #define QL_CACHE_LIMIT ((size_t)512 << 20)
 #endif
 #define QL_HUGE ((size_t)2 << 20)
@@ -165,7 +173,7 @@ void *ql_alloc(struct ql_ctx *ctx, size_t bytes)
 	if (m->limit && (m->now + bytes > m->limit || m->now + bytes < bytes))
 		return no_memory(ctx, bytes, "limit reached");
 	room = bytes + QL_HEADER;
-	class = size_class(&room);
+	class = QL_SANITIZED ? 0 : size_class(&room);
 	b = ctx->cache->list[class];
 	if (b) {
 		ctx->cache->list[class] = b->next;

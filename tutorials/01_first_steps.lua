@@ -102,7 +102,7 @@ function image()
   return ((row * row + column * column):sqrt():sin() * 0.4 + 0.5 + tensor.randn{n, n} * 0.02):clamp(0, 1)
 end
 photo = image()
-if quick then photo = photo['1:128, 1:128']:clone() end
+if quick then photo = photo['33:160, 161:288']:clone() end
 print(photo)
 r = quant.compare(photo, {'uint8', 'int8', 'uint4', 'int4', 'uint4/1', 'uint4:32', {bits = 4, scheme = 'log'}, {bits = 2}, 'binary/1'})
 print(r:sort('sqnr', true))

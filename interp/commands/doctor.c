@@ -16,5 +16,5 @@ static int run(struct ql_state *s, int argc, char **argv)
 	return (int)lua_tointeger(L, -1);
 }
 
-const struct ql_command ql_command_doctor = {
-        "doctor", "", "tells what was found on this machine and why not; exits with 1 when something is wrong", run};
+const struct ql_command ql_command_doctor = {"doctor", "",
+        "tells what was found on this machine and why not; exits with 1 when something is wrong", run};

@@ -49,12 +49,7 @@ local function check_kernels(add)
 	local wanted, used = os.getenv 'QUOLL_KERNEL', {}
 	for _, row in ipairs(hw.kernels():where{used = true}) do used[#used + 1] = row.family .. ' ' .. row.kernel end
 	add('in force', 'ok', table.concat(used, ', '))
-	if not wanted then return add('QUOLL_KERNEL', 'none', 'not set: the best that this machine has') end
-	local before = hw.force()
-	local good = pcall(hw.force, wanted)
-	hw.force(before)
-	add('QUOLL_KERNEL', good and 'ok' or 'problem', good and wanted or
-		("wanted one of ref avx2 avxvnni avx512vnni amx native, got '%s'"):format(wanted))
+	add('QUOLL_KERNEL', wanted and 'ok' or 'none', wanted or 'not set: the best that this machine has')
 end
 
 local function check_memory(add, facts)
@@ -87,7 +82,8 @@ local function toolkit()
 	roots[#roots + 1] = '/usr/local/cuda'
 	for _, root in ipairs(roots) do
 		if internal.exists(root .. '/bin/nvcc') then
-			return root, read_line(root .. '/version.json', '"cuda"%s*:%s*{.-"version"%s*:%s*"([%d.]+)"')
+			local version = tonumber(read_line(root .. '/include/cuda.h', '#define%s+CUDA_VERSION%s+(%d+)'))
+			return root, version and ('%d.%d'):format(version // 1000, version % 1000 // 10)
 		end
 	end
 end

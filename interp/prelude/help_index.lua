@@ -97,13 +97,14 @@ end
 
 ---------------------------------------------------------------- finding
 
--- 'q:codes()' and 'r:sort' as titles: a single letter before the colon is some object.
+-- What is before the colon is some variable; its first letter tells which object comes first.
+local OBJECTS = {'x', 'report', 'spec', 'observer', 'figure'}
 local function variants(text)
-	local name = text:gsub('%s', ''):gsub('%(.*$', ''):gsub('%{.*$', '')
-	local list = {name}
-	local method = name:match '^[%a_]+:([%w_]+)$'
-	for _, object in ipairs(method and {'x', 'report', 'spec', 'observer', 'figure'} or {}) do
-		list[#list + 1] = object .. ':' .. method
+	local name = text:gsub('%s', ''):gsub('[({].*$', '')
+	local list, variable, method = {name}, name:match '^([%a_]+):([%w_]+)$'
+	for _, object in ipairs(method and OBJECTS or {}) do
+		local title = object .. ':' .. method
+		table.insert(list, variable:sub(1, 1) == object:sub(1, 1) and 2 or #list + 1, title)
 	end
 	return list
 end

@@ -29,7 +29,8 @@ local function escape()
 		return ESCAPED[c]
 	end
 	local code = unicode()
-	if code >= 0xD800 and code < 0xDC00 and text:find('^\\u[dD][c-fC-F]', at) then
+	if code >= 0xD800 and code < 0xE000 then
+		if code >= 0xDC00 or not text:find('^\\u[dD][c-fC-F]', at) then wrong 'both halves of a surrogate pair' end
 		code = 0x10000 + ((code - 0xD800) << 10) + (unicode() - 0xDC00)
 	end
 	return utf8.char(code)

@@ -41,7 +41,8 @@ local function pad(text, width, right)
 	return right and blanks .. text or text .. blanks
 end
 
--- Pads the numbers behind the point so that all points stand in one line; exponents stay out of it.
+-- Pads behind the point so that all points stand in one line; what has no digits ends where the units stand,
+-- exponents stay as they are.
 local function align_points(texts)
 	local most = 0
 	for _, text in ipairs(texts) do
@@ -49,7 +50,7 @@ local function align_points(texts)
 		most = math.max(most, digits and #digits or 0)
 	end
 	for i, text in ipairs(texts) do
-		local digits = text:match '^-?%d+(%.?%d*)$'
+		local digits = text:match '^-?%d+(%.?%d*)$' or not text:find '%d' and ''
 		if digits then texts[i] = text .. (' '):rep(most - #digits) end
 	end
 end
@@ -143,11 +144,29 @@ local function fold(columns, width, equal)
 	end
 end
 
+-- The fewest leading columns, at most three, that tell all rows apart; 1 when these do not either.
+local function keys_of(columns, n)
+	for keys = 1, math.min(3, #columns) do
+		local seen, distinct = {}, true
+		for i = 1, n do
+			local parts = {}
+			for k = 1, keys do parts[k] = columns[k].cells[i] end
+			local key = table.concat(parts, '\0')
+			distinct = distinct and not seen[key]
+			seen[key] = true
+		end
+		if distinct then return keys end
+	end
+	return 1
+end
+
+-- Each block after the first begins with the columns that identify the row.
 local function add_blocks(out, columns, n, width)
-	local first = 1
+	local keys, first = keys_of(columns, n), 1
 	while first <= #columns do
-		local block = first == 1 and {} or {columns[1]}
-		while columns[first] and (#block < 2 or total(block) + #GAP + columns[first].width <= width) do
+		local block = first == 1 and {} or table.move(columns, 1, keys, 1, {})
+		local least = first == 1 and 1 or keys + 1
+		while columns[first] and (#block < least or total(block) + #GAP + columns[first].width <= width) do
 			block[#block + 1] = columns[first]
 			first = first + 1
 		end

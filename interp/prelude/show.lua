@@ -14,7 +14,12 @@ local function quoted(s)
 	local cut = #s > LONG and ('… (%d bytes)'):format(#s) or ''
 
 	if cut ~= '' then
-		s = s:sub(1, LONG):gsub('[\xC0-\xFF][\x80-\xBF]*$', '') -- never half a character
+		local last = LONG
+
+		while last > LONG - 4 and s:find('^[\x80-\xBF]', last + 1) do
+			last = last - 1 -- never half a character
+		end
+		s = s:sub(1, last)
 	end
 	s = s:gsub('[%c\\"]', function(c) return names[c] or ('\\x%02X'):format(c:byte()) end)
 	return '"' .. s .. '"' .. cut

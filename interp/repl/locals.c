@@ -20,10 +20,12 @@
 #include <string.h>
 
 #include "interp/repl/scan.h"
+#include "interp/traceback.h"
 
 static const char store[] = "quoll.locals"; /* registry: name -> holder */
 static const char maker[] = "quoll.holder"; /* registry: function that makes a holder */
 
+#define QL_OUTERMOST 20 /* frames among which that of the input is */
 #define QL_GROUP 190 /* kept names declared by one function of the wrapper */
 
 /* ---- holders ---- */
@@ -382,9 +384,12 @@ void ql_locals_join(lua_State *L)
 
 /* ---- after an error ---- */
 
+/* The input's frame is among the outermost, below perhaps a million of a recursion. */
 static bool find_frame(lua_State *L, int function, lua_Debug *ar)
 {
-	for (int level = 0; lua_getstack(L, level, ar); level++) {
+	int level = ql_traceback_depth(L) - QL_OUTERMOST;
+
+	for (level = level < 0 ? 0 : level; lua_getstack(L, level, ar); level++) {
 		bool found;
 
 		lua_getinfo(L, "f", ar);

@@ -125,7 +125,9 @@ static void store_result(struct ql_session *s, int index)
 void ql_session_show(lua_State *L, int index)
 {
 	index = lua_absindex(L, index);
-	ql_prelude_require(L, "show");
+	/* what is no text, such as a figure, says itself how the terminal shows it */
+	if (luaL_getmetafield(L, index, "__show") == LUA_TNIL)
+		ql_prelude_require(L, "show");
 	lua_pushvalue(L, index);
 	if (lua_pcall(L, 1, 1, 0) == LUA_OK)
 		return;

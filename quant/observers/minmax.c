@@ -13,6 +13,6 @@ const struct ql_observer_kind ql_observer_minmax = {
 	.doc = {.name = "minmax",
 		.usage = "x:quantize 'int8@minmax'",
 		.text = "The range is the smallest and the largest finite value (the default).",
-		.example = "print(tensor{-1,2}:quantize('int8@minmax'):qparams().scale:item() == 2/127)  --> false"},
+		.example = "q = tensor{-1,2}:quantize 'int8@minmax'\nprint(('%.4f'):format(q:qparams().scale:item() * 127))  --> 2.0000"},
 	.range = range,
 };

@@ -23,7 +23,7 @@ const struct ql_op ql_op_dequantize = {
 		.usage = "q:dequantize()",
 		.text = "The real values of a quantized tensor as float32: (code - zero_point) * scale. A plain tensor is returned "
 			"as it is.",
-		.example = "print(tensor{-1,1}:quantize('int8'):dequantize())  --> -1  1"},
+		.example = "print(tensor{-1,1}:quantize('int8'):dequantize())  --> float32(2)  -1   1"},
 	.arity_min = 1,
 	.arity_max = 1,
 	.flags = QL_NATIVE,
@@ -47,7 +47,7 @@ const struct ql_op ql_op_codes = {
 	.doc = {.name = "codes",
 		.usage = "q:codes()",
 		.text = "The raw integers: a plain view of the same storage, so writing to it changes the quantized tensor.",
-		.example = "print(tensor{-1,1}:quantize('int8'):codes())  --> -127  127"},
+		.example = "print(tensor{-1,1}:quantize('int8'):codes())  --> int8(2)  -127   127"},
 	.arity_min = 1,
 	.arity_max = 1,
 	.flags = QL_VIEW,

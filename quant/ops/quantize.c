@@ -41,7 +41,7 @@ const struct ql_op ql_op_quantize = {
 		.usage = "x:quantize 'int8/1'  x:quantize{dtype='int8', axis=1}",
 		.text = "Codes with scale (and zero point) by a spec: dtype[/axis][:block][@observer] or a table. Rounds half to "
 			"even after an exact division, saturates; NaN becomes the zero point and is counted.",
-		.example = "q = tensor{-1,0.5,1}:quantize 'int8'\nprint(q:codes())  --> -127   64  127",
+		.example = "q = tensor{-1,0.5,1}:quantize 'int8'\nprint(q:codes())  --> int8(3)  -127    64   127",
 		.attrs = attrs},
 	.arity_min = 1,
 	.arity_max = 1,
@@ -78,7 +78,7 @@ const struct ql_op ql_op_requantize = {
 	.doc = {.name = "requantize",
 		.usage = "q:requantize(spec)",
 		.text = "The same values under another spec; equal, bit for bit, to q:dequantize():quantize(spec).",
-		.example = "q = tensor{-1,1}:quantize 'int16'\nprint(q:requantize('int8'):codes())  --> -127  127",
+		.example = "q = tensor{-1,1}:quantize 'int16'\nprint(q:requantize('int8'):codes())  --> int8(2)  -127   127",
 		.attrs = attrs},
 	.arity_min = 1,
 	.arity_max = 1,

@@ -100,7 +100,7 @@ const struct ql_scheme ql_scheme_log = {
 		.usage = "x:quantize{dtype='int8', scheme='log', octaves=16}",
 		.text = "Sign and logarithm: codes are evenly spaced powers of 2 below max|x|, code 0 is 0. octaves= sets the range "
 			"(16 at 8 bits, 6 at 4 bits).",
-		.example = "print(tensor{1,0.5,0.25}:quantize{dtype='int4', scheme='log'}:dequantize())  --> 1.0000 0.5000 0.2500"},
+		.example = "print(tensor{1,0.5,0.25}:quantize{dtype='int4', scheme='log'}:dequantize())  --> float32(3)  1.0000  0.5000  0.2500"},
 	.accepts = accepts,
 	.range = range,
 	.fit = fit,

@@ -31,9 +31,11 @@ static enum ql_status load_entry(
 	s.summed = true;
 	if (!status)
 		status = ql_npy_read(&s, &t);
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 	if (!status && s.crc != e->crc)
 		status = ql_fail(
 		        ctx, QL_ERR_FORMAT, "data: wanted the checksum %08x, got %08x", e->crc, s.crc);
+#endif
 	ql_stream_close(&s);
 	if (!status) {
 		e->name[n - 4] = '\0';

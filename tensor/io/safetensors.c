@@ -2,11 +2,11 @@
  * Saving safetensors (the header is described in safetensors_header.c).
  *
  * What the format lacks:
- *  - packed dtypes (int4, uint4, binary) are stored as U8, low bits first, every row of the last axis padded
- * to whole bytes with zero bits, so the last size of the U8 shape is ceil(size * bits / 8); the real dtype
- * and shape are in the metadata under "name::quoll" (note.h);
+ *  - packed dtypes (int4, uint4, binary with a set bit for +1) are stored as U8, low bits first, every row
+ *    of the last axis padded to whole bytes with zero bits, so the last size of the U8 shape is
+ *    ceil(size * bits / 8); the real dtype and shape are in the metadata under "name::quoll" (note.h);
  *  - a quantized tensor is its codes under the name, the tensors "name::scale" and "name::zero_point", and
- * the rest of its parameters in that same note. Loading puts the parts together again.
+ *    the rest of its parameters in that same note. Loading puts the parts together again.
  *
  * The header lists the tensors in the caller's order. Their data lie in the order of falling element size, so
  * that each is aligned to its own size without gaps, which the format forbids.

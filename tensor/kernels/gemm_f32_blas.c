@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * float32 product by a CBLAS of the user's choice, named in QUOLL_BLAS. It is called on one thread only and may
- * use threads of its own. (Debian's serial OpenBLAS 0.3.21 hands out its work buffers without a lock: two
+ * float32 product by a CBLAS of the user's choice, named in QUOLL_BLAS. It is called on one thread only and
+ * may use threads of its own. (Debian's serial OpenBLAS 0.3.21 hands out its work buffers without a lock: two
  * threads that entered cblas_sgemm together got wrong products in 5 % of the calls.)
  */
 #include "tensor/kernels/kernels.h"
@@ -84,9 +84,5 @@ static void whole(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row
 }
 
 extern const struct ql_gemm_f32 gemm_f32_blas;
-const struct ql_gemm_f32 gemm_f32_blas = {.name = "gemm_f32_blas",
-        .mr = 1,
-        .nr = 1,
-        .rate = 30,
-        .whole = whole,
-        .available = available};
+const struct ql_gemm_f32 gemm_f32_blas = {
+        .name = "gemm_f32_blas", .mr = 1, .nr = 1, .rate = 30, .whole = whole, .available = available};

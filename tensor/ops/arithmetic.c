@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * + and *. Plain integers compute in int64 and wrap to the promoted dtype; everything else in float.
+ * + - * / // % ^ and negation. Plain integers compute in int64 and wrap to the promoted dtype; / always gives a float;
+ * // and % round towards minus infinity, and refuse an integer 0 on the right.
  */
+#include <math.h>
+
 #include "tensor/ops/ops.h"
 
 static const struct ql_attr out_attrs[] = {
@@ -18,7 +21,7 @@ const struct ql_op ql_op_add = {
 		.usage = "x:add(y, {out=spec})  x + y",
 		.text = "Elementwise sum of two tensors, or a tensor and a number, with broadcasting. Integers wrap; quantized "
 			"operands give float32, or stay integer when out= names a spec.",
-		.example = "print(tensor{1,2}:add(tensor{10,20}))  --> 11 22",
+		.example = "print(tensor{1,2}:add(tensor{10,20}))  --> float32(2)  11  22",
 		.attrs = out_attrs},
 	.arity_min = 2,
 	.arity_max = 2,
@@ -38,7 +41,7 @@ const struct ql_op ql_op_mul = {
 		.usage = "x:mul(y, {out=spec})  x * y",
 		.text = "Elementwise product with broadcasting (the matrix product is matmul). Integers wrap; quantized operands "
 			"give float32, or stay integer when out= names a spec.",
-		.example = "print(tensor{1,2}:mul(3))  --> 3 6",
+		.example = "print(tensor{1,2}:mul(3))  --> float32(2)  3  6",
 		.attrs = out_attrs},
 	.arity_min = 2,
 	.arity_max = 2,
@@ -47,3 +50,95 @@ const struct ql_op ql_op_mul = {
 	.eval = ql_map_eval,
 	.impl = &mul_map,
 };
+
+QL_MAP_F32_2(sub_f32, a - b)
+QL_MAP_F64_2(sub_f64, a - b)
+QL_MAP_I64_2(sub_i64, (uint64_t)a - (uint64_t)b)
+static const struct ql_map sub_map = {.result = QL_MAP_PROMOTE, .f32 = sub_f32, .f64 = sub_f64, .i64 = sub_i64, .ns_per_16 = 6};
+QL_BINARY(sub, "x:sub(y)  x - y", "Elementwise difference with broadcasting. Integers wrap.",
+	"print(tensor{5,7} - 2)  --> float32(2)  3  5", QL_INPLACE, sub_map);
+
+QL_MAP_F32_2(div_f32, a / b)
+QL_MAP_F64_2(div_f64, a / b)
+static const struct ql_map div_map = {.result = QL_MAP_FLOAT, .f32 = div_f32, .f64 = div_f64, .ns_per_16 = 6};
+QL_BINARY(div, "x:div(y)  x / y", "Elementwise quotient with broadcasting; integers give float32. By 0 it is inf or nan.",
+	"print(tensor{3,1} / 2)  --> float32(2)  1.5000  0.5000", QL_INPLACE, div_map);
+
+/* a - b * floor(a / b), exact where the quotient is */
+QL_MAP_F32_2(mod_f32, fmodf(a, b) != 0 && (fmodf(a, b) < 0) != (b < 0) ? fmodf(a, b) + b : fmodf(a, b))
+QL_MAP_F64_2(mod_f64, fmod(a, b) != 0 && (fmod(a, b) < 0) != (b < 0) ? fmod(a, b) + b : fmod(a, b))
+
+static bool mod_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
+{
+	(void)args;
+	for (int64_t i = 0; i < n; i++) {
+		int64_t a = in[0][i], b = in[1][i], r;
+
+		if (b == 0)
+			return false;
+		r = b == -1 ? 0 : a % b;
+		out[i] = r != 0 && (r < 0) != (b < 0) ? r + b : r;
+	}
+	return true;
+}
+
+static const struct ql_map mod_map = {.result = QL_MAP_PROMOTE, .f32 = mod_f32, .f64 = mod_f64, .i64 = mod_i64,
+	.ns_per_16 = 200, .trouble = "wanted a divisor other than 0 for integers, got 0"};
+QL_BINARY(mod, "x:mod(y)  x % y", "Remainder of the division rounded towards minus infinity, as in Lua: it has the sign of y.",
+	"print(tensor{-1,5} % 3)  --> float32(2)  2  2", QL_INPLACE, mod_map);
+
+QL_MAP_F32_2(idiv_f32, floorf(a / b))
+QL_MAP_F64_2(idiv_f64, floor(a / b))
+
+/* INT64_MIN // -1 wraps to itself */
+static bool idiv_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
+{
+	(void)args;
+	for (int64_t i = 0; i < n; i++) {
+		int64_t a = in[0][i], b = in[1][i];
+
+		if (b == 0)
+			return false;
+		out[i] = b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b - (a % b != 0 && (a < 0) != (b < 0));
+	}
+	return true;
+}
+
+static const struct ql_map idiv_map = {.result = QL_MAP_PROMOTE, .f32 = idiv_f32, .f64 = idiv_f64, .i64 = idiv_i64,
+	.ns_per_16 = 20, .trouble = "wanted a divisor other than 0 for integers, got 0"};
+QL_BINARY(idiv, "x:idiv(y)  x // y", "Quotient rounded towards minus infinity, as in Lua.",
+	"print(tensor{-1,5} // 3)  --> float32(2)  -1   1", QL_INPLACE, idiv_map);
+
+/* Squares and other whole powers of small size stay exact products. */
+QL_MAP_F32_2(pow_f32, b == 2 ? a * a : powf(a, b))
+QL_MAP_F64_2(pow_f64, b == 2 ? a * a : pow(a, b))
+
+/* By squaring, wrapping; negative exponents are refused. */
+static bool pow_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
+{
+	(void)args;
+	for (int64_t i = 0; i < n; i++) {
+		uint64_t base = (uint64_t)in[0][i], result = 1;
+
+		if (in[1][i] < 0)
+			return false;
+		for (int64_t e = in[1][i]; e; e >>= 1) {
+			result *= e & 1 ? base : 1;
+			base *= base;
+		}
+		out[i] = (int64_t)result;
+	}
+	return true;
+}
+
+static const struct ql_map pow_map = {.result = QL_MAP_PROMOTE, .f32 = pow_f32, .f64 = pow_f64, .i64 = pow_i64,
+	.ns_per_16 = 200, .trouble = "wanted exponents of 0 or more for integers, got a negative one"};
+QL_BINARY(pow, "x:pow(y)  x ^ y", "x to the power y. Integers wrap and take no negative exponent.",
+	"print(tensor{2,3} ^ 2)  --> float32(2)  4  9", QL_INPLACE, pow_map);
+
+QL_MAP_F32_1(neg_f32, -a)
+QL_MAP_F64_1(neg_f64, -a)
+QL_MAP_I64_1(neg_i64, 0 - (uint64_t)a)
+static const struct ql_map neg_map = {.result = QL_MAP_PROMOTE, .f32 = neg_f32, .f64 = neg_f64, .i64 = neg_i64};
+QL_UNARY(neg, "x:neg()  -x", "The negated elements. Integers wrap.", "print(-tensor{1,-2})  --> float32(2)  -1   2", QL_INPLACE,
+	neg_map);

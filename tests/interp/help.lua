@@ -68,9 +68,11 @@ local function write_examples(file)
 end
 
 it('every example runs and prints what it says', function()
-	local file = os.tmpname()
+	local folder = os.tmpname()
+	os.execute(('rm %s && mkdir %s'):format(folder, folder)) -- some examples write files
+	local file = folder .. '/examples.lua'
 	local owner = write_examples(file)
-	local pipe = io.popen('exec "/proc/$PPID/exe" test ' .. file .. ' 2>&1')
+	local pipe = io.popen(('cd %s && exec "/proc/$PPID/exe" test %s 2>&1'):format(folder, file))
 	local report, passed, failed = {}, 0, -1
 	for line in pipe:lines() do
 		local number = line:match('^' .. file:gsub('%p', '%%%0') .. ':(%d+): ')
@@ -83,6 +85,66 @@ it('every example runs and prints what it says', function()
 		end
 	end
 	pipe:close()
-	os.remove(file)
+	os.execute('rm -r ' .. folder)
 	assert(failed == 0 and passed >= 50, ('%d of %d\n%s'):format(failed, passed + failed, table.concat(report, '\n')))
+end)
+
+-- What help prints for these arguments.
+local function page(...)
+	local before, text = print, {}
+	print = function(line) text[#text + 1] = line end
+	local good, message = pcall(help, ...)
+	print = before
+	assert(good, message)
+	return table.concat(text, '\n')
+end
+
+it('prints every page in at most 80 columns', function()
+	for _, entry in ipairs(index.list) do
+		local text = page(entry.title)
+		assert(text:find(entry.title, 1, true), entry.title)
+		for line in text:gmatch '[^\n]+' do
+			assert(utf8.len(line) <= 80 or line:find '^  %S+ ?[=%(]' or text:find('Example.*' .. line:sub(1, 20):gsub('%p', '%%%0')),
+				entry.title .. ': ' .. line)
+		end
+	end
+end)
+
+it('finds things by every way of writing them', function()
+	local relu = page 'x:relu'
+	for _, name in ipairs {'relu', 'relu_', 'tensor.relu', 'q:relu()', ' relu ', 'y:relu_'} do
+		assert(page(name) == relu or page(name):find('^x:relu, '), name)
+	end
+	assert(page(bench.time) == page 'bench.time' and page(report) == page 'report')
+	assert(page(bench) == page 'bench' and page(tensor{1}) == page 'tensor' and page(report{{a = 1}}) == page 'report')
+	assert(page(report{{a = 1}}[1]) == page 'report' and page(quant.spec 'int8') == page 'spec')
+	assert(page 'r:sort' == page 'report:sort' and page(tensor{1}.relu):find '^x:relu')
+end)
+
+it('tells what belongs together', function()
+	assert(page 'quantize':find 'Of the same name: quantize' and page 'int8':find '^int8, a dtype')
+	assert(page 'symmetric':find "scheme='symmetric'")
+	assert(page 'bench.time':find 'See also .*report' and page 'tensor':find '\nFunctions\n' and page 'tensor':find '\nMethods\n')
+	local all = page 'bench.*'
+	for name, value in pairs(bench) do
+		assert(type(value) ~= 'function' or all:find('bench.' .. name, 1, true), name)
+	end
+	assert(page 'x:re*':find 'x:relu' and not page 'x:re*':find 'bench')
+end)
+
+it('helps with what it does not know', function()
+	assert(page 'quantiza':find "No name 'quantiza': did you mean 'quantize'%?")
+	assert(page 'saturat':find '^Entries with')
+	assert(page 'qqqqqqq' == "Nothing is known of 'qqqqqqq'; help() tells what there is.")
+	assert(page(nil):find 'The value is nil' and page(3):find 'A number has no help' and page(print):find 'has no help')
+	assert(page(function() end):find 'has no help')
+end)
+
+it('begins with an overview of all modules and concepts', function()
+	local text = page()
+	for _, entry in ipairs(index.list) do
+		if entry.kind == 'concept' or entry.kind == 'module' or entry.kind == 'scheme' or entry.kind == 'dtype' then
+			assert(text:find(entry.bare, 1, true), entry.title)
+		end
+	end
 end)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * Choosing between elements: maximum, minimum, where. nan wins, as in PyTorch.
+ */
+#include "tensor/ops/ops.h"
+
+QL_MAP_F32_2(maximum_f32, a > b || a != a ? a : b)
+QL_MAP_F64_2(maximum_f64, a > b || a != a ? a : b)
+QL_MAP_I64_2(maximum_i64, a > b ? a : b)
+static const struct ql_map maximum_map = {.result = QL_MAP_PROMOTE, .f32 = maximum_f32, .f64 = maximum_f64, .i64 = maximum_i64};
+QL_BINARY(maximum, "x:maximum(y)", "The larger of two elements; nan if one is. (max reduces a tensor.)",
+	"print(tensor{1,5}:maximum(3))  --> float32(2)  3  5", QL_INPLACE, maximum_map);
+
+QL_MAP_F32_2(minimum_f32, a < b || a != a ? a : b)
+QL_MAP_F64_2(minimum_f64, a < b || a != a ? a : b)
+QL_MAP_I64_2(minimum_i64, a < b ? a : b)
+static const struct ql_map minimum_map = {.result = QL_MAP_PROMOTE, .f32 = minimum_f32, .f64 = minimum_f64, .i64 = minimum_i64};
+QL_BINARY(minimum, "x:minimum(y)", "The smaller of two elements; nan if one is. (min reduces a tensor.)",
+	"print(tensor{1,5}:minimum(3))  --> float32(2)  1  3", QL_INPLACE, minimum_map);
+
+/* ---- where: the condition takes no part in the promotion ---- */
+
+static enum ql_status infer_where(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *condition = call->in[0];
+	char text[QL_SHAPE_TEXT];
+	enum ql_status status;
+
+	if (condition->dtype != QL_bool)
+		return ql_fail(ctx, QL_ERR_DTYPE, "where: condition: wanted bool, got %s", ql_tensor_text(condition, text));
+	/* the dtype is that of the other two */
+	call->in++;
+	call->n_in--;
+	call->weak >>= 1;
+	status = ql_map_infer(ctx, call);
+	call->in--;
+	call->n_in++;
+	call->weak <<= 1;
+	if (!status && call->in[1]->dtype == QL_bool && call->in[2]->dtype == QL_bool)
+		call->result[0].dtype = QL_bool;
+	return status ? status : ql_infer_broadcast(ctx, call);
+}
+
+QL_SIMD(void, where_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+	(void)args;
+	for (int64_t i = 0; i < n; i++)
+		out[i] = in[0][i] != 0 ? in[1][i] : in[2][i];
+})
+
+static void where_f64(int64_t n, double *out, const double *const *in, const struct ql_map_args *args)
+{
+	(void)args;
+	for (int64_t i = 0; i < n; i++)
+		out[i] = in[0][i] != 0 ? in[1][i] : in[2][i];
+}
+
+static bool where_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
+{
+	(void)args;
+	for (int64_t i = 0; i < n; i++)
+		out[i] = in[0][i] != 0 ? in[1][i] : in[2][i];
+	return true;
+}
+
+static const struct ql_map where_map = {.result = QL_MAP_PROMOTE, .f32 = where_f32, .f64 = where_f64, .i64 = where_i64};
+const struct ql_op ql_op_where = {
+	.doc = {.name = "where",
+		.usage = "tensor.where(condition, a, b)",
+		.text = "Elements of a where the bool condition is true, else of b; all three broadcast, a and b may be numbers.",
+		.example = "x = tensor{-1,2}\nprint(tensor.where(x:gt(0), x, 0))  --> float32(2)  0  2"},
+	.arity_min = 3,
+	.arity_max = 3,
+	.flags = QL_NUMBERS | QL_FUNCTION,
+	.infer = infer_where,
+	.eval = ql_map_eval,
+	.impl = &where_map,
+};

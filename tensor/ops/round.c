@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * Rounding, sign, magnitude, bounds, and tests for nan and infinity.
+ */
+#include <math.h>
+
+#include "tensor/ops/ops.h"
+
+#define ROUND(op_name, op_text, op_example, f32_of, f64_of, i64_of) \
+	QL_MAP_F32_1(op_name##_f32, f32_of) \
+	QL_MAP_F64_1(op_name##_f64, f64_of) \
+	QL_MAP_I64_1(op_name##_i64, i64_of) \
+	static const struct ql_map op_name##_map = { \
+		.result = QL_MAP_PROMOTE, .f32 = op_name##_f32, .f64 = op_name##_f64, .i64 = op_name##_i64}; \
+	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, QL_INPLACE, op_name##_map)
+
+ROUND(abs, "The magnitude. Of the smallest integer it wraps to itself.", "print(tensor{-1,2}:abs())  --> float32(2)  1  2",
+	fabsf(a), fabs(a), a < 0 ? 0 - (uint64_t)a : (uint64_t)a);
+ROUND(round, "The nearest integer, ties to the even one.", "print(tensor{0.5,1.5,-2.5}:round())  --> float32(3)  0  2 -2",
+	rintf(a), rint(a), a);
+ROUND(floor, "The largest integer that is not greater.", "print(tensor{1.7,-1.2}:floor())  --> float32(2)  1 -2", floorf(a),
+	floor(a), a);
+ROUND(ceil, "The smallest integer that is not less.", "print(tensor{1.2,-1.7}:ceil())  --> float32(2)  2 -1", ceilf(a), ceil(a),
+	a);
+ROUND(trunc, "The integer part: rounded towards 0.", "print(tensor{1.7,-1.7}:trunc())  --> float32(2)  1 -1", truncf(a),
+	trunc(a), a);
+ROUND(sign, "-1, 0 or 1; nan stays nan.", "print(tensor{-3,0,5}:sign())  --> float32(3) -1  0  1",
+	a > 0 ? 1 : a < 0 ? -1 : a, a > 0 ? 1 : a < 0 ? -1 : a, (a > 0) - (a < 0));
+
+/* ---- clamp ---- */
+
+static const struct ql_attr clamp_attrs[] = {
+	{"low", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "smallest value (default: none)"},
+	{"high", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "largest value (default: none)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+QL_SIMD(void, clamp_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+	const float *restrict x = in[0];
+	float low = (float)args->p[0], high = (float)args->p[1];
+
+	for (int64_t i = 0; i < n; i++) {
+		float v = x[i] < low ? low : x[i];
+
+		out[i] = v > high ? high : v;
+	}
+})
+QL_MAP_F64_1(clamp_f64, a < args->p[0] ? args->p[0] : a > args->p[1] ? args->p[1] : a)
+QL_MAP_I64_1(clamp_i64, (double)a < args->p[0] ? (int64_t)ceil(args->p[0]) : (double)a > args->p[1] ?
+	(int64_t)floor(args->p[1]) : a)
+
+static enum ql_status clamp_prepare(struct ql_ctx *ctx, const struct ql_call *call, struct ql_map_args *args)
+{
+	args->p[0] = ql_call_float(call, "low", -INFINITY);
+	args->p[1] = ql_call_float(call, "high", INFINITY);
+	if (!(args->p[0] <= args->p[1]))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "clamp: wanted low <= high, got %g and %g", args->p[0], args->p[1]);
+	return QL_OK;
+}
+
+static const struct ql_map clamp_map = {.result = QL_MAP_PROMOTE, .f32 = clamp_f32, .f64 = clamp_f64, .i64 = clamp_i64,
+	.prepare = clamp_prepare};
+const struct ql_op ql_op_clamp = {
+	.doc = {.name = "clamp",
+		.usage = "x:clamp(low, high)  x:clamp{high=}",
+		.text = "Elements below low become low, those above high become high; nan stays nan.",
+		.example = "print(tensor{-2,0.5,3}:clamp(-1, 1))  --> float32(3)  -1.0000   0.5000   1.0000",
+		.attrs = clamp_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.flags = QL_INPLACE,
+	.infer = ql_map_infer,
+	.eval = ql_map_eval,
+	.impl = &clamp_map,
+};
+
+/* ---- tests ---- */
+
+#define TEST(op_name, op_text, op_example, float_of, i64_of) \
+	QL_MAP_F32_1(op_name##_f32, float_of) \
+	QL_MAP_F64_1(op_name##_f64, float_of) \
+	QL_MAP_I64_1(op_name##_i64, i64_of) \
+	static const struct ql_map op_name##_map = { \
+		.result = QL_MAP_BOOL, .f32 = op_name##_f32, .f64 = op_name##_f64, .i64 = op_name##_i64}; \
+	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, 0, op_name##_map)
+
+TEST(isnan, "true where an element is not a number.", "print(tensor{0/0, 1}:isnan())  --> bool(2)   true  false", a != a, a != a);
+TEST(isfinite, "true where an element is neither nan nor infinite.",
+	"print(tensor{1/0, 1}:isfinite())  --> bool(2)  false   true", a - a == 0, a == a);
+TEST(isinf, "true where an element is infinite.", "print(tensor{1/0, 1}:isinf())  --> bool(2)   true  false",
+	a == a && a - a != 0, a != a);

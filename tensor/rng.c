@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * Philox words, uniform and normal numbers.
+ */
+#include "tensor/rng.h"
+
+#include <math.h>
+
+#include "tensor/simd.h"
+#include "tensor/vmath.h"
+
+#define ROUNDS 10
+#define LANES 16 /* counters side by side */
+
+QL_SIMD(void, words, (uint64_t seed, uint64_t first, int64_t counters, uint32_t *out), {
+	for (int64_t b = 0; b < counters; b += LANES) {
+		uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
+		uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+
+		for (int l = 0; l < LANES; l++) {
+			uint64_t counter = first + (uint64_t)(b + l);
+
+			c0[l] = (uint32_t)counter;
+			c1[l] = (uint32_t)(counter >> 32);
+			c2[l] = c3[l] = 0;
+		}
+		for (int r = 0; r < ROUNDS; r++) {
+			for (int l = 0; l < LANES; l++) {
+				uint64_t p0 = (uint64_t)c0[l] * 0xD2511F53u, p1 = (uint64_t)c2[l] * 0xCD9E8D57u;
+
+				c0[l] = (uint32_t)(p1 >> 32) ^ c1[l] ^ k0;
+				c2[l] = (uint32_t)(p0 >> 32) ^ c3[l] ^ k1;
+				c1[l] = (uint32_t)p1;
+				c3[l] = (uint32_t)p0;
+			}
+			k0 += 0x9E3779B9u;
+			k1 += 0xBB67AE85u;
+		}
+		for (int l = 0; l < LANES && b + l < counters; l++) {
+			out[4 * (b + l)] = c0[l];
+			out[4 * (b + l) + 1] = c1[l];
+			out[4 * (b + l) + 2] = c2[l];
+			out[4 * (b + l) + 3] = c3[l];
+		}
+	}
+})
+
+void ql_rng_words(int variant, uint64_t seed, uint64_t first, int64_t counters, uint32_t *out)
+{
+	words[variant](seed, first, counters, out);
+}
+
+uint64_t ql_rng_take(struct ql_ctx *ctx, int64_t n)
+{
+	uint64_t first = ctx->rng_position;
+
+	ctx->rng_position += (uint64_t)ql_ceil_div(n, 4);
+	return first;
+}
+
+QL_SIMD(void, uniform, (const uint32_t *w, int64_t n, float *out), {
+	for (int64_t i = 0; i < n; i++)
+		out[i] = (float)(int32_t)(w[i] >> 8) * 0x1p-24f;
+})
+
+void ql_rng_uniform(int variant, const uint32_t *w, int64_t n, float *out)
+{
+	uniform[variant](w, n, out);
+}
+
+/* The quantile of p in (0, 1/2], a negative number or 0; both branches are computed. */
+QL_INLINE float quantile(float p)
+{
+	float q = p - 0.5f, r = 0.180625f - q * q, t, near, far, farther;
+
+	near = q * (((59.109374720f * r + 159.29113202f) * r + 50.434271938f) * r + 3.3871327179f) /
+		(((67.187563600f * r + 78.757757664f) * r + 17.895169469f) * r + 1.0f);
+	t = sqrtf(-ql_log(p));
+	r = t - 1.6f;
+	far = (((0.17023821103f * r + 1.3067284816f) * r + 2.7568153900f) * r + 1.4234372777f) /
+		((0.12021132975f * r + 0.73700164250f) * r + 1.0f);
+	r = t - 5.0f;
+	farther = (((0.017337203997f * r + 0.42868294337f) * r + 3.0812263860f) * r + 6.6579051150f) /
+		((0.012258202635f * r + 0.24197894225f) * r + 1.0f);
+	far = t <= 5.0f ? far : farther;
+	return q >= -0.425f ? near : -far;
+}
+
+/* 31 bits give the distance from the nearer end, one the sign: both tails reach 2^-33. */
+QL_SIMD(void, normal, (const uint32_t *w, int64_t n, float *out), {
+	for (int64_t i = 0; i < n; i++) {
+		float p = ((float)(int32_t)(w[i] >> 1) + 0.5f) * 0x1p-32f;
+		float z = quantile(p);
+
+		out[i] = w[i] & 1 ? -z : z;
+	}
+})
+
+void ql_rng_normal(int variant, const uint32_t *w, int64_t n, float *out)
+{
+	normal[variant](w, n, out);
+}

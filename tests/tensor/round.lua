@@ -1,0 +1,17 @@
+-- SPDX-License-Identifier: MIT
+-- Rounding, sign, magnitude, bounds, tests for nan and infinity.
+local x = tensor{-2.5, -1.5, -0.5, 0.5, 1.5, 2.5}
+print(x:round(), x:floor(), x:ceil(), x:trunc())  --> float32(6) -2 -2 -0 0 2 2 float32(6) -3 -2 -1 0 1 2 float32(6) -2 -1 -0 1 2 3 float32(6) -2 -1 -0 0 1 2
+print(x:sign(), x:abs())  --> float32(6) -1 -1 -1 1 1 1 float32(6) 2.5000 1.5000 0.5000 0.5000 1.5000 2.5000
+print(tensor({-3, 0, 7, dtype = 'int8'}):sign(), tensor({-128, dtype = 'int8'}):abs())  --> int8(3) -1 0 1 int8(1) -128
+print(tensor({3, -3, dtype = 'int32'}):round():dtype())  --> int32
+print(x:clamp(-1, 1))  --> float32(6) -1.0000 -1.0000 -0.5000 0.5000 1.0000 1.0000
+print(x:clamp{high = 0}, x:clamp{low = 2})  --> float32(6) -2.5000 -1.5000 -0.5000 0.0000 0.0000 0.0000 float32(6) 2.0000 2.0000 2.0000 2.0000 2.0000 2.5000
+print(tensor({-5, 5, dtype = 'int8'}):clamp(-2, 3))  --> int8(2) -2 3
+print(pcall(x.clamp, x, 2, 1))  --> false ...clamp: wanted low <= high, got 2 and 1
+local s = tensor{0 / 0, 1 / 0, -1 / 0, 1}
+print(s:isnan(), s:isfinite(), s:isinf())  --> bool(4) true false false false bool(4) false false false true bool(4) false true true false
+print(tensor({1, dtype = 'int64'}):isnan(), tensor({1, dtype = 'int64'}):isfinite())  --> bool(1) false bool(1) true
+print(tensor{0 / 0}:clamp(0, 1):isnan(), tensor{0 / 0}:sign():isnan())  --> bool(1) true bool(1) true
+x:round_()
+print(x[1]:item())  --> -2.0
