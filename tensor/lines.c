@@ -135,7 +135,7 @@ static void scatter(const struct end *e, int64_t at, int64_t lines, const char *
 	if (lines == 1 || e->stride == 1) {
 		for (int64_t g = 0; g < lines; g++)
 			from_buffer(
-			        e, at + g * e->side, e->stride, e->n, buffer + (size_t)(g * e->n) * e->size);
+				e, at + g * e->side, e->stride, e->n, buffer + (size_t)(g * e->n) * e->size);
 		return;
 	}
 	for (int64_t i = 0; i < e->n; i++) {
@@ -155,7 +155,7 @@ static void *line_of(const struct end *e, int64_t at, int64_t g, char *slot)
 static void run_group(const struct lines_job *j, int64_t item, char *slot)
 {
 	int64_t first = item % j->groups * j->group, lines = ql_min64(j->group, j->walk.row - first),
-	        at[QL_MAX_WALK];
+		at[QL_MAX_WALK];
 
 	ql_walk_row(&j->walk, item / j->groups, at);
 	for (int k = 0; k < j->ends; k++)
@@ -164,12 +164,12 @@ static void run_group(const struct lines_job *j, int64_t item, char *slot)
 		gather(&j->end[IN], at[IN], lines, slot + j->end[IN].buffer);
 	for (int64_t g = 0; g < lines; g++) {
 		struct ql_line line = {.n = j->end[IN].n,
-		        .m = j->end[OUT].n,
-		        .args = j->args,
-		        .variant = j->variant,
-		        .in = line_of(&j->end[IN], at[IN], g, slot),
-		        .out = line_of(&j->end[OUT], at[OUT], g, slot),
-		        .work = slot ? slot + j->work : NULL};
+			.m = j->end[OUT].n,
+			.args = j->args,
+			.variant = j->variant,
+			.in = line_of(&j->end[IN], at[IN], g, slot),
+			.out = line_of(&j->end[OUT], at[OUT], g, slot),
+			.work = slot ? slot + j->work : NULL};
 
 		if (j->ends > INDEX)
 			line.index = line_of(&j->end[INDEX], at[INDEX], g, slot);
@@ -233,17 +233,17 @@ static unsigned dtype_of(enum domain domain)
 }
 
 static void start_end(
-        const struct lines_job *j, struct end *e, int k, const struct ql_tensor *t, enum domain domain)
+	const struct lines_job *j, struct end *e, int k, const struct ql_tensor *t, enum domain domain)
 {
 	int last = t->rank - 1;
 
 	*e = (struct end){.dtype = &ql_dtypes[t->dtype],
-	        .base = t->storage->data,
-	        .n = t->shape[last],
-	        .stride = t->stride[last],
-	        .side = ql_walk_stride(&j->walk, k),
-	        .size = size_of(domain),
-	        .domain = domain};
+		.base = t->storage->data,
+		.n = t->shape[last],
+		.stride = t->stride[last],
+		.side = ql_walk_stride(&j->walk, k),
+		.size = size_of(domain),
+		.domain = domain};
 	e->direct = t->dtype == dtype_of(domain) && (e->stride == 1 || e->n == 1);
 }
 
@@ -261,8 +261,8 @@ static bool plan_slots(struct lines_job *j, int threads)
 		while (j->group > 1 && j->group * e->n > GROUP_BYTES / (int64_t)e->size)
 			j->group /= 2;
 		if (!ql_size_mul((uint64_t)e->n, (uint64_t)j->group * e->size, &part) ||
-		        !ql_size_align(part, 64, &part) ||
-		        !ql_size_add(bytes, j->group > 1 ? part : (uint64_t)e->n * e->size + 64, &bytes))
+			!ql_size_align(part, 64, &part) ||
+			!ql_size_add(bytes, j->group > 1 ? part : (uint64_t)e->n * e->size + 64, &bytes))
 			return false;
 		bytes &= ~(uint64_t)63;
 	}
@@ -282,7 +282,7 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct lines_job *j)
 
 	if (!ql_size_mul(j->slot_bytes, (uint64_t)j->slot_count, &bytes) || bytes > (uint64_t)1 << 56)
 		return ql_fail(
-		        ctx, QL_ERR_MEMORY, "out of memory: lines of %lld elements", (long long)j->end[IN].n);
+			ctx, QL_ERR_MEMORY, "out of memory: lines of %lld elements", (long long)j->end[IN].n);
 	j->slots = ql_scratch_take(ctx, bytes);
 	j->taken = ql_scratch_take(ctx, (size_t)j->slot_count * sizeof(*j->taken));
 	if (!j->slots || !j->taken)
@@ -305,12 +305,12 @@ static enum domain domain_of(const struct ql_lines *kind, unsigned dtype)
 }
 
 static enum ql_status run_lines(struct ql_ctx *ctx, struct ql_call *call, const struct ql_lines *kind,
-        struct ql_tensor *const *t, int ends, const void *args)
+	struct ql_tensor *const *t, int ends, const void *args)
 {
 	static const char *const paths[] = {"float32", "float64", "int64"};
 	enum domain domain = domain_of(kind, t[IN]->dtype);
 	struct lines_job j = {
-	        .kind = kind, .ends = ends, .args = args, .variant = ctx->kernels->simd->variant};
+		.kind = kind, .ends = ends, .args = args, .variant = ctx->kernels->simd->variant};
 	int64_t items, each;
 	enum ql_status status = QL_OK;
 
@@ -322,7 +322,7 @@ static enum ql_status run_lines(struct ql_ctx *ctx, struct ql_call *call, const 
 		start_end(&j, &j.end[k], k, t[k], k == INDEX ? I64 : domain);
 	if (!plan_slots(&j, ctx->threads))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "%s: wanted lines that fit in memory, got %lld elements",
-		        call->op->doc.name, (long long)j.end[IN].n);
+			call->op->doc.name, (long long)j.end[IN].n);
 	items = j.walk.rows * j.groups;
 	if (items == 0 || j.end[OUT].n == 0)
 		return QL_OK;
@@ -332,12 +332,12 @@ static enum ql_status run_lines(struct ql_ctx *ctx, struct ql_call *call, const 
 		return status;
 	each = ql_max64(1, j.end[IN].n * j.group);
 	return ql_parallel_for(
-	        ctx, items, ql_max64(1, CHUNK / each), items * each * kind->ns_per_element, lines_body, &j);
+		ctx, items, ql_max64(1, CHUNK / each), items * each * kind->ns_per_element, lines_body, &j);
 }
 
 /* Neighbouring lines of a packed result share bytes: they are made as int8 first. */
 enum ql_status ql_lines_run(struct ql_ctx *ctx, struct ql_call *call, const struct ql_lines *kind,
-        const struct ql_tensor *in, struct ql_tensor *out, struct ql_tensor *index, const void *args)
+	const struct ql_tensor *in, struct ql_tensor *out, struct ql_tensor *index, const void *args)
 {
 	struct ql_tensor operand = *in, *t[ENDS] = {&operand, out, index}, *wide;
 	int ends = index ? ENDS : INDEX;

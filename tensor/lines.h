@@ -32,7 +32,7 @@ struct ql_lines {
 /* Runs kind over all lines. In every header the line is the last axis and the others agree; see ql_line_axis.
  * index may be NULL. Sets call->path and call->kernel. */
 enum ql_status ql_lines_run(struct ql_ctx *ctx, struct ql_call *call, const struct ql_lines *kind,
-        const struct ql_tensor *in, struct ql_tensor *out, struct ql_tensor *index, const void *args);
+	const struct ql_tensor *in, struct ql_tensor *out, struct ql_tensor *index, const void *args);
 
 /* A borrowed header on t with `axis` moved to the end (a number counts as a line of one). */
 struct ql_tensor ql_line_axis(const struct ql_tensor *t, int axis);

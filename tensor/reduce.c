@@ -6,6 +6,7 @@
  */
 #include "tensor/reduce.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 
 #define TILE 128                    /* results side by side: 512 bytes of a row of floats */
 #define PART (64 * QL_REDUCE_BLOCK) /* elements */
+#define RUN (8 * QL_REDUCE_LANES)   /* elements that are added in float32 before they are widened */
 #define CHUNK PART                  /* elements claimed at a time */
 #define MIN_COLUMNS 8               /* fewer neighbours than this are not worth a tile */
 #define SHORT 64                    /* so few elements of a result are better gathered as columns */
@@ -84,7 +86,7 @@ static inline void row_next(struct row_walk *w)
 /* ---- one block, in each domain ---- */
 
 static inline bool prepare_f32(
-        const struct reduce_job *j, const float *x, int64_t n, int64_t step, const double *shift, float *out)
+	const struct reduce_job *j, const float *x, int64_t n, int64_t step, const double *shift, float *out)
 {
 	(void)j, (void)x, (void)n, (void)step, (void)shift, (void)out;
 	return false;
@@ -92,7 +94,7 @@ static inline bool prepare_f32(
 
 /* shift[step ? 0 : i] belongs to element i */
 static bool prepare_f64(const struct reduce_job *j, const double *x, int64_t n, int64_t step,
-        const double *shift, double *out)
+	const double *shift, double *out)
 {
 	if (!j->r->shift && !j->r->map)
 		return false;
@@ -104,7 +106,7 @@ static bool prepare_f64(const struct reduce_job *j, const double *x, int64_t n, 
 }
 
 static inline bool prepare_i64(const struct reduce_job *j, const int64_t *x, int64_t n, int64_t step,
-        const double *shift, int64_t *out)
+	const double *shift, int64_t *out)
 {
 	(void)j, (void)x, (void)n, (void)step, (void)shift, (void)out;
 	return false;
@@ -134,11 +136,106 @@ static inline bool prepare_i64(const struct reduce_job *j, const int64_t *x, int
 #define VALUE(part) (int64_t)(part)->i
 #include "tensor/reduce_rows.h"
 
+/* ---- float32 sums ---- */
+
+/* wide += lanes of acc, for n lanes */
+QL_SIMD(void, widen, (double *restrict wide, const float *restrict acc, int64_t n), {
+	for (int64_t i = 0; i < n; i++)
+		wide[i] += (double)acc[i];
+})
+
+/* The same for a dense row: QL_REDUCE_LANES lanes of sums of its runs are added to wide. */
+QL_SIMD(void, sum_runs, (double *restrict wide, const float *restrict x, int64_t n), {
+	double sum[QL_REDUCE_LANES];
+
+	for (int k = 0; k < QL_REDUCE_LANES; k++)
+		sum[k] = wide[k];
+	for (; n >= RUN; n -= RUN) {
+		float lane[QL_REDUCE_LANES] = {0};
+
+		for (int r = 0; r < RUN / QL_REDUCE_LANES; r++)
+			for (int k = 0; k < QL_REDUCE_LANES; k++)
+				lane[k] += x[r * QL_REDUCE_LANES + k];
+		for (int k = 0; k < QL_REDUCE_LANES; k++)
+			sum[k] += (double)lane[k];
+		x += RUN;
+	}
+	if (n > 0) {
+		float lane[QL_REDUCE_LANES] = {0};
+
+		for (; n >= QL_REDUCE_LANES; n -= QL_REDUCE_LANES) {
+			for (int k = 0; k < QL_REDUCE_LANES; k++)
+				lane[k] += x[k];
+			x += QL_REDUCE_LANES;
+		}
+		for (int64_t k = 0; k < n; k++)
+			lane[k] += x[k];
+		for (int k = 0; k < QL_REDUCE_LANES; k++)
+			sum[k] += (double)lane[k];
+	}
+	for (int k = 0; k < QL_REDUCE_LANES; k++)
+		wide[k] = sum[k];
+})
+
+/* In a fixed order: four chains, so that the additions overlap. */
+static double join_lanes(const double *lane, int64_t lanes, int64_t stride)
+{
+	double s[4] = {0};
+
+	for (int64_t l = 0; l < lanes; l++)
+		s[l & 3] += lane[l * stride];
+	return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+static void sum_columns(const struct reduce_job *j, int64_t at, int64_t begin, int64_t end, int64_t width, double *wide)
+{
+	struct tile_f32 tile;
+
+	for (int64_t p = begin; p < end; p += RUN) {
+		int64_t n = ql_min64(RUN, end - p), used = ql_min64(n, QL_REDUCE_LANES) * width;
+
+		memset(tile.acc[0], 0, (size_t)used * sizeof(tile.acc[0][0]));
+		fold_columns_f32(j, &tile, at, p, n, width);
+		widen[j->variant](wide, tile.acc[0], used);
+	}
+}
+
+static void sum_row(const struct reduce_job *j, int64_t at, int64_t begin, int64_t end, double *wide)
+{
+	bool dense = j->direct && j->along.rows == 1 && ql_walk_stride(&j->along, 0) == 1;
+	int64_t step = dense ? PART : QL_REDUCE_BLOCK;
+	float buffer[QL_REDUCE_BLOCK];
+
+	for (int64_t p = begin; p < end; p += step) {
+		int64_t n = ql_min64(step, end - p);
+
+		sum_runs[j->variant](wide, dense_f32(j, at, p, n, buffer), n);
+	}
+}
+
+/* Sums of elements begin .. end - 1 of `width` neighbouring results. */
+static void add_range_wide(const struct reduce_job *j, int64_t at, int64_t begin, int64_t end, int64_t width,
+	struct ql_part *part)
+{
+	double wide[QL_REDUCE_LANES * TILE];
+	int64_t lanes = ql_min64(end - begin, QL_REDUCE_LANES);
+
+	memset(wide, 0, (size_t)(QL_REDUCE_LANES * width) * sizeof(wide[0]));
+	if (j->columns)
+		sum_columns(j, at, begin, end, width, wide);
+	else
+		sum_row(j, at, begin, end, wide);
+	for (int64_t c = 0; c < width; c++) {
+		part[c].a = join_lanes(wide + c, lanes, width);
+		part[c].n = end - begin;
+	}
+}
+
 /* ---- results ---- */
 
 /* Writes the results of n parts to elements at, at + stride, … */
 static void store(
-        const struct reduce_job *j, const struct ql_part *part, int64_t at, int64_t stride, int64_t n)
+	const struct reduce_job *j, const struct ql_part *part, int64_t at, int64_t stride, int64_t n)
 {
 	const struct ql_dtype_info *to = &ql_dtypes[j->out->dtype];
 	bool integer = !j->r->real || (j->domain == I64 && j->r->integer);
@@ -150,6 +247,8 @@ static void store(
 			whole[i] = j->r->integer(&part[i]);
 		else
 			real[i] = j->r->real(&part[i], j->p);
+		if (!integer && isnan(real[i]))
+			real[i] = NAN; /* 0 / 0 has a sign on some processors */
 	}
 	if (integer)
 		to->from_i64(j->out->storage->data, at, stride, n, whole);
@@ -170,7 +269,9 @@ static void reduce_item(const struct reduce_job *j, int64_t item)
 	ql_walk_row(&j->kept, tile / j->tiles, offset);
 	offset[0] += column * step;
 	offset[1] += column * ql_walk_stride(&j->kept, 1);
-	if (j->domain == F32)
+	if (j->domain == F32 && j->r->widen)
+		add_range_wide(j, offset[1], begin, end, width, part);
+	else if (j->domain == F32)
 		add_range_f32(j, offset[1], begin, end, width, part);
 	else if (j->domain == F64)
 		add_range_f64(j, offset[1], begin, end, width, part);
@@ -283,9 +384,9 @@ static enum domain domain_of(const struct ql_reduce *r, unsigned dtype)
 static enum ql_status run_items(struct ql_ctx *ctx, struct reduce_job *j, int64_t results)
 {
 	int64_t items = j->kept.rows * j->tiles * j->parts,
-	        each = ql_min64(j->count, PART) * (j->columns ? TILE : 1);
+		each = ql_min64(j->count, PART) * (j->columns ? TILE : 1);
 	int64_t work = results * j->count / 16 * (j->r->ns_per_16 ? j->r->ns_per_16 : 8) *
-	               (j->domain == F32 ? 1 : 3);
+		       (j->domain == F32 ? 1 : 3);
 	enum ql_status status;
 
 	if (j->parts > 1) {
@@ -300,15 +401,15 @@ static enum ql_status run_items(struct ql_ctx *ctx, struct reduce_job *j, int64_
 }
 
 static enum ql_status reduce_into(
-        struct ql_ctx *ctx, struct ql_call *call, const struct ql_reduce *r, double p, struct ql_tensor *out)
+	struct ql_ctx *ctx, struct ql_call *call, const struct ql_reduce *r, double p, struct ql_tensor *out)
 {
 	static const char *const paths[] = {"float32", "float64", "int64"};
 	const struct ql_tensor *in = call->in[0];
 	struct reduce_job j = {.r = r,
-	        .p = p,
-	        .variant = ctx->kernels->simd->variant,
-	        .base = in->storage->data,
-	        .out = out};
+		.p = p,
+		.variant = ctx->kernels->simd->variant,
+		.base = in->storage->data,
+		.out = out};
 	int64_t results = ql_tensor_nelem(out);
 	unsigned mask;
 	char text[QL_SHAPE_TEXT];
@@ -328,7 +429,7 @@ static enum ql_status reduce_into(
 		return run_items(ctx, &j, results);
 	if (r->nonempty)
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted at least one element to reduce, got %s",
-		        call->op->doc.name, ql_tensor_text(in, text));
+			call->op->doc.name, ql_tensor_text(in, text));
 	store_empty(&j, results);
 	return QL_OK;
 }
@@ -370,7 +471,7 @@ enum ql_status ql_reduce_axes(struct ql_ctx *ctx, const struct ql_call *call, un
 		return QL_OK;
 	if (v->ints.n == 0)
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
-		        "%s: axis: wanted an axis or a list of axes, got an empty list", call->op->doc.name);
+			"%s: axis: wanted an axis or a list of axes, got an empty list", call->op->doc.name);
 	*mask = 0;
 	snprintf(what, sizeof(what), "%s: axis", call->op->doc.name);
 	for (int i = 0; i < v->ints.n; i++) {
@@ -380,7 +481,7 @@ enum ql_status ql_reduce_axes(struct ql_ctx *ctx, const struct ql_call *call, un
 			return status;
 		if (*mask >> axis & 1)
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted each axis once, got axis %d twice",
-			        what, axis + 1);
+				what, axis + 1);
 		*mask |= 1u << axis;
 	}
 	return QL_OK;
@@ -424,24 +525,13 @@ enum ql_status ql_reduce_infer(struct ql_ctx *ctx, struct ql_call *call)
 
 /* ---- shared steps ---- */
 
-void ql_fold_sum_f64 QL_FOLD_ARGS(double) QL_FOLD_BODY(double, a + v)
-
-        QL_FOLD_F32(fold_sum_f32, a + v)
-
-        /* Always in the same order: four chains, so that the additions overlap. */
-        static double sum_lanes(const double *lane, int64_t lanes)
-{
-	double s[4] = {0};
-
-	for (int64_t l = 0; l < lanes; l++)
-		s[l & 3] += lane[l];
-	return (s[0] + s[1]) + (s[2] + s[3]);
-}
+void ql_fold_sum_f64 QL_FOLD_ARGS(double)
+QL_FOLD_BODY(double, a + v)
 
 void ql_close_sum(const struct ql_block *block, struct ql_part *part)
 {
 	if (!block->integer) {
-		part->a = sum_lanes(block->f[0], block->lanes);
+		part->a = join_lanes(block->f[0], block->lanes, 1);
 		return;
 	}
 	for (int64_t l = 0; l < block->lanes; l++)
@@ -457,17 +547,14 @@ void ql_merge_sum(struct ql_part *into, const struct ql_part *from)
 
 double ql_sum_f32(int variant, const float *x, int64_t n)
 {
-	double sum = 0, wide[QL_REDUCE_LANES];
+	double sum = 0;
 
-	for (int64_t p = 0; p < n; p += QL_REDUCE_BLOCK) {
-		int64_t m = ql_min64(QL_REDUCE_BLOCK, n - p), whole = m / QL_REDUCE_LANES, rest = m % QL_REDUCE_LANES;
-		float lane[QL_REDUCE_LANES] = {0};
+	for (int64_t p = 0; p < n; p += PART) {
+		int64_t m = ql_min64(PART, n - p);
+		double wide[QL_REDUCE_LANES] = {0};
 
-		fold_sum_f32[variant](lane, x + p, QL_REDUCE_LANES, whole, QL_REDUCE_LANES);
-		fold_sum_f32[variant](lane, x + p + whole * QL_REDUCE_LANES, 0, 1, rest);
-		for (int l = 0; l < QL_REDUCE_LANES; l++)
-			wide[l] = (double)lane[l];
-		sum += sum_lanes(wide, ql_min64(m, QL_REDUCE_LANES));
+		sum_runs[variant](wide, x + p, m);
+		sum += join_lanes(wide, ql_min64(m, QL_REDUCE_LANES), 1);
 	}
 	return sum;
 }
@@ -482,7 +569,7 @@ double ql_sum_f64(const double *x, int64_t n)
 
 		ql_fold_sum_f64(lane, x + p, QL_REDUCE_LANES, whole, QL_REDUCE_LANES);
 		ql_fold_sum_f64(lane, x + p + whole * QL_REDUCE_LANES, 0, 1, rest);
-		sum += sum_lanes(lane, ql_min64(m, QL_REDUCE_LANES));
+		sum += join_lanes(lane, ql_min64(m, QL_REDUCE_LANES), 1);
 	}
 	return sum;
 }

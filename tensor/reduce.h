@@ -2,10 +2,10 @@
  * Reductions over any axes of any view: an op file writes step functions and a descriptor; geometry, dtypes,
  * blocking and threads are here, once.
  *
- * Order of a sum: the reduced elements of one result, in row-major order, are cut into blocks of
- * QL_REDUCE_BLOCK; element i of a block goes to lane i mod QL_REDUCE_LANES; lanes are joined in double,
- * blocks and parts (of a fixed number of blocks) in order. So the bits depend neither on the instruction set,
- * nor on strides, nor on the number of threads, and a lane adds only 32 floats before it is widened.
+ * Order of a sum: the reduced elements of one result, in row-major order, are cut into parts of a fixed size and
+ * these into blocks; element i of a block goes to lane i mod QL_REDUCE_LANES. float32 lanes are added to float64
+ * lanes after 8 elements each; lanes are joined at the end, parts in order. So the bits depend neither on the
+ * instruction set, nor on strides, nor on the number of threads.
  *
  * Domains: float32, float64 (float64 operands, and where an op has no float32 steps), int64.
  */
@@ -20,20 +20,20 @@
 
 /* acc[k] = step(acc[k], x[r * stride + k]) for all rows r, columns k */
 typedef void ql_fold_f32_fn(
-        float *restrict acc, const float *restrict x, int64_t stride, int64_t rows, int64_t columns);
+	float *restrict acc, const float *restrict x, int64_t stride, int64_t rows, int64_t columns);
 typedef void ql_fold_f64_fn(
-        double *restrict acc, const double *restrict x, int64_t stride, int64_t rows, int64_t columns);
+	double *restrict acc, const double *restrict x, int64_t stride, int64_t rows, int64_t columns);
 typedef void ql_fold_i64_fn(
-        int64_t *restrict acc, const int64_t *restrict x, int64_t stride, int64_t rows, int64_t columns);
+	int64_t *restrict acc, const int64_t *restrict x, int64_t stride, int64_t rows, int64_t columns);
 
 __extension__ typedef __int128 ql_int128;
 
 /* What is known of some of the elements of one result. */
 struct ql_part {
-	int64_t n;   /* elements */
-	double a, b; /* float domains: sums, or the extreme in a */
-	ql_int128 i; /* int64 domain: exact sum, or the extreme */
-	int64_t at;  /* 0-based position of the extreme */
+	int64_t n;      /* elements */
+	double a, b, c; /* float domains: sums, or the extreme in a */
+	ql_int128 i;    /* int64 domain: exact sum, or the extreme */
+	int64_t at;     /* 0-based position of the extreme */
 };
 
 #define QL_PENDING (-1) /* part.at: to be located by the engine */
@@ -65,6 +65,7 @@ struct ql_reduce {
 	int64_t start_i;
 	/* Float64 domain: applied to the elements before they are folded; NULL: none. */
 	void (*map)(double *x, int64_t n, double p);
+	bool widen;    /* float32 domain: the steps are sums, added up in float64 lanes; joined without close */
 	bool shift;    /* float64 domain: subtract the first element of its block from each element */
 	bool nonempty; /* a result of no elements is an error */
 	bool locate;   /* part.at = QL_PENDING asks for the first position of the extreme */
@@ -78,12 +79,12 @@ struct ql_reduce {
 };
 
 /* Attributes of every reduction; an op may have more before them. */
+/* clang-format off */
 #define QL_REDUCE_ATTRS \
 	{"axis", QL_ATTR_INTS, QL_POSITIONAL, NULL, "an axis or a list of axes (default: all)"}, \
-	        {"keep", QL_ATTR_BOOL, 0, NULL, "keep reduced axes with size 1 (default false)"}, \
-	{ \
-		NULL, QL_ATTR_END, 0, NULL, NULL \
-	}
+	{"keep", QL_ATTR_BOOL, 0, NULL, "keep reduced axes with size 1 (default false)"}, \
+	{NULL, QL_ATTR_END, 0, NULL, NULL}
+/* clang-format on */
 
 extern const struct ql_attr ql_reduce_attrs[];
 

@@ -42,14 +42,14 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status = ql_line_attr(ctx, call, &axis);
 
 	ql_result_set(
-	        call, 0, ql_dtype_is_float(dtype) ? dtype : QL_int64, call->in[0]->rank, call->in[0]->shape);
+		call, 0, ql_dtype_is_float(dtype) ? dtype : QL_int64, call->in[0]->rank, call->in[0]->shape);
 	return status;
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	static const struct ql_lines cumsum = {
-	        .f32 = cumsum_f32, .f64 = cumsum_f64, .i64 = cumsum_i64, .ns_per_element = 1};
+		.f32 = cumsum_f32, .f64 = cumsum_f64, .i64 = cumsum_i64, .ns_per_element = 1};
 	struct ql_tensor in, out;
 	int axis;
 	enum ql_status status = ql_line_attr(ctx, call, &axis);
@@ -64,15 +64,14 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 static const struct ql_attr attrs[] = {QL_LINE_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}};
 
 const struct ql_op ql_op_cumsum = {
-        .doc = {.name = "cumsum",
-                .usage = "x:cumsum()  x:cumsum(axis)  x:cumsum{axis=}",
-                .text = "Running sum along the axis: element i is the sum of elements 1 to i. Integers and "
-                        "bool give int64 (wrapping); "
-                        "floats keep their dtype and are accumulated in float64.",
-                .example = "print(tensor{1,2,3}:cumsum())  --> float32(3)  1 3 6",
-                .attrs = attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .infer = infer,
-        .eval = eval,
+	.doc = {.name = "cumsum",
+		.usage = "x:cumsum()  x:cumsum(axis)  x:cumsum{axis=}",
+		.text = "Running sum along the axis: element i is the sum of elements 1 to i. Integers and bool give "
+			"int64 (wrapping); floats keep their dtype and are accumulated in float64.",
+		.example = "print(tensor{1,2,3}:cumsum())  --> float32(3)  1 3 6",
+		.attrs = attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = infer,
+	.eval = eval,
 };

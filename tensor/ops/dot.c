@@ -24,9 +24,9 @@ static double block_f64(const struct dot_job *j, int64_t p, int64_t n)
 	double x[QL_REDUCE_BLOCK], y[QL_REDUCE_BLOCK];
 
 	ql_dtypes[j->x->dtype].to_f64(
-	        j->x->storage->data, j->x->offset + p * j->x->stride[0], j->x->stride[0], n, x);
+		j->x->storage->data, j->x->offset + p * j->x->stride[0], j->x->stride[0], n, x);
 	ql_dtypes[j->y->dtype].to_f64(
-	        j->y->storage->data, j->y->offset + p * j->y->stride[0], j->y->stride[0], n, y);
+		j->y->storage->data, j->y->offset + p * j->y->stride[0], j->y->stride[0], n, y);
 	for (int64_t i = 0; i < n; i++)
 		x[i] *= y[i];
 	return ql_sum_f64(x, n);
@@ -38,9 +38,9 @@ static uint64_t block_i64(const struct dot_job *j, int64_t p, int64_t n)
 	uint64_t sum = 0;
 
 	ql_dtypes[j->x->dtype].to_i64(
-	        j->x->storage->data, j->x->offset + p * j->x->stride[0], j->x->stride[0], n, x);
+		j->x->storage->data, j->x->offset + p * j->x->stride[0], j->x->stride[0], n, x);
 	ql_dtypes[j->y->dtype].to_i64(
-	        j->y->storage->data, j->y->offset + p * j->y->stride[0], j->y->stride[0], n, y);
+		j->y->storage->data, j->y->offset + p * j->y->stride[0], j->y->stride[0], n, y);
 	for (int64_t i = 0; i < n; i++)
 		sum += (uint64_t)x[i] * (uint64_t)y[i];
 	return sum;
@@ -78,7 +78,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 
 	if (x->rank != 1 || y->rank != 1 || x->shape[0] != y->shape[0])
 		return ql_fail(ctx, QL_ERR_SHAPE, "dot: wanted two vectors of one length, got %s and %s",
-		        ql_shape_text(x->rank, x->shape, a), ql_shape_text(y->rank, y->shape, b));
+			ql_shape_text(x->rank, x->shape, a), ql_shape_text(y->rank, y->shape, b));
 	ql_result_set(call, 0, ql_dtype_is_float(dtype) ? dtype : QL_int64, 0, NULL);
 	return QL_OK;
 }
@@ -87,9 +87,9 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *out = call->out[0];
 	struct dot_job j = {.x = call->in[0],
-	        .y = call->in[1],
-	        .n = call->in[0]->shape[0],
-	        .integer = !ql_dtype_is_float(out->dtype)};
+		.y = call->in[1],
+		.n = call->in[0]->shape[0],
+		.integer = !ql_dtype_is_float(out->dtype)};
 	int64_t parts = ql_ceil_div(j.n, PART);
 	uint64_t whole = 0;
 	double real = 0;
@@ -114,14 +114,13 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 const struct ql_op ql_op_dot = {
-        .doc = {.name = "dot",
-                .usage = "x:dot(y)  tensor.dot(x, y)",
-                .text = "Inner product of two vectors, a number. Floats are multiplied and added in float64 "
-                        "and give their promoted dtype; "
-                        "integers give int64.",
-                .example = "print(tensor{1,2,3}:dot(tensor{4,5,6}):item())  --> 32.0"},
-        .arity_min = 2,
-        .arity_max = 2,
-        .infer = infer,
-        .eval = eval,
+	.doc = {.name = "dot",
+		.usage = "x:dot(y)  tensor.dot(x, y)",
+		.text = "Inner product of two vectors, a number. Floats are multiplied and added in float64 and give "
+			"their promoted dtype; integers give int64.",
+		.example = "print(tensor{1,2,3}:dot(tensor{4,5,6}):item())  --> 32.0"},
+	.arity_min = 2,
+	.arity_max = 2,
+	.infer = infer,
+	.eval = eval,
 };

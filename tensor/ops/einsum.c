@@ -11,6 +11,7 @@
 #include "tensor/view.h"
 
 #define ELLIPSIS 256 /* labels from here on are the axes of "...", counted from its last one */
+#define LEGAL "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ,.->"
 #define LABELS (ELLIPSIS + QL_MAX_RANK)
 
 struct term {
@@ -43,7 +44,7 @@ static enum ql_status bad(struct ql_ctx *ctx, const char *text, const char *want
 /* One term up to ',', '-' or the end; `dots` is the number of axes that "..." stands for, or -1: not known.
  */
 static enum ql_status read_term(
-        struct ql_ctx *ctx, const char *text, const char **at, int dots, struct term *t)
+	struct ql_ctx *ctx, const char *text, const char **at, int dots, struct term *t)
 {
 	const char *s = *at;
 
@@ -74,7 +75,7 @@ static int count_letters(const char *s, bool *dots)
 	int n = 0;
 
 	*dots = false;
-	for (; *s && *s != ',' && *s != '-'; s++) {
+	for (; *s && !strchr(",->", *s); s++) {
 		n += isalpha((unsigned char)*s) != 0;
 		*dots = *dots || *s == '.';
 	}
@@ -119,6 +120,8 @@ static enum ql_status read_equation(struct ql_ctx *ctx, const struct ql_call *ca
 	int most = 0;
 	enum ql_status status = QL_OK;
 
+	if (strspn(text, LEGAL) != strlen(text) || (strchr(text, '>') && !strstr(text, "->")))
+		return bad(ctx, text, "letters, ',', '...' and '->'");
 	e->operands = call->n_in;
 	for (int i = 0; i < e->operands && !status; i++) {
 		bool dots;
@@ -130,8 +133,8 @@ static enum ql_status read_equation(struct ql_ctx *ctx, const struct ql_call *ca
 			letters = count_letters(s, &dots);
 		if (letters > rank || (!dots && letters < rank))
 			return ql_fail(ctx, QL_ERR_SHAPE,
-			        "einsum: operand %d: wanted %d axes for '%.60s', got %d", i + 1, letters,
-			        text, rank);
+				"einsum: operand %d: wanted %d axes for '%.60s', got %d", i + 1, letters,
+				text, rank);
 		most = dots && rank - letters > most ? rank - letters : most;
 		status = read_term(ctx, text, &s, dots ? rank - letters : -1, &e->in[i]);
 	}
@@ -162,9 +165,9 @@ static enum ql_status find_sizes(struct ql_ctx *ctx, const struct ql_call *call,
 
 			if (e->known[label] && e->size[label] != size && e->size[label] != 1 && size != 1)
 				return ql_fail(ctx, QL_ERR_SHAPE,
-				        "einsum: operand %d, axis %d: wanted size %lld, as where its letter "
-				        "stands before, got %lld",
-				        i + 1, k + 1, (long long)e->size[label], (long long)size);
+					"einsum: operand %d, axis %d: wanted size %lld, as where its letter "
+					"stands before, got %lld",
+					i + 1, k + 1, (long long)e->size[label], (long long)size);
 			if (!e->known[label] || e->size[label] == 1)
 				e->size[label] = size;
 			e->known[label] = true;
@@ -182,7 +185,7 @@ static void put(struct ql_ctx *ctx, struct ql_tensor **t, struct ql_tensor *next
 
 /* Letters that stand twice: their diagonal. Sizes of 1 beside larger ones are stretched. */
 static enum ql_status take_diagonals(
-        struct ql_ctx *ctx, const struct equation *e, struct term *term, struct ql_tensor **t)
+	struct ql_ctx *ctx, const struct equation *e, struct term *term, struct ql_tensor **t)
 {
 	struct ql_tensor *view;
 	struct term left = {0};
@@ -210,7 +213,7 @@ static enum ql_status take_diagonals(
 
 /* Sums over the letters that are in neither of the other terms. */
 static enum ql_status sum_alone(struct ql_ctx *ctx, const struct term *other, const struct term *out,
-        struct term *term, struct ql_tensor **t)
+	struct term *term, struct ql_tensor **t)
 {
 	int64_t axes[QL_MAX_RANK];
 	struct ql_value attr[2] = {{.set = true, .ints = {.at = axes}}};
@@ -237,7 +240,7 @@ static enum ql_status sum_alone(struct ql_ctx *ctx, const struct term *other, co
 }
 
 static enum ql_status permute_to(
-        struct ql_ctx *ctx, const struct term *from, const struct term *to, struct ql_tensor **t)
+	struct ql_ctx *ctx, const struct term *from, const struct term *to, struct ql_tensor **t)
 {
 	int order[QL_MAX_RANK];
 	struct ql_tensor *view;
@@ -304,7 +307,7 @@ static void append(struct term *t, const struct term *more)
 
 /* Operand i as (batch, first, second), where first and second are groups. */
 static enum ql_status matrices(struct ql_ctx *ctx, const struct equation *e, int i, const struct term *group,
-        int first, int second, struct ql_tensor **t)
+	int first, int second, struct ql_tensor **t)
 {
 	struct term order = {0};
 	int64_t shape[3] = {size_of(e, &group[BATCH]), size_of(e, &group[first]), size_of(e, &group[second])};
@@ -318,7 +321,7 @@ static enum ql_status matrices(struct ql_ctx *ctx, const struct equation *e, int
 }
 
 static enum ql_status multiply(struct ql_ctx *ctx, struct ql_call *call, struct equation *e,
-        struct ql_tensor **t, struct ql_tensor **out)
+	struct ql_tensor **t, struct ql_tensor **out)
 {
 	struct term group[GROUPS] = {{0}}, order = {0};
 	struct ql_call product = {.op = &ql_op_matmul, .in = t, .n_in = 2};
@@ -346,7 +349,7 @@ static enum ql_status multiply(struct ql_ctx *ctx, struct ql_call *call, struct 
 }
 
 static enum ql_status contract(struct ql_ctx *ctx, struct ql_call *call, struct equation *e,
-        struct ql_tensor **t, struct ql_tensor **out)
+	struct ql_tensor **t, struct ql_tensor **out)
 {
 	bool two = e->operands > 1;
 	enum ql_status status = QL_OK;
@@ -385,28 +388,26 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 static const struct ql_attr attrs[] = {
-        {"equation", QL_ATTR_STRING, QL_POSITIONAL | QL_REQUIRED, NULL,
-                "letters for the axes, as 'ij,jk->ik'"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	{"equation", QL_ATTR_STRING, QL_POSITIONAL | QL_REQUIRED, NULL,
+		"letters for the axes, as 'ij,jk->ik'"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 const struct ql_op ql_op_einsum = {
-        .doc = {.name = "einsum",
-                .usage = "tensor.einsum('ij,jk->ik', a, b)",
-                .text = "Sum of products by index letters, one letter for each axis of one or two operands: "
-                        "letters that are missing in "
-                        "the result are summed over, a letter twice in one operand takes the diagonal, '...' "
-                        "stands for any further "
-                        "axes, which broadcast. Without '->' the result has the letters that occur once, in "
-                        "alphabetical order. Two "
-                        "operands are multiplied by matmul, with its dtype rules.",
-                .example = "a = tensor{{1,2},{3,4}}\nprint(tensor.einsum('ij,jk->ik', a, a))  --> float32(2, "
-                           "2)  7 10 15 22\n"
-                           "print(tensor.einsum('ii', a):item())  --> 5.0",
-                .attrs = attrs},
-        .arity_min = 1,
-        .arity_max = 2,
-        .flags = QL_FUNCTION,
-        .eval = eval,
-        .allocates = true,
+	.doc = {.name = "einsum",
+		.usage = "tensor.einsum('ij,jk->ik', a, b)",
+		.text = "Sum of products by index letters, one letter for each axis of one or two operands: letters "
+			"that are missing in the result are summed over, a letter twice in one operand takes the "
+			"diagonal, '...' stands for any further axes, which broadcast. Without '->' the result has "
+			"the letters that occur once, in alphabetical order. Two operands are multiplied by matmul, "
+			"with its dtype rules.",
+		.example = "a = tensor{{1,2},{3,4}}\n"
+			"print(tensor.einsum('ij,jk->ik', a, a))  --> float32(2, 2)  7 10 15 22\n"
+			"print(tensor.einsum('ii', a):item())  --> 5.0",
+		.attrs = attrs},
+	.arity_min = 1,
+	.arity_max = 2,
+	.flags = QL_FUNCTION,
+	.eval = eval,
+	.allocates = true,
 };

@@ -90,95 +90,92 @@ static int64_t position(const struct ql_part *part)
 
 #define EXTREME(which, first, first_i) \
 	static const struct ql_reduce which = { \
-	        .result = QL_REDUCE_SAME, \
-	        .f32 = which##_f32, \
-	        .f64 = {which##_f64}, \
-	        .i64 = {which##_i64}, \
-	        .start = first, \
-	        .start_i = first_i, \
-	        .nonempty = true, \
-	        .close = close_##which, \
-	        .merge = merge_##which, \
-	        .real = value_real, \
-	        .integer = value_integer, \
-	        .ns_per_16 = 3, \
+		.result = QL_REDUCE_SAME, \
+		.f32 = which##_f32, \
+		.f64 = {which##_f64}, \
+		.i64 = {which##_i64}, \
+		.start = first, \
+		.start_i = first_i, \
+		.nonempty = true, \
+		.close = close_##which, \
+		.merge = merge_##which, \
+		.real = value_real, \
+		.integer = value_integer, \
+		.ns_per_16 = 3, \
 	}; \
 	static const struct ql_reduce arg##which = { \
-	        .result = QL_REDUCE_INDEX, \
-	        .f32 = which##_f32, \
-	        .f64 = {which##_f64}, \
-	        .i64 = {which##_i64}, \
-	        .start = first, \
-	        .start_i = first_i, \
-	        .nonempty = true, \
-	        .locate = true, \
-	        .close = close_##which, \
-	        .merge = merge_##which, \
-	        .integer = position, \
-	        .ns_per_16 = 6, \
+		.result = QL_REDUCE_INDEX, \
+		.f32 = which##_f32, \
+		.f64 = {which##_f64}, \
+		.i64 = {which##_i64}, \
+		.start = first, \
+		.start_i = first_i, \
+		.nonempty = true, \
+		.locate = true, \
+		.close = close_##which, \
+		.merge = merge_##which, \
+		.integer = position, \
+		.ns_per_16 = 6, \
 	};
 EXTREME(max, -INFINITY, INT64_MIN)
 EXTREME(min, INFINITY, INT64_MAX)
 
 const struct ql_op ql_op_max = {
-        .doc = {.name = "max",
-                .usage = "x:max()  x:max(axis)  x:max{axis=, keep=}",
-                .text = "Largest element of all or along the given axes, in the operand's dtype; nan if "
-                        "there is one. Gives the values "
-                        "only: argmax gives positions, topk both, maximum compares two tensors. Of no "
-                        "elements it is an error.",
-                .example = "print(tensor{{1,5},{3,2}}:max(2))  --> float32(2)  5 3",
-                .attrs = ql_reduce_attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .infer = ql_reduce_infer,
-        .eval = ql_reduce_eval,
-        .impl = &max,
+	.doc = {.name = "max",
+		.usage = "x:max()  x:max(axis)  x:max{axis=, keep=}",
+		.text = "Largest element of all or along the given axes, in the operand's dtype; nan if there is one. "
+			"Gives the values only: argmax gives positions, topk both, maximum compares two tensors. Of "
+			"no elements it is an error.",
+		.example = "print(tensor{{1,5},{3,2}}:max(2))  --> float32(2)  5 3",
+		.attrs = ql_reduce_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = ql_reduce_infer,
+	.eval = ql_reduce_eval,
+	.impl = &max,
 };
 
 const struct ql_op ql_op_min = {
-        .doc = {.name = "min",
-                .usage = "x:min()  x:min(axis)  x:min{axis=, keep=}",
-                .text = "Smallest element of all or along the given axes, in the operand's dtype; nan if "
-                        "there is one. Gives the values "
-                        "only: argmin gives positions, topk{largest=false} both, minimum compares two "
-                        "tensors. Of no elements it is "
-                        "an error.",
-                .example = "print(tensor{{1,5},{3,2}}:min(2))  --> float32(2)  1 2",
-                .attrs = ql_reduce_attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .infer = ql_reduce_infer,
-        .eval = ql_reduce_eval,
-        .impl = &min,
+	.doc = {.name = "min",
+		.usage = "x:min()  x:min(axis)  x:min{axis=, keep=}",
+		.text = "Smallest element of all or along the given axes, in the operand's dtype; nan if there is "
+			"one. Gives the values only: argmin gives positions, topk{largest=false} both, minimum "
+			"compares two tensors. Of no elements it is an error.",
+		.example = "print(tensor{{1,5},{3,2}}:min(2))  --> float32(2)  1 2",
+		.attrs = ql_reduce_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = ql_reduce_infer,
+	.eval = ql_reduce_eval,
+	.impl = &min,
 };
 
 const struct ql_op ql_op_argmax = {
-        .doc = {.name = "argmax",
-                .usage = "x:argmax()  x:argmax(axis)  x:argmax{axis=, keep=}",
-                .text = "1-based position (int64) of the first largest element along the axis; the first nan "
-                        "if there is one. Without "
-                        "an axis, or with several, the position counts these elements in row-major order.",
-                .example = "print(tensor{{1,5},{3,2}}:argmax(2))  --> int64(2)  2 1",
-                .attrs = ql_reduce_attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .infer = ql_reduce_infer,
-        .eval = ql_reduce_eval,
-        .impl = &argmax,
+	.doc = {.name = "argmax",
+		.usage = "x:argmax()  x:argmax(axis)  x:argmax{axis=, keep=}",
+		.text = "1-based position (int64) of the first largest element along the axis; the first nan if there "
+			"is one. Without an axis, or with several, the position counts these elements in row-major "
+			"order.",
+		.example = "print(tensor{{1,5},{3,2}}:argmax(2))  --> int64(2)  2 1",
+		.attrs = ql_reduce_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = ql_reduce_infer,
+	.eval = ql_reduce_eval,
+	.impl = &argmax,
 };
 
 const struct ql_op ql_op_argmin = {
-        .doc = {.name = "argmin",
-                .usage = "x:argmin()  x:argmin(axis)  x:argmin{axis=, keep=}",
-                .text = "1-based position (int64) of the first smallest element along the axis; the first "
-                        "nan if there is one. Without "
-                        "an axis, or with several, the position counts these elements in row-major order.",
-                .example = "print(tensor{{1,5},{3,2}}:argmin(2))  --> int64(2)  1 2",
-                .attrs = ql_reduce_attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .infer = ql_reduce_infer,
-        .eval = ql_reduce_eval,
-        .impl = &argmin,
+	.doc = {.name = "argmin",
+		.usage = "x:argmin()  x:argmin(axis)  x:argmin{axis=, keep=}",
+		.text = "1-based position (int64) of the first smallest element along the axis; the first nan if "
+			"there is one. Without an axis, or with several, the position counts these elements in "
+			"row-major order.",
+		.example = "print(tensor{{1,5},{3,2}}:argmin(2))  --> int64(2)  1 2",
+		.attrs = ql_reduce_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = ql_reduce_infer,
+	.eval = ql_reduce_eval,
+	.impl = &argmin,
 };

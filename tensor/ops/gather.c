@@ -84,14 +84,14 @@ static void move_line(struct move_job *j, int64_t line)
 		int64_t n = ql_min64(PIECE, j->n - begin);
 
 		d->to_i64(j->index->storage->data, at[INDEX] + begin * j->stride[INDEX], j->stride[INDEX], n,
-		        index);
+			index);
 		for (int64_t i = 0; i < n; i++) {
 			int64_t there = checked(j, index[i]), here = begin + i;
 
 			if (there < 0)
 				return;
 			move(j, at[FROM] + (j->scatter ? here : there) * j->stride[FROM],
-			        at[TO] + (j->scatter ? there : here) * j->stride[TO]);
+				at[TO] + (j->scatter ? there : here) * j->stride[TO]);
 		}
 	}
 }
@@ -103,7 +103,7 @@ static void move_body(void *arg, int64_t begin, int64_t end)
 }
 
 static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct move_job *j,
-        const struct ql_tensor *from, struct ql_tensor *to, int axis)
+	const struct ql_tensor *from, struct ql_tensor *to, int axis)
 {
 	const struct ql_tensor *index = call->in[1], *end[3] = {index, from, to};
 	int64_t lines;
@@ -135,12 +135,12 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct move_
 		return QL_OK;
 	/* neighbouring lines of a packed dtype share bytes: one thread */
 	status = ql_parallel_for(ctx, lines, ql_max64(1, 16384 / j->n),
-	        ql_dtype_is_packed(to->dtype) ? 0 : lines * j->n * 2, move_body, j);
+		ql_dtype_is_packed(to->dtype) ? 0 : lines * j->n * 2, move_body, j);
 	if (!status && j->bad)
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
-		        "%s: index: wanted 1 to %lld (or -%lld to -1), the size of axis %d, got %lld",
-		        call->op->doc.name, (long long)j->size, (long long)j->size, axis + 1,
-		        (long long)j->wrong);
+			"%s: index: wanted 1 to %lld (or -%lld to -1), the size of axis %d, got %lld",
+			call->op->doc.name, (long long)j->size, (long long)j->size, axis + 1,
+			(long long)j->wrong);
 	return status;
 }
 
@@ -152,16 +152,16 @@ static enum ql_status check_index(struct ql_ctx *ctx, const struct ql_call *call
 	bool fits = x->rank == index->rank && x->rank > 0;
 
 	if (index->q || !ql_dtype_is_integer(index->dtype) || index->dtype == QL_bool ||
-	        index->dtype == QL_binary)
+		index->dtype == QL_binary)
 		return ql_fail(ctx, QL_ERR_DTYPE, "%s: index: wanted integers, got %s", call->op->doc.name,
-		        ql_tensor_text(index, a));
+			ql_tensor_text(index, a));
 	for (int d = 0; fits && d < x->rank; d++)
 		fits = d == axis || index->shape[d] <= x->shape[d];
 	if (!fits)
 		return ql_fail(ctx, QL_ERR_SHAPE,
-		        "%s: index: wanted as many axes as %s and no longer ones but axis %d, got %s",
-		        call->op->doc.name, ql_shape_text(x->rank, x->shape, a), axis + 1,
-		        ql_shape_text(index->rank, index->shape, b));
+			"%s: index: wanted as many axes as %s and no longer ones but axis %d, got %s",
+			call->op->doc.name, ql_shape_text(x->rank, x->shape, a), axis + 1,
+			ql_shape_text(index->rank, index->shape, b));
 	return QL_OK;
 }
 
@@ -188,26 +188,24 @@ static enum ql_status eval_gather(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 static const struct ql_attr gather_attrs[] = {
-        {"axis", QL_ATTR_AXIS, QL_POSITIONAL | QL_REQUIRED, NULL, "the axis that the index counts along"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	{"axis", QL_ATTR_AXIS, QL_POSITIONAL | QL_REQUIRED, NULL, "the axis that the index counts along"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 const struct ql_op ql_op_gather = {
-        .doc = {.name = "gather",
-                .usage = "x:gather(axis, index)",
-                .text = "Elements of x by 1-based positions along the axis: for axis 1 of two, result[i][j] "
-                        "= x[index[i][j]][j]. The "
-                        "result has the shape of the index, an integer tensor with as many axes as x, "
-                        "nowhere longer than x but along "
-                        "the axis. Negative positions count from the end.",
-                .example = "x = tensor{{1,2},{3,4}}\nprint(x:gather(2, tensor{{2},{1}, "
-                           "dtype='int64'}):view(2))  --> float32(2)  2 3",
-                .attrs = gather_attrs},
-        .arity_min = 2,
-        .arity_max = 2,
-        .flags = QL_AXIS_SECOND,
-        .infer = infer_gather,
-        .eval = eval_gather,
+	.doc = {.name = "gather",
+		.usage = "x:gather(axis, index)",
+		.text = "Elements of x by 1-based positions along the axis: for axis 1 of two, result[i][j] = "
+			"x[index[i][j]][j]. The result has the shape of the index, an integer tensor with as many "
+			"axes as x, nowhere longer than x but along the axis. Negative positions count from the end.",
+		.example = "x = tensor{{1,2},{3,4}}\n"
+			"print(x:gather(2, tensor{{2},{1}, dtype='int64'}):view(2))  --> float32(2)  2 3",
+		.attrs = gather_attrs},
+	.arity_min = 2,
+	.arity_max = 2,
+	.flags = QL_AXIS_SECOND,
+	.infer = infer_gather,
+	.eval = eval_gather,
 };
 
 static enum ql_status infer_scatter(struct ql_ctx *ctx, struct ql_call *call)
@@ -229,9 +227,9 @@ static enum ql_status infer_scatter(struct ql_ctx *ctx, struct ql_call *call)
 		fits = index->shape[d] <= from->shape[d];
 	if (!fits)
 		return ql_fail(ctx, QL_ERR_SHAPE,
-		        "scatter: src: wanted a number or a tensor at least as large as the index %s, got %s",
-		        ql_shape_text(index->rank, index->shape, a),
-		        ql_shape_text(from->rank, from->shape, b));
+			"scatter: src: wanted a number or a tensor at least as large as the index %s, got %s",
+			ql_shape_text(index->rank, index->shape, a),
+			ql_shape_text(from->rank, from->shape, b));
 	return ql_infer_same(ctx, call);
 }
 
@@ -256,26 +254,24 @@ static enum ql_status eval_scatter(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 static const struct ql_attr scatter_attrs[] = {
-        {"axis", QL_ATTR_AXIS, QL_POSITIONAL | QL_REQUIRED, NULL, "the axis that the index counts along"},
-        {"add", QL_ATTR_BOOL, 0, NULL, "add to what is there (default: replace it)"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	{"axis", QL_ATTR_AXIS, QL_POSITIONAL | QL_REQUIRED, NULL, "the axis that the index counts along"},
+	{"add", QL_ATTR_BOOL, 0, NULL, "add to what is there (default: replace it)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 const struct ql_op ql_op_scatter = {
-        .doc = {.name = "scatter",
-                .usage = "x:scatter(axis, index, src)  x:scatter(axis, index, src, {add=true})",
-                .text = "x with elements replaced at 1-based positions along the axis: for axis 1 of two, "
-                        "result[index[i][j]][j] = "
-                        "src[i][j]. src is a tensor at least as large as the index, or a number; it is cast "
-                        "to x's dtype. Of several "
-                        "writes to one place the last wins, in row-major order of the index; with add=true "
-                        "all are added.",
-                .example = "x = tensor.zeros(3)\nprint(x:scatter(1, tensor{3,1, dtype='int64'}, "
-                           "tensor{5,6}))  --> float32(3)  6 0 5",
-                .attrs = scatter_attrs},
-        .arity_min = 3,
-        .arity_max = 3,
-        .flags = QL_AXIS_SECOND | QL_NUMBERS | QL_INPLACE,
-        .infer = infer_scatter,
-        .eval = eval_scatter,
+	.doc = {.name = "scatter",
+		.usage = "x:scatter(axis, index, src)  x:scatter(axis, index, src, {add=true})",
+		.text = "x with elements replaced at 1-based positions along the axis: for axis 1 of two, "
+			"result[index[i][j]][j] = src[i][j]. src is a tensor at least as large as the index, or a "
+			"number; it is cast to x's dtype. Of several writes to one place the last wins, in row-major "
+			"order of the index; with add=true all are added.",
+		.example = "x = tensor.zeros(3)\n"
+			"print(x:scatter(1, tensor{3,1, dtype='int64'}, tensor{5,6}))  --> float32(3)  6 0 5",
+		.attrs = scatter_attrs},
+	.arity_min = 3,
+	.arity_max = 3,
+	.flags = QL_AXIS_SECOND | QL_NUMBERS | QL_INPLACE,
+	.infer = infer_scatter,
+	.eval = eval_scatter,
 };

@@ -70,12 +70,12 @@ static void merge_smallest(struct ql_part *into, const struct ql_part *from)
 
 #define NORM(which, fold, close_fn, merge_fn, real_fn, ...) \
 	static const struct ql_reduce which = {.result = QL_REDUCE_FLOAT, \
-	        .f64 = {fold}, \
-	        .close = close_fn, \
-	        .merge = merge_fn, \
-	        .real = real_fn, \
-	        .ns_per_16 = 4, \
-	        __VA_ARGS__};
+		.f64 = {fold}, \
+		.close = close_fn, \
+		.merge = merge_fn, \
+		.real = real_fn, \
+		.ns_per_16 = 4, \
+		__VA_ARGS__};
 NORM(zero, count_f64, ql_close_sum, ql_merge_sum, real_sum, .start = 0)
 NORM(one, magnitude_f64, ql_close_sum, ql_merge_sum, real_sum, .start = 0)
 NORM(two, square_f64, ql_close_sum, ql_merge_sum, real_two, .start = 0)
@@ -84,9 +84,9 @@ NORM(largest, largest_f64, close_largest, merge_largest, real_sum, .start = 0)
 NORM(smallest, smallest_f64, close_smallest, merge_smallest, real_sum, .start = INFINITY, .nonempty = true)
 
 static const struct ql_attr norm_attrs[] = {
-        {"p", QL_ATTR_FLOAT, QL_POSITIONAL, NULL,
-                "order: any number, math.huge for the largest magnitude (default 2)"},
-        QL_REDUCE_ATTRS,
+	{"p", QL_ATTR_FLOAT, QL_POSITIONAL, NULL,
+		"order: any number, math.huge for the largest magnitude (default 2)"},
+	QL_REDUCE_ATTRS,
 };
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
@@ -96,28 +96,26 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	if (isnan(p))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "norm: p: wanted a number, got nan");
 	return ql_reduce_run(ctx, call,
-	        p == 2           ? &two
-	        : p == 1         ? &one
-	        : p == 0         ? &zero
-	        : p == INFINITY  ? &largest
-	        : p == -INFINITY ? &smallest
-	                         : &power,
-	        p);
+		p == 2           ? &two
+		: p == 1         ? &one
+		: p == 0         ? &zero
+		: p == INFINITY  ? &largest
+		: p == -INFINITY ? &smallest
+				 : &power,
+		p);
 }
 
 const struct ql_op ql_op_norm = {
-        .doc = {.name = "norm",
-                .usage = "x:norm()  x:norm(p)  x:norm(p, axis)  x:norm{p=, axis=, keep=}",
-                .text = "Vector norm (sum |x|^p)^(1/p) over all elements or the given axes; p = 0 counts the "
-                        "elements that are not 0, "
-                        "p = math.huge gives the largest and -math.huge the smallest magnitude. Integers "
-                        "give float32; computed in "
-                        "float64.",
-                .example = "print(tensor{3,-4}:norm():item(), tensor{3,-4}:norm(1):item())  --> 5.0 7.0",
-                .attrs = norm_attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .infer = ql_reduce_infer,
-        .eval = eval,
-        .impl = &two,
+	.doc = {.name = "norm",
+		.usage = "x:norm()  x:norm(p)  x:norm(p, axis)  x:norm{p=, axis=, keep=}",
+		.text = "Vector norm (sum |x|^p)^(1/p) over all elements or the given axes; p = 0 counts the elements "
+			"that are not 0, p = math.huge gives the largest and -math.huge the smallest magnitude. "
+			"Integers give float32; computed in float64.",
+		.example = "print(tensor{3,-4}:norm():item(), tensor{3,-4}:norm(1):item())  --> 5.0 7.0",
+		.attrs = norm_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = ql_reduce_infer,
+	.eval = eval,
+	.impl = &two,
 };

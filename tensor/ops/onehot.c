@@ -6,9 +6,9 @@
 #include "tensor/ops/ops.h"
 
 static const struct ql_attr attrs[] = {
-        {"n", QL_ATTR_INT, QL_POSITIONAL, NULL, "number of classes (default: the largest in x)"},
-        {"dtype", QL_ATTR_DTYPE, 0, NULL, "element type of the result (default int64)"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	{"n", QL_ATTR_INT, QL_POSITIONAL, NULL, "number of classes (default: the largest in x)"},
+	{"dtype", QL_ATTR_DTYPE, 0, NULL, "element type of the result (default int64)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 static int64_t class_of(const struct ql_tensor *x, int64_t i)
@@ -34,10 +34,10 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 		return ql_fail(ctx, QL_ERR_DTYPE, "onehot: wanted integers, got %s", ql_tensor_text(x, text));
 	if (ql_dtype_is_packed(dtype))
 		return ql_fail(ctx, QL_ERR_DTYPE, "onehot: dtype: wanted one of whole bytes, got %s",
-		        ql_dtype_name(dtype));
+			ql_dtype_name(dtype));
 	if (x->rank == QL_MAX_RANK)
 		return ql_fail(ctx, QL_ERR_SHAPE, "onehot: wanted at most %d axes, got %d", QL_MAX_RANK - 1,
-		        x->rank);
+			x->rank);
 	if (given && n < 0)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "onehot: n: wanted 0 or more, got %lld", (long long)n);
 	for (int64_t i = 0; i < count; i++) {
@@ -45,7 +45,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 
 		if (class < 1 || (given && class > n))
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "onehot: wanted classes from 1%s, got %lld",
-			        given ? " to n" : "", (long long)class);
+				given ? " to n" : "", (long long)class);
 		if (!given)
 			n = ql_max64(n, class);
 	}
@@ -65,19 +65,19 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	memset(out->storage->data, 0, out->storage->bytes);
 	for (int64_t i = 0; i < count; i++)
 		ql_dtypes[out->dtype].from_i64(
-		        out->storage->data, i * n + class_of(call->in[0], i) - 1, 1, 1, &one);
+			out->storage->data, i * n + class_of(call->in[0], i) - 1, 1, 1, &one);
 	return QL_OK;
 }
 
 const struct ql_op ql_op_onehot = {
-        .doc = {.name = "onehot",
-                .usage = "x:onehot(n)  x:onehot(n, {dtype='float32'})",
-                .text = "A new last axis of size n with 1 at the position that each integer of x names, 1 to "
-                        "n, and 0 elsewhere.",
-                .example = "print(tensor{2,1, dtype='int64'}:onehot(3)[1])  --> int64(3)  0 1 0",
-                .attrs = attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .infer = infer,
-        .eval = eval,
+	.doc = {.name = "onehot",
+		.usage = "x:onehot(n)  x:onehot(n, {dtype='float32'})",
+		.text = "A new last axis of size n with 1 at the position that each integer of x names, 1 to n, and 0 "
+			"elsewhere.",
+		.example = "print(tensor{2,1, dtype='int64'}:onehot(3)[1])  --> int64(3)  0 1 0",
+		.attrs = attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = infer,
+	.eval = eval,
 };

@@ -103,7 +103,7 @@ QUANTILE_LINE(quantile_f64, double, uint64_t, 64, ql_key_f64, ql_of_key_f64)
 /* A header on t with the axes that are kept, then those of mask as one: a view when strides allow, else a
  * copy, given in *copy. */
 static enum ql_status lines_of(struct ql_ctx *ctx, const struct ql_tensor *t, unsigned mask,
-        struct ql_tensor *lines, struct ql_tensor **copy)
+	struct ql_tensor *lines, struct ql_tensor **copy)
 {
 	struct ql_tensor h = *t;
 	int64_t n = 1;
@@ -182,14 +182,14 @@ static enum ql_status infer_quantile(struct ql_ctx *ctx, struct ql_call *call)
 
 	if (q->rank > 1)
 		return ql_fail(ctx, QL_ERR_SHAPE,
-		        "quantile: q: wanted a number or a tensor with one axis, got %s",
-		        ql_tensor_text(q, text));
+			"quantile: q: wanted a number or a tensor with one axis, got %s",
+			ql_tensor_text(q, text));
 	status = ql_reduce_shape(ctx, call, ql_dtype_is_float(dtype) ? dtype : QL_float32);
 	if (status || q->rank == 0)
 		return status;
 	if (r->rank == QL_MAX_RANK)
 		return ql_fail(ctx, QL_ERR_SHAPE,
-		        "quantile: wanted a result of at most %d axes, got one more", QL_MAX_RANK);
+			"quantile: wanted a result of at most %d axes, got one more", QL_MAX_RANK);
 	for (int d = r->rank++; d > 0; d--)
 		r->shape[d] = r->shape[d - 1];
 	r->shape[0] = q->shape[0];
@@ -208,27 +208,26 @@ static enum ql_status eval_quantile(struct ql_ctx *ctx, struct ql_call *call)
 		q[i] = ql_tensor_at_f64(t, i);
 		if (!(q[i] >= 0 && q[i] <= 1))
 			return ql_fail(ctx, QL_ERR_ARGUMENT,
-			        "quantile: q: wanted numbers from 0 to 1, got %g", q[i]);
+				"quantile: q: wanted numbers from 0 to 1, got %g", q[i]);
 	}
 	return run(ctx, call, q, m);
 }
 
 const struct ql_op ql_op_quantile = {
-        .doc = {.name = "quantile",
-                .usage = "x:quantile(q)  x:quantile(q, axis)  x:quantile(q, {axis=, keep=})",
-                .text = "The q-quantile of all elements or along the axes, interpolated linearly between the "
-                        "two nearest elements, as "
-                        "NumPy's default. q is a number from 0 to 1, or a tensor of them: the result then "
-                        "begins with an axis for "
-                        "them. Integers give float32; nan if there is one, or no element.",
-                .example = "print(tensor{1,2,3,4}:quantile(0.5):item())  --> 2.5\n"
-                           "print(tensor{1,2,3,4}:quantile(tensor{0,1}))  --> float32(2)  1 4",
-                .attrs = ql_reduce_attrs},
-        .arity_min = 2,
-        .arity_max = 2,
-        .flags = QL_NUMBERS,
-        .infer = infer_quantile,
-        .eval = eval_quantile,
+	.doc = {.name = "quantile",
+		.usage = "x:quantile(q)  x:quantile(q, axis)  x:quantile(q, {axis=, keep=})",
+		.text = "The q-quantile of all elements or along the axes, interpolated linearly between the two "
+			"nearest elements, as NumPy's default. q is a number from 0 to 1, or a tensor of them: the "
+			"result then begins with an axis for them. Integers give float32; nan if there is one, or no "
+			"element.",
+		.example = "print(tensor{1,2,3,4}:quantile(0.5):item())  --> 2.5\n"
+			"print(tensor{1,2,3,4}:quantile(tensor{0,1}))  --> float32(2)  1 4",
+		.attrs = ql_reduce_attrs},
+	.arity_min = 2,
+	.arity_max = 2,
+	.flags = QL_NUMBERS,
+	.infer = infer_quantile,
+	.eval = eval_quantile,
 };
 
 static enum ql_status infer_median(struct ql_ctx *ctx, struct ql_call *call)
@@ -246,16 +245,15 @@ static enum ql_status eval_median(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 const struct ql_op ql_op_median = {
-        .doc = {.name = "median",
-                .usage = "x:median()  x:median(axis)  x:median{axis=, keep=}",
-                .text = "The middle element of all or along the axes; of an even number the mean of the two "
-                        "middle ones, as NumPy and "
-                        "x:quantile(0.5) (PyTorch gives the lower of the two). Integers give float32; nan if "
-                        "there is one.",
-                .example = "print(tensor{5,1,3,2}:median():item())  --> 2.5",
-                .attrs = ql_reduce_attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .infer = infer_median,
-        .eval = eval_median,
+	.doc = {.name = "median",
+		.usage = "x:median()  x:median(axis)  x:median{axis=, keep=}",
+		.text = "The middle element of all or along the axes; of an even number the mean of the two middle "
+			"ones, as NumPy and x:quantile(0.5) (PyTorch gives the lower of the two). Integers give "
+			"float32; nan if there is one.",
+		.example = "print(tensor{5,1,3,2}:median():item())  --> 2.5",
+		.attrs = ql_reduce_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = infer_median,
+	.eval = eval_median,
 };

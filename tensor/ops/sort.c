@@ -67,7 +67,7 @@ static enum ql_status infer_m(struct ql_ctx *ctx, struct ql_call *call, int64_t 
 static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const struct sort_args *args)
 {
 	static const struct ql_lines kind = {
-	        .f32 = sort_f32, .f64 = sort_f64, .i64 = sort_i64, .work = work, .ns_per_element = 20};
+		.f32 = sort_f32, .f64 = sort_f64, .i64 = sort_i64, .work = work, .ns_per_element = 20};
 	struct ql_tensor in, out, index;
 	int axis;
 	enum ql_status status = ql_line_attr(ctx, call, &axis);
@@ -93,25 +93,24 @@ static enum ql_status eval_sort(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 static const struct ql_attr sort_attrs[] = {
-        QL_LINE_ATTR,
-        {"descending", QL_ATTR_BOOL, 0, NULL, "largest first (default false)"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	QL_LINE_ATTR,
+	{"descending", QL_ATTR_BOOL, 0, NULL, "largest first (default false)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 const struct ql_op ql_op_sort = {
-        .doc = {.name = "sort",
-                .usage = "values, indices = x:sort()  x:sort(axis)  x:sort{axis=, descending=}",
-                .text = "The elements along the axis in ascending order and their 1-based positions (int64). "
-                        "Equal elements keep their "
-                        "order; nan comes last in both directions.",
-                .example = "values, indices = tensor{3,1,2}:sort()\nprint(values, indices)  --> float32(3)  "
-                           "1 2 3 int64(3)  2 3 1",
-                .attrs = sort_attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .outputs = 2,
-        .infer = infer_sort,
-        .eval = eval_sort,
+	.doc = {.name = "sort",
+		.usage = "values, indices = x:sort()  x:sort(axis)  x:sort{axis=, descending=}",
+		.text = "The elements along the axis in ascending order and their 1-based positions (int64). Equal "
+			"elements keep their order; nan comes last in both directions.",
+		.example = "values, indices = tensor{3,1,2}:sort()\n"
+			"print(values, indices)  --> float32(3)  1 2 3 int64(3)  2 3 1",
+		.attrs = sort_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.outputs = 2,
+	.infer = infer_sort,
+	.eval = eval_sort,
 };
 
 static enum ql_status infer_topk(struct ql_ctx *ctx, struct ql_call *call)
@@ -126,8 +125,8 @@ static enum ql_status infer_topk(struct ql_ctx *ctx, struct ql_call *call)
 	n = in->rank ? in->shape[axis] : 1;
 	if (k < 0 || k > n)
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
-		        "topk: k: wanted 0 to %lld, the size of axis %d, got %lld", (long long)n, axis + 1,
-		        (long long)k);
+			"topk: k: wanted 0 to %lld, the size of axis %d, got %lld", (long long)n, axis + 1,
+			(long long)k);
 	return infer_m(ctx, call, k);
 }
 
@@ -139,25 +138,24 @@ static enum ql_status eval_topk(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 static const struct ql_attr topk_attrs[] = {
-        {"k", QL_ATTR_INT, QL_POSITIONAL | QL_REQUIRED, NULL, "how many"},
-        QL_LINE_ATTR,
-        {"largest", QL_ATTR_BOOL, 0, NULL, "false: the smallest ones (default true)"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	{"k", QL_ATTR_INT, QL_POSITIONAL | QL_REQUIRED, NULL, "how many"},
+	QL_LINE_ATTR,
+	{"largest", QL_ATTR_BOOL, 0, NULL, "false: the smallest ones (default true)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 const struct ql_op ql_op_topk = {
-        .doc = {.name = "topk",
-                .usage = "values, indices = x:topk(k)  x:topk(k, axis)  x:topk(k, {axis=, largest=})",
-                .text = "The k largest elements along the axis, largest first, and their 1-based positions "
-                        "(int64); with largest=false the "
-                        "k smallest, smallest first. Of equal elements the first come first; nan only when "
-                        "there are not k numbers.",
-                .example = "values, indices = tensor{3,1,2}:topk(2)\nprint(values, indices)  --> float32(2)  "
-                           "3 2 int64(2)  1 3",
-                .attrs = topk_attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .outputs = 2,
-        .infer = infer_topk,
-        .eval = eval_topk,
+	.doc = {.name = "topk",
+		.usage = "values, indices = x:topk(k)  x:topk(k, axis)  x:topk(k, {axis=, largest=})",
+		.text = "The k largest elements along the axis, largest first, and their 1-based positions (int64); "
+			"with largest=false the k smallest, smallest first. Of equal elements the first come first; "
+			"nan only when there are not k numbers.",
+		.example = "values, indices = tensor{3,1,2}:topk(2)\n"
+			"print(values, indices)  --> float32(2)  3 2 int64(2)  1 3",
+		.attrs = topk_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.outputs = 2,
+	.infer = infer_topk,
+	.eval = eval_topk,
 };

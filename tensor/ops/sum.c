@@ -32,57 +32,57 @@ static double mean_real(const struct ql_part *part, double p)
 }
 
 static const struct ql_reduce sum = {
-        .result = QL_REDUCE_SUM,
-        .f32 = sum_f32,
-        .f64 = {ql_fold_sum_f64},
-        .i64 = {low_i64, high_i64},
-        .close = ql_close_sum,
-        .merge = ql_merge_sum,
-        .real = sum_real,
-        .integer = sum_integer,
-        .ns_per_16 = 3,
+	.result = QL_REDUCE_SUM,
+	.f32 = sum_f32,
+	.f64 = {ql_fold_sum_f64},
+	.i64 = {low_i64, high_i64},
+	.widen = true,
+	.close = ql_close_sum,
+	.merge = ql_merge_sum,
+	.real = sum_real,
+	.integer = sum_integer,
+	.ns_per_16 = 3,
 };
 
 const struct ql_op ql_op_sum = {
-        .doc = {.name = "sum",
-                .usage = "x:sum()  x:sum(axis)  x:sum{axis=, keep=}",
-                .text = "Sum over all elements or over the given axes. Integers and bool give int64, exact; "
-                        "floats keep their "
-                        "dtype and are added in float32 lanes that are joined in float64, in an order that "
-                        "depends neither on "
-                        "strides, threads nor the kind of CPU. Nothing to add gives 0.",
-                .example = "x = tensor{{1,2},{3,4}}\nprint(x:sum():item())  --> 10.0\nprint(x:sum(1))  --> "
-                           "float32(2)  4 6",
-                .attrs = ql_reduce_attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .infer = ql_reduce_infer,
-        .eval = ql_reduce_eval,
-        .impl = &sum,
+	.doc = {.name = "sum",
+		.usage = "x:sum()  x:sum(axis)  x:sum{axis=, keep=}",
+		.text = "Sum over all elements or over the given axes. Integers and bool give int64, exact; floats "
+			"keep their dtype and are added in float32 lanes that are joined in float64, in an order that "
+			"depends neither on strides, threads nor the kind of CPU. Nothing to add gives 0.",
+		.example = "x = tensor{{1,2},{3,4}}\n"
+			"print(x:sum():item())  --> 10.0\n"
+			"print(x:sum(1))  --> float32(2)  4 6",
+		.attrs = ql_reduce_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = ql_reduce_infer,
+	.eval = ql_reduce_eval,
+	.impl = &sum,
 };
 
 static const struct ql_reduce mean = {
-        .result = QL_REDUCE_FLOAT,
-        .f32 = sum_f32,
-        .f64 = {ql_fold_sum_f64},
-        .i64 = {low_i64, high_i64},
-        .close = ql_close_sum,
-        .merge = ql_merge_sum,
-        .real = mean_real,
-        .ns_per_16 = 3,
+	.result = QL_REDUCE_FLOAT,
+	.f32 = sum_f32,
+	.f64 = {ql_fold_sum_f64},
+	.i64 = {low_i64, high_i64},
+	.widen = true,
+	.close = ql_close_sum,
+	.merge = ql_merge_sum,
+	.real = mean_real,
+	.ns_per_16 = 3,
 };
 
 const struct ql_op ql_op_mean = {
-        .doc = {.name = "mean",
-                .usage = "x:mean()  x:mean(axis)  x:mean{axis=, keep=}",
-                .text = "Arithmetic mean over all elements or over the given axes. Integers and bool give "
-                        "float32, from the exact "
-                        "sum; floats keep their dtype. The mean of nothing is nan.",
-                .example = "print(tensor{{1,2},{3,6}}:mean(1))  --> float32(2)  2 4",
-                .attrs = ql_reduce_attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .infer = ql_reduce_infer,
-        .eval = ql_reduce_eval,
-        .impl = &mean,
+	.doc = {.name = "mean",
+		.usage = "x:mean()  x:mean(axis)  x:mean{axis=, keep=}",
+		.text = "Arithmetic mean over all elements or over the given axes. Integers and bool give float32, "
+			"from the exact sum; floats keep their dtype. The mean of nothing is nan.",
+		.example = "print(tensor{{1,2},{3,6}}:mean(1))  --> float32(2)  2 4",
+		.attrs = ql_reduce_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = ql_reduce_infer,
+	.eval = ql_reduce_eval,
+	.impl = &mean,
 };

@@ -19,20 +19,21 @@ static double sum_of(const double *lane, int64_t lanes)
 	return s;
 }
 
-/* a: mean, b: sum of squared deviations from it */
+/* c + a: mean, where c is the first element; b: sum of squared deviations from the mean */
 static void close_var(const struct ql_block *block, struct ql_part *part)
 {
 	double n = (double)block->n, d = sum_of(block->f[0], block->lanes),
 	       square = sum_of(block->f[1], block->lanes);
 	double rest = square - d * d / n;
 
-	part->a = block->shift + d / n;
+	part->a = d / n;
+	part->c = block->shift;
 	part->b = rest < 0 ? 0 : rest;
 }
 
 static void merge_var(struct ql_part *into, const struct ql_part *from)
 {
-	double n = (double)into->n, m = (double)from->n, d = from->a - into->a;
+	double n = (double)into->n, m = (double)from->n, d = from->c - into->c + (from->a - into->a);
 
 	into->a += d * (m / (n + m));
 	into->b += from->b + d * d * (n * (m / (n + m)));
@@ -52,29 +53,29 @@ static double real_std(const struct ql_part *part, double p)
 }
 
 static const struct ql_reduce var = {
-        .result = QL_REDUCE_FLOAT,
-        .f64 = {ql_fold_sum_f64, square_f64},
-        .shift = true,
-        .close = close_var,
-        .merge = merge_var,
-        .real = real_var,
-        .ns_per_16 = 4,
+	.result = QL_REDUCE_FLOAT,
+	.f64 = {ql_fold_sum_f64, square_f64},
+	.shift = true,
+	.close = close_var,
+	.merge = merge_var,
+	.real = real_var,
+	.ns_per_16 = 4,
 };
 
 static const struct ql_reduce std = {
-        .result = QL_REDUCE_FLOAT,
-        .f64 = {ql_fold_sum_f64, square_f64},
-        .shift = true,
-        .close = close_var,
-        .merge = merge_var,
-        .real = real_std,
-        .ns_per_16 = 4,
+	.result = QL_REDUCE_FLOAT,
+	.f64 = {ql_fold_sum_f64, square_f64},
+	.shift = true,
+	.close = close_var,
+	.merge = merge_var,
+	.real = real_std,
+	.ns_per_16 = 4,
 };
 
 static const struct ql_attr var_attrs[] = {
-        {"unbiased", QL_ATTR_BOOL, 0, NULL, "divide by n - 1 (default true); false: by n"},
-        {"correction", QL_ATTR_FLOAT, 0, NULL, "divide by n - correction (default 1)"},
-        QL_REDUCE_ATTRS,
+	{"unbiased", QL_ATTR_BOOL, 0, NULL, "divide by n - 1 (default true); false: by n"},
+	{"correction", QL_ATTR_FLOAT, 0, NULL, "divide by n - correction (default 1)"},
+	QL_REDUCE_ATTRS,
 };
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
@@ -83,37 +84,35 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 
 	if (ql_call_attr(call, "correction") && ql_call_attr(call, "unbiased"))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted unbiased or correction, got both",
-		        call->op->doc.name);
+			call->op->doc.name);
 	return ql_reduce_run(ctx, call, call->op->impl, ql_call_float(call, "correction", correction));
 }
 
 const struct ql_op ql_op_var = {
-        .doc = {.name = "var",
-                .usage = "x:var()  x:var(axis)  x:var{axis=, unbiased=, correction=, keep=}",
-                .text = "Variance over all elements or the given axes: the sum of squared deviations from "
-                        "the mean divided by n - 1, "
-                        "or by n with unbiased=false. Integers give float32; computed in float64. nan where "
-                        "the divisor is not "
-                        "positive.",
-                .example = "print(tensor{1,2,3,4}:var():item())  --> "
-                           "1.6667\nprint(tensor{1,2,3,4}:var{unbiased=false}:item())  --> 1.25",
-                .attrs = var_attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .infer = ql_reduce_infer,
-        .eval = eval,
-        .impl = &var,
+	.doc = {.name = "var",
+		.usage = "x:var()  x:var(axis)  x:var{axis=, unbiased=, correction=, keep=}",
+		.text = "Variance over all elements or the given axes: the sum of squared deviations from the mean "
+			"divided by n - 1, or by n with unbiased=false. Integers give float32; computed in float64. "
+			"Where n - 1 is 0 it is nan.",
+		.example = "print(tensor{1,2,3,4}:var():item())  --> 1.6667\n"
+			"print(tensor{1,2,3,4}:var{unbiased=false}:item())  --> 1.25",
+		.attrs = var_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = ql_reduce_infer,
+	.eval = eval,
+	.impl = &var,
 };
 
 const struct ql_op ql_op_std = {
-        .doc = {.name = "std",
-                .usage = "x:std()  x:std(axis)  x:std{axis=, unbiased=, correction=, keep=}",
-                .text = "Standard deviation: the square root of var, with the same options.",
-                .example = "print(tensor{1,3}:std{unbiased=false}:item())  --> 1.0",
-                .attrs = var_attrs},
-        .arity_min = 1,
-        .arity_max = 1,
-        .infer = ql_reduce_infer,
-        .eval = eval,
-        .impl = &std,
+	.doc = {.name = "std",
+		.usage = "x:std()  x:std(axis)  x:std{axis=, unbiased=, correction=, keep=}",
+		.text = "Standard deviation: the square root of var, with the same options.",
+		.example = "print(tensor{1,3}:std{unbiased=false}:item())  --> 1.0",
+		.attrs = var_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = ql_reduce_infer,
+	.eval = eval,
+	.impl = &std,
 };

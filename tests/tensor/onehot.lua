@@ -1,0 +1,14 @@
+-- SPDX-License-Identifier: MIT
+-- onehot.
+print(tensor{2, 1, dtype = 'int64'}:onehot(3))  --> int64(2, 3)
+                                                --> 0 1 0
+                                                --> 1 0 0
+print(tensor{{1}, {4}, dtype = 'uint8'}:onehot():size())  --> 2 1 4
+print(tensor{2, dtype = 'int32'}:onehot(2, {dtype = 'float32'})[1])  --> float32(2) 0 1
+print(tensor{{1, 2}, {2, 1}, dtype = 'int8'}:t():onehot{dtype = 'bool'}[2])  --> bool(2, 2)
+                                                                              --> false true
+                                                                              --> true false
+print(tensor.zeros{0, dtype = 'int64'}:onehot(3):size())  --> 0 3
+print(pcall(function() return tensor{3, dtype = 'int64'}:onehot(2) end))  --> false ...onehot: wanted classes from 1 to n, got 3
+print(pcall(function() return tensor{0, dtype = 'int64'}:onehot() end))  --> false ...wanted classes from 1, got 0
+print(pcall(function() return tensor{1}:onehot(2) end))  --> false ...onehot: wanted integers, got float32(1)
