@@ -136,7 +136,7 @@ static int panel_columns(const struct job *j, int64_t panel)
 	return (int)ql_min64(j->kernel->nr, j->n - panel * j->kernel->nr);
 }
 
-/* sums[i][c] += rows x panel, chunk by chunk, exact; A's rows are `lda` apart, or one row of ones */
+/* sums[i][c] = rows x panel, chunk by chunk, exact; A's rows are `lda` apart, or one row of ones */
 static void wide_sums(
         const struct job *j, const uint8_t *a, int64_t lda, int rows, int64_t panel, int64_t *sums)
 {
@@ -144,6 +144,7 @@ static void wide_sums(
 	const int8_t *b = (const int8_t *)panel_at(j, panel);
 	int32_t part[QL_GEMM_TILE];
 
+	memset(sums, 0, (size_t)(rows * nr) * sizeof(*sums));
 	for (int64_t at = 0; at < j->k4; at += CHUNK) {
 		const uint8_t *from = a == j->ones ? a : a + 4 * at;
 
@@ -156,7 +157,7 @@ static void wide_sums(
 
 static void column_sums(struct job *j, int64_t panel)
 {
-	int64_t sums[QL_GEMM_TILE] = {0}, first = panel * j->kernel->nr;
+	int64_t sums[QL_GEMM_TILE], first = panel * j->kernel->nr;
 
 	wide_sums(j, j->ones, 0, 1, panel, sums);
 	for (int c = 0; c < panel_columns(j, panel); c++) {
@@ -211,7 +212,7 @@ static void narrow_tile(const struct job *j, int64_t i, int rows, int64_t panel)
 static void wide_tile(const struct job *j, int64_t i, int rows, int64_t panel)
 {
 	int columns = panel_columns(j, panel), nr = j->kernel->nr;
-	int64_t first = panel * nr, c[QL_GEMM_TILE] = {0};
+	int64_t first = panel * nr, c[QL_GEMM_TILE];
 
 	wide_sums(j, j->rows + i * j->lda, j->lda, rows, panel, c);
 	for (int r = 0; r < rows; r++) {
