@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * 8-bit integer product. The tiles multiply u8 by s8 codes, so codes of the other sign are shifted by 128
- * together with their zero points (a' = a + 128, b' = b - 128: the top bit flips). With S = sum a' b' and
- * zero points za', zb' sum (a' - za') (b' - zb') = S - za' sum b' - zb' (sum a' - k za'). The column sums of
- * B are one more row of the product: a row of ones.
+ * together with their zero points (a' = a + 128, b' = b - 128: the top bit flips). With S = sum a' b':
+ *
+ *   sum (a' - za') (b' - zb') = S - za' sum b' - zb' (sum a' - k za')
+ *
+ * The column sums of B are one more row of the product: a row of ones.
  *
  * Narrow: k times the largest |a' - za'| |b' - zb'| stays below 2^31. Then everything is computed mod 2^32,
  * whatever wraps on the way. Wide: k is cut into chunks whose S cannot leave 32 bits (32 768 * 255 * 128 <
@@ -256,8 +258,10 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 	uint64_t panel_bytes;
 	bool narrow = is_narrow(j);
 
-	if (!ones || !ql_size_mul((uint64_t)j->k4, 4 * (uint64_t)j->kernel->nr, &panel_bytes))
+	if (!ones)
 		return QL_ERR_MEMORY;
+	if (!ql_size_mul((uint64_t)j->k4, 4 * (uint64_t)j->kernel->nr, &panel_bytes))
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)j->k);
 	memset(ones, 1, (size_t)chunk);
 	j->ones = ones;
 	j->panels = ql_gemm_take(ctx, j->plan.panels, panel_bytes);
