@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The reduction engine. Two ways through memory give the same bits: rows (one result at a time, its elements
  * dense or gathered into a block) and columns (a tile of neighbouring results whose first elements are
- * adjacent, for reductions over outer axes). A result of more than PART elements is reduced in parts of that
+ * adjacent, for reductions over outer axes). A result of more than QL_REDUCE_PART elements is reduced in parts of that
  * size, each on whatever thread claims it.
  */
 #include "tensor/reduce.h"
@@ -11,14 +11,13 @@
 #include <string.h>
 
 #include "tensor/kernels/kernels.h"
+#include "tensor/lanes.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 #include "tensor/walk.h"
 
 #define TILE 128                    /* results side by side: 512 bytes of a row of floats */
-#define PART (64 * QL_REDUCE_BLOCK) /* elements */
-#define RUN (8 * QL_REDUCE_LANES)   /* elements that are added in float32 before they are widened */
-#define CHUNK PART                  /* elements claimed at a time */
+#define CHUNK QL_REDUCE_PART /* elements claimed at a time */
 #define MIN_COLUMNS 8               /* fewer neighbours than this are not worth a tile */
 #define SHORT 64                    /* so few elements of a result are better gathered as columns */
 #define AHEAD 8                     /* rows that are prefetched: they are too far apart for the hardware */
@@ -138,78 +137,29 @@ static inline bool prepare_i64(const struct reduce_job *j, const int64_t *x, int
 
 /* ---- float32 sums ---- */
 
-/* wide += lanes of acc, for n lanes */
-QL_SIMD(void, widen, (double *restrict wide, const float *restrict acc, int64_t n), {
-	for (int64_t i = 0; i < n; i++)
-		wide[i] += (double)acc[i];
-})
-
-/* The same for a dense row: QL_REDUCE_LANES lanes of sums of its runs are added to wide. */
-QL_SIMD(void, sum_runs, (double *restrict wide, const float *restrict x, int64_t n), {
-	double sum[QL_REDUCE_LANES];
-
-	for (int k = 0; k < QL_REDUCE_LANES; k++)
-		sum[k] = wide[k];
-	for (; n >= RUN; n -= RUN) {
-		float lane[QL_REDUCE_LANES] = {0};
-
-		for (int r = 0; r < RUN / QL_REDUCE_LANES; r++)
-			for (int k = 0; k < QL_REDUCE_LANES; k++)
-				lane[k] += x[r * QL_REDUCE_LANES + k];
-		for (int k = 0; k < QL_REDUCE_LANES; k++)
-			sum[k] += (double)lane[k];
-		x += RUN;
-	}
-	if (n > 0) {
-		float lane[QL_REDUCE_LANES] = {0};
-
-		for (; n >= QL_REDUCE_LANES; n -= QL_REDUCE_LANES) {
-			for (int k = 0; k < QL_REDUCE_LANES; k++)
-				lane[k] += x[k];
-			x += QL_REDUCE_LANES;
-		}
-		for (int64_t k = 0; k < n; k++)
-			lane[k] += x[k];
-		for (int k = 0; k < QL_REDUCE_LANES; k++)
-			sum[k] += (double)lane[k];
-	}
-	for (int k = 0; k < QL_REDUCE_LANES; k++)
-		wide[k] = sum[k];
-})
-
-/* In a fixed order: four chains, so that the additions overlap. */
-static double join_lanes(const double *lane, int64_t lanes, int64_t stride)
-{
-	double s[4] = {0};
-
-	for (int64_t l = 0; l < lanes; l++)
-		s[l & 3] += lane[l * stride];
-	return (s[0] + s[1]) + (s[2] + s[3]);
-}
-
 static void sum_columns(const struct reduce_job *j, int64_t at, int64_t begin, int64_t end, int64_t width, double *wide)
 {
 	struct tile_f32 tile;
 
-	for (int64_t p = begin; p < end; p += RUN) {
-		int64_t n = ql_min64(RUN, end - p), used = ql_min64(n, QL_REDUCE_LANES) * width;
+	for (int64_t p = begin; p < end; p += QL_SUM_RUN) {
+		int64_t n = ql_min64(QL_SUM_RUN, end - p), used = ql_min64(n, QL_REDUCE_LANES) * width;
 
 		memset(tile.acc[0], 0, (size_t)used * sizeof(tile.acc[0][0]));
 		fold_columns_f32(j, &tile, at, p, n, width);
-		widen[j->variant](wide, tile.acc[0], used);
+		ql_widen(j->variant, wide, tile.acc[0], used);
 	}
 }
 
 static void sum_row(const struct reduce_job *j, int64_t at, int64_t begin, int64_t end, double *wide)
 {
 	bool dense = j->direct && j->along.rows == 1 && ql_walk_stride(&j->along, 0) == 1;
-	int64_t step = dense ? PART : QL_REDUCE_BLOCK;
+	int64_t step = dense ? QL_REDUCE_PART : QL_REDUCE_BLOCK;
 	float buffer[QL_REDUCE_BLOCK];
 
 	for (int64_t p = begin; p < end; p += step) {
 		int64_t n = ql_min64(step, end - p);
 
-		sum_runs[j->variant](wide, dense_f32(j, at, p, n, buffer), n);
+		ql_sum_runs(j->variant, wide, dense_f32(j, at, p, n, buffer), n);
 	}
 }
 
@@ -226,7 +176,7 @@ static void add_range_wide(const struct reduce_job *j, int64_t at, int64_t begin
 	else
 		sum_row(j, at, begin, end, wide);
 	for (int64_t c = 0; c < width; c++) {
-		part[c].a = join_lanes(wide + c, lanes, width);
+		part[c].a = ql_join_lanes(wide + c, lanes, width);
 		part[c].n = end - begin;
 	}
 }
@@ -260,7 +210,7 @@ static void reduce_item(const struct reduce_job *j, int64_t item)
 {
 	struct ql_part part[TILE];
 	int64_t tile = item / j->parts, k = item % j->parts, offset[2], width = 1, column;
-	int64_t begin = k * PART, end = ql_min64(begin + PART, j->count), step = ql_walk_stride(&j->kept, 0);
+	int64_t begin = k * QL_REDUCE_PART, end = ql_min64(begin + QL_REDUCE_PART, j->count), step = ql_walk_stride(&j->kept, 0);
 
 	column = tile % j->tiles * (j->columns ? TILE : 1);
 	if (j->columns)
@@ -369,7 +319,7 @@ static void find_geometry(struct reduce_job *j, const struct ql_tensor *in, unsi
 	j->direct = j->direct && j->neighbour == 1;
 	j->tiles = j->columns ? ql_ceil_div(j->kept.row, TILE) : j->kept.row;
 	j->count = j->along.rows * j->along.row;
-	j->parts = ql_ceil_div(j->count, PART);
+	j->parts = ql_ceil_div(j->count, QL_REDUCE_PART);
 }
 
 /* ---- running ---- */
@@ -384,7 +334,7 @@ static enum domain domain_of(const struct ql_reduce *r, unsigned dtype)
 static enum ql_status run_items(struct ql_ctx *ctx, struct reduce_job *j, int64_t results)
 {
 	int64_t items = j->kept.rows * j->tiles * j->parts,
-		each = ql_min64(j->count, PART) * (j->columns ? TILE : 1);
+		each = ql_min64(j->count, QL_REDUCE_PART) * (j->columns ? TILE : 1);
 	int64_t work = results * j->count / 16 * (j->r->ns_per_16 ? j->r->ns_per_16 : 8) *
 		       (j->domain == F32 ? 1 : 3);
 	enum ql_status status;
@@ -531,7 +481,7 @@ QL_FOLD_BODY(double, a + v)
 void ql_close_sum(const struct ql_block *block, struct ql_part *part)
 {
 	if (!block->integer) {
-		part->a = join_lanes(block->f[0], block->lanes, 1);
+		part->a = ql_join_lanes(block->f[0], block->lanes, 1);
 		return;
 	}
 	for (int64_t l = 0; l < block->lanes; l++)
@@ -543,33 +493,4 @@ void ql_merge_sum(struct ql_part *into, const struct ql_part *from)
 	into->a += from->a;
 	into->b += from->b;
 	into->i += from->i;
-}
-
-double ql_sum_f32(int variant, const float *x, int64_t n)
-{
-	double sum = 0;
-
-	for (int64_t p = 0; p < n; p += PART) {
-		int64_t m = ql_min64(PART, n - p);
-		double wide[QL_REDUCE_LANES] = {0};
-
-		sum_runs[variant](wide, x + p, m);
-		sum += join_lanes(wide, ql_min64(m, QL_REDUCE_LANES), 1);
-	}
-	return sum;
-}
-
-double ql_sum_f64(const double *x, int64_t n)
-{
-	double sum = 0;
-
-	for (int64_t p = 0; p < n; p += QL_REDUCE_BLOCK) {
-		int64_t m = ql_min64(QL_REDUCE_BLOCK, n - p), whole = m / QL_REDUCE_LANES, rest = m % QL_REDUCE_LANES;
-		double lane[QL_REDUCE_LANES] = {0};
-
-		ql_fold_sum_f64(lane, x + p, QL_REDUCE_LANES, whole, QL_REDUCE_LANES);
-		ql_fold_sum_f64(lane, x + p + whole * QL_REDUCE_LANES, 0, 1, rest);
-		sum += join_lanes(lane, ql_min64(m, QL_REDUCE_LANES), 1);
-	}
-	return sum;
 }

@@ -17,6 +17,7 @@
 
 #define QL_REDUCE_LANES 32
 #define QL_REDUCE_BLOCK 1024
+#define QL_REDUCE_PART (64 * QL_REDUCE_BLOCK)
 
 /* acc[k] = step(acc[k], x[r * stride + k]) for all rows r, columns k */
 typedef void ql_fold_f32_fn(
@@ -96,10 +97,6 @@ enum ql_status ql_reduce_shape(struct ql_ctx *ctx, struct ql_call *call, unsigne
 enum ql_status ql_reduce_run(struct ql_ctx *ctx, struct ql_call *call, const struct ql_reduce *r, double p);
 /* Bit d is set when axis d of operand 0 is reduced. */
 enum ql_status ql_reduce_axes(struct ql_ctx *ctx, const struct ql_call *call, unsigned *mask);
-
-/* Sum of a dense row in the order described above. */
-double ql_sum_f32(int variant, const float *x, int64_t n);
-double ql_sum_f64(const double *x, int64_t n);
 
 /* Steps and joins that several ops share. */
 ql_fold_f64_fn ql_fold_sum_f64;

@@ -4,10 +4,8 @@
  */
 #include "tensor/ops/ops.h"
 #include "tensor/parallel.h"
-#include "tensor/reduce.h"
 #include "tensor/scratch.h"
-
-#define PART (64 * QL_REDUCE_BLOCK)
+#include "tensor/lanes.h"
 
 struct dot_job {
 	const struct ql_tensor *x, *y;
@@ -51,11 +49,11 @@ static void dot_body(void *arg, int64_t begin, int64_t end)
 	const struct dot_job *j = arg;
 
 	for (int64_t k = begin; k < end; k++) {
-		int64_t stop = ql_min64((k + 1) * PART, j->n);
+		int64_t stop = ql_min64((k + 1) * QL_REDUCE_PART, j->n);
 		uint64_t whole = 0;
 		double real = 0;
 
-		for (int64_t p = k * PART; p < stop; p += QL_REDUCE_BLOCK) {
+		for (int64_t p = k * QL_REDUCE_PART; p < stop; p += QL_REDUCE_BLOCK) {
 			int64_t n = ql_min64(QL_REDUCE_BLOCK, stop - p);
 
 			if (j->integer)
@@ -90,7 +88,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		.y = call->in[1],
 		.n = call->in[0]->shape[0],
 		.integer = !ql_dtype_is_float(out->dtype)};
-	int64_t parts = ql_ceil_div(j.n, PART);
+	int64_t parts = ql_ceil_div(j.n, QL_REDUCE_PART);
 	uint64_t whole = 0;
 	double real = 0;
 	enum ql_status status;

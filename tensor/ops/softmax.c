@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * softmax and logsoftmax along an axis, relative to the line's largest element.
+ *
+ * x - max is rounded, and exp turns an absolute error into a relative one, so for large differences most of the
+ * digits of a naive result are lost; the rounding error of the difference (found exactly, Knuth's two-sum) is put
+ * back into the reduced argument. The exponentials are kept times 2^24, where none is denormal; the division by their
+ * sum takes the factor out.
+ */
+#include <math.h>
+
+#include "tensor/lines.h"
+#include "tensor/ops/ops.h"
+#include "tensor/lanes.h"
+#include "tensor/vmath.h"
+
+#define SCALE 24 /* of the exponentials, as a power of 2 */
+
+/* NaN is passed over: its exponential is NaN, and so is their sum */
+QL_FOLD_F32(max_f32, v > a ? v : a)
+
+static float largest_f32(int variant, const float *x, int64_t n)
+{
+	float lane[QL_REDUCE_LANES], m = -INFINITY;
+	int64_t whole = n / QL_REDUCE_LANES, rest = n % QL_REDUCE_LANES;
+
+	for (int l = 0; l < QL_REDUCE_LANES; l++)
+		lane[l] = -INFINITY;
+	max_f32[variant](lane, x, QL_REDUCE_LANES, whole, QL_REDUCE_LANES);
+	max_f32[variant](lane, x + whole * QL_REDUCE_LANES, 0, 1, rest);
+	for (int l = 0; l < QL_REDUCE_LANES; l++)
+		m = lane[l] > m ? lane[l] : m;
+	return m;
+}
+
+/* out = exp(x - m) 2^SCALE for x <= m. Differences below -104 count as that: they give less than half of the smallest
+ * number. */
+QL_SIMD(void, exp_below, (int64_t n, float *restrict out, const float *restrict x, float m), {
+	for (int64_t i = 0; i < n; i++) {
+		float a = x[i];
+		float d = a - m;
+		float b = d - a;
+		float e = (a - (d - b)) - (m + b);
+		uint32_t biased;
+		float r;
+
+		e = d < -104 ? 0 : e;
+		d = d < -104 ? -104 : d;
+		r = ql_exp_reduce(d, &biased) + e;
+		out[i] = (ql_exp_near(r) + 1) * ql_of_bits((biased - 256 + SCALE + 127) << 23);
+	}
+})
+
+QL_SIMD(void, scale, (int64_t n, float *x, float by), {
+	for (int64_t i = 0; i < n; i++)
+		x[i] *= by;
+})
+
+QL_SIMD(void, subtract, (int64_t n, float *restrict out, const float *restrict x, double m, double rest), {
+	for (int64_t i = 0; i < n; i++)
+		out[i] = (float)((double)x[i] - m - rest);
+})
+
+static void softmax_f32(const struct ql_line *l)
+{
+	exp_below[l->variant](l->n, l->out, l->in, largest_f32(l->variant, l->in, l->n));
+	scale[l->variant](l->n, l->out, (float)(1 / ql_sum_f32(l->variant, l->out, l->n)));
+}
+
+static void logsoftmax_f32(const struct ql_line *l)
+{
+	float m = largest_f32(l->variant, l->in, l->n);
+
+	exp_below[l->variant](l->n, l->out, l->in, m);
+	subtract[l->variant](l->n, l->out, l->in, (double)m,
+		log(ldexp(ql_sum_f32(l->variant, l->out, l->n), -SCALE)));
+}
+
+/* gives the largest element; out = exp(x - it) */
+static double exponentials(const struct ql_line *l, double *out)
+{
+	const double *x = l->in;
+	double m = -INFINITY;
+
+	for (int64_t i = 0; i < l->n; i++)
+		m = x[i] > m || isnan(x[i]) ? x[i] : m;
+	for (int64_t i = 0; i < l->n; i++)
+		out[i] = exp(x[i] - m);
+	return m;
+}
+
+static void softmax_f64(const struct ql_line *l)
+{
+	double *out = l->out, sum;
+
+	exponentials(l, out);
+	sum = ql_sum_f64(out, l->n);
+	for (int64_t i = 0; i < l->n; i++)
+		out[i] /= sum;
+}
+
+static void logsoftmax_f64(const struct ql_line *l)
+{
+	const double *x = l->in;
+	double *out = l->out, m = exponentials(l, out), sum = log(ql_sum_f64(out, l->n));
+
+	for (int64_t i = 0; i < l->n; i++)
+		out[i] = x[i] - m - sum;
+}
+
+static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	unsigned dtype = ql_operand_dtype(call->in[0]);
+	int axis;
+	enum ql_status status = ql_line_attr(ctx, call, &axis);
+
+	ql_result_set(call, 0, ql_dtype_is_float(dtype) ? dtype : QL_float32, call->in[0]->rank,
+		call->in[0]->shape);
+	return status;
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor in, out;
+	int axis;
+	enum ql_status status = ql_line_attr(ctx, call, &axis);
+
+	if (status)
+		return status;
+	in = ql_line_axis(call->in[0], axis);
+	out = ql_line_axis(call->out[0], axis);
+	return ql_lines_run(ctx, call, call->op->impl, &in, &out, NULL, NULL);
+}
+
+static const struct ql_attr attrs[] = {QL_LINE_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}};
+
+static const struct ql_lines softmax = {.f32 = softmax_f32, .f64 = softmax_f64, .ns_per_element = 1};
+
+const struct ql_op ql_op_softmax = {
+	.doc = {.name = "softmax",
+		.usage = "x:softmax()  x:softmax(axis)  x:softmax{axis=}",
+		.text = "exp(x) / sum exp(x) along the axis, without overflow for any finite x. Integers give "
+			"float32. A line with nan or inf, or of -inf only, gives nan.",
+		.example = "print(tensor{0, math.log(3)}:softmax())  --> float32(2)  0.25 0.75",
+		.attrs = attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = infer,
+	.eval = eval,
+	.impl = &softmax,
+};
+
+static const struct ql_lines logsoftmax = {.f32 = logsoftmax_f32, .f64 = logsoftmax_f64, .ns_per_element = 1};
+
+const struct ql_op ql_op_logsoftmax = {
+	.doc = {.name = "logsoftmax",
+		.usage = "x:logsoftmax()  x:logsoftmax(axis)  x:logsoftmax{axis=}",
+		.text = "log(softmax(x)) along the axis, exact where softmax itself is 0 in floating point.",
+		.example = "print(tensor{0, -1000}:logsoftmax())  --> float32(2)  0 -1000",
+		.attrs = attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = infer,
+	.eval = eval,
+	.impl = &logsoftmax,
+};
