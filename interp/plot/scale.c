@@ -275,7 +275,7 @@ static void log_ticks(const struct ql_scale *s, int wanted, struct ql_ticks *out
 {
 	double decades = s->hi - s->lo;
 	static const int strides[] = {1, 2, 3, 5, 10, 20, 50, 100, 200};
-	int i = 0, stride;
+	int i = 0;
 
 	if (decades < 0.5) {
 		linear_ticks(pow(10, s->lo), pow(10, s->hi), wanted, out);
@@ -283,12 +283,13 @@ static void log_ticks(const struct ql_scale *s, int wanted, struct ql_ticks *out
 	}
 	while (decades / strides[i] > wanted && strides[i] < 200)
 		i++;
-	stride = strides[i];
 	decade_ticks(s,
 	        decades * 9 < wanted          ? "123456789"
 	        : decades * 3 <= wanted * 1.2 ? "125"
 	                                      : "1",
-	        stride, out);
+	        strides[i], out);
+	while (out->n < 2 && i > 0)
+		decade_ticks(s, "1", strides[--i], out);
 	if (out->n < 2)
 		decade_ticks(s, "125", 1, out);
 }

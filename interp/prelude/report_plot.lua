@@ -80,6 +80,19 @@ local function kind_of(s, o, known)
 	return o.kind
 end
 
+-- Columns of such different sizes that one axis would flatten some of them.
+local function far_apart(lists)
+	local least, most = math.huge, 0
+	for _, list in ipairs(lists) do
+		local size = 0
+		for _, value in ipairs(list) do
+			if value == value and math.abs(value) < math.huge then size = math.max(size, math.abs(value)) end
+		end
+		if size > 0 then least, most = math.min(least, size), math.max(most, size) end
+	end
+	return most > 20 * least
+end
+
 local function add_points(data, rows, o, kind, ys)
 	if kind == 'line' and o.x and not is_text(rows, o.x) then rows = by_x(rows, o.x) end
 	if o.x then
@@ -91,6 +104,7 @@ local function add_points(data, rows, o, kind, ys)
 	else
 		data.y, data.names = {}, o.names or ys
 		for i, y in ipairs(ys) do data.y[i] = numbers(rows, y) end
+		if o.panels == nil and kind ~= 'scatter' and not o.ylog then data.panels = far_apart(data.y) end
 	end
 	data.group = o.group and texts(rows, o.group)
 	data.label = o.label and texts(rows, o.label)
