@@ -38,12 +38,14 @@ it('leaves out what is missing', function()
 end)
 
 it('saves where file= says', function()
-	local file = os.tmpname() .. '.svg'
+	local name = os.tmpname()
+	local file = name .. '.svg'
 	r:plot{x = 'bits', y = 'sqnr', file = file}
 	local handle = assert(io.open(file))
 	assert(handle:read 'a':find '<svg')
 	handle:close()
 	os.remove(file)
+	os.remove(name)
 end)
 
 it('goes on when the user calls something `plot`', function()
