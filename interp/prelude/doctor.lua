@@ -72,7 +72,7 @@ end
 
 local function check_plot(add)
 	local good, text = internal.plot_facts()
-	add('plplot', good and 'ok' or 'problem', text)
+	add('plplot', good and 'ok' or 'problem', good and text .. ', with its drivers for PNG, PDF and SVG' or text)
 end
 
 local function toolkit()
