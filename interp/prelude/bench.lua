@@ -353,10 +353,9 @@ end
 doc {name = 'bench.load', usage = "bench.load 'results.csv'",
 	text = [[The report in a .csv or .json file that r:save wrote, equal to r; also any other CSV file with a line of names, and
 JSON lists of objects.]],
-	example = [[file = os.tmpname() .. '.json'
-report{{spec='int8', sqnr=38.9}}:save(file)
-print(bench.load(file).sqnr)  --> 38.9
-os.remove(file)]]}
+	example = [[report{{spec='int8', sqnr=38.9}}:save 'results.json'
+print(bench.load 'results.json'.sqnr)  --> 38.9
+os.remove 'results.json']]}
 function module.load(file) return files.load(file) end
 
 doc {name = 'bench', kind = 'module', usage = 'bench.time  bench.ops  bench.matmul  bench.compare  bench.load',
