@@ -122,9 +122,9 @@ static void add_dtype(lua_State *L, const struct ql_dtype_info *d)
 /* What the kernels of each family compute; interfaces and tolerances are in tensor/kernels/kernels.h. */
 static const struct ql_doc families[] = {
         {.name = "gemm_f32",
-                .text = "Product of float32 matrices; the same bits on any number of threads. blas: the "
-                        "CBLAS "
-                        "library that QUOLL_BLAS names, if any."},
+                .text = "Product of float32 matrices. blas: the CBLAS library that QUOLL_BLAS names, if any. "
+                        "The order "
+                        "of summation differs between the kernels."},
         {.name = "gemm_i8",
                 .text = "Product of 8-bit matrices with exact sums; the same bits on every kernel."},
         {.name = "gemm_i16",

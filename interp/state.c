@@ -113,6 +113,7 @@ struct ql_state *ql_state_new(
 	s->warnings = true;
 	s->ctx = context_new(s);
 	s->memory.fail_after = fail_after;
+	s->memory.fail_forever = fail_after > 0;
 	L = s->ctx ? lua_newstate(ql_lua_alloc, &s->memory) : NULL;
 	if (!L)
 		return fail(s, error, NULL);
@@ -129,6 +130,8 @@ void ql_state_free(struct ql_state *s)
 {
 	if (!s)
 		return;
+	s->memory.fail_after = 0; /* finalizers need some */
+	s->memory.failing = false;
 	if (s->L)
 		lua_close(s->L);
 	ql_ctx_free(s->ctx);

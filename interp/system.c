@@ -50,7 +50,29 @@ static const char *level_in_force(void)
 	return ql_kernels_cpu()->gemm_i8->name + strlen("gemm_i8_");
 }
 
-/* gpu, dp4a (compute capability 6.1 and above), imma: dtypes of integer tensor cores (7.2 and above) */
+static void add_name(lua_State *L, bool there, const char *name)
+{
+	if (!there)
+		return;
+	lua_pushstring(L, name);
+	lua_seti(L, -2, luaL_len(L, -2) + 1);
+}
+
+/* imma: dtypes that integer tensor cores multiply themselves, by compute capability. Hopper (9.0) runs int4
+ * as two int8 instructions, so it does not count there. */
+static void set_imma(lua_State *L, int capability)
+{
+	if (capability < 72) {
+		set_flag(L, "imma", false);
+		return;
+	}
+	lua_newtable(L);
+	add_name(L, true, "int8");
+	add_name(L, capability >= 75 && capability < 90, "int4");
+	add_name(L, capability >= 75 && capability < 100, "binary");
+	lua_setfield(L, -2, "imma");
+}
+
 static void set_gpu(lua_State *L)
 {
 	const struct ql_gpu_info *d = ql_gpu_first();
@@ -61,7 +83,7 @@ static void set_gpu(lua_State *L)
 	else
 		set_flag(L, "gpu", false);
 	set_flag(L, "dp4a", capability >= 61);
-	set_flag(L, "imma", capability >= 72);
+	set_imma(L, capability);
 }
 
 static int hw_features(lua_State *L)
@@ -219,7 +241,8 @@ static const struct ql_doc docs[] = {
                 "operating system allows "
                 "their use; cores; l1, l2, l3 in bytes (0: not known); level, the kernels that are in force "
                 "(hw.force); gpu, its "
-                "name or false, with dp4a and imma.",
+                "name or false, with dp4a (true or false) and imma (the dtypes of its integer tensor cores, "
+                "or false).",
                 "f = hw.features()\nprint(f.cores >= 1, f.width >= 16)  --> true true", NULL},
         {"force", "hw.force(level)",
                 "Allows only kernels up to a level and returns the level that was in force before, so that "

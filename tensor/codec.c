@@ -85,27 +85,33 @@ static void store_field(uint8_t *q, int64_t at, uint8_t code)
 	q[at / 2] = (uint8_t)((q[at / 2] & (0xf0 >> shift)) | (code & 15) << shift);
 }
 
-static void store_fields(uint8_t *q, int64_t at, int64_t n, const uint8_t *code)
+static void store_fields(uint8_t *restrict q, int64_t at, int64_t n, const uint8_t *restrict code)
 {
 	int64_t i = 0;
 
 	if (at % 2 && n > 0)
 		store_field(q, at, code[i++]);
-	for (; i + 2 <= n; i += 2)
-		q[(at + i) / 2] = (uint8_t)((code[i] & 15) | code[i + 1] << 4);
-	if (i < n)
-		store_field(q, at + i, code[i]);
+	q += (at + i) / 2;
+	for (int64_t pair = 0; pair < (n - i) / 2; pair++)
+		q[pair] = (uint8_t)((code[i + 2 * pair] & 15) | code[i + 2 * pair + 1] << 4);
+	if ((n - i) % 2)
+		store_field(q + (n - i) / 2, 0, code[n - 1]);
 }
 
 static void load_fields(const uint8_t *q, int64_t at, int64_t n, bool is_signed, int8_t *code)
 {
-	int flip = is_signed ? 8 : 0;
+	const int flip = is_signed ? 8 : 0;
+	int64_t i = 0;
 
-	for (int64_t i = 0; i < n; i++) {
-		int shift = (int)((at + i) & 1) * 4;
-
-		code[i] = (int8_t)(((q[(at + i) / 2] >> shift & 15) ^ flip) - flip);
+	if (at % 2 && n > 0)
+		code[i++] = (int8_t)(((q[at / 2] >> 4) ^ flip) - flip);
+	q += (at + i) / 2;
+	for (int64_t pairs = (n - i) / 2; pairs > 0; pairs--, q++, i += 2) {
+		code[i] = (int8_t)(((*q & 15) ^ flip) - flip);
+		code[i + 1] = (int8_t)(((*q >> 4) ^ flip) - flip);
 	}
+	if (i < n)
+		code[i] = (int8_t)(((*q & 15) ^ flip) - flip);
 }
 
 static void encode_kernel(struct codec *c, const struct run *r)
@@ -240,29 +246,39 @@ static struct run run_at(const struct codec *c, int64_t row, int64_t column, int
 	return r;
 }
 
-/* Columns begin..end-1 of a row of short blocks, BUFFER at a time with the scales spread over the elements: a
- * call of a kernel per block would cost more than the block. */
+/* The scales and zero points of n elements of a row from column `at` on, which is the start of no block in
+ * particular, one per element. */
+static void spread_scales(
+        const struct codec *c, int64_t row, int64_t at, int64_t n, float *scale, int32_t *zero)
+{
+	int64_t run, s = ql_grain_scale(&c->g, row, at, &run);
+
+	for (int64_t i = 0; i < n; s++) {
+		int64_t stop = ql_min64(i + run, n);
+		float one = c->scale[s];
+
+		for (int64_t j = i; j < stop; j++)
+			scale[j] = one;
+		for (int64_t j = i; c->zero && j < stop; j++)
+			zero[j] = c->zero[s];
+		i = stop;
+		run = c->g.block;
+	}
+}
+
+/* Columns begin..end-1 of a row of short blocks, BUFFER at a time: a call of a kernel per block would cost
+ * more than the block. */
 static void short_blocks(struct codec *c, int64_t row, int64_t begin, int64_t end)
 {
 	float scale[BUFFER];
 	int32_t zero[BUFFER];
-	int64_t run;
 
 	for (int64_t at = begin; at < end; at += BUFFER) {
-		int64_t m = ql_min64(BUFFER, end - at);
-		struct run r = run_at(c, row, at, m, 0);
+		struct run r = run_at(c, row, at, ql_min64(BUFFER, end - at), 0);
 
-		for (int64_t i = 0; i < m; i += run) {
-			int64_t s = ql_grain_scale(&c->g, row, at + i, &run);
-
-			run = ql_min64(run, m - i);
-			for (int64_t j = i; j < i + run; j++) {
-				scale[j] = c->scale[s];
-				zero[j] = c->zero ? c->zero[s] : 0;
-			}
-		}
+		spread_scales(c, row, at, r.n, scale, zero);
 		r.affine.scale = scale;
-		r.affine.zero = zero;
+		r.affine.zero = c->zero ? zero : NULL;
 		r.affine.each = true;
 		codec_run(c, &r);
 	}

@@ -107,6 +107,20 @@ static void transpose_4(const float *b, int64_t column, float *out, int64_t nr)
 	_mm_storeu_ps(out + 3 * nr, c3);
 }
 
+/* Rows with consecutive columns. Calling memcpy for each would take as long as the copy. */
+static void pack_rows(const struct matrix *b, int64_t k, int columns, int nr, float *out)
+{
+	for (int64_t l = 0; l < k; l++) {
+		const float *from = b->data + l * b->row;
+		int c = 0;
+
+		for (; c + 4 <= columns; c += 4)
+			_mm_storeu_ps(out + l * nr + c, _mm_loadu_ps(from + c));
+		for (; c < columns; c++)
+			out[l * nr + c] = from[c];
+	}
+}
+
 static void pack_each(const struct matrix *b, int64_t l0, int64_t k, int c0, int columns, int nr, float *out)
 {
 	for (int64_t l = l0; l < k; l++)
@@ -122,8 +136,7 @@ static void pack(const struct matrix *b, int64_t k, int columns, int nr, float *
 	int64_t l = 0;
 
 	if (b->column == 1) {
-		for (; l < k; l++)
-			memcpy(out + l * nr, b->data + l * b->row, (size_t)columns * sizeof(*out));
+		pack_rows(b, k, columns, nr, out);
 		return;
 	}
 	for (int64_t stop; b->row == 1 && l + 4 <= k; l = stop) {

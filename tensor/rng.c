@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "tensor/simd.h"
-#include "tensor/vmath.h"
+#include "tensor/vmath_log.h"
 
 #define ROUNDS 10
 #define LANES 16 /* counters side by side */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * exp and log and what is built from them, for float32, without branches or calls, so that the loops around them
- * are vectorised. Only +, -, *, / and comparisons in a fixed order: the same bits on every instruction set.
- * Errors (tests/tensor/vmath.c, against double): exp, expm1, exp2, log, log2, log10, log1p, erf, tanh, sigmoid at most
- * 2 units in the last place, denormal results included; those of vmath_act.h at most 4.
+ * exp and log and what is built from them, for float32, without branches or calls, so that the loops around
+ * them are vectorised. Only +, -, *, / and comparisons in a fixed order: the same bits on every instruction
+ * set. Errors against double (tests/tensor/vmath.c): at most 2 units in the last place, denormal results
+ * included.
  *
- * The polynomials are minimax fits in the stated interval, coefficients rounded to float32 one by one from the
- * lowest power, each time with the rest fitted anew.
+ * The polynomials are minimax fits in the stated interval, coefficients rounded to float32 one by one from
+ * the lowest power, each time with the rest fitted anew.
  */
 #ifndef QUOLL_TENSOR_VMATH_H
 #define QUOLL_TENSOR_VMATH_H
@@ -114,71 +114,6 @@ QL_INLINE float ql_exp2(float x)
 	p = p * f + 0.240226477f;
 	p = p * f + 0.693147182f;
 	return (p * f + 1) * ql_power_first(biased) * ql_power_second(biased);
-}
-
-/* x = 2^e (1 + f), 1 + f in sqrt(1/2)..sqrt(2), for finite x > 0; gives f. */
-QL_INLINE float ql_log_split(float x, float *e)
-{
-	const uint32_t low = 0x3f3504f3; /* bits of sqrt(1/2) */
-	float shift = x < FLT_MIN ? 8388608.0f : 1.0f, bias = x < FLT_MIN ? 150.0f : 127.0f;
-	uint32_t i = ql_bits(x * shift) + (0x3f800000 - low);
-
-	*e = (float)(int32_t)(i >> 23) - bias;
-	return ql_of_bits((i & 0x7fffff) + low) - 1;
-}
-
-/* log(1 + f) - f, f in sqrt(1/2) - 1..sqrt(2) - 1: -f^2 / 2 + f^3 p(f) */
-QL_INLINE float ql_log_tail(float f)
-{
-	float z = f * f, p = -7.6363951e-2f;
-
-	p = p * f + 0.127621979f;
-	p = p * f + -0.131596133f;
-	p = p * f + 0.142015815f;
-	p = p * f + -0.166234091f;
-	p = p * f + 0.200012416f;
-	p = p * f + -0.250008196f;
-	p = p * f + 0.333333313f;
-	return z * (f * p) - 0.5f * z;
-}
-
-/* result where x is finite and > 0; what a logarithm gives elsewhere */
-QL_INLINE float ql_log_special(float x, float result)
-{
-	float outside = x == 0 ? -INFINITY : NAN;
-
-	return x > 0 ? x < INFINITY ? result : x : outside;
-}
-
-QL_INLINE float ql_log(float x)
-{
-	float e, f = ql_log_split(x, &e);
-
-	return ql_log_special(x, e * QL_LN2_HI + (f + (ql_log_tail(f) + e * QL_LN2_LO)));
-}
-
-/* f log2(e) = f + f (log2(e) - 1), the latter in two parts */
-QL_INLINE float ql_log2(float x)
-{
-	float e, f = ql_log_split(x, &e), t = ql_log_tail(f);
-
-	return ql_log_special(x, e + (f + ((f + t) * 0.442695051f + t)));
-}
-
-QL_INLINE float ql_log10(float x)
-{
-	float e, f = ql_log_split(x, &e), t = ql_log_tail(f);
-
-	return ql_log_special(x, e * 0.30102539f + ((f + t) * 0.434294492f + e * 4.60503907e-6f));
-}
-
-/* log(u) + (1 + x - u) / u for u = 1 + x as rounded (Kahan) */
-QL_INLINE float ql_log1p(float x)
-{
-	float u = 1 + x, lost = x < 1 ? x - (u - 1) : 1 - (u - x), e, f = ql_log_split(u, &e);
-	float low = ql_log_tail(f) + (e * QL_LN2_LO + lost / u);
-
-	return ql_log_special(u, e * QL_LN2_HI + (f + low));
 }
 
 #endif

@@ -279,7 +279,7 @@ columns: size, dtype (of w), input (of x), ms, gops (2·m·n·k per second, in 1
 path and kernel, and those of bench.time. x takes int8 beside weights of up to 8 bits, the same dtype beside uint8, 16-bit,
 binary and float weights, float32 beside blocks (weights only); a table {weight=, input=} says otherwise. Both are
 quantized before the clock starts. Data is standard normal.]],
-	options = with_times {{'sizes', 'list', 'n or {m, n, k} each (default 128 256 512)'},
+	options = with_times {{'sizes', 'list', 'n or {m, n, k} each (default 64 128 256 512)'},
 		{'dtypes', 'list', "specs of w, or {weight=, input=} (default 'float32' 'int8' 'int4:32')"},
 		{'device', 'text', "where (default 'cpu')"}},
 	example = [[r = bench.matmul{sizes={64}, dtypes={'float32','int8'}, runs=2}
@@ -303,7 +303,7 @@ function module.matmul(options)
 	local dtypes = check_list('matmul', 'dtypes', o.dtypes or {'float32', 'int8', 'int4:32'}, is_spec)
 	local columns = {'size', 'dtype', 'input', 'ms', 'min', 'spread', 'gops', 'speedup', 'path', 'kernel'}
 	return measured(columns, NOTE .. ', gops: 10^9 operations per second, speedup: over float32', function(add)
-		for _, size in ipairs(o.sizes or {128, 256, 512}) do
+		for _, size in ipairs(o.sizes or {64, 128, 256, 512}) do
 			local name, m, n, k = size_of(size)
 			local x, w = random(m, k):to(o.device or 'cpu'), random(n, k):to(o.device or 'cpu')
 			local float

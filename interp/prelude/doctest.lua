@@ -193,7 +193,8 @@ end
 
 local function handler(message)
 	if is_skip(message) then return message end
-	return (debug.traceback(tostring(message), 2):gsub("\n%s*%[C%]: in function 'xpcall'.*", ''))
+	local trace = debug.traceback(tostring(message), 2):gsub("\n%s*%[C%]: in function 'xpcall'.*", '')
+	return (trace:gsub("\n%s*%[C%]: in function 'error'\n[^\n]*in function 'assert'", ''))
 end
 
 -- State of one run. Counting goes through pass, fail and skipped only.

@@ -60,12 +60,13 @@ local function check_memory(add, facts)
 end
 
 local function check_blas(add, facts)
-	local blas = facts.blas
+	local blas, wanted = facts.blas, os.getenv 'QUOLL_BLAS'
 	if blas.open then
 		add('BLAS', 'ok', (blas.config ~= '' and blas.config .. ', ' or '') .. blas.library)
+	elseif wanted and wanted ~= '' then
+		add('BLAS', 'problem', 'QUOLL_BLAS: ' .. blas.error)
 	else
-		add('BLAS', 'problem', ('%s; float32 products are slow without it: apt-get install libopenblas0-serial'):format(
-			blas.error))
+		add('BLAS', 'none', 'not needed: the kernels are our own; QUOLL_BLAS may name a CBLAS')
 	end
 end
 

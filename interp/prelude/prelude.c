@@ -157,13 +157,10 @@ static int run_module(lua_State *L)
 	return 0;
 }
 
-/* Runs the file of a table that waits for it in loaded[name]; false: it has run. The lazy entries are gone
- * meanwhile, or a look at a missing field would run it again; after a failure they are back, so the next use
- * reports the error again. */
+/* Runs the file of a table that waits for it in loaded[name]; false: it has run, or is running. A failure leaves all
+ * as it was, without needing memory, so the next use tries again. */
 static bool load_module(lua_State *L, const struct file *f)
 {
-	int status;
-
 	luaL_checkstack(L, 12, NULL);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, loaded);
 	if (lua_getfield(L, -1, f->name) != LUA_TTABLE) {
@@ -172,17 +169,15 @@ static bool load_module(lua_State *L, const struct file *f)
 	}
 	lua_pushboolean(L, 1);
 	lua_setfield(L, -3, f->name);
-	make_plain(L, -1, f);
 	lua_pushcfunction(L, run_module);
 	lua_pushlightuserdata(L, (void *)(uintptr_t)f);
 	lua_pushvalue(L, -3);
-	status = lua_pcall(L, 2, 0, 0);
-	if (status) { /* loaded, table, message */
-		make_lazy(L, -2, f);
+	if (lua_pcall(L, 2, 0, 0)) { /* loaded, table, message */
 		lua_pushvalue(L, -2);
 		lua_setfield(L, -4, f->name);
 		lua_error(L);
 	}
+	make_plain(L, -1, f);
 	lua_pop(L, 2);
 	return true;
 }
@@ -199,9 +194,13 @@ bool ql_prelude_methods(lua_State *L)
 
 static int lazy_index(lua_State *L)
 {
-	load_module(L, lua_touserdata(L, lua_upvalueindex(1)));
+	bool ran = load_module(L, lua_touserdata(L, lua_upvalueindex(1)));
+
 	lua_settop(L, 2);
-	lua_gettable(L, 1);
+	if (ran)
+		lua_gettable(L, 1);
+	else
+		lua_rawget(L, 1);
 	return 1;
 }
 
@@ -209,8 +208,7 @@ static int lazy_call(lua_State *L)
 {
 	const struct file *f = lua_touserdata(L, lua_upvalueindex(1));
 
-	load_module(L, f);
-	if (luaL_getmetafield(L, 1, "__call") == LUA_TNIL)
+	if (!load_module(L, f) || luaL_getmetafield(L, 1, "__call") == LUA_TNIL)
 		return luaL_error(L, "%s: this module is not a function", f->name);
 	lua_insert(L, 1);
 	lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);

@@ -30,37 +30,40 @@ end
 
 ---------------------------------------------------------------- rows
 
-local function row_next(s, row)
-	local at = 0
+-- Rows are plain tables; their metatable, one per report, makes a mistyped column an error and pairs() follow the
+-- order of the columns.
+local function row_index(row, key)
+	local s = getmetatable(row).state
+	if not s.has[key] then unknown(s, 'report', key) end
+end
+
+local function row_newindex(row, key, value)
+	row_index(row, key)
+	rawset(row, key, value)
+end
+
+local function row_pairs(row)
+	local columns, at = getmetatable(row).state.columns, 0
 	return function()
 		local name, value
 		repeat
 			at = at + 1
-			name = s.columns[at]
+			name = columns[at]
 			value = rawget(row, name or 0)
 		until not name or value ~= nil
 		return name, value
 	end
 end
 
--- Rows are plain tables; this makes a mistyped column an error and pairs() follow the order of the columns.
+local function row_tostring(row)
+	local parts = {}
+	for name, value in pairs(row) do parts[#parts + 1] = name .. '=' .. tostring(value) end
+	return '{' .. table.concat(parts, ', ') .. '}'
+end
+
 local function row_meta(s)
-	return {
-		__name = 'quoll.row',
-		__index = function(_, key)
-			if not s.has[key] then unknown(s, 'report', key) end
-		end,
-		__newindex = function(row, key, value)
-			if not s.has[key] then unknown(s, 'report', key) end
-			rawset(row, key, value)
-		end,
-		__pairs = function(row) return row_next(s, row) end,
-		__tostring = function(row)
-			local parts = {}
-			for name, value in pairs(row) do parts[#parts + 1] = name .. '=' .. tostring(value) end
-			return '{' .. table.concat(parts, ', ') .. '}'
-		end,
-	}
+	return {__name = 'quoll.row', state = s, __index = row_index, __newindex = row_newindex, __pairs = row_pairs,
+		__tostring = row_tostring}
 end
 
 local function is_row(value)
@@ -169,7 +172,7 @@ local make = doc {name = 'report', kind = 'function', usage = "report(rows)  rep
 of rows. A row is a table by names, a list of values in the order of `columns`, a row of a report, or a report whose
 rows are taken. Without `columns` those of text come first, then by the alphabet. r[i] is row i (negative: from the
 end), #r the number of rows, ipairs(r) goes over them, row.name is a cell; a report of one row answers its columns by
-name: x:error(q).sqnr. It prints as a table; see also report:sort, report:where, report:best, report:column,
+name: x:error(q).sqnr (a method of the same name comes first). It prints as a table; see also report:sort, report:where, report:best, report:column,
 report:select, report:add, report:plot, report:save, bench.load.]],
 	options = {{'columns', 'list', 'names of the columns in their order; more may follow from the rows'},
 		{'note', 'text', 'a line below the table, e.g. for units'}},

@@ -259,8 +259,21 @@ end
 
 local files = {}
 
+-- A row is a plain table, so anything may have been written into it.
+local function check_cells(s)
+	local savable = {number = true, string = true, boolean = true}
+	for i, row in ipairs(s.rows) do
+		for name, value in next, row do
+			if not savable[type(value)] then
+				fail("save: row %d: column '%s': wanted a number, text or boolean, got %s", i, name, type(value))
+			end
+		end
+	end
+end
+
 function files.save(s, file)
 	local write = by_ending('save', writers, file)
+	check_cells(s)
 	internal.write_file(file, write(s))
 end
 

@@ -41,7 +41,10 @@ local function text_of(info)
 		if handle then handle:close() end
 		return text, rest
 	end
-	if kind == '=' then return internal.source(info.source), rest end
+	if kind == '=' then
+		local typed = debug.getregistry()['quoll.sources'] or {} -- what was typed at the prompt (traceback.c)
+		return internal.source(info.source) or typed[info.source], rest
+	end
 	return info.source, info.short_src
 end
 

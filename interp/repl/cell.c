@@ -11,6 +11,7 @@
 
 #include <lauxlib.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "interp/repl/scan.h"
@@ -245,10 +246,17 @@ static enum ql_cell_state analyse(lua_State *L, const struct text *t, bool quiet
 /* Pushes the function of the text as it is, with a `return` at `from`. */
 static void load_bare(lua_State *L, const struct text *t, size_t from)
 {
+	char between[sizeof(QL_LOCALS_RETURN) + QL_LOCALS_NAME] = "", name[QL_LOCALS_NAME];
 	size_t at = from == QL_NOWHERE ? 0 : from;
-	const char *between = from == QL_NOWHERE ? "" : " return ";
 
-	if (load_pieces(L, t->chunk, t->at, at, between, strlen(between), t->at + at, t->size - at))
+	if (from != QL_NOWHERE) {
+		ql_locals_name(t->at, t->size, name);
+		snprintf(between, sizeof(between), QL_LOCALS_RETURN, name);
+	}
+	if (load_pieces(L, t->chunk, t->at, at, between, strlen(between), t->at + at, t->size - at) == LUA_OK)
+		return;
+	lua_pop(L, 1); /* one local too many: do without */
+	if (load_pieces(L, t->chunk, t->at, at, " return ", from == QL_NOWHERE ? 0 : 8, t->at + at, t->size - at))
 		lua_error(L);
 }
 

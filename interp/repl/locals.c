@@ -212,7 +212,7 @@ struct wrapper {
 	size_t copied;
 	const struct ql_locals *all;
 	struct ql_locals seen; /* declared up to here */
-	char save[24];
+	char save[QL_LOCALS_NAME];
 };
 
 static void add_names(luaL_Buffer *b, const struct ql_name *names, int n)
@@ -254,18 +254,26 @@ static void add_save(struct wrapper *w)
 	luaL_addstring(&w->b, " end) ");
 }
 
+/* There is room for the variable as long as the input has not all that Lua allows. */
+static void add_return(struct wrapper *w)
+{
+	char text[sizeof(QL_LOCALS_RETURN) + QL_LOCALS_NAME];
+
+	snprintf(text, sizeof(text), QL_LOCALS_RETURN, w->save);
+	luaL_addstring(&w->b, w->seen.n_made < QL_LOCALS_NEW - 10 ? text : "return ");
+}
+
 static void copy_until(struct wrapper *w, size_t at)
 {
 	luaL_addlstring(&w->b, w->text + w->copied, at - w->copied);
 	w->copied = at;
 }
 
-/* A name for `save` that the text does not contain. */
-static void choose_name(struct wrapper *w, size_t size)
+void ql_locals_name(const char *text, size_t size, char name[QL_LOCALS_NAME])
 {
 	for (int i = 0;; i++) {
-		snprintf(w->save, sizeof(w->save), "save_%d", i);
-		if (!memmem(w->text, size, w->save, strlen(w->save)))
+		snprintf(name, QL_LOCALS_NAME, "save_%d", i);
+		if (!memmem(text, size, name, strlen(name)))
 			return;
 	}
 }
@@ -295,7 +303,7 @@ void ql_locals_wrap(lua_State *L, const char *text, size_t size, size_t from, co
 	struct ql_scan s = ql_scan_begin(text, size);
 	bool more, returned = false;
 
-	choose_name(&w, size);
+	ql_locals_name(text, size, w.save);
 	luaL_buffinit(L, &w.b);
 	add_head(&w);
 	more = ql_scan_next(&s);
@@ -305,7 +313,7 @@ void ql_locals_wrap(lua_State *L, const char *text, size_t size, size_t from, co
 		if (s.token.begin == from) {
 			copy_until(&w, from);
 			add_save(&w);
-			luaL_addstring(&w.b, "return ");
+			add_return(&w);
 			returned = true;
 		} else if (keyword && s.functions == 0 && ql_scan_is(&s, "return")) {
 			copy_until(&w, s.token.begin);

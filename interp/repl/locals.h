@@ -13,6 +13,8 @@
 #define QL_LOCALS_NEW 200
 #define QL_LOCALS_USED 240
 
+#define QL_LOCALS_NAME 24
+
 /* A name in the text of an input. */
 struct ql_name {
 	const char *at;
@@ -27,6 +29,12 @@ struct ql_locals {
 	int n_made, n_used;
 	bool too_many;
 };
+
+/* What stands before the last expression of an input: a plain `return f()` would be a tail call, and the input's
+ * line would be missing in tracebacks. A to-be-closed variable in scope prevents that. `name` is unused in the text. */
+#define QL_LOCALS_RETURN " local %s <close> = nil return "
+/* Writes a name that the text does not contain. */
+void ql_locals_name(const char *text, size_t size, char name[QL_LOCALS_NAME]);
 
 /* Finds both kinds of names. */
 void ql_locals_find(lua_State *L, const char *text, size_t size, struct ql_locals *l);

@@ -86,18 +86,18 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-#define EXTREME(which, text_of) \
-	extern const struct ql_path ql_path_##which##_int; \
-	const struct ql_path ql_path_##which##_int = { \
-		.op = #which, \
+#define EXTREME(path_name, op_name, text_of) \
+	extern const struct ql_path ql_path_##path_name; \
+	const struct ql_path ql_path_##path_name = { \
+		.op = op_name, \
 		.name = "integer", \
 		.dtypes = "int8 uint8 int16 uint16 int4 uint4 binary", \
 		.text = text_of, \
 		.match = match, \
 		.eval = eval, \
-	};
+	}
 
-EXTREME(max, "on codes, within one scale")
-EXTREME(min, "on codes, within one scale")
-EXTREME(argmax, "positions on codes, within one scale")
-EXTREME(argmin, "positions on codes, within one scale")
+EXTREME(max_int, "max", "on codes, within one scale");
+EXTREME(min_int, "min", "on codes, within one scale");
+EXTREME(argmax_int, "argmax", "positions on codes, within one scale");
+EXTREME(argmin_int, "argmin", "positions on codes, within one scale");

@@ -78,7 +78,8 @@ const struct ql_format ql_format_idx = {
                 .usage = "tensor.load 'train-images-idx3-ubyte.gz'",
                 .text = "One tensor in MNIST's format, plain or gzipped; recognised by its content, too. It "
                         "can only be read.",
-                .example = "file = data.find 'mnist/t10k-labels-idx1-ubyte.gz'\nif file then x = tensor.load(file) end"},
+                .example = "file = data.find 'mnist/t10k-labels-idx1-ubyte.gz'\n"
+                           "if file then assert(tensor.load(file):nelem() == 10000) end"},
         .extensions = ".idx -ubyte .idx.gz -ubyte.gz",
         .single = true,
         .load = load,

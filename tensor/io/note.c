@@ -308,41 +308,52 @@ static enum ql_status check_scale(
 	return check_values(ctx, scale, note->dtype == QL_binary);
 }
 
-static enum ql_status check_zero(struct ql_ctx *ctx, const struct ql_note *note,
-        const struct ql_tensor *scale, const struct ql_tensor *zero)
-{
-	if (!zero)
-		return QL_OK;
-	if (!note->q.scheme->zero)
-		return ql_fail(ctx, QL_ERR_FORMAT, "zero_point: wanted none for the scheme %s, got one",
-		        note->q.scheme->doc.name);
-	if (zero->dtype != note->dtype || !ql_tensor_same_shape(zero, scale))
-		return ql_fail(ctx, QL_ERR_FORMAT,
-		        "zero_point: wanted the dtype %s and the scale's shape, got others",
-		        ql_dtype_name(note->dtype));
-	return QL_OK;
-}
-
-/* Integer kernels are exact because codes stay in their range; only as many bits as the dtype has need no
- * look. */
-static enum ql_status check_codes(struct ql_ctx *ctx, const struct ql_codes *codes, const struct ql_tensor *t)
+/* Whole numbers of a contiguous tensor against a range; none is looked at when the dtype has no others. */
+static enum ql_status check_range(
+        struct ql_ctx *ctx, const char *what, int64_t lo, int64_t hi, const struct ql_tensor *t)
 {
 	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
 	int64_t row = t->rank ? t->shape[t->rank - 1] : 1, rows = row ? ql_tensor_nelem(t) / row : 0;
 	int64_t pitch = t->rank > 1 ? t->stride[t->rank - 2] : row, value[PIECE], n;
 
-	if (codes->lo == d->lo && codes->hi == d->hi)
+	if (lo <= d->lo && hi >= d->hi)
 		return QL_OK;
 	for (int64_t r = 0; r < rows; r++)
 		for (int64_t begin = 0; begin < row; begin += n) {
 			n = ql_min64(PIECE, row - begin);
 			d->to_i64(t->storage->data, r * pitch + begin, 1, n, value);
 			for (int64_t i = 0; i < n; i++)
-				if (value[i] < codes->lo || value[i] > codes->hi)
-					return ql_fail(ctx, QL_ERR_FORMAT, "codes: wanted %d to %d, got %lld",
-					        codes->lo, codes->hi, (long long)value[i]);
+				if (value[i] < lo || value[i] > hi)
+					return ql_fail(ctx, QL_ERR_FORMAT,
+					        "%s: wanted %lld to %lld, got %lld", what, (long long)lo,
+					        (long long)hi, (long long)value[i]);
 		}
 	return QL_OK;
+}
+
+/* Zero points have the dtype of the codes, packed ones in whole bytes. */
+static unsigned zero_dtype(unsigned dtype)
+{
+	if (!ql_dtype_is_packed(dtype))
+		return dtype;
+	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
+}
+
+static enum ql_status check_zero(struct ql_ctx *ctx, const struct ql_note *note,
+        const struct ql_tensor *scale, const struct ql_tensor *zero)
+{
+	const struct ql_dtype_info *d = &ql_dtypes[note->dtype];
+
+	if (!zero)
+		return QL_OK;
+	if (!note->q.scheme->zero)
+		return ql_fail(ctx, QL_ERR_FORMAT, "zero_point: wanted none for the scheme %s, got one",
+		        note->q.scheme->doc.name);
+	if (zero->dtype != zero_dtype(note->dtype) || !ql_tensor_same_shape(zero, scale))
+		return ql_fail(ctx, QL_ERR_FORMAT,
+		        "zero_point: wanted the dtype %s and the scale's shape, got others",
+		        ql_dtype_name(zero_dtype(note->dtype)));
+	return check_range(ctx, "zero_point", d->lo, d->hi, zero);
 }
 
 enum ql_status ql_note_apply(struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t,
@@ -352,8 +363,9 @@ enum ql_status ql_note_apply(struct ql_ctx *ctx, const struct ql_note *note, str
 
 	if (!status)
 		status = check_zero(ctx, note, scale, zero_point);
+	/* integer kernels are exact because codes stay in their range */
 	if (!status)
-		status = check_codes(ctx, &note->q.codes, t);
+		status = check_range(ctx, "codes", note->q.codes.lo, note->q.codes.hi, t);
 	if (status)
 		return status;
 	t->q = ql_alloc(ctx, sizeof(*t->q));

@@ -382,8 +382,8 @@ const struct ql_format ql_format_npy = {
                         "either element order. uint32 and uint64 are read as int64. bfloat16, packed and "
                         "quantized tensors do "
                         "not exist in NumPy: use .safetensors.",
-                .example = "tensor.save('x.npy', tensor.arange(1, 6))\nprint(tensor.load('x.npy'):size(1))  "
-                           "--> 6"},
+                .example = "name = os.tmpname()\nfile = name .. '.npy'\ntensor.save(file, tensor{1, 2, 3})\n"
+                           "print(tensor.load(file):size(1))  --> 3\nos.remove(file)\nos.remove(name)"},
         .extensions = ".npy",
         .single = true,
         .load = load,

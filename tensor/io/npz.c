@@ -287,8 +287,9 @@ const struct ql_format ql_format_npz = {
                 .text = "Named tensors as NumPy's np.savez writes them, and np.savez_compressed with "
                         "{compress=true}. The same "
                         "dtypes as .npy.",
-                .example = "tensor.save('x.npz', {a=tensor.ones(2), b=tensor.zeros(3)})\n"
-                           "print(tensor.load('x.npz').b:size(1))  --> 3"},
+                .example = "name = os.tmpname()\nfile = name .. '.npz'\n"
+                           "tensor.save(file, {a=tensor.ones(2), b=tensor.zeros(3)}, {compress=true})\n"
+                           "print(tensor.load(file).b:size(1))  --> 3\nos.remove(file)\nos.remove(name)"},
         .extensions = ".npz",
         .load = load,
         .save = save,

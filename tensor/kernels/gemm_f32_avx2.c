@@ -20,16 +20,19 @@
 
 #include "tensor/kernels/gemm_f32_fma.h"
 
-WIDTH(1)
-WIDTH(2)
+WIDTH(tile_1, 1, false)
+WIDTH(tile_2, 2, false)
+WIDTH(tile_full, 2, true)
 
 static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
         float *c, int64_t ldc, bool add)
 {
 	if (columns <= LANES)
 		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, add);
-	else
+	else if (columns < NR)
 		tile_2(rows, columns, k, a, lda, b, ldb, c, ldc, add);
+	else
+		tile_full(rows, columns, k, a, lda, b, ldb, c, ldc, add);
 }
 
 extern const struct ql_gemm_f32 gemm_f32_avx2;

@@ -20,10 +20,10 @@
 
 #include "tensor/kernels/gemm_f32_fma.h"
 
-WIDTH(1)
-WIDTH(2)
-WIDTH(3)
-WIDTH(4)
+WIDTH(tile_1, 1, false)
+WIDTH(tile_2, 2, false)
+WIDTH(tile_3, 3, false)
+WIDTH(tile_4, 4, false) /* a masked load costs nothing more */
 
 static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
         float *c, int64_t ldc, bool add)

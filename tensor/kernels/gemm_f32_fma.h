@@ -2,7 +2,8 @@
  * The float32 tile with fused multiply-add, for vectors of any length. The sums of a tile stay in registers:
  * `rows` times `vectors` of them; a step of k loads `vectors` vectors of B and spreads one number of each row
  * of A. Every element is summed in order of k, whatever the vector length, the tile or the thread. The last
- * vector of a row is masked, so that nothing beyond the columns is touched. The including file defines
+ * vector of a row is masked unless the tile is full, so that nothing beyond the columns is touched. The
+ * including file defines
  * VECTOR, LANES, MR, NV (vectors of a tile's row), MASK, MASK_OF(n), LOAD(p), LOAD_SOME(p, mask), STORE(p,
  * v), STORE_SOME(p, mask, v), SPREAD(x), FMA(a, b, c), ADD(a, b), ZERO().
  */
@@ -29,9 +30,9 @@ QL_INLINE void put(float *p, bool last, MASK some, VECTOR v, bool add)
 		STORE(p, v);
 }
 
-/* rows and vectors are constants wherever this is inlined, so that sum becomes registers */
-QL_INLINE void block(const int rows, const int vectors, int columns, int64_t k, const float *a, int64_t lda,
-        const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
+/* rows, vectors and full are constants wherever this is inlined, so that sum becomes registers */
+QL_INLINE void block(const int rows, const int vectors, const bool full, int columns, int64_t k,
+        const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
 {
 	MASK some = MASK_OF(columns - (vectors - 1) * LANES);
 	VECTOR sum[MR][NV];
@@ -46,7 +47,7 @@ QL_INLINE void block(const int rows, const int vectors, int columns, int64_t k, 
 
 #pragma GCC unroll 4
 		for (int j = 0; j < vectors; j++)
-			v[j] = load(b + LANES * j, j == vectors - 1, some);
+			v[j] = load(b + LANES * j, !full && j == vectors - 1, some);
 #pragma GCC unroll 8
 		for (int i = 0; i < rows; i++) {
 			VECTOR x = SPREAD(a[i * lda + l]);
@@ -60,25 +61,25 @@ QL_INLINE void block(const int rows, const int vectors, int columns, int64_t k, 
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
 		for (int j = 0; j < vectors; j++)
-			put(c + i * ldc + LANES * j, j == vectors - 1, some, sum[i][j], add);
+			put(c + i * ldc + LANES * j, !full && j == vectors - 1, some, sum[i][j], add);
 }
 
-#define ROWS_CASE(r, v) \
+#define ROWS_CASE(r, v, full) \
 	case r: \
-		block(r, v, columns, k, a, lda, b, ldb, c, ldc, add); \
+		block(r, v, full, columns, k, a, lda, b, ldb, c, ldc, add); \
 		break;
-/* tile_v for v vectors of columns */
-#define WIDTH(v) \
-	static void tile_##v(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, \
+/* `name` for v vectors of columns, the last of them masked unless `full` */
+#define WIDTH(name, v, full) \
+	static void name(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, \
 	        int64_t ldb, float *c, int64_t ldc, bool add) \
 	{ \
 		switch (rows) { \
-			ROWS_CASE(1, v) \
-			ROWS_CASE(2, v) \
-			ROWS_CASE(3, v) \
-			ROWS_CASE(4, v) \
-			ROWS_CASE(5, v) \
-			ROWS_CASE(6, v) \
+			ROWS_CASE(1, v, full) \
+			ROWS_CASE(2, v, full) \
+			ROWS_CASE(3, v, full) \
+			ROWS_CASE(4, v, full) \
+			ROWS_CASE(5, v, full) \
+			ROWS_CASE(6, v, full) \
 		} \
 	}
 

@@ -1,12 +1,77 @@
 /* SPDX-License-Identifier: MIT
- * Activation functions.
+ * Activation functions. Integers give float32, but for relu and relu6, which stay integer.
  */
+#include <math.h>
+
 #include "tensor/ops/ops.h"
+#include "tensor/vmath_act.h"
 
 QL_MAP_F32_1(relu_f32, a > 0 ? a : a != a ? a : 0)
 QL_MAP_F64_1(relu_f64, a > 0 ? a : a != a ? a : 0)
 QL_MAP_I64_1(relu_i64, a > 0 ? a : 0)
 static const struct ql_map relu_map = {.result = QL_MAP_PROMOTE, .f32 = relu_f32, .f64 = relu_f64, .i64 = relu_i64};
-QL_UNARY(relu, "x:relu()",
-	"max(x, 0). A quantized operand stays quantized: its codes are raised to the zero point.",
+QL_UNARY(relu, "x:relu()", "max(x, 0). A quantized operand stays quantized: its codes are raised to the zero point.",
 	"print(tensor{-1,2}:relu())  --> float32(2)  0  2", QL_INPLACE, relu_map);
+
+QL_MAP_F32_1(relu6_f32, a > 6 ? 6 : a > 0 ? a : a != a ? a : 0)
+QL_MAP_F64_1(relu6_f64, a > 6 ? 6 : a > 0 ? a : a != a ? a : 0)
+QL_MAP_I64_1(relu6_i64, a > 6 ? 6 : a > 0 ? a : 0)
+static const struct ql_map relu6_map = {.result = QL_MAP_PROMOTE, .f32 = relu6_f32, .f64 = relu6_f64, .i64 = relu6_i64};
+QL_UNARY(relu6, "x:relu6()", "min(max(x, 0), 6).", "print(tensor{-1,2,9}:relu6())  --> float32(3)  0  2  6", QL_INPLACE,
+	relu6_map);
+
+#define ACTIVATION(op_name, op_text, op_example, cost, f32_of, f64_of) \
+	QL_MAP_F32_1(op_name##_f32, f32_of) \
+	QL_MAP_F64_1(op_name##_f64, f64_of) \
+	static const struct ql_map op_name##_map = { \
+		.result = QL_MAP_FLOAT, .f32 = op_name##_f32, .f64 = op_name##_f64, .ns_per_16 = cost}; \
+	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, QL_INPLACE, op_name##_map)
+
+ACTIVATION(tanh, "The hyperbolic tangent.", "print(tensor{0,1}:tanh())  --> float32(2)  0.0000  0.7616", 20, ql_tanh(a), tanh(a));
+ACTIVATION(sigmoid, "1 / (1 + exp(-x)).", "print(tensor{0,1}:sigmoid())  --> float32(2)  0.5000  0.7311", 20, ql_sigmoid(a),
+	1 / (1 + exp(-a)));
+ACTIVATION(gelu, "x times the share of the normal distribution below x: x * (1 + erf(x / sqrt(2))) / 2.",
+	"print(tensor{0,1}:gelu())  --> float32(2)  0.0000  0.8413", 30, ql_gelu(a), a * 0.5 * erfc(-a * 0x1.6a09e667f3bcdp-1));
+ACTIVATION(silu, "x * sigmoid(x), also called swish.", "print(tensor{0,1}:silu())  --> float32(2)  0.0000  0.7311", 20,
+	ql_silu(a), a / (1 + exp(-a)));
+ACTIVATION(hardswish, "x * relu6(x + 3) / 6.", "print(tensor{-4,1,4}:hardswish())  --> float32(3)  -0.0000   0.6667   4.0000", 8,
+	a * (a + 3 > 6 ? 6 : a + 3 > 0 ? a + 3 : a != a ? a : 0) / 6, a * (a + 3 > 6 ? 6 : a + 3 > 0 ? a + 3 : a != a ? a : 0) / 6);
+ACTIVATION(softplus, "log(1 + exp(x)), a smooth relu.", "print(tensor{0,20}:softplus())  --> float32(2)   0.6931  20.0000", 30,
+	ql_softplus(a), (a > 0 ? a : 0) + log1p(exp(-fabs(a))));
+
+/* ---- leakyrelu ---- */
+
+static const struct ql_attr slope_attrs[] = {
+	{"slope", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "slope below 0 (default 0.01)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+static enum ql_status slope(struct ql_ctx *ctx, const struct ql_call *call, struct ql_map_args *args)
+{
+	(void)ctx;
+	args->p[0] = ql_call_float(call, "slope", 0.01);
+	return QL_OK;
+}
+
+QL_SIMD(void, leakyrelu_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+	const float *restrict x = in[0];
+	float s = (float)args->p[0];
+
+	for (int64_t i = 0; i < n; i++)
+		out[i] = x[i] > 0 ? x[i] : x[i] * s;
+})
+QL_MAP_F64_1(leakyrelu_f64, a > 0 ? a : a * args->p[0])
+static const struct ql_map leakyrelu_map = {.result = QL_MAP_FLOAT, .f32 = leakyrelu_f32, .f64 = leakyrelu_f64, .prepare = slope};
+const struct ql_op ql_op_leakyrelu = {
+	.doc = {.name = "leakyrelu",
+		.usage = "x:leakyrelu(slope)",
+		.text = "x where it is positive, else slope times x.",
+		.example = "print(tensor{-2,3}:leakyrelu(0.5))  --> float32(2)  -1   3",
+		.attrs = slope_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.flags = QL_INPLACE,
+	.infer = ql_map_infer,
+	.eval = ql_map_eval,
+	.impl = &leakyrelu_map,
+};

@@ -402,7 +402,7 @@ const struct ql_op ql_op_einsum = {
 			"the letters that occur once, in alphabetical order. Two operands are multiplied by matmul, "
 			"with its dtype rules.",
 		.example = "a = tensor{{1,2},{3,4}}\n"
-			"print(tensor.einsum('ij,jk->ik', a, a))  --> float32(2, 2)  7 10 15 22\n"
+			"print(tensor.einsum('ij,jk->ik', a, a):view(4))  --> float32(4)   7  10  15  22\n"
 			"print(tensor.einsum('ii', a):item())  --> 5.0",
 		.attrs = attrs},
 	.arity_min = 1,

@@ -39,8 +39,8 @@ local here = ('QUOLL_GPU_PLUGIN=%s QUOLL_TEST_GPU='):format(plugin)
 it('opens a plug-in that fits', function()
 	assert(run(here .. 'yes', available) == 'true')
 	local text = run(here .. 'yes', 'local d, f = gpu.info().devices[1], hw.features() print(d.name, d.capability, ' ..
-		'd.processors, d.memory, d.usable, gpu.memory().total, f.gpu, f.dp4a, f.imma)')
-	assert(text == 'Test GPU\t9.0\t132\t1073741824\ttrue\t1073741824\tTest GPU\ttrue\ttrue', text)
+		'd.processors, d.memory, d.usable, gpu.memory().total, f.gpu, f.dp4a, table.concat(f.imma, ","))')
+	assert(text == 'Test GPU\t9.0\t132\t1073741824\ttrue\t1073741824\tTest GPU\ttrue\tint8,binary', text)
 end)
 
 it('says why one cannot be used', function()

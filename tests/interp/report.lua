@@ -43,6 +43,8 @@ r:best 'spec'                     --> error: best: wanted a number in column 'sp
 r:best('bits', 'maximum')         --> error: best: wanted 'min' or 'max', got 'maximum'
 r:where{bit = 1}                  --> error: where: wanted one of the columns
 r.where{bits = 4}                 --> error: where: wanted a report, as in r:where(…), got table
+report{{a = 1}}[1].b = 2          --> error: got 'b'
+(function() local t = report{{a = 1}} t[1].a = {} t:save '/tmp/x.csv' end)()  --> error: row 1: column 'a': wanted a number
 r:save 'x.xls'                    --> error: save: wanted a name ending in .csv .html .json .md, got 'x.xls'
 r:save '/no/such/folder/x.csv'    --> error: save: /no/such/folder/x.csv:
 

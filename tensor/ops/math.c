@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * Exponentials, logarithms, roots, trigonometry. Integers give float32. exp and log and their kin are our own
+ * (vmath.h: the same bits on every instruction set); sin, cos and the like call the C library.
+ */
+#include <math.h>
+
+#include "tensor/ops/ops.h"
+#include "tensor/vmath_act.h"
+#include "tensor/vmath_log.h"
+
+#define MATH(op_name, op_text, op_example, cost, f32_of, f64_of) \
+	QL_MAP_F32_1(op_name##_f32, f32_of) \
+	QL_MAP_F64_1(op_name##_f64, f64_of) \
+	static const struct ql_map op_name##_map = { \
+		.result = QL_MAP_FLOAT, .f32 = op_name##_f32, .f64 = op_name##_f64, .ns_per_16 = cost}; \
+	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, QL_INPLACE, op_name##_map)
+
+MATH(exp, "e to the power x.", "print(tensor{0,1}:exp())  --> float32(2)  1.0000  2.7183", 16, ql_exp(a), exp(a));
+MATH(exp2, "2 to the power x.", "print(tensor{0,3}:exp2())  --> float32(2)  1  8", 16, ql_exp2(a), exp2(a));
+MATH(expm1, "e to the power x, minus 1, exact near 0.", "print(tensor{0,1}:expm1())  --> float32(2)  0.0000  1.7183", 16,
+	ql_expm1(a), expm1(a));
+MATH(log, "The natural logarithm; of 0 -inf, of a negative number nan.",
+	"print(tensor{1,0}:log())  --> float32(2)     0  -inf", 20, ql_log(a), log(a));
+MATH(log2, "The logarithm to base 2.", "print(tensor{1,8}:log2())  --> float32(2)  0  3", 20, ql_log2(a), log2(a));
+MATH(log10, "The logarithm to base 10.", "print(tensor{1,1000}:log10())  --> float32(2)  0  3", 20, ql_log10(a), log10(a));
+MATH(log1p, "The natural logarithm of 1 + x, exact near 0.", "print(tensor{0,1}:log1p())  --> float32(2)  0.0000  0.6931", 20,
+	ql_log1p(a), log1p(a));
+MATH(sqrt, "The square root; of a negative number nan.", "print(tensor{4,9}:sqrt())  --> float32(2)  2  3", 8, sqrtf(a), sqrt(a));
+MATH(rsqrt, "1 / sqrt(x), both steps rounded.", "print(tensor{4,16}:rsqrt())  --> float32(2)  0.5000  0.2500", 12,
+	1.0f / sqrtf(a), 1.0 / sqrt(a));
+MATH(square, "x times x.", "print(tensor{-3,2}:square())  --> float32(2)  9  4", 4, a * a, a * a);
+MATH(reciprocal, "1 / x.", "print(tensor{2,4}:reciprocal())  --> float32(2)  0.5000  0.2500", 8, 1.0f / a, 1.0 / a);
+MATH(sin, "The sine of an angle in radians.", "print(tensor{0}:sin())  --> float32(1)  0", 200, sinf(a), sin(a));
+MATH(cos, "The cosine of an angle in radians.", "print(tensor{0}:cos())  --> float32(1)  1", 200, cosf(a), cos(a));
+MATH(tan, "The tangent of an angle in radians.", "print(tensor{0}:tan())  --> float32(1)  0", 300, tanf(a), tan(a));
+MATH(asin, "The angle in radians whose sine is x.", "print(tensor{1}:asin())  --> float32(1)  1.5708", 200, asinf(a), asin(a));
+MATH(acos, "The angle in radians whose cosine is x.", "print(tensor{1}:acos())  --> float32(1)  0", 200, acosf(a), acos(a));
+MATH(atan, "The angle in radians whose tangent is x.", "print(tensor{1}:atan())  --> float32(1)  0.7854", 200, atanf(a), atan(a));
+MATH(erf, "The error function.", "print(tensor{0,1}:erf())  --> float32(2)  0.0000  0.8427", 30,
+	ql_erf(a), erf(a));

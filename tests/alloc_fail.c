@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT
+ * Every allocation fails in turn: those of the library (each one alone, and all beyond a limit that grows step by
+ * step) and those of Lua (each one alone, and all from it on). After each failure the error is an ordinary one, no
+ * byte of tensors is lost, a tensor made before has its values, and the script runs again.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "interp/repl/session.h"
+#include "interp/state.h"
+#include "interp/traceback.h"
+#include "tests/check.h"
+
+#define QL_RUNS 20000 /* more than any script needs: a sweep that does not end is a failure */
+
+static const struct {
+	const char *name, *text;
+} scripts[] = {
+	{"construct", "local x = tensor.zeros(3, 4) local y = tensor{{1, 2}, {3, 4}} local z = tensor.full{5, value = 2}"},
+	{"arithmetic", "local x = tensor.ones(2, 3) local y = (x + 1) * x assert(y:sum():item() == 12)"},
+	{"in place", "local x = tensor.ones(4) x:add_(x) x[1] = 5 x:fill_(3) assert(x:sum():item() == 12)"},
+	{"matmul", "local x = tensor.ones(8, 8) assert(x:matmul(x):sum():item() == 512)"},
+	{"views", "local x = tensor.zeros(4, 6) local y = x[{{1, 2}, {}}] assert(y:size(1) == 2) local z = x['1:2, 3']"},
+	{"quantize", "local x = tensor{{1, -2}, {3, 4}} for _, s in ipairs{'int8', 'int8/1', 'int4:32', 'uint8', 'binary/1'} do "
+	             "local q = x:quantize(s) q:dequantize() q:codes() q:qparams() tostring(q) end"},
+	{"integer matmul", "local x = tensor.ones(4, 8):quantize 'int8/1' local w = tensor.ones(8, 4):quantize 'int8/2' "
+	                   "assert(x:matmul(w):size(2) == 4)"},
+	{"fallback", "local q = tensor{1, 2, 3}:quantize 'int8' local y = (q + 1):sum() quant.log()"},
+	{"text", "local x = tensor{{1.5, 2}, {3, 4}} assert(#tostring(x) > 10) assert(#tostring(x:quantize 'int8') > 10)"},
+	{"errors", "local x = tensor.ones(2, 3) assert(not pcall(x.matmul, x, x)) assert(not pcall(function() x.nothing() end)) "
+	           "assert(not pcall(tensor.zeros, -1)) assert(not pcall(tensor.zeros, 1, {dtyp = 'int8'}))"},
+	{"tables", "local x = tensor{{1, 2}, {3, 4}} local t = x:totable() assert(t[2][1] == 3)"},
+	{"close", "for i = 1, 3 do local x <close> = tensor.ones(16) local y <close> = x + x end"},
+	{"coroutines", "local co = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(tensor.ones(i)) end end) "
+	               "for x in co do assert(x:sum():item() > 0) end "
+	               "local c = coroutine.create(error) coroutine.resume(c, 'x') coroutine.close(c)"},
+	{"code", "assert(load('return ...')(1) == 1) assert(not load '=') local ok, m = xpcall(error, tostring, {}) "
+	         "assert(string.rep('ab', 100, ',') and not pcall(require, 'no_such_module'))"},
+};
+
+static const char *const inputs[] = {
+	"local a, b = 1, tensor.ones(2)", "a = a + 1 a, b", "function f() error 'x' end f()", "x = {1, {2}, s = 'text'}",
+	"x", "for i = 1, 2 do", "1 +", "x = = 1", "who()", "%time 1", "?nothing", "_", "local q <const> = 5 return q",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static int quiet(int fd)
+{
+	int saved;
+
+	fflush(stdout);
+	fflush(stderr);
+	saved = dup(fd);
+	if (!freopen("/dev/null", "w", fd == STDOUT_FILENO ? stdout : stderr))
+		abort();
+	return saved;
+}
+
+static void loud(int fd, int saved)
+{
+	fflush(stdout);
+	fflush(stderr);
+	dup2(saved, fd);
+	close(saved);
+}
+
+static struct ql_state *state_new(void)
+{
+	struct ql_options options;
+	char error[QL_STATE_ERROR];
+	struct ql_state *s = NULL;
+
+	if (ql_options_read(&options, error))
+		s = ql_state_new(&options, 0, error);
+	CHECK(s, "%s", error);
+	return s;
+}
+
+/* A tensor whose values no failure may change. */
+static void make_witness(lua_State *L)
+{
+	int failed = luaL_dostring(L, "witness = tensor{1, 2, 3, 4}");
+
+	CHECK(!failed, "%s", lua_tostring(L, -1));
+	lua_settop(L, 0);
+}
+
+static void check_state(struct ql_state *s, size_t bytes, const char *name, uint64_t n)
+{
+	lua_State *L = s->L;
+	int failed;
+
+	CHECK(lua_gettop(L) == 0, "%s: %llu: %d values left on the stack", name, (unsigned long long)n, lua_gettop(L));
+	lua_settop(L, 0);
+	lua_gc(L, LUA_GCCOLLECT);
+	lua_gc(L, LUA_GCCOLLECT);
+	CHECK(s->ctx->memory.now == bytes, "%s: %llu: %zu bytes of tensors, wanted %zu", name, (unsigned long long)n,
+		s->ctx->memory.now, bytes);
+	failed = luaL_dostring(L, "local t = witness:totable() "
+	                          "assert(#t == 4 and t[1] == 1 and t[2] == 2 and t[3] == 3 and t[4] == 4)");
+	CHECK(!failed, "%s: %llu: %s", name, (unsigned long long)n, lua_tostring(L, -1));
+	lua_settop(L, 0);
+}
+
+/* Status of the script; an error must be a string. */
+static int run(lua_State *L, const char *text)
+{
+	int status = luaL_loadstring(L, text);
+
+	if (!status)
+		status = ql_traceback_call(L, 0, 0);
+	if (status)
+		CHECK(lua_isstring(L, -1), "an error that is a %s", luaL_typename(L, -1));
+	lua_settop(L, 0);
+	return status;
+}
+
+/* Runs twice without failures: what is loaded or grown at the first use stays. */
+static size_t warm_up(struct ql_state *s, const char *name, const char *text)
+{
+	for (int i = 0; i < 2; i++) {
+		if (luaL_loadstring(s->L, text) || ql_traceback_call(s->L, 0, 0))
+			CHECK(false, "%s: %s", name, lua_tostring(s->L, -1));
+		lua_settop(s->L, 0);
+		lua_gc(s->L, LUA_GCCOLLECT);
+		lua_gc(s->L, LUA_GCCOLLECT);
+	}
+	return s->ctx->memory.now;
+}
+
+/* `again`: the failed one must be made good by collecting and trying once more */
+static void sweep_library(struct ql_state *s, const char *name, const char *text)
+{
+	size_t bytes = warm_up(s, name, text);
+	uint64_t n = 1;
+
+	for (; n < QL_RUNS; n++) {
+		uint64_t left;
+
+		s->ctx->memory.fail_after = n;
+		run(s->L, text);
+		left = s->ctx->memory.fail_after;
+		s->ctx->memory.fail_after = 0;
+		check_state(s, bytes, name, n);
+		if (left > 0)
+			break;
+	}
+	CHECK(n > 1 && n < QL_RUNS, "%s: %llu allocations", name, (unsigned long long)n);
+}
+
+static void sweep_limit(struct ql_state *s, const char *name, const char *text)
+{
+	size_t bytes = warm_up(s, name, text), extra = 0;
+	int status = 1;
+
+	for (; status && extra < (size_t)QL_RUNS * 16; extra += 16) {
+		s->ctx->memory.limit = bytes + extra + 1;
+		status = run(s->L, text);
+		s->ctx->memory.limit = 0;
+		check_state(s, bytes, name, extra);
+	}
+	CHECK(extra > 16 && !status, "%s: %zu bytes", name, extra);
+}
+
+static void sweep_lua(struct ql_state *s, const char *name, const char *text, bool forever)
+{
+	size_t bytes = warm_up(s, name, text);
+	uint64_t n = 1;
+
+	for (; n < QL_RUNS; n++) {
+		uint64_t left;
+
+		s->memory.fail_forever = forever;
+		s->memory.fail_after = n;
+		run(s->L, text);
+		left = s->memory.fail_after;
+		s->memory.fail_after = 0;
+		s->memory.failing = false;
+		check_state(s, bytes, name, n);
+		if (left > 0)
+			break;
+	}
+	CHECK(n > 10 && n < QL_RUNS, "%s: %llu allocations", name, (unsigned long long)n);
+}
+
+static void test_scripts(void)
+{
+	for (size_t i = 0; i < COUNT(scripts); i++) {
+		const char *name = scripts[i].name, *text = scripts[i].text;
+		struct ql_state *s;
+
+		CASE("%s", name);
+		s = state_new();
+		if (!s)
+			continue;
+		make_witness(s->L);
+		if (strcmp(name, "code"))
+			sweep_library(s, name, text);
+		if (strcmp(name, "code") && strcmp(name, "errors"))
+			sweep_limit(s, name, text);
+		sweep_lua(s, name, text, false);
+		sweep_lua(s, name, text, true);
+		ql_state_free(s);
+	}
+}
+
+/* The first use loads parts of the prelude: those allocations fail, too. */
+static void test_first_use(void)
+{
+	static const char text[] = "local q = tensor.ones(2):quantize 'int8' local r = q:ratio() "
+	                           "tostring(quant.log()) hw.features()";
+
+	CASE("first use of the prelude");
+	for (uint64_t n = 1; n < QL_RUNS; n += 7) {
+		struct ql_state *s = state_new();
+		uint64_t left;
+
+		if (!s)
+			break;
+		make_witness(s->L);
+		s->memory.fail_forever = true;
+		s->memory.fail_after = n;
+		run(s->L, text);
+		left = s->memory.fail_after;
+		s->memory.fail_after = 0;
+		s->memory.failing = false;
+		if (luaL_loadstring(s->L, text) || ql_traceback_call(s->L, 0, 0))
+			CHECK(false, "%llu: does not run afterwards: %s", (unsigned long long)n, lua_tostring(s->L, -1));
+		ql_state_free(s);
+		if (left > 0)
+			break;
+	}
+}
+
+static void test_start(void)
+{
+	struct ql_options options;
+	char error[QL_STATE_ERROR];
+	uint64_t n = 1;
+
+	CASE("start");
+	CHECK(ql_options_read(&options, error), "%s", error);
+	for (; n < QL_RUNS; n++) {
+		struct ql_state *s = ql_state_new(&options, n, error);
+		bool done = s && s->memory.fail_after > 0;
+
+		CHECK(s || *error, "no message");
+		ql_state_free(s);
+		if (done)
+			break;
+	}
+	CHECK(n > 100 && n < QL_RUNS, "%llu allocations", (unsigned long long)n);
+}
+
+static int begin(lua_State *L)
+{
+	ql_session_begin(lua_touserdata(L, 1), ql_state_of(L));
+	return 0;
+}
+
+static void sweep_input(struct ql_state *s, struct ql_session *session, const char *text, bool forever)
+{
+	for (uint64_t n = 1; n < QL_RUNS; n++) {
+		uint64_t left;
+
+		s->memory.fail_forever = forever;
+		s->memory.fail_after = n;
+		ql_session_input(session, text, strlen(text), true);
+		left = s->memory.fail_after;
+		s->memory.fail_after = 0;
+		s->memory.failing = false;
+		CHECK(lua_gettop(s->L) == 0, "%s: %llu: %d values left", text, (unsigned long long)n, lua_gettop(s->L));
+		lua_settop(s->L, 0);
+		if (left > 0)
+			return;
+	}
+	CHECK(false, "%s: too many allocations", text);
+}
+
+static void test_inputs(void)
+{
+	struct ql_state *s = state_new();
+	struct ql_session session;
+	int out = quiet(STDOUT_FILENO), err = quiet(STDERR_FILENO);
+
+	CASE("inputs of the prompt");
+	make_witness(s->L);
+	lua_pushcfunction(s->L, begin);
+	lua_pushlightuserdata(s->L, &session);
+	CHECK(lua_pcall(s->L, 1, 0, 0) == LUA_OK, "session");
+	for (size_t i = 0; i < COUNT(inputs); i++) {
+		sweep_input(s, &session, inputs[i], false);
+		sweep_input(s, &session, inputs[i], true);
+	}
+	ql_state_free(s);
+	loud(STDERR_FILENO, err);
+	loud(STDOUT_FILENO, out);
+}
+
+int main(void)
+{
+	test_scripts();
+	test_first_use();
+	test_start();
+	test_inputs();
+	return check_end();
+}
