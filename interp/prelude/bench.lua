@@ -57,21 +57,22 @@ local function watch_peak()
 	end})
 end
 
--- Calls per sample, from the time of the last warm-up call.
+-- Calls per sample, from the time of the fastest warm-up call.
 local function calls_for(seconds)
 	return math.max(1, math.min(100000, math.ceil(SAMPLE / math.max(seconds, 1e-8))))
 end
 
--- Calls fn n times, but not for longer than `seconds` and one call; returns the time of the last call.
+-- Calls fn n times, but not for longer than `seconds` and one call; returns the time of the fastest.
 local function warm_up(fn, n, seconds)
-	local last, stop = SAMPLE, clock() + seconds
+	local fastest, stop = n > 0 and math.huge or SAMPLE, clock() + seconds
 	for _ = 1, n do
 		local start = clock()
 		fn()
-		last = clock() - start
-		if start + last > stop then break end
+		local took = clock() - start
+		fastest = math.min(fastest, took)
+		if start + took > stop then break end
 	end
-	return last
+	return fastest
 end
 
 -- Seconds of each sample's call, and the number of calls per sample.

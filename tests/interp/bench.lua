@@ -17,9 +17,8 @@ assert(type(r.load) == 'number' and r.load >= 0)
 
 it('calls a fast function many times per sample and a slow one once', function()
 	local n = 0
-	local fast = bench.time(function() n = n + 1 end, {runs = 2, warmup = 1})
-	assert(fast.calls > 100 and n == 1 + 2 * fast.calls, ('%d %d'):format(fast.calls, n))
-	assert(fast.ms < 0.1)
+	local fast = bench.time(function() n = n + 1 end, {runs = 2, warmup = 20})
+	assert(fast.calls > 100 and n == 20 + 2 * fast.calls, ('%d %d'):format(fast.calls, n))
 	n = 0
 	local slow = bench.time(function() n = n + 1 spin(0.003) end, {runs = 3, warmup = 2})
 	assert(slow.calls == 1 and n == 5)
