@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Copies in another arrangement: tile, flip, pad, and the triangles of a matrix.
  */
+#include <math.h>
+#include <string.h>
+
 #include "tensor/ops/ops.h"
 #include "tensor/view.h"
 
@@ -48,58 +51,93 @@ static enum ql_status infer_tile(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
-/* Fills axis by axis: the first repetition along an axis is there, the others are copies of it. */
-static enum ql_status tile_axis(struct ql_ctx *ctx, struct ql_tensor *out, int axis, int64_t size)
+/* gives t (contiguous) with `axis` repeated: seen as (outer, 1, rest) to (outer, times, rest) this is one copy */
+static enum ql_status tile_axis(struct ql_ctx *ctx, const struct ql_tensor *t, int axis, int64_t times, struct ql_tensor **out)
 {
-	struct ql_tensor *first, *next;
+	struct ql_tensor from = *t, to;
+	int64_t shape[QL_MAX_RANK], outer = 1, rest = 1;
+	enum ql_status status;
+
+	for (int d = 0; d < t->rank; d++) {
+		*(d < axis ? &outer : &rest) *= t->shape[d];
+		shape[d] = t->shape[d] * (d == axis ? times : 1);
+	}
+	status = ql_tensor_new(ctx, t->dtype, t->rank, shape, out);
+	if (status)
+		return status;
+	to = **out;
+	to.rank = from.rank = 3;
+	memcpy(to.shape, (const int64_t[]){outer, times, rest}, 3 * sizeof(int64_t));
+	memcpy(to.stride, (const int64_t[]){times * rest, rest, 1}, 3 * sizeof(int64_t));
+	memcpy(from.shape, to.shape, sizeof(to.shape));
+	memcpy(from.stride, (const int64_t[]){rest, 0, 1}, 3 * sizeof(int64_t));
+	return ql_tensor_copy(ctx, &to, &from);
+}
+
+/* Replaces *t by what is made of it. */
+static enum ql_status replace(struct ql_ctx *ctx, struct ql_tensor **t, struct ql_tensor *next, enum ql_status status)
+{
+	ql_tensor_release(ctx, *t);
+	*t = next;
+	return status;
+}
+
+/* Replaces the contiguous *t, with as many axes as the result, by the tiled one. */
+static enum ql_status tile_axes(struct ql_ctx *ctx, struct ql_tensor **t, const struct ql_result *r)
+{
+	struct ql_tensor *next;
 	enum ql_status status = QL_OK;
 
-	for (int64_t at = size; at < out->shape[axis] && !status; at += size) {
-		status = ql_view_narrow(ctx, "tile", out, axis, 0, size, &first);
-		if (status)
-			return status;
-		status = ql_view_narrow(ctx, "tile", out, axis, at, size, &next);
-		if (!status)
-			status = ql_tensor_copy(ctx, next, first);
-		ql_tensor_release(ctx, first);
-		ql_tensor_release(ctx, status ? NULL : next);
+	for (int d = r->rank - 1; d >= 0 && !status; d--) {
+		if (r->shape[d] == (*t)->shape[d])
+			continue;
+		status = tile_axis(ctx, *t, d, r->shape[d] / (*t)->shape[d], &next);
+		status = replace(ctx, t, next, status);
 	}
 	return status;
 }
 
 static enum ql_status eval_tile(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct ql_tensor *t = call->in[0], *out = call->out[0], *corner = ql_tensor_keep(out), *next;
-	int shift = out->rank - t->rank;
-	enum ql_status status = QL_OK;
+	const struct ql_result *r = &call->result[0];
+	struct ql_tensor *in = call->in[0], *t, *next;
+	int64_t shape[QL_MAX_RANK];
+	enum ql_status status;
 
-	say_copy(call);
-	if (ql_tensor_nelem(out) == 0) {
-		ql_tensor_release(ctx, corner);
-		return QL_OK;
+	call->path = ql_dtype_name(r->dtype);
+	call->kernel = "copy";
+	for (int d = 0; d < r->rank; d++) {
+		shape[d] = d < r->rank - in->rank ? 1 : in->shape[d - (r->rank - in->rank)];
+		if (r->shape[d] == 0)
+			return ql_tensor_new(ctx, r->dtype, r->rank, r->shape, &call->out[0]);
 	}
-	for (int d = 0; d < out->rank && !status; d++) {
-		status = ql_view_narrow(ctx, "tile", corner, d, 0, d < shift ? 1 : t->shape[d - shift], &next);
-		ql_tensor_release(ctx, corner);
-		corner = status ? NULL : next;
+	status = ql_tensor_cast(ctx, in, ql_dtype_is_packed(in->dtype) ? QL_int8 : in->dtype, &t);
+	if (status)
+		return status;
+	status = ql_view_reshape(ctx, "tile", t, r->rank, shape, &next);
+	status = replace(ctx, &t, next, status);
+	if (!status)
+		status = tile_axes(ctx, &t, r);
+	if (!status && t->dtype != r->dtype) {
+		status = ql_tensor_cast(ctx, t, r->dtype, &next);
+		status = replace(ctx, &t, next, status);
 	}
-	if (!status) {
-		struct ql_tensor *wide;
-
-		status = ql_view_expand(ctx, "tile", t, out->rank, corner->shape, &wide);
-		if (!status) {
-			status = ql_tensor_copy(ctx, corner, wide);
-			ql_tensor_release(ctx, wide);
-		}
-	}
-	for (int d = out->rank - 1; d >= 0 && !status; d--)
-		status = tile_axis(ctx, out, d, d < shift ? 1 : t->shape[d - shift]);
-	ql_tensor_release(ctx, corner);
+	call->out[0] = t;
 	return status;
 }
 
-ARRANGE(tile, "x:tile(2, 3)", "x repeated along its axes, copied.", "print(tensor{1,2}:tile(2))  --> float32(4)  1  2  1  2",
-	tile_attrs, infer_tile, eval_tile);
+const struct ql_op ql_op_tile = {
+	.doc = {.name = "tile",
+		.usage = "x:tile(2, 3)",
+		.text = "x repeated along its axes, copied.",
+		.example = "print(tensor{1,2}:tile(2))  --> float32(4)  1  2  1  2",
+		.attrs = tile_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = infer_tile,
+	.eval = eval_tile,
+	.allocates = true,
+};
 
 /* ---- flip ---- */
 
@@ -159,12 +197,24 @@ static void padding(const struct ql_call *call, int d, int64_t *before, int64_t 
 	}
 }
 
+static bool value_fits(const struct ql_call *call, const struct ql_dtype_info *d)
+{
+	double v = ql_call_float(call, "value", 0);
+
+	if (d->kind == QL_KIND_FLOAT || d->kind == QL_KIND_BOOL || !ql_call_attr(call, "value"))
+		return true;
+	return v == nearbyint(v) && v >= (double)d->lo && v <= (double)d->hi;
+}
+
 static enum ql_status infer_pad(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_ints *s = &ql_call_attr(call, "sizes")->ints;
 	const struct ql_tensor *t = call->in[0];
 	int64_t shape[QL_MAX_RANK], before, after;
 
+	if (!value_fits(call, &ql_dtypes[ql_operand_dtype(t)]))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: value: wanted an integer that fits %s, got %.14g",
+			ql_dtype_name(t->dtype), ql_call_float(call, "value", 0));
 	if ((s->n != 1 && s->n % 2) || s->n > 2 * t->rank || (s->n == 1 && t->rank == 0))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: sizes: wanted one number or up to %d pairs, got %d numbers", t->rank, s->n);
 	for (int d = 0; d < t->rank; d++) {
@@ -192,7 +242,7 @@ static enum ql_status fill(struct ql_ctx *ctx, struct ql_tensor *t, double value
 	return ql_tensor_copy(ctx, t, &one);
 }
 
-static enum ql_status eval_pad(struct ql_ctx *ctx, struct ql_call *call)
+static enum ql_status pad(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *t = call->in[0], *inner = ql_tensor_keep(call->out[0]), *next;
 	int64_t before, after;
@@ -209,6 +259,11 @@ static enum ql_status eval_pad(struct ql_ctx *ctx, struct ql_call *call)
 		status = ql_tensor_copy(ctx, inner, t);
 	ql_tensor_release(ctx, inner);
 	return status;
+}
+
+static enum ql_status eval_pad(struct ql_ctx *ctx, struct ql_call *call)
+{
+	return ql_eval_in_bytes(ctx, call, pad);
 }
 
 ARRANGE(pad, "x:pad(1, 2)  x:pad{1, 1, 2, 2, value=}",
@@ -236,8 +291,13 @@ static enum ql_status infer_triangle(struct ql_ctx *ctx, struct ql_call *call)
 /* Zeroes columns from..to of row r, where the matrix is one of a contiguous batch. */
 static void clear(struct ql_tensor *out, int64_t at, int64_t from, int64_t to)
 {
+	size_t size = ql_dtypes[out->dtype].bits / 8;
 	int64_t zero = 0;
 
+	if (size > 0 && from < to)
+		memset((char *)out->storage->data + (size_t)(at + from) * size, 0, (size_t)(to - from) * size);
+	if (size > 0)
+		return;
 	for (int64_t c = from; c < to; c++)
 		ql_dtypes[out->dtype].from_i64(out->storage->data, at + c, 1, 1, &zero);
 }

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tensor/parallel.h"
+
 const struct ql_attr ql_construct_attrs[] = {QL_CONSTRUCT_ATTRS, {NULL, QL_ATTR_END, 0, NULL, NULL}};
 
 enum ql_status ql_construct_infer(struct ql_ctx *ctx, struct ql_call *call)
@@ -64,26 +66,46 @@ CONSTRUCTOR(empty, "tensor.empty(2, 3)",
 	"A tensor to be filled. Its elements are 0, so that a forgotten one shows; it costs no more than the memory.",
 	"print(tensor.empty(2, 3):size())  --> 2\t3", ql_construct_attrs, ql_construct_infer, zeros);
 
-/* Every element becomes `value`, by a copy from an expanded view. */
+struct fill {
+	void *data;
+	unsigned char bytes[8];
+	size_t size;
+};
+
+static void fill_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct fill *f = arg;
+	char *to = (char *)f->data + (size_t)begin * f->size;
+	size_t room = (size_t)(end - begin) * f->size, done = f->size;
+
+	memcpy(to, f->bytes, f->size);
+	for (; done < room; done *= 2) /* what is there is copied behind itself */
+		memcpy(to + done, to, done < room - done ? done : room - done);
+}
+
+/* Every element becomes `value`: converted once; packed types by a copy from an expanded view. */
 static enum ql_status fill(struct ql_ctx *ctx, struct ql_call *call, double real, int64_t integer, bool exact)
 {
-	struct ql_tensor one = {.refs = 1, .dtype = exact ? QL_int64 : QL_float64, .rank = (uint8_t)call->result[0].rank};
-	union {
-		double f;
-		int64_t i;
-	} value;
-	struct ql_storage storage = {.refs = 1, .bytes = 8, .data = &value, .device = &ql_device_cpu};
-	enum ql_status status;
+	const struct ql_result *r = &call->result[0];
+	const struct ql_dtype_info *d = &ql_dtypes[r->dtype];
+	struct ql_storage storage = {.refs = 1, .bytes = 8, .data = exact ? (void *)&integer : (void *)&real,
+		.device = &ql_device_cpu};
+	struct ql_tensor one = {.refs = 1, .dtype = exact ? QL_int64 : QL_float64, .storage = &storage};
+	struct fill f = {.size = d->bits / 8};
+	enum ql_status status = ql_tensor_new(ctx, r->dtype, r->rank, r->shape, &call->out[0]);
 
+	if (status)
+		return status;
+	one.rank = (uint8_t)r->rank;
+	memcpy(one.shape, r->shape, sizeof(one.shape));
+	if (f.size == 0)
+		return ql_tensor_copy(ctx, call->out[0], &one);
 	if (exact)
-		value.i = integer;
+		d->from_i64(f.bytes, 0, 1, 1, &integer);
 	else
-		value.f = real;
-	one.storage = &storage;
-	for (int d = 0; d < one.rank; d++)
-		one.shape[d] = call->result[0].shape[d];
-	status = zeros(ctx, call);
-	return status ? status : ql_tensor_copy(ctx, call->out[0], &one);
+		d->from_f64(f.bytes, 0, 1, 1, &real);
+	f.data = call->out[0]->storage->data;
+	return ql_parallel_for(ctx, ql_tensor_nelem(call->out[0]), 32768, ql_tensor_nelem(call->out[0]) / 4, fill_body, &f);
 }
 
 static enum ql_status ones(struct ql_ctx *ctx, struct ql_call *call)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Joining: cat and stack.
  */
+#include <string.h>
+
 #include "tensor/ops/ops.h"
+#include "tensor/scratch.h"
 #include "tensor/view.h"
 
 static const struct ql_attr attrs[] = {
@@ -9,6 +12,46 @@ static const struct ql_attr attrs[] = {
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; codes are then rescaled without leaving integers"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
+
+/* Operands and result as int8 while eval runs. */
+static enum ql_status eval_bytes(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval, struct ql_tensor **bytes)
+{
+	struct ql_tensor **given = call->in, *out = call->out[0], *wide;
+	enum ql_status status = ql_tensor_new(ctx, QL_int8, out->rank, out->shape, &wide);
+
+	for (int i = 0; i < call->n_in && !status; i++)
+		status = ql_tensor_cast(ctx, given[i], QL_int8, &bytes[i]);
+	if (!status) {
+		call->in = bytes;
+		call->out[0] = wide;
+		status = eval(ctx, call);
+		call->in = given;
+		call->out[0] = out;
+	}
+	if (!status)
+		status = ql_tensor_copy(ctx, out, wide);
+	ql_tensor_release(ctx, wide);
+	return status;
+}
+
+enum ql_status ql_eval_in_bytes(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval)
+{
+	struct ql_tensor **bytes;
+	size_t size = (size_t)call->n_in * sizeof(struct ql_tensor *);
+	enum ql_status status;
+
+	if (!ql_dtype_is_packed(call->out[0]->dtype))
+		return eval(ctx, call);
+	bytes = ql_scratch_take(ctx, size);
+	if (!bytes)
+		return QL_ERR_MEMORY;
+	memset(bytes, 0, size);
+	status = eval_bytes(ctx, call, eval, bytes);
+	for (int i = 0; i < call->n_in; i++)
+		ql_tensor_release(ctx, bytes[i]);
+	call->path = ql_dtype_name(call->out[0]->dtype);
+	return status;
+}
 
 static unsigned promoted(const struct ql_call *call)
 {
@@ -55,7 +98,7 @@ static enum ql_status infer_cat(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
-static enum ql_status eval_cat(struct ql_ctx *ctx, struct ql_call *call)
+static enum ql_status cat(struct ql_ctx *ctx, struct ql_call *call)
 {
 	int axis = 0;
 	int64_t start = 0;
@@ -74,6 +117,11 @@ static enum ql_status eval_cat(struct ql_ctx *ctx, struct ql_call *call)
 		start += t->shape[axis];
 	}
 	return status;
+}
+
+static enum ql_status eval_cat(struct ql_ctx *ctx, struct ql_call *call)
+{
+	return ql_eval_in_bytes(ctx, call, cat);
 }
 
 const struct ql_op ql_op_cat = {
@@ -120,7 +168,7 @@ static enum ql_status infer_stack(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
-static enum ql_status eval_stack(struct ql_ctx *ctx, struct ql_call *call)
+static enum ql_status stack(struct ql_ctx *ctx, struct ql_call *call)
 {
 	int axis = 0;
 	enum ql_status status = new_axis(ctx, call, &axis);
@@ -137,6 +185,11 @@ static enum ql_status eval_stack(struct ql_ctx *ctx, struct ql_call *call)
 		ql_tensor_release(ctx, part);
 	}
 	return status;
+}
+
+static enum ql_status eval_stack(struct ql_ctx *ctx, struct ql_call *call)
+{
+	return ql_eval_in_bytes(ctx, call, stack);
 }
 
 const struct ql_op ql_op_stack = {

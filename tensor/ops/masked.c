@@ -37,7 +37,17 @@ static enum ql_status infer_select(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
-/* Copies element i of `from` to element j of `to`, both dense and of one whole-byte dtype. */
+/* Where element i, in row-major order, of a contiguous tensor lies; rows of packed types are padded. */
+static int64_t position(const struct ql_tensor *t, int64_t i)
+{
+	int64_t row = t->rank ? t->shape[t->rank - 1] : 1, per_byte = 8 / ql_dtypes[t->dtype].bits;
+
+	if (!ql_dtype_is_packed(t->dtype))
+		return t->offset + i;
+	return t->offset + i / row * ql_ceil_div(row, per_byte) * per_byte + i % row;
+}
+
+/* Copies element i of `from` to element j of `to`, both contiguous and of one dtype. */
 static void copy_element(const struct ql_tensor *from, int64_t i, struct ql_tensor *to, int64_t j)
 {
 	const struct ql_dtype_info *d = &ql_dtypes[from->dtype];
@@ -45,11 +55,11 @@ static void copy_element(const struct ql_tensor *from, int64_t i, struct ql_tens
 	double real;
 
 	if (d->kind == QL_KIND_FLOAT) {
-		d->to_f64(from->storage->data, from->offset + i, 1, 1, &real);
-		d->from_f64(to->storage->data, to->offset + j, 1, 1, &real);
+		d->to_f64(from->storage->data, position(from, i), 1, 1, &real);
+		d->from_f64(to->storage->data, position(to, j), 1, 1, &real);
 	} else {
-		d->to_i64(from->storage->data, from->offset + i, 1, 1, &integer);
-		d->from_i64(to->storage->data, to->offset + j, 1, 1, &integer);
+		d->to_i64(from->storage->data, position(from, i), 1, 1, &integer);
+		d->from_i64(to->storage->data, position(to, j), 1, 1, &integer);
 	}
 }
 

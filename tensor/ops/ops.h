@@ -11,6 +11,9 @@
 #include "tensor/ops.def"
 #undef X
 
+/* Runs eval; where the result is packed, on int8 copies, so that it may write to any index. */
+enum ql_status ql_eval_in_bytes(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval);
+
 /* Help of a binary operator in one line each. */
 #define QL_BINARY(op_name, op_usage, op_text, op_example, op_flags, op_map) \
 	const struct ql_op ql_op_##op_name = { \

@@ -174,8 +174,11 @@ static enum ql_status infer_narrow(struct ql_ctx *ctx, struct ql_call *call)
 	int axis = 0;
 	enum ql_status status = ql_call_axis(ctx, call, "axis", &axis);
 
-	if (!status)
-		status = ql_index(ctx, "narrow: start", ql_call_int(call, "start", 1), t->shape[axis], &start);
+	if (status)
+		return status;
+	start = ql_call_int(call, "start", 1) - 1;
+	if (length != 0 || start != t->shape[axis]) /* nothing may also begin behind the end */
+		status = ql_index(ctx, "narrow: start", start + 1, t->shape[axis], &start);
 	if (status)
 		return status;
 	if (length < 0 || length > t->shape[axis] - start)

@@ -23,3 +23,21 @@ print(tensor.ones(3, 3):tril(), tensor.ones(2, 3):triu(1))  --> float32(3, 3)
                                                             -->  0 0 1
 print(tensor.ones(2, 2, 2):tril():sum():item(), tensor.ones(3, 3):tril(-1):sum():item(), tensor.ones(3, 3):tril(9):sum():item())  --> 6.0 3.0 9.0
 print(tensor({1, 2, 3, dtype = 'int4'}):flip(1))  --> int4(3) 3 2 1
+local p = tensor({{1, -2, 3}, {4, 5, -6}, dtype = 'int4'})
+print(p:tile(1, 2)[2], p:pad{1, value = 7}[1], p:tile(2, 1):size())  --> int4(6) 4 5 -6 4 5 -6 int4(5) 7 1 -2 3 7 4 3
+print(p:tril(), tensor({{1, -1}, {-1, -1}, dtype = 'binary'}):tile(1, 2)[1])  --> int4(2, 3)
+                                                                             -->   1  0  0
+                                                                             -->   4  5  0 binary(4) 1 -1 1 -1
+print(tensor(5):tile(2, 2), tensor{1, 2}:tile(1), tensor{1, 2}:tile(2, 0):size())  --> float32(2, 2)
+                                                                                   -->  5 5
+                                                                                   -->  5 5 float32(2) 1 2 2 0
+do -- a copy even where nothing is repeated
+	local a = tensor{1, 2}
+	a:tile(1)[1] = 9
+	print(a)  --> float32(2) 1 2
+end
+print(tensor.arange(1, 12):view(2, 3, 2):tile(2, 1, 2):view(-1))  --> int64(48)
+                                     --> 1 2 1 2 3 4 3 4 5 6 5 6 7 8 7 8 9 10 9 10 11 12 11 12 1
+                                     --> 2 1 2 3 4 3 4 5 6 5 6 7 8 7 8 9 10 9 10 11 12 11 12
+print(pcall(p.pad, p, {1, value = 8}))  --> false ...pad: value: wanted an integer that fits int4, got 8
+print(pcall(p.pad, p, {1, value = 0.5}))  --> false ...pad: value: wanted an integer that fits int4, got 0.5

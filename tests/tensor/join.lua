@@ -15,3 +15,7 @@ print(tensor.stack({a[1], a[2]}, {axis = 2}))  --> float32(2, 2)
 print(tensor.stack{a[1][1], a[2][2]})  --> float32(2) 1 4
 print(pcall(tensor.stack, {a, b}))  --> false ...item 2...
 print(tensor.cat{tensor.zeros(0, 2), a}:size())  --> 2 2
+-- packed types, at any index
+local p = tensor({1, -2, 3, dtype = 'int4'})
+print(tensor.cat{p, p}, tensor.stack({p, p}, {axis = 2})[2], tensor.cat{p, tensor({7, dtype = 'int4'})}:dtype())  --> int4(6) 1 -2 3 1 -2 3 int4(2) -2 -2 int4
+print(tensor.cat{tensor({1, -1, 1, dtype = 'binary'}), tensor({-1, dtype = 'binary'})})  --> binary(4) 1 -1 1 -1

@@ -15,3 +15,13 @@ print(x:t()[m:t()]:size())  --> 3
 local q = x:quantize 'int8'
 q[m] = 0
 print(q:dequantize()[m], q:dtype())  --> float32(3) 0 0 0 int8
+-- packed rows are padded
+local packed = tensor({{1, 2, 3}, {-4, 5, 6}, dtype = 'int4'})
+print(packed[packed:gt(2)])  --> int4(3) 3 5 6
+packed[packed:gt(2)] = tensor({7, -7, -8, dtype = 'int4'})
+print(packed)  --> int4(2, 3)
+               -->   1 2 7
+               -->  -4 -7 -8
+local wide = packed:t():clone():t():unsqueeze(2)
+print(wide[wide:gt(2)])  --> int4(1) 7
+print(tensor.zeros(2, 1)[tensor{{true}, {false}}], tensor.zeros(2, 0)[tensor.zeros(2, 0):gt(1)]:size())  --> float32(1) 0 0

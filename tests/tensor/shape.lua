@@ -66,3 +66,5 @@ describe('quant params', function()
 		same(p:t():clone(), d:t())
 	end)
 end)
+print(tensor.zeros(0, 3):narrow(1, 1, 0):size(), tensor.zeros(3):narrow(1, 4, 0):size())  --> 0 0
+print(pcall(function() return tensor.zeros(3):narrow(1, 5, 0) end))  --> false ...narrow: start: wanted an index from 1 to 3...
