@@ -36,3 +36,12 @@ void *ql_lua_alloc(void *memory, void *block, size_t old_size, size_t size)
 		m->peak = m->now;
 	return p;
 }
+
+#if defined(__SANITIZE_ADDRESS__)
+/* A request too large is an error of the script in every build, not the end of the process. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+#endif

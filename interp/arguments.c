@@ -8,6 +8,12 @@
 
 /* ---- did you mean ---- */
 
+/* quantise and quantize are one word. */
+static bool alike(char a, char b)
+{
+	return a == b || (a == 's' && b == 'z');
+}
+
 /* Edit distance with transpositions, of words up to 31 letters; longer ones are never near. */
 static int distance(const char *a, size_t n, const char *b, size_t m)
 {
@@ -22,7 +28,7 @@ static int distance(const char *a, size_t n, const char *b, size_t m)
 
 		now[0] = (int)i;
 		for (size_t j = 1; j <= m; j++) {
-			int best = last[j - 1] + (a[i - 1] != b[j - 1]);
+			int best = last[j - 1] + !alike(a[i - 1], b[j - 1]);
 
 			best = last[j] + 1 < best ? last[j] + 1 : best;
 			best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
@@ -32,6 +38,17 @@ static int distance(const char *a, size_t n, const char *b, size_t m)
 		}
 	}
 	return row[(n + 1) % 3][m];
+}
+
+/* Of two words equally near, the one that begins like the typed one, then the first by the alphabet: the answer
+ * does not depend on the order of the words. */
+static bool comes_first(const char *word, const char *a, size_t n, const char *b, size_t m)
+{
+	bool begins = a[0] == word[0];
+
+	if (begins != (b[0] == word[0]))
+		return begins;
+	return strncmp(a, b, n < m ? n : m) < 0 || (n < m && !strncmp(a, b, n));
 }
 
 const char *ql_nearest(const char *word, const char *words, char text[96])
@@ -44,7 +61,7 @@ const char *ql_nearest(const char *word, const char *words, char text[96])
 		size_t m = strcspn(w, " ");
 		int d = distance(word, n, w, m);
 
-		if (d < best) {
+		if (d < best || (found && d == best && comes_first(word, w, m, found, best_n))) {
 			best = d;
 			found = w;
 			best_n = m;

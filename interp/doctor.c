@@ -13,6 +13,7 @@
 
 #include "interp/bind.h"
 #include "interp/libs.h"
+#include "interp/plot/terminal.h"
 #include "interp/prelude/prelude.h"
 #include "tensor/kernels/blas.h"
 
@@ -136,6 +137,21 @@ static int internal_facts(lua_State *L)
 	return 1;
 }
 
+/* internal.terminal_facts() -> state and detail: how figures are shown */
+static int internal_terminal_facts(lua_State *L)
+{
+	static const char *const details[] = {[QL_TERMINAL_NONE] = "none: figures are not shown",
+	        [QL_TERMINAL_TEXT] = "figures are drawn with characters: no graphics protocol was seen",
+	        [QL_TERMINAL_KITTY] = "kitty",
+	        [QL_TERMINAL_ITERM] = "iTerm2",
+	        [QL_TERMINAL_SIXEL] = "sixel"};
+	enum ql_terminal terminal = ql_terminal_detect();
+
+	lua_pushstring(L, terminal > QL_TERMINAL_TEXT ? "ok" : "none");
+	lua_pushstring(L, details[terminal]);
+	return 2;
+}
+
 /* internal.exists(path): there is such a file or folder, and it may be read */
 static int internal_exists(lua_State *L)
 {
@@ -143,7 +159,8 @@ static int internal_exists(lua_State *L)
 	return 1;
 }
 
-static const luaL_Reg internal[] = {{"facts", internal_facts}, {"exists", internal_exists}, {NULL, NULL}};
+static const luaL_Reg internal[] = {{"facts", internal_facts}, {"exists", internal_exists},
+        {"terminal_facts", internal_terminal_facts}, {NULL, NULL}};
 
 int ql_open_doctor(lua_State *L)
 {

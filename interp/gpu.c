@@ -101,6 +101,8 @@ static void open_once(void)
 		return;
 	gpu.plugin = v;
 	n = v->probe(gpu.device, QL_GPU_DEVICES, gpu.why);
+	if (n < 0 && !gpu.why[0])
+		snprintf(gpu.why, sizeof(gpu.why), "the plug-in %.16s gives no reason", v->name);
 	gpu.count = n < 0 ? 0 : n < QL_GPU_DEVICES ? n : QL_GPU_DEVICES;
 	if (n == 0)
 		snprintf(gpu.why, sizeof(gpu.why), "the plug-in %.16s found no device", v->name);

@@ -8,7 +8,5 @@
 
 /* __tostring: dtype, shape, quant facts, then values with ellipsis in big tensors. */
 int ql_print_tostring(lua_State *L);
-/* Names of all tensor methods, separated by spaces. */
-const char *ql_method_names(void);
 
 #endif

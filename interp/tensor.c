@@ -109,6 +109,32 @@ static int meta_gc(lua_State *L)
 	return 0;
 }
 
+/* Pushes the names in the methods table at `table`, separated by spaces. (They go through a list, because the
+ * buffer wants to be on top of the stack.) */
+static const char *push_names(lua_State *L, int table)
+{
+	luaL_Buffer b;
+	lua_Integer n = 0;
+	int list;
+
+	lua_newtable(L);
+	list = lua_gettop(L);
+	lua_pushnil(L);
+	while (lua_next(L, table)) {
+		lua_pop(L, 1);
+		lua_pushvalue(L, -1);
+		lua_seti(L, list, ++n);
+	}
+	luaL_buffinit(L, &b);
+	for (lua_Integer i = 1; i <= n; i++) {
+		lua_geti(L, list, i);
+		luaL_addvalue(&b);
+		luaL_addchar(&b, ' ');
+	}
+	luaL_pushresult(&b);
+	return lua_tostring(L, -1);
+}
+
 static int meta_index(lua_State *L)
 {
 	struct ql_tensor *t = self(L);
@@ -125,7 +151,7 @@ static int meta_index(lua_State *L)
 	key = lua_tostring(L, 2);
 	if (ql_index_is_text(key))
 		return ql_index_get(L, t, 2);
-	return ql_error(L, "tensor: no method '%.40s'%s", key, ql_nearest(key, ql_method_names(), near));
+	return ql_error(L, "tensor: no method '%.40s'%s", key, ql_nearest(key, push_names(L, lua_upvalueindex(1)), near));
 }
 
 static int meta_newindex(lua_State *L)
@@ -178,21 +204,6 @@ static const char *const operators[][2] = {{"__add", "add"}, {"__sub", "sub"}, {
 	{"__mod", "mod"}, {"__pow", "pow"}, {"__unm", "neg"}, {"__idiv", "idiv"}, {"__band", "band"}, {"__bor", "bor"},
 	{"__bxor", "bxor"}, {"__shl", "shl"}, {"__shr", "shr"}, {"__bnot", "bnot"}};
 
-static char method_names[4096];
-
-const char *ql_method_names(void)
-{
-	return method_names;
-}
-
-static void add_name(const char *name)
-{
-	size_t n = strlen(method_names);
-
-	if (n + strlen(name) + 2 < sizeof(method_names))
-		snprintf(method_names + n, sizeof(method_names) - n, "%s ", name);
-}
-
 /* Sets the op in the module table at `module` and, unless it is a function only, in the methods at `table`. */
 static void add_op(lua_State *L, const struct ql_op *op, int module, int table)
 {
@@ -206,7 +217,6 @@ static void add_op(lua_State *L, const struct ql_op *op, int module, int table)
 		return;
 	ql_push_op(L, op, false);
 	lua_setfield(L, table, op->doc.name);
-	add_name(op->doc.name);
 	if (!(op->flags & QL_INPLACE))
 		return;
 	snprintf(name, sizeof(name), "%s_", op->doc.name);
@@ -278,15 +288,12 @@ int ql_open_tensor(lua_State *L)
 	luaL_newmetatable(L, QL_TENSOR);
 	meta = lua_gettop(L);
 	ql_set_functions(L, metamethods);
-	method_names[0] = '\0';
 	for (int i = 0; ql_ops[i]; i++)
 		add_op(L, ql_ops[i], module, table);
 	for (int i = 0; ql_quant_ops[i]; i++)
 		add_op(L, ql_quant_ops[i], module, table);
 	lua_pushvalue(L, table);
 	ql_set_functions(L, ql_fact_methods);
-	for (int i = 0; ql_fact_methods[i].name; i++)
-		add_name(ql_fact_methods[i].name);
 	lua_setfield(L, meta, "methods"); /* openers of other modules add theirs here */
 	add_operators(L, table, meta);
 	lua_pushvalue(L, table);

@@ -50,6 +50,7 @@ struct ql_ctx {
 	struct ql_memory memory;
 	size_t gc_debt;                      /* bytes allocated since the host's collector was last told */
 	volatile sig_atomic_t interrupted;   /* set by the host's signal handler, polled per tile */
+	bool finishing;                      /* polls say no: a tensor that is written to must not stay half written */
 	int threads;                         /* upper bound for ql_parallel_for */
 	uint64_t seed, rng_position;         /* see rng.h */
 	enum ql_fallback_mode fallback;

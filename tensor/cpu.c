@@ -128,10 +128,11 @@ const struct ql_cpu *ql_cpu(void)
 {
 	static struct ql_cpu cpu;
 	static bool known;
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	long cores;
 
 	if (known)
 		return &cpu;
+	cores = sysconf(_SC_NPROCESSORS_ONLN); /* reads a file: 10 microseconds */
 	cpu.features = detect();
 	brand(cpu.name);
 	cpu.l1d = cache_bytes(1, _SC_LEVEL1_DCACHE_SIZE);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * 16-bit integer product, exact in 64 bits, of 8- and 16-bit operands in any mixture. The tiles take int16;
- * uint16 codes are shifted by -32768 together with their zero points. With S = sum a' b' and zero points za',
- * zb' sum (a' - za') (b' - zb') = S - za' sum b' - zb' (sum a' - k za'), all mod 2^64. The column sums of B
- * are one more row of the product: a row of ones.
+ * uint16 codes are shifted by -32768 together with their zero points. With S = sum a' b', all mod 2^64:
+ *
+ *   sum (a' - za') (b' - zb') = S - za' sum b' - zb' (sum a' - k za')
+ *
+ * The column sums of B are one more row of the product: a row of ones.
  */
 #include "tensor/gemm.h"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * 8-bit integer product. The tiles multiply u8 by s8 codes, so codes of the other sign are shifted by 128
- * together with their zero points (a' = a + 128, b' = b - 128: the top bit flips). With S = sum a' b' and
- * zero points za', zb' sum (a' - za') (b' - zb') = S - za' sum b' - zb' (sum a' - k za'). The column sums of
- * B are one more row of the product: a row of ones.
+ * together with their zero points (a' = a + 128, b' = b - 128: the top bit flips). With S = sum a' b':
+ *
+ *   sum (a' - za') (b' - zb') = S - za' sum b' - zb' (sum a' - k za')
+ *
+ * The column sums of B are one more row of the product: a row of ones.
  *
  * Narrow: k times the largest |a' - za'| |b' - zb'| stays below 2^31. Then everything is computed mod 2^32,
  * whatever wraps on the way. Wide: k is cut into chunks whose S cannot leave 32 bits (32 768 * 255 * 128 <
@@ -136,7 +138,7 @@ static int panel_columns(const struct job *j, int64_t panel)
 	return (int)ql_min64(j->kernel->nr, j->n - panel * j->kernel->nr);
 }
 
-/* sums[i][c] += rows x panel, chunk by chunk, exact; A's rows are `lda` apart, or one row of ones */
+/* sums[i][c] = rows x panel, chunk by chunk, exact; A's rows are `lda` apart, or one row of ones */
 static void wide_sums(
         const struct job *j, const uint8_t *a, int64_t lda, int rows, int64_t panel, int64_t *sums)
 {
@@ -144,6 +146,7 @@ static void wide_sums(
 	const int8_t *b = (const int8_t *)panel_at(j, panel);
 	int32_t part[QL_GEMM_TILE];
 
+	memset(sums, 0, (size_t)(rows * nr) * sizeof(*sums));
 	for (int64_t at = 0; at < j->k4; at += CHUNK) {
 		const uint8_t *from = a == j->ones ? a : a + 4 * at;
 
@@ -156,7 +159,7 @@ static void wide_sums(
 
 static void column_sums(struct job *j, int64_t panel)
 {
-	int64_t sums[QL_GEMM_TILE] = {0}, first = panel * j->kernel->nr;
+	int64_t sums[QL_GEMM_TILE], first = panel * j->kernel->nr;
 
 	wide_sums(j, j->ones, 0, 1, panel, sums);
 	for (int c = 0; c < panel_columns(j, panel); c++) {
@@ -211,7 +214,7 @@ static void narrow_tile(const struct job *j, int64_t i, int rows, int64_t panel)
 static void wide_tile(const struct job *j, int64_t i, int rows, int64_t panel)
 {
 	int columns = panel_columns(j, panel), nr = j->kernel->nr;
-	int64_t first = panel * nr, c[QL_GEMM_TILE] = {0};
+	int64_t first = panel * nr, c[QL_GEMM_TILE];
 
 	wide_sums(j, j->rows + i * j->lda, j->lda, rows, panel, c);
 	for (int r = 0; r < rows; r++) {
@@ -255,8 +258,10 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 	uint64_t panel_bytes;
 	bool narrow = is_narrow(j);
 
-	if (!ones || !ql_size_mul((uint64_t)j->k4, 4 * (uint64_t)j->kernel->nr, &panel_bytes))
+	if (!ones)
 		return QL_ERR_MEMORY;
+	if (!ql_size_mul((uint64_t)j->k4, 4 * (uint64_t)j->kernel->nr, &panel_bytes))
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)j->k);
 	memset(ones, 1, (size_t)chunk);
 	j->ones = ones;
 	j->panels = ql_gemm_take(ctx, j->plan.panels, panel_bytes);

@@ -2,6 +2,7 @@
  * How scales lie over a contiguous tensor, and the statistics of the values under each scale.
  */
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "tensor/codec.h"
@@ -140,13 +141,18 @@ QL_SIMD(void, piece_stats, (const float *x, int64_t n, struct partial *p), {
 		}
 		bad[l] += !finite;
 	}
-	*p = (struct partial){.lo = INFINITY, .hi = -INFINITY, .n = n};
-	for (int l = 0; l < LANES; l++) {
-		p->lo = lo[l] < p->lo ? lo[l] : p->lo;
-		p->hi = hi[l] > p->hi ? hi[l] : p->hi;
-		p->sumabs += (double)sum[l];
-		p->inf += bad[l];
-	}
+	double wide[LANES];
+
+	for (int l = 0; l < LANES; l++)
+		wide[l] = (double)sum[l];
+	for (int w = LANES / 2; w > 0; w /= 2)
+		for (int l = 0; l < w; l++) {
+			lo[l] = lo[l + w] < lo[l] ? lo[l + w] : lo[l];
+			hi[l] = hi[l + w] > hi[l] ? hi[l + w] : hi[l];
+			wide[l] += wide[l + w];
+			bad[l] += bad[l + w];
+		}
+	*p = (struct partial){.lo = lo[0], .hi = hi[0], .sumabs = wide[0], .inf = bad[0], .n = n};
 })
 
 /* Splits the count of non-finite values into NaN and Inf; only called when there are some. */
@@ -215,31 +221,123 @@ static enum ql_status stats_of_runs(struct ql_ctx *ctx, const struct ql_grain *g
 	return status;
 }
 
-/* One scale per element of the row: rows are taken in order, the columns side by side. */
+/* ---- one scale per element of the row ---- */
+
+#define STRIP 256 /* columns at a time */
+
+/* Running statistics of neighbouring columns. */
+struct columns {
+	float lo[STRIP], hi[STRIP];
+	double sumabs[STRIP];
+	int64_t bad[STRIP];
+};
+
+/* Adds one row of n <= STRIP columns. */
+QL_SIMD(void, add_row, (const float *x, int64_t n, struct columns *s), {
+	for (int64_t i = 0; i < n; i++) {
+		float v = x[i];
+		int finite = v - v == 0;
+		float low = finite ? v : INFINITY;
+		float high = finite ? v : -INFINITY;
+
+		s->lo[i] = low < s->lo[i] ? low : s->lo[i];
+		s->hi[i] = high > s->hi[i] ? high : s->hi[i];
+		s->sumabs[i] += finite ? (double)fabsf(v) : 0;
+		s->bad[i] += !finite;
+	}
+})
+
+struct columns_job {
+	struct ql_ctx *ctx;
+	const struct ql_grain *g;
+	const float *x;
+	struct ql_stats *stats;
+	int variant;
+	int64_t strips; /* per row of scales */
+	_Atomic int64_t nan, inf;
+};
+
+static void columns_begin(struct columns *s, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		s->lo[i] = INFINITY;
+		s->hi[i] = -INFINITY;
+		s->sumabs[i] = 0;
+		s->bad[i] = 0;
+	}
+}
+
+static void columns_end(const struct columns *s, int64_t n, int64_t rows, struct ql_stats *stats)
+{
+	for (int64_t i = 0; i < n; i++) {
+		int64_t count = rows - s->bad[i];
+
+		if (count)
+			stats[i] = (struct ql_stats){(double)s->lo[i], (double)s->hi[i],
+			        s->sumabs[i] /* divided at the end */, count};
+	}
+}
+
+static void count_columns(
+        struct columns_job *j, int64_t first, int64_t rows, int64_t step, int64_t column, int64_t n)
+{
+	struct partial p = {0};
+
+	for (int64_t r = 0; r < rows; r++)
+		count_bad(j->x + (first + r * step) * j->g->row + column, n, &p);
+	atomic_fetch_add(&j->nan, p.nan);
+	atomic_fetch_add(&j->inf, p.inf);
+}
+
+/* Rows first, first + step, … share their scales. */
+static void strip_stats(struct columns_job *j, int64_t first, int64_t rows, int64_t step, int64_t column)
+{
+	int64_t n = ql_min64(STRIP, j->g->row - column), run, bad = 0;
+	struct columns s;
+
+	columns_begin(&s, n);
+	for (int64_t r = 0; r < rows && !j->ctx->interrupted; r++)
+		add_row[j->variant](j->x + (first + r * step) * j->g->row + column, n, &s);
+	columns_end(&s, n, rows, j->stats + ql_grain_scale(j->g, first, column, &run));
+	for (int64_t i = 0; i < n; i++)
+		bad += s.bad[i];
+	if (bad)
+		count_columns(j, first, rows, step, column, n);
+}
+
+static void strips_body(void *arg, int64_t begin, int64_t end)
+{
+	struct columns_job *j = arg;
+	const struct ql_grain *g = j->g;
+	int64_t blocks = g->kind == QL_GRAIN_ELEMENT ? ql_ceil_div(g->period, g->block) : 1;
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t column = i % j->strips * STRIP, s = i / j->strips; /* row of scales */
+		int64_t step = s / g->repeat % blocks * g->block, outer = s / g->repeat / blocks;
+
+		if (g->kind == QL_GRAIN_COLUMN)
+			strip_stats(j, 0, g->rows, 1, column);
+		else
+			strip_stats(j, (outer * g->period + step) * g->repeat + s % g->repeat,
+			        ql_min64(g->block, g->period - step), g->repeat, column);
+	}
+}
+
 static enum ql_status stats_of_columns(struct ql_ctx *ctx, const struct ql_grain *g, const float *x,
         struct ql_stats *stats, int64_t *nan, int64_t *inf)
 {
-	for (int64_t r = 0; r < g->rows; r++) {
-		int64_t run, at = ql_grain_scale(g, r, 0, &run);
+	struct columns_job j = {
+	        .ctx = ctx, .g = g, .x = x, .stats = stats, .variant = ctx->kernels->simd->variant};
+	int64_t rows = g->scales / g->row; /* of scales */
+	enum ql_status status;
 
-		if (ctx->interrupted)
-			return ql_fail(ctx, QL_ERR_INTERRUPTED, "interrupted");
-		for (int64_t c = 0; c < g->row; c++) {
-			struct ql_stats *s = &stats[at + c];
-			double v = (double)x[r * g->row + c];
-
-			if (!isfinite(v)) {
-				*nan += isnan(v) != 0;
-				*inf += isinf(v) != 0;
-				continue;
-			}
-			s->lo = s->count == 0 || v < s->lo ? v : s->lo;
-			s->hi = s->count == 0 || v > s->hi ? v : s->hi;
-			s->meanabs += fabs(v);
-			s->count++;
-		}
-	}
-	return QL_OK;
+	j.strips = ql_ceil_div(g->row, STRIP);
+	status = ql_parallel_for(ctx, rows * j.strips,
+	        ql_max64(1, 65536 / ql_max64(1, g->rows / rows * ql_min64(STRIP, g->row))),
+	        g->rows * g->row / 4, strips_body, &j);
+	*nan = j.nan;
+	*inf = j.inf;
+	return status;
 }
 
 enum ql_status ql_grain_stats(struct ql_ctx *ctx, const struct ql_grain *g, const float *x,

@@ -42,6 +42,8 @@ struct ql_map {
 
 ql_infer_fn ql_map_infer;
 ql_eval_fn ql_map_eval;
+/* After infer: the result may be written over call->into element by element. */
+bool ql_map_may_overwrite(const struct ql_call *call);
 
 /* Row functions of one or two operands from an expression in a (and b). F64 and I64 forms are separate because
  * the expressions usually call other functions. */

@@ -8,6 +8,7 @@
 
 #include "tensor/fallback.h"
 #include "tensor/ledger.h"
+#include "tensor/map.h"
 #include "tensor/scratch.h"
 
 const struct ql_op *ql_op_by_name(const struct ql_op *const *table, const char *name)
@@ -160,6 +161,10 @@ static enum ql_status allocate_and_eval(struct ql_ctx *ctx, struct ql_call *call
 {
 	enum ql_status status = QL_OK;
 
+	if (call->into && call->op->eval == ql_map_eval && ql_map_may_overwrite(call)) {
+		call->out[0] = ql_tensor_keep(call->into);
+		call->into->storage->version++;
+	}
 	if (!(call->op->flags & QL_LIST_OUT) && !call->op->allocates)
 		for (int i = 0; i < call->n_out && !status; i++)
 			if (!call->out[i])
@@ -236,11 +241,13 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 /* In-place form: the result goes into `into`, under its own dtype or quant params. */
-static enum ql_status write_into(struct ql_ctx *ctx, struct ql_call *call)
+static enum ql_status convert_into(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *to = call->into, *from = call->out[0];
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
 
+	if (to == from) /* written over already */
+		return QL_OK;
 	if (!ql_tensor_same_shape(to, from))
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s_: wanted a result of the tensor's own shape %s, got %s", call->op->doc.name,
 			ql_shape_text(to->rank, to->shape, a), ql_shape_text(from->rank, from->shape, b));
@@ -252,6 +259,16 @@ static enum ql_status write_into(struct ql_ctx *ctx, struct ql_call *call)
 		return ql_fail(ctx, QL_ERR_DTYPE, "%s_: wanted a result that fits %s, got %s; use the form without underscore",
 			call->op->doc.name, ql_dtype_name(to->dtype), ql_dtype_name(from->dtype));
 	return ql_tensor_copy(ctx, to, from);
+}
+
+static enum ql_status write_into(struct ql_ctx *ctx, struct ql_call *call)
+{
+	enum ql_status status;
+
+	ctx->finishing = true;
+	status = convert_into(ctx, call);
+	ctx->finishing = false;
+	return status;
 }
 
 static enum ql_status check_into(struct ql_ctx *ctx, const struct ql_call *call)

@@ -15,10 +15,15 @@ __attribute__((constructor(101))) static void wait_passively(void)
 	setenv("OMP_WAIT_POLICY", "passive", 0);
 }
 
+static bool stopped(const struct ql_ctx *ctx)
+{
+	return ctx->interrupted && !ctx->finishing;
+}
+
 static bool run_here(struct ql_ctx *ctx, int64_t n, int64_t grain, ql_parallel_fn *body, void *arg)
 {
 	for (int64_t begin = 0; begin < n; begin += grain) {
-		if (ctx->interrupted)
+		if (stopped(ctx))
 			return false;
 		body(arg, begin, ql_min64(begin + grain, n));
 	}
@@ -41,10 +46,10 @@ enum ql_status ql_parallel_for(struct ql_ctx *ctx, int64_t n, int64_t grain, int
 	{
 		int64_t chunk;
 
-		while (!ctx->interrupted && (chunk = atomic_fetch_add(&next, 1)) < chunks)
+		while (!stopped(ctx) && (chunk = atomic_fetch_add(&next, 1)) < chunks)
 			body(arg, chunk * grain, ql_min64((chunk + 1) * grain, n));
 	}
-	if (ctx->interrupted)
+	if (stopped(ctx))
 		return ql_fail(ctx, QL_ERR_INTERRUPTED, "interrupted");
 	return QL_OK;
 }

@@ -16,7 +16,9 @@ void ql_walk_add(struct ql_walk *w, const struct ql_tensor *t)
 	int shift = w->rank - t->rank;
 
 	for (int d = 0; d < w->rank; d++)
-		stride[d] = d < shift || (t->shape[d - shift] == 1 && w->shape[d] != 1) ? 0 : t->stride[d - shift];
+		stride[d] = d < shift || (t->shape[d - shift] == 1 && w->shape[d] != 1)
+		                    ? 0
+		                    : t->stride[d - shift];
 	w->offset[w->operands++] = t->offset;
 }
 
@@ -64,6 +66,28 @@ void ql_walk_finish(struct ql_walk *w, bool keep_last)
 		w->rows *= w->shape[d];
 	if (w->row == 0)
 		w->rows = 0;
+}
+
+void ql_walk_lengthen(struct ql_walk *w, int64_t least)
+{
+	int last = w->rank - 1, best = last;
+
+	if (w->rank < 2 || w->rows == 0 || w->row >= least)
+		return;
+	for (int d = 0; d < last; d++)
+		best = w->shape[d] > w->shape[best] ? d : best;
+	if (best == last)
+		return;
+	w->row = w->shape[best];
+	w->shape[best] = w->shape[last];
+	w->shape[last] = w->row;
+	w->rows = w->rows / w->row * w->shape[best];
+	for (int k = 0; k < w->operands; k++) {
+		int64_t stride = w->stride[k][best];
+
+		w->stride[k][best] = w->stride[k][last];
+		w->stride[k][last] = stride;
+	}
 }
 
 void ql_walk_row(const struct ql_walk *w, int64_t r, int64_t *offset)

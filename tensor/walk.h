@@ -23,6 +23,9 @@ void ql_walk_start(struct ql_walk *w, int rank, const int64_t *shape);
 void ql_walk_add(struct ql_walk *w, const struct ql_tensor *t);
 /* Merges axes; call once after the last operand. `keep_last` leaves the last axis alone (packed types). */
 void ql_walk_finish(struct ql_walk *w, bool keep_last);
+/* Where rows are shorter than `least` and another axis is longer: makes that one the row. After finish; only
+ * where the order of the elements is of no matter. */
+void ql_walk_lengthen(struct ql_walk *w, int64_t least);
 /* Element offsets of row r, one per operand. */
 void ql_walk_row(const struct ql_walk *w, int64_t r, int64_t *offset);
 static inline int64_t ql_walk_stride(const struct ql_walk *w, int operand)

@@ -92,6 +92,12 @@ static void find_x_ticks(struct ql_axes *a, double width)
 	}
 }
 
+/* Wanted ticks of the colour bar. */
+static int bar_ticks(const struct ql_axes *a)
+{
+	return a->s->cells ? 4 : 6;
+}
+
 static double bar_room(const struct ql_axes *a, double *label_width)
 {
 	struct ql_scale scale = {a->plan.bar_lo, a->plan.bar_hi, false, false};
@@ -100,7 +106,7 @@ static double bar_room(const struct ql_axes *a, double *label_width)
 
 	if (!a->plan.colourbar)
 		return 0;
-	ql_scale_ticks(&scale, 6, &t);
+	ql_scale_ticks(&scale, bar_ticks(a), &t);
 	*label_width = 0;
 	for (int i = 0; i < t.n; i++)
 		*label_width = fmax(*label_width, ql_scene_text_width(a->s, t.tick[i].text, 1));
@@ -155,6 +161,12 @@ void ql_axes_measure(struct ql_axes *a)
 
 /* ---- drawing ---- */
 
+/* A label at the very end of an axis still belongs to its last character. */
+static double last_cell(const struct ql_scene *s, double at, double end)
+{
+	return s->cells ? fmin(at, end - 1) : at;
+}
+
 static void draw_grid(const struct ql_axes *a)
 {
 	const struct ql_frame *f = &a->frame;
@@ -198,7 +210,7 @@ static void draw_x_labels(const struct ql_axes *a)
 		                : room - em * 0.5;
 	}
 	for (int64_t i = 0; i < n; i += step) {
-		double x = ql_frame_x(f, label_at(p, &a->x, i));
+		double x = last_cell(s, ql_frame_x(f, label_at(p, &a->x, i)), f->x1);
 
 		if (x < f->x0 - em * 0.01 || x > f->x1 + em * 0.01)
 			continue;
@@ -222,7 +234,7 @@ static void draw_y_labels(const struct ql_axes *a)
 	        step = p->names && n ? stride(n, em * (s->cells ? 1 : 1.2), f->y1 - f->y0) : 1;
 
 	for (int64_t i = 0; i < n; i += step) {
-		double y = ql_frame_y(f, label_at(p, &a->y, i));
+		double y = last_cell(s, ql_frame_y(f, label_at(p, &a->y, i)), f->y1);
 
 		if (y < f->y0 - em * 0.01 || y > f->y1 + em * 0.01)
 			continue;
@@ -259,9 +271,9 @@ static void draw_colourbar(const struct ql_axes *a)
 
 	for (int64_t i = 0; value && i < n; i++)
 		value[i] = 1 - ((double)i + 0.5) / (double)n;
-	ql_scale_ticks(&scale, s->cells ? 4 : 6, &t);
+	ql_scale_ticks(&scale, bar_ticks(a), &t);
 	for (int i = 0; i < t.n; i++) {
-		double y = f->y0 + (f->y1 - f->y0) * ql_scale_at(&scale, t.tick[i].at);
+		double y = last_cell(s, f->y0 + (f->y1 - f->y0) * ql_scale_at(&scale, t.tick[i].at), f->y1);
 
 		if (!s->cells)
 			ql_scene_rule(s, x1, y, x1 + em * 0.25, y, QL_RULE_TICK);

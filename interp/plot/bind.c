@@ -11,6 +11,8 @@
 #include "interp/plot/terminal.h"
 #include "interp/prelude/prelude.h"
 
+#define QL_KINDS_MAX 64
+
 struct ql_figure **ql_figure_box(lua_State *L)
 {
 	struct ql_figure **box = lua_newuserdatauv(L, sizeof(*box), 0);
@@ -293,15 +295,27 @@ static const struct ql_doc figure_docs[] = {
         {NULL, NULL, NULL, NULL, NULL},
 };
 
+static const struct ql_doc module_doc = {"plot",
+        "plot.line{…}, plot.bar, plot.hist, plot.scatter, plot.heat, plot.box",
+        "Figures. plot.<kind>{data, options} returns one; the prompt shows it, fig:save(file) writes PNG, "
+        "SVG, PDF or text, "
+        "and file= does so at once. Data are lists of numbers or tensors, in the table's positions or as x= "
+        "and y=; "
+        "title xlabel ylabel xlog ylog xlim ylim vlines hlines names legend panels width height file are "
+        "options of "
+        "every kind. Pictures need plplot (quoll doctor says whether it is there), text needs nothing.",
+        "fig = plot.line{{1, 2, 4, 8}, ylog=true, title='doubling'}", NULL};
+
 static void register_docs(void)
 {
-	static struct ql_doc kinds[64];
-	static struct ql_doc_list plots = {"plot", kinds, NULL}, figures = {"fig", figure_docs, NULL};
+	static struct ql_doc docs[QL_KINDS_MAX + 2];
+	static struct ql_doc_list plots = {"plot", docs, NULL}, figures = {"figure", figure_docs, NULL};
 
-	if (kinds[0].name)
+	if (docs[0].name)
 		return;
-	for (int i = 0; ql_plot_kinds[i] && i < 63; i++)
-		kinds[i] = ql_plot_kinds[i]->doc;
+	docs[0] = module_doc;
+	for (int i = 0; ql_plot_kinds[i] && i < QL_KINDS_MAX; i++)
+		docs[i + 1] = ql_plot_kinds[i]->doc;
 	ql_doc_register(&plots);
 	ql_doc_register(&figures);
 }

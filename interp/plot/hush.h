@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Keeps what a library writes to stderr from the user.
+ * Keeps what a library writes to stderr from the user, and what it leaks from the sanitizer.
  */
 #ifndef QUOLL_INTERP_PLOT_HUSH_H
 #define QUOLL_INTERP_PLOT_HUSH_H

@@ -145,13 +145,13 @@ void ql_plan_points(const struct ql_figure *f, struct ql_plan *plan)
 }
 
 /* Do all names fit side by side below the axis? */
-static bool names_fit(const struct ql_scene *s, const struct ql_list *names)
+static bool names_fit(const struct ql_scene *s, const struct ql_list *names, double width)
 {
 	double widest = 0;
 
 	for (int64_t i = 0; i < names->n; i++)
 		widest = fmax(widest, ql_scene_text_width(s, names->text[i], 1));
-	return (widest + s->em * 0.7) * (double)names->n <= s->width * 0.84;
+	return (widest + s->em * 0.7) * (double)names->n <= width;
 }
 
 void ql_plan_categories(const struct ql_figure *f, const struct ql_scene *s, const struct ql_list *names,
@@ -164,7 +164,8 @@ void ql_plan_categories(const struct ql_figure *f, const struct ql_scene *s, con
 	plan->grid_y = true;
 	/* a list that is too long for the height as well stays upright with some of the names */
 	plan->swapped = ql_figure_bool(f, "horizontal",
-	        !names_fit(s, names) && (double)names->n * s->em * (s->cells ? 1 : 1.3) < s->height * 0.8);
+	        !names_fit(s, names, plan->width - 6 * s->em) &&
+	                (double)names->n * s->em * (s->cells ? 1 : 1.3) < plan->height * 0.8);
 	if (!plan->swapped)
 		return;
 	x = plan->x;

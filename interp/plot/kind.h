@@ -37,7 +37,8 @@ struct ql_axis_plan {
 
 struct ql_plan {
 	struct ql_axis_plan x, y;
-	bool swapped; /* the kind lies on its side: x and y were exchanged */
+	double width, height; /* of the page for these axes; preset */
+	bool swapped;         /* the kind lies on its side: x and y were exchanged */
 	bool grid_x, grid_y;
 	bool colourbar; /* bar_lo..bar_hi in `gradient` */
 	enum ql_gradient gradient;

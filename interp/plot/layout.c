@@ -160,6 +160,8 @@ static void draw_page(const struct ql_figure *f, struct ql_scene *s, struct ql_b
 	bool wanted;
 
 	preset(f, &a.plan);
+	a.plan.width = page.x1 - page.x0;
+	a.plan.height = page.y1 - page.y0;
 	f->kind->plan(f, s, &a.plan);
 	add_lines(f, "vlines", a.plan.swapped ? &a.plan.y.range : &a.plan.x.range);
 	add_lines(f, "hlines", a.plan.swapped ? &a.plan.x.range : &a.plan.y.range);

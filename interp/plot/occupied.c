@@ -67,7 +67,8 @@ bool ql_occupied_init(
 	*o = (struct ql_occupied){.ctx = s->ctx, .x0 = frame->x0, .y0 = frame->y0, .size = s->em / 2};
 	o->columns = (int64_t)((frame->x1 - frame->x0) / o->size) + 1;
 	o->rows = (int64_t)((frame->y1 - frame->y0) / o->size) + 1;
-	o->cell = ql_alloc_zeroed(s->ctx, (size_t)(o->columns * o->rows));
+	/* the last items of a scene that ran out of memory are not whole */
+	o->cell = s->status ? NULL : ql_alloc_zeroed(s->ctx, (size_t)(o->columns * o->rows));
 	if (!o->cell)
 		return false;
 	for (size_t i = first; i < s->n_items; i++)

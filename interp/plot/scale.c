@@ -34,19 +34,21 @@ static struct ql_scale log_scale(const struct ql_range *r, double pad)
 
 	if (!r->any || !(r->positive > 0))
 		return s;
-	s.lo = log10(r->positive);
-	s.hi = log10(r->hi);
+	/* powers of ten outside of these limits are not normal numbers any more */
+	s.lo = fmin(fmax(log10(r->positive), -307), 307);
+	s.hi = fmin(fmax(log10(r->hi), -307), 307);
 	free = (s.hi - s.lo) * pad;
 	if (s.hi - s.lo < 1e-9)
 		free = 0.5;
-	s.lo = fmax(s.lo - free, -307);
-	s.hi = fmin(s.hi + free, 307);
+	s.lo = fmax(s.lo - free, -307.5);
+	s.hi = fmin(s.hi + free, 308);
 	return s;
 }
 
 struct ql_scale ql_scale_of(const struct ql_range *r, double pad, bool zero, bool log)
 {
-	double lo = r->any ? fmax(r->lo, -HUGEST) : 0, hi = r->any ? fmin(r->hi, HUGEST) : 1;
+	double lo = r->any ? fmin(fmax(r->lo, -HUGEST), HUGEST) : 0;
+	double hi = r->any ? fmin(fmax(r->hi, -HUGEST), HUGEST) : 1;
 	double size = fmax(fabs(lo), fabs(hi)), free;
 	bool positive = lo >= 0, negative = hi <= 0;
 
@@ -275,20 +277,21 @@ static void log_ticks(const struct ql_scale *s, int wanted, struct ql_ticks *out
 {
 	double decades = s->hi - s->lo;
 	static const int strides[] = {1, 2, 3, 5, 10, 20, 50, 100, 200};
-	int i = 0, stride;
+	int i = 0;
 
 	if (decades < 0.5) {
 		linear_ticks(pow(10, s->lo), pow(10, s->hi), wanted, out);
 		return;
 	}
-	while (decades / strides[i] > wanted && strides[i] < 200)
+	while (decades / strides[i] > wanted * 1.1 && strides[i] < 200)
 		i++;
-	stride = strides[i];
 	decade_ticks(s,
 	        decades * 9 < wanted          ? "123456789"
 	        : decades * 3 <= wanted * 1.2 ? "125"
 	                                      : "1",
-	        stride, out);
+	        strides[i], out);
+	while (out->n < 2 && i > 0)
+		decade_ticks(s, "1", strides[--i], out);
 	if (out->n < 2)
 		decade_ticks(s, "125", 1, out);
 }

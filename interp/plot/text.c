@@ -205,7 +205,7 @@ static void cells(const struct grid *g, const struct ql_item *item)
 			double middle = value_at(g, item, x + 1, y + 2);
 			struct glyph *to = glyph_at(g, x, y);
 
-			if (!to || y + 2 < item->y0 || x + 1 > item->x1)
+			if (!to || y + 2 < fmax(item->y0, g->y0) || x + 1 > fmin(item->x1, g->x1))
 				continue;
 			if (g->scene->colour)
 				*to = (struct glyph){0x2580, ql_gradient_at(gradient, top),

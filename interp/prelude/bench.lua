@@ -57,20 +57,22 @@ local function watch_peak()
 	end})
 end
 
--- Calls per sample, from the time of the last warm-up call.
+-- Calls per sample, from the time of the fastest warm-up call.
 local function calls_for(seconds)
 	return math.max(1, math.min(100000, math.ceil(SAMPLE / math.max(seconds, 1e-8))))
 end
 
-local function warm_up(fn, n, stop)
-	local last = SAMPLE
+-- Calls fn n times, but not for longer than `seconds` and one call; returns the time of the fastest.
+local function warm_up(fn, n, seconds)
+	local fastest, stop = n > 0 and math.huge or SAMPLE, clock() + seconds
 	for _ = 1, n do
 		local start = clock()
 		fn()
-		last = clock() - start
-		if start + last > stop then break end
+		local took = clock() - start
+		fastest = math.min(fastest, took)
+		if start + took > stop then break end
 	end
-	return last
+	return fastest
 end
 
 -- Seconds of each sample's call, and the number of calls per sample.
@@ -89,8 +91,9 @@ local RUNS, WARMUP, TIMEOUT = 10, 3, 10
 
 -- Runs fn as the options say; returns the columns of one row by name.
 local function measure(fn, o)
-	local stop = clock() + (o.timeout or TIMEOUT)
-	local calls = calls_for(warm_up(fn, o.warmup or WARMUP, stop))
+	local timeout = o.timeout or TIMEOUT
+	local stop = clock() + timeout
+	local calls = calls_for(warm_up(fn, o.warmup or WARMUP, timeout / 4))
 	collectgarbage()
 	local peak <close> = watch_peak()
 	local before = counts()
@@ -135,7 +138,7 @@ local function check_times(entry, o)
 	return o
 end
 
-local TIMES = {{'runs', 'integer', 'timed samples (default 10)'}, {'warmup', 'integer', 'calls before them (default 3)'},
+local TIMES = {{'runs', 'integer', 'timed samples (default 10)'}, {'warmup', 'integer', 'calls before them (default 3), for at most a quarter of the timeout'},
 	{'timeout', 'number', 'seconds after which no further sample begins (default 10)'}}
 
 local function with_times(options) return table.move(TIMES, 1, #TIMES, #options + 1, options) end
@@ -353,10 +356,9 @@ end
 doc {name = 'bench.load', usage = "bench.load 'results.csv'",
 	text = [[The report in a .csv or .json file that r:save wrote, equal to r; also any other CSV file with a line of names, and
 JSON lists of objects.]],
-	example = [[file = os.tmpname() .. '.json'
-report{{spec='int8', sqnr=38.9}}:save(file)
-print(bench.load(file).sqnr)  --> 38.9
-os.remove(file)]]}
+	example = [[report{{spec='int8', sqnr=38.9}}:save 'results.json'
+print(bench.load 'results.json'.sqnr)  --> 38.9
+os.remove 'results.json']]}
 function module.load(file) return files.load(file) end
 
 doc {name = 'bench', kind = 'module', usage = 'bench.time  bench.ops  bench.matmul  bench.compare  bench.load',

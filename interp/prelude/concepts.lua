@@ -134,10 +134,15 @@ lists them.]],
 concept('files', [[tensor.load and tensor.save take the format from the ending of the name: .npy .npz .safetensors, and to be read also idx
 and .png; help 'npy' and so on. Files are replaced as a whole or not at all; a damaged one is an error of one line. Quantized
 tensors keep their scales in .safetensors. Reports are saved by report:save, figures by file=.]],
-	[[file = os.tmpname() .. '.npy'
-tensor.save(file, tensor{1,2,3})
-print(tensor.load(file):sum():item())  --> 6.0
-os.remove(file)]])
+	[[tensor.save('x.npy', tensor{1,2,3})
+print(tensor.load 'x.npy':sum():item())  --> 6.0
+os.remove 'x.npy']])
+
+concept('figure', [[What plot.<kind>{…} and report:plot return. The prompt shows it: as a picture in terminals that take the graphics of
+kitty, iTerm2 or sixel, else drawn with characters; QUOLL_PLOT chooses. figure:save writes a file by its ending, file= in the
+call does so at once, figure:text gives the characters.]],
+	[[fig = plot.line{{1, 4, 9}, title='squares'}
+print(#fig:text() > 0)  --> true]])
 
 concept('memory', [[A tensor is freed when the collector finds it unused; the collector is told of its bytes. local t <close> = … frees it at
 the end of the block. tensor.memory() tells the bytes in use and their peak, x:nbytes() those of one tensor, who() those of

@@ -71,9 +71,8 @@ local function check_blas(add, facts)
 end
 
 local function check_plot(add)
-	if not internal.plot_facts then return add('plplot', 'none', 'this build draws no pictures') end
 	local good, text = internal.plot_facts()
-	add('plplot', good and 'ok' or 'problem', text)
+	add('plplot', good and 'ok' or 'problem', good and text .. ', with its drivers for PNG, PDF and SVG' or text)
 end
 
 local function toolkit()
@@ -130,7 +129,7 @@ end
 local function check_terminal(add, facts)
 	add('output', facts.terminal and 'ok' or 'none', facts.terminal and
 		('%s, %d columns'):format(os.getenv 'TERM' or 'TERM is not set', internal.width()) or 'not a terminal')
-	if internal.terminal_facts then add('graphics', internal.terminal_facts()) end
+	add('graphics', internal.terminal_facts())
 end
 
 local PARTS = {{'program', check_program}, {'processor', check_processor}, {'kernels', check_kernels},

@@ -27,7 +27,7 @@ end
 -- The first sentence, cut to n characters.
 local function summary(text, n)
 	text = text:gsub('%s+', ' ')
-	text = text:match '^(.-[%a%)][.:;]) %u' or text
+	text = text:match '^(.-[%w%)]%.) ' or text
 	if length(text) <= n then return text end
 	local cut = text:sub(1, utf8.offset(text, n) - 1)
 	return cut:gsub('%s+%S*$', '') .. '…'

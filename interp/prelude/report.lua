@@ -404,7 +404,7 @@ end
 doc {name = 'report:save', usage = "r:save 'results.csv'",
 	text = [[Writes the rows by the ending of the name: .csv and .json with every digit (bench.load reads them back), .md and
 .html to be looked at. The file is replaced as a whole or not at all. Returns r.]],
-	example = example .. "file = os.tmpname() .. '.csv'\nr:save(file)\nprint(bench.load(file) == r)  --> true\nos.remove(file)"}
+	example = example .. "r:save 'results.csv'\nprint(bench.load 'results.csv' == r)  --> true\nos.remove 'results.csv'"}
 function methods.save(r, file)
 	internal.import 'report_files'.save(state_of(r, 'save'), file)
 	return r

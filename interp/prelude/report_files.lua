@@ -176,11 +176,16 @@ end
 
 local cell = internal.import 'report_text'.cell
 
-local function is_number_column(s, name)
-	for _, row in ipairs(s.rows) do
-		if row[name] ~= nil and type(row[name]) ~= 'number' then return false end
+-- For each column: whether its cells are numbers.
+local function number_columns(s)
+	local found = {}
+	for _, name in ipairs(s.columns) do
+		found[name] = true
+		for _, row in ipairs(s.rows) do
+			if row[name] ~= nil and type(row[name]) ~= 'number' then found[name] = false end
+		end
 	end
-	return true
+	return found
 end
 
 local function html_escape(text)
@@ -192,10 +197,10 @@ local function md_escape(text)
 end
 
 local function to_md(s)
-	local names, marks, lines = {}, {}, {}
+	local names, marks, lines, numeric = {}, {}, {}, number_columns(s)
 	for i, name in ipairs(s.columns) do
 		names[i] = md_escape(name)
-		marks[i] = is_number_column(s, name) and '---:' or '---'
+		marks[i] = numeric[name] and '---:' or '---'
 	end
 	lines[1] = '| ' .. table.concat(names, ' | ') .. ' |'
 	lines[2] = '| ' .. table.concat(marks, ' | ') .. ' |'
@@ -223,11 +228,11 @@ th { border-bottom-width: 2px; }
 ]]
 
 local function to_html(s)
-	local lines = {PAGE .. '<table>'}
+	local lines, numeric = {PAGE .. '<table>'}, number_columns(s)
 	local function add(tag, text_of)
 		local cells = {}
 		for i, name in ipairs(s.columns) do
-			cells[i] = ('<%s%s>%s</%s>'):format(tag, is_number_column(s, name) and ' class="n"' or '',
+			cells[i] = ('<%s%s>%s</%s>'):format(tag, numeric[name] and ' class="n"' or '',
 				html_escape(text_of(name)), tag)
 		end
 		lines[#lines + 1] = '<tr>' .. table.concat(cells) .. '</tr>'

@@ -5,6 +5,7 @@ local _, internal = ...
 local base = internal.import 'base'
 local fail, near, describe = base.fail, base.near, base.describe
 local cell = internal.import 'report_text'.cell
+local plot = plot -- r:plot goes on working when the user calls a figure `plot`
 
 local SETS = {hist = true, box = true} -- kinds that take samples instead of points
 
@@ -21,15 +22,17 @@ local function is_text(rows, column)
 	return false
 end
 
+local function check_numbers(rows, column)
+	for i, row in ipairs(rows) do
+		if row[column] ~= nil and type(row[column]) ~= 'number' then
+			fail("plot: column '%s': wanted numbers, got %s in row %d", column, describe(row[column]), i)
+		end
+	end
+end
+
 local function numbers(rows, column)
 	local list = {}
-	for i, row in ipairs(rows) do
-		local value = row[column]
-		if value ~= nil and type(value) ~= 'number' then
-			fail("plot: column '%s': wanted numbers, got %s in row %d", column, describe(value), i)
-		end
-		list[i] = value or 0 / 0 -- a gap
-	end
+	for i, row in ipairs(rows) do list[i] = row[column] or 0 / 0 end -- a gap
 	return list
 end
 
@@ -80,6 +83,19 @@ local function kind_of(s, o, known)
 	return o.kind
 end
 
+-- Columns of such different sizes that one axis would flatten some of them.
+local function far_apart(lists)
+	local least, most = math.huge, 0
+	for _, list in ipairs(lists) do
+		local size = 0
+		for _, value in ipairs(list) do
+			if value == value and math.abs(value) < math.huge then size = math.max(size, math.abs(value)) end
+		end
+		if size > 0 then least, most = math.min(least, size), math.max(most, size) end
+	end
+	return most > 20 * least
+end
+
 local function add_points(data, rows, o, kind, ys)
 	if kind == 'line' and o.x and not is_text(rows, o.x) then rows = by_x(rows, o.x) end
 	if o.x then
@@ -91,12 +107,15 @@ local function add_points(data, rows, o, kind, ys)
 	else
 		data.y, data.names = {}, o.names or ys
 		for i, y in ipairs(ys) do data.y[i] = numbers(rows, y) end
+		if o.panels == nil and kind ~= 'scatter' and not o.ylog then data.panels = far_apart(data.y) end
 	end
 	data.group = o.group and texts(rows, o.group)
 	data.label = o.label and texts(rows, o.label)
 end
 
-local function add_sets(data, rows, o, ys)
+local function add_sets(data, rows, o, kind, ys)
+	local label = kind == 'hist' and 'xlabel' or 'ylabel' -- the axis of the values
+	data[label] = o[label] or #ys == 1 and ys[1] or nil
 	if o.group then
 		local names, by_name = grouped(rows, o.group)
 		for i, name in ipairs(names) do data[i] = numbers(by_name[name], ys[1]) end
@@ -110,18 +129,22 @@ end
 return function(s, o)
 	if type(o) ~= 'table' then fail("plot: wanted options like {x='bits', y='sqnr'}, got %s", describe(o)) end
 	local ys = type(o.y) == 'table' and o.y or {o.y}
-	for _, y in ipairs(ys) do check(s, 'y', y) end
+	for _, y in ipairs(ys) do
+		check(s, 'y', y)
+		check_numbers(s.rows, y)
+	end
 	for _, option in ipairs {'x', 'group', 'label'} do check(s, option, o[option]) end
 	if #ys == 0 then fail('plot: y: wanted a column or a list of columns, got nothing') end
 	if #ys > 1 and o.group then fail('plot: y: wanted one column together with group, got %d', #ys) end
 	if #s.rows == 0 then fail('plot: wanted a report with rows, got none') end
+	if o.x and not is_text(s.rows, o.x) then check_numbers(s.rows, o.x) end
 	local kind = kind_of(s, o, plot)
 	local data = {}
 	for name, value in pairs(o) do
 		if not ({kind = true, x = true, y = true, group = true, label = true})[name] then data[name] = value end
 	end
 	if SETS[kind] then
-		add_sets(data, s.rows, o, ys)
+		add_sets(data, s.rows, o, kind, ys)
 	else
 		add_points(data, s.rows, o, kind, ys)
 	end

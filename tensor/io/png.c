@@ -169,8 +169,7 @@ const struct ql_format ql_format_png = {
         .doc = {.name = "png",
                 .usage = "tensor.load 'camera.png'",
                 .text = "An image: uint8 (uint16 for 16-bit images), (H, W) for gray, (H, W, C) for "
-                        "gray+alpha, RGB and RGBA. The "
-                        "numbers are those of the file. It can only be read.",
+                        "gray+alpha, RGB and RGBA. The numbers are those of the file. It can only be read.",
                 .example = "file = data.find 'images/camera.png'\n"
                            "if file then assert(tensor.load(file):size(1) == 512) end"},
         .extensions = ".png",

@@ -191,10 +191,9 @@ const struct ql_format ql_format_safetensors = {
         .doc = {.name = "safetensors",
                 .usage = "tensor.save('w.safetensors', {w=t, b=u})",
                 .text = "Named tensors of every dtype. Quantized tensors keep scale, zero_point and scheme; "
-                        "other programs see "
-                        "their codes under the name and the rest as name::scale, name::zero_point and "
-                        "metadata. Packed dtypes are U8 "
-                        "for others. uint32 and uint64 are read as int64.",
+                        "other programs see their codes under the name and the rest as name::scale, "
+                        "name::zero_point and metadata. Packed dtypes are U8 for others. uint32 and uint64 "
+                        "are read as int64.",
                 .example = "name = os.tmpname()\nfile = name .. '.safetensors'\n"
                            "tensor.save(file, {w=tensor.ones(2, 3):quantize 'int4:2'})\n"
                            "print(tensor.load(file).w:dtype())  --> int4\nos.remove(file)\nos.remove(name)"},

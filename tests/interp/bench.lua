@@ -12,29 +12,41 @@ local r = bench.time(function() spin(0.002) end, {runs = 5, warmup = 1, name = '
 print(#r, r.name, r.runs, r.calls, r.path, r.kernel)  --> 1 spin 5 1 nil nil
 print(r.threads == tensor.threads(), r.level == hw.features().level, r.machine == hw.features().name)  --> true true true
 print(table.concat(r:columns(), ' '))  --> name ms min spread runs calls kernel path peak threads level load machine
-assert(r.min >= 2 and r.ms >= r.min and r.ms < 200 and r.spread >= 0, tostring(r))
+assert(r.min >= 2 and r.ms >= r.min and r.spread >= 0, tostring(r))
 assert(type(r.load) == 'number' and r.load >= 0)
 
 it('calls a fast function many times per sample and a slow one once', function()
 	local n = 0
-	local fast = bench.time(function() n = n + 1 end, {runs = 2, warmup = 1})
-	assert(fast.calls > 100 and n == 1 + 2 * fast.calls, ('%d %d'):format(fast.calls, n))
-	assert(fast.ms < 0.1)
+	local fast = bench.time(function() n = n + 1 end, {runs = 2, warmup = 20})
+	assert(fast.calls > 100 and n == 20 + 2 * fast.calls, ('%d %d'):format(fast.calls, n))
 	n = 0
 	local slow = bench.time(function() n = n + 1 spin(0.003) end, {runs = 3, warmup = 2})
 	assert(slow.calls == 1 and n == 5)
 end)
 
-it('takes the median and its deviation', function()
-	local i, waits = 0, {0.002, 0.002, 0.030, 0.002, 0.002}
-	local one = bench.time(function() i = i + 1 spin(waits[i]) end, {runs = 5, warmup = 0})
-	assert(one.ms < 20 and one.min >= 2 and one.spread < 10, tostring(one))
+-- The arithmetic, under a clock that only moves when it is told to: bench takes hw.clock when it is loaded.
+it('takes the median, its deviation and the fastest, within the timeout', function()
+	local code = [[
+local now, i = 0, 0
+hw.clock = function() return now end
+local function steps(list) i = 0 return function() i = i + 1 now = now + list[(i - 1) % #list + 1] end end
+local function show(r) print(('%g %g %g %d %d %d'):format(r.ms, r.min, r.spread, r.runs, r.calls, i)) end
+show(bench.time(steps{0.002, 0.002, 0.030, 0.004, 0.003}, {runs = 5, warmup = 0}))
+show(bench.time(steps{0.002, 0.004, 0.008, 0.016}, {runs = 4, warmup = 4}))
+show(bench.time(steps{0.000125}, {runs = 3, warmup = 2}))
+show(bench.time(steps{3}, {runs = 1000, warmup = 1, timeout = 10}))
+show(bench.time(steps{3}, {runs = 1000, warmup = 1000, timeout = 10}))
+show(bench.time(steps{60}))]]
+	local pipe = io.popen('exec "/proc/$PPID/exe" - 2>&1 <<"END"\n' .. code .. '\nEND')
+	local got = pipe:read 'a'
+	pipe:close()
+	assert(got == '3 2 1 5 1 5\n6 2 3 4 1 8\n0.125 0.125 0 3 8 26\n3000 3000 0 3 1 4\n3000 3000 0 3 1 4\n' ..
+		'60000 60000 0 1 1 2\n', got)
 end)
 
 it('stops at the timeout with the samples it has', function()
-	local start = hw.clock()
 	local one = bench.time(function() spin(0.05) end, {runs = 1000, warmup = 1000, timeout = 0.2})
-	assert(one.runs >= 1 and one.runs < 10 and hw.clock() - start < 2, tostring(one))
+	assert(one.runs >= 1 and one.runs < 10, tostring(one))
 end)
 
 it('names the kernels that ran and the memory they took, and leaves the peak as it was', function()

@@ -148,3 +148,7 @@ it('begins with an overview of all modules and concepts', function()
 		end
 	end
 end)
+
+tensor{1}:eror(2)        --> error: no method 'eror'; did you mean 'error'?
+tensor{1}:quantise()     --> error: no method 'quantise'; did you mean 'quantize'?
+tensor{1}:explian()      --> error: no method 'explian'; did you mean 'explain'?

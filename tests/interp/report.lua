@@ -135,7 +135,11 @@ local all = report{columns = {'text', 'n', 'x', 'flag'}, note = 'what <b>&amp;</
 	{'two\nlines', 0, 0 / 0}, {'12', 2, 3.0}, {'', 3, math.huge}, {'true', 4, -math.huge}, {' padded ', 5, -0.0},
 	{'nan', 6, 5e-324}, {n = 7}, {'ümläut €', 8, 123456789.125}, {'\1\127', 9, 2 ^ 53}, {'1e5', 10, 1e22}}
 
-local function name_of(ending) return os.tmpname() .. ending end
+local function name_of(ending)
+	local name = os.tmpname()
+	os.remove(name)
+	return name .. ending
+end
 
 local function read(file)
 	local handle = assert(io.open(file, 'rb'))

@@ -32,6 +32,15 @@ static double below(const struct ql_figure *f, int64_t first, int64_t k, double 
 	return sum;
 }
 
+static double widest_name(const struct ql_figure *f, const struct ql_scene *s)
+{
+	double width = 0;
+
+	for (int64_t i = 0; i < f->names.n; i++)
+		width = fmax(width, ql_scene_text_width(s, f->names.text[i], 1));
+	return width;
+}
+
 static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_plan *p)
 {
 	ql_plan_points(f, p);
@@ -45,11 +54,11 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 		p->y.range.positive /= 2;
 	p->y.zero = true;
 	/* the numbers at the ends need a line of text */
-	p->y.pad = s->cells ? fmax(0.08, 6 / s->height) : 0.08;
+	p->y.pad = s->cells ? fmax(0.08, 7 / fmax(p->height - 16, 12)) : 0.08;
 	p->grid_x = false;
 	ql_plan_categories(f, s, &f->names, p);
-	if (p->swapped && s->cells)
-		p->x.pad = 0.16;
+	if (p->swapped && s->cells) /* a number of 7 characters beyond the longest bar */
+		p->x.pad = 16 / fmax(p->width - widest_name(f, s) - 24, 16);
 }
 
 static int64_t bars(const struct ql_figure *f, const struct ql_plan *p)
@@ -77,6 +86,8 @@ static void draw_value(
 		p.x = frame->plan->swapped ? (value < 0 ? floor(p.x / 2) : ceil(p.x / 2)) * 2 : p.x;
 		p.y = frame->plan->swapped ? p.y : (value < 0 ? floor(p.y / 4) : ceil(p.y / 4)) * 4;
 	}
+	if (s->cells && !frame->plan->swapped && value >= 0 && p.y + 4 > frame->y1)
+		return; /* that line is the legend's or the title's */
 	if (frame->plan->swapped)
 		ql_scene_text(s, p.x + side * s->em * 0.5, p.y, value < 0 ? 1 : 0, size, HUGE_VAL, text, ink);
 	else if (ql_scene_text_width(s, text, size) <= room)
@@ -93,15 +104,18 @@ static void draw_series(
 	double each = FILLED / (stack ? 1 : (double)(p->last - p->first)), base = ql_frame_base(frame);
 	double shift = stack ? -each / 2 : -FILLED / 2 + each * (double)(k - p->first);
 	bool values = ql_figure_bool(f, "values", !stack && bars(f, p) <= VALUED);
+	struct ql_ink ink = ql_series_ink(k);
 	double room = each * fabs(ql_frame_point(frame, 2, base).x - ql_frame_point(frame, 1, base).x);
 
+	if (p->last - p->first == 1) /* no shade is needed to tell it apart */
+		ink.group = 1;
 	for (int64_t i = 0; i < d->n; i++) {
 		double x = ql_series_x(d, i), lo = stack ? below(f, p->first, k, x, d->y[i] < 0) : base;
 		double hi = stack ? lo + d->y[i] : d->y[i];
 
 		if (lo == 0 && p->y.log)
 			lo = base;
-		ql_frame_bar(frame, s, x + shift + each / 2, each, lo, hi, ql_series_ink(k));
+		ql_frame_bar(frame, s, x + shift + each / 2, each, lo, hi, ink);
 		if (values)
 			draw_value(frame, s, x + shift + each / 2, hi, room + s->em * 0.2, d->y[i]);
 	}
