@@ -12,6 +12,8 @@ static bool refused(struct ql_lua_memory *m, size_t growth)
 		m->failing = m->fail_forever;
 		return true;
 	}
+	if (growth >= QL_LUA_BIG && m->interrupted && *m->interrupted)
+		return true;
 	return m->failing || (m->limit && growth > m->limit - (m->now < m->limit ? m->now : m->limit));
 }
 

@@ -4,6 +4,7 @@
 #ifndef QUOLL_INTERP_ALLOC_H
 #define QUOLL_INTERP_ALLOC_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +17,11 @@ struct ql_lua_memory {
 	uint64_t count;
 	uint64_t fail_after;
 	bool fail_forever, failing;
+	const volatile sig_atomic_t *interrupted; /* while it is set, growing by QL_LUA_BIG or more fails */
 };
+
+/* C functions that read or build without end (io.read "a") ask for ever larger blocks: Ctrl-C stops them there. */
+#define QL_LUA_BIG ((size_t)4 << 20)
 
 /* A lua_Alloc; `memory` is a struct ql_lua_memory. */
 void *ql_lua_alloc(void *memory, void *block, size_t old_size, size_t size);

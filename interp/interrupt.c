@@ -196,51 +196,11 @@ static int os_execute(lua_State *L)
 	return n;
 }
 
-/* string.rep can build gigabytes: it polls between pieces of a megabyte. */
-static int string_rep(lua_State *L)
-{
-	size_t size, between, total;
-	const char *text = luaL_checklstring(L, 1, &size);
-	lua_Integer n = luaL_checkinteger(L, 2);
-	const char *separator = luaL_optlstring(L, 3, "", &between);
-	luaL_Buffer b;
-	char *out;
-	size_t polled = 0;
-
-	if (n <= 0 || size + between == 0) {
-		lua_pushliteral(L, "");
-		return 1;
-	}
-	if (!ql_size_add(size, between, &total) || !ql_size_mul(total, (uint64_t)n, &total) ||
-	        total > INT64_MAX)
-		return luaL_error(L, "resulting string too large");
-	total -= between;
-	out = luaL_buffinitsize(L, &b, total);
-	for (lua_Integer i = 0; i < n; i++) {
-		memcpy(out, text, size);
-		out += size;
-		if (i + 1 < n) {
-			memcpy(out, separator, between);
-			out += between;
-		}
-		polled += size + between;
-		if (polled > 1 << 20) {
-			ql_interrupt_check(L);
-			polled = 0;
-		}
-	}
-	luaL_pushresultsize(&b, total);
-	return 1;
-}
-
 int ql_open_interrupt(lua_State *L)
 {
 	lua_getglobal(L, "os");
 	lua_getfield(L, -1, "execute");
 	lua_pushcclosure(L, os_execute, 1);
 	lua_setfield(L, -2, "execute");
-	lua_getglobal(L, "string");
-	lua_pushcfunction(L, string_rep);
-	lua_setfield(L, -2, "rep");
 	return 0;
 }

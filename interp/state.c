@@ -98,6 +98,7 @@ static struct ql_ctx *context_new(struct ql_state *s)
 	ctx->warn = warn_from_library;
 	ctx->memory.limit = (size_t)limit;
 	s->memory.limit = (size_t)limit;
+	s->memory.interrupted = &ctx->interrupted;
 	return ctx;
 }
 

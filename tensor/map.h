@@ -16,6 +16,7 @@
 /* Numbers an op takes besides its operands (clamp's bounds, a slope), in the order of its attributes. */
 struct ql_map_args {
 	double p[4];
+	int64_t i[2]; /* the same for integers, where doubles are not exact */
 };
 
 typedef void ql_map_f32_fn(int64_t n, float *out, const float *const *in, const struct ql_map_args *args);

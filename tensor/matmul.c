@@ -118,7 +118,7 @@ void ql_epilogue_row(const struct ql_epilogue *e, int64_t j, int64_t n, float *y
 		const float *in[1] = {buffer};
 
 		memcpy(buffer, y + i, (size_t)m * sizeof(*y));
-		e->act->f32[e->variant](m, y + i, in, &(struct ql_map_args){{0}});
+		e->act->f32[e->variant](m, y + i, in, &(struct ql_map_args){.p = {0}});
 	}
 }
 

@@ -9,6 +9,10 @@
 #include "tensor/vmath_log.h"
 
 #define ROUNDS 10
+#define MULTIPLY_0 0xD2511F53u
+#define MULTIPLY_1 0xCD9E8D57u
+#define STEP_0 0x9E3779B9u
+#define STEP_1 0xBB67AE85u
 #define LANES 16 /* counters side by side */
 
 QL_SIMD(void, words, (uint64_t seed, uint64_t first, int64_t counters, uint32_t *out), {
@@ -25,15 +29,15 @@ QL_SIMD(void, words, (uint64_t seed, uint64_t first, int64_t counters, uint32_t 
 		}
 		for (int r = 0; r < ROUNDS; r++) {
 			for (int l = 0; l < LANES; l++) {
-				uint64_t p0 = (uint64_t)c0[l] * 0xD2511F53u, p1 = (uint64_t)c2[l] * 0xCD9E8D57u;
+				uint64_t p0 = (uint64_t)c0[l] * MULTIPLY_0, p1 = (uint64_t)c2[l] * MULTIPLY_1;
 
 				c0[l] = (uint32_t)(p1 >> 32) ^ c1[l] ^ k0;
 				c2[l] = (uint32_t)(p0 >> 32) ^ c3[l] ^ k1;
 				c1[l] = (uint32_t)p1;
 				c3[l] = (uint32_t)p0;
 			}
-			k0 += 0x9E3779B9u;
-			k1 += 0xBB67AE85u;
+			k0 += STEP_0;
+			k1 += STEP_1;
 		}
 		for (int l = 0; l < LANES && b + l < counters; l++) {
 			out[4 * (b + l)] = c0[l];
@@ -47,6 +51,23 @@ QL_SIMD(void, words, (uint64_t seed, uint64_t first, int64_t counters, uint32_t 
 void ql_rng_words(int variant, uint64_t seed, uint64_t first, int64_t counters, uint32_t *out)
 {
 	words[variant](seed, first, counters, out);
+}
+
+/* Its third counter word, 0 for the words above, is the attempt. */
+uint64_t ql_rng_again(uint64_t seed, uint64_t position, uint32_t attempt)
+{
+	uint32_t c0 = (uint32_t)position, c1 = (uint32_t)(position >> 32), c2 = attempt, c3 = 0;
+	uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+
+	for (int r = 0; r < ROUNDS; r++, k0 += STEP_0, k1 += STEP_1) {
+		uint64_t p0 = (uint64_t)c0 * MULTIPLY_0, p1 = (uint64_t)c2 * MULTIPLY_1;
+
+		c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+		c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+		c1 = (uint32_t)p1;
+		c3 = (uint32_t)p0;
+	}
+	return (uint64_t)c0 << 32 | c1;
 }
 
 uint64_t ql_rng_take(struct ql_ctx *ctx, int64_t n)

@@ -10,6 +10,8 @@
 
 /* Four 32-bit words for each counter first, first + 1, … */
 void ql_rng_words(int variant, uint64_t seed, uint64_t first, int64_t counters, uint32_t *out);
+/* 64 more bits for the element at `position`, where the first ones are of no use; attempt 1, 2, … */
+uint64_t ql_rng_again(uint64_t seed, uint64_t position, uint32_t attempt);
 /* Reserves the counters that n words need and returns the first of them. */
 uint64_t ql_rng_take(struct ql_ctx *ctx, int64_t words);
 /* Uniform in [0, 1), 24 bits. */

@@ -573,7 +573,7 @@ static void test_simd(const void *kernel)
 	const struct ql_simd *k = kernel;
 	float in[QL_MAP_MAX][300], mine[300], theirs[300];
 	const float *const operands[QL_MAP_MAX] = {in[0], in[1], in[2]};
-	const struct ql_map_args args = {{-0.5, 0.75, 1, 1}};
+	const struct ql_map_args args = {.p = {-0.5, 0.75, 1, 1}};
 	const struct codes range = {-10, 10, 1};
 
 	for (int i = 0; i < 300 * QL_MAP_MAX; i++)

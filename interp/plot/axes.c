@@ -202,7 +202,7 @@ static void draw_x_labels(const struct ql_axes *a)
 	int64_t n = labels(p, &a->x), step = 1;
 
 	if (p->names && n) {
-		room = a->slant ? em * 1.15
+		room = a->slant ? em * 1.15 / SLANT
 		                : fmin(widest(s, p, &a->x), fmax(length / (double)n - em * 0.5, em * 3)) +
 		                          em * 0.5;
 		step = stride(n, room, length);

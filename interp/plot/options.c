@@ -85,7 +85,7 @@ static void make_numbers(const struct ql_reader *r, struct ql_option *o, int64_t
 	o->list.n = n;
 }
 
-/* {name=1, …}: by value, since a table has no order. */
+/* {name=1, 2, …}: by value, since a table has no order. */
 static void read_named_numbers(const struct ql_reader *r, struct ql_option *o, int64_t n)
 {
 	lua_State *L = r->L;
@@ -106,6 +106,8 @@ static void read_named_numbers(const struct ql_reader *r, struct ql_option *o, i
 		}
 		o->list.text[k] = NULL;
 		o->list.number[k] = value;
+		if (lua_type(L, -2) != LUA_TSTRING)
+			continue;
 		lua_pushvalue(L, -2); /* lua_next needs its key unchanged */
 		o->list.text[k] = ql_read_text(r, -1);
 		lua_pop(L, 1);
@@ -123,11 +125,13 @@ static void read_numbers(const struct ql_reader *r, struct ql_option *o)
 		o->list.number[0] = lua_tonumber(L, index);
 		return;
 	}
-	if (lua_type(L, index) == LUA_TTABLE && !lua_rawlen(L, index)) {
+	if (lua_type(L, index) == LUA_TTABLE) {
 		for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1))
 			n++;
-		read_named_numbers(r, o, n);
-		return;
+		if (n > (int64_t)lua_rawlen(L, index)) {
+			read_named_numbers(r, o, n);
+			return;
+		}
 	}
 	n = ql_read_length(r, index);
 	make_numbers(r, o, n);

@@ -64,9 +64,19 @@ static const struct ql_map div_map = {.result = QL_MAP_FLOAT, .f32 = div_f32, .f
 QL_BINARY(div, "x:div(y)  x / y", "Elementwise quotient with broadcasting; integers give float32. By 0 it is inf or nan.",
 	"print(tensor{3,1} / 2)  --> float32(2)  1.5000  0.5000", QL_INPLACE, div_map);
 
-/* a - b * floor(a / b), exact where the quotient is */
-QL_MAP_F32_2(mod_f32, fmodf(a, b) != 0 && (fmodf(a, b) < 0) != (b < 0) ? fmodf(a, b) + b : fmodf(a, b))
-QL_MAP_F64_2(mod_f64, fmod(a, b) != 0 && (fmod(a, b) < 0) != (b < 0) ? fmod(a, b) + b : fmod(a, b))
+/* fmod has the sign of a; as in Lua the result takes that of b. */
+QL_INLINE float floored_f32(float r, float b)
+{
+	return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+QL_INLINE double floored_f64(double r, double b)
+{
+	return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+QL_MAP_F32_2(mod_f32, floored_f32(fmodf(a, b), b))
+QL_MAP_F64_2(mod_f64, floored_f64(fmod(a, b), b))
 
 static bool mod_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
 {

@@ -41,23 +41,36 @@ static enum ql_status infer_where(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 QL_SIMD(void, where_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+	const float *c = in[0];
+	const float *x = in[1];
+	const float *y = in[2];
+
 	(void)args;
-	for (int64_t i = 0; i < n; i++)
-		out[i] = in[0][i] != 0 ? in[1][i] : in[2][i];
+	for (int64_t i = 0; i < n; i++) {
+		float a = x[i], b = y[i]; /* both read: nothing to branch for */
+
+		out[i] = c[i] != 0 ? a : b;
+	}
 })
 
 static void where_f64(int64_t n, double *out, const double *const *in, const struct ql_map_args *args)
 {
 	(void)args;
-	for (int64_t i = 0; i < n; i++)
-		out[i] = in[0][i] != 0 ? in[1][i] : in[2][i];
+	for (int64_t i = 0; i < n; i++) {
+		double a = in[1][i], b = in[2][i];
+
+		out[i] = in[0][i] != 0 ? a : b;
+	}
 }
 
 static bool where_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
 {
 	(void)args;
-	for (int64_t i = 0; i < n; i++)
-		out[i] = in[0][i] != 0 ? in[1][i] : in[2][i];
+	for (int64_t i = 0; i < n; i++) {
+		int64_t a = in[1][i], b = in[2][i];
+
+		out[i] = in[0][i] != 0 ? a : b;
+	}
 	return true;
 }
 

@@ -18,6 +18,7 @@ struct job {
 	int64_t *integer; /* two words each */
 	int64_t low;
 	uint64_t span; /* 0: all 2^64 values */
+	uint32_t keep; /* bits of each word that a real number is made of */
 };
 
 static void real_piece(const struct job *j, int64_t p)
@@ -26,10 +27,27 @@ static void real_piece(const struct job *j, int64_t p)
 	int64_t n = ql_min64(PIECE, j->n - p * PIECE);
 
 	ql_rng_words(j->variant, j->seed, j->first + (uint64_t)p * (PIECE / 4), ql_ceil_div(n, 4), words);
+	for (int64_t i = 0; i < n; i++)
+		words[i] &= j->keep;
 	j->convert(j->variant, words, n, j->real + p * PIECE);
 }
 
-/* 64 random bits times the span, high part: the bias is below span / 2^64. */
+/* A number below span from 64 random bits: the upper half of their product. Where the lower half shows that this value
+ * has one preimage too many the bits are drawn again, so every value is equally likely: Lemire, "Fast random integer
+ * generation in an interval", ACM TOMACS 29, 2019. */
+static uint64_t below(uint64_t bits, const struct job *j, uint64_t position)
+{
+	unsigned __int128 product = (unsigned __int128)bits * j->span;
+
+	if ((uint64_t)product < j->span) {
+		uint64_t least = (0 - j->span) % j->span;
+
+		for (uint32_t attempt = 1; (uint64_t)product < least; attempt++)
+			product = (unsigned __int128)ql_rng_again(j->seed, position, attempt) * j->span;
+	}
+	return (uint64_t)(product >> 64);
+}
+
 static void integer_piece(const struct job *j, int64_t p)
 {
 	uint32_t words[2 * PIECE];
@@ -38,7 +56,7 @@ static void integer_piece(const struct job *j, int64_t p)
 	ql_rng_words(j->variant, j->seed, j->first + (uint64_t)p * (PIECE / 2), ql_ceil_div(n, 2), words);
 	for (int64_t i = 0; i < n; i++) {
 		uint64_t bits = (uint64_t)words[2 * i] << 32 | words[2 * i + 1];
-		uint64_t at = j->span ? (uint64_t)((unsigned __int128)bits * j->span >> 64) : bits;
+		uint64_t position = 2 * j->first + (uint64_t)(p * PIECE + i), at = j->span ? below(bits, j, position) : bits;
 
 		j->integer[p * PIECE + i] = (int64_t)((uint64_t)j->low + at);
 	}
@@ -75,14 +93,18 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct job *
 	return ql_construct_finish(ctx, call, t, status);
 }
 
+/* As many bits as the dtype holds, so that rounding never gives 1. */
 static enum ql_status eval_rand(struct ql_ctx *ctx, struct ql_call *call)
 {
-	return run(ctx, call, &(struct job){.convert = ql_rng_uniform}, 1);
+	unsigned dtype = call->result[0].dtype;
+	uint32_t keep = dtype == QL_float16 ? 0xffe00000u : dtype == QL_bfloat16 ? 0xff000000u : UINT32_MAX;
+
+	return run(ctx, call, &(struct job){.convert = ql_rng_uniform, .keep = keep}, 1);
 }
 
 static enum ql_status eval_randn(struct ql_ctx *ctx, struct ql_call *call)
 {
-	return run(ctx, call, &(struct job){.convert = ql_rng_normal}, 1);
+	return run(ctx, call, &(struct job){.convert = ql_rng_normal, .keep = UINT32_MAX}, 1);
 }
 
 static enum ql_status infer_float(struct ql_ctx *ctx, struct ql_call *call)
@@ -98,7 +120,7 @@ static enum ql_status infer_float(struct ql_ctx *ctx, struct ql_call *call)
 const struct ql_op ql_op_rand = {
 	.doc = {.name = "rand",
 		.usage = "tensor.rand(2, 3)  tensor.rand{2, 3, dtype=, quant=}",
-		.text = "Uniform random numbers in [0, 1), multiples of 2^-24. The same seed gives the same bits on any machine and "
+		.text = "Uniform random numbers in [0, 1), multiples of 2^-24 (float16: 2^-11, bfloat16: 2^-8). The same seed gives the same bits on any machine and "
 			"number of threads.",
 		.example = "tensor.seed(1)\nprint(tensor.rand(1000):max():item() < 1)  --> true",
 		.attrs = ql_construct_attrs},
@@ -159,7 +181,7 @@ static enum ql_status eval_randint(struct ql_ctx *ctx, struct ql_call *call)
 const struct ql_op ql_op_randint = {
 	.doc = {.name = "randint",
 		.usage = "tensor.randint{2, 3, low=, high=, dtype=}",
-		.text = "Uniform random integers from low to high, both included; int64 unless dtype= says otherwise.",
+		.text = "Random integers from low to high, both included, all equally likely; int64 unless dtype= says otherwise.",
 		.example = "print(tensor.randint{100, low = 3, high = 5}:min():item() >= 3)  --> true",
 		.attrs = randint_attrs},
 	.flags = QL_FUNCTION | QL_NATIVE,

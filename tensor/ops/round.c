@@ -45,15 +45,40 @@ QL_SIMD(void, clamp_f32, (int64_t n, float *restrict out, const float *const *in
 	}
 })
 QL_MAP_F64_1(clamp_f64, a < args->p[0] ? args->p[0] : a > args->p[1] ? args->p[1] : a)
-QL_MAP_I64_1(clamp_i64, (double)a < args->p[0] ? (int64_t)ceil(args->p[0]) : (double)a > args->p[1] ?
-	(int64_t)floor(args->p[1]) : a)
+
+static bool clamp_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
+{
+	int64_t low = args->i[0], high = args->i[1];
+
+	for (int64_t i = 0; i < n; i++) {
+		int64_t v = in[0][i] < low ? low : in[0][i];
+
+		out[i] = v > high ? high : v;
+	}
+	return true;
+}
+
+/* The integers of the dtype that lie within the bounds; there must be some. */
+static bool integer_bounds(const struct ql_dtype_info *d, struct ql_map_args *args)
+{
+	double low = ceil(args->p[0]), high = floor(args->p[1]);
+
+	args->i[0] = low > (double)d->lo ? low < (double)d->hi ? (int64_t)low : d->hi : d->lo;
+	args->i[1] = high < (double)d->hi ? high > (double)d->lo ? (int64_t)high : d->lo : d->hi;
+	return low <= high && low <= (double)d->hi && high >= (double)d->lo;
+}
 
 static enum ql_status clamp_prepare(struct ql_ctx *ctx, const struct ql_call *call, struct ql_map_args *args)
 {
+	unsigned dtype = call->result[0].dtype;
+
 	args->p[0] = ql_call_float(call, "low", -INFINITY);
 	args->p[1] = ql_call_float(call, "high", INFINITY);
 	if (!(args->p[0] <= args->p[1]))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "clamp: wanted low <= high, got %g and %g", args->p[0], args->p[1]);
+	if (ql_dtype_is_integer(dtype) && !integer_bounds(&ql_dtypes[dtype], args))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "clamp: wanted bounds with an integer of %s between them, got %g and %g",
+			ql_dtype_name(dtype), args->p[0], args->p[1]);
 	return QL_OK;
 }
 
@@ -62,7 +87,8 @@ static const struct ql_map clamp_map = {.result = QL_MAP_PROMOTE, .f32 = clamp_f
 const struct ql_op ql_op_clamp = {
 	.doc = {.name = "clamp",
 		.usage = "x:clamp(low, high)  x:clamp{high=}",
-		.text = "Elements below low become low, those above high become high; nan stays nan.",
+		.text = "Elements below low become low, those above high become high; nan stays nan. An integer tensor stays integer: "
+			"its elements are brought to the nearest integer within the bounds.",
 		.example = "print(tensor{-2,0.5,3}:clamp(-1, 1))  --> float32(3)  -1.0000   0.5000   1.0000",
 		.attrs = clamp_attrs},
 	.arity_min = 1,

@@ -267,6 +267,11 @@ static const struct {
 	{"('x'):rep(1 << 26):gsub('.', string.upper)", 250},
 	{"('x'):rep(1 << 26):gsub('.', string.upper) while true do end", 250},
 	{"table.sort({3, 2, 1}, spin)", 250},
+	{"string.find(('a'):rep(40), ('a?'):rep(40) .. ('a'):rep(40))", 250},
+	{"while true do pcall(string.match, ('a'):rep(40), ('a?'):rep(40) .. ('a'):rep(40)) end", 250},
+	{"('a'):rep(1 << 20):gsub(('.-'):rep(8) .. 'b', '')", 250},
+	{"for x in ('('):rep(1 << 20):gmatch '%b()' do end", 250},
+	{"io.open('/dev/zero'):read 'a'", 2000},
 	{"local v <close> = setmetatable({}, {__close = function() closed = true end}) spin()", 250},
 	{"local v <close> = setmetatable({}, {__close = spin}) spin()", 250},
 	{"load(function() return '  ' end)", 250},
@@ -277,7 +282,7 @@ static const struct {
 	{"repeat local s = ('x'):rep(1 << 28) until false", 250},
 	{"wide:matmul(wide)", 1000},
 	{"while true do pcall(wide.matmul, wide, wide) end", 1000},
-	{"long:sort()", 1000},
+	{"while true do pcall(row.sort, row) end", 1000},
 	{"while true do pcall(long.cumsum, long) end", 1000},
 	{"repeat until false", 250},
 };
@@ -311,7 +316,7 @@ static void test_interrupt(void)
 
 	CASE("Ctrl-C: the session");
 	term_line(t, "function spin() while true do end end kept = 5;", "");
-	term_line(t, "tensor.seed(1) wide, long = tensor.rand(4000, 4000), tensor.rand(1 << 24);", "");
+	term_line(t, "tensor.seed(1) wide, long, row = tensor.rand(4000, 4000), tensor.rand(1 << 24), tensor.rand(1 << 21);", "");
 	for (size_t i = 0; i < sizeof(busy) / sizeof(busy[0]); i++) {
 		CASE("Ctrl-C: %s", busy[i].code);
 		test_busy(t, busy[i].code, busy[i].limit);

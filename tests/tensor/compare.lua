@@ -9,3 +9,5 @@ print(tensor{{1}, {2}}:lt(tensor{1, 2}):size())  --> 2 2
 print(x == x:view(3), x == x:clone(), x:t() == x)  --> true false true
 print(pcall(function() return x < y end))  --> false ...a:lt(b)...
 print(x:quantize('int8'):gt(1.5))  --> bool(3) false true true
+-- integers beyond 24 bits are not rounded on the way
+print(tensor({16777217, 16777216, dtype = 'int32'}):gt(16777216.5), tensor({16777217, dtype = 'int32'}):eq(tensor{16777216}))  --> bool(2) true false bool(1) false

@@ -48,6 +48,13 @@ describe('distributions', function()
 		end
 		assert(chi < 33, chi) -- 9 degrees of freedom, p = 0.0001
 	end)
+	it('rand stays below 1 in every dtype', function()
+		for _, d in ipairs{'float16', 'bfloat16', 'float64'} do
+			local u = tensor.rand{n, dtype = d}:to 'float32'
+			assert(u:min():item() >= 0 and u:max():item() < 1, d)
+			assert(math.abs(u:mean():item() - 0.5) < 0.004, d)
+		end
+	end)
 	it('randn is normal', function()
 		local z = tensor.randn(n)
 		assert(math.abs(z:mean():item()) < 0.005 and math.abs(z:var():item() - 1) < 0.01)
@@ -63,6 +70,12 @@ describe('distributions', function()
 		for v = -2, 2 do
 			local hits = r:eq(v):to('float32'):sum():item()
 			assert(math.abs(hits - n / 5) < 2500, v .. ' ' .. hits)
+		end
+		-- 64 random bits scaled to 3 * 2^61 values would hit a third of them 1.5 times as often as another
+		local wide = tensor.randint{100000, low = 0, high = 3 * 2 ^ 61 // 1 | 0} % 3
+		for v = 0, 2 do
+			local hits = wide:eq(v):to('float32'):sum():item()
+			assert(math.abs(hits - 100000 / 3) < 900, v .. ' ' .. hits)
 		end
 		assert(tensor.randint{10, low = 5, high = 5}:min():item() == 5)
 		assert(tensor.randint{4, low = math.mininteger, high = math.maxinteger}:dtype() == 'int64')

@@ -95,7 +95,7 @@ static struct ql_tensor *view_of(enum form form, unsigned dtype, int rank, const
 	int64_t s[QL_MAX_RANK];
 	struct ql_tensor *t, *v;
 
-	memcpy(s, shape, sizeof(s));
+	memcpy(s, shape, (size_t)rank * sizeof(*s));
 	if (form == REVERSED)
 		for (int d = 0; d < rank; d++)
 			s[d] = shape[rank - 1 - d];

@@ -15,3 +15,10 @@ print(tensor({1, dtype = 'int64'}):isnan(), tensor({1, dtype = 'int64'}):isfinit
 print(tensor{0 / 0}:clamp(0, 1):isnan(), tensor{0 / 0}:sign():isnan())  --> bool(1) true bool(1) true
 x:round_()
 print(x[1]:item())  --> -2.0
+
+-- bounds beyond the dtype's own range
+print(tensor({-128, 5, 127, dtype = 'int8'}):clamp(-1000, 100))  --> int8(3) -128 5 100
+print(tensor({1, 5, dtype = 'int64'}):clamp(3, 1e30), tensor({1, 5, dtype = 'int64'}):clamp{high = 1 / 0}[1])  --> int64(2) 3 5 1
+print(tensor({-3, 0, 3, dtype = 'int32'}):clamp(-1.5, 2.5))  --> int32(3) -1 0 2
+print(pcall(function() return tensor({1, dtype = 'int8'}):clamp(200, 300) end))  --> false ...clamp: wanted bounds with an integer of int8 between them, got 200 and 300
+print(pcall(function() return tensor({1, dtype = 'int8'}):clamp(0.2, 0.8) end))  --> false ...clamp: wanted bounds with an integer of int8...

@@ -190,8 +190,11 @@ static enum ql_status prepare(struct ql_figure *f)
 		return QL_ERR_MEMORY;
 	memcpy(b, &head, sizeof(head));
 	count(f, b, &all);
-	for (int64_t k = 0; k < f->n_series; k++)
+	for (int64_t k = 0; k < f->n_series; k++) {
 		values += f->series[k].n;
+		ql_free(f->ctx, f->series[k].y); /* a figure should not hold on to millions of samples */
+		f->series[k].y = NULL;
+	}
 	if (all.outside || all.n < values)
 		snprintf(f->note, sizeof(f->note),
 		        "%lld of %lld values not shown (outside the range or not finite)",

@@ -116,6 +116,8 @@ describe('axes', function()
 	it('have reference lines with names', function()
 		local plain = text(plot.line{{1, 2, 3}, vlines = {mid = 2}, hlines = 2.5})
 		assert(plain:find 'mid' and plain:find '⠉ ⠉')
+		plain = text(plot.line{{1, 2, 3}, hlines = {low = 1.5, 2.5, high = 2}})
+		assert(plain:find 'low' and plain:find 'high')
 	end)
 end)
 
