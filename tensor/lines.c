@@ -15,6 +15,7 @@
 
 #define GROUP 16                        /* lines at a time: 64 bytes of floats */
 #define GROUP_BYTES ((int64_t)16 << 20) /* a group that needs more is made smaller */
+#define LONGEST ((int64_t)1 << 48)      /* elements of a line: sizes computed from them do not overflow */
 #define CHUNK 32768                     /* elements claimed at a time */
 
 enum domain { F32, F64, I64 };
@@ -134,8 +135,7 @@ static void scatter(const struct end *e, int64_t at, int64_t lines, const char *
 
 	if (lines == 1 || e->stride == 1) {
 		for (int64_t g = 0; g < lines; g++)
-			from_buffer(
-				e, at + g * e->side, e->stride, e->n, buffer + (size_t)(g * e->n) * e->size);
+			from_buffer(e, at + g * e->side, e->stride, e->n, buffer + (size_t)(g * e->n) * e->size);
 		return;
 	}
 	for (int64_t i = 0; i < e->n; i++) {
@@ -154,8 +154,7 @@ static void *line_of(const struct end *e, int64_t at, int64_t g, char *slot)
 
 static void run_group(const struct lines_job *j, int64_t item, char *slot)
 {
-	int64_t first = item % j->groups * j->group, lines = ql_min64(j->group, j->walk.row - first),
-		at[QL_MAX_WALK];
+	int64_t first = item % j->groups * j->group, lines = ql_min64(j->group, j->walk.row - first), at[QL_MAX_WALK];
 
 	ql_walk_row(&j->walk, item / j->groups, at);
 	for (int k = 0; k < j->ends; k++)
@@ -232,8 +231,7 @@ static unsigned dtype_of(enum domain domain)
 	return domain == F32 ? QL_float32 : domain == F64 ? QL_float64 : QL_int64;
 }
 
-static void start_end(
-	const struct lines_job *j, struct end *e, int k, const struct ql_tensor *t, enum domain domain)
+static void start_end(const struct lines_job *j, struct end *e, int k, const struct ql_tensor *t, enum domain domain)
 {
 	int last = t->rank - 1;
 
@@ -250,25 +248,26 @@ static void start_end(
 /* Lays out the buffers of one slot: those of the ends that need one, then the op's own memory. */
 static bool plan_slots(struct lines_job *j, int threads)
 {
-	uint64_t bytes = 0, part, work;
+	uint64_t bytes = 0, part;
 
 	for (int k = 0; k < j->ends; k++) {
 		struct end *e = &j->end[k];
 
+		if (e->n > LONGEST)
+			return false;
 		e->buffer = bytes;
 		if (e->direct)
 			continue;
 		while (j->group > 1 && j->group * e->n > GROUP_BYTES / (int64_t)e->size)
 			j->group /= 2;
-		if (!ql_size_mul((uint64_t)e->n, (uint64_t)j->group * e->size, &part) ||
-			!ql_size_align(part, 64, &part) ||
-			!ql_size_add(bytes, j->group > 1 ? part : (uint64_t)e->n * e->size + 64, &bytes))
+		if (!ql_size_align((uint64_t)(e->n * j->group) * e->size, 64, &part))
 			return false;
-		bytes &= ~(uint64_t)63;
+		bytes += part;
 	}
 	j->work = bytes;
-	work = j->kind->work ? j->kind->work(j->end[IN].n, j->end[OUT].n) : 0;
-	if (!ql_size_add(bytes, work, &bytes) || !ql_size_align(bytes, 64, &bytes))
+	if (j->kind->work)
+		bytes += j->kind->work(j->end[IN].n, j->end[OUT].n);
+	if (!ql_size_align(bytes, 64, &bytes))
 		return false;
 	j->slot_bytes = bytes;
 	j->groups = ql_ceil_div(j->walk.row, j->group);
@@ -281,8 +280,7 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct lines_job *j)
 	uint64_t bytes;
 
 	if (!ql_size_mul(j->slot_bytes, (uint64_t)j->slot_count, &bytes) || bytes > (uint64_t)1 << 56)
-		return ql_fail(
-			ctx, QL_ERR_MEMORY, "out of memory: lines of %lld elements", (long long)j->end[IN].n);
+		return ql_fail(ctx, QL_ERR_MEMORY, "out of memory: lines of %lld elements", (long long)j->end[IN].n);
 	j->slots = ql_scratch_take(ctx, bytes);
 	j->taken = ql_scratch_take(ctx, (size_t)j->slot_count * sizeof(*j->taken));
 	if (!j->slots || !j->taken)
@@ -309,8 +307,7 @@ static enum ql_status run_lines(struct ql_ctx *ctx, struct ql_call *call, const 
 {
 	static const char *const paths[] = {"float32", "float64", "int64"};
 	enum domain domain = domain_of(kind, t[IN]->dtype);
-	struct lines_job j = {
-		.kind = kind, .ends = ends, .args = args, .variant = ctx->kernels->simd->variant};
+	struct lines_job j = {.kind = kind, .ends = ends, .args = args, .variant = ctx->kernels->simd->variant};
 	int64_t items, each;
 	enum ql_status status = QL_OK;
 
@@ -331,8 +328,8 @@ static enum ql_status run_lines(struct ql_ctx *ctx, struct ql_call *call, const 
 	if (status)
 		return status;
 	each = ql_max64(1, j.end[IN].n * j.group);
-	return ql_parallel_for(
-		ctx, items, ql_max64(1, CHUNK / each), items * each * kind->ns_per_element, lines_body, &j);
+	return ql_parallel_for(ctx, items, ql_max64(1, CHUNK / each),
+		ql_min64(items * each, LONGEST) * kind->ns_per_element, lines_body, &j);
 }
 
 /* Neighbouring lines of a packed result share bytes: they are made as int8 first. */

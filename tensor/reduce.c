@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The reduction engine. Two ways through memory give the same bits: rows (one result at a time, its elements
- * dense or gathered into a block) and columns (a tile of neighbouring results whose first elements are
- * adjacent, for reductions over outer axes). A result of more than QL_REDUCE_PART elements is reduced in parts of that
- * size, each on whatever thread claims it.
+ * dense or gathered into a block) and columns (a tile of neighbouring results whose first elements are adjacent,
+ * for reductions over outer axes). A result of more than QL_REDUCE_PART elements is reduced in parts of that size,
+ * each on whatever thread claims it.
  */
 #include "tensor/reduce.h"
 
@@ -16,11 +16,11 @@
 #include "tensor/scratch.h"
 #include "tensor/walk.h"
 
-#define TILE 128                    /* results side by side: 512 bytes of a row of floats */
+#define TILE 128             /* results side by side: 512 bytes of a row of floats */
 #define CHUNK QL_REDUCE_PART /* elements claimed at a time */
-#define MIN_COLUMNS 8               /* fewer neighbours than this are not worth a tile */
-#define SHORT 64                    /* so few elements of a result are better gathered as columns */
-#define AHEAD 8                     /* rows that are prefetched: they are too far apart for the hardware */
+#define MIN_COLUMNS 8        /* fewer neighbours than this are not worth a tile */
+#define SHORT 64             /* so few elements of a result are better gathered as columns */
+#define AHEAD 8              /* rows that are prefetched: they are too far apart for the hardware */
 
 enum domain { F32, F64, I64 };
 
@@ -84,8 +84,8 @@ static inline void row_next(struct row_walk *w)
 
 /* ---- one block, in each domain ---- */
 
-static inline bool prepare_f32(
-	const struct reduce_job *j, const float *x, int64_t n, int64_t step, const double *shift, float *out)
+static inline bool prepare_f32(const struct reduce_job *j, const float *x, int64_t n, int64_t step, const double *shift,
+	float *out)
 {
 	(void)j, (void)x, (void)n, (void)step, (void)shift, (void)out;
 	return false;
@@ -184,8 +184,7 @@ static void add_range_wide(const struct reduce_job *j, int64_t at, int64_t begin
 /* ---- results ---- */
 
 /* Writes the results of n parts to elements at, at + stride, … */
-static void store(
-	const struct reduce_job *j, const struct ql_part *part, int64_t at, int64_t stride, int64_t n)
+static void store(const struct reduce_job *j, const struct ql_part *part, int64_t at, int64_t stride, int64_t n)
 {
 	const struct ql_dtype_info *to = &ql_dtypes[j->out->dtype];
 	bool integer = !j->r->real || (j->domain == I64 && j->r->integer);
@@ -210,7 +209,8 @@ static void reduce_item(const struct reduce_job *j, int64_t item)
 {
 	struct ql_part part[TILE];
 	int64_t tile = item / j->parts, k = item % j->parts, offset[2], width = 1, column;
-	int64_t begin = k * QL_REDUCE_PART, end = ql_min64(begin + QL_REDUCE_PART, j->count), step = ql_walk_stride(&j->kept, 0);
+	int64_t begin = k * QL_REDUCE_PART, end = ql_min64(begin + QL_REDUCE_PART, j->count);
+	int64_t step = ql_walk_stride(&j->kept, 0);
 
 	column = tile % j->tiles * (j->columns ? TILE : 1);
 	if (j->columns)
@@ -333,10 +333,8 @@ static enum domain domain_of(const struct ql_reduce *r, unsigned dtype)
 
 static enum ql_status run_items(struct ql_ctx *ctx, struct reduce_job *j, int64_t results)
 {
-	int64_t items = j->kept.rows * j->tiles * j->parts,
-		each = ql_min64(j->count, QL_REDUCE_PART) * (j->columns ? TILE : 1);
-	int64_t work = results * j->count / 16 * (j->r->ns_per_16 ? j->r->ns_per_16 : 8) *
-		       (j->domain == F32 ? 1 : 3);
+	int64_t items = j->kept.rows * j->tiles * j->parts, each = ql_min64(j->count, QL_REDUCE_PART);
+	int64_t ns = (j->r->ns_per_16 ? j->r->ns_per_16 : 8) * (j->domain == F32 ? 1 : 3);
 	enum ql_status status;
 
 	if (j->parts > 1) {
@@ -344,7 +342,8 @@ static enum ql_status run_items(struct ql_ctx *ctx, struct reduce_job *j, int64_
 		if (!j->part)
 			return QL_ERR_MEMORY;
 	}
-	status = ql_parallel_for(ctx, items, ql_max64(1, CHUNK / each), work, reduce_body, j);
+	status = ql_parallel_for(ctx, items, ql_max64(1, CHUNK / (j->columns ? TILE * each : each)),
+		results * j->count / 16 * ns, reduce_body, j);
 	if (!status && j->part)
 		join_parts(j, results);
 	return status;

@@ -10,7 +10,7 @@
 
 #include "tensor/reduce_fetch.h"
 
-static void FN(fold_row)(const struct reduce_job *j, struct FN(tile) * t, int64_t at, int64_t p, int64_t n)
+static void FN(fold_row)(const struct reduce_job *j, struct FN(tile) *t, int64_t at, int64_t p, int64_t n)
 {
 	int64_t whole = n / QL_REDUCE_LANES, rest = n % QL_REDUCE_LANES;
 
@@ -26,8 +26,8 @@ static void FN(fold_row)(const struct reduce_job *j, struct FN(tile) * t, int64_
 }
 
 /* Columns side by side: row i of the block is added to lane i mod QL_REDUCE_LANES of every column. */
-static void FN(fold_columns)(
-	const struct reduce_job *j, struct FN(tile) * t, int64_t at, int64_t p, int64_t n, int64_t width)
+static void FN(fold_columns)(const struct reduce_job *j, struct FN(tile) *t, int64_t at, int64_t p, int64_t n,
+	int64_t width)
 {
 	struct row_walk w;
 
@@ -45,7 +45,7 @@ static void FN(fold_columns)(
 }
 
 static void FN(close_column)(
-	const struct reduce_job *j, const struct FN(tile) * t, int64_t c, int64_t width, struct ql_block *b)
+	const struct reduce_job *j, const struct FN(tile) *t, int64_t c, int64_t width, struct ql_block *b)
 {
 	for (int k = 0; k < 2 && FOLD(j, k); k++)
 		for (int64_t l = 0; l < b->lanes; l++) {
@@ -58,7 +58,7 @@ static void FN(close_column)(
 }
 
 /* Finds the extremes that this block has improved: the first element equal to each. */
-static void FN(locate)(const struct reduce_job *j, struct FN(tile) * t, int64_t at, int64_t p, int64_t n,
+static void FN(locate)(const struct reduce_job *j, struct FN(tile) *t, int64_t at, int64_t p, int64_t n,
 	int64_t width, struct ql_part *part)
 {
 	struct row_walk w;
@@ -85,7 +85,7 @@ static void FN(locate)(const struct reduce_job *j, struct FN(tile) * t, int64_t 
 }
 
 /* Adds block p .. p + n - 1 of `width` neighbouring results to their parts. */
-static void FN(add_block)(const struct reduce_job *j, struct FN(tile) * t, int64_t at, int64_t p, int64_t n,
+static void FN(add_block)(const struct reduce_job *j, struct FN(tile) *t, int64_t at, int64_t p, int64_t n,
 	int64_t width, struct ql_part *part)
 {
 	struct ql_block b; /* mostly left unset: short rows use few lanes */

@@ -204,13 +204,15 @@ static enum ql_status check_limits(struct ql_figure *f, const char *option, cons
 	struct ql_scale scale;
 	double limit[2];
 	bool logarithmic = ql_figure_bool(f, log, false);
+	char text[64];
 
 	if (!o)
 		return QL_OK;
 	if (!ql_figure_pair(f, option, limit) || !ql_scale_fixed(limit[0], limit[1], logarithmic, &scale))
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-		        "plot.%s: %s: wanted {lo, hi}, two different finite numbers%s", f->kind->doc.name,
-		        option, logarithmic ? " above 0" : "");
+		        "plot.%s: %s: wanted {lo, hi}, two different finite numbers%s, got %s",
+		        f->kind->doc.name, option, logarithmic ? " above 0" : "",
+		        ql_figure_pair_text(f, option, text));
 	return QL_OK;
 }
 
@@ -303,4 +305,15 @@ bool ql_figure_pair(const struct ql_figure *f, const char *name, double out[2])
 	out[0] = o->list.number[0];
 	out[1] = o->list.number[1];
 	return true;
+}
+
+const char *ql_figure_pair_text(const struct ql_figure *f, const char *name, char text[64])
+{
+	const struct ql_option *o = ql_figure_option(f, name);
+
+	if (o && o->list.n == 2 && o->list.number)
+		snprintf(text, 64, "{%.6g, %.6g}", o->list.number[0], o->list.number[1]);
+	else
+		snprintf(text, 64, "%lld numbers", o ? (long long)o->list.n : 0);
+	return text;
 }

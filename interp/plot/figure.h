@@ -72,8 +72,10 @@ const char *ql_figure_string(const struct ql_figure *f, const char *name);
 bool ql_figure_bool(const struct ql_figure *f, const char *name, bool otherwise);
 int64_t ql_figure_int(const struct ql_figure *f, const char *name, int64_t otherwise);
 double ql_figure_float(const struct ql_figure *f, const char *name, double otherwise);
-/* The list when it has exactly n numbers, in `out`. */
+/* The list when it has exactly two numbers, in `out`. */
 bool ql_figure_pair(const struct ql_figure *f, const char *name, double out[2]);
+/* What was given instead, for the message: "{3, 1}" or "5 numbers". Returns text. */
+const char *ql_figure_pair_text(const struct ql_figure *f, const char *name, char text[64]);
 
 /* x of point i */
 static inline double ql_series_x(const struct ql_series *s, int64_t i)

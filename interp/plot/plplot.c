@@ -86,7 +86,7 @@ static bool load(void)
 	if (pl.tried)
 		return pl.library != NULL;
 	pl.tried = true;
-	pl.library = dlopen(wanted ? wanted : "libplplot.so.17", RTLD_NOW | RTLD_LOCAL);
+	pl.library = dlopen(wanted && *wanted ? wanted : "libplplot.so.17", RTLD_NOW | RTLD_LOCAL);
 	if (!pl.library)
 		return false;
 #define F(name, result, parameters) \

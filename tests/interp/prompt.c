@@ -74,6 +74,7 @@ static struct term *term_open(const char *setting, const char *code)
 	t->pid = forkpty(&t->fd, NULL, NULL, &size);
 	if (t->pid == 0) {
 		setenv("TERM", "xterm", 1);
+		setenv("QUOLL_MEMORY", "4000", 1); /* what is not interrupted shall not take all there is */
 		unsetenv("NO_COLOR");
 		if (setting)
 			putenv(strdup(setting));

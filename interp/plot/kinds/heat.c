@@ -42,6 +42,7 @@ static enum ql_status prepare(struct ql_figure *f)
 	struct colours *c = f->derived = ql_alloc_zeroed(f->ctx, sizeof(*c));
 	int64_t bad = 0;
 	double size, range[2] = {0, 0};
+	char text[64];
 
 	if (!c || check_names(f, "xnames", f->columns) || check_names(f, "ynames", f->rows))
 		return c ? QL_ERR_SHAPE : QL_ERR_MEMORY;
@@ -62,8 +63,9 @@ static enum ql_status prepare(struct ql_figure *f)
 	}
 	if (ql_figure_option(f, "range") &&
 	        !(range[0] < range[1] && isfinite(range[0]) && isfinite(range[1])))
-		return ql_fail(
-		        f->ctx, QL_ERR_ARGUMENT, "plot.heat: range: wanted {lo, hi}, finite and lo < hi");
+		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
+		        "plot.heat: range: wanted {lo, hi}, finite and lo < hi, got %s",
+		        ql_figure_pair_text(f, "range", text));
 	if (!(c->hi > c->lo)) {
 		c->lo -= size > 0 ? size * 0.1 : 1;
 		c->hi += size > 0 ? size * 0.1 : 1;

@@ -146,14 +146,16 @@ static enum ql_status check(struct ql_figure *f, bool ranged, const double range
 {
 	int64_t bins = ql_figure_int(f, "bins", 1);
 	const struct ql_option *counts = ql_figure_option(f, "counts");
+	char text[64];
 
 	if (bins < 1 || bins > MOST_BINS)
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.hist: bins: wanted 1 to %d, got %lld",
 		        MOST_BINS, (long long)bins);
 	if (ql_figure_option(f, "range") &&
 	        !(ranged && isfinite(range[0]) && isfinite(range[1]) && range[0] < range[1]))
-		return ql_fail(
-		        f->ctx, QL_ERR_ARGUMENT, "plot.hist: range: wanted {lo, hi}, finite and lo < hi");
+		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
+		        "plot.hist: range: wanted {lo, hi}, finite and lo < hi, got %s",
+		        ql_figure_pair_text(f, "range", text));
 	if (counts && (counts->list.n < 1 || counts->list.n > 65536))
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
 		        "plot.hist: counts: wanted 1 to 65536 numbers, got %lld", (long long)counts->list.n);
