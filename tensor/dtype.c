@@ -93,17 +93,34 @@ static uint16_t f64_to_bf16(double x)
 	return ql_f32_to_bf16(f);
 }
 
-/* Half to even, saturating, NaN to 0. The bounds are compared as doubles, so that 2^63 saturates too. */
-static int64_t saturate(double x, int64_t lo, int64_t hi)
+/* Half to even, saturating, NaN to 0, without calls or branches. A sum with 2^52 is rounded to an integer. */
+static inline double rounded(double x)
+{
+	double a = fabs(x), r = a + 0x1p52 - 0x1p52;
+
+	return a < 0x1p52 ? copysign(r, x) : x;
+}
+
+/* The bounds are compared as doubles, so that 2^63 saturates too. */
+static inline int64_t saturate(double x, int64_t lo, int64_t hi)
 {
 	if (isnan(x))
 		return 0;
-	x = nearbyint(x);
+	x = rounded(x);
 	if (x <= (double)lo)
 		return lo;
 	if (x >= (double)hi)
 		return hi;
 	return (int64_t)x;
+}
+
+/* For bounds that are exact doubles, up to 32 bits. */
+static inline int32_t saturate_32(double x, double lo, double hi)
+{
+	x = isnan(x) ? 0 : x;
+	x = x < lo ? lo : x;
+	x = x > hi ? hi : x;
+	return (int32_t)(x + 0x1.8p52 - 0x1.8p52);
 }
 
 #define SELF(v) (v)
@@ -149,8 +166,8 @@ static int64_t saturate(double x, int64_t lo, int64_t hi)
 #define C int8_t
 #define LOAD SELF
 #define LOAD_I64 TO_I64
-#define STORE_F32(v) ((int8_t)saturate((double)(v), INT8_MIN, INT8_MAX))
-#define STORE_F64(v) ((int8_t)saturate(v, INT8_MIN, INT8_MAX))
+#define STORE_F32(v) ((int8_t)saturate_32((double)(v), INT8_MIN, INT8_MAX))
+#define STORE_F64(v) ((int8_t)saturate_32(v, INT8_MIN, INT8_MAX))
 #define STORE_I64(v) ((int8_t)(uint8_t)(v))
 #include "tensor/dtype_row.h"
 
@@ -158,8 +175,8 @@ static int64_t saturate(double x, int64_t lo, int64_t hi)
 #define C uint8_t
 #define LOAD SELF
 #define LOAD_I64 TO_I64
-#define STORE_F32(v) ((uint8_t)saturate((double)(v), 0, UINT8_MAX))
-#define STORE_F64(v) ((uint8_t)saturate(v, 0, UINT8_MAX))
+#define STORE_F32(v) ((uint8_t)saturate_32((double)(v), 0, UINT8_MAX))
+#define STORE_F64(v) ((uint8_t)saturate_32(v, 0, UINT8_MAX))
 #define STORE_I64(v) ((uint8_t)(v))
 #include "tensor/dtype_row.h"
 
@@ -167,8 +184,8 @@ static int64_t saturate(double x, int64_t lo, int64_t hi)
 #define C int16_t
 #define LOAD SELF
 #define LOAD_I64 TO_I64
-#define STORE_F32(v) ((int16_t)saturate((double)(v), INT16_MIN, INT16_MAX))
-#define STORE_F64(v) ((int16_t)saturate(v, INT16_MIN, INT16_MAX))
+#define STORE_F32(v) ((int16_t)saturate_32((double)(v), INT16_MIN, INT16_MAX))
+#define STORE_F64(v) ((int16_t)saturate_32(v, INT16_MIN, INT16_MAX))
 #define STORE_I64(v) ((int16_t)(uint16_t)(v))
 #include "tensor/dtype_row.h"
 
@@ -176,8 +193,8 @@ static int64_t saturate(double x, int64_t lo, int64_t hi)
 #define C uint16_t
 #define LOAD SELF
 #define LOAD_I64 TO_I64
-#define STORE_F32(v) ((uint16_t)saturate((double)(v), 0, UINT16_MAX))
-#define STORE_F64(v) ((uint16_t)saturate(v, 0, UINT16_MAX))
+#define STORE_F32(v) ((uint16_t)saturate_32((double)(v), 0, UINT16_MAX))
+#define STORE_F64(v) ((uint16_t)saturate_32(v, 0, UINT16_MAX))
 #define STORE_I64(v) ((uint16_t)(v))
 #include "tensor/dtype_row.h"
 
@@ -185,8 +202,8 @@ static int64_t saturate(double x, int64_t lo, int64_t hi)
 #define C int32_t
 #define LOAD SELF
 #define LOAD_I64 TO_I64
-#define STORE_F32(v) ((int32_t)saturate((double)(v), INT32_MIN, INT32_MAX))
-#define STORE_F64(v) ((int32_t)saturate(v, INT32_MIN, INT32_MAX))
+#define STORE_F32(v) (saturate_32((double)(v), INT32_MIN, INT32_MAX))
+#define STORE_F64(v) (saturate_32(v, INT32_MIN, INT32_MAX))
 #define STORE_I64(v) ((int32_t)(uint32_t)(v))
 #include "tensor/dtype_row.h"
 
@@ -213,7 +230,7 @@ static int64_t saturate(double x, int64_t lo, int64_t hi)
 #define BITS 4
 #define DECODE(code) ((int)((code) ^ 8u) - 8)
 #define ENCODE(value) ((unsigned)(value))
-#define FROM_FLOAT(v) ((int)saturate(v, -8, 7))
+#define FROM_FLOAT(v) saturate_32(v, -8, 7)
 #define FROM_I64(v) ((int)((v) & 15))
 #include "tensor/dtype_packed.h"
 
@@ -221,7 +238,7 @@ static int64_t saturate(double x, int64_t lo, int64_t hi)
 #define BITS 4
 #define DECODE(code) ((int)(code))
 #define ENCODE(value) ((unsigned)(value))
-#define FROM_FLOAT(v) ((int)saturate(v, 0, 15))
+#define FROM_FLOAT(v) saturate_32(v, 0, 15)
 #define FROM_I64(v) ((int)((v) & 15))
 #include "tensor/dtype_packed.h"
 

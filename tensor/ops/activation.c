@@ -2,6 +2,7 @@
  * Activation functions. Integers give float32, but for relu and relu6, which stay integer.
  */
 #include <math.h>
+#include <string.h>
 
 #include "tensor/ops/ops.h"
 #include "tensor/vmath_act.h"
@@ -30,14 +31,64 @@ QL_UNARY(relu6, "x:relu6()", "min(max(x, 0), 6).", "print(tensor{-1,2,9}:relu6()
 ACTIVATION(tanh, "The hyperbolic tangent.", "print(tensor{0,1}:tanh())  --> float32(2)  0.0000  0.7616", 20, ql_tanh(a), tanh(a));
 ACTIVATION(sigmoid, "1 / (1 + exp(-x)).", "print(tensor{0,1}:sigmoid())  --> float32(2)  0.5000  0.7311", 20, ql_sigmoid(a),
 	1 / (1 + exp(-a)));
-ACTIVATION(gelu, "x times the share of the normal distribution below x: x * (1 + erf(x / sqrt(2))) / 2.",
-	"print(tensor{0,1}:gelu())  --> float32(2)  0.0000  0.8413", 30, ql_gelu(a), a * 0.5 * erfc(-a * 0x1.6a09e667f3bcdp-1));
 ACTIVATION(silu, "x * sigmoid(x), also called swish.", "print(tensor{0,1}:silu())  --> float32(2)  0.0000  0.7311", 20,
-	ql_silu(a), a / (1 + exp(-a)));
+	ql_silu(a), a == -INFINITY ? -0.0 : a / (1 + exp(-a)));
 ACTIVATION(hardswish, "x * relu6(x + 3) / 6.", "print(tensor{-4,1,4}:hardswish())  --> float32(3)  -0.0000   0.6667   4.0000", 8,
 	a * (a + 3 > 6 ? 6 : a + 3 > 0 ? a + 3 : a != a ? a : 0) / 6, a * (a + 3 > 6 ? 6 : a + 3 > 0 ? a + 3 : a != a ? a : 0) / 6);
 ACTIVATION(softplus, "log(1 + exp(x)), a smooth relu.", "print(tensor{0,20}:softplus())  --> float32(2)   0.6931  20.0000", 30,
 	ql_softplus(a), (a > 0 ? a : 0) + log1p(exp(-fabs(a))));
+
+/* ---- gelu ---- */
+
+static const struct ql_attr gelu_attrs[] = {
+	{"approximate", QL_ATTR_STRING, 0, "none tanh", "'tanh': the formula with tanh that some models were trained with (default none)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+static enum ql_status approximate(struct ql_ctx *ctx, const struct ql_call *call, struct ql_map_args *args)
+{
+	(void)ctx;
+	args->i[0] = !strcmp(ql_call_string(call, "approximate", "none"), "tanh");
+	return QL_OK;
+}
+
+QL_SIMD(void, gelu_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+	const float *restrict x = in[0];
+
+	if (args->i[0])
+		for (int64_t i = 0; i < n; i++)
+			out[i] = ql_gelu_tanh(x[i]);
+	else
+		for (int64_t i = 0; i < n; i++)
+			out[i] = ql_gelu(x[i]);
+})
+
+static double gelu_double(double x, bool by_tanh)
+{
+	if (x == -INFINITY)
+		return -0.0;
+	/* 2 sqrt(2 / pi) and sqrt(1 / 2) */
+	return by_tanh ? x / (1 + exp(-1.5957691216057307117 * (x + 0.044715 * x * x * x))) :
+			 x * 0.5 * erfc(-x * 0x1.6a09e667f3bcdp-1);
+}
+
+QL_MAP_F64_1(gelu_f64, gelu_double(a, args->i[0] != 0))
+static const struct ql_map gelu_map = {.result = QL_MAP_FLOAT, .f32 = gelu_f32, .f64 = gelu_f64, .ns_per_16 = 16,
+	.prepare = approximate};
+const struct ql_op ql_op_gelu = {
+	.doc = {.name = "gelu",
+		.usage = "x:gelu()  x:gelu{approximate='tanh'}",
+		.text = "x times the share of the normal distribution below x: x * (1 + erf(x / sqrt(2))) / 2, or the common "
+			"approximation x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2.",
+		.example = "print(tensor{0,1}:gelu())  --> float32(2)  0.0000  0.8413",
+		.attrs = gelu_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.flags = QL_INPLACE,
+	.infer = ql_map_infer,
+	.eval = ql_map_eval,
+	.impl = &gelu_map,
+};
 
 /* ---- leakyrelu ---- */
 

@@ -32,3 +32,15 @@ print(tensor{inf, nan}:gelu(), tensor{inf, nan}:silu(), tensor{-inf, inf}:softpl
 print(tensor{-1, 3, 7}:relu6(), tensor({-1, 3, 7, dtype = 'int8'}):relu6())  --> float32(3) 0 3 6 int8(3) 0 3 6
 print(tensor{-2, 3}:leakyrelu(0.5), tensor{-2, 3}:leakyrelu())  --> float32(2) -1 3 float32(2) -0.0200 3.0000
 print(tensor({-2, 3, dtype = 'int8'}):relu():dtype(), tensor({1, dtype = 'int8'}):tanh():dtype())  --> int8 float32
+-- torch.nn.functional.gelu(x, approximate='tanh') in double precision
+local by_tanh = {-3, -1, -0.5, 0, 1, 2.5}
+for i, v in ipairs{-0.003637392, -0.1588080, -0.1542860, 0, 0.8411920, 2.4849155} do
+	local got = tensor{by_tanh[i]}:gelu{approximate = 'tanh'}[1]:item()
+	assert(math.abs(got - v) < 1e-6, got)
+	assert(math.abs(tensor({by_tanh[i], dtype = 'float64'}):gelu{approximate = 'tanh'}[1]:item() - v) < 1e-6)
+end
+print(pcall(function() return tensor{1}:gelu{approximate = 'tanhh'} end))  --> false ...gelu: approximate: wanted one of none tanh, got 'tanhh'; did you mean 'tanh'?
+for _, d in ipairs{'float32', 'float64', 'float16'} do
+	local low = tensor({-inf, dtype = d})
+	assert(low:gelu():item() == 0 and low:silu():item() == 0 and low:gelu{approximate = 'tanh'}:item() == 0 and low:softplus():item() == 0, d)
+end
