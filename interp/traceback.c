@@ -214,7 +214,7 @@ static void add_globals(struct trace *t)
 		char before = last.kind == QL_TOKEN_OP ? t->line[last.end - 1] : ' ';
 
 		if (token.kind != QL_TOKEN_NAME || n >= sizeof(name) || before == '.' || before == ':' ||
-			stands_before(t->line, token.begin, n))
+		        stands_before(t->line, token.begin, n))
 			continue;
 		memcpy(name, t->line + token.begin, n);
 		name[n] = '\0';
@@ -295,7 +295,8 @@ static void add_frame(struct trace *t, int level)
 		lua_pushfstring(L, "\n\t    %d | %s", ar.currentline, line);
 		luaL_addvalue(&t->b);
 	}
-	if (!t->failed && ar.currentline > 0 && strncmp(ar.source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK))) {
+	if (!t->failed && ar.currentline > 0 &&
+	        strncmp(ar.source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK))) {
 		t->failed = true;
 		memcpy(t->line, line, sizeof(line));
 		add_values(t, &ar);

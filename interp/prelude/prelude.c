@@ -157,8 +157,8 @@ static int run_module(lua_State *L)
 	return 0;
 }
 
-/* Runs the file of a table that waits for it in loaded[name]; false: it has run, or is running. A failure leaves all
- * as it was, without needing memory, so the next use tries again. */
+/* Runs the file of a table that waits for it in loaded[name]; false: it has run, or is running. A failure
+ * leaves all as it was, without needing memory, so the next use tries again. */
 static bool load_module(lua_State *L, const struct file *f)
 {
 	luaL_checkstack(L, 12, NULL);

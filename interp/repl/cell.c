@@ -256,7 +256,8 @@ static void load_bare(lua_State *L, const struct text *t, size_t from)
 	if (load_pieces(L, t->chunk, t->at, at, between, strlen(between), t->at + at, t->size - at) == LUA_OK)
 		return;
 	lua_pop(L, 1); /* one local too many: do without */
-	if (load_pieces(L, t->chunk, t->at, at, " return ", from == QL_NOWHERE ? 0 : 8, t->at + at, t->size - at))
+	if (load_pieces(
+	            L, t->chunk, t->at, at, " return ", from == QL_NOWHERE ? 0 : 8, t->at + at, t->size - at))
 		lua_error(L);
 }
 
