@@ -22,11 +22,11 @@ for file in /etc/resolv.conf /etc/hosts /etc/apt/apt.conf.d/* /etc/apt/sources.l
 done
 [ -f /etc/apt/sources.list ] || rm -f "$root/etc/apt/sources.list"
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" 2>/dev/null || :
-rm -rf "$root/root/quoll"
-git clone --quiet "$tree" "$root/root/quoll"
-git -C "$root/root/quoll" checkout --quiet "$(git -C "$tree" rev-parse HEAD)"
+rm -rf "$root/quoll"
+git clone --quiet "$tree" "$root/quoll"
+git -C "$root/quoll" checkout --quiet "$(git -C "$tree" rev-parse HEAD)"
 
 mount --rbind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb \
-	sh -c 'cd /root/quoll && exec "$@"' sh "$@"
+	sh -c 'cd /quoll && exec "$@"' sh "$@"
