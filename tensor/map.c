@@ -20,6 +20,7 @@
 #define MAP_BLOCK 1024
 #define MAP_CHUNK 32768 /* elements claimed at a time */
 #define MAP_SHORT 64    /* rows of fewer elements are exchanged for longer ones that lie across */
+#define MAP_STREAM_NS 8  /* for 16 elements; what computes longer hides the memory anyway */
 #define MAP_SOON_NS 3e8 /* work that is not worth interrupting */
 
 /* dtype of the operands together; literal numbers adapt to the tensors */
@@ -117,9 +118,14 @@ static enum domain domain_of(const struct ql_call *call)
 	return wide ? F64 : F32;
 }
 
+static int cost(const struct ql_map *map)
+{
+	return map->ns_per_16 ? map->ns_per_16 : 8;
+}
+
 static double work_ns(const struct ql_map *map, enum domain domain, int64_t n)
 {
-	return (double)n * (map->ns_per_16 ? map->ns_per_16 : 8) / 16 * (domain == F32 ? 1 : 4);
+	return (double)n * cost(map) / 16 * (domain == F32 ? 1 : 4);
 }
 
 static bool same_view(const struct ql_tensor *a, const struct ql_tensor *b)
@@ -309,7 +315,8 @@ static enum ql_status start(struct ql_ctx *ctx, const struct ql_call *call, stru
 	if (!ql_dtype_is_packed(out->dtype))
 		ql_walk_lengthen(&j->walk, MAP_SHORT);
 	j->overwrite = out == call->into;
-	j->stream = !j->overwrite && (uint64_t)ql_tensor_nelem(out) * sizeof(float) > last_cache;
+	j->stream = !j->overwrite && cost(j->map) <= MAP_STREAM_NS &&
+	            (uint64_t)ql_tensor_nelem(out) * sizeof(float) > last_cache;
 	j->pieces = ql_ceil_div(j->walk.row, MAP_BLOCK);
 	return j->walk.rows ? fill_constants(ctx, j) : QL_OK;
 }
