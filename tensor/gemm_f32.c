@@ -17,12 +17,12 @@
 
 #define DEPTH 256          /* k of a packed panel */
 #define PANEL (DEPTH * 64) /* numbers of a packed panel: nr <= 64 */
-#define STRIP 64
-#define ROWS 512 /* of a block: with DEPTH half a megabyte of A */
+#define ROWS 512           /* of a block: with DEPTH half a megabyte of A */
 #define COLUMNS 256
 #define FEW_ROWS 12 /* packing a panel would cost more than reading B as it lies */
 #define TASKS_PER_THREAD 4
 #define TASK_NS 50e6
+#define BYTES_PER_NS 20 /* of B, when there are few rows */
 #define COPY_ROWS 16
 #define WHOLE_WORK 1e9 /* products in one call of a library: an interrupt is seen between them */
 
@@ -128,23 +128,20 @@ static void pack_each(const struct matrix *b, int64_t l0, int64_t k, int c0, int
 			out[l * nr + c] = b->data[l * b->row + c * b->column];
 }
 
-/* k rows of `columns` numbers from b on, to rows nr apart. Of columns with consecutive k a strip is taken at
- * a time, so that the strip of the panel stays in the first-level cache while the columns pass. */
+/* k <= DEPTH rows of `columns` numbers from b on, to rows nr apart. Of columns with consecutive k, 4 are read
+ * along all k; the 16 KiB of the panel that 16 of them fill stay in the first-level cache. */
 static void pack(const struct matrix *b, int64_t k, int columns, int nr, float *out)
 {
+	int64_t l = b->row == 1 ? k / 4 * 4 : 0;
 	int whole = columns / 4 * 4;
-	int64_t l = 0;
 
 	if (b->column == 1) {
 		pack_rows(b, k, columns, nr, out);
 		return;
 	}
-	for (int64_t stop; b->row == 1 && l + 4 <= k; l = stop) {
-		stop = ql_min64(l + STRIP, k / 4 * 4);
-		for (int c = 0; c < whole; c += 4)
-			for (int64_t i = l; i < stop; i += 4)
-				transpose_4(b->data + i + c * b->column, b->column, out + i * nr + c, nr);
-	}
+	for (int c = 0; l > 0 && c < whole; c += 4)
+		for (int64_t i = 0; i < l; i += 4)
+			transpose_4(b->data + i + c * b->column, b->column, out + i * nr + c, nr);
 	pack_each(b, 0, l, whole, columns, nr, out);
 	pack_each(b, l, k, 0, columns, nr, out);
 }
@@ -212,7 +209,7 @@ static void cut(struct job *j)
 
 static enum ql_status by_tiles(struct ql_ctx *ctx, struct job *j)
 {
-	double work = (double)j->m * (double)j->n * (double)j->k / j->kernel->rate;
+	double work = (double)j->n * (double)j->k * ((double)j->m / j->kernel->rate + 4.0 / BYTES_PER_NS);
 
 	if (j->a.column != 1 && j->k > 1) {
 		enum ql_status status = copy_rows(ctx, j->m, j->k, &j->a);

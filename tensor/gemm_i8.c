@@ -114,9 +114,10 @@ static uint64_t row_sum(const uint8_t *a, int64_t k)
 	return sum;
 }
 
-static void rows_body(void *arg, int64_t begin, int64_t end)
+/* Rows of group g. */
+static void pack_group(struct job *j, int64_t g)
 {
-	struct job *j = arg;
+	int64_t begin = g * ROW_GRAIN, end = ql_min64(begin + ROW_GRAIN, j->m);
 
 	if (j->copied)
 		ql_gemm_rows_8(
@@ -170,15 +171,23 @@ static void column_sums(struct job *j, int64_t panel)
 	}
 }
 
-static void panels_body(void *arg, int64_t begin, int64_t end)
+static void pack_panel(struct job *j, int64_t panel)
+{
+	ql_gemm_panel_8(j->b.from, j->k, panel * j->kernel->nr, panel_columns(j, panel), j->kernel->nr,
+	        j->b.flip, panel_at(j, panel));
+	if (j->a.zero)
+		column_sums(j, panel);
+}
+
+static void pack_body(void *arg, int64_t begin, int64_t end)
 {
 	struct job *j = arg;
 
-	for (int64_t p = begin; p < end; p++) {
-		ql_gemm_panel_8(j->b.from, j->k, p * j->kernel->nr, panel_columns(j, p), j->kernel->nr,
-		        j->b.flip, panel_at(j, p));
-		if (j->a.zero)
-			column_sums(j, p);
+	for (int64_t i = begin; i < end; i++) {
+		if (i < j->plan.panels)
+			pack_panel(j, i);
+		else
+			pack_group(j, i - j->plan.panels);
 	}
 }
 
@@ -278,15 +287,15 @@ static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 {
 	struct ql_gemm_shape shape = {
 	        .mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 4 * j->k4};
-	int64_t bytes = ql_min64(j->k, INT64_MAX / ql_max64(j->m, j->n) / 2);
+	int64_t groups;
 	enum ql_status status;
 
 	j->plan = ql_gemm_plan_of(ctx, j->m, j->n, j->k, &shape);
 	status = take_memory(ctx, j);
-	if (!status && (j->copied || j->rest))
-		status = ql_parallel_for(ctx, j->m, ROW_GRAIN, bytes * j->m / 8, rows_body, j);
+	groups = j->copied || j->rest ? ql_ceil_div(j->m, ROW_GRAIN) : 0;
 	if (!status)
-		status = ql_parallel_for(ctx, j->plan.panels, 1, bytes * j->n / 8, panels_body, j);
+		status = ql_parallel_for(ctx, j->plan.panels + groups, 1,
+		        ql_gemm_pack_ns(j->n + (groups ? j->m : 0), j->k), pack_body, j);
 	if (!status)
 		status = ql_parallel_for(ctx, j->plan.blocks * j->plan.panels, j->plan.grain, j->plan.work_ns,
 		        product_body, j);

@@ -9,8 +9,10 @@
 #include <emmintrin.h>
 #include <string.h>
 
-#define LANE 16   /* bytes of a vector */
-#define STRIP 256 /* k at a time, where the first-level cache must hold what is written */
+#define LANE 16 /* bytes of a vector */
+#define STRIP \
+	1024 /* k at a time: the part of a panel that 16 columns fill stays in the first-level cache \
+	      */
 
 static __m128i load(const uint8_t *p)
 {
