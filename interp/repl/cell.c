@@ -17,6 +17,7 @@
 #include "interp/repl/scan.h"
 
 #define QL_NOWHERE SIZE_MAX
+#define QL_LONG 16384 /* bytes: a longer text is compiled only when it can be whole, not line by line */
 #define QL_TRIES 400 /* places that are tried as the beginning of the last statement */
 
 /* A text in two pieces for lua_load. */
@@ -194,17 +195,22 @@ static size_t last_expression(lua_State *L, const struct text *t, bool *unfinish
 
 /* ---- the cell ---- */
 
-static bool ends_in_semicolon(const struct text *t, bool *empty)
+/* What a look at the tokens tells. */
+struct outline {
+	bool empty, quiet, open; /* no token; ends in ";"; ends within a block or bracket */
+};
+
+static struct outline outline_of(const struct text *t)
 {
 	struct ql_scan s = ql_scan_begin(t->at, t->size);
-	bool found = false;
+	struct outline o = {true, false, false};
 
-	*empty = true;
 	while (ql_scan_next(&s)) {
-		found = ql_scan_outside(&s) && ql_scan_is(&s, ";");
-		*empty = false;
+		o.quiet = ql_scan_outside(&s) && ql_scan_is(&s, ";");
+		o.empty = false;
 	}
-	return found;
+	o.open = !ql_scan_outside(&s);
+	return o;
 }
 
 static bool in_comment(const struct text *t)
@@ -220,21 +226,27 @@ static bool in_comment(const struct text *t)
 
 /* Finds where the shown expression begins. READY: *from is set and nothing is on the stack; else a message
  * is. */
-static enum ql_cell_state analyse(lua_State *L, const struct text *t, bool quiet, size_t *from)
+static enum ql_cell_state analyse(lua_State *L, const struct text *t, const struct outline *o, size_t *from)
 {
 	bool open, unfinished;
 
 	*from = QL_NOWHERE;
+	if (o->open && t->size > QL_LONG) {
+		lua_pushfstring(L, "%s: a block or bracket is not closed", t->chunk + 1);
+		return QL_CELL_INCOMPLETE;
+	}
 	if (is_expression(L, t, 0, &open)) {
 		*from = 0;
 		return QL_CELL_READY;
 	}
 	if (load_text(L, t->chunk, t->at, t->size) == LUA_OK) {
-		if (!quiet)
+		if (!o->quiet)
 			*from = last_call(L, t);
 		lua_pop(L, 1);
 		return QL_CELL_READY;
 	}
+	if (o->open && (open || ends_at_eof(L))) /* no need for the search, which is slow in a long text */
+		return QL_CELL_INCOMPLETE;
 	*from = last_expression(L, t, &unfinished);
 	if (*from != QL_NOWHERE) {
 		lua_pop(L, 1);
@@ -282,16 +294,16 @@ enum ql_cell_state ql_cell_compile(
         lua_State *L, const char *text, size_t size, const char *chunk, struct ql_cell *cell)
 {
 	struct text t = {text, size, chunk};
+	struct outline o = outline_of(&t);
 	enum ql_cell_state state;
 	size_t from;
-	bool empty;
 
 	luaL_checkstack(L, LUA_MINSTACK, NULL);
 	cell->lost = NULL;
-	cell->quiet = ends_in_semicolon(&t, &empty);
-	if (empty)
+	cell->quiet = o.quiet;
+	if (o.empty)
 		return in_comment(&t) ? QL_CELL_INCOMPLETE : QL_CELL_EMPTY;
-	state = analyse(L, &t, cell->quiet, &from);
+	state = analyse(L, &t, &o, &from);
 	if (state != QL_CELL_READY)
 		return state;
 	ql_locals_find(L, text, size, &cell->locals);
