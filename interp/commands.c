@@ -7,5 +7,5 @@ const struct ql_command *const ql_commands[] = {
 #define X(name) &ql_command_##name,
 #include "interp/commands.def"
 #undef X
-        NULL,
+	NULL,
 };

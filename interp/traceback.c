@@ -49,7 +49,7 @@ void ql_traceback_print(FILE *f, const char *prefix, const char *text)
 	int n = (int)(end ? end - text : (ptrdiff_t)strlen(text));
 
 	fprintf(f, "%s%s%.*s%s%s\n", ql_style(f, QL_STYLE_ERROR), prefix, n, text, ql_style(f, QL_STYLE_NONE),
-	        text + n);
+		text + n);
 	fflush(f);
 }
 
@@ -233,7 +233,7 @@ static void add_globals(struct trace *t, lua_Debug *ar)
 		char before = last.kind == QL_TOKEN_OP ? t->line[last.end - 1] : ' ';
 
 		if (token.kind != QL_TOKEN_NAME || n >= sizeof(name) || before == '.' || before == ':' ||
-		        stands_before(t->line, token.begin, n))
+			stands_before(t->line, token.begin, n))
 			continue;
 		memcpy(name, t->line + token.begin, n);
 		name[n] = '\0';
@@ -317,7 +317,7 @@ static void add_frame(struct trace *t, int level)
 		luaL_addvalue(&t->b);
 	}
 	if (!t->failed && ar.currentline > 0 &&
-	        strncmp(ar.source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK))) {
+		strncmp(ar.source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK))) {
 		t->failed = true;
 		memcpy(t->line, line, sizeof(line));
 		add_values(t, &ar);

@@ -78,18 +78,18 @@ static void copy_body(void *arg, int64_t begin, int64_t end)
 static enum ql_status copy_rows(struct ql_ctx *ctx, int64_t rows, int64_t columns, struct matrix *x)
 {
 	struct copy c = {
-	        .from = *x, .rows = rows, .columns = columns, .pitch = columns + (columns % 512 ? 0 : 16)};
+		.from = *x, .rows = rows, .columns = columns, .pitch = columns + (columns % 512 ? 0 : 16)};
 	uint64_t bytes;
 
 	if (!ql_size_mul((uint64_t)c.pitch, sizeof(float), &bytes))
 		return ql_fail(
-		        ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)columns);
+			ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)columns);
 	c.to = ql_gemm_take(ctx, rows, bytes);
 	if (!c.to)
 		return QL_ERR_MEMORY;
 	*x = (struct matrix){c.to, c.pitch, 1};
 	return ql_parallel_for(ctx, ql_ceil_div(rows, COPY_ROWS), ql_max64(1, 4096 / columns), rows * columns,
-	        copy_body, &c);
+		copy_body, &c);
 }
 
 /* ---- panels of B ---- */
@@ -150,7 +150,7 @@ static void pack(const struct matrix *b, int64_t k, int columns, int nr, float *
 
 /* One panel of one depth times rows i..stop-1. */
 static void panel_product(
-        const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l)
+	const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l)
 {
 	int nr = j->kernel->nr;
 	int64_t depth = ql_min64(DEPTH, j->k - l);
@@ -163,8 +163,8 @@ static void panel_product(
 	}
 	for (; i < stop; i += j->kernel->mr)
 		j->kernel->tile((int)ql_min64(j->kernel->mr, stop - i), columns, depth,
-		        j->a.data + i * j->a.row + l, j->a.row, b.data, b.row, j->c + i * j->ldc + column,
-		        j->ldc, l > 0);
+			j->a.data + i * j->a.row + l, j->a.row, b.data, b.row, j->c + i * j->ldc + column,
+			j->ldc, l > 0);
 }
 
 static void task_body(void *arg, int64_t begin, int64_t end)
@@ -197,7 +197,7 @@ static void cut(struct job *j)
 	j->rows = ql_ceil_div(j->m, ql_ceil_div(j->m, ROWS));
 	j->columns = COLUMNS;
 	while (j->columns > nr &&
-	        (tasks_of(j) < wanted || (double)j->rows * (double)j->columns * ns > TASK_NS))
+		(tasks_of(j) < wanted || (double)j->rows * (double)j->columns * ns > TASK_NS))
 		j->columns = ql_ceil_div(j->columns / 2, nr) * nr;
 	while (j->rows > 8 * mr && tasks_of(j) < wanted)
 		j->rows = (j->rows + 1) / 2;
@@ -254,24 +254,24 @@ static enum ql_status by_library(struct ql_ctx *ctx, struct job *j)
 		if (ctx->interrupted)
 			return ql_fail(ctx, QL_ERR_INTERRUPTED, "interrupted");
 		j->kernel->whole(j->m, ql_min64(step, j->n - l), j->k, j->a.data, j->a.row, j->a.column,
-		        j->b.data + l * j->b.column, j->b.row, j->b.column, j->c + l, j->ldc);
+			j->b.data + l * j->b.column, j->b.row, j->b.column, j->c + l, j->ldc);
 	}
 	return status;
 }
 
 enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
-        int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc)
+	int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct job j = {.ctx = ctx,
-	        .kernel = ctx->kernels->gemm_f32,
-	        .m = m,
-	        .n = n,
-	        .k = k,
-	        .a = {a, a_row, a_col},
-	        .b = {b, b_row, b_col},
-	        .c = c,
-	        .ldc = ldc};
+		.kernel = ctx->kernels->gemm_f32,
+		.m = m,
+		.n = n,
+		.k = k,
+		.a = {a, a_row, a_col},
+		.b = {b, b_row, b_col},
+		.c = c,
+		.ldc = ldc};
 	bool fits = ql_max64(ql_max64(m, n), ql_max64(k, ldc)) <= INT_MAX - 16;
 	enum ql_status status;
 

@@ -129,7 +129,7 @@ static void product_body(void *arg, int64_t begin, int64_t end)
 			int64_t c[QL_GEMM_TILE];
 
 			j->kernel->tile(
-			        rows, columns, j->k4, j->rows + i * j->lda, j->lda, panel_at(j, panel), c);
+				rows, columns, j->k4, j->rows + i * j->lda, j->lda, panel_at(j, panel), c);
 			for (int r = 0; r < rows; r++) {
 				correct(j, i + r, first, columns, c + r * nr);
 				j->store(j->arg, i + r, first, columns, NULL, c + r * nr);
@@ -160,31 +160,31 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 {
 	struct ql_gemm_shape shape = {
-	        .mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 8 * j->k4};
+		.mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 8 * j->k4};
 	enum ql_status status;
 
 	j->plan = ql_gemm_plan_of(ctx, j->m, j->n, j->k, &shape);
 	status = take_memory(ctx, j);
 	if (!status)
 		status = ql_parallel_for(ctx, j->plan.panels + ql_ceil_div(j->m, ROW_GRAIN), 1,
-		        2 * ql_gemm_pack_ns(j->n + j->m, j->k), pack_body, j);
+			2 * ql_gemm_pack_ns(j->n + j->m, j->k), pack_body, j);
 	if (!status)
 		status = ql_parallel_for(ctx, j->plan.blocks * j->plan.panels, j->plan.grain, j->plan.work_ns,
-		        product_body, j);
+			product_body, j);
 	return status;
 }
 
 enum ql_status ql_gemm_i16(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
-        const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg)
+	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct job j = {.kernel = ctx->kernels->gemm_i16,
-	        .m = m,
-	        .n = n,
-	        .k = k,
-	        .k4 = ql_ceil_div(k, 4),
-	        .store = store,
-	        .arg = arg};
+		.m = m,
+		.n = n,
+		.k = k,
+		.k4 = ql_ceil_div(k, 4),
+		.store = store,
+		.arg = arg};
 	enum ql_status status;
 
 	if (m == 0 || n == 0)

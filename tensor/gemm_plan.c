@@ -31,7 +31,7 @@ static int64_t grain_of(const struct ql_ctx *ctx, int64_t tasks, double task_ns)
 }
 
 struct ql_gemm_plan ql_gemm_plan_of(
-        const struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_gemm_shape *s)
+	const struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_gemm_shape *s)
 {
 	size_t l2 = ql_cpu()->l2 ? ql_cpu()->l2 : (size_t)256 << 10;
 	double row_ns = (double)s->nr * (double)k / s->rate; /* one row of A times one panel */
@@ -57,8 +57,8 @@ void *ql_gemm_take(struct ql_ctx *ctx, int64_t count, uint64_t size)
 
 	if (!ql_size_mul((uint64_t)count, size, &bytes)) {
 		ql_fail(ctx, QL_ERR_OVERFLOW,
-		        "matmul: %lld elements of scratch: their bytes do not fit in 64 bits",
-		        (long long)count);
+			"matmul: %lld elements of scratch: their bytes do not fit in 64 bits",
+			(long long)count);
 		return NULL;
 	}
 	return ql_scratch_take(ctx, bytes);

@@ -20,4 +20,4 @@ static int run(struct ql_state *s, int argc, char **argv)
 }
 
 const struct ql_command ql_command_test = {"test", "file.lua ...",
-        "runs files or folders as tests: what a line prints against its --> comment", run};
+	"runs files or folders as tests: what a line prints against its --> comment", run};

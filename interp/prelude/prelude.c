@@ -12,10 +12,10 @@
 #define X(name, kind) \
 	extern const char ql_prelude_text_##name[], ql_prelude_end_##name[]; \
 	__asm__(".pushsection .rodata\n" \
-	        ".global ql_prelude_text_" #name ", ql_prelude_end_" #name "\n" \
-	        "ql_prelude_text_" #name ": .incbin \"" #name ".lua\"\n" \
-	        "ql_prelude_end_" #name ": .byte 0\n" \
-	        ".popsection\n");
+		".global ql_prelude_text_" #name ", ql_prelude_end_" #name "\n" \
+		"ql_prelude_text_" #name ": .incbin \"" #name ".lua\"\n" \
+		"ql_prelude_end_" #name ": .byte 0\n" \
+		".popsection\n");
 #include "interp/prelude/prelude.def"
 #undef X
 

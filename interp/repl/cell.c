@@ -41,7 +41,7 @@ static const char *read_piece(lua_State *L, void *data, size_t *size)
 }
 
 static int load_pieces(lua_State *L, const char *chunk, const char *a, size_t n, const char *b, size_t m,
-        const char *c, size_t k)
+	const char *c, size_t k)
 {
 	struct pieces p = {{a, b, c}, {n, m, k}, 0};
 
@@ -103,7 +103,7 @@ struct text {
 /* Tries to compile pieces and pops the result; true: it compiles and has that bytecode (when one is given).
  */
 static bool compiles(
-        lua_State *L, const struct text *t, size_t at, const char *between, const struct digest *wanted)
+	lua_State *L, const struct text *t, size_t at, const char *between, const struct digest *wanted)
 {
 	struct digest d;
 	size_t end = wanted ? t->size : at;
@@ -129,7 +129,7 @@ static bool is_expression(lua_State *L, const struct text *t, size_t at, bool *u
 static bool can_begin(const struct ql_scan *s, bool statement)
 {
 	static const char *const words[] = {
-	        "function", "nil", "true", "false", "not", "-", "#", "~", "{", "..."};
+		"function", "nil", "true", "false", "not", "-", "#", "~", "{", "..."};
 
 	if (s->token.kind == QL_TOKEN_NAME || ql_scan_is(s, "("))
 		return true;
@@ -269,7 +269,7 @@ static void load_bare(lua_State *L, const struct text *t, size_t from)
 		return;
 	lua_pop(L, 1); /* one local too many: do without */
 	if (load_pieces(
-	            L, t->chunk, t->at, at, " return ", from == QL_NOWHERE ? 0 : 8, t->at + at, t->size - at))
+		    L, t->chunk, t->at, at, " return ", from == QL_NOWHERE ? 0 : 8, t->at + at, t->size - at))
 		lua_error(L);
 }
 
@@ -291,7 +291,7 @@ static void load_wrapped(lua_State *L, const struct text *t, size_t from, struct
 }
 
 enum ql_cell_state ql_cell_compile(
-        lua_State *L, const char *text, size_t size, const char *chunk, struct ql_cell *cell)
+	lua_State *L, const char *text, size_t size, const char *chunk, struct ql_cell *cell)
 {
 	struct text t = {text, size, chunk};
 	struct outline o = outline_of(&t);

@@ -122,7 +122,7 @@ static int term_wait(struct term *t, const char *text, int ms)
 		}
 		if (left <= 0 || !term_read(t, (int)left)) {
 			if (now() - start >= ms || waitpid(t->pid, NULL, WNOHANG | WNOWAIT) != 0 ||
-			        errno == EIO)
+				errno == EIO)
 				return -1;
 		}
 	}
@@ -142,7 +142,7 @@ static void term_line(struct term *t, const char *line, const char *wanted)
 	term_send(t, "\n");
 	if (*wanted)
 		CHECK(term_wait(t, wanted, PATIENCE) >= 0, "%s: wanted %s, got %s", line, wanted,
-		        t->out + t->seen);
+			t->out + t->seen);
 	CHECK(term_wait(t, "In [", PATIENCE) >= 0, "%s: no prompt, got %s", line, t->out + t->seen);
 }
 
@@ -252,8 +252,8 @@ static void test_keys(void)
 	CHECK(term_wait(t, "Out[5]: nil", PATIENCE) >= 0, "%s", t->out + t->seen);
 	CHECK(term_wait(t, "In [", PATIENCE) >= 0, "%s", t->out + t->seen);
 	term_line(t,
-	        "p = io.popen('true', 'w') os.execute 'sleep 0.2' p:write(('x'):rep(1 << 20)) p:close() 9",
-	        "Out[6]: 9");
+		"p = io.popen('true', 'w') os.execute 'sleep 0.2' p:write(('x'):rep(1 << 20)) p:close() 9",
+		"Out[6]: 9");
 	term_leave(t);
 }
 
@@ -263,39 +263,39 @@ static const struct {
 	const char *code;
 	int limit; /* ms until the prompt is back */
 } busy[] = {
-        {"while true do end", 250},
-        {"while true do pcall(spin) end", 250},
-        {"while true do xpcall(spin, print) end", 250},
-        {"while true do pcall(error) end", 250},
-        {"while true do pcall(pcall, pcall, spin) end", 250},
-        {"while true do coroutine.resume(coroutine.create(spin)) end", 250},
-        {"while true do pcall(coroutine.wrap(spin)) end", 250},
-        {"coroutine.wrap(function() coroutine.wrap(function() while true do pcall(spin) end end)() end)()",
-                250},
-        {"for x in coroutine.wrap(function() while true do coroutine.yield(1) end end) do end", 250},
-        {"setmetatable({}, {__index = spin}).x = setmetatable({}, {__index = spin}).x", 250},
-        {"('x'):rep(1000):gsub('.', spin)", 250},
-        {"('x'):rep(1 << 26):gsub('.', string.upper)", 250},
-        {"('x'):rep(1 << 26):gsub('.', string.upper) while true do end", 250},
-        {"table.sort({3, 2, 1}, spin)", 250},
-        {"string.find(('a'):rep(40), ('a?'):rep(40) .. ('a'):rep(40))", 250},
-        {"while true do pcall(string.match, ('a'):rep(40), ('a?'):rep(40) .. ('a'):rep(40)) end", 250},
-        {"('a'):rep(1 << 20):gsub(('.-'):rep(8) .. 'b', '')", 250},
-        {"for x in ('('):rep(1 << 20):gmatch '%b()' do end", 250},
-        {"io.open('/dev/zero'):read 'a'", 2000},
-        {"local v <close> = setmetatable({}, {__close = function() closed = true end}) spin()", 250},
-        {"local v <close> = setmetatable({}, {__close = spin}) spin()", 250},
-        {"load(function() return '  ' end)", 250},
-        {"os.execute 'sleep 30'", 250},
-        {"while true do os.execute 'sleep 30' end", 250},
-        {"io.popen('sleep 30'):read()", 250},
-        {"io.read()", 250},
-        {"repeat local s = ('x'):rep(1 << 28) until false", 250},
-        {"wide:matmul(wide)", 1000},
-        {"while true do pcall(wide.matmul, wide, wide) end", 1000},
-        {"while true do pcall(row.sort, row) end", 1000},
-        {"while true do pcall(long.cumsum, long) end", 1000},
-        {"repeat until false", 250},
+	{"while true do end", 250},
+	{"while true do pcall(spin) end", 250},
+	{"while true do xpcall(spin, print) end", 250},
+	{"while true do pcall(error) end", 250},
+	{"while true do pcall(pcall, pcall, spin) end", 250},
+	{"while true do coroutine.resume(coroutine.create(spin)) end", 250},
+	{"while true do pcall(coroutine.wrap(spin)) end", 250},
+	{"coroutine.wrap(function() coroutine.wrap(function() while true do pcall(spin) end end)() end)()",
+		250},
+	{"for x in coroutine.wrap(function() while true do coroutine.yield(1) end end) do end", 250},
+	{"setmetatable({}, {__index = spin}).x = setmetatable({}, {__index = spin}).x", 250},
+	{"('x'):rep(1000):gsub('.', spin)", 250},
+	{"('x'):rep(1 << 26):gsub('.', string.upper)", 250},
+	{"('x'):rep(1 << 26):gsub('.', string.upper) while true do end", 250},
+	{"table.sort({3, 2, 1}, spin)", 250},
+	{"string.find(('a'):rep(40), ('a?'):rep(40) .. ('a'):rep(40))", 250},
+	{"while true do pcall(string.match, ('a'):rep(40), ('a?'):rep(40) .. ('a'):rep(40)) end", 250},
+	{"('a'):rep(1 << 20):gsub(('.-'):rep(8) .. 'b', '')", 250},
+	{"for x in ('('):rep(1 << 20):gmatch '%b()' do end", 250},
+	{"io.open('/dev/zero'):read 'a'", 2000},
+	{"local v <close> = setmetatable({}, {__close = function() closed = true end}) spin()", 250},
+	{"local v <close> = setmetatable({}, {__close = spin}) spin()", 250},
+	{"load(function() return '  ' end)", 250},
+	{"os.execute 'sleep 30'", 250},
+	{"while true do os.execute 'sleep 30' end", 250},
+	{"io.popen('sleep 30'):read()", 250},
+	{"io.read()", 250},
+	{"repeat local s = ('x'):rep(1 << 28) until false", 250},
+	{"wide:matmul(wide)", 1000},
+	{"while true do pcall(wide.matmul, wide, wide) end", 1000},
+	{"while true do pcall(row.sort, row) end", 1000},
+	{"while true do pcall(long.cumsum, long) end", 1000},
+	{"repeat until false", 250},
 };
 
 /* The best of three: other programs may hold the processor for a while. */
@@ -328,9 +328,9 @@ static void test_interrupt(void)
 	CASE("Ctrl-C: the session");
 	term_line(t, "function spin() while true do end end kept = 5;", "");
 	term_line(t,
-	        "tensor.seed(1) wide, long, row = tensor.rand(4000, 4000), tensor.rand(1 << 24), "
-	        "tensor.rand(1 << 21);",
-	        "");
+		"tensor.seed(1) wide, long, row = tensor.rand(4000, 4000), tensor.rand(1 << 24), "
+		"tensor.rand(1 << 21);",
+		"");
 	for (size_t i = 0; i < sizeof(busy) / sizeof(busy[0]); i++) {
 		CASE("Ctrl-C: %s", busy[i].code);
 		test_busy(t, busy[i].code, busy[i].limit);
@@ -357,7 +357,7 @@ static void test_hooks(void)
 	CHECK(term_wait(t, "interrupted", PATIENCE) >= 0, "%s", t->out + t->seen);
 	CHECK(term_wait(t, "In [", PATIENCE) >= 0, "%s", t->out + t->seen);
 	term_line(t, "local before = n for i = 1, 100000 do end 'counted ' .. tostring(n > before + 10)",
-	        "counted true");
+		"counted true");
 	term_leave(t);
 }
 
@@ -405,13 +405,13 @@ static void test_scripts(void)
 {
 	CASE("scripts end with 130, message and traceback");
 	check_script(
-	        "while true do end", "quoll: (command line):1: interrupted\r\nstack traceback:\r\n", 130);
+		"while true do end", "quoll: (command line):1: interrupted\r\nstack traceback:\r\n", 130);
 	check_script("while true do pcall(string.rep, 'x', 100) end", ": interrupted", 130);
 	check_script("function f() while true do pcall(f) end end f()", "interrupted", 130);
 	check_script("pcall(function() while true do end end) print 'swallowed'", "interrupted", 130);
 	check_script("local d <close> = setmetatable({}, {__close = function() print 'closed' end}) while "
-	             "true do end",
-	        "closed\r\n", 130);
+		     "true do end",
+		"closed\r\n", 130);
 	check_script("io.read()", "interrupted", 130);
 }
 
