@@ -283,6 +283,13 @@ static void check_shape(const struct ql_op *op, const unsigned *dtype, int rank,
 
 /* ---- all ops ---- */
 
+/* One case of so many is run where each allocation is slow; the other builds run all. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ONE_OF 10
+#else
+#define ONE_OF 1
+#endif
+
 static void check_dtypes(const struct ql_op *op)
 {
 	static const int64_t shapes[][3] = {{3, 5, 9}, {1, 17, 2}, {40, 1, 1}, {2, 0, 3}, {1, 2, 33}};
@@ -294,7 +301,8 @@ static void check_dtypes(const struct ql_op *op)
 				const unsigned dtype[3] = {op->arity_max == 3 ? QL_bool : a,
 					op->arity_max == 3 ? a : (unsigned)b, (unsigned)b};
 
-				check_shape(op, dtype, 3, shapes[i]);
+				if ((a + (unsigned)b + i) % ONE_OF == 0)
+					check_shape(op, dtype, 3, shapes[i]);
 			}
 }
 
@@ -302,7 +310,7 @@ static void check_ranks(const struct ql_op *op)
 {
 	static const unsigned dtypes[] = {QL_float32, QL_int8, QL_bool, QL_float64};
 
-	for (int round = 0; round < 40; round++)
+	for (int round = 0; round < 40 / ONE_OF; round++)
 		for (int rank = 0; rank <= QL_MAX_RANK; rank++) {
 			unsigned dtype[3] = {dtypes[draw() % 4], dtypes[draw() % 4], dtypes[draw() % 4]};
 			int64_t shape[QL_MAX_RANK] = {0};
