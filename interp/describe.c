@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tensors are asked through the library. Other objects count when their class has a __name: their tostring, called
- * protected, is the description when it is one line, else the __name.
+ * Tensors are asked through the library. Other objects count when their class has a __name: their tostring,
+ * called protected, is the description when it is one line, else the __name.
  */
 #include "interp/describe.h"
 

@@ -18,7 +18,7 @@
 
 #define QL_NOWHERE SIZE_MAX
 #define QL_LONG 16384 /* bytes: a longer text is compiled only when it can be whole, not line by line */
-#define QL_TRIES 400 /* places that are tried as the beginning of the last statement */
+#define QL_TRIES 400  /* places that are tried as the beginning of the last statement */
 
 /* A text in two pieces for lua_load. */
 struct pieces {

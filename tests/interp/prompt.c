@@ -445,7 +445,8 @@ int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
 	if (!have_terminals()) {
-		SKIP("the prompt in a terminal", "no pseudo-terminal can be opened here (/dev/ptmx, /dev/pts)");
+		SKIP("the prompt in a terminal",
+		        "no pseudo-terminal can be opened here (/dev/ptmx, /dev/pts)");
 		return check_end();
 	}
 	if (!find_program()) {
