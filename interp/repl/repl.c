@@ -4,6 +4,7 @@
 #include "interp/repl/repl.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,10 +53,28 @@ static bool append(struct reader *r, const char *line, size_t n)
 	return true;
 }
 
+/* Waits for something to read; false after a Ctrl-C. SIGINT is only let in while waiting: one that comes between the
+ * check and a read would be seen after the next line only. A worker thread that gets it sends it on to this one. */
+static bool wait_for_input(struct ql_state *state)
+{
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+	sigset_t blocked, before;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &blocked, &before);
+	while (!state->ctx->interrupted && ppoll(&input, 1, NULL, &before) < 0 && errno == EINTR)
+		;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return !state->ctx->interrupted;
+}
+
 static enum line read_line(struct ql_state *state, struct reader *r)
 {
 	ssize_t n;
 
+	if (!wait_for_input(state))
+		return LINE_INTERRUPTED;
 	clearerr(stdin); /* io.read may have met its end or a Ctrl-C */
 	errno = 0;
 	n = getline(&r->line, &r->line_room, stdin);
@@ -145,6 +164,7 @@ int ql_repl(struct ql_state *state)
 	}
 	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
 		printf("Quoll " QUOLL_VERSION ", " LUA_VERSION "; help explains, Ctrl-D leaves\n");
+	setvbuf(stdin, NULL, _IONBF, 0); /* what poll cannot see must not wait in a buffer */
 	loop(&session, &reader);
 	free(reader.text);
 	free(reader.line);
