@@ -116,7 +116,7 @@ struct ql_gpu_vtable {
 	/* The kernel's name when run would take this call, else NULL and `why` (160 bytes) says; *workspace:
 	 * bytes that run wants. */
 	const char *(*supports)(
-	        struct ql_gpu_device *d, const struct ql_gpu_call *call, uint64_t *workspace, char *why);
+		struct ql_gpu_device *d, const struct ql_gpu_call *call, uint64_t *workspace, char *why);
 	int32_t (*run)(struct ql_gpu_stream *s, const struct ql_gpu_call *call);
 };
 

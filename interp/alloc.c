@@ -5,6 +5,17 @@
 
 #include <stdlib.h>
 
+/* Room above the limit for small blocks: with none left at all, Lua could not even call finalizers. */
+#define QL_SMALL 1024
+#define QL_RESERVE ((size_t)64 << 10)
+
+static bool above_limit(const struct ql_lua_memory *m, size_t growth)
+{
+	size_t limit = m->limit + (growth <= QL_SMALL ? QL_RESERVE : 0);
+
+	return m->limit && (m->now > limit || growth > limit - m->now);
+}
+
 static bool refused(struct ql_lua_memory *m, size_t growth)
 {
 	m->count++;
@@ -14,7 +25,7 @@ static bool refused(struct ql_lua_memory *m, size_t growth)
 	}
 	if (growth >= QL_LUA_BIG && m->interrupted && *m->interrupted)
 		return true;
-	return m->failing || (m->limit && growth > m->limit - (m->now < m->limit ? m->now : m->limit));
+	return m->failing || above_limit(m, growth);
 }
 
 void *ql_lua_alloc(void *memory, void *block, size_t old_size, size_t size)

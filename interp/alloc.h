@@ -20,7 +20,8 @@ struct ql_lua_memory {
 	const volatile sig_atomic_t *interrupted; /* while it is set, growing by QL_LUA_BIG or more fails */
 };
 
-/* C functions that read or build without end (io.read "a") ask for ever larger blocks: Ctrl-C stops them there. */
+/* C functions that read or build without end (io.read "a") ask for ever larger blocks: Ctrl-C stops them
+ * there. */
 #define QL_LUA_BIG ((size_t)4 << 20)
 
 /* A lua_Alloc; `memory` is a struct ql_lua_memory. */

@@ -161,9 +161,9 @@ static int close_thread(lua_State *L)
 int ql_open_coroutine(lua_State *L)
 {
 	static const luaL_Reg basic[] = {
-	        {"pcall", protected_call}, {"xpcall", protected_call_with_handler}, {NULL, NULL}};
+		{"pcall", protected_call}, {"xpcall", protected_call_with_handler}, {NULL, NULL}};
 	static const luaL_Reg threads[] = {
-	        {"resume", resume}, {"wrap", wrap}, {"close", close_thread}, {NULL, NULL}};
+		{"resume", resume}, {"wrap", wrap}, {"close", close_thread}, {NULL, NULL}};
 
 	lua_pushglobaltable(L);
 	luaL_setfuncs(L, basic, 0);

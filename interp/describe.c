@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tensors are asked through the library. Other objects count when their class has a __name: the first line of
- * their tostring, called protected, is the description.
+ * Tensors are asked through the library. Other objects count when their class has a __name: their tostring,
+ * called protected, is the description when it is one line, else the __name.
  */
 #include "interp/describe.h"
 
@@ -25,27 +25,28 @@ static int to_string(lua_State *L)
 	return 1;
 }
 
-static bool describe_object(lua_State *L, int index, char *text)
+/* The class's __name is on top. */
+static void describe_object(lua_State *L, int index, char *text)
 {
 	size_t size;
 	const char *s;
 
 	lua_pushcfunction(L, to_string);
 	lua_pushvalue(L, index);
-	if (lua_pcall(L, 1, 1, 0)) {
-		lua_pop(L, 1);
-		return false;
-	}
+	if (lua_pcall(L, 1, 1, 0) || strchr(lua_tostring(L, -1), '\n'))
+		lua_pushvalue(L, -2);
 	s = lua_tolstring(L, -1, &size);
-	ql_text_clean(s, strcspn(s, "\n"), text, QL_DESCRIPTION);
-	lua_pop(L, 1);
-	return true;
+	if (!strncmp(s, "quoll.", 6)) {
+		s += 6;
+		size -= 6;
+	}
+	ql_text_clean(s, size, text, QL_DESCRIPTION);
 }
 
 bool ql_value_describe(lua_State *L, int index, char text[QL_DESCRIPTION])
 {
 	struct ql_tensor **box;
-	int kind = lua_type(L, index);
+	int kind = lua_type(L, index), top = lua_gettop(L);
 
 	if ((kind != LUA_TUSERDATA && kind != LUA_TTABLE) || !lua_checkstack(L, LUA_MINSTACK))
 		return false;
@@ -56,9 +57,9 @@ bool ql_value_describe(lua_State *L, int index, char text[QL_DESCRIPTION])
 			ql_describe(*box, text);
 		return *box != NULL;
 	}
-	if (luaL_getmetafield(L, index, "__name") == LUA_TNIL)
-		return false;
-	kind = lua_type(L, -1);
-	lua_pop(L, 1);
-	return kind == LUA_TSTRING && describe_object(L, index, text);
+	kind = luaL_getmetafield(L, index, "__name");
+	if (kind == LUA_TSTRING)
+		describe_object(L, index, text);
+	lua_settop(L, top);
+	return kind == LUA_TSTRING;
 }

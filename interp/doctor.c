@@ -141,10 +141,10 @@ static int internal_facts(lua_State *L)
 static int internal_terminal_facts(lua_State *L)
 {
 	static const char *const details[] = {[QL_TERMINAL_NONE] = "none: figures are not shown",
-	        [QL_TERMINAL_TEXT] = "figures are drawn with characters: no graphics protocol was seen",
-	        [QL_TERMINAL_KITTY] = "kitty",
-	        [QL_TERMINAL_ITERM] = "iTerm2",
-	        [QL_TERMINAL_SIXEL] = "sixel"};
+		[QL_TERMINAL_TEXT] = "figures are drawn with characters: no graphics protocol was seen",
+		[QL_TERMINAL_KITTY] = "kitty",
+		[QL_TERMINAL_ITERM] = "iTerm2",
+		[QL_TERMINAL_SIXEL] = "sixel"};
 	enum ql_terminal terminal = ql_terminal_detect();
 
 	lua_pushstring(L, terminal > QL_TERMINAL_TEXT ? "ok" : "none");
@@ -160,7 +160,7 @@ static int internal_exists(lua_State *L)
 }
 
 static const luaL_Reg internal[] = {{"facts", internal_facts}, {"exists", internal_exists},
-        {"terminal_facts", internal_terminal_facts}, {NULL, NULL}};
+	{"terminal_facts", internal_terminal_facts}, {NULL, NULL}};
 
 int ql_open_doctor(lua_State *L)
 {

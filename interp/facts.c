@@ -178,46 +178,46 @@ static int method_fill(lua_State *L)
 }
 
 const luaL_Reg ql_fact_methods[] = {{"size", method_size}, {"stride", method_stride}, {"dim", method_dim},
-        {"nelem", method_nelem}, {"dtype", method_dtype}, {"device", method_device},
-        {"nbytes", method_nbytes}, {"iscontiguous", method_iscontiguous}, {"item", method_item},
-        {"totable", method_totable}, {"copy_", method_copy}, {"fill_", method_fill}, {NULL, NULL}};
+	{"nelem", method_nelem}, {"dtype", method_dtype}, {"device", method_device},
+	{"nbytes", method_nbytes}, {"iscontiguous", method_iscontiguous}, {"item", method_item},
+	{"totable", method_totable}, {"copy_", method_copy}, {"fill_", method_fill}, {NULL, NULL}};
 
 static const struct ql_doc docs[] = {
-        {"size", "x:size()  x:size(axis)",
-                "The sizes of all axes as several integers, or of one axis (negative: from the end). #x is "
-                "the size of axis 1.",
-                "x = tensor.zeros(2, 3)\nprint(x:size())  --> 2 3\nprint(x:size(-1), #x)  --> 3 2", NULL},
-        {"stride", "x:stride()  x:stride(axis)",
-                "How many elements lie between neighbours along each axis; a view may have any strides.",
-                "print(tensor.zeros(2, 3):stride())  --> 3 1", NULL},
-        {"dim", "x:dim()", "The number of axes.", "print(tensor.zeros(2, 3):dim())  --> 2", NULL},
-        {"nelem", "x:nelem()", "The number of elements.", "print(tensor.zeros(2, 3):nelem())  --> 6", NULL},
-        {"dtype", "x:dtype()", "The name of the element type; of a quantized tensor that of its codes.",
-                "print(tensor{1}:dtype(), tensor{1}:quantize('int4'):dtype())  --> float32 int4", NULL},
-        {"device", "x:device()", "Where the elements are.", "print(tensor{1}:device())  --> cpu", NULL},
-        {"nbytes", "x:nbytes()",
-                "Bytes of the elements that this view shows; of a quantized tensor with its scales and zero "
-                "points.",
-                "x = tensor.zeros(1000)\nprint(x:nbytes(), x:quantize('int8'):nbytes())  --> 4000 1004",
-                NULL},
-        {"iscontiguous", "x:iscontiguous()",
-                "Whether the elements lie in memory without gaps in the order of the axes, the last one "
-                "fastest.",
-                "print(tensor.zeros(2, 3):iscontiguous())  --> true", NULL},
-        {"item", "x:item()",
-                "The only element as a Lua number (integer dtypes give integers, bool a boolean); a "
-                "quantized one is decoded.",
-                "print(tensor{{2.5}}:item())  --> 2.5", NULL},
-        {"totable", "x:totable()", "All elements as nested lists of Lua numbers; quantized ones are decoded.",
-                "t = tensor{{1,2},{3,4}}:totable()\nprint(t[2][1])  --> 3.0", NULL},
-        {"copy_", "x:copy_(y)",
-                "Writes the elements of y (broadcast to the shape of x; a number is possible) into x, cast "
-                "to its dtype, and returns "
-                "x. A quantized x takes the values under its own scales.",
-                "x = tensor.zeros(2)\nx:copy_(tensor{3,4})\nprint(x:totable()[2])  --> 4.0", NULL},
-        {"fill_", "x:fill_(number)", "Sets all elements and returns x.",
-                "print(tensor.zeros(2):fill_(7):totable()[1])  --> 7.0", NULL},
-        {NULL, NULL, NULL, NULL, NULL},
+	{"size", "x:size()  x:size(axis)",
+		"The sizes of all axes as several integers, or of one axis (negative: from the end). #x is "
+		"the size of axis 1.",
+		"x = tensor.zeros(2, 3)\nprint(x:size())  --> 2 3\nprint(x:size(-1), #x)  --> 3 2", NULL},
+	{"stride", "x:stride()  x:stride(axis)",
+		"How many elements lie between neighbours along each axis; a view may have any strides.",
+		"print(tensor.zeros(2, 3):stride())  --> 3 1", NULL},
+	{"dim", "x:dim()", "The number of axes.", "print(tensor.zeros(2, 3):dim())  --> 2", NULL},
+	{"nelem", "x:nelem()", "The number of elements.", "print(tensor.zeros(2, 3):nelem())  --> 6", NULL},
+	{"dtype", "x:dtype()", "The name of the element type; of a quantized tensor that of its codes.",
+		"print(tensor{1}:dtype(), tensor{1}:quantize('int4'):dtype())  --> float32 int4", NULL},
+	{"device", "x:device()", "Where the elements are.", "print(tensor{1}:device())  --> cpu", NULL},
+	{"nbytes", "x:nbytes()",
+		"Bytes of the elements that this view shows; of a quantized tensor with its scales and zero "
+		"points.",
+		"x = tensor.zeros(1000)\nprint(x:nbytes(), x:quantize('int8'):nbytes())  --> 4000 1004",
+		NULL},
+	{"iscontiguous", "x:iscontiguous()",
+		"Whether the elements lie in memory without gaps in the order of the axes, the last one "
+		"fastest.",
+		"print(tensor.zeros(2, 3):iscontiguous())  --> true", NULL},
+	{"item", "x:item()",
+		"The only element as a Lua number (integer dtypes give integers, bool a boolean); a "
+		"quantized one is decoded.",
+		"print(tensor{{2.5}}:item())  --> 2.5", NULL},
+	{"totable", "x:totable()", "All elements as nested lists of Lua numbers; quantized ones are decoded.",
+		"t = tensor{{1,2},{3,4}}:totable()\nprint(t[2][1])  --> 3.0", NULL},
+	{"copy_", "x:copy_(y)",
+		"Writes the elements of y (broadcast to the shape of x; a number is possible) into x, cast "
+		"to its dtype, and returns "
+		"x. A quantized x takes the values under its own scales.",
+		"x = tensor.zeros(2)\nx:copy_(tensor{3,4})\nprint(x:totable()[2])  --> 4.0", NULL},
+	{"fill_", "x:fill_(number)", "Sets all elements and returns x.",
+		"print(tensor.zeros(2):fill_(7):totable()[1])  --> 7.0", NULL},
+	{NULL, NULL, NULL, NULL, NULL},
 };
 
 void ql_fact_docs(void)

@@ -109,7 +109,7 @@ static int save_file(lua_State *L)
 int ql_open_files(lua_State *L)
 {
 	static const luaL_Reg functions[] = {
-	        {"load_file", load_file}, {"save_file", save_file}, {NULL, NULL}};
+		{"load_file", load_file}, {"save_file", save_file}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	ql_set_functions(L, functions);

@@ -68,9 +68,9 @@ static const struct ql_gpu_vtable *load(const char *path)
 	if (v && v->abi == QL_GPU_ABI && v->size >= sizeof(*v))
 		return v;
 	snprintf(gpu.why, sizeof(gpu.why),
-	        entry ? "%s was built for another version of the program"
-	              : "%s has no function " QL_GPU_ENTRY ": it is no plug-in of Quoll",
-	        path);
+		entry ? "%s was built for another version of the program"
+		      : "%s has no function " QL_GPU_ENTRY ": it is no plug-in of Quoll",
+		path);
 	dlclose(library);
 	return NULL;
 }
@@ -93,7 +93,7 @@ static void open_once(void)
 	if (!locate(gpu.path, sizeof(gpu.path))) {
 		gpu.path[0] = '\0';
 		snprintf(gpu.why, sizeof(gpu.why), "no GPU plug-in (" FILE_NAME ") beside the program%s",
-		        driver_text());
+			driver_text());
 		return;
 	}
 	v = load(gpu.path);
@@ -208,30 +208,30 @@ static int gpu_sync(lua_State *L)
 }
 
 static const luaL_Reg functions[] = {{"available", gpu_available}, {"info", gpu_info}, {"memory", gpu_memory},
-        {"sync", gpu_sync}, {NULL, NULL}};
+	{"sync", gpu_sync}, {NULL, NULL}};
 
 static const struct ql_doc docs[] = {
-        {"available", "gpu.available()",
-                "true when a GPU can be used; else false and the reason. The first call looks for the "
-                "plug-in: the file named in "
-                "QUOLL_GPU_PLUGIN, else quoll_cuda.so beside the program or in ../lib/quoll from there.",
-                "ok, why = gpu.available()\nprint(type(ok), ok or #why > 0)  --> boolean true", NULL},
-        {"info", "gpu.info()",
-                "What is known of the GPUs: a table with available, reason (when not), plugin (the file that "
-                "was opened or tried), "
-                "and devices: a list of tables with name, capability, processors, memory in bytes, usable, "
-                "and reason when not.",
-                "print(gpu.info().available == gpu.available())  --> true", NULL},
-        {"memory", "gpu.memory()",
-                "Bytes that tensors hold on the GPU (now), their highest sum (peak) and the memory of the "
-                "device (total); all 0 "
-                "without one.",
-                "print(gpu.memory().now)  --> 0", NULL},
-        {"sync", "gpu.sync()",
-                "Waits until the GPU has done all that was asked of it; returns at once when there is "
-                "nothing to wait for.",
-                "gpu.sync()", NULL},
-        {NULL, NULL, NULL, NULL, NULL},
+	{"available", "gpu.available()",
+		"true when a GPU can be used; else false and the reason. The first call looks for the "
+		"plug-in: the file named in "
+		"QUOLL_GPU_PLUGIN, else quoll_cuda.so beside the program or in ../lib/quoll from there.",
+		"ok, why = gpu.available()\nprint(type(ok), ok or #why > 0)  --> boolean true", NULL},
+	{"info", "gpu.info()",
+		"What is known of the GPUs: a table with available, reason (when not), plugin (the file that "
+		"was opened or tried), "
+		"and devices: a list of tables with name, capability, processors, memory in bytes, usable, "
+		"and reason when not.",
+		"print(gpu.info().available == gpu.available())  --> true", NULL},
+	{"memory", "gpu.memory()",
+		"Bytes that tensors hold on the GPU (now), their highest sum (peak) and the memory of the "
+		"device (total); all 0 "
+		"without one.",
+		"print(gpu.memory().now)  --> 0", NULL},
+	{"sync", "gpu.sync()",
+		"Waits until the GPU has done all that was asked of it; returns at once when there is "
+		"nothing to wait for.",
+		"gpu.sync()", NULL},
+	{NULL, NULL, NULL, NULL, NULL},
 };
 
 int ql_open_gpu(lua_State *L)

@@ -90,7 +90,7 @@ static int search_lua(lua_State *L)
 	file = lua_tostring(L, -1);
 	if (luaL_loadfilex(L, file, ql_chunk_mode(L)))
 		return luaL_error(L, "error loading module '%s' from file '%s':\n\t%s", name, file,
-		        lua_tostring(L, -1));
+			lua_tostring(L, -1));
 	lua_insert(L, -2);
 	return 2;
 }

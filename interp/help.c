@@ -15,15 +15,15 @@
 #include "tensor/kernels/kernels.h"
 
 static const char *const type_names[] = {[QL_ATTR_END] = "",
-        [QL_ATTR_INT] = "integer",
-        [QL_ATTR_FLOAT] = "number",
-        [QL_ATTR_BOOL] = "true or false",
-        [QL_ATTR_STRING] = "text",
-        [QL_ATTR_INTS] = "integers",
-        [QL_ATTR_AXIS] = "axis",
-        [QL_ATTR_DTYPE] = "dtype",
-        [QL_ATTR_SPEC] = "spec",
-        [QL_ATTR_TENSOR] = "tensor"};
+	[QL_ATTR_INT] = "integer",
+	[QL_ATTR_FLOAT] = "number",
+	[QL_ATTR_BOOL] = "true or false",
+	[QL_ATTR_STRING] = "text",
+	[QL_ATTR_INTS] = "integers",
+	[QL_ATTR_AXIS] = "axis",
+	[QL_ATTR_DTYPE] = "dtype",
+	[QL_ATTR_SPEC] = "spec",
+	[QL_ATTR_TENSOR] = "tensor"};
 
 static void set_text(lua_State *L, const char *name, const char *value)
 {
@@ -77,7 +77,7 @@ static void add_ops(lua_State *L, const struct ql_op *const *ops)
 		uint32_t flags = (*ops)->flags;
 
 		add(L, flags & QL_FUNCTION ? "function" : "method", flags & QL_FUNCTION ? "tensor" : "x",
-		        &(*ops)->doc);
+			&(*ops)->doc);
 		set_flag(L, "both", !(flags & (QL_FUNCTION | QL_METHOD)));
 		set_flag(L, "inplace", flags & QL_INPLACE);
 		lua_pop(L, 1);
@@ -89,16 +89,16 @@ static void add_lists(lua_State *L)
 	for (const struct ql_doc_list *l = ql_doc_lists(); l; l = l->next)
 		for (const struct ql_doc *d = l->docs; d->name; d++) {
 			add(L, "function", l->module,
-			        d); /* or a method: the prelude knows what is a module */
+				d); /* or a method: the prelude knows what is a module */
 			lua_pop(L, 1);
 		}
 }
 
 static const char *const kind_texts[] = {[QL_KIND_FLOAT] = "float",
-        [QL_KIND_INT] = "signed integer",
-        [QL_KIND_UINT] = "unsigned integer",
-        [QL_KIND_BOOL] = "true or false",
-        [QL_KIND_BINARY] = "-1 or 1"};
+	[QL_KIND_INT] = "signed integer",
+	[QL_KIND_UINT] = "unsigned integer",
+	[QL_KIND_BOOL] = "true or false",
+	[QL_KIND_BINARY] = "-1 or 1"};
 
 static void add_dtype(lua_State *L, const struct ql_dtype_info *d)
 {
@@ -111,9 +111,9 @@ static void add_dtype(lua_State *L, const struct ql_dtype_info *d)
 		snprintf(range, sizeof(range), ", %lld to %lld", (long long)d->lo, (long long)d->hi);
 	doc.usage = lua_pushfstring(L, "tensor.zeros{2, 3, dtype='%s'}", d->name);
 	doc.text = lua_pushfstring(L, "Element type: %s of %d bit%s%s%s.", kind_texts[d->kind], (int)d->bits,
-	        d->bits > 1 ? "s" : "", range, d->bits < 8 ? ", packed" : "");
+		d->bits > 1 ? "s" : "", range, d->bits < 8 ? ", packed" : "");
 	doc.example =
-	        lua_pushfstring(L, "print(tensor.zeros{2, dtype='%s'}:dtype())  --> %s", d->name, d->name);
+		lua_pushfstring(L, "print(tensor.zeros{2, dtype='%s'}:dtype())  --> %s", d->name, d->name);
 	lua_pushvalue(L, top);
 	add(L, "dtype", NULL, &doc);
 	lua_settop(L, top);
@@ -121,22 +121,22 @@ static void add_dtype(lua_State *L, const struct ql_dtype_info *d)
 
 /* What the kernels of each family compute; interfaces and tolerances are in tensor/kernels/kernels.h. */
 static const struct ql_doc families[] = {
-        {.name = "gemm_f32",
-                .text = "Product of float32 matrices. blas: the CBLAS library that QUOLL_BLAS names, if any. "
-                        "The order "
-                        "of summation differs between the kernels."},
-        {.name = "gemm_i8",
-                .text = "Product of 8-bit matrices with exact sums; the same bits on every kernel."},
-        {.name = "gemm_i16",
-                .text = "Product of 16-bit matrices with exact 64-bit sums; the same bits on every kernel."},
-        {.name = "gemm_b1", .text = "Product of matrices of -1 and 1 by counting the bits that differ."},
-        {.name = "quantize",
-                .text = "float32 to codes: round half to even after an exact division, saturate."},
-        {.name = "dequantize", .text = "Codes to float32: (code - zero_point) * scale."},
-        {.name = "simd",
-                .text = "Elementwise operations and reductions of any other kind; the same bits on every "
-                        "kernel."},
-        {.name = NULL},
+	{.name = "gemm_f32",
+		.text = "Product of float32 matrices. blas: the CBLAS library that QUOLL_BLAS names, if any. "
+			"The order "
+			"of summation differs between the kernels."},
+	{.name = "gemm_i8",
+		.text = "Product of 8-bit matrices with exact sums; the same bits on every kernel."},
+	{.name = "gemm_i16",
+		.text = "Product of 16-bit matrices with exact 64-bit sums; the same bits on every kernel."},
+	{.name = "gemm_b1", .text = "Product of matrices of -1 and 1 by counting the bits that differ."},
+	{.name = "quantize",
+		.text = "float32 to codes: round half to even after an exact division, saturate."},
+	{.name = "dequantize", .text = "Codes to float32: (code - zero_point) * scale."},
+	{.name = "simd",
+		.text = "Elementwise operations and reductions of any other kind; the same bits on every "
+			"kernel."},
+	{.name = NULL},
 };
 
 static void add_families(lua_State *L)
@@ -147,7 +147,7 @@ static void add_families(lua_State *L)
 
 		doc.usage = "hw.kernels()";
 		doc.example =
-		        lua_pushfstring(L, "print(#hw.kernels():where{family='%s'} > 0)  --> true", f->name);
+			lua_pushfstring(L, "print(#hw.kernels():where{family='%s'} > 0)  --> true", f->name);
 		lua_pushvalue(L, top);
 		add(L, "kernel", NULL, &doc);
 		lua_settop(L, top);

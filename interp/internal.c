@@ -64,7 +64,7 @@ static int write_file(lua_State *L)
 int ql_open_internal(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor},
-	        {"import", import}, {"nearest", nearest}, {"write_file", write_file}, {NULL, NULL}};
+		{"import", import}, {"nearest", nearest}, {"write_file", write_file}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

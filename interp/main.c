@@ -21,13 +21,13 @@
 static const struct {
 	const char *letter, *argument, *text;
 } letters[] = {
-        {"-e", "code", "runs the code; may be repeated"},
-        {"-l", "name", "requires the module `name` into a global of that name; may be repeated"},
-        {"-i", "", "opens the prompt afterwards"},
-        {"-", "", "runs stdin as a script"},
-        {"--", "", "ends the options"},
-        {"-v, --version", "", "tells the version"},
-        {"-h, --help", "", "this text"},
+	{"-e", "code", "runs the code; may be repeated"},
+	{"-l", "name", "requires the module `name` into a global of that name; may be repeated"},
+	{"-i", "", "opens the prompt afterwards"},
+	{"-", "", "runs stdin as a script"},
+	{"--", "", "ends the options"},
+	{"-v, --version", "", "tells the version"},
+	{"-h, --help", "", "this text"},
 };
 
 struct line {

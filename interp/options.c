@@ -69,7 +69,7 @@ static bool check(const struct option *o, const char *what, const char *text, in
 	*out = 0;
 	if (o->kind == QL_OPTION_INT && !int_value(o, text, out)) {
 		snprintf(error, QL_OPTIONS_ERROR, "%s: wanted an integer from %lld to %lld, got '%.60s'",
-		        what, (long long)o->lo, (long long)o->hi, text);
+			what, (long long)o->lo, (long long)o->hi, text);
 		return false;
 	}
 	if (o->kind == QL_OPTION_FLAG && !flag_value(text, out)) {
@@ -78,7 +78,7 @@ static bool check(const struct option *o, const char *what, const char *text, in
 	}
 	if (o == &table[QL_OPTION_kernel] && ql_cpu_level(text) < 0) {
 		snprintf(error, QL_OPTIONS_ERROR, "%s: wanted one of %s native, got '%.60s'", what,
-		        QL_CPU_LEVELS, text);
+			QL_CPU_LEVELS, text);
 		return false;
 	}
 	return true;
@@ -134,7 +134,7 @@ void ql_options_help(FILE *f)
 
 		snprintf(left, sizeof(left), "--%s %s", table[i].name, value[table[i].kind]);
 		fprintf(f, "  %-15s  %s\n  %-15s  (environment: %s)\n", left, table[i].text, "",
-		        variable(&table[i], name));
+			variable(&table[i], name));
 	}
 }
 
@@ -144,5 +144,5 @@ const char *ql_options_names(void)
 #define X(name, kind, otherwise, lo, hi, text) #name " "
 #include "interp/options.def"
 #undef X
-	        ;
+		;
 }

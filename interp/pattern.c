@@ -26,10 +26,10 @@ static unsigned char byte_at(const char *p)
 }
 
 struct ql_match ql_match_new(
-        lua_State *L, const char *text, size_t size, const char *pattern, size_t pattern_size)
+	lua_State *L, const char *text, size_t size, const char *pattern, size_t pattern_size)
 {
 	return (struct ql_match){
-	        .L = L, .text = text, .text_end = text + size, .pattern_end = pattern + pattern_size};
+		.L = L, .text = text, .text_end = text + size, .pattern_end = pattern + pattern_size};
 }
 
 static void count_steps(struct ql_match *m, ptrdiff_t n)
@@ -306,7 +306,7 @@ static const char *match_sequence(struct ql_match *m, const char *at, const char
 			bool position = p + 1 < m->pattern_end && p[1] == ')';
 
 			return open_capture(
-			        m, at, p + 1 + position, position ? QL_CAPTURE_POSITION : QL_CAPTURE_OPEN);
+				m, at, p + 1 + position, position ? QL_CAPTURE_POSITION : QL_CAPTURE_OPEN);
 		}
 		if (*p == ')')
 			return close_capture(m, at, p + 1);

@@ -24,7 +24,7 @@ struct ql_match {
 };
 
 struct ql_match ql_match_new(
-        lua_State *L, const char *text, size_t size, const char *pattern, size_t pattern_size);
+	lua_State *L, const char *text, size_t size, const char *pattern, size_t pattern_size);
 /* Matches the pattern at this place of the text: end of the match, or NULL. Raises for a malformed pattern,
  * one that nests too deeply, and an interrupt. */
 const char *ql_match_at(struct ql_match *m, const char *at, const char *pattern);

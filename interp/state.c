@@ -54,7 +54,7 @@ static void warn_from_library(struct ql_ctx *ctx, const char *text)
 static int require_quoll(lua_State *L)
 {
 	static const char *const modules[] = {"tensor", "quant", "nn", "optim", "data", "graph", "hw", "gpu",
-	        "bench", "plot", "sweep", "report", "help", "who", "source"};
+		"bench", "plot", "sweep", "report", "help", "who", "source"};
 
 	lua_newtable(L);
 	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
@@ -103,7 +103,7 @@ static struct ql_ctx *context_new(struct ql_state *s)
 }
 
 struct ql_state *ql_state_new(
-        const struct ql_options *options, uint64_t fail_after, char error[QL_STATE_ERROR])
+	const struct ql_options *options, uint64_t fail_after, char error[QL_STATE_ERROR])
 {
 	struct ql_state *s = calloc(1, sizeof(*s));
 	lua_State *L;

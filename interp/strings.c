@@ -93,7 +93,7 @@ static int gmatch_next(lua_State *L)
 	const char *text = lua_tolstring(L, lua_upvalueindex(1), &size);
 	const char *pattern = lua_tolstring(L, lua_upvalueindex(2), &n);
 	lua_Integer from = lua_tointeger(L, lua_upvalueindex(3)),
-	            last = lua_tointeger(L, lua_upvalueindex(4));
+		    last = lua_tointeger(L, lua_upvalueindex(4));
 	struct ql_match m = ql_match_new(L, text, size, pattern, n);
 
 	for (; from <= (lua_Integer)size; from++) {
@@ -188,7 +188,7 @@ static int gsub(lua_State *L)
 	luaL_Buffer b;
 
 	luaL_argexpected(
-	        L, strings || kind == LUA_TTABLE || kind == LUA_TFUNCTION, 3, "string/function/table");
+		L, strings || kind == LUA_TTABLE || kind == LUA_TFUNCTION, 3, "string/function/table");
 	luaL_buffinit(L, &b);
 	while (count < limit) {
 		const char *end = ql_match_at(&m, at, pattern + anchor);
@@ -246,7 +246,7 @@ static int rep(lua_State *L)
 		return 1;
 	}
 	if (!ql_size_add(size, between, &total) || !ql_size_mul(total, (uint64_t)n, &total) ||
-	        total > INT_MAX)
+		total > INT_MAX)
 		return luaL_error(L, "resulting string too large");
 	total -= between;
 	out = luaL_buffinitsize(L, &b, total);
@@ -261,7 +261,7 @@ static int rep(lua_State *L)
 int ql_open_strings(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"find", find}, {"match", match}, {"gmatch", gmatch},
-	        {"gsub", gsub}, {"rep", rep}, {NULL, NULL}};
+		{"gsub", gsub}, {"rep", rep}, {NULL, NULL}};
 
 	lua_getglobal(L, "string");
 	luaL_setfuncs(L, functions, 0);

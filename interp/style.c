@@ -19,12 +19,12 @@ bool ql_style_wanted(FILE *f)
 const char *ql_style(FILE *f, enum ql_style style)
 {
 	static const char *const escape[] = {
-	        [QL_STYLE_NONE] = "\033[0m",
-	        [QL_STYLE_PROMPT] = "\033[32m",
-	        [QL_STYLE_RESULT] = "\033[31m",
-	        [QL_STYLE_ERROR] = "\033[31m",
-	        [QL_STYLE_WARNING] = "\033[33m",
-	        [QL_STYLE_DIM] = "\033[2m",
+		[QL_STYLE_NONE] = "\033[0m",
+		[QL_STYLE_PROMPT] = "\033[32m",
+		[QL_STYLE_RESULT] = "\033[31m",
+		[QL_STYLE_ERROR] = "\033[31m",
+		[QL_STYLE_WARNING] = "\033[33m",
+		[QL_STYLE_DIM] = "\033[2m",
 	};
 
 	return ql_style_wanted(f) ? escape[style] : "";

@@ -119,11 +119,11 @@ static int hw_force(lua_State *L)
 	if (!lua_isnoneornil(L, 1)) {
 		if (lua_type(L, 1) != LUA_TSTRING)
 			return ql_error(L, "force: wanted one of %s native, got %s", QL_CPU_LEVELS,
-			        luaL_typename(L, 1));
+				luaL_typename(L, 1));
 		level = lua_tostring(L, 1);
 		if (!ql_kernels_force(level))
 			return ql_error(L, "force: wanted one of %s native, got '%.40s'%s", QL_CPU_LEVELS,
-			        level, ql_nearest(level, QL_CPU_LEVELS " native", near));
+				level, ql_nearest(level, QL_CPU_LEVELS " native", near));
 	}
 	lua_pushstring(L, before);
 	return 1;
@@ -217,42 +217,42 @@ static int internal_rng(lua_State *L)
 }
 
 static const luaL_Reg functions[] = {
-        {"clock", hw_clock}, {"features", hw_features}, {"force", hw_force}, {NULL, NULL}};
+	{"clock", hw_clock}, {"features", hw_features}, {"force", hw_force}, {NULL, NULL}};
 
 static const luaL_Reg internal[] = {{"width", internal_width}, {"load", internal_load},
-        {"peak", internal_peak}, {"rng", internal_rng}, {"kernels", internal_kernels}, {NULL, NULL}};
+	{"peak", internal_peak}, {"rng", internal_rng}, {"kernels", internal_kernels}, {NULL, NULL}};
 
 static const struct ql_attr force_attrs[] = {
-        {"level", QL_ATTR_STRING, QL_POSITIONAL, QL_CPU_LEVELS " native",
-                "the best kernels allowed; none: only tells"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	{"level", QL_ATTR_STRING, QL_POSITIONAL, QL_CPU_LEVELS " native",
+		"the best kernels allowed; none: only tells"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 static const struct ql_doc docs[] = {
-        {"clock", "hw.clock()",
-                "Seconds since some fixed moment, as a float with a resolution of about a microsecond or "
-                "better. It never goes "
-                "back; differences are wall time, while os.clock counts processor time of all threads.",
-                "t = hw.clock()\nprint(hw.clock() >= t)  --> true", NULL},
-        {"features", "hw.features()",
-                "What this processor has, as a table: name; simd (sse2, avx2, avx512) and width, its bytes "
-                "per register; vnni, "
-                "avxvnni, amx, bf16, popcnt (vectors of bit counts) as booleans, true only when the "
-                "operating system allows "
-                "their use; cores; l1, l2, l3 in bytes (0: not known); level, the kernels that are in force "
-                "(hw.force); gpu, its "
-                "name or false, with dp4a (true or false) and imma (the dtypes of its integer tensor cores, "
-                "or false).",
-                "f = hw.features()\nprint(f.cores >= 1, f.width >= 16)  --> true true", NULL},
-        {"force", "hw.force(level)",
-                "Allows only kernels up to a level and returns the level that was in force before, so that "
-                "hw.force(it) restores "
-                "it. A level that the processor lacks gives the best one below it. Integer results do not "
-                "depend on it. The same "
-                "from outside: QUOLL_KERNEL=avx2. See hw.kernels.",
-                "before = hw.force 'ref'\nprint(hw.features().level)  --> ref\nhw.force(before)",
-                force_attrs},
-        {NULL, NULL, NULL, NULL, NULL},
+	{"clock", "hw.clock()",
+		"Seconds since some fixed moment, as a float with a resolution of about a microsecond or "
+		"better. It never goes "
+		"back; differences are wall time, while os.clock counts processor time of all threads.",
+		"t = hw.clock()\nprint(hw.clock() >= t)  --> true", NULL},
+	{"features", "hw.features()",
+		"What this processor has, as a table: name; simd (sse2, avx2, avx512) and width, its bytes "
+		"per register; vnni, "
+		"avxvnni, amx, bf16, popcnt (vectors of bit counts) as booleans, true only when the "
+		"operating system allows "
+		"their use; cores; l1, l2, l3 in bytes (0: not known); level, the kernels that are in force "
+		"(hw.force); gpu, its "
+		"name or false, with dp4a (true or false) and imma (the dtypes of its integer tensor cores, "
+		"or false).",
+		"f = hw.features()\nprint(f.cores >= 1, f.width >= 16)  --> true true", NULL},
+	{"force", "hw.force(level)",
+		"Allows only kernels up to a level and returns the level that was in force before, so that "
+		"hw.force(it) restores "
+		"it. A level that the processor lacks gives the best one below it. Integer results do not "
+		"depend on it. The same "
+		"from outside: QUOLL_KERNEL=avx2. See hw.kernels.",
+		"before = hw.force 'ref'\nprint(hw.features().level)  --> ref\nhw.force(before)",
+		force_attrs},
+	{NULL, NULL, NULL, NULL, NULL},
 };
 
 int ql_open_system(lua_State *L)

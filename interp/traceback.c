@@ -49,7 +49,7 @@ void ql_traceback_print(FILE *f, const char *prefix, const char *text)
 	int n = (int)(end ? end - text : (ptrdiff_t)strlen(text));
 
 	fprintf(f, "%s%s%.*s%s%s\n", ql_style(f, QL_STYLE_ERROR), prefix, n, text, ql_style(f, QL_STYLE_NONE),
-	        text + n);
+		text + n);
 	fflush(f);
 }
 
@@ -202,8 +202,27 @@ static bool stands_before(const char *line, size_t at, size_t n)
 	return false;
 }
 
+/* A local variable or an upvalue of the frame. */
+static bool is_local(lua_State *L, lua_Debug *ar, const char *name)
+{
+	const char *other;
+	bool found = false;
+
+	for (int i = 1; !found && (other = lua_getlocal(L, ar, i)) != NULL; i++) {
+		found = !strcmp(name, other);
+		lua_pop(L, 1);
+	}
+	lua_getinfo(L, "f", ar);
+	for (int i = 1; !found && (other = lua_getupvalue(L, -1, i)) != NULL; i++) {
+		found = !strcmp(name, other);
+		lua_pop(L, 1);
+	}
+	lua_pop(L, 1);
+	return found;
+}
+
 /* Names in the line that are neither locals nor upvalues: globals. */
-static void add_globals(struct trace *t)
+static void add_globals(struct trace *t, lua_Debug *ar)
 {
 	struct ql_lexer lexer = ql_lexer_begin(t->line, strlen(t->line));
 	struct ql_token token, last = {.kind = QL_TOKEN_END};
@@ -218,6 +237,8 @@ static void add_globals(struct trace *t)
 			continue;
 		memcpy(name, t->line + token.begin, n);
 		name[n] = '\0';
+		if (is_local(t->L, ar, name))
+			continue;
 		lua_pushglobaltable(t->L);
 		lua_pushstring(t->L, name);
 		lua_rawget(t->L, -2);
@@ -240,7 +261,7 @@ static void add_values(struct trace *t, lua_Debug *ar)
 	for (int i = 1; (name = lua_getupvalue(t->L, -1, i)) != NULL; i++)
 		add_value(t, name);
 	lua_pop(t->L, 1);
-	add_globals(t);
+	add_globals(t, ar);
 }
 
 /* Pushes the line of one frame. */
@@ -295,7 +316,8 @@ static void add_frame(struct trace *t, int level)
 		lua_pushfstring(L, "\n\t    %d | %s", ar.currentline, line);
 		luaL_addvalue(&t->b);
 	}
-	if (!t->failed && ar.currentline > 0 && strncmp(ar.source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK))) {
+	if (!t->failed && ar.currentline > 0 &&
+		strncmp(ar.source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK))) {
 		t->failed = true;
 		memcpy(t->line, line, sizeof(line));
 		add_values(t, &ar);

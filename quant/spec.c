@@ -198,7 +198,7 @@ static enum ql_status make_numbers(struct ql_ctx *ctx, const struct ql_spec_fiel
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted %lld to %lld for %s, got %lld",
 			(long long)ql_dtypes[s->dtype].lo, (long long)ql_dtypes[s->dtype].hi, ql_dtype_name(s->dtype),
 			(long long)f->zero);
-	if (f->octaves && (strcmp(s->scheme ? s->scheme->doc.name : "", "log") || !(f->octaves > 0 && f->octaves <= 120)))
+	if (f->octaves != 0 && (strcmp(s->scheme ? s->scheme->doc.name : "", "log") || !(f->octaves > 0 && f->octaves <= 120)))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: octaves: wanted 0 < octaves <= 120 with the scheme log, got %g",
 			f->octaves);
 	s->has_scale = f->has_scale;
@@ -207,7 +207,7 @@ static enum ql_status make_numbers(struct ql_ctx *ctx, const struct ql_spec_fiel
 	s->zero = f->zero;
 	s->scale_tensor = f->scale_tensor;
 	s->zero_tensor = f->zero_tensor;
-	s->octaves = f->octaves ? f->octaves : s->bits <= 4 ? 6 : 16;
+	s->octaves = f->octaves != 0 ? f->octaves : s->bits <= 4 ? 6 : 16;
 	return QL_OK;
 }
 

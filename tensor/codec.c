@@ -249,7 +249,7 @@ static struct run run_at(const struct codec *c, int64_t row, int64_t column, int
 /* The scales and zero points of n elements of a row from column `at` on, which is the start of no block in
  * particular, one per element. */
 static void spread_scales(
-        const struct codec *c, int64_t row, int64_t at, int64_t n, float *scale, int32_t *zero)
+	const struct codec *c, int64_t row, int64_t at, int64_t n, float *scale, int32_t *zero)
 {
 	int64_t run, s = ql_grain_scale(&c->g, row, at, &run);
 
@@ -290,7 +290,7 @@ static void codec_piece(struct codec *c, int64_t i)
 {
 	const struct ql_grain *g = &c->g;
 	int64_t r = i / c->pieces, column = i % c->pieces * PIECE, end = ql_min64(column + PIECE, g->row),
-	        run;
+		run;
 
 	if (g->kind == QL_GRAIN_BLOCK && g->block < SHORT_BLOCK && has_kernel(c)) {
 		short_blocks(c, r, column, end);
@@ -346,14 +346,14 @@ static void read_scales(const struct ql_tensor *t, int64_t n, float *out)
 }
 
 static enum ql_status codec_start(
-        struct ql_ctx *ctx, struct codec *c, const struct ql_tensor *t, bool encoding)
+	struct ql_ctx *ctx, struct codec *c, const struct ql_tensor *t, bool encoding)
 {
 	const struct ql_qparams *q = t->q;
 	int64_t n = ql_tensor_nelem(q->scale);
 	float *scale;
 	int32_t *zero;
 	uint64_t bytes =
-	        (uint64_t)ql_tensor_nelem(t) * (encoding ? ql_dtypes[t->dtype].bits / 8u : sizeof(float));
+		(uint64_t)ql_tensor_nelem(t) * (encoding ? ql_dtypes[t->dtype].bits / 8u : sizeof(float));
 
 	c->g = ql_grain_of(t->rank, t->shape, t->dtype, q->axis, q->block_axis, q->block);
 	c->scheme = q->scheme;
@@ -382,7 +382,7 @@ static enum ql_status codec_loop(struct ql_ctx *ctx, struct codec *c)
 	if (n == 0 || c->g.row == 0)
 		return QL_OK;
 	return ql_parallel_for(
-	        ctx, n, ql_max64(1, 65536 / ql_max64(1, each)), c->g.rows * c->g.row / 2, codec_body, c);
+		ctx, n, ql_max64(1, 65536 / ql_max64(1, each)), c->g.rows * c->g.row / 2, codec_body, c);
 }
 
 enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
@@ -423,7 +423,7 @@ static enum ql_status as_f32(struct ql_ctx *ctx, const struct ql_tensor *x, stru
 }
 
 enum ql_status ql_encode(
-        struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf)
+	struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct codec c = {0};

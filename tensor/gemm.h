@@ -23,14 +23,14 @@ struct ql_matrix_int {
  * element of the product can leave 32 bits, else sum64. Every element is given once. Runs on worker threads:
  * it may neither fail, allocate nor call back into the host. */
 typedef void ql_gemm_store_fn(
-        void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64);
+	void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64);
 
 /* Exact for all codes and zero points (as long as a sum fits in 64 bits). */
 enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
-        const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg);
+	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg);
 /* The same for 8- and 16-bit operands in any mixture; always 64-bit sums. */
 enum ql_status ql_gemm_i16(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
-        const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg);
+	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg);
 
 /* Rows of packed bits (1: +1, 0: -1), low bits first. What lies behind the k bits of a row is ignored. */
 struct ql_matrix_bits {
@@ -41,12 +41,12 @@ struct ql_matrix_bits {
 /* Sums of k products of +-1: A is (m, k), and so is each row of b a column of B: (n, k). Always 32-bit sums.
  */
 enum ql_status ql_gemm_b1(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_bits *a,
-        const struct ql_matrix_bits *b, ql_gemm_store_fn *store, void *arg);
+	const struct ql_matrix_bits *b, ql_gemm_store_fn *store, void *arg);
 
 /* float32, strides in elements; c is row-major with rows ldc elements apart and overlaps nothing. The
  * tolerance is that of struct ql_gemm_f32. */
 enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
-        int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
+	int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
 /* Name of the kernel that ql_gemm_f32 takes. */
 const char *ql_gemm_f32_name(struct ql_ctx *ctx);
 

@@ -84,7 +84,7 @@ static void product_body(void *arg, int64_t begin, int64_t end)
 			int32_t c[QL_GEMM_TILE];
 
 			j->kernel->tile(rows, columns, j->words, j->rows + i * j->words, j->words,
-			        panel_at(j, panel), c);
+				panel_at(j, panel), c);
 			for (int r = 0; r < rows; r++) {
 				for (int l = 0; l < columns; l++)
 					c[r * nr + l] = (int32_t)(j->k - 2 * (int64_t)c[r * nr + l]);
@@ -97,7 +97,7 @@ static void product_body(void *arg, int64_t begin, int64_t end)
 static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 {
 	struct ql_gemm_shape shape = {
-	        .mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 8 * j->words};
+		.mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 8 * j->words};
 	enum ql_status status;
 
 	j->plan = ql_gemm_plan_of(ctx, j->m, j->n, j->k, &shape);
@@ -108,32 +108,32 @@ static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 	status = ql_parallel_for(ctx, j->m, ROW_GRAIN, j->m * ql_max64(1, j->words), rows_body, j);
 	if (!status)
 		status = ql_parallel_for(
-		        ctx, j->plan.panels, 16, j->n * ql_max64(1, j->words), panels_body, j);
+			ctx, j->plan.panels, 16, j->n * ql_max64(1, j->words), panels_body, j);
 	if (!status)
 		status = ql_parallel_for(ctx, j->plan.blocks * j->plan.panels, j->plan.grain, j->plan.work_ns,
-		        product_body, j);
+			product_body, j);
 	return status;
 }
 
 enum ql_status ql_gemm_b1(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_bits *a,
-        const struct ql_matrix_bits *b, ql_gemm_store_fn *store, void *arg)
+	const struct ql_matrix_bits *b, ql_gemm_store_fn *store, void *arg)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct job j = {.kernel = ctx->kernels->gemm_b1,
-	        .a = a,
-	        .b = b,
-	        .m = m,
-	        .n = n,
-	        .k = k,
-	        .words = ql_ceil_div(k, 64),
-	        .store = store,
-	        .arg = arg};
+		.a = a,
+		.b = b,
+		.m = m,
+		.n = n,
+		.k = k,
+		.words = ql_ceil_div(k, 64),
+		.store = store,
+		.arg = arg};
 	enum ql_status status;
 
 	if (k > INT32_MAX)
 		return ql_fail(ctx, QL_ERR_UNSUPPORTED,
-		        "matmul: binary: wanted an inner size of at most %d, got %lld", INT32_MAX,
-		        (long long)k);
+			"matmul: binary: wanted an inner size of at most %d, got %lld", INT32_MAX,
+			(long long)k);
 	if (m == 0 || n == 0)
 		return QL_OK;
 	status = run(ctx, &j);

@@ -17,12 +17,12 @@
 
 #define DEPTH 256          /* k of a packed panel */
 #define PANEL (DEPTH * 64) /* numbers of a packed panel: nr <= 64 */
-#define STRIP 64
-#define ROWS 512 /* of a block: with DEPTH half a megabyte of A */
+#define ROWS 512           /* of a block: with DEPTH half a megabyte of A */
 #define COLUMNS 256
 #define FEW_ROWS 12 /* packing a panel would cost more than reading B as it lies */
 #define TASKS_PER_THREAD 4
 #define TASK_NS 50e6
+#define BYTES_PER_NS 20 /* of B, when there are few rows */
 #define COPY_ROWS 16
 #define WHOLE_WORK 1e9 /* products in one call of a library: an interrupt is seen between them */
 
@@ -78,18 +78,18 @@ static void copy_body(void *arg, int64_t begin, int64_t end)
 static enum ql_status copy_rows(struct ql_ctx *ctx, int64_t rows, int64_t columns, struct matrix *x)
 {
 	struct copy c = {
-	        .from = *x, .rows = rows, .columns = columns, .pitch = columns + (columns % 512 ? 0 : 16)};
+		.from = *x, .rows = rows, .columns = columns, .pitch = columns + (columns % 512 ? 0 : 16)};
 	uint64_t bytes;
 
 	if (!ql_size_mul((uint64_t)c.pitch, sizeof(float), &bytes))
 		return ql_fail(
-		        ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)columns);
+			ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)columns);
 	c.to = ql_gemm_take(ctx, rows, bytes);
 	if (!c.to)
 		return QL_ERR_MEMORY;
 	*x = (struct matrix){c.to, c.pitch, 1};
 	return ql_parallel_for(ctx, ql_ceil_div(rows, COPY_ROWS), ql_max64(1, 4096 / columns), rows * columns,
-	        copy_body, &c);
+		copy_body, &c);
 }
 
 /* ---- panels of B ---- */
@@ -128,23 +128,20 @@ static void pack_each(const struct matrix *b, int64_t l0, int64_t k, int c0, int
 			out[l * nr + c] = b->data[l * b->row + c * b->column];
 }
 
-/* k rows of `columns` numbers from b on, to rows nr apart. Of columns with consecutive k a strip is taken at
- * a time, so that the strip of the panel stays in the first-level cache while the columns pass. */
+/* k <= DEPTH rows of `columns` numbers from b on, to rows nr apart. Of columns with consecutive k, 4 are read
+ * along all k; the 16 KiB of the panel that 16 of them fill stay in the first-level cache. */
 static void pack(const struct matrix *b, int64_t k, int columns, int nr, float *out)
 {
+	int64_t l = b->row == 1 ? k / 4 * 4 : 0;
 	int whole = columns / 4 * 4;
-	int64_t l = 0;
 
 	if (b->column == 1) {
 		pack_rows(b, k, columns, nr, out);
 		return;
 	}
-	for (int64_t stop; b->row == 1 && l + 4 <= k; l = stop) {
-		stop = ql_min64(l + STRIP, k / 4 * 4);
-		for (int c = 0; c < whole; c += 4)
-			for (int64_t i = l; i < stop; i += 4)
-				transpose_4(b->data + i + c * b->column, b->column, out + i * nr + c, nr);
-	}
+	for (int c = 0; l > 0 && c < whole; c += 4)
+		for (int64_t i = 0; i < l; i += 4)
+			transpose_4(b->data + i + c * b->column, b->column, out + i * nr + c, nr);
 	pack_each(b, 0, l, whole, columns, nr, out);
 	pack_each(b, l, k, 0, columns, nr, out);
 }
@@ -153,7 +150,7 @@ static void pack(const struct matrix *b, int64_t k, int columns, int nr, float *
 
 /* One panel of one depth times rows i..stop-1. */
 static void panel_product(
-        const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l)
+	const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l)
 {
 	int nr = j->kernel->nr;
 	int64_t depth = ql_min64(DEPTH, j->k - l);
@@ -166,8 +163,8 @@ static void panel_product(
 	}
 	for (; i < stop; i += j->kernel->mr)
 		j->kernel->tile((int)ql_min64(j->kernel->mr, stop - i), columns, depth,
-		        j->a.data + i * j->a.row + l, j->a.row, b.data, b.row, j->c + i * j->ldc + column,
-		        j->ldc, l > 0);
+			j->a.data + i * j->a.row + l, j->a.row, b.data, b.row, j->c + i * j->ldc + column,
+			j->ldc, l > 0);
 }
 
 static void task_body(void *arg, int64_t begin, int64_t end)
@@ -200,7 +197,7 @@ static void cut(struct job *j)
 	j->rows = ql_ceil_div(j->m, ql_ceil_div(j->m, ROWS));
 	j->columns = COLUMNS;
 	while (j->columns > nr &&
-	        (tasks_of(j) < wanted || (double)j->rows * (double)j->columns * ns > TASK_NS))
+		(tasks_of(j) < wanted || (double)j->rows * (double)j->columns * ns > TASK_NS))
 		j->columns = ql_ceil_div(j->columns / 2, nr) * nr;
 	while (j->rows > 8 * mr && tasks_of(j) < wanted)
 		j->rows = (j->rows + 1) / 2;
@@ -212,7 +209,7 @@ static void cut(struct job *j)
 
 static enum ql_status by_tiles(struct ql_ctx *ctx, struct job *j)
 {
-	double work = (double)j->m * (double)j->n * (double)j->k / j->kernel->rate;
+	double work = (double)j->n * (double)j->k * ((double)j->m / j->kernel->rate + 4.0 / BYTES_PER_NS);
 
 	if (j->a.column != 1 && j->k > 1) {
 		enum ql_status status = copy_rows(ctx, j->m, j->k, &j->a);
@@ -257,24 +254,24 @@ static enum ql_status by_library(struct ql_ctx *ctx, struct job *j)
 		if (ctx->interrupted)
 			return ql_fail(ctx, QL_ERR_INTERRUPTED, "interrupted");
 		j->kernel->whole(j->m, ql_min64(step, j->n - l), j->k, j->a.data, j->a.row, j->a.column,
-		        j->b.data + l * j->b.column, j->b.row, j->b.column, j->c + l, j->ldc);
+			j->b.data + l * j->b.column, j->b.row, j->b.column, j->c + l, j->ldc);
 	}
 	return status;
 }
 
 enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
-        int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc)
+	int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct job j = {.ctx = ctx,
-	        .kernel = ctx->kernels->gemm_f32,
-	        .m = m,
-	        .n = n,
-	        .k = k,
-	        .a = {a, a_row, a_col},
-	        .b = {b, b_row, b_col},
-	        .c = c,
-	        .ldc = ldc};
+		.kernel = ctx->kernels->gemm_f32,
+		.m = m,
+		.n = n,
+		.k = k,
+		.a = {a, a_row, a_col},
+		.b = {b, b_row, b_col},
+		.c = c,
+		.ldc = ldc};
 	bool fits = ql_max64(ql_max64(m, n), ql_max64(k, ldc)) <= INT_MAX - 16;
 	enum ql_status status;
 

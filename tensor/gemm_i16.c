@@ -62,9 +62,10 @@ static int panel_columns(const struct job *j, int64_t panel)
 	return (int)ql_min64(j->kernel->nr, j->n - panel * j->kernel->nr);
 }
 
-static void rows_body(void *arg, int64_t begin, int64_t end)
+/* Rows of group g. */
+static void pack_group(struct job *j, int64_t g)
 {
-	struct job *j = arg;
+	int64_t begin = g * ROW_GRAIN, end = ql_min64(begin + ROW_GRAIN, j->m);
 
 	ql_gemm_rows_16(j->a.from, j->k, begin, end - begin, j->a.shift, j->rows + begin * j->lda, j->lda);
 	for (int64_t i = begin; i < end && j->b.has_zero; i++) {
@@ -76,21 +77,28 @@ static void rows_body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
-static void panels_body(void *arg, int64_t begin, int64_t end)
+static void pack_panel(struct job *j, int64_t panel)
+{
+	int columns = panel_columns(j, panel), nr = j->kernel->nr;
+	int64_t sums[QL_GEMM_TILE];
+
+	ql_gemm_panel_16(j->b.from, j->k, panel * nr, columns, nr, j->b.shift, panel_at(j, panel));
+	if (!j->a.has_zero)
+		return;
+	j->kernel->tile(1, columns, j->k4, j->ones, 0, panel_at(j, panel), sums);
+	for (int c = 0; c < columns; c++)
+		j->column_sum[panel * nr + c] = sums[c];
+}
+
+static void pack_body(void *arg, int64_t begin, int64_t end)
 {
 	struct job *j = arg;
-	int nr = j->kernel->nr;
 
-	for (int64_t p = begin; p < end; p++) {
-		int columns = panel_columns(j, p);
-		int64_t sums[QL_GEMM_TILE];
-
-		ql_gemm_panel_16(j->b.from, j->k, p * nr, columns, nr, j->b.shift, panel_at(j, p));
-		if (!j->a.has_zero)
-			continue;
-		j->kernel->tile(1, columns, j->k4, j->ones, 0, panel_at(j, p), sums);
-		for (int c = 0; c < columns; c++)
-			j->column_sum[p * nr + c] = sums[c];
+	for (int64_t i = begin; i < end; i++) {
+		if (i < j->plan.panels)
+			pack_panel(j, i);
+		else
+			pack_group(j, i - j->plan.panels);
 	}
 }
 
@@ -121,7 +129,7 @@ static void product_body(void *arg, int64_t begin, int64_t end)
 			int64_t c[QL_GEMM_TILE];
 
 			j->kernel->tile(
-			        rows, columns, j->k4, j->rows + i * j->lda, j->lda, panel_at(j, panel), c);
+				rows, columns, j->k4, j->rows + i * j->lda, j->lda, panel_at(j, panel), c);
 			for (int r = 0; r < rows; r++) {
 				correct(j, i + r, first, columns, c + r * nr);
 				j->store(j->arg, i + r, first, columns, NULL, c + r * nr);
@@ -152,33 +160,31 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 {
 	struct ql_gemm_shape shape = {
-	        .mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 8 * j->k4};
-	int64_t bytes = ql_min64(j->k, INT64_MAX / ql_max64(j->m, j->n) / 2);
+		.mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 8 * j->k4};
 	enum ql_status status;
 
 	j->plan = ql_gemm_plan_of(ctx, j->m, j->n, j->k, &shape);
 	status = take_memory(ctx, j);
 	if (!status)
-		status = ql_parallel_for(ctx, j->m, ROW_GRAIN, bytes * j->m / 2, rows_body, j);
-	if (!status)
-		status = ql_parallel_for(ctx, j->plan.panels, 1, bytes * j->n / 2, panels_body, j);
+		status = ql_parallel_for(ctx, j->plan.panels + ql_ceil_div(j->m, ROW_GRAIN), 1,
+			2 * ql_gemm_pack_ns(j->n + j->m, j->k), pack_body, j);
 	if (!status)
 		status = ql_parallel_for(ctx, j->plan.blocks * j->plan.panels, j->plan.grain, j->plan.work_ns,
-		        product_body, j);
+			product_body, j);
 	return status;
 }
 
 enum ql_status ql_gemm_i16(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
-        const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg)
+	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct job j = {.kernel = ctx->kernels->gemm_i16,
-	        .m = m,
-	        .n = n,
-	        .k = k,
-	        .k4 = ql_ceil_div(k, 4),
-	        .store = store,
-	        .arg = arg};
+		.m = m,
+		.n = n,
+		.k = k,
+		.k4 = ql_ceil_div(k, 4),
+		.store = store,
+		.arg = arg};
 	enum ql_status status;
 
 	if (m == 0 || n == 0)

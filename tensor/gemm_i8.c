@@ -52,7 +52,7 @@ struct job {
 /* ---- operands ---- */
 
 static enum ql_status operand_init(struct ql_ctx *ctx, struct operand *o, const struct ql_matrix_int *from,
-        int64_t n, bool wants_unsigned)
+	int64_t n, bool wants_unsigned)
 {
 	bool is_unsigned = from->dtype == QL_uint8;
 	int32_t shift = is_unsigned == wants_unsigned ? 0 : wants_unsigned ? 128 : -128;
@@ -66,9 +66,9 @@ static enum ql_status operand_init(struct ql_ctx *ctx, struct operand *o, const 
 	}
 	if (zlo < -ZERO_LIMIT || zhi > ZERO_LIMIT)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "matmul: zero point: wanted within %d..%d, got %lld",
-		        -ZERO_LIMIT, ZERO_LIMIT, (long long)(zlo < -ZERO_LIMIT ? zlo : zhi));
+			-ZERO_LIMIT, ZERO_LIMIT, (long long)(zlo < -ZERO_LIMIT ? zlo : zhi));
 	*o = (struct operand){
-	        .from = from, .flip = shift ? 128 : 0, .largest = ql_max64(lo + 255 - zlo, zhi - lo)};
+		.from = from, .flip = shift ? 128 : 0, .largest = ql_max64(lo + 255 - zlo, zhi - lo)};
 	if (zlo + shift == 0 && zhi + shift == 0)
 		return QL_OK;
 	o->zero = ql_gemm_take(ctx, n, sizeof(*o->zero));
@@ -114,16 +114,17 @@ static uint64_t row_sum(const uint8_t *a, int64_t k)
 	return sum;
 }
 
-static void rows_body(void *arg, int64_t begin, int64_t end)
+/* Rows of group g. */
+static void pack_group(struct job *j, int64_t g)
 {
-	struct job *j = arg;
+	int64_t begin = g * ROW_GRAIN, end = ql_min64(begin + ROW_GRAIN, j->m);
 
 	if (j->copied)
 		ql_gemm_rows_8(
-		        j->a.from, j->k, begin, end - begin, j->a.flip, j->copied + begin * j->lda, j->lda);
+			j->a.from, j->k, begin, end - begin, j->a.flip, j->copied + begin * j->lda, j->lda);
 	for (int64_t i = begin; i < end && j->rest; i++)
 		j->rest[i] =
-		        (int64_t)row_sum(j->rows + i * j->lda, j->k) - j->k * (j->a.zero ? j->a.zero[i] : 0);
+			(int64_t)row_sum(j->rows + i * j->lda, j->k) - j->k * (j->a.zero ? j->a.zero[i] : 0);
 }
 
 /* ---- panels ---- */
@@ -140,7 +141,7 @@ static int panel_columns(const struct job *j, int64_t panel)
 
 /* sums[i][c] = rows x panel, chunk by chunk, exact; A's rows are `lda` apart, or one row of ones */
 static void wide_sums(
-        const struct job *j, const uint8_t *a, int64_t lda, int rows, int64_t panel, int64_t *sums)
+	const struct job *j, const uint8_t *a, int64_t lda, int rows, int64_t panel, int64_t *sums)
 {
 	int columns = panel_columns(j, panel), nr = j->kernel->nr;
 	const int8_t *b = (const int8_t *)panel_at(j, panel);
@@ -170,15 +171,23 @@ static void column_sums(struct job *j, int64_t panel)
 	}
 }
 
-static void panels_body(void *arg, int64_t begin, int64_t end)
+static void pack_panel(struct job *j, int64_t panel)
+{
+	ql_gemm_panel_8(j->b.from, j->k, panel * j->kernel->nr, panel_columns(j, panel), j->kernel->nr,
+		j->b.flip, panel_at(j, panel));
+	if (j->a.zero)
+		column_sums(j, panel);
+}
+
+static void pack_body(void *arg, int64_t begin, int64_t end)
 {
 	struct job *j = arg;
 
-	for (int64_t p = begin; p < end; p++) {
-		ql_gemm_panel_8(j->b.from, j->k, p * j->kernel->nr, panel_columns(j, p), j->kernel->nr,
-		        j->b.flip, panel_at(j, p));
-		if (j->a.zero)
-			column_sums(j, p);
+	for (int64_t i = begin; i < end; i++) {
+		if (i < j->plan.panels)
+			pack_panel(j, i);
+		else
+			pack_group(j, i - j->plan.panels);
 	}
 }
 
@@ -186,14 +195,14 @@ static void panels_body(void *arg, int64_t begin, int64_t end)
 
 /* c -= za * column_sum + zb * rest, mod 2^32 */
 QL_SIMD(void, correct,
-        (int32_t * c, int64_t n, uint32_t za, const int32_t *column_sum, const int32_t *zb, uint32_t rest), {
-	        if (za)
-		        for (int64_t i = 0; i < n; i++)
-			        c[i] = (int32_t)((uint32_t)c[i] - za * (uint32_t)column_sum[i]);
-	        if (zb)
-		        for (int64_t i = 0; i < n; i++)
-			        c[i] = (int32_t)((uint32_t)c[i] - rest * (uint32_t)zb[i]);
-        })
+	(int32_t * c, int64_t n, uint32_t za, const int32_t *column_sum, const int32_t *zb, uint32_t rest), {
+		if (za)
+			for (int64_t i = 0; i < n; i++)
+				c[i] = (int32_t)((uint32_t)c[i] - za * (uint32_t)column_sum[i]);
+		if (zb)
+			for (int64_t i = 0; i < n; i++)
+				c[i] = (int32_t)((uint32_t)c[i] - rest * (uint32_t)zb[i]);
+	})
 
 static void narrow_tile(const struct job *j, int64_t i, int rows, int64_t panel)
 {
@@ -202,11 +211,11 @@ static void narrow_tile(const struct job *j, int64_t i, int rows, int64_t panel)
 	int32_t c[QL_GEMM_TILE];
 
 	j->kernel->tile(
-	        rows, columns, j->k4, j->rows + i * j->lda, j->lda, (const int8_t *)panel_at(j, panel), c);
+		rows, columns, j->k4, j->rows + i * j->lda, j->lda, (const int8_t *)panel_at(j, panel), c);
 	for (int r = 0; r < rows; r++) {
 		correct[j->variant](c + r * nr, columns, j->a.zero ? (uint32_t)j->a.zero[i + r] : 0,
-		        j->column_sum + first, j->b.zero ? j->b.zero + first : NULL,
-		        j->b.zero ? (uint32_t)j->rest[i + r] : 0);
+			j->column_sum + first, j->b.zero ? j->b.zero + first : NULL,
+			j->b.zero ? (uint32_t)j->rest[i + r] : 0);
 		j->store(j->arg, i + r, first, columns, c + r * nr, NULL);
 	}
 }
@@ -219,7 +228,7 @@ static void wide_tile(const struct job *j, int64_t i, int rows, int64_t panel)
 	wide_sums(j, j->rows + i * j->lda, j->lda, rows, panel, c);
 	for (int r = 0; r < rows; r++) {
 		uint64_t za = j->a.zero ? (uint64_t)j->a.zero[i + r] : 0,
-		         rest = j->b.zero ? (uint64_t)j->rest[i + r] : 0;
+			 rest = j->b.zero ? (uint64_t)j->rest[i + r] : 0;
 
 		for (int l = 0; l < columns; l++) {
 			uint64_t sum = (uint64_t)c[r * nr + l];
@@ -269,7 +278,7 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 	j->column_wide = narrow ? NULL : ql_gemm_take(ctx, j->n, sizeof(*j->column_wide));
 	j->rest = j->b.zero ? ql_gemm_take(ctx, j->m, sizeof(*j->rest)) : NULL;
 	if (!j->panels || !(narrow ? (void *)j->column_sum : (void *)j->column_wide) ||
-	        (j->b.zero && !j->rest))
+		(j->b.zero && !j->rest))
 		return QL_ERR_MEMORY;
 	return rows_init(ctx, j);
 }
@@ -277,34 +286,34 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 {
 	struct ql_gemm_shape shape = {
-	        .mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 4 * j->k4};
-	int64_t bytes = ql_min64(j->k, INT64_MAX / ql_max64(j->m, j->n) / 2);
+		.mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 4 * j->k4};
+	int64_t groups;
 	enum ql_status status;
 
 	j->plan = ql_gemm_plan_of(ctx, j->m, j->n, j->k, &shape);
 	status = take_memory(ctx, j);
-	if (!status && (j->copied || j->rest))
-		status = ql_parallel_for(ctx, j->m, ROW_GRAIN, bytes * j->m / 8, rows_body, j);
+	groups = j->copied || j->rest ? ql_ceil_div(j->m, ROW_GRAIN) : 0;
 	if (!status)
-		status = ql_parallel_for(ctx, j->plan.panels, 1, bytes * j->n / 8, panels_body, j);
+		status = ql_parallel_for(ctx, j->plan.panels + groups, 1,
+			ql_gemm_pack_ns(j->n + (groups ? j->m : 0), j->k), pack_body, j);
 	if (!status)
 		status = ql_parallel_for(ctx, j->plan.blocks * j->plan.panels, j->plan.grain, j->plan.work_ns,
-		        product_body, j);
+			product_body, j);
 	return status;
 }
 
 enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
-        const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg)
+	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct job j = {.kernel = ctx->kernels->gemm_i8,
-	        .m = m,
-	        .n = n,
-	        .k = k,
-	        .k4 = ql_ceil_div(k, 4),
-	        .variant = ctx->kernels->simd->variant,
-	        .store = store,
-	        .arg = arg};
+		.m = m,
+		.n = n,
+		.k = k,
+		.k4 = ql_ceil_div(k, 4),
+		.variant = ctx->kernels->simd->variant,
+		.store = store,
+		.arg = arg};
 	enum ql_status status;
 
 	if (m == 0 || n == 0)

@@ -9,8 +9,10 @@
 #include <emmintrin.h>
 #include <string.h>
 
-#define LANE 16   /* bytes of a vector */
-#define STRIP 256 /* k at a time, where the first-level cache must hold what is written */
+#define LANE 16 /* bytes of a vector */
+#define STRIP \
+	1024 /* k at a time: the part of a panel that 16 columns fill stays in the first-level cache \
+	      */
 
 static __m128i load(const uint8_t *p)
 {
@@ -41,7 +43,7 @@ static void pack_columns(const uint8_t *b, int64_t column, __m128i flip, uint8_t
 {
 	__m128i c0 = _mm_xor_si128(load(b), flip), c1 = _mm_xor_si128(load(b + column), flip);
 	__m128i c2 = _mm_xor_si128(load(b + 2 * column), flip),
-	        c3 = _mm_xor_si128(load(b + 3 * column), flip);
+		c3 = _mm_xor_si128(load(b + 3 * column), flip);
 	__m128i lo01 = _mm_unpacklo_epi32(c0, c1), hi01 = _mm_unpackhi_epi32(c0, c1);
 	__m128i lo23 = _mm_unpacklo_epi32(c2, c3), hi23 = _mm_unpackhi_epi32(c2, c3);
 
@@ -53,7 +55,7 @@ static void pack_columns(const uint8_t *b, int64_t column, __m128i flip, uint8_t
 
 /* Elements k0..k-1 of columns c0..columns-1, one by one. */
 static void pack_each(const uint8_t *b, int64_t row, int64_t column, int64_t k0, int64_t k, int c0,
-        int columns, int nr, uint8_t flip, uint8_t *panel)
+	int columns, int nr, uint8_t flip, uint8_t *panel)
 {
 	for (int64_t l = k0; l < k; l++)
 		for (int c = c0; c < columns; c++)
@@ -61,7 +63,7 @@ static void pack_each(const uint8_t *b, int64_t row, int64_t column, int64_t k0,
 }
 
 void ql_gemm_panel_8(const struct ql_matrix_int *b, int64_t k, int64_t j, int columns, int nr, uint8_t flip,
-        uint8_t *panel)
+	uint8_t *panel)
 {
 	const uint8_t *from = (const uint8_t *)b->data + j * b->column;
 	const __m128i flips = _mm_set1_epi8((char)flip);
@@ -74,13 +76,13 @@ void ql_gemm_panel_8(const struct ql_matrix_int *b, int64_t k, int64_t j, int co
 		for (; whole + 4 <= k; whole += 4)
 			for (int c = 0; c < wide; c += 16)
 				pack_rows(
-				        from + whole * b->row + c, b->row, flips, panel + whole * nr + c * 4);
+					from + whole * b->row + c, b->row, flips, panel + whole * nr + c * 4);
 	for (int64_t stop; b->column != 1 && b->row == 1 && whole + 16 <= k; whole = stop) {
 		stop = ql_min64(whole + STRIP, k / 16 * 16);
 		for (int c = 0; c < wide; c += 4)
 			for (int64_t l = whole; l < stop; l += 16)
 				pack_columns(from + l + c * b->column, b->column, flips,
-				        panel + l * nr + c * 4, 4 * nr);
+					panel + l * nr + c * 4, 4 * nr);
 	}
 	pack_each(from, b->row, b->column, 0, whole, wide, columns, nr, flip, panel);
 	pack_each(from, b->row, b->column, whole, k, 0, columns, nr, flip, panel);
@@ -100,7 +102,7 @@ static void flip_row(const uint8_t *in, int64_t n, uint8_t flip, uint8_t *out)
 /* Rows whose neighbours, not whose k, are consecutive: as columns of a B they are packed by four k, which
  * only remain to be copied. */
 static void rows_across(
-        const uint8_t *a, int64_t column, int64_t k, int rows, uint8_t flip, uint8_t *out, int64_t lda)
+	const uint8_t *a, int64_t column, int64_t k, int rows, uint8_t flip, uint8_t *out, int64_t lda)
 {
 	struct ql_matrix_int strip = {.data = a, .row = column, .column = 1};
 	uint8_t panel[16 * STRIP];
@@ -117,7 +119,7 @@ static void rows_across(
 }
 
 void ql_gemm_rows_8(const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows, uint8_t flip,
-        uint8_t *out, int64_t lda)
+	uint8_t *out, int64_t lda)
 {
 	const uint8_t *from = (const uint8_t *)a->data + i * a->row;
 
@@ -131,7 +133,7 @@ void ql_gemm_rows_8(const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t
 	if (a->row == 1) {
 		for (int64_t r = 0; r < rows; r += 16)
 			rows_across(from + r, a->column, k, (int)ql_min64(16, rows - r), flip, out + r * lda,
-			        lda);
+				lda);
 		return;
 	}
 	for (int64_t r = 0; r < rows; r++)
@@ -141,7 +143,7 @@ void ql_gemm_rows_8(const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t
 
 /* out[i * step] = in[i * stride] - shift, for the four dtypes; uint16 minus 32768 fits in 16 bits */
 static void convert(const void *data, unsigned dtype, int64_t offset, int64_t stride, int64_t n,
-        int32_t shift, int16_t *out, int64_t step)
+	int32_t shift, int16_t *out, int64_t step)
 {
 	switch (dtype) {
 #define CASE(type, ctype) \
@@ -163,16 +165,16 @@ static void convert(const void *data, unsigned dtype, int64_t offset, int64_t st
 }
 
 void ql_gemm_panel_16(const struct ql_matrix_int *b, int64_t k, int64_t j, int columns, int nr, int32_t shift,
-        int16_t *panel)
+	int16_t *panel)
 {
 	memset(panel, 0, (size_t)(ql_ceil_div(k, 4) * 4 * nr) * sizeof(*panel));
 	for (int64_t l = 0; l < k; l++)
 		convert(b->data, b->dtype, l * b->row + j * b->column, b->column, columns, shift,
-		        panel + l / 4 * 4 * nr + l % 4, 4);
+			panel + l / 4 * 4 * nr + l % 4, 4);
 }
 
 void ql_gemm_rows_16(const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows, int32_t shift,
-        int16_t *out, int64_t lda)
+	int16_t *out, int64_t lda)
 {
 	for (int64_t r = 0; r < rows; r++) {
 		convert(a->data, a->dtype, (i + r) * a->row, a->column, k, shift, out + r * lda, 1);

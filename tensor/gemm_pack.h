@@ -9,13 +9,22 @@
 /* Packs columns j..j+columns-1 of B into a panel: for each 4 of k, nr x 4 values; missing columns and k are
  * 0. 8 bits: each code is xored with `flip`. 16 bits: `shift` is subtracted. */
 void ql_gemm_panel_8(const struct ql_matrix_int *b, int64_t k, int64_t j, int columns, int nr, uint8_t flip,
-        uint8_t *panel);
+	uint8_t *panel);
 void ql_gemm_panel_16(const struct ql_matrix_int *b, int64_t k, int64_t j, int columns, int nr, int32_t shift,
-        int16_t *panel);
+	int16_t *panel);
 /* Packs rows i..i+rows-1 of A with k consecutive; lda - k elements behind each row are 0. */
 void ql_gemm_rows_8(const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows, uint8_t flip,
-        uint8_t *out, int64_t lda);
+	uint8_t *out, int64_t lda);
 void ql_gemm_rows_16(const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows, int32_t shift,
-        int16_t *out, int64_t lda);
+	int16_t *out, int64_t lda);
+
+/* Nanoseconds that packing `lines` rows or columns of k bytes takes, for ql_parallel_for: 2 to 3 bytes per
+ * ns, when what is written was last read by another core. */
+static inline int64_t ql_gemm_pack_ns(int64_t lines, int64_t k)
+{
+	double ns = 0.4 * (double)lines * (double)k;
+
+	return ns < 1e15 ? (int64_t)ns : (int64_t)1e15;
+}
 
 #endif

@@ -24,7 +24,7 @@ struct ql_gemm_shape {
 
 /* m, n > 0 */
 struct ql_gemm_plan ql_gemm_plan_of(
-        const struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_gemm_shape *shape);
+	const struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_gemm_shape *shape);
 
 /* count * size bytes of scratch, checked; NULL with a message. */
 void *ql_gemm_take(struct ql_ctx *ctx, int64_t count, uint64_t size);

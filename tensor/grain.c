@@ -14,10 +14,10 @@
 #define PIECE 4096 /* elements per piece */
 
 struct ql_grain ql_grain_of(
-        int rank, const int64_t *shape, unsigned dtype, int axis, int block_axis, int64_t block)
+	int rank, const int64_t *shape, unsigned dtype, int axis, int block_axis, int64_t block)
 {
 	struct ql_grain g = {
-	        .kind = QL_GRAIN_ROW, .rows = 1, .repeat = 1, .period = 1, .block = block, .scales = 1};
+		.kind = QL_GRAIN_ROW, .rows = 1, .repeat = 1, .period = 1, .block = block, .scales = 1};
 	int of = block ? block_axis : axis, last = rank - 1, first;
 	int per = ql_dtype_is_packed(dtype) ? 8 / ql_dtypes[dtype].bits : 1;
 	bool padded = rank > 0 && shape[last] % per != 0;
@@ -202,7 +202,7 @@ static void stats_body(void *arg, int64_t begin, int64_t end)
 }
 
 static enum ql_status stats_of_runs(struct ql_ctx *ctx, const struct ql_grain *g, const float *x,
-        struct ql_stats *stats, int64_t *nan, int64_t *inf)
+	struct ql_stats *stats, int64_t *nan, int64_t *inf)
 {
 	struct stats_job j = {.g = g, .x = x, .variant = ctx->kernels->simd->variant};
 	int64_t n, run;
@@ -217,7 +217,7 @@ static enum ql_status stats_of_runs(struct ql_ctx *ctx, const struct ql_grain *g
 	status = ql_parallel_for(ctx, n, ql_max64(1, 65536 / j.piece), g->rows * g->row / 4, stats_body, &j);
 	for (int64_t i = 0; i < n && !status; i++)
 		add_partial(&stats[ql_grain_scale(g, i / j.pieces, i % j.pieces * j.piece, &run)], &j.part[i],
-		        nan, inf);
+			nan, inf);
 	return status;
 }
 
@@ -274,12 +274,12 @@ static void columns_end(const struct columns *s, int64_t n, int64_t rows, struct
 
 		if (count)
 			stats[i] = (struct ql_stats){(double)s->lo[i], (double)s->hi[i],
-			        s->sumabs[i] /* divided at the end */, count};
+				s->sumabs[i] /* divided at the end */, count};
 	}
 }
 
 static void count_columns(
-        struct columns_job *j, int64_t first, int64_t rows, int64_t step, int64_t column, int64_t n)
+	struct columns_job *j, int64_t first, int64_t rows, int64_t step, int64_t column, int64_t n)
 {
 	struct partial p = {0};
 
@@ -319,29 +319,29 @@ static void strips_body(void *arg, int64_t begin, int64_t end)
 			strip_stats(j, 0, g->rows, 1, column);
 		else
 			strip_stats(j, (outer * g->period + step) * g->repeat + s % g->repeat,
-			        ql_min64(g->block, g->period - step), g->repeat, column);
+				ql_min64(g->block, g->period - step), g->repeat, column);
 	}
 }
 
 static enum ql_status stats_of_columns(struct ql_ctx *ctx, const struct ql_grain *g, const float *x,
-        struct ql_stats *stats, int64_t *nan, int64_t *inf)
+	struct ql_stats *stats, int64_t *nan, int64_t *inf)
 {
 	struct columns_job j = {
-	        .ctx = ctx, .g = g, .x = x, .stats = stats, .variant = ctx->kernels->simd->variant};
+		.ctx = ctx, .g = g, .x = x, .stats = stats, .variant = ctx->kernels->simd->variant};
 	int64_t rows = g->scales / g->row; /* of scales */
 	enum ql_status status;
 
 	j.strips = ql_ceil_div(g->row, STRIP);
 	status = ql_parallel_for(ctx, rows * j.strips,
-	        ql_max64(1, 65536 / ql_max64(1, g->rows / rows * ql_min64(STRIP, g->row))),
-	        g->rows * g->row / 4, strips_body, &j);
+		ql_max64(1, 65536 / ql_max64(1, g->rows / rows * ql_min64(STRIP, g->row))),
+		g->rows * g->row / 4, strips_body, &j);
 	*nan = j.nan;
 	*inf = j.inf;
 	return status;
 }
 
 enum ql_status ql_grain_stats(struct ql_ctx *ctx, const struct ql_grain *g, const float *x,
-        struct ql_stats *stats, int64_t *nan, int64_t *inf)
+	struct ql_stats *stats, int64_t *nan, int64_t *inf)
 {
 	enum ql_status status;
 
@@ -350,7 +350,7 @@ enum ql_status ql_grain_stats(struct ql_ctx *ctx, const struct ql_grain *g, cons
 	if (g->rows == 0 || g->row == 0)
 		return QL_OK;
 	status = g->kind >= QL_GRAIN_COLUMN ? stats_of_columns(ctx, g, x, stats, nan, inf)
-	                                    : stats_of_runs(ctx, g, x, stats, nan, inf);
+					    : stats_of_runs(ctx, g, x, stats, nan, inf);
 	for (int64_t i = 0; i < g->scales && !status; i++)
 		if (stats[i].count)
 			stats[i].meanabs /= (double)stats[i].count;

@@ -33,7 +33,7 @@ static unsigned promoted(const struct ql_call *call)
 		if (call->weak >> i & 1)
 			continue;
 		dtype = have ? ql_dtype_promote(dtype, ql_operand_dtype(call->in[i]))
-		             : ql_operand_dtype(call->in[i]);
+			     : ql_operand_dtype(call->in[i]);
 		have = true;
 	}
 	for (int i = 0; i < call->n_in; i++) {
@@ -60,14 +60,14 @@ static enum ql_status check_literals(struct ql_ctx *ctx, const struct ql_call *c
 		int64_t v;
 
 		if (!(call->weak >> i & 1) || call->in[i]->dtype != QL_int64 || ql_dtype_is_float(dtype) ||
-		        info->kind == QL_KIND_BOOL || info->kind == QL_KIND_BINARY)
+			info->kind == QL_KIND_BOOL || info->kind == QL_KIND_BINARY)
 			continue;
 		v = *(const int64_t *)call->in[i]->storage->data;
 		if (v < info->lo || v > info->hi)
 			return ql_fail(ctx, QL_ERR_ARGUMENT,
-			        "%s: wanted a number that fits %s (%lld to %lld), got %lld",
-			        call->op->doc.name, info->name, (long long)info->lo, (long long)info->hi,
-			        (long long)v);
+				"%s: wanted a number that fits %s (%lld to %lld), got %lld",
+				call->op->doc.name, info->name, (long long)info->lo, (long long)info->hi,
+				(long long)v);
 	}
 	return QL_OK;
 }
@@ -218,7 +218,7 @@ static void piece_f64(const struct map_job *j, const int64_t *offset, int64_t n)
 		in[k - 1] = j->constant[k] ? j->constant[k] : buffer[k];
 		if (!j->constant[k])
 			ql_dtypes[j->dtype[k]].to_f64(
-			        j->base[k], offset[k], ql_walk_stride(&j->walk, k), n, buffer[k]);
+				j->base[k], offset[k], ql_walk_stride(&j->walk, k), n, buffer[k]);
 	}
 	j->map->f64(n, buffer[0], in, &j->args);
 	ql_dtypes[j->dtype[0]].from_f64(j->base[0], offset[0], ql_walk_stride(&j->walk, 0), n, buffer[0]);
@@ -233,7 +233,7 @@ static bool piece_i64(const struct map_job *j, const int64_t *offset, int64_t n)
 		in[k - 1] = j->constant[k] ? j->constant[k] : buffer[k];
 		if (!j->constant[k])
 			ql_dtypes[j->dtype[k]].to_i64(
-			        j->base[k], offset[k], ql_walk_stride(&j->walk, k), n, buffer[k]);
+				j->base[k], offset[k], ql_walk_stride(&j->walk, k), n, buffer[k]);
 	}
 	if (!j->map->i64(n, buffer[0], in, &j->args))
 		return false;
@@ -316,7 +316,7 @@ static enum ql_status start(struct ql_ctx *ctx, const struct ql_call *call, stru
 		ql_walk_lengthen(&j->walk, MAP_SHORT);
 	j->overwrite = out == call->into;
 	j->stream = !j->overwrite && cost(j->map) <= MAP_STREAM_NS &&
-	            (uint64_t)ql_tensor_nelem(out) * sizeof(float) > last_cache;
+		    (uint64_t)ql_tensor_nelem(out) * sizeof(float) > last_cache;
 	j->pieces = ql_ceil_div(j->walk.row, MAP_BLOCK);
 	return j->walk.rows ? fill_constants(ctx, j) : QL_OK;
 }
@@ -326,9 +326,9 @@ enum ql_status ql_map_eval(struct ql_ctx *ctx, struct ql_call *call)
 	static const char *const paths[] = {"float32", "float64", "int64"};
 	const struct ql_map *map = call->op->impl;
 	struct map_job j = {.map = map,
-	        .domain = domain_of(call),
-	        .variant = ctx->kernels->simd->variant,
-	        .n_in = call->n_in};
+		.domain = domain_of(call),
+		.variant = ctx->kernels->simd->variant,
+		.n_in = call->n_in};
 	enum ql_status status = map->prepare ? map->prepare(ctx, call, &j.args) : QL_OK;
 
 	if (!status)
@@ -341,8 +341,8 @@ enum ql_status ql_map_eval(struct ql_ctx *ctx, struct ql_call *call)
 		return QL_OK;
 	ctx->finishing = j.overwrite; /* or a tensor would stay half changed */
 	status = ql_parallel_for(ctx, j.walk.rows * j.pieces,
-	        ql_max64(1, MAP_CHUNK / ql_min64(MAP_BLOCK, j.walk.row)),
-	        (int64_t)fmin(work_ns(map, j.domain, ql_tensor_nelem(call->out[0])), 1e18), map_body, &j);
+		ql_max64(1, MAP_CHUNK / ql_min64(MAP_BLOCK, j.walk.row)),
+		(int64_t)fmin(work_ns(map, j.domain, ql_tensor_nelem(call->out[0])), 1e18), map_body, &j);
 	ctx->finishing = false;
 	if (!status && j.trouble)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: %s", call->op->doc.name, map->trouble);

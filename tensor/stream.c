@@ -31,7 +31,7 @@ static void lines_ref(float *to, const float *from, int64_t n)
 void ql_stream(int variant, float *to, const float *from, int64_t n)
 {
 	static void (*const lines[QL_SIMD_VARIANTS])(float *, const float *, int64_t) = {
-	        lines_ref, lines_avx2, lines_avx512};
+		lines_ref, lines_avx2, lines_avx512};
 	int64_t head = (int64_t)(-(uintptr_t)to / sizeof(*to) % LINE), whole;
 
 	if (head > n)

@@ -17,8 +17,8 @@ void ql_walk_add(struct ql_walk *w, const struct ql_tensor *t)
 
 	for (int d = 0; d < w->rank; d++)
 		stride[d] = d < shift || (t->shape[d - shift] == 1 && w->shape[d] != 1)
-		                    ? 0
-		                    : t->stride[d - shift];
+				    ? 0
+				    : t->stride[d - shift];
 	w->offset[w->operands++] = t->offset;
 }
 

@@ -43,7 +43,7 @@ __attribute__((format(printf, 1, 2))) static inline void CASE(const char *format
 
 /* The first failures of a case are printed. */
 __attribute__((format(printf, 5, 6))) static inline bool check_one(
-        bool good, const char *file, int line, const char *text, const char *format, ...)
+	bool good, const char *file, int line, const char *text, const char *format, ...)
 {
 	va_list args;
 

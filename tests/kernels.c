@@ -61,7 +61,7 @@ static uint8_t code_8(enum fill fill, uint8_t lo, uint8_t hi)
 }
 
 static void check_i8(const struct ql_gemm_i8 *k, int rows, int columns, int64_t k4, int64_t gap, enum fill fa,
-        enum fill fb)
+	enum fill fb)
 {
 	int64_t lda = 4 * k4 + gap;
 	uint8_t *a = take((size_t)(lda * rows));
@@ -84,7 +84,7 @@ static void check_i8(const struct ql_gemm_i8 *k, int rows, int columns, int64_t 
 			good &= (uint32_t)c[i * k->nr + j] == (uint32_t)sum;
 		}
 	CHECK(good, "%s: rows %d, columns %d, k %lld, fill %d x %d", k->name, rows, columns,
-	        (long long)(4 * k4), fa, fb);
+		(long long)(4 * k4), fa, fb);
 	CHECK(guarded(c, used, used + 64), "%s: wrote behind its tile", k->name);
 	free(a);
 	free(b);
@@ -97,11 +97,11 @@ static void test_gemm_i8(const void *kernel)
 	const struct ql_gemm_i8 *k = kernel;
 
 	CHECK(k->nr % 16 == 0 && k->mr * k->nr <= QL_GEMM_TILE && k->rate > 0, "%s: tile %d x %d", k->name,
-	        k->mr, k->nr);
+		k->mr, k->nr);
 	for (int rows = 1; rows <= k->mr; rows++)
 		for (int columns = 1; columns <= k->nr; columns++)
 			check_i8(k, rows, columns, depth[(rows * k->nr + columns) % 10], columns % 3 * 7,
-			        RANDOM, RANDOM);
+				RANDOM, RANDOM);
 	for (size_t d = 0; d < sizeof(depth) / sizeof(depth[0]); d++)
 		check_i8(k, k->mr, k->nr, depth[d], 5, RANDOM, RANDOM);
 	for (int fa = 0; fa < FILLS; fa++)
@@ -130,7 +130,7 @@ static int16_t code_16(enum fill fill)
 }
 
 static void check_i16(const struct ql_gemm_i16 *k, int rows, int columns, int64_t k4, int64_t gap,
-        enum fill fa, enum fill fb)
+	enum fill fa, enum fill fb)
 {
 	int64_t lda = 4 * k4 + gap;
 	int16_t *a = take((size_t)(lda * rows) * 2), *b = take((size_t)(k4 * 4 * k->nr) * 2);
@@ -152,7 +152,7 @@ static void check_i16(const struct ql_gemm_i16 *k, int rows, int columns, int64_
 			good &= c[i * k->nr + j] == sum;
 		}
 	CHECK(good, "%s: rows %d, columns %d, k %lld, fill %d x %d", k->name, rows, columns,
-	        (long long)(4 * k4), fa, fb);
+		(long long)(4 * k4), fa, fb);
 	CHECK(guarded(c, used, used + 64), "%s: wrote behind its tile", k->name);
 	free(a);
 	free(b);
@@ -192,7 +192,7 @@ static uint64_t word(enum fill fill)
 }
 
 static void check_b1(
-        const struct ql_gemm_b1 *k, int rows, int columns, int64_t words, enum fill fa, enum fill fb)
+	const struct ql_gemm_b1 *k, int rows, int columns, int64_t words, enum fill fa, enum fill fb)
 {
 	int64_t lda = words + 3;
 	uint64_t *a = take((size_t)(lda * rows) * 8), *b = take((size_t)(words * k->nr) * 8);
@@ -215,7 +215,7 @@ static void check_b1(
 			good &= c[i * k->nr + j] == n;
 		}
 	CHECK(good, "%s: rows %d, columns %d, words %lld, fill %d x %d", k->name, rows, columns,
-	        (long long)words, fa, fb);
+		(long long)words, fa, fb);
 	CHECK(guarded(c, used, used + 64), "%s: wrote behind its tile", k->name);
 	free(a);
 	free(b);
@@ -246,11 +246,11 @@ struct codes {
 };
 
 static const struct codes ranges[] = {{-127, 127, 1}, {-128, 127, 1}, {0, 255, 1}, {-7, 7, 1}, {0, 15, 1},
-        {-32767, 32767, 2}, {-32768, 32767, 2}, {0, 65535, 2}};
+	{-32767, 32767, 2}, {-32768, 32767, 2}, {0, 65535, 2}};
 static const float scales[] = {1, 0.5f, 0.1f, 0.00214854861f, 3e-5f, 1e-38f, FLT_MIN, 1e-40f, 1e30f, FLT_MAX};
 static const float specials[] = {0, -0.0f, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 126.5f, 127.5f, -127.5f, -128.5f,
-        254.5f, 255.5f, 32766.5f, 32767.5f, 65534.5f, 0.273939937f, FLT_MIN, -FLT_MIN, 1e-45f, -1e-45f,
-        FLT_MAX, -FLT_MAX, 1e-40f, 1e9f, -1e9f, 0x1p31f, -0x1p31f, 0x1p40f};
+	254.5f, 255.5f, 32766.5f, 32767.5f, 65534.5f, 0.273939937f, FLT_MIN, -FLT_MIN, 1e-45f, -1e-45f,
+	FLT_MAX, -FLT_MAX, 1e-40f, 1e9f, -1e9f, 0x1p31f, -0x1p31f, 0x1p40f};
 
 /* Values around the codes' range, some of them special, and with `bad` also NaN and infinities. */
 static float value(const struct codes *r, float scale, bool bad)
@@ -277,7 +277,7 @@ struct quantize_case {
 };
 
 static bool run_quantize(const struct ql_quantize *k, const struct quantize_case *q,
-        const struct ql_affine *p, const float *x, void *out)
+	const struct ql_affine *p, const float *x, void *out)
 {
 	if (q->r->bytes == 1)
 		return k->to_8(p, x, q->n, out);
@@ -285,18 +285,18 @@ static bool run_quantize(const struct ql_quantize *k, const struct quantize_case
 }
 
 static void check_quantize(
-        const struct ql_quantize *k, const struct ql_quantize *ref, const struct quantize_case *q)
+	const struct ql_quantize *k, const struct ql_quantize *ref, const struct quantize_case *q)
 {
 	size_t n = (size_t)q->n, used = n * (size_t)q->r->bytes;
 	float *x = take(n * 4 + 4), *scale = take(n * 4 + 4);
 	int32_t *zero = take(n * 4 + 4);
 	char *mine = take(used + 256), *theirs = take(used + 256);
 	struct ql_affine p = {.scale = scale,
-	        .zero = q->zero ? zero : NULL,
-	        .each = q->each,
-	        .stream = q->stream,
-	        .lo = q->r->lo,
-	        .hi = q->r->hi};
+		.zero = q->zero ? zero : NULL,
+		.each = q->each,
+		.stream = q->stream,
+		.lo = q->r->lo,
+		.hi = q->r->hi};
 	bool bad = false, a, b;
 
 	for (size_t i = 0; i < n + 1; i++) {
@@ -308,11 +308,11 @@ static void check_quantize(
 	a = run_quantize(k, q, &p, x, mine + q->shift);
 	b = run_quantize(ref, q, &p, x, theirs + q->shift);
 	CHECK(!memcmp(mine, theirs, used + 192),
-	        "%s: n %lld, codes %d..%d, scale %g, each %d, zero %d, stream %d, shift %d", k->name,
-	        (long long)q->n, q->r->lo, q->r->hi, (double)q->scale, q->each, q->zero, q->stream, q->shift);
+		"%s: n %lld, codes %d..%d, scale %g, each %d, zero %d, stream %d, shift %d", k->name,
+		(long long)q->n, q->r->lo, q->r->hi, (double)q->scale, q->each, q->zero, q->stream, q->shift);
 	CHECK(a == bad && b == bad, "%s: says %d, there are non-finite values: %d", k->name, a, bad);
 	CHECK(guarded(mine, 0, (size_t)q->shift) && guarded(mine, used + (size_t)q->shift, used + 192),
-	        "%s: wrote outside", k->name);
+		"%s: wrote outside", k->name);
 	free(x);
 	free(scale);
 	free(zero);
@@ -342,7 +342,7 @@ static void check_quantize_ref(const struct ql_quantize *k, const struct codes *
 		}
 		code = isnan(x) ? zero : code < r->lo ? r->lo : code > r->hi ? r->hi : code;
 		CHECK(got == (int32_t)code, "%s: x %a, scale %a, zero %d: wanted %g, got %d", k->name,
-		        (double)x, (double)scale, zero, code, got);
+			(double)x, (double)scale, zero, code, got);
 	}
 }
 
@@ -383,7 +383,7 @@ static void test_quantize(const void *kernel)
 enum { FROM_I8, FROM_U8, FROM_I16, FROM_U16, FROMS };
 
 static void run_dequantize(const struct ql_dequantize *k, int from, const struct ql_affine *p, const void *q,
-        int64_t n, float *out)
+	int64_t n, float *out)
 {
 	switch (from) {
 	case FROM_I8:
@@ -415,7 +415,7 @@ static int32_t code_at(int from, const void *q, int64_t i)
 }
 
 static void check_dequantize(const struct ql_dequantize *k, int from, int64_t n, int shift, bool each,
-        bool has_zero, bool stream, float one)
+	bool has_zero, bool stream, float one)
 {
 	static const int32_t lo[] = {-128, 0, -32768, 0}, hi[] = {127, 255, 32767, 65535};
 	size_t count = (size_t)n;
@@ -435,15 +435,15 @@ static void check_dequantize(const struct ql_dequantize *k, int from, int64_t n,
 	for (int64_t i = 0; i < n; i++) {
 		int64_t at = each ? i : 0;
 		float wanted = (float)((double)(code_at(from, q, i) - (has_zero ? zero[at] : 0)) *
-		                       (double)scale[at]);
+				       (double)scale[at]);
 
 		good &= !memcmp(&wanted, &out[shift + i], sizeof(wanted)); /* bits: zeros have signs */
 	}
 	CHECK(good, "%s: from %d, n %lld, shift %d, each %d, zero %d, stream %d, scale %g", k->name, from,
-	        (long long)n, shift, each, has_zero, stream, (double)one);
+		(long long)n, shift, each, has_zero, stream, (double)one);
 	CHECK(guarded(out, 0, (size_t)shift * 4) &&
-	                guarded(out, ((size_t)shift + count) * 4, 4 * count + 192),
-	        "%s: wrote outside", k->name);
+			guarded(out, ((size_t)shift + count) * 4, 4 * count + 192),
+		"%s: wrote outside", k->name);
 	free(q);
 	free(scale);
 	free(out);
@@ -456,10 +456,10 @@ static void test_dequantize(const void *kernel)
 		for (size_t s = 0; s < sizeof(scales) / sizeof(scales[0]); s++) {
 			for (int64_t n = 0; n < 70; n++)
 				check_dequantize(kernel, from, n, (int)(n * 5 % 16), n % 2, n % 3 > 0,
-				        n % 5 > 2, scales[s]);
+					n % 5 > 2, scales[s]);
 			for (int flags = 0; flags < 8; flags++)
 				check_dequantize(kernel, from, 1000, flags, flags & 1, flags & 2, flags & 4,
-				        scales[s]);
+					scales[s]);
 			check_dequantize(kernel, from, 65536, 0, false, s % 2, false, scales[s]);
 		}
 }
@@ -474,7 +474,7 @@ static void fill_f32(float *x, int64_t n)
 
 /* c (m, n) against sums in double; `before` is what was added to. */
 static bool close_f32(const float *c, int64_t ldc, int64_t m, int64_t n, int64_t depth, const float *a,
-        int64_t a_row, int64_t a_col, const float *b, int64_t b_row, int64_t b_col, double before)
+	int64_t a_row, int64_t a_col, const float *b, int64_t b_row, int64_t b_col, double before)
 {
 	bool good = true;
 
@@ -484,7 +484,7 @@ static bool close_f32(const float *c, int64_t ldc, int64_t m, int64_t n, int64_t
 
 			for (int64_t l = 0; l < depth; l++) {
 				double x =
-				        (double)a[i * a_row + l * a_col] * (double)b[l * b_row + j * b_col];
+					(double)a[i * a_row + l * a_col] * (double)b[l * b_row + j * b_col];
 
 				sum += x;
 				size += fabs(x);
@@ -512,7 +512,7 @@ static void check_tile_f32(const struct ql_gemm_f32 *k, int rows, int columns, i
 			c[i * ldc + j] = 0.375f;
 	k->tile(rows, columns, depth, a, lda, b, ldb, c, ldc, add);
 	CHECK(close_f32(c, ldc, rows, columns, depth, a, lda, 1, b, ldb, 1, add ? 0.375 : 0),
-	        "%s: %d x %d x %lld, add %d", k->name, rows, columns, (long long)depth, add);
+		"%s: %d x %d x %lld, add %d", k->name, rows, columns, (long long)depth, add);
 	for (int i = 0; i < rows; i++)
 		kept &= guarded(c + i * ldc + columns, 0, 8);
 	CHECK(kept, "%s: %d x %d: wrote beyond the columns", k->name, rows, columns);
@@ -522,7 +522,7 @@ static void check_tile_f32(const struct ql_gemm_f32 *k, int rows, int columns, i
 }
 
 static void check_whole_f32(
-        const struct ql_gemm_f32 *k, int64_t m, int64_t n, int64_t depth, bool ta, bool tb)
+	const struct ql_gemm_f32 *k, int64_t m, int64_t n, int64_t depth, bool ta, bool tb)
 {
 	int64_t lda = (ta ? m : depth) + 3, ldb = (tb ? depth : n) + 1, ldc = n + 2;
 	float *a = take((size_t)(lda * (ta ? depth : m)) * 4),
@@ -533,8 +533,8 @@ static void check_whole_f32(
 	fill_f32(b, ldb * (tb ? n : depth));
 	k->whole(m, n, depth, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, c, ldc);
 	CHECK(close_f32(c, ldc, m, n, depth, a, ta ? 1 : lda, ta ? lda : 1, b, tb ? 1 : ldb, tb ? ldb : 1, 0),
-	        "%s: %lld x %lld x %lld, %d %d", k->name, (long long)m, (long long)n, (long long)depth, ta,
-	        tb);
+		"%s: %lld x %lld x %lld, %d %d", k->name, (long long)m, (long long)n, (long long)depth, ta,
+		tb);
 	free(a);
 	free(b);
 	free(c);
@@ -549,7 +549,7 @@ static void test_gemm_f32(const void *kernel)
 	for (int i = 0; k->whole && i < sizes * sizes; i++)
 		for (int t = 0; t < 4; t++)
 			check_whole_f32(k, size[i % sizes], size[i / sizes],
-			        size[(i + 2 * (i / sizes)) % sizes], t & 1, t & 2);
+				size[(i + 2 * (i / sizes)) % sizes], t & 1, t & 2);
 	for (int rows = 1; k->tile && rows <= k->mr; rows++)
 		for (int columns = 1; columns <= k->nr; columns++)
 			for (int add = 0; add < 2; add++)
@@ -600,7 +600,7 @@ static void test_simd(const void *kernel)
 static void missing(const char *name, uint32_t needs)
 {
 	static const char *const feature[] = {"AVX2", "AVX-VNNI", "AVX-512", "AVX-512-VNNI",
-	        "AVX-512-VPOPCNTDQ", "AVX-512-BF16", "AMX-INT8"};
+		"AVX-512-VPOPCNTDQ", "AVX-512-BF16", "AMX-INT8"};
 	char why[200] = "this CPU has no";
 
 	for (int i = 0; i < (int)(sizeof(feature) / sizeof(feature[0])); i++)

@@ -73,6 +73,63 @@ print(a:quantize('int8/2'):matmul(qw):explain())  --> ...because scale varies al
 print(a:quantize('int4:32'):matmul(qw):explain())  --> ...because scale varies along the summed axis (blocks)
 
 -- %% [markdown]
+-- ## On real digits
+--
+-- A product with a purpose: which of some thousand labelled digits of MNIST looks most like a new one? The scores are one
+-- matrix product of rows of length 1, so the same question can be asked in float32, int8, int4 and with one bit per pixel.
+-- Without the data, noisy drawn patterns stand in.
+
+-- %%
+function digits(split, n)
+  local images, why = data.find('mnist/' .. split .. '-images-idx3-ubyte.gz')
+  local labels = data.find('mnist/' .. split .. '-labels-idx1-ubyte.gz')
+  if images and labels then
+    print('input: real (MNIST ' .. split .. ')')
+    return tensor.load(images)[{{1, n}}]:view(n, 784):to 'float32' / 255, tensor.load(labels)[{{1, n}}]
+  end
+  print('input: procedural patterns, because ' .. why)
+  patterns = patterns or tensor.rand(10, 784):gt(0.8):to 'float32'
+  local kind = tensor.randint{n, low = 0, high = 9}
+  local x = tensor.zeros(n, 784)
+  for i, k in ipairs(kind:totable()) do x[i] = patterns[k + 1] end
+  return (x + tensor.randn(n, 784) * 0.4):clamp(0, 1), kind
+end
+known, known_label = digits('train', quick and 500 or 4000)
+new, new_label = digits('t10k', quick and 200 or 1000)
+known, new = known / known:norm{axis = 2, keep = true}, new / new:norm{axis = 2, keep = true}
+answers, truth = known_label:totable(), new_label:totable()
+
+rows = {columns = {'spec', 'correct', 'same', 'path', 'kernel', 'ms'}}
+best = new:matmul(known:t()):argmax(2)
+for _, spec in ipairs{'float32', 'int8/1', 'uint8', 'int4/1', 'uint4', 'binary/1', 'int4:28'} do
+  local a, b = new:quantize(spec), known:quantize(spec)
+  local scores
+  local time = bench.time(function() scores = a:matmul(b:t()) end, {runs = 3, warmup = 1})
+  local nearest, correct = scores:argmax(2), 0
+  for i, k in ipairs(nearest:totable()) do correct = correct + (answers[k] == truth[i] and 1 or 0) end
+  rows[#rows + 1] = {spec = spec, correct = 100 * correct / #truth, path = scores:origin().path,
+    kernel = scores:origin().kernel, same = 100 * nearest:eq(best):to('float32'):mean():item(), ms = time.ms}
+end
+r = report(rows)
+print(r)                       -- correct and same: percent
+assert(r[2].path == 'int8' and r[6].path == 'binary' and r[7].path == 'fallback')
+assert(math.abs(r[2].correct - r[1].correct) <= 1, 'int8 must not cost more than a point')
+r:plot{kind = 'scatter', x = 'ms', y = 'correct', label = 'spec', title = 'nearest digit: what a precision costs',
+  xlabel = 'ms for all scores', ylabel = '% correct', file = 'out/02_digits.png'}
+
+-- %% [markdown]
+-- One bit per pixel guesses: it keeps the sign only, and no pixel is negative. Taking the mean picture away first gives the
+-- signs a meaning.
+
+-- %%
+middle = known:mean{axis = 1, keep = true}
+a, b = (new - middle):quantize 'binary/1', (known - middle):quantize 'binary/1'
+nearest, correct = a:matmul(b:t()):argmax(2), 0
+for i, k in ipairs(nearest:totable()) do correct = correct + (answers[k] == truth[i] and 1 or 0) end
+print(('binary/1 around the mean: %.1f %% correct, with 1/32 of the bytes'):format(100 * correct / #truth))
+assert(correct / #truth > 0.5)
+
+-- %% [markdown]
 -- ## When silence is not wanted
 --
 -- `quant.fallback 'warn'` says each fallback, `'error'` refuses it.

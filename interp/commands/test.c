@@ -19,5 +19,5 @@ static int run(struct ql_state *s, int argc, char **argv)
 	return (int)lua_tointeger(L, -1);
 }
 
-const struct ql_command ql_command_test = {
-	"test", "file.lua ...", "runs files or folders as tests: what a line prints against its --> comment", run};
+const struct ql_command ql_command_test = {"test", "file.lua ...",
+	"runs files or folders as tests: what a line prints against its --> comment", run};

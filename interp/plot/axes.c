@@ -67,7 +67,7 @@ static struct ql_scale scale_of(const struct ql_axis_plan *p)
 }
 
 static void find_ticks(
-        const struct ql_axis_plan *p, const struct ql_scale *scale, int wanted, struct ql_ticks *t)
+	const struct ql_axis_plan *p, const struct ql_scale *scale, int wanted, struct ql_ticks *t)
 {
 	if (p->whole && !scale->log)
 		ql_scale_whole_ticks(scale, wanted, t);
@@ -121,7 +121,7 @@ static double label_height(struct ql_axes *a, double width)
 	const struct ql_axis_plan *p = &a->plan.x;
 
 	a->slant = !a->s->cells && p->names && p->names->n &&
-	           (widest(a->s, p, &a->x) + em * 0.6) * (double)p->names->n > width;
+		   (widest(a->s, p, &a->x) + em * 0.6) * (double)p->names->n > width;
 	if (a->s->cells)
 		return em * 2; /* the axis itself and the labels */
 	return a->slant ? fmin(widest(a->s, p, &a->x) * SLANT + em * 1.3, most) : em * 1.5;
@@ -203,11 +203,11 @@ static void draw_x_labels(const struct ql_axes *a)
 
 	if (p->names && n) {
 		room = a->slant ? em * 1.15 / SLANT
-		                : fmin(widest(s, p, &a->x), fmax(length / (double)n - em * 0.5, em * 3)) +
-		                          em * 0.5;
+				: fmin(widest(s, p, &a->x), fmax(length / (double)n - em * 0.5, em * 3)) +
+					  em * 0.5;
 		step = stride(n, room, length);
 		room = a->slant ? (f->y0 - a->page.y0 - em * (p->label ? 2.2 : 0.7)) / SLANT
-		                : room - em * 0.5;
+				: room - em * 0.5;
 	}
 	for (int64_t i = 0; i < n; i += step) {
 		double x = last_cell(s, ql_frame_x(f, label_at(p, &a->x, i)), f->x1);
@@ -217,8 +217,8 @@ static void draw_x_labels(const struct ql_axes *a)
 		ql_scene_rule(s, x, f->y0, x, f->y0 - em * 0.3, QL_RULE_TICK);
 		if (a->slant)
 			ql_scene_turned(s, x + em * 0.35, f->y0 - em * 0.8, 1,
-			        fmin(room, (x - a->page.x0) / 0.766), QL_TURN_SLANT, label_text(p, &a->x, i),
-			        text_ink);
+				fmin(room, (x - a->page.x0) / 0.766), QL_TURN_SLANT, label_text(p, &a->x, i),
+				text_ink);
 		else
 			ql_scene_text(s, x, y, 0.5, 1, room, label_text(p, &a->x, i), text_ink);
 	}
@@ -231,7 +231,7 @@ static void draw_y_labels(const struct ql_axes *a)
 	const struct ql_axis_plan *p = &a->plan.y;
 	double em = s->em, most = (a->page.x1 - a->page.x0) * 0.36 + 1;
 	int64_t n = labels(p, &a->y),
-	        step = p->names && n ? stride(n, em * (s->cells ? 1 : 1.2), f->y1 - f->y0) : 1;
+		step = p->names && n ? stride(n, em * (s->cells ? 1 : 1.2), f->y1 - f->y0) : 1;
 
 	for (int64_t i = 0; i < n; i += step) {
 		double y = last_cell(s, ql_frame_y(f, label_at(p, &a->y, i)), f->y1);
@@ -240,7 +240,7 @@ static void draw_y_labels(const struct ql_axes *a)
 			continue;
 		ql_scene_rule(s, f->x0, y, f->x0 - em * 0.3, y, QL_RULE_TICK);
 		ql_scene_text(s, f->x0 - (s->cells ? 4 : em * 0.6), y, 1, 1, most, label_text(p, &a->y, i),
-		        text_ink);
+			text_ink);
 	}
 }
 
@@ -252,10 +252,10 @@ static void draw_titles(const struct ql_axes *a)
 
 	if (a->plan.x.label)
 		ql_scene_text(s, (f->x0 + f->x1) / 2, a->page.y0 + em * (s->cells ? 0.5 : 0.45), 0.5, 1,
-		        f->x1 - f->x0, a->plan.x.label, text_ink);
+			f->x1 - f->x0, a->plan.x.label, text_ink);
 	if (a->plan.y.label && !s->cells)
 		ql_scene_turned(s, a->page.x0 + em * 0.5, (f->y0 + f->y1) / 2, 0.5, f->y1 - f->y0, QL_TURN_UP,
-		        a->plan.y.label, text_ink);
+			a->plan.y.label, text_ink);
 }
 
 static void draw_colourbar(const struct ql_axes *a)
@@ -282,7 +282,7 @@ static void draw_colourbar(const struct ql_axes *a)
 	}
 	if (label && !s->cells)
 		ql_scene_turned(s, x1 + em * 1.4 + width, (f->y0 + f->y1) / 2, 0.5, f->y1 - f->y0, QL_TURN_UP,
-		        label, text_ink);
+			label, text_ink);
 }
 
 void ql_axes_behind(const struct ql_axes *a)

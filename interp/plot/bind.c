@@ -107,7 +107,7 @@ static int figure_save(lua_State *L)
 
 	if (lua_type(L, 2) != LUA_TSTRING)
 		ql_error(L, "fig:save: file: wanted a name ending in .png, .svg, .pdf or .txt, got %s",
-		        luaL_typename(L, 2));
+			luaL_typename(L, 2));
 	status = ql_figure_save(f, lua_tostring(L, 2));
 	if (status)
 		return ql_raise(L, status);
@@ -116,10 +116,10 @@ static int figure_save(lua_State *L)
 }
 
 static const struct ql_attr text_attrs[] = {
-        {"width", QL_ATTR_INT, 0, NULL, "columns (80)"},
-        {"height", QL_ATTR_INT, 0, NULL, "rows (22)"},
-        {"colour", QL_ATTR_BOOL, 0, NULL, "escape sequences for colours (false)"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	{"width", QL_ATTR_INT, 0, NULL, "columns (80)"},
+	{"height", QL_ATTR_INT, 0, NULL, "rows (22)"},
+	{"colour", QL_ATTR_BOOL, 0, NULL, "escape sequences for colours (false)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 static int figure_text(lua_State *L)
@@ -136,16 +136,16 @@ static int figure_text(lua_State *L)
 	colour = args.value[2].set && args.value[2].b;
 	if (width < 20 || width > 1000 || height < 6 || height > 1000)
 		ql_error(L, "fig:text: wanted width 20 to 1000 and height 6 to 1000, got %lld and %lld",
-		        (long long)width, (long long)height);
+			(long long)width, (long long)height);
 	b = bytes_box(L);
 	return push_bytes(L, b,
-	        ql_figure_text(f, (int)width, (int)height, colour ? QL_COLOUR_24BIT : QL_COLOUR_NONE, b));
+		ql_figure_text(f, (int)width, (int)height, colour ? QL_COLOUR_24BIT : QL_COLOUR_NONE, b));
 }
 
 static const struct ql_attr encode_attrs[] = {
-        {"protocol", QL_ATTR_STRING, QL_POSITIONAL | QL_REQUIRED, "kitty iterm sixel",
-                "how the terminal takes pictures"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	{"protocol", QL_ATTR_STRING, QL_POSITIONAL | QL_REQUIRED, "kitty iterm sixel",
+		"how the terminal takes pictures"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 static int figure_encode(lua_State *L)
@@ -243,7 +243,7 @@ static void collect(lua_State *L, const struct ql_plot_kind *kind)
 	for (int i = 1; i <= top - (options != 0); i++) {
 		if (lua_type(L, i) != LUA_TTABLE && !ql_test_tensor(L, i))
 			ql_error(L, "plot.%s: argument %d: wanted a list or a tensor, got %s", kind->doc.name,
-			        i, luaL_typename(L, i));
+				i, luaL_typename(L, i));
 		lua_pushvalue(L, i);
 		lua_rawseti(L, top + 1, i);
 	}
@@ -274,37 +274,37 @@ static int make(lua_State *L)
 /* ---- opening ---- */
 
 static const struct ql_doc figure_docs[] = {
-        {"save", "fig:save(file)",
-                "Writes the figure as .png, .svg, .pdf or .txt, by the name's extension. The file appears "
-                "whole or not at all. "
-                "Returns the figure.",
-                "plot.line{{1, 4, 9}}:save(os.tmpname() .. '.txt')", NULL},
-        {"show", "fig:show()",
-                "Shows the figure in the terminal: as a picture where the terminal takes kitty, iTerm2 or "
-                "sixel graphics, else as "
-                "text. The environment variable QUOLL_PLOT chooses: kitty, iterm, sixel, text or none.",
-                "plot.line{{1, 4, 9}}:show()", NULL},
-        {"png", "fig:png()", "The bytes of the picture as PNG.", "n = #plot.line{{1, 4, 9}}:svg()", NULL},
-        {"svg", "fig:svg()", "The picture as SVG text.", "n = #plot.line{{1, 4, 9}}:svg()", NULL},
-        {"pdf", "fig:pdf()", "The bytes of the picture as PDF.", "n = #plot.line{{1, 4, 9}}:svg()", NULL},
-        {"text", "fig:text{width=, height=, colour=}", "The figure drawn with characters.",
-                "print(plot.line{{1, 4, 9}}:text{width=40, height=8})", text_attrs},
-        {"encode", "fig:encode(protocol)",
-                "The bytes that show the picture in a terminal: 'kitty', 'iterm' or 'sixel'.",
-                "n = #plot.line{{1, 4, 9}}:svg()", encode_attrs},
-        {NULL, NULL, NULL, NULL, NULL},
+	{"save", "fig:save(file)",
+		"Writes the figure as .png, .svg, .pdf or .txt, by the name's extension. The file appears "
+		"whole or not at all. "
+		"Returns the figure.",
+		"plot.line{{1, 4, 9}}:save(os.tmpname() .. '.txt')", NULL},
+	{"show", "fig:show()",
+		"Shows the figure in the terminal: as a picture where the terminal takes kitty, iTerm2 or "
+		"sixel graphics, else as "
+		"text. The environment variable QUOLL_PLOT chooses: kitty, iterm, sixel, text or none.",
+		"plot.line{{1, 4, 9}}:show()", NULL},
+	{"png", "fig:png()", "The bytes of the picture as PNG.", "n = #plot.line{{1, 4, 9}}:svg()", NULL},
+	{"svg", "fig:svg()", "The picture as SVG text.", "n = #plot.line{{1, 4, 9}}:svg()", NULL},
+	{"pdf", "fig:pdf()", "The bytes of the picture as PDF.", "n = #plot.line{{1, 4, 9}}:svg()", NULL},
+	{"text", "fig:text{width=, height=, colour=}", "The figure drawn with characters.",
+		"print(plot.line{{1, 4, 9}}:text{width=40, height=8})", text_attrs},
+	{"encode", "fig:encode(protocol)",
+		"The bytes that show the picture in a terminal: 'kitty', 'iterm' or 'sixel'.",
+		"n = #plot.line{{1, 4, 9}}:svg()", encode_attrs},
+	{NULL, NULL, NULL, NULL, NULL},
 };
 
 static const struct ql_doc module_doc = {"plot",
-        "plot.line{…}, plot.bar, plot.hist, plot.scatter, plot.heat, plot.box",
-        "Figures. plot.<kind>{data, options} returns one; the prompt shows it, fig:save(file) writes PNG, "
-        "SVG, PDF or text, "
-        "and file= does so at once. Data are lists of numbers or tensors, in the table's positions or as x= "
-        "and y=; "
-        "title xlabel ylabel xlog ylog xlim ylim vlines hlines names legend panels width height file are "
-        "options of "
-        "every kind. Pictures need plplot (quoll doctor says whether it is there), text needs nothing.",
-        "fig = plot.line{{1, 2, 4, 8}, ylog=true, title='doubling'}", NULL};
+	"plot.line{…}, plot.bar, plot.hist, plot.scatter, plot.heat, plot.box",
+	"Figures. plot.<kind>{data, options} returns one; the prompt shows it, fig:save(file) writes PNG, "
+	"SVG, PDF or text, "
+	"and file= does so at once. Data are lists of numbers or tensors, in the table's positions or as x= "
+	"and y=; "
+	"title xlabel ylabel xlog ylog xlim ylim vlines hlines names legend panels width height file are "
+	"options of "
+	"every kind. Pictures need plplot (quoll doctor says whether it is there), text needs nothing.",
+	"fig = plot.line{{1, 2, 4, 8}, ylog=true, title='doubling'}", NULL};
 
 static void register_docs(void)
 {
@@ -323,10 +323,10 @@ static void register_docs(void)
 int ql_open_plot(lua_State *L)
 {
 	static const luaL_Reg methods[] = {{"save", figure_save}, {"show", figure_show}, {"png", figure_png},
-	        {"svg", figure_svg}, {"pdf", figure_pdf}, {"text", figure_text}, {"encode", figure_encode},
-	        {NULL, NULL}};
+		{"svg", figure_svg}, {"pdf", figure_pdf}, {"text", figure_text}, {"encode", figure_encode},
+		{NULL, NULL}};
 	static const luaL_Reg meta[] = {{"__gc", figure_gc}, {"__close", figure_gc},
-	        {"__tostring", figure_tostring}, {"__show", figure_bytes}, {NULL, NULL}};
+		{"__tostring", figure_tostring}, {"__show", figure_bytes}, {NULL, NULL}};
 
 	luaL_newmetatable(L, QL_FIGURE);
 	luaL_setfuncs(L, meta, 0);

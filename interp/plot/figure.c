@@ -194,8 +194,8 @@ static void note_hidden(struct ql_figure *f)
 	}
 	if (count)
 		snprintf(f->note, sizeof(f->note), "%lld of %lld values not shown (not finite%s)",
-		        (long long)count, (long long)all,
-		        log ? ", or not above 0 on a logarithmic axis" : "");
+			(long long)count, (long long)all,
+			log ? ", or not above 0 on a logarithmic axis" : "");
 }
 
 static enum ql_status check_limits(struct ql_figure *f, const char *option, const char *log)
@@ -210,9 +210,9 @@ static enum ql_status check_limits(struct ql_figure *f, const char *option, cons
 		return QL_OK;
 	if (!ql_figure_pair(f, option, limit) || !ql_scale_fixed(limit[0], limit[1], logarithmic, &scale))
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-		        "plot.%s: %s: wanted {lo, hi}, two different finite numbers%s, got %s",
-		        f->kind->doc.name, option, logarithmic ? " above 0" : "",
-		        ql_figure_pair_text(f, option, text));
+			"plot.%s: %s: wanted {lo, hi}, two different finite numbers%s, got %s",
+			f->kind->doc.name, option, logarithmic ? " above 0" : "",
+			ql_figure_pair_text(f, option, text));
 	return QL_OK;
 }
 
@@ -223,7 +223,7 @@ static enum ql_status check_size(struct ql_figure *f, const char *option)
 	if (size >= 100 && size <= 10000)
 		return QL_OK;
 	return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.%s: %s: wanted 100 to 10000 pixels, got %lld",
-	        f->kind->doc.name, option, (long long)size);
+		f->kind->doc.name, option, (long long)size);
 }
 
 enum ql_status ql_figure_finish(struct ql_figure *f)
@@ -253,7 +253,7 @@ void ql_figure_describe(const struct ql_figure *f, char *text, size_t size)
 	else
 		snprintf(what, sizeof(what), "%lld series", (long long)f->n_series);
 	snprintf(text, size, "%s figure, %s%s%s%s", f->kind->doc.name, what, title ? ", '" : "",
-	        title ? title : "", title ? "'" : "");
+		title ? title : "", title ? "'" : "");
 }
 
 /* ---- options ---- */

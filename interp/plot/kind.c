@@ -17,7 +17,7 @@ const struct ql_plot_kind *const ql_plot_kinds[] = {
 #define X(name) &ql_plot_##name,
 #include "interp/plot/kinds.def"
 #undef X
-        NULL,
+	NULL,
 };
 
 double ql_frame_x(const struct ql_frame *frame, double x)
@@ -51,7 +51,7 @@ static double within(double lo, double v, double hi)
 }
 
 void ql_frame_rect(const struct ql_frame *frame, struct ql_scene *s, double x0, double y0, double x1,
-        double y1, struct ql_ink ink)
+	double y1, struct ql_ink ink)
 {
 	struct ql_point a = ql_frame_point(frame, x0, y0), b = ql_frame_point(frame, x1, y1);
 
@@ -72,20 +72,20 @@ void ql_frame_rect(const struct ql_frame *frame, struct ql_scene *s, double x0, 
 
 /* A bar of a text plot that lies: whole lines around the one that holds its middle. */
 static void rect_of_lines(const struct ql_frame *frame, struct ql_scene *s, struct ql_point a,
-        struct ql_point b, struct ql_ink ink)
+	struct ql_point b, struct ql_ink ink)
 {
 	double lines = fmax(1, floor(fabs(b.y - a.y) / 4 + 0.01)), middle = floor((a.y + b.y) / 2 / 4);
 	double lo = (middle - floor((lines - 1) / 2)) * 4;
 
 	ql_scene_rect(s, within(frame->x0, a.x, frame->x1), lo, within(frame->x0, b.x, frame->x1),
-	        lo + lines * 4, ink);
+		lo + lines * 4, ink);
 }
 
 void ql_frame_bar(const struct ql_frame *frame, struct ql_scene *s, double x, double width, double y0,
-        double y1, struct ql_ink ink)
+	double y1, struct ql_ink ink)
 {
 	struct ql_point a = ql_frame_point(frame, x - width / 2, y0),
-	                b = ql_frame_point(frame, x + width / 2, y1);
+			b = ql_frame_point(frame, x + width / 2, y1);
 
 	if (s->cells && frame->plan->swapped && !isnan(a.x) && !isnan(b.x))
 		rect_of_lines(frame, s, a, b, ink);
@@ -105,13 +105,13 @@ double ql_frame_base(const struct ql_frame *frame)
 struct ql_ink ql_series_ink(int64_t i)
 {
 	static const uint32_t palette[] = {
-	        0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0xE69F00, 0x56B4E9, 0x7A7A7A, 0x4B3B8F};
+		0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0xE69F00, 0x56B4E9, 0x7A7A7A, 0x4B3B8F};
 
 	return (struct ql_ink){.rgb = palette[i % 8],
-	        .alpha = 1,
-	        .width = 2.2f,
-	        .dash = (uint8_t)(i / 8 % 4),
-	        .group = (uint8_t)(i % 250 + 1)};
+		.alpha = 1,
+		.width = 2.2f,
+		.dash = (uint8_t)(i / 8 % 4),
+		.group = (uint8_t)(i % 250 + 1)};
 }
 
 enum ql_shape ql_series_shape(int64_t i)
@@ -130,7 +130,7 @@ void ql_plan_points(const struct ql_figure *f, struct ql_plan *plan)
 
 			/* a point that cannot be shown must not stretch the axes */
 			if (isfinite(x) && isfinite(s->y[i]) && !(plan->x.log && x <= 0) &&
-			        !(plan->y.log && s->y[i] <= 0)) {
+				!(plan->y.log && s->y[i] <= 0)) {
 				ql_range_add(&plan->x.range, x);
 				ql_range_add(&plan->y.range, s->y[i]);
 				plan->x.whole = plan->x.whole && x == rint(x);
@@ -155,7 +155,7 @@ static bool names_fit(const struct ql_scene *s, const struct ql_list *names, dou
 }
 
 void ql_plan_categories(const struct ql_figure *f, const struct ql_scene *s, const struct ql_list *names,
-        struct ql_plan *plan)
+	struct ql_plan *plan)
 {
 	struct ql_axis_plan x;
 
@@ -164,8 +164,8 @@ void ql_plan_categories(const struct ql_figure *f, const struct ql_scene *s, con
 	plan->grid_y = true;
 	/* a list that is too long for the height as well stays upright with some of the names */
 	plan->swapped = ql_figure_bool(f, "horizontal",
-	        !names_fit(s, names, plan->width - 6 * s->em) &&
-	                (double)names->n * s->em * (s->cells ? 1 : 1.3) < plan->height * 0.8);
+		!names_fit(s, names, plan->width - 6 * s->em) &&
+			(double)names->n * s->em * (s->cells ? 1 : 1.3) < plan->height * 0.8);
 	if (!plan->swapped)
 		return;
 	x = plan->x;

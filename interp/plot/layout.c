@@ -43,10 +43,10 @@ static void draw_line_at(const struct ql_axes *a, double at, const char *name, b
 		ql_scene_line(s, x, f->y0, x, f->y1, ink);
 		if (name && x + ql_scene_text_width(s, name, 0.85) + em * 0.4 <= f->x1)
 			ql_scene_text(s, x + em * 0.4, f->y1 - em * (s->cells ? 0.5 : 0.6), 0, 0.85,
-			        f->x1 - x, name, soft_ink);
+				f->x1 - x, name, soft_ink);
 		else if (name)
 			ql_scene_text(s, x - em * 0.4, f->y1 - em * (s->cells ? 0.5 : 0.6), 1, 0.85,
-			        x - f->x0, name, soft_ink);
+				x - f->x0, name, soft_ink);
 		return;
 	}
 	if (!ql_frame_holds(f, (struct ql_point){f->x0, y}))
@@ -54,8 +54,8 @@ static void draw_line_at(const struct ql_axes *a, double at, const char *name, b
 	ql_scene_line(s, f->x0, y, f->x1, y, ink);
 	if (name)
 		ql_scene_text(s, f->x1 - em * 0.3,
-		        y + em * (y + em * 1.2 < f->y1 ? 0.6 : -0.6) * (s->cells ? 1.6 : 1), 1, 0.85,
-		        f->x1 - f->x0, name, soft_ink);
+			y + em * (y + em * 1.2 < f->y1 ? 0.6 : -0.6) * (s->cells ? 1.6 : 1), 1, 0.85,
+			f->x1 - f->x0, name, soft_ink);
 }
 
 static void draw_lines(const struct ql_axes *a, const char *option, bool vertical)
@@ -84,7 +84,7 @@ static void draw_data(const struct ql_axes *a)
 
 	if (!anything(a->f)) {
 		ql_scene_text(s, (f->x0 + f->x1) / 2, (f->y0 + f->y1) / 2, 0.5, 1, f->x1 - f->x0, "no data",
-		        soft_ink);
+			soft_ink);
 		return;
 	}
 	ql_scene_clip(s, f->x0 - slack, f->y0 - slack, f->x1 + slack, f->y1 + slack);
@@ -148,12 +148,12 @@ static void draw_note(struct ql_scene *s, struct ql_box *page, const char *note)
 	if (!*note)
 		return;
 	ql_scene_text(s, page->x1, page->y0 + em * (s->cells ? 0.5 : 0.1), 1, 0.8, page->x1 - page->x0, note,
-	        soft_ink);
+		soft_ink);
 	page->y0 += em * (s->cells ? 1 : 1.1);
 }
 
 static void draw_page(const struct ql_figure *f, struct ql_scene *s, struct ql_box page, int64_t first,
-        int64_t last, const char *heading)
+	int64_t last, const char *heading)
 {
 	struct ql_axes a = {.f = f, .s = s, .page = page, .plan = {.first = first, .last = last}};
 	size_t start;
@@ -173,7 +173,7 @@ static void draw_page(const struct ql_figure *f, struct ql_scene *s, struct ql_b
 	start = s->n_items;
 	if (heading) {
 		ql_scene_text(s, (page.x0 + page.x1) / 2, page.y1 - s->em * 0.6, 0.5, 1, page.x1 - page.x0,
-		        heading, text_ink);
+			heading, text_ink);
 		a.page.y1 -= s->em * 1.5;
 	}
 	wanted = ql_legend_count(&a) > 0 && !legend_is(f, "none");
@@ -192,14 +192,14 @@ static void draw_panels(const struct ql_figure *f, struct ql_scene *s, struct ql
 	int64_t n = f->n_series, columns = 1;
 
 	while (columns < n && width / (double)(columns + 1) > s->em * (s->cells ? 13 : 18) &&
-	        (double)ql_ceil_div(n, columns) * width > (double)columns * height * 1.1)
+		(double)ql_ceil_div(n, columns) * width > (double)columns * height * 1.1)
 		columns++;
 	for (int64_t k = 0; k < n; k++) {
 		int64_t rows = ql_ceil_div(n, columns), row = k / columns, column = k % columns;
 		struct ql_box box = {page.x0 + width * (double)column / (double)columns,
-		        page.y1 - height * (double)(row + 1) / (double)rows,
-		        page.x0 + width * (double)(column + 1) / (double)columns,
-		        page.y1 - height * (double)row / (double)rows};
+			page.y1 - height * (double)(row + 1) / (double)rows,
+			page.x0 + width * (double)(column + 1) / (double)columns,
+			page.y1 - height * (double)row / (double)rows};
 
 		box.x1 -= column + 1 < columns ? gap : 0;
 		box.y0 += row + 1 < rows ? gap : 0;
@@ -223,7 +223,7 @@ enum ql_status ql_figure_draw(const struct ql_figure *f, struct ql_scene *s)
 	bold.bold = 1;
 	if (title) {
 		ql_scene_text(s, s->width / 2, page.y1 - em * (s->cells ? 0.5 : 0.65), 0.5, 1.2,
-		        s->width - 2 * pad, title, bold);
+			s->width - 2 * pad, title, bold);
 		page.y1 -= em * (s->cells ? 1 : 2.1);
 	}
 	draw_note(s, &page, f->note);

@@ -24,7 +24,7 @@ static int find(const struct ql_reader *r, const char *name)
 			return i;
 	names_of(attrs, names, sizeof(names));
 	ql_error(r->L, "plot.%s: unknown option '%.40s'%s; known: %s", r->f->kind->doc.name, name,
-	        ql_nearest(name, names, near), names);
+		ql_nearest(name, names, near), names);
 	return -1;
 }
 
@@ -57,7 +57,7 @@ static void read_string(const struct ql_reader *r, const struct ql_attr *a, stru
 		ql_raise(r->L, QL_ERR_MEMORY);
 	if (a->choices && !is_choice(o->s, a->choices))
 		ql_read_fail(r, "wanted one of %s, got '%.40s'%s", a->choices, o->s,
-		        ql_nearest(o->s, a->choices, near));
+			ql_nearest(o->s, a->choices, near));
 }
 
 static void read_texts(const struct ql_reader *r, struct ql_option *o)

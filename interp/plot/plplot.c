@@ -57,7 +57,7 @@ FUNCTIONS(F)
 #include <plplot/plplot.h>
 #define F(name, result, parameters) \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), name##_fn *), \
-	        "plplot.h declares " #name " otherwise");
+		"plplot.h declares " #name " otherwise");
 FUNCTIONS(F)
 #undef F
 #endif
@@ -138,7 +138,7 @@ static void set_ink(uint32_t rgb, double alpha)
 {
 	/* changing the entry is not enough: the pen keeps its colour until it is chosen again */
 	pl.c_plscol0a(
-	        1, (int32_t)(rgb >> 16 & 0xFF), (int32_t)(rgb >> 8 & 0xFF), (int32_t)(rgb & 0xFF), alpha);
+		1, (int32_t)(rgb >> 16 & 0xFF), (int32_t)(rgb >> 8 & 0xFF), (int32_t)(rgb & 0xFF), alpha);
 	pl.c_plcol0(1);
 }
 
@@ -217,7 +217,7 @@ static void mark(const struct ql_item *item)
 		cross(item->x0, item->y0, d, -d, 2);
 	} else {
 		fill(ql_shape_corners(
-		        (enum ql_shape)item->detail, item->x0, item->y0, item->x1, job.x, job.y));
+			(enum ql_shape)item->detail, item->x0, item->y0, item->x1, job.x, job.y));
 	}
 }
 
@@ -261,7 +261,7 @@ static void text(const struct ql_item *item)
 	pl.c_plsfont(SANS, 0, item->ink.bold);
 	pl.c_plschr(job.scene->em * item->x1 / (job.svg ? SVG_PIXELS_PER_MM : PIXELS_PER_MM), 1);
 	pl.c_plptex(item->x0, item->y0, dx[item->detail], dy[item->detail], item->y1,
-	        escaped(job.scene->text + item->first));
+		escaped(job.scene->text + item->first));
 }
 
 /* 256 shades: more than an eye tells apart. */
@@ -287,7 +287,7 @@ static void cells(const struct ql_item *item)
 			end++;
 		set_ink(rgb, 1);
 		fill_box(x0, fmax(y1 - h - 0.4, item->y0), fmin(x0 + w * (double)(end - i) + 0.4, item->x1),
-		        y1);
+			y1);
 	}
 }
 
@@ -396,16 +396,16 @@ static bool has_device(const char *name)
 static enum ql_status choose(struct ql_ctx *ctx, enum ql_picture picture)
 {
 	static const char *const device[] = {"pngcairo", "svg", "pdfcairo"}, *const name[] = {
-	                                                                             "PNG", "SVG", "PDF"};
+										     "PNG", "SVG", "PDF"};
 
 	if (!load())
 		return ql_fail(ctx, QL_ERR_UNSUPPORTED,
-		        "plot: %s: the plotting library plplot was not found" INSTALL, name[picture]);
+			"plot: %s: the plotting library plplot was not found" INSTALL, name[picture]);
 	job.device = device[picture];
 	job.svg = picture == QL_PICTURE_SVG;
 	if (!has_device(job.device))
 		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "plot: %s: plplot has no driver %s" INSTALL,
-		        name[picture], job.device);
+			name[picture], job.device);
 	return QL_OK;
 }
 
@@ -484,6 +484,6 @@ bool ql_plplot_describe(char *text, size_t size)
 		snprintf(text, size, "%s", version);
 	else
 		snprintf(text, size, "%s, but no driver for%s%s" INSTALL, version,
-		        cairo ? "" : " PNG and PDF", svg ? "" : " SVG");
+			cairo ? "" : " PNG and PDF", svg ? "" : " SVG");
 	return cairo && svg;
 }

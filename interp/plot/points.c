@@ -109,7 +109,7 @@ static struct ql_series *read_xy(struct ql_reader *r, int x, int y)
 	r->what = "x";
 	if (ql_read_length(r, x) != n)
 		ql_read_fail(r, "wanted %lld values as in y, got %lld", (long long)n,
-		        (long long)ql_read_length(r, x));
+			(long long)ql_read_length(r, x));
 	read_x(r, x, s);
 	r->what = "y";
 	return s;
@@ -183,7 +183,7 @@ static void read_labels(struct ql_reader *r, int index, struct ql_series *s)
 	r->what = "label";
 	if (ql_read_length(r, index) != s->n)
 		ql_read_fail(r, "wanted %lld texts, one per point, got %lld", (long long)s->n,
-		        (long long)ql_read_length(r, index));
+			(long long)ql_read_length(r, index));
 	s->label = ql_texts_new(r->f->ctx, s->n);
 	if (!s->label)
 		ql_raise(r->L, QL_ERR_MEMORY);
@@ -227,10 +227,10 @@ static void read_series(struct ql_reader *r, int x, int index)
 		read_pairs(r, index);
 	else if (t && t->rank > 1)
 		ql_read_fail(r,
-		        "wanted a list of numbers, a list of {x, y} pairs or a tensor of shape (n) or (n, "
-		        "2), got a tensor of "
-		        "rank %d",
-		        t->rank);
+			"wanted a list of numbers, a list of {x, y} pairs or a tensor of shape (n) or (n, "
+			"2), got a tensor of "
+			"rank %d",
+			t->rank);
 	else
 		read_xy(r, x, index);
 }
@@ -245,7 +245,7 @@ static void read_each(struct ql_reader *r, int x, int index)
 		lua_rawgeti(L, index, i);
 		if (lua_type(L, -1) != LUA_TTABLE && !ql_test_tensor(L, -1))
 			ql_read_fail(r, "element %lld: wanted a number, a list or a tensor, got %s",
-			        (long long)i, luaL_typename(L, -1));
+				(long long)i, luaL_typename(L, -1));
 		read_series(r, x, lua_gettop(L));
 		lua_pop(L, 1);
 	}

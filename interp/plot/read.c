@@ -84,13 +84,13 @@ static void read_rows(struct ql_reader *r, int index)
 		lua_rawgeti(L, index, i + 1);
 		if (!ql_read_is_numbers(L, lua_gettop(L)))
 			ql_read_fail(r, "row %lld: wanted a list of numbers, got %s", (long long)i + 1,
-			        luaL_typename(L, -1));
+				luaL_typename(L, -1));
 		n = ql_read_length(r, lua_gettop(L));
 		if (i == 0)
 			new_grid(r, rows, columns = n);
 		if (n != columns)
 			ql_read_fail(r, "row %lld: wanted %lld numbers as in row 1, got %lld",
-			        (long long)i + 1, (long long)columns, (long long)n);
+				(long long)i + 1, (long long)columns, (long long)n);
 		ql_read_numbers(r, lua_gettop(L), n, r->f->grid + i * columns);
 		lua_pop(L, 1);
 	}
@@ -107,12 +107,12 @@ static void read_matrix(struct ql_reader *r)
 	lua_rawgeti(L, r->table, 1);
 	t = ql_test_tensor(L, -1);
 	if (lua_rawlen(L, r->table) == 1 &&
-	        (t || !ql_read_is_numbers(L, lua_gettop(L)) || lua_rawlen(L, -1) == 0))
+		(t || !ql_read_is_numbers(L, lua_gettop(L)) || lua_rawlen(L, -1) == 0))
 		index = lua_gettop(L);
 	if (index == r->table || !t) {
 		if (lua_type(L, index) != LUA_TTABLE)
 			ql_read_fail(r, "wanted a tensor of shape (rows, columns) or a list of rows, got %s",
-			        luaL_typename(L, index));
+				luaL_typename(L, index));
 		read_rows(r, index);
 		return;
 	}
@@ -140,7 +140,7 @@ static void read_names(struct ql_reader *r)
 	n = ql_read_length(r, index);
 	if (n != f->n_series)
 		ql_read_fail(
-		        r, "wanted %lld, one per series, got %lld", (long long)f->n_series, (long long)n);
+			r, "wanted %lld, one per series, got %lld", (long long)f->n_series, (long long)n);
 	for (int64_t i = 0; i < n; i++) {
 		ql_free(f->ctx, f->series[i].name);
 		f->series[i].name = NULL;
@@ -163,7 +163,7 @@ static void read_group(struct ql_reader *r)
 		ql_read_fail(r, "wanted with one series, got %lld", (long long)f->n_series);
 	if (ql_read_length(r, index) != f->series[0].n)
 		ql_read_fail(r, "wanted %lld texts, one per value, got %lld", (long long)f->series[0].n,
-		        (long long)ql_read_length(r, index));
+			(long long)ql_read_length(r, index));
 	keeper = ql_figure_box(r->L);
 	ql_read_check(r, ql_figure_new(f->ctx, f->kind, keeper));
 	ql_read_check(r, ql_figure_add(*keeper, f->series[0].n, false, &texts));
@@ -196,7 +196,7 @@ static void read_options(struct ql_reader *r)
 			ql_read_option(r, lua_tostring(L, -2));
 		else if (!lua_isinteger(L, -2))
 			ql_read_fail(r, "wanted data by position and options by name, got a key of type %s",
-			        luaL_typename(L, -2));
+				luaL_typename(L, -2));
 		lua_settop(L, top + 1);
 	}
 	lua_settop(L, top);

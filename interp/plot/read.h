@@ -17,7 +17,7 @@ struct ql_reader {
 };
 
 _Noreturn void ql_read_fail(const struct ql_reader *r, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
+	__attribute__((format(printf, 2, 3)));
 /* Raises what the library said when status is not QL_OK. */
 void ql_read_check(const struct ql_reader *r, enum ql_status status);
 /* Is the value a number, or a tensor of one element? */

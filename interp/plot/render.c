@@ -19,7 +19,7 @@ static double em_of(double width, double height)
 }
 
 enum ql_status ql_figure_picture(
-        const struct ql_figure *f, enum ql_picture picture, int width, int height, struct ql_bytes *out)
+	const struct ql_figure *f, enum ql_picture picture, int width, int height, struct ql_bytes *out)
 {
 	double w = width ? width : (double)ql_figure_int(f, "width", 960);
 	double h = height ? height : (double)ql_figure_int(f, "height", 600);
@@ -28,7 +28,7 @@ enum ql_status ql_figure_picture(
 
 	ql_scene_init(&s, f->ctx, w, h, em_of(w, h));
 	s.fine_x = s.fine_y =
-	        picture == QL_PICTURE_PNG ? 2 : 6; /* each box of a vector picture costs 150 bytes */
+		picture == QL_PICTURE_PNG ? 2 : 6; /* each box of a vector picture costs 150 bytes */
 	status = ql_figure_draw(f, &s);
 	if (!status)
 		status = ql_plplot_render(&s, picture, out);
@@ -37,7 +37,7 @@ enum ql_status ql_figure_picture(
 }
 
 enum ql_status ql_figure_text(
-        const struct ql_figure *f, int columns, int rows, enum ql_colour colour, struct ql_bytes *out)
+	const struct ql_figure *f, int columns, int rows, enum ql_colour colour, struct ql_bytes *out)
 {
 	struct ql_scene s;
 	enum ql_status status;
@@ -89,7 +89,7 @@ enum ql_status ql_figure_save(const struct ql_figure *f, const char *path)
 		status = ql_figure_text(f, QL_TEXT_COLUMNS, QL_TEXT_ROWS, QL_COLOUR_NONE, &bytes);
 	else if (status == QL_ERR_ARGUMENT && !bytes.at)
 		return ql_fail(f->ctx, status,
-		        "plot: file: wanted a name ending in .png, .svg, .pdf or .txt, got '%.200s'", path);
+			"plot: file: wanted a name ending in .png, .svg, .pdf or .txt, got '%.200s'", path);
 	if (!status)
 		status = write_file(f, &bytes, path);
 	ql_free(f->ctx, bytes.at);

@@ -286,10 +286,10 @@ static void log_ticks(const struct ql_scale *s, int wanted, struct ql_ticks *out
 	while (decades / strides[i] > wanted * 1.1 && strides[i] < 200)
 		i++;
 	decade_ticks(s,
-	        decades * 9 < wanted          ? "123456789"
-	        : decades * 3 <= wanted * 1.2 ? "125"
-	                                      : "1",
-	        strides[i], out);
+		decades * 9 < wanted          ? "123456789"
+		: decades * 3 <= wanted * 1.2 ? "125"
+					      : "1",
+		strides[i], out);
 	while (out->n < 2 && i > 0)
 		decade_ticks(s, "1", strides[--i], out);
 	if (out->n < 2)

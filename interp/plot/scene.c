@@ -45,7 +45,7 @@ static bool grow(struct ql_scene *s, void **at, size_t *room, size_t n, size_t m
 	if (more <= *room - n)
 		return true;
 	if (!ql_size_add(n, more, &wanted) || !ql_size_add(wanted, wanted / 2 + 64, &wanted) ||
-	        !ql_size_mul(wanted, size, &bytes))
+		!ql_size_mul(wanted, size, &bytes))
 		bytes = UINT64_MAX;
 	p = ql_realloc(s->ctx, *at, bytes);
 	if (!p) {
@@ -71,7 +71,7 @@ static struct ql_item *add(struct ql_scene *s, enum ql_item_type type, struct ql
 }
 
 static struct ql_item *add_box(struct ql_scene *s, enum ql_item_type type, struct ql_ink ink, double x0,
-        double y0, double x1, double y1)
+	double y0, double x1, double y1)
 {
 	struct ql_item *item = add(s, type, ink);
 
@@ -127,7 +127,7 @@ void ql_scene_rect(struct ql_scene *s, double x0, double y0, double x1, double y
 }
 
 void ql_scene_mark(
-        struct ql_scene *s, double x, double y, enum ql_shape shape, double size, struct ql_ink ink)
+	struct ql_scene *s, double x, double y, enum ql_shape shape, double size, struct ql_ink ink)
 {
 	struct ql_item *item = add_box(s, QL_ITEM_MARK, ink, x, y, size, 0);
 
@@ -149,7 +149,7 @@ void ql_scene_clip(struct ql_scene *s, double x0, double y0, double x1, double y
 }
 
 double *ql_scene_cells(struct ql_scene *s, double x0, double y0, double x1, double y1, int64_t rows,
-        int64_t columns, enum ql_gradient gradient)
+	int64_t columns, enum ql_gradient gradient)
 {
 	size_t n = (size_t)(rows * columns);
 	struct ql_item *item;
@@ -217,7 +217,7 @@ static void put_text(struct ql_scene *s, struct ql_item *item, const char *text,
 }
 
 void ql_scene_text(struct ql_scene *s, double x, double y, double just, double size, double room,
-        const char *text, struct ql_ink ink)
+	const char *text, struct ql_ink ink)
 {
 	struct ql_item *item = add_box(s, QL_ITEM_TEXT, ink, x, y, size, just);
 
@@ -226,7 +226,7 @@ void ql_scene_text(struct ql_scene *s, double x, double y, double just, double s
 }
 
 void ql_scene_turned(struct ql_scene *s, double x, double y, double just, double room, enum ql_turn turn,
-        const char *text, struct ql_ink ink)
+	const char *text, struct ql_ink ink)
 {
 	struct ql_item *item = add_box(s, QL_ITEM_TEXT, ink, x, y, 1, just);
 

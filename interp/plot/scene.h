@@ -17,10 +17,10 @@ enum ql_item_type {
 	QL_ITEM_RECT,  /* filled box x0..x1, y0..y1 */
 	QL_ITEM_MARK,  /* at x0, y0; x1 is its diameter; detail: enum ql_shape */
 	QL_ITEM_TEXT,  /* at x0, vertically centred on y0; detail: enum ql_turn; x1: size in em; y1: share of
-	                  the  width left of x0 (0 left-aligned, 0.5 centred, 1 right-aligned) */
+			  the  width left of x0 (0 left-aligned, 0.5 centred, 1 right-aligned) */
 	QL_ITEM_RULE,  /* axis furniture from x0, y0 to x1, y1; detail: enum ql_rule */
 	QL_ITEM_CELLS, /* matrix of colours in the box x0..x1, y0..y1; first, n: values 0..1 or NaN by rows,
-	                  the top row first; detail: enum ql_gradient */
+			  the top row first; detail: enum ql_gradient */
 	QL_ITEM_CLIP   /* later items are cut at the box x0..x1, y0..y1 */
 };
 
@@ -86,21 +86,21 @@ void ql_scene_end(struct ql_scene *s);
 void ql_scene_line(struct ql_scene *s, double x0, double y0, double x1, double y1, struct ql_ink ink);
 void ql_scene_rect(struct ql_scene *s, double x0, double y0, double x1, double y1, struct ql_ink ink);
 void ql_scene_mark(
-        struct ql_scene *s, double x, double y, enum ql_shape shape, double size, struct ql_ink ink);
+	struct ql_scene *s, double x, double y, enum ql_shape shape, double size, struct ql_ink ink);
 void ql_scene_rule(struct ql_scene *s, double x0, double y0, double x1, double y1, enum ql_rule rule);
 void ql_scene_clip(struct ql_scene *s, double x0, double y0, double x1, double y1);
 /* A matrix: returns the place for rows * columns values, or NULL when there is no memory. */
 double *ql_scene_cells(struct ql_scene *s, double x0, double y0, double x1, double y1, int64_t rows,
-        int64_t columns, enum ql_gradient gradient);
+	int64_t columns, enum ql_gradient gradient);
 
 /* Outline of a filled mark (circle to diamond): at most 20 points, returns their number. */
 size_t ql_shape_corners(enum ql_shape shape, double x, double y, double size, double *px, double *py);
 
 /* Text at most `room` units wide, shortened with an ellipsis when it is longer. */
 void ql_scene_text(struct ql_scene *s, double x, double y, double just, double size, double room,
-        const char *text, struct ql_ink ink);
+	const char *text, struct ql_ink ink);
 void ql_scene_turned(struct ql_scene *s, double x, double y, double just, double room, enum ql_turn turn,
-        const char *text, struct ql_ink ink);
+	const char *text, struct ql_ink ink);
 /* Width of the text in units at `size` em. */
 double ql_scene_text_width(const struct ql_scene *s, const char *text, double size);
 

@@ -32,7 +32,7 @@ static enum ql_status decode(struct job *j, const struct ql_bytes *png)
 
 	if (!png_image_begin_read_from_memory(&image, png->at, png->n))
 		return ql_fail(
-		        j->ctx, QL_ERR_FORMAT, "plot: the picture could not be read back: %s", image.message);
+			j->ctx, QL_ERR_FORMAT, "plot: the picture could not be read back: %s", image.message);
 	image.format = PNG_FORMAT_RGB;
 	j->width = (int)image.width;
 	j->height = (int)image.height;
@@ -47,7 +47,7 @@ static enum ql_status decode(struct job *j, const struct ql_bytes *png)
 	}
 	if (!png_image_finish_read(&image, NULL, j->pixel, 0, NULL))
 		return ql_fail(
-		        j->ctx, QL_ERR_FORMAT, "plot: the picture could not be read back: %s", image.message);
+			j->ctx, QL_ERR_FORMAT, "plot: the picture could not be read back: %s", image.message);
 	return QL_OK;
 }
 
@@ -197,17 +197,17 @@ static void put_picture(struct job *j)
 	put(j, text, (size_t)snprintf(text, sizeof(text), "\x1bP0;0;0q\"1;1;%d;%d", j->width, j->height));
 	for (int k = 0; k < j->colours; k++)
 		put(j, text, /* percent of red, green, blue */
-		        (size_t)snprintf(text, sizeof(text), "#%d;2;%d;%d;%d", k,
-		                (channel(j->colour[k], 10) * 100 + 127) / 255,
-		                (channel(j->colour[k], 5) * 100 + 127) / 255,
-		                (channel(j->colour[k], 0) * 100 + 127) / 255));
+			(size_t)snprintf(text, sizeof(text), "#%d;2;%d;%d;%d", k,
+				(channel(j->colour[k], 10) * 100 + 127) / 255,
+				(channel(j->colour[k], 5) * 100 + 127) / 255,
+				(channel(j->colour[k], 0) * 100 + 127) / 255));
 	for (int band = 0; band < j->height; band += 6)
 		put_band(j, band);
 	put(j, "\x1b\\\n", 3);
 }
 
 enum ql_status ql_sixel_encode(
-        struct ql_ctx *ctx, const struct ql_bytes *png, int colours, struct ql_bytes *out)
+	struct ql_ctx *ctx, const struct ql_bytes *png, int colours, struct ql_bytes *out)
 {
 	struct job *j = ql_alloc_zeroed(ctx, sizeof(*j));
 	enum ql_status status;

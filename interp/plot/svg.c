@@ -86,10 +86,10 @@ enum ql_status ql_svg_tidy(struct ql_ctx *ctx, const char *svg, size_t n, struct
 	snprintf(p.id, sizeof(p.id), "q%08x", hash(svg, n));
 	while (p.from < p.end) {
 		if (line_break(&p, out->at) || no_stroke(&p) || replace(&p, "text-clipping", p.id) ||
-		        replace(&p, "pt\"", "\"") || replace(&p, "stroke-opacity=\"1.000000\"", "") ||
-		        replace(&p, "fill-opacity=\"1.000000\"", "") ||
-		        replace(&p, "fill-rule=\"nonzero\"", "") ||
-		        replace(&p, "dominant-baseline=\"no-change\"", ""))
+			replace(&p, "pt\"", "\"") || replace(&p, "stroke-opacity=\"1.000000\"", "") ||
+			replace(&p, "fill-opacity=\"1.000000\"", "") ||
+			replace(&p, "fill-rule=\"nonzero\"", "") ||
+			replace(&p, "dominant-baseline=\"no-change\"", ""))
 			continue;
 		*p.to++ = *p.from++;
 	}

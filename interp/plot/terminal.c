@@ -104,7 +104,7 @@ enum ql_terminal ql_terminal_detect(void)
 {
 	const char *wanted = getenv("QUOLL_PLOT");
 	bool inside =
-	        is_set("TMUX") || is_set("STY"); /* the variables of the terminal outside do not count */
+		is_set("TMUX") || is_set("STY"); /* the variables of the terminal outside do not count */
 
 	if (wanted && !strcmp(wanted, "none"))
 		return QL_TERMINAL_NONE;
@@ -115,10 +115,10 @@ enum ql_terminal ql_terminal_detect(void)
 	if (plain())
 		return QL_TERMINAL_TEXT;
 	if (!inside && (is_set("KITTY_WINDOW_ID") || says("TERM", "kitty") || says("TERM", "ghostty") ||
-	                       says("TERM_PROGRAM", "ghostty")))
+			       says("TERM_PROGRAM", "ghostty")))
 		return QL_TERMINAL_KITTY;
 	if (!inside && (says("TERM_PROGRAM", "iTerm") || says("LC_TERMINAL", "iTerm") ||
-	                       says("TERM_PROGRAM", "WezTerm")))
+			       says("TERM_PROGRAM", "WezTerm")))
 		return QL_TERMINAL_ITERM;
 	return takes_sixel() ? QL_TERMINAL_SIXEL : QL_TERMINAL_TEXT;
 }
@@ -209,7 +209,7 @@ static void put_iterm(struct sequence *s, const char *text, size_t n, size_t siz
 }
 
 static enum ql_status wrap(
-        struct ql_ctx *ctx, const struct ql_bytes *png, enum ql_terminal terminal, struct ql_bytes *out)
+	struct ql_ctx *ctx, const struct ql_bytes *png, enum ql_terminal terminal, struct ql_bytes *out)
 {
 	size_t letters = (png->n + 2) / 3 * 4;
 	struct sequence s = {.tmux = is_set("TMUX")};
@@ -233,14 +233,14 @@ static enum ql_status wrap(
 }
 
 enum ql_status ql_terminal_encode(
-        const struct ql_figure *f, enum ql_terminal terminal, int width, int height, struct ql_bytes *out)
+	const struct ql_figure *f, enum ql_terminal terminal, int width, int height, struct ql_bytes *out)
 {
 	struct ql_bytes png = {0};
 	enum ql_status status = ql_figure_picture(f, QL_PICTURE_PNG, width, height, &png);
 
 	if (!status && terminal == QL_TERMINAL_SIXEL)
 		status = ql_sixel_encode(
-		        f->ctx, &png, f->kind->form == QL_FORM_MATRIX ? COLOURS_HEAT : COLOURS_PLOT, out);
+			f->ctx, &png, f->kind->form == QL_FORM_MATRIX ? COLOURS_HEAT : COLOURS_PLOT, out);
 	else if (!status)
 		status = wrap(f->ctx, &png, terminal, out);
 	ql_free(f->ctx, png.at);

@@ -108,7 +108,7 @@ static void segment(const struct grid *g, struct ql_point a, struct ql_point b, 
 			continue;
 		/* the end of the frame still belongs to it */
 		dot(g, (int64_t)floor(fmin(x, g->x1 - 0.01)), (int64_t)floor(fmin(y, g->y1 - 0.01)),
-		        colour_of(ink));
+			colour_of(ink));
 	}
 }
 
@@ -172,8 +172,8 @@ static void rect(const struct grid *g, const struct ql_item *item)
 
 			if (shaded) /* whole characters only */
 				c = share(x, 2, item->x0, item->x1) * share(y, 4, item->y0, item->y1) >= 0.4
-				            ? shade[(item->ink.group - 1) % 4]
-				            : 0;
+					    ? shade[(item->ink.group - 1) % 4]
+					    : 0;
 			if (c)
 				put(g, x, y, c, colour_of(&item->ink));
 		}
@@ -209,7 +209,7 @@ static void cells(const struct grid *g, const struct ql_item *item)
 				continue;
 			if (g->scene->colour)
 				*to = (struct glyph){0x2580, ql_gradient_at(gradient, top),
-				        ql_gradient_at(gradient, bottom), 0};
+					ql_gradient_at(gradient, bottom), 0};
 			else if (isnan(middle))
 				*to = (struct glyph){'?', PLAIN, PLAIN, 0};
 			else
@@ -321,7 +321,7 @@ static void emit_colour(struct grid *g, int ground, uint32_t rgb)
 		n = snprintf(code, sizeof(code), "\x1b[%dm", ground + 1);
 	else if (g->colour == QL_COLOUR_24BIT)
 		n = snprintf(code, sizeof(code), "\x1b[%d;2;%d;%d;%dm", ground, (int)(rgb >> 16 & 0xFF),
-		        (int)(rgb >> 8 & 0xFF), (int)(rgb & 0xFF));
+			(int)(rgb >> 8 & 0xFF), (int)(rgb & 0xFF));
 	else
 		n = snprintf(code, sizeof(code), "\x1b[%d;5;%dm", ground, cube(rgb));
 	emit(g, code, (size_t)n);

@@ -20,7 +20,7 @@ _Noreturn void ql_read_fail(const struct ql_reader *r, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	ql_error(r->L, "plot.%s: %s%s%s", r->f->kind->doc.name, r->what ? r->what : "", r->what ? ": " : "",
-	        text);
+		text);
 	__builtin_unreachable();
 }
 
@@ -79,7 +79,7 @@ double ql_read_number(const struct ql_reader *r, int index)
 		return lua_tonumber(r->L, index);
 	if (!t || ql_tensor_nelem(t) != 1)
 		ql_read_fail(
-		        r, "wanted a number, got %s", t ? "a tensor of several" : luaL_typename(r->L, index));
+			r, "wanted a number, got %s", t ? "a tensor of several" : luaL_typename(r->L, index));
 	ql_read_check(r, tensor_numbers(r->f->ctx, t, &value));
 	return value;
 }
@@ -108,7 +108,7 @@ void ql_read_numbers(const struct ql_reader *r, int index, int64_t n, double *ou
 	for (int64_t i = 0; i < n; i++) {
 		if (lua_rawgeti(L, index, i + 1) != LUA_TNUMBER && !ql_read_is_number(L, -1))
 			ql_read_fail(r, "element %lld: wanted a number, got %s", (long long)i + 1,
-			        luaL_typename(L, -1));
+				luaL_typename(L, -1));
 		out[i] = ql_read_number(r, -1);
 		lua_pop(L, 1);
 	}

@@ -12,10 +12,10 @@
 #define X(name, kind) \
 	extern const char ql_prelude_text_##name[], ql_prelude_end_##name[]; \
 	__asm__(".pushsection .rodata\n" \
-	        ".global ql_prelude_text_" #name ", ql_prelude_end_" #name "\n" \
-	        "ql_prelude_text_" #name ": .incbin \"" #name ".lua\"\n" \
-	        "ql_prelude_end_" #name ": .byte 0\n" \
-	        ".popsection\n");
+		".global ql_prelude_text_" #name ", ql_prelude_end_" #name "\n" \
+		"ql_prelude_text_" #name ": .incbin \"" #name ".lua\"\n" \
+		"ql_prelude_end_" #name ": .byte 0\n" \
+		".popsection\n");
 #include "interp/prelude/prelude.def"
 #undef X
 
@@ -157,8 +157,8 @@ static int run_module(lua_State *L)
 	return 0;
 }
 
-/* Runs the file of a table that waits for it in loaded[name]; false: it has run, or is running. A failure leaves all
- * as it was, without needing memory, so the next use tries again. */
+/* Runs the file of a table that waits for it in loaded[name]; false: it has run, or is running. A failure
+ * leaves all as it was, without needing memory, so the next use tries again. */
 static bool load_module(lua_State *L, const struct file *f)
 {
 	luaL_checkstack(L, 12, NULL);

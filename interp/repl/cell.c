@@ -17,7 +17,8 @@
 #include "interp/repl/scan.h"
 
 #define QL_NOWHERE SIZE_MAX
-#define QL_TRIES 400 /* places that are tried as the beginning of the last statement */
+#define QL_LONG 16384 /* bytes: a longer text is compiled only when it can be whole, not line by line */
+#define QL_TRIES 400  /* places that are tried as the beginning of the last statement */
 
 /* A text in two pieces for lua_load. */
 struct pieces {
@@ -40,7 +41,7 @@ static const char *read_piece(lua_State *L, void *data, size_t *size)
 }
 
 static int load_pieces(lua_State *L, const char *chunk, const char *a, size_t n, const char *b, size_t m,
-        const char *c, size_t k)
+	const char *c, size_t k)
 {
 	struct pieces p = {{a, b, c}, {n, m, k}, 0};
 
@@ -102,7 +103,7 @@ struct text {
 /* Tries to compile pieces and pops the result; true: it compiles and has that bytecode (when one is given).
  */
 static bool compiles(
-        lua_State *L, const struct text *t, size_t at, const char *between, const struct digest *wanted)
+	lua_State *L, const struct text *t, size_t at, const char *between, const struct digest *wanted)
 {
 	struct digest d;
 	size_t end = wanted ? t->size : at;
@@ -128,7 +129,7 @@ static bool is_expression(lua_State *L, const struct text *t, size_t at, bool *u
 static bool can_begin(const struct ql_scan *s, bool statement)
 {
 	static const char *const words[] = {
-	        "function", "nil", "true", "false", "not", "-", "#", "~", "{", "..."};
+		"function", "nil", "true", "false", "not", "-", "#", "~", "{", "..."};
 
 	if (s->token.kind == QL_TOKEN_NAME || ql_scan_is(s, "("))
 		return true;
@@ -194,17 +195,22 @@ static size_t last_expression(lua_State *L, const struct text *t, bool *unfinish
 
 /* ---- the cell ---- */
 
-static bool ends_in_semicolon(const struct text *t, bool *empty)
+/* What a look at the tokens tells. */
+struct outline {
+	bool empty, quiet, open; /* no token; ends in ";"; ends within a block or bracket */
+};
+
+static struct outline outline_of(const struct text *t)
 {
 	struct ql_scan s = ql_scan_begin(t->at, t->size);
-	bool found = false;
+	struct outline o = {true, false, false};
 
-	*empty = true;
 	while (ql_scan_next(&s)) {
-		found = ql_scan_outside(&s) && ql_scan_is(&s, ";");
-		*empty = false;
+		o.quiet = ql_scan_outside(&s) && ql_scan_is(&s, ";");
+		o.empty = false;
 	}
-	return found;
+	o.open = !ql_scan_outside(&s);
+	return o;
 }
 
 static bool in_comment(const struct text *t)
@@ -220,21 +226,27 @@ static bool in_comment(const struct text *t)
 
 /* Finds where the shown expression begins. READY: *from is set and nothing is on the stack; else a message
  * is. */
-static enum ql_cell_state analyse(lua_State *L, const struct text *t, bool quiet, size_t *from)
+static enum ql_cell_state analyse(lua_State *L, const struct text *t, const struct outline *o, size_t *from)
 {
 	bool open, unfinished;
 
 	*from = QL_NOWHERE;
+	if (o->open && t->size > QL_LONG) {
+		lua_pushfstring(L, "%s: a block or bracket is not closed", t->chunk + 1);
+		return QL_CELL_INCOMPLETE;
+	}
 	if (is_expression(L, t, 0, &open)) {
 		*from = 0;
 		return QL_CELL_READY;
 	}
 	if (load_text(L, t->chunk, t->at, t->size) == LUA_OK) {
-		if (!quiet)
+		if (!o->quiet)
 			*from = last_call(L, t);
 		lua_pop(L, 1);
 		return QL_CELL_READY;
 	}
+	if (o->open && (open || ends_at_eof(L))) /* no need for the search, which is slow in a long text */
+		return QL_CELL_INCOMPLETE;
 	*from = last_expression(L, t, &unfinished);
 	if (*from != QL_NOWHERE) {
 		lua_pop(L, 1);
@@ -256,7 +268,8 @@ static void load_bare(lua_State *L, const struct text *t, size_t from)
 	if (load_pieces(L, t->chunk, t->at, at, between, strlen(between), t->at + at, t->size - at) == LUA_OK)
 		return;
 	lua_pop(L, 1); /* one local too many: do without */
-	if (load_pieces(L, t->chunk, t->at, at, " return ", from == QL_NOWHERE ? 0 : 8, t->at + at, t->size - at))
+	if (load_pieces(
+		    L, t->chunk, t->at, at, " return ", from == QL_NOWHERE ? 0 : 8, t->at + at, t->size - at))
 		lua_error(L);
 }
 
@@ -278,19 +291,19 @@ static void load_wrapped(lua_State *L, const struct text *t, size_t from, struct
 }
 
 enum ql_cell_state ql_cell_compile(
-        lua_State *L, const char *text, size_t size, const char *chunk, struct ql_cell *cell)
+	lua_State *L, const char *text, size_t size, const char *chunk, struct ql_cell *cell)
 {
 	struct text t = {text, size, chunk};
+	struct outline o = outline_of(&t);
 	enum ql_cell_state state;
 	size_t from;
-	bool empty;
 
 	luaL_checkstack(L, LUA_MINSTACK, NULL);
 	cell->lost = NULL;
-	cell->quiet = ends_in_semicolon(&t, &empty);
-	if (empty)
+	cell->quiet = o.quiet;
+	if (o.empty)
 		return in_comment(&t) ? QL_CELL_INCOMPLETE : QL_CELL_EMPTY;
-	state = analyse(L, &t, cell->quiet, &from);
+	state = analyse(L, &t, &o, &from);
 	if (state != QL_CELL_READY)
 		return state;
 	ql_locals_find(L, text, size, &cell->locals);

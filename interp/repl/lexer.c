@@ -41,8 +41,8 @@ bool ql_token_is(const struct ql_lexer *l, const struct ql_token *t, const char 
 static bool is_keyword(const struct ql_lexer *l, const struct ql_token *t)
 {
 	static const char *const words[] = {"and", "break", "do", "else", "elseif", "end", "false", "for",
-	        "function", "goto", "if", "in", "local", "nil", "not", "or", "repeat", "return", "then",
-	        "true", "until", "while"};
+		"function", "goto", "if", "in", "local", "nil", "not", "or", "repeat", "return", "then",
+		"true", "until", "while"};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (ql_token_is(l, t, words[i]))
@@ -137,7 +137,7 @@ static void skip_operator(struct ql_lexer *l, struct ql_token *t)
 	static const char *const wide[] = {"...", "..", "==", "~=", "<=", ">=", "//", "::", "<<", ">>"};
 
 	t->kind = strchr("+-*/%^#&~|<>=(){}[];:,.", l->text[l->at]) && l->text[l->at] ? QL_TOKEN_OP
-	                                                                              : QL_TOKEN_BAD;
+										      : QL_TOKEN_BAD;
 	for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
 		size_t n = strlen(wide[i]);
 

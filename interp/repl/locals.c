@@ -26,7 +26,7 @@ static const char store[] = "quoll.locals"; /* registry: name -> holder */
 static const char maker[] = "quoll.holder"; /* registry: function that makes a holder */
 
 #define QL_OUTERMOST 20 /* frames among which that of the input is */
-#define QL_GROUP 190 /* kept names declared by one function of the wrapper */
+#define QL_GROUP 190    /* kept names declared by one function of the wrapper */
 
 /* ---- holders ---- */
 

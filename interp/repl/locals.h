@@ -30,8 +30,9 @@ struct ql_locals {
 	bool too_many;
 };
 
-/* What stands before the last expression of an input: a plain `return f()` would be a tail call, and the input's
- * line would be missing in tracebacks. A to-be-closed variable in scope prevents that. `name` is unused in the text. */
+/* What stands before the last expression of an input: a plain `return f()` would be a tail call, and the
+ * input's line would be missing in tracebacks. A to-be-closed variable in scope prevents that. `name` is
+ * unused in the text. */
 #define QL_LOCALS_RETURN " local %s <close> = nil return "
 /* Writes a name that the text does not contain. */
 void ql_locals_name(const char *text, size_t size, char name[QL_LOCALS_NAME]);

@@ -56,8 +56,8 @@ static void magic_time(struct ql_session *s, const char *rest, size_t size, stru
 	(void)size;
 	ql_session_call(s, cell);
 	printf("time %s (processor %s), tensors +%s at the peak, %llu allocations\n",
-	        time_text(s->cost.wall, wall), time_text(s->cost.cpu, cpu), bytes_text(s->cost.peak, peak),
-	        (unsigned long long)s->cost.allocations);
+		time_text(s->cost.wall, wall), time_text(s->cost.cpu, cpu), bytes_text(s->cost.peak, peak),
+		(unsigned long long)s->cost.allocations);
 }
 
 static void magic_timeit(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
@@ -126,7 +126,7 @@ static void unknown(struct ql_session *s, const char *rest, size_t size, struct 
 #define X(name, arguments, text, takes_code) #name " "
 #include "interp/repl/magics.def"
 #undef X
-	        ;
+		;
 	char word[QL_WORD], near[96];
 
 	snprintf(word, sizeof(word), "%.*s", (int)(size < QL_WORD ? size : QL_WORD - 1), rest);
@@ -261,5 +261,5 @@ void ql_magic_usage(const struct ql_magic *magic)
 {
 	fflush(stdout);
 	fprintf(stderr, "usage: %s%s %s\n", magic->takes_code && *magic->name != '=' ? "%" : "", magic->name,
-	        magic->arguments);
+		magic->arguments);
 }

@@ -133,7 +133,7 @@ void ql_session_show(lua_State *L, int index)
 		return;
 	ql_interrupt_check(L);
 	lua_pushfstring(L, "<%s that cannot be shown: %s>", luaL_typename(L, index),
-	        lua_isstring(L, -1) ? lua_tostring(L, -1) : "error in __tostring");
+		lua_isstring(L, -1) ? lua_tostring(L, -1) : "error in __tostring");
 	lua_remove(L, -2);
 }
 
@@ -153,7 +153,7 @@ static void show_values(struct ql_session *s, int first)
 	if (block)
 		between = "\n";
 	printf("%sOut[%d]:%s%s", ql_style(stdout, QL_STYLE_RESULT), s->n, ql_style(stdout, QL_STYLE_NONE),
-	        block ? "\n" : " ");
+		block ? "\n" : " ");
 	for (int i = last + 1; i <= lua_gettop(L); i++) {
 		size_t n;
 		const char *text = lua_tolstring(L, i, &n);
@@ -178,7 +178,7 @@ static void show_notes(struct ql_session *s, const struct ql_cell *cell)
 
 	if (s->cost.fallbacks)
 		printf("%s%llu op%s fell back to float32; quant.log() tells which and why%s\n", dim,
-		        (unsigned long long)s->cost.fallbacks, s->cost.fallbacks == 1 ? "" : "s", plain);
+			(unsigned long long)s->cost.fallbacks, s->cost.fallbacks == 1 ? "" : "s", plain);
 	if (cell->lost && cell->locals.n_made)
 		printf("%sthe local variables of this input are not kept: %s%s\n", dim, cell->lost, plain);
 	if (s->cost.wall >= 1 && ql_style_wanted(stdout))
@@ -205,7 +205,7 @@ struct meter {
 static struct meter meter_begin(struct ql_ctx *ctx)
 {
 	struct meter m = {seconds(CLOCK_MONOTONIC), seconds(CLOCK_PROCESS_CPUTIME_ID), ctx->memory.now,
-	        ctx->memory.peak, ctx->memory.count, ql_ledger_fallbacks(ctx)};
+		ctx->memory.peak, ctx->memory.count, ql_ledger_fallbacks(ctx)};
 
 	ctx->memory.peak = m.now;
 	return m;
@@ -215,8 +215,8 @@ static struct ql_cost meter_end(struct ql_ctx *ctx, const struct meter *m)
 {
 	uint64_t fallbacks = ql_ledger_fallbacks(ctx);
 	struct ql_cost cost = {seconds(CLOCK_MONOTONIC) - m->wall, seconds(CLOCK_PROCESS_CPUTIME_ID) - m->cpu,
-	        ctx->memory.peak > m->now ? ctx->memory.peak - m->now : 0, ctx->memory.count - m->count,
-	        fallbacks < m->fallbacks ? fallbacks : fallbacks - m->fallbacks};
+		ctx->memory.peak > m->now ? ctx->memory.peak - m->now : 0, ctx->memory.count - m->count,
+		fallbacks < m->fallbacks ? fallbacks : fallbacks - m->fallbacks};
 
 	if (ctx->memory.peak < m->peak)
 		ctx->memory.peak = m->peak;

@@ -6,6 +6,8 @@
 
 #include "quant/product.h"
 #include "quant/quantize.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/simd.h"
 
 /* ---- when ---- */
 
@@ -51,7 +53,21 @@ struct job {
 	int64_t batch, sa_step, sb_step;
 	const float *sa, *sb;
 	float *y; /* (m, n) of this batch */
+	int variant;
 };
+
+/* y = (float)sum * (sa * sb) for n columns with one scale each (step 1) or one for all (0). */
+QL_SIMD(void, rescale, (float *restrict y, const int32_t *restrict sum, int64_t n, float sa, const float *restrict sb,
+	int64_t step), {
+	float s = sa * *sb;
+
+	if (step)
+		for (int64_t l = 0; l < n; l++)
+			y[l] = (float)sum[l] * (sa * sb[l]);
+	else
+		for (int64_t l = 0; l < n; l++)
+			y[l] = (float)sum[l] * s;
+})
 
 static void store(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64)
 {
@@ -60,8 +76,7 @@ static void store(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum
 	const float *sb = job->sb + j * job->sb_step;
 
 	if (sum32)
-		for (int64_t l = 0; l < n; l++)
-			y[l] = (float)sum32[l] * (sa * sb[l * job->sb_step]);
+		rescale[job->variant](y, sum32, n, sa, sb, job->sb_step);
 	else
 		for (int64_t l = 0; l < n; l++)
 			y[l] = (float)sum64[l] * (sa * sb[l * job->sb_step]);
@@ -73,7 +88,7 @@ static enum ql_status float_result(struct ql_ctx *ctx, struct ql_call *call, str
 	const struct ql_epilogue *e)
 {
 	const struct ql_result *r = &call->result[0];
-	struct job job = {.p = p, .e = *e};
+	struct job job = {.p = p, .e = *e, .variant = ctx->kernels->simd->variant};
 	enum ql_status status = ql_tensor_new(ctx, QL_float32, r->rank, r->shape, &call->out[0]);
 
 	for (; job.batch < p->plan.batches && !status; job.batch++) {

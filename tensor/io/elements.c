@@ -8,14 +8,14 @@
 #define PIECE 1024 /* unsigned integers widened at a time */
 
 enum ql_status ql_elements_size(
-        struct ql_ctx *ctx, int rank, const int64_t *shape, unsigned bytes, uint64_t *out)
+	struct ql_ctx *ctx, int rank, const int64_t *shape, unsigned bytes, uint64_t *out)
 {
 	char text[QL_SHAPE_TEXT];
 	bool fits = true, empty = false;
 
 	if (rank > QL_MAX_RANK)
 		return ql_fail(
-		        ctx, QL_ERR_UNSUPPORTED, "shape: wanted at most %d axes, got %d", QL_MAX_RANK, rank);
+			ctx, QL_ERR_UNSUPPORTED, "shape: wanted at most %d axes, got %d", QL_MAX_RANK, rank);
 	*out = bytes;
 	for (int d = 0; d < rank; d++) {
 		empty = empty || shape[d] == 0;
@@ -23,7 +23,7 @@ enum ql_status ql_elements_size(
 	}
 	if (!fits)
 		return ql_fail(ctx, QL_ERR_FORMAT, "shape: wanted a size below 2^64 bytes, got %s",
-		        ql_shape_text(rank, shape, text));
+			ql_shape_text(rank, shape, text));
 	if (empty)
 		*out = 0;
 	return QL_OK;
@@ -41,16 +41,16 @@ static void swap_bytes(uint8_t *p, uint64_t n, unsigned size)
 }
 
 static enum ql_status widen_piece(
-        struct ql_ctx *ctx, const uint8_t *from, uint64_t n, unsigned size, int64_t *to)
+	struct ql_ctx *ctx, const uint8_t *from, uint64_t n, unsigned size, int64_t *to)
 {
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t value = size == 4 ? ql_le32(from + 4 * i) : ql_le64(from + 8 * i);
 
 		if (value > INT64_MAX)
 			return ql_fail(ctx, QL_ERR_UNSUPPORTED,
-			        "unsigned 64-bit data: wanted values up to 2^63-1 (they become int64), got "
-			        "%llu",
-			        (unsigned long long)value);
+				"unsigned 64-bit data: wanted values up to 2^63-1 (they become int64), got "
+				"%llu",
+				(unsigned long long)value);
 		to[i] = (int64_t)value;
 	}
 	return QL_OK;
@@ -92,7 +92,7 @@ static enum ql_status fill(struct ql_stream *s, const struct ql_wire *wire, stru
 }
 
 enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_wire *wire, int rank,
-        const int64_t *shape, struct ql_tensor **out)
+	const int64_t *shape, struct ql_tensor **out)
 {
 	struct ql_ctx *ctx = s->reader->ctx;
 	uint64_t bytes;
@@ -104,8 +104,8 @@ enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_wire *wire,
 		return status;
 	if (bytes > s->left)
 		return ql_fail(ctx, QL_ERR_FORMAT, "data: wanted %llu bytes for shape %s, got %llu",
-		        (unsigned long long)bytes, ql_shape_text(rank, shape, text),
-		        (unsigned long long)s->left);
+			(unsigned long long)bytes, ql_shape_text(rank, shape, text),
+			(unsigned long long)s->left);
 	status = ql_tensor_new(ctx, wire->dtype, rank, shape, out);
 	if (!status)
 		status = fill(s, wire, *out);
@@ -135,7 +135,7 @@ enum ql_status ql_elements_write(struct ql_writer *w, struct ql_tensor *t)
 	data = flat->storage->data;
 	/* the offset of a packed view is a whole number of bytes */
 	status = ql_writer_put(
-	        w, data + flat->offset * ql_dtypes[flat->dtype].bits / 8, ql_elements_bytes(flat));
+		w, data + flat->offset * ql_dtypes[flat->dtype].bits / 8, ql_elements_bytes(flat));
 	ql_tensor_release(w->ctx, flat);
 	return status;
 }

@@ -20,10 +20,10 @@ struct ql_wire {
 
 /* Bytes of `shape` at `bytes` each; fails when they do not fit into 64 bits, or the rank into QL_MAX_RANK. */
 enum ql_status ql_elements_size(
-        struct ql_ctx *ctx, int rank, const int64_t *shape, unsigned bytes, uint64_t *out);
+	struct ql_ctx *ctx, int rank, const int64_t *shape, unsigned bytes, uint64_t *out);
 /* gives a contiguous tensor read from the stream, whose remaining bytes are checked before it is allocated */
 enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_wire *wire, int rank,
-        const int64_t *shape, struct ql_tensor **out);
+	const int64_t *shape, struct ql_tensor **out);
 
 /* Bytes of the elements alone: whole bytes per row for packed types. */
 uint64_t ql_elements_bytes(const struct ql_tensor *t);

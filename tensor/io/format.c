@@ -15,7 +15,7 @@ const struct ql_format *const ql_formats[] = {
 #define X(name) &ql_format_##name,
 #include "tensor/io/formats.def"
 #undef X
-        NULL};
+	NULL};
 
 /* Does the path end in one of the space-separated words? */
 static bool ends_in(const char *path, const char *words)
@@ -58,7 +58,7 @@ static void tame(char *text)
 {
 	for (unsigned char *p = (unsigned char *)text; *p; p++)
 		if (*p < ' ' || *p == 127 ||
-		        (*p >= 0x80 && *p < 0xa0 && p > (unsigned char *)text && p[-1] == 0xc2))
+			(*p >= 0x80 && *p < 0xa0 && p > (unsigned char *)text && p[-1] == 0xc2))
 			*p = '?';
 }
 
@@ -83,12 +83,12 @@ static enum ql_status unknown(struct ql_ctx *ctx, bool writing)
 	for (const struct ql_format *const *f = ql_formats; *f; f++)
 		if (!writing || (*f)->save)
 			n += (size_t)snprintf(
-			        names + n, sizeof(names) - n, "%s%s", n ? " " : "", (*f)->extensions);
+				names + n, sizeof(names) - n, "%s%s", n ? " " : "", (*f)->extensions);
 	return ql_fail(ctx, QL_ERR_UNSUPPORTED, "wanted a file name that ends in one of %s", names);
 }
 
 enum ql_status ql_file_load(
-        struct ql_ctx *ctx, const char *path, struct ql_named_list *out, const struct ql_format **format)
+	struct ql_ctx *ctx, const char *path, struct ql_named_list *out, const struct ql_format **format)
 {
 	const struct ql_format *f = ql_format_of(path);
 	struct ql_reader r;
@@ -112,19 +112,19 @@ enum ql_status ql_file_load(
 
 /* What can be said before the file is touched. */
 static enum ql_status check_save(
-        struct ql_ctx *ctx, const struct ql_format *f, const struct ql_named_list *list)
+	struct ql_ctx *ctx, const struct ql_format *f, const struct ql_named_list *list)
 {
 	if (!f || !f->save)
 		return unknown(ctx, true);
 	if (f->single && (list->n != 1 || list->at[0].name[0]))
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
-		        "wanted one tensor without a name, got %lld named ones; use .npz or .safetensors",
-		        (long long)list->n);
+			"wanted one tensor without a name, got %lld named ones; use .npz or .safetensors",
+			(long long)list->n);
 	return QL_OK;
 }
 
 enum ql_status ql_file_save(
-        struct ql_ctx *ctx, const char *path, const struct ql_named_list *list, unsigned flags)
+	struct ql_ctx *ctx, const char *path, const struct ql_named_list *list, unsigned flags)
 {
 	const struct ql_format *f = ql_format_of(path);
 	enum ql_status status = check_save(ctx, f, list);

@@ -38,10 +38,10 @@ const struct ql_format *ql_format_of(const char *path);
  * one entry with the name "". *format (may be NULL) tells which it was. Errors leave the list empty and are
  * one line that names the file. */
 enum ql_status ql_file_load(
-        struct ql_ctx *ctx, const char *path, struct ql_named_list *out, const struct ql_format **format);
+	struct ql_ctx *ctx, const char *path, struct ql_named_list *out, const struct ql_format **format);
 /* Saves atomically. One entry with the name "" is a tensor without a name: formats for several tensors call
  * it "arr_0" (.npz, as NumPy does) or "tensor" (.safetensors). */
 enum ql_status ql_file_save(
-        struct ql_ctx *ctx, const char *path, const struct ql_named_list *list, unsigned flags);
+	struct ql_ctx *ctx, const char *path, const struct ql_named_list *list, unsigned flags);
 
 #endif

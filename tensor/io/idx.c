@@ -9,12 +9,12 @@
 static const struct ql_wire *wire_of(uint8_t type)
 {
 	static const struct ql_wire wires[] = {
-	        {QL_uint8, 1, false, false},
-	        {QL_int8, 1, false, false},
-	        {QL_int16, 2, true, false},
-	        {QL_int32, 4, true, false},
-	        {QL_float32, 4, true, false},
-	        {QL_float64, 8, true, false},
+		{QL_uint8, 1, false, false},
+		{QL_int8, 1, false, false},
+		{QL_int16, 2, true, false},
+		{QL_int32, 4, true, false},
+		{QL_float32, 4, true, false},
+		{QL_float64, 8, true, false},
 	};
 	static const uint8_t types[] = {0x08, 0x09, 0x0b, 0x0c, 0x0d, 0x0e};
 
@@ -41,9 +41,9 @@ static enum ql_status read_all(struct ql_stream *s, struct ql_tensor **out)
 		return status;
 	if (!sniff(head, 4))
 		return ql_fail(ctx, QL_ERR_FORMAT,
-		        "header: wanted 00 00, a type of 08 09 0b 0c 0d 0e and 01 to 08 axes, got %02x %02x "
-		        "%02x %02x",
-		        head[0], head[1], head[2], head[3]);
+			"header: wanted 00 00, a type of 08 09 0b 0c 0d 0e and 01 to 08 axes, got %02x %02x "
+			"%02x %02x",
+			head[0], head[1], head[2], head[3]);
 	for (int d = 0; !status && d < head[3]; d++) {
 		status = ql_stream_read(s, size, 4, "idx header");
 		shape[d] = status ? 0 : ql_be32(size);
@@ -63,7 +63,7 @@ static enum ql_status load(const struct ql_reader *r, struct ql_named_list *out)
 	if (status)
 		return status;
 	status = ql_stream_open(
-	        &s, r, 0, r->size, head[0] == 0x1f && head[1] == 0x8b ? QL_GZIP : QL_STORED, 0);
+		&s, r, 0, r->size, head[0] == 0x1f && head[1] == 0x8b ? QL_GZIP : QL_STORED, 0);
 	if (!status)
 		status = read_all(&s, &t);
 	ql_stream_close(&s);
@@ -74,14 +74,14 @@ static enum ql_status load(const struct ql_reader *r, struct ql_named_list *out)
 }
 
 const struct ql_format ql_format_idx = {
-        .doc = {.name = "idx",
-                .usage = "tensor.load 'train-images-idx3-ubyte.gz'",
-                .text = "One tensor in MNIST's format, plain or gzipped; recognised by its content, too. It "
-                        "can only be read.",
-                .example = "file = data.find 'mnist/t10k-labels-idx1-ubyte.gz'\n"
-                           "if file then assert(tensor.load(file):nelem() == 10000) end"},
-        .extensions = ".idx -ubyte .idx.gz -ubyte.gz",
-        .single = true,
-        .load = load,
-        .sniff = sniff,
+	.doc = {.name = "idx",
+		.usage = "tensor.load 'train-images-idx3-ubyte.gz'",
+		.text = "One tensor in MNIST's format, plain or gzipped; recognised by its content, too. It "
+			"can only be read.",
+		.example = "file = data.find 'mnist/t10k-labels-idx1-ubyte.gz'\n"
+			   "if file then assert(tensor.load(file):nelem() == 10000) end"},
+	.extensions = ".idx -ubyte .idx.gz -ubyte.gz",
+	.single = true,
+	.load = load,
+	.sniff = sniff,
 };

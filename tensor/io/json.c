@@ -14,7 +14,7 @@ static enum ql_status wanted(struct ql_json *j, const char *what)
 	if (j->at >= j->end)
 		return ql_fail(j->ctx, QL_ERR_FORMAT, "%s: wanted %s, got its end", j->what, what);
 	return ql_fail(j->ctx, QL_ERR_FORMAT, "%s: wanted %s at byte %zu, got '%c'", j->what, what,
-	        (size_t)(j->at - j->begin), *j->at);
+		(size_t)(j->at - j->begin), *j->at);
 }
 
 static void skip_space(struct ql_json *j)
@@ -35,7 +35,7 @@ static bool accept(struct ql_json *j, char symbol)
 enum ql_status ql_json_open(struct ql_ctx *ctx, const char *what, char *text, size_t n, struct ql_json *j)
 {
 	*j = (struct ql_json){
-	        .ctx = ctx, .what = what, .at = text, .begin = text, .end = text + n, .first = true};
+		.ctx = ctx, .what = what, .at = text, .begin = text, .end = text + n, .first = true};
 	return accept(j, '{') ? QL_OK : wanted(j, "'{'");
 }
 
@@ -136,10 +136,10 @@ bool ql_utf8_valid(const char *text, size_t n)
 
 	while (p < end) {
 		int more = *p < 0x80                 ? 0
-		           : *p >= 0xc2 && *p < 0xe0 ? 1
-		           : *p >= 0xe0 && *p < 0xf0 ? 2
-		           : *p >= 0xf0 && *p < 0xf5 ? 3
-		                                     : -1;
+			   : *p >= 0xc2 && *p < 0xe0 ? 1
+			   : *p >= 0xe0 && *p < 0xf0 ? 2
+			   : *p >= 0xf0 && *p < 0xf5 ? 3
+						     : -1;
 		uint32_t code = *p & (more < 1 ? 0x7fu : 0x3fu >> more);
 
 		if (more < 0 || end - p <= more)
@@ -164,9 +164,9 @@ static bool read_hex(const char *p, const char *end, uint32_t *code)
 	for (int i = 0; i < 4; i++) {
 		char c = p[i];
 		int digit = c >= '0' && c <= '9'   ? c - '0'
-		            : c >= 'a' && c <= 'f' ? c - 'a' + 10
-		            : c >= 'A' && c <= 'F' ? c - 'A' + 10
-		                                   : -1;
+			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+			    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+						   : -1;
 
 		if (digit < 0)
 			return false;
@@ -207,7 +207,7 @@ static const char *read_unicode(const char *p, const char *end, uint32_t *code)
 	if (*code < 0xd800 || *code >= 0xe000)
 		return p;
 	if (end - p < 6 || p[0] != '\\' || p[1] != 'u' || !read_hex(p + 2, end, &low) || low < 0xdc00 ||
-	        low >= 0xe000)
+		low >= 0xe000)
 		return NULL;
 	*code = 0x10000 + ((*code - 0xd800) << 10) + (low - 0xdc00);
 	return p + 6;
@@ -240,11 +240,11 @@ enum ql_status ql_json_string(struct ql_json *j, struct ql_json_value value, cha
 	*out = value.at;
 	if (value.n < 2 || *value.at != '"')
 		return ql_fail(j->ctx, QL_ERR_FORMAT, "%s: wanted a string, got '%.*s'", j->what,
-		        (int)(value.n < 20 ? value.n : 20), value.at);
+			(int)(value.n < 20 ? value.n : 20), value.at);
 	if (!ql_utf8_valid(p, (size_t)(end - p)))
 		return ql_fail(j->ctx, QL_ERR_FORMAT,
-		        "%s: wanted a string in UTF-8, got other bytes at byte %zu", j->what,
-		        (size_t)(value.at - j->begin));
+			"%s: wanted a string in UTF-8, got other bytes at byte %zu", j->what,
+			(size_t)(value.at - j->begin));
 	while (p && p < end) {
 		if (*p == '\\')
 			p = decode_escape(p + 1, end, &to);
@@ -253,7 +253,7 @@ enum ql_status ql_json_string(struct ql_json *j, struct ql_json_value value, cha
 	}
 	if (!p)
 		return ql_fail(j->ctx, QL_ERR_FORMAT, "%s: wanted a legal escape in the string at byte %zu",
-		        j->what, (size_t)(value.at - j->begin));
+			j->what, (size_t)(value.at - j->begin));
 	*to = '\0';
 	return QL_OK;
 }

@@ -22,7 +22,7 @@ static enum ql_status make_room(struct ql_ctx *ctx, struct ql_named_list *list)
 }
 
 enum ql_status ql_named_add(
-        struct ql_ctx *ctx, struct ql_named_list *list, const char *name, struct ql_tensor *t)
+	struct ql_ctx *ctx, struct ql_named_list *list, const char *name, struct ql_tensor *t)
 {
 	enum ql_status status = make_room(ctx, list);
 	char *copy;
@@ -66,7 +66,7 @@ enum ql_status ql_named_check(struct ql_ctx *ctx, const struct ql_named_list *li
 	for (int64_t i = 1; !status && i < list->n; i++)
 		if (!strcmp(sorted[i], sorted[i - 1]))
 			status = ql_fail(
-			        ctx, QL_ERR_ARGUMENT, "wanted every name once, got '%.80s' twice", sorted[i]);
+				ctx, QL_ERR_ARGUMENT, "wanted every name once, got '%.80s' twice", sorted[i]);
 	ql_free(ctx, sorted);
 	return status;
 }

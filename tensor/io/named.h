@@ -20,7 +20,7 @@ struct ql_named_list {
 
 /* Appends; copies the name and keeps the tensor. */
 enum ql_status ql_named_add(
-        struct ql_ctx *ctx, struct ql_named_list *list, const char *name, struct ql_tensor *t);
+	struct ql_ctx *ctx, struct ql_named_list *list, const char *name, struct ql_tensor *t);
 void ql_named_clear(struct ql_ctx *ctx, struct ql_named_list *list);
 /* Fails when two entries have the same name. */
 enum ql_status ql_named_check(struct ql_ctx *ctx, const struct ql_named_list *list);

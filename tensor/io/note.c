@@ -35,7 +35,7 @@ enum word {
 };
 
 static const char *const names[WORDS] = {"dtype", "shape", "scheme", "bits", "lo", "hi", "octaves", "axis",
-        "block", "block_axis", "from", "nan", "inf"};
+	"block", "block_axis", "from", "nan", "inf"};
 
 #define PLAIN_WORDS (1u << DTYPE | 1u << SHAPE)
 #define ALL_WORDS ((1u << WORDS) - 1u)
@@ -56,10 +56,10 @@ void ql_note_write(const struct ql_tensor *t, struct ql_text *out)
 	if (!q)
 		return;
 	ql_text_add(out, " scheme=%s bits=%d lo=%d hi=%d octaves=%.9g axis=%d block=%d block_axis=%d",
-	        q->scheme->doc.name, q->codes.bits, q->codes.lo, q->codes.hi, (double)q->codes.octaves,
-	        q->axis, q->block, q->block_axis);
+		q->scheme->doc.name, q->codes.bits, q->codes.lo, q->codes.hi, (double)q->codes.octaves,
+		q->axis, q->block, q->block_axis);
 	ql_text_add(out, " from=%s nan=%lld inf=%lld", ql_dtype_name(q->from), (long long)q->nan_count,
-	        (long long)q->inf_count);
+		(long long)q->inf_count);
 }
 
 static enum ql_status bad_word(struct ql_ctx *ctx, const char *wanted, const char *word)
@@ -229,20 +229,20 @@ static enum ql_status check_note(struct ql_ctx *ctx, const struct ql_note *note)
 	const struct ql_dtype_info *d = &ql_dtypes[note->dtype];
 	const struct ql_qparams *q = &note->q;
 	bool fits = q->block ? q->axis < 0 && q->block_axis >= 0 && q->block_axis < note->rank
-	                     : q->block_axis < 0 && q->axis < note->rank;
+			     : q->block_axis < 0 && q->axis < note->rank;
 
 	if (!q->scheme->accepts(note->dtype))
 		return ql_fail(ctx, QL_ERR_FORMAT,
-		        "quantization note: wanted a dtype that the scheme %s has, got %s",
-		        q->scheme->doc.name, d->name);
+			"quantization note: wanted a dtype that the scheme %s has, got %s",
+			q->scheme->doc.name, d->name);
 	if (q->codes.bits > d->bits || (q->codes.bits < 2 && d->bits > 1) || !is_range(note))
 		return ql_fail(ctx, QL_ERR_FORMAT,
-		        "quantization note: wanted the codes of scheme %s in %s, got %d bits from %d to %d",
-		        q->scheme->doc.name, d->name, q->codes.bits, q->codes.lo, q->codes.hi);
+			"quantization note: wanted the codes of scheme %s in %s, got %d bits from %d to %d",
+			q->scheme->doc.name, d->name, q->codes.bits, q->codes.lo, q->codes.hi);
 	if (!fits)
 		return ql_fail(ctx, QL_ERR_FORMAT,
-		        "quantization note: wanted an axis below %d, got axis %d, block %d along %d",
-		        note->rank, q->axis, q->block, q->block_axis);
+			"quantization note: wanted an axis below %d, got axis %d, block %d along %d",
+			note->rank, q->axis, q->block, q->block_axis);
 	return QL_OK;
 }
 
@@ -259,7 +259,7 @@ enum ql_status ql_note_read(struct ql_ctx *ctx, const char *text, struct ql_note
 		word = value ? word_of(name) : -1;
 		if (word < 0)
 			return bad_word(ctx, "known words name=value (a newer Quoll may have written it)",
-			        value ? name : text);
+				value ? name : text);
 		if (seen & 1u << word)
 			return bad_word(ctx, "every word once", name);
 		seen |= 1u << word;
@@ -267,7 +267,7 @@ enum ql_status ql_note_read(struct ql_ctx *ctx, const char *text, struct ql_note
 	}
 	if (!status && seen != PLAIN_WORDS && seen != ALL_WORDS)
 		return ql_fail(ctx, QL_ERR_FORMAT,
-		        "quantization note: wanted dtype and shape, or all 13 words, one is missing");
+			"quantization note: wanted dtype and shape, or all 13 words, one is missing");
 	note->quantized = seen == ALL_WORDS;
 	return status || !note->quantized ? status : check_note(ctx, note);
 }
@@ -284,33 +284,33 @@ static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_tensor *s
 		for (int64_t i = 0; i < n; i++)
 			if (!isfinite(value[i]) || value[i] < 0 || (value[i] == 0 && !zero_allowed))
 				return ql_fail(ctx, QL_ERR_FORMAT,
-				        "scale: wanted finite numbers above 0, got %g", (double)value[i]);
+					"scale: wanted finite numbers above 0, got %g", (double)value[i]);
 	}
 	return QL_OK;
 }
 
 static enum ql_status check_scale(
-        struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *scale)
+	struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *scale)
 {
 	const struct ql_qparams *q = &note->q;
 	struct ql_tensor wanted = {0};
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
 
 	wanted.rank = (uint8_t)ql_grain_shape(
-	        note->rank, note->shape, q->axis, q->block_axis, q->block, wanted.shape);
+		note->rank, note->shape, q->axis, q->block_axis, q->block, wanted.shape);
 	if (!ql_tensor_same_shape(scale, &wanted))
 		return ql_fail(ctx, QL_ERR_FORMAT, "scale: wanted shape %s, got %s",
-		        ql_shape_text(wanted.rank, wanted.shape, a),
-		        ql_shape_text(scale->rank, scale->shape, b));
+			ql_shape_text(wanted.rank, wanted.shape, a),
+			ql_shape_text(scale->rank, scale->shape, b));
 	if (scale->dtype != QL_float32 && !(scale->dtype == QL_float16 && q->block))
 		return ql_fail(ctx, QL_ERR_FORMAT, "scale: wanted float32%s, got %s",
-		        q->block ? " or float16" : "", ql_dtype_name(scale->dtype));
+			q->block ? " or float16" : "", ql_dtype_name(scale->dtype));
 	return check_values(ctx, scale, note->dtype == QL_binary);
 }
 
 /* Whole numbers of a contiguous tensor against a range; none is looked at when the dtype has no others. */
 static enum ql_status check_range(
-        struct ql_ctx *ctx, const char *what, int64_t lo, int64_t hi, const struct ql_tensor *t)
+	struct ql_ctx *ctx, const char *what, int64_t lo, int64_t hi, const struct ql_tensor *t)
 {
 	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
 	int64_t row = t->rank ? t->shape[t->rank - 1] : 1, rows = row ? ql_tensor_nelem(t) / row : 0;
@@ -325,8 +325,8 @@ static enum ql_status check_range(
 			for (int64_t i = 0; i < n; i++)
 				if (value[i] < lo || value[i] > hi)
 					return ql_fail(ctx, QL_ERR_FORMAT,
-					        "%s: wanted %lld to %lld, got %lld", what, (long long)lo,
-					        (long long)hi, (long long)value[i]);
+						"%s: wanted %lld to %lld, got %lld", what, (long long)lo,
+						(long long)hi, (long long)value[i]);
 		}
 	return QL_OK;
 }
@@ -340,7 +340,7 @@ static unsigned zero_dtype(unsigned dtype)
 }
 
 static enum ql_status check_zero(struct ql_ctx *ctx, const struct ql_note *note,
-        const struct ql_tensor *scale, const struct ql_tensor *zero)
+	const struct ql_tensor *scale, const struct ql_tensor *zero)
 {
 	const struct ql_dtype_info *d = &ql_dtypes[note->dtype];
 
@@ -348,16 +348,16 @@ static enum ql_status check_zero(struct ql_ctx *ctx, const struct ql_note *note,
 		return QL_OK;
 	if (!note->q.scheme->zero)
 		return ql_fail(ctx, QL_ERR_FORMAT, "zero_point: wanted none for the scheme %s, got one",
-		        note->q.scheme->doc.name);
+			note->q.scheme->doc.name);
 	if (zero->dtype != zero_dtype(note->dtype) || !ql_tensor_same_shape(zero, scale))
 		return ql_fail(ctx, QL_ERR_FORMAT,
-		        "zero_point: wanted the dtype %s and the scale's shape, got others",
-		        ql_dtype_name(zero_dtype(note->dtype)));
+			"zero_point: wanted the dtype %s and the scale's shape, got others",
+			ql_dtype_name(zero_dtype(note->dtype)));
 	return check_range(ctx, "zero_point", d->lo, d->hi, zero);
 }
 
 enum ql_status ql_note_apply(struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t,
-        struct ql_tensor *scale, struct ql_tensor *zero_point)
+	struct ql_tensor *scale, struct ql_tensor *zero_point)
 {
 	enum ql_status status = check_scale(ctx, note, scale);
 

@@ -30,6 +30,6 @@ enum ql_status ql_note_read(struct ql_ctx *ctx, const char *text, struct ql_note
 /* Gives t, the codes, its quantization parameters; keeps scale and zero_point (NULL: none). The three are
  * contiguous and may be made up by a file: shapes, dtypes and values are checked. */
 enum ql_status ql_note_apply(struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t,
-        struct ql_tensor *scale, struct ql_tensor *zero_point);
+	struct ql_tensor *scale, struct ql_tensor *zero_point);
 
 #endif

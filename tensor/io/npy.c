@@ -31,18 +31,18 @@ static const struct {
 	const char *code;
 	struct ql_wire wire;
 } types[] = {
-        {"f4", {QL_float32, 4, false, false}},
-        {"f8", {QL_float64, 8, false, false}},
-        {"f2", {QL_float16, 2, false, false}},
-        {"i1", {QL_int8, 1, false, false}},
-        {"u1", {QL_uint8, 1, false, false}},
-        {"i2", {QL_int16, 2, false, false}},
-        {"u2", {QL_uint16, 2, false, false}},
-        {"i4", {QL_int32, 4, false, false}},
-        {"i8", {QL_int64, 8, false, false}},
-        {"b1", {QL_bool, 1, false, false}},
-        {"u4", {QL_int64, 4, false, true}},
-        {"u8", {QL_int64, 8, false, true}},
+	{"f4", {QL_float32, 4, false, false}},
+	{"f8", {QL_float64, 8, false, false}},
+	{"f2", {QL_float16, 2, false, false}},
+	{"i1", {QL_int8, 1, false, false}},
+	{"u1", {QL_uint8, 1, false, false}},
+	{"i2", {QL_int16, 2, false, false}},
+	{"u2", {QL_uint16, 2, false, false}},
+	{"i4", {QL_int32, 4, false, false}},
+	{"i8", {QL_int64, 8, false, false}},
+	{"b1", {QL_bool, 1, false, false}},
+	{"u4", {QL_int64, 4, false, true}},
+	{"u8", {QL_int64, 8, false, true}},
 };
 
 static void skip_space(struct cursor *c)
@@ -94,9 +94,9 @@ static enum ql_status read_size(struct cursor *c, int64_t *out)
 		return wanted(c, "a size of 0 or more");
 	for (; *c->at >= '0' && *c->at <= '9'; c->at++)
 		if (__builtin_mul_overflow(value, 10, &value) ||
-		        __builtin_add_overflow(value, *c->at - '0', &value))
+			__builtin_add_overflow(value, *c->at - '0', &value))
 			return ql_fail(c->ctx, QL_ERR_FORMAT,
-			        "header: shape: wanted sizes below 2^63, got a larger one");
+				"header: shape: wanted sizes below 2^63, got a larger one");
 	if (*c->at == 'L') /* as Python 2 wrote them */
 		c->at++;
 	*out = value;
@@ -112,7 +112,7 @@ static enum ql_status read_shape(struct cursor *c, struct header *h)
 	while (!status && !accept(c, ')')) {
 		if (h->rank == QL_MAX_RANK)
 			return ql_fail(c->ctx, QL_ERR_UNSUPPORTED, "shape: wanted at most %d axes, got more",
-			        QL_MAX_RANK);
+				QL_MAX_RANK);
 		status = read_size(c, &h->shape[h->rank++]);
 		if (!status && !accept(c, ',')) /* a comma may end the tuple */
 			return accept(c, ')') ? QL_OK : wanted(c, "',' or ')'");
@@ -128,7 +128,7 @@ static enum ql_status read_descr(struct cursor *c, struct header *h)
 	skip_space(c);
 	if (*c->at == '[')
 		return ql_fail(c->ctx, QL_ERR_UNSUPPORTED,
-		        "dtype: wanted plain numbers, got records (a structured dtype)");
+			"dtype: wanted plain numbers, got records (a structured dtype)");
 	status = read_string(c, "a dtype such as '<f4'", text, sizeof(text));
 	if (status)
 		return status;
@@ -142,10 +142,10 @@ static enum ql_status read_descr(struct cursor *c, struct header *h)
 		}
 	if (strchr(text, 'O'))
 		return ql_fail(c->ctx, QL_ERR_UNSUPPORTED,
-		        "dtype: wanted plain numbers, got Python objects, whose loading would run code of "
-		        "the file");
+			"dtype: wanted plain numbers, got Python objects, whose loading would run code of "
+			"the file");
 	return ql_fail(c->ctx, QL_ERR_UNSUPPORTED,
-	        "dtype: wanted one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, got '%s'", text);
+		"dtype: wanted one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, got '%s'", text);
 }
 
 static enum ql_status read_order(struct cursor *c, struct header *h)
@@ -169,10 +169,10 @@ static enum ql_status read_field(struct cursor *c, struct header *h)
 	seen = !strcmp(key, "descr")           ? &h->has_descr
 	       : !strcmp(key, "fortran_order") ? &h->has_order
 	       : !strcmp(key, "shape")         ? &h->has_shape
-	                                       : NULL;
+					       : NULL;
 	if (!seen)
 		return ql_fail(c->ctx, QL_ERR_FORMAT,
-		        "header: wanted the keys descr, fortran_order, shape, got '%s'", key);
+			"header: wanted the keys descr, fortran_order, shape, got '%s'", key);
 	if (*seen)
 		return ql_fail(c->ctx, QL_ERR_FORMAT, "header: wanted every key once, got '%s' twice", key);
 	*seen = true;
@@ -180,7 +180,7 @@ static enum ql_status read_field(struct cursor *c, struct header *h)
 		return wanted(c, "':'");
 	return seen == &h->has_descr   ? read_descr(c, h)
 	       : seen == &h->has_order ? read_order(c, h)
-	                               : read_shape(c, h);
+				       : read_shape(c, h);
 }
 
 static enum ql_status read_dict(struct cursor *c, struct header *h)
@@ -202,7 +202,7 @@ static enum ql_status read_dict(struct cursor *c, struct header *h)
 		return wanted(c, "nothing behind '}'");
 	if (!status && !(h->has_descr && h->has_order && h->has_shape))
 		return ql_fail(c->ctx, QL_ERR_FORMAT,
-		        "header: wanted the keys descr, fortran_order, shape, one is missing");
+			"header: wanted the keys descr, fortran_order, shape, one is missing");
 	return status;
 }
 
@@ -219,7 +219,7 @@ static enum ql_status read_length(struct ql_stream *s, uint32_t *length)
 		return ql_fail(ctx, QL_ERR_FORMAT, "header: wanted the magic \\x93NUMPY, got another start");
 	if (head[6] < 1 || head[6] > 3 || head[7] != 0)
 		return ql_fail(ctx, QL_ERR_FORMAT, "header: wanted version 1.0, 2.0 or 3.0, got %u.%u",
-		        head[6], head[7]);
+			head[6], head[7]);
 	*length = ql_le16(head + 8);
 	if (head[6] > 1) {
 		status = ql_stream_read(s, head + 10, 2, "npy header");
@@ -227,7 +227,7 @@ static enum ql_status read_length(struct ql_stream *s, uint32_t *length)
 	}
 	if (!status && (*length > HEADER_MAX || *length > s->left))
 		return ql_fail(ctx, QL_ERR_FORMAT, "header: wanted at most %llu bytes, got a length of %u",
-		        (unsigned long long)(s->left < HEADER_MAX ? s->left : HEADER_MAX), *length);
+			(unsigned long long)(s->left < HEADER_MAX ? s->left : HEADER_MAX), *length);
 	return status;
 }
 
@@ -310,13 +310,13 @@ enum ql_status ql_npy_check(struct ql_ctx *ctx, const struct ql_tensor *t)
 {
 	if (t->q)
 		return ql_fail(ctx, QL_ERR_DTYPE,
-		        "wanted a plain tensor, got a quantized one; save :codes() or :dequantize(), or use "
-		        ".safetensors, which "
-		        "keeps scales");
+			"wanted a plain tensor, got a quantized one; save :codes() or :dequantize(), or use "
+			".safetensors, which "
+			"keeps scales");
 	if (!code_of(t->dtype))
 		return ql_fail(ctx, QL_ERR_DTYPE,
-		        "wanted a dtype that NumPy has, got %s; use :to 'float32' or .safetensors",
-		        ql_dtype_name(t->dtype));
+			"wanted a dtype that NumPy has, got %s; use :to 'float32' or .safetensors",
+			ql_dtype_name(t->dtype));
 	return QL_OK;
 }
 
@@ -326,11 +326,11 @@ static size_t make_header(const struct ql_tensor *t, char out[QL_NPY_HEADER_MAX]
 	size_t n = 10, end;
 
 	n += (size_t)snprintf(out + n, QL_NPY_HEADER_MAX - n,
-	        "{'descr': '%s%s', 'fortran_order': False, 'shape': (",
-	        ql_dtypes[t->dtype].bits > 8 ? "<" : "|", code_of(t->dtype));
+		"{'descr': '%s%s', 'fortran_order': False, 'shape': (",
+		ql_dtypes[t->dtype].bits > 8 ? "<" : "|", code_of(t->dtype));
 	for (int d = 0; d < t->rank; d++)
 		n += (size_t)snprintf(
-		        out + n, QL_NPY_HEADER_MAX - n, d ? " %lld," : "%lld,", (long long)t->shape[d]);
+			out + n, QL_NPY_HEADER_MAX - n, d ? " %lld," : "%lld,", (long long)t->shape[d]);
 	if (t->rank > 1)
 		n--; /* only a tuple of one keeps its comma */
 	n += (size_t)snprintf(out + n, QL_NPY_HEADER_MAX - n, "), }");
@@ -375,15 +375,15 @@ static enum ql_status save(struct ql_writer *w, const struct ql_named_list *list
 }
 
 const struct ql_format ql_format_npy = {
-        .doc = {.name = "npy",
-                .usage = "tensor.load 'x.npy'",
-                .text = "One tensor as NumPy's np.save writes it: float16/32/64, integers, bool; either byte "
-                        "order and either element order. uint32 and uint64 are read as int64. bfloat16, "
-                        "packed and quantized tensors do not exist in NumPy: use .safetensors.",
-                .example = "name = os.tmpname()\nfile = name .. '.npy'\ntensor.save(file, tensor{1, 2, 3})\n"
-                           "print(tensor.load(file):size(1))  --> 3\nos.remove(file)\nos.remove(name)"},
-        .extensions = ".npy",
-        .single = true,
-        .load = load,
-        .save = save,
+	.doc = {.name = "npy",
+		.usage = "tensor.load 'x.npy'",
+		.text = "One tensor as NumPy's np.save writes it: float16/32/64, integers, bool; either byte "
+			"order and either element order. uint32 and uint64 are read as int64. bfloat16, "
+			"packed and quantized tensors do not exist in NumPy: use .safetensors.",
+		.example = "name = os.tmpname()\nfile = name .. '.npy'\ntensor.save(file, tensor{1, 2, 3})\n"
+			   "print(tensor.load(file):size(1))  --> 3\nos.remove(file)\nos.remove(name)"},
+	.extensions = ".npy",
+	.single = true,
+	.load = load,
+	.save = save,
 };

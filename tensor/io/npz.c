@@ -15,7 +15,7 @@
 #define LOCAL_SIZES 4 /* offset of the 64-bit sizes in the extra field */
 
 static enum ql_status load_entry(
-        const struct ql_zip *z, const struct ql_zip_entry *e, struct ql_named_list *out)
+	const struct ql_zip *z, const struct ql_zip_entry *e, struct ql_named_list *out)
 {
 	struct ql_ctx *ctx = z->r->ctx;
 	struct ql_stream s;
@@ -26,7 +26,7 @@ static enum ql_status load_entry(
 
 	if (n < 4 || strcmp(e->name + n - 4, ".npy") || !ql_utf8_valid(e->name, n))
 		return ql_fail(ctx, QL_ERR_FORMAT, "entry '%.80s': wanted a name in UTF-8 that ends in .npy",
-		        e->name);
+			e->name);
 	status = ql_stream_open(&s, z->r, e->data, e->packed, e->deflated ? QL_DEFLATE : QL_STORED, e->size);
 	s.summed = true;
 	if (!status)
@@ -34,7 +34,7 @@ static enum ql_status load_entry(
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 	if (!status && s.crc != e->crc)
 		status = ql_fail(
-		        ctx, QL_ERR_FORMAT, "data: wanted the checksum %08x, got %08x", e->crc, s.crc);
+			ctx, QL_ERR_FORMAT, "data: wanted the checksum %08x, got %08x", e->crc, s.crc);
 #endif
 	ql_stream_close(&s);
 	if (!status) {
@@ -110,7 +110,7 @@ static enum ql_status put_name(struct ql_writer *w, const char *name)
 
 /* The local header with sizes and checksum still open; *sizes and *crc tell where they go. */
 static enum ql_status put_local(
-        struct ql_writer *w, const struct written *e, bool deflated, uint64_t *crc, uint64_t *sizes)
+	struct ql_writer *w, const struct written *e, bool deflated, uint64_t *crc, uint64_t *sizes)
 {
 	struct record head = {.n = 0}, extra = {.n = 0};
 	enum ql_status status;
@@ -238,7 +238,7 @@ static enum ql_status check_tensor(struct ql_ctx *ctx, const struct ql_named_lis
 
 	if ((n == 0 && list->n > 1) || n > 65000 || !ql_utf8_valid(name, n))
 		return ql_fail(
-		        ctx, QL_ERR_ARGUMENT, "wanted names in UTF-8 of 1 to 65000 bytes, got '%.80s'", name);
+			ctx, QL_ERR_ARGUMENT, "wanted names in UTF-8 of 1 to 65000 bytes, got '%.80s'", name);
 	status = ql_npy_check(ctx, list->at[i].tensor);
 	if (status) {
 		memcpy(reason, ctx->err, sizeof(reason));
@@ -248,7 +248,7 @@ static enum ql_status check_tensor(struct ql_ctx *ctx, const struct ql_named_lis
 }
 
 static enum ql_status save_entries(
-        struct ql_writer *w, const struct ql_named_list *list, bool deflated, struct written *entries)
+	struct ql_writer *w, const struct ql_named_list *list, bool deflated, struct written *entries)
 {
 	uint64_t directory;
 	enum ql_status status = QL_OK;
@@ -282,14 +282,14 @@ static enum ql_status save(struct ql_writer *w, const struct ql_named_list *list
 }
 
 const struct ql_format ql_format_npz = {
-        .doc = {.name = "npz",
-                .usage = "tensor.save('x.npz', {a=x, b=y})",
-                .text = "Named tensors as NumPy's np.savez writes them, and np.savez_compressed with "
-                        "{compress=true}. The same dtypes as .npy.",
-                .example = "name = os.tmpname()\nfile = name .. '.npz'\n"
-                           "tensor.save(file, {a=tensor.ones(2), b=tensor.zeros(3)}, {compress=true})\n"
-                           "print(tensor.load(file).b:size(1))  --> 3\nos.remove(file)\nos.remove(name)"},
-        .extensions = ".npz",
-        .load = load,
-        .save = save,
+	.doc = {.name = "npz",
+		.usage = "tensor.save('x.npz', {a=x, b=y})",
+		.text = "Named tensors as NumPy's np.savez writes them, and np.savez_compressed with "
+			"{compress=true}. The same dtypes as .npy.",
+		.example = "name = os.tmpname()\nfile = name .. '.npz'\n"
+			   "tensor.save(file, {a=tensor.ones(2), b=tensor.zeros(3)}, {compress=true})\n"
+			   "print(tensor.load(file).b:size(1))  --> 3\nos.remove(file)\nos.remove(name)"},
+	.extensions = ".npz",
+	.load = load,
+	.save = save,
 };

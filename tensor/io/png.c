@@ -70,22 +70,22 @@ static void fetch(png_structp png, png_bytep to, size_t n)
 static enum ql_status check_size(struct job *job)
 {
 	uint64_t width = png_get_image_width(job->png, job->info),
-	         height = png_get_image_height(job->png, job->info);
+		 height = png_get_image_height(job->png, job->info);
 	uint64_t bits =
-	        (uint64_t)png_get_bit_depth(job->png, job->info) * png_get_channels(job->png, job->info);
+		(uint64_t)png_get_bit_depth(job->png, job->info) * png_get_channels(job->png, job->info);
 	uint64_t bytes = (width * bits / 8 + 1) * height; /* sides are at most SIDE_MAX */
 
 	if (bytes <= QL_INFLATE_MAX && bytes / QL_INFLATE_RATIO <= job->r->size)
 		return QL_OK;
 	return ql_fail(job->ctx, QL_ERR_FORMAT,
-	        "png: wanted a size that %llu bytes of file can hold, got %llu x %llu pixels",
-	        (unsigned long long)job->r->size, (unsigned long long)width, (unsigned long long)height);
+		"png: wanted a size that %llu bytes of file can hold, got %llu x %llu pixels",
+		(unsigned long long)job->r->size, (unsigned long long)width, (unsigned long long)height);
 }
 
 static enum ql_status make_tensor(struct job *job)
 {
 	int64_t shape[3] = {png_get_image_height(job->png, job->info),
-	        png_get_image_width(job->png, job->info), png_get_channels(job->png, job->info)};
+		png_get_image_width(job->png, job->info), png_get_channels(job->png, job->info)};
 	bool wide = png_get_bit_depth(job->png, job->info) == 16;
 
 	return ql_tensor_new(job->ctx, wide ? QL_uint16 : QL_uint8, shape[2] == 1 ? 2 : 3, shape, &job->t);
@@ -154,7 +154,7 @@ static enum ql_status load(const struct ql_reader *r, struct ql_named_list *out)
 	job.info = job.png ? png_create_info_struct(job.png) : NULL;
 	if (!job.info)
 		status = job.status ? job.status
-		                    : ql_fail(r->ctx, QL_ERR_UNSUPPORTED, "png: libpng cannot start");
+				    : ql_fail(r->ctx, QL_ERR_UNSUPPORTED, "png: libpng cannot start");
 	else
 		status = guarded(&job);
 	png_destroy_read_struct(&job.png, &job.info, NULL);
@@ -166,13 +166,13 @@ static enum ql_status load(const struct ql_reader *r, struct ql_named_list *out)
 }
 
 const struct ql_format ql_format_png = {
-        .doc = {.name = "png",
-                .usage = "tensor.load 'camera.png'",
-                .text = "An image: uint8 (uint16 for 16-bit images), (H, W) for gray, (H, W, C) for "
-                        "gray+alpha, RGB and RGBA. The numbers are those of the file. It can only be read.",
-                .example = "file = data.find 'images/camera.png'\n"
-                           "if file then assert(tensor.load(file):size(1) == 512) end"},
-        .extensions = ".png",
-        .single = true,
-        .load = load,
+	.doc = {.name = "png",
+		.usage = "tensor.load 'camera.png'",
+		.text = "An image: uint8 (uint16 for 16-bit images), (H, W) for gray, (H, W, C) for "
+			"gray+alpha, RGB and RGBA. The numbers are those of the file. It can only be read.",
+		.example = "file = data.find 'images/camera.png'\n"
+			   "if file then assert(tensor.load(file):size(1) == 512) end"},
+	.extensions = ".png",
+	.single = true,
+	.load = load,
 };

@@ -56,12 +56,12 @@ enum ql_status ql_reader_check(const struct ql_reader *r, uint64_t offset, uint6
 	if (offset <= r->size && n <= r->size - offset)
 		return QL_OK;
 	return ql_fail(r->ctx, QL_ERR_FORMAT, "%s: wanted %llu bytes at offset %llu, the file ends at %llu",
-	        what, (unsigned long long)n, (unsigned long long)offset, (unsigned long long)r->size);
+		what, (unsigned long long)n, (unsigned long long)offset, (unsigned long long)r->size);
 }
 
 /* At most CHUNK bytes. */
 static enum ql_status read_chunk(
-        const struct ql_reader *r, uint64_t offset, uint64_t n, char *to, const char *what)
+	const struct ql_reader *r, uint64_t offset, uint64_t n, char *to, const char *what)
 {
 	ssize_t got;
 
@@ -73,7 +73,7 @@ static enum ql_status read_chunk(
 			return ql_fail(r->ctx, QL_ERR_IO, "%s: cannot read: %s", what, strerror(errno));
 		if (got == 0)
 			return ql_fail(
-			        r->ctx, QL_ERR_IO, "%s: the file became shorter while it was read", what);
+				r->ctx, QL_ERR_IO, "%s: the file became shorter while it was read", what);
 		to += got;
 		offset += (uint64_t)got;
 		n -= (uint64_t)got;
@@ -82,7 +82,7 @@ static enum ql_status read_chunk(
 }
 
 enum ql_status ql_reader_at(
-        const struct ql_reader *r, uint64_t offset, uint64_t n, void *to, const char *what)
+	const struct ql_reader *r, uint64_t offset, uint64_t n, void *to, const char *what)
 {
 	enum ql_status status = ql_reader_check(r, offset, n, what);
 	uint64_t part;
@@ -99,7 +99,7 @@ enum ql_status ql_reader_at(
 }
 
 enum ql_status ql_reader_take(
-        const struct ql_reader *r, uint64_t offset, uint64_t n, const char *what, char **out)
+	const struct ql_reader *r, uint64_t offset, uint64_t n, const char *what, char **out)
 {
 	enum ql_status status = ql_reader_check(r, offset, n, what);
 	char *block;

@@ -33,10 +33,10 @@ void ql_reader_close(struct ql_reader *r);
 enum ql_status ql_reader_check(const struct ql_reader *r, uint64_t offset, uint64_t n, const char *what);
 /* Copies n bytes at `offset` to `to`. */
 enum ql_status ql_reader_at(
-        const struct ql_reader *r, uint64_t offset, uint64_t n, void *to, const char *what);
+	const struct ql_reader *r, uint64_t offset, uint64_t n, void *to, const char *what);
 /* gives those n bytes in a block of ql_alloc, followed by one zero byte */
 enum ql_status ql_reader_take(
-        const struct ql_reader *r, uint64_t offset, uint64_t n, const char *what, char **out);
+	const struct ql_reader *r, uint64_t offset, uint64_t n, const char *what, char **out);
 
 static inline uint16_t ql_le16(const void *p)
 {

@@ -30,15 +30,15 @@ static enum ql_status check_name(struct ql_ctx *ctx, const char *name)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "wanted a name for every tensor, got an empty one");
 	if (!strcmp(name, "__metadata__"))
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
-		        "wanted another name than '__metadata__', which the format reserves");
+			"wanted another name than '__metadata__', which the format reserves");
 	if (!ql_utf8_valid(name, strlen(name)))
 		return ql_fail(
-		        ctx, QL_ERR_ARGUMENT, "wanted names in UTF-8, got other bytes in '%.80s'", name);
+			ctx, QL_ERR_ARGUMENT, "wanted names in UTF-8, got other bytes in '%.80s'", name);
 	return QL_OK;
 }
 
 static enum ql_status plan_part(
-        struct ql_ctx *ctx, struct plan *p, const char *name, const char *tail, struct ql_tensor *t)
+	struct ql_ctx *ctx, struct plan *p, const char *name, const char *tail, struct ql_tensor *t)
 {
 	struct ql_text joined = {.ctx = ctx};
 	enum ql_status status = QL_ERR_MEMORY;
@@ -134,12 +134,12 @@ static void add_entry(const struct ql_named *item, uint64_t begin, struct ql_tex
 	ql_text_add(text, "\":{\"dtype\":\"%s\",\"shape\":[", ql_safetensors_type(t->dtype));
 	for (int d = 0; d < t->rank; d++) {
 		int64_t size =
-		        packed && d == t->rank - 1 ? ql_packed_size(t->shape[d], t->dtype) : t->shape[d];
+			packed && d == t->rank - 1 ? ql_packed_size(t->shape[d], t->dtype) : t->shape[d];
 
 		ql_text_add(text, d ? ",%lld" : "%lld", (long long)size);
 	}
 	ql_text_add(text, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)begin,
-	        (unsigned long long)(begin + ql_elements_bytes(t)));
+		(unsigned long long)(begin + ql_elements_bytes(t)));
 }
 
 /* Length and JSON, padded with spaces to a multiple of 8. */
@@ -161,7 +161,7 @@ static enum ql_status put_header(struct ql_writer *w, const struct plan *p, stru
 		return QL_ERR_MEMORY;
 	if (text->n > QL_SAFETENSORS_HEADER_MAX)
 		return ql_fail(w->ctx, QL_ERR_UNSUPPORTED,
-		        "header: wanted at most 100 MB of names and shapes, got %zu bytes", text->n);
+			"header: wanted at most 100 MB of names and shapes, got %zu bytes", text->n);
 	for (int i = 0; i < 8; i++)
 		length[i] = (uint8_t)((uint64_t)text->n >> 8 * i);
 	status = ql_writer_put(w, length, 8);
@@ -188,16 +188,16 @@ static enum ql_status save(struct ql_writer *w, const struct ql_named_list *list
 }
 
 const struct ql_format ql_format_safetensors = {
-        .doc = {.name = "safetensors",
-                .usage = "tensor.save('w.safetensors', {w=t, b=u})",
-                .text = "Named tensors of every dtype. Quantized tensors keep scale, zero_point and scheme; "
-                        "other programs see their codes under the name and the rest as name::scale, "
-                        "name::zero_point and metadata. Packed dtypes are U8 for others. uint32 and uint64 "
-                        "are read as int64.",
-                .example = "name = os.tmpname()\nfile = name .. '.safetensors'\n"
-                           "tensor.save(file, {w=tensor.ones(2, 3):quantize 'int4:2'})\n"
-                           "print(tensor.load(file).w:dtype())  --> int4\nos.remove(file)\nos.remove(name)"},
-        .extensions = ".safetensors",
-        .load = ql_safetensors_load,
-        .save = save,
+	.doc = {.name = "safetensors",
+		.usage = "tensor.save('w.safetensors', {w=t, b=u})",
+		.text = "Named tensors of every dtype. Quantized tensors keep scale, zero_point and scheme; "
+			"other programs see their codes under the name and the rest as name::scale, "
+			"name::zero_point and metadata. Packed dtypes are U8 for others. uint32 and uint64 "
+			"are read as int64.",
+		.example = "name = os.tmpname()\nfile = name .. '.safetensors'\n"
+			   "tensor.save(file, {w=tensor.ones(2, 3):quantize 'int4:2'})\n"
+			   "print(tensor.load(file).w:dtype())  --> int4\nos.remove(file)\nos.remove(name)"},
+	.extensions = ".safetensors",
+	.load = ql_safetensors_load,
+	.save = save,
 };

@@ -50,13 +50,13 @@ enum ql_status ql_safetensors_open(struct ql_safetensors *f);
 void ql_safetensors_close(struct ql_safetensors *f);
 /* The entry called base (n bytes) followed by tail, or NULL. */
 struct ql_safetensor *ql_safetensors_find(
-        struct ql_safetensors *f, const char *base, size_t n, const char *tail);
+	struct ql_safetensors *f, const char *base, size_t n, const char *tail);
 /* dtype, shape and place of one entry. */
 enum ql_status ql_safetensors_fields(
-        struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_safetensor_fields *out);
+	struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_safetensor_fields *out);
 /* Names the tensor in front of the message of a lower layer; returns status. */
 enum ql_status ql_safetensors_where(
-        struct ql_safetensors *f, const struct ql_safetensor *e, enum ql_status status);
+	struct ql_safetensors *f, const struct ql_safetensor *e, enum ql_status status);
 
 enum ql_status ql_safetensors_load(const struct ql_reader *r, struct ql_named_list *out);
 

@@ -20,19 +20,19 @@ static const struct {
 	const char *name;
 	struct ql_wire wire;
 } types[] = {
-        {"F32", {QL_float32, 4, false, false}},
-        {"F64", {QL_float64, 8, false, false}},
-        {"F16", {QL_float16, 2, false, false}},
-        {"BF16", {QL_bfloat16, 2, false, false}},
-        {"I8", {QL_int8, 1, false, false}},
-        {"U8", {QL_uint8, 1, false, false}},
-        {"I16", {QL_int16, 2, false, false}},
-        {"U16", {QL_uint16, 2, false, false}},
-        {"I32", {QL_int32, 4, false, false}},
-        {"I64", {QL_int64, 8, false, false}},
-        {"BOOL", {QL_bool, 1, false, false}},
-        {"U32", {QL_int64, 4, false, true}},
-        {"U64", {QL_int64, 8, false, true}},
+	{"F32", {QL_float32, 4, false, false}},
+	{"F64", {QL_float64, 8, false, false}},
+	{"F16", {QL_float16, 2, false, false}},
+	{"BF16", {QL_bfloat16, 2, false, false}},
+	{"I8", {QL_int8, 1, false, false}},
+	{"U8", {QL_uint8, 1, false, false}},
+	{"I16", {QL_int16, 2, false, false}},
+	{"U16", {QL_uint16, 2, false, false}},
+	{"I32", {QL_int32, 4, false, false}},
+	{"I64", {QL_int64, 8, false, false}},
+	{"BOOL", {QL_bool, 1, false, false}},
+	{"U32", {QL_int64, 4, false, true}},
+	{"U64", {QL_int64, 8, false, true}},
 };
 
 const char *ql_safetensors_type(unsigned dtype)
@@ -49,7 +49,7 @@ static enum ql_status bad_entry(struct ql_safetensors *f, const struct ql_safete
 }
 
 enum ql_status ql_safetensors_where(
-        struct ql_safetensors *f, const struct ql_safetensor *e, enum ql_status status)
+	struct ql_safetensors *f, const struct ql_safetensor *e, enum ql_status status)
 {
 	char reason[sizeof(f->ctx->err)];
 
@@ -66,7 +66,7 @@ static bool whole_number(const cJSON *item, uint64_t *out)
 }
 
 static enum ql_status read_type(struct ql_safetensors *f, const struct ql_safetensor *e, const cJSON *item,
-        struct ql_safetensor_fields *out)
+	struct ql_safetensor_fields *out)
 {
 	if (!cJSON_IsString(item))
 		return bad_entry(f, e, "dtype: wanted a string");
@@ -76,13 +76,13 @@ static enum ql_status read_type(struct ql_safetensors *f, const struct ql_safete
 			return QL_OK;
 		}
 	return ql_fail(f->ctx, QL_ERR_UNSUPPORTED,
-	        "tensor '%.80s': dtype: wanted one of BOOL U8 I8 U16 I16 U32 I32 U64 I64 F16 BF16 F32 F64, "
-	        "got '%.20s'",
-	        e->name, item->valuestring);
+		"tensor '%.80s': dtype: wanted one of BOOL U8 I8 U16 I16 U32 I32 U64 I64 F16 BF16 F32 F64, "
+		"got '%.20s'",
+		e->name, item->valuestring);
 }
 
 static enum ql_status read_shape(struct ql_safetensors *f, const struct ql_safetensor *e, const cJSON *item,
-        struct ql_safetensor_fields *out)
+	struct ql_safetensor_fields *out)
 {
 	const cJSON *size;
 	uint64_t value;
@@ -101,21 +101,21 @@ static enum ql_status read_shape(struct ql_safetensors *f, const struct ql_safet
 }
 
 static enum ql_status read_offsets(struct ql_safetensors *f, const struct ql_safetensor *e, const cJSON *item,
-        struct ql_safetensor_fields *out)
+	struct ql_safetensor_fields *out)
 {
 	if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 ||
-	        !whole_number(item->child, &out->begin) || !whole_number(item->child->next, &out->end))
+		!whole_number(item->child, &out->begin) || !whole_number(item->child->next, &out->end))
 		return bad_entry(f, e, "data_offsets: wanted two whole numbers from 0 to 2^53");
 	if (out->begin > out->end || out->end > f->n_data)
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
-		        "tensor '%.80s': data_offsets: wanted a range in 0 to %llu, got %llu to %llu",
-		        e->name, (unsigned long long)f->n_data, (unsigned long long)out->begin,
-		        (unsigned long long)out->end);
+			"tensor '%.80s': data_offsets: wanted a range in 0 to %llu, got %llu to %llu",
+			e->name, (unsigned long long)f->n_data, (unsigned long long)out->begin,
+			(unsigned long long)out->end);
 	return QL_OK;
 }
 
 static enum ql_status read_fields(struct ql_safetensors *f, const struct ql_safetensor *e,
-        const cJSON *object, struct ql_safetensor_fields *out)
+	const cJSON *object, struct ql_safetensor_fields *out)
 {
 	static const char *const keys[3] = {"dtype", "shape", "data_offsets"};
 	const cJSON *found[3] = {NULL, NULL, NULL}, *item;
@@ -129,9 +129,9 @@ static enum ql_status read_fields(struct ql_safetensors *f, const struct ql_safe
 			k++;
 		if (k == 3 || found[k])
 			return ql_fail(f->ctx, QL_ERR_FORMAT,
-			        "tensor '%.80s': wanted the keys dtype, shape, data_offsets once, got "
-			        "'%.20s'",
-			        e->name, item->string);
+				"tensor '%.80s': wanted the keys dtype, shape, data_offsets once, got "
+				"'%.20s'",
+				e->name, item->string);
 		found[k] = item;
 	}
 	if (!found[0] || !found[1] || !found[2])
@@ -143,7 +143,7 @@ static enum ql_status read_fields(struct ql_safetensors *f, const struct ql_safe
 }
 
 enum ql_status ql_safetensors_fields(
-        struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_safetensor_fields *out)
+	struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_safetensor_fields *out)
 {
 	const char *end = NULL;
 	enum ql_status status;
@@ -174,8 +174,8 @@ static enum ql_status check_entry(struct ql_safetensors *f, struct ql_safetensor
 		return ql_safetensors_where(f, e, status);
 	if (bytes != fields.end - fields.begin)
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
-		        "tensor '%.80s': data_offsets: wanted %llu bytes as dtype and shape need, got %llu",
-		        e->name, (unsigned long long)bytes, (unsigned long long)(fields.end - fields.begin));
+			"tensor '%.80s': data_offsets: wanted %llu bytes as dtype and shape need, got %llu",
+			e->name, (unsigned long long)bytes, (unsigned long long)(fields.end - fields.begin));
 	e->begin = fields.begin;
 	e->end = fields.end;
 	return QL_OK;
@@ -196,12 +196,12 @@ static enum ql_status read_header(struct ql_safetensors *f)
 	n = ql_le64(head);
 	if (n > QL_SAFETENSORS_HEADER_MAX || n > f->r->size - 8)
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
-		        "header: wanted at most %llu bytes (the file, and the format's cap of 100 MB), got a "
-		        "length of %llu",
-		        (unsigned long long)(f->r->size - 8 < QL_SAFETENSORS_HEADER_MAX
-		                                     ? f->r->size - 8
-		                                     : QL_SAFETENSORS_HEADER_MAX),
-		        (unsigned long long)n);
+			"header: wanted at most %llu bytes (the file, and the format's cap of 100 MB), got a "
+			"length of %llu",
+			(unsigned long long)(f->r->size - 8 < QL_SAFETENSORS_HEADER_MAX
+						     ? f->r->size - 8
+						     : QL_SAFETENSORS_HEADER_MAX),
+			(unsigned long long)n);
 	status = ql_reader_take(f->r, 8, n, "header", &f->text);
 	if (status)
 		return status;
@@ -214,8 +214,8 @@ static enum ql_status read_header(struct ql_safetensors *f)
 	while (!status && !(status = ql_json_next(&j, NULL, &value)) && !j.done) {
 		if (*value.at != '{')
 			return ql_fail(f->ctx, QL_ERR_FORMAT,
-			        "header: wanted an object for every name, got '%.*s'",
-			        (int)(value.n < 20 ? value.n : 20), value.at);
+				"header: wanted an object for every name, got '%.*s'",
+				(int)(value.n < 20 ? value.n : 20), value.at);
 		f->n += value.n >= ENTRY_MIN;
 	}
 	return status ? status : ql_json_close(&j);
@@ -234,16 +234,16 @@ static enum ql_status read_entries(struct ql_safetensors *f)
 		if (!strcmp(name, "__metadata__")) {
 			if (f->metadata.at)
 				return ql_fail(f->ctx, QL_ERR_FORMAT,
-				        "header: wanted __metadata__ once, got it twice");
+					"header: wanted __metadata__ once, got it twice");
 			f->metadata = value;
 			continue;
 		}
 		if (value.n < ENTRY_MIN || e == f->entry + f->n)
 			return ql_fail(f->ctx, QL_ERR_FORMAT,
-			        "tensor '%.80s': wanted the keys dtype, shape and data_offsets, got '%.*s'",
-			        name, (int)(value.n < 40 ? value.n : 40), value.at);
+				"tensor '%.80s': wanted the keys dtype, shape and data_offsets, got '%.*s'",
+				name, (int)(value.n < 40 ? value.n : 40), value.at);
 		*e = (struct ql_safetensor){
-		        .name = name, .value = (uint32_t)(value.at - f->text), .length = (uint32_t)value.n};
+			.name = name, .value = (uint32_t)(value.at - f->text), .length = (uint32_t)value.n};
 		status = check_entry(f, e++);
 	}
 	f->n = (uint32_t)(e - f->entry);
@@ -284,14 +284,14 @@ static enum ql_status sort_entries(struct ql_safetensors *f)
 
 		if (e->begin != end)
 			return bad_entry(f, e,
-			        e->begin < end
-			                ? "data_offsets: wanted data of its own, got some of another tensor"
-			                : "data_offsets: wanted them to follow the tensor before, got a gap");
+				e->begin < end
+					? "data_offsets: wanted data of its own, got some of another tensor"
+					: "data_offsets: wanted them to follow the tensor before, got a gap");
 		end = e->end;
 	}
 	if (end != f->n_data)
 		return ql_fail(f->ctx, QL_ERR_FORMAT, "data: wanted %llu bytes as the header says, got %llu",
-		        (unsigned long long)end, (unsigned long long)f->n_data);
+			(unsigned long long)end, (unsigned long long)f->n_data);
 	return QL_OK;
 }
 
@@ -304,7 +304,7 @@ static int compare_joined(const char *name, const char *base, size_t n_base, con
 }
 
 struct ql_safetensor *ql_safetensors_find(
-        struct ql_safetensors *f, const char *base, size_t n, const char *tail)
+	struct ql_safetensors *f, const char *base, size_t n, const char *tail)
 {
 	uint32_t lo = 0, hi = f->n;
 
@@ -324,7 +324,7 @@ struct ql_safetensor *ql_safetensors_find(
 }
 
 static enum ql_status read_note(
-        struct ql_safetensors *f, struct ql_json *j, const char *key, struct ql_json_value value)
+	struct ql_safetensors *f, struct ql_json *j, const char *key, struct ql_json_value value)
 {
 	size_t n = strlen(key), tail = strlen(QL_NOTE_TAIL);
 	struct ql_safetensor *e;
@@ -336,7 +336,7 @@ static enum ql_status read_note(
 	e = ql_safetensors_find(f, key, n - tail, "");
 	if (!e)
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
-		        "metadata '%.80s': wanted the note of a tensor in the file, there is none", key);
+			"metadata '%.80s': wanted the note of a tensor in the file, there is none", key);
 	if (e->note)
 		return bad_entry(f, e, "wanted one quantization note, got two");
 	e->note = (uint32_t)(text - f->text);

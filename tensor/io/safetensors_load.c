@@ -25,7 +25,7 @@ static bool padding_is_zero(const struct ql_tensor *t)
 
 /* The bytes of a packed tensor, stored as U8 with a shape that must match. */
 static enum ql_status read_packed(struct ql_safetensors *f, struct ql_stream *s,
-        const struct ql_safetensor_fields *fields, const struct ql_note *note, struct ql_tensor **out)
+	const struct ql_safetensor_fields *fields, const struct ql_note *note, struct ql_tensor **out)
 {
 	int last = note->rank - 1;
 	bool fits = fields->wire->dtype == QL_uint8 && fields->rank == note->rank;
@@ -36,19 +36,19 @@ static enum ql_status read_packed(struct ql_safetensors *f, struct ql_stream *s,
 		       (d < last ? note->shape[d] : ql_packed_size(note->shape[d], note->dtype));
 	if (!fits)
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
-		        "packed %s: wanted U8 with a shape that the note explains, got another",
-		        ql_dtype_name(note->dtype));
+			"packed %s: wanted U8 with a shape that the note explains, got another",
+			ql_dtype_name(note->dtype));
 	status = ql_tensor_new(f->ctx, note->dtype, note->rank, note->shape, out);
 	if (status)
 		return status;
 	if ((*out)->storage->bytes != s->left)
 		return ql_fail(f->ctx, QL_ERR_FORMAT, "packed %s: wanted %zu bytes, got %llu",
-		        ql_dtype_name(note->dtype), (*out)->storage->bytes, (unsigned long long)s->left);
+			ql_dtype_name(note->dtype), (*out)->storage->bytes, (unsigned long long)s->left);
 	status = ql_stream_read(s, (*out)->storage->data, s->left, "data");
 	if (!status && !padding_is_zero(*out))
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
-		        "packed %s: wanted zero bits behind the end of every row, got others",
-		        ql_dtype_name(note->dtype));
+			"packed %s: wanted zero bits behind the end of every row, got others",
+			ql_dtype_name(note->dtype));
 	return status;
 }
 
@@ -61,7 +61,7 @@ static bool same_shape(const struct ql_safetensor_fields *fields, const struct q
 /* gives the elements of one entry; *note says what they mean (dtype and shape are filled without a note, too)
  */
 static enum ql_status read_elements(
-        struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_note *note, struct ql_tensor **out)
+	struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_note *note, struct ql_tensor **out)
 {
 	struct ql_safetensor_fields fields;
 	struct ql_stream s;
@@ -78,9 +78,9 @@ static enum ql_status read_elements(
 	if (e->note && ql_dtype_is_packed(note->dtype))
 		status = read_packed(f, &s, &fields, note, out);
 	else if (e->note && (fields.wire->is_unsigned || note->dtype != fields.wire->dtype ||
-	                            !same_shape(&fields, note)))
+				    !same_shape(&fields, note)))
 		status = ql_fail(f->ctx, QL_ERR_FORMAT,
-		        "quantization note: wanted the dtype and shape of the tensor, got others");
+			"quantization note: wanted the dtype and shape of the tensor, got others");
 	else
 		status = ql_elements_read(&s, fields.wire, fields.rank, fields.shape, out);
 	ql_stream_close(&s);
@@ -89,7 +89,7 @@ static enum ql_status read_elements(
 
 /* gives scale or zero point; NULL without an error when the file has none */
 static enum ql_status read_part(
-        struct ql_safetensors *f, const struct ql_safetensor *e, const char *tail, struct ql_tensor **out)
+	struct ql_safetensors *f, const struct ql_safetensor *e, const char *tail, struct ql_tensor **out)
 {
 	const struct ql_safetensor *part = ql_safetensors_find(f, e->name, strlen(e->name), tail);
 	struct ql_note note;
@@ -101,19 +101,19 @@ static enum ql_status read_part(
 	status = read_elements(f, part, &note, out);
 	if (!status && note.quantized)
 		status = ql_fail(
-		        f->ctx, QL_ERR_FORMAT, "%s: wanted plain numbers, got a quantized tensor", tail + 2);
+			f->ctx, QL_ERR_FORMAT, "%s: wanted plain numbers, got a quantized tensor", tail + 2);
 	return status;
 }
 
 static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_safetensor *e,
-        const struct ql_note *note, struct ql_tensor *t)
+	const struct ql_note *note, struct ql_tensor *t)
 {
 	struct ql_tensor *scale = NULL, *zero = NULL;
 	enum ql_status status = read_part(f, e, QL_SCALE_TAIL, &scale);
 
 	if (!status && !scale)
 		status = ql_fail(f->ctx, QL_ERR_FORMAT,
-		        "scale: wanted a tensor '%.80s" QL_SCALE_TAIL "', the file has none", e->name);
+			"scale: wanted a tensor '%.80s" QL_SCALE_TAIL "', the file has none", e->name);
 	if (!status)
 		status = read_part(f, e, QL_ZERO_TAIL, &zero);
 	if (!status)
@@ -124,7 +124,7 @@ static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_s
 }
 
 static enum ql_status load_entry(
-        struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_named_list *out)
+	struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_named_list *out)
 {
 	struct ql_note note;
 	struct ql_tensor *t;

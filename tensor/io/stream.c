@@ -33,11 +33,11 @@ static enum ql_status inflate_start(struct ql_stream *s, uint64_t bytes, uint64_
 	if (s->coding == QL_DEFLATE) {
 		if (inflated > s->left)
 			return ql_fail(ctx, QL_ERR_FORMAT,
-			        "compressed data: wanted at most %llu bytes out of %llu (limits: %d to 1 and "
-			        "%llu GiB), got %llu "
-			        "declared",
-			        (unsigned long long)s->left, (unsigned long long)bytes, QL_INFLATE_RATIO,
-			        (unsigned long long)(QL_INFLATE_MAX >> 30), (unsigned long long)inflated);
+				"compressed data: wanted at most %llu bytes out of %llu (limits: %d to 1 and "
+				"%llu GiB), got %llu "
+				"declared",
+				(unsigned long long)s->left, (unsigned long long)bytes, QL_INFLATE_RATIO,
+				(unsigned long long)(QL_INFLATE_MAX >> 30), (unsigned long long)inflated);
 		s->left = inflated;
 	}
 	s->z = (z_stream){.zalloc = ql_zlib_alloc, .zfree = ql_zlib_free, .opaque = ctx};
@@ -46,13 +46,13 @@ static enum ql_status inflate_start(struct ql_stream *s, uint64_t bytes, uint64_
 		return QL_ERR_MEMORY;
 	if (code != Z_OK)
 		return ql_fail(
-		        ctx, QL_ERR_UNSUPPORTED, "compressed data: zlib cannot start (%s)", zError(code));
+			ctx, QL_ERR_UNSUPPORTED, "compressed data: zlib cannot start (%s)", zError(code));
 	s->open = true;
 	return QL_OK;
 }
 
 enum ql_status ql_stream_open(struct ql_stream *s, const struct ql_reader *r, uint64_t offset, uint64_t bytes,
-        enum ql_coding coding, uint64_t inflated)
+	enum ql_coding coding, uint64_t inflated)
 {
 	enum ql_status status = ql_reader_check(r, offset, bytes, "data");
 
@@ -97,7 +97,7 @@ static enum ql_status data_error(struct ql_stream *s, int code)
 	if (code == Z_MEM_ERROR)
 		return QL_ERR_MEMORY;
 	return ql_fail(
-	        s->reader->ctx, QL_ERR_FORMAT, "compressed data: %s", s->z.msg ? s->z.msg : zError(code));
+		s->reader->ctx, QL_ERR_FORMAT, "compressed data: %s", s->z.msg ? s->z.msg : zError(code));
 }
 
 /* Continues with the next member of a gzip file, or notes the end. */
@@ -145,7 +145,7 @@ static enum ql_status read_inflated(struct ql_stream *s, uint8_t *to, size_t n, 
 
 	if (!status && got < n)
 		status = ql_fail(s->reader->ctx, QL_ERR_FORMAT,
-		        "%s: the compressed data end %zu bytes too early", what, n - got);
+			"%s: the compressed data end %zu bytes too early", what, n - got);
 	return status;
 }
 
@@ -184,14 +184,14 @@ enum ql_status ql_stream_read(struct ql_stream *s, void *to, uint64_t n, const c
 
 	if (n > s->left)
 		return ql_fail(s->reader->ctx, QL_ERR_FORMAT, "%s: wanted %llu bytes, got only %llu", what,
-		        (unsigned long long)n, (unsigned long long)s->left);
+			(unsigned long long)n, (unsigned long long)s->left);
 	s->left -= n;
 	for (; !status && n > 0; n -= part, at += part) {
 		part = (size_t)(n < CHUNK ? n : CHUNK);
 		if (s->reader->ctx->interrupted)
 			return ql_fail(s->reader->ctx, QL_ERR_INTERRUPTED, "interrupted");
 		status = s->coding == QL_STORED ? read_stored(s, at, part, what)
-		                                : read_inflated(s, at, part, what);
+						: read_inflated(s, at, part, what);
 		if (!status && s->summed)
 			s->crc = (uint32_t)crc32(s->crc, at, (uInt)part);
 	}
@@ -207,8 +207,8 @@ enum ql_status ql_stream_finish(struct ql_stream *s)
 
 	if (s->coding != QL_GZIP && s->left > 0)
 		return ql_fail(ctx, QL_ERR_FORMAT,
-		        "data: wanted none after the elements, got %llu bytes more",
-		        (unsigned long long)s->left);
+			"data: wanted none after the elements, got %llu bytes more",
+			(unsigned long long)s->left);
 	if (s->coding == QL_STORED)
 		return QL_OK;
 	status = inflate_some(s, &more, 1, &got);
@@ -220,7 +220,7 @@ enum ql_status ql_stream_finish(struct ql_stream *s)
 		return ql_fail(ctx, QL_ERR_FORMAT, "compressed data: the end is missing");
 	if (s->z.avail_in > 0 || s->at < s->end)
 		return ql_fail(ctx, QL_ERR_FORMAT,
-		        "compressed data: wanted nothing behind their end, got %llu bytes",
-		        (unsigned long long)(s->z.avail_in + (s->end - s->at)));
+			"compressed data: wanted nothing behind their end, got %llu bytes",
+			(unsigned long long)(s->z.avail_in + (s->end - s->at)));
 	return QL_OK;
 }

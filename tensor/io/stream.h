@@ -34,7 +34,7 @@ struct ql_stream {
 
 /* The `bytes` bytes at `offset`. `inflated`: what they declare to become (QL_DEFLATE only). */
 enum ql_status ql_stream_open(struct ql_stream *s, const struct ql_reader *r, uint64_t offset, uint64_t bytes,
-        enum ql_coding coding, uint64_t inflated);
+	enum ql_coding coding, uint64_t inflated);
 /* Exactly n bytes to `to`, or an error naming `what`. */
 enum ql_status ql_stream_read(struct ql_stream *s, void *to, uint64_t n, const char *what);
 /* Fails unless everything was read: no byte may follow, checksums of gzip must hold. */

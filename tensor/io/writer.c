@@ -299,7 +299,7 @@ enum ql_status ql_writer_section(struct ql_writer *w, bool deflate)
 		return QL_ERR_MEMORY;
 	if (code != Z_OK)
 		return ql_fail(
-		        w->ctx, QL_ERR_UNSUPPORTED, "cannot compress: zlib cannot start (%s)", zError(code));
+			w->ctx, QL_ERR_UNSUPPORTED, "cannot compress: zlib cannot start (%s)", zError(code));
 	w->deflating = true;
 	return QL_OK;
 }
@@ -329,7 +329,7 @@ static enum ql_status settle(struct ql_writer *w)
 		return system_error(w->ctx, "cannot check the size");
 	if ((uint64_t)info.st_size != w->at)
 		return ql_fail(w->ctx, QL_ERR_IO, "wanted a file of %llu bytes, the system kept %llu",
-		        (unsigned long long)w->at, (unsigned long long)info.st_size);
+			(unsigned long long)w->at, (unsigned long long)info.st_size);
 	return QL_OK;
 }
 
@@ -347,7 +347,7 @@ enum ql_status ql_writer_commit(struct ql_writer *w)
 	/* some file systems cannot flush a directory and say EINVAL */
 	if (fsync(w->directory) && errno != EINVAL)
 		return system_error(
-		        w->ctx, "the file is complete, but its directory cannot be flushed to the disk");
+			w->ctx, "the file is complete, but its directory cannot be flushed to the disk");
 	return QL_OK;
 }
 

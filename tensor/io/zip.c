@@ -48,9 +48,9 @@ static enum ql_status find_end(struct ql_zip *z, struct end *end)
 		if (ql_le32(p) != 0x06054b50 || i - 1 + END_SIZE + ql_le16(p + 20) != n)
 			continue;
 		*end = (struct end){.at = z->r->size - n + i - 1,
-		        .n = ql_le16(p + 10),
-		        .size = ql_le32(p + 12),
-		        .offset = ql_le32(p + 16)};
+			.n = ql_le16(p + 10),
+			.size = ql_le32(p + 12),
+			.offset = ql_le32(p + 16)};
 		if (ql_le16(p + 4) || ql_le16(p + 6) || ql_le16(p + 8) != end->n)
 			status = bad(z, "wanted an archive in one part, got one in several");
 		break;
@@ -80,11 +80,11 @@ static enum ql_status find_end64(struct ql_zip *z, struct end *end)
 	if (ql_le32(record) != 0x06064b50)
 		return bad(z, "wanted a 64-bit end record, got other bytes");
 	*end = (struct end){.at = at,
-	        .n = ql_le64(record + 32),
-	        .size = ql_le64(record + 40),
-	        .offset = ql_le64(record + 48)};
+		.n = ql_le64(record + 32),
+		.size = ql_le64(record + 40),
+		.offset = ql_le64(record + 48)};
 	return ql_le64(record + 24) == end->n ? QL_OK
-	                                      : bad(z, "wanted an archive in one part, got one in several");
+					      : bad(z, "wanted an archive in one part, got one in several");
 }
 
 static enum ql_status check_end(struct ql_zip *z, const struct end *end)
@@ -95,9 +95,9 @@ static enum ql_status check_end(struct ql_zip *z, const struct end *end)
 		return bad(z, "wanted the directory directly in front of its end record, got another place");
 	if (end->n > end->size / ENTRY_SIZE)
 		return ql_fail(z->r->ctx, QL_ERR_FORMAT,
-		        "zip: wanted at most %llu entries in a directory of %llu bytes, got %llu",
-		        (unsigned long long)(end->size / ENTRY_SIZE), (unsigned long long)end->size,
-		        (unsigned long long)end->n);
+			"zip: wanted at most %llu entries in a directory of %llu bytes, got %llu",
+			(unsigned long long)(end->size / ENTRY_SIZE), (unsigned long long)end->size,
+			(unsigned long long)end->n);
 	return QL_OK;
 }
 
@@ -128,7 +128,7 @@ static bool read_extension(const char *p, size_t n, struct ql_zip_entry *e)
 
 /* One record of the directory at p, of which n bytes are left; *length is that of the record. */
 static enum ql_status read_entry(
-        struct ql_zip *z, char *p, uint64_t n, struct ql_zip_entry *e, uint64_t *length)
+	struct ql_zip *z, char *p, uint64_t n, struct ql_zip_entry *e, uint64_t *length)
 {
 	size_t name, extra;
 	uint16_t flags, method;
@@ -143,11 +143,11 @@ static enum ql_status read_entry(
 	flags = ql_le16(p + 8);
 	method = ql_le16(p + 10);
 	*e = (struct ql_zip_entry){.name = p,
-	        .offset = ql_le32(p + 42),
-	        .packed = ql_le32(p + 20),
-	        .size = ql_le32(p + 24),
-	        .crc = ql_le32(p + 16),
-	        .deflated = method == 8};
+		.offset = ql_le32(p + 42),
+		.packed = ql_le32(p + 20),
+		.size = ql_le32(p + 24),
+		.crc = ql_le32(p + 16),
+		.deflated = method == 8};
 	if (!read_extension(p + ENTRY_SIZE + name, extra, e))
 		return bad(z, "wanted an extra field that fits its record, got a longer one");
 	memmove(p, p + ENTRY_SIZE, name); /* over the record's head, so that a zero byte fits behind it */
@@ -158,7 +158,7 @@ static enum ql_status read_entry(
 		return bad_entry(z, e, "wanted plain data, got encrypted data");
 	if (method != 0 && method != 8)
 		return ql_fail(z->r->ctx, QL_ERR_UNSUPPORTED,
-		        "entry '%.80s': wanted stored or deflated data, got method %u", e->name, method);
+			"entry '%.80s': wanted stored or deflated data, got method %u", e->name, method);
 	if (!e->deflated && e->packed != e->size)
 		return bad_entry(z, e, "wanted stored data to have one size, got two");
 	return QL_OK;
@@ -224,7 +224,7 @@ static enum ql_status check_apart(struct ql_zip *z)
 			status = bad_entry(z, sorted[i], "wanted every name once, got it twice");
 	for (uint64_t i = 0; !status && i < z->n; i++)
 		if (z->entry[i].deflated &&
-		        (!ql_size_add(total, z->entry[i].size, &total) || total > QL_INFLATE_MAX))
+			(!ql_size_add(total, z->entry[i].size, &total) || total > QL_INFLATE_MAX))
 			status = bad(z, "wanted at most 8 GiB of inflated data in all, got more declared");
 	ql_free(z->r->ctx, sorted);
 	return status;

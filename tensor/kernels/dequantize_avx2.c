@@ -25,9 +25,9 @@
 
 extern const struct ql_dequantize dequantize_avx2;
 const struct ql_dequantize dequantize_avx2 = {
-        .name = "dequantize_avx2",
-        .from_i8 = from_i8,
-        .from_u8 = from_u8,
-        .from_i16 = from_i16,
-        .from_u16 = from_u16,
+	.name = "dequantize_avx2",
+	.from_i8 = from_i8,
+	.from_u8 = from_u8,
+	.from_i16 = from_i16,
+	.from_u16 = from_u16,
 };

@@ -20,9 +20,9 @@ DECODE(from_u16, uint16_t)
 
 extern const struct ql_dequantize dequantize_ref;
 const struct ql_dequantize dequantize_ref = {
-        .name = "dequantize_ref",
-        .from_i8 = from_i8,
-        .from_u8 = from_u8,
-        .from_i16 = from_i16,
-        .from_u16 = from_u16,
+	.name = "dequantize_ref",
+	.from_i8 = from_i8,
+	.from_u8 = from_u8,
+	.from_i16 = from_i16,
+	.from_u16 = from_u16,
 };

@@ -41,7 +41,7 @@ QL_INLINE void rest_params(const struct ql_affine *p, int64_t i, int64_t n, floa
 #define DECODE(name, type) \
 	/* whole vectors from the i-th element on; gives where it stopped */ \
 	QL_INLINE int64_t name##_whole(const struct ql_affine *p, const type *q, int64_t i, int64_t n, \
-	        float *out, const bool each, const bool stream) \
+		float *out, const bool each, const bool stream) \
 	{ \
 		FLOATS scale = each ? SPREADF(0) : scale_at(p, 0, false); \
 		INTS zero = each ? SPREADI(0) : zero_at(p, 0, false); \
@@ -78,11 +78,11 @@ QL_INLINE void rest_params(const struct ql_affine *p, int64_t i, int64_t n, floa
 			name##_rest(p, q, 0, i, out); \
 		if (p->stream) { \
 			i = p->each ? name##_whole(p, q, i, n, out, true, true) \
-			            : name##_whole(p, q, i, n, out, false, true); \
+				    : name##_whole(p, q, i, n, out, false, true); \
 			_mm_sfence(); \
 		} else { \
 			i = p->each ? name##_whole(p, q, i, n, out, true, false) \
-			            : name##_whole(p, q, i, n, out, false, false); \
+				    : name##_whole(p, q, i, n, out, false, false); \
 		} \
 		if (i < n) \
 			name##_rest(p, q, i, n - i, out); \

@@ -10,7 +10,7 @@
 #define NR 16
 
 QL_INLINE void block(
-        const int rows, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *b, int32_t *c)
+	const int rows, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *b, int32_t *c)
 {
 	__m512i sum[MR][2];
 
@@ -33,11 +33,11 @@ QL_INLINE void block(
 #pragma GCC unroll 2
 		for (int j = 0; j < 2; j++)
 			_mm256_storeu_si256(
-			        (__m256i *)(void *)(c + i * NR + 8 * j), _mm512_cvtepi64_epi32(sum[i][j]));
+				(__m256i *)(void *)(c + i * NR + 8 * j), _mm512_cvtepi64_epi32(sum[i][j]));
 }
 
 static void tile(
-        int rows, int columns, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *b, int32_t *c)
+	int rows, int columns, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *b, int32_t *c)
 {
 	(void)columns;
 	switch (rows) {
@@ -58,4 +58,4 @@ static void tile(
 
 extern const struct ql_gemm_b1 gemm_b1_avx512popcnt;
 const struct ql_gemm_b1 gemm_b1_avx512popcnt = {
-        .name = "gemm_b1_avx512popcnt", .mr = MR, .nr = NR, .rate = 1000, .tile = tile};
+	.name = "gemm_b1_avx512popcnt", .mr = MR, .nr = NR, .rate = 1000, .tile = tile};

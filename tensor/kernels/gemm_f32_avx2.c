@@ -25,7 +25,7 @@ WIDTH(tile_2, 2, false)
 WIDTH(tile_full, 2, true)
 
 static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
-        float *c, int64_t ldc, bool add)
+	float *c, int64_t ldc, bool add)
 {
 	if (columns <= LANES)
 		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, add);
@@ -37,4 +37,4 @@ static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, 
 
 extern const struct ql_gemm_f32 gemm_f32_avx2;
 const struct ql_gemm_f32 gemm_f32_avx2 = {
-        .name = "gemm_f32_avx2", .mr = MR, .nr = NR, .rate = 40, .tile = tile};
+	.name = "gemm_f32_avx2", .mr = MR, .nr = NR, .rate = 40, .tile = tile};

@@ -26,7 +26,7 @@ WIDTH(tile_3, 3, false)
 WIDTH(tile_4, 4, false) /* a masked load costs nothing more */
 
 static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
-        float *c, int64_t ldc, bool add)
+	float *c, int64_t ldc, bool add)
 {
 	if (columns <= LANES)
 		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, add);
@@ -40,4 +40,4 @@ static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, 
 
 extern const struct ql_gemm_f32 gemm_f32_avx512;
 const struct ql_gemm_f32 gemm_f32_avx512 = {
-        .name = "gemm_f32_avx512", .mr = MR, .nr = NR, .rate = 50, .tile = tile};
+	.name = "gemm_f32_avx512", .mr = MR, .nr = NR, .rate = 50, .tile = tile};

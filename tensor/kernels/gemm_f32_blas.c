@@ -14,7 +14,7 @@
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
 
 typedef void sgemm_fn(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda,
-        const float *b, int ldb, float beta, float *c, int ldc);
+	const float *b, int ldb, float beta, float *c, int ldc);
 
 static sgemm_fn *sgemm;
 
@@ -74,15 +74,15 @@ static bool available(void)
 }
 
 static void whole(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col,
-        const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc)
+	const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc)
 {
 	/* a row-major matrix has column stride 1; one with row stride 1 is its transpose */
 	bool ta = a_col != 1, tb = b_col != 1;
 
 	sgemm(ROW_MAJOR, ta ? TRANS : NO_TRANS, tb ? TRANS : NO_TRANS, (int)m, (int)n, (int)k, 1.0f, a,
-	        (int)(ta ? a_col : a_row), b, (int)(tb ? b_col : b_row), 0.0f, c, (int)ldc);
+		(int)(ta ? a_col : a_row), b, (int)(tb ? b_col : b_row), 0.0f, c, (int)ldc);
 }
 
 extern const struct ql_gemm_f32 gemm_f32_blas;
 const struct ql_gemm_f32 gemm_f32_blas = {
-        .name = "gemm_f32_blas", .mr = 1, .nr = 1, .rate = 30, .whole = whole, .available = available};
+	.name = "gemm_f32_blas", .mr = 1, .nr = 1, .rate = 30, .whole = whole, .available = available};

@@ -32,7 +32,7 @@ QL_INLINE void put(float *p, bool last, MASK some, VECTOR v, bool add)
 
 /* rows, vectors and full are constants wherever this is inlined, so that sum becomes registers */
 QL_INLINE void block(const int rows, const int vectors, const bool full, int columns, int64_t k,
-        const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
+	const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
 {
 	MASK some = MASK_OF(columns - (vectors - 1) * LANES);
 	VECTOR sum[MR][NV];
@@ -71,7 +71,7 @@ QL_INLINE void block(const int rows, const int vectors, const bool full, int col
 /* `name` for v vectors of columns, the last of them masked unless `full` */
 #define WIDTH(name, v, full) \
 	static void name(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, \
-	        int64_t ldb, float *c, int64_t ldc, bool add) \
+		int64_t ldb, float *c, int64_t ldc, bool add) \
 	{ \
 		switch (rows) { \
 			ROWS_CASE(1, v, full) \

@@ -55,11 +55,11 @@ QL_INLINE void block(const int rows, int64_t k4, const int16_t *a, int64_t lda, 
 #pragma GCC unroll 2
 		for (int j = 0; j < NV; j++)
 			_mm256_storeu_si256(
-			        (__m256i *)(void *)(c + i * NR + 4 * j), _mm256_sub_epi64(sum[i][j], offset));
+				(__m256i *)(void *)(c + i * NR + 4 * j), _mm256_sub_epi64(sum[i][j], offset));
 }
 
 static void tile(
-        int rows, int columns, int64_t k4, const int16_t *a, int64_t lda, const int16_t *b, int64_t *c)
+	int rows, int columns, int64_t k4, const int16_t *a, int64_t lda, const int16_t *b, int64_t *c)
 {
 	(void)columns;
 	switch (rows) {
@@ -80,4 +80,4 @@ static void tile(
 
 extern const struct ql_gemm_i16 gemm_i16_avx2;
 const struct ql_gemm_i16 gemm_i16_avx2 = {
-        .name = "gemm_i16_avx2", .mr = MR, .nr = NR, .rate = 20, .tile = tile};
+	.name = "gemm_i16_avx2", .mr = MR, .nr = NR, .rate = 20, .tile = tile};

@@ -8,7 +8,7 @@
 #define NR 8
 
 static void tile(
-        int rows, int columns, int64_t k4, const int16_t *a, int64_t lda, const int16_t *b, int64_t *c)
+	int rows, int columns, int64_t k4, const int16_t *a, int64_t lda, const int16_t *b, int64_t *c)
 {
 	for (int i = 0; i < rows; i++) {
 		int64_t sum[NR] = {0};
@@ -17,7 +17,7 @@ static void tile(
 			for (int j = 0; j < columns; j++)
 				for (int l = 0; l < 4; l++)
 					sum[j] += (int32_t)a[i * lda + 4 * k + l] *
-					          (int32_t)b[(k * NR + j) * 4 + l];
+						  (int32_t)b[(k * NR + j) * 4 + l];
 		for (int j = 0; j < NR; j++)
 			c[i * NR + j] = sum[j];
 	}

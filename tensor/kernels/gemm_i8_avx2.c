@@ -69,7 +69,7 @@ QL_INLINE void block(const int rows, int64_t k4, const uint8_t *a, int64_t lda, 
 }
 
 static void tile(
-        int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+	int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
 {
 	(void)columns; /* a panel is two vectors wide: not worth a narrower loop */
 	switch (rows) {

@@ -18,7 +18,7 @@
 
 #define WIDTH(v) \
 	static void tile_##v( \
-	        int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c) \
+		int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c) \
 	{ \
 		switch (rows) { \
 			ROWS_CASE(1, v) \
@@ -31,14 +31,14 @@ WIDTH(3)
 WIDTH(4)
 
 static void tile(
-        int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+	int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
 {
 	static void (*const width[NV])(int, int64_t, const uint8_t *, int64_t, const int8_t *, int32_t *) = {
-	        tile_1, tile_2, tile_3, tile_4};
+		tile_1, tile_2, tile_3, tile_4};
 
 	width[(columns - 1) / LANES](rows, k4, a, lda, b, c);
 }
 
 extern const struct ql_gemm_i8 gemm_i8_avx512vnni;
 const struct ql_gemm_i8 gemm_i8_avx512vnni = {
-        .name = "gemm_i8_avx512vnni", .mr = MR, .nr = NR, .rate = 200, .tile = tile};
+	.name = "gemm_i8_avx512vnni", .mr = MR, .nr = NR, .rate = 200, .tile = tile};

@@ -17,7 +17,7 @@
 #include "tensor/kernels/gemm_i8_vnni.h"
 
 static void tile(
-        int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+	int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
 {
 	(void)columns; /* a panel is two vectors wide: not worth a narrower loop */
 	switch (rows) {
@@ -28,4 +28,4 @@ static void tile(
 
 extern const struct ql_gemm_i8 gemm_i8_avxvnni;
 const struct ql_gemm_i8 gemm_i8_avxvnni = {
-        .name = "gemm_i8_avxvnni", .mr = MR, .nr = NR, .rate = 100, .tile = tile};
+	.name = "gemm_i8_avxvnni", .mr = MR, .nr = NR, .rate = 100, .tile = tile};

@@ -7,7 +7,7 @@
 #define NR 16
 
 static void tile(
-        int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+	int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
 {
 	for (int i = 0; i < rows; i++) {
 		uint32_t sum[NR] = {0};
@@ -16,7 +16,7 @@ static void tile(
 			for (int j = 0; j < columns; j++)
 				for (int l = 0; l < 4; l++)
 					sum[j] +=
-					        (uint32_t)(a[i * lda + 4 * k + l] * b[(k * NR + j) * 4 + l]);
+						(uint32_t)(a[i * lda + 4 * k + l] * b[(k * NR + j) * 4 + l]);
 		for (int j = 0; j < NR; j++)
 			c[i * NR + j] = (int32_t)sum[j];
 	}

@@ -26,7 +26,7 @@ QL_INLINE int32_t four_bytes(const uint8_t *a)
 
 /* rows and vectors are constants wherever this is inlined, so that sum becomes registers */
 QL_INLINE void block(const int rows, const int vectors, int64_t k4, const uint8_t *a, int64_t lda,
-        const int8_t *b, int32_t *c)
+	const int8_t *b, int32_t *c)
 {
 	VECTOR sum[MR][NV];
 

@@ -67,7 +67,7 @@ const struct ql_kernels *ql_kernels_cpu(void)
 	if (!table.simd && !(wanted && ql_kernels_force(wanted))) {
 		if (wanted)
 			fprintf(stderr, "quoll: QUOLL_KERNEL: wanted one of %s native, got %s\n",
-			        QL_CPU_LEVELS, wanted);
+				QL_CPU_LEVELS, wanted);
 		ql_kernels_force("native");
 	}
 	return &table;

@@ -16,11 +16,11 @@ struct ql_gemm_f32 {
 	int mr, nr;
 	int rate; /* multiplications per ns on one core, roughly: for the size of chunks only */
 	void (*tile)(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b,
-	        int64_t ldb, float *c, int64_t ldc, bool add);
+		int64_t ldb, float *c, int64_t ldc, bool add);
 	/* Instead of a tile: the whole product by a library, on the calling thread. One stride of A and of B
 	 * is 1. */
 	void (*whole)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col,
-	        const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
+		const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
 	/* false: cannot run here (no library); the dispatch then takes the next entry. NULL: always can */
 	bool (*available)(void);
 };
@@ -34,7 +34,7 @@ struct ql_gemm_i8 {
 	int mr, nr; /* largest tile; nr is a multiple of 16, mr * nr <= QL_GEMM_TILE */
 	int rate;   /* multiplications per ns on one core, roughly: for the size of chunks only */
 	void (*tile)(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel,
-	        int32_t *c /* (mr, nr) */);
+		int32_t *c /* (mr, nr) */);
 };
 
 /* The same for 16-bit values with exact 64-bit sums; lda counts elements. */
@@ -43,7 +43,7 @@ struct ql_gemm_i16 {
 	int mr, nr;
 	int rate;
 	void (*tile)(int rows, int columns, int64_t k4, const int16_t *a, int64_t lda, const int16_t *panel,
-	        int64_t *c /* (mr, nr) */);
+		int64_t *c /* (mr, nr) */);
 };
 
 /* Differing bits of row i of a and column j, of `words` 64-bit words each. A panel holds for each word nr
@@ -53,7 +53,7 @@ struct ql_gemm_b1 {
 	int mr, nr; /* nr is a multiple of 8 */
 	int rate;   /* bits per ns */
 	void (*tile)(int rows, int columns, int64_t words, const uint64_t *a, int64_t lda,
-	        const uint64_t *panel, int32_t *c /* (mr, nr) */);
+		const uint64_t *panel, int32_t *c /* (mr, nr) */);
 };
 
 #define QL_GEMM_TILE 1024 /* largest mr * nr of any kernel */

@@ -37,7 +37,7 @@ QL_INLINE struct range range_at(const struct ql_affine *p, int64_t i, const bool
 
 /* One block; x - x is not zero where x is not finite, and is collected in *bad. */
 QL_INLINE void block(const struct ql_affine *p, struct range r, const float *x, int64_t i, void *out,
-        const bool each, const int bytes, const bool stream, FLOATS *bad)
+	const bool each, const int bytes, const bool stream, FLOATS *bad)
 {
 	INTS code[4];
 
@@ -65,7 +65,7 @@ QL_INLINE void block(const struct ql_affine *p, struct range r, const float *x, 
 
 /* n < BLOCK elements from the i-th on */
 QL_INLINE void rest(const struct ql_affine *p, struct range r, const float *x, int64_t i, int64_t n,
-        char *out, const bool each, const int bytes, FLOATS *bad)
+	char *out, const bool each, const int bytes, FLOATS *bad)
 {
 	float in[BLOCK] = {0}, scale[BLOCK];
 	int32_t zero[BLOCK] = {0};
@@ -86,7 +86,7 @@ QL_INLINE void rest(const struct ql_affine *p, struct range r, const float *x, i
 }
 
 QL_INLINE bool run(
-        const struct ql_affine *p, const float *x, int64_t n, void *to, const bool each, const int bytes)
+	const struct ql_affine *p, const float *x, int64_t n, void *to, const bool each, const int bytes)
 {
 	struct range r = each ? (struct range){0} : range_at(p, 0, false);
 	FLOATS bad = ZERO_F();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * labels: quick serial
- * The prompt on a terminal: a pseudo-terminal types, waits for what is shown, and presses Ctrl-C and Ctrl-D. Also the
- * exit codes of interrupted scripts.
+ * The prompt on a terminal: a pseudo-terminal types, waits for what is shown, and presses Ctrl-C and Ctrl-D.
+ * Also the exit codes of interrupted scripts.
  */
 #include <errno.h>
 #include <limits.h>
@@ -72,6 +72,10 @@ static struct term *term_open(const char *setting, const char *code)
 	if (!t)
 		exit(1);
 	t->pid = forkpty(&t->fd, NULL, NULL, &size);
+	if (t->pid < 0) { /* never to be killed: -1 is every process there is */
+		CHECK(false, "forkpty: %s", strerror(errno));
+		exit(check_end());
+	}
 	if (t->pid == 0) {
 		setenv("TERM", "xterm", 1);
 		setenv("QUOLL_MEMORY", "4000", 1); /* what is not interrupted shall not take all there is */
@@ -102,7 +106,8 @@ static bool term_read(struct term *t, int ms)
 	return true;
 }
 
-/* Waits until `text` comes; what came before it is passed. Returns the milliseconds it took, -1: it did not. */
+/* Waits until `text` comes; what came before it is passed. Returns the milliseconds it took, -1: it did not.
+ */
 static int term_wait(struct term *t, const char *text, int ms)
 {
 	long start = now();
@@ -116,7 +121,8 @@ static int term_wait(struct term *t, const char *text, int ms)
 			return (int)(now() - start);
 		}
 		if (left <= 0 || !term_read(t, (int)left)) {
-			if (now() - start >= ms || waitpid(t->pid, NULL, WNOHANG | WNOWAIT) != 0 || errno == EIO)
+			if (now() - start >= ms || waitpid(t->pid, NULL, WNOHANG | WNOWAIT) != 0 ||
+				errno == EIO)
 				return -1;
 		}
 	}
@@ -135,7 +141,8 @@ static void term_line(struct term *t, const char *line, const char *wanted)
 	term_send(t, line);
 	term_send(t, "\n");
 	if (*wanted)
-		CHECK(term_wait(t, wanted, PATIENCE) >= 0, "%s: wanted %s, got %s", line, wanted, t->out + t->seen);
+		CHECK(term_wait(t, wanted, PATIENCE) >= 0, "%s: wanted %s, got %s", line, wanted,
+			t->out + t->seen);
 	CHECK(term_wait(t, "In [", PATIENCE) >= 0, "%s: no prompt, got %s", line, t->out + t->seen);
 }
 
@@ -244,7 +251,9 @@ static void test_keys(void)
 	term_send(t, CTRL_D);
 	CHECK(term_wait(t, "Out[5]: nil", PATIENCE) >= 0, "%s", t->out + t->seen);
 	CHECK(term_wait(t, "In [", PATIENCE) >= 0, "%s", t->out + t->seen);
-	term_line(t, "p = io.popen('true', 'w') os.execute 'sleep 0.2' p:write(('x'):rep(1 << 20)) p:close() 9", "Out[6]: 9");
+	term_line(t,
+		"p = io.popen('true', 'w') os.execute 'sleep 0.2' p:write(('x'):rep(1 << 20)) p:close() 9",
+		"Out[6]: 9");
 	term_leave(t);
 }
 
@@ -261,7 +270,8 @@ static const struct {
 	{"while true do pcall(pcall, pcall, spin) end", 250},
 	{"while true do coroutine.resume(coroutine.create(spin)) end", 250},
 	{"while true do pcall(coroutine.wrap(spin)) end", 250},
-	{"coroutine.wrap(function() coroutine.wrap(function() while true do pcall(spin) end end)() end)()", 250},
+	{"coroutine.wrap(function() coroutine.wrap(function() while true do pcall(spin) end end)() end)()",
+		250},
 	{"for x in coroutine.wrap(function() while true do coroutine.yield(1) end end) do end", 250},
 	{"setmetatable({}, {__index = spin}).x = setmetatable({}, {__index = spin}).x", 250},
 	{"('x'):rep(1000):gsub('.', spin)", 250},
@@ -317,7 +327,10 @@ static void test_interrupt(void)
 
 	CASE("Ctrl-C: the session");
 	term_line(t, "function spin() while true do end end kept = 5;", "");
-	term_line(t, "tensor.seed(1) wide, long, row = tensor.rand(4000, 4000), tensor.rand(1 << 24), tensor.rand(1 << 21);", "");
+	term_line(t,
+		"tensor.seed(1) wide, long, row = tensor.rand(4000, 4000), tensor.rand(1 << 24), "
+		"tensor.rand(1 << 21);",
+		"");
 	for (size_t i = 0; i < sizeof(busy) / sizeof(busy[0]); i++) {
 		CASE("Ctrl-C: %s", busy[i].code);
 		test_busy(t, busy[i].code, busy[i].limit);
@@ -343,7 +356,8 @@ static void test_hooks(void)
 	term_send(t, CTRL_C);
 	CHECK(term_wait(t, "interrupted", PATIENCE) >= 0, "%s", t->out + t->seen);
 	CHECK(term_wait(t, "In [", PATIENCE) >= 0, "%s", t->out + t->seen);
-	term_line(t, "local before = n for i = 1, 100000 do end 'counted ' .. tostring(n > before + 10)", "counted true");
+	term_line(t, "local before = n for i = 1, 100000 do end 'counted ' .. tostring(n > before + 10)",
+		"counted true");
 	term_leave(t);
 }
 
@@ -390,11 +404,13 @@ static void check_script(const char *code, const char *wanted, int wanted_status
 static void test_scripts(void)
 {
 	CASE("scripts end with 130, message and traceback");
-	check_script("while true do end", "quoll: (command line):1: interrupted\r\nstack traceback:\r\n", 130);
+	check_script(
+		"while true do end", "quoll: (command line):1: interrupted\r\nstack traceback:\r\n", 130);
 	check_script("while true do pcall(string.rep, 'x', 100) end", ": interrupted", 130);
 	check_script("function f() while true do pcall(f) end end f()", "interrupted", 130);
 	check_script("pcall(function() while true do end end) print 'swallowed'", "interrupted", 130);
-	check_script("local d <close> = setmetatable({}, {__close = function() print 'closed' end}) while true do end",
+	check_script("local d <close> = setmetatable({}, {__close = function() print 'closed' end}) while "
+		     "true do end",
 		"closed\r\n", 130);
 	check_script("io.read()", "interrupted", 130);
 }
@@ -414,9 +430,25 @@ static void test_ignored(void)
 	free(t);
 }
 
+static bool have_terminals(void)
+{
+	int ours, theirs;
+
+	if (openpty(&ours, &theirs, NULL, NULL, NULL))
+		return false;
+	close(ours);
+	close(theirs);
+	return true;
+}
+
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
+	if (!have_terminals()) {
+		SKIP("the prompt in a terminal",
+		        "no pseudo-terminal can be opened here (/dev/ptmx, /dev/pts)");
+		return check_end();
+	}
 	if (!find_program()) {
 		printf("%s: not there\n", program);
 		return 1;

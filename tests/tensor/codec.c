@@ -25,7 +25,7 @@ static uint32_t draw(void)
 static float draw_value(void)
 {
 	static const float special[] = {
-	        0, -0.0f, 0.5f, 1.5f, -2.5f, NAN, INFINITY, -INFINITY, 3.4e38f, 1e-40f};
+		0, -0.0f, 0.5f, 1.5f, -2.5f, NAN, INFINITY, -INFINITY, 3.4e38f, 1e-40f};
 
 	if (draw() % 6 == 0)
 		return special[draw() % 10];
@@ -51,7 +51,7 @@ static int64_t scale_index(const struct ql_tensor *t, const struct grain *g, int
 		bool cut = d == g->block_axis;
 
 		index = index * (cut ? ql_ceil_div(t->shape[d], g->block) : t->shape[d]) +
-		        (cut ? at[d] / g->block : at[d]);
+			(cut ? at[d] / g->block : at[d]);
 	}
 	return index;
 }
@@ -82,7 +82,7 @@ static bool make_params(struct ql_ctx *ctx, struct ql_tensor *t, const struct gr
 	t->q = q;
 	scale_shape(t, g, &rank, shape);
 	if (ql_tensor_new(ctx, QL_float32, rank, shape, &q->scale) ||
-	        (has_zero && ql_tensor_new(ctx, t->dtype, rank, shape, &q->zero_point)))
+		(has_zero && ql_tensor_new(ctx, t->dtype, rank, shape, &q->zero_point)))
 		return false;
 	n = ql_tensor_nelem(q->scale);
 	for (int64_t i = 0; i < n; i++)
@@ -113,14 +113,14 @@ static int32_t expected_code(const struct ql_tensor *t, int64_t s, float x)
 }
 
 static void check_tensor(
-        struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape, const struct grain *g)
+	struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape, const struct grain *g)
 {
 	struct ql_tensor *x = NULL, *t = NULL, *y = NULL;
 	int64_t n, nan = 0, inf = 0, nans = 0, infs = 0;
 	bool codes = true, values = true;
 
 	if (ql_tensor_new(ctx, QL_float32, rank, shape, &x) || ql_tensor_new(ctx, dtype, rank, shape, &t) ||
-	        !make_params(ctx, t, g, draw() % 3 > 0)) {
+		!make_params(ctx, t, g, draw() % 3 > 0)) {
 		CHECK(false, "%s", ctx->err);
 		return;
 	}
@@ -144,11 +144,11 @@ static void check_tensor(
 		values &= ((float *)ql_tensor_data(y))[i] == value;
 	}
 	CHECK(codes, "%s, rank %d, axis %d, blocks of %d along %d: codes", ql_dtype_name(dtype), rank,
-	        g->axis, g->block, g->block_axis);
+		g->axis, g->block, g->block_axis);
 	CHECK(values, "%s, rank %d, axis %d, blocks of %d along %d: values", ql_dtype_name(dtype), rank,
-	        g->axis, g->block, g->block_axis);
+		g->axis, g->block, g->block_axis);
 	CHECK(nan == nans && inf == infs, "%lld NaN of %lld, %lld Inf of %lld", (long long)nan,
-	        (long long)nans, (long long)inf, (long long)infs);
+		(long long)nans, (long long)inf, (long long)infs);
 	ql_tensor_release(ctx, x);
 	ql_tensor_release(ctx, t);
 	ql_tensor_release(ctx, y);
@@ -165,7 +165,7 @@ static void check_shape(struct ql_ctx *ctx, int rank, const int64_t *shape)
 			check_tensor(ctx, dtypes[d], rank, shape, &(struct grain){axis, -1, 0});
 			for (size_t b = 0; b < sizeof(blocks) / sizeof(blocks[0]); b++)
 				check_tensor(
-				        ctx, dtypes[d], rank, shape, &(struct grain){-1, axis, blocks[b]});
+					ctx, dtypes[d], rank, shape, &(struct grain){-1, axis, blocks[b]});
 		}
 	}
 }
@@ -174,7 +174,7 @@ static const struct {
 	int rank;
 	int64_t shape[4];
 } shapes[] = {{0, {0}}, {1, {0}}, {1, {1}}, {1, {77}}, {2, {5, 13}}, {2, {3, 0}}, {2, {9, 640}},
-        {3, {3, 4, 10}}, {3, {2, 7, 33}}, {4, {2, 3, 5, 16}}, {1, {5000}}};
+	{3, {3, 4, 10}}, {3, {2, 7, 33}}, {4, {2, 3, 5, 16}}, {1, {5000}}};
 
 static void test_level(const char *level, int threads)
 {

@@ -54,7 +54,7 @@ static int64_t range_draw(int64_t lo, int64_t hi)
 
 /* A matrix of `rows` x `columns` codes; `along` counts its zero points. */
 static struct operand operand_make(int type, int64_t rows, int64_t columns, int64_t along, enum layout layout,
-        enum zeros zeros, enum fill fill)
+	enum zeros zeros, enum fill fill)
 {
 	int bytes = type < 2 ? 1 : 2;
 	struct operand o = {.matrix = {.dtype = types[type].dtype}, .constant = fill != RANDOM};
@@ -168,14 +168,14 @@ static void result_free(struct result *r)
 /* ---- one integer product ---- */
 
 typedef enum ql_status gemm_fn(struct ql_ctx *, int64_t, int64_t, int64_t, const struct ql_matrix_int *,
-        const struct ql_matrix_int *, ql_gemm_store_fn *, void *);
+	const struct ql_matrix_int *, ql_gemm_store_fn *, void *);
 
 struct shape {
 	int64_t m, n, k;
 };
 
 static void check_product(struct ql_ctx *ctx, gemm_fn *gemm, struct shape s, const struct operand *a,
-        const struct operand *b, const char *what)
+	const struct operand *b, const char *what)
 {
 	struct result r = result_make(s.m, s.n);
 	bool good = true, fits = true;
@@ -183,7 +183,7 @@ static void check_product(struct ql_ctx *ctx, gemm_fn *gemm, struct shape s, con
 
 	CHECK(status == QL_OK, "%s: %s", what, ctx->err);
 	CHECK(result_complete(&r), "%s: %lld x %lld x %lld: elements missing or given twice", what,
-	        (long long)s.m, (long long)s.n, (long long)s.k);
+		(long long)s.m, (long long)s.n, (long long)s.k);
 	for (int64_t i = 0; i < s.m; i++)
 		for (int64_t j = 0; j < s.n; j++) {
 			int64_t sum = oracle(a, b, s.k, i, j);
@@ -192,13 +192,13 @@ static void check_product(struct ql_ctx *ctx, gemm_fn *gemm, struct shape s, con
 			fits &= sum == (int32_t)sum;
 		}
 	CHECK(good, "%s: %s, %d threads: %lld x %lld x %lld", what, ql_kernels_level(), ctx->threads,
-	        (long long)s.m, (long long)s.n, (long long)s.k);
+		(long long)s.m, (long long)s.n, (long long)s.k);
 	CHECK(fits || r.wide, "%s: a sum beyond 32 bits came as 32 bits", what);
 	result_free(&r);
 }
 
 static void check_types(
-        struct ql_ctx *ctx, gemm_fn *gemm, int ta, int tb, struct shape s, int variant, const char *what)
+	struct ql_ctx *ctx, gemm_fn *gemm, int ta, int tb, struct shape s, int variant, const char *what)
 {
 	enum layout la = (enum layout)(variant % LAYOUTS), lb = (enum layout)(variant / 3 % LAYOUTS);
 	enum zeros za = (enum zeros)(variant / 2 % ZEROS), zb = (enum zeros)(variant / 5 % ZEROS);
@@ -211,18 +211,18 @@ static void check_types(
 }
 
 static const struct shape shapes[] = {{1, 1, 1}, {0, 5, 3}, {5, 0, 3}, {4, 6, 0}, {1, 64, 4}, {2, 3, 5},
-        {6, 64, 16}, {7, 65, 17}, {17, 1, 63}, {3, 17, 65}, {13, 127, 129}, {65, 33, 20}, {130, 70, 68},
-        {1, 10, 784}};
+	{6, 64, 16}, {7, 65, 17}, {17, 1, 63}, {3, 17, 65}, {13, 127, 129}, {65, 33, 20}, {130, 70, 68},
+	{1, 10, 784}};
 
 static void test_small(struct ql_ctx *ctx)
 {
 	for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
 		for (int variant = 0;
-		        variant<90; variant += shapes[s].m * shapes[s].n * shapes[s].k> 10000 ? 11 : 1) {
+			variant<90; variant += shapes[s].m * shapes[s].n * shapes[s].k> 10000 ? 11 : 1) {
 			check_types(ctx, ql_gemm_i8, variant & 1, variant >> 1 & 1, shapes[s], variant,
-			        "gemm_i8");
+				"gemm_i8");
 			check_types(ctx, ql_gemm_i16, variant & 3, variant >> 2 & 3, shapes[s], variant,
-			        "gemm_i16");
+				"gemm_i16");
 		}
 }
 
@@ -236,9 +236,9 @@ static void test_extreme(struct ql_ctx *ctx)
 			struct shape s = {2, 3, depths[d]};
 			enum layout l = (enum layout)(t % LAYOUTS);
 			struct operand a = operand_make(
-			        t & 1, s.m, s.k, s.m, l, t & 2 ? EACH : NONE, t & 4 ? LOWEST : HIGHEST);
+				t & 1, s.m, s.k, s.m, l, t & 2 ? EACH : NONE, t & 4 ? LOWEST : HIGHEST);
 			struct operand b = operand_make(
-			        t >> 3 & 1, s.k, s.n, s.n, l, t & 16 ? ONE : NONE, t & 32 ? LOWEST : HIGHEST);
+				t >> 3 & 1, s.k, s.n, s.n, l, t & 16 ? ONE : NONE, t & 32 ? LOWEST : HIGHEST);
 
 			check_product(ctx, ql_gemm_i8, s, &a, &b, "gemm_i8 extreme");
 			operand_free(&a);
@@ -248,7 +248,7 @@ static void test_extreme(struct ql_ctx *ctx)
 		struct shape s = {2, 3, 70000};
 		struct operand a = operand_make(t & 3, s.m, s.k, s.m, ROWS, EACH, t & 4 ? LOWEST : HIGHEST);
 		struct operand b =
-		        operand_make(t >> 3 & 3, s.k, s.n, s.n, ROWS, EACH, t & 32 ? LOWEST : HIGHEST);
+			operand_make(t >> 3 & 3, s.k, s.n, s.n, ROWS, EACH, t & 32 ? LOWEST : HIGHEST);
 
 		check_product(ctx, ql_gemm_i16, s, &a, &b, "gemm_i16 extreme");
 		operand_free(&a);
@@ -261,7 +261,7 @@ static void test_far_zeros(struct ql_ctx *ctx)
 {
 	struct shape s = {3, 20, 70};
 	struct operand a = operand_make(0, s.m, s.k, s.m, ROWS, EACH, RANDOM),
-	               b = operand_make(1, s.k, s.n, s.n, ROWS, EACH, RANDOM);
+		       b = operand_make(1, s.k, s.n, s.n, ROWS, EACH, RANDOM);
 
 	a.zero[0] = 1 << 30;
 	a.zero[1] = -(1 << 30);
@@ -269,7 +269,7 @@ static void test_far_zeros(struct ql_ctx *ctx)
 	check_product(ctx, ql_gemm_i8, s, &a, &b, "gemm_i8 far zeros");
 	a.zero[2] = INT32_MAX;
 	CHECK(ql_gemm_i8(ctx, s.m, s.n, s.k, &a.matrix, &b.matrix, store, NULL) == QL_ERR_ARGUMENT, "%s",
-	        ctx->err);
+		ctx->err);
 	operand_free(&a);
 	operand_free(&b);
 }
@@ -303,7 +303,7 @@ static void check_bits(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k)
 			good &= r.sum[i * n + j] == sum;
 		}
 	CHECK(good && result_complete(&r) && !r.wide, "gemm_b1: %s: %lld x %lld x %lld", ql_kernels_level(),
-	        (long long)m, (long long)n, (long long)k);
+		(long long)m, (long long)n, (long long)k);
 	free(a);
 	free(b);
 	result_free(&r);
@@ -312,7 +312,7 @@ static void check_bits(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k)
 static void test_bits(struct ql_ctx *ctx)
 {
 	static const int64_t size[] = {0, 1, 5, 8, 17, 33},
-	                     depth[] = {0, 1, 7, 8, 63, 64, 65, 127, 128, 1000, 70001};
+			     depth[] = {0, 1, 7, 8, 63, 64, 65, 127, 128, 1000, 70001};
 
 	for (size_t i = 0; i < sizeof(size) / sizeof(size[0]); i++)
 		for (size_t d = 0; d < sizeof(depth) / sizeof(depth[0]); d++)
@@ -322,7 +322,7 @@ static void test_bits(struct ql_ctx *ctx)
 /* ---- float32 ---- */
 
 static void check_f32(
-        struct ql_ctx *ctx, struct shape s, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col)
+	struct ql_ctx *ctx, struct shape s, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col)
 {
 	int64_t ldc = s.n + 3;
 	size_t na = (size_t)(s.m * a_row + s.k * a_col + 1), nb = (size_t)(s.k * b_row + s.n * b_col + 1);
@@ -336,14 +336,14 @@ static void check_f32(
 	for (int64_t i = 0; i < s.m * ldc; i++)
 		c[i] = 77;
 	CHECK(ql_gemm_f32(ctx, s.m, s.n, s.k, a, a_row, a_col, b, b_row, b_col, c, ldc) == QL_OK, "%s",
-	        ctx->err);
+		ctx->err);
 	for (int64_t i = 0; i < s.m; i++) {
 		for (int64_t j = 0; j < s.n; j++) {
 			double sum = 0, size = 0;
 
 			for (int64_t l = 0; l < s.k; l++) {
 				double x =
-				        (double)a[i * a_row + l * a_col] * (double)b[l * b_row + j * b_col];
+					(double)a[i * a_row + l * a_col] * (double)b[l * b_row + j * b_col];
 
 				sum += x;
 				size += fabs(x);
@@ -353,8 +353,8 @@ static void check_f32(
 		good &= c[i * ldc + s.n] == 77;
 	}
 	CHECK(good, "gemm_f32: %s: %lld x %lld x %lld, strides %lld %lld %lld %lld", ql_gemm_f32_name(ctx),
-	        (long long)s.m, (long long)s.n, (long long)s.k, (long long)a_row, (long long)a_col,
-	        (long long)b_row, (long long)b_col);
+		(long long)s.m, (long long)s.n, (long long)s.k, (long long)a_row, (long long)a_col,
+		(long long)b_row, (long long)b_col);
 	free(a);
 	free(b);
 	free(c);
@@ -363,7 +363,7 @@ static void check_f32(
 static void test_f32(struct ql_ctx *ctx)
 {
 	static const struct shape more[] = {
-	        {1, 300, 200}, {300, 1, 200}, {257, 129, 65}, {60, 1000, 90}, {1000, 60, 90}};
+		{1, 300, 200}, {300, 1, 200}, {257, 129, 65}, {60, 1000, 90}, {1000, 60, 90}};
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]) + 5; i++) {
 		struct shape s = i < 5 ? more[i] : shapes[i - 5];
@@ -426,7 +426,7 @@ static void test_i8_threads(int64_t depth)
 		int64_t r = draw() % s.m, c = draw() % s.n;
 
 		CHECK(x.sum[r * s.n + c] == oracle(&a, &b, s.k, r, c), "row %lld, column %lld", (long long)r,
-		        (long long)c);
+			(long long)c);
 	}
 	operand_free(&a);
 	operand_free(&b);
@@ -459,16 +459,16 @@ static void test_interrupt(struct ql_ctx *ctx)
 {
 	struct shape s = {64, 64, 64};
 	struct operand a = operand_make(0, 64, 64, 64, ROWS, EACH, RANDOM),
-	               b = operand_make(0, 64, 64, 64, ROWS, EACH, RANDOM);
+		       b = operand_make(0, 64, 64, 64, ROWS, EACH, RANDOM);
 	struct result r = result_make(64, 64);
 	float *c = take(64 * 64 * 4);
 	struct ql_matrix_bits bits = {a.data, 8};
 
 	ctx->interrupted = 1;
 	CHECK(ql_gemm_i8(ctx, s.m, s.n, s.k, &a.matrix, &b.matrix, store, &r) == QL_ERR_INTERRUPTED,
-	        "gemm_i8");
+		"gemm_i8");
 	CHECK(ql_gemm_i16(ctx, s.m, s.n, s.k, &a.matrix, &b.matrix, store, &r) == QL_ERR_INTERRUPTED,
-	        "gemm_i16");
+		"gemm_i16");
 	CHECK(ql_gemm_b1(ctx, s.m, s.n, s.k, &bits, &bits, store, &r) == QL_ERR_INTERRUPTED, "gemm_b1");
 	memset(c, 0, 64 * 64 * 4);
 	CHECK(ql_gemm_f32(ctx, 4, 4, 4, c, 4, 1, c, 4, 1, c + 64, 4) == QL_ERR_INTERRUPTED, "gemm_f32");
@@ -484,7 +484,7 @@ static void test_allocation(struct ql_ctx *ctx, gemm_fn *gemm, const char *what)
 {
 	struct shape s = {300, 300, 3000};
 	struct operand a = operand_make(0, s.m, s.k, s.m, ROWS, EACH, RANDOM),
-	               b = operand_make(1, s.k, s.n, s.n, ROWS, EACH, RANDOM);
+		       b = operand_make(1, s.k, s.n, s.n, ROWS, EACH, RANDOM);
 	struct result r = result_make(s.m, s.n);
 	enum ql_status status = QL_ERR_MEMORY;
 	int n;

@@ -73,7 +73,7 @@ static const struct {
 	double bound;
 } functions[] = {
 #define X(name, reference, bound) {#name, rows_##name, reference, bound},
-        FUNCTIONS(X)
+	FUNCTIONS(X)
 #undef X
 };
 
@@ -86,7 +86,7 @@ static double error_in_ulp(float got, double want)
 	if (isinf((float)want) || isinf(got)) /* the last step before infinity may round either way */
 		return got == (float)want                                          ? 0
 		       : fabs(want) > 3.40282e38 && fabs((double)got) > 3.40282e38 ? 1
-		                                                                   : INFINITY;
+										   : INFINITY;
 	frexp(want, &exponent);
 	return fabs((double)got - want) / ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
 }
@@ -122,13 +122,13 @@ static void check_function(size_t f, int variants)
 			}
 			for (int v = 1; v < variants; v++)
 				CHECK(!memcmp(&out[v][i], &out[0][i], sizeof(float)) ||
-				                (isnan(out[0][i]) && isnan(out[v][i])),
-				        "variant %d of x = %a: %a, not %a", v, (double)x[i],
-				        (double)out[v][i], (double)out[0][i]);
+						(isnan(out[0][i]) && isnan(out[v][i])),
+					"variant %d of x = %a: %a, not %a", v, (double)x[i],
+					(double)out[v][i], (double)out[0][i]);
 		}
 	}
 	CHECK(worst <= functions[f].bound, "%.3f units in the last place at %a, allowed are %.1f", worst,
-	        (double)at, functions[f].bound);
+		(double)at, functions[f].bound);
 }
 
 int main(void)

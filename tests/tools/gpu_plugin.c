@@ -33,7 +33,7 @@ static int32_t probe(struct ql_gpu_info *out, int32_t room, char *why)
 }
 
 static const struct ql_gpu_vtable table = {
-        .size = sizeof(table), .abi = QL_GPU_ABI, .name = "test", .version = "1", .probe = probe};
+	.size = sizeof(table), .abi = QL_GPU_ABI, .name = "test", .version = "1", .probe = probe};
 
 const struct ql_gpu_vtable *ql_gpu_entry(uint32_t abi)
 {

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 	if (!present(argv[1])) {
 		printf("skipped: kernel level %s: this CPU (%s) has nothing of it\n0 passed, 0 failed, 1 "
 		       "skipped\n",
-		        argv[1], ql_cpu()->name);
+			argv[1], ql_cpu()->name);
 		return 0;
 	}
 	setenv("QUOLL_KERNEL", argv[1], 1);

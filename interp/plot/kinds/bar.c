@@ -72,7 +72,7 @@ static int64_t bars(const struct ql_figure *f, const struct ql_plan *p)
 
 /* The value at the end of its bar, when there is room for it. */
 static void draw_value(
-        const struct ql_frame *frame, struct ql_scene *s, double x, double y, double room, double value)
+	const struct ql_frame *frame, struct ql_scene *s, double x, double y, double room, double value)
 {
 	struct ql_point p = ql_frame_point(frame, x, y);
 	struct ql_ink ink = {.rgb = QL_INK_TEXT, .alpha = 1};
@@ -92,11 +92,11 @@ static void draw_value(
 		ql_scene_text(s, p.x + side * s->em * 0.5, p.y, value < 0 ? 1 : 0, size, HUGE_VAL, text, ink);
 	else if (ql_scene_text_width(s, text, size) <= room)
 		ql_scene_text(
-		        s, p.x, p.y + side * s->em * (s->cells ? 0.5 : 0.65), 0.5, size, HUGE_VAL, text, ink);
+			s, p.x, p.y + side * s->em * (s->cells ? 0.5 : 0.65), 0.5, size, HUGE_VAL, text, ink);
 }
 
 static void draw_series(
-        const struct ql_figure *f, int64_t k, const struct ql_frame *frame, struct ql_scene *s)
+	const struct ql_figure *f, int64_t k, const struct ql_frame *frame, struct ql_scene *s)
 {
 	const struct ql_plan *p = frame->plan;
 	const struct ql_series *d = &f->series[k];
@@ -128,29 +128,29 @@ static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct
 }
 
 static const struct ql_attr attrs[] = {
-        QL_PLOT_COMMON,
-        {"x", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "names of the categories (1, 2, …)"},
-        {"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL,
-                "numbers, or a list of several series over the same x"},
-        {"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per value: a series for each"},
-        {"stacked", QL_ATTR_BOOL, 0, NULL, "series on top of each other (side by side)"},
-        {"horizontal", QL_ATTR_BOOL, 0, NULL,
-                "bars to the right (when the names are too long to stand below)"},
-        {"values", QL_ATTR_BOOL, 0, NULL, "write the numbers at the bars (up to 16 bars)"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	QL_PLOT_COMMON,
+	{"x", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "names of the categories (1, 2, …)"},
+	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL,
+		"numbers, or a list of several series over the same x"},
+	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per value: a series for each"},
+	{"stacked", QL_ATTR_BOOL, 0, NULL, "series on top of each other (side by side)"},
+	{"horizontal", QL_ATTR_BOOL, 0, NULL,
+		"bars to the right (when the names are too long to stand below)"},
+	{"values", QL_ATTR_BOOL, 0, NULL, "write the numbers at the bars (up to 16 bars)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 extern const struct ql_plot_kind ql_plot_bar;
 const struct ql_plot_kind ql_plot_bar = {
-        .doc = {"bar", "plot.bar{x={'a', 'b'}, y={1, 2}, file=, …}",
-                "Bars over categories: x= holds their names, y= the values (or a list of several series, "
-                "with names=), group= "
-                "splits one list. Also plot.bar{{'a', 1}, {'b', 2}} and plot.bar{a, b, x=…, names=…}. Bars "
-                "begin at 0.",
-                "fig = plot.bar{x={'int8', 'int4'}, y={42.1, 20.3}, ylabel='SQNR [dB]'}", attrs},
-        .form = QL_FORM_POINTS,
-        .categories = true,
-        .swatch = QL_SWATCH_BOX,
-        .plan = plan,
-        .draw = draw,
+	.doc = {"bar", "plot.bar{x={'a', 'b'}, y={1, 2}, file=, …}",
+		"Bars over categories: x= holds their names, y= the values (or a list of several series, "
+		"with names=), group= "
+		"splits one list. Also plot.bar{{'a', 1}, {'b', 2}} and plot.bar{a, b, x=…, names=…}. Bars "
+		"begin at 0.",
+		"fig = plot.bar{x={'int8', 'int4'}, y={42.1, 20.3}, ylabel='SQNR [dB]'}", attrs},
+	.form = QL_FORM_POINTS,
+	.categories = true,
+	.swatch = QL_SWATCH_BOX,
+	.plan = plan,
+	.draw = draw,
 };

@@ -79,13 +79,13 @@ static enum ql_status prepare(struct ql_figure *f)
 			return QL_ERR_MEMORY;
 		if (f->names.n == before)
 			return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-			        "plot.box: names: wanted different names, got '%.40s' twice",
-			        f->series[k].name);
+				"plot.box: names: wanted different names, got '%.40s' twice",
+				f->series[k].name);
 	}
 	if (shown < all)
 		snprintf(f->note, sizeof(f->note), "%lld of %lld values not shown (not finite%s)",
-		        (long long)(all - shown), (long long)all,
-		        log ? ", or not above 0 on a logarithmic axis" : "");
+			(long long)(all - shown), (long long)all,
+			log ? ", or not above 0 on a logarithmic axis" : "");
 	return QL_OK;
 }
 
@@ -103,7 +103,7 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 }
 
 static void segment(const struct ql_frame *frame, struct ql_scene *s, double x0, double y0, double x1,
-        double y1, struct ql_ink ink)
+	double y1, struct ql_ink ink)
 {
 	struct ql_point a = ql_frame_point(frame, x0, y0), b = ql_frame_point(frame, x1, y1);
 
@@ -111,7 +111,7 @@ static void segment(const struct ql_frame *frame, struct ql_scene *s, double x0,
 }
 
 static void draw_box(
-        const struct ql_frame *frame, struct ql_scene *s, double x, const struct stats *st, struct ql_ink ink)
+	const struct ql_frame *frame, struct ql_scene *s, double x, const struct stats *st, struct ql_ink ink)
 {
 	double half = BOX_WIDTH / 2, l = x - half, r = x + half;
 	struct ql_ink fill = ink, line = ink, median = ink;
@@ -134,7 +134,7 @@ static void draw_box(
 
 /* The values beyond the whiskers; of very many every second, third, … but always the outermost. */
 static void draw_dots(const struct ql_frame *frame, struct ql_scene *s, double x, const struct stats *st,
-        const double *sorted, struct ql_ink ink)
+	const double *sorted, struct ql_ink ink)
 {
 	int64_t low = 0, high = 0, step;
 
@@ -151,7 +151,7 @@ static void draw_dots(const struct ql_frame *frame, struct ql_scene *s, double x
 
 		if (ql_frame_holds(frame, p))
 			ql_scene_mark(
-			        s, p.x, p.y, QL_SHAPE_CIRCLE, s->em * (low + high > 100 ? 0.25 : 0.35), ink);
+				s, p.x, p.y, QL_SHAPE_CIRCLE, s->em * (low + high > 100 ? 0.25 : 0.35), ink);
 	}
 }
 
@@ -171,23 +171,23 @@ static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct
 }
 
 static const struct ql_attr attrs[] = {
-        QL_PLOT_COMMON,
-        {"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "the samples, instead of by position"},
-        {"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per sample: a box for each"},
-        {"horizontal", QL_ATTR_BOOL, 0, NULL, "boxes lie (when the names are too long to stand below)"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	QL_PLOT_COMMON,
+	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "the samples, instead of by position"},
+	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per sample: a box for each"},
+	{"horizontal", QL_ATTR_BOOL, 0, NULL, "boxes lie (when the names are too long to stand below)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 extern const struct ql_plot_kind ql_plot_box;
 const struct ql_plot_kind ql_plot_box = {
-        .doc = {"box", "plot.box{a, b, names={'a', 'b'}, file=, …}",
-                "Box plots of several sets of numbers: quartiles and median, whiskers to the last value "
-                "within 1.5 quartile "
-                "distances, dots beyond. A list or tensor per box, or y= and group=.",
-                "fig = plot.box{{1, 2, 3, 9}, {2, 3, 4}, names={'a', 'b'}, ylabel='ms'}", attrs},
-        .form = QL_FORM_SETS,
-        .swatch = QL_SWATCH_BOX,
-        .prepare = prepare,
-        .plan = plan,
-        .draw = draw,
+	.doc = {"box", "plot.box{a, b, names={'a', 'b'}, file=, …}",
+		"Box plots of several sets of numbers: quartiles and median, whiskers to the last value "
+		"within 1.5 quartile "
+		"distances, dots beyond. A list or tensor per box, or y= and group=.",
+		"fig = plot.box{{1, 2, 3, 9}, {2, 3, 4}, names={'a', 'b'}, ylabel='ms'}", attrs},
+	.form = QL_FORM_SETS,
+	.swatch = QL_SWATCH_BOX,
+	.prepare = prepare,
+	.plan = plan,
+	.draw = draw,
 };

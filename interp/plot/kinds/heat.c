@@ -33,7 +33,7 @@ static enum ql_status check_names(struct ql_figure *f, const char *option, int64
 	if (!o || o->list.n == wanted)
 		return QL_OK;
 	return ql_fail(f->ctx, QL_ERR_SHAPE, "plot.heat: %s: wanted %lld texts, got %lld", option,
-	        (long long)wanted, (long long)o->list.n);
+		(long long)wanted, (long long)o->list.n);
 }
 
 static enum ql_status prepare(struct ql_figure *f)
@@ -52,7 +52,7 @@ static enum ql_status prepare(struct ql_figure *f)
 	}
 	if (bad)
 		snprintf(f->note, sizeof(f->note), "%lld of %lld cells are not finite (gray)", (long long)bad,
-		        (long long)(f->rows * f->columns));
+			(long long)(f->rows * f->columns));
 	*c = (struct colours){r.any ? r.lo : 0, r.any ? r.hi : 1, gradient_of(f)};
 	size = fmax(fabs(c->lo), fabs(c->hi));
 	if (c->gradient == QL_GRADIENT_DIVERGING)
@@ -62,10 +62,10 @@ static enum ql_status prepare(struct ql_figure *f)
 		c->hi = range[1];
 	}
 	if (ql_figure_option(f, "range") &&
-	        !(range[0] < range[1] && isfinite(range[0]) && isfinite(range[1])))
+		!(range[0] < range[1] && isfinite(range[0]) && isfinite(range[1])))
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-		        "plot.heat: range: wanted {lo, hi}, finite and lo < hi, got %s",
-		        ql_figure_pair_text(f, "range", text));
+			"plot.heat: range: wanted {lo, hi}, finite and lo < hi, got %s",
+			ql_figure_pair_text(f, "range", text));
 	if (!(c->hi > c->lo)) {
 		c->lo -= size > 0 ? size * 0.1 : 1;
 		c->hi += size > 0 ? size * 0.1 : 1;
@@ -90,7 +90,7 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 	block_size(f, s, &down, &across);
 	if (down > 1 || across > 1)
 		snprintf(p->note, sizeof(p->note), "each block is the mean of %lld x %lld cells",
-		        (long long)down, (long long)across);
+			(long long)down, (long long)across);
 	p->x.names = xnames ? &xnames->list : NULL;
 	p->y.names = ynames ? &ynames->list : NULL;
 	p->x.log = p->y.log = false;
@@ -108,7 +108,7 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 
 /* Mean of the finite values of a block, as a share of the colours' range. */
 static double block_mean(
-        const struct ql_figure *f, int64_t row, int64_t rows, int64_t column, int64_t columns)
+	const struct ql_figure *f, int64_t row, int64_t rows, int64_t column, int64_t columns)
 {
 	const struct colours *c = f->derived;
 	double sum = 0;
@@ -139,7 +139,7 @@ static void draw_values(const struct ql_figure *f, const struct ql_frame *frame,
 		return;
 	for (int64_t i = 0; i < f->rows * f->columns; i++) {
 		struct ql_point p =
-		        ql_frame_point(frame, (double)(i % f->columns + 1), (double)(i / f->columns + 1));
+			ql_frame_point(frame, (double)(i % f->columns + 1), (double)(i / f->columns + 1));
 		double t = (f->grid[i] - c->lo) / (c->hi - c->lo);
 		bool dark = c->gradient == QL_GRADIENT_DIVERGING ? fabs(t - 0.5) > 0.33 : t < 0.6;
 
@@ -147,7 +147,7 @@ static void draw_values(const struct ql_figure *f, const struct ql_frame *frame,
 			dark = t > 0.5;
 		ql_number_text(f->grid[i], text);
 		ql_scene_text(s, p.x, p.y, 0.5, size, width, text,
-		        (struct ql_ink){.rgb = dark && isfinite(t) ? 0xFFFFFF : QL_INK_TEXT, .alpha = 1});
+			(struct ql_ink){.rgb = dark && isfinite(t) ? 0xFFFFFF : QL_INK_TEXT, .alpha = 1});
 	}
 }
 
@@ -173,26 +173,26 @@ static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct
 }
 
 static const struct ql_attr attrs[] = {
-        QL_PLOT_COMMON,
-        {"xnames", QL_ATTR_STRING, QL_PLOT_LIST, NULL, "names of the columns (1, 2, …)"},
-        {"ynames", QL_ATTR_STRING, QL_PLOT_LIST, NULL, "names of the rows (1, 2, …)"},
-        {"range", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, "{lo, hi} of the colours (that of the data)"},
-        {"colours", QL_ATTR_STRING, 0, "viridis diverging gray", "viridis; diverging: blue, white at 0, red"},
-        {"values", QL_ATTR_BOOL, 0, NULL, "write the numbers into the cells (up to 150 cells)"},
-        {"zlabel", QL_ATTR_STRING, 0, NULL, "beside the colour bar"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	QL_PLOT_COMMON,
+	{"xnames", QL_ATTR_STRING, QL_PLOT_LIST, NULL, "names of the columns (1, 2, …)"},
+	{"ynames", QL_ATTR_STRING, QL_PLOT_LIST, NULL, "names of the rows (1, 2, …)"},
+	{"range", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, "{lo, hi} of the colours (that of the data)"},
+	{"colours", QL_ATTR_STRING, 0, "viridis diverging gray", "viridis; diverging: blue, white at 0, red"},
+	{"values", QL_ATTR_BOOL, 0, NULL, "write the numbers into the cells (up to 150 cells)"},
+	{"zlabel", QL_ATTR_STRING, 0, NULL, "beside the colour bar"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 extern const struct ql_plot_kind ql_plot_heat;
 const struct ql_plot_kind ql_plot_heat = {
-        .doc = {"heat", "plot.heat{matrix, xnames=, ynames=, range=, file=, …}",
-                "A matrix (a tensor of shape (rows, columns) or a list of rows) as colours with a colour "
-                "bar; row 1 is on top. "
-                "Cells that are not finite are gray. More cells than pixels are averaged, and the picture "
-                "says so.",
-                "fig = plot.heat{{{1, 2}, {3, 4}}, xnames={'a', 'b'}, title='confusion'}", attrs},
-        .form = QL_FORM_MATRIX,
-        .prepare = prepare,
-        .plan = plan,
-        .draw = draw,
+	.doc = {"heat", "plot.heat{matrix, xnames=, ynames=, range=, file=, …}",
+		"A matrix (a tensor of shape (rows, columns) or a list of rows) as colours with a colour "
+		"bar; row 1 is on top. "
+		"Cells that are not finite are gray. More cells than pixels are averaged, and the picture "
+		"says so.",
+		"fig = plot.heat{{{1, 2}, {3, 4}}, xnames={'a', 'b'}, title='confusion'}", attrs},
+	.form = QL_FORM_MATRIX,
+	.prepare = prepare,
+	.plan = plan,
+	.draw = draw,
 };

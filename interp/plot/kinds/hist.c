@@ -124,7 +124,7 @@ static void widen(struct bins *b)
 }
 
 static enum ql_status prepare_counts(
-        struct ql_figure *f, const struct ql_option *counts, const double range[2])
+	struct ql_figure *f, const struct ql_option *counts, const double range[2])
 {
 	struct bins *b = ql_alloc_zeroed(f->ctx, sizeof(*b) + sizeof(double) * (size_t)counts->list.n);
 	struct ql_series *s;
@@ -134,7 +134,7 @@ static enum ql_status prepare_counts(
 	f->derived = b;
 	if (f->n_series)
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-		        "plot.hist: counts: wanted no samples beside ready counts, got both");
+			"plot.hist: counts: wanted no samples beside ready counts, got both");
 	b->n = counts->list.n;
 	b->lo = range[0];
 	b->hi = range[1];
@@ -150,18 +150,18 @@ static enum ql_status check(struct ql_figure *f, bool ranged, const double range
 
 	if (bins < 1 || bins > MOST_BINS)
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.hist: bins: wanted 1 to %d, got %lld",
-		        MOST_BINS, (long long)bins);
+			MOST_BINS, (long long)bins);
 	if (ql_figure_option(f, "range") &&
-	        !(ranged && isfinite(range[0]) && isfinite(range[1]) && range[0] < range[1]))
+		!(ranged && isfinite(range[0]) && isfinite(range[1]) && range[0] < range[1]))
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-		        "plot.hist: range: wanted {lo, hi}, finite and lo < hi, got %s",
-		        ql_figure_pair_text(f, "range", text));
+			"plot.hist: range: wanted {lo, hi}, finite and lo < hi, got %s",
+			ql_figure_pair_text(f, "range", text));
 	if (counts && (counts->list.n < 1 || counts->list.n > 65536))
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-		        "plot.hist: counts: wanted 1 to 65536 numbers, got %lld", (long long)counts->list.n);
+			"plot.hist: counts: wanted 1 to 65536 numbers, got %lld", (long long)counts->list.n);
 	if (counts && !ranged)
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-		        "plot.hist: counts: wanted range={lo, hi} of the bins too, got none");
+			"plot.hist: counts: wanted range={lo, hi} of the bins too, got none");
 	return QL_OK;
 }
 
@@ -187,7 +187,7 @@ static enum ql_status prepare(struct ql_figure *f)
 	head.n = ql_figure_int(f, "bins", head.n);
 	widen(&head);
 	b = f->derived =
-	        ql_alloc_zeroed(f->ctx, sizeof(*b) + sizeof(double) * (size_t)(head.n * f->n_series));
+		ql_alloc_zeroed(f->ctx, sizeof(*b) + sizeof(double) * (size_t)(head.n * f->n_series));
 	if (!b)
 		return QL_ERR_MEMORY;
 	memcpy(b, &head, sizeof(head));
@@ -199,8 +199,8 @@ static enum ql_status prepare(struct ql_figure *f)
 	}
 	if (all.outside || all.n < values)
 		snprintf(f->note, sizeof(f->note),
-		        "%lld of %lld values not shown (outside the range or not finite)",
-		        (long long)(all.outside + values - all.n), (long long)values);
+			"%lld of %lld values not shown (outside the range or not finite)",
+			(long long)(all.outside + values - all.n), (long long)values);
 	return QL_OK;
 }
 
@@ -236,7 +236,7 @@ static double edge(const struct bins *b, const struct ql_frame *frame, int64_t i
 
 /* Overlaid sets: the outline of each, as a line or filled. */
 static void outline(const struct bins *b, int64_t k, const struct ql_frame *frame, struct ql_scene *s,
-        enum ql_item_type type, struct ql_ink ink)
+	enum ql_item_type type, struct ql_ink ink)
 {
 	const double *count_of = b->count + k * b->n;
 	double base = ql_frame_base(frame), last = base;
@@ -262,7 +262,7 @@ static void draw_one(const struct bins *b, int64_t k, const struct ql_frame *fra
 	for (int64_t i = 0; i < b->n; i++)
 		if (b->count[k * b->n + i] > 0 && edge(b, frame, i) < edge(b, frame, i + 1))
 			ql_frame_rect(frame, s, edge(b, frame, i), base, edge(b, frame, i + 1),
-			        b->count[k * b->n + i], ink);
+				b->count[k * b->n + i], ink);
 }
 
 static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct ql_scene *s)
@@ -289,29 +289,29 @@ static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct
 }
 
 static const struct ql_attr attrs[] = {
-        QL_PLOT_COMMON,
-        {"x", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "the samples, instead of by position"},
-        {"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per sample: a set for each"},
-        {"bins", QL_ATTR_INT, 0, NULL, "number of bins (Freedman-Diaconis; whole widths for integers)"},
-        {"range", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, "{lo, hi} of the bins (that of the data)"},
-        {"density", QL_ATTR_BOOL, 0, NULL, "areas of 1 instead of counts"},
-        {"counts", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL,
-                "ready counts of equal bins over range, instead of samples"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	QL_PLOT_COMMON,
+	{"x", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "the samples, instead of by position"},
+	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per sample: a set for each"},
+	{"bins", QL_ATTR_INT, 0, NULL, "number of bins (Freedman-Diaconis; whole widths for integers)"},
+	{"range", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, "{lo, hi} of the bins (that of the data)"},
+	{"density", QL_ATTR_BOOL, 0, NULL, "areas of 1 instead of counts"},
+	{"counts", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL,
+		"ready counts of equal bins over range, instead of samples"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 extern const struct ql_plot_kind ql_plot_hist;
 const struct ql_plot_kind ql_plot_hist = {
-        .doc = {"hist", "plot.hist{x, bins=, range=, file=, …}",
-                "Histogram of a list or tensor of any shape; of several over the same bins: plot.hist{a, b, "
-                "names={'a', 'b'}}. "
-                "Values that are not finite or lie outside the range are counted in a note. counts= draws a "
-                "histogram that "
-                "was made elsewhere.",
-                "fig = plot.hist{{1, 2, 2, 3, 3, 3}, bins=3, xlabel='value'}", attrs},
-        .form = QL_FORM_SETS,
-        .swatch = QL_SWATCH_BOX,
-        .prepare = prepare,
-        .plan = plan,
-        .draw = draw,
+	.doc = {"hist", "plot.hist{x, bins=, range=, file=, …}",
+		"Histogram of a list or tensor of any shape; of several over the same bins: plot.hist{a, b, "
+		"names={'a', 'b'}}. "
+		"Values that are not finite or lie outside the range are counted in a note. counts= draws a "
+		"histogram that "
+		"was made elsewhere.",
+		"fig = plot.hist{{1, 2, 2, 3, 3, 3}, bins=3, xlabel='value'}", attrs},
+	.form = QL_FORM_SETS,
+	.swatch = QL_SWATCH_BOX,
+	.prepare = prepare,
+	.plan = plan,
+	.draw = draw,
 };

@@ -51,7 +51,7 @@ static void column_add(struct ql_scene *s, struct column *c, struct ql_point p)
 }
 
 static void draw_line(
-        const struct ql_series *d, const struct ql_frame *frame, struct ql_scene *s, struct ql_ink ink)
+	const struct ql_series *d, const struct ql_frame *frame, struct ql_scene *s, struct ql_ink ink)
 {
 	struct column c = {0};
 
@@ -92,7 +92,7 @@ static void draw_marks(const struct ql_figure *f, int64_t k, const struct ql_fra
 
 		/* a point between two gaps has no line to show it */
 		if (!ql_frame_holds(frame, p) ||
-		        !(all || (!drawable(d, frame, i - 1) && !drawable(d, frame, i + 1))))
+			!(all || (!drawable(d, frame, i - 1) && !drawable(d, frame, i + 1))))
 			continue;
 		ql_scene_mark(s, p.x, p.y, ql_series_shape(k), s->em * 0.5, ink);
 	}
@@ -104,7 +104,7 @@ static void draw_hints(const struct ql_figure *f, int64_t k, const struct ql_fra
 	const struct ql_series *d = &f->series[k];
 	double every = (frame->x1 - frame->x0) / 5;
 	double next =
-	        frame->x0 + every * (0.2 + 0.8 * (double)(k - frame->plan->first) / (double)f->n_series);
+		frame->x0 + every * (0.2 + 0.8 * (double)(k - frame->plan->first) / (double)f->n_series);
 
 	for (int64_t i = 0; i < d->n; i++) {
 		struct ql_point p = ql_frame_point(frame, ql_series_x(d, i), d->y[i]);
@@ -136,28 +136,28 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 }
 
 static const struct ql_attr attrs[] = {
-        QL_PLOT_COMMON,
-        {"x", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "numbers, or texts for categories (1, 2, …)"},
-        {"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL,
-                "numbers, or a list of several series over the same x"},
-        {"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per point: a series for each"},
-        {"mark", QL_ATTR_BOOL, 0, NULL, "a mark at each point (up to 30 points)"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	QL_PLOT_COMMON,
+	{"x", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "numbers, or texts for categories (1, 2, …)"},
+	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL,
+		"numbers, or a list of several series over the same x"},
+	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per point: a series for each"},
+	{"mark", QL_ATTR_BOOL, 0, NULL, "a mark at each point (up to 30 points)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 extern const struct ql_plot_kind ql_plot_line;
 const struct ql_plot_kind ql_plot_line = {
-        .doc = {"line", "plot.line{y, …}, plot.line{x=, y=, xlabel=, ylabel=, file=, …}",
-                "Lines. The data is a list of numbers or a tensor (y over 1, 2, …), a list of {x, y} pairs "
-                "or a tensor of "
-                "shape (n, 2), several of these (plot.line{a, b, names={'a','b'}}), or x= and y= (y may be a "
-                "list of "
-                "series). A gap is left where a value is not finite, or not above 0 on a logarithmic axis; a "
-                "note in the "
-                "picture counts them. Long lines are thinned to what the pixels can show.",
-                "fig = plot.line{{1, 2}, {2, 4}, {3, 9}, xlabel='n', ylabel='ms', ylog=true}", attrs},
-        .form = QL_FORM_POINTS,
-        .swatch = QL_SWATCH_LINE,
-        .plan = plan,
-        .draw = draw,
+	.doc = {"line", "plot.line{y, …}, plot.line{x=, y=, xlabel=, ylabel=, file=, …}",
+		"Lines. The data is a list of numbers or a tensor (y over 1, 2, …), a list of {x, y} pairs "
+		"or a tensor of "
+		"shape (n, 2), several of these (plot.line{a, b, names={'a','b'}}), or x= and y= (y may be a "
+		"list of "
+		"series). A gap is left where a value is not finite, or not above 0 on a logarithmic axis; a "
+		"note in the "
+		"picture counts them. Long lines are thinned to what the pixels can show.",
+		"fig = plot.line{{1, 2}, {2, 4}, {3, 9}, xlabel='n', ylabel='ms', ylog=true}", attrs},
+	.form = QL_FORM_POINTS,
+	.swatch = QL_SWATCH_LINE,
+	.plan = plan,
+	.draw = draw,
 };

@@ -40,7 +40,7 @@ struct spots {
 static bool crowded(struct spots *spots, const struct ql_frame *frame, struct ql_point p)
 {
 	int64_t x = (int64_t)((p.x - frame->x0) / spots->size),
-	        y = (int64_t)((p.y - frame->y0) / spots->size);
+		y = (int64_t)((p.y - frame->y0) / spots->size);
 	unsigned char *count = &spots->count[(y < 0 ? 0 : y) * spots->columns + (x < 0 ? 0 : x)];
 
 	if (*count >= MOST_ON_A_SPOT)
@@ -50,7 +50,7 @@ static bool crowded(struct spots *spots, const struct ql_frame *frame, struct ql
 }
 
 static void draw_series(const struct ql_figure *f, int64_t k, const struct ql_frame *frame,
-        struct ql_scene *s, struct spots *spots)
+	struct ql_scene *s, struct spots *spots)
 {
 	const struct ql_series *d = &f->series[k];
 	int64_t n = points(f, frame->plan);
@@ -76,8 +76,8 @@ static void draw_labels(const struct ql_figure *f, const struct ql_frame *frame,
 	for (int64_t k = frame->plan->first; k < frame->plan->last; k++)
 		for (int64_t i = 0; i < f->series[k].n; i++)
 			ql_labels_add(&labels,
-			        ql_frame_point(frame, ql_series_x(&f->series[k], i), f->series[k].y[i]),
-			        s->em * mark_size(n) / 2, f->series[k].label ? f->series[k].label[i] : NULL);
+				ql_frame_point(frame, ql_series_x(&f->series[k], i), f->series[k].y[i]),
+				s->em * mark_size(n) / 2, f->series[k].label ? f->series[k].label[i] : NULL);
 	ql_labels_draw(&labels);
 	ql_labels_free(&labels);
 }
@@ -111,26 +111,26 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 }
 
 static const struct ql_attr attrs[] = {
-        QL_PLOT_COMMON,
-        {"x", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "numbers, or texts for categories (1, 2, …)"},
-        {"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL,
-                "numbers, or a list of several series over the same x"},
-        {"label", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per point, written beside it"},
-        {"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per point: a series for each"},
-        {NULL, QL_ATTR_END, 0, NULL, NULL},
+	QL_PLOT_COMMON,
+	{"x", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "numbers, or texts for categories (1, 2, …)"},
+	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL,
+		"numbers, or a list of several series over the same x"},
+	{"label", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per point, written beside it"},
+	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per point: a series for each"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 extern const struct ql_plot_kind ql_plot_scatter;
 const struct ql_plot_kind ql_plot_scatter = {
-        .doc = {"scatter", "plot.scatter{x=, y=, label=, group=, file=, …}",
-                "Points; the data is given as for plot.line. label= writes a text beside each point, placed "
-                "so that texts do "
-                "not cover each other or the points; group= gives each of its values a colour and a mark.",
-                "fig = plot.scatter{x={1, 2, 3}, y={5, 3, 4}, label={'a', 'b', 'c'}, xlabel='ms', "
-                "ylabel='SQNR [dB]'}",
-                attrs},
-        .form = QL_FORM_POINTS,
-        .swatch = QL_SWATCH_MARK,
-        .plan = plan,
-        .draw = draw,
+	.doc = {"scatter", "plot.scatter{x=, y=, label=, group=, file=, …}",
+		"Points; the data is given as for plot.line. label= writes a text beside each point, placed "
+		"so that texts do "
+		"not cover each other or the points; group= gives each of its values a colour and a mark.",
+		"fig = plot.scatter{x={1, 2, 3}, y={5, 3, 4}, label={'a', 'b', 'c'}, xlabel='ms', "
+		"ylabel='SQNR [dB]'}",
+		attrs},
+	.form = QL_FORM_POINTS,
+	.swatch = QL_SWATCH_MARK,
+	.plan = plan,
+	.draw = draw,
 };

@@ -16,18 +16,18 @@
 static const struct {
 	const char *name, *code;
 } samples[] = {
-        {"line", "return plot.line{{1, 4, 0/0, 2}, {2, 3, 4, 1}, names={'a', 'b'}, title='t', "
-                 "hlines={mid=2}}"},
-        {"line over texts", "return plot.line{x={'a', 'b', 'c'}, y={1, 2, 3}, xlabel='x'}"},
-        {"line of a quantized tensor", "return plot.line{tensor{1, 2, 3}:quantize 'int8'}"},
-        {"bar", "return plot.bar{{'a', 1}, {'b', 2}}"},
-        {"bar in panels",
-                "return plot.bar{x={'a', 'b'}, y={{1, 2}, {300, 4}}, names={'p', 'q'}, panels=true}"},
-        {"hist", "return plot.hist{{1, 2, 2, 3.5, 7}, {2, 3}, names={'a', 'b'}}"},
-        {"scatter", "return plot.scatter{x={1, 2, 3}, y={2, 1, 3}, label={'a', 'b', 'c'}, group={'u', 'v', "
-                    "'u'}}"},
-        {"heat", "return plot.heat{{1, 2}, {3, 4}, xnames={'a', 'b'}}"},
-        {"box", "return plot.box{{1, 2, 3, 9, 100}, {2, 3}, names={'a', 'b'}}"},
+	{"line", "return plot.line{{1, 4, 0/0, 2}, {2, 3, 4, 1}, names={'a', 'b'}, title='t', "
+		 "hlines={mid=2}}"},
+	{"line over texts", "return plot.line{x={'a', 'b', 'c'}, y={1, 2, 3}, xlabel='x'}"},
+	{"line of a quantized tensor", "return plot.line{tensor{1, 2, 3}:quantize 'int8'}"},
+	{"bar", "return plot.bar{{'a', 1}, {'b', 2}}"},
+	{"bar in panels",
+		"return plot.bar{x={'a', 'b'}, y={{1, 2}, {300, 4}}, names={'p', 'q'}, panels=true}"},
+	{"hist", "return plot.hist{{1, 2, 2, 3.5, 7}, {2, 3}, names={'a', 'b'}}"},
+	{"scatter", "return plot.scatter{x={1, 2, 3}, y={2, 1, 3}, label={'a', 'b', 'c'}, group={'u', 'v', "
+		    "'u'}}"},
+	{"heat", "return plot.heat{{1, 2}, {3, 4}, xnames={'a', 'b'}}"},
+	{"box", "return plot.box{{1, 2, 3, 9, 100}, {2, 3}, names={'a', 'b'}}"},
 };
 
 /* Makes the figure and its bytes in a fresh function call; true when all of it worked. */
@@ -70,7 +70,7 @@ static void sweep(lua_State *L, struct ql_ctx *ctx, const char *name, const char
 		ctx->memory.fail_after = 0;
 		collect(L);
 		CHECK(ctx->memory.now == before, "failure %d: %zu bytes lost", (int)n,
-		        ctx->memory.now - before);
+			ctx->memory.now - before);
 	}
 	ctx->memory.fail_after = 0;
 	CHECK(n > 5 && n < 5000, "%d allocations", (int)n);

@@ -36,7 +36,7 @@ static struct ql_figure *figure(void)
 static void set_environment(const char *const *pairs)
 {
 	static const char *const names[] = {"QUOLL_PLOT", "NO_COLOR", "TERM", "TERM_PROGRAM", "LC_TERMINAL",
-	        "KITTY_WINDOW_ID", "TMUX", "STY", "COLORTERM"};
+		"KITTY_WINDOW_ID", "TMUX", "STY", "COLORTERM"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unsetenv(names[i]);
@@ -76,7 +76,7 @@ static size_t show(const char *const *environment, const char *answer, bool pixe
 		child();
 	}
 	for (ssize_t more;
-	        n < sizeof(output) - 1 && (more = read(master, output + n, sizeof(output) - 1 - n)) > 0;) {
+		n < sizeof(output) - 1 && (more = read(master, output + n, sizeof(output) - 1 - n)) > 0;) {
 		n += (size_t)more;
 		output[n] = '\0';
 		if (answer && !answered && strstr(output, "\x1b[c")) {
@@ -115,7 +115,7 @@ static void test_choice(void)
 	for (int i = 0; i < 3; i++) {
 		show(i == 0 ? iterm : i == 1 ? remote : wezterm, NULL, true);
 		CHECK(has("\x1b]1337;File=inline=1;size=") && has(":iVBORw0KGgo"), "variant %d: %.40s", i,
-		        output);
+			output);
 	}
 }
 
@@ -141,7 +141,7 @@ static void test_request(void)
 static void test_plain(void)
 {
 	const char *const environments[][5] = {{"NO_COLOR", "1", NULL}, {"TERM", "dumb", NULL},
-	        {"TERM", "", NULL}, {"NO_COLOR", "1", "KITTY_WINDOW_ID", "1", NULL}};
+		{"TERM", "", NULL}, {"NO_COLOR", "1", "KITTY_WINDOW_ID", "1", NULL}};
 	const char *const none[] = {"QUOLL_PLOT", "none", NULL};
 
 	CASE("terminal: no escape byte where none is wanted");
@@ -238,7 +238,7 @@ static uint8_t *decode_sixel(const char *p, int *width, int *height)
 		if (*p == '!')
 			p += 1 + (sscanf(p, "!%d%n", &run, &n), n - 1);
 		if (*p == '#' && sscanf(p, "#%d;%d;%d;%d;%d%n", &value[0], &value[1], &value[2], &value[3],
-		                         &value[4], &n) == 5) {
+					 &value[4], &n) == 5) {
 			for (int i = 0; i < 3; i++)
 				colour[value[0]][i] = (uint8_t)((value[2 + i] * 255 + 50) / 100);
 			p += n - 1;
@@ -255,8 +255,8 @@ static uint8_t *decode_sixel(const char *p, int *width, int *height)
 				for (int i = 0; i < 6; i++)
 					if ((*p - 63) >> i & 1 && x < *width && y + i < *height)
 						memcpy(out + ((size_t)(y + i) * (size_t)*width + (size_t)x) *
-						                        3,
-						        colour[now], 3);
+									3,
+							colour[now], 3);
 		}
 	}
 	return out;
@@ -284,7 +284,7 @@ static void test_sixel(void)
 	}
 	/* 32 colours for a plot: edges are blends, areas are exact to 5 bits */
 	CHECK(sum / (width * height * 3) < 1 && worst < 100, "mean %g, worst %d", sum / (width * height * 3),
-	        worst);
+		worst);
 	CHECK(sixel.n < 100000, "%zu bytes", sixel.n);
 	free(want);
 	free(got);
@@ -342,7 +342,7 @@ static void test_base64(void)
 	CHECK(n == png.n && !memcmp(bytes, png.at, n), "%zu bytes of %zu", n, png.n);
 	n = (size_t)((char *)memchr(iterm.at, ':', iterm.n) - iterm.at) + 1;
 	n = from_base64(
-	        iterm.at + n, (size_t)((char *)memchr(iterm.at, '\a', iterm.n) - iterm.at) - n, bytes);
+		iterm.at + n, (size_t)((char *)memchr(iterm.at, '\a', iterm.n) - iterm.at) - n, bytes);
 	CHECK(n == png.n && !memcmp(bytes, png.at, n), "%zu bytes of %zu", n, png.n);
 	free(joined);
 	free(bytes);

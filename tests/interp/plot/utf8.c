@@ -24,14 +24,14 @@ static void test_clean(void)
 	check_clean("", 0, "");
 	CASE("utf8: malformed bytes become U+FFFD (RFC 3629)");
 	check_clean("a\xff"
-	            "b",
-	        3,
-	        "a\xEF\xBF\xBD"
-	        "b");
+		    "b",
+		3,
+		"a\xEF\xBF\xBD"
+		"b");
 	check_clean("\xc0\x80", 2, "\xEF\xBF\xBD\xEF\xBF\xBD");                 /* overlong */
 	check_clean("\xed\xa0\x80", 3, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"); /* surrogate */
 	check_clean("\xf4\x90\x80\x80", 4,
-	        "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"); /* beyond U+10FFFF */
+		"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"); /* beyond U+10FFFF */
 	check_clean("\xe2\x82", 2, "\xEF\xBF\xBD\xEF\xBF\xBD");      /* cut off */
 	CASE("utf8: controls and marks that turn the direction become blanks");
 	check_clean("a\0b\n\x1b[1m\x7f", 9, "a b  [1m ");
@@ -46,9 +46,9 @@ static void test_width(void)
 	CHECK(ql_utf8_next(&p) == 'a' && ql_utf8_next(&p) == 0x3B2 && ql_utf8_next(&p) == 0x65E5, "%s", p);
 	CHECK(ql_utf8_next(&p) == 0x1F600 && ql_utf8_next(&p) == 0 && ql_utf8_next(&p) == 0, "%s", p);
 	CHECK(ql_utf8_columns('a') == 1 && ql_utf8_columns(0x3B2) == 1 && ql_utf8_columns(0x28FF) == 1, "%s",
-	        "");
+		"");
 	CHECK(ql_utf8_columns(0x65E5) == 2 && ql_utf8_columns(0x1F600) == 2 && ql_utf8_columns(0x301) == 0,
-	        "%s", "");
+		"%s", "");
 	CHECK(ql_utf8_em('i') < ql_utf8_em('m') && ql_utf8_em(0x65E5) > ql_utf8_em('m'), "%s", "");
 	CASE("utf8: every character survives encoding and decoding");
 	for (uint32_t c = 1; c < 0x110000; c += c < 0x3000 ? 1 : 97) {

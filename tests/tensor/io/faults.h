@@ -32,7 +32,7 @@ static bool fault(const char *name)
 		return false;
 	faults.count++;
 	if (!faults.fail_at || faults.count < faults.fail_at ||
-	        (faults.count > faults.fail_at && !faults.stay))
+		(faults.count > faults.fail_at && !faults.stay))
 		return false;
 	faults.failed = name;
 	errno = faults.error;

@@ -212,7 +212,7 @@ static inline void mutate(const char *name, const struct bytes *b)
 			CHECK(!status || !strpbrk(ctx->err, "\n\r\x1b"), "byte %zu: %s", i, ctx->err);
 			ql_named_clear(ctx, &list);
 			CHECK(ctx->memory.now == before, "byte %zu: %zu bytes kept", i,
-			        ctx->memory.now - before);
+				ctx->memory.now - before);
 			copy.at[i] = b->at[i];
 			cases++;
 		}
@@ -239,7 +239,7 @@ static inline bool save_list(const char *path, const struct ql_named_list *list,
 }
 
 static inline enum ql_status save_named(
-        const char *path, const char *name, struct ql_tensor *t, unsigned flags)
+	const char *path, const char *name, struct ql_tensor *t, unsigned flags)
 {
 	struct ql_named_list list = {0};
 	enum ql_status status = ql_named_add(ctx, &list, name, t);
@@ -267,7 +267,7 @@ static inline void sweep_memory(const char *path, const char *copy)
 		ctx->memory.fail_after = (uint64_t)n;
 		status = ql_file_load(ctx, path, &list, NULL);
 		CHECK(!status || (status == QL_ERR_MEMORY && ctx->memory.now == before && !list.n),
-		        "load %d: %s", n, ctx->err);
+			"load %d: %s", n, ctx->err);
 	}
 	ctx->memory.fail_after = 0;
 	CHECK(n > 2 && !status, "%d allocations", n - 1);
@@ -277,7 +277,7 @@ static inline void sweep_memory(const char *path, const char *copy)
 		ctx->memory.fail_after = (uint64_t)n;
 		status = ql_file_save(ctx, copy, &list, QL_SAVE_COMPRESS);
 		CHECK(ctx->memory.now == before && (!status || status == QL_ERR_MEMORY), "save %d: %s", n,
-		        ctx->err);
+			ctx->err);
 		CHECK(!status == !access(copy, F_OK), "save %d: half a file", n);
 	}
 	ctx->memory.fail_after = 0;
@@ -294,10 +294,10 @@ static inline struct ql_tensor *counting(unsigned dtype, int rank, const int64_t
 	n = ql_tensor_nelem(numbers);
 	for (int64_t i = 0; i < n; i++)
 		((int64_t *)numbers->storage->data)[i] = dtype == QL_bool     ? i % 3 == 0
-		                                         : dtype == QL_binary ? (i * 7 % 5 < 2 ? -1 : 1)
-		                                         : dtype == QL_int4   ? i * 5 % 15 - 7
-		                                         : dtype == QL_uint4  ? i * 5 % 16
-		                                                              : i * 37 % 101;
+							 : dtype == QL_binary ? (i * 7 % 5 < 2 ? -1 : 1)
+							 : dtype == QL_int4   ? i * 5 % 15 - 7
+							 : dtype == QL_uint4  ? i * 5 % 16
+									      : i * 37 % 101;
 	ql_tensor_cast(ctx, numbers, dtype, &t);
 	ql_tensor_release(ctx, numbers);
 	return t;

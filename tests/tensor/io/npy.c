@@ -23,7 +23,7 @@ static struct bytes numpy_file(unsigned version, const char *dict, const void *d
 }
 
 static void check_values(const char *what, struct bytes b, unsigned dtype, int rank, const int64_t *shape,
-        const double *values)
+	const double *values)
 {
 	struct ql_named_list list;
 	struct ql_tensor wanted = {.rank = (uint8_t)rank};
@@ -37,11 +37,11 @@ static void check_values(const char *what, struct bytes b, unsigned dtype, int r
 		const struct ql_tensor *t = list.at[0].tensor;
 
 		CHECK(t->dtype == dtype && ql_tensor_same_shape(t, &wanted), "%s",
-		        ql_tensor_text(t, (char[QL_SHAPE_TEXT]){0}));
+			ql_tensor_text(t, (char[QL_SHAPE_TEXT]){0}));
 		CHECK(ql_tensor_is_contiguous(t), "strides");
 		for (int64_t i = 0; i < ql_tensor_nelem(t); i++)
 			CHECK(ql_tensor_at_f64(t, i) == values[i], "%lld: %g", (long long)i,
-			        ql_tensor_at_f64(t, i));
+				ql_tensor_at_f64(t, i));
 	}
 	ql_named_clear(ctx, &list);
 }
@@ -53,38 +53,38 @@ static void literals(void)
 	static const int64_t two_three[] = {2, 3}, two[] = {2};
 
 	check_values("float32",
-	        NUMPY(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
-	                "\x00\x00\xc0?\x00\x00\x00\xc0\x00\x00@@\x00\x00\x80@\x00\x00\xa0@\x00\x00\xc0@"),
-	        QL_float32, 2, two_three, (const double[]){1.5, -2, 3, 4, 5, 6});
+		NUMPY(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
+			"\x00\x00\xc0?\x00\x00\x00\xc0\x00\x00@@\x00\x00\x80@\x00\x00\xa0@\x00\x00\xc0@"),
+		QL_float32, 2, two_three, (const double[]){1.5, -2, 3, 4, 5, 6});
 	check_values("int16, big-endian, column-major",
-	        NUMPY(1, "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }",
-	                "\x00\x01\x00\x04\xff\xfe\x00\x05\x00\x03\x02X"),
-	        QL_int16, 2, two_three, (const double[]){1, -2, 3, 4, 5, 600});
+		NUMPY(1, "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }",
+			"\x00\x01\x00\x04\xff\xfe\x00\x05\x00\x03\x02X"),
+		QL_int16, 2, two_three, (const double[]){1, -2, 3, 4, 5, 600});
 	check_values("uint32",
-	        NUMPY(1, "{'descr': '>u4', 'fortran_order': False, 'shape': (2,), }",
-	                "\x00\x00\x00\x01\xff\xff\xff\xff"),
-	        QL_int64, 1, two, (const double[]){1, 4294967295.0});
+		NUMPY(1, "{'descr': '>u4', 'fortran_order': False, 'shape': (2,), }",
+			"\x00\x00\x00\x01\xff\xff\xff\xff"),
+		QL_int64, 1, two, (const double[]){1, 4294967295.0});
 	check_values("uint64",
-	        NUMPY(1, "{'descr': '<u8', 'fortran_order': False, 'shape': (2,), }",
-	                "\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40"),
-	        QL_int64, 1, two, (const double[]){1, 4611686018427387904.0});
+		NUMPY(1, "{'descr': '<u8', 'fortran_order': False, 'shape': (2,), }",
+			"\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40"),
+		QL_int64, 1, two, (const double[]){1, 4611686018427387904.0});
 	check_values("a bool without axes",
-	        NUMPY(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (), }", "\x01"), QL_bool, 0, NULL,
-	        (const double[]){1});
+		NUMPY(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (), }", "\x01"), QL_bool, 0, NULL,
+		(const double[]){1});
 	check_values("a bool that is 7",
-	        NUMPY(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (), }", "\x07"), QL_bool, 0, NULL,
-	        (const double[]){1});
+		NUMPY(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (), }", "\x07"), QL_bool, 0, NULL,
+		(const double[]){1});
 	check_values("version 2",
-	        NUMPY(2, "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }",
-	                "\x07\x00\x00\x00\x08\x00\x00\x00"),
-	        QL_int32, 1, two, (const double[]){7, 8});
+		NUMPY(2, "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }",
+			"\x07\x00\x00\x00\x08\x00\x00\x00"),
+		QL_int32, 1, two, (const double[]){7, 8});
 	check_values("version 3",
-	        NUMPY(3, "{'descr': '=i4', 'fortran_order': False, 'shape': (2,), }",
-	                "\x07\x00\x00\x00\x08\x00\x00\x00"),
-	        QL_int32, 1, two, (const double[]){7, 8});
+		NUMPY(3, "{'descr': '=i4', 'fortran_order': False, 'shape': (2,), }",
+			"\x07\x00\x00\x00\x08\x00\x00\x00"),
+		QL_int32, 1, two, (const double[]){7, 8});
 	check_values("Python 2",
-	        NUMPY(1, "{\"shape\": (2L,), \"fortran_order\": False, \"descr\": \"|i1\"}", "\x07\xf8"),
-	        QL_int8, 1, two, (const double[]){7, -8});
+		NUMPY(1, "{\"shape\": (2L,), \"fortran_order\": False, \"descr\": \"|i1\"}", "\x07\xf8"),
+		QL_int8, 1, two, (const double[]){7, -8});
 }
 
 /* The exact bytes that np.save writes for the same array. */
@@ -92,14 +92,14 @@ static void written(void)
 {
 	struct ql_tensor *t = counting(QL_int32, 1, (const int64_t[]){2});
 	struct bytes wanted = NUMPY(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }",
-	                     "\x00\x00\x00\x00\x25\x00\x00\x00"),
-	             got;
+			     "\x00\x00\x00\x00\x25\x00\x00\x00"),
+		     got;
 
 	CASE("the bytes are NumPy's");
 	save_one(path_of("x.npy"), t);
 	got = read_file(path_of("x.npy"));
 	CHECK(got.n == wanted.n && !memcmp(got.at, wanted.at, got.n), "%zu bytes, wanted %zu", got.n,
-	        wanted.n);
+		wanted.n);
 	free(got.at);
 	free(wanted.at);
 	ql_tensor_release(ctx, t);
@@ -120,7 +120,7 @@ static void round_trip(struct ql_tensor *t)
 static void all_shapes(void)
 {
 	static const int64_t shapes[][QL_MAX_RANK] = {{0}, {5}, {3, 4}, {2, 3, 4}, {2, 1, 3, 3},
-	        {1, 2, 1, 2, 3}, {2, 1, 1, 2, 1, 3}, {1, 1, 2, 1, 2, 1, 3}, {2, 1, 2, 1, 2, 1, 1, 3}};
+		{1, 2, 1, 2, 3}, {2, 1, 1, 2, 1, 3}, {1, 1, 2, 1, 2, 1, 3}, {2, 1, 2, 1, 2, 1, 1, 3}};
 
 	for (unsigned dtype = 0; dtype < QL_DTYPE_COUNT; dtype++) {
 		if (dtype == QL_bfloat16 || ql_dtype_is_packed(dtype))
@@ -209,57 +209,57 @@ static void refuse_dict(const char *dict, const char *reason)
 static void bad_headers(void)
 {
 	static const char *const dicts[][2] = {
-	        {SHAPED("(9,)"), "wanted 9 bytes"},
-	        {SHAPED("(7,)"), "1 bytes more"},
-	        {SHAPED("(2, 2)"), "4 bytes more"},
-	        {SHAPED("(0,)"), "8 bytes more"},
-	        {SHAPED("(4294967296, 4294967296)"), "below 2^64"},
-	        {SHAPED("(2305843009213693952, 8)"), "below 2^64"},
-	        {SHAPED("(2305843009213693952,)"), "wanted 2305843009213693952 bytes"},
-	        {SHAPED("(9223372036854775807,)"), "wanted 9223372036854775807 bytes"},
-	        {SHAPED("(9223372036854775808,)"), "below 2^63"},
-	        {SHAPED("(99999999999999999999999999,)"), "below 2^63"},
-	        {SHAPED("(0, 9223372036854775807, 9223372036854775807)"), "below 2^64"},
-	        {SHAPED("(0, 9223372036854775807)"), "fits in memory"},
-	        {SHAPED("(-1,)"), "size of 0 or more"},
-	        {SHAPED("(8.0,)"), "',' or ')'"},
-	        {SHAPED("(8"), "size of 0 or more"},
-	        {SHAPED("(8 8)"), "',' or ')'"},
-	        {SHAPED("(8,"), "size of 0 or more"},
-	        {SHAPED("8"), "a tuple"},
-	        {SHAPED("[8]"), "a tuple"},
-	        {SHAPED("(None,)"), "size of 0 or more"},
-	        {SHAPED("(,)"), "size of 0 or more"},
-	        {SHAPED("(1,1,1,1,1,1,1,1,8)"), "at most 8 axes"},
-	        {SHAPED("((((((((8))))))))"), "size of 0 or more"},
-	        {TYPED("'|O'"), "Python objects"},
-	        {TYPED("[('a', '<f4'), ('b', '<i4')]"), "structured dtype"},
-	        {TYPED("'<c8'"), "got '<c8'"},
-	        {TYPED("'<f3'"), "got '<f3'"},
-	        {TYPED("'<U2'"), "got '<U2'"},
-	        {TYPED("'|S8'"), "got '|S8'"},
-	        {TYPED("'<M8[ns]'"), "got '<M8[ns]'"},
-	        {TYPED("'<V2'"), "got '<V2'"},
-	        {TYPED("'<f16'"), "got '<f16'"},
-	        {TYPED("''"), "got ''"},
-	        {TYPED("'<'"), "got '<'"},
-	        {TYPED("8"), "a dtype such as"},
-	        {TYPED("'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'"), "a dtype such as"},
-	        {"{'descr': '|u1', 'fortran_order': false, 'shape': (8,)}", "True or False"},
-	        {"{'descr': '|u1', 'fortran_order': 0, 'shape': (8,)}", "True or False"},
-	        {"{'descr': '|u1', 'shape': (8,)}", "one is missing"},
-	        {"{}", "one is missing"},
-	        {"{'descr': '|u1', 'descr': '|u1', 'fortran_order': False, 'shape': (8,)}", "'descr' twice"},
-	        {"{'descr': '|u1', 'fortran_order': False, 'shape': (8,), 'more': 1}", "got 'more'"},
-	        {"{'descr' '|u1', 'fortran_order': False, 'shape': (8,)}", "':'"},
-	        {"{'descr': '|u1' 'fortran_order': False, 'shape': (8,)}", "',' or '}'"},
-	        {"{'descr': '|u1', 'fortran_order': False, 'shape': (8,)} 1", "nothing behind"},
-	        {"{descr: '|u1', 'fortran_order': False, 'shape': (8,)}", "the key"},
-	        {"{'des\\x63r': '|u1', 'fortran_order': False, 'shape': (8,)}", "the key"},
-	        {"__import__('os').system('true')", "'{'"},
-	        {"{'descr': '|u1', 'fortran_order': False, 'shape': (8,)", "',' or '}'"},
-	        {"{'descr': '|u", "a dtype such as"},
-	        {"", "'{'"},
+		{SHAPED("(9,)"), "wanted 9 bytes"},
+		{SHAPED("(7,)"), "1 bytes more"},
+		{SHAPED("(2, 2)"), "4 bytes more"},
+		{SHAPED("(0,)"), "8 bytes more"},
+		{SHAPED("(4294967296, 4294967296)"), "below 2^64"},
+		{SHAPED("(2305843009213693952, 8)"), "below 2^64"},
+		{SHAPED("(2305843009213693952,)"), "wanted 2305843009213693952 bytes"},
+		{SHAPED("(9223372036854775807,)"), "wanted 9223372036854775807 bytes"},
+		{SHAPED("(9223372036854775808,)"), "below 2^63"},
+		{SHAPED("(99999999999999999999999999,)"), "below 2^63"},
+		{SHAPED("(0, 9223372036854775807, 9223372036854775807)"), "below 2^64"},
+		{SHAPED("(0, 9223372036854775807)"), "fits in memory"},
+		{SHAPED("(-1,)"), "size of 0 or more"},
+		{SHAPED("(8.0,)"), "',' or ')'"},
+		{SHAPED("(8"), "size of 0 or more"},
+		{SHAPED("(8 8)"), "',' or ')'"},
+		{SHAPED("(8,"), "size of 0 or more"},
+		{SHAPED("8"), "a tuple"},
+		{SHAPED("[8]"), "a tuple"},
+		{SHAPED("(None,)"), "size of 0 or more"},
+		{SHAPED("(,)"), "size of 0 or more"},
+		{SHAPED("(1,1,1,1,1,1,1,1,8)"), "at most 8 axes"},
+		{SHAPED("((((((((8))))))))"), "size of 0 or more"},
+		{TYPED("'|O'"), "Python objects"},
+		{TYPED("[('a', '<f4'), ('b', '<i4')]"), "structured dtype"},
+		{TYPED("'<c8'"), "got '<c8'"},
+		{TYPED("'<f3'"), "got '<f3'"},
+		{TYPED("'<U2'"), "got '<U2'"},
+		{TYPED("'|S8'"), "got '|S8'"},
+		{TYPED("'<M8[ns]'"), "got '<M8[ns]'"},
+		{TYPED("'<V2'"), "got '<V2'"},
+		{TYPED("'<f16'"), "got '<f16'"},
+		{TYPED("''"), "got ''"},
+		{TYPED("'<'"), "got '<'"},
+		{TYPED("8"), "a dtype such as"},
+		{TYPED("'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'"), "a dtype such as"},
+		{"{'descr': '|u1', 'fortran_order': false, 'shape': (8,)}", "True or False"},
+		{"{'descr': '|u1', 'fortran_order': 0, 'shape': (8,)}", "True or False"},
+		{"{'descr': '|u1', 'shape': (8,)}", "one is missing"},
+		{"{}", "one is missing"},
+		{"{'descr': '|u1', 'descr': '|u1', 'fortran_order': False, 'shape': (8,)}", "'descr' twice"},
+		{"{'descr': '|u1', 'fortran_order': False, 'shape': (8,), 'more': 1}", "got 'more'"},
+		{"{'descr' '|u1', 'fortran_order': False, 'shape': (8,)}", "':'"},
+		{"{'descr': '|u1' 'fortran_order': False, 'shape': (8,)}", "',' or '}'"},
+		{"{'descr': '|u1', 'fortran_order': False, 'shape': (8,)} 1", "nothing behind"},
+		{"{descr: '|u1', 'fortran_order': False, 'shape': (8,)}", "the key"},
+		{"{'des\\x63r': '|u1', 'fortran_order': False, 'shape': (8,)}", "the key"},
+		{"__import__('os').system('true')", "'{'"},
+		{"{'descr': '|u1', 'fortran_order': False, 'shape': (8,)", "',' or '}'"},
+		{"{'descr': '|u", "a dtype such as"},
+		{"", "'{'"},
 	};
 
 	for (size_t i = 0; i < sizeof(dicts) / sizeof(dicts[0]); i++) {
@@ -319,7 +319,7 @@ static void bad_bytes(void)
 	CASE("an unsigned number above int64");
 	free(b.at);
 	b = numpy_file(
-	        1, "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }", "\0\0\0\0\0\0\0\x80", 8);
+		1, "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }", "\0\0\0\0\0\0\0\x80", 8);
 	refuse("bad.npy", &b, "9223372036854775808");
 	free(b.at);
 	free(good.at);

@@ -7,57 +7,57 @@
 
 /* np.savez(f, a=np.array([[1, -2], [3, 4]], 'i1'), b=np.array([0.5, 1.5], 'f4')) */
 static const char savez[] =
-        "PK\x03\x04-\x00\x00\x00\x00\x00\x00\x00!\x00%j>"
-        "\xf0\xff\xff\xff\xff\xff\xff\xff\xff\x05\x00\x14\x00\x61"
-        ".npy\x01\x00\x10\x00\x84\x00\x00\x00\x00\x00\x00\x00\x84\x00\x00\x00\x00\x00\x00\x00\x93NUMPY\x01"
-        "\x00"
-        "v\x00{'descr': '|i1', 'fortran_order': False, 'shape': (2, 2), }                                    "
-        " "
-        "                     "
-        "\x0a\x01\xfe\x03\x04PK\x03\x04-\x00\x00\x00\x00\x00\x00\x00!\x00\xa1\x65[\xf2\xff"
-        "\xff\xff\xff\xff\xff\xff\xff\x05\x00\x14\x00\x62."
-        "npy\x01\x00\x10\x00\x88\x00\x00\x00\x00\x00\x00\x00\x88"
-        "\x00\x00\x00\x00\x00\x00\x00\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': "
-        "("
-        "2,), }                                                            "
-        "\x0a\x00\x00\x00\x3f\x00\x00\xc0\x3f"
-        "PK\x01\x02-\x03-\x00\x00\x00\x00\x00\x00\x00!\x00%j>"
-        "\xf0\x84\x00\x00\x00\x84\x00\x00\x00\x05\x00\x00\x00"
-        "\x00\x00\x00\x00\x00\x00\x00\x00\x80\x01\x00\x00\x00\x00\x61.npyPK\x01\x02-\x03-"
-        "\x00\x00\x00\x00\x00\x00"
-        "\x00!\x00\xa1\x65["
-        "\xf2\x88\x00\x00\x00\x88\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
-        "\x80\x01\xbb\x00\x00\x00\x62."
-        "npyPK\x05\x06\x00\x00\x00\x00\x02\x00\x02\x00\x66\x00\x00\x00z\x01\x00\x00"
-        "\x00\x00";
+	"PK\x03\x04-\x00\x00\x00\x00\x00\x00\x00!\x00%j>"
+	"\xf0\xff\xff\xff\xff\xff\xff\xff\xff\x05\x00\x14\x00\x61"
+	".npy\x01\x00\x10\x00\x84\x00\x00\x00\x00\x00\x00\x00\x84\x00\x00\x00\x00\x00\x00\x00\x93NUMPY\x01"
+	"\x00"
+	"v\x00{'descr': '|i1', 'fortran_order': False, 'shape': (2, 2), }                                    "
+	" "
+	"                     "
+	"\x0a\x01\xfe\x03\x04PK\x03\x04-\x00\x00\x00\x00\x00\x00\x00!\x00\xa1\x65[\xf2\xff"
+	"\xff\xff\xff\xff\xff\xff\xff\x05\x00\x14\x00\x62."
+	"npy\x01\x00\x10\x00\x88\x00\x00\x00\x00\x00\x00\x00\x88"
+	"\x00\x00\x00\x00\x00\x00\x00\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': "
+	"("
+	"2,), }                                                            "
+	"\x0a\x00\x00\x00\x3f\x00\x00\xc0\x3f"
+	"PK\x01\x02-\x03-\x00\x00\x00\x00\x00\x00\x00!\x00%j>"
+	"\xf0\x84\x00\x00\x00\x84\x00\x00\x00\x05\x00\x00\x00"
+	"\x00\x00\x00\x00\x00\x00\x00\x00\x80\x01\x00\x00\x00\x00\x61.npyPK\x01\x02-\x03-"
+	"\x00\x00\x00\x00\x00\x00"
+	"\x00!\x00\xa1\x65["
+	"\xf2\x88\x00\x00\x00\x88\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+	"\x80\x01\xbb\x00\x00\x00\x62."
+	"npyPK\x05\x06\x00\x00\x00\x00\x02\x00\x02\x00\x66\x00\x00\x00z\x01\x00\x00"
+	"\x00\x00";
 
 /* np.savez_compressed of the same */
 static const char savez_compressed[] =
-        "PK\x03\x04-\x00\x00\x00\x08\x00\x00\x00!\x00%j>"
-        "\xf0\xff\xff\xff\xff\xff\xff\xff\xff\x05\x00\x14\x00\x61"
-        ".npy\x01\x00\x10\x00\x84\x00\x00\x00\x00\x00\x00\x00J\x00\x00\x00\x00\x00\x00\x00\x9b\xec\x17\xea"
-        "\x1b"
-        "\x10\xc9\xc8P\xc6P\xad\x9e\x92Z\x9c\\\xa4n\xa5\xa0^\x93i\xa8\xae\xa3\xa0\x9e\x96_TR\x94\x98\x17\x9f_"
-        "\x94"
-        "\x92\x0a\x12wK\xcc)N\x05\x8a\x17g$\x16\xa4\x02\xf9\x1a\x46:\x0a\x46\x9a:\x0a\xb5\x0a\x64\x03."
-        "\xc6\x7f"
-        "\xcc,\x00PK\x03\x04-\x00\x00\x00\x08\x00\x00\x00!\x00\xa1\x65["
-        "\xf2\xff\xff\xff\xff\xff\xff\xff\xff\x05"
-        "\x00\x14\x00\x62."
-        "npy\x01\x00\x10\x00\x88\x00\x00\x00\x00\x00\x00\x00L\x00\x00\x00\x00\x00\x00\x00\x9b"
-        "\xec\x17\xea\x1b\x10\xc9\xc8P\xc6P\xad\x9e\x92Z\x9c\\\xa4n\xa5\xa0n\x93\x66\xa2\xae\xa3\xa0\x9e\x96_"
-        "T"
-        "R\x94\x98\x17\x9f_\x94\x92\x0a\x12wK\xcc)N\x05\x8a\x17g$\x16\xa4\x02\xf9\x1a\x46:\x9a:"
-        "\x0a\xb5\x0a\x14"
-        "\x00.\x06\x06\x06{\x06\x86\x03\xf6\x00PK\x01\x02-\x03-\x00\x00\x00\x08\x00\x00\x00!\x00%j>"
-        "\xf0J\x00\x00"
-        "\x00\x84\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80\x01\x00\x00\x00\x00\x61."
-        "npyP"
-        "K\x01\x02-\x03-\x00\x00\x00\x08\x00\x00\x00!\x00\xa1\x65["
-        "\xf2L\x00\x00\x00\x88\x00\x00\x00\x05\x00\x00"
-        "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80\x01\x81\x00\x00\x00\x62."
-        "npyPK\x05\x06\x00\x00\x00\x00\x02\x00"
-        "\x02\x00\x66\x00\x00\x00\x04\x01\x00\x00\x00\x00";
+	"PK\x03\x04-\x00\x00\x00\x08\x00\x00\x00!\x00%j>"
+	"\xf0\xff\xff\xff\xff\xff\xff\xff\xff\x05\x00\x14\x00\x61"
+	".npy\x01\x00\x10\x00\x84\x00\x00\x00\x00\x00\x00\x00J\x00\x00\x00\x00\x00\x00\x00\x9b\xec\x17\xea"
+	"\x1b"
+	"\x10\xc9\xc8P\xc6P\xad\x9e\x92Z\x9c\\\xa4n\xa5\xa0^\x93i\xa8\xae\xa3\xa0\x9e\x96_TR\x94\x98\x17\x9f_"
+	"\x94"
+	"\x92\x0a\x12wK\xcc)N\x05\x8a\x17g$\x16\xa4\x02\xf9\x1a\x46:\x0a\x46\x9a:\x0a\xb5\x0a\x64\x03."
+	"\xc6\x7f"
+	"\xcc,\x00PK\x03\x04-\x00\x00\x00\x08\x00\x00\x00!\x00\xa1\x65["
+	"\xf2\xff\xff\xff\xff\xff\xff\xff\xff\x05"
+	"\x00\x14\x00\x62."
+	"npy\x01\x00\x10\x00\x88\x00\x00\x00\x00\x00\x00\x00L\x00\x00\x00\x00\x00\x00\x00\x9b"
+	"\xec\x17\xea\x1b\x10\xc9\xc8P\xc6P\xad\x9e\x92Z\x9c\\\xa4n\xa5\xa0n\x93\x66\xa2\xae\xa3\xa0\x9e\x96_"
+	"T"
+	"R\x94\x98\x17\x9f_\x94\x92\x0a\x12wK\xcc)N\x05\x8a\x17g$\x16\xa4\x02\xf9\x1a\x46:\x9a:"
+	"\x0a\xb5\x0a\x14"
+	"\x00.\x06\x06\x06{\x06\x86\x03\xf6\x00PK\x01\x02-\x03-\x00\x00\x00\x08\x00\x00\x00!\x00%j>"
+	"\xf0J\x00\x00"
+	"\x00\x84\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80\x01\x00\x00\x00\x00\x61."
+	"npyP"
+	"K\x01\x02-\x03-\x00\x00\x00\x08\x00\x00\x00!\x00\xa1\x65["
+	"\xf2L\x00\x00\x00\x88\x00\x00\x00\x05\x00\x00"
+	"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80\x01\x81\x00\x00\x00\x62."
+	"npyPK\x05\x06\x00\x00\x00\x00\x02\x00"
+	"\x02\x00\x66\x00\x00\x00\x04\x01\x00\x00\x00\x00";
 
 #define LITERAL(text) \
 	(struct bytes) \
@@ -75,9 +75,9 @@ static void check_literal(const char *what, struct bytes b)
 	t = ql_named_find(&list, "a");
 	u = ql_named_find(&list, "b");
 	if (CHECK(list.n == 2 && t && u && !strcmp(list.at[0].name, "a"), "%lld entries",
-	            (long long)list.n)) {
+		    (long long)list.n)) {
 		CHECK(t->dtype == QL_int8 && t->rank == 2 && t->shape[0] == 2 && ql_tensor_at_f64(t, 1) == -2,
-		        "a");
+			"a");
 		CHECK(u->dtype == QL_float32 && u->rank == 1 && ql_tensor_at_f64(u, 1) == 1.5, "b");
 	}
 	ql_named_clear(ctx, &list);
@@ -164,7 +164,7 @@ static struct bytes npy_of(size_t n)
 	struct bytes b = {0};
 	char dict[128];
 	int length = snprintf(
-	        dict, sizeof(dict), "{'descr': '|u1', 'fortran_order': False, 'shape': (%zu,), }\n", n);
+		dict, sizeof(dict), "{'descr': '|u1', 'fortran_order': False, 'shape': (%zu,), }\n", n);
 
 	add_text(&b, "\x93NUMPY\x01");
 	add_le(&b, 1, 0);
@@ -215,13 +215,13 @@ static void good_archives(void)
 
 	CASE("64-bit fields of the directory");
 	add_entry(&a, &(struct entry){
-	                      .name = "x.npy", .data = npy.at, .n = npy.n, .crc = crc_of(&npy), .big = true});
+			      .name = "x.npy", .data = npy.at, .n = npy.n, .crc = crc_of(&npy), .big = true});
 	add_entry(&a, &(struct entry){.name = "\xc3\xbc/y.npy",
-	                      .method = 8,
-	                      .data = packed.at,
-	                      .n = packed.n,
-	                      .size = npy.n,
-	                      .crc = crc_of(&npy)});
+			      .method = 8,
+			      .data = packed.at,
+			      .n = packed.n,
+			      .size = npy.n,
+			      .crc = crc_of(&npy)});
 	b = finished(&a);
 	list = load_bytes("x.npz", &b);
 	free(b.at);
@@ -242,15 +242,15 @@ static void good_archives(void)
 static void bad_entries(void)
 {
 	struct bytes npy = npy_of(5), large = npy_of(200000), packed = deflated(&large),
-	             twice = copy_of(&npy);
+		     twice = copy_of(&npy);
 	uint32_t crc = crc_of(&npy);
 	const struct entry good = {.name = "x.npy", .data = npy.at, .n = npy.n, .crc = crc};
 	const struct entry squeezed = {.name = "x.npy",
-	        .method = 8,
-	        .data = packed.at,
-	        .n = packed.n,
-	        .size = large.n,
-	        .crc = crc_of(&large)};
+		.method = 8,
+		.data = packed.at,
+		.n = packed.n,
+		.size = large.n,
+		.crc = crc_of(&large)};
 	struct entry e;
 
 #define BAD(from, what, memory, reason, ...) \
@@ -283,7 +283,7 @@ static void bad_entries(void)
 	BAD(good, "a zero byte in the name", 0, "zero bytes", (e.name = "x\0.npy", e.n_name = 6));
 	BAD(good, "less data than the header says", 0, "wanted 5 bytes", (e.n--, e.crc = 0));
 	BAD(good, "no npy inside", 0, "magic",
-	        (e.data = "nothing of this kind, but long enough for a header", e.n = 50));
+		(e.data = "nothing of this kind, but long enough for a header", e.n = 50));
 	add_zeros(&twice, 1);
 	BAD(good, "more data than the header says", 0, "1 bytes more", (e.data = twice.at, e.n = twice.n));
 	BAD(squeezed, "deflated to more than declared", large.n, "wanted 200000 bytes", e.size = 100);
@@ -294,7 +294,7 @@ static void bad_entries(void)
 	BAD(squeezed, "a bomb of 2^63", 0, "GiB", e.size = UINT64_C(1) << 63);
 	BAD(squeezed, "deflated data cut off", large.n, "too early", e.n = packed.n - 20);
 	BAD(squeezed, "other bytes", large.n, "compressed data",
-	        (e.data = npy.at, e.n = npy.n, e.size = 300));
+		(e.data = npy.at, e.n = npy.n, e.size = 300));
 	BAD(squeezed, "checksum of deflated data", large.n, "checksum", e.crc++);
 #undef BAD
 	free(npy.at);
@@ -352,10 +352,10 @@ static void bad_directories(void)
 
 		name[0] = (char)('0' + i);
 		add_entry(&a, &(struct entry){.name = name,
-		                      .method = 8,
-		                      .data = packed.at,
-		                      .n = packed.n,
-		                      .size = UINT64_C(4) << 30});
+				      .method = 8,
+				      .data = packed.at,
+				      .n = packed.n,
+				      .size = UINT64_C(4) << 30});
 	}
 	b = finished(&a);
 	refuse("bad.npz", &b, "8 GiB of inflated data in all");
@@ -371,15 +371,15 @@ static void bad_end64(void)
 		const char *what, *reason;
 		uint64_t magic, n, all, size, offset, where;
 	} ends[] = {
-	        {"none of its magic", "other bytes", 1, 0, 0, 0, 0, 0},
-	        {"2^61 entries", "at most 0 entries", 0x06064b50, UINT64_C(1) << 61, UINT64_C(1) << 61, 0, 0,
-	                0},
-	        {"2^61 entries in 2^61 bytes", "another place", 0x06064b50, 1 << 20, 1 << 20,
-	                UINT64_C(1) << 61, 0, 0},
-	        {"offset and size that wrap", "another place", 0x06064b50, 0, 0, 16, UINT64_MAX - 15, 0},
-	        {"two counts", "one part", 0x06064b50, 1, 2, 0, 0, 0},
-	        {"locator outside", "another place", 0x06064b50, 0, 0, 0, 0, 1000},
-	        {"locator at 2^64-1", "another place", 0x06064b50, 0, 0, 0, 0, UINT64_MAX},
+		{"none of its magic", "other bytes", 1, 0, 0, 0, 0, 0},
+		{"2^61 entries", "at most 0 entries", 0x06064b50, UINT64_C(1) << 61, UINT64_C(1) << 61, 0, 0,
+			0},
+		{"2^61 entries in 2^61 bytes", "another place", 0x06064b50, 1 << 20, 1 << 20,
+			UINT64_C(1) << 61, 0, 0},
+		{"offset and size that wrap", "another place", 0x06064b50, 0, 0, 16, UINT64_MAX - 15, 0},
+		{"two counts", "one part", 0x06064b50, 1, 2, 0, 0, 0},
+		{"locator outside", "another place", 0x06064b50, 0, 0, 0, 0, 1000},
+		{"locator at 2^64-1", "another place", 0x06064b50, 0, 0, 0, 0, UINT64_MAX},
 	};
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -426,8 +426,8 @@ static void round_trips(void)
 		CHECK(back.n == list.n, "%lld entries", (long long)back.n);
 		for (int64_t i = 0; i < back.n && i < list.n; i++)
 			CHECK(!strcmp(back.at[i].name, list.at[i].name) &&
-			                same_elements(back.at[i].tensor, list.at[i].tensor),
-			        "%s", back.at[i].name);
+					same_elements(back.at[i].tensor, list.at[i].tensor),
+				"%s", back.at[i].name);
 		ql_named_clear(ctx, &back);
 	}
 	CASE("every allocation fails in turn");
@@ -466,7 +466,7 @@ static void names(void)
 	CHECK(list.n == 1 && !strcmp(list.at[0].name, "arr_0"), "a tensor without a name");
 	ql_named_add(ctx, &list, "arr_0", t);
 	CHECK(ql_file_save(ctx, path_of("y.npz"), &list, 0) && strstr(ctx->err, "'arr_0' twice"), "%s",
-	        ctx->err);
+		ctx->err);
 	CHECK(save_named(path_of("y.npz"), "\xff", t, 0) && strstr(ctx->err, "UTF-8"), "%s", ctx->err);
 	ql_named_clear(ctx, &list);
 	ql_tensor_release(ctx, t);

@@ -20,47 +20,47 @@ struct literal {
 	"\x89PNG\x0d\x0a\x1a\x0a\x00\x00\x00\x0dIHDR\x00\x00\x00" text, sizeof(text) - 1 + 19
 
 static const struct literal literals[] = {
-        {"1-bit gray",
-                PNG_LITERAL("\x03\x00\x00\x00\x02\x01\x00\x00\x00\x00\xb5\x0f"
-                            "[\xb7\x00\x00\x00\x0cIDATx\xda\x63p`"
-                            "8\x00\x00\x01\x84\x01\x01\x34\x82\x43\xfc\x00\x00\x00\x00IEND\xae"
-                            "B`\x82"),
-                QL_uint8, 2, {2, 3}, {0, 255, 0, 255, 255, 0}},
-        {"2-bit palette",
-                PNG_LITERAL("\x03\x00\x00\x00\x02\x02\x03\x00\x00\x00\xe0\x1a"
-                            "\x8e\x89\x00\x00\x00\x0cPLTE\xff\x00\x00\x00\xff\x00\x00\x00\xff\x0a\x14\x1e\""
-                            "\x88)\x04\x00\x00\x00\x0c"
-                            "IDATx\xda\x63\x90`8\x02\x00\x01\x10\x00\xdd/"
-                            "\x18\xdc\x8e\x00\x00\x00\x00IEND\xae\x42`\x82"),
-                QL_uint8, 3, {2, 3, 3}, {255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30, 255, 0, 0, 0, 255, 0}},
-        {"palette with transparency",
-                PNG_LITERAL("\x03\x00\x00\x00\x02\x02\x03\x00\x00\x00\xe0\x1a"
-                            "\x8e\x89\x00\x00\x00\x0cPLTE\xff\x00\x00\x00\xff\x00\x00\x00\xff\x0a\x14\x1e\""
-                            "\x88)\x04\x00\x00\x00\x02"
-                            "tRNS\xff\x00\xe5\xb7\x30J\x00\x00\x00\x0cIDATx\xda\x63\x90`"
-                            "8\x02\x00\x01\x10\x00\xdd/\x18\xdc\x8e\x00"
-                            "\x00\x00\x00IEND\xae\x42`\x82"),
-                QL_uint8, 3, {2, 3, 4},
-                {255, 0, 0, 255, 0, 255, 0, 0, 0, 0, 255, 255, 10, 20, 30, 255, 255, 0, 0, 255, 0, 255, 0,
-                        0}},
-        {"16-bit gray",
-                PNG_LITERAL("\x03\x00\x00\x00\x02\x10\x00\x00\x00\x00\xe8\x8f"
-                            "\xe5\x85\x00\x00\x00\x16IDATx\xda\x63````dd`\xf8\xff_"
-                            "\xc8\x84\x81\x09\x00\x0b\xfc\x02I\xaa\xa8 \x13\x00"
-                            "\x00\x00\x00IEND\xae\x42`\x82"),
-                QL_uint16, 2, {2, 3}, {0, 1, 256, 65535, 4660, 2}},
-        {"gray with alpha",
-                PNG_LITERAL("\x02\x00\x00\x00\x01\x08\x04\x00\x00\x00^+\xb7"
-                            "\x01\x00\x00\x00\x0dIDATx\xda\x63\x64\x64\x62\x62\x02\x00\x00\x1a\x00\x09\xaf|}"
-                            "\x06\x00\x00\x00\x00IE"
-                            "ND\xae\x42`\x82"),
-                QL_uint8, 3, {1, 2, 2}, {1, 2, 3, 4}},
-        {"RGBA",
-                PNG_LITERAL("\x02\x00\x00\x00\x01\x08\x06\x00\x00\x00\xf4\""
-                            "\x7f\x8a\x00\x00\x00\x11IDATx\xda\x63\x64\x64\x62\x66\x61\x61\x61\x61\x01\x00"
-                            "\x00v\x00\x1c,\xebw\xdb\x00"
-                            "\x00\x00\x00IEND\xae\x42`\x82"),
-                QL_uint8, 3, {1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}},
+	{"1-bit gray",
+		PNG_LITERAL("\x03\x00\x00\x00\x02\x01\x00\x00\x00\x00\xb5\x0f"
+			    "[\xb7\x00\x00\x00\x0cIDATx\xda\x63p`"
+			    "8\x00\x00\x01\x84\x01\x01\x34\x82\x43\xfc\x00\x00\x00\x00IEND\xae"
+			    "B`\x82"),
+		QL_uint8, 2, {2, 3}, {0, 255, 0, 255, 255, 0}},
+	{"2-bit palette",
+		PNG_LITERAL("\x03\x00\x00\x00\x02\x02\x03\x00\x00\x00\xe0\x1a"
+			    "\x8e\x89\x00\x00\x00\x0cPLTE\xff\x00\x00\x00\xff\x00\x00\x00\xff\x0a\x14\x1e\""
+			    "\x88)\x04\x00\x00\x00\x0c"
+			    "IDATx\xda\x63\x90`8\x02\x00\x01\x10\x00\xdd/"
+			    "\x18\xdc\x8e\x00\x00\x00\x00IEND\xae\x42`\x82"),
+		QL_uint8, 3, {2, 3, 3}, {255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30, 255, 0, 0, 0, 255, 0}},
+	{"palette with transparency",
+		PNG_LITERAL("\x03\x00\x00\x00\x02\x02\x03\x00\x00\x00\xe0\x1a"
+			    "\x8e\x89\x00\x00\x00\x0cPLTE\xff\x00\x00\x00\xff\x00\x00\x00\xff\x0a\x14\x1e\""
+			    "\x88)\x04\x00\x00\x00\x02"
+			    "tRNS\xff\x00\xe5\xb7\x30J\x00\x00\x00\x0cIDATx\xda\x63\x90`"
+			    "8\x02\x00\x01\x10\x00\xdd/\x18\xdc\x8e\x00"
+			    "\x00\x00\x00IEND\xae\x42`\x82"),
+		QL_uint8, 3, {2, 3, 4},
+		{255, 0, 0, 255, 0, 255, 0, 0, 0, 0, 255, 255, 10, 20, 30, 255, 255, 0, 0, 255, 0, 255, 0,
+			0}},
+	{"16-bit gray",
+		PNG_LITERAL("\x03\x00\x00\x00\x02\x10\x00\x00\x00\x00\xe8\x8f"
+			    "\xe5\x85\x00\x00\x00\x16IDATx\xda\x63````dd`\xf8\xff_"
+			    "\xc8\x84\x81\x09\x00\x0b\xfc\x02I\xaa\xa8 \x13\x00"
+			    "\x00\x00\x00IEND\xae\x42`\x82"),
+		QL_uint16, 2, {2, 3}, {0, 1, 256, 65535, 4660, 2}},
+	{"gray with alpha",
+		PNG_LITERAL("\x02\x00\x00\x00\x01\x08\x04\x00\x00\x00^+\xb7"
+			    "\x01\x00\x00\x00\x0dIDATx\xda\x63\x64\x64\x62\x62\x02\x00\x00\x1a\x00\x09\xaf|}"
+			    "\x06\x00\x00\x00\x00IE"
+			    "ND\xae\x42`\x82"),
+		QL_uint8, 3, {1, 2, 2}, {1, 2, 3, 4}},
+	{"RGBA",
+		PNG_LITERAL("\x02\x00\x00\x00\x01\x08\x06\x00\x00\x00\xf4\""
+			    "\x7f\x8a\x00\x00\x00\x11IDATx\xda\x63\x64\x64\x62\x66\x61\x61\x61\x61\x01\x00"
+			    "\x00v\x00\x1c,\xebw\xdb\x00"
+			    "\x00\x00\x00IEND\xae\x42`\x82"),
+		QL_uint8, 3, {1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}},
 };
 
 static void check_literals(void)
@@ -68,7 +68,7 @@ static void check_literals(void)
 	for (size_t i = 0; i < sizeof(literals) / sizeof(literals[0]); i++) {
 		const struct literal *l = &literals[i];
 		struct ql_tensor wanted = {
-		        .rank = (uint8_t)l->rank, .shape = {l->shape[0], l->shape[1], l->shape[2]}};
+			.rank = (uint8_t)l->rank, .shape = {l->shape[0], l->shape[1], l->shape[2]}};
 		struct ql_named_list list;
 
 		CASE("Pillow's image: %s", l->what);
@@ -77,10 +77,10 @@ static void check_literals(void)
 			const struct ql_tensor *t = list.at[0].tensor;
 
 			if (CHECK(t->dtype == l->dtype && ql_tensor_same_shape(t, &wanted), "%s",
-			            ql_tensor_text(t, (char[QL_SHAPE_TEXT]){0})))
+				    ql_tensor_text(t, (char[QL_SHAPE_TEXT]){0})))
 				for (int64_t k = 0; k < ql_tensor_nelem(t); k++)
 					CHECK(ql_tensor_at_f64(t, k) == l->values[k], "%lld: %g",
-					        (long long)k, ql_tensor_at_f64(t, k));
+						(long long)k, ql_tensor_at_f64(t, k));
 		}
 		ql_named_clear(ctx, &list);
 	}
@@ -126,7 +126,7 @@ static unsigned sample(int width, int channels, int depth, int y, int i)
 
 	if (depth == 16)
 		return (unsigned)((uint8_t)((at + (size_t)i * 2) * 29 + 3) << 8 |
-		                  (uint8_t)((at + (size_t)i * 2 + 1) * 29 + 3));
+				  (uint8_t)((at + (size_t)i * 2 + 1) * 29 + 3));
 	at += (size_t)(i * depth / 8);
 	return (unsigned)((uint8_t)(at * 29 + 3) >> (8 - depth - i * depth % 8)) & ((1u << depth) - 1);
 }
@@ -149,8 +149,8 @@ static void check_image(int depth, int color, int channels, int interlace)
 			unsigned v = sample(WIDTH, channels, depth, y, palette ? i / 3 : i);
 			unsigned colours[3] = {v, (uint8_t)(v * 7), 255 - v};
 			unsigned wanted = palette     ? colours[i % 3]
-			                  : depth < 8 ? v * 255 / ((1u << depth) - 1)
-			                              : v;
+					  : depth < 8 ? v * 255 / ((1u << depth) - 1)
+						      : v;
 			double got = ql_tensor_at_f64(list.at[0].tensor, y * WIDTH * out + i);
 
 			CHECK(got == wanted, "row %d, %d: %g, wanted %u", y, i, got, wanted);
@@ -164,18 +164,18 @@ static void kinds(void)
 		const char *name;
 		int color, channels, depths[6];
 	} all[] = {
-	        {"gray", PNG_COLOR_TYPE_GRAY, 1, {1, 2, 4, 8, 16}},
-	        {"palette", PNG_COLOR_TYPE_PALETTE, 1, {1, 2, 4, 8}},
-	        {"gray and alpha", PNG_COLOR_TYPE_GRAY_ALPHA, 2, {8, 16}},
-	        {"RGB", PNG_COLOR_TYPE_RGB, 3, {8, 16}},
-	        {"RGBA", PNG_COLOR_TYPE_RGB_ALPHA, 4, {8, 16}},
+		{"gray", PNG_COLOR_TYPE_GRAY, 1, {1, 2, 4, 8, 16}},
+		{"palette", PNG_COLOR_TYPE_PALETTE, 1, {1, 2, 4, 8}},
+		{"gray and alpha", PNG_COLOR_TYPE_GRAY_ALPHA, 2, {8, 16}},
+		{"RGB", PNG_COLOR_TYPE_RGB, 3, {8, 16}},
+		{"RGBA", PNG_COLOR_TYPE_RGB_ALPHA, 4, {8, 16}},
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		for (int k = 0; all[i].depths[k]; k++)
 			for (int interlace = 0; interlace < 2; interlace++) {
 				CASE("%s of %d bits%s", all[i].name, all[i].depths[k],
-				        interlace ? ", interlaced" : "");
+					interlace ? ", interlaced" : "");
 				check_image(all[i].depths[k], all[i].color, all[i].channels, interlace);
 			}
 }

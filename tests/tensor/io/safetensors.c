@@ -11,12 +11,12 @@
 /* safetensors.numpy.save({'a': int8 [[1, -2], [3, 4]], 'b': float32 [0.5, 1.5], 'e': int64 of shape (0, 3)},
  * {'k': 'v'}) */
 static const char python[] = "\xc0\x00\x00\x00\x00\x00\x00\x00{\"__metadata__\":{\"k\":\"v\"},\"e\":{"
-                             "\"dtype\":\"I64\",\"shape\":[0"
-                             ",3],\"data_offsets\":[0,0]},\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_"
-                             "offsets\":[0,8]},\"a\":{\"d"
-                             "type\":\"I8\",\"shape\":[2,2],\"data_offsets\":[8,12]}}   "
-                             "\x00\x00\x00\x3f\x00\x00\xc0\x3f\x01\xfe\x03"
-                             "\x04";
+			     "\"dtype\":\"I64\",\"shape\":[0"
+			     ",3],\"data_offsets\":[0,0]},\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_"
+			     "offsets\":[0,8]},\"a\":{\"d"
+			     "type\":\"I8\",\"shape\":[2,2],\"data_offsets\":[8,12]}}   "
+			     "\x00\x00\x00\x3f\x00\x00\xc0\x3f\x01\xfe\x03"
+			     "\x04";
 
 /* A file of any header and n bytes of data 1, 2, 3, … */
 static struct bytes file_of(const char *header, size_t n)
@@ -102,8 +102,8 @@ static void compare_lists(const struct ql_named_list *list)
 			continue;
 		CHECK(ql_qparams_equal(a->q, b->q), "params of %s", ql_tensor_text(a, text));
 		CHECK(a->q->codes.bits == b->q->codes.bits && a->q->from == b->q->from &&
-		                a->q->nan_count == b->q->nan_count && a->q->inf_count == b->q->inf_count,
-		        "facts of %s", ql_tensor_text(a, text));
+				a->q->nan_count == b->q->nan_count && a->q->inf_count == b->q->inf_count,
+			"facts of %s", ql_tensor_text(a, text));
 		CHECK(a->q->scale->dtype == b->q->scale->dtype, "scale of %s", ql_tensor_text(a, text));
 	}
 	ql_named_clear(ctx, &back);
@@ -112,7 +112,7 @@ static void compare_lists(const struct ql_named_list *list)
 static void all_shapes(void)
 {
 	static const int64_t shapes[][QL_MAX_RANK] = {{0}, {17}, {3, 11}, {2, 3, 9}, {2, 1, 3, 10},
-	        {1, 2, 1, 2, 13}, {2, 1, 1, 2, 1, 9}, {1, 1, 2, 1, 2, 1, 16}, {2, 1, 2, 1, 2, 1, 1, 11}};
+		{1, 2, 1, 2, 13}, {2, 1, 1, 2, 1, 9}, {1, 1, 2, 1, 2, 1, 16}, {2, 1, 2, 1, 2, 1, 1, 11}};
 
 	for (unsigned dtype = 0; dtype < QL_DTYPE_COUNT; dtype++) {
 		struct ql_named_list list = {0};
@@ -128,8 +128,8 @@ static void all_shapes(void)
 static void quantized(void)
 {
 	static const char *const specs[] = {"int8", "int8/1", "int8/2", "int8:16", "int8/1:2", "uint8",
-	        "uint8/1", "uint8:8", "int16", "uint16/2", "int4", "int4/1", "int4:32", "int4/2:2", "uint4",
-	        "uint4/2", "uint4:8", "binary", "binary/1", "binary:8"};
+		"uint8/1", "uint8:8", "int16", "uint16/2", "int4", "int4/1", "int4:32", "int4/2:2", "uint4",
+		"uint4/2", "uint4:8", "binary", "binary/1", "binary:8"};
 	static const int64_t shape[] = {5, 3, 21};
 	struct ql_tensor *x = counting(QL_float32, 3, shape), *q;
 	float *value = x->storage->data;
@@ -144,7 +144,7 @@ static void quantized(void)
 
 		CASE("quantized by %s, and views of it", specs[i]);
 		if (!CHECK(!ql_spec_parse(ctx, specs[i], &spec) && !ql_quantize(ctx, x, &spec, &q), "%s",
-		            ctx->err))
+			    ctx->err))
 			continue;
 		CHECK(q->q->nan_count == 2 && q->q->inf_count == 1, "counts");
 		add_views(&list, q);
@@ -159,13 +159,13 @@ static void other_fields(void)
 {
 	struct ql_tensor *x = counting(QL_float16, 2, (const int64_t[]){4, 9}), *q;
 	struct ql_spec_fields fields[] = {
-	        {.dtype = "int8", .scheme = "log", .octaves = 12.3},
-	        {.dtype = "int4", .scheme = "log", .has_axis = true, .axis = 2},
-	        {.dtype = "int8", .scheme = "asymmetric", .has_block = true, .block = 4},
-	        {.dtype = "uint8", .scheme = "symmetric"},
-	        {.bits = 5},
-	        {.bits = 11, .has_axis = true, .axis = 1},
-	        {.dtype = "int8", .has_scale = true, .scale = 0.01, .has_zero = true, .zero = 3},
+		{.dtype = "int8", .scheme = "log", .octaves = 12.3},
+		{.dtype = "int4", .scheme = "log", .has_axis = true, .axis = 2},
+		{.dtype = "int8", .scheme = "asymmetric", .has_block = true, .block = 4},
+		{.dtype = "uint8", .scheme = "symmetric"},
+		{.bits = 5},
+		{.bits = 11, .has_axis = true, .axis = 1},
+		{.dtype = "int8", .has_scale = true, .scale = 0.01, .has_zero = true, .zero = 3},
 	};
 	struct ql_spec spec;
 	struct ql_named_list list = {0};
@@ -173,7 +173,7 @@ static void other_fields(void)
 	CASE("scheme log, odd bits, explicit scales");
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		if (CHECK(!ql_spec_make(ctx, &fields[i], &spec) && !ql_quantize(ctx, x, &spec, &q), "%s",
-		            ctx->err))
+			    ctx->err))
 			add_one(&list, q);
 	CHECK(list.at[0].tensor->q->from == QL_float16, "from");
 	compare_lists(&list);
@@ -186,7 +186,7 @@ static void other_fields(void)
 static void names(void)
 {
 	static const char *const strange[] = {"a\"b\\c\n\t/", "\x01\x1f\x7f",
-	        "\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80", "::quoll", "w::scales", " "};
+		"\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80", "::quoll", "w::scales", " "};
 	struct ql_tensor *t = counting(QL_uint8, 1, (const int64_t[]){1}), *q;
 	struct ql_named_list list = {0};
 	struct ql_spec spec;
@@ -196,19 +196,19 @@ static void names(void)
 		ql_named_add(ctx, &list, strange[i], t);
 	compare_lists(&list);
 	CHECK(save_named(path_of("no.safetensors"), "__metadata__", t, 0) && strstr(ctx->err, "reserves"),
-	        "%s", ctx->err);
+		"%s", ctx->err);
 	CHECK(save_named(path_of("no.safetensors"), "\xed\xa0\x80", t, 0) && strstr(ctx->err, "UTF-8"), "%s",
-	        ctx->err);
+		ctx->err);
 	ql_named_add(ctx, &list, " ", t);
 	CHECK(ql_file_save(ctx, path_of("no.safetensors"), &list, 0) && strstr(ctx->err, "twice"), "%s",
-	        ctx->err);
+		ctx->err);
 	ql_named_clear(ctx, &list);
 	ql_spec_parse(ctx, "int8", &spec);
 	ql_quantize(ctx, t, &spec, &q);
 	ql_named_add(ctx, &list, "w", q);
 	ql_named_add(ctx, &list, "w::scale", t);
 	CHECK(ql_file_save(ctx, path_of("no.safetensors"), &list, 0) && strstr(ctx->err, "'w::scale' twice"),
-	        "%s", ctx->err);
+		"%s", ctx->err);
 	ql_named_clear(ctx, &list);
 	save_one(path_of("x.safetensors"), t);
 	list = load_path(path_of("x.safetensors"));
@@ -242,105 +242,105 @@ static void bad_headers(void)
 		const char *header, *reason;
 		size_t n;
 	} headers[] = {
-	        {"", "'{'", 0},
-	        {" {}", "'{'", 0},
-	        {"[]", "'{'", 0},
-	        {"null", "'{'", 0},
-	        {"{", "a string", 0},
-	        {"{}x", "nothing behind", 0},
-	        {"{}{}", "nothing behind", 0},
-	        {"{} ", "wanted 0 bytes", 1},
-	        {"{,}", "a string", 0},
-	        {"{\"x\"}", "':'", 0},
-	        {"{\"x\":}", "a value", 0},
-	        {"{\"x\":1}", "an object", 0},
-	        {"{\"x\":\"y\"}", "an object", 0},
-	        {"{\"x\":[]}", "an object", 0},
-	        {"{\"x\":{}}", "keys dtype, shape", 0},
-	        {"{\"x\":{\"dtype\":\"U8\"}}", "keys dtype, shape", 0},
-	        {"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}", "',' or '}'", 4},
-	        {"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},}", "a string", 4},
-	        {"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"shape\":[4],\"data_offsets\":[0,4]}}",
-	                "once, got 'shape'", 4},
-	        {"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4],\"more\":1}}", "got 'more'",
-	                4},
-	        {"{\"x\":{\"dtype\":\"U8\",\"shape\":[4] \"data_offsets\":[0,4]}}", "JSON object", 4},
-	        {"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]]}", "JSON object", 4},
-	        {X("\"U7\"", "[4]", "[0,4]"), "got 'U7'", 4},
-	        {X("\"F8_E4M3\"", "[4]", "[0,4]"), "got 'F8_E4M3'", 4},
-	        {X("\"u8\"", "[4]", "[0,4]"), "got 'u8'", 4},
-	        {X("\"\"", "[4]", "[0,4]"), "got ''", 4},
-	        {X("8", "[4]", "[0,4]"), "wanted a string", 4},
-	        {X("null", "[4]", "[0,4]"), "wanted a string", 4},
-	        {X("\"\\u0000U8\"", "[4]", "[0,4]"), "got ''", 4},
-	        {X("\"U8\"", "4", "[0,4]"), "wanted a list", 4},
-	        {X("\"U8\"", "{}", "[0,4]"), "wanted a list", 4},
-	        {X("\"U8\"", "[\"4\"]", "[0,4]"), "whole numbers", 4},
-	        {X("\"U8\"", "[-4]", "[0,4]"), "whole numbers", 4},
-	        {X("\"U8\"", "[4.5]", "[0,4]"), "whole numbers", 4},
-	        {X("\"U8\"", "[[4]]", "[0,4]"), "whole numbers", 4},
-	        {X("\"U8\"", "[1e999]", "[0,4]"), "whole numbers", 4},
-	        {X("\"U8\"", "[9007199254740993]", "[0,4]"), "whole numbers", 4},
-	        {X("\"U8\"", "[18446744073709551620]", "[0,4]"), "whole numbers", 4},
-	        {X("\"U8\"", "[2305843009213693952]", "[0,4]"), "whole numbers", 4},
-	        {X("\"U8\"", "[4294967296,4294967296]", "[0,0]"), "below 2^64", 0},
-	        {X("\"F64\"", "[4503599627370496,4096]", "[0,0]"), "below 2^64", 0},
-	        {X("\"F32\"", "[4503599627370496,1024]", "[0,0]"), "below 2^64", 0},
-	        {X("\"U8\"", "[0,4503599627370496,4503599627370496]", "[0,0]"), "below 2^64", 0},
-	        {X("\"U8\"", "[0,4503599627370496,1000]", "[0,0]"), "fits in memory", 0},
-	        {X("\"U8\"", "[4503599627370496]", "[0,4]"), "wanted 4503599627370496 bytes", 4},
-	        {X("\"U8\"", "[1,1,1,1,1,1,1,1,4]", "[0,4]"), "at most 8 axes", 4},
-	        {X("\"U8\"", "[5]", "[0,4]"), "wanted 5 bytes", 4},
-	        {X("\"F32\"", "[4]", "[0,4]"), "wanted 16 bytes", 4},
-	        {X("\"U8\"", "[]", "[0,4]"), "wanted 1 bytes", 4},
-	        {X("\"U8\"", "[4]", "[0,5]"), "a range in 0 to 4", 4},
-	        {X("\"U8\"", "[4]", "[4,0]"), "a range", 4},
-	        {X("\"U8\"", "[4]", "[0]"), "two whole numbers", 4},
-	        {X("\"U8\"", "[4]", "[]"), "two whole numbers", 4},
-	        {X("\"U8\"", "[4]", "[0,4,4]"), "two whole numbers", 4},
-	        {X("\"U8\"", "[4]", "[0,\"4\"]"), "two whole numbers", 4},
-	        {X("\"U8\"", "[4]", "[-4,0]"), "two whole numbers", 4},
-	        {X("\"U8\"", "[4]", "[18446744073709551612,18446744073709551616]"), "two whole numbers", 4},
-	        {X("\"U8\"", "[4]", "{\"a\":0,\"b\":4}"), "two whole numbers", 4},
-	        {X("\"U8\"", "[4]", "[1,5]"), "a gap", 5},
-	        {X("\"U8\"", "[4]", "[0,4]"), "data: wanted 4 bytes", 5},
-	        {TWO("[0,4]", "[0,4]"), "of its own", 4},
-	        {TWO("[0,4]", "[2,6]"), "of its own", 6},
-	        {TWO("[0,4]", "[5,9]"), "a gap", 9},
-	        {TWO("[4,8]", "[5,9]"), "a gap", 9},
-	        {"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"x\":{\"dtype\":\"U8\","
-	         "\"shape\":[4],\"data_offsets\":[4,8]}}",
-	                "'x': wanted every name once", 8},
-	        {"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"\\u0078\":{\"dtype\":"
-	         "\"U8\",\"shape\":[4],\"data_offsets\":[4,8]}}",
-	                "'x': wanted every name once", 8},
-	        {"{\"x\\u0000\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "escape", 4},
-	        {"{\"\\ud800\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "escape", 4},
-	        {"{\"\\ud800\\u0041\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "escape", 4},
-	        {"{\"\\udc00\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "escape", 4},
-	        {"{\"\\x41\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "escape", 4},
-	        {"{\"\\u12\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "escape", 4},
-	        {"{\"\xff\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8", 4},
-	        {"{\"\xc0\x80\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8", 4},
-	        {"{\"\xed\xa0\x80\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8", 4},
-	        {"{\"\xf4\x90\x80\x80\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8",
-	                4},
-	        {"{\"a\nb\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "control characters",
-	                4},
-	        {"{\"\\u001b[2J\\n\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,5]}}",
-	                "tensor '?[2J?'", 4},
-	        {"{\"\\u009b2J\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,5]}}", "2J'", 4},
-	        {"{\"abc", "'\"'", 0},
-	        {"{\"abc\\", "'\"'", 0},
-	        {"{\"__metadata__\":1}", "an object", 0},
-	        {"{\"__metadata__\":{\"a\":1}}", "wanted a string", 0},
-	        {"{\"__metadata__\":{\"a\":{\"b\":\"c\"}}}", "wanted a string", 0},
-	        {"{\"__metadata__\":{\"a\"}}", "':'", 0},
-	        {"{\"__metadata__\":{},\"__metadata__\":{}}", "got it twice", 0},
-	        {"{\"__metadata__\":{},\"\\u005f_metadata__\":{\"long enough\":\"to be taken for one of the "
-	         "tensors\"}}",
-	                "got it twice", 0},
-	        {"{\"__metadata__\":{\"x::quoll\":\"dtype=int8 shape=(1)\"}}", "there is none", 0},
+		{"", "'{'", 0},
+		{" {}", "'{'", 0},
+		{"[]", "'{'", 0},
+		{"null", "'{'", 0},
+		{"{", "a string", 0},
+		{"{}x", "nothing behind", 0},
+		{"{}{}", "nothing behind", 0},
+		{"{} ", "wanted 0 bytes", 1},
+		{"{,}", "a string", 0},
+		{"{\"x\"}", "':'", 0},
+		{"{\"x\":}", "a value", 0},
+		{"{\"x\":1}", "an object", 0},
+		{"{\"x\":\"y\"}", "an object", 0},
+		{"{\"x\":[]}", "an object", 0},
+		{"{\"x\":{}}", "keys dtype, shape", 0},
+		{"{\"x\":{\"dtype\":\"U8\"}}", "keys dtype, shape", 0},
+		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}", "',' or '}'", 4},
+		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},}", "a string", 4},
+		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"shape\":[4],\"data_offsets\":[0,4]}}",
+			"once, got 'shape'", 4},
+		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4],\"more\":1}}", "got 'more'",
+			4},
+		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4] \"data_offsets\":[0,4]}}", "JSON object", 4},
+		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]]}", "JSON object", 4},
+		{X("\"U7\"", "[4]", "[0,4]"), "got 'U7'", 4},
+		{X("\"F8_E4M3\"", "[4]", "[0,4]"), "got 'F8_E4M3'", 4},
+		{X("\"u8\"", "[4]", "[0,4]"), "got 'u8'", 4},
+		{X("\"\"", "[4]", "[0,4]"), "got ''", 4},
+		{X("8", "[4]", "[0,4]"), "wanted a string", 4},
+		{X("null", "[4]", "[0,4]"), "wanted a string", 4},
+		{X("\"\\u0000U8\"", "[4]", "[0,4]"), "got ''", 4},
+		{X("\"U8\"", "4", "[0,4]"), "wanted a list", 4},
+		{X("\"U8\"", "{}", "[0,4]"), "wanted a list", 4},
+		{X("\"U8\"", "[\"4\"]", "[0,4]"), "whole numbers", 4},
+		{X("\"U8\"", "[-4]", "[0,4]"), "whole numbers", 4},
+		{X("\"U8\"", "[4.5]", "[0,4]"), "whole numbers", 4},
+		{X("\"U8\"", "[[4]]", "[0,4]"), "whole numbers", 4},
+		{X("\"U8\"", "[1e999]", "[0,4]"), "whole numbers", 4},
+		{X("\"U8\"", "[9007199254740993]", "[0,4]"), "whole numbers", 4},
+		{X("\"U8\"", "[18446744073709551620]", "[0,4]"), "whole numbers", 4},
+		{X("\"U8\"", "[2305843009213693952]", "[0,4]"), "whole numbers", 4},
+		{X("\"U8\"", "[4294967296,4294967296]", "[0,0]"), "below 2^64", 0},
+		{X("\"F64\"", "[4503599627370496,4096]", "[0,0]"), "below 2^64", 0},
+		{X("\"F32\"", "[4503599627370496,1024]", "[0,0]"), "below 2^64", 0},
+		{X("\"U8\"", "[0,4503599627370496,4503599627370496]", "[0,0]"), "below 2^64", 0},
+		{X("\"U8\"", "[0,4503599627370496,1000]", "[0,0]"), "fits in memory", 0},
+		{X("\"U8\"", "[4503599627370496]", "[0,4]"), "wanted 4503599627370496 bytes", 4},
+		{X("\"U8\"", "[1,1,1,1,1,1,1,1,4]", "[0,4]"), "at most 8 axes", 4},
+		{X("\"U8\"", "[5]", "[0,4]"), "wanted 5 bytes", 4},
+		{X("\"F32\"", "[4]", "[0,4]"), "wanted 16 bytes", 4},
+		{X("\"U8\"", "[]", "[0,4]"), "wanted 1 bytes", 4},
+		{X("\"U8\"", "[4]", "[0,5]"), "a range in 0 to 4", 4},
+		{X("\"U8\"", "[4]", "[4,0]"), "a range", 4},
+		{X("\"U8\"", "[4]", "[0]"), "two whole numbers", 4},
+		{X("\"U8\"", "[4]", "[]"), "two whole numbers", 4},
+		{X("\"U8\"", "[4]", "[0,4,4]"), "two whole numbers", 4},
+		{X("\"U8\"", "[4]", "[0,\"4\"]"), "two whole numbers", 4},
+		{X("\"U8\"", "[4]", "[-4,0]"), "two whole numbers", 4},
+		{X("\"U8\"", "[4]", "[18446744073709551612,18446744073709551616]"), "two whole numbers", 4},
+		{X("\"U8\"", "[4]", "{\"a\":0,\"b\":4}"), "two whole numbers", 4},
+		{X("\"U8\"", "[4]", "[1,5]"), "a gap", 5},
+		{X("\"U8\"", "[4]", "[0,4]"), "data: wanted 4 bytes", 5},
+		{TWO("[0,4]", "[0,4]"), "of its own", 4},
+		{TWO("[0,4]", "[2,6]"), "of its own", 6},
+		{TWO("[0,4]", "[5,9]"), "a gap", 9},
+		{TWO("[4,8]", "[5,9]"), "a gap", 9},
+		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"x\":{\"dtype\":\"U8\","
+		 "\"shape\":[4],\"data_offsets\":[4,8]}}",
+			"'x': wanted every name once", 8},
+		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"\\u0078\":{\"dtype\":"
+		 "\"U8\",\"shape\":[4],\"data_offsets\":[4,8]}}",
+			"'x': wanted every name once", 8},
+		{"{\"x\\u0000\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "escape", 4},
+		{"{\"\\ud800\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "escape", 4},
+		{"{\"\\ud800\\u0041\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "escape", 4},
+		{"{\"\\udc00\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "escape", 4},
+		{"{\"\\x41\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "escape", 4},
+		{"{\"\\u12\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "escape", 4},
+		{"{\"\xff\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8", 4},
+		{"{\"\xc0\x80\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8", 4},
+		{"{\"\xed\xa0\x80\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8", 4},
+		{"{\"\xf4\x90\x80\x80\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8",
+			4},
+		{"{\"a\nb\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "control characters",
+			4},
+		{"{\"\\u001b[2J\\n\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,5]}}",
+			"tensor '?[2J?'", 4},
+		{"{\"\\u009b2J\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,5]}}", "2J'", 4},
+		{"{\"abc", "'\"'", 0},
+		{"{\"abc\\", "'\"'", 0},
+		{"{\"__metadata__\":1}", "an object", 0},
+		{"{\"__metadata__\":{\"a\":1}}", "wanted a string", 0},
+		{"{\"__metadata__\":{\"a\":{\"b\":\"c\"}}}", "wanted a string", 0},
+		{"{\"__metadata__\":{\"a\"}}", "':'", 0},
+		{"{\"__metadata__\":{},\"__metadata__\":{}}", "got it twice", 0},
+		{"{\"__metadata__\":{},\"\\u005f_metadata__\":{\"long enough\":\"to be taken for one of the "
+		 "tensors\"}}",
+			"got it twice", 0},
+		{"{\"__metadata__\":{\"x::quoll\":\"dtype=int8 shape=(1)\"}}", "there is none", 0},
 	};
 
 	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
@@ -351,7 +351,7 @@ static void bad_headers(void)
 static void bad_sizes(void)
 {
 	static const uint64_t lengths[] = {
-	        100000001, UINT64_C(1) << 32, UINT64_C(1) << 61, UINT64_MAX, UINT64_MAX - 7, 200};
+		100000001, UINT64_C(1) << 32, UINT64_C(1) << 61, UINT64_MAX, UINT64_MAX - 7, 200};
 	size_t n = 300000;
 	struct bytes b;
 	char *text = malloc(n + 100);
@@ -404,71 +404,71 @@ static void bad_notes(void)
 		const char *header, *reason;
 		size_t n;
 	} notes[] = {
-	        {NOTE("") W "}", "one is missing", 8},
-	        {NOTE("dtype=int8") W "}", "one is missing", 8},
-	        {NOTE("dtype=int8 shape=(2,4) scheme=symmetric") W "}", "one is missing", 8},
-	        {NOTE("dtype=int8 dtype=int8") W "}", "every word once", 8},
-	        {NOTE("dtype=int9 shape=(2,4)") W "}", "a dtype", 8},
-	        {NOTE("dtype=int8 shape=(4,2)") W "}", "wanted the dtype and shape", 8},
-	        {NOTE("dtype=uint8 shape=(2,4)") W "}", "wanted the dtype and shape", 8},
-	        {NOTE("dtype=int8 shape=2,4") W "}", "sizes in parentheses", 8},
-	        {NOTE("dtype=int8 shape=(2,)") W "}", "sizes in parentheses", 8},
-	        {NOTE("dtype=int8 shape=(2,4") W "}", "sizes in parentheses", 8},
-	        {NOTE("dtype=int8 shape=(99999999999999999999)") W "}", "sizes in parentheses", 8},
-	        {NOTE("dtype=int8 shape=(1,1,1,1,1,1,1,2,4)") W "}", "sizes in parentheses", 8},
-	        {NOTE("dtype=int8  shape=(2,4)") W "}", "known words", 8},
-	        {NOTE("dtype=int8 shape=(2,4) colour=red") W "}", "newer Quoll", 8},
-	        {NOTE("dtype") W "}", "known words", 8},
-	        {"{\"__metadata__\":{\"w::quoll\":\"dtype=int8 shape=(2,4)\",\"w::quoll\":\"\"}," W "}",
-	                "got two", 8},
-	        {NOTE(INT8("-1", "0", "-1")) W "}", "wanted a tensor 'w::scale'", 8},
-	        {NOTE(INT8("-1", "0", "-1")) W SCALE("F32", "[1]", "12"), "wanted shape ()", 12},
-	        {NOTE(INT8("0", "0", "-1")) W SCALE("F32", "[1]", "12"), "wanted shape (2)", 12},
-	        {NOTE(INT8("-1", "4", "1")) W SCALE("F32", "[2,2]", "24"), "wanted shape (2, 1)", 24},
-	        {NOTE(INT8("-1", "0", "-1")) W SCALE("F16", "[]", "10"), "wanted float32", 10},
-	        {NOTE(INT8("-1", "0", "-1")) W SCALE("I32", "[]", "12"), "wanted float32", 12},
-	        {NOTE(INT8("2", "0", "-1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
-	        {NOTE(INT8("8", "0", "-1")) W SCALE("F32", "[]", "12"), "from -1 to 7", 12},
-	        {NOTE(INT8("-2", "0", "-1")) W SCALE("F32", "[]", "12"), "from -1 to 7", 12},
-	        {NOTE(INT8("0", "4", "1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
-	        {NOTE(INT8("-1", "4", "2")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
-	        {NOTE(INT8("-1", "4", "-1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
-	        {NOTE(INT8("-1", "0", "1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
-	        {NOTE(INT8("-1", "-4", "1")) W SCALE("F32", "[]", "12"), "from 0 to", 12},
-	        {NOTE(INT8("-1", "4294967300", "1")) W SCALE("F32", "[]", "12"), "from 0 to", 12},
-	        {NOTE(WORDS("int8", "cubic", "8", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-	                "a known quantization scheme", 12},
-	        {NOTE(WORDS("int8", "binary", "8", "-127", "127", "-1", "0", "-1"))
-	                        W SCALE("F32", "[]", "12"),
-	                "scheme binary", 12},
-	        {NOTE(WORDS("int8", "log", "4", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-	                "codes of scheme log", 12},
-	        {NOTE(WORDS("int8", "symmetric", "9", "-255", "255", "-1", "0", "-1"))
-	                        W SCALE("F32", "[]", "12"),
-	                "9 bits", 12},
-	        {NOTE(WORDS("int8", "symmetric", "1", "0", "0", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-	                "1 bits", 12},
-	        {NOTE(WORDS("int8", "symmetric", "17", "0", "0", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-	                "from 1 to 16", 12},
-	        {NOTE(WORDS("int8", "symmetric", "8", "-128", "300", "-1", "0", "-1"))
-	                        W SCALE("F32", "[]", "12"),
-	                "from -128 to 300", 12},
-	        {NOTE(WORDS("int8", "symmetric", "8", "x", "127", "-1", "0", "-1"))
-	                        W SCALE("F32", "[]", "12"),
-	                "whole number", 12},
-	        {NOTE(WORDS("int8", "symmetric", "3", "-3", "3", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-	                "wanted -3 to 3, got 4", 12},
-	        {NOTE(WORDS("float32", "symmetric", "8", "-127", "127", "-1", "0",
-	                 "-1")) "\"w\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[0,32]}}",
-	                "scheme symmetric", 32},
-	        {NOTE("dtype=int4 shape=(2,4)") PACKED("[4]") "}", "packed int4", 4},
-	        {NOTE("dtype=int4 shape=(2,5)") PACKED("[2,2]") "}", "packed int4", 4},
-	        {NOTE("dtype=int4 shape=(2,9223372036854775807)") PACKED("[2,2]") "}", "packed int4", 4},
-	        {NOTE("dtype=int4 shape=(2,3)") PACKED("[2,2]") "}", "", 4},
-	        {NOTE("dtype=binary shape=(2,9)") PACKED("[2,2]") "}", "zero bits", 4},
-	        {NOTE("dtype=binary shape=(2,9)") "\"w\":{\"dtype\":\"I8\",\"shape\":[2,2],\"data_offsets\":["
-	                                          "0,4]}}",
-	                "packed binary", 4},
+		{NOTE("") W "}", "one is missing", 8},
+		{NOTE("dtype=int8") W "}", "one is missing", 8},
+		{NOTE("dtype=int8 shape=(2,4) scheme=symmetric") W "}", "one is missing", 8},
+		{NOTE("dtype=int8 dtype=int8") W "}", "every word once", 8},
+		{NOTE("dtype=int9 shape=(2,4)") W "}", "a dtype", 8},
+		{NOTE("dtype=int8 shape=(4,2)") W "}", "wanted the dtype and shape", 8},
+		{NOTE("dtype=uint8 shape=(2,4)") W "}", "wanted the dtype and shape", 8},
+		{NOTE("dtype=int8 shape=2,4") W "}", "sizes in parentheses", 8},
+		{NOTE("dtype=int8 shape=(2,)") W "}", "sizes in parentheses", 8},
+		{NOTE("dtype=int8 shape=(2,4") W "}", "sizes in parentheses", 8},
+		{NOTE("dtype=int8 shape=(99999999999999999999)") W "}", "sizes in parentheses", 8},
+		{NOTE("dtype=int8 shape=(1,1,1,1,1,1,1,2,4)") W "}", "sizes in parentheses", 8},
+		{NOTE("dtype=int8  shape=(2,4)") W "}", "known words", 8},
+		{NOTE("dtype=int8 shape=(2,4) colour=red") W "}", "newer Quoll", 8},
+		{NOTE("dtype") W "}", "known words", 8},
+		{"{\"__metadata__\":{\"w::quoll\":\"dtype=int8 shape=(2,4)\",\"w::quoll\":\"\"}," W "}",
+			"got two", 8},
+		{NOTE(INT8("-1", "0", "-1")) W "}", "wanted a tensor 'w::scale'", 8},
+		{NOTE(INT8("-1", "0", "-1")) W SCALE("F32", "[1]", "12"), "wanted shape ()", 12},
+		{NOTE(INT8("0", "0", "-1")) W SCALE("F32", "[1]", "12"), "wanted shape (2)", 12},
+		{NOTE(INT8("-1", "4", "1")) W SCALE("F32", "[2,2]", "24"), "wanted shape (2, 1)", 24},
+		{NOTE(INT8("-1", "0", "-1")) W SCALE("F16", "[]", "10"), "wanted float32", 10},
+		{NOTE(INT8("-1", "0", "-1")) W SCALE("I32", "[]", "12"), "wanted float32", 12},
+		{NOTE(INT8("2", "0", "-1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
+		{NOTE(INT8("8", "0", "-1")) W SCALE("F32", "[]", "12"), "from -1 to 7", 12},
+		{NOTE(INT8("-2", "0", "-1")) W SCALE("F32", "[]", "12"), "from -1 to 7", 12},
+		{NOTE(INT8("0", "4", "1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
+		{NOTE(INT8("-1", "4", "2")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
+		{NOTE(INT8("-1", "4", "-1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
+		{NOTE(INT8("-1", "0", "1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
+		{NOTE(INT8("-1", "-4", "1")) W SCALE("F32", "[]", "12"), "from 0 to", 12},
+		{NOTE(INT8("-1", "4294967300", "1")) W SCALE("F32", "[]", "12"), "from 0 to", 12},
+		{NOTE(WORDS("int8", "cubic", "8", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
+			"a known quantization scheme", 12},
+		{NOTE(WORDS("int8", "binary", "8", "-127", "127", "-1", "0", "-1"))
+				W SCALE("F32", "[]", "12"),
+			"scheme binary", 12},
+		{NOTE(WORDS("int8", "log", "4", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
+			"codes of scheme log", 12},
+		{NOTE(WORDS("int8", "symmetric", "9", "-255", "255", "-1", "0", "-1"))
+				W SCALE("F32", "[]", "12"),
+			"9 bits", 12},
+		{NOTE(WORDS("int8", "symmetric", "1", "0", "0", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
+			"1 bits", 12},
+		{NOTE(WORDS("int8", "symmetric", "17", "0", "0", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
+			"from 1 to 16", 12},
+		{NOTE(WORDS("int8", "symmetric", "8", "-128", "300", "-1", "0", "-1"))
+				W SCALE("F32", "[]", "12"),
+			"from -128 to 300", 12},
+		{NOTE(WORDS("int8", "symmetric", "8", "x", "127", "-1", "0", "-1"))
+				W SCALE("F32", "[]", "12"),
+			"whole number", 12},
+		{NOTE(WORDS("int8", "symmetric", "3", "-3", "3", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
+			"wanted -3 to 3, got 4", 12},
+		{NOTE(WORDS("float32", "symmetric", "8", "-127", "127", "-1", "0",
+			 "-1")) "\"w\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[0,32]}}",
+			"scheme symmetric", 32},
+		{NOTE("dtype=int4 shape=(2,4)") PACKED("[4]") "}", "packed int4", 4},
+		{NOTE("dtype=int4 shape=(2,5)") PACKED("[2,2]") "}", "packed int4", 4},
+		{NOTE("dtype=int4 shape=(2,9223372036854775807)") PACKED("[2,2]") "}", "packed int4", 4},
+		{NOTE("dtype=int4 shape=(2,3)") PACKED("[2,2]") "}", "", 4},
+		{NOTE("dtype=binary shape=(2,9)") PACKED("[2,2]") "}", "zero bits", 4},
+		{NOTE("dtype=binary shape=(2,9)") "\"w\":{\"dtype\":\"I8\",\"shape\":[2,2],\"data_offsets\":["
+						  "0,4]}}",
+			"packed binary", 4},
 	};
 
 	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
@@ -476,7 +476,7 @@ static void bad_notes(void)
 
 		CASE("%.*s", 100, notes[i].header + 29);
 		if (!notes[i].reason[0]) /* the padding of int4 rows: bytes 2 and 4 must be below 16, and they
-		                            are */
+					    are */
 			set_le(&b, b.n - 1, 1, 0x14);
 		refuse("bad.safetensors", &b, notes[i].reason);
 		free(b.at);
@@ -506,7 +506,7 @@ static void unsigned_data(void)
 	set_le(&b, b.n - 4, 4, 0xffffffffu);
 	list = load_bytes("x.safetensors", &b);
 	CHECK(list.at[0].tensor->dtype == QL_int64 && ql_tensor_at_f64(list.at[0].tensor, 1) == 4294967295.0,
-	        "U32");
+		"U32");
 	ql_named_clear(ctx, &list);
 	free(b.at);
 	b = file_of(X("\"U64\"", "[1]", "[0,8]"), 8);

@@ -77,15 +77,15 @@ static void every_call_fails(const char *path, unsigned flags, bool stay, int er
 		calls = faults.failed ? 1 << 20 : 0;
 		value = contents(path, &size);
 		CHECK(value == 1 || (value == 2 && size == 200000), "%s %d: value %d", faults.failed, n,
-		        value);
+			value);
 		CHECK(status || value == 2, "%s %d: success, but the old file", faults.failed, n);
 		CHECK(!status || (strstr(ctx->err, path) && strstr(ctx->err, strerror(error))), "%s %d: %s",
-		        faults.failed, n, ctx->err);
+			faults.failed, n, ctx->err);
 		CHECK(status == QL_OK || status == QL_ERR_IO, "%s %d: status %d", faults.failed, n, status);
 		CHECK(ctx->memory.now == memory && open_files() == files, "%s %d: something is kept",
-		        faults.failed, n);
+			faults.failed, n);
 		CHECK(temporary_files() == 0 || stay || !strcmp(faults.failed, "unlinkat"),
-		        "%s %d: a temporary file is left", faults.failed, n);
+			"%s %d: a temporary file is left", faults.failed, n);
 	}
 	CHECK(n > 10, "%d calls", n);
 	ql_tensor_release(ctx, before);
@@ -98,7 +98,7 @@ static void system_calls(void)
 		const char *name;
 		int error;
 	} errors[] = {
-	        {"disk full", ENOSPC}, {"device error", EIO}, {"not permitted", EACCES}, {"quota", EDQUOT}};
+		{"disk full", ENOSPC}, {"device error", EIO}, {"not permitted", EACCES}, {"quota", EDQUOT}};
 	static const char *const files[] = {"x.npy", "x.npz", "x.safetensors"};
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
@@ -195,11 +195,11 @@ static void targets(void)
 	CHECK(!lstat(path_of("real.npy"), &info) && (info.st_mode & 07777) == 0640, "mode %o", info.st_mode);
 	umask(027);
 	CHECK(!save_named(path_of("new.npy"), "", u, 0) && !stat(path_of("new.npy"), &info) &&
-	                (info.st_mode & 07777) == 0640,
-	        "mode of a new file");
+			(info.st_mode & 07777) == 0640,
+		"mode of a new file");
 	CASE("a path without a folder");
 	CHECK(!chdir(folder) && !save_named("here.npy", "", u, 0) && contents("here.npy", &size) == 2, "%s",
-	        ctx->err);
+		ctx->err);
 	chdir("/");
 	ql_tensor_release(ctx, t);
 	ql_tensor_release(ctx, u);
@@ -281,7 +281,7 @@ static void killed(void)
 		left += temporary_files() > 0;
 		value = contents(path, &size);
 		whole += CHECK((value == 1 && size == 3000000) || (value == 2 && size == 1000000),
-		        "round %d: value %d", i, value);
+			"round %d: value %d", i, value);
 	}
 	CHECK(whole == ROUNDS, "%d of %d whole", whole, ROUNDS);
 	CHECK(left > ROUNDS / 10, "only %d rounds hit a save", left);
@@ -309,7 +309,7 @@ static void reading(void)
 			WITH_FAULT(n, false, EIO, status = ql_file_load(ctx, path_of(names[k]), &list, NULL));
 			more = faults.failed != NULL;
 			CHECK(more && strcmp(faults.failed, "close") ? status == QL_ERR_IO : !status,
-			        "%s %d: %s", faults.failed, n, ctx->err);
+				"%s %d: %s", faults.failed, n, ctx->err);
 			CHECK(!status || strstr(ctx->err, strerror(EIO)), "%s", ctx->err);
 			ql_named_clear(ctx, &list);
 			CHECK(ctx->memory.now == memory, "memory is kept");
