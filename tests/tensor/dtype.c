@@ -81,7 +81,7 @@ static void check_wrap(const struct ql_dtype_info *d)
 {
 	for (int i = 0; i < 2000; i++) {
 		int64_t v = (int64_t)(draw() << 22 ^ draw()), got, want;
-		uint64_t code[2] = {0, 0}, mask = d->bits == 64 ? UINT64_MAX : ((uint64_t)1 << d->bits) - 1;
+		uint64_t code[4] = {0}, mask = d->bits == 64 ? UINT64_MAX : ((uint64_t)1 << d->bits) - 1;
 
 		d->from_i64(code, 3, 1, 1, &v);
 		d->to_i64(code, 3, 1, 1, &got);

@@ -88,6 +88,12 @@ enum form { DENSE, REVERSED, INNER, STRIDED, EXPANDED, FORMS };
 
 static const char *const form_names[] = {"dense", "reversed axes", "inner part", "strided", "expanded"};
 
+/* Indices before an inner part: whole bytes of packed types on the last axis. */
+static int64_t margin(int d, int rank)
+{
+	return d == rank - 1 ? 8 : 1;
+}
+
 /* gives a filled tensor of that shape */
 static struct ql_tensor *view_of(enum form form, unsigned dtype, int rank, const int64_t *shape)
 {
@@ -100,7 +106,7 @@ static struct ql_tensor *view_of(enum form form, unsigned dtype, int rank, const
 		for (int d = 0; d < rank; d++)
 			s[d] = shape[rank - 1 - d];
 	for (int d = 0; d < rank && form == INNER; d++)
-		s[d] = shape[d] + 11;
+		s[d] = shape[d] + margin(d, rank) + 1;
 	if (form == STRIDED && (packed || rank == QL_MAX_RANK))
 		form = DENSE;
 	s[rank < QL_MAX_RANK ? rank : 0] = form == STRIDED ? 3 : s[rank < QL_MAX_RANK ? rank : 0];
@@ -113,7 +119,7 @@ static struct ql_tensor *view_of(enum form form, unsigned dtype, int rank, const
 		struct ql_tensor *next = v;
 
 		if (form == INNER)
-			need(ql_view_narrow(ctx, "test", v, d, 8, shape[d], &next));
+			need(ql_view_narrow(ctx, "test", v, d, margin(d, rank), shape[d], &next));
 		else if (form == REVERSED && d == 0)
 			need(ql_view_permute(ctx, "test", v, order + QL_MAX_RANK - rank, &next));
 		if (next != v)
