@@ -226,6 +226,20 @@ void *ql_realloc(struct ql_ctx *ctx, void *p, size_t bytes)
 	return q;
 }
 
+/* Blocks of other sizes, the largest first, make way for one of the size that is in use now. */
+static bool make_room(struct ql_cache *cache, const struct block *b)
+{
+	for (int i = QL_CLASSES - 1; i >= 0 && cache->bytes + b->room > QL_CACHE_LIMIT; i--)
+		while ((uint32_t)i != b->class && cache->list[i] && cache->bytes + b->room > QL_CACHE_LIMIT) {
+			struct block *old = cache->list[i];
+
+			cache->list[i] = old->next;
+			cache->bytes -= old->room;
+			free(old);
+		}
+	return cache->bytes + b->room <= QL_CACHE_LIMIT;
+}
+
 void ql_free(struct ql_ctx *ctx, void *p)
 {
 	struct block *b;
@@ -234,7 +248,7 @@ void ql_free(struct ql_ctx *ctx, void *p)
 		return;
 	b = block_of(p);
 	ctx->memory.now -= b->bytes;
-	if (ctx->cache->bytes + b->room > QL_CACHE_LIMIT) {
+	if (!make_room(ctx->cache, b)) {
 		free(b);
 		return;
 	}
