@@ -249,6 +249,8 @@ static int return_list(lua_State *L, struct list_box *b)
 		b->list[i] = NULL;
 		lua_seti(L, -2, i + 1);
 	}
+	ql_free(b->ctx, b->list); /* not left to a finalizer, which needs memory itself */
+	b->list = NULL;
 	return 1;
 }
 
