@@ -84,10 +84,10 @@ static enum ql_status read_shape(struct ql_ctx *ctx, const char *text, struct ql
 	const char *p = text;
 	char *end;
 
+	errno = 0; /* none of the sizes may have run, and something else may have set it before */
 	if (*p++ != '(')
 		return bad_word(ctx, "sizes in parentheses", text);
 	while (*p >= '0' && *p <= '9' && note->rank < QL_MAX_RANK) {
-		errno = 0;
 		note->shape[note->rank++] = strtoll(p, &end, 10);
 		p = end;
 		if (errno || *p != ',')
