@@ -6,7 +6,7 @@
 #include "tensor/qparams.h"
 #include "tensor/view.h"
 
-static enum ql_status assign_same_shape(struct ql_ctx *ctx, struct ql_tensor *dst, struct ql_tensor *src)
+static enum ql_status convert(struct ql_ctx *ctx, struct ql_tensor *dst, struct ql_tensor *src)
 {
 	struct ql_tensor *real;
 	enum ql_status status;
@@ -20,6 +20,17 @@ static enum ql_status assign_same_shape(struct ql_ctx *ctx, struct ql_tensor *ds
 		return status;
 	status = dst->q ? ql_encode(ctx, real, dst, NULL, NULL) : ql_tensor_copy(ctx, dst, real);
 	ql_tensor_release(ctx, real);
+	return status;
+}
+
+/* Begun, it is finished before an interrupt is answered. */
+static enum ql_status assign_same_shape(struct ql_ctx *ctx, struct ql_tensor *dst, struct ql_tensor *src)
+{
+	enum ql_status status;
+
+	ctx->finishing = true;
+	status = convert(ctx, dst, src);
+	ctx->finishing = false;
 	return status;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The elementwise engine. Rows are cut into pieces of MAP_BLOCK elements; an operand that is already a dense
- * float32 row is used in place, anything else is converted into a buffer that stays in L1. A number beside a
- * tensor is converted once. Results larger than the last cache go from L1 to memory past the caches
- * (stream.h).
+ * float32 row is used in place, anything else is converted into a buffer that stays in L1. A number beside a tensor is
+ * converted once. Non-temporal stores were tried for large results and left out: with two threads an addition of 16 Mi
+ * elements took as long (3.4 to 4.1 against 3.7 to 3.8 ms), functions that compute more took longer.
  */
 #include "tensor/map.h"
 
@@ -10,17 +10,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "tensor/cpu.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
-#include "tensor/stream.h"
 #include "tensor/walk.h"
 
 #define MAP_BLOCK 1024
 #define MAP_CHUNK 32768 /* elements claimed at a time */
 #define MAP_SHORT 64    /* rows of fewer elements are exchanged for longer ones that lie across */
-#define MAP_STREAM_NS 8  /* for 16 elements; what computes longer hides the memory anyway */
 #define MAP_SOON_NS 3e8 /* work that is not worth interrupting */
 
 /* dtype of the operands together; literal numbers adapt to the tensors */
@@ -161,7 +158,6 @@ struct map_job {
 	struct ql_map_args args;
 	enum domain domain;
 	int variant, n_in;
-	bool stream;                    /* the result goes past the caches */
 	bool overwrite;                 /* the result is one of the operands */
 	int64_t pieces;                 /* per row */
 	unsigned dtype[1 + QL_MAP_MAX]; /* output, then operands */
@@ -198,15 +194,13 @@ static void piece_f32(const struct map_job *j, const int64_t *offset, int64_t n)
 		else if (!j->constant[k])
 			load_f32(j, k, offset[k], n, buffer[k]);
 	}
-	if (dense && !j->stream && !j->overwrite)
+	if (dense && !j->overwrite)
 		out = dense;
 	j->map->f32[j->variant](n, out, in, &j->args);
-	if (dense && j->stream)
-		ql_stream(j->variant, dense, out, n);
-	else if (dense && j->overwrite)
-		memcpy(dense, out, (size_t)n * sizeof(*out));
-	else if (!dense)
+	if (!dense)
 		ql_dtypes[j->dtype[0]].from_f32(j->base[0], offset[0], ql_walk_stride(&j->walk, 0), n, out);
+	else if (j->overwrite)
+		memcpy(dense, out, (size_t)n * sizeof(*out));
 }
 
 static void piece_f64(const struct map_job *j, const int64_t *offset, int64_t n)
@@ -262,7 +256,6 @@ static void map_body(void *arg, int64_t begin, int64_t end)
 		else if (!piece_i64(j, offset, n))
 			j->trouble = true;
 	}
-	ql_stream_done();
 }
 
 static bool is_constant(const struct ql_walk *w, int k)
@@ -301,7 +294,6 @@ static enum ql_status fill_constants(struct ql_ctx *ctx, struct map_job *j)
 static enum ql_status start(struct ql_ctx *ctx, const struct ql_call *call, struct map_job *j)
 {
 	struct ql_tensor *out = call->out[0];
-	size_t last_cache = ql_cpu()->l3 ? ql_cpu()->l3 : (size_t)16 << 20;
 
 	ql_walk_start(&j->walk, out->rank, out->shape);
 	for (int k = 0; k <= call->n_in; k++) {
@@ -315,8 +307,6 @@ static enum ql_status start(struct ql_ctx *ctx, const struct ql_call *call, stru
 	if (!ql_dtype_is_packed(out->dtype))
 		ql_walk_lengthen(&j->walk, MAP_SHORT);
 	j->overwrite = out == call->into;
-	j->stream = !j->overwrite && cost(j->map) <= MAP_STREAM_NS &&
-		    (uint64_t)ql_tensor_nelem(out) * sizeof(float) > last_cache;
 	j->pieces = ql_ceil_div(j->walk.row, MAP_BLOCK);
 	return j->walk.rows ? fill_constants(ctx, j) : QL_OK;
 }

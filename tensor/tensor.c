@@ -8,8 +8,10 @@
 
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
+#include "tensor/transpose.h"
 #include "tensor/walk.h"
 
+#define COPY_SHORT 16   /* rows of fewer elements are exchanged for longer ones that lie across */
 #define COPY_BLOCK 1024 /* elements converted at a time: 8 KiB of doubles stay in L1 */
 
 int64_t ql_tensor_nelem(const struct ql_tensor *t)
@@ -277,9 +279,17 @@ static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, cons
 	ql_walk_finish(&c.walk, packed);
 	if (c.walk.rows == 0)
 		return QL_OK;
+	dst->storage->version++;
+	if (c.from == c.to && !packed) {
+		int axis = ql_transpose_axis(&c.walk);
+
+		if (axis >= 0)
+			return ql_transpose(ctx, &c.walk, axis, ql_dtypes[c.to].bits / 8, c.dst, c.src);
+	}
+	if (!packed)
+		ql_walk_lengthen(&c.walk, COPY_SHORT);
 	c.pieces = ql_ceil_div(c.walk.row, COPY_BLOCK);
 	n = c.walk.rows * c.pieces;
-	dst->storage->version++;
 	/* rows across the packed axis share bytes: one thread */
 	if (packed && ql_walk_stride(&c.walk, 0) != 1) {
 		copy_body(&c, 0, n);

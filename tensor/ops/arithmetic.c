@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "tensor/ops/ops.h"
+#include "tensor/vmath_wide.h"
 
 static const struct ql_attr out_attrs[] = {
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; the sum then stays in integers (default: float32)"},
@@ -119,8 +120,28 @@ static const struct ql_map idiv_map = {.result = QL_MAP_PROMOTE, .f32 = idiv_f32
 QL_BINARY(idiv, "x:idiv(y)  x // y", "Quotient rounded towards minus infinity, as in Lua.",
 	"print(tensor{-1,5} // 3)  --> float32(2)  -1   1", QL_INPLACE, idiv_map);
 
-/* Squares and other whole powers of small size stay exact products. */
-QL_MAP_F32_2(pow_f32, b == 2 ? a * a : powf(a, b))
+/* Squares are products, whatever stands beside them. */
+QL_SIMD(void, pow_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+	const float *x = in[0];
+	const float *y = in[1];
+	int64_t squares = 0;
+
+	(void)args;
+	for (int64_t i = 0; i < n; i++) {
+		squares += y[i] == 2;
+		out[i] = x[i] * x[i];
+	}
+	if (squares == n)
+		return;
+	for (int64_t i = 0; i < n; i++) {
+		float a = x[i], b = y[i], power = ql_pow(a, b);
+
+		out[i] = b == 2 ? a * a : power;
+	}
+	for (int64_t i = 0; i < n; i++)
+		if (!ql_pow_fits(x[i], y[i]) && y[i] != 2)
+			out[i] = powf(x[i], y[i]);
+})
 QL_MAP_F64_2(pow_f64, b == 2 ? a * a : pow(a, b))
 
 /* By squaring, wrapping; negative exponents are refused. */
@@ -142,7 +163,7 @@ static bool pow_i64(int64_t n, int64_t *out, const int64_t *const *in, const str
 }
 
 static const struct ql_map pow_map = {.result = QL_MAP_PROMOTE, .f32 = pow_f32, .f64 = pow_f64, .i64 = pow_i64,
-	.ns_per_16 = 200, .trouble = "wanted exponents of 0 or more for integers, got a negative one"};
+	.ns_per_16 = 32, .trouble = "wanted exponents of 0 or more for integers, got a negative one"};
 QL_BINARY(pow, "x:pow(y)  x ^ y", "x to the power y. Integers wrap and take no negative exponent.",
 	"print(tensor{2,3} ^ 2)  --> float32(2)  4  9", QL_INPLACE, pow_map);
 

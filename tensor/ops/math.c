@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Exponentials, logarithms, roots, trigonometry. Integers give float32. exp and log and their kin are our own
- * (vmath.h: the same bits on every instruction set); sin, cos and the like call the C library.
+ * (vmath.h: the same bits on every instruction set); angles beyond 2^20, asin and the like are left to the C library.
  */
 #include <math.h>
 
 #include "tensor/ops/ops.h"
 #include "tensor/vmath_act.h"
 #include "tensor/vmath_log.h"
+#include "tensor/vmath_wide.h"
 
 #define MATH(op_name, op_text, op_example, cost, f32_of, f64_of) \
 	QL_MAP_F32_1(op_name##_f32, f32_of) \
@@ -30,9 +31,30 @@ MATH(rsqrt, "1 / sqrt(x), both steps rounded.", "print(tensor{4,16}:rsqrt())  --
 	1.0f / sqrtf(a), 1.0 / sqrt(a));
 MATH(square, "x times x.", "print(tensor{-3,2}:square())  --> float32(2)  9  4", 4, a * a, a * a);
 MATH(reciprocal, "1 / x.", "print(tensor{2,4}:reciprocal())  --> float32(2)  0.5000  0.2500", 8, 1.0f / a, 1.0 / a);
-MATH(sin, "The sine of an angle in radians.", "print(tensor{0}:sin())  --> float32(1)  0", 200, sinf(a), sin(a));
-MATH(cos, "The cosine of an angle in radians.", "print(tensor{0}:cos())  --> float32(1)  1", 200, cosf(a), cos(a));
-MATH(tan, "The tangent of an angle in radians.", "print(tensor{0}:tan())  --> float32(1)  0", 300, tanf(a), tan(a));
+/* Rows of ql_sin and its kin; what lies outside their domain is left to the C library. */
+#define ANGLE(op_name, op_text, op_example, cost, f32_of, f32_else, f64_of) \
+	QL_SIMD(void, op_name##_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), { \
+		const float *restrict x = in[0]; \
+\
+		(void)args; \
+		for (int64_t i = 0; i < n; i++) { \
+			float a = x[i]; \
+\
+			out[i] = f32_of; \
+		} \
+		for (int64_t i = 0; i < n; i++) \
+			if (!ql_sin_fits(x[i])) \
+				out[i] = f32_else(x[i]); \
+	}) \
+	QL_MAP_F64_1(op_name##_f64, f64_of) \
+	static const struct ql_map op_name##_map = { \
+		.result = QL_MAP_FLOAT, .f32 = op_name##_f32, .f64 = op_name##_f64, .ns_per_16 = cost}; \
+	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, QL_INPLACE, op_name##_map)
+
+ANGLE(sin, "The sine of an angle in radians.", "print(tensor{0}:sin())  --> float32(1)  0", 12, ql_sin(a), sinf, sin(a));
+ANGLE(cos, "The cosine of an angle in radians.", "print(tensor{0}:cos())  --> float32(1)  1", 12, ql_cos(a), cosf, cos(a));
+ANGLE(tan, "The tangent of an angle in radians.", "print(tensor{0}:tan())  --> float32(1)  0", 20, ql_sin(a) / ql_cos(a), tanf,
+	tan(a));
 MATH(asin, "The angle in radians whose sine is x.", "print(tensor{1}:asin())  --> float32(1)  1.5708", 200, asinf(a), asin(a));
 MATH(acos, "The angle in radians whose cosine is x.", "print(tensor{1}:acos())  --> float32(1)  0", 200, acosf(a), acos(a));
 MATH(atan, "The angle in radians whose tangent is x.", "print(tensor{1}:atan())  --> float32(1)  0.7854", 200, atanf(a), atan(a));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "quant/quantize.h"
+#include "tensor/assign.h"
 #include "tensor/cpu.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/map.h"
@@ -327,7 +328,7 @@ static void check_ranks(const struct ql_op *op)
 		}
 }
 
-/* Long enough for several threads, pieces and a streamed result. */
+/* Long enough for several threads and pieces. */
 static void check_long(const struct ql_op *op, int64_t rows, int64_t row)
 {
 	unsigned first = op->arity_max == 3                                   ? QL_bool
@@ -371,6 +372,35 @@ static void check_aliased(const struct ql_op *op)
 	ql_tensor_release(ctx, x);
 }
 
+/* Ctrl-C while a tensor is written to: it is whole, either way. */
+static void check_interrupted(void)
+{
+	static const int64_t shape[QL_MAX_RANK] = {600, 700};
+	struct ql_tensor *x = view_of(DENSE, QL_float32, 2, shape), *h = view_of(DENSE, QL_float16, 2, shape);
+	struct ql_tensor *before, *want, *got, *in[2] = {x, x};
+
+	CASE("interrupts");
+	need(run(&ql_op_add, in, NULL, &want));
+	ctx->interrupted = 1;
+	CHECK(run(&ql_op_add, in, NULL, &got) == QL_ERR_INTERRUPTED && !got, "out of place: not interrupted");
+	CHECK(run(&ql_op_add, in, x, &got) == QL_OK && same(x, want), "in place: not finished");
+	ql_tensor_release(ctx, got);
+	ctx->interrupted = 0;
+	need(ql_tensor_clone(ctx, h, &before));
+	in[0] = h;
+	ctx->interrupted = 1;
+	CHECK(run(&ql_op_add, in, h, &got) == QL_ERR_INTERRUPTED && same(h, before), "in place with a cast: half written");
+	CHECK(ql_tensor_assign(ctx, "test", h, x) == QL_OK && !ctx->finishing, "assignment: not finished");
+	ctx->interrupted = 0;
+	ql_tensor_release(ctx, before);
+	need(ql_tensor_cast(ctx, x, QL_float16, &before));
+	CHECK(same(h, before), "assignment: other elements");
+	ql_tensor_release(ctx, before);
+	ql_tensor_release(ctx, want);
+	ql_tensor_release(ctx, h);
+	ql_tensor_release(ctx, x);
+}
+
 int main(void)
 {
 	ctx = ql_ctx_new(2);
@@ -391,6 +421,7 @@ int main(void)
 		if (op->flags & QL_INPLACE && op->arity_max == 2)
 			check_aliased(op);
 	}
+	check_interrupted();
 	ql_scratch_free(ctx);
 	need(ql_scratch_init(ctx));
 	CHECK(ctx->memory.now == 0, "%zu bytes were never freed", ctx->memory.now);

@@ -10,6 +10,7 @@
 #include "tensor/cpu.h"
 #include "tensor/vmath_act.h"
 #include "tensor/vmath_log.h"
+#include "tensor/vmath_wide.h"
 #include "tests/check.h"
 
 #define ROW 1024 /* lower halves per upper half are ROW / 64 */
@@ -41,6 +42,47 @@ static double gelu_tanh(double x)
 	return x == -INFINITY ? 0 : x / (1 + exp(-1.5957691216057307117 * (x + 0.044715 * x * x * x)));
 }
 
+/* Where they do not apply they are not asked. */
+QL_INLINE float ql_sin_reduced(float x)
+{
+	return ql_sin_fits(x) ? ql_sin(x) : NAN;
+}
+
+QL_INLINE float ql_cos_reduced(float x)
+{
+	return ql_sin_fits(x) ? ql_cos(x) : NAN;
+}
+
+QL_INLINE float ql_cube(float x)
+{
+	return ql_pow_fits(x, 3) ? ql_pow(x, 3) : NAN;
+}
+
+QL_INLINE float ql_root(float x)
+{
+	return ql_pow_fits(x, 0.3f) ? ql_pow(x, 0.3f) : NAN;
+}
+
+static double cube(double x)
+{
+	return x != 0 && fabs(x) < INFINITY ? x * x * x : NAN;
+}
+
+static double root(double x)
+{
+	return x != 0 && fabs(x) < INFINITY ? pow(x, (double)0.3f) : NAN;
+}
+
+static double sin_small(double x)
+{
+	return fabs(x) < 0x1p20 ? sin(x) : NAN;
+}
+
+static double cos_small(double x)
+{
+	return fabs(x) < 0x1p20 ? cos(x) : NAN;
+}
+
 /* X(name, reference, bound in units in the last place) */
 #define FUNCTIONS(X) \
 	X(exp, exp, 1) \
@@ -56,7 +98,11 @@ static double gelu_tanh(double x)
 	X(softplus, softplus, 2) \
 	X(erf, erf, 1.5) \
 	X(gelu, gelu, 4.5) \
-	X(gelu_tanh, gelu_tanh, 250)
+	X(gelu_tanh, gelu_tanh, 250) \
+	X(sin_reduced, sin_small, 2) \
+	X(cos_reduced, cos_small, 2) \
+	X(cube, cube, 0.6) \
+	X(root, root, 0.6)
 
 #define X(name, reference, bound) \
 	QL_SIMD(void, rows_##name, (int n, float *out, const float *x), { \
@@ -131,6 +177,37 @@ static void check_function(size_t f, int variants)
 		(double)at, functions[f].bound);
 }
 
+/* Near whole quarter turns, where the reduction cancels most, and powers of any exponent. */
+static void check_wide(void)
+{
+	double worst_sin = 0, worst_pow = 0;
+	uint64_t state = 1;
+
+	for (int k = 1; k < 600000; k++) {
+		float x = (float)(k * 1.57079632679489662);
+
+		worst_sin = fmax(worst_sin, error_in_ulp(ql_sin(x), sin((double)x)));
+		worst_sin = fmax(worst_sin, error_in_ulp(ql_cos(x), cos((double)x)));
+	}
+	CHECK(worst_sin < 2, "sin and cos: %.3f units in the last place", worst_sin);
+	for (int i = 0; i < 1000000; i++) {
+		float x, y;
+
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		x = ql_of_bits((uint32_t)(state >> 33) % 0x7f800000);
+		y = ldexpf((float)(int32_t)(uint32_t)(state >> 8), -31) * (float)(i % 4 == 0 ? 100 : i % 4);
+		if (i % 8 == 1) {
+			x = -x;
+			y = (float)((int)(state >> 40) % 21 - 10);
+		}
+		if (i % 4 == 3)
+			x = 0.5f + ldexpf((float)(uint32_t)(state >> 33), -31);
+		if (ql_pow_fits(x, y))
+			worst_pow = fmax(worst_pow, error_in_ulp(ql_pow(x, y), pow((double)x, (double)y)));
+	}
+	CHECK(worst_pow < 0.6, "pow: %.3f units in the last place", worst_pow);
+}
+
 int main(void)
 {
 	uint32_t features = ql_cpu()->features;
@@ -142,5 +219,7 @@ int main(void)
 		CASE("%s", functions[f].name);
 		check_function(f, variants);
 	}
+	CASE("reduction and powers");
+	check_wide();
 	return check_end();
 }
