@@ -63,6 +63,12 @@ struct ql_ctx {
 	void *host;                          /* for the program that embeds the library */
 };
 
+/* Work should stop: the user asked for it, and no tensor is half written. The result is then thrown away. */
+static inline bool ql_stopped(const struct ql_ctx *ctx)
+{
+	return ctx->interrupted && !ctx->finishing;
+}
+
 /* gives a context; NULL when there is no memory. `threads` 0: one per available core. */
 struct ql_ctx *ql_ctx_new(int threads);
 void ql_ctx_free(struct ql_ctx *ctx);

@@ -176,7 +176,7 @@ static void task_body(void *arg, int64_t begin, int64_t end)
 		int64_t i = t / j->across * j->rows, first = t % j->across * j->columns;
 		int64_t stop = ql_min64(i + j->rows, j->m), last = ql_min64(first + j->columns, j->n);
 
-		for (int64_t l = 0; l < j->k && !j->ctx->interrupted; l += DEPTH)
+		for (int64_t l = 0; l < j->k && !ql_stopped(j->ctx); l += DEPTH)
 			for (int64_t c = first; c < last; c += nr)
 				panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
 	}
@@ -251,7 +251,7 @@ static enum ql_status by_library(struct ql_ctx *ctx, struct job *j)
 	if (!status && !is_dense(j->k, j->n, &j->b))
 		status = copy_rows(ctx, j->k, j->n, &j->b);
 	for (int64_t l = 0; l < j->n && !status; l += step) {
-		if (ctx->interrupted)
+		if (ql_stopped(ctx))
 			return ql_fail(ctx, QL_ERR_INTERRUPTED, "interrupted");
 		j->kernel->whole(j->m, ql_min64(step, j->n - l), j->k, j->a.data, j->a.row, j->a.column,
 			j->b.data + l * j->b.column, j->b.row, j->b.column, j->c + l, j->ldc);

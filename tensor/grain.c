@@ -296,7 +296,7 @@ static void strip_stats(struct columns_job *j, int64_t first, int64_t rows, int6
 	struct columns s;
 
 	columns_begin(&s, n);
-	for (int64_t r = 0; r < rows && !j->ctx->interrupted; r++)
+	for (int64_t r = 0; r < rows && !ql_stopped(j->ctx); r++)
 		add_row[j->variant](j->x + (first + r * step) * j->g->row + column, n, &s);
 	columns_end(&s, n, rows, j->stats + ql_grain_scale(j->g, first, column, &run));
 	for (int64_t i = 0; i < n; i++)

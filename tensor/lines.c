@@ -34,6 +34,7 @@ struct end {
 };
 
 struct lines_job {
+	const struct ql_ctx *ctx;
 	const struct ql_lines *kind;
 	ql_line_fn *run;
 	struct ql_walk walk; /* over lines; the last axis holds the neighbours */
@@ -166,6 +167,7 @@ static void run_group(const struct lines_job *j, int64_t item, char *slot)
 			.m = j->end[OUT].n,
 			.args = j->args,
 			.variant = j->variant,
+			.ctx = j->ctx,
 			.in = line_of(&j->end[IN], at[IN], g, slot),
 			.out = line_of(&j->end[OUT], at[OUT], g, slot),
 			.work = slot ? slot + j->work : NULL};
@@ -307,7 +309,8 @@ static enum ql_status run_lines(struct ql_ctx *ctx, struct ql_call *call, const 
 {
 	static const char *const paths[] = {"float32", "float64", "int64"};
 	enum domain domain = domain_of(kind, t[IN]->dtype);
-	struct lines_job j = {.kind = kind, .ends = ends, .args = args, .variant = ctx->kernels->simd->variant};
+	struct lines_job j = {
+		.ctx = ctx, .kind = kind, .ends = ends, .args = args, .variant = ctx->kernels->simd->variant};
 	int64_t items, each;
 	enum ql_status status = QL_OK;
 

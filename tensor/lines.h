@@ -17,6 +17,8 @@ struct ql_line {
 	void *work;     /* kind->work(n, m) bytes */
 	const void *args;
 	int variant; /* for QL_SIMD tables */
+	/* For work of more than 0.1 s on a line: return when ql_stopped(ctx). */
+	const struct ql_ctx *ctx;
 };
 
 typedef void ql_line_fn(const struct ql_line *line);

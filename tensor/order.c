@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: MIT
  * Radix sort from the lowest byte, leaving out bytes that are the same in all keys; radix selection from the
- * highest byte. Both are linear whatever the data. Short lines are sorted by insertion.
+ * highest byte. Both are linear whatever the data, and poll for an
+ * interrupt after every STEP elements. Short lines are sorted by insertion.
  */
 #include "tensor/order.h"
 
 #include <stddef.h>
 
 #define INSERTION 48
+#define STEP ((int64_t)1 << 20) /* some 10 ms */
+
+/* Elements from .. to - 1 of a piece of at most STEP: for (struct piece p = …; piece_next(ctx, &p, n);) */
+struct piece {
+	int64_t from, to;
+};
+
+static bool piece_next(const struct ql_ctx *ctx, struct piece *p, int64_t n)
+{
+	if (p->to == n || ql_stopped(ctx))
+		return false;
+	p->from = p->to;
+	p->to = ql_min64(p->to + STEP, n);
+	return true;
+}
 
 static void insertion_sort(struct ql_order *a, int64_t n)
 {
@@ -21,23 +37,42 @@ static void insertion_sort(struct ql_order *a, int64_t n)
 }
 
 /* bits in which some keys differ */
-static uint64_t varying(const struct ql_order *a, int64_t n)
+static uint64_t varying(const struct ql_ctx *ctx, const struct ql_order *a, int64_t n)
 {
 	uint64_t bits = 0;
 
-	for (int64_t i = 1; i < n; i++)
-		bits |= a[i].key ^ a[0].key;
+	for (struct piece p = {0}; piece_next(ctx, &p, n);)
+		for (int64_t i = p.from; i < p.to; i++)
+			bits |= a[i].key ^ a[0].key;
 	return bits;
 }
 
-static void count_bytes(const struct ql_order *a, int64_t n, int shift, int64_t count[256])
+static void count_bytes(const struct ql_ctx *ctx, const struct ql_order *a, int64_t n, int shift, int64_t count[256])
 {
 	memset(count, 0, 256 * sizeof(count[0]));
-	for (int64_t i = 0; i < n; i++)
-		count[a[i].key >> shift & 255]++;
+	for (struct piece p = {0}; piece_next(ctx, &p, n);)
+		for (int64_t i = p.from; i < p.to; i++)
+			count[a[i].key >> shift & 255]++;
 }
 
-void ql_order_sort(struct ql_order *a, int64_t n, struct ql_order *spare)
+/* Moves every element to where its byte belongs. */
+static void distribute(const struct ql_ctx *ctx, const struct ql_order *from, int64_t n, int shift, struct ql_order *to)
+{
+	int64_t next[256], start = 0;
+
+	count_bytes(ctx, from, n, shift, next);
+	for (int i = 0; i < 256; i++) {
+		int64_t count = next[i];
+
+		next[i] = start;
+		start += count;
+	}
+	for (struct piece p = {0}; piece_next(ctx, &p, n);)
+		for (int64_t i = p.from; i < p.to; i++)
+			to[next[from[i].key >> shift & 255]++] = from[i];
+}
+
+void ql_order_sort(const struct ql_ctx *ctx, struct ql_order *a, int64_t n, struct ql_order *spare)
 {
 	struct ql_order *from = a, *to = spare, *swap;
 	uint64_t bits;
@@ -46,21 +81,13 @@ void ql_order_sort(struct ql_order *a, int64_t n, struct ql_order *spare)
 		insertion_sort(a, n);
 		return;
 	}
-	bits = varying(a, n);
+	bits = varying(ctx, a, n);
 	for (int shift = 0; shift < 64; shift += 8) {
-		int64_t next[256], start = 0;
-
 		if (!(bits >> shift & 255))
 			continue;
-		count_bytes(from, n, shift, next);
-		for (int i = 0; i < 256; i++) {
-			int64_t count = next[i];
-
-			next[i] = start;
-			start += count;
-		}
-		for (int64_t i = 0; i < n; i++)
-			to[next[from[i].key >> shift & 255]++] = from[i];
+		distribute(ctx, from, n, shift, to);
+		if (ql_stopped(ctx)) /* the elements of `to` may be undefined */
+			return;
 		swap = from;
 		from = to;
 		to = swap;
@@ -71,25 +98,27 @@ void ql_order_sort(struct ql_order *a, int64_t n, struct ql_order *spare)
 
 /* Moves elements whose byte is below `bound` to the front, then those equal to it, each in order; gives the
  * number of the former. */
-static int64_t partition(struct ql_order *a, int64_t n, int shift, uint64_t bound, struct ql_order *spare)
+static int64_t partition(const struct ql_ctx *ctx, struct ql_order *a, int64_t n, int shift, uint64_t bound,
+	struct ql_order *spare)
 {
 	int64_t below = 0, equal = 0;
 
-	for (int64_t i = 0; i < n; i++) {
-		uint64_t byte = a[i].key >> shift & 255;
+	for (struct piece p = {0}; piece_next(ctx, &p, n);)
+		for (int64_t i = p.from; i < p.to; i++) {
+			uint64_t byte = a[i].key >> shift & 255;
 
-		if (byte < bound)
-			a[below++] = a[i];
-		else if (byte == bound)
-			spare[equal++] = a[i];
-	}
+			if (byte < bound)
+				a[below++] = a[i];
+			else if (byte == bound)
+				spare[equal++] = a[i];
+		}
 	memcpy(a + below, spare, (size_t)equal * sizeof(*a));
 	return below;
 }
 
-void ql_order_select(struct ql_order *a, int64_t n, int64_t k, struct ql_order *spare)
+void ql_order_select(const struct ql_ctx *ctx, struct ql_order *a, int64_t n, int64_t k, struct ql_order *spare)
 {
-	uint64_t bits = varying(a, n);
+	uint64_t bits = varying(ctx, a, n);
 
 	/* invariant: the first elements are chosen and dropped from a; k of the n at a are still wanted */
 	for (int shift = 56; shift >= 0 && k < n; shift -= 8) {
@@ -98,10 +127,12 @@ void ql_order_select(struct ql_order *a, int64_t n, int64_t k, struct ql_order *
 
 		if (!(bits >> shift & 255))
 			continue;
-		count_bytes(a, n, shift, count);
+		count_bytes(ctx, a, n, shift, count);
 		while (byte < 255 && below + count[byte] < k)
 			below += count[byte++];
-		below = partition(a, n, shift, byte, spare);
+		below = partition(ctx, a, n, shift, byte, spare);
+		if (ql_stopped(ctx)) /* the counts may not fit the elements */
+			return;
 		a += below;
 		k -= below;
 		n = count[byte];

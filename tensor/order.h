@@ -8,16 +8,19 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "tensor/base.h"
+
 struct ql_order {
 	uint64_t key;
 	int64_t at; /* where the element stood */
 };
 
-/* Stable, ascending. spare: room for n more. */
-void ql_order_sort(struct ql_order *a, int64_t n, struct ql_order *spare);
+/* Stable, ascending. spare: room for n more. Both functions return early, with any order, when ql_stopped(ctx). */
+void ql_order_sort(const struct ql_ctx *ctx, struct ql_order *a, int64_t n, struct ql_order *spare);
 /* Brings the k smallest (of equal ones the first) to the front, in no order; what follows them is undefined.
  * 0 <= k <= n. */
-void ql_order_select(struct ql_order *a, int64_t n, int64_t k, struct ql_order *spare);
+void ql_order_select(
+	const struct ql_ctx *ctx, struct ql_order *a, int64_t n, int64_t k, struct ql_order *spare);
 
 /* Order flips positive numbers' sign bit and all bits of negative ones; x + 0 turns -0 into 0. */
 static inline uint32_t ql_key_f32(float x, int descending)

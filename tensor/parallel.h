@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The only parallel loop. Chunks are claimed from a counter, so a busy core only slows its own chunks;
+ * The only parallel loop. Chunks are claimed, so a busy core only slows its own;
  * the interrupt flag is polled before each chunk. Below about half a millisecond of work the loop runs on the
  * calling thread, because waking a passive worker costs 0.05 to 0.2 ms.
  */

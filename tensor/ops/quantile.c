@@ -38,11 +38,11 @@ static double between(double a, double b, double t)
 
 /* Functions of one domain: bits of a key, key of a value and back. */
 #define QUANTILE_LINE(name, type, key_type, bits, key_of, of_key) \
-	static type name##_kth(const type *x, int64_t n, int64_t k) \
+	static type name##_kth(const struct ql_ctx *ctx, const type *x, int64_t n, int64_t k) \
 	{ \
 		key_type prefix = 0, mask = 0; \
 \
-		for (int shift = bits - 8; shift >= 0; shift -= 8) { \
+		for (int shift = bits - 8; shift >= 0 && !ql_stopped(ctx); shift -= 8) { \
 			int64_t count[256] = {0}; \
 			key_type byte = 0; \
 \
@@ -60,9 +60,10 @@ static double between(double a, double b, double t)
 		return of_key(prefix); \
 	} \
 \
-	static type name##_small(const type *x, int64_t n, int64_t k) \
+	static type name##_small(const struct ql_ctx *ctx, const type *x, int64_t n, int64_t k) \
 	{ \
 		type a[SMALL]; \
+		(void)ctx; \
 \
 		for (int64_t i = 0; i < n; i++) { \
 			int64_t at = i; \
@@ -77,7 +78,7 @@ static double between(double a, double b, double t)
 	static void name(const struct ql_line *l) \
 	{ \
 		const struct quantile_args *args = l->args; \
-		type (*kth)(const type *, int64_t, int64_t) = l->n <= SMALL ? name##_small : name##_kth; \
+		type (*kth)(const struct ql_ctx *, const type *, int64_t, int64_t) = l->n <= SMALL ? name##_small : name##_kth; \
 		const type *x = l->in; \
 		type *out = l->out; \
 		bool nan = l->n == 0; \
@@ -93,8 +94,8 @@ static double between(double a, double b, double t)
 				continue; \
 			} \
 			k = position(args->q[i], l->n, &t); \
-			a = (double)kth(x, l->n, k); \
-			out[i] = (type)(t > 0 ? between(a, (double)kth(x, l->n, k + 1), t) : a); \
+			a = (double)kth(l->ctx, x, l->n, k); \
+			out[i] = (type)(t > 0 ? between(a, (double)kth(l->ctx, x, l->n, k + 1), t) : a); \
 		} \
 	}
 QUANTILE_LINE(quantile_f32, float, uint32_t, 32, ql_key_f32, ql_of_key_f32)

@@ -5,6 +5,9 @@
 #include "tensor/ops/ops.h"
 #include "tensor/order.h"
 
+/* may go on with element i */
+#define POLL_AT(i) ((i) % (1 << 20) != 0 || !ql_stopped(l->ctx))
+
 struct sort_args {
 	int descending;
 	bool part; /* only the first m, selected before they are sorted */
@@ -16,15 +19,14 @@ static size_t work(int64_t n, int64_t m)
 	return 2 * (size_t)n * sizeof(struct ql_order);
 }
 
-static const struct ql_order *ordered(const struct ql_line *l)
+static void order(const struct ql_line *l)
 {
 	const struct sort_args *args = l->args;
 	struct ql_order *a = l->work, *spare = a + l->n;
 
 	if (args->part)
-		ql_order_select(a, l->n, l->m, spare);
-	ql_order_sort(a, l->m, spare);
-	return a;
+		ql_order_select(l->ctx, a, l->n, l->m, spare);
+	ql_order_sort(l->ctx, a, l->m, spare);
 }
 
 #define SORT_LINE(name, type, key_of) \
@@ -35,10 +37,11 @@ static const struct ql_order *ordered(const struct ql_line *l)
 		struct ql_order *a = l->work; \
 		type *out = l->out; \
 \
-		for (int64_t i = 0; i < l->n; i++) \
+		for (int64_t i = 0; i < l->n && POLL_AT(i); i++) \
 			a[i] = (struct ql_order){key_of(in[i], args->descending), i}; \
-		ordered(l); \
-		for (int64_t i = 0; i < l->m; i++) { \
+		if (!ql_stopped(l->ctx)) \
+			order(l); \
+		for (int64_t i = 0; i < l->m && POLL_AT(i); i++) { \
 			out[i] = in[a[i].at]; \
 			l->index[i] = a[i].at + 1; \
 		} \

@@ -294,6 +294,8 @@ static const struct {
 	{"wide:matmul(wide)", 1000},
 	{"while true do pcall(wide.matmul, wide, wide) end", 1000},
 	{"while true do pcall(row.sort, row) end", 1000},
+	{"while true do pcall(row.topk, row, 1 << 22) end", 1000},
+	{"while true do pcall(row.quantile, row, 0.3) end", 1000},
 	{"while true do pcall(long.cumsum, long) end", 1000},
 	{"repeat until false", 250},
 };
@@ -329,7 +331,7 @@ static void test_interrupt(void)
 	term_line(t, "function spin() while true do end end kept = 5;", "");
 	term_line(t,
 		"tensor.seed(1) wide, long, row = tensor.rand(4000, 4000), tensor.rand(1 << 24), "
-		"tensor.rand(1 << 21);",
+		"tensor.rand(1 << 24);",
 		"");
 	for (size_t i = 0; i < sizeof(busy) / sizeof(busy[0]); i++) {
 		CASE("Ctrl-C: %s", busy[i].code);
