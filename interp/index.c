@@ -125,6 +125,18 @@ static void text_slices(lua_State *L, const char *text, struct slices *s)
 	}
 }
 
+/* A view as an op with integer attributes, in their order: recorded for gradients. */
+static enum ql_status view_op(struct ql_ctx *ctx, const struct ql_op *op, struct ql_tensor *t, int64_t axis, int64_t from,
+	int64_t length, struct ql_tensor **out)
+{
+	struct ql_value attr[] = {{.set = true, .i = axis + 1}, {.set = true, .i = from + 1}, {.set = true, .i = length}};
+	struct ql_call call = {.op = op, .in = &t, .n_in = 1, .attr = attr};
+	enum ql_status status = ql_op_apply(ctx, &call);
+
+	*out = call.out[0];
+	return status;
+}
+
 /* Applies one part to `axis` of *t; returns true when the axis is still there. */
 static enum ql_status apply_part(struct ql_ctx *ctx, const struct part *p, int axis, struct ql_tensor *t,
 	struct ql_tensor **out)
@@ -132,19 +144,24 @@ static enum ql_status apply_part(struct ql_ctx *ctx, const struct part *p, int a
 	int64_t from, to;
 	enum ql_status status;
 
-	if (p->kind == ALL)
-		return ql_tensor_alias(ctx, t, out);
-	if (p->kind == RANGE && t->shape[axis] == 0 && p->from == 1 && p->to == -1)
-		return ql_tensor_alias(ctx, t, out);
+	if (p->kind == ALL || (p->kind == RANGE && t->shape[axis] == 0 && p->from == 1 && p->to == -1)) {
+		if (!t->node)
+			return ql_tensor_alias(ctx, t, out);
+		*out = ql_tensor_keep(t);
+		return QL_OK;
+	}
 	status = ql_index(ctx, "index", p->from, t->shape[axis], &from);
 	if (status || p->kind == INDEX)
-		return status ? status : ql_view_select(ctx, "index", t, axis, from, out);
+		return status ? status : t->node ? view_op(ctx, &ql_op_select, t, axis, from, 0, out) :
+			ql_view_select(ctx, "index", t, axis, from, out);
 	status = ql_index(ctx, "index", p->to, t->shape[axis], &to);
 	if (status)
 		return status;
 	if (to < from)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "index: wanted first <= last, got %lld:%lld", (long long)p->from,
 			(long long)p->to);
+	if (t->node)
+		return view_op(ctx, &ql_op_narrow, t, axis, from, to - from + 1, out);
 	return ql_view_narrow(ctx, "index", t, axis, from, to - from + 1, out);
 }
 

@@ -4,12 +4,14 @@
 #include "interp/make.h"
 
 #include "quant/quantize.h"
+#include "tensor/tape.h"
 
 static const struct ql_attr make_attrs[] = {
 	{"values", QL_ATTR_FLOAT, 0, NULL, "nested lists of numbers"},
 	{"dtype", QL_ATTR_DTYPE, 0, NULL, "element type (default float32, bool for booleans)"},
 	{"device", QL_ATTR_STRING, 0, "cpu", "where it lives (default cpu)"},
 	{"quant", QL_ATTR_SPEC, 0, NULL, "quantize by this spec"},
+	{"grad", QL_ATTR_BOOL, 0, NULL, "collect a gradient, see backward (default false)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -120,6 +122,12 @@ int ql_make_tensor(lua_State *L)
 	if (ql_tensor_nelem(*box) > 0)
 		fill_nested(L, &n, 0, *box, &at);
 	lua_pop(L, 1);
+	if (args.value[4].set && args.value[4].b) {
+		if (args.value[3].set)
+			return ql_error(L, "tensor: wanted quant= or grad=, got both");
+		status = ql_tape_leaf(ctx, *box);
+		return status ? ql_raise(L, status) : 1;
+	}
 	if (!args.value[3].set)
 		return 1;
 	quantized = ql_box_new(L);

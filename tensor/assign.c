@@ -4,6 +4,7 @@
 #include "tensor/assign.h"
 
 #include "tensor/qparams.h"
+#include "tensor/tape.h"
 #include "tensor/view.h"
 
 static enum ql_status convert(struct ql_ctx *ctx, struct ql_tensor *dst, struct ql_tensor *src)
@@ -39,6 +40,9 @@ enum ql_status ql_tensor_assign(struct ql_ctx *ctx, const char *op, struct ql_te
 	struct ql_tensor *wide, *real = NULL;
 	enum ql_status status = QL_OK;
 
+	status = ql_tape_check_write(ctx, op, dst, src);
+	if (status)
+		return status;
 	if (ql_tensor_overlaps_itself(dst))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted a tensor whose elements are all distinct, got an expanded view", op);
 	if (ql_tensor_same_shape(dst, src))

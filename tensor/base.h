@@ -37,6 +37,7 @@ struct ql_memory {
 };
 
 struct ql_cache;
+struct ql_node;
 struct ql_scratch;
 struct ql_ledger;
 struct ql_kernels;
@@ -51,6 +52,10 @@ struct ql_ctx {
 	size_t gc_debt;                      /* bytes allocated since the host's collector was last told */
 	volatile sig_atomic_t interrupted;   /* set by the host's signal handler, polled per tile */
 	bool finishing;                      /* polls say no: a tensor that is written to must not stay half written */
+	struct ql_node *dying;               /* nodes of the tape that are being freed, see tape.c */
+	bool freeing;                        /* somebody frees them */
+	uint64_t nodes;                      /* of the tape so far */
+	int nograd;                          /* above 0: nothing is recorded */
 	int threads;                         /* upper bound for ql_parallel_for */
 	uint64_t seed, rng_position;         /* see rng.h */
 	enum ql_fallback_mode fallback;

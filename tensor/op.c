@@ -4,12 +4,14 @@
  */
 #include "tensor/op.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tensor/fallback.h"
 #include "tensor/ledger.h"
 #include "tensor/map.h"
 #include "tensor/scratch.h"
+#include "tensor/tape.h"
 
 const struct ql_op *ql_op_by_name(const struct ql_op *const *table, const char *name)
 {
@@ -273,8 +275,16 @@ static enum ql_status write_into(struct ql_ctx *ctx, struct ql_call *call)
 
 static enum ql_status check_into(struct ql_ctx *ctx, const struct ql_call *call)
 {
-	if (!call->into || !ql_tensor_overlaps_itself(call->into))
+	char what[64];
+	enum ql_status status = QL_OK;
+
+	if (!call->into)
 		return QL_OK;
+	snprintf(what, sizeof(what), "%s_", call->op->doc.name);
+	for (int i = 0; i < call->n_in && !status; i++)
+		status = ql_tape_check_write(ctx, what, call->into, call->in[i]);
+	if (status || !ql_tensor_overlaps_itself(call->into))
+		return status;
 	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s_: wanted a tensor whose elements are all distinct, got an expanded view",
 		call->op->doc.name);
 }
@@ -312,6 +322,8 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 		status = run(ctx, call);
 	if (!status && call->into)
 		status = write_into(ctx, call);
+	if (!status && !call->into && ql_tape_wanted(ctx, call))
+		status = ql_tape_record(ctx, call);
 	if (status)
 		drop_outputs(ctx, call);
 	else

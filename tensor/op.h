@@ -47,6 +47,13 @@ struct ql_call {
 
 typedef enum ql_status ql_infer_fn(struct ql_ctx *ctx, struct ql_call *call);
 typedef enum ql_status ql_eval_fn(struct ql_ctx *ctx, struct ql_call *call);
+struct ql_back;
+typedef enum ql_status ql_backward_fn(struct ql_back *b);
+
+/* bits of saves: what backward reads of a call */
+#define QL_SAVE(i) (1u << (i))      /* operand i < 31 */
+#define QL_SAVE_RESULT (1u << 31)   /* the results */
+#define QL_SAVE_ALL 0x7fffffffu     /* all operands */
 
 struct ql_op {
 	struct ql_doc doc; /* becomes the Lua method or function, help, manual */
@@ -56,6 +63,8 @@ struct ql_op {
 	ql_infer_fn *infer; /* shape and dtype rule; a view op fills out[] here */
 	ql_eval_fn *eval;   /* in[] -> out[], which are allocated */
 	bool allocates;     /* eval makes out[] itself */
+	ql_backward_fn *backward; /* gradients, written with other ops (back.h); NULL: the op has none */
+	uint32_t saves;           /* what backward reads */
 	const void *impl;   /* for the shared evals of a family, e.g. struct ql_map */
 };
 

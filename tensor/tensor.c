@@ -8,6 +8,7 @@
 
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
+#include "tensor/tape.h"
 #include "tensor/transpose.h"
 #include "tensor/walk.h"
 
@@ -122,6 +123,7 @@ enum ql_status ql_tensor_alias(struct ql_ctx *ctx, const struct ql_tensor *t, st
 		return QL_ERR_MEMORY;
 	*view = *t;
 	view->refs = 1;
+	view->node = NULL;
 	ql_storage_keep(view->storage);
 	if (view->q)
 		ql_qparams_keep(view->q);
@@ -139,6 +141,7 @@ void ql_tensor_release(struct ql_ctx *ctx, struct ql_tensor *t)
 {
 	if (!t || --t->refs > 0)
 		return;
+	ql_node_release(ctx, t->node);
 	ql_qparams_release(ctx, t->q);
 	ql_storage_release(ctx, t->storage);
 	ql_free(ctx, t);

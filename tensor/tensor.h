@@ -12,6 +12,7 @@
 #include "tensor/dtype.h"
 #include "tensor/storage.h"
 
+struct ql_node;
 struct ql_qparams;
 
 struct ql_tensor {
@@ -20,6 +21,8 @@ struct ql_tensor {
 	int64_t shape[QL_MAX_RANK], stride[QL_MAX_RANK], offset;
 	struct ql_storage *storage;
 	struct ql_qparams *q; /* NULL: plain numbers */
+	struct ql_node *node; /* what made it, when a gradient is wanted (tape.h); NULL: none is */
+	int node_output;      /* which result of node it is */
 	uint32_t origin;      /* row of the ledger that tells how this value was made; 0: given by the user */
 };
 
@@ -32,7 +35,7 @@ enum ql_status ql_tensor_zeros(struct ql_ctx *ctx, unsigned dtype, int rank, con
 /* gives a rank-0 float32 or int64 tensor holding the value */
 enum ql_status ql_tensor_of_f32(struct ql_ctx *ctx, float value, struct ql_tensor **out);
 enum ql_status ql_tensor_of_i64(struct ql_ctx *ctx, int64_t value, struct ql_tensor **out);
-/* gives another header on the same storage and quant params */
+/* gives another header on the same storage and quant params, without the node */
 enum ql_status ql_tensor_alias(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out);
 struct ql_tensor *ql_tensor_keep(struct ql_tensor *t);
 void ql_tensor_release(struct ql_ctx *ctx, struct ql_tensor *t);

@@ -118,3 +118,16 @@ function tensor.save(file, t, options)
 	local done, message = internal.save_file(file, names, tensors, options.compress)
 	if not done then fail('%s', message) end
 end
+
+doc {name = 'tensor.nograd', usage = 'tensor.nograd(fn, …)',
+	text = [[Calls fn(…) while nothing is recorded for gradients, and returns its results: for evaluation, which then keeps no
+intermediate values, and for writing to tensors with requires_grad. Recording goes on afterwards, also after an error.]],
+	example = [[w = tensor{1, 2, grad=true}
+y = tensor.nograd(function() w:add_(1) return w * 2 end)
+print(y, y:requires_grad())  --> float32(2)  4 6 false]]}
+
+function tensor.nograd(fn, ...)
+	if type(fn) ~= 'function' then fail('nograd: wanted a function, got %s', describe(fn)) end
+	local guard <close> = internal.nograd()
+	return fn(...)
+end

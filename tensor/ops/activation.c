@@ -11,8 +11,22 @@ QL_MAP_F32_1(relu_f32, a > 0 ? a : a != a ? a : 0)
 QL_MAP_F64_1(relu_f64, a > 0 ? a : a != a ? a : 0)
 QL_MAP_I64_1(relu_i64, a > 0 ? a : 0)
 static const struct ql_map relu_map = {.result = QL_MAP_PROMOTE, .f32 = relu_f32, .f64 = relu_f64, .i64 = relu_i64};
+
+/* g where the result is above 0: not in any table, only backwards call it */
+QL_MAP_F32_2(relu_slope_f32, b > 0 ? a : 0)
+QL_MAP_F64_2(relu_slope_f64, b > 0 ? a : 0)
+static const struct ql_map relu_slope_map = {.result = QL_MAP_FLOAT, .f32 = relu_slope_f32, .f64 = relu_slope_f64};
+static QL_BINARY(relu_slope, NULL, NULL, NULL, 0, relu_slope_map);
+
+static enum ql_status relu_backward(struct ql_back *b)
+{
+	ql_back_give(b, 0, ql_back_run(b, &ql_op_relu_slope, ql_back_grad(b, 0), ql_back_out(b, 0)));
+	return b->status;
+}
+
 QL_UNARY(relu, "x:relu()", "max(x, 0). A quantized operand stays quantized: its codes are raised to the zero point.",
-	"print(tensor{-1,2}:relu())  --> float32(2)  0  2", QL_INPLACE, relu_map);
+	"print(tensor{-1,2}:relu())  --> float32(2)  0  2", QL_INPLACE, relu_map, .backward = relu_backward,
+	.saves = QL_SAVE_RESULT);
 
 QL_MAP_F32_1(relu6_f32, a > 6 ? 6 : a > 0 ? a : a != a ? a : 0)
 QL_MAP_F64_1(relu6_f64, a > 6 ? 6 : a > 0 ? a : a != a ? a : 0)

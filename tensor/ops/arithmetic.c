@@ -30,12 +30,23 @@ const struct ql_op ql_op_add = {
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
 	.impl = &add_map,
+	.backward = ql_backward_same,
 };
 
 QL_MAP_F32_2(mul_f32, a * b)
 QL_MAP_F64_2(mul_f64, a * b)
 QL_MAP_I64_2(mul_i64, (uint64_t)a * (uint64_t)b)
 static const struct ql_map mul_map = {.result = QL_MAP_PROMOTE, .f32 = mul_f32, .f64 = mul_f64, .i64 = mul_i64, .ns_per_16 = 6};
+
+static enum ql_status mul_backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_back_grad(b, 0);
+
+	for (int i = 0; i < 2; i++)
+		if (ql_back_wants(b, i))
+			ql_back_give(b, i, ql_back_run(b, &ql_op_mul, g, ql_back_in(b, 1 - i)));
+	return b->status;
+}
 
 const struct ql_op ql_op_mul = {
 	.doc = {.name = "mul",
@@ -50,6 +61,8 @@ const struct ql_op ql_op_mul = {
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
 	.impl = &mul_map,
+	.backward = mul_backward,
+	.saves = QL_SAVE(0) | QL_SAVE(1),
 };
 
 QL_MAP_F32_2(sub_f32, a - b)

@@ -264,6 +264,56 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_dtype_is_integer(call->out[0]->dtype) ? eval_int(ctx, call) : eval_float(ctx, call);
 }
 
+/* ---- gradients ---- */
+
+/* t seen as (…, rows, columns): a vector gets the axis that the product gave it, at `at`; the result lost it there. */
+static struct ql_tensor *with_axis(struct ql_back *b, struct ql_tensor *t, bool vector, int from_end)
+{
+	int64_t shape[QL_MAX_RANK];
+	int at;
+
+	if (!t || !vector)
+		return t;
+	at = t->rank - from_end;
+	for (int d = 0; d <= t->rank; d++)
+		shape[d] = d < at ? t->shape[d] : d == at ? 1 : t->shape[d - 1];
+	return ql_back_reshape(b, t, t->rank + 1, shape);
+}
+
+static struct ql_tensor *transposed(struct ql_back *b, struct ql_tensor *t)
+{
+	return t ? ql_back_transpose(b, t, t->rank - 2, t->rank - 1) : NULL;
+}
+
+/* Gives operand i the matrix t; a vector loses the axis it had got. */
+static void give(struct ql_back *b, int i, struct ql_tensor *t)
+{
+	int64_t shape[QL_MAX_RANK];
+	int at = 0;
+
+	if (!t || ql_back_shape(b, i)->rank > 1) {
+		ql_back_give(b, i, t);
+		return;
+	}
+	for (int d = 0; d < t->rank; d++)
+		if (d != t->rank - (i == 0 ? 2 : 1))
+			shape[at++] = t->shape[d];
+	ql_back_give(b, i, ql_back_reshape(b, t, at, shape));
+}
+
+/* dA = G Bᵀ, dB = Aᵀ G, summed over the batch axes that were broadcast */
+static enum ql_status backward(struct ql_back *b)
+{
+	bool row = ql_back_shape(b, 0)->rank == 1, column = ql_back_shape(b, 1)->rank == 1;
+	struct ql_tensor *g = with_axis(b, with_axis(b, ql_back_grad(b, 0), column, 0), row, 1);
+
+	if (ql_back_wants(b, 0))
+		give(b, 0, ql_back_run(b, &ql_op_matmul, g, transposed(b, with_axis(b, ql_back_in(b, 1), column, 0))));
+	if (ql_back_wants(b, 1))
+		give(b, 1, ql_back_run(b, &ql_op_matmul, transposed(b, with_axis(b, ql_back_in(b, 0), row, 1)), g));
+	return b->status;
+}
+
 static const struct ql_attr attrs[] = {
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
 	{"dtype", QL_ATTR_DTYPE, 0, NULL, "int32 or int64 for a product of plain integers (default: int32 for 8-bit ones)"},
@@ -283,4 +333,6 @@ const struct ql_op ql_op_matmul = {
 	.arity_max = 2,
 	.infer = infer,
 	.eval = eval,
+	.backward = backward,
+	.saves = QL_SAVE(0) | QL_SAVE(1),
 };

@@ -44,6 +44,25 @@ static const struct ql_reduce sum = {
 	.ns_per_16 = 3,
 };
 
+/* The gradient, with the reduced axes again, repeated along them. */
+static struct ql_tensor *spread(struct ql_back *b)
+{
+	const struct ql_result *in = ql_back_shape(b, 0);
+	int64_t shape[QL_MAX_RANK];
+	unsigned mask = 0;
+
+	b->status = ql_reduce_axes(b->ctx, &b->call, &mask);
+	for (int d = 0; d < in->rank; d++)
+		shape[d] = mask >> d & 1 ? 1 : in->shape[d];
+	return ql_back_expand(b, ql_back_reshape(b, ql_back_grad(b, 0), in->rank, shape), in->rank, in->shape);
+}
+
+static enum ql_status sum_backward(struct ql_back *b)
+{
+	ql_back_give(b, 0, spread(b));
+	return b->status;
+}
+
 const struct ql_op ql_op_sum = {
 	.doc = {.name = "sum",
 		.usage = "x:sum()  x:sum(axis)  x:sum{axis=, keep=}",
@@ -59,6 +78,7 @@ const struct ql_op ql_op_sum = {
 	.infer = ql_reduce_infer,
 	.eval = ql_reduce_eval,
 	.impl = &sum,
+	.backward = sum_backward,
 };
 
 static const struct ql_reduce mean = {
@@ -73,6 +93,16 @@ static const struct ql_reduce mean = {
 	.ns_per_16 = 3,
 };
 
+static enum ql_status mean_backward(struct ql_back *b)
+{
+	int64_t n = ql_tensor_nelem(b->call.in[0]), results = 1;
+
+	for (int d = 0; d < b->call.result[0].rank; d++)
+		results *= b->call.result[0].shape[d];
+	ql_back_give(b, 0, ql_back_scaled(b, spread(b), (double)results / (double)n));
+	return b->status;
+}
+
 const struct ql_op ql_op_mean = {
 	.doc = {.name = "mean",
 		.usage = "x:mean()  x:mean(axis)  x:mean{axis=, keep=}",
@@ -85,4 +115,5 @@ const struct ql_op ql_op_mean = {
 	.infer = ql_reduce_infer,
 	.eval = ql_reduce_eval,
 	.impl = &mean,
+	.backward = mean_backward,
 };

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * What an op's backward is written with. Gradients are made by other ops; every intermediate tensor belongs to the
+ * struct ql_back and lives until the backward has returned. Each function gives NULL once something has failed and
+ * takes NULL then, so a backward is written without a check per line:
+ *
+ *   static enum ql_status mul_backward(struct ql_back *b)
+ *   {
+ *           ql_back_give(b, 0, ql_back_run(b, &ql_op_mul, ql_back_grad(b, 0), ql_back_in(b, 1)));
+ *           ql_back_give(b, 1, ql_back_run(b, &ql_op_mul, ql_back_grad(b, 0), ql_back_in(b, 0)));
+ *           return b->status;
+ *   }
+ */
+#ifndef QUOLL_TENSOR_BACK_H
+#define QUOLL_TENSOR_BACK_H
+
+#include "tensor/tape.h"
+
+#define QL_BACK_MAX 64 /* intermediate tensors of one backward */
+
+struct ql_back {
+	struct ql_ctx *ctx;
+	const struct ql_node *node;
+	/* Op, attributes and results' sizes as recorded, for ql_call_int(&b->call, …), ql_call_axis and the like; the
+	 * operands in it have dtype and shape only, no elements. */
+	struct ql_call call;
+	struct ql_tensor **give; /* n_in: gradients of the operands */
+	struct ql_tensor *pool[QL_BACK_MAX];
+	int n_pool;
+	enum ql_status status;
+};
+
+/* An attribute by name, for ql_back_with. */
+struct ql_named {
+	const char *name;
+	struct ql_value value;
+};
+
+/* operand i wants a gradient: dear ones are not computed for nothing */
+bool ql_back_wants(const struct ql_back *b, int i);
+/* The gradient of result i: zeros if none arrived. */
+struct ql_tensor *ql_back_grad(struct ql_back *b, int i);
+/* The value of operand i; op->saves must have QL_SAVE(i). */
+struct ql_tensor *ql_back_in(struct ql_back *b, int i);
+/* The value of result i; op->saves must have QL_SAVE_RESULT. */
+struct ql_tensor *ql_back_out(struct ql_back *b, int i);
+/* The sizes of operand i, saved or not. */
+const struct ql_result *ql_back_shape(const struct ql_back *b, int i);
+
+/* The first result of an op with one to three operands; c and d may be NULL when the op takes fewer. */
+struct ql_tensor *ql_back_run(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c);
+struct ql_tensor *ql_back_run3(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c,
+	struct ql_tensor *d);
+/* The same with attributes; the list ends with a NULL name. */
+struct ql_tensor *ql_back_with(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c,
+	const struct ql_named *attrs);
+/* A number in the dtype of `like`. */
+struct ql_tensor *ql_back_number(struct ql_back *b, double value, const struct ql_tensor *like);
+/* a op number */
+struct ql_tensor *ql_back_scaled(struct ql_back *b, struct ql_tensor *a, double by);
+struct ql_tensor *ql_back_plus(struct ql_back *b, struct ql_tensor *a, double number);
+struct ql_tensor *ql_back_reshape(struct ql_back *b, struct ql_tensor *a, int rank, const int64_t *shape);
+struct ql_tensor *ql_back_expand(struct ql_back *b, struct ql_tensor *a, int rank, const int64_t *shape);
+struct ql_tensor *ql_back_permute(struct ql_back *b, struct ql_tensor *a, const int *order);
+struct ql_tensor *ql_back_transpose(struct ql_back *b, struct ql_tensor *a, int axis, int other);
+/* Sum over the axes whose bit is set in `mask`; with keep they stay, of size 1. */
+struct ql_tensor *ql_back_sum(struct ql_back *b, struct ql_tensor *a, unsigned mask, bool keep);
+/* Zeros of this dtype and shape. */
+struct ql_tensor *ql_back_zeros(struct ql_back *b, const struct ql_result *shape);
+/* The pool releases t at the end; NULL with b->status set when `status` is not QL_OK. */
+struct ql_tensor *ql_back_own(struct ql_back *b, struct ql_tensor *t, enum ql_status status);
+
+/* Gradient of operand i: summed over the axes along which the operand was broadcast, cast to its dtype; several for
+ * one operand are added. Nothing happens when the operand wants none. */
+void ql_back_give(struct ql_back *b, int i, struct ql_tensor *t);
+
+/* For ops that are constant almost everywhere: the operands get no gradient. */
+ql_backward_fn ql_backward_none;
+/* For ops whose operand's gradient is the result's: casts, copies, additions. */
+ql_backward_fn ql_backward_same;
+
+#endif
