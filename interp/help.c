@@ -8,6 +8,7 @@
 #include "interp/bind.h"
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
+#include "nn/nn.h"
 #include "quant/observer.h"
 #include "quant/quantize.h"
 #include "tensor/device.h"
@@ -71,12 +72,13 @@ static void add(lua_State *L, const char *kind, const char *module, const struct
 	lua_setfield(L, -2, "options");
 }
 
-static void add_ops(lua_State *L, const struct ql_op *const *ops)
+/* `module` NULL: ops of tensors */
+static void add_ops(lua_State *L, const char *module, const struct ql_op *const *ops)
 {
 	for (; *ops; ops++) {
 		uint32_t flags = (*ops)->flags;
 
-		add(L, flags & QL_FUNCTION ? "function" : "method", flags & QL_FUNCTION ? "tensor" : "x",
+		add(L, flags & QL_FUNCTION ? "function" : "method", 			module ? module : flags & QL_FUNCTION ? "tensor" : "x",
 			&(*ops)->doc);
 		set_flag(L, "both", !(flags & (QL_FUNCTION | QL_METHOD)));
 		set_flag(L, "inplace", flags & QL_INPLACE);
@@ -158,8 +160,9 @@ static int internal_docs(lua_State *L)
 {
 	lua_settop(L, 0);
 	lua_newtable(L);
-	add_ops(L, ql_ops);
-	add_ops(L, ql_quant_ops);
+	add_ops(L, NULL, ql_ops);
+	add_ops(L, NULL, ql_quant_ops);
+	add_ops(L, "nn", ql_nn_ops);
 	add_lists(L);
 	for (int i = 0; ql_schemes[i]; i++, lua_settop(L, 1))
 		add(L, "scheme", NULL, &ql_schemes[i]->doc);

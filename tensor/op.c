@@ -318,8 +318,10 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 	memset(call->out, 0, sizeof(call->out));
 	if (!status && call->op->infer)
 		status = call->op->infer(ctx, call);
+	ctx->nograd++; /* an eval may call other ops: the node is this op's */
 	if (!status)
 		status = run(ctx, call);
+	ctx->nograd--;
 	if (!status && call->into)
 		status = write_into(ctx, call);
 	if (!status && !call->into && ql_tape_wanted(ctx, call))

@@ -45,6 +45,9 @@ enum ql_status ql_tape_record(struct ql_ctx *ctx, struct ql_call *call);
 enum ql_status ql_tape_check_write(struct ql_ctx *ctx, const char *what, const struct ql_tensor *t,
 	const struct ql_tensor *from);
 void ql_node_release(struct ql_ctx *ctx, struct ql_node *node);
+/* Lets go of what the node keeps, but for its leaf sum; of the gradients that have arrived. */
+void ql_node_drop(struct ql_ctx *ctx, struct ql_node *node);
+void ql_node_drop_grads(struct ql_ctx *ctx, struct ql_node *node);
 
 /* Adds the gradient of `root` (by `seed`, same shape; NULL: 1 for a root of one element) to the sums of all leaves
  * that it depends on. When it fails no sum has changed, and the graph is used up. */

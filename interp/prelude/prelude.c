@@ -9,14 +9,20 @@
 
 #include "interp/libs.h"
 
-#define X(name, kind) \
+#define EMBED(name) \
 	extern const char ql_prelude_text_##name[], ql_prelude_end_##name[]; \
 	__asm__(".pushsection .rodata\n" \
 		".global ql_prelude_text_" #name ", ql_prelude_end_" #name "\n" \
 		"ql_prelude_text_" #name ": .incbin \"" #name ".lua\"\n" \
 		"ql_prelude_end_" #name ": .byte 0\n" \
 		".popsection\n");
+#define X(name, kind) EMBED(name)
 #include "interp/prelude/prelude.def"
+#undef X
+#define X(name) EMBED(name)
+#include "nn/data.def"
+#include "nn/modules.def"
+#include "nn/optim.def"
 #undef X
 
 enum kind { MODULE, METHODS, FUNCTION, INTERNAL };
@@ -27,6 +33,11 @@ static const struct file {
 } files[] = {
 #define X(name, kind) {#name, ql_prelude_text_##name, ql_prelude_end_##name, kind},
 #include "interp/prelude/prelude.def"
+#undef X
+#define X(name) {#name, ql_prelude_text_##name, ql_prelude_end_##name, INTERNAL},
+#include "nn/data.def"
+#include "nn/modules.def"
+#include "nn/optim.def"
 #undef X
 };
 
