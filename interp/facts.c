@@ -73,6 +73,12 @@ static int method_device(lua_State *L)
 	return 1;
 }
 
+static int method_quantized(lua_State *L)
+{
+	lua_pushboolean(L, self(L)->q != NULL);
+	return 1;
+}
+
 static int method_nbytes(lua_State *L)
 {
 	lua_pushinteger(L, (lua_Integer)ql_tensor_nbytes(self(L)));
@@ -179,7 +185,7 @@ static int method_fill(lua_State *L)
 
 const luaL_Reg ql_fact_methods[] = {{"size", method_size}, {"stride", method_stride}, {"dim", method_dim},
 	{"nelem", method_nelem}, {"dtype", method_dtype}, {"device", method_device},
-	{"nbytes", method_nbytes}, {"iscontiguous", method_iscontiguous}, {"item", method_item},
+	{"nbytes", method_nbytes}, {"quantized", method_quantized}, {"iscontiguous", method_iscontiguous}, {"item", method_item},
 	{"totable", method_totable}, {"copy_", method_copy}, {"fill_", method_fill}, {NULL, NULL}};
 
 static const struct ql_doc docs[] = {
@@ -200,6 +206,8 @@ static const struct ql_doc docs[] = {
 		"points.",
 		"x = tensor.zeros(1000)\nprint(x:nbytes(), x:quantize('int8'):nbytes())  --> 4000 1004",
 		NULL},
+	{"quantized", "x:quantized()", "Whether the elements are codes with a scale (x:qparams() tells which).",
+		"print(tensor{1}:quantized(), tensor{1}:quantize('int8'):quantized())  --> false true", NULL},
 	{"iscontiguous", "x:iscontiguous()",
 		"Whether the elements lie in memory without gaps in the order of the axes, the last one "
 		"fastest.",

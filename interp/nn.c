@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The global `nn`: the ops of nn/ as functions. Modules are added by the prelude.
  */
+#include <regex.h>
 #include <string.h>
 
 #include "interp/bind.h"
@@ -36,6 +37,29 @@ static int registry(lua_State *L)
 	return ql_error(L, "registry: no table '%s'", name);
 }
 
+/* matches(pattern, name): whether a POSIX extended regular expression fits the beginning of the name; nil and the reason
+ * when it is none */
+static int matches(lua_State *L)
+{
+	const char *pattern, *name = luaL_checkstring(L, 2);
+	char reason[128];
+	regex_t regex;
+	int error;
+
+	lua_pushfstring(L, "^(%s)", luaL_checkstring(L, 1));
+	pattern = lua_tostring(L, -1);
+	error = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
+	if (error) {
+		regerror(error, &regex, reason, sizeof(reason));
+		lua_pushnil(L);
+		lua_pushstring(L, reason);
+		return 2;
+	}
+	lua_pushboolean(L, regexec(&regex, name, 0, NULL, 0) == 0);
+	regfree(&regex);
+	return 1;
+}
+
 int ql_open_nn(lua_State *L)
 {
 	lua_newtable(L);
@@ -47,6 +71,8 @@ int ql_open_nn(lua_State *L)
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	lua_pushcfunction(L, registry);
 	lua_setfield(L, -2, "registry");
+	lua_pushcfunction(L, matches);
+	lua_setfield(L, -2, "matches");
 	lua_pop(L, 1);
 	return 0;
 }

@@ -216,10 +216,19 @@ static int internal_rng(lua_State *L)
 	return 2;
 }
 
+/* internal.live(): whether a line on stderr can be drawn over */
+static int internal_live(lua_State *L)
+{
+	const char *term = getenv("TERM");
+
+	lua_pushboolean(L, isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb"));
+	return 1;
+}
+
 static const luaL_Reg functions[] = {
 	{"clock", hw_clock}, {"features", hw_features}, {"force", hw_force}, {NULL, NULL}};
 
-static const luaL_Reg internal[] = {{"width", internal_width}, {"load", internal_load},
+static const luaL_Reg internal[] = {{"width", internal_width}, {"live", internal_live}, {"load", internal_load},
 	{"peak", internal_peak}, {"rng", internal_rng}, {"kernels", internal_kernels}, {NULL, NULL}};
 
 static const struct ql_attr force_attrs[] = {

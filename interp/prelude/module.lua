@@ -1,0 +1,415 @@
+-- SPDX-License-Identifier: MIT
+-- What every module of nn has: parameters and children with names, modes, files, copies. A kind of module is a file in
+-- nn/modules/ that calls module.define with `init` and `forward`; nn.module makes one of a single Lua function.
+--
+-- An instance is a table: its tensors and children are fields, listed in order in the hidden field PARTS. A call runs
+-- the forward of its class, unless something (calibration, quantization, summary) has put a function into HOOK.
+local _, internal = ...
+local base = internal.import 'base'
+local fail, doc, describe, is_tensor = base.fail, base.doc, base.describe, base.is_tensor
+
+local PARTS, HOOK = {}, {}
+local module = {classes = {}, HOOK = HOOK}
+local methods = {}
+local registered = {__name = 'quoll.module', methods = methods} -- for help and completion
+debug.getregistry()[registered.__name] = registered
+
+local function is_module(value)
+	return type(value) == 'table' and rawget(value, PARTS) ~= nil
+end
+module.is_module = is_module
+
+local function parts_of(m, name)
+	if not is_module(m) then fail('%s: wanted a module, as in m:%s(…), got %s', name, name, describe(m)) end
+	return rawget(m, PARTS)
+end
+
+---------------------------------------------------------------- classes and instances
+
+-- Fields of built-in kinds are all set by init (false: none), so that a wrong name is an error.
+local function index(m, key)
+	local class = getmetatable(m).class
+	local value = class[key]
+	if value == nil then value = methods[key] end
+	if value ~= nil or class.loose or type(key) ~= 'string' then return value end
+	local names = {}
+	for name in next, m do names[#names + 1] = type(name) == 'string' and name or nil end
+	for name in next, methods do names[#names + 1] = name end
+	fail("%s: no field or method '%.40s'%s", class.name, key, base.near(key, names))
+end
+
+local function new(class)
+	local parts = {tensors = {}, buffers = {}, children = {}, counts = {}}
+	return setmetatable({[PARTS] = parts, training = true, name = false}, class.meta)
+end
+
+module.modes = {} -- name -> how a quantized layer runs: function(m, q, …); filled by module_modes.lua
+
+-- The module itself, without its hook.
+function module.run(m, ...)
+	local q = rawget(m, 'quantized')
+	if q then return module.modes[q.mode](m, q, ...) end
+	return m:forward(...)
+end
+
+local function call(m, ...)
+	local hook = rawget(m, HOOK)
+	if hook then return hook(m, ...) end
+	return module.run(m, ...)
+end
+
+-- Shows a value inside of a forward to calibration, when it is watching.
+function module.note(m, what, value)
+	local watch = rawget(m, 'watch')
+	if watch then watch(m, what, value) end
+end
+
+-- Arguments of a constructor: what stands before the options, and the options.
+local function split(class, ...)
+	local given, n = {...}, select('#', ...)
+	if class.list then
+		if type(given[1]) ~= 'table' or getmetatable(given[1]) then
+			fail('%s: wanted a list, as in %s, got %s', class.name, class.doc.usage, describe(given[1]))
+		end
+		return {}, 0, base.options(class.doc, given[1], true)
+	end
+	local last = given[n]
+	if type(last) ~= 'table' or getmetatable(last) then return given, n, {} end
+	given[n] = nil
+	return given, n - 1, base.options(class.doc, last)
+end
+
+-- Makes nn.<name> of an entry: doc fields as for base.doc, and
+--   word      what its instances are called inside a parent: 'conv' gives conv1, conv2 (default: name in lower case)
+--   text      nil: the kind is documented elsewhere
+--   list      called with one table: its items are children (Sequential)
+--   loose     reading an unknown field gives nil
+--   init(self, options, …)    sets every field; self:parameter, self:buffer, self:child
+--   forward(self, …)
+-- Other functions of the entry are methods of the kind.
+function module.define(nn, entry)
+	entry.options = entry.options or {}
+	entry.options[#entry.options + 1] = {'name', 'text', 'what it is called inside its parent'}
+	entry.doc = entry.text and doc {name = 'nn.' .. entry.name, usage = entry.usage, text = entry.text, example = entry.example,
+		options = entry.options} or {name = entry.name, usage = entry.usage, options = entry.options}
+	entry.word = entry.word or entry.name:lower()
+	entry.meta = {__name = 'quoll.module', class = entry, __index = index, __call = call, __tostring = module.text,
+		__len = function(m) return #rawget(m, PARTS).children end}
+	module.classes[entry.name] = entry
+	nn[entry.name] = function(...)
+		local given, n, options = split(entry, ...)
+		local m = new(entry)
+		if options.name then rawset(m, 'name', module.check_name(entry.name, options.name)) end
+		entry.init(m, options, table.unpack(given, 1, n))
+		return m
+	end
+	return entry
+end
+
+function module.check_name(what, name)
+	if not name:find '^[%a_][%w_.]*$' then
+		fail("%s: name: wanted letters, digits, '_' and '.', got '%.40s'", what, name)
+	end
+	return name
+end
+
+-- A positive integer argument of a constructor.
+function module.size(class, what, value, least)
+	if math.type(value) ~= 'integer' and not (type(value) == 'number' and value % 1 == 0) or value < (least or 1) then
+		fail('%s: %s: wanted an integer of at least %d, got %s', class, what, least or 1, describe(value))
+	end
+	return math.tointeger(value)
+end
+
+---------------------------------------------------------------- parts
+
+-- A trained tensor: a leaf that collects a gradient.
+function module.parameter(m, name, tensor)
+	local parts = rawget(m, PARTS)
+	parts.tensors[#parts.tensors + 1] = name
+	rawset(m, name, tensor:requires_grad_())
+	return tensor
+end
+
+-- A tensor that is saved but not trained.
+function module.buffer(m, name, tensor)
+	local parts = rawget(m, PARTS)
+	parts.tensors[#parts.tensors + 1] = name
+	parts.buffers[name] = true
+	rawset(m, name, tensor)
+	return tensor
+end
+
+-- A module inside; without a name it is called after its kind and number: linear1, linear2.
+function module.child(m, child, name)
+	local parts, class = rawget(m, PARTS), getmetatable(m).class
+	if not is_module(child) then fail('%s: wanted modules, got %s', class.name, describe(child)) end
+	local word = getmetatable(child).class.word
+	parts.counts[word] = (parts.counts[word] or 0) + 1
+	name = name or rawget(child, 'name') or word .. parts.counts[word]
+	for _, other in ipairs(parts.children) do
+		if other.name == name then fail("%s: wanted names that differ, got '%s' twice", class.name, name) end
+	end
+	parts.children[#parts.children + 1] = {name = name, module = child}
+	if rawget(m, name) == nil and methods[name] == nil and class[name] == nil then rawset(m, name, child) end
+	return child
+end
+
+-- What a float layer computes with: a quantized x beside a plain weight is decoded here, on purpose.
+function module.real(x, weight)
+	if is_tensor(x) and x:quantized() and not (weight and weight:quantized()) then return x:dequantize() end
+	return x
+end
+
+-- Puts another module in the place of a child.
+function module.replace(m, name, child)
+	for _, entry in ipairs(rawget(m, PARTS).children) do
+		if entry.name == name then
+			if rawget(m, name) == entry.module then rawset(m, name, child) end
+			entry.module = child
+			return child
+		end
+	end
+end
+
+-- Takes a child out; positions in lists are the caller's business.
+function module.remove(m, child)
+	local children = rawget(m, PARTS).children
+	for i, entry in ipairs(children) do
+		if entry.module == child then
+			table.remove(children, i)
+			if rawget(m, entry.name) == child then rawset(m, entry.name, nil) end
+			return
+		end
+	end
+end
+
+function module.children(m) return rawget(m, PARTS).children end
+function module.tensors(m) return rawget(m, PARTS).tensors end
+function module.is_buffer(m, name) return rawget(m, PARTS).buffers[name] == true end
+function module.class_of(m) return getmetatable(m).class end
+
+-- Calls each(name, module) for the module itself (name '') and all inside, parents first, in order.
+function module.walk(m, each, prefix)
+	prefix = prefix or ''
+	each(prefix, m)
+	for _, child in ipairs(rawget(m, PARTS).children) do
+		module.walk(child.module, each, (prefix == '' and '' or prefix .. '.') .. child.name)
+	end
+end
+
+-- Calls each(name, tensor, owner, field) for all parameters and buffers.
+function module.each_tensor(m, each)
+	module.walk(m, function(prefix, inner)
+		for _, field in ipairs(rawget(inner, PARTS).tensors) do
+			local tensor = rawget(inner, field)
+			if tensor then each((prefix == '' and '' or prefix .. '.') .. field, tensor, inner, field) end
+		end
+	end)
+end
+
+-- A table name -> value that remembers the order; pairs follows it.
+local function ordered(names, values, what)
+	return setmetatable(values, {__name = what, order = names, __len = function() return #names end,
+		__pairs = function()
+			local i = 0
+			return function()
+				i = i + 1
+				return names[i], values[names[i]]
+			end
+		end,
+		__tostring = function()
+			local lines = {}
+			for i, name in ipairs(names) do
+				lines[i] = ('  %-24s %s'):format(name, internal.describe(values[name]) or describe(values[name]))
+			end
+			return ('%d %s\n'):format(#names, what) .. table.concat(lines, '\n')
+		end})
+end
+
+---------------------------------------------------------------- help of the methods
+
+local function method(name, usage, text, example, options)
+	return doc {name = 'module:' .. name, usage = usage, text = text, example = example, options = options}
+end
+
+method('parameters', 'm:parameters()', [[A list of all trained tensors, in the order of the modules: what an optimizer takes.]],
+	[[m = nn.Linear(3, 2)
+print(#m:parameters(), m:parameters()[1])  --> 2 ]] .. 'float32(2, 3)')
+function methods.parameters(m)
+	parts_of(m, 'parameters')
+	local list = {}
+	module.each_tensor(m, function(_, tensor, owner, field)
+		if not module.is_buffer(owner, field) then list[#list + 1] = tensor end
+	end)
+	return list
+end
+
+method('named', 'm:named()', [[A table name -> module of all modules inside, in order (pairs follows it): the names that rules
+match. A name is the kind and a number, linear1, conv3, residual1.conv2, or what the option name= said.]],
+	[[m = nn.Sequential{nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1, {name='last'})}
+for name in pairs(m:named()) do print(name) end  --> linear1
+--> relu1
+--> last]])
+function methods.named(m)
+	parts_of(m, 'named')
+	local names, values = {}, {}
+	module.walk(m, function(name, inner)
+		if name == '' then return end
+		names[#names + 1] = name
+		values[name] = inner
+	end)
+	return ordered(names, values, 'modules')
+end
+
+method('state', 'm:state()', [[A table name -> tensor of all parameters and buffers, in order: what m:save writes.]],
+	[[m = nn.Sequential{nn.Linear(3, 2)}
+for name in pairs(m:state()) do print(name) end  --> linear1.weight
+--> linear1.bias]])
+function methods.state(m)
+	parts_of(m, 'state')
+	local names, values = {}, {}
+	module.each_tensor(m, function(name, tensor)
+		names[#names + 1] = name
+		values[name] = tensor
+	end)
+	return ordered(names, values, 'tensors')
+end
+
+local function set_training(m, on)
+	module.walk(m, function(_, inner)
+		local class = module.class_of(inner)
+		if on and rawget(inner, 'frozen') then
+			fail("train: wanted a float model, or one quantized with mode='qat' or 'train', got one with mode='%s'",
+				rawget(inner, 'frozen'))
+		end
+		rawset(inner, 'training', on)
+		if class.on_mode then class.on_mode(inner, on) end
+	end)
+	return m
+end
+
+method('train', 'm:train()', [[Sets the mode of training (dropout drops, batch norm takes the batch's statistics) and returns m.
+A quantized model can be trained when its mode is qat or train.]],
+	[[m = nn.Dropout(0.5):train()
+print(m.training)  --> true]])
+function methods.train(m)
+	parts_of(m, 'train')
+	return set_training(m, true)
+end
+
+method('eval', 'm:eval()', [[Sets the mode of use and returns m: dropout does nothing, batch norm takes its running statistics.]],
+	[[m = nn.Dropout(0.5):eval()
+print(m(tensor{1, 2}))  --> float32(2)  1 2]])
+function methods.eval(m)
+	parts_of(m, 'eval')
+	return set_training(m, false)
+end
+
+method('nbytes', 'm:nbytes()', [[Bytes of all parameters and buffers, with the scales and zero points of quantized ones.]],
+	'print(nn.Linear(3, 2):nbytes())  --> 32')
+function methods.nbytes(m)
+	parts_of(m, 'nbytes')
+	local bytes = 0
+	module.each_tensor(m, function(_, tensor) bytes = bytes + tensor:nbytes() end)
+	return bytes
+end
+
+method('zero_grad', 'm:zero_grad()', [[Forgets the gradients of all parameters and returns m.]],
+	[[m = nn.Linear(2, 1)
+m:zero_grad()]])
+function methods.zero_grad(m)
+	for _, parameter in ipairs(methods.parameters(m)) do parameter:zero_grad() end
+	return m
+end
+
+-- Puts a tensor in the place of a parameter or buffer, which it stays.
+function module.set_tensor(m, field, tensor)
+	rawset(m, field, tensor)
+	if not module.is_buffer(m, field) and not tensor:quantized() then tensor:requires_grad_() end
+end
+
+method('to', "m:to 'float16'", [[Casts the float parameters and buffers to a dtype, or moves them to a device, and returns m.]],
+	[[m = nn.Linear(2, 1):to 'float16'
+print(m.weight:dtype(), m:nbytes())  --> float16 6]])
+function methods.to(m, where)
+	parts_of(m, 'to')
+	if type(where) ~= 'string' then fail('to: wanted the name of a dtype or a device, got %s', describe(where)) end
+	module.each_tensor(m, function(_, tensor, owner, field)
+		if tensor:quantized() then return end
+		module.set_tensor(owner, field, tensor:detach():to(where))
+	end)
+	return m
+end
+
+---------------------------------------------------------------- copies
+
+-- A copy with tensors of its own; what is shared inside stays shared. Hooks are not copied: they belong to the original.
+local function copy_module(m)
+	local copies = {}
+	local function copy(value)
+		if copies[value] then return copies[value] end
+		if is_tensor(value) then
+			copies[value] = value:detach():clone()
+			if value:requires_grad() then copies[value]:requires_grad_() end
+			return copies[value]
+		end
+		if type(value) ~= 'table' or getmetatable(value) and not is_module(value) then return value end
+		local made = {}
+		copies[value] = made
+		for key, inner in next, value do
+			if key ~= HOOK and key ~= 'watch' then rawset(made, key, copy(inner)) end
+		end
+		return setmetatable(made, getmetatable(value))
+	end
+	return copy(m)
+end
+
+method('clone', 'm:clone()', [[A copy with tensors of its own; tensors that several modules share are shared in the copy, too.]],
+	[[m = nn.Linear(2, 1)
+c = m:clone()
+print(c.weight == m.weight, m.weight:error(c.weight).max)  --> false 0.0]])
+function methods.clone(m)
+	parts_of(m, 'clone')
+	return copy_module(m)
+end
+
+---------------------------------------------------------------- text
+
+local function parameter_count(m)
+	local n = 0
+	for _, field in ipairs(module.tensors(m)) do
+		local tensor = rawget(m, field)
+		n = n + (tensor and not module.is_buffer(m, field) and tensor:nelem() or 0)
+	end
+	return n
+end
+module.parameter_count = parameter_count
+
+local function line(m)
+	local class = module.class_of(m)
+	local arguments = class.describe and class.describe(m) or ''
+	return ('%s(%s)'):format(class.name, arguments) .. (rawget(m, 'said') and '  ' .. m.said or '')
+end
+
+function module.text(m)
+	local lines, width, total = {}, 0, 0
+	module.walk(m, function(name)
+		local depth = select(2, name:gsub('%.', ''))
+		width = math.max(width, 2 * depth + #name:match '[^.]*$')
+	end)
+	module.walk(m, function(name, inner)
+		total = total + parameter_count(inner)
+		if name == '' then return end
+		local depth = select(2, name:gsub('%.', ''))
+		lines[#lines + 1] = ('  %-' .. width .. 's  %s'):format(('  '):rep(depth) .. name:match '[^.]*$', line(inner))
+	end)
+	table.insert(lines, 1, line(m) .. ('  %d parameters'):format(total))
+	return table.concat(lines, '\n')
+end
+
+module.methods = methods
+module.method = method
+module.parts_of = parts_of
+module.new = new
+return module

@@ -1,0 +1,107 @@
+-- SPDX-License-Identifier: MIT
+-- m:calibrate and m:observers. Observers watch what goes into the layers that can be quantized, and both sides of the sums
+-- of nn.Residual; the model's output is not touched.
+local _, internal = ...
+local base = internal.import 'base'
+local fit = internal.import 'fit'
+local module = internal.import 'module'
+local progress = internal.import 'progress'
+local report = internal.import 'report'
+local fail = base.fail
+local methods, method = module.methods, module.method
+
+-- Which values of a module are observed: 'input' of layers with weights, both operands of a sum.
+local function observed(m)
+	local class = module.class_of(m)
+	if class.weights and not class.no_input then return {'input'} end
+	if class.name == 'Residual' then return {'body', 'around'} end
+	return {}
+end
+
+local function watch(m, what, value)
+	local o = rawget(m, 'observers')
+	if o and o[what] and base.is_tensor(value) then o[what]:update(module.real(value)) end
+end
+
+local function attach(m, spec)
+	local n = 0
+	module.walk(m, function(_, inner)
+		local names = observed(inner)
+		if #names == 0 or rawget(inner, 'quantized') then return end
+		local o = {}
+		for _, what in ipairs(names) do o[what] = quant.observer(spec) end
+		rawset(inner, 'observers', o)
+		n = n + #names
+		rawset(inner, 'watch', watch)
+		if o.input then
+			rawset(inner, module.HOOK, function(self, x, ...)
+				watch(self, 'input', x)
+				return module.run(self, x, ...)
+			end)
+		end
+	end)
+	return n
+end
+
+local function detach(m)
+	module.walk(m, function(_, inner)
+		rawset(inner, 'watch', nil)
+		rawset(inner, module.HOOK, nil)
+	end)
+end
+
+local calibrate = method('calibrate', "m:calibrate(data, {input='uint8', batches=32})",
+	[[Runs batches of data through the model in the mode of use and lets observers see what goes into every layer with weights.
+input= is the spec of the activations, with the observer that finds their range ('uint8@entropy'). The outputs of the model are
+the same, bit for bit. A second call begins anew. Afterwards m:quantize{mode='static'} can be used; m:observers() shows what
+was found. Returns m.]],
+	[[m = nn.Sequential{nn.Linear(2, 2)}
+m:calibrate({{tensor.ones(4, 2), tensor.ones(4)}})
+print(#m:observers())  --> 1]],
+	{{'input', 'spec', "spec of the activations (default 'uint8')"}, {'batches', 'integer', 'how many (default 32)'},
+		{'log', 'true or false', 'draw a bar (default true)'}})
+function methods.calibrate(m, data, options)
+	module.parts_of(m, 'calibrate')
+	options = base.options(calibrate, options)
+	local spec, wanted = quant.spec(options.input or 'uint8'), options.batches or 32
+	if spec.block or spec.axis then
+		fail("calibrate: input: wanted one scale for the whole tensor, got '%s'", tostring(spec))
+	end
+	if attach(m, options.input or 'uint8') == 0 then fail('calibrate: wanted a model with layers that can be quantized, got none') end
+	local clean <close> = setmetatable({}, {__close = function() detach(m) end})
+	local mode <close> = fit.in_mode(m, false)
+	local guard <close> = internal.nograd()
+	local bar <close> = progress.start('calibrate', wanted, options.log)
+	local n = 0
+	fit.begin_pass(m, data)
+	for x in fit.batches('calibrate', data) do
+		m(x)
+		n = n + 1
+		bar:update(n, function() return '' end)
+		if n >= wanted then break end
+	end
+	if n == 0 then fail('calibrate: data: wanted at least one batch, got none') end
+	return m
+end
+
+method('observers', 'm:observers()', [[What calibration has seen: a report with a row for each observer.]],
+	[[m = nn.Sequential{nn.Linear(2, 2)}
+m:calibrate({{tensor.ones(4, 2), tensor.ones(4)}})
+print(m:observers().name)  --> linear1]])
+function methods.observers(m)
+	module.parts_of(m, 'observers')
+	local rows = {columns = {'name', 'value', 'spec', 'lo', 'hi', 'scale', 'zero_point', 'count', 'nonfinite'}}
+	module.walk(m, function(name, inner)
+		local list = rawget(inner, 'observers')
+		for _, what in ipairs(list and observed(inner) or {}) do
+			local o = list[what]
+			local p, s = o:params(), o:stats()
+			local lo, hi = o:range()
+			rows[#rows + 1] = {name, what, tostring(o.spec), lo, hi, p.scale:item(), p.zero_point and p.zero_point:item() or 0,
+				s.count, s.nonfinite}
+		end
+	end)
+	return report(rows)
+end
+
+return {observed = observed}

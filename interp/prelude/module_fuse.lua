@@ -1,0 +1,76 @@
+-- SPDX-License-Identifier: MIT
+-- m:fuse: batch norm is folded into the layer before it, and a ReLU becomes that layer's act. Only where one follows the
+-- other in nn.Sequential or nn.Residual: what a Lua function does between its parts is not known here.
+--   w' = w gamma / sqrt(var + eps), b' = (b - mean) gamma / sqrt(var + eps) + beta   (formulas in Jacob et al. 2018, 3.2)
+local _, internal = ...
+local module = internal.import 'module'
+local methods, method = module.methods, module.method
+
+local function is_kind(m, name) return module.class_of(m).name == name end
+
+-- Computed in double, rounded once.
+local function fold(layer, norm)
+	local guard <close> = internal.nograd()
+	local function wide(t) return t:to 'float64' end
+	local factor = wide(norm.weight) / (wide(norm.running_var) + norm.eps):sqrt()
+	local weight = wide(layer.weight)
+	local shape = {weight:size(1)}
+	for _ = 2, weight:dim() do shape[#shape + 1] = 1 end
+	local bias = layer.bias and wide(layer.bias) or 0
+	bias = (wide(norm.running_mean) - bias) * -1 * factor + wide(norm.bias)
+	module.set_tensor(layer, 'weight', (weight * factor:view(table.unpack(shape))):to(layer.weight:dtype()))
+	if layer.bias then
+		module.set_tensor(layer, 'bias', bias:to(layer.bias:dtype()))
+	else
+		module.parameter(layer, 'bias', bias:to(layer.weight:dtype()))
+	end
+end
+
+local function can_fold(layer, norm)
+	return is_kind(norm, 'BatchNorm2d') and (is_kind(layer, 'Conv2d') or is_kind(layer, 'Linear')) and not layer.act and
+		not rawget(layer, 'quantized')
+end
+
+local function can_act(layer, act)
+	return is_kind(act, 'ReLU') and (is_kind(layer, 'Conv2d') or is_kind(layer, 'Linear')) and not layer.act and
+		not rawget(layer, 'quantized')
+end
+
+-- Children by position without those that are folded.
+local function fuse_list(m, count)
+	local kept = {}
+	for i = 1, count do
+		local child, last = m[i], kept[#kept]
+		if last and can_fold(last, child) then
+			fold(last, child)
+			module.remove(m, child)
+		elseif last and can_act(last, child) then
+			last.act = 'relu'
+			module.remove(m, child)
+		else
+			kept[#kept + 1] = child
+		end
+	end
+	for i = 1, count do m[i] = kept[i] end
+	return #kept
+end
+
+local function fuse(m)
+	module.walk(m, function(_, inner)
+		if is_kind(inner, 'Sequential') then fuse_list(inner, #inner) end
+		if is_kind(inner, 'Residual') then inner.body = fuse_list(inner, inner.body) end
+	end)
+	return m
+end
+
+method('fuse', 'm:fuse()', [[A copy of m in the mode of use in which each batch norm behind a convolution or a Linear is folded into its
+weight and bias, and a ReLU behind one is done in the same pass. Where one follows the other in nn.Sequential and nn.Residual;
+names stay. The outputs are the same but for rounding.]],
+	[[m = nn.Sequential{nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()}:eval()
+print(#m:fuse(), m:fuse().conv1.act)  --> 1 relu]])
+function methods.fuse(m)
+	module.parts_of(m, 'fuse')
+	return fuse(m:clone():eval())
+end
+
+return {fuse = fuse}

@@ -1,0 +1,250 @@
+-- SPDX-License-Identifier: MIT
+-- m:quantize: a new model whose layers run in integers, and a report that says for each layer what became of it.
+local _, internal = ...
+local base = internal.import 'base'
+local module = internal.import 'module'
+local fuse = internal.import('module_fuse').fuse
+local report = internal.import 'report'
+local rules = internal.import 'module_rules'
+internal.import 'module_modes'
+local fail, describe = base.fail, base.describe
+local methods, method = module.methods, module.method
+
+local MODES = {'auto', 'static', 'dynamic', 'weight_only', 'train'}
+
+local function check_mode(mode)
+	for _, known in ipairs(MODES) do
+		if mode == known then return mode end
+	end
+	fail("quantize: mode: wanted %s, got %s%s", table.concat(MODES, ', '), describe(mode), base.near(mode, MODES))
+end
+
+---------------------------------------------------------------- one layer
+
+-- Spec of the layer's calibrated input with its scale and zero point, or nil.
+local function calibrated(layer, what)
+	local o = rawget(layer, 'observers')
+	o = o and o[what]
+	if not o or o:stats().count == 0 then return end
+	local p, s = o:params(), quant.spec(o.spec)
+	return quant.spec {dtype = s.dtype, bits = s.bits, scheme = s.scheme, scale = p.scale, zero_point = p.zero_point}
+end
+
+local function mode_of(name, layer, wanted)
+	if wanted == 'auto' then return module.class_of(layer).no_input and 'weight_only' or
+		calibrated(layer, 'input') and 'static' or 'dynamic' end
+	if module.class_of(layer).no_input and wanted ~= 'train' then return 'weight_only' end
+	if wanted == 'static' and not calibrated(layer, 'input') then
+		fail("quantize: %s: mode 'static' wanted a calibrated layer, got one that saw no data; call m:calibrate(data) before", name)
+	end
+	return wanted
+end
+
+-- Blocks run along all weights of an output: a convolution's are laid flat.
+local function flat(weight, q)
+	if not q.weight.block or weight:dim() <= 2 then return weight end
+	q.shape = {weight:size()}
+	return weight:view(q.shape[1], weight:nelem() // q.shape[1])
+end
+
+local function quantize_weights(layer, q)
+	local before, after, count = 0, 0, 0
+	for _, field in ipairs(module.class_of(layer).weights) do
+		local weight = rawget(layer, field)
+		local codes = flat(weight:detach(), q):quantize(q.weight)
+		before, after, count = before + weight:nbytes(), after + codes:nbytes(), count + weight:nelem()
+		rawset(layer, field, codes)
+	end
+	return before, after, count
+end
+
+-- Bytes of weights that stay float (train keeps them, its codes are made at each step).
+local function float_bytes(layer)
+	local bytes, count = 0, 0
+	for _, field in ipairs(module.tensors(layer)) do
+		local value = rawget(layer, field)
+		if value and not module.is_buffer(layer, field) then bytes, count = bytes + value:nbytes(), count + value:nelem() end
+	end
+	return bytes, count
+end
+
+local function quantize_layer(name, layer, o)
+	local mode = mode_of(name, layer, o.mode)
+	local q = {mode = mode, weight = quant.spec(o.weight)}
+	local why = ''
+	if q.weight.block and mode ~= 'weight_only' then
+		if not o.optional then
+			fail("quantize: %s: weight: wanted one scale for an output in mode '%s', got '%s', whose \z
+				scales change along the sum; use mode='weight_only', or optional=true in a rule", name, mode, tostring(q.weight))
+		end
+		mode, q.mode, why = 'weight_only', 'weight_only', 'scales that change along the sum have no integer product'
+	end
+	if mode == 'static' then q.input = calibrated(layer, 'input') end
+	if mode == 'dynamic' or mode == 'train' then q.input = not module.class_of(layer).no_input and quant.spec(o.input) or nil end
+	local before, after, count
+	if mode == 'train' then
+		before, count = float_bytes(layer)
+		after = before
+	else
+		before, after, count = quantize_weights(layer, q)
+		rawset(layer, 'frozen', mode)
+	end
+	rawset(layer, 'quantized', q)
+	rawset(layer, 'observers', nil)
+	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = tostring(q.weight),
+		input = q.input and tostring(q.input) or 'float', output = 'float', bits = 8 * after / math.max(1, count), bytes = after,
+		float_bytes = before, why = why}
+end
+
+---------------------------------------------------------------- codes from layer to layer
+
+-- The static spec of what goes into a module, or nil: what the one before it may give in integers.
+local function wanted_input(m)
+	local q, class = rawget(m, 'quantized'), module.class_of(m)
+	if q then return q.mode == 'static' and q.input or nil end
+	if class.name == 'Sequential' then return m[1] and wanted_input(m[1]) end
+	if class.name == 'Residual' then return m.body > 0 and wanted_input(m[1]) or nil end
+end
+
+-- Tells the last layer of m with weights to give codes under the spec; false when something between cannot pass them.
+local give
+
+local function give_last(m, count, spec)
+	for i = count, 1, -1 do
+		if not module.class_of(m[i]).integer then return give(m[i], spec) end
+	end
+	return false
+end
+
+function give(m, spec)
+	local q, class = rawget(m, 'quantized'), module.class_of(m)
+	if q then
+		if q.mode == 'static' then q.output = spec end
+		return q.mode == 'static'
+	end
+	if class.name == 'Sequential' then return give_last(m, #m, spec) end
+	if class.name == 'Residual' and rawget(m, 'sum') then
+		m.out = spec
+		return true
+	end
+	return false
+end
+
+-- Both sides of a sum in integers where each was calibrated.
+local function connect_residual(m)
+	local body, around = calibrated(m, 'body'), calibrated(m, 'around')
+	if not body or not around or not give_last(m, m.body, body) then return end
+	if m.shortcut and not give(m.shortcut, around) then return end
+	rawset(m, 'sum', true) -- what goes in is codes when the module before gives them
+end
+
+local function connect_list(m, count)
+	for i = 1, count do
+		local at = i + 1
+		while at <= count and module.class_of(m[at]).integer do at = at + 1 end
+		local spec = at <= count and wanted_input(m[at])
+		if spec and not module.class_of(m[i]).integer then give(m[i], spec) end
+	end
+end
+
+local function connect(m)
+	module.walk(m, function(_, inner)
+		if module.class_of(inner).name == 'Residual' then connect_residual(inner) end
+	end)
+	module.walk(m, function(_, inner)
+		local class = module.class_of(inner).name
+		if class == 'Sequential' then connect_list(inner, #inner) end
+		if class == 'Residual' then connect_list(inner, inner.body) end
+	end)
+end
+
+---------------------------------------------------------------- the model
+
+local function skipped(name, layer, why)
+	local bytes, count = float_bytes(layer)
+	return {name = name, kind = module.class_of(layer).name, mode = 'float', weight = 'float', input = 'float', output = 'float',
+		bits = 8 * bytes / math.max(1, count), bytes = bytes, float_bytes = bytes, why = why}
+end
+
+local function why_not(layer)
+	local class = module.class_of(layer)
+	if class.name == 'BatchNorm2d' then return 'no layer with weights before it to be folded into' end
+	return 'no integer version'
+end
+
+local function totals(rows)
+	local bytes, before, n = 0, 0, 0
+	for _, row in ipairs(rows) do
+		bytes, before = bytes + row.bytes, before + row.float_bytes
+		n = n + (row.mode ~= 'float' and 1 or 0)
+	end
+	return ('%d of %d layers quantized; weights %d bytes, %.3f of the float model\'s'):format(n, #rows, bytes, bytes / math.max(1, before))
+end
+
+local function add_details(rows, by_name)
+	for _, row in ipairs(rows) do
+		local layer = by_name[row.name]
+		local q = rawget(layer, 'quantized')
+		if q then
+			if q.output then row.output = tostring(q.output) end
+			rawset(layer, 'said', ('%s, weight %s, input %s'):format(row.mode, row.weight, row.input) ..
+				(q.output and ', output ' .. row.output or ''))
+		end
+	end
+end
+
+local quantize = method('quantize', "m:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
+	[[A new model whose layers with weights run in integers; m is untouched. Returns the model and a report with a row for each
+layer: mode, specs, bits per weight, bytes, and why a layer stayed float. Modes:
+static: the input range is frozen as m:calibrate found it (an error without it); where one static layer follows another, codes
+pass between them without becoming float, through ReLU, max pooling and the sums of nn.Residual. dynamic: the input range is
+found at each call. weight_only: integer weights, float arithmetic. auto (default): static where calibrated, else dynamic.
+train: float weights that are quantized at each step, integer forward, gradients with decoded codes: the model can be trained.
+weight= and input= are specs; rules= is a list of {pattern, spec} or {pattern, mode=, weight=, input=}, first match wins, false
+leaves a layer float; patterns are POSIX extended regular expressions, anchored at the start of the name. In all modes but train
+batch norm is folded first (fuse=false: not).]],
+	[[m = nn.Sequential{nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 4)}
+q, coverage = m:quantize{mode='dynamic'}
+print(q(tensor.ones(2, 64)):size())  --> 2 4
+print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
+	{{'mode', 'text', 'auto static dynamic weight_only train (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
+		{'input', 'spec', "of mode dynamic and train (default 'uint8'; train: 'int8')"}, {'rules', 'list', 'exceptions by name'},
+		{'fuse', 'true or false', 'fold batch norm (default true)'}})
+function methods.quantize(m, options)
+	module.parts_of(m, 'quantize')
+	options = base.options(quantize, options)
+	local mode = check_mode(options.mode or 'auto')
+	local new, reader = m:clone(), rules.reader(options.rules)
+	if mode ~= 'train' then
+		new:eval()
+		if options.fuse ~= false then fuse(new) end
+	end
+	local rows, names, by_name = {}, {}, {}
+	rows.columns = {'name', 'kind', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}
+	module.walk(new, function(name, layer)
+		local class = module.class_of(layer)
+		by_name[name] = layer
+		if not class.weights then
+			if module.parameter_count(layer) > 0 then rows[#rows + 1] = skipped(name, layer, why_not(layer)) end
+			return
+		end
+		if rawget(layer, 'quantized') then fail('quantize: %s: wanted a float layer, got one that is quantized already', name) end
+		names[#names + 1] = name
+		local chosen = reader.find(name, layer)
+		if chosen == false then
+			rows[#rows + 1] = skipped(name, layer, 'a rule says so')
+			return
+		end
+		rows[#rows + 1] = quantize_layer(name, layer, {mode = check_mode(chosen.mode or mode),
+			weight = chosen.weight or options.weight or 'int8/1',
+			optional = chosen.optional, input = chosen.input or options.input or (mode == 'train' and 'int8' or 'uint8')})
+	end)
+	reader.finish(names)
+	if #names == 0 then fail('quantize: wanted a model with layers that have weights, got none') end
+	connect(new)
+	add_details(rows, by_name)
+	rows.note = totals(rows)
+	return new, report(rows)
+end
+
+return {calibrated = calibrated}

@@ -1,0 +1,73 @@
+-- SPDX-License-Identifier: MIT
+-- Rules: an ordered list that says for each layer how it is quantized; the first that matches its name wins.
+--   {pattern, spec or false}  {pattern, mode=, weight=, input=, optional=}  function(name, module) -> spec, false, table or nil
+local _, internal = ...
+local base = internal.import 'base'
+local fail, describe = base.fail, base.describe
+local rules = {}
+
+local FIELDS = {mode = true, weight = true, input = true, output = true, optional = true}
+
+local function check(rule, i)
+	if type(rule) == 'function' then return end
+	if type(rule) ~= 'table' or type(rule[1]) ~= 'string' then
+		fail('rules: item %d: wanted {pattern, spec} or a function, got %s', i, describe(rule))
+	end
+	local good, reason = internal.matches(rule[1], '')
+	if good == nil then fail("rules: item %d: wanted a regular expression, got '%.60s': %s", i, rule[1], reason) end
+	for key in next, rule do
+		if key ~= 1 and key ~= 2 and not FIELDS[key] then
+			fail("rules: item %d: unknown field '%.40s'%s", i, tostring(key),
+				base.near(key, {'mode', 'weight', 'input', 'output', 'optional'}))
+		end
+	end
+end
+
+-- false: leave float; else a table of fields that replace the defaults.
+local function choice(value, rule)
+	if value == false then return false end
+	local fields = {}
+	if type(value) == 'table' and not getmetatable(value) and (value.mode or value.weight or value.input or value.output) then
+		for key, inner in next, value do fields[key] = inner end
+	elseif value ~= nil then
+		fields.weight = value
+	end
+	for key in next, FIELDS do
+		if type(rule) == 'table' and rule[key] ~= nil then fields[key] = rule[key] end
+	end
+	return fields
+end
+
+-- An object whose find(name, module) gives false, or fields (none: no rule matched); finish() refuses rules that
+-- matched nothing.
+function rules.reader(list)
+	list = list or {}
+	if type(list) ~= 'table' then fail('rules: wanted a list, got %s', describe(list)) end
+	local used = {}
+	for i, rule in ipairs(list) do check(rule, i) end
+	return {
+		find = function(name, module)
+			for i, rule in ipairs(list) do
+				if type(rule) == 'function' then
+					local value = rule(name, module)
+					used[i] = true
+					if value ~= nil then return choice(value, rule) end
+				elseif internal.matches(rule[1], name) then
+					used[i] = true
+					return choice(rule[2], rule)
+				end
+			end
+			return {}
+		end,
+		finish = function(names)
+			for i, rule in ipairs(list) do
+				if not used[i] and not rule.optional then
+					fail("rules: item %d: wanted a pattern that matches a layer, got '%.60s'; layers: %s", i, rule[1],
+						table.concat(names, ' ', 1, math.min(#names, 12)))
+				end
+			end
+		end,
+	}
+end
+
+return rules

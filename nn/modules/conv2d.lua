@@ -1,0 +1,65 @@
+-- SPDX-License-Identifier: MIT
+-- nn.Conv2d: a convolution of images (N, C, H, W) with a weight (out, C / groups, kh, kw).
+local _, internal = ...
+local base = internal.import 'base'
+local module = internal.import 'module'
+
+local function pair(value, what)
+	if type(value) == 'number' then return {module.size('Conv2d', what, value), module.size('Conv2d', what, value)} end
+	if type(value) ~= 'table' or #value ~= 2 then
+		base.fail('Conv2d: %s: wanted a number or {height, width}, got %s', what, base.describe(value))
+	end
+	return {module.size('Conv2d', what, value[1]), module.size('Conv2d', what, value[2])}
+end
+
+local function options_text(self)
+	local text = ''
+	for _, name in ipairs {'stride', 'pad', 'dilation', 'groups'} do
+		local value = self.geometry[name]
+		if value then
+			text = text .. (', %s=%s'):format(name, type(value) == 'table' and '{' .. table.concat(value, ',') .. '}' or value)
+		end
+	end
+	return text
+end
+
+return module.define(nn, {
+	name = 'Conv2d', word = 'conv',
+	usage = 'nn.Conv2d(inputs, outputs, kernel, {stride=1, pad=0, dilation=1, groups=1, bias=true})',
+	text = [[A layer x:conv2d(weight, bias) for images (N, inputs, H, W): weight is (outputs, inputs / groups, kh, kw), bias (outputs).
+kernel, stride, pad and dilation are a number or {height, width}; pad may be {top, bottom, left, right}. Both begin with uniform
+random numbers within 1/sqrt(inputs / groups * kh * kw), as in PyTorch.]],
+	options = {{'stride', 'any', 'step of the window (default 1)'}, {'pad', 'any', 'zeros around the image (default 0)'},
+		{'dilation', 'any', 'distance of the weights (default 1)'}, {'groups', 'integer', 'independent groups of channels (default 1)'},
+		{'bias', 'true or false', 'add a bias (default true)'}},
+	example = [[m = nn.Conv2d(3, 8, 3, {pad=1})
+print(m(tensor.ones(2, 3, 16, 16)):size())  --> 2 8 16 16]],
+	init = function(self, options, inputs, outputs, kernel)
+		inputs = module.size('Conv2d', 'inputs', inputs)
+		outputs = module.size('Conv2d', 'outputs', outputs)
+		kernel = pair(kernel, 'kernel')
+		local groups = module.size('Conv2d', 'groups', options.groups or 1)
+		if inputs % groups ~= 0 or outputs % groups ~= 0 then
+			base.fail('Conv2d: groups: wanted a divisor of %d inputs and %d outputs, got %d', inputs, outputs, groups)
+		end
+		self.geometry = {stride = options.stride, pad = options.pad, dilation = options.dilation, groups = options.groups}
+		self.act = false
+		local bound = 1 / math.sqrt(inputs // groups * kernel[1] * kernel[2])
+		module.parameter(self, 'weight', tensor.rand(outputs, inputs // groups, kernel[1], kernel[2]):mul_(2 * bound):sub_(bound))
+		self.bias, self.sizes = false, {self.weight:size()}
+		if options.bias ~= false then module.parameter(self, 'bias', tensor.rand(outputs):mul_(2 * bound):sub_(bound)) end
+	end,
+	weights = {'weight'},
+	compute = function(self, x, weight, out)
+		local o = {stride = self.geometry.stride, pad = self.geometry.pad, dilation = self.geometry.dilation,
+			groups = self.geometry.groups, act = self.act or nil, out = out}
+		if self.bias then return x:conv2d(weight, self.bias, o) end
+		return x:conv2d(weight, o)
+	end,
+	forward = function(self, x) return self:compute(module.real(x, self.weight), self.weight) end,
+	describe = function(self)
+		local outputs, inputs, kh, kw = table.unpack(self.sizes)
+		return ('%d, %d, {%d,%d}%s%s%s'):format(inputs * (self.geometry.groups or 1), outputs, kh, kw, options_text(self),
+			self.bias and '' or ', bias=false', self.act and ', act=' .. self.act or '')
+	end,
+})

@@ -1,0 +1,22 @@
+-- SPDX-License-Identifier: MIT
+-- nn.Embedding: a row of the weight for each number.
+local _, internal = ...
+local module = internal.import 'module'
+
+return module.define(nn, {
+	name = 'Embedding',
+	usage = 'nn.Embedding(count, size)',
+	text = [[weight:embedding(ids): for each of the numbers 1 to count its row of the weight (count, size). The weight begins with normal
+random numbers.]],
+	example = [[m = nn.Embedding(10, 4)
+print(m(tensor{{1, 2, 10}, dtype='int32'}):size())  --> 1 3 4]],
+	init = function(self, _, count, size)
+		count = module.size('Embedding', 'count', count)
+		module.parameter(self, 'weight', tensor.randn(count, module.size('Embedding', 'size', size)))
+	end,
+	weights = {'weight'},
+	no_input = true, -- numbers are not quantized
+	compute = function(_, ids, weight) return weight:embedding(ids) end,
+	forward = function(self, ids) return self.weight:embedding(ids) end,
+	describe = function(self) return ('%d, %d'):format(self.weight:size()) end,
+})

@@ -1,0 +1,33 @@
+-- SPDX-License-Identifier: MIT
+-- nn.Linear: x times the transpose of the weight (out, in), plus bias.
+local _, internal = ...
+local module = internal.import 'module'
+
+return module.define(nn, {
+	name = 'Linear',
+	usage = 'nn.Linear(inputs, outputs, {bias=true})',
+	text = [[A layer x:linear(weight, bias) for x (…, inputs): weight is (outputs, inputs), bias (outputs). Both begin with uniform random
+numbers within 1/sqrt(inputs) (Kaiming's uniform rule with a = sqrt(5), as in PyTorch).]],
+	options = {{'bias', 'true or false', 'add a bias (default true)'}},
+	example = [[m = nn.Linear(3, 2)
+print(m(tensor.ones(4, 3)):size())  --> 4 2]],
+	init = function(self, options, inputs, outputs)
+		inputs = module.size('Linear', 'inputs', inputs)
+		outputs = module.size('Linear', 'outputs', outputs)
+		local bound = 1 / math.sqrt(inputs)
+		module.parameter(self, 'weight', tensor.rand(outputs, inputs):mul_(2 * bound):sub_(bound))
+		self.act, self.bias = false, false
+		if options.bias ~= false then module.parameter(self, 'bias', tensor.rand(outputs):mul_(2 * bound):sub_(bound)) end
+	end,
+	weights = {'weight'},
+	compute = function(self, x, weight, out)
+		local o = {act = self.act or nil, out = out}
+		if self.bias then return x:linear(weight, self.bias, o) end
+		return x:linear(weight, o)
+	end,
+	forward = function(self, x) return self:compute(module.real(x, self.weight), self.weight) end,
+	describe = function(self)
+		return ('%d, %d%s%s'):format(self.weight:size(2), self.weight:size(1), self.bias and '' or ', bias=false',
+			self.act and ', act=' .. self.act or '')
+	end,
+})

@@ -1,0 +1,50 @@
+-- SPDX-License-Identifier: MIT
+-- nn.Sequential: modules one after the other. nn.Residual: the same, plus what went in.
+local _, internal = ...
+local module = internal.import 'module'
+
+local function add_all(self, list)
+	for i = 1, #list do self[i] = module.child(self, list[i]) end
+end
+
+local function run(self, x, ...)
+	for i = 1, #self do x = self[i](x, ...) end
+	return x
+end
+
+module.define(nn, {
+	name = 'Sequential', list = true,
+	usage = 'nn.Sequential{module, module, …}',
+	text = [[The modules one after the other, each called with what the one before gave. m[i] is a module, #m their number; their
+names are kind and number, m.linear1.]],
+	example = [[m = nn.Sequential{nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)}
+print(m(tensor.ones(5, 3)):size())  --> 5 2
+print(#m, m.linear2 == m[3])  --> 3 true]],
+	init = add_all,
+	forward = run,
+})
+
+return module.define(nn, {
+	name = 'Residual', list = true,
+	usage = 'nn.Residual{module, module, …, shortcut=module}',
+	text = [[x + the modules applied to x; with shortcut= that module's result instead of x. An activation behind the sum stands behind
+the Residual.]],
+	options = {{'shortcut', 'any', 'module that x passes through (default: x as it is)'}},
+	example = [[m = nn.Residual{nn.Linear(3, 3)}
+print(m(tensor.ones(2, 3)):size())  --> 2 3]],
+	init = function(self, list)
+		add_all(self, list)
+		self.shortcut = false
+		if list.shortcut then self.shortcut = module.child(self, list.shortcut, 'shortcut') end
+		self.body, self.out = #list, false -- out: spec of an integer sum
+	end,
+	forward = function(self, x, ...)
+		local y = x
+		for i = 1, self.body do y = self[i](y, ...) end
+		local around = self.shortcut and self.shortcut(x) or x
+		module.note(self, 'body', y)
+		module.note(self, 'around', around)
+		if self.out and y:quantized() and around:quantized() then return y:add(around, {out = self.out}) end
+		return module.real(y) + module.real(around)
+	end,
+})
