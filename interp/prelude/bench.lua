@@ -361,5 +361,7 @@ print(bench.load 'results.json'.sqnr)  --> 38.9
 os.remove 'results.json']]}
 function module.load(file) return files.load(file) end
 
-doc {name = 'bench', kind = 'module', usage = 'bench.time  bench.ops  bench.matmul  bench.compare  bench.load',
-	text = [[Timings as reports: of a function, of ops, of matrix products, of specs.]]}
+module.models = internal.import 'bench_models'
+
+doc {name = 'bench', kind = 'module', usage = 'bench.time  bench.ops  bench.matmul  bench.compare  bench.models  bench.load',
+	text = [[Timings as reports: of a function, of ops, of matrix products, of specs, of models.]]}

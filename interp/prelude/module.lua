@@ -48,8 +48,9 @@ module.modes = {} -- name -> how a quantized layer runs: function(m, q, …); fi
 -- The module itself, without its hook.
 function module.run(m, ...)
 	local q = rawget(m, 'quantized')
-	if q then return module.modes[q.mode](m, q, ...) end
-	return m:forward(...)
+	if not q then return m:forward(...) end
+	local own = getmetatable(m).class.modes
+	return (own and own[q.mode] or module.modes[q.mode])(m, q, ...)
 end
 
 local function call(m, ...)
@@ -184,6 +185,13 @@ function module.remove(m, child)
 	end
 end
 
+-- The names of a layer's fields that can be quantized; nil when it has none.
+function module.weights(m)
+	local weights = getmetatable(m).class.weights
+	if type(weights) == 'function' then return weights(m) end
+	return weights
+end
+
 function module.children(m) return rawget(m, PARTS).children end
 function module.tensors(m) return rawget(m, PARTS).tensors end
 function module.is_buffer(m, name) return rawget(m, PARTS).buffers[name] == true end
@@ -198,12 +206,29 @@ function module.walk(m, each, prefix)
 	end
 end
 
--- Calls each(name, tensor, owner, field) for all parameters and buffers.
+-- Calls each(name, tensor, owner, field) for all parameters and buffers; for one that several modules share at its first
+-- place only.
 function module.each_tensor(m, each)
+	local seen = {}
 	module.walk(m, function(prefix, inner)
 		for _, field in ipairs(rawget(inner, PARTS).tensors) do
 			local tensor = rawget(inner, field)
-			if tensor then each((prefix == '' and '' or prefix .. '.') .. field, tensor, inner, field) end
+			if tensor and not seen[tensor] then
+				seen[tensor] = true
+				each((prefix == '' and '' or prefix .. '.') .. field, tensor, inner, field)
+			end
+		end
+	end)
+end
+
+-- Puts change(tensor, name) in the place of every parameter and buffer, also where it is shared; nil: it stays.
+function module.change_tensors(m, change)
+	local changed = {}
+	module.each_tensor(m, function(name, tensor) changed[tensor] = change(tensor, name) end)
+	module.walk(m, function(_, inner)
+		for _, field in ipairs(rawget(inner, PARTS).tensors) do
+			local tensor = rawget(inner, field)
+			if tensor and changed[tensor] then module.set_tensor(inner, field, changed[tensor]) end
 		end
 	end)
 end
@@ -326,7 +351,7 @@ end
 -- Puts a tensor in the place of a parameter or buffer, which it stays.
 function module.set_tensor(m, field, tensor)
 	rawset(m, field, tensor)
-	if not module.is_buffer(m, field) and not tensor:quantized() then tensor:requires_grad_() end
+	if not module.is_buffer(m, field) and not tensor:quantized() then tensor:requires_grad_() end -- again where it is shared
 end
 
 method('to', "m:to 'float16'", [[Casts the float parameters and buffers to a dtype, or moves them to a device, and returns m.]],
@@ -335,9 +360,8 @@ print(m.weight:dtype(), m:nbytes())  --> float16 6]])
 function methods.to(m, where)
 	parts_of(m, 'to')
 	if type(where) ~= 'string' then fail('to: wanted the name of a dtype or a device, got %s', describe(where)) end
-	module.each_tensor(m, function(_, tensor, owner, field)
-		if tensor:quantized() then return end
-		module.set_tensor(owner, field, tensor:detach():to(where))
+	module.change_tensors(m, function(tensor)
+		if not tensor:quantized() and tensor:dtype():find 'float' then return tensor:detach():to(where) end
 	end)
 	return m
 end

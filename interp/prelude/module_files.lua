@@ -66,14 +66,10 @@ end
 -- A plain tensor is written into the one that is there, which optimizers hold; a quantized one takes its place.
 local function put(m, found)
 	local guard <close> = internal.nograd()
-	module.each_tensor(m, function(name, own, owner, field)
+	module.change_tensors(m, function(own, name)
 		local value = found[name]
-		if not value then return end
-		if own:quantized() or value:quantized() then
-			module.set_tensor(owner, field, value)
-		else
-			own:copy_(value)
-		end
+		if value and (own:quantized() or value:quantized()) then return value end
+		if value then own:copy_(value) end
 	end)
 end
 

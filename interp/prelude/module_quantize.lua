@@ -49,7 +49,7 @@ end
 
 local function quantize_weights(layer, q)
 	local before, after, count = 0, 0, 0
-	for _, field in ipairs(module.class_of(layer).weights) do
+	for _, field in ipairs(module.weights(layer)) do
 		local weight = rawget(layer, field)
 		local codes = flat(weight:detach(), q):quantize(q.weight)
 		before, after, count = before + weight:nbytes(), after + codes:nbytes(), count + weight:nelem()

@@ -9,6 +9,7 @@ return module.define(nn, {
 	text = [[(N, …) to (N, n): all axes behind the first become one. Quantized tensors keep their parameters.]],
 	example = 'print(nn.Flatten()(tensor.zeros(2, 1, 28, 28)):size())  --> 2 784',
 	integer = true,
+	view = true,
 	init = function() end,
 	forward = function(_, x)
 		if x:dim() == 2 then return x end

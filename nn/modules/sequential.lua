@@ -35,7 +35,7 @@ print(m(tensor.ones(2, 3)):size())  --> 2 3]],
 	init = function(self, list)
 		add_all(self, list)
 		self.shortcut = false
-		if list.shortcut then self.shortcut = module.child(self, list.shortcut, 'shortcut') end
+		if list.shortcut then self.shortcut = module.child(self, list.shortcut, rawget(list.shortcut, 'name') or 'shortcut') end
 		self.body, self.out = #list, false -- out: spec of an integer sum
 	end,
 	forward = function(self, x, ...)

@@ -1,0 +1,72 @@
+-- SPDX-License-Identifier: MIT
+-- nn.Attention: self-attention with several heads; with a cache the keys and values of earlier calls are kept.
+local _, internal = ...
+local base = internal.import 'base'
+local module = internal.import 'module'
+
+-- (B, T, heads D) to (B, heads, T, D): a view
+local function split_heads(x, heads)
+	local b, t, d = x:size()
+	return x:view(b, t, heads, d // heads):transpose(2, 3)
+end
+
+-- Writes keys and values behind those of the cache; gives all so far.
+local function remember(cache, k, v)
+	local from, to = cache.n + 1, cache.n + k:size(3)
+	if to > cache.k:size(3) then
+		base.fail('Attention: cache: wanted at most %d positions, got %d', cache.k:size(3), to)
+	end
+	cache.k:narrow(3, from, to - from + 1):copy_(k)
+	cache.v:narrow(3, from, to - from + 1):copy_(v)
+	cache.n = to
+	return cache.k:narrow(3, 1, to), cache.v:narrow(3, 1, to)
+end
+
+return module.define(nn, {
+	name = 'Attention',
+	usage = 'nn.Attention(size, heads, {causal=false, kvheads=, bias=true, rope=false})',
+	text = [[Self-attention of x (B, T, size): query, key, value and out are nn.Linear layers, between them nn.attention for each head.
+causal: no position sees those behind it. kvheads: fewer heads of keys and values, each shared by several of the query
+(grouped-query attention). rope: positions by rotation (nn.rope) of queries and keys. m(x, cache) with a cache of m:cache(B, n)
+goes on behind what earlier calls have seen.]],
+	options = {{'causal', 'true or false', 'default false'}, {'kvheads', 'integer', 'heads of keys and values (default: heads)'},
+		{'bias', 'true or false', 'in the layers (default true)'}, {'rope', 'true or false', 'default false'}},
+	example = [[m = nn.Attention(8, 2, {causal=true})
+print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
+	init = function(self, options, size, heads)
+		size, heads = module.size('Attention', 'size', size), module.size('Attention', 'heads', heads)
+		local kvheads = module.size('Attention', 'kvheads', options.kvheads or heads)
+		if size % heads ~= 0 or heads % kvheads ~= 0 then
+			base.fail('Attention: heads: wanted a divisor of %d and a multiple of %d, got %d', size, kvheads, heads)
+		end
+		self.heads, self.kvheads, self.causal, self.rope = heads, kvheads, options.causal or false, options.rope or false
+		local inner = {bias = options.bias}
+		local width = size // heads * kvheads
+		self.query = module.child(self, nn.Linear(size, size, inner), 'query')
+		self.key = module.child(self, nn.Linear(size, width, inner), 'key')
+		self.value = module.child(self, nn.Linear(size, width, inner), 'value')
+		self.out = module.child(self, nn.Linear(size, size, inner), 'out')
+		self.size = size
+	end,
+	forward = function(self, x, cache)
+		local b, t = x:size()
+		local q = split_heads(module.real(self.query(x)), self.heads)
+		local k = split_heads(module.real(self.key(x)), self.kvheads)
+		local v = split_heads(module.real(self.value(x)), self.kvheads)
+		if self.rope then
+			local start = cache and cache.n + 1 or 1
+			q, k = nn.rope(q, {start = start}), nn.rope(k, {start = start})
+		end
+		if cache then k, v = remember(cache, k, v) end
+		local y = nn.attention(q, k, v, {causal = self.causal})
+		return self.out(y:transpose(2, 3):reshape(b, t, self.size))
+	end,
+	-- Room for n positions of a batch of b.
+	cache = function(self, b, n)
+		local d = self.size // self.heads
+		return {n = 0, k = tensor.zeros(b, self.kvheads, n, d), v = tensor.zeros(b, self.kvheads, n, d)}
+	end,
+	describe = function(self)
+		return ('%d, %d%s'):format(self.size, self.heads, self.causal and ', causal' or '')
+	end,
+})

@@ -1,0 +1,105 @@
+-- SPDX-License-Identifier: MIT
+-- Recurrent layers: nn.RNN, nn.LSTM, nn.GRU. Several layers stand on top of each other, each one op over the whole sequence.
+local _, internal = ...
+local base = internal.import 'base'
+local module = internal.import 'module'
+
+-- gates: rows of the weights for each unit; states: h, or h and c; op: a function of nn
+local KINDS = {
+	{name = 'RNN', op = 'rnn', gates = 1, states = 1, text = 'tanh of the sums'},
+	{name = 'LSTM', op = 'lstm', gates = 4, states = 2, text = 'long short-term memory (gates i f g o)'},
+	{name = 'GRU', op = 'gru', gates = 3, states = 1, text = 'gated recurrent unit (gates r z n)'},
+}
+
+local function names(layer, bias)
+	local list = {'weight_ih' .. layer, 'weight_hh' .. layer}
+	if bias then list[3], list[4] = 'bias_ih' .. layer, 'bias_hh' .. layer end
+	return list
+end
+
+-- The states of every layer before the first step: those given, those carried, or zeros.
+local function begin(self, x, given)
+	if given then return given end
+	local b = self.batchfirst and x:size(1) or x:size(2)
+	if self.carried and self.carried[1][1]:size(1) == b then return self.carried end
+	local states = {}
+	for layer = 1, self.layers do
+		states[layer] = {}
+		for i = 1, self.states do states[layer][i] = tensor.zeros {b, self.hidden, dtype = module.real(x):dtype()} end
+	end
+	return states
+end
+
+local function detached(states)
+	local list = {}
+	for layer, inner in ipairs(states) do
+		list[layer] = {}
+		for i, state in ipairs(inner) do list[layer][i] = state:detach() end
+	end
+	return list
+end
+
+-- get(field) gives the tensor to compute with; `before` (may be nil) sees what goes into a layer.
+local function run(self, x, given, get, before)
+	local states, after = begin(self, x, given), {}
+	for layer = 1, self.layers do
+		local operands = {before and before(x) or x}
+		for i = 1, self.states do operands[#operands + 1] = states[layer][i] end
+		for _, field in ipairs(names(layer, self.bias)) do operands[#operands + 1] = get(field) end
+		operands[#operands + 1] = {batchfirst = self.batchfirst}
+		local results = {nn[self.op](table.unpack(operands))}
+		x = results[1]
+		after[layer] = {table.unpack(results, 2, 1 + self.states)}
+		if self.training and self.dropout > 0 and layer < self.layers then x = nn.dropout(x, {p = self.dropout, training = true}) end
+	end
+	if self.carrying then self.carried = detached(after) end
+	return x, after
+end
+
+local function define(kind)
+	module.define(nn, {
+		name = kind.name,
+		usage = ('nn.%s(inputs, hidden, {layers=1, dropout=0, bias=true, batchfirst=true})'):format(kind.name),
+		text = ([[Recurrent layers over a sequence, %s: x (B, T, inputs) to (B, T, hidden), or with batchfirst=false both with T first.
+Behind it the states after the last step are returned, a list with {%s} (B, hidden) for each layer; m(x, states) begins with
+such, else with zeros. dropout acts between layers in training. In m:fit, m:evaluate and m:generate on a text that goes on
+from batch to batch the states are carried over. Weights begin uniform within 1/sqrt(hidden); their layout is PyTorch's.]]):format(
+			kind.text, kind.states == 2 and 'h, c' or 'h'),
+		options = {{'layers', 'integer', 'default 1'}, {'dropout', 'number', 'between layers, in training (default 0)'},
+			{'bias', 'true or false', 'default true'}, {'batchfirst', 'true or false', '(B, T, n), else (T, B, n) (default true)'}},
+		example = ('m = nn.%s(3, 4, {layers=2})\nprint(m(tensor.ones(2, 5, 3)):size())  --> 2 5 4'):format(kind.name),
+		init = function(self, options, inputs, hidden)
+			inputs, hidden = module.size(kind.name, 'inputs', inputs), module.size(kind.name, 'hidden', hidden)
+			self.layers, self.hidden, self.inputs = module.size(kind.name, 'layers', options.layers or 1), hidden, inputs
+			self.dropout, self.bias, self.batchfirst = options.dropout or 0, options.bias ~= false, options.batchfirst ~= false
+			if not (self.dropout >= 0 and self.dropout < 1) then
+				base.fail('%s: dropout: wanted a number from 0 to below 1, got %s', kind.name, self.dropout)
+			end
+			self.op, self.states, self.carrying, self.carried = kind.op, kind.states, false, false
+			local bound = 1 / math.sqrt(hidden)
+			for layer = 1, self.layers do
+				for i, field in ipairs(names(layer, self.bias)) do
+					local width = i == 1 and (layer == 1 and inputs or hidden) or i == 2 and hidden
+					local size = width and {kind.gates * hidden, width} or {kind.gates * hidden}
+					module.parameter(self, field, tensor.rand(table.unpack(size)):mul_(2 * bound):sub_(bound))
+				end
+			end
+		end,
+		weights = function(self)
+			local list = {}
+			for layer = 1, self.layers do table.move(names(layer, false), 1, 2, #list + 1, list) end
+			return list
+		end,
+		run = run,
+		-- States go on from call to call, or begin anew.
+		carry = function(self, on) self.carrying, self.carried = on, false end,
+		forward = function(self, x, states)
+			return run(self, module.real(x), states, function(field) return self[field] end)
+		end,
+		describe = function(self)
+			return ('%d, %d%s'):format(self.inputs, self.hidden, self.layers > 1 and ', layers=' .. self.layers or '')
+		end,
+	})
+end
+
+for _, kind in ipairs(KINDS) do define(kind) end

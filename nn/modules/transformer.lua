@@ -1,0 +1,110 @@
+-- SPDX-License-Identifier: MIT
+-- nn.Transformer: a language model. Blocks of attention and feed-forward, each behind a norm and added to what went in
+-- (pre-norm, as in GPT-2 and Llama).
+local _, internal = ...
+local base = internal.import 'base'
+local module = internal.import 'module'
+
+local function norm(kind, d)
+	return kind == 'rmsnorm' and nn.RMSNorm(d) or nn.LayerNorm(d)
+end
+
+-- Two layers with an activation between, or Llama's gated form w2(silu(w1 x) * w3 x).
+local function feed_forward(o)
+	local inner = {bias = o.bias}
+	if o.act ~= 'swiglu' then
+		return nn.Sequential {nn.Linear(o.d, o.ff, inner), o.act == 'relu' and nn.ReLU() or nn.GELU(), nn.Linear(o.ff, o.d, inner)}
+	end
+	return nn.module(function(self, x) return self.down(self.gate(x):silu() * self.up(x)) end,
+		{gate = nn.Linear(o.d, o.ff, inner), up = nn.Linear(o.d, o.ff, inner), down = nn.Linear(o.ff, o.d, inner)})
+end
+
+local block = {
+	name = 'Block', loose = true, usage = '',
+	init = function(self, _, o)
+		self.norm1 = module.child(self, norm(o.norm, o.d), 'norm1')
+		self.attention = module.child(self, nn.Attention(o.d, o.heads,
+			{causal = o.causal ~= false, kvheads = o.kvheads, bias = o.bias, rope = o.position == 'rope'}), 'attention')
+		self.norm2 = module.child(self, norm(o.norm, o.d), 'norm2')
+		self.ff = module.child(self, feed_forward(o), 'ff')
+		self.dropout = module.child(self, nn.Dropout(o.dropout or 0), 'dropout')
+	end,
+	forward = function(self, x, cache)
+		x = x + self.dropout(module.real(self.attention(self.norm1(x), cache)))
+		return x + self.dropout(module.real(self.ff(self.norm2(x))))
+	end,
+}
+local kinds = {}
+module.define(kinds, block)
+
+local KINDS = {norm = {'layernorm', 'rmsnorm'}, act = {'gelu', 'relu', 'swiglu'}, position = {'learned', 'rope'}}
+
+local function check(o)
+	for _, name in ipairs {'vocab', 'd', 'heads', 'layers'} do module.size('Transformer', name, o[name]) end
+	for name, words in pairs(KINDS) do
+		local known = o[name] == nil
+		for _, word in ipairs(words) do known = known or o[name] == word end
+		if not known then
+			base.fail('Transformer: %s: wanted %s, got %s%s', name, table.concat(words, ' or '), base.describe(o[name]),
+				base.near(o[name], words))
+		end
+	end
+end
+
+local function check_ids(self, ids, start)
+	if not base.is_tensor(ids) or ids:dim() ~= 2 then
+		base.fail('Transformer: wanted numbers of tokens (B, T), got %s', base.is_tensor(ids) and internal.describe(ids) or
+			base.describe(ids))
+	end
+	if start + ids:size(2) - 1 > self.context then
+		base.fail('Transformer: wanted at most %d positions (context=), got %d', self.context, start + ids:size(2) - 1)
+	end
+end
+
+return module.define(nn, {
+	name = 'Transformer', list = true,
+	usage = 'nn.Transformer{vocab=, d=, heads=, layers=, ff=, context=256}',
+	text = [[A language model: numbers of tokens (B, T) to logits (B, T, vocab). Embedding, blocks of nn.Attention and a feed-forward
+part with ff units, each behind a norm and added to what went in, a last norm, and a Linear head that shares the embedding's
+weight (tie=false: has its own). norm='rmsnorm', act='swiglu', position='rope', bias=false and kvheads= make it a Llama.
+m:generate writes text with a cache of keys and values.]],
+	options = {{'vocab', 'integer', 'number of tokens'}, {'d', 'integer', 'size of the vectors'}, {'heads', 'integer', 'of attention'},
+		{'kvheads', 'integer', 'of keys and values (default: heads)'}, {'layers', 'integer', 'blocks'},
+		{'ff', 'integer', 'units of the feed-forward part (default 4 d)'}, {'context', 'integer', 'positions at most (default 256)'},
+		{'causal', 'true or false', 'no position sees those behind it (default true)'}, {'dropout', 'number', 'default 0'},
+		{'norm', 'text', 'layernorm (default) or rmsnorm'}, {'act', 'text', 'gelu (default), relu or swiglu'},
+		{'position', 'text', 'learned (default) or rope'}, {'bias', 'true or false', 'in the layers (default true)'},
+		{'tie', 'true or false', 'the head shares the weight of the embedding (default true)'}},
+	example = [[m = nn.Transformer{vocab=10, d=8, heads=2, layers=1, ff=16}
+print(m(tensor{{1, 5, 3}, dtype='int32'}):size())  --> 1 3 10]],
+	init = function(self, o)
+		check(o)
+		o.ff = o.ff or 4 * o.d
+		self.vocab, self.d, self.context, self.layers = o.vocab, o.d, o.context or 256, o.layers
+		self.embedding = module.child(self, nn.Embedding(o.vocab, o.d), 'embedding')
+		tensor.nograd(function() self.embedding.weight:mul_(0.02) end)
+		self.positions = false
+		if o.position ~= 'rope' then module.parameter(self, 'positions', tensor.randn(self.context, o.d):mul_(0.02)) end
+		self.dropout = module.child(self, nn.Dropout(o.dropout or 0), 'dropout')
+		for i = 1, o.layers do self[i] = module.child(self, kinds.Block(o, {}), 'block' .. i) end
+		self.norm = module.child(self, norm(o.norm, o.d), 'norm')
+		self.head = module.child(self, nn.Linear(o.d, o.vocab, {bias = false}), 'head')
+		if o.tie ~= false then self.head.weight = self.embedding.weight end
+	end,
+	forward = function(self, ids, caches)
+		local start = caches and caches[1].n + 1 or 1
+		check_ids(self, ids, start)
+		local x = self.embedding(ids)
+		if self.positions then x = x + self.positions:narrow(1, start, ids:size(2)) end
+		x = self.dropout(x)
+		for i = 1, self.layers do x = self[i](x, caches and caches[i]) end
+		return self.head(self.norm(x))
+	end,
+	-- One cache for each block.
+	cache = function(self, b, n)
+		local list = {}
+		for i = 1, self.layers do list[i] = self[i].attention:cache(b, n) end
+		return list
+	end,
+	describe = function(self) return ('vocab=%d, d=%d, layers=%d'):format(self.vocab, self.d, self.layers) end,
+})
