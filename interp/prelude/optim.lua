@@ -17,7 +17,7 @@ doc {name = 'optim.norm', usage = 'optim.norm(m)',
 	text = [[The norm of all gradients of a module or of a list of tensors together: the square root of the sum of all squares, added up in
 float64. Tensors without a gradient count as 0. nan or inf: some gradient is not finite.]],
 	example = [[x = tensor{3, 4, grad=true}
-y = (x * x):sum() / 2
+y = (x * x):sum() * 0.5
 y:backward()
 print(optim.norm{x})  --> 5.0]]}
 function optim.norm(m)
@@ -30,7 +30,7 @@ limit= do the same within the step, without writing the gradients. A norm that i
 	options = {{'clip', 'number', 'largest norm of all gradients together; above it all are scaled down'},
 		{'limit', 'number', 'each element is limited to -limit..limit, after clip'}},
 	example = [[x = tensor{3, 4, grad=true}
-y = (x * x):sum() / 2
+y = (x * x):sum() * 0.5
 y:backward()
 print(optim.clip({x}, {clip=1}), optim.norm{x})  --> 5.0 1.0000]]}
 function optim.clip(m, options)

@@ -238,10 +238,10 @@ end
 local function loaded_moment(name, value, t)
 	local like = state_like(t)
 	if type(value) == 'number' and t:nelem() == 1 then return like:add_(value) end
-	if not is_tensor(value) or value:dtype() ~= like:dtype() or value:nelem() ~= t:nelem() then
+	if not is_tensor(value) or internal.describe(value) ~= internal.describe(like) then
 		fail('load: %s: wanted %s, got %s', name, internal.describe(like), internal.describe(value) or describe(value))
 	end
-	return like:copy_(value:view(t:size()))
+	return value:clone()
 end
 
 local function loaded_moments(s, state)

@@ -15,7 +15,7 @@ o = optim.adam({x}, {lr=0.1})
 y = (x * x):sum()
 y:backward()
 o:step()
-print(x:detach())  --> 3.9000]],
+print(x:item())  --> 3.9000]],
 	lr = 0.001,
 	decay = 0,
 	check = function(self, options, number)

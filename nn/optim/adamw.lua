@@ -15,7 +15,7 @@ o = optim.adamw({x}, {lr=0.1, decay=0.5})
 y = (x * x):sum()
 y:backward()
 o:step()
-print(x:detach())  --> 3.7000]],
+print(x:item())  --> 3.7000]],
 	lr = 0.001,
 	decay = 0.01,
 	check = function(self, options, number)
