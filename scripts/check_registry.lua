@@ -101,6 +101,14 @@ local function check_registry(def)
 			check(#names > 0, '%s: no descriptor of %s', file, def)
 		end
 	end
+	for _, file in ipairs(find(folder .. " -maxdepth 1 -name '*.lua'")) do -- a descriptor in Lua
+		local stem = file:match '([^/]+)%.lua$'
+		if not mixed then
+			defined[stem] = true
+			check(keys[stem], '%s: %s has no line in %s', file, stem, def)
+			check(exists(("tests/%s -name '%s.lua'"):format(layer, stem)), '%s: no test tests/%s/%s.lua', file, layer, stem)
+		end
+	end
 	for key in pairs(keys) do check(defined[key], '%s: no descriptor for %s', def, key) end
 end
 

@@ -8,6 +8,8 @@
 #include "tensor/base.h"
 #include "tensor/dtype.h"
 
+struct ql_gemm_f32;
+
 /* An integer matrix by element strides; codes minus zero points enter the product. */
 struct ql_matrix_int {
 	const void *data;
@@ -47,6 +49,18 @@ enum ql_status ql_gemm_b1(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
  * tolerance is that of struct ql_gemm_f32. */
 enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
 	int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
+/* B in panels of nr columns, packed once for many products of few rows, as recurrent nets make them. */
+struct ql_gemm_f32_panels {
+	const struct ql_gemm_f32 *kernel;
+	int64_t n, k;
+	const float *data; /* scratch memory */
+};
+enum ql_status ql_gemm_f32_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const float *b, int64_t b_row,
+	int64_t b_col, struct ql_gemm_f32_panels *out);
+/* c (m, n) = a (m, k) times them, on this thread; the bits of ql_gemm_f32. Rows of a are consecutive. May be called
+ * inside a parallel loop. */
+void ql_gemm_f32_rows(const struct ql_gemm_f32_panels *b, int64_t m, const float *a, int64_t a_row, float *c,
+	int64_t ldc);
 /* Name of the kernel that ql_gemm_f32 takes. */
 const char *ql_gemm_f32_name(struct ql_ctx *ctx);
 

@@ -306,6 +306,15 @@ static void record(struct ql_ctx *ctx, struct ql_call *call, uint64_t operands)
 		call->into->origin = row;
 }
 
+/* What was made for backward only is the tape's by now. */
+static void drop_hidden(struct ql_ctx *ctx, struct ql_call *call)
+{
+	for (int i = call->op->outputs ? call->op->outputs : 1; i < QL_MAX_OUT; i++) {
+		ql_tensor_release(ctx, call->out[i]);
+		call->out[i] = NULL;
+	}
+}
+
 enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -334,6 +343,7 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 		drop_outputs(ctx, call);
 		call->out[0] = ql_tensor_keep(call->into);
 	}
+	drop_hidden(ctx, call);
 	ql_scratch_release(ctx, mark);
 	return status;
 }

@@ -8,7 +8,7 @@
 #include "tensor/qparams.h"
 #include "tensor/tensor.h"
 
-#define QL_MAX_OUT 2 /* outputs of an op that does not give a list */
+#define QL_MAX_OUT 4 /* results of an op that does not give a list */
 
 /* flags of an op */
 #define QL_VIEW 1u      /* shares its operand's storage; infer makes the result, there is no eval */
@@ -58,7 +58,8 @@ typedef enum ql_status ql_backward_fn(struct ql_back *b);
 struct ql_op {
 	struct ql_doc doc; /* becomes the Lua method or function, help, manual */
 	uint8_t arity_min, arity_max; /* operands; QL_LIST_IN: any number */
-	uint8_t outputs;              /* 0 means 1 */
+	uint8_t outputs;              /* 0 means 1. Results behind these are kept for backward only: infer asks for them
+					 in n_out when ql_tape_wanted, and nobody else sees them */
 	uint32_t flags;
 	ql_infer_fn *infer; /* shape and dtype rule; a view op fills out[] here */
 	ql_eval_fn *eval;   /* in[] -> out[], which are allocated */

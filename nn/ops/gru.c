@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * A layer of gated recurrent units (Cho et al. 2014), in PyTorch's form, with the reset gate behind the product:
+ *   r, z = sigmoid(x w_ih' + b_ih + h w_hh' + b_hh),   n = tanh(x w_in' + b_in + r (h w_hn' + b_hn)),
+ *   h = (1 - z) n + z h
+ * Kept for backward: r z n and h w_hn' + b_hn.
+ */
+#include <math.h>
+
+#include "nn/recurrent.h"
+#include "tensor/vmath_act.h"
+
+static double sigmoid(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+#define SUM_IN(g) (in[(g) * n + j] + bias[(g) * n + j])
+#define SUM_HIDDEN(g) (hidden[(g) * n + j] + bias_hidden[(g) * n + j])
+
+#define FORWARD(real, squash, tangent) \
+	{ \
+		const int64_t n = row->n; \
+		const real *restrict hidden = row->hidden, *restrict bias = row->bias_in; \
+		const real *restrict bias_hidden = row->bias_hidden, *restrict before = row->before; \
+		real *in = row->kept, *restrict h = row->h; \
+\
+		_Pragma("GCC ivdep") \
+		for (int64_t j = 0; j < n; j++) { \
+			real r = squash(SUM_IN(0) + SUM_HIDDEN(0)), z = squash(SUM_IN(1) + SUM_HIDDEN(1)); \
+			real side = SUM_HIDDEN(2), new = tangent(SUM_IN(2) + r * side); \
+\
+			in[j] = r; \
+			in[n + j] = z; \
+			in[2 * n + j] = new; \
+			in[3 * n + j] = side; \
+			h[j] = (1 - z) * new + z * before[j]; \
+		} \
+	}
+QL_SIMD(void, forward_f32, (const struct ql_cell_row *row), FORWARD(float, ql_sigmoid, ql_tanh))
+static void forward_f64(const struct ql_cell_row *row) FORWARD(double, sigmoid, tanh)
+
+#define BACKWARD(real) \
+	{ \
+		const int64_t n = row->n; \
+		const real *restrict kept = row->kept, *restrict before = row->before; \
+		const real *restrict dy = row->dy, *restrict dh = row->dh; \
+		real *restrict carry = row->carry, *restrict d = row->din, *restrict dhidden = row->dhidden; \
+\
+		for (int64_t j = 0; j < n; j++) { \
+			real r = kept[j], z = kept[n + j], new = kept[2 * n + j], side = kept[3 * n + j]; \
+			real up = dy[j] + dh[j] + carry[j], dnew = up * (1 - z) * (1 - new * new); \
+			real dr = dnew * side * (r * (1 - r)), dz = up * (before[j] - new) * (z * (1 - z)); \
+\
+			d[j] = dr; \
+			d[n + j] = dz; \
+			d[2 * n + j] = dnew; \
+			dhidden[j] = dr; \
+			dhidden[n + j] = dz; \
+			dhidden[2 * n + j] = dnew * r; \
+			carry[j] = up * z; \
+		} \
+	}
+QL_SIMD(void, backward_f32, (const struct ql_cell_back *row), BACKWARD(float))
+static void backward_f64(const struct ql_cell_back *row) BACKWARD(double)
+
+static const struct ql_cell cell = {.gates = 3, .width = 4, .split = true, .f32 = forward_f32, .f64 = forward_f64,
+	.back_f32 = backward_f32, .back_f64 = backward_f64};
+
+static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	return ql_recurrent_infer(ctx, call, &cell);
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	return ql_recurrent_eval(ctx, call, &cell);
+}
+
+static enum ql_status backward(struct ql_back *b)
+{
+	return ql_recurrent_backward(b, &cell);
+}
+
+static const struct ql_attr attrs[] = {QL_RECURRENT_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}};
+
+const struct ql_op ql_op_gru = {
+	.doc = {.name = "gru",
+		.usage = "y, h = nn.gru(x, h, w_ih, w_hh, b_ih, b_hh, {batchfirst=})",
+		.text = "A layer of gated recurrent units over whole sequences. " QL_RECURRENT_TEXT
+			"h (batch, hidden) is the state before the first step, the result h that after the last. Gates are in the order "
+			"r z n, and the reset gate multiplies the product of h with its bias, as in PyTorch.",
+		.example = "y, h = nn.gru(tensor.ones(1, 2, 2), tensor.zeros(1, 1), tensor.ones(3, 2), tensor.ones(3, 1))\n"
+			   "print(y:view(2), h:item() == y[1][2][1]:item())  --> float32(2)  0.1149  0.2070 true",
+		.attrs = attrs},
+	.arity_min = 4,
+	.arity_max = 6,
+	.outputs = 2,
+	.flags = QL_FUNCTION | QL_NATIVE,
+	.infer = infer,
+	.eval = eval,
+	.allocates = true,
+	.backward = backward,
+	.saves = QL_SAVE_ALL | QL_SAVE_RESULT,
+};

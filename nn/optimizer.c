@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT
+ * All tensors of a list are one loop: chunks of CHUNK elements, which threads claim. Formulas as PyTorch's, operation
+ * by operation: SGD (momentum without dampening, Nesterov), Adam (Kingma and Ba 2014) and AdamW (Loshchilov and Hutter
+ * 2017) with bias correction.
+ */
+#include "nn/optimizer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tensor/kernels/kernels.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
+#include "tensor/simd.h"
+
+#define CHUNK 8192
+#define PIECE 1024 /* elements of 16 bits converted at a time */
+#define LANES 16   /* of a sum of squares */
+
+/* Numbers of a step, made once per tensor. */
+struct numbers {
+	double scale, limit, lr, momentum, decay;
+	double keep1, keep2, root, eps, shrink; /* adam: 1 - beta1, beta2, sqrt(1 - beta2^t), eps, 1 - lr decay */
+	bool nesterov, decoupled;
+};
+
+/* n elements: value p, gradient g, states s and v (NULL: none) */
+typedef void step_f32_fn(int64_t n, float *p, const float *g, float *s, float *v, const struct numbers *k);
+typedef void step_f64_fn(int64_t n, double *p, const double *g, double *s, double *v, const struct numbers *k);
+
+struct rule {
+	step_f32_fn *const *f32;
+	step_f64_fn *f64;
+	int states;
+	int ns_per_16;
+};
+
+/* ---- loops ---- */
+
+#define CLIPPED(real) \
+	real d = g[i] * scale; \
+	d = d > limit ? limit : d; \
+	d = d < -limit ? -limit : d
+
+#define NUMBERS(real) \
+	const real scale = (real)k->scale, limit = (real)k->limit, lr = (real)k->lr, decay = (real)k->decay
+
+#define SGD(real) \
+	{ \
+		NUMBERS(real); \
+		const real momentum = (real)k->momentum, ahead = k->nesterov ? 1 : 0; \
+\
+		(void)v; \
+		if (!s) { \
+			for (int64_t i = 0; i < n; i++) { \
+				CLIPPED(real); \
+				d = d + decay * p[i]; \
+				p[i] = p[i] - lr * d; \
+			} \
+			return; \
+		} \
+		for (int64_t i = 0; i < n; i++) { \
+			CLIPPED(real); \
+			d = d + decay * p[i]; \
+			s[i] = momentum * s[i] + d; \
+			d = ahead != 0 ? d + momentum * s[i] : s[i]; \
+			p[i] = p[i] - lr * d; \
+		} \
+	}
+
+#define ADAM(real, root_of) \
+	{ \
+		NUMBERS(real); \
+		const real keep1 = (real)k->keep1, beta2 = (real)k->momentum, keep2 = (real)k->keep2; \
+		const real root = (real)k->root, eps = (real)k->eps, shrink = (real)k->shrink; \
+\
+		for (int64_t i = 0; i < n; i++) { \
+			CLIPPED(real); \
+			real x = p[i] * shrink; \
+			d = d + decay * x; \
+			s[i] = s[i] + keep1 * (d - s[i]); \
+			v[i] = v[i] * beta2 + keep2 * d * d; \
+			p[i] = x - lr * s[i] / (root_of(v[i]) / root + eps); \
+		} \
+	}
+
+#define STEP_F32(name, ...) \
+	QL_SIMD(void, name, (int64_t n, float *restrict p, const float *restrict g, float *restrict s, float *restrict v, \
+		const struct numbers *k), __VA_ARGS__)
+#define STEP_F64(name, ...) \
+	static void name(int64_t n, double *restrict p, const double *restrict g, double *restrict s, double *restrict v, \
+		const struct numbers *k) __VA_ARGS__
+
+STEP_F32(sgd_f32, SGD(float))
+STEP_F64(sgd_f64, SGD(double))
+STEP_F32(adam_f32, ADAM(float, sqrtf))
+STEP_F64(adam_f64, ADAM(double, sqrt))
+
+/* The gradient alone: p is it. */
+#define CLIP(real) \
+	{ \
+		NUMBERS(real); \
+\
+		(void)s, (void)v, (void)lr, (void)decay, (void)g; \
+		for (int64_t i = 0; i < n; i++) { \
+			real d = p[i] * scale; \
+			d = d > limit ? limit : d; \
+			p[i] = d < -limit ? -limit : d; \
+		} \
+	}
+STEP_F32(clip_f32, CLIP(float))
+STEP_F64(clip_f64, CLIP(double))
+
+static const struct rule sgd_rule = {sgd_f32, sgd_f64, 1, 6};
+static const struct rule adam_rule = {adam_f32, adam_f64, 2, 12};
+static const struct rule clip_rule = {clip_f32, clip_f64, 0, 3};
+
+/* ---- one loop over all tensors ---- */
+
+/* One tensor of the loop; data dense, of one dtype, the states of the wider one. */
+struct item {
+	char *value;
+	const char *gradient;
+	char *state[2];
+	unsigned dtype;
+	size_t size; /* bytes of an element */
+	int64_t n, first; /* elements; number of its first chunk */
+	struct numbers numbers;
+	double *sums; /* of the norm: one per chunk */
+	struct ql_tensor *copy; /* value is this, to be written back */
+};
+
+struct loop {
+	struct ql_ctx *ctx;
+	const struct rule *rule;
+	struct item *item;
+	int items;
+	int64_t chunks;
+};
+
+static const struct item *item_of(const struct loop *l, int64_t chunk)
+{
+	int lo = 0, hi = l->items;
+
+	while (hi - lo > 1) {
+		int middle = (lo + hi) / 2;
+
+		if (l->item[middle].first <= chunk)
+			lo = middle;
+		else
+			hi = middle;
+	}
+	return &l->item[lo];
+}
+
+/* 16-bit values through float32, a piece at a time. */
+static void step_half(const struct item *t, step_f32_fn *step, int64_t begin, int64_t end)
+{
+	float value[PIECE], gradient[PIECE];
+	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
+
+	for (int64_t i = begin; i < end; i += PIECE) {
+		int64_t n = ql_min64(PIECE, end - i);
+
+		d->to_f32(t->value, i, 1, n, value);
+		d->to_f32(t->gradient, i, 1, n, gradient);
+		step(n, value, gradient, t->state[0] ? (float *)t->state[0] + i : NULL,
+			t->state[1] ? (float *)t->state[1] + i : NULL, &t->numbers);
+		d->from_f32(t->value, i, 1, n, value);
+	}
+}
+
+static void step_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct loop *l = arg;
+	step_f32_fn *f32 = l->rule->f32[l->ctx->kernels->simd->variant];
+
+	for (int64_t chunk = begin; chunk < end; chunk++) {
+		const struct item *t = item_of(l, chunk);
+		int64_t i = (chunk - t->first) * CHUNK, stop = ql_min64(i + CHUNK, t->n);
+
+		if (t->dtype == QL_float64)
+			l->rule->f64(stop - i, (double *)t->value + i, (const double *)t->gradient + i,
+				t->state[0] ? (double *)t->state[0] + i : NULL, t->state[1] ? (double *)t->state[1] + i : NULL,
+				&t->numbers);
+		else if (t->dtype == QL_float32)
+			f32(stop - i, (float *)t->value + i, (const float *)t->gradient + i,
+				t->state[0] ? (float *)t->state[0] + i : NULL, t->state[1] ? (float *)t->state[1] + i : NULL,
+				&t->numbers);
+		else
+			step_half(t, f32, i, stop);
+	}
+}
+
+/* ---- checks ---- */
+
+static enum ql_status check_state(struct ql_ctx *ctx, const char *what, const struct ql_tensor *value,
+	const struct ql_tensor *state)
+{
+	unsigned dtype = value->dtype == QL_float64 ? QL_float64 : QL_float32;
+	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
+
+	if (state && state->dtype == dtype && !state->q && ql_tensor_same_shape(state, value) &&
+		ql_tensor_is_contiguous(state))
+		return QL_OK;
+	return ql_fail(ctx, QL_ERR_SHAPE, "%s: state: wanted a dense %s%s, got %s", what, ql_dtype_name(dtype),
+		ql_shape_text(value->rank, value->shape, a), state ? ql_tensor_text(state, b) : "none");
+}
+
+static enum ql_status check_trained(struct ql_ctx *ctx, const char *what, const struct ql_trained *t, int states)
+{
+	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
+	enum ql_status status = QL_OK;
+
+	if (!ql_dtype_is_float(t->value->dtype) || t->value->q || ql_tensor_overlaps_itself(t->value))
+		return ql_fail(ctx, QL_ERR_DTYPE, "%s: wanted plain float parameters with distinct elements, got %s", what,
+			ql_tensor_text(t->value, a));
+	if (t->gradient->q || t->gradient->dtype != t->value->dtype || !ql_tensor_same_shape(t->gradient, t->value))
+		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted gradients like their parameters, got %s for %s", what,
+			ql_tensor_text(t->gradient, a), ql_tensor_text(t->value, b));
+	for (int i = 0; i < states && !status; i++)
+		status = check_state(ctx, what, t->value, t->state[i]);
+	return status;
+}
+
+/* ---- running ---- */
+
+/* Keeps what must be released at the end in `keep`. */
+static enum ql_status fill_item(struct ql_ctx *ctx, struct loop *l, const struct ql_trained *t, struct ql_tensor **keep)
+{
+	struct item *to = &l->item[l->items];
+	struct ql_tensor *dense;
+	enum ql_status status = ql_tensor_contiguous(ctx, t->gradient, keep);
+
+	if (status)
+		return status;
+	status = ql_tensor_contiguous(ctx, t->value, &dense);
+	if (status)
+		return status;
+	*to = (struct item){.value = ql_tensor_data(dense), .gradient = ql_tensor_data(*keep), .dtype = t->value->dtype,
+		.size = ql_dtypes[t->value->dtype].bits / 8, .n = ql_tensor_nelem(t->value), .first = l->chunks};
+	to->copy = dense;
+	for (int i = 0; i < 2; i++)
+		to->state[i] = t->state[i] ? ql_tensor_data(t->state[i]) : NULL;
+	l->chunks += ql_ceil_div(to->n, CHUNK);
+	l->items++;
+	return QL_OK;
+}
+
+/* Elements that do not lie side by side were computed on a copy. */
+static enum ql_status write_back(struct ql_ctx *ctx, struct ql_tensor *value, struct ql_tensor *dense)
+{
+	value->storage->version++;
+	return dense == value ? QL_OK : ql_tensor_copy(ctx, value, dense);
+}
+
+static enum ql_status run(struct ql_ctx *ctx, struct loop *l)
+{
+	double work = (double)l->chunks * CHUNK / 16 * l->rule->ns_per_16;
+
+	return ql_parallel_for(ctx, l->chunks, 1, work < 1e18 ? (int64_t)work : INT64_MAX, step_body, l);
+}
+
+/* numbers[i] are those of tensor i */
+static enum ql_status apply(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct rule *rule,
+	const struct numbers *numbers)
+{
+	struct ql_tensor **keep = ql_scratch_take(ctx, (size_t)n * sizeof(*keep));
+	struct loop l = {.ctx = ctx, .rule = rule, .item = ql_scratch_take(ctx, (size_t)n * sizeof(*l.item))};
+	enum ql_status status = keep && l.item ? QL_OK : QL_ERR_MEMORY;
+
+	for (int i = 0; i < n && !status; i++) {
+		keep[i] = NULL;
+		status = fill_item(ctx, &l, &list[i], &keep[i]);
+		if (status)
+			ql_tensor_release(ctx, keep[i]);
+		else
+			l.item[i].numbers = numbers[i];
+	}
+	ctx->finishing = true; /* all or nothing */
+	if (!status)
+		status = run(ctx, &l);
+	for (int i = 0; i < l.items; i++) {
+		if (!status)
+			status = write_back(ctx, list[i].value, l.item[i].copy);
+		for (int s = 0; s < 2; s++)
+			if (list[i].state[s])
+				list[i].state[s]->storage->version++;
+	}
+	ctx->finishing = false;
+	for (int i = 0; i < l.items; i++) {
+		ql_tensor_release(ctx, keep[i]);
+		ql_tensor_release(ctx, l.item[i].copy);
+	}
+	return status;
+}
+
+static struct numbers numbers_of(const struct ql_clip *clip, double lr, double decay)
+{
+	return (struct numbers){.scale = clip->scale, .limit = clip->limit > 0 ? clip->limit : INFINITY, .lr = lr,
+		.decay = decay, .shrink = 1};
+}
+
+/* Checks everything before anything is written. */
+static enum ql_status check_all(struct ql_ctx *ctx, const char *what, int n, const struct ql_trained *list, int states)
+{
+	enum ql_status status = QL_OK;
+
+	for (int i = 0; i < n && !status; i++)
+		status = check_trained(ctx, what, &list[i], states);
+	return status;
+}
+
+enum ql_status ql_sgd_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_sgd *options)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	struct numbers *numbers = ql_scratch_take(ctx, (size_t)n * sizeof(*numbers));
+	enum ql_status status = numbers ? check_all(ctx, "sgd", n, list, options->momentum != 0) : QL_ERR_MEMORY;
+
+	for (int i = 0; i < n && !status; i++) {
+		numbers[i] = numbers_of(&options->clip, options->lr, options->decay);
+		numbers[i].momentum = options->momentum;
+		numbers[i].nesterov = options->nesterov;
+	}
+	if (!status)
+		status = apply(ctx, n, list, &sgd_rule, numbers);
+	ql_scratch_release(ctx, mark);
+	return status;
+}
+
+enum ql_status ql_adam_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_adam *o)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	struct numbers *numbers = ql_scratch_take(ctx, (size_t)n * sizeof(*numbers));
+	enum ql_status status = numbers ? check_all(ctx, o->decoupled ? "adamw" : "adam", n, list, 2) : QL_ERR_MEMORY;
+
+	for (int i = 0; i < n && !status; i++) {
+		double t = (double)list[i].step;
+
+		numbers[i] = numbers_of(&o->clip, o->lr / (1 - pow(o->beta1, t)), o->decoupled ? 0 : o->decay);
+		numbers[i].keep1 = 1 - o->beta1;
+		numbers[i].momentum = o->beta2;
+		numbers[i].keep2 = 1 - o->beta2;
+		numbers[i].root = sqrt(1 - pow(o->beta2, t));
+		numbers[i].eps = o->eps;
+		numbers[i].shrink = o->decoupled ? 1 - o->lr * o->decay : 1;
+	}
+	if (!status)
+		status = apply(ctx, n, list, &adam_rule, numbers);
+	ql_scratch_release(ctx, mark);
+	return status;
+}
+
+/* ---- gradients ---- */
+
+enum ql_status ql_gradient_clip(struct ql_ctx *ctx, int n, struct ql_tensor *const *list, const struct ql_clip *clip)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	struct numbers *numbers = ql_scratch_take(ctx, (size_t)n * sizeof(*numbers));
+	struct ql_trained *trained = ql_scratch_take(ctx, (size_t)n * sizeof(*trained));
+	enum ql_status status = numbers && trained ? QL_OK : QL_ERR_MEMORY;
+
+	for (int i = 0; i < n && !status; i++) {
+		trained[i] = (struct ql_trained){.value = list[i], .gradient = list[i]};
+		numbers[i] = numbers_of(clip, 0, 0);
+	}
+	if (!status)
+		status = check_all(ctx, "clip", n, trained, 0);
+	if (!status)
+		status = apply(ctx, n, trained, &clip_rule, numbers);
+	ql_scratch_release(ctx, mark);
+	return status;
+}
+
+/* Squares of float32 are exact in float64; element i goes to lane i mod LANES, lanes are added in order. */
+QL_SIMD(double, squares, (int64_t n, const float *restrict x), {
+	double lane[LANES] = {0}, sum = 0;
+	int64_t i = 0;
+
+	for (; i + LANES <= n; i += LANES)
+		for (int l = 0; l < LANES; l++)
+			lane[l] += (double)x[i + l] * (double)x[i + l];
+	for (; i < n; i++)
+		lane[i % LANES] += (double)x[i] * (double)x[i];
+	for (int l = 0; l < LANES; l++)
+		sum += lane[l];
+	return sum;
+})
+
+static double squares_of(const struct loop *l, const struct item *t, int64_t begin, int64_t end)
+{
+	float piece[PIECE];
+	double sum = 0;
+
+	if (t->dtype == QL_float32)
+		return squares[l->ctx->kernels->simd->variant](end - begin, (const float *)t->gradient + begin);
+	for (int64_t i = begin; i < end && t->dtype == QL_float64; i++)
+		sum += ((const double *)t->gradient)[i] * ((const double *)t->gradient)[i];
+	for (int64_t i = begin; i < end && t->dtype != QL_float64; i += PIECE) {
+		int64_t n = ql_min64(PIECE, end - i);
+
+		ql_dtypes[t->dtype].to_f32(t->gradient, i, 1, n, piece);
+		sum += squares[l->ctx->kernels->simd->variant](n, piece);
+	}
+	return sum;
+}
+
+static void norm_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct loop *l = arg;
+
+	for (int64_t chunk = begin; chunk < end; chunk++) {
+		const struct item *t = item_of(l, chunk);
+		int64_t i = (chunk - t->first) * CHUNK;
+
+		t->sums[chunk - t->first] = squares_of(l, t, i, ql_min64(i + CHUNK, t->n));
+	}
+}
+
+static enum ql_status norm_items(struct ql_ctx *ctx, struct loop *l, int n, struct ql_tensor *const *list)
+{
+	enum ql_status status = QL_OK;
+	char text[QL_SHAPE_TEXT];
+
+	for (int i = 0; i < n && !status; i++) {
+		struct ql_tensor *dense;
+
+		if (!ql_dtype_is_float(list[i]->dtype) || list[i]->q)
+			return ql_fail(ctx, QL_ERR_DTYPE, "norm: wanted plain float tensors, got %s", ql_tensor_text(list[i], text));
+		status = ql_tensor_contiguous(ctx, list[i], &dense);
+		if (status)
+			return status;
+		l->item[l->items] = (struct item){.gradient = ql_tensor_data(dense), .dtype = dense->dtype,
+			.n = ql_tensor_nelem(dense), .first = l->chunks, .copy = dense};
+		l->chunks += ql_ceil_div(l->item[l->items++].n, CHUNK);
+	}
+	return status;
+}
+
+enum ql_status ql_gradient_norm(struct ql_ctx *ctx, int n, struct ql_tensor *const *list, double *norm)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	struct loop l = {.ctx = ctx, .item = ql_scratch_take(ctx, (size_t)n * sizeof(*l.item))};
+	enum ql_status status = l.item ? norm_items(ctx, &l, n, list) : QL_ERR_MEMORY;
+	double *sums = status ? NULL : ql_scratch_take(ctx, (size_t)l.chunks * sizeof(*sums)), sum = 0;
+
+	if (!status && !sums)
+		status = QL_ERR_MEMORY;
+	for (int i = 0; i < l.items && !status; i++)
+		l.item[i].sums = sums + l.item[i].first;
+	if (!status)
+		status = ql_parallel_for(ctx, l.chunks, 1, l.chunks * CHUNK / 8, norm_body, &l);
+	for (int64_t i = 0; i < l.chunks && !status; i++)
+		sum += sums[i];
+	*norm = sqrt(sum);
+	for (int i = 0; i < l.items; i++)
+		ql_tensor_release(ctx, l.item[i].copy);
+	ql_scratch_release(ctx, mark);
+	return status;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * Steps of optimizers, in place over lists of float tensors, each in one pass over memory; and the norm of gradients.
+ *
+ * The state (momentum, moments) has the shape of its parameter, contiguous, in float64 for a float64 parameter, else
+ * in float32. Parameters of 16 bits are computed in float32 and rounded once per step. The bits depend neither on the
+ * instruction set nor on the threads. A step that has begun is finished before an interrupt is answered.
+ */
+#ifndef QUOLL_NN_OPTIMIZER_H
+#define QUOLL_NN_OPTIMIZER_H
+
+#include "tensor/tensor.h"
+
+/* One parameter with its gradient; both of the same shape. */
+struct ql_trained {
+	struct ql_tensor *value, *gradient;
+	struct ql_tensor *state[2]; /* sgd: momentum or NULL; adam: first and second moment */
+	int64_t step;               /* adam: number of this step of this tensor, from 1 */
+};
+
+/* What happens to every gradient first: times scale, then limited to -limit..limit (0: no limit). */
+struct ql_clip {
+	double scale, limit;
+};
+
+struct ql_sgd {
+	struct ql_clip clip;
+	double lr, momentum, decay;
+	bool nesterov;
+};
+
+struct ql_adam {
+	struct ql_clip clip;
+	double lr, beta1, beta2, eps, decay;
+	bool decoupled; /* decay shrinks the parameter itself (AdamW) instead of adding to the gradient */
+};
+
+enum ql_status ql_sgd_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_sgd *options);
+enum ql_status ql_adam_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_adam *options);
+/* The square root of the sum of squares of all elements, added up in float64 in a fixed order. */
+enum ql_status ql_gradient_norm(struct ql_ctx *ctx, int n, struct ql_tensor *const *list, double *norm);
+/* Applies `clip` to the tensors themselves. */
+enum ql_status ql_gradient_clip(struct ql_ctx *ctx, int n, struct ql_tensor *const *list, const struct ql_clip *clip);
+
+#endif

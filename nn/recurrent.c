@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ * Recurrent layers forward: the products of x for all steps are one product, then the steps.
+ */
+#include "nn/recurrent_steps.h"
+
+#include <string.h>
+
+#include "tensor/fallback.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/ops/ops.h"
+#include "tensor/scratch.h"
+#include "tensor/view.h"
+
+/* ---- inference ---- */
+
+static enum ql_status check_shape(struct ql_ctx *ctx, const struct ql_call *call, int i, const char *name, int rank,
+	int64_t rows, int64_t columns)
+{
+	const struct ql_tensor *t = call->in[i];
+	int64_t wanted[2] = {rows, columns};
+	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
+
+	if (t->rank == rank && t->shape[0] == rows && (rank == 1 || t->shape[1] == columns))
+		return QL_OK;
+	return ql_fail(ctx, QL_ERR_SHAPE, "%s: %s: wanted shape %s, got %s", call->op->doc.name, name,
+		ql_shape_text(rank, wanted, a), ql_shape_text(t->rank, t->shape, b));
+}
+
+static enum ql_status check_dtypes(struct ql_ctx *ctx, const struct ql_call *call)
+{
+	bool wide = ql_operand_dtype(call->in[0]) == QL_float64;
+	char text[QL_SHAPE_TEXT];
+
+	for (int i = 0; i < call->n_in; i++) {
+		unsigned dtype = ql_operand_dtype(call->in[i]);
+
+		if (!ql_dtype_is_float(dtype) || (dtype == QL_float64) != wide)
+			return ql_fail(ctx, QL_ERR_DTYPE, "%s: operand %d: wanted %s, got %s", call->op->doc.name, i + 1,
+				wide ? "float64, as x is" : "a float up to 32 bits or a quantized tensor",
+				ql_tensor_text(call->in[i], text));
+	}
+	return QL_OK;
+}
+
+static enum ql_status check_operands(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_cell *cell)
+{
+	struct ql_sequences g = ql_sequences_of(call, cell);
+	int64_t gates;
+	enum ql_status status = QL_OK;
+
+	if (__builtin_mul_overflow(g.hidden, (int64_t)cell->gates, &gates))
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "%s: h: hidden size %lld is too large", call->op->doc.name,
+			(long long)g.hidden);
+	if (g.steps == 0)
+		return ql_fail(ctx, QL_ERR_SHAPE, "%s: x: wanted at least one step, got none", call->op->doc.name);
+	status = check_shape(ctx, call, 1, "h", 2, g.batch, g.hidden);
+	if (!status && cell->c)
+		status = check_shape(ctx, call, 2, "c", 2, g.batch, g.hidden);
+	if (!status)
+		status = check_shape(ctx, call, g.first, "w_ih", 2, gates, g.input);
+	if (!status)
+		status = check_shape(ctx, call, g.first + 1, "w_hh", 2, gates, g.hidden);
+	if (!status && call->n_in == g.first + 3)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: b_hh: wanted both biases or none, got one", call->op->doc.name);
+	for (int i = g.first + 2; i < call->n_in && !status; i++)
+		status = check_shape(ctx, call, i, i == g.first + 2 ? "b_ih" : "b_hh", 1, gates, 0);
+	return status;
+}
+
+enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, const struct ql_cell *cell)
+{
+	const struct ql_tensor *x = call->in[0], *h = call->in[1];
+	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
+	int64_t shape[3];
+	enum ql_status status;
+
+	if (x->rank != 3 || h->rank != 2)
+		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted x with 3 axes and h (batch, hidden), got %s and %s",
+			call->op->doc.name, ql_shape_text(x->rank, x->shape, a), ql_shape_text(h->rank, h->shape, b));
+	status = check_dtypes(ctx, call);
+	if (!status)
+		status = check_operands(ctx, call, cell);
+	if (status)
+		return status;
+	memcpy(shape, x->shape, sizeof(shape));
+	shape[2] = h->shape[1];
+	ql_result_set(call, 0, ql_operand_dtype(x), 3, shape);
+	ql_result_set(call, 1, ql_operand_dtype(x), 2, h->shape);
+	ql_result_set(call, 2, ql_operand_dtype(x), 2, h->shape);
+	call->n_out = (cell->c ? 3 : 2) + (ql_tape_wanted(ctx, call) ? 1 : 0);
+	return QL_OK;
+}
+
+/* ---- operands ---- */
+
+static void release_all(struct ql_ctx *ctx, struct ql_tensor **list, int n)
+{
+	for (int i = 0; i < n; i++)
+		ql_tensor_release(ctx, list[i]);
+}
+
+/* All operands plain, once for all steps; those whose bit in `done` is set are left out. What had to be decoded is said
+ * as of any fallback. */
+static enum ql_status plain_operands(struct ql_ctx *ctx, struct ql_call *call, unsigned dtype, unsigned done,
+	struct ql_tensor **plain)
+{
+	static const char reason[] = "the states are not quantized";
+	struct ql_tensor *in[QL_RECURRENT_IN], *decoded[QL_RECURRENT_IN] = {NULL};
+	struct ql_call rest = *call;
+	enum ql_status status = QL_OK;
+	int n = 0;
+
+	for (int i = 0; i < call->n_in; i++)
+		if (!(done >> i & 1) && call->in[i]->q)
+			in[n++] = call->in[i];
+	rest.in = in;
+	rest.n_in = n;
+	if (n) {
+		status = ql_fallback(ctx, &rest, reason, decoded);
+		call->path = "fallback";
+		call->reason = reason;
+	}
+	n = 0;
+	for (int i = 0; i < call->n_in && !status; i++) {
+		if (done >> i & 1)
+			continue;
+		if (call->in[i]->q)
+			plain[i] = ql_tensor_keep(decoded[n++]);
+		else
+			status = ql_recurrent_plain(ctx, call->in[i], dtype, &plain[i]);
+	}
+	ql_fallback_done(ctx, rest.n_in, decoded);
+	return status;
+}
+
+/* ---- forward ---- */
+
+/* The tensors of a call, in the dtype of the computation. */
+struct forward {
+	struct ql_tensor *in[QL_RECURRENT_IN], *y, *h, *c, *kept;
+};
+
+static enum ql_status make_results(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_cell *cell,
+	const struct ql_sequences *g, struct forward *f)
+{
+	int64_t shape[2] = {g->rows, 0};
+	enum ql_status status = QL_OK;
+
+	if (__builtin_mul_overflow(g->hidden, (int64_t)cell->width, &shape[1]))
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "%s: h: hidden size %lld is too large", call->op->doc.name,
+			(long long)g->hidden);
+	status = ql_tensor_new(ctx, g->dtype, 3, call->result[0].shape, &f->y);
+	if (!status)
+		status = ql_tensor_new(ctx, g->dtype, 2, call->result[1].shape, &f->h);
+	if (!status && cell->c)
+		status = ql_tensor_new(ctx, g->dtype, 2, call->result[2].shape, &f->c);
+	return status ? status : ql_tensor_new(ctx, g->dtype, 2, shape, &f->kept);
+}
+
+/* x times w_ih, of all steps, into the first columns of kept. Both quantized: as linear multiplies them, which may be
+ * in integers. */
+static enum ql_status project(struct ql_ctx *ctx, struct ql_call *call, const struct ql_sequences *g, struct forward *f,
+	int64_t gates)
+{
+	int64_t pitch = f->kept->shape[1], sums = gates * g->hidden, shape[2] = {g->rows, sums};
+	struct ql_tensor *x = f->in[0], *w = f->in[g->first], *product = NULL, *flat = NULL, *place = NULL;
+	enum ql_status status;
+
+	if (x && g->dtype == QL_float32)
+		return ql_gemm_f32(ctx, g->rows, sums, g->input, ql_tensor_data(x), g->input, 1, ql_tensor_data(w), 1, g->input,
+			ql_tensor_data(f->kept), pitch);
+	if (x) {
+		ql_steps_product_f64(g->rows, sums, g->input, ql_tensor_data(x), g->input, ql_tensor_data(w), 1, g->input,
+			ql_tensor_data(f->kept), pitch);
+		return QL_OK;
+	}
+	status = ql_op_run(ctx, &ql_op_linear, call->in[0], call->in[g->first], &product);
+	if (!status)
+		status = ql_view_reshape(ctx, call->op->doc.name, product, 2, shape, &flat);
+	if (!status)
+		status = ql_view_narrow(ctx, call->op->doc.name, f->kept, 1, 0, sums, &place);
+	if (!status)
+		status = ql_tensor_copy(ctx, place, flat);
+	release_all(ctx, (struct ql_tensor *[]){product, flat, place}, 3);
+	return status;
+}
+
+/* The states after the last step. */
+static void copy_last(const struct ql_steps *j, struct forward *f)
+{
+	int64_t n = j->g.hidden, width = j->cell->width;
+
+	for (int64_t b = 0; b < j->g.batch; b++) {
+		int64_t row = ql_steps_row(j, b, j->g.steps - 1);
+
+		memcpy(ql_steps_at(j, ql_tensor_data(f->h), b * n), ql_steps_at(j, j->y, row * n), (size_t)n * j->g.size);
+		if (f->c)
+			memcpy(ql_steps_at(j, ql_tensor_data(f->c), b * n), ql_steps_at(j, j->kept, (row + 1) * width * n - n),
+				(size_t)n * j->g.size);
+	}
+}
+
+static enum ql_status steps_forward(struct ql_ctx *ctx, const struct ql_sequences *g, const struct ql_cell *cell,
+	struct forward *f)
+{
+	size_t sums = (size_t)(cell->gates * g->hidden) * g->size;
+	struct ql_steps j = {.ctx = ctx, .cell = cell, .g = *g, .h = ql_tensor_data(f->in[1]), .y = ql_tensor_data(f->y),
+		.kept = ql_tensor_data(f->kept)};
+	uint64_t bytes;
+	char *zeros = ql_scratch_take(ctx, sums);
+	enum ql_status status;
+
+	if (!zeros || !ql_size_mul((uint64_t)g->batch, sums, &bytes) || !(j.product = ql_scratch_take(ctx, bytes)))
+		return QL_ERR_MEMORY;
+	memset(zeros, 0, sums);
+	j.c = cell->c ? ql_tensor_data(f->in[2]) : NULL;
+	j.bias_in = g->bias ? ql_tensor_data(f->in[g->first + 2]) : zeros;
+	j.bias_hidden = g->bias ? ql_tensor_data(f->in[g->first + 3]) : zeros;
+	status = ql_steps_factor_of(ctx, f->in[g->first + 1], true, &j.w);
+	if (!status)
+		status = ql_steps_run(ctx, &j, false);
+	if (!status)
+		copy_last(&j, f);
+	return status;
+}
+
+/* gives t in the dtype of result i */
+static enum ql_status hand_out(struct ql_ctx *ctx, struct ql_call *call, int i, struct ql_tensor *t)
+{
+	if (t->dtype != call->result[i].dtype)
+		return ql_tensor_cast(ctx, t, call->result[i].dtype, &call->out[i]);
+	call->out[i] = ql_tensor_keep(t);
+	return QL_OK;
+}
+
+enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const struct ql_cell *cell)
+{
+	struct ql_sequences g = ql_sequences_of(call, cell);
+	struct forward f = {.in = {NULL}};
+	bool integer = call->in[0]->q && call->in[g.first]->q;
+	enum ql_status status;
+
+	call->path = g.dtype == QL_float64 ? "float64" : integer ? "mixed" : "float32";
+	call->kernel = g.dtype == QL_float64 ? "ref" : ql_gemm_f32_name(ctx);
+	status = plain_operands(ctx, call, g.dtype, integer ? 1u | 1u << g.first : 0, f.in);
+	if (!status)
+		status = make_results(ctx, call, cell, &g, &f);
+	if (!status)
+		status = project(ctx, call, &g, &f, cell->gates);
+	if (!status)
+		status = steps_forward(ctx, &g, cell, &f);
+	if (!status)
+		status = hand_out(ctx, call, 0, f.y);
+	if (!status)
+		status = hand_out(ctx, call, 1, f.h);
+	if (!status && cell->c)
+		status = hand_out(ctx, call, 2, f.c);
+	if (!status && call->n_out > (cell->c ? 3 : 2))
+		call->out[call->n_out - 1] = ql_tensor_keep(f.kept);
+	release_all(ctx, f.in, QL_RECURRENT_IN);
+	release_all(ctx, (struct ql_tensor *[]){f.y, f.h, f.c, f.kept}, 4);
+	return status;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * The walk of a recurrent layer through its steps, forward and backward: what recurrent.c and recurrent_back.c share.
+ *
+ * A task takes a block of sequences through all steps: per step the product with the packed w_hh and the cell's
+ * function for each row. Sequences are independent of each other, so threads never wait for each other inside, and
+ * every element has the same bits for any cut.
+ */
+#ifndef QUOLL_NN_RECURRENT_STEPS_H
+#define QUOLL_NN_RECURRENT_STEPS_H
+
+#include "nn/recurrent.h"
+#include "tensor/gemm.h"
+
+#define QL_RECURRENT_IN 7 /* operands at most */
+
+/* Sizes and layout; rows count (batch, step) pairs. */
+struct ql_sequences {
+	int64_t batch, steps, input, hidden, rows;
+	int64_t row, step; /* rows from one sequence to the next, from one step to the next */
+	int first;         /* index of w_ih among the operands */
+	bool bias;
+	unsigned dtype; /* in which it is computed */
+	size_t size;    /* bytes of an element of it */
+};
+
+struct ql_sequences ql_sequences_of(const struct ql_call *call, const struct ql_cell *cell);
+
+/* A matrix (k, n) that rows of h or of gradients are multiplied with, step by step. */
+struct ql_steps_factor {
+	bool wide;
+	struct ql_gemm_f32_panels panels;
+	const double *b;
+	int64_t n, k, b_row, b_col;
+};
+
+enum ql_status ql_steps_factor_of(struct ql_ctx *ctx, const struct ql_tensor *w, bool transposed, struct ql_steps_factor *f);
+
+/* Both ways: from h and c to y, kept; or from dy, kept to din, dhidden. All dense, of the geometry's dtype. */
+struct ql_steps {
+	struct ql_ctx *ctx;
+	const struct ql_cell *cell;
+	struct ql_sequences g;
+	struct ql_steps_factor w;
+	int64_t block;
+	const char *h, *c; /* (batch, hidden): before the first step */
+	char *y, *kept;    /* (rows, hidden), (rows, width hidden) */
+	const char *bias_in, *bias_hidden;
+	char *product; /* (batch, gates hidden): scratch */
+	const char *dy;
+	char *dh, *carry;    /* (batch, hidden) */
+	char *din, *dhidden; /* (rows, gates hidden) */
+};
+
+/* Element `index` of an array of the job's dtype. */
+static inline void *ql_steps_at(const struct ql_steps *j, const char *array, int64_t index)
+{
+	return (char *)(uintptr_t)array + (size_t)index * j->g.size;
+}
+
+/* Of sequence b at step t. */
+static inline int64_t ql_steps_row(const struct ql_steps *j, int64_t b, int64_t t)
+{
+	return b * j->g.row + t * j->g.step;
+}
+
+/* Through all steps; `block` is set here. */
+enum ql_status ql_steps_run(struct ql_ctx *ctx, struct ql_steps *j, bool backward);
+
+/* C (m, n) = A (m, k) B (k, n) in double, strides in elements: for checks, not for speed */
+void ql_steps_product_f64(int64_t m, int64_t n, int64_t k, const double *a, int64_t a_row, const double *b, int64_t b_row,
+	int64_t b_col, double *c, int64_t ldc);
+/* gives t decoded, in `dtype` and dense */
+enum ql_status ql_recurrent_plain(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out);
+
+#endif
