@@ -27,25 +27,29 @@ float ql_row_largest(int variant, const float *x, int64_t n)
 	return m;
 }
 
-QL_SIMD(void, exp_below, (int64_t n, float *restrict out, const float *restrict x, float m), {
-	for (int64_t i = 0; i < n; i++) {
-		float a = x[i];
-		float d = a - m;
-		float b = d - a;
-		float e = (a - (d - b)) - (m + b);
-		uint32_t biased;
-		float r;
-
-		e = d < -104 ? 0 : e;
-		d = d < -104 ? -104 : d;
-		r = ql_exp_reduce(d, &biased) + e;
-		out[i] = (ql_exp_near(r) + 1) * ql_of_bits((biased - 256 + QL_EXP_SCALE + 127) << 23);
+#define EXP_BELOW(to, from) \
+	for (int64_t i = 0; i < n; i++) { \
+		float a = from[i]; \
+		float d = a - m; \
+		float b = d - a; \
+		float e = (a - (d - b)) - (m + b); \
+		uint32_t biased; \
+		float r; \
+\
+		e = d < -104 ? 0 : e; \
+		d = d < -104 ? -104 : d; \
+		r = ql_exp_reduce(d, &biased) + e; \
+		to[i] = (ql_exp_near(r) + 1) * ql_of_bits((biased - 256 + QL_EXP_SCALE + 127) << 23); \
 	}
-})
+QL_SIMD(void, exp_below, (int64_t n, float *restrict out, const float *restrict x, float m), { EXP_BELOW(out, x) })
+QL_SIMD(void, exp_below_own, (int64_t n, float *restrict x, float m), { EXP_BELOW(x, x) })
 
 void ql_row_exp(int variant, int64_t n, float *out, const float *x, float m)
 {
-	exp_below[variant](n, out, x, m);
+	if (out == x)
+		exp_below_own[variant](n, out, m);
+	else
+		exp_below[variant](n, out, x, m);
 }
 
 QL_SIMD(void, scale, (int64_t n, float *x, float by), {
