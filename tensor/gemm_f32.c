@@ -11,6 +11,7 @@
 #include <xmmintrin.h>
 
 #include "tensor/gemm_plan.h"
+#include "tensor/gemm_serial.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
@@ -144,6 +145,13 @@ static void pack(const struct matrix *b, int64_t k, int columns, int nr, float *
 			transpose_4(b->data + i + c * b->column, b->column, out + i * nr + c, nr);
 	pack_each(b, 0, l, whole, columns, nr, out);
 	pack_each(b, l, k, 0, columns, nr, out);
+}
+
+void ql_gemm_f32_pack(const float *b, int64_t row, int64_t column, int64_t k, int columns, int64_t pitch, float *out)
+{
+	struct matrix m = {b, row, column};
+
+	pack(&m, k, columns, (int)pitch, out);
 }
 
 /* ---- tasks ---- */

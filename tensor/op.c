@@ -289,6 +289,19 @@ static enum ql_status check_into(struct ql_ctx *ctx, const struct ql_call *call)
 		call->op->doc.name);
 }
 
+/* Results for the backward alone: the node, if there is one, has kept them. */
+static void drop_private(struct ql_ctx *ctx, struct ql_call *call)
+{
+	int given = call->op->outputs ? call->op->outputs : 1;
+
+	if (call->op->flags & QL_LIST_OUT)
+		return;
+	for (int i = given; i < call->n_out && i < QL_MAX_OUT; i++) {
+		ql_tensor_release(ctx, call->out[i]);
+		call->out[i] = NULL;
+	}
+}
+
 static void record(struct ql_ctx *ctx, struct ql_call *call, uint64_t operands)
 {
 	uint32_t row;
@@ -335,6 +348,8 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 		status = write_into(ctx, call);
 	if (!status && !call->into && ql_tape_wanted(ctx, call))
 		status = ql_tape_record(ctx, call);
+	if (!status)
+		drop_private(ctx, call);
 	if (status)
 		drop_outputs(ctx, call);
 	else

@@ -41,7 +41,9 @@ struct ql_call {
 	struct ql_result result[QL_MAX_OUT];
 	struct ql_tensor *out[QL_MAX_OUT];
 	struct ql_tensor **list; /* outputs of a QL_LIST_OUT op, from ql_alloc: the caller frees it */
-	int n_out;               /* number of results; infer sets it, 1 by default */
+	/* Number of results; infer sets it, 1 by default. Those beyond op->outputs are for the backward alone: they may be
+	 * saved with QL_SAVE_RESULT and are not given to the caller. */
+	int n_out;
 	const char *path, *kernel, *reason; /* for the ledger; static strings */
 };
 

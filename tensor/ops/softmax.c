@@ -1,59 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * softmax and logsoftmax along an axis, relative to the line's largest element.
- *
- * x - max is rounded, and exp turns an absolute error into a relative one, so for large differences most of the
- * digits of a naive result are lost; the rounding error of the difference (found exactly, Knuth's two-sum) is put
- * back into the reduced argument. The exponentials are kept times 2^24, where none is denormal; the division by their
- * sum takes the factor out.
+ * softmax and logsoftmax along an axis, relative to the line's largest element (exponentials.h says how).
  */
 #include <math.h>
 
+#include "tensor/exponentials.h"
 #include "tensor/lines.h"
 #include "tensor/ops/ops.h"
 #include "tensor/lanes.h"
-#include "tensor/vmath.h"
-
-#define SCALE 24 /* of the exponentials, as a power of 2 */
-
-/* NaN is passed over: its exponential is NaN, and so is their sum */
-QL_FOLD_F32(max_f32, v > a ? v : a)
-
-static float largest_f32(int variant, const float *x, int64_t n)
-{
-	float lane[QL_REDUCE_LANES], m = -INFINITY;
-	int64_t whole = n / QL_REDUCE_LANES, rest = n % QL_REDUCE_LANES;
-
-	for (int l = 0; l < QL_REDUCE_LANES; l++)
-		lane[l] = -INFINITY;
-	max_f32[variant](lane, x, QL_REDUCE_LANES, whole, QL_REDUCE_LANES);
-	max_f32[variant](lane, x + whole * QL_REDUCE_LANES, 0, 1, rest);
-	for (int l = 0; l < QL_REDUCE_LANES; l++)
-		m = lane[l] > m ? lane[l] : m;
-	return m;
-}
-
-/* out = exp(x - m) 2^SCALE for x <= m. Differences below -104 count as that: they give less than half of the smallest
- * number. */
-QL_SIMD(void, exp_below, (int64_t n, float *restrict out, const float *restrict x, float m), {
-	for (int64_t i = 0; i < n; i++) {
-		float a = x[i];
-		float d = a - m;
-		float b = d - a;
-		float e = (a - (d - b)) - (m + b);
-		uint32_t biased;
-		float r;
-
-		e = d < -104 ? 0 : e;
-		d = d < -104 ? -104 : d;
-		r = ql_exp_reduce(d, &biased) + e;
-		out[i] = (ql_exp_near(r) + 1) * ql_of_bits((biased - 256 + SCALE + 127) << 23);
-	}
-})
-
-QL_SIMD(void, scale, (int64_t n, float *x, float by), {
-	for (int64_t i = 0; i < n; i++)
-		x[i] *= by;
-})
 
 QL_SIMD(void, subtract, (int64_t n, float *restrict out, const float *restrict x, double m, double rest), {
 	for (int64_t i = 0; i < n; i++)
@@ -62,17 +15,17 @@ QL_SIMD(void, subtract, (int64_t n, float *restrict out, const float *restrict x
 
 static void softmax_f32(const struct ql_line *l)
 {
-	exp_below[l->variant](l->n, l->out, l->in, largest_f32(l->variant, l->in, l->n));
-	scale[l->variant](l->n, l->out, (float)(1 / ql_sum_f32(l->variant, l->out, l->n)));
+	ql_row_exp(l->variant, l->n, l->out, l->in, ql_row_largest(l->variant, l->in, l->n));
+	ql_row_scale(l->variant, l->n, l->out, (float)(1 / ql_sum_f32(l->variant, l->out, l->n)));
 }
 
 static void logsoftmax_f32(const struct ql_line *l)
 {
-	float m = largest_f32(l->variant, l->in, l->n);
+	float m = ql_row_largest(l->variant, l->in, l->n);
 
-	exp_below[l->variant](l->n, l->out, l->in, m);
+	ql_row_exp(l->variant, l->n, l->out, l->in, m);
 	subtract[l->variant](l->n, l->out, l->in, (double)m,
-		log(ldexp(ql_sum_f32(l->variant, l->out, l->n), -SCALE)));
+		log(ldexp(ql_sum_f32(l->variant, l->out, l->n), -QL_EXP_SCALE)));
 }
 
 /* gives the largest element; out = exp(x - it) */

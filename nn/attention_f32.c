@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT
+ * Attention in float32, a block of queries at a time: scores (block, keys) = q kᵀ against packed keys, softmax of its rows,
+ * times v. A block sees whole rows of scores, so no running maximum is needed, and the largest temporary is a block of rows,
+ * never (queries, keys). Keys beyond the last that a causal block sees are not computed.
+ *
+ * The backward computes the probabilities P of a block again, as FlashAttention does (Dao et al., 2022), and with
+ *   dP = g vᵀ, dS = scale P (dP - rowsum(P dP)):  dq = dS k,  dkᵀ += qᵀ dS,  dvᵀ += gᵀ P.
+ * One task has all queries of a shared head, in order, so the sums do not depend on the threads; neither does anything
+ * else, as rows are independent. What a task needs lies in a slot of scratch memory.
+ */
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "nn/attention.h"
+#include "tensor/exponentials.h"
+#include "tensor/gemm_serial.h"
+#include "tensor/lanes.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
+
+#define BLOCK 48         /* queries; several rows of tiles, few enough that causal blocks leave much out */
+#define FEWEST 6
+#define SCORES 262144    /* numbers of a block of scores, where that leaves FEWEST rows */
+#define TASKS_PER_THREAD 4
+
+struct job {
+	const struct ql_ctx *ctx;
+	const struct ql_attention *a;
+	const struct ql_gemm_f32 *kernel;
+	int variant;
+	int64_t block, parts; /* queries of a block; tasks of a head (forward) */
+	float *slots;
+	int64_t slot; /* numbers of one */
+	atomic_flag *taken;
+	int slot_count;
+};
+
+/* Where the parts of a slot begin. */
+struct slot {
+	float *keys, *scores;                            /* forward */
+	float *values, *dscores, *dk, *dv, *q, *g; /* backward: packed vᵀ, …, dkᵀ, dvᵀ (d, keys), qᵀ, gᵀ (d, block) */
+	float by[BLOCK];
+};
+
+static int64_t padded(int64_t n)
+{
+	return ql_ceil_div(n, 16) * 16;
+}
+
+/* Lays a slot out from `base`, of which only the distance is used when it is NULL; gives its length. */
+static int64_t lay_out(const struct job *j, float *base, bool backward, struct slot *s)
+{
+	const struct ql_attention *a = j->a;
+	int64_t length = 0;
+	float **part[8] = {&s->keys, &s->scores, &s->values, &s->dscores, &s->dk, &s->dv, &s->q, &s->g};
+	int64_t size[8] = {ql_gemm_panels_length(j->kernel, a->keys, a->d), j->block * a->keys,
+		ql_gemm_panels_length(j->kernel, a->keys, a->e), j->block * a->keys, a->d * a->keys, a->e * a->keys, a->d * j->block,
+		a->e * j->block};
+
+	for (int i = 0; i < (backward ? 8 : 2); i++) {
+		*part[i] = base ? base + length : NULL;
+		length += padded(size[i]);
+	}
+	return length;
+}
+
+/* At most slot_count tasks run at a time. */
+static int claim_slot(struct job *j)
+{
+	int s = 0;
+
+	while (atomic_flag_test_and_set(&j->taken[s]))
+		s = (s + 1) % j->slot_count;
+	return s;
+}
+
+static const float *at(const struct ql_heads *h, int64_t batch, int64_t head, int64_t row)
+{
+	return (const float *)h->data + ql_heads_at(h, batch, head, row);
+}
+
+static float *at_result(const struct ql_heads *h, int64_t batch, int64_t head, int64_t row)
+{
+	return (float *)h->data + ql_heads_at(h, batch, head, row);
+}
+
+/* kᵀ with the scale in it, so that scores need no pass of their own. */
+static void pack_keys(const struct job *j, const struct slot *s, int64_t batch, int64_t head, int64_t keys)
+{
+	const struct ql_attention *a = j->a;
+
+	ql_gemm_panels(j->kernel, at(&a->k, batch, head, 0), 1, a->k.row, a->d, keys, s->keys);
+	ql_row_scale(j->variant, ql_gemm_panels_length(j->kernel, keys, a->d), s->keys, (float)a->scale);
+}
+
+/* Scores of queries i..i + rows - 1 as exponentials, 0 where a row sees no key; `by` takes each row to probabilities.
+ * Gives the number of keys that the block sees: columns computed. */
+static int64_t exponentials(const struct job *j, struct slot *s, int64_t batch, int64_t head, int64_t i, int64_t rows)
+{
+	const struct ql_attention *a = j->a;
+	int64_t columns = ql_attention_seen(a, i + rows - 1);
+
+	ql_gemm_by_panels(j->kernel, rows, columns, a->d, at(&a->q, batch, head, i), a->q.row, s->keys, s->scores, a->keys);
+	for (int64_t r = 0; r < rows; r++) {
+		float *row = s->scores + r * a->keys;
+		int64_t seen = ql_attention_seen(a, i + r);
+
+		ql_row_exp(j->variant, seen, row, row, ql_row_largest(j->variant, row, seen));
+		s->by[r] = (float)(1 / ql_sum_f32(j->variant, row, seen));
+		memset(row + seen, 0, (size_t)(columns - seen) * sizeof(*row));
+	}
+	return columns;
+}
+
+static void forward_block(const struct job *j, struct slot *s, int64_t batch, int64_t head, int64_t i)
+{
+	const struct ql_attention *a = j->a;
+	int64_t rows = ql_min64(j->block, a->queries - i), columns = exponentials(j, s, batch, head, i, rows);
+	int64_t shared = head / (a->heads / a->shared);
+
+	ql_gemm_serial(j->kernel, rows, a->e, columns, s->scores, a->keys, at(&a->v, batch, shared, 0), a->v.row,
+		at_result(&a->o, batch, head, i), a->o.row, false);
+	for (int64_t r = 0; r < rows; r++)
+		ql_row_scale(j->variant, a->e, at_result(&a->o, batch, head, i + r), s->by[r]);
+}
+
+/* Task t: part t % parts of the blocks of a head. */
+static void forward_body(void *arg, int64_t begin, int64_t end)
+{
+	struct job *j = arg;
+	const struct ql_attention *a = j->a;
+	int64_t blocks = ql_ceil_div(a->queries, j->block), length = ql_ceil_div(blocks, j->parts);
+	int claimed = claim_slot(j);
+	struct slot s;
+
+	lay_out(j, j->slots + claimed * j->slot, false, &s);
+	for (int64_t t = begin; t < end; t++) {
+		int64_t head = t / j->parts % a->heads, batch = t / j->parts / a->heads;
+		int64_t first = t % j->parts * length, stop = ql_min64(first + length, blocks);
+
+		if (first >= stop)
+			continue;
+		pack_keys(j, &s, batch, head / (a->heads / a->shared),
+			ql_attention_seen(a, ql_min64(stop * j->block, a->queries) - 1));
+		for (int64_t b = first; b < stop && !ql_stopped(j->ctx); b++)
+			forward_block(j, &s, batch, head, b * j->block);
+	}
+	atomic_flag_clear(&j->taken[claimed]);
+}
+
+/* ---- backward ---- */
+
+/* P = exponentials times by; dS = scale P (dP - sum P dP), in place of dP */
+QL_SIMD(void, probabilities_back, (int64_t n, float *restrict p, float by, float *restrict dp, float scale), {
+	float lane[QL_REDUCE_LANES] = {0};
+	int64_t i = 0;
+	double sum = 0;
+	float less;
+
+	for (; i + QL_REDUCE_LANES <= n; i += QL_REDUCE_LANES)
+		for (int l = 0; l < QL_REDUCE_LANES; l++) {
+			p[i + l] *= by;
+			lane[l] += p[i + l] * dp[i + l];
+		}
+	for (int l = 0; i + l < n; l++) {
+		p[i + l] *= by;
+		lane[l] += p[i + l] * dp[i + l];
+	}
+	for (int l = 0; l < QL_REDUCE_LANES; l++)
+		sum += (double)lane[l];
+	less = (float)sum;
+	for (i = 0; i < n; i++)
+		dp[i] = p[i] * (dp[i] - less) * scale;
+})
+
+static void backward_block(const struct job *j, struct slot *s, int64_t batch, int64_t head, int64_t i)
+{
+	const struct ql_attention *a = j->a;
+	int64_t rows = ql_min64(j->block, a->queries - i), columns = exponentials(j, s, batch, head, i, rows);
+	int64_t shared = head / (a->heads / a->shared);
+	const float *g = at(&a->g, batch, head, i);
+
+	ql_gemm_by_panels(j->kernel, rows, columns, a->e, g, a->g.row, s->values, s->dscores, a->keys);
+	for (int64_t r = 0; r < rows; r++)
+		probabilities_back[j->variant](columns, s->scores + r * a->keys, s->by[r], s->dscores + r * a->keys, (float)a->scale);
+	ql_gemm_serial(j->kernel, rows, a->d, columns, s->dscores, a->keys, at(&a->k, batch, shared, 0), a->k.row,
+		at_result(&a->dq, batch, head, i), a->dq.row, false);
+	ql_gemm_f32_pack(at(&a->q, batch, head, i), 1, a->q.row, a->d, (int)rows, j->block, s->q);
+	ql_gemm_serial(j->kernel, a->d, columns, rows, s->q, j->block, s->dscores, a->keys, s->dk, a->keys, true);
+	ql_gemm_f32_pack(g, 1, a->g.row, a->e, (int)rows, j->block, s->g);
+	ql_gemm_serial(j->kernel, a->e, columns, rows, s->g, j->block, s->scores, a->keys, s->dv, a->keys, true);
+}
+
+/* Task t: a shared head and the heads of q that use it. */
+static void backward_body(void *arg, int64_t begin, int64_t end)
+{
+	struct job *j = arg;
+	const struct ql_attention *a = j->a;
+	int64_t users = a->heads / a->shared;
+	int claimed = claim_slot(j);
+	struct slot s;
+
+	lay_out(j, j->slots + claimed * j->slot, true, &s);
+	for (int64_t t = begin; t < end; t++) {
+		int64_t shared = t % a->shared, batch = t / a->shared;
+
+		pack_keys(j, &s, batch, shared, a->keys);
+		ql_gemm_panels(j->kernel, at(&a->v, batch, shared, 0), 1, a->v.row, a->e, a->keys, s.values);
+		memset(s.dk, 0, (size_t)(a->d * a->keys) * sizeof(float));
+		memset(s.dv, 0, (size_t)(a->e * a->keys) * sizeof(float));
+		for (int64_t head = shared * users; head < (shared + 1) * users; head++)
+			for (int64_t i = 0; i < a->queries && !ql_stopped(j->ctx); i += j->block)
+				backward_block(j, &s, batch, head, i);
+		ql_gemm_f32_pack(s.dk, 1, a->keys, a->keys, (int)a->d, a->dk.row, at_result(&a->dk, batch, shared, 0));
+		ql_gemm_f32_pack(s.dv, 1, a->keys, a->keys, (int)a->e, a->dv.row, at_result(&a->dv, batch, shared, 0));
+	}
+	atomic_flag_clear(&j->taken[claimed]);
+}
+
+/* ---- running ---- */
+
+static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j, int64_t tasks, bool backward)
+{
+	struct slot unused;
+	uint64_t bytes, widest = (uint64_t)ql_max64(j->a->d, j->a->e) + (uint64_t)j->block + 128;
+
+	/* more than any slot has: 6 parts of (d or e, keys) at most, padded, and 2 of (block, keys) */
+	if (!ql_size_mul(widest * 8 * sizeof(float), (uint64_t)j->a->keys + 128, &bytes) || bytes > (uint64_t)1 << 48)
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "attention: wanted heads that fit in memory, got %lld keys of %lld",
+			(long long)j->a->keys, (long long)j->a->d);
+	j->slot = lay_out(j, NULL, backward, &unused);
+	j->slot_count = (int)ql_min64(ctx->threads, tasks);
+	j->slots = ql_scratch_take(ctx, (size_t)j->slot * sizeof(float) * (size_t)j->slot_count);
+	j->taken = ql_scratch_take(ctx, (size_t)j->slot_count * sizeof(*j->taken));
+	if (!j->slots || !j->taken)
+		return QL_ERR_MEMORY;
+	for (int i = 0; i < j->slot_count; i++)
+		atomic_flag_clear(&j->taken[i]);
+	return QL_OK;
+}
+
+static enum ql_status run(struct ql_ctx *ctx, const struct ql_attention *a, bool backward)
+{
+	struct job j = {.ctx = ctx, .a = a, .kernel = ql_gemm_tiles(ctx), .variant = ctx->kernels->simd->variant};
+	int64_t heads = a->batches * (backward ? a->shared : a->heads), tasks;
+	double ns = (double)a->batches * (double)a->heads * (double)a->queries * (double)a->keys *
+		((double)(a->d + a->e) * (backward ? 3 : 1) / j.kernel->rate + 1);
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	enum ql_status status;
+
+	if (heads == 0)
+		return QL_OK;
+	j.block = ql_min64(BLOCK, ql_max64(FEWEST, SCORES / a->keys));
+	j.parts = ql_ceil_div((int64_t)TASKS_PER_THREAD * ctx->threads, heads);
+	j.parts = backward ? 1 : ql_min64(j.parts, ql_max64(1, ql_ceil_div(a->queries, j.block)));
+	tasks = heads * j.parts;
+	status = take_slots(ctx, &j, tasks, backward);
+	if (!status)
+		status = ql_parallel_for(ctx, tasks, 1, ns < 1e18 ? (int64_t)ns : INT64_MAX, backward ? backward_body : forward_body,
+			&j);
+	ql_scratch_release(ctx, mark);
+	return status;
+}
+
+enum ql_status ql_attention_f32(struct ql_ctx *ctx, const struct ql_attention *a)
+{
+	return a->queries && a->e ? run(ctx, a, false) : QL_OK;
+}
+
+enum ql_status ql_attention_f32_backward(struct ql_ctx *ctx, const struct ql_attention *a)
+{
+	return run(ctx, a, true);
+}

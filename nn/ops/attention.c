@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ * nn.attention: shapes and layouts; the work is done in nn/attention_f32.c and nn/attention_f64.c. Operands are used where
+ * they lie as long as their last axis is dense, so heads are split from (batch, time, heads * d) without a copy.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "nn/attention.h"
+#include "tensor/back.h"
+#include "tensor/dense.h"
+#include "tensor/gemm_serial.h"
+#include "tensor/ops/ops.h"
+
+enum { Q, K, V };
+
+static int64_t heads_of(const struct ql_call *call)
+{
+	return ql_call_int(call, "heads", 0);
+}
+
+static enum ql_status mismatch(struct ql_ctx *ctx, const struct ql_call *call, const char *wanted)
+{
+	char q[QL_SHAPE_TEXT], k[QL_SHAPE_TEXT], v[QL_SHAPE_TEXT];
+
+	return ql_fail(ctx, QL_ERR_SHAPE, "attention: wanted %s, got q %s, k %s and v %s", wanted,
+		ql_shape_text(call->in[Q]->rank, call->in[Q]->shape, q), ql_shape_text(call->in[K]->rank, call->in[K]->shape, k),
+		ql_shape_text(call->in[V]->rank, call->in[V]->shape, v));
+}
+
+/* Sizes of (batch, heads, time, width) operands. */
+static enum ql_status split_sizes(struct ql_ctx *ctx, const struct ql_call *call, struct ql_attention *a)
+{
+	const int64_t *q = call->in[Q]->shape, *k = call->in[K]->shape, *v = call->in[V]->shape;
+
+	for (int i = 0; i < 3; i++)
+		if (call->in[i]->rank != 4)
+			return mismatch(ctx, call, "q, k and v of shape (batch, heads, time, d), or heads= and (batch, time, heads * d)");
+	if (k[0] != q[0] || v[0] != q[0] || k[3] != q[3] || v[1] != k[1] || v[2] != k[2])
+		return mismatch(ctx, call, "k (b, h, s, d) and v (b, h, s, e) that go with q (b, heads, t, d)");
+	*a = (struct ql_attention){
+		.batches = q[0], .heads = q[1], .shared = k[1], .queries = q[2], .keys = k[2], .d = q[3], .e = v[3]};
+	return QL_OK;
+}
+
+/* Sizes of (batch, time, heads * width) operands. */
+static enum ql_status joined_sizes(struct ql_ctx *ctx, const struct ql_call *call, struct ql_attention *a)
+{
+	const int64_t *q = call->in[Q]->shape, *k = call->in[K]->shape, *v = call->in[V]->shape;
+	int64_t heads = heads_of(call), d;
+
+	if (heads < 1)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "attention: heads: wanted 1 or more, got %lld", (long long)heads);
+	for (int i = 0; i < 3; i++)
+		if (call->in[i]->rank != 3)
+			return mismatch(ctx, call, "with heads= q, k and v of shape (batch, time, heads * d)");
+	d = q[2] / heads;
+	if (q[2] % heads || d == 0 || k[2] % d || k[2] == 0)
+		return mismatch(ctx, call, "widths of q and k that are multiples of one head");
+	*a = (struct ql_attention){.batches = q[0], .heads = heads, .shared = k[2] / d, .queries = q[1], .keys = k[1], .d = d};
+	if (k[0] != q[0] || v[0] != q[0] || v[1] != k[1] || v[2] % a->shared)
+		return mismatch(ctx, call, "k (b, s, h * d) and v (b, s, h * e) that go with q (b, t, heads * d)");
+	a->e = v[2] / a->shared;
+	return QL_OK;
+}
+
+static enum ql_status sizes(struct ql_ctx *ctx, const struct ql_call *call, struct ql_attention *a)
+{
+	enum ql_status status =
+		ql_call_attr(call, "heads") ? joined_sizes(ctx, call, a) : split_sizes(ctx, call, a);
+
+	if (status)
+		return status;
+	a->causal = ql_call_bool(call, "causal", false);
+	a->scale = ql_call_float(call, "scale", 1 / sqrt((double)a->d));
+	if (a->d == 0 || a->keys == 0 || a->shared == 0)
+		return mismatch(ctx, call, "at least one key of at least one number");
+	if (a->heads % a->shared)
+		return mismatch(ctx, call, "heads of q that are a multiple of those of k and v");
+	if (a->causal && a->keys < a->queries)
+		return mismatch(ctx, call, "with causal at least as many keys as queries");
+	if (!isfinite(a->scale))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "attention: scale: wanted a finite number, got %g", a->scale);
+	return QL_OK;
+}
+
+static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_attention a;
+	unsigned dtype = QL_bool;
+	char text[QL_SHAPE_TEXT];
+	enum ql_status status = sizes(ctx, call, &a);
+
+	if (status)
+		return status;
+	for (int i = 0; i < 3; i++) {
+		if (!ql_dtype_is_float(ql_operand_dtype(call->in[i])))
+			return ql_fail(ctx, QL_ERR_DTYPE, "attention: operand %d: wanted floats or a quantized tensor, got %s", i + 1,
+				ql_tensor_text(call->in[i], text));
+		dtype = ql_dtype_promote(dtype, ql_operand_dtype(call->in[i]));
+	}
+	if (call->in[Q]->rank == 4)
+		ql_result_set(call, 0, dtype, 4, (const int64_t[]){a.batches, a.heads, a.queries, a.e});
+	else
+		ql_result_set(call, 0, dtype, 3, (const int64_t[]){a.batches, a.queries, a.heads * a.e});
+	return QL_OK;
+}
+
+/* The heads of t, (b, h, n, width) or (b, n, h * width). */
+static struct ql_heads heads_in(const struct ql_tensor *t, int64_t width)
+{
+	if (t->rank == 4)
+		return (struct ql_heads){ql_tensor_data(t), t->stride[0], t->stride[1], t->stride[2]};
+	return (struct ql_heads){ql_tensor_data(t), t->stride[0], width, t->stride[1]};
+}
+
+/* gives t itself when its dtype fits and its last axis is dense, else a contiguous copy */
+static enum ql_status as_rows(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
+{
+	int last = t->rank - 1;
+
+	if (t->q || t->dtype != dtype || (t->stride[last] != 1 && t->shape[last] != 1))
+		return ql_dense_of(ctx, t, dtype, out);
+	*out = ql_tensor_keep(t);
+	return QL_OK;
+}
+
+/* Operands of the job; o->t are to be released. */
+struct operands {
+	struct ql_tensor *t[3];
+};
+
+static enum ql_status start(struct ql_ctx *ctx, const struct ql_call *call, struct ql_tensor *const *in, unsigned dtype,
+	struct operands *o, struct ql_attention *a)
+{
+	enum ql_status status = sizes(ctx, call, a);
+
+	for (int i = 0; i < 3 && !status; i++)
+		status = as_rows(ctx, in[i], dtype, &o->t[i]);
+	if (status)
+		return status;
+	a->q = heads_in(o->t[Q], a->d);
+	a->k = heads_in(o->t[K], a->d);
+	a->v = heads_in(o->t[V], a->e);
+	return QL_OK;
+}
+
+static void release(struct ql_ctx *ctx, struct operands *o)
+{
+	for (int i = 0; i < 3; i++)
+		ql_tensor_release(ctx, o->t[i]);
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	unsigned dtype = ql_dense_dtype(call->result[0].dtype);
+	struct operands o = {{NULL}};
+	struct ql_attention a;
+	struct ql_tensor *y = NULL;
+	enum ql_status status = start(ctx, call, call->in, dtype, &o, &a);
+
+	if (!status)
+		status = ql_dense_result(ctx, call->out[0], dtype, &y);
+	if (!status) {
+		a.o = heads_in(y, a.e);
+		call->path = ql_dtype_name(dtype);
+		call->kernel = dtype == QL_float64 ? "ref" : ql_gemm_tiles(ctx)->name;
+		status = dtype == QL_float64 ? ql_attention_f64(ctx, &a) : ql_attention_f32(ctx, &a);
+	}
+	release(ctx, &o);
+	return ql_dense_finish(ctx, call->out[0], y, status);
+}
+
+static enum ql_status run_backward(struct ql_back *b, struct ql_attention *a, struct ql_tensor *g)
+{
+	struct ql_tensor *d[3];
+
+	for (int i = 0; i < 3; i++) {
+		const struct ql_result *is = ql_back_shape(b, i);
+		enum ql_status status = ql_tensor_new(b->ctx, g->dtype, is->rank, is->shape, &d[i]);
+
+		d[i] = ql_back_own(b, status ? NULL : d[i], status);
+		if (b->status)
+			return b->status;
+	}
+	a->g = heads_in(g, a->e);
+	a->dq = heads_in(d[Q], a->d);
+	a->dk = heads_in(d[K], a->d);
+	a->dv = heads_in(d[V], a->e);
+	b->status = g->dtype == QL_float64 ? ql_attention_f64_backward(b->ctx, a) : ql_attention_f32_backward(b->ctx, a);
+	for (int i = 0; i < 3; i++)
+		ql_back_give(b, i, d[i]);
+	return b->status;
+}
+
+static enum ql_status backward(struct ql_back *b)
+{
+	struct ql_tensor *in[3] = {ql_back_in(b, Q), ql_back_in(b, K), ql_back_in(b, V)}, *g = ql_back_grad(b, 0), *rows = NULL;
+	struct operands o = {{NULL}};
+	struct ql_attention a;
+	unsigned dtype = ql_dense_dtype(b->call.result[0].dtype);
+
+	if (b->status)
+		return b->status;
+	b->status = start(b->ctx, &b->call, in, dtype, &o, &a);
+	if (!b->status)
+		b->status = as_rows(b->ctx, g, dtype, &rows);
+	if (!b->status)
+		run_backward(b, &a, rows);
+	ql_tensor_release(b->ctx, rows);
+	release(b->ctx, &o);
+	return b->status;
+}
+
+static const struct ql_attr attrs[] = {
+	{"causal", QL_ATTR_BOOL, 0, NULL, "a query sees no later keys; the last query sees all (default false)"},
+	{"scale", QL_ATTR_FLOAT, 0, NULL, "factor of the scores (default 1 / sqrt(d))"},
+	{"heads", QL_ATTR_INT, 0, NULL, "heads of q, when operands are (batch, time, heads * d)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+extern const struct ql_op ql_op_attention;
+const struct ql_op ql_op_attention = {
+	.doc = {.name = "attention",
+		.usage = "nn.attention(q, k, v, {causal=, scale=})  nn.attention(q, k, v, {heads=, causal=, scale=})",
+		.text = "softmax(scale * q kᵀ) v for each batch and head: q (b, h, t, d), k (b, h, s, d) and v (b, h, s, e) give (b, h, t, "
+			"e). k and v may have fewer heads, which then serve h / their number neighbouring heads of q each (grouped "
+			"queries). With heads= the operands are (b, time, heads * d) and the result is (b, t, heads * e). With causal, query "
+			"i sees the keys up to i + s - t: s may be longer than t, as with a cache of keys. Blocks of queries are computed one "
+			"after the other: no tensor of all scores exists, neither here nor in the gradient.",
+		.example = "q = tensor.ones(1, 1, 2, 4)\nv = tensor{1, 2, 3}:view(1, 1, 3, 1)\n"
+			"print(nn.attention(q, tensor.ones(1, 1, 3, 4), v, {causal=true}):view(2))  --> float32(2)  1.5000  2.0000",
+		.attrs = attrs},
+	.arity_min = 3,
+	.arity_max = 3,
+	.flags = QL_FUNCTION,
+	.infer = infer,
+	.eval = eval,
+	.backward = backward,
+	.saves = QL_SAVE(0) | QL_SAVE(1) | QL_SAVE(2),
+};

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ * Cross-entropy of logits and class numbers, mean over the positions: with L = log sum exp x of a row of c logits,
+ *   loss = L - (1 - s) x[target] - s mean(x), s the smoothing (Szegedy et al., "Rethinking the Inception architecture",
+ *   2016), gradient (softmax(x) - (1 - s) onehot(target) - s / c) / positions.
+ * Forward and backward are one pass over the rows each; what is kept is the logits themselves. Losses of rows are
+ * double and summed in order of the rows.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "tensor/back.h"
+#include "tensor/dense.h"
+#include "tensor/exponentials.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/lanes.h"
+#include "tensor/ops/ops.h"
+#include "tensor/parallel.h"
+#include "tensor/rows.h"
+#include "tensor/scratch.h"
+#include "tensor/view.h"
+
+#define CHUNK 16384 /* elements claimed at a time */
+#define SKIP 0      /* class number of a position that does not count; classes begin at 1 */
+
+struct job {
+	int variant;
+	bool wide;
+	int64_t rows, c;
+	double smoothing;
+	const int64_t *class; /* (rows): 1..c or SKIP */
+	const void *x;        /* (rows, c) */
+	double *loss;         /* (rows) */
+	void *dx;             /* backward: (rows, c) */
+	double g;             /* gradient of one position's loss */
+};
+
+static double value(const struct job *j, int64_t i)
+{
+	return j->wide ? ((const double *)j->x)[i] : (double)((const float *)j->x)[i];
+}
+
+static void forward_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+
+	for (int64_t r = begin; r < end; r++) {
+		const float *x = (const float *)j->x + r * j->c;
+		const double *wide = (const double *)j->x + r * j->c;
+		double sum;
+
+		j->loss[r] = 0;
+		if (j->class[r] == SKIP)
+			continue;
+		j->loss[r] = (j->wide ? ql_row_logsum_f64(wide, j->c) : ql_row_logsum(j->variant, x, j->c)) -
+			(1 - j->smoothing) * value(j, r * j->c + j->class[r] - 1);
+		if (j->smoothing == 0) /* 0 times infinity is not 0 */
+			continue;
+		sum = j->wide ? ql_sum_f64(wide, j->c) : ql_sum_f32(j->variant, x, j->c);
+		j->loss[r] -= j->smoothing * sum / (double)j->c;
+	}
+}
+
+QL_SIMD(void, slopes, (int64_t n, float *x, float by, float less), {
+	for (int64_t i = 0; i < n; i++)
+		x[i] = x[i] * by - less;
+})
+
+static void slopes_f32(const struct job *j, int64_t r)
+{
+	const float *x = (const float *)j->x + r * j->c;
+	float *dx = (float *)j->dx + r * j->c;
+
+	ql_row_exp(j->variant, j->c, dx, x, ql_row_largest(j->variant, x, j->c));
+	slopes[j->variant](j->c, dx, (float)(j->g / ql_sum_f32(j->variant, dx, j->c)),
+		(float)(j->g * j->smoothing / (double)j->c));
+	dx[j->class[r] - 1] -= (float)(j->g * (1 - j->smoothing));
+}
+
+static void slopes_f64(const struct job *j, int64_t r)
+{
+	const double *x = (const double *)j->x + r * j->c;
+	double *dx = (double *)j->dx + r * j->c, all = ql_row_logsum_f64(x, j->c);
+
+	for (int64_t i = 0; i < j->c; i++)
+		dx[i] = j->g * (exp(x[i] - all) - j->smoothing / (double)j->c);
+	dx[j->class[r] - 1] -= j->g * (1 - j->smoothing);
+}
+
+static void backward_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	size_t bytes = (size_t)j->c * (j->wide ? sizeof(double) : sizeof(float));
+
+	for (int64_t r = begin; r < end; r++)
+		if (j->class[r] == SKIP)
+			memset((char *)j->dx + (size_t)r * bytes, 0, bytes);
+		else if (j->wide)
+			slopes_f64(j, r);
+		else
+			slopes_f32(j, r);
+}
+
+/* ---- the op ---- */
+
+/* gives t with the class axis at the end, or its inverse: t with the last axis at the class axis */
+static enum ql_status turn(struct ql_ctx *ctx, struct ql_tensor *t, int axis, bool back, struct ql_tensor **out)
+{
+	int order[QL_MAX_RANK], last = t->rank - 1;
+
+	for (int d = 0; d <= last; d++)
+		if (back)
+			order[d] = d < axis ? d : d == axis ? last : d - 1;
+		else
+			order[d] = d < axis ? d : d == last ? axis : d + 1;
+	return ql_view_permute(ctx, "crossentropy", t, order, out);
+}
+
+static enum ql_status class_axis(struct ql_ctx *ctx, const struct ql_call *call, int *axis)
+{
+	*axis = call->in[0]->rank - 1;
+	return ql_call_axis(ctx, call, "axis", axis);
+}
+
+static enum ql_status check_shapes(struct ql_ctx *ctx, const struct ql_tensor *x, const struct ql_tensor *target, int axis)
+{
+	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT], text[QL_SHAPE_TEXT];
+	int64_t shape[QL_MAX_RANK];
+
+	for (int d = 0; d < x->rank - 1; d++)
+		shape[d] = x->shape[d < axis ? d : d + 1];
+	if (target->rank != x->rank - 1 || memcmp(shape, target->shape, (size_t)target->rank * sizeof(*shape)))
+		return ql_fail(ctx, QL_ERR_SHAPE, "crossentropy: target: wanted shape %s, that of the logits %s without axis %d, got %s",
+			ql_shape_text(x->rank - 1, shape, a), ql_shape_text(x->rank, x->shape, b), axis + 1,
+			ql_shape_text(target->rank, target->shape, text));
+	if (ql_tensor_nelem(x) == 0)
+		return ql_fail(ctx, QL_ERR_SHAPE, "crossentropy: wanted at least one position and class, got logits %s",
+			ql_shape_text(x->rank, x->shape, a));
+	return QL_OK;
+}
+
+static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *x = call->in[0], *target = call->in[1];
+	double smoothing = ql_call_float(call, "smoothing", 0);
+	char text[QL_SHAPE_TEXT];
+	int axis = 0;
+	enum ql_status status;
+
+	if (x->rank < 1)
+		return ql_fail(ctx, QL_ERR_SHAPE, "crossentropy: wanted logits with an axis of classes, got a number");
+	if (target->q || !ql_dtype_is_integer(target->dtype) || target->dtype == QL_bool || target->dtype == QL_binary)
+		return ql_fail(ctx, QL_ERR_DTYPE, "crossentropy: target: wanted class numbers (integers), got %s",
+			ql_tensor_text(target, text));
+	if (!(smoothing >= 0 && smoothing <= 1))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "crossentropy: smoothing: wanted 0 to 1, got %g", smoothing);
+	status = class_axis(ctx, call, &axis);
+	if (!status)
+		status = check_shapes(ctx, x, target, axis);
+	ql_result_set(call, 0, ql_dense_dtype(ql_operand_dtype(x)), 0, NULL);
+	return status;
+}
+
+/* Class numbers as the job wants them; gives how many count. */
+static enum ql_status read_classes(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_tensor *target, int64_t c,
+	struct ql_tensor **out, int64_t *count)
+{
+	const struct ql_value *ignore = ql_call_attr(call, "ignore");
+	enum ql_status status = ql_tensor_cast(ctx, target, QL_int64, out);
+	int64_t *class, n = ql_tensor_nelem(target);
+	char text[QL_SHAPE_TEXT];
+
+	if (status)
+		return status;
+	class = ql_tensor_data(*out);
+	*count = 0;
+	for (int64_t i = 0; i < n; i++) {
+		if (ignore && class[i] == ignore->i) {
+			class[i] = SKIP;
+			continue;
+		}
+		if (class[i] < 1 || class[i] > c)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "crossentropy: target: wanted classes 1 to %lld, got %lld at position %s",
+				(long long)c, (long long)class[i], ql_position_text(target->rank, target->shape, i, text));
+		++*count;
+	}
+	return QL_OK;
+}
+
+struct operands {
+	struct ql_tensor *x, *class;
+	int axis;
+	int64_t count;
+};
+
+static void release(struct ql_ctx *ctx, struct operands *o)
+{
+	ql_tensor_release(ctx, o->x);
+	ql_tensor_release(ctx, o->class);
+}
+
+static enum ql_status start(struct ql_ctx *ctx, const struct ql_call *call, struct ql_tensor *x, struct ql_tensor *target,
+	struct operands *o, struct job *j)
+{
+	struct ql_tensor *turned = NULL;
+	unsigned dtype = ql_dense_dtype(ql_operand_dtype(x));
+	enum ql_status status = class_axis(ctx, call, &o->axis);
+
+	if (!status)
+		status = turn(ctx, x, o->axis, false, &turned);
+	if (!status)
+		status = ql_dense_of(ctx, turned, dtype, &o->x);
+	ql_tensor_release(ctx, turned);
+	if (!status)
+		status = read_classes(ctx, call, target, x->shape[o->axis], &o->class, &o->count);
+	if (status)
+		return status;
+	*j = (struct job){.variant = ctx->kernels->simd->variant,
+		.wide = dtype == QL_float64,
+		.c = x->shape[o->axis],
+		.rows = ql_tensor_nelem(target),
+		.smoothing = ql_call_float(call, "smoothing", 0),
+		.class = ql_tensor_data(o->class),
+		.x = ql_tensor_data(o->x)};
+	return QL_OK;
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct operands o = {NULL, NULL, 0, 0};
+	struct job j;
+	enum ql_status status = start(ctx, call, call->in[0], call->in[1], &o, &j);
+	double mean;
+
+	if (!status) {
+		call->path = ql_dtype_name(o.x->dtype);
+		call->kernel = ctx->kernels->simd->name;
+		j.loss = ql_scratch_take(ctx, (size_t)j.rows * sizeof(*j.loss));
+		status = j.loss ? ql_parallel_for(ctx, j.rows, ql_max64(1, CHUNK / j.c), j.rows * j.c * 2, forward_body, &j) :
+				  QL_ERR_MEMORY;
+	}
+	if (!status) {
+		mean = ql_sum_f64(j.loss, j.rows) / (double)o.count;
+		ql_dtypes[call->out[0]->dtype].from_f64(call->out[0]->storage->data, 0, 1, 1, &mean);
+	}
+	release(ctx, &o);
+	return status;
+}
+
+static enum ql_status backward(struct ql_back *b)
+{
+	struct ql_tensor *x = ql_back_in(b, 0), *target = ql_back_in(b, 1), *g = ql_back_grad(b, 0), *dx = NULL, *turned = NULL;
+	struct operands o = {NULL, NULL, 0, 0};
+	struct job j;
+
+	if (b->status)
+		return b->status;
+	b->status = start(b->ctx, &b->call, x, target, &o, &j);
+	if (!b->status) {
+		b->status = ql_tensor_new(b->ctx, o.x->dtype, o.x->rank, o.x->shape, &dx);
+		dx = ql_back_own(b, dx, b->status);
+	}
+	if (!b->status) {
+		j.dx = ql_tensor_data(dx);
+		j.g = ql_tensor_at_f64(g, 0) / (double)o.count;
+		b->status = ql_parallel_for(b->ctx, j.rows, ql_max64(1, CHUNK / j.c), j.rows * j.c * 2, backward_body, &j);
+	}
+	if (!b->status) {
+		b->status = turn(b->ctx, dx, o.axis, true, &turned);
+		ql_back_give(b, 0, ql_back_own(b, turned, b->status));
+	}
+	release(b->ctx, &o);
+	return b->status;
+}
+
+static const struct ql_attr attrs[] = {
+	{"axis", QL_ATTR_AXIS, 0, NULL, "the axis of the classes (default: the last)"},
+	{"ignore", QL_ATTR_INT, 0, NULL, "a class number whose positions do not count, of any value (default: none)"},
+	{"smoothing", QL_ATTR_FLOAT, 0, NULL, "share of the target that is spread over all classes, 0 to 1 (default 0)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+extern const struct ql_op ql_op_crossentropy;
+const struct ql_op ql_op_crossentropy = {
+	.doc = {.name = "crossentropy",
+		.usage = "nn.crossentropy(logits, target)  nn.crossentropy(logits, target, {axis=, ignore=, smoothing=})",
+		.text = "The mean over all positions of -log softmax(logits)[target]. Logits are (…, c) with the classes along the last axis "
+			"(PyTorch has them along the second: axis=2), target is an integer tensor of class numbers 1 to c in the shape of the "
+			"logits without that axis; another number is an error. Positions whose target is `ignore` do not count; when none "
+			"counts the loss is nan. A loss: it has a gradient, for logits. float64 for float64 logits, else float32.",
+		.example = "y = tensor{{0, math.log(3)}, {0, 0}}\n"
+			"print(nn.crossentropy(y, tensor{2, 1, dtype='int64'}), nn.crossentropy(y, tensor{2, 0, dtype='int64'}, {ignore=0}))  --> "
+			"0.4904 0.2877",
+		.attrs = attrs},
+	.arity_min = 2,
+	.arity_max = 2,
+	.flags = QL_FUNCTION,
+	.infer = infer,
+	.eval = eval,
+	.backward = backward,
+	.saves = QL_SAVE(0) | QL_SAVE(1),
+};

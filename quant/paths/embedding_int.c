@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * Rows of a quantized table: their codes and scales are copied into a small quantized tensor, which is decoded. The rest
+ * of the table is not read. Bit-equal to decoding the table first.
+ */
+#include "tensor/kernels/kernels.h"
+#include "tensor/op.h"
+#include "tensor/rows.h"
+#include "tensor/view.h"
+
+static bool match(struct ql_call *call, const char **reason)
+{
+	*reason = "plain operand";
+	return call->in[0]->q && !call->in[1]->q;
+}
+
+/* Replaces a tensor of scales or zero points by those of the rows. */
+static enum ql_status take_into(struct ql_ctx *ctx, struct ql_tensor **t, const int64_t *number, int64_t n, int64_t divisor)
+{
+	struct ql_tensor *rows;
+	enum ql_status status;
+
+	if (!*t)
+		return QL_OK;
+	status = ql_rows_take(ctx, *t, number, n, divisor, &rows);
+	if (status)
+		return status;
+	ql_tensor_release(ctx, *t);
+	*t = rows;
+	return QL_OK;
+}
+
+/* Params of the rows. Blocks along the rows become blocks of one row: each has the scales of the block it is from. */
+static enum ql_status params_of(struct ql_ctx *ctx, const struct ql_qparams *q, const int64_t *number, int64_t n,
+	struct ql_qparams **out)
+{
+	bool down = q->block && q->block_axis == 0;
+	struct ql_qparams *p = ql_qparams_copy(ctx, q);
+	enum ql_status status = QL_OK;
+
+	*out = p;
+	if (!p)
+		return QL_ERR_MEMORY;
+	if (q->block || q->axis == 0) {
+		int64_t divisor = down ? q->block : 1;
+
+		status = take_into(ctx, &p->scale, number, n, divisor);
+		if (!status)
+			status = take_into(ctx, &p->zero_point, number, n, divisor);
+	}
+	if (down)
+		p->block = 1;
+	return status;
+}
+
+static enum ql_status decode_rows(struct ql_ctx *ctx, struct ql_tensor *table, const int64_t *number, int64_t n,
+	struct ql_tensor **out)
+{
+	struct ql_tensor *codes = NULL;
+	enum ql_status status = ql_rows_take(ctx, table, number, n, 1, &codes);
+
+	if (!status)
+		status = params_of(ctx, table->q, number, n, &codes->q);
+	if (!status)
+		status = ql_decode(ctx, codes, out);
+	ql_tensor_release(ctx, codes);
+	return status;
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *ids = NULL, *rows = NULL;
+	enum ql_status status = ql_rows_numbers(ctx, "embedding", call->in[1], call->in[0]->shape[0], &ids);
+
+	call->path = ql_dtype_name(call->in[0]->dtype);
+	call->kernel = "rows";
+	if (!status)
+		status = decode_rows(ctx, call->in[0], ql_tensor_data(ids), ql_tensor_nelem(ids), &rows);
+	if (!status)
+		status = ql_view_reshape(ctx, "embedding", rows, call->result[0].rank, call->result[0].shape, &call->out[0]);
+	ql_tensor_release(ctx, ids);
+	ql_tensor_release(ctx, rows);
+	return status;
+}
+
+extern const struct ql_path ql_path_embedding_int;
+const struct ql_path ql_path_embedding_int = {
+	.op = "embedding",
+	.name = "rows",
+	.dtypes = "int8=int8 uint8=uint8 int16=int16 uint16=uint16 int4=int4 uint4=uint4 binary=binary",
+	.text = "only the rows that are asked for are decoded",
+	.match = match,
+	.eval = eval,
+};

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ * embedding: rows of a table by number. The gradient of the table is a sum of rows: positions are first sorted by row
+ * (counting sort, which keeps their order), then every row is summed by one thread, in order of the positions, so the
+ * bits do not depend on the threads.
+ */
+#include <string.h>
+
+#include "tensor/dense.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/ops/ops.h"
+#include "tensor/parallel.h"
+#include "tensor/rows.h"
+#include "tensor/scratch.h"
+#include "tensor/view.h"
+
+#define CHUNK 16384 /* elements of the table claimed at a time */
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *ids = NULL, *rows = NULL;
+	enum ql_status status = ql_rows_numbers(ctx, "embedding", call->in[1], call->in[0]->shape[0], &ids);
+
+	call->path = ql_dtype_name(call->in[0]->dtype);
+	call->kernel = "rows";
+	if (!status)
+		status = ql_rows_take(ctx, call->in[0], ql_tensor_data(ids), ql_tensor_nelem(ids), 1, &rows);
+	if (!status)
+		status = ql_view_reshape(ctx, "embedding", rows, call->result[0].rank, call->result[0].shape, &call->out[0]);
+	ql_tensor_release(ctx, ids);
+	ql_tensor_release(ctx, rows);
+	return status;
+}
+
+QL_SIMD(void, add_f32, (int64_t n, float *restrict to, const float *restrict x), {
+	for (int64_t i = 0; i < n; i++)
+		to[i] += x[i];
+})
+QL_SIMD(void, add_f64, (int64_t n, double *restrict to, const double *restrict x), {
+	for (int64_t i = 0; i < n; i++)
+		to[i] += x[i];
+})
+
+struct job {
+	int variant;
+	bool wide;
+	int64_t d;
+	const int64_t *first, *position; /* of row i: position[first[i]..first[i + 1] - 1] */
+	const void *g;
+	void *table;
+};
+
+static void sum_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	int64_t size = j->wide ? sizeof(double) : sizeof(float);
+
+	memset((char *)j->table + begin * j->d * size, 0, (size_t)((end - begin) * j->d * size));
+	for (int64_t r = begin; r < end; r++)
+		for (int64_t i = j->first[r]; i < j->first[r + 1]; i++) {
+			void *to = (char *)j->table + r * j->d * size;
+			const void *from = (const char *)j->g + j->position[i] * j->d * size;
+
+			if (j->wide)
+				add_f64[j->variant](j->d, to, from);
+			else
+				add_f32[j->variant](j->d, to, from);
+		}
+}
+
+/* Positions 0..n-1 in order of their row, and where each of the `rows` rows begins. */
+static enum ql_status sort(struct ql_ctx *ctx, const int64_t *number, int64_t n, int64_t rows, struct job *j)
+{
+	uint64_t bytes, more;
+	int64_t *first, *position;
+
+	if (!ql_size_mul((uint64_t)rows + 2, sizeof(*first), &bytes) || !ql_size_mul((uint64_t)n, sizeof(*position), &more))
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "embedding: wanted a table that fits in memory, got %lld rows", (long long)rows);
+	first = ql_scratch_take(ctx, bytes);
+	position = ql_scratch_take(ctx, more);
+	if (!first || !position)
+		return QL_ERR_MEMORY;
+	memset(first, 0, bytes);
+	for (int64_t i = 0; i < n; i++)
+		first[number[i] + 1]++; /* row number - 1 begins one further on once its positions are placed */
+	for (int64_t r = 1; r <= rows + 1; r++)
+		first[r] += first[r - 1];
+	for (int64_t i = 0; i < n; i++)
+		position[first[number[i]]++] = i;
+	j->first = first;
+	j->position = position;
+	return QL_OK;
+}
+
+static enum ql_status run_backward(struct ql_back *b, const struct ql_tensor *ids, struct ql_tensor *g)
+{
+	const struct ql_result *table = ql_back_shape(b, 0);
+	int64_t n = ql_tensor_nelem(ids), rows = table->shape[0];
+	struct ql_tensor *sum = NULL;
+	struct job j = {.variant = b->ctx->kernels->simd->variant, .wide = g->dtype == QL_float64, .d = table->shape[1]};
+
+	b->status = ql_tensor_new(b->ctx, g->dtype, 2, table->shape, &sum);
+	sum = ql_back_own(b, sum, b->status);
+	if (!b->status)
+		b->status = sort(b->ctx, ql_tensor_data(ids), n, rows, &j);
+	if (b->status)
+		return b->status;
+	j.g = ql_tensor_data(g);
+	j.table = ql_tensor_data(sum);
+	b->status = ql_parallel_for(b->ctx, rows, ql_max64(1, CHUNK / ql_max64(1, j.d)), (rows + 2 * n) * j.d / 4, sum_body, &j);
+	ql_back_give(b, 0, sum);
+	return b->status;
+}
+
+static enum ql_status backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_back_grad(b, 0), *dense = NULL, *ids = NULL;
+
+	if (b->status)
+		return b->status;
+	b->status = ql_rows_numbers(b->ctx, "embedding", ql_back_in(b, 1), ql_back_shape(b, 0)->shape[0], &ids);
+	if (!b->status)
+		b->status = ql_dense_of(b->ctx, g, ql_dense_dtype(g->dtype), &dense);
+	if (!b->status)
+		run_backward(b, ids, dense);
+	ql_tensor_release(b->ctx, ids);
+	ql_tensor_release(b->ctx, dense);
+	return b->status;
+}
+
+const struct ql_op ql_op_embedding = {
+	.doc = {.name = "embedding",
+		.usage = "w:embedding(ids)",
+		.text = "Rows of the table w (v, d) by their numbers, 1 to v: ids of any shape and integer dtype give (…, d). Any other "
+			"number is an error. Of a quantized table only these rows are decoded. Has a gradient for w: the sum of the rows' "
+			"gradients, 0 for rows that ids does not name.",
+		.example = "w = tensor{{1, 2}, {3, 4}, {5, 6}}\n"
+			"print(w:embedding(tensor{3, 1, dtype='int64'}))  --> float32(2, 2)\n--> 5 6\n--> 1 2"},
+	.arity_min = 2,
+	.arity_max = 2,
+	.infer = ql_rows_infer,
+	.eval = eval,
+	.allocates = true,
+	.backward = backward,
+	.saves = QL_SAVE(1),
+};
