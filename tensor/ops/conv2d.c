@@ -396,10 +396,55 @@ static struct ql_tensor *gradient(struct ql_back *b, const struct ql_op *op, str
 	return ql_back_with(b, op, g, ql_back_in(b, other), named);
 }
 
+/* The value in front of the activation, computed again. */
+static struct ql_tensor *inactive(struct ql_back *b)
+{
+	struct ql_value attr[sizeof(attrs) / sizeof(attrs[0])];
+	struct ql_tensor *in[3] = {ql_back_in(b, 0), ql_back_in(b, 1), b->node->n_in > 2 ? ql_back_in(b, 2) : NULL};
+	struct ql_call call = {.op = &ql_op_conv2d, .in = in, .n_in = b->node->n_in, .attr = attr};
+	enum ql_status status;
+
+	memcpy(attr, b->node->attr, sizeof(attr));
+	for (int i = 0; attrs[i].type != QL_ATTR_END; i++)
+		if (!strcmp(attrs[i].name, "act"))
+			attr[i].set = false;
+	for (int i = 0; i < call.n_in; i++)
+		if (!in[i])
+			return NULL;
+	status = ql_op_apply(b->ctx, &call);
+	return ql_back_own(b, status ? NULL : call.out[0], status);
+}
+
+/* The gradient g in front of the activation, by the activation's own backward on a tape of one op. */
+static struct ql_tensor *through_act(struct ql_back *b, const char *act, struct ql_tensor *g)
+{
+	struct ql_tensor *z = inactive(b), *y = NULL, *sum = NULL;
+	int nograd = b->ctx->nograd;
+	enum ql_status status;
+
+	if (!z || !g)
+		return NULL;
+	b->ctx->nograd = 0;
+	status = ql_tape_leaf(b->ctx, z);
+	if (!status)
+		status = ql_op_run(b->ctx, ql_op_by_name(ql_ops, act), z, NULL, &y);
+	b->ctx->nograd = nograd;
+	if (!status)
+		status = ql_backward(b->ctx, y, g);
+	if (!status)
+		sum = ql_tensor_keep(z->node->sum);
+	ql_tensor_release(b->ctx, y);
+	ql_tape_detach(b->ctx, z);
+	return ql_back_own(b, sum, status);
+}
+
 static enum ql_status backward(struct ql_back *b)
 {
+	const char *act = ql_call_string(&b->call, "act", NULL);
 	struct ql_tensor *g = ql_back_grad(b, 0);
 
+	if (act)
+		g = through_act(b, act, g);
 	if (ql_back_wants(b, 0))
 		ql_back_give(b, 0, gradient(b, &conv2d_input, g, 1, 0));
 	if (ql_back_wants(b, 1))
@@ -425,5 +470,5 @@ const struct ql_op ql_op_conv2d = {
 	.infer = infer,
 	.eval = eval,
 	.backward = backward,
-	.saves = QL_SAVE(0) | QL_SAVE(1),
+	.saves = QL_SAVE(0) | QL_SAVE(1) | QL_SAVE(2),
 };
