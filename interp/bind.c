@@ -107,7 +107,7 @@ struct literal {
 	} value;
 };
 
-#define MAX_DIRECT 4 /* operands given as arguments */
+#define MAX_DIRECT 8 /* operands given as arguments */
 
 struct op_frame {
 	struct ql_call call;
