@@ -212,6 +212,11 @@ static void read_value(lua_State *L, const char *name, const struct ql_attr *a, 
 		read_string(L, name, a, index, v);
 		break;
 	case QL_ATTR_INTS:
+		if (a->choices && lua_type(L, index) == LUA_TSTRING) { /* a word instead of numbers: no numbers */
+			read_string(L, name, a, index, v);
+			v->ints = (struct ql_ints){0, args->ints};
+			break;
+		}
 		read_ints(L, name, a, index, args, v);
 		break;
 	case QL_ATTR_DTYPE:

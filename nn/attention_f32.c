@@ -14,6 +14,7 @@
 
 #include "nn/attention.h"
 #include "tensor/exponentials.h"
+#include "tensor/gemm_pack.h"
 #include "tensor/gemm_serial.h"
 #include "tensor/lanes.h"
 #include "tensor/parallel.h"
@@ -186,9 +187,9 @@ static void backward_block(const struct job *j, struct slot *s, int64_t batch, i
 		probabilities_back[j->variant](columns, s->scores + r * a->keys, s->by[r], s->dscores + r * a->keys, (float)a->scale);
 	ql_gemm_serial(j->kernel, rows, a->d, columns, s->dscores, a->keys, at(&a->k, batch, shared, 0), a->k.row,
 		at_result(&a->dq, batch, head, i), a->dq.row, false);
-	ql_gemm_f32_pack(at(&a->q, batch, head, i), 1, a->q.row, a->d, (int)rows, j->block, s->q);
+	ql_gemm_panel_f32(at(&a->q, batch, head, i), 1, a->q.row, a->d, (int)rows, j->block, s->q);
 	ql_gemm_serial(j->kernel, a->d, columns, rows, s->q, j->block, s->dscores, a->keys, s->dk, a->keys, true);
-	ql_gemm_f32_pack(g, 1, a->g.row, a->e, (int)rows, j->block, s->g);
+	ql_gemm_panel_f32(g, 1, a->g.row, a->e, (int)rows, j->block, s->g);
 	ql_gemm_serial(j->kernel, a->e, columns, rows, s->g, j->block, s->scores, a->keys, s->dv, a->keys, true);
 }
 
@@ -212,8 +213,8 @@ static void backward_body(void *arg, int64_t begin, int64_t end)
 		for (int64_t head = shared * users; head < (shared + 1) * users; head++)
 			for (int64_t i = 0; i < a->queries && !ql_stopped(j->ctx); i += j->block)
 				backward_block(j, &s, batch, head, i);
-		ql_gemm_f32_pack(s.dk, 1, a->keys, a->keys, (int)a->d, a->dk.row, at_result(&a->dk, batch, shared, 0));
-		ql_gemm_f32_pack(s.dv, 1, a->keys, a->keys, (int)a->e, a->dv.row, at_result(&a->dv, batch, shared, 0));
+		ql_gemm_panel_f32(s.dk, 1, a->keys, a->keys, (int)a->d, a->dk.row, at_result(&a->dk, batch, shared, 0));
+		ql_gemm_panel_f32(s.dv, 1, a->keys, a->keys, (int)a->e, a->dv.row, at_result(&a->dv, batch, shared, 0));
 	}
 	atomic_flag_clear(&j->taken[claimed]);
 }

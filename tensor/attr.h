@@ -18,7 +18,7 @@ enum ql_attr_type {
 	QL_ATTR_FLOAT,  /* value.f */
 	QL_ATTR_BOOL,   /* value.b */
 	QL_ATTR_STRING, /* value.s, one of `choices` when given */
-	QL_ATTR_INTS,   /* value.ints: sizes or several axes */
+	QL_ATTR_INTS,   /* value.ints: sizes or several axes; none where one of `choices` was given */
 	QL_ATTR_AXIS,   /* value.i: the caller's 1-based axis as given, negative from the end: see ql_axis */
 	QL_ATTR_DTYPE,  /* value.i: enum ql_dtype */
 	QL_ATTR_SPEC,   /* value.spec */

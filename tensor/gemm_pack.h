@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Packing the operands of an integer product into what the tiles of kernels.h read.
+ * Packing the operands of a product into what the tiles of kernels.h read.
  */
 #ifndef QUOLL_TENSOR_GEMM_PACK_H
 #define QUOLL_TENSOR_GEMM_PACK_H
@@ -17,6 +17,11 @@ void ql_gemm_rows_8(const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t
 	uint8_t *out, int64_t lda);
 void ql_gemm_rows_16(const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows, int32_t shift,
 	int16_t *out, int64_t lda);
+
+/* float32: k rows of `columns` numbers, nr apart; strides in elements, what lies behind the columns of a row is not
+ * written. Of columns with consecutive k, 4 are read along all k: the part of a panel that 16 of them fill stays in
+ * the first-level cache. */
+void ql_gemm_panel_f32(const float *b, int64_t row, int64_t column, int64_t k, int columns, int nr, float *out);
 
 /* Nanoseconds that packing `lines` rows or columns of k bytes takes, for ql_parallel_for: 2 to 3 bytes per
  * ns, when what is written was last read by another core. */

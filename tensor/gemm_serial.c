@@ -3,6 +3,8 @@
  */
 #include "tensor/gemm_serial.h"
 
+#include "tensor/gemm_pack.h"
+
 #include <string.h>
 
 #include "tensor/cpu.h"
@@ -32,7 +34,7 @@ void ql_gemm_panels(const struct ql_gemm_f32 *kernel, const float *b, int64_t ro
 	float *panels)
 {
 	for (int64_t j = 0; j < n; j += kernel->nr)
-		ql_gemm_f32_pack(b + j * column, row, column, k, (int)ql_min64(kernel->nr, n - j), kernel->nr, panels + j * k);
+		ql_gemm_panel_f32(b + j * column, row, column, k, (int)ql_min64(kernel->nr, n - j), kernel->nr, panels + j * k);
 }
 
 static void rows_of_tiles(const struct ql_gemm_f32 *kernel, int64_t m, int columns, int64_t k, const float *a, int64_t lda,

@@ -15,8 +15,6 @@ int64_t ql_gemm_panels_length(const struct ql_gemm_f32 *kernel, int64_t n, int64
 /* Element (l, j) of B is b[l * row + j * column]; one of the strides is 1. */
 void ql_gemm_panels(const struct ql_gemm_f32 *kernel, const float *b, int64_t row, int64_t column, int64_t k, int64_t n,
 	float *panels);
-/* Element (l, c) of b goes to out[l * pitch + c], c < columns: a copy, or a transpose when row is 1. */
-void ql_gemm_f32_pack(const float *b, int64_t row, int64_t column, int64_t k, int columns, int64_t pitch, float *out);
 
 /* C (m, n) = A (m, k) * the first n columns of the panels. Rows of A and C lie lda and ldc apart. */
 void ql_gemm_by_panels(const struct ql_gemm_f32 *kernel, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,

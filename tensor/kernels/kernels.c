@@ -45,6 +45,17 @@ static const void *best(const char *family, uint32_t features)
 	return NULL;
 }
 
+static const struct ql_gemm_f32 *best_tiles(uint32_t features)
+{
+	for (int i = 0; i < ql_kernel_count; i++) {
+		const struct ql_gemm_f32 *k = ql_kernel_entries[i].kernel;
+
+		if (!strcmp(ql_kernel_entries[i].family, "gemm_f32") && k->tile && usable(&ql_kernel_entries[i], features))
+			return k;
+	}
+	return NULL;
+}
+
 bool ql_kernels_force(const char *name)
 {
 	int64_t allowed = ql_cpu_level(name);
@@ -57,6 +68,7 @@ bool ql_kernels_force(const char *name)
 #define F(family) table.family = best(#family, features);
 	QL_KERNEL_FAMILIES(F)
 #undef F
+	table.tiles = best_tiles(features);
 	return true;
 }
 

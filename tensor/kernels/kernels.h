@@ -96,6 +96,7 @@ struct ql_kernels {
 #define F(family) const struct ql_##family *family;
 	QL_KERNEL_FAMILIES(F)
 #undef F
+	const struct ql_gemm_f32 *tiles; /* gemm_f32, or the best entry of it that has tiles where that is a library */
 };
 
 /* The best kernel per family among the allowed features (QUOLL_KERNEL at first use, ql_kernels_force later).

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT
+ * conv2d and its gradients. float32 (and 16-bit floats through it) by tensor/conv.c, float64 by plain loops. The
+ * gradient of the input is the same kind of sum as the result: for each remainder of rows and columns by the stride
+ * the taps that reach them are gathered from the result's gradient, so no product is computed for nothing.
+ */
+#include <string.h>
+
+#include "tensor/conv.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/ops/ops.h"
+#include "tensor/scratch.h"
+
+static const struct ql_attr attrs[] = {
+	QL_WINDOW_STRIDE("step of the kernel: a number or {h, w} (default 1)"),
+	QL_WINDOW_PAD,
+	{"dilation", QL_ATTR_INTS, 0, NULL, "distance of the kernel's taps: a number or {h, w} (default 1)"},
+	{"groups", QL_ATTR_INT, 0, NULL, "channels and outputs fall into so many groups that do not mix (default 1)"},
+	{"act", QL_ATTR_STRING, 0, "relu relu6 gelu silu tanh sigmoid hardswish", "activation behind the bias (default: none)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+/* ---- operands ---- */
+
+/* What an eval works with: contiguous operands in float32 or float64, and a result of that dtype. */
+struct sides {
+	struct ql_tensor *in[2], *out;
+	bool wide; /* float64 */
+};
+
+static enum ql_status as_dense(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
+{
+	return t->dtype == dtype ? ql_tensor_contiguous(ctx, t, out) : ql_tensor_cast(ctx, t, dtype, out);
+}
+
+static enum ql_status sides_open(struct ql_ctx *ctx, struct ql_call *call, bool wide, struct sides *s)
+{
+	struct ql_tensor *out = call->out[0];
+	unsigned dtype = wide ? QL_float64 : QL_float32;
+	enum ql_status status = QL_OK;
+
+	*s = (struct sides){.wide = wide};
+	for (int i = 0; i < 2 && !status; i++)
+		status = as_dense(ctx, call->in[i], dtype, &s->in[i]);
+	if (!status && out->dtype != dtype)
+		status = ql_tensor_new(ctx, dtype, out->rank, out->shape, &s->out);
+	else if (!status)
+		s->out = ql_tensor_keep(out);
+	return status;
+}
+
+/* Hands the result over when it was computed in another dtype. */
+static enum ql_status sides_close(struct ql_ctx *ctx, struct ql_call *call, struct sides *s, enum ql_status status)
+{
+	if (!status && s->out != call->out[0])
+		status = ql_tensor_copy(ctx, call->out[0], s->out);
+	for (int i = 0; i < 2; i++)
+		ql_tensor_release(ctx, s->in[i]);
+	ql_tensor_release(ctx, s->out);
+	return status;
+}
+
+/* Runs `narrow`; where the taps lie too far apart for it, or in float64, `loops`. */
+static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, const struct ql_conv *c, int64_t rows,
+	enum ql_status (*narrow)(struct ql_ctx *, const struct ql_conv *, const float *, const float *, float *),
+	enum ql_status (*loops)(struct ql_ctx *, const struct ql_conv *, const double *, const double *, double *))
+{
+	struct sides s;
+	bool wide = call->out[0]->dtype == QL_float64;
+	enum ql_status status = sides_open(ctx, call, wide, &s);
+
+	call->path = wide ? "float64" : "float32";
+	call->kernel = wide ? "ref" : ql_conv_kernel(ctx, rows);
+	if (!status && !wide) {
+		status = narrow(ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), ql_tensor_data(s.out));
+		if (status == QL_ERR_OVERFLOW) {
+			sides_close(ctx, call, &s, status);
+			status = sides_open(ctx, call, true, &s);
+			wide = true;
+			call->kernel = "ref";
+		}
+	}
+	if (!status && wide)
+		status = loops(ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), ql_tensor_data(s.out));
+	return sides_close(ctx, call, &s, status);
+}
+
+/* ---- the result ---- */
+
+static enum ql_status check_operands(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_conv *c)
+{
+	char text[QL_SHAPE_TEXT];
+
+	for (int i = 0; i < call->n_in; i++)
+		if (!ql_dtype_is_float(ql_operand_dtype(call->in[i])))
+			return ql_fail(ctx, QL_ERR_DTYPE, "conv2d: operand %d: wanted floats or a quantized tensor, got %s", i + 1,
+				ql_tensor_text(call->in[i], text));
+	if (call->n_in > 2 && (call->in[2]->rank != 1 || call->in[2]->shape[0] != c->o))
+		return ql_fail(ctx, QL_ERR_SHAPE, "conv2d: bias: wanted shape (%lld), got %s", (long long)c->o,
+			ql_shape_text(call->in[2]->rank, call->in[2]->shape, text));
+	return QL_OK;
+}
+
+static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *x = call->in[0], *w = call->in[1];
+	struct ql_conv c;
+	unsigned dtype = ql_operand_dtype(x);
+	enum ql_status status = ql_conv_read(ctx, call, x->rank, x->shape, w->rank, w->shape, &c);
+
+	if (!status)
+		status = check_operands(ctx, call, &c);
+	if (status)
+		return status;
+	for (int i = 1; i < call->n_in; i++)
+		dtype = ql_dtype_promote(dtype, ql_operand_dtype(call->in[i]));
+	ql_result_set(call, 0, dtype, 4, (const int64_t[]){c.n, c.o, c.window.out[0], c.window.out[1]});
+	return QL_OK;
+}
+
+static enum ql_status sums(struct ql_ctx *ctx, const struct ql_conv *c, const float *x, const float *w,
+	const struct ql_epilogue *e, float *y)
+{
+	struct ql_conv_sums s = {.groups = c->groups,
+		.channels = c->c / c->groups,
+		.rows = c->o / c->groups,
+		.a = w,
+		.target = y,
+		.th = c->window.out[0],
+		.tw = c->window.out[1],
+		.every = {1, 1},
+		.e = *e};
+	enum ql_status status = ql_conv_unfold(ctx, c, x, &s.u);
+
+	return status ? status : ql_conv_sums(ctx, &s);
+}
+
+/* Bias and activation by other ops, behind sums that were taken without them. */
+static enum ql_status finish_apart(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const char *act = ql_call_string(call, "act", NULL);
+	struct ql_tensor *row = NULL, *t = NULL;
+	enum ql_status status = QL_OK;
+
+	if (call->n_in > 2) {
+		status = ql_tensor_cast(ctx, call->in[2], call->out[0]->dtype, &row);
+		if (!status) {
+			row->rank = 4;
+			memcpy(row->shape, (int64_t[]){1, row->shape[0], 1, 1}, 4 * sizeof(*row->shape));
+			memcpy(row->stride, (int64_t[]){0, 1, 0, 0}, 4 * sizeof(*row->stride));
+			status = ql_op_run(ctx, &ql_op_add, call->out[0], row, &t);
+		}
+		if (!status)
+			status = ql_tensor_copy(ctx, call->out[0], t);
+		ql_tensor_release(ctx, row);
+		ql_tensor_release(ctx, t);
+	}
+	if (status || !act)
+		return status;
+	status = ql_op_run(ctx, ql_op_by_name(ql_ops, act), call->out[0], NULL, &t);
+	if (!status)
+		status = ql_tensor_copy(ctx, call->out[0], t);
+	ql_tensor_release(ctx, t);
+	return status;
+}
+
+static const struct ql_epilogue plain;
+
+static enum ql_status sums_only(struct ql_ctx *ctx, const struct ql_conv *c, const float *x, const float *w, float *y)
+{
+	return sums(ctx, c, x, w, &plain, y);
+}
+
+/* float32: bias and activation while the block is in the cache */
+static enum ql_status eval_fused(struct ql_ctx *ctx, struct ql_call *call, const struct ql_conv *c)
+{
+	struct ql_tensor *bias = NULL;
+	struct sides s;
+	struct ql_epilogue e;
+	enum ql_status status = sides_open(ctx, call, false, &s);
+
+	call->path = "float32";
+	call->kernel = ql_conv_kernel(ctx, c->o / c->groups);
+	if (!status)
+		status = ql_epilogue_of(ctx, call, c->o, &e, &bias);
+	if (!status)
+		status = sums(ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), &e, ql_tensor_data(s.out));
+	ql_tensor_release(ctx, bias);
+	return sides_close(ctx, call, &s, status);
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_conv c;
+	enum ql_status status = ql_conv_read(ctx, call, 4, call->in[0]->shape, 4, call->in[1]->shape, &c);
+
+	if (!status && call->out[0]->dtype != QL_float64) {
+		status = eval_fused(ctx, call, &c);
+		if (status != QL_ERR_OVERFLOW)
+			return status;
+		status = QL_OK;
+	}
+	if (!status)
+		status = compute(ctx, call, &c, c.o / c.groups, sums_only, ql_conv_wide_y);
+	return status ? status : finish_apart(ctx, call);
+}
+
+/* ---- the input's gradient ---- */
+
+/* Taps that reach rows (d 0) or columns (d 1) r, r + stride, …: gives their numbers and, for each, which output the
+ * first of these rows is reached from. */
+static int64_t taps_of(const struct ql_window *w, int d, int64_t r, int64_t *tap, int64_t *from)
+{
+	int64_t n = 0;
+
+	for (int64_t k = 0; k < w->kernel[d]; k++) {
+		int64_t at = r + w->before[d] - k * w->dilation[d];
+
+		if (at % w->stride[d] == 0) {
+			tap[n] = k;
+			from[n++] = at / w->stride[d];
+		}
+	}
+	return n;
+}
+
+/* What one pair of remainders needs: lists of taps and offsets, and the weights in their order. */
+struct phase {
+	int64_t n[2];
+	int64_t *tap[2], *from[2];
+	int64_t *y, *x;
+	float *a; /* (channels, outputs of a group * taps) */
+};
+
+static enum ql_status phase_take(struct ql_ctx *ctx, const struct ql_conv *c, struct phase *p)
+{
+	const int64_t *kernel = c->window.kernel;
+	size_t taps = (size_t)(kernel[0] * kernel[1]), numbers = (size_t)(c->c * (c->o / c->groups)) * taps;
+
+	for (int d = 0; d < 2; d++) {
+		p->tap[d] = ql_scratch_take(ctx, (size_t)kernel[d] * sizeof(int64_t));
+		p->from[d] = ql_scratch_take(ctx, (size_t)kernel[d] * sizeof(int64_t));
+		if (!p->tap[d] || !p->from[d])
+			return QL_ERR_MEMORY;
+	}
+	p->y = ql_scratch_take(ctx, taps * sizeof(*p->y));
+	p->x = ql_scratch_take(ctx, taps * sizeof(*p->x));
+	p->a = ql_scratch_take(ctx, numbers * sizeof(*p->a));
+	return p->y && p->x && p->a ? QL_OK : QL_ERR_MEMORY;
+}
+
+/* a[channel][o, tap] = w[o][channel][tap], within each group */
+static void turn_weights(const struct ql_conv *c, const float *w, const struct phase *p)
+{
+	int64_t per = c->c / c->groups, outputs = c->o / c->groups, *kernel = (int64_t[]){c->window.kernel[0], c->window.kernel[1]};
+	float *to = p->a;
+
+	for (int64_t channel = 0; channel < c->c; channel++)
+		for (int64_t o = 0; o < outputs; o++) {
+			const float *from = w + ((channel / per * outputs + o) * per + channel % per) * kernel[0] * kernel[1];
+
+			for (int64_t i = 0; i < p->n[0]; i++)
+				for (int64_t j = 0; j < p->n[1]; j++)
+					*to++ = from[p->tap[0][i] * kernel[1] + p->tap[1][j]];
+		}
+}
+
+static void offsets(const struct phase *p, struct ql_unfold *u)
+{
+	for (int64_t i = 0; i < p->n[0]; i++)
+		for (int64_t j = 0; j < p->n[1]; j++) {
+			p->y[i * p->n[1] + j] = p->from[0][i];
+			p->x[i * p->n[1] + j] = p->from[1][j];
+		}
+	u->taps = p->n[0] * p->n[1];
+	u->y = p->y;
+	u->x = p->x;
+	for (int d = 0; d < 2 && u->taps; d++) { /* from falls as the tap grows */
+		u->low[d] = p->from[d][p->n[d] - 1];
+		u->high[d] = p->from[d][0];
+	}
+}
+
+static enum ql_status input_phase(struct ql_ctx *ctx, const struct ql_conv *c, const float *g, const float *w, float *dx,
+	struct phase *p, const int64_t *at)
+{
+	const struct ql_window *v = &c->window;
+	struct ql_conv_sums s = {
+		.u = {.from = g,
+			.images = c->n,
+			.planes = c->o,
+			.h = v->out[0],
+			.w = v->out[1],
+			.gh = ql_ceil_div(v->in[0] - at[0], v->stride[0]),
+			.gw = ql_ceil_div(v->in[1] - at[1], v->stride[1]),
+			.step = {1, 1},
+			.variant = ctx->kernels->simd->variant},
+		.groups = c->groups,
+		.channels = c->o / c->groups,
+		.rows = c->c / c->groups,
+		.a = p->a,
+		.target = dx,
+		.th = v->in[0],
+		.tw = v->in[1],
+		.at = {at[0], at[1]},
+		.every = {v->stride[0], v->stride[1]},
+	};
+
+	for (int d = 0; d < 2; d++)
+		p->n[d] = taps_of(v, d, at[d], p->tap[d], p->from[d]);
+	turn_weights(c, w, p);
+	offsets(p, &s.u);
+	return ql_conv_sums(ctx, &s);
+}
+
+static enum ql_status input_gradient(struct ql_ctx *ctx, const struct ql_conv *c, const float *g, const float *w, float *dx)
+{
+	struct phase p;
+	enum ql_status status = phase_take(ctx, c, &p);
+
+	for (int64_t y = 0; y < ql_min64(c->window.stride[0], c->window.in[0]) && !status; y++)
+		for (int64_t x = 0; x < ql_min64(c->window.stride[1], c->window.in[1]) && !status; x++)
+			status = input_phase(ctx, c, g, w, dx, &p, (const int64_t[]){y, x});
+	return status;
+}
+
+/* ---- the weight's gradient ---- */
+
+static enum ql_status weight_gradient(struct ql_ctx *ctx, const struct ql_conv *c, const float *g, const float *x, float *dw)
+{
+	struct ql_conv_weight s = {
+		.groups = c->groups, .channels = c->c / c->groups, .rows = c->o / c->groups, .gradient = g, .weight = dw};
+	enum ql_status status = ql_conv_unfold(ctx, c, x, &s.u);
+
+	return status ? status : ql_conv_weight(ctx, &s);
+}
+
+/* ---- ops of the gradients: in no table, only backward calls them ---- */
+
+static const struct ql_attr gradient_attrs[] = {
+	{"size", QL_ATTR_INTS, 0, NULL, "shape of what is wanted"},
+	QL_WINDOW_STRIDE("as in conv2d"),
+	QL_WINDOW_PAD,
+	{"dilation", QL_ATTR_INTS, 0, NULL, "as in conv2d"},
+	{"groups", QL_ATTR_INT, 0, NULL, "as in conv2d"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+static enum ql_status gradient_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_value *size = ql_call_attr(call, "size");
+
+	(void)ctx;
+	ql_result_set(call, 0, ql_dtype_promote(call->in[0]->dtype, call->in[1]->dtype), 4, size->ints.at);
+	return QL_OK;
+}
+
+static enum ql_status input_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_conv c;
+	enum ql_status status = ql_conv_read(ctx, call, 4, call->out[0]->shape, 4, call->in[1]->shape, &c);
+
+	return status ? status : compute(ctx, call, &c, c.c / c.groups, input_gradient, ql_conv_wide_dx);
+}
+
+static enum ql_status weight_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_conv c;
+	enum ql_status status = ql_conv_read(ctx, call, 4, call->in[1]->shape, 4, call->out[0]->shape, &c);
+
+	return status ? status : compute(ctx, call, &c, c.o / c.groups, weight_gradient, ql_conv_wide_dw);
+}
+
+#define GRADIENT_OP(op_name, op_eval) \
+	static const struct ql_op op_name = { \
+		.doc = {.name = #op_name, .attrs = gradient_attrs}, \
+		.arity_min = 2, \
+		.arity_max = 2, \
+		.infer = gradient_infer, \
+		.eval = op_eval, \
+	};
+GRADIENT_OP(conv2d_input, input_eval)
+GRADIENT_OP(conv2d_weight, weight_eval)
+
+static struct ql_tensor *gradient(struct ql_back *b, const struct ql_op *op, struct ql_tensor *g, int other, int wanted)
+{
+	const struct ql_result *shape = ql_back_shape(b, wanted);
+	struct ql_named named[6] = {{"size", {.ints = {4, (int64_t *)(uintptr_t)shape->shape}}}};
+	int n = 1;
+
+	for (int i = 1; gradient_attrs[i].type != QL_ATTR_END; i++) {
+		const struct ql_value *v = ql_call_attr(&b->call, gradient_attrs[i].name);
+
+		if (v)
+			named[n++] = (struct ql_named){gradient_attrs[i].name, *v};
+	}
+	return ql_back_with(b, op, g, ql_back_in(b, other), named);
+}
+
+/* The value in front of the activation, computed again. */
+static struct ql_tensor *inactive(struct ql_back *b)
+{
+	struct ql_value attr[sizeof(attrs) / sizeof(attrs[0])];
+	struct ql_tensor *in[3] = {ql_back_in(b, 0), ql_back_in(b, 1), b->node->n_in > 2 ? ql_back_in(b, 2) : NULL};
+	struct ql_call call = {.op = &ql_op_conv2d, .in = in, .n_in = b->node->n_in, .attr = attr};
+	enum ql_status status;
+
+	memcpy(attr, b->node->attr, sizeof(attr));
+	for (int i = 0; attrs[i].type != QL_ATTR_END; i++)
+		if (!strcmp(attrs[i].name, "act"))
+			attr[i].set = false;
+	for (int i = 0; i < call.n_in; i++)
+		if (!in[i])
+			return NULL;
+	status = ql_op_apply(b->ctx, &call);
+	return ql_back_own(b, status ? NULL : call.out[0], status);
+}
+
+/* The gradient g in front of the activation, by the activation's own backward on a tape of one op. */
+static struct ql_tensor *through_act(struct ql_back *b, const char *act, struct ql_tensor *g)
+{
+	struct ql_tensor *z = inactive(b), *y = NULL, *sum = NULL;
+	int nograd = b->ctx->nograd;
+	enum ql_status status;
+
+	if (!z || !g)
+		return NULL;
+	b->ctx->nograd = 0;
+	status = ql_tape_leaf(b->ctx, z);
+	if (!status)
+		status = ql_op_run(b->ctx, ql_op_by_name(ql_ops, act), z, NULL, &y);
+	b->ctx->nograd = nograd;
+	if (!status)
+		status = ql_backward(b->ctx, y, g);
+	if (!status)
+		sum = ql_tensor_keep(z->node->sum);
+	ql_tensor_release(b->ctx, y);
+	ql_tape_detach(b->ctx, z);
+	return ql_back_own(b, sum, status);
+}
+
+static enum ql_status backward(struct ql_back *b)
+{
+	const char *act = ql_call_string(&b->call, "act", NULL);
+	struct ql_tensor *g = ql_back_grad(b, 0);
+
+	if (act)
+		g = through_act(b, act, g);
+	if (ql_back_wants(b, 0))
+		ql_back_give(b, 0, gradient(b, &conv2d_input, g, 1, 0));
+	if (ql_back_wants(b, 1))
+		ql_back_give(b, 1, gradient(b, &conv2d_weight, g, 0, 1));
+	if (ql_back_wants(b, 2))
+		ql_back_give(b, 2, ql_back_sum(b, g, 1u | 4u | 8u, false));
+	return b->status;
+}
+
+const struct ql_op ql_op_conv2d = {
+	.doc = {.name = "conv2d",
+		.usage = "x:conv2d(w, bias, {stride=, pad=, dilation=, groups=, act=})",
+		.text = "Convolution (as in PyTorch: the kernel is not turned) of x (n, c, h, w) with w (out, c / groups, kh, kw), plus "
+			"bias (out) when given, then the activation: a result (n, out, h', w') with h' = floor((h + pads - dilation "
+			"(kh - 1) - 1) / stride) + 1. Outside of x there is 0. float16 and bfloat16 are summed in float32, float64 by "
+			"plain loops (for checks); quantized operands are dequantized first.",
+		.example = "x, w = tensor.ones(1, 1, 3, 3), tensor.ones(1, 1, 3, 3)\n"
+			   "print(x:conv2d(w, {pad=1}):view(3, 3):totable()[2][3])  --> 6.0\n"
+			   "print(x:conv2d(w, tensor{1}):item())  --> 10.0",
+		.attrs = attrs},
+	.arity_min = 2,
+	.arity_max = 3,
+	.infer = infer,
+	.eval = eval,
+	.backward = backward,
+	.saves = QL_SAVE(0) | QL_SAVE(1) | QL_SAVE(2),
+};
