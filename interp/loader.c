@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Passes over data sets for the prelude, where data.loader is (prelude/loader.lua), which checks what users give:
  *	internal.loader_length(plan) -> number of batches
- *	internal.loader_open(plan) -> a pass: pass() -> x, y or nil; it ends by __close, __gc or its last batch
+ *	internal.loader_open(plan) -> a pass, and whether a thread fills its batches: pass() -> x, y or nil; it ends by
+ *		__close, __gc or its last batch
  *	internal.loader_seed() -> 64 random bits from tensor.seed
  *	internal.read_bytes(path, size, exact) -> uint8 tensor; or nil, message
+ *	internal.bytes_text(t) -> the bytes of a uint8 tensor as text
+ *	internal.list_folder(path) -> names in a folder; or nil, message
  * plan: x, y, order ("samples", "windows", "streams"), batch, steps, drop, shuffle, seed, crop, cutout, flip, mean and
  * std (lists of numbers, one a channel), prefetch (nil: where it pays).
  */
+#include <dirent.h>
+#include <errno.h>
 #include <string.h>
 
 #include "interp/bind.h"
@@ -140,19 +145,9 @@ static int pass_next(lua_State *L)
 	return *y ? 2 : (lua_pop(L, 1), 1);
 }
 
-/* pass:prefetches(): is a thread at work? */
-static int pass_prefetches(lua_State *L)
-{
-	struct ql_loader **pass = luaL_checkudata(L, 1, PASS);
-
-	lua_pushboolean(L, *pass && ql_loader_prefetches(*pass));
-	return 1;
-}
-
 static int loader_open(lua_State *L)
 {
-	static const luaL_Reg meta[] = {{"__call", pass_next}, {"__close", pass_close}, {"__gc", pass_close},
-		{"prefetches", pass_prefetches}, {NULL, NULL}};
+	static const luaL_Reg meta[] = {{"__call", pass_next}, {"__close", pass_close}, {"__gc", pass_close}, {NULL, NULL}};
 	struct ql_loader_plan plan;
 	struct ql_loader **pass;
 	enum ql_status status;
@@ -160,18 +155,18 @@ static int loader_open(lua_State *L)
 	read_plan(L, &plan);
 	pass = lua_newuserdatauv(L, sizeof(*pass), 0);
 	*pass = NULL;
-	if (luaL_newmetatable(L, PASS)) {
+	if (luaL_newmetatable(L, PASS))
 		luaL_setfuncs(L, meta, 0);
-		lua_pushvalue(L, -1);
-		lua_setfield(L, -2, "__index");
-	}
 	lua_setmetatable(L, -2);
 	status = ql_loader_open(ql_ctx_of(L), &plan, pass);
 	if (status == QL_ERR_MEMORY) {
 		lua_gc(L, LUA_GCCOLLECT);
 		status = ql_loader_open(ql_ctx_of(L), &plan, pass);
 	}
-	return status ? ql_raise(L, status) : 1;
+	if (status)
+		return ql_raise(L, status);
+	lua_pushboolean(L, ql_loader_prefetches(*pass));
+	return 2;
 }
 
 static int loader_seed(lua_State *L)
@@ -206,10 +201,59 @@ static int read_bytes(lua_State *L)
 	return 1;
 }
 
+static int bytes_text(lua_State *L)
+{
+	struct ql_tensor *t = ql_check_tensor(L, 1, "bytes_text");
+
+	if (t->dtype != QL_uint8 || !ql_tensor_is_contiguous(t))
+		return ql_error(L, "bytes_text: wanted contiguous uint8");
+	lua_pushlstring(L, ql_tensor_data(t), (size_t)ql_tensor_nelem(t));
+	return 1;
+}
+
+static int folder_close(lua_State *L)
+{
+	DIR **box = lua_touserdata(L, 1);
+
+	if (*box)
+		closedir(*box);
+	*box = NULL;
+	return 0;
+}
+
+static int list_folder(lua_State *L)
+{
+	const char *path = luaL_checkstring(L, 1);
+	DIR **box = lua_newuserdatauv(L, sizeof(*box), 0);
+	struct dirent *entry;
+
+	*box = NULL;
+	if (luaL_newmetatable(L, "quoll.folder_")) {
+		lua_pushcfunction(L, folder_close);
+		lua_setfield(L, -2, "__gc");
+	}
+	lua_setmetatable(L, -2);
+	*box = opendir(path);
+	if (!*box) {
+		lua_pushnil(L);
+		lua_pushfstring(L, "cannot open: %s", strerror(errno));
+		return 2;
+	}
+	lua_newtable(L);
+	for (lua_Integer n = 1; (entry = readdir(*box)); n++) {
+		lua_pushstring(L, entry->d_name);
+		lua_rawseti(L, -2, n);
+	}
+	closedir(*box);
+	*box = NULL;
+	return 1;
+}
+
 int ql_open_loader(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"loader_length", loader_length}, {"loader_open", loader_open},
-		{"loader_seed", loader_seed}, {"read_bytes", read_bytes}, {NULL, NULL}};
+		{"loader_seed", loader_seed}, {"read_bytes", read_bytes}, {"bytes_text", bytes_text},
+		{"list_folder", list_folder}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	ql_set_functions(L, functions);
