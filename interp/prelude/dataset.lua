@@ -62,7 +62,7 @@ print(#ds, x:dtype(), y:item() == ds.y[3]:item())  --> 10 uint8 true]]}
 doc {name = 'dataset:get', usage = 'ds:get(i)', text = [[Sample i as x and y; negative numbers count from the end. ds[i] is the
 same as one table.]],
 	example = [[ds = data.tensors(tensor{{1,2},{3,4}}, tensor{1,2, dtype='int64'})
-print(ds:get(2))  --> float32(2)  3 4 int64 2]]}
+print(ds:get(2))  --> float32(2)  3 4 2]]}
 
 function methods.get(set, i)
 	check_self(set, 'get')
@@ -141,19 +141,19 @@ end
 
 ---------------------------------------------------------------- files
 
--- Files that are needed: a list of {names = {'mnist/a.gz', 'mnist/a'}, bytes =, url =}. Returns the list of their paths,
+-- Files that are needed: a list of {names = {'mnist/a.gz', 'mnist/a'}, bytes = text about the size, url =}. Returns the list of their paths,
 -- or raises one error that tells of all that are absent.
 function dataset.files(what, list)
 	local paths, absent = {}, {}
 	for i, file in ipairs(list) do
 		for _, name in ipairs(file.names) do paths[i] = paths[i] or data.find(name) end
 		if not paths[i] then
-			absent[#absent + 1] = ('\n  %s  (%s bytes)  %s'):format(file.names[1], file.bytes, file.url)
+			absent[#absent + 1] = ('\n  %s  (%s)  %s'):format(file.names[1], file.bytes, file.url)
 		end
 	end
 	if #absent > 0 then
-		fail('%s: %d of %d files %s not there, and nothing is downloaded; put into %s:%s', what, #absent, #list,
-			#absent == 1 and 'is' or 'are', table.concat(data.folders(), ' or '), table.concat(absent))
+		fail('%s: %d of %d files not there; nothing is downloaded; put into %s:%s', what, #absent, #list,
+			table.concat(data.folders(), ' or '), table.concat(absent))
 	end
 	return paths
 end

@@ -41,7 +41,7 @@ function idx.load(set, options)
 	for i, kind in ipairs {'images', 'labels'} do
 		local name = ('%s-%s-idx%d-ubyte'):format(part, kind, kind == 'images' and 3 or 1)
 		local stem = ('%s/%s'):format(set.name, name)
-		list[i] = {names = {stem .. '.gz', stem, stem .. '.xz'}, bytes = set.bytes[part][kind],
+		list[i] = {names = {stem .. '.gz', stem, stem .. '.xz'}, bytes = set.bytes[part][kind] .. ' bytes',
 			url = set.url .. name .. '.gz'}
 	end
 	local paths = dataset.files(what, list)

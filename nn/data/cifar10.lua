@@ -19,7 +19,7 @@ local function names_of(name)
 	return list
 end
 
-local function wanted(name) return {names = names_of(name), bytes = '30,730,000 unpacked', url = URL} end
+local function wanted(name) return {names = names_of(name), bytes = '30,730,000 bytes unpacked', url = URL} end
 
 local function find(name)
 	for _, file in ipairs(names_of(name)) do

@@ -13,7 +13,7 @@ local WORDS = 10000
 local function wanted(part, bytes)
 	local stem = ('ptb/ptb.%s.txt'):format(part)
 	return {names = {stem .. '.xz', stem, stem .. '.gz', ('simple-examples/data/ptb.%s.txt'):format(part)},
-		bytes = bytes .. ' unpacked', url = URL}
+		bytes = bytes .. ' bytes unpacked', url = URL}
 end
 
 local entry = base.doc {name = 'data.ptb', usage = 'data.ptb{}',

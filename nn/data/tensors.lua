@@ -9,7 +9,7 @@ local entry = base.doc {name = 'data.tensors', usage = 'data.tensors(x, y)  data
 	text = [[A `dataset` of samples along the first axis of x and their targets along that of y (which may be left out). Nothing is
 copied.]],
 	example = [[ds = data.tensors(tensor.ones(5, 2), tensor{1,2,1,2,1, dtype='int64'})
-print(#ds, ds:get(2))  --> 5 float32(2)  1 1 int64 2]],
+print(#ds, ds:get(2))  --> 5 float32(2)  1 1 2]],
 	options = {{'classes', 'list', 'names of the classes 1, 2, …'}, {'name', 'text', 'what print calls it'}}}
 
 local function check(name, t)

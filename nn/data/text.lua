@@ -25,7 +25,7 @@ end]],
 
 local function read_shakespeare()
 	local stem = 'text/tinyshakespeare.txt'
-	local path = dataset.files('data.text', {{names = {stem .. '.xz', stem, stem .. '.gz'}, bytes = '1,115,394 unpacked',
+	local path = dataset.files('data.text', {{names = {stem .. '.xz', stem, stem .. '.gz'}, bytes = '1,115,394 bytes unpacked',
 		url = 'https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt'}})[1]
 	return dataset.read('data.text', path, SHAKESPEARE)
 end
