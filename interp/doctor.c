@@ -5,6 +5,7 @@
  */
 #include <cjson/cJSON.h>
 #include <dlfcn.h>
+#include <lzma.h>
 #include <png.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ static void add_versions(lua_State *L)
 	set_text(L, "compiler", __VERSION__);
 	set_text(L, "png", png_get_libpng_ver(NULL));
 	set_text(L, "zlib", zlibVersion());
+	set_text(L, "lzma", lzma_version_string());
 	set_text(L, "cjson", cJSON_Version());
 }
 

@@ -80,9 +80,26 @@ local function folder_of(def)
 	end
 end
 
+-- Entries written in Lua: a file, a line and a test of one name each.
+local function check_lua_registry(def, folder, files)
+	local keys, layer = {}, def:match '^[^/]+'
+	for _, key in ipairs(lines_of(def)) do
+		keys[key] = true
+		check(exists(('%s/%s.lua'):format(folder, key)), '%s: no file %s/%s.lua', def, folder, key)
+	end
+	for _, file in ipairs(files) do
+		local stem = file:match '([^/]+)%.lua$'
+		check(keys[stem], '%s: no line in %s', file, def)
+		check(exists(("tests/%s -name '%s.lua' -o -name '%s.c'"):format(layer, stem, stem)),
+			'%s: no test tests/%s/%s.lua', file, layer, stem)
+	end
+end
+
 local function check_registry(def)
 	local folder, mixed = folder_of(def)
 	if not folder then return end
+	local files = find(folder .. " -maxdepth 1 -name '*.lua'")
+	if #files > 0 then return check_lua_registry(def, folder, files) end
 	local layer, keys, defined, texts = def:match '^[^/]+', {}, {}, {}
 	for _, file in ipairs(find(folder .. " -maxdepth 1 -name '*.[ch]'")) do texts[file] = read(file) end
 	local macros = descriptor_macros(texts)

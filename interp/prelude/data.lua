@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: MIT
--- data: where files of data are looked for.
+-- data: where files of data are looked for, the data sets of nn/data.def, and the loader.
 local data, internal = ...
 local base = internal.import 'base'
 local fail, doc, describe = base.fail, base.doc, base.describe
 
-doc {name = 'data', kind = 'module', usage = 'data.find  data.folders',
-	text = [[Files of data: images, digits, weights.]]}
+doc {name = 'data', kind = 'module', usage = "data.mnist{split='train'}  data.loader(ds, {batch=128})",
+	text = [[Data sets, the loader that makes batches of them, and where their files are looked for. Nothing is ever downloaded: an
+error tells which files to get, from where, and where to put them. `data.synth` needs no files.]]}
 
 doc {name = 'data.folders', usage = 'data.folders()',
 	text = [[The folders in which data.find looks, in this order: that of the option --data or of QUOLL_DATA (alone, when one is
@@ -39,3 +40,6 @@ function data.find(name)
 	end
 	return nil, ('there is no %s in %s'):format(name, table.concat(folders, ' or '))
 end
+
+for name in internal.registry 'data':gmatch '%S+' do data[name] = internal.import(name) end
+data.loader = internal.import 'loader'.new

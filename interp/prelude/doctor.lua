@@ -26,6 +26,7 @@ local function check_program(add, facts)
 	add('compiler', 'ok', facts.compiler)
 	add('libpng', 'ok', facts.png)
 	add('zlib', 'ok', facts.zlib)
+	add('liblzma', 'ok', facts.lzma)
 	add('cJSON', 'ok', facts.cjson)
 end
 

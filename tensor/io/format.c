@@ -62,8 +62,7 @@ static void tame(char *text)
 			*p = '?';
 }
 
-/* Puts "load: 'path': " in front of the message. */
-static enum ql_status with_path(struct ql_ctx *ctx, enum ql_status status, const char *verb, const char *path)
+enum ql_status ql_file_fail(struct ql_ctx *ctx, enum ql_status status, const char *verb, const char *path)
 {
 	char reason[sizeof(ctx->err)];
 	size_t n = strlen(path);
@@ -107,7 +106,7 @@ enum ql_status ql_file_load(
 	if (!status)
 		return QL_OK;
 	ql_named_clear(ctx, out);
-	return with_path(ctx, status, "load", path);
+	return ql_file_fail(ctx, status, "load", path);
 }
 
 /* What can be said before the file is touched. */
@@ -131,12 +130,12 @@ enum ql_status ql_file_save(
 	struct ql_writer w;
 
 	if (status)
-		return with_path(ctx, status, "save", path);
+		return ql_file_fail(ctx, status, "save", path);
 	status = ql_writer_open(ctx, path, &w);
 	if (!status)
 		status = f->save(&w, list, flags);
 	if (!status)
 		status = ql_writer_commit(&w);
 	ql_writer_close(&w);
-	return status ? with_path(ctx, status, "save", path) : QL_OK;
+	return status ? ql_file_fail(ctx, status, "save", path) : QL_OK;
 }

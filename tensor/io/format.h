@@ -43,5 +43,7 @@ enum ql_status ql_file_load(
  * it "arr_0" (.npz, as NumPy does) or "tensor" (.safetensors). */
 enum ql_status ql_file_save(
 	struct ql_ctx *ctx, const char *path, const struct ql_named_list *list, unsigned flags);
+/* Puts "verb: 'path': " in front of the message and takes control characters out of it; returns status. */
+enum ql_status ql_file_fail(struct ql_ctx *ctx, enum ql_status status, const char *verb, const char *path);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * IDX, the format of MNIST (Y. LeCun): two zero bytes, a type byte, the number of axes, their sizes as 32-bit
- * big-endian numbers, the elements big-endian. Often gzipped; then the size is known only from inside, and
+ * big-endian numbers, the elements big-endian. Often gzipped (or .xz); then the size is known only from inside, and
  * what it may be is bounded by the size of the file (stream.h).
  */
 #include "tensor/io/elements.h"
@@ -55,15 +55,14 @@ static enum ql_status read_all(struct ql_stream *s, struct ql_tensor **out)
 
 static enum ql_status load(const struct ql_reader *r, struct ql_named_list *out)
 {
-	uint8_t head[2] = {0, 0};
 	struct ql_stream s;
 	struct ql_tensor *t = NULL;
-	enum ql_status status = r->size < 2 ? QL_OK : ql_reader_at(r, 0, 2, head, "idx header");
+	enum ql_coding coding;
+	enum ql_status status = ql_stream_coding(r, &coding);
 
 	if (status)
 		return status;
-	status = ql_stream_open(
-		&s, r, 0, r->size, head[0] == 0x1f && head[1] == 0x8b ? QL_GZIP : QL_STORED, 0);
+	status = ql_stream_open(&s, r, 0, r->size, coding, 0);
 	if (!status)
 		status = read_all(&s, &t);
 	ql_stream_close(&s);
@@ -76,11 +75,11 @@ static enum ql_status load(const struct ql_reader *r, struct ql_named_list *out)
 const struct ql_format ql_format_idx = {
 	.doc = {.name = "idx",
 		.usage = "tensor.load 'train-images-idx3-ubyte.gz'",
-		.text = "One tensor in MNIST's format, plain or gzipped; recognised by its content, too. It "
+		.text = "One tensor in MNIST's format, plain, .gz or .xz; recognised by its content, too. It "
 			"can only be read.",
 		.example = "file = data.find 'mnist/t10k-labels-idx1-ubyte.gz'\n"
 			   "if file then assert(tensor.load(file):nelem() == 10000) end"},
-	.extensions = ".idx -ubyte .idx.gz -ubyte.gz",
+	.extensions = ".idx -ubyte .idx.gz -ubyte.gz .idx.xz -ubyte.xz",
 	.single = true,
 	.load = load,
 	.sniff = sniff,

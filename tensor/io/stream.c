@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Stored and inflated byte runs.
+ * Stored, inflated and xz byte runs.
  */
 #include "tensor/io/stream.h"
 
@@ -19,9 +19,21 @@ void ql_zlib_free(void *ctx, void *block)
 	ql_free(ctx, block);
 }
 
-static uint64_t most_inflated(uint64_t bytes)
+static void *xz_alloc(void *ctx, size_t items, size_t size)
 {
-	return bytes > QL_INFLATE_MAX / QL_INFLATE_RATIO ? QL_INFLATE_MAX : bytes * QL_INFLATE_RATIO;
+	uint64_t bytes;
+
+	return ql_size_mul(items, size, &bytes) ? ql_alloc(ctx, (size_t)bytes) : NULL;
+}
+
+static void xz_free(void *ctx, void *block)
+{
+	ql_free(ctx, block);
+}
+
+static uint64_t most_unpacked(uint64_t bytes, uint64_t ratio)
+{
+	return bytes > QL_INFLATE_MAX / ratio ? QL_INFLATE_MAX : bytes * ratio;
 }
 
 static enum ql_status inflate_start(struct ql_stream *s, uint64_t bytes, uint64_t inflated)
@@ -29,7 +41,7 @@ static enum ql_status inflate_start(struct ql_stream *s, uint64_t bytes, uint64_
 	struct ql_ctx *ctx = s->reader->ctx;
 	int bits = s->coding == QL_GZIP ? 15 + 16 : -15, code;
 
-	s->left = most_inflated(bytes);
+	s->left = most_unpacked(bytes, QL_INFLATE_RATIO);
 	if (s->coding == QL_DEFLATE) {
 		if (inflated > s->left)
 			return ql_fail(ctx, QL_ERR_FORMAT,
@@ -51,6 +63,50 @@ static enum ql_status inflate_start(struct ql_stream *s, uint64_t bytes, uint64_
 	return QL_OK;
 }
 
+static enum ql_status xz_error(struct ql_stream *s, lzma_ret code)
+{
+	static const char *const texts[] = {[LZMA_MEMLIMIT_ERROR] = "unpacking needs too much memory (limit 80 MiB)",
+		[LZMA_FORMAT_ERROR] = "not in the xz format",
+		[LZMA_OPTIONS_ERROR] = "unknown options of the xz format",
+		[LZMA_DATA_ERROR] = "damaged (a check of the xz format fails)"};
+	const char *text = (size_t)code < sizeof(texts) / sizeof(texts[0]) ? texts[code] : NULL;
+
+	if (code == LZMA_MEM_ERROR)
+		return QL_ERR_MEMORY;
+	return ql_fail(s->reader->ctx, code == LZMA_MEMLIMIT_ERROR ? QL_ERR_UNSUPPORTED : QL_ERR_FORMAT,
+		"compressed data: %s", text ? text : "liblzma cannot unpack them");
+}
+
+static enum ql_status xz_start(struct ql_stream *s, uint64_t bytes)
+{
+	uint32_t flags = LZMA_CONCATENATED;
+	lzma_ret code;
+
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+	flags |= LZMA_IGNORE_CHECK;
+#endif
+	s->left = most_unpacked(bytes, QL_XZ_RATIO);
+	s->x_memory = (lzma_allocator){.alloc = xz_alloc, .free = xz_free, .opaque = s->reader->ctx};
+	s->x = (lzma_stream)LZMA_STREAM_INIT;
+	s->x.allocator = &s->x_memory;
+	code = lzma_stream_decoder(&s->x, QL_XZ_MEMORY, flags);
+	if (code != LZMA_OK)
+		return xz_error(s, code);
+	s->open = true;
+	return QL_OK;
+}
+
+enum ql_status ql_stream_coding(const struct ql_reader *r, enum ql_coding *coding)
+{
+	static const uint8_t xz[6] = {0xfd, '7', 'z', 'X', 'Z', 0};
+	uint8_t head[6] = {0};
+	size_t n = r->size < sizeof(head) ? (size_t)r->size : sizeof(head);
+	enum ql_status status = ql_reader_at(r, 0, n, head, "start of the file");
+
+	*coding = head[0] == 0x1f && head[1] == 0x8b ? QL_GZIP : !memcmp(head, xz, sizeof(xz)) ? QL_XZ : QL_STORED;
+	return status;
+}
+
 enum ql_status ql_stream_open(struct ql_stream *s, const struct ql_reader *r, uint64_t offset, uint64_t bytes,
 	enum ql_coding coding, uint64_t inflated)
 {
@@ -68,12 +124,16 @@ enum ql_status ql_stream_open(struct ql_stream *s, const struct ql_reader *r, ui
 	s->crc = 0;
 	s->ended = false;
 	s->begin = s->filled = 0;
-	return coding == QL_STORED ? QL_OK : inflate_start(s, bytes, inflated);
+	if (coding == QL_STORED)
+		return QL_OK;
+	return coding == QL_XZ ? xz_start(s, bytes) : inflate_start(s, bytes, inflated);
 }
 
 void ql_stream_close(struct ql_stream *s)
 {
-	if (s->open)
+	if (s->open && s->coding == QL_XZ)
+		lzma_end(&s->x);
+	else if (s->open)
 		inflateEnd(&s->z);
 	s->open = false;
 }
@@ -138,10 +198,44 @@ static enum ql_status inflate_some(struct ql_stream *s, uint8_t *to, size_t n, s
 	return status;
 }
 
-static enum ql_status read_inflated(struct ql_stream *s, uint8_t *to, size_t n, const char *what)
+/* The same for xz. */
+static enum ql_status xz_some(struct ql_stream *s, uint8_t *to, size_t n, size_t *got)
+{
+	enum ql_status status = QL_OK;
+	size_t fetched;
+	lzma_ret code;
+
+	s->x.next_out = to;
+	s->x.avail_out = n;
+	while (!status && s->x.avail_out > 0 && !s->ended) {
+		if (s->x.avail_in == 0) {
+			status = fetch(s, &fetched);
+			if (status)
+				break;
+			s->x.next_in = s->buffer;
+			s->x.avail_in = fetched;
+		}
+		code = lzma_code(&s->x, s->at == s->end ? LZMA_FINISH : LZMA_RUN);
+		if (code == LZMA_STREAM_END)
+			s->ended = true;
+		else if (code == LZMA_BUF_ERROR)
+			break;
+		else if (code != LZMA_OK)
+			status = xz_error(s, code);
+	}
+	*got = n - s->x.avail_out;
+	return status;
+}
+
+static enum ql_status unpack_some(struct ql_stream *s, uint8_t *to, size_t n, size_t *got)
+{
+	return s->coding == QL_XZ ? xz_some(s, to, n, got) : inflate_some(s, to, n, got);
+}
+
+static enum ql_status read_unpacked(struct ql_stream *s, uint8_t *to, size_t n, const char *what)
 {
 	size_t got;
-	enum ql_status status = inflate_some(s, to, n, &got);
+	enum ql_status status = unpack_some(s, to, n, &got);
 
 	if (!status && got < n)
 		status = ql_fail(s->reader->ctx, QL_ERR_FORMAT,
@@ -191,9 +285,30 @@ enum ql_status ql_stream_read(struct ql_stream *s, void *to, uint64_t n, const c
 		if (s->reader->ctx->interrupted)
 			return ql_fail(s->reader->ctx, QL_ERR_INTERRUPTED, "interrupted");
 		status = s->coding == QL_STORED ? read_stored(s, at, part, what)
-						: read_inflated(s, at, part, what);
+						: read_unpacked(s, at, part, what);
 		if (!status && s->summed)
 			s->crc = (uint32_t)crc32(s->crc, at, (uInt)part);
+	}
+	return status;
+}
+
+enum ql_status ql_stream_some(struct ql_stream *s, void *to, size_t n, size_t *got)
+{
+	enum ql_status status = QL_OK;
+	uint8_t *at = to;
+	size_t part = 0, wanted;
+
+	*got = 0;
+	for (n = n < s->left ? n : (size_t)s->left; !status && n > 0; n -= part) {
+		wanted = part = n < CHUNK ? n : (size_t)CHUNK;
+		if (s->reader->ctx->interrupted)
+			return ql_fail(s->reader->ctx, QL_ERR_INTERRUPTED, "interrupted");
+		status = s->coding == QL_STORED ? read_stored(s, at + *got, part, "data")
+						: unpack_some(s, at + *got, part, &part);
+		*got += part;
+		s->left -= part;
+		if (part < wanted)
+			break;
 	}
 	return status;
 }
@@ -205,13 +320,13 @@ enum ql_status ql_stream_finish(struct ql_stream *s)
 	uint8_t more;
 	size_t got = 0;
 
-	if (s->coding != QL_GZIP && s->left > 0)
+	if ((s->coding == QL_STORED || s->coding == QL_DEFLATE) && s->left > 0)
 		return ql_fail(ctx, QL_ERR_FORMAT,
 			"data: wanted none after the elements, got %llu bytes more",
 			(unsigned long long)s->left);
 	if (s->coding == QL_STORED)
 		return QL_OK;
-	status = inflate_some(s, &more, 1, &got);
+	status = unpack_some(s, &more, 1, &got);
 	if (status)
 		return status;
 	if (got)
