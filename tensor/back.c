@@ -133,6 +133,12 @@ struct ql_tensor *ql_back_nth(struct ql_back *b, const struct ql_op *op, struct 
 	return apply(b, op, &a, 1, attrs, which);
 }
 
+struct ql_tensor *ql_back_many(struct ql_back *b, const struct ql_op *op, struct ql_tensor **in, int n_in,
+	const struct ql_named *attrs)
+{
+	return apply(b, op, in, n_in, attrs, 0);
+}
+
 struct ql_tensor *ql_back_run3(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c,
 	struct ql_tensor *d)
 {

@@ -53,6 +53,8 @@ struct ql_tensor *ql_back_run3(struct ql_back *b, const struct ql_op *op, struct
 /* The same with attributes; the list ends with a NULL name. */
 struct ql_tensor *ql_back_with(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c,
 	const struct ql_named *attrs);
+struct ql_tensor *ql_back_many(struct ql_back *b, const struct ql_op *op, struct ql_tensor **in, int n_in,
+	const struct ql_named *attrs);
 /* The same with the attributes of the recorded call: `op` has the attribute list of the recorded op. */
 struct ql_tensor *ql_back_again(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c);
 /* Result `which` of an op with one operand. */
