@@ -21,7 +21,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 			ql_shape_text(x->rank, x->shape, a), ql_shape_text(w->rank, w->shape, b));
 	for (int i = 0; i < call->n_in; i++) {
 		if (!ql_dtype_is_float(ql_operand_dtype(call->in[i])))
-			return ql_fail(ctx, QL_ERR_DTYPE, "linear: operand %d: wanted floats or a quantized tensor, got %s",
+			return ql_fail(ctx, QL_ERR_DTYPE, "linear: operand %d: wanted a float or a quantized tensor, got %s",
 				i + 1, ql_tensor_text(call->in[i], a));
 		if (ql_operand_dtype(call->in[i]) != QL_float64 || dtype == QL_float64)
 			continue;
