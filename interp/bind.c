@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tensor/map.h"
+
 #define GC_BATCH ((size_t)64 << 10)
 
 struct ql_ctx *ql_ctx_of(lua_State *L)
@@ -317,4 +319,37 @@ void ql_push_op(lua_State *L, const struct ql_op *op, bool in_place)
 	lua_pushlightuserdata(L, (void *)(uintptr_t)op);
 	lua_pushboolean(L, in_place);
 	lua_pushcclosure(L, op_call, 2);
+}
+
+/* ---- listing ops ---- */
+
+static void set_flag(lua_State *L, const char *name, bool value)
+{
+	lua_pushboolean(L, value);
+	lua_setfield(L, -2, name);
+}
+
+void ql_list_ops(lua_State *L, const struct ql_op *const *ops)
+{
+	for (lua_Integer n = luaL_len(L, -1); *ops; ops++) {
+		const struct ql_op *op = *ops;
+
+		lua_createtable(L, 0, 14);
+		lua_pushstring(L, op->doc.name);
+		lua_setfield(L, -2, "name");
+		lua_pushinteger(L, op->arity_min);
+		lua_setfield(L, -2, "arity_min");
+		lua_pushinteger(L, op->flags & QL_LIST_IN ? 255 : op->arity_max);
+		lua_setfield(L, -2, "arity_max");
+		set_flag(L, "view", op->flags & QL_VIEW);
+		set_flag(L, "native", op->flags & QL_NATIVE);
+		set_flag(L, "numbers", op->flags & QL_NUMBERS);
+		set_flag(L, "inplace", op->flags & QL_INPLACE);
+		set_flag(L, "method", !(op->flags & QL_FUNCTION));
+		set_flag(L, "list_in", op->flags & QL_LIST_IN);
+		set_flag(L, "list_out", op->flags & QL_LIST_OUT);
+		set_flag(L, "elementwise", op->infer == ql_map_infer);
+		set_flag(L, "gradient", op->backward);
+		lua_seti(L, -2, ++n);
+	}
 }

@@ -57,6 +57,8 @@ void ql_read_arguments(lua_State *L, const char *name, const struct ql_attr *att
 /* The spec at `index`: a string, a table of fields or a quant.spec. False: it is the value false ("leave float"). */
 bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spec);
 
+/* Appends to the list on top of the stack a table for each op of the registry: its name and what it takes. */
+void ql_list_ops(lua_State *L, const struct ql_op *const *ops);
 /* Pushes the function that calls `op` (its in-place form when `in_place`). */
 void ql_push_op(lua_State *L, const struct ql_op *op, bool in_place);
 

@@ -60,14 +60,33 @@ static int matches(lua_State *L)
 	return 1;
 }
 
+/* nn.ops(): the ops of nn/ops.def, as tensor.ops lists the others */
+static int list_ops(lua_State *L)
+{
+	lua_newtable(L);
+	ql_list_ops(L, ql_nn_ops);
+	return 1;
+}
+
+static const struct ql_doc docs[] = {
+	{"ops", "nn.ops()", "A list of the ops that only networks use (losses and the like) in the form of tensor.ops.",
+		"print(nn.ops()[1].name)  --> mse", NULL},
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
 int ql_open_nn(lua_State *L)
 {
+	static struct ql_doc_list list = {"nn", docs, NULL};
+
 	lua_newtable(L);
 	for (int i = 0; ql_nn_ops[i]; i++) {
 		ql_push_op(L, ql_nn_ops[i], false);
 		lua_setfield(L, -2, ql_nn_ops[i]->doc.name);
 	}
+	lua_pushcfunction(L, list_ops);
+	lua_setfield(L, -2, "ops");
 	lua_setglobal(L, "nn");
+	ql_doc_register(&list);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	lua_pushcfunction(L, registry);
 	lua_setfield(L, -2, "registry");

@@ -59,42 +59,12 @@ static int tensor_seed(lua_State *L)
 	return 0;
 }
 
-static void set_flag(lua_State *L, const char *name, bool value)
-{
-	lua_pushboolean(L, value);
-	lua_setfield(L, -2, name);
-}
-
-static void push_ops(lua_State *L, const struct ql_op *const *ops)
-{
-	for (lua_Integer n = luaL_len(L, -1); *ops; ops++) {
-		const struct ql_op *op = *ops;
-
-		lua_createtable(L, 0, 12);
-		lua_pushstring(L, op->doc.name);
-		lua_setfield(L, -2, "name");
-		lua_pushinteger(L, op->arity_min);
-		lua_setfield(L, -2, "arity_min");
-		lua_pushinteger(L, op->flags & QL_LIST_IN ? 255 : op->arity_max);
-		lua_setfield(L, -2, "arity_max");
-		set_flag(L, "view", op->flags & QL_VIEW);
-		set_flag(L, "native", op->flags & QL_NATIVE);
-		set_flag(L, "numbers", op->flags & QL_NUMBERS);
-		set_flag(L, "inplace", op->flags & QL_INPLACE);
-		set_flag(L, "method", !(op->flags & QL_FUNCTION));
-		set_flag(L, "list_in", op->flags & QL_LIST_IN);
-		set_flag(L, "list_out", op->flags & QL_LIST_OUT);
-		set_flag(L, "elementwise", op->infer == ql_map_infer);
-		lua_seti(L, -2, ++n);
-	}
-}
-
 /* tensor.ops(): every op with what it takes */
 static int tensor_ops(lua_State *L)
 {
 	lua_newtable(L);
-	push_ops(L, ql_ops);
-	push_ops(L, ql_quant_ops);
+	ql_list_ops(L, ql_ops);
+	ql_list_ops(L, ql_quant_ops);
 	return 1;
 }
 
@@ -260,7 +230,8 @@ static const struct ql_doc docs[] = {
 		"tensor.seed(1)", NULL},
 	{"ops", "tensor.ops()",
 		"A list of all ops: name, operands (arity_min, arity_max), and flags: view, native (takes quantized operands as they "
-		"are), numbers, inplace, method, list_in, list_out, elementwise.",
+		"are), numbers, inplace, method, list_in, list_out, elementwise, gradient (it has one, which may be "
+		"0 almost everywhere). The ops of nn are in nn.ops.",
 		"print(#tensor.ops() > 50)  --> true", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/ops/ops.h"
+#include "tensor/reduce.h"
 #include "tensor/view.h"
 
 #define MAX_ATTRS 24
@@ -69,25 +70,39 @@ static bool set_attrs(struct ql_value *attr, const struct ql_op *op, const struc
 	return true;
 }
 
+/* Runs the call and owns result `which` of it. */
+static struct ql_tensor *apply_call(struct ql_back *b, struct ql_call *call, int which)
+{
+	struct ql_tensor *t = NULL;
+	enum ql_status status;
+
+	for (int i = 0; i < call->n_in; i++)
+		if (!call->in[i])
+			return NULL;
+	if (b->status)
+		return NULL;
+	status = ql_op_apply(b->ctx, call);
+	for (int i = 0; i < QL_MAX_OUT && !status; i++) {
+		if (i == which)
+			t = call->out[i];
+		else
+			ql_tensor_release(b->ctx, call->out[i]);
+	}
+	return ql_back_own(b, t, status);
+}
+
 static struct ql_tensor *apply(struct ql_back *b, const struct ql_op *op, struct ql_tensor **in, int n_in,
-	const struct ql_named *named)
+	const struct ql_named *named, int which)
 {
 	struct ql_value attr[MAX_ATTRS];
 	struct ql_call call = {.op = op, .in = in, .n_in = n_in, .attr = attr};
-	enum ql_status status;
 
-	for (int i = 0; i < n_in; i++)
-		if (!in[i])
-			return NULL;
 	if (b->status)
 		return NULL;
 	if (!set_attrs(attr, op, named))
 		return ql_back_own(b, NULL,
 			ql_fail(b->ctx, QL_ERR_ARGUMENT, "%s: no such attribute", op->doc.name));
-	status = ql_op_apply(b->ctx, &call);
-	for (int i = 1; i < QL_MAX_OUT && !status; i++)
-		ql_tensor_release(b->ctx, call.out[i]);
-	return ql_back_own(b, status ? NULL : call.out[0], status);
+	return apply_call(b, &call, which);
 }
 
 struct ql_tensor *ql_back_run(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c)
@@ -101,7 +116,27 @@ struct ql_tensor *ql_back_with(struct ql_back *b, const struct ql_op *op, struct
 {
 	struct ql_tensor *in[2] = {a, c};
 
-	return apply(b, op, in, c || op->arity_min > 1 ? 2 : 1, attrs);
+	return apply(b, op, in, c || op->arity_min > 1 ? 2 : 1, attrs, 0);
+}
+
+struct ql_tensor *ql_back_again(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c)
+{
+	struct ql_tensor *in[2] = {a, c};
+	struct ql_call call = {.op = op, .in = in, .n_in = c || op->arity_min > 1 ? 2 : 1, .attr = b->call.attr};
+
+	return apply_call(b, &call, 0);
+}
+
+struct ql_tensor *ql_back_nth(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, const struct ql_named *attrs,
+	int which)
+{
+	return apply(b, op, &a, 1, attrs, which);
+}
+
+struct ql_tensor *ql_back_many(struct ql_back *b, const struct ql_op *op, struct ql_tensor **in, int n_in,
+	const struct ql_named *attrs)
+{
+	return apply(b, op, in, n_in, attrs, 0);
 }
 
 struct ql_tensor *ql_back_run3(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c,
@@ -109,7 +144,7 @@ struct ql_tensor *ql_back_run3(struct ql_back *b, const struct ql_op *op, struct
 {
 	struct ql_tensor *in[3] = {a, c, d};
 
-	return apply(b, op, in, 3, NULL);
+	return apply(b, op, in, 3, NULL, 0);
 }
 
 struct ql_tensor *ql_back_number(struct ql_back *b, double value, const struct ql_tensor *like)
@@ -125,14 +160,25 @@ struct ql_tensor *ql_back_number(struct ql_back *b, double value, const struct q
 	return ql_back_own(b, t, status);
 }
 
+/* a op value, where the number adapts to a's dtype as a literal does */
+static struct ql_tensor *with_number(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, double value)
+{
+	struct ql_storage storage = {.refs = 1, .bytes = sizeof(value), .data = &value, .device = &ql_device_cpu};
+	struct ql_tensor number = {.refs = 1, .dtype = QL_float64, .storage = &storage};
+	struct ql_tensor *in[2] = {a, &number};
+	struct ql_call call = {.op = op, .in = in, .n_in = 2, .weak = 2};
+
+	return apply_call(b, &call, 0);
+}
+
 struct ql_tensor *ql_back_scaled(struct ql_back *b, struct ql_tensor *a, double by)
 {
-	return ql_back_run(b, &ql_op_mul, a, ql_back_number(b, by, a));
+	return by == 1 ? a : with_number(b, &ql_op_mul, a, by);
 }
 
 struct ql_tensor *ql_back_plus(struct ql_back *b, struct ql_tensor *a, double number)
 {
-	return ql_back_run(b, &ql_op_add, a, ql_back_number(b, number, a));
+	return with_number(b, &ql_op_add, a, number);
 }
 
 struct ql_tensor *ql_back_reshape(struct ql_back *b, struct ql_tensor *a, int rank, const int64_t *shape)
@@ -199,6 +245,125 @@ struct ql_tensor *ql_back_zeros(struct ql_back *b, const struct ql_result *shape
 	return ql_back_own(b, t, status);
 }
 
+void ql_back_put(struct ql_back *b, struct ql_tensor *view, struct ql_tensor *t)
+{
+	enum ql_status status;
+
+	if (b->status || !view || !t)
+		return;
+	status = ql_tensor_copy(b->ctx, view, t);
+	b->status = status;
+}
+
+struct ql_tensor *ql_back_narrow(struct ql_back *b, struct ql_tensor *a, int axis, int64_t start, int64_t length)
+{
+	struct ql_tensor *t = NULL;
+	enum ql_status status;
+
+	if (b->status || !a)
+		return NULL;
+	status = ql_view_narrow(b->ctx, "narrow", a, axis, start, length, &t);
+	return ql_back_own(b, t, status);
+}
+
+struct ql_tensor *ql_back_select(struct ql_back *b, struct ql_tensor *a, int axis, int64_t index)
+{
+	struct ql_tensor *t = NULL;
+	enum ql_status status;
+
+	if (b->status || !a)
+		return NULL;
+	status = ql_view_select(b->ctx, "select", a, axis, index, &t);
+	return ql_back_own(b, t, status);
+}
+
+void ql_back_forget(struct ql_back *b, int n_pool)
+{
+	while (b->n_pool > n_pool)
+		ql_tensor_release(b->ctx, b->pool[--b->n_pool]);
+}
+
+/* ---- reductions ---- */
+
+unsigned ql_back_axes(struct ql_back *b)
+{
+	unsigned mask = 0;
+	enum ql_status status;
+
+	if (b->status)
+		return 0;
+	status = ql_reduce_axes(b->ctx, &b->call, &mask);
+	b->status = status;
+	return mask;
+}
+
+struct ql_tensor *ql_back_spread(struct ql_back *b, struct ql_tensor *t)
+{
+	const struct ql_result *in = ql_back_shape(b, 0);
+	int64_t shape[QL_MAX_RANK];
+	unsigned mask = ql_back_axes(b);
+
+	for (int d = 0; d < in->rank; d++)
+		shape[d] = mask >> d & 1 ? 1 : in->shape[d];
+	return ql_back_expand(b, ql_back_reshape(b, t, in->rank, shape), in->rank, in->shape);
+}
+
+/* The axes of operand 0 with the reduced ones last; gives how many are kept. */
+static int lines_order(struct ql_back *b, int *order)
+{
+	unsigned mask = ql_back_axes(b);
+	int n = 0, kept = 0;
+
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (int d = 0; d < ql_back_shape(b, 0)->rank; d++)
+			if ((mask >> d & 1) == pass) {
+				order[n++] = d;
+				kept += pass == 0;
+			}
+	return kept;
+}
+
+struct ql_tensor *ql_back_lines(struct ql_back *b, struct ql_tensor *t)
+{
+	int order[QL_MAX_RANK], kept = lines_order(b, order);
+	int64_t shape[QL_MAX_RANK + 1], n = 1;
+
+	if (b->status || !t)
+		return NULL;
+	for (int d = 0; d < t->rank; d++) {
+		shape[d] = t->shape[order[d]];
+		n *= d < kept ? 1 : shape[d];
+	}
+	shape[kept] = n;
+	return ql_back_reshape(b, ql_back_permute(b, t, order), kept + 1, shape);
+}
+
+struct ql_tensor *ql_back_unlines(struct ql_back *b, struct ql_tensor *t)
+{
+	const struct ql_result *in = ql_back_shape(b, 0);
+	int order[QL_MAX_RANK], back[QL_MAX_RANK] = {0};
+	int64_t shape[QL_MAX_RANK];
+
+	lines_order(b, order);
+	for (int d = 0; d < in->rank; d++) {
+		shape[d] = in->shape[order[d]];
+		back[order[d]] = d;
+	}
+	return ql_back_permute(b, ql_back_reshape(b, t, in->rank, shape), back);
+}
+
+struct ql_tensor *ql_back_ends(struct ql_back *b, struct ql_tensor *t)
+{
+	const struct ql_result *in = ql_back_shape(b, 0);
+	int order[QL_MAX_RANK], kept = lines_order(b, order);
+	int64_t shape[QL_MAX_RANK + 1];
+
+	for (int d = 0; d < kept; d++)
+		shape[d] = in->shape[order[d]];
+	shape[kept] = 1;
+	return ql_back_reshape(b, t, kept + 1, shape);
+}
+
 /* ---- giving ---- */
 
 /* The axes along which `shape` was repeated to become t's. */
@@ -253,4 +418,9 @@ enum ql_status ql_backward_same(struct ql_back *b)
 	for (int i = 0; i < b->node->n_in; i++)
 		ql_back_give(b, i, ql_back_grad(b, 0));
 	return b->status;
+}
+
+uint32_t ql_saves_other(const struct ql_call *call)
+{
+	return (call->in[1]->node ? QL_SAVE(0) : 0) | (call->in[0]->node ? QL_SAVE(1) : 0);
 }

@@ -53,9 +53,16 @@ struct ql_tensor *ql_back_run3(struct ql_back *b, const struct ql_op *op, struct
 /* The same with attributes; the list ends with a NULL name. */
 struct ql_tensor *ql_back_with(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c,
 	const struct ql_named *attrs);
+struct ql_tensor *ql_back_many(struct ql_back *b, const struct ql_op *op, struct ql_tensor **in, int n_in,
+	const struct ql_named *attrs);
+/* The same with the attributes of the recorded call: `op` has the attribute list of the recorded op. */
+struct ql_tensor *ql_back_again(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c);
+/* Result `which` of an op with one operand. */
+struct ql_tensor *ql_back_nth(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, const struct ql_named *attrs,
+	int which);
 /* A number in the dtype of `like`. */
 struct ql_tensor *ql_back_number(struct ql_back *b, double value, const struct ql_tensor *like);
-/* a op number */
+/* a op number; the number itself is not rounded to a's dtype */
 struct ql_tensor *ql_back_scaled(struct ql_back *b, struct ql_tensor *a, double by);
 struct ql_tensor *ql_back_plus(struct ql_back *b, struct ql_tensor *a, double number);
 struct ql_tensor *ql_back_reshape(struct ql_back *b, struct ql_tensor *a, int rank, const int64_t *shape);
@@ -66,6 +73,21 @@ struct ql_tensor *ql_back_transpose(struct ql_back *b, struct ql_tensor *a, int 
 struct ql_tensor *ql_back_sum(struct ql_back *b, struct ql_tensor *a, unsigned mask, bool keep);
 /* Zeros of this dtype and shape. */
 struct ql_tensor *ql_back_zeros(struct ql_back *b, const struct ql_result *shape);
+/* Copies t, cast, into `view`, which shows elements of a tensor made here. */
+void ql_back_put(struct ql_back *b, struct ql_tensor *view, struct ql_tensor *t);
+struct ql_tensor *ql_back_narrow(struct ql_back *b, struct ql_tensor *a, int axis, int64_t start, int64_t length);
+struct ql_tensor *ql_back_select(struct ql_back *b, struct ql_tensor *a, int axis, int64_t index);
+/* For the backward of a reduction with the attributes axis and keep: its axes as a mask; */
+unsigned ql_back_axes(struct ql_back *b);
+/* something of the result's shape repeated along the reduced axes, in the shape of operand 0; */
+struct ql_tensor *ql_back_spread(struct ql_back *b, struct ql_tensor *t);
+/* something of operand 0's shape as (kept axes…, all reduced ones as one), and back; */
+struct ql_tensor *ql_back_lines(struct ql_back *b, struct ql_tensor *t);
+struct ql_tensor *ql_back_unlines(struct ql_back *b, struct ql_tensor *t);
+/* something of the result's shape as (kept axes…, 1). */
+struct ql_tensor *ql_back_ends(struct ql_back *b, struct ql_tensor *t);
+/* Releases what the pool took since it held n_pool tensors: for loops over many operands. */
+void ql_back_forget(struct ql_back *b, int n_pool);
 /* The pool releases t at the end; NULL with b->status set when `status` is not QL_OK. */
 struct ql_tensor *ql_back_own(struct ql_back *b, struct ql_tensor *t, enum ql_status status);
 
@@ -77,5 +99,7 @@ void ql_back_give(struct ql_back *b, int i, struct ql_tensor *t);
 ql_backward_fn ql_backward_none;
 /* For ops whose operand's gradient is the result's: casts, copies, additions. */
 ql_backward_fn ql_backward_same;
+/* saves_for of products of two operands: each one is read for the other's gradient only. */
+ql_saves_fn ql_saves_other;
 
 #endif

@@ -19,7 +19,7 @@
 #define CHUNK 32768                     /* elements claimed at a time */
 
 enum domain { F32, F64, I64 };
-enum { IN, OUT, INDEX, ENDS };
+enum { IN, OUT, INDEX, ENDS }; /* INDEX: or the second operand */
 
 /* One side of the work: the operand or a result. */
 struct end {
@@ -153,6 +153,11 @@ static void *line_of(const struct end *e, int64_t at, int64_t g, char *slot)
 	return slot + e->buffer + (size_t)(g * e->n) * e->size;
 }
 
+static bool is_operand(const struct lines_job *j, int k)
+{
+	return k == IN || (k == INDEX && j->kind->pair);
+}
+
 static void run_group(const struct lines_job *j, int64_t item, char *slot)
 {
 	int64_t first = item % j->groups * j->group, lines = ql_min64(j->group, j->walk.row - first), at[QL_MAX_WALK];
@@ -160,8 +165,9 @@ static void run_group(const struct lines_job *j, int64_t item, char *slot)
 	ql_walk_row(&j->walk, item / j->groups, at);
 	for (int k = 0; k < j->ends; k++)
 		at[k] += first * ql_walk_stride(&j->walk, k);
-	if (!j->end[IN].direct)
-		gather(&j->end[IN], at[IN], lines, slot + j->end[IN].buffer);
+	for (int k = IN; k < j->ends; k++)
+		if (is_operand(j, k) && !j->end[k].direct)
+			gather(&j->end[k], at[k], lines, slot + j->end[k].buffer);
 	for (int64_t g = 0; g < lines; g++) {
 		struct ql_line line = {.n = j->end[IN].n,
 			.m = j->end[OUT].n,
@@ -172,12 +178,14 @@ static void run_group(const struct lines_job *j, int64_t item, char *slot)
 			.out = line_of(&j->end[OUT], at[OUT], g, slot),
 			.work = slot ? slot + j->work : NULL};
 
-		if (j->ends > INDEX)
+		if (j->ends > INDEX && j->kind->pair)
+			line.with = line_of(&j->end[INDEX], at[INDEX], g, slot);
+		else if (j->ends > INDEX)
 			line.index = line_of(&j->end[INDEX], at[INDEX], g, slot);
 		j->run(&line);
 	}
 	for (int k = OUT; k < j->ends; k++)
-		if (!j->end[k].direct)
+		if (!is_operand(j, k) && !j->end[k].direct)
 			scatter(&j->end[k], at[k], lines, slot + j->end[k].buffer);
 }
 
@@ -319,7 +327,7 @@ static enum ql_status run_lines(struct ql_ctx *ctx, struct ql_call *call, const 
 	j.run = domain == F32 ? kind->f32 : domain == F64 ? kind->f64 : kind->i64;
 	start_walk(&j, t);
 	for (int k = 0; k < ends; k++)
-		start_end(&j, &j.end[k], k, t[k], k == INDEX ? I64 : domain);
+		start_end(&j, &j.end[k], k, t[k], k == INDEX && !kind->pair ? I64 : domain);
 	if (!plan_slots(&j, ctx->threads))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "%s: wanted lines that fit in memory, got %lld elements",
 			call->op->doc.name, (long long)j.end[IN].n);

@@ -13,6 +13,7 @@ struct ql_line {
 	int64_t n, m; /* elements in, results out */
 	const void *in;
 	void *out;      /* never overlaps in */
+	const void *with; /* kind->pair: the line of the second operand, n elements */
 	int64_t *index; /* a second result of m positions; NULL when there is none */
 	void *work;     /* kind->work(n, m) bytes */
 	const void *args;
@@ -28,11 +29,12 @@ struct ql_lines {
 	ql_line_fn *f64;                      /* float64, and int32 and int64 when i64 is NULL */
 	ql_line_fn *i64;                      /* all integers and bool; NULL: computed as floats */
 	size_t (*work)(int64_t n, int64_t m); /* NULL: none */
+	bool pair; /* the third tensor is no result but a second operand of in's shape */
 	int ns_per_element;
 };
 
 /* Runs kind over all lines. In every header the line is the last axis and the others agree; see ql_line_axis.
- * index may be NULL. Sets call->path and call->kernel. */
+ * index may be NULL; with kind->pair it is the second operand. Sets call->path and call->kernel. */
 enum ql_status ql_lines_run(struct ql_ctx *ctx, struct ql_call *call, const struct ql_lines *kind,
 	const struct ql_tensor *in, struct ql_tensor *out, struct ql_tensor *index, const void *args);
 

@@ -51,6 +51,7 @@ typedef enum ql_status ql_infer_fn(struct ql_ctx *ctx, struct ql_call *call);
 typedef enum ql_status ql_eval_fn(struct ql_ctx *ctx, struct ql_call *call);
 struct ql_back;
 typedef enum ql_status ql_backward_fn(struct ql_back *b);
+typedef uint32_t ql_saves_fn(const struct ql_call *call);
 
 /* bits of saves: what backward reads of a call */
 #define QL_SAVE(i) (1u << (i))      /* operand i < 31 */
@@ -68,6 +69,7 @@ struct ql_op {
 	bool allocates;     /* eval makes out[] itself */
 	ql_backward_fn *backward; /* gradients, written with other ops (back.h); NULL: the op has none */
 	uint32_t saves;           /* what backward reads */
+	ql_saves_fn *saves_for;   /* instead of saves, where it depends on the call; NULL: saves */
 	const void *impl;   /* for the shared evals of a family, e.g. struct ql_map */
 };
 

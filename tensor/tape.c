@@ -229,7 +229,8 @@ static bool is_differentiable(const struct ql_call *call, const struct ql_tensor
 	return ql_dtype_is_float(ql_operand_dtype(t)) && !is_operand(call, t);
 }
 
-static enum ql_status record_operands(struct ql_ctx *ctx, struct ql_node *node, const struct ql_call *call)
+static enum ql_status record_operands(struct ql_ctx *ctx, struct ql_node *node, const struct ql_call *call,
+	uint32_t saves)
 {
 	enum ql_status status = QL_OK;
 
@@ -244,20 +245,20 @@ static enum ql_status record_operands(struct ql_ctx *ctx, struct ql_node *node, 
 			e->node->refs++;
 			e->output = t->node_output;
 		}
-		if (node->op->saves >> (i < 31 ? i : 30) & 1)
+		if (saves >> (i < 31 ? i : 30) & 1)
 			status = keep_value(ctx, e, t, literal, result_of(call, 0)->dtype);
 	}
 	return status;
 }
 
-static enum ql_status record_results(struct ql_ctx *ctx, struct ql_node *node, const struct ql_call *call)
+static enum ql_status record_results(struct ql_ctx *ctx, struct ql_node *node, const struct ql_call *call, uint32_t saves)
 {
 	for (int i = 0; i < call->n_out; i++) {
 		struct ql_tensor *t = result_of(call, i);
 		enum ql_status status;
 
 		node->result[i].is = shape_of(t);
-		if (!(node->op->saves & QL_SAVE_RESULT))
+		if (!(saves & QL_SAVE_RESULT))
 			continue;
 		status = ql_tensor_alias(ctx, t, &node->result[i].value);
 		if (status)
@@ -269,6 +270,7 @@ static enum ql_status record_results(struct ql_ctx *ctx, struct ql_node *node, c
 
 enum ql_status ql_tape_record(struct ql_ctx *ctx, struct ql_call *call)
 {
+	uint32_t saves = call->op->saves_for ? call->op->saves_for(call) : call->op->saves;
 	struct ql_node *node;
 	bool real = false;
 	enum ql_status status;
@@ -282,9 +284,9 @@ enum ql_status ql_tape_record(struct ql_ctx *ctx, struct ql_call *call)
 		return QL_ERR_MEMORY;
 	status = copy_attrs(ctx, node, call->attr);
 	if (!status)
-		status = record_operands(ctx, node, call);
+		status = record_operands(ctx, node, call, saves);
 	if (!status)
-		status = record_results(ctx, node, call);
+		status = record_results(ctx, node, call, saves);
 	for (int i = 0; i < call->n_out && !status; i++) {
 		struct ql_tensor *t = result_of(call, i);
 

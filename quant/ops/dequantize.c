@@ -3,6 +3,7 @@
  */
 #include "quant/quantize.h"
 
+#include "tensor/back.h"
 #include "tensor/kernels/kernels.h"
 
 static enum ql_status dequantize(struct ql_ctx *ctx, struct ql_call *call)
@@ -29,6 +30,7 @@ const struct ql_op ql_op_dequantize = {
 	.flags = QL_NATIVE,
 	.eval = dequantize,
 	.allocates = true,
+	.backward = ql_backward_same,
 };
 
 static enum ql_status codes(struct ql_ctx *ctx, struct ql_call *call)
@@ -52,4 +54,5 @@ const struct ql_op ql_op_codes = {
 	.arity_max = 1,
 	.flags = QL_VIEW,
 	.infer = codes,
+	.backward = ql_backward_same,
 };

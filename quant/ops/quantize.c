@@ -3,6 +3,7 @@
  */
 #include "quant/quantize.h"
 
+#include "tensor/back.h"
 #include "tensor/kernels/kernels.h"
 
 static const struct ql_attr attrs[] = {
@@ -49,6 +50,7 @@ const struct ql_op ql_op_quantize = {
 	.infer = infer,
 	.eval = quantize,
 	.allocates = true,
+	.backward = ql_backward_same,
 };
 
 /* The values, decoded, quantized again: the same bits as dequantize and quantize. */
@@ -86,4 +88,5 @@ const struct ql_op ql_op_requantize = {
 	.infer = infer,
 	.eval = requantize,
 	.allocates = true,
+	.backward = ql_backward_same,
 };

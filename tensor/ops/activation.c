@@ -12,18 +12,7 @@ QL_MAP_F64_1(relu_f64, a > 0 ? a : a != a ? a : 0)
 QL_MAP_I64_1(relu_i64, a > 0 ? a : 0)
 static const struct ql_map relu_map = {.result = QL_MAP_PROMOTE, .f32 = relu_f32, .f64 = relu_f64, .i64 = relu_i64};
 
-/* g where the result is above 0: not in any table, only backwards call it */
-QL_MAP_F32_2(relu_slope_f32, b > 0 ? a : 0)
-QL_MAP_F64_2(relu_slope_f64, b > 0 ? a : 0)
-static const struct ql_map relu_slope_map = {.result = QL_MAP_FLOAT, .f32 = relu_slope_f32, .f64 = relu_slope_f64};
-static QL_BINARY(relu_slope, NULL, NULL, NULL, 0, relu_slope_map);
-
-static enum ql_status relu_backward(struct ql_back *b)
-{
-	ql_back_give(b, 0, ql_back_run(b, &ql_op_relu_slope, ql_back_grad(b, 0), ql_back_out(b, 0)));
-	return b->status;
-}
-
+QL_SLOPE(relu, out, 6, b > 0 ? a : 0, b > 0 ? a : 0)
 QL_UNARY(relu, "x:relu()", "max(x, 0). A quantized operand stays quantized: its codes are raised to the zero point.",
 	"print(tensor{-1,2}:relu())  --> float32(2)  0  2", QL_INPLACE, relu_map, .backward = relu_backward,
 	.saves = QL_SAVE_RESULT);
@@ -32,25 +21,42 @@ QL_MAP_F32_1(relu6_f32, a > 6 ? 6 : a > 0 ? a : a != a ? a : 0)
 QL_MAP_F64_1(relu6_f64, a > 6 ? 6 : a > 0 ? a : a != a ? a : 0)
 QL_MAP_I64_1(relu6_i64, a > 6 ? 6 : a > 0 ? a : 0)
 static const struct ql_map relu6_map = {.result = QL_MAP_PROMOTE, .f32 = relu6_f32, .f64 = relu6_f64, .i64 = relu6_i64};
+QL_SLOPE(relu6, out, 6, (b > 0) & (b < 6) ? a : 0, (b > 0) & (b < 6) ? a : 0)
 QL_UNARY(relu6, "x:relu6()", "min(max(x, 0), 6).", "print(tensor{-1,2,9}:relu6())  --> float32(3)  0  2  6", QL_INPLACE,
-	relu6_map);
+	relu6_map, .backward = relu6_backward, .saves = QL_SAVE_RESULT);
 
-#define ACTIVATION(op_name, op_text, op_example, cost, f32_of, f64_of) \
+/* As MATH in math.c: the last arguments are the gradient, a that of the result, b what was saved. */
+#define ACTIVATION(op_name, op_text, op_example, cost, f32_of, f64_of, saved, slope_f32, slope_f64) \
 	QL_MAP_F32_1(op_name##_f32, f32_of) \
 	QL_MAP_F64_1(op_name##_f64, f64_of) \
 	static const struct ql_map op_name##_map = { \
 		.result = QL_MAP_FLOAT, .f32 = op_name##_f32, .f64 = op_name##_f64, .ns_per_16 = cost}; \
-	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, QL_INPLACE, op_name##_map)
+	QL_SLOPE(op_name, saved, cost, slope_f32, slope_f64) \
+	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, QL_INPLACE, op_name##_map, .backward = op_name##_backward, \
+		.saves = QL_SAVES_##saved)
 
-ACTIVATION(tanh, "The hyperbolic tangent.", "print(tensor{0,1}:tanh())  --> float32(2)  0.0000  0.7616", 20, ql_tanh(a), tanh(a));
+static double silu_slope_double(double x)
+{
+	double s = 1 / (1 + exp(-x)), rest = 1 / (1 + exp(x)); /* they add up to 1 */
+
+	x = x < -1000 ? -1000 : x > 1000 ? 1000 : x; /* no infinity times 0 */
+	return s * (1 + x * rest);
+}
+
+#define HARDSWISH_SLOPE b <= -3 ? 0 : b >= 3 ? a : a * (b / 3 + 0.5f)
+
+ACTIVATION(tanh, "The hyperbolic tangent.", "print(tensor{0,1}:tanh())  --> float32(2)  0.0000  0.7616", 20, ql_tanh(a), tanh(a), out,
+	a * ((1 - b) * (1 + b)), a * ((1 - b) * (1 + b)));
 ACTIVATION(sigmoid, "1 / (1 + exp(-x)).", "print(tensor{0,1}:sigmoid())  --> float32(2)  0.5000  0.7311", 20, ql_sigmoid(a),
-	1 / (1 + exp(-a)));
+	1 / (1 + exp(-a)), out, a * (b * (1 - b)), a * (b * (1 - b)));
 ACTIVATION(silu, "x * sigmoid(x), also called swish.", "print(tensor{0,1}:silu())  --> float32(2)  0.0000  0.7311", 20,
-	ql_silu(a), a == -INFINITY ? -0.0 : a / (1 + exp(-a)));
+	ql_silu(a), a == -INFINITY ? -0.0 : a / (1 + exp(-a)), in,
+	a * ql_silu_slope(b), a * silu_slope_double(b));
 ACTIVATION(hardswish, "x * relu6(x + 3) / 6.", "print(tensor{-4,1,4}:hardswish())  --> float32(3)  -0.0000   0.6667   4.0000", 8,
-	a * (a + 3 > 6 ? 6 : a + 3 > 0 ? a + 3 : a != a ? a : 0) / 6, a * (a + 3 > 6 ? 6 : a + 3 > 0 ? a + 3 : a != a ? a : 0) / 6);
+	a * (a + 3 > 6 ? 6 : a + 3 > 0 ? a + 3 : a != a ? a : 0) / 6, a * (a + 3 > 6 ? 6 : a + 3 > 0 ? a + 3 : a != a ? a : 0) / 6, in,
+	HARDSWISH_SLOPE, HARDSWISH_SLOPE);
 ACTIVATION(softplus, "log(1 + exp(x)), a smooth relu.", "print(tensor{0,20}:softplus())  --> float32(2)   0.6931  20.0000", 30,
-	ql_softplus(a), (a > 0 ? a : 0) + log1p(exp(-fabs(a))));
+	ql_softplus(a), (a > 0 ? a : 0) + log1p(exp(-fabs(a))), in, a * ql_sigmoid(b), a / (1 + exp(-b)));
 
 /* ---- gelu ---- */
 
@@ -86,6 +92,44 @@ static double gelu_double(double x, bool by_tanh)
 			 x * 0.5 * erfc(-x * 0x1.6a09e667f3bcdp-1);
 }
 
+/* a times the slope at b: P(X <= b) + b p(b) for a standard normal X with density p; of the approximation */
+static double gelu_slope_double(double x, bool by_tanh)
+{
+	double s, rest, inner;
+
+	x = x < -100 ? -100 : x > 100 ? 100 : x; /* no infinity times 0 */
+	if (!by_tanh) /* sqrt(1 / 2), 1 / sqrt(2 pi) */
+		return 0.5 * erfc(-x * 0x1.6a09e667f3bcdp-1) + x * 0x1.9884533d43651p-2 * exp(-0.5 * x * x);
+	inner = 1.5957691216057307117 * (x + 0.044715 * x * x * x);
+	s = 1 / (1 + exp(-inner));
+	rest = 1 / (1 + exp(inner));
+	return s * (1 + x * rest * 1.5957691216057307117 * (1 + 3 * 0.044715 * x * x));
+}
+
+QL_SIMD(void, gelu_slope_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+	const float *g = in[0];
+	const float *x = in[1];
+
+	if (args->i[0])
+		for (int64_t i = 0; i < n; i++)
+			out[i] = g[i] * ql_gelu_tanh_slope(x[i]);
+	else
+		for (int64_t i = 0; i < n; i++)
+			out[i] = g[i] * ql_gelu_slope(x[i]);
+})
+
+QL_MAP_F64_2(gelu_slope_f64, a *gelu_slope_double(b, args->i[0] != 0))
+static const struct ql_map gelu_slope_map = {.result = QL_MAP_FLOAT, .f32 = gelu_slope_f32, .f64 = gelu_slope_f64,
+	.ns_per_16 = 16, .prepare = approximate};
+static const struct ql_op gelu_slope = {.doc = {.name = "gelu_slope", .attrs = gelu_attrs}, .arity_min = 2, .arity_max = 2,
+	.infer = ql_map_infer, .eval = ql_map_eval, .impl = &gelu_slope_map};
+
+static enum ql_status gelu_backward(struct ql_back *b)
+{
+	ql_back_give(b, 0, ql_back_again(b, &gelu_slope, ql_back_grad(b, 0), ql_back_in(b, 0)));
+	return b->status;
+}
+
 QL_MAP_F64_1(gelu_f64, gelu_double(a, args->i[0] != 0))
 static const struct ql_map gelu_map = {.result = QL_MAP_FLOAT, .f32 = gelu_f32, .f64 = gelu_f64, .ns_per_16 = 16,
 	.prepare = approximate};
@@ -102,6 +146,8 @@ const struct ql_op ql_op_gelu = {
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
 	.impl = &gelu_map,
+	.backward = gelu_backward,
+	.saves = QL_SAVE(0),
 };
 
 /* ---- leakyrelu ---- */
@@ -127,6 +173,27 @@ QL_SIMD(void, leakyrelu_f32, (int64_t n, float *restrict out, const float *const
 })
 QL_MAP_F64_1(leakyrelu_f64, a > 0 ? a : a * args->p[0])
 static const struct ql_map leakyrelu_map = {.result = QL_MAP_FLOAT, .f32 = leakyrelu_f32, .f64 = leakyrelu_f64, .prepare = slope};
+
+QL_SIMD(void, leakyrelu_slope_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+	const float *g = in[0];
+	const float *x = in[1];
+	float s = (float)args->p[0];
+
+	for (int64_t i = 0; i < n; i++)
+		out[i] = x[i] > 0 ? g[i] : g[i] * s;
+})
+QL_MAP_F64_2(leakyrelu_slope_f64, b > 0 ? a : a * args->p[0])
+static const struct ql_map leakyrelu_slope_map = {.result = QL_MAP_FLOAT, .f32 = leakyrelu_slope_f32,
+	.f64 = leakyrelu_slope_f64, .prepare = slope};
+static const struct ql_op leakyrelu_slope = {.doc = {.name = "leakyrelu_slope", .attrs = slope_attrs}, .arity_min = 2,
+	.arity_max = 2, .infer = ql_map_infer, .eval = ql_map_eval, .impl = &leakyrelu_slope_map};
+
+static enum ql_status leakyrelu_backward(struct ql_back *b)
+{
+	ql_back_give(b, 0, ql_back_again(b, &leakyrelu_slope, ql_back_grad(b, 0), ql_back_in(b, 0)));
+	return b->status;
+}
+
 const struct ql_op ql_op_leakyrelu = {
 	.doc = {.name = "leakyrelu",
 		.usage = "x:leakyrelu(slope)",
@@ -139,4 +206,26 @@ const struct ql_op ql_op_leakyrelu = {
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
 	.impl = &leakyrelu_map,
+	.backward = leakyrelu_backward,
+	.saves = QL_SAVE(0),
 };
+
+/* ---- inside other ops ---- */
+
+const struct ql_op *ql_activation_slope(const char *act, bool *from_result)
+{
+	static const struct {
+		const char *act;
+		const struct ql_op *slope;
+		bool from_result;
+	} table[] = {{"relu", &relu_slope, true}, {"relu6", &relu6_slope, true}, {"tanh", &tanh_slope, true},
+		{"sigmoid", &sigmoid_slope, true}, {"gelu", &gelu_slope, false}, {"silu", &silu_slope, false},
+		{"hardswish", &hardswish_slope, false}};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (!strcmp(table[i].act, act)) {
+			*from_result = table[i].from_result;
+			return table[i].slope;
+		}
+	return NULL;
+}

@@ -62,21 +62,48 @@ const struct ql_op ql_op_mul = {
 	.eval = ql_map_eval,
 	.impl = &mul_map,
 	.backward = mul_backward,
-	.saves = QL_SAVE(0) | QL_SAVE(1),
+	.saves_for = ql_saves_other,
 };
 
 QL_MAP_F32_2(sub_f32, a - b)
 QL_MAP_F64_2(sub_f64, a - b)
 QL_MAP_I64_2(sub_i64, (uint64_t)a - (uint64_t)b)
 static const struct ql_map sub_map = {.result = QL_MAP_PROMOTE, .f32 = sub_f32, .f64 = sub_f64, .i64 = sub_i64, .ns_per_16 = 6};
+
+static enum ql_status sub_backward(struct ql_back *b)
+{
+	ql_back_give(b, 0, ql_back_grad(b, 0));
+	if (ql_back_wants(b, 1))
+		ql_back_give(b, 1, ql_back_run(b, &ql_op_neg, ql_back_grad(b, 0), NULL));
+	return b->status;
+}
+
 QL_BINARY(sub, "x:sub(y)  x - y", "Elementwise difference with broadcasting. Integers wrap.",
-	"print(tensor{5,7} - 2)  --> float32(2)  3  5", QL_INPLACE, sub_map);
+	"print(tensor{5,7} - 2)  --> float32(2)  3  5", QL_INPLACE, sub_map, .backward = sub_backward);
 
 QL_MAP_F32_2(div_f32, a / b)
 QL_MAP_F64_2(div_f64, a / b)
 static const struct ql_map div_map = {.result = QL_MAP_FLOAT, .f32 = div_f32, .f64 = div_f64, .ns_per_16 = 6};
+
+/* g / y, and -(g / y) (x / y) */
+static enum ql_status div_backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_back_run(b, &ql_op_div, ql_back_grad(b, 0), ql_back_in(b, 1));
+
+	ql_back_give(b, 0, g);
+	if (ql_back_wants(b, 1))
+		ql_back_give(b, 1, ql_back_scaled(b, ql_back_run(b, &ql_op_mul, g, ql_back_out(b, 0)), -1));
+	return b->status;
+}
+
+static uint32_t div_saves(const struct ql_call *call)
+{
+	return QL_SAVE(1) | (call->in[1]->node ? QL_SAVE_RESULT : 0);
+}
+
 QL_BINARY(div, "x:div(y)  x / y", "Elementwise quotient with broadcasting; integers give float32. By 0 it is inf or nan.",
-	"print(tensor{3,1} / 2)  --> float32(2)  1.5000  0.5000", QL_INPLACE, div_map);
+	"print(tensor{3,1} / 2)  --> float32(2)  1.5000  0.5000", QL_INPLACE, div_map, .backward = div_backward,
+	.saves_for = div_saves);
 
 /* fmod has the sign of a; as in Lua the result takes that of b. */
 QL_INLINE float floored_f32(float r, float b)
@@ -108,8 +135,26 @@ static bool mod_i64(int64_t n, int64_t *out, const int64_t *const *in, const str
 
 static const struct ql_map mod_map = {.result = QL_MAP_PROMOTE, .f32 = mod_f32, .f64 = mod_f64, .i64 = mod_i64,
 	.ns_per_16 = 200, .trouble = "wanted a divisor other than 0 for integers, got 0"};
+
+/* x - floor(x / y) y with the quotient taken as constant */
+static enum ql_status mod_backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_back_grad(b, 0);
+
+	ql_back_give(b, 0, g);
+	if (ql_back_wants(b, 1))
+		ql_back_give(b, 1, ql_back_scaled(b, ql_back_run(b, &ql_op_mul, g,
+			ql_back_run(b, &ql_op_idiv, ql_back_in(b, 0), ql_back_in(b, 1))), -1));
+	return b->status;
+}
+
+static uint32_t mod_saves(const struct ql_call *call)
+{
+	return call->in[1]->node ? QL_SAVE(0) | QL_SAVE(1) : 0;
+}
+
 QL_BINARY(mod, "x:mod(y)  x % y", "Remainder of the division rounded towards minus infinity, as in Lua: it has the sign of y.",
-	"print(tensor{-1,5} % 3)  --> float32(2)  2  2", QL_INPLACE, mod_map);
+	"print(tensor{-1,5} % 3)  --> float32(2)  2  2", QL_INPLACE, mod_map, .backward = mod_backward, .saves_for = mod_saves);
 
 QL_MAP_F32_2(idiv_f32, floorf(a / b))
 QL_MAP_F64_2(idiv_f64, floor(a / b))
@@ -130,8 +175,8 @@ static bool idiv_i64(int64_t n, int64_t *out, const int64_t *const *in, const st
 
 static const struct ql_map idiv_map = {.result = QL_MAP_PROMOTE, .f32 = idiv_f32, .f64 = idiv_f64, .i64 = idiv_i64,
 	.ns_per_16 = 20, .trouble = "wanted a divisor other than 0 for integers, got 0"};
-QL_BINARY(idiv, "x:idiv(y)  x // y", "Quotient rounded towards minus infinity, as in Lua.",
-	"print(tensor{-1,5} // 3)  --> float32(2)  -1   1", QL_INPLACE, idiv_map);
+QL_BINARY(idiv, "x:idiv(y)  x // y", "Quotient rounded towards minus infinity, as in Lua. Its operands get no gradient.",
+	"print(tensor{-1,5} // 3)  --> float32(2)  -1   1", QL_INPLACE, idiv_map, .backward = ql_backward_none);
 
 /* Squares are products, whatever stands beside them. */
 QL_SIMD(void, pow_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
@@ -177,12 +222,67 @@ static bool pow_i64(int64_t n, int64_t *out, const int64_t *const *in, const str
 
 static const struct ql_map pow_map = {.result = QL_MAP_PROMOTE, .f32 = pow_f32, .f64 = pow_f64, .i64 = pow_i64,
 	.ns_per_16 = 32, .trouble = "wanted exponents of 0 or more for integers, got a negative one"};
+
+/* y x^(y - 1); 0 where y is 0, as PyTorch has it. A single exponent is the common case: squares stay products. */
+static struct ql_tensor *pow_base_slope(struct ql_back *b)
+{
+	struct ql_tensor *x = ql_back_in(b, 0), *y = ql_back_in(b, 1), *slope;
+
+	if (b->status)
+		return NULL;
+	if (ql_tensor_nelem(y) == 1 && !y->q) {
+		double e = ql_tensor_at_f64(y, 0);
+
+		if (e == 0)
+			return ql_back_number(b, 0, x);
+		return ql_back_scaled(b, e == 2 ? x : ql_back_run(b, &ql_op_pow, x, ql_back_plus(b, y, -1)), e);
+	}
+	slope = ql_back_run(b, &ql_op_mul, y, ql_back_run(b, &ql_op_pow, x, ql_back_plus(b, y, -1)));
+	return ql_back_run3(b, &ql_op_where, ql_back_run(b, &ql_op_eq, y, ql_back_number(b, 0, y)),
+		ql_back_number(b, 0, slope), slope);
+}
+
+/* x^y log x; 0 where x is 0 and y is not negative */
+static struct ql_tensor *pow_exponent_slope(struct ql_back *b)
+{
+	struct ql_tensor *x = ql_back_in(b, 0), *y = ql_back_in(b, 1), *slope, *flat;
+
+	slope = ql_back_run(b, &ql_op_mul, ql_back_out(b, 0), ql_back_run(b, &ql_op_log, x, NULL));
+	flat = ql_back_run(b, &ql_op_mul, ql_back_run(b, &ql_op_eq, x, ql_back_number(b, 0, x)),
+		ql_back_run(b, &ql_op_ge, y, ql_back_number(b, 0, y)));
+	return ql_back_run3(b, &ql_op_where, ql_back_run(b, &ql_op_ne, flat, ql_back_number(b, 0, flat)),
+		ql_back_number(b, 0, slope), slope);
+}
+
+static enum ql_status pow_backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_back_grad(b, 0);
+
+	if (ql_back_wants(b, 0))
+		ql_back_give(b, 0, ql_back_run(b, &ql_op_mul, g, pow_base_slope(b)));
+	if (ql_back_wants(b, 1))
+		ql_back_give(b, 1, ql_back_run(b, &ql_op_mul, g, pow_exponent_slope(b)));
+	return b->status;
+}
+
+static uint32_t pow_saves(const struct ql_call *call)
+{
+	return QL_SAVE(0) | QL_SAVE(1) | (call->in[1]->node ? QL_SAVE_RESULT : 0);
+}
+
 QL_BINARY(pow, "x:pow(y)  x ^ y", "x to the power y. Integers wrap and take no negative exponent.",
-	"print(tensor{2,3} ^ 2)  --> float32(2)  4  9", QL_INPLACE, pow_map);
+	"print(tensor{2,3} ^ 2)  --> float32(2)  4  9", QL_INPLACE, pow_map, .backward = pow_backward, .saves_for = pow_saves);
 
 QL_MAP_F32_1(neg_f32, -a)
 QL_MAP_F64_1(neg_f64, -a)
 QL_MAP_I64_1(neg_i64, 0 - (uint64_t)a)
 static const struct ql_map neg_map = {.result = QL_MAP_PROMOTE, .f32 = neg_f32, .f64 = neg_f64, .i64 = neg_i64};
+
+static enum ql_status neg_backward(struct ql_back *b)
+{
+	ql_back_give(b, 0, ql_back_run(b, &ql_op_neg, ql_back_grad(b, 0), NULL));
+	return b->status;
+}
+
 QL_UNARY(neg, "x:neg()  -x", "The negated elements. Integers wrap.", "print(-tensor{1,-2})  --> float32(2)  -1   2", QL_INPLACE,
-	neg_map);
+	neg_map, .backward = neg_backward);

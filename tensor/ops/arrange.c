@@ -7,13 +7,14 @@
 #include "tensor/ops/ops.h"
 #include "tensor/view.h"
 
-#define ARRANGE(op_name, op_usage, op_text, op_example, op_attrs, op_infer, op_eval) \
+#define ARRANGE(op_name, op_usage, op_text, op_example, op_attrs, op_infer, op_eval, op_backward) \
 	const struct ql_op ql_op_##op_name = { \
 		.doc = {.name = #op_name, .usage = op_usage, .text = op_text, .example = op_example, .attrs = op_attrs}, \
 		.arity_min = 1, \
 		.arity_max = 1, \
 		.infer = op_infer, \
 		.eval = op_eval, \
+		.backward = op_backward, \
 	}
 
 static void say_copy(struct ql_call *call)
@@ -126,6 +127,32 @@ static enum ql_status eval_tile(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
+/* One axis after the other is folded: seen as (outer, times, rest) the repetitions are summed. */
+static enum ql_status tile_backward(struct ql_back *b)
+{
+	const struct ql_result *in = ql_back_shape(b, 0), *out = &b->call.result[0];
+	struct ql_tensor *g = ql_back_grad(b, 0);
+	int64_t outer = 1, rest = 1;
+
+	for (int d = 0; d < out->rank; d++)
+		rest *= out->shape[d];
+	if (rest == 0) {
+		ql_back_give(b, 0, ql_back_zeros(b, in));
+		return b->status;
+	}
+	for (int d = 0; d < out->rank; d++) {
+		int64_t size = d < out->rank - in->rank ? 1 : in->shape[d - (out->rank - in->rank)], times = out->shape[d] / size;
+
+		rest /= times;
+		if (times > 1)
+			g = ql_back_sum(b, ql_back_reshape(b, g, 3, (const int64_t[]){outer, times, rest}), 2, true);
+		outer *= size;
+		rest /= size;
+	}
+	ql_back_give(b, 0, ql_back_reshape(b, g, in->rank, in->shape));
+	return b->status;
+}
+
 const struct ql_op ql_op_tile = {
 	.doc = {.name = "tile",
 		.usage = "x:tile(2, 3)",
@@ -137,6 +164,7 @@ const struct ql_op ql_op_tile = {
 	.infer = infer_tile,
 	.eval = eval_tile,
 	.allocates = true,
+	.backward = tile_backward,
 };
 
 /* ---- flip ---- */
@@ -170,8 +198,16 @@ static enum ql_status eval_flip(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_tensor_copy(ctx, call->out[0], &backwards);
 }
 
+/* For ops that are their own transpose: the same is done to the gradient. */
+static enum ql_status again_backward(struct ql_back *b)
+{
+	ql_back_give(b, 0, ql_back_again(b, b->node->op, ql_back_grad(b, 0), NULL));
+	return b->status;
+}
+
 ARRANGE(flip, "x:flip(1)  x:flip{1, 2}", "Elements in reverse order along the given axes, copied.",
-	"print(tensor{1,2,3}:flip(1))  --> float32(3)  3  2  1", flip_attrs, ql_infer_same, eval_flip);
+	"print(tensor{1,2,3}:flip(1))  --> float32(3)  3  2  1", flip_attrs, ql_infer_same, eval_flip,
+	again_backward);
 
 /* ---- pad ---- */
 
@@ -266,9 +302,25 @@ static enum ql_status eval_pad(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_eval_in_bytes(ctx, call, pad);
 }
 
+static enum ql_status pad_backward(struct ql_back *b)
+{
+	const struct ql_result *in = ql_back_shape(b, 0);
+	struct ql_tensor *g = ql_back_grad(b, 0);
+
+	for (int d = 0; d < in->rank; d++) {
+		int64_t before, after;
+
+		padding(&b->call, d, &before, &after);
+		g = ql_back_narrow(b, g, d, before, in->shape[d]);
+	}
+	ql_back_give(b, 0, g);
+	return b->status;
+}
+
 ARRANGE(pad, "x:pad(1, 2)  x:pad{1, 1, 2, 2, value=}",
 	"A border around x, filled with a value: pairs before and after, counted from the last axis.",
-	"print(tensor{1,2}:pad(1, 2))  --> float32(5)  0  1  2  0  0", pad_attrs, infer_pad, eval_pad);
+	"print(tensor{1,2}:pad(1, 2))  --> float32(5)  0  1  2  0  0", pad_attrs, infer_pad, eval_pad,
+	pad_backward);
 
 /* ---- triangles ---- */
 
@@ -323,6 +375,8 @@ static enum ql_status eval_triangle(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 ARRANGE(tril, "x:tril(diagonal)", "The lower triangle of each matrix: elements above the diagonal become 0.",
-	"print(tensor.ones(3, 3):tril():sum():item())  --> 6.0", triangle_attrs, infer_triangle, eval_triangle);
+	"print(tensor.ones(3, 3):tril():sum():item())  --> 6.0", triangle_attrs, infer_triangle, eval_triangle,
+	again_backward);
 ARRANGE(triu, "x:triu(diagonal)", "The upper triangle of each matrix: elements below the diagonal become 0.",
-	"print(tensor.ones(3, 3):triu(1):sum():item())  --> 3.0", triangle_attrs, infer_triangle, eval_triangle);
+	"print(tensor.ones(3, 3):triu(1):sum():item())  --> 3.0", triangle_attrs, infer_triangle, eval_triangle,
+	again_backward);

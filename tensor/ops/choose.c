@@ -1,21 +1,65 @@
 /* SPDX-License-Identifier: MIT
- * Choosing between elements: maximum, minimum, where. nan wins, as in PyTorch.
+ * Choosing between elements: maximum, minimum, where. nan wins, as in PyTorch; two equal elements share the gradient.
  */
 #include "tensor/ops/ops.h"
+
+/* The gradient g of the larger of x and y as it goes to x: half of it where both are equal. With x and y exchanged it
+ * is that of the smaller one as it goes to x. In no table. */
+QL_SIMD(void, larger_slope_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+	const float *g = in[0];
+	const float *x = in[1];
+	const float *y = in[2];
+
+	(void)args;
+	for (int64_t i = 0; i < n; i++) {
+		float share = x[i] == y[i] ? 0.5f : 1;
+
+		out[i] = x[i] < y[i] ? 0 : g[i] * share;
+	}
+})
+
+static void larger_slope_f64(int64_t n, double *out, const double *const *in, const struct ql_map_args *args)
+{
+	(void)args;
+	for (int64_t i = 0; i < n; i++)
+		out[i] = in[1][i] < in[2][i] ? 0 : in[1][i] == in[2][i] ? in[0][i] / 2 : in[0][i];
+}
+
+static const struct ql_map larger_slope_map = {.result = QL_MAP_FLOAT, .f32 = larger_slope_f32, .f64 = larger_slope_f64};
+static const struct ql_op larger_slope = {.doc = {.name = "larger_slope"}, .arity_min = 3, .arity_max = 3,
+	.infer = ql_map_infer, .eval = ql_map_eval, .impl = &larger_slope_map};
+
+static enum ql_status maximum_backward(struct ql_back *b)
+{
+	for (int i = 0; i < 2; i++)
+		if (ql_back_wants(b, i))
+			ql_back_give(b, i, ql_back_run3(b, &larger_slope, ql_back_grad(b, 0), ql_back_in(b, i), ql_back_in(b, 1 - i)));
+	return b->status;
+}
+
+static enum ql_status minimum_backward(struct ql_back *b)
+{
+	for (int i = 0; i < 2; i++)
+		if (ql_back_wants(b, i))
+			ql_back_give(b, i, ql_back_run3(b, &larger_slope, ql_back_grad(b, 0), ql_back_in(b, 1 - i), ql_back_in(b, i)));
+	return b->status;
+}
 
 QL_MAP_F32_2(maximum_f32, a > b || a != a ? a : b)
 QL_MAP_F64_2(maximum_f64, a > b || a != a ? a : b)
 QL_MAP_I64_2(maximum_i64, a > b ? a : b)
 static const struct ql_map maximum_map = {.result = QL_MAP_PROMOTE, .f32 = maximum_f32, .f64 = maximum_f64, .i64 = maximum_i64};
 QL_BINARY(maximum, "x:maximum(y)", "The larger of two elements; nan if one is. (max reduces a tensor.)",
-	"print(tensor{1,5}:maximum(3))  --> float32(2)  3  5", QL_INPLACE, maximum_map);
+	"print(tensor{1,5}:maximum(3))  --> float32(2)  3  5", QL_INPLACE, maximum_map,
+	.backward = maximum_backward, .saves = QL_SAVE(0) | QL_SAVE(1));
 
 QL_MAP_F32_2(minimum_f32, a < b || a != a ? a : b)
 QL_MAP_F64_2(minimum_f64, a < b || a != a ? a : b)
 QL_MAP_I64_2(minimum_i64, a < b ? a : b)
 static const struct ql_map minimum_map = {.result = QL_MAP_PROMOTE, .f32 = minimum_f32, .f64 = minimum_f64, .i64 = minimum_i64};
 QL_BINARY(minimum, "x:minimum(y)", "The smaller of two elements; nan if one is. (min reduces a tensor.)",
-	"print(tensor{1,5}:minimum(3))  --> float32(2)  1  3", QL_INPLACE, minimum_map);
+	"print(tensor{1,5}:minimum(3))  --> float32(2)  1  3", QL_INPLACE, minimum_map,
+	.backward = minimum_backward, .saves = QL_SAVE(0) | QL_SAVE(1));
 
 /* ---- where: the condition takes no part in the promotion ---- */
 
@@ -75,6 +119,18 @@ static bool where_i64(int64_t n, int64_t *out, const int64_t *const *in, const s
 }
 
 static const struct ql_map where_map = {.result = QL_MAP_PROMOTE, .f32 = where_f32, .f64 = where_f64, .i64 = where_i64};
+
+static enum ql_status where_backward(struct ql_back *b)
+{
+	struct ql_tensor *c = ql_back_in(b, 0), *g = ql_back_grad(b, 0), *zero = ql_back_number(b, 0, g);
+
+	if (ql_back_wants(b, 1))
+		ql_back_give(b, 1, ql_back_run3(b, &ql_op_where, c, g, zero));
+	if (ql_back_wants(b, 2))
+		ql_back_give(b, 2, ql_back_run3(b, &ql_op_where, c, zero, g));
+	return b->status;
+}
+
 const struct ql_op ql_op_where = {
 	.doc = {.name = "where",
 		.usage = "tensor.where(condition, a, b)",
@@ -86,4 +142,6 @@ const struct ql_op ql_op_where = {
 	.infer = infer_where,
 	.eval = ql_map_eval,
 	.impl = &where_map,
+	.backward = where_backward,
+	.saves = QL_SAVE(0),
 };

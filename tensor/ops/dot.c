@@ -111,6 +111,14 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
+static enum ql_status backward(struct ql_back *b)
+{
+	for (int i = 0; i < 2; i++)
+		if (ql_back_wants(b, i))
+			ql_back_give(b, i, ql_back_run(b, &ql_op_mul, ql_back_grad(b, 0), ql_back_in(b, 1 - i)));
+	return b->status;
+}
+
 const struct ql_op ql_op_dot = {
 	.doc = {.name = "dot",
 		.usage = "x:dot(y)  tensor.dot(x, y)",
@@ -121,4 +129,6 @@ const struct ql_op ql_op_dot = {
 	.arity_max = 2,
 	.infer = infer,
 	.eval = eval,
+	.backward = backward,
+	.saves_for = ql_saves_other,
 };

@@ -3,177 +3,12 @@
  * diagonal) and summed over letters that nobody else has; two operands then are (batch, rows, summed) and
  * (batch, summed, columns) of one matrix product, whose result is permuted into the wanted order.
  */
-#include <ctype.h>
 #include <string.h>
 
+#include "tensor/equation.h"
 #include "tensor/ops/ops.h"
 #include "tensor/reduce.h"
 #include "tensor/view.h"
-
-#define ELLIPSIS 256 /* labels from here on are the axes of "...", counted from its last one */
-#define LEGAL "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ,.->"
-#define LABELS (ELLIPSIS + QL_MAX_RANK)
-
-struct term {
-	int n;
-	int label[QL_MAX_RANK];
-};
-
-struct equation {
-	struct term in[2], out;
-	int operands;
-	int64_t size[LABELS]; /* of a label; 0 while unknown */
-	bool known[LABELS];
-};
-
-static int find(const struct term *t, int label)
-{
-	for (int i = 0; i < t->n; i++)
-		if (t->label[i] == label)
-			return i;
-	return -1;
-}
-
-/* ---- reading the equation ---- */
-
-static enum ql_status bad(struct ql_ctx *ctx, const char *text, const char *wanted)
-{
-	return ql_fail(ctx, QL_ERR_ARGUMENT, "einsum: equation: wanted %s, got '%.60s'", wanted, text);
-}
-
-/* One term up to ',', '-' or the end; `dots` is the number of axes that "..." stands for, or -1: not known.
- */
-static enum ql_status read_term(
-	struct ql_ctx *ctx, const char *text, const char **at, int dots, struct term *t)
-{
-	const char *s = *at;
-
-	t->n = 0;
-	for (; *s && *s != ',' && *s != '-'; s++) {
-		int more = 1;
-
-		if (*s == ' ')
-			continue;
-		if (strncmp(s, "...", 3) == 0) {
-			more = dots;
-			s += 2;
-		} else if (!isalpha((unsigned char)*s)) {
-			return bad(ctx, text, "letters, ',', '...' and '->'");
-		}
-		if (more < 0 || t->n + more > QL_MAX_RANK)
-			return bad(ctx, text, "as many letters as each operand has axes");
-		for (int k = 0; k < more; k++)
-			t->label[t->n++] = *s == '.' ? ELLIPSIS + more - 1 - k : *s;
-	}
-	*at = s;
-	return QL_OK;
-}
-
-/* letters of a term, and whether it has "..." */
-static int count_letters(const char *s, bool *dots)
-{
-	int n = 0;
-
-	*dots = false;
-	for (; *s && !strchr(",->", *s); s++) {
-		n += isalpha((unsigned char)*s) != 0;
-		*dots = *dots || *s == '.';
-	}
-	return n;
-}
-
-/* Without "->": the axes of "..." and then the letters that occur once, in alphabetical order. */
-static void implicit_output(struct equation *e, int dots)
-{
-	e->out.n = 0;
-	for (int k = dots - 1; k >= 0; k--)
-		e->out.label[e->out.n++] = ELLIPSIS + k;
-	for (int label = 0; label < ELLIPSIS; label++) {
-		int count = 0;
-
-		for (int i = 0; i < e->operands; i++)
-			for (int k = 0; k < e->in[i].n; k++)
-				count += e->in[i].label[k] == label;
-		if (count == 1 && e->out.n < QL_MAX_RANK)
-			e->out.label[e->out.n++] = label;
-	}
-}
-
-static enum ql_status check_output(struct ql_ctx *ctx, const char *text, const struct equation *e)
-{
-	for (int i = 0; i < e->out.n; i++) {
-		int label = e->out.label[i];
-		bool known = find(&e->in[0], label) >= 0 || (e->operands > 1 && find(&e->in[1], label) >= 0);
-
-		if (!known)
-			return bad(ctx, text, "every letter of the result in an operand");
-		for (int k = 0; k < i; k++)
-			if (e->out.label[k] == label)
-				return bad(ctx, text, "every letter of the result once");
-	}
-	return QL_OK;
-}
-
-static enum ql_status read_equation(struct ql_ctx *ctx, const struct ql_call *call, struct equation *e)
-{
-	const char *text = ql_call_string(call, "equation", ""), *s = text;
-	int most = 0;
-	enum ql_status status = QL_OK;
-
-	if (strspn(text, LEGAL) != strlen(text) || (strchr(text, '>') && !strstr(text, "->")))
-		return bad(ctx, text, "letters, ',', '...' and '->'");
-	e->operands = call->n_in;
-	for (int i = 0; i < e->operands && !status; i++) {
-		bool dots;
-		int rank = call->in[i]->rank, letters = count_letters(s, &dots);
-
-		if (i > 0 && *s++ != ',')
-			return bad(ctx, text, "one term for each operand");
-		if (i > 0)
-			letters = count_letters(s, &dots);
-		if (letters > rank || (!dots && letters < rank))
-			return ql_fail(ctx, QL_ERR_SHAPE,
-				"einsum: operand %d: wanted %d axes for '%.60s', got %d", i + 1, letters,
-				text, rank);
-		most = dots && rank - letters > most ? rank - letters : most;
-		status = read_term(ctx, text, &s, dots ? rank - letters : -1, &e->in[i]);
-	}
-	if (status)
-		return status;
-	if (*s == ',')
-		return bad(ctx, text, "one term for each operand");
-	if (*s == '\0') {
-		implicit_output(e, most);
-		return QL_OK;
-	}
-	if (s[1] != '>')
-		return bad(ctx, text, "'->' before the result");
-	s += 2;
-	status = read_term(ctx, text, &s, most, &e->out);
-	if (!status && *s)
-		status = bad(ctx, text, "one term after '->'");
-	return status ? status : check_output(ctx, text, e);
-}
-
-/* Equal sizes for equal letters; 1 is stretched. */
-static enum ql_status find_sizes(struct ql_ctx *ctx, const struct ql_call *call, struct equation *e)
-{
-	for (int i = 0; i < e->operands; i++)
-		for (int k = 0; k < e->in[i].n; k++) {
-			int label = e->in[i].label[k];
-			int64_t size = call->in[i]->shape[k];
-
-			if (e->known[label] && e->size[label] != size && e->size[label] != 1 && size != 1)
-				return ql_fail(ctx, QL_ERR_SHAPE,
-					"einsum: operand %d, axis %d: wanted size %lld, as where its letter "
-					"stands before, got %lld",
-					i + 1, k + 1, (long long)e->size[label], (long long)size);
-			if (!e->known[label] || e->size[label] == 1)
-				e->size[label] = size;
-			e->known[label] = true;
-		}
-	return QL_OK;
-}
 
 /* ---- steps; each replaces *t, of which it owns a reference ---- */
 
@@ -185,17 +20,17 @@ static void put(struct ql_ctx *ctx, struct ql_tensor **t, struct ql_tensor *next
 
 /* Letters that stand twice: their diagonal. Sizes of 1 beside larger ones are stretched. */
 static enum ql_status take_diagonals(
-	struct ql_ctx *ctx, const struct equation *e, struct term *term, struct ql_tensor **t)
+	struct ql_ctx *ctx, const struct ql_equation *e, struct ql_term *term, struct ql_tensor **t)
 {
 	struct ql_tensor *view;
-	struct term left = {0};
+	struct ql_term left = {0};
 	enum ql_status status = ql_tensor_alias(ctx, *t, &view);
 
 	if (status)
 		return status;
 	view->rank = 0;
 	for (int d = 0; d < term->n; d++) {
-		int label = term->label[d], at = find(&left, label);
+		int label = term->label[d], at = ql_term_find(&left, label);
 		int64_t stride = (*t)->shape[d] == 1 ? 0 : (*t)->stride[d];
 
 		if (at >= 0) {
@@ -212,19 +47,19 @@ static enum ql_status take_diagonals(
 }
 
 /* Sums over the letters that are in neither of the other terms. */
-static enum ql_status sum_alone(struct ql_ctx *ctx, const struct term *other, const struct term *out,
-	struct term *term, struct ql_tensor **t)
+static enum ql_status sum_alone(struct ql_ctx *ctx, const struct ql_term *other, const struct ql_term *out,
+	struct ql_term *term, struct ql_tensor **t)
 {
 	int64_t axes[QL_MAX_RANK];
 	struct ql_value attr[2] = {{.set = true, .ints = {.at = axes}}};
 	struct ql_call call = {.op = &ql_op_sum, .in = t, .n_in = 1, .attr = attr};
-	struct term left = {0};
+	struct ql_term left = {0};
 	enum ql_status status;
 
 	for (int d = 0; d < term->n; d++) {
 		int label = term->label[d];
 
-		if (find(out, label) >= 0 || (other && find(other, label) >= 0))
+		if (ql_term_find(out, label) >= 0 || (other && ql_term_find(other, label) >= 0))
 			left.label[left.n++] = label;
 		else
 			axes[attr[0].ints.n++] = d + 1;
@@ -240,14 +75,14 @@ static enum ql_status sum_alone(struct ql_ctx *ctx, const struct term *other, co
 }
 
 static enum ql_status permute_to(
-	struct ql_ctx *ctx, const struct term *from, const struct term *to, struct ql_tensor **t)
+	struct ql_ctx *ctx, const struct ql_term *from, const struct ql_term *to, struct ql_tensor **t)
 {
 	int order[QL_MAX_RANK];
 	struct ql_tensor *view;
 	enum ql_status status;
 
 	for (int d = 0; d < to->n; d++)
-		order[d] = find(from, to->label[d]);
+		order[d] = ql_term_find(from, to->label[d]);
 	status = ql_view_permute(ctx, "einsum", *t, order, &view);
 	if (!status)
 		put(ctx, t, view);
@@ -275,13 +110,13 @@ static enum ql_status reshape(struct ql_ctx *ctx, int rank, const int64_t *shape
 
 enum { BATCH, ROWS, SUMMED, COLUMNS, GROUPS };
 
-static void sort_labels(const struct equation *e, struct term *group)
+static void sort_labels(const struct ql_equation *e, struct ql_term *group)
 {
 	for (int i = 0; i < 2; i++)
 		for (int d = 0; d < e->in[i].n; d++) {
 			int label = e->in[i].label[d];
-			bool both = find(&e->in[1 - i], label) >= 0, kept = find(&e->out, label) >= 0;
-			struct term *g = &group[both ? kept ? BATCH : SUMMED : i ? COLUMNS : ROWS];
+			bool both = ql_term_find(&e->in[1 - i], label) >= 0, kept = ql_term_find(&e->out, label) >= 0;
+			struct ql_term *g = &group[both ? kept ? BATCH : SUMMED : i ? COLUMNS : ROWS];
 
 			if (!(both && i))
 				g->label[g->n++] = label;
@@ -289,7 +124,7 @@ static void sort_labels(const struct equation *e, struct term *group)
 }
 
 /* INT64_MAX where it does not fit: no tensor can have that size, as reshape finds. */
-static int64_t size_of(const struct equation *e, const struct term *group)
+static int64_t size_of(const struct ql_equation *e, const struct ql_term *group)
 {
 	int64_t n = 1;
 
@@ -299,17 +134,17 @@ static int64_t size_of(const struct equation *e, const struct term *group)
 	return n;
 }
 
-static void append(struct term *t, const struct term *more)
+static void append(struct ql_term *t, const struct ql_term *more)
 {
 	for (int i = 0; i < more->n; i++)
 		t->label[t->n++] = more->label[i];
 }
 
 /* Operand i as (batch, first, second), where first and second are groups. */
-static enum ql_status matrices(struct ql_ctx *ctx, const struct equation *e, int i, const struct term *group,
+static enum ql_status matrices(struct ql_ctx *ctx, const struct ql_equation *e, int i, const struct ql_term *group,
 	int first, int second, struct ql_tensor **t)
 {
-	struct term order = {0};
+	struct ql_term order = {0};
 	int64_t shape[3] = {size_of(e, &group[BATCH]), size_of(e, &group[first]), size_of(e, &group[second])};
 	enum ql_status status;
 
@@ -320,10 +155,10 @@ static enum ql_status matrices(struct ql_ctx *ctx, const struct equation *e, int
 	return status ? status : reshape(ctx, 3, shape, t);
 }
 
-static enum ql_status multiply(struct ql_ctx *ctx, struct ql_call *call, struct equation *e,
+static enum ql_status multiply(struct ql_ctx *ctx, struct ql_call *call, struct ql_equation *e,
 	struct ql_tensor **t, struct ql_tensor **out)
 {
-	struct term group[GROUPS] = {{0}}, order = {0};
+	struct ql_term group[GROUPS] = {{0}}, order = {0};
 	struct ql_call product = {.op = &ql_op_matmul, .in = t, .n_in = 2};
 	int64_t shape[QL_MAX_RANK];
 	enum ql_status status;
@@ -348,7 +183,7 @@ static enum ql_status multiply(struct ql_ctx *ctx, struct ql_call *call, struct 
 	return status ? status : permute_to(ctx, &order, &e->out, out);
 }
 
-static enum ql_status contract(struct ql_ctx *ctx, struct ql_call *call, struct equation *e,
+static enum ql_status contract(struct ql_ctx *ctx, struct ql_call *call, struct ql_equation *e,
 	struct ql_tensor **t, struct ql_tensor **out)
 {
 	bool two = e->operands > 1;
@@ -368,12 +203,10 @@ static enum ql_status contract(struct ql_ctx *ctx, struct ql_call *call, struct 
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct equation e = {.operands = 0};
+	struct ql_equation e = {.operands = 0};
 	struct ql_tensor *t[2] = {NULL, NULL}, *out = NULL;
-	enum ql_status status = read_equation(ctx, call, &e);
+	enum ql_status status = ql_equation_read(ctx, call, &e);
 
-	if (!status)
-		status = find_sizes(ctx, call, &e);
 	if (status)
 		return status;
 	for (int i = 0; i < call->n_in; i++)
@@ -385,6 +218,112 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		ql_tensor_release(ctx, t[i]);
 	ql_tensor_release(ctx, out);
 	return status;
+}
+
+/* ---- gradients ---- */
+
+/* Writes the term, with a letter for each label in the order of their first use. */
+static char *write_term(char *at, const struct ql_term *t, char *letter_of, int *letters)
+{
+	for (int d = 0; d < t->n; d++) {
+		char *letter = &letter_of[t->label[d]];
+
+		if (!*letter) {
+			*letter = (char)(*letters < 26 ? 'a' + *letters : 'A' + *letters - 26);
+			++*letters;
+		}
+		*at++ = *letter;
+	}
+	return at;
+}
+
+/* Another einsum: the gradient and the other operand, summed to those labels of operand i that they have, in `left`. */
+static struct ql_tensor *rearranged(struct ql_back *b, const struct ql_equation *e, int i, struct ql_term *left)
+{
+	bool two = e->operands > 1;
+	struct ql_tensor *in[2] = {ql_back_grad(b, 0), two ? ql_back_in(b, 1 - i) : NULL};
+	char text[4 * QL_MAX_RANK + 8], letter_of[QL_LABELS] = {0}, *at;
+	struct ql_named attrs[] = {{"equation", {.s = text}}, {NULL, {.set = false}}};
+	int letters = 0;
+
+	for (int d = 0; d < e->in[i].n; d++) {
+		int label = e->in[i].label[d];
+		bool elsewhere = ql_term_find(&e->out, label) >= 0 || (two && ql_term_find(&e->in[1 - i], label) >= 0);
+
+		if (elsewhere && ql_term_find(left, label) < 0)
+			left->label[left->n++] = label;
+	}
+	at = write_term(text, &e->out, letter_of, &letters);
+	if (two) {
+		*at++ = ',';
+		at = write_term(at, &e->in[1 - i], letter_of, &letters);
+	}
+	*at++ = '-';
+	*at++ = '>';
+	*write_term(at, left, letter_of, &letters) = '\0';
+	return ql_back_many(b, &ql_op_einsum, in, two ? 2 : 1, attrs);
+}
+
+/* g, whose axes are `left`, repeated along the labels of operand i that were summed alone: one axis per label. */
+static struct ql_tensor *with_all_labels(struct ql_back *b, const struct ql_equation *e, int i, const struct ql_term *left,
+	struct ql_tensor *g)
+{
+	struct ql_term seen = {0};
+	int64_t size[QL_MAX_RANK], full[QL_MAX_RANK];
+
+	for (int d = 0; g && d < e->in[i].n; d++) {
+		int label = e->in[i].label[d], at = ql_term_find(left, label);
+
+		if (ql_term_find(&seen, label) >= 0)
+			continue;
+		size[seen.n] = at >= 0 ? g->shape[at] : 1;
+		full[seen.n] = e->size[label];
+		seen.label[seen.n++] = label;
+	}
+	return ql_back_expand(b, ql_back_reshape(b, g, seen.n, size), seen.n, full);
+}
+
+/* g on the diagonal of zeros, where a letter stands twice in operand i */
+static struct ql_tensor *on_diagonal(struct ql_back *b, const struct ql_equation *e, int i, struct ql_tensor *g)
+{
+	struct ql_result shape = {.dtype = ql_back_shape(b, i)->dtype, .rank = e->in[i].n};
+	struct ql_term term = e->in[i];
+	struct ql_tensor *zeros, *view = NULL;
+	enum ql_status status;
+
+	for (int d = 0; d < term.n; d++)
+		shape.shape[d] = e->size[term.label[d]];
+	zeros = ql_back_zeros(b, &shape);
+	if (!zeros)
+		return NULL;
+	view = ql_tensor_keep(zeros);
+	status = take_diagonals(b->ctx, e, &term, &view);
+	ql_back_put(b, ql_back_own(b, view, status), g);
+	return zeros;
+}
+
+static enum ql_status backward(struct ql_back *b)
+{
+	struct ql_equation e = {.operands = 0};
+
+	if (!b->status)
+		b->status = ql_equation_read(b->ctx, &b->call, &e);
+	for (int i = 0; i < e.operands && !b->status; i++) {
+		struct ql_term left = {0};
+		struct ql_tensor *g;
+
+		if (!ql_back_wants(b, i))
+			continue;
+		g = rearranged(b, &e, i, &left);
+		g = with_all_labels(b, &e, i, &left, g);
+		ql_back_give(b, i, g && g->rank < e.in[i].n ? on_diagonal(b, &e, i, g) : g);
+	}
+	return b->status;
+}
+
+static uint32_t saves(const struct ql_call *call)
+{
+	return call->n_in > 1 ? ql_saves_other(call) : 0;
 }
 
 static const struct ql_attr attrs[] = {
@@ -410,4 +349,6 @@ const struct ql_op ql_op_einsum = {
 	.flags = QL_FUNCTION,
 	.eval = eval,
 	.allocates = true,
+	.backward = backward,
+	.saves_for = saves,
 };

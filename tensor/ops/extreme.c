@@ -120,12 +120,40 @@ static int64_t position(const struct ql_part *part)
 EXTREME(max, -INFINITY, INT64_MIN)
 EXTREME(min, INFINITY, INT64_MAX)
 
+/* The gradient goes to the first extreme, the one that argmax or argmin names. */
+static enum ql_status extreme_backward(struct ql_back *b, const struct ql_op *arg)
+{
+	struct ql_tensor *x = ql_back_in(b, 0), *at, *in[3];
+	struct ql_named axis[] = {{"axis", {.i = -1}}, {NULL, {.set = false}}};
+
+	if (ql_back_axes(b) == 0) { /* nothing was reduced */
+		ql_back_give(b, 0, ql_back_grad(b, 0));
+		return b->status;
+	}
+	at = ql_back_again(b, arg, x, NULL);
+	in[0] = ql_back_lines(b, ql_back_zeros(b, ql_back_shape(b, 0)));
+	in[1] = ql_back_ends(b, at);
+	in[2] = ql_back_ends(b, ql_back_grad(b, 0));
+	ql_back_give(b, 0, ql_back_unlines(b, ql_back_many(b, &ql_op_scatter, in, 3, axis)));
+	return b->status;
+}
+
+static enum ql_status max_backward(struct ql_back *b)
+{
+	return extreme_backward(b, &ql_op_argmax);
+}
+
+static enum ql_status min_backward(struct ql_back *b)
+{
+	return extreme_backward(b, &ql_op_argmin);
+}
+
 const struct ql_op ql_op_max = {
 	.doc = {.name = "max",
 		.usage = "x:max()  x:max(axis)  x:max{axis=, keep=}",
 		.text = "Largest element of all or along the given axes, in the operand's dtype; nan if there is one. "
 			"Gives the values only: argmax gives positions, topk both, maximum compares two tensors. Of "
-			"no elements it is an error.",
+			"no elements it is an error. The gradient goes to the first largest element.",
 		.example = "print(tensor{{1,5},{3,2}}:max(2))  --> float32(2)  5 3",
 		.attrs = ql_reduce_attrs},
 	.arity_min = 1,
@@ -133,6 +161,8 @@ const struct ql_op ql_op_max = {
 	.infer = ql_reduce_infer,
 	.eval = ql_reduce_eval,
 	.impl = &max,
+	.backward = max_backward,
+	.saves = QL_SAVE(0),
 };
 
 const struct ql_op ql_op_min = {
@@ -140,7 +170,7 @@ const struct ql_op ql_op_min = {
 		.usage = "x:min()  x:min(axis)  x:min{axis=, keep=}",
 		.text = "Smallest element of all or along the given axes, in the operand's dtype; nan if there is "
 			"one. Gives the values only: argmin gives positions, topk{largest=false} both, minimum "
-			"compares two tensors. Of no elements it is an error.",
+			"compares two tensors. Of no elements it is an error. The gradient goes to the first smallest element.",
 		.example = "print(tensor{{1,5},{3,2}}:min(2))  --> float32(2)  1 2",
 		.attrs = ql_reduce_attrs},
 	.arity_min = 1,
@@ -148,6 +178,8 @@ const struct ql_op ql_op_min = {
 	.infer = ql_reduce_infer,
 	.eval = ql_reduce_eval,
 	.impl = &min,
+	.backward = min_backward,
+	.saves = QL_SAVE(0),
 };
 
 const struct ql_op ql_op_argmax = {

@@ -41,6 +41,8 @@ static void move(const struct move_job *j, int64_t i, int64_t k)
 			memcpy(target, source, 4);
 		else
 			memcpy(target, source, size);
+	} else if (j->add && j->from_dtype == j->to_dtype && j->to_dtype == &ql_dtypes[QL_float32]) {
+		((float *)j->to)[k] += ((const float *)j->from)[i];
 	} else if (j->to_dtype->kind == QL_KIND_FLOAT) {
 		double x, y = 0;
 
@@ -165,6 +167,15 @@ static enum ql_status check_index(struct ql_ctx *ctx, const struct ql_call *call
 	return QL_OK;
 }
 
+/* in[0]:scatter(axis, in[1], in[2]) along the axis of the recorded call */
+static struct ql_tensor *scattered(struct ql_back *b, struct ql_tensor **in, bool add)
+{
+	int64_t axis = ql_call_int(&b->call, "axis", 1);
+	struct ql_named attrs[] = {{"axis", {.i = axis}}, {"add", {.b = add}}, {NULL, {.set = false}}};
+
+	return ql_back_many(b, &ql_op_scatter, in, 3, attrs);
+}
+
 static enum ql_status infer_gather(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_tensor *index = call->in[1];
@@ -187,6 +198,15 @@ static enum ql_status eval_gather(struct ql_ctx *ctx, struct ql_call *call)
 	return status ? status : run(ctx, call, &j, call->in[0], call->out[0], axis);
 }
 
+/* Each element goes back to where it was taken from; elements taken several times get the sum. */
+static enum ql_status gather_backward(struct ql_back *b)
+{
+	struct ql_tensor *in[3] = {ql_back_zeros(b, ql_back_shape(b, 0)), ql_back_in(b, 1), ql_back_grad(b, 0)};
+
+	ql_back_give(b, 0, scattered(b, in, true));
+	return b->status;
+}
+
 static const struct ql_attr gather_attrs[] = {
 	{"axis", QL_ATTR_AXIS, QL_POSITIONAL | QL_REQUIRED, NULL, "the axis that the index counts along"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
@@ -206,6 +226,8 @@ const struct ql_op ql_op_gather = {
 	.flags = QL_AXIS_SECOND,
 	.infer = infer_gather,
 	.eval = eval_gather,
+	.backward = gather_backward,
+	.saves = QL_SAVE(1),
 };
 
 static enum ql_status infer_scatter(struct ql_ctx *ctx, struct ql_call *call)
@@ -259,6 +281,55 @@ static const struct ql_attr scatter_attrs[] = {
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
+/* true for the elements of the index that wrote last to their place: their numbers are scattered and read back */
+static struct ql_tensor *last_writers(struct ql_back *b, struct ql_tensor *index)
+{
+	struct ql_result places = *ql_back_shape(b, 0);
+	struct ql_named axis[] = {{"axis", {.i = ql_call_int(&b->call, "axis", 1)}}, {NULL, {.set = false}}};
+	struct ql_tensor *in[3] = {NULL, index, NULL}, *numbers = NULL;
+	enum ql_status status;
+
+	if (b->status)
+		return NULL;
+	places.dtype = QL_int64;
+	in[0] = ql_back_zeros(b, &places);
+	status = ql_tensor_new(b->ctx, QL_int64, index->rank, index->shape, &numbers);
+	in[2] = ql_back_own(b, numbers, status);
+	for (int64_t i = 0; in[2] && i < ql_tensor_nelem(index); i++)
+		((int64_t *)in[2]->storage->data)[i] = i;
+	return ql_back_run(b, &ql_op_eq, in[2], ql_back_with(b, &ql_op_gather, scattered(b, in, false), index, axis));
+}
+
+/* Gradient of src, which may be larger than the index: only values that are still there get what came for their place. */
+static struct ql_tensor *source_grad(struct ql_back *b, struct ql_tensor *g, struct ql_tensor *index)
+{
+	struct ql_named axis[] = {{"axis", {.i = ql_call_int(&b->call, "axis", 1)}}, {NULL, {.set = false}}};
+	struct ql_tensor *part = ql_back_with(b, &ql_op_gather, g, index, axis), *all, *view;
+
+	if (!ql_call_bool(&b->call, "add", false))
+		part = ql_back_run3(b, &ql_op_where, last_writers(b, index), part, ql_back_number(b, 0, g));
+	all = view = ql_back_zeros(b, ql_back_shape(b, 2));
+	for (int d = 0; view && d < view->rank; d++)
+		view = ql_back_narrow(b, view, d, 0, index->shape[d]);
+	ql_back_put(b, view, part);
+	return all;
+}
+
+static enum ql_status scatter_backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_back_grad(b, 0), *index = ql_back_in(b, 1), *zero = ql_back_number(b, 0, g);
+	struct ql_tensor *in[3] = {g, index, NULL};
+
+	if (b->status)
+		return b->status;
+	in[2] = ql_back_expand(b, zero, index->rank, index->shape);
+	if (ql_back_wants(b, 0))
+		ql_back_give(b, 0, ql_call_bool(&b->call, "add", false) ? g : scattered(b, in, false));
+	if (ql_back_wants(b, 2))
+		ql_back_give(b, 2, source_grad(b, g, index));
+	return b->status;
+}
+
 const struct ql_op ql_op_scatter = {
 	.doc = {.name = "scatter",
 		.usage = "x:scatter(axis, index, src)  x:scatter(axis, index, src, {add=true})",
@@ -274,4 +345,6 @@ const struct ql_op ql_op_scatter = {
 	.flags = QL_AXIS_SECOND | QL_NUMBERS | QL_INPLACE,
 	.infer = infer_scatter,
 	.eval = eval_scatter,
+	.backward = scatter_backward,
+	.saves = QL_SAVE(1),
 };

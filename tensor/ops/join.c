@@ -124,6 +124,25 @@ static enum ql_status eval_cat(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_eval_in_bytes(ctx, call, cat);
 }
 
+static enum ql_status cat_backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_back_grad(b, 0);
+	int64_t start = 0;
+	int axis = 0, pool = b->n_pool;
+
+	if (!b->status)
+		b->status = ql_call_axis(b->ctx, &b->call, "axis", &axis);
+	for (int i = 0; i < b->node->n_in && !b->status; i++) {
+		int64_t length = ql_back_shape(b, i)->shape[axis];
+
+		if (ql_back_wants(b, i))
+			ql_back_give(b, i, ql_back_narrow(b, g, axis, start, length));
+		start += length;
+		ql_back_forget(b, pool);
+	}
+	return b->status;
+}
+
 const struct ql_op ql_op_cat = {
 	.doc = {.name = "cat",
 		.usage = "tensor.cat({a, b}, {axis=, out=spec})",
@@ -135,6 +154,7 @@ const struct ql_op ql_op_cat = {
 	.flags = QL_LIST_IN | QL_FUNCTION,
 	.infer = infer_cat,
 	.eval = eval_cat,
+	.backward = cat_backward,
 };
 
 static const struct ql_attr stack_attrs[] = {
@@ -192,6 +212,21 @@ static enum ql_status eval_stack(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_eval_in_bytes(ctx, call, stack);
 }
 
+static enum ql_status stack_backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_back_grad(b, 0);
+	int axis = 0, pool = b->n_pool;
+
+	if (!b->status)
+		b->status = new_axis(b->ctx, &b->call, &axis);
+	for (int i = 0; i < b->node->n_in && !b->status; i++) {
+		if (ql_back_wants(b, i))
+			ql_back_give(b, i, ql_back_select(b, g, axis, i));
+		ql_back_forget(b, pool);
+	}
+	return b->status;
+}
+
 const struct ql_op ql_op_stack = {
 	.doc = {.name = "stack",
 		.usage = "tensor.stack({a, b}, {axis=})",
@@ -202,4 +237,5 @@ const struct ql_op ql_op_stack = {
 	.flags = QL_LIST_IN | QL_FUNCTION,
 	.infer = infer_stack,
 	.eval = eval_stack,
+	.backward = stack_backward,
 };

@@ -79,6 +79,14 @@ static enum ql_status eval_select(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
+static enum ql_status select_backward(struct ql_back *b)
+{
+	struct ql_tensor *zeros = ql_back_zeros(b, ql_back_shape(b, 0));
+
+	ql_back_give(b, 0, ql_back_run3(b, &ql_op_maskedassign, zeros, ql_back_in(b, 1), ql_back_grad(b, 0)));
+	return b->status;
+}
+
 const struct ql_op ql_op_maskedselect = {
 	.doc = {.name = "maskedselect",
 		.usage = "x[mask]",
@@ -88,6 +96,8 @@ const struct ql_op ql_op_maskedselect = {
 	.arity_max = 2,
 	.infer = infer_select,
 	.eval = eval_select,
+	.backward = select_backward,
+	.saves = QL_SAVE(1),
 };
 
 static enum ql_status infer_assign(struct ql_ctx *ctx, struct ql_call *call)
@@ -119,6 +129,23 @@ static enum ql_status eval_assign(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
+/* The marked elements come from the value, which gets their sum where it was a single number. */
+static enum ql_status assign_backward(struct ql_back *b)
+{
+	const struct ql_result *value = ql_back_shape(b, 2);
+	struct ql_tensor *mask = ql_back_in(b, 1), *g = ql_back_grad(b, 0), *part;
+
+	if (ql_back_wants(b, 0))
+		ql_back_give(b, 0, ql_back_run3(b, &ql_op_where, mask, ql_back_number(b, 0, g), g));
+	if (!ql_back_wants(b, 2))
+		return b->status;
+	part = ql_back_run(b, &ql_op_maskedselect, g, mask);
+	if (ql_tensor_nelem(b->call.in[2]) == 1)
+		part = ql_back_sum(b, part, 1, false);
+	ql_back_give(b, 2, ql_back_reshape(b, part, value->rank, value->shape));
+	return b->status;
+}
+
 const struct ql_op ql_op_maskedassign = {
 	.doc = {.name = "maskedassign",
 		.usage = "x[mask] = y",
@@ -129,4 +156,6 @@ const struct ql_op ql_op_maskedassign = {
 	.flags = QL_INPLACE | QL_NUMBERS,
 	.infer = infer_assign,
 	.eval = eval_assign,
+	.backward = assign_backward,
+	.saves = QL_SAVE(1),
 };

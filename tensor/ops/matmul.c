@@ -334,5 +334,5 @@ const struct ql_op ql_op_matmul = {
 	.infer = infer,
 	.eval = eval,
 	.backward = backward,
-	.saves = QL_SAVE(0) | QL_SAVE(1),
+	.saves_for = ql_saves_other,
 };

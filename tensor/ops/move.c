@@ -20,6 +20,7 @@ const struct ql_op ql_op_clone = {
 	.flags = QL_NATIVE,
 	.eval = clone,
 	.allocates = true,
+	.backward = ql_backward_same,
 };
 
 static enum ql_status contiguous(struct ql_ctx *ctx, struct ql_call *call)
@@ -39,6 +40,7 @@ const struct ql_op ql_op_contiguous = {
 	.flags = QL_NATIVE,
 	.eval = contiguous,
 	.allocates = true,
+	.backward = ql_backward_same,
 };
 
 static const struct ql_attr to_attrs[] = {
@@ -93,4 +95,5 @@ const struct ql_op ql_op_to = {
 	.flags = QL_NATIVE,
 	.eval = to,
 	.allocates = true,
+	.backward = ql_backward_same,
 };

@@ -105,6 +105,63 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		p);
 }
 
+/* t where `some` is true, else 0 */
+static struct ql_tensor *only(struct ql_back *b, struct ql_tensor *some, struct ql_tensor *t)
+{
+	return ql_back_run3(b, &ql_op_where, some, t, ql_back_number(b, 0, t));
+}
+
+static struct ql_tensor *not_zero(struct ql_back *b, struct ql_tensor *t)
+{
+	return ql_back_run(b, &ql_op_ne, t, ql_back_number(b, 0, t));
+}
+
+/* g x / norm, 0 where the norm is 0 */
+static struct ql_tensor *two_slope(struct ql_back *b, struct ql_tensor *g, struct ql_tensor *x, struct ql_tensor *norm)
+{
+	g = only(b, not_zero(b, norm), ql_back_run(b, &ql_op_div, g, norm));
+	return ql_back_run(b, &ql_op_mul, ql_back_spread(b, g), x);
+}
+
+/* The elements of the extreme magnitude share g evenly. */
+static struct ql_tensor *extreme_slope(struct ql_back *b, struct ql_tensor *g, struct ql_tensor *x, struct ql_tensor *norm)
+{
+	struct ql_tensor *same = ql_back_run(b, &ql_op_eq, ql_back_run(b, &ql_op_abs, x, NULL), ql_back_spread(b, norm));
+	struct ql_tensor *count = ql_back_spread(b, ql_back_sum(b, same, ql_back_axes(b), false));
+
+	g = ql_back_run(b, &ql_op_div, ql_back_spread(b, g), count);
+	return ql_back_run(b, &ql_op_mul, only(b, same, g), ql_back_run(b, &ql_op_sign, x, NULL));
+}
+
+/* g sign(x) (|x| / norm)^(p - 1), 0 where x or the norm is 0 */
+static struct ql_tensor *power_slope(struct ql_back *b, struct ql_tensor *g, struct ql_tensor *x, struct ql_tensor *norm,
+	double p)
+{
+	struct ql_tensor *ratio, *raised;
+
+	g = ql_back_run(b, &ql_op_mul, ql_back_spread(b, g), ql_back_run(b, &ql_op_sign, x, NULL));
+	if (p == 1)
+		return g;
+	ratio = ql_back_run(b, &ql_op_div, ql_back_run(b, &ql_op_abs, x, NULL), ql_back_spread(b, norm));
+	raised = ql_back_run(b, &ql_op_pow, ratio, ql_back_number(b, p - 1, ratio));
+	raised = only(b, ql_back_run(b, &ql_op_gt, ratio, ql_back_number(b, 0, ratio)), raised);
+	return ql_back_run(b, &ql_op_mul, g, raised);
+}
+
+static enum ql_status backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_back_grad(b, 0), *x = ql_back_in(b, 0), *norm = ql_back_out(b, 0);
+	double p = ql_call_float(&b->call, "p", 2);
+
+	if (p == 2)
+		ql_back_give(b, 0, two_slope(b, g, x, norm));
+	else if (isinf(p))
+		ql_back_give(b, 0, extreme_slope(b, g, x, norm));
+	else if (p != 0) /* a count is constant */
+		ql_back_give(b, 0, power_slope(b, g, x, norm, p));
+	return b->status;
+}
+
 const struct ql_op ql_op_norm = {
 	.doc = {.name = "norm",
 		.usage = "x:norm()  x:norm(p)  x:norm(p, axis)  x:norm{p=, axis=, keep=}",
@@ -118,4 +175,6 @@ const struct ql_op ql_op_norm = {
 	.infer = ql_reduce_infer,
 	.eval = eval,
 	.impl = &two,
+	.backward = backward,
+	.saves = QL_SAVE(0) | QL_SAVE_RESULT,
 };

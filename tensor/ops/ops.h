@@ -40,4 +40,34 @@ enum ql_status ql_eval_in_bytes(struct ql_ctx *ctx, struct ql_call *call, ql_eva
 		__VA_ARGS__ \
 	}
 
+/* The gradient of an elementwise op with one operand, as an op that is in no table: op_name_slope, from the gradient a
+ * of the result and the value b that was saved. */
+#define QL_SLOPE_OP(op_name, cost, f32_of, f64_of) \
+	QL_MAP_F32_2(op_name##_slope_f32, f32_of) \
+	QL_MAP_F64_2(op_name##_slope_f64, f64_of) \
+	static const struct ql_map op_name##_slope_map = {.result = QL_MAP_FLOAT, \
+		.f32 = op_name##_slope_f32, \
+		.f64 = op_name##_slope_f64, \
+		.ns_per_16 = cost}; \
+	static const struct ql_op op_name##_slope = {.doc = {.name = #op_name "_slope"}, \
+		.arity_min = 2, \
+		.arity_max = 2, \
+		.infer = ql_map_infer, \
+		.eval = ql_map_eval, \
+		.impl = &op_name##_slope_map}
+/* The same and op_name_backward; `saved` is in or out, for .saves = QL_SAVES_in or QL_SAVES_out. */
+#define QL_SLOPE(op_name, saved, cost, f32_of, f64_of) \
+	QL_SLOPE_OP(op_name, cost, f32_of, f64_of); \
+	static enum ql_status op_name##_backward(struct ql_back *b) \
+	{ \
+		ql_back_give(b, 0, ql_back_run(b, &op_name##_slope, ql_back_grad(b, 0), ql_back_##saved(b, 0))); \
+		return b->status; \
+	}
+#define QL_SAVES_in QL_SAVE(0)
+#define QL_SAVES_out QL_SAVE_RESULT
+
+/* How the gradient passes an activation that another op has built in: an op of it and of the result, or, where
+ * *from_result is false, of what the activation was applied to. `act` is an op's name. */
+const struct ql_op *ql_activation_slope(const char *act, bool *from_result);
+
 #endif

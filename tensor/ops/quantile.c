@@ -214,6 +214,95 @@ static enum ql_status eval_quantile(struct ql_ctx *ctx, struct ql_call *call)
 	return run(ctx, call, q, m);
 }
 
+/* Positions k of each line (kept axes…, 1), from those in ascending order. */
+static struct ql_tensor *positions_at(struct ql_back *b, struct ql_tensor *order, int64_t k)
+{
+	return order ? ql_back_narrow(b, order, order->rank - 1, k, 1) : NULL;
+}
+
+/* Adds g times `by` to all (kept axes…, n) at these positions. */
+static struct ql_tensor *add_at(struct ql_back *b, struct ql_tensor *all, struct ql_tensor *at, struct ql_tensor *g, double by)
+{
+	struct ql_tensor *in[3] = {all, at, ql_back_scaled(b, g, by)};
+	struct ql_named attrs[] = {{"axis", {.i = -1}}, {"add", {.b = true}}, {NULL, {.set = false}}};
+
+	return ql_back_many(b, &ql_op_scatter, in, 3, attrs);
+}
+
+/* The quantile q goes to the two order statistics around it; g (kept axes…, 1). */
+static struct ql_tensor *quantile_slope(struct ql_back *b, struct ql_tensor *order, struct ql_tensor *all,
+	struct ql_tensor *g, double q)
+{
+	double t;
+	int64_t k;
+
+	if (!order)
+		return NULL;
+	k = position(q, order->shape[order->rank - 1], &t);
+	all = add_at(b, all, positions_at(b, order, k), g, 1 - t);
+	return t > 0 ? add_at(b, all, positions_at(b, order, k + 1), g, t) : all;
+}
+
+/* How the quantile grows with q, times g: (n - 1) times the distance of the two order statistics. */
+static struct ql_tensor *growth(struct ql_back *b, struct ql_tensor *lines, struct ql_tensor *order, struct ql_tensor *g,
+	double q)
+{
+	struct ql_named last[] = {{"axis", {.i = -1}}, {NULL, {.set = false}}};
+	struct ql_tensor *low, *high;
+	int64_t k, n;
+	double t;
+
+	if (!order || !lines)
+		return NULL;
+	n = order->shape[order->rank - 1];
+	k = position(q, n, &t);
+	low = ql_back_with(b, &ql_op_gather, lines, positions_at(b, order, k), last);
+	high = ql_back_with(b, &ql_op_gather, lines, positions_at(b, order, k + 1 < n ? k + 1 : k), last);
+	g = ql_back_run(b, &ql_op_mul, g, ql_back_run(b, &ql_op_sub, high, low));
+	return ql_back_scaled(b, ql_back_run(b, &ql_op_sum, g, NULL), (double)(n - 1));
+}
+
+/* The lines of x and, by a stable sort, the positions of their elements in ascending order. */
+static struct ql_tensor *sorted_positions(struct ql_back *b, struct ql_tensor **lines)
+{
+	*lines = ql_back_lines(b, ql_back_in(b, 0));
+	return ql_back_nth(b, &ql_op_sort, *lines, NULL, 1);
+}
+
+static struct ql_tensor *zero_lines(struct ql_back *b)
+{
+	return ql_back_lines(b, ql_back_zeros(b, ql_back_shape(b, 0)));
+}
+
+/* All q of a tensor: g is (q, result of one). */
+static enum ql_status quantile_backward(struct ql_back *b)
+{
+	struct ql_tensor *q = ql_back_in(b, 1), *g = ql_back_grad(b, 0), *lines, *order = sorted_positions(b, &lines);
+	struct ql_tensor *all = zero_lines(b), *rates, *kept = NULL;
+	int64_t m = b->status ? 0 : ql_tensor_nelem(q);
+	bool empty = ql_tensor_nelem(b->call.in[0]) == 0; /* the results are nan */
+	int pool;
+
+	rates = ql_back_zeros(b, ql_back_shape(b, 1));
+	pool = b->n_pool;
+	for (int64_t i = 0; i < m && !b->status && !empty; i++) {
+		struct ql_tensor *part = ql_back_ends(b, q->rank ? ql_back_select(b, g, 0, i) : g);
+		double at = ql_tensor_at_f64(q, i);
+
+		if (ql_back_wants(b, 0))
+			all = quantile_slope(b, order, kept ? kept : all, part, at);
+		if (ql_back_wants(b, 1))
+			ql_back_put(b, q->rank ? ql_back_select(b, rates, 0, i) : rates, growth(b, lines, order, part, at));
+		ql_tensor_release(b->ctx, kept); /* all outlives what else the pool took for it */
+		kept = all ? ql_tensor_keep(all) : NULL;
+		ql_back_forget(b, pool);
+	}
+	all = kept ? ql_back_own(b, kept, b->status) : all;
+	ql_back_give(b, 0, ql_back_unlines(b, all));
+	ql_back_give(b, 1, rates);
+	return b->status;
+}
+
 const struct ql_op ql_op_quantile = {
 	.doc = {.name = "quantile",
 		.usage = "x:quantile(q)  x:quantile(q, axis)  x:quantile(q, {axis=, keep=})",
@@ -229,6 +318,8 @@ const struct ql_op ql_op_quantile = {
 	.flags = QL_NUMBERS,
 	.infer = infer_quantile,
 	.eval = eval_quantile,
+	.backward = quantile_backward,
+	.saves = QL_SAVE(0) | QL_SAVE(1),
 };
 
 static enum ql_status infer_median(struct ql_ctx *ctx, struct ql_call *call)
@@ -245,6 +336,17 @@ static enum ql_status eval_median(struct ql_ctx *ctx, struct ql_call *call)
 	return run(ctx, call, &half, 1);
 }
 
+static enum ql_status median_backward(struct ql_back *b)
+{
+	struct ql_tensor *lines, *order = sorted_positions(b, &lines), *g = ql_back_ends(b, ql_back_grad(b, 0));
+
+	if (ql_tensor_nelem(b->call.in[0]) > 0)
+		ql_back_give(b, 0, ql_back_unlines(b, quantile_slope(b, order, zero_lines(b), g, 0.5)));
+	else
+		ql_back_give(b, 0, ql_back_zeros(b, ql_back_shape(b, 0)));
+	return b->status;
+}
+
 const struct ql_op ql_op_median = {
 	.doc = {.name = "median",
 		.usage = "x:median()  x:median(axis)  x:median{axis=, keep=}",
@@ -257,4 +359,6 @@ const struct ql_op ql_op_median = {
 	.arity_max = 1,
 	.infer = infer_median,
 	.eval = eval_median,
+	.backward = median_backward,
+	.saves = QL_SAVE(0),
 };

@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: MIT
- * Rounding, sign, magnitude, bounds, and tests for nan and infinity.
+ * Rounding, sign, magnitude, bounds, and tests for nan and infinity. What is constant almost everywhere gives its operand no
+ * gradient; the gradient of clamp is 0 outside of the bounds and passes on them, as PyTorch's.
  */
 #include <math.h>
 
 #include "tensor/ops/ops.h"
 
-#define ROUND(op_name, op_text, op_example, f32_of, f64_of, i64_of) \
+#define ROUND(op_name, op_text, op_example, f32_of, f64_of, i64_of, ...) \
 	QL_MAP_F32_1(op_name##_f32, f32_of) \
 	QL_MAP_F64_1(op_name##_f64, f64_of) \
 	QL_MAP_I64_1(op_name##_i64, i64_of) \
 	static const struct ql_map op_name##_map = { \
 		.result = QL_MAP_PROMOTE, .f32 = op_name##_f32, .f64 = op_name##_f64, .i64 = op_name##_i64}; \
-	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, QL_INPLACE, op_name##_map)
+	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, QL_INPLACE, op_name##_map, __VA_ARGS__)
 
+/* 0 at 0, as PyTorch */
+QL_SLOPE(abs, in, 6, b > 0 ? a : b < 0 ? -a : b * 0, b > 0 ? a : b < 0 ? -a : b * 0)
 ROUND(abs, "The magnitude. Of the smallest integer it wraps to itself.", "print(tensor{-1,2}:abs())  --> float32(2)  1  2",
-	fabsf(a), fabs(a), a < 0 ? 0 - (uint64_t)a : (uint64_t)a);
+	fabsf(a), fabs(a), a < 0 ? 0 - (uint64_t)a : (uint64_t)a, .backward = abs_backward, .saves = QL_SAVE(0));
 ROUND(round, "The nearest integer, ties to the even one.", "print(tensor{0.5,1.5,-2.5}:round())  --> float32(3)  0  2 -2",
-	rintf(a), rint(a), a);
+	rintf(a), rint(a), a, .backward = ql_backward_none);
 ROUND(floor, "The largest integer that is not greater.", "print(tensor{1.7,-1.2}:floor())  --> float32(2)  1 -2", floorf(a),
-	floor(a), a);
+	floor(a), a, .backward = ql_backward_none);
 ROUND(ceil, "The smallest integer that is not less.", "print(tensor{1.2,-1.7}:ceil())  --> float32(2)  2 -1", ceilf(a), ceil(a),
-	a);
+	a, .backward = ql_backward_none);
 ROUND(trunc, "The integer part: rounded towards 0.", "print(tensor{1.7,-1.7}:trunc())  --> float32(2)  1 -1", truncf(a),
-	trunc(a), a);
+	trunc(a), a, .backward = ql_backward_none);
 ROUND(sign, "-1, 0 or 1; nan stays nan.", "print(tensor{-3,0,5}:sign())  --> float32(3) -1  0  1",
-	a > 0 ? 1 : a < 0 ? -1 : a, a > 0 ? 1 : a < 0 ? -1 : a, (a > 0) - (a < 0));
+	a > 0 ? 1 : a < 0 ? -1 : a, a > 0 ? 1 : a < 0 ? -1 : a, (a > 0) - (a < 0), .backward = ql_backward_none);
 
 /* ---- clamp ---- */
 
@@ -84,6 +87,27 @@ static enum ql_status clamp_prepare(struct ql_ctx *ctx, const struct ql_call *ca
 
 static const struct ql_map clamp_map = {.result = QL_MAP_PROMOTE, .f32 = clamp_f32, .f64 = clamp_f64, .i64 = clamp_i64,
 	.prepare = clamp_prepare};
+
+QL_SIMD(void, clamp_slope_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+	const float *g = in[0];
+	const float *x = in[1];
+	float low = (float)args->p[0], high = (float)args->p[1];
+
+	for (int64_t i = 0; i < n; i++)
+		out[i] = (x[i] >= low) & (x[i] <= high) ? g[i] : 0;
+})
+QL_MAP_F64_2(clamp_slope_f64, (b >= args->p[0]) & (b <= args->p[1]) ? a : 0)
+static const struct ql_map clamp_slope_map = {.result = QL_MAP_FLOAT, .f32 = clamp_slope_f32, .f64 = clamp_slope_f64,
+	.prepare = clamp_prepare};
+static const struct ql_op clamp_slope = {.doc = {.name = "clamp_slope", .attrs = clamp_attrs}, .arity_min = 2, .arity_max = 2,
+	.infer = ql_map_infer, .eval = ql_map_eval, .impl = &clamp_slope_map};
+
+static enum ql_status clamp_backward(struct ql_back *b)
+{
+	ql_back_give(b, 0, ql_back_again(b, &clamp_slope, ql_back_grad(b, 0), ql_back_in(b, 0)));
+	return b->status;
+}
+
 const struct ql_op ql_op_clamp = {
 	.doc = {.name = "clamp",
 		.usage = "x:clamp(low, high)  x:clamp{high=}",
@@ -97,6 +121,8 @@ const struct ql_op ql_op_clamp = {
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
 	.impl = &clamp_map,
+	.backward = clamp_backward,
+	.saves = QL_SAVE(0),
 };
 
 /* ---- tests ---- */

@@ -7,14 +7,24 @@
 
 #include "tensor/ops/ops.h"
 
-#define VIEW(op_name, op_usage, op_text, op_example, op_attrs, op_infer) \
+#define VIEW(op_name, op_usage, op_text, op_example, op_attrs, op_infer, op_backward) \
 	const struct ql_op ql_op_##op_name = { \
 		.doc = {.name = #op_name, .usage = op_usage, .text = op_text, .example = op_example, .attrs = op_attrs}, \
 		.arity_min = 1, \
 		.arity_max = 1, \
 		.flags = QL_VIEW, \
 		.infer = op_infer, \
+		.backward = op_backward, \
 	}
+
+/* For ops that keep the row-major order: the gradient under the operand's sizes. */
+static enum ql_status reshape_backward(struct ql_back *b)
+{
+	const struct ql_result *in = ql_back_shape(b, 0);
+
+	ql_back_give(b, 0, ql_back_reshape(b, ql_back_grad(b, 0), in->rank, in->shape));
+	return b->status;
+}
 
 /* ---- view and reshape ---- */
 
@@ -69,7 +79,7 @@ static enum ql_status infer_view(struct ql_ctx *ctx, struct ql_call *call)
 VIEW(view, "x:view(2, 3)  x:view(-1)",
 	"The same elements under other sizes, never copied: strides that do not allow it are an error (use reshape), and so is a "
 	"shape that would merge or split the axis along which x is quantized.",
-	"print(tensor{1,2,3,4}:view(2, 2)[2])  --> float32(2)  3  4", size_attrs, infer_view);
+	"print(tensor{1,2,3,4}:view(2, 2)[2])  --> float32(2)  3  4", size_attrs, infer_view, reshape_backward);
 
 static enum ql_status infer_reshape(struct ql_ctx *ctx, struct ql_call *call)
 {
@@ -89,7 +99,7 @@ static enum ql_status infer_reshape(struct ql_ctx *ctx, struct ql_call *call)
 
 VIEW(reshape, "x:reshape(2, 3)",
 	"The same elements, in row-major order, under other sizes: a view where the strides allow it, else a copy.",
-	"print(tensor{{1,2},{3,4}}:t():reshape(4))  --> float32(4)  1  3  2  4", size_attrs, infer_reshape);
+	"print(tensor{{1,2},{3,4}}:t():reshape(4))  --> float32(4)  1  3  2  4", size_attrs, infer_reshape, reshape_backward);
 
 /* ---- permuting ---- */
 
@@ -104,8 +114,16 @@ static enum ql_status infer_t(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_view_permute(ctx, "t", t, t->rank == 2 ? (const int[]){1, 0} : (const int[]){0}, &call->out[0]);
 }
 
+static enum ql_status t_backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_back_grad(b, 0);
+
+	ql_back_give(b, 0, ql_back_shape(b, 0)->rank == 2 ? ql_back_transpose(b, g, 0, 1) : g);
+	return b->status;
+}
+
 VIEW(t, "x:t()", "A matrix with rows and columns exchanged, as a view; a vector stays as it is.",
-	"print(tensor{{1,2},{3,4}}:t()[1])  --> float32(2)  1  3", NULL, infer_t);
+	"print(tensor{{1,2},{3,4}}:t()[1])  --> float32(2)  1  3", NULL, infer_t, t_backward);
 
 static const struct ql_attr transpose_attrs[] = {
 	{"a", QL_ATTR_AXIS, QL_POSITIONAL | QL_REQUIRED, NULL, "an axis"},
@@ -127,18 +145,29 @@ static enum ql_status infer_transpose(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_view_permute(ctx, "transpose", call->in[0], order, &call->out[0]);
 }
 
+static enum ql_status transpose_backward(struct ql_back *b)
+{
+	int one = 0, other = 0;
+
+	b->status = ql_call_axis(b->ctx, &b->call, "a", &one);
+	if (!b->status)
+		b->status = ql_call_axis(b->ctx, &b->call, "b", &other);
+	ql_back_give(b, 0, ql_back_transpose(b, ql_back_grad(b, 0), one, other));
+	return b->status;
+}
+
 VIEW(transpose, "x:transpose(1, 3)", "Two axes exchanged, as a view.",
-	"print(tensor.zeros(2, 3, 4):transpose(1, 3):size())  --> 4\t3\t2", transpose_attrs, infer_transpose);
+	"print(tensor.zeros(2, 3, 4):transpose(1, 3):size())  --> 4\t3\t2", transpose_attrs, infer_transpose, transpose_backward);
 
 static const struct ql_attr permute_attrs[] = {
 	{"order", QL_ATTR_INTS, QL_POSITIONAL | QL_REQUIRED, NULL, "for each new axis, the old one"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
-static enum ql_status infer_permute(struct ql_ctx *ctx, struct ql_call *call)
+static enum ql_status wanted_order(struct ql_ctx *ctx, const struct ql_call *call, int *order)
 {
 	const struct ql_value *given = ql_call_attr(call, "order");
-	int order[QL_MAX_RANK], rank = call->in[0]->rank;
+	int rank = call->in[0]->rank;
 	unsigned seen = 0;
 
 	if (given->ints.n != rank)
@@ -152,11 +181,30 @@ static enum ql_status infer_permute(struct ql_ctx *ctx, struct ql_call *call)
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "permute: order: wanted each axis once, got axis %d twice", order[d] + 1);
 		seen |= 1u << order[d];
 	}
-	return ql_view_permute(ctx, "permute", call->in[0], order, &call->out[0]);
+	return QL_OK;
+}
+
+static enum ql_status infer_permute(struct ql_ctx *ctx, struct ql_call *call)
+{
+	int order[QL_MAX_RANK];
+	enum ql_status status = wanted_order(ctx, call, order);
+
+	return status ? status : ql_view_permute(ctx, "permute", call->in[0], order, &call->out[0]);
+}
+
+static enum ql_status permute_backward(struct ql_back *b)
+{
+	int order[QL_MAX_RANK] = {0}, back[QL_MAX_RANK] = {0};
+
+	b->status = wanted_order(b->ctx, &b->call, order);
+	for (int d = 0; d < ql_back_shape(b, 0)->rank && !b->status; d++)
+		back[order[d]] = d;
+	ql_back_give(b, 0, ql_back_permute(b, ql_back_grad(b, 0), back));
+	return b->status;
 }
 
 VIEW(permute, "x:permute(3, 1, 2)", "Axes in another order, as a view: axis i of the result is axis order[i] of x.",
-	"print(tensor.zeros(2, 3, 4):permute(3, 1, 2):size())  --> 4\t2\t3", permute_attrs, infer_permute);
+	"print(tensor.zeros(2, 3, 4):permute(3, 1, 2):size())  --> 4\t2\t3", permute_attrs, infer_permute, permute_backward);
 
 /* ---- narrowing ---- */
 
@@ -167,18 +215,27 @@ static const struct ql_attr narrow_attrs[] = {
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
-static enum ql_status infer_narrow(struct ql_ctx *ctx, struct ql_call *call)
+/* The first index, 0-based. */
+static enum ql_status narrow_start(struct ql_ctx *ctx, const struct ql_call *call, int *axis, int64_t *start)
 {
-	struct ql_tensor *t = call->in[0];
-	int64_t start, length = ql_call_int(call, "length", 0);
-	int axis = 0;
-	enum ql_status status = ql_call_axis(ctx, call, "axis", &axis);
+	enum ql_status status = ql_call_axis(ctx, call, "axis", axis);
+	int64_t size = call->in[0]->shape[*axis];
 
 	if (status)
 		return status;
-	start = ql_call_int(call, "start", 1) - 1;
-	if (length != 0 || start != t->shape[axis]) /* nothing may also begin behind the end */
-		status = ql_index(ctx, "narrow: start", start + 1, t->shape[axis], &start);
+	*start = ql_call_int(call, "start", 1) - 1;
+	if (ql_call_int(call, "length", 0) == 0 && *start == size) /* nothing may also begin behind the end */
+		return QL_OK;
+	return ql_index(ctx, "narrow: start", *start + 1, size, start);
+}
+
+static enum ql_status infer_narrow(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *t = call->in[0];
+	int64_t start = 0, length = ql_call_int(call, "length", 0);
+	int axis = 0;
+	enum ql_status status = narrow_start(ctx, call, &axis, &start);
+
 	if (status)
 		return status;
 	if (length < 0 || length > t->shape[axis] - start)
@@ -187,8 +244,22 @@ static enum ql_status infer_narrow(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_view_narrow(ctx, "narrow", t, axis, start, length, &call->out[0]);
 }
 
+/* Zeros with the gradient where the view was. */
+static enum ql_status narrow_backward(struct ql_back *b)
+{
+	struct ql_tensor *all = ql_back_zeros(b, ql_back_shape(b, 0));
+	int64_t start = 0;
+	int axis = 0;
+
+	if (!b->status)
+		b->status = narrow_start(b->ctx, &b->call, &axis, &start);
+	ql_back_put(b, ql_back_narrow(b, all, axis, start, b->call.result[0].shape[axis]), ql_back_grad(b, 0));
+	ql_back_give(b, 0, all);
+	return b->status;
+}
+
 VIEW(narrow, "x:narrow(axis, start, length)", "Consecutive indices of one axis, as a view.",
-	"print(tensor{1,2,3,4}:narrow(1, 2, 2))  --> float32(2)  2  3", narrow_attrs, infer_narrow);
+	"print(tensor{1,2,3,4}:narrow(1, 2, 2))  --> float32(2)  2  3", narrow_attrs, infer_narrow, narrow_backward);
 
 static const struct ql_attr select_attrs[] = {
 	{"axis", QL_ATTR_AXIS, QL_POSITIONAL | QL_REQUIRED, NULL, "the axis that is removed"},
@@ -208,8 +279,24 @@ static enum ql_status infer_select(struct ql_ctx *ctx, struct ql_call *call)
 	return status ? status : ql_view_select(ctx, "select", t, axis, index, &call->out[0]);
 }
 
+static enum ql_status select_backward(struct ql_back *b)
+{
+	struct ql_tensor *all = ql_back_zeros(b, ql_back_shape(b, 0));
+	int64_t index = 0;
+	int axis = 0;
+
+	if (!b->status)
+		b->status = ql_call_axis(b->ctx, &b->call, "axis", &axis);
+	if (!b->status)
+		b->status = ql_index(b->ctx, "select: index", ql_call_int(&b->call, "index", 1),
+			ql_back_shape(b, 0)->shape[axis], &index);
+	ql_back_put(b, ql_back_select(b, all, axis, index), ql_back_grad(b, 0));
+	ql_back_give(b, 0, all);
+	return b->status;
+}
+
 VIEW(select, "x:select(axis, index)", "One index of an axis, which is removed, as a view; x[i] is x:select(1, i).",
-	"print(tensor{{1,2},{3,4}}:select(2, 1))  --> float32(2)  1  3", select_attrs, infer_select);
+	"print(tensor{{1,2},{3,4}}:select(2, 1))  --> float32(2)  1  3", select_attrs, infer_select, select_backward);
 
 /* ---- sizes of 1 ---- */
 
@@ -239,7 +326,7 @@ static enum ql_status infer_expand(struct ql_ctx *ctx, struct ql_call *call)
 
 VIEW(expand, "x:expand(4, 3)",
 	"Axes of size 1 repeated without a copy; new axes come first. The result cannot be written to in place.",
-	"print(tensor{1,2}:expand(3, 2):sum():item())  --> 9.0", expand_attrs, infer_expand);
+	"print(tensor{1,2}:expand(3, 2):sum():item())  --> 9.0", expand_attrs, infer_expand, ql_backward_same);
 
 static const struct ql_attr squeeze_attrs[] = {
 	{"axis", QL_ATTR_AXIS, QL_POSITIONAL, NULL, "the axis to remove (default: all axes of size 1)"},
@@ -264,7 +351,7 @@ static enum ql_status infer_squeeze(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 VIEW(squeeze, "x:squeeze()  x:squeeze(axis)", "Axes of size 1 removed, as a view.",
-	"print(tensor.zeros(1, 3, 1):squeeze():size())  --> 3", squeeze_attrs, infer_squeeze);
+	"print(tensor.zeros(1, 3, 1):squeeze():size())  --> 3", squeeze_attrs, infer_squeeze, reshape_backward);
 
 static const struct ql_attr unsqueeze_attrs[] = {
 	{"axis", QL_ATTR_INT, QL_POSITIONAL | QL_REQUIRED, NULL, "where the new axis stands in the result, negative from the end"},
@@ -289,7 +376,7 @@ static enum ql_status infer_unsqueeze(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 VIEW(unsqueeze, "x:unsqueeze(axis)", "A new axis of size 1, as a view.",
-	"print(tensor.zeros(3):unsqueeze(2):size())  --> 3\t1", unsqueeze_attrs, infer_unsqueeze);
+	"print(tensor.zeros(3):unsqueeze(2):size())  --> 3\t1", unsqueeze_attrs, infer_unsqueeze, reshape_backward);
 
 /* ---- splitting ---- */
 
@@ -320,6 +407,24 @@ static enum ql_status infer_split(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
+/* The pieces side by side; what no gradient came for stays 0. */
+static enum ql_status split_backward(struct ql_back *b)
+{
+	struct ql_tensor *all = ql_back_zeros(b, ql_back_shape(b, 0));
+	int64_t size = ql_call_int(&b->call, "size", 1);
+	int axis = 0, pool = b->n_pool;
+
+	if (!b->status)
+		b->status = ql_call_axis(b->ctx, &b->call, "axis", &axis);
+	for (int i = 0; i < b->node->n_out && !b->status; i++) {
+		if (b->node->grad[i])
+			ql_back_put(b, ql_back_narrow(b, all, axis, i * size, b->node->grad[i]->shape[axis]), b->node->grad[i]);
+		ql_back_forget(b, pool);
+	}
+	ql_back_give(b, 0, all);
+	return b->status;
+}
+
 const struct ql_op ql_op_split = {
 	.doc = {.name = "split",
 		.usage = "x:split(size, {axis=})",
@@ -330,4 +435,5 @@ const struct ql_op ql_op_split = {
 	.arity_max = 1,
 	.flags = QL_VIEW | QL_LIST_OUT,
 	.infer = infer_split,
+	.backward = split_backward,
 };

@@ -60,6 +60,57 @@ static void logsoftmax_f64(const struct ql_line *l)
 		out[i] = x[i] - m - sum;
 }
 
+/* ---- gradients: g that of the result, y the result ---- */
+
+QL_SIMD(void, products, (int64_t n, float *restrict out, const float *g, const float *y), {
+	for (int64_t i = 0; i < n; i++)
+		out[i] = g[i] * y[i];
+})
+
+QL_SIMD(void, weigh, (int64_t n, float *restrict out, const float *g, const float *y, double sum), {
+	for (int64_t i = 0; i < n; i++)
+		out[i] = (float)((double)y[i] * ((double)g[i] - sum));
+})
+
+/* y (g - sum of g y) */
+static void softmax_slope_f32(const struct ql_line *l)
+{
+	products[l->variant](l->n, l->out, l->in, l->with);
+	weigh[l->variant](l->n, l->out, l->in, l->with, ql_sum_f32(l->variant, l->out, l->n));
+}
+
+static void softmax_slope_f64(const struct ql_line *l)
+{
+	const double *g = l->in, *y = l->with;
+	double *out = l->out, sum;
+
+	for (int64_t i = 0; i < l->n; i++)
+		out[i] = g[i] * y[i];
+	sum = ql_sum_f64(out, l->n);
+	for (int64_t i = 0; i < l->n; i++)
+		out[i] = y[i] * (g[i] - sum);
+}
+
+QL_SIMD(void, take_share, (int64_t n, float *restrict out, const float *g, const float *y, float sum), {
+	for (int64_t i = 0; i < n; i++)
+		out[i] = g[i] - ql_exp(y[i]) * sum;
+})
+
+/* g - e^y times the sum of g */
+static void logsoftmax_slope_f32(const struct ql_line *l)
+{
+	take_share[l->variant](l->n, l->out, l->in, l->with, (float)ql_sum_f32(l->variant, l->in, l->n));
+}
+
+static void logsoftmax_slope_f64(const struct ql_line *l)
+{
+	const double *g = l->in, *y = l->with;
+	double *out = l->out, sum = ql_sum_f64(g, l->n);
+
+	for (int64_t i = 0; i < l->n; i++)
+		out[i] = g[i] - exp(y[i]) * sum;
+}
+
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 {
 	unsigned dtype = ql_operand_dtype(call->in[0]);
@@ -73,7 +124,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct ql_tensor in, out;
+	struct ql_tensor in, out, with;
 	int axis;
 	enum ql_status status = ql_line_attr(ctx, call, &axis);
 
@@ -81,10 +132,30 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		return status;
 	in = ql_line_axis(call->in[0], axis);
 	out = ql_line_axis(call->out[0], axis);
-	return ql_lines_run(ctx, call, call->op->impl, &in, &out, NULL, NULL);
+	if (call->n_in > 1)
+		with = ql_line_axis(call->in[1], axis);
+	return ql_lines_run(ctx, call, call->op->impl, &in, &out, call->n_in > 1 ? &with : NULL, NULL);
 }
 
 static const struct ql_attr attrs[] = {QL_LINE_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}};
+
+/* The gradients as ops that are in no table. */
+#define LINE_SLOPE(op_name) \
+	static const struct ql_lines op_name##_slope_lines = { \
+		.f32 = op_name##_slope_f32, .f64 = op_name##_slope_f64, .pair = true, .ns_per_element = 1}; \
+	static const struct ql_op op_name##_slope = {.doc = {.name = #op_name "_slope", .attrs = attrs}, \
+		.arity_min = 2, \
+		.arity_max = 2, \
+		.infer = infer, \
+		.eval = eval, \
+		.impl = &op_name##_slope_lines}; \
+	static enum ql_status op_name##_backward(struct ql_back *b) \
+	{ \
+		ql_back_give(b, 0, ql_back_again(b, &op_name##_slope, ql_back_grad(b, 0), ql_back_out(b, 0))); \
+		return b->status; \
+	}
+LINE_SLOPE(softmax)
+LINE_SLOPE(logsoftmax)
 
 static const struct ql_lines softmax = {.f32 = softmax_f32, .f64 = softmax_f64, .ns_per_element = 1};
 
@@ -100,6 +171,8 @@ const struct ql_op ql_op_softmax = {
 	.infer = infer,
 	.eval = eval,
 	.impl = &softmax,
+	.backward = softmax_backward,
+	.saves = QL_SAVE_RESULT,
 };
 
 static const struct ql_lines logsoftmax = {.f32 = logsoftmax_f32, .f64 = logsoftmax_f64, .ns_per_element = 1};
@@ -115,4 +188,6 @@ const struct ql_op ql_op_logsoftmax = {
 	.infer = infer,
 	.eval = eval,
 	.impl = &logsoftmax,
+	.backward = logsoftmax_backward,
+	.saves = QL_SAVE_RESULT,
 };

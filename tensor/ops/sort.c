@@ -83,6 +83,25 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const struct
 	return ql_lines_run(ctx, call, &kind, &in, &out, &index, args);
 }
 
+/* The positions tell where each value goes back to. A number has no axis to scatter along. */
+static enum ql_status backward(struct ql_back *b)
+{
+	const struct ql_result *x = ql_back_shape(b, 0);
+	struct ql_tensor *in[3] = {ql_back_zeros(b, x), ql_back_out(b, 1), ql_back_grad(b, 0)};
+	struct ql_named attrs[] = {{"axis", {.i = 1}}, {NULL, {.set = false}}};
+	int axis;
+
+	if (!b->status)
+		b->status = ql_line_attr(b->ctx, &b->call, &axis);
+	if (b->status)
+		return b->status;
+	attrs[0].value.i = axis + 1;
+	for (int i = 0; i < 3 && x->rank == 0; i++)
+		in[i] = ql_back_reshape(b, in[i], 1, (const int64_t[]){1});
+	ql_back_give(b, 0, ql_back_reshape(b, ql_back_many(b, &ql_op_scatter, in, 3, attrs), x->rank, x->shape));
+	return b->status;
+}
+
 static enum ql_status infer_sort(struct ql_ctx *ctx, struct ql_call *call)
 {
 	return infer_m(ctx, call, -1);
@@ -114,6 +133,8 @@ const struct ql_op ql_op_sort = {
 	.outputs = 2,
 	.infer = infer_sort,
 	.eval = eval_sort,
+	.backward = backward,
+	.saves = QL_SAVE_RESULT,
 };
 
 static enum ql_status infer_topk(struct ql_ctx *ctx, struct ql_call *call)
@@ -161,4 +182,6 @@ const struct ql_op ql_op_topk = {
 	.outputs = 2,
 	.infer = infer_topk,
 	.eval = eval_topk,
+	.backward = backward,
+	.saves = QL_SAVE_RESULT,
 };

@@ -44,22 +44,9 @@ static const struct ql_reduce sum = {
 	.ns_per_16 = 3,
 };
 
-/* The gradient, with the reduced axes again, repeated along them. */
-static struct ql_tensor *spread(struct ql_back *b)
-{
-	const struct ql_result *in = ql_back_shape(b, 0);
-	int64_t shape[QL_MAX_RANK];
-	unsigned mask = 0;
-
-	b->status = ql_reduce_axes(b->ctx, &b->call, &mask);
-	for (int d = 0; d < in->rank; d++)
-		shape[d] = mask >> d & 1 ? 1 : in->shape[d];
-	return ql_back_expand(b, ql_back_reshape(b, ql_back_grad(b, 0), in->rank, shape), in->rank, in->shape);
-}
-
 static enum ql_status sum_backward(struct ql_back *b)
 {
-	ql_back_give(b, 0, spread(b));
+	ql_back_give(b, 0, ql_back_spread(b, ql_back_grad(b, 0)));
 	return b->status;
 }
 
@@ -96,10 +83,12 @@ static const struct ql_reduce mean = {
 static enum ql_status mean_backward(struct ql_back *b)
 {
 	int64_t n = ql_tensor_nelem(b->call.in[0]), results = 1;
+	struct ql_tensor *g = ql_back_grad(b, 0);
 
 	for (int d = 0; d < b->call.result[0].rank; d++)
 		results *= b->call.result[0].shape[d];
-	ql_back_give(b, 0, ql_back_scaled(b, spread(b), (double)results / (double)n));
+	/* scaled before it is repeated: the results are few */
+	ql_back_give(b, 0, ql_back_spread(b, ql_back_scaled(b, g, (double)results / (double)n)));
 	return b->status;
 }
 

@@ -78,14 +78,65 @@ static const struct ql_attr var_attrs[] = {
 	QL_REDUCE_ATTRS,
 };
 
+static double correction_of(const struct ql_call *call)
+{
+	return ql_call_float(call, "correction", ql_call_bool(call, "unbiased", true) ? 1 : 0);
+}
+
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	double correction = ql_call_bool(call, "unbiased", true) ? 1 : 0;
-
 	if (ql_call_attr(call, "correction") && ql_call_attr(call, "unbiased"))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted unbiased or correction, got both",
 			call->op->doc.name);
-	return ql_reduce_run(ctx, call, call->op->impl, ql_call_float(call, "correction", correction));
+	return ql_reduce_run(ctx, call, call->op->impl, correction_of(call));
+}
+
+static struct ql_tensor *mean_of_lines(struct ql_back *b, struct ql_tensor *x)
+{
+	int64_t axes[QL_MAX_RANK];
+	struct ql_named attrs[] = {{"axis", {.ints = {0, axes}}}, {"keep", {.b = true}}, {NULL, {.set = false}}};
+	unsigned mask = ql_back_axes(b);
+
+	for (int d = 0; d < QL_MAX_RANK; d++)
+		if (mask >> d & 1)
+			axes[attrs[0].value.ints.n++] = d + 1;
+	return mask ? ql_back_with(b, &ql_op_mean, x, NULL, attrs) : x;
+}
+
+/* (x - mean), by `by` and by g, which has the result's shape, along each line */
+static enum ql_status give_deviations(struct ql_back *b, struct ql_tensor *g, double by)
+{
+	struct ql_tensor *x = ql_back_in(b, 0), *deviation = ql_back_run(b, &ql_op_sub, x, mean_of_lines(b, x));
+
+	g = ql_back_spread(b, ql_back_scaled(b, g, by));
+	ql_back_give(b, 0, ql_back_run(b, &ql_op_mul, g, deviation));
+	return b->status;
+}
+
+/* 1 / (n - correction), the elements of a line being n */
+static double share(const struct ql_back *b)
+{
+	int64_t lines = 1;
+	double n;
+
+	for (int d = 0; d < b->call.result[0].rank; d++)
+		lines *= b->call.result[0].shape[d];
+	n = (double)ql_tensor_nelem(b->call.in[0]) / (double)lines - correction_of(&b->call);
+	return 1 / (n > 0 ? n : 0);
+}
+
+static enum ql_status var_backward(struct ql_back *b)
+{
+	return give_deviations(b, ql_back_grad(b, 0), 2 * share(b));
+}
+
+/* g / std; nothing flows where std is 0 */
+static enum ql_status std_backward(struct ql_back *b)
+{
+	struct ql_tensor *y = ql_back_out(b, 0), *g = ql_back_grad(b, 0), *zero = ql_back_number(b, 0, g);
+	struct ql_tensor *some = ql_back_run(b, &ql_op_ne, y, zero);
+
+	return give_deviations(b, ql_back_run3(b, &ql_op_where, some, ql_back_run(b, &ql_op_div, g, y), zero), share(b));
 }
 
 const struct ql_op ql_op_var = {
@@ -102,6 +153,8 @@ const struct ql_op ql_op_var = {
 	.infer = ql_reduce_infer,
 	.eval = eval,
 	.impl = &var,
+	.backward = var_backward,
+	.saves = QL_SAVE(0),
 };
 
 const struct ql_op ql_op_std = {
@@ -115,4 +168,6 @@ const struct ql_op ql_op_std = {
 	.infer = ql_reduce_infer,
 	.eval = eval,
 	.impl = &std,
+	.backward = std_backward,
+	.saves = QL_SAVE(0) | QL_SAVE_RESULT,
 };

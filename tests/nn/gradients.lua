@@ -1,0 +1,399 @@
+-- SPDX-License-Identifier: MIT
+-- The gradient of every op of the registry (tensor.ops, nn.ops): against central finite differences in float64, at random
+-- points away from kinks, for every operand, also as a view that is not contiguous; then the same points in float32 and
+-- float16. An op that is in none of the lists below fails the test: a new op needs a line here.
+tensor.seed(7)
+
+-- ---- points ----
+
+-- Numbers that are exact in float16, so that all dtypes are at the same point.
+local at
+function at(lo, hi, ...)
+	local size = {...}
+	if #size == 0 then return at(lo, hi, 1)[1] end
+	size.dtype = 'float64'
+	return (tensor.rand(size) * (hi - lo) + lo):to 'float16':to 'float64'
+end
+
+-- Away from 0 by 0.2 at least, of both signs, all different.
+local function apart(...)
+	local x = at(0.2, 1.8, ...)
+	return tensor.where(at(-1, 1, ...):gt(0), x, -x)
+end
+
+local function ints(...) return tensor{...}:to 'int64' end
+
+-- ---- cases: op = {{fn, operands…}, …} ----
+
+local cases = {}
+local function case(name, fn, ...)
+	cases[name] = cases[name] or {}
+	table.insert(cases[name], {fn, ...})
+end
+
+-- Ops of one operand without options: any shape, and a range in which they are smooth.
+for names, range in pairs {
+	['exp exp2 expm1 square sin cos tan erf atan tanh sigmoid gelu silu softplus neg clone contiguous'] = {-1.5, 1.5},
+	['log log2 log10 log1p sqrt rsqrt reciprocal'] = {0.5, 2}, ['asin acos'] = {-0.8, 0.8},
+} do
+	for name in names:gmatch '%w+' do
+		case(name, function(x) return x[name](x) end, at(range[1], range[2], 3, 4))
+		case(name, function(x) return x[name](x) end, at(range[1], range[2]))
+	end
+end
+for name in ('abs relu relu6 leakyrelu hardswish'):gmatch '%w+' do
+	case(name, function(x) return (x * 2)[name](x * 2) end, apart(3, 4))
+	case(name, function(x) return (x * 6)[name](x * 6) end, apart(5, 2))
+end
+case('leakyrelu', function(x) return x:leakyrelu(0.3) end, apart(7))
+case('gelu', function(x) return x:gelu{approximate='tanh'} end, at(-3, 3, 4, 3))
+case('clamp', function(x) return x:clamp(-0.7, 0.9) end, apart(4, 4))
+case('clamp', function(x) return x:clamp{high=0.1} end, apart(6))
+
+-- Two operands, with broadcasting.
+for name in ('add sub mul div maximum minimum'):gmatch '%w+' do
+	local function run(a, b) return a[name](a, b) end
+	case(name, run, apart(3, 4), apart(3, 4))
+	case(name, run, apart(3, 1, 2), apart(4, 2))
+	case(name, run, apart(2, 3), apart())
+	case(name, run, apart(1, 3), apart(4, 1))
+	case(name, function(a) return run(a, 3) end, apart(5))
+	case(name, function(a) return run(tensor.full{2, 3, value=2.5, dtype='float64'}, a) end, apart(3))
+	case(name, function(a) return run(a, a) end, apart(4))
+end
+case('mod', function(a, b) return a % b end, at(2.1, 2.9, 3, 2), at(0.8, 0.95, 2))
+case('mod', function(a) return a % 0.75 end, at(1.6, 2.1, 5))
+case('pow', function(a, b) return a ^ b end, at(0.5, 2, 3, 4), at(-2, 2, 4))
+case('pow', function(a, b) return a ^ b end, at(0.5, 2, 4), at(-2, 2, 3, 1))
+for _, e in ipairs {2, 3, 1, 0, -1, 0.5} do case('pow', function(a) return a ^ e end, at(0.5, 2, 3, 2)) end
+case('pow', function(a) return 2 ^ a end, at(-1, 1, 4))
+case('where', function(a, b) return tensor.where(tensor{{true}, {false}}, a, b) end, apart(2, 3), apart(3))
+case('where', function(a) return tensor.where(a:gt(0), a, 0) end, apart(6))
+case('dot', function(a, b) return a:dot(b) end, apart(5), apart(5))
+case('dot', function(a) return a:dot(a) end, apart(5))
+
+-- Products.
+for _, s in ipairs {{{3, 4}, {4, 2}}, {{4}, {4}}, {{4}, {4, 3}}, {{3, 4}, {4}}, {{2, 3, 4}, {4, 2}}, {{3, 4}, {2, 4, 2}},
+	{{2, 1, 2, 3}, {3, 3, 2}}, {{4}, {2, 4, 3}}, {{2, 3, 4}, {4}}} do
+	case('matmul', function(a, b) return a:matmul(b) end, apart(table.unpack(s[1])), apart(table.unpack(s[2])))
+end
+case('matmul', function(a) return a:matmul(a:t()) end, apart(3, 4))
+for _, act in ipairs {false, 'relu', 'relu6', 'gelu', 'silu', 'tanh', 'sigmoid', 'hardswish'} do
+	local option = act and {act=act} or {}
+	case('linear', function(x, w, b) return x:linear(w, b, option) end, apart(3, 4), apart(2, 4), apart(2))
+	case('linear', function(x, w) return x:linear(w, option) end, apart(2, 2, 3), apart(2, 3))
+end
+case('linear', function(x, w, b) return x:linear(w, b) end, apart(4), apart(2, 4), apart(2))
+for equation, s in pairs {['ij,jk->ik'] = {{2, 3}, {3, 2}}, ['bij,bjk->bik'] = {{2, 2, 3}, {2, 3, 2}}, ['ij,ij->'] = {{2, 3}, {2, 3}},
+	['i,j->ij'] = {{3}, {2}}, ['ij,kj->ki'] = {{2, 3}, {2, 3}}, ['ij,jk->k'] = {{2, 3}, {3, 2}}, ['ii,i->i'] = {{3, 3}, {3}},
+	['...i,...i->...'] = {{2, 3}, {1, 3}}, ['aib,cbd->'] = {{2, 2, 2}, {2, 2, 2}}, ['ij,j->i'] = {{2, 3}, {1}}} do
+	case('einsum', function(a, b) return tensor.einsum(equation, a, b) end, apart(table.unpack(s[1])), apart(table.unpack(s[2])))
+end
+for equation, s in pairs {['ij->ji'] = {2, 3}, ['ij->'] = {2, 3}, ['ii'] = {3, 3}, ['ii->i'] = {3, 3}, ['iji->j'] = {2, 3, 2},
+	['...ij->...i'] = {2, 2, 3}, ['iii->i'] = {2, 2, 2}} do
+	case('einsum', function(a) return tensor.einsum(equation, a) end, apart(table.unpack(s)))
+end
+
+-- Reductions: all, one axis, several, kept.
+local function reductions(name, option, ...)
+	for _, axes in ipairs {{}, {axis=1}, {axis=-1, keep=true}, {axis={1, 3}}, {axis={2, 3}, keep=true}} do
+		local all = {}
+		for k, v in pairs(option or {}) do all[k] = v end
+		for k, v in pairs(axes) do all[k] = v end
+		case(name, function(x) return x[name](x, all) end, apart(2, 3, 4))
+	end
+	case(name, function(x) return x[name](x, option or {}) end, apart(5))
+end
+for name in ('sum mean max min var std median norm'):gmatch '%w+' do reductions(name) end
+for _, p in ipairs {1, 3, 0.5, -1, math.huge, -math.huge} do reductions('norm', {p=p}) end
+reductions('var', {unbiased=false})
+reductions('std', {correction=0.5})
+for name in ('sum mean max min norm median'):gmatch '%w+' do case(name, function(x) return x[name](x) end, apart()) end
+for _, axes in ipairs {{}, {axis=1}, {axis={1, 3}, keep=true}} do
+	case('quantile', function(x, q) return x:quantile(q, axes) end, apart(2, 3, 4), tensor{0.2, 0.65, dtype='float64'})
+	case('quantile', function(x) return x:quantile(0.3, axes) end, apart(2, 3, 4))
+end
+case('quantile', function(x, q) return x:quantile(q) end, apart(6), tensor{0.7, dtype='float64'}[1])
+case('quantile', function(x) return x:quantile(tensor{0, 1, 0.5, dtype='float64'}) end, apart(5))
+
+-- Whole lines.
+for name in ('softmax logsoftmax cumsum'):gmatch '%w+' do
+	case(name, function(x) return x[name](x) end, apart(3, 4))
+	case(name, function(x) return x[name](x, 1) end, apart(3, 4))
+	case(name, function(x) return x[name](x, {axis=2}) end, apart(2, 3, 2))
+	case(name, function(x) return x[name](x) end, apart(33))
+end
+case('sort', function(x) return (x:sort()) end, apart(3, 5))
+case('sort', function(x) return (x:sort{axis=1, descending=true}) end, apart(4, 2))
+case('sort', function(x) return (x:sort()) end, apart())
+case('topk', function(x) return (x:topk(2)) end, apart(3, 5))
+case('topk', function(x) return (x:topk(3, {axis=1, largest=false})) end, apart(4, 2))
+case('topk', function(x) return (x:topk(0)) end, apart(4))
+
+-- Views and copies in another arrangement.
+local function moved(name, fn, ...) case(name, fn, apart(...)) end
+moved('view', function(x) return x:contiguous():view(3, -1) end, 2, 3, 2)
+moved('reshape', function(x) return x:reshape(6, 2) end, 2, 3, 2)
+moved('t', function(x) return x:t() end, 2, 3)
+moved('t', function(x) return x:t() end, 3)
+moved('transpose', function(x) return x:transpose(1, -1) end, 2, 3, 4)
+moved('permute', function(x) return x:permute(3, 1, 2) end, 2, 3, 4)
+moved('narrow', function(x) return x:narrow(2, 2, 2) end, 2, 4, 2)
+moved('narrow', function(x) return x[{{-2, -1}}] end, 5)
+moved('narrow', function(x) return x:narrow(1, 5, 0) end, 4)
+moved('select', function(x) return x:select(2, -1) end, 2, 3, 2)
+moved('select', function(x) return x[2] end, 3)
+moved('expand', function(x) return x:expand(4, 2, 3) end, 2, 1)
+moved('expand', function(x) return x:expand(4) end)
+moved('squeeze', function(x) return x:squeeze() end, 1, 3, 1)
+moved('squeeze', function(x) return x:squeeze(1) end, 1, 3)
+moved('unsqueeze', function(x) return x:unsqueeze(2) end, 2, 3)
+moved('split', function(x) local p = x:split(2) return p[1]:sum(1) + p[3]:sum(1) * 2 end, 5, 2)
+moved('split', function(x) local p = x:split(3, {axis=2}) return p[1] * p[2] end, 2, 6)
+moved('tile', function(x) return x:tile(2, 3) end, 2, 2)
+moved('tile', function(x) return x:tile(2, 1, 2, 3) end, 3, 2)
+moved('tile', function(x) return x:tile(2) end)
+moved('flip', function(x) return x:flip(1, 3) end, 2, 3, 2)
+moved('pad', function(x) return x:pad(1, 2) end, 3)
+moved('pad', function(x) return x:pad{1, 0, 2, 1, value=3} end, 2, 3)
+moved('pad', function(x) return x:pad(2) end, 2, 2)
+moved('tril', function(x) return x:tril() end, 2, 3, 4)
+moved('tril', function(x) return x:tril(1) end, 4, 3)
+moved('triu', function(x) return x:triu(-1) end, 4, 3)
+moved('to', function(x) return x:to(x:dtype()) end, 2, 3)
+case('cat', function(a, b) return tensor.cat{a, b} end, apart(2, 3), apart(1, 3))
+case('cat', function(a, b, c) return tensor.cat({a, b, c, a}, {axis=2}) end, apart(2, 1), apart(2, 3), apart(2, 2))
+case('stack', function(a, b) return tensor.stack({a, b, a}, {axis=2}) end, apart(2, 3), apart(2, 3))
+case('stack', function(a, b) return tensor.stack{a, b} end, apart(), apart())
+case('gather', function(x) return x:gather(2, ints({1, 3, 3}, {2, -1, 2})) end, apart(2, 3))
+case('gather', function(x) return x:gather(1, ints(2, 2, 1, 4, 2)) end, apart(4))
+case('gather', function(x) return x:gather(1, ints({1, 2}, {2, 2}, {1, 1})) end, apart(2, 3))
+for _, add in ipairs {false, true} do
+	case('scatter', function(x, s) return x:scatter(1, ints(2, 2, 4), s, {add=add}) end, apart(5), apart(3))
+	case('scatter', function(x, s) return x:scatter(2, ints({1, 1}, {3, 2}), s, {add=add}) end, apart(2, 3), apart(3, 4))
+	case('scatter', function(x) return x:scatter(1, ints(2, 4), 1.5, {add=add}) end, apart(5))
+end
+local mask = tensor{{1, 0, 1}, {0, 0, 1}}:gt(0)
+case('maskedselect', function(x) return x[mask] end, apart(2, 3))
+case('maskedselect', function(x) return x[x:gt(100)] end, apart(4))
+case('maskedassign', function(x, v) return x:maskedassign(mask, v) end, apart(2, 3), apart(3))
+case('maskedassign', function(x, v) return x:maskedassign(mask, v) end, apart(2, 3), apart(1))
+case('maskedassign', function(x) return x:maskedassign(mask, 2) end, apart(2, 3))
+case('mse', function(y, t) return nn.mse(y, t) end, apart(3, 2), apart(3, 2))
+
+-- ---- the ops without finite differences ----
+
+-- Constant almost everywhere: nothing flows.
+local flat = {
+	round = function(x) return x:round() end, floor = function(x) return x:floor() end, ceil = function(x) return x:ceil() end,
+	trunc = function(x) return x:trunc() end, sign = function(x) return x:sign() end, idiv = function(x) return x // 0.3 end,
+}
+-- The gradient passes as it is through the rounding.
+local straight = {
+	quantize = function(x) return x:quantize 'int8' end, requantize = function(x) return x:quantize('int16'):requantize 'int8' end,
+	dequantize = function(x) return x:quantize('uint8/1'):dequantize() end, codes = function(x) return x:codes() end,
+}
+-- Results that are not real numbers, or no tensor to differentiate by.
+local without = {}
+for names, reason in pairs {
+	['argmax argmin'] = 'positions', ['any all eq ne lt le gt ge isnan isfinite isinf'] = 'truth values',
+	['band bor bxor bnot shl shr'] = 'integers only', onehot = 'of integers',
+	['zeros ones empty full arange linspace eye rand randn randint'] = 'made of nothing',
+} do
+	for name in names:gmatch '%w+' do without[name] = reason end
+end
+
+-- ---- checks ----
+
+local function cast(list, dtype)
+	local out = {}
+	for i, x in ipairs(list) do out[i] = x:to(dtype):detach():clone() end
+	return out
+end
+
+local function reversed(rank)
+	local order = {}
+	for d = 1, rank do order[d] = rank + 1 - d end
+	return order
+end
+
+-- Gradients of all operands; `view`: the operands are transposed views of the leaves.
+local function gradients(fn, operands, dtype, seed, view)
+	local leaves, given = cast(operands, dtype), {}
+	for i, x in ipairs(leaves) do
+		local turn = view and x:dim() > 1
+		if turn then x = x:permute(reversed(x:dim())):contiguous() end
+		leaves[i] = x:requires_grad_()
+		given[i] = turn and x:permute(reversed(x:dim())) or x
+	end
+	local y = fn(table.unpack(given))
+	y:backward(seed:to(y:dtype()))
+	for i, x in ipairs(leaves) do
+		local g = x:grad()
+		if g and view and g:dim() > 1 then g = g:permute(reversed(g:dim())) end
+		leaves[i] = g or false
+	end
+	return leaves
+end
+
+local function differences(fn, operands, seed)
+	local out, h = {}, 1e-5
+	for i = 1, #operands do
+		local x = cast(operands, 'float64')
+		local flat_x = x[i]:view(-1)
+		local g = tensor.zeros{x[i]:nelem(), dtype='float64'}
+		for k = 1, g:nelem() do
+			local middle = flat_x[k]:item()
+			flat_x[k] = middle + h
+			local above = (fn(table.unpack(x)) * seed):sum():item()
+			flat_x[k] = middle - h
+			local below = (fn(table.unpack(x)) * seed):sum():item()
+			flat_x[k] = middle
+			g[k] = (above - below) / (2 * h)
+		end
+		out[i] = x[i]:dim() == 0 and g[1] or g:reshape{x[i]:size()}
+	end
+	return out
+end
+
+local function compare(what, got, wanted, dtype, tolerance)
+	for i, g in ipairs(got) do
+		local where = ('%s, operand %d'):format(what, i)
+		if not g then
+			assert(wanted[i]:nelem() == 0 or wanted[i]:abs():max():item() <= tolerance, where .. ': no gradient')
+		else
+			assert(g:dtype() == dtype, ('%s: %s'):format(where, g:dtype()))
+			assert(table.concat({g:size()}, ' ') == table.concat({wanted[i]:size()}, ' '), where .. ': shape')
+			local excess = g:nelem() == 0 and 0
+				or ((g:to 'float64' - wanted[i]):abs() / (wanted[i]:abs() + 1)):max():item()
+			assert(excess <= tolerance, ('%s: error %g\n%s\n%s'):format(where, excess, g, wanted[i]))
+		end
+	end
+end
+
+-- The result of fn, which must call the op; casts and copies do no work that the ledger counts.
+local function uses(name, fn, operands)
+	quant.log(true)
+	local y = fn(table.unpack(operands))
+	for _, row in ipairs(quant.log()) do if row.op == name then return y end end
+	assert(('clone contiguous to'):find(name, 1, true), 'the case does not call ' .. name)
+	return y
+end
+
+local function settled()
+	collectgarbage()
+	collectgarbage()
+	return tensor.memory().now
+end
+
+local function check(name, n, c)
+	local fn, operands = c[1], {table.unpack(c, 2)}
+	local what = ('%s, case %d'):format(name, n)
+	local leaves = cast(operands, 'float64')
+	for _, x in ipairs(leaves) do x:requires_grad_() end -- an index is an op only where a gradient is wanted
+	local y = uses(name, fn, leaves)
+	local seed = at(0.3, 1, y:size())
+	local exact = gradients(fn, operands, 'float64', seed)
+	compare(what, exact, differences(fn, operands, seed), 'float64', 1e-6)
+	if #operands > 0 then
+		compare(what .. ', view', gradients(fn, operands, 'float64', seed, true), exact, 'float64', 1e-12)
+	end
+	for i, g in ipairs(exact) do exact[i] = g or operands[i] * 0 end
+	compare(what .. ', float32', gradients(fn, operands, 'float32', seed), exact, 'float32', 1e-4)
+	compare(what .. ', float16', gradients(fn, operands, 'float16', seed), exact, 'float16', 0.02)
+	for i, g in ipairs(exact) do exact[i] = g * 2 end
+	local function twice(...) return fn(...) + fn(...) end
+	compare(what .. ', used twice', gradients(twice, operands, 'float64', seed), exact, 'float64', 1e-12)
+	local before = settled()
+	gradients(fn, operands, 'float32', seed)
+	assert(settled() == before, what .. ': memory')
+end
+
+local all = {}
+for _, list in ipairs {tensor.ops(), nn.ops()} do
+	for _, op in ipairs(list) do all[op.name] = op end
+end
+
+for name, op in pairs(all) do
+	it('gradient of ' .. name, function()
+		if cases[name] then
+			assert(op.gradient, 'it has none')
+			for n, c in ipairs(cases[name]) do check(name, n, c) end
+		elseif flat[name] then
+			local x = apart(3, 2):requires_grad_()
+			local y = uses(name, flat[name], {x})
+			y:backward(tensor.ones(3, 2))
+			assert(x:grad() == nil)
+		elseif straight[name] then
+			for dtype in ('float32 float16 float64'):gmatch '%w+' do
+				local x, seed = apart(3, 2):to(dtype):detach():requires_grad_(), at(-1, 1, 3, 2)
+				uses(name, straight[name], {x}):backward(seed:to 'float32')
+				assert(x:grad():dtype() == dtype and (x:grad():to 'float64' - seed):abs():max():item() == 0)
+			end
+		else
+			assert(without[name], 'neither a case nor a reason why there is none in tests/nn/gradients.lua')
+			assert(not op.gradient, 'it has one')
+		end
+	end)
+end
+
+it('every list names ops that exist', function()
+	for _, list in ipairs {cases, flat, straight, without} do
+		for name in pairs(list) do assert(all[name], name) end
+	end
+end)
+
+it('no elements', function()
+	local function none(fn, ...)
+		local x = tensor.zeros(...):requires_grad_()
+		local y = fn(x)
+		y:backward(tensor.ones(y:size()))
+		assert(x:grad() == nil or table.concat({x:grad():size()}, ' ') == table.concat({...}, ' '))
+	end
+	for name, op in pairs(all) do
+		if op.elementwise and op.gradient and op.arity_max == 1 then none(function(x) return x[name](x) end, 0, 3) end
+		if op.elementwise and op.gradient and op.arity_max == 2 then none(function(x) return x[name](x, x) end, 3, 0) end
+	end
+	for name in ('sum mean max min var std norm median softmax logsoftmax cumsum sort flip'):gmatch '%w+' do
+		none(function(x) return (x[name](x, 2)) end, 0, 3)
+	end
+	for name in ('sum mean var std median norm'):gmatch '%w+' do none(function(x) return x[name](x) end, 0) end
+	none(function(x) return x:quantile(0.5) end, 0)
+	none(function(x) return x:matmul(tensor.ones(3, 2)) end, 0, 3)
+	none(function(x) return x:matmul(tensor.ones(0, 2)) end, 3, 0)
+	none(function(x) return x:linear(tensor.ones(2, 3), tensor.ones(2), {act='gelu'}) end, 0, 3)
+	none(function(x) return tensor.einsum('ij,jk->ik', x, tensor.ones(3, 2)) end, 0, 3)
+	none(function(x) return tensor.cat{x, tensor.ones(1, 3)} end, 0, 3)
+	none(function(x) return x:tile(0, 2) end, 2, 3)
+	none(function(x) return x:tile(2, 2) end, 0, 3)
+	none(function(x) return x:pad(1, 1) end, 0)
+	none(function(x) return x:gather(1, tensor.zeros{0, 3, dtype='int64'}) end, 4, 3)
+	none(function(x) return x:dot(tensor.zeros(0)) end, 0)
+	none(function(x) return x:expand(4, 0) end, 4, 0)
+end)
+
+it('many operands', function()
+	local parts = {}
+	for i = 1, 300 do parts[i] = tensor{i, i, grad=true} end
+	tensor.cat(parts):backward(tensor.arange(1, 600))
+	print(parts[300]:grad())  --> float32(2)  599 600
+	tensor.stack(parts):backward(tensor.ones(300, 2))
+	print(parts[7]:grad())  --> float32(2)  14 15
+	local x = tensor.zeros(300):requires_grad_()
+	local loss = 0
+	for i, p in ipairs(x:split(1)) do loss = loss + p * i end
+	loss:backward()
+	print(x:grad()[{{298, 300}}])  --> float32(3)  298 299 300
+end)
+
+it('a graph keeps only what its backward reads', function()
+	local big = tensor.ones(1000, 100)
+	local w = tensor.ones(100):requires_grad_()
+	local before = settled()
+	local y = ((big * 2 + w) - 1) / 3    -- nothing of the results' size is needed
+	local kept = settled() - before
+	assert(kept < 1.1 * 4 * big:nelem(), ('%d bytes kept'):format(kept))
+	y:sum():backward()
+	assert(math.abs(w:grad():sum():item() - 1000 * 100 / 3) < 1)
+	print(w:grad()[1]:item() > 333)  --> true
+end)
