@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "interp/bind.h"
+#include "interp/observer.h"
 
 /* ---- did you mean ---- */
 
@@ -357,6 +358,9 @@ static const struct ql_attr spec_attrs[] = {
 	{"axis", QL_ATTR_INT, 0, NULL, "one scale per index of this axis; with block: the axis along which blocks run"},
 	{"block", QL_ATTR_INT, 0, NULL, "elements per scale"},
 	{"observer", QL_ATTR_STRING, 0, NULL, "how the range is found"},
+	{"p", QL_ATTR_FLOAT, 0, NULL, "percent of the values that the observer percentile keeps"},
+	{"momentum", QL_ATTR_FLOAT, 0, NULL, "weight of a new batch, of the observer average"},
+	{"bins", QL_ATTR_INT, 0, NULL, "bins of the observers' histograms"},
 	{"octaves", QL_ATTR_FLOAT, 0, NULL, "range of the scheme log"},
 	{"scale", QL_ATTR_FLOAT, 0, NULL, "explicit scale"},
 	{"zero_point", QL_ATTR_INT, 0, NULL, "explicit zero point"},
@@ -381,6 +385,10 @@ static void spec_field(lua_State *L, const char *what, const char *key, int valu
 		f->has_zero = true;
 		return;
 	}
+	if (!strcmp(key, "observer") && lua_type(L, value) == LUA_TFUNCTION) {
+		ql_observer_function_name(L, value, f);
+		return;
+	}
 	if (lua_type(L, value) == LUA_TBOOLEAN && !lua_toboolean(L, value))
 		return; /* axis=false, block=false: not given */
 	args.n_ints = args.n_specs = 0;
@@ -392,8 +400,11 @@ static void spec_field(lua_State *L, const char *what, const char *key, int valu
 	case 3: f->has_axis = true; f->axis = v.i; break;
 	case 4: f->has_block = true; f->block = v.i; break;
 	case 5: f->observer = v.s; break;
-	case 6: f->octaves = v.f; break;
-	case 7: f->has_scale = true; f->scale = v.f; break;
+	case 6: f->has_p = true; f->p = v.f; break;
+	case 7: f->has_momentum = true; f->momentum = v.f; break;
+	case 8: f->has_bins = true; f->bins = v.i; break;
+	case 9: f->octaves = v.f; break;
+	case 10: f->has_scale = true; f->scale = v.f; break;
 	default: f->has_zero = true; f->zero = v.i; break;
 	}
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "interp/bind.h"
+#include "interp/observer.h"
 #include "quant/metrics.h"
 #include "quant/observer.h"
 #include "quant/quantize.h"
@@ -63,10 +64,7 @@ static int spec_eq(lua_State *L)
 {
 	const struct ql_spec *a = luaL_testudata(L, 1, QL_SPEC), *b = luaL_testudata(L, 2, QL_SPEC);
 
-	lua_pushboolean(L, a && b && a->dtype == b->dtype && a->bits == b->bits && a->scheme == b->scheme &&
-		a->axis == b->axis && a->block == b->block && a->observer == b->observer && a->octaves == b->octaves &&
-		a->has_scale == b->has_scale && a->scale == b->scale && a->zero == b->zero &&
-		a->scale_tensor == b->scale_tensor && a->zero_tensor == b->zero_tensor);
+	lua_pushboolean(L, a && b && ql_spec_equal(a, b));
 	return 1;
 }
 
@@ -87,7 +85,13 @@ static int spec_index(lua_State *L)
 	else if (!strcmp(key, "block"))
 		s->block ? lua_pushinteger(L, s->block) : lua_pushnil(L);
 	else if (!strcmp(key, "observer"))
-		lua_pushstring(L, s->observer ? s->observer->doc.name : NULL);
+		s->choose ? ql_observer_function_push(L, s) : (void)lua_pushstring(L, s->observer ? s->observer->doc.name : NULL);
+	else if (!strcmp(key, "p"))
+		s->observer && !strcmp(s->observer->doc.name, "percentile") ? lua_pushnumber(L, s->p) : lua_pushnil(L);
+	else if (!strcmp(key, "momentum"))
+		s->observer && !strcmp(s->observer->doc.name, "average") ? lua_pushnumber(L, s->momentum) : lua_pushnil(L);
+	else if (!strcmp(key, "bins"))
+		s->observer ? lua_pushinteger(L, s->bins) : lua_pushnil(L);
 	else if (!strcmp(key, "octaves"))
 		s->scheme && !strcmp(s->scheme->doc.name, "log") ? lua_pushnumber(L, s->octaves) : lua_pushnil(L);
 	else if (!strcmp(key, "scale"))
@@ -96,7 +100,7 @@ static int spec_index(lua_State *L)
 		s->has_zero && !s->zero_tensor ? lua_pushinteger(L, s->zero) : lua_pushnil(L);
 	else
 		return ql_error(L, "spec: no field '%.40s'%s", key,
-			ql_nearest(key, "dtype bits scheme axis block observer octaves scale zero_point", near));
+			ql_nearest(key, "dtype bits scheme axis block observer p momentum bins octaves scale zero_point", near));
 	return 1;
 }
 
@@ -371,7 +375,7 @@ static const luaL_Reg spec_meta[] = {
 static const struct ql_doc docs[] = {
 	{"spec", "quant.spec(s)",
 		"Checks a spec (a text or a table), fills in the defaults and returns it as an object that prints as the short text; "
-		"its fields can be read: dtype bits scheme axis block observer octaves scale zero_point. See spec.",
+		"its fields can be read: dtype bits scheme axis block observer p momentum bins octaves scale zero_point. See spec.",
 		"s = quant.spec{bits=4, axis=1}\nprint(s, s.dtype, s.scheme)  --> int4/1 int4 symmetric", NULL},
 	{"params", "quant.params(lo, hi, spec)",
 		"The scale and zero point that a spec gives to data between lo and hi, as a table {scale=, zero_point=}. Asymmetric "

@@ -38,7 +38,7 @@ static enum ql_status layout(struct ql_ctx *ctx, const struct ql_spec *spec, int
 }
 
 /* One rounding; a zero range takes scale 1 (binary: 0, so that it decodes to exactly 0). */
-static float rounded(double scale, bool half, bool binary)
+float ql_quantize_rounded(double scale, bool half, bool binary)
 {
 	float s;
 
@@ -147,32 +147,60 @@ static enum ql_status given_numbers(struct ql_ctx *ctx, const struct ql_spec *sp
 
 /* ---- computed from data ---- */
 
-static enum ql_status fit(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams *q)
+/* Fills scale and zero_point of q, for a tensor of `shape`, from the ranges. */
+static enum ql_status fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	int64_t n, const struct ql_stats *stats, struct ql_qparams *q)
 {
-	struct ql_grain g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block);
-	struct ql_stats *stats = ql_scratch_take(ctx, (size_t)g.scales * sizeof(*stats));
-	double *scale = ql_scratch_take(ctx, (size_t)g.scales * sizeof(*scale));
+	double *scale = ql_scratch_take(ctx, (size_t)n * sizeof(*scale));
 	bool half, binary = spec->dtype == QL_binary;
-	int64_t nan, inf;
 	enum ql_status status;
 
-	if (!stats || !scale)
+	if (!scale)
 		return QL_ERR_MEMORY;
-	status = ql_grain_stats(ctx, &g, ql_tensor_data(x), stats, &nan, &inf);
-	if (status)
-		return status;
-	for (int64_t i = 0; i < g.scales; i++) {
-		spec->observer->range(&stats[i]);
+	for (int64_t i = 0; i < n; i++)
 		scale[i] = spec->scheme->fit(&stats[i], &q->codes);
-	}
-	half = q->block && fits_half(scale, g.scales);
-	status = new_scales(ctx, spec, x->rank, x->shape, half ? QL_float16 : QL_float32, q);
-	for (int64_t i = 0; i < g.scales && !status; i++) {
-		float s = rounded(scale[i], half, binary);
+	half = q->block && fits_half(scale, n);
+	status = new_scales(ctx, spec, rank, shape, half ? QL_float16 : QL_float32, q);
+	for (int64_t i = 0; i < n && !status; i++) {
+		float s = ql_quantize_rounded(scale[i], half, binary);
 
 		store(q->scale, i, (double)s);
 		if (q->zero_point)
 			store(q->zero_point, i, spec->scheme->zero(&stats[i], &q->codes, s));
+	}
+	return status;
+}
+
+static enum ql_status fit(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams *q)
+{
+	struct ql_grain g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block);
+	struct ql_stats *stats = ql_scratch_take(ctx, (size_t)g.scales * sizeof(*stats));
+	int64_t nan, inf;
+	enum ql_status status;
+
+	if (!stats)
+		return QL_ERR_MEMORY;
+	status = ql_grain_stats(ctx, &g, ql_tensor_data(x), stats, &nan, &inf);
+	if (!status)
+		status = ql_observe_once(ctx, spec, &g, ql_tensor_data(x), stats);
+	return status ? status : fit_stats(ctx, spec, x->rank, x->shape, g.scales, stats, q);
+}
+
+enum ql_status ql_quantize_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int64_t n, const struct ql_stats *stats,
+	struct ql_tensor **scale, struct ql_tensor **zero)
+{
+	struct ql_qparams q = {.axis = spec->axis ? 0 : -1, .block_axis = -1};
+	enum ql_status status;
+
+	q.codes.bits = (uint8_t)spec->bits;
+	q.codes.octaves = (float)spec->octaves;
+	spec->scheme->range(spec->dtype, false, &q.codes);
+	status = fit_stats(ctx, spec, spec->axis ? 1 : 0, &n, n, stats, &q);
+	*scale = status ? NULL : q.scale;
+	*zero = status ? NULL : q.zero_point;
+	if (status) {
+		ql_tensor_release(ctx, q.scale);
+		ql_tensor_release(ctx, q.zero_point);
 	}
 	return status;
 }
@@ -262,7 +290,7 @@ enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec,
 	if (!spec->scheme)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "params: wanted a spec with codes, got %s", ql_dtype_name(spec->dtype));
 	spec->scheme->range(spec->dtype, false, &codes);
-	*scale = rounded(spec->scheme->fit(&stats, &codes), false, spec->dtype == QL_binary);
+	*scale = ql_quantize_rounded(spec->scheme->fit(&stats, &codes), false, spec->dtype == QL_binary);
 	*zero = spec->scheme->zero ? spec->scheme->zero(&stats, &codes, *scale) : 0;
 	return QL_OK;
 }

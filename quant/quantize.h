@@ -18,6 +18,12 @@ enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec
 enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec, double lo, double hi, float *scale,
 	int32_t *zero);
 
+/* gives scale and zero point (NULL: the scheme has none) of `n` ranges: rank 1, or rank 0 when the spec has no axis. */
+enum ql_status ql_quantize_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int64_t n, const struct ql_stats *stats,
+	struct ql_tensor **scale, struct ql_tensor **zero);
+/* The one rounding of a scale: to float32 or float16, never below FLT_MIN; 0 gives 1 (binary: 0). */
+float ql_quantize_rounded(double scale, bool half, bool binary);
+
 /* Consistency of a quantized tensor: shapes of scale and zero_point, finite scales > 0 (0 only for an all-zero binary
  * tensor), zero points and codes inside their range. A plain tensor passes. */
 enum ql_status ql_quantize_check(struct ql_ctx *ctx, struct ql_tensor *t);

@@ -13,20 +13,10 @@
 #define X(name) extern const struct ql_scheme ql_scheme_##name;
 #include "quant/schemes.def"
 #undef X
-#define X(name) extern const struct ql_observer_kind ql_observer_##name;
-#include "quant/observers.def"
-#undef X
 
 const struct ql_scheme *const ql_schemes[] = {
 #define X(name) &ql_scheme_##name,
 #include "quant/schemes.def"
-#undef X
-	NULL,
-};
-
-const struct ql_observer_kind *const ql_observers[] = {
-#define X(name) &ql_observer_##name,
-#include "quant/observers.def"
 #undef X
 	NULL,
 };
@@ -36,14 +26,6 @@ const struct ql_scheme *ql_scheme_by_name(const char *name)
 	for (int i = 0; ql_schemes[i]; i++)
 		if (!strcmp(ql_schemes[i]->doc.name, name))
 			return ql_schemes[i];
-	return NULL;
-}
-
-const struct ql_observer_kind *ql_observer_by_name(const char *name)
-{
-	for (int i = 0; ql_observers[i]; i++)
-		if (!strcmp(ql_observers[i]->doc.name, name))
-			return ql_observers[i];
 	return NULL;
 }
 
@@ -211,14 +193,49 @@ static enum ql_status make_numbers(struct ql_ctx *ctx, const struct ql_spec_fiel
 	return QL_OK;
 }
 
+#define P 99.99
+#define MOMENTUM 0.01
+#define BINS 2048
+
+/* Parameters stand beside the observer that takes them. */
+static enum ql_status make_parameters(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+{
+	const char *name = s->observer->doc.name;
+
+	if (f->has_p && strcmp(name, "percentile"))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: p: wanted together with the observer percentile, got it with %s", name);
+	if (f->has_p && !(f->p > 50 && f->p <= 100))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: p: wanted a percentage above 50, at most 100, got %g", f->p);
+	if (f->has_momentum && strcmp(name, "average"))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: momentum: wanted together with the observer average, got it with %s", name);
+	if (f->has_momentum && !(f->momentum > 0 && f->momentum <= 1))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: momentum: wanted a number above 0, at most 1, got %g", f->momentum);
+	if (f->has_bins && (f->bins < 1024 || f->bins > 16384 || (f->bins & (f->bins - 1))))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bins: wanted 1024, 2048, 4096, 8192 or 16384, got %lld",
+			(long long)f->bins);
+	s->p = f->has_p ? f->p : P;
+	s->momentum = f->has_momentum ? f->momentum : MOMENTUM;
+	s->bins = f->has_bins ? (int)f->bins : BINS;
+	return QL_OK;
+}
+
 static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
-	if (ql_dtype_is_float(s->dtype))
+	if (ql_dtype_is_float(s->dtype)) {
+		if (f->has_p || f->has_momentum || f->has_bins || f->choose)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted no observer beside the dtype %s, which is stored as it is",
+				ql_dtype_name(s->dtype));
 		return QL_OK;
-	s->observer = ql_observer_by_name(f->observer ? f->observer : "minmax");
+	}
+	s->choose = f->choose;
+	s->choose_key = f->choose_key;
+	s->observer = f->choose ? &ql_observer_function : ql_observer_by_name(f->observer ? f->observer : "minmax");
+	if (s->observer == &ql_observer_function && !f->choose)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: observer: wanted the function itself, observer=function(histogram, spec) … end, got its name");
 	if (!s->observer)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: observer: wanted one of %sgot '%.40s'", observer_names(), f->observer);
-	return QL_OK;
+	return make_parameters(ctx, f, s);
 }
 
 enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *fields, struct ql_spec *spec)
@@ -255,8 +272,23 @@ char *ql_spec_text(const struct ql_spec *s, char text[QL_SPEC_TEXT])
 	if (s->bits != ql_dtypes[s->dtype].bits && n < QL_SPEC_TEXT)
 		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " bits=%d", s->bits);
 	if (s->scheme && strcmp(s->scheme->doc.name, usual) && n < QL_SPEC_TEXT)
-		snprintf(text + n, QL_SPEC_TEXT - n, " %s", s->scheme->doc.name);
+		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " %s", s->scheme->doc.name);
+	if (s->scheme && s->p != P && n < QL_SPEC_TEXT)
+		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " p=%g", s->p);
+	if (s->scheme && s->momentum != MOMENTUM && n < QL_SPEC_TEXT)
+		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " momentum=%g", s->momentum);
+	if (s->scheme && s->bins != BINS && n < QL_SPEC_TEXT)
+		snprintf(text + n, QL_SPEC_TEXT - n, " bins=%d", s->bins);
 	return text;
+}
+
+bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b)
+{
+	return a->dtype == b->dtype && a->bits == b->bits && a->scheme == b->scheme && a->axis == b->axis &&
+		a->block == b->block && a->observer == b->observer && a->p == b->p && a->momentum == b->momentum &&
+		a->bins == b->bins && a->choose == b->choose && a->choose_key == b->choose_key && a->octaves == b->octaves &&
+		a->has_scale == b->has_scale && a->scale == b->scale && a->has_zero == b->has_zero && a->zero == b->zero &&
+		a->scale_tensor == b->scale_tensor && a->zero_tensor == b->zero_tensor;
 }
 
 void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec)
@@ -267,6 +299,9 @@ void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec)
 	spec->bits = t->q->codes.bits;
 	spec->scheme = t->q->scheme;
 	spec->observer = ql_observers[0];
+	spec->p = P;
+	spec->momentum = MOMENTUM;
+	spec->bins = BINS;
 	spec->octaves = (double)t->q->codes.octaves;
 	spec->block = t->q->block;
 	if (t->q->axis >= 0)

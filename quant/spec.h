@@ -8,6 +8,12 @@
 #include "tensor/qparams.h"
 
 struct ql_observer_kind;
+struct ql_spec;
+struct ql_view;
+
+/* Finds a range as an observer does, by a function of the host's (observer = function). */
+typedef enum ql_status ql_choose_fn(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_view *view, double *lo,
+	double *hi);
 
 struct ql_spec {
 	unsigned dtype; /* of the codes; float32, float16 and bfloat16 mean: store as such, no codes */
@@ -16,6 +22,10 @@ struct ql_spec {
 	int axis;       /* as given: 1-based, negative from the end; 0: none */
 	int64_t block;  /* 0: none */
 	const struct ql_observer_kind *observer;
+	double p, momentum; /* of the observers percentile and average */
+	int bins;           /* of histograms */
+	ql_choose_fn *choose;   /* observer function; else NULL */
+	const void *choose_key; /* what the host knows it by */
 	double octaves; /* log; 0: default for the bits */
 	bool has_scale, has_zero;
 	double scale;   /* when no tensor */
@@ -29,6 +39,11 @@ struct ql_spec_fields {
 	int bits;
 	bool has_axis, has_block;
 	int64_t axis, block;
+	bool has_p, has_momentum, has_bins;
+	double p, momentum;
+	int64_t bins;
+	ql_choose_fn *choose;
+	const void *choose_key;
 	double octaves;
 	bool has_scale, has_zero;
 	double scale;
@@ -46,6 +61,8 @@ enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *fie
 enum ql_status ql_spec_parse(struct ql_ctx *ctx, const char *text, struct ql_spec *spec);
 /* The short string; explicit scales and unusual schemes are appended in words. */
 char *ql_spec_text(const struct ql_spec *spec, char text[QL_SPEC_TEXT]);
+/* Same fields, same tensors */
+bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b);
 /* The spec that describes t's quant params (without explicit scales). */
 void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec);
 

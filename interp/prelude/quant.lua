@@ -3,6 +3,7 @@
 
 local _, internal = ...
 local doc = internal.import 'base'.doc
+internal.import 'quant_observer'
 local methods = debug.getmetatable(tensor.zeros(1)).methods
 
 doc {name = 'x:error', usage = 'x:error(y)',

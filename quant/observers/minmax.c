@@ -3,9 +3,10 @@
  */
 #include "quant/observer.h"
 
-static void range(struct ql_stats *stats)
+static void range(const struct ql_view *v, double *lo, double *hi)
 {
-	(void)stats; /* already the extremes */
+	*lo = v->cells.min;
+	*hi = v->cells.max;
 }
 
 extern const struct ql_observer_kind ql_observer_minmax;
@@ -14,5 +15,6 @@ const struct ql_observer_kind ql_observer_minmax = {
 		.usage = "x:quantize 'int8@minmax'",
 		.text = "The range is the smallest and the largest finite value (the default).",
 		.example = "q = tensor{-1,2}:quantize 'int8@minmax'\nprint(('%.4f'):format(q:qparams().scale:item() * 127))  --> 2.0000"},
+	.plain = true,
 	.range = range,
 };

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT
+ * quant.observer and its methods, and observers that are functions of the user's. What only arranges (stats as a report,
+ * plots) is Lua: prelude/quant_observer.lua.
+ *
+ * A spec holds the address of such a function; a table with weak values in the registry finds it again. Whoever made the
+ * spec (a table, a quant.spec, an observer) keeps the function alive.
+ */
+#include "interp/observer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "interp/libs.h"
+#include "interp/prelude/prelude.h"
+#include "interp/state.h"
+#include "quant/observer.h"
+#include "tensor/scratch.h"
+
+#define OBSERVER "quoll.observer"
+#define FUNCTIONS "quoll.observer functions"
+
+/* ---- functions ---- */
+
+static void push_functions(lua_State *L)
+{
+	if (luaL_getsubtable(L, LUA_REGISTRYINDEX, FUNCTIONS))
+		return;
+	lua_createtable(L, 0, 1);
+	lua_pushliteral(L, "v");
+	lua_setfield(L, -2, "__mode");
+	lua_setmetatable(L, -2);
+}
+
+void ql_observer_function_push(lua_State *L, const struct ql_spec *spec)
+{
+	push_functions(L);
+	lua_rawgetp(L, -1, spec->choose_key);
+	lua_remove(L, -2);
+}
+
+/* One call of a function by the library. */
+struct choice {
+	const struct ql_spec *spec;
+	const struct ql_view *view;
+	double *even; /* spec->bins */
+	double lo, hi;
+};
+
+static void set_number(lua_State *L, const char *key, double value)
+{
+	lua_pushnumber(L, value);
+	lua_setfield(L, -2, key);
+}
+
+static void push_list(lua_State *L, const char *key, const double *x, int n)
+{
+	lua_createtable(L, n, 0);
+	for (int i = 0; i < n; i++) {
+		lua_pushnumber(L, x[i]);
+		lua_seti(L, -2, i + 1);
+	}
+	lua_setfield(L, -2, key);
+}
+
+static void push_histogram(lua_State *L, const struct choice *c)
+{
+	const struct ql_cells *cells = &c->view->cells;
+	const struct ql_moments *m = c->view->moments;
+	int bins = c->spec->bins;
+	double mean = m->sum / (double)m->count;
+
+	lua_createtable(L, 0, 7);
+	push_list(L, "counts", c->even, bins);
+	lua_createtable(L, bins + 1, 0);
+	for (int i = 0; i <= bins; i++) {
+		lua_pushnumber(L, cells->min + (cells->max - cells->min) * i / bins);
+		lua_seti(L, -2, i + 1);
+	}
+	lua_setfield(L, -2, "edges");
+	set_number(L, "lo", cells->min);
+	set_number(L, "hi", cells->max);
+	lua_pushinteger(L, m->count);
+	lua_setfield(L, -2, "count");
+	set_number(L, "mean", mean);
+	set_number(L, "std", sqrt(fmax(0, m->sumsq / (double)m->count - mean * mean)));
+}
+
+static int protected_choice(lua_State *L)
+{
+	struct choice *c = lua_touserdata(L, 1);
+	struct ql_spec *box;
+
+	ql_observer_function_push(L, c->spec);
+	if (lua_type(L, -1) != LUA_TFUNCTION)
+		return luaL_error(L, "the function of this spec is gone: keep the table that holds it");
+	push_histogram(L, c);
+	box = lua_newuserdatauv(L, sizeof(*box), 2);
+	*box = *c->spec;
+	luaL_setmetatable(L, QL_SPEC);
+	lua_call(L, 2, 2);
+	if (lua_type(L, -2) != LUA_TNUMBER || lua_type(L, -1) != LUA_TNUMBER)
+		return luaL_error(L, "wanted two numbers lo, hi, got %s and %s", luaL_typename(L, -2), luaL_typename(L, -1));
+	c->lo = lua_tonumber(L, -2);
+	c->hi = lua_tonumber(L, -1);
+	return 0;
+}
+
+/* Called by the library on the interpreter's thread, outside of parallel loops. */
+static enum ql_status choose(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_view *view, double *lo,
+	double *hi)
+{
+	lua_State *L = ((struct ql_state *)ctx->host)->running;
+	struct choice c = {.spec = spec, .view = view};
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	enum ql_status status = QL_OK;
+
+	c.even = ql_scratch_take(ctx, (size_t)spec->bins * sizeof(*c.even));
+	if (!c.even || !lua_checkstack(L, 8))
+		return QL_ERR_MEMORY;
+	ql_cells_even(&view->cells, view->cells.min, view->cells.max, false, spec->bins, c.even);
+	lua_pushcfunction(L, protected_choice);
+	lua_pushlightuserdata(L, &c);
+	if (lua_pcall(L, 1, 0, 0)) {
+		const char *text = lua_tostring(L, -1);
+
+		status = ql_fail(ctx, ctx->interrupted ? QL_ERR_INTERRUPTED : QL_ERR_ARGUMENT, "observer: function: %s",
+			text ? text : "failed");
+		lua_pop(L, 1);
+	}
+	ql_scratch_release(ctx, mark);
+	*lo = c.lo;
+	*hi = c.hi;
+	return status;
+}
+
+void ql_observer_function_name(lua_State *L, int index, struct ql_spec_fields *fields)
+{
+	fields->choose = choose;
+	fields->choose_key = lua_topointer(L, index);
+	push_functions(L);
+	lua_pushvalue(L, index);
+	lua_rawsetp(L, -2, fields->choose_key);
+	lua_pop(L, 1);
+}
+
+/* ---- the object ---- */
+
+static struct ql_observer *check(lua_State *L, int index, const char *what)
+{
+	struct ql_observer **box = luaL_testudata(L, index, OBSERVER);
+
+	if (!box || !*box)
+		ql_error(L, "%s: wanted an observer, got %s", what, luaL_typename(L, index));
+	return *box;
+}
+
+static int observer_new(lua_State *L)
+{
+	struct ql_observer **box;
+	const struct ql_spec *spec;
+	enum ql_status status;
+
+	luaL_checkany(L, 1);
+	lua_settop(L, 1);
+	lua_getglobal(L, "quant");
+	lua_getfield(L, -1, "spec");
+	lua_pushvalue(L, 1);
+	lua_call(L, 1, 1);
+	spec = luaL_checkudata(L, -1, QL_SPEC);
+	box = lua_newuserdatauv(L, sizeof(struct ql_observer *), 1);
+	*box = NULL;
+	luaL_setmetatable(L, OBSERVER);
+	lua_pushvalue(L, -2);
+	lua_setiuservalue(L, -2, 1); /* the spec, with its function */
+	status = ql_observer_new(ql_ctx_of(L), spec, box);
+	return status ? ql_raise(L, status) : 1;
+}
+
+static int observer_gc(lua_State *L)
+{
+	struct ql_observer **box = luaL_checkudata(L, 1, OBSERVER);
+
+	ql_observer_free(ql_ctx_of(L), *box);
+	*box = NULL;
+	return 0;
+}
+
+/* o:update(x) -> o */
+static int method_update(lua_State *L)
+{
+	struct ql_observer *o = check(L, 1, "update");
+	enum ql_status status = ql_observer_update(ql_ctx_of(L), o, ql_check_tensor(L, 2, "update"));
+
+	if (status)
+		return ql_raise(L, status);
+	lua_settop(L, 1);
+	return 1;
+}
+
+static int method_params(lua_State *L)
+{
+	struct ql_observer *o = check(L, 1, "params");
+	struct ql_tensor **scale, **zero;
+	enum ql_status status;
+
+	lua_createtable(L, 0, 2);
+	scale = ql_box_new(L);
+	zero = ql_box_new(L);
+	status = ql_observer_params(ql_ctx_of(L), o, scale, zero);
+	if (status)
+		return ql_raise(L, status);
+	if (*zero)
+		lua_setfield(L, -3, "zero_point");
+	else
+		lua_pop(L, 1);
+	lua_setfield(L, -2, "scale");
+	ql_pay_gc(L);
+	return 1;
+}
+
+/* One number each, or with an axis a tensor each. */
+static int method_range(lua_State *L)
+{
+	struct ql_observer *o = check(L, 1, "range");
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	struct ql_tensor **box[2];
+	double *end[2];
+	enum ql_status status;
+
+	for (int i = 0; i < 2; i++)
+		box[i] = ql_box_new(L);
+	status = ql_observer_ranges(ctx, o, &end[0], &end[1]);
+	for (int i = 0; i < 2 && !status && o->spec.axis; i++) {
+		status = ql_tensor_new(ctx, QL_float32, 1, &o->scales, box[i]);
+		for (int64_t s = 0; s < o->scales && !status; s++)
+			((float *)ql_tensor_data(*box[i]))[s] = (float)end[i][s];
+	}
+	for (int i = 0; i < 2 && !status && !o->spec.axis; i++)
+		lua_pushnumber(L, *end[i]);
+	ql_scratch_release(ctx, mark);
+	return status ? ql_raise(L, status) : 2;
+}
+
+static int method_merge(lua_State *L)
+{
+	enum ql_status status = ql_observer_merge(ql_ctx_of(L), check(L, 1, "merge"), check(L, 2, "merge"));
+
+	if (status)
+		return ql_raise(L, status);
+	lua_settop(L, 1);
+	return 1;
+}
+
+static int method_reset(lua_State *L)
+{
+	ql_observer_reset(ql_ctx_of(L), check(L, 1, "reset"));
+	lua_settop(L, 1);
+	return 1;
+}
+
+/* o:measure(): plain table, for prelude/quant_observer.lua's stats */
+static int method_measure(lua_State *L)
+{
+	struct ql_observer *o = check(L, 1, "stats");
+	struct ql_observer_stats st;
+	enum ql_status status = ql_observer_measure(ql_ctx_of(L), o, &st);
+	const struct {
+		const char *name;
+		int64_t value;
+	} counts[] = {{"count", st.count}, {"nonfinite", st.nonfinite}, {"batches", st.batches}, {"drifts", st.drifts}};
+	const struct {
+		const char *name;
+		double value;
+	} numbers[] = {{"min", st.min}, {"max", st.max}, {"mean", st.mean}, {"std", st.std}, {"outliers", st.outliers},
+		{"clipped", st.clipped}};
+
+	if (status)
+		return ql_raise(L, status);
+	lua_createtable(L, 0, 11);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		lua_pushinteger(L, counts[i].value);
+		lua_setfield(L, -2, counts[i].name);
+	}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		set_number(L, numbers[i].name, numbers[i].value);
+	lua_pushstring(L, st.suggested);
+	lua_setfield(L, -2, "suggested");
+	return 1;
+}
+
+/* o:histogram(bins) or (bins, scale): counts and edges over even bins */
+static int method_histogram(lua_State *L)
+{
+	struct ql_observer *o = check(L, 1, "histogram");
+	lua_Integer bins = luaL_optinteger(L, 2, 256), s = luaL_optinteger(L, 3, 1);
+	double *even, min, max;
+	enum ql_status status;
+
+	if (bins < 1 || bins > 1 << 20)
+		return ql_error(L, "histogram: wanted 1 to %d bins, got %lld", 1 << 20, (long long)bins);
+	if (s < 1 || (o->scales && s > o->scales))
+		return ql_error(L, "histogram: wanted scale 1 to %lld, got %lld", (long long)o->scales, (long long)s);
+	even = lua_newuserdatauv(L, (size_t)bins * sizeof(*even), 0);
+	status = ql_observer_even(ql_ctx_of(L), o, s - 1, (int)bins, even, &min, &max);
+	if (status)
+		return ql_raise(L, status);
+	lua_createtable(L, 0, 2);
+	push_list(L, "counts", even, (int)bins);
+	for (lua_Integer i = 0; i < bins; i++)
+		even[i] = min + (max - min) * (double)i / (double)bins;
+	push_list(L, "edges", even, (int)bins);
+	lua_getfield(L, -1, "edges");
+	lua_pushnumber(L, max);
+	lua_seti(L, -2, bins + 1);
+	lua_pop(L, 1);
+	return 1;
+}
+
+static int observer_tostring(lua_State *L)
+{
+	struct ql_observer *o = check(L, 1, "observer");
+	char text[QL_SPEC_TEXT];
+	int64_t count = 0;
+
+	for (int64_t s = 0; s < o->scales; s++)
+		count += o->seen[s].histogram.moments.count;
+	lua_pushfstring(L, "observer %s: %I values in %I batches", ql_spec_text(&o->spec, text), (LUAI_UACINT)count,
+		(LUAI_UACINT)o->batches);
+	return 1;
+}
+
+/* Methods, and the field spec. The methods of the prelude come with the first name that is not here. */
+static int observer_index(lua_State *L)
+{
+	const char *key = luaL_checkstring(L, 2);
+	char near[96];
+
+	if (!strcmp(key, "spec")) {
+		lua_getiuservalue(L, 1, 1);
+		return 1;
+	}
+	luaL_getmetafield(L, 1, "methods");
+	lua_pushvalue(L, 2);
+	if (lua_rawget(L, -2) != LUA_TNIL)
+		return 1;
+	lua_pop(L, 1);
+	ql_prelude_require(L, "quant_observer");
+	lua_pop(L, 1);
+	lua_pushvalue(L, 2);
+	if (lua_rawget(L, -2) != LUA_TNIL)
+		return 1;
+	return ql_error(L, "observer: no field '%.40s'%s", key,
+		ql_nearest(key, "update params range stats merge reset plot histogram spec", near));
+}
+
+static const luaL_Reg methods[] = {{"update", method_update}, {"params", method_params}, {"range", method_range},
+	{"merge", method_merge}, {"reset", method_reset}, {"measure", method_measure}, {"histogram", method_histogram},
+	{NULL, NULL}};
+static const luaL_Reg meta[] = {{"__gc", observer_gc}, {"__close", observer_gc}, {"__tostring", observer_tostring},
+	{"__index", observer_index}, {NULL, NULL}};
+
+static const struct ql_doc method_docs[] = {
+	{"update", "o:update(x)",
+		"Looks at the values of x (floats of any dtype; a quantized x is decoded) and returns the observer. Values that are not "
+		"finite are counted and left out.",
+		"o = quant.observer 'int8'\no:update(tensor{-1, 0.5}):update(tensor{2})\nprint(o:range())  --> -1.0 2.0", NULL},
+	{"params", "o:params()",
+		"What the observer has found, as a table {scale=, zero_point=} of tensors (zero_point nil: 0), to be used in a spec. An "
+		"error when it has seen no values; a warning when more than 0.1 % of them lie outside of the codes.",
+		"o = quant.observer 'uint8'\no:update(tensor{-1, 3})\np = o:params()\n"
+		"print(tensor{3}:quantize{dtype='uint8', scale=p.scale, zero_point=p.zero_point}:codes())  --> uint8(1)  255", NULL},
+	{"range", "o:range()",
+		"The range that was found: two numbers lo, hi, or with an axis in the spec two tensors.",
+		"o = quant.observer 'int8/1'\no:update(tensor{{-1, 2}, {3, 4}})\nprint((o:range()))  --> float32(2)  -1   3", NULL},
+	{"merge", "o:merge(other)",
+		"Adds what another observer of the same spec has seen, as if this one had seen it, and returns the observer. With average "
+		"the ranges are averaged by the number of batches.",
+		"a, b = quant.observer 'int8', quant.observer 'int8'\na:update(tensor{1})\nb:update(tensor{-5})\n"
+		"print(a:merge(b):range())  --> -5.0 1.0", NULL},
+	{"reset", "o:reset()", "Forgets everything seen; returns the observer.",
+		"o = quant.observer('int8'):update(tensor{1}):reset()\nprint(pcall(o.params, o))  --> false ...no samples...", NULL},
+	{"measure", "o:measure()", "The numbers of o:stats() as a plain table; outliers and clipped are shares, not percent.",
+		"m = quant.observer('int8'):update(tensor{1, 3}):measure()\nprint(m.count, m.mean, m.std)  --> 2 2.0 1.0", NULL},
+	{"histogram", "o:histogram(bins, scale)",
+		"Counts of the values seen, over even bins (256 when not given) from the smallest to the largest, as a table of two "
+		"lists: counts, and edges, which has one more. With an axis in the spec, of the scale-th scale.",
+		"h = quant.observer('int8'):update(tensor{0, 1, 4}):histogram(4)\nprint(#h.counts, h.edges[1], h.edges[5])  --> 4 0.0 4.0",
+		NULL},
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
+static const struct ql_doc docs[] = {
+	{"observer", "quant.observer 'uint8@entropy'  quant.observer{dtype='int8', observer='percentile', p=99.9}",
+		"An object that looks at one tensor after another, o:update(x), and then tells the range, o:range(), and the scale and "
+		"zero point, o:params(), that a spec needs for them. It keeps a histogram of fixed size (about 200 kB, with an axis for "
+		"each scale), not the data; neither the order of the batches nor how they are cut matters, but for average and "
+		"adaptive. o.spec is the spec; o:stats, o:plot, o:merge, o:reset.",
+		"o = quant.observer 'int8@mse'\nfor i = 1, 3 do o:update(tensor.randn(1000)) end\n"
+		"print(o)  --> observer int8@mse: 3000 values in 3 batches", NULL},
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
+int ql_open_observer(lua_State *L)
+{
+	static struct ql_doc_list list = {.module = "quant", .docs = docs};
+	static struct ql_doc_list method_list = {.module = "observer", .docs = method_docs};
+
+	ql_doc_register(&list);
+	ql_doc_register(&method_list);
+	luaL_newmetatable(L, OBSERVER);
+	ql_set_functions(L, meta);
+	lua_newtable(L);
+	ql_set_functions(L, methods);
+	lua_setfield(L, -2, "methods");
+	lua_pop(L, 1);
+	lua_getglobal(L, "quant");
+	lua_pushcfunction(L, observer_new);
+	lua_setfield(L, -2, "observer");
+	lua_pop(L, 1);
+	return 0;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ * Cells, and the squared error of a range.
+ *
+ * In units of the scale, with n = the nearest code (clamped to the codes there are), the integral of (u - n)^2 from 0 to u
+ * is n / 12 + (u - n)^3 / 3: every whole step adds 1/12, and beyond the last code n stays. So the error of a cell is a
+ * difference of two such values, exact for evenly spread ones however wide cells and steps are.
+ */
+#include "quant/cells.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "quant/quantize.h"
+#include "tensor/simd.h"
+
+#define LANES 8
+#define POINT 0x1p-20 /* half the width, relative, that a cell of one single value is given */
+
+size_t ql_cells_bytes(const struct ql_ruler *r)
+{
+	return ((size_t)r->cells * 2 + LANES) * 4 * sizeof(double);
+}
+
+static void push(struct ql_cells *c, double lo, double hi, double weight)
+{
+	lo = lo > c->min ? lo : c->min;
+	hi = hi < c->max ? hi : c->max;
+	if (hi <= lo) {
+		double value = hi < lo ? (fabs(hi) < fabs(lo) ? lo : hi) : lo;
+
+		lo = value - fabs(value) * POINT;
+		hi = value + fabs(value) * POINT;
+		if (value == 0)
+			hi = DBL_MIN; /* all zeros: the width divides */
+	}
+	c->lo[c->n] = lo;
+	c->hi[c->n] = hi;
+	c->weight[c->n] = weight;
+	c->density[c->n++] = weight / (hi - lo);
+	c->total += weight;
+}
+
+static void start(struct ql_cells *c, const struct ql_ruler *r, const struct ql_moments *m, void *room)
+{
+	size_t n = (size_t)r->cells * 2 + LANES;
+
+	*c = (struct ql_cells){.lo = room, .min = m->count ? m->lo : 0, .max = m->count ? m->hi : 0};
+	c->hi = c->lo + n;
+	c->weight = c->hi + n;
+	c->density = c->weight + n;
+}
+
+/* Empty cells of zero width behind the last one, so that loops run over whole lanes. */
+static void pad(struct ql_cells *c)
+{
+	for (int i = c->n; i < c->n + LANES; i++)
+		c->lo[i] = c->hi[i] = c->weight[i] = c->density[i] = 0;
+}
+
+/* A faded histogram ends where its cells do. */
+static void narrow(struct ql_cells *c)
+{
+	if (c->n == 0)
+		return;
+	c->min = c->lo[0];
+	c->max = c->hi[c->n - 1];
+}
+
+void ql_cells_take(struct ql_cells *c, const struct ql_histogram *h, double floor, void *room)
+{
+	const struct ql_ruler *r = &h->ruler;
+	const double *positive = h->weight, *negative = h->weight + r->cells;
+
+	start(c, r, &h->moments, room);
+	for (int32_t i = r->cells - 1; i >= 0; i--)
+		if (negative[i] > floor)
+			push(c, -ql_ruler_edge(r, h->low, i + 1), -ql_ruler_edge(r, h->low, i), negative[i]);
+	for (int32_t i = 0; i < r->cells; i++)
+		if (positive[i] > floor)
+			push(c, ql_ruler_edge(r, h->low, i), ql_ruler_edge(r, h->low, i + 1), positive[i]);
+	pad(c);
+	if (floor > 0)
+		narrow(c);
+}
+
+void ql_cells_take_tally(struct ql_cells *c, const struct ql_ruler *r, const struct ql_tally *t, void *room)
+{
+	const uint32_t *positive = t->count, *negative = t->count + r->cells;
+
+	start(c, r, &t->moments, room);
+	for (int32_t i = r->cells - 1; i >= 0; i--)
+		if (negative[i])
+			push(c, -ql_ruler_edge(r, t->low, i + 1), -ql_ruler_edge(r, t->low, i), negative[i]);
+	for (int32_t i = 0; i < r->cells; i++)
+		if (positive[i])
+			push(c, ql_ruler_edge(r, t->low, i), ql_ruler_edge(r, t->low, i + 1), positive[i]);
+	pad(c);
+}
+
+/* ---- what a range costs ---- */
+
+float ql_rule_fit(const struct ql_rule *rule, double lo, double hi, int32_t *zero)
+{
+	struct ql_stats stats = {.lo = lo, .hi = hi, .meanabs = (fabs(lo) + fabs(hi)) / 2, .count = 1};
+	float scale = ql_quantize_rounded(rule->scheme->fit(&stats, &rule->codes), false, false);
+
+	*zero = rule->scheme->zero ? rule->scheme->zero(&stats, &rule->codes, scale) : 0;
+	return scale;
+}
+
+void ql_rule_reach(const struct ql_rule *rule, double lo, double hi, double *from, double *to)
+{
+	int32_t zero;
+	double scale = (double)ql_rule_fit(rule, lo, hi, &zero);
+
+	*from = rule->scheme->affine ? (rule->codes.lo - zero - 0.5) * scale : -scale;
+	*to = rule->scheme->affine ? (rule->codes.hi - zero + 0.5) * scale : scale;
+}
+
+#define NEAREST 0x1.8p52 /* added and taken off: rounds half to even */
+
+/* sum of density * integral of (u - n)^2, u = x * inverse; codes a..b. n is a multiple of LANES. */
+QL_SIMD(double, affine_error, (const struct ql_cells *c, int64_t n, double inverse, double a, double b), {
+	double lane[LANES];
+
+	for (int l = 0; l < LANES; l++)
+		lane[l] = 0;
+	for (int64_t i = 0; i < n; i += LANES)
+		for (int l = 0; l < LANES; l++) {
+			double u = c->lo[i + l] * inverse;
+			double v = c->hi[i + l] * inverse;
+			double p = u < a ? a : u;
+			double q = v < a ? a : v;
+
+			p = ((p > b ? b : p) + NEAREST) - NEAREST;
+			q = ((q > b ? b : q) + NEAREST) - NEAREST;
+			lane[l] += c->density[i + l] *
+				((q - p) * (1.0 / 12) + ((v - q) * (v - q) * (v - q) - (u - p) * (u - p) * (u - p)) * (1.0 / 3));
+		}
+	for (int w = LANES / 2; w > 0; w /= 2)
+		for (int l = 0; l < w; l++)
+			lane[l] += lane[l + w];
+	return lane[0];
+})
+
+/* By the scheme's own code, at the middle of each cell. */
+static double scheme_error(const struct ql_cells *c, const struct ql_rule *rule, float scale, int32_t zero)
+{
+	float x[256], y[256];
+	int32_t code[256];
+	double sum = 0;
+
+	for (int i = 0; i < c->n; i += 256) {
+		int m = c->n - i < 256 ? c->n - i : 256;
+
+		for (int j = 0; j < m; j++)
+			x[j] = (float)(0.5 * c->lo[i + j] + 0.5 * c->hi[i + j]);
+		rule->scheme->encode(x, m, scale, zero, &rule->codes, code);
+		rule->scheme->decode(code, m, scale, zero, &rule->codes, y);
+		for (int j = 0; j < m; j++)
+			sum += c->weight[i + j] * ((double)x[j] - (double)y[j]) * ((double)x[j] - (double)y[j]);
+	}
+	return sum;
+}
+
+double ql_cells_error(const struct ql_cells *c, const struct ql_rule *rule, double lo, double hi)
+{
+	int32_t zero;
+	float scale = ql_rule_fit(rule, lo, hi, &zero);
+	double s = (double)scale;
+
+	if (!rule->scheme->affine)
+		return scheme_error(c, rule, scale, zero);
+	return s * s * s * affine_error[rule->variant](c, ql_ceil_div(c->n, LANES) * LANES, 1 / s,
+		rule->codes.lo - zero, rule->codes.hi - zero);
+}
+
+/* ---- counting ---- */
+
+/* Weight of cell i within lo..hi. */
+static double inside(const struct ql_cells *c, int i, double lo, double hi)
+{
+	double from = c->lo[i] > lo ? c->lo[i] : lo, to = c->hi[i] < hi ? c->hi[i] : hi;
+
+	if (from == c->lo[i] && to == c->hi[i])
+		return c->weight[i];
+	return to > from ? c->density[i] * (to - from) : 0;
+}
+
+double ql_cells_outside(const struct ql_cells *c, double lo, double hi)
+{
+	double sum = 0;
+
+	for (int i = 0; i < c->n; i++)
+		sum += c->weight[i] - inside(c, i, lo, hi);
+	return sum > 0 ? sum : 0;
+}
+
+double ql_cells_quantile(const struct ql_cells *c, double weight, bool reverse)
+{
+	double sum = 0;
+
+	for (int k = 0; k < c->n; k++) {
+		int i = reverse ? c->n - 1 - k : k;
+		double share = (weight - sum) / c->weight[i];
+
+		if (share <= 1) {
+			share = share > 0 ? share : 0;
+			return reverse ? c->hi[i] - share * (c->hi[i] - c->lo[i]) : c->lo[i] + share * (c->hi[i] - c->lo[i]);
+		}
+		sum += c->weight[i];
+	}
+	return reverse ? c->min : c->max;
+}
+
+/* Adds a cell to the bins that it meets, in proportion. */
+static void spread(double lo, double hi, double weight, double from, double width, int bins, double *out)
+{
+	double first = (lo - from) / width, last = (hi - from) / width;
+	int a, b;
+
+	if (!(last > 0 && first < bins))
+		return;
+	a = first > 0 ? (int)first : 0;
+	b = last < bins ? (int)last : bins - 1;
+	if (a == b && first >= 0 && last <= bins) {
+		out[a] += weight;
+		return;
+	}
+	for (int i = a; i <= b; i++) {
+		double l = first > i ? first : i, h = last < i + 1 ? last : i + 1;
+
+		out[i] += h > l ? weight * ((h - l) / (last - first)) : 0;
+	}
+}
+
+void ql_cells_even(const struct ql_cells *c, double lo, double hi, bool magnitude, int bins, double *out)
+{
+	double width = (hi - lo) / bins;
+
+	memset(out, 0, (size_t)bins * sizeof(*out));
+	if (!(width > 0))
+		return;
+	for (int i = 0; i < c->n; i++) {
+		double from = c->lo[i], to = c->hi[i];
+
+		if (magnitude && from < 0) {
+			from = -c->hi[i] > 0 ? -c->hi[i] : 0;
+			to = -c->lo[i];
+		}
+		spread(from, to < hi ? to : hi, c->weight[i], lo, width, bins, out);
+	}
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * A histogram of float32 values whose memory does not depend on how many there are or how large they are.
+ *
+ * Cells are as wide as the values are large, like floats themselves: each doubling of |x| is cut into `per_octave` cells,
+ * twelve octaves below the largest value have cells, one cell takes all that is smaller. The cell of a value is a shift of
+ * its bits. When a larger value comes, the window moves up by whole octaves and the cells that fall out of it are added to
+ * the last one: counts are conserved, and the result does not depend on the order of the values or of merges.
+ */
+#ifndef QUOLL_QUANT_HISTOGRAM_H
+#define QUOLL_QUANT_HISTOGRAM_H
+
+#include "tensor/codec.h"
+
+#define QL_HISTOGRAM_OCTAVES 12
+
+/* How finely values are counted: fixed for a histogram. */
+struct ql_ruler {
+	int shift;          /* of the bits of |x|: 2^(23 - shift) cells per octave */
+	int32_t per_octave; /* a power of two */
+	int32_t cells;      /* of one sign; cell 0 is everything below the others */
+};
+
+struct ql_ruler ql_ruler_of(int bins); /* cells at the top at least as fine as `bins` even ones: bins / 2 per octave */
+
+/* Sums over finite values. */
+struct ql_moments {
+	int64_t count, nonfinite;
+	double lo, hi; /* defined when count > 0 */
+	double sum, sumsq, sumabs;
+};
+
+void ql_moments_add(struct ql_moments *to, const struct ql_moments *from);
+
+/* One batch of values under one scale, before it is added to a histogram. */
+struct ql_tally {
+	struct ql_moments moments;
+	int32_t low;     /* key of the first cell above cell 0 */
+	uint32_t *count; /* 2 * cells (positive, then negative values) + 1 for what is not finite */
+};
+
+struct ql_histogram {
+	struct ql_ruler ruler;
+	struct ql_moments moments;
+	int32_t low;
+	double *weight; /* 2 * cells; counts, or less where old values were made to weigh less */
+};
+
+/* Bytes of tally.count and of histogram.weight */
+size_t ql_tally_bytes(const struct ql_ruler *r);
+size_t ql_histogram_bytes(const struct ql_ruler *r);
+
+/* Where the values under one scale lie in a contiguous tensor: `runs` runs of n elements, `stride` apart within a run. */
+struct ql_strand {
+	int64_t runs, offset, between, stride, n;
+};
+struct ql_strand ql_strand_of(const struct ql_grain *g, int64_t scale);
+
+/* Counts the values of a strand: two passes. t->count is cleared first; at most 2^32 - 1 values. For bodies of parallel
+ * loops. `variant` as in tensor/simd.h. */
+void ql_tally_take(struct ql_tally *t, const struct ql_ruler *r, int variant, const float *x, const struct ql_strand *s);
+/* Adds the counts of another part of the same batch. */
+void ql_tally_merge(struct ql_tally *t, const struct ql_ruler *r, const struct ql_tally *other);
+void ql_histogram_add(struct ql_histogram *h, const struct ql_tally *t);
+void ql_histogram_merge(struct ql_histogram *h, const struct ql_histogram *other);
+/* Old values weigh `by` times as much. */
+void ql_histogram_fade(struct ql_histogram *h, double by);
+/* Lower edge of a magnitude's cell. */
+double ql_ruler_edge(const struct ql_ruler *r, int32_t low, int32_t cell);
+
+#endif

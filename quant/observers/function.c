@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * A function of the user's finds the range: the spec carries it (choose), observer.c calls it. This is its name and help.
+ */
+#include "quant/observer.h"
+
+/* Stands in where no function can be called: smallest and largest value. */
+static void range(const struct ql_view *v, double *lo, double *hi)
+{
+	*lo = v->cells.min;
+	*hi = v->cells.max;
+}
+
+const struct ql_observer_kind ql_observer_function = {
+	.doc = {.name = "function",
+		.usage = "x:quantize{dtype='int8', observer=function(histogram, spec) return lo, hi end}",
+		.text = "A function of your own returns the range. It gets a histogram (counts, a list over even bins; edges, one more; lo, "
+			"hi, count, mean, std) and the spec, and is called once for each scale.",
+		.example = "f = function(h, spec) return h.lo / 2, h.hi / 2 end\n"
+			"q = tensor{-2,4}:quantize{dtype='int8', observer=f}\n"
+			"print(('%.3f'):format(127 * q:qparams().scale:item()))  --> 2.000"},
+	.range = range,
+};
