@@ -253,7 +253,7 @@ static void pack_body(void *arg, int64_t begin, int64_t end)
 		int64_t c = panel * p->nr;
 		struct matrix b = {p->b.data + c * p->b.column, p->b.row, p->b.column};
 
-		pack(&b, p->k, (int)ql_min64(p->nr, p->n - c), p->nr, p->to + c * p->k);
+		ql_gemm_panel_f32(b.data, b.row, b.column, p->k, (int)ql_min64(p->nr, p->n - c), p->nr, p->to + c * p->k);
 	}
 }
 

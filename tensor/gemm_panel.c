@@ -24,7 +24,7 @@ static void transpose_4(const float *b, int64_t column, float *out, int64_t nr)
 }
 
 /* Rows with consecutive columns. Calling memcpy for each would take as long as the copy. */
-static void pack_rows(const struct matrix *b, int64_t k, int columns, int nr, float *out)
+static void pack_rows(const struct matrix *b, int64_t k, int columns, int64_t nr, float *out)
 {
 	for (int64_t l = 0; l < k; l++) {
 		const float *from = b->data + l * b->row;
@@ -37,14 +37,14 @@ static void pack_rows(const struct matrix *b, int64_t k, int columns, int nr, fl
 	}
 }
 
-static void pack_each(const struct matrix *b, int64_t l0, int64_t k, int c0, int columns, int nr, float *out)
+static void pack_each(const struct matrix *b, int64_t l0, int64_t k, int c0, int columns, int64_t nr, float *out)
 {
 	for (int64_t l = l0; l < k; l++)
 		for (int c = c0; c < columns; c++)
 			out[l * nr + c] = b->data[l * b->row + c * b->column];
 }
 
-void ql_gemm_panel_f32(const float *data, int64_t row, int64_t column, int64_t k, int columns, int nr, float *out)
+void ql_gemm_panel_f32(const float *data, int64_t row, int64_t column, int64_t k, int columns, int64_t nr, float *out)
 {
 	const struct matrix b = {data, row, column};
 	int64_t l = row == 1 ? k / 4 * 4 : 0;

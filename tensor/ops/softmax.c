@@ -6,6 +6,7 @@
 #include "tensor/exponentials.h"
 #include "tensor/lines.h"
 #include "tensor/ops/ops.h"
+#include "tensor/vmath.h"
 #include "tensor/lanes.h"
 
 QL_SIMD(void, subtract, (int64_t n, float *restrict out, const float *restrict x, double m, double rest), {
