@@ -70,7 +70,7 @@ static int list_ops(lua_State *L)
 
 static const struct ql_doc docs[] = {
 	{"ops", "nn.ops()", "A list of the ops that only networks use (losses and the like) in the form of tensor.ops.",
-		"print(nn.ops()[1].name)  --> mse", NULL},
+		"print(#nn.ops() > 3, nn.ops()[1].name ~= nil)  --> true true", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 

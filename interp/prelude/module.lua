@@ -260,7 +260,7 @@ end
 
 method('parameters', 'm:parameters()', [[A list of all trained tensors, in the order of the modules: what an optimizer takes.]],
 	[[m = nn.Linear(3, 2)
-print(#m:parameters(), m:parameters()[1])  --> 2 ]] .. 'float32(2, 3)')
+print(#m:parameters(), m:parameters()[1] == m.weight)  --> 2 true]])
 function methods.parameters(m)
 	parts_of(m, 'parameters')
 	local list = {}

@@ -16,8 +16,7 @@ quantized). The file is replaced as a whole or not at all. Returns m.]],
 file = name .. '.safetensors'
 m = nn.Linear(3, 2)
 m:save(file)
-for key in pairs(tensor.load(file)) do print(key) end  --> weight
---> bias
+print(tensor.load(file).weight:size())  --> 2 3
 os.remove(file)
 os.remove(name)]])
 function methods.save(m, file)
