@@ -29,6 +29,15 @@ CASES = {
     'add8': ('overhead', {}),
     'matmul8': ('overhead', {}),
 }
+# Convolutions 3 x 3 of ResNet9 at half width, batch 128: forward, and with both gradients; the norms and pools between.
+CONV = [(3, 32, 32), (32, 64, 32), (64, 64, 16), (64, 128, 16), (128, 256, 8), (256, 256, 4)]
+for i, o, h in CONV:
+    for grad in (0, 1):
+        CASES['conv_%d-%d_%dx%d%s' % (i, o, h, h, '_grad' * grad)] = ('conv', dict(B=128, I=i, O=o, H=h, grad=grad))
+for c, h in ((32, 32), (64, 16), (256, 8), (256, 4)):
+    for grad in (0, 1):
+        for case in ('norm', 'pool'):
+            CASES['%s_%d_%dx%d%s' % (case, c, h, h, '_grad' * grad)] = (case, dict(B=128, I=c, H=h, grad=grad))
 DEFAULT = ['add_16M', 'exp_16M', 'sum_16M', 'softmax_16M']
 
 
@@ -47,6 +56,8 @@ def torch_case(case, item, a, threads):
         rows = x.view(4096, 1024)
         return {'softmax_4096x1024': lambda: torch.softmax(rows, 1), 'chain_4M': lambda: torch.tanh(x * 2 + y) * x - y,
                 'gelu_4M': lambda: torch.nn.functional.gelu(x)}[item], 1
+    if case in ('conv', 'norm', 'pool'):
+        return torch_layer(torch, case, a), 1
     if case == 'gemm_f32':
         x, y = torch.rand(a['M'], a['K']), torch.rand(a['K'], a['N'])
         return lambda: x @ y, 1
@@ -62,6 +73,33 @@ def torch_case(case, item, a, threads):
         for _ in range(1000):
             call()
     return many, 1000
+
+
+def torch_layer(torch, case, a):
+    """A layer of a convolutional network, forward or with its gradients."""
+    f = torch.nn.functional
+    x = torch.rand(a['B'], a['I'], a['H'], a['H'])
+    if case == 'conv':
+        leaves, bias = [torch.rand(a['O'], a['I'], 3, 3)], None if a['grad'] else torch.rand(a['O'])
+        forward = lambda: f.conv2d(x, leaves[0], bias, padding=1)
+    elif case == 'norm':
+        leaves, running = [torch.ones(a['I']), torch.zeros(a['I'])], [torch.zeros(a['I']), torch.ones(a['I'])]
+        forward = lambda: f.batch_norm(x, running[0], running[1], leaves[0], leaves[1], training=True)
+    else:
+        leaves = []
+        forward = lambda: f.max_pool2d(x, 2)
+    if not a['grad']:
+        return forward
+    g = torch.rand_like(forward())
+    leaves += [x] if a['I'] > 3 else []
+
+    def both():
+        for t in leaves:
+            t.requires_grad_()
+            t.grad = None
+        with torch.enable_grad():
+            forward().backward(g)
+    return both
 
 
 def worker():

@@ -24,6 +24,9 @@ struct ql_conv_sums {
 
 /* QL_ERR_OVERFLOW: the taps lie so far apart that a block's patch would not fit. */
 enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s);
+/* Many small images with many taps in the padding; ql_conv_sums then takes ql_conv_batch. */
+bool ql_conv_is_batch(const struct ql_ctx *ctx, const struct ql_conv_sums *s);
+enum ql_status ql_conv_batch(struct ql_ctx *ctx, const struct ql_conv_sums *s);
 /* Name of what it takes: a kernel of gemm_f32, or "simd" where there are too few rows for tiles. */
 const char *ql_conv_kernel(const struct ql_ctx *ctx, int64_t rows);
 

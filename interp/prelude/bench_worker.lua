@@ -55,6 +55,50 @@ local cases = {
 			return function() return x:matmul(y) end
 		end,
 	},
+	conv = { -- 3 x 3 with padding: forward; with grad=1 forward and both gradients (of the weight only for images)
+		['*'] = function(a)
+			local x, w = uniform(a.B, a.I, a.H, a.H), uniform(a.O, a.I, 3, 3)
+			if a.grad ~= 1 then
+				local b = uniform(a.O)
+				return function() return x:conv2d(w, b, {pad = 1}) end
+			end
+			local g = uniform(a.B, a.O, a.H, a.H)
+			if a.I > 3 then x:requires_grad_() end
+			w:requires_grad_()
+			return function()
+				x:conv2d(w, {pad = 1}):backward(g)
+				x:zero_grad()
+				w:zero_grad()
+			end
+		end,
+	},
+	norm = { -- batch norm in training: forward; with grad=1 with all gradients
+		['*'] = function(a)
+			local x, w, b = uniform(a.B, a.I, a.H, a.H), tensor.ones(a.I), tensor.zeros(a.I)
+			local m, v = tensor.zeros(a.I), tensor.ones(a.I)
+			if a.grad ~= 1 then
+				return function() return nn.batchnorm(x, w, b, m, v, {training = true}) end
+			end
+			local g = uniform(a.B, a.I, a.H, a.H)
+			for _, t in ipairs {x, w, b} do t:requires_grad_() end
+			return function()
+				nn.batchnorm(x, w, b, m, v, {training = true}):backward(g)
+				for _, t in ipairs {x, w, b} do t:zero_grad() end
+			end
+		end,
+	},
+	pool = { -- largest of 2 x 2; with grad=1 with its gradient
+		['*'] = function(a)
+			local x = uniform(a.B, a.I, a.H, a.H)
+			if a.grad ~= 1 then return function() return x:maxpool2d(2) end end
+			local g = uniform(a.B, a.I, a.H // 2, a.H // 2)
+			x:requires_grad_()
+			return function()
+				x:maxpool2d(2):backward(g)
+				x:zero_grad()
+			end
+		end,
+	},
 	quantize = {
 		quant_tensor = function(a)
 			local x = uniform(a.n // 4096, 4096)
