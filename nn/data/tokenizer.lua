@@ -44,7 +44,7 @@ doc {name = 'tokenizer:encode', usage = "t:encode 'Once upon'  t:encode(text, {b
 whose piece has the best score is merged, again and again. A blank is put in front of the text, and <s> in front of that
 unless bos=false; eos=true ends it with </s>.]],
 	example = [[file = data.find 'weights/tok512.bin'
-if file then assert(data.tokenizer(file):encode 'Once upon':nelem() == 6) end]],
+if file then assert(data.tokenizer(file):encode 'Once upon a time':nelem() == 5) end]],
 	options = {{'bos', 'true or false', 'begin with <s> (default true)'}, {'eos', 'true or false', 'end with </s> (default false)'}}}
 local encode_entry = base.docs[#base.docs]
 

@@ -41,7 +41,7 @@ static void extensions(void)
 		"none");
 	CASE("unknown extensions name the known ones");
 	refuse_load(write_file("x.foo", "1234567", 7), "wanted a file name that ends in one of .npy .npz "
-						       ".safetensors .idx -ubyte .idx.gz -ubyte.gz .png");
+						       ".safetensors .idx -ubyte .idx.gz -ubyte.gz .idx.xz -ubyte.xz .bin .png");
 	refuse_load(write_file("x", "", 0), "wanted a file name");
 	CHECK(save_named(path_of("x.foo"), "", t, 0) &&
 			strstr(ctx->err,
