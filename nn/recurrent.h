@@ -48,8 +48,8 @@ struct ql_cell {
 	ql_cell_back_fn *back_f64;
 };
 
-/* The gate of index g in an array (gates n). */
-#define QL_GATE(real, array, g) ((real *)(uintptr_t)(array) + (g) * n)
+/* Part g, n long, of an array of the row. */
+#define QL_PART(real, array, g) ((real *)(array) + (g) * n)
 
 enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, const struct ql_cell *cell);
 enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const struct ql_cell *cell);

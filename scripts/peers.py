@@ -21,6 +21,10 @@ CASES = {
     'softmax_4096x1024': ('nnops', {}),
     'chain_4M': ('nnops', {}),
     'gelu_4M': ('nnops', {}),
+    'lstm_650_b20_t35': ('nnops', {}),
+    'adamw_1M': ('nnops', {}),
+    'lstm_200_t35_b20': ('train', {}),  # one layer, forward and backward
+    'lstm_lm_650_t35_b20_v10000': ('train', {}),
     '512x512x512': ('gemm_f32', dict(M=512, N=512, K=512)),
     '1024x1024x1024': ('gemm_f32', dict(M=1024, N=1024, K=1024)),
     'quant_tensor': ('quantize', dict(n=64 << 20)),
@@ -51,6 +55,15 @@ def torch_case(case, item, a, threads):
         rows = x.view(16384, 1024)
         return {'add_16M': lambda: x + y, 'exp_16M': lambda: torch.exp(x), 'sum_16M': lambda: x.sum(),
                 'softmax_16M': lambda: torch.softmax(rows, 1)}[item], 1
+    if case == 'train':
+        return torch_train(torch, item), 1
+    if item == 'lstm_650_b20_t35':
+        m, x = torch.nn.LSTM(650, 650), torch.rand(35, 20, 650)
+        return lambda: m(x), 1
+    if item == 'adamw_1M':
+        p = torch.nn.Parameter(torch.rand(1 << 20))
+        p.grad = torch.rand(1 << 20)
+        return torch.optim.AdamW([p]).step, 1
     if case == 'nnops':
         x, y = torch.rand(4 << 20), torch.rand(4 << 20)
         rows = x.view(4096, 1024)
@@ -100,6 +113,29 @@ def torch_layer(torch, case, a):
         with torch.enable_grad():
             forward().backward(g)
     return both
+
+
+def torch_train(torch, item):
+    """A step of training."""
+    torch.set_grad_enabled(True)
+    nn = torch.nn
+    if item == 'lstm_200_t35_b20':
+        m, x, g = nn.LSTM(200, 200), torch.rand(35, 20, 200, requires_grad=True), torch.rand(35, 20, 200)
+
+        def layer():
+            m.zero_grad()
+            x.grad = None
+            m(x)[0].backward(g)
+        return layer
+    e, l, h = nn.Embedding(10000, 650), nn.LSTM(650, 650, 2), nn.Linear(650, 10000)
+    x, y = torch.randint(0, 10000, (35, 20)), torch.randint(0, 10000, (700,))
+    o = torch.optim.SGD([*e.parameters(), *l.parameters(), *h.parameters()], 1.0)
+
+    def step():
+        o.zero_grad()
+        nn.functional.cross_entropy(h(l(e(x))[0]).reshape(700, 10000), y).backward()
+        o.step()
+    return step
 
 
 def worker():

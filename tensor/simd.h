@@ -15,6 +15,12 @@
 #define QL_TARGET_AVX512 \
 	__attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,prefer-vector-width=512")))
 #endif
+/* Before a loop over several parts of one array: its iterations do not touch each other's elements. */
+#ifdef __clang__
+#define QL_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define QL_INDEPENDENT _Pragma("GCC ivdep")
+#endif
 #define QL_INLINE static inline __attribute__((always_inline))
 
 #define QL_SIMD(type, name, params, ...) \

@@ -69,6 +69,13 @@ static const struct {
 		       "end end) "
 		       "for x in co do assert(x:sum():item() > 0) end "
 		       "local c = coroutine.create(error) coroutine.resume(c, 'x') coroutine.close(c)"},
+	{"recurrent", "local x = tensor.ones(2, 3, 4):requires_grad_() local h = tensor.zeros(2, 2) "
+		      "local y, hn, c = nn.lstm(x, h, h, tensor.ones(8, 4), tensor.ones(8, 2)) "
+		      "y = (y * y):sum() y:backward() nn.gru(x, h, tensor.ones(6, 4), tensor.ones(6, 2)) "
+		      "nn.rnn(x:detach():quantize 'int8', h, tensor.ones(2, 4):quantize 'int8/1', tensor.ones(2, 2))"},
+	{"optimizers", "local x = tensor.ones(4, 3):requires_grad_() for _, kind in ipairs{'sgd', 'adam'} do "
+		       "local o = optim[kind]({x}, {lr = 0.1, clip = 1}) o:zero() local y = (x * x):sum() y:backward() "
+		       "o:step() o:load(o:state()) tostring(o) end optim.clip({x}, {limit = 0.5})"},
 	{"code", "assert(load('return ...')(1) == 1) assert(not load '=') local ok, m = xpcall(error, "
 		 "tostring, {}) "
 		 "assert(string.rep('ab', 100, ',') and not pcall(require, 'no_such_module'))"},

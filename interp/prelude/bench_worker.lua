@@ -23,6 +23,18 @@ local M16 = 16 << 20
 local function uniform(...) return tensor.rand(...) end
 local function bytes(...) return tensor.randint {..., low = -127, high = 128, dtype = 'int8'} end
 
+local function ids(...) return tensor.randint {..., low = 1, high = 10001, dtype = 'int64'} end
+
+-- One step of training a classifier.
+local function step_of(m, o, x, y)
+	return function()
+		o:zero()
+		local loss = nn.crossentropy(m(x), y)
+		loss:backward()
+		o:step()
+	end
+end
+
 -- case -> item (or '*') -> function(args): the function to time, and how many calls it makes
 local cases = {
 	elementwise = {
@@ -133,6 +145,32 @@ local cases = {
 		gelu_4M = function()
 			local x = uniform(4 << 20)
 			return function() return x:gelu() end
+		end,
+		lstm_650_b20_t35 = function()
+			local m, x = nn.LSTM(650, 650), uniform(20, 35, 650)
+			return function() return tensor.nograd(function() return m(x) end) end
+		end,
+		adamw_1M = function()
+			local x = uniform(1 << 20):requires_grad_()
+			x:backward(uniform(1 << 20))
+			local o = optim.adamw {x}
+			return function() o:step() end
+		end,
+	},
+	train = {
+		-- one layer alone, forward and backward
+		lstm_200_t35_b20 = function()
+			local m, x, g = nn.LSTM(200, 200), uniform(20, 35, 200):requires_grad_(), uniform(20, 35, 200)
+			return function()
+				m:zero_grad()
+				x:zero_grad()
+				local y = m(x)
+				y:backward(g)
+			end
+		end,
+		lstm_lm_650_t35_b20_v10000 = function()
+			local m = nn.Sequential {nn.Embedding(10000, 650), nn.LSTM(650, 650, {layers = 2}), nn.Linear(650, 10000)}
+			return step_of(m, optim.sgd(m, {lr = 1}), ids(20, 35), ids(20, 35))
 		end,
 	},
 	overhead = {

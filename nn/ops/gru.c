@@ -14,7 +14,7 @@ static double sigmoid(double x)
 	return 1 / (1 + exp(-x));
 }
 
-#define SUM_IN(g) (in[(g) * n + j] + bias[(g) * n + j])
+#define SUM_IN(in, g) ((in)[j] + bias[(g) * n + j])
 #define SUM_HIDDEN(g) (hidden[(g) * n + j] + bias_hidden[(g) * n + j])
 
 #define FORWARD(real, squash, tangent) \
@@ -22,17 +22,19 @@ static double sigmoid(double x)
 		const int64_t n = row->n; \
 		const real *restrict hidden = row->hidden, *restrict bias = row->bias_in; \
 		const real *restrict bias_hidden = row->bias_hidden, *restrict before = row->before; \
-		real *in = row->kept, *restrict h = row->h; \
+		real *restrict kr = QL_PART(real, row->kept, 0), *restrict kz = QL_PART(real, row->kept, 1); \
+		real *restrict kn = QL_PART(real, row->kept, 2), *restrict ks = QL_PART(real, row->kept, 3); \
+		real *restrict h = row->h; \
 \
-		_Pragma("GCC ivdep") \
+		QL_INDEPENDENT \
 		for (int64_t j = 0; j < n; j++) { \
-			real r = squash(SUM_IN(0) + SUM_HIDDEN(0)), z = squash(SUM_IN(1) + SUM_HIDDEN(1)); \
-			real side = SUM_HIDDEN(2), new = tangent(SUM_IN(2) + r * side); \
+			real r = squash(SUM_IN(kr, 0) + SUM_HIDDEN(0)), z = squash(SUM_IN(kz, 1) + SUM_HIDDEN(1)); \
+			real side = SUM_HIDDEN(2), new = tangent(SUM_IN(kn, 2) + r * side); \
 \
-			in[j] = r; \
-			in[n + j] = z; \
-			in[2 * n + j] = new; \
-			in[3 * n + j] = side; \
+			kr[j] = r; \
+			kz[j] = z; \
+			kn[j] = new; \
+			ks[j] = side; \
 			h[j] = (1 - z) * new + z * before[j]; \
 		} \
 	}
@@ -44,19 +46,21 @@ static void forward_f64(const struct ql_cell_row *row) FORWARD(double, sigmoid, 
 		const int64_t n = row->n; \
 		const real *restrict kept = row->kept, *restrict before = row->before; \
 		const real *restrict dy = row->dy, *restrict dh = row->dh; \
-		real *restrict carry = row->carry, *restrict d = row->din, *restrict dhidden = row->dhidden; \
+		real *restrict carry = row->carry, *restrict in_r = QL_PART(real, row->din, 0); \
+		real *restrict in_z = QL_PART(real, row->din, 1), *restrict in_n = QL_PART(real, row->din, 2); \
+		real *restrict hidden_r = QL_PART(real, row->dhidden, 0), *restrict hidden_z = QL_PART(real, row->dhidden, 1); \
+		real *restrict hidden_n = QL_PART(real, row->dhidden, 2); \
 \
+		QL_INDEPENDENT \
 		for (int64_t j = 0; j < n; j++) { \
 			real r = kept[j], z = kept[n + j], new = kept[2 * n + j], side = kept[3 * n + j]; \
 			real up = dy[j] + dh[j] + carry[j], dnew = up * (1 - z) * (1 - new * new); \
 			real dr = dnew * side * (r * (1 - r)), dz = up * (before[j] - new) * (z * (1 - z)); \
 \
-			d[j] = dr; \
-			d[n + j] = dz; \
-			d[2 * n + j] = dnew; \
-			dhidden[j] = dr; \
-			dhidden[n + j] = dz; \
-			dhidden[2 * n + j] = dnew * r; \
+			in_r[j] = hidden_r[j] = dr; \
+			in_z[j] = hidden_z[j] = dz; \
+			in_n[j] = dnew; \
+			hidden_n[j] = dnew * r; \
 			carry[j] = up * z; \
 		} \
 	}

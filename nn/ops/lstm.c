@@ -14,25 +14,27 @@ static double sigmoid(double x)
 	return 1 / (1 + exp(-x));
 }
 
-#define SUM(g) (in[(g) * n + j] + bias[(g) * n + j] + (hidden[(g) * n + j] + bias_hidden[(g) * n + j]))
+#define SUM(in, g) ((in)[j] + bias[(g) * n + j] + (hidden[(g) * n + j] + bias_hidden[(g) * n + j]))
 
 #define FORWARD(real, squash, tangent) \
 	{ \
 		const int64_t n = row->n; \
 		const real *restrict hidden = row->hidden, *restrict bias = row->bias_in; \
 		const real *restrict bias_hidden = row->bias_hidden, *restrict before = row->before; \
-		real *in = row->kept, *restrict h = row->h; \
+		real *restrict ki = QL_PART(real, row->kept, 0), *restrict kf = QL_PART(real, row->kept, 1); \
+		real *restrict kg = QL_PART(real, row->kept, 2), *restrict ko = QL_PART(real, row->kept, 3); \
+		real *restrict kc = QL_PART(real, row->kept, 4), *restrict h = row->h; \
 \
-		_Pragma("GCC ivdep") \
+		QL_INDEPENDENT \
 		for (int64_t j = 0; j < n; j++) { \
-			real i = squash(SUM(0)), f = squash(SUM(1)), g = tangent(SUM(2)), o = squash(SUM(3)); \
+			real i = squash(SUM(ki, 0)), f = squash(SUM(kf, 1)), g = tangent(SUM(kg, 2)), o = squash(SUM(ko, 3)); \
 			real c = f * before[j] + i * g; \
 \
-			in[j] = i; \
-			in[n + j] = f; \
-			in[2 * n + j] = g; \
-			in[3 * n + j] = o; \
-			in[4 * n + j] = c; \
+			ki[j] = i; \
+			kf[j] = f; \
+			kg[j] = g; \
+			ko[j] = o; \
+			kc[j] = c; \
 			h[j] = o * tangent(c); \
 		} \
 	}
@@ -44,17 +46,20 @@ static void forward_f64(const struct ql_cell_row *row) FORWARD(double, sigmoid, 
 		const int64_t n = row->n; \
 		const real *restrict kept = row->kept, *restrict before = row->before; \
 		const real *restrict dy = row->dy, *restrict dh = row->dh; \
-		real *restrict carry = row->carry, *restrict d = row->din; \
+		real *restrict carry = row->carry, *restrict di = QL_PART(real, row->din, 0); \
+		real *restrict df = QL_PART(real, row->din, 1), *restrict dg = QL_PART(real, row->din, 2); \
+		real *restrict d_out = QL_PART(real, row->din, 3); \
 \
+		QL_INDEPENDENT \
 		for (int64_t j = 0; j < n; j++) { \
 			real i = kept[j], f = kept[n + j], g = kept[2 * n + j], o = kept[3 * n + j]; \
 			real t = tangent(kept[4 * n + j]), up = dy[j] + dh[j]; \
 			real dc = carry[j] + up * o * (1 - t * t); \
 \
-			d[j] = dc * g * (i * (1 - i)); \
-			d[n + j] = dc * before[j] * (f * (1 - f)); \
-			d[2 * n + j] = dc * i * (1 - g * g); \
-			d[3 * n + j] = up * t * (o * (1 - o)); \
+			di[j] = dc * g * (i * (1 - i)); \
+			df[j] = dc * before[j] * (f * (1 - f)); \
+			dg[j] = dc * i * (1 - g * g); \
+			d_out[j] = up * t * (o * (1 - o)); \
 			carry[j] = dc * f; \
 		} \
 	}
