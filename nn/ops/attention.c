@@ -11,6 +11,8 @@
 #include "tensor/gemm_serial.h"
 #include "tensor/ops/ops.h"
 
+#define WIDEST 65536 /* numbers of a head */
+
 enum { Q, K, V };
 
 static int64_t heads_of(const struct ql_call *call)
@@ -78,6 +80,8 @@ static enum ql_status sizes(struct ql_ctx *ctx, const struct ql_call *call, stru
 		return mismatch(ctx, call, "heads of q that are a multiple of those of k and v");
 	if (a->causal && a->keys < a->queries)
 		return mismatch(ctx, call, "with causal at least as many keys as queries");
+	if (a->d > WIDEST || a->e > WIDEST)
+		return mismatch(ctx, call, "heads of at most 65536 numbers");
 	if (!isfinite(a->scale))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "attention: scale: wanted a finite number, got %g", a->scale);
 	return QL_OK;

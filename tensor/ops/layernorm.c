@@ -7,8 +7,9 @@
  * for rmsnorm mean(c) is left out. Nothing but the operands is saved: mean and variance cost less to find again than
  * to read.
  *
- * Sums along a row are those of lanes.h. The mean is subtracted as a float32 and what its rounding left out. dw and db
- * are summed over parts of the rows, cut by their number alone: float32 over FLUSH rows, then double.
+ * Sums along a row are those of lanes.h. A first sum gives a float32 near the mean; what it missed, and the variance, come
+ * from the differences to it, so rows far from 0 lose nothing. dw and db are summed over parts of the rows, cut by their
+ * number alone: float32 over FLUSH rows, then double.
  */
 #include <math.h>
 #include <string.h>
@@ -63,7 +64,8 @@ struct centre {
 
 #define SQUARE_STEP(i, k) \
 	{ \
-		lane[0][k] += (x[i] - shift) * (x[i] - shift); \
+		lane[0][k] += x[i] - shift; \
+		lane[1][k] += (x[i] - shift) * (x[i] - shift); \
 	}
 #define PRODUCT_STEP(i, k) \
 	{ \
@@ -73,9 +75,9 @@ struct centre {
 	}
 
 #define ROW_FUNCTIONS(type, suffix) \
-	/* wide (QL_REDUCE_LANES) += squares of x - shift */ \
+	/* wide (2, QL_REDUCE_LANES) += x - shift and its squares */ \
 	QL_SIMD(void, squares_##suffix, (int64_t n, const type *restrict x, type shift, double *restrict wide), \
-		{ LANE_SUMS(type, 1, SQUARE_STEP, x += QL_SUM_RUN) }) \
+		{ LANE_SUMS(type, 2, SQUARE_STEP, x += QL_SUM_RUN) }) \
 	/* h; wide (2, QL_REDUCE_LANES) += g w and g w h */ \
 	QL_SIMD(void, products_##suffix, \
 		(int64_t n, const type *restrict x, type shift, type rest, type by, const type *restrict g, \
@@ -139,17 +141,18 @@ static void *at_result(const struct job *j, void *base, int64_t element)
 static struct centre centre_of(const struct job *j, const void *x)
 {
 	struct centre c = {.shift = 0};
-	double lane[QL_REDUCE_LANES] = {0}, mean = 0, variance;
+	double lane[2 * QL_REDUCE_LANES] = {0}, mean = 0, variance;
 
 	if (j->centred)
 		mean = (j->wide ? ql_sum_f64(x, j->n) : ql_sum_f32(j->variant, x, j->n)) / (double)j->n;
 	c.shift = j->wide ? mean : (double)(float)mean;
-	c.rest = c.shift - mean;
 	if (j->wide)
 		squares_f64[j->variant](j->n, x, c.shift, lane);
 	else
 		squares_f32[j->variant](j->n, x, (float)c.shift, lane);
-	variance = ql_join_lanes(lane, QL_REDUCE_LANES, 1) / (double)j->n - c.rest * c.rest;
+	if (j->centred)
+		c.rest = -ql_join_lanes(lane, QL_REDUCE_LANES, 1) / (double)j->n;
+	variance = ql_join_lanes(lane + QL_REDUCE_LANES, QL_REDUCE_LANES, 1) / (double)j->n - c.rest * c.rest;
 	c.by = 1 / sqrt((variance < 0 ? 0 : variance) + j->epsilon);
 	return c;
 }
