@@ -306,6 +306,17 @@ static void record(struct ql_ctx *ctx, struct ql_call *call, uint64_t operands)
 		call->into->origin = row;
 }
 
+/* Results that only backward reads: the tape has them now. */
+static void drop_hidden(struct ql_ctx *ctx, struct ql_call *call)
+{
+	int n = call->op->outputs ? call->op->outputs : 1;
+
+	for (int i = n; i < call->n_out && !call->list; i++) {
+		ql_tensor_release(ctx, call->out[i]);
+		call->out[i] = NULL;
+	}
+}
+
 enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -326,6 +337,7 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 		status = write_into(ctx, call);
 	if (!status && !call->into && ql_tape_wanted(ctx, call))
 		status = ql_tape_record(ctx, call);
+	drop_hidden(ctx, call);
 	if (status)
 		drop_outputs(ctx, call);
 	else

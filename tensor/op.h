@@ -41,7 +41,7 @@ struct ql_call {
 	struct ql_result result[QL_MAX_OUT];
 	struct ql_tensor *out[QL_MAX_OUT];
 	struct ql_tensor **list; /* outputs of a QL_LIST_OUT op, from ql_alloc: the caller frees it */
-	int n_out;               /* number of results; infer sets it, 1 by default */
+	int n_out;               /* number of results; infer sets it, 1 by default. Those beyond op->outputs are for backward only */
 	const char *path, *kernel, *reason; /* for the ledger; static strings */
 };
 
