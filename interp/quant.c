@@ -394,6 +394,8 @@ static const struct ql_doc docs[] = {
 	{"paths", "quant.paths()",
 		"The integer implementations as a plain list of tables: op, path, dtypes, text. quant.ops arranges them by op.",
 		"print(#quant.paths() > 0, quant.paths()[1].op ~= nil)  --> true true", NULL},
+	{"lsq", "quant.lsq(x, scale, {bits=4, signed=true, axis=})", "The same as x:lsq: fake quantization whose scale is learned.",
+		"print(quant.lsq(tensor{0.3, 9}, tensor{0.5}, {bits=2}))  --> float32(2)  0.5000  0.5000", NULL},
 	{"bytes", "quant.bytes(sizes, spec)",
 		"Bytes of a tensor of these sizes under a spec: codes, scales and zero points.",
 		"print(quant.bytes({1000, 1000}, 'int8'))  --> 1000004", NULL},
@@ -437,6 +439,8 @@ int ql_open_quant(lua_State *L)
 	ql_set_functions(L, methods);
 	lua_newtable(L);
 	ql_set_functions(L, functions);
+	ql_push_op(L, ql_op_by_name(ql_quant_ops, "lsq"), false);
+	lua_setfield(L, -2, "lsq");
 	lua_setglobal(L, "quant");
 	lua_pop(L, 3);
 	return 0;

@@ -319,15 +319,6 @@ static void record(struct ql_ctx *ctx, struct ql_call *call, uint64_t operands)
 		call->into->origin = row;
 }
 
-/* What was made for backward only is the tape's by now. */
-static void drop_hidden(struct ql_ctx *ctx, struct ql_call *call)
-{
-	for (int i = call->op->outputs ? call->op->outputs : 1; i < QL_MAX_OUT; i++) {
-		ql_tensor_release(ctx, call->out[i]);
-		call->out[i] = NULL;
-	}
-}
-
 enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -348,8 +339,7 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 		status = write_into(ctx, call);
 	if (!status && !call->into && ql_tape_wanted(ctx, call))
 		status = ql_tape_record(ctx, call);
-	if (!status)
-		drop_private(ctx, call);
+	drop_private(ctx, call);
 	if (status)
 		drop_outputs(ctx, call);
 	else
@@ -358,7 +348,6 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 		drop_outputs(ctx, call);
 		call->out[0] = ql_tensor_keep(call->into);
 	}
-	drop_hidden(ctx, call);
 	ql_scratch_release(ctx, mark);
 	return status;
 }

@@ -41,8 +41,8 @@ struct ql_call {
 	struct ql_result result[QL_MAX_OUT];
 	struct ql_tensor *out[QL_MAX_OUT];
 	struct ql_tensor **list; /* outputs of a QL_LIST_OUT op, from ql_alloc: the caller frees it */
-	/* Number of results; infer sets it, 1 by default. Those beyond op->outputs are for the backward alone: they may be
-	 * saved with QL_SAVE_RESULT and are not given to the caller. */
+	/* Number of results; infer sets it, 1 by default. Those beyond op->outputs are for backward alone: the tape
+	 * saves them always, the caller does not get them. */
 	int n_out;
 	const char *path, *kernel, *reason; /* for the ledger; static strings */
 };

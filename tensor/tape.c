@@ -253,12 +253,14 @@ static enum ql_status record_operands(struct ql_ctx *ctx, struct ql_node *node, 
 
 static enum ql_status record_results(struct ql_ctx *ctx, struct ql_node *node, const struct ql_call *call, uint32_t saves)
 {
+	int outputs = call->list ? call->n_out : node->op->outputs ? node->op->outputs : 1; /* the rest: for backward only */
+
 	for (int i = 0; i < call->n_out; i++) {
 		struct ql_tensor *t = result_of(call, i);
 		enum ql_status status;
 
 		node->result[i].is = shape_of(t);
-		if (!(saves & QL_SAVE_RESULT))
+		if (!(saves & QL_SAVE_RESULT) && i < outputs)
 			continue;
 		status = ql_tensor_alias(ctx, t, &node->result[i].value);
 		if (status)

@@ -22,18 +22,21 @@ function methods.stats(o)
 		'suggested'}, m}
 end
 
--- The staircase of a histogram as points, and the part of it beyond the range.
-local function staircase(h, lo, hi)
-	local all, beyond = {}, {}
+-- The bins that `shown` selects, as the points of a staircase with a gap (one NaN) where some are left out.
+local function staircase(h, shown)
+	local points, open = {}, false
 	for i, count in ipairs(h.counts) do
 		local left, right = h.edges[i], h.edges[i + 1]
-		local out = left < lo or right > hi
-		for _, x in ipairs {left, right} do
-			all[#all + 1] = {x, count > 0 and count or 0 / 0}
-			beyond[#beyond + 1] = {x, out and count > 0 and count or 0 / 0}
+		if count > 0 and shown(left, right) then
+			points[#points + 1] = {left, count}
+			points[#points + 1] = {right, count}
+			open = true
+		elseif open then
+			points[#points + 1] = {left, 0 / 0}
+			open = false
 		end
 	end
-	return all, beyond
+	return points
 end
 
 local options = doc {name = 'observer:plot', usage = "o:plot{file='histogram.png'}",
@@ -51,9 +54,12 @@ function methods.plot(o, given)
 	local h = o:histogram(given.bins or 256, index)
 	local lo, hi = o:range()
 	if type(lo) ~= 'number' then lo, hi = lo[index]:item(), hi[index]:item() end
-	local all, beyond = staircase(h, lo, hi)
+	local all = staircase(h, function() return true end)
+	local beyond = staircase(h, function(left, right) return left < lo or right > hi end)
+	local series, names = {all}, {'values'}
+	if #beyond > 0 then series[2], names[2] = beyond, 'clipped' end
 	local title = given.title or ('%s: %.3g to %.3g, %.3g %% clipped'):format(tostring(o.spec), lo, hi, 100 * o:measure().clipped)
-	return plot.line{all, beyond, names = {'values', 'clipped'}, xlabel = 'value', ylabel = 'count', ylog = true,
+	return plot.line{series[1], series[2], names = names, xlabel = 'value', ylabel = 'count', ylog = true,
 		vlines = {lo = lo, hi = hi}, title = title, file = given.file}
 end
 

@@ -15,6 +15,7 @@
 #include "quant/observer.h"
 
 #define FIRST 128 /* bins of the shortest candidate */
+#define LEAST 4   /* values per level: of fewer there is no distribution to speak of, and all are kept */
 
 struct sums {
 	const double *h; /* bins */
@@ -67,6 +68,10 @@ static void range(const struct ql_view *v, double *lo, double *hi)
 	int bins = v->rule->bins, levels = levels_of(v);
 	struct sums s = {v->room, v->room + bins, v->room + 2 * bins + 1, v->room + 3 * bins + 2};
 
+	*lo = v->cells.min;
+	*hi = v->cells.max;
+	if (v->cells.total < LEAST * fmin(levels, FIRST))
+		return;
 	ql_cells_even(&v->cells, 0, most, true, bins, v->room);
 	v->room[0] = v->room[1];
 	run_sums(&s, bins);

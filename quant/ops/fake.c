@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT
+ * x:fake(spec): the values that quantizing would leave, as floats; the gradient passes straight through where x lies
+ * inside the range of the codes, ends included, by the integer before it is clamped:
+ *   y = (sat(rne(x / s) + z) - z) s     dx = dy [qmin <= rne(x / s) + z <= qmax]
+ * One pass writes y and, when a gradient is wanted, the mask (a byte per element). The schemes that are not affine go
+ * through codes; there the mask is |x| <= scale for log and |x| <= 1 for binary (BinaryNet, arXiv 1602.02830).
+ */
+#include "quant/quantize.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tensor/back.h"
+#include "tensor/codec.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
+#include "tensor/simd.h"
+
+#define PIECE 4096
+#define NEAREST 0x1.8p23f /* added and taken off: rounds half to even, |v| < 2^22 */
+
+/* One element: the code without its zero point, between lo and hi; a value just outside of them when it is beyond. */
+#define UNCLAMPED(scale_of, lo_of, hi_of) \
+	float v = x[i] / (scale_of); \
+	float low = (lo_of) - 1; \
+	float high = (hi_of) + 1; \
+\
+	v = v < low ? low : v > high ? high : v == v ? v : 0; \
+	v = (v + NEAREST) - NEAREST; \
+	float c = v < (lo_of) ? (lo_of) : v > (hi_of) ? (hi_of) : v; \
+	y[i] = c * (scale_of);
+
+QL_SIMD(void, row_masked, (const float *restrict x, int64_t n, float scale, float lo, float hi, float *restrict y,
+	uint8_t *restrict mask), {
+	for (int64_t i = 0; i < n; i++) {
+		UNCLAMPED(scale, lo, hi)
+		mask[i] = c == v && x[i] == x[i];
+	}
+})
+
+QL_SIMD(void, row_plain, (const float *restrict x, int64_t n, float scale, float lo, float hi, float *restrict y), {
+	for (int64_t i = 0; i < n; i++) {
+		UNCLAMPED(scale, lo, hi)
+	}
+})
+
+QL_SIMD(void, each_masked, (const float *restrict x, int64_t n, const float *restrict scale, const float *restrict lo,
+	const float *restrict hi, float *restrict y, uint8_t *restrict mask), {
+	for (int64_t i = 0; i < n; i++) {
+		UNCLAMPED(scale[i], lo[i], hi[i])
+		mask[i] = c == v && x[i] == x[i];
+	}
+})
+
+QL_SIMD(void, each_plain, (const float *restrict x, int64_t n, const float *restrict scale, const float *restrict lo,
+	const float *restrict hi, float *restrict y), {
+	for (int64_t i = 0; i < n; i++) {
+		UNCLAMPED(scale[i], lo[i], hi[i])
+	}
+})
+
+struct job {
+	struct ql_grain g;
+	const float *x, *scale, *lo, *hi; /* lo, hi: codes without zero points, one per scale */
+	float *y;
+	uint8_t *mask; /* NULL: not wanted */
+	int64_t pieces; /* per row */
+	int variant;
+};
+
+/* n elements at `at` under scale s, or scales s.. */
+static void run(const struct job *j, int64_t at, int64_t n, int64_t s)
+{
+	const float *x = j->x + at;
+	float *y = j->y + at;
+
+	if (j->g.kind >= QL_GRAIN_COLUMN && j->mask)
+		each_masked[j->variant](x, n, j->scale + s, j->lo + s, j->hi + s, y, j->mask + at);
+	else if (j->g.kind >= QL_GRAIN_COLUMN)
+		each_plain[j->variant](x, n, j->scale + s, j->lo + s, j->hi + s, y);
+	else if (j->mask)
+		row_masked[j->variant](x, n, j->scale[s], j->lo[s], j->hi[s], y, j->mask + at);
+	else
+		row_plain[j->variant](x, n, j->scale[s], j->lo[s], j->hi[s], y);
+}
+
+static void body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t row = i / j->pieces, column = i % j->pieces * PIECE, stop = ql_min64(column + PIECE, j->g.row), length;
+
+		while (column < stop) {
+			int64_t s = ql_grain_scale(&j->g, row, column, &length), n = ql_min64(length, stop - column);
+
+			run(j, row * j->g.row + column, n, s);
+			column += n;
+		}
+	}
+}
+
+static enum ql_status affine(struct ql_ctx *ctx, const struct ql_qparams *q, struct ql_tensor *x, struct ql_tensor *y,
+	uint8_t *mask)
+{
+	struct job j = {.g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block),
+		.x = ql_tensor_data(x), .y = ql_tensor_data(y), .mask = mask, .variant = ctx->kernels->simd->variant};
+	int64_t n = ql_tensor_nelem(q->scale);
+	float *numbers = ql_scratch_take(ctx, (size_t)n * 3 * sizeof(*numbers));
+
+	if (!numbers)
+		return QL_ERR_MEMORY;
+	for (int64_t i = 0; i < n; i++) {
+		double zero = q->zero_point ? ql_tensor_at_f64(q->zero_point, i) : 0;
+
+		numbers[i] = (float)ql_tensor_at_f64(q->scale, i);
+		numbers[n + i] = (float)(q->codes.lo - zero);
+		numbers[2 * n + i] = (float)(q->codes.hi - zero);
+	}
+	j.scale = numbers;
+	j.lo = numbers + n;
+	j.hi = numbers + 2 * n;
+	j.pieces = ql_ceil_div(j.g.row, PIECE);
+	return ql_parallel_for(ctx, j.g.rows * j.pieces, ql_max64(1, 65536 / ql_max64(1, ql_min64(PIECE, j.g.row))),
+		j.g.rows * j.g.row, body, &j);
+}
+
+/* ---- schemes that are not affine ---- */
+
+static void mask_within(const struct ql_tensor *x, const struct ql_qparams *q, uint8_t *mask)
+{
+	struct ql_grain g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block);
+	const float *v = ql_tensor_data(x);
+	int64_t length;
+
+	for (int64_t r = 0; r < g.rows; r++)
+		for (int64_t c = 0; c < g.row; c++) {
+			double most = q->codes.bits == 1 ? 1 : ql_tensor_at_f64(q->scale, ql_grain_scale(&g, r, c, &length));
+
+			mask[r * g.row + c] = fabs((double)v[r * g.row + c]) <= most;
+		}
+}
+
+static enum ql_status through_codes(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x,
+	struct ql_tensor **y, uint8_t *mask)
+{
+	struct ql_tensor *codes = NULL;
+	enum ql_status status = ql_quantize(ctx, x, spec, &codes);
+
+	if (!status)
+		status = codes->q ? ql_decode(ctx, codes, y) : ql_tensor_cast(ctx, codes, QL_float32, y);
+	if (!status && mask && codes->q)
+		mask_within(x, codes->q, mask);
+	else if (!status && mask)
+		memset(mask, 1, (size_t)ql_tensor_nelem(x)); /* a float dtype keeps every value */
+	ql_tensor_release(ctx, codes);
+	return status;
+}
+
+/* ---- the op ---- */
+
+static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *x = call->in[0];
+	unsigned dtype = ql_operand_dtype(x);
+
+	if (!ql_call_attr(call, "spec"))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "fake: spec: wanted a spec, got false");
+	ql_result_set(call, 0, ql_dtype_is_float(dtype) ? dtype : QL_float32, x->rank, x->shape);
+	if (ql_tape_wanted(ctx, call)) {
+		ql_result_set(call, 1, QL_uint8, x->rank, x->shape); /* the mask */
+		call->n_out = 2;
+	}
+	return QL_OK;
+}
+
+static enum ql_status compute(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_tensor **y,
+	uint8_t *mask)
+{
+	struct ql_qparams *q = NULL;
+	enum ql_status status;
+
+	if (!spec->scheme || !spec->scheme->affine || spec->dtype == QL_binary)
+		return through_codes(ctx, spec, x, y, mask);
+	status = ql_quantize_params(ctx, spec, x->rank, x->shape, x, &q);
+	if (!status)
+		status = ql_tensor_new(ctx, QL_float32, x->rank, x->shape, y);
+	if (!status && ql_tensor_nelem(x) > 0)
+		status = affine(ctx, q, x, *y, mask);
+	ql_qparams_release(ctx, q);
+	return status;
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_spec *spec = ql_call_attr(call, "spec")->spec;
+	struct ql_tensor *x = NULL, *y = NULL, *mask = NULL;
+	enum ql_status status = QL_OK;
+
+	call->path = ql_dtype_name(spec->dtype);
+	call->kernel = ctx->kernels->simd->name;
+	if (call->n_out == 2)
+		status = ql_tensor_new(ctx, QL_uint8, call->result[1].rank, call->result[1].shape, &mask);
+	if (!status && call->in[0]->dtype == QL_float32 && ql_tensor_is_contiguous(call->in[0]))
+		x = ql_tensor_keep(call->in[0]);
+	else if (!status)
+		status = ql_tensor_cast(ctx, call->in[0], QL_float32, &x);
+	if (!status)
+		status = compute(ctx, spec, x, &y, mask ? ql_tensor_data(mask) : NULL);
+	if (!status && call->result[0].dtype != QL_float32)
+		status = ql_tensor_cast(ctx, y, call->result[0].dtype, &call->out[0]);
+	else if (!status)
+		call->out[0] = ql_tensor_keep(y);
+	call->out[1] = mask;
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, y);
+	return status;
+}
+
+/* ---- backward ---- */
+
+struct slope {
+	const void *g;
+	void *out;
+	const uint8_t *mask;
+	bool wide;
+	int64_t n;
+	int variant;
+};
+
+QL_SIMD(void, slope_f32, (const float *restrict g, const uint8_t *restrict mask, int64_t n, float *restrict out), {
+	for (int64_t i = 0; i < n; i++)
+		out[i] = mask[i] ? g[i] : 0;
+})
+
+QL_SIMD(void, slope_f64, (const double *restrict g, const uint8_t *restrict mask, int64_t n, double *restrict out), {
+	for (int64_t i = 0; i < n; i++)
+		out[i] = mask[i] ? g[i] : 0;
+})
+
+static void slope_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct slope *s = arg;
+
+	for (int64_t i = begin * PIECE; i < ql_min64(s->n, end * PIECE); i += PIECE) {
+		int64_t n = ql_min64(PIECE, s->n - i);
+
+		if (s->wide)
+			slope_f64[s->variant]((const double *)s->g + i, s->mask + i, n, (double *)s->out + i);
+		else
+			slope_f32[s->variant]((const float *)s->g + i, s->mask + i, n, (float *)s->out + i);
+	}
+}
+
+static enum ql_status backward(struct ql_back *b)
+{
+	struct ql_tensor *g = ql_back_grad(b, 0), *mask = ql_back_out(b, 1), *dense = NULL, *out = NULL;
+	struct slope s = {.variant = b->ctx->kernels->simd->variant};
+	enum ql_status status;
+
+	if (!g || !mask)
+		return b->status;
+	s.wide = g->dtype == QL_float64;
+	status = ql_tensor_cast(b->ctx, g, s.wide ? QL_float64 : QL_float32, &dense);
+	dense = ql_back_own(b, dense, status);
+	if (!dense)
+		return b->status;
+	status = ql_tensor_new(b->ctx, dense->dtype, dense->rank, dense->shape, &out);
+	out = ql_back_own(b, out, status);
+	if (!out)
+		return b->status;
+	s.g = ql_tensor_data(dense);
+	s.out = ql_tensor_data(out);
+	s.mask = ql_tensor_data(mask);
+	s.n = ql_tensor_nelem(out);
+	status = ql_parallel_for(b->ctx, ql_ceil_div(s.n, PIECE), 16, s.n / 4, slope_body, &s);
+	if (status)
+		return status;
+	ql_back_give(b, 0, out);
+	return b->status;
+}
+
+static const struct ql_attr attrs[] = {
+	{"spec", QL_ATTR_SPEC, QL_POSITIONAL | QL_REQUIRED, NULL, "a spec like 'int8/1' or {dtype='int8', axis=1}"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+extern const struct ql_op ql_op_fake;
+const struct ql_op ql_op_fake = {
+	.doc = {.name = "fake",
+		.usage = "x:fake 'int8/1'  x:fake{dtype='uint8', scale=0.1, zero_point=128}",
+		.text = "Fake quantization: the floats that x:quantize(spec):dequantize() would give, bit for bit, in the dtype of x. The "
+			"gradient passes straight through where x lies inside the range of the codes (ends included) and is 0 where it "
+			"was clipped. The scale is not learned: quant.lsq does that.",
+		.example = "x = tensor{-3, 0.4, 1, grad=true}\ny = x:fake{dtype='int8', scale=0.01}\n"
+			"print(y)  --> float32(3)  -1.2800   0.4000   1.0000\ny:sum():backward()\nprint(x:grad())  --> float32(3)  0  1  1",
+		.attrs = attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = infer,
+	.eval = eval,
+	.allocates = true,
+	.backward = backward,
+};

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT
+ * quant.lsq(x, scale): quantization with a learned step size (LSQ, arXiv 1902.08153), and with a learned zero point
+ * (PyTorch's _fake_quantize_learnable). With u = x / s, codes lo..hi without the zero point, r = clamp(rne(u), lo, hi):
+ *   y = r s
+ *   dx = dy where x is inside, else 0
+ *   ds = sum of dy (inside: r - u, below: lo, above: hi) / sqrt(N hi_code)
+ *   dz = sum of dy (inside: 0, else -s) / sqrt(N hi_code)
+ * Inside is lo <= u <= hi; with a zero point lo <= rne(u) <= hi, as in fake. N: values per scale. Sums are taken in double
+ * over fixed pieces and joined in order: the same bits on any number of threads.
+ *
+ * Signed codes are -(2^(b-1)-1) .. 2^(b-1)-1, but of 3 bits and less -2^(b-1) .. 2^(b-1)-1; so are those with a zero point.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "quant/quantize.h"
+#include "tensor/back.h"
+#include "tensor/codec.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
+#include "tensor/simd.h"
+
+#define PIECE 4096 /* elements under one scale, or rows of columns with about as many */
+#define FLOOR 1e-8 /* least scale: training may push it below 0 */
+#define NEAREST_float 0x1.8p23f
+#define NEAREST_double 0x1.8p52
+
+/* Codes without zero point under one scale, all in the dtype of the computation. */
+#define STEPS(type) \
+	struct type##_step { \
+		type scale, lo, hi; \
+		bool rounded; /* x is inside by its integer */ \
+	};
+STEPS(float)
+STEPS(double)
+
+/* u clamped so that it can be rounded, its integer, and that within the codes */
+#define CODE(type) \
+	type u = x[i] / p.scale; \
+	type v = u < p.lo - 1 ? p.lo - 1 : u > p.hi + 1 ? p.hi + 1 : u == u ? u : 0; \
+	type n = (v + NEAREST_##type) - NEAREST_##type; \
+	type r = n < p.lo ? p.lo : n > p.hi ? p.hi : n;
+
+#define ELEMENT(type) \
+	type at = p.rounded ? n : v; \
+	bool low = at < p.lo; \
+	bool high = at > p.hi; \
+	type inside = low || high ? 0 : 1; \
+	type slope = low ? p.lo : high ? p.hi : r - v;
+
+#define LANES 8
+
+/* Sums of eight lanes, joined in order; `step` elements apart are one lane. */
+#define ROWS(type) \
+	QL_SIMD(void, forward_##type, (const type *restrict x, int64_t count, struct type##_step p, type *restrict y), { \
+		for (int64_t i = 0; i < count; i++) { \
+			CODE(type) \
+			y[i] = r * p.scale; \
+		} \
+	}) \
+	QL_SIMD(void, backward_##type, (const type *restrict x, const type *restrict g, int64_t count, \
+		struct type##_step p, type *restrict dx, double *ds, double *dz), { \
+		double a[LANES]; \
+		double b[LANES]; \
+		int64_t whole = count - count % LANES; \
+\
+		for (int l = 0; l < LANES; l++) \
+			a[l] = b[l] = 0; \
+		for (int64_t base = 0; base < whole; base += LANES) \
+			for (int l = 0; l < LANES; l++) { \
+				int64_t i = base + l; \
+				CODE(type) \
+				ELEMENT(type) \
+				dx[i] = inside * g[i]; \
+				a[l] += (double)(slope * g[i]); \
+				b[l] += (double)((1 - inside) * g[i]); \
+			} \
+		for (int64_t i = whole; i < count; i++) { \
+			CODE(type) \
+			ELEMENT(type) \
+			dx[i] = inside * g[i]; \
+			a[i - whole] += (double)(slope * g[i]); \
+			b[i - whole] += (double)((1 - inside) * g[i]); \
+		} \
+		for (int w = LANES / 2; w > 0; w /= 2) \
+			for (int l = 0; l < w; l++) { \
+				a[l] += a[l + w]; \
+				b[l] += b[l + w]; \
+			} \
+		*ds += a[0]; \
+		*dz += b[0]; \
+	})
+ROWS(float)
+ROWS(double)
+
+struct job {
+	struct ql_grain g;
+	const void *x, *dy;
+	void *out;
+	const double *scale, *lo, *hi; /* one per scale */
+	bool rounded, wide;
+	int64_t pieces, piece; /* COLUMN: rows of a piece; else pieces of each row, and its elements */
+	double *ds, *dz;       /* sums of each piece (COLUMN: of each column of each piece) */
+	int variant;
+};
+
+#define RUN(type) \
+	static void run_##type(const struct job *j, int64_t at, int64_t count, int64_t s, int64_t sum) \
+	{ \
+		struct type##_step p = {(type)j->scale[s], (type)j->lo[s], (type)j->hi[s], j->rounded}; \
+		const type *x = (const type *)j->x + at; \
+		type *out = (type *)j->out + at; \
+\
+		if (j->dy) \
+			backward_##type[j->variant](x, (const type *)j->dy + at, count, p, out, &j->ds[sum], &j->dz[sum]); \
+		else \
+			forward_##type[j->variant](x, count, p, out); \
+	}
+RUN(float)
+RUN(double)
+
+static void run(const struct job *j, int64_t at, int64_t count, int64_t s, int64_t sum)
+{
+	if (j->wide)
+		run_double(j, at, count, s, sum);
+	else
+		run_float(j, at, count, s, sum);
+}
+
+static void body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t row = i / j->pieces, column = i % j->pieces * j->piece, length;
+
+		run(j, row * j->g.row + column, ql_min64(j->piece, j->g.row - column), ql_grain_scale(&j->g, row, column, &length), i);
+	}
+}
+
+/* The last axis has the scales: each element another. */
+static void columns_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+
+	for (int64_t i = begin; i < end; i++)
+		for (int64_t r = i * j->piece; r < ql_min64(j->g.rows, (i + 1) * j->piece); r++)
+			for (int64_t c = 0; c < j->g.row; c++)
+				run(j, r * j->g.row + c, 1, c, i * j->g.row + c);
+}
+
+static enum ql_status go(struct ql_ctx *ctx, struct job *j, int64_t *sums)
+{
+	bool columns = j->g.kind == QL_GRAIN_COLUMN;
+	int64_t n = j->g.rows * j->g.row, count;
+
+	j->piece = columns ? ql_max64(1, PIECE / ql_max64(1, j->g.row)) : PIECE;
+	j->pieces = ql_ceil_div(columns ? j->g.rows : j->g.row, j->piece);
+	count = columns ? j->pieces : j->g.rows * j->pieces;
+	*sums = columns ? count * j->g.row : count;
+	if (j->dy) {
+		j->ds = ql_scratch_take(ctx, (size_t)*sums * 2 * sizeof(*j->ds));
+		if (!j->ds)
+			return QL_ERR_MEMORY;
+		memset(j->ds, 0, (size_t)*sums * 2 * sizeof(*j->ds));
+		j->dz = j->ds + *sums;
+	}
+	if (n == 0)
+		return QL_OK;
+	return ql_parallel_for(ctx, count, columns ? 4 : ql_max64(1, 65536 / ql_max64(1, ql_min64(PIECE, j->g.row))),
+		n * (columns ? 8 : 1), columns ? columns_body : body, j);
+}
+
+/* ---- numbers ---- */
+
+struct range {
+	int bits;
+	double lo, hi; /* of the codes */
+};
+
+static struct range range_of(const struct ql_call *call)
+{
+	int bits = (int)ql_call_int(call, "bits", 8);
+	bool is_signed = ql_call_bool(call, "signed", true), zero = call->n_in > 2;
+	double top = ldexp(1, is_signed ? bits - 1 : bits) - 1;
+
+	return (struct range){bits, is_signed ? bits <= 3 || zero ? -top - 1 : -top : 0, top};
+}
+
+/* axis as the caller gave it, 0-based; -1: one scale */
+static enum ql_status axis_of(struct ql_ctx *ctx, const struct ql_call *call, int *axis)
+{
+	*axis = -1;
+	return ql_call_axis(ctx, call, "axis", axis);
+}
+
+/* Scales and ends of the codes for the job, from tensors (shape-checked by infer). */
+static enum ql_status read_numbers(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_tensor *scale,
+	const struct ql_tensor *zero, struct job *j)
+{
+	struct range range = range_of(call);
+	int64_t n = ql_tensor_nelem(scale);
+	double *numbers = ql_scratch_take(ctx, (size_t)n * 3 * sizeof(*numbers));
+
+	if (!numbers)
+		return QL_ERR_MEMORY;
+	for (int64_t i = 0; i < n; i++) {
+		double s = ql_tensor_at_f64(scale, i), z = zero ? rint(ql_tensor_at_f64(zero, i)) : 0;
+
+		numbers[i] = s > FLOOR ? s : FLOOR;
+		z = z < range.lo ? range.lo : z > range.hi ? range.hi : z == z ? z : 0;
+		numbers[n + i] = range.lo - (zero ? z : 0);
+		numbers[2 * n + i] = range.hi - (zero ? z : 0);
+	}
+	j->scale = numbers;
+	j->lo = numbers + n;
+	j->hi = numbers + 2 * n;
+	j->rounded = zero;
+	j->variant = ctx->kernels->simd->variant;
+	return QL_OK;
+}
+
+/* ---- the op ---- */
+
+static enum ql_status check_numbers(struct ql_ctx *ctx, const struct ql_call *call, int axis, int i, const char *what)
+{
+	const struct ql_tensor *x = call->in[0], *t = call->in[i];
+	char text[QL_SHAPE_TEXT];
+
+	if (!ql_dtype_is_float(t->dtype) || t->q)
+		return ql_fail(ctx, QL_ERR_DTYPE, "lsq: %s: wanted plain floats, got %s", what, ql_tensor_text(t, text));
+	if (axis < 0 ? ql_tensor_nelem(t) == 1 : t->rank == 1 && t->shape[0] == x->shape[axis])
+		return QL_OK;
+	return ql_fail(ctx, QL_ERR_SHAPE, "lsq: %s: wanted %lld number%s, one for %s, got shape %s", what,
+		axis < 0 ? 1LL : (long long)x->shape[axis], axis < 0 || x->shape[axis] == 1 ? "" : "s",
+		axis < 0 ? "the tensor" : "each index of the axis", ql_shape_text(t->rank, t->shape, text));
+}
+
+static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *x = call->in[0];
+	unsigned dtype = ql_operand_dtype(x);
+	int64_t bits = ql_call_int(call, "bits", 8);
+	int axis;
+	enum ql_status status = axis_of(ctx, call, &axis);
+
+	if (!status && (bits < 2 || bits > 16))
+		status = ql_fail(ctx, QL_ERR_ARGUMENT, "lsq: bits: wanted 2 to 16, got %lld", (long long)bits);
+	if (!status && ql_call_int(call, "features", 1) < 1)
+		status = ql_fail(ctx, QL_ERR_ARGUMENT, "lsq: features: wanted 1 or more, got %lld",
+			(long long)ql_call_int(call, "features", 1));
+	if (!status)
+		status = check_numbers(ctx, call, axis, 1, "scale");
+	if (!status && call->n_in > 2)
+		status = check_numbers(ctx, call, axis, 2, "zero_point");
+	ql_result_set(call, 0, ql_dtype_is_float(dtype) ? dtype : QL_float32, x->rank, x->shape);
+	return status;
+}
+
+/* gives t contiguous in the dtype of the computation */
+static enum ql_status dense(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
+{
+	if (t->dtype == dtype && ql_tensor_is_contiguous(t)) {
+		*out = ql_tensor_keep(t);
+		return QL_OK;
+	}
+	return ql_tensor_cast(ctx, t, dtype, out);
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	unsigned dtype = call->result[0].dtype == QL_float64 ? QL_float64 : QL_float32;
+	struct job j = {.wide = dtype == QL_float64};
+	struct ql_tensor *x = NULL, *y = NULL;
+	int64_t sums;
+	int axis;
+	enum ql_status status = axis_of(ctx, call, &axis);
+
+	call->kernel = ctx->kernels->simd->name;
+	if (!status)
+		status = dense(ctx, call->in[0], dtype, &x);
+	if (!status)
+		status = ql_tensor_new(ctx, dtype, x->rank, x->shape, &y);
+	if (!status)
+		status = read_numbers(ctx, call, call->in[1], call->n_in > 2 ? call->in[2] : NULL, &j);
+	if (!status) {
+		j.g = ql_grain_of(x->rank, x->shape, QL_float32, axis, -1, 0);
+		j.x = ql_tensor_data(x);
+		j.out = ql_tensor_data(y);
+		status = go(ctx, &j, &sums);
+	}
+	if (!status)
+		status = dense(ctx, y, call->result[0].dtype, &call->out[0]);
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, y);
+	return status;
+}
+
+/* ---- backward ---- */
+
+/* Sums of the pieces, in order, into one number per scale; times `by`, and by -scale for the zero points. */
+static struct ql_tensor *joined(struct ql_back *b, int operand, const struct job *j, const double *part, int64_t sums,
+	double by)
+{
+	const struct ql_result *is = ql_back_shape(b, operand);
+	int64_t n = j->g.scales, length;
+	double *sum = ql_scratch_take(b->ctx, (size_t)n * sizeof(*sum));
+	struct ql_tensor *t = NULL;
+	enum ql_status status = sum ? ql_tensor_new(b->ctx, QL_float64, is->rank, is->shape, &t) : QL_ERR_MEMORY;
+
+	t = ql_back_own(b, t, status);
+	if (!t)
+		return NULL;
+	memset(sum, 0, (size_t)n * sizeof(*sum));
+	for (int64_t i = 0; i < sums; i++)
+		sum[j->g.kind == QL_GRAIN_COLUMN ? i % j->g.row : ql_grain_scale(&j->g, i / j->pieces, 0, &length)] += part[i];
+	for (int64_t s = 0; s < n; s++)
+		((double *)ql_tensor_data(t))[s] = sum[s] * by * (operand == 2 ? -j->scale[s] : 1);
+	return t;
+}
+
+static struct ql_tensor *owned_dense(struct ql_back *b, struct ql_tensor *t, unsigned dtype)
+{
+	struct ql_tensor *out = NULL;
+	enum ql_status status = t ? dense(b->ctx, t, dtype, &out) : b->status;
+
+	return status && !t ? NULL : ql_back_own(b, out, status);
+}
+
+static enum ql_status backward(struct ql_back *b)
+{
+	bool zero = b->node->n_in > 2;
+	unsigned dtype = ql_back_shape(b, 0)->dtype == QL_float64 ? QL_float64 : QL_float32;
+	struct ql_tensor *x = owned_dense(b, ql_back_in(b, 0), dtype), *g = owned_dense(b, ql_back_grad(b, 0), dtype), *dx = NULL;
+	struct job j = {.wide = dtype == QL_float64};
+	double factor, count;
+	int64_t sums;
+	int axis;
+	enum ql_status status = b->status ? b->status : axis_of(b->ctx, &b->call, &axis);
+
+	if (!status)
+		status = ql_tensor_new(b->ctx, dtype, x->rank, x->shape, &dx);
+	dx = ql_back_own(b, dx, status);
+	if (!status)
+		status = read_numbers(b->ctx, &b->call, ql_back_in(b, 1), zero ? ql_back_in(b, 2) : NULL, &j);
+	if (!status) {
+		j.g = ql_grain_of(x->rank, x->shape, QL_float32, axis, -1, 0);
+		j.x = ql_tensor_data(x);
+		j.dy = ql_tensor_data(g);
+		j.out = ql_tensor_data(dx);
+		status = go(b->ctx, &j, &sums);
+	}
+	if (status)
+		return status;
+	count = (double)(ql_tensor_nelem(x) / ql_max64(1, j.g.scales));
+	factor = 1 / sqrt(fmax(1, (double)ql_call_int(&b->call, "features", (int64_t)count)) * range_of(&b->call).hi);
+	ql_back_give(b, 0, dx);
+	if (ql_back_wants(b, 1))
+		ql_back_give(b, 1, joined(b, 1, &j, j.ds, sums, factor));
+	if (zero && ql_back_wants(b, 2))
+		ql_back_give(b, 2, joined(b, 2, &j, j.dz, sums, factor));
+	return b->status;
+}
+
+static const struct ql_attr attrs[] = {
+	{"bits", QL_ATTR_INT, 0, NULL, "of the codes, 2 to 16 (default 8)"},
+	{"signed", QL_ATTR_BOOL, 0, NULL, "codes with a sign (default true)"},
+	{"axis", QL_ATTR_AXIS, 0, NULL, "one scale per index of this axis (default: one for the tensor)"},
+	{"features", QL_ATTR_INT, 0, NULL, "N of the gradient's factor 1 / sqrt(N * largest code): for activations the values of "
+		"one sample (default: all values under a scale)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+extern const struct ql_op ql_op_lsq;
+const struct ql_op ql_op_lsq = {
+	.doc = {.name = "lsq",
+		.usage = "x:lsq(scale, {bits=4, signed=true, axis=})  x:lsq(scale, zero_point, {bits=8, signed=false})",
+		.text = "Fake quantization whose scale is learned (LSQ): round(clamp(x / scale, lo, hi)) * scale, with gradients for x "
+			"(straight through inside the range), for the scale and, when it is given as a tensor of floats, for the zero "
+			"point, which is rounded when used. Codes: signed -(2^(bits-1)-1) to 2^(bits-1)-1, of 2 and 3 bits and with a zero "
+			"point from -2^(bits-1); unsigned 0 to 2^bits-1. The gradient of the scale carries the factor 1 / sqrt(N * largest "
+			"code). A scale below 1e-8 counts as 1e-8. A good start is 2 * mean|x| / sqrt(largest code).",
+		.example = "s = tensor{0.5, grad=true}\nx = tensor{-3, 0.3, 1, 9}\ny = x:lsq(s, {bits=3})\n"
+			"print(y)  --> float32(4)  -2.0000   0.5000   1.0000   1.5000\ny:sum():backward()\n"
+			"print(('%.4f'):format(s:grad():item()))  --> -0.1732",
+		.attrs = attrs},
+	.arity_min = 2,
+	.arity_max = 3,
+	.flags = QL_METHOD,
+	.infer = infer,
+	.eval = eval,
+	.allocates = true,
+	.backward = backward,
+	.saves = QL_SAVE(0) | QL_SAVE(1) | QL_SAVE(2),
+};
