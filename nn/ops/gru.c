@@ -85,11 +85,11 @@ static enum ql_status backward(struct ql_back *b)
 	return ql_recurrent_backward(b, &cell);
 }
 
-static const struct ql_attr attrs[] = {QL_RECURRENT_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}};
+static const struct ql_attr attrs[] = {QL_RECURRENT_ATTRS, {NULL, QL_ATTR_END, 0, NULL, NULL}};
 
 const struct ql_op ql_op_gru = {
 	.doc = {.name = "gru",
-		.usage = "y, h = nn.gru(x, h, w_ih, w_hh, b_ih, b_hh, {batchfirst=})",
+		.usage = "y, h = nn.gru(x, h, w_ih, w_hh, b_ih, b_hh, {batchfirst=, states=})",
 		.text = "A layer of gated recurrent units over whole sequences. " QL_RECURRENT_TEXT
 			"h (batch, hidden) is the state before the first step, the result h that after the last. Gates are in the order "
 			"r z n, and the reset gate multiplies the product of h with its bias, as in PyTorch.",

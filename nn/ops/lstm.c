@@ -84,11 +84,11 @@ static enum ql_status backward(struct ql_back *b)
 	return ql_recurrent_backward(b, &cell);
 }
 
-static const struct ql_attr attrs[] = {QL_RECURRENT_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}};
+static const struct ql_attr attrs[] = {QL_RECURRENT_ATTRS, {NULL, QL_ATTR_END, 0, NULL, NULL}};
 
 const struct ql_op ql_op_lstm = {
 	.doc = {.name = "lstm",
-		.usage = "y, h, c = nn.lstm(x, h, c, w_ih, w_hh, b_ih, b_hh, {batchfirst=})",
+		.usage = "y, h, c = nn.lstm(x, h, c, w_ih, w_hh, b_ih, b_hh, {batchfirst=, states=})",
 		.text = "A layer of LSTM over whole sequences. " QL_RECURRENT_TEXT
 			"h and c (batch, hidden) are the states before the first step, the results h and c those after the last. Gates "
 			"are in the order i f g o.",
