@@ -102,9 +102,8 @@ static void release_all(struct ql_ctx *ctx, struct ql_tensor **list, int n)
 /* All operands plain, once for all steps; those whose bit in `done` is set are left out. What had to be decoded is said
  * as of any fallback. */
 static enum ql_status plain_operands(struct ql_ctx *ctx, struct ql_call *call, unsigned dtype, unsigned done,
-	struct ql_tensor **plain)
+	const char *reason, struct ql_tensor **plain)
 {
-	static const char reason[] = "the states are not quantized";
 	struct ql_tensor *in[QL_RECURRENT_IN], *decoded[QL_RECURRENT_IN] = {NULL};
 	struct ql_call rest = *call;
 	enum ql_status status = QL_OK;
@@ -138,6 +137,7 @@ static enum ql_status plain_operands(struct ql_ctx *ctx, struct ql_call *call, u
 /* The tensors of a call, in the dtype of the computation. */
 struct forward {
 	struct ql_tensor *in[QL_RECURRENT_IN], *y, *h, *c, *kept;
+	struct ql_tensor *w; /* w_hh as codes, dense, to be multiplied in integers; NULL: in[] has it */
 };
 
 static enum ql_status make_results(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_cell *cell,
@@ -216,7 +216,10 @@ static enum ql_status steps_forward(struct ql_ctx *ctx, const struct ql_sequence
 	j.c = cell->c ? ql_tensor_data(f->in[2]) : NULL;
 	j.bias_in = g->bias ? ql_tensor_data(f->in[g->first + 2]) : zeros;
 	j.bias_hidden = g->bias ? ql_tensor_data(f->in[g->first + 3]) : zeros;
-	status = ql_steps_factor_of(ctx, f->in[g->first + 1], true, &j.w);
+	if (f->w)
+		status = ql_steps_factor_int(ctx, f->w, g->batch, &j.w);
+	else
+		status = ql_steps_factor_of(ctx, f->in[g->first + 1], true, &j.w);
 	if (!status)
 		status = ql_steps_run(ctx, &j, false);
 	if (!status)
@@ -233,16 +236,40 @@ static enum ql_status hand_out(struct ql_ctx *ctx, struct ql_call *call, int i, 
 	return QL_OK;
 }
 
+/* states='int8': w_hh as codes, when it can be multiplied in integers; else the reason why not. */
+static enum ql_status choose_states(struct ql_ctx *ctx, struct ql_call *call, const struct ql_sequences *g,
+	const char **reason, struct forward *f)
+{
+	struct ql_tensor *w = call->in[g->first + 1];
+	char text[QL_SHAPE_TEXT];
+
+	*reason = "the states are not quantized (states='int8' does it)";
+	if (!ql_call_string(call, "states", NULL))
+		return QL_OK;
+	if (!w->q)
+		return ql_fail(ctx, QL_ERR_DTYPE, "%s: states: wanted a quantized w_hh, got %s", call->op->doc.name,
+			ql_tensor_text(w, text));
+	return ql_steps_int_fits(w, reason) ? ql_tensor_contiguous(ctx, w, &f->w) : QL_OK;
+}
+
+static void name_path(struct ql_ctx *ctx, struct ql_call *call, const struct ql_sequences *g, bool inputs, bool states)
+{
+	call->path = inputs && states ? "int8" : inputs || states ? "mixed" : ql_dtype_name(g->dtype);
+	call->kernel = states ? ctx->kernels->gemm_i8->name : g->dtype == QL_float64 ? "ref" : ql_gemm_f32_name(ctx);
+}
+
 enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const struct ql_cell *cell)
 {
 	struct ql_sequences g = ql_sequences_of(call, cell);
 	struct forward f = {.in = {NULL}};
 	bool integer = call->in[0]->q && call->in[g.first]->q;
-	enum ql_status status;
+	const char *reason;
+	enum ql_status status = choose_states(ctx, call, &g, &reason, &f);
 
-	call->path = g.dtype == QL_float64 ? "float64" : integer ? "mixed" : "float32";
-	call->kernel = g.dtype == QL_float64 ? "ref" : ql_gemm_f32_name(ctx);
-	status = plain_operands(ctx, call, g.dtype, integer ? 1u | 1u << g.first : 0, f.in);
+	name_path(ctx, call, &g, integer, f.w);
+	if (!status)
+		status = plain_operands(ctx, call, g.dtype,
+			(integer ? 1u | 1u << g.first : 0) | (f.w ? 1u << (g.first + 1) : 0), reason, f.in);
 	if (!status)
 		status = make_results(ctx, call, cell, &g, &f);
 	if (!status)
@@ -258,6 +285,6 @@ enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const
 	if (!status && call->n_out > (cell->c ? 3 : 2))
 		call->out[call->n_out - 1] = ql_tensor_keep(f.kept);
 	release_all(ctx, f.in, QL_RECURRENT_IN);
-	release_all(ctx, (struct ql_tensor *[]){f.y, f.h, f.c, f.kept}, 4);
+	release_all(ctx, (struct ql_tensor *[]){f.y, f.h, f.c, f.kept, f.w}, 5);
 	return status;
 }

@@ -56,13 +56,16 @@ enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const
 enum ql_status ql_recurrent_backward(struct ql_back *b, const struct ql_cell *cell);
 
 /* For attribute lists, and for the texts. */
-#define QL_RECURRENT_ATTR \
-	{ \
-		"batchfirst", QL_ATTR_BOOL, 0, NULL, "x is (batch, steps, input) (default), else (steps, batch, input)" \
-	}
+/* clang-format off */
+#define QL_RECURRENT_ATTRS \
+	{"batchfirst", QL_ATTR_BOOL, 0, NULL, "x is (batch, steps, input) (default), else (steps, batch, input)"}, \
+	{"states", QL_ATTR_STRING, 0, "int8", "'int8': quantize h of each sequence at each step (default: h stays float)"}
+/* clang-format on */
 #define QL_RECURRENT_TEXT \
 	"x is (batch, steps, input), with batchfirst=false (steps, batch, input), and y has the same layout; neither costs a " \
 	"copy. w_ih is (gates*hidden, input), w_hh (gates*hidden, hidden), the biases (gates*hidden), both or none; the layout " \
-	"of PyTorch's weights. Computes in float32, in float64 when all operands are, and rounds the results to the dtype of x. "
+	"of PyTorch's weights. Computes in float32, in float64 when all operands are, and rounds the results to the dtype of x. Quantized x and w_ih are " \
+	"multiplied as x:linear(w_ih) does. With states='int8' and w_hh in symmetric int8, by rows or as a whole, each row of h is " \
+	"quantized by 'int8/1' at each step and multiplied in integers. Other quantized weights are decoded once a call. "
 
 #endif

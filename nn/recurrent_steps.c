@@ -6,8 +6,6 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 
-#define BLOCK 24 /* sequences of a task at most: w_hh is read once per block and step */
-
 struct ql_sequences ql_sequences_of(const struct ql_call *call, const struct ql_cell *cell)
 {
 	bool batch_first = ql_call_bool(call, "batchfirst", true);
@@ -51,16 +49,22 @@ enum ql_status ql_steps_factor_of(struct ql_ctx *ctx, const struct ql_tensor *w,
 {
 	int64_t row = transposed ? 1 : w->shape[1], column = transposed ? w->shape[1] : 1;
 
-	*f = (struct ql_steps_factor){.wide = w->dtype == QL_float64, .b = ql_tensor_data(w), .b_row = row, .b_col = column,
-		.n = w->shape[transposed ? 0 : 1], .k = w->shape[transposed ? 1 : 0]};
-	if (f->wide)
+	*f = (struct ql_steps_factor){.b_row = row, .b_col = column, .n = w->shape[transposed ? 0 : 1],
+		.k = w->shape[transposed ? 1 : 0]};
+	if (w->dtype == QL_float64) {
+		f->b = ql_tensor_data(w);
 		return QL_OK;
+	}
 	return ql_gemm_f32_pack(ctx, f->n, f->k, ql_tensor_data(w), row, column, &f->panels);
 }
 
-static void multiply(const struct ql_steps_factor *f, int64_t m, const void *a, int64_t a_row, void *c, int64_t ldc)
+/* Rows first..first+m-1 of the batch. */
+static void multiply(const struct ql_steps_factor *f, int64_t first, int64_t m, const void *a, int64_t a_row, void *c,
+	int64_t ldc)
 {
-	if (f->wide)
+	if (f->kernel)
+		ql_steps_multiply_int(f, first, m, a, a_row, c, ldc);
+	else if (f->b)
 		ql_steps_product_f64(m, f->n, f->k, a, a_row, f->b, f->b_row, f->b_col, c, ldc);
 	else
 		ql_gemm_f32_rows(&f->panels, m, a, a_row, c, ldc);
@@ -81,12 +85,12 @@ static const void *state_before(const struct ql_steps *j, int64_t b, int64_t t)
 static void forward_step(const struct ql_steps *j, int64_t lo, int64_t hi, int64_t t)
 {
 	int64_t n = j->g.hidden, sums = j->cell->gates * n;
-	ql_cell_fn *run = j->w.wide ? j->cell->f64 : j->cell->f32[j->ctx->kernels->simd->variant];
+	ql_cell_fn *run = j->w.b ? j->cell->f64 : j->cell->f32[j->ctx->kernels->simd->variant];
 
 	if (t == 0)
-		multiply(&j->w, hi - lo, ql_steps_at(j, j->h, lo * n), n, ql_steps_at(j, j->product, lo * sums), sums);
+		multiply(&j->w, lo, hi - lo, ql_steps_at(j, j->h, lo * n), n, ql_steps_at(j, j->product, lo * sums), sums);
 	else
-		multiply(&j->w, hi - lo, ql_steps_at(j, j->y, ql_steps_row(j, lo, t - 1) * n), j->g.row * n,
+		multiply(&j->w, lo, hi - lo, ql_steps_at(j, j->y, ql_steps_row(j, lo, t - 1) * n), j->g.row * n,
 			ql_steps_at(j, j->product, lo * sums), sums);
 	for (int64_t b = lo; b < hi; b++)
 		run(&(struct ql_cell_row){.n = n, .hidden = ql_steps_at(j, j->product, b * sums), .bias_in = j->bias_in,
@@ -97,7 +101,7 @@ static void forward_step(const struct ql_steps *j, int64_t lo, int64_t hi, int64
 static void backward_step(const struct ql_steps *j, int64_t lo, int64_t hi, int64_t t)
 {
 	int64_t n = j->g.hidden, sums = j->cell->gates * n;
-	ql_cell_back_fn *run = j->w.wide ? j->cell->back_f64 : j->cell->back_f32[j->ctx->kernels->simd->variant];
+	ql_cell_back_fn *run = j->w.b ? j->cell->back_f64 : j->cell->back_f32[j->ctx->kernels->simd->variant];
 
 	for (int64_t b = lo; b < hi; b++) {
 		int64_t row = ql_steps_row(j, b, t);
@@ -107,7 +111,7 @@ static void backward_step(const struct ql_steps *j, int64_t lo, int64_t hi, int6
 			.carry = ql_steps_at(j, j->carry, b * n), .din = ql_steps_at(j, j->din, row * sums),
 			.dhidden = ql_steps_at(j, j->dhidden, row * sums)});
 	}
-	multiply(&j->w, hi - lo, ql_steps_at(j, j->dhidden, ql_steps_row(j, lo, t) * sums), j->g.row * sums, ql_steps_at(j, j->dh, lo * n), n);
+	multiply(&j->w, lo, hi - lo, ql_steps_at(j, j->dhidden, ql_steps_row(j, lo, t) * sums), j->g.row * sums, ql_steps_at(j, j->dh, lo * n), n);
 }
 
 static void forward_body(void *arg, int64_t begin, int64_t end)
@@ -133,7 +137,7 @@ enum ql_status ql_steps_run(struct ql_ctx *ctx, struct ql_steps *j, bool backwar
 	double products = (double)j->g.rows * (double)j->cell->gates * (double)j->g.hidden;
 	double work = products * ((double)j->g.hidden / (double)ctx->kernels->gemm_f32->rate + 2);
 
-	j->block = ql_max64(1, ql_min64(BLOCK, ql_ceil_div(j->g.batch, ctx->threads)));
+	j->block = ql_max64(1, ql_min64(QL_STEPS_BLOCK, ql_ceil_div(j->g.batch, ctx->threads)));
 	return ql_parallel_for(ctx, ql_ceil_div(j->g.batch, j->block), 1, work < 1e18 ? (int64_t)work : INT64_MAX,
 		backward ? backward_body : forward_body, j);
 }

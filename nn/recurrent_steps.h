@@ -12,6 +12,7 @@
 #include "tensor/gemm.h"
 
 #define QL_RECURRENT_IN 7 /* operands at most */
+#define QL_STEPS_BLOCK 24 /* sequences of a task at most: w_hh is read once per block and step */
 
 /* Sizes and layout; rows count (batch, step) pairs. */
 struct ql_sequences {
@@ -27,13 +28,29 @@ struct ql_sequences ql_sequences_of(const struct ql_call *call, const struct ql_
 
 /* A matrix (k, n) that rows of h or of gradients are multiplied with, step by step. */
 struct ql_steps_factor {
-	bool wide;
-	struct ql_gemm_f32_panels panels;
-	const double *b;
-	int64_t n, k, b_row, b_col;
+	int64_t n, k;
+	struct ql_gemm_f32_panels panels; /* float32 */
+	const double *b;                  /* float64; NULL: not that */
+	int64_t b_row, b_col;
+	const struct ql_gemm_i8 *kernel; /* int8; NULL: not that. See recurrent_int.c */
+	const struct ql_quantize *quantize;
+	const int8_t *panels_int;
+	const int32_t *column_sums; /* (n), times 128 */
+	const float *scales;        /* (n) */
+	uint8_t *codes;             /* (batch, lda): rows of h */
+	int64_t lda;
+	int variant;
 };
 
 enum ql_status ql_steps_factor_of(struct ql_ctx *ctx, const struct ql_tensor *w, bool transposed, struct ql_steps_factor *f);
+
+/* w_hh can be multiplied in integers; else *reason says why not. */
+bool ql_steps_int_fits(const struct ql_tensor *w, const char **reason);
+/* For a dense w (n, k) that fits: the factor is its transpose. */
+enum ql_status ql_steps_factor_int(struct ql_ctx *ctx, const struct ql_tensor *w, int64_t batch, struct ql_steps_factor *f);
+/* Rows first..first+m-1 of the batch; m <= QL_STEPS_BLOCK. */
+void ql_steps_multiply_int(const struct ql_steps_factor *f, int64_t first, int64_t m, const float *a, int64_t a_row,
+	float *c, int64_t ldc);
 
 /* Both ways: from h and c to y, kept; or from dy, kept to din, dhidden. All dense, of the geometry's dtype. */
 struct ql_steps {

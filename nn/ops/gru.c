@@ -17,7 +17,7 @@ static double sigmoid(double x)
 #define SUM_IN(in, g) ((in)[j] + bias[(g) * n + j])
 #define SUM_HIDDEN(g) (hidden[(g) * n + j] + bias_hidden[(g) * n + j])
 
-#define FORWARD(real, squash, tangent) \
+#define FORWARD(independent, real, squash, tangent) \
 	{ \
 		const int64_t n = row->n; \
 		const real *restrict hidden = row->hidden, *restrict bias = row->bias_in; \
@@ -26,7 +26,7 @@ static double sigmoid(double x)
 		real *restrict kn = QL_PART(real, row->kept, 2), *restrict ks = QL_PART(real, row->kept, 3); \
 		real *restrict h = row->h; \
 \
-		QL_INDEPENDENT \
+		independent \
 		for (int64_t j = 0; j < n; j++) { \
 			real r = squash(SUM_IN(kr, 0) + SUM_HIDDEN(0)), z = squash(SUM_IN(kz, 1) + SUM_HIDDEN(1)); \
 			real side = SUM_HIDDEN(2), new = tangent(SUM_IN(kn, 2) + r * side); \
@@ -38,10 +38,10 @@ static double sigmoid(double x)
 			h[j] = (1 - z) * new + z * before[j]; \
 		} \
 	}
-QL_SIMD(void, forward_f32, (const struct ql_cell_row *row), FORWARD(float, ql_sigmoid, ql_tanh))
-static void forward_f64(const struct ql_cell_row *row) FORWARD(double, sigmoid, tanh)
+QL_SIMD(void, forward_f32, (const struct ql_cell_row *row), FORWARD(QL_INDEPENDENT, float, ql_sigmoid, ql_tanh))
+static void forward_f64(const struct ql_cell_row *row) FORWARD(, double, sigmoid, tanh)
 
-#define BACKWARD(real) \
+#define BACKWARD(independent, real) \
 	{ \
 		const int64_t n = row->n; \
 		const real *restrict kept = row->kept, *restrict before = row->before; \
@@ -51,7 +51,7 @@ static void forward_f64(const struct ql_cell_row *row) FORWARD(double, sigmoid, 
 		real *restrict hidden_r = QL_PART(real, row->dhidden, 0), *restrict hidden_z = QL_PART(real, row->dhidden, 1); \
 		real *restrict hidden_n = QL_PART(real, row->dhidden, 2); \
 \
-		QL_INDEPENDENT \
+		independent \
 		for (int64_t j = 0; j < n; j++) { \
 			real r = kept[j], z = kept[n + j], new = kept[2 * n + j], side = kept[3 * n + j]; \
 			real up = dy[j] + dh[j] + carry[j], dnew = up * (1 - z) * (1 - new * new); \
@@ -64,8 +64,8 @@ static void forward_f64(const struct ql_cell_row *row) FORWARD(double, sigmoid, 
 			carry[j] = up * z; \
 		} \
 	}
-QL_SIMD(void, backward_f32, (const struct ql_cell_back *row), BACKWARD(float))
-static void backward_f64(const struct ql_cell_back *row) BACKWARD(double)
+QL_SIMD(void, backward_f32, (const struct ql_cell_back *row), BACKWARD(QL_INDEPENDENT, float))
+static void backward_f64(const struct ql_cell_back *row) BACKWARD(, double)
 
 static const struct ql_cell cell = {.gates = 3, .width = 4, .split = true, .f32 = forward_f32, .f64 = forward_f64,
 	.back_f32 = backward_f32, .back_f64 = backward_f64};
@@ -85,11 +85,11 @@ static enum ql_status backward(struct ql_back *b)
 	return ql_recurrent_backward(b, &cell);
 }
 
-static const struct ql_attr attrs[] = {QL_RECURRENT_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}};
+static const struct ql_attr attrs[] = {QL_RECURRENT_ATTRS, {NULL, QL_ATTR_END, 0, NULL, NULL}};
 
 const struct ql_op ql_op_gru = {
 	.doc = {.name = "gru",
-		.usage = "y, h = nn.gru(x, h, w_ih, w_hh, b_ih, b_hh, {batchfirst=})",
+		.usage = "y, h = nn.gru(x, h, w_ih, w_hh, b_ih, b_hh, {batchfirst=, states=})",
 		.text = "A layer of gated recurrent units over whole sequences. " QL_RECURRENT_TEXT
 			"h (batch, hidden) is the state before the first step, the result h that after the last. Gates are in the order "
 			"r z n, and the reset gate multiplies the product of h with its bias, as in PyTorch.",

@@ -16,7 +16,7 @@ static double sigmoid(double x)
 
 #define SUM(in, g) ((in)[j] + bias[(g) * n + j] + (hidden[(g) * n + j] + bias_hidden[(g) * n + j]))
 
-#define FORWARD(real, squash, tangent) \
+#define FORWARD(independent, real, squash, tangent) \
 	{ \
 		const int64_t n = row->n; \
 		const real *restrict hidden = row->hidden, *restrict bias = row->bias_in; \
@@ -25,7 +25,7 @@ static double sigmoid(double x)
 		real *restrict kg = QL_PART(real, row->kept, 2), *restrict ko = QL_PART(real, row->kept, 3); \
 		real *restrict kc = QL_PART(real, row->kept, 4), *restrict h = row->h; \
 \
-		QL_INDEPENDENT \
+		independent \
 		for (int64_t j = 0; j < n; j++) { \
 			real i = squash(SUM(ki, 0)), f = squash(SUM(kf, 1)), g = tangent(SUM(kg, 2)), o = squash(SUM(ko, 3)); \
 			real c = f * before[j] + i * g; \
@@ -38,10 +38,10 @@ static double sigmoid(double x)
 			h[j] = o * tangent(c); \
 		} \
 	}
-QL_SIMD(void, forward_f32, (const struct ql_cell_row *row), FORWARD(float, ql_sigmoid, ql_tanh))
-static void forward_f64(const struct ql_cell_row *row) FORWARD(double, sigmoid, tanh)
+QL_SIMD(void, forward_f32, (const struct ql_cell_row *row), FORWARD(QL_INDEPENDENT, float, ql_sigmoid, ql_tanh))
+static void forward_f64(const struct ql_cell_row *row) FORWARD(, double, sigmoid, tanh)
 
-#define BACKWARD(real, tangent) \
+#define BACKWARD(independent, real, tangent) \
 	{ \
 		const int64_t n = row->n; \
 		const real *restrict kept = row->kept, *restrict before = row->before; \
@@ -50,7 +50,7 @@ static void forward_f64(const struct ql_cell_row *row) FORWARD(double, sigmoid, 
 		real *restrict df = QL_PART(real, row->din, 1), *restrict dg = QL_PART(real, row->din, 2); \
 		real *restrict d_out = QL_PART(real, row->din, 3); \
 \
-		QL_INDEPENDENT \
+		independent \
 		for (int64_t j = 0; j < n; j++) { \
 			real i = kept[j], f = kept[n + j], g = kept[2 * n + j], o = kept[3 * n + j]; \
 			real t = tangent(kept[4 * n + j]), up = dy[j] + dh[j]; \
@@ -63,8 +63,8 @@ static void forward_f64(const struct ql_cell_row *row) FORWARD(double, sigmoid, 
 			carry[j] = dc * f; \
 		} \
 	}
-QL_SIMD(void, backward_f32, (const struct ql_cell_back *row), BACKWARD(float, ql_tanh))
-static void backward_f64(const struct ql_cell_back *row) BACKWARD(double, tanh)
+QL_SIMD(void, backward_f32, (const struct ql_cell_back *row), BACKWARD(QL_INDEPENDENT, float, ql_tanh))
+static void backward_f64(const struct ql_cell_back *row) BACKWARD(, double, tanh)
 
 static const struct ql_cell cell = {.gates = 4, .width = 5, .c = true, .f32 = forward_f32, .f64 = forward_f64,
 	.back_f32 = backward_f32, .back_f64 = backward_f64};
@@ -84,11 +84,11 @@ static enum ql_status backward(struct ql_back *b)
 	return ql_recurrent_backward(b, &cell);
 }
 
-static const struct ql_attr attrs[] = {QL_RECURRENT_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}};
+static const struct ql_attr attrs[] = {QL_RECURRENT_ATTRS, {NULL, QL_ATTR_END, 0, NULL, NULL}};
 
 const struct ql_op ql_op_lstm = {
 	.doc = {.name = "lstm",
-		.usage = "y, h, c = nn.lstm(x, h, c, w_ih, w_hh, b_ih, b_hh, {batchfirst=})",
+		.usage = "y, h, c = nn.lstm(x, h, c, w_ih, w_hh, b_ih, b_hh, {batchfirst=, states=})",
 		.text = "A layer of LSTM over whole sequences. " QL_RECURRENT_TEXT
 			"h and c (batch, hidden) are the states before the first step, the results h and c those after the last. Gates "
 			"are in the order i f g o.",

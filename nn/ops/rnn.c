@@ -65,14 +65,14 @@ static enum ql_status backward(struct ql_back *b)
 }
 
 static const struct ql_attr attrs[] = {
-	QL_RECURRENT_ATTR,
+	QL_RECURRENT_ATTRS,
 	{"act", QL_ATTR_STRING, 0, "tanh relu", "activation of the cell (default tanh)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 const struct ql_op ql_op_rnn = {
 	.doc = {.name = "rnn",
-		.usage = "y, h = nn.rnn(x, h, w_ih, w_hh, b_ih, b_hh, {batchfirst=, act=})",
+		.usage = "y, h = nn.rnn(x, h, w_ih, w_hh, b_ih, b_hh, {batchfirst=, states=, act=})",
 		.text = "A plain recurrent layer over whole sequences: h = act(x w_ih' + b_ih + h w_hh' + b_hh). " QL_RECURRENT_TEXT
 			"There is one gate. h (batch, hidden) is the state before the first step, the result h that after the last.",
 		.example = "y = nn.rnn(tensor.ones(1, 3, 1), tensor.zeros(1, 1), tensor.ones(1, 1), tensor.ones(1, 1), {act='relu'})\n"

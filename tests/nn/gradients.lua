@@ -180,6 +180,22 @@ case('maskedassign', function(x, v) return x:maskedassign(mask, v) end, apart(2,
 case('maskedassign', function(x, v) return x:maskedassign(mask, v) end, apart(2, 3), apart(1))
 case('maskedassign', function(x) return x:maskedassign(mask, 2) end, apart(2, 3))
 case('mse', function(y, t) return nn.mse(y, t) end, apart(3, 2), apart(3, 2))
+for name, gates in pairs {rnn = 1, gru = 3, lstm = 4} do -- more in their own tests
+	for _, batch_first in ipairs {true, false} do
+		local operands = {at(-1, 1, batch_first and 2 or 3, batch_first and 3 or 2, 4), at(-1, 1, 2, 2)}
+		if name == 'lstm' then operands[3] = at(-1, 1, 2, 2) end
+		for _, size in ipairs {{gates * 2, 4}, {gates * 2, 2}, {gates * 2}, {gates * 2}} do
+			operands[#operands + 1] = at(-1, 1, table.unpack(size))
+		end
+		case(name, function(...)
+			local given = {...}
+			given[#given + 1] = {batchfirst = batch_first}
+			local y, h, c = nn[name](table.unpack(given))
+			h = batch_first and h:view(2, 1, 2) or h:view(1, 2, 2)
+			return c and y * h + c:view(h:size()) or y * h
+		end, table.unpack(operands))
+	end
+end
 
 -- ---- the ops without finite differences ----
 

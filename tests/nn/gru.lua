@@ -221,6 +221,59 @@ it('multiplies quantized x and w_ih in integers', function()
 	assert(worst(y, (run(o))) < 1e-5)
 end)
 
+it('quantizes the states and multiplies in integers', function()
+	local o = plain32(5, 1, 8, 70)
+	local q = {}
+	for name, t in pairs(o) do q[name] = t end
+	q.w_hh = o.w_hh:quantize 'int8/1'
+	quant.log 'reset'
+	quant.fallback 'error'
+	local y, h = run(q, {states = 'int8'})
+	quant.fallback 'silent'
+	local row = row_of 'gru'
+	assert(row.path == 'mixed' and row.kernel:find '^gemm_i8' and row.count == 1)
+	o.w_hh = q.w_hh:dequantize()
+	local exact = run(o) -- h as it was
+	assert(worst(y, exact) > 0 and worst(y, exact) < 0.02)
+	q.x, q.w_ih = q.x:quantize 'uint8', q.w_ih:quantize 'int8'
+	run(q, {states = 'int8'})
+	assert(row_of 'gru'.path == 'int8' or quant.log():where{op = 'gru', path = 'int8'}[1])
+end)
+
+it('has the same bits in integers on any number of threads and with steps apart', function()
+	local o = plain32(53, 7, 9, 33)
+	o.w_hh = o.w_hh:quantize 'int8'
+	local before, y, h = tensor.threads(), nil, nil
+	for threads = 1, 3 do
+		tensor.threads(threads)
+		local again, last = run(o, {states = 'int8'})
+		if y then assert(worst(y, again) == 0 and worst(h, last) == 0) end
+		y, h = again, last
+	end
+	tensor.threads(before)
+	o.x = o.x:transpose(1, 2):contiguous()
+	assert(worst(y, (run(o, {states = 'int8', batchfirst = false})):transpose(1, 2)) == 0)
+end)
+
+it('says why it cannot multiply the states in integers', function()
+	local o = plain32(4, 6, 8, 8)
+	local ok, message = pcall(run, o, {states = 'int8'})
+	assert(not ok and message:find('gru: states: wanted a quantized w_hh, got float32(24, 8)', 1, true), message)
+	ok, message = pcall(run, o, {states = 'int4'})
+	assert(not ok and message:find('gru: states: wanted', 1, true), message)
+	local w = o.w_hh
+	for spec, reason in pairs {['int4/1'] = 'not symmetric int8', ['int8:4'] = 'varies', ['int8/2'] = 'varies',
+		uint8 = 'not symmetric int8'} do
+		o.w_hh = w:quantize(spec)
+		quant.log 'reset'
+		local y = run(o, {states = 'int8'})
+		local row = row_of 'gru'
+		assert(row.path == 'fallback' and row.reason:find(reason), row.reason)
+		o.w_hh = o.w_hh:dequantize()
+		assert(worst(y, (run(o))) == 0)
+	end
+end)
+
 it('keeps nothing after backward', function()
 	local o, weights = data(3, 4, 5, 6)
 	o = with_grad(o, 'float32')

@@ -219,6 +219,61 @@ it('multiplies quantized x and w_ih in integers', function()
 	assert(worst(y, (run(o))) < 1e-5)
 end)
 
+it('quantizes the states and multiplies in integers', function()
+	local o = plain32(5, 1, 8, 70)
+	local q = {}
+	for name, t in pairs(o) do q[name] = t end
+	q.w_hh = o.w_hh:quantize 'int8/1'
+	quant.log 'reset'
+	quant.fallback 'error'
+	local y, h = run(q, {states = 'int8'})
+	quant.fallback 'silent'
+	local row = row_of 'rnn'
+	assert(row.path == 'mixed' and row.kernel:find '^gemm_i8' and row.count == 1)
+	o.w_hh = q.w_hh:dequantize()
+	local exact = run(o) -- h as it was
+	assert(worst(y, exact) > 0 and worst(y, exact) < 0.02)
+	o.h0 = o.h0:quantize 'int8/1':dequantize() -- with one step this is all
+	assert(worst(y, (run(o))) < 1e-5)
+	q.x, q.w_ih = q.x:quantize 'uint8', q.w_ih:quantize 'int8'
+	run(q, {states = 'int8'})
+	assert(row_of 'rnn'.path == 'int8' or quant.log():where{op = 'rnn', path = 'int8'}[1])
+end)
+
+it('has the same bits in integers on any number of threads and with steps apart', function()
+	local o = plain32(53, 7, 9, 33)
+	o.w_hh = o.w_hh:quantize 'int8'
+	local before, y, h = tensor.threads(), nil, nil
+	for threads = 1, 3 do
+		tensor.threads(threads)
+		local again, last = run(o, {states = 'int8'})
+		if y then assert(worst(y, again) == 0 and worst(h, last) == 0) end
+		y, h = again, last
+	end
+	tensor.threads(before)
+	o.x = o.x:transpose(1, 2):contiguous()
+	assert(worst(y, (run(o, {states = 'int8', batchfirst = false})):transpose(1, 2)) == 0)
+end)
+
+it('says why it cannot multiply the states in integers', function()
+	local o = plain32(4, 6, 8, 8)
+	local ok, message = pcall(run, o, {states = 'int8'})
+	assert(not ok and message:find('rnn: states: wanted a quantized w_hh, got float32(8, 8)', 1, true), message)
+	ok, message = pcall(run, o, {states = 'int4'})
+	assert(not ok and message:find('rnn: states: wanted', 1, true), message)
+	local w = o.w_hh
+	for spec, reason in pairs {['int4/1'] = 'not symmetric int8', ['int8:4'] = 'varies', ['int8/2'] = 'varies',
+		uint8 = 'not symmetric int8'} do
+		o.w_hh = w:quantize(spec)
+		quant.log 'reset'
+		local y = run(o, {states = 'int8'})
+		local row = row_of 'rnn'
+		assert(row.path == 'fallback' and row.reason:find(reason), row.reason)
+		o.w_hh = o.w_hh:dequantize()
+		assert(worst(y, (run(o))) == 0)
+	end
+end)
+
 it('keeps nothing after backward', function()
 	local o, weights = data(3, 4, 5, 6)
 	o = with_grad(o, 'float32')
@@ -295,4 +350,17 @@ it('has relu as its other activation', function()
 	end
 	local ok, message = pcall(run, o, {act = 'sigmoid'})
 	assert(not ok and message:find("rnn: act: wanted one of", 1, true), message)
+end)
+
+it('multiplies the states as linear does', function()
+	tensor.seed(5)
+	for _, size in ipairs {1, 3, 4, 63, 64, 65, 200} do
+		local h, w = tensor.randn(29, size), tensor.randn(size, size)
+		h[1]:fill_(0)
+		for _, spec in ipairs {'int8', 'int8/1'} do
+			local q = w:quantize(spec)
+			local y = nn.rnn(tensor.zeros(29, 1, 1), h, tensor.zeros(size, 1), q, {states = 'int8', act = 'relu'})
+			assert(worst(y:view(29, size), h:quantize 'int8/1':linear(q):relu()) == 0)
+		end
+	end
 end)

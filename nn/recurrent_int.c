@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * The product of h with an int8 w_hh in integers, with h quantized anew at each step, every row by its own range:
+ * symmetric int8 as of the spec 'int8/1' (scale = largest |h| / 127). The tiles want unsigned rows, so codes are stored
+ * 128 higher and 128 times the sum of each column is taken off. Sums are exact; y = (float)sum * (sh * sw), as linear
+ * computes it from operands quantized so.
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "nn/recurrent_steps.h"
+#include "tensor/gemm_pack.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/scratch.h"
+
+#define MAX_K 65536 /* 255 * 128 * k stays below 2^31 */
+
+bool ql_steps_int_fits(const struct ql_tensor *w, const char **reason)
+{
+	if (!w->q)
+		*reason = "w_hh is not quantized";
+	else if (w->dtype != QL_int8 || !w->q->scheme->affine || w->q->zero_point)
+		*reason = "w_hh is not symmetric int8";
+	else if (w->q->block || w->q->axis == 1)
+		*reason = "scale of w_hh varies along the summed axis";
+	else if (w->shape[1] > MAX_K)
+		*reason = "a sum would not fit 32 bits";
+	else
+		return true;
+	return false;
+}
+
+/* B as panels of nr columns; sums of the columns, by a row of ones. */
+static void pack(struct ql_steps_factor *f, const struct ql_tensor *w, int8_t *panels, uint8_t *ones, int32_t *sums)
+{
+	struct ql_matrix_int b = {.data = ql_tensor_data(w), .dtype = QL_int8, .row = 1, .column = f->k};
+	int nr = f->kernel->nr;
+	int32_t tile[QL_GEMM_TILE];
+
+	memset(ones, 1, (size_t)f->lda);
+	for (int64_t j = 0; j < f->n; j += nr) {
+		int columns = (int)ql_min64(nr, f->n - j);
+		int8_t *panel = panels + j * f->lda;
+
+		ql_gemm_panel_8(&b, f->k, j, columns, nr, 0, (uint8_t *)panel);
+		f->kernel->tile(1, columns, f->lda / 4, ones, f->lda, panel, tile);
+		for (int c = 0; c < columns; c++)
+			sums[j + c] = 128 * tile[c];
+	}
+}
+
+enum ql_status ql_steps_factor_int(struct ql_ctx *ctx, const struct ql_tensor *w, int64_t batch, struct ql_steps_factor *f)
+{
+	const struct ql_tensor *scale = w->q->scale;
+	uint64_t panel_bytes, code_bytes;
+	float *scales;
+	int32_t *sums;
+	int8_t *panels;
+	uint8_t *ones;
+
+	*f = (struct ql_steps_factor){.kernel = ctx->kernels->gemm_i8, .quantize = ctx->kernels->quantize, .n = w->shape[0],
+		.k = w->shape[1], .lda = ql_ceil_div(w->shape[1], 4) * 4, .variant = ctx->kernels->simd->variant};
+	if (!ql_size_mul((uint64_t)(ql_ceil_div(f->n, f->kernel->nr) * f->kernel->nr), (uint64_t)f->lda, &panel_bytes) ||
+		!ql_size_mul((uint64_t)batch, (uint64_t)f->lda, &code_bytes))
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "w_hh: its bytes do not fit in 64 bits");
+	panels = ql_scratch_take(ctx, panel_bytes);
+	f->codes = ql_scratch_take(ctx, code_bytes);
+	ones = ql_scratch_take(ctx, (size_t)f->lda);
+	sums = ql_scratch_take(ctx, (size_t)f->n * sizeof(*sums));
+	scales = ql_scratch_take(ctx, (size_t)f->n * sizeof(*scales));
+	if (!panels || !f->codes || !ones || !sums || !scales)
+		return QL_ERR_MEMORY;
+	memset(f->codes, 0, code_bytes);
+	for (int64_t j = 0; j < f->n; j++)
+		scales[j] = (float)ql_tensor_at_f64(scale, scale->rank ? j : 0);
+	pack(f, w, panels, ones, sums);
+	f->panels_int = panels;
+	f->column_sums = sums;
+	f->scales = scales;
+	return QL_OK;
+}
+
+QL_SIMD(float, largest, (int64_t n, const float *restrict x), {
+	float most = 0;
+
+	for (int64_t i = 0; i < n; i++) {
+		float a = fabsf(x[i]);
+
+		most = a > most && a <= FLT_MAX ? a : most;
+	}
+	return most;
+})
+
+QL_SIMD(void, rescale, (float *restrict y, const int32_t *restrict sum, const int32_t *restrict columns, int64_t n, float sa,
+	const float *restrict sb), {
+	for (int64_t i = 0; i < n; i++)
+		y[i] = (float)(sum[i] - columns[i]) * (sa * sb[i]);
+})
+
+/* Row x as codes 1 to 255 around 128; gives its scale. */
+static float encode(const struct ql_steps_factor *f, const float *x, uint8_t *to)
+{
+	static const int32_t zero = 128;
+	float most = largest[f->variant](f->k, x), scale = (float)((double)most / 127);
+
+	scale = most == 0 ? 1 : scale < FLT_MIN ? FLT_MIN : scale;
+	f->quantize->to_8(&(struct ql_affine){.scale = &scale, .zero = &zero, .lo = 1, .hi = 255}, x, f->k, to);
+	return scale;
+}
+
+void ql_steps_multiply_int(const struct ql_steps_factor *f, int64_t first, int64_t m, const float *a, int64_t a_row,
+	float *c, int64_t ldc)
+{
+	int mr = f->kernel->mr, nr = f->kernel->nr;
+	uint8_t *codes = f->codes + first * f->lda;
+	int32_t tile[QL_GEMM_TILE];
+	float scale[QL_STEPS_BLOCK];
+
+	for (int64_t i = 0; i < m; i++)
+		scale[i] = encode(f, a + i * a_row, codes + i * f->lda);
+	for (int64_t j = 0; j < f->n; j += nr)
+		for (int64_t i = 0; i < m; i += mr) {
+			int rows = (int)ql_min64(mr, m - i), columns = (int)ql_min64(nr, f->n - j);
+
+			f->kernel->tile(rows, columns, f->lda / 4, codes + i * f->lda, f->lda, f->panels_int + j * f->lda, tile);
+			for (int r = 0; r < rows; r++)
+				rescale[f->variant](c + (i + r) * ldc + j, tile + r * nr, f->column_sums + j, columns, scale[i + r],
+					f->scales + j);
+		}
+}
