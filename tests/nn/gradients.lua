@@ -179,7 +179,56 @@ case('maskedselect', function(x) return x[x:gt(100)] end, apart(4))
 case('maskedassign', function(x, v) return x:maskedassign(mask, v) end, apart(2, 3), apart(3))
 case('maskedassign', function(x, v) return x:maskedassign(mask, v) end, apart(2, 3), apart(1))
 case('maskedassign', function(x) return x:maskedassign(mask, 2) end, apart(2, 3))
+
+-- Networks.
+for _, o in ipairs {{}, {stride=2, pad=1}, {groups=2, pad={1, 0}}, {dilation={2, 1}, act='gelu'}, {act='relu', stride={1, 2}}} do
+	local per = o.groups and 1 or 2
+	case('conv2d', function(x, w, b) return x:conv2d(w, b, o) end, apart(2, 2, 5, 4), apart(4, per, 3, 2), apart(4))
+	case('conv2d', function(x, w) return x:conv2d(w, o) end, apart(1, 2, 4, 5), apart(2, per, 2, 2))
+end
+for _, o in ipairs {{k=2}, {k={2, 3}, stride=1, pad=1}, {k=3, stride=2}} do
+	case('maxpool2d', function(x) return x:maxpool2d(o) end, apart(2, 2, 5, 4))
+	case('avgpool2d', function(x) return x:avgpool2d(o) end, apart(2, 2, 5, 4))
+end
+case('avgpool2d', function(x) return x:avgpool2d() end, apart(2, 3, 2, 4))
+for name in ('layernorm rmsnorm'):gmatch '%w+' do
+	case(name, function(x) return x[name](x) end, apart(2, 3, 5))
+	case(name, function(x, w) return x[name](x, w, {eps=0.1}) end, apart(3, 4), apart(4))
+end
+case('layernorm', function(x, w, b) return x:layernorm(w, b) end, apart(3, 4), apart(4), apart(4))
+case('embedding', function(w) return w:embedding(ints({1, 3, 1}, {3, 3, 4})) end, apart(4, 3))
+case('batchnorm', function(x, w, b) return nn.batchnorm(x, w, b, {training=true}) end, apart(3, 2, 2, 3), apart(2), apart(2))
+case('batchnorm', function(x, w, b)
+	return nn.batchnorm(x, w, b, tensor{0.5, -0.25}:to(x:dtype()), tensor{1, 0.5}:to(x:dtype()))
+end, apart(4, 2), apart(2), apart(2))
+for _, o in ipairs {{}, {causal=true}, {scale=0.3}} do
+	local function run(q, k, v) return nn.attention(q, k, v, o) end
+	case('attention', run, apart(1, 2, 3, 4), apart(1, 2, 3, 4), apart(1, 2, 3, 2))
+	case('attention', run, apart(2, 4, 2, 3), apart(2, 2, 5, 3), apart(2, 2, 5, 3))
+end
+case('attention', function(q, k, v) return nn.attention(q, k, v, {heads=2}) end, apart(2, 3, 4), apart(2, 3, 4), apart(2, 3, 4))
+for name, gates in pairs {rnn=1, lstm=4, gru=3} do
+	local function run(x, h, w, u, b, d)
+		if name == 'lstm' then
+			local y, last, c = nn.lstm(x, h, h * 0.5, w, u, b, d)
+			return y + (last + c):unsqueeze(2)
+		end
+		local y, last = nn[name](x, h, w, u, b, d)
+		return y + last:unsqueeze(2)
+	end
+	case(name, run, apart(2, 3, 2), apart(2, 2), apart(gates * 2, 2), apart(gates * 2, 2), apart(gates * 2), apart(gates * 2))
+	case(name, function(x, w, u)
+		return (nn[name](x, x[1] * 0, table.unpack(name == 'lstm' and {x[1] * 0, w, u, {batchfirst=false}}
+			or {w, u, {batchfirst=false}})))
+	end, apart(3, 2, 2), apart(gates * 2, 2), apart(gates * 2, 2))
+end
+case('rnn', function(x, h, w, u) return (nn.rnn(x, h, w, u, {act='relu'})) end, apart(2, 3, 2), apart(2, 2), apart(2, 2), apart(2, 2))
+case('dropout', function(x) tensor.seed(3) return nn.dropout(x, 0.4) end, apart(4, 5))
 case('mse', function(y, t) return nn.mse(y, t) end, apart(3, 2), apart(3, 2))
+case('bce', function(y) return nn.bce(y, tensor{1, 0, 0.25}:to(y:dtype())) end, at(0.1, 0.9, 3))
+case('bcelogits', function(y) return nn.bcelogits(y, tensor{1, 0, 0.25}:to(y:dtype())) end, apart(3))
+case('crossentropy', function(y) return nn.crossentropy(y, ints(2, 1, 3)) end, apart(3, 4))
+case('crossentropy', function(y) return nn.crossentropy(y, ints({1, 2}, {3, 1}), {axis=2, ignore=1, smoothing=0.1}) end, apart(2, 3, 2))
 
 -- ---- the ops without finite differences ----
 
