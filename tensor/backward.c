@@ -250,6 +250,8 @@ static enum ql_status walk(struct ql_ctx *ctx, struct walk *w, struct ql_tensor 
 		node->used = true;
 		ql_node_drop(ctx, node);
 		ql_node_release(ctx, node);
+		if (!status && ql_stopped(ctx)) /* views and the like poll nowhere */
+			status = ql_fail(ctx, QL_ERR_INTERRUPTED, "interrupted");
 	}
 	return status ? status : add_to_leaves(ctx, w);
 }
