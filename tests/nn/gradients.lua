@@ -223,6 +223,10 @@ for name, gates in pairs {rnn=1, lstm=4, gru=3} do
 	end, apart(3, 2, 2), apart(gates * 2, 2), apart(gates * 2, 2))
 end
 case('rnn', function(x, h, w, u) return (nn.rnn(x, h, w, u, {act='relu'})) end, apart(2, 3, 2), apart(2, 2), apart(2, 2), apart(2, 2))
+for _, o in ipairs {{}, {base=10, start=3}} do
+	case('rope', function(x) return nn.rope(x, o) end, apart(2, 3, 4))
+	case('rope', function(x) return nn.rope(x, {axis=2}) end, apart(1, 3, 2, 4))
+end
 case('dropout', function(x) tensor.seed(3) return nn.dropout(x, 0.4) end, apart(4, 5))
 case('mse', function(y, t) return nn.mse(y, t) end, apart(3, 2), apart(3, 2))
 case('bce', function(y) return nn.bce(y, tensor{1, 0, 0.25}:to(y:dtype())) end, at(0.1, 0.9, 3))
@@ -241,6 +245,7 @@ local flat = {
 local straight = {
 	quantize = function(x) return x:quantize 'int8' end, requantize = function(x) return x:quantize('int16'):requantize 'int8' end,
 	dequantize = function(x) return x:quantize('uint8/1'):dequantize() end, codes = function(x) return x:codes() end,
+	fake = function(x) return x:fake 'int8/1' end, lsq = function(x) return x:lsq(tensor{0.1}:to(x:dtype())) end, -- unclipped
 }
 -- Results that are not real numbers, or no tensor to differentiate by.
 local without = {}
