@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Derivatives of activation functions for float32, by the rules of vmath.h. Each of them crosses 0, so its error is
  * counted in units in the last place of 1: at most 4 (tests/tensor/vmath.c). On the left, where the derivative is small,
- * those of gelu and silu are within 2e-6 of it down to -9 (tests/nn/gradients.lua).
+ * those of gelu and silu are within 2e-6 of it down to -9 (tests/nn/slopes.lua).
  */
 #ifndef QUOLL_TENSOR_VMATH_SLOPE_H
 #define QUOLL_TENSOR_VMATH_SLOPE_H
