@@ -235,10 +235,12 @@ static enum ql_status add_to_leaves(struct ql_ctx *ctx, struct walk *w)
 	return status;
 }
 
-static enum ql_status walk(struct ql_ctx *ctx, struct walk *w, struct ql_tensor *root, struct ql_tensor *seed)
+/* The root's gradient is handed over: where it reaches a leaf it need not be copied. */
+static enum ql_status walk(struct ql_ctx *ctx, struct walk *w, struct ql_tensor *root, struct ql_tensor *first)
 {
-	enum ql_status status = accumulate(ctx, &root->node->grad[root->node_output], seed);
+	enum ql_status status = accumulate(ctx, &root->node->grad[root->node_output], first);
 
+	ql_tensor_release(ctx, first);
 	if (!status)
 		status = push(ctx, w, root->node);
 	while (!status && w->n > 0) {
@@ -248,6 +250,8 @@ static enum ql_status walk(struct ql_ctx *ctx, struct walk *w, struct ql_tensor 
 		node->used = true;
 		ql_node_drop(ctx, node);
 		ql_node_release(ctx, node);
+		if (!status && ql_stopped(ctx)) /* views and the like poll nowhere */
+			status = ql_fail(ctx, QL_ERR_INTERRUPTED, "interrupted");
 	}
 	return status ? status : add_to_leaves(ctx, w);
 }
@@ -260,6 +264,17 @@ static enum ql_status ones_like(struct ql_ctx *ctx, const struct ql_tensor *t, s
 	if (!status)
 		ql_dtypes[(*out)->dtype].from_f64((*out)->storage->data, 0, 1, 1, &one);
 	return status;
+}
+
+/* A gradient that the user holds too is never written to: is_own tells. */
+static enum ql_status start(struct ql_ctx *ctx, const struct ql_tensor *root, struct ql_tensor *seed, struct ql_tensor **first)
+{
+	if (!seed)
+		return ones_like(ctx, root, first);
+	if (seed->dtype != ql_operand_dtype(root))
+		return ql_tensor_cast(ctx, seed, ql_operand_dtype(root), first);
+	*first = ql_tensor_keep(seed);
+	return QL_OK;
 }
 
 enum ql_status ql_backward(struct ql_ctx *ctx, struct ql_tensor *root, struct ql_tensor *seed)
@@ -278,13 +293,14 @@ enum ql_status ql_backward(struct ql_ctx *ctx, struct ql_tensor *root, struct ql
 	if (seed && !ql_tensor_same_shape(root, seed))
 		return ql_fail(ctx, QL_ERR_SHAPE, "backward: gradient: wanted shape %s, got %s",
 			ql_shape_text(root->rank, root->shape, a), ql_shape_text(seed->rank, seed->shape, b));
-	status = seed ? ql_tensor_cast(ctx, seed, ql_operand_dtype(root), &first) : ones_like(ctx, root, &first);
+	if (seed && seed->q)
+		return ql_fail(ctx, QL_ERR_DTYPE, "backward: gradient: wanted plain numbers, got %s", ql_tensor_text(seed, a));
+	status = start(ctx, root, seed, &first);
 	if (status)
 		return status;
 	ctx->nograd++;
 	status = walk(ctx, &w, root, first);
 	finish(ctx, &w);
 	ctx->nograd--;
-	ql_tensor_release(ctx, first);
 	return status;
 }

@@ -69,6 +69,11 @@ static const struct {
 		       "end end) "
 		       "for x in co do assert(x:sum():item() > 0) end "
 		       "local c = coroutine.create(error) coroutine.resume(c, 'x') coroutine.close(c)"},
+	{"gradients", "local x = tensor{{1, 2}, {3, 5}, grad = true} local y = x:linear(x, {act = 'gelu'}):softmax() "
+		      "y = (y:max(1) + x:std(2)):cumsum() y = (y / 2 - x:t()):norm() y:backward() x:zero_grad()"},
+	{"gradients of lists",
+		"local x = tensor{{1, 2}, {3, 5}, grad = true} local p = x:split(1) "
+		"local y = tensor.cat{p[2], x:sort(), x[{{1, 1}}]} y = tensor.einsum('ij,ij->j', y, y) y = y:quantile(0.3) y:backward()"},
 	{"recurrent", "local x = tensor.ones(2, 3, 4):requires_grad_() local h = tensor.zeros(2, 2) "
 		      "local y, hn, c = nn.lstm(x, h, h, tensor.ones(8, 4), tensor.ones(8, 2)) "
 		      "y = (y * y):sum() y:backward() nn.gru(x, h, tensor.ones(6, 4), tensor.ones(6, 2)) "

@@ -43,7 +43,7 @@ end
 
 -- Recurrent layers go on from batch to batch where the data is one text; each pass begins anew.
 local function begin_pass(m, data)
-	local stream = type(data) ~= 'function' and data.stream or false
+	local stream = type(data) == 'table' and data.stream or false
 	module.walk(m, function(_, inner)
 		local class = module.class_of(inner)
 		if class.carry then class.carry(inner, stream) end

@@ -418,16 +418,14 @@ end
 
 function module.text(m)
 	local lines, width, total = {}, 0, 0
-	module.walk(m, function(name)
-		local depth = select(2, name:gsub('%.', ''))
-		width = math.max(width, 2 * depth + #name:match '[^.]*$')
-	end)
-	module.walk(m, function(name, inner)
+	local function visit(inner, name, depth)
 		total = total + parameter_count(inner)
-		if name == '' then return end
-		local depth = select(2, name:gsub('%.', ''))
-		lines[#lines + 1] = ('  %-' .. width .. 's  %s'):format(('  '):rep(depth) .. name:match '[^.]*$', line(inner))
-	end)
+		if depth > 0 then lines[#lines + 1] = {('  '):rep(depth) .. name, line(inner)} end
+		for _, child in ipairs(rawget(inner, PARTS).children) do visit(child.module, child.name, depth + 1) end
+	end
+	visit(m, '', 0)
+	for _, pair in ipairs(lines) do width = math.max(width, #pair[1]) end
+	for i, pair in ipairs(lines) do lines[i] = ('%-' .. width .. 's  %s'):format(pair[1], pair[2]) end
 	table.insert(lines, 1, line(m) .. ('  %d parameters'):format(total))
 	return table.concat(lines, '\n')
 end

@@ -68,16 +68,16 @@ QL_SIMD(void, products, (int64_t n, float *restrict out, const float *g, const f
 		out[i] = g[i] * y[i];
 })
 
-QL_SIMD(void, weigh, (int64_t n, float *restrict out, const float *g, const float *y, double sum), {
+QL_SIMD(void, weigh, (int64_t n, float *restrict out, const float *g, const float *y, float sum), {
 	for (int64_t i = 0; i < n; i++)
-		out[i] = (float)((double)y[i] * ((double)g[i] - sum));
+		out[i] = y[i] * (g[i] - sum);
 })
 
 /* y (g - sum of g y) */
 static void softmax_slope_f32(const struct ql_line *l)
 {
 	products[l->variant](l->n, l->out, l->in, l->with);
-	weigh[l->variant](l->n, l->out, l->in, l->with, ql_sum_f32(l->variant, l->out, l->n));
+	weigh[l->variant](l->n, l->out, l->in, l->with, (float)ql_sum_f32(l->variant, l->out, l->n));
 }
 
 static void softmax_slope_f64(const struct ql_line *l)

@@ -31,6 +31,17 @@ it('a gradient to begin with', function()
 	print(a:grad())  --> float32(2)  3 30
 	b = a * 3
 	refused('backward: gradient: wanted shape (2), got (3)', b.backward, b, tensor{1, 2, 3})
+	refused('backward: gradient: wanted plain numbers, got int8(2)', b.backward, b, tensor{1, 2}:quantize 'int8')
+	local seed = tensor{1, 2}
+	a:zero_grad()
+	b = a * 1 + a
+	b:backward(seed)
+	assert(a:grad()[2]:item() == 4 and seed[2]:item() == 2, 'the gradient that was given is as it was')
+	a:zero_grad()
+	b = a + 0
+	b:backward(seed)
+	a:grad():mul_(5)
+	assert(seed[1]:item() == 1, 'the sum shares no bytes with the gradient that was given')
 end)
 
 it('leaves add up, and their sums belong to them alone', function()
