@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Attention in float32, a block of queries at a time: scores (block, keys) = q kᵀ against packed keys, softmax of its rows,
- * times v. A block sees whole rows of scores, so no running maximum is needed, and the largest temporary is a block of rows,
- * never (queries, keys). Keys beyond the last that a causal block sees are not computed.
+ * Attention in float32, a block of queries at a time: scores (block, keys) = q kᵀ against packed keys, softmax of its
+ * rows, times v. A block sees whole rows of scores, so no running maximum is needed, and the largest temporary is a
+ * block of rows, never (queries, keys). Keys beyond the last that a causal block sees are not computed.
  *
  * The backward computes the probabilities P of a block again, as FlashAttention does (Dao et al., 2022), and with
  *   dP = g vᵀ, dS = scale P (dP - rowsum(P dP)):  dq = dS k,  dkᵀ += qᵀ dS,  dvᵀ += gᵀ P.
@@ -20,9 +20,9 @@
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
-#define BLOCK 48         /* queries; several rows of tiles, few enough that causal blocks leave much out */
+#define BLOCK 48 /* queries; several rows of tiles, few enough that causal blocks leave much out */
 #define FEWEST 6
-#define SCORES 262144    /* numbers of a block of scores, where that leaves FEWEST rows */
+#define SCORES 262144 /* numbers of a block of scores, where that leaves FEWEST rows */
 #define TASKS_PER_THREAD 4
 
 struct job {
@@ -39,7 +39,7 @@ struct job {
 
 /* Where the parts of a slot begin. */
 struct slot {
-	float *keys, *scores;                            /* forward */
+	float *keys, *scores;                      /* forward */
 	float *values, *dscores, *dk, *dv, *q, *g; /* backward: packed vᵀ, …, dkᵀ, dvᵀ (d, keys), qᵀ, gᵀ (d, block) */
 	float by[BLOCK];
 };
@@ -56,8 +56,8 @@ static int64_t lay_out(const struct job *j, float *base, bool backward, struct s
 	int64_t length = 0;
 	float **part[8] = {&s->keys, &s->scores, &s->values, &s->dscores, &s->dk, &s->dv, &s->q, &s->g};
 	int64_t size[8] = {ql_gemm_panels_length(j->kernel, a->keys, a->d), j->block * a->keys,
-		ql_gemm_panels_length(j->kernel, a->keys, a->e), j->block * a->keys, a->d * a->keys, a->e * a->keys, a->d * j->block,
-		a->e * j->block};
+		ql_gemm_panels_length(j->kernel, a->keys, a->e), j->block * a->keys, a->d * a->keys, a->e * a->keys,
+		a->d * j->block, a->e * j->block};
 
 	for (int i = 0; i < (backward ? 8 : 2); i++) {
 		*part[i] = base ? base + length : NULL;
@@ -102,7 +102,8 @@ static int64_t exponentials(const struct job *j, struct slot *s, int64_t batch, 
 	const struct ql_attention *a = j->a;
 	int64_t columns = ql_attention_seen(a, i + rows - 1);
 
-	ql_gemm_by_panels(j->kernel, rows, columns, a->d, at(&a->q, batch, head, i), a->q.row, s->keys, s->scores, a->keys);
+	ql_gemm_by_panels(
+		j->kernel, rows, columns, a->d, at(&a->q, batch, head, i), a->q.row, s->keys, s->scores, a->keys);
 	for (int64_t r = 0; r < rows; r++) {
 		float *row = s->scores + r * a->keys;
 		int64_t seen = ql_attention_seen(a, i + r);
@@ -184,7 +185,8 @@ static void backward_block(const struct job *j, struct slot *s, int64_t batch, i
 
 	ql_gemm_by_panels(j->kernel, rows, columns, a->e, g, a->g.row, s->values, s->dscores, a->keys);
 	for (int64_t r = 0; r < rows; r++)
-		probabilities_back[j->variant](columns, s->scores + r * a->keys, s->by[r], s->dscores + r * a->keys, (float)a->scale);
+		probabilities_back[j->variant](
+			columns, s->scores + r * a->keys, s->by[r], s->dscores + r * a->keys, (float)a->scale);
 	ql_gemm_serial(j->kernel, rows, a->d, columns, s->dscores, a->keys, at(&a->k, batch, shared, 0), a->k.row,
 		at_result(&a->dq, batch, head, i), a->dq.row, false);
 	ql_gemm_panel_f32(at(&a->q, batch, head, i), 1, a->q.row, a->d, (int)rows, j->block, s->q);
@@ -228,8 +230,9 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j, int64_t task
 
 	/* more than any slot has: 6 parts of (d or e, keys) at most, padded, and 2 of (block, keys) */
 	if (!ql_size_mul(widest * 8 * sizeof(float), (uint64_t)j->a->keys + 128, &bytes) || bytes > (uint64_t)1 << 48)
-		return ql_fail(ctx, QL_ERR_OVERFLOW, "attention: wanted heads that fit in memory, got %lld keys of %lld",
-			(long long)j->a->keys, (long long)j->a->d);
+		return ql_fail(ctx, QL_ERR_OVERFLOW,
+			"attention: wanted heads that fit in memory, got %lld keys of %lld", (long long)j->a->keys,
+			(long long)j->a->d);
 	j->slot = lay_out(j, NULL, backward, &unused);
 	j->slot_count = (int)ql_min64(ctx->threads, tasks);
 	j->slots = ql_scratch_take(ctx, (size_t)j->slot * sizeof(float) * (size_t)j->slot_count);
@@ -246,7 +249,7 @@ static enum ql_status run(struct ql_ctx *ctx, const struct ql_attention *a, bool
 	struct job j = {.ctx = ctx, .a = a, .kernel = ql_gemm_tiles(ctx), .variant = ctx->kernels->simd->variant};
 	int64_t heads = a->batches * (backward ? a->shared : a->heads), tasks;
 	double ns = (double)a->batches * (double)a->heads * (double)a->queries * (double)a->keys *
-		((double)(a->d + a->e) * (backward ? 3 : 1) / j.kernel->rate + 1);
+		    ((double)(a->d + a->e) * (backward ? 3 : 1) / j.kernel->rate + 1);
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	enum ql_status status;
 
@@ -258,8 +261,8 @@ static enum ql_status run(struct ql_ctx *ctx, const struct ql_attention *a, bool
 	tasks = heads * j.parts;
 	status = take_slots(ctx, &j, tasks, backward);
 	if (!status)
-		status = ql_parallel_for(ctx, tasks, 1, ns < 1e18 ? (int64_t)ns : INT64_MAX, backward ? backward_body : forward_body,
-			&j);
+		status = ql_parallel_for(ctx, tasks, 1, ns < 1e18 ? (int64_t)ns : INT64_MAX,
+			backward ? backward_body : forward_body, &j);
 	ql_scratch_release(ctx, mark);
 	return status;
 }

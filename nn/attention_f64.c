@@ -118,8 +118,10 @@ static enum ql_status run(struct ql_ctx *ctx, const struct ql_attention *a, int6
 	uint64_t numbers, bytes;
 	enum ql_status status;
 
-	if (!ql_size_mul((uint64_t)tasks * 2, (uint64_t)a->keys, &numbers) || !ql_size_mul(numbers, sizeof(double), &bytes))
-		return ql_fail(ctx, QL_ERR_OVERFLOW, "attention: wanted heads that fit in memory, got %lld keys", (long long)a->keys);
+	if (!ql_size_mul((uint64_t)tasks * 2, (uint64_t)a->keys, &numbers) ||
+		!ql_size_mul(numbers, sizeof(double), &bytes))
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "attention: wanted heads that fit in memory, got %lld keys",
+			(long long)a->keys);
 	j.rows = ql_scratch_take(ctx, bytes);
 	status = j.rows ? ql_parallel_for(ctx, tasks, 1, ns < 1e18 ? (int64_t)ns : INT64_MAX, body, &j) : QL_ERR_MEMORY;
 	ql_scratch_release(ctx, mark);

@@ -33,6 +33,11 @@ CASES = {
     'add8': ('overhead', {}),
     'matmul8': ('overhead', {}),
 }
+# What networks for text are made of: forward, and with all gradients.
+for item in ('layernorm_4096x1024', 'attention_b4_h8_t512_d64', 'attention_b32_h4_t128_d32', 'embed_10000x650',
+             'crossentropy_700x10000', 'dropout_4M'):
+    for grad in ('', '_grad'):
+        CASES[item + grad] = ('nnops', {})
 # Convolutions 3 x 3 of ResNet9 at half width, batch 128: forward, and with both gradients; the norms and pools between.
 CONV = [(3, 32, 32), (32, 64, 32), (64, 64, 16), (64, 128, 16), (128, 256, 8), (256, 256, 4)]
 for i, o, h in CONV:
@@ -64,6 +69,8 @@ def torch_case(case, item, a, threads):
         p = torch.nn.Parameter(torch.rand(1 << 20))
         p.grad = torch.rand(1 << 20)
         return torch.optim.AdamW([p]).step, 1
+    if case == 'nnops' and item not in ('softmax_4096x1024', 'chain_4M', 'gelu_4M'):
+        return torch_text(torch, item), 1
     if case == 'nnops':
         x, y = torch.rand(4 << 20), torch.rand(4 << 20)
         rows = x.view(4096, 1024)
@@ -88,6 +95,39 @@ def torch_case(case, item, a, threads):
     return many, 1000
 
 
+def with_gradient(torch, forward, leaves):
+    """Forward and backward; the gradients are new ones each time."""
+    g = torch.rand_like(forward())
+
+    def both():
+        for t in leaves:
+            t.requires_grad_()
+            t.grad = None
+        with torch.enable_grad():
+            forward().backward(g)
+    return both
+
+
+def torch_text(torch, item):
+    f, grad, name = torch.nn.functional, item.endswith('_grad'), item.split('_')[0]
+    if name == 'layernorm':
+        leaves = [torch.rand(4096, 1024), torch.rand(1024), torch.rand(1024)]
+        forward = lambda: f.layer_norm(leaves[0], (1024,), leaves[1], leaves[2])
+    elif name == 'attention':
+        leaves = [torch.rand((4, 8, 512, 64) if 'b4' in item else (32, 4, 128, 32)) for _ in range(3)]
+        forward = lambda: f.scaled_dot_product_attention(*leaves, is_causal=True)
+    elif name == 'embed':
+        leaves, ids = [torch.rand(10000, 650)], torch.randint(0, 10000, (700,))
+        forward = lambda: f.embedding(ids, leaves[0])
+    elif name == 'crossentropy':
+        leaves, target = [torch.rand(700, 10000)], torch.randint(0, 10000, (700,))
+        forward = lambda: f.cross_entropy(leaves[0], target)
+    else:
+        leaves = [torch.rand(4 << 20)]
+        forward = lambda: f.dropout(leaves[0])
+    return with_gradient(torch, forward, leaves) if grad else forward
+
+
 def torch_layer(torch, case, a):
     """A layer of a convolutional network, forward or with its gradients."""
     f = torch.nn.functional
@@ -103,16 +143,7 @@ def torch_layer(torch, case, a):
         forward = lambda: f.max_pool2d(x, 2)
     if not a['grad']:
         return forward
-    g = torch.rand_like(forward())
-    leaves += [x] if a['I'] > 3 else []
-
-    def both():
-        for t in leaves:
-            t.requires_grad_()
-            t.grad = None
-        with torch.enable_grad():
-            forward().backward(g)
-    return both
+    return with_gradient(torch, forward, leaves + ([x] if a['I'] > 3 else []))
 
 
 def torch_train(torch, item):

@@ -37,7 +37,8 @@ enum ql_status ql_dense_result(struct ql_ctx *ctx, struct ql_tensor *to, unsigne
 	return QL_OK;
 }
 
-enum ql_status ql_dense_finish(struct ql_ctx *ctx, struct ql_tensor *to, struct ql_tensor *result, enum ql_status status)
+enum ql_status ql_dense_finish(
+	struct ql_ctx *ctx, struct ql_tensor *to, struct ql_tensor *result, enum ql_status status)
 {
 	if (!status && to != result)
 		status = ql_tensor_copy(ctx, to, result);

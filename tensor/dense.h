@@ -13,6 +13,7 @@ enum ql_status ql_dense_of(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dty
 /* gives `to` itself (kept) when it is of this dtype, else a new tensor of its shape; ends with ql_dense_finish */
 enum ql_status ql_dense_result(struct ql_ctx *ctx, struct ql_tensor *to, unsigned dtype, struct ql_tensor **out);
 /* Copies a result into `to` unless it is the same, when `status` is QL_OK, and releases it. */
-enum ql_status ql_dense_finish(struct ql_ctx *ctx, struct ql_tensor *to, struct ql_tensor *result, enum ql_status status);
+enum ql_status ql_dense_finish(
+	struct ql_ctx *ctx, struct ql_tensor *to, struct ql_tensor *result, enum ql_status status);
 
 #endif

@@ -41,8 +41,8 @@ float ql_row_largest(int variant, const float *x, int64_t n)
 		r = ql_exp_reduce(d, &biased) + e; \
 		to[i] = (ql_exp_near(r) + 1) * ql_of_bits((biased - 256 + QL_EXP_SCALE + 127) << 23); \
 	}
-QL_SIMD(void, exp_below, (int64_t n, float *restrict out, const float *restrict x, float m), { EXP_BELOW(out, x) })
-QL_SIMD(void, exp_below_own, (int64_t n, float *restrict x, float m), { EXP_BELOW(x, x) })
+QL_SIMD(void, exp_below, (int64_t n, float *restrict out, const float *restrict x, float m), {EXP_BELOW(out, x)})
+QL_SIMD(void, exp_below_own, (int64_t n, float *restrict x, float m), {EXP_BELOW(x, x)})
 
 void ql_row_exp(int variant, int64_t n, float *out, const float *x, float m)
 {

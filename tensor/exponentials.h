@@ -17,8 +17,8 @@
 /* Largest element of x (n); NaN is passed over: its exponential is NaN, and so is their sum. -inf when there is none.
  * `variant` as in simd.h. */
 float ql_row_largest(int variant, const float *x, int64_t n);
-/* out = exp(x - m) 2^QL_EXP_SCALE for x <= m; out is x or apart from it. Differences below -104 count as that: they give less than half of the
- * smallest number. */
+/* out = exp(x - m) 2^QL_EXP_SCALE for x <= m; out is x or apart from it. Differences below -104 count as that: they
+ * give less than half of the smallest number. */
 void ql_row_exp(int variant, int64_t n, float *out, const float *x, float m);
 /* x *= by */
 void ql_row_scale(int variant, int64_t n, float *x, float by);

@@ -34,21 +34,24 @@ void ql_gemm_panels(const struct ql_gemm_f32 *kernel, const float *b, int64_t ro
 	float *panels)
 {
 	for (int64_t j = 0; j < n; j += kernel->nr)
-		ql_gemm_panel_f32(b + j * column, row, column, k, (int)ql_min64(kernel->nr, n - j), kernel->nr, panels + j * k);
+		ql_gemm_panel_f32(
+			b + j * column, row, column, k, (int)ql_min64(kernel->nr, n - j), kernel->nr, panels + j * k);
 }
 
-static void rows_of_tiles(const struct ql_gemm_f32 *kernel, int64_t m, int columns, int64_t k, const float *a, int64_t lda,
-	const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
+static void rows_of_tiles(const struct ql_gemm_f32 *kernel, int64_t m, int columns, int64_t k, const float *a,
+	int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
 {
 	for (int64_t i = 0; i < m; i += kernel->mr)
-		kernel->tile((int)ql_min64(kernel->mr, m - i), columns, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+		kernel->tile(
+			(int)ql_min64(kernel->mr, m - i), columns, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
 }
 
 void ql_gemm_by_panels(const struct ql_gemm_f32 *kernel, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
 	const float *panels, float *c, int64_t ldc)
 {
 	for (int64_t j = 0; j < n; j += kernel->nr)
-		rows_of_tiles(kernel, m, (int)ql_min64(kernel->nr, n - j), k, a, lda, panels + j * k, kernel->nr, c + j, ldc, false);
+		rows_of_tiles(kernel, m, (int)ql_min64(kernel->nr, n - j), k, a, lda, panels + j * k, kernel->nr, c + j,
+			ldc, false);
 }
 
 void ql_gemm_serial(const struct ql_gemm_f32 *kernel, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
@@ -60,6 +63,6 @@ void ql_gemm_serial(const struct ql_gemm_f32 *kernel, int64_t m, int64_t n, int6
 		memset(c + i * ldc, 0, (size_t)n * sizeof(*c));
 	for (int64_t l = 0; l < k; l += depth)
 		for (int64_t j = 0; j < n; j += kernel->nr)
-			rows_of_tiles(kernel, m, (int)ql_min64(kernel->nr, n - j), ql_min64(depth, k - l), a + l, lda, b + l * ldb + j,
-				ldb, c + j, ldc, add || l > 0);
+			rows_of_tiles(kernel, m, (int)ql_min64(kernel->nr, n - j), ql_min64(depth, k - l), a + l, lda,
+				b + l * ldb + j, ldb, c + j, ldc, add || l > 0);
 }

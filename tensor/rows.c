@@ -31,18 +31,19 @@ enum ql_status ql_rows_infer(struct ql_ctx *ctx, struct ql_call *call)
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted a table of shape (v, d), got %s", call->op->doc.name,
 			ql_shape_text(table->rank, table->shape, text));
 	if (ids->q || !ql_dtype_is_integer(ids->dtype) || ids->dtype == QL_bool || ids->dtype == QL_binary)
-		return ql_fail(ctx, QL_ERR_DTYPE, "%s: ids: wanted integers, got %s", call->op->doc.name, ql_tensor_text(ids, text));
+		return ql_fail(ctx, QL_ERR_DTYPE, "%s: ids: wanted integers, got %s", call->op->doc.name,
+			ql_tensor_text(ids, text));
 	if (ids->rank == QL_MAX_RANK)
-		return ql_fail(ctx, QL_ERR_SHAPE, "%s: ids: wanted at most %d axes, got %d", call->op->doc.name, QL_MAX_RANK - 1,
-			ids->rank);
+		return ql_fail(ctx, QL_ERR_SHAPE, "%s: ids: wanted at most %d axes, got %d", call->op->doc.name,
+			QL_MAX_RANK - 1, ids->rank);
 	memcpy(shape, ids->shape, sizeof(ids->shape));
 	shape[ids->rank] = table->shape[1];
 	ql_result_set(call, 0, ql_operand_dtype(table), ids->rank + 1, shape);
 	return QL_OK;
 }
 
-enum ql_status ql_rows_numbers(struct ql_ctx *ctx, const char *op, const struct ql_tensor *ids, int64_t size,
-	struct ql_tensor **out)
+enum ql_status ql_rows_numbers(
+	struct ql_ctx *ctx, const char *op, const struct ql_tensor *ids, int64_t size, struct ql_tensor **out)
 {
 	enum ql_status status = ql_tensor_cast(ctx, ids, QL_int64, out);
 	int64_t n = ql_tensor_nelem(ids);
@@ -54,8 +55,10 @@ enum ql_status ql_rows_numbers(struct ql_ctx *ctx, const char *op, const struct 
 	number = ql_tensor_data(*out);
 	for (int64_t i = 0; i < n; i++)
 		if (number[i] < 1 || number[i] > size) {
-			status = ql_fail(ctx, QL_ERR_ARGUMENT, "%s: ids: wanted 1 to %lld, the rows of the table, got %lld at position %s", op,
-				(long long)size, (long long)number[i], ql_position_text(ids->rank, ids->shape, i, text));
+			status = ql_fail(ctx, QL_ERR_ARGUMENT,
+				"%s: ids: wanted 1 to %lld, the rows of the table, got %lld at position %s", op,
+				(long long)size, (long long)number[i],
+				ql_position_text(ids->rank, ids->shape, i, text));
 			ql_tensor_release(ctx, *out);
 			*out = NULL;
 			return status;
@@ -76,7 +79,8 @@ static void take_body(void *arg, int64_t begin, int64_t end)
 	const struct job *j = arg;
 
 	for (int64_t i = begin; i < end; i++)
-		memcpy(j->to + (size_t)i * j->bytes, j->from + (size_t)((j->number[i] - 1) / j->divisor) * j->pitch, j->bytes);
+		memcpy(j->to + (size_t)i * j->bytes, j->from + (size_t)((j->number[i] - 1) / j->divisor) * j->pitch,
+			j->bytes);
 }
 
 /* Rows that are dense in themselves; any distance from row to row. */
@@ -92,8 +96,8 @@ static bool has_dense_rows(const struct ql_tensor *t)
 	return !ql_dtype_is_packed(t->dtype) || t->rank == 2;
 }
 
-static enum ql_status take(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *number, int64_t n, int64_t divisor,
-	struct ql_tensor **out)
+static enum ql_status take(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *number, int64_t n,
+	int64_t divisor, struct ql_tensor **out)
 {
 	size_t bits = ql_dtypes[t->dtype].bits;
 	int64_t shape[QL_MAX_RANK], row = 1;
@@ -114,8 +118,8 @@ static enum ql_status take(struct ql_ctx *ctx, const struct ql_tensor *t, const 
 	j.to = ql_tensor_nelem(*out) ? (*out)->storage->data : NULL;
 	if (!j.to)
 		return QL_OK;
-	return ql_parallel_for(ctx, n, ql_max64(1, CHUNK_BYTES / (int64_t)j.bytes), n * (int64_t)j.bytes / BYTES_PER_NS, take_body,
-		&j);
+	return ql_parallel_for(ctx, n, ql_max64(1, CHUNK_BYTES / (int64_t)j.bytes), n * (int64_t)j.bytes / BYTES_PER_NS,
+		take_body, &j);
 }
 
 enum ql_status ql_rows_take(struct ql_ctx *ctx, struct ql_tensor *t, const int64_t *number, int64_t n, int64_t divisor,

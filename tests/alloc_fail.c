@@ -56,6 +56,18 @@ static const struct {
 	{"linear", "local x = tensor.ones(2, 8) local w = tensor.ones(4, 8) x:linear(w, tensor.ones(4), {act "
 		   "= 'relu'}) "
 		   "x:quantize 'int8/1':linear(w:quantize 'int8/1', tensor.ones(4))"},
+	{"norms and losses", "local function leaf(...) return tensor.randn(...):requires_grad_() end "
+			     "local x, w, t = leaf(2, 3), leaf(3), tensor{1, 3, dtype = 'int32'} "
+			     "local y = x:layernorm(w, w):rmsnorm(w) "
+			     "local loss = nn.crossentropy(nn.dropout(y, 0.5), t, {smoothing = 0.1}) "
+			     "loss = loss + nn.bcelogits(x, y) loss:backward() assert(x:grad() and w:grad()) "
+			     "assert(nn.bce(tensor{0.5}, tensor{1}):item() > 0)"},
+	{"attention", "local function leaf(...) return tensor.randn(...):requires_grad_() end "
+		      "local w, x = leaf(5, 4), leaf(1, 2, 3, 4) "
+		      "local e = w:embedding(tensor{{1, 5, 1}, dtype = 'int64'}) "
+		      "local y = nn.attention(e, e, e, {heads = 2, causal = true}):sum() "
+		      "y = y + nn.attention(nn.rope(x), x, x):sum() y:backward() assert(w:grad() and x:grad()) "
+		      "w:detach():quantize 'int4:32':embedding(tensor{2, dtype = 'int64'})"},
 	{"specs", "quant.spec 'int4:32@minmax' quant.spec{dtype = 'uint8', axis = 1} assert(not "
 		  "pcall(quant.spec, 'int9')) "
 		  "quant.params(-1, 1, 'int8') tensor.ones(2, 2):quantize{dtype = 'int8', scheme = 'log'}"},

@@ -35,6 +35,56 @@ local function step_of(m, o, x, y)
 	end
 end
 
+-- f(...):backward(g), then no gradients again.
+local function trained(f, g, ...)
+	local leaves = {...}
+	for _, t in ipairs(leaves) do t:requires_grad_() end
+	return function()
+		f():backward(g)
+		for _, t in ipairs(leaves) do t:zero_grad() end
+	end
+end
+
+-- name of an item -> its function: forward, and with '_grad' behind the name forward and backward
+local function with_gradients(list)
+	local items = {}
+	for name, make in pairs(list) do
+		items[name] = function() return (make()) end
+		items[name .. '_grad'] = function()
+			local f, g, leaves = make()
+			return trained(f, g, table.unpack(leaves))
+		end
+	end
+	return items
+end
+
+local function attention(...)
+	local q, k, v = uniform(...), uniform(...), uniform(...)
+	return function() return nn.attention(q, k, v, {causal = true}) end, uniform(...), {q, k, v}
+end
+
+-- forward, the gradient of its result, and what wants a gradient
+local with_gradient = with_gradients {
+	layernorm_4096x1024 = function()
+		local x, w, b = uniform(4096, 1024), uniform(1024), uniform(1024)
+		return function() return x:layernorm(w, b) end, uniform(4096, 1024), {x, w, b}
+	end,
+	attention_b4_h8_t512_d64 = function() return attention(4, 8, 512, 64) end,
+	attention_b32_h4_t128_d32 = function() return attention(32, 4, 128, 32) end,
+	embed_10000x650 = function()
+		local w, ids = uniform(10000, 650), tensor.randint {700, low = 1, high = 10000}
+		return function() return w:embedding(ids) end, uniform(700, 650), {w}
+	end,
+	crossentropy_700x10000 = function()
+		local x, target = uniform(700, 10000), tensor.randint {700, low = 1, high = 10000}
+		return function() return nn.crossentropy(x, target) end, nil, {x}
+	end,
+	dropout_4M = function()
+		local x = uniform(4 << 20)
+		return function() return nn.dropout(x) end, uniform(4 << 20), {x}
+	end,
+}
+
 -- case -> item (or '*') -> function(args): the function to time, and how many calls it makes
 local cases = {
 	elementwise = {
@@ -201,6 +251,8 @@ local cases = {
 		end,
 	},
 }
+
+for name, make in pairs(with_gradient) do cases.nnops[name] = make end
 
 -- The requested work, ready and warm: its function and the calls it makes.
 local function build(request)

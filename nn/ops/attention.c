@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * nn.attention: shapes and layouts; the work is done in nn/attention_f32.c and nn/attention_f64.c. Operands are used where
- * they lie as long as their last axis is dense, so heads are split from (batch, time, heads * d) without a copy.
+ * nn.attention: shapes and layouts; the work is done in nn/attention_f32.c and nn/attention_f64.c. Operands are used
+ * where they lie as long as their last axis is dense, so heads are split from (batch, time, heads * d) without a copy.
  */
 #include <math.h>
 #include <string.h>
@@ -25,7 +25,8 @@ static enum ql_status mismatch(struct ql_ctx *ctx, const struct ql_call *call, c
 	char q[QL_SHAPE_TEXT], k[QL_SHAPE_TEXT], v[QL_SHAPE_TEXT];
 
 	return ql_fail(ctx, QL_ERR_SHAPE, "attention: wanted %s, got q %s, k %s and v %s", wanted,
-		ql_shape_text(call->in[Q]->rank, call->in[Q]->shape, q), ql_shape_text(call->in[K]->rank, call->in[K]->shape, k),
+		ql_shape_text(call->in[Q]->rank, call->in[Q]->shape, q),
+		ql_shape_text(call->in[K]->rank, call->in[K]->shape, k),
 		ql_shape_text(call->in[V]->rank, call->in[V]->shape, v));
 }
 
@@ -36,7 +37,8 @@ static enum ql_status split_sizes(struct ql_ctx *ctx, const struct ql_call *call
 
 	for (int i = 0; i < 3; i++)
 		if (call->in[i]->rank != 4)
-			return mismatch(ctx, call, "q, k and v of shape (batch, heads, time, d), or heads= and (batch, time, heads * d)");
+			return mismatch(ctx, call,
+				"q, k and v of shape (batch, heads, time, d), or heads= and (batch, time, heads * d)");
 	if (k[0] != q[0] || v[0] != q[0] || k[3] != q[3] || v[1] != k[1] || v[2] != k[2])
 		return mismatch(ctx, call, "k (b, h, s, d) and v (b, h, s, e) that go with q (b, heads, t, d)");
 	*a = (struct ql_attention){
@@ -58,7 +60,8 @@ static enum ql_status joined_sizes(struct ql_ctx *ctx, const struct ql_call *cal
 	d = q[2] / heads;
 	if (q[2] % heads || d == 0 || k[2] % d || k[2] == 0)
 		return mismatch(ctx, call, "widths of q and k that are multiples of one head");
-	*a = (struct ql_attention){.batches = q[0], .heads = heads, .shared = k[2] / d, .queries = q[1], .keys = k[1], .d = d};
+	*a = (struct ql_attention){
+		.batches = q[0], .heads = heads, .shared = k[2] / d, .queries = q[1], .keys = k[1], .d = d};
 	if (k[0] != q[0] || v[0] != q[0] || v[1] != k[1] || v[2] % a->shared)
 		return mismatch(ctx, call, "k (b, s, h * d) and v (b, s, h * e) that go with q (b, t, heads * d)");
 	a->e = v[2] / a->shared;
@@ -67,8 +70,7 @@ static enum ql_status joined_sizes(struct ql_ctx *ctx, const struct ql_call *cal
 
 static enum ql_status sizes(struct ql_ctx *ctx, const struct ql_call *call, struct ql_attention *a)
 {
-	enum ql_status status =
-		ql_call_attr(call, "heads") ? joined_sizes(ctx, call, a) : split_sizes(ctx, call, a);
+	enum ql_status status = ql_call_attr(call, "heads") ? joined_sizes(ctx, call, a) : split_sizes(ctx, call, a);
 
 	if (status)
 		return status;
@@ -98,7 +100,8 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 		return status;
 	for (int i = 0; i < 3; i++) {
 		if (!ql_dtype_is_float(ql_operand_dtype(call->in[i])))
-			return ql_fail(ctx, QL_ERR_DTYPE, "attention: operand %d: wanted floats or a quantized tensor, got %s", i + 1,
+			return ql_fail(ctx, QL_ERR_DTYPE,
+				"attention: operand %d: wanted floats or a quantized tensor, got %s", i + 1,
 				ql_tensor_text(call->in[i], text));
 		dtype = ql_dtype_promote(dtype, ql_operand_dtype(call->in[i]));
 	}
@@ -190,7 +193,8 @@ static enum ql_status run_backward(struct ql_back *b, struct ql_attention *a, st
 	a->dq = heads_in(d[Q], a->d);
 	a->dk = heads_in(d[K], a->d);
 	a->dv = heads_in(d[V], a->e);
-	b->status = g->dtype == QL_float64 ? ql_attention_f64_backward(b->ctx, a) : ql_attention_f32_backward(b->ctx, a);
+	b->status =
+		g->dtype == QL_float64 ? ql_attention_f64_backward(b->ctx, a) : ql_attention_f32_backward(b->ctx, a);
 	for (int i = 0; i < 3; i++)
 		ql_back_give(b, i, d[i]);
 	return b->status;
@@ -198,7 +202,8 @@ static enum ql_status run_backward(struct ql_back *b, struct ql_attention *a, st
 
 static enum ql_status backward(struct ql_back *b)
 {
-	struct ql_tensor *in[3] = {ql_back_in(b, Q), ql_back_in(b, K), ql_back_in(b, V)}, *g = ql_back_grad(b, 0), *rows = NULL;
+	struct ql_tensor *in[3] = {ql_back_in(b, Q), ql_back_in(b, K), ql_back_in(b, V)}, *g = ql_back_grad(b, 0),
+			 *rows = NULL;
 	struct operands o = {{NULL}};
 	struct ql_attention a;
 	unsigned dtype = ql_dense_dtype(b->call.result[0].dtype);
@@ -231,7 +236,8 @@ const struct ql_op ql_op_attention = {
 			"queries). With heads= the operands are (b, time, heads * d) and the result is (b, t, heads * e). With causal, query "
 			"i sees the keys up to i + s - t: s may be longer than t, as with a cache of keys. Blocks of queries are computed one "
 			"after the other: no tensor of all scores exists, neither here nor in the gradient.",
-		.example = "q = tensor.ones(1, 1, 2, 4)\nv = tensor{1, 2, 3}:view(1, 1, 3, 1)\n"
+		.example =
+			"q = tensor.ones(1, 1, 2, 4)\nv = tensor{1, 2, 3}:view(1, 1, 3, 1)\n"
 			"print(nn.attention(q, tensor.ones(1, 1, 3, 4), v, {causal=true}):view(2))  --> float32(2)  1.5000  2.0000",
 		.attrs = attrs},
 	.arity_min = 3,

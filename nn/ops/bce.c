@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Binary cross-entropy: the mean of -t log(y) - (1 - t) log(1 - y). On probabilities the logarithms are at least -100 and
- * the gradient's denominator y (1 - y) at least 1e-12, as in PyTorch; on logits x, where y = 1 / (1 + exp(-x)), it is
- * max(x, 0) - x t + log(1 + exp(-|x|)), exact for large x, with the gradient y - t.
+ * Binary cross-entropy: the mean of -t log(y) - (1 - t) log(1 - y). On probabilities the logarithms are at least -100
+ * and the gradient's denominator y (1 - y) at least 1e-12, as in PyTorch; on logits x, where y = 1 / (1 + exp(-x)), it
+ * is max(x, 0) - x t + log(1 + exp(-|x|)), exact for large x, with the gradient y - t.
  */
 #include <math.h>
 
@@ -51,7 +51,7 @@ static double slope_f64(double y, double t)
 }
 
 /* a: y or x, b: t */
-TERMS(bce_terms, -(b * log_f32(a) + (1 - b) * log_f32(1 - a)), -(b * log_f64(a) + (1 - b) * log_f64(1 - a)));
+TERMS(bce_terms, -(b *log_f32(a) + (1 - b) * log_f32(1 - a)), -(b *log_f64(a) + (1 - b) * log_f64(1 - a)));
 TERMS(bce_slope, slope_f32(a, b), slope_f64(a, b));
 TERMS(bce_target_slope, log_f32(1 - a) - log_f32(a) + 0 * b, log_f64(1 - a) - log_f64(a) + 0 * b);
 TERMS(logit_terms, ql_softplus(a) - a * b, (a > 0 ? a : 0) + log1p(exp(-fabs(a))) - a * b);
@@ -72,8 +72,9 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
 
 	if (!ql_tensor_same_shape(y, target))
-		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted operands of the same shape, got %s and %s", call->op->doc.name,
-			ql_shape_text(y->rank, y->shape, a), ql_shape_text(target->rank, target->shape, b));
+		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted operands of the same shape, got %s and %s",
+			call->op->doc.name, ql_shape_text(y->rank, y->shape, a),
+			ql_shape_text(target->rank, target->shape, b));
 	if (ql_tensor_nelem(y) == 0)
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted at least one element, got shape %s", call->op->doc.name,
 			ql_shape_text(y->rank, y->shape, a));
@@ -102,8 +103,8 @@ static enum ql_status check_probabilities(struct ql_ctx *ctx, struct ql_tensor *
 	for (int64_t i = 0; i < ql_tensor_nelem(y); i++)
 		if (ql_tensor_at_f64(y, i) == (lo < 0 ? lo : hi))
 			return ql_fail(ctx, QL_ERR_ARGUMENT,
-				"bce: y: wanted probabilities from 0 to 1, got %g at position %s; nn.bcelogits takes any number", lo < 0 ? lo : hi,
-				ql_position_text(y->rank, y->shape, i, text));
+				"bce: y: wanted probabilities from 0 to 1, got %g at position %s; nn.bcelogits takes any number",
+				lo < 0 ? lo : hi, ql_position_text(y->rank, y->shape, i, text));
 	return QL_OK;
 }
 

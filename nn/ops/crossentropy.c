@@ -52,7 +52,7 @@ static void forward_body(void *arg, int64_t begin, int64_t end)
 		if (j->class[r] == SKIP)
 			continue;
 		j->loss[r] = (j->wide ? ql_row_logsum_f64(wide, j->c) : ql_row_logsum(j->variant, x, j->c)) -
-			(1 - j->smoothing) * value(j, r * j->c + j->class[r] - 1);
+			     (1 - j->smoothing) * value(j, r * j->c + j->class[r] - 1);
 		if (j->smoothing == 0) /* 0 times infinity is not 0 */
 			continue;
 		sum = j->wide ? ql_sum_f64(wide, j->c) : ql_sum_f32(j->variant, x, j->c);
@@ -121,7 +121,8 @@ static enum ql_status class_axis(struct ql_ctx *ctx, const struct ql_call *call,
 	return ql_call_axis(ctx, call, "axis", axis);
 }
 
-static enum ql_status check_shapes(struct ql_ctx *ctx, const struct ql_tensor *x, const struct ql_tensor *target, int axis)
+static enum ql_status check_shapes(
+	struct ql_ctx *ctx, const struct ql_tensor *x, const struct ql_tensor *target, int axis)
 {
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT], text[QL_SHAPE_TEXT];
 	int64_t shape[QL_MAX_RANK];
@@ -129,7 +130,8 @@ static enum ql_status check_shapes(struct ql_ctx *ctx, const struct ql_tensor *x
 	for (int d = 0; d < x->rank - 1; d++)
 		shape[d] = x->shape[d < axis ? d : d + 1];
 	if (target->rank != x->rank - 1 || memcmp(shape, target->shape, (size_t)target->rank * sizeof(*shape)))
-		return ql_fail(ctx, QL_ERR_SHAPE, "crossentropy: target: wanted shape %s, that of the logits %s without axis %d, got %s",
+		return ql_fail(ctx, QL_ERR_SHAPE,
+			"crossentropy: target: wanted shape %s, that of the logits %s without axis %d, got %s",
 			ql_shape_text(x->rank - 1, shape, a), ql_shape_text(x->rank, x->shape, b), axis + 1,
 			ql_shape_text(target->rank, target->shape, text));
 	if (ql_tensor_nelem(x) == 0)
@@ -161,8 +163,8 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 /* Class numbers as the job wants them; gives how many count. */
-static enum ql_status read_classes(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_tensor *target, int64_t c,
-	struct ql_tensor **out, int64_t *count)
+static enum ql_status read_classes(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_tensor *target,
+	int64_t c, struct ql_tensor **out, int64_t *count)
 {
 	const struct ql_value *ignore = ql_call_attr(call, "ignore");
 	enum ql_status status = ql_tensor_cast(ctx, target, QL_int64, out);
@@ -179,8 +181,9 @@ static enum ql_status read_classes(struct ql_ctx *ctx, const struct ql_call *cal
 			continue;
 		}
 		if (class[i] < 1 || class[i] > c)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "crossentropy: target: wanted classes 1 to %lld, got %lld at position %s",
-				(long long)c, (long long)class[i], ql_position_text(target->rank, target->shape, i, text));
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"crossentropy: target: wanted classes 1 to %lld, got %lld at position %s", (long long)c,
+				(long long)class[i], ql_position_text(target->rank, target->shape, i, text));
 		++*count;
 	}
 	return QL_OK;
@@ -198,8 +201,8 @@ static void release(struct ql_ctx *ctx, struct operands *o)
 	ql_tensor_release(ctx, o->class);
 }
 
-static enum ql_status start(struct ql_ctx *ctx, const struct ql_call *call, struct ql_tensor *x, struct ql_tensor *target,
-	struct operands *o, struct job *j)
+static enum ql_status start(struct ql_ctx *ctx, const struct ql_call *call, struct ql_tensor *x,
+	struct ql_tensor *target, struct operands *o, struct job *j)
 {
 	struct ql_tensor *turned = NULL;
 	unsigned dtype = ql_dense_dtype(ql_operand_dtype(x));
@@ -235,8 +238,9 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		call->path = ql_dtype_name(o.x->dtype);
 		call->kernel = ctx->kernels->simd->name;
 		j.loss = ql_scratch_take(ctx, (size_t)j.rows * sizeof(*j.loss));
-		status = j.loss ? ql_parallel_for(ctx, j.rows, ql_max64(1, CHUNK / j.c), j.rows * j.c * 2, forward_body, &j) :
-				  QL_ERR_MEMORY;
+		status = j.loss ? ql_parallel_for(
+					  ctx, j.rows, ql_max64(1, CHUNK / j.c), j.rows * j.c * 2, forward_body, &j)
+				: QL_ERR_MEMORY;
 	}
 	if (!status) {
 		mean = ql_sum_f64(j.loss, j.rows) / (double)o.count;
@@ -248,7 +252,8 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 
 static enum ql_status backward(struct ql_back *b)
 {
-	struct ql_tensor *x = ql_back_in(b, 0), *target = ql_back_in(b, 1), *g = ql_back_grad(b, 0), *dx = NULL, *turned = NULL;
+	struct ql_tensor *x = ql_back_in(b, 0), *target = ql_back_in(b, 1), *g = ql_back_grad(b, 0), *dx = NULL,
+			 *turned = NULL;
 	struct operands o = {NULL, NULL, 0, 0};
 	struct job j;
 
@@ -262,7 +267,8 @@ static enum ql_status backward(struct ql_back *b)
 	if (!b->status) {
 		j.dx = ql_tensor_data(dx);
 		j.g = ql_tensor_at_f64(g, 0) / (double)o.count;
-		b->status = ql_parallel_for(b->ctx, j.rows, ql_max64(1, CHUNK / j.c), j.rows * j.c * 2, backward_body, &j);
+		b->status =
+			ql_parallel_for(b->ctx, j.rows, ql_max64(1, CHUNK / j.c), j.rows * j.c * 2, backward_body, &j);
 	}
 	if (!b->status) {
 		b->status = turn(b->ctx, dx, o.axis, true, &turned);
@@ -275,19 +281,22 @@ static enum ql_status backward(struct ql_back *b)
 static const struct ql_attr attrs[] = {
 	{"axis", QL_ATTR_AXIS, 0, NULL, "the axis of the classes (default: the last)"},
 	{"ignore", QL_ATTR_INT, 0, NULL, "a class number whose positions do not count, of any value (default: none)"},
-	{"smoothing", QL_ATTR_FLOAT, 0, NULL, "share of the target that is spread over all classes, 0 to 1 (default 0)"},
+	{"smoothing", QL_ATTR_FLOAT, 0, NULL,
+		"share of the target that is spread over all classes, 0 to 1 (default 0)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 extern const struct ql_op ql_op_crossentropy;
 const struct ql_op ql_op_crossentropy = {
 	.doc = {.name = "crossentropy",
-		.usage = "nn.crossentropy(logits, target)  nn.crossentropy(logits, target, {axis=, ignore=, smoothing=})",
+		.usage =
+			"nn.crossentropy(logits, target)  nn.crossentropy(logits, target, {axis=, ignore=, smoothing=})",
 		.text = "The mean over all positions of -log softmax(logits)[target]. Logits are (…, c) with the classes along the last axis "
 			"(PyTorch has them along the second: axis=2), target is an integer tensor of class numbers 1 to c in the shape of the "
 			"logits without that axis; another number is an error. Positions whose target is `ignore` do not count; when none "
 			"counts the loss is nan. A loss: it has a gradient, for logits. float64 for float64 logits, else float32.",
-		.example = "y = tensor{{0, math.log(3)}, {0, 0}}\n"
+		.example =
+			"y = tensor{{0, math.log(3)}, {0, 0}}\n"
 			"print(nn.crossentropy(y, tensor{2, 1, dtype='int64'}), nn.crossentropy(y, tensor{2, 0, dtype='int64'}, {ignore=0}))  --> "
 			"0.4904 0.2877",
 		.attrs = attrs},

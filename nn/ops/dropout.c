@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * dropout: every element is 0 with probability p, else x / (1 - p), so that the mean stays (Srivastava et al., "Dropout",
- * JMLR 15, 2014). Element i is dropped when its word of the counter-based generator is below p 2^32. No mask is kept: the
- * backward draws the same words again from the seed and the first counter.
+ * dropout: every element is 0 with probability p, else x / (1 - p), so that the mean stays (Srivastava et al.,
+ * "Dropout", JMLR 15, 2014). Element i is dropped when its word of the counter-based generator is below p 2^32. No mask
+ * is kept: the backward draws the same words again from the seed and the first counter.
  */
 #include <math.h>
 
@@ -16,16 +16,20 @@
 #define CHUNK 16   /* pieces claimed at a time */
 #define HALF 0.5   /* p by default */
 
-QL_SIMD(void, drop_f32, (int64_t n, const uint32_t *restrict words, uint32_t least, float by, const float *restrict x,
-	float *restrict out), {
-	for (int64_t i = 0; i < n; i++)
-		out[i] = words[i] >= least ? x[i] * by : 0;
-})
-QL_SIMD(void, drop_f64, (int64_t n, const uint32_t *restrict words, uint32_t least, double by, const double *restrict x,
-	double *restrict out), {
-	for (int64_t i = 0; i < n; i++)
-		out[i] = words[i] >= least ? x[i] * by : 0;
-})
+QL_SIMD(void, drop_f32,
+	(int64_t n, const uint32_t *restrict words, uint32_t least, float by, const float *restrict x,
+		float *restrict out),
+	{
+		for (int64_t i = 0; i < n; i++)
+			out[i] = words[i] >= least ? x[i] * by : 0;
+	})
+QL_SIMD(void, drop_f64,
+	(int64_t n, const uint32_t *restrict words, uint32_t least, double by, const double *restrict x,
+		double *restrict out),
+	{
+		for (int64_t i = 0; i < n; i++)
+			out[i] = words[i] >= least ? x[i] * by : 0;
+	})
 
 struct job {
 	int variant;
@@ -48,14 +52,17 @@ static void body(void *arg, int64_t begin, int64_t end)
 
 		ql_rng_words(j->variant, j->seed, j->first + (uint64_t)p * (PIECE / 4), ql_ceil_div(n, 4), words);
 		if (j->wide)
-			drop_f64[j->variant](n, words, j->least, j->by, (const double *)j->x + at, (double *)j->out + at);
+			drop_f64[j->variant](
+				n, words, j->least, j->by, (const double *)j->x + at, (double *)j->out + at);
 		else
-			drop_f32[j->variant](n, words, j->least, (float)j->by, (const float *)j->x + at, (float *)j->out + at);
+			drop_f32[j->variant](
+				n, words, j->least, (float)j->by, (const float *)j->x + at, (float *)j->out + at);
 	}
 }
 
 /* state: seed and first counter */
-static enum ql_status drop(struct ql_ctx *ctx, double p, const int64_t *state, struct ql_tensor *x, struct ql_tensor *out)
+static enum ql_status drop(
+	struct ql_ctx *ctx, double p, const int64_t *state, struct ql_tensor *x, struct ql_tensor *out)
 {
 	struct ql_tensor *from = NULL, *to = NULL;
 	unsigned dtype = ql_dense_dtype(out->dtype);
@@ -92,12 +99,13 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	char text[QL_SHAPE_TEXT];
 
 	if (!(p >= 0 && p < 1))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "dropout: p: wanted a probability from 0 up to but not 1, got %g", p);
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "dropout: p: wanted a probability from 0 up to but not 1, got %g", p);
 	if (!is_active(call))
 		return ql_infer_same(ctx, call);
 	if (x->q || !ql_dtype_is_float(x->dtype))
-		return ql_fail(ctx, QL_ERR_DTYPE, "dropout: wanted floats while training, got %s%s", ql_tensor_text(x, text),
-			x->q ? "; use :dequantize()" : "");
+		return ql_fail(ctx, QL_ERR_DTYPE, "dropout: wanted floats while training, got %s%s",
+			ql_tensor_text(x, text), x->q ? "; use :dequantize()" : "");
 	ql_result_set(call, 1, QL_int64, 1, &two);
 	call->n_out = ql_tape_wanted(ctx, call) ? 2 : 1;
 	return ql_infer_same(ctx, call);
@@ -151,7 +159,8 @@ const struct ql_op ql_op_dropout = {
 		.usage = "nn.dropout(x)  nn.dropout(x, p)  nn.dropout(x, {p=, training=})",
 		.text = "Each element of x becomes 0 with probability p, the others are divided by 1 - p; which ones, tensor.seed decides, "
 			"whatever the number of threads. With training=false, or p=0, it gives x itself. Has a gradient.",
-		.example = "y = nn.dropout(tensor.ones(1000), 0.2)\nprint(y:max():item(), nn.dropout(y, {training=false}) == y)  --> 1.25 "
+		.example =
+			"y = nn.dropout(tensor.ones(1000), 0.2)\nprint(y:max():item(), nn.dropout(y, {training=false}) == y)  --> 1.25 "
 			"true",
 		.attrs = attrs},
 	.arity_min = 1,

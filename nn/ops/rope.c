@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Rotary position embedding (Su et al., "RoFormer", 2021) on neighbouring pairs, as in llama2: the pair x[2i], x[2i + 1] of
- * a row of d numbers at position p is turned by the angle p base^(-2i / d). The gradient is turned back. Angles, sines and
- * cosines are computed in double, once per position and pair.
+ * Rotary position embedding (Su et al., "RoFormer", 2021) on neighbouring pairs, as in llama2: the pair x[2i], x[2i +
+ * 1] of a row of d numbers at position p is turned by the angle p base^(-2i / d). The gradient is turned back. Angles,
+ * sines and cosines are computed in double, once per position and pair.
  */
 #include <math.h>
 #include <string.h>
@@ -47,8 +47,8 @@ static void body(void *arg, int64_t begin, int64_t end)
 			turn_f64[j->variant](j->d, (const double *)j->x + at, (const double *)j->table + c,
 				(const double *)j->table + s, (double *)j->y + at);
 		else
-			turn_f32[j->variant](j->d, (const float *)j->x + at, (const float *)j->table + c, (const float *)j->table + s,
-				(float *)j->y + at);
+			turn_f32[j->variant](j->d, (const float *)j->x + at, (const float *)j->table + c,
+				(const float *)j->table + s, (float *)j->y + at);
 	}
 }
 
@@ -79,11 +79,14 @@ static enum ql_status position_axis(struct ql_ctx *ctx, const struct ql_call *ca
 }
 
 /* y (allocated, any float dtype) = x turned by the call's angles times `direction` */
-static enum ql_status rotate(struct ql_ctx *ctx, const struct ql_call *call, struct ql_tensor *x, struct ql_tensor *y,
-	double direction)
+static enum ql_status rotate(
+	struct ql_ctx *ctx, const struct ql_call *call, struct ql_tensor *x, struct ql_tensor *y, double direction)
 {
 	unsigned dtype = ql_dense_dtype(y->dtype);
-	struct job j = {.variant = ctx->kernels->simd->variant, .wide = dtype == QL_float64, .d = x->shape[x->rank - 1], .inner = 1};
+	struct job j = {.variant = ctx->kernels->simd->variant,
+		.wide = dtype == QL_float64,
+		.d = x->shape[x->rank - 1],
+		.inner = 1};
 	struct ql_tensor *from = NULL, *to = NULL, *table = NULL;
 	int64_t rows = ql_tensor_nelem(x) / ql_max64(1, j.d);
 	int axis;
@@ -103,7 +106,8 @@ static enum ql_status rotate(struct ql_ctx *ctx, const struct ql_call *call, str
 		j.x = ql_tensor_data(from);
 		j.y = ql_tensor_data(to);
 		j.table = ql_tensor_data(table);
-		fill(&j, ql_call_float(call, "base", BASE), (double)ql_call_int(call, "start", 1), direction, ql_tensor_data(table));
+		fill(&j, ql_call_float(call, "base", BASE), (double)ql_call_int(call, "start", 1), direction,
+			ql_tensor_data(table));
 		status = ql_parallel_for(ctx, rows, ql_max64(1, CHUNK / j.d), rows * j.d, body, &j);
 	}
 	ql_tensor_release(ctx, from);
@@ -131,7 +135,8 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 			(long long)ql_call_int(call, "start", 1));
 	status = position_axis(ctx, call, &axis);
 	if (!status && axis == x->rank - 1)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "rope: axis: wanted an axis before the last, which holds the pairs, got %d", axis + 1);
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"rope: axis: wanted an axis before the last, which holds the pairs, got %d", axis + 1);
 	return status ? status : ql_infer_same(ctx, call);
 }
 

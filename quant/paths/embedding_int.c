@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rows of a quantized table: their codes and scales are copied into a small quantized tensor, which is decoded. The rest
- * of the table is not read. Bit-equal to decoding the table first.
+ * Rows of a quantized table: their codes and scales are copied into a small quantized tensor, which is decoded. The
+ * rest of the table is not read. Bit-equal to decoding the table first.
  */
 #include "tensor/kernels/kernels.h"
 #include "tensor/op.h"
@@ -14,7 +14,8 @@ static bool match(struct ql_call *call, const char **reason)
 }
 
 /* Replaces a tensor of scales or zero points by those of the rows. */
-static enum ql_status take_into(struct ql_ctx *ctx, struct ql_tensor **t, const int64_t *number, int64_t n, int64_t divisor)
+static enum ql_status take_into(
+	struct ql_ctx *ctx, struct ql_tensor **t, const int64_t *number, int64_t n, int64_t divisor)
 {
 	struct ql_tensor *rows;
 	enum ql_status status;
@@ -30,8 +31,8 @@ static enum ql_status take_into(struct ql_ctx *ctx, struct ql_tensor **t, const 
 }
 
 /* Params of the rows. Blocks along the rows become blocks of one row: each has the scales of the block it is from. */
-static enum ql_status params_of(struct ql_ctx *ctx, const struct ql_qparams *q, const int64_t *number, int64_t n,
-	struct ql_qparams **out)
+static enum ql_status params_of(
+	struct ql_ctx *ctx, const struct ql_qparams *q, const int64_t *number, int64_t n, struct ql_qparams **out)
 {
 	bool down = q->block && q->block_axis == 0;
 	struct ql_qparams *p = ql_qparams_copy(ctx, q);
@@ -52,8 +53,8 @@ static enum ql_status params_of(struct ql_ctx *ctx, const struct ql_qparams *q, 
 	return status;
 }
 
-static enum ql_status decode_rows(struct ql_ctx *ctx, struct ql_tensor *table, const int64_t *number, int64_t n,
-	struct ql_tensor **out)
+static enum ql_status decode_rows(
+	struct ql_ctx *ctx, struct ql_tensor *table, const int64_t *number, int64_t n, struct ql_tensor **out)
 {
 	struct ql_tensor *codes = NULL;
 	enum ql_status status = ql_rows_take(ctx, table, number, n, 1, &codes);
@@ -76,7 +77,8 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status)
 		status = decode_rows(ctx, call->in[0], ql_tensor_data(ids), ql_tensor_nelem(ids), &rows);
 	if (!status)
-		status = ql_view_reshape(ctx, "embedding", rows, call->result[0].rank, call->result[0].shape, &call->out[0]);
+		status = ql_view_reshape(
+			ctx, "embedding", rows, call->result[0].rank, call->result[0].shape, &call->out[0]);
 	ql_tensor_release(ctx, ids);
 	ql_tensor_release(ctx, rows);
 	return status;

@@ -25,7 +25,8 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status)
 		status = ql_rows_take(ctx, call->in[0], ql_tensor_data(ids), ql_tensor_nelem(ids), 1, &rows);
 	if (!status)
-		status = ql_view_reshape(ctx, "embedding", rows, call->result[0].rank, call->result[0].shape, &call->out[0]);
+		status = ql_view_reshape(
+			ctx, "embedding", rows, call->result[0].rank, call->result[0].shape, &call->out[0]);
 	ql_tensor_release(ctx, ids);
 	ql_tensor_release(ctx, rows);
 	return status;
@@ -73,8 +74,10 @@ static enum ql_status sort(struct ql_ctx *ctx, const int64_t *number, int64_t n,
 	uint64_t bytes, more;
 	int64_t *first, *position;
 
-	if (!ql_size_mul((uint64_t)rows + 2, sizeof(*first), &bytes) || !ql_size_mul((uint64_t)n, sizeof(*position), &more))
-		return ql_fail(ctx, QL_ERR_OVERFLOW, "embedding: wanted a table that fits in memory, got %lld rows", (long long)rows);
+	if (!ql_size_mul((uint64_t)rows + 2, sizeof(*first), &bytes) ||
+		!ql_size_mul((uint64_t)n, sizeof(*position), &more))
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "embedding: wanted a table that fits in memory, got %lld rows",
+			(long long)rows);
 	first = ql_scratch_take(ctx, bytes);
 	position = ql_scratch_take(ctx, more);
 	if (!first || !position)
@@ -96,7 +99,8 @@ static enum ql_status run_backward(struct ql_back *b, const struct ql_tensor *id
 	const struct ql_result *table = ql_back_shape(b, 0);
 	int64_t n = ql_tensor_nelem(ids), rows = table->shape[0];
 	struct ql_tensor *sum = NULL;
-	struct job j = {.variant = b->ctx->kernels->simd->variant, .wide = g->dtype == QL_float64, .d = table->shape[1]};
+	struct job j = {
+		.variant = b->ctx->kernels->simd->variant, .wide = g->dtype == QL_float64, .d = table->shape[1]};
 
 	b->status = ql_tensor_new(b->ctx, g->dtype, 2, table->shape, &sum);
 	sum = ql_back_own(b, sum, b->status);
@@ -106,7 +110,8 @@ static enum ql_status run_backward(struct ql_back *b, const struct ql_tensor *id
 		return b->status;
 	j.g = ql_tensor_data(g);
 	j.table = ql_tensor_data(sum);
-	b->status = ql_parallel_for(b->ctx, rows, ql_max64(1, CHUNK / ql_max64(1, j.d)), (rows + 2 * n) * j.d / 4, sum_body, &j);
+	b->status = ql_parallel_for(
+		b->ctx, rows, ql_max64(1, CHUNK / ql_max64(1, j.d)), (rows + 2 * n) * j.d / 4, sum_body, &j);
 	ql_back_give(b, 0, sum);
 	return b->status;
 }
@@ -134,7 +139,7 @@ const struct ql_op ql_op_embedding = {
 			"number is an error. Of a quantized table only these rows are decoded. Has a gradient for w: the sum of the rows' "
 			"gradients, 0 for rows that ids does not name.",
 		.example = "w = tensor{{1, 2}, {3, 4}, {5, 6}}\n"
-			"print(w:embedding(tensor{3, 1, dtype='int64'}))  --> float32(2, 2)\n--> 5 6\n--> 1 2"},
+			   "print(w:embedding(tensor{3, 1, dtype='int64'}))  --> float32(2, 2)\n--> 5 6\n--> 1 2"},
 	.arity_min = 2,
 	.arity_max = 2,
 	.infer = ql_rows_infer,

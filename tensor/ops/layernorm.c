@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * layernorm and rmsnorm over the last axis.
  *
- * h = (x - mean) / sqrt(variance + epsilon), y = h w + b (Ba, Kiros, Hinton, "Layer normalization", 2016); rmsnorm leaves
- * the mean and b out (Zhang, Sennrich, "Root mean square layer normalization", 2019). With c = g w, g the gradient of y:
- *   dx = (c - mean(c) - h mean(c h)) / sqrt(variance + epsilon), dw = sum g h, db = sum g over the rows;
+ * h = (x - mean) / sqrt(variance + epsilon), y = h w + b (Ba, Kiros, Hinton, "Layer normalization", 2016); rmsnorm
+ * leaves the mean and b out (Zhang, Sennrich, "Root mean square layer normalization", 2019). With c = g w, g the
+ * gradient of y: dx = (c - mean(c) - h mean(c h)) / sqrt(variance + epsilon), dw = sum g h, db = sum g over the rows;
  * for rmsnorm mean(c) is left out. Nothing but the operands is saved: mean and variance cost less to find again than
  * to read.
  *
- * Sums along a row are those of lanes.h. A first sum gives a float32 near the mean; what it missed, and the variance, come
- * from the differences to it, so rows far from 0 lose nothing. dw and db are summed over parts of the rows, cut by their
- * number alone: float32 over FLUSH rows, then double.
+ * Sums along a row are those of lanes.h. A first sum gives a float32 near the mean; what it missed, and the variance,
+ * come from the differences to it, so rows far from 0 lose nothing. dw and db are summed over parts of the rows, cut by
+ * their number alone: float32 over FLUSH rows, then double.
  */
 #include <math.h>
 #include <string.h>
@@ -77,12 +77,13 @@ struct centre {
 #define ROW_FUNCTIONS(type, suffix) \
 	/* wide (2, QL_REDUCE_LANES) += x - shift and its squares */ \
 	QL_SIMD(void, squares_##suffix, (int64_t n, const type *restrict x, type shift, double *restrict wide), \
-		{ LANE_SUMS(type, 2, SQUARE_STEP, x += QL_SUM_RUN) }) \
+		{LANE_SUMS(type, 2, SQUARE_STEP, x += QL_SUM_RUN)}) \
 	/* h; wide (2, QL_REDUCE_LANES) += g w and g w h */ \
 	QL_SIMD(void, products_##suffix, \
 		(int64_t n, const type *restrict x, type shift, type rest, type by, const type *restrict g, \
 			const type *restrict w, type *restrict h, double *restrict wide), \
-		{ LANE_SUMS(type, 2, PRODUCT_STEP, x += QL_SUM_RUN, g += QL_SUM_RUN, w += QL_SUM_RUN, h += QL_SUM_RUN) }) \
+		{LANE_SUMS( \
+			type, 2, PRODUCT_STEP, x += QL_SUM_RUN, g += QL_SUM_RUN, w += QL_SUM_RUN, h += QL_SUM_RUN)}) \
 	QL_SIMD(void, apply_##suffix, \
 		(int64_t n, const type *restrict x, type shift, type rest, type by, const type *restrict w, \
 			const type *restrict b, type *restrict y), \
@@ -92,8 +93,8 @@ struct centre {
 		}) \
 	/* dx, which holds h; dw += g h; db += g */ \
 	QL_SIMD(void, slopes_##suffix, \
-		(int64_t n, const type *restrict g, const type *restrict w, type mean, type slope, type by, type *restrict dx, \
-			type *restrict dw, type *restrict db), \
+		(int64_t n, const type *restrict g, const type *restrict w, type mean, type slope, type by, \
+			type *restrict dx, type *restrict dw, type *restrict db), \
 		{ \
 			for (int64_t i = 0; i < n; i++) { \
 				type h = dx[i]; \
@@ -123,9 +124,9 @@ struct job {
 	void *y;
 	const void *g; /* backward: gradient of y, gradients */
 	void *dx;
-	int64_t part;  /* rows of one */
-	char *lanes;   /* per part: dw and db of FLUSH rows (2, n), of the computed type */
-	double *sums;  /* per part: dw and db (2, n) */
+	int64_t part; /* rows of one */
+	char *lanes;  /* per part: dw and db of FLUSH rows (2, n), of the computed type */
+	double *sums; /* per part: dw and db (2, n) */
 };
 
 static const void *at(const struct job *j, const void *base, int64_t element)
@@ -245,10 +246,11 @@ static enum ql_status check_vector(struct ql_ctx *ctx, const struct ql_call *cal
 	char text[QL_SHAPE_TEXT];
 
 	if (t->rank != 1 || t->shape[0] != n)
-		return ql_fail(ctx, QL_ERR_SHAPE, "%s: %s: wanted shape (%lld), the last axis of x, got %s", call->op->doc.name, name,
-			(long long)n, ql_shape_text(t->rank, t->shape, text));
+		return ql_fail(ctx, QL_ERR_SHAPE, "%s: %s: wanted shape (%lld), the last axis of x, got %s",
+			call->op->doc.name, name, (long long)n, ql_shape_text(t->rank, t->shape, text));
 	if (!ql_dtype_is_float(ql_operand_dtype(t)))
-		return ql_fail(ctx, QL_ERR_DTYPE, "%s: %s: wanted floats, got %s", call->op->doc.name, name, ql_tensor_text(t, text));
+		return ql_fail(ctx, QL_ERR_DTYPE, "%s: %s: wanted floats, got %s", call->op->doc.name, name,
+			ql_tensor_text(t, text));
 	return QL_OK;
 }
 
@@ -260,7 +262,8 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status = QL_OK;
 
 	if (x->rank < 1)
-		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted x with at least one axis, got a number", call->op->doc.name);
+		return ql_fail(
+			ctx, QL_ERR_SHAPE, "%s: wanted x with at least one axis, got a number", call->op->doc.name);
 	if (!(epsilon >= 0))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: eps: wanted 0 or more, got %g", call->op->doc.name, epsilon);
 	if (call->n_in > 1)
@@ -276,8 +279,8 @@ struct operands {
 	struct ql_tensor *x, *w, *b;
 };
 
-static enum ql_status vector_of(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, int64_t n, double otherwise,
-	struct ql_tensor **out)
+static enum ql_status vector_of(
+	struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, int64_t n, double otherwise, struct ql_tensor **out)
 {
 	enum ql_status status;
 
@@ -350,8 +353,10 @@ static enum ql_status cut_rows(struct ql_ctx *ctx, struct job *j, int64_t *parts
 
 	j->part = ql_ceil_div(j->rows, wanted);
 	*parts = ql_ceil_div(j->rows, j->part);
-	if (!ql_size_mul((uint64_t)*parts * 2, (uint64_t)j->n, &numbers) || !ql_size_mul(numbers, sizeof(double), &bytes))
-		return ql_fail(ctx, QL_ERR_OVERFLOW, "layernorm: wanted rows that fit in memory, got %lld elements", (long long)j->n);
+	if (!ql_size_mul((uint64_t)*parts * 2, (uint64_t)j->n, &numbers) ||
+		!ql_size_mul(numbers, sizeof(double), &bytes))
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "layernorm: wanted rows that fit in memory, got %lld elements",
+			(long long)j->n);
 	j->lanes = ql_scratch_take(ctx, bytes);
 	j->sums = ql_scratch_take(ctx, bytes);
 	return j->lanes && j->sums ? QL_OK : QL_ERR_MEMORY;
@@ -418,7 +423,8 @@ const struct ql_op ql_op_layernorm = {
 		.text = "Each row along the last axis less its mean, over its standard deviation: (x - mean) / sqrt(variance + eps) * "
 			"weight + bias, with the variance of n elements over n. weight and bias have one number per element of the row; "
 			"without them they are 1 and 0. Has a gradient; sums in float64.",
-		.example = "x = tensor{{1, 3}, {-5, 5}}\n"
+		.example =
+			"x = tensor{{1, 3}, {-5, 5}}\n"
 			"print(x:layernorm{eps=0}[2], x:layernorm(tensor{2, 2}, tensor{0, 1}, {eps=0})[1])  --> float32(2) -1 1 float32(2) -2 3",
 		.attrs = attrs},
 	.arity_min = 1,

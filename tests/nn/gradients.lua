@@ -234,6 +234,27 @@ case('bcelogits', function(y) return nn.bcelogits(y, tensor{1, 0, 0.25}:to(y:dty
 case('crossentropy', function(y) return nn.crossentropy(y, ints(2, 1, 3)) end, apart(3, 4))
 case('crossentropy', function(y) return nn.crossentropy(y, ints({1, 2}, {3, 1}), {axis=2, ignore=1, smoothing=0.1}) end, apart(2, 3, 2))
 
+-- Networks for text.
+case('layernorm', function(x, w, b) return x:layernorm(w, b, {eps=0.01}) end, apart(3, 4), apart(4), apart(4))
+case('layernorm', function(x, w) return x:layernorm(w, {eps=0.1}) end, apart(2, 2, 3), apart(3))
+case('rmsnorm', function(x, w) return x:rmsnorm(w) end, apart(3, 4), apart(4))
+case('rmsnorm', function(x) return x:rmsnorm{eps=0.1} end, apart(5))
+case('embedding', function(w) return w:embedding(ints({2, 3}, {2, 1})) end, apart(4, 3))
+case('crossentropy', function(x) return nn.crossentropy(x, ints(2, 4, 1)) end, apart(3, 4))
+case('crossentropy', function(x) return nn.crossentropy(x, ints({2, 1}, {1, 3}), {axis=2, ignore=3, smoothing=0.2}) end,
+	apart(2, 3, 2))
+case('bce', function(y, t) return nn.bce(y, t) end, at(0.1, 0.9, 3, 2), at(0, 1, 3, 2))
+case('bcelogits', function(x, t) return nn.bcelogits(x, t) end, apart(3, 2), at(0, 1, 3, 2))
+case('dropout', function(x)
+	tensor.seed(5)
+	return nn.dropout(x, 0.4)
+end, apart(4, 5))
+case('rope', function(x) return nn.rope(x, {start=2}) end, apart(2, 3, 4))
+case('attention', function(q, k, v) return nn.attention(q, k, v, {causal=true}) end, apart(1, 2, 3, 4), apart(1, 1, 4, 4),
+	apart(1, 1, 4, 2))
+case('attention', function(q, k, v) return nn.attention(q, k, v, {heads=2, scale=0.3}) end, apart(2, 3, 4), apart(2, 2, 4),
+	apart(2, 2, 6))
+
 -- ---- the ops without finite differences ----
 
 -- Constant almost everywhere: nothing flows.
