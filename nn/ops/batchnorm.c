@@ -4,8 +4,6 @@
  * cancellation; each position of a channel has sums of its own, over the batch in order, and these are added in
  * order: the bits depend neither on the threads nor on the ISA. The backward reads x and the gradient once for all its
  * sums (those of the statistics too, so that nothing but x is kept) and once more for the result.
- *
- * Training and inference are two descriptors, since they keep different operands: infer chooses.
  */
 #include <math.h>
 #include <string.h>
@@ -297,9 +295,6 @@ static enum ql_status check_options(struct ql_ctx *ctx, const struct ql_call *ca
 	return QL_OK;
 }
 
-extern const struct ql_op ql_op_batchnorm;
-static const struct ql_op fixed;
-
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_tensor *x = call->in[0];
@@ -313,7 +308,6 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 		status = check_options(ctx, call);
 	for (int i = 3; i < call->n_in && in_training(call) && !status; i++)
 		status = ql_tape_check_write(ctx, "batchnorm", call->in[i], NULL);
-	call->op = in_training(call) ? &ql_op_batchnorm : &fixed;
 	return status ? status : ql_infer_same(ctx, call);
 }
 
@@ -335,6 +329,12 @@ static void update(struct job *j, struct ql_tensor *mean, struct ql_tensor *var,
 	var->storage->version++;
 }
 
+/* In float32 the mean may be far from representable against the spread: what it loses goes into b. */
+static double rounded(const struct job *j, double mean)
+{
+	return j->wide ? mean : (double)(float)mean;
+}
+
 static void set_lines(struct job *j, const struct ql_call *call)
 {
 	for (int64_t c = 0; c < j->channels; c++) {
@@ -346,8 +346,8 @@ static void set_lines(struct job *j, const struct ql_call *call)
 			mean = at(call->in[3], c);
 			var = at(call->in[4], c);
 		}
-		j->line[c] = (struct line){
-			.mean = mean, .a = at(call->in[1], c) / sqrt(var + epsilon(call)), .b = at(call->in[2], c)};
+		j->line[c] = (struct line){.mean = rounded(j, mean), .a = at(call->in[1], c) / sqrt(var + epsilon(call))};
+		j->line[c].b = at(call->in[2], c) - (mean - j->line[c].mean) * j->line[c].a;
 	}
 }
 
@@ -415,10 +415,11 @@ static void set_gradients(struct job *j, struct ql_back *b, struct ql_tensor *dw
 		product = (j->sums[c].product - (mean - j->shift[c]) * j->sums[c].g) * r; /* sum of g xhat */
 		put(dw, c, product);
 		put(db, c, j->sums[c].g);
-		j->line[c] = (struct line){.mean = mean,
-			.a = at(ql_back_in(b, 1), c) * r,
-			.b = training ? j->sums[c].g / m : 0,
-			.slope = training ? product / m * r : 0};
+		j->line[c] = (struct line){.mean = rounded(j, mean), .a = at(ql_back_in(b, 1), c) * r};
+		if (training) {
+			j->line[c].slope = product / m * r;
+			j->line[c].b = j->sums[c].g / m - (mean - j->line[c].mean) * j->line[c].slope;
+		}
 	}
 }
 
@@ -479,27 +480,28 @@ static const struct ql_attr attrs[] = {
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
-#define BATCHNORM(...) \
-	{ \
-		.doc = {.name = "batchnorm", \
-			.usage = "nn.batchnorm(x, weight, bias, mean, var, {training=, momentum=, eps=})", \
-			.text = "Normalizes each channel of x (n, c, …): (x - mean) / sqrt(var + eps) * weight + bias, with vectors of c " \
-				"numbers. With training=true mean and (biased) variance are those of the batch, and mean and var are " \
-				"changed in place: (1 - momentum) of the old plus momentum of the batch's, with the unbiased variance, as " \
-				"in PyTorch; they may then be left out. Otherwise mean and var are used as they are.", \
-			.example = "x, one, zero = tensor{{1}, {3}}, tensor{1}, tensor{0}\n" \
-				   "print(nn.batchnorm(x, one, zero, {training=true}):view(2))  --> float32(2)  -1.0000   1.0000\n" \
-				   "print(nn.batchnorm(x, one, zero, tensor{1}, tensor{4}):view(2))  --> float32(2)  0.0000  1.0000", \
-			.attrs = attrs}, \
-		.arity_min = 3, \
-		.arity_max = 5, \
-		.flags = QL_FUNCTION, \
-		.infer = infer, \
-		.eval = eval, \
-		.backward = backward, \
-		__VA_ARGS__ \
-	}
+/* In training mean and var are changed in place and not read again. */
+static uint32_t saves(const struct ql_call *call)
+{
+	return QL_SAVE(0) | QL_SAVE(1) | (in_training(call) ? 0 : QL_SAVE(3) | QL_SAVE(4));
+}
 
-const struct ql_op ql_op_batchnorm = BATCHNORM(.saves = QL_SAVE(0) | QL_SAVE(1));
-/* with given statistics */
-static const struct ql_op fixed = BATCHNORM(.saves = QL_SAVE(0) | QL_SAVE(1) | QL_SAVE(3) | QL_SAVE(4));
+const struct ql_op ql_op_batchnorm = {
+	.doc = {.name = "batchnorm",
+		.usage = "nn.batchnorm(x, weight, bias, mean, var, {training=, momentum=, eps=})",
+		.text = "Normalizes each channel of x (n, c, …): (x - mean) / sqrt(var + eps) * weight + bias, with vectors of c "
+			"numbers. With training=true mean and (biased) variance are those of the batch, and mean and var are "
+			"changed in place: (1 - momentum) of the old plus momentum of the batch's, with the unbiased variance, as "
+			"in PyTorch; they may then be left out. Otherwise mean and var are used as they are.",
+		.example = "x, one, zero = tensor{{1}, {3}}, tensor{1}, tensor{0}\n"
+			   "print(nn.batchnorm(x, one, zero, {training=true}):view(2))  --> float32(2)  -1.0000   1.0000\n"
+			   "print(nn.batchnorm(x, one, zero, tensor{1}, tensor{4}):view(2))  --> float32(2)  0.0000  1.0000",
+		.attrs = attrs},
+	.arity_min = 3,
+	.arity_max = 5,
+	.flags = QL_FUNCTION,
+	.infer = infer,
+	.eval = eval,
+	.backward = backward,
+	.saves_for = saves,
+};

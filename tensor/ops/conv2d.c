@@ -381,70 +381,51 @@ static enum ql_status weight_eval(struct ql_ctx *ctx, struct ql_call *call)
 GRADIENT_OP(conv2d_input, input_eval)
 GRADIENT_OP(conv2d_weight, weight_eval)
 
-static struct ql_tensor *gradient(struct ql_back *b, const struct ql_op *op, struct ql_tensor *g, int other, int wanted)
+/* The geometry of the recorded call, from named[n] on: MAX_NAMED with what is in front and the end. */
+#define MAX_NAMED 6
+static void geometry(const struct ql_back *b, struct ql_named *named, int n)
 {
-	const struct ql_result *shape = ql_back_shape(b, wanted);
-	struct ql_named named[6] = {{"size", {.ints = {4, (int64_t *)(uintptr_t)shape->shape}}}};
-	int n = 1;
-
 	for (int i = 1; gradient_attrs[i].type != QL_ATTR_END; i++) {
 		const struct ql_value *v = ql_call_attr(&b->call, gradient_attrs[i].name);
 
 		if (v)
 			named[n++] = (struct ql_named){gradient_attrs[i].name, *v};
 	}
+}
+
+static struct ql_tensor *gradient(struct ql_back *b, const struct ql_op *op, struct ql_tensor *g, int other, int wanted)
+{
+	const struct ql_result *shape = ql_back_shape(b, wanted);
+	struct ql_named named[MAX_NAMED] = {{"size", {.ints = {4, (int64_t *)(uintptr_t)shape->shape}}}};
+
+	geometry(b, named, 1);
 	return ql_back_with(b, op, g, ql_back_in(b, other), named);
 }
 
-/* The value in front of the activation, computed again. */
-static struct ql_tensor *inactive(struct ql_back *b)
+/* The gradient before the activation. What its slope needs and the result does not tell is computed again. */
+static struct ql_tensor *before_act(struct ql_back *b)
 {
-	struct ql_value attr[sizeof(attrs) / sizeof(attrs[0])];
-	struct ql_tensor *in[3] = {ql_back_in(b, 0), ql_back_in(b, 1), b->node->n_in > 2 ? ql_back_in(b, 2) : NULL};
-	struct ql_call call = {.op = &ql_op_conv2d, .in = in, .n_in = b->node->n_in, .attr = attr};
-	enum ql_status status;
+	const char *act = ql_call_string(&b->call, "act", NULL);
+	struct ql_tensor *g = ql_back_grad(b, 0), *in[3] = {ql_back_in(b, 0), ql_back_in(b, 1), NULL};
+	struct ql_named named[MAX_NAMED] = {{NULL, {.set = false}}};
+	const struct ql_op *slope;
+	bool from_result;
 
-	memcpy(attr, b->node->attr, sizeof(attr));
-	for (int i = 0; attrs[i].type != QL_ATTR_END; i++)
-		if (!strcmp(attrs[i].name, "act"))
-			attr[i].set = false;
-	for (int i = 0; i < call.n_in; i++)
-		if (!in[i])
-			return NULL;
-	status = ql_op_apply(b->ctx, &call);
-	return ql_back_own(b, status ? NULL : call.out[0], status);
-}
-
-/* The gradient g in front of the activation, by the activation's own backward on a tape of one op. */
-static struct ql_tensor *through_act(struct ql_back *b, const char *act, struct ql_tensor *g)
-{
-	struct ql_tensor *z = inactive(b), *y = NULL, *sum = NULL;
-	int nograd = b->ctx->nograd;
-	enum ql_status status;
-
-	if (!z || !g)
-		return NULL;
-	b->ctx->nograd = 0;
-	status = ql_tape_leaf(b->ctx, z);
-	if (!status)
-		status = ql_op_run(b->ctx, ql_op_by_name(ql_ops, act), z, NULL, &y);
-	b->ctx->nograd = nograd;
-	if (!status)
-		status = ql_backward(b->ctx, y, g);
-	if (!status)
-		sum = ql_tensor_keep(z->node->sum);
-	ql_tensor_release(b->ctx, y);
-	ql_tape_detach(b->ctx, z);
-	return ql_back_own(b, sum, status);
+	if (!act || b->status)
+		return g;
+	slope = ql_activation_slope(act, &from_result);
+	if (from_result)
+		return ql_back_run(b, slope, g, ql_back_out(b, 0));
+	if (b->node->n_in > 2)
+		in[2] = ql_back_in(b, 2);
+	geometry(b, named, 0);
+	return ql_back_run(b, slope, g, ql_back_many(b, &ql_op_conv2d, in, b->node->n_in, named));
 }
 
 static enum ql_status backward(struct ql_back *b)
 {
-	const char *act = ql_call_string(&b->call, "act", NULL);
-	struct ql_tensor *g = ql_back_grad(b, 0);
+	struct ql_tensor *g = before_act(b);
 
-	if (act)
-		g = through_act(b, act, g);
 	if (ql_back_wants(b, 0))
 		ql_back_give(b, 0, gradient(b, &conv2d_input, g, 1, 0));
 	if (ql_back_wants(b, 1))
@@ -452,6 +433,18 @@ static enum ql_status backward(struct ql_back *b)
 	if (ql_back_wants(b, 2))
 		ql_back_give(b, 2, ql_back_sum(b, g, 1u | 4u | 8u, false));
 	return b->status;
+}
+
+static uint32_t saves(const struct ql_call *call)
+{
+	const char *act = ql_call_string(call, "act", NULL);
+	bool from_result = true;
+
+	if (act)
+		ql_activation_slope(act, &from_result);
+	if (!from_result)
+		return QL_SAVE(0) | QL_SAVE(1) | QL_SAVE(2);
+	return ql_saves_other(call) | (act ? QL_SAVE_RESULT : 0);
 }
 
 const struct ql_op ql_op_conv2d = {
@@ -470,5 +463,5 @@ const struct ql_op ql_op_conv2d = {
 	.infer = infer,
 	.eval = eval,
 	.backward = backward,
-	.saves = QL_SAVE(0) | QL_SAVE(1) | QL_SAVE(2),
+	.saves_for = saves,
 };

@@ -255,6 +255,28 @@ case('attention', function(q, k, v) return nn.attention(q, k, v, {causal=true}) 
 case('attention', function(q, k, v) return nn.attention(q, k, v, {heads=2, scale=0.3}) end, apart(2, 3, 4), apart(2, 2, 4),
 	apart(2, 2, 6))
 
+-- Windows. Outputs of a group beyond two go by tiles, fewer by plain loops.
+for _, c in ipairs {{{}, {2, 3, 4, 5}, {4, 3, 2, 3}}, {{pad=1}, {2, 2, 3, 3}, {3, 2, 3, 3}},
+	{{stride={2, 3}, pad={1, 0, 2, 1}, dilation={1, 2}}, {2, 2, 5, 6}, {3, 2, 2, 3}},
+	{{groups=2, stride=2, pad=1}, {1, 4, 5, 4}, {6, 2, 3, 3}}, {{groups=3, pad=1}, {2, 3, 4, 4}, {6, 1, 3, 3}},
+	{{act='relu', pad=1}, {1, 2, 3, 3}, {3, 2, 3, 3}}, {{act='silu'}, {1, 2, 3, 3}, {3, 2, 2, 2}}} do
+	local option, x, w = table.unpack(c)
+	case('conv2d', function(a, b, d) return a:conv2d(b, d, option) end, apart(table.unpack(x)), apart(table.unpack(w)), apart(w[1]))
+	case('conv2d', function(a, b) return a:conv2d(b, option) end, apart(table.unpack(x)), apart(table.unpack(w)))
+end
+for _, option in ipairs {{k=2}, {k={3, 2}, stride={1, 2}, pad=1}, {k=3, stride=2, pad={0, 1, 1, 0}}} do
+	case('maxpool2d', function(x) return x:maxpool2d(option) end, apart(2, 2, 4, 6))
+	case('avgpool2d', function(x) return x:avgpool2d(option) end, apart(2, 2, 4, 6))
+end
+case('avgpool2d', function(x) return x:avgpool2d() end, apart(2, 3, 3, 2))
+for _, s in ipairs {{3, 2}, {2, 3, 4}, {2, 2, 2, 3}} do
+	local mean, var = tensor{0.25, -0.5, 1}[{{1, s[2]}}], tensor{0.5, 2, 1}[{{1, s[2]}}]
+	case('batchnorm', function(x, w, b) return nn.batchnorm(x, w, b, {training=true, eps=0.1}) end, apart(table.unpack(s)),
+		apart(s[2]), apart(s[2]))
+	case('batchnorm', function(x, w, b) return nn.batchnorm(x, w, b, mean, var) end, apart(table.unpack(s)), apart(s[2]),
+		apart(s[2]))
+end
+
 -- ---- the ops without finite differences ----
 
 -- Constant almost everywhere: nothing flows.
