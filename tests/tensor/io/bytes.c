@@ -130,10 +130,12 @@ int main(void)
 	size_t before = start();
 	struct bytes text = {0}, none = {0}, large = {0}, packed, two;
 
+	add_zeros(&text, 300);
 	for (int i = 0; i < 300; i++)
-		add(&text, &(uint8_t){(uint8_t)(i * i % 251)}, 1);
-	for (int i = 0; i < 400000; i++)
-		add_le(&large, 4, (uint32_t)i * 2654435761u >> 7);
+		text.at[i] = (uint8_t)(i * i % 251);
+	add_zeros(&large, 1600000);
+	for (unsigned i = 0; i < 400000; i++)
+		set_le(&large, 4 * i, 4, i * 2654435761u >> 7);
 	add(&none, "", 0);
 	good("plain", &text, &text);
 	good("plain", &none, &none);
