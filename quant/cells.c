@@ -16,23 +16,26 @@
 
 #define LANES 8
 #define POINT 0x1p-20 /* half the width, relative, that a cell of one single value is given */
+#define EDGE 0.501    /* steps beyond the outer codes that count as held: a rounded scale may leave the ends at 0.5 */
+
+/* cells of both signs, the least and the largest value, and empty ones behind */
+static size_t room_for(const struct ql_ruler *r)
+{
+	return (size_t)r->cells * 2 + 2 + LANES;
+}
 
 size_t ql_cells_bytes(const struct ql_ruler *r)
 {
-	return ((size_t)r->cells * 2 + LANES) * 4 * sizeof(double);
+	return room_for(r) * 4 * sizeof(double);
 }
 
 static void push(struct ql_cells *c, double lo, double hi, double weight)
 {
-	lo = lo > c->min ? lo : c->min;
-	hi = hi < c->max ? hi : c->max;
-	if (hi <= lo) {
-		double value = hi < lo ? (fabs(hi) < fabs(lo) ? lo : hi) : lo;
+	if (hi <= lo) { /* one value: a narrow cell around it */
+		double half = fabs(lo) * POINT;
 
-		lo = value - fabs(value) * POINT;
-		hi = value + fabs(value) * POINT;
-		if (value == 0)
-			hi = DBL_MIN; /* all zeros: the width divides */
+		hi = lo + half + (lo == 0 ? DBL_MIN : 0);
+		lo -= half;
 	}
 	c->lo[c->n] = lo;
 	c->hi[c->n] = hi;
@@ -41,9 +44,36 @@ static void push(struct ql_cells *c, double lo, double hi, double weight)
 	c->total += weight;
 }
 
+/* A cell of a histogram holds its end that is nearer to 0. */
+static bool holds(double lo, double hi, double value)
+{
+	return lo < 0 || hi <= 0 ? lo < value && value <= hi : lo <= value && value < hi;
+}
+
+/* A cell, within the values seen. The least and the largest are known exactly: in the cells that hold them, one value
+ * is put at its place and only the others are spread. */
+static void place(struct ql_cells *c, double lo, double hi, double weight)
+{
+	bool first = holds(lo, hi, c->min), last = holds(lo, hi, c->max);
+	double spread = weight - first - last;
+
+	lo = lo > c->min ? lo : c->min;
+	hi = hi < c->max ? hi : c->max;
+	if (hi <= lo || spread < 0) {
+		push(c, lo, hi, weight);
+		return;
+	}
+	if (first)
+		push(c, lo, lo, 1);
+	if (spread > 0)
+		push(c, lo, hi, spread);
+	if (last)
+		push(c, hi, hi, 1);
+}
+
 static void start(struct ql_cells *c, const struct ql_ruler *r, const struct ql_moments *m, void *room)
 {
-	size_t n = (size_t)r->cells * 2 + LANES;
+	size_t n = room_for(r);
 
 	*c = (struct ql_cells){.lo = room, .min = m->count ? m->lo : 0, .max = m->count ? m->hi : 0};
 	c->hi = c->lo + n;
@@ -63,8 +93,8 @@ static void narrow(struct ql_cells *c)
 {
 	if (c->n == 0)
 		return;
-	c->min = c->lo[0];
-	c->max = c->hi[c->n - 1];
+	c->min = fmax(c->min, c->lo[0]);
+	c->max = fmin(c->max, c->hi[c->n - 1]);
 }
 
 void ql_cells_take(struct ql_cells *c, const struct ql_histogram *h, double floor, void *room)
@@ -75,10 +105,10 @@ void ql_cells_take(struct ql_cells *c, const struct ql_histogram *h, double floo
 	start(c, r, &h->moments, room);
 	for (int32_t i = r->cells - 1; i >= 0; i--)
 		if (negative[i] > floor)
-			push(c, -ql_ruler_edge(r, h->low, i + 1), -ql_ruler_edge(r, h->low, i), negative[i]);
+			place(c, -ql_ruler_edge(r, h->low, i + 1), -ql_ruler_edge(r, h->low, i), negative[i]);
 	for (int32_t i = 0; i < r->cells; i++)
 		if (positive[i] > floor)
-			push(c, ql_ruler_edge(r, h->low, i), ql_ruler_edge(r, h->low, i + 1), positive[i]);
+			place(c, ql_ruler_edge(r, h->low, i), ql_ruler_edge(r, h->low, i + 1), positive[i]);
 	pad(c);
 	if (floor > 0)
 		narrow(c);
@@ -91,10 +121,10 @@ void ql_cells_take_tally(struct ql_cells *c, const struct ql_ruler *r, const str
 	start(c, r, &t->moments, room);
 	for (int32_t i = r->cells - 1; i >= 0; i--)
 		if (negative[i])
-			push(c, -ql_ruler_edge(r, t->low, i + 1), -ql_ruler_edge(r, t->low, i), negative[i]);
+			place(c, -ql_ruler_edge(r, t->low, i + 1), -ql_ruler_edge(r, t->low, i), negative[i]);
 	for (int32_t i = 0; i < r->cells; i++)
 		if (positive[i])
-			push(c, ql_ruler_edge(r, t->low, i), ql_ruler_edge(r, t->low, i + 1), positive[i]);
+			place(c, ql_ruler_edge(r, t->low, i), ql_ruler_edge(r, t->low, i + 1), positive[i]);
 	pad(c);
 }
 
@@ -114,8 +144,8 @@ void ql_rule_reach(const struct ql_rule *rule, double lo, double hi, double *fro
 	int32_t zero;
 	double scale = (double)ql_rule_fit(rule, lo, hi, &zero);
 
-	*from = rule->scheme->affine ? (rule->codes.lo - zero - 0.5) * scale : -scale;
-	*to = rule->scheme->affine ? (rule->codes.hi - zero + 0.5) * scale : scale;
+	*from = rule->scheme->affine ? (rule->codes.lo - zero - EDGE) * scale : -scale;
+	*to = rule->scheme->affine ? (rule->codes.hi - zero + EDGE) * scale : scale;
 }
 
 #define NEAREST 0x1.8p52 /* added and taken off: rounds half to even */
@@ -214,24 +244,28 @@ double ql_cells_quantile(const struct ql_cells *c, double weight, bool reverse)
 	return reverse ? c->min : c->max;
 }
 
-/* Adds a cell to the bins that it meets, in proportion. */
-static void spread(double lo, double hi, double weight, double from, double width, int bins, double *out)
+static double clamp(double x, double lo, double hi)
 {
-	double first = (lo - from) / width, last = (hi - from) / width;
+	return x < lo ? lo : x > hi ? hi : x;
+}
+
+/* Adds a cell to the bins that it meets, in proportion; first and last count bins. All of its weight goes somewhere. */
+static void spread(double first, double last, double weight, int bins, double *out)
+{
 	int a, b;
 
-	if (!(last > 0 && first < bins))
-		return;
-	a = first > 0 ? (int)first : 0;
-	b = last < bins ? (int)last : bins - 1;
-	if (a == b && first >= 0 && last <= bins) {
+	first = clamp(first, 0, bins);
+	last = clamp(last, 0, bins);
+	a = (int)fmin(first, bins - 1);
+	b = (int)fmin(last, bins - 1);
+	if (a == b) {
 		out[a] += weight;
 		return;
 	}
 	for (int i = a; i <= b; i++) {
 		double l = first > i ? first : i, h = last < i + 1 ? last : i + 1;
 
-		out[i] += h > l ? weight * ((h - l) / (last - first)) : 0;
+		out[i] += weight * ((h - l) / (last - first));
 	}
 }
 
@@ -249,6 +283,6 @@ void ql_cells_even(const struct ql_cells *c, double lo, double hi, bool magnitud
 			from = -c->hi[i] > 0 ? -c->hi[i] : 0;
 			to = -c->lo[i];
 		}
-		spread(from, to < hi ? to : hi, c->weight[i], lo, width, bins, out);
+		spread((from - lo) / width, (to - lo) / width, c->weight[i], bins, out);
 	}
 }

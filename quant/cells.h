@@ -44,7 +44,7 @@ double ql_cells_error(const struct ql_cells *c, const struct ql_rule *rule, doub
 double ql_cells_outside(const struct ql_cells *c, double lo, double hi);
 /* Smallest x with `weight` at or below it; in reverse the largest with it at or above. */
 double ql_cells_quantile(const struct ql_cells *c, double weight, bool reverse);
-/* Weights of `bins` even bins over lo..hi; those outside are left out. With `magnitude` of |x|. */
+/* Weights of `bins` even bins over lo..hi; what lies outside counts in the outer bins. With `magnitude` of |x|. */
 void ql_cells_even(const struct ql_cells *c, double lo, double hi, bool magnitude, int bins, double *out);
 
 #endif

@@ -6,6 +6,9 @@
  * values have one sign and the codes have none) and spread again over the bins that hold something. The last i with the
  * least divergence of Kullback and Leibler D(P || Q) is taken. Bin 0 counts like bin 1: zeros are free.
  *
+ * A candidate that would cut off more than half of the values is none: where the values lie far from 0, the first bin that
+ * holds something would be the best of all.
+ *
  * D needs no walk over the bins: with running sums of h, of h log h and of bins that hold something, each level costs one
  * logarithm. Below, `all` is the weight of all bins and `kept` of the first i:
  *   D = (sum of p log p - sum over levels of their p log(mean of level)) / all - log all + log kept
@@ -15,6 +18,7 @@
 #include "quant/observer.h"
 
 #define FIRST 128 /* bins of the shortest candidate */
+#define MOST 0.5  /* share that may be cut off: one bin alone always looks like itself */
 #define LEAST 4   /* values per level: of fewer there is no distribution to speak of, and all are kept */
 
 struct sums {
@@ -42,7 +46,7 @@ static double divergence(const struct sums *s, int bins, int i, int levels)
 	double all = s->weight[bins], kept = s->weight[i], tail = all - kept, last = s->h[i - 1], cross = 0;
 	int from = 0;
 
-	if (!(kept > 0) || (last == 0 && tail > 1e-9 * all))
+	if (tail > MOST * all || (last == 0 && tail > 1e-9 * all))
 		return INFINITY;
 	for (int k = 0; k < levels; k++) {
 		int to = (int)(((int64_t)(k + 1) * i + levels - 1) / levels);
@@ -83,8 +87,8 @@ static void range(const struct ql_view *v, double *lo, double *hi)
 			t = i == bins ? most : most * i / bins;
 		}
 	}
-	*lo = fmax(-t, v->cells.min);
-	*hi = fmin(t, v->cells.max);
+	*lo = fmin(fmax(-t, v->cells.min), v->cells.max);
+	*hi = fmax(fmin(t, v->cells.max), *lo);
 }
 
 extern const struct ql_observer_kind ql_observer_entropy;

@@ -35,10 +35,13 @@ static void range(const struct ql_view *v, double *lo, double *hi)
 		t = magnitude(c, share * c->total);
 		*lo = fmax(-t, c->min);
 		*hi = fmin(t, c->max);
-		return;
+	} else {
+		*lo = fmax(ql_cells_quantile(c, (1 - share) / 2 * c->total, false), c->min);
+		*hi = fmin(ql_cells_quantile(c, (1 - share) / 2 * c->total, true), c->max);
 	}
-	*lo = fmax(ql_cells_quantile(c, (1 - share) / 2 * c->total, false), c->min);
-	*hi = fmin(ql_cells_quantile(c, (1 - share) / 2 * c->total, true), c->max);
+	/* values of one sign lie on one side of the other end */
+	*lo = fmin(*lo, c->max);
+	*hi = fmax(*hi, *lo);
 }
 
 extern const struct ql_observer_kind ql_observer_percentile;

@@ -1,0 +1,91 @@
+-- SPDX-License-Identifier: MIT
+-- The observer entropy against TensorRT's algorithm written out, and what must hold of it.
+local function threshold(s, x)
+	local lo, hi = quant.observer(s):update(x):range()
+	return math.max(-lo, hi)
+end
+
+-- D(P || Q) of the first i of 2048 bins, as it is described, step by step (GTC 2017 s7310).
+local function divergence(h, i, levels)
+	local kept, tail, d, k = 0, 0, 0, 0
+	for j = 1, 2048 do
+		if j <= i then kept = kept + h[j] else tail = tail + h[j] end
+	end
+	local all = kept + tail
+	while k < i do
+		local level, sum, held, first = k * levels // i, 0, 0, k
+		while k < i and k * levels // i == level do
+			sum, held, k = sum + h[k + 1], held + (h[k + 1] > 0 and 1 or 0), k + 1
+		end
+		for j = first + 1, k do
+			local p = (h[j] + (j == i and tail or 0)) / all
+			if p > 0 then d = d + (h[j] > 0 and p * math.log(p / (sum / held / kept)) or math.huge) end
+		end
+	end
+	return d
+end
+
+local function bins_of(list)
+	local most, h = 0, {}
+	for _, v in ipairs(list) do most = math.max(most, math.abs(v)) end
+	for i = 1, 2048 do h[i] = 0 end
+	for _, v in ipairs(list) do
+		local i = math.min(2048, math.floor(math.abs(v) / most * 2048) + 1)
+		h[i] = h[i] + 1
+	end
+	h[1] = h[2]
+	return h, most
+end
+
+it('finds the least divergence, computed as it is described', function()
+	tensor.seed(5)
+	for levels, s in pairs {[128] = 'int8@entropy', [8] = 'int4@entropy'} do
+		local x = tensor.randn(50000)
+		x[7] = 12
+		local h, most = bins_of(x:totable())
+		local t, least = threshold(s, x), math.huge
+		for i = 128, 2048, 7 do least = math.min(least, divergence(h, i, levels)) end
+		local found = math.huge -- the bins of the observer are cut out of finer ones: one more or less is as good
+		for i = -1, 1 do found = math.min(found, divergence(h, math.floor(t / most * 2048 + 0.5) + i, levels)) end
+		assert(found <= 1.02 * least, ('%s %g: %g %g'):format(s, t, found, least))
+	end
+end)
+it('keeps all of evenly spread values', function()
+	for _, s in ipairs {'int8@entropy', 'uint8@entropy', 'int4@entropy'} do
+		assert(threshold(s, tensor.linspace(-1, 1, 1 << 17)) == 1, s)
+	end
+end)
+it('is scaled with the data', function()
+	tensor.seed(6)
+	local x = tensor.randn(1000000)
+	x[1] = 30
+	for _, s in ipairs {'int8@entropy', 'int4@entropy'} do
+		local t = threshold(s, x)
+		assert(t < 6)
+		for _, c in ipairs {0.001, 3, 1000, 1e30} do
+			assert(math.abs(threshold(s, x * c) / c / t - 1) < 0.02, s .. ' ' .. c)
+		end
+		assert(threshold(s, x * 1024) == 1024 * t) -- cells scale exactly by powers of two
+	end
+end)
+it('is not minmax in disguise: 200000 normal values and one of 20', function()
+	tensor.seed(1)
+	local x = tensor.randn(200001)
+	x[200001] = 20
+	assert(threshold('int8@entropy', x) < 6)
+	local m = {}
+	for _, name in ipairs {'minmax', 'percentile', 'entropy', 'mse'} do m[name] = x:metrics(x:quantize('int8@' .. name)).sqnr end
+	assert(math.abs(m.minmax - 26.85) < 0.1, m.minmax) -- measured with numpy: 26.86 dB, percentile 28.61, mse 29.95
+	assert(math.abs(m.percentile - 28.6) < 0.2 and math.abs(m.mse - 29.95) < 0.1, m.percentile .. ' ' .. m.mse)
+	assert(m.entropy > m.minmax + 1.5, m.entropy)
+	print(quant.observer{dtype = 'int8', observer = 'entropy', bins = 1024}:update(x):range() > -6)  --> true
+end)
+it('keeps all of few values, and of more codes than there are bins for', function()
+	local x = tensor{-1, 0.5, 3}
+	assert(threshold('int8@entropy', x) == 3 and threshold('int8@entropy', tensor.zeros(9)) == 0)
+	tensor.seed(7)
+	local wide = tensor.randn(10000)
+	assert(threshold('int16@entropy', wide) == math.max(-wide:min():item(), wide:max():item()))
+end)
+print(pcall(quant.spec, {dtype = 'int8', observer = 'entropy', bins = 128}))  --> false ...bins: wanted 1024...got 128
+print(quant.spec{dtype = 'int8', observer = 'entropy', bins = 4096})  --> int8@entropy bins=4096
