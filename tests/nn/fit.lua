@@ -75,7 +75,7 @@ it('bad input', function()
 	refused('fit: epochs: wanted 1 or more, got 0', m.fit, m, train, {epochs=0})
 	refused('fit: data: wanted at least one batch, got none', m.fit, m, function() return function() end end, {log=false})
 	refused('fit: data: wanted a loader or a list of batches {x, y}, got 3', m.fit, m, 3, {log=false})
-	refused('fit: data: wanted batches of two tensors x, y, got tensor', m.fit, m, {{tensor.ones(2, 2)}}, {log=false})
+	refused('fit: data: wanted batches of two tensors x, y, got float32(2, 2) and nil', m.fit, m, {{tensor.ones(2, 2)}}, {log=false})
 	refused('fit: resume: wanted a file in save=, got none', m.fit, m, train, {resume=true})
 	refused("metric: wanted accuracy, loss, mse, perplexity or a function, got 'acuracy'; did you mean 'accuracy'?", m.evaluate, m,
 		valid, {metric='acuracy'})
