@@ -173,6 +173,18 @@ function module.replace(m, name, child)
 	end
 end
 
+-- A parameter or buffer is no longer one, and gone.
+function module.forget(m, field)
+	local parts = rawget(m, PARTS)
+	for i, name in ipairs(parts.tensors) do
+		if name == field then
+			table.remove(parts.tensors, i)
+			rawset(m, field, nil)
+			return
+		end
+	end
+end
+
 -- Takes a child out; positions in lists are the caller's business.
 function module.remove(m, child)
 	local children = rawget(m, PARTS).children

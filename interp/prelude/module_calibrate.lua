@@ -13,6 +13,7 @@ local methods, method = module.methods, module.method
 -- Which values of a module are observed: 'input' of layers with weights, both operands of a sum.
 local function observed(m)
 	local class = module.class_of(m)
+	if class.observed then return class.observed(m) end
 	if class.weights and not class.no_input then return {'input'} end
 	if class.name == 'Residual' then return {'body', 'around'} end
 	return {}

@@ -6,11 +6,20 @@ local _, internal = ...
 local module = internal.import 'module'
 local modes = module.modes
 
--- Codes that arrive are taken as they are: their own scale is at least as good as the calibrated one.
+local function number(value) return type(value) == 'number' and value or value and value:item() or 0 end
+
+-- The codes of x under the spec: those that arrive when they are such already, else made anew.
 local function codes(x, spec)
-	if not spec or x:quantized() then return x end
-	return x:quantize(spec)
+	if not spec then return module.real(x) end
+	if not x:quantized() then return x:quantize(spec) end
+	local p = x:qparams()
+	if p.dtype ~= spec.dtype or p.bits ~= spec.bits or p.scheme ~= spec.scheme or p.axis then
+		return x:dequantize():quantize(spec)
+	end
+	if not spec.scale or number(p.scale) == number(spec.scale) and number(p.zero_point) == number(spec.zero_point) then return x end
+	return x:requantize(spec)
 end
+module.codes = codes
 
 -- Integer weights, float arithmetic: they are decoded at each call. An embedding decodes the rows that it needs.
 function modes.weight_only(m, q, x)

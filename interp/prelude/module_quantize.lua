@@ -4,13 +4,15 @@ local _, internal = ...
 local base = internal.import 'base'
 local module = internal.import 'module'
 local fuse = internal.import('module_fuse').fuse
+local qat = internal.import 'module_qat'
 local report = internal.import 'report'
 local rules = internal.import 'module_rules'
 internal.import 'module_modes'
 local fail, describe = base.fail, base.describe
 local methods, method = module.methods, module.method
 
-local MODES = {'auto', 'static', 'dynamic', 'weight_only', 'train'}
+local MODES = {'auto', 'static', 'dynamic', 'weight_only', 'qat', 'train'}
+local TRAINED = {qat = true, train = true} -- keep float weights
 
 local function check_mode(mode)
 	for _, known in ipairs(MODES) do
@@ -30,11 +32,18 @@ local function calibrated(layer, what)
 	return quant.spec {dtype = s.dtype, bits = s.bits, scheme = s.scheme, scale = p.scale, zero_point = p.zero_point}
 end
 
+-- The names of a layer's observed inputs.
+local function inputs_of(layer)
+	local class = module.class_of(layer)
+	return class.observed and class.observed(layer) or class.no_input and {} or {'input'}
+end
+
 local function mode_of(name, layer, wanted)
+	local input = inputs_of(layer)[1]
 	if wanted == 'auto' then return module.class_of(layer).no_input and 'weight_only' or
-		calibrated(layer, 'input') and 'static' or 'dynamic' end
-	if module.class_of(layer).no_input and wanted ~= 'train' then return 'weight_only' end
-	if wanted == 'static' and not calibrated(layer, 'input') then
+		calibrated(layer, input) and 'static' or 'dynamic' end
+	if module.class_of(layer).no_input and not TRAINED[wanted] then return 'weight_only' end
+	if wanted == 'static' and not calibrated(layer, input) then
 		fail("quantize: %s: mode 'static' wanted a calibrated layer, got one that saw no data; call m:calibrate(data) before", name)
 	end
 	return wanted
@@ -45,6 +54,16 @@ local function flat(weight, q)
 	if not q.weight.block or weight:dim() <= 2 then return weight end
 	q.shape = {weight:size()}
 	return weight:view(q.shape[1], weight:nelem() // q.shape[1])
+end
+
+-- Bytes and number of the parameters of a layer that stay float.
+local function float_bytes(layer)
+	local bytes, count = 0, 0
+	for _, field in ipairs(module.tensors(layer)) do
+		local value = rawget(layer, field)
+		if value and not module.is_buffer(layer, field) then bytes, count = bytes + value:nbytes(), count + value:nelem() end
+	end
+	return bytes, count
 end
 
 local function quantize_weights(layer, q)
@@ -58,18 +77,55 @@ local function quantize_weights(layer, q)
 	return before, after, count
 end
 
--- Bytes of weights that stay float (train keeps them, its codes are made at each step).
-local function float_bytes(layer)
-	local bytes, count = 0, 0
-	for _, field in ipairs(module.tensors(layer)) do
-		local value = rawget(layer, field)
-		if value and not module.is_buffer(layer, field) then bytes, count = bytes + value:nbytes(), count + value:nelem() end
+-- {lo=, hi=} of each calibrated input, false of the others.
+local function ranges_of(layer)
+	local observers, ranges = rawget(layer, 'observers') or {}, {}
+	for i, what in ipairs(inputs_of(layer)) do
+		local o = observers[what]
+		ranges[i] = false
+		if o and o:stats().count > 0 then
+			local lo, hi = o:range()
+			ranges[i] = {lo = lo, hi = hi}
+		end
 	end
-	return bytes, count
+	return ranges
+end
+
+local function train_layer(name, layer, o, mode)
+	local q = mode == 'qat' and qat.prepare(layer, o, ranges_of(layer)) or
+		{mode = mode, weight = quant.spec(o.weight), input = not module.class_of(layer).no_input and quant.spec(o.input) or nil}
+	local bytes, count = float_bytes(layer)
+	rawset(layer, 'quantized', q)
+	rawset(layer, 'observers', nil)
+	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = tostring(q.weight),
+		input = q.input and tostring(q.input) or 'float', output = 'float', bits = 8 * bytes / math.max(1, count), bytes = bytes,
+		float_bytes = bytes, why = 'weights stay float while they are trained'}
+end
+
+-- A layer that was trained with rounded floats: its scales are kept.
+local function convert_layer(name, layer)
+	local old = rawget(layer, 'quantized')
+	local q = {mode = 'static', weight = old.weight, inputs = {}}
+	for i, input in ipairs(old.inputs) do q.inputs[i] = qat.frozen_input(layer, input) end
+	q.input = q.inputs[1]
+	local before, after, count = 0, 0, 0
+	for _, field in ipairs(module.weights(layer)) do
+		local weight, codes = layer[field], qat.codes(layer, old, field)
+		before, after, count = before + weight:nbytes(), after + codes:nbytes(), count + weight:nelem()
+		rawset(layer, field, codes)
+	end
+	for _, field in ipairs(qat.parameters(old)) do module.forget(layer, field) end
+	if module.class_of(layer).no_input then q.mode = 'weight_only' end
+	rawset(layer, 'quantized', q)
+	rawset(layer, 'frozen', q.mode)
+	return {name = name, kind = module.class_of(layer).name, mode = q.mode, weight = tostring(q.weight),
+		input = q.input and tostring(q.input) or 'float', output = 'float', bits = 8 * after / math.max(1, count), bytes = after,
+		float_bytes = before, why = 'scales of the training'}
 end
 
 local function quantize_layer(name, layer, o)
 	local mode = mode_of(name, layer, o.mode)
+	if TRAINED[mode] then return train_layer(name, layer, o, mode) end
 	local q = {mode = mode, weight = quant.spec(o.weight)}
 	local why = ''
 	if q.weight.block and mode ~= 'weight_only' then
@@ -79,16 +135,14 @@ local function quantize_layer(name, layer, o)
 		end
 		mode, q.mode, why = 'weight_only', 'weight_only', 'scales that change along the sum have no integer product'
 	end
-	if mode == 'static' then q.input = calibrated(layer, 'input') end
-	if mode == 'dynamic' or mode == 'train' then q.input = not module.class_of(layer).no_input and quant.spec(o.input) or nil end
-	local before, after, count
-	if mode == 'train' then
-		before, count = float_bytes(layer)
-		after = before
-	else
-		before, after, count = quantize_weights(layer, q)
-		rawset(layer, 'frozen', mode)
+	if mode == 'static' then
+		q.inputs = {}
+		for i, what in ipairs(inputs_of(layer)) do q.inputs[i] = calibrated(layer, what) end
+		q.input = q.inputs[1]
 	end
+	if mode == 'dynamic' then q.input = not module.class_of(layer).no_input and quant.spec(o.input) or nil end
+	local before, after, count = quantize_weights(layer, q)
+	rawset(layer, 'frozen', mode)
 	rawset(layer, 'quantized', q)
 	rawset(layer, 'observers', nil)
 	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = tostring(q.weight),
@@ -119,8 +173,9 @@ end
 function give(m, spec)
 	local q, class = rawget(m, 'quantized'), module.class_of(m)
 	if q then
-		if q.mode == 'static' then q.output = spec end
-		return q.mode == 'static'
+		local able = q.mode == 'static' and not class.observed -- recurrent layers give floats
+		if able then q.output = spec end
+		return able
 	end
 	if class.name == 'Sequential' then return give_last(m, #m, spec) end
 	if class.name == 'Residual' and rawget(m, 'sum') then
@@ -201,13 +256,16 @@ pass between them without becoming float, through ReLU, max pooling and the sums
 found at each call. weight_only: integer weights, float arithmetic. auto (default): static where calibrated, else dynamic.
 train: float weights that are quantized at each step, integer forward, gradients with decoded codes: the model can be trained.
 weight= and input= are specs; rules= is a list of {pattern, spec} or {pattern, mode=, weight=, input=}, first match wins, false
-leaves a layer float; patterns are POSIX extended regular expressions, anchored at the start of the name. In all modes but train
-batch norm is folded first (fuse=false: not).]],
+leaves a layer float; patterns are POSIX extended regular expressions, anchored at the start of the name. In all modes but qat
+and train batch norm is folded first (fuse=false: not).
+qat: float weights and inputs are rounded at each step as their specs say (x:fake), with gradients passed straight through;
+learn=true in a spec makes its scale a parameter (x:lsq). Make the optimizer afterwards. The trained model's
+m:quantize{mode='static'} keeps the scales; m:verify(x) compares both.]],
 	[[m = nn.Sequential{nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 4)}
 q, coverage = m:quantize{mode='dynamic'}
 print(q(tensor.ones(2, 64)):size())  --> 2 4
 print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
-	{{'mode', 'text', 'auto static dynamic weight_only train (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
+	{{'mode', 'text', 'auto static dynamic weight_only qat train (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
 		{'input', 'spec', "of mode dynamic and train (default 'uint8'; train: 'int8')"}, {'rules', 'list', 'exceptions by name'},
 		{'fuse', 'true or false', 'fold batch norm (default true)'}})
 function methods.quantize(m, options)
@@ -215,7 +273,7 @@ function methods.quantize(m, options)
 	options = base.options(quantize, options)
 	local mode = check_mode(options.mode or 'auto')
 	local new, reader = m:clone(), rules.reader(options.rules)
-	if mode ~= 'train' then
+	if not TRAINED[mode] then
 		new:eval()
 		if options.fuse ~= false then fuse(new) end
 	end
@@ -228,7 +286,13 @@ function methods.quantize(m, options)
 			if module.parameter_count(layer) > 0 then rows[#rows + 1] = skipped(name, layer, why_not(layer)) end
 			return
 		end
-		if rawget(layer, 'quantized') then fail('quantize: %s: wanted a float layer, got one that is quantized already', name) end
+		local trained = rawget(layer, 'quantized')
+		if trained and trained.mode == 'qat' and (mode == 'static' or mode == 'auto') then
+			names[#names + 1] = name
+			rows[#rows + 1] = convert_layer(name, layer)
+			return
+		end
+		if trained then fail('quantize: %s: wanted a float layer, got one that is quantized already', name) end
 		names[#names + 1] = name
 		local chosen = reader.find(name, layer)
 		if chosen == false then
@@ -245,6 +309,26 @@ function methods.quantize(m, options)
 	add_details(rows, by_name)
 	rows.note = totals(rows)
 	return new, report(rows)
+end
+
+method('verify', 'q:verify(x)', [[Compares a model of mode qat with what becomes of it in integers, for the input x: a report of one row
+with the largest difference of the outputs (max), their largest absolute value, the signal to noise ratio (sqnr, dB) and the
+share of rows in which both have their largest output at the same place (agree, percent). Both round by the same rule: what
+differs is the order of float sums, and codes on the edge between two.]],
+	[[m = nn.Sequential{nn.Linear(8, 4)}
+x = tensor.randn(16, 8)
+m:calibrate({{x, x}}, {log=false})
+q = m:quantize{mode='qat'}
+print(q:verify(x).max < 1e-4)  --> true]])
+function methods.verify(m, x)
+	module.parts_of(m, 'verify')
+	local integer = m:clone():eval():quantize {mode = 'static'}
+	local guard <close> = internal.nograd()
+	local float = m:clone():eval()
+	local a, b = module.real(float(x)), module.real(integer(x))
+	local e = a:error(b)
+	local agree = 100 * a:argmax(-1):eq(b:argmax(-1)):to('float32'):mean():item()
+	return report {{e.max, a:abs():max():item(), e.sqnr, agree}, columns = {'max', 'largest', 'sqnr', 'agree'}}
 end
 
 return {calibrated = calibrated}

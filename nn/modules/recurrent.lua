@@ -39,14 +39,15 @@ local function detached(states)
 	return list
 end
 
--- get(field) gives the tensor to compute with; `before` (may be nil) sees what goes into a layer.
-local function run(self, x, given, get, before)
+-- get(field) gives the tensor to compute with; before(layer, x) (may be nil) what goes into a layer; in_codes: 'int8', or nil.
+local function run(self, x, given, get, before, in_codes)
 	local states, after = begin(self, x, given), {}
 	for layer = 1, self.layers do
-		local operands = {before and before(x) or x}
+		module.note(self, 'input' .. layer, x)
+		local operands = {before and before(layer, x) or x}
 		for i = 1, self.states do operands[#operands + 1] = states[layer][i] end
 		for _, field in ipairs(names(layer, self.bias)) do operands[#operands + 1] = get(field) end
-		operands[#operands + 1] = {batchfirst = self.batchfirst}
+		operands[#operands + 1] = {batchfirst = self.batchfirst, states = in_codes}
 		local results = {nn[self.op](table.unpack(operands))}
 		x = results[1]
 		after[layer] = {table.unpack(results, 2, 1 + self.states)}
@@ -54,6 +55,44 @@ local function run(self, x, given, get, before)
 	end
 	if self.carrying then self.carried = detached(after) end
 	return x, after
+end
+
+-- In integers x is quantized before each layer, and h at each step where the weight's spec allows (help 'nn.lstm').
+local function states_of(spec)
+	local plain = spec.dtype == 'int8' and spec.scheme == 'symmetric' and (not spec.axis or spec.axis == 1)
+	return plain and 'int8' or nil
+end
+
+local function is_weight(field) return field:find '^weight' ~= nil end
+
+local MODES = {}
+
+function MODES.weight_only(self, _, x, states)
+	return run(self, module.real(x), states, function(field)
+		return is_weight(field) and self[field]:dequantize() or self[field]
+	end)
+end
+
+function MODES.dynamic(self, q, x, states)
+	return run(self, x, states, function(field) return self[field] end,
+		function(_, value) return module.codes(value, q.input) end, states_of(q.weight))
+end
+
+function MODES.static(self, q, x, states)
+	return run(self, x, states, function(field) return self[field] end,
+		function(layer, value) return module.codes(value, q.inputs[layer]) end, states_of(q.weight))
+end
+
+function MODES.train(self, q, x, states)
+	return run(self, x, states, function(field) return is_weight(field) and self[field]:quantize(q.weight) or self[field] end,
+		function(_, value) return module.codes(value, q.input) end, states_of(q.weight))
+end
+
+function MODES.qat(self, q, x, states)
+	local qat = internal.import 'module_qat'
+	return run(self, module.real(x), states,
+		function(field) return is_weight(field) and qat.fake_weight(self, q, field) or self[field] end,
+		function(layer, value) return qat.fake_input(self, q, value, layer) end)
 end
 
 local function define(kind)
@@ -90,9 +129,14 @@ from batch to batch the states are carried over. Weights begin uniform within 1/
 			for layer = 1, self.layers do table.move(names(layer, false), 1, 2, #list + 1, list) end
 			return list
 		end,
-		run = run,
+		observed = function(self)
+			local list = {}
+			for layer = 1, self.layers do list[layer] = 'input' .. layer end
+			return list
+		end,
 		-- States go on from call to call, or begin anew.
 		carry = function(self, on) self.carrying, self.carried = on, false end,
+		modes = MODES,
 		forward = function(self, x, states)
 			return run(self, module.real(x), states, function(field) return self[field] end)
 		end,
