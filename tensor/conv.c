@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Convolution sums by blocks. For each piece of the channels (about DEPTH products deep) a task copies the block's
- * patch, unfolds NR pixels at a time into a panel that the second-level cache holds, and lets all rows of the weights
- * pass. Where the pixels of a tile do not lie side by side in the target, its sums gather in a buffer first. An
- * element is a sum of sums over the pieces, in order, wherever it lies: the bits depend neither on the threads nor on
- * the batch.
+ * Convolution sums by blocks. For each piece of the channels (about DEPTH products deep) a task copies the
+ * block's patch, unfolds NR pixels at a time into a panel that the second-level cache holds, and lets all
+ * rows of the weights pass. Where the pixels of a tile do not lie side by side in the target, its sums gather
+ * in a buffer first. An element is a sum of sums over the pieces, in order, wherever it lies: the bits depend
+ * neither on the threads nor on the batch.
  *
- * With one or two rows per group (depthwise) packing would cost more than the sums: they are taken from the patch.
+ * With one or two rows per group (depthwise) packing would cost more than the sums: they are taken from the
+ * patch.
  */
 #include "tensor/conv.h"
 
@@ -19,9 +20,9 @@
 #include "tensor/scratch.h"
 
 #define DEPTH 256
-#define PIXELS 256   /* of a block */
+#define PIXELS 256 /* of a block */
 #define FEW_ROWS 2
-#define WIDE 32      /* numbers summed at once without tiles */
+#define WIDE 32 /* numbers summed at once without tiles */
 #define TASKS_PER_THREAD 4
 #define TASK_NS 50000.0 /* of a chunk, at least */
 
@@ -31,7 +32,7 @@ struct job {
 	const struct ql_gemm_f32 *kernel;
 	struct ql_unfold_cut cut;
 	struct ql_patch patch;
-	int64_t piece;      /* channels at a time */
+	int64_t piece; /* channels at a time */
 	int64_t row_block, row_blocks;
 	bool tiles;
 	uint64_t patch_bytes, panel_bytes;
@@ -64,7 +65,8 @@ enum ql_status ql_slots_take(struct ql_ctx *ctx, uint64_t bytes, struct ql_slots
 
 	s->n = ctx->threads;
 	if (!ql_size_align(bytes, 64, &bytes) || !ql_size_mul(bytes, (uint64_t)s->n, &all))
-		return ql_fail(ctx, QL_ERR_OVERFLOW, "out of memory: the bytes of scratch do not fit in 64 bits");
+		return ql_fail(
+			ctx, QL_ERR_OVERFLOW, "out of memory: the bytes of scratch do not fit in 64 bits");
 	s->bytes = bytes;
 	s->busy = ql_scratch_take(ctx, (size_t)s->n * sizeof(*s->busy));
 	s->data = ql_scratch_take(ctx, all);
@@ -95,7 +97,8 @@ static float *target_row(const struct job *j, int64_t image, int64_t row, int64_
 {
 	const struct ql_conv_sums *s = j->s;
 
-	return s->target + ((image * s->groups * s->rows + row) * s->th + s->at[0] + y * s->every[0]) * s->tw + s->at[1];
+	return s->target +
+	       ((image * s->groups * s->rows + row) * s->th + s->at[0] + y * s->every[0]) * s->tw + s->at[1];
 }
 
 /* Bias and activation of n numbers of one row of the target. */
@@ -127,37 +130,43 @@ static void put_block(const struct task *t, int64_t row, float *sums)
 	finish_run(t->j, row, sums, b->pixels);
 	for (int64_t i = 0; i < b->images; i++)
 		for (int64_t y = 0; y < b->rows; y++, sums += b->columns)
-			scatter(t->j, target_row(t->j, b->image + i, row, b->row + y) + b->column * t->j->s->every[1], sums,
-				b->columns);
+			scatter(t->j,
+				target_row(t->j, b->image + i, row, b->row + y) +
+					b->column * t->j->s->every[1],
+				sums, b->columns);
 }
 
 /* ---- by tiles ---- */
 
-/* Tiles may write into the target: the block's pixels lie side by side in it, image by image, and no panel has
- * pixels of two images. */
+/* Tiles may write into the target: the block's pixels lie side by side in it, image by image, and no panel
+ * has pixels of two images. */
 static bool is_direct(const struct job *j, const struct ql_unfold_block *b)
 {
 	const struct ql_conv_sums *s = j->s;
 	bool whole = b->columns == s->tw || b->rows == 1;
 
-	return s->every[0] == 1 && s->every[1] == 1 && whole && (b->images == 1 || b->rows * b->columns % j->kernel->nr == 0);
+	return s->every[0] == 1 && s->every[1] == 1 && whole &&
+	       (b->images == 1 || b->rows * b->columns % j->kernel->nr == 0);
 }
 
-static void panel_rows(const struct task *t, const struct work *w, int64_t pixel, int columns, int64_t channel, int64_t piece)
+static void panel_rows(const struct task *t, const struct work *w, int64_t pixel, int columns,
+	int64_t channel, int64_t piece)
 {
 	const struct job *j = t->j;
-	int64_t taps = j->s->u.taps, k = j->s->channels * taps, image = t->b.rows * t->b.columns, plane = j->s->th * j->s->tw;
+	int64_t taps = j->s->u.taps, k = j->s->channels * taps, image = t->b.rows * t->b.columns,
+		plane = j->s->th * j->s->tw;
 	float *c = w->sums + pixel;
 	int64_t pitch = t->b.pixels;
 
 	if (t->direct) {
-		c = target_row(j, t->b.image + pixel / image, t->group * j->s->rows + t->first, t->b.row) + t->b.column + pixel % image;
+		c = target_row(j, t->b.image + pixel / image, t->group * j->s->rows + t->first, t->b.row) +
+		    t->b.column + pixel % image;
 		pitch = plane;
 	}
 	for (int64_t i = t->first; i < t->stop; i += j->kernel->mr)
 		j->kernel->tile((int)ql_min64(j->kernel->mr, t->stop - i), columns, piece * taps,
-			j->s->a + (t->group * j->s->rows + i) * k + channel * taps, k, w->panel, j->kernel->nr,
-			c + (i - t->first) * pitch, pitch, channel > 0);
+			j->s->a + (t->group * j->s->rows + i) * k + channel * taps, k, w->panel,
+			j->kernel->nr, c + (i - t->first) * pitch, pitch, channel > 0);
 }
 
 static void finish_tiles(const struct task *t, const struct work *w)
@@ -172,7 +181,8 @@ static void finish_tiles(const struct task *t, const struct work *w)
 			put_block(t, row, w->sums + (i - t->first) * t->b.pixels);
 		else if (j->s->e.bias || j->s->e.act)
 			for (int64_t n = 0; n < t->b.images; n++)
-				finish_run(j, row, target_row(j, t->b.image + n, row, t->b.row) + t->b.column, image);
+				finish_run(j, row, target_row(j, t->b.image + n, row, t->b.row) + t->b.column,
+					image);
 	}
 }
 
@@ -204,20 +214,24 @@ static void by_tiles(struct task *t, const struct work *w)
 typedef float wide_vector __attribute__((vector_size(4 * WIDE)));
 
 /* Adds to n <= WIDE sums the products of `channels` channels. */
-QL_SIMD(void, sum_patch, (int64_t n, float *to, const float *from, const struct ql_patch *p, int64_t channels, int64_t taps, const float *a), {
-	wide_vector sum = {0};
-	wide_vector v;
+QL_SIMD(void, sum_patch,
+	(int64_t n, float *to, const float *from, const struct ql_patch *p, int64_t channels, int64_t taps,
+		const float *a),
+	{
+		wide_vector sum = {0};
+		wide_vector v;
 
-	memcpy(&sum, to, (size_t)n * sizeof(*to));
-	for (int64_t c = 0; c < channels; c++)
-		for (int64_t t = 0; t < taps; t++) {
-			memcpy(&v, from + c * p->plane + p->tap[t], sizeof(v));
-			sum += v * a[c * taps + t];
-		}
-	memcpy(to, &sum, (size_t)n * sizeof(*to));
-})
+		memcpy(&sum, to, (size_t)n * sizeof(*to));
+		for (int64_t c = 0; c < channels; c++)
+			for (int64_t t = 0; t < taps; t++) {
+				memcpy(&v, from + c * p->plane + p->tap[t], sizeof(v));
+				sum += v * a[c * taps + t];
+			}
+		memcpy(to, &sum, (size_t)n * sizeof(*to));
+	})
 
-static void row_from_patch(const struct task *t, const struct work *w, int64_t i, int64_t channel, int64_t piece)
+static void row_from_patch(
+	const struct task *t, const struct work *w, int64_t i, int64_t channel, int64_t piece)
 {
 	const struct job *j = t->j;
 	const struct ql_unfold *u = &j->s->u;
@@ -229,8 +243,8 @@ static void row_from_patch(const struct task *t, const struct work *w, int64_t i
 				    line % t->b.rows * u->step[0] * j->patch.pitch;
 
 		for (int64_t x = 0; x < t->b.columns; x += WIDE)
-			sum_patch[u->variant](ql_min64(WIDE, t->b.columns - x), sums + line * t->b.columns + x, from + x,
-				&j->patch, piece, u->taps, a);
+			sum_patch[u->variant](ql_min64(WIDE, t->b.columns - x),
+				sums + line * t->b.columns + x, from + x, &j->patch, piece, u->taps, a);
 	}
 }
 
@@ -280,12 +294,14 @@ static void body(void *arg, int64_t begin, int64_t end)
 static void cut(struct job *j)
 {
 	const struct ql_conv_sums *s = j->s;
-	int64_t mr = j->kernel->mr, wanted = TASKS_PER_THREAD * j->ctx->threads, most = ql_max64(1, DEPTH / ql_max64(1, s->u.taps));
+	int64_t mr = j->kernel->mr, wanted = TASKS_PER_THREAD * j->ctx->threads,
+		most = ql_max64(1, DEPTH / ql_max64(1, s->u.taps));
 
 	j->cut = ql_unfold_cut_of(&s->u, PIXELS);
 	j->piece = ql_ceil_div(s->channels, ql_ceil_div(s->channels, most));
 	j->row_block = s->rows;
-	while (j->tiles && j->row_block > 4 * mr && j->cut.count * s->groups * ql_ceil_div(s->rows, j->row_block) < wanted)
+	while (j->tiles && j->row_block > 4 * mr &&
+		j->cut.count * s->groups * ql_ceil_div(s->rows, j->row_block) < wanted)
 		j->row_block = ql_ceil_div(ql_ceil_div(j->row_block, 2), mr) * mr;
 	j->row_blocks = ql_ceil_div(s->rows, j->row_block);
 }
@@ -350,12 +366,14 @@ enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 	ns = work / (double)(j.cut.count * s->groups * j.row_blocks) + 1;
 	if (!status)
 		status = ql_parallel_for(ctx, j.cut.count * s->groups * j.row_blocks,
-			ql_max64(1, ns < TASK_NS ? (int64_t)(TASK_NS / ns) : 1), work < 1e18 ? (int64_t)work : INT64_MAX, body, &j);
+			ql_max64(1, ns < TASK_NS ? (int64_t)(TASK_NS / ns) : 1),
+			work < 1e18 ? (int64_t)work : INT64_MAX, body, &j);
 	ql_scratch_release(ctx, mark);
 	return status;
 }
 
-enum ql_status ql_conv_unfold(struct ql_ctx *ctx, const struct ql_conv *c, const float *x, struct ql_unfold *u)
+enum ql_status ql_conv_unfold(
+	struct ql_ctx *ctx, const struct ql_conv *c, const float *x, struct ql_unfold *u)
 {
 	const struct ql_window *w = &c->window;
 	int64_t taps = w->kernel[0] * w->kernel[1];

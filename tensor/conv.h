@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Sums of a convolution in float32: the result or the input's gradient (ql_conv_sums), the weight's gradient
- * (ql_conv_weight). Both work block by block of pixels on unfolded sources (unfold.h) and the tiles of gemm_f32.
- * conv_wide.c has the same sums in float64 by plain loops.
+ * (ql_conv_weight). Both work block by block of pixels on unfolded sources (unfold.h) and the tiles of
+ * gemm_f32. conv_wide.c has the same sums in float64 by plain loops.
  */
 #ifndef QUOLL_TENSOR_CONV_H
 #define QUOLL_TENSOR_CONV_H
@@ -30,8 +30,8 @@ enum ql_status ql_conv_batch(struct ql_ctx *ctx, const struct ql_conv_sums *s);
 /* Name of what it takes: a kernel of gemm_f32, or "simd" where there are too few rows for tiles. */
 const char *ql_conv_kernel(const struct ql_ctx *ctx, int64_t rows);
 
-/* weight[g * rows + i][c * taps + t] = sum over images and pixels of g[image][g * rows + i][pixel] * unfolded. The
- * images are cut into parts by the sizes alone, and the parts' sums are added in order. */
+/* weight[g * rows + i][c * taps + t] = sum over images and pixels of g[image][g * rows + i][pixel] *
+ * unfolded. The images are cut into parts by the sizes alone, and the parts' sums are added in order. */
 struct ql_conv_weight {
 	struct ql_unfold u;
 	int64_t groups, channels, rows;
@@ -42,7 +42,8 @@ struct ql_conv_weight {
 enum ql_status ql_conv_weight(struct ql_ctx *ctx, const struct ql_conv_weight *s);
 
 /* The unfolding of a convolution's input; taps from scratch memory. */
-enum ql_status ql_conv_unfold(struct ql_ctx *ctx, const struct ql_conv *c, const float *x, struct ql_unfold *u);
+enum ql_status ql_conv_unfold(
+	struct ql_ctx *ctx, const struct ql_conv *c, const float *x, struct ql_unfold *u);
 
 /* Memory that a chunk of tasks works in; as many pieces as there are threads. */
 struct ql_slots {
@@ -59,8 +60,11 @@ void ql_slots_leave(struct ql_slots *s, int slot);
 
 /* float64: y = conv(x, w), the gradients dx (from g and w) and dw (from g and x). Exactly one of y, dx, dw is
  * written, the other operands are read; plain loops, for checks. */
-enum ql_status ql_conv_wide_y(struct ql_ctx *ctx, const struct ql_conv *c, const double *x, const double *w, double *y);
-enum ql_status ql_conv_wide_dx(struct ql_ctx *ctx, const struct ql_conv *c, const double *g, const double *w, double *dx);
-enum ql_status ql_conv_wide_dw(struct ql_ctx *ctx, const struct ql_conv *c, const double *g, const double *x, double *dw);
+enum ql_status ql_conv_wide_y(
+	struct ql_ctx *ctx, const struct ql_conv *c, const double *x, const double *w, double *y);
+enum ql_status ql_conv_wide_dx(
+	struct ql_ctx *ctx, const struct ql_conv *c, const double *g, const double *w, double *dx);
+enum ql_status ql_conv_wide_dw(
+	struct ql_ctx *ctx, const struct ql_conv *c, const double *g, const double *x, double *dw);
 
 #endif

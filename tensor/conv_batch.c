@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Convolution sums of many small images: where a good part of the taps lies in the padding, as with 4 x 4 pixels and a
- * kernel of 3 x 3 (44 of 144), the products with it are left out. A task takes nr images, turns their source into
- * (pixel, channel, image), and multiplies for each pixel of the grid the weights of each tap that lies inside with
- * that pixel's channels and images: they are a panel as they lie, so nothing is unfolded. Some rows of the weights
- * stay in the second-level cache while all pixels pass. Sums are added tap by tap.
+ * Convolution sums of many small images: where a good part of the taps lies in the padding, as with 4 x 4
+ * pixels and a kernel of 3 x 3 (44 of 144), the products with it are left out. A task takes nr images, turns
+ * their source into (pixel, channel, image), and multiplies for each pixel of the grid the weights of each
+ * tap that lies inside with that pixel's channels and images: they are a panel as they lie, so nothing is
+ * unfolded. Some rows of the weights stay in the second-level cache while all pixels pass. Sums are added tap
+ * by tap.
  */
 #include <string.h>
 
@@ -14,15 +15,15 @@
 #include "tensor/scratch.h"
 
 #define DEPTH 256
-#define SMALL 64       /* pixels of a source plane at most */
-#define WORTH 0.9      /* share of taps inside below which it pays */
+#define SMALL 64          /* pixels of a source plane at most */
+#define WORTH 0.9         /* share of taps inside below which it pays */
 #define CACHE (512 << 10) /* bytes of weights, and of sums, that are worked on together */
 
 struct job {
 	struct ql_ctx *ctx;
 	const struct ql_conv_sums *s;
 	const struct ql_gemm_f32 *kernel;
-	float *a; /* (groups, taps, rows, channels) */
+	float *a;                            /* (groups, taps, rows, channels) */
 	int64_t block, blocks, image_blocks; /* rows of a task */
 	uint64_t turned_bytes;
 	struct ql_slots slots;
@@ -45,8 +46,9 @@ bool ql_conv_is_batch(const struct ql_ctx *ctx, const struct ql_conv_sums *s)
 	int64_t columns = 1, all;
 	double both;
 
-	if (u->h * u->w > SMALL || u->gh * u->gw > SMALL || u->images < ctx->kernels->tiles->nr / 2 || u->taps > 4 * SMALL ||
-		(s->groups * s->rows) >> 24 || s->channels >> 24 || s->every[0] != 1 || s->every[1] != 1 || s->th != u->gh || s->tw != u->gw)
+	if (u->h * u->w > SMALL || u->gh * u->gw > SMALL || u->images < ctx->kernels->tiles->nr / 2 ||
+		u->taps > 4 * SMALL || (s->groups * s->rows) >> 24 || s->channels >> 24 || s->every[0] != 1 ||
+		s->every[1] != 1 || s->th != u->gh || s->tw != u->gw)
 		return false;
 	while (columns < u->taps && u->y[columns] == u->y[0])
 		columns++;
@@ -98,8 +100,9 @@ static void pixel_sums(const struct task *t, int64_t pixel)
 			continue;
 		for (int64_t c = 0; c < channels; c += DEPTH, add = true)
 			for (int64_t row = 0; row < t->rows; row += mr)
-				j->kernel->tile((int)ql_min64(mr, t->rows - row), (int)t->images, ql_min64(DEPTH, channels - c),
-					a + row * channels + c, channels, b + c * nr, nr, sums + row * nr, nr, add);
+				j->kernel->tile((int)ql_min64(mr, t->rows - row), (int)t->images,
+					ql_min64(DEPTH, channels - c), a + row * channels + c, channels,
+					b + c * nr, nr, sums + row * nr, nr, add);
 	}
 	if (!add)
 		memset(sums, 0, (size_t)(t->rows * nr) * sizeof(*sums));
@@ -110,7 +113,8 @@ static void put_row(const struct task *t, int64_t row)
 {
 	const struct job *j = t->j;
 	const struct ql_conv_sums *s = j->s;
-	int64_t pixels = s->u.gh * s->u.gw, all = s->groups * s->rows, at = t->group * s->rows + t->first + row;
+	int64_t pixels = s->u.gh * s->u.gw, all = s->groups * s->rows,
+		at = t->group * s->rows + t->first + row;
 	struct ql_epilogue act = {.act = s->e.act, .variant = s->e.variant};
 	float *to = s->target + (t->image * all + at) * pixels;
 
@@ -130,8 +134,9 @@ static void run_task(const struct task *t)
 	int nr = t->j->kernel->nr;
 
 	for (int64_t c = 0; c < s->channels; c++)
-		ql_gemm_panel_f32(u->from + (t->image * u->planes + t->group * s->channels + c) * u->h * u->w, 1,
-			u->planes * u->h * u->w, u->h * u->w, (int)t->images, (int)(s->channels * nr), t->turned + c * nr);
+		ql_gemm_panel_f32(u->from + (t->image * u->planes + t->group * s->channels + c) * u->h * u->w,
+			1, u->planes * u->h * u->w, u->h * u->w, (int)t->images, (int)(s->channels * nr),
+			t->turned + c * nr);
 	for (int64_t pixel = 0; pixel < u->gh * u->gw && !ql_stopped(t->j->ctx); pixel++)
 		pixel_sums(t, pixel);
 	for (int64_t row = 0; row < t->rows; row++)
@@ -145,7 +150,8 @@ static void body(void *arg, int64_t begin, int64_t end)
 	char *memory = ql_slots_enter(&j->slots, &slot);
 
 	for (int64_t i = begin; i < end && !ql_stopped(j->ctx); i++) {
-		int64_t first = i % j->blocks * j->block, rest = i / j->blocks, image = rest % j->image_blocks * nr;
+		int64_t first = i % j->blocks * j->block, rest = i / j->blocks,
+			image = rest % j->image_blocks * nr;
 		struct task t = {.j = j,
 			.group = rest / j->image_blocks,
 			.first = first,
@@ -181,13 +187,14 @@ enum ql_status ql_conv_batch(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 {
 	struct job j = {.ctx = ctx, .s = s, .kernel = ctx->kernels->tiles};
 	int64_t rows = s->groups * s->rows, k = s->channels * s->u.taps;
-	double work = (double)s->u.images * (double)(s->u.gh * s->u.gw) * (double)rows * (double)k / j.kernel->rate;
+	double work =
+		(double)s->u.images * (double)(s->u.gh * s->u.gw) * (double)rows * (double)k / j.kernel->rate;
 	enum ql_status status = take_memory(&j);
 
 	if (!status)
 		status = ql_parallel_for(ctx, rows, ql_max64(1, 16384 / k), rows * k, turn_weights, &j);
 	if (!status)
-		status = ql_parallel_for(ctx, j.image_blocks * s->groups * j.blocks, 1, work < 1e18 ? (int64_t)work : INT64_MAX, body,
-			&j);
+		status = ql_parallel_for(ctx, j.image_blocks * s->groups * j.blocks, 1,
+			work < 1e18 ? (int64_t)work : INT64_MAX, body, &j);
 	return status;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The gradient of a convolution's weight: unfolded input times transposed gradient, summed over all pixels. A task
- * has some channels and one part of the blocks of pixels; per block it unfolds its channels once, and each panel of
- * the gradient (nr outputs, transposed) meets all of the unfolded rows. Every part has sums of its own, which are
- * added in order: what is a part follows from the sizes alone, so the bits do not depend on the threads.
+ * The gradient of a convolution's weight: unfolded input times transposed gradient, summed over all pixels. A
+ * task has some channels and one part of the blocks of pixels; per block it unfolds its channels once, and
+ * each panel of the gradient (nr outputs, transposed) meets all of the unfolded rows. Every part has sums of
+ * its own, which are added in order: what is a part follows from the sizes alone, so the bits do not depend
+ * on the threads.
  */
 #include <string.h>
 
@@ -46,7 +47,8 @@ struct task {
 	bool add;                       /* not the first block of the part */
 };
 
-static const float *gradient_of(const struct job *j, int64_t image, int64_t row, const struct ql_unfold_block *b)
+static const float *gradient_of(
+	const struct job *j, int64_t image, int64_t row, const struct ql_unfold_block *b)
 {
 	const struct ql_conv_weight *s = j->s;
 
@@ -55,20 +57,23 @@ static const float *gradient_of(const struct job *j, int64_t image, int64_t row,
 
 /* ---- by tiles ---- */
 
-/* The gradient of `columns` outputs from row on, transposed: the block's pixels of an image lie side by side. */
-static void pack_gradient(const struct job *j, const struct ql_unfold_block *b, int64_t row, int columns, float *panel)
+/* The gradient of `columns` outputs from row on, transposed: the block's pixels of an image lie side by side.
+ */
+static void pack_gradient(
+	const struct job *j, const struct ql_unfold_block *b, int64_t row, int columns, float *panel)
 {
 	int64_t pixels = b->rows * b->columns;
 
 	for (int64_t i = 0; i < b->images; i++)
-		ql_gemm_panel_f32(gradient_of(j, b->image + i, row, b), 1, j->s->u.gh * j->s->u.gw, pixels, columns,
-			j->kernel->nr, panel + i * pixels * j->kernel->nr);
+		ql_gemm_panel_f32(gradient_of(j, b->image + i, row, b), 1, j->s->u.gh * j->s->u.gw, pixels,
+			columns, j->kernel->nr, panel + i * pixels * j->kernel->nr);
 }
 
 static void block_by_tiles(const struct task *t, const struct ql_unfold_block *b, const struct work *w)
 {
 	const struct job *j = t->j;
-	int64_t rows = t->channels * j->s->u.taps, m = j->s->rows, n = ql_unfold_runs(&j->s->u, b, &j->patch, 0, b->pixels, w->runs);
+	int64_t rows = t->channels * j->s->u.taps, m = j->s->rows,
+		n = ql_unfold_runs(&j->s->u, b, &j->patch, 0, b->pixels, w->runs);
 	int nr = j->kernel->nr, mr = j->kernel->mr;
 
 	ql_unfold_rows(&j->s->u, &j->patch, w->patch, t->channels, w->runs, n, w->unfolded, j->pitch);
@@ -77,8 +82,9 @@ static void block_by_tiles(const struct task *t, const struct ql_unfold_block *b
 
 		pack_gradient(j, b, t->group * m + c, columns, w->panel);
 		for (int64_t i = 0; i < rows; i += mr)
-			j->kernel->tile((int)ql_min64(mr, rows - i), columns, b->pixels, w->unfolded + i * j->pitch, j->pitch,
-				w->panel, nr, t->sums + i * m + c, m, t->add);
+			j->kernel->tile((int)ql_min64(mr, rows - i), columns, b->pixels,
+				w->unfolded + i * j->pitch, j->pitch, w->panel, nr, t->sums + i * m + c, m,
+				t->add);
 	}
 }
 
@@ -87,32 +93,33 @@ static void block_by_tiles(const struct task *t, const struct ql_unfold_block *b
 typedef float lanes_vector __attribute__((vector_size(4 * LANES)));
 
 /* Sum of the products of `lines` lines of n numbers, in LANES lanes that are joined in order. */
-QL_SIMD(float, dot_lines, (const float *a, int64_t a_line, const float *b, int64_t b_line, int64_t lines, int64_t n), {
-	lanes_vector sum = {0};
-	lanes_vector x;
-	lanes_vector y;
-	float total = 0;
+QL_SIMD(float, dot_lines,
+	(const float *a, int64_t a_line, const float *b, int64_t b_line, int64_t lines, int64_t n), {
+		lanes_vector sum = {0};
+		lanes_vector x;
+		lanes_vector y;
+		float total = 0;
 
-	for (int64_t l = 0; l < lines; l++) {
-		int64_t i = 0;
+		for (int64_t l = 0; l < lines; l++) {
+			int64_t i = 0;
 
-		for (; i + LANES <= n; i += LANES) {
-			memcpy(&x, a + l * a_line + i, sizeof(x));
-			memcpy(&y, b + l * b_line + i, sizeof(y));
-			sum += x * y;
+			for (; i + LANES <= n; i += LANES) {
+				memcpy(&x, a + l * a_line + i, sizeof(x));
+				memcpy(&y, b + l * b_line + i, sizeof(y));
+				sum += x * y;
+			}
+			if (i < n) {
+				x = (lanes_vector){0};
+				y = x;
+				memcpy(&x, a + l * a_line + i, (size_t)(n - i) * sizeof(*a));
+				memcpy(&y, b + l * b_line + i, (size_t)(n - i) * sizeof(*b));
+				sum += x * y;
+			}
 		}
-		if (i < n) {
-			x = (lanes_vector){0};
-			y = x;
-			memcpy(&x, a + l * a_line + i, (size_t)(n - i) * sizeof(*a));
-			memcpy(&y, b + l * b_line + i, (size_t)(n - i) * sizeof(*b));
-			sum += x * y;
-		}
-	}
-	for (int i = 0; i < LANES; i++)
-		total += sum[i];
-	return total;
-})
+		for (int i = 0; i < LANES; i++)
+			total += sum[i];
+		return total;
+	})
 
 static void block_by_patch(const struct task *t, const struct ql_unfold_block *b, const struct work *w)
 {
@@ -122,12 +129,15 @@ static void block_by_patch(const struct task *t, const struct ql_unfold_block *b
 
 	for (int64_t k = 0; k < t->channels * u->taps; k++)
 		for (int64_t row = 0; row < m; row++) {
-			const float *from = w->patch + k / u->taps * j->patch.plane + j->patch.tap[k % u->taps];
+			const float *from =
+				w->patch + k / u->taps * j->patch.plane + j->patch.tap[k % u->taps];
 			float sum = t->add ? t->sums[k * m + row] : 0;
 
 			for (int64_t i = 0; i < b->images; i++)
-				sum += dot_lines[u->variant](from + i * j->patch.image, u->step[0] * j->patch.pitch,
-					gradient_of(j, b->image + i, t->group * m + row, b), u->gw, b->rows, b->columns);
+				sum += dot_lines[u->variant](from + i * j->patch.image,
+					u->step[0] * j->patch.pitch,
+					gradient_of(j, b->image + i, t->group * m + row, b), u->gw, b->rows,
+					b->columns);
 			t->sums[k * m + row] = sum;
 		}
 }
@@ -142,7 +152,8 @@ static void run_task(struct task *t, int64_t part, const struct work *w)
 	for (int64_t i = begin; i < end && !ql_stopped(j->ctx); i++) {
 		struct ql_unfold_block b = ql_unfold_block_at(&j->s->u, &j->cut, i);
 
-		ql_patch_fill(&j->s->u, &b, &j->patch, t->group * j->s->channels + t->first, t->channels, w->patch);
+		ql_patch_fill(
+			&j->s->u, &b, &j->patch, t->group * j->s->channels + t->first, t->channels, w->patch);
 		t->add = i > begin;
 		if (j->tiles)
 			block_by_tiles(t, &b, w);
@@ -157,7 +168,8 @@ static void body(void *arg, int64_t begin, int64_t end)
 	int64_t k = j->s->channels * j->s->u.taps;
 	int slot;
 	char *memory = ql_slots_enter(&j->slots, &slot), *rows = memory + j->patch_bytes;
-	struct work w = {(float *)(void *)memory, (float *)(void *)rows, (float *)(void *)(rows + j->rows_bytes),
+	struct work w = {(float *)(void *)memory, (float *)(void *)rows,
+		(float *)(void *)(rows + j->rows_bytes),
 		(struct ql_run *)(void *)(rows + j->rows_bytes + j->panel_bytes)};
 
 	for (int64_t i = begin; i < end && !ql_stopped(j->ctx); i++) {
@@ -167,7 +179,8 @@ static void body(void *arg, int64_t begin, int64_t end)
 			.group = group,
 			.first = first,
 			.channels = ql_min64(j->piece, j->s->channels - first),
-			.sums = j->sums + (((part * j->s->groups + group) * k) + first * j->s->u.taps) * j->s->rows};
+			.sums = j->sums +
+				(((part * j->s->groups + group) * k) + first * j->s->u.taps) * j->s->rows};
 
 		run_task(&t, part, &w);
 	}
@@ -226,8 +239,10 @@ static enum ql_status take_memory(struct job *j)
 	}
 	j->sums = ql_scratch_take(j->ctx, sums);
 	return j->sums ? ql_slots_take(j->ctx,
-				 j->patch_bytes + j->rows_bytes + j->panel_bytes + (uint64_t)pixels * sizeof(struct ql_run), &j->slots) :
-			 QL_ERR_MEMORY;
+				 j->patch_bytes + j->rows_bytes + j->panel_bytes +
+					 (uint64_t)pixels * sizeof(struct ql_run),
+				 &j->slots)
+		       : QL_ERR_MEMORY;
 }
 
 static enum ql_status run(struct ql_ctx *ctx, struct job *j)
@@ -235,12 +250,14 @@ static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 	const struct ql_conv_weight *s = j->s;
 	double pixels = (double)s->u.images * (double)s->u.gh * (double)s->u.gw;
 	int64_t k = s->channels * s->u.taps;
-	double work = pixels * (double)s->groups * (double)k * ((double)s->rows / (j->tiles ? j->kernel->rate : 8) + 0.2);
-	enum ql_status status = ql_parallel_for(ctx, j->parts * s->groups * j->pieces, 1,
-		work < 1e18 ? (int64_t)work : INT64_MAX, body, j);
+	double work = pixels * (double)s->groups * (double)k *
+		      ((double)s->rows / (j->tiles ? j->kernel->rate : 8) + 0.2);
+	enum ql_status status = ql_parallel_for(
+		ctx, j->parts * s->groups * j->pieces, 1, work < 1e18 ? (int64_t)work : INT64_MAX, body, j);
 
-	return status ? status : ql_parallel_for(ctx, s->groups * k, ql_max64(1, 4096 / s->rows), s->groups * k * s->rows * j->parts,
-					 join, j);
+	return status ? status
+		      : ql_parallel_for(ctx, s->groups * k, ql_max64(1, 4096 / s->rows),
+				s->groups * k * s->rows * j->parts, join, j);
 }
 
 enum ql_status ql_conv_weight(struct ql_ctx *ctx, const struct ql_conv_weight *s)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Convolution in float64 by its definition, one product after the other: for gradient checks, and for windows whose
- * taps lie too far apart for patches.
+ * Convolution in float64 by its definition, one product after the other: for gradient checks, and for windows
+ * whose taps lie too far apart for patches.
  */
 #include "tensor/conv.h"
 
@@ -29,8 +29,10 @@ static int64_t reads(const struct ql_window *w, int d, int64_t i, int64_t k)
 			for (int64_t r = 0; r < v->kernel[0]; r++) \
 				for (int64_t s = 0; s < v->kernel[1]; s++) { \
 					int64_t y = reads(v, 0, i, r), x = reads(v, 1, j, s); \
-					int64_t at_w = ((o * per + c) * v->kernel[0] + r) * v->kernel[1] + s; \
-					int64_t at_x = ((n * a->c->c + base + c) * v->in[0] + y) * v->in[1] + x; \
+					int64_t at_w = \
+						((o * per + c) * v->kernel[0] + r) * v->kernel[1] + s; \
+					int64_t at_x = \
+						((n * a->c->c + base + c) * v->in[0] + y) * v->in[1] + x; \
 					if (y >= 0 && x >= 0) { \
 						__VA_ARGS__; \
 					} \
@@ -99,24 +101,27 @@ static void dw_outputs(void *arg, int64_t begin, int64_t end)
 static enum ql_status run(struct ql_ctx *ctx, int64_t items, ql_parallel_fn *loop, struct wide *a)
 {
 	const struct ql_window *v = &a->c->window;
-	double work = 2.0 * (double)a->c->n * (double)a->c->o * (double)(a->c->c / a->c->groups) * (double)v->out[0] *
-		      (double)v->out[1] * (double)v->kernel[0] * (double)v->kernel[1];
+	double work = 2.0 * (double)a->c->n * (double)a->c->o * (double)(a->c->c / a->c->groups) *
+		      (double)v->out[0] * (double)v->out[1] * (double)v->kernel[0] * (double)v->kernel[1];
 
 	a->ctx = ctx;
 	return ql_parallel_for(ctx, items, 1, work < 1e18 ? (int64_t)work : INT64_MAX, loop, a);
 }
 
-enum ql_status ql_conv_wide_y(struct ql_ctx *ctx, const struct ql_conv *c, const double *x, const double *w, double *y)
+enum ql_status ql_conv_wide_y(
+	struct ql_ctx *ctx, const struct ql_conv *c, const double *x, const double *w, double *y)
 {
 	return run(ctx, c->n * c->o, y_planes, &(struct wide){.c = c, .x = x, .w = w, .to = y});
 }
 
-enum ql_status ql_conv_wide_dx(struct ql_ctx *ctx, const struct ql_conv *c, const double *g, const double *w, double *dx)
+enum ql_status ql_conv_wide_dx(
+	struct ql_ctx *ctx, const struct ql_conv *c, const double *g, const double *w, double *dx)
 {
 	return run(ctx, c->n, dx_images, &(struct wide){.c = c, .g = g, .w = w, .to = dx});
 }
 
-enum ql_status ql_conv_wide_dw(struct ql_ctx *ctx, const struct ql_conv *c, const double *g, const double *x, double *dw)
+enum ql_status ql_conv_wide_dw(
+	struct ql_ctx *ctx, const struct ql_conv *c, const double *g, const double *x, double *dw)
 {
 	return run(ctx, c->o, dw_outputs, &(struct wide){.c = c, .g = g, .x = x, .to = dw});
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Patches and unfolded rows. A patch is copied once per block with its padding, so that the loops over the taps need
- * no bounds; with a step of s columns it holds the columns 0, s, 2s, … of a row first, then 1, s + 1, …: whatever
- * the step, a tap reads neighbours. Runs are copied by 16 and by 4 numbers, also beyond their end: what is written
- * there is written again by the next run or the next row.
+ * Patches and unfolded rows. A patch is copied once per block with its padding, so that the loops over the
+ * taps need no bounds; with a step of s columns it holds the columns 0, s, 2s, … of a row first, then 1, s +
+ * 1, …: whatever the step, a tap reads neighbours. Runs are copied by 16 and by 4 numbers, also beyond their
+ * end: what is written there is written again by the next run or the next row.
  */
 #include "tensor/unfold.h"
 
@@ -33,7 +33,8 @@ struct ql_unfold_cut ql_unfold_cut_of(const struct ql_unfold *u, int64_t pixels)
 
 struct ql_unfold_block ql_unfold_block_at(const struct ql_unfold *u, const struct ql_unfold_cut *c, int64_t i)
 {
-	int64_t column = i % c->column_blocks * c->columns, row = i / c->column_blocks % c->row_blocks * c->rows;
+	int64_t column = i % c->column_blocks * c->columns,
+		row = i / c->column_blocks % c->row_blocks * c->rows;
 	int64_t image = i / c->column_blocks / c->row_blocks * c->images;
 	struct ql_unfold_block b = {.image = image,
 		.images = ql_min64(c->images, u->images - image),
@@ -63,8 +64,8 @@ bool ql_patch_of(const struct ql_unfold *u, const struct ql_unfold_cut *c, int64
 	p->phase = ql_ceil_div((c->columns - 1) * u->step[1] + u->high[1] - u->low[1] + 1, u->step[1]);
 	p->pitch = p->phase * u->step[1];
 	if (!ql_size_mul((uint64_t)p->rows, (uint64_t)p->pitch, &plane) ||
-		!ql_size_mul(plane, (uint64_t)channels, &image) || !ql_size_mul(image, (uint64_t)c->images, numbers) ||
-		*numbers >> 61)
+		!ql_size_mul(plane, (uint64_t)channels, &image) ||
+		!ql_size_mul(image, (uint64_t)c->images, numbers) || *numbers >> 61)
 		return false;
 	p->plane = (int64_t)plane;
 	p->image = (int64_t)image;
@@ -107,8 +108,8 @@ static void fill_phase(float *to, const float *row, int64_t x, int64_t step, int
 	clear_numbers(to + last, n - last);
 }
 
-static void fill_row(const struct ql_unfold *u, const struct ql_patch *p, const float *plane, int64_t y, int64_t x,
-	float *to)
+static void fill_row(const struct ql_unfold *u, const struct ql_patch *p, const float *plane, int64_t y,
+	int64_t x, float *to)
 {
 	if (y < 0 || y >= u->h) {
 		clear_numbers(to, p->pitch);
@@ -118,8 +119,8 @@ static void fill_row(const struct ql_unfold *u, const struct ql_patch *p, const 
 		fill_phase(to + phase * p->phase, plane + y * u->w, x + phase, u->step[1], u->w, p->phase);
 }
 
-void ql_patch_fill(const struct ql_unfold *u, const struct ql_unfold_block *b, const struct ql_patch *p, int64_t first,
-	int64_t channels, float *to)
+void ql_patch_fill(const struct ql_unfold *u, const struct ql_unfold_block *b, const struct ql_patch *p,
+	int64_t first, int64_t channels, float *to)
 {
 	int64_t y = b->row * u->step[0] + u->low[0], x = b->column * u->step[1] + u->low[1];
 	int64_t rows = (b->rows - 1) * u->step[0] + u->high[0] - u->low[0] + 1;
@@ -129,7 +130,8 @@ void ql_patch_fill(const struct ql_unfold *u, const struct ql_unfold_block *b, c
 			const float *plane = u->from + ((b->image + i) * u->planes + first + c) * u->h * u->w;
 
 			for (int64_t r = 0; r < rows; r++)
-				fill_row(u, p, plane, y + r, x, to + i * p->image + c * p->plane + r * p->pitch);
+				fill_row(u, p, plane, y + r, x,
+					to + i * p->image + c * p->plane + r * p->pitch);
 		}
 }
 
@@ -141,7 +143,8 @@ int64_t ql_unfold_runs(const struct ql_unfold *u, const struct ql_unfold_block *
 	int64_t count = 0;
 
 	for (int64_t at = first, stop = first + n; at < stop; count++) {
-		int64_t column = at % b->columns, row = at / b->columns % b->rows, image = at / b->columns / b->rows;
+		int64_t column = at % b->columns, row = at / b->columns % b->rows,
+			image = at / b->columns / b->rows;
 
 		runs[count] = (struct ql_run){.from = image * p->image + row * u->step[0] * p->pitch + column,
 			.to = at - first,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Sources of a convolution laid out for a product: for each channel and tap a row of the numbers that this tap reads
- * for consecutive pixels. It is made block by block, never for a whole batch.
+ * Sources of a convolution laid out for a product: for each channel and tap a row of the numbers that this
+ * tap reads for consecutive pixels. It is made block by block, never for a whole batch.
  *
  * The pixels are a grid of gh x gw per image. Tap t of pixel (i, j) reads the source at (i * step[0] + y[t],
- * j * step[1] + x[t]), and 0 outside of it. That describes a convolution and, with step 1, the gradient of its input.
+ * j * step[1] + x[t]), and 0 outside of it. That describes a convolution and, with step 1, the gradient of
+ * its input.
  */
 #ifndef QUOLL_TENSOR_UNFOLD_H
 #define QUOLL_TENSOR_UNFOLD_H
@@ -29,16 +30,16 @@ struct ql_unfold_block {
 
 /* How the pixels are cut into blocks. */
 struct ql_unfold_cut {
-	int64_t images, rows, columns;          /* of a block */
+	int64_t images, rows, columns; /* of a block */
 	int64_t image_blocks, row_blocks, column_blocks, count;
 };
 
-/* Numbers of one channel of a block's patch: a copy with the padding, in which the columns that one tap reads for
- * neighbouring pixels lie side by side. */
+/* Numbers of one channel of a block's patch: a copy with the padding, in which the columns that one tap reads
+ * for neighbouring pixels lie side by side. */
 struct ql_patch {
 	int64_t rows, phase, pitch; /* columns a tap may reach from its first on; columns of a row */
-	int64_t plane, image;       /* numbers of a channel of one image; of an image with the given channels */
-	const int64_t *tap;         /* where each tap begins in a plane */
+	int64_t plane, image; /* numbers of a channel of one image; of an image with the given channels */
+	const int64_t *tap;   /* where each tap begins in a plane */
 };
 
 /* A run of pixels in one row of the grid. */
@@ -48,18 +49,20 @@ struct ql_run {
 
 /* Blocks of about `pixels` pixels. */
 struct ql_unfold_cut ql_unfold_cut_of(const struct ql_unfold *u, int64_t pixels);
-struct ql_unfold_block ql_unfold_block_at(const struct ql_unfold *u, const struct ql_unfold_cut *cut, int64_t i);
-/* The patch of the largest block with `channels` channels; `tap` has room for u->taps and belongs to it from then
- * on. False: its size does not fit in 61 bits. */
+struct ql_unfold_block ql_unfold_block_at(
+	const struct ql_unfold *u, const struct ql_unfold_cut *cut, int64_t i);
+/* The patch of the largest block with `channels` channels; `tap` has room for u->taps and belongs to it from
+ * then on. False: its size does not fit in 61 bits. */
 bool ql_patch_of(const struct ql_unfold *u, const struct ql_unfold_cut *cut, int64_t channels, int64_t *tap,
 	struct ql_patch *p, uint64_t *numbers);
 /* Copies planes first..first+channels-1 of the block's images into `to`. */
-void ql_patch_fill(const struct ql_unfold *u, const struct ql_unfold_block *b, const struct ql_patch *p, int64_t first,
-	int64_t channels, float *to);
+void ql_patch_fill(const struct ql_unfold *u, const struct ql_unfold_block *b, const struct ql_patch *p,
+	int64_t first, int64_t channels, float *to);
 /* The runs of pixels first..first+n-1 of the block; at most n. */
 int64_t ql_unfold_runs(const struct ql_unfold *u, const struct ql_unfold_block *b, const struct ql_patch *p,
 	int64_t first, int64_t n, struct ql_run *runs);
-/* Rows for all taps of `channels` channels, `pitch` numbers apart; up to 3 numbers behind a run are overwritten. */
+/* Rows for all taps of `channels` channels, `pitch` numbers apart; up to 3 numbers behind a run are
+ * overwritten. */
 void ql_unfold_rows(const struct ql_unfold *u, const struct ql_patch *p, const float *patch, int64_t channels,
 	const struct ql_run *runs, int64_t n_runs, float *to, int64_t pitch);
 

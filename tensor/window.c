@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT
  * Geometry of sliding windows. With a kernel of k, dilation d and p rows of padding in all, n rows give
- * floor((n + p - (d (k - 1) + 1)) / stride) + 1. Every number is at most QL_WINDOW_MOST, so that no product of two
- * leaves 64 bits.
+ * floor((n + p - (d (k - 1) + 1)) / stride) + 1. Every number is at most QL_WINDOW_MOST, so that no product
+ * of two leaves 64 bits.
  */
 #include "tensor/window.h"
 
 /* One or two numbers of attribute `name`, each lo or more. */
-static enum ql_status read_pair(struct ql_ctx *ctx, const struct ql_call *call, const char *name, int64_t lo, int64_t *pair)
+static enum ql_status read_pair(
+	struct ql_ctx *ctx, const struct ql_call *call, const char *name, int64_t lo, int64_t *pair)
 {
 	const struct ql_value *v = ql_call_attr(call, name);
 
 	if (!v)
 		return QL_OK;
 	if (v->ints.n < 1 || v->ints.n > 2)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: %s: wanted a number or {h, w}, got %d numbers", call->op->doc.name, name,
-			v->ints.n);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: %s: wanted a number or {h, w}, got %d numbers",
+			call->op->doc.name, name, v->ints.n);
 	for (int d = 0; d < 2; d++) {
 		pair[d] = v->ints.at[v->ints.n == 2 ? d : 0];
 		if (pair[d] < lo || pair[d] > QL_WINDOW_MOST)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: %s: wanted %lld or more and at most %lld, got %lld",
-				call->op->doc.name, name, (long long)lo, (long long)QL_WINDOW_MOST, (long long)pair[d]);
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"%s: %s: wanted %lld or more and at most %lld, got %lld", call->op->doc.name,
+				name, (long long)lo, (long long)QL_WINDOW_MOST, (long long)pair[d]);
 	}
 	return QL_OK;
 }
@@ -32,8 +34,10 @@ static enum ql_status read_pad(struct ql_ctx *ctx, const struct ql_call *call, s
 	if (v && v->ints.n == 4) {
 		for (int d = 0; d < 4; d++)
 			if (v->ints.at[d] < 0 || v->ints.at[d] > QL_WINDOW_MOST)
-				return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: pad: wanted 0 or more and at most %lld, got %lld",
-					call->op->doc.name, (long long)QL_WINDOW_MOST, (long long)v->ints.at[d]);
+				return ql_fail(ctx, QL_ERR_ARGUMENT,
+					"%s: pad: wanted 0 or more and at most %lld, got %lld",
+					call->op->doc.name, (long long)QL_WINDOW_MOST,
+					(long long)v->ints.at[d]);
 		for (int d = 0; d < 2; d++) {
 			w->before[d] = v->ints.at[2 * d];
 			w->after[d] = v->ints.at[2 * d + 1];
@@ -42,8 +46,8 @@ static enum ql_status read_pad(struct ql_ctx *ctx, const struct ql_call *call, s
 	}
 	if (v && v->ints.n > 2)
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"%s: pad: wanted a number, {h, w} or {top, bottom, left, right}, got %d numbers", call->op->doc.name,
-			v->ints.n);
+			"%s: pad: wanted a number, {h, w} or {top, bottom, left, right}, got %d numbers",
+			call->op->doc.name, v->ints.n);
 	status = read_pair(ctx, call, "pad", 0, w->before);
 	w->after[0] = w->before[0];
 	w->after[1] = w->before[1];
@@ -59,15 +63,17 @@ static enum ql_status slide(struct ql_ctx *ctx, const struct ql_call *call, stru
 
 		if (reach > padded)
 			return ql_fail(ctx, QL_ERR_SHAPE,
-				"%s: wanted a kernel no larger than the padded input, got a kernel of %lld x %lld that reaches over %lld %s of %lld",
-				call->op->doc.name, (long long)k[0], (long long)k[1], (long long)reach, d ? "columns" : "rows",
-				(long long)padded);
+				"%s: wanted a kernel no larger than the padded input, got a kernel of %lld x %lld "
+				"that reaches over %lld %s of %lld",
+				call->op->doc.name, (long long)k[0], (long long)k[1], (long long)reach,
+				d ? "columns" : "rows", (long long)padded);
 		w->out[d] = (padded - reach) / w->stride[d] + 1;
 	}
 	return QL_OK;
 }
 
-enum ql_status ql_window_read(struct ql_ctx *ctx, const struct ql_call *call, int64_t stride, struct ql_window *w)
+enum ql_status ql_window_read(
+	struct ql_ctx *ctx, const struct ql_call *call, int64_t stride, struct ql_window *w)
 {
 	enum ql_status status = QL_OK;
 
@@ -76,7 +82,8 @@ enum ql_status ql_window_read(struct ql_ctx *ctx, const struct ql_call *call, in
 		w->dilation[d] = 1;
 		w->before[d] = w->after[d] = 0;
 		if (w->kernel[d] < 1 || w->kernel[d] > QL_WINDOW_MOST)
-			return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted a kernel of at least 1 x 1, got %lld x %lld", call->op->doc.name,
+			return ql_fail(ctx, QL_ERR_SHAPE,
+				"%s: wanted a kernel of at least 1 x 1, got %lld x %lld", call->op->doc.name,
 				(long long)w->kernel[0], (long long)w->kernel[1]);
 	}
 	status = read_pair(ctx, call, "stride", 1, w->stride);
@@ -87,23 +94,26 @@ enum ql_status ql_window_read(struct ql_ctx *ctx, const struct ql_call *call, in
 	return status ? status : slide(ctx, call, w);
 }
 
-enum ql_status ql_conv_read(struct ql_ctx *ctx, const struct ql_call *call, int x_rank, const int64_t *x, int w_rank,
-	const int64_t *w, struct ql_conv *out)
+enum ql_status ql_conv_read(struct ql_ctx *ctx, const struct ql_call *call, int x_rank, const int64_t *x,
+	int w_rank, const int64_t *w, struct ql_conv *out)
 {
 	const char *op = call->op->doc.name;
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
 	int64_t groups = ql_call_int(call, "groups", 1);
 
 	if (x_rank != 4 || w_rank != 4)
-		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted x (n, c, h, w) and w (out, c / groups, kh, kw), got %s and %s", op,
+		return ql_fail(ctx, QL_ERR_SHAPE,
+			"%s: wanted x (n, c, h, w) and w (out, c / groups, kh, kw), got %s and %s", op,
 			ql_shape_text(x_rank, x, a), ql_shape_text(w_rank, w, b));
 	if (groups < 1 || x[1] % groups || w[0] % groups)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: groups: wanted a divisor of %lld channels and of %lld outputs, got %lld",
-			op, (long long)x[1], (long long)w[0], (long long)groups);
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"%s: groups: wanted a divisor of %lld channels and of %lld outputs, got %lld", op,
+			(long long)x[1], (long long)w[0], (long long)groups);
 	if (x[1] / groups != w[1])
-		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted w (out, %lld, kh, kw) for x %s in %lld group%s, got %s", op,
-			(long long)(x[1] / groups), ql_shape_text(x_rank, x, a), (long long)groups, groups == 1 ? "" : "s",
-			ql_shape_text(w_rank, w, b));
+		return ql_fail(ctx, QL_ERR_SHAPE,
+			"%s: wanted w (out, %lld, kh, kw) for x %s in %lld group%s, got %s", op,
+			(long long)(x[1] / groups), ql_shape_text(x_rank, x, a), (long long)groups,
+			groups == 1 ? "" : "s", ql_shape_text(w_rank, w, b));
 	*out = (struct ql_conv){.window = {.in = {x[2], x[3]}, .kernel = {w[2], w[3]}},
 		.n = x[0],
 		.c = x[1],

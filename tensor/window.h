@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A window that slides over the last two axes of (N, C, H, W): what convolutions and pooling of any dtype share.
- * Index 0 is the vertical direction, 1 the horizontal one.
+ * A window that slides over the last two axes of (N, C, H, W): what convolutions and pooling of any dtype
+ * share. Index 0 is the vertical direction, 1 the horizontal one.
  */
 #ifndef QUOLL_TENSOR_WINDOW_H
 #define QUOLL_TENSOR_WINDOW_H
@@ -15,13 +15,21 @@ struct ql_window {
 	int64_t out[2];
 };
 
-/* Reads stride=, pad= and dilation= of the call (those that its op has) for w->in and w->kernel and sets the rest.
- * Without stride= it is `stride`; 0: as large as the kernel. */
-enum ql_status ql_window_read(struct ql_ctx *ctx, const struct ql_call *call, int64_t stride, struct ql_window *w);
+/* Reads stride=, pad= and dilation= of the call (those that its op has) for w->in and w->kernel and sets the
+ * rest. Without stride= it is `stride`; 0: as large as the kernel. */
+enum ql_status ql_window_read(
+	struct ql_ctx *ctx, const struct ql_call *call, int64_t stride, struct ql_window *w);
 
 /* The attributes that it reads, for the table of an op. */
-#define QL_WINDOW_STRIDE(text) {"stride", QL_ATTR_INTS, 0, NULL, text}
-#define QL_WINDOW_PAD {"pad", QL_ATTR_INTS, 0, NULL, "rows and columns added at the edges: a number, {h, w} or {top, bottom, left, right} (default 0)"}
+#define QL_WINDOW_STRIDE(text) \
+	{ \
+		"stride", QL_ATTR_INTS, 0, NULL, text \
+	}
+#define QL_WINDOW_PAD \
+	{ \
+		"pad", QL_ATTR_INTS, 0, NULL, \
+			"rows and columns added at the edges: a number, {h, w} or {top, bottom, left, right} (default 0)" \
+	}
 
 /* x (n, c, h, w) and w (o, c / groups, kh, kw) */
 struct ql_conv {
@@ -30,7 +38,7 @@ struct ql_conv {
 };
 
 /* From the shapes and stride=, pad=, dilation=, groups= of the call; both must have four axes. */
-enum ql_status ql_conv_read(struct ql_ctx *ctx, const struct ql_call *call, int x_rank, const int64_t *x, int w_rank,
-	const int64_t *w, struct ql_conv *out);
+enum ql_status ql_conv_read(struct ql_ctx *ctx, const struct ql_call *call, int x_rank, const int64_t *x,
+	int w_rank, const int64_t *w, struct ql_conv *out);
 
 #endif

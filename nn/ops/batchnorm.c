@@ -1,230 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Batch normalization (Ioffe and Szegedy 2015, arXiv 1502.03167): y = (x - mean) / sqrt(var + eps) * weight + bias per
- * channel. Statistics are sums in float64 of differences from the channel's first number, which loses nothing to
- * cancellation; each position of a channel has sums of its own, over the batch in order, and these are added in
- * order: the bits depend neither on the threads nor on the ISA. The backward reads x and the gradient once for all its
- * sums (those of the statistics too, so that nothing but x is kept) and once more for the result.
+ * Batch normalization (Ioffe and Szegedy 2015, arXiv 1502.03167): y = (x - mean) / sqrt(var + eps) * weight +
+ * bias per channel (channels.h). The backward reads x and the gradient once for all its sums (those of the
+ * statistics too, so that nothing but x is kept) and once more for the result.
  */
 #include <math.h>
-#include <string.h>
 
+#include "nn/channels.h"
 #include "tensor/back.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ops/ops.h"
-#include "tensor/parallel.h"
-#include "tensor/scratch.h"
-
-#define POSITIONS 512 /* worked on together: several channels or a piece of one */
-
-/* Sums of one channel or a piece of it: of d = x - shift, d², g, g d. */
-struct sums {
-	double d, square, g, product;
-};
-
-/* What each number of a channel meets: y = (x - mean) * a + b; dx = (g - b - (x - mean) * slope) * a. */
-struct line {
-	double mean, a, b, slope;
-};
-
-struct job {
-	struct ql_ctx *ctx;
-	int64_t n, channels, length; /* x is (n, channels, length) */
-	int64_t pieces, group;       /* pieces of a channel, or channels of a task */
-	bool wide, backward;
-	const void *x, *g;
-	void *out;
-	double *shift;      /* (channels) */
-	struct sums *sums;  /* (channels, pieces) */
-	struct line *line;  /* (channels) */
-};
-
-/* Positions of a task in a row of x: channel `first`, from its position `at` on. */
-struct range {
-	int64_t first, at, n;
-};
-
-static struct range range_of(const struct job *j, int64_t task)
-{
-	struct range r;
-
-	if (j->pieces > 1) {
-		r = (struct range){task / j->pieces, task % j->pieces * POSITIONS, 0};
-		r.n = ql_min64(POSITIONS, j->length - r.at);
-	} else {
-		r = (struct range){task * j->group, 0, 0};
-		r.n = ql_min64(j->group, j->channels - r.first) * j->length;
-	}
-	return r;
-}
-
-/* ---- loops over positions, in both dtypes ---- */
-
-#define LOOPS(type, number) \
-	QL_SIMD(void, add_##type, (int64_t n, const number *restrict x, const double *restrict shift, double *restrict s0, \
-		double *restrict s1), { \
-		for (int64_t i = 0; i < n; i++) { \
-			double d = (double)x[i] - shift[i]; \
-			s0[i] += d; \
-			s1[i] += d * d; \
-		} \
-	}) \
-	QL_SIMD(void, add_product_##type, (int64_t n, const number *restrict x, const number *restrict g, \
-		const double *restrict shift, double *restrict s2, double *restrict s3), { \
-		for (int64_t i = 0; i < n; i++) { \
-			double d = (double)x[i] - shift[i]; \
-			s2[i] += (double)g[i]; \
-			s3[i] += (double)g[i] * d; \
-		} \
-	}) \
-	QL_SIMD(void, scale_##type, (int64_t n, const number *restrict x, number *restrict y, const number *restrict mean, \
-		const number *restrict a, const number *restrict b), { \
-		for (int64_t i = 0; i < n; i++) \
-			y[i] = (x[i] - mean[i]) * a[i] + b[i]; \
-	}) \
-	QL_SIMD(void, slope_##type, (int64_t n, const number *restrict x, const number *restrict g, number *restrict dx, \
-		const number *restrict mean, const number *restrict a, const number *restrict b, \
-		const number *restrict slope), { \
-		for (int64_t i = 0; i < n; i++) \
-			dx[i] = (g[i] - b[i] - (x[i] - mean[i]) * slope[i]) * a[i]; \
-	}) \
-	static void sum_range_##type(const struct job *j, const struct range *r, double s[4][POSITIONS], const double *shift) \
-	{ \
-		int variant = j->ctx->kernels->simd->variant; \
-		for (int64_t i = 0; i < j->n && !ql_stopped(j->ctx); i++) { \
-			int64_t at = (i * j->channels + r->first) * j->length + r->at; \
-			const number *x = (const number *)j->x + at; \
-			add_##type[variant](r->n, x, shift, s[0], s[1]); \
-			if (j->backward) \
-				add_product_##type[variant](r->n, x, (const number *)j->g + at, shift, s[2], s[3]); \
-		} \
-	} \
-	static void apply_range_##type(const struct job *j, const struct range *r) \
-	{ \
-		int variant = j->ctx->kernels->simd->variant; \
-		number mean[POSITIONS], a[POSITIONS], b[POSITIONS], slope[POSITIONS]; \
-		for (int64_t i = 0; i < r->n; i++) { \
-			const struct line *l = &j->line[r->first + (r->at + i) / j->length]; \
-			mean[i] = (number)l->mean; \
-			a[i] = (number)l->a; \
-			b[i] = (number)l->b; \
-			slope[i] = (number)l->slope; \
-		} \
-		for (int64_t i = 0; i < j->n && !ql_stopped(j->ctx); i++) { \
-			int64_t at = (i * j->channels + r->first) * j->length + r->at; \
-			const number *x = (const number *)j->x + at; \
-			if (j->backward) \
-				slope_##type[variant](r->n, x, (const number *)j->g + at, (number *)j->out + at, mean, a, b, slope); \
-			else \
-				scale_##type[variant](r->n, x, (number *)j->out + at, mean, a, b); \
-		} \
-	}
-LOOPS(f32, float)
-LOOPS(f64, double)
-
-/* ---- tasks ---- */
-
-/* The sums of positions are added in order, channel by channel. */
-static void join_range(const struct job *j, int64_t task, const struct range *r, double s[4][POSITIONS])
-{
-	struct sums *to = &j->sums[j->pieces > 1 ? task : r->first];
-
-	for (int64_t i = 0; i < r->n; i++) {
-		struct sums *one = &to[j->pieces > 1 ? 0 : i / j->length];
-
-		one->d += s[0][i];
-		one->square += s[1][i];
-		one->g += s[2][i];
-		one->product += s[3][i];
-	}
-}
-
-static void sum_body(void *arg, int64_t begin, int64_t end)
-{
-	const struct job *j = arg;
-
-	for (int64_t task = begin; task < end; task++) {
-		struct range r = range_of(j, task);
-		double s[4][POSITIONS] = {{0}}, shift[POSITIONS];
-
-		for (int64_t i = 0; i < r.n; i++)
-			shift[i] = j->shift[r.first + (r.at + i) / j->length];
-		if (j->wide)
-			sum_range_f64(j, &r, s, shift);
-		else
-			sum_range_f32(j, &r, s, shift);
-		join_range(j, task, &r, s);
-	}
-}
-
-static void apply_body(void *arg, int64_t begin, int64_t end)
-{
-	const struct job *j = arg;
-
-	for (int64_t task = begin; task < end; task++) {
-		struct range r = range_of(j, task);
-
-		if (j->wide)
-			apply_range_f64(j, &r);
-		else
-			apply_range_f32(j, &r);
-	}
-}
-
-static enum ql_status run(struct job *j, ql_parallel_fn *body)
-{
-	int64_t tasks = j->pieces > 1 ? j->channels * j->pieces : ql_ceil_div(j->channels, j->group);
-	int64_t numbers = j->n * j->channels * j->length;
-
-	return numbers ? ql_parallel_for(j->ctx, tasks, 1, numbers, body, j) : QL_OK;
-}
-
-/* ---- statistics ---- */
-
-static enum ql_status job_take(struct ql_ctx *ctx, struct job *j, const struct ql_result *x)
-{
-	*j = (struct job){.ctx = ctx, .n = x->shape[0], .channels = x->shape[1], .length = 1, .wide = x->dtype == QL_float64};
-	for (int d = 2; d < x->rank; d++)
-		j->length *= x->shape[d];
-	j->pieces = ql_max64(1, ql_ceil_div(j->length, POSITIONS));
-	j->group = ql_max64(1, POSITIONS / ql_max64(1, j->length));
-	j->shift = ql_scratch_take(ctx, (size_t)j->channels * sizeof(*j->shift));
-	j->sums = ql_scratch_take(ctx, (size_t)(j->channels * j->pieces) * sizeof(*j->sums));
-	j->line = ql_scratch_take(ctx, (size_t)j->channels * sizeof(*j->line));
-	if (!j->shift || !j->sums || !j->line)
-		return QL_ERR_MEMORY;
-	memset(j->sums, 0, (size_t)(j->channels * j->pieces) * sizeof(*j->sums));
-	return QL_OK;
-}
-
-/* Sums of all channels with d = x - shift. */
-static enum ql_status sum_all(struct job *j)
-{
-	enum ql_status status = run(j, sum_body);
-
-	for (int64_t c = 0; c < j->channels && !status; c++)
-		for (int64_t p = 0; p < j->pieces; p++) {
-			struct sums from = j->sums[c * j->pieces + p], *to = &j->sums[c];
-
-			*to = p ? (struct sums){to->d + from.d, to->square + from.square, to->g + from.g, to->product + from.product} :
-				  from;
-		}
-	return status;
-}
-
-static void shift_by_first(struct job *j)
-{
-	for (int64_t c = 0; c < j->channels; c++)
-		j->shift[c] = j->wide ? ((const double *)j->x)[c * j->length] : (double)((const float *)j->x)[c * j->length];
-}
-
-/* Mean and biased variance of channel c, from its sums. */
-static void moments(const struct job *j, int64_t c, double *mean, double *var)
-{
-	double m = (double)j->n * (double)j->length, d = j->sums[c].d / m, v = j->sums[c].square / m - d * d;
-
-	*mean = j->shift[c] + d;
-	*var = v < 0 ? 0 : v;
-}
 
 /* ---- operands ---- */
 
@@ -266,10 +50,11 @@ static enum ql_status check_vectors(struct ql_ctx *ctx, const struct ql_call *ca
 		const struct ql_tensor *t = call->in[i];
 
 		if (!ql_dtype_is_float(ql_operand_dtype(t)) || (t->q && i > 0))
-			return ql_fail(ctx, QL_ERR_DTYPE, "batchnorm: %s: wanted floats, got %s", names[i], ql_tensor_text(t, text));
+			return ql_fail(ctx, QL_ERR_DTYPE, "batchnorm: %s: wanted floats, got %s", names[i],
+				ql_tensor_text(t, text));
 		if (i > 0 && (t->rank != 1 || t->shape[0] != x->shape[1]))
-			return ql_fail(ctx, QL_ERR_SHAPE, "batchnorm: %s: wanted shape (%lld), got %s", names[i],
-				(long long)x->shape[1], ql_shape_text(t->rank, t->shape, text));
+			return ql_fail(ctx, QL_ERR_SHAPE, "batchnorm: %s: wanted shape (%lld), got %s",
+				names[i], (long long)x->shape[1], ql_shape_text(t->rank, t->shape, text));
 	}
 	return QL_OK;
 }
@@ -284,13 +69,17 @@ static enum ql_status check_options(struct ql_ctx *ctx, const struct ql_call *ca
 	for (int d = 2; d < x->rank; d++)
 		m *= x->shape[d];
 	if (!(epsilon(call) > 0))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "batchnorm: eps: wanted a number above 0, got %g", epsilon(call));
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "batchnorm: eps: wanted a number above 0, got %g",
+			epsilon(call));
 	if (!(momentum >= 0 && momentum <= 1))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "batchnorm: momentum: wanted a number from 0 to 1, got %g", momentum);
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"batchnorm: momentum: wanted a number from 0 to 1, got %g", momentum);
 	if (call->n_in == 4 || (!in_training(call) && call->n_in < 5))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "batchnorm: wanted mean and var%s", call->n_in == 4 ? "" : ", or training=true");
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "batchnorm: wanted mean and var%s",
+			call->n_in == 4 ? "" : ", or training=true");
 	if (in_training(call) && m < 2 && x->shape[1] > 0)
-		return ql_fail(ctx, QL_ERR_SHAPE, "batchnorm: wanted more than one number per channel for training, got x %s",
+		return ql_fail(ctx, QL_ERR_SHAPE,
+			"batchnorm: wanted more than one number per channel for training, got x %s",
 			ql_shape_text(x->rank, x->shape, text));
 	return QL_OK;
 }
@@ -302,7 +91,8 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status;
 
 	if (x->rank < 2)
-		return ql_fail(ctx, QL_ERR_SHAPE, "batchnorm: x: wanted (n, c, …), got %s", ql_shape_text(x->rank, x->shape, text));
+		return ql_fail(ctx, QL_ERR_SHAPE, "batchnorm: x: wanted (n, c, …), got %s",
+			ql_shape_text(x->rank, x->shape, text));
 	status = check_vectors(ctx, call);
 	if (!status)
 		status = check_options(ctx, call);
@@ -314,14 +104,14 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 /* ---- forward ---- */
 
 /* The batch's statistics become part of the running ones; their variance is the unbiased one. */
-static void update(struct job *j, struct ql_tensor *mean, struct ql_tensor *var, double momentum)
+static void update(struct ql_channels *j, struct ql_tensor *mean, struct ql_tensor *var, double momentum)
 {
 	double m = (double)j->n * (double)j->length;
 
 	for (int64_t c = 0; c < j->channels; c++) {
 		double now, spread;
 
-		moments(j, c, &now, &spread);
+		ql_channels_moments(j, c, &now, &spread);
 		put(mean, c, (1 - momentum) * at(mean, c) + momentum * now);
 		put(var, c, (1 - momentum) * at(var, c) + momentum * spread * (m / (m - 1)));
 	}
@@ -330,39 +120,38 @@ static void update(struct job *j, struct ql_tensor *mean, struct ql_tensor *var,
 }
 
 /* In float32 the mean may be far from representable against the spread: what it loses goes into b. */
-static double rounded(const struct job *j, double mean)
+static double rounded(const struct ql_channels *j, double mean)
 {
 	return j->wide ? mean : (double)(float)mean;
 }
 
-static void set_lines(struct job *j, const struct ql_call *call)
+static void set_lines(struct ql_channels *j, const struct ql_call *call)
 {
 	for (int64_t c = 0; c < j->channels; c++) {
 		double mean, var;
 
 		if (in_training(call)) {
-			moments(j, c, &mean, &var);
+			ql_channels_moments(j, c, &mean, &var);
 		} else {
 			mean = at(call->in[3], c);
 			var = at(call->in[4], c);
 		}
-		j->line[c] = (struct line){.mean = rounded(j, mean), .a = at(call->in[1], c) / sqrt(var + epsilon(call))};
+		j->line[c] = (struct ql_channel_line){
+			.mean = rounded(j, mean), .a = at(call->in[1], c) / sqrt(var + epsilon(call))};
 		j->line[c].b = at(call->in[2], c) - (mean - j->line[c].mean) * j->line[c].a;
 	}
 }
 
-static enum ql_status compute(struct ql_call *call, struct job *j)
+static enum ql_status compute(struct ql_call *call, struct ql_channels *j)
 {
 	enum ql_status status = QL_OK;
 
-	if (in_training(call) && j->channels) {
-		shift_by_first(j);
-		status = sum_all(j);
-	}
+	if (in_training(call))
+		status = ql_channels_sum(j);
 	if (status)
 		return status;
 	set_lines(j, call);
-	status = run(j, apply_body);
+	status = ql_channels_apply(j);
 	if (!status && in_training(call) && call->n_in == 5)
 		update(j, call->in[3], call->in[4], ql_call_float(call, "momentum", 0.1));
 	return status;
@@ -372,8 +161,8 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *out = call->out[0], *x = NULL, *y = NULL;
 	bool half = out->dtype != QL_float32 && out->dtype != QL_float64;
-	struct job j;
-	enum ql_status status = job_take(ctx, &j, &call->result[0]);
+	struct ql_channels j;
+	enum ql_status status = ql_channels_take(ctx, &j, &call->result[0]);
 
 	call->path = ql_dtype_name(j.wide ? QL_float64 : QL_float32);
 	call->kernel = ctx->kernels->simd->name;
@@ -397,7 +186,8 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 
 /* With xhat = (x - mean) r, r = 1 / sqrt(var + eps), and means over the m numbers of a channel, in training
  * dx = weight r (g - mean(g) - xhat mean(g xhat)); with given statistics dx = weight r g. */
-static void set_gradients(struct job *j, struct ql_back *b, struct ql_tensor *dw, struct ql_tensor *db)
+static void set_gradients(
+	struct ql_channels *j, struct ql_back *b, struct ql_tensor *dw, struct ql_tensor *db)
 {
 	bool training = in_training(&b->call);
 	double m = (double)j->n * (double)j->length;
@@ -406,7 +196,7 @@ static void set_gradients(struct job *j, struct ql_back *b, struct ql_tensor *dw
 		double mean, var, r, product;
 
 		if (training) {
-			moments(j, c, &mean, &var);
+			ql_channels_moments(j, c, &mean, &var);
 		} else {
 			mean = at(ql_back_in(b, 3), c);
 			var = at(ql_back_in(b, 4), c);
@@ -415,7 +205,8 @@ static void set_gradients(struct job *j, struct ql_back *b, struct ql_tensor *dw
 		product = (j->sums[c].product - (mean - j->shift[c]) * j->sums[c].g) * r; /* sum of g xhat */
 		put(dw, c, product);
 		put(db, c, j->sums[c].g);
-		j->line[c] = (struct line){.mean = rounded(j, mean), .a = at(ql_back_in(b, 1), c) * r};
+		j->line[c] =
+			(struct ql_channel_line){.mean = rounded(j, mean), .a = at(ql_back_in(b, 1), c) * r};
 		if (training) {
 			j->line[c].slope = product / m * r;
 			j->line[c].b = j->sums[c].g / m - (mean - j->line[c].mean) * j->line[c].slope;
@@ -445,10 +236,11 @@ static struct ql_tensor *fresh(struct ql_back *b, bool wide, int rank, const int
 static enum ql_status backward(struct ql_back *b)
 {
 	const struct ql_result *is = ql_back_shape(b, 0);
-	struct job j;
-	enum ql_status status = job_take(b->ctx, &j, is);
+	struct ql_channels j;
+	enum ql_status status = ql_channels_take(b->ctx, &j, is);
 	struct ql_tensor *x = dense(b, ql_back_in(b, 0), j.wide), *g = dense(b, ql_back_grad(b, 0), j.wide);
-	struct ql_tensor *dx = fresh(b, j.wide, is->rank, is->shape), *dw = fresh(b, j.wide, 1, &is->shape[1]);
+	struct ql_tensor *dx = fresh(b, j.wide, is->rank, is->shape),
+			 *dw = fresh(b, j.wide, 1, &is->shape[1]);
 	struct ql_tensor *db = fresh(b, j.wide, 1, &is->shape[1]);
 
 	if (status || b->status)
@@ -457,13 +249,10 @@ static enum ql_status backward(struct ql_back *b)
 	j.x = ql_tensor_data(x);
 	j.g = ql_tensor_data(g);
 	j.out = ql_tensor_data(dx);
-	memset(j.shift, 0, (size_t)j.channels * sizeof(*j.shift));
-	if (j.n > 0 && j.length > 0)
-		shift_by_first(&j);
-	status = sum_all(&j);
+	status = ql_channels_sum(&j);
 	if (!status) {
 		set_gradients(&j, b, dw, db);
-		status = ql_back_wants(b, 0) ? run(&j, apply_body) : QL_OK;
+		status = ql_back_wants(b, 0) ? ql_channels_apply(&j) : QL_OK;
 	}
 	if (status)
 		return status;
@@ -475,7 +264,8 @@ static enum ql_status backward(struct ql_back *b)
 
 static const struct ql_attr attrs[] = {
 	{"eps", QL_ATTR_FLOAT, 0, NULL, "added to the variance (default 1e-5)"},
-	{"training", QL_ATTR_BOOL, 0, NULL, "use the batch's statistics and update mean and var (default false)"},
+	{"training", QL_ATTR_BOOL, 0, NULL,
+		"use the batch's statistics and update mean and var (default false)"},
 	{"momentum", QL_ATTR_FLOAT, 0, NULL, "share of the batch in the new mean and var (default 0.1)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
@@ -493,9 +283,10 @@ const struct ql_op ql_op_batchnorm = {
 			"numbers. With training=true mean and (biased) variance are those of the batch, and mean and var are "
 			"changed in place: (1 - momentum) of the old plus momentum of the batch's, with the unbiased variance, as "
 			"in PyTorch; they may then be left out. Otherwise mean and var are used as they are.",
-		.example = "x, one, zero = tensor{{1}, {3}}, tensor{1}, tensor{0}\n"
-			   "print(nn.batchnorm(x, one, zero, {training=true}):view(2))  --> float32(2)  -1.0000   1.0000\n"
-			   "print(nn.batchnorm(x, one, zero, tensor{1}, tensor{4}):view(2))  --> float32(2)  0.0000  1.0000",
+		.example =
+			"x, one, zero = tensor{{1}, {3}}, tensor{1}, tensor{0}\n"
+			"print(nn.batchnorm(x, one, zero, {training=true}):view(2))  --> float32(2)  -1.0000   1.0000\n"
+			"print(nn.batchnorm(x, one, zero, tensor{1}, tensor{4}):view(2))  --> float32(2)  0.0000  1.0000",
 		.attrs = attrs},
 	.arity_min = 3,
 	.arity_max = 5,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * conv2d and its gradients. float32 (and 16-bit floats through it) by tensor/conv.c, float64 by plain loops. The
- * gradient of the input is the same kind of sum as the result: for each remainder of rows and columns by the stride
- * the taps that reach them are gathered from the result's gradient, so no product is computed for nothing.
+ * conv2d and its gradients. float32 (and 16-bit floats through it) by tensor/conv.c, float64 by plain loops.
+ * The gradient of the input is the same kind of sum as the result: for each remainder of rows and columns by
+ * the stride the taps that reach them are gathered from the result's gradient, so no product is computed for
+ * nothing.
  */
 #include <string.h>
 
@@ -14,8 +15,10 @@ static const struct ql_attr attrs[] = {
 	QL_WINDOW_STRIDE("step of the kernel: a number or {h, w} (default 1)"),
 	QL_WINDOW_PAD,
 	{"dilation", QL_ATTR_INTS, 0, NULL, "distance of the kernel's taps: a number or {h, w} (default 1)"},
-	{"groups", QL_ATTR_INT, 0, NULL, "channels and outputs fall into so many groups that do not mix (default 1)"},
-	{"act", QL_ATTR_STRING, 0, "relu relu6 gelu silu tanh sigmoid hardswish", "activation behind the bias (default: none)"},
+	{"groups", QL_ATTR_INT, 0, NULL,
+		"channels and outputs fall into so many groups that do not mix (default 1)"},
+	{"act", QL_ATTR_STRING, 0, "relu relu6 gelu silu tanh sigmoid hardswish",
+		"activation behind the bias (default: none)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -27,7 +30,8 @@ struct sides {
 	bool wide; /* float64 */
 };
 
-static enum ql_status as_dense(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
+static enum ql_status as_dense(
+	struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
 {
 	return t->dtype == dtype ? ql_tensor_contiguous(ctx, t, out) : ql_tensor_cast(ctx, t, dtype, out);
 }
@@ -49,7 +53,8 @@ static enum ql_status sides_open(struct ql_ctx *ctx, struct ql_call *call, bool 
 }
 
 /* Hands the result over when it was computed in another dtype. */
-static enum ql_status sides_close(struct ql_ctx *ctx, struct ql_call *call, struct sides *s, enum ql_status status)
+static enum ql_status sides_close(
+	struct ql_ctx *ctx, struct ql_call *call, struct sides *s, enum ql_status status)
 {
 	if (!status && s->out != call->out[0])
 		status = ql_tensor_copy(ctx, call->out[0], s->out);
@@ -61,8 +66,10 @@ static enum ql_status sides_close(struct ql_ctx *ctx, struct ql_call *call, stru
 
 /* Runs `narrow`; where the taps lie too far apart for it, or in float64, `loops`. */
 static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, const struct ql_conv *c, int64_t rows,
-	enum ql_status (*narrow)(struct ql_ctx *, const struct ql_conv *, const float *, const float *, float *),
-	enum ql_status (*loops)(struct ql_ctx *, const struct ql_conv *, const double *, const double *, double *))
+	enum ql_status (*narrow)(
+		struct ql_ctx *, const struct ql_conv *, const float *, const float *, float *),
+	enum ql_status (*loops)(
+		struct ql_ctx *, const struct ql_conv *, const double *, const double *, double *))
 {
 	struct sides s;
 	bool wide = call->out[0]->dtype == QL_float64;
@@ -71,7 +78,8 @@ static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, const st
 	call->path = wide ? "float64" : "float32";
 	call->kernel = wide ? "ref" : ql_conv_kernel(ctx, rows);
 	if (!status && !wide) {
-		status = narrow(ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), ql_tensor_data(s.out));
+		status = narrow(
+			ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), ql_tensor_data(s.out));
 		if (status == QL_ERR_OVERFLOW) {
 			sides_close(ctx, call, &s, status);
 			status = sides_open(ctx, call, true, &s);
@@ -80,7 +88,8 @@ static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, const st
 		}
 	}
 	if (!status && wide)
-		status = loops(ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), ql_tensor_data(s.out));
+		status = loops(
+			ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), ql_tensor_data(s.out));
 	return sides_close(ctx, call, &s, status);
 }
 
@@ -92,11 +101,12 @@ static enum ql_status check_operands(struct ql_ctx *ctx, const struct ql_call *c
 
 	for (int i = 0; i < call->n_in; i++)
 		if (!ql_dtype_is_float(ql_operand_dtype(call->in[i])))
-			return ql_fail(ctx, QL_ERR_DTYPE, "conv2d: operand %d: wanted floats or a quantized tensor, got %s", i + 1,
+			return ql_fail(ctx, QL_ERR_DTYPE,
+				"conv2d: operand %d: wanted floats or a quantized tensor, got %s", i + 1,
 				ql_tensor_text(call->in[i], text));
 	if (call->n_in > 2 && (call->in[2]->rank != 1 || call->in[2]->shape[0] != c->o))
-		return ql_fail(ctx, QL_ERR_SHAPE, "conv2d: bias: wanted shape (%lld), got %s", (long long)c->o,
-			ql_shape_text(call->in[2]->rank, call->in[2]->shape, text));
+		return ql_fail(ctx, QL_ERR_SHAPE, "conv2d: bias: wanted shape (%lld), got %s",
+			(long long)c->o, ql_shape_text(call->in[2]->rank, call->in[2]->shape, text));
 	return QL_OK;
 }
 
@@ -165,7 +175,8 @@ static enum ql_status finish_apart(struct ql_ctx *ctx, struct ql_call *call)
 
 static const struct ql_epilogue plain;
 
-static enum ql_status sums_only(struct ql_ctx *ctx, const struct ql_conv *c, const float *x, const float *w, float *y)
+static enum ql_status sums_only(
+	struct ql_ctx *ctx, const struct ql_conv *c, const float *x, const float *w, float *y)
 {
 	return sums(ctx, c, x, w, &plain, y);
 }
@@ -183,7 +194,8 @@ static enum ql_status eval_fused(struct ql_ctx *ctx, struct ql_call *call, const
 	if (!status)
 		status = ql_epilogue_of(ctx, call, c->o, &e, &bias);
 	if (!status)
-		status = sums(ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), &e, ql_tensor_data(s.out));
+		status = sums(
+			ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), &e, ql_tensor_data(s.out));
 	ql_tensor_release(ctx, bias);
 	return sides_close(ctx, call, &s, status);
 }
@@ -206,8 +218,8 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 
 /* ---- the input's gradient ---- */
 
-/* Taps that reach rows (d 0) or columns (d 1) r, r + stride, …: gives their numbers and, for each, which output the
- * first of these rows is reached from. */
+/* Taps that reach rows (d 0) or columns (d 1) r, r + stride, …: gives their numbers and, for each, which
+ * output the first of these rows is reached from. */
 static int64_t taps_of(const struct ql_window *w, int d, int64_t r, int64_t *tap, int64_t *from)
 {
 	int64_t n = 0;
@@ -251,12 +263,14 @@ static enum ql_status phase_take(struct ql_ctx *ctx, const struct ql_conv *c, st
 /* a[channel][o, tap] = w[o][channel][tap], within each group */
 static void turn_weights(const struct ql_conv *c, const float *w, const struct phase *p)
 {
-	int64_t per = c->c / c->groups, outputs = c->o / c->groups, *kernel = (int64_t[]){c->window.kernel[0], c->window.kernel[1]};
+	int64_t per = c->c / c->groups, outputs = c->o / c->groups,
+		*kernel = (int64_t[]){c->window.kernel[0], c->window.kernel[1]};
 	float *to = p->a;
 
 	for (int64_t channel = 0; channel < c->c; channel++)
 		for (int64_t o = 0; o < outputs; o++) {
-			const float *from = w + ((channel / per * outputs + o) * per + channel % per) * kernel[0] * kernel[1];
+			const float *from = w + ((channel / per * outputs + o) * per + channel % per) *
+							kernel[0] * kernel[1];
 
 			for (int64_t i = 0; i < p->n[0]; i++)
 				for (int64_t j = 0; j < p->n[1]; j++)
@@ -280,8 +294,8 @@ static void offsets(const struct phase *p, struct ql_unfold *u)
 	}
 }
 
-static enum ql_status input_phase(struct ql_ctx *ctx, const struct ql_conv *c, const float *g, const float *w, float *dx,
-	struct phase *p, const int64_t *at)
+static enum ql_status input_phase(struct ql_ctx *ctx, const struct ql_conv *c, const float *g, const float *w,
+	float *dx, struct phase *p, const int64_t *at)
 {
 	const struct ql_window *v = &c->window;
 	struct ql_conv_sums s = {
@@ -312,7 +326,8 @@ static enum ql_status input_phase(struct ql_ctx *ctx, const struct ql_conv *c, c
 	return ql_conv_sums(ctx, &s);
 }
 
-static enum ql_status input_gradient(struct ql_ctx *ctx, const struct ql_conv *c, const float *g, const float *w, float *dx)
+static enum ql_status input_gradient(
+	struct ql_ctx *ctx, const struct ql_conv *c, const float *g, const float *w, float *dx)
 {
 	struct phase p;
 	enum ql_status status = phase_take(ctx, c, &p);
@@ -325,10 +340,14 @@ static enum ql_status input_gradient(struct ql_ctx *ctx, const struct ql_conv *c
 
 /* ---- the weight's gradient ---- */
 
-static enum ql_status weight_gradient(struct ql_ctx *ctx, const struct ql_conv *c, const float *g, const float *x, float *dw)
+static enum ql_status weight_gradient(
+	struct ql_ctx *ctx, const struct ql_conv *c, const float *g, const float *x, float *dw)
 {
-	struct ql_conv_weight s = {
-		.groups = c->groups, .channels = c->c / c->groups, .rows = c->o / c->groups, .gradient = g, .weight = dw};
+	struct ql_conv_weight s = {.groups = c->groups,
+		.channels = c->c / c->groups,
+		.rows = c->o / c->groups,
+		.gradient = g,
+		.weight = dw};
 	enum ql_status status = ql_conv_unfold(ctx, c, x, &s.u);
 
 	return status ? status : ql_conv_weight(ctx, &s);
@@ -393,7 +412,8 @@ static void geometry(const struct ql_back *b, struct ql_named *named, int n)
 	}
 }
 
-static struct ql_tensor *gradient(struct ql_back *b, const struct ql_op *op, struct ql_tensor *g, int other, int wanted)
+static struct ql_tensor *gradient(
+	struct ql_back *b, const struct ql_op *op, struct ql_tensor *g, int other, int wanted)
 {
 	const struct ql_result *shape = ql_back_shape(b, wanted);
 	struct ql_named named[MAX_NAMED] = {{"size", {.ints = {4, (int64_t *)(uintptr_t)shape->shape}}}};
@@ -450,7 +470,8 @@ static uint32_t saves(const struct ql_call *call)
 const struct ql_op ql_op_conv2d = {
 	.doc = {.name = "conv2d",
 		.usage = "x:conv2d(w, bias, {stride=, pad=, dilation=, groups=, act=})",
-		.text = "Convolution (as in PyTorch: the kernel is not turned) of x (n, c, h, w) with w (out, c / groups, kh, kw), plus "
+		.text = "Convolution (as in PyTorch: the kernel is not turned) of x (n, c, h, w) with w (out, c / groups, kh, kw), "
+			"plus "
 			"bias (out) when given, then the activation: a result (n, out, h', w') with h' = floor((h + pads - dilation "
 			"(kh - 1) - 1) / stride) + 1. Outside of x there is 0. float16 and bfloat16 are summed in float32, float64 by "
 			"plain loops (for checks); quantized operands are dequantized first.",

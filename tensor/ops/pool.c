@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Pooling: the largest number or the mean of each window. A row of the result is made tap by tap: what one tap of the
- * kernel reads for all columns is one strided run of a row, so the loops have no bounds inside and the order of the
- * taps is fixed. The gradients run over the same rows and taps: the first element that equals the maximum gets
- * it all (a nan counts as the maximum, as in PyTorch).
+ * Pooling: the largest number or the mean of each window. A row of the result is made tap by tap: what one
+ * tap of the kernel reads for all columns is one strided run of a row, so the loops have no bounds inside and
+ * the order of the taps is fixed. The gradients run over the same rows and taps: the first element that
+ * equals the maximum gets it all (a nan counts as the maximum, as in PyTorch).
  */
 #include <math.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "tensor/window.h"
 
 #define PIECE 256 /* columns of the result at a time */
-#define HALF 64 /* columns of the result at once, for windows of 2 x 2 */
+#define HALF 64   /* columns of the result at once, for windows of 2 x 2 */
 #define LANES 16
 #define FEW 256 /* numbers of a plane that are summed in float32 */
 
@@ -39,17 +39,19 @@
 
 /* take_max, add_up; give_max, where left[i] is what is not given yet; give_share; in both dtypes */
 #define LOOPS(type, number) \
-	QL_SIMD(void, take_max_##type, (int64_t n, int64_t step, const number *restrict x, number *restrict out), { \
-		STEPS(out[i] = ((x[at] > out[i]) | (x[at] != x[at])) ? x[at] : out[i]) \
-	}) \
-	QL_SIMD(void, add_up_##type, (int64_t n, int64_t step, const number *restrict x, number *restrict out), { \
-		STEPS(out[i] += x[at]) \
-	}) \
-	QL_SIMD(void, give_max_##type, (int64_t n, int64_t step, const number *restrict x, number *restrict dx, \
-		const number *restrict y, number *restrict left), { \
-		STEPS(bool hit = (x[at] == y[i]) | ((x[at] != x[at]) & (y[i] != y[i])); dx[at] += hit ? left[i] : 0; \
-			left[i] = hit ? 0 : left[i]) \
-	}) \
+	QL_SIMD(void, take_max_##type, \
+		(int64_t n, int64_t step, const number *restrict x, number *restrict out), \
+		{STEPS(out[i] = ((x[at] > out[i]) | (x[at] != x[at])) ? x[at] : out[i])}) \
+	QL_SIMD(void, add_up_##type, \
+		(int64_t n, int64_t step, const number *restrict x, number *restrict out), \
+		{STEPS(out[i] += x[at])}) \
+	QL_SIMD(void, give_max_##type, \
+		(int64_t n, int64_t step, const number *restrict x, number *restrict dx, \
+			const number *restrict y, number *restrict left), \
+		{ \
+			STEPS(bool hit = (x[at] == y[i]) | ((x[at] != x[at]) & (y[i] != y[i])); \
+				dx[at] += hit ? left[i] : 0; left[i] = hit ? 0 : left[i]) \
+		}) \
 	QL_SIMD(void, give_share_##type, (int64_t n, int64_t step, number *restrict dx, const number *restrict left), { \
 		STEPS(dx[at] += left[i]) \
 	})
@@ -78,27 +80,29 @@ QL_SIMD(void, max_2x2, (int64_t n, const float *restrict x, const float *restric
 		}
 	}
 })
-QL_SIMD(void, give_2x2, (int64_t n, const float *restrict x, const float *restrict z, const float *restrict y,
-	const float *restrict g, float *restrict dx, float *restrict dz), {
-	for (int64_t i = 0; i < n; i++) {
-		float p = x[2 * i];
-		float q = x[2 * i + 1];
-		float r = z[2 * i];
-		float m = y[i];
-		float left = g[i];
-		int nan = m != m;
-		int a = (p == m) | ((p != p) & nan);
-		int b = (q == m) | ((q != q) & nan);
-		int c = (r == m) | ((r != r) & nan);
+QL_SIMD(void, give_2x2,
+	(int64_t n, const float *restrict x, const float *restrict z, const float *restrict y,
+		const float *restrict g, float *restrict dx, float *restrict dz),
+	{
+		for (int64_t i = 0; i < n; i++) {
+			float p = x[2 * i];
+			float q = x[2 * i + 1];
+			float r = z[2 * i];
+			float m = y[i];
+			float left = g[i];
+			int nan = m != m;
+			int a = (p == m) | ((p != p) & nan);
+			int b = (q == m) | ((q != q) & nan);
+			int c = (r == m) | ((r != r) & nan);
 
-		dx[2 * i] = a ? left : 0;
-		left = a ? 0 : left;
-		dx[2 * i + 1] = b ? left : 0;
-		left = b ? 0 : left;
-		dz[2 * i] = c ? left : 0;
-		dz[2 * i + 1] = c ? 0 : left;
-	}
-})
+			dx[2 * i] = a ? left : 0;
+			left = a ? 0 : left;
+			dx[2 * i + 1] = b ? left : 0;
+			left = b ? 0 : left;
+			dz[2 * i] = c ? left : 0;
+			dz[2 * i + 1] = c ? 0 : left;
+		}
+	})
 
 static bool is_2x2(const struct ql_window *w)
 {
@@ -110,7 +114,8 @@ static bool is_2x2(const struct ql_window *w)
 
 /* ---- rows and planes ---- */
 
-/* What one tap of a row meets, in columns first..first+n-1: columns left out in front, where it begins in x, columns. */
+/* What one tap of a row meets, in columns first..first+n-1: columns left out in front, where it begins in x,
+ * columns. */
 struct run {
 	int64_t skip, from, n;
 };
@@ -121,7 +126,7 @@ struct job {
 	int variant;
 	bool mean, wide; /* wide: float64 */
 	const void *x, *y, *g;
-	void *out; /* result, or gradient of x */
+	void *out;    /* result, or gradient of x */
 	double share; /* 1 / numbers of a window */
 };
 
@@ -150,12 +155,14 @@ static struct run run_of(const struct ql_window *w, int64_t first, int64_t n, in
 	}
 
 #define PLANES(type, number) \
-	static void result_piece_##type(const struct job *j, const number *x, number *out, int64_t i, int64_t first, int64_t n) \
+	static void result_piece_##type( \
+		const struct job *j, const number *x, number *out, int64_t i, int64_t first, int64_t n) \
 	{ \
 		const struct ql_window *w = &j->w; \
 		for (int64_t c = 0; c < n; c++) \
 			out[c] = j->mean ? 0 : (number)-INFINITY; \
-		EACH_TAP((j->mean ? add_up_##type : take_max_##type)[j->variant](r->n, w->stride[1], x + at, out + r->skip)) \
+		EACH_TAP((j->mean ? add_up_##type : take_max_##type)[j->variant]( \
+			r->n, w->stride[1], x + at, out + r->skip)) \
 		for (int64_t c = 0; c < n && j->mean; c++) \
 			out[c] = (number)(out[c] * (number)j->share); \
 	} \
@@ -166,19 +173,21 @@ static struct run run_of(const struct ql_window *w, int64_t first, int64_t n, in
 		number *y = (number *)j->out + plane * w->out[0] * w->out[1]; \
 		for (int64_t i = 0; i < w->out[0]; i++) \
 			for (int64_t first = 0; first < w->out[1]; first += PIECE) \
-				result_piece_##type(j, x, y + i * w->out[1] + first, i, first, ql_min64(PIECE, w->out[1] - first)); \
+				result_piece_##type(j, x, y + i * w->out[1] + first, i, first, \
+					ql_min64(PIECE, w->out[1] - first)); \
 	} \
-	static void gradient_piece_##type(const struct job *j, const number *x, number *dx, int64_t y, int64_t i, int64_t first, \
-		int64_t n) \
+	static void gradient_piece_##type(const struct job *j, const number *x, number *dx, int64_t y, \
+		int64_t i, int64_t first, int64_t n) \
 	{ \
 		const struct ql_window *w = &j->w; \
 		const number *g = (const number *)j->g + y; \
 		number left[PIECE]; \
 		for (int64_t c = 0; c < n; c++) \
 			left[c] = j->mean ? (number)(g[c] * (number)j->share) : g[c]; \
-		EACH_TAP(if (j->mean) give_share_##type[j->variant](r->n, w->stride[1], dx + at, left + r->skip); \
-			else give_max_##type[j->variant](r->n, w->stride[1], x + at, dx + at, (const number *)j->y + y + r->skip, \
-				left + r->skip)) \
+		EACH_TAP(if (j->mean) \
+				 give_share_##type[j->variant](r->n, w->stride[1], dx + at, left + r->skip); \
+			 else give_max_##type[j->variant](r->n, w->stride[1], x + at, dx + at, \
+				 (const number *)j->y + y + r->skip, left + r->skip)) \
 	} \
 	static void gradient_plane_##type(const struct job *j, int64_t plane) \
 	{ \
@@ -190,7 +199,8 @@ static struct run run_of(const struct ql_window *w, int64_t first, int64_t n, in
 			dx[i] = 0; \
 		for (int64_t i = 0; i < w->out[0]; i++) \
 			for (int64_t first = 0; first < w->out[1]; first += PIECE) \
-				gradient_piece_##type(j, x, dx, y + i * w->out[1] + first, i, first, ql_min64(PIECE, w->out[1] - first)); \
+				gradient_piece_##type(j, x, dx, y + i * w->out[1] + first, i, first, \
+					ql_min64(PIECE, w->out[1] - first)); \
 	}
 PLANES(f32, float)
 PLANES(f64, double)
@@ -198,13 +208,14 @@ PLANES(f64, double)
 static void plane_2x2(const struct job *j, int64_t plane, bool backward)
 {
 	const struct ql_window *w = &j->w;
-	int64_t at = plane * w->in[0] * w->in[1], to = plane * w->out[0] * w->out[1], n = w->out[1], row = w->in[1];
+	int64_t at = plane * w->in[0] * w->in[1], to = plane * w->out[0] * w->out[1], n = w->out[1],
+		row = w->in[1];
 	const float *x = (const float *)j->x + at;
 
 	for (int64_t i = 0; i < w->out[0]; i++, to += n, at += 2 * row, x += 2 * row)
 		if (backward)
-			give_2x2[j->variant](n, x, x + row, (const float *)j->y + to, (const float *)j->g + to, (float *)j->out + at,
-				(float *)j->out + at + row);
+			give_2x2[j->variant](n, x, x + row, (const float *)j->y + to,
+				(const float *)j->g + to, (float *)j->out + at, (float *)j->out + at + row);
 		else
 			max_2x2[j->variant](n, x, x + row, (float *)j->out + to);
 }
@@ -245,7 +256,8 @@ static void mean_of_plane(const struct job *j, int64_t plane)
 	else if (n <= FEW)
 		((float *)j->out)[plane] = sum_few[j->variant](n, (const float *)j->x + plane * n) / (float)n;
 	else
-		((float *)j->out)[plane] = (float)(ql_sum_f32(j->variant, (const float *)j->x + plane * n, n) / (double)n);
+		((float *)j->out)[plane] =
+			(float)(ql_sum_f32(j->variant, (const float *)j->x + plane * n, n) / (double)n);
 }
 
 static void result_body(void *arg, int64_t begin, int64_t end)
@@ -289,14 +301,16 @@ static enum ql_status take_runs(struct ql_ctx *ctx, struct job *j)
 		return QL_ERR_MEMORY;
 	for (int64_t p = 0; p < pieces; p++)
 		for (int64_t k = 0; k < w->kernel[1]; k++)
-			j->runs[p * w->kernel[1] + k] = run_of(w, p * PIECE, ql_min64(PIECE, w->out[1] - p * PIECE), k);
+			j->runs[p * w->kernel[1] + k] =
+				run_of(w, p * PIECE, ql_min64(PIECE, w->out[1] - p * PIECE), k);
 	return QL_OK;
 }
 
 static enum ql_status run(struct ql_ctx *ctx, int64_t planes, ql_parallel_fn *body, struct job *j)
 {
-	double ns = 1 + (double)(j->w.in[0] * j->w.in[1]) + 0.2 * (double)j->w.out[0] * (double)j->w.out[1] *
-							    (double)j->w.kernel[0] * (double)j->w.kernel[1];
+	double ns = 1 + (double)(j->w.in[0] * j->w.in[1]) +
+		    0.2 * (double)j->w.out[0] * (double)j->w.out[1] * (double)j->w.kernel[0] *
+			    (double)j->w.kernel[1];
 	double all = ns * (double)planes;
 	enum ql_status status = take_runs(ctx, j);
 
@@ -304,7 +318,8 @@ static enum ql_status run(struct ql_ctx *ctx, int64_t planes, ql_parallel_fn *bo
 		return status;
 	j->variant = ctx->kernels->simd->variant;
 	j->share = 1 / ((double)j->w.kernel[0] * (double)j->w.kernel[1]);
-	return ql_parallel_for(ctx, planes, ns < 50000 ? (int64_t)(50000 / ns) : 1, all < 1e18 ? (int64_t)all : INT64_MAX, body, j);
+	return ql_parallel_for(ctx, planes, ns < 50000 ? (int64_t)(50000 / ns) : 1,
+		all < 1e18 ? (int64_t)all : INT64_MAX, body, j);
 }
 
 /* ---- ops ---- */
@@ -319,7 +334,8 @@ static enum ql_status check_pad(struct ql_ctx *ctx, const struct ql_call *call, 
 {
 	for (int d = 0; d < 2; d++)
 		if (2 * ql_max64(w->before[d], w->after[d]) > w->kernel[d])
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: pad: wanted at most half of the kernel (%lld x %lld), got %lld",
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"%s: pad: wanted at most half of the kernel (%lld x %lld), got %lld",
 				call->op->doc.name, (long long)w->kernel[0], (long long)w->kernel[1],
 				(long long)ql_max64(w->before[d], w->after[d]));
 	return QL_OK;
@@ -335,7 +351,8 @@ static enum ql_status window_of(struct ql_ctx *ctx, const struct ql_call *call, 
 	for (int d = 0; d < 2; d++)
 		w->kernel[d] = !k || k->ints.n == 0 ? w->in[d] : k->ints.at[k->ints.n == 2 ? d : 0];
 	if (k && k->ints.n > 2)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: k: wanted a number or {h, w}, got %d numbers", call->op->doc.name, k->ints.n);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: k: wanted a number or {h, w}, got %d numbers",
+			call->op->doc.name, k->ints.n);
 	status = ql_window_read(ctx, call, 0, w);
 	return status ? status : check_pad(ctx, call, w);
 }
@@ -351,11 +368,12 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted x (n, c, h, w), got %s", call->op->doc.name,
 			ql_shape_text(x->rank, x->shape, text));
 	if (!ql_dtype_is_float(ql_operand_dtype(x)))
-		return ql_fail(ctx, QL_ERR_DTYPE, "%s: wanted floats or a quantized tensor, got %s", call->op->doc.name,
-			ql_tensor_text(x, text));
+		return ql_fail(ctx, QL_ERR_DTYPE, "%s: wanted floats or a quantized tensor, got %s",
+			call->op->doc.name, ql_tensor_text(x, text));
 	status = window_of(ctx, call, &w);
 	if (!status)
-		ql_result_set(call, 0, ql_operand_dtype(x), 4, (const int64_t[]){x->shape[0], x->shape[1], w.out[0], w.out[1]});
+		ql_result_set(call, 0, ql_operand_dtype(x), 4,
+			(const int64_t[]){x->shape[0], x->shape[1], w.out[0], w.out[1]});
 	return status;
 }
 
@@ -448,10 +466,12 @@ static const struct ql_attr mean_attrs[] = {
 const struct ql_op ql_op_maxpool2d = {
 	.doc = {.name = "maxpool2d",
 		.usage = "x:maxpool2d(k, {stride=, pad=})",
-		.text = "Largest number of each window of x (n, c, h, w); nan if there is one. Padding counts as -infinity and may be "
+		.text = "Largest number of each window of x (n, c, h, w); nan if there is one. Padding counts as -infinity and may "
+			"be "
 			"at most half of the window; a window that does not fit entirely is left out. The gradient goes to the first "
 			"of equal numbers.",
-		.example = "x = tensor.arange(1, 16):view(1, 1, 4, 4)\nprint(x:to('float32'):maxpool2d(2):view(4))  --> float32(4)   6   8  14  16",
+		.example = "x = tensor.arange(1, 16):view(1, 1, 4, 4)\n"
+			   "print(x:to('float32'):maxpool2d(2):view(4))  --> float32(4)   6   8  14  16",
 		.attrs = max_attrs},
 	.arity_min = 1,
 	.arity_max = 1,
@@ -464,11 +484,14 @@ const struct ql_op ql_op_maxpool2d = {
 const struct ql_op ql_op_avgpool2d = {
 	.doc = {.name = "avgpool2d",
 		.usage = "x:avgpool2d(k, {stride=, pad=})  x:avgpool2d()",
-		.text = "Mean of each window of x (n, c, h, w); without k, or with k='all', of each whole plane: (n, c, 1, 1). Padding "
+		.text = "Mean of each window of x (n, c, h, w); without k, or with k='all', of each whole plane: (n, c, 1, 1). "
+			"Padding "
 			"counts as 0 and is part of the mean (as in PyTorch); it may be at most half of the window. A window that does "
 			"not fit entirely is left out.",
-		.example = "x = tensor.arange(1, 16):view(1, 1, 4, 4):to 'float32'\nprint(x:avgpool2d(2):view(4))  --> float32(4)   3.5000   5.5000  11.5000  13.5000\n"
-			   "print(x:avgpool2d():item())  --> 8.5",
+		.example =
+			"x = tensor.arange(1, 16):view(1, 1, 4, 4):to 'float32'\n"
+			"print(x:avgpool2d(2):view(4))  --> float32(4)   3.5000   5.5000  11.5000  13.5000\n"
+			"print(x:avgpool2d():item())  --> 8.5",
 		.attrs = mean_attrs},
 	.arity_min = 1,
 	.arity_max = 1,

@@ -12,11 +12,15 @@ end
 
 -- name, arguments, then what PyTorch gives for y and dx with the gradient sin(0.7 i)
 for _, c in ipairs {
-	{'maxpool2d', {3, {stride=2, pad=1}}, {0.796565, 0.995881, 0.995881, 0.796565, 0.679305, 0.898708}, {0, 0, 0, 1.84866, 0,
+	{'maxpool2d', {3, {stride=2, pad=1}}, {0.796565, 0.995881, 0.995881, 0.796565, 0.679305,
+		0.898708}, {0, 0, 0, 1.84866, 0,
 		0.979206, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -0.350783, -0.871576}},
-	{'avgpool2d', {{3, 2}, {stride={2, 1}, pad={1, 1}}}, {0.19303, 0.392752, 0.379105, 0.314147, 0.206671, 0.0719065, -0.0598925,
-		-0.131938, -0.146492, -0.14122, -0.116834, -0.0500613}, {0.271611, 0.30811, 0.1997, -0.00263251, -0.203727, 0.00265803,
-		0.205701, 0.312, 0.27156, 0.103401, -0.268953, -0.102409, 0.1123, 0.274192, 0.307128, -0.268953, -0.102409, 0.1123,
+	{'avgpool2d', {{3, 2}, {stride={2, 1}, pad={1, 1}}}, {0.19303, 0.392752, 0.379105, 0.314147,
+		0.206671, 0.0719065, -0.0598925,
+		-0.131938, -0.146492, -0.14122, -0.116834, -0.0500613}, {0.271611, 0.30811, 0.1997, -0.00263251,
+		-0.203727, 0.00265803,
+		0.205701, 0.312, 0.27156, 0.103401, -0.268953, -0.102409, 0.1123, 0.274192, 0.307128, -0.268953,
+		-0.102409, 0.1123,
 		0.274192, 0.307128}},
 	{'avgpool2d', {}, {0.0974721}, {}},
 } do
@@ -39,7 +43,9 @@ local function same(op, x, ...)
 	local g = tensor.randn(y:size())
 	y:backward(g)
 	z:backward(g:to 'float64')
-	local function equal(p, q) return ((p:to 'float64' - q):abs():le(1e-6) + (p:isnan() * q:isnan())):gt(0):all():item() end
+	local function equal(p, q)
+		return ((p:to 'float64' - q):abs():le(1e-6) + (p:isnan() * q:isnan())):gt(0):all():item()
+	end
 	assert(equal(y, z) and equal(a:grad(), b:grad()), op)
 end
 it('windows of 2 x 2 side by side, any width', function()
@@ -59,7 +65,9 @@ it('equal numbers and nan', function()
 	assert(tensor.full{1, 1, 2, 2, value=-math.huge}:maxpool2d(2):item() == -math.huge)
 end)
 it('whole planes of any size', function()
-	for _, s in ipairs {{1, 1}, {3, 5}, {4, 4}, {16, 16}, {17, 40}} do same('avgpool2d', tensor.randn(3, 2, table.unpack(s))) end
+	for _, s in ipairs {{1, 1}, {3, 5}, {4, 4}, {16, 16}, {17, 40}} do
+		same('avgpool2d', tensor.randn(3, 2, table.unpack(s)))
+	end
 	print(tensor.randn(2, 3, 4, 5):avgpool2d('all'):size())  --> 2 3 1 1
 	print(tensor.randn(2, 3, 4, 5):avgpool2d{k='all'}:size())  --> 2 3 1 1
 end)
@@ -72,7 +80,8 @@ it('other dtypes, nothing to do, and the ledger', function()
 	x:maxpool2d(2)
 	x:to('float64'):avgpool2d(2)
 	for _, row in ipairs(quant.log()) do
-		if row.op:find 'pool' then assert(row.kernel:find '^simd' and row.path == (row.op == 'maxpool2d' and 'float32' or 'float64')) end
+		local path = {maxpool2d='float32', avgpool2d='float64'}
+		if path[row.op] then assert(row.kernel:find '^simd' and row.path == path[row.op]) end
 	end
 	local q = x:quantize 'int8'
 	assert(q:maxpool2d(2):eq(q:dequantize():maxpool2d(2)):all():item())
