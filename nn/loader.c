@@ -69,11 +69,12 @@ static enum ql_status check_images(struct ql_ctx *ctx, const struct ql_loader_pl
 		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "loader: wanted images of at most %d channels, got %lld",
 			QL_LOADER_CHANNELS, (long long)p->x->shape[1]);
 	if (p->crop < 0 || p->crop >= INT32_MAX / 4 || p->cutout < 0 || p->cutout >= INT32_MAX / 4)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "loader: augment: wanted a crop and cutout of 0 or more pixels, got %lld and %lld",
-			(long long)p->crop, (long long)p->cutout);
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"loader: augment: wanted a crop and cutout of 0 or more pixels, got %lld and %lld", (long long)p->crop, (long long)p->cutout);
 	for (int64_t c = 0; p->normalize && c < p->x->shape[1]; c++)
 		if (!(p->deviation[c] > 0) || !(p->mean[c] - p->mean[c] == 0))
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "loader: normalize: wanted finite means and std above 0, got %g and %g",
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"loader: normalize: wanted finite means and std above 0, got %g and %g",
 				(double)p->mean[c], (double)p->deviation[c]);
 	return QL_OK;
 }
@@ -84,11 +85,12 @@ static enum ql_status check_samples(struct ql_ctx *ctx, const struct ql_loader_p
 
 	for (const struct ql_tensor *t = p->x; t; t = t == p->x ? p->y : NULL) {
 		if (t->rank < 1 || !ql_tensor_is_contiguous(t) || ql_dtype_is_packed(t->dtype))
-			return ql_fail(ctx, QL_ERR_DTYPE, "loader: wanted samples along the first axis, whole bytes each, got %s",
-				ql_tensor_text(t, text));
+			return ql_fail(ctx, QL_ERR_DTYPE,
+				"loader: wanted samples along the first axis, whole bytes each, got %s", ql_tensor_text(t, text));
 		if (t->q && (t->q->axis == 0 || t->q->block_axis >= 0))
 			return ql_fail(ctx, QL_ERR_UNSUPPORTED,
-				"loader: wanted one scale for all samples, got %s; use :dequantize()", ql_tensor_text(t, text));
+				"loader: wanted one scale for all samples, got %s; use :dequantize()",
+				ql_tensor_text(t, text));
 	}
 	if (p->y && p->y->shape[0] != p->x->shape[0])
 		return ql_fail(ctx, QL_ERR_SHAPE, "loader: wanted as many targets as samples, got %lld and %lld",
@@ -101,7 +103,8 @@ static enum ql_status check_tokens(struct ql_ctx *ctx, const struct ql_loader_pl
 	const struct ql_tensor *x = p->x;
 	char text[QL_SHAPE_TEXT];
 
-	if (x->rank != 1 || x->q || !ql_dtype_is_integer(x->dtype) || ql_dtype_is_packed(x->dtype) || !ql_tensor_is_contiguous(x))
+	if (x->rank != 1 || x->q || !ql_dtype_is_integer(x->dtype) || ql_dtype_is_packed(x->dtype) ||
+		!ql_tensor_is_contiguous(x))
 		return ql_fail(ctx, QL_ERR_DTYPE, "loader: steps: wanted tokens, plain integers (n), got %s",
 			ql_tensor_text(x, text));
 	if (p->steps < 1)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rows of batches. Augmentation works on the codes of images: a crop at a random place of the image with zeros around it
- * (He et al., "Deep residual learning", 2015, section 4.2), a flip, and a blank square around a random pixel, cut off
+ * Rows of batches. Augmentation works on the codes of images: a crop at a random place of the image with zeros around
+ * it (He et al., "Deep residual learning", 2015, section 4.2), a flip, and a blank square around a random pixel, cut off
  * at the border (DeVries and Taylor, "Cutout", 2017). The four random words of a sample belong to its number, wherever
  * it stands in the pass.
  */

@@ -57,8 +57,8 @@ static struct affine random_affine(const uint32_t *w, float much)
 /* ---- digits ---- */
 
 /* Rows of five pixels, the leftmost in the highest of five bits. */
-static const uint8_t font[CLASSES][7] = {{14, 17, 19, 21, 25, 17, 14}, {4, 12, 4, 4, 4, 4, 14}, {14, 17, 1, 6, 8, 16, 31},
-	{14, 17, 1, 6, 1, 17, 14}, {2, 6, 10, 18, 31, 2, 2}, {31, 16, 30, 1, 1, 17, 14}, {6, 8, 16, 30, 17, 17, 14},
+static const uint8_t font[CLASSES][7] = {{14, 17, 19, 21, 25, 17, 14}, {4, 12, 4, 4, 4, 4, 14},
+	{14, 17, 1, 6, 8, 16, 31}, {14, 17, 1, 6, 1, 17, 14}, {2, 6, 10, 18, 31, 2, 2}, {31, 16, 30, 1, 1, 17, 14}, {6, 8, 16, 30, 17, 17, 14},
 	{31, 1, 2, 4, 8, 8, 8}, {14, 17, 17, 14, 17, 17, 14}, {14, 17, 17, 15, 1, 2, 12}};
 
 static float pixel(const uint8_t *rows, int x, int y)

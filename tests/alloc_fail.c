@@ -93,6 +93,13 @@ static const struct {
 	{"optimizers", "local x = tensor.ones(4, 3):requires_grad_() for _, kind in ipairs{'sgd', 'adam'} do "
 		       "local o = optim[kind]({x}, {lr = 0.1, clip = 1}) o:zero() local y = (x * x):sum() y:backward() "
 		       "o:step() o:load(o:state()) tostring(o) end optim.clip({x}, {limit = 0.5})"},
+	{"loader",
+		"local ds = data.synth{n = 12, seed = 1} tensor.seed(1) for _, thread in ipairs{true, false} do "
+		"local loader = data.loader(ds, {batch = 5, shuffle = true, prefetch = thread, augment = {crop = 1}, "
+		"normalize = {mean = 0.5}}) for x, y in loader() do assert(x:size(2) == 1) end "
+		"for x, y in loader() do break end end"},
+	{"texts", "local d = data.synth{kind = 'markov', n = 60} assert(d:decode(d:encode 'a b') == 'a b') "
+		  "for x, y in data.loader(d.train, {batch = 2, steps = 4})() do assert(x:size(1) == 2) end"},
 	{"code", "assert(load('return ...')(1) == 1) assert(not load '=') local ok, m = xpcall(error, "
 		 "tostring, {}) "
 		 "assert(string.rep('ab', 100, ',') and not pcall(require, 'no_such_module'))"},

@@ -5,12 +5,12 @@ local base = internal.import 'base'
 local fail, doc, describe = base.fail, base.doc, base.describe
 
 doc {name = 'data', kind = 'module', usage = "data.mnist{split='train'}  data.loader(ds, {batch=128})",
-	text = [[Data sets, the loader that makes batches of them, and where their files are looked for. Nothing is ever downloaded: an
-error tells which files to get, from where, and where to put them. `data.synth` needs no files.]]}
+	text = [[Data sets, the loader that makes batches of them, and where their files are looked for. Nothing is ever
+downloaded: an error tells which files to get, from where, and where to put them. `data.synth` needs no files.]]}
 
 doc {name = 'data.folders', usage = 'data.folders()',
-	text = [[The folders in which data.find looks, in this order: that of the option --data or of QUOLL_DATA (alone, when one is
-given), else ./data, else quoll in the user's data folder (XDG_DATA_HOME, else ~/.local/share).]],
+	text = [[The folders in which data.find looks, in this order: that of the option --data or of QUOLL_DATA (alone,
+when one is given), else ./data, else quoll in the user's data folder (XDG_DATA_HOME, else ~/.local/share).]],
 	example = "print(#data.folders() >= 1)  --> true"}
 
 function data.folders()
@@ -26,8 +26,8 @@ function data.folders()
 end
 
 doc {name = 'data.find', usage = "data.find 'mnist/t10k-images-idx3-ubyte.gz'",
-	text = [[The path of a file of data, or nil and the reason: the first of data.folders that has it. An absolute name stands
-for itself.]],
+	text = [[The path of a file of data, or nil and the reason: the first of data.folders that has it. An absolute
+name stands for itself.]],
 	example = [[file, why = data.find 'no/such/file'
 print(file, why ~= nil)  --> nil true]]}
 

@@ -48,19 +48,21 @@ function meta.__tostring(set)
 end
 
 doc {name = 'dataset', kind = 'concept',
-	text = [[What `data.mnist`, `data.synth` and their like give: samples ds.x with targets ds.y along the first axis, ds.name,
-ds.classes (a list of names; the class number in y is the place in it, from 1) and ds.note, what should be known of it. #ds is
-the number of samples, ds[i] the pair {x, y} of one, and printing tells all of it. `data.loader` makes batches.
+	text = [[What `data.mnist`, `data.synth` and their like give: samples ds.x with targets ds.y along the first axis,
+ds.name, ds.classes (a list of names; the class number in y is the place in it, from 1) and ds.note, what should be
+known of it. #ds is the number of samples, ds[i] the pair {x, y} of one, and printing tells all of it. `data.loader`
+makes batches.
 
-Images are uint8 (n, channels, height, width) with scale 1/255, so 0 to 255 mean 0 to 1; y is int64 (n), as argmax gives. Of
-the sets with files, split='validation' is the last 5000 training images and split='train' is the rest: choices (calibration,
-search, early stopping) need no test image. Texts are objects with the int32 tensors d.train, d.valid and d.test instead.]],
+Images are uint8 (n, channels, height, width) with scale 1/255, so 0 to 255 mean 0 to 1; y is int64 (n), as argmax
+gives. Of the sets with files, split='validation' is the last 5000 training images and split='train' is the rest:
+choices (calibration, search, early stopping) need no test image. Texts are objects with the int32 tensors d.train,
+d.valid and d.test instead.]],
 	example = [[ds = data.synth{kind='digits', n=10, seed=1}
 x, y = table.unpack(ds[3])
 print(#ds, x:dtype(), y:item() == ds.y[3]:item())  --> 10 uint8 true]]}
 
-doc {name = 'dataset:get', usage = 'ds:get(i)', text = [[Sample i as x and y; negative numbers count from the end. ds[i] is the
-same as one table.]],
+doc {name = 'dataset:get', usage = 'ds:get(i)', text = [[Sample i as x and y; negative numbers count from the end.
+ds[i] is the same as one table.]],
 	example = [[ds = data.tensors(tensor{{1,2},{3,4}}, tensor{1,2, dtype='int64'})
 print(ds:get(2))  --> float32(2)  3 4 2]]}
 
@@ -72,8 +74,8 @@ function methods.get(set, i)
 	return set.x[i], set.y and set.y[i]
 end
 
-doc {name = 'dataset:narrow', usage = 'ds:narrow(from, to)', text = [[The samples from to to, both counted; negative numbers
-count from the end. Memory is shared.]],
+doc {name = 'dataset:narrow', usage = 'ds:narrow(from, to)', text = [[The samples from to to, both counted; negative
+numbers count from the end. Memory is shared.]],
 	example = "print(#data.synth{n=10}:narrow(3, -2))  --> 7"}
 
 function methods.narrow(set, from, to)
@@ -84,7 +86,9 @@ function methods.narrow(set, from, to)
 		return i < 0 and n + 1 + i or i
 	end
 	local lo, hi = place(from, 'from'), place(to == nil and -1 or to, 'to')
-	if lo < 1 or hi > n or lo > hi + 1 then fail('narrow: wanted samples within 1 to %d, got %d to %d', n, from, to or -1) end
+	if lo < 1 or hi > n or lo > hi + 1 then
+		fail('narrow: wanted samples within 1 to %d, got %d to %d', n, from, to or -1)
+	end
 	local part = {}
 	for key, value in next, set do part[key] = value end
 	part.x = set.x:narrow(1, lo, hi - lo + 1)
@@ -92,8 +96,8 @@ function methods.narrow(set, from, to)
 	return dataset.new(part)
 end
 
-doc {name = 'dataset:split', usage = 'train, rest = ds:split(n)', text = [[Two data sets: the first n samples and the others. A
-fraction below 1 counts as that share of them.]],
+doc {name = 'dataset:split', usage = 'train, rest = ds:split(n)', text = [[Two data sets: the first n samples and the
+others. A fraction below 1 counts as that share of them.]],
 	example = [[a, b = data.synth{n=10}:split(0.8)
 print(#a, #b)  --> 8 2]]}
 
@@ -141,8 +145,8 @@ end
 
 ---------------------------------------------------------------- files
 
--- Files that are needed: a list of {names = {'mnist/a.gz', 'mnist/a'}, bytes = text about the size, url =}. Returns the list of their paths,
--- or raises one error that tells of all that are absent.
+-- Files that are needed: a list of {names = {'mnist/a.gz', 'mnist/a'}, bytes = text about the size, url =}. Returns the
+-- list of their paths, or raises one error that tells of all that are absent.
 function dataset.files(what, list)
 	local paths, absent = {}, {}
 	for i, file in ipairs(list) do

@@ -82,22 +82,25 @@ end
 ---------------------------------------------------------------- the loader
 
 local entry = doc {name = 'data.loader', usage = "data.loader(ds, {batch=128, shuffle=true})",
-	text = [[Makes batches: for x, y in loader() do … end is one pass over a data set (`data.mnist` …), over a tensor of samples
-or over a tensor of tokens (`data.ptb`). #loader is the number of batches of a pass; loader.batch, loader.data, loader.stream
-and loader.epoch (passes begun; may be set, to go on where a training was left) are its fields.
+	text = [[Makes batches: for x, y in loader() do … end is one pass over a data set (`data.mnist` …), over a tensor
+of samples or over a tensor of tokens (`data.ptb`). #loader is the number of batches of a pass; loader.batch,
+loader.data, loader.stream and loader.epoch (passes begun; may be set, to go on where a training was left) are its
+fields.
 
-shuffle=true draws another order for every pass, from tensor.seed and the number of the pass alone. The batches of images stay
-uint8 with their scale unless normalize= makes them float32, (value - mean) / std with one number for each channel. augment=
-changes images at random: crop=4 adds 4 zeros on each side and cuts the size out again, flip=true mirrors every second one,
-cutout=8 blanks a square of 8 around a random pixel (with the mean, when normalize= tells it). What happens to an image depends
-on its number and the pass, so the bits are the same with any number of threads.
+shuffle=true draws another order for every pass, from tensor.seed and the number of the pass alone. The batches of
+images stay uint8 with their scale unless normalize= makes them float32, (value - mean) / std with one number for each
+channel. augment= changes images at random: crop=4 adds 4 zeros on each side and cuts the size out again, flip=true
+mirrors every second one, cutout=8 blanks a square of 8 around a random pixel (with the mean, when normalize= tells
+it). What happens to an image depends on its number and the pass, so the bits are the same with any number of threads.
 
-Tokens want steps=: x is (batch, steps) and y the same tokens one further on. order='streams' cuts the text into `batch` long
-streams, and row r of a batch goes on where row r of the batch before ended (for recurrent networks; what does not fill the
-streams is left out, the last batch may have fewer steps). order='windows' takes windows from the whole text: in order, or with
-shuffle=true beginning anywhere. Streams are the default, windows with shuffle=true and for a text made with steps=.
+Tokens want steps=: x is (batch, steps) and y the same tokens one further on. order='streams' cuts the text into
+`batch` long streams, and row r of a batch goes on where row r of the batch before ended (for recurrent networks; what
+does not fill the streams is left out, the last batch may have fewer steps). order='windows' takes windows from the
+whole text: in order, or with shuffle=true beginning anywhere. Streams are the default, windows with shuffle=true and
+for a text made with steps=.
 
-Where it pays a thread prepares the next two batches meanwhile; it ends with the pass, also when the loop is left early.]],
+Where it pays a thread prepares the next two batches meanwhile; it ends with the pass, also when the loop is left
+early.]],
 	example = [[ds = data.synth{kind='digits', n=100, seed=1}
 loader = data.loader(ds, {batch=32, shuffle=true})
 for x, y in loader() do n = x:size(1) end

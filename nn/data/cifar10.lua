@@ -81,10 +81,10 @@ local function test()
 end
 
 local entry = base.doc {name = 'data.cifar10', usage = "data.cifar10{split='train'}",
-	text = [[Photographs of ten kinds of things, 32 x 32 in colour, as a `dataset`: 45000 for training, 5000 for validation (the
-last of the 50000) and 10000 for tests. The files are those of the binary version, packed (.xz, .gz) or not, in the folder
-cifar10 of `data.folders`. Some of the training batches are enough, and so are the first 1000 test images
-(test_batch_first1000.bin.xz): ds.note and print say what is missing.]],
+	text = [[Photographs of ten kinds of things, 32 x 32 in colour, as a `dataset`: 45000 for training, 5000 for
+validation (the last of the 50000) and 10000 for tests. The files are those of the binary version, packed (.xz, .gz)
+or not, in the folder cifar10 of `data.folders`. Some of the training batches are enough, and so are the first 1000
+test images (test_batch_first1000.bin.xz): ds.note and print say what is missing.]],
 	example = [[if data.find 'cifar10/data_batch_1.bin.xz' then
   ds = data.cifar10{split='train', limit=3}
   assert(ds.classes[ds.y[1]:item()] == 'frog')

@@ -6,8 +6,9 @@ local dataset = internal.import 'dataset'
 local fail = base.fail
 
 local entry = base.doc {name = 'data.folder', usage = "data.folder 'fruits'  data.folder('fruits', {limit=100})",
-	text = [[A `dataset` of the PNG images in fruits/apple, fruits/pear and so on: the folders' names, in the order of the alphabet,
-are ds.classes. All images must have one size and be all gray or all in colour, 8 bits; an alpha channel is left out.]],
+	text = [[A `dataset` of the PNG images in fruits/apple, fruits/pear and so on: the folders' names, in the order of
+the alphabet, are ds.classes. All images must have one size and be all gray or all in colour, 8 bits; an alpha channel
+is left out.]],
 	example = [[print(pcall(data.folder, 'no/such/folder'))  --> false ...data.folder: no/such/folder: cannot open...]],
 	options = {{'limit', 'integer', 'at most so many images of each class'}}}
 
@@ -46,7 +47,9 @@ local function read(path)
 end
 
 return function(root, options)
-	if type(root) ~= 'string' or root == '' then fail('folder: wanted the name of a folder, got %s', base.describe(root)) end
+	if type(root) ~= 'string' or root == '' then
+		fail('folder: wanted the name of a folder, got %s', base.describe(root))
+	end
 	options = base.options(entry, options)
 	if options.limit and options.limit < 1 then fail('folder: limit: wanted 1 or more, got %d', options.limit) end
 	local files, classes = find_images(root, options.limit)

@@ -7,7 +7,8 @@ local text = internal.import 'dataset_text'
 local fail = base.fail
 
 local URL = 'http://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz (LDC: ask for the terms of LDC99T42)'
-local PARTS = {{'train', 5101618, '5,101,618', 929589}, {'valid', 399782, '399,782', 73760}, {'test', 449945, '449,945', 82430}}
+local PARTS = { -- name, bytes, bytes as text, tokens
+	{'train', 5101618, '5,101,618', 929589}, {'valid', 399782, '399,782', 73760}, {'test', 449945, '449,945', 82430}}
 local WORDS = 10000
 
 local function wanted(part, bytes)
@@ -17,9 +18,9 @@ local function wanted(part, bytes)
 end
 
 local entry = base.doc {name = 'data.ptb', usage = 'data.ptb{}',
-	text = [[The Penn Treebank by words, Mikolov's version: d.train (929589 tokens), d.valid (73760) and d.test (82430), int32 (n)
-from 1; d.vocab, the list of its 10000 words in the order of their first occurrence, with <unk> and one <eos> for each end of
-a line; `text:encode` and `text:decode`. steps= gives `data.loader` its steps.]],
+	text = [[The Penn Treebank by words, Mikolov's version: d.train (929589 tokens), d.valid (73760) and d.test
+(82430), int32 (n) from 1; d.vocab, the list of its 10000 words in the order of their first occurrence, with <unk> and
+one <eos> for each end of a line; `text:encode` and `text:decode`. steps= gives `data.loader` its steps.]],
 	example = [[if data.find 'ptb/ptb.train.txt.xz' then
   d = data.ptb{}
   assert(#d.vocab == 10000 and d:decode(d.train:narrow(1, 1, 2)) == 'aer banknote')

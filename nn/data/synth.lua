@@ -13,15 +13,16 @@ local SPLITS = {train = 0, validation = 1, test = 2, all = 0}
 local STATES = 27 -- a blank and the letters
 
 local entry = base.doc {name = 'data.synth', usage = "data.synth{kind='digits', n=1000, seed=1}",
-	text = [[Data that needs no file; the same n, seed and split give the same bits everywhere, whatever tensor.seed says.
+	text = [[Data that needs no file; the same n, seed and split give the same bits everywhere, whatever tensor.seed
+says.
 
-digits: a `dataset` of the digits 0 to 9 (1, 28, 28), a bitmap font turned, stretched, shifted, with noise. shapes: disc, ring,
-square, frame, triangle, plus, cross, lying and standing bars, board, in random colours (3, 32, 32). Classes are equally
-likely; split='validation' and 'test' give others than 'train', from the same distribution.
+digits: a `dataset` of the digits 0 to 9 (1, 28, 28), a bitmap font turned, stretched, shifted, with noise. shapes:
+disc, ring, square, frame, triangle, plus, cross, lying and standing bars, board, in random colours (3, 32, 32).
+Classes are equally likely; split='validation' and 'test' give others than 'train', from the same distribution.
 
-markov: a text of n characters, a blank and the letters, each drawn by the one before it, with d.train (90 %), d.valid, d.test
-(5 % each), d.vocab, encode and decode as `data.text` has. d.entropy is its entropy rate in nats a token, the loss that no
-model falls below on average; d.matrix holds the probabilities of the next token.]],
+markov: a text of n characters, a blank and the letters, each drawn by the one before it, with d.train (90 %),
+d.valid, d.test (5 % each), d.vocab, encode and decode as `data.text` has. d.entropy is its entropy rate in nats a
+token, the loss that no model falls below on average; d.matrix holds the probabilities of the next token.]],
 	example = [[d = data.synth{kind='markov', n=1000, seed=7}
 print(#d.vocab, d.train:nelem(), d.entropy < math.log(27))  --> 27 900 true]],
 	options = {{'kind', 'text', "'digits' (default), 'shapes' or 'markov'"},
@@ -36,8 +37,8 @@ local function markov(n, seed, steps)
 	local vocab = {' '}
 	for i = 2, STATES do vocab[i] = string.char(95 + i) end
 	local train, valid = n * 9 // 10, n // 20
-	return text.new {name = 'synth markov', level = 'char', vocab = vocab, steps = steps, entropy = entropy, matrix = matrix,
-		train = tokens:narrow(1, 1, train), valid = tokens:narrow(1, train + 1, valid),
+	return text.new {name = 'synth markov', level = 'char', vocab = vocab, steps = steps, entropy = entropy,
+		matrix = matrix, train = tokens:narrow(1, 1, train), valid = tokens:narrow(1, train + 1, valid),
 		test = tokens:narrow(1, train + valid + 1, n - train - valid)}
 end
 

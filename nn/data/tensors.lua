@@ -6,8 +6,8 @@ local dataset = internal.import 'dataset'
 local fail, describe = base.fail, base.describe
 
 local entry = base.doc {name = 'data.tensors', usage = 'data.tensors(x, y)  data.tensors(x, y, {classes=, name=})',
-	text = [[A `dataset` of samples along the first axis of x and their targets along that of y (which may be left out). Nothing is
-copied.]],
+	text = [[A `dataset` of samples along the first axis of x and their targets along that of y (which may be left
+out). Nothing is copied.]],
 	example = [[ds = data.tensors(tensor.ones(5, 2), tensor{1,2,1,2,1, dtype='int64'})
 print(#ds, ds:get(2))  --> 5 float32(2)  1 1 2]],
 	options = {{'classes', 'list', 'names of the classes 1, 2, …'}, {'name', 'text', 'what print calls it'}}}

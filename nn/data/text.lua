@@ -11,11 +11,11 @@ local MOST = 1 << 30 -- bytes of a text, unpacked
 local TRAIN, VALID = 0.9, 0.05
 
 local entry = base.doc {name = 'data.text', usage = "data.text{file='book.txt', level='char'}",
-	text = [[A text by characters (UTF-8) or by words (what stands between blanks; <eos> ends each line): d.train, the first 90 % of
-its tokens, d.valid, 5 %, and d.test, the rest, int32 (n) from 1; d.vocab, the list of all characters in order, or of all
-words by their first occurrence; `text:encode` and `text:decode`. steps= gives `data.loader` its steps. The file may be packed
-(.xz, .gz) and is looked for as it is named, then in `data.folders`; by default it is tiny Shakespeare,
-text/tinyshakespeare.txt.]],
+	text = [[A text by characters (UTF-8) or by words (what stands between blanks; <eos> ends each line): d.train, the
+first 90 % of its tokens, d.valid, 5 %, and d.test, the rest, int32 (n) from 1; d.vocab, the list of all characters in
+order, or of all words by their first occurrence; `text:encode` and `text:decode`. steps= gives `data.loader` its
+steps. The file may be packed (.xz, .gz) and is looked for as it is named, then in `data.folders`; by default it is
+tiny Shakespeare, text/tinyshakespeare.txt.]],
 	example = [[if data.find 'text/tinyshakespeare.txt.xz' then
   d = data.text{level='char', steps=128}
   assert(#d.vocab == 65 and d:decode(d.train:narrow(1, 1, 13)) == 'First Citizen')
@@ -25,8 +25,8 @@ end]],
 
 local function read_shakespeare()
 	local stem = 'text/tinyshakespeare.txt'
-	local path = dataset.files('data.text', {{names = {stem .. '.xz', stem, stem .. '.gz'}, bytes = '1,115,394 bytes unpacked',
-		url = 'https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt'}})[1]
+	local path = dataset.files('data.text', {{names = {stem .. '.xz', stem, stem .. '.gz'},
+		bytes = '1,115,394 bytes unpacked', url = 'https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt'}})[1]
 	return dataset.read('data.text', path, SHAKESPEARE)
 end
 

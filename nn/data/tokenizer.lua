@@ -33,23 +33,24 @@ local function parse(path, file)
 end
 
 local entry = doc {name = 'data.tokenizer', usage = "data.tokenizer 'tok512.bin'",
-	text = [[The tokenizer of a llama2.c model: t:encode(text) and t:decode(ids) (see `tokenizer:encode`), t.vocab, the list of its
-pieces, and #t.vocab. Numbers count from 1, so that they fit `embedding`: each is one more than in the file, <s> is 2. The
-file is looked for as it is named, then in `data.folders`.]],
+	text = [[The tokenizer of a llama2.c model: t:encode(text) and t:decode(ids) (see `tokenizer:encode`), t.vocab,
+the list of its pieces, and #t.vocab. Numbers count from 1, so that they fit `embedding`: each is one more than in the
+file, <s> is 2. The file is looked for as it is named, then in `data.folders`.]],
 	example = [[file = data.find 'weights/tok512.bin'
 if file then assert(#data.tokenizer(file).vocab == 512) end]]}
 
 doc {name = 'tokenizer:encode', usage = "t:encode 'Once upon'  t:encode(text, {bos=false, eos=true})",
-	text = [[The numbers of a text, int32 (n): characters and, where the vocabulary has no such character, bytes, of which the pair
-whose piece has the best score is merged, again and again. A blank is put in front of the text, and <s> in front of that
-unless bos=false; eos=true ends it with </s>.]],
+	text = [[The numbers of a text, int32 (n): characters and, where the vocabulary has no such character, bytes, of
+which the pair whose piece has the best score is merged, again and again. A blank is put in front of the text, and <s>
+in front of that unless bos=false; eos=true ends it with </s>.]],
 	example = [[file = data.find 'weights/tok512.bin'
 if file then assert(data.tokenizer(file):encode 'Once upon a time':nelem() == 5) end]],
-	options = {{'bos', 'true or false', 'begin with <s> (default true)'}, {'eos', 'true or false', 'end with </s> (default false)'}}}
+	options = {{'bos', 'true or false', 'begin with <s> (default true)'},
+		{'eos', 'true or false', 'end with </s> (default false)'}}}
 local encode_entry = base.docs[#base.docs]
 
-doc {name = 'tokenizer:decode', usage = 't:decode(ids)', text = [[The text of a tensor or list of numbers. <s> and </s> have no
-text, and a blank at the beginning of what follows <s> is left out.]],
+doc {name = 'tokenizer:decode', usage = 't:decode(ids)', text = [[The text of a tensor or list of numbers. <s> and
+</s> have no text, and a blank at the beginning of what follows <s> is left out.]],
 	example = [[file = data.find 'weights/tok512.bin'
 if file then
   t = data.tokenizer(file)

@@ -53,7 +53,8 @@ static void check_arrays(bool own_classifier)
 
 static void malformed(void)
 {
-	static const char *const reasons[7] = {"dim: ", "hidden: ", "layers: ", "heads: ", "kv_heads: ", "vocabulary: ", "steps: "};
+	static const char *const reasons[7] = {
+		"dim: ", "hidden: ", "layers: ", "heads: ", "kv_heads: ", "vocabulary: ", "steps: "};
 	struct bytes good = checkpoint(false), b = copy_of(&good);
 
 	CASE("every beginning, every byte of the header changed");
