@@ -21,9 +21,9 @@ end
 
 local M16 = 16 << 20
 local function uniform(...) return tensor.rand(...) end
-local function bytes(...) return tensor.randint {..., low = -127, high = 128, dtype = 'int8'} end
+local function bytes(...) return tensor.randint {low = -127, high = 128, dtype = 'int8', ...} end
 
-local function ids(...) return tensor.randint {..., low = 1, high = 10001, dtype = 'int64'} end
+local function ids(...) return tensor.randint {low = 1, high = 10001, dtype = 'int64', ...} end
 
 -- One step of training a classifier.
 local function step_of(m, o, x, y)
