@@ -238,6 +238,14 @@ static void convert(const struct copy *c, int64_t dst, int64_t dst_stride, int64
 	}
 }
 
+/* One element n times: of expanded views. */
+static void repeat(char *dst, const char *src, size_t size, size_t n)
+{
+	memcpy(dst, src, size);
+	for (size_t done = 1; done < n; done *= 2)
+		memcpy(dst + done * size, dst, (done < n - done ? done : n - done) * size);
+}
+
 static void copy_piece(const struct copy *c, int64_t piece)
 {
 	const struct ql_walk *w = &c->walk;
@@ -247,11 +255,15 @@ static void copy_piece(const struct copy *c, int64_t piece)
 	ql_walk_row(w, piece / c->pieces, offset);
 	offset[0] += begin * dst_stride;
 	offset[1] += begin * src_stride;
-	if (c->from == c->to && !ql_dtype_is_packed(c->to) && dst_stride == 1 && src_stride == 1) {
+	if (c->from == c->to && !ql_dtype_is_packed(c->to) && dst_stride == 1 && (src_stride == 1 || src_stride == 0)) {
 		size_t size = ql_dtypes[c->to].bits / 8;
+		const char *src = (const char *)c->src + (size_t)offset[1] * size;
+		char *dst = (char *)c->dst + (size_t)offset[0] * size;
 
-		memcpy((char *)c->dst + (size_t)offset[0] * size, (const char *)c->src + (size_t)offset[1] * size,
-			(size_t)n * size);
+		if (src_stride)
+			memcpy(dst, src, (size_t)n * size);
+		else
+			repeat(dst, src, size, (size_t)n);
 		return;
 	}
 	if (c->from == QL_int64 && c->to == QL_int64) { /* no rounding through anything */
