@@ -75,7 +75,7 @@ local function split(class, ...)
 		return {}, 0, base.options(class.doc, given[1], true)
 	end
 	local last = given[n]
-	if type(last) ~= 'table' or getmetatable(last) then return given, n, {} end
+	if type(last) ~= 'table' or getmetatable(last) or last[1] ~= nil then return given, n, {} end -- a list is no option
 	given[n] = nil
 	return given, n - 1, base.options(class.doc, last)
 end
