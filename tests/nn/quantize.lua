@@ -1,0 +1,171 @@
+-- SPDX-License-Identifier: MIT
+-- m:calibrate and m:quantize: every mode, what runs in integers (the ledger says so), rules, coverage, what stays untouched.
+tensor.seed(12)
+local function refused(pattern, ...)
+	local ok, message = pcall(...)
+	assert(not ok and message:find(pattern, 1, true), message)
+end
+local function net()
+	return nn.Sequential {nn.Flatten(), nn.Linear(36, 48), nn.ReLU(), nn.Linear(48, 24), nn.ReLU(), nn.Linear(24, 5)}
+end
+local m, x = net():eval(), tensor.randn(40, 1, 6, 6)
+local data = {{x, tensor.ones {40, dtype='int64'}}, {x * 0.5, tensor.ones {40, dtype='int64'}}}
+local before = m(x):detach()
+
+-- What ran since the reset: op -> path -> count.
+local function ran()
+	local paths = {}
+	for _, row in ipairs(quant.ledger()) do
+		paths[row.op] = paths[row.op] or {}
+		paths[row.op][row.path] = (paths[row.op][row.path] or 0) + row.count
+	end
+	return paths
+end
+local function logged(fn)
+	quant.log 'reset'
+	return fn(), ran()
+end
+
+it('calibrate does not touch the output, and sees every batch', function()
+	local same = m:calibrate(data, {input='uint8@minmax', log=false})
+	assert(same == m and m(x):detach():ne(before):any():item() == false)
+	local r = m:observers()
+	assert(#r == 3 and r[1].name == 'linear1' and r[1].count == 2 * 40 * 36 and r[1].spec == 'uint8')
+	assert(r[1].lo == x:min():item() and r[1].hi == x:max():item())
+	m:calibrate(data, {batches=1, log=false})
+	assert(m:observers()[1].count == 40 * 36, 'a second calibration goes on from the first')
+end)
+
+it('static: codes pass from layer to layer', function()
+	local state = {}
+	for name, value in pairs(m:state()) do state[name] = value:detach():clone() end
+	local q, c = m:quantize {mode='static'}
+	local y, paths = logged(function() return q(x) end)
+	assert(before:error(y).sqnr > 30)
+	assert(paths.linear.int8 == 3 and paths.quantize and not paths.linear.fallback)
+	local count = 0
+	for _, n in pairs(paths.quantize) do count = count + n end
+	assert(count == 1, 'only the input is quantized')
+	assert(q.linear1.weight:dtype() == 'int8' and c[1].output ~= 'float' and c[3].output == 'float')
+	assert(tostring(c):find '3 of 3 layers quantized')
+	for name, value in pairs(m:state()) do assert(value:detach():ne(state[name]):any():item() == false, 'the original has changed') end
+	refused("train: wanted a float model, or one quantized with mode='qat' or 'train', got one with mode='static'", q.train, q)
+	assert(q:nbytes() < 0.32 * m:nbytes())
+end)
+
+it('static: frozen ranges, no search for the range at use', function()
+	local q = m:quantize {mode='static'}
+	local small = q(x * 0.001)
+	local d = m:quantize {mode='dynamic'}
+	local want = m(x * 0.001):detach()
+	assert(want:error(d(x * 0.001)).sqnr > want:error(small).sqnr + 6, 'static finds its range anew')
+end)
+
+it('dynamic, weight_only, auto', function()
+	local fresh = m:clone()
+	for _, inner in pairs(fresh:named()) do rawset(inner, 'observers', nil) end
+	local y, paths = logged(function() return (fresh:quantize {mode='dynamic'})(x) end)
+	assert(before:error(y).sqnr > 30 and paths.linear.int8 == 3 and not paths.linear.fallback)
+	y, paths = logged(function() return (fresh:quantize {mode='weight_only', weight='int4:8'})(x) end)
+	assert(before:error(y).sqnr > 12 and paths.linear.float32 == 3 and paths.dequantize and not paths.linear.fallback)
+	local _, c = fresh:quantize {}
+	assert(c[1].mode == 'dynamic')
+	_, c = m:quantize {}
+	assert(c[1].mode == 'static')
+	refused("quantize: linear1: mode 'static' wanted a calibrated layer", fresh.quantize, fresh, {mode='static'})
+	refused("quantize: linear1: weight: wanted one scale for an output in mode 'dynamic', got 'int4:32'", fresh.quantize, fresh,
+		{mode='dynamic', weight='int4:32'})
+end)
+
+it('train: real integers forward, gradients with decoded codes', function()
+	local q = m:quantize {mode='train', weight='int8/1', input='int8'}
+	local input = x:reshape(40, 36)
+	local y, paths = logged(function() return q(x) end)
+	assert(paths.linear.int8 == 3)
+	local target = tensor.randn(40, 5)
+	nn.mse(y, target):backward()
+	-- the last layer by hand: dW = dY' deq(X), db = sum dY, with the codes that ran
+	local h = input:quantize('int8'):linear(m.linear1.weight:detach():quantize 'int8/1', m.linear1.bias:detach()):relu()
+	h = h:quantize('int8'):linear(m.linear2.weight:detach():quantize 'int8/1', m.linear2.bias:detach()):relu():quantize 'int8'
+	local dy = (y:detach() - target) * (2 / (40 * 5))
+	assert(q.linear3.weight:grad():error(dy:t():matmul(h:dequantize())).max < 1e-6)
+	assert(q.linear3.bias:grad():error(dy:sum(1)).max < 1e-6)
+	local start = nn.mse(q(x), target):item()
+	q:fit({{x, target}}, {opt=optim.adam(q, {lr=0.01}), loss=nn.mse, epochs=20, log=false})
+	assert(nn.mse(q(x), target):item() < 0.5 * start)
+end)
+
+it('train: what is kept for backward are codes', function()
+	local function kept(model)
+		collectgarbage()
+		collectgarbage()
+		local start = tensor.memory().now
+		local y = model(x:dequantize())
+		collectgarbage()
+		collectgarbage()
+		return tensor.memory().now - start, y
+	end
+	local wide = nn.Sequential {nn.Linear(6, 512), nn.Linear(512, 512), nn.Linear(512, 6)}
+	local q = wide:quantize {mode='train'}
+	x = tensor.randn(2000, 6)
+	local float, integer = kept(wide), kept(q)
+	assert(integer < 0.36 * float, ('%d of %d bytes'):format(integer, float))
+end)
+
+it('qat: the output is that of rounded numbers, and static keeps the scales', function()
+	x = tensor.randn(40, 1, 6, 6)
+	m:calibrate(data, {log=false})
+	local q = m:quantize {mode='qat', weight='int8/1', input='uint8'}
+	local y = q(x):detach()
+	local h = x:reshape(40, 36)
+	for i = 1, 3 do
+		local o = m['linear' .. i]
+		local p = quant.params(m:observers()[i].lo, m:observers()[i].hi, 'uint8')
+		h = h:fake {dtype='uint8', scale=p.scale, zero_point=p.zero_point}:linear(o.weight:detach():fake 'int8/1', o.bias:detach())
+		if i < 3 then h = h:relu() end
+	end
+	assert(y:error(h).max < 1e-5)
+	assert(q:verify(x).sqnr > 40 and q:verify(x).agree > 95)
+	local s, c = q:quantize {mode='static'}
+	assert(c[1].why == 'scales of the training' and s.linear1.weight:codes():ne(m.linear1.weight:detach():quantize('int8/1'):codes())
+		:any():item() == false)
+end)
+
+it('qat: learned scales are parameters and leave with the conversion', function()
+	local q = m:quantize {mode='qat', weight={bits=4, axis=1, learn=true}, input={bits=4, scheme='asymmetric', learn=true}}
+	assert(q.linear1.weight_scale:nelem() == 48 and q.linear1.input_scale:requires_grad() and q.linear1.input_zero)
+	local first = q.linear1.weight_scale:detach():clone()
+	q:fit({{x, tensor.ones {40, dtype='int64'}}}, {opt=optim.adam(q, {lr=0.01}), epochs=3, log=false})
+	assert(q.linear1.weight_scale:detach():error(first).max > 0)
+	local s = q:quantize {mode='static'}
+	assert(s.linear1.weight:qparams().scale:error(q.linear1.weight_scale:detach()).max == 0)
+	assert(s.linear1.weight:qparams().bits == 4 and s.linear1.weight:codes():min():item() >= -7)
+	for name in pairs(s:state()) do assert(not name:find 'scale') end
+	assert(q:verify(x).agree > 90)
+end)
+
+it('rules: the first that matches wins', function()
+	local q, c = m:quantize {mode='dynamic', rules={{'linear[12]$', 'int4/1'}, {'linear.*', false}}}
+	assert(c[1].weight == 'int4/1' and c[2].weight == 'int4/1' and c[3].mode == 'float' and c[3].why == 'a rule says so')
+	_, c = m:quantize {rules={function(name, layer) return layer.weight:size(1) < 10 and {mode='weight_only', weight='int4:8'} or nil end}}
+	assert(c[3].mode == 'weight_only' and c[3].weight == 'int4:8' and c[1].mode == 'static' and q)
+	_, c = m:quantize {mode='dynamic', rules={{'linear3', 'int4:8', optional=true}, {'conv.*', 'int8', optional=true}}}
+	assert(c[3].mode == 'weight_only' and c[3].why:find 'no integer product')
+	refused("rules: item 1: wanted a pattern that matches a layer, got 'conv.*'; layers: linear1 linear2 linear3", m.quantize, m,
+		{rules={{'conv.*', 'int8'}}})
+	refused("rules: item 2: wanted a regular expression, got 'a('", m.quantize, m, {rules={{'linear1', 'int8'}, {'a(', 'int8'}}})
+	refused("rules: item 1: unknown field 'wieght'; did you mean 'weight'?", m.quantize, m, {rules={{'linear1', wieght='int8'}}})
+end)
+
+it('bad input', function()
+	refused("quantize: mode: wanted auto, static, dynamic, weight_only, qat, train, got 'statc'; did you mean 'static'?", m.quantize, m,
+		{mode='statc'})
+	refused("quantize: unknown option 'wieght'; did you mean 'weight'?", m.quantize, m, {wieght='int8'})
+	refused('quantize: wanted a model with layers that have weights, got none', nn.ReLU().quantize, nn.ReLU(), {})
+	refused('calibrate: data: wanted at least one batch, got none', m.calibrate, m, function() return function() end end, {log=false})
+	refused("calibrate: input: wanted one scale for the whole tensor, got 'int8/1'", m.calibrate, m, data, {input='int8/1'})
+	refused('quantize: linear1: wanted a float layer, got one that is quantized already', function()
+		local q = m:quantize {mode='dynamic'}
+		q:quantize {mode='dynamic'}
+	end)
+end)
