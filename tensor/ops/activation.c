@@ -22,7 +22,7 @@ QL_MAP_F32_1(relu6_f32, a > 6 ? 6 : a > 0 ? a : a != a ? a : 0)
 QL_MAP_F64_1(relu6_f64, a > 6 ? 6 : a > 0 ? a : a != a ? a : 0)
 QL_MAP_I64_1(relu6_i64, a > 6 ? 6 : a > 0 ? a : 0)
 static const struct ql_map relu6_map = {.result = QL_MAP_PROMOTE, .f32 = relu6_f32, .f64 = relu6_f64, .i64 = relu6_i64};
-QL_SLOPE(relu6, out, 6, (b > 0) & (b < 6) ? a : 0, (b > 0) & (b < 6) ? a : 0)
+QL_SLOPE(relu6, out, 6, ((b > 0) & (b < 6)) ? a : 0, ((b > 0) & (b < 6)) ? a : 0)
 QL_UNARY(relu6, "x:relu6()", "min(max(x, 0), 6).", "print(tensor{-1,2,9}:relu6())  --> float32(3)  0  2  6", QL_INPLACE,
 	relu6_map, .backward = relu6_backward, .saves = QL_SAVE_RESULT);
 

@@ -94,9 +94,9 @@ QL_SIMD(void, clamp_slope_f32, (int64_t n, float *restrict out, const float *con
 	float low = (float)args->p[0], high = (float)args->p[1];
 
 	for (int64_t i = 0; i < n; i++)
-		out[i] = (x[i] > low) & (x[i] < high) ? g[i] : 0;
+		out[i] = ((x[i] > low) & (x[i] < high)) ? g[i] : 0;
 })
-QL_MAP_F64_2(clamp_slope_f64, (b > args->p[0]) & (b < args->p[1]) ? a : 0)
+QL_MAP_F64_2(clamp_slope_f64, ((b > args->p[0]) & (b < args->p[1])) ? a : 0)
 static const struct ql_map clamp_slope_map = {.result = QL_MAP_FLOAT, .f32 = clamp_slope_f32, .f64 = clamp_slope_f64,
 	.prepare = clamp_prepare};
 static const struct ql_op clamp_slope = {.doc = {.name = "clamp_slope", .attrs = clamp_attrs}, .arity_min = 2, .arity_max = 2,
