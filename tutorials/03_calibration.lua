@@ -122,4 +122,4 @@ r:where{bits = 4}:plot{kind = 'bar', x = 'observer', y = 'accuracy', title = 'ac
 -- %%
 half = quant.observer{dtype = 'uint8', observer = function(h) return 0, h.hi / 2 end}
 half:update(tensor.linspace(0, 8, 100))
-print(half:params().scale:item() * 255)  --> 4.0
+print(('%.3f'):format(half:params().scale:item() * 255))  --> 4.000

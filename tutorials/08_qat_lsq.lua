@@ -1,0 +1,62 @@
+-- SPDX-License-Identifier: MIT
+-- %% [markdown]
+-- # 8  Training for few bits: quantization-aware training with learned steps
+--
+-- With 8 bits a trained network can be rounded afterwards. With 2 it cannot: there are four codes for a weight, and rounding to
+-- them is a heavy blow. In **quantization-aware training** the network feels the rounding while it learns: forward with rounded
+-- numbers, backward as if they had not been rounded (the straight-through estimator). **LSQ** (Esser et al. 2020) learns the
+-- step sizes as well.
+
+-- %%
+quick = os.getenv 'QUOLL_QUICK' ~= nil
+for _, a in ipairs(arg or {}) do quick = quick or a == '--quick' end
+folder = (arg and arg[0] or ''):match '^(.*/)' or ''
+os.execute 'mkdir -p out'
+tensor.seed(8)
+
+-- %%
+found, why = data.find 'mnist/train-images-idx3-ubyte.gz'
+m = dofile(folder .. 'models/lenet.lua')
+if found and data.find 'mnist/t10k-images-idx3-ubyte.gz' then
+	print 'input: real (MNIST)'
+	images, unseen = data.mnist{split = 'train', limit = quick and 4000 or nil}, data.mnist{split = 'test', limit = quick and 2000 or nil}
+	m:load(folder .. 'models/lenet.safetensors')
+else
+	print('input: procedural digits, because ' .. why)
+	images, unseen = data.synth{kind = 'digits', n = quick and 4000 or 20000, seed = 1}, data.synth{kind = 'digits', n = 1000, seed = 2}
+	m:fit(data.loader(images, {batch = 64, shuffle = true}), {opt = optim.adam(m, {lr = 2e-3}), epochs = 1})
+end
+train, test = data.loader(images, {batch = 128, shuffle = true}), data.loader(unseen, {batch = 500})
+m = m:fuse()
+print(m:evaluate(test, {metric = 'accuracy'}))
+
+-- %% [markdown]
+-- ## The same network with 8, 4, 3 and 2 bits
+--
+-- Weights *and* activations of all layers, the first and the last included. `ptq` is rounded afterwards, with the range of least
+-- squared error; `lsq` trains one more epoch and is then converted: what is measured are the integers.
+
+-- %%
+out = {float32 = m}
+for _, b in ipairs(quick and {8, 2} or {8, 4, 3, 2}) do
+	m:calibrate(train, {input = {bits = b, scheme = 'asymmetric', observer = 'mse'}, batches = 8, log = false})
+	out['ptq' .. b] = {bits = b, method = 'ptq', m:quantize{mode = 'static', weight = {bits = b, axis = 1, observer = 'mse'}}}
+	local q = m:quantize{mode = 'qat', weight = {bits = b, axis = 1, learn = true}, input = {bits = b, scheme = 'asymmetric', learn = true}}
+	local epochs = quick and 1 or b > 2 and 1 or 3
+	q:fit(train, {opt = optim.adam(q, {lr = optim.cosine{lr = 1e-3, steps = epochs * #train}}), loss = nn.crossentropy, epochs = epochs})
+	for x in test() do
+		print(b, q:verify(x))
+		break
+	end
+	out['lsq' .. b] = {bits = b, method = 'lsq', q:quantize{mode = 'static'}}
+end
+r = bench.models(out, {data = test, metric = 'accuracy'})
+print(r)
+r:where{method = 'ptq'}:plot{x = 'bits', y = 'accuracy', title = 'rounded afterwards', file = 'out/08_ptq.png'}
+r:plot{kind = 'scatter', x = 'weight_bytes', y = 'accuracy', label = 'model', title = 'bits and how they were reached', file = 'out/08_qat.png'}
+
+-- %%
+by = {}
+for i = 1, #r do by[r[i].model] = r[i] end
+assert(by.lsq2.accuracy > by.ptq2.accuracy + 5, 'learned steps must be worth it at 2 bits')
+assert(by.lsq8.accuracy > by.float32.accuracy - 1)
