@@ -1,0 +1,88 @@
+-- SPDX-License-Identifier: MIT
+-- conv2d in integers. The oracle: the convolution of codes minus zero points in float64, which is exact below 2^53, then the rule
+-- of the result step by step. Every kernel level runs this file.
+tensor.seed(17)
+
+-- codes less their zero points, exactly
+local function centred(q)
+	local p, codes = q:qparams(), q:codes():to 'float64'
+	if not p.zero_point then return codes end
+	local zero = p.zero_point:to 'float64'
+	return codes - (zero:nelem() > 1 and zero:view(-1, 1, 1, 1) or zero:reshape(1))
+end
+
+local function exact(x, w, o)
+	return centred(x):conv2d(centred(w), {stride=o.stride, pad=o.pad, dilation=o.dilation, groups=o.groups})
+end
+
+-- float32 products of the scales, one for each output
+local function scales(x, w)
+	local s = x:qparams().scale:to 'float32':reshape(1) * w:qparams().scale:to 'float32'
+	return s:nelem() > 1 and s:view(1, -1, 1, 1) or s:reshape(1)
+end
+
+local function same(a, b) return a:ne(b):any():item() == false end
+
+local function check(x, w, o, bias)
+	local sums = exact(x, w, o)
+	local want = sums:to 'float32' * scales(x, w)
+	if bias then want = want + bias:view(1, -1, 1, 1) end
+	if o.act then want = want:relu() end
+	quant.log 'reset'
+	local given = {stride=o.stride, pad=o.pad, dilation=o.dilation, groups=o.groups, act=o.act}
+	local got = bias and x:conv2d(w, bias, given) or x:conv2d(w, given)
+	assert(got:origin().path == 'int8' and got:origin().kernel:find '^gemm_i8', got:origin().path)
+	assert(same(got, want))
+	-- codes: sums and bias as integers, one factor, one rounding
+	for _, out in ipairs {{dtype='uint8', scale=0.07, zero_point=30}, {dtype='int8', scale=0.04}} do
+		given.out = out
+		local q = bias and x:conv2d(w, bias, given) or x:conv2d(w, given)
+		local total = sums
+		if bias then total = total + (bias:view(1, -1, 1, 1):to 'float64' / scales(x, w):to 'float64'):round() end
+		if o.act then total = total:relu() end
+		local sx, sw = x:qparams().scale:to 'float64':reshape(1), w:qparams().scale:to 'float64'
+		local factor = (sx * (sw:nelem() > 1 and sw:view(1, -1, 1, 1) or sw:reshape(1)) / q:qparams().scale:to 'float64':reshape(1)):to 'float32'
+		local zero = out.zero_point or 0
+		local codes = ((total:to 'float32' * factor):round() + zero):clamp(q:qparams().min, q:qparams().max)
+		assert(q:quantized() and q:dtype() == out.dtype and q:origin().path == 'int8')
+		assert(same(q:codes():to 'float32', codes), 'codes')
+	end
+end
+
+local shapes = {
+	{{2, 3, 8, 8}, {4, 3, 3, 3}, {pad=1}}, {{1, 4, 7, 5}, {6, 2, 3, 2}, {groups=2, stride=2, pad={1, 0}}},
+	{{3, 6, 9, 9}, {6, 1, 3, 3}, {groups=6, pad=1}}, {{2, 5, 6, 6}, {3, 5, 1, 1}, {stride=2}},
+	{{1, 2, 10, 11}, {5, 2, 3, 3}, {dilation={2, 3}, pad={2, 1, 3, 0}}}, {{2, 16, 4, 4}, {17, 16, 3, 3}, {pad=1, act='relu'}},
+	{{1, 1, 3, 3}, {1, 1, 3, 3}, {}}, {{5, 3, 32, 31}, {8, 3, 5, 4}, {pad=2, stride={2, 1}}},
+}
+for i, shape in ipairs(shapes) do
+	it('shape ' .. i, function()
+		for _, dtype in ipairs {'uint8', 'int8', {dtype='int8', scheme='asymmetric'}} do
+			for _, weight in ipairs {'int8/1', 'int8', 'uint8/1', 'int4/1'} do
+				local x = (tensor.randn(table.unpack(shape[1])) + 0.5):quantize(dtype)
+				local w = tensor.randn(table.unpack(shape[2])):quantize(weight)
+				check(x, w, shape[3], nil)
+				check(x, w, shape[3], tensor.randn(shape[2][1]))
+			end
+		end
+	end)
+end
+
+it('extreme codes and long sums', function()
+	local x = (tensor.full {1, 300, 5, 5, value=1.0}):quantize {dtype='uint8', scale=1 / 255, zero_point=0}
+	assert(x:codes():min():item() == 255)
+	local w = (tensor.full {3, 300, 5, 5, value=-1.0}):quantize {dtype='int8', scale=1 / 128}
+	assert(w:codes():max():item() == -128)
+	check(x, w, {pad=2})
+end)
+
+it('views, empty batches, and what falls back', function()
+	local x, w = tensor.randn(4, 3, 6, 6):quantize 'uint8', tensor.randn(2, 3, 3, 3):quantize 'int8/1'
+	assert(same(x[{{2, 3}}]:conv2d(w), x:conv2d(w)[{{2, 3}}]))
+	assert(x:narrow(1, 1, 0 + 1):conv2d(w):size(1) == 1)
+	local function reason(a, b) return a:conv2d(b):origin().reason end
+	assert(reason(tensor.randn(1, 3, 6, 6), w) == 'an operand is not quantized')
+	assert(reason(tensor.randn(2, 3, 6, 6):quantize 'int8/1', w) == 'scale varies along the summed axes')
+	assert(reason(x, tensor.randn(2, 3, 3, 3):quantize 'int8/2') == 'scale varies along the summed axes')
+	assert(reason(tensor.randn(1, 3, 6, 6):quantize 'int16', w) == 'only codes of up to 8 bits have an integer convolution')
+end)
