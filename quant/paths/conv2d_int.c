@@ -86,12 +86,40 @@ static void reached(const struct ql_window *w, int d, int64_t shift, int64_t *fr
 	*to = ql_max64(*from, ql_min64(hi, w->out[d]));
 }
 
+/* Of the same width as the image and with stride 1 the plane is the image shifted as a whole, but for the edges. */
+static void shift_plane(const struct job *j, const uint8_t *plane, int64_t up, int64_t left, uint8_t *to)
+{
+	const struct ql_window *w = &j->c.window;
+	int64_t top, bottom, from, end, width = w->out[1];
+
+	reached(w, 0, up, &top, &bottom);
+	reached(w, 1, left, &from, &end);
+	if (top == bottom || from == end) {
+		memset(to, j->pad, (size_t)(w->out[0] * width));
+		return;
+	}
+	memset(to, j->pad, (size_t)(top * width));
+	memcpy(to + top * width + from, plane + (top + up) * width + from + left,
+		(size_t)((bottom - top - 1) * width + end - from));
+	for (int64_t i = top; i < bottom; i++) {
+		for (int64_t p = 0; p < from; p++)
+			to[i * width + p] = j->pad;
+		for (int64_t p = end; p < width; p++)
+			to[i * width + p] = j->pad;
+	}
+	memset(to + bottom * width, j->pad, (size_t)((w->out[0] - bottom) * width));
+}
+
 /* One image of one row of the matrix: the plane seen through one tap. */
 static void unfold_plane(const struct job *j, const uint8_t *plane, int64_t up, int64_t left, uint8_t *to)
 {
 	const struct ql_window *w = &j->c.window;
 	int64_t top, bottom, from, end;
 
+	if (w->stride[0] == 1 && w->stride[1] == 1 && w->out[1] == w->in[1]) {
+		shift_plane(j, plane, up, left, to);
+		return;
+	}
 	reached(w, 0, up, &top, &bottom);
 	reached(w, 1, left, &from, &end);
 	memset(to, j->pad, (size_t)(top * w->out[1]));

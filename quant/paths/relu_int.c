@@ -6,7 +6,9 @@
 
 #include "tensor/codec.h"
 #include "tensor/op.h"
+#include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
+#include "tensor/simd.h"
 
 static bool match(struct ql_call *call, const char **reason)
 {
@@ -23,9 +25,32 @@ struct job {
 	struct ql_grain g;
 	const struct ql_tensor *in, *out;
 	const struct ql_tensor *zero;
+	int variant;
 };
 
 #define PIECE 512
+
+/* Whole bytes under one scale. */
+#define RAISE(name, type) \
+	QL_SIMD(void, name, (int64_t n, const type *restrict in, type *restrict out, type zero), { \
+		for (int64_t i = 0; i < n; i++) \
+			out[i] = in[i] > zero ? in[i] : zero; \
+	})
+RAISE(raise_u8, uint8_t)
+RAISE(raise_i8, int8_t)
+
+static void bytes_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	const char *in = (const char *)j->in->storage->data + j->in->offset;
+	char *out = j->out->storage->data;
+	int64_t zero = j->zero ? (int64_t)ql_tensor_at_f64(j->zero, 0) : 0;
+
+	if (j->in->dtype == QL_uint8)
+		raise_u8[j->variant](end - begin, (const uint8_t *)in + begin, (uint8_t *)out + begin, (uint8_t)zero);
+	else
+		raise_i8[j->variant](end - begin, (const int8_t *)in + begin, (int8_t *)out + begin, (int8_t)zero);
+}
 
 static void run_row(const struct job *j, int64_t r)
 {
@@ -69,7 +94,10 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		j.in = dense;
 		j.out = call->out[0];
 		j.zero = in->q->zero_point;
-		if (j.g.row)
+		j.variant = ctx->kernels->simd->variant;
+		if (in->q->axis < 0 && !in->q->block && (in->dtype == QL_uint8 || in->dtype == QL_int8))
+			status = ql_parallel_for(ctx, ql_tensor_nelem(in), 1 << 18, ql_tensor_nelem(in) / 16, bytes_body, &j);
+		else if (j.g.row)
 			status = ql_parallel_for(ctx, j.g.rows, ql_max64(1, 65536 / j.g.row), j.g.rows * j.g.row, body, &j);
 	}
 	ql_tensor_release(ctx, dense);
