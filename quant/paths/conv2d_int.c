@@ -60,7 +60,9 @@ struct job {
 	int64_t images, first;   /* together; the first of them */
 	int64_t group;
 	const uint8_t *x;        /* codes (n, c, h, w) */
-	uint8_t pad;             /* the zero point of x as a code */
+	unsigned dtype;          /* of x: int8 or uint8 */
+	int32_t zero_in;         /* the zero point of x, and */
+	uint8_t pad;             /* its byte */
 	uint8_t *patch;          /* (k, images * pixels) */
 	const float *scale;      /* (o): sx * sw */
 	struct ql_epilogue e;    /* bias per output; act */
@@ -244,14 +246,13 @@ static void store(void *arg, int64_t i, int64_t column, int64_t n, const int32_t
 static enum ql_status run_group(struct job *j, const struct ql_matrix_int *w)
 {
 	struct ql_matrix_int a = *w;
-	struct ql_matrix_int b = {.data = j->patch, .dtype = QL_uint8, .row = j->images * j->pixels, .column = 1};
-	int32_t zero = j->pad;
+	struct ql_matrix_int b = {.data = j->patch, .dtype = j->dtype, .row = j->images * j->pixels, .column = 1};
 	enum ql_status status = ql_parallel_for(j->ctx, j->k, ql_max64(1, 65536 / (j->images * j->pixels)),
 		j->k * j->images * j->pixels / 8, unfold_rows, j);
 
 	a.data = (const char *)w->data + j->group * j->rows * j->k;
 	a.zero = w->zero && w->zero_step ? w->zero + j->group * j->rows : w->zero;
-	b.zero = zero ? &zero : NULL;
+	b.zero = j->zero_in ? &j->zero_in : NULL;
 	return status ? status : ql_gemm_i8(j->ctx, j->rows, j->images * j->pixels, j->k, &a, &b, store, j);
 }
 
@@ -274,28 +275,17 @@ static enum ql_status run_all(struct job *j, const struct ql_matrix_int *w)
 
 /* ---- operands ---- */
 
-/* gives contiguous codes of one byte: int8 ones shifted to uint8 when `flip` */
-static enum ql_status bytes_of(struct ql_ctx *ctx, const struct ql_tensor *t, bool flip, struct ql_tensor **out)
+/* gives contiguous codes of one byte: t itself when it has them */
+static enum ql_status bytes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
-	enum ql_status status = ql_tensor_cast(ctx, t, ql_dtypes[t->dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8, out);
-	uint8_t *code;
-
-	if (status || !flip || (*out)->dtype == QL_uint8)
-		return status;
-	code = (*out)->storage->data;
-	for (int64_t i = 0, n = ql_tensor_nelem(*out); i < n; i++)
-		code[i] ^= 0x80;
-	return QL_OK;
+	if (ql_dtypes[t->dtype].bits == 8)
+		return ql_tensor_contiguous(ctx, t, out);
+	return ql_tensor_cast(ctx, t, ql_dtypes[t->dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8, out);
 }
 
 static int64_t zero_of(const struct ql_tensor *t, int64_t i)
 {
 	return t->q->zero_point ? (int64_t)ql_tensor_at_f64(t->q->zero_point, i) : 0;
-}
-
-static bool signed_codes(const struct ql_tensor *t)
-{
-	return ql_dtypes[t->dtype].kind != QL_KIND_UINT;
 }
 
 /* Scales of the outputs, and zero points of the weight's rows. */
@@ -399,11 +389,13 @@ static enum ql_status compute(struct job *j, struct ql_call *call, struct ql_ten
 	const struct ql_spec *spec)
 {
 	const struct ql_tensor *x = call->in[0], *w = call->in[1];
-	struct ql_matrix_int a = {.data = weight->storage->data, .dtype = weight->dtype, .row = j->k, .column = 1};
+	struct ql_matrix_int a = {.data = ql_tensor_data(weight), .dtype = weight->dtype, .row = j->k, .column = 1};
 	enum ql_status status = read_params(j, x, w, &a);
 
-	j->x = codes->storage->data;
-	j->pad = (uint8_t)(zero_of(x, 0) + (signed_codes(x) ? 128 : 0));
+	j->x = ql_tensor_data(codes);
+	j->dtype = codes->dtype;
+	j->zero_in = (int32_t)zero_of(x, 0);
+	j->pad = (uint8_t)j->zero_in;
 	if (!status)
 		status = results(j, call, spec, x, w);
 	if (!status && j->c.n * j->c.o * j->pixels > 0)
@@ -421,9 +413,9 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	call->path = "int8";
 	call->kernel = ctx->kernels->gemm_i8->name;
 	if (!status)
-		status = bytes_of(ctx, x, true, &codes);
+		status = bytes_of(ctx, x, &codes);
 	if (!status)
-		status = bytes_of(ctx, w, false, &weight);
+		status = bytes_of(ctx, w, &weight);
 	if (!status)
 		status = ql_epilogue_of(ctx, call, j.c.o, &j.e, &bias);
 	if (!status) {
