@@ -427,8 +427,18 @@ for name, op in pairs(all) do
 				uses(name, straight[name], {x}):backward(seed:to 'float32')
 				assert(x:grad():dtype() == dtype and (x:grad():to 'float64' - seed):abs():max():item() == 0)
 			end
+		elseif op.elementwise then -- a new op of one to three operands needs no case: it is tried as it is
+			local operands = {}
+			for i = 1, op.arity_min do operands[i] = apart(3, 4) end
+			local function fn(...) return (op.method and (...)[name] or tensor[name])(...) end
+			if op.gradient then
+				check(name, 1, {fn, table.unpack(operands)})
+			else
+				local y = fn(operands[1]:detach():requires_grad_(), table.unpack(operands, 2))
+				assert(not pcall(y.backward, y, tensor.ones(3, 4)), 'it has no gradient, and gives one')
+			end
 		else
-			assert(without[name], 'neither a case nor a reason why there is none in tests/nn/gradients.lua')
+			assert(without[name] or not op.gradient, 'neither a case nor a reason why there is none in tests/nn/gradients.lua')
 			assert(not op.gradient, 'it has one')
 		end
 	end)
