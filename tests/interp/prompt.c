@@ -297,6 +297,7 @@ static const struct {
 	{"while true do pcall(row.topk, row, 1 << 22) end", 1000},
 	{"while true do pcall(row.quantile, row, 0.3) end", 1000},
 	{"while true do pcall(long.cumsum, long) end", 1000},
+	{"while true do pcall(net.fit, net, {{wide[{{1, 500}}], wide[{{1, 500}}]}}, {loss=nn.mse, epochs=99, log=false}) end", 1000},
 	{"repeat until false", 250},
 };
 
@@ -333,6 +334,7 @@ static void test_interrupt(void)
 		"tensor.seed(1) wide, long, row = tensor.rand(4000, 4000), tensor.rand(1 << 24), "
 		"tensor.rand(1 << 24);",
 		"");
+	term_line(t, "net = nn.Linear(4000, 4000);", "");
 	for (size_t i = 0; i < sizeof(busy) / sizeof(busy[0]); i++) {
 		CASE("Ctrl-C: %s", busy[i].code);
 		test_busy(t, busy[i].code, busy[i].limit);
@@ -343,7 +345,7 @@ static void test_interrupt(void)
 		t->size = t->seen = 0;
 		t->out[0] = '\0';
 	}
-	term_line(t, "wide:size(1)", ": 4000");
+	term_line(t, "net:eval()(wide):size(1)", ": 4000");
 	term_leave(t);
 }
 
