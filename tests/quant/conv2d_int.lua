@@ -86,3 +86,33 @@ it('views, empty batches, and what falls back', function()
 	assert(reason(x, tensor.randn(2, 3, 3, 3):quantize 'int8/2') == 'scale varies along the summed axes')
 	assert(reason(tensor.randn(1, 3, 6, 6):quantize 'int16', w) == 'only codes of up to 8 bits have an integer convolution')
 end)
+
+it('no images, and no channels to sum', function()
+	local w, spec = tensor.randn(2, 3, 3, 3):quantize 'int8/1', {dtype='uint8', scale=0.1, zero_point=3}
+	local none = tensor.zeros(0, 3, 4, 4):quantize(spec):conv2d(w)
+	assert(none:nelem() == 0 and none:size(2) == 2 and none:origin().path == 'int8')
+	local empty, bias = tensor.zeros(1, 0, 4, 4):quantize(spec), tensor{0.5, -2}
+	local y = empty:conv2d(tensor.zeros(2, 0, 3, 3):quantize {dtype='int8', scale=0.1}, bias)
+	assert(y:origin().path == 'int8' and same(y, tensor.zeros(1, 2, 2, 2) + bias:view(1, 2, 1, 1)))
+end)
+
+it('out= holds for what falls back too', function()
+	local x, w = tensor.randn(2, 3, 5, 5), tensor.randn(2, 3, 3, 3):quantize 'int8/1'
+	local out = {dtype='uint8', scale=0.1, zero_point=90}
+	local y = x:conv2d(w, {out=out})
+	assert(y:quantized() and y:dtype() == 'uint8' and y:origin().path == 'fallback')
+	assert(y:origin().reason == 'an operand is not quantized')
+	assert(same(y:codes(), x:conv2d(w:dequantize()):quantize(out):codes()))
+end)
+
+it('refuses what has no meaning', function()
+	local x, w = tensor.randn(1, 3, 4, 4):quantize 'uint8', tensor.randn(2, 3, 3, 3):quantize 'int8/1'
+	local function message(...)
+		local ok, text = pcall(...)
+		assert(not ok)
+		return text
+	end
+	assert(message(x.conv2d, x, w, {pad=-1}):find 'conv2d: pad: wanted 0 or more')
+	assert(message(x.conv2d, x, w, {out='nope'}):find 'conv2d: out: spec: dtype: wanted one of')
+	assert(message(x.conv2d, x, tensor.randn(2, 4, 3, 3):quantize 'int8', {}):find 'conv2d: wanted w %(out, 3, kh, kw%)')
+end)
