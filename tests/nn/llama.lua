@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: full
 -- The checkpoint stories260K of llama2.c: the greedy text that its author published, also with the cache in pieces, and
 -- what int8 weights do to it.
 local file, tokens = data.find 'weights/stories260K.bin', data.find 'weights/tok512.bin'

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: full
 -- Published weights give the published answers: ResNet20 and ResNet8 on the first test images of CIFAR-10. Logits are those of
 -- expected.json beside the weights, computed by their authors' frameworks.
 local found = data.find 'weights/resnet20-cifar10.safetensors' and data.find 'cifar10/test_batch_first1000.bin.xz'
