@@ -18,8 +18,17 @@ end
 local function stepper(m, b, length)
 	local function last(y) return module.real(y):select(2, -1) end
 	if module.class_of(m).cache then
-		local cache = m:cache(b, length)
-		return function(new) return last(m(new, cache)) end
+		local room = math.min(length, m.context)
+		local cache, seen, used = m:cache(b, room), nil, 0
+		return function(new)
+			seen = seen and tensor.cat({seen, new}, {axis = 2}) or new
+			if used + new:size(2) > room then -- begin anew with the second half of what was seen
+				new = seen:narrow(2, seen:size(2) - math.max(1, room // 2) + 1, math.max(1, room // 2))
+				cache, used = m:cache(b, room), 0
+			end
+			used = used + new:size(2)
+			return last(m(new, cache))
+		end
 	end
 	if has_carry(m) then
 		module.walk(m, function(_, inner)
@@ -60,7 +69,8 @@ end
 local generate = method('generate', 'm:generate(ids, {steps=100, temperature=1, topk=})',
 	[[Goes on with a text: ids are the numbers of its tokens (n), a list, or several texts of one length (B, n). Returns them with the new
 ones behind. temperature 0 takes the likeliest token; topk draws among the k likeliest only. Random numbers as tensor.seed
-says. stop= is a token that ends the text (of one text).]],
+says. stop= is a token that ends the text (of one text). Where the text becomes longer than a Transformer's context, it goes on
+with the second half of it.]],
 	[[m = nn.Transformer{vocab=10, d=8, heads=2, layers=1, ff=16}
 print(m:generate({1, 5, 3}, {steps=4}):size())  --> 7]],
 	{{'steps', 'integer', 'new tokens (default 100)'}, {'temperature', 'number', 'default 1'}, {'topk', 'integer', 'default: all'},

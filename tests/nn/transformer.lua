@@ -81,7 +81,8 @@ it('generate', function()
 	assert(m:generate({1, 2}, {steps=5, temperature=0, stop=first}):size(1) == 3)
 	refused('generate: ids: wanted at least one number of a token, got', m.generate, m, {})
 	refused('generate: temperature: wanted 0 or more, got -1', m.generate, m, {1}, {temperature=-1})
-	refused('Transformer: wanted at most 64 positions (context=), got 65', m.generate, m, {1}, {steps=65})
+	assert(m:generate({1}, {steps=150}):size(1) == 151, 'a text longer than the context')
+	assert(m:generate(tensor.ones {100, dtype='int64'}, {steps=2}):size(1) == 102)
 	local rnn = nn.Sequential {nn.Embedding(20, 8), nn.LSTM(8, 8), nn.Linear(8, 20)}
 	local whole = rnn(tensor {{1, 2, 3}, dtype='int64'}):detach():argmax(-1):view(3):totable()[3]
 	assert(rnn:generate({1, 2, 3}, {steps=1, temperature=0}):totable()[4] == whole)
