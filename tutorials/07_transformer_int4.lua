@@ -1,0 +1,81 @@
+-- SPDX-License-Identifier: MIT
+-- %% [markdown]
+-- # 7  A language model with 4-bit weights
+--
+-- A small Transformer that writes like Shakespeare, one character at a time. For large language models memory is what counts: to
+-- write one token, every weight is read once. So the weights are stored in 4 bits and decoded when they are needed
+-- (`weight_only`). How much worse does the model become, and which way of 4 bits is best?
+
+-- %%
+quick = os.getenv 'QUOLL_QUICK' ~= nil
+for _, a in ipairs(arg or {}) do quick = quick or a == '--quick' end
+folder = (arg and arg[0] or ''):match '^(.*/)' or ''
+os.execute 'mkdir -p out'
+tensor.seed(7)
+
+-- %% [markdown]
+-- ## The text and the model
+--
+-- The weights were made by `scripts/train.lua transformer`. Without the text a Markov chain stands in, and a tiny model is trained.
+
+-- %%
+if data.find 'text/tinyshakespeare.txt.xz' then
+	print 'input: real (tiny Shakespeare)'
+	d = data.text{level = 'char', steps = 128}
+	m = dofile(folder .. 'models/transformer.lua'):load(folder .. 'models/transformer.safetensors'):eval()
+	prompt = 'The '
+else
+	print('input: procedural text, because ' .. select(2, data.find 'text/tinyshakespeare.txt.xz'))
+	d = data.synth{kind = 'markov', n = 60000, seed = 1}
+	m = nn.Transformer{vocab = #d.vocab, d = 32, heads = 2, layers = 1, ff = 64, context = 128}
+	m:fit(data.loader(d.train, {batch = 16, steps = 64, shuffle = true}), {opt = optim.adam(m, {lr = 3e-3}), epochs = 1, log = false})
+	m:eval()
+	prompt = d:decode(d.test:narrow(1, 1, 4))
+end
+print(m)
+test = data.loader(d.test, {batch = 32, steps = 128, order = 'windows'})
+valid = data.loader(d.valid, {batch = 32, steps = 128, order = 'windows'})
+
+-- %% [markdown]
+-- ## Six ways to store the weights
+--
+-- `int4/1` has one scale for each output; `int4:32` one for each 32 weights of it; `uint4:32@mse` cuts each block's range where the
+-- squared error is least. The embedding stays as it is.
+
+-- %%
+batches = quick and 2 or nil
+v = {float32 = m}
+for _, s in ipairs{'int8/1', 'int4/1', 'int4:128', 'int4:64', 'int4:32', 'uint4:32@mse'} do
+	v[s] = m:quantize{mode = 'weight_only', weight = s, rules = {{'embedding.*', false}}}
+end
+r = bench.models(v, {data = test, metric = 'perplexity', batches = batches})
+print(r:sort 'weight_bytes')
+r:plot{kind = 'scatter', x = 'weight_bytes', y = 'perplexity', label = 'model', title = 'what a bit of weight is worth', file = 'out/07_w4.png'}
+by = {}
+for i = 1, #r do by[r[i].model] = r[i] end
+assert(by['int8/1'].value < 1.01 * by.float32.value and by['int4:32'].value < 1.04 * by.float32.value)
+assert(by['int4:32'].weight_bytes < 0.35 * by.float32.weight_bytes)
+
+-- %% [markdown]
+-- ## Integers all the way
+--
+-- With 8 bits for activations as well, the products run in integers: with ranges found at each call (`dynamic`), or frozen by
+-- calibration on the validation text (`static`).
+
+-- %%
+m:calibrate(valid, {input = 'uint8', batches = quick and 2 or 16})
+r = bench.models({float32 = m, dynamic = m:quantize{mode = 'dynamic'}, static = m:quantize{mode = 'static'}},
+	{data = test, metric = 'perplexity', batches = batches})
+print(r)
+r:plot{kind = 'bar', x = 'model', y = 'ms', title = 'time of a batch', ylabel = 'ms', file = 'out/07_ms.png'}
+for i = 1, #r do assert(r[i].value < 1.01 * r[1].value) end
+
+-- %% [markdown]
+-- ## What it writes
+
+-- %%
+for _, name in ipairs{'float32', 'int4:32'} do
+	tensor.seed(7)
+	print(('-- %s'):format(name))
+	print(d:decode(v[name]:generate(d:encode(prompt), {steps = quick and 40 or 300, temperature = 0.8})))
+end
