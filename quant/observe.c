@@ -56,7 +56,7 @@ enum ql_status ql_rule_of(struct ql_ctx *ctx, const struct ql_spec *spec, struct
 	return QL_OK;
 }
 
-enum ql_status ql_slots_take(struct ql_ctx *ctx, const struct ql_ruler *r, int bins, int64_t n, struct ql_slot *slots)
+enum ql_status ql_observe_slots(struct ql_ctx *ctx, const struct ql_ruler *r, int bins, int64_t n, struct ql_observe_slot *slots)
 {
 	for (int64_t i = 0; i < n; i++) {
 		slots[i].tally.count = ql_scratch_take(ctx, ql_tally_bytes(r));
@@ -92,7 +92,7 @@ static void parts_body(void *arg, int64_t begin, int64_t end)
 
 enum ql_status ql_count_parts(struct ql_ctx *ctx, struct ql_parts *p)
 {
-	int64_t parts = ql_max64(1, ql_min64(QL_SLOTS, p->n / PART));
+	int64_t parts = ql_max64(1, ql_min64(QL_OBSERVE_SLOTS, p->n / PART));
 	enum ql_status status;
 
 	p->part = ql_ceil_div(p->n, parts);
@@ -111,13 +111,13 @@ struct once {
 	const struct ql_grain *g;
 	const float *x;
 	struct ql_stats *stats;
-	struct ql_slot *slots;
+	struct ql_observe_slot *slots;
 	int64_t first; /* scale of slot 0 */
 };
 
 static const double nothing[QL_OBSERVER_OWN];
 
-static struct ql_view tally_view(const struct once *o, struct ql_slot *s)
+static struct ql_view tally_view(const struct once *o, struct ql_observe_slot *s)
 {
 	struct ql_view v = {.moments = &s->tally.moments, .own = nothing, .rule = o->rule, .room = s->room};
 
@@ -178,7 +178,7 @@ enum ql_status ql_observe_once(struct ql_ctx *ctx, const struct ql_spec *spec, c
 	struct ql_stats *stats)
 {
 	struct ql_ruler ruler = ql_ruler_of(spec->bins);
-	struct ql_slot slots[QL_SLOTS];
+	struct ql_observe_slot slots[QL_OBSERVE_SLOTS];
 	struct ql_rule rule;
 	struct once o = {.kind = spec->observer, .rule = &rule, .ruler = &ruler, .g = g, .x = x, .stats = stats, .slots = slots};
 	int64_t n = g->rows * g->row, work = n * 4 + g->scales * 3000000;
@@ -190,11 +190,11 @@ enum ql_status ql_observe_once(struct ql_ctx *ctx, const struct ql_spec *spec, c
 	if (!status)
 		status = ql_rule_of(ctx, spec, &rule);
 	if (!status)
-		status = ql_slots_take(ctx, &ruler, spec->bins, QL_SLOTS, slots);
+		status = ql_observe_slots(ctx, &ruler, spec->bins, QL_OBSERVE_SLOTS, slots);
 	if (!status && g->scales == 1)
 		status = ql_count_parts(ctx, &(struct ql_parts){.ruler = &ruler, .x = x, .n = n, .variant = rule.variant, .slots = slots});
-	for (; o.first < g->scales && !status; o.first += QL_SLOTS) {
-		int64_t m = ql_min64(QL_SLOTS, g->scales - o.first);
+	for (; o.first < g->scales && !status; o.first += QL_OBSERVE_SLOTS) {
+		int64_t m = ql_min64(QL_OBSERVE_SLOTS, g->scales - o.first);
 
 		status = ql_parallel_for(ctx, m, 1, work / g->scales * m, once_body, &o);
 		if (!status && spec->choose)

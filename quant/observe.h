@@ -7,10 +7,10 @@
 
 #include "quant/observer.h"
 
-#define QL_SLOTS 8 /* scales, or parts of one, that are worked on side by side */
+#define QL_OBSERVE_SLOTS 8 /* scales, or parts of one, that are worked on side by side */
 
 /* Memory of one worker: a batch being counted, and a range being found. */
-struct ql_slot {
+struct ql_observe_slot {
 	struct ql_tally tally;
 	void *cells;
 	double *room;
@@ -22,13 +22,13 @@ struct ql_parts {
 	const float *x;
 	int64_t n, part;
 	int variant;
-	struct ql_slot *slots;
+	struct ql_observe_slot *slots;
 };
 
 /* How the spec makes codes and ranges; a scheme's table comes from the scratch arena. */
 enum ql_status ql_rule_of(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_rule *r);
 /* Memory of n slots from the scratch arena. */
-enum ql_status ql_slots_take(struct ql_ctx *ctx, const struct ql_ruler *r, int bins, int64_t n, struct ql_slot *slots);
+enum ql_status ql_observe_slots(struct ql_ctx *ctx, const struct ql_ruler *r, int bins, int64_t n, struct ql_observe_slot *slots);
 /* Counts are 32 bits wide. */
 enum ql_status ql_observe_check(struct ql_ctx *ctx, const struct ql_grain *g);
 /* Counts the values into the first slot's tally, in parts side by side. */

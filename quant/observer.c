@@ -9,6 +9,7 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
+#include "tensor/view.h"
 
 enum ql_status ql_observer_new(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_observer **out)
 {
@@ -92,7 +93,7 @@ struct update {
 	const struct ql_rule *rule;
 	const struct ql_grain *g;
 	const float *x;
-	struct ql_slot *slots;
+	struct ql_observe_slot *slots;
 	int64_t first;
 };
 
@@ -115,19 +116,19 @@ static void update_body(void *arg, int64_t begin, int64_t end)
 
 static enum ql_status update(struct ql_ctx *ctx, struct ql_observer *o, const struct ql_grain *g, const float *x)
 {
-	struct ql_slot slots[QL_SLOTS];
+	struct ql_observe_slot slots[QL_OBSERVE_SLOTS];
 	struct ql_rule rule;
 	struct update u = {o, &rule, g, x, slots, 0};
 	int64_t n = g->rows * g->row;
 	enum ql_status status = ql_rule_of(ctx, &o->spec, &rule);
 
 	if (!status)
-		status = ql_slots_take(ctx, &o->ruler, o->spec.bins, QL_SLOTS, slots);
+		status = ql_observe_slots(ctx, &o->ruler, o->spec.bins, QL_OBSERVE_SLOTS, slots);
 	if (!status && g->scales == 1)
 		status = ql_count_parts(ctx, &(struct ql_parts){.ruler = &o->ruler, .x = x, .n = n, .variant = rule.variant, .slots = slots});
 	ctx->finishing = true; /* all scales or none */
-	for (; u.first < g->scales && !status; u.first += QL_SLOTS) {
-		int64_t m = ql_min64(QL_SLOTS, g->scales - u.first);
+	for (; u.first < g->scales && !status; u.first += QL_OBSERVE_SLOTS) {
+		int64_t m = ql_min64(QL_OBSERVE_SLOTS, g->scales - u.first);
 
 		status = ql_parallel_for(ctx, m, 1, (n * 2 / g->scales + 60000) * m, update_body, &u);
 	}
@@ -136,16 +137,36 @@ static enum ql_status update(struct ql_ctx *ctx, struct ql_observer *o, const st
 	return status;
 }
 
-/* gives the values as contiguous float32 */
-static enum ql_status values(struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor **out)
+static enum ql_status decoded(struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor **out)
 {
 	if (x->q)
 		return ql_decode(ctx, x, out);
-	if (x->dtype == QL_float32 && ql_tensor_is_contiguous(x)) {
-		*out = ql_tensor_keep(x);
-		return QL_OK;
+	*out = ql_tensor_keep(x);
+	return QL_OK;
+}
+
+/* gives the values as contiguous float32. One scale per index of the last axis: that axis goes first, so that the values
+ * of a scale lie together (20 times faster than to gather them). */
+static enum ql_status values(struct ql_ctx *ctx, struct ql_tensor *x, struct ql_grain *g, struct ql_tensor **out)
+{
+	struct ql_tensor *plain = NULL, *turned = NULL;
+	int order[QL_MAX_RANK];
+	enum ql_status status = decoded(ctx, x, &plain);
+
+	for (int d = 0; d < x->rank; d++)
+		order[d] = d == 0 ? x->rank - 1 : d - 1;
+	if (!status && g->kind == QL_GRAIN_COLUMN && x->rank > 1) {
+		status = ql_view_permute(ctx, "update", plain, order, &turned);
+		if (!status)
+			*g = ql_grain_of(turned->rank, turned->shape, QL_float32, 0, -1, 0);
 	}
-	return ql_tensor_cast(ctx, x, QL_float32, out);
+	if (!status && !turned && plain->dtype == QL_float32 && ql_tensor_is_contiguous(plain))
+		*out = ql_tensor_keep(plain);
+	else if (!status)
+		status = ql_tensor_cast(ctx, turned ? turned : plain, QL_float32, out);
+	ql_tensor_release(ctx, turned);
+	ql_tensor_release(ctx, plain);
+	return status;
 }
 
 enum ql_status ql_observer_update(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor *x)
@@ -161,7 +182,7 @@ enum ql_status ql_observer_update(struct ql_ctx *ctx, struct ql_observer *o, str
 			ql_dtype_name(x->dtype));
 	status = fit_to(ctx, o, x, &g);
 	if (!status)
-		status = values(ctx, x, &v);
+		status = values(ctx, x, &g, &v);
 	if (!status && ql_tensor_nelem(x) > 0)
 		status = update(ctx, o, &g, ql_tensor_data(v));
 	ql_tensor_release(ctx, v);

@@ -12,7 +12,7 @@
 
 #define WARN_SHARE 0.001 /* of clipped values */
 
-struct ql_view ql_observed_view(const struct ql_find *f, struct ql_slot *s, int64_t scale)
+struct ql_view ql_observed_view(const struct ql_find *f, struct ql_observe_slot *s, int64_t scale)
 {
 	const struct ql_observed *seen = &f->o->seen[scale];
 	struct ql_view v = {.moments = &seen->histogram.moments, .own = seen->own, .rule = f->rule, .room = s->room};
@@ -97,25 +97,25 @@ enum ql_status ql_find(struct ql_ctx *ctx, struct ql_find *f, bool judging)
 	f->total = numbers[4];
 	if (f->kind == &ql_observer_function)
 		return find_chosen(ctx, f);
-	for (f->first = 0; f->first < f->o->scales && !status; f->first += QL_SLOTS)
-		status = ql_parallel_for(ctx, ql_min64(QL_SLOTS, f->o->scales - f->first), 1, QL_SLOTS * (int64_t)3000000, find_body, f);
+	for (f->first = 0; f->first < f->o->scales && !status; f->first += QL_OBSERVE_SLOTS)
+		status = ql_parallel_for(ctx, ql_min64(QL_OBSERVE_SLOTS, f->o->scales - f->first), 1, QL_OBSERVE_SLOTS * (int64_t)3000000, find_body, f);
 	return status;
 }
 
 enum ql_status ql_find_start(struct ql_ctx *ctx, const struct ql_observer *o, struct ql_find *f, struct ql_rule *rule,
-	struct ql_slot *slots)
+	struct ql_observe_slot *slots)
 {
 	enum ql_status status = ql_observer_check(ctx, o);
 
 	*f = (struct ql_find){.o = o, .kind = o->spec.observer, .rule = rule, .slots = slots};
 	if (!status)
 		status = ql_rule_of(ctx, &o->spec, rule);
-	return status ? status : ql_slots_take(ctx, &o->ruler, o->spec.bins, QL_SLOTS, slots);
+	return status ? status : ql_observe_slots(ctx, &o->ruler, o->spec.bins, QL_OBSERVE_SLOTS, slots);
 }
 
 enum ql_status ql_observer_ranges(struct ql_ctx *ctx, const struct ql_observer *o, double **lo, double **hi)
 {
-	struct ql_slot slots[QL_SLOTS];
+	struct ql_observe_slot slots[QL_OBSERVE_SLOTS];
 	struct ql_rule rule;
 	struct ql_find f;
 	enum ql_status status = ql_find_start(ctx, o, &f, &rule, slots);
@@ -165,7 +165,7 @@ enum ql_status ql_observer_params(struct ql_ctx *ctx, const struct ql_observer *
 	struct ql_tensor **zero)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct ql_slot slots[QL_SLOTS];
+	struct ql_observe_slot slots[QL_OBSERVE_SLOTS];
 	struct ql_rule rule;
 	struct ql_find f;
 	enum ql_status status = ql_find_start(ctx, o, &f, &rule, slots);

@@ -62,7 +62,7 @@ static enum ql_status suggest(struct ql_ctx *ctx, struct ql_find *f, const char 
 enum ql_status ql_observer_measure(struct ql_ctx *ctx, const struct ql_observer *o, struct ql_observer_stats *out)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct ql_slot slots[QL_SLOTS];
+	struct ql_observe_slot slots[QL_OBSERVE_SLOTS];
 	struct ql_rule rule;
 	struct ql_find f;
 	enum ql_status status;
