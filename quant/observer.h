@@ -69,7 +69,9 @@ void ql_observer_reset(struct ql_ctx *ctx, struct ql_observer *o);
 enum ql_status ql_observer_update(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor *x);
 /* Adds what `other` has seen; specs must be equal. */
 enum ql_status ql_observer_merge(struct ql_ctx *ctx, struct ql_observer *o, const struct ql_observer *other);
-/* Ranges, one per scale, into lo and hi (from the scratch arena). Error: "no samples". */
+/* Error "no samples": no finite value has been seen. */
+enum ql_status ql_observer_check(struct ql_ctx *ctx, const struct ql_observer *o);
+/* Ranges, one per scale, into lo and hi (from the scratch arena). */
 enum ql_status ql_observer_ranges(struct ql_ctx *ctx, const struct ql_observer *o, double **lo, double **hi);
 /* gives scale and zero_point (NULL when the scheme has none) for these ranges. Warns when more than 0.1 % of the values
  * seen lie outside what the codes hold. */
