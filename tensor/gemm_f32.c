@@ -25,6 +25,7 @@
 #define TASK_NS 50e6
 #define BYTES_PER_NS 20 /* of B, when there are few rows */
 #define COPY_ROWS 16
+#define SLAB 64 /* columns that are worth a call of a library */
 #define WHOLE_WORK 1e9 /* products in one call of a library: an interrupt is seen between them */
 
 struct matrix {
@@ -187,23 +188,36 @@ static bool is_dense(int64_t rows, int64_t columns, struct matrix *x)
 	return false;
 }
 
-static enum ql_status by_library(struct ql_ctx *ctx, struct job *j)
+/* Columns of B and C that one call of the library takes. */
+static int64_t slab(const struct job *j, int threads)
 {
 	double columns = WHOLE_WORK / ((double)j->m * (double)j->k);
 	int64_t step = columns < 1 ? 1 : columns > (double)j->n ? j->n : (int64_t)columns;
+
+	return threads > 1 ? ql_min64(step, ql_max64(SLAB, ql_ceil_div(j->n, 2 * threads))) : step;
+}
+
+static void slab_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+
+	j->kernel->whole(j->m, end - begin, j->k, j->a.data, j->a.row, j->a.column, j->b.data + begin * j->b.column, j->b.row,
+		j->b.column, j->c + begin, j->ldc);
+}
+
+static enum ql_status by_library(struct ql_ctx *ctx, struct job *j)
+{
+	int threads = j->kernel->reentrant() ? ctx->threads : 1;
+	double work = (double)j->m * (double)j->n * (double)j->k / j->kernel->rate;
 	enum ql_status status = QL_OK;
 
 	if (!is_dense(j->m, j->k, &j->a))
 		status = copy_rows(ctx, j->m, j->k, &j->a);
 	if (!status && !is_dense(j->k, j->n, &j->b))
 		status = copy_rows(ctx, j->k, j->n, &j->b);
-	for (int64_t l = 0; l < j->n && !status; l += step) {
-		if (ql_stopped(ctx))
-			return ql_fail(ctx, QL_ERR_INTERRUPTED, "interrupted");
-		j->kernel->whole(j->m, ql_min64(step, j->n - l), j->k, j->a.data, j->a.row, j->a.column,
-			j->b.data + l * j->b.column, j->b.row, j->b.column, j->c + l, j->ldc);
-	}
-	return status;
+	if (status)
+		return status;
+	return ql_parallel_for(ctx, j->n, slab(j, threads), threads > 1 && work < 1e18 ? (int64_t)work : 0, slab_body, j);
 }
 
 enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,

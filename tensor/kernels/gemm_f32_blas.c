@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * float32 product by a CBLAS of the user's choice, named in QUOLL_BLAS. It is called on one thread only and
- * may use threads of its own. (Debian's serial OpenBLAS 0.3.21 hands out its work buffers without a lock: two
- * threads that entered cblas_sgemm together got wrong products in 5 % of the calls.)
+ * float32 product by a CBLAS of the user's choice, named in QUOLL_BLAS. An OpenBLAS built for threads is told to use
+ * none of its own and is called for slabs of columns from all of ours. Any other is called on one thread only:
+ * Debian's serial OpenBLAS 0.3.21 hands out its work buffers without a lock, and two threads that entered cblas_sgemm
+ * together got wrong products in 5 % of the calls.
  */
 #include "tensor/kernels/kernels.h"
 
@@ -17,6 +18,7 @@ typedef void sgemm_fn(int order, int ta, int tb, int m, int n, int k, float alph
 	const float *b, int ldb, float beta, float *c, int ldc);
 
 static sgemm_fn *sgemm;
+static bool reentrant;
 
 /* The file behind a function, and its version where it is an OpenBLAS. */
 static void describe(void *library, struct ql_blas *blas)
@@ -31,6 +33,20 @@ static void describe(void *library, struct ql_blas *blas)
 		snprintf(blas->library, sizeof(blas->library), "%s", info.dli_fname);
 }
 
+/* 0 for a serial build, which has no locks */
+static bool has_locks(void *library)
+{
+	int (*parallel)(void);
+	void (*threads)(int);
+
+	*(void **)&parallel = dlsym(library, "openblas_get_parallel");
+	*(void **)&threads = dlsym(library, "openblas_set_num_threads");
+	if (!parallel || !threads || parallel() == 0)
+		return false;
+	threads(1);
+	return true;
+}
+
 static void open_library(const char *name, struct ql_blas *blas)
 {
 	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -42,6 +58,7 @@ static void open_library(const char *name, struct ql_blas *blas)
 	}
 	*(void **)&sgemm = dlsym(library, "cblas_sgemm");
 	blas->open = sgemm != NULL;
+	reentrant = blas->open && has_locks(library);
 	if (blas->open)
 		describe(library, blas);
 	else
@@ -73,6 +90,11 @@ static bool available(void)
 	return ql_blas()->open;
 }
 
+static bool is_reentrant(void)
+{
+	return reentrant;
+}
+
 static void whole(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col,
 	const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc)
 {
@@ -85,4 +107,5 @@ static void whole(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row
 
 extern const struct ql_gemm_f32 gemm_f32_blas;
 const struct ql_gemm_f32 gemm_f32_blas = {
-	.name = "gemm_f32_blas", .mr = 1, .nr = 1, .rate = 30, .whole = whole, .available = available};
+	.name = "gemm_f32_blas", .mr = 1, .nr = 1, .rate = 30, .whole = whole, .reentrant = is_reentrant,
+	.available = available};

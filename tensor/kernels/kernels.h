@@ -17,8 +17,9 @@ struct ql_gemm_f32 {
 	int rate; /* multiplications per ns on one core, roughly: for the size of chunks only */
 	void (*tile)(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b,
 		int64_t ldb, float *c, int64_t ldc, bool add);
-	/* Instead of a tile: the whole product by a library, on the calling thread. One stride of A and of B
+	/* Instead of a tile: the whole product by a library. One stride of A and of B
 	 * is 1. */
+	bool (*reentrant)(void); /* of `whole`: several threads may call it at a time */
 	void (*whole)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col,
 		const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
 	/* false: cannot run here (no library); the dispatch then takes the next entry. NULL: always can */
