@@ -115,8 +115,10 @@ static enum ql_status choose(struct ql_ctx *ctx, const struct ql_spec *spec, con
 	enum ql_status status = QL_OK;
 
 	c.even = ql_scratch_take(ctx, (size_t)spec->bins * sizeof(*c.even));
-	if (!c.even || !lua_checkstack(L, 8))
+	if (!c.even)
 		return QL_ERR_MEMORY;
+	if (!lua_checkstack(L, 8))
+		return ql_fail(ctx, QL_ERR_MEMORY, "observer: function: wanted room for a call, got too many calls inside each other");
 	ql_cells_even(&view->cells, view->cells.min, view->cells.max, false, spec->bins, c.even);
 	lua_pushcfunction(L, protected_choice);
 	lua_pushlightuserdata(L, &c);

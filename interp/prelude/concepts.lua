@@ -30,20 +30,37 @@ x:to 'cuda'.]], example = [[print(gpu.memory().total >= 0)  --> true]]}
 ---------------------------------------------------------------- concepts
 
 concept('spec', [[A spec says how something is quantized. It is a string, dtype[/axis][:block][@observer], or a table with the fields
-dtype bits scheme axis block observer octaves scale zero_point; false means "leave it float". The same spec goes wherever
+dtype bits scheme axis block observer p momentum bins octaves scale zero_point; false means "leave it float". The same spec goes wherever
 something is quantized: x:quantize, quant.compare, quant.estimate, options such as out= and quant=.
 
   'int8'        8 bits, one scale for the whole tensor, symmetric: code 0 is 0.0
   'uint8'       8 bits without sign, asymmetric: with a zero point
   'int8/1'      one scale per index of axis 1 (row, output channel)
   'int4:32'     one scale per 32 elements of the last axis
-  'int8@minmax' how the range of the data is found
+  'int8@mse'    how the range of the data is found: see observers
   {bits=3, axis=1}, {dtype='uint8', scale=0.1, zero_point=128}
 
 dtypes: int8 uint8 int4 uint4 int16 uint16 binary, or bits=2…16; float32 float16 bfloat16 are stored as they are. The
 scheme is symmetric for signed dtypes, asymmetric for unsigned ones, or log.]],
 	[[print(quant.spec{dtype='int4', block=32})  --> int4:32
 print(quant.spec 'uint8'.scheme)  --> asymmetric]])
+
+concept('observers', [[An observer finds the range that codes are to cover. x:quantize uses it on one tensor, quant.observer on many.
+
+  minmax      smallest and largest value: nothing is clipped (the default)
+  average     moving averages of both, one step per batch (momentum=0.01)
+  percentile  the range of p percent of the values (p=99.99)
+  entropy     the threshold that loses the least information (TensorRT's rule)
+  mse         the range of the least squared error on the data seen
+  adaptive    the same, and forgets old data when new ones differ
+  a function  of your own: function(histogram, spec) return lo, hi end
+
+All read a histogram of fixed size, so memory does not grow with the data. Clipping a few outliers makes the steps finer for
+all others; that pays the more the fewer the bits. o:stats() suggests the simplest one that will do.]],
+	[[x = tensor.randn(10000)
+x[1] = 30
+a, b = x:quantize 'int4', x:quantize 'int4@mse'
+print(x:error(b).sqnr > x:error(a).sqnr)  --> true]])
 
 concept('quantization', [[A quantized tensor holds integer codes and scales: x ≈ (code - zero_point) * scale. Quantizing divides by
 the scale (exactly, in float32), rounds half to even, adds the zero point and saturates at the ends of the dtype; NaN

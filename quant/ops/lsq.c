@@ -94,6 +94,32 @@ STEPS(double)
 ROWS(float)
 ROWS(double)
 
+/* A row whose elements have a scale each; sums go to one place per element. */
+#define STEP_AT(type) struct type##_step p = {(type)scale[i], (type)lo[i], (type)hi[i], rounded};
+#define COLUMNS(type) \
+	QL_SIMD(void, forward_each_##type, (const type *restrict x, int64_t count, const double *restrict scale, \
+		const double *restrict lo, const double *restrict hi, bool rounded, type *restrict y), { \
+		for (int64_t i = 0; i < count; i++) { \
+			STEP_AT(type) \
+			CODE(type) \
+			y[i] = r * p.scale; \
+		} \
+	}) \
+	QL_SIMD(void, backward_each_##type, (const type *restrict x, const type *restrict g, int64_t count, \
+		const double *restrict scale, const double *restrict lo, const double *restrict hi, bool rounded, \
+		type *restrict dx, double *restrict ds, double *restrict dz), { \
+		for (int64_t i = 0; i < count; i++) { \
+			STEP_AT(type) \
+			CODE(type) \
+			ELEMENT(type) \
+			dx[i] = inside * g[i]; \
+			ds[i] += (double)(slope * g[i]); \
+			dz[i] += (double)((1 - inside) * g[i]); \
+		} \
+	})
+COLUMNS(float)
+COLUMNS(double)
+
 struct job {
 	struct ql_grain g;
 	const void *x, *dy;
@@ -120,6 +146,21 @@ struct job {
 RUN(float)
 RUN(double)
 
+#define ROW(type) \
+	static void row_##type(const struct job *j, int64_t at, int64_t sum) \
+	{ \
+		const type *x = (const type *)j->x + at; \
+		type *out = (type *)j->out + at; \
+\
+		if (j->dy) \
+			backward_each_##type[j->variant](x, (const type *)j->dy + at, j->g.row, j->scale, j->lo, j->hi, j->rounded, \
+				out, j->ds + sum, j->dz + sum); \
+		else \
+			forward_each_##type[j->variant](x, j->g.row, j->scale, j->lo, j->hi, j->rounded, out); \
+	}
+ROW(float)
+ROW(double)
+
 static void run(const struct job *j, int64_t at, int64_t count, int64_t s, int64_t sum)
 {
 	if (j->wide)
@@ -145,9 +186,12 @@ static void columns_body(void *arg, int64_t begin, int64_t end)
 	const struct job *j = arg;
 
 	for (int64_t i = begin; i < end; i++)
-		for (int64_t r = i * j->piece; r < ql_min64(j->g.rows, (i + 1) * j->piece); r++)
-			for (int64_t c = 0; c < j->g.row; c++)
-				run(j, r * j->g.row + c, 1, c, i * j->g.row + c);
+		for (int64_t r = i * j->piece; r < ql_min64(j->g.rows, (i + 1) * j->piece); r++) {
+			if (j->wide)
+				row_double(j, r * j->g.row, i * j->g.row);
+			else
+				row_float(j, r * j->g.row, i * j->g.row);
+		}
 }
 
 static enum ql_status go(struct ql_ctx *ctx, struct job *j, int64_t *sums)
@@ -155,7 +199,7 @@ static enum ql_status go(struct ql_ctx *ctx, struct job *j, int64_t *sums)
 	bool columns = j->g.kind == QL_GRAIN_COLUMN;
 	int64_t n = j->g.rows * j->g.row, count;
 
-	j->piece = columns ? ql_max64(1, PIECE / ql_max64(1, j->g.row)) : PIECE;
+	j->piece = columns ? ql_max64(16, PIECE / ql_max64(1, j->g.row)) : PIECE;
 	j->pieces = ql_ceil_div(columns ? j->g.rows : j->g.row, j->piece);
 	count = columns ? j->pieces : j->g.rows * j->pieces;
 	*sums = columns ? count * j->g.row : count;
@@ -169,7 +213,7 @@ static enum ql_status go(struct ql_ctx *ctx, struct job *j, int64_t *sums)
 	if (n == 0)
 		return QL_OK;
 	return ql_parallel_for(ctx, count, columns ? 4 : ql_max64(1, 65536 / ql_max64(1, ql_min64(PIECE, j->g.row))),
-		n * (columns ? 8 : 1), columns ? columns_body : body, j);
+		n, columns ? columns_body : body, j);
 }
 
 /* ---- numbers ---- */

@@ -161,6 +161,13 @@ end)
 it('warns of clipped values', function()
 	local o = quant.observer{dtype = 'int8', observer = 'percentile', p = 90}:update(tensor.linspace(-1, 1, 1000))
 	assert(o:stats().clipped > 5 and o:stats().clipped < 15)
+	local function said(code)
+		local pipe <close> = io.popen('exec "/proc/$PPID/exe" -e "' .. code .. '" 2>&1')
+		return pipe:read 'a'
+	end
+	local text = said "quant.observer{dtype='int8', observer='percentile', p=90}:update(tensor.linspace(-1, 1, 1000)):params()"
+	assert(text:find('warning: observer int8@percentile p=90: 9', 1, true), text)
+	assert(said "quant.observer('int8'):update(tensor.linspace(-1, 1, 1000)):params()" == '')
 end)
 it('keeps memory that does not depend on the amount of data', function()
 	local o = quant.observer 'int8@entropy'
