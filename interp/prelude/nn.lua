@@ -66,5 +66,5 @@ end
 module.custom = custom
 
 for name in internal.registry 'modules':gmatch '%S+' do internal.import(name) end
-for _, part in ipairs {'module_files', 'fit', 'module_calibrate', 'module_fuse', 'module_quantize', 'module_generate'} do internal.import(part) end
+for _, part in ipairs {'module_files', 'fit', 'module_calibrate', 'module_fuse', 'module_quantize', 'module_generate', 'module_summary'} do internal.import(part) end
 nn.llama = internal.import 'llama'

@@ -102,3 +102,23 @@ it('save and load', function()
 	os.remove(name)
 end)
 
+
+it('summary', function()
+	local r = m:summary(tensor.ones(2, 3, 2, 2))
+	assert(#r == 7 and r[2].name == 'linear1' and r[2].parameters == 104 and r[2].bytes == 416 and r[2].output == 'float32(2, 8)')
+	assert(r[4].output == 'float32(2, 8)' and tostring(r):find '203 parameters, 812 bytes')
+	local plain = nn.Linear(2, 3):summary()
+	assert(#plain == 1 and plain.name == 'linear' and plain.parameters == 9)
+	assert(m(tensor.ones(2, 3, 2, 2)):size(2) == 3, 'hooks are left')
+end)
+
+it('dequantize', function()
+	local q = m:quantize {mode='weight_only', weight='int4:4'}
+	local x = tensor.randn(5, 12)
+	local f = q:dequantize()
+	assert(f(x):detach():error(q(x)).max < 1e-6 and f.last.weight:requires_grad() and f:train())
+	refused('dequantize: wanted a quantized model, got a float one', m.dequantize, m)
+end)
+
+m.last:source()  --> -- prelude/linear...
+--> ...self:compute(module.real(x, self.weight), self.weight)...
