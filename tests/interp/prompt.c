@@ -345,7 +345,7 @@ static void test_interrupt(void)
 		t->size = t->seen = 0;
 		t->out[0] = '\0';
 	}
-	term_line(t, "net:eval()(wide):size(1)", ": 4000");
+	term_line(t, "net:eval()(wide[1]):size(1)", ": 4000");
 	term_leave(t);
 }
 
