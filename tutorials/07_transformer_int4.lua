@@ -54,7 +54,8 @@ r:plot{kind = 'scatter', x = 'weight_bytes', y = 'perplexity', label = 'model', 
 by = {}
 for i = 1, #r do by[r[i].model] = r[i] end
 assert(by['int8/1'].value < 1.01 * by.float32.value and by['int4:32'].value < 1.04 * by.float32.value)
-assert(by['int4:32'].weight_bytes < 0.35 * by.float32.weight_bytes)
+-- the tiny model that stands in is mostly embedding, which stays float
+assert(by['int4:32'].weight_bytes < (prompt == 'The ' and 0.17 or 0.35) * by.float32.weight_bytes)
 
 -- %% [markdown]
 -- ## Integers all the way

@@ -58,5 +58,6 @@ r:plot{kind = 'scatter', x = 'weight_bytes', y = 'accuracy', label = 'model', ti
 -- %%
 by = {}
 for i = 1, #r do by[r[i].model] = r[i] end
-assert(by.lsq2.accuracy > by.ptq2.accuracy, 'learned steps must be worth it at 2 bits')
+-- Five points were hoped for; a range of least squared error is so good a start that 2.4 are left (tutorials/README.md).
+assert(by.lsq2.accuracy >= 97 and by.lsq2.accuracy > by.ptq2.accuracy + 1, 'learned steps must be worth it at 2 bits')
 assert(by.lsq8.accuracy > by.float32.accuracy - 1)
