@@ -7,13 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "interp/output.h"
+
 bool ql_style_wanted(FILE *f)
 {
 	const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
 
 	if (plain && *plain)
 		return false;
-	return term && *term && strcmp(term, "dumb") && isatty(fileno(f));
+	return term && *term && strcmp(term, "dumb") && isatty(ql_output_fd(f));
 }
 
 const char *ql_style(FILE *f, enum ql_style style)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Trains the networks of the tutorials and saves their weights as float16 in tutorials/models/:
 --   quoll scripts/train.lua mlp lenet resnet9 transformer lstm     (with QUOLL_DATA, see data.folders)
---   quoll scripts/train.lua resnet9 --minutes 60 --epochs 24 --folder .
+--   quoll scripts/train.lua resnet9 --minutes 60 --epochs 14 --folder .
 -- A run that was stopped goes on when it is started again: its state is in <folder>/<name>.training.safetensors. No test image or
 -- token is used: epochs are judged by the last 5000 training images, or by the validation text.
 local wanted, options = {}, {minutes = math.huge, folder = '.'}
@@ -45,7 +45,7 @@ end
 function tasks.resnet9()
 	local m, norm = dofile(models .. 'resnet9.lua')
 	local train, valid = images('cifar10', norm, {crop=4, flip=true, cutout=8})
-	local epochs = options.epochs or 20
+	local epochs = options.epochs or 14
 	local opt = optim.sgd(m, {lr=optim.onecycle {lr=0.1, steps=epochs * #train}, momentum=0.9, nesterov=true, decay=5e-4})
 	return m, train, {opt=opt, epochs=epochs, validate=valid, metric='accuracy'}
 end

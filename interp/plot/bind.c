@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "interp/libs.h"
+#include "interp/output.h"
 #include "interp/plot/kind.h"
 #include "interp/plot/plot.h"
 #include "interp/plot/render.h"
@@ -164,23 +165,25 @@ static int figure_encode(lua_State *L)
 static int figure_show(lua_State *L)
 {
 	struct ql_figure *f = check_figure(L);
+	struct ql_output event = {.kind = QL_OUTPUT_DISPLAY, .L = L, .index = 1};
+	FILE *terminal = ql_output_terminal(stdout);
 	struct ql_bytes *b;
 	enum ql_status status;
 
 	lua_settop(L, 1);
-	if (lua_getfield(L, LUA_REGISTRYINDEX, QL_PLOT_DISPLAY) == LUA_TFUNCTION) {
-		lua_pushvalue(L, 1);
-		lua_call(L, 1, 0);
-		return 1;
+	if (ql_output_heard()) {
+		event.text = luaL_tolstring(L, 1, &event.size);
+		ql_output_tell(&event);
+		lua_settop(L, 1);
 	}
-	lua_settop(L, 1);
+	if (!terminal)
+		return 1;
 	b = bytes_box(L);
 	status = ql_terminal_show(f, b);
 	if (status)
 		return ql_raise(L, status);
-	fflush(stdout);
-	fwrite(b->at ? b->at : "", 1, b->n, stdout);
-	fflush(stdout);
+	fwrite(b->at ? b->at : "", 1, b->n, terminal);
+	fflush(terminal);
 	lua_settop(L, 1);
 	return 1;
 }

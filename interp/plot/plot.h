@@ -2,9 +2,8 @@
  * The Lua module `plot`: figures from tables and tensors.
  *
  * A figure shows itself: its metatable has a field __show, a function that returns the bytes which show the
- * figure on stdout (a picture or text); the prompt writes them. Where pictures do not go to a terminal (a
- * notebook), the program sets the registry field QL_PLOT_DISPLAY to a function of the figure; fig:show() then
- * calls that.
+ * figure on stdout (a picture or text); the prompt writes them. fig:show() also tells the listeners (interp/output.h),
+ * such as a notebook.
  */
 #ifndef QUOLL_INTERP_PLOT_PLOT_H
 #define QUOLL_INTERP_PLOT_PLOT_H
@@ -13,7 +12,6 @@
 #include "interp/plot/figure.h"
 
 #define QL_FIGURE "quoll.figure"
-#define QL_PLOT_DISPLAY "quoll.plot.display"
 
 /* Pushes a box that holds NULL; __gc and __close free what it holds later. */
 struct ql_figure **ql_figure_box(lua_State *L);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "interp/interrupt.h"
+#include "interp/output.h"
 #include "interp/prelude/prelude.h"
 #include "interp/repl/magic.h"
 #include "interp/style.h"
@@ -138,52 +139,107 @@ void ql_session_show(lua_State *L, int index)
 }
 
 /* One line for all when each is short, else one line for each. */
+static void write_values(struct ql_session *s, FILE *f, int first, int n)
+{
+	lua_State *L = s->state->L;
+	bool block = false;
+
+	for (int i = first; i < first + n; i++)
+		block = block || strchr(lua_tostring(L, i), '\n');
+	fprintf(f, "%sOut[%d]:%s%s", ql_style(f, QL_STYLE_RESULT), s->n, ql_style(f, QL_STYLE_NONE), block ? "\n" : " ");
+	for (int i = first; i < first + n; i++) {
+		size_t size;
+		const char *text = lua_tolstring(L, i, &size);
+
+		fwrite(text, 1, size, f);
+		fputs(i + 1 == first + n ? "\n" : block ? "\n" : "\t", f);
+	}
+	fflush(f);
+}
+
+/* A value as text without pictures. */
+static void push_plain(lua_State *L, int index)
+{
+	if (luaL_getmetafield(L, index, "__show") == LUA_TNIL) {
+		ql_session_show(L, index);
+		return;
+	}
+	lua_pop(L, 1);
+	luaL_tolstring(L, index, NULL);
+}
+
+static void tell_value(lua_State *L, enum ql_output_kind kind, int index)
+{
+	struct ql_output event = {.kind = kind, .L = L, .index = lua_absindex(L, index)};
+
+	if (!ql_output_heard())
+		return;
+	push_plain(L, event.index);
+	event.text = lua_tolstring(L, -1, &event.size);
+	ql_output_tell(&event);
+	lua_pop(L, 1);
+}
+
 static void show_values(struct ql_session *s, int first)
 {
 	lua_State *L = s->state->L;
-	int last = lua_gettop(L);
-	const char *between = "\t";
-	bool block = false;
+	int last = lua_gettop(L), n = last - first + 1;
+	FILE *terminal = ql_output_terminal(stdout);
 
-	luaL_checkstack(L, last - first + LUA_MINSTACK, "too many results to show");
-	for (int i = first; i <= last; i++) {
-		ql_session_show(L, i);
-		block = block || strchr(lua_tostring(L, -1), '\n');
+	luaL_checkstack(L, n + LUA_MINSTACK, "too many results to show");
+	if (terminal) {
+		for (int i = first; i <= last; i++)
+			ql_session_show(L, i);
+		write_values(s, terminal, last + 1, n);
+		lua_settop(L, last);
 	}
-	if (block)
-		between = "\n";
-	printf("%sOut[%d]:%s%s", ql_style(stdout, QL_STYLE_RESULT), s->n, ql_style(stdout, QL_STYLE_NONE),
-		block ? "\n" : " ");
-	for (int i = last + 1; i <= lua_gettop(L); i++) {
-		size_t n;
-		const char *text = lua_tolstring(L, i, &n);
-
-		fwrite(text, 1, n, stdout);
-		fputs(i < lua_gettop(L) ? between : "\n", stdout);
-	}
-	fflush(stdout);
-	lua_settop(L, last);
+	for (int i = first; i <= last; i++)
+		tell_value(L, QL_OUTPUT_RESULT, i);
 }
 
+/* Of the message on top, which is popped. */
 static void show_error(lua_State *L)
 {
-	fflush(stdout);
-	ql_traceback_print(stderr, "", lua_tostring(L, -1));
+	FILE *terminal = ql_output_terminal(stderr);
+	struct ql_output event = {.kind = QL_OUTPUT_ERROR, .text = "error", .size = 5};
+
+	if (lua_isstring(L, -1))
+		event.text = lua_tolstring(L, -1, &event.size);
+	if (terminal)
+		ql_traceback_print(terminal, "", event.text);
+	ql_output_tell(&event);
 	lua_pop(L, 1);
+}
+
+static void note(const char *text)
+{
+	FILE *f = ql_output_terminal(stdout);
+	struct ql_output event = {.kind = QL_OUTPUT_NOTE, .text = text, .size = strlen(text)};
+
+	if (f) {
+		fprintf(f, "%s%s%s\n", ql_style(f, QL_STYLE_DIM), text, ql_style(f, QL_STYLE_NONE));
+		fflush(f);
+	}
+	ql_output_tell(&event);
 }
 
 static void show_notes(struct ql_session *s, const struct ql_cell *cell)
 {
-	const char *dim = ql_style(stdout, QL_STYLE_DIM), *plain = ql_style(stdout, QL_STYLE_NONE);
+	char text[256];
 
-	if (s->cost.fallbacks)
-		printf("%s%llu op%s fell back to float32; quant.log() tells which and why%s\n", dim,
-			(unsigned long long)s->cost.fallbacks, s->cost.fallbacks == 1 ? "" : "s", plain);
-	if (cell->lost && cell->locals.n_made)
-		printf("%sthe local variables of this input are not kept: %s%s\n", dim, cell->lost, plain);
-	if (s->cost.wall >= 1 && ql_style_wanted(stdout))
-		printf("%s%.2f s%s\n", dim, s->cost.wall, plain);
-	fflush(stdout);
+	if (s->cost.fallbacks) {
+		snprintf(text, sizeof(text), "%llu op%s fell back to float32; quant.log() tells which and why",
+			(unsigned long long)s->cost.fallbacks, s->cost.fallbacks == 1 ? "" : "s");
+		note(text);
+	}
+	if (cell->lost && cell->locals.n_made) {
+		snprintf(text, sizeof(text), "the local variables of this input are not kept: %s", cell->lost);
+		note(text);
+	}
+	if (s->cost.wall >= 1 && ql_style_wanted(stdout)) {
+		snprintf(text, sizeof(text), "%.2f s", s->cost.wall);
+		note(text);
+	}
 }
 
 /* ---- calling ---- */
@@ -357,11 +413,8 @@ bool ql_session_input(struct ql_session *s, const char *text, size_t size, bool 
 
 	lua_pushcfunction(L, run_input);
 	lua_pushlightuserdata(L, &in);
-	if (lua_pcall(L, 1, 0, 0)) {
-		fflush(stdout);
-		ql_traceback_print(stderr, "", lua_isstring(L, -1) ? lua_tostring(L, -1) : "error");
-		lua_pop(L, 1);
-	}
+	if (lua_pcall(L, 1, 0, 0))
+		show_error(L);
 	s->n += in.counted;
 	return !in.incomplete;
 }

@@ -58,10 +58,9 @@ describe('a figure', function()
 	end)
 	it('goes to a display when the program has one', function()
 		local registry, shown = debug.getregistry()
-		registry['quoll.plot.display'] = function(fig) shown = fig end
+		local listener <close> = registry['quoll.internal'].listen(function(kind, _, fig) shown = kind == 'display' and fig end, true)
 		local fig = plot.line{{1, 2}}
 		assert(fig:show() == fig and shown == fig)
-		registry['quoll.plot.display'] = nil
 	end)
 end)
 
