@@ -24,7 +24,10 @@ CASES = {
     'lstm_650_b20_t35': ('nnops', {}),
     'adamw_1M': ('nnops', {}),
     'lstm_200_t35_b20': ('train', {}),  # one layer, forward and backward
+    'mlp_784_512_512_10_b128': ('train', {}),  # steps of training: forward, backward, optimizer
     'lstm_lm_650_t35_b20_v10000': ('train', {}),
+    'transformer_256x4_t128_b16': ('train', {}),
+    'resnet9_b64': ('train', {}),
     '512x512x512': ('gemm_f32', dict(M=512, N=512, K=512)),
     '1024x1024x1024': ('gemm_f32', dict(M=1024, N=1024, K=1024)),
     'quant_tensor': ('quantize', dict(n=64 << 20)),
@@ -158,15 +161,52 @@ def torch_train(torch, item):
             x.grad = None
             m(x)[0].backward(g)
         return layer
-    e, l, h = nn.Embedding(10000, 650), nn.LSTM(650, 650, 2), nn.Linear(650, 10000)
-    x, y = torch.randint(0, 10000, (35, 20)), torch.randint(0, 10000, (700,))
-    o = torch.optim.SGD([*e.parameters(), *l.parameters(), *h.parameters()], 1.0)
+    f = nn.functional
+    if item.startswith('mlp'):
+        m = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+        x, y = torch.rand(128, 784), torch.randint(0, 10, (128,))
+        o, loss = torch.optim.SGD(m.parameters(), 0.01, momentum=0.9), lambda: f.cross_entropy(m(x), y)
+    elif item.startswith('lstm'):
+        e, l, h = nn.Embedding(10000, 650), nn.LSTM(650, 650, 2), nn.Linear(650, 10000)
+        x, y = torch.randint(0, 10000, (35, 20)), torch.randint(0, 10000, (700,))
+        o = torch.optim.SGD([*e.parameters(), *l.parameters(), *h.parameters()], 1.0)
+        loss = lambda: f.cross_entropy(h(l(e(x))[0]).reshape(700, 10000), y)
+    elif item.startswith('resnet9'):
+        m, last = torch_resnet9(torch), torch.channels_last
+        m = m.to(memory_format=last)
+        x, y = torch.rand(64, 3, 32, 32).contiguous(memory_format=last), torch.randint(0, 10, (64,))
+        o, loss = torch.optim.SGD(m.parameters(), 0.01, momentum=0.9), lambda: f.cross_entropy(m(x), y)
+    else:
+        e, h = nn.Embedding(10000, 256), nn.Linear(256, 10000)
+        layer = nn.TransformerEncoderLayer(256, 8, 1024, 0.0, batch_first=True, norm_first=True)
+        t = nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+        x, y = torch.randint(0, 10000, (16, 128)), torch.randint(0, 10000, (2048,))
+        mask = nn.Transformer.generate_square_subsequent_mask(128)
+        o = torch.optim.AdamW([*e.parameters(), *t.parameters(), *h.parameters()], 1e-3)
+        loss = lambda: f.cross_entropy(h(t(e(x), mask=mask, is_causal=True)).reshape(2048, 10000), y)
 
     def step():
         o.zero_grad()
-        nn.functional.cross_entropy(h(l(e(x))[0]).reshape(700, 10000), y).backward()
+        loss().backward()
         o.step()
     return step
+
+
+def torch_resnet9(torch):
+    nn = torch.nn
+
+    def layer(i, o):
+        return [nn.Conv2d(i, o, 3, padding=1, bias=False), nn.BatchNorm2d(o), nn.ReLU()]
+
+    class Block(nn.Module):
+        def __init__(self, c):
+            super().__init__()
+            self.inner = nn.Sequential(*layer(c, c), *layer(c, c))
+
+        def forward(self, x):
+            return x + self.inner(x)
+    return nn.Sequential(*layer(3, 64), *layer(64, 128), nn.MaxPool2d(2), Block(128), *layer(128, 256), nn.MaxPool2d(2),
+                         *layer(256, 512), nn.MaxPool2d(2), Block(512), nn.MaxPool2d(4), nn.Flatten(), nn.Linear(512, 10))
 
 
 def worker():

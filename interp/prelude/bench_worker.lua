@@ -21,9 +21,9 @@ end
 
 local M16 = 16 << 20
 local function uniform(...) return tensor.rand(...) end
-local function bytes(...) return tensor.randint {low = -127, high = 128, dtype = 'int8', ...} end
+local function bytes(...) return tensor.randint {low = -127, high = 127, dtype = 'int8', ...} end
 
-local function ids(...) return tensor.randint {low = 1, high = 10001, dtype = 'int64', ...} end
+local function ids(...) return tensor.randint {low = 1, high = 10000, dtype = 'int64', ...} end
 
 -- One step of training a classifier.
 local function step_of(m, o, x, y)
@@ -34,6 +34,25 @@ local function step_of(m, o, x, y)
 		o:step()
 	end
 end
+
+-- ResNet9 at full width.
+local function resnet9()
+	local function layer(i, o) return nn.Conv2d(i, o, 3, {pad = 1, bias = false}), nn.BatchNorm2d(o), nn.ReLU() end
+	local function block(c)
+		local a, b, r = layer(c, c)
+		return nn.Residual {a, b, r, layer(c, c)}
+	end
+	local parts = {}
+	local function add(...) table.move({...}, 1, select('#', ...), #parts + 1, parts) end
+	add(layer(3, 64))
+	add(layer(64, 128))
+	add(nn.MaxPool2d(2), block(128), layer(128, 256))
+	add(nn.MaxPool2d(2), layer(256, 512))
+	add(nn.MaxPool2d(2), block(512), nn.MaxPool2d(4), nn.Flatten(), nn.Linear(512, 10))
+	return nn.Sequential(parts)
+end
+
+local function classes(n, ...) return tensor.randint {low = 1, high = n, dtype = 'int64', ...} end
 
 -- f(...):backward(g), then no gradients again.
 local function trained(f, g, ...)
@@ -208,6 +227,18 @@ local cases = {
 		end,
 	},
 	train = {
+		mlp_784_512_512_10_b128 = function()
+			local m = nn.Sequential {nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)}
+			return step_of(m, optim.sgd(m, {lr = 0.01, momentum = 0.9}), uniform(128, 784), classes(10, 128))
+		end,
+		resnet9_b64 = function()
+			local m = resnet9()
+			return step_of(m, optim.sgd(m, {lr = 0.01, momentum = 0.9}), uniform(64, 3, 32, 32), classes(10, 64))
+		end,
+		transformer_256x4_t128_b16 = function()
+			local m = nn.Transformer {vocab = 10000, d = 256, heads = 8, layers = 4, ff = 1024, act = 'relu', context = 128}
+			return step_of(m, optim.adamw(m, {lr = 1e-3}), ids(16, 128), ids(16, 128))
+		end,
 		-- one layer alone, forward and backward
 		lstm_200_t35_b20 = function()
 			local m, x, g = nn.LSTM(200, 200), uniform(20, 35, 200):requires_grad_(), uniform(20, 35, 200)
