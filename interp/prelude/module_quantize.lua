@@ -23,12 +23,21 @@ end
 
 ---------------------------------------------------------------- one layer
 
--- Spec of the layer's calibrated input with its scale and zero point, or nil.
-local function calibrated(layer, what)
+-- What the scale of a static spec is: the one that it names, else that of the range which calibration saw; nil: neither.
+local function calibrated(layer, what, wanted)
+	wanted = wanted and quant.spec(wanted)
+	if wanted and wanted.scale then return wanted end
 	local o = rawget(layer, 'observers')
 	o = o and o[what]
 	if not o or o:stats().count == 0 then return end
-	local p, s = o:params(), quant.spec(o.spec)
+	local s, p = quant.spec(o.spec), nil
+	if not wanted or wanted.dtype == s.dtype and wanted.bits == s.bits and wanted.scheme == s.scheme then
+		p = o:params()
+	else
+		s = wanted
+		local lo, hi = o:range()
+		p = quant.params(lo, hi, s)
+	end
 	return quant.spec {dtype = s.dtype, bits = s.bits, scheme = s.scheme, scale = p.scale, zero_point = p.zero_point}
 end
 
@@ -38,12 +47,12 @@ local function inputs_of(layer)
 	return class.observed and class.observed(layer) or class.no_input and {} or {'input'}
 end
 
-local function mode_of(name, layer, wanted)
+local function mode_of(name, layer, wanted, spec)
 	local input = inputs_of(layer)[1]
 	if wanted == 'auto' then return module.class_of(layer).no_input and 'weight_only' or
-		calibrated(layer, input) and 'static' or 'dynamic' end
+		calibrated(layer, input, spec) and 'static' or 'dynamic' end
 	if module.class_of(layer).no_input and not TRAINED[wanted] then return 'weight_only' end
-	if wanted == 'static' and not calibrated(layer, input) then
+	if wanted == 'static' and not calibrated(layer, input, spec) then
 		fail("quantize: %s: mode 'static' wanted a calibrated layer, got one that saw no data; call m:calibrate(data) before", name)
 	end
 	return wanted
@@ -123,8 +132,32 @@ local function convert_layer(name, layer)
 		float_bytes = before, why = 'scales of the training'}
 end
 
+-- A spec for what a static layer gives out, with its scale: nothing observes outputs.
+local function check_output(name, layer, mode, output)
+	local spec = quant.spec(output)
+	if mode ~= 'static' then
+		fail("quantize: %s: output: wanted mode 'static', got '%s', which gives floats", name, mode)
+	end
+	if not spec.scale then
+		fail("quantize: %s: output: wanted a spec with scale=, got '%s'; without output= a calibrated layer gives the next one \z
+			its codes by itself", name, tostring(spec))
+	end
+	if module.class_of(layer).observed then
+		fail('quantize: %s: output: wanted a layer that gives codes, got %s, which gives floats', name, module.class_of(layer).name)
+	end
+	return spec
+end
+
+local function check_input(name, spec)
+	local s = spec and quant.spec(spec)
+	if s and (s.axis or s.block) then
+		fail("quantize: %s: input: wanted one scale for the whole tensor, got '%s'", name, tostring(s))
+	end
+end
+
 local function quantize_layer(name, layer, o)
-	local mode = mode_of(name, layer, o.mode)
+	if o.mode == 'static' or o.mode == 'auto' then check_input(name, o.asked) end
+	local mode = mode_of(name, layer, o.mode, o.asked)
 	if TRAINED[mode] then return train_layer(name, layer, o, mode) end
 	local q = {mode = mode, weight = quant.spec(o.weight)}
 	local why = ''
@@ -137,9 +170,10 @@ local function quantize_layer(name, layer, o)
 	end
 	if mode == 'static' then
 		q.inputs = {}
-		for i, what in ipairs(inputs_of(layer)) do q.inputs[i] = calibrated(layer, what) end
+		for i, what in ipairs(inputs_of(layer)) do q.inputs[i] = calibrated(layer, what, o.asked) end
 		q.input = q.inputs[1]
 	end
+	if o.output then q.output, q.given_output = check_output(name, layer, mode, o.output), true end
 	if mode == 'dynamic' then q.input = not module.class_of(layer).no_input and quant.spec(o.input) or nil end
 	local before, after, count = quantize_weights(layer, q)
 	rawset(layer, 'frozen', mode)
@@ -174,7 +208,7 @@ function give(m, spec)
 	local q, class = rawget(m, 'quantized'), module.class_of(m)
 	if q then
 		local able = q.mode == 'static' and not class.observed -- recurrent layers give floats
-		if able then q.output = spec end
+		if able and not q.given_output then q.output = spec end
 		return able
 	end
 	if class.name == 'Sequential' then return give_last(m, #m, spec) end
@@ -255,8 +289,9 @@ static: the input range is frozen as m:calibrate found it (an error without it);
 pass between them without becoming float, through ReLU, max pooling and the sums of nn.Residual. dynamic: the input range is
 found at each call. weight_only: integer weights, float arithmetic. auto (default): static where calibrated, else dynamic.
 train: float weights that are quantized at each step, integer forward, gradients with decoded codes: the model can be trained.
-weight= and input= are specs; rules= is a list of {pattern, spec} or {pattern, mode=, weight=, input=}, first match wins, false
-leaves a layer float; patterns are POSIX extended regular expressions, anchored at the start of the name. In all modes but qat
+weight=, input= and output= are specs. In mode static one with scale= (and zero_point=) needs no calibration, another is given the
+range that calibration saw; output=, always with its scale, makes a layer give codes. rules= is a list of {pattern, spec} or
+{pattern, mode=, weight=, input=, output=}, first match wins, false leaves a layer float; patterns are POSIX extended regular expressions, anchored at the start of the name. In all modes but qat
 and train batch norm is folded first (fuse=false: not).
 qat: float weights and inputs are rounded at each step as their specs say (x:fake), with gradients passed straight through;
 learn=true in a spec makes its scale a parameter (x:lsq). Make the optimizer afterwards. The trained model's
@@ -266,7 +301,8 @@ q, coverage = m:quantize{mode='dynamic'}
 print(q(tensor.ones(2, 64)):size())  --> 2 4
 print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
 	{{'mode', 'text', 'auto static dynamic weight_only qat train (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
-		{'input', 'spec', "of mode dynamic and train (default 'uint8'; train: 'int8')"}, {'rules', 'list', 'exceptions by name'},
+		{'input', 'spec', "(default 'uint8'; train: 'int8')"}, {'output', 'spec', 'of what static layers give out, with scale='},
+		{'rules', 'list', 'exceptions by name'},
 		{'fuse', 'true or false', 'fold batch norm (default true)'}})
 function methods.quantize(m, options)
 	module.parts_of(m, 'quantize')
@@ -301,7 +337,7 @@ function methods.quantize(m, options)
 		end
 		rows[#rows + 1] = quantize_layer(name, layer, {mode = check_mode(chosen.mode or mode),
 			weight = chosen.weight or options.weight or 'int8/1',
-			optional = chosen.optional, input = chosen.input or options.input or (mode == 'train' and 'int8' or 'uint8')})
+			optional = chosen.optional, output = chosen.output or options.output, asked = chosen.input or options.input, input = chosen.input or options.input or (mode == 'train' and 'int8' or 'uint8')})
 	end)
 	reader.finish(names)
 	if #names == 0 then fail('quantize: wanted a model with layers that have weights, got none') end

@@ -157,6 +157,34 @@ it('rules: the first that matches wins', function()
 	refused("rules: item 1: unknown field 'wieght'; did you mean 'weight'?", m.quantize, m, {rules={{'linear1', wieght='int8'}}})
 end)
 
+it('static: specs that are given are taken as they are', function()
+	local small = nn.Sequential {nn.Linear(8, 6, {name='fc1'}), nn.ReLU(), nn.Linear(6, 4, {name='fc2'})}
+	local a = tensor.randn(5, 8)
+	local q, c = small:quantize {mode='static', rules={
+		{'fc1', weight={dtype='int8', scale=0.01}, input={dtype='int8', scale=0.05}, output={dtype='uint8', scale=0.04, zero_point=3}},
+		{'fc2', input={dtype='uint8', scale=0.04, zero_point=3}}}}
+	local y = q.fc1(a)
+	assert(y:dtype() == 'uint8' and y:qparams().zero_point:item() == 3 and math.abs(y:qparams().scale:item() - 0.04) < 1e-8)
+	local by_hand = a:quantize {dtype='int8', scale=0.05}:linear(small.fc1.weight:detach():quantize {dtype='int8', scale=0.01},
+		small.fc1.bias:detach(), {out={dtype='uint8', scale=0.04, zero_point=3}})
+	assert(y:codes():eq(by_hand:relu():codes()):all():item()) -- the activation is part of the layer
+	assert(c[1].input == tostring(quant.spec {dtype='int8', scale=0.05}) and c[1].output ~= 'float' and c[2].output == 'float')
+	-- a spec without a scale gets the range of the calibration
+	small:calibrate({{a, a}}, {input='uint8', log=false})
+	q = small:quantize {mode='static', input='int8'}
+	local lo, hi = a:min():item(), a:max():item()
+	assert(q.fc1.quantized.input.dtype == 'int8' and
+		math.abs(q.fc1.quantized.input.scale - math.max(-lo, hi) / 127) < 1e-6)
+	-- an output that is given stays, though the next layer takes other codes
+	q = small:quantize {mode='static', rules={{'fc1', output={dtype='uint8', scale=0.5, zero_point=7}}}}
+	assert(q.fc1(a):qparams().zero_point:item() == 7 and q(a):size(2) == 4)
+	refused("quantize: fc1: output: wanted a spec with scale=, got 'uint8'", small.quantize, small, {mode='static', output='uint8'})
+	refused("quantize: fc1: output: wanted mode 'static', got 'dynamic', which gives floats", small.quantize, small,
+		{mode='dynamic', output={dtype='uint8', scale=0.5}})
+	refused("quantize: fc1: input: wanted one scale for the whole tensor, got 'int8/1'", small.quantize, small,
+		{mode='static', input='int8/1'})
+end)
+
 it('bad input', function()
 	refused("quantize: mode: wanted auto, static, dynamic, weight_only, qat, train, got 'statc'; did you mean 'static'?", m.quantize, m,
 		{mode='statc'})
