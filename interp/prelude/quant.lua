@@ -4,6 +4,8 @@
 local _, internal = ...
 local doc = internal.import 'base'.doc
 internal.import 'quant_observer'
+internal.import 'quant_sensitivity'
+internal.import 'quant_search'
 local methods = debug.getmetatable(tensor.zeros(1)).methods
 
 doc {name = 'x:error', usage = 'x:error(y)',

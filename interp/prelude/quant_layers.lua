@@ -1,0 +1,100 @@
+-- SPDX-License-Identifier: MIT
+-- What quant.sensitivity and quant.search share: the layers of a model that can be quantized, models with some of them
+-- quantized, and what goes into and comes out of a layer.
+local _, internal = ...
+local base = internal.import 'base'
+local fit = internal.import 'fit'
+local metrics = internal.import 'metrics'
+local module = internal.import 'module'
+local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
+local layers = {}
+
+-- A rule's pattern that matches this name alone.
+function layers.pattern(name) return name:gsub('[%.%[%]%(%)%*%+%?%^%$|\\{}]', '\\%0') .. '$' end
+
+function layers.check_model(what, m)
+	if not module.is_module(m) then fail('%s: wanted a model, got %s', what, internal.describe(m) or describe(m)) end
+	module.walk(m, function(name, inner)
+		if rawget(inner, 'quantized') then
+			fail('%s: wanted a float model, got one in which %s is quantized', what, name == '' and 'it' or name)
+		end
+	end)
+end
+
+-- Names of the layers with weights, in the order of the model.
+function layers.names(what, m)
+	local names = {}
+	module.walk(m, function(name, inner)
+		if module.weights(inner) then names[#names + 1] = name end
+	end)
+	if #names == 0 then fail('%s: wanted a model with layers that have weights, got none', what) end
+	return names
+end
+
+function layers.by_name(m)
+	local list = {}
+	module.walk(m, function(name, inner) list[name] = inner end)
+	return list
+end
+
+-- The model with choice[name] (a spec; false: float) for each layer. `o`: mode, input.
+function layers.quantized(m, names, choice, o)
+	local rules = {}
+	for i, name in ipairs(names) do rules[i] = {layers.pattern(name), choice[name] or false} end
+	return (m:quantize {mode = o.mode, input = o.input, rules = rules})
+end
+
+-- The metric of a model on the data, and how many targets it counts.
+function layers.measure(m, data, metric, o)
+	local sum, n = metrics.sum(metric), 0
+	local mode <close> = fit.in_mode(m, false)
+	local guard <close> = internal.nograd()
+	fit.begin_pass(m, data)
+	for x, y in fit.batches(o.what, data) do
+		sum.add(m(x), y, o.loss or nn.crossentropy)
+		n = n + 1
+		if n == o.batches then break end
+	end
+	if n == 0 then fail('%s: data: wanted at least one batch, got none', o.what) end
+	return sum.value(), sum.count()
+end
+
+-- How much worse `value` is than `reference`, in the metric's unit.
+function layers.drop(metric, reference, value)
+	return metric.higher and reference - value or value - reference
+end
+
+-- Runs a batch and gives for each of the layers what goes in and the first tensor that comes out: {name = {x=, y=}}.
+function layers.capture(m, names, x)
+	local seen, wanted, hooked = {}, {}, {}
+	for _, name in ipairs(names) do wanted[name] = true end
+	module.walk(m, function(name, inner)
+		if not wanted[name] then return end
+		hooked[#hooked + 1] = inner
+		rawset(inner, module.HOOK, function(self, given, ...)
+			local results = table.pack(module.run(self, given, ...))
+			seen[name] = seen[name] or {x = given, y = is_tensor(results[1]) and module.real(results[1]) or nil}
+			return table.unpack(results, 1, results.n)
+		end)
+	end)
+	local clean <close> = setmetatable({}, {__close = function()
+		for _, inner in ipairs(hooked) do rawset(inner, module.HOOK, nil) end
+	end})
+	local mode <close> = fit.in_mode(m, false)
+	local guard <close> = internal.nograd()
+	m(x)
+	return seen
+end
+
+-- The first batch of the data.
+function layers.first_batch(what, data)
+	for x, y in fit.batches(what, data) do return x, y end
+	fail('%s: data: wanted at least one batch, got none', what)
+end
+
+function layers.check_data(what, o)
+	if o.data == nil then fail('%s: data: wanted a loader or a list of batches {x, y}, got nothing', what) end
+	return metrics.get(what, o.metric or 'accuracy')
+end
+
+return layers

@@ -1,0 +1,358 @@
+-- SPDX-License-Identifier: MIT
+-- quant.search: a spec for each layer, so that a budget of metric, bytes or milliseconds is kept.
+--
+-- Measured for each layer and each choice alone: how much the metric drops, bytes, milliseconds. Drops are taken as additive
+-- (as HAWQ and ModelOpt do), which makes the choice a knapsack: solved exactly by merging layers one by one and keeping the
+-- combinations that no other beats in cost and drop (at most STATES of them, evenly spaced, when there are more). What it
+-- proposes is then measured; as long as the measured drop is over the budget, the layer that wins most per byte goes up.
+local _, internal = ...
+local base = internal.import 'base'
+local fail, describe = base.fail, base.describe
+
+local STATES = 20000
+local FRONT = 12 -- combinations of the front that are measured
+
+local search = base.doc {name = 'quant.search', usage = "quant.search(m, {data=valid, metric='accuracy', choices={'int4/1', 'int8/1'}, drop=0.5})",
+	text = [[Chooses a spec for the weights of each layer: rules for m:quantize{rules=}, and a report of the combinations on the
+front of cost and metric, each measured. One budget: drop (how much worse the metric may become; bytes are made least, or with
+minimize='ms' the time), bytes (of all quantizable weights) or ms (sum of the layers' times): then the drop is made least. false among
+the choices leaves a layer float. method='greedy' takes steps instead of solving exactly: from the best choice everywhere it goes down where
+a byte (or ms) costs least. The report's rows: bytes, ms, predicted (sum of the drops of single layers), value of the metric, drop,
+front, chosen, rules. A third result is a report of the steps, each explained. file= keeps every measurement as it is made, and a second call takes it from there.
+mode= and input= are those of m:quantize (mode is weight_only unless it is given; calibrate before static).]],
+	options = {{'data', 'any', 'a loader, or a list of batches {x, y}: not the test data'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
+		{'choices', 'list', "specs, and false (default {'int4/1', 'int8/1'})"}, {'drop', 'number', 'budget, in the unit of the metric'},
+		{'bytes', 'number', 'budget'}, {'ms', 'number', 'budget'}, {'minimize', 'text', "with drop: 'bytes' (default) or 'ms'"},
+		{'method', 'text', "'exact' (default) or 'greedy'"}, {'mode', 'text', 'as in m:quantize (default weight_only)'},
+		{'input', 'spec', "of activations (default 'uint8')"}, {'loss', 'function', 'for the metric loss'},
+		{'batches', 'integer', 'use so many (default: all)'}, {'file', 'text', 'keeps the measurements'}, {'log', 'true or false', 'draw a bar (default true)'}},
+	example = [[tensor.seed(1)
+m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)}
+data = {{tensor.randn(32, 8), tensor.randint{32, low=1, high=3}}}
+rules, r = quant.search(m, {data=data, choices={'int4/1', 'int8/1'}, drop=100, log=false})
+print(rules[1][1], rules[1][2])  --> linear1$ int4/1]]}
+
+---------------------------------------------------------------- options
+
+local function check(o)
+	local budgets = (o.drop and 1 or 0) + (o.bytes and 1 or 0) + (o.ms and 1 or 0)
+	if budgets ~= 1 then fail('search: wanted one budget, drop=, bytes= or ms=, got %d', budgets) end
+	local choices = o.choices or {'int4/1', 'int8/1'}
+	if #choices == 0 then fail('search: choices: wanted a list of specs, got an empty one') end
+	for i, spec in ipairs(choices) do
+		if spec ~= false then choices[i] = type(spec) == 'string' and tostring(quant.spec(spec)) and spec or spec end
+	end
+	for _, pair in ipairs {{'minimize', {'bytes', 'ms'}}, {'method', {'exact', 'greedy'}}} do
+		local value = o[pair[1]]
+		if value ~= nil and value ~= pair[2][1] and value ~= pair[2][2] then
+			fail("search: %s: wanted '%s' or '%s', got %s%s", pair[1], pair[2][1], pair[2][2], describe(value), base.near(value, pair[2]))
+		end
+	end
+	return choices
+end
+
+local function name_of(spec) return spec == false and 'float32' or tostring(quant.spec(spec)) end
+
+---------------------------------------------------------------- measurements that outlive a run
+
+-- A file of lines "key<TAB>value<TAB>bytes<TAB>ms"; a torn last line is cut off. Its first line names what was measured.
+local function open_store(path, head)
+	local known = {}
+	if not path then return known, function() end end
+	local file = io.open(path, 'rb')
+	if not file then
+		internal.write_file(path, head .. '\n')
+	else
+		local text = file:read 'a'
+		file:close()
+		if text:match '^[^\n]*' ~= head then
+			fail("search: file: %s: wanted measurements of this model, data and options, got those of others; remove it or name another", path)
+		end
+		for key, value, bytes, ms in text:gmatch '\n([^\t\n]+)\t([^\t\n]+)\t([^\t\n]+)\t([^\t\n]+)%f[\n]' do
+			known[key] = {value = tonumber(value), bytes = tonumber(bytes), ms = tonumber(ms)}
+		end
+		if text:sub(-1) ~= '\n' then internal.write_file(path, text:match '^(.*\n)' or head .. '\n') end
+	end
+	return known, function(key, entry)
+		local out, why = io.open(path, 'ab')
+		if not out then fail('search: file: %s', why) end
+		out:write(('%s\t%.17g\t%.17g\t%.17g\n'):format(key, entry.value, entry.bytes, entry.ms)):flush()
+		out:close()
+	end
+end
+
+-- Tells models apart: names, shapes and sums of the weights.
+local function fingerprint(names, by_name, module)
+	local parts = {}
+	for _, name in ipairs(names) do
+		for _, field in ipairs(module.weights(by_name[name])) do
+			local w = rawget(by_name[name], field):detach()
+			parts[#parts + 1] = ('%s.%s:%d:%.9g:%.9g'):format(name, field, w:nelem(), w:sum():item(), w:abs():sum():item())
+		end
+	end
+	return table.concat(parts, ' ')
+end
+
+---------------------------------------------------------------- costs of one layer
+
+local function bytes_of(module, layer)
+	local bytes = 0
+	for _, field in ipairs(module.weights(layer)) do bytes = bytes + rawget(layer, field):nbytes() end
+	return bytes
+end
+
+-- Median milliseconds of a layer's call on what it is given.
+local function ms_of(layer, x)
+	if not x then return 0 end
+	layer(x)
+	local times = {}
+	for i = 1, 5 do
+		local start = hw.clock()
+		layer(x)
+		times[i] = (hw.clock() - start) * 1e3
+	end
+	table.sort(times)
+	return times[3]
+end
+
+---------------------------------------------------------------- knapsack
+
+-- states: list of {cost, drop, pick (linked list)}; keeps those that no other beats, at most STATES.
+local function prune(states)
+	table.sort(states, function(a, b)
+		if a.cost ~= b.cost then return a.cost < b.cost end
+		return a.drop < b.drop
+	end)
+	local kept, least = {}, math.huge
+	for _, s in ipairs(states) do
+		if s.drop < least then
+			kept[#kept + 1] = s
+			least = s.drop
+		end
+	end
+	if #kept <= STATES then return kept end
+	local thin, every = {}, #kept / STATES
+	for i = 1, STATES do thin[i] = kept[math.floor((i - 1) * every) + 1] end
+	thin[STATES] = kept[#kept]
+	return thin
+end
+
+-- The front of all combinations: cost ascending, drop descending.
+local function front_of(names, choices, entries, cost)
+	local states = {{cost = 0, drop = 0}}
+	for _, name in ipairs(names) do
+		local grown = {}
+		for _, s in ipairs(states) do
+			for i in ipairs(choices) do
+				local e = entries[name][i]
+				grown[#grown + 1] = {cost = s.cost + e[cost], drop = s.drop + math.max(0, e.drop), before = s, pick = i}
+			end
+		end
+		states = prune(grown)
+	end
+	return states
+end
+
+local function picks_of(state, names)
+	local picks = {}
+	for i = #names, 1, -1 do picks[names[i]], state = state.pick, state.before end
+	return picks
+end
+
+-- From the choice of least drop everywhere, one layer at a time to the cheaper choice that costs least drop per unit saved.
+local function greedy_front(names, choices, entries, cost)
+	local picks, states = {}, {}
+	local function state()
+		local s = {cost = 0, drop = 0, picks = {}}
+		for _, name in ipairs(names) do
+			local e = entries[name][picks[name]]
+			s.cost, s.drop, s.picks[name] = s.cost + e[cost], s.drop + math.max(0, e.drop), picks[name]
+		end
+		return s
+	end
+	for _, name in ipairs(names) do
+		picks[name] = 1
+		for i in ipairs(choices) do
+			local a, b = entries[name][i], entries[name][picks[name]]
+			if a.drop < b.drop or a.drop == b.drop and a[cost] < b[cost] then picks[name] = i end
+		end
+	end
+	states[1] = state()
+	while true do
+		local best
+		for _, name in ipairs(names) do
+			local now = entries[name][picks[name]]
+			for i in ipairs(choices) do
+				local e = entries[name][i]
+				local saved = now[cost] - e[cost]
+				local price = saved > 0 and (math.max(0, e.drop) - math.max(0, now.drop)) / saved
+				if price and (not best or price < best.price) then best = {price = price, name = name, pick = i} end
+			end
+		end
+		if not best then break end
+		picks[best.name] = best.pick
+		table.insert(states, 1, state())
+	end
+	return states
+end
+
+-- The state of a front that keeps the budget: cheapest within a drop, or least drop within a cost; nil: none does.
+local function within(front, o)
+	local found
+	for _, s in ipairs(front) do
+		local cost = s.cost
+		if o.drop and s.drop <= o.drop and (not found or cost < found.cost) then found = s end
+		if not o.drop and cost <= (o.bytes or o.ms) and (not found or s.drop < found.drop) then found = s end
+	end
+	return found
+end
+
+---------------------------------------------------------------- the search
+
+local function measure_layers(layers, module, m, names, choices, o, how, metric, store, keep, bar)
+	local float = layers.by_name(layers.quantized(m, names, {}, how))
+	local x = layers.first_batch('search', o.data)
+	local none = {}
+	local floats = layers.quantized(m, names, none, how)
+	local seen = layers.capture(floats, names, x)
+	local guard <close> = internal.nograd()
+	local reference = store.float32 and store.float32.value
+	if not reference then
+		reference = layers.measure(floats, o.data, metric, how)
+		keep('float32', {value = reference, bytes = 0, ms = 0})
+	end
+	local entries, step = {}, 0
+	for _, name in ipairs(names) do
+		entries[name] = {}
+		for i, spec in ipairs(choices) do
+			local key = name .. ' ' .. name_of(spec)
+			local e = store[key]
+			if not e then
+				local model = layers.quantized(m, names, {[name] = spec}, how)
+				local layer = layers.by_name(model)[name]
+				e = {value = spec == false and reference or layers.measure(model, o.data, metric, how),
+					bytes = bytes_of(module, spec == false and float[name] or layer), ms = ms_of(layer, seen[name] and seen[name].x)}
+				keep(key, e)
+			end
+			e.drop = layers.drop(metric, reference, e.value)
+			entries[name][i] = e
+			step = step + 1
+			bar:update(step, function() return key end)
+		end
+	end
+	return reference, entries
+end
+
+local function total(names, entries, picks, field)
+	local sum = 0
+	for _, name in ipairs(names) do sum = sum + entries[name][picks[name]][field] end
+	return sum
+end
+
+local function rules_of(layers, names, choices, picks)
+	local list = {}
+	for i, name in ipairs(names) do list[i] = {layers.pattern(name), choices[picks[name]]} end
+	return list
+end
+
+local function rules_text(names, choices, picks)
+	local parts = {}
+	for i, name in ipairs(names) do parts[i] = name .. '=' .. name_of(choices[picks[name]]) end
+	return table.concat(parts, ' ')
+end
+
+function quant.search(m, options)
+	local layers, module, progress = internal.import 'quant_layers', internal.import 'module', internal.import 'progress'
+	local o = base.options(search, options)
+	layers.check_model('search', m)
+	local metric, choices, names = layers.check_data('search', o), check(o), layers.names('search', m)
+	local how = {what = 'search', mode = o.mode or 'weight_only', input = o.input, batches = o.batches, loss = o.loss}
+	local head = ('quoll search 1 %s %s %s %s %s'):format(metric.name, how.mode, how.input and name_of(how.input) or '-',
+		tostring(how.batches), fingerprint(names, layers.by_name(m), module))
+	local store, append = open_store(o.file, head)
+	local function keep(key, entry)
+		store[key] = entry
+		append(key, entry)
+	end
+	local bar <close> = progress.start('search', #names * #choices + FRONT, o.log)
+	local reference, entries = measure_layers(layers, module, m, names, choices, o, how, metric, store, keep, bar)
+	local cost = o.ms and 'ms' or o.drop and o.minimize or 'bytes'
+	local front = (o.method == 'greedy' and greedy_front or front_of)(names, choices, entries, cost)
+	local steps = {columns = {'step', 'what', 'predicted', 'drop', cost}}
+	local function note(what, picks, drop)
+		steps[#steps + 1] = {#steps + 1, what, total(names, entries, picks, 'drop'), drop, total(names, entries, picks, cost)}
+	end
+	local guard <close> = internal.nograd()
+	local function measured(picks)
+		local key = 'all ' .. rules_text(names, choices, picks)
+		if not store[key] then
+			local choice = {}
+			for name, i in pairs(picks) do choice[name] = choices[i] end
+			local model = layers.quantized(m, names, choice, how)
+			keep(key, {value = layers.measure(model, o.data, metric, how), bytes = total(names, entries, picks, 'bytes'),
+				ms = total(names, entries, picks, 'ms')})
+		end
+		return store[key].value, layers.drop(metric, reference, store[key].value)
+	end
+	local state = within(front, o)
+	if not state then
+		fail('search: %s: no combination of the choices keeps %.6g; the least is %.6g', o.drop and 'drop' or cost,
+			o.drop or o.bytes or o.ms, o.drop and front[#front].drop or front[1].cost)
+	end
+	local picks = state.picks or picks_of(state, names)
+	local value, drop = measured(picks)
+	note('the best by the sum of single drops', picks, drop)
+	-- as long as it is worse than was predicted: the layer that wins most drop for what it costs
+	while o.drop and drop > o.drop do
+		local best
+		for _, name in ipairs(names) do
+			local now = entries[name][picks[name]]
+			for i in ipairs(choices) do
+				local e = entries[name][i]
+				local won = math.max(0, now.drop) - math.max(0, e.drop)
+				local finer = e.bytes > now.bytes
+				local price = (won + 1e-9) / math.max(1e-9, e[cost] - now[cost])
+				if finer and (not best or price > best.price) then best = {price = price, name = name, pick = i} end
+			end
+		end
+		if not best then
+			fail('search: drop: no combination of the choices keeps %.6g when it is measured; the finest loses %.6g', o.drop, drop)
+		end
+		picks[best.name] = best.pick
+		value, drop = measured(picks)
+		note(('%s goes up to %s'):format(best.name, name_of(choices[best.pick])), picks, drop)
+	end
+	local rows = {columns = {cost, cost == 'ms' and 'bytes' or 'ms', 'predicted', metric.name == 'metric' and 'value' or metric.name,
+		'drop', 'front', 'chosen', 'rules'}}
+	local seen = {}
+	local function add(p, chosen)
+		local text = rules_text(names, choices, p)
+		if seen[text] then
+			seen[text].chosen = seen[text].chosen or chosen
+			return
+		end
+		local v, d = measured(p)
+		local row = {bytes = total(names, entries, p, 'bytes'), ms = total(names, entries, p, 'ms'), predicted = total(names, entries, p, 'drop'),
+			[metric.name == 'metric' and 'value' or metric.name] = v, drop = d, chosen = chosen or false, rules = text}
+		seen[text] = row
+		rows[#rows + 1] = row
+	end
+	add(picks, true)
+	for i = 0, FRONT - 1 do
+		local s = front[1 + math.floor(i * (#front - 1) / math.max(1, FRONT - 1))]
+		add(s.picks or picks_of(s, names), false)
+		bar:update(#names * #choices + i + 1, function() return 'front' end)
+	end
+	for _, a in ipairs(rows) do
+		a.front = true
+		for _, b in ipairs(rows) do
+			if b[cost] <= a[cost] and b.drop <= a.drop and (b[cost] < a[cost] or b.drop < a.drop) then a.front = false end
+		end
+	end
+	table.sort(rows, function(a, b) return a[cost] < b[cost] end)
+	rows.note = ('%s: float32 %.4g, chosen %.4g; drop: how much worse'):format(metric.name, reference, value)
+	local r = internal.import 'report'(rows)
+	return rules_of(layers, names, choices, picks), r, internal.import 'report'(steps)
+end
+
+return true

@@ -1,0 +1,126 @@
+-- SPDX-License-Identifier: MIT
+-- quant.search against all combinations, its budgets, and a search that was stopped.
+local function refused(text, f, ...)
+	local good, message = pcall(f, ...)
+	assert(not good and message:find(text, 1, true), message)
+end
+
+tensor.seed(4)
+local m = nn.Sequential {nn.Linear(16, 24), nn.ReLU(), nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 8)}
+local x = tensor.randn(64, 16)
+local data = {{x, m(x):detach()}}
+local choices = {{bits=2, axis=1}, 'int4/1', 'int8/1'}
+local names = {'linear1', 'linear2', 'linear3', 'linear4'}
+
+-- drop and bytes of each layer and choice alone, measured here
+local function table_of()
+	local all = {}
+	for _, name in ipairs(names) do
+		all[name] = {}
+		for i, spec in ipairs(choices) do
+			local q = m:quantize {mode='weight_only', rules={{name, spec}, {'.*', false}}}
+			all[name][i] = {drop = math.max(0, q:evaluate(data, {metric='mse', log=false}).value), bytes = q[name].weight:nbytes()}
+		end
+	end
+	return all
+end
+local all = table_of()
+
+-- The fewest bytes whose drops sum to at most the budget, and the least drop within bytes, by trying all.
+local function best(drop, bytes)
+	local least = math.huge
+	for a = 1, 3 do for b = 1, 3 do for c = 1, 3 do for d = 1, 3 do
+		local sum, size = 0, 0
+		for i, pick in ipairs {a, b, c, d} do
+			sum, size = sum + all[names[i]][pick].drop, size + all[names[i]][pick].bytes
+		end
+		if drop and sum <= drop then least = math.min(least, size) end
+		if bytes and size <= bytes then least = math.min(least, sum) end
+	end end end end
+	return least
+end
+
+it('is exact: no combination is better by the sum of single drops', function()
+	for _, budget in ipairs {1e-4, 1e-3, 3e-3, 1e-2, 1} do
+		local _, _, steps = quant.search(m, {data=data, metric='mse', choices=choices, drop=budget, log=false})
+		assert(steps[1].bytes == best(budget), budget)
+	end
+	for _, bytes in ipairs {1184, 1300, 1600, 2000, 5000} do
+		local _, _, steps = quant.search(m, {data=data, metric='mse', choices=choices, bytes=bytes, log=false})
+		assert(math.abs(steps[1].predicted - best(nil, bytes)) < 1e-9 and steps[1].bytes <= bytes)
+	end
+end)
+it('keeps the budget as it is measured, and its rules do what it says', function()
+	for _, method in ipairs {'exact', 'greedy'} do
+		local rules, r = quant.search(m, {data=data, metric='mse', choices=choices, drop=2e-3, method=method, log=false})
+		local q = m:quantize {mode='weight_only', rules=rules}
+		local value = q:evaluate(data, {metric='mse', log=false}).value
+		local chosen = r:where {chosen=true}
+		assert(#chosen == 1 and math.abs(chosen[1].mse - value) < 1e-12 and value <= 2e-3)
+		local bytes = 0
+		for _, name in ipairs(names) do bytes = bytes + q[name].weight:nbytes() end
+		assert(chosen[1].bytes == bytes)
+		for i = 2, #r do assert(r[i].bytes >= r[i - 1].bytes) end
+	end
+end)
+it('the front holds what nothing beats', function()
+	local _, r = quant.search(m, {data=data, metric='mse', choices=choices, drop=1, log=false})
+	assert(#r >= 5)
+	for i = 1, #r do
+		local beaten = false
+		for k = 1, #r do
+			beaten = beaten or r[k].bytes <= r[i].bytes and r[k].drop <= r[i].drop and (r[k].bytes < r[i].bytes or r[k].drop < r[i].drop)
+		end
+		assert(r[i].front == not beaten)
+	end
+end)
+it('false leaves layers float', function()
+	local rules = quant.search(m, {data=data, metric='mse', choices={'int4/1', false}, drop=1e-12, log=false})
+	for _, rule in ipairs(rules) do assert(rule[2] == false) end
+end)
+it('goes on where it was stopped', function()
+	local name = os.tmpname()
+	os.remove(name)
+	local n = 0
+	local function counted()
+		local i = 0
+		return function()
+			i = i + 1
+			if i == 1 then n = n + 1 end
+			if i == 1 then return x, data[1][2] end
+		end
+	end
+	local o = {data=counted, metric='mse', choices=choices, drop=2e-3, file=name, log=false}
+	local rules = quant.search(m, o)
+	local first = n
+	-- half of the file, the last line torn, as after kill -9
+	local f = io.open(name, 'rb')
+	local text = f:read 'a'
+	f:close()
+	f = io.open(name, 'wb')
+	f:write(text:sub(1, #text // 2))
+	f:close()
+	n = 0
+	local again = quant.search(m, o)
+	assert(n > 1 and n < first, n)
+	for i in ipairs(rules) do assert(rules[i][1] == again[i][1] and rules[i][2] == again[i][2]) end
+	n = 0
+	quant.search(m, o)
+	assert(n == 1, n) -- only the batch that the layers' times are measured with
+	local other = m:clone()
+	tensor.nograd(function() other.linear1.weight:add_(1) end)
+	o.file = name
+	refused('wanted measurements of this model, data and options', quant.search, other, o)
+	os.remove(name)
+end)
+it('bad input', function()
+	refused('search: wanted one budget, drop=, bytes= or ms=, got 0', quant.search, m, {data=data, metric='mse'})
+	refused('search: wanted one budget, drop=, bytes= or ms=, got 2', quant.search, m, {data=data, metric='mse', drop=1, ms=1})
+	refused("search: method: wanted 'exact' or 'greedy', got 'gredy'; did you mean 'greedy'?", quant.search, m,
+		{data=data, metric='mse', drop=1, method='gredy'})
+	refused('search: bytes: no combination of the choices keeps 10; the least is', quant.search, m,
+		{data=data, metric='mse', choices=choices, bytes=10, log=false})
+	refused('search: drop: no combination of the choices keeps', quant.search, m,
+		{data=data, metric='mse', choices={'int4/1'}, drop=1e-9, log=false})
+	refused('search: choices: wanted a list of specs, got an empty one', quant.search, m, {data=data, choices={}, drop=1})
+end)
