@@ -32,6 +32,18 @@ static void set_number(lua_State *L, const char *key, double value)
 
 /* ---- specs ---- */
 
+/* Pushes a table with what a spec only borrows: it lives as long as the spec, whatever becomes of the table at 1. */
+static void keep_fields(lua_State *L)
+{
+	static const char *const fields[] = {"scale", "zero_point", "observer"};
+
+	lua_createtable(L, 0, 3);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		lua_getfield(L, 1, fields[i]);
+		lua_setfield(L, -2, fields[i]);
+	}
+}
+
 static int spec_new(lua_State *L)
 {
 	struct ql_spec spec, *box;
@@ -41,8 +53,8 @@ static int spec_new(lua_State *L)
 		return ql_error(L, "spec: wanted a spec, got false");
 	box = lua_newuserdatauv(L, sizeof(*box), 2);
 	*box = spec;
-	if (lua_type(L, 1) == LUA_TTABLE) { /* explicit tensors live as long as the spec */
-		lua_pushvalue(L, 1);
+	if (lua_type(L, 1) == LUA_TTABLE) {
+		keep_fields(L);
 		lua_setiuservalue(L, -2, 1);
 	} else if (lua_type(L, 1) == LUA_TUSERDATA) {
 		lua_getiuservalue(L, 1, 1);
@@ -66,6 +78,13 @@ static int spec_eq(lua_State *L)
 
 	lua_pushboolean(L, a && b && ql_spec_equal(a, b));
 	return 1;
+}
+
+/* An explicit tensor of the spec at 1. */
+static void push_kept(lua_State *L, const char *key)
+{
+	if (lua_getiuservalue(L, 1, 1) == LUA_TTABLE)
+		lua_getfield(L, -1, key);
 }
 
 static int spec_index(lua_State *L)
@@ -94,10 +113,12 @@ static int spec_index(lua_State *L)
 		s->observer ? lua_pushinteger(L, s->bins) : lua_pushnil(L);
 	else if (!strcmp(key, "octaves"))
 		s->scheme && !strcmp(s->scheme->doc.name, "log") ? lua_pushnumber(L, s->octaves) : lua_pushnil(L);
+	else if ((!strcmp(key, "scale") && s->scale_tensor) || (!strcmp(key, "zero_point") && s->zero_tensor))
+		push_kept(L, key);
 	else if (!strcmp(key, "scale"))
-		s->has_scale && !s->scale_tensor ? lua_pushnumber(L, s->scale) : lua_pushnil(L);
+		s->has_scale ? lua_pushnumber(L, s->scale) : lua_pushnil(L);
 	else if (!strcmp(key, "zero_point"))
-		s->has_zero && !s->zero_tensor ? lua_pushinteger(L, s->zero) : lua_pushnil(L);
+		s->has_zero ? lua_pushinteger(L, s->zero) : lua_pushnil(L);
 	else
 		return ql_error(L, "spec: no field '%.40s'%s", key,
 			ql_nearest(key, "dtype bits scheme axis block observer p momentum bins octaves scale zero_point", near));

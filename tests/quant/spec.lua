@@ -26,3 +26,16 @@ print(refused{dtype = 'int8', octaves = 3})  --> ...octaves: ...with the scheme 
 print(refused{dtype = 'float16', axis = 1})  --> ...nothing beside the dtype float16...
 print(refused(7))  --> ...wanted a spec like...
 print(refused{})  --> ...wanted a dtype or bits, got neither
+it('keeps explicit tensors, whatever becomes of the table', function()
+	local t = {dtype = 'int8', axis = 1, scale = tensor.full{3, value = 0.5}}
+	local s = quant.spec(t)
+	assert(s.scale:size(1) == 3)
+	t.scale = nil
+	collectgarbage()
+	collectgarbage()
+	local again = quant.spec(s)
+	s = nil
+	collectgarbage()
+	local _ = tensor.full{3, value = 7}
+	assert(again.scale[2]:item() == 0.5 and tensor.ones(3, 2):quantize(again):codes():eq(2):all():item())
+end)
