@@ -3,6 +3,7 @@
 local _, internal = ...
 local base = internal.import 'base'
 local module = internal.import 'module'
+local equalizer = internal.import 'module_equalize'
 local fuse = internal.import('module_fuse').fuse
 local qat = internal.import 'module_qat'
 local report = internal.import 'report'
@@ -247,6 +248,35 @@ local function connect(m)
 	end)
 end
 
+---------------------------------------------------------------- before and after
+
+-- Equal ranges of channels; those of calibration are no longer true.
+local function equalize(new, data)
+	equalizer.equalize(new)
+	local spec
+	module.walk(new, function(_, layer)
+		for _, o in next, rawget(layer, 'observers') or {} do spec = spec or o.spec end
+	end)
+	if not spec then return end
+	if data == true then
+		fail('quantize: equalize: wanted data to calibrate with again, because the ranges change, got true')
+	end
+	new:calibrate(data, {input = spec, log = false})
+end
+
+local function prepare(new, options, mode)
+	if TRAINED[mode] then
+		for _, name in ipairs {'equalize', 'biascorrect'} do
+			if options[name] then fail("quantize: %s: wanted a mode without training, got '%s'", name, mode) end
+		end
+		return
+	end
+	new:eval()
+	if options.fuse ~= false then fuse(new) end
+	if options.equalize then equalize(new, options.equalize) end
+	return options.biascorrect and new:clone()
+end
+
 ---------------------------------------------------------------- the model
 
 local function skipped(name, layer, why)
@@ -303,16 +333,15 @@ print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
 	{{'mode', 'text', 'auto static dynamic weight_only qat train (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
 		{'input', 'spec', "(default 'uint8'; train: 'int8')"}, {'output', 'spec', 'of what static layers give out, with scale='},
 		{'rules', 'list', 'exceptions by name'},
+		{'equalize', 'any', 'true, or data to calibrate with again: scale channels first (m:equalize)'},
+		{'biascorrect', 'any', 'data: move biases so that the mean of each channel is that of the float model'},
 		{'fuse', 'true or false', 'fold batch norm (default true)'}})
 function methods.quantize(m, options)
 	module.parts_of(m, 'quantize')
 	options = base.options(quantize, options)
 	local mode = check_mode(options.mode or 'auto')
 	local new, reader = m:clone(), rules.reader(options.rules)
-	if not TRAINED[mode] then
-		new:eval()
-		if options.fuse ~= false then fuse(new) end
-	end
+	local float = prepare(new, options, mode)
 	local rows, names, by_name = {}, {}, {}
 	rows.columns = {'name', 'kind', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}
 	module.walk(new, function(name, layer)
@@ -342,6 +371,7 @@ function methods.quantize(m, options)
 	reader.finish(names)
 	if #names == 0 then fail('quantize: wanted a model with layers that have weights, got none') end
 	connect(new)
+	if float then equalizer.correct(new, float, options.biascorrect, 8) end
 	add_details(rows, by_name)
 	rows.note = totals(rows)
 	return new, report(rows)

@@ -1,0 +1,158 @@
+-- SPDX-License-Identifier: MIT
+-- Data-free equalization of the ranges of two layers that follow each other, and correction of the biases of a quantized
+-- model (Nagel et al. 2019, arXiv 1906.04721, sections 4.1 and 4.2).
+--   s_i = sqrt(r1_i r2_i) / r2_i    W1_i / s_i, b1_i / s_i, W2_:i * s_i    then r1_i = r2_i; r: largest absolute weight of channel i
+local _, internal = ...
+local base = internal.import 'base'
+local fit = internal.import 'fit'
+local module = internal.import 'module'
+local fuse = internal.import('module_fuse').fuse
+local fail = base.fail
+local methods, method = module.methods, module.method
+
+local SWEEPS, CLOSE = 50, 1e-3
+local THROUGH = {Flatten = true, MaxPool2d = true, AvgPool2d = true, Dropout = true, ReLU = true} -- f(s x) = s f(x) by channel, s > 0
+
+---------------------------------------------------------------- equalization
+
+local function is_layer(m)
+	local name = module.class_of(m).name
+	return (name == 'Linear' or name == 'Conv2d') and not rawget(m, 'quantized')
+end
+
+local function groups_of(m) return module.class_of(m).name == 'Conv2d' and m.geometry.groups or 1 end
+
+-- The weights of the second layer by input channel: a view (channels, …) when there is one for `n` channels.
+local function by_input(m, n)
+	local w = m.weight:detach()
+	if groups_of(m) == n and n > 1 then return w:view(n, w:nelem() // n) end -- one group for each channel
+	if groups_of(m) ~= 1 or w:size(2) % n ~= 0 then return nil end
+	local each = w:nelem() // w:size(1) // n
+	return w:view(w:size(1), n, each):permute(2, 1, 3)
+end
+
+local function largest(rows) -- (n, …) -> (n)
+	return rows:contiguous():view(rows:size(1), rows:nelem() // rows:size(1)):abs():max {axis = 2}
+end
+
+-- Pairs {first, second} of a list of children.
+local function pairs_of(m, count, list)
+	local first
+	for i = 1, count do
+		local child = m[i]
+		if is_layer(child) then
+			if first and by_input(child, first.weight:size(1)) then list[#list + 1] = {first, child} end
+			first = (not child.act or child.act == 'relu') and child or nil
+		elseif not THROUGH[module.class_of(child).name] then
+			first = nil
+		end
+	end
+	return list
+end
+
+local function scaled(rows, factor)
+	local shape = {factor:nelem()}
+	for i = 2, rows:dim() do shape[i] = 1 end
+	rows:mul_(factor:view(table.unpack(shape)))
+end
+
+-- One pair; gives how far the ranges were from each other, as a logarithm.
+local function equalize_pair(first, second)
+	local n = first.weight:size(1)
+	local one, two = first.weight:detach(), by_input(second, n)
+	local r1, r2 = largest(one), largest(two)
+	local dead = r1:eq(0):to 'float32' + r2:eq(0):to 'float32'
+	local s = tensor.where(dead:gt(0), tensor.ones(n), (r1 / r2):sqrt())
+	scaled(one, s ^ -1)
+	if first.bias then first.bias:detach():div_(s) end
+	scaled(two, s)
+	return s:log():abs():max():item()
+end
+
+local function equalize(m)
+	local list = {}
+	module.walk(m, function(_, inner)
+		local name = module.class_of(inner).name
+		if name == 'Sequential' then pairs_of(inner, #inner, list) end
+		if name == 'Residual' then pairs_of(inner, inner.body, list) end
+	end)
+	local guard <close> = internal.nograd()
+	for _ = 1, SWEEPS do
+		local far = 0
+		for _, pair in ipairs(list) do far = math.max(far, equalize_pair(pair[1], pair[2])) end
+		if far < CLOSE then break end
+	end
+	return #list
+end
+
+method('equalize', 'm:equalize()', [[A fused copy of m (see m:fuse) in which the channels between two layers that follow each other, with at
+most ReLU, pooling and Flatten between, are scaled so that each has weights of the same size on both sides. The outputs are the same
+but for rounding; with one scale for a whole weight ('int8') much less is lost. Needs no data; calibrate afterwards.]],
+	[[m = nn.Sequential{nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)}
+e = m:equalize()
+print(e(tensor.ones(1, 4)):error(m(tensor.ones(1, 4))).max < 1e-5)  --> true]])
+function methods.equalize(m)
+	module.parts_of(m, 'equalize')
+	local new = fuse(m:clone():eval())
+	equalize(new)
+	return new
+end
+
+---------------------------------------------------------------- bias correction
+
+-- Sums the layer's output before its activation, in float, over a pass: the mean of each channel.
+local function mean_of(model, layer, data, batches)
+	local sum, n = nil, 0
+	rawset(layer, module.HOOK, function(self, ...)
+		local q, act = rawget(self, 'quantized'), self.act
+		local output = q and q.output
+		self.act = false
+		if q then q.output = nil end
+		local y = module.real((module.run(self, ...)))
+		self.act = act
+		if q then q.output = output end
+		local axis = y:dim() == 4 and 2 or y:dim()
+		local axes = {}
+		for i = 1, y:dim() do
+			if i ~= axis then axes[#axes + 1] = i end
+		end
+		local total = y:to 'float64':sum {axis = axes}
+		sum, n = sum and sum + total or total, n + y:nelem() // y:size(axis)
+		return module.run(self, ...)
+	end)
+	local clean <close> = setmetatable({}, {__close = function() rawset(layer, module.HOOK, nil) end})
+	fit.begin_pass(model, data)
+	local seen = 0
+	for x in fit.batches('quantize: biascorrect', data) do
+		model(x)
+		seen = seen + 1
+		if seen >= batches then break end
+	end
+	if seen == 0 then fail('quantize: biascorrect: wanted at least one batch, got none') end
+	return sum and sum / n
+end
+
+-- Moves the bias of each quantized Linear and Conv2d, from the first to the last, so that the mean of each channel is that of
+-- the float model. Gives how many it moved.
+local function correct(quantized, float, data, batches)
+	local floats, moved = {}, 0
+	module.walk(float, function(name, inner) floats[name] = inner end)
+	local mode <close> = fit.in_mode(quantized, false)
+	local guard <close> = internal.nograd()
+	module.walk(quantized, function(name, layer)
+		local class = module.class_of(layer).name
+		if not rawget(layer, 'quantized') or class ~= 'Linear' and class ~= 'Conv2d' then return end
+		local want, have = mean_of(float, floats[name], data, batches), mean_of(quantized, layer, data, batches)
+		if not want or not have then return end
+		local bias = (want - have):to 'float32'
+		if layer.bias then
+			module.set_tensor(layer, 'bias', layer.bias:detach() + bias)
+		else
+			module.parameter(layer, 'bias', bias)
+		end
+		moved = moved + 1
+	end)
+	return moved
+end
+
+return {equalize = equalize, correct = correct}
