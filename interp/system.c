@@ -150,18 +150,40 @@ static const void *kernel_of(const char *family)
 	return NULL;
 }
 
-/* internal.kernels(): a list of {family=, kernel=, here=, used=} in the order of kernels.def */
+/* Rows x columns of a product's tile. */
+static void set_tile(lua_State *L, const struct ql_kernel_entry *e)
+{
+	int rows = 0, columns = 0;
+
+#define TILE(type) (rows = ((const struct ql_##type *)e->kernel)->mr, columns = ((const struct ql_##type *)e->kernel)->nr)
+	if (!strcmp(e->family, "gemm_f32"))
+		TILE(gemm_f32);
+	else if (!strcmp(e->family, "gemm_i8"))
+		TILE(gemm_i8);
+	else if (!strcmp(e->family, "gemm_i16"))
+		TILE(gemm_i16);
+	else if (!strcmp(e->family, "gemm_b1"))
+		TILE(gemm_b1);
+#undef TILE
+	if (!rows)
+		return;
+	lua_pushfstring(L, "%dx%d", rows, columns);
+	lua_setfield(L, -2, "tile");
+}
+
+/* internal.kernels(): a list of {family=, kernel=, here=, used=, tile=} in the order of kernels.def */
 static int internal_kernels(lua_State *L)
 {
 	lua_createtable(L, ql_kernel_count, 0);
 	for (int i = 0; i < ql_kernel_count; i++) {
 		const struct ql_kernel_entry *e = &ql_kernel_entries[i];
 
-		lua_createtable(L, 0, 4);
+		lua_createtable(L, 0, 5);
 		set_text(L, "family", e->family);
 		set_text(L, "kernel", e->isa);
 		set_flag(L, "here", runs_here(e));
 		set_flag(L, "used", kernel_of(e->family) == e->kernel);
+		set_tile(L, e);
 		lua_seti(L, -2, i + 1);
 	}
 	return 1;

@@ -4,19 +4,21 @@ local hw, internal = ...
 local base = internal.import 'base'
 local report = internal.import 'report'
 local doc = base.doc
+internal.import 'hw_recommend'
 
-doc {name = 'hw', kind = 'module', usage = 'hw.features  hw.kernels  hw.force  hw.clock  hw.doctor',
+doc {name = 'hw', kind = 'module', usage = 'hw.features  hw.kernels  hw.force  hw.hints  hw.recommend  hw.clock  hw.doctor',
 	text = [[What the processor has and which kernels run on it.]]}
 
 doc {name = 'hw.kernels', usage = 'hw.kernels()',
 	text = [[A report of all kernels: family (help 'gemm_i8' and so on tells what it computes), kernel (the instructions it is
-written for), here (this machine can run it) and used (it is the one in force for its family). See hw.force.]],
+written for), here (this machine can run it), used (it is the one in force for its family) and tile (rows x columns that a product
+works on at once). See hw.force.]],
 	example = [[r = hw.kernels()
 print(#r:where{used=true, family='gemm_i8'}, r:where{family='gemm_i8'}[-1].kernel)  --> 1 ref]]}
 
 function hw.kernels()
 	local rows = internal.kernels()
-	rows.columns = {'family', 'kernel', 'here', 'used'}
+	rows.columns = {'family', 'kernel', 'here', 'used', 'tile'}
 	return report(rows)
 end
 

@@ -1,0 +1,84 @@
+-- SPDX-License-Identifier: MIT
+-- hw.recommend and hw.hints: what they say follows from what was measured, and is measured once.
+local folder = os.tmpname()
+os.remove(folder)
+local program = '"/proc/$PPID/exe"'
+
+local function run(code)
+	local name = os.tmpname()
+	local file = assert(io.open(name, 'w'))
+	file:write(code)
+	file:close()
+	local pipe = io.popen(('XDG_CACHE_HOME=%s %s %s 2>&1'):format(folder, program, name))
+	local output, good = pipe:read 'a', pipe:close()
+	os.remove(name)
+	assert(good, output)
+	return output
+end
+local function lines_of_cache()
+	local n = 0
+	for _ in io.lines(folder .. '/quoll/measured.tsv') do n = n + 1 end
+	return n
+end
+
+it('recommends the fastest of what it measured, and says why', function()
+	local output = run [[
+		tensor.seed(5)
+		local before = tensor.rand(1):item()
+		tensor.seed(5)
+		local r, all = hw.recommend{op='matmul', m=8, n=64, k=64}
+		assert(tensor.rand(1):item() == before, 'the random numbers are the user\'s')
+		assert(#all == 6 and all[1].spec == 'float32' and all[1].speedup == 1)
+		for i = 1, #all do
+			assert(all[i].refused ~= '' or r.ms <= 1.03 * all[i].ms, all[i].spec)
+			assert((all[i].refused ~= '') == (all[i].sqnr < 20))
+		end
+		assert(r.why:find 'times as fast as float32' and r.why:find(r.kernel, 1, true), r.why)
+		r, all = hw.recommend{op='matmul', m=8, n=64, k=64, bytes=64 * 64}
+		assert(r.saving > 0.5 and all[1].refused:find 'bytes are more than 4096')
+		local none, why = hw.recommend{op='matmul', m=8, n=64, k=64, maxms=1e-9}
+		assert(none == nil and why:find 'no way keeps' and why:find 'float32 %(float%): .* ms are more than')
+		r = hw.recommend{op='conv2d', batch=1, channels=4, height=8, width=8, outputs=4, kernel=3, minsqnr=1}
+		assert(r.ms > 0)
+		print 'done']]
+	assert(output == 'done\n', output)
+	assert(lines_of_cache() == 12)
+end)
+it('measures once', function()
+	run "print(hw.recommend{op='matmul', m=8, n=64, k=64})"
+	assert(lines_of_cache() == 12)
+	-- what is stored decides
+	local file = io.open(folder .. '/quoll/measured.tsv', 'rb')
+	local text = file:read 'a'
+	file:close()
+	file = io.open(folder .. '/quoll/measured.tsv', 'wb')
+	file:write((text:gsub('(m=8 n=64 k=64|weight_only int8/1\t)[^\t]+', '%10.0001')), 'torn|line\t1')
+	file:close()
+	local output = run "r = hw.recommend{op='matmul', m=8, n=64, k=64} print(r.spec, r.mode)"
+	assert(output == 'int8/1\tweight_only\n', output)
+end)
+it('hints with reasons', function()
+	local output = run [[
+		local h = hw.hints()
+		local by = {}
+		for i = 1, #h do by[h[i].hint] = h[i] assert(#h[i].why > 5) end
+		assert(by.dtypes.value:find 'float32' and by.schemes.value:find 'log' and tonumber(by.batch.value) >= 1)
+		assert(by.inplace.value == 'true' or by.inplace.value == 'false')
+		assert(by.block.value == '16' or by.block.value == '32' or by.block.value == '64' or by.block.value == '128')
+		assert(by.tile.value:find '^%d+x%d+$', by.tile.value)
+		local start = hw.clock()
+		hw.hints()
+		assert(hw.clock() - start < 0.5)
+		print 'done']]
+	assert(output == 'done\n', output)
+end)
+it('bad input', function()
+	local function refused(text, o)
+		local good, message = pcall(hw.recommend, o)
+		assert(not good and message:find(text, 1, true), message)
+	end
+	refused("recommend: op: wanted 'matmul' or 'conv2d', got 'matmull'; did you mean 'matmul'?", {op='matmull'})
+	refused('recommend: k: wanted an integer from 1 to 1048576 for matmul, got nil', {op='matmul', m=1, n=1})
+	refused("recommend: unknown option 'mm'", {op='matmul', mm=1})
+end)
+os.execute(('rm -rf %s'):format(folder))
