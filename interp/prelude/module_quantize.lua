@@ -34,6 +34,7 @@ local function calibrated(layer, what, wanted)
 	local s, p = quant.spec(o.spec), nil
 	if not wanted or wanted.dtype == s.dtype and wanted.bits == s.bits and wanted.scheme == s.scheme then
 		p = o:params()
+		p = {scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item()}
 	else
 		s = wanted
 		local lo, hi = o:range()
