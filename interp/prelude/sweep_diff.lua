@@ -140,7 +140,7 @@ local function row_of(text, name, x, y, level)
 	local half = half_width(x, y, var_x, var_y, level)
 	if half then
 		row.lo, row.hi = row.difference - half, row.difference + half
-		row.verdict = row.lo > 0 and 'b is higher' or row.hi < 0 and 'b is lower' or 'may be equal'
+		row.verdict = row.lo > 0 and 'b is higher' or row.hi < 0 and 'b is lower' or half == 0 and 'equal' or 'may be equal'
 	end
 	return row
 end

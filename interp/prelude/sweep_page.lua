@@ -100,9 +100,9 @@ end
 ---------------------------------------------------------------- text
 
 function page.print(db, study, r, o)
+	local p = pareto(r, o)
 	print(clean(study.name))
 	print(r)
-	local p = pareto(r, o)
 	if p then
 		print(('\nbest trade-offs of %s and %s: %d of %d'):format(clean(p.x), clean(p.y), #p.front, #p.points))
 		print(p.report)

@@ -272,6 +272,9 @@ function runner.work(run, o)
 	local stop <close> = setmetatable({}, {__close = function() give_up(run) end})
 	run.options = o
 	if run.jobs == 0 then loop_here(run, o) else loop(run) end
+	count(run)
+	view:line(('%s: %d of %d trials are done, %d failed; results in %s'):format(run.name, run.counts.done, run.counts.total,
+		run.counts.failed, run.db_file))
 	return run.failures, run.stopping
 end
 

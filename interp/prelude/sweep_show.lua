@@ -10,6 +10,7 @@ local show = {}
 local INTERVAL = 0.1 -- seconds between two drawings
 local BAR = 24       -- characters
 local MOST = 12      -- lines for running trials
+local WIDEST = 240   -- characters of a line that stays
 
 -- Text without control characters, of at most `width` characters.
 local function clean(text, width)
@@ -32,7 +33,7 @@ end
 function methods:line(text)
 	if not self.log then return end
 	erase(self)
-	io.stderr:write(clean(text), '\n')
+	io.stderr:write(clean(text, WIDEST), '\n')
 	io.stderr:flush()
 end
 
@@ -54,12 +55,12 @@ local function place(self) return ('[%' .. #tostring(self.total) .. 'd/%d]'):for
 function methods:finished(text, seconds, results)
 	self.run, self.sum = self.run + 1, self.sum + seconds
 	if not self.live then
-		self:line(('%s done    %s  %s  %s'):format(place(self), text, seconds_text(seconds), results_text(results)))
+		self:line(('%s done    %s  %s  %s'):format(place(self), clean(text, 120), seconds_text(seconds), results_text(results)))
 	end
 end
 
 function methods:failed(text, why, tail, again)
-	self:line(('%s %s  %s: %s'):format(place(self), again and 'again ' or 'FAILED', text, why))
+	self:line(('%s %s  %s: %s'):format(place(self), again and 'again ' or 'FAILED', clean(text, 120), why))
 	for line in (tail or ''):gmatch '[^\n]+' do self:line('    | ' .. line) end
 end
 
