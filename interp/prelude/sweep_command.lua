@@ -107,13 +107,23 @@ function commands.diff(args)
 	return 0
 end
 
+-- A wrong call or file is told in one line; anything else keeps its traceback.
+local function in_one_line(command, args)
+	local good, result = pcall(command, args)
+	if good then return result end
+	local message = tostring(result)
+	if not message:find '^sweep' then error(result, 0) end
+	io.stderr:write('quoll: ', internal.import 'sweep_show'.clean(message), '\n')
+	return 1
+end
+
 return function(args)
 	if not args[1] or args[1] == '--help' or args[1] == '-h' then
 		print(USAGE)
 		return args[1] and 0 or 1
 	end
 	local command = commands[args[1]]
-	if command then return command(args) end
+	if command then return in_one_line(command, args) end
 	if not internal.exists(args[1]) then
 		fail('sweep: %s: no such script, and no report, merge or diff%s', args[1], base.near(args[1], {'report', 'merge', 'diff'}))
 	end

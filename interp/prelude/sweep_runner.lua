@@ -88,7 +88,8 @@ local function listen(one)
 		if good and words.error then
 			one.error = words.error
 		elseif good then
-			one.last = ('%s %s%s'):format(words[1], words[2], words[3] ~= 'nil' and ' at ' .. tostring(words[3]) or '')
+			local value = tonumber(words[2])
+			one.last = ('%s %s%s'):format(words[1], value and ('%.4g'):format(value) or words[2], words[3] ~= 'nil' and ' at ' .. words[3] or '')
 		end
 	end
 end

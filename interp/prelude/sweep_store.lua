@@ -58,15 +58,46 @@ local function check(db, file)
 	return 'ours'
 end
 
+-- Raises what SQLite says at the line of the user.
+local function checked(fn, ...)
+	local good, result = pcall(fn, ...)
+	if good then return result end
+	fail('%s', (tostring(result):gsub('^[^:]*:%d+: sweep:', 'sweep:')))
+end
+
+-- A file whose folder may not be written, which SQLite's log needs. It is read as it stands, unless the log holds more.
+local function open_frozen(file)
+	local log = io.open(file .. '-wal', 'rb')
+	local rest = log and log:read(1)
+	if log then log:close() end
+	if rest then return nil end
+	local uri = 'file:' .. file:gsub('[^%w/._-]', function(c) return ('%%%02x'):format(c:byte()) end) .. '?immutable=1'
+	local good, db = pcall(internal.sqlite_open, uri, 'frozen')
+	return good and pcall(pragma, db, 'user_version') and db or nil
+end
+
+-- A connection that may only read would leave SQLite's two side files behind; this one only refuses to write.
+local function open_to_read(file)
+	local good, db = pcall(internal.sqlite_open, file, 'write')
+	local readable, problem = good, db
+	if good then readable, problem = pcall(pragma, db, 'user_version') end
+	if not readable then db = tostring(problem):find 'readonly' and open_frozen(file) or error(problem, 0) end
+	db:run 'PRAGMA query_only = 1'
+	return db
+end
+
+local function open_to_write(file, mode)
+	local db = internal.sqlite_open(file, mode)
+	db:rows 'PRAGMA journal_mode = WAL'
+	db:run 'PRAGMA synchronous = FULL'
+	return db
+end
+
 -- mode: 'create', 'write' or 'read'
 function store.open(file, mode)
 	if mode ~= 'create' and not internal.exists(file) then fail('sweep: %s: there is no such results file', file) end
-	local db = internal.sqlite_open(file, mode)
-	if mode ~= 'read' then
-		db:rows 'PRAGMA journal_mode = WAL'
-		db:run 'PRAGMA synchronous = FULL'
-	end
-	if check(db, file) == 'new' then
+	local db = checked(mode == 'read' and open_to_read or open_to_write, file, mode)
+	if checked(check, db, file) == 'new' then
 		if mode ~= 'create' then fail('sweep: %s: the file holds no study', file) end
 		transaction(db, function()
 			if check(db, file) == 'ours' then return end -- another process was faster

@@ -48,10 +48,11 @@ static struct database *check_database(lua_State *L)
 	return d;
 }
 
-/* Never returns. */
+/* Without the position, which would be one of the prelude. Never returns. */
 static int fail(lua_State *L, const struct database *d)
 {
-	return ql_error(L, "sweep: %s: %s", d->file, sql->sqlite3_errmsg(d->handle));
+	lua_pushfstring(L, "sweep: %s: %s", d->file, sql->sqlite3_errmsg(d->handle));
+	return lua_error(L);
 }
 
 /* ---- statements ---- */
@@ -224,11 +225,12 @@ static void keep_name(lua_State *L, struct database *d, const char *file)
 	memcpy(d->file, file, n);
 }
 
-/* internal.sqlite_open(file, 'create' | 'write' | 'read') */
+/* internal.sqlite_open(file, 'create' | 'write' | 'frozen'); frozen: `file` is a URI with immutable=1 */
 static int sqlite_open(lua_State *L)
 {
-	static const char *const modes[] = {"create", "write", "read", NULL};
-	static const int flags[] = {QL_SQLITE_READWRITE | QL_SQLITE_CREATE, QL_SQLITE_READWRITE, QL_SQLITE_READONLY};
+	static const char *const modes[] = {"create", "write", "frozen", NULL};
+	static const int flags[] = {QL_SQLITE_READWRITE | QL_SQLITE_CREATE, QL_SQLITE_READWRITE,
+		QL_SQLITE_READONLY | QL_SQLITE_URI};
 	const char *file = luaL_checkstring(L, 1);
 	int mode = luaL_checkoption(L, 2, NULL, modes), code;
 	struct database *d;
@@ -245,9 +247,10 @@ static int sqlite_open(lua_State *L)
 	luaL_setmetatable(L, DATABASE);
 	keep_name(L, d, file);
 	code = sql->sqlite3_open_v2(file, &d->handle, flags[mode], NULL);
+	if (code != QL_SQLITE_OK && d->handle)
+		return fail(L, d);
 	if (code != QL_SQLITE_OK)
-		return ql_error(L, "sweep: %s: %s", file,
-			d->handle ? sql->sqlite3_errmsg(d->handle) : sql->sqlite3_errstr(code));
+		return luaL_error(L, "sweep: %s: %s", file, sql->sqlite3_errstr(code));
 	sql->sqlite3_busy_handler(d->handle, on_busy, d);
 	return 1;
 }

@@ -48,7 +48,7 @@ struct ql_sqlite {
 
 /* Values of sqlite3.h, checked against it in sqlite.c. */
 enum { QL_SQLITE_OK = 0, QL_SQLITE_ROW = 100, QL_SQLITE_DONE = 101 };
-enum { QL_SQLITE_READONLY = 1, QL_SQLITE_READWRITE = 2, QL_SQLITE_CREATE = 4 };
+enum { QL_SQLITE_READONLY = 1, QL_SQLITE_READWRITE = 2, QL_SQLITE_CREATE = 4, QL_SQLITE_URI = 64 };
 enum { QL_SQLITE_INTEGER = 1, QL_SQLITE_FLOAT = 2, QL_SQLITE_TEXT = 3, QL_SQLITE_BLOB = 4, QL_SQLITE_NULL = 5 };
 
 /* NULL: the library is not there, or too old for UPDATE … RETURNING; ql_sqlite_describe says which. */
