@@ -270,9 +270,15 @@ function runner.work(run, o)
 	if run.log and run.counts.done > 0 then
 		view:line(('%s: %d of %d trials were done before'):format(run.name, run.counts.done, run.counts.total))
 	end
-	local stop <close> = setmetatable({}, {__close = function() give_up(run) end})
+	local finished = false
+	local stop <close> = setmetatable({}, {__close = function()
+		give_up(run)
+		if finished then return end
+		view:line(('%s: stopped with %d of %d trials done; the same command goes on'):format(run.name, run.counts.done, run.counts.total))
+	end})
 	run.options = o
 	if run.jobs == 0 then loop_here(run, o) else loop(run) end
+	finished = true
 	count(run)
 	view:line(('%s: %d of %d trials are done, %d failed; results in %s'):format(run.name, run.counts.done, run.counts.total,
 		run.counts.failed, run.db_file))

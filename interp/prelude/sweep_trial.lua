@@ -126,6 +126,7 @@ function trial.run_child(o, trials)
 		os.exit(1)
 	end
 	local db = store.open(child.db, 'write')
+	internal.process_forget 'QUOLL_SWEEP_TRIAL' -- a sweep that the trial starts is none of this one
 	local good, message = trial.run(o, db, child, child.env, tell)
 	db:close()
 	if not good then

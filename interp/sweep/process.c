@@ -31,6 +31,7 @@
 #define PROCESS "quoll.sweep_process"
 #define STATUS_FD 3
 #define CANNOT_EXEC 127
+#define SOON_MS 2
 
 struct process {
 	pid_t pid;  /* 0: ended and waited for */
@@ -264,6 +265,8 @@ static int process_poll(lua_State *L)
 		for (int k = 0; k < 2; k++)
 			if (p->fd[k] >= 0)
 				fds[count++] = (struct pollfd){.fd = p->fd[k], .events = POLLIN};
+		if (p->fd[0] < 0 && p->fd[1] < 0 && ms > SOON_MS) /* about to end */
+			ms = SOON_MS;
 		lua_pop(L, 1);
 	}
 	poll(fds, count, ms < 0 ? 0 : ms);
@@ -357,6 +360,13 @@ static int process_alive(lua_State *L)
 	return 1;
 }
 
+/* internal.process_forget(name): removes a variable of the environment */
+static int process_forget(lua_State *L)
+{
+	unsetenv(luaL_checkstring(L, 1));
+	return 0;
+}
+
 /* internal.process_self() -> pid, the name of this machine, and the space in which the pid counts (containers) */
 static int process_self(lua_State *L)
 {
@@ -377,7 +387,8 @@ int ql_open_sweep_process(lua_State *L)
 		{"ended", process_ended}, {"kill", process_kill}, {"pid", process_pid},
 		{"resident", process_resident}, {NULL, NULL}};
 	static const luaL_Reg functions[] = {{"process_start", process_start}, {"process_poll", process_poll},
-		{"process_alive", process_alive}, {"process_self", process_self}, {NULL, NULL}};
+		{"process_alive", process_alive}, {"process_self", process_self},
+		{"process_forget", process_forget}, {NULL, NULL}};
 
 	luaL_newmetatable(L, PROCESS);
 	lua_pushcfunction(L, process_gc);

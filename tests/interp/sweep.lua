@@ -289,6 +289,14 @@ it('says so where there is no script to run again', function()
 	assert(shell(('echo "%s" | $exe -'):format(code)):find 'there is none here')
 end)
 
+it('is no trial of the outer sweep when a trial starts a sweep', function()
+	fresh(study('grid={x={1}},', [[local exe = io.open('exe.txt'):read 'l'
+		local p = io.popen(exe .. ' inner.lua 2>&1') local text = p:read 'a' p:close() return {n=#text:gsub('[^5]', '')}]]))
+	write('inner.lua', 'print(sweep.run{name="inner", grid={x={5}}, run=function(c) return {y=555} end}.y)')
+	local text = shell 'readlink /proc/$PPID/exe > exe.txt; $exe s.lua'
+	assert(text:find 'done    x=1 .*n=%d' and run [[-e "print(sweep.load 'inner'.y)"]] == '555\n', text)
+end)
+
 it('waits for its own sweep.run in a script with two', function()
 	fresh [[a = sweep.run{name='a', grid={x={1,2}}, db='ab.db', run=function(c) return {y=c.x} end}
 	b = sweep.run{name='b', grid={x={1,2}}, db='ab.db', run=function(c) return {y=c.x + a:best('y', 'max').y} end}
@@ -318,7 +326,7 @@ end)
 it('goes on where it was after a Ctrl-C, and says it was interrupted', function()
 	fresh(study('grid={x={1,2,3,4,5,6,7,8}},', [[os.execute 'sleep 0.2' return {y=c.x}]]))
 	local text, code = shell 'timeout --preserve-status -s INT 0.7 $exe s.lua'
-	assert(code == 130 and text:find 'interrupted', text)
+	assert(code == 130 and text:find 'interrupted' and text:find 's: stopped with %d of 8 trials done; the same command goes on', text)
 	local running = run [[-e "print(sweep.load('s.db'))"]]
 	assert(running:find '%d of 8 trials are done, 0 failed', running)
 	run 's.lua'
