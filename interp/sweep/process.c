@@ -49,13 +49,6 @@ struct plan {
 
 /* ---- the child, between fork and exec: only system calls ---- */
 
-static void limit(int resource, rlim_t value)
-{
-	struct rlimit r = {value, value};
-
-	setrlimit(resource, &r);
-}
-
 /* Away from the numbers that are about to be taken. */
 static int aside(int fd)
 {
@@ -64,6 +57,7 @@ static int aside(int fd)
 
 static void become(const struct plan *p)
 {
+	const struct rlimit core = {0, 0}, data = {p->data, p->data}, cpu = {p->cpu, p->cpu};
 	int output = aside(p->output), status = aside(p->status), null = open("/dev/null", O_RDONLY);
 	sigset_t none;
 
@@ -80,11 +74,11 @@ static void become(const struct plan *p)
 	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	limit(RLIMIT_CORE, 0);
+	setrlimit(RLIMIT_CORE, &core);
 	if (p->data)
-		limit(RLIMIT_DATA, p->data);
+		setrlimit(RLIMIT_DATA, &data);
 	if (p->cpu)
-		limit(RLIMIT_CPU, p->cpu);
+		setrlimit(RLIMIT_CPU, &cpu);
 	execve(p->argv[0], p->argv, p->environment);
 	_exit(CANNOT_EXEC);
 }
