@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Study: what rounding after training costs, by scheme, bits, granularity and mode, for every trained model that is here.
+-- Study: what rounding after training costs, by scheme, bits, granularity and mode, for every trained model that is
+-- here.
 --   quoll scripts/ptq.lua [--quick] [model=lenet,transformer] [bits=4] [--jobs 2]     jobs: accuracy only, no timings
 -- Killed and started again, it goes on. Results: ptq.db beside this file; pictures and ptq.csv in ./out.
 local quick = table.concat(arg, ' '):find '%-%-quick' ~= nil
@@ -31,7 +32,8 @@ local function quantized(t, c)
 	return t.model:quantize {mode=c.mode, weight=weight}
 end
 
-local r = sweep.run {name = quick and 'ptq_quick' or 'ptq', grid = {model=names}, list = kinds, data = files, timeout = '30m',
+local r = sweep.run {name = quick and 'ptq_quick' or 'ptq', grid = {model=names}, list = kinds, data = files,
+	timeout = '30m',
 	run = function(c)
 		local t = tasks[c.model]()
 		local measured = bench.models({q=quantized(t, c)}, {data=t.test, metric=t.metric, log=false})
@@ -42,6 +44,9 @@ os.execute 'mkdir -p out'
 r:save 'out/ptq.csv'
 for _, name in ipairs(r:column 'model') do
 	local of = r:where {model=name}
-	if #of > 1 then of:plot {kind='scatter', x='weight_bytes', y='value', group='mode', title=name, ylabel=of[1].metric, file='out/ptq_' .. name .. '.svg'} end
+	if #of > 1 then
+		of:plot {kind='scatter', x='weight_bytes', y='value', group='mode', title=name, ylabel=of[1].metric,
+			file='out/ptq_' .. name .. '.svg'}
+	end
 end
 print(r:sort {'model', 'weight_bytes', 'value'})

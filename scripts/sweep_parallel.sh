@@ -3,10 +3,10 @@
 # A sweep by GNU parallel: shards side by side on this machine, or on several over ssh, then merged.
 #   scripts/sweep_parallel.sh 8 study.lua [name=value …] [--timeout 10m …]
 #   HOSTS=node1,node2 JOBS=1 scripts/sweep_parallel.sh 8 study.lua
-# JOBS: shards at a time on each machine (default 1: timings are honest); they share its cores. HOSTS: as for parallel's
-# --sshlogin (2/node1: two cores of node1), names of ssh only. The program ($QUOLL, else quoll on PATH) and the study must be at
-# the same place on each. There, each shard works in a folder of its own, with its results file sent along and copied back: a file
-# is never laid over another one's log. Calling it again runs only what is missing.
+# JOBS: shards at a time on each machine (default 1: timings are honest); they share its cores. HOSTS: as for
+# parallel's --sshlogin (2/node1: two cores of node1), names of ssh only. The program ($QUOLL, else quoll on PATH) and
+# the study must be at the same place on each. There, each shard works in a folder of its own, with its results file
+# sent along and copied back: a file is never laid over another one's log. Calling it again runs only what is missing.
 set -eu
 
 die() { echo "sweep_parallel.sh: $*" >&2; exit 1; }
@@ -20,7 +20,7 @@ command -v parallel >/dev/null || die 'no GNU parallel; install it with: apt-get
 : "${QUOLL:=quoll}" "${JOBS:=1}"
 QUOLL=$(command -v "$QUOLL") || die 'no such program; set QUOLL'
 if [ -n "${HOSTS-}" ]; then
-	case ,$HOSTS, in *,:,* | */:,*) die 'HOSTS: wanted names of ssh, got : (localhost is one, if it has a server)' ;; esac
+	case ,$HOSTS, in *,:,* | */:,*) die 'HOSTS: wanted names of ssh, got : (localhost may be one)' ;; esac
 	case $QUOLL in /*) ;; *) QUOLL=$PWD/$QUOLL ;; esac
 	cd "$(dirname "$study")"
 	study=$PWD/${study##*/}
@@ -38,7 +38,8 @@ command="$command--shard {}/$count --db $(quoted "$base.{}of$count.db")"
 set -- --jobs "$JOBS" --joblog "$base.joblog" --line-buffer --tagstring 'shard {}'
 if [ -n "${HOSTS-}" ]; then
 	for i in $(seq "$count"); do [ -e "$base.${i}of$count.db" ] || : >"$base.${i}of$count.db"; done
-	set -- "$@" --sshlogin "$HOSTS" --workdir ... --cleanup --transferfile "$base.{}of$count.db" --return "$base.{}of$count.db"
+	set -- "$@" --sshlogin "$HOSTS" --workdir ... --cleanup \
+		--transferfile "$base.{}of$count.db" --return "$base.{}of$count.db"
 	[ -z "${QUOLL_DATA-}" ] || set -- "$@" --env QUOLL_DATA
 fi
 status=0

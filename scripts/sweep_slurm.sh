@@ -7,9 +7,10 @@
 #   scripts/sweep_slurm.sh 16 study.lua [name=value …] [--timeout 10m …]
 # submits both; options for sbatch go into SBATCH_FLAGS, as in
 #   SBATCH_FLAGS='--partition=short --cpus-per-task=8 --mem=16G --time=4:00:00' scripts/sweep_slurm.sh 16 study.lua
-# The program is $QUOLL, else quoll on PATH, else ./quoll of the folder where this was called. Calling it again after a failure or
-# the end of the time runs only what is missing. Each task has a results file of its own, study.3of16.db beside the study; that
-# folder must be seen by all nodes and its file system must have locks (a Lustre mounted without flock has none).
+# The program is $QUOLL, else quoll on PATH, else ./quoll of the folder where this was called. Calling it again after
+# a failure or the end of the time runs only what is missing. Each task has a results file of its own, study.3of16.db
+# beside the study; that folder must be seen by all nodes and its file system must have locks (a Lustre mounted
+# without flock has none).
 set -eu
 
 die() { echo "sweep_slurm.sh: $*" >&2; exit 1; }

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- What the studies of this folder measure models on: name -> function that returns {model=, test=, calibration=, metric=}, with
--- trained weights. Only tasks whose weights and data are there are listed; quick ones compute their data and train for a moment.
+-- What the studies of this folder measure models on: name -> function that returns {model=, test=, calibration=,
+-- metric=}, with trained weights. Only tasks whose weights and data are there are listed; quick ones compute their data
+-- and train for a moment.
 --   tasks, files = dofile 'scripts/tasks.lua' (quick)      files: what the results depend on, for sweep.run{data=}
 local here = debug.getinfo(1, 'S').source:match '^@(.*)tasks.lua$' or ''
 local models = here .. '../tutorials/models/'
@@ -16,8 +17,8 @@ end
 local function digits(name)
 	return function()
 		local m = dofile(models .. name .. '.lua'):load(models .. name .. '.safetensors'):eval()
-		return {model = m:fuse(), metric = 'accuracy', test = data.loader(data.mnist {split='test', limit=2000}, {batch=250}),
-			calibration = data.loader(data.mnist {split='validation', limit=1000}, {batch=125})}
+		return {model = m:fuse(), metric = 'accuracy', test = data.loader(data.mnist {split='test', limit=2000},
+			{batch=250}), calibration = data.loader(data.mnist {split='validation', limit=1000}, {batch=125})}
 	end
 end
 
@@ -47,21 +48,27 @@ local function language(name, text, batch, steps)
 	return function()
 		local d = text()
 		local m = dofile(models .. name .. '.lua'):load(models .. name .. '.safetensors'):eval()
-		local function some(part) return data.loader(part:narrow(1, 1, math.min(part:size(1), 20000)), {batch=batch, steps=steps, order='windows'}) end
+		local function some(part)
+			return data.loader(part:narrow(1, 1, math.min(part:size(1), 20000)), {batch=batch, steps=steps, order='windows'})
+		end
 		return {model = m, metric = 'perplexity', test = some(d.test), calibration = some(d.valid)}
 	end
 end
 
+local DIGITS, SEEN = 'mnist/t10k-images-idx3-ubyte.gz', 'mnist/train-images-idx3-ubyte.gz'
+local PHOTOGRAPHS = 'cifar10/test_batch_first1000.bin.xz'
+
 -- name, function, files in the models' folder, files of the data
 local TRAINED = {
-	{'mlp', digits 'mlp', {'mlp.lua', 'mlp.safetensors'}, {'mnist/t10k-images-idx3-ubyte.gz', 'mnist/train-images-idx3-ubyte.gz'}},
-	{'lenet', digits 'lenet', {'lenet.lua', 'lenet.safetensors'}, {'mnist/t10k-images-idx3-ubyte.gz', 'mnist/train-images-idx3-ubyte.gz'}},
-	{'resnet8', resnet8, {'resnet8.lua'}, {'weights/resnet8-cifar10-mlperf-tiny.safetensors', 'cifar10/test_batch_first1000.bin.xz'}},
-	{'resnet20', resnet20, {'resnet20.lua'}, {'weights/resnet20-cifar10.safetensors', 'cifar10/test_batch_first1000.bin.xz'}},
-	{'resnet9', resnet9, {'resnet9.lua', 'resnet9.safetensors'}, {'cifar10/test_batch_first1000.bin.xz'}},
+	{'mlp', digits 'mlp', {'mlp.lua', 'mlp.safetensors'}, {DIGITS, SEEN}},
+	{'lenet', digits 'lenet', {'lenet.lua', 'lenet.safetensors'}, {DIGITS, SEEN}},
+	{'resnet8', resnet8, {'resnet8.lua'}, {'weights/resnet8-cifar10-mlperf-tiny.safetensors', PHOTOGRAPHS}},
+	{'resnet20', resnet20, {'resnet20.lua'}, {'weights/resnet20-cifar10.safetensors', PHOTOGRAPHS}},
+	{'resnet9', resnet9, {'resnet9.lua', 'resnet9.safetensors'}, {PHOTOGRAPHS}},
 	{'transformer', language('transformer', function() return data.text {level='char', steps=128} end, 16, 128),
 		{'transformer.lua', 'transformer.safetensors'}, {'text/tinyshakespeare.txt.xz'}},
-	{'lstm', language('lstm', function() return data.ptb {} end, 20, 35), {'lstm.lua', 'lstm.safetensors'}, {'ptb/ptb.test.txt.xz'}},
+	{'lstm', language('lstm', function() return data.ptb {} end, 20, 35), {'lstm.lua', 'lstm.safetensors'},
+		{'ptb/ptb.test.txt.xz'}},
 }
 
 ---------------------------------------------------------------- quick
@@ -71,7 +78,8 @@ local function quick_digits()
 	tensor.seed(1) -- the same model whatever the trial's seed
 	local m = nn.Sequential {nn.Flatten(), nn.Linear(784, 32), nn.ReLU(), nn.Linear(32, 10)}
 	m:fit(data.loader(images, {batch=50}), {opt=optim.adam(m, {lr=3e-3}), epochs=2, log=false})
-	return {model = m:eval(), metric = 'accuracy', test = data.loader(test, {batch=100}), calibration = data.loader(images, {batch=100})}
+	return {model = m:eval(), metric = 'accuracy', test = data.loader(test, {batch=100}),
+		calibration = data.loader(images, {batch=100})}
 end
 
 local function quick_text()
@@ -101,7 +109,9 @@ return function(quick)
 			if file then list[#list + 1] = file else missing = set end
 		end
 		if missing then
-			if not os.getenv 'QUOLL_SWEEP_TRIAL' then io.stderr:write(('%s is left out: there is no %s\n'):format(name, missing)) end
+			if not os.getenv 'QUOLL_SWEEP_TRIAL' then
+				io.stderr:write(('%s is left out: there is no %s\n'):format(name, missing))
+			end
 		else
 			tasks[name] = make
 			table.move(list, 1, #list, #files + 1, files)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- The global `sweep`: batch experiments that lose nothing. sweep.run makes the list of trials, leaves those alone that the
--- results file has, and runs the rest; the same script, run by it for one trial, ends inside of its own sweep.run.
+-- The global `sweep`: batch experiments that lose nothing. sweep.run makes the list of trials, leaves those alone that
+-- the results file has, and runs the rest; the same script, run by it for one trial, ends inside of its own sweep.run.
 local module, internal = ...
 local base = internal.import 'base'
 local config = internal.import 'sweep_config'
@@ -11,16 +11,16 @@ local trial = internal.import 'sweep_trial'
 local fail, doc, describe = base.fail, base.doc, base.describe
 
 doc {name = 'sweep', kind = 'module', usage = 'quoll sweep file.lua [name=value,value] [options]',
-	text = [[Batch experiments. A script calls sweep.run with parameters and a function; each combination is a trial, run in a
-process of its own, and its results are one row of a results file (SQLite). Running the same command again runs only what
-is missing or failed, also after a crash. Run a script as `quoll file.lua` or `quoll sweep file.lua` (which also takes a file
-that returns the table for sweep.run, ends with an exit code and prints the results) and add:
-bits=8,4 (these values of a parameter only) --jobs N --retry N --timeout 10m --memory 2G --fail-fast --keep-going --force
---dry-run --shard i/n --db FILE --seeds N.
-`quoll sweep report FILE [--html F] [--csv F] [--md F] [--x COLUMN] [--y COLUMN]` shows a results file,
-`quoll sweep merge [--into FILE] FILE…` puts the files of shards together, `quoll sweep diff A B` compares two.
-scripts/sweep_slurm.sh and scripts/sweep_parallel.sh run the shards on several machines. A trial is known by its parameters,
-the text of the script and the files named in data=: when one of them changes, it is another trial.]]}
+	text = [[Batch experiments. A script calls sweep.run with parameters and a function; each combination is a
+trial, run in a process of its own, and its results are one row of a results file (SQLite). Running the same command
+again runs only what is missing or failed, also after a crash. Run a script as `quoll file.lua` or `quoll sweep
+file.lua` (which also takes a file that returns the table for sweep.run, ends with an exit code and prints the
+results) and add: bits=8,4 (these values of a parameter only) --jobs N --retry N --timeout 10m --memory 2G
+--fail-fast --keep-going --force --dry-run --shard i/n --db FILE --seeds N. `quoll sweep report FILE [--html F]
+[--csv F] [--md F] [--x COLUMN] [--y COLUMN]` shows a results file, `quoll sweep merge [--into FILE] FILE…` puts the
+files of shards together, `quoll sweep diff A B` compares two. scripts/sweep_slurm.sh and scripts/sweep_parallel.sh
+run the shards on several machines. A trial is known by its parameters, the text of the script and the files named
+in data=: when one of them changes, it is another trial.]]}
 
 ---------------------------------------------------------------- the script
 
@@ -31,7 +31,8 @@ local function read_file(file)
 	return text
 end
 
--- The file that this process was told to run: arg[0], or what follows a command. Nil at the prompt, with -e, from stdin.
+-- The file that this process was told to run: arg[0], or what follows a command. Nil at the prompt, with -e, from
+-- stdin.
 local function script_file()
 	if type(arg) ~= 'table' or arg[-1] == nil then return nil end
 	if read_file(tostring(arg[0])) then return arg[0] end
@@ -44,8 +45,10 @@ end
 -- files, the function's own code.
 local function code_hash(run, file, data)
 	local info = debug.getinfo(run, 'S')
-	local own = info.source:sub(1, 1) == '@' and read_file(info.source:sub(2)) or info.what ~= 'C' and string.dump(run, true) or ''
-	return internal.sha256(table.concat({internal.sha256(own), internal.sha256(file and read_file(file) or ''), data}, '\0'))
+	local own = info.source:sub(1, 1) == '@' and read_file(info.source:sub(2)) or
+		info.what ~= 'C' and string.dump(run, true) or ''
+	local script = file and read_file(file) or ''
+	return internal.sha256(table.concat({internal.sha256(own), internal.sha256(script), data}, '\0'))
 end
 
 local function data_hash(files)
@@ -61,7 +64,7 @@ end
 
 local function commit_of(folder)
 	local quoted = "'" .. folder:gsub("'", "'\\''") .. "'"
-	local pipe = io.popen(('cd %s 2>/dev/null && git rev-parse HEAD 2>/dev/null && git status --porcelain 2>/dev/null'):format(quoted))
+	local pipe = io.popen(('{ cd %s && git rev-parse HEAD && git status --porcelain; } 2>/dev/null'):format(quoted))
 	local text = pipe and pipe:read 'a' or ''
 	if pipe then pipe:close() end
 	local commit, changes = text:match '^(%x+)\n(.*)$'
@@ -70,16 +73,19 @@ end
 
 ---------------------------------------------------------------- run
 
-local run_doc = doc {name = 'sweep.run', usage = "sweep.run{name='ptq', grid={bits={8,4}}, run=function(c, log) … end}",
-	text = [[Runs a function for every combination of parameters and returns a report with a row per finished trial: parameters,
-then results. c is the table of the trial's parameters; run returns results by name (numbers, texts, booleans), a row of a
-report, or one number. log(name, value, step) records a course over steps (read it with sweep.steps). Each trial is a process
-of its own that runs this script again up to here, with random numbers started from c.seed (1 without seeds), so what stands
-before sweep.run happens in every trial, what follows only once. Finished trials are in the results file and are not run again,
-whatever ended the run; failed ones are tried again by the next one. A crash, an endless loop (timeout) or too much memory
-costs one trial; its last 20 lines are shown and kept. Two processes may work on one file. Options of the command line win, see
-sweep. With several jobs, threads are shared among them: compare timings with jobs=1 only.]],
-	options = {{'name', 'text', 'of the study (default: the name of the script)'}, {'run', 'function', 'function(c, log): the trial'},
+local run_doc = doc {name = 'sweep.run',
+	usage = "sweep.run{name='ptq', grid={bits={8,4}}, run=function(c, log) … end}",
+	text = [[Runs a function for every combination of parameters and returns a report with a row per finished trial:
+parameters, then results. c is the table of the trial's parameters; run returns results by name (numbers, texts,
+booleans), a row of a report, or one number. log(name, value, step) records a course over steps (read it with
+sweep.steps). Each trial is a process of its own that runs this script again up to here, with random numbers started
+from c.seed (1 without seeds), so what stands before sweep.run happens in every trial, what follows only once.
+Finished trials are in the results file and are not run again, whatever ended the run; failed ones are tried again
+by the next one. A crash, an endless loop (timeout) or too much memory costs one trial; its last 20 lines are shown
+and kept. Two processes may work on one file. Options of the command line win, see sweep. With several jobs, threads
+are shared among them: compare timings with jobs=1 only.]],
+	options = {{'name', 'text', 'of the study (default: the name of the script)'},
+		{'run', 'function', 'function(c, log): the trial'},
 		{'grid', 'list', 'a list of values for each parameter: all combinations'},
 		{'zip', 'list', 'lists of one length: first with first, second with second'},
 		{'list', 'list', 'combinations one by one: a list of tables'},
@@ -113,7 +119,7 @@ end
 local function all_options(given)
 	local o = {}
 	for name, value in next, base.options(run_doc, given) do o[name] = value end
-	if not o.run then fail "run: run: wanted a function, as in sweep.run{grid={…}, run=function(c) … end}, got none" end
+	if not o.run then fail 'run: run: wanted a function, as in run=function(c) return {y=c.x} end, got none' end
 	local found, set = {}, {}
 	if type(arg) == 'table' and arg[-1] ~= nil then found, set = parse.parse(arg, parse.state.strict) end
 	for name, value in next, found do o[name] = value end
@@ -143,8 +149,8 @@ local function plan(o, trials, code)
 	local states, list, todo = {}, {columns = {'state', 'trial'}}, 0
 	if internal.exists(o.db) then
 		local db <close> = store.open(o.db, 'read')
-		for _, row in ipairs(db:rows('SELECT t.id, t.state FROM trial t JOIN study s ON s.key = t.study WHERE s.name = ? AND t.code = ?',
-			o.name, code)) do
+		for _, row in ipairs(db:rows([[SELECT t.id, t.state FROM trial t JOIN study s ON s.key = t.study
+			WHERE s.name = ? AND t.code = ?]], o.name, code)) do
 			states[row.id] = row.state
 		end
 	end
@@ -152,7 +158,8 @@ local function plan(o, trials, code)
 		local state = states[one.id] or 'new'
 		local runs = state ~= 'done' or o.force
 		todo = todo + (runs and 1 or 0)
-		list[#list + 1] = {state = runs and state ~= 'new' and state .. ', runs again' or state, trial = config.text(one.values)}
+		list[#list + 1] = {state = runs and state ~= 'new' and state .. ', runs again' or state,
+			trial = config.text(one.values)}
 	end
 	list.note = ('%s: %d of %d trials would run; results in %s'):format(o.name, todo, #trials, o.db)
 	return internal.import 'report'(list)
@@ -169,12 +176,14 @@ local function work(o, trials, code, data, file)
 	local db <close> = store.open(o.db, 'create')
 	local jobs = o.jobs or 1
 	if #trials > 0 and jobs > 0 and not file then
-		fail 'run: jobs: each trial runs the script again, and there is none here (prompt, -e or stdin); jobs=0 runs them in this process'
+		fail('run: jobs: each trial runs the script again, and there is none here (prompt, -e or stdin); %s',
+			'jobs=0 runs them in this process')
 	end
 	local study = store.enter(db, o.name, code, trials, o.force)
 	local env = {jobs = jobs, script = file, commit = commit_of(file and file:match '^(.*)/' or '.'), shard = o.shard}
-	local failures, stopped = internal.import 'sweep_runner'.work({db = db, db_file = o.db, study = study, name = o.name,
-		me = store.worker(), jobs = jobs, threads = threads_of(jobs), timeout = o.timeout, memory = o.memory, retry = o.retry or 0,
+	local failures, stopped = internal.import 'sweep_runner'.work({db = db, db_file = o.db, study = study,
+		name = o.name, me = store.worker(), jobs = jobs, threads = threads_of(jobs), timeout = o.timeout,
+		memory = o.memory, retry = o.retry or 0,
 		fail_fast = o.fail_fast, log = o.log ~= false, env = env, data = data}, o)
 	finish(o, failures, stopped)
 	table.insert(parse.state.ran, {db = o.db, study = o.name})
@@ -205,7 +214,9 @@ end
 
 -- The results file that a name means: a file, or the study's default file.
 local function file_of(name, what)
-	if type(name) ~= 'string' then fail("%s: wanted the name of a study or of a results file, got %s", what, describe(name)) end
+	if type(name) ~= 'string' then
+		fail("%s: wanted the name of a study or of a results file, got %s", what, describe(name))
+	end
 	local script = script_file()
 	local plain = name:gsub('[^%w_.-]', '_') .. '.db'
 	for _, file in ipairs {name, plain, (script and script:match '^(.*/)' or '') .. plain} do
@@ -215,11 +226,12 @@ local function file_of(name, what)
 end
 
 local load_doc = doc {name = 'sweep.load', usage = "sweep.load 'ptq'  sweep.load('results.db', {study='ptq'})",
-	text = [[The results of a study as a report, one row per finished trial: its parameters by the alphabet, then its results. The
-name is that of the study (its file name.db is looked for here and beside the script) or of a file. A result with the name of a
-parameter is left out where it always equals it, else its name ends with _result.
-Go on with report:where, report:best, report:plot, report:save.]],
-	options = {{'study', 'text', 'which one of a file with several'}, {'env', 'true or false', 'also seconds, processor, level, threads, load, jobs, commit …'},
+	text = [[The results of a study as a report, one row per finished trial: its parameters by the alphabet, then
+its results. The name is that of the study (its file name.db is looked for here and beside the script) or of a file.
+A result with the name of a parameter is left out where it always equals it, else its name ends with _result. Go on
+with report:where, report:best, report:plot, report:save.]],
+	options = {{'study', 'text', 'which one of a file with several'},
+		{'env', 'true or false', 'also seconds, processor, level, threads, load, jobs, commit …'},
 		{'all', 'true or false', 'also the results of earlier versions of the script'}},
 	example = [[file = os.tmpname()
 sweep.run{name='areas', grid={a={1,2}, b={3,4}}, db=file, jobs=0, log=false,
@@ -238,9 +250,10 @@ function module.load(name, options)
 end
 
 local steps_doc = doc {name = 'sweep.steps', usage = "sweep.steps('ptq', {where={bits=8}})",
-	text = [[What the trials of a study recorded with log(name, value, step): a report with the parameters of the trial, and name,
-step and value, one row for each call of log. Plot it with report:plot{x='step', y='value'}.]],
-	options = {{'study', 'text', 'which one of a file with several'}, {'where', 'list', 'only trials with these parameters, as in report:where'}},
+	text = [[What the trials of a study recorded with log(name, value, step): a report with the parameters of the
+trial, and name, step and value, one row for each call of log. Plot it with report:plot{x='step', y='value'}.]],
+	options = {{'study', 'text', 'which one of a file with several'},
+		{'where', 'list', 'only trials with these parameters, as in report:where'}},
 	example = [[file = os.tmpname()
 sweep.run{name='halves', grid={x={1.0}}, db=file, jobs=0, log=false, run=function(c, log)
   for i = 1, 3 do log('loss', c.x / 2^i, i) end

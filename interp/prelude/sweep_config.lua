@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- The trials of a sweep: configurations from grid, zip, list and random draws, written as canonical JSON (names sorted,
--- every digit, integers and floats told apart) and named by the hash of that text and of the code. What cannot be written
--- so that it reads back equal is refused by its place: functions, tensors, NaN, cycles, text that is no UTF-8.
+-- every digit, integers and floats told apart) and named by the hash of that text and of the code. What cannot be
+-- written so that it reads back equal is refused by its place: functions, tensors, NaN, cycles, text that is no UTF-8.
 local _, internal = ...
 local base = internal.import 'base'
 local decode = internal.import 'json'
@@ -20,7 +20,9 @@ end
 
 local function number_json(x, where)
 	if math.type(x) == 'integer' then return tostring(x) end
-	if x ~= x or x == math.huge or x == -math.huge then fail('sweep: %s: wanted a finite number, got %s', where, tostring(x)) end
+	if x ~= x or x == math.huge or x == -math.huge then
+		fail('sweep: %s: wanted a finite number, got %s', where, tostring(x))
+	end
 	local text = ('%.17g'):format(x)
 	for digits = 15, 16 do
 		local short = ('%.' .. digits .. 'g'):format(x)
@@ -50,13 +52,17 @@ local function names_of(value, where)
 			fail('sweep: %s: wanted names or a list without holes, got the key %s', where, describe(key))
 		end
 	end
-	if #names > 0 and n > 0 then fail("sweep: %s: wanted names or a list, got both ('%.40s' and items)", where, names[1]) end
+	if #names > 0 and n > 0 then
+		fail("sweep: %s: wanted names or a list, got both ('%.40s' and items)", where, names[1])
+	end
 	table.sort(names)
 	return n == 0 and #names > 0 and names or nil
 end
 
 local function table_json(value, where, open, depth)
-	if getmetatable(value) then fail('sweep: %s: wanted a plain table, got %s', where, getmetatable(value).__name or 'an object') end
+	if getmetatable(value) then
+		fail('sweep: %s: wanted a plain table, got %s', where, getmetatable(value).__name or 'an object')
+	end
 	if open[value] then fail('sweep: %s: the table contains itself', where) end
 	if depth > DEEPEST then fail('sweep: %s: wanted at most %d levels of tables', where, DEEPEST) end
 	open[value] = true
@@ -126,7 +132,8 @@ end
 
 local function check_values(values, where)
 	if type(values) ~= 'table' or getmetatable(values) or #values == 0 then
-		fail('sweep: %s: wanted a list of values, got %s', where, type(values) == 'table' and 'an empty one' or describe(values))
+		fail('sweep: %s: wanted a list of values, got %s', where,
+			type(values) == 'table' and 'an empty one' or describe(values))
 	end
 	return values
 end
@@ -154,7 +161,8 @@ local function zipped(zip)
 		local values = check_values(zip[name], 'zip.' .. name)
 		length, first = length or #values, first or name
 		if #values ~= length then
-			fail('sweep: zip: wanted lists of one length, got %d items of %s and %d of %s', length, first, #values, name)
+			fail('sweep: zip: wanted lists of one length, got %d items of %s and %d of %s', length, first, #values,
+				name)
 		end
 		for i, value in ipairs(values) do
 			list[i] = list[i] or {}
@@ -166,7 +174,9 @@ end
 
 local function rows(list)
 	for i, row in ipairs(check_values(list, 'list')) do
-		if type(row) ~= 'table' or #row > 0 then fail('sweep: list[%d]: wanted a table by names, got %s', i, describe(row)) end
+		if type(row) ~= 'table' or #row > 0 then
+			fail('sweep: list[%d]: wanted a table by names, got %s', i, describe(row))
+		end
 	end
 	return list
 end
@@ -188,8 +198,8 @@ local function draw(from, u, where)
 	if type(from) ~= 'table' or from.min == nil then return check_values(from, where)[1 + math.floor(u * #from)] end
 	local lo, hi = from.min, from.max
 	if type(lo) ~= 'number' or type(hi) ~= 'number' or not (lo <= hi) or from.log and not (lo > 0) then
-		fail('sweep: %s: wanted {min=, max=} with min <= max%s, got min %s and max %s', where, from.log and ' and min > 0' or '',
-			tostring(lo), tostring(hi))
+		fail('sweep: %s: wanted {min=, max=} with min <= max%s, got min %s and max %s', where,
+			from.log and ' and min > 0' or '', tostring(lo), tostring(hi))
 	end
 	local whole = math.type(lo) == 'integer' and math.type(hi) == 'integer'
 	local top = whole and hi + 1 or hi
@@ -238,7 +248,9 @@ local function seeds_of(seeds)
 		for i = 1, seeds do list[i] = {seed = i} end
 		return list
 	end
-	if type(seeds) ~= 'table' or #seeds == 0 then fail('sweep: seeds: wanted a number > 0 or a list, got %s', describe(seeds)) end
+	if type(seeds) ~= 'table' or #seeds == 0 then
+		fail('sweep: seeds: wanted a number > 0 or a list, got %s', describe(seeds))
+	end
 	for i, seed in ipairs(seeds) do
 		if math.type(seed) ~= 'integer' then fail('sweep: seeds: wanted integers, got %s', describe(seed)) end
 		list[i] = {seed = seed}
@@ -284,7 +296,8 @@ local function filtered(list, keep)
 	table.sort(names)
 	for name in next, keep do
 		if not known[name] then
-			fail("sweep: %s=: wanted one of the parameters %s%s", name, table.concat(names, ' '), base.near(name, names))
+			fail("sweep: %s=: wanted one of the parameters %s%s", name, table.concat(names, ' '),
+				base.near(name, names))
 		end
 	end
 	return kept
@@ -298,7 +311,9 @@ function config.trials(o, set, code)
 	local list = {{}}
 	if o.list then list = times(list, rows(o.list), 'list') end
 	if o.zip then list = times(list, zipped(o.zip), 'zip') end
-	if grid then list = times(list, o.random and random(grid, o.random, o.random_seed or 1) or product(grid), 'grid') end
+	if grid then
+		list = times(list, o.random and random(grid, o.random, o.random_seed or 1) or product(grid), 'grid')
+	end
 	if seeds then list = times(list, seeds_of(seeds), 'seeds') end
 	list = filtered(list, keep)
 	local trials, seen = {}, {}
@@ -306,7 +321,8 @@ function config.trials(o, set, code)
 		local json = config.encode(one, 'config')
 		if not seen[json] then
 			seen[json] = true
-			trials[#trials + 1] = {position = #trials + 1, json = json, values = one, id = internal.sha256(code .. '\0' .. json):sub(1, 32)}
+			local id = internal.sha256(code .. '\0' .. json):sub(1, 32)
+			trials[#trials + 1] = {position = #trials + 1, json = json, values = one, id = id}
 		end
 	end
 	return trials

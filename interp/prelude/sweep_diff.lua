@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Two results files side by side. Trials that differ in the seed only are samples of one cell; for each cell and result the
--- means, their difference b - a, and its confidence interval by Welch's t (B. L. Welch 1947; degrees of freedom after
--- Satterthwaite). Differences whose interval leaves out zero are marked.
+-- Two results files side by side. Trials that differ in the seed only are samples of one cell; for each cell and result
+-- the means, their difference b - a, and its confidence interval by Welch's t (B. L. Welch 1947; degrees of freedom
+-- after Satterthwaite). Differences whose interval leaves out zero are marked.
 local _, internal = ...
 local base = internal.import 'base'
 local config = internal.import 'sweep_config'
@@ -12,8 +12,8 @@ local fail = base.fail
 
 local function log_gamma(x) -- Lanczos, g = 5, n = 6; relative error below 2e-10
 	local sum, y = 1.000000000190015, x
-	for _, c in ipairs {76.18009172947146, -86.50532032941677, 24.01409824083091, -1.231739572450155, 0.1208650973866179e-2,
-		-0.5395239384953e-5} do
+	for _, c in ipairs {76.18009172947146, -86.50532032941677, 24.01409824083091, -1.231739572450155,
+		0.1208650973866179e-2, -0.5395239384953e-5} do
 		y = y + 1
 		sum = sum + c / y
 	end
@@ -124,11 +124,16 @@ local function warnings_of(a, b, sa, sb)
 	local list = {}
 	for _, name in ipairs {'processor', 'level', 'threads', 'jobs', 'quoll', 'commit'} do
 		local one, two = facts(a, sa, name), facts(b, sb, name)
-		if one ~= two then list[#list + 1] = ('%s differs: %s and %s'):format(name, one ~= '' and one or 'none', two ~= '' and two or 'none') end
+		if one ~= two then
+			list[#list + 1] = ('%s differs: %s and %s'):format(name, one ~= '' and one or 'none',
+				two ~= '' and two or 'none')
+		end
 	end
 	for _, study in ipairs {{a, sa}, {b, sb}} do
 		local jobs = facts(study[1], study[2], 'jobs')
-		if jobs ~= '' and jobs ~= '1' and jobs ~= '0' then list[#list + 1] = 'trials ran beside each other (jobs ' .. jobs .. '): do not compare times' end
+		if jobs ~= '' and jobs ~= '1' and jobs ~= '0' then
+			list[#list + 1] = 'trials ran beside each other (jobs ' .. jobs .. '): do not compare times'
+		end
 	end
 	return list
 end
@@ -140,7 +145,8 @@ local function row_of(text, name, x, y, level)
 	local half = half_width(x, y, var_x, var_y, level)
 	if half then
 		row.lo, row.hi = row.difference - half, row.difference + half
-		row.verdict = row.lo > 0 and 'b is higher' or row.hi < 0 and 'b is lower' or half == 0 and 'equal' or 'may be equal'
+		row.verdict = row.lo > 0 and 'b is higher' or row.hi < 0 and 'b is lower' or half == 0 and 'equal' or
+			'may be equal'
 	end
 	return row
 end
@@ -160,12 +166,15 @@ local function diff(file_a, file_b, o)
 		others[cell.key] = nil
 		alone = alone + (other and 0 or 1)
 		for _, name in ipairs(other and cell.names or {}) do
-			if other.values[name] then list[#list + 1] = row_of(cell.text, name, cell.values[name], other.values[name], level) end
+			if other.values[name] then
+				list[#list + 1] = row_of(cell.text, name, cell.values[name], other.values[name], level)
+			end
 		end
 	end
 	for _ in next, others do alone = alone + 1 end
-	list.note = ('difference: b - a of the means over seeds (na, nb of them); lo to hi: its %g %% confidence interval (Welch), with two seeds or more%s')
-		:format(level * 100, alone > 0 and ('; %d combinations are in one file only'):format(alone) or '')
+	list.note = ('difference: b - a of the means over seeds (na, nb of them); lo to hi: its %g %% confidence ' ..
+		'interval (Welch), with two seeds or more'):format(level * 100)
+	if alone > 0 then list.note = ('%s; %d combinations are in one file only'):format(list.note, alone) end
 	return internal.import 'report'(list), warnings_of(a, b, sa, sb)
 end
 

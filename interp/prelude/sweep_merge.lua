@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Puts results files of shards together. A finished trial wins over one that is not; of two finished ones with different
--- results the one that is there already stays, and both are named.
+-- Puts results files of shards together. A finished trial wins over one that is not; of two finished ones with
+-- different results the one that is there already stays, and both are named.
 local _, internal = ...
 local base = internal.import 'base'
 local config = internal.import 'sweep_config'
@@ -39,11 +39,13 @@ local function copy_trial(db, study, from, one, known)
 	local state = one.state == 'running' and 'pending' or one.state
 	local key = known and known.key
 	if known then
-		db:run('UPDATE trial SET state = ?, attempts = ?, host = ?, started = ?, seconds = ?, error = ?, tail = ?, claim = NULL WHERE key = ?',
+		db:run([[UPDATE trial SET state = ?, attempts = ?, host = ?, started = ?, seconds = ?, error = ?, tail = ?,
+			claim = NULL WHERE key = ?]],
 			state, one.attempts, one.host, one.started, one.seconds, one.error, one.tail, key)
 	else
-		db:run([[INSERT INTO trial(study, id, code, position, config, state, attempts, host, started, seconds, error, tail)
-			VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)]], study, one.id, one.code, one.position, one.config, state, one.attempts, one.host,
+		db:run([[INSERT INTO trial(study, id, code, position, config, state, attempts, host, started, seconds, error,
+			tail) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)]], study, one.id, one.code, one.position, one.config,
+			state, one.attempts, one.host,
 			one.started, one.seconds, one.error, one.tail)
 		key = db:rows 'SELECT last_insert_rowid() AS key'[1].key
 	end
@@ -58,8 +60,8 @@ local function merge_trial(db, study, from, one, context)
 	elseif known.state == 'done' and one.state == 'done' then
 		local name, ours, theirs = difference(store.results(db, known.key), store.results(from, one.key))
 		if name then
-			table.insert(context.conflicts, ('%s: %s: %s is %s in %s, and %s here'):format(context.study, config.text(one.values), name,
-				tostring(theirs), context.file, tostring(ours)))
+			table.insert(context.conflicts, ('%s: %s: %s is %s in %s, and %s here'):format(context.study,
+				config.text(one.values), name, tostring(theirs), context.file, tostring(ours)))
 		end
 	end
 end
@@ -81,7 +83,9 @@ local function default_target(files)
 	local target
 	for _, file in ipairs(files) do
 		local name = file:gsub('%.%d+of%d+%.db$', '.db')
-		if target and name ~= target then fail('sweep merge: --into: wanted the name of a file, because these are of %s and %s', target, name) end
+		if target and name ~= target then
+			fail('sweep merge: --into: wanted the name of a file, because these are of %s and %s', target, name)
+		end
 		target = name
 	end
 	return target
@@ -102,5 +106,6 @@ return function(files, into)
 		end
 	end
 	local counts = db:rows "SELECT count(*) AS trials, coalesce(sum(state = 'done'), 0) AS done FROM trial"[1]
-	return {into = into, files = merged, trials = counts.trials, done = counts.done, taken = context.taken}, context.conflicts
+	return {into = into, files = merged, trials = counts.trials, done = counts.done, taken = context.taken},
+		context.conflicts
 end

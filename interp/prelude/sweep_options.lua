@@ -5,13 +5,14 @@ local base = internal.import 'base'
 local fail, describe = base.fail, base.describe
 local options = {}
 
--- Between `quoll sweep` and the calls of sweep.run in its script: strict, whether a mistyped option is an error; failures, how
--- many trials failed; ran, the studies that were run.
+-- Between `quoll sweep` and the calls of sweep.run in its script: strict, whether a mistyped option is an error;
+-- failures, how many trials failed; ran, the studies that were run.
 options.state = {strict = false, failures = 0, ran = {}}
 
-local FLAGS = {['fail-fast'] = {'fail_fast', true}, ['keep-going'] = {'fail_fast', false}, ['dry-run'] = {'dry_run', true},
-	force = {'force', true}}
-local VALUES = {jobs = 'number', retry = 'number', timeout = 'text', memory = 'text', shard = 'text', db = 'text', seeds = 'number'}
+local FLAGS = {['fail-fast'] = {'fail_fast', true}, ['keep-going'] = {'fail_fast', false},
+	['dry-run'] = {'dry_run', true}, force = {'force', true}}
+local VALUES = {jobs = 'number', retry = 'number', timeout = 'text', memory = 'text', shard = 'text', db = 'text',
+	seeds = 'number'}
 
 local function known_names()
 	local names = {}
@@ -44,7 +45,9 @@ local UNITS = {[''] = 1, s = 1, m = 60, h = 3600, d = 86400}
 function options.seconds(value)
 	local number, unit = tostring(value):match '^(%d+%.?%d*)([smhd]?)$'
 	local seconds = number and tonumber(number) * UNITS[unit]
-	if not seconds or seconds <= 0 then fail("sweep: timeout: wanted seconds > 0 or text as '10m', got %s", describe(value)) end
+	if not seconds or seconds <= 0 then
+		fail("sweep: timeout: wanted seconds > 0 or text as '10m', got %s", describe(value))
+	end
 	return seconds
 end
 
@@ -62,7 +65,9 @@ end
 function options.shard(value)
 	local index, count = tostring(value):match '^(%d+)/(%d+)$'
 	index, count = math.tointeger(tonumber(index)), math.tointeger(tonumber(count))
-	if not index or index < 1 or index > count then fail("sweep: shard: wanted i/n with i from 1 to n, got %s", describe(value)) end
+	if not index or index < 1 or index > count then
+		fail("sweep: shard: wanted i/n with i from 1 to n, got %s", describe(value))
+	end
 	return index, count
 end
 
@@ -87,7 +92,8 @@ local function take(args, i, found, strict)
 	end
 	if not value then fail('sweep: --%s: wanted a value, got none', name) end
 	if VALUES[name] == 'number' then
-		value = math.tointeger(tonumber(value)) or fail('sweep: --%s: wanted a whole number, got %s', name, describe(value))
+		value = math.tointeger(tonumber(value)) or fail('sweep: --%s: wanted a whole number, got %s', name,
+			describe(value))
 	end
 	found[name] = value
 	return i + 1

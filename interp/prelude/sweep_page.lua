@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- A results file for people: as text, or as one HTML page with the front of the best trade-offs drawn (Pareto). The page needs
--- nothing from elsewhere and nothing in it is active: all text is escaped, the figure is SVG whose text is escaped by the plot,
--- and its policy allows no script. Names and values of trials may be anything.
+-- A results file for people: as text, or as one HTML page with the front of the best trade-offs drawn (Pareto). The
+-- page needs nothing from elsewhere and nothing in it is active: all text is escaped, the figure is SVG whose text is
+-- escaped by the plot, and its policy allows no script. Names and values of trials may be anything.
 local _, internal = ...
 local base = internal.import 'base'
 local config = internal.import 'sweep_config'
@@ -31,9 +31,12 @@ local function choose(r, option, asked, usual)
 	for _, name in ipairs(r:columns()) do known[name] = true end
 	if asked then
 		if not known[asked] then
-			fail('sweep report: --%s: wanted one of the columns %s, got %s', option, table.concat(r:columns(), ' '), describe(asked))
+			fail('sweep report: --%s: wanted one of the columns %s, got %s', option, table.concat(r:columns(), ' '),
+				describe(asked))
 		end
-		if not has_numbers(r, asked) then fail('sweep report: --%s: wanted a column with numbers, got %s', option, describe(asked)) end
+		if not has_numbers(r, asked) then
+			fail('sweep report: --%s: wanted a column with numbers, got %s', option, describe(asked))
+		end
 		return asked
 	end
 	for _, name in ipairs(usual) do
@@ -48,7 +51,9 @@ local function front_of(r, x, y)
 	local sign_x, sign_y = base.higher_is_better[x] and -1 or 1, base.higher_is_better[y] and -1 or 1
 	local list = {}
 	for i, row in ipairs(r) do
-		if is_finite(row[x]) and is_finite(row[y]) then list[#list + 1] = {row = row, x = sign_x * row[x], y = sign_y * row[y], i = i} end
+		if is_finite(row[x]) and is_finite(row[y]) then
+			list[#list + 1] = {row = row, x = sign_x * row[x], y = sign_y * row[y], i = i}
+		end
 	end
 	table.sort(list, function(a, b)
 		if a.x ~= b.x then return a.x < b.x end
@@ -139,7 +144,8 @@ end
 local function pareto_html(r, o)
 	local p = pareto(r, o)
 	if not p then return '' end
-	return ('<h2>Best trade-offs of %s and %s</h2>\n%s\n%s\n'):format(escape(p.x), escape(p.y), figure_html(p), table_of(p.report))
+	return ('<h2>Best trade-offs of %s and %s</h2>\n%s\n%s\n'):format(escape(p.x), escape(p.y), figure_html(p),
+		table_of(p.report))
 end
 
 local function failures_html(list)
@@ -152,22 +158,26 @@ local function failures_html(list)
 end
 
 local function summary_html(db, study, r)
-	local counts = db:rows([[SELECT count(*) AS total, coalesce(sum(state = 'done'), 0) AS done, coalesce(sum(state = 'failed'), 0) AS failed
+	local counts = db:rows([[SELECT count(*) AS total, coalesce(sum(state = 'done'), 0) AS done,
+		coalesce(sum(state = 'failed'), 0) AS failed
 		FROM trial WHERE study = ? AND code = ?]], study.key, study.code)[1]
 	local machines = {}
 	for _, row in ipairs(db:rows([[SELECT DISTINCT e.value AS value FROM env e JOIN trial t ON t.key = e.trial
 		WHERE t.study = ? AND e.name = 'processor']], study.key)) do
 		machines[#machines + 1] = tostring(row.value)
 	end
-	return ('<p>%d trials: %d done, %d failed, %d missing; %d rows below. %s</p>\n'):format(counts.total, counts.done, counts.failed,
-		counts.total - counts.done - counts.failed, #r, escape(table.concat(machines, ', ')))
+	return ('<p>%d trials: %d done, %d failed, %d missing; %d rows below. %s</p>\n'):format(counts.total, counts.done,
+		counts.failed, counts.total - counts.done - counts.failed, #r, escape(table.concat(machines, ', ')))
 end
 
 -- Writes the page; o: x, y, all of quoll sweep report.
 function page.save(file, db, study, r, o)
-	if not file:find '%.html?$' then fail('sweep report: --html: wanted a name ending in .html, got %s', describe(file)) end
+	if not file:find '%.html?$' then
+		fail('sweep report: --html: wanted a name ending in .html, got %s', describe(file))
+	end
 	internal.write_file(file, table.concat {files.html_head(study.name), STYLE, '<h1>', escape(study.name), '</h1>\n',
-		summary_html(db, study, r), pareto_html(r, o), '<h2>All trials</h2>\n', table_of(r), '\n', failures_html(failures_of(db, study, o)),
+		summary_html(db, study, r), pareto_html(r, o), '<h2>All trials</h2>\n', table_of(r), '\n',
+		failures_html(failures_of(db, study, o)),
 		'</body></html>\n'})
 end
 

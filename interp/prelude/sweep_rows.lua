@@ -34,7 +34,9 @@ local function renamed(found, is_parameter)
 	local differs = {}
 	for _, row in ipairs(found) do
 		for _, result in ipairs(row.results) do
-			if is_parameter[result.name] and config.cell(row.trial.values[result.name]) ~= result.value then differs[result.name] = true end
+			if is_parameter[result.name] and config.cell(row.trial.values[result.name]) ~= result.value then
+				differs[result.name] = true
+			end
 		end
 	end
 	return function(name)

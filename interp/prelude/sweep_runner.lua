@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- The scheduler of a sweep: claims trials from the results file, runs each in a process of its own (the same command again,
--- told by its environment which trial it is), watches time and memory, and writes down why one failed. Several of these may
--- work on one file at once; each waits for the others' trials and takes over those whose worker is gone.
+-- The scheduler of a sweep: claims trials from the results file, runs each in a process of its own (the same command
+-- again, told by its environment which trial it is), watches time and memory, and writes down why one failed. Several
+-- of these may work on one file at once; each waits for the others' trials and takes over those whose worker is gone.
 local _, internal = ...
 local base = internal.import 'base'
 local config = internal.import 'sweep_config'
@@ -41,8 +41,8 @@ local function device_of(slot)
 end
 
 local function environment(run, claimed, slot)
-	local told = {db = run.db_file, study = run.name, key = claimed.key, id = claimed.id, claim = claimed.claim, data = run.data,
-		env = run.env}
+	local told = {db = run.db_file, study = run.name, key = claimed.key, id = claimed.id, claim = claimed.claim,
+		data = run.data, env = run.env}
 	local list = {'QUOLL_SWEEP_TRIAL=' .. config.encode(told, 'trial'), 'QUOLL_THREADS=' .. run.threads}
 	if run.memory then list[#list + 1] = 'QUOLL_MEMORY=' .. run.memory end
 	local device = device_of(slot)
@@ -62,8 +62,8 @@ end
 
 local function start(run, claimed)
 	local slot = free_slot(run)
-	local one = {claimed = claimed, slot = slot, text = config.text(config.decode(claimed.config)), start = clock(), output = '',
-		told = ''}
+	local one = {claimed = claimed, slot = slot, text = config.text(config.decode(claimed.config)), start = clock(),
+		output = '', told = ''}
 	run.running[#run.running + 1] = one
 	one.process = internal.process_start {arguments = arguments(), environment = environment(run, claimed, slot),
 		data = run.memory and (run.memory + SPARE + 8 * run.threads) << 20 or 0,
@@ -89,13 +89,14 @@ local function listen(one)
 			one.error = words.error
 		elseif good then
 			local value = tonumber(words[2])
-			one.last = ('%s %s%s'):format(words[1], value and ('%.4g'):format(value) or words[2], words[3] ~= 'nil' and ' at ' .. words[3] or '')
+			local at = words[3] ~= 'nil' and ' at ' .. words[3] or ''
+			one.last = ('%s %s%s'):format(words[1], value and ('%.4g'):format(value) or words[2], at)
 		end
 	end
 end
 
-local SIGNALS = {[4] = 'illegal instruction', [6] = 'aborted', [7] = 'bus error', [8] = 'arithmetic error', [9] = 'killed',
-	[11] = 'segmentation fault', [15] = 'terminated', [24] = 'processor time is up'}
+local SIGNALS = {[4] = 'illegal instruction', [6] = 'aborted', [7] = 'bus error', [8] = 'arithmetic error',
+	[9] = 'killed', [11] = 'segmentation fault', [15] = 'terminated', [24] = 'processor time is up'}
 
 -- Why a trial that is not done ended.
 local function reason(one, how, code)
@@ -265,7 +266,8 @@ function runner.work(run, o)
 	run.running, run.tries, run.failures, run.looked, run.beaten = {}, {}, 0, -math.huge, clock()
 	store.requeue(run.db, run.study, run.me)
 	run.counts = store.counts(run.db, run.study)
-	local view <close> = show.start(run.name, run.counts.total, run.counts.done, run.log, function() return run.failures end)
+	local view <close> = show.start(run.name, run.counts.total, run.counts.done, run.log,
+		function() return run.failures end)
 	run.show = view
 	if run.log and run.counts.done > 0 then
 		view:line(('%s: %d of %d trials were done before'):format(run.name, run.counts.done, run.counts.total))
@@ -274,14 +276,15 @@ function runner.work(run, o)
 	local stop <close> = setmetatable({}, {__close = function()
 		give_up(run)
 		if finished then return end
-		view:line(('%s: stopped with %d of %d trials done; the same command goes on'):format(run.name, run.counts.done, run.counts.total))
+		view:line(('%s: stopped with %d of %d trials done; the same command goes on'):format(run.name, run.counts.done,
+			run.counts.total))
 	end})
 	run.options = o
 	if run.jobs == 0 then loop_here(run, o) else loop(run) end
 	finished = true
 	count(run)
-	view:line(('%s: %d of %d trials are done, %d failed; results in %s'):format(run.name, run.counts.done, run.counts.total,
-		run.counts.failed, run.db_file))
+	view:line(('%s: %d of %d trials are done, %d failed; results in %s'):format(run.name, run.counts.done,
+		run.counts.total, run.counts.failed, run.db_file))
 	return run.failures, run.stopping
 end
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- What a running sweep shows on stderr. On a terminal: a bar with the time to go and a line for each running trial, drawn
--- over in place; what stays (finished trials that failed) is printed above it. Elsewhere: a line for each trial that ends,
--- and no escape sequence. Text of trials is cleaned: it may hold anything.
+-- What a running sweep shows on stderr. On a terminal: a bar with the time to go and a line for each running trial,
+-- drawn over in place; what stays (finished trials that failed) is printed above it. Elsewhere: a line for each trial
+-- that ends, and no escape sequence. Text of trials is cleaned: it may hold anything.
 local _, internal = ...
 local progress = internal.import 'progress'
 local time_text = progress.time_text
@@ -55,7 +55,8 @@ local function place(self) return ('[%' .. #tostring(self.total) .. 'd/%d]'):for
 function methods:finished(text, seconds, results)
 	self.run, self.sum = self.run + 1, self.sum + seconds
 	if not self.live then
-		self:line(('%s done    %s  %s  %s'):format(place(self), clean(text, 120), seconds_text(seconds), results_text(results)))
+		self:line(('%s done    %s  %s  %s'):format(place(self), clean(text, 120), seconds_text(seconds),
+			results_text(results)))
 	end
 end
 
@@ -78,8 +79,9 @@ function methods:draw(running, jobs, others)
 	local width, lines = internal.width() - 1, {}
 	local share = self.total > 0 and self.ended / self.total or 1
 	local filled = math.floor(share * BAR)
-	lines[1] = ('%s  [%s%s] %3d %%  %d of %d, %d failed%s  %s to go'):format(self.name, ('='):rep(filled), (' '):rep(BAR - filled),
-		math.floor(100 * share), self.ended, self.total, self.failures(), others > 0 and (', %d elsewhere'):format(others) or '',
+	lines[1] = ('%s  [%s%s] %3d %%  %d of %d, %d failed%s  %s to go'):format(self.name, ('='):rep(filled),
+		(' '):rep(BAR - filled), math.floor(100 * share), self.ended, self.total, self.failures(),
+		others > 0 and (', %d elsewhere'):format(others) or '',
 		left_text(self, jobs))
 	for i = 1, math.min(#running, MOST) do
 		local one = running[i]
@@ -97,8 +99,8 @@ meta.__close = erase
 
 -- total, ended: trials of this run, and how many of them need nothing more (kept by the caller); log: false for silence
 function show.start(name, total, ended, log, failures)
-	return setmetatable({name = name, total = total, ended = ended, log = log, live = log and internal.live(), drawn = 0, last = -1,
-		run = 0, sum = 0, failures = failures}, meta)
+	return setmetatable({name = name, total = total, ended = ended, log = log, live = log and internal.live(),
+		drawn = 0, last = -1, run = 0, sum = 0, failures = failures}, meta)
 end
 
 return show

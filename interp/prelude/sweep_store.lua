@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- The results file of sweeps: SQLite, WAL, synchronous=FULL. A trial goes pending -> running -> done or failed. Who runs it
--- holds a claim (a text that no other has); only the holder of the claim of a running trial can finish it, in the one
--- transaction that also writes its results, so that nothing is lost or counted twice whoever dies when. A running trial
--- whose worker is gone becomes pending again.
+-- The results file of sweeps: SQLite, WAL, synchronous=FULL. A trial goes pending -> running -> done or failed. Who
+-- runs it holds a claim (a text that no other has); only the holder of the claim of a running trial can finish it, in
+-- the one transaction that also writes its results, so that nothing is lost or counted twice whoever dies when. A
+-- running trial whose worker is gone becomes pending again.
 local _, internal = ...
 local base = internal.import 'base'
 local config = internal.import 'sweep_config'
@@ -14,12 +14,13 @@ local VERSION = 1
 local STALE = 300 -- seconds without a sign from a worker on another machine
 
 local SCHEMA = {
-	[[CREATE TABLE study(key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, code TEXT NOT NULL, created INTEGER NOT NULL)]],
-	[[CREATE TABLE trial(key INTEGER PRIMARY KEY, study INTEGER NOT NULL REFERENCES study, id TEXT NOT NULL, code TEXT NOT NULL,
-		position INTEGER NOT NULL, config TEXT NOT NULL,
+	[[CREATE TABLE study(key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, code TEXT NOT NULL,
+		created INTEGER NOT NULL)]],
+	[[CREATE TABLE trial(key INTEGER PRIMARY KEY, study INTEGER NOT NULL REFERENCES study, id TEXT NOT NULL,
+		code TEXT NOT NULL, position INTEGER NOT NULL, config TEXT NOT NULL,
 		state TEXT NOT NULL DEFAULT 'pending' CHECK(state IN ('pending', 'running', 'done', 'failed')),
-		attempts INTEGER NOT NULL DEFAULT 0, claim TEXT, worker TEXT, host TEXT, pid INTEGER, born TEXT, heartbeat INTEGER,
-		started INTEGER, seconds REAL, error TEXT, tail TEXT, UNIQUE(study, id))]],
+		attempts INTEGER NOT NULL DEFAULT 0, claim TEXT, worker TEXT, host TEXT, pid INTEGER, born TEXT,
+		heartbeat INTEGER, started INTEGER, seconds REAL, error TEXT, tail TEXT, UNIQUE(study, id))]],
 	[[CREATE INDEX trial_state ON trial(study, state, position)]],
 	[[CREATE TABLE result(trial INTEGER NOT NULL REFERENCES trial, position INTEGER NOT NULL, name TEXT NOT NULL,
 		kind TEXT NOT NULL, value, PRIMARY KEY(trial, name))]],
@@ -51,7 +52,9 @@ local function pragma(db, name) return db:rows('PRAGMA ' .. name)[1][name] end
 local function check(db, file)
 	local application, version = pragma(db, 'application_id'), pragma(db, 'user_version')
 	if application == 0 and db:rows 'SELECT count(*) AS n FROM sqlite_master'[1].n == 0 then return 'new' end
-	if application ~= APPLICATION then fail('sweep: %s: wanted a results file of sweeps, got another SQLite file', file) end
+	if application ~= APPLICATION then
+		fail('sweep: %s: wanted a results file of sweeps, got another SQLite file', file)
+	end
 	if version > VERSION then
 		fail('sweep: %s: the file is of version %d, made by a newer Quoll; this one reads %d', file, version, VERSION)
 	end
@@ -131,7 +134,8 @@ function store.worker()
 	local pid, name, space = internal.process_self()
 	local boot = (read_text '/proc/sys/kernel/random/boot_id' or ''):gsub('%s', '')
 	local random = (read_text '/proc/sys/kernel/random/uuid' or tostring(math.random(0))):gsub('%s', '')
-	return {pid = pid, born = born(pid) or '', host = ('%s %s %s'):format(name, boot, space), token = random, claims = 0}
+	return {pid = pid, born = born(pid) or '', host = ('%s %s %s'):format(name, boot, space), token = random,
+		claims = 0}
 end
 
 local function is_gone(row, me)
@@ -142,11 +146,13 @@ end
 -- Makes pending what nobody runs any more, of the trials of this run; returns how many.
 function store.requeue(db, study, me)
 	local count = 0
-	local list = db:rows([[SELECT key, claim, host, pid, born, heartbeat FROM trial WHERE study = ? AND state = 'running'
+	local list = db:rows([[SELECT key, claim, host, pid, born, heartbeat FROM trial WHERE study = ?
+		AND state = 'running'
 		AND worker <> ? AND id IN (SELECT id FROM mine)]], study, me.token)
 	for _, row in ipairs(list) do
 		if is_gone(row, me) then
-			count = count + db:run([[UPDATE trial SET state = 'pending', claim = NULL WHERE key = ? AND state = 'running'
+			count = count + db:run([[UPDATE trial SET state = 'pending', claim = NULL WHERE key = ?
+				AND state = 'running'
 				AND claim = ?]], row.key, row.claim)
 		end
 	end
@@ -164,14 +170,15 @@ end
 function store.enter(db, name, code, trials, force)
 	db:run 'CREATE TEMP TABLE IF NOT EXISTS mine(id TEXT PRIMARY KEY)'
 	return transaction(db, function()
-		db:run([[INSERT INTO study(name, code, created) VALUES(?, ?, ?) ON CONFLICT(name) DO UPDATE SET code = excluded.code]],
-			name, code, os.time())
+		db:run([[INSERT INTO study(name, code, created) VALUES(?, ?, ?) ON CONFLICT(name) DO UPDATE
+			SET code = excluded.code]], name, code, os.time())
 		local study = db:rows('SELECT key FROM study WHERE name = ?', name)[1].key
 		db:run 'DELETE FROM mine'
 		for _, trial in ipairs(trials) do
 			db:run('INSERT INTO mine VALUES(?)', trial.id)
 			db:run([[INSERT INTO trial(study, id, code, position, config) VALUES(?, ?, ?, ?, ?)
-				ON CONFLICT(study, id) DO UPDATE SET position = excluded.position]], study, trial.id, code, trial.position, trial.json)
+				ON CONFLICT(study, id) DO UPDATE SET position = excluded.position]], study, trial.id, code,
+				trial.position, trial.json)
 		end
 		db:run([[UPDATE trial SET state = 'pending', claim = NULL, error = NULL, tail = NULL WHERE study = ?1 AND
 			(state = 'failed' OR ?2 AND state = 'done') AND id IN (SELECT id FROM mine)]], study, force and 1 or 0)
@@ -182,7 +189,8 @@ end
 -- The states of the trials of this run: {pending=, running=, done=, failed=, total=}.
 function store.counts(db, study)
 	local counts = {pending = 0, running = 0, done = 0, failed = 0, total = 0}
-	for _, row in ipairs(db:rows([[SELECT state, count(*) AS n FROM trial WHERE study = ? AND id IN (SELECT id FROM mine)
+	for _, row in ipairs(db:rows([[SELECT state, count(*) AS n FROM trial WHERE study = ?
+		AND id IN (SELECT id FROM mine)
 		GROUP BY state]], study)) do
 		counts[row.state] = row.n
 		counts.total = counts.total + row.n
@@ -194,11 +202,12 @@ end
 function store.claim(db, study, me)
 	me.claims = me.claims + 1
 	local now = os.time()
-	return db:rows([[UPDATE trial SET state = 'running', attempts = attempts + 1, claim = ?, worker = ?, host = ?, pid = ?,
-		born = ?, heartbeat = ?, started = ?, seconds = NULL, error = NULL, tail = NULL
+	return db:rows([[UPDATE trial SET state = 'running', attempts = attempts + 1, claim = ?, worker = ?, host = ?,
+		pid = ?, born = ?, heartbeat = ?, started = ?, seconds = NULL, error = NULL, tail = NULL
 		WHERE key = (SELECT key FROM trial WHERE study = ? AND state = 'pending' AND id IN (SELECT id FROM mine)
 			ORDER BY position LIMIT 1) AND state = 'pending'
-		RETURNING key, id, config, position, claim]], me.token .. ':' .. me.claims, me.token, me.host, me.pid, me.born, now, now,
+		RETURNING key, id, config, position, claim]], me.token .. ':' .. me.claims, me.token, me.host, me.pid, me.born,
+		now, now,
 		study)[1]
 end
 
@@ -209,7 +218,9 @@ function store.release(db, claimed)
 end
 
 local function clear(db, key)
-	for _, name in ipairs {'result', 'metric', 'env'} do db:run(('DELETE FROM %s WHERE trial = ?'):format(name), key) end
+	for _, name in ipairs {'result', 'metric', 'env'} do
+		db:run(('DELETE FROM %s WHERE trial = ?'):format(name), key)
+	end
 end
 
 -- Parameters and values of `each` (a list of lists) into a table.
@@ -237,8 +248,8 @@ end
 -- Everything about a finished trial in one transaction; false: the claim was lost, and nothing is written.
 function store.finish(db, claimed, seconds, results, steps, env)
 	return transaction(db, function()
-		local changed = db:run([[UPDATE trial SET state = 'done', seconds = ?, error = NULL, tail = NULL WHERE key = ? AND claim = ?
-			AND state = 'running']], seconds, claimed.key, claimed.claim)
+		local changed = db:run([[UPDATE trial SET state = 'done', seconds = ?, error = NULL, tail = NULL WHERE key = ?
+			AND claim = ? AND state = 'running']], seconds, claimed.key, claimed.claim)
 		if changed == 1 then write_all(db, claimed.key, results, steps, env) end
 		return changed == 1
 	end)
@@ -247,12 +258,14 @@ end
 -- What a trial logged before it failed.
 function store.keep_steps(db, claimed, steps, env)
 	transaction(db, function()
-		local held = db:rows("SELECT 1 AS held FROM trial WHERE key = ? AND claim = ? AND state = 'running'", claimed.key, claimed.claim)
+		local held = db:rows("SELECT 1 AS held FROM trial WHERE key = ? AND claim = ? AND state = 'running'",
+			claimed.key, claimed.claim)
 		if held[1] then write_all(db, claimed.key, {}, steps, env) end
 	end)
 end
 
--- Marks a claimed trial that did not finish; 'pending' for another attempt. Returns its state: 'done' when it had finished.
+-- Marks a claimed trial that did not finish; 'pending' for another attempt. Returns its state: 'done' when it had
+-- finished.
 function store.fail(db, claimed, state, seconds, why, tail)
 	db:run([[UPDATE trial SET state = ?, claim = NULL, seconds = ?, error = ?, tail = ? WHERE key = ? AND claim = ? AND
 		state = 'running']], state, seconds, why, tail, claimed.key, claimed.claim)
@@ -273,13 +286,14 @@ function store.study(db, file, name)
 	end
 	if not name and #list == 1 then return list[1] end
 	if #list == 0 then fail('sweep: %s: the file holds no study', file) end
-	fail('sweep: study: wanted one of %s of %s, got %s%s', table.concat(names, ', '), file, name and describe(name) or 'none',
-		name and base.near(name, names) or '')
+	fail('sweep: study: wanted one of %s of %s, got %s%s', table.concat(names, ', '), file,
+		name and describe(name) or 'none', name and base.near(name, names) or '')
 end
 
 -- Trials of a study (all: also of earlier versions of the script), in their order, with values decoded.
 function store.trials(db, study, all)
-	local list = db:rows([[SELECT key, id, code, position, config, state, attempts, host, started, seconds, error, tail FROM trial
+	local list = db:rows([[SELECT key, id, code, position, config, state, attempts, host, started, seconds, error,
+		tail FROM trial
 		WHERE study = ?1 AND (?2 OR code = ?3) ORDER BY position, key]], study.key, all and 1 or 0, study.code)
 	for _, trial in ipairs(list) do trial.values = config.decode(trial.config) end
 	return list
@@ -301,7 +315,8 @@ end
 
 function store.env(db, key)
 	local env = {}
-	for _, row in ipairs(db:rows('SELECT name, value FROM env WHERE trial = ? ORDER BY name', key)) do env[row.name] = row.value end
+	local list = db:rows('SELECT name, value FROM env WHERE trial = ? ORDER BY name', key)
+	for _, row in ipairs(list) do env[row.name] = row.value end
 	return env
 end
 

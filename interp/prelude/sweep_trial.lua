@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- One trial, in the process that runs it: seeds the random numbers, calls the user's function, turns what it returns into
--- results, and writes all of it in one transaction. In a child the process ends here.
+-- One trial, in the process that runs it: seeds the random numbers, calls the user's function, turns what it returns
+-- into results, and writes all of it in one transaction. In a child the process ends here.
 local _, internal = ...
 local base = internal.import 'base'
 local config = internal.import 'sweep_config'
@@ -15,7 +15,9 @@ local function result_of(name, value)
 	local kind = type(value) == 'number' and math.type(value) or type(value)
 	if kind == 'userdata' and not base.is_tensor(value) then kind, value = 'string', tostring(value) end
 	if kind == 'string' then return {name = name, kind = 'text', value = value} end
-	if kind == 'integer' or kind == 'float' or kind == 'boolean' then return {name = name, kind = kind, value = value} end
+	if kind == 'integer' or kind == 'float' or kind == 'boolean' then
+		return {name = name, kind = kind, value = value}
+	end
 	fail('sweep: run: result %s: wanted a number, text or boolean, got %s', name, base.is_tensor(value) and
 		('a tensor of %d'):format(value:nelem()) or kind)
 end
@@ -29,7 +31,8 @@ function trial.results(given)
 		given, meta = given[1], getmetatable(given[1])
 	end
 	if type(given) ~= 'table' then
-		fail('sweep: run: wanted results by name, as return {accuracy=0.9}, got %s', given == nil and 'nothing' or describe(given))
+		fail('sweep: run: wanted results by name, as return {accuracy=0.9}, got %s',
+			given == nil and 'nothing' or describe(given))
 	end
 	local list, each, of = {}, next, given
 	if meta then each, of = pairs(given) end -- the order of the columns
@@ -69,14 +72,16 @@ local function logger(steps, tell)
 		if type(name) ~= 'string' or not utf8.len(name) then fail('log: wanted a name, got %s', describe(name)) end
 		if base.is_tensor(value) and value:nelem() == 1 then value = value:item() end
 		if type(value) ~= 'number' then fail('log: %s: wanted a number, got %s', name, describe(value)) end
-		if step ~= nil and type(step) ~= 'number' then fail('log: %s: step: wanted a number, got %s', name, describe(step)) end
+		if step ~= nil and type(step) ~= 'number' then
+			fail('log: %s: step: wanted a number, got %s', name, describe(step))
+		end
 		steps[#steps + 1] = {name = name, value = value, step = step}
 		tell(name, value, step)
 	end
 end
 
--- Runs and stores a claimed trial. `tell` hears every logged value. Returns true, or false and the message; raises when the
--- results cannot be written.
+-- Runs and stores a claimed trial. `tell` hears every logged value. Returns true, or false and the message; raises when
+-- the results cannot be written.
 function trial.run(o, db, claimed, env, tell)
 	local values, steps = config.decode(claimed.config), {}
 	local seed = values.seed or 1
@@ -84,7 +89,8 @@ function trial.run(o, db, claimed, env, tell)
 	tensor.seed(seed)
 	math.randomseed(seed)
 	local start = hw.clock()
-	local good, result = xpcall(function() return trial.results(o.run(values, logger(steps, tell))) end, function(message)
+	local good, result = xpcall(function() return trial.results(o.run(values, logger(steps, tell))) end,
+		function(message)
 		return debug.traceback(tostring(message), 2)
 	end)
 	if not good then

@@ -6,7 +6,8 @@ local clean <close> = setmetatable({}, {__close = function() os.execute('rm -r '
 
 -- Runs a study in the folder, with its results there.
 local function run(study, arguments)
-	local pipe = io.popen(([[here=$PWD; exe=/proc/$PPID/exe; cd %s && $exe sweep "$here/scripts/%s.lua" --quick --db %s.db %s 2>&1]])
+	local pipe = io.popen(([[here=$PWD; exe=/proc/$PPID/exe; cd %s &&
+		$exe sweep "$here/scripts/%s.lua" --quick --db %s.db %s 2>&1]])
 		:format(folder, study, study, arguments or ''))
 	local text = pipe:read 'a'
 	local _, _, code = pipe:close()
