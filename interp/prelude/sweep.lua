@@ -281,4 +281,46 @@ function module.steps(name, options)
 	return o.where and r:where(o.where) or r
 end
 
+---------------------------------------------------------------- merge, diff
+
+local merge_doc = doc {name = 'sweep.merge', usage = "sweep.merge({'s.1of2.db', 's.2of2.db'}, {into='s.db'})",
+	text = [[Puts results files together, those of shards above all: returns {into=, files=, trials=, done=, taken=}
+(taken: rows that were new) and a list of contradictions. A finished trial wins over one that is not; where two
+finished ones have different results, the one that is there stays and a text names both. The same as `quoll sweep
+merge`.]],
+	options = {{'into', 'text', 'the file to write to (default: that of the shards, without the number)'}},
+	example = [[a, b = os.tmpname(), os.tmpname()
+for i, file in ipairs{a, b} do
+  sweep.run{name='s', grid={x={i}}, db=file, jobs=0, log=false, run=function(c) return {y=1} end}
+end
+print(sweep.merge({b}, {into=a}).taken, #sweep.load(a, {all=true}))  --> 1 2
+os.remove(a) os.remove(b)]]}
+
+function module.merge(files, options)
+	local o = base.options(merge_doc, options)
+	if type(files) ~= 'table' or #files == 0 then
+		fail('merge: wanted a list of results files, got %s', describe(files))
+	end
+	return internal.import 'sweep_merge'(files, o.into)
+end
+
+local diff_doc = doc {name = 'sweep.diff', usage = "sweep.diff('old.db', 'new.db')",
+	text = [[Compares the results of two files, combination by combination: a report with the means over seeds (a,
+b), their difference b - a, and with two seeds or more its confidence interval (lo, hi; Welch's t) and a verdict;
+and a list of warnings where processor, kernels, threads, jobs, version or commit differ. The same as `quoll sweep
+diff`.]],
+	options = {{'study', 'text', 'which one of files with several'}, {'level', 'number',
+		'of confidence (default 0.95)'}},
+	example = [[a, b = os.tmpname(), os.tmpname()
+for i, file in ipairs{a, b} do
+  sweep.run{name='s', seeds=3, db=file, jobs=0, log=false, run=function(c) return {y=10 * i + c.seed} end}
+end
+print(sweep.diff(a, b).difference, sweep.diff(a, b).verdict)  --> 10.0 b is higher
+os.remove(a) os.remove(b)]]}
+
+function module.diff(a, b, options)
+	local o = base.options(diff_doc, options)
+	return internal.import 'sweep_diff'(file_of(a, 'diff'), file_of(b, 'diff'), o)
+end
+
 return module

@@ -177,14 +177,15 @@ end
 
 ---------------------------------------------------------------- all of them
 
--- Trials that run when the sweep stops go back to the others.
+-- Trials that run when the sweep stops go back to the others. What cannot be written now is found out by the next run,
+-- because this worker is gone then.
 local function give_up(run)
 	for _, one in ipairs(run.running) do
 		if one.process then one.process:kill() end
 	end
 	for _, one in ipairs(run.running) do
-		while one.process and not one.process:ended() do pcall(internal.process_poll, {one.process}, 0.02) end
-		store.release(run.db, one.claimed)
+		if one.process then one.process:stop() end
+		pcall(store.release, run.db, one.claimed)
 	end
 	run.running = {}
 end

@@ -325,7 +325,8 @@ static int process_resident(lua_State *L)
 	return 1;
 }
 
-static int process_gc(lua_State *L)
+/* p:stop(), __gc, __close: kills all of its group and waits for the end. Not interrupted by Ctrl-C. */
+static int process_stop(lua_State *L)
 {
 	struct process *p = check_process(L, 1);
 
@@ -379,15 +380,15 @@ int ql_open_sweep_process(lua_State *L)
 {
 	static const luaL_Reg methods[] = {{"output", process_output}, {"status", process_status},
 		{"ended", process_ended}, {"kill", process_kill}, {"pid", process_pid},
-		{"resident", process_resident}, {NULL, NULL}};
+		{"resident", process_resident}, {"stop", process_stop}, {NULL, NULL}};
 	static const luaL_Reg functions[] = {{"process_start", process_start}, {"process_poll", process_poll},
 		{"process_alive", process_alive}, {"process_self", process_self},
 		{"process_forget", process_forget}, {NULL, NULL}};
 
 	luaL_newmetatable(L, PROCESS);
-	lua_pushcfunction(L, process_gc);
+	lua_pushcfunction(L, process_stop);
 	lua_setfield(L, -2, "__gc");
-	lua_pushcfunction(L, process_gc);
+	lua_pushcfunction(L, process_stop);
 	lua_setfield(L, -2, "__close");
 	lua_newtable(L);
 	ql_set_functions(L, methods);

@@ -86,9 +86,9 @@ end)
 
 it('loses one trial to a crash, and says why', function()
 	fresh(study('grid={x={1,2,3}},', [[if c.x == 2 then print 'deep' io.stderr:write 'trouble\n'
-		os.execute('kill -SEGV $PPID') end return {y=c.x}]]))
+		os.execute('kill -ABRT $PPID') end return {y=c.x}]]))
 	local text, code = run 'sweep s.lua'
-	assert(code == 1 and text:find '%[2/3%] FAILED  x=2: signal 11 %(segmentation fault%)\n    | deep\n    | trouble\n', text)
+	assert(code == 1 and text:find '%[2/3%] FAILED  x=2: signal 6 %(aborted%)\n    | deep\n    | trouble\n', text)
 	assert(text:find '2 of 3 trials are done, 1 failed, 0 are missing', text)
 	write('ran.txt', '')
 	run 's.lua'
