@@ -91,7 +91,8 @@ function trial.run(o, db, claimed, env, tell)
 	local start = hw.clock()
 	local good, result = xpcall(function() return trial.results(o.run(values, logger(steps, tell))) end,
 		function(message)
-		return debug.traceback(tostring(message), 2)
+		local text = debug.traceback(tostring(message), 2)
+		return (text:gsub('\n[^\n]*<?prelude/sweep_trial%.lua:.*', '')) -- what called the user's function is ours
 	end)
 	if not good then
 		store.keep_steps(db, claimed, steps, env)
