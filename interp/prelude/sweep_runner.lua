@@ -27,9 +27,19 @@ local function read_all(file)
 	return text
 end
 
+-- Without --threads and --memory before the script: each trial gets its share by its environment.
 local function arguments()
-	local list = {'/proc/self/exe'}
-	for word in read_all '/proc/self/cmdline':gsub('^[^\0]*\0', '', 1):gmatch '([^\0]*)\0' do list[#list + 1] = word end
+	local words, list, before, i = {}, {'/proc/self/exe'}, 0, 2
+	for word in read_all '/proc/self/cmdline':gmatch '([^\0]*)\0' do words[#words + 1] = word end
+	while arg[-before - 1] ~= nil do before = before + 1 end
+	while i <= #words do
+		local option, value = words[i]:match '^%-%-(%a+)(=?)'
+		if i <= before and (option == 'threads' or option == 'memory') then
+			i = i + (value == '=' and 1 or 2)
+		else
+			list[#list + 1], i = words[i], i + 1
+		end
+	end
 	return list
 end
 

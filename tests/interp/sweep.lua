@@ -156,6 +156,11 @@ it('runs several at a time and shares the threads', function()
 		return count
 	end
 	assert(overlaps(1) == 0 and overlaps(4) > 1)
+	fresh(study('grid={x={1}}, memory=300,', 'return {threads=tensor.threads(), memory=os.getenv "QUOLL_MEMORY"}'))
+	local text = run '--threads 2 --memory=500 s.lua --jobs 2'
+	assert(text:find 'memory=300 threads=1\n', text)
+	text = run '--threads=2 sweep s.lua --force'
+	assert(text:find 'memory=300 threads=2\n', text)
 end)
 
 it('takes zip, list, random and seeds', function()
