@@ -76,6 +76,11 @@ local function check_plot(add)
 	add('plplot', good and 'ok' or 'problem', good and text .. ', with its drivers for PNG, PDF and SVG' or text)
 end
 
+local function check_sweep(add)
+	local good, text = internal.sqlite_facts()
+	add('SQLite', good and 'ok' or 'problem', text)
+end
+
 local function toolkit()
 	local roots = {}
 	for _, name in ipairs {'CUDA_HOME', 'CUDA_PATH'} do roots[#roots + 1] = os.getenv(name) end
@@ -134,7 +139,7 @@ local function check_terminal(add, facts)
 end
 
 local PARTS = {{'program', check_program}, {'processor', check_processor}, {'kernels', check_kernels},
-	{'memory', check_memory}, {'products', check_blas}, {'pictures', check_plot}, {'gpu', check_gpu},
+	{'memory', check_memory}, {'products', check_blas}, {'pictures', check_plot}, {'sweeps', check_sweep}, {'gpu', check_gpu},
 	{'data', check_data}, {'terminal', check_terminal}}
 
 ---------------------------------------------------------------- as a report and as text

@@ -345,6 +345,7 @@ end
 
 local HIGHER = {accuracy = true, cosine = true, gbs = true, gflops = true, gops = true, ratio = true, saving = true,
 	speedup = true, sqnr = true}
+base.higher_is_better = HIGHER
 
 doc {name = 'report:best', usage = "r:best(column)  r:best(column, 'max')",
 	text = [[The row with the best cell of a column, as a report of one row. Best is the smallest, or with 'max' the largest;

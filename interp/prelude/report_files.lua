@@ -213,11 +213,13 @@ local function to_md(s)
 	return table.concat(lines, '\n') .. '\n'
 end
 
+local files = {html_escape = html_escape}
+
 local PAGE = [[
 <!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>Report</title>
+<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>%s</title>
 <style>
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; }
 table { border-collapse: collapse; }
@@ -227,8 +229,12 @@ th { border-bottom-width: 2px; }
 </style></head><body>
 ]]
 
-local function to_html(s)
-	local lines, numeric = {PAGE .. '<table>'}, number_columns(s)
+-- The beginning of a page: all of it that stands before the contents. A page ends with </body></html>.
+function files.html_head(title) return (PAGE:gsub('%%s', function() return html_escape(title) end)) end
+
+-- s: {columns=, rows=}
+function files.html_table(s)
+	local lines, numeric = {'<table>'}, number_columns(s)
 	local function add(tag, text_of)
 		local cells = {}
 		for i, name in ipairs(s.columns) do
@@ -242,6 +248,11 @@ local function to_html(s)
 		add('td', function(name) return cell(row[name]) end)
 	end
 	lines[#lines + 1] = '</table>'
+	return table.concat(lines, '\n')
+end
+
+local function to_html(s)
+	local lines = {files.html_head 'Report' .. files.html_table(s)}
 	if s.note then lines[#lines + 1] = '<p>' .. html_escape(s.note) .. '</p>' end
 	lines[#lines + 1] = '</body></html>\n'
 	return table.concat(lines, '\n')
@@ -261,8 +272,6 @@ local function by_ending(name, table, file)
 	if not found then fail("%s: wanted a name ending in %s, got '%s'", name, _G.table.concat(known, ' '), file) end
 	return found
 end
-
-local files = {}
 
 -- A row is a plain table, so anything may have been written into it.
 local function check_cells(s)

@@ -21,17 +21,18 @@ local function number_text(x)
 	return ('%.' .. math.max(0, 3 - math.floor(math.log(size, 10))) .. 'f'):format(x)
 end
 
+-- Nothing that a terminal acts on: no control character, of one byte or of two (U+0080 to U+009F).
+local function plain_text(text)
+	text = text:gsub('%c', ' '):gsub('\194[\128-\159]', ' ')
+	if not utf8.len(text) then text = text:gsub('[\128-\255]', '?') end
+	if utf8.len(text) <= WIDEST then return text end
+	return text:sub(1, utf8.offset(text, WIDEST) - 1) .. '…'
+end
+
 local function cell_text(value)
 	if value == nil then return '-' end
 	if type(value) == 'number' then return number_text(value) end
-	local text = tostring(value):gsub('%c', ' ')
-	local length = utf8.len(text)
-	if not length then
-		text = text:gsub('[\128-\255]', '?')
-		length = #text
-	end
-	if length <= WIDEST then return text end
-	return text:sub(1, utf8.offset(text, WIDEST) - 1) .. '…'
+	return plain_text(tostring(value))
 end
 
 local function width_of(text) return utf8.len(text) or #text end
@@ -69,7 +70,8 @@ local function column_of(name, rows)
 	c.right = c.right and texts == 0
 	c.constant = same and #rows > 1 and c.cells[1] or nil
 	if c.right then align_points(c.cells) end
-	c.width = width_of(name)
+	c.name = plain_text(name)
+	c.width = width_of(c.name)
 	for _, text in ipairs(c.cells) do c.width = math.max(c.width, width_of(text)) end
 	return c
 end

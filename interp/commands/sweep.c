@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * quoll sweep: prelude/sweep_command.lua gets the arguments and returns the exit code.
+ */
+#include "interp/commands.h"
+#include "interp/prelude/prelude.h"
+
+static int run(struct ql_state *s, int argc, char **argv)
+{
+	lua_State *L = s->L;
+
+	ql_state_search(L, argc > 1 ? argv[1] : NULL);
+	ql_prelude_require(L, "sweep_command");
+	lua_createtable(L, argc, 0);
+	for (int i = 1; i < argc; i++) {
+		lua_pushstring(L, argv[i]);
+		lua_rawseti(L, -2, i);
+	}
+	lua_call(L, 1, 1);
+	return (int)lua_tointeger(L, -1);
+}
+
+const struct ql_command ql_command_sweep = {"sweep", "file.lua ...",
+	"runs a batch experiment; sweep report, sweep merge, sweep diff work on its results files", run};

@@ -1,0 +1,326 @@
+-- SPDX-License-Identifier: MIT
+-- The global `sweep`: batch experiments that lose nothing. sweep.run makes the list of trials, leaves those alone that
+-- the results file has, and runs the rest; the same script, run by it for one trial, ends inside of its own sweep.run.
+local module, internal = ...
+local base = internal.import 'base'
+local config = internal.import 'sweep_config'
+local parse = internal.import 'sweep_options'
+local store = internal.import 'sweep_store'
+local rows = internal.import 'sweep_rows'
+local trial = internal.import 'sweep_trial'
+local fail, doc, describe = base.fail, base.doc, base.describe
+
+doc {name = 'sweep', kind = 'module', usage = 'quoll sweep file.lua [name=value,value] [options]',
+	text = [[Batch experiments. A script calls sweep.run with parameters and a function; each combination is a
+trial, run in a process of its own, and its results are one row of a results file (SQLite). Running the same command
+again runs only what is missing or failed, also after a crash. Run a script as `quoll file.lua` or `quoll sweep
+file.lua` (which also takes a file that returns the table for sweep.run, ends with an exit code and prints the
+results) and add: bits=8,4 (these values of a parameter only) --jobs N --retry N --timeout 10m --memory 2G
+--fail-fast --keep-going --force --dry-run --shard i/n --db FILE --seeds N. `quoll sweep report FILE [--html F]
+[--csv F] [--md F] [--x COLUMN] [--y COLUMN]` shows a results file, `quoll sweep merge [--into FILE] FILE…` puts the
+files of shards together, `quoll sweep diff A B` compares two. scripts/sweep_slurm.sh and scripts/sweep_parallel.sh
+run the shards on several machines. A trial is known by its parameters, the text of the script and the files named
+in data=: when one of them changes, it is another trial.]]}
+
+---------------------------------------------------------------- the script
+
+local function read_file(file)
+	local handle = io.open(file, 'rb')
+	local text = handle and handle:read 'a'
+	if handle then handle:close() end
+	return text
+end
+
+-- The file that this process was told to run: arg[0], or what follows a command. Nil at the prompt, with -e, from
+-- stdin.
+local function script_file()
+	if type(arg) ~= 'table' or arg[-1] == nil then return nil end
+	if read_file(tostring(arg[0])) then return arg[0] end
+	for _, word in ipairs(arg) do
+		if read_file(word) then return word end
+	end
+end
+
+-- What the trials depend on besides their parameters: the text of the script and of the file of the function; without
+-- files, the function's own code.
+local function code_hash(run, file, data)
+	local info = debug.getinfo(run, 'S')
+	local own = info.source:sub(1, 1) == '@' and read_file(info.source:sub(2)) or
+		info.what ~= 'C' and string.dump(run, true) or ''
+	local script = file and read_file(file) or ''
+	return internal.sha256(table.concat({internal.sha256(own), internal.sha256(script), data}, '\0'))
+end
+
+local function data_hash(files)
+	local parts = {}
+	for i, file in ipairs(type(files) == 'table' and files or {files}) do
+		if type(file) ~= 'string' then fail('run: data: wanted names of files, got %s', describe(file)) end
+		local hash, problem = internal.sha256_file(file)
+		if not hash then fail('run: data: %s: %s', file, problem) end
+		parts[i] = hash
+	end
+	return internal.sha256(table.concat(parts, '\0'))
+end
+
+local function commit_of(folder)
+	local quoted = "'" .. folder:gsub("'", "'\\''") .. "'"
+	local pipe = io.popen(('{ cd %s && git rev-parse HEAD && git status --porcelain; } 2>/dev/null'):format(quoted))
+	local text = pipe and pipe:read 'a' or ''
+	if pipe then pipe:close() end
+	local commit, changes = text:match '^(%x+)\n(.*)$'
+	return commit and commit .. (changes ~= '' and ' and changes' or '') or nil
+end
+
+---------------------------------------------------------------- run
+
+local run_doc = doc {name = 'sweep.run',
+	usage = "sweep.run{name='ptq', grid={bits={8,4}}, run=function(c, log) … end}",
+	text = [[Runs a function for every combination of parameters and returns a report with a row per finished trial:
+parameters, then results. c is the table of the trial's parameters; run returns results by name (numbers, texts,
+booleans), a row of a report, or one number. log(name, value, step) records a course over steps (read it with
+sweep.steps). Each trial is a process of its own that runs this script again up to here, with random numbers started
+from c.seed (1 without seeds), so what stands before sweep.run happens in every trial, what follows only once.
+Finished trials are in the results file and are not run again, whatever ended the run; failed ones are tried again
+by the next one. A crash, an endless loop (timeout) or too much memory costs one trial; its last 20 lines are shown
+and kept. Two processes may work on one file. Options of the command line win, see sweep. With several jobs, threads
+are shared among them: compare timings with jobs=1 only.]],
+	options = {{'name', 'text', 'of the study (default: the name of the script)'},
+		{'run', 'function', 'function(c, log): the trial'},
+		{'grid', 'list', 'a list of values for each parameter: all combinations'},
+		{'zip', 'list', 'lists of one length: first with first, second with second'},
+		{'list', 'list', 'combinations one by one: a list of tables'},
+		{'random', 'integer', 'so many different draws from grid, where {min=, max=, log=true} stands for a range'},
+		{'random_seed', 'integer', 'of the draws (default 1)'},
+		{'seeds', 'any', 'a number n for c.seed = 1 to n, or a list: each combination with each seed'},
+		{'data', 'text or list', 'files that the results depend on, by their contents'},
+		{'jobs', 'integer', 'trials at a time (default 1); 0: in this process, without limits, for the prompt'},
+		{'timeout', 'any', "seconds, or text as '10m', that a trial may take"},
+		{'memory', 'any', "MiB, or text as '2G', that a trial may use"},
+		{'retry', 'integer', 'further attempts for a trial that failed (default 0)'},
+		{'fail_fast', 'true or false', 'the first failure ends the sweep with an error'},
+		{'force', 'true or false', 'run finished trials again'},
+		{'dry_run', 'true or false', 'only tell what would run'},
+		{'shard', 'text', "'i/n': only the i-th of n parts, in a results file of its own"},
+		{'db', 'text', 'the results file (default: name.db beside the script)'},
+		{'log', 'true or false', 'show how far it is (default true)'}},
+	example = [[file = os.tmpname()
+r = sweep.run{name='squares', grid={x={1,2,3}}, db=file, jobs=0, log=false,
+  run=function(c) return {y=c.x^2} end}
+print(r:where{x=3}.y, #sweep.load(file))  --> 9.0 3
+os.remove(file)]]}
+
+local function check_counts(o)
+	for option, least in next, {jobs = 0, retry = 0, random = 1} do
+		if o[option] and o[option] < least then fail('run: %s: wanted %d or more, got %s', option, least, o[option]) end
+	end
+end
+
+-- The options of the table and of the command line as one table, and the lists of name=value.
+local function all_options(given)
+	local o = {}
+	for name, value in next, base.options(run_doc, given) do o[name] = value end
+	if not o.run then fail 'run: run: wanted a function, as in run=function(c) return {y=c.x} end, got none' end
+	local found, set = {}, {}
+	if type(arg) == 'table' and arg[-1] ~= nil then found, set = parse.parse(arg, parse.state.strict) end
+	for name, value in next, found do o[name] = value end
+	check_counts(o)
+	o.timeout, o.memory = o.timeout and parse.seconds(o.timeout), o.memory and parse.mebibytes(o.memory)
+	if o.name == '' then fail 'run: name: wanted a text, got an empty one' end
+	return o, set
+end
+
+local function default_file(o, file)
+	local folder = file and file:match '^(.*/)' or ''
+	local part = o.shard and ('.%dof%d'):format(parse.shard(o.shard)) or ''
+	return folder .. o.name:gsub('[^%w_.-]', '_') .. part .. '.db'
+end
+
+-- The trials of shard i of n: every n-th.
+local function sharded(trials, shard)
+	if not shard then return trials end
+	local index, count = parse.shard(shard)
+	local list = {}
+	for i = index, #trials, count do list[#list + 1] = trials[i] end
+	return list
+end
+
+-- What would run, without touching the results file: a report of the trials and their states.
+local function plan(o, trials, code)
+	local states, list, todo = {}, {columns = {'state', 'trial'}}, 0
+	if internal.exists(o.db) then
+		local db <close> = store.open(o.db, 'read')
+		for _, row in ipairs(db:rows([[SELECT t.id, t.state FROM trial t JOIN study s ON s.key = t.study
+			WHERE s.name = ? AND t.code = ?]], o.name, code)) do
+			states[row.id] = row.state
+		end
+	end
+	for _, one in ipairs(trials) do
+		local state = states[one.id] or 'new'
+		local runs = state ~= 'done' or o.force
+		todo = todo + (runs and 1 or 0)
+		list[#list + 1] = {state = runs and state ~= 'new' and state .. ', runs again' or state,
+			trial = config.text(one.values)}
+	end
+	list.note = ('%s: %d of %d trials would run; results in %s'):format(o.name, todo, #trials, o.db)
+	return internal.import 'report'(list)
+end
+
+local function threads_of(jobs) return math.max(1, tensor.threads() // math.max(1, jobs)) end
+
+local function finish(o, failures, stopped)
+	parse.state.failures = parse.state.failures + failures
+	if stopped then fail('run: %s: a trial failed (fail_fast); quoll sweep report %s tells why', o.name, o.db) end
+end
+
+local function work(o, trials, code, data, file)
+	local db <close> = store.open(o.db, 'create')
+	local jobs = o.jobs or 1
+	if #trials > 0 and jobs > 0 and not file then
+		fail('run: jobs: each trial runs the script again, and there is none here (prompt, -e or stdin); %s',
+			'jobs=0 runs them in this process')
+	end
+	local study = store.enter(db, o.name, code, trials, o.force)
+	local env = {jobs = jobs, script = file, commit = commit_of(file and file:match '^(.*)/' or '.'), shard = o.shard}
+	local failures, stopped = internal.import 'sweep_runner'.work({db = db, db_file = o.db, study = study,
+		name = o.name, me = store.worker(), jobs = jobs, threads = threads_of(jobs), timeout = o.timeout,
+		memory = o.memory, retry = o.retry or 0,
+		fail_fast = o.fail_fast, log = o.log ~= false, env = env, data = data}, o)
+	finish(o, failures, stopped)
+	table.insert(parse.state.ran, {db = o.db, study = o.name})
+	return rows.report(db, store.study(db, o.db, o.name), {})
+end
+
+function module.run(given)
+	local o, set = all_options(given)
+	local file = script_file()
+	o.name = o.name or file and file:match '([^/]+)$':gsub('%.lua$', '')
+	if not o.name then fail 'run: name: wanted a text, got none' end
+	local child = trial.child
+	if child and child.study ~= o.name then return module.load(child.db, {study = o.name}) end
+	local data = child and child.data or data_hash(o.data or {})
+	local code = code_hash(o.run, file, data)
+	local all = config.trials(o, set, code)
+	if child then trial.run_child(o, all) end
+	local trials = sharded(all, o.shard)
+	o.db = o.db or default_file(o, file)
+	if not o.dry_run then return work(o, trials, code, data, file) end
+	local todo = plan(o, trials, code)
+	if given.dry_run then return todo end
+	print(todo) -- asked for on the command line: the rest of the script has no results to go on with
+	os.exit(0)
+end
+
+---------------------------------------------------------------- load, steps
+
+-- The results file that a name means: a file, or the study's default file.
+local function file_of(name, what)
+	if type(name) ~= 'string' then
+		fail("%s: wanted the name of a study or of a results file, got %s", what, describe(name))
+	end
+	local script = script_file()
+	local plain = name:gsub('[^%w_.-]', '_') .. '.db'
+	for _, file in ipairs {name, plain, (script and script:match '^(.*/)' or '') .. plain} do
+		if internal.exists(file) then return file end
+	end
+	fail("%s: there is no results file '%s' or '%s'", what, name, plain)
+end
+
+local load_doc = doc {name = 'sweep.load', usage = "sweep.load 'ptq'  sweep.load('results.db', {study='ptq'})",
+	text = [[The results of a study as a report, one row per finished trial: its parameters by the alphabet, then
+its results. The name is that of the study (its file name.db is looked for here and beside the script) or of a file.
+A result with the name of a parameter is left out where it always equals it, else its name ends with _result. Go on
+with report:where, report:best, report:plot, report:save.]],
+	options = {{'study', 'text', 'which one of a file with several'},
+		{'env', 'true or false', 'also seconds, processor, level, threads, load, jobs, commit …'},
+		{'all', 'true or false', 'also the results of earlier versions of the script'}},
+	example = [[file = os.tmpname()
+sweep.run{name='areas', grid={a={1,2}, b={3,4}}, db=file, jobs=0, log=false,
+  run=function(c) return {area=c.a*c.b} end}
+print(sweep.load(file):where{a=2})  --> a  b  area
+                                    --> ──────────
+                                    --> 2  3     6
+                                    --> 2  4     8
+os.remove(file)]]}
+
+function module.load(name, options)
+	local o = base.options(load_doc, options)
+	local file = file_of(name, 'load')
+	local db <close> = store.open(file, 'read')
+	return rows.report(db, store.study(db, file, o.study), o)
+end
+
+local steps_doc = doc {name = 'sweep.steps', usage = "sweep.steps('ptq', {where={bits=8}})",
+	text = [[What the trials of a study recorded with log(name, value, step): a report with the parameters of the
+trial, and name, step and value, one row for each call of log. Plot it with report:plot{x='step', y='value'}.]],
+	options = {{'study', 'text', 'which one of a file with several'},
+		{'where', 'list', 'only trials with these parameters, as in report:where'}},
+	example = [[file = os.tmpname()
+sweep.run{name='halves', grid={x={1.0}}, db=file, jobs=0, log=false, run=function(c, log)
+  for i = 1, 3 do log('loss', c.x / 2^i, i) end
+  return {loss=c.x/8}
+end}
+print(sweep.steps(file):best('value').step)  --> 3
+os.remove(file)]]}
+
+function module.steps(name, options)
+	local o = base.options(steps_doc, options)
+	local file = file_of(name, 'steps')
+	local db <close> = store.open(file, 'read')
+	local trials = store.trials(db, store.study(db, file, o.study))
+	local list = {columns = rows.parameters(trials)}
+	for _, column in ipairs {'name', 'step', 'value'} do list.columns[#list.columns + 1] = column end
+	for _, one in ipairs(trials) do
+		for _, step in ipairs(store.steps(db, one.key)) do
+			local row = {}
+			for parameter, value in next, one.values do row[parameter] = config.cell(value) end
+			row.name, row.step, row.value = step.name, step.step, step.value
+			list[#list + 1] = row
+		end
+	end
+	local r = internal.import 'report'(list)
+	return o.where and r:where(o.where) or r
+end
+
+---------------------------------------------------------------- merge, diff
+
+local merge_doc = doc {name = 'sweep.merge', usage = "sweep.merge({'s.1of2.db', 's.2of2.db'}, {into='s.db'})",
+	text = [[Puts results files together, those of shards above all: returns {into=, files=, trials=, done=, taken=}
+(taken: rows that were new) and a list of contradictions. A finished trial wins over one that is not; where two
+finished ones have different results, the one that is there stays and a text names both. The same as `quoll sweep
+merge`.]],
+	options = {{'into', 'text', 'the file to write to (default: that of the shards, without the number)'}},
+	example = [[a, b = os.tmpname(), os.tmpname()
+for i, file in ipairs{a, b} do
+  sweep.run{name='s', grid={x={i}}, db=file, jobs=0, log=false, run=function(c) return {y=1} end}
+end
+print(sweep.merge({b}, {into=a}).taken, #sweep.load(a, {all=true}))  --> 1 2
+os.remove(a) os.remove(b)]]}
+
+function module.merge(files, options)
+	local o = base.options(merge_doc, options)
+	if type(files) ~= 'table' or #files == 0 then
+		fail('merge: wanted a list of results files, got %s', describe(files))
+	end
+	return internal.import 'sweep_merge'(files, o.into)
+end
+
+local diff_doc = doc {name = 'sweep.diff', usage = "sweep.diff('old.db', 'new.db')",
+	text = [[Compares the results of two files, combination by combination: a report with the means over seeds (a,
+b), their difference b - a, and with two seeds or more its confidence interval (lo, hi; Welch's t) and a verdict;
+and a list of warnings where processor, kernels, threads, jobs, version or commit differ. The same as `quoll sweep
+diff`.]],
+	options = {{'study', 'text', 'which one of files with several'}, {'level', 'number',
+		'of confidence (default 0.95)'}},
+	example = [[a, b = os.tmpname(), os.tmpname()
+for i, file in ipairs{a, b} do
+  sweep.run{name='s', seeds=3, db=file, jobs=0, log=false, run=function(c) return {y=10 * i + c.seed} end}
+end
+print(sweep.diff(a, b).difference, sweep.diff(a, b).verdict)  --> 10.0 b is higher
+os.remove(a) os.remove(b)]]}
+
+function module.diff(a, b, options)
+	local o = base.options(diff_doc, options)
+	return internal.import 'sweep_diff'(file_of(a, 'diff'), file_of(b, 'diff'), o)
+end
+
+return module
