@@ -60,6 +60,8 @@ static enum ql_status plan_tensor(struct ql_ctx *ctx, struct plan *p, const char
 		status = plan_part(ctx, p, name, QL_SCALE_TAIL, t->q->scale);
 	if (!status && t->q && t->q->zero_point)
 		status = plan_part(ctx, p, name, QL_ZERO_TAIL, t->q->zero_point);
+	if (!status && t->q && t->q->bits)
+		status = plan_part(ctx, p, name, QL_BITS_TAIL, t->q->bits);
 	return status;
 }
 
