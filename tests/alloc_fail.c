@@ -11,6 +11,7 @@
 
 #include "interp/repl/session.h"
 #include "interp/state.h"
+#include "interp/temporary.h"
 #include "interp/traceback.h"
 #include "tests/check.h"
 
@@ -398,9 +399,12 @@ static void test_inputs(void)
 
 int main(void)
 {
+	if (!ql_temporary_start()) /* for the scripts that write files */
+		return 2;
 	test_scripts();
 	test_first_use();
 	test_start();
 	test_inputs();
+	ql_temporary_end();
 	return check_end();
 }
