@@ -168,6 +168,15 @@ it('quantizes the weights of a module', function()
 	local input = tensor.randn(3, 41)
 	assert(same(qat(input), input:fake 'uint8':linear(m.weight:fake{bits = BITS, axis = 1}, m.bias)))
 end)
+it('is kept when a trained model becomes static', function()
+	local m, input = nn.Linear(41, 7), tensor.randn(30, 41)
+	m:calibrate({{input, input}}, {log = false})
+	local qat = m:quantize{mode = 'qat', weight = {bits = BITS, axis = 1}}
+	local s = qat:quantize{mode = 'static'}
+	assert(list(s.weight) == table.concat(BITS, ',') and s(input):error(qat(input):detach()).max < 1e-5)
+	local ok, message = pcall(m.quantize, m, {mode = 'qat', weight = {bits = BITS, axis = 1, learn = true}})
+	assert(not ok and message:find("weight: wanted one number of bits with learn=true, got 'int8/1 bits=8,4", 1, true), message)
+end)
 it('is a spec with its list', function()
 	local s = quant.spec{bits = {8, 4}, axis = 1}
 	assert(s == quant.spec{bits = tensor{8, 4, dtype = 'int64'}, axis = 1} and s ~= quant.spec{bits = {8, 5}, axis = 1})
