@@ -90,6 +90,17 @@ it('multiplies exactly in integers', function()
 	local narrow = tensor.randn(7, 41):quantize{bits = {4, 2, 3, 2, 4, 3, 4}, axis = 1}
 	assert(same(a:linear(narrow), a:codes():matmul(narrow:codes():to 'int8':t()):to 'float32' * (narrow:qparams().scale * a:qparams().scale)))
 end)
+it('convolves as 8 bits with the same codes do', function()
+	local image = tensor.randn(2, 4, 9, 9):quantize 'uint8'
+	local w = tensor.randn(7, 4, 3, 3):quantize{bits = BITS, axis = 1}
+	local same_codes = w:dequantize():quantize{dtype = 'int8', axis = 1, scale = w:qparams().scale}
+	assert(same(w:codes(), same_codes:codes()) and same_codes:qparams().bits == 8)
+	quant.log 'reset'
+	for _, options in ipairs {{}, {out = {dtype = 'uint8', scale = 0.1, zero_point = 128}}} do
+		assert(same(image:conv2d(w, options), image:conv2d(same_codes, options)))
+	end
+	assert(#quant.log():where{op = 'conv2d', path = 'int8'} == 1 and #quant.log():where{path = 'fallback'} == 0)
+end)
 it('keeps the channels\' ranges when written in place and by relu', function()
 	local q = x:quantize{bits = BITS, axis = 1}
 	local scale = q:qparams().scale:view(7, 1)
