@@ -6,6 +6,7 @@
 
 #include "interp/bind.h"
 #include "interp/observer.h"
+#include "interp/spec.h"
 
 /* ---- did you mean ---- */
 
@@ -353,7 +354,7 @@ void ql_read_arguments(lua_State *L, const char *name, const struct ql_attr *att
 
 static const struct ql_attr spec_attrs[] = {
 	{"dtype", QL_ATTR_STRING, 0, NULL, "dtype of the codes"},
-	{"bits", QL_ATTR_INT, 0, NULL, "2 to 16 instead of dtype"},
+	{"bits", QL_ATTR_INT, 0, NULL, "2 to 16 instead of dtype; a list: of each channel of the axis"},
 	{"scheme", QL_ATTR_STRING, 0, NULL, "symmetric, asymmetric, log or binary"},
 	{"axis", QL_ATTR_INT, 0, NULL, "one scale per index of this axis; with block: the axis along which blocks run"},
 	{"block", QL_ATTR_INT, 0, NULL, "elements per scale"},
@@ -367,7 +368,8 @@ static const struct ql_attr spec_attrs[] = {
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
-static void spec_field(lua_State *L, const char *what, const char *key, int value, struct ql_spec_fields *f)
+/* The field of that name of the spec table at `spec`, whose value is at `value`. */
+static void spec_field(lua_State *L, const char *what, const char *key, int spec, int value, struct ql_spec_fields *f)
 {
 	struct ql_arguments args;
 	int i = find_attr(spec_attrs, key);
@@ -383,6 +385,10 @@ static void spec_field(lua_State *L, const char *what, const char *key, int valu
 	}
 	if (!strcmp(key, "zero_point") && (f->zero_tensor = ql_test_tensor(L, value))) {
 		f->has_zero = true;
+		return;
+	}
+	if (!strcmp(key, "bits") && (lua_type(L, value) == LUA_TTABLE || ql_test_tensor(L, value))) {
+		f->each_bits = ql_bits_read(L, what, spec, value);
 		return;
 	}
 	if (!strcmp(key, "observer") && lua_type(L, value) == LUA_TFUNCTION) {
@@ -437,7 +443,7 @@ bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spe
 
 		if (lua_type(L, value - 1) != LUA_TSTRING)
 			ql_error(L, "%s: wanted fields by name, got a list", what);
-		spec_field(L, what, lua_tostring(L, value - 1), value, &f);
+		spec_field(L, what, lua_tostring(L, value - 1), index, value, &f);
 		lua_settop(L, value - 1);
 	}
 	status = ql_spec_make(ctx, &f, spec);

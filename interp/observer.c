@@ -12,6 +12,7 @@
 
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
+#include "interp/spec.h"
 #include "interp/state.h"
 #include "quant/observer.h"
 #include "tensor/scratch.h"
@@ -88,15 +89,12 @@ static void push_histogram(lua_State *L, const struct choice *c)
 static int protected_choice(lua_State *L)
 {
 	struct choice *c = lua_touserdata(L, 1);
-	struct ql_spec *box;
 
 	ql_observer_function_push(L, c->spec);
 	if (lua_type(L, -1) != LUA_TFUNCTION)
 		return luaL_error(L, "the function of this spec is gone: keep the table that holds it");
 	push_histogram(L, c);
-	box = lua_newuserdatauv(L, sizeof(*box), 2);
-	*box = *c->spec;
-	luaL_setmetatable(L, QL_SPEC);
+	ql_spec_push(L, c->spec);
 	lua_call(L, 2, 2);
 	if (lua_type(L, -2) != LUA_TNUMBER || lua_type(L, -1) != LUA_TNUMBER)
 		return luaL_error(L, "wanted two numbers lo, hi, got %s and %s", luaL_typename(L, -2), luaL_typename(L, -1));

@@ -45,11 +45,14 @@ static double saturated(const struct ql_tensor *t)
 {
 	int64_t n = ql_tensor_nelem(t), count = 0;
 	int64_t index[QL_MAX_RANK] = {0};
+	struct ql_codes codes = t->q->codes;
 
 	for (int64_t i = 0; i < n; i++) {
 		int64_t code = ql_tensor_get_i64(t, index);
 
-		count += code <= t->q->codes.lo || code >= t->q->codes.hi;
+		if (t->q->bits)
+			codes = ql_qparams_codes(t->q, t->dtype, index[t->q->axis]);
+		count += code <= codes.lo || code >= codes.hi;
 		for (int d = t->rank - 1; d >= 0 && ++index[d] == t->shape[d]; d--)
 			index[d] = 0;
 	}
@@ -101,6 +104,8 @@ static void add_header(luaL_Buffer *b, const struct ql_tensor *t)
 		n += range_text(text + n, sizeof(text) - n, "scale", t->q->scale);
 		if (t->q->zero_point)
 			n += range_text(text + n, sizeof(text) - n, "zero_point", t->q->zero_point);
+		if (t->q->bits)
+			n += range_text(text + n, sizeof(text) - n, "bits", t->q->bits);
 		if (t->dtype != QL_binary)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.2f %% saturated", 100 * saturated(t));
 		bytes_text(ql_tensor_nbytes(t), bytes);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "interp/bind.h"
-#include "interp/observer.h"
+#include "interp/spec.h"
 #include "quant/metrics.h"
 #include "quant/observer.h"
 #include "quant/quantize.h"
@@ -28,101 +28,6 @@ static void set_number(lua_State *L, const char *key, double value)
 {
 	lua_pushnumber(L, value);
 	lua_setfield(L, -2, key);
-}
-
-/* ---- specs ---- */
-
-/* Pushes a table with what a spec only borrows: it lives as long as the spec, whatever becomes of the table at 1. */
-static void keep_fields(lua_State *L)
-{
-	static const char *const fields[] = {"scale", "zero_point", "observer"};
-
-	lua_createtable(L, 0, 3);
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		lua_getfield(L, 1, fields[i]);
-		lua_setfield(L, -2, fields[i]);
-	}
-}
-
-static int spec_new(lua_State *L)
-{
-	struct ql_spec spec, *box;
-
-	luaL_checkany(L, 1);
-	if (!ql_read_spec(L, 1, "spec", &spec))
-		return ql_error(L, "spec: wanted a spec, got false");
-	box = lua_newuserdatauv(L, sizeof(*box), 2);
-	*box = spec;
-	if (lua_type(L, 1) == LUA_TTABLE) {
-		keep_fields(L);
-		lua_setiuservalue(L, -2, 1);
-	} else if (lua_type(L, 1) == LUA_TUSERDATA) {
-		lua_getiuservalue(L, 1, 1);
-		lua_setiuservalue(L, -2, 1);
-	}
-	luaL_setmetatable(L, QL_SPEC);
-	return 1;
-}
-
-static int spec_tostring(lua_State *L)
-{
-	char text[QL_SPEC_TEXT];
-
-	lua_pushstring(L, ql_spec_text(luaL_checkudata(L, 1, QL_SPEC), text));
-	return 1;
-}
-
-static int spec_eq(lua_State *L)
-{
-	const struct ql_spec *a = luaL_testudata(L, 1, QL_SPEC), *b = luaL_testudata(L, 2, QL_SPEC);
-
-	lua_pushboolean(L, a && b && ql_spec_equal(a, b));
-	return 1;
-}
-
-/* An explicit tensor of the spec at 1. */
-static void push_kept(lua_State *L, const char *key)
-{
-	if (lua_getiuservalue(L, 1, 1) == LUA_TTABLE)
-		lua_getfield(L, -1, key);
-}
-
-static int spec_index(lua_State *L)
-{
-	const struct ql_spec *s = luaL_checkudata(L, 1, QL_SPEC);
-	const char *key = luaL_checkstring(L, 2);
-	char near[96];
-
-	if (!strcmp(key, "dtype"))
-		lua_pushstring(L, ql_dtype_name(s->dtype));
-	else if (!strcmp(key, "bits"))
-		lua_pushinteger(L, s->bits);
-	else if (!strcmp(key, "scheme"))
-		lua_pushstring(L, s->scheme ? s->scheme->doc.name : NULL);
-	else if (!strcmp(key, "axis"))
-		s->axis ? lua_pushinteger(L, s->axis) : lua_pushnil(L);
-	else if (!strcmp(key, "block"))
-		s->block ? lua_pushinteger(L, s->block) : lua_pushnil(L);
-	else if (!strcmp(key, "observer"))
-		s->choose ? ql_observer_function_push(L, s) : (void)lua_pushstring(L, s->observer ? s->observer->doc.name : NULL);
-	else if (!strcmp(key, "p"))
-		s->observer && !strcmp(s->observer->doc.name, "percentile") ? lua_pushnumber(L, s->p) : lua_pushnil(L);
-	else if (!strcmp(key, "momentum"))
-		s->observer && !strcmp(s->observer->doc.name, "average") ? lua_pushnumber(L, s->momentum) : lua_pushnil(L);
-	else if (!strcmp(key, "bins"))
-		s->observer ? lua_pushinteger(L, s->bins) : lua_pushnil(L);
-	else if (!strcmp(key, "octaves"))
-		s->scheme && !strcmp(s->scheme->doc.name, "log") ? lua_pushnumber(L, s->octaves) : lua_pushnil(L);
-	else if ((!strcmp(key, "scale") && s->scale_tensor) || (!strcmp(key, "zero_point") && s->zero_tensor))
-		push_kept(L, key);
-	else if (!strcmp(key, "scale"))
-		s->has_scale ? lua_pushnumber(L, s->scale) : lua_pushnil(L);
-	else if (!strcmp(key, "zero_point"))
-		s->has_zero ? lua_pushinteger(L, s->zero) : lua_pushnil(L);
-	else
-		return ql_error(L, "spec: no field '%.40s'%s", key,
-			ql_nearest(key, "dtype bits scheme axis block observer p momentum bins octaves scale zero_point", near));
-	return 1;
 }
 
 /* ---- params, dtypes ---- */
@@ -312,7 +217,11 @@ static int method_qparams(lua_State *L)
 	set_string(L, "dtype", ql_dtype_name(t->dtype));
 	set_string(L, "scheme", q->scheme->doc.name);
 	set_string(L, "from", ql_dtype_name(q->from));
-	set_integer(L, "bits", q->codes.bits);
+	if (q->bits)
+		ql_bits_push(L, q->bits);
+	else
+		lua_pushinteger(L, q->codes.bits);
+	lua_setfield(L, -2, "bits");
 	set_integer(L, "min", q->codes.lo);
 	set_integer(L, "max", q->codes.hi);
 	if (q->axis >= 0 || q->block)
@@ -329,15 +238,14 @@ static int method_qparams(lua_State *L)
 static int method_spec(lua_State *L)
 {
 	struct ql_tensor *t = ql_check_tensor(L, 1, "spec");
-	struct ql_spec *box;
+	struct ql_spec spec;
 
 	if (!t->q) {
 		lua_pushnil(L);
 		return 1;
 	}
-	box = lua_newuserdatauv(L, sizeof(*box), 2);
-	ql_spec_of(t, box);
-	luaL_setmetatable(L, QL_SPEC);
+	ql_spec_of(t, &spec);
+	ql_spec_push(L, &spec);
 	return 1;
 }
 
@@ -386,12 +294,10 @@ static int method_check(lua_State *L)
 	return 1;
 }
 
-static const luaL_Reg functions[] = {{"spec", spec_new}, {"params", quant_params}, {"dtype", quant_dtype},
+static const luaL_Reg functions[] = {{"spec", ql_spec_new}, {"params", quant_params}, {"dtype", quant_dtype},
 	{"fallback", quant_fallback}, {"ledger", quant_ledger}, {"paths", quant_paths}, {"bytes", quant_bytes}, {NULL, NULL}};
 static const luaL_Reg methods[] = {{"qparams", method_qparams}, {"spec", method_spec}, {"metrics", method_metrics},
 	{"origin", method_origin}, {"check", method_check}, {NULL, NULL}};
-static const luaL_Reg spec_meta[] = {
-	{"__tostring", spec_tostring}, {"__eq", spec_eq}, {"__index", spec_index}, {NULL, NULL}};
 
 static const struct ql_doc docs[] = {
 	{"spec", "quant.spec(s)",
@@ -425,8 +331,8 @@ static const struct ql_doc docs[] = {
 
 static const struct ql_doc method_docs[] = {
 	{"qparams", "q:qparams()",
-		"How codes map to numbers, as a table: scale and zero_point (tensors; zero_point nil: 0), dtype, scheme, bits, min and "
-		"max of the codes, axis and block where there are, from (the dtype before), nan and inf (how many were met). nil when "
+		"How codes map to numbers, as a table: scale and zero_point (tensors; zero_point nil: 0), dtype, scheme, bits (a list "
+		"where channels differ), min and max of the codes (of the widest channel), axis and block where there are, from (the dtype before), nan and inf (how many were met). nil when "
 		"the tensor is not quantized.",
 		"p = tensor{-2,1}:quantize('int8'):qparams()\nprint(p.scheme, p.min, p.max, p.zero_point)  --> symmetric -127 127 nil",
 		NULL},
@@ -453,8 +359,7 @@ int ql_open_quant(lua_State *L)
 
 	ql_doc_register(&list);
 	ql_doc_register(&method_list);
-	luaL_newmetatable(L, QL_SPEC);
-	ql_set_functions(L, spec_meta);
+	ql_spec_open(L);
 	luaL_getmetatable(L, QL_TENSOR);
 	lua_getfield(L, -1, "methods");
 	ql_set_functions(L, methods);
@@ -463,6 +368,6 @@ int ql_open_quant(lua_State *L)
 	ql_push_op(L, ql_op_by_name(ql_quant_ops, "lsq"), false);
 	lua_setfield(L, -2, "lsq");
 	lua_setglobal(L, "quant");
-	lua_pop(L, 3);
+	lua_pop(L, 2);
 	return 0;
 }

@@ -61,9 +61,10 @@ static void limits(const struct ql_tensor *y, int64_t s, double *lo, double *hi)
 {
 	double scale = ql_tensor_at_f64(y->q->scale, s);
 	double zero = y->q->zero_point ? ql_tensor_at_f64(y->q->zero_point, s) : 0;
+	struct ql_codes codes = ql_qparams_codes(y->q, y->dtype, s);
 
-	*lo = (y->q->codes.lo - zero - 0.5) * scale;
-	*hi = (y->q->codes.hi - zero + 0.5) * scale;
+	*lo = (codes.lo - zero - 0.5) * scale;
+	*hi = (codes.hi - zero + 0.5) * scale;
 	if (!y->q->scheme->affine) { /* log: the largest code is the scale itself */
 		*hi = scale;
 		*lo = -scale;

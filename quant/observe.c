@@ -41,9 +41,7 @@ enum ql_status ql_rule_of(struct ql_ctx *ctx, const struct ql_spec *spec, struct
 
 	*r = (struct ql_rule){.scheme = scheme, .p = spec->p, .momentum = spec->momentum, .bins = spec->bins,
 		.variant = ctx->kernels->simd->variant};
-	r->codes.bits = (uint8_t)spec->bits;
-	r->codes.octaves = (float)spec->octaves;
-	scheme->range(spec->dtype, false, &r->codes);
+	r->codes = ql_spec_codes(spec, false, 0);
 	r->is_binary = spec->dtype == QL_binary;
 	r->is_symmetric = strcmp(scheme->doc.name, "asymmetric") != 0;
 	if (!scheme->table_length)
@@ -54,6 +52,15 @@ enum ql_status ql_rule_of(struct ql_ctx *ctx, const struct ql_spec *spec, struct
 	scheme->table_fill(&r->codes, table);
 	r->codes.table = table;
 	return QL_OK;
+}
+
+const struct ql_rule *ql_rule_at(const struct ql_rule *all, const struct ql_spec *spec, int64_t s, struct ql_observe_slot *slot)
+{
+	if (!spec->each_bits)
+		return all;
+	slot->rule = *all;
+	slot->rule.codes = ql_spec_codes(spec, false, s);
+	return &slot->rule;
 }
 
 enum ql_status ql_observe_slots(struct ql_ctx *ctx, const struct ql_ruler *r, int bins, int64_t n, struct ql_observe_slot *slots)
@@ -106,6 +113,7 @@ enum ql_status ql_count_parts(struct ql_ctx *ctx, struct ql_parts *p)
 
 struct once {
 	const struct ql_observer_kind *kind;
+	const struct ql_spec *spec;
 	const struct ql_rule *rule;
 	const struct ql_ruler *ruler;
 	const struct ql_grain *g;
@@ -119,7 +127,9 @@ static const double nothing[QL_OBSERVER_OWN];
 
 static struct ql_view tally_view(const struct once *o, struct ql_observe_slot *s)
 {
-	struct ql_view v = {.moments = &s->tally.moments, .own = nothing, .rule = o->rule, .room = s->room};
+	struct ql_view v = {.moments = &s->tally.moments, .own = nothing, .room = s->room};
+
+	v.rule = ql_rule_at(o->rule, o->spec, o->first + (s - o->slots), s);
 
 	ql_cells_take_tally(&v.cells, o->ruler, &s->tally, s->cells);
 	return v;
@@ -180,7 +190,7 @@ enum ql_status ql_observe_once(struct ql_ctx *ctx, const struct ql_spec *spec, c
 	struct ql_ruler ruler = ql_ruler_of(spec->bins);
 	struct ql_observe_slot slots[QL_OBSERVE_SLOTS];
 	struct ql_rule rule;
-	struct once o = {.kind = spec->observer, .rule = &rule, .ruler = &ruler, .g = g, .x = x, .stats = stats, .slots = slots};
+	struct once o = {.kind = spec->observer, .spec = spec, .rule = &rule, .ruler = &ruler, .g = g, .x = x, .stats = stats, .slots = slots};
 	int64_t n = g->rows * g->row, work = n * 4 + g->scales * 3000000;
 	enum ql_status status;
 

@@ -12,6 +12,7 @@
 /* Memory of one worker: a batch being counted, and a range being found. */
 struct ql_observe_slot {
 	struct ql_tally tally;
+	struct ql_rule rule; /* of the scale at work, where bits differ from channel to channel */
 	void *cells;
 	double *room;
 };
@@ -27,6 +28,8 @@ struct ql_parts {
 
 /* How the spec makes codes and ranges; a scheme's table comes from the scratch arena. */
 enum ql_status ql_rule_of(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_rule *r);
+/* The rule of scale s: `all`, or with the codes of this channel in the slot. */
+const struct ql_rule *ql_rule_at(const struct ql_rule *all, const struct ql_spec *spec, int64_t s, struct ql_observe_slot *slot);
 /* Memory of n slots from the scratch arena. */
 enum ql_status ql_observe_slots(struct ql_ctx *ctx, const struct ql_ruler *r, int bins, int64_t n, struct ql_observe_slot *slots);
 /* Counts are 32 bits wide. */

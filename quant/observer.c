@@ -79,6 +79,9 @@ static enum ql_status fit_to(struct ql_ctx *ctx, struct ql_observer *o, const st
 	if (status)
 		return status;
 	*g = ql_grain_of(x->rank, x->shape, QL_float32, axis, -1, 0);
+	if (o->spec.each_bits && ql_tensor_nelem(o->spec.each_bits) != g->scales)
+		return ql_fail(ctx, QL_ERR_SHAPE, "observer: bits: wanted a number for each of the %lld channels of axis %d, got %lld",
+			(long long)g->scales, o->spec.axis, (long long)ql_tensor_nelem(o->spec.each_bits));
 	if (o->scales && o->scales != g->scales)
 		return ql_fail(ctx, QL_ERR_SHAPE, "observer: wanted %lld on axis %d as in the batches before, got %lld",
 			(long long)o->scales, o->spec.axis, (long long)g->scales);

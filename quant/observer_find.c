@@ -15,8 +15,9 @@
 struct ql_view ql_observed_view(const struct ql_find *f, struct ql_observe_slot *s, int64_t scale)
 {
 	const struct ql_observed *seen = &f->o->seen[scale];
-	struct ql_view v = {.moments = &seen->histogram.moments, .own = seen->own, .rule = f->rule, .room = s->room};
+	struct ql_view v = {.moments = &seen->histogram.moments, .own = seen->own, .room = s->room};
 
+	v.rule = ql_rule_at(f->rule, &f->o->spec, scale, s);
 	ql_cells_take(&v.cells, &seen->histogram, f->o->spec.observer->floor, s->cells);
 	return v;
 }
@@ -28,8 +29,8 @@ static void judge(const struct ql_find *f, const struct ql_view *v, int64_t s)
 	if (!f->error || f->rule->is_binary)
 		return;
 	f->total[s] = v->cells.total;
-	f->error[s] = ql_cells_error(&v->cells, f->rule, f->lo[s], f->hi[s]);
-	ql_rule_reach(f->rule, f->lo[s], f->hi[s], &from, &to);
+	f->error[s] = ql_cells_error(&v->cells, v->rule, f->lo[s], f->hi[s]);
+	ql_rule_reach(v->rule, f->lo[s], f->hi[s], &from, &to);
 	f->clipped[s] = ql_cells_outside(&v->cells, from, to);
 }
 

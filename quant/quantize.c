@@ -14,7 +14,8 @@
 #define F16_MIN 0x1p-14
 #define F16_MAX 65504.0
 
-static enum ql_status layout(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, struct ql_qparams *q)
+static enum ql_status layout(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	struct ql_qparams *q)
 {
 	int axis = -1;
 	enum ql_status status;
@@ -26,6 +27,9 @@ static enum ql_status layout(struct ql_ctx *ctx, const struct ql_spec *spec, int
 		if (status)
 			return status;
 	}
+	if (spec->each_bits && ql_tensor_nelem(spec->each_bits) != shape[axis])
+		return ql_fail(ctx, QL_ERR_SHAPE, "quantize: bits: wanted a number for each of the %lld channels of axis %d, got %lld",
+			(long long)shape[axis], axis + 1, (long long)ql_tensor_nelem(spec->each_bits));
 	if (!spec->block) {
 		q->axis = (int8_t)axis;
 		return QL_OK;
@@ -123,10 +127,25 @@ static enum ql_status check_scales(struct ql_ctx *ctx, const struct ql_tensor *s
 	return QL_OK;
 }
 
+/* A channel's codes hold its zero point, so that NaN and 0 have one. */
+static enum ql_status check_zeros(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_tensor *zero)
+{
+	int64_t n = ql_tensor_nelem(zero);
+
+	for (int64_t i = 0; i < n; i++) {
+		struct ql_codes codes = ql_spec_codes(spec, true, i);
+		double z = ql_tensor_at_f64(zero, i);
+
+		if (z < codes.lo || z > codes.hi)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "quantize: zero_point: wanted %d to %d for channel %lld of %d bits, got %g",
+				codes.lo, codes.hi, (long long)i + 1, codes.bits, z);
+	}
+	return QL_OK;
+}
+
 static enum ql_status given_numbers(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_qparams *q)
 {
 	int64_t n = ql_tensor_nelem(q->scale);
-	int32_t middle = spec->scheme->zero ? spec->scheme->zero(&(struct ql_stats){0}, &q->codes, 1) : 0;
 	enum ql_status status = QL_OK;
 
 	if (spec->scale_tensor)
@@ -139,10 +158,13 @@ static enum ql_status given_numbers(struct ql_ctx *ctx, const struct ql_spec *sp
 	if (status || !q->zero_point)
 		return status;
 	if (spec->zero_tensor)
-		return copy_given(ctx, "zero_point", spec->zero_tensor, q->zero_point);
-	for (int64_t i = 0; i < n; i++)
-		store(q->zero_point, i, spec->has_zero ? (double)spec->zero : middle);
-	return QL_OK;
+		status = copy_given(ctx, "zero_point", spec->zero_tensor, q->zero_point);
+	for (int64_t i = 0; i < n && !spec->zero_tensor; i++) {
+		struct ql_codes codes = ql_spec_codes(spec, true, i);
+
+		store(q->zero_point, i, spec->has_zero ? (double)spec->zero : spec->scheme->zero(&(struct ql_stats){0}, &codes, 1));
+	}
+	return status || !spec->each_bits ? status : check_zeros(ctx, spec, q->zero_point);
 }
 
 /* ---- computed from data ---- */
@@ -157,16 +179,20 @@ static enum ql_status fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, 
 
 	if (!scale)
 		return QL_ERR_MEMORY;
-	for (int64_t i = 0; i < n; i++)
-		scale[i] = spec->scheme->fit(&stats[i], &q->codes);
+	for (int64_t i = 0; i < n; i++) {
+		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : q->codes;
+
+		scale[i] = spec->scheme->fit(&stats[i], &codes);
+	}
 	half = q->block && fits_half(scale, n);
 	status = new_scales(ctx, spec, rank, shape, half ? QL_float16 : QL_float32, q);
 	for (int64_t i = 0; i < n && !status; i++) {
+		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : q->codes;
 		float s = ql_quantize_rounded(scale[i], half, binary);
 
 		store(q->scale, i, (double)s);
 		if (q->zero_point)
-			store(q->zero_point, i, spec->scheme->zero(&stats[i], &q->codes, s));
+			store(q->zero_point, i, spec->scheme->zero(&stats[i], &codes, s));
 	}
 	return status;
 }
@@ -192,9 +218,7 @@ enum ql_status ql_quantize_stats(struct ql_ctx *ctx, const struct ql_spec *spec,
 	struct ql_qparams q = {.axis = spec->axis ? 0 : -1, .block_axis = -1};
 	enum ql_status status;
 
-	q.codes.bits = (uint8_t)spec->bits;
-	q.codes.octaves = (float)spec->octaves;
-	spec->scheme->range(spec->dtype, false, &q.codes);
+	q.codes = ql_spec_codes(spec, false, 0);
 	status = fit_stats(ctx, spec, spec->axis ? 1 : 0, &n, n, stats, &q);
 	*scale = status ? NULL : q.scale;
 	*zero = status ? NULL : q.zero_point;
@@ -202,6 +226,16 @@ enum ql_status ql_quantize_stats(struct ql_ctx *ctx, const struct ql_spec *spec,
 		ql_tensor_release(ctx, q.scale);
 		ql_tensor_release(ctx, q.zero_point);
 	}
+	return status;
+}
+
+/* Copies the bits of each channel: the spec's are only borrowed. */
+static enum ql_status take_bits(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_qparams *q)
+{
+	enum ql_status status = ql_tensor_clone(ctx, spec->each_bits, &q->bits);
+
+	if (!status)
+		ql_qparams_settle(ctx, q, spec->dtype);
 	return status;
 }
 
@@ -218,10 +252,8 @@ enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec
 	q->refs = 1;
 	q->scheme = spec->scheme;
 	q->from = QL_float32;
-	q->codes.bits = (uint8_t)spec->bits;
-	q->codes.octaves = (float)spec->octaves;
-	spec->scheme->range(spec->dtype, spec->has_scale, &q->codes);
-	status = layout(ctx, spec, rank, q);
+	q->codes = ql_spec_codes(spec, spec->has_scale, 0);
+	status = layout(ctx, spec, rank, shape, q);
 	if (!status && !spec->has_scale && x) {
 		status = fit(ctx, spec, x, q);
 	} else if (!status) {
@@ -233,6 +265,8 @@ enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec
 		if (!status)
 			status = given_numbers(ctx, &unit, q);
 	}
+	if (!status && spec->each_bits)
+		status = take_bits(ctx, spec, q);
 	ql_scratch_release(ctx, mark);
 	if (status)
 		ql_qparams_release(ctx, q);
@@ -283,19 +317,32 @@ enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec,
 	int32_t *zero)
 {
 	struct ql_stats stats = {.lo = lo, .hi = hi, .meanabs = (fabs(lo) + fabs(hi)) / 2, .count = 1};
-	struct ql_codes codes = {.bits = (uint8_t)spec->bits, .octaves = (float)spec->octaves};
+	struct ql_codes codes;
 
 	if (!isfinite(lo) || !isfinite(hi) || lo > hi)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "params: wanted finite lo <= hi, got %g and %g", lo, hi);
 	if (!spec->scheme)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "params: wanted a spec with codes, got %s", ql_dtype_name(spec->dtype));
-	spec->scheme->range(spec->dtype, false, &codes);
+	codes = ql_spec_codes(spec, false, 0);
+	if (spec->each_bits)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "params: bits: wanted one number, because one range is given, got a list");
 	*scale = ql_quantize_rounded(spec->scheme->fit(&stats, &codes), false, spec->dtype == QL_binary);
 	*zero = spec->scheme->zero ? spec->scheme->zero(&stats, &codes, *scale) : 0;
 	return QL_OK;
 }
 
 /* ---- sizes ---- */
+
+/* Bits that are all alike are kept as one number. */
+static bool differ(const struct ql_tensor *bits)
+{
+	int64_t n = ql_tensor_nelem(bits);
+
+	for (int64_t i = 1; i < n; i++)
+		if (ql_tensor_at_f64(bits, i) != ql_tensor_at_f64(bits, 0))
+			return true;
+	return false;
+}
 
 enum ql_status ql_quantize_bytes(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	uint64_t *bytes)
@@ -313,13 +360,15 @@ enum ql_status ql_quantize_bytes(struct ql_ctx *ctx, const struct ql_spec *spec,
 	*bytes = rows * ((row * ql_dtypes[spec->dtype].bits + 7) / 8);
 	if (!spec->scheme)
 		return QL_OK;
-	status = layout(ctx, spec, rank, &q);
+	status = layout(ctx, spec, rank, shape, &q);
 	if (status)
 		return status;
 	s_rank = ql_grain_shape(rank, shape, q.axis, q.block_axis, q.block, s_shape);
 	for (int d = 0; d < s_rank; d++)
 		scales *= (uint64_t)s_shape[d];
 	*bytes += scales * (q.block ? 2 : 4);
+	if (spec->each_bits)
+		*bytes += differ(spec->each_bits) ? scales : 0;
 	if (has_zero_points(spec))
 		*bytes += scales * (ql_dtypes[zero_dtype(spec->dtype)].bits / 8);
 	return QL_OK;
@@ -329,14 +378,15 @@ enum ql_status ql_quantize_bytes(struct ql_ctx *ctx, const struct ql_spec *spec,
 
 static enum ql_status check_codes(struct ql_ctx *ctx, const struct ql_tensor *t)
 {
-	int64_t n = ql_tensor_nelem(t), lo = ql_dtypes[t->dtype].lo, hi = ql_dtypes[t->dtype].hi;
+	int64_t n = ql_tensor_nelem(t), behind = 1;
 
-	/* codes of foreign files may use the whole dtype; fewer bits must be kept to */
-	if (t->q->codes.bits < ql_dtypes[t->dtype].bits) {
-		lo = t->q->codes.lo;
-		hi = t->q->codes.hi;
-	}
+	for (int d = t->q->axis + 1; d < t->rank; d++)
+		behind *= t->shape[d];
 	for (int64_t i = 0; i < n; i++) {
+		struct ql_codes codes = t->q->bits ? ql_qparams_codes(t->q, t->dtype, i / behind % t->shape[t->q->axis]) : t->q->codes;
+		/* codes of foreign files may use the whole dtype; fewer bits must be kept to */
+		bool fewer = codes.bits < ql_dtypes[t->dtype].bits;
+		int64_t lo = fewer ? codes.lo : ql_dtypes[t->dtype].lo, hi = fewer ? codes.hi : ql_dtypes[t->dtype].hi;
 		double code = ql_tensor_at_f64(t, i);
 
 		if (code < (double)lo || code > (double)hi)

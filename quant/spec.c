@@ -108,27 +108,52 @@ static bool legal_dtype(int dtype)
 			ql_dtypes[dtype].bits <= 16));
 }
 
+/* The bits of the widest channel; what each_bits needs beside it. */
+static enum ql_status widest_bits(struct ql_ctx *ctx, const struct ql_spec_fields *f, int *bits)
+{
+	int64_t n = ql_tensor_nelem(f->each_bits);
+
+	if (!f->has_axis || f->has_block)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted a list together with an axis and without a block, got %s",
+			f->has_block ? "a block" : "no axis");
+	if (n == 0)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted a number for every channel, got an empty list");
+	*bits = 0;
+	for (int64_t i = 0; i < n; i++) {
+		int one = (int)ql_tensor_at_f64(f->each_bits, i);
+
+		if (one < 2 || one > 16)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to 16 for every channel, got %d for channel %lld", one,
+				(long long)i + 1);
+		*bits = one > *bits ? one : *bits;
+	}
+	return QL_OK;
+}
+
 static enum ql_status make_dtype(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
-	int dtype;
+	int dtype, bits = f->bits;
 
-	if (!f->dtype && !f->bits)
+	if (f->each_bits && widest_bits(ctx, f, &bits))
+		return QL_ERR_ARGUMENT;
+	s->each_bits = f->each_bits;
+	if (!f->dtype && !bits)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted a dtype or bits, got neither");
-	if (f->bits && (f->bits < 1 || f->bits > 16))
+	if (bits && (bits < 1 || bits > 16))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to 16, got a number outside");
 	if (!f->dtype) {
-		if (f->bits < 2)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to 16, got %d; for one bit use dtype 'binary'", f->bits);
-		s->dtype = f->bits <= 4 ? QL_int4 : f->bits <= 8 ? QL_int8 : QL_int16;
-		s->bits = f->bits;
+		if (bits < 2)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to 16, got %d; for one bit use dtype 'binary'", bits);
+		s->dtype = bits <= 4 ? QL_int4 : bits <= 8 ? QL_int8 : QL_int16;
+		s->bits = bits;
 		return QL_OK;
 	}
 	dtype = ql_dtype_by_name(f->dtype);
 	if (!legal_dtype(dtype))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: dtype: wanted one of %s, got '%.40s'", SPEC_DTYPES, f->dtype);
 	s->dtype = (unsigned)dtype;
-	s->bits = f->bits ? f->bits : ql_dtypes[dtype].bits;
-	if (s->bits > ql_dtypes[dtype].bits || (f->bits == 1 && dtype != QL_binary))
+	s->bits = bits ? bits : ql_dtypes[dtype].bits;
+	if (s->bits > ql_dtypes[dtype].bits || (bits == 1 && dtype != QL_binary))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to %d for %s, got %d", ql_dtypes[dtype].bits, f->dtype,
 			s->bits);
 	return QL_OK;
@@ -153,6 +178,8 @@ static enum ql_status make_scheme(struct ql_ctx *ctx, const struct ql_spec_field
 	if (!s->scheme->accepts(s->dtype))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scheme: wanted one that takes %s, got '%s'", ql_dtype_name(s->dtype),
 			name);
+	if (f->each_bits && !s->scheme->affine)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted one number with the scheme %s, got a list", name);
 	if (f->has_zero && !s->scheme->zero)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted none with the scheme %s", name);
 	return QL_OK;
@@ -255,7 +282,32 @@ enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *fie
 	return status;
 }
 
+struct ql_codes ql_spec_codes(const struct ql_spec *spec, bool wide, int64_t i)
+{
+	struct ql_codes codes = {.bits = (uint8_t)spec->bits, .octaves = (float)spec->octaves};
+
+	if (spec->each_bits)
+		codes.bits = (uint8_t)ql_tensor_at_f64(spec->each_bits, i);
+	spec->scheme->range(spec->dtype, wide, &codes);
+	return codes;
+}
+
 /* ---- printing ---- */
+
+#define SHOWN 12 /* channels whose bits are printed */
+
+/* " bits=8,4,2", the first ones of many */
+static size_t each_text(const struct ql_tensor *bits, char *text, size_t size)
+{
+	int64_t n = ql_tensor_nelem(bits);
+	size_t used = 0;
+
+	for (int64_t i = 0; i < n && i < SHOWN && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%d", i ? "," : " bits=", (int)ql_tensor_at_f64(bits, i));
+	if (n > SHOWN && used < size)
+		used += (size_t)snprintf(text + used, size - used, ",... (%lld)", (long long)n);
+	return used;
+}
 
 char *ql_spec_text(const struct ql_spec *s, char text[QL_SPEC_TEXT])
 {
@@ -269,7 +321,9 @@ char *ql_spec_text(const struct ql_spec *s, char text[QL_SPEC_TEXT])
 		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, ":%lld", (long long)s->block);
 	if (s->observer && strcmp(s->observer->doc.name, "minmax") && n < QL_SPEC_TEXT)
 		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, "@%s", s->observer->doc.name);
-	if (s->bits != ql_dtypes[s->dtype].bits && n < QL_SPEC_TEXT)
+	if (s->each_bits && n < QL_SPEC_TEXT)
+		n += each_text(s->each_bits, text + n, QL_SPEC_TEXT - n);
+	else if (s->bits != ql_dtypes[s->dtype].bits && n < QL_SPEC_TEXT)
 		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " bits=%d", s->bits);
 	if (s->scheme && strcmp(s->scheme->doc.name, usual) && n < QL_SPEC_TEXT)
 		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " %s", s->scheme->doc.name);
@@ -282,9 +336,21 @@ char *ql_spec_text(const struct ql_spec *s, char text[QL_SPEC_TEXT])
 	return text;
 }
 
+static bool same_bits(const struct ql_tensor *a, const struct ql_tensor *b)
+{
+	int64_t n = a ? ql_tensor_nelem(a) : 0;
+
+	if (!a || !b || n != ql_tensor_nelem(b))
+		return a == b;
+	for (int64_t i = 0; i < n; i++)
+		if (ql_tensor_at_f64(a, i) != ql_tensor_at_f64(b, i))
+			return false;
+	return true;
+}
+
 bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b)
 {
-	return a->dtype == b->dtype && a->bits == b->bits && a->scheme == b->scheme && a->axis == b->axis &&
+	return same_bits(a->each_bits, b->each_bits) && a->dtype == b->dtype && a->bits == b->bits && a->scheme == b->scheme && a->axis == b->axis &&
 		a->block == b->block && a->observer == b->observer && a->p == b->p && a->momentum == b->momentum &&
 		a->bins == b->bins && a->choose == b->choose && a->choose_key == b->choose_key && a->octaves == b->octaves &&
 		a->has_scale == b->has_scale && a->scale == b->scale && a->has_zero == b->has_zero && a->zero == b->zero &&
@@ -297,6 +363,7 @@ void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec)
 	if (!t->q)
 		return;
 	spec->bits = t->q->codes.bits;
+	spec->each_bits = t->q->bits;
 	spec->scheme = t->q->scheme;
 	spec->observer = ql_observers[0];
 	spec->p = P;

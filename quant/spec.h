@@ -17,7 +17,8 @@ typedef enum ql_status ql_choose_fn(struct ql_ctx *ctx, const struct ql_spec *sp
 
 struct ql_spec {
 	unsigned dtype; /* of the codes; float32, float16 and bfloat16 mean: store as such, no codes */
-	int bits;       /* of the codes, 2..16; 1 for binary; of the dtype for floats */
+	int bits;       /* of the codes, 2..16; 1 for binary; of the dtype for floats; of the widest channel */
+	struct ql_tensor *each_bits; /* borrowed; int8, one dimension: bits of each channel of the axis; NULL: all alike */
 	const struct ql_scheme *scheme; /* NULL for floats */
 	int axis;       /* as given: 1-based, negative from the end; 0: none */
 	int64_t block;  /* 0: none */
@@ -37,6 +38,7 @@ struct ql_spec {
 struct ql_spec_fields {
 	const char *dtype, *scheme, *observer;
 	int bits;
+	struct ql_tensor *each_bits;
 	bool has_axis, has_block;
 	int64_t axis, block;
 	bool has_p, has_momentum, has_bins;
@@ -61,7 +63,9 @@ enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *fie
 enum ql_status ql_spec_parse(struct ql_ctx *ctx, const char *text, struct ql_spec *spec);
 /* The short string; explicit scales and unusual schemes are appended in words. */
 char *ql_spec_text(const struct ql_spec *spec, char text[QL_SPEC_TEXT]);
-/* Same fields, same tensors */
+/* The range of the codes of channel i (of each_bits; else any); wide: with an explicit scale. */
+struct ql_codes ql_spec_codes(const struct ql_spec *spec, bool wide, int64_t i);
+/* Same fields, same tensors, same bits */
 bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b);
 /* The spec that describes t's quant params (without explicit scales). */
 void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec);

@@ -378,18 +378,27 @@ static unsigned repeated(const struct ql_tensor *t, const struct ql_result *shap
 	return mask;
 }
 
-static struct ql_tensor *fitted(struct ql_back *b, struct ql_tensor *t, const struct ql_result *shape)
+static struct ql_tensor *as_dtype(struct ql_back *b, struct ql_tensor *t, unsigned dtype)
 {
-	unsigned mask = repeated(t, shape);
 	struct ql_tensor *out = NULL;
 	enum ql_status status;
 
-	if (mask)
-		t = ql_back_reshape(b, ql_back_sum(b, t, mask, true), shape->rank, shape->shape);
-	if (!t || t->dtype == shape->dtype)
+	if (!t || t->dtype == dtype)
 		return t;
-	status = ql_tensor_cast(b->ctx, t, shape->dtype, &out);
+	status = ql_tensor_cast(b->ctx, t, dtype, &out);
 	return ql_back_own(b, out, status);
+}
+
+/* A sum is never rounded to fewer bits than its operand has: the gradient of a float32 bias under float16 results. */
+static struct ql_tensor *fitted(struct ql_back *b, struct ql_tensor *t, const struct ql_result *shape)
+{
+	unsigned mask = repeated(t, shape);
+
+	if (mask && ql_dtypes[t->dtype].bits < ql_dtypes[shape->dtype].bits)
+		t = as_dtype(b, t, shape->dtype);
+	if (mask && t)
+		t = ql_back_reshape(b, ql_back_sum(b, t, mask, true), shape->rank, shape->shape);
+	return as_dtype(b, t, shape->dtype);
 }
 
 void ql_back_give(struct ql_back *b, int i, struct ql_tensor *t)

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "tensor/codes.h"
 #include "tensor/cpu.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
@@ -25,6 +26,7 @@ struct codec {
 	unsigned dtype;
 	const float *scale;
 	const int32_t *zero; /* NULL: all 0 */
+	const int32_t *lo, *hi; /* encode: the range under each scale; NULL: that of `codes` */
 	bool stream;         /* the result is larger than the caches */
 	void *q;             /* contiguous codes */
 	const float *in;     /* encode */
@@ -37,6 +39,7 @@ struct codec {
 struct run {
 	struct ql_affine affine;
 	int64_t code, plain, n; /* first element in the codes and in the floats */
+	const int32_t *lo, *hi; /* with `each`: a range for every element, within affine's; NULL: affine's */
 };
 
 static bool has_kernel(const struct codec *c)
@@ -77,41 +80,11 @@ static struct ql_affine advanced(const struct ql_affine *p, int64_t i)
 	return q;
 }
 
-/* The 4-bit fields at..at+n-1, low bits first, from and to bytes. */
-static void store_field(uint8_t *q, int64_t at, uint8_t code)
+/* Codes i.. of the run, clamped to the widest channel's range so far. */
+static void narrow(const struct codec *c, const struct run *r, int64_t i, int64_t n, void *q)
 {
-	int shift = (int)(at & 1) * 4;
-
-	q[at / 2] = (uint8_t)((q[at / 2] & (0xf0 >> shift)) | (code & 15) << shift);
-}
-
-static void store_fields(uint8_t *restrict q, int64_t at, int64_t n, const uint8_t *restrict code)
-{
-	int64_t i = 0;
-
-	if (at % 2 && n > 0)
-		store_field(q, at, code[i++]);
-	q += (at + i) / 2;
-	for (int64_t pair = 0; pair < (n - i) / 2; pair++)
-		q[pair] = (uint8_t)((code[i + 2 * pair] & 15) | code[i + 2 * pair + 1] << 4);
-	if ((n - i) % 2)
-		store_field(q + (n - i) / 2, 0, code[n - 1]);
-}
-
-static void load_fields(const uint8_t *q, int64_t at, int64_t n, bool is_signed, int8_t *code)
-{
-	const int flip = is_signed ? 8 : 0;
-	int64_t i = 0;
-
-	if (at % 2 && n > 0)
-		code[i++] = (int8_t)(((q[at / 2] >> 4) ^ flip) - flip);
-	q += (at + i) / 2;
-	for (int64_t pairs = (n - i) / 2; pairs > 0; pairs--, q++, i += 2) {
-		code[i] = (int8_t)(((*q & 15) ^ flip) - flip);
-		code[i + 1] = (int8_t)(((*q >> 4) ^ flip) - flip);
-	}
-	if (i < n)
-		code[i] = (int8_t)(((*q & 15) ^ flip) - flip);
+	if (r->lo)
+		ql_codes_narrow(c->dtype, q, n, r->lo + i, r->hi + i);
 }
 
 static void encode_kernel(struct codec *c, const struct run *r)
@@ -121,18 +94,21 @@ static void encode_kernel(struct codec *c, const struct run *r)
 	uint8_t buffer[BUFFER];
 	bool bad = false;
 
-	if (ql_dtypes[c->dtype].bits == 8)
+	if (ql_dtypes[c->dtype].bits == 8) {
 		bad = k->to_8(&r->affine, x, r->n, (uint8_t *)c->q + r->code);
-	else if (ql_dtypes[c->dtype].bits == 16)
+		narrow(c, r, 0, r->n, (uint8_t *)c->q + r->code);
+	} else if (ql_dtypes[c->dtype].bits == 16) {
 		bad = k->to_16(&r->affine, x, r->n, (uint16_t *)c->q + r->code);
-	else
+		narrow(c, r, 0, r->n, (uint16_t *)c->q + r->code);
+	} else
 		for (int64_t i = 0; i < r->n; i += BUFFER) {
 			struct ql_affine p = advanced(&r->affine, i);
 			int64_t m = ql_min64(BUFFER, r->n - i);
 
 			p.stream = false;
 			bad |= k->to_8(&p, x + i, m, buffer);
-			store_fields(c->q, r->code + i, m, buffer);
+			narrow(c, r, i, m, buffer);
+			ql_codes_put4(c->q, r->code + i, m, buffer);
 		}
 	if (bad)
 		count_non_finite(c, x, r->n);
@@ -164,7 +140,7 @@ static void decode_kernel(struct codec *c, const struct run *r)
 		struct ql_affine p = advanced(&r->affine, i);
 		int64_t m = ql_min64(BUFFER, r->n - i);
 
-		load_fields(c->q, r->code + i, m, c->dtype == QL_int4, buffer);
+		ql_codes_get4(c->q, r->code + i, m, c->dtype == QL_int4, buffer);
 		k->from_i8(&p, buffer, m, out + i);
 	}
 }
@@ -214,7 +190,7 @@ static void scheme_run(struct codec *c, const struct run *r)
 	int64_t step = r->affine.each ? 1 : r->n;
 
 	for (int64_t i = 0; i < r->n; i += step) {
-		struct run one = {advanced(&r->affine, i), r->code + i, r->plain + i, step};
+		struct run one = {.affine = advanced(&r->affine, i), .code = r->code + i, .plain = r->plain + i, .n = step};
 
 		if (c->out)
 			decode_scheme(c, &one);
@@ -240,9 +216,11 @@ static struct run run_at(const struct codec *c, int64_t row, int64_t column, int
 	r.affine.scale = c->scale + scale;
 	r.affine.zero = c->zero ? c->zero + scale : NULL;
 	r.affine.each = c->g.kind >= QL_GRAIN_COLUMN;
-	r.affine.stream = c->stream;
-	r.affine.lo = c->codes.lo;
-	r.affine.hi = c->codes.hi;
+	r.affine.lo = c->lo && !r.affine.each ? c->lo[scale] : c->codes.lo;
+	r.affine.hi = c->hi && !r.affine.each ? c->hi[scale] : c->codes.hi;
+	r.lo = c->lo && r.affine.each ? c->lo + scale : NULL;
+	r.hi = c->hi && r.affine.each ? c->hi + scale : NULL;
+	r.affine.stream = c->stream && !r.lo; /* else the codes are read again at once */
 	return r;
 }
 
@@ -345,6 +323,27 @@ static void read_scales(const struct ql_tensor *t, int64_t n, float *out)
 		out[i] = (float)ql_tensor_at_f64(t, i);
 }
 
+/* The range of the codes of each channel, where they differ. */
+static enum ql_status take_ranges(struct ql_ctx *ctx, struct codec *c, const struct ql_qparams *q, int64_t n)
+{
+	int32_t *lo;
+
+	if (!q->bits)
+		return QL_OK;
+	lo = ql_scratch_take(ctx, (size_t)n * 2 * sizeof(*lo));
+	if (!lo)
+		return QL_ERR_MEMORY;
+	for (int64_t i = 0; i < n; i++) {
+		struct ql_codes codes = ql_qparams_codes(q, c->dtype, i);
+
+		lo[i] = codes.lo;
+		lo[n + i] = codes.hi;
+	}
+	c->lo = lo;
+	c->hi = lo + n;
+	return QL_OK;
+}
+
 static enum ql_status codec_start(
 	struct ql_ctx *ctx, struct codec *c, const struct ql_tensor *t, bool encoding)
 {
@@ -371,6 +370,8 @@ static enum ql_status codec_start(
 		zero[i] = (int32_t)ql_tensor_at_f64(q->zero_point, i);
 	c->scale = scale;
 	c->zero = zero;
+	if (encoding && take_ranges(ctx, c, q, n))
+		return QL_ERR_MEMORY;
 	return take_table(ctx, c);
 }
 

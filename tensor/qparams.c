@@ -17,6 +17,7 @@ void ql_qparams_release(struct ql_ctx *ctx, struct ql_qparams *q)
 		return;
 	ql_tensor_release(ctx, q->scale);
 	ql_tensor_release(ctx, q->zero_point);
+	ql_tensor_release(ctx, q->bits);
 	ql_free(ctx, q);
 }
 
@@ -31,7 +32,39 @@ struct ql_qparams *ql_qparams_copy(struct ql_ctx *ctx, const struct ql_qparams *
 	ql_tensor_keep(copy->scale);
 	if (copy->zero_point)
 		ql_tensor_keep(copy->zero_point);
+	if (copy->bits)
+		ql_tensor_keep(copy->bits);
 	return copy;
+}
+
+struct ql_codes ql_qparams_codes(const struct ql_qparams *q, unsigned dtype, int64_t i)
+{
+	struct ql_codes codes = q->codes;
+
+	if (!q->bits)
+		return codes;
+	q->scheme->range(dtype, false, &codes);
+	bool wide = codes.lo != q->codes.lo || codes.hi != q->codes.hi; /* as an explicit scale allows */
+	codes.bits = (uint8_t)ql_tensor_at_f64(q->bits, i);
+	q->scheme->range(dtype, wide, &codes);
+	return codes;
+}
+
+void ql_qparams_settle(struct ql_ctx *ctx, struct ql_qparams *q, unsigned dtype)
+{
+	int64_t n = q->bits ? ql_tensor_nelem(q->bits) : 0, widest = 0;
+	bool alike = true;
+
+	for (int64_t i = 1; i < n; i++) {
+		alike &= ql_tensor_at_f64(q->bits, i) == ql_tensor_at_f64(q->bits, 0);
+		widest = ql_tensor_at_f64(q->bits, i) > ql_tensor_at_f64(q->bits, widest) ? i : widest;
+	}
+	if (n)
+		q->codes = ql_qparams_codes(q, dtype, widest);
+	if (!alike)
+		return;
+	ql_tensor_release(ctx, q->bits);
+	q->bits = NULL;
 }
 
 static bool same_values(const struct ql_tensor *a, const struct ql_tensor *b)
@@ -53,14 +86,15 @@ bool ql_qparams_equal(const struct ql_qparams *a, const struct ql_qparams *b)
 {
 	return a == b || (a->scheme == b->scheme && a->codes.lo == b->codes.lo && a->codes.hi == b->codes.hi &&
 		a->codes.octaves == b->codes.octaves && a->axis == b->axis && a->block_axis == b->block_axis &&
-		a->block == b->block && same_values(a->scale, b->scale) && same_values(a->zero_point, b->zero_point));
+		a->block == b->block && same_values(a->scale, b->scale) && same_values(a->zero_point, b->zero_point) &&
+		same_values(a->bits, b->bits));
 }
 
 /* ---- views ---- */
 
 enum follow { PERMUTE, NARROW, SELECT, RESHAPE, EXPAND };
 
-/* What a view does to scale and zero_point alike, in their own axes. */
+/* What a view does to scale, zero_point and bits alike, in their own axes. */
 struct change {
 	enum follow kind;
 	const char *op;
@@ -96,29 +130,42 @@ static enum ql_status apply(struct ql_ctx *ctx, const struct change *c, struct q
 	return status;
 }
 
-/* gives a copy of t's params with scale and zero_point changed */
-static enum ql_status changed(struct ql_ctx *ctx, const struct change *c, const struct ql_qparams *q,
+/* Replaces one of the tensors, if there is one, by its view. */
+static enum ql_status replace(struct ql_ctx *ctx, const struct change *c, struct ql_tensor **t)
+{
+	struct ql_tensor *view;
+	enum ql_status status;
+
+	if (!*t)
+		return QL_OK;
+	status = apply(ctx, c, *t, &view);
+	if (status)
+		return status;
+	ql_tensor_release(ctx, *t);
+	*t = view;
+	return QL_OK;
+}
+
+/* gives a copy of the params of codes of `dtype` with scale, zero_point and bits changed */
+static enum ql_status changed(struct ql_ctx *ctx, const struct change *c, const struct ql_qparams *q, unsigned dtype,
 	struct ql_qparams **out)
 {
 	struct ql_qparams *copy = ql_qparams_copy(ctx, q);
-	struct ql_tensor *scale = NULL, *zero = NULL;
 	enum ql_status status;
 
 	*out = NULL;
 	if (!copy)
 		return QL_ERR_MEMORY;
-	status = apply(ctx, c, copy->scale, &scale);
-	if (!status && copy->zero_point)
-		status = apply(ctx, c, copy->zero_point, &zero);
+	status = replace(ctx, c, &copy->scale);
+	if (!status)
+		status = replace(ctx, c, &copy->zero_point);
+	if (!status)
+		status = replace(ctx, c, &copy->bits);
 	if (status) {
-		ql_tensor_release(ctx, scale);
 		ql_qparams_release(ctx, copy);
 		return status;
 	}
-	ql_tensor_release(ctx, copy->scale);
-	ql_tensor_release(ctx, copy->zero_point);
-	copy->scale = scale;
-	copy->zero_point = zero;
+	ql_qparams_settle(ctx, copy, dtype);
 	*out = copy;
 	return QL_OK;
 }
@@ -153,7 +200,7 @@ enum ql_status ql_qparams_permute(struct ql_ctx *ctx, const struct ql_tensor *t,
 
 	if (!t->q->block)
 		return renumbered(ctx, t->q, t->q->axis < 0 ? -1 : position(order, t->rank, t->q->axis), out);
-	status = changed(ctx, &c, t->q, out);
+	status = changed(ctx, &c, t->q, t->dtype, out);
 	if (!status)
 		(*out)->block_axis = (int8_t)position(order, t->rank, t->q->block_axis);
 	return status;
@@ -185,7 +232,7 @@ enum ql_status ql_qparams_narrow(struct ql_ctx *ctx, const char *op, const struc
 		}
 		c.axis = 0;
 	}
-	return changed(ctx, &c, q, out);
+	return changed(ctx, &c, q, t->dtype, out);
 }
 
 enum ql_status ql_qparams_select(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t index,
@@ -201,7 +248,7 @@ enum ql_status ql_qparams_select(struct ql_ctx *ctx, const char *op, const struc
 		return cuts_block(ctx, op, q);
 	if (!q->block)
 		c.axis = 0;
-	status = changed(ctx, &c, q, out);
+	status = changed(ctx, &c, q, t->dtype, out);
 	if (status)
 		return status;
 	if (!q->block)
@@ -249,7 +296,7 @@ enum ql_status ql_qparams_reshape(struct ql_ctx *ctx, const char *op, const stru
 		return renumbered(ctx, q, axis, out);
 	for (int d = 0; d < rank; d++)
 		c.shape[d] = d == axis ? ql_ceil_div(shape[d], q->block) : shape[d];
-	status = changed(ctx, &c, q, out);
+	status = changed(ctx, &c, q, t->dtype, out);
 	if (!status)
 		(*out)->block_axis = (int8_t)axis;
 	return status;
@@ -266,7 +313,7 @@ enum ql_status ql_qparams_expand(struct ql_ctx *ctx, const char *op, const struc
 	if (q->block) {
 		for (int d = 0; d < rank; d++)
 			c.shape[d] = d - shift == q->block_axis ? ql_ceil_div(shape[d], q->block) : shape[d];
-		status = changed(ctx, &c, q, out);
+		status = changed(ctx, &c, q, t->dtype, out);
 		if (!status)
 			(*out)->block_axis = (int8_t)(q->block_axis + shift);
 		return status;
@@ -275,7 +322,7 @@ enum ql_status ql_qparams_expand(struct ql_ctx *ctx, const char *op, const struc
 		return renumbered(ctx, q, q->axis < 0 ? -1 : q->axis + shift, out);
 	c.rank = 1;
 	c.shape[0] = shape[q->axis + shift];
-	status = changed(ctx, &c, q, out);
+	status = changed(ctx, &c, q, t->dtype, out);
 	if (!status)
 		(*out)->axis = (int8_t)(q->axis + shift);
 	return status;

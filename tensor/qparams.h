@@ -4,7 +4,8 @@
  * block) is data and is handled here once, never per scheme.
  *
  * Layout of scale and zero_point: rank 0 per tensor; (size of axis) per axis; for blocks the tensor's own
- * shape with block_axis replaced by ceil(size / block).
+ * shape with block_axis replaced by ceil(size / block). Per axis the channels may have different numbers of bits:
+ * their codes share a dtype, and each channel keeps to the range of its own.
  */
 #ifndef QUOLL_TENSOR_QPARAMS_H
 #define QUOLL_TENSOR_QPARAMS_H
@@ -26,7 +27,7 @@ struct ql_codes {
 struct ql_qparams {
 	int refs;
 	const struct ql_scheme *scheme;
-	struct ql_codes codes;
+	struct ql_codes codes; /* of the channel with the most bits */
 	int8_t axis;       /* -1: not per axis */
 	int8_t block_axis; /* axis along which blocks run; -1: no blocks */
 	int32_t block;     /* elements per scale along block_axis; 0: no blocks */
@@ -34,6 +35,7 @@ struct ql_qparams {
 	int64_t nan_count, inf_count; /* non-finite values met when quantizing: NaN -> zero_point, Inf saturates */
 	struct ql_tensor *scale;      /* float32 (float16 for blocks) */
 	struct ql_tensor *zero_point; /* dtype of the codes, packed ones in whole bytes; NULL when symmetric, log or binary */
+	struct ql_tensor *bits;       /* int8, shape of scale: bits of each channel; NULL: they are all alike */
 };
 
 /* What a scheme needs to know of the data under one scale. Non-finite values are not in it. */
@@ -65,6 +67,10 @@ void ql_qparams_release(struct ql_ctx *ctx, struct ql_qparams *q);
 /* gives a copy of the struct with its own references to scale and zero_point (to be changed by the caller
  * before anyone else sees it) */
 struct ql_qparams *ql_qparams_copy(struct ql_ctx *ctx, const struct ql_qparams *q);
+/* The range of the codes under scale i. */
+struct ql_codes ql_qparams_codes(const struct ql_qparams *q, unsigned dtype, int64_t i);
+/* Makes codes those of the widest channel there is and drops bits that are all alike. For q that nobody else sees. */
+void ql_qparams_settle(struct ql_ctx *ctx, struct ql_qparams *q, unsigned dtype);
 bool ql_qparams_equal(const struct ql_qparams *a, const struct ql_qparams *b);
 
 /* Views. Each gives the params of the view, or fails naming `op` and suggesting :dequantize(). */

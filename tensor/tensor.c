@@ -188,7 +188,8 @@ uint64_t ql_tensor_nbytes(const struct ql_tensor *t)
 	uint64_t bytes = (uint64_t)rows * (((uint64_t)row * ql_dtypes[t->dtype].bits + 7) / 8);
 
 	if (t->q)
-		bytes += ql_tensor_nbytes(t->q->scale) + (t->q->zero_point ? ql_tensor_nbytes(t->q->zero_point) : 0);
+		bytes += ql_tensor_nbytes(t->q->scale) + (t->q->zero_point ? ql_tensor_nbytes(t->q->zero_point) : 0) +
+			(t->q->bits ? ql_tensor_nbytes(t->q->bits) : 0);
 	return bytes;
 }
 

@@ -11,6 +11,7 @@
 
 #include "interp/repl/session.h"
 #include "interp/state.h"
+#include "interp/temporary.h"
 #include "interp/traceback.h"
 #include "tests/check.h"
 
@@ -71,6 +72,10 @@ static const struct {
 	{"specs", "quant.spec 'int4:32@minmax' quant.spec{dtype = 'uint8', axis = 1} assert(not "
 		  "pcall(quant.spec, 'int9')) "
 		  "quant.params(-1, 1, 'int8') tensor.ones(2, 2):quantize{dtype = 'int8', scheme = 'log'}"},
+	{"bits of channels", "local spec = {bits = {8, 4, 2}, axis = 1} local x, f = tensor.randn(3, 5), os.tmpname() .. '.safetensors' "
+			     "local q = x:quantize(spec) assert(q[{{2, 3}}]:t():qparams().bits[2] == 2 and q[1]:check():spec()) "
+			     "spec.bits[1] = 6 x:fake(spec) tostring(quant.spec(spec)) "
+			     "tensor.save(f, {q = q}) assert(tensor.load(f).q:spec() == q:spec()) os.remove(f)"},
 	{"reports", "local x = tensor.ones(4, 4) tostring(x:error(x:quantize 'int8')) "
 		    "tostring(quant.compare(x, {'int8', 'int4'}))"},
 	{"files", "local f = os.tmpname() local x = tensor.ones(3) tensor.save(f .. '.npy', x) "
@@ -398,9 +403,12 @@ static void test_inputs(void)
 
 int main(void)
 {
+	if (!ql_temporary_start()) /* for the scripts that write files */
+		return 2;
 	test_scripts();
 	test_first_use();
 	test_start();
 	test_inputs();
+	ql_temporary_end();
 	return check_end();
 }

@@ -264,7 +264,7 @@ end
 local function input_for(weight)
 	local spec = quant.spec(weight)
 	if spec.block or spec.scheme == 'log' then return 'float32' end
-	if spec.bits > 8 or spec.dtype == 'uint8' or spec.dtype == 'binary' or is_float(spec.dtype) then return spec.dtype end
+	if quant.dtype(spec.dtype).bits > 8 or spec.dtype == 'uint8' or spec.dtype == 'binary' or is_float(spec.dtype) then return spec.dtype end
 	return 'int8'
 end
 

@@ -39,6 +39,7 @@ something is quantized: x:quantize, quant.compare, quant.estimate, options such 
   'int4:32'     one scale per 32 elements of the last axis
   'int8@mse'    how the range of the data is found: see observers
   {bits=3, axis=1}, {dtype='uint8', scale=0.1, zero_point=128}
+  {bits={8,4,2}, axis=1}   a number of bits for each channel; stored in the dtype that holds the widest one
 
 dtypes: int8 uint8 int4 uint4 int16 uint16 binary, or bits=2…16; float32 float16 bfloat16 are stored as they are. The
 scheme is symmetric for signed dtypes, asymmetric for unsigned ones, or log.]],

@@ -158,8 +158,13 @@ end
 
 local function number_of(value) return tensor {value, dtype = 'float64'} end
 
+-- Passes that a loader has begun: it shuffles and augments by their number. Nil: the data are no loader.
+local function passes(data)
+	return type(data) == 'table' and math.type(data.epoch) == 'integer' and data.epoch or nil
+end
+
 -- The model, the optimizer's state and where the training is, in one file.
-local function save(m, o, rows, best)
+local function save(m, data, o, rows, best)
 	local all = {}
 	for name, value in pairs(m:state()) do all[name] = value end
 	for name, value in pairs(o.opt:state()) do
@@ -172,10 +177,11 @@ local function save(m, o, rows, best)
 	all[files.PREFIX .. 'loss'] = tensor(losses):to 'float64'
 	all[files.PREFIX .. 'best'] = number_of(best)
 	all[files.PREFIX .. 'random'] = tensor {seed, position, dtype = 'int64'}
+	if passes(data) then all[files.PREFIX .. 'passes'] = tensor {passes(data), dtype = 'int64'} end
 	tensor.save(o.save, all)
 end
 
-local function resume(m, o)
+local function resume(m, data, o)
 	local given = tensor.load(o.save)
 	local where = given[files.PREFIX .. 'loss']
 	if not where then fail('fit: resume: %s: wanted a file that fit has saved, got one without its state', o.save) end
@@ -189,6 +195,8 @@ local function resume(m, o)
 	o.opt:load(state)
 	local random = given[files.PREFIX .. 'random']:totable()
 	internal.rng(random[1], random[2])
+	local begun = given[files.PREFIX .. 'passes']
+	if begun and passes(data) then data.epoch = begun:item() end
 	local rows = {}
 	for i, loss in ipairs(where:totable()) do rows[i] = {epoch = i, loss = loss, resumed = true} end
 	return rows, given[files.PREFIX .. 'best']:item()
@@ -221,7 +229,7 @@ function methods.fit(m, data, options)
 	local metric = metrics.get('fit', o.metric or 'loss')
 	local rows, best = {}, metric.higher and -math.huge or math.huge
 	local start = clock()
-	if o.resume and internal.exists(o.save) then rows, best = resume(m, o) end
+	if o.resume and internal.exists(o.save) then rows, best = resume(m, data, o) end
 	for epoch = #rows + 1, o.epochs or 1 do
 		local began = clock()
 		local row = {epoch = epoch, lr = o.opt:lr(), loss = train_epoch(m, data, o, epoch)}
@@ -233,7 +241,7 @@ function methods.fit(m, data, options)
 		local better = is_better(row, metric, best)
 		if better then best = row.valid end
 		if o.decay and not better then o.opt:lr(o.opt:lr() * o.decay) end
-		if o.save then save(m, o, rows, best) end
+		if o.save then save(m, data, o, rows, best) end
 		if type(o.log) == 'function' then o.log(row) end
 		progress.start('', nil, o.log ~= false and type(o.log) ~= 'function'):done(line_of(row, o, metric))
 		if o.minutes and clock() - start > 60 * o.minutes then break end

@@ -12,13 +12,10 @@ files.PREFIX = 'fit/'
 
 method('save', "m:save 'm.safetensors'", [[Saves all parameters and buffers by name (.safetensors; .npz for a model that is not
 quantized). The file is replaced as a whole or not at all. Returns m.]],
-	[[name = os.tmpname()
-file = name .. '.safetensors'
+	[[file = os.tmpname() .. '.safetensors'
 m = nn.Linear(3, 2)
 m:save(file)
-print(tensor.load(file).weight:size())  --> 2 3
-os.remove(file)
-os.remove(name)]])
+print(tensor.load(file).weight:size())  --> 2 3]])
 function methods.save(m, file)
 	module.parts_of(m, 'save')
 	local all = {}
@@ -76,13 +73,10 @@ local load = method('load', "m:load 'm.safetensors'  m:load(file, {partial=true,
 	[[Loads parameters and buffers by name into m and returns m. A name that is missing in the file, extra in it, or of another
 shape is an error that lists them, and nothing has changed; with partial=true what fits is loaded, and the lists of missing
 and extra names are returned behind m. rename tells for each name in m the name in the file.]],
-	[[name = os.tmpname()
-file = name .. '.safetensors'
+	[[file = os.tmpname() .. '.safetensors'
 a, b = nn.Linear(3, 2), nn.Linear(3, 2)
 a:save(file)
-print(b:load(file).weight:error(a.weight).max)  --> 0.0
-os.remove(file)
-os.remove(name)]],
+print(b:load(file).weight:error(a.weight).max)  --> 0.0]],
 	{{'partial', 'true or false', 'take what fits (default false)'},
 		{'rename', 'function', 'name in the model -> name in the file'}})
 function methods.load(m, file, options)

@@ -21,16 +21,32 @@ local function codes(x, spec)
 end
 module.codes = codes
 
+-- The result of a layer has the dtype of what goes in (static: float32, as codes pass between layers): sums, scales, bias and activation are computed
+-- in float32 and rounded once. Gives 'float16' or 'bfloat16', else nil.
+local function half(x)
+	local dtype = x:quantized() and x:qparams().from or x:dtype()
+	return (dtype == 'float16' or dtype == 'bfloat16') and dtype or nil
+end
+module.half = half
+
+-- x, as the layer wants it, times the integer weight; out is a spec, or nil: floats.
+local function compute(m, given, x, weight, out)
+	local class = module.class_of(m)
+	if not class.no_input then return class.compute(m, x, weight, out or half(given)) end
+	local y, dtype = class.compute(m, x, weight), half(weight)
+	return dtype and y:to(dtype) or y
+end
+
 -- Integer weights, float arithmetic: they are decoded at each call. An embedding decodes the rows that it needs.
 function modes.weight_only(m, q, x)
 	local class = module.class_of(m)
-	if class.no_input then return class.compute(m, x, m.weight) end
+	if class.no_input then return compute(m, x, x, m.weight) end
 	local weight = m.weight:dequantize()
 	return class.compute(m, module.real(x), q.shape and weight:view(table.unpack(q.shape)) or weight)
 end
 
 function modes.dynamic(m, q, x)
-	return module.class_of(m).compute(m, codes(x, q.input), m.weight)
+	return compute(m, x, codes(x, q.input), m.weight)
 end
 
 function modes.static(m, q, x)
@@ -39,7 +55,7 @@ end
 
 -- Integers forward, the gradient as if nothing had been rounded: the tape keeps the codes, and decodes them for dX and dW.
 function modes.train(m, q, x)
-	return module.class_of(m).compute(m, codes(x, q.input), m.weight:quantize(q.weight))
+	return compute(m, x, codes(x, q.input), m.weight:quantize(q.weight))
 end
 
 return modes

@@ -89,6 +89,9 @@ function qat.prepare(layer, o, ranges)
 	local q = {mode = 'qat', weight = plain(o.weight), scales = {}, inputs = {}}
 	if q.weight.block then fail("quantize: weight: wanted one scale for an output in mode 'qat', got '%s'", tostring(q.weight)) end
 	if is_learned(o.weight) then
+		if type(q.weight.bits) == 'table' then
+			fail("quantize: weight: wanted one number of bits with learn=true, got '%s'", tostring(q.weight))
+		end
 		for _, field in ipairs(module.weights(layer)) do learn_weight(layer, field, q) end
 	end
 	for i, range in ipairs(ranges) do

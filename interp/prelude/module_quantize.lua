@@ -320,6 +320,7 @@ static: the input range is frozen as m:calibrate found it (an error without it);
 pass between them without becoming float, through ReLU, max pooling and the sums of nn.Residual. dynamic: the input range is
 found at each call. weight_only: integer weights, float arithmetic. auto (default): static where calibrated, else dynamic.
 train: float weights that are quantized at each step, integer forward, gradients with decoded codes: the model can be trained.
+Results have the dtype of what goes in: to float16 they are rounded once, behind scales and bias in float32.
 weight=, input= and output= are specs. In mode static one with scale= (and zero_point=) needs no calibration, another is given the
 range that calibration saw; output=, always with its scale, makes a layer give codes. rules= is a list of {pattern, spec} or
 {pattern, mode=, weight=, input=, output=}, first match wins, false leaves a layer float; patterns are POSIX extended regular expressions, anchored at the start of the name. In all modes but qat

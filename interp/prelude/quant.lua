@@ -128,8 +128,17 @@ local function sizes_of(x)
   error('estimate: wanted a tensor or a list of sizes, got ' .. type(x), 3)
 end
 
+-- of a number, or of the channels' numbers
+local function mean_bits(bits)
+  if type(bits) == 'number' then return bits end
+  local sum = 0
+  for _, b in ipairs(bits) do sum = sum + b end
+  return sum / #bits
+end
+
 doc {name = 'quant.estimate', usage = "quant.estimate(x, spec)  quant.estimate({1000, 1000}, spec)",
-  text = [[What quantizing would save, as a report of one row: bytes, ideal (1 - bits/32), saving (with scales and zero points)
+  text = [[What quantizing would save, as a report of one row: bytes, ideal (1 - bits/32, of bits in a list
+their mean), saving (with scales and zero points)
 and, when a tensor is given, its sqnr. Nothing is changed or kept.]],
   example = "print(quant.estimate({1000, 1000}, 'int8').ideal)  --> 0.75"}
 
@@ -145,6 +154,6 @@ function quant.estimate(x, spec)
     bytes = quant.bytes(shape, spec)
   end
   return report{columns = {'spec', 'bytes', 'ideal', 'saving', 'sqnr'},
-    {spec = tostring(s), bytes = bytes, ideal = 1 - s.bits / 32, saving = n > 0 and 1 - bytes / (4 * n) or 0,
+    {spec = tostring(s), bytes = bytes, ideal = 1 - mean_bits(s.bits) / 32, saving = n > 0 and 1 - bytes / (4 * n) or 0,
      sqnr = sqnr}}
 end

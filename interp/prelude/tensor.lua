@@ -69,13 +69,10 @@ doc {name = 'tensor.load', usage = "tensor.load 'w.safetensors'",
 	text = [[Loads a file: .npy, idx (MNIST, .gz too) and .png give a tensor; .npz and .safetensors give a table name -> tensor in
 which pairs follows the order of the file. help 'npy', 'safetensors' and so on tell what each format holds. A damaged file is
 an error of one line, whatever is in it.]],
-	example = [[name = os.tmpname()
-file = name .. '.npz'
+	example = [[file = os.tmpname() .. '.npz'
 tensor.save(file, {a=tensor{1,2}, b=tensor{{3}}})
 for name, x in pairs(tensor.load(file)) do print(name, x:nelem()) end  --> a 2
---> b 1
-os.remove(file)
-os.remove(name)]]}
+--> b 1]]}
 
 function tensor.load(file)
 	check_file('load', file)
@@ -90,12 +87,9 @@ local save = doc {name = 'tensor.save', usage = "tensor.save('w.safetensors', {w
 not at all. Quantized tensors keep their scales in .safetensors; the other formats take x:codes() or x:dequantize(). A tensor
 without a name is called arr_0 in .npz and tensor in .safetensors.]],
 	options = {{'compress', 'true or false', '.npz: deflate the data (default false)'}},
-	example = [[name = os.tmpname()
-file = name .. '.safetensors'
+	example = [[file = os.tmpname() .. '.safetensors'
 tensor.save(file, {w=tensor.ones(2, 3):quantize 'int8/1'})
-print(tensor.load(file).w:qparams().axis)  --> 1
-os.remove(file)
-os.remove(name)]]}
+print(tensor.load(file).w:qparams().axis)  --> 1]]}
 
 local function check(name, value)
 	if type(name) ~= 'string' then fail('save: wanted names as keys, as in {w=x}, got %s', describe(name)) end

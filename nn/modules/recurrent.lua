@@ -39,9 +39,10 @@ local function detached(states)
 	return list
 end
 
--- get(field) gives the tensor to compute with; before(layer, x) (may be nil) what goes into a layer; in_codes: 'int8', or nil.
+-- get(field) gives the tensor to compute with; before(layer, x) (may be nil) what goes into a layer, codes whose float32 results
+-- are rounded to the dtype of x; in_codes: 'int8', or nil.
 local function run(self, x, given, get, before, in_codes)
-	local states, after = begin(self, x, given), {}
+	local states, after, dtype = begin(self, x, given), {}, before and module.half(x)
 	for layer = 1, self.layers do
 		module.note(self, 'input' .. layer, x)
 		local operands = {before and before(layer, x) or x}
@@ -49,6 +50,7 @@ local function run(self, x, given, get, before, in_codes)
 		for _, field in ipairs(names(layer, self.bias)) do operands[#operands + 1] = get(field) end
 		operands[#operands + 1] = {batchfirst = self.batchfirst, states = in_codes}
 		local results = {nn[self.op](table.unpack(operands))}
+		for i = 1, dtype and #results or 0 do results[i] = results[i]:to(dtype) end
 		x = results[1]
 		after[layer] = {table.unpack(results, 2, 1 + self.states)}
 		if self.training and self.dropout > 0 and layer < self.layers then x = nn.dropout(x, {p = self.dropout, training = true}) end

@@ -101,8 +101,9 @@ static void body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
-static enum ql_status affine(struct ql_ctx *ctx, const struct ql_qparams *q, struct ql_tensor *x, struct ql_tensor *y,
-	uint8_t *mask)
+/* y of x under the params of codes of `dtype` */
+static enum ql_status affine(struct ql_ctx *ctx, const struct ql_qparams *q, unsigned dtype, struct ql_tensor *x,
+	struct ql_tensor *y, uint8_t *mask)
 {
 	struct job j = {.g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block),
 		.x = ql_tensor_data(x), .y = ql_tensor_data(y), .mask = mask, .variant = ctx->kernels->simd->variant};
@@ -113,10 +114,11 @@ static enum ql_status affine(struct ql_ctx *ctx, const struct ql_qparams *q, str
 		return QL_ERR_MEMORY;
 	for (int64_t i = 0; i < n; i++) {
 		double zero = q->zero_point ? ql_tensor_at_f64(q->zero_point, i) : 0;
+		struct ql_codes codes = ql_qparams_codes(q, dtype, i);
 
 		numbers[i] = (float)ql_tensor_at_f64(q->scale, i);
-		numbers[n + i] = (float)(q->codes.lo - zero);
-		numbers[2 * n + i] = (float)(q->codes.hi - zero);
+		numbers[n + i] = (float)(codes.lo - zero);
+		numbers[2 * n + i] = (float)(codes.hi - zero);
 	}
 	j.scale = numbers;
 	j.lo = numbers + n;
@@ -187,7 +189,7 @@ static enum ql_status compute(struct ql_ctx *ctx, const struct ql_spec *spec, st
 	if (!status)
 		status = ql_tensor_new(ctx, QL_float32, x->rank, x->shape, y);
 	if (!status && ql_tensor_nelem(x) > 0)
-		status = affine(ctx, q, x, *y, mask);
+		status = affine(ctx, q, spec->dtype, x, *y, mask);
 	ql_qparams_release(ctx, q);
 	return status;
 }

@@ -356,13 +356,63 @@ static enum ql_status check_zero(struct ql_ctx *ctx, const struct ql_note *note,
 	return check_range(ctx, "zero_point", d->lo, d->hi, zero);
 }
 
+/* Bits of each channel of an affine per-axis tensor, none above those of the note. */
+static enum ql_status check_bits(struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *scale,
+	const struct ql_tensor *bits)
+{
+	if (!bits)
+		return QL_OK;
+	if (note->q.axis < 0 || !note->q.scheme->affine)
+		return ql_fail(ctx, QL_ERR_FORMAT, "bits: wanted none for the scheme %s %s, got some",
+			note->q.scheme->doc.name, note->q.axis < 0 ? "without an axis" : "");
+	if (bits->dtype != QL_int8 || !ql_tensor_same_shape(bits, scale))
+		return ql_fail(ctx, QL_ERR_FORMAT, "bits: wanted int8 and the scale's shape, got others");
+	return check_range(ctx, "bits", 2, note->q.codes.bits, bits);
+}
+
+/* n codes under scale s, or (each) scales s.. */
+static enum ql_status check_codes(
+	struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *code, int64_t n, int64_t s, bool each)
+{
+	struct ql_codes codes = {0};
+
+	for (int64_t i = 0; i < n; i++) {
+		if (each || i == 0)
+			codes = ql_qparams_codes(t->q, t->dtype, s + (each ? i : 0));
+		if (code[i] < codes.lo || code[i] > codes.hi)
+			return ql_fail(ctx, QL_ERR_FORMAT, "codes: wanted %d to %d in a channel of %d bits, got %lld",
+				codes.lo, codes.hi, codes.bits, (long long)code[i]);
+	}
+	return QL_OK;
+}
+
+/* Codes of a contiguous tensor whose channels have ranges of their own. */
+static enum ql_status check_channels(struct ql_ctx *ctx, const struct ql_tensor *t)
+{
+	struct ql_grain g = ql_grain_of(t->rank, t->shape, t->dtype, t->q->axis, -1, 0);
+	int64_t code[PIECE], n, run;
+	enum ql_status status = QL_OK;
+
+	for (int64_t r = 0; r < g.rows; r++)
+		for (int64_t begin = 0; begin < g.row && !status; begin += n) {
+			int64_t s = ql_grain_scale(&g, r, begin, &run);
+
+			n = ql_min64(PIECE, g.row - begin);
+			ql_dtypes[t->dtype].to_i64(t->storage->data, r * g.pitch + begin, 1, n, code);
+			status = check_codes(ctx, t, code, n, s, g.kind == QL_GRAIN_COLUMN);
+		}
+	return status;
+}
+
 enum ql_status ql_note_apply(struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t,
-	struct ql_tensor *scale, struct ql_tensor *zero_point)
+	struct ql_tensor *scale, struct ql_tensor *zero_point, struct ql_tensor *bits)
 {
 	enum ql_status status = check_scale(ctx, note, scale);
 
 	if (!status)
 		status = check_zero(ctx, note, scale, zero_point);
+	if (!status)
+		status = check_bits(ctx, note, scale, bits);
 	/* integer kernels are exact because codes stay in their range */
 	if (!status)
 		status = check_range(ctx, "codes", note->q.codes.lo, note->q.codes.hi, t);
@@ -375,5 +425,7 @@ enum ql_status ql_note_apply(struct ql_ctx *ctx, const struct ql_note *note, str
 	t->q->refs = 1;
 	t->q->scale = ql_tensor_keep(scale);
 	t->q->zero_point = zero_point ? ql_tensor_keep(zero_point) : NULL;
-	return QL_OK;
+	t->q->bits = bits ? ql_tensor_keep(bits) : NULL;
+	ql_qparams_settle(ctx, t->q, t->dtype);
+	return bits ? check_channels(ctx, t) : QL_OK;
 }

@@ -6,7 +6,7 @@
  *	             block_axis=1 from=float32 nan=0 inf=0"
  *
  * dtype and shape are always there; the other words when the tensor is quantized. Axes count from 0, -1 is
- *none.
+ *none. Where channels differ in their bits, bits, lo and hi are the widest channel's.
  */
 #ifndef QUOLL_TENSOR_IO_NOTE_H
 #define QUOLL_TENSOR_IO_NOTE_H
@@ -19,7 +19,7 @@ struct ql_note {
 	int rank;
 	int64_t shape[QL_MAX_RANK];
 	bool quantized;
-	struct ql_qparams q; /* refs, scale and zero_point not set */
+	struct ql_qparams q; /* refs, scale, zero_point and bits not set */
 };
 
 /* Does t need a note? */
@@ -27,9 +27,9 @@ bool ql_note_needed(const struct ql_tensor *t);
 void ql_note_write(const struct ql_tensor *t, struct ql_text *out);
 /* Looks the scheme up in ctx->quant. Every number is checked against dtype and shape. */
 enum ql_status ql_note_read(struct ql_ctx *ctx, const char *text, struct ql_note *note);
-/* Gives t, the codes, its quantization parameters; keeps scale and zero_point (NULL: none). The three are
+/* Gives t, the codes, its quantization parameters; keeps scale, zero_point and bits (NULL: none). All are
  * contiguous and may be made up by a file: shapes, dtypes and values are checked. */
 enum ql_status ql_note_apply(struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t,
-	struct ql_tensor *scale, struct ql_tensor *zero_point);
+	struct ql_tensor *scale, struct ql_tensor *zero_point, struct ql_tensor *bits);
 
 #endif

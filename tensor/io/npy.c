@@ -380,8 +380,8 @@ const struct ql_format ql_format_npy = {
 		.text = "One tensor as NumPy's np.save writes it: float16/32/64, integers, bool; either byte "
 			"order and either element order. uint32 and uint64 are read as int64. bfloat16, "
 			"packed and quantized tensors do not exist in NumPy: use .safetensors.",
-		.example = "name = os.tmpname()\nfile = name .. '.npy'\ntensor.save(file, tensor{1, 2, 3})\n"
-			   "print(tensor.load(file):size(1))  --> 3\nos.remove(file)\nos.remove(name)"},
+		.example = "file = os.tmpname() .. '.npy'\ntensor.save(file, tensor{1, 2, 3})\n"
+			   "print(tensor.load(file):size(1))  --> 3"},
 	.extensions = ".npy",
 	.single = true,
 	.load = load,

@@ -286,9 +286,9 @@ const struct ql_format ql_format_npz = {
 		.usage = "tensor.save('x.npz', {a=x, b=y})",
 		.text = "Named tensors as NumPy's np.savez writes them, and np.savez_compressed with "
 			"{compress=true}. The same dtypes as .npy.",
-		.example = "name = os.tmpname()\nfile = name .. '.npz'\n"
+		.example = "file = os.tmpname() .. '.npz'\n"
 			   "tensor.save(file, {a=tensor.ones(2), b=tensor.zeros(3)}, {compress=true})\n"
-			   "print(tensor.load(file).b:size(1))  --> 3\nos.remove(file)\nos.remove(name)"},
+			   "print(tensor.load(file).b:size(1))  --> 3"},
 	.extensions = ".npz",
 	.load = load,
 	.save = save,

@@ -60,6 +60,8 @@ static enum ql_status plan_tensor(struct ql_ctx *ctx, struct plan *p, const char
 		status = plan_part(ctx, p, name, QL_SCALE_TAIL, t->q->scale);
 	if (!status && t->q && t->q->zero_point)
 		status = plan_part(ctx, p, name, QL_ZERO_TAIL, t->q->zero_point);
+	if (!status && t->q && t->q->bits)
+		status = plan_part(ctx, p, name, QL_BITS_TAIL, t->q->bits);
 	return status;
 }
 
@@ -194,9 +196,9 @@ const struct ql_format ql_format_safetensors = {
 			"other programs see their codes under the name and the rest as name::scale, "
 			"name::zero_point and metadata. Packed dtypes are U8 for others. uint32 and uint64 "
 			"are read as int64.",
-		.example = "name = os.tmpname()\nfile = name .. '.safetensors'\n"
+		.example = "file = os.tmpname() .. '.safetensors'\n"
 			   "tensor.save(file, {w=tensor.ones(2, 3):quantize 'int4:2'})\n"
-			   "print(tensor.load(file).w:dtype())  --> int4\nos.remove(file)\nos.remove(name)"},
+			   "print(tensor.load(file).w:dtype())  --> int4"},
 	.extensions = ".safetensors",
 	.load = ql_safetensors_load,
 	.save = save,

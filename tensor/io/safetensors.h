@@ -14,6 +14,7 @@
 /* What follows a tensor's name in the names of the parts that the format has no field for. */
 #define QL_SCALE_TAIL "::scale"
 #define QL_ZERO_TAIL "::zero_point"
+#define QL_BITS_TAIL "::bits"
 #define QL_NOTE_TAIL "::quoll"
 
 /* One tensor of the header. It is kept small, because a file may hold an entry per 50 bytes. */

@@ -359,20 +359,22 @@ static enum ql_status read_metadata(struct ql_safetensors *f)
 	return status;
 }
 
-/* Names of scale and zero point of every quantized tensor: they do not appear by themselves. */
+/* Scale, zero point and bits of every quantized tensor: they do not appear by themselves. */
 static void mark_parts(struct ql_safetensors *f)
 {
+	static const char *const tails[] = {QL_SCALE_TAIL, QL_ZERO_TAIL, QL_BITS_TAIL};
+
 	for (uint32_t i = 0; i < f->n; i++) {
-		struct ql_safetensor *e = &f->entry[i], *scale, *zero;
+		struct ql_safetensor *e = &f->entry[i];
 
 		if (!e->note || !strstr(f->text + e->note, " scheme="))
 			continue;
-		scale = ql_safetensors_find(f, e->name, strlen(e->name), QL_SCALE_TAIL);
-		zero = ql_safetensors_find(f, e->name, strlen(e->name), QL_ZERO_TAIL);
-		if (scale)
-			scale->part = true;
-		if (zero)
-			zero->part = true;
+		for (size_t k = 0; k < sizeof(tails) / sizeof(*tails); k++) {
+			struct ql_safetensor *part = ql_safetensors_find(f, e->name, strlen(e->name), tails[k]);
+
+			if (part)
+				part->part = true;
+		}
 	}
 }
 

@@ -87,7 +87,7 @@ static enum ql_status read_elements(
 	return status;
 }
 
-/* gives scale or zero point; NULL without an error when the file has none */
+/* gives scale, zero point or bits; NULL without an error when the file has none */
 static enum ql_status read_part(
 	struct ql_safetensors *f, const struct ql_safetensor *e, const char *tail, struct ql_tensor **out)
 {
@@ -108,7 +108,7 @@ static enum ql_status read_part(
 static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_safetensor *e,
 	const struct ql_note *note, struct ql_tensor *t)
 {
-	struct ql_tensor *scale = NULL, *zero = NULL;
+	struct ql_tensor *scale = NULL, *zero = NULL, *bits = NULL;
 	enum ql_status status = read_part(f, e, QL_SCALE_TAIL, &scale);
 
 	if (!status && !scale)
@@ -117,9 +117,12 @@ static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_s
 	if (!status)
 		status = read_part(f, e, QL_ZERO_TAIL, &zero);
 	if (!status)
-		status = ql_note_apply(f->ctx, note, t, scale, zero);
+		status = read_part(f, e, QL_BITS_TAIL, &bits);
+	if (!status)
+		status = ql_note_apply(f->ctx, note, t, scale, zero, bits);
 	ql_tensor_release(f->ctx, scale);
 	ql_tensor_release(f->ctx, zero);
+	ql_tensor_release(f->ctx, bits);
 	return status;
 }
 

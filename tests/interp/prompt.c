@@ -349,6 +349,34 @@ static void test_interrupt(void)
 	term_leave(t);
 }
 
+/* A training that is interrupted in its third epoch: the file holds the second, the model works, and the same call with
+ * resume=true ends with the bits of a training that ran through. */
+static void test_fit(void)
+{
+	struct term *t = prompt("NO_COLOR=1");
+
+	CASE("Ctrl-C in fit");
+	term_line(t, "f = os.tmpname() .. '.safetensors' data_ = {{tensor.randn(8, 3), tensor.randint{8, low=1, high=2}}};", "");
+	term_line(t, "function net() tensor.seed(2) return nn.Sequential{nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2)} end;", "");
+	term_line(t, "function run(m, o) o.opt = optim.adam(m) o.epochs = 4 o.log = false m:fit(data_, o) return m end;", "");
+	term_line(t, "whole = run(net(), {}) n = 0 m = net();", "");
+	term_send(t, "run(m, {save=f, loss=function(y, t) n = n + 1 while n == 3 do end return nn.crossentropy(y, t) end})\n");
+	pause_ms(300);
+	term_send(t, CTRL_C);
+	CHECK(term_wait(t, "interrupted", PATIENCE) >= 0, "%s", t->out + t->seen);
+	CHECK(term_wait(t, "In [", PATIENCE) >= 0, "%s", t->out + t->seen);
+	term_line(t, "'step ' .. n .. ', training ' .. tostring(m.training)", "\"step 3, training true\"");
+	term_line(t, "saved = net():load(f); 'same ' .. m.linear2.weight:detach():error(saved.linear2.weight:detach()).max",
+		"\"same 0.0\"");
+	term_line(t, "'gives ' .. m(data_[1][1]):size(2)", "\"gives 2\"");
+	term_line(t, "again = run(net(), {save=f, resume=true}); 'same ' .. "
+		"whole.linear2.weight:detach():error(again.linear2.weight:detach()).max", "\"same 0.0\"");
+	term_line(t, "'moved ' .. tostring(whole.linear2.weight:detach():error(saved.linear2.weight:detach()).max > 0)",
+		"\"moved true\"");
+	term_line(t, "os.remove(f) os.remove((f:gsub('.safetensors$', '')))", "");
+	term_leave(t);
+}
+
 static void test_hooks(void)
 {
 	struct term *t = prompt("NO_COLOR=1");
@@ -460,6 +488,7 @@ int main(void)
 	test_look();
 	test_keys();
 	test_interrupt();
+	test_fit();
 	test_hooks();
 	test_twice();
 	test_scripts();

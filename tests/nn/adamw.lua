@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- optim.adamw: five steps of two tensors, the second without a gradient in step 3, against PyTorch 2 in float64; the same
--- in float32 and float16; what it refuses.
+-- in float32 and float16; what it refuses (tools/optimizer.lua).
 local cases = {
 	{{},
 		{0.99899, -2.00098, 0.498995, 3.00097, 0.2489975, -0.7489925},
@@ -22,66 +22,8 @@ local cases = {
 		{0.963260477, -2.0102062, 0.504374903, 3.05440185, 0.169102542, -0.697979013}},
 }
 
-local function gradient(step, n, offset)
-	local list = {}
-	for i = 0, n - 1 do list[i + 1] = math.sin(1.3 * step + 0.9 * i + offset) * (i % 2 == 1 and 2 or 0.5) end
-	return tensor{dtype = 'float64', table.unpack(list)}
-end
-
-local function run(case, dtype, tolerance)
-	local a = tensor{1, -2, 0.5, 3, dtype = 'float64'}:to(dtype):requires_grad_()
-	local b = tensor{0.25, -0.75, dtype = 'float64'}:to(dtype):requires_grad_()
-	local o = optim.adamw({a, b}, case[1])
-	for step = 1, 5 do
-		o:zero()
-		local loss = (a * gradient(step, 4, 0):to(dtype)):sum()
-		if step ~= 3 then loss = loss + (b * gradient(step, 2, 1):to(dtype)):sum() end
-		loss:backward()
-		local norm = o:step()
-		if case.norms then assert(math.abs(norm - case.norms[step]) < tolerance * case.norms[step]) else assert(norm == nil) end
-		for i, value in ipairs(case[step + 1]) do
-			local got = i <= 4 and a[i]:item() or b[i - 4]:item()
-			assert(math.abs(got - value) <= tolerance * (1 + math.abs(value)), ('step %d, %d: %.9g, not %.9g'):format(step, i, got, value))
-		end
-	end
-end
-
-it('makes the steps of PyTorch', function()
-	for i, case in ipairs(cases) do
-		describe('case ' .. i, function()
-			run(case, 'float64', 1e-8)
-			run(case, 'float32', 5e-6)
-			run(case, 'float16', 1e-2)
-		end)
-	end
-end)
-
-it('finds the minimum of a quadratic', function()
-	local x = tensor{5, -3, grad = true}
-	local o = optim.adamw({x}, {lr = 0.1, decay = 0})
-	for _ = 1, 400 do
-		o:zero()
-		local away = x + tensor{-1, -2}
-		local loss = (away * away * tensor{1, 10}):sum()
-		loss:backward()
-		o:step()
-	end
-	assert((x:detach() - tensor{1, 2}):abs():max():item() < 1e-2)
-end)
-
-it('refuses bad options', function()
-	local x = tensor{1, grad = true}
-	local function refused(pattern, options)
-		local ok, message = pcall(optim.adamw, {x}, options)
-		assert(not ok and message:find(pattern, 1, true), message)
-	end
-	refused('adamw: lr: wanted a number of at least 0, got -1', {lr = -1})
-	refused('adamw: lr: wanted a number of at least 0, got ', {lr = 0/0})
-	refused("adamw: lr: wanted a number or a schedule such as optim.cosine{…}, got 'x'", {lr = 'x'})
-	refused('adamw: clip: wanted a number of at least 0, got -1', {clip = -1})
-	refused('adamw: limit: wanted a number above 0, got 0', {limit = 0})
-	refused('adamw: decay: wanted number, got true', {decay = true})
-	refused('adamw: beta1: wanted a number from 0 to 1, got 1.0', {beta1 = 1.0})
-	refused('adamw: eps: wanted a number of at least 0, got -1', {eps = -1})
-	refused("adamw: unknown option 'beta'; did you mean", {beta = 0.5})
-end)
+dofile((debug.getinfo(1, 'S').source:match '^@(.*/)' or '') .. '../tools/optimizer.lua')('adamw', cases, {lr = 0.1, decay = 0}, {
+	['beta1: wanted a number from 0 to 1, got 1.0'] = {beta1 = 1.0},
+	['eps: wanted a number of at least 0, got -1'] = {eps = -1},
+	["unknown option 'beta'; did you mean"] = {beta = 0.5},
+})

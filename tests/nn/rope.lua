@@ -1,56 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Rotary embedding; literals from the formula of llama2.c in double.
 tensor.seed(1)
-local function near(got, want, bound)
-	local a = got:contiguous():view(-1):totable()
-	assert(#a == #want, #a)
-	for i = 1, #want do
-		assert(math.abs(a[i] - want[i]) <= bound * math.max(1, math.abs(want[i])), ('%d: %.10g, not %.10g'):format(i, a[i], want[i]))
-	end
-end
-
--- Gradients of sum(f(…) * seed) by every operand against central differences in float64.
-local function check_gradient(f, ...)
-	local operands, size = {...}, {f(...):size()}
-	local seed = #size > 0 and tensor.randn(table.unpack(size)):to 'float64' or tensor(1):to 'float64'
-	for _, x in ipairs(operands) do x:requires_grad_() end
-	f(...):backward(seed)
-	for k, x in ipairs(operands) do
-		local got, flat = x:grad():contiguous():view(-1):totable(), x:detach():view(-1)
-		for i = 1, x:nelem() do
-			local old, h, value = flat[i]:item(), 1e-5, {}
-			for side = -1, 1, 2 do
-				flat[i] = old + side * h
-				value[side] = (f(...):detach() * seed):sum():item()
-			end
-			flat[i] = old
-			local want = (value[1] - value[-1]) / (2 * h)
-			assert(math.abs(got[i] - want) < 1e-6 * math.max(1, math.abs(want)), ('operand %d: %d: %g, not %g'):format(k, i, got[i], want))
-		end
-	end
-end
-local function wide(...) return tensor.randn(...):to 'float64' end
-
--- f gives the same bits on 1 and 2 threads, and on every instruction set.
-local function check_bits(f, levels)
-	local threads, level, want = tensor.threads(), hw.features().level
-	for _, forced in ipairs(levels or {level, 'avx2', 'ref'}) do
-		for n = 1, 2 do
-			hw.force(forced)
-			tensor.threads(n)
-			local got = {f()}
-			hw.force(level)
-			tensor.threads(threads)
-			want = want or got
-			for i = 1, #got do assert(got[i]:eq(want[i]):all():item(), ('%s, %d threads, result %d'):format(forced, n, i)) end
-		end
-	end
-end
-
-local function refused(pattern, ...)
-	local ok, message = pcall(...)
-	assert(not ok and message:find(pattern, 1, true), message)
-end
+local checks = dofile((debug.getinfo(1, 'S').source:match '^@(.*/)' or '') .. '../tools/checks.lua')
+local near, check_gradient, wide, check_bits, refused = checks.near, checks.gradient, checks.wide, checks.bits, checks.refused
 
 local x = tensor{{1, 2, 3, 4}, {5, 6, 7, 8}, {-1, 0.5, 2, -3}}
 for dtype, bound in pairs {float32 = 1e-6, float64 = 1e-9} do

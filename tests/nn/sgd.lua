@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- optim.sgd: five steps of two tensors, the second without a gradient in step 3, against PyTorch 2 in float64; the same
--- in float32 and float16; what it refuses.
+-- in float32 and float16; what it refuses (tools/optimizer.lua).
 local cases = {
 	{{lr=0.1},
 		{0.951822091, -2.16169928, 0.497920967, 3.1513605, 0.212714739, -0.738325171},
@@ -46,66 +46,8 @@ local cases = {
 		{0.99785724, -1.9635675, 0.492605914, 2.96, 0.198995232, -0.778325171}},
 }
 
-local function gradient(step, n, offset)
-	local list = {}
-	for i = 0, n - 1 do list[i + 1] = math.sin(1.3 * step + 0.9 * i + offset) * (i % 2 == 1 and 2 or 0.5) end
-	return tensor{dtype = 'float64', table.unpack(list)}
-end
-
-local function run(case, dtype, tolerance)
-	local a = tensor{1, -2, 0.5, 3, dtype = 'float64'}:to(dtype):requires_grad_()
-	local b = tensor{0.25, -0.75, dtype = 'float64'}:to(dtype):requires_grad_()
-	local o = optim.sgd({a, b}, case[1])
-	for step = 1, 5 do
-		o:zero()
-		local loss = (a * gradient(step, 4, 0):to(dtype)):sum()
-		if step ~= 3 then loss = loss + (b * gradient(step, 2, 1):to(dtype)):sum() end
-		loss:backward()
-		local norm = o:step()
-		if case.norms then assert(math.abs(norm - case.norms[step]) < tolerance * case.norms[step]) else assert(norm == nil) end
-		for i, value in ipairs(case[step + 1]) do
-			local got = i <= 4 and a[i]:item() or b[i - 4]:item()
-			assert(math.abs(got - value) <= tolerance * (1 + math.abs(value)), ('step %d, %d: %.9g, not %.9g'):format(step, i, got, value))
-		end
-	end
-end
-
-it('makes the steps of PyTorch', function()
-	for i, case in ipairs(cases) do
-		describe('case ' .. i, function()
-			run(case, 'float64', 1e-8)
-			run(case, 'float32', 5e-6)
-			run(case, 'float16', 1e-2)
-		end)
-	end
-end)
-
-it('finds the minimum of a quadratic', function()
-	local x = tensor{5, -3, grad = true}
-	local o = optim.sgd({x}, {lr = 0.02, momentum = 0.8})
-	for _ = 1, 400 do
-		o:zero()
-		local away = x + tensor{-1, -2}
-		local loss = (away * away * tensor{1, 10}):sum()
-		loss:backward()
-		o:step()
-	end
-	assert((x:detach() - tensor{1, 2}):abs():max():item() < 1e-2)
-end)
-
-it('refuses bad options', function()
-	local x = tensor{1, grad = true}
-	local function refused(pattern, options)
-		local ok, message = pcall(optim.sgd, {x}, options)
-		assert(not ok and message:find(pattern, 1, true), message)
-	end
-	refused('sgd: lr: wanted a number of at least 0, got -1', {lr = -1})
-	refused('sgd: lr: wanted a number of at least 0, got ', {lr = 0/0})
-	refused("sgd: lr: wanted a number or a schedule such as optim.cosine{…}, got 'x'", {lr = 'x'})
-	refused('sgd: clip: wanted a number of at least 0, got -1', {clip = -1})
-	refused('sgd: limit: wanted a number above 0, got 0', {limit = 0})
-	refused('sgd: decay: wanted number, got true', {decay = true})
-	refused('sgd: momentum: wanted a number from 0 to 1, got 1.5', {momentum = 1.5})
-	refused('sgd: momentum with nesterov: wanted a number', {nesterov = true})
-	refused("sgd: unknown option 'momentun'; did you mean 'momentum'?", {momentun = 0.5})
-end)
+dofile((debug.getinfo(1, 'S').source:match '^@(.*/)' or '') .. '../tools/optimizer.lua')('sgd', cases, {lr = 0.02, momentum = 0.8}, {
+	['momentum: wanted a number from 0 to 1, got 1.5'] = {momentum = 1.5},
+	['momentum with nesterov: wanted a number'] = {nesterov = true},
+	["unknown option 'momentun'; did you mean 'momentum'?"] = {momentun = 0.5},
+})

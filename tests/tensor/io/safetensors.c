@@ -236,12 +236,22 @@ static void refuse_header(const char *header, size_t n, const char *reason)
 	"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" a "}," \
 	"\"y\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" b "}}"
 
-static void bad_headers(void)
+struct bad_header {
+	const char *header, *reason;
+	size_t n; /* bytes of data behind it */
+};
+
+static void refuse_headers(const struct bad_header *headers, size_t n)
 {
-	static const struct {
-		const char *header, *reason;
-		size_t n;
-	} headers[] = {
+	for (size_t i = 0; i < n; i++)
+		refuse_header(headers[i].header, headers[i].n, headers[i].reason);
+}
+
+#define REFUSE_HEADERS(headers) refuse_headers(headers, sizeof(headers) / sizeof((headers)[0]))
+
+static void bad_objects(void)
+{
+	static const struct bad_header headers[] = {
 		{"", "'{'", 0},
 		{" {}", "'{'", 0},
 		{"[]", "'{'", 0},
@@ -266,6 +276,14 @@ static void bad_headers(void)
 			4},
 		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4] \"data_offsets\":[0,4]}}", "JSON object", 4},
 		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]]}", "JSON object", 4},
+	};
+
+	REFUSE_HEADERS(headers);
+}
+
+static void bad_dtypes(void)
+{
+	static const struct bad_header headers[] = {
 		{X("\"U7\"", "[4]", "[0,4]"), "got 'U7'", 4},
 		{X("\"F8_E4M3\"", "[4]", "[0,4]"), "got 'F8_E4M3'", 4},
 		{X("\"u8\"", "[4]", "[0,4]"), "got 'u8'", 4},
@@ -273,6 +291,14 @@ static void bad_headers(void)
 		{X("8", "[4]", "[0,4]"), "wanted a string", 4},
 		{X("null", "[4]", "[0,4]"), "wanted a string", 4},
 		{X("\"\\u0000U8\"", "[4]", "[0,4]"), "got ''", 4},
+	};
+
+	REFUSE_HEADERS(headers);
+}
+
+static void bad_shapes(void)
+{
+	static const struct bad_header headers[] = {
 		{X("\"U8\"", "4", "[0,4]"), "wanted a list", 4},
 		{X("\"U8\"", "{}", "[0,4]"), "wanted a list", 4},
 		{X("\"U8\"", "[\"4\"]", "[0,4]"), "whole numbers", 4},
@@ -293,6 +319,14 @@ static void bad_headers(void)
 		{X("\"U8\"", "[5]", "[0,4]"), "wanted 5 bytes", 4},
 		{X("\"F32\"", "[4]", "[0,4]"), "wanted 16 bytes", 4},
 		{X("\"U8\"", "[]", "[0,4]"), "wanted 1 bytes", 4},
+	};
+
+	REFUSE_HEADERS(headers);
+}
+
+static void bad_offsets(void)
+{
+	static const struct bad_header headers[] = {
 		{X("\"U8\"", "[4]", "[0,5]"), "a range in 0 to 4", 4},
 		{X("\"U8\"", "[4]", "[4,0]"), "a range", 4},
 		{X("\"U8\"", "[4]", "[0]"), "two whole numbers", 4},
@@ -308,6 +342,14 @@ static void bad_headers(void)
 		{TWO("[0,4]", "[2,6]"), "of its own", 6},
 		{TWO("[0,4]", "[5,9]"), "a gap", 9},
 		{TWO("[4,8]", "[5,9]"), "a gap", 9},
+	};
+
+	REFUSE_HEADERS(headers);
+}
+
+static void bad_names(void)
+{
+	static const struct bad_header headers[] = {
 		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"x\":{\"dtype\":\"U8\","
 		 "\"shape\":[4],\"data_offsets\":[4,8]}}",
 			"'x': wanted every name once", 8},
@@ -332,6 +374,14 @@ static void bad_headers(void)
 		{"{\"\\u009b2J\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,5]}}", "2J'", 4},
 		{"{\"abc", "'\"'", 0},
 		{"{\"abc\\", "'\"'", 0},
+	};
+
+	REFUSE_HEADERS(headers);
+}
+
+static void bad_metadata(void)
+{
+	static const struct bad_header headers[] = {
 		{"{\"__metadata__\":1}", "an object", 0},
 		{"{\"__metadata__\":{\"a\":1}}", "wanted a string", 0},
 		{"{\"__metadata__\":{\"a\":{\"b\":\"c\"}}}", "wanted a string", 0},
@@ -343,8 +393,17 @@ static void bad_headers(void)
 		{"{\"__metadata__\":{\"x::quoll\":\"dtype=int8 shape=(1)\"}}", "there is none", 0},
 	};
 
-	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
-		refuse_header(headers[i].header, headers[i].n, headers[i].reason);
+	REFUSE_HEADERS(headers);
+}
+
+static void bad_headers(void)
+{
+	bad_objects();
+	bad_dtypes();
+	bad_shapes();
+	bad_offsets();
+	bad_names();
+	bad_metadata();
 }
 
 /* Long, deep, and with a length field that lies. */

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ * quant.spec: a spec as an object, and bits given as a list.
+ *
+ * A struct ql_spec borrows the tensor of a list of bits. An object keeps it itself. For a table, which is read anew at
+ * each call, a registry table with weak keys holds the tensors as long as there is the table they were read from.
+ */
+#include "interp/spec.h"
+
+#include <string.h>
+
+#include "interp/bind.h"
+#include "interp/observer.h"
+#include "quant/observer.h"
+
+#define LISTS "quoll.spec bits"
+
+/* ---- lists of bits ---- */
+
+void ql_bits_push(lua_State *L, const struct ql_tensor *bits)
+{
+	int n = (int)ql_tensor_nelem(bits);
+
+	lua_createtable(L, n, 0);
+	for (int i = 0; i < n; i++) {
+		lua_pushinteger(L, (lua_Integer)ql_tensor_at_f64(bits, i));
+		lua_seti(L, -2, i + 1);
+	}
+}
+
+/* Pushes a new box with the list at `value`, a table of whole numbers or a plain tensor of one dimension, as int8. */
+static struct ql_tensor *read_list(lua_State *L, const char *what, int value)
+{
+	struct ql_tensor *given = ql_test_tensor(L, value), **box = ql_box_new(L);
+	int64_t n = given ? ql_tensor_nelem(given) : (int64_t)lua_rawlen(L, value);
+	enum ql_status status;
+
+	if (given && (given->q || given->rank != 1))
+		ql_error(L, "%s: bits: wanted a number, a list or a plain tensor of one dimension, got another tensor", what);
+	status = ql_tensor_new(ql_ctx_of(L), QL_int8, 1, &n, box);
+	if (status)
+		ql_raise(L, status);
+	for (int64_t i = 0; i < n; i++) {
+		double one = given ? ql_tensor_at_f64(given, i) : 0;
+
+		if (!given && lua_geti(L, value, i + 1) != LUA_TNUMBER)
+			ql_error(L, "%s: bits: wanted whole numbers in the list, got %s", what, luaL_typename(L, -1));
+		if (!given) {
+			one = lua_tonumber(L, -1);
+			lua_pop(L, 1);
+		}
+		if (!(one >= 2 && one <= 16) || one != (double)(int)one)
+			ql_error(L, "%s: bits: wanted 2 to 16 for every channel, got %g for channel %d", what, one, (int)i + 1);
+		((int8_t *)ql_tensor_data(*box))[i] = (int8_t)one;
+	}
+	return *box;
+}
+
+static bool same_list(const struct ql_tensor *a, const struct ql_tensor *b)
+{
+	return ql_tensor_same_shape(a, b) && !memcmp(ql_tensor_data(a), ql_tensor_data(b), (size_t)ql_tensor_nelem(a));
+}
+
+/* Pushes the registry's list of boxes of the spec table at `spec`. */
+static void push_boxes(lua_State *L, int spec)
+{
+	if (!luaL_getsubtable(L, LUA_REGISTRYINDEX, LISTS)) {
+		lua_createtable(L, 0, 1);
+		lua_pushliteral(L, "k");
+		lua_setfield(L, -2, "__mode");
+		lua_setmetatable(L, -2);
+	}
+	lua_pushvalue(L, spec);
+	if (lua_rawget(L, -2) != LUA_TTABLE) {
+		lua_pop(L, 1);
+		lua_createtable(L, 1, 0);
+		lua_pushvalue(L, spec);
+		lua_pushvalue(L, -2);
+		lua_rawset(L, -4);
+	}
+	lua_remove(L, -2);
+}
+
+struct ql_tensor *ql_bits_read(lua_State *L, const char *what, int spec, int value)
+{
+	int top = lua_gettop(L);
+	struct ql_tensor *bits;
+
+	luaL_checkstack(L, 8, "a list of bits");
+	bits = read_list(L, what, value);
+	push_boxes(L, spec);
+	for (lua_Integer i = (lua_Integer)lua_rawlen(L, -1); i > 0; i--) { /* an older reading of the same numbers serves */
+		struct ql_tensor **old;
+
+		lua_rawgeti(L, -1, i);
+		old = lua_touserdata(L, -1);
+		lua_pop(L, 1);
+		if (same_list(*old, bits)) {
+			lua_settop(L, top);
+			return *old;
+		}
+	}
+	lua_pushvalue(L, top + 1);
+	lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+	lua_settop(L, top);
+	return bits;
+}
+
+/* ---- the object ---- */
+
+struct ql_spec *ql_spec_push(lua_State *L, const struct ql_spec *spec)
+{
+	struct ql_spec *box = lua_newuserdatauv(L, sizeof(*box), 1);
+
+	*box = *spec;
+	if (box->each_bits)
+		ql_tensor_keep(box->each_bits);
+	luaL_setmetatable(L, QL_SPEC);
+	return box;
+}
+
+static int spec_gc(lua_State *L)
+{
+	struct ql_spec *box = luaL_checkudata(L, 1, QL_SPEC);
+
+	ql_tensor_release(ql_ctx_of(L), box->each_bits);
+	box->each_bits = NULL;
+	return 0;
+}
+
+/* Pushes a table with what a spec only borrows: it lives as long as the spec, whatever becomes of the table at 1. */
+static void keep_fields(lua_State *L)
+{
+	static const char *const fields[] = {"scale", "zero_point", "observer"};
+
+	lua_createtable(L, 0, 3);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		lua_getfield(L, 1, fields[i]);
+		lua_setfield(L, -2, fields[i]);
+	}
+}
+
+int ql_spec_new(lua_State *L)
+{
+	struct ql_spec spec;
+
+	luaL_checkany(L, 1);
+	if (!ql_read_spec(L, 1, "spec", &spec))
+		return ql_error(L, "spec: wanted a spec, got false");
+	ql_spec_push(L, &spec);
+	if (lua_type(L, 1) == LUA_TTABLE) {
+		keep_fields(L);
+		lua_setiuservalue(L, -2, 1);
+	} else if (lua_type(L, 1) == LUA_TUSERDATA) {
+		lua_getiuservalue(L, 1, 1);
+		lua_setiuservalue(L, -2, 1);
+	}
+	return 1;
+}
+
+static int spec_tostring(lua_State *L)
+{
+	char text[QL_SPEC_TEXT];
+
+	lua_pushstring(L, ql_spec_text(luaL_checkudata(L, 1, QL_SPEC), text));
+	return 1;
+}
+
+static int spec_eq(lua_State *L)
+{
+	const struct ql_spec *a = luaL_testudata(L, 1, QL_SPEC), *b = luaL_testudata(L, 2, QL_SPEC);
+
+	lua_pushboolean(L, a && b && ql_spec_equal(a, b));
+	return 1;
+}
+
+/* An explicit tensor of the spec at 1. */
+static void push_kept(lua_State *L, const char *key)
+{
+	if (lua_getiuservalue(L, 1, 1) == LUA_TTABLE)
+		lua_getfield(L, -1, key);
+}
+
+static int spec_index(lua_State *L)
+{
+	const struct ql_spec *s = luaL_checkudata(L, 1, QL_SPEC);
+	const char *key = luaL_checkstring(L, 2);
+	char near[96];
+
+	if (!strcmp(key, "dtype"))
+		lua_pushstring(L, ql_dtype_name(s->dtype));
+	else if (!strcmp(key, "bits"))
+		s->each_bits ? ql_bits_push(L, s->each_bits) : lua_pushinteger(L, s->bits);
+	else if (!strcmp(key, "scheme"))
+		lua_pushstring(L, s->scheme ? s->scheme->doc.name : NULL);
+	else if (!strcmp(key, "axis"))
+		s->axis ? lua_pushinteger(L, s->axis) : lua_pushnil(L);
+	else if (!strcmp(key, "block"))
+		s->block ? lua_pushinteger(L, s->block) : lua_pushnil(L);
+	else if (!strcmp(key, "observer"))
+		s->choose ? ql_observer_function_push(L, s) : (void)lua_pushstring(L, s->observer ? s->observer->doc.name : NULL);
+	else if (!strcmp(key, "p"))
+		s->observer && !strcmp(s->observer->doc.name, "percentile") ? lua_pushnumber(L, s->p) : lua_pushnil(L);
+	else if (!strcmp(key, "momentum"))
+		s->observer && !strcmp(s->observer->doc.name, "average") ? lua_pushnumber(L, s->momentum) : lua_pushnil(L);
+	else if (!strcmp(key, "bins"))
+		s->observer ? lua_pushinteger(L, s->bins) : lua_pushnil(L);
+	else if (!strcmp(key, "octaves"))
+		s->scheme && !strcmp(s->scheme->doc.name, "log") ? lua_pushnumber(L, s->octaves) : lua_pushnil(L);
+	else if ((!strcmp(key, "scale") && s->scale_tensor) || (!strcmp(key, "zero_point") && s->zero_tensor))
+		push_kept(L, key);
+	else if (!strcmp(key, "scale"))
+		s->has_scale ? lua_pushnumber(L, s->scale) : lua_pushnil(L);
+	else if (!strcmp(key, "zero_point"))
+		s->has_zero ? lua_pushinteger(L, s->zero) : lua_pushnil(L);
+	else
+		return ql_error(L, "spec: no field '%.40s'%s", key,
+			ql_nearest(key, "dtype bits scheme axis block observer p momentum bins octaves scale zero_point", near));
+	return 1;
+}
+
+static const luaL_Reg spec_meta[] = {{"__tostring", spec_tostring}, {"__eq", spec_eq}, {"__index", spec_index},
+	{"__gc", spec_gc}, {NULL, NULL}};
+
+void ql_spec_open(lua_State *L)
+{
+	luaL_newmetatable(L, QL_SPEC);
+	ql_set_functions(L, spec_meta);
+	lua_pop(L, 1);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * Specs as objects of Lua, and bits given as a list.
+ */
+#ifndef QUOLL_INTERP_SPEC_H
+#define QUOLL_INTERP_SPEC_H
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "quant/spec.h"
+
+/* Pushes a spec object, which keeps the bits; explicit scales and functions are kept by what its uservalue 1 is set to. */
+struct ql_spec *ql_spec_push(lua_State *L, const struct ql_spec *spec);
+/* quant.spec */
+int ql_spec_new(lua_State *L);
+/* Makes the metatable. */
+void ql_spec_open(lua_State *L);
+
+/* Pushes a table with the bits of each channel. */
+void ql_bits_push(lua_State *L, const struct ql_tensor *bits);
+/* The list at `value`, a table or a tensor, as int8; it lives as long as the spec table at `spec`, in which it stands. */
+struct ql_tensor *ql_bits_read(lua_State *L, const char *what, int spec, int value);
+
+#endif
