@@ -182,9 +182,18 @@ bool ql_tensor_same_shape(const struct ql_tensor *a, const struct ql_tensor *b)
 	return true;
 }
 
+/* The axis whose elements share bytes: the one of stride 1, also of a view. */
+static int packed_axis(const struct ql_tensor *t)
+{
+	for (int d = t->rank - 1; d >= 0 && ql_dtype_is_packed(t->dtype); d--)
+		if (t->stride[d] == 1 && t->shape[d] > 1)
+			return d;
+	return t->rank - 1;
+}
+
 uint64_t ql_tensor_nbytes(const struct ql_tensor *t)
 {
-	int64_t row = t->rank ? t->shape[t->rank - 1] : 1, rows = row ? ql_tensor_nelem(t) / row : 0;
+	int64_t row = t->rank ? t->shape[packed_axis(t)] : 1, rows = row ? ql_tensor_nelem(t) / row : 0;
 	uint64_t bytes = (uint64_t)rows * (((uint64_t)row * ql_dtypes[t->dtype].bits + 7) / 8);
 
 	if (t->q)

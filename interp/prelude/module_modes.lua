@@ -21,6 +21,14 @@ local function codes(x, spec)
 end
 module.codes = codes
 
+-- Codes of less than a byte share bytes along one axis: of a convolution with rows of 3, along the channels, so that no byte is
+-- left half empty.
+function module.weight_codes(weight, spec)
+	local packed = quant.dtype(quant.spec(spec).dtype).packed > 1
+	if not packed or weight:dim() ~= 4 or weight:size(4) % 2 == 0 or weight:size(2) % 2 ~= 0 then return weight:quantize(spec) end
+	return weight:permute(1, 3, 4, 2):contiguous():quantize(spec):permute(1, 4, 2, 3)
+end
+
 -- The result of a layer has the dtype of what goes in (static: float32, as codes pass between layers): sums, scales, bias and activation are computed
 -- in float32 and rounded once. Gives 'float16' or 'bfloat16', else nil.
 local function half(x)

@@ -174,14 +174,15 @@ local function learned_codes(layer, q, field)
 		wide = scale:view(table.unpack(shape))
 	end
 	weight = weight:maximum(wide * low):minimum(wide * high)
-	return weight:quantize {dtype = q.weight.dtype, bits = q.weight.bits, axis = q.weight.axis, scale = q.weight.axis and scale or scale:item()}
+	return module.weight_codes(weight, {dtype = q.weight.dtype, bits = q.weight.bits, axis = q.weight.axis,
+		scale = q.weight.axis and scale or scale:item()})
 end
 
 -- The codes that training computed with.
 function qat.codes(layer, q, field)
 	local guard <close> = internal.nograd()
 	if q.scales[field] then return learned_codes(layer, q, field) end
-	return layer[field]:detach():quantize(q.weight)
+	return module.weight_codes(layer[field]:detach(), q.weight)
 end
 
 return qat

@@ -81,7 +81,7 @@ local function quantize_weights(layer, q)
 	local before, after, count = 0, 0, 0
 	for _, field in ipairs(module.weights(layer)) do
 		local weight = rawget(layer, field)
-		local codes = flat(weight:detach(), q):quantize(q.weight)
+		local codes = module.weight_codes(flat(weight:detach(), q), q.weight)
 		before, after, count = before + weight:nbytes(), after + codes:nbytes(), count + weight:nelem()
 		rawset(layer, field, codes)
 	end

@@ -185,6 +185,18 @@ it('static: specs that are given are taken as they are', function()
 		{mode='static', input='int8/1'})
 end)
 
+it('int4 weights of a 3 x 3 convolution share all their bytes', function()
+	local conv = nn.Sequential {nn.Conv2d(16, 8, 3)}
+	local images = tensor.randn(2, 16, 6, 6)
+	for _, mode in ipairs {'weight_only', 'dynamic'} do
+		local q = conv:quantize {mode=mode, weight='int4/1'}
+		assert(q.conv1.weight:nbytes() == 8 * 16 * 9 // 2 + 8 * 4)
+		local plain = conv.conv1.weight:detach():quantize 'int4/1'
+		assert(q.conv1.weight:codes():eq(plain:codes()):all():item() and q(images):size(2) == 8)
+	end
+	assert(tensor.zeros(4, 3):quantize('int4'):nbytes() == 4 * 2 + 4 and tensor.zeros(4, 3):quantize('int4'):t():nbytes() == 4 * 2 + 4)
+end)
+
 it('bad input', function()
 	refused("quantize: mode: wanted auto, static, dynamic, weight_only, qat, train, got 'statc'; did you mean 'static'?", m.quantize, m,
 		{mode='statc'})
