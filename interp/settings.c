@@ -121,7 +121,20 @@ static void take_line(const char *path, int number, char *line)
 	fprintf(stderr, "%s:%d: %s; the line is left out\n", path, number, error);
 }
 
-void ql_settings_load(void)
+/* internal.settings: name -> value, for those who have only Lua's registry. */
+static int publish(lua_State *L)
+{
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
+	lua_createtable(L, 0, QL_SETTING_COUNT);
+	for (int i = 0; i < QL_SETTING_COUNT; i++) {
+		lua_pushstring(L, ql_setting_text((enum ql_setting)i));
+		lua_setfield(L, -2, ql_settings[i].name);
+	}
+	lua_setfield(L, -2, "settings");
+	return 0;
+}
+
+void ql_settings_load(lua_State *L)
 {
 	char path[QL_PATH], *line = NULL;
 	size_t room = 0;
@@ -132,11 +145,14 @@ void ql_settings_load(void)
 	free(line);
 	if (f)
 		fclose(f);
+	lua_pushcfunction(L, publish);
+	if (lua_pcall(L, 0, 0, 0))
+		lua_pop(L, 1);
 }
 
 /* ---- for the prelude ---- */
 
-/* settings() -> list of {name, value, otherwise, choices or range, text} */
+/* list_settings() -> list of {name, value, otherwise, choices or range, text} */
 static int push_settings(lua_State *L)
 {
 	lua_createtable(L, QL_SETTING_COUNT, 0);
@@ -174,6 +190,7 @@ static int setting(lua_State *L)
 		return 1;
 	}
 	if (ql_setting_put(name, luaL_checkstring(L, 2), error)) {
+		publish(L);
 		lua_pushboolean(L, true);
 		return 1;
 	}
@@ -201,7 +218,7 @@ static int folder(lua_State *L)
 int ql_open_settings(lua_State *L)
 {
 	static const luaL_Reg functions[] = {
-		{"settings", push_settings}, {"setting", setting}, {"folder", folder}, {NULL, NULL}};
+		{"list_settings", push_settings}, {"setting", setting}, {"folder", folder}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

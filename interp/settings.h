@@ -4,6 +4,7 @@
 #ifndef QUOLL_INTERP_SETTINGS_H
 #define QUOLL_INTERP_SETTINGS_H
 
+#include <lua.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,6 @@ bool ql_setting_is(enum ql_setting setting, const char *word);
 /* False, told in `error`: there is no such setting, or the value is none of its. */
 bool ql_setting_put(const char *name, const char *value, char error[QL_SETTING_ERROR]);
 /* Takes the lines "name value" of the user's file, if there is one; what is wrong in it is told on stderr and left out. */
-void ql_settings_load(void);
+void ql_settings_load(lua_State *L);
 
 #endif

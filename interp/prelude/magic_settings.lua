@@ -5,7 +5,7 @@ local magics = {}
 
 local function save()
 	local lines = {'# Settings of the prompt: %set name value --save writes them, %set lists them.'}
-	for _, s in ipairs(internal.settings()) do
+	for _, s in ipairs(internal.list_settings()) do
 		if s[2] ~= s[3] then lines[#lines + 1] = s[1] .. ' ' .. s[2] end
 	end
 	local path, reason = internal.folder('config', 'settings')
@@ -16,7 +16,7 @@ end
 
 local function list(name)
 	local found = false
-	for _, s in ipairs(internal.settings()) do
+	for _, s in ipairs(internal.list_settings()) do
 		if not name or s[1] == name then
 			print(('  %-13s %-8s %s\n%24s%s'):format(s[1], s[2], s[4], '', s[5]))
 			found = true

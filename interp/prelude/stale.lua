@@ -32,17 +32,17 @@ local function is_user_function(value)
 end
 
 -- Adds names that the function reads, and those of the functions that it could call: by name, or as fields of plain tables.
-local function add_names(names, reads, locals, seen)
+local function add_names(names, reads, locals, seen, calls)
 	for name in pairs(names) do
 		if is_own(name) and not reads[name] then
 			reads[name] = true
 			local value = value_of(name, locals)
 			local list = type(value) == 'table' and not getmetatable(value) and value or {value}
 			for _, f in next, list do
-				if is_user_function(f) and not seen[f] then
+				if calls and is_user_function(f) and not seen[f] then
 					seen[f] = true
 					local used = uses(f)
-					if used then add_names(used.reads, reads, locals, seen) end
+					if used then add_names(used.reads, reads, locals, seen, true) end
 				end
 			end
 		end
@@ -70,7 +70,8 @@ function methods:before(key, f, made, text)
 	if used.whole then add_words(text, cell.direct) end
 	for name in pairs(used.writes) do cell.assigned[name] = is_own(name) or nil end
 	for _, name in ipairs(made or {}) do cell.assigned[name] = is_own(name) or nil end
-	add_names(cell.direct, cell.reads, locals, {})
+	cell.calls = used.calls == nil or used.calls > 0
+	add_names(cell.direct, cell.reads, locals, {}, cell.calls)
 	for _, names in ipairs {cell.reads, cell.assigned} do
 		for name in pairs(names) do
 			if self.now[name] == nil then self.now[name] = fingerprint(value_of(name, locals)) end
@@ -94,7 +95,7 @@ function methods:after()
 	for _, c in ipairs(self:list()) do before[c.key] = true end
 	self.cells[cell.key] = cell
 	cell.reads = {} -- once more, as it may have called what it defined
-	add_names(cell.direct, cell.reads, locals, {})
+	add_names(cell.direct, cell.reads, locals, {}, cell.calls)
 	for name in pairs(cell.reads) do
 		if self.now[name] == nil then self.now[name] = fingerprint(value_of(name, locals)) end
 	end

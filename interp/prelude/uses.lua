@@ -10,6 +10,7 @@
 -- A function with more than 255 constants reads _ENV into a register first; then its names are not in the instructions and
 -- `whole` is set.
 local MOVE, GETUPVAL, SETUPVAL, GETTABUP, SETTABUP, SETFIELD, CLOSURE = 0, 9, 10, 11, 15, 18, 79
+local CALLS = {[68] = true, [69] = true, [76] = true} -- CALL, TAILCALL, TFORCALL
 local unpack = string.unpack
 
 local text, at -- of the dump that is read
@@ -105,8 +106,11 @@ local function collect(f, outer, found, is_cell)
 			found.whole = true
 		elseif op == GETUPVAL and outer[b] then
 			found.reads[outer[b]] = true
+			if is_cell and outer[b]:find '^save_%d+$' then found.calls = found.calls - 1 end -- of the wrapper (locals.c)
 		elseif op == SETUPVAL and outer[b] then
 			found.writes[outer[b]] = true
+		elseif CALLS[op] and is_cell then
+			found.calls = found.calls + 1
 		elseif op == CLOSURE and is_cell then
 			defined[index + 1] = is_definition(f, i, a)
 		end
@@ -121,12 +125,12 @@ local function collect(f, outer, found, is_cell)
 	end
 end
 
--- {reads = {name = true}, writes = {name = true}, whole = true or nil}; nil for a function of C. is_cell: what its inner
+-- {reads = {name = true}, writes = {name = true}, whole = true or nil, calls = number of calls in it}; nil for a function of C. is_cell: what its inner
 -- functions mention counts only when they can run in it.
 return function(f, is_cell)
 	local info = debug.getinfo(f, 'S')
 	if info.what == 'C' then return nil end
-	local found = {reads = {}, writes = {}}
+	local found = {reads = {}, writes = {}, calls = 0}
 	text, at = ('').dump(f), 1
 	at = at + 4 + 1 + 1 + 6 + 3 + 8 + 8 + 1 -- signature to number of upvalues
 	local main = read_function()

@@ -53,12 +53,17 @@ local function class_of(w, value, path)
 	local meta = getmetatable(value)
 	if meta == nil then return {kind = 'table'} end
 	if module.is_module(value) then
+		for key, item in next, value do
+			if type(item) == 'function' and key ~= module.HOOK and key ~= 'watch' then
+				return drop(w, path, 'a module with a function of yours; its m:save keeps the tensors')
+			end
+		end
 		local name = module.class_of(value).name
 		local known = module.classes[name] and module.classes[name].meta == meta
 		if known then return {kind = 'module', class = name} end
 		return drop(w, path, ('a module of a kind that is not built in, %s; its m:save keeps the tensors'):format(tostring(name)))
 	end
-	if meta == optimizer.meta then return {kind = 'optimizer', rule = rawget(value, optimizer.STATE).rule.name} end
+	if optimizer.meta and meta == optimizer.meta then return {kind = 'optimizer', rule = rawget(value, optimizer.STATE).rule.name} end
 	return drop(w, path, 'a table with a metatable')
 end
 
@@ -284,7 +289,8 @@ function format.decode(tensors, text)
 	make_objects(r, data.objects)
 	local list = {}
 	for i, v in ipairs(data.variables) do
-		if type(v) ~= 'table' or type(v.name) ~= 'string' or not v.name:find '^[%a_][%w_]*$' then wrong 'a name' end
+		if type(v) ~= 'table' or type(v.name) ~= 'string' or not v.name:find '^[%a_][%w_]*$' or
+			internal.baseline[v.name] then wrong 'a name' end
 		list[i] = {v.name, decode(r, v.value), v['local'] == true}
 	end
 	return list

@@ -171,7 +171,7 @@ int ql_repl(struct ql_state *state, const struct ql_restore *restore)
 	}
 	session.terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	if (session.terminal)
-		ql_settings_load();
+		ql_settings_load(L);
 	say_hello();
 	ql_record_begin(&session, restore);
 	setvbuf(stdin, NULL, _IONBF, 0); /* what poll cannot see must not wait in a buffer */
