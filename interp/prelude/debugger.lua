@@ -189,7 +189,10 @@ function debugger.begin(text)
 		internal.postmortem = nil
 		return false
 	end
-	if not frames() or #frames() == 0 then error('debug: no error has been raised at this prompt', 0) end
+	if not frames() or #frames() == 0 then
+		print 'no error has been raised at this prompt'
+		return false
+	end
 	chosen = first_own()
 	print(frames().message)
 	head(chosen)

@@ -11,7 +11,7 @@ function journal.records(text)
 	local list, at = {}, 1
 	while true do
 		local from, to, head, kind, n, size, crc = text:find('^((%l+) (%d+) (%d+)) (%x%x%x%x%x%x%x%x)\n', at)
-		if not from or not KINDS[kind] then break end
+		if not from or not KINDS[kind] or #size > 15 or #n > 15 then break end
 		local first = to + 1
 		local last = to + math.tointeger(tonumber(size))
 		if last + 1 > #text or text:byte(last + 1) ~= 10 then break end

@@ -179,7 +179,7 @@ local function float_of(text)
 	local special = {inf = math.huge, ['-inf'] = -math.huge, nan = 0 / 0, ['-nan'] = 0 / 0}
 	local value = type(text) == 'string' and (special[text] or tonumber(text))
 	if not value then wrong 'a float' end
-	return value + 0.0
+	return math.type(value) == 'float' and value or value + 0.0 -- a sum would turn -0.0 into 0.0
 end
 
 local function decode(r, v)

@@ -46,8 +46,8 @@ end)
 
 it('ends at the ends', function()
 	has(LINES .. '%debug\ndown\ndown\nup 9\nup\nup\nup\nquit', 'this is where the error was raised', 'this is the outermost frame')
-	check('%debug', 'debug: no error has been raised at this prompt\n')
-	check('error "x"\n%debug drop\n%debug', (session 'error "x"') .. 'debug: no error has been raised at this prompt\n')
+	check('%debug', 'no error has been raised at this prompt\n')
+	check('error "x"\n%debug drop\n%debug', (session 'error "x"') .. 'no error has been raised at this prompt\n')
 	has('error "x"\n%debug\n\n1', 'Out[3]: 1')
 end)
 
