@@ -174,12 +174,18 @@ local function chosen(o, number)
 	return numbers
 end
 
--- A notebook of the inputs that are Lua; the others stand in it as comments.
+-- The input as Lua: a value that it shows is printed; what is no Lua (%words, `x = 1 x`) becomes a comment.
+local function as_lua(text)
+	if load(text) then return text end
+	if load('print(' .. text .. '\n)') then return text:find '%-%-' and 'print(' .. text .. '\n)' or 'print(' .. text .. ')' end
+	return '-- ' .. text:gsub('\n', '\n-- ')
+end
+
+-- A notebook of the inputs.
 local function write_history(path, numbers)
 	local parts = {}
 	for _, i in ipairs(numbers) do
-		local text = In[i]:gsub('%s+$', '')
-		if text:find '^%s*[%%!?=]' or text:find '%?$' then text = '-- ' .. text:gsub('\n', '\n-- ') end
+		local text = as_lua((In[i]:gsub('[%s;]+$', '')))
 		parts[#parts + 1] = '-- %%\n' .. text .. '\n'
 	end
 	internal.write_file(path, table.concat(parts, '\n'))

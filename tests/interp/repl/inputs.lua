@@ -109,10 +109,10 @@ describe('%history', function()
 	end)
 	it('writes a notebook that runs', function()
 		local path = os.tmpname()
-		check(('a = 1\n%%who\na = a + 1\n%%history -f %s\na = nil\n%%run %s\na'):format(path, path),
-			(session('a = 1\n%who')) .. ('3 inputs in %s\nOut[7]: 2\n'):format(path))
+		check(('a = 1\n%%who\na = a + 1\na -- shown\n%%history -f %s\na = nil\n%%run %s\na'):format(path, path),
+			(session('a = 1\n%who')) .. ('Out[4]: 2\n4 inputs in %s\n2\nOut[8]: 2\n'):format(path))
 		local file = io.open(path)
-		assert(file:read 'a' == '-- %%\na = 1\n\n-- %%\n-- %who\n\n-- %%\na = a + 1\n')
+		assert(file:read 'a' == '-- %%\na = 1\n\n-- %%\n-- %who\n\n-- %%\na = a + 1\n\n-- %%\nprint(a -- shown\n)\n')
 		file:close()
 		os.remove(path)
 	end)
