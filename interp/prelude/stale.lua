@@ -62,7 +62,8 @@ function methods:before(key, f, made, text)
 	self:after()
 	self:forget(key - KEPT)
 	local locals = kept()
-	local cell = {key = key, text = text, direct = {}, reads = {}, assigned = {}, wrote = {}, state = {}, reasons = {}}
+	local cell = {key = key, text = text, direct = {}, reads = {}, assigned = {}, wrote = {}, left = {}, state = {}, reasons = {},
+		names = {}}
 	local used = uses(f, true) or {reads = {}, writes = {}}
 	for name in pairs(used.reads) do -- but not what the wrapper of the input added (locals.c)
 		if not name:find '^save_%d+$' or text:find(name, 1, true) then cell.direct[name] = true end
@@ -86,31 +87,60 @@ local function touch(cell, name, by)
 	if not cell.wrote[name] or by.key < cell.key then cell.reasons[name] = by.key end
 end
 
+-- Cells before this one that do not matter any more move to the past: their text ran again, or all that they wrote was assigned.
+local function retire(self, cell)
+	for key, other in pairs(self.cells) do
+		if key < cell.key then
+			for name in pairs(cell.assigned) do
+				if not cell.reads[name] then other.left[name] = nil end
+			end
+			if other.text == cell.text or next(other.wrote) and not next(other.left) then
+				self.cells[key], self.past[key] = nil, other
+			end
+		end
+	end
+end
+
+-- Brings `now` up to date; what changed was changed by this cell.
+local function compare(self, cell, locals)
+	for name, old in pairs(self.now) do
+		local new = fingerprint(value_of(name, locals))
+		if new ~= old then
+			self.now[name], cell.wrote[name] = new, true
+			for _, other in pairs(self.cells) do touch(other, name, cell) end
+		end
+	end
+end
+
+local function sorted(set)
+	local list = {}
+	for name in pairs(set) do list[#list + 1] = name end
+	table.sort(list)
+	return list
+end
+
 -- The cell has run, well or not. Returns the cells that became stale by it. Nothing when none has run.
 function methods:after()
 	local cell = self.running
 	if not cell then return {} end
 	self.running = nil
-	local locals, before = kept(), {}
-	for _, c in ipairs(self:list()) do before[c.key] = true end
-	self.cells[cell.key] = cell
+	local locals = kept()
+	self.cells[cell.key], self.past[cell.key] = cell, nil
 	cell.reads = {} -- once more, as it may have called what it defined
 	add_names(cell.direct, cell.reads, locals, {}, cell.calls)
 	for name in pairs(cell.reads) do
 		if self.now[name] == nil then self.now[name] = fingerprint(value_of(name, locals)) end
 	end
 	for name in pairs(cell.assigned) do cell.wrote[name] = true end
-	for name, old in pairs(self.now) do
-		local new = fingerprint(value_of(name, locals))
-		if new ~= old then
-			self.now[name], self.changer[name], cell.wrote[name] = new, cell.key, true
-			for _, other in pairs(self.cells) do touch(other, name, cell) end
-		end
-	end
-	for name in pairs(cell.wrote) do self.writer[name] = cell.key end
+	compare(self, cell, locals)
+	for name in pairs(cell.wrote) do self.writer[name], cell.left[name] = cell.key, true end
 	for name in pairs(cell.reads) do cell.state[name] = self.now[name] end
-	local new = {}
-	for _, c in ipairs(self:list()) do
+	cell.names = sorted(cell.reads)
+	retire(self, cell)
+	local before, new = {}, {}
+	for _, c in ipairs(self.listed) do before[c.key] = true end
+	self.listed = self:list()
+	for _, c in ipairs(self.listed) do
 		if not before[c.key] and c.key ~= cell.key then new[#new + 1] = c end
 	end
 	return new
@@ -118,39 +148,13 @@ end
 
 ---------------------------------------------------------------- asking
 
--- The cells in their order.
-local function in_order(self)
-	local list = {}
-	for _, cell in pairs(self.cells) do list[#list + 1] = cell end
-	table.sort(list, function(a, b) return a.key < b.key end)
-	return list
-end
-
--- All that it wrote was assigned by cells behind it, or the same text stands there again.
-local function is_past(cell, i, list)
-	local left = 0
-	for name in pairs(cell.wrote) do
-		local gone = false
-		for k = i + 1, #list do gone = gone or list[k].assigned[name] and not list[k].reads[name] end
-		if not gone then left = left + 1 end
-	end
-	if left == 0 and next(cell.wrote) then return true end
-	for k = i + 1, #list do
-		if list[k].text == cell.text then return true end
-	end
-	return false
-end
-
 -- Why the cell is stale: name, number of the cell that changed it, true when that one is stale itself; nil: it is not.
 local function reason(self, cell, stale)
-	local names = {}
-	for name in pairs(cell.reads) do names[#names + 1] = name end
-	table.sort(names)
-	for _, name in ipairs(names) do
+	for _, name in ipairs(cell.names) do
 		local by = cell.reasons[name]
 		if by and (cell.wrote[name] or cell.state[name] ~= self.now[name]) then return name, by, false end
 	end
-	for _, name in ipairs(names) do
+	for _, name in ipairs(cell.names) do
 		local by = self.writer[name]
 		if by and by ~= cell.key and stale[by] and not cell.assigned[name] then return name, by, true end
 	end
@@ -158,12 +162,13 @@ end
 
 -- The stale cells in order: {key =, name =, by =, through =, wrote = whether it wrote anything, why = text}.
 function methods:list()
-	local list, stale, found = in_order(self), {}, {}
-	for i, cell in ipairs(list) do
+	local keys, stale, found = sorted(self.cells), {}, {}
+	for _, key in ipairs(keys) do
+		local cell = self.cells[key]
 		local name, by, through = reason(self, cell, stale)
-		if name and not is_past(cell, i, list) then
-			stale[cell.key] = true
-			found[#found + 1] = {key = cell.key, name = name, by = by, through = through, wrote = next(cell.wrote) ~= nil,
+		if name then
+			stale[key] = true
+			found[#found + 1] = {key = key, name = name, by = by, through = through, wrote = next(cell.wrote) ~= nil,
 				why = through and ('read %s, which In[%d] makes, and that is stale'):format(name, by) or
 					('read %s, changed by In[%d]'):format(name, by)}
 		end
@@ -173,24 +178,18 @@ end
 
 -- What a cell read and wrote, as sorted lists of names; nil when it has not run.
 function methods:names(key)
-	local cell = self.cells[key]
+	local cell = self.cells[key] or self.past[key]
 	if not cell then return nil end
-	local function sorted(set)
-		local list = {}
-		for name in pairs(set) do list[#list + 1] = name end
-		table.sort(list)
-		return list
-	end
 	return sorted(cell.reads), sorted(cell.wrote)
 end
 
 -- Forgets a cell.
-function methods:forget(key) self.cells[key] = nil end
+function methods:forget(key) self.cells[key], self.past[key] = nil, nil end
 
 local stale = {}
 
 function stale.new()
-	return setmetatable({cells = {}, now = {}, changer = {}, writer = {}, running = nil}, methods)
+	return setmetatable({cells = {}, past = {}, now = {}, writer = {}, listed = {}, running = nil}, methods)
 end
 
 ---------------------------------------------------------------- the prompt

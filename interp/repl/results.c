@@ -90,10 +90,10 @@ static void store(lua_State *L, const char *list, int n, int kept)
 	lua_pop(L, 1);
 }
 
-void ql_results_input(lua_State *L, int n, const char *text, size_t size, const char *chunk)
+void ql_results_input(lua_State *L, int n, const char *text, size_t size, size_t skip, const char *chunk)
 {
 	ql_traceback_source(L, chunk, text, size);
-	lua_pushlstring(L, text, size);
+	lua_pushlstring(L, text + skip, size - skip);
 	store(L, "In", n, QL_HISTORY);
 }
 

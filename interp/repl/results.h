@@ -9,8 +9,8 @@
 
 /* New ones, and the function internal.locals. Raises. */
 void ql_results_begin(lua_State *L);
-/* In[n] = text; tracebacks of `chunk` ("=In[3]") show its lines. */
-void ql_results_input(lua_State *L, int n, const char *text, size_t size, const char *chunk);
+/* In[n] = text without its first `skip` bytes; tracebacks of `chunk` ("=In[3]") show its lines. */
+void ql_results_input(lua_State *L, int n, const char *text, size_t size, size_t skip, const char *chunk);
 /* Out[n] = _ = the value at `index` */
 void ql_results_store(lua_State *L, int n, int index);
 

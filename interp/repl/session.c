@@ -70,6 +70,7 @@ static bool is_plain_word(lua_State *L, struct input *in)
 	if (is_word(in, "help") && lua_getglobal(L, "help") == LUA_TFUNCTION) {
 		in->text = "help()";
 		in->size = 6;
+		in->session->skip = 0;
 	}
 	lua_settop(L, top);
 	return false;
@@ -97,13 +98,14 @@ static int run_input(lua_State *L)
 	struct ql_session *s = in->session;
 	enum ql_cell_state state = QL_CELL_READY;
 	const struct ql_magic *magic;
-	char chunk[QL_CHUNK];
+	char number[QL_CHUNK];
+	const char *chunk = s->chunk ? s->chunk : number;
 	size_t from = 0;
 
 	luaL_checkstack(L, LUA_MINSTACK, NULL);
 	if (is_plain_word(L, in))
 		return 0;
-	snprintf(chunk, sizeof(chunk), "=In[%d]", s->n);
+	snprintf(number, sizeof(number), "=In[%d]", s->n);
 	magic = ql_magic_find(in->text, in->size, &from);
 	if (!magic || magic->takes_code)
 		state = ql_cell_compile(L, in->text + from, in->size - from, chunk, &in->cell);
@@ -111,8 +113,8 @@ static int run_input(lua_State *L)
 	if (in->incomplete || (state == QL_CELL_EMPTY && !magic))
 		return 0;
 	in->counted = true;
-	ql_journal_input(s->journal, s->n, in->text, in->size);
-	ql_results_input(L, s->n, in->text, in->size, chunk);
+	ql_journal_input(s->journal, s->n, in->text + s->skip, in->size - s->skip);
+	ql_results_input(L, s->n, in->text, in->size, s->skip, chunk);
 	run_known(L, in, magic, from, state);
 	return 0;
 }

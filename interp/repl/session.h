@@ -23,6 +23,8 @@ struct ql_session {
 	bool leave;      /* the input was `exit` */
 	bool debugging;  /* inputs go to the debugger (%debug) */
 	bool terminal;   /* someone looks: remarks that only a person needs are made */
+	const char *chunk; /* name of the next input in messages, as for lua_load; NULL: "=In[n]" */
+	size_t skip;       /* line breaks before it, so that its lines have the numbers that they have in a file */
 	struct ql_cost cost;
 	struct ql_journal *journal; /* NULL: nothing is recorded; the owner's */
 };
