@@ -166,18 +166,20 @@ static inline struct dialog *dialog_begin(const char *argument, const char *sett
 	return d;
 }
 
-/* --restore: waits for what it says last. */
+/* --restore: waits for what it says last, and the prompt behind it. */
 static inline struct dialog *dialog_restore(void)
 {
 	struct dialog *d = dialog_open("--restore", NULL);
 	long end = now() + PATIENCE;
+	const char *last = NULL;
 
-	while (now() < end && !strstr(d->out, "nothing was run") && !strstr(d->out, "no session that"))
+	while (now() < end && !last) {
 		dialog_read(d, 100);
-	d->seen = d->size > 200 ? d->size - 200 : 0;
-	CHECK(dialog_wait(d, "]: ", PATIENCE) >= 0, "no prompt: %s", d->out);
-	while (dialog_read(d, 20))
-		;
+		last = strstr(d->out, "nothing was run");
+		last = last ? last : strstr(d->out, "no session that");
+	}
+	d->seen = last ? (size_t)(last - d->out) : d->size;
+	CHECK(dialog_wait(d, "\nIn [", PATIENCE) >= 0 && dialog_wait(d, "]: ", PATIENCE) >= 0, "no prompt: %s", d->out);
 	return d;
 }
 
