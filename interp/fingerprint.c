@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * internal.fingerprint(value): an integer that stays the same as long as the value does. Numbers, strings and booleans
- * count by value; tables by their contents, in any order; tensors by which object it is and by the version of their storage,
- * which every write raises; functions and other objects by which they are. "Which one" is a number given at first sight and
- * kept in a table of weak keys: an address could be used again.
+ * internal.fingerprint(value): an integer that stays the same as long as the value does. Numbers, strings and
+ * booleans count by value; tables by their contents, in any order; tensors by which object it is and by the
+ * version of their storage, which every write raises; functions and other objects by which they are. "Which
+ * one" is a number given at first sight and kept in a table of weak keys: an address could be used again.
  *
- * Hashes are mixed as in splitmix64 (Steele, Lea, Flood 2014). Of a table at most QL_MOST entries are looked at, at most
- * QL_DEEPEST levels deep.
+ * Hashes are mixed as in splitmix64 (Steele, Lea, Flood 2014). Of a table at most QL_MOST entries are looked
+ * at, at most QL_DEEPEST levels deep.
  */
 #include <string.h>
 
@@ -19,8 +19,8 @@
 static const char numbers[] = "quoll.identities"; /* registry: object -> number */
 
 struct walk {
-	int left;  /* entries that may still be looked at */
-	int seen;  /* stack index of the tables on the way, against cycles */
+	int left; /* entries that may still be looked at */
+	int seen; /* stack index of the tables on the way, against cycles */
 	int level;
 };
 

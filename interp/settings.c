@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Values are kept as text, each in a place of its own. `plot` lives in the environment, where the plots look for
- * it: QUOLL_PLOT, set before the start, wins over the user's file.
+ * Values are kept as text, each in a place of its own. `plot` lives in the environment, where the plots look
+ * for it: QUOLL_PLOT, set before the start, wins over the user's file.
  */
 #include "interp/settings.h"
 
@@ -86,17 +86,18 @@ bool ql_setting_put(const char *name, const char *value, char error[QL_SETTING_E
 	char near[96];
 
 	if (i < 0) {
-		snprintf(error, QL_SETTING_ERROR, "set: no setting '%.40s'%s", name, ql_nearest(name, names(), near));
+		snprintf(error, QL_SETTING_ERROR, "set: no setting '%.40s'%s", name,
+			ql_nearest(name, names(), near));
 		return false;
 	}
 	if (s->choices && !is_choice(s->choices, value)) {
-		snprintf(error, QL_SETTING_ERROR, "set: %s: wanted one of %s, got '%.40s'%s", name, s->choices, value,
-			ql_nearest(value, s->choices, near));
+		snprintf(error, QL_SETTING_ERROR, "set: %s: wanted one of %s, got '%.40s'%s", name,
+			s->choices, value, ql_nearest(value, s->choices, near));
 		return false;
 	}
 	if (!s->choices && !is_integer(s, value)) {
-		snprintf(error, QL_SETTING_ERROR, "set: %s: wanted an integer from %lld to %lld, got '%.40s'", name,
-			(long long)s->lo, (long long)s->hi, value);
+		snprintf(error, QL_SETTING_ERROR, "set: %s: wanted an integer from %lld to %lld, got '%.40s'",
+			name, (long long)s->lo, (long long)s->hi, value);
 		return false;
 	}
 	snprintf(values[i], QL_VALUE, "%s", value);

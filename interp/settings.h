@@ -33,7 +33,8 @@ int64_t ql_setting_int(enum ql_setting setting);
 bool ql_setting_is(enum ql_setting setting, const char *word);
 /* False, told in `error`: there is no such setting, or the value is none of its. */
 bool ql_setting_put(const char *name, const char *value, char error[QL_SETTING_ERROR]);
-/* Takes the lines "name value" of the user's file, if there is one; what is wrong in it is told on stderr and left out. */
+/* Takes the lines "name value" of the user's file, if there is one; what is wrong in it is told on stderr and
+ * left out. */
 void ql_settings_load(lua_State *L);
 
 #endif

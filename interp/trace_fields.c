@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A path begins with a variable and goes on by .name, [number], ["text"] or [variable]. Only tables are entered, without their
- * metatables: nothing of the user runs while an error is shown.
+ * A path begins with a variable and goes on by .name, [number], ["text"] or [variable]. Only tables are
+ * entered, without their metatables: nothing of the user runs while an error is shown.
  */
 #include "interp/trace_fields.h"
 

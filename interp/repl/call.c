@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Calling an input's function: in a protected call with the traceback handler, with its costs measured, the ledger
- * compared, and the marks of what it read and changed.
+ * Calling an input's function: in a protected call with the traceback handler, with its costs measured, the
+ * ledger compared, and the marks of what it read and changed.
  */
 #include <time.h>
 
@@ -85,7 +85,8 @@ static void push_row(lua_State *L, const struct ql_ledger_row *r, uint64_t count
 	lua_setfield(L, -2, "count");
 }
 
-/* (counts before) : internal.ledger = list of the rows that ran since. A count that is smaller was reset in between. */
+/* (counts before) : internal.ledger = list of the rows that ran since. A count that is smaller was reset in
+ * between. */
 static int make_ledger(lua_State *L)
 {
 	const struct counts *c = lua_touserdata(L, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writing of journals, and what prelude/journal.lua needs to read them. A write that fails (a full disk) takes back what
- * it wrote and ends the recording, which is told once: the session goes on.
+ * Writing of journals, and what prelude/journal.lua needs to read them. A write that fails (a full disk)
+ * takes back what it wrote and ends the recording, which is told once: the session goes on.
  */
 #include "interp/repl/journal.h"
 
@@ -28,10 +28,10 @@
 struct ql_journal {
 	struct ql_listener listener;
 	int fd;
-	int n;            /* the input whose output comes */
-	size_t size;      /* of the file */
-	size_t output;    /* recorded of this input */
-	size_t left;      /* not recorded of this input */
+	int n;         /* the input whose output comes */
+	size_t size;   /* of the file */
+	size_t output; /* recorded of this input */
+	size_t left;   /* not recorded of this input */
 	bool broken;
 	char path[QL_PATH];
 };
@@ -60,7 +60,7 @@ static void break_off(struct ql_journal *j)
 void ql_journal_put(struct ql_journal *j, const char *kind, int n, const char *text, size_t size)
 {
 	char head[QL_HEAD];
-	struct iovec part[3] = {{head, 0}, {(void *)(uintptr_t)text, size}, {(void *)(uintptr_t)"\n", 1}};
+	struct iovec part[3] = {{head, 0}, {(void *)(uintptr_t)text, size}, {(void *)(uintptr_t) "\n", 1}};
 	ssize_t wanted, got;
 
 	if (!j || j->broken)
@@ -143,8 +143,8 @@ static bool file_of(const char *path, const char *name, char file[QL_PATH], stru
 	size_t n = strlen(name);
 
 	return n > 8 && !strcmp(name + n - 8, ".journal") &&
-		snprintf(file, QL_PATH, "%.3000s%.1000s", path, name) < QL_PATH && !lstat(file, st) &&
-		S_ISREG(st->st_mode);
+	       snprintf(file, QL_PATH, "%.3000s%.1000s", path, name) < QL_PATH && !lstat(file, st) &&
+	       S_ISREG(st->st_mode);
 }
 
 /* Another process writes the file. */
@@ -346,7 +346,8 @@ static int journal_files(lua_State *L)
 	return 1;
 }
 
-/* journal_end(path, size): cuts off what is behind `size` bytes of whole records and marks the session as ended */
+/* journal_end(path, size): cuts off what is behind `size` bytes of whole records and marks the session as
+ * ended */
 static int journal_end(lua_State *L)
 {
 	struct ql_journal j = {.fd = open(luaL_checkstring(L, 1), O_WRONLY | O_APPEND | O_CLOEXEC)};

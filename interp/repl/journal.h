@@ -3,14 +3,15 @@
  *
  * A file of records that are only ever appended, each by one write:
  *	KIND NUMBER SIZE CRC32\n   then SIZE bytes, then \n
- * KIND is session, input, stdout, stderr, result, display, error, note, left (bytes that were not recorded), done or end; NUMBER
- * that of the input. A file is read up to the first record that is not whole. `done` closes an input: before the next prompt
- * appears the file is brought to the disk (fdatasync), so that the inputs before it survive a power failure, too. `end` closes
- * the session; without it the session ended by a crash.
+ * KIND is session, input, stdout, stderr, result, display, error, note, left (bytes that were not recorded),
+ *done or end; NUMBER that of the input. A file is read up to the first record that is not whole. `done`
+ *closes an input: before the next prompt appears the file is brought to the disk (fdatasync), so that the
+ *inputs before it survive a power failure, too. `end` closes the session; without it the session ended by a
+ *crash.
  *
- * The owner holds a lock (flock) on the file. Mode 0600. Bounds: QL_JOURNAL_OUTPUT bytes of output per input and
- * QL_JOURNAL_FILE bytes per file (inputs go on to be recorded), QL_JOURNAL_FILES files of QL_JOURNAL_TOTAL bytes together,
- * QL_JOURNAL_DAYS days: older ones go when a session begins.
+ * The owner holds a lock (flock) on the file. Mode 0600. Bounds: QL_JOURNAL_OUTPUT bytes of output per input
+ *and QL_JOURNAL_FILE bytes per file (inputs go on to be recorded), QL_JOURNAL_FILES files of QL_JOURNAL_TOTAL
+ *bytes together, QL_JOURNAL_DAYS days: older ones go when a session begins.
  */
 #ifndef QUOLL_INTERP_REPL_JOURNAL_H
 #define QUOLL_INTERP_REPL_JOURNAL_H
@@ -29,8 +30,9 @@
 
 struct ql_journal;
 
-/* Opens a new file, `path` or (NULL) one in the user's folder, and listens to the output from then on. NULL, told in
- * `error`: it cannot be written. The journal ends with ql_journal_close, or when the process exits. */
+/* Opens a new file, `path` or (NULL) one in the user's folder, and listens to the output from then on. NULL,
+ * told in `error`: it cannot be written. The journal ends with ql_journal_close, or when the process exits.
+ */
 struct ql_journal *ql_journal_open(lua_State *L, const char *path, char error[QL_JOURNAL_ERROR]);
 void ql_journal_close(lua_State *L, struct ql_journal *j);
 

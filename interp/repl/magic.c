@@ -120,7 +120,8 @@ static bool run_lua(struct ql_session *s, const struct ql_magic *magic, const ch
 	return good;
 }
 
-bool ql_magic_start(struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size, struct ql_cell *cell)
+bool ql_magic_start(struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size,
+	struct ql_cell *cell)
 {
 	return magic->run ? magic->run(s, rest, size, cell) : run_lua(s, magic, rest, size);
 }
@@ -210,7 +211,8 @@ static bool unknown(struct ql_session *s, const char *rest, size_t size, struct 
 }
 
 static const struct ql_magic ask = {"?", "name", "help on a name", false, question, NULL, NULL};
-static const struct ql_magic command = {"!", "command", "runs a command of the shell", false, shell, NULL, NULL};
+static const struct ql_magic command = {
+	"!", "command", "runs a command of the shell", false, shell, NULL, NULL};
 static const struct ql_magic expression = {"=", "expression", "shows its value", true, equals, NULL, NULL};
 static const struct ql_magic none = {"%", "word", "", false, unknown, NULL, NULL};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * With an interrupt pending no Lua code can run: what would be done after the input is done before the next one.
+ * With an interrupt pending no Lua code can run: what would be done after the input is done before the next
+ * one.
  */
 #include "interp/repl/marks.h"
 

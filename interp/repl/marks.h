@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The marks of stale inputs (prelude/stale.lua) around the run of an input. Neither function raises: what goes wrong in
- * them costs the marks only.
+ * The marks of stale inputs (prelude/stale.lua) around the run of an input. Neither function raises: what
+ * goes wrong in them costs the marks only.
  */
 #ifndef QUOLL_INTERP_REPL_MARKS_H
 #define QUOLL_INTERP_REPL_MARKS_H

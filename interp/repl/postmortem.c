@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The values are kept, not copied: tensors of the failed input stay in memory. So nothing is kept of an error that says that
- * there is no memory.
+ * The values are kept, not copied: tensors of the failed input stay in memory. So nothing is kept of an error
+ * that says that there is no memory.
  */
 #include "interp/repl/postmortem.h"
 

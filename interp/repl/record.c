@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A restored session goes on in a journal of its own, which begins with the records of the old one: another crash loses
- * nothing.
+ * A restored session goes on in a journal of its own, which begins with the records of the old one: another
+ * crash loses nothing.
  */
 #include "interp/repl/record.h"
 
@@ -24,7 +24,8 @@ static void record(struct ql_session *s)
 		fprintf(stderr, "%s; this session is not recorded\n", error);
 }
 
-/* Shows a session that ended by a crash, before anything is recorded; false: there is none, which was told. */
+/* Shows a session that ended by a crash, before anything is recorded; false: there is none, which was told.
+ */
 static bool restore(struct ql_session *s, const char *path)
 {
 	lua_State *L = s->state->L;

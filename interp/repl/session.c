@@ -32,7 +32,8 @@ void ql_session_begin(struct ql_session *s, struct ql_state *state)
 
 int ql_session_prompt(const struct ql_session *s, bool more, char text[QL_PROMPT])
 {
-	int width = s->debugging ? snprintf(text, QL_PROMPT, "debug: ") : snprintf(text, QL_PROMPT, "In [%d]: ", s->n);
+	int width = s->debugging ? snprintf(text, QL_PROMPT, "debug: ")
+				 : snprintf(text, QL_PROMPT, "In [%d]: ", s->n);
 
 	if (more)
 		snprintf(text, QL_PROMPT, "%*s...: ", width > 5 ? width - 5 : 0, "");
@@ -77,7 +78,8 @@ static bool is_plain_word(lua_State *L, struct input *in)
 }
 
 /* What the text is, is known: an error is shown, else it runs. */
-static void run_known(lua_State *L, struct input *in, const struct ql_magic *magic, size_t from, enum ql_cell_state state)
+static void run_known(
+	lua_State *L, struct input *in, const struct ql_magic *magic, size_t from, enum ql_cell_state state)
 {
 	if (state == QL_CELL_WRONG || state == QL_CELL_INCOMPLETE) {
 		ql_show_error(L);

@@ -19,12 +19,12 @@ struct ql_cost {
 
 struct ql_session {
 	struct ql_state *state;
-	int n;           /* number of the input that is read or runs */
-	bool leave;      /* the input was `exit` */
-	bool debugging;  /* inputs go to the debugger (%debug) */
-	bool terminal;   /* someone looks: remarks that only a person needs are made */
+	int n;             /* number of the input that is read or runs */
+	bool leave;        /* the input was `exit` */
+	bool debugging;    /* inputs go to the debugger (%debug) */
+	bool terminal;     /* someone looks: remarks that only a person needs are made */
 	const char *chunk; /* name of the next input in messages, as for lua_load; NULL: "=In[n]" */
-	size_t skip;       /* line breaks before it, so that its lines have the numbers that they have in a file */
+	size_t skip; /* line breaks before it, so that its lines have the numbers that they have in a file */
 	struct ql_cost cost;
 	struct ql_journal *journal; /* NULL: nothing is recorded; the owner's */
 };
@@ -38,8 +38,8 @@ bool ql_session_input(struct ql_session *s, const char *text, size_t size, bool 
 #define QL_PROMPT 32
 int ql_session_prompt(const struct ql_session *s, bool more, char text[QL_PROMPT]);
 
-/* For magics: calls the function below its `n` arguments, pops them, shows and stores its values; false: an error
- * was printed. */
+/* For magics: calls the function below its `n` arguments, pops them, shows and stores its values; false: an
+ * error was printed. */
 bool ql_session_call(struct ql_session *s, struct ql_cell *cell, int n);
 /* Runs a text as the input number n, which may be one that ran before; false: an error was printed. */
 bool ql_session_text(struct ql_session *s, int n, const char *text, size_t size);

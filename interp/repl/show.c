@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Values are shown by prelude/show.lua or, what is no text, by their metafield __show. Listeners get them plain.
+ * Values are shown by prelude/show.lua or, what is no text, by their metafield __show. Listeners get them
+ * plain.
  */
 #include "interp/repl/show.h"
 
@@ -38,7 +39,8 @@ static void write_values(struct ql_session *s, FILE *f, int first, int n)
 
 	for (int i = first; i < first + n; i++)
 		block = block || strchr(lua_tostring(L, i), '\n');
-	fprintf(f, "%sOut[%d]:%s%s", ql_style(f, QL_STYLE_RESULT), s->n, ql_style(f, QL_STYLE_NONE), block ? "\n" : " ");
+	fprintf(f, "%sOut[%d]:%s%s", ql_style(f, QL_STYLE_RESULT), s->n, ql_style(f, QL_STYLE_NONE),
+		block ? "\n" : " ");
 	for (int i = first; i < first + n; i++) {
 		size_t size;
 		const char *text = lua_tolstring(L, i, &size);
@@ -146,7 +148,8 @@ static void add_part(char *line, size_t room, const char *part)
 	snprintf(line + n, room - n, "%s%s", n ? ", " : "", part);
 }
 
-/* Fallbacks are always told: they are what a user must know. The rest is for people, who see it when it is much. */
+/* Fallbacks are always told: they are what a user must know. The rest is for people, who see it when it is
+ * much. */
 static void show_cost(const struct ql_session *s)
 {
 	bool all = ql_setting_is(QL_SETTING_footer, "on");
@@ -175,7 +178,8 @@ void ql_show_footer(struct ql_session *s, const struct ql_cell *cell)
 
 	show_cost(s);
 	if (cell->lost && cell->locals.n_made) {
-		snprintf(text, sizeof(text), "the local variables of this input are not kept: %s", cell->lost);
+		snprintf(
+			text, sizeof(text), "the local variables of this input are not kept: %s", cell->lost);
 		ql_show_note(text);
 	}
 }

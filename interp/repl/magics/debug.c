@@ -45,4 +45,5 @@ static bool run_debug(struct ql_session *s, const char *rest, size_t size, struc
 }
 
 const struct ql_magic ql_magic_debug = {"debug", "",
-	"looks at the variables where the last error was raised: up, down, expressions, quit", false, run_debug, NULL, NULL};
+	"looks at the variables where the last error was raised: up, down, expressions, quit", false,
+	run_debug, NULL, NULL};

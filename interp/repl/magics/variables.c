@@ -39,6 +39,7 @@ const struct ql_magic ql_magic_who = {"who", "", "the variables, like who()", fa
 const struct ql_magic ql_magic_forget = {
 	"forget", "name ...", "drops local variables of earlier inputs", false, run_forget, NULL, NULL};
 const struct ql_magic ql_magic_save = {"save", "file [name ...]",
-	"keeps the variables in a file: tensors, models, tables, text, numbers", false, NULL, "workspace", "save"};
-const struct ql_magic ql_magic_load = {
-	"load", "file [name ...]", "brings them back; nothing of the file is run", false, NULL, "workspace", "load"};
+	"keeps the variables in a file: tensors, models, tables, text, numbers", false, NULL, "workspace",
+	"save"};
+const struct ql_magic ql_magic_load = {"load", "file [name ...]",
+	"brings them back; nothing of the file is run", false, NULL, "workspace", "load"};

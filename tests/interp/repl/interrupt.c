@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * labels: quick serial
- * What only a terminal shows: Ctrl-C at random moments and in commands of the shell, remarks below inputs, the user's settings.
+ * What only a terminal shows: Ctrl-C at random moments and in commands of the shell, remarks below inputs,
+ * the user's settings.
  */
 #define MOMENTS 13
 #include "tests/interp/repl/interrupt.h"
@@ -48,7 +49,8 @@ static void test_remarks(void)
 	dialog_line(d, "w = 2", "stale now: In[2]; %stale tells why, %run stale runs it again\r\n");
 	dialog_line(d, "w", "Out[4]: 2\r\n");
 	dialog_line(d, "w = 3", "");
-	CHECK(!strstr(d->out, "stale now: In[4]") && !strstr(d->out, "In[2] In[4]"), "an input that only showed something: %s", d->out);
+	CHECK(!strstr(d->out, "stale now: In[4]") && !strstr(d->out, "In[2] In[4]"),
+		"an input that only showed something: %s", d->out);
 	dialog_line(d, "%set stale off", "");
 	dialog_line(d, "w = 4", "");
 	dialog_line(d, "big = tensor.zeros(1 << 25);", "tensors +128.0 MiB at the peak\r\n");
@@ -72,10 +74,12 @@ static void test_settings(void)
 	dialog_line(d, "tensor{0.5}", "float32(1)  0.50\r\n");
 	dialog_line(d, "plot.line{{1, 2, 3}, title='a picture'}", "a picture");
 	CHECK(dialog_leave(d) == 0, "status");
-	snprintf(command, sizeof(command), "printf 'precision x\\nnonsense\\nfooter on\\n' > '%s/.config/quoll/settings'", home);
+	snprintf(command, sizeof(command),
+		"printf 'precision x\\nnonsense\\nfooter on\\n' > '%s/.config/quoll/settings'", home);
 	CHECK(system(command) == 0, "%s", command);
 	d = dialog_begin(NULL, NULL);
-	CHECK(strstr(d->out, "settings:1: set: precision: wanted an integer") && strstr(d->out, "settings:2: wanted a name and a value"),
+	CHECK(strstr(d->out, "settings:1: set: precision: wanted an integer") &&
+			strstr(d->out, "settings:2: wanted a name and a value"),
 		"%s", d->out);
 	dialog_line(d, "1", "at the peak");
 	CHECK(dialog_leave(d) == 0, "status");
@@ -88,7 +92,8 @@ static void test_plots(void)
 {
 	static const struct {
 		const char *set, *wanted;
-	} kinds[] = {{"kitty", "\033_G"}, {"iterm", "\033]1337;File="}, {"sixel", "\033P"}, {"text", "a picture"}};
+	} kinds[] = {
+		{"kitty", "\033_G"}, {"iterm", "\033]1337;File="}, {"sixel", "\033P"}, {"text", "a picture"}};
 	struct dialog *d = dialog_begin(NULL, NULL);
 	char line[64];
 
@@ -99,7 +104,8 @@ static void test_plots(void)
 		dialog_line(d, "have = #plot.line{{1, 2, 3}, title='x'}:text() > 0", "");
 		dialog_line(d, "plot.line{{1, 2, 3}, title='a picture'}", i == 3 ? kinds[i].wanted : "");
 		if (i < 3 && !strstr(d->out, kinds[i].wanted))
-			CHECK(strstr(d->out, "plplot") || strstr(d->out, "a picture"), "neither a picture nor a reason: %s", d->out);
+			CHECK(strstr(d->out, "plplot") || strstr(d->out, "a picture"),
+				"neither a picture nor a reason: %s", d->out);
 		d->size = d->seen = 0;
 		d->out[0] = '\0';
 	}
@@ -119,7 +125,8 @@ static void test_debug(void)
 	dialog_send(d, "while true do end\n");
 	pause_us(100000);
 	dialog_send(d, "\x03");
-	CHECK(dialog_wait(d, "interrupted", PATIENCE) >= 0 && dialog_wait(d, "debug: ", PATIENCE) >= 0, "%s", d->out + d->seen);
+	CHECK(dialog_wait(d, "interrupted", PATIENCE) >= 0 && dialog_wait(d, "debug: ", PATIENCE) >= 0, "%s",
+		d->out + d->seen);
 	dialog_line(d, "quit", "");
 	dialog_line(d, "1", "Out[3]: 1");
 	CHECK(dialog_leave(d) == 0, "status");

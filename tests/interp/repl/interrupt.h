@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Ctrl-C at random moments of Lua code, kernels, training, printing, plotting and saving: the prompt is back in 250 ms (Lua) or
- * 1 s (kernels), variables are as they were, the file is whole. MOMENTS says how often.
+ * Ctrl-C at random moments of Lua code, kernels, training, printing, plotting and saving: the prompt is back
+ * in 250 ms (Lua) or 1 s (kernels), variables are as they were, the file is whole. MOMENTS says how often.
  *
- * The moment may come when the work is done already: then the Ctrl-C meets the prompt, which must stay alive, too.
+ * The moment may come when the work is done already: then the Ctrl-C meets the prompt, which must stay alive,
+ * too.
  */
 #include "tests/interp/repl/dialog.h"
 
@@ -11,7 +12,8 @@ static const struct {
 	int limit; /* ms */
 } work[] = {
 	{"for i = 1, 3e7 do kept = kept end", 250},
-	{"local t = {} for i = 1, 1e6 do t[i] = {i} end table.sort(t, function(a, b) return a[1] > b[1] end)", 250},
+	{"local t = {} for i = 1, 1e6 do t[i] = {i} end table.sort(t, function(a, b) return a[1] > b[1] end)",
+		250},
 	{"local s = '' for i = 1, 20000 do s = s .. i end", 250},
 	{"for i = 1, 3e4 do io.write(i, ' ') end print()", 250},
 	{"for i = 1, 40 do a:matmul(a) end", 1000},
@@ -48,9 +50,13 @@ static int press_once(struct dialog *d, const char *code, long delay)
 
 static void check_state(struct dialog *d, const char *code)
 {
-	dialog_line(d, "print('kept ' .. kept, a:error(copy).max == 0, q:error(a:quantize 'int8/1').max == 0)", "kept 5\ttrue\ttrue");
+	dialog_line(d,
+		"print('kept ' .. kept, a:error(copy).max == 0, q:error(a:quantize 'int8/1').max == 0)",
+		"kept 5\ttrue\ttrue");
 	if (strstr(code, "save"))
-		dialog_line(d, "print('whole', not io.open(file) or tensor.load(file).a:error(copy).max == 0)", "whole\ttrue");
+		dialog_line(d,
+			"print('whole', not io.open(file) or tensor.load(file).a:error(copy).max == 0)",
+			"whole\ttrue");
 }
 
 /* The best of three: other programs may hold the processor for a while. */
@@ -75,7 +81,9 @@ static void test_moments(void)
 
 	snprintf(line, sizeof(line), "kept, file = 5, '%s/saved.safetensors'", home);
 	dialog_line(d, line, "");
-	dialog_line(d, "tensor.seed(1) a = tensor.randn(700, 700) copy = a:clone() q = a:quantize 'int8/1' net = nn.Linear(700, 700)", "");
+	dialog_line(d,
+		"tensor.seed(1) a = tensor.randn(700, 700) copy = a:clone() q = a:quantize 'int8/1' net = nn.Linear(700, 700)",
+		"");
 	for (unsigned i = 0; i < MOMENTS; i++)
 		test_moment(d, i % WORK, 31 * i + 7);
 	CASE("after all of it");
