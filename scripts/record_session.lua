@@ -1,7 +1,10 @@
 -- SPDX-License-Identifier: MIT
--- The session at the top of README.md, recorded: takes the inputs that stand there behind "In [n]: " (and "   ...: "), gives them to the prompt of
--- this very program through a pipe, and writes what it showed in their place. The prompt does not echo what a pipe gives it, so
--- the inputs are put back behind their prompts; nothing else is changed. tests/interp/readme.lua compares without writing.
+-- The session at the top of README.md, recorded: takes the inputs that stand there behind "In [n]: " (and "   ...:
+-- "), gives them to the prompt of
+-- this very program through a pipe, and writes what it showed in their place. The prompt does not echo what a pipe
+-- gives it, so
+-- the inputs are put back behind their prompts; nothing else is changed. tests/interp/readme.lua compares without
+-- writing.
 --	quoll scripts/record_session.lua [README.md]      (in the root of the repository)
 local record = {}
 

@@ -2,11 +2,13 @@
 -- %% [markdown]
 -- # 0  The prompt
 --
--- `./quoll` opens it. This page is a tour: each cell below gives a few inputs to a prompt of its own and shows what a user would see. Type them
+-- `./quoll` opens it. This page is a tour: each cell below gives a few inputs to a prompt of its own and shows what a
+-- user would see. Type them
 -- yourself beside it; `%magics` lists the words that begin with `%`, `help` explains the rest, Ctrl-D leaves.
 
 -- %%
--- Runs the inputs in a fresh prompt and prints the session as it looks on a terminal. A pipe is not echoed, so the inputs are put behind their prompts.
+-- Runs the inputs in a fresh prompt and prints the session as it looks on a terminal. A pipe is not echoed, so the
+-- inputs are put behind their prompts.
 function show(inputs, arguments)
 	local name = os.tmpname()
 	local file = assert(io.open(name, 'w'))
@@ -36,7 +38,8 @@ end
 -- %% [markdown]
 -- ## Values, and what came before
 --
--- The value of an input is shown and kept in `Out[n]` and `_`; a `;` at the end keeps it back. `local` variables live on, as real variables that
+-- The value of an input is shown and kept in `Out[n]` and `_`; a `;` at the end keeps it back. `local` variables live
+-- on, as real variables that
 -- closures share. `In` and `Out` are bounded, and big tensors stay in `Out` only as long as something else holds them.
 
 -- %%
@@ -54,7 +57,8 @@ assert(session:find 'Out%[5%]: 2\n' and session:find 'Out%[7%]: 85\n')
 -- %% [markdown]
 -- ## Help is where you are
 --
--- `?name` explains a name, `??name` adds the source of what is written in Lua, `?*part*` finds names and descriptions. Wrong names are met with the
+-- `?name` explains a name, `??name` adds the source of what is written in Lua, `?*part*` finds names and
+-- descriptions. Wrong names are met with the
 -- nearest right one, everywhere.
 
 -- %%
@@ -64,7 +68,8 @@ assert(session:find "did you mean 'tensor'" and session:find "did you mean 'quan
 -- %% [markdown]
 -- ## What an input cost, and on which path it ran
 --
--- Ops that had to leave the integers are told below the input; `%explain` says which, why, and with which kernels all others ran. `%time` runs code
+-- Ops that had to leave the integers are told below the input; `%explain` says which, why, and with which kernels all
+-- others ran. `%time` runs code
 -- once, `%bench` many times, with a report that is a value like any other.
 
 -- %%
@@ -81,7 +86,8 @@ assert(session:find 'fell back to float32; %%explain' and session:find 'gemm_' a
 -- %% [markdown]
 -- ## What is out of date
 --
--- The prompt knows what each input read, through the functions that it called, too. When one of these values changes (a tensor in place, a field
+-- The prompt knows what each input read, through the functions that it called, too. When one of these values changes
+-- (a tensor in place, a field
 -- of a table, a model that trains on), the input is stale; `%run stale` runs such inputs again under their numbers.
 
 -- %%
@@ -100,7 +106,8 @@ assert(session:find 'In%[3%] read x, changed by In%[4%]' and session:find 'Out%[
 -- %% [markdown]
 -- ## When something fails
 --
--- A traceback shows the line, and every tensor and model of the failing expression with shape, dtype and quantization. `%debug` goes on from there: the variables
+-- A traceback shows the line, and every tensor and model of the failing expression with shape, dtype and
+-- quantization. `%debug` goes on from there: the variables
 -- of each frame are kept, `up` and `down` walk, any expression is evaluated where the error was.
 
 -- %%
@@ -118,7 +125,8 @@ assert(session:find 'a +float32%(2, 2%)' and session:find 'Out%[4%]: "back"')
 -- %% [markdown]
 -- ## Inputs again, and out of the prompt
 --
--- `%run 3`, `%run 2-5`, `%run above` and `%run file.lua` run things, `%edit` opens an input in $EDITOR and runs what comes back, `%history -f notes.lua`
+-- `%run 3`, `%run 2-5`, `%run above` and `%run file.lua` run things, `%edit` opens an input in $EDITOR and runs what
+-- comes back, `%history -f notes.lua`
 -- writes the inputs as a notebook, which is a script, too.
 
 -- %%
@@ -130,7 +138,8 @@ os.remove(notes)
 -- %% [markdown]
 -- ## Keeping the variables
 --
--- `%save file` writes all variables (or those that are named) into one .safetensors file: tensors with their quantization, models, optimizers, tables with what
+-- `%save file` writes all variables (or those that are named) into one .safetensors file: tensors with their
+-- quantization, models, optimizers, tables with what
 -- they share, text and numbers. What cannot be kept is named. `%load` brings them back and runs nothing of the file.
 
 -- %%
@@ -149,8 +158,10 @@ os.remove((kept:gsub('%.safetensors$', '')))
 -- %% [markdown]
 -- ## A crash loses nothing
 --
--- On a terminal every input and its output is on disk before the next prompt appears. After a crash, a closed window or `kill -9`, `quoll --restore` shows
--- the session and puts its inputs into `In`; nothing runs until you say `%run above`. Here the journal is asked for by name, and the prompt kills itself.
+-- On a terminal every input and its output is on disk before the next prompt appears. After a crash, a closed window
+-- or `kill -9`, `quoll --restore` shows
+-- the session and puts its inputs into `In`; nothing runs until you say `%run above`. Here the journal is asked for
+-- by name, and the prompt kills itself.
 
 -- %%
 journal = os.tmpname()
@@ -170,4 +181,5 @@ show {'%set precision 2', 'tensor{1 / 3, 2 / 3}', '%set plot text', "plot.line{{
 assert(session:find '0.33  0.67' and session:find 'squares' and session:find "did you mean 'plot'")
 
 -- %% [markdown]
--- Pictures appear in the terminal itself where it takes kitty's, iTerm2's or sixel graphics, as characters elsewhere. Next: `01_first_steps.lua`.
+-- Pictures appear in the terminal itself where it takes kitty's, iTerm2's or sixel graphics, as characters elsewhere.
+-- Next: `01_first_steps.lua`.

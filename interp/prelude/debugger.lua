@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- %debug: a look at the frames of the last error (interp/repl/postmortem.c). An expression is evaluated with the locals and
--- upvalues of the chosen frame and the globals; assignments to them change what later expressions see, not the program, which
+-- %debug: a look at the frames of the last error (interp/repl/postmortem.c). An expression is evaluated with the
+-- locals and
+-- upvalues of the chosen frame and the globals; assignments to them change what later expressions see, not the
+-- program, which
 -- has ended. Frame 1 is where the error was raised.
 local _, internal = ...
 local debugger = {}

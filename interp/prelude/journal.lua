@@ -23,7 +23,8 @@ function journal.records(text)
 	return list, at - 1
 end
 
--- A session: {path=, when=, version=, folder=, ended=, whole = bytes of whole records, inputs = {{n=, text=, done=, output = {records}}}}; nil and a reason.
+-- A session: {path=, when=, version=, folder=, ended=, whole = bytes of whole records, inputs = {{n=, text=, done=,
+-- output = {records}}}}; nil and a reason.
 function journal.read(path)
 	local file, reason = io.open(path, 'rb')
 	if not file then return nil, reason end

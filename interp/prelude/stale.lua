@@ -1,12 +1,15 @@
 -- SPDX-License-Identifier: MIT
 -- Which inputs read what has since changed. A cell is known by a number, its place in the session or notebook. For each
 -- the marks keep the names that it read (uses.lua, with those of the functions that it could call), the state of their
--- values when it had run (internal.fingerprint: contents of tables, versions of tensors, identity of functions), and the
+-- values when it had run (internal.fingerprint: contents of tables, versions of tensors, identity of functions), and
+-- the
 -- names that it wrote: assigned, or changed in place, which shows in the fingerprint.
 --
 -- A cell is stale when a value that it read is not as it left it, or when that value was made by a stale cell. Not so
---   * what it changed itself and a cell behind it changed on (x:add_(1), then x:mul_(2)); when a cell before it did, it is;
---   * when all it wrote was assigned anew by cells behind it, or its very text ran again behind it: it does not matter any more.
+--   * what it changed itself and a cell behind it changed on (x:add_(1), then x:mul_(2)); when a cell before it did,
+-- it is;
+--   * when all it wrote was assigned anew by cells behind it, or its very text ran again behind it: it does not
+-- matter any more.
 local _, internal = ...
 local uses = internal.import 'uses'
 local fingerprint = internal.fingerprint
@@ -31,7 +34,8 @@ local function is_user_function(value)
 	return type(value) == 'function' and debug.getinfo(value, 'S').source:sub(1, 9) ~= '=prelude/'
 end
 
--- Adds names that the function reads, and those of the functions that it could call: by name, or as fields of plain tables.
+-- Adds names that the function reads, and those of the functions that it could call: by name, or as fields of plain
+-- tables.
 local function add_names(names, reads, locals, seen, calls)
 	for name in pairs(names) do
 		if is_own(name) and not reads[name] then
@@ -87,7 +91,8 @@ local function touch(cell, name, by)
 	if not cell.wrote[name] or by.key < cell.key then cell.reasons[name] = by.key end
 end
 
--- Cells before this one that do not matter any more move to the past: their text ran again, or all that they wrote was assigned.
+-- Cells before this one that do not matter any more move to the past: their text ran again, or all that they wrote
+-- was assigned.
 local function retire(self, cell)
 	for key, other in pairs(self.cells) do
 		if key < cell.key then

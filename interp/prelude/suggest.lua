@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- "did you mean" for Lua's own errors about nil: a global, a field or a method whose name is near to one that exists. Called by the
--- message handler (interp/traceback.c) with the message and the line of the source; level 5 is the function that failed (1: this one,
+-- "did you mean" for Lua's own errors about nil: a global, a field or a method whose name is near to one that exists.
+-- Called by the
+-- message handler (interp/traceback.c) with the message and the line of the source; level 5 is the function that
+-- failed (1: this one,
 -- 2: suggest, 3: build, 4: the handler).
 local _, internal = ...
 local LEVEL = 5

@@ -1,13 +1,17 @@
 -- SPDX-License-Identifier: MIT
--- Which global variables, and which local variables of earlier inputs, a Lua function reads and which it assigns: read from
--- its bytecode, so that fields, parameters and inner locals of the same name do not count. Functions inside of it belong to
+-- Which global variables, and which local variables of earlier inputs, a Lua function reads and which it assigns:
+-- read from
+-- its bytecode, so that fields, parameters and inner locals of the same name do not count. Functions inside of it
+-- belong to
 -- it. Layout of a dumped function: ldump.c of Lua 5.4; the instructions are those of lopcodes.h:
 --	GETUPVAL A B     R[A] := UpValue[B]            GETTABUP A B C   R[A] := UpValue[B][K[C]]
 --	SETUPVAL A B     UpValue[B] := R[A]            SETTABUP A B C   UpValue[A][K[B]] := R or K[C]
 --	CLOSURE A Bx     R[A] := closure of inner Bx   MOVE A B         R[A] := R[B]
--- A function that is only defined (stored in a global, a field or a local variable that nothing reads) does not run: what it
+-- A function that is only defined (stored in a global, a field or a local variable that nothing reads) does not run:
+-- what it
 -- mentions is not read here.
--- A function with more than 255 constants reads _ENV into a register first; then its names are not in the instructions and
+-- A function with more than 255 constants reads _ENV into a register first; then its names are not in the
+-- instructions and
 -- `whole` is set.
 local MOVE, GETUPVAL, SETUPVAL, GETTABUP, SETTABUP, SETFIELD, CLOSURE = 0, 9, 10, 11, 15, 18, 79
 local CALLS = {[68] = true, [69] = true, [76] = true} -- CALL, TAILCALL, TFORCALL
@@ -93,7 +97,8 @@ local function is_definition(f, i, register)
 	return true
 end
 
--- outer[i]: the name of the function's upvalue i when that is a variable of the outermost function's surroundings, else false.
+-- outer[i]: the name of the function's upvalue i when that is a variable of the outermost function's surroundings,
+-- else false.
 local function collect(f, outer, found, is_cell)
 	local defined = {}
 	for i = 0, f.count - 1 do
@@ -125,7 +130,8 @@ local function collect(f, outer, found, is_cell)
 	end
 end
 
--- {reads = {name = true}, writes = {name = true}, whole = true or nil, calls = number of calls in it}; nil for a function of C. is_cell: what its inner
+-- {reads = {name = true}, writes = {name = true}, whole = true or nil, calls = number of calls in it}; nil for a
+-- function of C. is_cell: what its inner
 -- functions mention counts only when they can run in it.
 return function(f, is_cell)
 	local info = debug.getinfo(f, 'S')

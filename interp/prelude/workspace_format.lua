@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: MIT
--- Variables as text and tensors, and back. A file of variables is a .safetensors file: each tensor under the path at which it was
+-- Variables as text and tensors, and back. A file of variables is a .safetensors file: each tensor under the path at
+-- which it was
 -- found (w, m.linear1.weight), so other programs can read it, and one more, quoll.workspace, whose bytes are JSON:
 --	{"version": 1, "variables": [{"name":, "local":, "value": V}], "objects": [O]}
 --	V   text, true, false, an integer; {"f": "0x1.8p+1"} a float (C's %a), {"x": "00ff"} text that is no UTF-8,
 --	    {"t": name} a tensor, {"r": number} one of the objects, {"k": "parts" or "state"} a hidden key
 --	O   {"kind": "table", "items": [[key, value], …]}, also with kind module (class), optimizer (rule) or spec
--- What is shared, or contains itself, is one object. Reading builds tables and puts the metatables of known classes on them:
+-- What is shared, or contains itself, is one object. Reading builds tables and puts the metatables of known classes
+-- on them:
 -- nothing is run, no name is looked up but in the lists of classes and rules.
 local _, internal = ...
 local base = internal.import 'base'
@@ -242,7 +244,8 @@ local function check_optimizer(o, rule)
 	s.lr = type(s.lr) == 'number' and s.lr or s.rule.lr
 end
 
--- Tables first, with their metatables last, so that objects may refer to each other in any order; specs when all they need is there.
+-- Tables first, with their metatables last, so that objects may refer to each other in any order; specs when all they
+-- need is there.
 local function make_objects(r, objects)
 	local module, optimizer = internal.import 'module', internal.import 'optimizer'
 	for i = 1, #objects do
