@@ -27,6 +27,12 @@ static int is_tensor(lua_State *L)
 	return 1;
 }
 
+static int is_spec(lua_State *L)
+{
+	lua_pushboolean(L, luaL_testudata(L, 1, QL_SPEC) != NULL);
+	return 1;
+}
+
 /* import(name) -> what the file prelude/name.lua returns (INTERNAL and FUNCTION ones); it runs once */
 static int import(lua_State *L)
 {
@@ -63,7 +69,7 @@ static int write_file(lua_State *L)
 
 int ql_open_internal(lua_State *L)
 {
-	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor},
+	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor}, {"is_spec", is_spec},
 		{"import", import}, {"nearest", nearest}, {"write_file", write_file}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);

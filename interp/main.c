@@ -24,6 +24,7 @@ static const struct {
 	{"-e", "code", "runs the code; may be repeated"},
 	{"-l", "name", "requires the module `name` into a global of that name; may be repeated"},
 	{"-i", "", "opens the prompt afterwards"},
+	{"--restore", "[file]", "the prompt with the inputs of the last session that crashed, or of a journal"},
 	{"-", "", "runs stdin as a script"},
 	{"--", "", "ends the options"},
 	{"-v, --version", "", "tells the version"},
@@ -36,6 +37,7 @@ struct line {
 	int rest; /* index of the script or command; argc: there is none */
 	bool prompt, version, help;
 	int steps; /* -e and -l */
+	struct ql_restore restore;
 };
 
 static int complain(const char *format, const char *a, const char *b)
@@ -71,6 +73,16 @@ static int unknown_option(const char *given)
 	return complain("%s: no such option%s (--help lists them)", given, near);
 }
 
+/* "--restore" or "--restore file" */
+static int read_restore(struct line *l, int i)
+{
+	bool named = i + 1 < l->argc && l->argv[i + 1][0] != '-';
+
+	l->prompt = l->restore.wanted = true;
+	l->restore.path = named ? l->argv[i + 1] : NULL;
+	return i + 1 + named;
+}
+
 /* One argument that begins with "-". Returns the index of the next, 0 after a message. */
 static int read_option(struct line *l, int i)
 {
@@ -88,6 +100,8 @@ static int read_option(struct line *l, int i)
 	l->prompt |= !strcmp(a, "-i");
 	l->version |= !strcmp(a, "-v") || !strcmp(a, "--version");
 	l->help |= !strcmp(a, "-h") || !strcmp(a, "--help");
+	if (!strcmp(a, "--restore"))
+		return read_restore(l, i);
 	if (!strcmp(a, "-i") || l->version || l->help)
 		return i + 1;
 	if (a[1] == '-')
@@ -268,7 +282,7 @@ static int protected_main(lua_State *L)
 		code = run_script(L, NULL, 0, NULL);
 	if (l->prompt || (!rest && !l->steps && isatty(STDIN_FILENO))) {
 		if (code != QL_INTERRUPTED)
-			code = ql_repl(ql_state_of(L));
+			code = ql_repl(ql_state_of(L), &l->restore);
 	}
 	lua_pushinteger(L, code);
 	return 1;

@@ -8,11 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "interp/settings.h"
 #include "tensor/qparams.h"
 
 #define QL_PRINT_MAX 1000
 #define EDGE 3
-#define LINE 100 /* columns of one line before a one-axis tensor is broken */
+#define LINE 100 /* columns of one line before a one-axis tensor is broken, unless %set width says otherwise */
 
 /* ---- header ---- */
 
@@ -165,7 +166,7 @@ static int element_text(const struct printer *p, char text[64])
 		return snprintf(text, 64, v > 0 ? "inf" : "-inf");
 	if (p->style.whole)
 		return snprintf(text, 64, "%.0f", v);
-	return snprintf(text, 64, p->style.scientific ? "%.4e" : "%.4f", v);
+	return snprintf(text, 64, p->style.scientific ? "%.*e" : "%.*f", (int)ql_setting_int(QL_SETTING_precision), v);
 }
 
 static void visit(struct printer *p, int axis, void (*leaf)(struct printer *))
@@ -221,6 +222,13 @@ static void choose_style(struct printer *p)
 	visit(p, 0, leaf_width);
 }
 
+static int line_width(void)
+{
+	int width = (int)ql_setting_int(QL_SETTING_width);
+
+	return width ? width : LINE;
+}
+
 static void add_row(struct printer *p, int axis)
 {
 	int64_t n = shown(p->t->shape[axis], p->all);
@@ -234,7 +242,7 @@ static void add_row(struct printer *p, int axis)
 			column += 3;
 			continue;
 		}
-		if (p->t->rank == 1 && column + p->width + 2 > LINE) {
+		if (p->t->rank == 1 && column + p->width + 2 > line_width()) {
 			luaL_addstring(p->b, "\n");
 			column = 0;
 		}
@@ -287,7 +295,7 @@ static void add_values(lua_State *L, luaL_Buffer *b, const struct ql_tensor *t)
 		element_text(&p, text);
 		luaL_addstring(b, text);
 	} else if (t->rank == 1) {
-		if ((p.width + 2) * shown(t->shape[0], p.all) > LINE)
+		if ((p.width + 2) * shown(t->shape[0], p.all) > line_width())
 			luaL_addstring(b, "\n");
 		add_row(&p, 0);
 	} else {

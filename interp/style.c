@@ -8,11 +8,14 @@
 #include <unistd.h>
 
 #include "interp/output.h"
+#include "interp/settings.h"
 
 bool ql_style_wanted(FILE *f)
 {
 	const char *term = getenv("TERM"), *plain = getenv("NO_COLOR");
 
+	if (!ql_setting_is(QL_SETTING_colours, "auto"))
+		return ql_setting_is(QL_SETTING_colours, "on");
 	if (plain && *plain)
 		return false;
 	return term && *term && strcmp(term, "dumb") && isatty(ql_output_fd(f));

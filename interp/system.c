@@ -12,6 +12,7 @@
 #include "interp/gpu.h"
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
+#include "interp/settings.h"
 #include "tensor/cpu.h"
 #include "tensor/kernels/kernels.h"
 
@@ -191,13 +192,14 @@ static int internal_kernels(lua_State *L)
 
 /* ---- for the prelude ---- */
 
-/* internal.width(): columns of the terminal; 80 where the output goes elsewhere */
+/* internal.width(): what %set width says, or columns of the terminal; 80 where the output goes elsewhere */
 static int internal_width(lua_State *L)
 {
 	struct winsize size;
+	int64_t wanted = ql_setting_int(QL_SETTING_width);
 	bool known = isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 20;
 
-	lua_pushinteger(L, known ? size.ws_col : 80);
+	lua_pushinteger(L, wanted ? wanted : known ? size.ws_col : 80);
 	return 1;
 }
 

@@ -3,7 +3,7 @@
  * the whole work is one protected call; when that fails, the plain message stands.
  *
  * Shown per Lua function: file:line and the line's text. For the innermost Lua function of the user also the
- * tensors and models among its locals, its upvalues and the globals that the line names.
+ * tensors and models among its locals, its upvalues, and the globals and fields that the line names.
  */
 #include "interp/traceback.h"
 
@@ -17,6 +17,7 @@
 #include "interp/repl/lexer.h"
 #include "interp/state.h"
 #include "interp/style.h"
+#include "interp/trace_fields.h"
 
 #define QL_MESSAGE_MAX 32768 /* bytes of the message that are shown */
 #define QL_FRAMES_HEAD 10    /* frames shown at both ends of a deep stack */
@@ -247,6 +248,11 @@ static void add_globals(struct trace *t, lua_Debug *ar)
 	}
 }
 
+static void add_field(void *self, const char *text)
+{
+	add_value(self, text);
+}
+
 static void add_values(struct trace *t, lua_Debug *ar)
 {
 	const char *name;
@@ -262,6 +268,7 @@ static void add_values(struct trace *t, lua_Debug *ar)
 		add_value(t, name);
 	lua_pop(t->L, 1);
 	add_globals(t, ar);
+	ql_trace_fields(t->L, ar, t->line, add_field, t);
 }
 
 /* Pushes the line of one frame. */
@@ -384,6 +391,36 @@ static void add_message(struct trace *t)
 		luaL_addstring(&t->b, "...");
 }
 
+/* (message, line) -> text or nil; the function of the prelude is called from here, which is one level more */
+static int suggest(lua_State *L)
+{
+	ql_prelude_require(L, "suggest");
+	lua_insert(L, 1);
+	lua_call(L, 2, 1);
+	return 1;
+}
+
+/* "did you mean": what prelude/suggest.lua has to say to the message, at index 1. Without memory or stack: nothing. */
+static void add_suggestion(struct trace *t)
+{
+	lua_State *L = t->L;
+	lua_Debug ar;
+	char line[QL_LINE] = "";
+
+	if (!strstr(lua_tostring(L, 1), " a nil value ("))
+		return;
+	if (lua_getstack(L, 2, &ar) && lua_getinfo(L, "Sl", &ar))
+		source_line(L, &ar, line);
+	lua_pushcfunction(L, suggest);
+	lua_pushvalue(L, 1);
+	lua_pushstring(L, line);
+	if (lua_pcall(L, 2, 1, 0) || !lua_isstring(L, -1)) {
+		lua_pop(L, 1);
+		return;
+	}
+	luaL_addvalue(&t->b);
+}
+
 /* The outermost frames are the C functions that run everything: of no interest. */
 static int last_level(lua_State *L)
 {
@@ -405,6 +442,7 @@ static int build(lua_State *L)
 	lua_pushliteral(L, ""); /* of the frame before: see is_repeated */
 	luaL_buffinit(L, &t.b);
 	add_message(&t);
+	add_suggestion(&t);
 	luaL_addstring(&t.b, "\nstack traceback:");
 	for (int level = 2; level <= last; level++) {
 		if (level == 2 + QL_FRAMES_HEAD && last - level > QL_FRAMES_TAIL) {

@@ -58,6 +58,7 @@ local function load_all()
 		if internal.source('=prelude/' .. name .. '.lua') then internal.import(name) end
 	end
 	internal.import 'concepts'
+	internal.import 'concepts_prompt'
 end
 
 ---------------------------------------------------------------- functions and their names

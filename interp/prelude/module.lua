@@ -9,7 +9,7 @@ local base = internal.import 'base'
 local fail, doc, describe, is_tensor = base.fail, base.doc, base.describe, base.is_tensor
 
 local PARTS, HOOK = {}, {}
-local module = {classes = {}, HOOK = HOOK}
+local module = {classes = {}, HOOK = HOOK, PARTS = PARTS}
 local methods = {}
 local registered = {__name = 'quoll.module', methods = methods} -- for help and completion
 debug.getregistry()[registered.__name] = registered

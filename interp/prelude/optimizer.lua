@@ -6,10 +6,11 @@ local base = internal.import 'base'
 local fail, near, doc, describe, is_tensor = base.fail, base.near, base.doc, base.describe, base.is_tensor
 
 local STATE = {}
-local optimizer = {}
+local optimizer = {STATE = STATE, rules = {}}
 local methods = {}
 local meta = {__name = 'quoll.optimizer', __index = methods, methods = methods}
 debug.getregistry()[meta.__name] = meta -- for help and completion
+optimizer.meta = meta
 
 local function state_of(o, name)
 	local s = type(o) == 'table' and rawget(o, STATE)
@@ -112,6 +113,7 @@ function optimizer.define(optim, entry)
 		table.insert(entry.options, i, {option[1], option[2], (option[3]:format(entry.decay))})
 	end
 	doc {name = 'optim.' .. entry.name, usage = entry.usage, text = entry.text, example = entry.example, options = entry.options}
+	optimizer.rules[entry.name] = entry
 	local options_of = {name = entry.name, options = entry.options}
 	optim[entry.name] = function(m, options)
 		options = base.options(options_of, options)

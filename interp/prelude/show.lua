@@ -3,7 +3,7 @@
 
 local _, internal = ...
 
-local WIDTH = 80   -- a table that fits is written in one line
+local WIDTH = 80   -- a table that fits is written in one line; %set width changes it
 local ITEMS = 60   -- items shown of one table
 local DEPTH = 5
 local LONG = 2000  -- bytes shown of a string
@@ -98,9 +98,9 @@ local function table_text(t, seen, indent)
 	if left > 0 then
 		items[#items + 1] = ('… (%d more)'):format(left)
 	end
-	local line = '{' .. table.concat(items, ', ') .. '}'
+	local line, width = '{' .. table.concat(items, ', ') .. '}', tonumber(internal.setting 'width')
 
-	if #line + #indent <= WIDTH and not line:find '\n' then
+	if #line + #indent <= (width > 0 and width or WIDTH) and not line:find '\n' then
 		return line
 	end
 	return '{\n' .. indent .. '  ' .. table.concat(items, ',\n' .. indent .. '  ') .. '\n' .. indent .. '}'

@@ -299,7 +299,10 @@ enum ql_cell_state ql_cell_compile(
 	size_t from;
 
 	luaL_checkstack(L, LUA_MINSTACK, NULL);
+	cell->text = text;
+	cell->size = size;
 	cell->lost = NULL;
+	cell->locals.n_made = cell->locals.n_used = 0;
 	cell->quiet = o.quiet;
 	if (o.empty)
 		return in_comment(&t) ? QL_CELL_INCOMPLETE : QL_CELL_EMPTY;

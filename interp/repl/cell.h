@@ -15,6 +15,8 @@ enum ql_cell_state {
 };
 
 struct ql_cell {
+	const char *text; /* borrowed */
+	size_t size;
 	bool quiet;       /* the text ends in ";": its value is not shown */
 	const char *lost; /* why its locals will not be kept; NULL: they will */
 	struct ql_locals locals;

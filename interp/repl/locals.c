@@ -75,6 +75,14 @@ bool ql_locals_get(lua_State *L, const char *name)
 	return true;
 }
 
+void ql_locals_put(lua_State *L, const char *name)
+{
+	push_holder(L);
+	lua_insert(L, -2);
+	lua_setupvalue(L, -2, 1);
+	keep(L, name, strlen(name));
+}
+
 bool ql_locals_forget(lua_State *L, const char *name)
 {
 	if (!push_kept(L, name, strlen(name)))

@@ -48,6 +48,8 @@ void ql_locals_join(lua_State *L);
 void ql_locals_rescue(lua_State *L, int index, const struct ql_locals *l);
 /* Pushes the value of a kept variable; false (nothing pushed): there is none. */
 bool ql_locals_get(lua_State *L, const char *name);
+/* Keeps a new variable with the value on top, which is popped. */
+void ql_locals_put(lua_State *L, const char *name);
 /* Forgets one; false: there is none. */
 bool ql_locals_forget(lua_State *L, const char *name);
 /* Pushes a table name -> value of all. */

@@ -9,134 +9,121 @@
 #include <sys/wait.h>
 
 #include "interp/prelude/prelude.h"
-#include "interp/repl/lexer.h"
+#include "interp/repl/show.h"
 #include "interp/traceback.h"
 
 #define QL_WORD 128
 
-/* Calls the function below its `n` arguments; prints its error. */
-static void call(lua_State *L, int n)
+#define X(name) extern const struct ql_magic ql_magic_##name;
+#include "interp/repl/magics.def"
+#undef X
+
+const struct ql_magic *const ql_magics[] = {
+#define X(name) &ql_magic_##name,
+#include "interp/repl/magics.def"
+#undef X
+	NULL};
+
+bool ql_magic_call(lua_State *L, int n, int results)
 {
-	if (ql_traceback_call(L, n, 0) == LUA_OK)
-		return;
-	fflush(stdout);
-	ql_traceback_print(stderr, "", lua_tostring(L, -1));
-	lua_pop(L, 1);
+	if (ql_traceback_call(L, n, results) == LUA_OK)
+		return true;
+	ql_show_error(L);
+	return false;
 }
 
-/* ---- %words ---- */
+/* ---- magics written in Lua ---- */
 
-static const char *bytes_text(size_t bytes, char text[32])
-{
-	if (bytes < 1024)
-		snprintf(text, 32, "%zu B", bytes);
-	else if (bytes < 1 << 20)
-		snprintf(text, 32, "%.1f KiB", (double)bytes / 1024);
-	else
-		snprintf(text, 32, "%.1f MiB", (double)bytes / (1 << 20));
-	return text;
-}
-
-static const char *time_text(double seconds, char text[32])
-{
-	if (seconds < 1e-3)
-		snprintf(text, 32, "%.1f us", 1e6 * seconds);
-	else if (seconds < 1)
-		snprintf(text, 32, "%.2f ms", 1e3 * seconds);
-	else
-		snprintf(text, 32, "%.2f s", seconds);
-	return text;
-}
-
-static void magic_time(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
-{
-	char wall[32], cpu[32], peak[32];
-
-	(void)rest;
-	(void)size;
-	ql_session_call(s, cell);
-	printf("time %s (processor %s), tensors +%s at the peak, %llu allocations\n",
-		time_text(s->cost.wall, wall), time_text(s->cost.cpu, cpu), bytes_text(s->cost.peak, peak),
-		(unsigned long long)s->cost.allocations);
-}
-
-static void magic_timeit(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
+/* {call = function, arguments = list} */
+static bool run_call(struct ql_session *s)
 {
 	lua_State *L = s->state->L;
+	struct ql_cell cell = {.text = "", .quiet = true};
+	int job = lua_gettop(L) - 1, n;
 
-	(void)rest;
-	(void)size;
-	(void)cell;
-	ql_prelude_require(L, "timeit");
-	lua_insert(L, -2);
-	call(L, 1);
+	lua_getfield(L, job, "arguments");
+	n = (int)lua_rawlen(L, -1);
+	luaL_checkstack(L, n, "too many arguments");
+	for (int i = 1; i <= n; i++)
+		lua_rawgeti(L, job + 2, i);
+	lua_remove(L, job + 2);
+	return ql_session_call(s, &cell, n);
 }
 
-static void magic_who(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
+/* {text =, number =} */
+static bool run_text(struct ql_session *s)
 {
-	(void)rest;
-	(void)size;
-	(void)cell;
-	lua_getglobal(s->state->L, "who");
-	call(s->state->L, 0);
+	lua_State *L = s->state->L;
+	int job = lua_gettop(L) - 1, number;
+	size_t size;
+	const char *text;
+
+	lua_getfield(L, job, "number");
+	number = (int)luaL_optinteger(L, -1, s->n);
+	lua_getfield(L, job, "text");
+	text = luaL_checklstring(L, -1, &size);
+	return ql_session_text(s, number, text, size);
 }
 
-static void magic_forget(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
+/* Runs the inputs of a list, until one fails. */
+static bool run_list(struct ql_session *s, int list)
 {
-	struct ql_lexer lexer = ql_lexer_begin(rest, size);
-	struct ql_token token;
-	char name[QL_WORD];
+	lua_State *L = s->state->L;
+	lua_Integer n = (lua_Integer)lua_rawlen(L, list);
+	bool good = true;
 
-	(void)cell;
-	while ((token = ql_lexer_next(&lexer)).kind != QL_TOKEN_END) {
-		snprintf(name, sizeof(name), "%.*s", (int)(token.end - token.begin), rest + token.begin);
-		if (token.kind == QL_TOKEN_NAME && !ql_locals_forget(s->state->L, name))
-			printf("%s: no local variable of an earlier input\n", name);
+	for (lua_Integer i = 1; i <= n && good; i++) {
+		lua_rawgeti(L, list, i);
+		good = lua_getfield(L, -1, "call") == LUA_TFUNCTION ? run_call(s) : run_text(s);
+		good = good && !s->state->ctx->interrupted;
+		lua_settop(L, list);
 	}
+	return good;
 }
 
-static void magic_magics(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell);
-
-static const struct ql_magic table[] = {
-#define X(name, arguments, text, takes_code) {#name, arguments, text, takes_code, magic_##name},
-#include "interp/repl/magics.def"
-#undef X
-};
-
-static void magic_magics(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
+/* An error that a magic raises about what was typed has no place in it, and no traceback either. */
+static bool call_magic(lua_State *L, int n, bool code)
 {
-	(void)s;
-	(void)rest;
-	(void)size;
-	(void)cell;
-	printf("  ?name         help on a name; name? does the same\n"
-	       "  !command      runs a command of the shell\n"
-	       "  =expression   the same as the expression\n");
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		char left[64];
+	const char *text;
+	const char *trace;
 
-		snprintf(left, sizeof(left), "%%%s %s", table[i].name, table[i].arguments);
-		printf("  %-13s %s\n", left, table[i].text);
+	if (code)
+		return ql_magic_call(L, n, 1);
+	if (ql_traceback_call(L, n, 1) == LUA_OK)
+		return true;
+	text = lua_tostring(L, -1);
+	trace = text ? strstr(text, "\nstack traceback:\n") : NULL;
+	if (trace && strncmp(text, "prelude/", 8)) {
+		lua_pushlstring(L, text, (size_t)(trace - text));
+		lua_replace(L, -2);
 	}
+	ql_show_error(L);
+	return false;
 }
 
-static void unknown(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
+static bool run_lua(struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size)
 {
-	static const char names[] = ""
-#define X(name, arguments, text, takes_code) #name " "
-#include "interp/repl/magics.def"
-#undef X
-		;
-	char word[QL_WORD], near[96];
+	lua_State *L = s->state->L;
+	int code = magic->takes_code ? lua_gettop(L) : 0, base = lua_gettop(L) - magic->takes_code;
+	bool good;
 
-	snprintf(word, sizeof(word), "%.*s", (int)(size < QL_WORD ? size : QL_WORD - 1), rest);
-	word[strcspn(word, " \t\r\n")] = '\0';
-	if (!*word) {
-		magic_magics(s, rest, size, cell);
-		return;
-	}
-	fflush(stdout);
-	fprintf(stderr, "%%%s: no such magic%s; %%magics lists them\n", word, ql_nearest(word, names, near));
+	ql_prelude_require(L, magic->file);
+	lua_getfield(L, -1, magic->field);
+	lua_pushlstring(L, rest, size);
+	lua_pushinteger(L, s->n);
+	if (code)
+		lua_pushvalue(L, code);
+	good = call_magic(L, code ? 3 : 2, code);
+	if (good && lua_istable(L, -1))
+		good = run_list(s, lua_gettop(L));
+	lua_settop(L, base);
+	return good;
+}
+
+bool ql_magic_start(struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size,
+	struct ql_cell *cell)
+{
+	return magic->run ? magic->run(s, rest, size, cell) : run_lua(s, magic, rest, size);
 }
 
 /* ---- ? ! = ---- */
@@ -156,27 +143,33 @@ static void push_subject(lua_State *L, const char *name)
 	lua_settop(L, top + 1);
 }
 
-static void question(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
+/* ?name and ??name: help, and with two marks the source of a function below it */
+static bool question(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
 {
 	lua_State *L = s->state->L;
 	char name[QL_WORD];
-	size_t n = 0;
+	size_t n = 0, marks = 1;
 
 	(void)cell;
-	for (size_t i = 0; i < size && n + 1 < sizeof(name); i++)
+	for (size_t i = 0; i < size && n + 1 < sizeof(name); i++) {
+		marks += rest[i] == '?';
 		if (!strchr(" \t\r\n?;", rest[i]))
 			name[n++] = rest[i];
-	name[n] = '\0';
-	if (lua_getglobal(L, "help") == LUA_TNIL) {
-		fputs("help: not in this build\n", stderr);
-		return;
 	}
+	name[n] = '\0';
+	if (n && marks > 1 && rest[0] != '?' && !strchr(name, '*'))
+		marks--; /* "name?" has its mark in the rest */
+	ql_prelude_require(L, "question");
+	lua_pushstring(L, n ? name : NULL);
 	if (n)
 		push_subject(L, name);
-	call(L, n > 0);
+	else
+		lua_pushnil(L);
+	lua_pushboolean(L, marks > 1);
+	return ql_magic_call(L, 3, 0);
 }
 
-static void shell(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
+static bool shell(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
 {
 	int status;
 
@@ -184,23 +177,44 @@ static void shell(struct ql_session *s, const char *rest, size_t size, struct ql
 	lua_pushlstring(s->state->L, rest, size);
 	fflush(stdout);
 	status = system(lua_tostring(s->state->L, -1));
+	lua_pop(s->state->L, 1);
 	if (WIFEXITED(status) && WEXITSTATUS(status))
 		printf("exit status %d\n", WEXITSTATUS(status));
 	else if (WIFSIGNALED(status))
 		printf("ended by signal %d\n", WTERMSIG(status));
+	return status == 0;
 }
 
-static void equals(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
+static bool equals(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
 {
 	(void)rest;
 	(void)size;
-	ql_session_call(s, cell);
+	return ql_session_call(s, cell, 0);
 }
 
-static const struct ql_magic ask = {"?", "name", "help on a name", false, question};
-static const struct ql_magic command = {"!", "command", "runs a command of the shell", false, shell};
-static const struct ql_magic expression = {"=", "expression", "shows its value", true, equals};
-static const struct ql_magic none = {"%", "word", "", false, unknown};
+static bool unknown(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
+{
+	static const char names[] = ""
+#define X(name) #name " "
+#include "interp/repl/magics.def"
+#undef X
+		;
+	char word[QL_WORD], near[96];
+
+	snprintf(word, sizeof(word), "%.*s", (int)(size < QL_WORD ? size : QL_WORD - 1), rest);
+	word[strcspn(word, " \t\r\n")] = '\0';
+	if (!*word)
+		return ql_magic_magics.run(s, rest, size, cell);
+	fflush(stdout);
+	fprintf(stderr, "%%%s: no such magic%s; %%magics lists them\n", word, ql_nearest(word, names, near));
+	return false;
+}
+
+static const struct ql_magic ask = {"?", "name", "help on a name", false, question, NULL, NULL};
+static const struct ql_magic command = {
+	"!", "command", "runs a command of the shell", false, shell, NULL, NULL};
+static const struct ql_magic expression = {"=", "expression", "shows its value", true, equals, NULL, NULL};
+static const struct ql_magic none = {"%", "word", "", false, unknown, NULL, NULL};
 
 static const struct ql_magic *find_word(const char *text, size_t size, size_t *from)
 {
@@ -208,10 +222,10 @@ static const struct ql_magic *find_word(const char *text, size_t size, size_t *f
 
 	while (n < size && !strchr(" \t\r\n", text[n]))
 		n++;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (strlen(table[i].name) == n && !memcmp(table[i].name, text, n)) {
+	for (const struct ql_magic *const *m = ql_magics; *m; m++)
+		if (strlen((*m)->name) == n && !memcmp((*m)->name, text, n)) {
 			*from += n;
-			return &table[i];
+			return *m;
 		}
 	return &none;
 }

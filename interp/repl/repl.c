@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 #include "interp/interrupt.h"
+#include "interp/repl/journal.h"
+#include "interp/repl/record.h"
 #include "interp/repl/session.h"
+#include "interp/settings.h"
 #include "interp/style.h"
 
 struct reader {
@@ -24,14 +27,11 @@ struct reader {
 
 enum line { LINE_READ, LINE_END, LINE_INTERRUPTED };
 
-/* "In [3]: ", and for more lines of the same input "   ...: " as wide */
-static void write_prompt(int n, bool more)
+static void write_prompt(const struct ql_session *s, bool more)
 {
-	char text[32];
-	int width = snprintf(text, sizeof(text), "In [%d]: ", n);
+	char text[QL_PROMPT];
 
-	if (more)
-		snprintf(text, sizeof(text), "%*s...: ", width > 5 ? width - 5 : 0, "");
+	ql_session_prompt(s, more, text);
 	printf("%s%s%s", ql_style(stdout, QL_STYLE_PROMPT), text, ql_style(stdout, QL_STYLE_NONE));
 	fflush(stdout);
 }
@@ -120,7 +120,7 @@ static void loop(struct ql_session *s, struct reader *r)
 	bool terminal = isatty(STDIN_FILENO);
 
 	while (!s->leave) {
-		write_prompt(s->n, r->size > 0);
+		write_prompt(s, r->size > 0);
 		switch (read_line(s->state, r)) {
 		case LINE_READ:
 			run_input(s, r);
@@ -147,25 +147,36 @@ static int begin(lua_State *L)
 	return 0;
 }
 
-int ql_repl(struct ql_state *state)
+static void say_hello(void)
+{
+	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+		printf("Quoll " QUOLL_VERSION ", " LUA_VERSION "; help explains, %%magics lists the %%words, Ctrl-D leaves\n");
+}
+
+int ql_repl(struct ql_state *state, const struct ql_restore *restore)
 {
 	struct sigaction quiet = {.sa_handler = ignore};
 	struct ql_session session;
 	struct reader reader = {0};
+	lua_State *L = state->L;
 
 	/* A child that closed its pipe must not end the session. A handler, unlike SIG_IGN, is not inherited.
 	 */
 	sigaction(SIGPIPE, &quiet, NULL);
-	lua_pushcfunction(state->L, begin);
-	lua_pushlightuserdata(state->L, &session);
-	if (lua_pcall(state->L, 1, 0, 0)) {
-		fprintf(stderr, "quoll: %s\n", lua_tostring(state->L, -1));
+	lua_pushcfunction(L, begin);
+	lua_pushlightuserdata(L, &session);
+	if (lua_pcall(L, 1, 0, 0)) {
+		fprintf(stderr, "quoll: %s\n", lua_tostring(L, -1));
 		return 1;
 	}
-	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
-		printf("Quoll " QUOLL_VERSION ", " LUA_VERSION "; help explains, Ctrl-D leaves\n");
+	session.terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	if (session.terminal)
+		ql_settings_load(L);
+	say_hello();
+	ql_record_begin(&session, restore);
 	setvbuf(stdin, NULL, _IONBF, 0); /* what poll cannot see must not wait in a buffer */
 	loop(&session, &reader);
+	ql_journal_close(L, session.journal);
 	free(reader.text);
 	free(reader.line);
 	return 0;

@@ -8,6 +8,8 @@
 #include "interp/repl/cell.h"
 #include "interp/state.h"
 
+struct ql_journal;
+
 /* What the last call of an input's function cost. */
 struct ql_cost {
 	double wall, cpu; /* seconds */
@@ -17,9 +19,14 @@ struct ql_cost {
 
 struct ql_session {
 	struct ql_state *state;
-	int n;      /* number of the input that is read or runs */
-	bool leave; /* the input was `exit` */
+	int n;             /* number of the input that is read or runs */
+	bool leave;        /* the input was `exit` */
+	bool debugging;    /* inputs go to the debugger (%debug) */
+	bool terminal;     /* someone looks: remarks that only a person needs are made */
+	const char *chunk; /* name of the next input in messages, as for lua_load; NULL: "=In[n]" */
+	size_t skip; /* line breaks before it, so that its lines have the numbers that they have in a file */
 	struct ql_cost cost;
+	struct ql_journal *journal; /* NULL: nothing is recorded; the owner's */
 };
 
 /* Prepares In, Out and _; raises when there is no memory. */
@@ -27,11 +34,14 @@ void ql_session_begin(struct ql_session *s, struct ql_state *state);
 /* Runs one input, prints results and errors, goes to the next number. False: the input is incomplete and
  * nothing was done, unless `final`, which makes that an error. Never raises. */
 bool ql_session_input(struct ql_session *s, const char *text, size_t size, bool final);
+/* What stands before the input: "In [3]: ", for more of its lines "   ...: "; returns its width. */
+#define QL_PROMPT 32
+int ql_session_prompt(const struct ql_session *s, bool more, char text[QL_PROMPT]);
 
-/* For magics: calls the function on top, pops it, shows and stores its values; false: an error was printed.
- */
-bool ql_session_call(struct ql_session *s, struct ql_cell *cell);
-/* Pushes the text shown for the value at `index`. Raises only for an interrupt or no memory. */
-void ql_session_show(lua_State *L, int index);
+/* For magics: calls the function below its `n` arguments, pops them, shows and stores its values; false: an
+ * error was printed. */
+bool ql_session_call(struct ql_session *s, struct ql_cell *cell, int n);
+/* Runs a text as the input number n, which may be one that ran before; false: an error was printed. */
+bool ql_session_text(struct ql_session *s, int n, const char *text, size_t size);
 
 #endif

@@ -236,7 +236,7 @@ describe('magics', function()
 	it('ops that fell back are counted', function()
 		local out = session('q = tensor{1, 2}:quantize "int8"\n(q + 1);\nq + 1 q + 2;')
 
-		assert(out:find '1 op fell back to float32; quant.log%(%) tells which and why\n', out)
+		assert(out:find '1 op fell back to float32; %%explain tells why\n', out)
 	end)
 end)
 

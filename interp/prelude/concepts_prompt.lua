@@ -1,0 +1,92 @@
+-- SPDX-License-Identifier: MIT
+-- Help on what the prompt does by itself.
+local _, internal = ...
+local doc = internal.import 'base'.doc
+
+local function concept(name, text, example)
+	doc {name = name, kind = 'concept', text = text, example = example}
+end
+
+concept('prompt', [[Inputs are numbered: In[3] is the text, Out[3] and _ the value, which is shown unless the input
+ends in ; . Local variables live on
+from input to input. In keeps 1000 inputs, Out 100 values, tensors above 1 MiB only as long as something else holds
+them. A line that begins with
+% ? ! or = is no Lua: help 'magics'. Below an input stands what a user must know: ops that fell back to float32
+(%explain tells why),
+more than a second or 64 MiB of tensors, inputs that became stale. Ctrl-C stops what runs, Ctrl-D leaves.
+
+On a terminal every input and its output is recorded: help 'journal'. %set changes how things are shown: help
+'settings'.]],
+	[[print(io.popen([=[echo "6 * 7" | "/proc/$PPID/exe" -i]=]):read 'a')  --> In [1]: Out[1]: 42
+--> In [2]: ]])
+
+concept('magics', [=[Words of the prompt that begin with %, and other inputs that are no Lua. %magics lists them.
+
+  %time code  %timeit code  %bench code   once, often, as a report in Out
+  %explain                 ops of the last input: kernels, paths, reasons
+  %who  %forget name  %save file  %load file      the variables
+  %run file | 3 | 3-5 | above | stale     again, under its number
+  %edit [n | file]  %history [text] [-n 20] [-o] [-f file]
+  %stale [n]  %journal     what changed; sessions on record
+  %debug                   the variables where the last error was raised
+  %set [name [value]] [--save]            help 'settings'
+  ?name  name?  ??name  ?*part*  !command  =expression
+
+%save writes a .safetensors file: tensors with their quantization, models, optimizers, specs, tables with what they
+share, text,
+numbers; views become tensors of their own, gradients are left out. It names what it cannot keep: functions, and
+models that hold some. %load brings
+them back, locals as locals, and runs nothing of the file.
+
+!command has the terminal: Ctrl-C ends it, not the prompt; what it prints is not recorded. %edit uses $VISUAL, $EDITOR
+or vi.
+
+%debug keeps the values of the failed input until the next error, or until %debug drop.]=],
+	[[x = tensor{1, 2}
+print(x:sum():item())  --> 3.0]])
+
+concept('stale', [[An input is stale when something it read has changed since: a variable has another value, a tensor
+was changed in place, a table or a model
+holds something else, a function that it called is another one or reads something else, or the value was made by a
+stale input.
+%stale lists them with the reason, %stale 4 tells what In[4] read and wrote, %run stale runs them again in their order.
+
+Not stale: an input that only defined a function; one that assigned again all that it read; one whose variables were
+all assigned anew by later
+inputs, or that was typed again; one whose tensor later inputs changed on (x:add_(1), then x:mul_(2)).
+
+What is read is known from the compiled code: fields, parameters and inner locals of the same name do not count.
+Tables are compared by their
+contents (the first 20000 entries), objects of C other than tensors only by which they are. Code that reads variables
+by a computed
+name (_G[name]), or what methods of objects read, is not seen.]],
+	[[x = tensor{1, 2}
+y = x:sum():item()
+x:mul_(2)        -- at the prompt: stale now: the input that made y
+print(y, x:sum():item())  --> 3.0 6.0]])
+
+concept('journal', [[On a terminal every input and what it prints, shows and raises is written to a file of the
+session before the next prompt appears:
+$XDG_STATE_HOME/quoll/journal/ (default ~/.local/state), for you alone to read (0600). A crash, a closed window or
+kill -9 loses nothing that was
+shown before; the file is brought to the disk after each input, so a power failure loses at most the running one.
+
+`quoll --restore` shows the last session that did not end by itself and puts its inputs into In; nothing is run: %run
+above does it,
+%run 3 runs one. `quoll --restore file` takes another, %journal lists them. What children write to the terminal
+themselves
+is not recorded, of one input at most 1 MiB, of one session at most 32 MiB of output; files go after 30 days, 200
+sessions or 256 MiB.
+
+--journal file records elsewhere (also a pipe's session), --journal none (or QUOLL_JOURNAL=none) not at all.]],
+	[[x = 'inputs of the prompt are recorded, those of scripts are not'
+print(#x)  --> 59]])
+
+concept('settings', [[%set lists the settings of the prompt with their values, %set name value changes one, %set name
+value --save keeps all in
+$XDG_CONFIG_HOME/quoll/settings (default ~/.config), which a prompt on a terminal reads.
+
+  colours auto|on|off      editing_mode emacs|vi      footer auto|on|off
+  precision 0 to 16        stale auto|on|off          width 0 or 20 to 1000
+  plot auto|kitty|iterm|sixel|text|none]],
+	[[print(tensor{1/3})  --> float32(1)  0.3333]])

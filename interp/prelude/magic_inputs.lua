@@ -1,0 +1,229 @@
+-- SPDX-License-Identifier: MIT
+-- %run, %edit, %history, %stale, %journal. %run and %edit return inputs to run: {{text =, number =}, …}.
+local _, internal = ...
+local magics = {}
+
+local function fail(format, ...) error(format:format(...), 0) end
+
+local function words_of(text)
+	local words = {}
+	for word in text:gmatch '%S+' do words[#words + 1] = word end
+	return words
+end
+
+local function input(number)
+	local text = type(In) == 'table' and rawget(In, number)
+	if type(text) ~= 'string' then fail('no input In[%d]', number) end
+	return text
+end
+
+-- An input that only orders others about is not run again with them; `%run file` is.
+local function is_order(text)
+	local word, rest = text:match '^%s*%%(%l+)%s*(.-)%s*$'
+	if word == 'run' then return rest:find '^%d' or rest:find '^above' or rest:find '^stale' end
+	return word == 'edit' or word == 'debug' or word == 'stale' or word == 'history'
+end
+
+---------------------------------------------------------------- %run
+
+local function add_range(jobs, from, to)
+	for number = from, to do
+		local text = type(In) == 'table' and rawget(In, number)
+		if type(text) == 'string' and not is_order(text) then jobs[#jobs + 1] = {number = number, text = text} end
+	end
+end
+
+-- The stale inputs one after the other: running one may make the next one stale, or no more so. Each runs once.
+local function add_stale(jobs)
+	local marks = internal.import 'stale'.session
+	marks:after()
+	for _, cell in ipairs(marks:list()) do jobs[#jobs + 1] = {number = cell.key, text = input(cell.key)} end
+	if #jobs == 0 then print 'nothing is stale' end
+end
+
+-- A script runs as with `quoll file.lua argument …`, but its globals stay.
+local function file_job(path, words)
+	if not io.open(path, 'rb') and not path:find '%.lua$' and io.open(path .. '.lua', 'rb') then path = path .. '.lua' end
+	local chunk, reason = loadfile(path)
+	if not chunk then fail('run: %s', reason) end
+	local arguments = table.move(words, 2, #words, 1, {[0] = path})
+	rawset(_G, 'arg', arguments)
+	return {{call = chunk, arguments = arguments}}
+end
+
+function magics.run(text, number)
+	local words, jobs = words_of(text), {}
+	if #words == 0 then fail 'usage: %%run file.lua [argument ...], %%run 3, %%run 3-5 7, %%run above, %%run stale' end
+	for i, word in ipairs(words) do
+		local from, to = word:match '^(%d+)%-?(%d*)$'
+		if from then
+			from = math.tointeger(from)
+			to = to ~= '' and math.tointeger(to) or from
+			if from == to then
+				jobs[#jobs + 1] = {number = from, text = input(from)}
+				if is_order(jobs[#jobs].text) then fail('run: In[%d] is %s itself', from, jobs[#jobs].text:match '%%%l+') end
+			else
+				add_range(jobs, from, to)
+			end
+		elseif word == 'above' then
+			add_range(jobs, 1, number - 1)
+		elseif word == 'stale' then
+			add_stale(jobs)
+		elseif i == 1 then
+			return file_job(word, words)
+		else
+			fail("run: wanted numbers, 'above' or 'stale', got '%s'", word)
+		end
+	end
+	return jobs
+end
+
+---------------------------------------------------------------- %edit
+
+local function quoted(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
+
+local function run_editor(path)
+	local editor = os.getenv 'VISUAL' or os.getenv 'EDITOR' or 'vi'
+	local good, how, code = os.execute(editor .. ' ' .. quoted(path))
+	if not good then fail('edit: %s: %s %d; nothing was run', editor, how == 'signal' and 'ended by signal' or 'exit status', code) end
+end
+
+local function read(path)
+	local file, reason = io.open(path, 'rb')
+	if not file then fail('edit: %s', reason) end
+	local text = file:read 'a'
+	file:close()
+	return text
+end
+
+local function edit_text(text)
+	local plain = os.tmpname()
+	local path = plain .. '.lua'
+	local remove <close> = setmetatable({}, {__close = function()
+		os.remove(path)
+		os.remove(plain)
+	end})
+	local file = assert(io.open(path, 'wb'))
+	file:write(text, text:find '\n$' and '' or '\n')
+	file:close()
+	run_editor(path)
+	return read(path)
+end
+
+function magics.edit(text, number)
+	local word = text:match '^%s*(.-)%s*$'
+	local edited
+	if word == '' or word:find '^%d+$' then
+		local which = word ~= '' and math.tointeger(word) or nil
+		local before = which and input(which) or ''
+		for i = number - 1, 1, -1 do
+			if which then break end
+			local last = type(In) == 'table' and rawget(In, i)
+			if type(last) == 'string' and not is_order(last) then which, before = i, last end
+		end
+		edited = edit_text(before)
+		if not edited:find '%S' then
+			print 'nothing to run'
+			return
+		end
+		return {{text = edited, number = number}}
+	end
+	local made = not io.open(word, 'rb')
+	run_editor(word)
+	if made and not io.open(word, 'rb') then
+		print 'nothing to run'
+		return
+	end
+	return file_job(word, {word})
+end
+
+---------------------------------------------------------------- %history
+
+local function parse_history(text)
+	local o, words, i = {}, words_of(text), 1
+	while words[i] do
+		local word = words[i]
+		if word == '-n' then
+			o.n = math.tointeger(tonumber(words[i + 1] or ''))
+			if not o.n or o.n < 1 then fail('history: -n: wanted a number of inputs, got %s', words[i + 1] or 'none') end
+			i = i + 1
+		elseif word == '-o' then
+			o.results = true
+		elseif word == '-f' then
+			o.file = words[i + 1] or fail 'history: -f: wanted a file, got none'
+			i = i + 1
+		elseif word:find '^%-%d+$' then
+			o.n = math.tointeger(tonumber(word:sub(2)))
+		elseif word:find '^%-' then
+			fail("history: unknown option '%s'; known: -n 20 -o -f file", word)
+		else
+			o.pattern = o.pattern and o.pattern .. ' ' .. word or word
+		end
+		i = i + 1
+	end
+	return o
+end
+
+local function chosen(o, number)
+	local numbers = {}
+	for i = 1, number - 1 do
+		local text = type(In) == 'table' and rawget(In, i)
+		if type(text) == 'string' and (not o.pattern or text:find(o.pattern, 1, true)) then numbers[#numbers + 1] = i end
+	end
+	if o.n and #numbers > o.n then numbers = table.move(numbers, #numbers - o.n + 1, #numbers, 1, {}) end
+	return numbers
+end
+
+-- The input as Lua: a value that it shows is printed; what is no Lua (%words, `x = 1 x`) becomes a comment.
+local function as_lua(text)
+	if load(text) then return text end
+	if load('print(' .. text .. '\n)') then return text:find '%-%-' and 'print(' .. text .. '\n)' or 'print(' .. text .. ')' end
+	return '-- ' .. text:gsub('\n', '\n-- ')
+end
+
+-- A notebook of the inputs.
+local function write_history(path, numbers)
+	local parts = {}
+	for _, i in ipairs(numbers) do
+		local text = as_lua((In[i]:gsub('[%s;]+$', '')))
+		parts[#parts + 1] = '-- %%\n' .. text .. '\n'
+	end
+	internal.write_file(path, table.concat(parts, '\n'))
+	print(('%d inputs in %s'):format(#numbers, path))
+end
+
+function magics.history(text, number)
+	local o = parse_history(text)
+	local numbers = chosen(o, number)
+	if o.file then return write_history(o.file, numbers) end
+	local show = internal.import 'show'
+	for _, i in ipairs(numbers) do
+		local head = ('%4d: '):format(i)
+		print(head .. In[i]:gsub('%s+$', ''):gsub('\n', '\n' .. (' '):rep(#head)))
+		local result = o.results and type(Out) == 'table' and Out[i]
+		if result ~= nil and result ~= false then print('      --> ' .. show(result):gsub('\n', '\n          ')) end
+	end
+	if #numbers == 0 then print 'no such input' end
+end
+
+---------------------------------------------------------------- %stale, %journal
+
+function magics.stale(text)
+	local marks = internal.import 'stale'.session
+	marks:after()
+	local number = math.tointeger(tonumber(text:match '%d+' or ''))
+	if number then
+		local reads, writes = marks:names(number)
+		if not reads then fail('stale: In[%d] has not run', number) end
+		print(('In[%d] read %s; wrote %s'):format(number, #reads > 0 and table.concat(reads, ' ') or 'no variable',
+			#writes > 0 and table.concat(writes, ' ') or 'none'))
+		return
+	end
+	local list = marks:list()
+	for _, cell in ipairs(list) do print(('In[%d] %s'):format(cell.key, cell.why)) end
+	if #list == 0 then print 'nothing is stale' end
+end
+
+function magics.journal() internal.import 'journal'.list() end
+
+return magics

@@ -1,0 +1,42 @@
+-- SPDX-License-Identifier: MIT
+-- %set.
+local _, internal = ...
+local magics = {}
+
+local function save()
+	local lines = {'# Settings of the prompt: %set name value --save writes them, %set lists them.'}
+	for _, s in ipairs(internal.list_settings()) do
+		if s[2] ~= s[3] then lines[#lines + 1] = s[1] .. ' ' .. s[2] end
+	end
+	local path, reason = internal.folder('config', 'settings')
+	if not path then error('set: ' .. reason, 0) end
+	internal.write_file(path, table.concat(lines, '\n') .. '\n')
+	print('saved in ' .. path)
+end
+
+local function list(name)
+	local found = false
+	for _, s in ipairs(internal.list_settings()) do
+		if not name or s[1] == name then
+			print(('  %-13s %-8s %s\n%24s%s'):format(s[1], s[2], s[4], '', s[5]))
+			found = true
+		end
+	end
+	if not found then error(select(2, internal.setting(name, '')), 0) end
+end
+
+function magics.set(text)
+	local words, keep = {}, false
+	for word in text:gsub('=', ' '):gmatch '%S+' do
+		if word == '--save' then keep = true else words[#words + 1] = word end
+	end
+	if #words > 2 then error('set: wanted a name and a value, got ' .. #words .. ' words', 0) end
+	if #words < 2 and not (keep and #words == 0) then return list(words[1]) end
+	if #words == 2 then
+		local ok, message = internal.setting(words[1], words[2])
+		if not ok then error(message, 0) end
+	end
+	if keep then save() end
+end
+
+return magics

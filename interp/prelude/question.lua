@@ -1,0 +1,53 @@
+-- SPDX-License-Identifier: MIT
+-- ?name, ??name and ?*part*.
+local _, internal = ...
+
+local function first_sentence(text)
+	text = (text or ''):gsub('%s+', ' ')
+	text = text:match '^(.-[%w%)]%.) ' or text
+	return (utf8.len(text) or #text) > 90 and text:sub(1, utf8.offset(text, 88) - 1) .. '…' or text
+end
+
+-- Names that fit the pattern, then entries whose first sentence has it; below them the user's variables that fit.
+local function apropos(pattern)
+	local index = internal.import 'help_index'
+	local word = pattern:gsub('%*', ''):lower()
+	local lua = '^' .. pattern:gsub('[%-%.%+%[%]%(%)%$%^%%]', '%%%0'):gsub('%*', '.*') .. '$'
+	local seen, n = {}, 0
+	local function say(title, text)
+		n = n + 1
+		print(('  %-26s %s'):format(title, text))
+	end
+	for _, entry in ipairs(index.glob(pattern)) do
+		seen[entry.title] = true
+		say(entry.title, first_sentence(entry.text))
+	end
+	for _, entry in ipairs(index.list) do
+		local text = first_sentence(entry.text)
+		if word ~= '' and not seen[entry.title] and text:lower():find(word, 1, true) then
+			seen[entry.title] = true
+			say(entry.title, text)
+		end
+	end
+	local mine = {}
+	for name in next, _G do
+		if type(name) == 'string' and not internal.baseline[name] and name:find(lua) then mine[#mine + 1] = name end
+	end
+	table.sort(mine)
+	for _, name in ipairs(mine) do say(name, 'a variable of yours: ' .. (internal.describe(_G[name]) or type(_G[name]))) end
+	if n == 0 then print(("nothing has '%s' in its name or first sentence"):format(pattern)) end
+end
+
+-- name nil: help in general. subject: the value of a variable of the user, else the name.
+return function(name, subject, with_source)
+	if not name then return help() end
+	if name:find('*', 1, true) then return apropos(name) end
+	help(subject)
+	if not with_source then return end
+	if type(subject) == 'function' then
+		source(subject)
+	else
+		local ok, message = pcall(source, name)
+		if not ok then print('-- ' .. tostring(message):gsub('^.-source: ', 'no source: ')) end
+	end
+end

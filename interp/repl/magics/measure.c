@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * What code costs: %time once, %timeit and %bench many times, %explain what the last input ran on.
+ */
+#include <stdio.h>
+
+#include "interp/repl/magic.h"
+#include "interp/repl/show.h"
+
+static bool run_time(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
+{
+	char wall[QL_AMOUNT], cpu[QL_AMOUNT], peak[QL_AMOUNT];
+	bool good = ql_session_call(s, cell, 0);
+
+	(void)rest;
+	(void)size;
+	printf("time %s (processor %s), tensors +%s at the peak, %llu allocations\n",
+		ql_time_text(s->cost.wall, wall), ql_time_text(s->cost.cpu, cpu),
+		ql_bytes_text(s->cost.peak, peak), (unsigned long long)s->cost.allocations);
+	return good;
+}
+
+const struct ql_magic ql_magic_time = {
+	"time", "code", "runs it once: time, memory and float32 fallbacks", true, run_time, NULL, NULL};
+const struct ql_magic ql_magic_timeit = {
+	"timeit", "code", "runs it many times: median and spread", true, NULL, "magic_measure", "timeit"};
+const struct ql_magic ql_magic_bench = {"bench", "code",
+	"the same as a report that is kept as Out: median, fastest, spread, kernels, memory", true, NULL,
+	"magic_measure", "bench"};
+const struct ql_magic ql_magic_explain = {"explain", "",
+	"ops of the last input: kernels, paths, and why some fell back to float32", false, NULL,
+	"magic_measure", "explain"};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * What the prompt writes about an input, on the terminal and to listeners (output.h).
+ */
+#ifndef QUOLL_INTERP_REPL_SHOW_H
+#define QUOLL_INTERP_REPL_SHOW_H
+
+#include "interp/repl/session.h"
+
+/* Pushes the text shown for the value at `index`. Raises only for an interrupt or no memory. */
+void ql_session_show(lua_State *L, int index);
+/* Shows the values from `first` to the top as Out[n]. */
+void ql_show_values(struct ql_session *s, int first);
+/* The message on top, which is popped. */
+void ql_show_error(lua_State *L);
+/* One dim line. */
+void ql_show_note(const char *text);
+/* The lines below an input: what it cost, what fell back, what is not kept. */
+void ql_show_footer(struct ql_session *s, const struct ql_cell *cell);
+
+/* "12.5 KiB", "1.20 ms" */
+#define QL_AMOUNT 32
+const char *ql_bytes_text(size_t bytes, char text[QL_AMOUNT]);
+const char *ql_time_text(double seconds, char text[QL_AMOUNT]);
+
+#endif
