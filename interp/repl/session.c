@@ -96,7 +96,7 @@ static void store_input(struct ql_session *s, const char *text, size_t size, con
 	lua_State *L = s->state->L;
 
 	ql_traceback_source(L, chunk, text, size);
-	lua_pushlstring(L, text, size);
+	lua_pushlstring(L, text + s->skip, size - s->skip);
 	store(L, "In", s->n, QL_HISTORY);
 }
 
@@ -305,15 +305,17 @@ static int handler(lua_State *L)
 bool ql_session_call(struct ql_session *s, struct ql_cell *cell)
 {
 	lua_State *L = s->state->L;
-	int base = lua_gettop(L), status;
+	int base = lua_gettop(L), outer = s->state->outer_frames, status;
 	struct meter m;
 
 	lua_pushvalue(L, base);
 	lua_pushlightuserdata(L, cell);
 	lua_pushcclosure(L, handler, 2);
 	lua_insert(L, base);
+	s->state->outer_frames = ql_traceback_depth(L);
 	m = meter_begin(s->state->ctx);
 	status = lua_pcall(L, 0, LUA_MULTRET, base);
+	s->state->outer_frames = outer;
 	s->cost = meter_end(s->state->ctx, &m);
 	if (!status && s->state->ctx->interrupted) { /* in a C function that was the last */
 		lua_pushliteral(L, "interrupted");
@@ -369,6 +371,7 @@ static bool is_plain_word(lua_State *L, struct input *in)
 	if (is_word(in, "help") && lua_getglobal(L, "help") == LUA_TFUNCTION) {
 		in->text = "help()";
 		in->size = 6;
+		in->session->skip = 0;
 	}
 	lua_settop(L, 1);
 	return false;
@@ -380,13 +383,14 @@ static int run_input(lua_State *L)
 	struct ql_session *s = in->session;
 	enum ql_cell_state state = QL_CELL_READY;
 	const struct ql_magic *magic;
-	char chunk[32];
+	char number[32];
+	const char *chunk = s->chunk ? s->chunk : number;
 	size_t from = 0;
 
 	luaL_checkstack(L, LUA_MINSTACK, NULL);
 	if (is_plain_word(L, in))
 		return 0;
-	snprintf(chunk, sizeof(chunk), "=In[%d]", s->n);
+	snprintf(number, sizeof(number), "=In[%d]", s->n);
 	magic = ql_magic_find(in->text, in->size, &from);
 	if (!magic || magic->takes_code)
 		state = ql_cell_compile(L, in->text + from, in->size - from, chunk, &in->cell);

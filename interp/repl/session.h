@@ -19,6 +19,8 @@ struct ql_session {
 	struct ql_state *state;
 	int n;      /* number of the input that is read or runs */
 	bool leave; /* the input was `exit` */
+	const char *chunk; /* name of the next input in messages, as for lua_load; NULL: "=In[n]" */
+	size_t skip;       /* line breaks before it, so that its lines have the numbers that they have in a file */
 	struct ql_cost cost;
 };
 
