@@ -2,8 +2,10 @@
  * What the notebooks of the prelude need of C: tokens of Lua text, the variables it names, a hash, and whether files have
  * changed. Everything else about notebooks is Lua: prelude/notebook*.lua.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -112,6 +114,17 @@ static int file_state(lua_State *L)
 	return 1;
 }
 
+/* make_folder(path): makes one folder; it may be there already */
+static int make_folder(lua_State *L)
+{
+	const char *path = luaL_checkstring(L, 1);
+	struct stat st;
+
+	if (mkdir(path, 0777) && !(errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
+		return luaL_error(L, "%s: %s", path, strerror(errno));
+	return 0;
+}
+
 /* sleep(seconds): shorter when there is a Ctrl-C, which it raises */
 static int sleep_for(lua_State *L)
 {
@@ -135,7 +148,7 @@ static int dim(lua_State *L)
 int ql_open_notebook(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"tokens", tokens}, {"variables", variables}, {"hash", hash},
-		{"file_state", file_state}, {"sleep", sleep_for}, {"dim", dim}, {NULL, NULL}};
+		{"file_state", file_state}, {"make_folder", make_folder}, {"sleep", sleep_for}, {"dim", dim}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);
