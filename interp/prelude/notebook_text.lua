@@ -91,7 +91,8 @@ local RULES = {
 	end,
 	['['] = function(text, at, context)
 		local words, stop = text:match('^(%b[])()', at)
-		local target, behind = text:match('^%(%s*<?([^%s<>()]*%(?[^%s<>()]*%)?)>?%s*["\']?[^)]*%)()', stop or 1)
+		local target, behind = text:match('^%(%s*([^%s<>()]*%([^%s<>()]*%)[^%s<>()]*)%s*["\']?[^)]*%)()', stop or 1)
+		if not target then target, behind = text:match('^%(%s*<?([^%s<>()]*)>?%s*["\']?[^)]*%)()', stop or 1) end
 		if not words or not target or not behind then return nil end
 		local inner = inline(words:sub(2, -2), context, true)
 		local link = not context.linked and link_target(target)
