@@ -19,5 +19,5 @@ static int run(struct ql_state *s, int argc, char **argv)
 	return (int)lua_tointeger(L, -1);
 }
 
-const struct ql_command ql_command_convert = {"convert", "from to",
+const struct ql_command ql_command_convert = {"convert", "from to [--help]",
 	"converts notebooks by their endings: .lua or .ipynb to .lua .ipynb .html .md, without running", run};

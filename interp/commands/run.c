@@ -31,5 +31,6 @@ static int run(struct ql_state *s, int argc, char **argv)
 	return (int)lua_tointeger(L, -1);
 }
 
-const struct ql_command ql_command_run = {"run", "notebook ...",
-	"runs a notebook (.lua with -- %% cells, or .ipynb), writes .html .ipynb .md; run --help explains", run};
+const struct ql_command ql_command_run = {"run",
+	"notebook [--html F] [--ipynb F] [--md F] [--param name=value] [--watch] [--cached] [--out F] [--help]",
+	"runs a notebook, a .lua with cells (-- %%) or an .ipynb; run --help explains", run};
