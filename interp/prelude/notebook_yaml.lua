@@ -48,7 +48,7 @@ end
 
 local function scalar_text(value)
 	local text = tostring(value)
-	if type(value) == 'string' and (scalar(text) ~= value or not text:find '^[%w_][%w_ ./()+-]*$') then
+	if type(value) == 'string' and (scalar(text) ~= value or tonumber(text) or not text:find '^[%w_.][%w_ ./()+-]*$') then
 		return "'" .. text:gsub('%c', ' '):gsub("'", "''") .. "'"
 	end
 	return text
