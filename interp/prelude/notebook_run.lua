@@ -220,7 +220,12 @@ function run:all(wanted)
 	local listener <close> = internal.listen(function(...) take(self, ...) end, self.quiet)
 	local exit = os.exit
 	os.exit = function(...) -- what the cells put out so far is kept
-		settle(self.cell and self.cell.outputs or {})
+		io.stdout:flush()
+		local cell = self.cell
+		if cell then
+			settle(cell.outputs)
+			cell.ran, self.cell = true, nil
+		end
 		self:keep()
 		listener:close()
 		exit(...)
