@@ -14,14 +14,14 @@ return [[
 	--code: #1e2329; --link: #6cb2ff; --bad: #ff9d94; --badpage: #2c1b1b; --k: #d7a1f0; --s: #9bd49d; --n: #f0b674; --c: #8a949e;
 	--e: #77cfd4; --g: #8fc1ff; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 60rem; background: var(--page); color: var(--text);
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 62rem; background: var(--page); color: var(--text);
 	font: 16px/1.6 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; overflow-wrap: break-word; }
 a { color: var(--link); }
 h1, h2, h3, h4 { line-height: 1.25; margin: 1.8em 0 .6em; }
 h1 { font-size: 1.9rem; margin-top: .8em; } h2 { font-size: 1.4rem; } h3 { font-size: 1.15rem; }
 h2 { border-bottom: 1px solid var(--line); padding-bottom: .2em; }
-pre, code { font: .86em/1.5 ui-monospace, "DejaVu Sans Mono", Consolas, monospace; }
-code { background: var(--code); padding: .1em .3em; border-radius: 4px; }
+pre, code { tab-size: 4; font: .82em/1.5 ui-monospace, "DejaVu Sans Mono", Consolas, monospace; }
+code { font-size: .88em; background: var(--code); padding: .1em .3em; border-radius: 4px; }
 pre { margin: 0; padding: .6rem .8rem; overflow-x: auto; white-space: pre; }
 pre code { padding: 0; background: none; font-size: 1em; }
 .text > pre { background: var(--code); border-radius: 6px; margin: 1em 0; }
