@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- quoll run and quoll convert, as a user calls them: what is shown, what is kept, exit codes, errors, saving while watched.
+-- quoll run, as a user calls it: what is shown, what is kept, exit codes, errors, saving while watched.
 local internal = debug.getregistry()['quoll.internal']
 local folder = os.tmpname()
 os.execute(('rm %s && mkdir %s'):format(folder, folder))
@@ -102,19 +102,13 @@ it('keeps what was shown when the cells leave', function()
 	local out, _, code = quoll 'run d.lua'
 	assert(out == 'before\n' and code == 7 and read 'd.out.json':find 'before')
 end)
-it('runs and converts Jupyter notebooks', function()
+it('runs Jupyter notebooks', function()
 	write('e.ipynb', [[{"nbformat": 4, "nbformat_minor": 2, "metadata": {}, "cells": [{"cell_type": "markdown", "metadata": {}, "source": "# T"},
-		{"cell_type": "code", "metadata": {}, "source": "%time x = 5", "outputs": [{"output_type": "stream", "name": "stdout", "text": "kept"}],
-		"execution_count": 4}, {"cell_type": "code", "metadata": {}, "source": ["local y = x\n", "y"], "outputs": [], "execution_count": null}]}]])
+		{"cell_type": "code", "metadata": {}, "source": "%time x = 5", "outputs": [], "execution_count": 4},
+		{"cell_type": "code", "metadata": {}, "source": ["local y = x\n", "y"], "outputs": [], "execution_count": null}]}]])
 	local out, err, code = quoll 'run e.ipynb --out - --ipynb f.ipynb'
 	assert(code == 0 and out:find 'time ' and out:find 'Out%[2%]: 5' and not read 'e.out.json', err)
 	assert(read 'f.ipynb':find '"5"')
-	assert(select(3, quoll 'convert e.ipynb g.lua') == 0)
-	assert(read 'g.lua' == '-- %% [markdown]\n-- # T\n\n-- %%\n-- %time x = 5\n\n-- %%\nlocal y = x\ny\n', read 'g.lua')
-	assert(read 'g.out.json':find 'kept' and select(3, quoll 'convert g.lua g.html') == 0 and read 'g.html':find 'kept')
-	assert(select(3, quoll 'convert g.lua g.ipynb') == 0 and read 'g.ipynb':find 'kept')
-	os.execute(("cd %s && sed -i 's/x = 5/x = 6/' g.lua"):format(folder))
-	assert(select(3, quoll 'convert g.lua g.html') == 0 and not read 'g.html':find 'kept', 'outputs of another text')
 end)
 it('writes figures as files', function()
 	write('h.lua', '-- %%\nplot.line{{1, 2}, title = "a"}\n')
@@ -139,13 +133,12 @@ it('loses nothing to bad files', function()
 	assert(code == 1 and err:find 'folder.html' and read 'i.md')
 	for arguments, message in pairs {['run'] = 'wanted one notebook, got 0', ['run no.lua'] = 'no.lua: No such file', ['run a.txt'] = 'ends in .lua or .ipynb',
 		['run i.lua --htm x'] = "no such option; did you mean '--html'", ['run i.lua --html i.lua'] = 'ends in .html', ['run i.lua --out i.lua'] = 'is a Lua file',
-		['run i.lua --html'] = '--html: wanted a value', ['run i.lua --cached --out -'] = 'wanted a side file', ['convert i.lua'] = 'wanted two files, got 1',
-		['convert i.lua i.pdf'] = 'ends in .lua, .ipynb, .html or .md', ['convert i.lua i.lua'] = 'got the same', ['run .'] = 'ends in .lua'} do
+		['run i.lua --html'] = '--html: wanted a value', ['run i.lua --cached --out -'] = 'wanted a side file', ['run .'] = 'ends in .lua'} do
 		local out
 		out, err, code = quoll(arguments)
 		assert(code == 1 and out == '' and err:find(message, 1, true) and not err:find 'prelude', arguments .. ': ' .. err)
 	end
-	assert(quoll 'run --help':find '%-%-watch' and quoll 'convert --help':find 'side file')
+	assert(quoll 'run --help':find '%-%-watch')
 end)
 it('runs what changed when the file is saved', function()
 	write('w.lua', 'a = 1\n-- %%\nb = a + 1\n-- %%\nprint("c", 10)\n-- %%\nprint("b", b)\n')
