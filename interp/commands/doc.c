@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * quoll doc: prelude/doc.lua gets the arguments and returns the exit code. internal.command_line() hands it what the
- * program itself takes.
+ * quoll doc: prelude/doc.lua gets the arguments and returns the exit code. internal.command_line() hands it
+ * what the program itself takes.
  */
 #include "interp/commands.h"
 #include "interp/options.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the notebooks of the prelude need of C: tokens of Lua text, the variables it names, a hash, and whether files have
- * changed. Everything else about notebooks is Lua: prelude/notebook*.lua.
+ * What the notebooks of the prelude need of C: tokens of Lua text, the variables it names, a hash, and
+ * whether files have changed. Everything else about notebooks is Lua: prelude/notebook*.lua.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -50,8 +50,8 @@ static void set_piece(lua_State *L, const char *name, const struct ql_scan *s, c
 	lua_setfield(L, -2, name);
 }
 
-/* variables(text) -> list of {name=, before=, after=, outside=}: each mention of a variable (no field, method or
- * label), with the tokens beside it ("": none) and whether it is outside of all blocks and brackets */
+/* variables(text) -> list of {name=, before=, after=, outside=}: each mention of a variable (no field, method
+ * or label), with the tokens beside it ("": none) and whether it is outside of all blocks and brackets */
 static int variables(lua_State *L)
 {
 	size_t size;
@@ -148,7 +148,8 @@ static int dim(lua_State *L)
 int ql_open_notebook(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"tokens", tokens}, {"variables", variables}, {"hash", hash},
-		{"file_state", file_state}, {"make_folder", make_folder}, {"sleep", sleep_for}, {"dim", dim}, {NULL, NULL}};
+		{"file_state", file_state}, {"make_folder", make_folder}, {"sleep", sleep_for}, {"dim", dim},
+		{NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

@@ -9,6 +9,7 @@ local highlight = internal.import 'notebook_highlight'
 local escape = mime.escape
 
 local DEEPEST = 20 -- of lists and quotations
+local MOST = 1e7   -- bytes that are looked at behind the marks of one page; then marks are letters, so that no text takes long
 
 ---------------------------------------------------------------- addresses
 
@@ -138,7 +139,10 @@ function inline(text, context, linked)
 		at = next_mark
 		if at <= #text then
 			local c = text:sub(at, at)
-			local html, stop = RULES[c](text, at, inner)
+			local work = (context.headings.work or 0) + #text - at
+			local html, stop
+			context.headings.work = work
+			if work < MOST then html, stop = RULES[c](text, at, inner) end
 			out[#out + 1] = html or escape(c)
 			at = html and stop or at + 1
 		end
