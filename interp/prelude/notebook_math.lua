@@ -284,7 +284,8 @@ return function(tex, display)
 	local p = setmetatable({text = tex, list = scan(tex), at = 1, depth = 0, display = display}, parser)
 	local out = {}
 	while p:peek()[1] ~= 'end' do
-		table.move(p:row {}, 1, 1 << 20, #out + 1, out)
+		local row = p:row {}
+		table.move(row, 1, #row, #out + 1, out)
 		if p:peek()[1] ~= 'end' then out[#out + 1] = token('mtext', p:take()[2]) end
 	end
 	return ('<math%s>%s</math>'):format(display and ' display="block"' or '', element('mrow', table.concat(out)))

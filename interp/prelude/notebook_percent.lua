@@ -217,7 +217,8 @@ local function marker_of(cell)
 		local region = KINDS[metadata.region_name] == cell.kind and metadata.region_name or cell.kind
 		parts[#parts + 1] = '[' .. region .. ']'
 	end
-	table.move(option_lines(metadata), 1, #metadata + 99, #parts + 1, parts)
+	local options = option_lines(metadata)
+	table.move(options, 1, #options, #parts + 1, parts)
 	return table.concat(parts, ' ')
 end
 
