@@ -20,4 +20,4 @@ static int run(struct ql_state *s, int argc, char **argv)
 }
 
 const struct ql_command ql_command_convert = {"convert", "from to [--help]",
-	"converts notebooks by their endings: .lua or .ipynb to .lua .ipynb .html .md, without running", run};
+	"converts a notebook by its ending to .lua .ipynb .html .md; runs nothing", run};
