@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of subcommands.
+ * The tables of subcommands and of options of one letter.
  */
 #include "interp/commands.h"
 
@@ -8,4 +8,16 @@ const struct ql_command *const ql_commands[] = {
 #include "interp/commands.def"
 #undef X
 	NULL,
+};
+
+const struct ql_letter ql_letters[] = {
+	{"-e", "code", "runs the code; may be repeated"},
+	{"-l", "name", "requires the module `name` into a global of that name; may be repeated"},
+	{"-i", "", "opens the prompt afterwards"},
+	{"--restore", "[file]", "the prompt with the inputs of the last session that crashed, or of a journal"},
+	{"-", "", "runs stdin as a script"},
+	{"--", "", "ends the options"},
+	{"-v, --version", "", "tells the version"},
+	{"-h, --help", "", "this text"},
+	{NULL, NULL, NULL},
 };

@@ -14,6 +14,13 @@ struct ql_command {
 	ql_command_fn *run;
 };
 
+/* Options of one letter, and their like. */
+struct ql_letter {
+	const char *letter, *argument, *text;
+};
+
+extern const struct ql_letter ql_letters[]; /* ends with letter NULL */
+
 #define X(name) extern const struct ql_command ql_command_##name;
 #include "interp/commands.def"
 #undef X

@@ -3,7 +3,9 @@
  * cells of a notebook as the prompt runs its inputs.
  */
 #include <stdio.h>
+#include <string.h>
 
+#include "interp/interrupt.h"
 #include "interp/libs.h"
 #include "interp/output.h"
 #include "interp/prelude/prelude.h"
@@ -114,15 +116,38 @@ static int session(lua_State *L)
 	return 1;
 }
 
-/* s:input(text, final) -> false when more lines are wanted; s.cost tells what it took */
+/* s:input(text, final, chunk, line) -> false when more lines are wanted; whether it was interrupted, which is then
+ * forgotten. `chunk` and `line`: the name and first line that messages tell, of a cell in a file. */
 static int session_input(lua_State *L)
 {
 	struct ql_session *s = luaL_checkudata(L, 1, SESSION);
+	lua_Integer line = luaL_optinteger(L, 5, 1);
+	struct ql_state *state = ql_state_of(L);
 	size_t size;
-	const char *text = luaL_checklstring(L, 2, &size);
+	const char *text;
 
+	luaL_checkstring(L, 2);
+	lua_settop(L, 5);
+	s->chunk = luaL_optstring(L, 4, NULL);
+	s->skip = line > 1 ? (size_t)line - 1 : 0;
+	if (s->skip) {
+		luaL_Buffer b;
+		char *feeds = luaL_buffinitsize(L, &b, s->skip);
+
+		memset(feeds, '\n', s->skip);
+		luaL_addsize(&b, s->skip);
+		lua_pushvalue(L, 2);
+		luaL_addvalue(&b);
+		luaL_pushresult(&b);
+		lua_replace(L, 2);
+	}
+	text = lua_tolstring(L, 2, &size);
 	lua_pushboolean(L, ql_session_input(s, text, size, lua_toboolean(L, 3)));
-	return 1;
+	lua_pushboolean(L, state->ctx->interrupted != 0);
+	ql_interrupt_clear(state);
+	s->chunk = NULL;
+	s->skip = 0;
+	return 2;
 }
 
 /* s:cost() -> seconds, seconds of the processor, bytes at the peak, fallbacks of the last input */

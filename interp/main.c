@@ -18,19 +18,6 @@
 
 #define QL_INTERRUPTED 130
 
-static const struct {
-	const char *letter, *argument, *text;
-} letters[] = {
-	{"-e", "code", "runs the code; may be repeated"},
-	{"-l", "name", "requires the module `name` into a global of that name; may be repeated"},
-	{"-i", "", "opens the prompt afterwards"},
-	{"--restore", "[file]", "the prompt with the inputs of the last session that crashed, or of a journal"},
-	{"-", "", "runs stdin as a script"},
-	{"--", "", "ends the options"},
-	{"-v, --version", "", "tells the version"},
-	{"-h, --help", "", "this text"},
-};
-
 struct line {
 	int argc;
 	char **argv;
@@ -136,19 +123,19 @@ static int print_help(void)
 	       "usage: quoll [options]                        the prompt\n"
 	       "       quoll [options] file.lua [argument...] runs a script; - is stdin\n"
 	       "       quoll [options] command [argument...]\n\noptions:\n");
-	for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++) {
+	for (const struct ql_letter *l = ql_letters; l->letter; l++) {
 		char left[32];
 
-		snprintf(left, sizeof(left), "%s %s", letters[i].letter, letters[i].argument);
-		printf("  %-15s  %s\n", left, letters[i].text);
+		snprintf(left, sizeof(left), "%s %s", l->letter, l->argument);
+		printf("  %-15s  %s\n", left, l->text);
 	}
 	ql_options_help(stdout);
 	printf("\ncommands (a script of that name: ./name):\n");
 	for (const struct ql_command *const *c = ql_commands; *c; c++) {
-		char left[64];
+		char left[256];
+		int width = snprintf(left, sizeof(left), "%s %s", (*c)->name, (*c)->arguments);
 
-		snprintf(left, sizeof(left), "%s %s", (*c)->name, (*c)->arguments);
-		printf("  %-24s  %s\n", left, (*c)->text);
+		printf("  %-24s%s  %s\n", left, width > 24 ? "\n                          " : "", (*c)->text);
 	}
 	printf("\nColours: only on a terminal, not with NO_COLOR.\n");
 	return 0;

@@ -138,6 +138,16 @@ void ql_options_help(FILE *f)
 	}
 }
 
+void ql_options_text(enum ql_option option, struct ql_option_text *out)
+{
+	const struct option *o = &table[option];
+
+	out->name = o->name;
+	out->text = o->text;
+	out->kind = o->kind;
+	variable(o, out->variable);
+}
+
 const char *ql_options_names(void)
 {
 	return ""

@@ -36,6 +36,13 @@ int ql_options_take(const char *argument, const char *next, char error[QL_OPTION
 bool ql_options_read(struct ql_options *options, char error[QL_OPTIONS_ERROR]);
 /* The lines of --help. */
 void ql_options_help(FILE *f);
+/* One line of options.def; variable: its name in the environment. */
+struct ql_option_text {
+	const char *name, *text;
+	enum ql_option_kind kind;
+	char variable[40];
+};
+void ql_options_text(enum ql_option option, struct ql_option_text *out);
 /* All names, separated by spaces. */
 const char *ql_options_names(void);
 

@@ -19,6 +19,7 @@ struct ql_state {
 	struct ql_lua_memory memory;
 	lua_State *volatile running; /* innermost running coroutine (interrupt.h) */
 	int close_depth;             /* nested coroutine.close (coroutine.c) */
+	int outer_frames;            /* of L, below the input that runs: who runs it is not in its tracebacks */
 	bool warnings;               /* warn("@off") clears it */
 	bool warning_open;           /* a warning is being written in pieces */
 };

@@ -160,6 +160,19 @@ static bool library_name(lua_State *L, const lua_Debug *ar)
 	return false;
 }
 
+/* The wrapper of a cell (repl/locals.h). */
+static bool is_input(lua_State *L, const lua_Debug *ar)
+{
+	bool known;
+
+	if (ar->linedefined > 1)
+		return false;
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, sources);
+	known = lua_getfield(L, -1, ar->source) == LUA_TSTRING;
+	lua_pop(L, 2);
+	return known;
+}
+
 static void push_function_name(lua_State *L, const lua_Debug *ar)
 {
 	if (library_name(L, ar)) {
@@ -169,8 +182,8 @@ static void push_function_name(lua_State *L, const lua_Debug *ar)
 		lua_pushfstring(L, "%s '%s'", ar->namewhat, ar->name);
 	} else if (*ar->what == 'm') {
 		lua_pushliteral(L, "main chunk");
-	} else if (!strncmp(ar->source, "=In[", 4) && ar->linedefined <= 1) {
-		lua_pushliteral(L, "input"); /* the wrapper of a cell */
+	} else if (is_input(L, ar)) {
+		lua_pushliteral(L, "input");
 	} else if (*ar->what == 'C') {
 		lua_pushliteral(L, "?");
 	} else {
@@ -421,10 +434,11 @@ static void add_suggestion(struct trace *t)
 	luaL_addvalue(&t->b);
 }
 
-/* The outermost frames are the C functions that run everything: of no interest. */
+/* The outermost frames are the C functions that run everything, or who runs an input: of no interest. */
 static int last_level(lua_State *L)
 {
-	int last = ql_traceback_depth(L) - 1;
+	const struct ql_state *state = ql_state_of(L);
+	int last = ql_traceback_depth(L) - 1 - (L == state->L ? state->outer_frames : 0);
 	lua_Debug ar;
 
 	while (lua_getstack(L, last, &ar) && lua_getinfo(L, "Sn", &ar) && *ar.what == 'C' && !*ar.namewhat)

@@ -167,3 +167,23 @@ the end of the block. tensor.memory() tells the bytes in use and their peak, x:n
 all variables, and --memory sets a limit, which is an ordinary error when reached.]],
 	[[x = tensor.zeros(1000)
 print(x:nbytes(), tensor.memory().now >= 4000)  --> 4000 true]])
+
+concept('notebook', [[A Lua file whose comments cut it into cells is a notebook: `-- %%` begins a cell of code, `-- %% Title tags=["skip"]` one
+with a title and metadata, `-- %% [markdown]` a text whose lines are comments, with $formulas$, tables and pictures. The file stays
+a Lua script, and what it says beside `-->` is a test: `quoll test nb.lua`.
+
+`quoll run nb.lua` runs the cells as inputs of the prompt and keeps what they show beside the file; --html, --ipynb and --md write it
+down, --param name=value sets what the cell tagged parameters assigns, --watch runs again what changed. `quoll convert` goes between
+.lua, .ipynb, .html and .md without running; Jupyter with Jupytext opens the .lua as it is. `quoll run --help` tells the rest.]],
+	[[file = io.open('nb.lua', 'w'):write('-- %% [markdown]\n-- # Hello\n-- %%\nprint(1 + 1)\n'):close()
+dofile 'nb.lua'  --> 2
+os.remove 'nb.lua']])
+
+concept('display', [[Notebooks, exported pages and Jupyter show a value in the richest form that it has: figures as pictures, tensors, reports and
+models as tables, everything else as the prompt does. A class of your own gives its forms by the metafield __mime, a function of the
+value that returns texts by mime type: text/plain, text/html, text/markdown, image/svg+xml, or image/png as bytes. Exported pages take
+only the harmless part of HTML and SVG. __tostring is what the prompt shows.]],
+	[[swatch = setmetatable({colour = 'teal'}, {__name = 'swatch', __tostring = function(s) return s.colour end, __mime = function(s)
+  return {['image/svg+xml'] = '<svg width="40" height="40"><rect width="40" height="40" fill="' .. s.colour .. '"/></svg>'}
+end})
+print(swatch)  --> teal]])

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: MIT
--- Reads JSON (RFC 8259) into Lua tables. Integers stay integers, null becomes nil. Raises a message with the place.
--- A file may come from anywhere: nesting is limited, and nothing is built before its text has been seen.
+-- Reads JSON (RFC 8259) into Lua tables. Integers stay integers, null becomes nil, or keep.null; the tables of arrays get
+-- the metatable keep.array. Raises a message with the place. A file may come from anywhere: nesting is limited, and
+-- nothing is built before its text has been seen.
 local DEEPEST = 64
 
-local text, at -- of the call in progress
+local text, at, kept -- of the call in progress
 
 local function wrong(wanted)
 	local got = at > #text and 'the end' or "'" .. text:sub(at, at):gsub('%c', '?') .. "'"
@@ -103,7 +104,7 @@ function value(depth)
 			n = n + 1
 			list[n] = value(depth + 1)
 		end)
-		return list
+		return setmetatable(list, kept.array)
 	end
 	if c == '{' then
 		local object = {}
@@ -120,14 +121,15 @@ function value(depth)
 	for _, word in ipairs(WORDS) do
 		if text:sub(at, at + #word[1] - 1) == word[1] then
 			at = at + #word[1]
+			if word[1] == 'null' then return kept.null end
 			return word[2]
 		end
 	end
 	return number()
 end
 
-return function(input)
-	text, at = input, 1
+return function(input, keep)
+	text, at, kept = input, 1, keep or {}
 	local result = value(1)
 	blanks()
 	if at <= #text then wrong 'the end' end

@@ -147,7 +147,7 @@ static int handler(lua_State *L)
 bool ql_session_call(struct ql_session *s, struct ql_cell *cell, int n)
 {
 	lua_State *L = s->state->L;
-	int base = lua_gettop(L) - n, status;
+	int base = lua_gettop(L) - n, outer = s->state->outer_frames, status;
 	struct meter m;
 
 	ql_marks_before(s, base, cell);
@@ -157,8 +157,10 @@ bool ql_session_call(struct ql_session *s, struct ql_cell *cell, int n)
 	lua_insert(L, base);
 	push_counts(L);
 	lua_insert(L, base);
+	s->state->outer_frames = ql_traceback_depth(L);
 	m = meter_begin(s->state->ctx);
 	status = lua_pcall(L, n, LUA_MULTRET, base + 1);
+	s->state->outer_frames = outer;
 	s->cost = meter_end(s->state->ctx, &m);
 	store_ledger(L, base);
 	base++;

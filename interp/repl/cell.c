@@ -198,14 +198,17 @@ static size_t last_expression(lua_State *L, const struct text *t, bool *unfinish
 /* What a look at the tokens tells. */
 struct outline {
 	bool empty, quiet, open; /* no token; ends in ";"; ends within a block or bracket */
+	size_t first;            /* where the first token begins */
 };
 
 static struct outline outline_of(const struct text *t)
 {
 	struct ql_scan s = ql_scan_begin(t->at, t->size);
-	struct outline o = {true, false, false};
+	struct outline o = {.empty = true};
 
 	while (ql_scan_next(&s)) {
+		if (o.empty)
+			o.first = s.token.begin;
 		o.quiet = ql_scan_outside(&s) && ql_scan_is(&s, ";");
 		o.empty = false;
 	}
@@ -236,7 +239,7 @@ static enum ql_cell_state analyse(lua_State *L, const struct text *t, const stru
 		return QL_CELL_INCOMPLETE;
 	}
 	if (is_expression(L, t, 0, &open)) {
-		*from = 0;
+		*from = o->first;
 		return QL_CELL_READY;
 	}
 	if (load_text(L, t->chunk, t->at, t->size) == LUA_OK) {

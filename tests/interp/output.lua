@@ -51,6 +51,24 @@ it('keeps a session: numbers, locals, costs', function()
 	assert(wall >= 0 and cpu >= 0 and peak == 0 and fallbacks == 0)
 	y = nil
 end)
+it('uses locals behind line breaks and comments', function()
+	local e = heard {'local x = 1', '\n\nx + 1', '-- why\nx + 2'}
+	assert(joined(e, 'result') == '2|3' and joined(e, 'error') == '', joined(e, 'error'))
+end)
+it('tells lines of a file', function()
+	local events = {}
+	do
+		local listener <close> = internal.listen(function(kind, text) events[#events + 1] = kind .. ' ' .. text end, true)
+		local s = internal.session()
+		s:input("local x = 1\nerror 'no'", true, '@some.lua', 7)
+		s:input('x x', true, '@some.lua', 20)
+		s:input('In[1]', true)
+		assert(select(2, s:input('print(2)', true)) == false)
+	end
+	assert(events[1] == "error some.lua:8: no\nstack traceback:\n\t[C]: in function 'error'\n\tsome.lua:8: in input", events[1])
+	assert(events[2]:find '^error some.lua:20: syntax error', events[2])
+	assert(events[3]:find 'result "local x = 1\\nerror', events[3])
+end)
 it('is loud or quiet on the terminal', function()
 	local name = os.tmpname()
 	local function run(quiet)

@@ -39,6 +39,21 @@ for file in io.popen('ls tutorials/*.lua'):lines() do
 		end)
 	end)
 end
+for _, name in ipairs {'01_first_steps', '02_mixed_precision'} do
+	it('exports ' .. name, function()
+		local file = ('%s/tutorials/%s.lua'):format(here, name)
+		local output, good = run(('run %s --out o.json --html o.html --ipynb o.ipynb --md o.md -- --quick'):format(file))
+		assert(good, output)
+		for _, to in ipairs {'o.html', 'o.ipynb', 'o.md', 'o.json'} do
+			local f = assert(io.open(folder .. '/' .. to, 'rb'))
+			local text = f:read 'a'
+			f:close()
+			assert(#text > 5000 and not text:find '"output_type": "error"', to)
+		end
+		local again = run(('run %s --out o.json --cached'):format(file))
+		assert(#again > 1000, again)
+	end)
+end
 it('leaves pictures that are PNGs', function()
 	local n = 0
 	for name in io.popen('ls ' .. folder .. '/out'):lines() do

@@ -1,0 +1,315 @@
+-- SPDX-License-Identifier: MIT
+-- `quoll run` and `quoll convert`: their arguments, and what they do with notebooks. Each returns the exit code.
+local _, internal = ...
+local base = internal.import 'base'
+local notebook = internal.import 'notebook'
+local runner = internal.import 'notebook_run'
+local fail, near = base.fail, base.near
+
+local RUN_HELP = [[
+usage: quoll run notebook [options] [-- argument...]
+
+Runs the cells of a notebook in their order, each as an input of the prompt: locals live on, the value of a last expression is
+shown. A notebook is a Lua file whose comments `-- %%` cut it into cells, or a Jupyter notebook (.ipynb). The first error ends
+the run with exit code 1, unless the cell has the tag `raises`: it must fail then (`raises-exception`: it may). Cells with the tag
+`skip` do not run. What was shown is kept in a side file, nb.out.json.
+
+  --html F, --ipynb F, --md F  writes the notebook with its outputs; also when an error ended the run
+  --param name=value           sets a variable after the cell with the tag `parameters`, which must assign it; may be repeated.
+                               The value gets the type that it has there: number, true or false, text
+  --watch                      goes on: whenever the file is saved, the cells that changed run again, and those below that read
+                               what these write; Ctrl-C ends it
+  --cached                     shows the kept outputs without running, when no cell (and no parameter) has changed since; else
+                               runs all. Files that cells read are not looked at
+  --out F                      the side file; --out - keeps none
+  -- argument...               what the cells see in arg[1] and so on]]
+
+local CONVERT_HELP = [[
+usage: quoll convert from to
+
+Converts a notebook by the endings of the names: from .lua (with `-- %%`) or .ipynb to .lua, .ipynb, .html or .md. Nothing
+is run. Outputs come from the side file of a .lua notebook, nb.out.json, as far as they belong to the text that is there now,
+or from the .ipynb, and go to the side file of a .lua.]]
+
+---------------------------------------------------------------- arguments
+
+local EXPORTS = {'html', 'ipynb', 'md'}
+local WITH_VALUE = {html = true, ipynb = true, md = true, param = true, out = true}
+local FLAGS = {watch = true, cached = true, help = true}
+
+local function all_options()
+	local names = {}
+	for name in pairs(WITH_VALUE) do names[#names + 1] = '--' .. name end
+	for name in pairs(FLAGS) do names[#names + 1] = '--' .. name end
+	return names
+end
+
+local function parse(arguments)
+	local o, i = {parameters = {}, rest = {}, files = {}}, 1
+	while i <= #arguments do
+		local word = arguments[i]
+		local name, value = word:match '^%-%-([%a-]+)=?(.*)$'
+		if word == '--' then
+			table.move(arguments, i + 1, #arguments, 1, o.rest)
+			break
+		elseif word == '-h' then
+			o.help = true
+		elseif name and FLAGS[name] and not word:find '=' then
+			o[name] = true
+		elseif name and WITH_VALUE[name] then
+			if not word:find '=' then
+				i = i + 1
+				value = arguments[i] or fail('--%s: wanted a value, got none', name)
+			end
+			if name == 'param' then
+				local key, text = value:match '^([%a_][%w_]*)=(.*)$'
+				if not key then fail("--param: wanted name=value, got '%s'", value) end
+				o.parameters[#o.parameters + 1] = {key, text}
+			else
+				if value == '' then fail('--%s: wanted the name of a file, got none', name) end
+				o[name] = value
+			end
+		elseif word:find '^%-.' then
+			fail('%s: no such option%s (quoll run --help lists them)', word, near(word:gsub('=.*', ''), all_options()))
+		else
+			o.files[#o.files + 1] = word
+		end
+		i = i + 1
+	end
+	return o
+end
+
+---------------------------------------------------------------- writing
+
+-- In a table: the modules are only loaded when they are needed.
+local WRITE = {
+	html = function(nb, file) internal.write_file(file, internal.import 'notebook_html'(nb)) end,
+	md = function(nb, file) internal.import 'notebook_markdown'(nb, file) end,
+	ipynb = notebook.save,
+	lua = notebook.save,
+}
+
+local function check_exports(o, file)
+	for _, kind in ipairs(EXPORTS) do
+		local to = o[kind]
+		if to and not to:lower():find('%.' .. kind .. '$') and not (kind == 'html' and to:lower():find '%.htm$') then
+			fail('--%s: wanted a name that ends in .%s, got %s', kind, kind, to)
+		end
+		if to == file and kind ~= 'ipynb' then fail('--%s: %s is the notebook itself', kind, to) end
+	end
+	if o.out and o.out:lower():find '%.lua$' then fail('--out: %s is a Lua file; wanted a name for the outputs', o.out) end
+	if o.out == file then fail('--out: %s is the notebook itself', file) end
+end
+
+-- False when one could not be written; that is told, and the others are.
+local function export(o, nb)
+	local good = true
+	for _, kind in ipairs(EXPORTS) do
+		if o[kind] then
+			local done, problem = pcall(WRITE[kind], nb, o[kind])
+			if not done then
+				io.stderr:write('quoll: ', tostring(problem), '\n')
+				good = false
+			end
+		end
+	end
+	return good
+end
+
+---------------------------------------------------------------- showing what was kept
+
+local function show_output(o)
+	if o.output_type == 'stream' then
+		io[o.name]:write(o.text)
+	elseif o.output_type == 'note' then
+		print(o.text)
+	elseif o.output_type == 'error' then
+		io.stderr:write(table.concat(o.traceback, '\n'), '\n')
+	else
+		local text = o.data['text/plain'] or ''
+		if o.execution_count then
+			print(('Out[%d]:%s%s'):format(o.execution_count, text:find '\n' and '\n' or ' ', text))
+		else
+			print(text)
+		end
+	end
+end
+
+local function show_kept(nb)
+	for _, cell in ipairs(nb.cells) do
+		for _, o in ipairs(cell.kept and cell.outputs or {}) do show_output(o) end
+	end
+end
+
+---------------------------------------------------------------- watching
+
+-- Whether each cell of the new notebook was there before, in the same order: the longest common subsequence of the texts.
+local function unchanged(old, new)
+	local a, b, length = {}, {}, {}
+	for _, cell in ipairs(old.cells) do if cell.kind == 'code' then a[#a + 1] = cell end end
+	for _, cell in ipairs(new.cells) do if cell.kind == 'code' then b[#b + 1] = cell end end
+	for i = #a + 1, 1, -1 do
+		length[i] = {}
+		for k = #b + 1, 1, -1 do
+			if i > #a or k > #b then
+				length[i][k] = 0
+			elseif a[i].source == b[k].source then
+				length[i][k] = length[i + 1][k + 1] + 1
+			else
+				length[i][k] = math.max(length[i + 1][k], length[i][k + 1])
+			end
+		end
+	end
+	local same, gone, i, k = {}, {}, 1, 1
+	while i <= #a do
+		if k <= #b and a[i].source == b[k].source then
+			same[b[k]] = a[i]
+			i, k = i + 1, k + 1
+		elseif k > #b or length[i + 1][k] >= length[i][k + 1] then
+			gone[#gone + 1] = a[i]
+			i = i + 1
+		else
+			k = k + 1
+		end
+	end
+	return same, gone
+end
+
+-- Cells to run: those that are new, failed or did not run, and below them those that read what these write. What cells
+-- wrote that are gone counts for all that read it.
+local function stale(old, new)
+	local effects = internal.import 'notebook_effects'
+	local same, gone = unchanged(old, new)
+	local dirty, wanted, n = {}, {}, 0
+	for _, cell in ipairs(gone) do
+		for _, name in ipairs(select(2, effects(cell.code or cell.source))) do dirty[name] = true end
+	end
+	for _, cell in ipairs(new.cells) do
+		if notebook.runs(cell) then
+			local before = same[cell]
+			local again = not before or before.failed or not (before.ran or before.kept)
+			local reads, writes = effects(cell.code or cell.source)
+			for _, name in ipairs(reads) do again = again or dirty[name] end
+			if again then
+				wanted[cell], n = true, n + 1
+				for _, name in ipairs(writes) do dirty[name] = true end
+			else
+				for _, field in ipairs {'outputs', 'seconds', 'peak', 'fallbacks', 'execution_count', 'ran', 'kept', 'failed'} do
+					cell[field] = before[field]
+				end
+			end
+		end
+	end
+	return wanted, n
+end
+
+-- Waits until the file is another, and has been for a moment: editors write in several steps.
+local function wait_for_change(file, before)
+	local last
+	while true do
+		internal.sleep(0.1)
+		local now = internal.file_state(file)
+		if now and now ~= before and now == last then return now end
+		last = now
+	end
+end
+
+-- Runs what changed, again and again; only Ctrl-C ends it.
+local function watch(self, o, state)
+	local file = self.nb.file
+	while true do
+		io.stderr:write(internal.dim('watching ' .. file .. '; Ctrl-C ends'), '\n')
+		state = wait_for_change(file, state)
+		local good, nb = pcall(notebook.open, file)
+		if not good then
+			io.stderr:write('quoll: ', tostring(nb), '\n')
+		else
+			local wanted, n = stale(self.nb, nb)
+			self:take(nb)
+			if self:all(function(cell) return wanted[cell] end) == 'interrupted' then return 130 end
+			self:keep()
+			export(o, nb)
+			io.stderr:write(internal.dim(('%d cell%s ran'):format(n, n == 1 and '' or 's')), '\n')
+		end
+	end
+end
+
+---------------------------------------------------------------- the commands
+
+local cli = {}
+
+local function run_all(self, o, state)
+	local how = self:begin():all()
+	self:keep()
+	local good = export(o, self.nb) and not self.unwritable
+	if how == 'interrupted' then return 130 end
+	if o.watch then return watch(self, o, state) end
+	return how == 'done' and good and 0 or 1
+end
+
+-- What is wrong with the arguments or a file is told in one line; anything else is an error of the program.
+local function told(command, arguments)
+	local good, code = pcall(command, arguments)
+	if good then return code end
+	if type(code) ~= 'string' or code:find '^prelude/' or code == 'interrupted' then error(code, 0) end
+	io.stderr:write('quoll: ', code, '\n')
+	return 1
+end
+
+local function run_command(arguments)
+	local o = parse(arguments)
+	if o.help then
+		print(RUN_HELP)
+		return 0
+	end
+	if #o.files ~= 1 then fail('run: wanted one notebook, got %d; quoll run --help explains', #o.files) end
+	local file = o.files[1]
+	check_exports(o, file)
+	local state = internal.file_state(file)
+	local nb = notebook.open(file)
+	local side = o.out or notebook.side_name(file)
+	if side == '-' then side = nil end
+	local self = runner.new(nb, {side = side, parameters = o.parameters, png = o.ipynb ~= nil})
+	if side then notebook.read_side(side) end -- not to replace what is none of ours
+	arg = {[0] = file, table.unpack(o.rest)}
+	if o.cached and not side then fail '--cached: wanted a side file, got --out -' end
+	if o.cached and notebook.load_side(nb, side) and not o.watch then
+		show_kept(nb)
+		return export(o, nb) and 0 or 1
+	end
+	for _, cell in ipairs(nb.cells) do cell.outputs, cell.kept, cell.execution_count, cell.seconds = nil, nil, nil, nil end
+	return run_all(self, o, state)
+end
+
+local function convert_command(arguments)
+	local o = parse(arguments)
+	if o.help then
+		print(CONVERT_HELP)
+		return 0
+	end
+	if #o.files ~= 2 then fail('convert: wanted two files, got %d; quoll convert --help explains', #o.files) end
+	local from, to = o.files[1], o.files[2]
+	local write = WRITE[(to:match '%.(%w+)$' or ''):lower()]
+	if not write then fail('convert: %s: wanted a name that ends in .lua, .ipynb, .html or .md', to) end
+	if from == to then fail('convert: %s: wanted two files, got the same', to) end
+	local nb = notebook.open(from)
+	notebook.keys(nb, '')
+	if nb.format == 'lua' then notebook.load_side(nb, notebook.side_name(from)) end
+	write(nb, to)
+	if to:lower():find '%.lua$' then
+		local n = 0
+		for _, cell in ipairs(nb.cells) do
+			if cell.attachments then io.stderr:write(('quoll: cell %d: a Lua file cannot hold attached pictures\n'):format(cell.index)) end
+			cell.kept = cell.kind == 'code' and cell.outputs ~= nil and #cell.outputs > 0
+			n = n + (cell.kept and 1 or 0)
+		end
+		if n > 0 then notebook.save_side(nb, notebook.side_name(to)) end
+	end
+	return 0
+end
+
+function cli.run(arguments) return told(run_command, arguments) end
+
+function cli.convert(arguments) return told(convert_command, arguments) end
+
+return cli

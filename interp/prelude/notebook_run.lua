@@ -1,0 +1,267 @@
+-- SPDX-License-Identifier: MIT
+-- Runs the cells of a notebook as the prompt runs its inputs, and keeps what they put out: on the terminal, in the cells,
+-- in the side file after every cell that took a while. Tags: `skip` is not run; `raises` must fail, and the run goes on;
+-- `raises-exception` may; `parameters` gets the values given from outside after it. Any other error ends the run.
+local _, internal = ...
+local base = internal.import 'base'
+local mime = internal.import 'mime'
+local notebook = internal.import 'notebook'
+local fail, near = base.fail, base.near
+
+local OFTEN = 0.5            -- seconds of running after which the side file is written again
+local MOST = 4 * 1024 * 1024 -- bytes of text kept of one cell
+
+local run = {}
+run.__index = run
+
+---------------------------------------------------------------- what cells put out
+
+local function add_stream(self, name, text)
+	local outputs = self.cell.outputs
+	local last = outputs[#outputs]
+	if self.kept > MOST then return end
+	self.kept = self.kept + #text
+	if self.kept > MOST then text = text:sub(1, 200) .. '\n… (more than is kept)\n' end
+	if last and last.output_type == 'stream' and last.name == name then
+		last.pieces[#last.pieces + 1] = text
+	else
+		outputs[#outputs + 1] = {output_type = 'stream', name = name, pieces = {text}}
+	end
+end
+
+local TAKERS = {
+	stdout = function(self, text) add_stream(self, 'stdout', text) end,
+	stderr = function(self, text) add_stream(self, 'stderr', text) end,
+	result = function(self, _, value)
+		return {output_type = 'execute_result', data = mime.bundle(value, self.wanted), metadata = {},
+			execution_count = self.number}
+	end,
+	display = function(self, _, value)
+		return {output_type = 'display_data', data = mime.bundle(value, self.wanted), metadata = {}}
+	end,
+	error = function(self, text)
+		local message, lines = text:match '^(.-)\nstack traceback:' or text, {}
+		for line in (text .. '\n'):gmatch '(.-)\n' do lines[#lines + 1] = line end
+		self.failed = message
+		return {output_type = 'error', ename = 'error', evalue = message, traceback = lines}
+	end,
+	note = function(_, text) return {output_type = 'note', text = text} end,
+}
+
+local function take(self, kind, text, value)
+	if not self.cell then return end
+	local output = TAKERS[kind](self, text, value)
+	if output then table.insert(self.cell.outputs, output) end
+end
+
+-- A line that was drawn over with \r counts as it was last.
+local function settle(outputs)
+	for _, o in ipairs(outputs) do
+		if o.pieces then
+			o.text = table.concat(o.pieces):gsub('\r\n', '\n'):gsub('[^\n]*\r([^\n])', '%1')
+			o.pieces = nil
+		end
+	end
+end
+
+---------------------------------------------------------------- parameters
+
+local READERS = {number = function(text) return tonumber(text) end,
+	string = function(text) return text end,
+	boolean = function(text)
+		if text == 'true' or text == 'false' then return text == 'true' end
+	end}
+
+-- Names that the cell assigns at its top level.
+local function parameters_of(cell)
+	local known, names = {}, {}
+	for _, v in ipairs(internal.variables(cell.code or cell.source)) do
+		if v.outside and not known[v.name] and (v.after == '=' or v.after == '<' or v.after == ',' or v.before == 'local') then
+			known[v.name] = true
+			names[#names + 1] = v.name
+		end
+	end
+	return known, names
+end
+
+-- Every parameter must be one of the notebook's.
+local function check_parameters(nb, given)
+	local cell
+	for _, c in ipairs(nb.cells) do
+		if c.kind == 'code' and c.tags.parameters then cell = cell or c end
+	end
+	if not cell then fail('--param %s: wanted a cell with tags=["parameters"] in %s, got none', given[1][1], nb.file) end
+	local known, names = parameters_of(cell)
+	for _, pair in ipairs(given) do
+		if not known[pair[1]] then
+			fail('--param %s: no such parameter%s; the cell has: %s', pair[1], near(pair[1], names), table.concat(names, ' '))
+		end
+	end
+end
+
+-- The text as a value of the type that the variable has; where that is another, by its look.
+local function typed(name, text)
+	local own = internal.locals()[name]
+	if own == nil then own = _G[name] end
+	local wanted = type(own)
+	if READERS[wanted] then
+		local value = READERS[wanted](text)
+		if value == nil then
+			fail("--param %s: wanted %s, got '%s'", name, wanted == 'number' and 'a number' or 'true or false', text)
+		end
+		return value
+	end
+	local flag = READERS.boolean(text)
+	if flag ~= nil then return flag end
+	return tonumber(text) or text
+end
+
+-- Lua text that assigns the parameters, after their cell ran.
+local function overrides(given)
+	local lines = {}
+	for i, pair in ipairs(given) do
+		lines[i] = ('%s = %s'):format(pair[1], ('%q'):format(typed(pair[1], pair[2])):gsub('\\\n', '\\n'))
+	end
+	return table.concat(lines, '\n')
+end
+
+-- One text for all, for the keys of cells.
+local function text_of(given)
+	local parts = {}
+	for i, pair in ipairs(given) do parts[i] = pair[1] .. '=' .. pair[2] end
+	return table.concat(parts, '\n')
+end
+
+---------------------------------------------------------------- running
+
+local function place(self, cell)
+	if self.nb.format == 'lua' then return '@' .. self.nb.file, cell.line end
+	return ('=%s[%d]'):format(self.nb.file, cell.index), 1
+end
+
+local function input(self, cell, text, chunk, line)
+	self.cell, self.failed, self.kept, self.number = cell, nil, 0, self.session:number()
+	local before = hw.clock()
+	local _, interrupted = self.session:input(text, true, chunk, line)
+	io.stdout:flush()
+	self.cell = nil
+	settle(cell.outputs)
+	local wall, _, peak, fallbacks = self.session:cost()
+	cell.seconds, cell.peak, cell.fallbacks = math.max(wall, 0), peak, fallbacks
+	cell.execution_count = self.session:number() > self.number and self.number or nil
+	cell.ran, cell.kept, cell.failed = true, nil, self.failed ~= nil
+	self.unsaved = self.unsaved + hw.clock() - before
+	return interrupted
+end
+
+-- Writes the side file; the first failure is told and counts as one of the run.
+function run:keep()
+	self.unsaved = 0
+	if self.unwritable or not self.side then return end
+	local good, problem = pcall(notebook.save_side, self.nb, self.side, text_of(self.given))
+	if not good then
+		self.unwritable = true
+		io.stderr:write('quoll: the outputs are not kept: ', tostring(problem), '\n')
+	end
+end
+
+local function announce(self, cell)
+	if not internal.live() then return end
+	local title = type(cell.metadata.title) == 'string' and '  ' .. mime.clean(cell.metadata.title):gsub('%s+', ' ') or ''
+	io.stderr:write(internal.dim(('── %d of %d%s%s'):format(cell.index, #self.nb.cells,
+		cell.line and (', line %d'):format(cell.line) or '', title)), '\n')
+end
+
+-- 'raises' turned round: what must fail and did not is the error.
+local function judge(self, cell)
+	if cell.tags['raises-exception'] then return true end
+	if not cell.tags.raises then return not self.failed end
+	if self.failed then return true end
+	local text = ('%s:%d: the cell is tagged `raises`, and there was no error'):format(self.nb.file, cell.line or cell.index)
+	io.stderr:write(text, '\n')
+	table.insert(cell.outputs, {output_type = 'error', ename = 'error', evalue = text, traceback = {text}})
+	cell.failed = true
+	return false
+end
+
+-- Sets the parameters behind their cell. Returns whether that was possible, and an interrupt.
+local function set_parameters(self, cell)
+	self.overridden = true
+	local good, text = pcall(overrides, self.given)
+	if not good then
+		io.stderr:write(text, '\n')
+		table.insert(cell.outputs, {output_type = 'error', ename = 'error', evalue = text, traceback = {text}})
+		cell.failed = true
+		return false
+	end
+	local outputs, count = cell.outputs, cell.execution_count
+	cell.outputs = {}
+	local interrupted = input(self, cell, text, '=(parameters)', 1)
+	table.move(cell.outputs, 1, #cell.outputs, #outputs + 1, outputs)
+	cell.outputs, cell.execution_count = outputs, count
+	return not self.failed, interrupted
+end
+
+-- Runs one cell. Returns 'done', 'failed' or 'interrupted'.
+function run:one(cell)
+	announce(self, cell)
+	cell.outputs = {}
+	local interrupted = input(self, cell, cell.code or cell.source, place(self, cell))
+	local good = judge(self, cell)
+	if not interrupted and good and cell.tags.parameters and #self.given > 0 and not self.overridden then
+		good, interrupted = set_parameters(self, cell)
+	end
+	if self.unsaved > OFTEN then self:keep() end
+	return interrupted and 'interrupted' or good and 'done' or 'failed'
+end
+
+-- Runs all cells that run, or those for which `wanted(cell)` is true. Returns how it ended, as run:one, and the cell.
+function run:all(wanted)
+	local listener <close> = internal.listen(function(...) take(self, ...) end, self.quiet)
+	local exit = os.exit
+	os.exit = function(...) -- what the cells put out so far is kept
+		io.stdout:flush()
+		local cell = self.cell
+		if cell then
+			settle(cell.outputs)
+			cell.ran, self.cell = true, nil
+		end
+		self:keep()
+		listener:close()
+		exit(...)
+	end
+	local how, last = 'done', nil
+	for _, cell in ipairs(self.nb.cells) do
+		if notebook.runs(cell) and (not wanted or wanted(cell)) then
+			how, last = self:one(cell), cell
+			if how ~= 'done' then break end
+		end
+	end
+	os.exit = exit
+	return how, last
+end
+
+-- options: side (file for the outputs), parameters (list of {name, text}), png (also of figures), quiet.
+function run.new(nb, options)
+	local self = setmetatable({nb = nb, side = options.side, wanted = {png = options.png}, quiet = options.quiet, unsaved = 0},
+		run)
+	self.given = options.parameters or {}
+	if #self.given > 0 then check_parameters(nb, self.given) end
+	notebook.keys(nb, text_of(self.given))
+	return self
+end
+
+-- A session of its own: In, Out and _ begin anew. Not before it is certain that something runs.
+function run:begin()
+	self.session = internal.session()
+	return self
+end
+
+-- The notebook has another text now: the session goes on.
+function run:take(nb)
+	self.nb, self.overridden = nb, false
+	if #self.given > 0 then check_parameters(nb, self.given) end
+	notebook.keys(nb, text_of(self.given))
+end
+
+return run

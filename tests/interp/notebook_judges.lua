@@ -1,0 +1,69 @@
+-- SPDX-License-Identifier: MIT
+-- labels: full
+-- Notebooks before judges from outside: nbformat and Jupytext on all tutorials and on a file with everything in it, Python's
+-- html.parser and lxml on the hostile pages of notebook_html.lua. They come from PyPI into a folder of their own.
+local folder = os.tmpname()
+os.execute(('rm %s && mkdir -p %s/pages'):format(folder, folder))
+local cleaner <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. folder) end})
+
+local function command(text)
+	local pipe = io.popen(text .. ' 2>&1')
+	local said = pipe:read 'a'
+	return pipe:close(), said
+end
+
+if not command 'python3 -m venv --help' then skip 'no python3 with venv' end
+if not command(('python3 -m venv %s/venv && %s/venv/bin/pip install -q jupytext nbformat lxml'):format(folder, folder)) then
+	skip 'PyPI cannot be reached, or this python3 makes no venv'
+end
+local program = io.popen('readlink /proc/$PPID/exe'):read 'l'
+
+local function judge(files)
+	local good, said = command(('%s/venv/bin/python tests/tools/notebook_judge.py %s %s %s'):format(folder, program, folder, files))
+	local judged, faults = said:match '(%d+) judged, (%d+) faults\n$'
+	assert(good and judged and tonumber(judged) > 0 and faults == '0', said)
+	return tonumber(judged)
+end
+
+it('agrees with Jupytext and nbformat', function()
+	local f = assert(io.open(folder .. '/all.lua', 'w'))
+	f:write [=[
+-- SPDX-License-Identifier: MIT
+-- %% [markdown]
+-- # Title
+--
+-- text *a*
+--no blank
+
+-- %% First one tags=["skip", "b"] key="v\"alue" n=3
+x = 1
+
+
+y = 2
+
+-- %% [raw] fmt="html"
+-- <b>raw</b>
+
+
+-- %% [md]
+-- md
+-- %%
+print(x)
+-- %time x
+--- doc
+-- %%% sub title
+z = 3
+-- %% active="ipynb"
+-- %who
+]=]
+	f:close()
+	assert(judge(folder .. '/all.lua tutorials/*.lua') >= 6)
+end)
+it('finds no active node in hostile pages', function()
+	assert(command(('QUOLL_KEEP=%s/pages %s test tests/interp/notebook_html.lua'):format(folder, program)))
+	assert(judge(folder .. '/pages/*.html') >= 60)
+end)
+it('finds none in the manual', function()
+	assert(command(('%s doc %s/manual.html'):format(program, folder)))
+	judge(folder .. '/manual.html')
+end)
