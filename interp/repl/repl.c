@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The loop of the prompt: reads lines until they make a whole input, runs it, begins again.
+ * The loop of the prompt: reads an input, runs it, begins again. Terminals have the line editor (prompt.c); pipes and
+ * TERM=dumb are read line by line until the lines make a whole input, and get no escape byte.
  */
 #include "interp/repl/repl.h"
 
@@ -12,7 +13,9 @@
 #include <unistd.h>
 
 #include "interp/interrupt.h"
+#include "interp/repl/prompt.h"
 #include "interp/repl/session.h"
+#include "interp/repl/tty.h"
 #include "interp/style.h"
 
 struct reader {
@@ -24,15 +27,12 @@ struct reader {
 
 enum line { LINE_READ, LINE_END, LINE_INTERRUPTED };
 
-/* "In [3]: ", and for more lines of the same input "   ...: " as wide */
 static void write_prompt(int n, bool more)
 {
-	char text[32];
-	int width = snprintf(text, sizeof(text), "In [%d]: ", n);
+	char first[32], others[32];
 
-	if (more)
-		snprintf(text, sizeof(text), "%*s...: ", width > 5 ? width - 5 : 0, "");
-	printf("%s%s%s", ql_style(stdout, QL_STYLE_PROMPT), text, ql_style(stdout, QL_STYLE_NONE));
+	ql_prompt_texts(n, first, others);
+	printf("%s%s%s", ql_style(stdout, QL_STYLE_PROMPT), more ? others : first, ql_style(stdout, QL_STYLE_NONE));
 	fflush(stdout);
 }
 
@@ -136,6 +136,25 @@ static void loop(struct ql_session *s, struct reader *r)
 	}
 }
 
+/* On a terminal that the line editor can use. */
+static void edit_loop(struct ql_session *s)
+{
+	struct ql_prompt prompt;
+
+	ql_prompt_open(&prompt, s->state);
+	while (!s->leave) {
+		const struct ql_bytes *text = &prompt.editor.buffer.text;
+		enum ql_prompt_result result = ql_prompt_read(&prompt, s->n);
+
+		if (result == QL_PROMPT_END)
+			break;
+		if (result == QL_PROMPT_READ)
+			ql_session_input(s, text->at, text->size, true);
+		ql_interrupt_clear(s->state);
+	}
+	ql_prompt_close(&prompt);
+}
+
 static void ignore(int signal)
 {
 	(void)signal;
@@ -165,7 +184,10 @@ int ql_repl(struct ql_state *state)
 	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
 		printf("Quoll " QUOLL_VERSION ", " LUA_VERSION "; help explains, Ctrl-D leaves\n");
 	setvbuf(stdin, NULL, _IONBF, 0); /* what poll cannot see must not wait in a buffer */
-	loop(&session, &reader);
+	if (ql_tty_usable())
+		edit_loop(&session);
+	else
+		loop(&session, &reader);
 	free(reader.text);
 	free(reader.line);
 	return 0;
