@@ -240,9 +240,11 @@ void ql_history_open(struct ql_history *h, const char *path)
 void ql_history_keep(struct ql_history *h, const char *text, size_t n)
 {
 	struct ql_bytes line = {0};
+	const struct ql_bytes *last = h->n ? &h->entry[h->n - 1].text : NULL;
+	bool again = last && last->size == n && !memcmp(last->at, text, n);
 	int fd;
 
-	if (!ql_history_add(h, text, n) || !h->path)
+	if (again || !ql_history_add(h, text, n) || !h->path)
 		return;
 	fd = open_locked(h->path);
 	if (fd < 0 || !encode(&line, &h->entry[h->n - 1].text) || !write_all(fd, line.at, line.size)) {
