@@ -33,7 +33,7 @@ void ql_editor_clear(struct ql_editor *e)
 	ql_bytes_set(&e->recalled, NULL, 0);
 	ql_menu_close(e);
 	e->search.on = false;
-	e->vi = (struct ql_vi){.on = e->vi.on};
+	e->vi = (struct ql_vi){.on = e->vi.on, .repeats = true};
 	e->entry = e->history->n;
 	e->wish = QL_WISH_NONE;
 	e->did = QL_DID_OTHER;

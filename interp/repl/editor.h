@@ -52,6 +52,7 @@ struct ql_vi {
 	unsigned count, operator_count;
 	uint32_t pending, operator; /* r f F t T g wait for one more key; d c y for a motion */
 	uint32_t found, found_how;  /* last character of f F t T */
+	bool repeats;               /* ; and , go beyond where t and T have stopped */
 };
 
 struct ql_editor {

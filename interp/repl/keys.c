@@ -213,7 +213,7 @@ static bool feed_paste(struct ql_keys *k, unsigned char byte, uint32_t *key)
 	ql_bytes_add(&k->paste, (const char *)&byte, 1);
 	if (byte != '~' || k->paste.size < n || memcmp(k->paste.at + k->paste.size - n, paste_end, n))
 		return false;
-	k->paste.size -= n;
+	ql_bytes_replace(&k->paste, k->paste.size - n, k->paste.size, NULL, 0);
 	return give(k, key, QL_KEY_PASTE);
 }
 

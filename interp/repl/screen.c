@@ -119,6 +119,8 @@ void ql_screen_draw(struct ql_screen *s, struct ql_frame *next, struct ql_bytes 
 	size_t begin;
 	bool changed;
 
+	if (s->rows == 0)
+		s->rows = 1;
 	ql_bytes_text(out, hide);
 	begin = out->size;
 	for (int row = 0; row < next->rows; row++)

@@ -102,7 +102,7 @@ static size_t find_char(struct ql_editor *e, uint32_t how, uint32_t c, size_t at
 		if (ql_bytes_char(t->at + at, t->size - at, &n) != c)
 			continue;
 		n = !till ? at : ahead ? ql_motion_back(t, at) : ql_motion_next(t, at);
-		if (n != from)
+		if (n != from || !e->vi.repeats)
 			return n;
 	}
 }
@@ -446,7 +446,9 @@ static void run_pending(struct ql_editor *e, uint32_t key)
 	} else if (key < QL_KEY_UP) {
 		e->vi.found = key;
 		e->vi.found_how = how;
+		e->vi.repeats = false;
 		run_motion(e, ';');
+		e->vi.repeats = true;
 		return;
 	}
 	finish(e);
@@ -498,6 +500,10 @@ bool ql_vi_key(struct ql_editor *e, uint32_t key)
 	struct ql_vi *v = &e->vi;
 
 	e->did = QL_DID_OTHER;
+	if (key & QL_KEY_ALT && (key & ~QL_KEY_ALT) < QL_KEY_UP) { /* Escape and a key in quick succession */
+		ql_vi_key(e, QL_KEY_ESCAPE);
+		return ql_vi_key(e, key & ~QL_KEY_ALT);
+	}
 	if (!v->normal && key != QL_KEY_ESCAPE)
 		return false;
 	if (key == QL_KEY_ESCAPE) {
