@@ -28,7 +28,7 @@ static volatile sig_atomic_t is_raw;
 static struct sigaction before[QL_FATAL], before_winch, before_cont;
 static int note[2] = {-1, -1}; /* pipe */
 
-static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l\033[?25h\033[0m";
+static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l\033[?25h";
 
 bool ql_tty_usable(void)
 {

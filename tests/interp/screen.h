@@ -194,6 +194,9 @@ static inline void screen_byte(struct screen *s, char c)
 		break;
 	case '\a':
 		break;
+	case '\t':
+		s->column = screen_clamp(s->column / 8 * 8 + 8, s->columns - 1);
+		break;
 	default:
 		if (c >= ' ')
 			screen_put(s, &c, 1);

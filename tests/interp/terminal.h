@@ -141,6 +141,13 @@ static inline bool ends_with(const char *text, const char *end)
 	return n >= m && !strcmp(text + n - m, end);
 }
 
+static inline bool terminal_ended(struct terminal *t)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)t->pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid != 0;
+}
+
 /* Waits until the screen's text ends with `wanted`, and the cursor is in that column when it is not -1. */
 static inline bool terminal_shows(struct terminal *t, const char *wanted, int column)
 {
@@ -150,19 +157,21 @@ static inline bool terminal_shows(struct terminal *t, const char *wanted, int co
 		screen_text(&t->screen, t->text);
 		if (ends_with(t->text, wanted) && !t->screen.hidden && (column < 0 || t->screen.column == column))
 			return true;
-		if (waitpid(t->pid, NULL, WNOHANG | WNOWAIT) != 0 && !terminal_read(t, 50))
+		if (!terminal_read(t, 50) && terminal_ended(t))
 			break;
-		terminal_read(t, 50);
 	} while (microseconds() < end);
 	return false;
 }
 
 /* Types the keys and waits for the screen. */
-#define SHOWS(t, keys, wanted, column) \
+#define SHOWS(t, keys, end, at) \
 	do { \
+		bool shown_; \
+\
 		terminal_send(t, keys); \
-		CHECK(terminal_shows(t, wanted, column), "wanted <<%s>> and column %d, got <<%s>> and %d", wanted, column, \
-			(t)->text, (t)->screen.column); \
+		shown_ = terminal_shows(t, end, at); \
+		CHECK(shown_, "wanted <<%s>> and column %d, got <<%s>> and %d", end, at, (t)->text, \
+			(t)->screen.column); \
 	} while (0)
 
 /* Exit status, 128 + signal, or -1 when it does not end within `ms`. */
