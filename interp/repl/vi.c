@@ -8,8 +8,7 @@
 #include "interp/plot/utf8.h"
 #include "interp/repl/editor.h"
 #include "interp/repl/motion.h"
-
-enum reach { REACH_NONE, REACH_UP_TO, REACH_WITH, REACH_LINES }; /* the last character is left out, or in; whole lines */
+#include "interp/repl/vi.h"
 
 static struct ql_bytes *text_of(struct ql_editor *e)
 {
@@ -36,169 +35,6 @@ static void finish(struct ql_editor *e)
 	e->vi.operator = e->vi.pending = 0;
 	e->vi.count = e->vi.operator_count = 0;
 	settle(e);
-}
-
-/* ---- motions ---- */
-
-static bool is_blank(const struct ql_bytes *t, size_t at)
-{
-	return at >= t->size || strchr(" \t\n", t->at[at]);
-}
-
-/* Blanks, word characters and the rest are three kinds. */
-static int kind_at(const struct ql_bytes *t, size_t at, bool big)
-{
-	return is_blank(t, at) ? 0 : big || ql_motion_in_word(t, at) ? 1 : 2;
-}
-
-static size_t next_word(const struct ql_bytes *t, size_t at, bool big)
-{
-	int kind = kind_at(t, at, big);
-
-	while (at < t->size && kind && kind_at(t, at, big) == kind)
-		at++;
-	while (at < t->size && is_blank(t, at))
-		at++;
-	return at;
-}
-
-static size_t word_before(const struct ql_bytes *t, size_t at, bool big)
-{
-	int kind;
-
-	while (at > 0 && is_blank(t, at - 1))
-		at--;
-	kind = at > 0 ? kind_at(t, at - 1, big) : 0;
-	while (at > 0 && kind_at(t, at - 1, big) == kind)
-		at--;
-	return at;
-}
-
-static size_t end_of_word(const struct ql_bytes *t, size_t at, bool big)
-{
-	int kind;
-
-	at = ql_motion_next(t, at);
-	while (at < t->size && is_blank(t, at))
-		at++;
-	kind = kind_at(t, at, big);
-	while (at < t->size && kind_at(t, at, big) == kind)
-		at++;
-	return at > 0 ? ql_motion_back(t, at) : 0;
-}
-
-static size_t find_char(struct ql_editor *e, uint32_t how, uint32_t c, size_t at)
-{
-	const struct ql_bytes *t = text_of(e);
-	size_t begin = ql_motion_line_begin(t, at), end = ql_motion_line_end(t, at), n;
-	bool ahead = how == 'f' || how == 't', till = how == 't' || how == 'T';
-	size_t from = at;
-
-	for (;;) {
-		if (ahead ? (at = ql_motion_next(t, at)) >= end : at <= begin)
-			return QL_NO_PLACE;
-		if (!ahead)
-			at = ql_motion_back(t, at);
-		if (ql_bytes_char(t->at + at, t->size - at, &n) != c)
-			continue;
-		n = !till ? at : ahead ? ql_motion_back(t, at) : ql_motion_next(t, at);
-		if (n != from || !e->vi.repeats)
-			return n;
-	}
-}
-
-static size_t line_step(struct ql_editor *e, size_t at, bool down)
-{
-	const struct ql_bytes *t = text_of(e);
-	int column = ql_motion_column(t, at);
-	size_t begin = ql_motion_line_begin(t, at), end = ql_motion_line_end(t, at);
-
-	if (down ? end == t->size : begin == 0)
-		return QL_NO_PLACE;
-	return ql_motion_at_column(t, down ? end + 1 : begin - 1, column);
-}
-
-static size_t bracket(struct ql_editor *e, size_t at)
-{
-	size_t end = ql_motion_line_end(text_of(e), at);
-
-	while (at < end && !strchr("()[]{}", text_of(e)->at[at]))
-		at++;
-	return ql_motion_bracket(text_of(e), at);
-}
-
-/* One step of a motion from *at. */
-static enum reach move(struct ql_editor *e, uint32_t key, size_t *at)
-{
-	const struct ql_bytes *t = text_of(e);
-	size_t begin = ql_motion_line_begin(t, *at), end = ql_motion_line_end(t, *at);
-	enum reach reach = REACH_UP_TO;
-	size_t to = QL_NO_PLACE;
-
-	switch (key) {
-	case 'h':
-	case QL_KEY_BACKSPACE:
-		to = *at > begin ? ql_motion_back(t, *at) : QL_NO_PLACE;
-		break;
-	case 'l':
-	case ' ':
-		to = *at < end ? ql_motion_next(t, *at) : QL_NO_PLACE;
-		break;
-	case 'w':
-	case 'W':
-		to = next_word(t, *at, key == 'W');
-		break;
-	case 'b':
-	case 'B':
-		to = word_before(t, *at, key == 'B');
-		break;
-	case 'e':
-	case 'E':
-		to = end_of_word(t, *at, key == 'E');
-		reach = REACH_WITH;
-		break;
-	case '0':
-		to = begin;
-		break;
-	case '^':
-		to = ql_motion_line_text(t, *at);
-		break;
-	case '$':
-		to = end;
-		break;
-	case 'j':
-	case 'k':
-		to = line_step(e, *at, key == 'j');
-		reach = REACH_LINES;
-		break;
-	case 'G':
-		to = t->size;
-		reach = REACH_LINES;
-		break;
-	case '%':
-		to = bracket(e, *at);
-		reach = REACH_WITH;
-		break;
-	case ';':
-	case ',': {
-		uint32_t how = key == ';' ? e->vi.found_how : e->vi.found_how ^ 32; /* the other case: f and F */
-
-		to = e->vi.found ? find_char(e, how, e->vi.found, *at) : QL_NO_PLACE;
-		reach = how == 'f' || how == 't' ? REACH_WITH : REACH_UP_TO;
-		break;
-	}
-	default:
-		return REACH_NONE;
-	}
-	if (to == QL_NO_PLACE)
-		return REACH_NONE;
-	*at = to;
-	return reach;
-}
-
-static bool is_motion(uint32_t key)
-{
-	return key == QL_KEY_BACKSPACE || (key < 128 && key && strchr("hlwWbBeE0^$jkG%;, ", (int)key));
 }
 
 /* ---- operators ---- */
@@ -234,7 +70,7 @@ static void operate_lines(struct ql_editor *e, uint32_t operator, size_t from, s
 		insert(e);
 }
 
-static void operate(struct ql_editor *e, uint32_t operator, size_t to, enum reach reach)
+static void operate(struct ql_editor *e, uint32_t operator, size_t to, enum ql_reach reach)
 {
 	size_t from = e->buffer.cursor, swap = from;
 
@@ -242,11 +78,11 @@ static void operate(struct ql_editor *e, uint32_t operator, size_t to, enum reac
 		from = to;
 		to = swap;
 	}
-	if (reach == REACH_LINES) {
+	if (reach == QL_REACH_LINES) {
 		operate_lines(e, operator, from, to);
 		return;
 	}
-	if (reach == REACH_WITH)
+	if (reach == QL_REACH_WITH)
 		to = ql_motion_next(text_of(e), to);
 	if (to > from)
 		remember(e, from, to, false);
@@ -258,34 +94,29 @@ static void operate(struct ql_editor *e, uint32_t operator, size_t to, enum reac
 		insert(e);
 }
 
-static bool ends_word(const struct ql_bytes *t, size_t at, bool big)
-{
-	return kind_at(t, at, big) != kind_at(t, ql_motion_next(t, at), big);
-}
-
 static void run_motion(struct ql_editor *e, uint32_t key)
 {
 	struct ql_vi *v = &e->vi;
 	unsigned n = (v->count ? v->count : 1) * (v->operator_count ? v->operator_count : 1);
 	size_t at = e->buffer.cursor;
-	enum reach reach = REACH_NONE, one = REACH_UP_TO;
+	enum ql_reach reach = QL_REACH_NONE, one = QL_REACH_UP_TO;
 	uint32_t operator = v->operator;
 
-	if (operator == 'c' && (key == 'w' || key == 'W') && !is_blank(text_of(e), at)) {
+	if (operator == 'c' && (key == 'w' || key == 'W') && !ql_vi_is_blank(text_of(e), at)) {
 		key = key == 'w' ? 'e' : 'E'; /* cw changes the word, not the blanks behind it */
-		if (n == 1 && ends_word(text_of(e), at, key == 'E')) {
-			operate(e, operator, at, REACH_WITH);
+		if (n == 1 && ql_vi_ends_word(text_of(e), at, key == 'E')) {
+			operate(e, operator, at, QL_REACH_WITH);
 			finish(e);
 			return;
 		}
 	}
-	for (unsigned i = 0; i < n && one != REACH_NONE && i < 10000; i++) {
-		one = move(e, key, &at);
-		reach = one != REACH_NONE ? one : reach;
+	for (unsigned i = 0; i < n && one != QL_REACH_NONE && i < 10000; i++) {
+		one = ql_vi_move(e, key, &at);
+		reach = one != QL_REACH_NONE ? one : reach;
 	}
-	if (reach != REACH_NONE && operator)
+	if (reach != QL_REACH_NONE && operator)
 		operate(e, operator, at, reach);
-	else if (reach != REACH_NONE)
+	else if (reach != QL_REACH_NONE)
 		e->buffer.cursor = at;
 	else if (!operator && (key == 'j' || key == 'k')) /* beyond the first or last line: history */
 		(key == 'k' ? ql_edit_older : ql_edit_newer)(e);
@@ -477,7 +308,7 @@ static void run_normal(struct ql_editor *e, uint32_t key)
 		size_t at = e->buffer.cursor;
 
 		for (unsigned i = 1; i < (v->count ? v->count : 1) * (v->operator_count ? v->operator_count : 1); i++) {
-			size_t next = line_step(e, at, true);
+			size_t next = ql_vi_line(e, at, true);
 
 			at = next == QL_NO_PLACE ? at : next;
 		}
@@ -487,7 +318,7 @@ static void run_normal(struct ql_editor *e, uint32_t key)
 		v->operator = key;
 		v->operator_count = v->count;
 		v->count = 0;
-	} else if (is_motion(key)) {
+	} else if (ql_vi_is_motion(key)) {
 		run_motion(e, key);
 	} else {
 		run_single(e, key);

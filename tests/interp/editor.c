@@ -309,6 +309,12 @@ static void test_vi(void)
 	check_keys("a(b)c\0330l%", "a(b|)c");
 	check_keys("a,b,c\0330f,;", "a,b|,c");
 	check_keys("a,b,c\0330t,r.", "|.,b,c");
+	check_keys("a,b,c\033F,d0", "|,c");
+	check_keys("a,b,c\033dF,", "a,b|c");
+	check_keys("a,b,c\0330df,", "|b,c");
+	check_keys("a,b,c\0330dt,", "|,b,c");
+	check_keys("f(a, b)\0330wd%", "|f");
+	check_keys("a\033\rb\033\rc\033kdG", "|a");
 	check_keys("abc\033u", "|");
 	check_keys("abc\0330D", "|");
 	check_keys("abc\033Aq\033Ip", "p|abcq");
