@@ -24,7 +24,7 @@ static void drop(struct ql_history *h, size_t i)
 
 static void drop_equal(struct ql_history *h, const char *text, size_t n, uint64_t hash)
 {
-	uint64_t *word = &h->seen[hash >> 6 & 1023], bit = UINT64_C(1) << (hash & 63);
+	uint64_t *word = &h->seen[hash >> 6 & 16383], bit = UINT64_C(1) << (hash & 63);
 
 	if (!(*word & bit)) {
 		*word |= bit;

@@ -18,9 +18,9 @@ struct ql_entry {
 struct ql_history {
 	struct ql_entry *entry;
 	size_t n, room;
-	uint64_t seen[1024]; /* bits of hashes: most texts are new, and need no search for an equal one */
-	char *path;          /* NULL: memory only */
-	char error[256];     /* what was wrong with the file, "" when nothing */
+	uint64_t seen[16384]; /* bits of hashes: most texts are new, and need no search for an equal one */
+	char *path;           /* NULL: memory only */
+	char error[256];      /* what was wrong with the file, "" when nothing */
 };
 
 /* Adds as the newest; an equal one goes away, so do blanks at the end. False: not kept, for it begins with a blank or

@@ -111,8 +111,11 @@ static bool is_text(const char *text, size_t n)
 	size_t length;
 
 	for (size_t i = 0; i < n; i += length) {
-		uint32_t c = ql_bytes_char(text + i, n - i, &length);
+		uint32_t c = (unsigned char)text[i];
 
+		length = 1;
+		if (c >= 0x80)
+			c = ql_bytes_char(text + i, n - i, &length);
 		if ((c < 0x20 && c != '\t') || c == 0x7F || (c == 0xFFFD && length == 1))
 			return false;
 	}
@@ -122,22 +125,19 @@ static bool is_text(const char *text, size_t n)
 /* False: no line of ours. */
 static bool decode(const char *line, size_t n, struct ql_bytes *text)
 {
+	const char *end = line + n, *escape;
+
 	ql_bytes_set(text, NULL, 0);
 	if (!is_text(line, n))
 		return false;
-	for (size_t i = 0; i < n; i++) {
-		char c = line[i];
-
-		if (c == '\\') {
-			i++;
-			if (i == n || (line[i] != 'n' && line[i] != '\\'))
-				return false;
-			c = line[i] == 'n' ? '\n' : '\\';
-		}
-		if (!ql_bytes_add(text, &c, 1))
+	while ((escape = memchr(line, '\\', (size_t)(end - line)))) {
+		if (escape + 1 == end || (escape[1] != 'n' && escape[1] != '\\'))
 			return false;
+		if (!ql_bytes_add(text, line, (size_t)(escape - line)) || !ql_bytes_text(text, escape[1] == 'n' ? "\n" : "\\"))
+			return false;
+		line = escape + 2;
 	}
-	return true;
+	return ql_bytes_add(text, line, (size_t)(end - line));
 }
 
 /* Returns the number of lines; *broken counts those that were left out. */
