@@ -164,15 +164,19 @@ static void add_row(lua_State *L, const char *const row[3])
 
 static int internal_magics(lua_State *L)
 {
-	static const char *const rows[][3] = {
-#define X(name, arguments, text, ...) {#name, arguments, text},
+	static const char *const names[] = {
+#define X(name, ...) "%" #name,
 #include "interp/repl/magics.def"
 #undef X
 	};
 
 	lua_newtable(L);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		add_row(L, rows[i]);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t from;
+		const struct ql_magic *m = ql_magic_find(names[i], strlen(names[i]), &from);
+
+		add_row(L, (const char *const[]){m->name, m->arguments, m->text});
+	}
 	return 1;
 }
 

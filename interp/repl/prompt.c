@@ -18,16 +18,16 @@
 
 static bool is_whole(void *data, const char *text, size_t n)
 {
-	struct ql_state *state = data;
+	struct ql_prompt *p = data;
 
-	return ql_ask_state(state->L, text, n) != QL_CELL_INCOMPLETE;
+	return p->any || ql_ask_state(p->state->L, text, n) != QL_CELL_INCOMPLETE;
 }
 
 static bool complete(void *data, const char *text, size_t n, size_t at, struct ql_matches *m)
 {
-	struct ql_state *state = data;
+	struct ql_prompt *p = data;
 
-	return ql_ask_complete(state->L, text, n, at, m);
+	return ql_ask_complete(p->state->L, text, n, at, m);
 }
 
 /* ---- settings ---- */
@@ -58,16 +58,10 @@ static void read_settings(struct ql_prompt *p)
 	ql_ask_setting(p->state->L, "editing_mode", mode);
 	if (*mode)
 		p->editor.vi.on = !strcmp(mode, "vi");
+	p->editor.plain = !ql_style_wanted(stdout);
 }
 
 /* ---- drawing ---- */
-
-void ql_prompt_texts(int n, char prompt[32], char more[32])
-{
-	int width = snprintf(prompt, 32, "In [%d]: ", n);
-
-	snprintf(more, 32, "%*s...: ", width > 5 ? width - 5 : 0, "");
-}
 
 static void flush(struct ql_prompt *p)
 {
@@ -80,7 +74,7 @@ static void flush(struct ql_prompt *p)
 static void make_frame(struct ql_prompt *p, bool editing, int height)
 {
 	const struct ql_editor *e = &p->editor;
-	struct ql_view view = {.prompt = p->prompt, .more = p->more, .text = &p->text, .below = &p->below,
+	struct ql_view view = {.prompt = p->first, .more = p->more, .text = &p->text, .below = &p->below,
 		.cursor = editing ? e->buffer.cursor : e->buffer.text.size, .plain = e->plain};
 
 	ql_paint_editor(&p->text, e, editing);
@@ -306,7 +300,7 @@ static void tell_history(struct ql_prompt *p)
 	p->history.error[0] = '\0';
 }
 
-enum ql_prompt_result ql_prompt_read(struct ql_prompt *p, int n)
+enum ql_prompt_result ql_prompt_read(struct ql_prompt *p, const char *first, const char *more, bool any)
 {
 	enum ql_prompt_result result = QL_PROMPT_END;
 
@@ -314,7 +308,9 @@ enum ql_prompt_result ql_prompt_read(struct ql_prompt *p, int n)
 	if (!ql_tty_raw())
 		return QL_PROMPT_END;
 	ql_tty_size(&p->columns, &p->rows);
-	ql_prompt_texts(n, p->prompt, p->more);
+	p->first = first;
+	p->more = more;
+	p->any = any;
 	ql_editor_clear(&p->editor);
 	read_settings(p);
 	begin_line(p);
@@ -336,7 +332,6 @@ enum ql_prompt_result ql_prompt_read(struct ql_prompt *p, int n)
 
 void ql_prompt_open(struct ql_prompt *p, struct ql_state *state)
 {
-	const char *plain = getenv("NO_COLOR");
 	struct ql_bytes path = {0};
 
 	*p = (struct ql_prompt){.state = state};
@@ -345,8 +340,7 @@ void ql_prompt_open(struct ql_prompt *p, struct ql_state *state)
 	ql_bytes_free(&path);
 	tell_history(p);
 	ql_editor_begin(&p->editor, &p->history,
-		&(struct ql_editor_host){.data = state, .is_whole = is_whole, .complete = complete});
-	p->editor.plain = plain && *plain;
+		&(struct ql_editor_host){.data = p, .is_whole = is_whole, .complete = complete});
 	p->editor.vi.on = inputrc_wants_vi();
 }
 

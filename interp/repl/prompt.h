@@ -19,16 +19,15 @@ struct ql_prompt {
 	struct ql_painted text, below;
 	struct ql_bytes out;
 	int columns, rows;
-	char prompt[32], more[32];
+	const char *first, *more; /* what stands before the first line and all others */
+	bool any;                 /* any text is a whole input */
 };
-
-/* The prompts of input n, the second one for its further lines and as wide: "In [3]: " and "   ...: ". */
-void ql_prompt_texts(int n, char prompt[32], char more[32]);
 
 /* Reads the history and ~/.inputrc; what is wrong with the history's file goes to stderr. */
 void ql_prompt_open(struct ql_prompt *p, struct ql_state *state);
-/* READ: the input is p->editor.buffer.text until the next call. */
-enum ql_prompt_result ql_prompt_read(struct ql_prompt *p, int n);
+/* Reads an input with `first` before its first line and `more` before all others. Unless `any`, Enter goes on until it
+ * is whole. READ: it is p->editor.buffer.text until the next call. */
+enum ql_prompt_result ql_prompt_read(struct ql_prompt *p, const char *first, const char *more, bool any);
 void ql_prompt_close(struct ql_prompt *p);
 
 #endif

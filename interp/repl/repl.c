@@ -25,14 +25,25 @@ struct reader {
 	size_t line_room;
 };
 
+#define QL_PROMPT 32
+
 enum line { LINE_READ, LINE_END, LINE_INTERRUPTED };
+
+/* "In [3]: ", and for more lines of the same input "   ...: " as wide */
+static void prompt_text(int n, bool more, char text[QL_PROMPT])
+{
+	int width = snprintf(text, QL_PROMPT, "In [%d]: ", n);
+
+	if (more)
+		snprintf(text, QL_PROMPT, "%*s...: ", width > 5 ? width - 5 : 0, "");
+}
 
 static void write_prompt(int n, bool more)
 {
-	char first[32], others[32];
+	char text[QL_PROMPT];
 
-	ql_prompt_texts(n, first, others);
-	printf("%s%s%s", ql_style(stdout, QL_STYLE_PROMPT), more ? others : first, ql_style(stdout, QL_STYLE_NONE));
+	prompt_text(n, more, text);
+	printf("%s%s%s", ql_style(stdout, QL_STYLE_PROMPT), text, ql_style(stdout, QL_STYLE_NONE));
 	fflush(stdout);
 }
 
@@ -144,8 +155,12 @@ static void edit_loop(struct ql_session *s)
 	ql_prompt_open(&prompt, s->state);
 	while (!s->leave) {
 		const struct ql_bytes *text = &prompt.editor.buffer.text;
-		enum ql_prompt_result result = ql_prompt_read(&prompt, s->n);
+		char first[QL_PROMPT], more[QL_PROMPT];
+		enum ql_prompt_result result;
 
+		prompt_text(s->n, false, first);
+		prompt_text(s->n, true, more);
+		result = ql_prompt_read(&prompt, first, more, false);
 		if (result == QL_PROMPT_END)
 			break;
 		if (result == QL_PROMPT_READ)
