@@ -72,7 +72,7 @@ static struct grid grid_of(const struct ql_menu *m, int columns, int rows)
 }
 
 /* Rows are filled first, as Tab goes through them. Brackets tell the chosen one where colours do not. */
-static void paint_grid(struct ql_painted *p, const struct ql_menu *m, const struct grid *g)
+static void paint_grid(struct ql_painted *p, const struct ql_menu *m, const struct grid *g, bool plain)
 {
 	size_t i = g->first;
 
@@ -83,9 +83,9 @@ static void paint_grid(struct ql_painted *p, const struct ql_menu *m, const stru
 			bool chosen = i == m->chosen;
 			enum ql_style style = chosen ? QL_STYLE_CHOSEN : QL_STYLE_NONE;
 
-			ql_painted_add(p, chosen ? "[" : " ", 1, style);
+			ql_painted_add(p, chosen && plain ? "[" : " ", 1, style);
 			add_cut(p, &m->matches.match[i].text, g->width, true, style);
-			ql_painted_add(p, chosen ? "] " : "  ", 2, QL_STYLE_NONE);
+			ql_painted_add(p, chosen && plain ? "] " : "  ", 2, QL_STYLE_NONE);
 		}
 	}
 }
@@ -123,7 +123,7 @@ void ql_paint_below(struct ql_painted *p, const struct ql_editor *e, int columns
 		paint_search(p, e);
 	} else if (e->menu.open && rows > 1) {
 		g = grid_of(&e->menu, columns, rows - 1);
-		paint_grid(p, &e->menu, &g);
+		paint_grid(p, &e->menu, &g, e->plain);
 		paint_last(p, &e->menu, &g, columns);
 	}
 }

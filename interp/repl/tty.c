@@ -51,6 +51,13 @@ static void restore(void)
 	tcsetattr(STDIN_FILENO, TCSADRAIN, &cooked);
 }
 
+static void tell(char what)
+{
+	ssize_t ignored = write(note[1], &what, 1);
+
+	(void)ignored;
+}
+
 static void on_fatal(int signal)
 {
 	int saved = errno;
@@ -59,26 +66,27 @@ static void on_fatal(int signal)
 	for (size_t i = 0; i < QL_FATAL; i++)
 		if (fatal[i] == signal)
 			sigaction(signal, &before[i], NULL);
+	if (signal == SIGTSTP)
+		tell('c'); /* where no shell does job control, nothing stops and nobody sends SIGCONT */
 	raise(signal); /* is delivered when this handler returns */
 	errno = saved;
 }
 
-static void catch_fatal(int signal, struct sigaction *old)
+/* Nothing to do where ours is installed already: `before` must stay what it was. */
+static void catch_signal(int signal, void (*handler)(int), int flags, struct sigaction *old)
 {
 	struct sigaction action;
 
+	sigaction(signal, NULL, &action);
+	if (action.sa_handler == handler)
+		return;
+	*old = action;
+	if (handler == on_fatal && action.sa_handler == SIG_IGN)
+		return;
 	memset(&action, 0, sizeof(action));
-	action.sa_handler = on_fatal;
-	sigaction(signal, NULL, old);
-	if (old->sa_handler != SIG_IGN)
-		sigaction(signal, &action, NULL);
-}
-
-static void tell(char what)
-{
-	ssize_t ignored = write(note[1], &what, 1);
-
-	(void)ignored;
+	action.sa_handler = handler;
+	action.sa_flags = flags;
+	sigaction(signal, &action, NULL);
 }
 
 static void on_resize(int signal)
@@ -97,23 +105,13 @@ static void on_continue(int signal)
 	ssize_t ignored;
 
 	(void)signal;
-	catch_fatal(SIGTSTP, &before[QL_FATAL - 1]);
+	catch_signal(SIGTSTP, on_fatal, 0, &before[QL_FATAL - 1]);
 	tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
 	ignored = write(STDOUT_FILENO, paste_on, sizeof(paste_on) - 1);
 	(void)ignored;
 	is_raw = 1;
 	tell('c');
 	errno = saved;
-}
-
-static void catch_note(int signal, void (*handler)(int), struct sigaction *old)
-{
-	struct sigaction action;
-
-	memset(&action, 0, sizeof(action));
-	action.sa_handler = handler;
-	action.sa_flags = SA_RESTART;
-	sigaction(signal, &action, old);
 }
 
 /* ---- modes ---- */
@@ -156,9 +154,9 @@ bool ql_tty_raw(void)
 	is_raw = 1;
 	ql_tty_write(paste_on, sizeof(paste_on) - 1);
 	for (size_t i = 0; i < QL_FATAL; i++)
-		catch_fatal(fatal[i], &before[i]);
-	catch_note(SIGWINCH, on_resize, &before_winch);
-	catch_note(SIGCONT, on_continue, &before_cont);
+		catch_signal(fatal[i], on_fatal, 0, &before[i]);
+	catch_signal(SIGWINCH, on_resize, SA_RESTART, &before_winch);
+	catch_signal(SIGCONT, on_continue, SA_RESTART, &before_cont);
 	return true;
 }
 
