@@ -103,7 +103,8 @@ local function sorted(list)
 	table.sort(list, function(a, b)
 		local ra, rb = RANK[a.kind] or 4, RANK[b.kind] or 4
 		if ra ~= rb then return ra < rb end
-		return a.text < b.text
+		if a.text ~= b.text then return a.text < b.text end
+		return a.kind < b.kind
 	end)
 	return list
 end

@@ -179,8 +179,11 @@ function guess.doc_of(title)
 	return entry and first_sentence(entry.text) or ''
 end
 
+-- The first that adds a name has the best text for it.
 local function add(list, text, kind, doc)
-	if type(text) == 'string' and text:find '^[%a_][%w_]*$' then list[#list + 1] = {text = text, kind = kind, doc = doc or ''} end
+	if type(text) ~= 'string' or not text:find '^[%a_][%w_]*$' or list.seen[text] then return end
+	list.seen[text] = true
+	list[#list + 1] = {text = text, kind = kind, doc = doc or ''}
 end
 
 local function add_titles(list, prefix, kind)
@@ -218,7 +221,7 @@ end
 
 -- Matches for what may follow the token at i and a dot, or a colon when `callable`.
 function guess.members(tokens, i, callable)
-	local list, thing = {}, infer(tokens, i)
+	local list, thing = {seen = {}}, infer(tokens, i)
 	local value, class = thing.value, thing.object or class_of(thing.value)
 	local module = value ~= nil and module_name(value)
 	if module then add_titles(list, module .. '.', 'function') end

@@ -123,6 +123,7 @@ static bool complete(void *data, const char *text, size_t n, size_t at, struct q
 
 static void begin(void)
 {
+	ql_editor_free(&editor);
 	ql_editor_begin(&editor, &history, &(struct ql_editor_host){.is_whole = is_whole, .complete = complete});
 }
 
