@@ -166,6 +166,10 @@ local function inside_string(at, content)
 		if #values > 0 then return values, 0 end
 		if sources.is_spec(option) then return sources.specs(content) end
 	end
+	if #tokens > 1 and tokens[#tokens].text == '[' then
+		local keys = guess.keys(tokens, #tokens - 1)
+		if #keys > 0 then return keys, 0 end
+	end
 	local direct = #tokens > 0 and guess.callee(tokens, #tokens) -- f 'text'
 	local calls = calls_around(tokens)
 	if direct then table.insert(calls, 1, {entry = direct}) end

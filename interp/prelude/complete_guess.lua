@@ -58,17 +58,23 @@ local function opening(tokens, i)
 	end
 end
 
+-- Methods and functions that return a number, a plain table or nothing.
+local PLAIN = {}
+for title in ([[x:item x:totable x:size x:dim x:nelem x:nbytes x:qparams x:split x:explain tensor.memory tensor.seed
+tensor.threads module:evaluate observer:params]]):gmatch '%S+' do
+	PLAIN[title] = true
+end
+
 local RESULTS = { -- pattern of a title -> class of what the call returns
-	{'^nn%.%u', 'module'}, {'^nn%.module$', 'module'}, {'^nn%.llama$', 'module'}, {'^quant%.spec$', 'spec'},
-	{'^quant%.observer$', 'observer'}, {'^quant%.', 'report'}, {'^optim%.', 'optimizer'}, {'^data%.', 'dataset'},
-	{'^bench%.', 'report'}, {'^plot%.', 'figure'}, {'^report', 'report'}, {'^x:error$', 'report'}, {'^x:explain$', nil},
-	{'^x:item$', nil}, {'^x:totable$', nil}, {'^x:size$', nil}, {'^x:dim$', nil}, {'^x:nelem$', nil}, {'^x:n?bytes$', nil},
-	{'^x:dtype$', 'string'}, {'^x:device$', 'string'}, {'^x:qparams$', nil}, {'^x:split$', nil}, {'^x:spec$', 'spec'},
-	{'^tensor%.memory$', nil}, {'^tensor%.seed$', nil}, {'^tensor%.threads$', nil}, {'^tensor', 'tensor'}, {'^x:', 'tensor'},
-	{'^nn%.', 'tensor'}, {'^module:evaluate$', nil}, {'^module:', 'module'}, {'^observer:params$', nil},
+	{'^nn%.%u', 'module'}, {'^nn%.module$', 'module'}, {'^nn%.llama$', 'module'}, {'^nn%.', 'tensor'},
+	{'^quant%.spec$', 'spec'}, {'^quant%.observer$', 'observer'}, {'^quant%.', 'report'}, {'^optim%.', 'optimizer'},
+	{'^data%.', 'dataset'}, {'^bench%.', 'report'}, {'^plot%.', 'figure'}, {'^report', 'report'},
+	{'^x:error$', 'report'}, {'^x:dtype$', 'string'}, {'^x:device$', 'string'}, {'^x:spec$', 'spec'},
+	{'^tensor', 'tensor'}, {'^x:', 'tensor'}, {'^module:', 'module'},
 }
 
 local function result_class(title)
+	if PLAIN[title] then return nil end
 	for _, rule in ipairs(RESULTS) do
 		if title:find(rule[1]) then return rule[2] end
 	end
@@ -233,6 +239,18 @@ function guess.members(tokens, i, callable)
 		add_class(list, 'tensor')
 	end
 	add_fields(list, value, callable)
+	return list
+end
+
+-- Matches for a string in brackets behind the token at i: t['key
+function guess.keys(tokens, i)
+	local list, value = {}, infer(tokens, i).value
+	for key, item in next, type(value) == 'table' and value or {} do
+		if type(key) == 'string' and not key:find "[%c'\"\\]" then
+			list[#list + 1] = {text = key, kind = 'key', doc = guess.describe(item)}
+		end
+	end
+	table.sort(list, function(a, b) return a.text < b.text end)
 	return list
 end
 

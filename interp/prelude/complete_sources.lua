@@ -68,10 +68,12 @@ function sources.specs(content)
 		for axis = 1, 4 do add(tostring(axis), ('one scale for each index of axis %d'):format(axis)) end
 		return list, #head
 	elseif mark == ':' then
-		for _, block in ipairs {16, 32, 64, 128, 256} do add(tostring(block), ('one scale for %d elements'):format(block)) end
+		for _, block in ipairs {16, 32, 64, 128, 256} do
+			add(tostring(block), ('one scale for %d elements'):format(block))
+		end
 		return list, #head
 	end
-	for _, dtype in ipairs {'int8', 'int4', 'int16', 'uint8', 'uint4', 'uint16', 'binary', 'float16', 'bfloat16', 'float32'} do
+	for dtype in ('int8 int4 int16 uint8 uint4 uint16 binary float16 bfloat16 float32'):gmatch '%w+' do
 		add(dtype, guess.doc_of(dtype))
 	end
 	add('int8/1', 'one scale for each index of axis 1')

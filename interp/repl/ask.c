@@ -97,7 +97,8 @@ bool ql_ask_complete(lua_State *L, const char *text, size_t size, size_t at, str
 	if (lua_pcall(L, 1, 0, 0)) { /* shown where the candidates would be: nothing is hidden */
 		ql_matches_clear(m);
 		m->from = m->to = at;
-		ql_matches_add(m, "", "completion failed", lua_isstring(L, -1) ? lua_tostring(L, -1) : "error");
+		ql_matches_add(
+			m, "", "completion failed", lua_isstring(L, -1) ? lua_tostring(L, -1) : "error");
 		ql_matches_add(m, "", "completion failed", "");
 		lua_pop(L, 1);
 	}
@@ -129,7 +130,8 @@ void ql_ask_setting(lua_State *L, const char *name, char value[32])
 
 static int internal_tokens(lua_State *L)
 {
-	static const char *const kinds[] = {"end", "name", "keyword", "number", "string", "comment", "op", "bad"};
+	static const char *const kinds[] = {
+		"end", "name", "keyword", "number", "string", "comment", "op", "bad"};
 	size_t size;
 	const char *text = luaL_checklstring(L, 1, &size);
 	struct ql_lexer l = ql_lexer_begin(text, size);

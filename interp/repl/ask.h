@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the editor asks of Lua, in protected calls: is the input whole, how may it go on. Jupyter asks the same.
+ * What the editor asks of Lua, in protected calls: is the input whole, how may it go on. Jupyter asks the
+ * same.
  */
 #ifndef QUOLL_INTERP_REPL_ASK_H
 #define QUOLL_INTERP_REPL_ASK_H

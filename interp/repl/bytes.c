@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Growable bytes. Widths come from the C library's wcwidth, which knows the Unicode version that the machine's other
- * programs know; it needs a UTF-8 locale, which is switched on around the call only: Lua must not see it.
+ * Growable bytes. Widths come from the C library's wcwidth, which knows the Unicode version that the
+ * machine's other programs know; it needs a UTF-8 locale, which is switched on around the call only: Lua must
+ * not see it.
  */
 #include "interp/repl/bytes.h"
 

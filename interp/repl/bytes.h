@@ -14,8 +14,8 @@ struct ql_bytes {
 	size_t size, room;
 };
 
-/* Puts `n` bytes in place of those from `from` up to `to`. False: no memory, nothing has changed. `bytes` must not
- * lie in `b`. */
+/* Puts `n` bytes in place of those from `from` up to `to`. False: no memory, nothing has changed. `bytes`
+ * must not lie in `b`. */
 bool ql_bytes_replace(struct ql_bytes *b, size_t from, size_t to, const char *bytes, size_t n);
 bool ql_bytes_add(struct ql_bytes *b, const char *bytes, size_t n);
 bool ql_bytes_set(struct ql_bytes *b, const char *bytes, size_t n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Commands of keys.def that bring earlier inputs back: Up and Down, and the search of Ctrl-R. What was typed is a
- * draft that Down returns to; an earlier input that was changed becomes the new draft, so nothing typed is lost.
+ * Commands of keys.def that bring earlier inputs back: Up and Down, and the search of Ctrl-R. What was typed
+ * is a draft that Down returns to; an earlier input that was changed becomes the new draft, so nothing typed
+ * is lost.
  */
 #include <string.h>
 
@@ -13,8 +14,8 @@ static bool equal(const struct ql_bytes *a, const struct ql_bytes *b)
 	return a->size == b->size && (a->size == 0 || !memcmp(a->at, b->at, a->size));
 }
 
-/* Is the text one of the user's own, it is the draft, and what stands before the cursor is what entries must begin
- * with. */
+/* Is the text one of the user's own, it is the draft, and what stands before the cursor is what entries must
+ * begin with. */
 static void note_draft(struct ql_editor *e)
 {
 	struct ql_buffer *b = &e->buffer;

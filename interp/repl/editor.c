@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From keys to commands. A key is offered to what is open in front of the text (a search, the list of completions),
- * then to vi's normal mode, then looked up in keys.def; what is left is text.
+ * From keys to commands. A key is offered to what is open in front of the text (a search, the list of
+ * completions), then to vi's normal mode, then looked up in keys.def; what is left is text.
  */
 #include "interp/repl/editor.h"
 
@@ -109,7 +109,8 @@ const char *ql_editor_suggestion(const struct ql_editor *e, size_t *n)
 	const struct ql_bytes *t = &e->buffer.text;
 	size_t i;
 
-	if (e->plain || t->size == 0 || e->buffer.cursor != t->size || e->search.on || e->menu.open || e->vi.normal)
+	if (e->plain || t->size == 0 || e->buffer.cursor != t->size || e->search.on || e->menu.open ||
+		e->vi.normal)
 		return NULL;
 	for (i = e->history->n; i-- > 0;) {
 		const struct ql_bytes *text = &e->history->entry[i].text;
@@ -163,7 +164,8 @@ static void outdent(struct ql_editor *e)
 {
 	struct ql_buffer *b = &e->buffer;
 	int want = ql_indent_closing(&b->text, b->cursor);
-	size_t begin = ql_motion_line_begin(&b->text, b->cursor), text = ql_motion_line_text(&b->text, b->cursor);
+	size_t begin = ql_motion_line_begin(&b->text, b->cursor),
+	       text = ql_motion_line_text(&b->text, b->cursor);
 	size_t back = b->cursor - text;
 
 	if (want < 0 || ql_motion_column(&b->text, text) <= want)

@@ -70,8 +70,8 @@ struct ql_editor {
 	uint32_t prefix_key; /* Ctrl-X waits for the second key */
 	int goal;            /* column that Up and Down keep to */
 	size_t yank_from;
-	/* history: the entry that is shown (history->n: none), the text as it was before, how much of it entries must
-	 * begin with */
+	/* history: the entry that is shown (history->n: none), the text as it was before, how much of it
+	 * entries must begin with */
 	size_t entry, filter;
 	struct ql_bytes draft, recalled;
 };
@@ -91,7 +91,8 @@ void ql_editor_set(struct ql_editor *e, const char *text, size_t n);
 bool ql_editor_clean(struct ql_bytes *out, const char *text, size_t n);
 /* Inserts at the cursor like a paste. */
 void ql_editor_paste(struct ql_editor *e, const char *text, size_t n);
-/* What follows the text in the newest entry that begins with it, when the cursor is at its end; NULL: nothing. */
+/* What follows the text in the newest entry that begins with it, when the cursor is at its end; NULL:
+ * nothing. */
 const char *ql_editor_suggestion(const struct ql_editor *e, size_t *n);
 
 /* Between the files of the editor. */

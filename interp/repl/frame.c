@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The layout is walked twice with the same code: once to count rows and find the cursor, once to fill the rows that
- * are shown. A line that is too long goes on in the next row; a wide character never stands in two rows. What is below
- * the text is cut, not wrapped.
+ * The layout is walked twice with the same code: once to count rows and find the cursor, once to fill the
+ * rows that are shown. A line that is too long goes on in the next row; a wide character never stands in two
+ * rows. What is below the text is cut, not wrapped.
  */
 #include "interp/repl/frame.h"
 
@@ -194,7 +194,8 @@ int ql_frame_used(const struct ql_frame *f, int row)
 
 	while (n > 0 && g[n - 1].size == 0)
 		n--;
-	if (n > 0 && n < f->columns && ql_bytes_columns(ql_bytes_char(g[n - 1].bytes, g[n - 1].size, &(size_t){0})) == 2)
+	if (n > 0 && n < f->columns &&
+		ql_bytes_columns(ql_bytes_char(g[n - 1].bytes, g[n - 1].size, &(size_t){0})) == 2)
 		n++;
 	return n;
 }

@@ -16,8 +16,8 @@ struct ql_frame {
 	struct ql_glyph *glyph; /* (rows, columns) */
 	int columns, rows;
 	int cursor_row, cursor_column;
-	int top;     /* rows of the text above what is shown */
-	bool whole;  /* nothing of the text is above or below */
+	int top;    /* rows of the text above what is shown */
+	bool whole; /* nothing of the text is above or below */
 	size_t room;
 };
 
@@ -28,8 +28,8 @@ struct ql_view {
 	bool plain;    /* no styles */
 };
 
-/* Lays the view out in `columns` columns and at most `height` rows (0: as many as it takes). When it is higher, the
- * rows around the cursor are shown, from near `top` of the frame before. False: no memory. */
+/* Lays the view out in `columns` columns and at most `height` rows (0: as many as it takes). When it is
+ * higher, the rows around the cursor are shown, from near `top` of the frame before. False: no memory. */
 bool ql_frame_make(struct ql_frame *f, const struct ql_view *view, int columns, int height);
 /* Columns that the row uses. */
 int ql_frame_used(const struct ql_frame *f, int row);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The file of the history: one line for each input, with \n for its line ends and \\ for a backslash. An input is
- * appended with a single write under a lock, so sessions that run side by side do not mix their lines. A file that has
- * grown to twice what is kept is replaced as a whole: whoever waits for the lock of the old one sees by its inode that
- * it is gone, and opens again.
+ * The file of the history: one line for each input, with \n for its line ends and \\ for a backslash. An
+ * input is appended with a single write under a lock, so sessions that run side by side do not mix their
+ * lines. A file that has grown to twice what is kept is replaced as a whole: whoever waits for the lock of
+ * the old one sees by its inode that it is gone, and opens again.
  */
 #include "interp/repl/history.h"
 
@@ -55,7 +55,8 @@ static int open_locked(const char *path)
 
 		if (fd < 0)
 			return -1;
-		if (!flock(fd, LOCK_EX) && !fstat(fd, &ours) && !stat(path, &now) && ours.st_ino == now.st_ino)
+		if (!flock(fd, LOCK_EX) && !fstat(fd, &ours) && !stat(path, &now) &&
+			ours.st_ino == now.st_ino)
 			return fd;
 		close(fd);
 	}
@@ -133,7 +134,8 @@ static bool decode(const char *line, size_t n, struct ql_bytes *text)
 	while ((escape = memchr(line, '\\', (size_t)(end - line)))) {
 		if (escape + 1 == end || (escape[1] != 'n' && escape[1] != '\\'))
 			return false;
-		if (!ql_bytes_add(text, line, (size_t)(escape - line)) || !ql_bytes_text(text, escape[1] == 'n' ? "\n" : "\\"))
+		if (!ql_bytes_add(text, line, (size_t)(escape - line)) ||
+			!ql_bytes_text(text, escape[1] == 'n' ? "\n" : "\\"))
 			return false;
 		line = escape + 2;
 	}
@@ -210,8 +212,8 @@ static bool read_file(struct ql_history *h, int fd, const char *path)
 	}
 	lines = read_lines(h, &all, &broken);
 	if (broken)
-		snprintf(h->error, sizeof(h->error), "history: %.160s: %zu of %zu lines are broken and left out", path,
-			broken, lines);
+		snprintf(h->error, sizeof(h->error),
+			"history: %.160s: %zu of %zu lines are broken and left out", path, broken, lines);
 	if (all.size && all.at[all.size - 1] != '\n')
 		write_all(fd, "\n", 1); /* what comes next shall be a line of its own */
 	if (lines >= 2 * QL_HISTORY_ENTRIES)

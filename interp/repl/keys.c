@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A state machine over bytes: UTF-8, control characters, ESC x (Alt), CSI and SS3 sequences of xterm, VTE, the Linux
- * console, rxvt and the kitty protocol's "u" form, bracketed paste. Sources: ECMA-48 5.4, xterm's ctlseqs. It never
- * fails: what is unknown is swallowed as a whole and comes out as QL_KEY_UNKNOWN.
+ * A state machine over bytes: UTF-8, control characters, ESC x (Alt), CSI and SS3 sequences of xterm, VTE,
+ * the Linux console, rxvt and the kitty protocol's "u" form, bracketed paste. Sources: ECMA-48 5.4, xterm's
+ * ctlseqs. It never fails: what is unknown is swallowed as a whole and comes out as QL_KEY_UNKNOWN.
  */
 #include "interp/repl/keys.h"
 
@@ -22,7 +22,8 @@ static uint32_t control_key(unsigned char byte)
 {
 	switch (byte) {
 	case '\r':
-	case '\n': /* the terminal turns one into the other, so that io.read gets lines of what was typed ahead */
+	case '\n': /* the terminal turns one into the other, so that io.read gets lines of what was typed
+		      ahead */
 		return QL_KEY_ENTER;
 	case '\t':
 		return QL_KEY_TAB;
@@ -115,8 +116,8 @@ static uint32_t letter_key(unsigned char byte)
 
 static uint32_t tilde_key(unsigned n)
 {
-	static const enum ql_key_name names[] = {QL_KEY_UNKNOWN, QL_KEY_HOME, QL_KEY_INSERT, QL_KEY_DELETE, QL_KEY_END,
-		QL_KEY_PAGE_UP, QL_KEY_PAGE_DOWN, QL_KEY_HOME, QL_KEY_END};
+	static const enum ql_key_name names[] = {QL_KEY_UNKNOWN, QL_KEY_HOME, QL_KEY_INSERT, QL_KEY_DELETE,
+		QL_KEY_END, QL_KEY_PAGE_UP, QL_KEY_PAGE_DOWN, QL_KEY_HOME, QL_KEY_END};
 
 	return n < sizeof(names) / sizeof(names[0]) ? names[n] : QL_KEY_UNKNOWN;
 }
@@ -200,7 +201,8 @@ static bool feed_ss3(struct ql_keys *k, unsigned char byte, uint32_t *key)
 		k->state = QL_KEYS_AFTER_ESCAPE;
 		return false;
 	}
-	return give(k, key, letter_key(byte) | (letter_key(byte) == QL_KEY_UNKNOWN ? 0 : modifiers(k->number[1])));
+	return give(k, key,
+		letter_key(byte) | (letter_key(byte) == QL_KEY_UNKNOWN ? 0 : modifiers(k->number[1])));
 }
 
 /* Ctrl-C ends a paste whose end got lost on the way. */
@@ -290,7 +292,10 @@ uint32_t ql_key_named(const char *name, size_t n)
 	size_t length;
 
 	for (; n > 2 && name[1] == '-'; name += 2, n -= 2)
-		how |= *name == 'C' ? QL_KEY_CTRL : *name == 'M' ? QL_KEY_ALT : *name == 'S' ? QL_KEY_SHIFT : 0;
+		how |= *name == 'C'   ? QL_KEY_CTRL
+		       : *name == 'M' ? QL_KEY_ALT
+		       : *name == 'S' ? QL_KEY_SHIFT
+				      : 0;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i].name) == n && !memcmp(names[i].name, name, n))
 			return names[i].key | how;

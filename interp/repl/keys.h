@@ -34,14 +34,21 @@ enum ql_key_name {
 
 #define QL_KEYS_WAIT 50 /* ms: an escape byte followed by nothing for so long is the key Escape */
 
-enum ql_keys_state { QL_KEYS_PLAIN, QL_KEYS_UTF8, QL_KEYS_AFTER_ESCAPE, QL_KEYS_CSI, QL_KEYS_SS3, QL_KEYS_IN_PASTE };
+enum ql_keys_state {
+	QL_KEYS_PLAIN,
+	QL_KEYS_UTF8,
+	QL_KEYS_AFTER_ESCAPE,
+	QL_KEYS_CSI,
+	QL_KEYS_SS3,
+	QL_KEYS_IN_PASTE
+};
 
 struct ql_keys {
 	enum ql_keys_state state;
-	unsigned number[4];       /* of a control sequence */
-	int n_numbers, length;    /* bytes of it so far */
-	bool strange;             /* it has a prefix or intermediate byte */
-	bool console;             /* ESC [ [ x of the Linux console */
+	unsigned number[4];    /* of a control sequence */
+	int n_numbers, length; /* bytes of it so far */
+	bool strange;          /* it has a prefix or intermediate byte */
+	bool console;          /* ESC [ [ x of the Linux console */
 	char utf8[4];
 	int n_utf8, wanted;
 	struct ql_bytes paste;

@@ -13,7 +13,11 @@ struct ql_kills {
 	int newest, n, shown; /* shown: how many before the newest the last yank took */
 };
 
-enum ql_kill { QL_KILL_NEW, QL_KILL_BEHIND, QL_KILL_BEFORE }; /* an entry of its own, or added to the newest */
+enum ql_kill {
+	QL_KILL_NEW,
+	QL_KILL_BEHIND,
+	QL_KILL_BEFORE
+}; /* an entry of its own, or added to the newest */
 
 void ql_kills_add(struct ql_kills *k, const char *text, size_t n, enum ql_kill how);
 /* The newest one; NULL: there is none. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * What stands below the text: the line of a search, or the list of completions in columns, with the kind and text of
- * the chosen one in the last line.
+ * What stands below the text: the line of a search, or the list of completions in columns, with the kind and
+ * text of the chosen one in the last line.
  */
 #include <string.h>
 
 #include "interp/repl/painted.h"
 
-#define QL_MENU_ROWS 10   /* of candidates */
-#define QL_MENU_WIDTH 40  /* columns of the widest candidate */
+#define QL_MENU_ROWS 10  /* of candidates */
+#define QL_MENU_WIDTH 40 /* columns of the widest candidate */
 
 static int width_of(const char *text, size_t n)
 {
@@ -20,7 +20,8 @@ static int width_of(const char *text, size_t n)
 }
 
 /* Adds at most `columns` of the text and fills up with blanks when `fill`. */
-static void add_cut(struct ql_painted *p, const struct ql_bytes *t, int columns, bool fill, enum ql_style style)
+static void add_cut(
+	struct ql_painted *p, const struct ql_bytes *t, int columns, bool fill, enum ql_style style)
 {
 	int used = 0;
 	size_t at = 0, length;
@@ -41,7 +42,9 @@ static void add_cut(struct ql_painted *p, const struct ql_bytes *t, int columns,
 static void paint_search(struct ql_painted *p, const struct ql_editor *e)
 {
 	const struct ql_search *s = &e->search;
-	const char *head = s->failed ? "search, nothing found: " : s->step < 0 ? "search: " : "search forward: ";
+	const char *head = s->failed     ? "search, nothing found: "
+			   : s->step < 0 ? "search: "
+					 : "search forward: ";
 
 	ql_painted_add(p, head, strlen(head), s->failed ? QL_STYLE_ERROR : QL_STYLE_DIM);
 	ql_painted_add(p, s->word.at, s->word.size, QL_STYLE_NONE);

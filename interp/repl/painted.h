@@ -17,8 +17,8 @@ void ql_painted_free(struct ql_painted *p);
 
 /* The text as Lua, or as a %word, ?name, !command. */
 void ql_paint_code(struct ql_painted *p, const char *text, size_t n);
-/* What the editor shows: the text with its bracket and suggestion, when it is still edited; below it the search or
- * the list of completions, at most `rows` lines. */
+/* What the editor shows: the text with its bracket and suggestion, when it is still edited; below it the
+ * search or the list of completions, at most `rows` lines. */
 void ql_paint_editor(struct ql_painted *p, const struct ql_editor *e, bool editing);
 void ql_paint_below(struct ql_painted *p, const struct ql_editor *e, int columns, int rows);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * One input: keys are read and done as long as there are any, then the frame is drawn with a single write. Bytes are
- * read one by one, so what was typed behind the end of an input is still there for io.read or the next one.
+ * One input: keys are read and done as long as there are any, then the frame is drawn with a single write.
+ * Bytes are read one by one, so what was typed behind the end of an input is still there for io.read or the
+ * next one.
  */
 #include "interp/repl/prompt.h"
 
@@ -74,8 +75,12 @@ static void flush(struct ql_prompt *p)
 static void make_frame(struct ql_prompt *p, bool editing, int height)
 {
 	const struct ql_editor *e = &p->editor;
-	struct ql_view view = {.prompt = p->first, .more = p->more, .text = &p->text, .below = &p->below,
-		.cursor = editing ? e->buffer.cursor : e->buffer.text.size, .plain = e->plain};
+	struct ql_view view = {.prompt = p->first,
+		.more = p->more,
+		.text = &p->text,
+		.below = &p->below,
+		.cursor = editing ? e->buffer.cursor : e->buffer.text.size,
+		.plain = e->plain};
 
 	ql_paint_editor(&p->text, e, editing);
 	ql_paint_below(&p->below, e, p->columns, editing ? p->rows / 2 : 0);
@@ -100,8 +105,8 @@ static void draw_last(struct ql_prompt *p)
 	flush(p);
 }
 
-/* Output that did not end its line gets a mark and the prompt a line of its own: the blanks reach the next line when
- * the cursor was not at the beginning of one, and are erased again otherwise. */
+/* Output that did not end its line gets a mark and the prompt a line of its own: the blanks reach the next
+ * line when the cursor was not at the beginning of one, and are erased again otherwise. */
 static void begin_line(struct ql_prompt *p)
 {
 	ql_bytes_text(&p->out, p->editor.plain ? "~" : "\033[7m~\033[0m");

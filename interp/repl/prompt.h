@@ -25,8 +25,8 @@ struct ql_prompt {
 
 /* Reads the history and ~/.inputrc; what is wrong with the history's file goes to stderr. */
 void ql_prompt_open(struct ql_prompt *p, struct ql_state *state);
-/* Reads an input with `first` before its first line and `more` before all others. Unless `any`, Enter goes on until it
- * is whole. READ: it is p->editor.buffer.text until the next call. */
+/* Reads an input with `first` before its first line and `more` before all others. Unless `any`, Enter goes on
+ * until it is whole. READ: it is p->editor.buffer.text until the next call. */
 enum ql_prompt_result ql_prompt_read(struct ql_prompt *p, const char *first, const char *more, bool any);
 void ql_prompt_close(struct ql_prompt *p);
 

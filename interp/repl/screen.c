@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Each row is compared with what the terminal has; from the first glyph that differs to the last one is written.
- * Rows are always ended by us, so the terminal wraps nothing: after its last column the cursor's place depends on the
- * terminal, and a carriage return makes it certain. Only relative movements up and down are used: where on the screen
- * the frame begins is not known. Sequences: ECMA-48 CUU CUD CHA EL ED SGR, DECTCEM.
+ * Each row is compared with what the terminal has; from the first glyph that differs to the last one is
+ * written. Rows are always ended by us, so the terminal wraps nothing: after its last column the cursor's
+ * place depends on the terminal, and a carriage return makes it certain. Only relative movements up and down
+ * are used: where on the screen the frame begins is not known. Sequences: ECMA-48 CUU CUD CHA EL ED SGR,
+ * DECTCEM.
  */
 #include "interp/repl/screen.h"
 
@@ -56,7 +57,8 @@ static int columns_of(const struct ql_glyph *g)
 	return g->size && ql_bytes_columns(ql_bytes_char(g->bytes, g->size, &n)) == 2 ? 2 : 1;
 }
 
-static void write_glyphs(struct ql_screen *s, const struct ql_frame *f, int row, int from, int to, struct ql_bytes *out)
+static void write_glyphs(
+	struct ql_screen *s, const struct ql_frame *f, int row, int from, int to, struct ql_bytes *out)
 {
 	const struct ql_glyph *g = row_of(f, row);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Raw mode by termios. Carriage returns stay translated, so what was typed ahead is lines for io.read. Bracketed paste
- * (2004) is on while raw. Signals that end or stop the process restore the terminal first and are then raised again
- * as they would have been; those that only tell something (SIGWINCH, SIGCONT) write a byte into a pipe, because they
- * may arrive on any thread while this one waits in poll.
+ * Raw mode by termios. Carriage returns stay translated, so what was typed ahead is lines for io.read.
+ * Bracketed paste (2004) is on while raw. Signals that end or stop the process restore the terminal first and
+ * are then raised again as they would have been; those that only tell something (SIGWINCH, SIGCONT) write a
+ * byte into a pipe, because they may arrive on any thread while this one waits in poll.
  */
 #include "interp/repl/tty.h"
 
@@ -17,8 +17,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-static const int fatal[] = {
-	SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTSTP};
+static const int fatal[] = {SIGTERM, SIGHUP, SIGQUIT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTSTP};
 
 #define QL_FATAL (sizeof(fatal) / sizeof(fatal[0]))
 
@@ -68,7 +67,7 @@ static void on_fatal(int signal)
 			sigaction(signal, &before[i], NULL);
 	if (signal == SIGTSTP)
 		tell('c'); /* where no shell does job control, nothing stops and nobody sends SIGCONT */
-	raise(signal); /* is delivered when this handler returns */
+	raise(signal);     /* is delivered when this handler returns */
 	errno = saved;
 }
 

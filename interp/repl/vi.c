@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * editing_mode vi: the normal mode's motions h l w b e 0 ^ $ j k G gg f F t T ; , %, the operators d c y with them or
- * doubled, x X s S D C Y p P r ~ J u Ctrl-R i a I A o O / and counts. In insert mode all keys of keys.def work. POSIX
- * describes the commands under vi and under sh's vi mode.
+ * editing_mode vi: the normal mode's motions h l w b e 0 ^ $ j k G gg f F t T ; , %, the operators d c y with
+ * them or doubled, x X s S D C Y p P r ~ J u Ctrl-R i a I A o O / and counts. In insert mode all keys of
+ * keys.def work. POSIX describes the commands under vi and under sh's vi mode.
  */
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void insert(struct ql_editor *e)
 
 static void finish(struct ql_editor *e)
 {
-	e->vi.operator = e->vi.pending = 0;
+	e->vi.operator= e->vi.pending = 0;
 	e->vi.count = e->vi.operator_count = 0;
 	settle(e);
 }
@@ -56,17 +56,17 @@ static void operate_lines(struct ql_editor *e, uint32_t operator, size_t from, s
 	from = ql_motion_line_begin(t, from);
 	to = ql_motion_line_end(t, to);
 	remember(e, from, to, true);
-	if (operator == 'd') {
+	if (operator== 'd') {
 		if (to < t->size)
 			to++;
 		else if (from > 0)
 			from--;
 	}
-	if (operator != 'y')
+	if (operator!= 'y')
 		ql_buffer_replace(&e->buffer, from, to, "", 0);
-	if (operator == 'd')
+	if (operator== 'd')
 		e->buffer.cursor = ql_motion_line_text(t, e->buffer.cursor);
-	if (operator == 'c')
+	if (operator== 'c')
 		insert(e);
 }
 
@@ -86,11 +86,11 @@ static void operate(struct ql_editor *e, uint32_t operator, size_t to, enum ql_r
 		to = ql_motion_next(text_of(e), to);
 	if (to > from)
 		remember(e, from, to, false);
-	if (operator == 'y')
+	if (operator== 'y')
 		e->buffer.cursor = from;
 	else
 		ql_buffer_replace(&e->buffer, from, to, "", 0);
-	if (operator == 'c')
+	if (operator== 'c')
 		insert(e);
 }
 
@@ -100,9 +100,9 @@ static void run_motion(struct ql_editor *e, uint32_t key)
 	unsigned n = (v->count ? v->count : 1) * (v->operator_count ? v->operator_count : 1);
 	size_t at = e->buffer.cursor;
 	enum ql_reach reach = QL_REACH_NONE, one = QL_REACH_UP_TO;
-	uint32_t operator = v->operator;
+	uint32_t operator= v->operator;
 
-	if (operator == 'c' && (key == 'w' || key == 'W') && !ql_vi_is_blank(text_of(e), at)) {
+	if (operator== 'c' &&(key == 'w' || key == 'W') && !ql_vi_is_blank(text_of(e), at)) {
 		key = key == 'w' ? 'e' : 'E'; /* cw changes the word, not the blanks behind it */
 		if (n == 1 && ql_vi_ends_word(text_of(e), at, key == 'E')) {
 			operate(e, operator, at, QL_REACH_WITH);
@@ -118,7 +118,7 @@ static void run_motion(struct ql_editor *e, uint32_t key)
 		operate(e, operator, at, reach);
 	else if (reach != QL_REACH_NONE)
 		e->buffer.cursor = at;
-	else if (!operator && (key == 'j' || key == 'k')) /* beyond the first or last line: history */
+	else if (!operator&&(key == 'j' || key == 'k')) /* beyond the first or last line: history */
 		(key == 'k' ? ql_edit_older : ql_edit_newer)(e);
 	finish(e);
 }
@@ -164,7 +164,8 @@ static void join_lines(struct ql_editor *e)
 
 static void change_case(struct ql_editor *e, unsigned n)
 {
-	for (unsigned i = 0; i < n && e->buffer.cursor < ql_motion_line_end(text_of(e), e->buffer.cursor); i++) {
+	for (unsigned i = 0; i < n && e->buffer.cursor < ql_motion_line_end(text_of(e), e->buffer.cursor);
+		i++) {
 		char c = text_of(e)->at[e->buffer.cursor];
 		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 		char other = (char)(c ^ 32);
@@ -183,7 +184,8 @@ static void replace_char(struct ql_editor *e, uint32_t key)
 
 	if (key < ' ' || key >= QL_KEY_UP || at >= ql_motion_line_end(text_of(e), at))
 		return;
-	ql_buffer_replace(&e->buffer, at, ql_motion_next(text_of(e), at), text, (size_t)ql_utf8_put(key, text));
+	ql_buffer_replace(
+		&e->buffer, at, ql_motion_next(text_of(e), at), text, (size_t)ql_utf8_put(key, text));
 	e->buffer.cursor = at;
 }
 
@@ -230,7 +232,7 @@ static bool run_short(struct ql_editor *e, uint32_t key)
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (key == (uint32_t)table[i].key) {
-			e->vi.operator = (uint32_t)table[i].operator;
+			e->vi.operator=(uint32_t) table[i].operator;
 			run_motion(e, (uint32_t)table[i].motion);
 			return true;
 		}
@@ -304,10 +306,11 @@ static void run_normal(struct ql_editor *e, uint32_t key)
 		return;
 	} else if (key < 128 && strchr("rfFtTg", (int)key)) {
 		v->pending = key;
-	} else if (v->operator && key == v->operator) {
+	} else if (v->operator&& key == v->operator) {
 		size_t at = e->buffer.cursor;
 
-		for (unsigned i = 1; i < (v->count ? v->count : 1) * (v->operator_count ? v->operator_count : 1); i++) {
+		for (unsigned i = 1;
+			i < (v->count ? v->count : 1) * (v->operator_count ? v->operator_count : 1); i++) {
 			size_t next = ql_vi_line(e, at, true);
 
 			at = next == QL_NO_PLACE ? at : next;
@@ -315,7 +318,7 @@ static void run_normal(struct ql_editor *e, uint32_t key)
 		operate_lines(e, key, e->buffer.cursor, at);
 		finish(e);
 	} else if (key == 'd' || key == 'c' || key == 'y') {
-		v->operator = key;
+		v->operator= key;
 		v->operator_count = v->count;
 		v->count = 0;
 	} else if (ql_vi_is_motion(key)) {

@@ -6,7 +6,8 @@
 
 #include "interp/repl/editor.h"
 
-/* What an operator takes of the way: the last character is left out, or in; whole lines. NONE: there is no way. */
+/* What an operator takes of the way: the last character is left out, or in; whole lines. NONE: there is no
+ * way. */
 enum ql_reach { QL_REACH_NONE, QL_REACH_UP_TO, QL_REACH_WITH, QL_REACH_LINES };
 
 /* One step of a motion from *at. */

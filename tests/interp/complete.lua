@@ -22,7 +22,9 @@ local function has(text, wanted, none)
 	local list = ' ' .. matches(text) .. ' '
 	for word in wanted:gmatch '%S+' do
 		local found = list:find(' ' .. word .. ' ', 1, true) ~= nil
-		if found == (none or false) then error(('%s: %s %s in %s'):format(text, word, none and 'is' or 'is not', list), 2) end
+		if found == (none or false) then
+			error(('%s: %s %s in %s'):format(text, word, none and 'is' or 'is not', list), 2)
+		end
 	end
 end
 
@@ -150,6 +152,11 @@ describe('strings', function()
 		check("help 'x:argm", 'x:argmax x:argmin')
 		check("help('quant.compa", 'quant.compare')
 	end)
+	it('are keys of a table in brackets', function()
+		check("plain['", 'alpha beta inner not a name', '')
+		check("plain.inner['de", 'deep')
+		check("plain['not a", 'not a name', 'not a')
+	end)
 	it('are dtypes for x:to', function() check("x:to 'bfl", 'bfloat16') end)
 end)
 
@@ -164,8 +171,9 @@ describe('other inputs', function()
 end)
 
 it('any text gives an answer', function()
-	local texts = {'', ' ', '.', ':', ')', 'x:', 'x.', '((', '}', '{', '{{{', '"', "'", '[[', '[==[', '--', '%', '?', '!', 'a.b.c.d', 'x:sum(',
-		'a:b:c', '...', '::', 'goto ', 'f{a=', 'f{a={b=', "f'", 'x[', 'x[1].', ']:', '\255', 'x\0y', ('('):rep(300), ('a.'):rep(300)}
+	local texts = {'', ' ', '.', ':', ')', 'x:', 'x.', '((', '}', '{', '{{{', '"', "'", '[[', '[==[', '--', '%', '?', '!', 'a.b.c.d',
+		'x:sum(', 'a:b:c', '...', '::', 'goto ', 'f{a=', 'f{a={b=', "f'", 'x[', 'x[1].', ']:', '\255', 'x\0y',
+		('('):rep(300), ('a.'):rep(300)}
 	for _, text in ipairs(texts) do
 		local got = complete(text, #text)
 		assert(got.from <= got.to and got.to <= #text and type(got.matches) == 'table', text)

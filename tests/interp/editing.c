@@ -96,7 +96,9 @@ static void test_inputs(struct terminal *t)
 	SHOWS(t, "end", "   ...: end", 11);
 	SHOWS(t, ENTER, "   ...: end\n2\nIn [3]:", 8);
 	CASE("a recalled block is one unit: moved in by lines, changed, run again");
-	SHOWS(t, UP, "In [3]: for i = 1, 2 do\n   ...:   if i > 1 then\n   ...:     print(i)\n   ...:   end\n   ...: end", 11);
+	SHOWS(t, UP,
+		"In [3]: for i = 1, 2 do\n   ...:   if i > 1 then\n   ...:     print(i)\n   ...:   end\n   ...: end",
+		11);
 	SHOWS(t, UP UP "\x05" LEFT " * 10", "   ...:     print(i * 10)\n   ...:   end\n   ...: end", 24);
 	SHOWS(t, "\033>" ENTER, "   ...: end\n20\nIn [4]:", 8);
 	CASE("Enter within an input makes a line, Alt-Enter always does");
@@ -161,7 +163,8 @@ static void test_paste(struct terminal *t)
 {
 	CASE("a paste is one edit and runs nothing");
 	CHECK(t->screen.paste, "bracketed paste is off");
-	SHOWS(t, PASTE("a = 1\nb = 2\nprint 'ran'\n"), "In [9]: a = 1\n   ...: b = 2\n   ...: print 'ran'", 19);
+	SHOWS(t, PASTE("a = 1\nb = 2\nprint 'ran'\n"), "In [9]: a = 1\n   ...: b = 2\n   ...: print 'ran'",
+		19);
 	SHOWS(t, "\x1F", "In [9]:", 8);
 	SHOWS(t, "\033_" ENTER, "   ...: print 'ran'\nran\nIn [10]:", 9);
 	fresh(t, 10);
@@ -186,15 +189,16 @@ static void test_looks(struct terminal *t)
 	fresh(t, 10);
 	CASE("the bracket that belongs to the one at the cursor");
 	SHOWS(t, "f(a[1], ')')", "In [10]: f(a[1], ')')", 21);
-	CHECK(!strcmp(t->screen.cell[0][10].style, "1;4") && !strcmp(t->screen.cell[0][20].style, "1;4"), "%s %s",
-		t->screen.cell[0][10].style, t->screen.cell[0][20].style);
+	CHECK(!strcmp(t->screen.cell[0][10].style, "1;4") && !strcmp(t->screen.cell[0][20].style, "1;4"),
+		"%s %s", t->screen.cell[0][10].style, t->screen.cell[0][20].style);
 	CHECK(!strcmp(t->screen.cell[0][12].style, ""), "another bracket: %s", t->screen.cell[0][12].style);
 	fresh(t, 10);
 	CASE("suggestion from earlier inputs");
 	SHOWS(t, "print 'a rather long one'" ENTER, "In [11]:", 9);
 	fresh(t, 11);
 	SHOWS(t, "print 'a", "In [11]: print 'a rather long one'", 17);
-	CHECK(!strcmp(style_of(t, "rather"), "90") && !strcmp(style_of(t, "print"), ""), "%s", style_of(t, "rather"));
+	CHECK(!strcmp(style_of(t, "rather"), "90") && !strcmp(style_of(t, "print"), ""), "%s",
+		style_of(t, "rather"));
 	SHOWS(t, "\033f", "In [11]: print 'a rather long one'", 24);
 	SHOWS(t, RIGHT, "In [11]: print 'a rather long one'", 34);
 	CHECK(!strcmp(style_of(t, "rather"), "33"), "%s", style_of(t, "rather"));
@@ -214,7 +218,8 @@ static void test_search(struct terminal *t)
 	SHOWS(t, "\x12", "In [11]:\nsearch:", 9);
 	SHOWS(t, "i > 1",
 		"In [11]: for i = 1, 2 do\n    ...:   if i > 1 then\n    ...:     print(i * 10)\n    ...:   end\n"
-		"    ...: end\nsearch: i > 1", 14);
+		"    ...: end\nsearch: i > 1",
+		14);
 	SHOWS(t, "\x12", "    ...:     print(i)\n    ...:   end\n    ...: end\nsearch: i > 1", 14);
 	SHOWS(t, "qq", "search, nothing found: i > 1qq", 14);
 	SHOWS(t, "\x07", "In [11]:", 9);
@@ -237,7 +242,9 @@ static void test_completion(struct terminal *t)
 	fresh(t, 14);
 	CASE("the list, chosen from with Tab");
 	SHOWS(t, "xs:argm\t", "In [14]: xs:argm\n argmax   argmin", 16);
-	SHOWS(t, "\t", "In [14]: xs:argmax\n argmax   argmin\nmethod: 1-based position (int64) of the first largest eleme", -1);
+	SHOWS(t, "\t",
+		"In [14]: xs:argmax\n argmax   argmin\nmethod: 1-based position (int64) of the first largest eleme",
+		-1);
 	CHECK(strstr(t->text, "xs:argmax\n argmax ") && !strcmp(style_of(t, "argmax  "), "7"), "%s", t->text);
 	SHOWS(t, "\t" ENTER, "In [14]: xs:argmin", 18);
 	SHOWS(t, "\x1F", "In [14]: xs:argm", 16);
@@ -254,12 +261,16 @@ static void test_completion(struct terminal *t)
 	SHOWS(t, "help 'tensor.thr\t", "In [14]: help 'tensor.threads", 29);
 	fresh(t, 14);
 	CASE("file names");
-	SHOWS(t, "io.open 'tests/interp/edit\t", "In [14]: io.open 'tests/interp/edit\n editing.c   editor.c", 35);
+	SHOWS(t, "io.open 'tests/interp/edit\t", "In [14]: io.open 'tests/interp/edit\n editing.c   editor.c",
+		35);
 	fresh(t, 14);
 	CASE("nothing of the user runs");
 	SHOWS(t, "spy = setmetatable({}, {__index = function() print 'RAN' end});" ENTER, "In [15]:", 9);
 	fresh(t, 15);
-	SHOWS(t, "spy.a\t" "b", "In [15]: spy.ab", 15);
+	SHOWS(t,
+		"spy.a\t"
+		"b",
+		"In [15]: spy.ab", 15);
 	fresh(t, 15);
 	CASE("Tab in leading blanks indents");
 	SHOWS(t, "\tx", "In [15]:   x", 12);
@@ -271,7 +282,10 @@ static void test_width(struct terminal *t)
 	CASE("wide and combining characters");
 	SHOWS(t, "'\xE6\x97\xA5\xE6\x9C\xAC'", "In [15]: '\xE6\x97\xA5\xE6\x9C\xAC'", 15);
 	SHOWS(t, LEFT "\x7F", "In [15]: '\xE6\x97\xA5'", 12);
-	SHOWS(t, "e\xCC\x81z" LEFT LEFT, "In [15]: '\xE6\x97\xA5" "e\xCC\x81z'", 12);
+	SHOWS(t, "e\xCC\x81z" LEFT LEFT,
+		"In [15]: '\xE6\x97\xA5"
+		"e\xCC\x81z'",
+		12);
 	SHOWS(t, DELETE, "In [15]: '\xE6\x97\xA5z'", 12);
 	fresh(t, 15);
 	CASE("a long line goes on in the next row");
@@ -287,11 +301,13 @@ static void test_width(struct terminal *t)
 	SHOWS(t, PASTE("local first = 'aaaaaaaaaabbbbbbbbbbccccccc'\nlocal second = 2\nlocal third = 3"),
 		"   ...: local third = 3", 24);
 	terminal_resize(t, 24, 30);
-	SHOWS(t, "3", "In [15]: local first = 'aaaaaa\naaaabbbbbbbbbbccccccc'\n    ...: local second = 2\n    ...: local third = 33",
+	SHOWS(t, "3",
+		"In [15]: local first = 'aaaaaa\naaaabbbbbbbbbbccccccc'\n    ...: local second = 2\n    ...: local third = 33",
 		25);
 	CHECK(!strncmp(t->text, "In [15]: local first", 20), "something was left: %s", t->text);
 	terminal_resize(t, 24, 60);
-	SHOWS(t, "3", "In [15]: local first = 'aaaaaaaaaabbbbbbbbbbccccccc'\n    ...: local second = 2\n    ...: local third = 333",
+	SHOWS(t, "3",
+		"In [15]: local first = 'aaaaaaaaaabbbbbbbbbbccccccc'\n    ...: local second = 2\n    ...: local third = 333",
 		26);
 	CHECK(!strncmp(t->text, "In [15]: local first", 20), "something was left: %s", t->text);
 	fresh(t, 15);
@@ -334,7 +350,10 @@ static void test_interrupt(struct terminal *t)
 	SHOWS(t, "q", "In [18]: q", 10);
 	kill(t->pid, SIGTSTP);
 	pause_ms(100);
-	SHOWS(t, "b\x01" "c", "In [18]: cqb", 10);
+	SHOWS(t,
+		"b\x01"
+		"c",
+		"In [18]: cqb", 10);
 	fresh(t, 18);
 	CASE("SIGCONT draws the input again");
 	SHOWS(t, "text", "In [18]: text", 13);
@@ -475,7 +494,8 @@ static void test_restored(void)
 		CHECK(is_cooked(keep), "still raw");
 		CHECK(!t->screen.paste, "bracketed paste is still on");
 #if !defined(__SANITIZE_ADDRESS__)
-		CHECK(signals[i] ? WIFSIGNALED(status) && WTERMSIG(status) == signals[i] : WEXITSTATUS(status) == 0,
+		CHECK(signals[i] ? WIFSIGNALED(status) && WTERMSIG(status) == signals[i]
+				 : WEXITSTATUS(status) == 0,
 			"status %x", (unsigned)status);
 #endif
 		close(keep);
@@ -511,7 +531,8 @@ int main(void)
 
 	signal(SIGPIPE, SIG_IGN);
 	if (!have_terminals()) {
-		SKIP("the line editor in a terminal", "no pseudo-terminal can be opened here (/dev/ptmx, /dev/pts)");
+		SKIP("the line editor in a terminal",
+			"no pseudo-terminal can be opened here (/dev/ptmx, /dev/pts)");
 		return check_end();
 	}
 	if (!mkdtemp(folder)) {

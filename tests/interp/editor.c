@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The line editor without a terminal: keys, text, undo, history, indentation, and that the bytes it writes make the
- * screen that they should.
+ * The line editor without a terminal: keys, text, undo, history, indentation, and that the bytes it writes
+ * make the screen that they should.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -40,20 +40,52 @@ static uint32_t decode(const char *bytes, size_t n, int *keys)
 static const struct {
 	const char *bytes, *name;
 } sequences[] = {
-	{"a", "a"}, {"\xC3\xA9", "\xC3\xA9"}, {"\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80"}, {"\x01", "C-a"}, {"\x1A", "C-z"},
-	{"\x1F", "C-_"}, {"\r", "Enter"}, {"\n", "Enter"}, {"\t", "Tab"}, {"\x7F", "Backspace"}, {"\b", "Backspace"},
-	{"\033", "Escape"}, {"\033f", "M-f"}, {"\033\r", "M-Enter"}, {"\033\x7F", "M-Backspace"}, {"\033<", "M-<"},
-	{"\033[A", "Up"}, {"\033OA", "Up"}, {"\033[B", "Down"}, {"\033[C", "Right"}, {"\033[D", "Left"},
-	{"\033[1;5C", "C-Right"}, {"\033[1;3D", "M-Left"}, {"\033[1;5H", "C-Home"}, {"\033[H", "Home"}, {"\033OF", "End"},
-	{"\033[1~", "Home"}, {"\033[7~", "Home"}, {"\033[4~", "End"}, {"\033[3~", "Delete"}, {"\033[5~", "PageUp"},
-	{"\033[6~", "PageDown"}, {"\033[Z", "S-Tab"}, {"\033[13;2u", "S-Enter"}, {"\033[27;2;13~", "S-Enter"},
-	{"\033[97;5u", "C-a"}, {"\033[27;5;114~", "C-r"}, {"\033OM", "Enter"}, {"\033[98;3u", "M-b"},
+	{"a", "a"},
+	{"\xC3\xA9", "\xC3\xA9"},
+	{"\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80"},
+	{"\x01", "C-a"},
+	{"\x1A", "C-z"},
+	{"\x1F", "C-_"},
+	{"\r", "Enter"},
+	{"\n", "Enter"},
+	{"\t", "Tab"},
+	{"\x7F", "Backspace"},
+	{"\b", "Backspace"},
+	{"\033", "Escape"},
+	{"\033f", "M-f"},
+	{"\033\r", "M-Enter"},
+	{"\033\x7F", "M-Backspace"},
+	{"\033<", "M-<"},
+	{"\033[A", "Up"},
+	{"\033OA", "Up"},
+	{"\033[B", "Down"},
+	{"\033[C", "Right"},
+	{"\033[D", "Left"},
+	{"\033[1;5C", "C-Right"},
+	{"\033[1;3D", "M-Left"},
+	{"\033[1;5H", "C-Home"},
+	{"\033[H", "Home"},
+	{"\033OF", "End"},
+	{"\033[1~", "Home"},
+	{"\033[7~", "Home"},
+	{"\033[4~", "End"},
+	{"\033[3~", "Delete"},
+	{"\033[5~", "PageUp"},
+	{"\033[6~", "PageDown"},
+	{"\033[Z", "S-Tab"},
+	{"\033[13;2u", "S-Enter"},
+	{"\033[27;2;13~", "S-Enter"},
+	{"\033[97;5u", "C-a"},
+	{"\033[27;5;114~", "C-r"},
+	{"\033OM", "Enter"},
+	{"\033[98;3u", "M-b"},
 };
 
 static void test_keys(void)
 {
-	static const char *const strange[] = {"\033[15~", "\033[[A", "\033[?1;2c", "\033[>0;1u", "\033[1;2P", "\033OP",
-		"\xC3", "\xFF", "\xE2\x28", "\xED\xA0\x80", "\033[99999999999999999999u", "\033[1;2;3;4;5;6;7;8A"};
+	static const char *const strange[] = {"\033[15~", "\033[[A", "\033[?1;2c", "\033[>0;1u", "\033[1;2P",
+		"\033OP", "\xC3", "\xFF", "\xE2\x28", "\xED\xA0\x80", "\033[99999999999999999999u",
+		"\033[1;2;3;4;5;6;7;8A"};
 	int keys;
 
 	for (size_t i = 0; i < sizeof(sequences) / sizeof(sequences[0]); i++) {
@@ -62,7 +94,8 @@ static void test_keys(void)
 		uint32_t got = decode(sequences[i].bytes, strlen(sequences[i].bytes), &keys);
 
 		CASE("key %s, sequence %zu", name, i);
-		CHECK(wanted != QL_KEY_UNKNOWN && got == wanted && keys == 1, "wanted %x, got %x, %d keys", wanted, got, keys);
+		CHECK(wanted != QL_KEY_UNKNOWN && got == wanted && keys == 1, "wanted %x, got %x, %d keys",
+			wanted, got, keys);
 	}
 	CASE("a lone ESC then a key is two keys only after the wait");
 	CHECK(decode("\033\033[A", 4, &keys) == QL_KEY_UP && keys == 2, "%d keys", keys);
@@ -71,8 +104,8 @@ static void test_keys(void)
 		char bytes[64];
 
 		snprintf(bytes, sizeof(bytes), "%sx", strange[i]);
-		CHECK(decode(bytes, strlen(bytes), &keys) == 'x' || !strncmp(bytes, "\033[1;2;3", 7), "%zu: %x", i,
-			decode(bytes, strlen(bytes), &keys));
+		CHECK(decode(bytes, strlen(bytes), &keys) == 'x' || !strncmp(bytes, "\033[1;2;3", 7),
+			"%zu: %x", i, decode(bytes, strlen(bytes), &keys));
 	}
 }
 
@@ -124,7 +157,8 @@ static bool complete(void *data, const char *text, size_t n, size_t at, struct q
 static void begin(void)
 {
 	ql_editor_free(&editor);
-	ql_editor_begin(&editor, &history, &(struct ql_editor_host){.is_whole = is_whole, .complete = complete});
+	ql_editor_begin(
+		&editor, &history, &(struct ql_editor_host){.is_whole = is_whole, .complete = complete});
 }
 
 static void feed(const char *bytes, size_t n)
@@ -166,7 +200,8 @@ static void test_editing(void)
 	check_keys("one two\033b\033b\033f", "one| two");
 	check_keys("a\xC3\xA9\xCC\x81z" LEFT LEFT, "a|\xC3\xA9\xCC\x81z"); /* with its combining mark */
 	check_keys("ab\033\rcdef\033\rg" UP, "ab\nc|def\ng");
-	check_keys("abcd\033\rx\033\refgh" UP UP, "abcd|\nx\nefgh"); /* the column is kept over a shorter line */
+	check_keys(
+		"abcd\033\rx\033\refgh" UP UP, "abcd|\nx\nefgh"); /* the column is kept over a shorter line */
 	check_keys("ab\033\rcd\033<", "|ab\ncd");
 	CASE("removing");
 	check_keys("abc\x7F", "ab|");
@@ -178,9 +213,11 @@ static void test_editing(void)
 	check_keys("one two\x15.\x19", ".one two|");
 	check_keys("a.b c.d\x17", "a.b |");
 	check_keys("a.b c.d\033\x7F", "a.b c.|");
-	check_keys("one two\033b\033b\033d\033d\x19", "one two|");           /* two kills in a row are one */
-	check_keys("one\x15" "two\x15\x19\033y", "one|");                    /* the one before */
-	check_keys("ab\033\rcd\x01\x10\x05\x0B", "ab|cd");                   /* at its end a line is joined */
+	check_keys("one two\033b\033b\033d\033d\x19", "one two|"); /* two kills in a row are one */
+	check_keys("one\x15"
+		   "two\x15\x19\033y",
+		"one|");                                   /* the one before */
+	check_keys("ab\033\rcd\x01\x10\x05\x0B", "ab|cd"); /* at its end a line is joined */
 	CASE("undo and redo");
 	check_keys("one two\x1F", "one|");
 	check_keys("one two\x1F\x1F", "|");
@@ -283,7 +320,8 @@ static void test_history(void)
 	check_keys("x\x12one\033[C\x1F", "x|");
 	CASE("what is kept");
 	n = history.n;
-	CHECK(!ql_history_add(&history, " secret", 7) && !ql_history_add(&history, "", 0) && history.n == n, "%zu", history.n);
+	CHECK(!ql_history_add(&history, " secret", 7) && !ql_history_add(&history, "", 0) && history.n == n,
+		"%zu", history.n);
 	CHECK(ql_history_add(&history, "one = 1\n", 8) && history.n == n, "%zu", history.n);
 	CHECK(!strcmp(history.entry[n - 1].text.at, "one = 1"), "%s", history.entry[n - 1].text.at);
 	for (int i = 0; i < 12000; i++) {
@@ -291,7 +329,8 @@ static void test_history(void)
 
 		ql_history_add(&history, text, (size_t)snprintf(text, sizeof(text), "x = %d", i));
 	}
-	CHECK(history.n >= QL_HISTORY_ENTRIES && history.n <= QL_HISTORY_ENTRIES + QL_HISTORY_SPARE, "%zu", history.n);
+	CHECK(history.n >= QL_HISTORY_ENTRIES && history.n <= QL_HISTORY_ENTRIES + QL_HISTORY_SPARE, "%zu",
+		history.n);
 	ql_history_free(&history);
 	ql_editor_clear(&editor);
 }
@@ -325,7 +364,9 @@ static void test_vi(void)
 	check_keys("abc\0330rx", "|xbc");
 	check_keys("abc\0330yyp", "abc\n|abc");
 	check_keys("abc\033oq", "abc\nq|");
-	check_keys("abc\033l" "Oq", "q|\nabc");
+	check_keys("abc\033l"
+		   "Oq",
+		"q|\nabc");
 	check_keys("a b c d\03302dw", "|c d");
 	check_keys("abc\033xi", "a|b");
 	check_keys("one\033h\r", "one|");
@@ -379,7 +420,8 @@ static void test_file(void)
 	ql_history_keep(&a, "new = 3", 7);
 	ql_history_free(&a);
 	ql_history_open(&a, path);
-	CHECK(a.n == 4 && !strcmp(a.entry[2].text.at, "cut of") && !strcmp(a.entry[3].text.at, "new = 3"), "%zu", a.n);
+	CHECK(a.n == 4 && !strcmp(a.entry[2].text.at, "cut of") && !strcmp(a.entry[3].text.at, "new = 3"),
+		"%zu", a.n);
 	ql_history_free(&a);
 	CASE("a file that cannot be one is told and never written");
 	unlink(path);
@@ -399,7 +441,8 @@ static void test_file(void)
 		fclose(f);
 	}
 	ql_history_open(&a, path);
-	CHECK(a.n == 5000 && !stat(path, &info) && info.st_size < 60000, "%zu, %lld bytes", a.n, (long long)info.st_size);
+	CHECK(a.n == 5000 && !stat(path, &info) && info.st_size < 60000, "%zu, %lld bytes", a.n,
+		(long long)info.st_size);
 	ql_history_keep(&a, "last = 1", 8);
 	ql_history_free(&a);
 	ql_history_open(&a, path);
@@ -422,7 +465,10 @@ static struct screen shown, wanted;
 
 static void make(int rows, int columns)
 {
-	struct ql_view view = {.prompt = "In [1]: ", .more = "   ...: ", .text = &text, .below = &below,
+	struct ql_view view = {.prompt = "In [1]: ",
+		.more = "   ...: ",
+		.text = &text,
+		.below = &below,
 		.cursor = editor.buffer.cursor};
 
 	ql_paint_editor(&text, &editor, true);
@@ -461,7 +507,8 @@ static bool equal_screens(void)
 			const struct cell *a = &shown.cell[row][column], *b = &wanted.cell[row][column];
 			bool blank = (a->size == 0 || *a->text == ' ') && (b->size == 0 || *b->text == ' ');
 
-			if (!blank && (a->size != b->size || memcmp(a->text, b->text, a->size) || strcmp(a->style, b->style)))
+			if (!blank && (a->size != b->size || memcmp(a->text, b->text, a->size) ||
+					      strcmp(a->style, b->style)))
 				return false;
 		}
 	return shown.row == wanted.row && shown.column == wanted.column && !shown.unknown && !shown.hidden;
@@ -478,10 +525,12 @@ static unsigned dice(unsigned n)
 /* Text, wide and combining characters, tabs, all kinds of keys, at random. */
 static void random_keys(void)
 {
-	static const char *const keys[] = {"a", "b ", "for ", "end", "'", "(", ")", "[[", "\xE6\x97\xA5", "\xC3\xA9", "e\xCC\x81",
-		"\xF0\x9F\x98\x80", "\033\r", "\033\r", "\033[200~x\ty\n\tz\033[201~", "\x7F", "\x7F", UP, DOWN, LEFT, LEFT, RIGHT,
-		"\x01", "\x05", "\x0B", "\x15", "\x19", "\x1F", "\x1F", "\033_", "\x14", "\033<", "\033>", "a\t", "\t", "\033[Z",
-		"\x07", "\x12", "= ", "\033u", "a long line of text that goes beyond the right margin of the screen ",
+	static const char *const keys[] = {"a", "b ", "for ", "end", "'", "(", ")", "[[", "\xE6\x97\xA5",
+		"\xC3\xA9", "e\xCC\x81", "\xF0\x9F\x98\x80", "\033\r", "\033\r",
+		"\033[200~x\ty\n\tz\033[201~", "\x7F", "\x7F", UP, DOWN, LEFT, LEFT, RIGHT, "\x01", "\x05",
+		"\x0B", "\x15", "\x19", "\x1F", "\x1F", "\033_", "\x14", "\033<", "\033>", "a\t", "\t",
+		"\033[Z", "\x07", "\x12", "= ", "\033u",
+		"a long line of text that goes beyond the right margin of the screen ",
 		"\033[200~1\n2\n3\n4\n5\n6\n7\n8\n9\n\033[201~"};
 	const char *key = keys[dice(sizeof(keys) / sizeof(keys[0]))];
 
@@ -514,8 +563,9 @@ static void test_screen(void)
 				screen_text(&shown, a);
 				screen_text(&wanted, b);
 				bad++;
-				CHECK(false, "step %d: <<%s>> (%d,%d) instead of <<%s>> (%d,%d), %d unknown", step, a, shown.row,
-					shown.column, b, wanted.row, wanted.column, shown.unknown);
+				CHECK(false, "step %d: <<%s>> (%d,%d) instead of <<%s>> (%d,%d), %d unknown",
+					step, a, shown.row, shown.column, b, wanted.row, wanted.column,
+					shown.unknown);
 			}
 			if (editor.buffer.text.size > 3000)
 				ql_editor_clear(&editor);
@@ -543,10 +593,12 @@ static void test_fuzz(void)
 		editor.vi.on = dice(50) ? editor.vi.on : !editor.vi.on;
 		if (editor.buffer.text.size > 500 || dice(100) == 0)
 			ql_editor_clear(&editor);
-		CHECK(editor.buffer.cursor <= editor.buffer.text.size, "cursor %zu of %zu", editor.buffer.cursor,
-			editor.buffer.text.size);
+		CHECK(editor.buffer.cursor <= editor.buffer.text.size, "cursor %zu of %zu",
+			editor.buffer.cursor, editor.buffer.text.size);
 		for (size_t i = 0, n; i < editor.buffer.text.size; i += n)
-			if (ql_bytes_char(editor.buffer.text.at + i, editor.buffer.text.size - i, &n) == 0xFFFD && n == 1) {
+			if (ql_bytes_char(editor.buffer.text.at + i, editor.buffer.text.size - i, &n) ==
+					0xFFFD &&
+				n == 1) {
 				CHECK(false, "half a character at %zu", i);
 				break;
 			}

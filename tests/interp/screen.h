@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A terminal's screen, for tests: fed with what a program writes, it knows which character stands in which cell, in
- * which style, and where the cursor is. Autowrap with the delayed wrap of the VT100, scrolling, CSI A B C D G H J K m,
- * private modes 25 (cursor) and 2004 (paste); when it gets narrower, rows are broken as most terminals do. What it
- * does not know is counted in `unknown`.
+ * A terminal's screen, for tests: fed with what a program writes, it knows which character stands in which
+ * cell, in which style, and where the cursor is. Autowrap with the delayed wrap of the VT100, scrolling, CSI
+ * A B C D G H J K m, private modes 25 (cursor) and 2004 (paste); when it gets narrower, rows are broken as
+ * most terminals do. What it does not know is counted in `unknown`.
  */
 #ifndef QUOLL_TESTS_SCREEN_H
 #define QUOLL_TESTS_SCREEN_H
@@ -229,7 +229,8 @@ static inline void screen_row(const struct screen *s, int row, char *out)
 	for (int i = 0; i < used; i++) {
 		const struct cell *c = &s->cell[row][i];
 		bool tail = c->size == 0 && i > 0 && s->cell[row][i - 1].size &&
-			    ql_bytes_columns(ql_bytes_char(s->cell[row][i - 1].text, s->cell[row][i - 1].size, &(size_t){0})) == 2;
+			    ql_bytes_columns(ql_bytes_char(
+				    s->cell[row][i - 1].text, s->cell[row][i - 1].size, &(size_t){0})) == 2;
 
 		if (tail)
 			continue;

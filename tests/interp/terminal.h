@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A program on a pseudo-terminal whose screen is known (screen.h): types keys, waits until the screen shows what is
- * expected.
+ * A program on a pseudo-terminal whose screen is known (screen.h): types keys, waits until the screen shows
+ * what is expected.
  */
 #ifndef QUOLL_TESTS_TERMINAL_H
 #define QUOLL_TESTS_TERMINAL_H
@@ -155,7 +155,8 @@ static inline bool terminal_shows(struct terminal *t, const char *wanted, int co
 
 	do {
 		screen_text(&t->screen, t->text);
-		if (ends_with(t->text, wanted) && !t->screen.hidden && (column < 0 || t->screen.column == column))
+		if (ends_with(t->text, wanted) && !t->screen.hidden &&
+			(column < 0 || t->screen.column == column))
 			return true;
 		if (!terminal_read(t, 50) && terminal_ended(t))
 			break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Times the line editor as somebody feels it: from a key that is written to a pseudo-terminal to the last byte of the
- * answer. Not a test; run it by hand: tests/prompt_latency (in the build's folder).
+ * Times the line editor as somebody feels it: from a key that is written to a pseudo-terminal to the last
+ * byte of the answer. Not a test; run it by hand: tests/prompt_latency (in the build's folder).
  */
 #include "tests/interp/terminal.h"
 
@@ -62,7 +62,8 @@ static void fill(struct terminal *t, int lines)
 
 	strcpy(text, "\x03\033[200~");
 	for (int i = 1; i <= lines; i++) {
-		snprintf(line, sizeof(line), "local variable_%d = math.max(%d, 'text' .. %d) -- a comment\n", i, i, i);
+		snprintf(line, sizeof(line), "local variable_%d = math.max(%d, 'text' .. %d) -- a comment\n",
+			i, i, i);
 		strcat(text, line);
 	}
 	strcat(text, "\033[201~");
@@ -85,14 +86,16 @@ static void start(const char *const *settings)
 		terminal_close(t, PATIENCE);
 	}
 	qsort(took, 20, sizeof(*took), compare);
-	printf("%-44s median %6.2f ms, most %6.2f ms\n", "start to prompt", 1e-3 * (double)took[10], 1e-3 * (double)took[19]);
+	printf("%-44s median %6.2f ms, most %6.2f ms\n", "start to prompt", 1e-3 * (double)took[10],
+		1e-3 * (double)took[19]);
 }
 
 int main(void)
 {
 	static const char *const settings[] = {"HOME", "XDG_STATE_HOME", NULL};
-	static const char *const typing[] = {"x", "\x7F"}, *const moving[] = {"\033[D", "\033[C"}, *const redraw[] = {"\x0C", "\x0C"},
-				 *const lines[] = {"\033\r", "\x1F"}, *const ends[] = {"\033<", "\033>"}, *const tabs[] = {" tens\t", "\x17"};
+	static const char *const typing[] = {"x", "\x7F"}, *const moving[] = {"\033[D", "\033[C"},
+				 *const redraw[] = {"\x0C", "\x0C"}, *const lines[] = {"\033\r", "\x1F"},
+				 *const ends[] = {"\033<", "\033>"}, *const tabs[] = {" tens\t", "\x17"};
 	struct terminal *t;
 
 	start(settings);
