@@ -99,7 +99,7 @@ static void draw_last(struct ql_prompt *p)
 {
 	make_frame(p, false, 0);
 	if (p->frame.rows > p->rows)
-		ql_screen_erase(&p->screen, &p->out);
+		ql_screen_restart(&p->screen, &p->out);
 	ql_screen_draw(&p->screen, &p->frame, &p->out);
 	ql_screen_leave(&p->screen, &p->out);
 	flush(p);

@@ -83,7 +83,7 @@ static void draw_row(struct ql_screen *s, const struct ql_frame *f, int row, str
 {
 	bool had = row < s->shown.rows && s->shown.columns == f->columns;
 	const struct ql_glyph *new = row_of(f, row), *old = had ? row_of(&s->shown, row) : NULL;
-	int used = ql_frame_used(f, row), before = had ? ql_frame_used(&s->shown, row) : 0;
+	int used = ql_frame_used(f, row), before = had ? ql_frame_used(&s->shown, row) : row < s->stale ? f->columns : 0;
 	int from = 0, to = used;
 
 	while (old && from < used && from < before && same(&old[from], &new[from]))
@@ -107,7 +107,7 @@ static void draw_row(struct ql_screen *s, const struct ql_frame *f, int row, str
 
 static void erase_below(struct ql_screen *s, const struct ql_frame *next, struct ql_bytes *out)
 {
-	if (s->shown.rows <= next->rows)
+	if (s->shown.rows <= next->rows && s->stale <= next->rows)
 		return;
 	move(s, next->rows, 0, out);
 	ql_bytes_text(out, "\033[J");
@@ -134,6 +134,7 @@ void ql_screen_draw(struct ql_screen *s, struct ql_frame *next, struct ql_bytes 
 	move(s, next->cursor_row, next->cursor_column, out);
 	if (changed)
 		ql_bytes_text(out, show);
+	s->stale = 0;
 	s->shown = *next;
 	*next = before;
 	next->top = s->shown.top;
@@ -153,6 +154,14 @@ void ql_screen_erase(struct ql_screen *s, struct ql_bytes *out)
 		move(s, 0, 0, out);
 	ql_bytes_text(out, "\r\033[J");
 	ql_screen_forget(s);
+}
+
+void ql_screen_restart(struct ql_screen *s, struct ql_bytes *out)
+{
+	if (s->rows)
+		move(s, 0, 0, out);
+	s->stale = s->shown.rows;
+	s->shown.rows = 0;
 }
 
 /* Where the first row is now: above the cursor are its own rows and what they were broken into. */
@@ -176,7 +185,7 @@ void ql_screen_resize(struct ql_screen *s, int columns, bool wraps, struct ql_by
 
 void ql_screen_forget(struct ql_screen *s)
 {
-	s->shown.rows = s->rows = s->row = s->column = 0;
+	s->shown.rows = s->rows = s->row = s->column = s->stale = 0;
 	s->style = QL_STYLE_NONE;
 }
 

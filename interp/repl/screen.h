@@ -11,6 +11,7 @@ struct ql_screen {
 				  empty row */
 	int row, column;       /* of the terminal's cursor, in rows of the frame */
 	int rows;              /* that the terminal has below the first one, used or not */
+	int stale; /* so many rows show something that is to be overwritten */
 	enum ql_style style;
 };
 
@@ -20,6 +21,9 @@ void ql_screen_draw(struct ql_screen *s, struct ql_frame *next, struct ql_bytes 
 void ql_screen_leave(struct ql_screen *s, struct ql_bytes *out);
 /* Erases what is shown; the cursor stands where the frame began. */
 void ql_screen_erase(struct ql_screen *s, struct ql_bytes *out);
+/* The next frame is drawn over what is shown, whatever that is. Erasing first would push it into the scrollback of
+ * terminals that keep what is erased from a whole screen. */
+void ql_screen_restart(struct ql_screen *s, struct ql_bytes *out);
 /* The terminal has got another width. `wraps`: it broke rows that had become too long, as most do. */
 void ql_screen_resize(struct ql_screen *s, int columns, bool wraps, struct ql_bytes *out);
 /* Nothing is shown any more: the terminal was used by somebody else. */

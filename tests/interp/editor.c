@@ -553,6 +553,11 @@ static void test_screen(void)
 		screen_begin(&shown, rows, columns);
 		for (step = 0; step < 3000 && bad < 3; step++) {
 			random_keys();
+			if (dice(20) == 0) {
+				ql_bytes_set(&out, NULL, 0);
+				ql_screen_restart(&screen, &out);
+				screen_feed(&shown, out.at, out.size);
+			}
 			draw(rows, columns);
 			if (step % 7)
 				continue;
