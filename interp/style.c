@@ -21,7 +21,7 @@ bool ql_style_wanted(FILE *f)
 	return term && *term && strcmp(term, "dumb") && isatty(ql_output_fd(f));
 }
 
-const char *ql_style(FILE *f, enum ql_style style)
+const char *ql_style_escape(enum ql_style style)
 {
 	static const char *const escape[] = {
 		[QL_STYLE_NONE] = "\033[0m",
@@ -30,7 +30,19 @@ const char *ql_style(FILE *f, enum ql_style style)
 		[QL_STYLE_ERROR] = "\033[31m",
 		[QL_STYLE_WARNING] = "\033[33m",
 		[QL_STYLE_DIM] = "\033[2m",
+		[QL_STYLE_KEYWORD] = "\033[1;35m",
+		[QL_STYLE_STRING] = "\033[33m",
+		[QL_STYLE_NUMBER] = "\033[36m",
+		[QL_STYLE_COMMENT] = "\033[90m",
+		[QL_STYLE_HINT] = "\033[90m",
+		[QL_STYLE_BRACKET] = "\033[1;4m",
+		[QL_STYLE_CHOSEN] = "\033[7m",
 	};
 
-	return ql_style_wanted(f) ? escape[style] : "";
+	return escape[style];
+}
+
+const char *ql_style(FILE *f, enum ql_style style)
+{
+	return ql_style_wanted(f) ? ql_style_escape(style) : "";
 }

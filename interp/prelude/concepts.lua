@@ -187,3 +187,38 @@ only the harmless part of HTML and SVG. __tostring is what the prompt shows.]],
   return {['image/svg+xml'] = '<svg width="40" height="40"><rect width="40" height="40" fill="' .. s.colour .. '"/></svg>'}
 end})
 print(swatch)  --> teal]])
+---------------------------------------------------------------- keys
+
+-- One line for each command of interp/repl/keys.def, with all keys that are bound to it.
+local function key_lines()
+	local keys, texts, order = {}, {}, {}
+	for _, row in ipairs(internal.keys()) do
+		local key, command, text = table.unpack(row)
+		if not keys[command] then
+			keys[command] = {}
+			order[#order + 1] = command
+		end
+		table.insert(keys[command], key)
+		if text ~= '' then texts[command] = text end
+	end
+	local lines = {}
+	for _, command in ipairs(order) do
+		local left = table.concat(keys[command], ' ')
+		lines[#lines + 1] = ('  %-19s %s'):format(left, texts[command])
+	end
+	return table.concat(lines, '\n')
+end
+
+concept('keys', [[The keys of the prompt. C- is Ctrl, M- is Alt or Escape before the key, S- is Shift.
+
+]] .. key_lines() .. [[
+
+
+Typed text is coloured as Lua; the bracket that belongs to the one at the cursor is marked; in grey stands the newest earlier
+input that begins the same way. Pasted text is one edit and runs nothing. Earlier inputs are kept in
+$XDG_STATE_HOME/quoll/history (~/.local/state without it), each once, but none that begins with a blank.
+
+With "set editing-mode vi" in ~/.inputrc, or %set editing_mode vi, Escape leads to vi's normal mode: h l w b e 0 ^ $ j k G gg
+f F t T ; , % with d c y and counts, x X s S D C Y p P r ~ J u, i a I A o O, / searches, Enter runs. NO_COLOR leaves all
+colours out; with TERM=dumb or a pipe there is no editor and no escape byte.]],
+	[[help 'keys']])

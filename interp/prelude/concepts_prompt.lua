@@ -86,7 +86,7 @@ concept('settings', [[%set lists the settings of the prompt with their values, %
 value --save keeps all in
 $XDG_CONFIG_HOME/quoll/settings (default ~/.config), which a prompt on a terminal reads.
 
-  colours auto|on|off      editing_mode emacs|vi      footer auto|on|off
+  colours auto|on|off      editing_mode auto|emacs|vi  footer auto|on|off
   precision 0 to 16        stale auto|on|off          width 0 or 20 to 1000
   plot auto|kitty|iterm|sixel|text|none]],
 	[[print(tensor{1/3})  --> float32(1)  0.3333]])

@@ -168,7 +168,7 @@ end
 
 -- Names that are also words of English: a mention counts only when it is written as code.
 local WORDS = {}
-for word in ([[all any abs add and are at both bits block both check codes column copy data device dim division dot error
+for word in ([[keys state empty all any abs add and are at both bits block both check codes column copy data device dim division dot error
 exp expand fill flat flip full item linear list load log max mean median memory min mode mul mod neg norm not or order pad
 pow range round rows sample save scatter seed select sign sin size sort source split square stack std sub sum tensor text
 tile time to type unit value values var view where zeros file line hist bar box heat step stride]]):gmatch '%S+' do

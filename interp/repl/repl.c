@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The loop of the prompt: reads lines until they make a whole input, runs it, begins again.
+ * The loop of the prompt: reads an input, runs it, begins again. Terminals have the line editor (prompt.c); pipes and
+ * TERM=dumb are read line by line until the lines make a whole input, and get no escape byte.
  */
 #include "interp/repl/repl.h"
 
@@ -13,8 +14,10 @@
 
 #include "interp/interrupt.h"
 #include "interp/repl/journal.h"
+#include "interp/repl/prompt.h"
 #include "interp/repl/record.h"
 #include "interp/repl/session.h"
+#include "interp/repl/tty.h"
 #include "interp/settings.h"
 #include "interp/style.h"
 
@@ -136,6 +139,29 @@ static void loop(struct ql_session *s, struct reader *r)
 	}
 }
 
+/* On a terminal that the line editor can use. */
+static void edit_loop(struct ql_session *s)
+{
+	struct ql_prompt prompt;
+
+	ql_prompt_open(&prompt, s->state);
+	while (!s->leave) {
+		const struct ql_bytes *text = &prompt.editor.buffer.text;
+		char first[QL_PROMPT], more[QL_PROMPT];
+		enum ql_prompt_result result;
+
+		ql_session_prompt(s, false, first);
+		ql_session_prompt(s, true, more);
+		result = ql_prompt_read(&prompt, first, more, s->debugging);
+		if (result == QL_PROMPT_END)
+			break;
+		if (result == QL_PROMPT_READ)
+			ql_session_input(s, text->at, text->size, true);
+		ql_interrupt_clear(s->state);
+	}
+	ql_prompt_close(&prompt);
+}
+
 static void ignore(int signal)
 {
 	(void)signal;
@@ -175,7 +201,10 @@ int ql_repl(struct ql_state *state, const struct ql_restore *restore)
 	say_hello();
 	ql_record_begin(&session, restore);
 	setvbuf(stdin, NULL, _IONBF, 0); /* what poll cannot see must not wait in a buffer */
-	loop(&session, &reader);
+	if (ql_tty_usable())
+		edit_loop(&session);
+	else
+		loop(&session, &reader);
 	ql_journal_close(L, session.journal);
 	free(reader.text);
 	free(reader.line);

@@ -118,7 +118,7 @@ void ql_show_note(const char *text)
 
 /* ---- below an input ---- */
 
-const char *ql_bytes_text(size_t bytes, char text[QL_AMOUNT])
+const char *ql_amount_text(size_t bytes, char text[QL_AMOUNT])
 {
 	if (bytes < 1024)
 		snprintf(text, QL_AMOUNT, "%zu B", bytes);
@@ -160,7 +160,7 @@ static void show_cost(const struct ql_session *s)
 	if (all || (s->cost.wall >= 1 && s->terminal))
 		add_part(line, sizeof(line), ql_time_text(s->cost.wall, amount));
 	if (all || (s->cost.peak >= QL_MUCH && s->terminal)) {
-		snprintf(part, sizeof(part), "tensors +%s at the peak", ql_bytes_text(s->cost.peak, amount));
+		snprintf(part, sizeof(part), "tensors +%s at the peak", ql_amount_text(s->cost.peak, amount));
 		add_part(line, sizeof(line), part);
 	}
 	if (s->cost.fallbacks) {

@@ -19,7 +19,7 @@ void ql_show_footer(struct ql_session *s, const struct ql_cell *cell);
 
 /* "12.5 KiB", "1.20 ms" */
 #define QL_AMOUNT 32
-const char *ql_bytes_text(size_t bytes, char text[QL_AMOUNT]);
+const char *ql_amount_text(size_t bytes, char text[QL_AMOUNT]);
 const char *ql_time_text(double seconds, char text[QL_AMOUNT]);
 
 #endif

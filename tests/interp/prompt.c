@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * labels: quick serial
- * The prompt on a terminal: a pseudo-terminal types, waits for what is shown, and presses Ctrl-C and Ctrl-D.
+ * The prompt on a terminal, mostly without the line editor (TERM=dumb; tests/interp/editing.c has that one): a
+ * pseudo-terminal types, waits for what is shown, and presses Ctrl-C and Ctrl-D.
  * Also the exit codes of interrupted scripts.
  */
 #include <errno.h>
@@ -80,6 +81,9 @@ static struct term *term_open(const char *setting, const char *code)
 		setenv("TERM", "xterm", 1);
 		setenv("QUOLL_MEMORY", "4000", 1); /* what is not interrupted shall not take all there is */
 		unsetenv("NO_COLOR");
+		unsetenv("HOME"); /* no history, no settings of the user */
+		unsetenv("XDG_STATE_HOME");
+		unsetenv("INPUTRC");
 		if (setting)
 			putenv(strdup(setting));
 		if (code)
@@ -196,7 +200,7 @@ static void test_look(void)
 	struct term *t;
 
 	CASE("banner, prompts and results");
-	t = prompt("NO_COLOR=1");
+	t = prompt("TERM=dumb");
 	CHECK(strstr(t->out, "Quoll ") && strstr(t->out, "Ctrl-D leaves"), "%s", t->out);
 	term_line(t, "1 + 1", "Out[1]: 2\r\n");
 	CHECK(term_wait(t, "2]: ", PATIENCE) >= 0, "%s", t->out + t->seen);
@@ -204,7 +208,7 @@ static void test_look(void)
 	CHECK(term_wait(t, "\r\n   ...: ", PATIENCE) >= 0, "%s", t->out + t->seen);
 	term_line(t, "print(i) end", "1\r\n2\r\n");
 	term_line(t, "error 'x'", "In[3]:1: x\r\n");
-	CHECK(!strchr(t->out, '\033'), "escape bytes with NO_COLOR");
+	CHECK(!strchr(t->out, '\033'), "escape bytes with TERM=dumb");
 	term_leave(t);
 
 	CASE("colours on a terminal");
@@ -215,16 +219,17 @@ static void test_look(void)
 	term_line(t, "warn 'careful'", "\033[33mwarning: careful\033[0m");
 	term_leave(t);
 
-	CASE("no colours on a dumb terminal");
-	t = prompt("TERM=dumb");
+	CASE("no colours with NO_COLOR");
+	t = prompt("NO_COLOR=1");
 	term_line(t, "1", "Out[1]: 1");
-	CHECK(!strchr(t->out, '\033'), "escape bytes with TERM=dumb");
+	term_line(t, "error 'red'", "In[2]:1: red");
+	CHECK(!strstr(t->out, "\033[3") && !strstr(t->out, "\033[0m"), "%s", t->out);
 	term_leave(t);
 }
 
 static void test_keys(void)
 {
-	struct term *t = prompt("NO_COLOR=1");
+	struct term *t = prompt("TERM=dumb");
 
 	CASE("Ctrl-C and Ctrl-D at the prompt");
 	term_send(t, "half a line" CTRL_C);
@@ -326,7 +331,7 @@ static void test_busy(struct term *t, const char *code, int limit)
 
 static void test_interrupt(void)
 {
-	struct term *t = prompt("NO_COLOR=1");
+	struct term *t = prompt("TERM=dumb");
 
 	CASE("Ctrl-C: the session");
 	term_line(t, "function spin() while true do end end kept = 5;", "");
@@ -379,7 +384,7 @@ static void test_fit(void)
 
 static void test_hooks(void)
 {
-	struct term *t = prompt("NO_COLOR=1");
+	struct term *t = prompt("TERM=dumb");
 
 	CASE("Ctrl-C leaves the user's hook in place");
 	term_line(t, "n = 0 debug.sethook(function() n = n + 1 end, '', 1000)", "");
@@ -395,7 +400,7 @@ static void test_hooks(void)
 
 static void test_twice(void)
 {
-	struct term *t = prompt("NO_COLOR=1");
+	struct term *t = prompt("TERM=dumb");
 	int status;
 
 	CASE("a second Ctrl-C ends what cannot be interrupted");
@@ -406,7 +411,7 @@ static void test_twice(void)
 	term_send(t, CTRL_C); /* the same key, held */
 	CHECK(term_status(t, 400) == -1, "a held key ended it");
 	free(t);
-	t = prompt("NO_COLOR=1");
+	t = prompt("TERM=dumb");
 	term_send(t, "setmetatable({}, {__gc = function() while true do end end}) collectgarbage()\n");
 	pause_ms(300);
 	term_send(t, CTRL_C);
@@ -422,7 +427,7 @@ static void test_twice(void)
 
 static void check_script(const char *code, const char *wanted, int wanted_status)
 {
-	struct term *t = term_open("NO_COLOR=1", code);
+	struct term *t = term_open("TERM=dumb", code);
 	int status;
 
 	pause_ms(400);

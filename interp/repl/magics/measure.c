@@ -15,7 +15,7 @@ static bool run_time(struct ql_session *s, const char *rest, size_t size, struct
 	(void)size;
 	printf("time %s (processor %s), tensors +%s at the peak, %llu allocations\n",
 		ql_time_text(s->cost.wall, wall), ql_time_text(s->cost.cpu, cpu),
-		ql_bytes_text(s->cost.peak, peak), (unsigned long long)s->cost.allocations);
+		ql_amount_text(s->cost.peak, peak), (unsigned long long)s->cost.allocations);
 	return good;
 }
 

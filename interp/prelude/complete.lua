@@ -1,0 +1,224 @@
+-- SPDX-License-Identifier: MIT
+-- complete(text, position) -> {from =, to =, matches = {{text =, kind =, doc =}, …}}: how the input may go on at
+-- `position` (bytes before the cursor). The bytes from+1 to `to` are to be replaced by a match. Used by the line editor
+-- and by Jupyter.
+--
+-- The text before the cursor is cut into tokens and read backwards: what stands before a dot or colon, which call a
+-- brace or a string belongs to. Nothing of the user runs: tables are read raw, objects are known by their metatables'
+-- names, and what a call would return is guessed from the documentation (complete_guess.lua).
+local _, internal = ...
+local guess = internal.import 'complete_guess'
+local sources = internal.import 'complete_sources'
+
+local MOST = 1000 -- matches that are handed out
+
+---------------------------------------------------------------- where the cursor is
+
+-- Tokens before the cursor; `word` is the name that the cursor stands behind, `inside` the string it stands in.
+local function look(text)
+	local at = {text = text, tokens = internal.nested_tokens(text), word = ''}
+	local last = at.tokens[#at.tokens]
+	if not last then return at end
+	if last[1] == 'comment' and (last[4] or last[3] == #text) then at.comment = true end
+	if last[1] == 'string' and last[4] then
+		at.inside = last
+	elseif (last[1] == 'name' or last[1] == 'keyword') and last[3] == #text then
+		at.word = text:sub(last[2], last[3])
+	elseif last[1] == 'number' and last[3] == #text then
+		at.comment = true -- nothing fits behind a digit
+	end
+	if at.inside or at.word ~= '' then at.tokens[#at.tokens] = nil end
+	for _, token in ipairs(at.tokens) do token.text = text:sub(token[2], token[3]) end
+	return at
+end
+
+local CLOSED = {['('] = ')', ['{'] = '}', ['['] = ']'}
+local OPENED = {[')'] = '(', ['}'] = '{', [']'] = '['}
+
+-- The brackets that are open at the end, the innermost first: {token index, text}.
+local function enclosing(tokens)
+	local open, depth = {}, 0
+	for i = #tokens, 1, -1 do
+		local text = tokens[i][1] == 'op' and tokens[i].text
+		if OPENED[text] then
+			depth = depth + 1
+		elseif CLOSED[text] then
+			if depth == 0 then open[#open + 1] = {i, text} else depth = depth - 1 end
+		end
+	end
+	return open
+end
+
+-- `key =` before the cursor: the key.
+local function key_before(tokens)
+	local n = #tokens
+	if n >= 3 and tokens[n].text == '=' and tokens[n - 1][1] == 'name' and (tokens[n - 2].text == '{' or
+		tokens[n - 2].text == ',' or tokens[n - 2].text == ';') then
+		return tokens[n - 1].text
+	end
+end
+
+-- The entries of the calls around the cursor, the innermost first, each with whether a brace is its table of options.
+local function calls_around(tokens)
+	local calls, brace = {}, nil
+	for _, open in ipairs(enclosing(tokens)) do
+		local i, text = open[1], open[2]
+		local entry = text ~= '[' and guess.callee(tokens, i - 1)
+		if entry then
+			calls[#calls + 1] = {entry = entry, brace = text == '{' and i or brace, first = i}
+			brace = nil
+		else
+			brace = text == '{' and i or nil
+		end
+	end
+	return calls
+end
+
+---------------------------------------------------------------- what fits there
+
+local function finish(from, to, found, word)
+	local result, seen = {from = from, to = to, matches = {}}, {}
+	local folded
+	local function take(fold)
+		for _, match in ipairs(found) do
+			local text = match.text
+			local fits = fold and text:sub(1, #word):lower() == folded or text:sub(1, #word) == word
+			if fits and not seen[text] and (text:sub(1, 1) ~= '_' or word:sub(1, 1) == '_') and #result.matches < MOST then
+				seen[text] = true
+				result.matches[#result.matches + 1] = match
+			end
+		end
+	end
+	take(false)
+	if #result.matches == 0 and word ~= '' then
+		folded = word:lower()
+		take(true)
+	end
+	return result
+end
+
+local RANK = {option = 1, value = 2, ['local'] = 3, name = 3, keyword = 5}
+
+local function sorted(list)
+	table.sort(list, function(a, b)
+		local ra, rb = RANK[a.kind] or 4, RANK[b.kind] or 4
+		if ra ~= rb then return ra < rb end
+		if a.text ~= b.text then return a.text < b.text end
+		return a.kind < b.kind
+	end)
+	return list
+end
+
+-- Options that the braces at the cursor do not have yet.
+local function add_options(list, tokens)
+	local call = calls_around(tokens)[1]
+	local last = tokens[#tokens]
+	if not call or not call.brace or not (last.text == '{' or last.text == ',' or last.text == ';') then return end
+	local given = {}
+	for i = call.brace, #tokens - 1 do
+		if tokens[i][1] == 'name' and tokens[i + 1].text == '=' then given[tokens[i].text] = true end
+	end
+	for _, option in ipairs(call.entry.options) do
+		if not given[option[1]] then
+			list[#list + 1] = {text = option[1] .. '=', kind = 'option', doc = ('%s, %s'):format(option[2], option[3] or '')}
+		end
+	end
+end
+
+local function value_option(tokens)
+	local key, call = key_before(tokens), calls_around(tokens)[1]
+	for _, option in ipairs(key and call and call.entry.options or {}) do
+		if option[1] == key then return option end
+	end
+	return key and {key, '', ''}
+end
+
+-- Values of `key =` outside of quotes: 'relu', true.
+local function add_values(list, tokens)
+	local option = value_option(tokens)
+	if not option then return end
+	for _, match in ipairs(sources.values(option)) do
+		list[#list + 1] = {text = "'" .. match.text .. "'", kind = 'value', doc = match.doc}
+	end
+end
+
+local function complete_name(at)
+	local list, tokens = {}, at.tokens
+	local last = tokens[#tokens]
+	if last and last[1] == 'op' and (last.text == '.' or last.text == ':') and #tokens > 1 then
+		list = guess.members(tokens, #tokens - 1, last.text == ':')
+	elseif last and (last.text == 'goto' or last.text == '::' or last.text == 'function' or last.text == 'local') then
+		list = {}
+	else
+		add_options(list, tokens)
+		if at.word == '' then add_values(list, tokens) end
+		if at.word ~= '' or #list == 0 then sources.names(list, at.tokens) end
+	end
+	return finish(#at.text - #at.word, #at.text, sorted(list), at.word)
+end
+
+-- What a string at the cursor is for: a list of matches and where they begin in it.
+local function inside_string(at, content)
+	local tokens = at.tokens
+	local option = value_option(tokens)
+	if option then
+		local values = sources.values(option)
+		if #values > 0 then return values, 0 end
+		if sources.is_spec(option) then return sources.specs(content) end
+	end
+	if #tokens > 1 and tokens[#tokens].text == '[' then
+		local keys = guess.keys(tokens, #tokens - 1)
+		if #keys > 0 then return keys, 0 end
+	end
+	local direct = #tokens > 0 and guess.callee(tokens, #tokens) -- f 'text'
+	local calls = calls_around(tokens)
+	if direct then table.insert(calls, 1, {entry = direct}) end
+	for _, call in ipairs(calls) do
+		local list, skip = sources.argument(call.entry, content)
+		if list then return list, skip end
+	end
+	return sources.files(content)
+end
+
+local function complete_string(at)
+	local begin = at.inside[2]
+	local head = at.text:match('^%[=*%[', begin) or at.text:sub(begin, begin)
+	local content = at.text:sub(begin + #head)
+	if content:find '[\\\n]' then return {from = #at.text, to = #at.text, matches = {}} end
+	local list, skip = inside_string(at, content)
+	return finish(begin + #head - 1 + skip, #at.text, list, content:sub(skip + 1))
+end
+
+---------------------------------------------------------------- inputs that are not Lua
+
+local function complete_magic(text)
+	local word = text:match '^%s*%%(%a*)$'
+	if not word then return end
+	local list = {}
+	for _, magic in ipairs(internal.magics()) do
+		list[#list + 1] = {text = magic[1], kind = 'magic', doc = magic[3]}
+	end
+	return finish(#text - #word, #text, sorted(list), word)
+end
+
+local function complete_other(text)
+	local mark = text:match '^%s*([?!])'
+	if mark == '?' then
+		local word = text:match '[%w_.:]*$'
+		return finish(#text - #word, #text, sources.titles(), word)
+	elseif mark == '!' then
+		local word = text:match "[^%s'\"]*$"
+		local list, skip = sources.files(word)
+		return finish(#text - #word + skip, #text, list, word:sub(skip + 1))
+	end
+end
+
+return function(text, position)
+	text = text:sub(1, position)
+	local special = complete_magic(text) or complete_other(text)
+	if special then return special end
+	text = text:gsub('^(%s*)(%%%a+)', function(blanks, magic) return blanks .. (' '):rep(#magic) end)
+	local at = look(text)
+	if at.comment then return {from = #text, to = #text, matches = {}} end
+	return at.inside and complete_string(at) or complete_name(at)
+end
