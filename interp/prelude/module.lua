@@ -95,7 +95,7 @@ function module.define(nn, entry)
 		options = entry.options} or {name = entry.name, usage = entry.usage, options = entry.options}
 	entry.word = entry.word or entry.name:lower()
 	entry.meta = {__name = 'quoll.module', class = entry, __index = index, __call = call, __tostring = module.text,
-		__len = function(m) return #rawget(m, PARTS).children end}
+		__mime = module.forms, __len = function(m) return #rawget(m, PARTS).children end}
 	module.classes[entry.name] = entry
 	nn[entry.name] = function(...)
 		local given, n, options = split(entry, ...)
@@ -426,6 +426,12 @@ local function line(m)
 	local class = module.class_of(m)
 	local arguments = class.describe and class.describe(m) or ''
 	return ('%s(%s)'):format(class.name, arguments) .. (rawget(m, 'said') and '  ' .. m.said or '')
+end
+
+-- For notebooks (mime.lua): the rows of m:summary as a table.
+function module.forms(m)
+	local table = internal.import 'mime'.bundle(m:summary())['text/html']
+	return {['text/html'] = table, ['text/plain'] = module.text(m)}
 end
 
 function module.text(m)

@@ -231,6 +231,10 @@ function meta.__tostring(r)
 	return internal.import 'report_text'.table(r[STATE])
 end
 
+function meta.__mime(r)
+	return internal.import 'report_files'.forms(r[STATE])
+end
+
 local function same(a, b)
 	return a == b and math.type(a) == math.type(b) or a ~= a and b ~= b
 end

@@ -232,8 +232,8 @@ th { border-bottom-width: 2px; }
 -- The beginning of a page: all of it that stands before the contents. A page ends with </body></html>.
 function files.html_head(title) return (PAGE:gsub('%%s', function() return html_escape(title) end)) end
 
--- s: {columns=, rows=}
-function files.html_table(s)
+-- s: {columns=, rows=}; `rows`: those shown, all of them when nil; `note`: below it.
+function files.html_table(s, rows, note)
 	local lines, numeric = {'<table>'}, number_columns(s)
 	local function add(tag, text_of)
 		local cells = {}
@@ -244,18 +244,16 @@ function files.html_table(s)
 		lines[#lines + 1] = '<tr>' .. table.concat(cells) .. '</tr>'
 	end
 	add('th', function(name) return name end)
-	for _, row in ipairs(s.rows) do
+	for _, row in ipairs(rows or s.rows) do
 		add('td', function(name) return cell(row[name]) end)
 	end
 	lines[#lines + 1] = '</table>'
+	if note then lines[#lines + 1] = '<p>' .. html_escape(note) .. '</p>' end
 	return table.concat(lines, '\n')
 end
 
 local function to_html(s)
-	local lines = {files.html_head 'Report' .. files.html_table(s)}
-	if s.note then lines[#lines + 1] = '<p>' .. html_escape(s.note) .. '</p>' end
-	lines[#lines + 1] = '</body></html>\n'
-	return table.concat(lines, '\n')
+	return files.html_head 'Report' .. files.html_table(s, s.rows, s.note) .. '\n</body></html>\n'
 end
 
 ---------------------------------------------------------------- by the ending
@@ -271,6 +269,15 @@ local function by_ending(name, table, file)
 	local found = table[(file:match '%.(%w+)$' or ''):lower()]
 	if not found then fail("%s: wanted a name ending in %s, got '%s'", name, _G.table.concat(known, ' '), file) end
 	return found
+end
+
+local MOST = 200 -- rows of a table within a notebook
+
+-- Forms for a notebook (mime.lua): a table of the first rows.
+function files.forms(s)
+	local note = #s.rows > MOST and ('%d of %d rows'):format(MOST, #s.rows)
+	if note and s.note then note = s.note .. '; ' .. note end
+	return {['text/html'] = files.html_table(s, table.move(s.rows, 1, math.min(#s.rows, MOST), 1, {}), note or s.note)}
 end
 
 -- A row is a plain table, so anything may have been written into it.
