@@ -59,4 +59,4 @@ static int run(struct ql_state *s, int argc, char **argv)
 }
 
 const struct ql_command ql_command_kernel = {"kernel", "FILE | install | uninstall",
-	"runs as a Jupyter kernel, or makes Jupyter know it (--user, --prefix DIR, --name NAME)", run};
+	"runs as a Jupyter kernel, or tells Jupyter of it (--user, --prefix DIR, --name NAME)", run};
