@@ -58,5 +58,5 @@ static int run(struct ql_state *s, int argc, char **argv)
 	return code;
 }
 
-const struct ql_command ql_command_kernel = {"kernel", "FILE | install | uninstall",
-	"runs as a Jupyter kernel, or tells Jupyter of it (--user, --prefix DIR, --name NAME)", run};
+const struct ql_command ql_command_kernel = {"kernel", "FILE, install, uninstall",
+	"a Jupyter kernel; install tells Jupyter of it (--user, --prefix DIR, --name NAME)", run};
