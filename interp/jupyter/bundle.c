@@ -43,13 +43,10 @@ static int write_bundle(lua_State *L)
 {
 	const struct job *job = lua_touserdata(L, 2);
 
-	ql_prelude_require(L, "mime");
+	ql_prelude_require(L, "jupyter_code");
 	lua_getfield(L, -1, "bundle");
 	lua_pushvalue(L, 1);
-	lua_createtable(L, 0, 1);
-	lua_pushboolean(L, 1);
-	lua_setfield(L, -2, "png");
-	lua_call(L, 2, 1);
+	lua_call(L, 1, 1);
 	if (job->text) {
 		lua_pushlstring(L, job->text, job->n);
 		lua_setfield(L, -2, "text/plain");

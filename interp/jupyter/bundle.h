@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lua values as bundles of mime types (prelude/mime.lua).
+ * Lua values as bundles of mime types (prelude/mime.lua, by way of prelude/jupyter_code.lua).
  */
 #ifndef QUOLL_INTERP_JUPYTER_BUNDLE_H
 #define QUOLL_INTERP_JUPYTER_BUNDLE_H

@@ -1,8 +1,29 @@
 -- SPDX-License-Identifier: MIT
--- What a front end of Jupyter asks about code that is not run: completion, and the page about a name. Tables are read raw,
--- so that no code of the user is called for it.
+-- For the kernel of Jupyter: values as bundles of mime types, and what a front end asks about code that is not run,
+-- completion and the page about a name. For the latter tables are read raw, so that no code of the user is called.
 local _, internal = ...
 local kernel = {}
+
+---------------------------------------------------------------- values
+
+local WIDEST = 720 -- pixels of a figure: front ends do not shrink pictures of SVG to the width of a cell
+
+local function fit(tag)
+	local width, height = tag:match 'width="(%d+)" height="(%d+)"'
+	if not width or tonumber(width) <= WIDEST then return nil end
+	local scaled = math.floor(WIDEST / width * height + 0.5)
+	return (tag:gsub('width="%d+" height="%d+"', ('width="%d" height="%d"'):format(WIDEST, scaled)))
+end
+
+-- The forms of a value (mime.lua).
+function kernel.bundle(value)
+	local forms = internal.import 'mime'.bundle(value, {png = true})
+	local meta = debug.getmetatable(value)
+	if forms['image/svg+xml'] and type(meta) == 'table' and rawget(meta, '__name') == 'quoll.figure' then
+		forms['image/svg+xml'] = forms['image/svg+xml']:gsub('<svg [^>]*>', fit, 1)
+	end
+	return forms
+end
 
 ---------------------------------------------------------------- completion
 

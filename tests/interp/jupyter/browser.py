@@ -17,8 +17,11 @@ import tempfile
 import time
 import urllib.request
 
+import nbformat
+from notebooks import from_percent, with_kernel
 from tornado.websocket import websocket_connect
 
+TUTORIAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tutorials/01_first_steps.lua")
 QUOLL = os.path.abspath(sys.argv[1])
 FOLDER = tempfile.mkdtemp(prefix="quoll-browser-")
 TOKEN = secrets.token_hex(16)
@@ -64,15 +67,12 @@ class Page:
         return False
 
 
-def write_notebook():
-    import nbformat
-
+def write_notebooks():
     make = {"markdown": nbformat.v4.new_markdown_cell, "code": nbformat.v4.new_code_cell}
     tags = {"tags": ["raises-exception"]}  # all cells are run, also those behind an error
-    notebook = nbformat.v4.new_notebook(cells=[make[kind](text, metadata=tags) for kind, text in CELLS],
-                                        metadata={"kernelspec": {"name": "quoll", "display_name": "Quoll"}})
     os.mkdir(FOLDER + "/work")
-    nbformat.write(notebook, FOLDER + "/work/try.ipynb")
+    nbformat.write(with_kernel([make[kind](text, metadata=tags) for kind, text in CELLS]), FOLDER + "/work/try.ipynb")
+    nbformat.write(from_percent(TUTORIAL), FOLDER + "/work/tutorial.ipynb")
 
 
 def free_port():
@@ -111,15 +111,16 @@ def wait_for(url, seconds=60):
 
 
 RUN = """(async () => {
+    window.finished = false;
     const app = window.jupyterapp;
     const panel = await app.commands.execute('docmanager:open',
-        {path: 'try.ipynb', factory: 'Notebook', kernel: {name: 'quoll'}});
-    await panel.revealed; await panel.sessionContext.ready;
+        {path: 'NAME', factory: 'Notebook', kernel: {name: 'quoll'}});
+    window.panel = panel; await panel.revealed; await panel.sessionContext.ready;
     app.shell.activateById(panel.id);
     await app.commands.execute('notebook:run-all-cells');
     window.finished = true;
 })().catch(e => { window.finished = String(e); })"""
-OUTPUTS = """Array.from(document.querySelectorAll('.jp-CodeCell')).map(c =>
+OUTPUTS = """Array.from(window.panel.node.querySelectorAll('.jp-CodeCell')).map(c =>
     Array.from(c.querySelectorAll('.jp-OutputArea-output')).map(o => [o.dataset.mimeType || o.className, o.innerText,
         o.querySelectorAll('svg, img').length, o.querySelectorAll('table').length]))"""
 
@@ -139,16 +140,23 @@ async def drive(port, address):
                                         max_message_size=1 << 28))
     await page.call("Page.navigate", url=f"http://127.0.0.1:{port}/lab?token={TOKEN}&reset")
     check(await page.until("!!window.jupyterapp && window.jupyterapp.restored.then(() => true)", 120), "JupyterLab starts")
-    await page.call("Runtime.evaluate", expression=RUN)
-    await page.until("window.finished", 120)
-    check(await page.evaluate("window.finished === true"), "the notebook runs", await page.evaluate("window.finished"))
-    await asyncio.sleep(1.5)
-    outputs = await page.evaluate(OUTPUTS) or []
+    tutorial = await run_notebook(page, "tutorial.ipynb")
+    shown = [o for cell in tutorial for o in cell]
+    check(len(shown) > 5, "the tutorial has outputs", shown)
+    check(not [o for o in shown if "stack traceback" in o[1]], "the tutorial has no errors", shown)
+    look_at(await run_notebook(page, "try.ipynb"))
     if len(sys.argv) > 2:
         picture = await page.call("Page.captureScreenshot", format="png")
         with open(sys.argv[2], "wb") as f:
             f.write(base64.b64decode(picture["data"]))
-    look_at(outputs)
+
+
+async def run_notebook(page, name):
+    await page.call("Runtime.evaluate", expression=RUN.replace("NAME", name))
+    await page.until("window.finished", 180)
+    check(await page.evaluate("window.finished === true"), name + " runs", await page.evaluate("window.finished"))
+    await asyncio.sleep(1.5)
+    return await page.evaluate(OUTPUTS) or []
 
 
 def look_at(outputs):
@@ -166,7 +174,7 @@ def look_at(outputs):
 
 def main():
     subprocess.run([QUOLL, "kernel", "install"], check=True, stdout=subprocess.DEVNULL)
-    write_notebook()
+    write_notebooks()
     port = free_port()
     server, browser = start_server(port), None
     try:

@@ -16,10 +16,12 @@ import time
 import unittest
 
 import jupyter_kernel_test
+import nbformat
 import zmq
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 from jupyter_client.session import Session
+from notebooks import from_percent
 
 QUOLL = os.path.abspath(sys.argv[1])
 FOLDER = tempfile.mkdtemp(prefix="quoll-jupyter-")
@@ -436,20 +438,8 @@ class Ending(unittest.TestCase):
 
 class Notebooks(unittest.TestCase):
     def test_nbconvert(self):
-        import nbformat
-
-        cells = []
-        with open(TUTORIAL, encoding="utf-8") as f:
-            text = f.read()
-        for block in text.split("\n-- %%")[1:]:
-            head, _, body = block.partition("\n")
-            if "[markdown]" in head:
-                lines = [line[3:] if line.startswith("-- ") else line.lstrip("-") for line in body.splitlines()]
-                cells.append(nbformat.v4.new_markdown_cell("\n".join(lines)))
-            else:
-                cells.append(nbformat.v4.new_code_cell(body.strip()))
-        self.assertGreater(len(cells), 3)
-        notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": "quoll", "display_name": "Quoll"}})
+        notebook = from_percent(TUTORIAL)
+        self.assertGreater(len(notebook.cells), 3)
         file = FOLDER + "/tutorial.ipynb"
         nbformat.write(notebook, file)
         subprocess.run([sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", file], check=True,

@@ -22,4 +22,4 @@ trap 'exit 1' INT TERM
 python3 -m venv "$folder/venv" >"$folder/log" 2>&1 || skip 'python3 makes no environment (python3-venv)'
 # shellcheck disable=SC2086 # several words
 "$folder/venv/bin/pip" install -q --disable-pip-version-check $packages >"$folder/log" 2>&1 || skip 'PyPI is not to be reached'
-TMPDIR=$folder "$folder/venv/bin/python" -W ignore::ResourceWarning "$here/$script" "$quoll" "$@"
+PYTHONDONTWRITEBYTECODE=1 TMPDIR=$folder "$folder/venv/bin/python" -W ignore::ResourceWarning "$here/$script" "$quoll" "$@"
