@@ -105,7 +105,7 @@ bool ql_connection_read(
 	if (why)
 		return cannot(error, file, why);
 	object = ql_wire_read(text, n, &why);
-	memset(text, 0, sizeof(text));
+	explicit_bzero(text, sizeof(text));
 	if (!object) {
 		snprintf(error, QL_CONNECTION_ERROR, "kernel: %.200s: wanted a connection file (a JSON object), got %s",
 			file, why);

@@ -8,13 +8,12 @@
 #include <lauxlib.h>
 #include <string.h>
 
-#include "interp/interrupt.h"
 #include "interp/jupyter/iopub.h"
 #include "interp/jupyter/bundle.h"
 #include "interp/prelude/prelude.h"
 #include "interp/traceback.h"
 
-static const char registry_key[] = "quoll.kernel";
+static const char saved_exit[] = "quoll.exit"; /* registry: os.exit as it was */
 
 /* ---- what a cell puts out ---- */
 
@@ -225,7 +224,6 @@ static void run_cell(struct cell *c)
 	struct ql_jupyter *k = c->k;
 	lua_State *L = k->state->L;
 
-	ql_interrupt_clear(k->state);
 	k->execution = &c->x;
 	if (run_question(c))
 		goto done;
@@ -409,8 +407,6 @@ void ql_execute_open(lua_State *L, struct ql_jupyter *k)
 {
 	static const luaL_Reg functions[] = {{"display", display}, {"clear", clear_output}, {NULL, NULL}};
 
-	lua_pushlightuserdata(L, k);
-	lua_setfield(L, LUA_REGISTRYINDEX, registry_key);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	lua_createtable(L, 0, 2);
 	lua_pushlightuserdata(L, k);
@@ -419,16 +415,29 @@ void ql_execute_open(lua_State *L, struct ql_jupyter *k)
 	lua_pushcfunction(L, always); /* front ends draw over a line, as terminals do */
 	lua_setfield(L, -2, "live");
 	lua_getglobal(L, "os");
+	lua_getfield(L, -1, "exit");
+	lua_setfield(L, LUA_REGISTRYINDEX, saved_exit);
 	lua_pushlightuserdata(L, k);
 	lua_pushcclosure(L, leave, 1);
 	lua_setfield(L, -2, "exit");
 	lua_pop(L, 2);
 }
 
-void ql_execute_close(lua_State *L)
+/* Finalizers that run when the state is closed must not meet a kernel that is gone. */
+static int close_lua(lua_State *L)
 {
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	lua_pushnil(L);
 	lua_setfield(L, -2, "kernel");
-	lua_pop(L, 1);
+	lua_getglobal(L, "os");
+	if (lua_istable(L, -1) && lua_getfield(L, LUA_REGISTRYINDEX, saved_exit) != LUA_TNIL)
+		lua_setfield(L, -2, "exit");
+	return 0;
+}
+
+void ql_execute_close(lua_State *L)
+{
+	lua_pushcfunction(L, close_lua);
+	if (lua_pcall(L, 0, 0, 0))
+		lua_pop(L, 1);
 }

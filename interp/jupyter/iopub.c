@@ -141,17 +141,22 @@ void ql_iopub_publish(struct ql_jupyter *k, const char *type, struct ql_wire *co
 	ql_wire_free(content);
 }
 
+void ql_iopub_publish_for(struct ql_jupyter *k, struct ql_wire_frame parent, const char *type, struct ql_wire *content)
+{
+	pthread_mutex_lock(&k->lock);
+	drain_locked(k);
+	flush_locked(k, true);
+	send_locked(k, type, strlen(type), type, parent, content);
+	pthread_mutex_unlock(&k->lock);
+	ql_wire_free(content);
+}
+
 void ql_iopub_status(struct ql_jupyter *k, struct ql_wire_frame parent, const char *state)
 {
 	struct ql_wire content = {0};
 
 	ql_wire_print(&content, "{\"execution_state\":\"%s\"}", state);
-	pthread_mutex_lock(&k->lock);
-	drain_locked(k);
-	flush_locked(k, true);
-	send_locked(k, "status", 6, "status", parent, &content);
-	pthread_mutex_unlock(&k->lock);
-	ql_wire_free(&content);
+	ql_iopub_publish_for(k, parent, "status", &content);
 }
 
 void ql_iopub_welcome(struct ql_jupyter *k, const char *topic, size_t n)

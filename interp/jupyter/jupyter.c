@@ -131,9 +131,8 @@ static void answer_shutdown(struct ql_jupyter *k, enum ql_channel channel, struc
 
 	ql_wire_print(&reply, "{\"status\":\"ok\",\"restart\":%s}", restart ? "true" : "false");
 	ql_wire_add(&told, reply.at, reply.n);
-	ql_iopub_publish(k, "shutdown_reply", &told);
+	ql_iopub_publish_for(k, m->parent, "shutdown_reply", &told);
 	ql_jupyter_reply(k, channel, m, "shutdown_reply", &reply);
-	k->restart = restart;
 	k->leave = true;
 	alarm(QL_KERNEL_LEAVE); /* what cannot be interrupted must not keep the process */
 	if (channel == QL_CHANNEL_CONTROL)
@@ -189,6 +188,7 @@ static void run_request(struct ql_jupyter *k, enum ql_channel channel, struct ql
 		return;
 	}
 	if (channel == QL_CHANNEL_SHELL) {
+		ql_interrupt_clear(k->state); /* one that came too late for the request before */
 		ql_iopub_parent(k, m->parent);
 		k->request = m;
 	}
@@ -291,19 +291,17 @@ bool ql_jupyter_begin(struct ql_jupyter *k, struct ql_state *state, const struct
 	k->listener = (struct ql_listener){.take = ql_execute_heard, .self = k};
 	pthread_mutex_init(&k->lock, NULL);
 	snprintf(error, QL_CONNECTION_ERROR, "kernel: not enough memory");
-	if (!ql_signer_begin(&k->signer, key))
-		return false;
 	lua_pushcfunction(L, begin_lua);
 	lua_pushlightuserdata(L, k);
 	if (lua_pcall(L, 1, 0, 0)) {
 		snprintf(error, QL_CONNECTION_ERROR, "kernel: %s", lua_tostring(L, -1));
 		lua_pop(L, 1);
-		return false;
+	} else if (ql_signer_begin(&k->signer, key) && ql_input_begin(k) && ql_output_listen(L, &k->listener, true)) {
+		setvbuf(stdout, NULL, _IONBF, 0); /* nothing may wait here: iopub.c gathers */
+		return true;
 	}
-	if (!ql_input_begin(k) || !ql_output_listen(L, &k->listener, true))
-		return false;
-	setvbuf(stdout, NULL, _IONBF, 0); /* nothing may wait here: iopub.c gathers */
-	return true;
+	ql_jupyter_end(k);
+	return false;
 }
 
 void ql_jupyter_end(struct ql_jupyter *k)

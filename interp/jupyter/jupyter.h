@@ -61,7 +61,7 @@ struct ql_jupyter {
 	long long pending_since; /* milliseconds */
 	int pipe[2];             /* what children print on 1 and 2; -1: none */
 
-	atomic_bool leave, restart;
+	atomic_bool leave;
 };
 
 /* False, told in `error`: there is no memory. The kernel begins to listen to the output and to stand in for stdin. */

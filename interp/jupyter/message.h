@@ -9,7 +9,7 @@
 #include "interp/jupyter/wire.h"
 
 #define QL_ENVELOPE_FRAMES 32                         /* of one message, at most */
-#define QL_MESSAGE_MAX_BYTES ((size_t)64 << 20) /* of one frame */
+#define QL_MESSAGE_MAX_BYTES ((size_t)64 << 20) /* of one that comes in */
 #define QL_PROTOCOL "5.4"
 
 struct ql_wire_frame {

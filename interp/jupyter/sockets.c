@@ -50,11 +50,12 @@ static void send_frames(void *self, enum ql_channel channel, const struct ql_env
 	}
 }
 
-/* Takes one message, if there is one. One with too many frames is taken in full and left empty. */
+/* Takes one message, if there is one. One with too many frames or bytes is taken in full and left empty. */
 static bool receive(struct serving *s, enum ql_channel channel, struct ql_envelope *out)
 {
 	struct ql_zmq_message part;
 	bool more = true, good = true, any = false;
+	size_t bytes = 0;
 
 	out->n = 0;
 	while (more) {
@@ -66,8 +67,11 @@ static bool receive(struct serving *s, enum ql_channel channel, struct ql_envelo
 		while (n < 0 && s->z->zmq_errno() == EINTR);
 		more = n >= 0 && s->z->zmq_msg_more(&part);
 		any = any || n >= 0;
-		if (n >= 0)
-			good = good && ql_envelope_add(out, s->z->zmq_msg_data(&part), s->z->zmq_msg_size(&part));
+		if (n >= 0) {
+			bytes += s->z->zmq_msg_size(&part);
+			good = good && bytes <= QL_MESSAGE_MAX_BYTES &&
+				ql_envelope_add(out, s->z->zmq_msg_data(&part), s->z->zmq_msg_size(&part));
+		}
 		s->z->zmq_msg_close(&part);
 	}
 	if (!good)

@@ -70,9 +70,9 @@ class Page:
 def write_notebooks():
     make = {"markdown": nbformat.v4.new_markdown_cell, "code": nbformat.v4.new_code_cell}
     tags = {"tags": ["raises-exception"]}  # all cells are run, also those behind an error
-    os.mkdir(FOLDER + "/work")
-    nbformat.write(with_kernel([make[kind](text, metadata=tags) for kind, text in CELLS]), FOLDER + "/work/try.ipynb")
-    nbformat.write(from_percent(TUTORIAL), FOLDER + "/work/tutorial.ipynb")
+    os.mkdir(FOLDER + "/books")
+    nbformat.write(with_kernel([make[kind](text, metadata=tags) for kind, text in CELLS]), FOLDER + "/books/try.ipynb")
+    nbformat.write(from_percent(TUTORIAL), FOLDER + "/books/tutorial.ipynb")
 
 
 def free_port():
@@ -85,7 +85,7 @@ def start_server(port):
     log = open(FOLDER + "/server.log", "w")
     return subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ip=127.0.0.1",
-         f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={FOLDER}/work", "--LabApp.expose_app_in_browser=True",
+         f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={FOLDER}/books", "--LabApp.expose_app_in_browser=True",
          "--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"], stdout=log, stderr=log)
 
 

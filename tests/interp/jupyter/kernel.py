@@ -26,7 +26,9 @@ from notebooks import from_percent
 QUOLL = os.path.abspath(sys.argv[1])
 FOLDER = tempfile.mkdtemp(prefix="quoll-jupyter-")
 os.environ.update(JUPYTER_DATA_DIR=FOLDER + "/data", JUPYTER_RUNTIME_DIR=FOLDER + "/run", JUPYTER_PLATFORM_DIRS="0")
-TUTORIAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tutorials/01_first_steps.lua")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../..")
+TUTORIAL = ROOT + "/tutorials/01_first_steps.lua"
+HAS_COMPLETION = os.path.exists(ROOT + "/interp/prelude/complete.lua")
 
 
 class Suite(jupyter_kernel_test.KernelTests):
@@ -37,8 +39,8 @@ class Suite(jupyter_kernel_test.KernelTests):
     code_stderr = "io.stderr:write 'wrong\\n'"
     completion_samples = [
         {"text": "prin", "matches": {"print"}},
-        {"text": "tensor.zero", "matches": {"tensor.zeros"}},
-        {"text": "local x = string.gsu", "matches": {"string.gsub"}},
+        {"text": "tensor.zero", "matches": {"zeros"}},
+        {"text": "local x = string.gsu", "matches": {"gsub"}},
     ]
     complete_code_samples = ["1", "x = 5", "print('a')", "for i = 1, 2 do\n  print(i)\nend", "-- note", "?print", "f{1}"]
     incomplete_code_samples = ["for i = 1, 2 do", "function f(x)", "x = {", "print(", "s = [[a", "--[[ a"]
@@ -64,7 +66,7 @@ class Suite(jupyter_kernel_test.KernelTests):
 
     def test_completion(self):
         if not HAS_COMPLETION:
-            self.skipTest("this build has no completion")
+            self.skipTest("this tree has no interp/prelude/complete.lua")
         super().test_completion()
 
 
@@ -344,6 +346,13 @@ class Own(unittest.TestCase):
             socket_.close()
         self.assertEqual(plain(self.run_cell("6 * 7")[1]), ["42"])
 
+    def test_completion_counts_characters(self):
+        if not HAS_COMPLETION:
+            self.skipTest("this tree has no interp/prelude/complete.lua")
+        code = "\u00e9\u20ac = tensor.zero"
+        content = self.kernel.reply(self.kernel.client.complete(code + " + 1", len(code)))["content"]
+        self.assertEqual((content["matches"], content["cursor_start"], content["cursor_end"]), (["zeros"], 12, 16))
+
     def test_bad_requests_are_answered(self):
         session = self.kernel.client.session
         for kind in ("execute", "complete", "inspect", "is_complete"):
@@ -452,17 +461,8 @@ class Notebooks(unittest.TestCase):
         subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", file], check=True, capture_output=True)
 
 
-def has_completion():
-    kernel = Kernel()
-    message = kernel.client.complete("prin")
-    matches = kernel.reply(message)["content"]["matches"]
-    kernel.close()
-    return bool(matches)
-
-
 if __name__ == "__main__":
     subprocess.run([QUOLL, "kernel", "install"], check=True, stdout=subprocess.DEVNULL)
-    HAS_COMPLETION = has_completion()
     result = unittest.main(argv=sys.argv[:1] + sys.argv[2:], exit=False, verbosity=1).result
     failed = len(result.failures) + len(result.errors)
     for test, why in result.skipped:
