@@ -7,7 +7,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum ql_channel { QL_CHANNEL_SHELL, QL_CHANNEL_CONTROL, QL_CHANNEL_STDIN, QL_CHANNEL_IOPUB, QL_CHANNEL_HEARTBEAT };
+enum ql_channel {
+	QL_CHANNEL_SHELL,
+	QL_CHANNEL_CONTROL,
+	QL_CHANNEL_STDIN,
+	QL_CHANNEL_IOPUB,
+	QL_CHANNEL_HEARTBEAT
+};
 #define QL_CHANNELS 5
 
 struct ql_connection {
@@ -19,7 +25,8 @@ struct ql_connection {
 
 #define QL_CONNECTION_ERROR 512
 
-/* False, told in `error`, when the file is not to be trusted or not understood. *warning is NULL or a constant. */
+/* False, told in `error`, when the file is not to be trusted or not understood. *warning is NULL or a
+ * constant. */
 bool ql_connection_read(
 	const char *file, struct ql_connection *c, char error[QL_CONNECTION_ERROR], const char **warning);
 /* The address of a channel as libzmq wants it. */

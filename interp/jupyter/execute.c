@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A cell is an input of the session, so it means what it means at the prompt. What it puts out comes back through a
- * listener. `silent` cells send nothing and leave In, Out and _ as they were; the page of ?name goes to the front end
- * as a payload.
+ * A cell is an input of the session, so it means what it means at the prompt. What it puts out comes back
+ * through a listener. `silent` cells send nothing and leave In, Out and _ as they were; the page of ?name
+ * goes to the front end as a payload.
  */
 #include "interp/jupyter/execute.h"
 
@@ -297,7 +297,8 @@ static void write_payload(const struct cell *c, struct ql_wire *out)
 
 static void write_reply(struct cell *c, struct ql_wire *out)
 {
-	ql_wire_print(out, "{\"status\":\"%s\",\"execution_count\":%d", c->x.failed ? "error" : "ok", c->count);
+	ql_wire_print(
+		out, "{\"status\":\"%s\",\"execution_count\":%d", c->x.failed ? "error" : "ok", c->count);
 	if (c->x.failed) {
 		ql_wire_put(out, ",");
 		ql_wire_add(out, c->x.error.at, c->x.error.n);
@@ -321,7 +322,10 @@ static void announce(struct cell *c)
 
 void ql_request_execute(struct ql_jupyter *k, enum ql_channel channel, struct ql_message *m)
 {
-	struct cell c = {.k = k, .content = m->content, .code = ql_wire_member(m->content, "code"), .count = k->session.n};
+	struct cell c = {.k = k,
+		.content = m->content,
+		.code = ql_wire_member(m->content, "code"),
+		.count = k->session.n};
 	struct ql_wire reply = {0};
 
 	if (!c.code) {
@@ -390,8 +394,8 @@ static int always(lua_State *L)
 	return 1;
 }
 
-/* os.exit ends the kernel as it ends a script, but in order: the cell is left as by an interrupt, which nothing
- * catches, is answered, and the process ends with the code. */
+/* os.exit ends the kernel as it ends a script, but in order: the cell is left as by an interrupt, which
+ * nothing catches, is answered, and the process ends with the code. */
 static int leave(lua_State *L)
 {
 	struct ql_jupyter *k = kernel_of(L);

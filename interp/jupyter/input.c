@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A read sends input_request to who asked for the cell and waits for input_reply. The text printed before it serves as
- * the prompt. A front end that allows no input makes reads fail with "Operation not supported", Ctrl-C with
- * "Interrupted system call", after which the hook raises; the character 4 (Ctrl-D) is the end of the input, as it is
- * for IPython. What one cell has typed and not read is gone with the next cell.
+ * A read sends input_request to who asked for the cell and waits for input_reply. The text printed before it
+ * serves as the prompt. A front end that allows no input makes reads fail with "Operation not supported",
+ * Ctrl-C with "Interrupted system call", after which the hook raises; the character 4 (Ctrl-D) is the end of
+ * the input, as it is for IPython. What one cell has typed and not read is gone with the next cell.
  */
 #include "interp/jupyter/input.h"
 
@@ -62,7 +62,8 @@ static int ask(struct ql_jupyter *k)
 	while (!k->leave) {
 		if (k->state->ctx->interrupted)
 			return EINTR;
-		if (k->port.wait(k->port.self, QL_CHANNEL_STDIN, QL_INPUT_LOOK, &frames) > 0 && take_reply(k, &frames))
+		if (k->port.wait(k->port.self, QL_CHANNEL_STDIN, QL_INPUT_LOOK, &frames) > 0 &&
+			take_reply(k, &frames))
 			return k->typed.failed ? ENOMEM : 0;
 	}
 	return EINTR;

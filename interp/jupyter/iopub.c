@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Everything here holds the kernel's lock while it touches the pending text, the pipes and the channel. Functions that
- * end in _locked want it held.
+ * Everything here holds the kernel's lock while it touches the pending text, the pipes and the channel.
+ * Functions that end in _locked want it held.
  */
 #include "interp/jupyter/iopub.h"
 
@@ -20,8 +20,8 @@ static long long milliseconds(void)
 	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static void send_locked(struct ql_jupyter *k, const char *topic, size_t n, const char *type, struct ql_wire_frame parent,
-	const struct ql_wire *content)
+static void send_locked(struct ql_jupyter *k, const char *topic, size_t n, const char *type,
+	struct ql_wire_frame parent, const struct ql_wire *content)
 {
 	struct ql_wire_frame identity = {(char *)(uintptr_t)topic, n}, nothing = {NULL, 0};
 	struct ql_envelope frames = {.n = 0};
@@ -141,7 +141,8 @@ void ql_iopub_publish(struct ql_jupyter *k, const char *type, struct ql_wire *co
 	ql_wire_free(content);
 }
 
-void ql_iopub_publish_for(struct ql_jupyter *k, struct ql_wire_frame parent, const char *type, struct ql_wire *content)
+void ql_iopub_publish_for(
+	struct ql_jupyter *k, struct ql_wire_frame parent, const char *type, struct ql_wire *content)
 {
 	pthread_mutex_lock(&k->lock);
 	drain_locked(k);

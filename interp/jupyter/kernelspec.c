@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Where Jupyter looks (https://docs.jupyter.org/en/latest/use/jupyter-directories.html): PREFIX/share/jupyter/kernels,
- * and for a user $JUPYTER_DATA_DIR/kernels, else $XDG_DATA_HOME/jupyter/kernels, else ~/.local/share/jupyter/kernels.
+ * Where Jupyter looks (https://docs.jupyter.org/en/latest/use/jupyter-directories.html):
+ * PREFIX/share/jupyter/kernels, and for a user $JUPYTER_DATA_DIR/kernels, else
+ * $XDG_DATA_HOME/jupyter/kernels, else ~/.local/share/jupyter/kernels.
  */
 #include "interp/jupyter/kernelspec.h"
 
@@ -49,7 +50,8 @@ static bool is_name(const char *name)
 
 static bool folder_of(const struct ql_kernelspec *spec, char path[PATH_MAX], char out[QL_KERNELSPEC_TEXT])
 {
-	const char *data = getenv("JUPYTER_DATA_DIR"), *share = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+	const char *data = getenv("JUPYTER_DATA_DIR"), *share = getenv("XDG_DATA_HOME"),
+		   *home = getenv("HOME");
 	int n;
 
 	if (!is_name(spec->name))
@@ -84,8 +86,8 @@ static bool make_folders(const char *path, char out[QL_KERNELSPEC_TEXT])
 	}
 }
 
-static bool write_file(
-	struct ql_ctx *ctx, const char *folder, const char *name, const char *text, size_t n, char out[QL_KERNELSPEC_TEXT])
+static bool write_file(struct ql_ctx *ctx, const char *folder, const char *name, const char *text, size_t n,
+	char out[QL_KERNELSPEC_TEXT])
 {
 	char path[PATH_MAX + 32];
 	struct ql_writer w;
@@ -101,7 +103,8 @@ static bool write_file(
 	return !status || fail(out, "%s: %s", path, ctx->err);
 }
 
-static bool write_spec(struct ql_ctx *ctx, const struct ql_kernelspec *spec, const char *folder, char out[QL_KERNELSPEC_TEXT])
+static bool write_spec(struct ql_ctx *ctx, const struct ql_kernelspec *spec, const char *folder,
+	char out[QL_KERNELSPEC_TEXT])
 {
 	char program[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
@@ -120,8 +123,9 @@ static bool write_spec(struct ql_ctx *ctx, const struct ql_kernelspec *spec, con
 		ql_wire_put(&text, spec->name); /* is_name: nothing to escape */
 		ql_wire_put(&text, ")\"");
 	}
-	ql_wire_put(&text, ",\n \"language\": \"lua\",\n \"interrupt_mode\": \"signal\",\n"
-			   " \"kernel_protocol_version\": \"5.4\",\n \"metadata\": {\"debugger\": false}\n}\n");
+	ql_wire_put(&text,
+		",\n \"language\": \"lua\",\n \"interrupt_mode\": \"signal\",\n"
+		" \"kernel_protocol_version\": \"5.4\",\n \"metadata\": {\"debugger\": false}\n}\n");
 	good = !text.failed && write_file(ctx, folder, "kernel.json", text.at, text.n, out);
 	ql_wire_free(&text);
 	return good;
@@ -133,7 +137,8 @@ bool ql_kernelspec_install(struct ql_ctx *ctx, const struct ql_kernelspec *spec,
 
 	if (!folder_of(spec, folder, out) || !make_folders(folder, out))
 		return false;
-	if (!write_file(ctx, folder, "logo-svg.svg", logo, sizeof(logo) - 1, out) || !write_spec(ctx, spec, folder, out))
+	if (!write_file(ctx, folder, "logo-svg.svg", logo, sizeof(logo) - 1, out) ||
+		!write_spec(ctx, spec, folder, out))
 		return false;
 	snprintf(out, QL_KERNELSPEC_TEXT, "%s", folder);
 	return true;
@@ -148,9 +153,11 @@ static bool is_ours(const char *path)
 	const char *why;
 	cJSON *object = ql_wire_read(text, n, &why);
 	const cJSON *argv = cJSON_GetObjectItemCaseSensitive(object, "argv");
-	const cJSON *word = cJSON_GetArrayItem(argv, 1), *language = cJSON_GetObjectItemCaseSensitive(object, "language");
-	bool ours = cJSON_GetArraySize(argv) == 3 && cJSON_IsString(word) && !strcmp(word->valuestring, "kernel") &&
-		cJSON_IsString(language) && !strcmp(language->valuestring, "lua");
+	const cJSON *word = cJSON_GetArrayItem(argv, 1),
+		    *language = cJSON_GetObjectItemCaseSensitive(object, "language");
+	bool ours = cJSON_GetArraySize(argv) == 3 && cJSON_IsString(word) &&
+		    !strcmp(word->valuestring, "kernel") && cJSON_IsString(language) &&
+		    !strcmp(language->valuestring, "lua");
 
 	if (f)
 		fclose(f);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Ranges, tails and searches. There is one session, number 1; a request for session 0 means this one, too, as does -0;
- * other sessions are unknown and give an empty list. Patterns are those of fnmatch, as IPython's: * and ?.
+ * Ranges, tails and searches. There is one session, number 1; a request for session 0 means this one, too, as
+ * does -0; other sessions are unknown and give an empty list. Patterns are those of fnmatch, as IPython's: *
+ * and ?.
  */
 #include "interp/jupyter/recall.h"
 
@@ -84,7 +85,8 @@ struct query {
 static void choose_range(struct query *q)
 {
 	long long session = ql_wire_integer(q->request, "session", 0);
-	long long start = ql_wire_integer(q->request, "start", 1), stop = ql_wire_integer(q->request, "stop", 1LL << 40);
+	long long start = ql_wire_integer(q->request, "start", 1),
+		  stop = ql_wire_integer(q->request, "stop", 1LL << 40);
 	int newest = q->h->n ? at(q->h, q->h->n - 1)->line : 0;
 
 	if (session != 0 && session != 1)
@@ -119,7 +121,8 @@ static void choose_search(struct query *q)
 	bool unique = ql_wire_flag(q->request, "unique", false);
 
 	for (int i = q->h->n - 1; i >= 0; i--) {
-		q->chosen[i] = n > 0 && fnmatch(pattern ? pattern : "*", at(q->h, i)->input.at, FNM_NOESCAPE) == 0;
+		q->chosen[i] =
+			n > 0 && fnmatch(pattern ? pattern : "*", at(q->h, i)->input.at, FNM_NOESCAPE) == 0;
 		if (q->chosen[i] && unique)
 			q->chosen[i] = !is_later(q, i);
 		n -= q->chosen[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The inputs of this kernel with their results as text, for history_request. They are kept as long as it runs.
+ * The inputs of this kernel with their results as text, for history_request. They are kept as long as it
+ * runs.
  */
 #ifndef QUOLL_INTERP_JUPYTER_RECALL_H
 #define QUOLL_INTERP_JUPYTER_RECALL_H

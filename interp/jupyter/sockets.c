@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Threads: the interpreter's has the shell and stdin sockets; the service thread has control, the subscriptions and
- * what child processes print; the heartbeat's has only its own socket and answers whatever the others do. iopub is used
- * by two of them, under the kernel's lock (libzmq allows a socket to move between threads with a full fence).
+ * Threads: the interpreter's has the shell and stdin sockets; the service thread has control, the
+ * subscriptions and what child processes print; the heartbeat's has only its own socket and answers whatever
+ * the others do. iopub is used by two of them, under the kernel's lock (libzmq allows a socket to move
+ * between threads with a full fence).
  *
- * The service thread sleeps until something comes: its poll also has the file descriptor of iopub, which tells of
- * subscriptions, and an eventfd. A subscription may be noticed by either thread; who publishes looks, too.
+ * The service thread sleeps until something comes: its poll also has the file descriptor of iopub, which
+ * tells of subscriptions, and an eventfd. A subscription may be noticed by either thread; who publishes
+ * looks, too.
  */
 #include "interp/jupyter/sockets.h"
 
@@ -18,9 +20,9 @@
 #include "interp/jupyter/surroundings.h"
 #include "interp/jupyter/zmq.h"
 
-#define QL_LINGER 1000        /* milliseconds for messages that are on their way at the end */
-#define QL_QUEUE 16384        /* messages kept for a client that does not take them */
-#define QL_PARENT_LOOK 1000   /* milliseconds */
+#define QL_LINGER 1000      /* milliseconds for messages that are on their way at the end */
+#define QL_QUEUE 16384      /* messages kept for a client that does not take them */
+#define QL_PARENT_LOOK 1000 /* milliseconds */
 
 struct serving {
 	const struct ql_zmq *z;
@@ -45,7 +47,8 @@ static void send_frames(void *self, enum ql_channel channel, const struct ql_env
 		int flags = i + 1 < frames->n ? QL_ZMQ_SNDMORE : 0;
 
 		do
-			sent = s->z->zmq_send(s->socket[channel], frames->frame[i].at, frames->frame[i].n, flags);
+			sent = s->z->zmq_send(
+				s->socket[channel], frames->frame[i].at, frames->frame[i].n, flags);
 		while (sent < 0 && s->z->zmq_errno() == EINTR);
 	}
 }
@@ -70,7 +73,7 @@ static bool receive(struct serving *s, enum ql_channel channel, struct ql_envelo
 		if (n >= 0) {
 			bytes += s->z->zmq_msg_size(&part);
 			good = good && bytes <= QL_MESSAGE_MAX_BYTES &&
-				ql_envelope_add(out, s->z->zmq_msg_data(&part), s->z->zmq_msg_size(&part));
+			       ql_envelope_add(out, s->z->zmq_msg_data(&part), s->z->zmq_msg_size(&part));
 		}
 		s->z->zmq_msg_close(&part);
 	}
@@ -167,9 +170,11 @@ static void *beat(void *argument)
 		int more;
 
 		s->z->zmq_msg_init(&part);
-		alive = s->z->zmq_msg_recv(&part, s->socket[QL_CHANNEL_HEARTBEAT], 0) >= 0 || s->z->zmq_errno() == EINTR;
+		alive = s->z->zmq_msg_recv(&part, s->socket[QL_CHANNEL_HEARTBEAT], 0) >= 0 ||
+			s->z->zmq_errno() == EINTR;
 		more = s->z->zmq_msg_more(&part) ? QL_ZMQ_SNDMORE : 0;
-		s->z->zmq_send(s->socket[QL_CHANNEL_HEARTBEAT], s->z->zmq_msg_data(&part), s->z->zmq_msg_size(&part), more);
+		s->z->zmq_send(s->socket[QL_CHANNEL_HEARTBEAT], s->z->zmq_msg_data(&part),
+			s->z->zmq_msg_size(&part), more);
 		s->z->zmq_msg_close(&part);
 	}
 	s->z->zmq_close(s->socket[QL_CHANNEL_HEARTBEAT]);
@@ -217,13 +222,15 @@ static bool open_socket(struct serving *s, enum ql_channel channel, int kind, ch
 		if (s->z->zmq_bind(socket, address) == 0)
 			return true;
 	}
-	snprintf(error, QL_CONNECTION_ERROR, "kernel: %s: %s", address, s->z->zmq_strerror(s->z->zmq_errno()));
+	snprintf(
+		error, QL_CONNECTION_ERROR, "kernel: %s: %s", address, s->z->zmq_strerror(s->z->zmq_errno()));
 	return false;
 }
 
 static bool open_sockets(struct serving *s, char error[QL_CONNECTION_ERROR])
 {
-	static const int kinds[QL_CHANNELS] = {QL_ZMQ_ROUTER, QL_ZMQ_ROUTER, QL_ZMQ_ROUTER, QL_ZMQ_XPUB, QL_ZMQ_REP};
+	static const int kinds[QL_CHANNELS] = {
+		QL_ZMQ_ROUTER, QL_ZMQ_ROUTER, QL_ZMQ_ROUTER, QL_ZMQ_XPUB, QL_ZMQ_REP};
 	size_t size = sizeof(s->iopub_fd);
 	char why[256];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A front end names itself in JPY_PARENT_PID. The kernel's parent may be another process (a launcher in between), so
- * what counts is that the parent changes, as it does when it dies.
+ * A front end names itself in JPY_PARENT_PID. The kernel's parent may be another process (a launcher in
+ * between), so what counts is that the parent changes, as it does when it dies.
  */
 #include "interp/jupyter/surroundings.h"
 
@@ -104,11 +104,13 @@ static bool redirect(struct ql_surroundings *p)
 	return p->kernel->pipe[0] >= 0 && p->kernel->pipe[1] >= 0;
 }
 
-bool ql_surroundings_begin(struct ql_surroundings *p, struct ql_jupyter *k, int wake, char error[QL_CONNECTION_ERROR])
+bool ql_surroundings_begin(
+	struct ql_surroundings *p, struct ql_jupyter *k, int wake, char error[QL_CONNECTION_ERROR])
 {
 	const char *parent = getenv("JPY_PARENT_PID");
 
-	*p = (struct ql_surroundings){.kernel = k, .parent = parent && *parent ? getppid() : 0, .begun = true};
+	*p = (struct ql_surroundings){
+		.kernel = k, .parent = parent && *parent ? getppid() : 0, .begun = true};
 	if (!redirect(p)) {
 		snprintf(error, QL_CONNECTION_ERROR, "kernel: %s", strerror(errno));
 		ql_surroundings_end(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * JSON for messages. In: bounded, checked text goes to cJSON. Out: written piece by piece, because texts of Lua
- * may hold the byte 0 and bytes that are no UTF-8. Threads other than the interpreter's write, too, so memory is malloc's
- * (tensor/io/json.h counts its own in the context).
+ * JSON for messages. In: bounded, checked text goes to cJSON. Out: written piece by piece, because texts of
+ * Lua may hold the byte 0 and bytes that are no UTF-8. Threads other than the interpreter's write, too, so
+ * memory is malloc's (tensor/io/json.h counts its own in the context).
  */
 #ifndef QUOLL_INTERP_JUPYTER_WIRE_H
 #define QUOLL_INTERP_JUPYTER_WIRE_H
@@ -26,11 +26,13 @@ void ql_wire_quote_0(struct ql_wire *t, const char *text);
 void ql_wire_base64(struct ql_wire *t, const char *bytes, size_t n);
 void ql_wire_free(struct ql_wire *t);
 
-/* Length of the well-formed UTF-8 character at `at`, 1 to 4; 0: there is none; -1: the text ends within it. */
+/* Length of the well-formed UTF-8 character at `at`, 1 to 4; 0: there is none; -1: the text ends within it.
+ */
 int ql_utf8_length(const char *at, size_t n);
 
-/* The object in the text; NULL, told in *why (a constant), when it is none, is nested too deeply, has a name twice at
- * its top, or a NUL character in a text, which cJSON would take for its end. To be freed by cJSON_Delete. */
+/* The object in the text; NULL, told in *why (a constant), when it is none, is nested too deeply, has a name
+ * twice at its top, or a NUL character in a text, which cJSON would take for its end. To be freed by
+ * cJSON_Delete. */
 cJSON *ql_wire_read(const char *text, size_t n, const char **why);
 
 /* Members of an object. Text: NULL when it is not there or no text. */
