@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A tutorial in JupyterLab in a real browser: chromium without a window, driven through its debugging protocol.
 
-usage: browser.py QUOLL [PICTURE.png]; run by kernel.sh, which provides the packages. The picture is written when asked for.
+usage: browser.py QUOLL [PICTURE.png]; run by kernel.sh, which provides the packages. The picture is of the last page.
 """
 import asyncio
 import base64
@@ -25,8 +25,8 @@ TUTORIAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tu
 QUOLL = os.path.abspath(sys.argv[1])
 FOLDER = tempfile.mkdtemp(prefix="quoll-browser-")
 TOKEN = secrets.token_hex(16)
-os.environ.update(JUPYTER_DATA_DIR=FOLDER + "/data", JUPYTER_RUNTIME_DIR=FOLDER + "/run", JUPYTER_CONFIG_DIR=FOLDER + "/config",
-                  JUPYTER_PLATFORM_DIRS="0")
+os.environ.update(JUPYTER_DATA_DIR=FOLDER + "/data", JUPYTER_RUNTIME_DIR=FOLDER + "/run",
+                  JUPYTER_CONFIG_DIR=FOLDER + "/config", JUPYTER_PLATFORM_DIRS="0")
 
 CELLS = [
     ("markdown", "# Quoll in JupyterLab"),
@@ -85,14 +85,16 @@ def start_server(port):
     log = open(FOLDER + "/server.log", "w")
     return subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ip=127.0.0.1",
-         f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={FOLDER}/books", "--LabApp.expose_app_in_browser=True",
-         "--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"], stdout=log, stderr=log)
+         f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={FOLDER}/books",
+         "--LabApp.expose_app_in_browser=True", "--LabApp.news_url=",
+         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"], stdout=log, stderr=log)
 
 
 def start_browser():
     browser = subprocess.Popen(
-        ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", "--window-size=1200,2000",
-         f"--user-data-dir={FOLDER}/profile", "about:blank"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
+         "--window-size=1200,2000", f"--user-data-dir={FOLDER}/profile", "about:blank"],
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     for line in browser.stderr:
         found = re.search(r"ws://([^/]+)/", line)
         if found:
@@ -139,7 +141,8 @@ async def drive(port, address):
     page = Page(await websocket_connect([p for p in pages if p["type"] == "page"][0]["webSocketDebuggerUrl"],
                                         max_message_size=1 << 28))
     await page.call("Page.navigate", url=f"http://127.0.0.1:{port}/lab?token={TOKEN}&reset")
-    check(await page.until("!!window.jupyterapp && window.jupyterapp.restored.then(() => true)", 120), "JupyterLab starts")
+    started = await page.until("!!window.jupyterapp && window.jupyterapp.restored.then(() => true)", 120)
+    check(started, "JupyterLab starts")
     tutorial = await run_notebook(page, "tutorial.ipynb")
     shown = [o for cell in tutorial for o in cell]
     check(len(shown) > 5, "the tutorial has outputs", shown)

@@ -328,7 +328,8 @@ static void test_display(void)
 	run("tensor{1, 2}");
 	CHECK(strstr(ql_wire_member(at(find("execute_result", 0), "data"), "text/html"), "<table"),
 		"a tensor");
-	run("setmetatable({}, {__mime = function() return {['text/plain'] = 'p', ['application/json'] = '{\"a\": [1]}'} end})");
+	run("setmetatable({}, {__mime = function() return {['text/plain'] = 'p', "
+	    "['application/json'] = '{\"a\": [1]}'} end})");
 	content = at(at(find("execute_result", 0), "data"), "application/json");
 	CHECK(cJSON_IsObject(content), "JSON is JSON");
 	CASE("jupyter.display, update, clear");

@@ -21,5 +21,7 @@ trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' INT TERM
 python3 -m venv "$folder/venv" >"$folder/log" 2>&1 || skip 'python3 makes no environment (python3-venv)'
 # shellcheck disable=SC2086 # several words
-"$folder/venv/bin/pip" install -q --disable-pip-version-check $packages >"$folder/log" 2>&1 || skip 'PyPI is not to be reached'
-PYTHONDONTWRITEBYTECODE=1 TMPDIR=$folder "$folder/venv/bin/python" -W ignore::ResourceWarning "$here/$script" "$quoll" "$@"
+"$folder/venv/bin/pip" install -q --disable-pip-version-check $packages >"$folder/log" 2>&1 ||
+	skip 'PyPI is not to be reached'
+export PYTHONDONTWRITEBYTECODE=1 TMPDIR="$folder"
+"$folder/venv/bin/python" -W ignore::ResourceWarning "$here/$script" "$quoll" "$@"
