@@ -112,8 +112,7 @@ static void answer_debug(struct ql_jupyter *k, enum ql_channel channel, struct q
 	ql_jupyter_reply(k, channel, m, "debug_reply", &c);
 }
 
-/* Child processes are interrupted, too, when the group is ours, as it is under Jupyter. */
-static void interrupt(void)
+void ql_jupyter_interrupt(void)
 {
 	kill(getpgrp() == getpid() ? 0 : getpid(), SIGINT);
 }
@@ -122,7 +121,7 @@ static void answer_interrupt(struct ql_jupyter *k, enum ql_channel channel, stru
 {
 	struct ql_wire c = {0};
 
-	interrupt();
+	ql_jupyter_interrupt();
 	ql_wire_put(&c, "{\"status\":\"ok\"}");
 	ql_jupyter_reply(k, channel, m, "interrupt_reply", &c);
 }
@@ -139,7 +138,7 @@ static void answer_shutdown(struct ql_jupyter *k, enum ql_channel channel, struc
 	k->leave = true;
 	alarm(QL_KERNEL_LEAVE); /* what cannot be interrupted must not keep the process */
 	if (channel == QL_CHANNEL_CONTROL)
-		interrupt();
+		ql_jupyter_interrupt();
 	k->port.wake(k->port.self, true);
 }
 

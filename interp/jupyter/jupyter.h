@@ -75,6 +75,9 @@ void ql_jupyter_take(struct ql_jupyter *k, enum ql_channel channel, struct ql_en
 /* Takes messages of the shell until the kernel is to leave. */
 void ql_jupyter_run(struct ql_jupyter *k);
 
+/* Interrupts the cell that runs, and its child processes when the group is ours, as it is under Jupyter. */
+void ql_jupyter_interrupt(void);
+
 /* For the handlers of requests: the reply to `m` goes to who asked. Frees what the content holds. */
 void ql_jupyter_reply(struct ql_jupyter *k, enum ql_channel channel, const struct ql_message *m,
 	const char *type, struct ql_wire *content);

@@ -23,6 +23,7 @@
 #define QL_LINGER 1000      /* milliseconds for messages that are on their way at the end */
 #define QL_QUEUE 16384      /* messages kept for a client that does not take them */
 #define QL_PARENT_LOOK 1000 /* milliseconds */
+#define QL_LEAVE_LOOK 200   /* the same while the kernel is to leave */
 
 struct serving {
 	const struct ql_zmq *z;
@@ -145,7 +146,7 @@ static void *serve(void *argument)
 		struct ql_envelope frames;
 		eventfd_t unused;
 
-		s->z->zmq_poll(items, 5, soonest(due, QL_PARENT_LOOK));
+		s->z->zmq_poll(items, 5, soonest(due, k->leave ? QL_LEAVE_LOOK : QL_PARENT_LOOK));
 		if (items[2].revents)
 			eventfd_read(s->wake_service, &unused);
 		pthread_mutex_lock(&k->lock);
@@ -267,8 +268,8 @@ static void close_all(struct serving *s)
 		s->z->zmq_ctx_shutdown(s->context);
 	if (s->beating)
 		pthread_join(s->heartbeat, NULL);
-	if (s->context)
-		s->z->zmq_ctx_term(s->context);
+	while (s->context && s->z->zmq_ctx_term(s->context) && s->z->zmq_errno() == EINTR)
+		;
 	if (s->wake_main > 0)
 		close(s->wake_main);
 	if (s->wake_service > 0)

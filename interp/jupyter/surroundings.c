@@ -122,6 +122,8 @@ bool ql_surroundings_begin(
 
 void ql_surroundings_look(struct ql_surroundings *p)
 {
+	if (p->kernel->leave)
+		ql_jupyter_interrupt();
 	if (!p->parent || getppid() == p->parent)
 		return;
 	p->parent = 0;

@@ -21,7 +21,8 @@ struct ql_surroundings {
  * interpreter's thread. False, told in `error`: no file descriptors. */
 bool ql_surroundings_begin(
 	struct ql_surroundings *p, struct ql_jupyter *k, int wake, char error[QL_CONNECTION_ERROR]);
-/* For the service thread, every second or so: leaves when the parent is gone. */
+/* For the service thread, now and then: leaves when the parent is gone. While the kernel is to leave,
+ * interrupts it again and again: the first one is lost when a cell is just about to start a child. */
 void ql_surroundings_look(struct ql_surroundings *p);
 /* All as it was; children that still run get SIGTERM when they are of a group of ours. */
 void ql_surroundings_end(struct ql_surroundings *p);

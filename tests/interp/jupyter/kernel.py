@@ -394,13 +394,13 @@ class Ending(unittest.TestCase):
     def test_shutdown(self):
         for code in (None, "while true do end", "os.execute 'sleep 100'", "io.read()"):
             with self.subTest(code=code):
+                self.kernel.close()
+                self.kernel = Kernel()
                 if code:
                     self.kernel.wait_busy(self.kernel.client.execute(code))
                 self.kernel.client.shutdown()
                 self.assertEqual(self.kernel.client.get_control_msg(timeout=5)["msg_type"], "shutdown_reply")
                 self.assertEqual(self.ended(3), 0)
-                self.kernel.close()
-                self.kernel = Kernel()
 
     def test_terminated(self):
         for code in (None, "while true do end"):
