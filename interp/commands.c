@@ -16,6 +16,7 @@ const struct ql_letter ql_letters[] = {
 	{"-i", "", "opens the prompt afterwards"},
 	{"--restore", "[file]", "the prompt with the inputs of the last session that crashed, or of a journal"},
 	{"-", "", "runs stdin as a script"},
+	{"--kernel FILE", "", "runs as a Jupyter kernel, as `kernel FILE` does"},
 	{"--", "", "ends the options"},
 	{"-v, --version", "", "tells the version"},
 	{"-h, --help", "", "this text"},

@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "interp/bind.h"
+#include "interp/jupyter/zmq.h"
 #include "interp/libs.h"
 #include "interp/plot/terminal.h"
 #include "interp/prelude/prelude.h"
@@ -154,6 +155,16 @@ static int internal_terminal_facts(lua_State *L)
 	return 2;
 }
 
+/* internal.kernel_facts() -> whether a Jupyter kernel can be run, and a line about it */
+static int internal_kernel_facts(lua_State *L)
+{
+	char text[512];
+
+	lua_pushboolean(L, ql_zmq_describe(text, sizeof(text)));
+	lua_pushstring(L, text);
+	return 2;
+}
+
 /* internal.exists(path): there is such a file or folder, and it may be read */
 static int internal_exists(lua_State *L)
 {
@@ -162,7 +173,7 @@ static int internal_exists(lua_State *L)
 }
 
 static const luaL_Reg internal[] = {{"facts", internal_facts}, {"exists", internal_exists},
-	{"terminal_facts", internal_terminal_facts}, {NULL, NULL}};
+	{"terminal_facts", internal_terminal_facts}, {"kernel_facts", internal_kernel_facts}, {NULL, NULL}};
 
 int ql_open_doctor(lua_State *L)
 {

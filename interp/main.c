@@ -15,6 +15,7 @@
 #include "interp/repl/repl.h"
 #include "interp/state.h"
 #include "interp/traceback.h"
+#include "tensor/cpu.h"
 
 #define QL_INTERRUPTED 130
 
@@ -100,6 +101,13 @@ static int read_option(struct line *l, int i)
 	return used > 0 ? i + used : 0;
 }
 
+/* --kernel names a level of kernels, or the connection file of a Jupyter kernel: then it is the command. */
+static bool is_command(const struct line *l, int i)
+{
+	return !strcmp(l->argv[i], "--kernel") && i + 1 < l->argc && ql_cpu_level(l->argv[i + 1]) < 0 &&
+		access(l->argv[i + 1], F_OK) == 0;
+}
+
 static bool read_line(struct line *l)
 {
 	int i = 1;
@@ -107,6 +115,10 @@ static bool read_line(struct line *l)
 	while (i < l->argc && l->argv[i][0] == '-' && l->argv[i][1] != '\0') {
 		if (!strcmp(l->argv[i], "--")) {
 			i++;
+			break;
+		}
+		if (is_command(l, i)) {
+			l->argv[i] += 2;
 			break;
 		}
 		i = read_option(l, i);

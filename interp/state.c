@@ -54,7 +54,7 @@ static void warn_from_library(struct ql_ctx *ctx, const char *text)
 static int require_quoll(lua_State *L)
 {
 	static const char *const modules[] = {"tensor", "quant", "nn", "optim", "data", "graph", "hw", "gpu",
-		"bench", "plot", "sweep", "report", "help", "who", "source"};
+		"bench", "plot", "sweep", "jupyter", "report", "help", "who", "source"};
 
 	lua_newtable(L);
 	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {

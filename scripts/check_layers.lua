@@ -11,6 +11,7 @@ local only = { -- what a line says: the only files that may say it
 	{'#include [<"]lua[%w]*%.h', '^interp/', 'lua.h'},
 	{'#include [<"]plplot', '^interp/plot/', 'plplot'},
 	{'#include [<"]cuda', '^gpu/', 'CUDA'},
+	{'#include [<"]zmq', '^interp/jupyter/', 'libzmq'},
 	{'#include [<"]sqlite3', '^interp/sweep/', 'SQLite'},
 	{'#include <omp%.h>', '^tensor/parallel%.c$', 'omp.h'},
 	{'#pragma omp parallel', '^tensor/parallel%.c$', 'a parallel region'},

@@ -81,6 +81,12 @@ local function check_sweep(add)
 	add('SQLite', good and 'ok' or 'problem', text)
 end
 
+-- Only who uses Jupyter needs it, so its absence is no problem.
+local function check_kernel(add)
+	local good, text = internal.kernel_facts()
+	add('kernel', good and 'ok' or 'none', text)
+end
+
 local function toolkit()
 	local roots = {}
 	for _, name in ipairs {'CUDA_HOME', 'CUDA_PATH'} do roots[#roots + 1] = os.getenv(name) end
@@ -139,8 +145,8 @@ local function check_terminal(add, facts)
 end
 
 local PARTS = {{'program', check_program}, {'processor', check_processor}, {'kernels', check_kernels},
-	{'memory', check_memory}, {'products', check_blas}, {'pictures', check_plot}, {'sweeps', check_sweep}, {'gpu', check_gpu},
-	{'data', check_data}, {'terminal', check_terminal}}
+	{'memory', check_memory}, {'products', check_blas}, {'pictures', check_plot}, {'sweeps', check_sweep},
+	{'jupyter', check_kernel}, {'gpu', check_gpu}, {'data', check_data}, {'terminal', check_terminal}}
 
 ---------------------------------------------------------------- as a report and as text
 

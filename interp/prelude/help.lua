@@ -4,7 +4,7 @@ local _, internal = ...
 local base = internal.import 'base'
 local doc, near = base.doc, base.near
 
-local MODULE_ORDER = {'tensor', 'quant', 'nn', 'optim', 'data', 'graph', 'report', 'bench', 'plot', 'hw', 'gpu', 'sweep'}
+local MODULE_ORDER = {'tensor', 'quant', 'nn', 'optim', 'data', 'graph', 'report', 'bench', 'plot', 'hw', 'gpu', 'sweep', 'jupyter'}
 
 local function width() return math.min(80, internal.width()) end
 

@@ -5,7 +5,7 @@ local _, internal = ...
 local clock = hw.clock
 local progress = {}
 
-local INTERVAL = 0.1 -- seconds between two drawings
+local INTERVAL = {terminal = 0.1, notebook = 0.5} -- seconds between two drawings; a notebook keeps each in its file
 local BAR = 24       -- characters
 
 local function time_text(seconds)
@@ -29,7 +29,7 @@ end
 -- Step i of the total (nil: unknown); `text` is a function, called only when something is drawn.
 function methods:update(i, text)
 	local now = clock()
-	if not self.live or now - self.last < INTERVAL then return end
+	if not self.live or now - self.last < self.interval then return end
 	self.last = now
 	if not self.total then
 		draw(self, ('%s  %d  %s'):format(self.label, i, text()))
@@ -58,7 +58,7 @@ meta.__close = function(self) self:done() end
 function progress.start(label, total, log)
 	local now = clock()
 	return setmetatable({label = label, total = total, log = log ~= false, live = log ~= false and internal.live(), drawn = 0,
-		start = now, last = now}, meta)
+		start = now, last = now, interval = internal.kernel and INTERVAL.notebook or INTERVAL.terminal}, meta)
 end
 
 return progress
