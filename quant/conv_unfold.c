@@ -20,24 +20,14 @@ struct job {
 	uint8_t *patch; /* (k, images * pixels) */
 };
 
-/* Pixels j of a row that the tap reaches inside of the image: *from .. *to - 1. */
-static void reached(const struct ql_window *w, int d, int64_t shift, int64_t *from, int64_t *to)
-{
-	int64_t lo = shift < 0 ? ql_ceil_div(-shift, w->stride[d]) : 0;
-	int64_t hi = shift >= w->in[d] ? 0 : (w->in[d] - 1 - shift) / w->stride[d] + 1;
-
-	*from = ql_min64(lo, w->out[d]);
-	*to = ql_max64(*from, ql_min64(hi, w->out[d]));
-}
-
 /* Of the same width as the image and with stride 1 the plane is the image shifted as a whole, but for the edges. */
 static void shift_plane(const struct job *j, const uint8_t *plane, int64_t up, int64_t left, uint8_t *to)
 {
 	const struct ql_window *w = &j->c->c.window;
 	int64_t top, bottom, from, end, width = w->out[1];
 
-	reached(w, 0, up, &top, &bottom);
-	reached(w, 1, left, &from, &end);
+	ql_window_reach(w, 0, up, &top, &bottom);
+	ql_window_reach(w, 1, left, &from, &end);
 	if (top == bottom || from == end) {
 		memset(to, j->pad, (size_t)(w->out[0] * width));
 		return;
@@ -64,8 +54,8 @@ static void unfold_plane(const struct job *j, const uint8_t *plane, int64_t up, 
 		shift_plane(j, plane, up, left, to);
 		return;
 	}
-	reached(w, 0, up, &top, &bottom);
-	reached(w, 1, left, &from, &end);
+	ql_window_reach(w, 0, up, &top, &bottom);
+	ql_window_reach(w, 1, left, &from, &end);
 	memset(to, j->pad, (size_t)(top * w->out[1]));
 	for (int64_t i = top; i < bottom; i++) {
 		const uint8_t *row = plane + (i * w->stride[0] + up) * w->in[1] + left;

@@ -5,11 +5,16 @@
 
 #include <math.h>
 
+struct ql_rounding ql_rounding_of_params(const struct ql_qparams *q)
+{
+	int32_t zero = q->zero_point ? (int32_t)ql_tensor_at_f64(q->zero_point, 0) : 0;
+
+	return (struct ql_rounding){(float)(q->codes.lo - zero), (float)(q->codes.hi - zero), zero};
+}
+
 struct ql_rounding ql_rounding_of(const struct ql_tensor *t)
 {
-	int32_t zero = t->q->zero_point ? (int32_t)ql_tensor_at_f64(t->q->zero_point, 0) : 0;
-
-	return (struct ql_rounding){(float)(t->q->codes.lo - zero), (float)(t->q->codes.hi - zero), zero};
+	return ql_rounding_of_params(t->q);
 }
 
 #define ROW(name, type) \

@@ -16,7 +16,8 @@ struct ql_rounding {
 	int32_t zero;
 };
 
-/* Of a quantized tensor with one scale. */
+/* Of params with one zero point, and of a tensor with such. */
+struct ql_rounding ql_rounding_of_params(const struct ql_qparams *q);
 struct ql_rounding ql_rounding_of(const struct ql_tensor *t);
 
 /* One code. Adding 1.5 2^23 to |v| < 2^22 leaves no fraction, and rounds half to even. */
