@@ -9,6 +9,7 @@
 #include "tensor/dtype.h"
 
 struct ql_gemm_f32;
+struct ql_gemm_i8;
 
 /* An integer matrix by element strides; codes minus zero points enter the product. */
 struct ql_matrix_int {
@@ -19,7 +20,23 @@ struct ql_matrix_int {
 	 */
 	const int32_t *zero;
 	int64_t zero_step;
+	/* Of a B of ql_gemm_i8: it was packed before, and `data` is not read. NULL: it is packed for this product. */
+	const struct ql_gemm_i8_panels *panels;
 };
+
+/* A B (k, n) of 8-bit codes as the tiles of a kernel read it, with the sums of its columns. */
+struct ql_gemm_i8_panels {
+	const struct ql_gemm_i8 *kernel;
+	const uint8_t *data;
+	const int32_t *sum; /* (n), mod 2^32 */
+	const int64_t *sum_wide;
+};
+
+/* Bytes that ql_gemm_i8_pack wants; 0: they do not fit in 64 bits. */
+uint64_t ql_gemm_i8_panel_bytes(const struct ql_gemm_i8 *kernel, int64_t n, int64_t k);
+/* Packs b into `memory` (64-byte aligned), of which *out tells what is where. */
+enum ql_status ql_gemm_i8_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b, void *memory,
+	struct ql_gemm_i8_panels *out);
 
 /* Receives n consecutive sums of row i from column j on. Exactly one of the two is given: sum32 when no
  * element of the product can leave 32 bits, else sum64. Every element is given once. Runs on worker threads:
