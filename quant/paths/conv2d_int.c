@@ -10,6 +10,8 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/scratch.h"
 
+extern const struct ql_path ql_path_conv2d_int;
+
 /* ---- when ---- */
 
 static bool fits(const struct ql_tensor *t, const char **reason)
@@ -45,6 +47,34 @@ static enum ql_status bytes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct q
 	if (ql_dtypes[t->dtype].bits == 8)
 		return ql_tensor_contiguous(ctx, t, out);
 	return ql_tensor_cast(ctx, t, ql_dtypes[t->dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8, out);
+}
+
+/* The codes of the weight in bytes. Packed ones are unpacked; the second time the bytes are kept with the storage. *keep is
+ * to be released. */
+static enum ql_status weight_codes(struct ql_ctx *ctx, struct ql_tensor *w, struct ql_conv_int *j, struct ql_tensor **keep)
+{
+	size_t bytes = (size_t)ql_tensor_nelem(w);
+	struct ql_derived_key key = {.maker = &ql_path_conv2d_int, .offset = w->offset, .dtype = w->dtype,
+		.size = {w->shape[0], w->shape[1]}, .stride = {w->shape[2], w->shape[3]}}; /* it is dense */
+	struct ql_derived *place = NULL;
+	enum ql_status status;
+
+	j->w = (struct ql_matrix_int){.dtype = ql_dtypes[w->dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8, .row = j->k, .column = 1};
+	if (ql_dtype_is_packed(w->dtype) && ql_tensor_is_contiguous(w))
+		place = ql_storage_derived(ctx, w->storage, &key);
+	if (place && place->data) {
+		j->w.data = place->data;
+		return QL_OK;
+	}
+	status = bytes_of(ctx, w, keep);
+	if (status)
+		return status;
+	j->w.data = ql_tensor_data(*keep);
+	if (place && place->asked)
+		place->data = ql_alloc(ctx, bytes);
+	if (place && place->data)
+		memcpy(place->data, j->w.data, bytes);
+	return QL_OK;
 }
 
 static int64_t zero_of(const struct ql_tensor *t, int64_t i)
@@ -169,8 +199,6 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status)
 		status = bytes_of(ctx, x, &codes);
 	if (!status)
-		status = bytes_of(ctx, w, &weight);
-	if (!status)
 		status = ql_epilogue_of(ctx, call, j.c.o, &j.e, &bias);
 	if (!status) {
 		j.rows = j.c.o / j.c.groups;
@@ -179,16 +207,16 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		j.x = ql_tensor_data(codes);
 		j.dtype = codes->dtype;
 		j.zero = (int32_t)zero_of(x, 0);
-		j.w = (struct ql_matrix_int){.data = ql_tensor_data(weight), .dtype = weight->dtype, .row = j.k, .column = 1};
-		status = compute(&j, call, v ? v->spec : NULL);
+		status = weight_codes(ctx, w, &j, &weight);
 	}
+	if (!status)
+		status = compute(&j, call, v ? v->spec : NULL);
 	ql_tensor_release(ctx, codes);
 	ql_tensor_release(ctx, weight);
 	ql_tensor_release(ctx, bias);
 	return status;
 }
 
-extern const struct ql_path ql_path_conv2d_int;
 const struct ql_path ql_path_conv2d_int = {
 	.op = "conv2d",
 	.name = "int8",

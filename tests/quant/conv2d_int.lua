@@ -162,3 +162,20 @@ it('taps too far apart for a copy, and no height', function()
 	assert(same(y[{{}, {}, {}, {350000, 350010}}], tensor.zeros(1, 2, 2, 11)))
 	check(tensor.zeros(1, 2, 0, 3):quantize {dtype='uint8', scale=0.1, zero_point=7}, tensor.randn(2, 1, 2, 2):quantize 'int8', {groups=2, pad=1})
 end)
+
+it('packed weights that come again are unpacked once', function()
+	for _, groups in ipairs {1, 6} do
+		local x, w = tensor.randn(2, 6, 7, 7):quantize 'uint8', tensor.randn(6, 6 // groups, 3, 3):quantize 'int4/1'
+		local function run(weight) return x:conv2d(weight, {groups=groups, pad=1}) end
+		local want = run(w:clone())
+		for _ = 1, 4 do assert(same(run(w), want)) end
+		w[2][1][1][1] = w[2][1][1][1]:item() > 0 and -1 or 1
+		local other = run(w)
+		assert(not same(other, want))
+		for _ = 1, 3 do assert(same(run(w), run(w:clone()))) end
+		local bytes = tensor.memory().now
+		w = nil
+		collectgarbage() collectgarbage()
+		assert(bytes - tensor.memory().now >= 36 * 9 // groups)
+	end
+end)
