@@ -66,16 +66,24 @@ enum ql_status ql_gemm_b1(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
  * tolerance is that of struct ql_gemm_f32. */
 enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
 	int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
-/* B in panels of nr columns, packed once for many products of few rows, as recurrent nets make them. */
+
+/* A B (k, n) of float32 in panels of nr columns, k rows of nr numbers each, packed once for several products. The kernel is
+ * ctx->kernels->tiles. */
 struct ql_gemm_f32_panels {
 	const struct ql_gemm_f32 *kernel;
 	int64_t n, k;
-	const float *data; /* scratch memory */
+	const float *data;
 };
+/* Numbers that they take. */
+int64_t ql_gemm_f32_panels_length(const struct ql_gemm_f32 *kernel, int64_t n, int64_t k);
+/* Packs into `memory` on this thread. Element (l, j) of B is b[l * b_row + j * b_col]; one of the strides is 1. */
+struct ql_gemm_f32_panels ql_gemm_f32_panels_of(const struct ql_gemm_f32 *kernel, int64_t n, int64_t k, const float *b,
+	int64_t b_row, int64_t b_col, float *memory);
+/* Packs into scratch memory on all threads. */
 enum ql_status ql_gemm_f32_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const float *b, int64_t b_row,
 	int64_t b_col, struct ql_gemm_f32_panels *out);
-/* c (m, n) = a (m, k) times them, on this thread; the bits of ql_gemm_f32. Rows of a are consecutive. May be called
- * inside a parallel loop. */
+/* c (m, n) = a (m, k) times them, on this thread; with tiles the bits of ql_gemm_f32. Rows of a are consecutive; a smaller
+ * n takes the first columns. Neither allocates nor fails, for loops that are parallel already. */
 void ql_gemm_f32_rows(const struct ql_gemm_f32_panels *b, int64_t m, const float *a, int64_t a_row, float *c,
 	int64_t ldc);
 /* Name of the kernel that ql_gemm_f32 takes. */

@@ -6,6 +6,8 @@
 
 #include "tensor/gemm.h"
 
+#define QL_GEMM_DEPTH 256 /* a float32 sum is a sum of sums over so many products */
+
 /* Packs columns j..j+columns-1 of B into a panel: for each 4 of k, nr x 4 values; missing columns and k are
  * 0. 8 bits: each code is xored with `flip`. 16 bits: `shift` is subtracted. */
 void ql_gemm_panel_8(const struct ql_matrix_int *b, int64_t k, int64_t j, int columns, int nr, uint8_t flip,
