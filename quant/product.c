@@ -89,37 +89,11 @@ static void place_scales(const struct ql_matmul *plan, const struct ql_tensor *t
 
 /* ---- panels that are kept ---- */
 
-/* Makes what `place` is for. Without memory for it the product packs as always. */
-static enum ql_status make_panels(struct ql_ctx *ctx, struct ql_product *p, struct ql_derived *place)
-{
-	const struct ql_tensor *codes = p->b.codes;
-	struct ql_matrix_int b = {.data = ql_tensor_data(codes), .dtype = codes->dtype, .row = codes->stride[0],
-		.column = codes->stride[1]};
-	uint64_t bytes = ql_gemm_i8_panel_bytes(ctx->kernels->gemm_i8, p->plan.n, p->plan.k);
-	struct ql_gemm_i8_panels *panels;
-	char *block;
-	enum ql_status status;
-
-	if (!bytes || !ql_size_add(bytes, 64, &bytes))
-		return QL_OK;
-	block = ql_alloc(ctx, bytes);
-	if (!block)
-		return QL_OK;
-	panels = (struct ql_gemm_i8_panels *)(void *)block;
-	status = ql_gemm_i8_pack(ctx, p->plan.n, p->plan.k, &b, block + 64, panels);
-	if (status) {
-		ql_free(ctx, block);
-		return status;
-	}
-	place->data = block;
-	p->b.panels = *panels;
-	return QL_OK;
-}
-
 /* The codes of b, or its panels from before. */
 static enum ql_status codes_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
 {
 	struct ql_derived *place = NULL;
+	struct ql_matrix_int matrix;
 	enum ql_status status;
 
 	if (!p->wide && b->rank == 2 && p->plan.m <= FEW_ROWS && p->plan.batches == 1) {
@@ -128,12 +102,15 @@ static enum ql_status codes_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct
 
 		place = ql_storage_derived(ctx, b->storage, &key);
 	}
-	if (place && place->data) {
-		p->b.panels = *(const struct ql_gemm_i8_panels *)place->data;
-		return QL_OK;
-	}
+	status = ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, NULL, place, &p->b.panels);
+	if (status || p->b.panels.kernel)
+		return status;
 	status = codes_of(ctx, b, &p->b.codes);
-	return !status && place && place->asked ? make_panels(ctx, p, place) : status;
+	if (status || !place)
+		return status;
+	matrix = (struct ql_matrix_int){.data = ql_tensor_data(p->b.codes), .dtype = p->b.codes->dtype,
+		.row = p->b.codes->stride[0], .column = p->b.codes->stride[1]};
+	return ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, &matrix, place, &p->b.panels);
 }
 
 enum ql_status ql_product_start(struct ql_ctx *ctx, const char *op, struct ql_tensor *a, struct ql_tensor *b,

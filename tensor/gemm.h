@@ -38,6 +38,12 @@ uint64_t ql_gemm_i8_panel_bytes(const struct ql_gemm_i8 *kernel, int64_t n, int6
 enum ql_status ql_gemm_i8_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b, void *memory,
 	struct ql_gemm_i8_panels *out);
 
+/* The same kept with the storage that b comes from (storage.h). `place` is of its maker, the kernel; NULL: nowhere. *out has
+ * no kernel when nothing is kept there: the first time, or without memory for it. A NULL b only looks. */
+struct ql_derived;
+enum ql_status ql_gemm_i8_keep(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b,
+	struct ql_derived *place, struct ql_gemm_i8_panels *out);
+
 /* Receives n consecutive sums of row i from column j on. Exactly one of the two is given: sum32 when no
  * element of the product can leave 32 bits, else sum64. Every element is given once. Runs on worker threads:
  * it may neither fail, allocate nor call back into the host. */

@@ -376,7 +376,7 @@ static bool lay_out(const struct ql_gemm_i8 *kernel, int64_t n, int64_t k, uint6
 	part[0] = 0;
 	return ql_size_mul(columns, 4 * (uint64_t)ql_ceil_div(k, 4), &part[1]) &&
 	       ql_size_add(part[1], columns * sizeof(int64_t), &part[2]) &&
-	       ql_size_add(part[2], columns * sizeof(int32_t), bytes);
+	       ql_size_add(part[2], columns * sizeof(int32_t) + 64, bytes);
 }
 
 uint64_t ql_gemm_i8_panel_bytes(const struct ql_gemm_i8 *kernel, int64_t n, int64_t k)
