@@ -92,7 +92,7 @@ static void pack_keys(const struct job *j, struct slot *s, int64_t batch, int64_
 {
 	const struct ql_attention *a = j->a;
 
-	s->packed_keys = ql_gemm_f32_panels_of(j->kernel, keys, a->d, at(&a->k, batch, head, 0), 1, a->k.row, s->keys);
+	s->packed_keys = ql_gemm_f32_panels_of(j->ctx, keys, a->d, at(&a->k, batch, head, 0), 1, a->k.row, s->keys);
 	ql_row_scale(j->variant, ql_gemm_f32_panels_length(j->kernel, keys, a->d), s->keys, (float)a->scale);
 }
 
@@ -191,9 +191,9 @@ static void backward_block(const struct job *j, struct slot *s, int64_t batch, i
 			columns, s->scores + r * a->keys, s->by[r], s->dscores + r * a->keys, (float)a->scale);
 	ql_gemm_serial(j->kernel, rows, a->d, columns, s->dscores, a->keys, at(&a->k, batch, shared, 0), a->k.row,
 		at_result(&a->dq, batch, head, i), a->dq.row, false);
-	ql_gemm_panel_f32(at(&a->q, batch, head, i), 1, a->q.row, a->d, (int)rows, j->block, s->q);
+	ql_gemm_panel_f32(j->variant, at(&a->q, batch, head, i), 1, a->q.row, a->d, (int)rows, j->block, s->q);
 	ql_gemm_serial(j->kernel, a->d, columns, rows, s->q, j->block, s->dscores, a->keys, s->dk, a->keys, true);
-	ql_gemm_panel_f32(g, 1, a->g.row, a->e, (int)rows, j->block, s->g);
+	ql_gemm_panel_f32(j->variant, g, 1, a->g.row, a->e, (int)rows, j->block, s->g);
 	ql_gemm_serial(j->kernel, a->e, columns, rows, s->g, j->block, s->scores, a->keys, s->dv, a->keys, true);
 }
 
@@ -211,14 +211,14 @@ static void backward_body(void *arg, int64_t begin, int64_t end)
 		int64_t shared = t % a->shared, batch = t / a->shared;
 
 		pack_keys(j, &s, batch, shared, a->keys);
-		s.packed_values = ql_gemm_f32_panels_of(j->kernel, a->keys, a->e, at(&a->v, batch, shared, 0), 1, a->v.row, s.values);
+		s.packed_values = ql_gemm_f32_panels_of(j->ctx, a->keys, a->e, at(&a->v, batch, shared, 0), 1, a->v.row, s.values);
 		memset(s.dk, 0, (size_t)(a->d * a->keys) * sizeof(float));
 		memset(s.dv, 0, (size_t)(a->e * a->keys) * sizeof(float));
 		for (int64_t head = shared * users; head < (shared + 1) * users; head++)
 			for (int64_t i = 0; i < a->queries && !ql_stopped(j->ctx); i += j->block)
 				backward_block(j, &s, batch, head, i);
-		ql_gemm_panel_f32(s.dk, 1, a->keys, a->keys, (int)a->d, a->dk.row, at_result(&a->dk, batch, shared, 0));
-		ql_gemm_panel_f32(s.dv, 1, a->keys, a->keys, (int)a->e, a->dv.row, at_result(&a->dv, batch, shared, 0));
+		ql_gemm_panel_f32(j->variant, s.dk, 1, a->keys, a->keys, (int)a->d, a->dk.row, at_result(&a->dk, batch, shared, 0));
+		ql_gemm_panel_f32(j->variant, s.dv, 1, a->keys, a->keys, (int)a->e, a->dv.row, at_result(&a->dv, batch, shared, 0));
 	}
 	atomic_flag_clear(&j->taken[claimed]);
 }

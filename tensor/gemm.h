@@ -83,7 +83,7 @@ struct ql_gemm_f32_panels {
 /* Numbers that they take. */
 int64_t ql_gemm_f32_panels_length(const struct ql_gemm_f32 *kernel, int64_t n, int64_t k);
 /* Packs into `memory` on this thread. Element (l, j) of B is b[l * b_row + j * b_col]; one of the strides is 1. */
-struct ql_gemm_f32_panels ql_gemm_f32_panels_of(const struct ql_gemm_f32 *kernel, int64_t n, int64_t k, const float *b,
+struct ql_gemm_f32_panels ql_gemm_f32_panels_of(const struct ql_ctx *ctx, int64_t n, int64_t k, const float *b,
 	int64_t b_row, int64_t b_col, float *memory);
 /* Packs into scratch memory on all threads. */
 enum ql_status ql_gemm_f32_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const float *b, int64_t b_row,

@@ -105,7 +105,7 @@ static void panel_product(
 	_Alignas(64) float packed[PANEL];
 
 	if (b.column != 1 || stop - i > FEW_ROWS) {
-		ql_gemm_panel_f32(b.data, b.row, b.column, depth, columns, nr, packed);
+		ql_gemm_panel_f32(j->ctx->kernels->simd->variant, b.data, b.row, b.column, depth, columns, nr, packed);
 		b = (struct matrix){packed, nr, 1};
 	}
 	for (; i < stop; i += j->kernel->mr)
@@ -123,9 +123,14 @@ static void task_body(void *arg, int64_t begin, int64_t end)
 		int64_t i = t / j->across * j->rows, first = t % j->across * j->columns;
 		int64_t stop = ql_min64(i + j->rows, j->m), last = ql_min64(first + j->columns, j->n);
 
-		for (int64_t l = 0; l < j->k && !ql_stopped(j->ctx); l += DEPTH)
-			for (int64_t c = first; c < last; c += nr)
-				panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
+		if (stop - i <= FEW_ROWS) /* B takes the time: read each column straight on */
+			for (int64_t c = first; c < last && !ql_stopped(j->ctx); c += nr)
+				for (int64_t l = 0; l < j->k; l += DEPTH)
+					panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
+		else
+			for (int64_t l = 0; l < j->k && !ql_stopped(j->ctx); l += DEPTH)
+				for (int64_t c = first; c < last; c += nr)
+					panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
 	}
 }
 

@@ -16,7 +16,7 @@ int64_t ql_gemm_f32_panels_length(const struct ql_gemm_f32 *kernel, int64_t n, i
 struct packing {
 	const float *b;
 	int64_t row, column, n, k;
-	int nr;
+	int nr, variant;
 	float *to;
 };
 
@@ -27,15 +27,17 @@ static void pack_body(void *arg, int64_t begin, int64_t end)
 	for (int64_t panel = begin; panel < end; panel++) {
 		int64_t c = panel * p->nr;
 
-		ql_gemm_panel_f32(
-			p->b + c * p->column, p->row, p->column, p->k, (int)ql_min64(p->nr, p->n - c), p->nr, p->to + c * p->k);
+		ql_gemm_panel_f32(p->variant, p->b + c * p->column, p->row, p->column, p->k,
+			(int)ql_min64(p->nr, p->n - c), p->nr, p->to + c * p->k);
 	}
 }
 
-struct ql_gemm_f32_panels ql_gemm_f32_panels_of(const struct ql_gemm_f32 *kernel, int64_t n, int64_t k, const float *b,
+struct ql_gemm_f32_panels ql_gemm_f32_panels_of(const struct ql_ctx *ctx, int64_t n, int64_t k, const float *b,
 	int64_t b_row, int64_t b_col, float *memory)
 {
-	struct packing p = {.b = b, .row = b_row, .column = b_col, .n = n, .k = k, .nr = kernel->nr, .to = memory};
+	const struct ql_gemm_f32 *kernel = ctx->kernels->tiles;
+	struct packing p = {.b = b, .row = b_row, .column = b_col, .n = n, .k = k, .nr = kernel->nr,
+		.variant = ctx->kernels->simd->variant, .to = memory};
 
 	pack_body(&p, 0, ql_ceil_div(n, kernel->nr));
 	return (struct ql_gemm_f32_panels){kernel, n, k, memory};
@@ -46,7 +48,8 @@ enum ql_status ql_gemm_f32_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const 
 {
 	const struct ql_gemm_f32 *kernel = ctx->kernels->tiles;
 	int64_t panels = ql_ceil_div(n, kernel->nr);
-	struct packing p = {.b = b, .row = b_row, .column = b_col, .n = n, .k = k, .nr = kernel->nr};
+	struct packing p = {.b = b, .row = b_row, .column = b_col, .n = n, .k = k, .nr = kernel->nr,
+		.variant = ctx->kernels->simd->variant};
 	uint64_t bytes;
 
 	*out = (struct ql_gemm_f32_panels){.kernel = kernel, .n = n, .k = k};
