@@ -16,7 +16,7 @@
 #include "tensor/scratch.h"
 
 #define CHANNELS 4       /* of a group */
-#define OUTPUTS 32       /* of a group: more of them make up for the unfolding */
+#define OUTPUTS 64       /* of a group: more of them make up for the unfolding */
 #define NUMBERS 16384    /* of a task's copy: half a first-level cache holds it */
 #define MOST ((int64_t)1 << 20)
 #define NARROW 64        /* columns of a result whose rows are summed as one line */
@@ -32,6 +32,7 @@ struct job {
 	int64_t block, blocks;   /* rows of the result in a task; tasks of a group and image */
 	int64_t pitch, lines;    /* of the copy: numbers of a line, lines of a channel */
 	bool together;           /* the rows of a task are one line */
+	int64_t apart;           /* sums of an output, with what the kernel may write behind them */
 	uint64_t copy_bytes;
 	struct ql_slots slots;
 };
@@ -152,24 +153,25 @@ static void copy_lines(const struct job *j, int64_t image, int64_t group, int64_
 
 /* ---- sums ---- */
 
-/* Rows of one output, side by side in `sums`. A row's sums behind its end are written over by the next row's. */
-static void sum_rows(const struct job *j, int64_t o, int64_t rows, const int16_t *copy, int32_t *sums)
+/* Rows of some outputs, side by side in `sums`. A row's sums behind its end are written over by the next row's. */
+static void sum_rows(const struct job *j, int64_t o, int outputs, int64_t rows, const int16_t *copy, int32_t *sums)
 {
 	const struct ql_window *w = &j->c->c.window;
 	const int16_t *by = j->w + o * j->pairs * 2;
 	int64_t width = w->out[1];
 
 	for (int64_t r = 0; r < rows && !j->together; r++)
-		j->kernel->sums(width, (int)w->stride[1], j->pairs, copy + r * w->stride[0] * j->pitch, j->at, by,
-			sums + r * width);
+		j->kernel->sums(width, (int)w->stride[1], outputs, j->pairs, copy + r * w->stride[0] * j->pitch, j->at, by,
+			sums + r * width, j->apart);
 	if (!j->together)
 		return;
-	j->kernel->sums((rows - 1) * j->pitch + width, 1, j->pairs, copy, j->at, by, sums);
-	for (int64_t r = 1; r < rows; r++)
-		memmove(sums + r * width, sums + r * j->pitch, (size_t)width * sizeof(*sums));
+	j->kernel->sums((rows - 1) * j->pitch + width, 1, outputs, j->pairs, copy, j->at, by, sums, j->apart);
+	for (int i = 0; i < outputs; i++, sums += j->apart)
+		for (int64_t r = 1; r < rows; r++)
+			memmove(sums + r * width, sums + r * j->pitch, (size_t)width * sizeof(*sums));
 }
 
-static void body(void *arg, int64_t begin, int64_t end)
+static void body(void *arg, int64_t begin, int64_t stop)
 {
 	struct job *j = arg;
 	const struct ql_conv *c = &j->c->c;
@@ -178,14 +180,17 @@ static void body(void *arg, int64_t begin, int64_t end)
 	int16_t *copy = (int16_t *)(void *)memory;
 	int32_t *sums = (int32_t *)(void *)(memory + j->copy_bytes);
 
-	for (int64_t i = begin; i < end && !ql_stopped(j->c->ctx); i++) {
+	for (int64_t i = begin; i < stop && !ql_stopped(j->c->ctx); i++) {
 		int64_t first = i % j->blocks * j->block, group = i / j->blocks % c->groups, image = i / j->blocks / c->groups;
 		int64_t rows = ql_min64(j->block, c->window.out[0] - first), width = c->window.out[1];
 
 		copy_lines(j, image, group, first, rows, copy);
-		for (int64_t o = group * j->c->rows; o < (group + 1) * j->c->rows; o++) {
-			sum_rows(j, o, rows, copy, sums);
-			ql_conv_int_store(j->c, image, o, first * width, rows * width, sums, NULL);
+		for (int64_t o = group * j->c->rows, end = o + j->c->rows; o < end; o += QL_TAPS_OUTPUTS) {
+			int outputs = (int)ql_min64(QL_TAPS_OUTPUTS, end - o);
+
+			sum_rows(j, o, outputs, rows, copy, sums);
+			for (int k = 0; k < outputs; k++)
+				ql_conv_int_store(j->c, image, o + k, first * width, rows * width, sums + k * j->apart, NULL);
 		}
 	}
 	ql_slots_leave(&j->slots, slot);
@@ -197,14 +202,15 @@ static enum ql_status take_memory(struct job *j)
 	uint64_t numbers = (uint64_t)(j->channels * j->lines * j->pitch) + QL_TAPS_SLACK, sums, weights;
 
 	j->copy_bytes = (numbers * sizeof(int16_t) + 63) / 64 * 64;
-	if (!ql_size_mul((uint64_t)j->block, (uint64_t)j->pitch, &sums) || !ql_size_mul(sums, sizeof(int32_t), &sums) ||
+	j->apart = j->block * j->pitch + QL_TAPS_SLACK;
+	if (!ql_size_mul((uint64_t)j->apart, QL_TAPS_OUTPUTS * sizeof(int32_t), &sums) ||
 		!ql_size_mul((uint64_t)j->c->c.o, (uint64_t)j->pairs * 2 * sizeof(*j->w), &weights))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "conv2d: the bytes of scratch do not fit in 64 bits");
 	j->w = ql_scratch_take(ctx, weights);
 	j->at = ql_scratch_take(ctx, (size_t)j->pairs * sizeof(*j->at));
 	if (!j->w || !j->at)
 		return QL_ERR_MEMORY;
-	return ql_slots_take(ctx, j->copy_bytes + sums + QL_TAPS_SLACK * sizeof(int32_t), &j->slots);
+	return ql_slots_take(ctx, j->copy_bytes + sums, &j->slots);
 }
 
 enum ql_status ql_conv_int_direct(const struct ql_conv_int *c)

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #define VECTOR __m512i
+#define SUMS 16
 #define LANES 16
 #define LOAD(p) _mm512_loadu_si512(p)
 #define SPREAD(p) _mm512_set1_epi32(ql_taps_pair(p))

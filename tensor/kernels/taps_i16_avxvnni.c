@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #define VECTOR __m256i
+#define SUMS 8
 #define LANES 8
 #define LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define SPREAD(p) _mm256_set1_epi32(ql_taps_pair(p))

@@ -16,11 +16,14 @@ static void add_pair(int64_t n, int step, const int16_t *restrict x, int32_t fir
 			to[i] += (uint32_t)(x[i] * first) + (uint32_t)(x[i + 1] * second);
 }
 
-static void sums(int64_t n, int step, int64_t pairs, const int16_t *x, const int64_t *at, const int16_t *w, int32_t *to)
+static void sums(int64_t n, int step, int outputs, int64_t pairs, const int16_t *x, const int64_t *at, const int16_t *w,
+	int32_t *to, int64_t pitch)
 {
-	memset(to, 0, (size_t)n * sizeof(*to));
-	for (int64_t l = 0; l < pairs; l++)
-		add_pair(n, step, x + at[l], w[2 * l], w[2 * l + 1], (uint32_t *)to);
+	for (int o = 0; o < outputs; o++, to += pitch) {
+		memset(to, 0, (size_t)n * sizeof(*to));
+		for (int64_t l = 0; l < pairs; l++, w += 2)
+			add_pair(n, step, x + at[l], w[0], w[1], (uint32_t *)to);
+	}
 }
 
 extern const struct ql_taps_i16 taps_i16_ref;
