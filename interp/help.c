@@ -131,6 +131,7 @@ static const struct ql_doc families[] = {
 		.text = "Product of 8-bit matrices with exact sums; the same bits on every kernel."},
 	{.name = "gemm_i16",
 		.text = "Product of 16-bit matrices with exact 64-bit sums; the same bits on every kernel."},
+	{.name = "taps_i16", .text = "Sums of a few taps over lines of codes: convolutions with few channels in a group."},
 	{.name = "gemm_b1", .text = "Product of matrices of -1 and 1 by counting the bits that differ."},
 	{.name = "quantize",
 		.text = "float32 to codes: round half to even after an exact division, saturate."},

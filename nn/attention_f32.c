@@ -41,6 +41,7 @@ struct job {
 struct slot {
 	float *keys, *scores;                      /* forward */
 	float *values, *dscores, *dk, *dv, *q, *g; /* backward: packed vᵀ, …, dkᵀ, dvᵀ (d, keys), qᵀ, gᵀ (d, block) */
+	struct ql_gemm_f32_panels packed_keys, packed_values; /* in keys and values */
 	float by[BLOCK];
 };
 
@@ -55,8 +56,8 @@ static int64_t lay_out(const struct job *j, float *base, bool backward, struct s
 	const struct ql_attention *a = j->a;
 	int64_t length = 0;
 	float **part[8] = {&s->keys, &s->scores, &s->values, &s->dscores, &s->dk, &s->dv, &s->q, &s->g};
-	int64_t size[8] = {ql_gemm_panels_length(j->kernel, a->keys, a->d), j->block * a->keys,
-		ql_gemm_panels_length(j->kernel, a->keys, a->e), j->block * a->keys, a->d * a->keys, a->e * a->keys,
+	int64_t size[8] = {ql_gemm_f32_panels_length(j->kernel, a->keys, a->d), j->block * a->keys,
+		ql_gemm_f32_panels_length(j->kernel, a->keys, a->e), j->block * a->keys, a->d * a->keys, a->e * a->keys,
 		a->d * j->block, a->e * j->block};
 
 	for (int i = 0; i < (backward ? 8 : 2); i++) {
@@ -87,12 +88,12 @@ static float *at_result(const struct ql_heads *h, int64_t batch, int64_t head, i
 }
 
 /* kᵀ with the scale in it, so that scores need no pass of their own. */
-static void pack_keys(const struct job *j, const struct slot *s, int64_t batch, int64_t head, int64_t keys)
+static void pack_keys(const struct job *j, struct slot *s, int64_t batch, int64_t head, int64_t keys)
 {
 	const struct ql_attention *a = j->a;
 
-	ql_gemm_panels(j->kernel, at(&a->k, batch, head, 0), 1, a->k.row, a->d, keys, s->keys);
-	ql_row_scale(j->variant, ql_gemm_panels_length(j->kernel, keys, a->d), s->keys, (float)a->scale);
+	s->packed_keys = ql_gemm_f32_panels_of(j->ctx, keys, a->d, at(&a->k, batch, head, 0), 1, a->k.row, s->keys);
+	ql_row_scale(j->variant, ql_gemm_f32_panels_length(j->kernel, keys, a->d), s->keys, (float)a->scale);
 }
 
 /* Scores of queries i..i + rows - 1 as exponentials, 0 where a row sees no key; `by` takes each row to probabilities.
@@ -102,8 +103,8 @@ static int64_t exponentials(const struct job *j, struct slot *s, int64_t batch, 
 	const struct ql_attention *a = j->a;
 	int64_t columns = ql_attention_seen(a, i + rows - 1);
 
-	ql_gemm_by_panels(
-		j->kernel, rows, columns, a->d, at(&a->q, batch, head, i), a->q.row, s->keys, s->scores, a->keys);
+	s->packed_keys.n = columns;
+	ql_gemm_f32_rows(&s->packed_keys, rows, at(&a->q, batch, head, i), a->q.row, s->scores, a->keys);
 	for (int64_t r = 0; r < rows; r++) {
 		float *row = s->scores + r * a->keys;
 		int64_t seen = ql_attention_seen(a, i + r);
@@ -183,15 +184,16 @@ static void backward_block(const struct job *j, struct slot *s, int64_t batch, i
 	int64_t shared = head / (a->heads / a->shared);
 	const float *g = at(&a->g, batch, head, i);
 
-	ql_gemm_by_panels(j->kernel, rows, columns, a->e, g, a->g.row, s->values, s->dscores, a->keys);
+	s->packed_values.n = columns;
+	ql_gemm_f32_rows(&s->packed_values, rows, g, a->g.row, s->dscores, a->keys);
 	for (int64_t r = 0; r < rows; r++)
 		probabilities_back[j->variant](
 			columns, s->scores + r * a->keys, s->by[r], s->dscores + r * a->keys, (float)a->scale);
 	ql_gemm_serial(j->kernel, rows, a->d, columns, s->dscores, a->keys, at(&a->k, batch, shared, 0), a->k.row,
 		at_result(&a->dq, batch, head, i), a->dq.row, false);
-	ql_gemm_panel_f32(at(&a->q, batch, head, i), 1, a->q.row, a->d, (int)rows, j->block, s->q);
+	ql_gemm_panel_f32(j->variant, at(&a->q, batch, head, i), 1, a->q.row, a->d, (int)rows, j->block, s->q);
 	ql_gemm_serial(j->kernel, a->d, columns, rows, s->q, j->block, s->dscores, a->keys, s->dk, a->keys, true);
-	ql_gemm_panel_f32(g, 1, a->g.row, a->e, (int)rows, j->block, s->g);
+	ql_gemm_panel_f32(j->variant, g, 1, a->g.row, a->e, (int)rows, j->block, s->g);
 	ql_gemm_serial(j->kernel, a->e, columns, rows, s->g, j->block, s->scores, a->keys, s->dv, a->keys, true);
 }
 
@@ -209,14 +211,14 @@ static void backward_body(void *arg, int64_t begin, int64_t end)
 		int64_t shared = t % a->shared, batch = t / a->shared;
 
 		pack_keys(j, &s, batch, shared, a->keys);
-		ql_gemm_panels(j->kernel, at(&a->v, batch, shared, 0), 1, a->v.row, a->e, a->keys, s.values);
+		s.packed_values = ql_gemm_f32_panels_of(j->ctx, a->keys, a->e, at(&a->v, batch, shared, 0), 1, a->v.row, s.values);
 		memset(s.dk, 0, (size_t)(a->d * a->keys) * sizeof(float));
 		memset(s.dv, 0, (size_t)(a->e * a->keys) * sizeof(float));
 		for (int64_t head = shared * users; head < (shared + 1) * users; head++)
 			for (int64_t i = 0; i < a->queries && !ql_stopped(j->ctx); i += j->block)
 				backward_block(j, &s, batch, head, i);
-		ql_gemm_panel_f32(s.dk, 1, a->keys, a->keys, (int)a->d, a->dk.row, at_result(&a->dk, batch, shared, 0));
-		ql_gemm_panel_f32(s.dv, 1, a->keys, a->keys, (int)a->e, a->dv.row, at_result(&a->dv, batch, shared, 0));
+		ql_gemm_panel_f32(j->variant, s.dk, 1, a->keys, a->keys, (int)a->d, a->dk.row, at_result(&a->dk, batch, shared, 0));
+		ql_gemm_panel_f32(j->variant, s.dv, 1, a->keys, a->keys, (int)a->e, a->dv.row, at_result(&a->dv, batch, shared, 0));
 	}
 	atomic_flag_clear(&j->taken[claimed]);
 }
@@ -246,7 +248,7 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j, int64_t task
 
 static enum ql_status run(struct ql_ctx *ctx, const struct ql_attention *a, bool backward)
 {
-	struct job j = {.ctx = ctx, .a = a, .kernel = ql_gemm_tiles(ctx), .variant = ctx->kernels->simd->variant};
+	struct job j = {.ctx = ctx, .a = a, .kernel = ctx->kernels->tiles, .variant = ctx->kernels->simd->variant};
 	int64_t heads = a->batches * (backward ? a->shared : a->heads), tasks;
 	double ns = (double)a->batches * (double)a->heads * (double)a->queries * (double)a->keys *
 		    ((double)(a->d + a->e) * (backward ? 3 : 1) / j.kernel->rate + 1);

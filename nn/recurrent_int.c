@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "nn/recurrent_steps.h"
-#include "tensor/gemm_pack.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/scratch.h"
 
@@ -30,51 +29,50 @@ bool ql_steps_int_fits(const struct ql_tensor *w, const char **reason)
 	return false;
 }
 
-/* B as panels of nr columns; sums of the columns, by a row of ones. */
-static void pack(struct ql_steps_factor *f, const struct ql_tensor *w, int8_t *panels, uint8_t *ones, int32_t *sums)
+/* The panels of the transpose of w (n, k): kept with it when it comes again, as they are for linear, else packed here. */
+static enum ql_status panels_of(struct ql_ctx *ctx, const struct ql_tensor *w, struct ql_gemm_i8_panels *out)
 {
-	struct ql_matrix_int b = {.data = ql_tensor_data(w), .dtype = QL_int8, .row = 1, .column = f->k};
-	int nr = f->kernel->nr;
-	int32_t tile[QL_GEMM_TILE];
+	int64_t n = w->shape[0], k = w->shape[1];
+	struct ql_matrix_int b = {.data = ql_tensor_data(w), .dtype = QL_int8, .row = 1, .column = k};
+	struct ql_derived_key key = {.maker = ctx->kernels->gemm_i8, .offset = w->offset, .dtype = QL_int8, .stride = {1, k},
+		.size = {k, n}};
+	enum ql_status status = ql_gemm_i8_keep(ctx, n, k, &b, ql_storage_derived(ctx, w->storage, &key), out);
+	uint64_t bytes = ql_gemm_i8_panel_bytes(ctx->kernels->gemm_i8, n, k);
+	void *memory;
 
-	memset(ones, 1, (size_t)f->lda);
-	for (int64_t j = 0; j < f->n; j += nr) {
-		int columns = (int)ql_min64(nr, f->n - j);
-		int8_t *panel = panels + j * f->lda;
-
-		ql_gemm_panel_8(&b, f->k, j, columns, nr, 0, (uint8_t *)panel);
-		f->kernel->tile(1, columns, f->lda / 4, ones, f->lda, panel, tile);
-		for (int c = 0; c < columns; c++)
-			sums[j + c] = 128 * tile[c];
-	}
+	if (status || out->kernel)
+		return status;
+	memory = ql_scratch_take(ctx, bytes);
+	return memory ? ql_gemm_i8_pack(ctx, n, k, &b, memory, out) : QL_ERR_MEMORY;
 }
 
 enum ql_status ql_steps_factor_int(struct ql_ctx *ctx, const struct ql_tensor *w, int64_t batch, struct ql_steps_factor *f)
 {
 	const struct ql_tensor *scale = w->q->scale;
-	uint64_t panel_bytes, code_bytes;
+	struct ql_gemm_i8_panels panels;
+	uint64_t code_bytes;
 	float *scales;
 	int32_t *sums;
-	int8_t *panels;
-	uint8_t *ones;
+	enum ql_status status;
 
 	*f = (struct ql_steps_factor){.kernel = ctx->kernels->gemm_i8, .quantize = ctx->kernels->quantize, .n = w->shape[0],
 		.k = w->shape[1], .lda = ql_ceil_div(w->shape[1], 4) * 4, .variant = ctx->kernels->simd->variant};
-	if (!ql_size_mul((uint64_t)(ql_ceil_div(f->n, f->kernel->nr) * f->kernel->nr), (uint64_t)f->lda, &panel_bytes) ||
-		!ql_size_mul((uint64_t)batch, (uint64_t)f->lda, &code_bytes))
+	if (!ql_gemm_i8_panel_bytes(f->kernel, f->n, f->k) || !ql_size_mul((uint64_t)batch, (uint64_t)f->lda, &code_bytes))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "w_hh: its bytes do not fit in 64 bits");
-	panels = ql_scratch_take(ctx, panel_bytes);
 	f->codes = ql_scratch_take(ctx, code_bytes);
-	ones = ql_scratch_take(ctx, (size_t)f->lda);
 	sums = ql_scratch_take(ctx, (size_t)f->n * sizeof(*sums));
 	scales = ql_scratch_take(ctx, (size_t)f->n * sizeof(*scales));
-	if (!panels || !f->codes || !ones || !sums || !scales)
+	if (!f->codes || !sums || !scales)
 		return QL_ERR_MEMORY;
 	memset(f->codes, 0, code_bytes);
-	for (int64_t j = 0; j < f->n; j++)
+	status = panels_of(ctx, w, &panels);
+	if (status)
+		return status;
+	for (int64_t j = 0; j < f->n; j++) {
 		scales[j] = (float)ql_tensor_at_f64(scale, scale->rank ? j : 0);
-	pack(f, w, panels, ones, sums);
-	f->panels_int = panels;
+		sums[j] = 128 * panels.sum[j];
+	}
+	f->panels_int = (const int8_t *)panels.data;
 	f->column_sums = sums;
 	f->scales = scales;
 	return QL_OK;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Operands of an integer product: codes for the kernels, scales and zero points as arrays.
+ *
+ * Weights stay packed: a matrix b that is multiplied again by few rows keeps its panels with its storage (storage.h) until
+ * it is written to. By many rows packing takes little of the time, and by a first product alone nothing is gained.
  */
 #include "quant/product.h"
 
@@ -7,18 +10,26 @@
 #include "tensor/scratch.h"
 #include "tensor/view.h"
 
+#define FEW_ROWS 64 /* packing takes longer than their products */
+
 static bool both_binary(const struct ql_tensor *a, const struct ql_tensor *b)
 {
 	return a->dtype == QL_binary && b->dtype == QL_binary;
 }
 
-/* gives the raw numbers: packed types unpacked to int8 */
+/* dtype in which the kernels read the codes: packed types are unpacked to int8 */
+static unsigned byte_codes(unsigned dtype)
+{
+	return ql_dtype_is_packed(dtype) ? QL_int8 : dtype;
+}
+
+/* gives the raw numbers */
 static enum ql_status codes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
 	enum ql_status status;
 
 	if (ql_dtype_is_packed(t->dtype))
-		return ql_tensor_cast(ctx, t, QL_int8, out);
+		return ql_tensor_cast(ctx, t, byte_codes(t->dtype), out);
 	status = ql_tensor_alias(ctx, t, out);
 	if (!status) {
 		ql_qparams_release(ctx, (*out)->q);
@@ -63,6 +74,7 @@ static enum ql_status read_params(struct ql_ctx *ctx, const struct ql_tensor *t,
 	}
 	f->scale = scale;
 	f->zero = zero;
+	f->dtype = byte_codes(t->dtype);
 	return QL_OK;
 }
 
@@ -75,6 +87,32 @@ static void place_scales(const struct ql_matmul *plan, const struct ql_tensor *t
 	f->batch_axis = t->q->axis + plan->batch_rank - batches;
 }
 
+/* ---- panels that are kept ---- */
+
+/* The codes of b, or its panels from before. */
+static enum ql_status codes_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
+{
+	struct ql_derived *place = NULL;
+	struct ql_matrix_int matrix;
+	enum ql_status status;
+
+	if (!p->wide && b->rank == 2 && p->plan.m <= FEW_ROWS && p->plan.batches == 1) {
+		struct ql_derived_key key = {.maker = ctx->kernels->gemm_i8, .offset = b->offset, .dtype = b->dtype,
+			.stride = {b->stride[0], b->stride[1]}, .size = {b->shape[0], b->shape[1]}};
+
+		place = ql_storage_derived(ctx, b->storage, &key);
+	}
+	status = ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, NULL, place, &p->b.panels);
+	if (status || p->b.panels.kernel)
+		return status;
+	status = codes_of(ctx, b, &p->b.codes);
+	if (status || !place)
+		return status;
+	matrix = (struct ql_matrix_int){.data = ql_tensor_data(p->b.codes), .dtype = p->b.codes->dtype,
+		.row = p->b.codes->stride[0], .column = p->b.codes->stride[1]};
+	return ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, &matrix, place, &p->b.panels);
+}
+
 enum ql_status ql_product_start(struct ql_ctx *ctx, const char *op, struct ql_tensor *a, struct ql_tensor *b,
 	struct ql_product *p)
 {
@@ -82,11 +120,13 @@ enum ql_status ql_product_start(struct ql_ctx *ctx, const char *op, struct ql_te
 
 	*p = (struct ql_product){.bits = both_binary(a, b),
 		.wide = ql_dtypes[a->dtype].bits > 8 || ql_dtypes[b->dtype].bits > 8};
-	status = p->bits ? bits_of(ctx, a, false, &p->a.codes) : codes_of(ctx, a, &p->a.codes);
+	status = ql_matmul_plan(ctx, op, a, b, &p->plan);
 	if (!status)
-		status = p->bits ? bits_of(ctx, b, true, &p->b.codes) : codes_of(ctx, b, &p->b.codes);
-	if (!status) /* bits are laid out (…, n, k): only sizes are read of b then */
-		status = ql_matmul_plan(ctx, op, p->bits ? a : p->a.codes, p->bits ? b : p->b.codes, &p->plan);
+		status = p->bits ? bits_of(ctx, a, false, &p->a.codes) : codes_of(ctx, a, &p->a.codes);
+	if (!status)
+		status = p->bits ? bits_of(ctx, b, true, &p->b.codes) : codes_of_b(ctx, b, p);
+	if (!status && !p->bits) /* unpacked codes have strides of their own; bits are laid out (…, n, k) */
+		status = ql_matmul_plan(ctx, op, p->a.codes, p->b.codes ? p->b.codes : b, &p->plan);
 	if (!status)
 		status = read_params(ctx, a, &p->a);
 	if (!status)
@@ -130,10 +170,13 @@ const float *ql_factor_scale(const struct ql_product *p, const struct ql_factor 
 static struct ql_matrix_int matrix(const struct ql_product *p, const struct ql_factor *f, int64_t i, int64_t offset,
 	int64_t row, int64_t column)
 {
-	struct ql_matrix_int m = {.dtype = f->codes->dtype, .row = row, .column = column};
+	struct ql_matrix_int m = {.dtype = f->dtype, .row = row, .column = column};
 	int64_t first = first_of(p, f, i, &m.zero_step);
 
-	m.data = (const char *)f->codes->storage->data + offset * (ql_dtypes[f->codes->dtype].bits / 8);
+	if (f->panels.kernel)
+		m.panels = &f->panels;
+	else
+		m.data = (const char *)f->codes->storage->data + offset * (ql_dtypes[f->dtype].bits / 8);
 	m.zero = f->zero ? f->zero + first : NULL;
 	return m;
 }
@@ -169,7 +212,7 @@ enum ql_status ql_product_run(struct ql_ctx *ctx, struct ql_product *p, int64_t 
 
 		return ql_gemm_b1(ctx, plan->m, plan->n, plan->k, &x, &y, store, arg);
 	}
-	ql_matmul_batch(plan, p->a.codes, p->b.codes, i, &ao, &bo);
+	ql_matmul_batch(plan, p->a.codes, p->b.codes ? p->b.codes : p->a.codes, i, &ao, &bo);
 	a = matrix(p, &p->a, i, ao, plan->a_row, plan->a_col);
 	b = matrix(p, &p->b, i, bo, plan->b_row, plan->b_col);
 	if (p->wide)

@@ -12,10 +12,12 @@ enum ql_scale_per { QL_PER_TENSOR, QL_PER_LINE /* row of a, column of b */, QL_P
 /* One operand, ready for the kernel. */
 struct ql_factor {
 	struct ql_tensor *codes; /* plain int8, uint8, int16 or uint16 (binary for two binary operands); owned */
+	unsigned dtype;          /* of the codes */
 	enum ql_scale_per per;
 	int batch_axis; /* PER_BATCH: axis of the result's batch */
 	const float *scale;
 	const int32_t *zero; /* NULL: 0 */
+	struct ql_gemm_i8_panels panels; /* of b, kept from an earlier product: then there are no codes. No kernel: not so */
 };
 
 struct ql_product {

@@ -3,10 +3,9 @@
  * y = sat(rint((float)(sum + bias) * M) + zero), bias as an integer at sa * sb. Sums are kept in 64 bits between the
  * pass that finds the range and the one that writes codes.
  */
-#include <math.h>
-
 #include "quant/product.h"
 #include "quant/rescale.h"
+#include "quant/rounding.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
@@ -20,10 +19,10 @@ struct sums {
 	struct ql_tensor *out;
 	int64_t pitch; /* elements from row to row of out */
 	float scale;
-	int32_t zero;
+	struct ql_rounding r;
 };
 
-/* Adds the bias, rounded to a multiple of sa * sb, where the sum is stored. */
+/* Adds the bias, rounded to a multiple of sa * sb, where the sum is stored; 0 where it is nan. */
 static void keep(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64)
 {
 	const struct sums *s = arg;
@@ -35,9 +34,10 @@ static void keep(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum3
 		int64_t sum = sum32 ? sum32[l] : sum64[l];
 
 		if (s->e->bias) {
-			double b = rint((double)s->e->bias[j + l] / (double)(sa[i * sa_step] * sb[(j + l) * sb_step]));
+			float factor = 1;
 
-			sum += (int64_t)fmin(fmax(b, -0x1p61), 0x1p61);
+			sum += ql_round_bias(s->e->bias[j + l], sa[i * sa_step] * sb[(j + l) * sb_step], &factor);
+			sum = factor == 0 ? 0 : sum;
 		}
 		to[l] = s->relu && sum < 0 ? 0 : sum;
 	}
@@ -66,8 +66,6 @@ static void range(const struct sums *s, float found[2])
 static void write_row(const struct sums *s, int64_t r)
 {
 	const struct ql_matmul *plan = &s->p->plan;
-	const struct ql_codes *codes = &s->out->q->codes;
-	float lo = (float)(codes->lo - s->zero), hi = (float)(codes->hi - s->zero);
 	int64_t sa_step, sb_step, row[256];
 	const float *sa = ql_factor_scale(s->p, &s->p->a, r / plan->m, &sa_step);
 	const float *sb = ql_factor_scale(s->p, &s->p->b, r / plan->m, &sb_step);
@@ -77,9 +75,8 @@ static void write_row(const struct sums *s, int64_t r)
 
 		for (int64_t l = 0; l < n; l++) {
 			float m = (float)((double)sa[r % plan->m * sa_step] * (double)sb[(j + l) * sb_step] / (double)s->scale);
-			float v = rintf((float)s->sum[r * plan->n + j + l] * m);
 
-			row[l] = (int32_t)(v < lo ? lo : v > hi ? hi : v) + s->zero;
+			row[l] = ql_round((float)s->sum[r * plan->n + j + l] * m, s->r.lo, s->r.hi, s->r.zero);
 		}
 		ql_dtypes[s->out->dtype].from_i64(s->out->storage->data, r * s->pitch + j, 1, n, row);
 	}
@@ -148,7 +145,7 @@ enum ql_status ql_product_requantize(struct ql_ctx *ctx, struct ql_product *p, c
 	if (!status) {
 		s.out = *out;
 		s.scale = (float)ql_tensor_at_f64((*out)->q->scale, 0);
-		s.zero = (*out)->q->zero_point ? (int32_t)ql_tensor_at_f64((*out)->q->zero_point, 0) : 0;
+		s.r = ql_rounding_of(*out);
 		/* a vector result has its n (or m) elements in one row */
 		s.pitch = rank > 1 ? (*out)->stride[rank - 2] : plan->n;
 		status = ql_parallel_for(ctx, rows, ql_dtype_is_packed(spec->dtype) && rank < 2 ? ql_max64(1, rows) : 16,

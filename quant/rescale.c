@@ -4,9 +4,8 @@
  */
 #include "quant/rescale.h"
 
-#include <math.h>
-
 #include "quant/quantize.h"
+#include "quant/rounding.h"
 #include "tensor/parallel.h"
 #include "tensor/view.h"
 #include "tensor/walk.h"
@@ -76,7 +75,7 @@ struct job {
 	int64_t pieces;
 	struct ql_tensor *out; /* NULL: range only */
 	double unit;
-	int32_t zero;
+	struct ql_rounding r;
 	float *range; /* per chunk pair, or NULL */
 };
 
@@ -103,15 +102,10 @@ static void read_rows(const struct job *j, const int64_t *offset, int64_t n, str
 
 static void write_codes(const struct job *j, const struct ql_rescale_rows *r, int64_t offset, int64_t n)
 {
-	const struct ql_codes *codes = &j->out->q->codes;
-	float lo = (float)(codes->lo - j->zero), hi = (float)(codes->hi - j->zero);
 	int64_t wide[QL_RESCALE_ROW];
 
-	for (int64_t i = 0; i < n; i++) {
-		float v = rintf(j->f->units(r, i, j->unit));
-
-		wide[i] = (int32_t)(v < lo ? lo : v > hi ? hi : v) + j->zero;
-	}
+	for (int64_t i = 0; i < n; i++)
+		wide[i] = ql_round(j->f->units(r, i, j->unit), j->r.lo, j->r.hi, j->r.zero);
 	ql_dtypes[j->out->dtype].from_i64(j->out->storage->data, offset, ql_walk_stride(&j->walk, 0), n, wide);
 }
 
@@ -168,7 +162,7 @@ enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, 
 	bool packed = ql_dtype_is_packed(out->dtype);
 	int64_t n;
 
-	j.zero = out->q->zero_point ? (int32_t)ql_tensor_at_f64(out->q->zero_point, 0) : 0;
+	j.r = ql_rounding_of(out);
 	start(&j, a, b, out->rank, out->shape);
 	n = j.walk.rows * j.pieces;
 	out->storage->version++;

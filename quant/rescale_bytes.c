@@ -4,13 +4,12 @@
  *   y = sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z)
  */
 #include "quant/rescale.h"
+#include "quant/rounding.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
-#include "tensor/simd.h"
 
 #define PIECE 1024
 #define CHUNK 65536    /* elements claimed at a time */
-#define ROUND 12582912.0f /* 1.5 2^23: adding it to |v| < 2^22 rounds half to even */
 
 struct side {
 	const void *codes;
@@ -22,58 +21,45 @@ struct side {
 struct job {
 	struct side side[2];
 	void *out;
-	bool is_signed;
-	int32_t zero;
-	float lo, hi;
+	unsigned dtype;
+	struct ql_rounding r;
 	int variant;
 };
 
+/* out = (add: out +) the reals of one side, in units of the result's scale */
 #define WIDEN(name, type) \
-	QL_SIMD(void, name, (int64_t n, const type *restrict in, int32_t zero, float factor, float *restrict out), { \
-		for (int64_t i = 0; i < n; i++) \
-			out[i] = (float)((int32_t)in[i] - zero) * factor; \
+	QL_SIMD(void, name, (int64_t n, const type *restrict in, int32_t zero, float factor, bool add, float *restrict out), { \
+		if (add) \
+			for (int64_t i = 0; i < n; i++) \
+				out[i] = out[i] + (float)((int32_t)in[i] - zero) * factor; \
+		else \
+			for (int64_t i = 0; i < n; i++) \
+				out[i] = (float)((int32_t)in[i] - zero) * factor; \
 	})
 WIDEN(widen_u8, uint8_t)
 WIDEN(widen_i8, int8_t)
-
-#define NARROW(name, type) \
-	QL_SIMD(void, name, (int64_t n, const float *restrict a, const float *restrict b, const struct job *j, type *restrict out), { \
-		float lo = j->lo, hi = j->hi; \
-		int32_t zero = j->zero; \
-		for (int64_t i = 0; i < n; i++) { \
-			float v = a[i] + b[i]; \
-			v = v < lo ? lo : v; \
-			v = v > hi ? hi : v; \
-			out[i] = (type)((int32_t)((v + ROUND) - ROUND) + zero); \
-		} \
-	})
-NARROW(narrow_u8, uint8_t)
-NARROW(narrow_i8, int8_t)
 
 static void widen(const struct job *j, int s, int64_t at, int64_t n, float *out)
 {
 	const struct side *side = &j->side[s];
 
 	if (side->is_signed)
-		widen_i8[j->variant](n, (const int8_t *)side->codes + at, side->zero, side->factor, out);
+		widen_i8[j->variant](n, (const int8_t *)side->codes + at, side->zero, side->factor, s > 0, out);
 	else
-		widen_u8[j->variant](n, (const uint8_t *)side->codes + at, side->zero, side->factor, out);
+		widen_u8[j->variant](n, (const uint8_t *)side->codes + at, side->zero, side->factor, s > 0, out);
 }
 
 static void body(void *arg, int64_t begin, int64_t end)
 {
 	const struct job *j = arg;
-	float a[PIECE], b[PIECE];
+	float v[PIECE];
 
 	for (int64_t at = begin; at < end; at += PIECE) {
 		int64_t n = ql_min64(PIECE, end - at);
 
-		widen(j, 0, at, n, a);
-		widen(j, 1, at, n, b);
-		if (j->is_signed)
-			narrow_i8[j->variant](n, a, b, j, (int8_t *)j->out + at);
-		else
-			narrow_u8[j->variant](n, a, b, j, (uint8_t *)j->out + at);
+		widen(j, 0, at, n, v);
+		widen(j, 1, at, n, v);
+		ql_round_row(j->variant, &j->r, j->dtype, n, v, (char *)j->out + at);
 	}
 }
 
@@ -95,7 +81,7 @@ static int32_t zero_of(const struct ql_tensor *t)
 enum ql_status ql_rescale_add_bytes(struct ql_ctx *ctx, const struct ql_tensor *a, const struct ql_tensor *b,
 	struct ql_tensor *out)
 {
-	struct job j = {.out = out->storage->data, .is_signed = out->dtype == QL_int8, .zero = zero_of(out),
+	struct job j = {.out = out->storage->data, .dtype = out->dtype, .r = ql_rounding_of(out),
 		.variant = ctx->kernels->simd->variant};
 	const struct ql_tensor *in[2] = {a, b};
 	double unit = ql_tensor_at_f64(out->q->scale, 0);
@@ -103,8 +89,6 @@ enum ql_status ql_rescale_add_bytes(struct ql_ctx *ctx, const struct ql_tensor *
 	for (int s = 0; s < 2; s++)
 		j.side[s] = (struct side){(const char *)in[s]->storage->data + in[s]->offset, in[s]->dtype == QL_int8,
 			zero_of(in[s]), (float)((double)(float)ql_tensor_at_f64(in[s]->q->scale, 0) / unit)};
-	j.lo = (float)(out->q->codes.lo - j.zero);
-	j.hi = (float)(out->q->codes.hi - j.zero);
 	out->storage->version++;
 	return ql_parallel_for(ctx, ql_tensor_nelem(out), CHUNK, ql_tensor_nelem(out) / 4, body, &j);
 }

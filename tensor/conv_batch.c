@@ -118,7 +118,7 @@ static void put_row(const struct task *t, int64_t row)
 	struct ql_epilogue act = {.act = s->e.act, .variant = s->e.variant};
 	float *to = s->target + (t->image * all + at) * pixels;
 
-	ql_gemm_panel_f32(t->sums + row * j->kernel->nr, 1, t->rows * j->kernel->nr, t->images, (int)pixels,
+	ql_gemm_panel_f32(s->u.variant, t->sums + row * j->kernel->nr, 1, t->rows * j->kernel->nr, t->images, (int)pixels,
 		(int)(all * pixels), to);
 	for (int64_t n = 0; n < t->images && (s->e.bias || act.act); n++, to += all * pixels) {
 		for (int64_t i = 0; i < pixels && s->e.bias; i++)
@@ -134,7 +134,7 @@ static void run_task(const struct task *t)
 	int nr = t->j->kernel->nr;
 
 	for (int64_t c = 0; c < s->channels; c++)
-		ql_gemm_panel_f32(u->from + (t->image * u->planes + t->group * s->channels + c) * u->h * u->w,
+		ql_gemm_panel_f32(u->variant, u->from + (t->image * u->planes + t->group * s->channels + c) * u->h * u->w,
 			1, u->planes * u->h * u->w, u->h * u->w, (int)t->images, (int)(s->channels * nr),
 			t->turned + c * nr);
 	for (int64_t pixel = 0; pixel < u->gh * u->gw && !ql_stopped(t->j->ctx); pixel++)

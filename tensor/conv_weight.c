@@ -65,7 +65,7 @@ static void pack_gradient(
 	int64_t pixels = b->rows * b->columns;
 
 	for (int64_t i = 0; i < b->images; i++)
-		ql_gemm_panel_f32(gradient_of(j, b->image + i, row, b), 1, j->s->u.gh * j->s->u.gw, pixels,
+		ql_gemm_panel_f32(j->s->u.variant, gradient_of(j, b->image + i, row, b), 1, j->s->u.gh * j->s->u.gw, pixels,
 			columns, j->kernel->nr, panel + i * pixels * j->kernel->nr);
 }
 

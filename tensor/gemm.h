@@ -9,6 +9,7 @@
 #include "tensor/dtype.h"
 
 struct ql_gemm_f32;
+struct ql_gemm_i8;
 
 /* An integer matrix by element strides; codes minus zero points enter the product. */
 struct ql_matrix_int {
@@ -19,7 +20,29 @@ struct ql_matrix_int {
 	 */
 	const int32_t *zero;
 	int64_t zero_step;
+	/* Of a B of ql_gemm_i8: it was packed before, and `data` is not read. NULL: it is packed for this product. */
+	const struct ql_gemm_i8_panels *panels;
 };
+
+/* A B (k, n) of 8-bit codes as the tiles of a kernel read it, with the sums of its columns. */
+struct ql_gemm_i8_panels {
+	const struct ql_gemm_i8 *kernel;
+	const uint8_t *data;
+	const int32_t *sum; /* (n), mod 2^32 */
+	const int64_t *sum_wide;
+};
+
+/* Bytes that ql_gemm_i8_pack wants; 0: they do not fit in 64 bits. */
+uint64_t ql_gemm_i8_panel_bytes(const struct ql_gemm_i8 *kernel, int64_t n, int64_t k);
+/* Packs b into `memory` (64-byte aligned), of which *out tells what is where. */
+enum ql_status ql_gemm_i8_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b, void *memory,
+	struct ql_gemm_i8_panels *out);
+
+/* The same kept with the storage that b comes from (storage.h). `place` is of its maker, the kernel; NULL: nowhere. *out has
+ * no kernel when nothing is kept there: the first time, or without memory for it. A NULL b only looks. */
+struct ql_derived;
+enum ql_status ql_gemm_i8_keep(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b,
+	struct ql_derived *place, struct ql_gemm_i8_panels *out);
 
 /* Receives n consecutive sums of row i from column j on. Exactly one of the two is given: sum32 when no
  * element of the product can leave 32 bits, else sum64. Every element is given once. Runs on worker threads:
@@ -49,16 +72,24 @@ enum ql_status ql_gemm_b1(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
  * tolerance is that of struct ql_gemm_f32. */
 enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
 	int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
-/* B in panels of nr columns, packed once for many products of few rows, as recurrent nets make them. */
+
+/* A B (k, n) of float32 in panels of nr columns, k rows of nr numbers each, packed once for several products. The kernel is
+ * ctx->kernels->tiles. */
 struct ql_gemm_f32_panels {
 	const struct ql_gemm_f32 *kernel;
 	int64_t n, k;
-	const float *data; /* scratch memory */
+	const float *data;
 };
+/* Numbers that they take. */
+int64_t ql_gemm_f32_panels_length(const struct ql_gemm_f32 *kernel, int64_t n, int64_t k);
+/* Packs into `memory` on this thread. Element (l, j) of B is b[l * b_row + j * b_col]; one of the strides is 1. */
+struct ql_gemm_f32_panels ql_gemm_f32_panels_of(const struct ql_ctx *ctx, int64_t n, int64_t k, const float *b,
+	int64_t b_row, int64_t b_col, float *memory);
+/* Packs into scratch memory on all threads. */
 enum ql_status ql_gemm_f32_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const float *b, int64_t b_row,
 	int64_t b_col, struct ql_gemm_f32_panels *out);
-/* c (m, n) = a (m, k) times them, on this thread; the bits of ql_gemm_f32. Rows of a are consecutive. May be called
- * inside a parallel loop. */
+/* c (m, n) = a (m, k) times them, on this thread; with tiles the bits of ql_gemm_f32. Rows of a are consecutive; a smaller
+ * n takes the first columns. Neither allocates nor fails, for loops that are parallel already. */
 void ql_gemm_f32_rows(const struct ql_gemm_f32_panels *b, int64_t m, const float *a, int64_t a_row, float *c,
 	int64_t ldc);
 /* Name of the kernel that ql_gemm_f32 takes. */

@@ -11,12 +11,11 @@
 
 #include "tensor/gemm_pack.h"
 #include "tensor/gemm_plan.h"
-#include "tensor/gemm_serial.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
-#define DEPTH 256          /* k of a packed panel */
+#define DEPTH QL_GEMM_DEPTH /* k of a packed panel */
 #define PANEL (DEPTH * 64) /* numbers of a packed panel: nr <= 64 */
 #define ROWS 512           /* of a block: with DEPTH half a megabyte of A */
 #define COLUMNS 256
@@ -106,7 +105,7 @@ static void panel_product(
 	_Alignas(64) float packed[PANEL];
 
 	if (b.column != 1 || stop - i > FEW_ROWS) {
-		ql_gemm_panel_f32(b.data, b.row, b.column, depth, columns, nr, packed);
+		ql_gemm_panel_f32(j->ctx->kernels->simd->variant, b.data, b.row, b.column, depth, columns, nr, packed);
 		b = (struct matrix){packed, nr, 1};
 	}
 	for (; i < stop; i += j->kernel->mr)
@@ -124,9 +123,14 @@ static void task_body(void *arg, int64_t begin, int64_t end)
 		int64_t i = t / j->across * j->rows, first = t % j->across * j->columns;
 		int64_t stop = ql_min64(i + j->rows, j->m), last = ql_min64(first + j->columns, j->n);
 
-		for (int64_t l = 0; l < j->k && !ql_stopped(j->ctx); l += DEPTH)
-			for (int64_t c = first; c < last; c += nr)
-				panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
+		if (stop - i <= FEW_ROWS) /* B takes the time: read each column straight on */
+			for (int64_t c = first; c < last && !ql_stopped(j->ctx); c += nr)
+				for (int64_t l = 0; l < j->k; l += DEPTH)
+					panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
+		else
+			for (int64_t l = 0; l < j->k && !ql_stopped(j->ctx); l += DEPTH)
+				for (int64_t c = first; c < last; c += nr)
+					panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
 	}
 }
 
@@ -248,58 +252,4 @@ enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, 
 	status = j.kernel->whole ? by_library(ctx, &j) : by_tiles(ctx, &j);
 	ql_scratch_release(ctx, mark);
 	return status;
-}
-
-/* ---- many products with one B ---- */
-
-struct packing {
-	struct matrix b;
-	int64_t n, k;
-	int nr;
-	float *to;
-};
-
-static void pack_body(void *arg, int64_t begin, int64_t end)
-{
-	const struct packing *p = arg;
-
-	for (int64_t panel = begin; panel < end; panel++) {
-		int64_t c = panel * p->nr;
-		struct matrix b = {p->b.data + c * p->b.column, p->b.row, p->b.column};
-
-		ql_gemm_panel_f32(b.data, b.row, b.column, p->k, (int)ql_min64(p->nr, p->n - c), p->nr, p->to + c * p->k);
-	}
-}
-
-enum ql_status ql_gemm_f32_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const float *b, int64_t b_row,
-	int64_t b_col, struct ql_gemm_f32_panels *out)
-{
-	const struct ql_gemm_f32 *kernel = ctx->kernels->gemm_f32->whole ? &gemm_f32_ref : ctx->kernels->gemm_f32;
-	int64_t panels = ql_ceil_div(n, kernel->nr);
-	struct packing p = {.b = {b, b_row, b_col}, .n = n, .k = k, .nr = kernel->nr};
-	uint64_t bytes;
-
-	*out = (struct ql_gemm_f32_panels){.kernel = kernel, .n = n, .k = k};
-	if (!ql_size_mul((uint64_t)k, (uint64_t)kernel->nr * sizeof(float), &bytes))
-		return ql_fail(ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)k);
-	out->data = p.to = ql_gemm_take(ctx, panels, bytes);
-	if (!p.to)
-		return QL_ERR_MEMORY;
-	return ql_parallel_for(ctx, panels, 1, n * k / 2, pack_body, &p);
-}
-
-void ql_gemm_f32_rows(const struct ql_gemm_f32_panels *b, int64_t m, const float *a, int64_t a_row, float *c,
-	int64_t ldc)
-{
-	int mr = b->kernel->mr, nr = b->kernel->nr;
-
-	if (b->k == 0)
-		for (int64_t i = 0; i < m; i++)
-			memset(c + i * ldc, 0, (size_t)b->n * sizeof(*c));
-	for (int64_t j = 0; j < b->n; j += nr)
-		for (int64_t l = 0; l < b->k; l += DEPTH)
-			for (int64_t i = 0; i < m; i += mr)
-				b->kernel->tile((int)ql_min64(mr, m - i), (int)ql_min64(nr, b->n - j),
-					ql_min64(DEPTH, b->k - l), a + i * a_row + l, a_row,
-					b->data + j * b->k + l * nr, nr, c + i * ldc + j, ldc, l > 0);
 }

@@ -37,12 +37,16 @@ struct job {
 	struct ql_gemm_plan plan;
 	struct operand a, b;
 	int64_t m, n, k, k4, lda;
+	int64_t to_pack;      /* panels */
 	const uint8_t *rows;  /* (m, lda) */
 	uint8_t *copied;      /* the same when A had to be copied, else NULL */
-	uint8_t *panels;      /* (panels, k4, nr, 4) */
+	const uint8_t *panels; /* (panels, k4, nr, 4) */
+	uint8_t *packed;       /* the same when B is packed here, else NULL */
 	const uint8_t *ones;  /* one chunk */
-	int32_t *column_sum;  /* (n): sum b' mod 2^32 */
-	int64_t *column_wide; /* (n): sum b' */
+	int32_t *sum;          /* written while packing; NULL: not */
+	int64_t *sum_wide;
+	const int32_t *column_sum;  /* (n): sum b' mod 2^32 */
+	const int64_t *column_wide; /* (n): sum b' */
 	int64_t *rest;        /* (m): sum a' - k za' */
 	int variant;
 	ql_gemm_store_fn *store;
@@ -129,9 +133,9 @@ static void pack_group(struct job *j, int64_t g)
 
 /* ---- panels ---- */
 
-static uint8_t *panel_at(const struct job *j, int64_t panel)
+static const int8_t *panel_at(const struct job *j, int64_t panel)
 {
-	return j->panels + panel * j->k4 * 4 * j->kernel->nr;
+	return (const int8_t *)j->panels + panel * j->k4 * 4 * j->kernel->nr;
 }
 
 static int panel_columns(const struct job *j, int64_t panel)
@@ -144,7 +148,7 @@ static void wide_sums(
 	const struct job *j, const uint8_t *a, int64_t lda, int rows, int64_t panel, int64_t *sums)
 {
 	int columns = panel_columns(j, panel), nr = j->kernel->nr;
-	const int8_t *b = (const int8_t *)panel_at(j, panel);
+	const int8_t *b = panel_at(j, panel);
 	int32_t part[QL_GEMM_TILE];
 
 	memset(sums, 0, (size_t)(rows * nr) * sizeof(*sums));
@@ -164,18 +168,18 @@ static void column_sums(struct job *j, int64_t panel)
 
 	wide_sums(j, j->ones, 0, 1, panel, sums);
 	for (int c = 0; c < panel_columns(j, panel); c++) {
-		if (j->column_wide)
-			j->column_wide[first + c] = sums[c];
-		else
-			j->column_sum[first + c] = (int32_t)(uint32_t)sums[c];
+		if (j->sum_wide)
+			j->sum_wide[first + c] = sums[c];
+		if (j->sum)
+			j->sum[first + c] = (int32_t)(uint32_t)sums[c];
 	}
 }
 
 static void pack_panel(struct job *j, int64_t panel)
 {
 	ql_gemm_panel_8(j->b.from, j->k, panel * j->kernel->nr, panel_columns(j, panel), j->kernel->nr,
-		j->b.flip, panel_at(j, panel));
-	if (j->a.zero)
+		j->b.flip, j->packed + panel * j->k4 * 4 * j->kernel->nr);
+	if (j->sum || j->sum_wide)
 		column_sums(j, panel);
 }
 
@@ -184,10 +188,10 @@ static void pack_body(void *arg, int64_t begin, int64_t end)
 	struct job *j = arg;
 
 	for (int64_t i = begin; i < end; i++) {
-		if (i < j->plan.panels)
+		if (i < j->to_pack)
 			pack_panel(j, i);
 		else
-			pack_group(j, i - j->plan.panels);
+			pack_group(j, i - j->to_pack);
 	}
 }
 
@@ -211,7 +215,7 @@ static void narrow_tile(const struct job *j, int64_t i, int rows, int64_t panel)
 	int32_t c[QL_GEMM_TILE];
 
 	j->kernel->tile(
-		rows, columns, j->k4, j->rows + i * j->lda, j->lda, (const int8_t *)panel_at(j, panel), c);
+		rows, columns, j->k4, j->rows + i * j->lda, j->lda, panel_at(j, panel), c);
 	for (int r = 0; r < rows; r++) {
 		correct[j->variant](c + r * nr, columns, j->a.zero ? (uint32_t)j->a.zero[i + r] : 0,
 			j->column_sum + first, j->b.zero ? j->b.zero + first : NULL,
@@ -260,27 +264,62 @@ static void product_body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
-static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
+static enum ql_status take_ones(struct ql_ctx *ctx, struct job *j)
 {
 	int64_t chunk = 4 * ql_min64(CHUNK, j->k4);
 	uint8_t *ones = ql_gemm_take(ctx, chunk, 1);
-	uint64_t panel_bytes;
-	bool narrow = is_narrow(j);
 
 	if (!ones)
 		return QL_ERR_MEMORY;
-	if (!ql_size_mul((uint64_t)j->k4, 4 * (uint64_t)j->kernel->nr, &panel_bytes))
-		return ql_fail(ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)j->k);
 	memset(ones, 1, (size_t)chunk);
 	j->ones = ones;
-	j->panels = ql_gemm_take(ctx, j->plan.panels, panel_bytes);
-	j->column_sum = narrow ? ql_gemm_take(ctx, j->n, sizeof(*j->column_sum)) : NULL;
-	j->column_wide = narrow ? NULL : ql_gemm_take(ctx, j->n, sizeof(*j->column_wide));
-	j->rest = j->b.zero ? ql_gemm_take(ctx, j->m, sizeof(*j->rest)) : NULL;
-	if (!j->panels || !(narrow ? (void *)j->column_sum : (void *)j->column_wide) ||
-		(j->b.zero && !j->rest))
+	return QL_OK;
+}
+
+static enum ql_status too_large(struct ql_ctx *ctx, int64_t k)
+{
+	return ql_fail(ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)k);
+}
+
+/* Room for panels and, where they are wanted, sums of columns: in 32 bits, or in 64 when a sum may need them. */
+static enum ql_status take_panels(struct ql_ctx *ctx, struct job *j, bool narrow)
+{
+	uint64_t panel_bytes;
+
+	if (!ql_size_mul((uint64_t)j->k4, 4 * (uint64_t)j->kernel->nr, &panel_bytes))
+		return too_large(ctx, j->k);
+	j->to_pack = j->plan.panels;
+	j->panels = j->packed = ql_gemm_take(ctx, j->plan.panels, panel_bytes);
+	if (narrow)
+		j->column_sum = j->sum = ql_gemm_take(ctx, j->n, sizeof(*j->sum));
+	else
+		j->column_wide = j->sum_wide = ql_gemm_take(ctx, j->n, sizeof(*j->sum_wide));
+	if (!j->panels || !(narrow ? (void *)j->sum : (void *)j->sum_wide))
 		return QL_ERR_MEMORY;
-	return rows_init(ctx, j);
+	if (!j->a.zero) { /* then nobody asks for the values */
+		j->sum = NULL;
+		j->sum_wide = NULL;
+	}
+	return take_ones(ctx, j);
+}
+
+static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
+{
+	const struct ql_gemm_i8_panels *given = j->b.from->panels;
+	bool narrow = is_narrow(j);
+	enum ql_status status = QL_OK;
+
+	if (given) {
+		j->panels = given->data;
+		j->column_sum = narrow ? given->sum : NULL;
+		j->column_wide = narrow ? NULL : given->sum_wide;
+	} else {
+		status = take_panels(ctx, j, narrow);
+	}
+	j->rest = j->b.zero ? ql_gemm_take(ctx, j->m, sizeof(*j->rest)) : NULL;
+	if (!status && j->b.zero && !j->rest)
+		status = QL_ERR_MEMORY;
+	return status ? status : rows_init(ctx, j);
 }
 
 static enum ql_status run(struct ql_ctx *ctx, struct job *j)
@@ -294,8 +333,8 @@ static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 	status = take_memory(ctx, j);
 	groups = j->copied || j->rest ? ql_ceil_div(j->m, ROW_GRAIN) : 0;
 	if (!status)
-		status = ql_parallel_for(ctx, j->plan.panels + groups, 1,
-			ql_gemm_pack_ns(j->n + (groups ? j->m : 0), j->k), pack_body, j);
+		status = ql_parallel_for(ctx, j->to_pack + groups, 1,
+			ql_gemm_pack_ns((j->to_pack ? j->n : 0) + (groups ? j->m : 0), j->k), pack_body, j);
 	if (!status)
 		status = ql_parallel_for(ctx, j->plan.blocks * j->plan.panels, j->plan.grain, j->plan.work_ns,
 			product_body, j);
@@ -323,6 +362,49 @@ enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
 		status = operand_init(ctx, &j.b, b, n, false);
 	if (!status)
 		status = run(ctx, &j);
+	ql_scratch_release(ctx, mark);
+	return status;
+}
+
+/* ---- B packed for several products ---- */
+
+/* Distances of the parts: panels, then both sums. */
+static bool lay_out(const struct ql_gemm_i8 *kernel, int64_t n, int64_t k, uint64_t part[3], uint64_t *bytes)
+{
+	uint64_t columns = (uint64_t)ql_ceil_div(n, kernel->nr) * (uint64_t)kernel->nr;
+
+	part[0] = 0;
+	return ql_size_mul(columns, 4 * (uint64_t)ql_ceil_div(k, 4), &part[1]) &&
+	       ql_size_add(part[1], columns * sizeof(int64_t), &part[2]) &&
+	       ql_size_add(part[2], columns * sizeof(int32_t) + 64, bytes);
+}
+
+uint64_t ql_gemm_i8_panel_bytes(const struct ql_gemm_i8 *kernel, int64_t n, int64_t k)
+{
+	uint64_t part[3], bytes;
+
+	return lay_out(kernel, n, k, part, &bytes) ? bytes : 0;
+}
+
+enum ql_status ql_gemm_i8_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b, void *memory,
+	struct ql_gemm_i8_panels *out)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	struct job j = {.kernel = ctx->kernels->gemm_i8, .n = n, .k = k, .k4 = ql_ceil_div(k, 4)};
+	uint64_t part[3], bytes;
+	enum ql_status status;
+
+	if (!lay_out(j.kernel, n, k, part, &bytes))
+		return too_large(ctx, k);
+	j.b = (struct operand){.from = b, .flip = b->dtype == QL_uint8 ? 128 : 0};
+	j.panels = j.packed = memory;
+	j.sum_wide = (int64_t *)(void *)((char *)memory + part[1]);
+	j.sum = (int32_t *)(void *)((char *)memory + part[2]);
+	j.to_pack = ql_ceil_div(n, j.kernel->nr);
+	*out = (struct ql_gemm_i8_panels){j.kernel, j.panels, j.sum, j.sum_wide};
+	status = take_ones(ctx, &j);
+	if (!status)
+		status = ql_parallel_for(ctx, j.to_pack, 1, ql_gemm_pack_ns(n, k), pack_body, &j);
 	ql_scratch_release(ctx, mark);
 	return status;
 }

@@ -6,6 +6,8 @@
 
 #include "tensor/gemm.h"
 
+#define QL_GEMM_DEPTH 256 /* a float32 sum is a sum of sums over so many products */
+
 /* Packs columns j..j+columns-1 of B into a panel: for each 4 of k, nr x 4 values; missing columns and k are
  * 0. 8 bits: each code is xored with `flip`. 16 bits: `shift` is subtracted. */
 void ql_gemm_panel_8(const struct ql_matrix_int *b, int64_t k, int64_t j, int columns, int nr, uint8_t flip,
@@ -19,9 +21,9 @@ void ql_gemm_rows_16(const struct ql_matrix_int *a, int64_t k, int64_t i, int64_
 	int16_t *out, int64_t lda);
 
 /* float32: k rows of `columns` numbers, nr apart; strides in elements, what lies behind the columns of a row is not
- * written. Of columns with consecutive k, 4 are read along all k: the part of a panel that 16 of them fill stays in
- * the first-level cache. */
-void ql_gemm_panel_f32(const float *b, int64_t row, int64_t column, int64_t k, int columns, int64_t nr, float *out);
+ * written. `variant` of the loops of tensor/simd.h. */
+void ql_gemm_panel_f32(int variant, const float *b, int64_t row, int64_t column, int64_t k, int columns, int64_t nr,
+	float *out);
 
 /* Nanoseconds that packing `lines` rows or columns of k bytes takes, for ql_parallel_for: 2 to 3 bytes per
  * ns, when what is written was last read by another core. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Storage: create, share, release.
+ * Storage: create, share, release; what is kept with it.
  */
 #include "tensor/storage.h"
 
 #include <string.h>
+
+#define MOST 4 /* kept with one storage; the oldest goes */
 
 struct ql_storage *ql_storage_new(struct ql_ctx *ctx, const struct ql_device *device, size_t bytes)
 {
@@ -26,10 +28,52 @@ struct ql_storage *ql_storage_keep(struct ql_storage *s)
 	return s;
 }
 
+static void drop_first(struct ql_ctx *ctx, struct ql_derived **at)
+{
+	struct ql_derived *d = *at;
+
+	*at = d->next;
+	ql_free(ctx, d->data);
+	ql_free(ctx, d);
+}
+
 void ql_storage_release(struct ql_ctx *ctx, struct ql_storage *s)
 {
 	if (!s || --s->refs > 0)
 		return;
+	while (s->derived)
+		drop_first(ctx, &s->derived);
 	s->device->free(ctx, s->data);
 	ql_free(ctx, s);
+}
+
+static bool same_key(const struct ql_derived_key *a, const struct ql_derived_key *b)
+{
+	return a->maker == b->maker && a->offset == b->offset && a->stride[0] == b->stride[0] && a->stride[1] == b->stride[1] &&
+	       a->size[0] == b->size[0] && a->size[1] == b->size[1] && a->dtype == b->dtype;
+}
+
+/* The newest comes first. */
+struct ql_derived *ql_storage_derived(struct ql_ctx *ctx, struct ql_storage *s, const struct ql_derived_key *key)
+{
+	struct ql_derived *d;
+	int n = 0;
+
+	for (struct ql_derived **at = &s->derived; *at;) {
+		d = *at;
+		if (d->version == s->version && same_key(&d->key, key)) {
+			d->asked++;
+			return d;
+		}
+		if (d->version != s->version || ++n >= MOST)
+			drop_first(ctx, at);
+		else
+			at = &d->next;
+	}
+	d = ql_alloc(ctx, sizeof(*d));
+	if (!d)
+		return NULL;
+	*d = (struct ql_derived){.next = s->derived, .key = *key, .version = s->version};
+	s->derived = d;
+	return d;
 }

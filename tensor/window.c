@@ -94,6 +94,43 @@ enum ql_status ql_window_read(
 	return status ? status : slide(ctx, call, w);
 }
 
+/* A window may not lie in the padding alone. */
+static enum ql_status check_pad(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_window *w)
+{
+	for (int d = 0; d < 2; d++)
+		if (2 * ql_max64(w->before[d], w->after[d]) > w->kernel[d])
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"%s: pad: wanted at most half of the kernel (%lld x %lld), got %lld",
+				call->op->doc.name, (long long)w->kernel[0], (long long)w->kernel[1],
+				(long long)ql_max64(w->before[d], w->after[d]));
+	return QL_OK;
+}
+
+enum ql_status ql_pool_window(struct ql_ctx *ctx, const struct ql_call *call, struct ql_window *w)
+{
+	const struct ql_tensor *x = call->in[0];
+	const struct ql_value *k = ql_call_attr(call, "k");
+	enum ql_status status;
+
+	*w = (struct ql_window){.in = {x->shape[2], x->shape[3]}};
+	for (int d = 0; d < 2; d++)
+		w->kernel[d] = !k || k->ints.n == 0 ? w->in[d] : k->ints.at[k->ints.n == 2 ? d : 0];
+	if (k && k->ints.n > 2)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: k: wanted a number or {h, w}, got %d numbers",
+			call->op->doc.name, k->ints.n);
+	status = ql_window_read(ctx, call, 0, w);
+	return status ? status : check_pad(ctx, call, w);
+}
+
+void ql_window_reach(const struct ql_window *w, int d, int64_t shift, int64_t *from, int64_t *to)
+{
+	int64_t lo = shift < 0 ? ql_ceil_div(-shift, w->stride[d]) : 0;
+	int64_t hi = shift >= w->in[d] ? 0 : (w->in[d] - 1 - shift) / w->stride[d] + 1;
+
+	*from = ql_min64(lo, w->out[d]);
+	*to = ql_max64(*from, ql_min64(hi, w->out[d]));
+}
+
 enum ql_status ql_conv_read(struct ql_ctx *ctx, const struct ql_call *call, int x_rank, const int64_t *x,
 	int w_rank, const int64_t *w, struct ql_conv *out)
 {

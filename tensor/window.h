@@ -20,6 +20,13 @@ struct ql_window {
 enum ql_status ql_window_read(
 	struct ql_ctx *ctx, const struct ql_call *call, int64_t stride, struct ql_window *w);
 
+/* The window of a pooling op over x (n, c, h, w): also k=, the whole plane without it. Padding is at most half of it. */
+enum ql_status ql_pool_window(struct ql_ctx *ctx, const struct ql_call *call, struct ql_window *w);
+
+/* Results that the tap `shift` elements behind their place (k * dilation - before) reaches inside of the input, along
+ * direction d: *from .. *to - 1. */
+void ql_window_reach(const struct ql_window *w, int d, int64_t shift, int64_t *from, int64_t *to);
+
 /* The attributes that it reads, for the table of an op. */
 #define QL_WINDOW_STRIDE(text) \
 	{ \

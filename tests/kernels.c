@@ -175,6 +175,66 @@ static void test_gemm_i16(const void *kernel)
 	check_i16(k, k->mr, 3, 139264 / 4, 0, LOW, MIXED);
 }
 
+/* ---- taps_i16 ---- */
+
+/* Codes less zero points, or anything that fits. */
+static int16_t tap_16(enum fill fill)
+{
+	return fill == MIXED ? (int16_t)(draw() & 1 ? 255 : -255) : fill == RANDOM ? (int16_t)(draw() % 511 - 255) : code_16(fill);
+}
+
+static void check_taps(
+	const struct ql_taps_i16 *k, int64_t n, int step, int outputs, int64_t pairs, enum fill fx, enum fill fw)
+{
+	int64_t reach = 3 * pairs + step * n + QL_TAPS_SLACK + 2;
+	int64_t pitch = n + QL_TAPS_SLACK + 16;
+	int16_t *x = take((size_t)reach * sizeof(*x)), *w = take((size_t)(2 * outputs * pairs) * sizeof(*w));
+	int64_t *at = take((size_t)pairs * sizeof(*at));
+	int32_t *to = take((size_t)(outputs * pitch) * sizeof(*to));
+	bool good = true;
+
+	for (int64_t i = 0; i < reach; i++)
+		x[i] = tap_16(fx);
+	for (int64_t l = 0; l < 2 * outputs * pairs; l++)
+		w[l] = tap_16(fw);
+	for (int64_t l = 0; l < pairs; l++)
+		at[l] = (int64_t)(draw() % (uint32_t)(3 * pairs));
+	k->sums(n, step, outputs, pairs, x, at, w, to, pitch);
+	for (int64_t i = 0; i < n * outputs; i++) {
+		const int16_t *by = w + i / n * 2 * pairs;
+		int64_t sum = 0;
+
+		for (int64_t l = 0; l < pairs; l++)
+			sum += (int64_t)x[at[l] + step * (i % n)] * by[2 * l] + (int64_t)x[at[l] + step * (i % n) + 1] * by[2 * l + 1];
+		good &= (uint32_t)to[i / n * pitch + i % n] == (uint32_t)sum;
+	}
+	CHECK(good, "%s: n %lld, step %d, outputs %d, pairs %lld, fill %d x %d", k->name, (long long)n, step, outputs,
+		(long long)pairs, fx, fw);
+	for (int64_t o = 1; o <= outputs; o++)
+		CHECK(guarded(to, (size_t)(o * pitch - 16) * sizeof(*to), (size_t)(o * pitch) * sizeof(*to)),
+			"%s: wrote behind its slack", k->name);
+	free(x);
+	free(w);
+	free(at);
+	free(to);
+}
+
+static void test_taps_i16(const void *kernel)
+{
+	const struct ql_taps_i16 *k = kernel;
+
+	CHECK(k->rate > 0, "%s: rate", k->name);
+	for (int step = 1; step <= 2; step++) {
+		for (int64_t n = 1; n <= 150; n++)
+			check_taps(k, n, step, 1 + (int)n % QL_TAPS_OUTPUTS, 1 + n % 13, RANDOM, RANDOM);
+		for (int outputs = 1; outputs <= QL_TAPS_OUTPUTS; outputs++)
+			check_taps(k, 1000, step, outputs, 100, RANDOM, RANDOM);
+		for (int fx = 0; fx < FILLS; fx++)
+			for (int fw = 0; fw < FILLS; fw++)
+				check_taps(k, 77, step, 4, 6, (enum fill)fx, (enum fill)fw);
+	}
+}
+
 /* ---- gemm_b1 ---- */
 
 static uint64_t word(enum fill fill)

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "nn/attention.h"
+#include "tensor/kernels/kernels.h"
 #include "tensor/back.h"
 #include "tensor/dense.h"
-#include "tensor/gemm_serial.h"
 #include "tensor/ops/ops.h"
 
 #define WIDEST 65536 /* numbers of a head */
@@ -170,7 +170,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status) {
 		a.o = heads_in(y, a.e);
 		call->path = ql_dtype_name(dtype);
-		call->kernel = dtype == QL_float64 ? "ref" : ql_gemm_tiles(ctx)->name;
+		call->kernel = dtype == QL_float64 ? "ref" : ctx->kernels->tiles->name;
 		status = dtype == QL_float64 ? ql_attention_f64(ctx, &a) : ql_attention_f32(ctx, &a);
 	}
 	release(ctx, &o);

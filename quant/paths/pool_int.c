@@ -1,111 +1,166 @@
 /* SPDX-License-Identifier: MIT
- * What moves codes about without new values stays under the same params: maxpool2d by comparing codes, pad with 0 by the
- * zero point. Codes of affine schemes grow with the values.
+ * maxpool2d and avgpool2d of codes. The largest code stands for the largest value, under every scale that is the same for a
+ * plane. The mean is rounded to codes under the params of x, as in PyTorch, or of out= (pool_codes.c).
  */
-#include <string.h>
+#include "quant/pool_codes.h"
+#include "quant/rescale.h"
+#include "tensor/scratch.h"
 
-#include "tensor/op.h"
-#include "tensor/ops/ops.h"
-#include "tensor/qparams.h"
-#include "tensor/view.h"
-
-static bool one_scale(const struct ql_call *call, const char **reason)
+static bool match(struct ql_call *call, const char **reason)
 {
-	const struct ql_tensor *x = call->in[0];
+	const struct ql_qparams *q = call->in[0]->q;
 
 	*reason = "plain operand";
-	if (!x->q)
+	if (!q)
 		return false;
-	*reason = "only whole-byte codes of affine schemes with one scale";
-	return x->q->scheme->affine && x->q->axis < 0 && !x->q->block && ql_dtypes[x->dtype].bits % 8 == 0;
+	*reason = "+-1 codes of a zero scale have no order";
+	if (call->in[0]->dtype == QL_binary)
+		return false;
+	*reason = "scale varies inside of a plane";
+	return !q->block && q->axis < 2;
 }
 
-static bool match_maxpool(struct ql_call *call, const char **reason)
+static bool match_mean(struct ql_call *call, const char **reason)
 {
-	return one_scale(call, reason);
+	const struct ql_value *out = ql_call_attr(call, "out");
+	const struct ql_tensor *x = call->in[0];
+	struct ql_ctx unused = {0};
+	struct ql_window w;
+
+	if (!match(call, reason))
+		return false;
+	*reason = "codes of the scheme log are not multiples of a scale";
+	if (!x->q->scheme->affine)
+		return false;
+	*reason = "out= is not an affine spec with one given scale";
+	if (out && (!out->spec->scheme || !out->spec->scheme->affine || out->spec->dtype == QL_binary || out->spec->axis ||
+			   out->spec->block || !out->spec->has_scale))
+		return false;
+	*reason = "the sum of a window does not fit 32 bits";
+	return !ql_pool_window(&unused, call, &w) && ql_pool_codes_fit(&w, x->dtype);
 }
 
-/* Runs the op on the codes as numbers of `dtype` and gives the result the params of x. */
-static enum ql_status on_numbers(struct ql_ctx *ctx, struct ql_call *call, unsigned dtype)
+/* dtype of whole bytes that holds the codes of another */
+static unsigned whole_bytes(unsigned dtype)
 {
-	struct ql_tensor *x = call->in[0], *numbers = NULL, *given[1], *codes = NULL;
-	struct ql_call plain = {.op = call->op, .in = given, .n_in = 1, .attr = call->attr};
-	enum ql_status status = ql_tensor_cast(ctx, x, dtype, &numbers);
+	if (!ql_dtype_is_packed(dtype))
+		return dtype;
+	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
+}
 
-	given[0] = numbers;
-	if (!status)
-		status = ql_op_apply(ctx, &plain);
-	if (!status)
-		status = ql_tensor_cast(ctx, plain.out[0], x->dtype, &codes);
-	if (!status) {
-		codes->q = ql_qparams_keep(x->q);
-		call->out[0] = codes;
-		call->kernel = "codes";
+/* gives contiguous codes of whole bytes, without params */
+static enum ql_status open_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
+{
+	unsigned dtype = whole_bytes(t->dtype);
+
+	return dtype == t->dtype ? ql_tensor_contiguous(ctx, t, out) : ql_tensor_cast(ctx, t, dtype, out);
+}
+
+/* Zero points of x, and the factors of its sums with out=. */
+static enum ql_status read_params(struct ql_ctx *ctx, const struct ql_tensor *x, const struct ql_qparams *to,
+	struct ql_pool_codes *p)
+{
+	const struct ql_qparams *q = x->q;
+	int64_t n = ql_tensor_nelem(q->scale);
+	int32_t *zero = ql_scratch_take(ctx, (size_t)n * sizeof(*zero));
+	float *factor = to ? ql_scratch_take(ctx, (size_t)n * sizeof(*factor)) : NULL;
+	double numbers = (double)p->w.kernel[0] * (double)p->w.kernel[1];
+
+	if (!zero || (to && !factor))
+		return QL_ERR_MEMORY;
+	for (int64_t i = 0; i < n; i++) {
+		zero[i] = q->zero_point ? (int32_t)ql_tensor_at_f64(q->zero_point, i) : 0;
+		if (to)
+			factor[i] = (float)(ql_tensor_at_f64(q->scale, i) / (numbers * ql_tensor_at_f64(to->scale, 0)));
 	}
-	ql_tensor_release(ctx, numbers);
-	ql_tensor_release(ctx, plain.out[0]);
+	p->zero = zero;
+	p->zeros = n;
+	p->per = q->axis == 0 ? x->shape[1] : 1;
+	p->factor = factor;
+	return QL_OK;
+}
+
+/* Takes the codes y over as the result, in `dtype` under q. */
+static enum ql_status close_codes(struct ql_ctx *ctx, struct ql_call *call, struct ql_tensor *y, unsigned dtype,
+	struct ql_qparams *q)
+{
+	enum ql_status status = QL_OK;
+
+	if (y->dtype == dtype)
+		call->out[0] = ql_tensor_keep(y);
+	else
+		status = ql_tensor_cast(ctx, y, dtype, &call->out[0]);
+	if (!status)
+		call->out[0]->q = ql_qparams_keep(q);
 	return status;
 }
 
-/* float32 holds all codes of 16 bits exactly */
-static enum ql_status eval_maxpool(struct ql_ctx *ctx, struct ql_call *call)
+static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, bool mean, unsigned dtype, struct ql_qparams *q)
 {
-	return on_numbers(ctx, call, QL_float32);
-}
+	const struct ql_result *r = &call->result[0];
+	struct ql_tensor *x = call->in[0], *codes = NULL, *y = NULL;
+	struct ql_pool_codes p = {.planes = r->shape[0] * r->shape[1], .mean = mean};
+	enum ql_status status = ql_pool_window(ctx, call, &p.w);
 
-static bool match_pad(struct ql_call *call, const char **reason)
-{
-	if (!one_scale(call, reason))
-		return false;
-	*reason = "a border that is not 0 may have no code";
-	return ql_call_float(call, "value", 0) == 0;
-}
-
-/* Codes less the zero point are padded with 0 and moved back. */
-static enum ql_status eval_pad(struct ql_ctx *ctx, struct ql_call *call)
-{
-	struct ql_tensor *x = call->in[0], *real = NULL, *zero = NULL, *given[1], *codes = NULL, *sum = NULL;
-	struct ql_call plain = {.op = call->op, .in = given, .n_in = 1, .attr = call->attr};
-	int64_t z = x->q->zero_point ? (int64_t)ql_tensor_at_f64(x->q->zero_point, 0) : 0;
-	enum ql_status status = ql_tensor_of_i64(ctx, z, &zero);
-
+	if (!status && mean)
+		status = read_params(ctx, x, q == x->q ? NULL : q, &p);
 	if (!status)
-		status = ql_tensor_cast(ctx, x, QL_int32, &codes);
+		status = open_codes(ctx, x, &codes);
 	if (!status)
-		status = ql_op_run(ctx, &ql_op_sub, codes, zero, &real);
-	given[0] = real;
-	if (!status)
-		status = ql_op_apply(ctx, &plain);
-	if (!status)
-		status = ql_op_run(ctx, &ql_op_add, plain.out[0], zero, &sum);
-	if (!status)
-		status = ql_tensor_cast(ctx, sum, x->dtype, &call->out[0]);
+		status = ql_tensor_new(ctx, whole_bytes(dtype), r->rank, r->shape, &y);
 	if (!status) {
-		call->out[0]->q = ql_qparams_keep(x->q);
-		call->kernel = "codes";
+		p.dtype = codes->dtype;
+		p.out_dtype = y->dtype;
+		p.x = ql_tensor_data(codes);
+		p.out = ql_tensor_data(y);
+		p.r = ql_rounding_of_params(q);
+		status = ql_pool_codes(ctx, &p);
 	}
-	ql_tensor_release(ctx, zero);
+	if (!status)
+		status = close_codes(ctx, call, y, dtype, q);
 	ql_tensor_release(ctx, codes);
-	ql_tensor_release(ctx, real);
-	ql_tensor_release(ctx, sum);
-	ql_tensor_release(ctx, plain.out[0]);
+	ql_tensor_release(ctx, y);
 	return status;
 }
 
-extern const struct ql_path ql_path_maxpool2d_int, ql_path_pad_int;
+static enum ql_status eval_max(struct ql_ctx *ctx, struct ql_call *call)
+{
+	call->kernel = "maxpool2d_int";
+	return run(ctx, call, false, call->in[0]->dtype, call->in[0]->q);
+}
+
+static enum ql_status eval_mean(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_value *out = ql_call_attr(call, "out");
+	const struct ql_result *r = &call->result[0];
+	const float nothing[2] = {0, 0};
+	struct ql_qparams *q = NULL;
+	enum ql_status status;
+
+	call->kernel = "avgpool2d_int";
+	if (!out)
+		return run(ctx, call, true, call->in[0]->dtype, call->in[0]->q);
+	status = ql_rescale_params(ctx, out->spec, nothing, r->rank, r->shape, &q);
+	if (!status)
+		status = run(ctx, call, true, out->spec->dtype, q);
+	ql_qparams_release(ctx, q);
+	return status;
+}
+
+extern const struct ql_path ql_path_maxpool2d_int, ql_path_avgpool2d_int;
 const struct ql_path ql_path_maxpool2d_int = {
 	.op = "maxpool2d",
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16",
+	.dtypes = "int8 uint8 int16 uint16 int4 uint4",
 	.text = "the largest code of each window, under the same scale",
-	.match = match_maxpool,
-	.eval = eval_maxpool,
+	.match = match,
+	.eval = eval_max,
 };
-const struct ql_path ql_path_pad_int = {
-	.op = "pad",
+const struct ql_path ql_path_avgpool2d_int = {
+	.op = "avgpool2d",
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16",
-	.text = "the zero point as the border, under the same scale",
-	.match = match_pad,
-	.eval = eval_pad,
+	.dtypes = "int8 uint8 int16 uint16 int4 uint4",
+	.text = "exact sums of codes, rounded once: under the same scale, or the one of out=",
+	.match = match_mean,
+	.eval = eval_mean,
 };

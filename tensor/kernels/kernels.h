@@ -57,6 +57,26 @@ struct ql_gemm_b1 {
 		const uint64_t *panel, int32_t *c /* (mr, nr) */);
 };
 
+/* Sums of a few taps over a line of numbers, for 1 to QL_TAPS_OUTPUTS sets of weights, `pairs` pairs each, side by side:
+ * to[o * pitch + i] = sum over l < pairs of w[o][l][0] * x[at[l] + step * i] + w[o][l][1] * x[at[l] + step * i + 1] for
+ * 0 <= i < n, mod 2^32; step is 1 or 2. Up to QL_TAPS_SLACK numbers behind the last that is needed may be read, and as many
+ * sums behind the last of an output be written. */
+struct ql_taps_i16 {
+	const char *name;
+	int rate; /* products per ns, as above */
+	void (*sums)(int64_t n, int step, int outputs, int64_t pairs, const int16_t *x, const int64_t *at, const int16_t *w,
+		int32_t *to, int64_t pitch);
+};
+
+#define QL_TAPS_OUTPUTS 4
+
+#define QL_TAPS_SLACK 128
+
+static inline int32_t ql_taps_pair(const int16_t *w)
+{
+	return (int32_t)((uint32_t)(uint16_t)w[0] | (uint32_t)(uint16_t)w[1] << 16);
+}
+
 #define QL_GEMM_TILE 1024 /* largest mr * nr of any kernel */
 
 /* How a row of affine codes relates to reals. */
@@ -91,7 +111,8 @@ struct ql_simd {
 	int variant;
 };
 
-#define QL_KERNEL_FAMILIES(F) F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(quantize) F(dequantize) F(simd)
+#define QL_KERNEL_FAMILIES(F) F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) \
+	F(quantize) F(dequantize) F(simd)
 
 struct ql_kernels {
 #define F(family) const struct ql_##family *family;

@@ -11,34 +11,6 @@ static bool is_mean(const struct ql_op *op)
 	return op == &ql_op_avgpool2d;
 }
 
-/* A window may not lie in the padding alone. */
-static enum ql_status check_pad(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_window *w)
-{
-	for (int d = 0; d < 2; d++)
-		if (2 * ql_max64(w->before[d], w->after[d]) > w->kernel[d])
-			return ql_fail(ctx, QL_ERR_ARGUMENT,
-				"%s: pad: wanted at most half of the kernel (%lld x %lld), got %lld",
-				call->op->doc.name, (long long)w->kernel[0], (long long)w->kernel[1],
-				(long long)ql_max64(w->before[d], w->after[d]));
-	return QL_OK;
-}
-
-static enum ql_status window_of(struct ql_ctx *ctx, const struct ql_call *call, struct ql_window *w)
-{
-	const struct ql_tensor *x = call->in[0];
-	const struct ql_value *k = ql_call_attr(call, "k");
-	enum ql_status status;
-
-	*w = (struct ql_window){.in = {x->shape[2], x->shape[3]}};
-	for (int d = 0; d < 2; d++)
-		w->kernel[d] = !k || k->ints.n == 0 ? w->in[d] : k->ints.at[k->ints.n == 2 ? d : 0];
-	if (k && k->ints.n > 2)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: k: wanted a number or {h, w}, got %d numbers",
-			call->op->doc.name, k->ints.n);
-	status = ql_window_read(ctx, call, 0, w);
-	return status ? status : check_pad(ctx, call, w);
-}
-
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_tensor *x = call->in[0];
@@ -52,7 +24,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	if (!ql_dtype_is_float(ql_operand_dtype(x)))
 		return ql_fail(ctx, QL_ERR_DTYPE, "%s: wanted floats or a quantized tensor, got %s",
 			call->op->doc.name, ql_tensor_text(x, text));
-	status = window_of(ctx, call, &w);
+	status = ql_pool_window(ctx, call, &w);
 	if (!status)
 		ql_result_set(call, 0, ql_operand_dtype(x), 4,
 			(const int64_t[]){x->shape[0], x->shape[1], w.out[0], w.out[1]});
@@ -71,7 +43,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *out = call->out[0], *x = NULL, *y = NULL;
 	struct ql_planes j = {.mean = is_mean(call->op), .wide = out->dtype == QL_float64};
-	enum ql_status status = window_of(ctx, call, &j.w);
+	enum ql_status status = ql_pool_window(ctx, call, &j.w);
 
 	call->path = ql_dtype_name(j.wide ? QL_float64 : QL_float32);
 	call->kernel = ctx->kernels->simd->name;
@@ -110,7 +82,7 @@ static enum ql_status backward(struct ql_back *b)
 	struct ql_planes j = {.mean = is_mean(b->call.op), .wide = is->dtype == QL_float64};
 	struct ql_result shape = *is;
 	struct ql_tensor *g = dense(b, ql_back_grad(b, 0), j.wide), *x = NULL, *y = NULL, *dx = NULL;
-	enum ql_status status = window_of(b->ctx, &b->call, &j.w);
+	enum ql_status status = ql_pool_window(b->ctx, &b->call, &j.w);
 
 	shape.dtype = j.wide ? QL_float64 : QL_float32;
 	if (!status)
@@ -142,6 +114,7 @@ static const struct ql_attr mean_attrs[] = {
 	{"k", QL_ATTR_INTS, QL_POSITIONAL, "all", "the window: a number, {h, w} or 'all' (default: all)"},
 	QL_WINDOW_STRIDE("step of the window: a number or {h, w} (default: the window)"),
 	QL_WINDOW_PAD,
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: that of a quantized x, else none)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -151,7 +124,7 @@ const struct ql_op ql_op_maxpool2d = {
 		.text = "Largest number of each window of x (n, c, h, w); nan if there is one. Padding counts as -infinity and may "
 			"be "
 			"at most half of the window; a window that does not fit entirely is left out. The gradient goes to the first "
-			"of equal numbers.",
+			"of equal numbers. Of a quantized x the codes are compared, under the same params.",
 		.example = "x = tensor.arange(1, 16):view(1, 1, 4, 4)\n"
 			   "print(x:to('float32'):maxpool2d(2):view(4))  --> float32(4)   6   8  14  16",
 		.attrs = max_attrs},
@@ -169,7 +142,8 @@ const struct ql_op ql_op_avgpool2d = {
 		.text = "Mean of each window of x (n, c, h, w); without k, or with k='all', of each whole plane: (n, c, 1, 1). "
 			"Padding "
 			"counts as 0 and is part of the mean (as in PyTorch); it may be at most half of the window. A window that does "
-			"not fit entirely is left out.",
+			"not fit entirely is left out. Of a quantized x the codes are summed exactly and the mean is rounded once, half "
+			"to even, to a code under the params of x or of out=: give out= where the means have a smaller range than x.",
 		.example =
 			"x = tensor.arange(1, 16):view(1, 1, 4, 4):to 'float32'\n"
 			"print(x:avgpool2d(2):view(4))  --> float32(4)   3.5000   5.5000  11.5000  13.5000\n"

@@ -54,3 +54,14 @@ describe('mul', function()
 		assert(real:metrics(q).max <= q:qparams().scale:item() * 0.5001)
 	end)
 end)
+
+it('sums of 8-bit codes in vectors: the bits of the general way', function()
+	for _, pair in ipairs {{'uint8', 'uint8'}, {'int8', 'uint8'}, {'int8', 'int8'}, {'uint8', {dtype='int8', scheme='asymmetric'}}} do
+		for _, out in ipairs {{dtype='uint8', scale=0.03, zero_point=120}, {dtype='int8', scale=0.011}} do
+			local a, b = tensor.randn(40, 77):quantize(pair[1]), (tensor.randn(40, 77) * 2):quantize(pair[2])
+			local fast = a:add(b, {out=out})
+			local slow = a:t():add(b:t(), {out=out}):t() -- not dense: element by element
+			assert(fast:codes():ne(slow:codes()):any():item() == false)
+		end
+	end
+end)

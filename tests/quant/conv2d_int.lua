@@ -31,7 +31,10 @@ local function check(x, w, o, bias)
 	quant.log 'reset'
 	local given = {stride=o.stride, pad=o.pad, dilation=o.dilation, groups=o.groups, act=o.act}
 	local got = bias and x:conv2d(w, bias, given) or x:conv2d(w, given)
-	assert(got:origin().path == 'int8' and got:origin().kernel:find '^gemm_i8', got:origin().path)
+	-- up to four channels and 64 outputs of a group are summed tap by tap, but for strides above 2
+	local stride = type(o.stride) == 'table' and o.stride[2] or o.stride or 1
+	local kernel = w:size(2) <= 4 and w:size(1) // (o.groups or 1) <= 64 and stride <= 2 and '^taps_i16' or '^gemm_i8'
+	assert(got:origin().path == 'int8' and got:origin().kernel:find(kernel), got:origin().kernel)
 	assert(same(got, want))
 	-- codes: sums and bias as integers, one factor, one rounding
 	for _, out in ipairs {{dtype='uint8', scale=0.07, zero_point=30}, {dtype='int8', scale=0.04}} do
@@ -54,6 +57,13 @@ local shapes = {
 	{{3, 6, 9, 9}, {6, 1, 3, 3}, {groups=6, pad=1}}, {{2, 5, 6, 6}, {3, 5, 1, 1}, {stride=2}},
 	{{1, 2, 10, 11}, {5, 2, 3, 3}, {dilation={2, 3}, pad={2, 1, 3, 0}}}, {{2, 16, 4, 4}, {17, 16, 3, 3}, {pad=1, act='relu'}},
 	{{1, 1, 3, 3}, {1, 1, 3, 3}, {}}, {{5, 3, 32, 31}, {8, 3, 5, 4}, {pad=2, stride={2, 1}}},
+	-- tap by tap: a multiplier, wide and long images, strides, dilation, more padding than kernel, one tap, one row
+	{{2, 3, 9, 7}, {6, 1, 3, 3}, {groups=3, pad=1, stride=2}}, {{1, 4, 70, 131}, {4, 1, 3, 3}, {groups=4, pad=1, act='relu'}},
+	{{1, 2, 150, 140}, {4, 1, 5, 5}, {groups=2, pad=2, stride=2}}, {{2, 8, 14, 14}, {8, 4, 3, 3}, {groups=2, pad=1}},
+	{{1, 5, 20, 21}, {5, 1, 3, 3}, {groups=5, dilation={3, 2}, pad={3, 2}, stride={1, 2}}},
+	{{1, 2, 3, 4}, {2, 1, 2, 2}, {groups=2, pad={5, 0, 1, 9}}}, {{2, 4, 6, 6}, {4, 1, 1, 1}, {groups=4, stride={3, 2}}},
+	{{3, 3, 1, 40}, {3, 1, 1, 7}, {groups=3, pad={0, 3}}}, {{3, 3, 40, 1}, {6, 3, 7, 1}, {pad={3, 0}}},
+	{{1, 3, 12, 12}, {3, 1, 3, 3}, {groups=3, stride=3}}, {{1, 2, 9, 9}, {132, 1, 3, 3}, {groups=2, pad=1}}, {{9, 6, 7, 7}, {6, 1, 3, 3}, {groups=6, pad=1}},
 }
 for i, shape in ipairs(shapes) do
 	it('shape ' .. i, function()
@@ -115,4 +125,57 @@ it('refuses what has no meaning', function()
 	assert(message(x.conv2d, x, w, {pad=-1}):find 'conv2d: pad: wanted 0 or more')
 	assert(message(x.conv2d, x, w, {out='nope'}):find 'conv2d: out: spec: dtype: wanted one of')
 	assert(message(x.conv2d, x, tensor.randn(2, 4, 3, 3):quantize 'int8', {}):find 'conv2d: wanted w %(out, 3, kh, kw%)')
+end)
+
+it('a nan in the bias gives the zero point, infinities saturate', function()
+	for _, groups in ipairs {1, 4} do -- by products, and tap by tap
+		local x, w = tensor.randn(2, groups == 1 and 20 or 4, 5, 5):quantize 'uint8', tensor.randn(4, groups == 1 and 20 or 1, 3, 3):quantize 'int8/1'
+		local bias, o = tensor {0 / 0, 1, 1 / 0, -1 / 0}, {groups=groups, out={dtype='uint8', scale=0.05, zero_point=100}}
+		for _, act in ipairs {false, 'relu'} do
+			o.act = act or nil
+			local codes = x:conv2d(w, bias, o):codes():to 'int64'
+			assert(codes[{{}, 1}]:eq(100):all():item() and codes[{{}, 3}]:eq(255):all():item())
+			assert(codes[{{}, 4}]:eq(act and 100 or 0):all():item())
+			local second = x:conv2d(w, tensor.ones(4), o):codes():to 'int64'
+			assert(same(codes[{{}, 2}], second[{{}, 2}]))
+		end
+	end
+end)
+
+it('taps of the largest codes and zero points', function()
+	for _, spec in ipairs {{dtype='uint8', scale=1.0, zero_point=0}, {dtype='uint8', scale=1.0, zero_point=255}, {dtype='int8', scale=1.0, zero_point=-128, scheme='asymmetric'}} do
+		for _, value in ipairs {-1000.0, 1000.0} do
+			local x = tensor.full({1, 4, 9, 9, value=value}):quantize(spec)
+			for _, w in ipairs {{dtype='int8', scale=1 / 128}, {dtype='uint8', scale=1 / 255, zero_point=255}, {dtype='uint8', scale=1 / 255, zero_point=0}} do
+				for _, sign in ipairs {-1.0, 1.0} do
+					check(x, tensor.full({4, 4, 5, 5, value=sign}):quantize(w), {pad=2})
+				end
+			end
+		end
+	end
+end)
+
+it('taps too far apart for a copy, and no height', function()
+	local x, w = tensor.randn(1, 2, 3, 3):quantize 'uint8', tensor.randn(2, 1, 2, 2):quantize 'int8/1'
+	local y = x:conv2d(w, {groups=2, dilation={1, 700000}, pad={0, 700000}})
+	assert(y:origin().kernel:find '^gemm_i8' and y:size(4) == 700003)
+	assert(same(y[{{}, {}, {}, {350000, 350010}}], tensor.zeros(1, 2, 2, 11)))
+	check(tensor.zeros(1, 2, 0, 3):quantize {dtype='uint8', scale=0.1, zero_point=7}, tensor.randn(2, 1, 2, 2):quantize 'int8', {groups=2, pad=1})
+end)
+
+it('packed weights that come again are unpacked once', function()
+	for _, groups in ipairs {1, 6} do
+		local x, w = tensor.randn(2, 6, 7, 7):quantize 'uint8', tensor.randn(6, 6 // groups, 3, 3):quantize 'int4/1'
+		local function run(weight) return x:conv2d(weight, {groups=groups, pad=1}) end
+		local want = run(w:clone())
+		for _ = 1, 4 do assert(same(run(w), want)) end
+		w[2][1][1][1] = w[2][1][1][1]:item() > 0 and -1 or 1
+		local other = run(w)
+		assert(not same(other, want))
+		for _ = 1, 3 do assert(same(run(w), run(w:clone()))) end
+		local bytes = tensor.memory().now
+		w = nil
+		collectgarbage() collectgarbage()
+		assert(bytes - tensor.memory().now >= 36 * 9 // groups)
+	end
 end)

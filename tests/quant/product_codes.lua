@@ -42,3 +42,24 @@ end)
 it('a bias beyond 2^30 steps takes the way of two passes', function()
 	both(2, 3, 4, {dtype='int8', scale=1e7}, nil, tensor {1e9, -1e9, 5}, 'int8', 'int8/1')
 end)
+
+it('a nan in the bias gives the zero point, infinities saturate', function()
+	local bias = tensor {0 / 0, 1, 1 / 0, -1 / 0}
+	for _, act in ipairs {false, 'relu'} do
+		for _, out in ipairs {{dtype='uint8', scale=0.05, zero_point=100}, {dtype='int8', scale=0.11}, {dtype='int16', scale=0.01}} do
+			local q = both(3, 4, 9, out, act or nil, bias, 'uint8', 'int8/1')
+			local p = q:qparams()
+			local zero = p.zero_point and p.zero_point:item() or 0
+			local codes = q:codes():to 'int64'
+			for i = 1, 3 do
+				assert(codes[i][1]:item() == zero and codes[i][3]:item() == p.max)
+				assert(codes[i][4]:item() == (act and zero or p.min))
+			end
+		end
+	end
+	-- the range is found: by the columns that have one
+	local x, w = tensor.randn(5, 8):quantize 'uint8', tensor.randn(2, 8):quantize 'int8/1'
+	local q = x:linear(w, tensor {0 / 0, 0}, {out='uint8'})
+	assert(q[{{}, 1}]:dequantize():abs():max():item() == 0)
+	assert(q[{{}, 2}]:codes():ne(x:linear(w[{{2, 2}}], {out={dtype='uint8', scale=q:qparams().scale:item(), zero_point=q:qparams().zero_point:item()}})[{{}, 1}]:codes()):any():item() == false)
+end)

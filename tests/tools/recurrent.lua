@@ -323,5 +323,25 @@ return function(kind)
 		assert(worst(y, (run(o))) == 0)
 	end)
 
+	it('keeps the packed w_hh with the weight, until it is written to', function()
+		local o = plain32(3, 2, 8, 70)
+		o.w_hh = o.w_hh:quantize 'int8/1'
+		local function fresh()
+			local copy = {}
+			for name, t in pairs(o) do copy[name] = t:clone() end
+			return (run(copy, {states = 'int8'}))
+		end
+		local function now()
+			collectgarbage() collectgarbage()
+			return tensor.memory().now
+		end
+		local y, before = fresh(), now()
+		for _ = 1, 4 do assert(worst((run(o, {states = 'int8'})), y) == 0) end
+		assert(now() - before >= GATES * 70 * 70)
+		o.w_hh[3][5] = o.w_hh[3][5]:item() > 0 and -0.1 or 0.1
+		local other = fresh()
+		assert(worst((run(o, {states = 'int8'})), other) == 0 and worst(other, y) > 0)
+	end)
+
 	return {run = run, data = data, with_grad = with_grad, total = total, worst = worst}
 end

@@ -1,0 +1,17 @@
+-- SPDX-License-Identifier: MIT
+-- pad of codes stays integer: what it gives decodes to what the op gives on the decoded operand, bit for bit.
+tensor.seed(21)
+for _, spec in ipairs {'uint8', 'int8', 'int16', {dtype='int8', scheme='asymmetric'}} do
+	it(tostring(quant.spec(spec)), function()
+		local q = (tensor.randn(2, 3, 6, 5) - 0.3):quantize(spec)
+		local d = q:dequantize()
+		for _, run in ipairs {function(x) return x:pad {1, 2, 0, 1, 2, 2} end, function(x) return x:pad {1, 1} end} do
+			local got = run(q)
+			assert(got:quantized() and got:origin().path == 'integer' and got:dtype() == q:dtype())
+			assert(got:qparams().scale:item() == q:qparams().scale:item())
+			assert(got:dequantize():ne(run(d)):any():item() == false)
+		end
+	end)
+end
+local q = tensor.randn(1, 2, 4, 4):quantize 'uint8'
+print(q:pad({1, 1}, {value=2}):origin().reason)  --> a border that is not 0 may have no code
