@@ -120,23 +120,38 @@ end
 
 edits.result_of = hidden.result_of
 
--- name -> list of {node name, operand} and, for outputs, {false}; made anew after a change.
-local function find_users(e)
-	local users = {}
-	local function add(ref, user)
-		users[ref] = users[ref] or {}
-		table.insert(users[ref], user)
-	end
-	for _, name in ipairs(e.order) do
-		for i, ref in ipairs(e.nodes[name].inputs) do
-			if type(ref) == 'string' then add(ref, {node = e.nodes[name], at = i}) end
+---------------------------------------------------------------- who takes what, kept up to date
+
+-- ref -> list of {name=, at=} of the nodes that take it, and {output=true} for each output.
+local function link(users, name, inputs)
+	for at, ref in ipairs(inputs) do
+		if type(ref) == 'string' then
+			users[ref] = users[ref] or {}
+			table.insert(users[ref], {name = name, at = at})
 		end
 	end
-	core.each_output(e, function(leaf) add(leaf.ref, {output = true}) end)
+end
+
+local function unlink(users, name, inputs)
+	for _, ref in ipairs(inputs) do
+		local list = type(ref) == 'string' and users[ref] or {}
+		for i = #list, 1, -1 do
+			if list[i].name == name then table.remove(list, i) end
+		end
+	end
+end
+
+local function find_users(e)
+	local users = {}
+	for _, name in ipairs(e.order) do link(users, name, e.nodes[name].inputs) end
+	core.each_output(e, function(leaf)
+		users[leaf.ref] = users[leaf.ref] or {}
+		table.insert(users[leaf.ref], {output = true})
+	end)
 	return users
 end
 
--- Who takes this result: {node=, at=} and {output=true}.
+-- Who takes this result: a list of {name=, at=} and {output=true}.
 function edits:users_of(ref)
 	self.users = self.users or find_users(self)
 	return self.users[ref] or {}
@@ -145,7 +160,7 @@ end
 -- The only user, when it is a node.
 function edits:only_user(ref)
 	local users = self:users_of(ref)
-	return #users == 1 and users[1].node or nil
+	return #users == 1 and users[1].name and self.nodes[users[1].name] or nil
 end
 
 function edits:fresh(name)
@@ -157,11 +172,6 @@ function edits:fresh(name)
 	return free
 end
 
-local function changed(e)
-	e.users = nil
-	e.changes = e.changes + 1
-end
-
 -- A new node before the one called `before` (nil: in front of all).
 function edits:add(node, before)
 	local at = 1
@@ -170,7 +180,8 @@ function edits:add(node, before)
 	end
 	table.insert(self.order, at, node.name)
 	self.nodes[node.name] = node
-	changed(self)
+	if self.users then link(self.users, node.name, node.inputs) end
+	self.changes = self.changes + 1
 	return node
 end
 
@@ -180,8 +191,12 @@ function edits:change(node, fields)
 	for key, value in next, node do made[key] = value end
 	for key, value in next, fields do made[key] = value end
 	made.inputs = table.move(made.inputs, 1, #made.inputs, 1, {})
+	if self.users and fields.inputs then
+		unlink(self.users, node.name, node.inputs)
+		link(self.users, node.name, made.inputs)
+	end
 	self.nodes[node.name] = made
-	changed(self)
+	self.changes = self.changes + 1
 	return made
 end
 
@@ -193,18 +208,20 @@ function edits:set_attr(node, key, value)
 end
 
 function edits:set_input(node, at, ref)
-	local made = self:change(self.nodes[node.name], {})
-	made.inputs[at] = ref
-	return made
+	local inputs = table.move(node.inputs, 1, math.max(at, #node.inputs), 1, {})
+	inputs[at] = ref
+	return self:change(node, {inputs = inputs})
 end
 
 -- All users of `from` take `to`, but for the node called `but`.
 function edits:redirect(from, to, but)
-	for _, user in ipairs(self:users_of(from)) do
-		if user.node and user.node.name ~= but then self:set_input(user.node, user.at, to) end
+	local list = self:users_of(from)
+	for _, user in ipairs(table.move(list, 1, #list, 1, {})) do
+		if user.name and user.name ~= but then self:set_input(self.nodes[user.name], user.at, to) end
 	end
 	core.each_output(self, function(leaf) leaf.ref = leaf.ref == from and to or leaf.ref end)
-	changed(self)
+	self.users = nil -- of outputs
+	self.changes = self.changes + 1
 end
 
 local function moved(map, from, to)

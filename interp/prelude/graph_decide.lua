@@ -159,11 +159,20 @@ local function decide_join(d, node, row, inputs, chosen)
 	row.output = chosen.output and quant.spec(chosen.output)
 end
 
+-- Codes that the graph holds already stay as they are.
+local function weight_spec(d, node, weights, chosen)
+	for _, at in ipairs(weights) do
+		local value = d.g.nodes[node.inputs[at]].value
+		if value:quantized() then return value:spec() end
+	end
+	return quant.spec(chosen.weight or d.weight or 'int8/1')
+end
+
 local function decide_layer(d, node, row, weights, inputs, chosen)
 	local mode, specs = mode_for(d, node, row.form, inputs, chosen)
 	if not mode then return specs, 'always' end
 	row.weights, row.mode = weights, mode
-	row.weight = #weights > 0 and quant.spec(chosen.weight or d.weight or 'int8/1') or nil
+	row.weight = #weights > 0 and weight_spec(d, node, weights, chosen) or nil
 	row.inputs = mode ~= 'weight_only' and specs or {}
 	row.output = (chosen.output or d.output) and quant.spec(chosen.output or d.output) or nil
 	if #weights == 0 and mode == 'weight_only' then
@@ -185,7 +194,7 @@ end
 
 -- Why a node cannot be quantized at all; nil: it can.
 local function why_float(node, form)
-	if node.traced then return 'quantized already' end
+	if node.traced == true or node.mode then return 'quantized already' end
 	if not form or not form.gives then
 		return ("'%s' has no integer version; those that have: %s"):format(node.op, table.concat(ops.quantizable(), ' '))
 	end
@@ -196,7 +205,10 @@ local function decide_node(d, node, matched, chosen)
 	local form = ops.form(node.op)
 	local row = {node = node, form = form, rule = matched, weights = {}, inputs = {}, why = ''}
 	local why = why_float(node, form)
-	if why then return row, why, not node.traced and 'matched' end
+	if why then
+		row.done = node.mode or node.traced == true
+		return row, why, not row.done and 'matched'
+	end
 	local weights, inputs = operands_of(d.g, node, form)
 	if not weights then return row, inputs, 'matched' end
 	if form.needs then return row, decide_join(d, node, row, inputs, chosen) end

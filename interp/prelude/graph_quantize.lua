@@ -86,7 +86,7 @@ local function rewrite(e, row, made)
 	if row.output then attrs.out = row.output end
 	local first = select(2, next(row.inputs))
 	local decodes = row.mode == 'weight_only' and not row.form.decodes
-	e:change(node, {attrs = attrs, mode = not decodes and row.mode or nil, spec = {mode = row.mode, weight = row.weight, input = first,
+	e:change(node, {attrs = attrs, traced = false, mode = not decodes and row.mode or nil, spec = {mode = row.mode, weight = row.weight, input = first,
 		output = row.output}})
 end
 
@@ -164,14 +164,15 @@ function methods.quantize(g, o)
 	local names = {}
 	for i, row in ipairs(list) do names[i] = row.node.name end
 	reader.finish(names)
-	local e, made, count = core.edit(start), {}, 0
+	local e, made, count, done = core.edit(start), {}, 0, false
 	for _, row in ipairs(list) do
+		done = done or row.done
 		if row.mode then
 			rewrite(e, row, made)
 			count = count + 1
 		end
 	end
-	if count == 0 and not o.rules then fail('quantize: wanted a graph with nodes that can be quantized, got none') end
+	if count == 0 and not o.rules and not done then fail('quantize: wanted a graph with nodes that can be quantized, got none') end
 	local edited = pass.loose(e, {'merge_equal', 'fuse_requantize', 'raise_quantize'}, settle, {'insert_borders'})
 	local final = pass.run(edited, {'fuse'}, {})
 	local rows = final_rows(start, final, list)

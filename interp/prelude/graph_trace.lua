@@ -60,7 +60,9 @@ function record:add(op, operands, attrs, results)
 	for i, operand in ipairs(operands) do
 		node.operands[i] = is_tensor(operand) and self:value_of(operand) or operand
 		node.tainted = node.tainted or is_tensor(operand) and node.operands[i].node.tainted
-		node.traced = node.traced or is_tensor(operand) and operand:quantized()
+		if is_tensor(operand) and operand:quantized() then -- codes that are constant are weights: the op is not yet an integer one
+			node.traced = node.operands[i].node.op ~= 'const' or node.traced or 'weights'
+		end
 	end
 	self.nodes[#self.nodes + 1] = node
 	if self.scope then table.insert(self.scope.nodes, node) end

@@ -136,8 +136,25 @@ it('weights that are codes already stay as they are', function()
 	local w = tensor.randn(5, 8):quantize 'int4/1'
 	local m = nn.module(function(self, x) return x:linear(self.w) end, {w=w})
 	local x = tensor.randn(3, 8)
-	local q = graph.trace(m, x):quantize{mode='dynamic', rules={}}
-	print(q:node('w').dtype)  --> int4
+	local g = graph.trace(m, x)
+	print(g:run(x):error(m(x)).max)  --> 0.0
+	local q, r = g:quantize{mode='dynamic', input='int8'}
+	quant.log 'reset'
+	local y = q:run(x, {check=true})
+	print(q:node('w').dtype, r.weight, quant.log():where{op='linear'}.path)  --> int4 int4/1 int8
+	print(y:error(x:quantize('int8'):linear(w)).max)  --> 0.0
+	print(g:quantize{mode='weight_only'}:run(x):error(x:linear(w:dequantize())).max)  --> 0.0
+end)
+
+it('twice is once', function()
+	local m, x = models.cnn[1], images(8)
+	m:calibrate({{x, x}}, {log=false})
+	local q = graph.trace(m, x):quantize{mode='static'}
+	local twice, r = q:quantize{mode='static'}
+	print(tostring(twice) == tostring(q), r[1].mode, r[1].why)  --> true float quantized already
+	assert(twice:run(x):error(q:run(x)).max == 0)
+	local traced = graph.trace(m:quantize{mode='static'}, x)
+	assert(traced:quantize{mode='static'}:run(x):error(traced:run(x)).max == 0)
 end)
 
 it('g:calibrate sees every edge, also sums in models written in Lua', function()
