@@ -216,8 +216,8 @@ static void push_view(lua_State *L, struct ql_tensor *t, int key)
 		ql_raise(L, status);
 }
 
-/* Pushes the slices of the key as a list of {axis, first, length}, a single index with length 0; whole axes are left out. The
- * key is a good one. */
+/* Pushes the slices of the key as a list of {axis, first, length}, a single index with length 0; whole axes are left
+ * out. The key is a good one. */
 static void push_slices(lua_State *L, const struct ql_tensor *t, int key)
 {
 	struct slices s = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The recorder is a Lua function in the registry, called as record(what, op, operands, attributes, results, in_place) for ops
- * and record(what, …) for the rest. Attributes come by name and as given, wherever they stood in the call, so that the call can
- * be made again from them.
+ * The recorder is a Lua function in the registry, called as record("op", name, operands, attributes, results,
+ * in_place) for ops and record(what, …) for the rest. Attributes come by name and as given, wherever they stood in
+ * the call, so that the call can be made again from them.
  */
 #include "interp/record.h"
 

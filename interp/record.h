@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Telling a recorder (graph.trace) what Lua does with tensors: each op with its operands, named attributes and results, and
- * what is no op: slices, writing, reading values. Off, it costs a test of one flag. What the library applies inside of an op
- * is not seen.
+ * Telling a recorder (graph.trace) what Lua does with tensors: each op with its operands, named attributes and
+ * results, and what is no op: slices, writing, reading values. Off, it costs a test of one flag. What the library
+ * applies inside of an op is not seen.
  */
 #ifndef QUOLL_INTERP_RECORD_H
 #define QUOLL_INTERP_RECORD_H
@@ -11,8 +11,8 @@
 /* Somebody wants to be told. */
 bool ql_recorded(lua_State *L);
 
-/* One application of an op. Operands lie at first .. first + n_operands - 1 of the stack, or in the list at `first`
- * (n_operands < 0); results are the n_results values on top, or the list there (n_results < 0). */
+/* One application of an op. Operands lie at first .. first + n_operands - 1 of the stack, or in the list at
+ * `first` (n_operands < 0); results are the n_results values on top, or the list there (n_results < 0). */
 struct ql_applied {
 	const char *op;
 	const struct ql_attr *attrs;
@@ -22,7 +22,7 @@ struct ql_applied {
 };
 void ql_record_op(lua_State *L, const struct ql_applied *a);
 
-/* Something else, by name ("index", "assign", "copy_", "read", "alias", "make"): the n values on top are told as they are
+/* Something else, by name ("index", "assign", "copy_", "read", "alias"): the n values on top are told as they are
  * and stay. */
 void ql_record(lua_State *L, const char *what, int n);
 

@@ -8,7 +8,6 @@ local core = internal.import 'graph_core'
 local module = internal.import 'module'
 local ops = internal.import 'graph_ops'
 local rules = internal.import 'module_rules'
-local size = internal.import 'graph_size'
 local fail, describe = base.fail, base.describe
 local decide = {}
 
@@ -45,8 +44,7 @@ local function spec_for(d, node, ref, wanted)
 		end
 	end
 	if not found then return end
-	local scale, zero = codes.params(found)
-	return quant.spec {dtype = found.dtype, bits = found.bits, scheme = found.scheme, scale = scale, zero_point = zero ~= 0 and zero or nil}
+	return found
 end
 
 ---------------------------------------------------------------- one node
@@ -272,5 +270,4 @@ function decide.row(g, row)
 		float_bytes = before, why = row.why}
 end
 
-decide.spec_for, decide.size = spec_for, size
 return decide

@@ -110,7 +110,7 @@ function methods.node(g, ref)
 	made.shape = setmetatable(table.move(result.shape, 1, #result.shape, 1, {}), SHAPE)
 	made.dtype, made.bytes, made.macs = result.dtype, bytes_of(node), ops.macs(g, node, 1)
 	made.spec = node.spec or result.spec and {output = result.spec} or {}
-	made.tainted, made.traced = nil, nil
+	made.traced = nil
 	return made
 end
 

@@ -37,7 +37,7 @@ return {group = 'fold', text = 'nodes whose inputs are all constant', run = func
 		if foldable(node) then operands, bytes = operands_of(e, node) end
 		if operands and ops.bytes(node.results[1], 1) <= LIMIT + bytes then
 			local value = ops.apply(node.op, operands, node.attrs)[1]
-			e:change(node, {op = 'const', inputs = {}, attrs = {}, value = value:clone(), tainted = false,
+			e:change(node, {op = 'const', inputs = {}, attrs = {}, value = value:clone(),
 				results = {{shape = node.results[1].shape, dtype = node.results[1].dtype, spec = node.results[1].spec}}})
 			say(name, node.op .. ' computed')
 		end

@@ -1,8 +1,5 @@
 -- SPDX-License-Identifier: MIT
 -- Pass fuse_activation: an activation behind a linear or a convolution that nobody else reads becomes its act=.
-local _, internal = ...
-
--- Codes come out of an integer layer by one rounding; only relu, which clips them, can be done behind it.
 local ACTS = {relu = true, relu6 = true, gelu = true, silu = true, tanh = true, sigmoid = true, hardswish = true}
 
 return {group = 'fuse', text = 'an activation into the layer before it', run = function(e, say)

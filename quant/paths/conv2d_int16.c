@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * conv2d of quantized operands of which one or both have 16 bits: exact 64-bit sums of codes minus zero points, then the rules
- * of the 8-bit convolution: y = (float)sum * (sx * sw) [+ bias], or codes y = sat(rint((float)(sum + bias) * M) + zero) with
- * M = (float)((double)sx * sw / sy).
+ * conv2d of quantized operands of which one or both have 16 bits: exact 64-bit sums of codes minus zero points, then
+ * the rules of the 8-bit convolution: y = (float)sum * (sx * sw) [+ bias], or codes
+ * y = sat(rint((float)(sum + bias) * M) + zero) with M = (float)((double)sx * sw / sy).
  *
- * The sums are products of the weight (o, c kh kw) with unfolded codes (c kh kw, pixels), some lines of pixels of one image at a
- * time; where the window leaves the image stands the zero point of x, which adds nothing.
+ * The sums are products of the weight (o, c kh kw) with unfolded codes (c kh kw, pixels), some lines of pixels of one
+ * image at a time; where the window leaves the image stands the zero point of x, which adds nothing.
  */
 #include <math.h>
 #include <string.h>
@@ -180,7 +180,8 @@ static int64_t zero_of(const struct ql_tensor *t, int64_t i)
 	return t->q->zero_point ? (int64_t)ql_tensor_at_f64(t->q->zero_point, i) : 0;
 }
 
-static enum ql_status read_params(struct job *j, const struct ql_tensor *x, const struct ql_tensor *w, struct ql_matrix_int *a)
+static enum ql_status read_params(struct job *j, const struct ql_tensor *x, const struct ql_tensor *w,
+	struct ql_matrix_int *a)
 {
 	float *scale = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*scale)), sx = (float)ql_tensor_at_f64(x->q->scale, 0);
 	int32_t *zero = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*zero));

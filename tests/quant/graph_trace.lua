@@ -73,6 +73,8 @@ it('takes several inputs, lists of them, a second axis and inputs without a batc
 	print(g:node('input').shape)  --> (5, B, 3)
 	g = graph.trace(nn.module(function(_, v, w) return v:matmul(w) end), {rows(2), tensor.randn(6, 3)}, {batch={1, false}})
 	print(g:node('input1').shape, g:node('input2').shape, g:run{rows(9), tensor.randn(6, 3)}:size(1))  --> (B, 6) (6, 3) 9
+	print(graph.trace(nn.ReLU(), rows(4), {batch=false}):node('relu1').shape)  --> (4, 6)
+	fails('batch: wanted an axis or false, got 0', graph.trace, nn.ReLU(), rows(4), {batch=0})
 	fails('wanted float32%(B, 6%), got float32%(5, 4%)', g.run, g, {tensor.randn(5, 4), tensor.randn(6, 3)})
 	fails('wanted a tensor or a list of tensors, got 3', g.run, g, 3)
 	fails('input1: wanted a tensor, got .x.', g.run, g, {'x', 'y'})
