@@ -237,7 +237,9 @@ function decide.all(g, o, trouble)
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
 		if is_asked(node) then
-			local chosen, rule = reader.find(name, g:node(name))
+			local form = ops.form(node.op)
+			local layer = form and #(form.weights or {}) > 0 and node.module ~= '' and node.module or nil
+			local chosen, rule = reader.find(name, g:node(name), layer) -- several nodes of one layer go by its name, too
 			local row, why, bad
 			if chosen == false then
 				row = left_float({node = node, rule = rule, weights = {}}, 'a rule says so')

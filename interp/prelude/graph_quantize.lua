@@ -139,8 +139,8 @@ end
 
 local options = method('quantize', "g:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
 	[[A new graph in which nodes with weights run in integers, and a report with a row for each node that could: rule, mode, specs, bits
-per weight, bytes and why it stayed float. g is untouched. Modes, specs and rules are those of m:quantize; rules match the names of nodes,
-and a function gets the node (g:node). The values in between are nodes: quantize where floats become codes, requantize where codes change
+per weight, bytes and why it stayed float. g is untouched. Modes, specs and rules are those of m:quantize; rules match the names of nodes
+(of a layer with several nodes also that of the layer), and a function gets the node (g:node). The values in between are nodes: quantize where floats become codes, requantize where codes change
 their parameters, dequantize where an op has no integer version. Where a quantized node feeds another one, codes pass between them
 (out=), through what only moves or compares them; sums, products and joins of codes are integer ops where their result is wanted as codes.
 static: ranges come from m:calibrate of the traced module, from g:calibrate, or from specs with scale= (and zero_point=). A rule that

@@ -98,27 +98,26 @@ local function check_results(node, results, b)
 	end
 end
 
--- Runs the graph; gives a function ref -> tensor for what is still alive: outputs and what `keep` names. `o`:
+-- Runs the graph; gives a function ref -> tensor for what is still alive: outputs and what `keep` names, and the copies made. `o`:
 --   keep    set of refs;  check  compare dtypes and shapes with what is recorded
---   before(node, operands)      is told what a node gets
---   store(node, results)        may give others in their places (an arena)
+--   store(node, results)   may give others in their places (an arena); what is kept is copied then
 function run.execute(g, x, o)
 	local guard <close> = internal.nograd()
 	local values, b = read_inputs(g, x)
-	local left = count_uses(g)
+	local left, copies = count_uses(g), {}
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
 		if node.op == 'const' then
 			values[name] = node.value
 		elseif node.op ~= 'input' then
 			local operands = operands_of(node, values, b)
-			if o.before then o.before(node, operands) end
 			local results = apply(node, operands, b)
 			if o.check then check_results(node, results, b) end
-			if o.store then results = o.store(node, results, operands) end
+			if o.store then results = o.store(node, results) end
 			for i, result in ipairs(results) do
 				local ref = core.ref(name, i)
 				if left[ref] or o.keep and o.keep[ref] then values[ref] = result end
+				if o.store and o.keep and o.keep[ref] then copies[ref] = result:clone() end
 			end
 			for _, ref in ipairs(node.inputs) do
 				if type(ref) == 'string' then
@@ -128,7 +127,7 @@ function run.execute(g, x, o)
 			end
 		end
 	end
-	return function(ref) return values[ref] end, b
+	return function(ref) return values[ref] end, copies
 end
 
 local function outputs_of(g, get)
@@ -165,11 +164,11 @@ function methods.run(g, x, o)
 	local keep, names = kept(g, o.keep)
 	local store
 	if o.arena then store = internal.import('graph_plan').arena(g, x, read_inputs) end
-	local get = run.execute(g, x, {keep = keep, check = o.check, store = store})
+	local get, copies = run.execute(g, x, {keep = keep, check = o.check, store = store})
 	local list, n = outputs_of(g, get)
 	if #names == 0 then return table.unpack(list, 1, n) end
 	local inner = {}
-	for _, name in ipairs(names) do inner[name] = get(name) end
+	for _, name in ipairs(names) do inner[name] = copies[name] or get(name) end
 	list[n + 1] = inner
 	return table.unpack(list, 1, n + 1)
 end

@@ -38,21 +38,21 @@ local function choice(value, rule)
 	return fields
 end
 
--- An object whose find(name, module) gives false, or fields (none: no rule matched), and the index of the rule; unused() lists the
--- indices of rules that matched nothing, finish() refuses them.
+-- An object whose find(name, module, also) gives false, or fields (none: no rule matched), and the index of the rule; unused() lists the
+-- indices of rules that matched nothing, finish() refuses them. A pattern may fit the name or `also`, when that is given.
 function rules.reader(list)
 	list = list or {}
 	if type(list) ~= 'table' then fail('rules: wanted a list, got %s', describe(list)) end
 	local used = {}
 	for i, rule in ipairs(list) do check(rule, i) end
 	return {
-		find = function(name, module)
+		find = function(name, module, also)
 			for i, rule in ipairs(list) do
 				if type(rule) == 'function' then
 					local value = rule(name, module)
 					used[i] = true
 					if value ~= nil then return choice(value, rule), i end
-				elseif internal.matches(rule[1], name) then
+				elseif internal.matches(rule[1], name) or also and internal.matches(rule[1], also) then
 					used[i] = true
 					return choice(rule[2], rule), i
 				end

@@ -132,6 +132,18 @@ it('a rule may be a function of the node; a matched op without an integer versio
 	fails('wanted a regular expression', g.quantize, g, {rules={{'(', 'int8'}}})
 end)
 
+it('rules that quant.search and quant.sensitivity write fit the graph', function()
+	local m, x = models.lstm[1], ids(4)
+	local y = tensor.randint{4, 6, low=1, high=20, dtype='int64'}
+	local _, rules = quant.sensitivity(m, {data={{x, y}}, metric='loss', spec='int4/1', log=false})
+	assert(#rules > 0)
+	rules[#rules + 1] = {'.*', 'int4/1'}
+	if rules[1][1] ~= 'lstm1$' then table.insert(rules, 1, {'lstm1$', 'int8'}) end -- its nodes are lstm1.lstm1 and lstm1.lstm2
+	local g = graph.trace(m, x)
+	local q = g:quantize{mode='weight_only', rules=rules}
+	assert(q:run(x):error(m:quantize{mode='weight_only', rules=rules}(x)).max == 0)
+end)
+
 it('weights that are codes already stay as they are', function()
 	local w = tensor.randn(5, 8):quantize 'int4/1'
 	local m = nn.module(function(self, x) return x:linear(self.w) end, {w=w})

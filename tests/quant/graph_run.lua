@@ -15,6 +15,8 @@ it('keeps inner values by name', function()
 	print(inner.linear1:error(m[1](x)).max, y:error(m(x)).max)  --> 0.0 0.0
 	local _, both = g:run(x, {keep={'relu1', 'linear2'}})
 	print(both.relu1:error(m[2](m[1](x))).max, both.linear2:error(y).max)  --> 0.0 0.0
+	local _, moved = g:run(x, {keep={'linear1', 'relu1'}, arena=true}) -- relu1 writes over linear1
+	print(moved.linear1:error(m[1](x)).max, moved.relu1:error(both.relu1).max)  --> 0.0 0.0
 	fails("wanted the name of a node, got 'linear3'; did you mean 'linear[12]'", g.run, g, x, {keep='linear3'})
 	fails("unknown option 'kep'", g.run, g, x, {kep='a'})
 end)
