@@ -60,6 +60,10 @@ function record:add(op, operands, attrs, results)
 			node.traced = node.operands[i].node.op ~= 'const' or node.traced or 'weights'
 		end
 	end
+	if op == 'maskedselect' and node.tainted then
+		fail('trace: %s: x[mask] gives as many elements as the values say; wanted sizes that follow from those of the input',
+			record.where(self.scope))
+	end
 	self.nodes[#self.nodes + 1] = node
 	if self.scope then table.insert(self.scope.nodes, node) end
 	for i, tensor in ipairs(results) do
@@ -78,7 +82,8 @@ function record:write(op, operands, attrs)
 			before.node.op == 'input' and 'the input' or 'a tensor that was there before')
 	end
 	for i, operand in ipairs(operands) do
-		if is_tensor(operand) and operand:dtype() ~= tensor:dtype() and op ~= 'assign' or tensor:quantized() then
+		local free = op == 'assign' or op == 'maskedassign' -- these cast to the dtype of what they write into
+		if is_tensor(operand) and operand:dtype() ~= tensor:dtype() and not free or tensor:quantized() then
 			fail('trace: %s: %s_: wanted operands of one float dtype, got %s; write x = x:%s(…)', record.where(self.scope), op,
 				internal.describe(operands[i]), op)
 		end

@@ -80,6 +80,30 @@ it('takes several inputs, lists of them, a second axis and inputs without a batc
 	fails('input1: wanted a tensor, got .x.', g.run, g, {'x', 'y'})
 end)
 
+it('gives the bits of all sorts of ops', function()
+	local function cube(b) return tensor.randn(b, 4, 6) end
+	local list = {
+		function(self, x) return tensor.einsum('bij,kj->bik', x, self.w) end,
+		function(_, x)
+			local parts = x:split(2, {axis=2})
+			return parts[1] * parts[2]
+		end,
+		function(_, x)
+			local values, at = x:topk(3)
+			return values + at
+		end,
+		function(_, x) return tensor.where(x:gt(0), x, -x):to 'float64':exp():to 'float32' end,
+		function(_, x) return tensor.stack({x, x * 2}, {axis=1}):sum{axis=1} / x:nelem() end,
+		function(_, x) return (2 ^ x) + x ^ 2 - 1 / (x:abs() + 1) end,
+		function(_, x) return x:mean{axis={2, 3}, keep=true} * x:var{axis=2, keep=true}:softmax{axis=1} end,
+		function(_, x) return x:quantize('int8/2'):dequantize() + x:fake 'int4' end,
+		function(_, x) return x:matmul(x:transpose(2, 3)):tril():norm{axis=2} end,
+		function(_, x) return x:tile(1, 2, 1):flip{3}:leakyrelu(0.2):clamp(-1, 1) end,
+		function(_, x) return nn.rope(x:unsqueeze(2)):squeeze(2):argmax(2) end,
+	}
+	for i, run in ipairs(list) do same(nn.module(run, i == 1 and {w=tensor.randn(5, 6)} or {}), cube, {2, 3, 5}) end
+end)
+
 it('sizes that grow evenly with the batch are kept as such', function()
 	local g = same(nn.module(function(_, x)
 		local b = x:size(1)
@@ -113,6 +137,12 @@ it('slices become select and narrow, writing becomes a value of its own', functi
 		y:add_(x):mul_(3)
 		return y:relu_()
 	end), rows)
+	same(nn.module(function(_, x)
+		local y = x * 1
+		y[x:gt(0)] = 0
+		return y
+	end), rows)
+	fails('as many elements as the values say', graph.trace, nn.module(function(_, x) return x[x:gt(0)]:sum() end), rows(2))
 	fails('changed in place', graph.trace, nn.module(function(_, x)
 		local y = x * 1
 		local view = y:narrow(1, 1, 1)
