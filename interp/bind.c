@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "interp/record.h"
 #include "tensor/map.h"
 
 #define GC_BATCH ((size_t)64 << 10)
@@ -289,12 +290,22 @@ static int op_finish(lua_State *L, struct op_frame *f)
 	return n;
 }
 
+/* Operands are the first arguments, or the list behind its array (read_operand_list); results lie on top. */
+static void tell_recorder(lua_State *L, const struct op_frame *f, bool in_place, int n_results)
+{
+	bool list = f->call.op->flags & QL_LIST_IN, lists = f->call.op->flags & QL_LIST_OUT;
+	struct ql_applied a = {.op = f->call.op->doc.name, .attrs = f->call.op->doc.attrs, .args = &f->args, .first = list ? 2 : 1,
+		.n_operands = list ? -1 : f->call.n_in, .n_results = lists ? -1 : n_results, .in_place = in_place};
+
+	ql_record_op(L, &a);
+}
+
 static int op_call(lua_State *L)
 {
 	const struct ql_op *op = lua_touserdata(L, lua_upvalueindex(1));
 	bool in_place = lua_toboolean(L, lua_upvalueindex(2));
 	struct op_frame f;
-	int next;
+	int next, n;
 
 	memset(&f.call, 0, sizeof(f.call));
 	f.call.op = op;
@@ -309,9 +320,13 @@ static int op_call(lua_State *L)
 		f.call.into = f.call.in[0];
 		if (op_finish(L, &f)) /* the box on top holds another reference to the same tensor */
 			lua_pushvalue(L, 1);
-		return 1;
+		n = 1;
+	} else {
+		n = op_finish(L, &f);
 	}
-	return op_finish(L, &f);
+	if (ql_recorded(L))
+		tell_recorder(L, &f, in_place, n);
+	return n;
 }
 
 void ql_push_op(lua_State *L, const struct ql_op *op, bool in_place)

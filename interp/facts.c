@@ -4,6 +4,7 @@
 #include "interp/facts.h"
 
 #include "interp/index.h"
+#include "interp/record.h"
 #include "tensor/assign.h"
 
 /* ---- facts ---- */
@@ -126,6 +127,17 @@ static struct ql_tensor *real_values(lua_State *L, struct ql_tensor *t)
 	return *box;
 }
 
+/* A value of this tensor goes into the program. */
+static void tell_reading(lua_State *L, const char *method)
+{
+	if (!ql_recorded(L))
+		return;
+	lua_pushvalue(L, 1);
+	lua_pushstring(L, method);
+	ql_record(L, "read", 2);
+	lua_pop(L, 2);
+}
+
 static int method_item(lua_State *L)
 {
 	struct ql_tensor *t = self(L);
@@ -133,6 +145,7 @@ static int method_item(lua_State *L)
 
 	if (ql_tensor_nelem(t) != 1)
 		return ql_error(L, "item: wanted a tensor of one element, got %s", ql_tensor_text(t, text));
+	tell_reading(L, "item");
 	push_element(L, real_values(L, t), 0);
 	return 1;
 }
@@ -159,6 +172,7 @@ static int method_totable(lua_State *L)
 	struct ql_tensor *t = real_values(L, self(L));
 	int64_t at = 0;
 
+	tell_reading(L, "totable");
 	push_table(L, t, 0, &at);
 	return 1;
 }
@@ -172,6 +186,10 @@ static int method_copy(lua_State *L)
 
 	if (status)
 		return ql_raise(L, status);
+	if (ql_recorded(L)) {
+		lua_settop(L, 2);
+		ql_record(L, "copy_", 2);
+	}
 	lua_settop(L, 1);
 	return 1;
 }

@@ -4,6 +4,7 @@
 #include "interp/bind.h"
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
+#include "interp/record.h"
 #include "tensor/tape.h"
 
 static struct ql_tensor *self(lua_State *L)
@@ -52,10 +53,18 @@ static int method_zero_grad(lua_State *L)
 
 static int method_detach(lua_State *L)
 {
-	struct ql_tensor *t = self(L), **box = ql_box_new(L);
-	enum ql_status status = ql_tensor_alias(ql_ctx_of(L), t, box);
+	struct ql_tensor *t = self(L), **box;
+	enum ql_status status;
 
-	return status ? ql_raise(L, status) : 1;
+	lua_settop(L, 1);
+	box = ql_box_new(L);
+	status = ql_tensor_alias(ql_ctx_of(L), t, box);
+
+	if (status)
+		return ql_raise(L, status);
+	if (ql_recorded(L))
+		ql_record(L, "alias", 2);
+	return 1;
 }
 
 static int method_requires_grad(lua_State *L)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interp/record.h"
 #include "tensor/assign.h"
 #include "tensor/ops/ops.h"
 #include "tensor/view.h"
@@ -188,6 +189,18 @@ static enum ql_status apply_slices(struct ql_ctx *ctx, const struct slices *s, s
 	return QL_OK;
 }
 
+static void read_slices(lua_State *L, int key, struct slices *s)
+{
+	if (lua_type(L, key) == LUA_TTABLE) {
+		table_slices(L, key, s);
+	} else if (lua_type(L, key) == LUA_TSTRING) {
+		text_slices(L, lua_tostring(L, key), s);
+	} else {
+		s->n = 1;
+		s->part[0] = (struct part){.kind = INDEX, .from = table_integer(L, key)};
+	}
+}
+
 /* Pushes the view named by the key at `key`; false when the key is no slice (a mask is one but gives a copy). */
 static void push_view(lua_State *L, struct ql_tensor *t, int key)
 {
@@ -196,18 +209,50 @@ static void push_view(lua_State *L, struct ql_tensor *t, int key)
 	struct ql_tensor **box;
 	enum ql_status status;
 
-	if (lua_type(L, key) == LUA_TTABLE) {
-		table_slices(L, key, &s);
-	} else if (lua_type(L, key) == LUA_TSTRING) {
-		text_slices(L, lua_tostring(L, key), &s);
-	} else {
-		s.n = 1;
-		s.part[0] = (struct part){.kind = INDEX, .from = table_integer(L, key)};
-	}
+	read_slices(L, key, &s);
 	box = ql_box_new(L);
 	status = apply_slices(ctx, &s, t, box);
 	if (status)
 		ql_raise(L, status);
+}
+
+/* Pushes the slices of the key as a list of {axis, first, length}, a single index with length 0; whole axes are left
+ * out. The key is a good one. */
+static void push_slices(lua_State *L, const struct ql_tensor *t, int key)
+{
+	struct slices s = {0};
+	int axis = 0;
+	lua_Integer n = 0;
+
+	read_slices(L, key, &s);
+	lua_newtable(L);
+	for (int i = 0; i < s.n; i++) {
+		const struct part *p = &s.part[i];
+		int64_t size = t->shape[i], from = p->from < 0 ? p->from + size + 1 : p->from;
+		int64_t to = p->to < 0 ? p->to + size + 1 : p->to, values[] = {axis + 1, from, p->kind == INDEX ? 0 : to - from + 1};
+
+		axis += p->kind != INDEX;
+		if (p->kind == ALL)
+			continue;
+		lua_createtable(L, 3, 0);
+		for (int k = 0; k < 3; k++) {
+			lua_pushinteger(L, values[k]);
+			lua_seti(L, -2, k + 1);
+		}
+		lua_seti(L, -2, ++n);
+	}
+}
+
+/* index(x, slices, result); the result is on top and stays there. */
+static void tell_slices(lua_State *L, const struct ql_tensor *t, int key)
+{
+	int top = lua_gettop(L);
+
+	lua_pushvalue(L, 1);
+	push_slices(L, t, key);
+	lua_pushvalue(L, top);
+	ql_record(L, "index", 3);
+	lua_settop(L, top);
 }
 
 int ql_index_get(lua_State *L, struct ql_tensor *t, int key)
@@ -216,6 +261,8 @@ int ql_index_get(lua_State *L, struct ql_tensor *t, int key)
 
 	if (!mask) {
 		push_view(L, t, key);
+		if (ql_recorded(L))
+			tell_slices(L, t, key);
 		return 1;
 	}
 	lua_settop(L, key);
@@ -259,9 +306,18 @@ struct ql_tensor *ql_index_value(lua_State *L, int index, const struct ql_tensor
 	return ql_check_tensor(L, index, "index: value");
 }
 
+/* assign(x, slices, value) */
+static void tell_assignment(lua_State *L, const struct ql_tensor *t, int key, int value)
+{
+	lua_pushvalue(L, 1);
+	push_slices(L, t, key);
+	lua_pushvalue(L, value);
+	ql_record(L, "assign", 3);
+}
+
 int ql_index_set(lua_State *L, struct ql_tensor *t, int key, int value)
 {
-	struct ql_tensor *mask = ql_test_tensor(L, key), *source;
+	struct ql_tensor *mask = ql_test_tensor(L, key), *source, *view;
 	enum ql_status status;
 
 	if (mask) {
@@ -273,8 +329,12 @@ int ql_index_set(lua_State *L, struct ql_tensor *t, int key, int value)
 		return 0;
 	}
 	push_view(L, t, key);
-	t = ql_check_tensor(L, -1, "index");
-	source = ql_index_value(L, value, t);
-	status = ql_tensor_assign(ql_ctx_of(L), "index", t, source);
-	return status ? ql_raise(L, status) : 0;
+	view = ql_check_tensor(L, -1, "index");
+	source = ql_index_value(L, value, view);
+	status = ql_tensor_assign(ql_ctx_of(L), "index", view, source);
+	if (status)
+		return ql_raise(L, status);
+	if (ql_recorded(L))
+		tell_assignment(L, t, key, value);
+	return 0;
 }

@@ -9,7 +9,7 @@
 #include "interp/prelude/prelude.h"
 #include "nn/nn.h"
 
-/* registry(name) -> the names in nn/<name>.def, separated by spaces */
+/* registry(name) -> the names in nn/<name>.def or quant/<name>.def, separated by spaces */
 static int registry(lua_State *L)
 {
 	static const struct {
@@ -24,6 +24,12 @@ static int registry(lua_State *L)
 		},
 		{"optim", ""
 #include "nn/optim.def"
+		},
+		{"forms", ""
+#include "quant/forms.def"
+		},
+		{"passes", ""
+#include "quant/passes.def"
 		},
 #undef X
 	};

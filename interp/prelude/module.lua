@@ -9,7 +9,8 @@ local base = internal.import 'base'
 local fail, doc, describe, is_tensor = base.fail, base.doc, base.describe, base.is_tensor
 
 local PARTS, HOOK = {}, {}
-local module = {classes = {}, HOOK = HOOK, PARTS = PARTS}
+-- tracer: what graph.trace puts there while it runs
+local module = {classes = {}, HOOK = HOOK, PARTS = PARTS, tracer = nil}
 local methods = {}
 local registered = {__name = 'quoll.module', methods = methods} -- for help and completion
 debug.getregistry()[registered.__name] = registered
@@ -55,12 +56,14 @@ end
 
 local function call(m, ...)
 	local hook = rawget(m, HOOK)
+	if module.tracer then return module.tracer:call(m, hook or module.run, ...) end
 	if hook then return hook(m, ...) end
 	return module.run(m, ...)
 end
 
--- Shows a value inside of a forward to calibration, when it is watching.
+-- Shows a value inside of a forward to calibration, and to graph.trace, when they are watching.
 function module.note(m, what, value)
+	if module.tracer then module.tracer:note(m, what, value) end
 	local watch = rawget(m, 'watch')
 	if watch then watch(m, what, value) end
 end

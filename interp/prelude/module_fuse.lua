@@ -8,21 +8,26 @@ local methods, method = module.methods, module.method
 
 local function is_kind(m, name) return module.class_of(m).name == name end
 
--- Computed in double, rounded once.
-local function fold(layer, norm)
+-- The weight and bias of a layer with the norm {weight, bias, mean, var, eps} behind it; bias may be nil. Computed in double, rounded
+-- once.
+local function folded(weight, bias, norm)
 	local guard <close> = internal.nograd()
 	local function wide(t) return t:to 'float64' end
-	local factor = wide(norm.weight) / (wide(norm.running_var) + norm.eps):sqrt()
-	local weight = wide(layer.weight)
+	local factor = wide(norm.weight) / (wide(norm.var) + norm.eps):sqrt()
 	local shape = {weight:size(1)}
 	for _ = 2, weight:dim() do shape[#shape + 1] = 1 end
-	local bias = layer.bias and wide(layer.bias) or 0
-	bias = (wide(norm.running_mean) - bias) * -1 * factor + wide(norm.bias)
-	module.set_tensor(layer, 'weight', (weight * factor:view(table.unpack(shape))):to(layer.weight:dtype()))
+	local offset = (wide(norm.mean) - (bias and wide(bias) or 0)) * -1 * factor + wide(norm.bias)
+	return (wide(weight) * factor:view(table.unpack(shape))):to(weight:dtype()), offset:to((bias or weight):dtype())
+end
+
+local function fold(layer, norm)
+	local weight, bias = folded(layer.weight, layer.bias or nil,
+		{weight = norm.weight, bias = norm.bias, mean = norm.running_mean, var = norm.running_var, eps = norm.eps})
+	module.set_tensor(layer, 'weight', weight)
 	if layer.bias then
-		module.set_tensor(layer, 'bias', bias:to(layer.bias:dtype()))
+		module.set_tensor(layer, 'bias', bias)
 	else
-		module.parameter(layer, 'bias', bias:to(layer.weight:dtype()))
+		module.parameter(layer, 'bias', bias)
 	end
 end
 
@@ -73,4 +78,4 @@ function methods.fuse(m)
 	return fuse(m:clone():eval())
 end
 
-return {fuse = fuse}
+return {fuse = fuse, folded = folded}

@@ -38,30 +38,35 @@ local function choice(value, rule)
 	return fields
 end
 
--- An object whose find(name, module) gives false, or fields (none: no rule matched); finish() refuses rules that
--- matched nothing.
+-- An object whose find(name, module, also) gives false, or fields (none: no rule matched), and the index of the rule; unused() lists the
+-- indices of rules that matched nothing, finish() refuses them. A pattern may fit the name or `also`, when that is given.
 function rules.reader(list)
 	list = list or {}
 	if type(list) ~= 'table' then fail('rules: wanted a list, got %s', describe(list)) end
 	local used = {}
 	for i, rule in ipairs(list) do check(rule, i) end
 	return {
-		find = function(name, module)
+		find = function(name, module, also)
 			for i, rule in ipairs(list) do
 				if type(rule) == 'function' then
 					local value = rule(name, module)
 					used[i] = true
-					if value ~= nil then return choice(value, rule) end
-				elseif internal.matches(rule[1], name) then
+					if value ~= nil then return choice(value, rule), i end
+				elseif internal.matches(rule[1], name) or also and internal.matches(rule[1], also) then
 					used[i] = true
-					return choice(rule[2], rule)
+					return choice(rule[2], rule), i
 				end
 			end
 			return {}
 		end,
+		unused = function()
+			local indices = {}
+			for i in ipairs(list) do indices[#indices + 1] = not used[i] and i or nil end
+			return indices
+		end,
 		finish = function(names)
 			for i, rule in ipairs(list) do
-				if not used[i] and not rule.optional then
+				if not used[i] and type(rule) == 'table' and not rule.optional then
 					fail("rules: item %d: wanted a pattern that matches a layer, got '%.60s'; layers: %s", i, rule[1],
 						table.concat(names, ' ', 1, math.min(#names, 12)))
 				end

@@ -23,6 +23,8 @@
 #include "nn/data.def"
 #include "nn/modules.def"
 #include "nn/optim.def"
+#include "quant/forms.def"
+#include "quant/passes.def"
 #undef X
 
 enum kind { MODULE, METHODS, FUNCTION, INTERNAL };
@@ -38,6 +40,8 @@ static const struct file {
 #include "nn/data.def"
 #include "nn/modules.def"
 #include "nn/optim.def"
+#include "quant/forms.def"
+#include "quant/passes.def"
 #undef X
 };
 

@@ -1,0 +1,275 @@
+-- SPDX-License-Identifier: MIT
+-- What becomes of each node under rules: the decision that g:match shows and g:quantize carries out.
+local _, internal = ...
+local base = internal.import 'base'
+local calibrated = internal.import('module_quantize').calibrated
+local codes = internal.import 'graph_codes'
+local core = internal.import 'graph_core'
+local module = internal.import 'module'
+local ops = internal.import 'graph_ops'
+local rules = internal.import 'module_rules'
+local fail, describe = base.fail, base.describe
+local decide = {}
+
+local MODES = {'auto', 'static', 'dynamic', 'weight_only'}
+
+local function check_mode(mode)
+	for _, known in ipairs(MODES) do
+		if mode == known then return mode end
+	end
+	fail('quantize: mode: wanted %s, got %s%s', table.concat(MODES, ', '), describe(mode), base.near(mode, MODES))
+end
+
+---------------------------------------------------------------- ranges
+
+-- The layers of the module by name, for their observers.
+local function layers_of(g)
+	local list = {}
+	if g.root then module.walk(g.root, function(name, inner) list[name] = inner end) end
+	return list
+end
+
+-- The spec with scale for a value, from g:calibrate, or from what m:calibrate has seen there (the observer of the node's own
+-- module first); nil: neither, and no scale was given.
+local function spec_for(d, node, ref, wanted)
+	local s = wanted and quant.spec(wanted)
+	if s and codes.params(s) then return s end
+	local observer = d.g.observers and d.g.observers[ref]
+	local found = observer and calibrated({observers = {value = observer}}, 'value', wanted)
+	local list = d.g.observed and d.g.observed[ref] or {}
+	for _, own in ipairs {true, false} do
+		for _, entry in ipairs(list) do
+			local layer = d.layers[entry.module]
+			if not found and layer and (entry.module == node.module) == own then found = calibrated(layer, entry.what, wanted) end
+		end
+	end
+	if not found then return end
+	return found
+end
+
+---------------------------------------------------------------- one node
+
+-- The constants among the operands that are weights, and the operands that are activations.
+local function operands_of(g, node, form)
+	local weights, inputs = {}, {}
+	for _, at in ipairs(form.weights) do
+		local ref = node.inputs[at]
+		local producer = type(ref) == 'string' and g.nodes[core.split(ref)]
+		if producer and producer.op == 'const' then
+			weights[#weights + 1] = at
+		elseif form.either then
+			inputs[#inputs + 1] = at
+		else
+			return nil, 'its weight is computed'
+		end
+	end
+	for at, ref in ipairs(node.inputs) do
+		local wanted = form.all
+		for _, other in ipairs(form.inputs) do wanted = wanted or other == at end
+		if wanted and type(ref) ~= 'string' then return nil, 'an operand is a number' end
+		if wanted then table.insert(inputs, at) end
+	end
+	table.sort(inputs)
+	return weights, inputs
+end
+
+-- Calls each(ref) for a value and for those that it is made of by moving or comparing only, and gives the node that made the
+-- first of them.
+local function chain(g, ref, each)
+	local node = g.nodes[core.split(ref)]
+	each(ref)
+	local form = ops.form(node.op)
+	while form and form.gives == 'same' and type(node.inputs[1]) == 'string' do
+		ref = node.inputs[1]
+		each(ref)
+		node = g.nodes[core.split(ref)]
+		form = ops.form(node.op)
+	end
+	return node
+end
+
+-- Bytes of the weights under the spec, before, and their number.
+local function weight_bytes(g, node, weights, spec)
+	local after, before, count = 0, 0, 0
+	for _, at in ipairs(weights) do
+		local value = g.nodes[node.inputs[at]].value
+		local shape = {value:size()}
+		if spec and spec.block and #shape > 2 then shape = {shape[1], value:nelem() // shape[1]} end
+		after = after + (spec and quant.bytes(shape, spec) or value:nbytes())
+		before, count = before + value:nbytes(), count + value:nelem()
+	end
+	return after, before, count
+end
+
+local function mode_for(d, node, form, inputs, chosen)
+	local wanted = chosen.mode and check_mode(chosen.mode) or d.mode
+	if form.only then return form.only end
+	if wanted == 'weight_only' then return wanted end
+	local specs, missing = {}, nil
+	for _, at in ipairs(inputs) do
+		specs[at] = spec_for(d, node, node.inputs[at], chosen.input or d.input)
+		missing = missing or not specs[at] and at
+	end
+	if wanted == 'auto' then wanted = missing and 'dynamic' or 'static' end
+	if wanted == 'static' and missing then
+		return nil, ("mode 'static' wanted a calibrated input, got one ('%s') that saw no data; call m:calibrate(data) or \z
+			g:calibrate(data) before, or give input={dtype=, scale=}"):format(node.inputs[missing])
+	end
+	if wanted == 'dynamic' then
+		local spec = quant.spec(chosen.input or d.input or 'uint8')
+		for _, at in ipairs(inputs) do specs[at] = spec end
+	end
+	return wanted, specs
+end
+
+local function check_specs(node, row)
+	for _, spec in next, row.inputs do
+		if spec.axis or spec.block then
+			fail("quantize: %s: input: wanted one scale for the whole tensor, got '%s'", node.name, tostring(spec))
+		end
+	end
+	local output = row.output
+	if not output then return end
+	if row.mode ~= 'static' then
+		fail("quantize: %s: output: wanted mode 'static', got '%s', which gives floats", node.name, row.mode)
+	end
+	if not codes.fixed(output) then
+		fail("quantize: %s: output: wanted a spec with scale=, got '%s'; without output= a node gives the next one its codes by itself",
+			node.name, tostring(output))
+	end
+	if row.form.gives ~= 'codes' then
+		fail('quantize: %s: output: wanted a node that gives codes, got %s, which gives floats', node.name, node.op)
+	end
+end
+
+-- A sum, product or join: only values that come out of quantized nodes are codes; those with known ranges take part. A value that
+-- a layer takes as codes is taken as the same codes; the defaults are those of layers, as in m:quantize.
+local function decide_join(d, node, row, inputs, chosen)
+	row.inputs = {}
+	for _, at in ipairs(inputs) do
+		local wanted
+		local from = d.by_name[chain(d.g, node.inputs[at], function(ref) wanted = wanted or d.wanted[ref] end).name]
+		local gives = from and (from.mode == 'static' and from.form.gives == 'codes')
+		row.inputs[at] = gives and (wanted or spec_for(d, node, node.inputs[at], chosen.input)) or nil
+	end
+	if next(row.inputs) == nil then return 'its operands are no codes' end
+	row.mode = 'static'
+	row.output = chosen.output and quant.spec(chosen.output)
+end
+
+-- Codes that the graph holds already stay as they are.
+local function weight_spec(d, node, weights, chosen)
+	for _, at in ipairs(weights) do
+		local value = d.g.nodes[node.inputs[at]].value
+		if value:quantized() then return value:spec() end
+	end
+	return quant.spec(chosen.weight or d.weight or 'int8/1')
+end
+
+local function decide_layer(d, node, row, weights, inputs, chosen)
+	local mode, specs = mode_for(d, node, row.form, inputs, chosen)
+	if not mode then return specs, 'always' end
+	row.weights, row.mode = weights, mode
+	row.weight = #weights > 0 and weight_spec(d, node, weights, chosen) or nil
+	row.inputs = mode ~= 'weight_only' and specs or {}
+	row.output = (chosen.output or d.output) and quant.spec(chosen.output or d.output) or nil
+	if #weights == 0 and mode == 'weight_only' then
+		row.mode = nil
+		return 'no weights'
+	end
+	if mode ~= 'weight_only' and row.form.fits then
+		local good, able = row.form.fits(node, row.weight, select(2, next(row.inputs)))
+		if not good then
+			row.mode = nil
+			return ('%s has integer versions for %s only; weight_only decodes any'):format(node.op, able), 'always'
+		end
+	end
+	check_specs(node, row)
+	for at, spec in next, mode == 'static' and row.inputs or {} do
+		chain(d.g, node.inputs[at], function(ref) d.wanted[ref] = d.wanted[ref] or spec end)
+	end
+end
+
+-- Why a node cannot be quantized at all; nil: it can.
+local function why_float(node, form)
+	if node.traced == true or node.mode then return 'quantized already' end
+	if not form or not form.gives then
+		return ("'%s' has no integer version; those that have: %s"):format(node.op, table.concat(ops.quantizable(), ' '))
+	end
+end
+
+-- The row; when the node stays float why, and whether that is an error: 'always', or for nodes that a rule has 'matched'.
+local function decide_node(d, node, matched, chosen)
+	local form = ops.form(node.op)
+	local row = {node = node, form = form, rule = matched, weights = {}, inputs = {}, why = ''}
+	local why = why_float(node, form)
+	if why then
+		row.done = node.mode or node.traced == true
+		return row, why, not row.done and 'matched'
+	end
+	local weights, inputs = operands_of(d.g, node, form)
+	if not weights then return row, inputs, 'matched' end
+	if form.needs then return row, decide_join(d, node, row, inputs, chosen) end
+	return row, decide_layer(d, node, row, weights, inputs, chosen)
+end
+
+---------------------------------------------------------------- all
+
+-- Nodes that only pass codes along, and conversions, are no business of rules.
+local function is_asked(node)
+	local form, info = ops.form(node.op), ops.info(node.op)
+	if node.op == 'input' or node.op == 'const' or node.op == 'assign' or codes.CONVERSIONS[node.op] then return false end
+	if form then return form.gives ~= 'same' end
+	return not (info.view or info.native or #node.inputs == 0)
+end
+
+local function left_float(row, why)
+	row.mode, row.weight, row.output, row.inputs, row.why = nil, nil, nil, {}, why
+	return row
+end
+
+-- A list of {node, rule, mode, weight, inputs (operand -> spec), output, weights (operands), why} in the order of the graph, and the
+-- reader of the rules. `trouble(row, message)` is told of a node that a rule or mode asks for in vain.
+function decide.all(g, o, trouble)
+	local d = {g = g, mode = check_mode(o.mode or 'auto'), weight = o.weight, input = o.input, output = o.output, by_name = {}, wanted = {},
+		layers = layers_of(g)}
+	local reader, list = rules.reader(o.rules), {}
+	for _, name in ipairs(g.order) do
+		local node = g.nodes[name]
+		if is_asked(node) then
+			local form = ops.form(node.op)
+			local layer = form and #(form.weights or {}) > 0 and node.module ~= '' and node.module or nil
+			local chosen, rule = reader.find(name, g:node(name), layer) -- several nodes of one layer go by its name, too
+			local row, why, bad
+			if chosen == false then
+				row = left_float({node = node, rule = rule, weights = {}}, 'a rule says so')
+			else
+				row, why, bad = decide_node(d, node, rule, chosen)
+				if why then
+					left_float(row, why)
+					if not chosen.optional and (bad == 'always' or bad == 'matched' and rule) then trouble(row, why) end
+				end
+			end
+			list[#list + 1] = row
+			d.by_name[name] = row
+		end
+	end
+	return list, reader
+end
+
+-- The columns that match and quantize share.
+function decide.row(g, row)
+	local function text(spec, otherwise) return spec and tostring(spec) or otherwise end
+	local node, inputs = row.node, {}
+	for at in next, row.inputs do inputs[#inputs + 1] = at end
+	table.sort(inputs)
+	local form = row.form or ops.form(node.op)
+	local weights = row.weights
+	if form and #weights == 0 and form.weights and not row.mode then weights = operands_of(g, node, form) or {} end
+	local after, before, count = weight_bytes(g, node, weights, row.mode and row.weight)
+	return {node = node.name, op = node.op, rule = row.rule or '-', mode = row.mode or 'float', weight = text(row.weight, '-'),
+		input = text(row.inputs[inputs[1]], '-'), output = text(row.output, '-'), bits = count > 0 and 8 * after / count or '-', bytes = after,
+		float_bytes = before, why = row.why}
+end
+
+return decide

@@ -1,0 +1,236 @@
+-- SPDX-License-Identifier: MIT
+-- g:quantize and g:calibrate. First every value that a quantized node takes gets a quantize of its own and every weight its codes;
+-- then the passes merge, raise and fuse these (quant/passes), and where codes are left that an op cannot take a dequantize is put.
+local _, internal = ...
+local base = internal.import 'base'
+local codes = internal.import 'graph_codes'
+local core = internal.import 'graph_core'
+local decide = internal.import 'graph_decide'
+local fit = internal.import 'fit'
+local ops = internal.import 'graph_ops'
+local pass = internal.import 'graph_pass'
+local progress = internal.import 'progress'
+local report = internal.import 'report'
+local run = internal.import 'graph_run'
+local fail = base.fail
+local methods, method = core.methods, core.method
+
+---------------------------------------------------------------- rewriting
+
+local function result_of(value)
+	return {{shape = {value:size()}, dtype = value:dtype(), spec = value:quantized() and value:spec() or nil}}
+end
+
+-- The constant with the codes of a weight; one for all nodes that want the same.
+local function quantized_weight(e, node, at, spec, made)
+	local ref = node.inputs[at]
+	local key = ref .. '|' .. codes.key(spec)
+	if made[key] then return made[key] end
+	local old = e.nodes[ref]
+	local value = old.value
+	if value:quantized() then return ref end
+	if spec.block and value:dim() > 2 then value = value:view(value:size(1), value:nelem() // value:size(1)) end
+	value = value:quantize(spec)
+	local name = #e:users_of(ref) == 1 and ref or e:fresh(ref .. '.codes')
+	if name == ref then
+		e:change(old, {value = value, results = result_of(value)})
+	else
+		e:add({name = name, op = 'const', inputs = {}, attrs = {}, results = result_of(value), value = value, module = old.module,
+			kind = old.kind}, node.name)
+	end
+	made[key] = name
+	return name
+end
+
+local function add_op(e, name, op, ref, attrs, node, shape)
+	return e:add({name = e:fresh(name), op = op, inputs = {ref}, attrs = attrs, module = node.module, kind = node.kind,
+		results = {{shape = shape, dtype = 'float32'}}}, node.name).name
+end
+
+-- Decoded in front of a float op; weights that were laid flat for blocks get their shape back.
+local function decoded(e, ref, node, shape)
+	local name = add_op(e, ref .. '.dequantize', 'dequantize', ref, {}, node, e.nodes[ref].results[1].shape)
+	if #e.nodes[ref].results[1].shape == #shape then return name end
+	return add_op(e, ref .. '.view', 'view', name, {size = shape}, node, shape)
+end
+
+local function rewrite_weights(e, row, made)
+	for _, at in ipairs(row.weights) do
+		local node = e.nodes[row.node.name]
+		local shape = e.nodes[node.inputs[at]].results[1].shape
+		local ref = quantized_weight(e, node, at, row.weight, made)
+		if row.mode == 'weight_only' and not row.form.decodes then ref = decoded(e, ref, node, shape) end
+		e:set_input(e.nodes[node.name], at, ref)
+	end
+end
+
+local function rewrite_inputs(e, row)
+	for at, ref in ipairs(e.nodes[row.node.name].inputs) do
+		local spec = row.inputs[at]
+		if spec then
+			local name = add_op(e, row.node.name .. '.quantize' .. (at > 1 and at or ''), 'quantize', ref, {spec = spec}, row.node,
+				e:result_of(ref).shape)
+			e:set_input(e.nodes[row.node.name], at, name)
+		end
+	end
+end
+
+local function rewrite(e, row, made)
+	rewrite_weights(e, row, made)
+	rewrite_inputs(e, row)
+	local node, attrs = e.nodes[row.node.name], {}
+	for key, value in next, node.attrs do attrs[key] = value end
+	for key, value in next, row.form.attrs and row.mode ~= 'weight_only' and row.form.attrs(node, row.weight) or {} do
+		attrs[key] = value
+	end
+	if row.output then attrs.out = row.output end
+	local first = select(2, next(row.inputs))
+	local decodes = row.mode == 'weight_only' and not row.form.decodes
+	e:change(node, {attrs = attrs, traced = false, mode = not decodes and row.mode or nil, spec = {mode = row.mode, weight = row.weight, input = first,
+		output = row.output}})
+end
+
+-- Joins whose result nobody wants as codes are float ops after all.
+local function settle(e)
+	for _, name in ipairs(e.order) do
+		local node = e.nodes[name]
+		local form = ops.form(node.op)
+		if node.mode and form and form.needs and not node.attrs.out then e:change(node, {mode = false, spec = false}) end
+	end
+	for name, node in next, e.nodes do
+		if node.mode == false then
+			local made = {}
+			for key, value in next, node do made[key] = value end
+			made.mode, made.spec = nil, nil
+			e.nodes[name] = made
+		end
+	end
+end
+
+---------------------------------------------------------------- quantize
+
+local function totals(g, made, rows)
+	local before, after, n = 0, 0, 0
+	for _, name in ipairs(g.order) do before = before + (g.nodes[name].op == 'const' and g.nodes[name].value:nbytes() or 0) end
+	local counts = {}
+	for _, name in ipairs(made.order) do
+		local node = made.nodes[name]
+		after = after + (node.op == 'const' and node.value:nbytes() or 0)
+		counts[node.op] = (counts[node.op] or 0) + 1
+	end
+	for _, row in ipairs(rows) do n = n + (row.mode ~= 'float' and 1 or 0) end
+	return ('%d of %d nodes quantized; constants %d bytes, before %d; %d quantize, %d requantize, %d dequantize'):format(n, #rows, after,
+		before, counts.quantize or 0, counts.requantize or 0, counts.dequantize or 0)
+end
+
+-- What became of the rows after the passes: codes out, joins that stayed float.
+local function final_rows(g, made, list)
+	local rows = {columns = {'node', 'op', 'rule', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}}
+	for i, row in ipairs(list) do
+		local node = made.nodes[row.node.name]
+		if row.mode and node and row.form.needs and not node.mode then
+			row.mode, row.inputs, row.output, row.why = nil, {}, nil, 'its result, or an operand, is wanted as floats'
+		end
+		rows[i] = decide.row(g, row)
+		if row.mode and node and node.attrs.out then rows[i].output = tostring(node.attrs.out) end
+	end
+	return rows
+end
+
+local options = method('quantize', "g:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
+	[[A new graph in which nodes with weights run in integers, and a report with a row for each node that could: rule, mode, specs, bits
+per weight, bytes and why it stayed float. g is untouched. Modes, specs and rules are those of m:quantize; rules match the names of nodes
+(of a layer with several nodes also that of the layer), and a function gets the node (g:node). The values in between are nodes: quantize where floats become codes, requantize where codes change
+their parameters, dequantize where an op has no integer version. Where a quantized node feeds another one, codes pass between them
+(out=), through what only moves or compares them; sums, products and joins of codes are integer ops where their result is wanted as codes.
+static: ranges come from m:calibrate of the traced module, from g:calibrate, or from specs with scale= (and zero_point=). A rule that
+matches an op without an integer version is an error (optional=true: it stays float, and the report says so), also one that
+matches no node. Batch norm is folded and activations are fused first (fuse=false: not).]],
+	[[m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)}
+x = tensor.randn(32, 8)
+m:calibrate({{x, x}}, {log=false})
+g = graph.trace(m, x)
+q, r = g:quantize{mode='static'}
+print(q:run(x):error(m:quantize{mode='static'}(x)).max, q:node('linear1').attrs.out.dtype)  --> 0.0 uint8]],
+	{{'mode', 'text', 'auto static dynamic weight_only (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
+		{'input', 'spec', "(default 'uint8')"}, {'output', 'spec', 'of what static nodes give out, with scale='},
+		{'rules', 'list', 'exceptions by name'}, {'fuse', 'true or false', 'fold and fuse first (default true)'}})
+function methods.quantize(g, o)
+	core.expect(g, 'quantize')
+	o = base.options(options, o)
+	local guard <close> = internal.nograd()
+	local start = o.fuse == false and g or pass.run(g, {'fold_norm', 'fuse_activation'}, {})
+	local list, reader = decide.all(start, o, function(row, why) fail("quantize: %s: %s", row.node.name, why) end)
+	local names = {}
+	for i, row in ipairs(list) do names[i] = row.node.name end
+	reader.finish(names)
+	local e, made, count, done = core.edit(start), {}, 0, false
+	for _, row in ipairs(list) do
+		done = done or row.done
+		if row.mode then
+			rewrite(e, row, made)
+			count = count + 1
+		end
+	end
+	if count == 0 and not o.rules and not done then fail('quantize: wanted a graph with nodes that can be quantized, got none') end
+	local edited = pass.loose(e, {'merge_equal', 'fuse_requantize', 'raise_quantize'}, settle, {'insert_borders'})
+	local final = pass.run(edited, {'fuse'}, {})
+	local rows = final_rows(start, final, list)
+	rows.note = totals(g, final, rows)
+	return final, report(rows)
+end
+
+---------------------------------------------------------------- calibrate
+
+-- The values that quantized nodes would take: those are observed.
+local function wanted_values(g)
+	local refs = {}
+	for _, name in ipairs(g.order) do
+		local node = g.nodes[name]
+		local form = ops.form(node.op)
+		if form and form.gives and form.gives ~= 'same' then
+			for at, ref in ipairs(node.inputs) do
+				local wanted = form.all or form.either
+				for _, other in ipairs(form.inputs) do wanted = wanted or other == at end
+				local producer = wanted and type(ref) == 'string' and g.nodes[core.split(ref)]
+				if producer and producer.op ~= 'const' and g:result_of(ref).dtype:find 'float' then refs[ref] = true end
+			end
+		end
+	end
+	return refs
+end
+
+local calibrate = method('calibrate', "g:calibrate(data, {input='uint8', batches=32})",
+	[[Runs batches of data through the graph and lets observers see every value that a quantized node would take, also the operands of sums,
+products and joins in models written in Lua, where m:calibrate sees layers only. Afterwards g:quantize{mode='static'} takes
+these ranges. input= is the spec with the observer, batches= how many. The values are not touched. data: a loader or a list of
+{x, y}, of which x is used; x may be a list where the graph has several inputs. Returns g.]],
+	[[m = nn.module(function(self, x) return self.a(x) + self.b(x) end, {a=nn.Linear(4, 4), b=nn.Linear(4, 4)})
+x = tensor.randn(16, 4)
+g = graph.trace(m, x):calibrate({{x, x}}, {log=false})
+q, r = g:quantize{mode='static'}
+print(r[1].mode, r[3].op, r[3].mode)  --> static add float]],
+	{{'input', 'spec', "spec of the activations (default 'uint8')"}, {'batches', 'integer', 'how many (default 32)'},
+		{'log', 'true or false', 'draw a bar (default true)'}})
+function methods.calibrate(g, data, o)
+	core.expect(g, 'calibrate')
+	o = base.options(calibrate, o)
+	local spec, wanted, refs = quant.spec(o.input or 'uint8'), o.batches or 32, wanted_values(g)
+	if spec.block or spec.axis then fail("calibrate: input: wanted one scale for the whole tensor, got '%s'", tostring(spec)) end
+	if next(refs) == nil then fail('calibrate: wanted a graph with nodes that can be quantized, got none') end
+	local observers, n = {}, 0
+	for ref in next, refs do observers[ref] = quant.observer(o.input or 'uint8') end
+	local bar <close> = progress.start('calibrate', wanted, o.log)
+	for x in fit.batches('calibrate', data) do
+		local get = run.execute(g, x, {keep = refs})
+		for ref, observer in next, observers do observer:update(get(ref)) end
+		n = n + 1
+		bar:update(n, function() return '' end)
+		if n >= wanted then break end
+	end
+	if n == 0 then fail('calibrate: data: wanted at least one batch, got none') end
+	g.observers = observers
+	return g
+end
+
+return {}

@@ -1,0 +1,294 @@
+-- SPDX-License-Identifier: MIT
+-- graph.trace: a module's forward is run with batches of 1, 2 and 3 rows while each op that Lua applies is recorded
+-- (interp/record.c), and the three records are brought to one graph: integers that differ must grow evenly with the batch, what
+-- else differs is an error that names the node. The second and third input hold other values, so that a tensor which was made
+-- of values and not by ops is found out.
+local _, internal = ...
+local base = internal.import 'base'
+local core = internal.import 'graph_core'
+local fit = internal.import 'fit'
+local module = internal.import 'module'
+local ops = internal.import 'graph_ops'
+local record = internal.import 'graph_record'
+local size = internal.import 'graph_size'
+local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
+
+---------------------------------------------------------------- inputs
+
+-- Tensors of nested lists, in order; a tree with their names.
+local function flatten(value, name, list)
+	if is_tensor(value) then
+		list[#list + 1] = {name = name, tensor = value}
+		return {ref = name}
+	end
+	if type(value) ~= 'table' or getmetatable(value) then
+		fail('trace: %s: wanted a tensor or a list of tensors, got %s', name, describe(value))
+	end
+	local tree = {items = {}}
+	for i, inner in ipairs(value) do tree.items[i] = flatten(inner, name .. '.' .. i, list) end
+	return tree
+end
+
+---------------------------------------------------------------- batches
+
+-- Rows 1 .. b, again from the first when there are no more; changed values in the runs after the first.
+local function rows(x, axis, b, change)
+	if axis and x:size(axis) == 0 then -- no row to repeat
+		local sizes = {x:size()}
+		sizes[axis], sizes.dtype = b, x:dtype()
+		x = tensor.ones(sizes)
+	elseif axis then
+		local list = {}
+		for i = 1, b do list[i] = x:narrow(axis, (i - 1) % x:size(axis) + 1, 1) end
+		x = tensor.cat(list, {axis = axis})
+	end
+	if change == 1 or x:nelem() == 0 then return x:clone() end
+	if x:dtype():find '^float' or x:dtype():find '^bfloat' then
+		return x + (tensor.arange(1, x:nelem()):to 'float32' * change):sin():view(x:size()):to(x:dtype())
+	end
+	return x:dim() > 0 and x:flip {axes = {x:dim()}} or x:clone()
+end
+
+local function variant(inputs, axes, i)
+	local list = {}
+	for k, input in ipairs(inputs) do
+		list[k] = {name = input.name, tensor = rows(input.tensor, axes[input.name], size.batches[i], i)}
+	end
+	return list
+end
+
+---------------------------------------------------------------- one graph of three records
+
+local function same_values(a, b)
+	if a:dtype() ~= b:dtype() or a:dim() ~= b:dim() or a:quantized() ~= b:quantized() then return false end
+	for i = 1, a:dim() do
+		if a:size(i) ~= b:size(i) then return false end
+	end
+	if a:quantized() then a, b = a:codes(), b:codes() end
+	return a:nelem() == 0 or a:eq(b):all():item()
+end
+
+local function label(node)
+	return ("'%s' of %s"):format(node.op, record.where(node.scope))
+end
+
+local function check_same(nodes)
+	for i = 2, #nodes do
+		local a, b = nodes[1], nodes[i]
+		if not b or a.op ~= b.op or #a.operands ~= #b.operands or #a.results ~= #b.results then
+			fail('trace: wanted the same ops for every batch, got %s with %d row%s and %s with %d', label(a), size.batches[1],
+				size.batches[1] == 1 and '' or 's', b and label(b) or 'nothing', size.batches[i])
+		end
+		if a.op == 'const' and not same_values(a.value, b.value) then
+			fail('trace: %s: wanted tensors that are made by ops or are the same in every call, got one of %s that differs from call to call',
+				record.where(a.scope), internal.describe(a.value))
+		end
+	end
+end
+
+local function merged(nodes, what, values)
+	local value = size.merge(values)
+	if value == nil then
+		local texts = {}
+		for i, v in ipairs(values) do texts[i] = type(v) == 'table' and size.text(v) or tostring(v) end
+		fail('trace: %s: %s: wanted a value that is the same for every batch or grows evenly with it, got %s', label(nodes[1]), what,
+			table.concat(texts, ' '))
+	end
+	return value
+end
+
+local function merge_results(nodes)
+	local results = {}
+	for k, first in ipairs(nodes[1].results) do
+		local shapes, alias = {}, first.alias
+		for i, node in ipairs(nodes) do
+			local r = node.results[k]
+			if r.dtype ~= first.dtype then merged(nodes, 'dtype', {first.dtype, r.dtype, r.dtype}) end
+			shapes[i] = r.shape
+			alias = alias == r.alias and alias
+		end
+		results[k] = {shape = merged(nodes, 'shape', shapes), dtype = first.dtype, spec = first.spec, alias = alias or nil}
+	end
+	return results
+end
+
+-- Position of each raw node of a record.
+local function positions(raw)
+	local at = {}
+	for i, node in ipairs(raw.nodes) do at[node] = i end
+	return at
+end
+
+local function merge_operands(nodes, at, made)
+	local inputs = {}
+	for k, first in ipairs(nodes[1].operands) do
+		if type(first) ~= 'table' then
+			local values = {}
+			for i, node in ipairs(nodes) do values[i] = node.operands[k] end
+			inputs[k] = merged(nodes, 'operand ' .. k, values)
+		else
+			for i = 2, #nodes do
+				local other = nodes[i].operands[k]
+				if type(other) ~= 'table' or at[i][other.node] ~= at[1][first.node] or other.at ~= first.at then
+					fail('trace: %s: operand %d: wanted the same value for every batch, got others', label(nodes[1]), k)
+				end
+			end
+			inputs[k] = {made[first.node], first.at}
+		end
+	end
+	return inputs
+end
+
+-- New nodes of the first record's raw ones, edges still as {node, at}.
+local function merge(raws)
+	local at, list, made = {}, {}, {}
+	for i, raw in ipairs(raws) do at[i] = positions(raw) end
+	for i, first in ipairs(raws[1].nodes) do
+		local nodes = {}
+		for k, raw in ipairs(raws) do nodes[k] = raw.nodes[i] or false end
+		check_same(nodes)
+		local attrs = {}
+		for k, node in ipairs(nodes) do attrs[k] = node.attrs end
+		local node = {op = first.op, name = first.name, value = first.value, known = first.known, traced = first.traced or nil,
+			raw = first, attrs = merged(nodes, 'attributes', attrs), results = merge_results(nodes)}
+		node.edges = merge_operands(nodes, at, made)
+		if first.scope then node.module, node.kind = first.scope.path, first.scope.class.name end
+		list[i], made[first] = node, node
+	end
+	for k = 2, #raws do
+		if #raws[k].nodes ~= #list then
+			fail('trace: wanted the same ops for every batch, got %d with %d rows and %d with %d', #list, size.batches[1], #raws[k].nodes,
+				size.batches[k])
+		end
+	end
+	return list, made
+end
+
+---------------------------------------------------------------- names
+
+-- Whether a node is what its layer is there for: it takes a weight; in layers without weights every op is.
+local function is_main(node, scope)
+	local form = scope.class.weights and ops.form(node.op)
+	return not scope.class.weights or form and #(form.weights or {}) > 0
+end
+
+-- Of a module without parts the only main op is called as the module, others <module>.<op><n>.
+local function scope_name(node, scope, counts)
+	local path = scope.path
+	if scope.leaf and path ~= '' then
+		local count = 0
+		for _, other in ipairs(scope.nodes) do count = count + (is_main(other, scope) and 1 or 0) end
+		if count == 1 and is_main(node, scope) then return scope.call > 1 and path .. '_' .. scope.call or path end
+	end
+	local key = (path == '' and '' or path .. '.') .. node.op
+	counts[key] = (counts[key] or 0) + 1
+	return key .. counts[key]
+end
+
+local function assign_names(list)
+	local taken, counts = {}, {}
+	for _, node in ipairs(list) do taken[node.name or ''] = true end
+	for _, node in ipairs(list) do
+		local name = node.name or node.known
+		if not name then
+			local scope = node.raw.scope
+			if scope then
+				name = scope_name(node, scope, counts)
+			else
+				counts[node.op] = (counts[node.op] or 0) + 1
+				name = node.op .. counts[node.op]
+			end
+		end
+		if not node.name then
+			local base_name, n = name, 2
+			while taken[name] do
+				name = base_name .. '_' .. n
+				n = n + 1
+			end
+			taken[name] = true
+			node.name = name
+		end
+	end
+end
+
+---------------------------------------------------------------- the whole
+
+local function final_tree(tree, made)
+	if tree.value then return {ref = core.ref(made[tree.value.node].name, tree.value.at)} end
+	if not tree.items then return {value = tree.plain} end
+	local items = {}
+	for key, inner in next, tree.items do items[key] = final_tree(inner, made) end
+	return {items = items}
+end
+
+local function assemble(m, raw, list, made, inputs, trees, axes)
+	local fields = {nodes = {}, order = {}, inputs = {}, axes = axes, input_trees = trees, outputs = {}, root = m, observed = {}}
+	assign_names(list)
+	for i, node in ipairs(list) do
+		local clean = {name = node.name, op = node.op, inputs = {}, attrs = node.attrs, results = node.results, value = node.value,
+			module = node.module or '', kind = node.kind, traced = node.traced}
+		for k, edge in ipairs(node.edges) do
+			clean.inputs[k] = type(edge) == 'table' and not size.is_affine(edge) and core.ref(edge[1].name, edge[2]) or edge
+		end
+		if clean.value then clean.value = clean.value:detach() end
+		fields.nodes[node.name], fields.order[i] = clean, node.name
+	end
+	for i, input in ipairs(inputs) do fields.inputs[i] = input.name end
+	for i, tree in ipairs(raw.outputs) do fields.outputs[i] = final_tree(tree, made) end
+	for _, note in ipairs(raw.notes) do
+		local ref = core.ref(made[note.value.node].name, note.value.at)
+		fields.observed[ref] = fields.observed[ref] or {}
+		table.insert(fields.observed[ref], {module = note.path, what = note.what})
+	end
+	return fields
+end
+
+local function axes_of(inputs, batch)
+	local axes = {}
+	for i, input in ipairs(inputs) do
+		local axis = batch
+		if type(batch) == 'table' then axis = batch[i] end
+		if axis == nil then axis = 1 end
+		if axis and (math.type(axis) ~= 'integer' or axis < 1) then
+			fail('trace: batch: wanted an axis or false, got %s', describe(axis))
+		end
+		axes[input.name] = axis and input.tensor:dim() >= axis and axis or false
+		if input.tensor:quantized() then fail('trace: %s: wanted a plain tensor, got %s', input.name, internal.describe(input.tensor)) end
+	end
+	return axes
+end
+
+local options = base.doc {name = 'graph.trace', usage = 'graph.trace(m, x)  graph.trace(m, {x, y})',
+	text = [[The graph of a module: every op of its forward as a named node, with sizes for any batch (B). x is an example of the
+input; several inputs, also lists of them, come as a list. The module runs in the mode of use with batches of 1, 2 and 3 rows of x, along axis 1 of
+each input, or that of batch= (an axis, or a list with one per input; false: its sizes are fixed). Sizes that differ must grow evenly
+with the batch. x:item() and x:totable() of what depends on the input, ops that differ from batch to batch and writing into
+the input or a module's tensors are errors that name the module.
+A layer's node is called as the layer (linear1, residual1.conv2, as in m:named()), other ops <module>.<op><number>; nn options
+{name=} change that. Parameters and other tensors are nodes 'const'. print(g) shows it; see g:run, g:plan, g:match, g:quantize.]],
+	example = [[m = nn.Sequential{nn.Linear(3, 2), nn.ReLU()}
+g = graph.trace(m, tensor.ones(1, 3))
+print(g:node('linear1').shape, g:node('relu1').inputs[1])  --> (B, 2) linear1]],
+	options = {{'batch', 'any', 'axis of the batch in each input (default 1), or false'},
+		{'dead', 'true or false', 'keep what the outputs do not need (default false)'}}}
+
+local function trace(m, x, o)
+	if not module.is_module(m) then fail('trace: wanted a module, got %s', internal.describe(m) or describe(m)) end
+	o = base.options(options, o)
+	if module.tracer then fail 'trace: wanted to be called outside of a module that is traced' end
+	local given, inputs, trees = is_tensor(x) and {x} or x, {}, {}
+	if type(given) ~= 'table' or #given == 0 then fail('trace: wanted an example of the input, got %s', describe(x)) end
+	for i, value in ipairs(given) do trees[i] = flatten(value, #given == 1 and 'input' or 'input' .. i, inputs) end
+	local axes = axes_of(inputs, o.batch)
+	local guard <close> = internal.nograd()
+	local mode <close> = fit.in_mode(m, false)
+	local raws = {}
+	for i = 1, #size.batches do
+		fit.begin_pass(m, {})
+		raws[i] = record.run(m, variant(inputs, axes, i), trees)
+	end
+	local list, made = merge(raws)
+	return core.build(assemble(m, raws[1], list, made, inputs, trees, axes), o.dead)
+end
+
+return {trace = trace}

@@ -1,0 +1,17 @@
+-- SPDX-License-Identifier: MIT
+-- Pass fuse_activation: an activation behind a linear or a convolution that nobody else reads becomes its act=.
+local ACTS = {relu = true, relu6 = true, gelu = true, silu = true, tanh = true, sigmoid = true, hardswish = true}
+
+return {group = 'fuse', text = 'an activation into the layer before it', run = function(e, say)
+	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
+		local node = e.nodes[name]
+		local ref = node.inputs[1]
+		local layer = ACTS[node.op] and next(node.attrs) == nil and type(ref) == 'string' and e.nodes[ref]
+		if layer and (layer.op == 'linear' or layer.op == 'conv2d') and not layer.attrs.act and not layer.attrs.out and
+			e:only_user(ref) == node then
+			layer = e:set_attr(layer, 'act', node.op)
+			e:take_over(name, layer.name)
+			say(name, 'fused into ' .. layer.name)
+		end
+	end
+end}

@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: MIT
+-- Pass raise_quantize: a quantize with known parameters moves up through ops that only move elements or compare them, which then
+-- run on codes, bit for bit the same; behind an integer op that nobody else reads it becomes its out=: codes come from the
+-- integer sum by one rounding instead of two.
+local _, internal = ...
+local codes = internal.import 'graph_codes'
+local ops = internal.import 'graph_ops'
+
+local function can_pass(e, node, spec)
+	local form = ops.form(node.op)
+	local whole = (tonumber(spec.dtype:match '%d+$') or 1) >= 8 and spec.scheme ~= 'log' -- packed codes cannot be viewed at will
+	if not form or form.gives ~= 'same' or not whole or type(node.inputs[1]) ~= 'string' then return false end
+	if codes.are_codes(e, node.inputs[1]) then return false end
+	return not form.fits or (form.fits(node)) == true
+end
+
+local function can_give(e, node)
+	local form = ops.form(node.op)
+	if not form or not node.mode or node.mode == 'weight_only' or form.gives ~= 'codes' or node.attrs.out then return false end
+	if form.needs then
+		for _, ref in ipairs(node.inputs) do
+			if type(ref) ~= 'string' or not codes.are_codes(e, ref) then return false end
+		end
+	end
+	return true
+end
+
+-- x -> node -> quantize becomes x -> quantize -> node.
+local function swap(e, quantize, node)
+	local x = node.inputs[1]
+	local shape = e:result_of(x).shape
+	e:redirect(quantize.name, node.name)
+	e:set_input(e.nodes[node.name], 1, quantize.name)
+	e:change(e.nodes[quantize.name], {inputs = {x}, results = {{shape = shape, dtype = quantize.results[1].dtype,
+		spec = quantize.results[1].spec}}})
+end
+
+return {group = 'fuse', text = 'quantize up through what keeps codes, into the out= of integer ops', run = function(e, say)
+	for i = #e.order, 1, -1 do
+		local node = e.nodes[e.order[i]]
+		local spec, ref = node.attrs.spec, node.inputs[1]
+		local before = node.op == 'quantize' and codes.fixed(spec) and not ref:find(':', 1, true) and e:only_user(ref) and e.nodes[ref]
+		if before and can_pass(e, before, spec) then
+			swap(e, node, before)
+			say(node.name, 'before ' .. before.name)
+		elseif before and can_give(e, before) then
+			before = e:set_attr(before, 'out', spec)
+			e:redirect(node.name, before.name)
+			local known = {}
+			for key, value in next, before.spec do known[key] = value end
+			known.output = spec
+			e:change(e.nodes[before.name], {spec = known})
+			say(node.name, 'into ' .. before.name)
+		end
+	end
+end}

@@ -1,0 +1,36 @@
+-- SPDX-License-Identifier: MIT
+-- Quantized forms of add, mul and cat: integer ops where codes come in and are wanted, float ops elsewhere.
+tensor.seed(24)
+local x = tensor.randn(16, 8)
+
+local function quantized(run)
+	local m = nn.module(run, {a=nn.Linear(8, 8), b=nn.Linear(8, 8), c=nn.Linear(8, 8), d=nn.Linear(16, 4)})
+	local g = graph.trace(m, x):calibrate({{x, x}}, {log=false})
+	local q, r = g:quantize{mode='static'}
+	return m, q, r
+end
+
+it('sums, products and joins of codes for a layer stay integer', function()
+	for op, run in pairs {
+		add = function(self, v) return self.c(self.a(v) + self.b(v)) end,
+		mul = function(self, v) return self.c(self.a(v) * self.b(v)) end,
+		cat = function(self, v) return self.d(tensor.cat({self.a(v), self.b(v)}, {axis=2})) end,
+	} do
+		local m, q, r = quantized(run)
+		assert(r:where{op=op}.mode == 'static' and q:node(op .. '1').attrs.out, op)
+		quant.log 'reset'
+		local y = q:run(x, {check=true})
+		assert(quant.log():where{op=op}[1].path == 'integer' and #quant.log():where{path='fallback'} == 0, op)
+		assert(y:error(m(x)).sqnr > 25, op)
+		assert(q:run(x, {arena=true}):error(y).max == 0)
+	end
+end)
+
+it('a sum that is wanted as floats, or with an operand that no layer gave, is a float op', function()
+	local _, q, r = quantized(function(self, v) return self.a(v) + self.b(v) end)
+	print(r:where{op='add'}.mode, q:node('add1').inputs[1], r:where{op='add'}.why)  --> float a.dequantize its result, or an operand, is wanted as floats
+	_, q, r = quantized(function(self, v) return self.c(v:exp() + v:sin()) end)
+	print(r:where{op='add'}.mode, r:where{op='add'}.why, q:node('add1').inputs[1])  --> float its operands are no codes exp1
+	_, q, r = quantized(function(self, v) return self.c(self.a(v) * 2) end)
+	print(r:where{op='mul'}.mode, r:where{op='mul'}.why)  --> float an operand is a number
+end)

@@ -1,0 +1,42 @@
+-- SPDX-License-Identifier: MIT
+-- Quantized forms of linear and matmul in graphs: paths, codes out, weights that are activations, multiplications.
+tensor.seed(20)
+
+local function paths(g, x, op)
+	quant.log 'reset'
+	local y = g:run(x, {check=true})
+	return quant.log():where{op=op}[1].path, #quant.log():where{path='fallback'}, y
+end
+
+it('every dtype of weights and inputs runs in integers', function()
+	local m = nn.Sequential{nn.Linear(32, 16), nn.ReLU(), nn.Linear(16, 8)}
+	local x = tensor.randn(20, 32)
+	m:calibrate({{x, x}}, {log=false})
+	local g = graph.trace(m, x)
+	for _, o in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'uint8'}, {'int16/1', 'int16'}, {'int8/1', 'int16'}, {'uint8/1', 'int8'}, {'int8', 'int4'}} do
+		local q = g:quantize{mode='static', weight=o[1], input=o[2]}
+		local path, falls, y = paths(q, x, 'linear')
+		assert(path:find '^int' and falls == 0, o[1] .. ' ' .. o[2] .. ' ' .. path)
+		assert(y:error(m:quantize{mode='static', weight=o[1], input=o[2]}(x)).max == 0)
+	end
+end)
+
+it('a matrix that the graph holds is a weight of matmul, any other an activation', function()
+	local w = tensor.randn(8, 5)
+	local m = nn.module(function(_, v) return v:matmul(w) end)
+	local x = tensor.randn(4, 8)
+	local g = graph.trace(m, x):calibrate({{x, x}}, {log=false})
+	local q, r = g:quantize{mode='static', weight='int8/2'}
+	print(r[1].op, r[1].weight, r[1].bytes, q:node('const1').dtype, (paths(q, x, 'matmul')))  --> matmul int8/2 60 int8 int8
+	assert(q:run(x):error(m(x)).sqnr > 30)
+	local both = graph.trace(nn.module(function(_, v) return v:matmul(v:t()) end), x)
+	local s = both:quantize{mode='dynamic', input='int8'}
+	print((paths(s, x, 'matmul')), s:node('matmul1').mode, both:node('matmul1').macs)  --> int8 dynamic 8
+	print(both:quantize{mode='weight_only', rules={}}:node('matmul1').mode)  --> nil
+	print(pcall(both.quantize, both, {mode='weight_only'}))  --> false ...wanted a graph with nodes that can be quantized, got none
+end)
+
+it('counts multiplications', function()
+	local g = graph.trace(nn.Linear(32, 16), tensor.randn(2, 5, 32))
+	print(g:node('linear1').macs)  --> 2560
+end)
