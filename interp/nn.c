@@ -19,6 +19,9 @@ static int registry(lua_State *L)
 		{"data", ""
 #include "nn/data.def"
 		},
+		{"export", ""
+#include "nn/export.def"
+		},
 		{"modules", ""
 #include "nn/modules.def"
 		},

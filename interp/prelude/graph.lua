@@ -10,4 +10,4 @@ memory, g:match and g:quantize decide for each node by rules how it is quantized
 change gives a new graph; tensors are shared.]]}
 
 graph.trace = internal.import('graph_trace').trace
-for _, part in ipairs {'graph_run', 'graph_text', 'graph_plan', 'graph_pass', 'graph_match', 'graph_quantize'} do internal.import(part) end
+for _, part in ipairs {'graph_run', 'graph_text', 'graph_plan', 'graph_pass', 'graph_match', 'graph_quantize', 'graph_export_files'} do internal.import(part) end

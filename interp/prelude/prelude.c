@@ -21,6 +21,7 @@
 #undef X
 #define X(name) EMBED(name)
 #include "nn/data.def"
+#include "nn/export.def"
 #include "nn/modules.def"
 #include "nn/optim.def"
 #include "quant/forms.def"
@@ -38,6 +39,7 @@ static const struct file {
 #undef X
 #define X(name) {#name, ql_prelude_text_##name, ql_prelude_end_##name, INTERNAL},
 #include "nn/data.def"
+#include "nn/export.def"
 #include "nn/modules.def"
 #include "nn/optim.def"
 #include "quant/forms.def"

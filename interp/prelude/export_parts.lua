@@ -1,0 +1,407 @@
+-- SPDX-License-Identifier: MIT
+-- The functions of exported C, as templates: ${field} stands for a field, and a function's name ends in its fields, so that each
+-- is written once for each combination of types. The arithmetic is that of the kernels, bit for bit (quant/rounding.h,
+-- quant/product_codes.c, quant/conv_out.c, quant/rescale_bytes.c, quant/pool_codes.c): change them together.
+local parts = {}
+local templates = {}
+
+-- A template: fields in the order of its name, what it needs (a list, or a function of the fields), text.
+function parts.add(name, entry) templates[name] = entry end
+function parts.has(name) return templates[name] ~= nil end
+
+local SHORT = {float = 'f32', int8_t = 'i8', uint8_t = 'u8', int16_t = 'i16', uint16_t = 'u16', int32_t = 'i32', int64_t = 'i64'}
+
+local function full_name(name, fields)
+	local full = 'q_' .. name
+	for _, field in ipairs(templates[name].fields or {}) do full = full .. '_' .. (SHORT[fields[field]] or fields[field]) end
+	return full
+end
+
+-- {name, text, needs}: a function that it needs is known in the text by the name of its template.
+function parts.instance(name, fields)
+	local entry = templates[name]
+	local needs = entry.needs or {}
+	if type(needs) == 'function' then needs = needs(fields) end
+	local all = setmetatable({name = full_name(name, fields)}, {__index = fields})
+	for _, need in ipairs(needs) do all[need[1]:match '^store' or need[1]] = full_name(need[1], need[2] or {}) end
+	local text = entry.text:gsub('%${(%w+)}', function(field)
+		local value = all[field]
+		if value == nil then error('export: template ' .. name .. ' has no field ' .. field) end
+		return value
+	end)
+	return {name = all.name, text = text, needs = needs}
+end
+
+-- Exactly this float32.
+function parts.float(x)
+	if x ~= x then return '(0.0f / 0.0f)' end
+	if x == math.huge then return '(1.0f / 0.0f)' end
+	if x == -math.huge then return '(-1.0f / 0.0f)' end
+	return ('%af'):format(x)
+end
+
+-- The elements of an array, as text of lines below 120 characters.
+function parts.values(ctype, values)
+	local lines, line, width = {}, {}, 0
+	for i, value in ipairs(values) do
+		local text = ctype == 'float' and parts.float(value) or ('%d'):format(value)
+		if ctype == 'int32_t' and value == math.mininteger then text = 'INT32_MIN' end
+		if width + #text + 2 > 110 then
+			lines[#lines + 1], line, width = table.concat(line, ', '), {}, 0
+		end
+		line[#line + 1], width = text, width + #text + 2
+		if i == #values then lines[#lines + 1] = table.concat(line, ', ') end
+	end
+	return '\t' .. table.concat(lines, ',\n\t')
+end
+
+---------------------------------------------------------------- rounding
+
+parts.add('round', {text = [[
+/* sat(rint(v)) + zero, half to even; nan gives the zero point. Adding 1.5 2^23 to |v| < 2^22 leaves no fraction. */
+static int32_t q_round(float v, float lo, float hi, int32_t zero)
+{
+	v = v == v ? v : 0.0f;
+	v = v < lo ? lo : v;
+	v = v > hi ? hi : v;
+	return (int32_t)((v + 12582912.0f) - 12582912.0f) + zero;
+}
+]]})
+
+parts.add('quantize', {fields = {'type'}, needs = {{'round'}}, text = [[
+static void ${name}(const float *x, int32_t n, float scale, float lo, float hi, int32_t zero, ${type} *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = (${type})q_round(x[i] / scale, lo, hi, zero);
+}
+]]})
+
+parts.add('dequantize', {fields = {'type'}, text = [[
+static void ${name}(const ${type} *x, int32_t n, float scale, int32_t zero, float *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = (float)((int32_t)x[i] - zero) * scale;
+}
+]]})
+
+parts.add('requantize', {fields = {'x', 'y'}, needs = {{'round'}}, text = [[
+static void ${name}(const ${x} *x, int32_t from, float factor, int32_t n, float lo, float hi, int32_t zero, ${y} *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = (${y})q_round((float)((int32_t)x[i] - from) * factor, lo, hi, zero);
+}
+]]})
+
+---------------------------------------------------------------- moving
+
+parts.add('transpose', {fields = {'type'}, text = [[
+/* (n, rows, columns) to (n, columns, rows) */
+static void ${name}(const ${type} *x, int32_t n, int32_t rows, int32_t columns, ${type} *y)
+{
+	int32_t i, r, c;
+
+	for (i = 0; i < n; i++)
+		for (c = 0; c < columns; c++)
+			for (r = 0; r < rows; r++)
+				y[(i * columns + c) * rows + r] = x[(i * rows + r) * columns + c];
+}
+]]})
+
+---------------------------------------------------------------- products
+
+parts.add('dot4', {fields = {'x', 'w', 'sum'}, text = [[
+/* Products of x (n) with four rows of w. */
+static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t pitch, ${sum} sum[4])
+{
+	const ${w} *w1 = w + pitch, *w2 = w1 + pitch, *w3 = w2 + pitch;
+	${sum} a = 0, b = 0, c = 0, d = 0;
+	int32_t i;
+
+	for (i = 0; i < n; i++) {
+		a += (${sum})x[i] * w[i];
+		b += (${sum})x[i] * w1[i];
+		c += (${sum})x[i] * w2[i];
+		d += (${sum})x[i] * w3[i];
+	}
+	sum[0] = a;
+	sum[1] = b;
+	sum[2] = c;
+	sum[3] = d;
+}
+]]})
+
+parts.add('dot1', {fields = {'x', 'w', 'sum'}, text = [[
+static ${sum} ${name}(const ${x} *x, const ${w} *w, int32_t n)
+{
+	${sum} a = 0;
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		a += (${sum})x[i] * w[i];
+	return a;
+}
+]]})
+
+-- How a sum becomes a result: codes, or floats with a bias that is added after scaling.
+local CODES = [[
+static void ${name}(${sum} sum, const ${sum} *bias, const float *factor, int32_t j, const struct q_codes *c, ${y} *y)
+{
+	sum += bias[j];
+	sum = c->relu && sum < 0 ? 0 : sum;
+	*y = (${y})q_round((float)sum * factor[j], c->lo, c->hi, c->zero);
+}
+]]
+local FLOATS = [[
+static void ${name}(${sum} sum, const ${sum} *bias, const float *factor, int32_t j, const struct q_codes *c, ${y} *y)
+{
+	float v = (float)(sum + bias[j]) * factor[j];
+
+	if (c->add)
+		v = v + c->add[j];
+	*y = !c->relu || v > 0.0f || v != v ? v : 0.0f;
+}
+]]
+
+-- Sums of floats have no bias of their own.
+local PLAIN = [[
+static void ${name}(float sum, const float *bias, const float *factor, int32_t j, const struct q_codes *c, float *y)
+{
+	(void)bias;
+	(void)factor;
+	if (c->add)
+		sum = sum + c->add[j];
+	*y = !c->relu || sum > 0.0f || sum != sum ? sum : 0.0f;
+}
+]]
+
+parts.add('codes', {text = [[
+struct q_codes { /* how sums become results: codes from lo + zero to hi + zero, or floats */
+	float lo, hi;
+	int32_t zero;
+	int relu;
+	const float *add; /* bias of floats, or 0 */
+};
+]]})
+parts.add('store', {fields = {'sum', 'y'}, needs = {{'round'}, {'codes'}}, text = CODES})
+parts.add('storef', {fields = {'sum', 'y'}, needs = {{'codes'}}, text = FLOATS})
+
+parts.add('storeff', {needs = {{'codes'}}, text = PLAIN})
+
+local function store_of(f)
+	return {f.sum == 'float' and 'storeff' or f.y == 'float' and 'storef' or 'store', {sum = f.sum, y = f.y}}
+end
+
+local function product_needs(f)
+	return {{'dot4', {x = f.x, w = f.w, sum = f.sum}}, {'dot1', {x = f.x, w = f.w, sum = f.sum}},
+		store_of(f)}
+end
+
+-- One row of x (k) by w (n, k).
+parts.add('row', {fields = {'x', 'w', 'sum', 'y'}, needs = product_needs, text = [[
+static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t k, const ${sum} *bias, const float *factor,
+	const struct q_codes *c, ${y} *y)
+{
+	${sum} sum[4];
+	int32_t whole = n - n % 4, j, l;
+
+	for (j = 0; j < whole; j += 4) {
+		${dot4}(x, w + j * k, k, k, sum);
+		for (l = 0; l < 4; l++)
+			${store}(sum[l], bias, factor, j + l, c, y + j + l);
+	}
+	for (j = whole; j < n; j++)
+		${store}(${dot1}(x, w + j * k, k), bias, factor, j, c, y + j);
+}
+]]})
+
+parts.add('linear', {fields = {'x', 'w', 'sum', 'y'}, needs = function(f) return {{'row', f}} end, text = [[
+/* x (m, k) by w (n, k) */
+static void ${name}(const ${x} *x, int32_t m, const ${w} *w, int32_t n, int32_t k, const ${sum} *bias, const float *factor,
+	const struct q_codes *c, ${y} *y)
+{
+	int32_t i;
+
+	for (i = 0; i < m; i++)
+		${row}(x + i * k, w, n, k, bias, factor, c, y + i * n);
+}
+]]})
+
+parts.add('window', {text = [[
+struct q_window { /* of images (n, height, width, channels) */
+	int32_t n, height, width, channels, out_height, out_width;
+	int32_t kernel_height, kernel_width, stride_height, stride_width, top, left, dilation_height, dilation_width;
+};
+]]})
+
+parts.add('patch', {fields = {'x'}, needs = {{'window'}}, text = [[
+/* What a window sees, (kernel_height, kernel_width, channels); outside of the image is `zero`. */
+static void ${name}(const ${x} *image, const struct q_window *w, int32_t row, int32_t column, ${x} zero, ${x} *patch)
+{
+	int32_t a, b, i, y, x;
+
+	for (a = 0; a < w->kernel_height; a++)
+		for (b = 0; b < w->kernel_width; b++, patch += w->channels) {
+			y = row * w->stride_height - w->top + a * w->dilation_height;
+			x = column * w->stride_width - w->left + b * w->dilation_width;
+			if (y >= 0 && y < w->height && x >= 0 && x < w->width)
+				memcpy(patch, image + (y * w->width + x) * w->channels, (size_t)w->channels * sizeof(${x}));
+			else
+				for (i = 0; i < w->channels; i++)
+					patch[i] = zero;
+		}
+}
+]]})
+
+parts.add('conv', {fields = {'x', 'w', 'sum', 'y'}, needs = function(f) return {{'patch', {x = f.x}}, {'row', f}} end, text = [[
+/* Images (n, height, width, channels) by w (outputs, kernel_height, kernel_width, channels). */
+static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t outputs, const ${sum} *bias,
+	const float *factor, const struct q_codes *c, ${x} zero, ${x} *patch, ${y} *y)
+{
+	int32_t k = v->kernel_height * v->kernel_width * v->channels, i, a, b;
+
+	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
+		for (a = 0; a < v->out_height; a++)
+			for (b = 0; b < v->out_width; b++, y += outputs) {
+				${patch}(x, v, a, b, zero, patch);
+				${row}(patch, w, outputs, k, bias, factor, c, y);
+			}
+}
+]]})
+
+parts.add('depthwise', {fields = {'x', 'w', 'sum', 'y'}, needs = function(f)
+	return {{'window'}, store_of(f)}
+end, text = [[
+/* Each channel by itself: w (kernel_height, kernel_width, channels * multiplier). */
+static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t multiplier, const ${sum} *bias,
+	const float *factor, const struct q_codes *c, int32_t zero, ${y} *y)
+{
+	int32_t outputs = v->channels * multiplier, i, a, b, p, q, o, row, column;
+
+	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
+		for (a = 0; a < v->out_height; a++)
+			for (b = 0; b < v->out_width; b++, y += outputs)
+				for (o = 0; o < outputs; o++) {
+					${sum} sum = 0;
+
+					for (p = 0; p < v->kernel_height; p++)
+						for (q = 0; q < v->kernel_width; q++) {
+							row = a * v->stride_height - v->top + p * v->dilation_height;
+							column = b * v->stride_width - v->left + q * v->dilation_width;
+							if (row < 0 || row >= v->height || column < 0 || column >= v->width)
+								continue;
+							sum += (${sum})(x[(row * v->width + column) * v->channels + o / multiplier] - zero) *
+								w[(p * v->kernel_width + q) * outputs + o];
+						}
+					${store}(sum, bias, factor, o, c, y + o);
+				}
+}
+]]})
+
+---------------------------------------------------------------- sums of codes, pooling
+
+parts.add('add', {fields = {'a', 'b', 'y'}, needs = {{'round'}}, text = [[
+static void ${name}(const ${a} *a, int32_t za, float ma, const ${b} *b, int32_t zb, float mb, int32_t n, float lo, float hi,
+	int32_t zero, int relu, ${y} *y)
+{
+	int32_t i, code;
+
+	for (i = 0; i < n; i++) {
+		float v = (float)((int32_t)a[i] - za) * ma;
+
+		v = v + (float)((int32_t)b[i] - zb) * mb;
+		code = q_round(v, lo, hi, zero);
+		y[i] = (${y})(relu && code < zero ? zero : code);
+	}
+}
+]]})
+
+parts.add('relu', {fields = {'x'}, text = [[
+static void ${name}(const ${x} *x, int32_t n, ${x} zero, ${x} *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = x[i] > zero ? x[i] : zero;
+}
+]]})
+
+parts.add('maxpool', {fields = {'x'}, needs = {{'window'}}, text = [[
+static void ${name}(const ${x} *x, const struct q_window *v, ${x} least, ${x} *y)
+{
+	int32_t i, a, b, p, q, c, row, column;
+
+	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
+		for (a = 0; a < v->out_height; a++)
+			for (b = 0; b < v->out_width; b++, y += v->channels) {
+				for (c = 0; c < v->channels; c++)
+					y[c] = least;
+				for (p = 0; p < v->kernel_height; p++)
+					for (q = 0; q < v->kernel_width; q++) {
+						row = a * v->stride_height - v->top + p;
+						column = b * v->stride_width - v->left + q;
+						if (row < 0 || row >= v->height || column < 0 || column >= v->width)
+							continue;
+						for (c = 0; c < v->channels; c++) {
+							${x} value = x[(row * v->width + column) * v->channels + c];
+
+							y[c] = value > y[c] ? value : y[c];
+						}
+					}
+			}
+}
+]]})
+
+parts.add('meanpool', {fields = {'x'}, needs = {{'window'}}, text = [[
+/* The mean under the params of x: half to even of the exact quotient; padding counts as 0. */
+static void ${name}(const ${x} *x, const struct q_window *v, int32_t zero, ${x} *y)
+{
+	double count = (double)(v->kernel_height * v->kernel_width);
+	int32_t i, a, b, p, q, c, row, column, sum;
+
+	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
+		for (a = 0; a < v->out_height; a++)
+			for (b = 0; b < v->out_width; b++)
+				for (c = 0; c < v->channels; c++) {
+					sum = 0;
+					for (p = 0; p < v->kernel_height; p++)
+						for (q = 0; q < v->kernel_width; q++) {
+							row = a * v->stride_height - v->top + p;
+							column = b * v->stride_width - v->left + q;
+							if (row >= 0 && row < v->height && column >= 0 && column < v->width)
+								sum += (int32_t)x[(row * v->width + column) * v->channels + c] - zero;
+						}
+					*y++ = (${x})((int32_t)(((double)sum / count + 6755399441055744.0) - 6755399441055744.0) + zero);
+				}
+}
+]]})
+
+parts.add('meanpoolf', {needs = {{'window'}}, text = [[
+static void ${name}(const float *x, const struct q_window *v, float *y)
+{
+	int32_t i, a, b, p, q, c, row, column;
+	float sum;
+
+	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
+		for (a = 0; a < v->out_height; a++)
+			for (b = 0; b < v->out_width; b++)
+				for (c = 0; c < v->channels; c++) {
+					sum = 0.0f;
+					for (p = 0; p < v->kernel_height; p++)
+						for (q = 0; q < v->kernel_width; q++) {
+							row = a * v->stride_height - v->top + p;
+							column = b * v->stride_width - v->left + q;
+							if (row >= 0 && row < v->height && column >= 0 && column < v->width)
+								sum += x[(row * v->width + column) * v->channels + c];
+						}
+					*y++ = sum / (float)(v->kernel_height * v->kernel_width);
+				}
+}
+]]})
+
+return parts

@@ -1,0 +1,29 @@
+-- SPDX-License-Identifier: MIT
+-- The struct q_window of a convolution or pooling, from the attributes stride, pad and dilation.
+local window = {}
+
+local function pair(value, otherwise)
+	if value == nil then return otherwise, otherwise end
+	if type(value) == 'number' then return value, value end
+	if #value == 1 then return value[1], value[1] end
+	return value[1], value[2]
+end
+
+-- top and left of pad: a number, {height, width} or {top, bottom, left, right}
+local function before(pad)
+	if type(pad) == 'table' and #pad == 4 then return pad[1], pad[3] end
+	return pair(pad, 0)
+end
+
+-- kernel: {height, width}; gives the name of the constant.
+function window.of(e, node, x, y, kernel)
+	local sh, sw = pair(node.attrs.stride, node.op == 'conv2d' and 1 or nil)
+	if not sh then sh, sw = kernel[1], kernel[2] end
+	local top, left = before(node.attrs.pad)
+	local dh, dw = pair(node.attrs.dilation, 1)
+	return e:struct('q_window', node.name .. '_window', ('{%d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d}'):format(x.shape[1], x.shape[3],
+		x.shape[4], x.shape[2], y.shape[3], y.shape[4], kernel[1], kernel[2], sh, sw, top, left, dh, dw))
+end
+
+window.pair = pair
+return window

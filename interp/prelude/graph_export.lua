@@ -1,0 +1,291 @@
+-- SPDX-License-Identifier: MIT
+-- g:export: a graph as plain C99. The forward pass is a list of calls, one for each node, of functions that are written out
+-- only when they are used; values live in one static arena, weights in constant arrays.
+--
+-- What a node becomes is the business of nn/export/<op>.lua (nn/export.def), a function emit(e, node) that uses
+--   e:input(node, i, layout)   C expression of operand i (a pointer), in the layout asked for, and its facts (see value_of)
+--   e:output(node, layout)     the same for the first result, whose place in the arena is taken now
+--   e:array(name, ctype, values, text)   a constant array; gives its name
+--   e:part(name, fields)       the function of that template (e:template), written with the fields; gives its name
+--   e:call(format, …)          a line of the forward pass
+-- Images are kept with channels last (nhwc) between convolutions; e:input converts where the layouts differ.
+local _, internal = ...
+local base = internal.import 'base'
+local core = internal.import 'graph_core'
+local names = internal.import 'export_names'
+local ops = internal.import 'graph_ops'
+local parts = internal.import 'export_parts'
+local size = internal.import 'graph_size'
+local fail = base.fail
+
+local emitters
+
+local function emitter_of(op)
+	if not emitters then
+		emitters = {}
+		for file in internal.registry('export'):gmatch '%S+' do
+			local entry = internal.import(file)
+			for _, name in ipairs(entry.ops) do emitters[name] = entry end
+		end
+	end
+	return emitters[op]
+end
+
+local function exportable()
+	local list = {}
+	emitter_of ''
+	for name in next, emitters do list[#list + 1] = name end
+	table.sort(list)
+	return list
+end
+
+---------------------------------------------------------------- values
+
+local CTYPES = {float32 = 'float', int8 = 'int8_t', uint8 = 'uint8_t', int16 = 'int16_t', uint16 = 'uint16_t', int4 = 'int8_t',
+	uint4 = 'uint8_t', int32 = 'int32_t', int64 = 'int64_t', bool = 'uint8_t'}
+local BYTES = {float = 4, int8_t = 1, uint8_t = 1, int16_t = 2, uint16_t = 2, int32_t = 4, int64_t = 8}
+
+local function number(value)
+	if type(value) == 'number' or value == nil then return value end
+	if value:nelem() ~= 1 then return nil end
+	return value:item()
+end
+
+-- Smallest and largest code of a spec.
+local function codes_of(spec)
+	local unsigned = spec.dtype:sub(1, 1) == 'u'
+	if spec.scheme == 'symmetric' then return -((1 << (spec.bits - 1)) - 1), (1 << (spec.bits - 1)) - 1 end
+	if unsigned then return 0, (1 << spec.bits) - 1 end
+	return -(1 << (spec.bits - 1)), (1 << (spec.bits - 1)) - 1
+end
+
+-- Facts of a result: shape (numbers), count, ctype, dtype, and of codes scale (float literal's value), zero, lo, hi.
+local function facts_of(result, batch, where)
+	local f = {dtype = result.dtype, ctype = CTYPES[result.dtype], shape = size.at(result.shape, batch), count = size.count(result.shape, batch)}
+	if not f.ctype then fail("export: node '%s': wanted %s, got %s", where, 'float32, int32, int64, bool or codes', result.dtype) end
+	if result.spec then
+		f.scale, f.zero = number(result.spec.scale), number(result.spec.zero_point) or 0
+		f.lo, f.hi = codes_of(result.spec)
+		if not f.scale then
+			fail("export: node '%s': wanted codes with one scale that is known, got '%s'", where, tostring(result.spec))
+		end
+	end
+	f.bytes = f.count * BYTES[f.ctype]
+	return f
+end
+
+local function is_image(f) return #f.shape == 4 and f.shape[2] > 1 and f.shape[3] * f.shape[4] > 1 end
+
+---------------------------------------------------------------- the program that is written
+
+local program = {}
+program.__index = program
+
+-- A place in the arena; `at` is fixed when all lines are known.
+local function new_buffer(e, bytes)
+	local b = {bytes = math.max(1, bytes), first = #e.lines + 1, last = #e.lines + 1, id = #e.buffers + 1}
+	e.buffers[b.id] = b
+	return b
+end
+
+local function pointer(e, v, const)
+	v.buffer.last = #e.lines + 1
+	if v.buffer.name then return v.buffer.name end
+	return ('(%s%s *)(arena + @%d@)'):format(const and 'const ' or '', v.facts.ctype, v.buffer.id)
+end
+
+function program:line(text) self.lines[#self.lines + 1] = '\t' .. text end
+function program:call(format, ...) self:line(format:format(...)) end
+
+-- The value {facts, buffer, layout} of an edge.
+function program:value(ref)
+	local v = self.values[ref]
+	if v then return v end
+	local node = self.graph.nodes[core.split(ref)]
+	if node.op ~= 'const' then fail("export: node '%s': its result is not known where it is used", node.name) end
+	if node.value:quantized() then
+		fail("export: node '%s': wanted a plain tensor where it is used, got %s", node.name, internal.describe(node.value))
+	end
+	local f = facts_of(node.results[1], self.batch, node.name)
+	local flat = node.value:contiguous():to(f.ctype == 'float' and 'float64' or 'int64'):view(f.count):totable()
+	v = {facts = f, layout = 'plain', buffer = {name = self:array(node.name, f.ctype, flat, 'a constant'), first = 0, last = 0}}
+	self.values[ref] = v
+	return v
+end
+
+local function transposed(e, v, layout)
+	local key = layout
+	v.other = v.other or {}
+	if v.other[key] then return v.other[key] end
+	local f = v.facts
+	local made = {facts = f, layout = layout, buffer = new_buffer(e, f.bytes)}
+	local n, c, pixels = f.shape[1], f.shape[2], f.shape[3] * f.shape[4]
+	local rows, columns = c, pixels -- of each image: (C, HW) to (HW, C)
+	if layout == 'plain' then rows, columns = pixels, c end
+	e:call('%s(%s, %d, %d, %d, %s);', e:part('transpose', {type = f.ctype}), pointer(e, v, true), n, rows, columns, pointer(e, made))
+	v.other[key] = made
+	return made
+end
+
+-- Operand i of a node as a C expression, and its facts. layout: 'nhwc', 'plain' or nil (as it is; the third result tells).
+function program:input(node, i, layout)
+	local v = self:value(node.inputs[i])
+	if layout and v.layout ~= layout and is_image(v.facts) then v = transposed(self, v, layout) end
+	return pointer(self, v, true), v.facts, v.layout
+end
+
+function program:facts(ref) return self:value(ref).facts end
+
+-- The place of the node's result.
+function program:output(node, layout, at)
+	local ref = core.ref(node.name, at)
+	local f = facts_of(self.graph:result_of(ref), self.batch, node.name)
+	local v = {facts = f, layout = layout or 'plain', buffer = new_buffer(self, f.bytes)}
+	self.values[ref] = v
+	return pointer(self, v), f
+end
+
+-- The node's result is operand i, seen with another shape.
+function program:alias(node, i, layout)
+	local v = self:value(node.inputs[i])
+	if v.layout ~= 'plain' and is_image(v.facts) and layout ~= 'any' then v = transposed(self, v, 'plain') end
+	local f = facts_of(self.graph:result_of(node.name), self.batch, node.name)
+	self.values[node.name] = {facts = f, layout = layout == 'any' and v.layout or 'plain', buffer = v.buffer}
+end
+
+-- Memory for the length of the next call.
+function program:scratch(bytes)
+	local b = new_buffer(self, bytes)
+	return ('(void *)(arena + @%d@)'):format(b.id)
+end
+
+function program:constant(node, i)
+	local ref = node.inputs[i]
+	local producer = type(ref) == 'string' and self.graph.nodes[core.split(ref)]
+	return producer and producer.op == 'const' and producer.value or nil
+end
+
+-- A constant array of numbers; equal arrays are written once.
+function program:array(name, ctype, values, text)
+	local body = parts.values(ctype, values)
+	local key = ctype .. body
+	if self.arrays[key] then return self.arrays[key] end
+	local unique = self.names:fresh(name)
+	self.arrays[key] = unique
+	self.array_list[#self.array_list + 1] = {name = unique, ctype = ctype, count = #values, body = body, text = text,
+		bytes = #values * BYTES[ctype]}
+	return unique
+end
+
+-- The function of a template of export_parts, with its fields; what it needs comes before it.
+function program:part(name, fields)
+	local function add(what, given)
+		local made = parts.instance(what, given or {})
+		if self.parts[made.name] then return made.name end
+		self.parts[made.name] = true
+		for _, need in ipairs(made.needs) do add(need[1], need[2]) end
+		self.part_list[#self.part_list + 1] = made.text
+		return made.name
+	end
+	return add(name, fields)
+end
+
+-- A constant of a struct type that a part defines; gives its name.
+function program:struct(type, name, text)
+	self:part(type:match '^q_(.+)$')
+	local key = type .. text
+	if self.arrays[key] then return self.arrays[key] end
+	local unique = self.names:fresh(name)
+	self.arrays[key] = unique
+	self.struct_list[#self.struct_list + 1] = ('static const struct %s %s = %s;'):format(type, unique, text)
+	return unique
+end
+
+-- A float as it is, in hexadecimal; rounding to float32; rounding to an integer, half to even.
+program.float = parts.float
+function program.single(x) return (string.unpack('<f', string.pack('<f', x))) end
+function program.rint(x) return math.abs(x) < 2.0 ^ 51 and (x + 0x1.8p52) - 0x1.8p52 or x end
+
+---------------------------------------------------------------- the arena
+
+-- Offsets by first fit in the order of sizes: two buffers overlap only when they never live at once.
+local function place(buffers)
+	local order = {}
+	for _, b in ipairs(buffers) do
+		if not b.name then order[#order + 1] = b end
+	end
+	table.sort(order, function(a, b)
+		if a.bytes ~= b.bytes then return a.bytes > b.bytes end
+		return a.id < b.id
+	end)
+	local placed, total = {}, 0
+	for _, b in ipairs(order) do
+		local busy = {}
+		for _, other in ipairs(placed) do
+			if other.first <= b.last and b.first <= other.last then busy[#busy + 1] = other end
+		end
+		table.sort(busy, function(x, y) return x.at < y.at end)
+		local at = 0
+		for _, other in ipairs(busy) do
+			if at + b.bytes <= other.at then break end
+			at = math.max(at, (other.at + other.bytes + 63) // 64 * 64)
+		end
+		b.at = at
+		placed[#placed + 1] = b
+		total = math.max(total, at + b.bytes)
+	end
+	return total
+end
+
+---------------------------------------------------------------- from graph to program
+
+local function new_program(g, o)
+	local e = setmetatable({graph = g, batch = o.batch or 1, lines = {}, buffers = {}, values = {}, arrays = {}, array_list = {},
+		parts = {}, part_list = {}, struct_list = {}, names = names.new(), prefix = o.name}, program)
+	e.inputs, e.results, e.costs = {}, {}, {}
+	return e
+end
+
+local function add_input(e, node)
+	local f = facts_of(node.results[1], e.batch, node.name)
+	local name = e.names:fresh(node.name)
+	e.inputs[#e.inputs + 1] = {name = name, facts = f}
+	e.values[node.name] = {facts = f, layout = 'plain', buffer = {name = name, last = 0, first = 0}}
+end
+
+local function add_node(e, node)
+	local entry = emitter_of(node.op)
+	if not entry then
+		fail("export: node '%s': no C version of %s; known: %s", node.name, node.op, table.concat(exportable(), ' '))
+	end
+	local before = #e.lines
+	entry.emit(e, node)
+	e.costs[#e.costs + 1] = {node = node.name, op = node.op, macs = ops.macs(e.graph, node, e.batch), first = before + 1, last = #e.lines}
+end
+
+local function add_outputs(e)
+	core.each_output(e.graph, function(leaf)
+		local v = e:value(leaf.ref)
+		if is_image(v.facts) and v.layout ~= 'plain' then v = transposed(e, v, 'plain') end
+		local name = e.names:fresh('output' .. (#e.results > 0 and #e.results + 1 or ''))
+		e.results[#e.results + 1] = {name = name, facts = v.facts}
+		e:call('memcpy(%s, %s, sizeof(%s) * %d);', name, pointer(e, v, true), v.facts.ctype, v.facts.count)
+	end)
+end
+
+local function compile(g, o)
+	local e = new_program(g, o)
+	for _, name in ipairs(g.inputs) do add_input(e, g.nodes[name]) end
+	for _, name in ipairs(g.order) do
+		local node = g.nodes[name]
+		if node.op ~= 'input' and node.op ~= 'const' then add_node(e, node) end
+	end
+	add_outputs(e)
+	e.arena = place(e.buffers)
+	for i, text in ipairs(e.lines) do
+		e.lines[i] = text:gsub('@(%d+)@', function(id) return tostring(e.buffers[tonumber(id)].at) end)
+	end
+	return e
+end
+
+return {compile = compile, facts_of = facts_of, exportable = exportable}

@@ -1,0 +1,197 @@
+-- SPDX-License-Identifier: MIT
+-- Softmax and its logarithm, layer and RMS norm along the last axis, sums and their kin along neighbouring axes, of floats; argmax.
+-- Sums run in another order than in Quoll's vectors: a tolerance, not the same bits.
+local _, internal = ...
+local base = internal.import 'base'
+local parts = internal.import 'export_parts'
+local vmath = internal.import 'export_vmath'
+
+local function axis_of(value, rank) return value < 0 and rank + 1 + value or value end
+
+---------------------------------------------------------------- softmax
+
+local SOFTMAX = [[
+/* x (rows, n, inner) along n */
+static void ${name}(const float *x, int32_t rows, int32_t n, int32_t inner, float *y)
+{
+	int32_t r, i, j;
+
+	for (r = 0; r < rows; r++, x += n * inner, y += n * inner)
+		for (j = 0; j < inner; j++) {
+			float most = x[j], sum = 0.0f;
+
+			for (i = 1; i < n; i++)
+				most = x[i * inner + j] > most ? x[i * inner + j] : most;
+			for (i = 0; i < n; i++) {
+				y[i * inner + j] = q_exp(x[i * inner + j] - most);
+				sum += y[i * inner + j];
+			}
+			@LAST@
+		}
+}
+]]
+local LAST = {softmax = 'for (i = 0; i < n; i++)\n\t\t\t\ty[i * inner + j] = y[i * inner + j] / sum;',
+	logsoftmax = 'sum = q_log(sum);\n\t\t\tfor (i = 0; i < n; i++)\n\t\t\t\ty[i * inner + j] = x[i * inner + j] - most - sum;'}
+
+local function split(shape, axis)
+	local rows, inner = 1, 1
+	for i = 1, axis - 1 do rows = rows * shape[i] end
+	for i = axis + 1, #shape do inner = inner * shape[i] end
+	return rows, shape[axis], inner
+end
+
+local function softmax(e, node)
+	local x, f = e:input(node, 1, 'plain')
+	local y = e:output(node)
+	local needs = {{vmath.part 'ql_exp'}}
+	if node.op == 'logsoftmax' then needs[2] = {vmath.part 'ql_log'} end
+	parts.add(node.op, {needs = needs, text = (SOFTMAX:gsub('@LAST@', LAST[node.op]))})
+	local rows, n, inner = split(f.shape, axis_of(node.attrs.axis or -1, #f.shape))
+	e.inexact = true
+	e:call('%s(%s, %d, %d, %d, %s);', e:part(node.op), x, rows, n, inner, y)
+end
+
+---------------------------------------------------------------- norms
+
+parts.add('root', {needs = {{vmath.part 'ql_bits'}, {vmath.part 'ql_of_bits'}}, text = [[
+/* The square root of a normal positive number: a first guess by its exponent, then Newton's steps in double. */
+static float q_root(float x)
+{
+	double r = (double)q_of_bits((q_bits(x) >> 1) + 0x1fbd1df5u);
+	int i;
+
+	if (!(x > 0.0f))
+		return x == 0.0f ? 0.0f : x - x;
+	for (i = 0; i < 4; i++)
+		r = 0.5 * (r + (double)x / r);
+	return (float)r;
+}
+]]})
+parts.add('layernorm', {needs = {{'root'}}, text = [[
+static void ${name}(const float *x, int32_t rows, int32_t n, const float *weight, const float *bias, float eps, int center, float *y)
+{
+	int32_t r, i;
+
+	for (r = 0; r < rows; r++, x += n, y += n) {
+		double mean = 0, square = 0;
+		float scale;
+
+		for (i = 0; center && i < n; i++)
+			mean += x[i];
+		mean /= n;
+		for (i = 0; i < n; i++)
+			square += (x[i] - mean) * (x[i] - mean);
+		scale = 1.0f / q_root((float)(square / n + eps));
+		for (i = 0; i < n; i++) {
+			float v = (float)(x[i] - mean) * scale;
+
+			v = weight ? v * weight[i] : v;
+			y[i] = bias ? v + bias[i] : v;
+		}
+	}
+}
+]]})
+
+local function norm(e, node)
+	local x, f = e:input(node, 1, 'plain')
+	local weight = node.inputs[2] and e:input(node, 2, 'plain') or '0'
+	local bias = node.op == 'layernorm' and node.inputs[3] and e:input(node, 3, 'plain') or '0'
+	local y = e:output(node)
+	local n = f.shape[#f.shape]
+	local wf = node.inputs[2] and e:facts(node.inputs[2])
+	if wf and #wf.shape ~= 1 then base.fail("export: node '%s': wanted a norm over the last axis", node.name) end
+	e.inexact = true
+	e:call('%s(%s, %d, %d, %s, %s, %s, %d, %s);', e:part 'layernorm', x, f.count // n, n, weight, bias,
+		e.float(e.single(node.attrs.eps or 1e-5)), node.op == 'layernorm' and 1 or 0, y)
+end
+
+---------------------------------------------------------------- reductions
+
+local REDUCE = [[
+/* x (rows, n, inner) over n */
+static void ${name}(const float *x, int32_t rows, int32_t n, int32_t inner, float *y)
+{
+	int32_t r, i, j;
+
+	for (r = 0; r < rows; r++, x += n * inner)
+		for (j = 0; j < inner; j++) {
+			@TYPE@ a = @FIRST@;
+
+			for (i = @FROM@; i < n; i++) {
+				float b = x[i * inner + j];
+
+				@STEP@;
+			}
+			*y++ = @LAST@;
+		}
+}
+]]
+local REDUCTIONS = {
+	sum = {TYPE = 'double', FIRST = '0', FROM = '0', STEP = 'a += b', LAST = '(float)a'},
+	mean = {TYPE = 'double', FIRST = '0', FROM = '0', STEP = 'a += b', LAST = '(float)(a / n)'},
+	max = {TYPE = 'float', FIRST = 'x[j]', FROM = '1', STEP = 'a = b > a || b != b ? b : a', LAST = 'a'},
+	min = {TYPE = 'float', FIRST = 'x[j]', FROM = '1', STEP = 'a = b < a || b != b ? b : a', LAST = 'a'},
+}
+parts.add('argmax', {fields = {'x'}, text = [[
+/* Places, from 1, of the first largest of each row: x (rows, n, inner) over n. */
+static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64_t *y)
+{
+	int32_t r, i, j, best;
+
+	for (r = 0; r < rows; r++, x += n * inner)
+		for (j = 0; j < inner; j++) {
+			best = 0;
+			for (i = 1; i < n; i++)
+				if (x[i * inner + j] > x[best * inner + j])
+					best = i;
+			*y++ = best + 1;
+		}
+}
+]]})
+
+-- Rows, n and inner of the axes, which must be neighbours; nil: all.
+local function spans(node, shape)
+	local axes = node.attrs.axis
+	if axes == nil then
+		local n = 1
+		for _, d in ipairs(shape) do n = n * d end
+		return 1, n, 1
+	end
+	if type(axes) == 'number' then axes = {axes} end
+	local list = {}
+	for i, axis in ipairs(axes) do list[i] = axis_of(axis, #shape) end
+	table.sort(list)
+	for i = 2, #list do
+		if list[i] ~= list[i - 1] + 1 then base.fail("export: node '%s': axis: wanted axes that are neighbours", node.name) end
+	end
+	local rows, n, inner = 1, 1, 1
+	for i, d in ipairs(shape) do
+		if i < list[1] then rows = rows * d elseif i > list[#list] then inner = inner * d else n = n * d end
+	end
+	return rows, n, inner
+end
+
+local function reduce(e, node)
+	local x, f = e:input(node, 1, 'plain')
+	local y, g = e:output(node)
+	local rows, n, inner = spans(node, f.shape)
+	if node.op == 'argmax' then
+		e:call('%s(%s, %d, %d, %d, %s);', e:part('argmax', {x = f.ctype}), x, rows, n, inner, y)
+		return
+	end
+	if f.scale or f.ctype ~= 'float' or g.ctype ~= 'float' then
+		base.fail("export: node '%s': wanted floats for %s, got %s", node.name, node.op, f.dtype)
+	end
+	parts.add('reduce_' .. node.op, {text = (REDUCE:gsub('@(%u+)@', REDUCTIONS[node.op]))})
+	e.inexact = e.inexact or node.op == 'sum' or node.op == 'mean'
+	e:call('%s(%s, %d, %d, %d, %s);', e:part('reduce_' .. node.op), x, rows, n, inner, y)
+end
+
+local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm = norm}
+
+return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'argmax'}, emit = function(e, node)
+	local f = e:facts(node.inputs[1])
+	if f.scale and node.op ~= 'argmax' then base.fail("export: node '%s': wanted floats for %s, got codes", node.name, node.op) end
+	local emit = BY[node.op] or reduce
+	emit(e, node)
+end}

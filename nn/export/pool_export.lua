@@ -1,0 +1,25 @@
+-- SPDX-License-Identifier: MIT
+-- Pooling of codes under their own params, and of floats.
+local _, internal = ...
+local base = internal.import 'base'
+local window = internal.import 'export_window'
+
+local LEAST = {uint8_t = '0', uint16_t = '0', int8_t = '-128', int16_t = '-32768', float = '-3.402823466e38f'}
+
+return {ops = {'maxpool2d', 'avgpool2d'}, emit = function(e, node)
+	local x, f = e:input(node, 1, 'nhwc')
+	local y, g = e:output(node, 'nhwc')
+	local kernel = node.attrs.k
+	local kh, kw = window.pair(kernel)
+	if not kh then kh, kw = f.shape[3], f.shape[4] end
+	local v = window.of(e, node, f, g, {kh, kw})
+	if node.op == 'maxpool2d' then
+		e:call('%s(%s, &%s, %s, %s);', e:part('maxpool', {x = f.ctype}), x, v, LEAST[f.ctype], y)
+	elseif not f.scale then
+		e.inexact = true -- the order of the sum is another
+		e:call('%s(%s, &%s, %s);', e:part 'meanpoolf', x, v, y)
+	else
+		if g.scale ~= f.scale or g.zero ~= f.zero then base.fail("export: node '%s': out: wanted the params of its input", node.name) end
+		e:call('%s(%s, &%s, %d, %s);', e:part('meanpool', {x = f.ctype}), x, v, f.zero, y)
+	end
+end}

@@ -1,0 +1,63 @@
+-- SPDX-License-Identifier: MIT
+-- Elementwise functions of one float, with the formulas of tensor/ops/math.c, activation.c, arithmetic.c and round.c: the same
+-- bits. Of 8-bit codes, where the node gives codes: by a table of all 256 results.
+local _, internal = ...
+local base = internal.import 'base'
+local parts = internal.import 'export_parts'
+local vmath = internal.import 'export_vmath'
+
+local FORMULAS = {
+	abs = 'a < 0.0f ? -a : a > 0.0f ? a : a != a ? a : 0.0f',
+	neg = '-a',
+	square = 'a * a',
+	reciprocal = '1.0f / a',
+	exp = 'ql_exp(a)', exp2 = 'ql_exp2(a)', expm1 = 'ql_expm1(a)',
+	log = 'ql_log(a)', log2 = 'ql_log2(a)', log10 = 'ql_log10(a)', log1p = 'ql_log1p(a)',
+	tanh = 'ql_tanh(a)', sigmoid = 'ql_sigmoid(a)', silu = 'ql_silu(a)', softplus = 'ql_softplus(a)',
+	relu = 'a > 0.0f ? a : a != a ? a : 0.0f',
+	relu6 = 'a > 6.0f ? 6.0f : a > 0.0f ? a : a != a ? a : 0.0f',
+	hardswish = 'a * (a + 3.0f > 6.0f ? 6.0f : a + 3.0f > 0.0f ? a + 3.0f : a != a ? a : 0.0f) / 6.0f',
+}
+
+local function formula(node)
+	if node.op == 'gelu' then return node.attrs.approximate == 'tanh' and 'ql_gelu_tanh(a)' or 'ql_gelu(a)' end
+	if node.op == 'leakyrelu' then
+		return ('a > 0.0f ? a : a * %s'):format(parts.float(string.unpack('<f', string.pack('<f', node.attrs.slope or 0.01))))
+	end
+	return FORMULAS[node.op]
+end
+
+local function part_of(node)
+	local text, needs = vmath.expression(formula(node))
+	local name = 'map_' .. node.op .. (node.op == 'gelu' and node.attrs.approximate == 'tanh' and '_tanh' or '')
+	if node.op == 'leakyrelu' then name = name .. '_' .. text:gsub('[^%w]', '_') end
+	parts.add(name, {needs = needs, text = ([[
+static void ${name}(const float *x, int32_t n, float *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++) {
+		float a = x[i];
+
+		y[i] = %s;
+	}
+}
+]]):format(text)})
+	return name
+end
+
+local ops = {'gelu', 'leakyrelu'}
+for name in next, FORMULAS do ops[#ops + 1] = name end
+
+return {ops = ops, emit = function(e, node)
+	local x, f, layout = e:input(node, 1)
+	local y, g = e:output(node, layout)
+	if f.scale and node.op == 'relu' and g.scale == f.scale and g.zero == f.zero then
+		e:call('%s(%s, %d, %d, %s);', e:part('relu', {x = f.ctype}), x, f.count, f.zero, y)
+		return
+	end
+	if f.scale or g.scale then
+		base.fail("export: node '%s': wanted floats in and out for %s, got %s", node.name, node.op, f.scale and 'codes' or g.dtype)
+	end
+	e:call('%s(%s, %d, %s);', e:part(part_of(node)), x, f.count, y)
+end}

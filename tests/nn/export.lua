@@ -1,0 +1,62 @@
+-- SPDX-License-Identifier: MIT
+-- g:export: the compiled C gives what g:run gives, bit for bit in integers. More of it in export_full.lua.
+local exported = dofile 'tests/tools/exported.lua'
+
+local function refused(text, f, ...)
+	local good, message = pcall(f, ...)
+	assert(not good and message:find(text, 1, true), message)
+end
+
+tensor.seed(21)
+local x = tensor.randn(20, 3, 12, 12)
+local function static(m, input)
+	m:calibrate({{input, input}}, {log=false})
+	return graph.trace(m:quantize {mode='static'}, input:narrow(1, 1, 1))
+end
+local net = nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3, {pad=1, groups=8}), nn.ReLU(),
+	nn.Residual {nn.Conv2d(8, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 8, 1)}, nn.ReLU(), nn.Conv2d(8, 10, 3, {stride=2}), nn.Flatten(),
+	nn.Linear(40, 7), nn.Tanh(), nn.Linear(7, 3)}
+
+it('a convolutional network is bit-equal', function()
+	exported.skip()
+	exported.check('net', static(net, x), x)
+end)
+it('floats are within their tolerance', function()
+	exported.skip()
+	exported.check('float', graph.trace(net:fuse(), x:narrow(1, 1, 1)), x, {tolerance=2e-5})
+end)
+it('only what is used is written, and names are made safe', function()
+	local folder = os.tmpname()
+	os.remove(folder)
+	local m = nn.Sequential {nn.Linear(4, 3, {name='main'}), nn.ReLU(), nn.Linear(3, 2, {name='int.while'})}
+	local a = tensor.randn(9, 4)
+	local g = static(m, a)
+	local r = g:export {dir=folder, name='x"; system("y', samples=a}
+	assert(#r == 4 or #r == 3, #r)
+	local c = io.open(folder .. '/x___system__y.c'):read 'a'
+	assert(not c:find 'q_conv' and not c:find 'malloc' and not c:find '#include <math' and not c:find 'system%("')
+	assert(c:find 'q_linear_u8_i8_i32_u8%(' and c:find 'q_linear_u8_i8_i32_f32%(')
+	assert(r:where{op='linear'}[1].macs == 12)
+	os.execute('rm -r ' .. folder)
+end)
+it('the arena holds what lives at once', function()
+	local folder = os.tmpname()
+	os.remove(folder)
+	local m = nn.Sequential {nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 64)}
+	local a = tensor.randn(9, 64)
+	static(m, a):export {dir=folder, name='deep', samples=a}
+	local bytes = tonumber(io.open(folder .. '/deep.c'):read 'a':match 'memory%[(%d+)%]') * 8
+	assert(bytes <= 64 + 64 * 4 + 64, bytes) -- the codes of one layer beside the result of the next
+	os.execute('rm -r ' .. folder)
+end)
+it('bad input', function()
+	local g = static(nn.Sequential {nn.Linear(4, 3)}, tensor.randn(9, 4))
+	refused('export: dir: wanted a folder, got nothing', g.export, g, {})
+	refused("export: profile: wanted a regular expression, got '('", g.export, g, {dir='/nowhere', profile='('})
+	refused("export: unknown option 'nam'; did you mean 'name'?", g.export, g, {dir='/nowhere', nam='x'})
+	refused('export: batch: wanted 1 or more, got 0', g.export, g, {dir='/nowhere', batch=0})
+	local d = graph.trace(nn.Sequential {nn.Linear(4, 3)}:quantize {mode='dynamic'}, tensor.randn(1, 4))
+	refused("wanted a spec with its scale, got 'uint8': quantize in mode static", d.export, d, {dir='/nowhere'})
+	local s = graph.trace(nn.module(function(_, a) return a:sort() end, {}), tensor.randn(1, 4))
+	refused("no C version of sort; known: ", s.export, s, {dir='/nowhere'})
+end)

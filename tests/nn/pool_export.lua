@@ -1,0 +1,15 @@
+-- SPDX-License-Identifier: MIT
+-- labels: full
+-- Pooling in exported C.
+local exported = dofile 'tests/tools/exported.lua'
+exported.skip()
+tensor.seed(22)
+local x = tensor.randn(12, 3, 10, 10)
+exported.integers {
+	{'largest', nn.Sequential {nn.Conv2d(3, 8, 3), nn.MaxPool2d(3, {stride=2, pad=1}), nn.Conv2d(8, 4, 1)}, x},
+}
+exported.functions({
+	['mean of codes'] = function(_, a) return a:quantize {dtype='uint8', scale=0.03, zero_point=120}:avgpool2d(3, {stride=2}):dequantize() end,
+	['largest of floats'] = function(_, a) return a:maxpool2d(2) end,
+}, x)
+exported.functions({mean = function(_, a) return a:avgpool2d(2) end}, x, nil, 2e-6)

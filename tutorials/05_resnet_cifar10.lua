@@ -1,0 +1,167 @@
+-- SPDX-License-Identifier: MIT
+-- %% [markdown]
+-- # 5  Convolutional networks: ranges, integers from layer to layer, and four bits
+--
+-- Photos of ten classes, residual networks, 8-bit integers. What must happen to batch norm, what calibration decides, how often
+-- the integer network gives the *same* answer, and how training gets 4-bit weights through.
+
+-- %%
+quick = os.getenv 'QUOLL_QUICK' ~= nil
+for _, a in ipairs(arg or {}) do quick = quick or a == '--quick' end
+folder = (arg and arg[0] or ''):match '^(.*/)' or ''
+os.execute 'mkdir -p out'
+tensor.seed(5)
+
+-- %% [markdown]
+-- ## Data and network
+--
+-- ResNet9 in half its width, 1.6 million weights; they were made by `scripts/train.lua resnet9`. The last 5000 training images
+-- serve for calibration and for choices; test images are only counted. Without the photos, coloured shapes and a small network stand in.
+
+-- %%
+found, why = data.find 'cifar10/data_batch_5.bin.xz'
+if found and data.find 'cifar10/test_batch_first1000.bin.xz' then
+	print 'input: real (CIFAR-10)'
+	real = true
+	m, norm = dofile(folder .. 'models/resnet9.lua')
+	m:load(folder .. 'models/resnet9.safetensors'):eval()
+	images, choices, unseen = data.cifar10{split = 'train', limit = quick and 1280 or nil}, data.cifar10{split = 'validation'}, data.cifar10{split = 'test'}
+else
+	print('input: procedural shapes, because ' .. why)
+	images, choices = data.synth{kind = 'shapes', n = quick and 3000 or 12000, seed = 1}:split(0.8)
+	unseen = data.synth{kind = 'shapes', n = 1000, seed = 2}
+	m = nn.Sequential{nn.Conv2d(3, 12, 3, {pad = 1, bias = false}), nn.BatchNorm2d(12), nn.ReLU(), nn.MaxPool2d(2),
+		nn.Residual{nn.Conv2d(12, 12, 3, {pad = 1, bias = false}), nn.BatchNorm2d(12), nn.ReLU()}, nn.MaxPool2d(2),
+		nn.Conv2d(12, 24, 3, {pad = 1, bias = false}), nn.BatchNorm2d(24), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(384, 10)}
+	norm = {mean = {0.5, 0.5, 0.5}, std = {0.25, 0.25, 0.25}}
+	m:fit(data.loader(images, {batch = 32, shuffle = true, normalize = norm}), {opt = optim.adam(m, {lr = 3e-3}), epochs = 3, log = false})
+	m:eval()
+end
+calib = data.loader(choices, {batch = 100, normalize = norm})
+test = data.loader(unseen, {batch = 200, normalize = norm})
+print(m:summary())
+
+-- %% [markdown]
+-- ## Batch norm goes away
+--
+-- In use, batch norm is a multiplication and an addition per channel, and so is part of the convolution before it: `fuse` puts it
+-- there, exactly but for rounding. Only the fused weights are worth quantizing.
+
+-- %%
+f = m:fuse()
+print(('%d modules become %d'):format(#m:named(), #f:named()))
+for x in test() do
+	e = m(x):error(f(x))
+	print(('largest difference of a logit: %.2g'):format(e.max))
+	assert(e.sqnr > 80)
+	break
+end
+
+-- %% [markdown]
+-- ## Calibration, and what stays integer
+--
+-- The column `output` says how a layer hands its result on: codes, wherever the next layer takes codes. Only the last one gives floats.
+
+-- %%
+f:calibrate(calib, {input = 'uint8@entropy', batches = quick and 2 or 10})
+static, coverage = f:quantize{mode = 'static', weight = 'int8/1'}
+dynamic = f:quantize{mode = 'dynamic', weight = 'int8/1'}
+print(coverage)
+quant.log 'reset'
+for x in test() do
+	static(x)
+	break
+end
+print(quant.log())
+assert(#quant.log():where{path = 'fallback'} == 0)
+
+-- %% [markdown]
+-- ## Side by side
+--
+-- Accuracy hides what happens to single images: some become right while others become wrong. `agreement` counts those with the same answer.
+
+-- %%
+function agreement(a, b)
+	local same, n = 0, 0
+	tensor.nograd(function()
+		for x in test() do
+			same = same + a(x):argmax{axis = 2}:eq(b(x):argmax{axis = 2}):sum():item()
+			n = n + x:size(1)
+		end
+	end)
+	return 100 * same / n
+end
+r = bench.models({float32 = f, dynamic = {dynamic, agreement = agreement(f, dynamic)}, static = {static, agreement = agreement(f, static)}},
+	{data = test, metric = 'accuracy'})
+print(r)
+r:plot{kind = 'bar', x = 'model', y = 'accuracy', title = 'test images', ylabel = '% correct', file = 'out/05_accuracy.png'}
+r:plot{kind = 'bar', x = 'model', y = 'ms', title = 'time of a batch of 200', ylabel = 'ms', file = 'out/05_ms.png'}
+r:plot{kind = 'bar', x = 'model', y = {'weight_bytes', 'activation_bytes', 'peak'}, title = 'bytes', file = 'out/05_bytes.png'}
+by = {}
+for i = 1, #r do by[r[i].model] = r[i] end
+assert(by.static.accuracy > by.float32.accuracy - 1.5 and by.static.agreement > 96)
+assert(by.static.weight_bytes < 0.27 * by.float32.weight_bytes)
+
+-- %% [markdown]
+-- ## Which range?
+--
+-- Six ways to find the range of the activations; the weights are the same. All see the same images.
+
+-- %%
+rows = {float32 = f}
+for _, name in ipairs{'minmax', 'average', 'percentile', 'entropy', 'mse', 'adaptive'} do
+	f:calibrate(calib, {input = 'uint8@' .. name, batches = quick and 1 or 10})
+	local q = f:quantize{mode = 'static', weight = 'int8/1'}
+	rows[name] = {q, agreement = agreement(f, q)}
+end
+r = bench.models(rows, {data = test, metric = 'accuracy'})
+print(r:sort 'agreement')
+r:where(function(row) return row.model ~= 'float32' end):plot{kind = 'bar', x = 'model', y = 'agreement', title = 'same answer as float32', ylabel = '%', file = 'out/05_observers.png'}
+
+-- %% [markdown]
+-- ## Networks of others
+--
+-- Published weights of ResNet20 and of MLPerf Tiny's ResNet8, in the same way. (With the photos only.)
+
+-- %%
+others = {}
+if real and data.find 'weights/resnet20-cifar10.safetensors' then
+	local m20, norm20 = dofile(folder .. 'models/resnet20.lua')
+	others.resnet20 = {m20:load(data.find 'weights/resnet20-cifar10.safetensors'):eval():fuse(), {normalize = norm20}}
+	local m8, names = dofile(folder .. 'models/resnet8.lua')
+	others.resnet8 = {m8:load(data.find 'weights/resnet8-cifar10-mlperf-tiny.safetensors', {rename = names}):eval():fuse(), {normalize = {mean = {0, 0, 0}, std = {1 / 255, 1 / 255, 1 / 255}}}}
+end
+for name, entry in pairs(others) do
+	local model, how = entry[1], entry[2]
+	local with = {batch = 100, normalize = how.normalize}
+	model:calibrate(data.loader(choices, with), {input = 'uint8@mse', batches = quick and 2 or 10})
+	local s = model:quantize{mode = 'static', weight = 'int8/1'}
+	local d = model:quantize{mode = 'dynamic', weight = 'int8/1'}
+	r = bench.models({float32 = model, dynamic = d, static = s}, {data = data.loader(unseen, with), metric = 'accuracy'})
+	print(name)
+	print(r)
+	for i = 1, #r do assert(r[i].accuracy > r[1].accuracy - 1.5, name) end
+end
+
+-- %% [markdown]
+-- ## Four bits
+--
+-- Rounded afterwards, 4-bit weights cost several points: one scale for an output channel has only 15 levels. Trained a little longer
+-- with the rounding in place (`qat`, learned steps), the network finds weights that live on those levels.
+
+-- %%
+f:calibrate(calib, {input = 'uint8@mse', batches = quick and 1 or 10})
+ptq4 = f:quantize{mode = 'static', weight = 'int4/1@mse'}
+q = f:quantize{mode = 'qat', weight = {dtype = 'int4', axis = 1, observer = 'mse', learn = true}, input = {dtype = 'uint8', observer = 'mse', learn = true}}
+train = data.loader(images, {batch = 128, shuffle = true, normalize = norm, augment = real and {crop = 4, flip = true} or nil})
+epochs = quick and 1 or 2
+q:fit(train, {opt = optim.sgd(q, {lr = optim.cosine{lr = quick and 2e-4 or 2e-3, steps = epochs * #train}, momentum = 0.9}), epochs = epochs})
+qat4 = q:quantize{mode = 'static'}
+r = bench.models({float32 = f, ptq4 = {ptq4, bits = 4, agreement = agreement(f, ptq4)}, qat4 = {qat4, bits = 4, agreement = agreement(f, qat4)},
+	static = {static, bits = 8, agreement = agreement(f, static)}}, {data = test, metric = 'accuracy'})
+print(r)
+r:plot{kind = 'scatter', x = 'weight_bytes', y = 'accuracy', label = 'model', title = 'what a bit of weight is worth', file = 'out/05_bits.png'}
+by = {}
+for i = 1, #r do by[r[i].model] = r[i] end
+assert(by.qat4.weight_bytes < (real and 0.14 or 0.17) * by.float32.weight_bytes)
+assert(by.qat4.accuracy > by.float32.accuracy - (quick and 4 or 1.5))
