@@ -6,11 +6,11 @@
  * The sums are products of the weight (o, c kh kw) with unfolded codes (c kh kw, pixels), some lines of pixels of one
  * image at a time; where the window leaves the image stands the zero point of x, which adds nothing.
  */
-#include <math.h>
 #include <string.h>
 
 #include "quant/quantize.h"
 #include "quant/rescale.h"
+#include "quant/rounding.h"
 #include "tensor/gemm.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/matmul.h"
@@ -60,7 +60,7 @@ struct job {
 	struct ql_epilogue e;
 	float *y;                     /* a float result, or */
 	struct ql_tensor *out;        /* codes, by: */
-	int64_t lo, hi, zero;
+	struct ql_rounding r;
 };
 
 /* ---- unfolding ---- */
@@ -105,10 +105,9 @@ static void store_codes(const struct job *j, int64_t o, int64_t at, int64_t n, c
 
 		for (int64_t l = 0; l < part; l++) {
 			int64_t s = sum[done + l] + j->bias[o];
-			float v = rintf((float)(j->e.act && s < 0 ? 0 : s) * j->factor[o]);
-			float lo = (float)(j->lo - j->zero), hi = (float)(j->hi - j->zero);
+			float v = (float)(j->e.act && s < 0 ? 0 : s) * j->factor[o];
 
-			codes[l] = (int64_t)(v < lo ? lo : v > hi ? hi : v) + j->zero;
+			codes[l] = ql_round(v, j->r.lo, j->r.hi, j->r.zero);
 		}
 		d->from_i64(j->out->storage->data, at + done, 1, part, codes);
 	}
@@ -226,16 +225,13 @@ static enum ql_status prepare_codes(struct job *j, struct ql_call *call, const s
 	j->out = call->out[0];
 	for (int64_t o = 0; o < j->c.o; o++) {
 		double sw = ql_tensor_at_f64(w->q->scale, w->q->axis == 0 ? o : 0);
-		double b = j->e.bias ? rint((double)j->e.bias[o] / (double)j->scale[o]) : 0;
 
-		bias[o] = (int64_t)fmin(fmax(b, -0x1p61), 0x1p61);
 		factor[o] = (float)(sx * sw / ql_tensor_at_f64(j->out->q->scale, 0));
+		bias[o] = j->e.bias ? ql_round_bias(j->e.bias[o], j->scale[o], &factor[o]) : 0;
 	}
 	j->bias = bias;
 	j->factor = factor;
-	j->zero = zero_of(j->out, 0);
-	j->lo = j->out->q->codes.lo;
-	j->hi = j->out->q->codes.hi;
+	j->r = ql_rounding_of(j->out);
 	return QL_OK;
 }
 
