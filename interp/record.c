@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The recorder is a Lua function in the registry, called as record("op", name, operands, attributes, results,
- * in_place) for ops and record(what, …) for the rest. Attributes come by name and as given, wherever they stood in
- * the call, so that the call can be made again from them.
+ * in_place) for ops and record(what, …) for the rest. Attributes come by name and as given, wherever they
+ * stood in the call, so that the call can be made again from them.
  */
 #include "interp/record.h"
 
@@ -64,20 +64,36 @@ static void push_value(lua_State *L, const struct ql_attr *a, const struct ql_va
 {
 	switch (a->type) {
 	case QL_ATTR_INT:
-	case QL_ATTR_AXIS: lua_pushinteger(L, v->i); break;
+	case QL_ATTR_AXIS:
+		lua_pushinteger(L, v->i);
+		break;
 	case QL_ATTR_FLOAT:
 		if (v->integer)
 			lua_pushinteger(L, (lua_Integer)v->f);
 		else
 			lua_pushnumber(L, v->f);
 		break;
-	case QL_ATTR_BOOL: lua_pushboolean(L, v->b); break;
-	case QL_ATTR_STRING: lua_pushstring(L, v->s); break;
-	case QL_ATTR_INTS: push_ints(L, a, &v->ints); break;
-	case QL_ATTR_DTYPE: lua_pushstring(L, ql_dtype_name((unsigned)v->i)); break;
-	case QL_ATTR_SPEC: push_spec(L, v->spec); break;
-	case QL_ATTR_TENSOR: push_kept(L, v->tensor); break;
-	case QL_ATTR_END: lua_pushnil(L); break;
+	case QL_ATTR_BOOL:
+		lua_pushboolean(L, v->b);
+		break;
+	case QL_ATTR_STRING:
+		lua_pushstring(L, v->s);
+		break;
+	case QL_ATTR_INTS:
+		push_ints(L, a, &v->ints);
+		break;
+	case QL_ATTR_DTYPE:
+		lua_pushstring(L, ql_dtype_name((unsigned)v->i));
+		break;
+	case QL_ATTR_SPEC:
+		push_spec(L, v->spec);
+		break;
+	case QL_ATTR_TENSOR:
+		push_kept(L, v->tensor);
+		break;
+	case QL_ATTR_END:
+		lua_pushnil(L);
+		break;
 	}
 }
 
@@ -199,7 +215,8 @@ static void push_param(lua_State *L, bool has, const struct ql_tensor *t, double
 		lua_pushnumber(L, t ? ql_tensor_at_f64(t, 0) : (double)(float)number);
 }
 
-/* spec_params(spec) -> its explicit scale and zero point as numbers; nil where it has none, or one per channel */
+/* spec_params(spec) -> its explicit scale and zero point as numbers; nil where it has none, or one per
+ * channel */
 static int spec_params(lua_State *L)
 {
 	const struct ql_spec *s = luaL_checkudata(L, 1, QL_SPEC);
@@ -213,7 +230,8 @@ static int spec_params(lua_State *L)
 static int place(lua_State *L)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
-	struct ql_tensor *block = ql_check_tensor(L, 1, "place"), *t = ql_check_tensor(L, 3, "place"), **box, **dense;
+	struct ql_tensor *block = ql_check_tensor(L, 1, "place"), *t = ql_check_tensor(L, 3, "place"), **box,
+			 **dense;
 	lua_Integer offset = luaL_checkinteger(L, 2);
 	enum ql_status status;
 
@@ -227,8 +245,8 @@ static int place(lua_State *L)
 		return ql_raise(L, status);
 	if (offset < 0 || block->dtype != QL_uint8 || (size_t)offset > block->storage->bytes ||
 		(*dense)->storage->bytes > block->storage->bytes - (size_t)offset)
-		return ql_error(L, "place: wanted %zu bytes from %lld on in a block of uint8, got %zu", (*dense)->storage->bytes,
-			(long long)offset, block->storage->bytes);
+		return ql_error(L, "place: wanted %zu bytes from %lld on in a block of uint8, got %zu",
+			(*dense)->storage->bytes, (long long)offset, block->storage->bytes);
 	memcpy((char *)block->storage->data + offset, (*dense)->storage->data, (*dense)->storage->bytes);
 	ql_storage_release(ctx, (*box)->storage);
 	(*box)->storage = ql_storage_keep(block->storage);
@@ -238,8 +256,9 @@ static int place(lua_State *L)
 
 int ql_open_record(lua_State *L)
 {
-	static const luaL_Reg functions[] = {{"record", set_recorder}, {"identity", identity}, {"storage", storage},
-		{"op", op_function}, {"spec_params", spec_params}, {"place", place}, {NULL, NULL}};
+	static const luaL_Reg functions[] = {{"record", set_recorder}, {"identity", identity},
+		{"storage", storage}, {"op", op_function}, {"spec_params", spec_params}, {"place", place},
+		{NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

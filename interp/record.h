@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Telling a recorder (graph.trace) what Lua does with tensors: each op with its operands, named attributes and
- * results, and what is no op: slices, writing, reading values. Off, it costs a test of one flag. What the library
- * applies inside of an op is not seen.
+ * Telling a recorder (graph.trace) what Lua does with tensors: each op with its operands, named attributes
+ * and results, and what is no op: slices, writing, reading values. Off, it costs a test of one flag. What the
+ * library applies inside of an op is not seen.
  */
 #ifndef QUOLL_INTERP_RECORD_H
 #define QUOLL_INTERP_RECORD_H
@@ -22,8 +22,8 @@ struct ql_applied {
 };
 void ql_record_op(lua_State *L, const struct ql_applied *a);
 
-/* Something else, by name ("index", "assign", "copy_", "read", "alias"): the n values on top are told as they are
- * and stay. */
+/* Something else, by name ("index", "assign", "copy_", "read", "alias"): the n values on top are told as they
+ * are and stay. */
 void ql_record(lua_State *L, const char *what, int n);
 
 #endif

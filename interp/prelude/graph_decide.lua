@@ -152,7 +152,7 @@ local function decide_join(d, node, row, inputs, chosen)
 		local gives = from and (from.mode == 'static' and from.form.gives == 'codes')
 		row.inputs[at] = gives and (wanted or spec_for(d, node, node.inputs[at], chosen.input)) or nil
 	end
-	if next(row.inputs) == nil then return 'its operands are no codes' end
+	if next(row.inputs) == nil then return 'its operands are no codes, or nothing has seen their range' end
 	row.mode = 'static'
 	row.output = chosen.output and quant.spec(chosen.output)
 end

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * conv2d of quantized operands of which one or both have 16 bits: exact 64-bit sums of codes minus zero points, then
- * the rules of the 8-bit convolution: y = (float)sum * (sx * sw) [+ bias], or codes
- * y = sat(rint((float)(sum + bias) * M) + zero) with M = (float)((double)sx * sw / sy).
+ * conv2d of quantized operands of which one or both have 16 bits: exact 64-bit sums of codes minus zero
+ * points, then the rules of the 8-bit convolution: y = (float)sum * (sx * sw) [+ bias], or codes y =
+ * sat(rint((float)(sum + bias) * M) + zero) with M = (float)((double)sx * sw / sy).
  *
- * The sums are products of the weight (o, c kh kw) with unfolded codes (c kh kw, pixels), some lines of pixels of one
- * image at a time; where the window leaves the image stands the zero point of x, which adds nothing.
+ * The sums are products of the weight (o, c kh kw) with unfolded codes (c kh kw, pixels), some lines of
+ * pixels of one image at a time; where the window leaves the image stands the zero point of x, which adds
+ * nothing.
  */
-#include <math.h>
 #include <string.h>
 
 #include "quant/quantize.h"
 #include "quant/rescale.h"
+#include "quant/rounding.h"
 #include "tensor/gemm.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/matmul.h"
@@ -49,18 +50,18 @@ static bool match(struct ql_call *call, const char **reason)
 struct job {
 	struct ql_ctx *ctx;
 	struct ql_conv c;
-	int64_t k, rows, pixels;      /* of a group: summed, results; of an image */
+	int64_t k, rows, pixels; /* of a group: summed, results; of an image */
 	int64_t image, group;
-	int64_t line, lines;          /* of pixels that are unfolded */
-	const uint16_t *x;            /* codes (n, c, h, w), int16 or uint16 */
-	uint16_t pad;                 /* the zero point of x */
-	uint16_t *patch;              /* (k, lines * width) */
-	const float *scale, *factor;  /* (o): sx * sw; that over the result's scale */
-	const int64_t *bias;          /* (o) */
+	int64_t line, lines;         /* of pixels that are unfolded */
+	const uint16_t *x;           /* codes (n, c, h, w), int16 or uint16 */
+	uint16_t pad;                /* the zero point of x */
+	uint16_t *patch;             /* (k, lines * width) */
+	const float *scale, *factor; /* (o): sx * sw; that over the result's scale */
+	const int64_t *bias;         /* (o) */
 	struct ql_epilogue e;
-	float *y;                     /* a float result, or */
-	struct ql_tensor *out;        /* codes, by: */
-	int64_t lo, hi, zero;
+	float *y;              /* a float result, or */
+	struct ql_tensor *out; /* codes, by: */
+	struct ql_rounding r;
 };
 
 /* ---- unfolding ---- */
@@ -84,11 +85,13 @@ static void unfold_rows(void *arg, int64_t begin, int64_t end)
 	int64_t taps = w->kernel[0] * w->kernel[1], per = j->c.c / j->c.groups, width = w->out[1];
 
 	for (int64_t r = begin; r < end; r++) {
-		int64_t channel = j->group * per + r / taps, up = r % taps / w->kernel[1], left = r % w->kernel[1];
+		int64_t channel = j->group * per + r / taps, up = r % taps / w->kernel[1],
+			left = r % w->kernel[1];
 		const uint16_t *plane = j->x + (j->image * j->c.c + channel) * w->in[0] * w->in[1];
 
 		for (int64_t i = 0; i < j->lines; i++)
-			unfold_line(j, plane, (j->line + i) * w->stride[0] + up * w->dilation[0] - w->before[0],
+			unfold_line(j, plane,
+				(j->line + i) * w->stride[0] + up * w->dilation[0] - w->before[0],
 				left * w->dilation[1] - w->before[1], j->patch + (r * j->lines + i) * width);
 	}
 }
@@ -105,10 +108,9 @@ static void store_codes(const struct job *j, int64_t o, int64_t at, int64_t n, c
 
 		for (int64_t l = 0; l < part; l++) {
 			int64_t s = sum[done + l] + j->bias[o];
-			float v = rintf((float)(j->e.act && s < 0 ? 0 : s) * j->factor[o]);
-			float lo = (float)(j->lo - j->zero), hi = (float)(j->hi - j->zero);
+			float v = (float)(j->e.act && s < 0 ? 0 : s) * j->factor[o];
 
-			codes[l] = (int64_t)(v < lo ? lo : v > hi ? hi : v) + j->zero;
+			codes[l] = ql_round(v, j->r.lo, j->r.hi, j->r.zero);
 		}
 		d->from_i64(j->out->storage->data, at + done, 1, part, codes);
 	}
@@ -118,7 +120,8 @@ static void store(void *arg, int64_t i, int64_t column, int64_t n, const int32_t
 {
 	const struct job *j = arg;
 	struct ql_epilogue act = {.act = j->e.act, .variant = j->e.variant};
-	int64_t o = j->group * j->rows + i, at = (j->image * j->c.o + o) * j->pixels + j->line * j->c.window.out[1] + column;
+	int64_t o = j->group * j->rows + i,
+		at = (j->image * j->c.o + o) * j->pixels + j->line * j->c.window.out[1] + column;
 
 	(void)sum32; /* ql_gemm_i16 gives 64-bit sums */
 	if (j->out) {
@@ -136,18 +139,22 @@ static void store(void *arg, int64_t i, int64_t column, int64_t n, const int32_t
 
 /* ---- running ---- */
 
-static enum ql_status run_lines(struct job *j, const struct ql_matrix_int *w, unsigned dtype, const int32_t *zero)
+static enum ql_status run_lines(
+	struct job *j, const struct ql_matrix_int *w, unsigned dtype, const int32_t *zero)
 {
 	int64_t n = j->lines * j->c.window.out[1];
-	struct ql_matrix_int a = *w, b = {.data = j->patch, .dtype = dtype, .row = n, .column = 1, .zero = zero};
-	enum ql_status status = ql_parallel_for(j->ctx, j->k, ql_max64(1, 65536 / n), j->k * n / 8, unfold_rows, j);
+	struct ql_matrix_int a = *w,
+			     b = {.data = j->patch, .dtype = dtype, .row = n, .column = 1, .zero = zero};
+	enum ql_status status =
+		ql_parallel_for(j->ctx, j->k, ql_max64(1, 65536 / n), j->k * n / 8, unfold_rows, j);
 
 	a.data = (const uint16_t *)w->data + j->group * j->rows * j->k;
 	a.zero = w->zero && w->zero_step ? w->zero + j->group * j->rows : w->zero;
 	return status ? status : ql_gemm_i16(j->ctx, j->rows, n, j->k, &a, &b, store, j);
 }
 
-static enum ql_status run_all(struct job *j, const struct ql_matrix_int *w, unsigned dtype, const int32_t *zero)
+static enum ql_status run_all(
+	struct job *j, const struct ql_matrix_int *w, unsigned dtype, const int32_t *zero)
 {
 	int64_t width = j->c.window.out[1], height = j->c.window.out[0];
 	int64_t most = ql_min64(height, ql_max64(1, BYTES / ql_max64(1, j->k * width * 2)));
@@ -180,10 +187,11 @@ static int64_t zero_of(const struct ql_tensor *t, int64_t i)
 	return t->q->zero_point ? (int64_t)ql_tensor_at_f64(t->q->zero_point, i) : 0;
 }
 
-static enum ql_status read_params(struct job *j, const struct ql_tensor *x, const struct ql_tensor *w,
-	struct ql_matrix_int *a)
+static enum ql_status read_params(
+	struct job *j, const struct ql_tensor *x, const struct ql_tensor *w, struct ql_matrix_int *a)
 {
-	float *scale = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*scale)), sx = (float)ql_tensor_at_f64(x->q->scale, 0);
+	float *scale = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*scale)),
+	      sx = (float)ql_tensor_at_f64(x->q->scale, 0);
 	int32_t *zero = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*zero));
 	bool per = w->q->axis == 0;
 
@@ -203,8 +211,9 @@ static enum ql_status read_params(struct job *j, const struct ql_tensor *x, cons
 
 static bool stays_integer(const struct ql_call *call, const struct ql_spec *spec)
 {
-	return spec && spec->scheme && spec->scheme->affine && spec->has_scale && !spec->axis && !spec->block &&
-	       ql_dtypes[spec->dtype].bits >= 8 && !strcmp(ql_call_string(call, "act", "relu"), "relu");
+	return spec && spec->scheme && spec->scheme->affine && spec->has_scale && !spec->axis &&
+	       !spec->block && ql_dtypes[spec->dtype].bits >= 8 &&
+	       !strcmp(ql_call_string(call, "act", "relu"), "relu");
 }
 
 static enum ql_status prepare_codes(struct job *j, struct ql_call *call, const struct ql_spec *spec)
@@ -226,16 +235,13 @@ static enum ql_status prepare_codes(struct job *j, struct ql_call *call, const s
 	j->out = call->out[0];
 	for (int64_t o = 0; o < j->c.o; o++) {
 		double sw = ql_tensor_at_f64(w->q->scale, w->q->axis == 0 ? o : 0);
-		double b = j->e.bias ? rint((double)j->e.bias[o] / (double)j->scale[o]) : 0;
 
-		bias[o] = (int64_t)fmin(fmax(b, -0x1p61), 0x1p61);
 		factor[o] = (float)(sx * sw / ql_tensor_at_f64(j->out->q->scale, 0));
+		bias[o] = j->e.bias ? ql_round_bias(j->e.bias[o], j->scale[o], &factor[o]) : 0;
 	}
 	j->bias = bias;
 	j->factor = factor;
-	j->zero = zero_of(j->out, 0);
-	j->lo = j->out->q->codes.lo;
-	j->hi = j->out->q->codes.hi;
+	j->r = ql_rounding_of(j->out);
 	return QL_OK;
 }
 
@@ -269,11 +275,13 @@ static enum ql_status quantize_result(struct ql_ctx *ctx, struct ql_call *call, 
 	return QL_OK;
 }
 
-static enum ql_status compute(struct job *j, struct ql_call *call, struct ql_tensor *codes, struct ql_tensor *weight)
+static enum ql_status compute(
+	struct job *j, struct ql_call *call, struct ql_tensor *codes, struct ql_tensor *weight)
 {
 	const struct ql_value *v = ql_call_attr(call, "out");
 	const struct ql_spec *spec = v ? v->spec : NULL;
-	struct ql_matrix_int a = {.data = ql_tensor_data(weight), .dtype = weight->dtype, .row = j->k, .column = 1};
+	struct ql_matrix_int a = {
+		.data = ql_tensor_data(weight), .dtype = weight->dtype, .row = j->k, .column = 1};
 	int32_t zero = (int32_t)zero_of(call->in[0], 0);
 	enum ql_status status = read_params(j, call->in[0], call->in[1], &a);
 

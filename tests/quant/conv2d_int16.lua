@@ -67,6 +67,12 @@ it('extreme codes are exact, an empty batch is empty, a strided view is read rig
 	print(same(view:conv2d(w), view:contiguous():conv2d(w)))  --> true
 end)
 
+it('a nan in a bias gives the zero point', function()
+	local x, w = tensor.randn(1, 2, 3, 3):quantize 'int16', tensor.randn(2, 2, 3, 3):quantize 'int8/1'
+	local y = x:conv2d(w, tensor{0 / 0, 1}, {out={dtype='uint8', scale=0.1, zero_point=7}})
+	print(y:codes()[1][1]:totable()[1][1])  --> 7
+end)
+
 it('blocks, the scheme log and activations that are no relu', function()
 	local x, w = tensor.randn(1, 4, 5, 5), tensor.randn(2, 4, 3, 3)
 	print(x:quantize{dtype='int16', scheme='log'}:conv2d(w:quantize 'int16'):origin().path)  --> fallback
