@@ -381,6 +381,29 @@ static void ${name}(const ${x} *x, const struct q_window *v, int32_t zero, ${x} 
 }
 ]]})
 
+parts.add('rescalepool', {fields = {'x', 'y'}, needs = {{'window'}, {'round'}}, text = [[
+/* The mean as codes under other params. */
+static void ${name}(const ${x} *x, const struct q_window *v, int32_t from, float factor, float lo, float hi, int32_t zero, ${y} *y)
+{
+	int32_t i, a, b, p, q, c, row, column, sum;
+
+	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
+		for (a = 0; a < v->out_height; a++)
+			for (b = 0; b < v->out_width; b++)
+				for (c = 0; c < v->channels; c++) {
+					sum = 0;
+					for (p = 0; p < v->kernel_height; p++)
+						for (q = 0; q < v->kernel_width; q++) {
+							row = a * v->stride_height - v->top + p;
+							column = b * v->stride_width - v->left + q;
+							if (row >= 0 && row < v->height && column >= 0 && column < v->width)
+								sum += (int32_t)x[(row * v->width + column) * v->channels + c] - from;
+						}
+					*y++ = (${y})q_round((float)sum * factor, lo, hi, zero);
+				}
+}
+]]})
+
 parts.add('meanpoolf', {needs = {{'window'}}, text = [[
 static void ${name}(const float *x, const struct q_window *v, float *y)
 {

@@ -65,6 +65,7 @@ local function facts_of(result, batch, where)
 	if not f.ctype then fail("export: node '%s': wanted %s, got %s", where, 'float32, int32, int64, bool or codes', result.dtype) end
 	if result.spec then
 		f.scale, f.zero = number(result.spec.scale), number(result.spec.zero_point) or 0
+		f.scale = f.scale and string.unpack('<f', string.pack('<f', f.scale)) -- as the library keeps it
 		f.lo, f.hi = codes_of(result.spec)
 		if not f.scale then
 			fail("export: node '%s': wanted codes with one scale that is known, got '%s'", where, tostring(result.spec))
@@ -136,10 +137,13 @@ end
 
 function program:facts(ref) return self:value(ref).facts end
 
--- The place of the node's result.
-function program:output(node, layout, at)
+-- The place of the node's result. `like`: facts of codes whose params the result has.
+function program:output(node, layout, at, like)
 	local ref = core.ref(node.name, at)
-	local f = facts_of(self.graph:result_of(ref), self.batch, node.name)
+	local result = self.graph:result_of(ref)
+	if like then result = {shape = result.shape, dtype = like.dtype} end
+	local f = facts_of(result, self.batch, node.name)
+	if like then f.scale, f.zero, f.lo, f.hi = like.scale, like.zero, like.lo, like.hi end
 	local v = {facts = f, layout = layout or 'plain', buffer = new_buffer(self, f.bytes)}
 	self.values[ref] = v
 	return pointer(self, v), f

@@ -1,14 +1,23 @@
 -- SPDX-License-Identifier: MIT
 -- Pooling of codes under their own params, and of floats.
 local _, internal = ...
-local base = internal.import 'base'
 local window = internal.import 'export_window'
 
 local LEAST = {uint8_t = '0', uint16_t = '0', int8_t = '-128', int16_t = '-32768', float = '-3.402823466e38f'}
 
+-- Under the params of x, or by the float rule into others (quant/pool_codes.c).
+local function mean(e, node, x, f, g, v, count, y)
+	if not node.attrs.out then
+		e:call('%s(%s, &%s, %d, %s);', e:part('meanpool', {x = f.ctype}), x, v, f.zero, y)
+		return
+	end
+	e:call('%s(%s, &%s, %d, %s, %s, %s, %d, %s);', e:part('rescalepool', {x = f.ctype, y = g.ctype}), x, v, f.zero,
+		e.float(e.single(f.scale / (count * g.scale))), e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
+end
+
 return {ops = {'maxpool2d', 'avgpool2d'}, emit = function(e, node)
 	local x, f = e:input(node, 1, 'nhwc')
-	local y, g = e:output(node, 'nhwc')
+	local y, g = e:output(node, 'nhwc', nil, f.scale and not node.attrs.out and f or nil)
 	local kernel = node.attrs.k
 	local kh, kw = window.pair(kernel)
 	if not kh then kh, kw = f.shape[3], f.shape[4] end
@@ -19,7 +28,6 @@ return {ops = {'maxpool2d', 'avgpool2d'}, emit = function(e, node)
 		e.inexact = true -- the order of the sum is another
 		e:call('%s(%s, &%s, %s);', e:part 'meanpoolf', x, v, y)
 	else
-		if g.scale ~= f.scale or g.zero ~= f.zero then base.fail("export: node '%s': out: wanted the params of its input", node.name) end
-		e:call('%s(%s, &%s, %d, %s);', e:part('meanpool', {x = f.ctype}), x, v, f.zero, y)
+		mean(e, node, x, f, g, v, kh * kw, y)
 	end
 end}
