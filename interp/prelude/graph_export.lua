@@ -51,11 +51,9 @@ local function number(value)
 	return value:item()
 end
 
--- Smallest and largest code of a spec.
+-- Smallest and largest code of a spec with its scale: all codes, as in ONNX QuantizeLinear.
 local function codes_of(spec)
-	local unsigned = spec.dtype:sub(1, 1) == 'u'
-	if spec.scheme == 'symmetric' then return -((1 << (spec.bits - 1)) - 1), (1 << (spec.bits - 1)) - 1 end
-	if unsigned then return 0, (1 << spec.bits) - 1 end
+	if spec.dtype:sub(1, 1) == 'u' then return 0, (1 << spec.bits) - 1 end
 	return -(1 << (spec.bits - 1)), (1 << (spec.bits - 1)) - 1
 end
 
