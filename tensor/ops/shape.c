@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/ops/ops.h"
+#include "tensor/scratch.h"
 
 #define VIEW(op_name, op_usage, op_text, op_example, op_attrs, op_infer, op_backward) \
 	const struct ql_op ql_op_##op_name = { \
@@ -81,6 +82,53 @@ VIEW(view, "x:view(2, 3)  x:view(-1)",
 	"shape that would merge or split the axis along which x is quantized.",
 	"print(tensor{1,2,3,4}:view(2, 2)[2])  --> float32(2)  3  4", size_attrs, infer_view, reshape_backward);
 
+/* Elements that share bytes, in rows of another length: t is contiguous, each row begins at a byte. */
+static enum ql_status repack(struct ql_ctx *ctx, const struct ql_tensor *t, int rank, const int64_t *shape, struct ql_tensor **out)
+{
+	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
+	int64_t n = ql_tensor_nelem(t), row = t->rank ? t->shape[t->rank - 1] : 1, to = rank ? shape[rank - 1] : 1;
+	int64_t pitch = ql_ceil_div(row, 8 / d->bits) * (8 / d->bits), to_pitch = ql_ceil_div(to, 8 / d->bits) * (8 / d->bits);
+	enum ql_status status = ql_tensor_new(ctx, t->dtype, rank, shape, out);
+	int64_t *codes;
+
+	if (status || n == 0)
+		return status;
+	codes = ql_scratch_take(ctx, (size_t)to * sizeof(*codes));
+	if (!codes) {
+		ql_tensor_release(ctx, *out);
+		*out = NULL;
+		return QL_ERR_MEMORY;
+	}
+	for (int64_t r = 0; r < n / to; r++) {
+		for (int64_t i = 0, step; i < to; i += step) {
+			int64_t at = r * to + i;
+
+			step = ql_min64(to - i, row - at % row);
+			d->to_i64(t->storage->data, t->offset + at / row * pitch + at % row, 1, step, codes + i);
+		}
+		d->from_i64((*out)->storage->data, r * to_pitch, 1, to, codes);
+	}
+	return QL_OK;
+}
+
+/* gives the packed elements of `dense` under other sizes, with the quantization params of t */
+static enum ql_status reshape_packed(struct ql_ctx *ctx, const struct ql_tensor *dense, int rank, const int64_t *shape,
+	struct ql_tensor **out)
+{
+	struct ql_qparams *q = NULL;
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	enum ql_status status = dense->q ? ql_qparams_reshape(ctx, "reshape", dense, rank, shape, &q) : QL_OK;
+
+	if (!status)
+		status = repack(ctx, dense, rank, shape, out);
+	ql_scratch_release(ctx, mark);
+	if (status)
+		ql_qparams_release(ctx, q);
+	else
+		(*out)->q = q;
+	return status;
+}
+
 static enum ql_status infer_reshape(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *dense = NULL;
@@ -91,7 +139,9 @@ static enum ql_status infer_reshape(struct ql_ctx *ctx, struct ql_call *call)
 	if (status || ql_view_can_reshape(call->in[0], rank, shape))
 		return status ? status : ql_view_reshape(ctx, "reshape", call->in[0], rank, shape, &call->out[0]);
 	status = ql_tensor_clone(ctx, call->in[0], &dense);
-	if (!status)
+	if (!status && ql_dtype_is_packed(dense->dtype) && !ql_view_can_reshape(dense, rank, shape))
+		status = reshape_packed(ctx, dense, rank, shape, &call->out[0]);
+	else if (!status)
 		status = ql_view_reshape(ctx, "reshape", dense, rank, shape, &call->out[0]);
 	ql_tensor_release(ctx, dense);
 	return status;

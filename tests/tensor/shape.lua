@@ -68,3 +68,15 @@ describe('quant params', function()
 end)
 print(tensor.zeros(0, 3):narrow(1, 1, 0):size(), tensor.zeros(3):narrow(1, 4, 0):size())  --> 0 0
 print(pcall(function() return tensor.zeros(3):narrow(1, 5, 0) end))  --> false ...narrow: start: wanted an index from 1 to 3...
+it('reshape packs rows of another length anew', function()
+	for _, dtype in ipairs{'int4', 'uint4', 'binary'} do
+		local q = tensor.randn(2, 3, 5, 5):quantize{dtype = dtype}
+		local plain = q:dequantize()
+		for _, shape in ipairs{{2, 75}, {150}, {5, 30}, {50, 3}, {1, 150, 1}} do
+			local r = q:reshape(table.unpack(shape))
+			assert(r:dtype() == dtype and r:dequantize():eq(plain:reshape(table.unpack(shape))):all():item(), dtype)
+			assert(q:permute(2, 1, 3, 4):reshape(table.unpack(shape)):dequantize():eq(plain:permute(2, 1, 3, 4):reshape(table.unpack(shape))):all():item())
+		end
+	end
+	assert(tensor.zeros(0, 5):quantize 'int4':reshape(5, 0):nelem() == 0)
+end)
