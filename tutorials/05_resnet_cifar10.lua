@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: full
 -- %% [markdown]
 -- # 5  Convolutional networks: ranges, integers from layer to layer, and four bits
 --
@@ -25,7 +26,7 @@ if found and data.find 'cifar10/test_batch_first1000.bin.xz' then
 	real = true
 	m, norm = dofile(folder .. 'models/resnet9.lua')
 	m:load(folder .. 'models/resnet9.safetensors'):eval()
-	images, choices, unseen = data.cifar10{split = 'train', limit = quick and 1280 or nil}, data.cifar10{split = 'validation'}, data.cifar10{split = 'test'}
+	images, choices, unseen = data.cifar10{split = 'train', limit = quick and 640 or nil}, data.cifar10{split = 'validation'}, data.cifar10{split = 'test'}
 else
 	print('input: procedural shapes, because ' .. why)
 	images, choices = data.synth{kind = 'shapes', n = quick and 3000 or 12000, seed = 1}:split(0.8)
@@ -109,7 +110,7 @@ assert(by.static.weight_bytes < 0.27 * by.float32.weight_bytes)
 
 -- %%
 rows = {float32 = f}
-for _, name in ipairs{'minmax', 'average', 'percentile', 'entropy', 'mse', 'adaptive'} do
+for _, name in ipairs(quick and {'minmax', 'entropy', 'mse'} or {'minmax', 'average', 'percentile', 'entropy', 'mse', 'adaptive'}) do
 	f:calibrate(calib, {input = 'uint8@' .. name, batches = quick and 1 or 10})
 	local q = f:quantize{mode = 'static', weight = 'int8/1'}
 	rows[name] = {q, agreement = agreement(f, q)}

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: full
 -- %% [markdown]
 -- # 6  A recurrent language model: dynamic quantization
 --
