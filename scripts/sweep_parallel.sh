@@ -16,7 +16,6 @@ count=$1 study=$2
 shift 2
 case $count in '' | *[!0-9]* | 0*) die "wanted a number of shards, got '$count'" ;; esac
 [ -f "$study" ] || die "$study: no such file"
-command -v parallel >/dev/null || die 'no GNU parallel; install it with: apt-get install parallel'
 : "${QUOLL:=quoll}" "${JOBS:=1}"
 QUOLL=$(command -v "$QUOLL") || die 'no such program; set QUOLL'
 if [ -n "${HOSTS-}" ]; then
@@ -28,6 +27,7 @@ if [ -n "${HOSTS-}" ]; then
 else
 	base=$study
 fi
+command -v parallel >/dev/null || die 'no GNU parallel; install it with: apt-get install parallel'
 base=${base%.lua}
 
 quoted() { printf "'%s' " "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }

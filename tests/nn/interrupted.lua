@@ -100,8 +100,8 @@ it('kill -9 at any moment', function()
 	local whole, file, final = base .. '.whole.safetensors', base .. '.safetensors', base .. '.final.safetensors'
 	assert(run('gru', base .. '.undisturbed.safetensors', 'none', 0, whole):find 'finished')
 	local kills = 0
-	for i = 1, 90 do
-		local text = run('gru', file, 'none', 0, final, ('timeout -s KILL %.3f'):format(0.02 * 1.08 ^ i))
+	for i = 1, 120 do
+		local text = run('gru', file, 'none', 0, final, ('timeout -s KILL %.3f'):format(0.002 * 1.08 ^ i))
 		if text:find 'finished' then break end
 		kills = kills + 1
 		if io.open(file) then tensor.load(file) end -- never half a file
