@@ -89,10 +89,25 @@ local function open_to_read(file)
 	return db
 end
 
-local function open_to_write(file, mode)
-	local db = internal.sqlite_open(file, mode)
+-- What SQLite refuses at once instead of waiting: the change to WAL while another process opens the same new file.
+local function patiently(fn, ...)
+	for _ = 1, 200 do
+		local good, result = pcall(fn, ...)
+		if good then return result end
+		if not tostring(result):find 'locked' then error(result, 0) end
+		os.execute 'sleep 0.05'
+	end
+	return fn(...)
+end
+
+local function begin_writing(db)
 	db:rows 'PRAGMA journal_mode = WAL'
 	db:run 'PRAGMA synchronous = FULL'
+end
+
+local function open_to_write(file, mode)
+	local db = internal.sqlite_open(file, mode)
+	patiently(begin_writing, db)
 	return db
 end
 
@@ -100,7 +115,7 @@ end
 function store.open(file, mode)
 	if mode ~= 'create' and not internal.exists(file) then fail('sweep: %s: there is no such results file', file) end
 	local db = checked(mode == 'read' and open_to_read or open_to_write, file, mode)
-	if checked(check, db, file) == 'new' then
+	if checked(patiently, check, db, file) == 'new' then
 		if mode ~= 'create' then fail('sweep: %s: the file holds no study', file) end
 		transaction(db, function()
 			if check(db, file) == 'ours' then return end -- another process was faster
