@@ -146,7 +146,7 @@ end
 
 -- What would run, without touching the results file: a report of the trials and their states.
 local function plan(o, trials, code)
-	local states, list, todo = {}, {columns = {'state', 'trial'}}, 0
+	local states, list, pending = {}, {columns = {'state', 'trial'}}, 0
 	if internal.exists(o.db) then
 		local db <close> = store.open(o.db, 'read')
 		for _, row in ipairs(db:rows([[SELECT t.id, t.state FROM trial t JOIN study s ON s.key = t.study
@@ -157,11 +157,11 @@ local function plan(o, trials, code)
 	for _, one in ipairs(trials) do
 		local state = states[one.id] or 'new'
 		local runs = state ~= 'done' or o.force
-		todo = todo + (runs and 1 or 0)
+		pending = pending + (runs and 1 or 0)
 		list[#list + 1] = {state = runs and state ~= 'new' and state .. ', runs again' or state,
 			trial = config.text(one.values)}
 	end
-	list.note = ('%s: %d of %d trials would run; results in %s'):format(o.name, todo, #trials, o.db)
+	list.note = ('%s: %d of %d trials would run; results in %s'):format(o.name, pending, #trials, o.db)
 	return internal.import 'report'(list)
 end
 
@@ -204,9 +204,9 @@ function module.run(given)
 	local trials = sharded(all, o.shard)
 	o.db = o.db or default_file(o, file)
 	if not o.dry_run then return work(o, trials, code, data, file) end
-	local todo = plan(o, trials, code)
-	if given.dry_run then return todo end
-	print(todo) -- asked for on the command line: the rest of the script has no results to go on with
+	local pending = plan(o, trials, code)
+	if given.dry_run then return pending end
+	print(pending) -- asked for on the command line: the rest of the script has no results to go on with
 	os.exit(0)
 end
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- scripts/sweep_slurm.sh and scripts/sweep_parallel.sh, with sbatch, srun and parallel played by small scripts.
 local folder = os.tmpname()
-os.execute(('rm %s && mkdir -p %s/bin %s/work'):format(folder, folder, folder))
+os.execute(('rm %s && mkdir -p %s/bin %s/place'):format(folder, folder, folder))
 local clean <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. folder) end})
 
 local function write(name, text)
@@ -22,9 +22,9 @@ local function program(name, text)
 	os.execute(('chmod +x %s/bin/%s'):format(folder, name))
 end
 
--- In folder/work, with folder/bin first on PATH; `quoll` there is this program. The scripts are those of the repository.
+-- In folder/place, with folder/bin first on PATH; `quoll` there is this program. The scripts are those of the repository.
 local function shell(command)
-	local pipe = io.popen(([[here=$PWD; exe=$(readlink /proc/$PPID/exe); cd %s/work && ln -sf "$exe" ../bin/quoll &&
+	local pipe = io.popen(([[here=$PWD; exe=$(readlink /proc/$PPID/exe); cd %s/place && ln -sf "$exe" ../bin/quoll &&
 		PATH=%s/bin:$PATH && export PATH here && { %s; } 2>&1]]):format(folder, folder, command))
 	local text = pipe:read 'a'
 	local _, _, code = pipe:close()
@@ -67,11 +67,11 @@ local STUDY = [[local r = sweep.run{name='other', grid={x={1,2,3,4,5}}, run=func
 print(r)]]
 
 local function fresh()
-	os.execute(('rm -rf %s/work/* %s/log %s/tasks'):format(folder, folder, folder))
-	write('work/study.lua', STUDY)
+	os.execute(('rm -rf %s/place/* %s/log %s/tasks'):format(folder, folder, folder))
+	write('place/study.lua', STUDY)
 end
 
-local function rows(file) return sweep.load(folder .. '/work/' .. file) end
+local function rows(file) return sweep.load(folder .. '/place/' .. file) end
 
 it('submits an array of shards and a merge that waits for them', function()
 	fresh()
@@ -89,9 +89,9 @@ it('runs only what is missing when it is called again', function()
 	fresh()
 	shell 'LOSE=2 sh "$here/scripts/sweep_slurm.sh" 2 study.lua'
 	assert(read 'tasks':find 'study.2of2.db is missing\nstudy.db: 3 trials from 1 files', read 'tasks')
-	assert(read 'work/ran.txt' == '1\n3\n5\n')
+	assert(read 'place/ran.txt' == '1\n3\n5\n')
 	shell 'sh "$here/scripts/sweep_slurm.sh" 2 study.lua'
-	assert(read 'work/ran.txt' == '1\n3\n5\n2\n4\n' and #rows 'study.db' == 5)
+	assert(read 'place/ran.txt' == '1\n3\n5\n2\n4\n' and #rows 'study.db' == 5)
 end)
 
 it('counts from the first index of an array', function()
@@ -147,12 +147,12 @@ it('runs shards by parallel and merges them', function()
 	assert(code == 0 and text:find 'study.db: 5 trials from 2 files, 5 done, 2 new here', text)
 	assert(read 'log':find('%-%-jobs 2 .*%-%-sshlogin a,b %-%-workdir %.%.%. %-%-cleanup %-%-transferfile study.{}of2.db %-%-return study.{}of2.db ' ..
 		'%-%-env QUOLL_DATA '), read 'log')
-	assert(select(2, read 'work/ran.txt':gsub('\n', '')) == 5)
+	assert(select(2, read 'place/ran.txt':gsub('\n', '')) == 5)
 end)
 
 it('hands a failure on, and merges all the same', function()
 	fresh()
-	write('work/study.lua', STUDY:gsub('return {y', 'assert(c.x ~= 4) return {y'))
+	write('place/study.lua', STUDY:gsub('return {y', 'assert(c.x ~= 4) return {y'))
 	local text, code = shell 'sh "$here/scripts/sweep_parallel.sh" 2 study.lua'
 	assert(code == 1 and text:find 'study.db: 5 trials from 2 files, 4 done', text)
 end)
