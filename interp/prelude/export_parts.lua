@@ -357,12 +357,14 @@ static void ${name}(const ${x} *x, const struct q_window *v, ${x} least, ${x} *y
 }
 ]]})
 
-parts.add('meanpool', {fields = {'x'}, needs = {{'window'}}, text = [[
-/* The mean under the params of x: half to even of the exact quotient; padding counts as 0. */
-static void ${name}(const ${x} *x, const struct q_window *v, int32_t zero, ${x} *y)
+-- The mean of each window: what it takes beside x, the type of sums, an element, and the result of a sum.
+local function mean_pool(arguments, sum, element, result)
+	return ([[
+/* Padding counts as 0. */
+static void ${name}(const ${x} *x, const struct q_window *v, @ARGUMENTS@${y} *y)
 {
-	double count = (double)(v->kernel_height * v->kernel_width);
-	int32_t i, a, b, p, q, c, row, column, sum;
+	int32_t count = v->kernel_height * v->kernel_width, i, a, b, p, q, c, row, column;
+	@SUM@ sum;
 
 	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
 		for (a = 0; a < v->out_height; a++)
@@ -374,57 +376,23 @@ static void ${name}(const ${x} *x, const struct q_window *v, int32_t zero, ${x} 
 							row = a * v->stride_height - v->top + p;
 							column = b * v->stride_width - v->left + q;
 							if (row >= 0 && row < v->height && column >= 0 && column < v->width)
-								sum += (int32_t)x[(row * v->width + column) * v->channels + c] - zero;
+								sum += @ELEMENT@;
 						}
-					*y++ = (${x})((int32_t)(((double)sum / count + 6755399441055744.0) - 6755399441055744.0) + zero);
+					*y++ = @RESULT@;
 				}
+	(void)count;
 }
-]]})
+]]):gsub('@(%u+)@', {ARGUMENTS = arguments, SUM = sum, RESULT = result,
+		ELEMENT = element:gsub('X', 'x[(row * v->width + column) * v->channels + c]')})
+end
 
-parts.add('rescalepool', {fields = {'x', 'y'}, needs = {{'window'}, {'round'}}, text = [[
-/* The mean as codes under other params. */
-static void ${name}(const ${x} *x, const struct q_window *v, int32_t from, float factor, float lo, float hi, int32_t zero, ${y} *y)
-{
-	int32_t i, a, b, p, q, c, row, column, sum;
-
-	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
-		for (a = 0; a < v->out_height; a++)
-			for (b = 0; b < v->out_width; b++)
-				for (c = 0; c < v->channels; c++) {
-					sum = 0;
-					for (p = 0; p < v->kernel_height; p++)
-						for (q = 0; q < v->kernel_width; q++) {
-							row = a * v->stride_height - v->top + p;
-							column = b * v->stride_width - v->left + q;
-							if (row >= 0 && row < v->height && column >= 0 && column < v->width)
-								sum += (int32_t)x[(row * v->width + column) * v->channels + c] - from;
-						}
-					*y++ = (${y})q_round((float)sum * factor, lo, hi, zero);
-				}
-}
-]]})
-
-parts.add('meanpoolf', {needs = {{'window'}}, text = [[
-static void ${name}(const float *x, const struct q_window *v, float *y)
-{
-	int32_t i, a, b, p, q, c, row, column;
-	float sum;
-
-	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
-		for (a = 0; a < v->out_height; a++)
-			for (b = 0; b < v->out_width; b++)
-				for (c = 0; c < v->channels; c++) {
-					sum = 0.0f;
-					for (p = 0; p < v->kernel_height; p++)
-						for (q = 0; q < v->kernel_width; q++) {
-							row = a * v->stride_height - v->top + p;
-							column = b * v->stride_width - v->left + q;
-							if (row >= 0 && row < v->height && column >= 0 && column < v->width)
-								sum += x[(row * v->width + column) * v->channels + c];
-						}
-					*y++ = sum / (float)(v->kernel_height * v->kernel_width);
-				}
-}
-]]})
+-- Codes under the params of x: half to even of the exact quotient.
+parts.add('meanpool', {fields = {'x', 'y'}, needs = {{'window'}}, text = (mean_pool('int32_t zero, ', 'int32_t', '(int32_t)X - zero',
+	'(${y})((int32_t)(((double)sum / (double)count + 6755399441055744.0) - 6755399441055744.0) + zero)'))})
+-- Codes under others.
+parts.add('rescalepool', {fields = {'x', 'y'}, needs = {{'window'}, {'round'}}, text = (mean_pool(
+	'int32_t from, float factor, float lo, float hi, int32_t zero, ', 'int32_t', '(int32_t)X - from',
+	'(${y})q_round((float)sum * factor, lo, hi, zero)'))})
+parts.add('meanpoolf', {fields = {'x', 'y'}, needs = {{'window'}}, text = (mean_pool('', 'float', 'X', 'sum / (float)count'))})
 
 return parts

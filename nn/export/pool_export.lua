@@ -8,7 +8,7 @@ local LEAST = {uint8_t = '0', uint16_t = '0', int8_t = '-128', int16_t = '-32768
 -- Under the params of x, or by the float rule into others (quant/pool_codes.c).
 local function mean(e, node, x, f, g, v, count, y)
 	if not node.attrs.out then
-		e:call('%s(%s, &%s, %d, %s);', e:part('meanpool', {x = f.ctype}), x, v, f.zero, y)
+		e:call('%s(%s, &%s, %d, %s);', e:part('meanpool', {x = f.ctype, y = f.ctype}), x, v, f.zero, y)
 		return
 	end
 	e:call('%s(%s, &%s, %d, %s, %s, %s, %d, %s);', e:part('rescalepool', {x = f.ctype, y = g.ctype}), x, v, f.zero,
@@ -26,7 +26,7 @@ return {ops = {'maxpool2d', 'avgpool2d'}, emit = function(e, node)
 		e:call('%s(%s, &%s, %s, %s);', e:part('maxpool', {x = f.ctype}), x, v, LEAST[f.ctype], y)
 	elseif not f.scale then
 		e.inexact = true -- the order of the sum is another
-		e:call('%s(%s, &%s, %s);', e:part 'meanpoolf', x, v, y)
+		e:call('%s(%s, &%s, %s);', e:part('meanpoolf', {x = 'float', y = 'float'}), x, v, y)
 	else
 		mean(e, node, x, f, g, v, kh * kw, y)
 	end

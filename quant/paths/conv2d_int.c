@@ -159,21 +159,6 @@ static enum ql_status results(struct ql_conv_int *j, struct ql_call *call, const
 	return status;
 }
 
-static enum ql_status quantize_result(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec)
-{
-	struct ql_tensor *q;
-	enum ql_status status;
-
-	if (!spec || call->out[0]->q)
-		return QL_OK;
-	status = ql_quantize(ctx, call->out[0], spec, &q);
-	if (status)
-		return status;
-	ql_tensor_release(ctx, call->out[0]);
-	call->out[0] = q;
-	return QL_OK;
-}
-
 static enum ql_status compute(struct ql_conv_int *j, struct ql_call *call, const struct ql_spec *spec)
 {
 	const struct ql_tensor *x = call->in[0], *w = call->in[1];
@@ -185,7 +170,7 @@ static enum ql_status compute(struct ql_conv_int *j, struct ql_call *call, const
 		status = results(j, call, spec, x, w);
 	if (!status && j->c.n * j->c.o * j->pixels > 0)
 		status = (direct ? ql_conv_int_direct : ql_conv_int_unfolded)(j);
-	return status ? status : quantize_result(j->ctx, call, spec);
+	return status ? status : ql_conv_quantize_result(j->ctx, call, spec);
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)

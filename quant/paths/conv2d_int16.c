@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "quant/conv_int.h"
 #include "quant/quantize.h"
 #include "quant/rescale.h"
 #include "quant/rounding.h"
@@ -260,21 +261,6 @@ static enum ql_status prepare_result(struct job *j, struct ql_call *call, const 
 	return status;
 }
 
-static enum ql_status quantize_result(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec)
-{
-	struct ql_tensor *q;
-	enum ql_status status;
-
-	if (!spec || call->out[0]->q)
-		return QL_OK;
-	status = ql_quantize(ctx, call->out[0], spec, &q);
-	if (status)
-		return status;
-	ql_tensor_release(ctx, call->out[0]);
-	call->out[0] = q;
-	return QL_OK;
-}
-
 static enum ql_status compute(
 	struct job *j, struct ql_call *call, struct ql_tensor *codes, struct ql_tensor *weight)
 {
@@ -291,7 +277,7 @@ static enum ql_status compute(
 		status = prepare_result(j, call, spec);
 	if (!status && j->c.n * j->c.o * j->pixels > 0)
 		status = run_all(j, &a, codes->dtype, &zero);
-	return status ? status : quantize_result(j->ctx, call, spec);
+	return status ? status : ql_conv_quantize_result(j->ctx, call, spec);
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
