@@ -202,6 +202,15 @@ local function resume(m, data, o)
 	return rows, given[files.PREFIX .. 'best']:item()
 end
 
+-- Before the first epoch: an hour of training is not lost to a folder that is absent. The file itself stays as it is.
+local function check_save(path)
+	local probe = path .. '.probe'
+	local f, why = io.open(probe, 'wb')
+	if not f then fail('fit: save: wanted a file that can be written, got %s', why:gsub('%.probe', '', 1)) end
+	f:close()
+	os.remove(probe)
+end
+
 ---------------------------------------------------------------- the loop
 
 local function columns_of(o)
@@ -229,6 +238,7 @@ function methods.fit(m, data, options)
 	local metric = metrics.get('fit', o.metric or 'loss')
 	local rows, best = {}, metric.higher and -math.huge or math.huge
 	local start = clock()
+	if o.save then check_save(o.save) end
 	if o.resume and internal.exists(o.save) then rows, best = resume(m, data, o) end
 	for epoch = #rows + 1, o.epochs or 1 do
 		local began = clock()

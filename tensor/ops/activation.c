@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Activation functions. Integers give float32, but for relu and relu6, which stay integer.
+ * Activation functions. Integers give float32. relu and relu6 are in relu.c; here is how their gradient passes inside
+ * an op that has them built in.
  */
 #include <math.h>
 #include <string.h>
@@ -8,23 +9,8 @@
 #include "tensor/vmath_act.h"
 #include "tensor/vmath_slope.h"
 
-QL_MAP_F32_1(relu_f32, a > 0 ? a : a != a ? a : 0)
-QL_MAP_F64_1(relu_f64, a > 0 ? a : a != a ? a : 0)
-QL_MAP_I64_1(relu_i64, a > 0 ? a : 0)
-static const struct ql_map relu_map = {.result = QL_MAP_PROMOTE, .f32 = relu_f32, .f64 = relu_f64, .i64 = relu_i64};
-
-QL_SLOPE(relu, out, 6, b <= 0 ? 0 : a, b <= 0 ? 0 : a) /* of nan it passes, as in PyTorch */
-QL_UNARY(relu, "x:relu()", "max(x, 0). A quantized operand stays quantized: its codes are raised to the zero point.",
-	"print(tensor{-1,2}:relu())  --> float32(2)  0  2", QL_INPLACE, relu_map, .backward = relu_backward,
-	.saves = QL_SAVE_RESULT);
-
-QL_MAP_F32_1(relu6_f32, a > 6 ? 6 : a > 0 ? a : a != a ? a : 0)
-QL_MAP_F64_1(relu6_f64, a > 6 ? 6 : a > 0 ? a : a != a ? a : 0)
-QL_MAP_I64_1(relu6_i64, a > 6 ? 6 : a > 0 ? a : 0)
-static const struct ql_map relu6_map = {.result = QL_MAP_PROMOTE, .f32 = relu6_f32, .f64 = relu6_f64, .i64 = relu6_i64};
-QL_SLOPE(relu6, out, 6, ((b > 0) & (b < 6)) ? a : 0, ((b > 0) & (b < 6)) ? a : 0)
-QL_UNARY(relu6, "x:relu6()", "min(max(x, 0), 6).", "print(tensor{-1,2,9}:relu6())  --> float32(3)  0  2  6", QL_INPLACE,
-	relu6_map, .backward = relu6_backward, .saves = QL_SAVE_RESULT);
+QL_SLOPE_OP(relu, 6, b <= 0 ? 0 : a, b <= 0 ? 0 : a); /* of nan it passes, as in PyTorch */
+QL_SLOPE_OP(relu6, 6, ((b > 0) & (b < 6)) ? a : 0, ((b > 0) & (b < 6)) ? a : 0);
 
 /* As MATH in math.c: the last arguments are the gradient, a that of the result, b what was saved. */
 #define ACTIVATION(op_name, op_text, op_example, cost, f32_of, f64_of, saved, slope_f32, slope_f64) \

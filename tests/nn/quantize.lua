@@ -105,7 +105,7 @@ it('train: what is kept for backward are codes', function()
 		collectgarbage()
 		return tensor.memory().now - start, y
 	end
-	local wide = nn.Sequential {nn.Linear(6, 512), nn.Linear(512, 512), nn.Linear(512, 6)}
+	local wide = nn.Sequential {nn.Linear(6, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 6)}
 	local q = wide:quantize {mode='train'}
 	x = tensor.randn(2000, 6)
 	local float, integer = kept(wide), kept(q)

@@ -29,9 +29,8 @@ end
 local inf, nan = math.huge, 0 / 0
 print(tensor{-inf, inf, nan}:relu(), tensor{-inf, inf, nan}:tanh(), tensor{-inf, inf, nan}:sigmoid())  --> float32(3) 0 inf nan float32(3) -1 1 nan float32(3) 0 1 nan
 print(tensor{inf, nan}:gelu(), tensor{inf, nan}:silu(), tensor{-inf, inf}:softplus())  --> float32(2) inf nan float32(2) inf nan float32(2) 0 inf
-print(tensor{-1, 3, 7}:relu6(), tensor({-1, 3, 7, dtype = 'int8'}):relu6())  --> float32(3) 0 3 6 int8(3) 0 3 6
 print(tensor{-2, 3}:leakyrelu(0.5), tensor{-2, 3}:leakyrelu())  --> float32(2) -1 3 float32(2) -0.0200 3.0000
-print(tensor({-2, 3, dtype = 'int8'}):relu():dtype(), tensor({1, dtype = 'int8'}):tanh():dtype())  --> int8 float32
+print(tensor({1, dtype = 'int8'}):tanh():dtype())  --> float32
 -- torch.nn.functional.gelu(x, approximate='tanh') in double precision
 local by_tanh = {-3, -1, -0.5, 0, 1, 2.5}
 for i, v in ipairs{-0.003637392, -0.1588080, -0.1542860, 0, 0.8411920, 2.4849155} do
