@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Operands of an integer product: codes for the kernels, scales and zero points as arrays.
  *
- * Weights stay packed: a matrix b that is multiplied again by few rows keeps its panels with its storage (storage.h) until
- * it is written to. By many rows packing takes little of the time, and by a first product alone nothing is gained.
+ * A matrix b that few rows are multiplied with is read as it lies, where that can be. Else (its codes are packed, or its summed
+ * axis is not contiguous), when it comes again, its panels are kept with its storage (storage.h) until it is written to. By many
+ * rows packing takes little of the time, and by a first product alone nothing is gained.
  */
 #include "quant/product.h"
 
@@ -89,28 +90,52 @@ static void place_scales(const struct ql_matmul *plan, const struct ql_tensor *t
 
 /* ---- panels that are kept ---- */
 
-/* The codes of b, or its panels from before. */
-static enum ql_status codes_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
+static struct ql_matrix_int matrix_of(const struct ql_tensor *b, const void *data)
 {
-	struct ql_derived *place = NULL;
+	return (struct ql_matrix_int){.data = data, .dtype = b->dtype, .row = b->stride[0], .column = b->stride[1]};
+}
+
+static const char of_sums = 's'; /* of whatever kernel: the sums are the same */
+
+/* Where what is kept for b stands. `maker` tells what it is. */
+static struct ql_derived *place_of(struct ql_ctx *ctx, struct ql_tensor *b, const void *maker)
+{
+	struct ql_derived_key key = {.maker = maker, .offset = b->offset, .dtype = b->dtype,
+		.stride = {b->stride[0], b->stride[1]}, .size = {b->shape[0], b->shape[1]}};
+
+	return ql_storage_derived(ctx, b->storage, &key);
+}
+
+/* The codes of b, or its panels from before. */
+static enum ql_status panels_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
+{
+	struct ql_derived *place = place_of(ctx, b, ctx->kernels->gemm_i8);
+	enum ql_status status = ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, NULL, place, &p->b.panels);
 	struct ql_matrix_int matrix;
-	enum ql_status status;
 
-	if (!p->wide && b->rank == 2 && p->plan.m <= FEW_ROWS && p->plan.batches == 1) {
-		struct ql_derived_key key = {.maker = ctx->kernels->gemm_i8, .offset = b->offset, .dtype = b->dtype,
-			.stride = {b->stride[0], b->stride[1]}, .size = {b->shape[0], b->shape[1]}};
-
-		place = ql_storage_derived(ctx, b->storage, &key);
-	}
-	status = ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, NULL, place, &p->b.panels);
 	if (status || p->b.panels.kernel)
 		return status;
 	status = codes_of(ctx, b, &p->b.codes);
-	if (status || !place)
+	if (status)
 		return status;
-	matrix = (struct ql_matrix_int){.data = ql_tensor_data(p->b.codes), .dtype = p->b.codes->dtype,
-		.row = p->b.codes->stride[0], .column = p->b.codes->stride[1]};
+	matrix = matrix_of(p->b.codes, ql_tensor_data(p->b.codes));
 	return ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, &matrix, place, &p->b.panels);
+}
+
+static enum ql_status codes_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
+{
+	bool alone = !p->wide && b->rank == 2 && p->plan.batches == 1;
+	struct ql_matrix_int matrix = alone ? matrix_of(b, NULL) : (struct ql_matrix_int){0};
+	bool in_place = alone && ql_gemm_i8_reads_b(p->plan.m, p->plan.k, &matrix);
+	enum ql_status status;
+
+	if (alone && !in_place && p->plan.m <= FEW_ROWS)
+		return panels_of_b(ctx, b, p);
+	status = codes_of(ctx, b, &p->b.codes);
+	if (status || !in_place)
+		return status;
+	matrix.data = ql_tensor_data(p->b.codes);
+	return ql_gemm_i8_keep_sums(ctx, p->plan.n, p->plan.k, &matrix, place_of(ctx, b, &of_sums), &p->b.sums);
 }
 
 enum ql_status ql_product_start(struct ql_ctx *ctx, const char *op, struct ql_tensor *a, struct ql_tensor *b,
@@ -170,7 +195,7 @@ const float *ql_factor_scale(const struct ql_product *p, const struct ql_factor 
 static struct ql_matrix_int matrix(const struct ql_product *p, const struct ql_factor *f, int64_t i, int64_t offset,
 	int64_t row, int64_t column)
 {
-	struct ql_matrix_int m = {.dtype = f->dtype, .row = row, .column = column};
+	struct ql_matrix_int m = {.dtype = f->dtype, .row = row, .column = column, .sums = f->sums};
 	int64_t first = first_of(p, f, i, &m.zero_step);
 
 	if (f->panels.kernel)

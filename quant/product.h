@@ -18,6 +18,7 @@ struct ql_factor {
 	const float *scale;
 	const int32_t *zero; /* NULL: 0 */
 	struct ql_gemm_i8_panels panels; /* of b, kept from an earlier product: then there are no codes. No kernel: not so */
+	const int32_t *sums; /* of b's columns, kept likewise; NULL: not so */
 };
 
 struct ql_product {

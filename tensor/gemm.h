@@ -22,6 +22,8 @@ struct ql_matrix_int {
 	int64_t zero_step;
 	/* Of a B of ql_gemm_i8: it was packed before, and `data` is not read. NULL: it is packed for this product. */
 	const struct ql_gemm_i8_panels *panels;
+	/* Of a B of ql_gemm_i8 that it reads as it lies: the sums of its columns from before. NULL: they are worked out. */
+	const int32_t *sums;
 };
 
 /* A B (k, n) of 8-bit codes as the tiles of a kernel read it, with the sums of its columns. */
@@ -53,6 +55,11 @@ typedef void ql_gemm_store_fn(
 /* Exact for all codes and zero points (as long as a sum fits in 64 bits). */
 enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
 	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg);
+/* It then reads the lines of B's transpose as they lie, for m rows of A: nothing of B is packed. */
+bool ql_gemm_i8_reads_b(int64_t m, int64_t k, const struct ql_matrix_int *b);
+/* Of such a B the sums that b->sums wants, kept like panels; *out is NULL when nothing is kept there. */
+enum ql_status ql_gemm_i8_keep_sums(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b,
+	struct ql_derived *place, const int32_t **out);
 /* The same for 8- and 16-bit operands in any mixture; always 64-bit sums. */
 enum ql_status ql_gemm_i16(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
 	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg);

@@ -14,28 +14,20 @@
 
 #include <string.h>
 
+#include "tensor/gemm_i8_parts.h"
 #include "tensor/gemm_pack.h"
 #include "tensor/gemm_plan.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
-#include "tensor/simd.h"
 
 #define CHUNK 8192           /* groups of 4 k */
 #define ROW_GRAIN 64         /* rows of A packed at a time */
-#define ZERO_LIMIT (1 << 30) /* a zero point beyond cannot be shifted */
-
-struct operand {
-	const struct ql_matrix_int *from;
-	uint8_t flip;    /* 128 when the codes have the other sign than the tiles want */
-	int32_t *zero;   /* shifted zero points, one per row of A or column of B; NULL: all 0 */
-	int64_t largest; /* bound of |code - zero point| */
-};
 
 struct job {
 	const struct ql_gemm_i8 *kernel;
 	struct ql_gemm_plan plan;
-	struct operand a, b;
+	struct ql_gemm_operand a, b;
 	int64_t m, n, k, k4, lda;
 	int64_t to_pack;      /* panels */
 	const uint8_t *rows;  /* (m, lda) */
@@ -55,43 +47,6 @@ struct job {
 
 /* ---- operands ---- */
 
-static enum ql_status operand_init(struct ql_ctx *ctx, struct operand *o, const struct ql_matrix_int *from,
-	int64_t n, bool wants_unsigned)
-{
-	bool is_unsigned = from->dtype == QL_uint8;
-	int32_t shift = is_unsigned == wants_unsigned ? 0 : wants_unsigned ? 128 : -128;
-	int64_t lo = is_unsigned ? 0 : -128, zlo = 0, zhi = 0;
-
-	for (int64_t i = 0; i < n && from->zero; i++) {
-		int64_t z = from->zero[i * from->zero_step];
-
-		zlo = i == 0 || z < zlo ? z : zlo;
-		zhi = i == 0 || z > zhi ? z : zhi;
-	}
-	if (zlo < -ZERO_LIMIT || zhi > ZERO_LIMIT)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "matmul: zero point: wanted within %d..%d, got %lld",
-			-ZERO_LIMIT, ZERO_LIMIT, (long long)(zlo < -ZERO_LIMIT ? zlo : zhi));
-	*o = (struct operand){
-		.from = from, .flip = shift ? 128 : 0, .largest = ql_max64(lo + 255 - zlo, zhi - lo)};
-	if (zlo + shift == 0 && zhi + shift == 0)
-		return QL_OK;
-	o->zero = ql_gemm_take(ctx, n, sizeof(*o->zero));
-	if (!o->zero)
-		return QL_ERR_MEMORY;
-	for (int64_t i = 0; i < n; i++)
-		o->zero[i] = (from->zero ? from->zero[i * from->zero_step] : 0) + shift;
-	return QL_OK;
-}
-
-/* k * |a' - za'| * |b' - zb'| < 2^31 */
-static bool is_narrow(const struct job *j)
-{
-	uint64_t bound;
-
-	return ql_size_mul((uint64_t)j->a.largest, (uint64_t)j->b.largest, &bound) &&
-	       ql_size_mul(bound, (uint64_t)j->k, &bound) && bound <= INT32_MAX;
-}
-
 /* A as it lies when its rows can be read in fours, else room for a copy. A distance of many rows by a power
  * of two would put them all into the same few cache lines. */
 static enum ql_status rows_init(struct ql_ctx *ctx, struct job *j)
@@ -109,15 +64,6 @@ static enum ql_status rows_init(struct ql_ctx *ctx, struct job *j)
 	return j->copied ? QL_OK : QL_ERR_MEMORY;
 }
 
-static uint64_t row_sum(const uint8_t *a, int64_t k)
-{
-	uint64_t sum = 0;
-
-	for (int64_t l = 0; l < k; l++)
-		sum += a[l];
-	return sum;
-}
-
 /* Rows of group g. */
 static void pack_group(struct job *j, int64_t g)
 {
@@ -127,8 +73,7 @@ static void pack_group(struct job *j, int64_t g)
 		ql_gemm_rows_8(
 			j->a.from, j->k, begin, end - begin, j->a.flip, j->copied + begin * j->lda, j->lda);
 	for (int64_t i = begin; i < end && j->rest; i++)
-		j->rest[i] =
-			(int64_t)row_sum(j->rows + i * j->lda, j->k) - j->k * (j->a.zero ? j->a.zero[i] : 0);
+		j->rest[i] = ql_gemm_row_rest(j->rows + i * j->lda, j->k, j->a.zero ? j->a.zero[i] : 0);
 }
 
 /* ---- panels ---- */
@@ -197,17 +142,6 @@ static void pack_body(void *arg, int64_t begin, int64_t end)
 
 /* ---- the product ---- */
 
-/* c -= za * column_sum + zb * rest, mod 2^32 */
-QL_SIMD(void, correct,
-	(int32_t * c, int64_t n, uint32_t za, const int32_t *column_sum, const int32_t *zb, uint32_t rest), {
-		if (za)
-			for (int64_t i = 0; i < n; i++)
-				c[i] = (int32_t)((uint32_t)c[i] - za * (uint32_t)column_sum[i]);
-		if (zb)
-			for (int64_t i = 0; i < n; i++)
-				c[i] = (int32_t)((uint32_t)c[i] - rest * (uint32_t)zb[i]);
-	})
-
 static void narrow_tile(const struct job *j, int64_t i, int rows, int64_t panel)
 {
 	int columns = panel_columns(j, panel), nr = j->kernel->nr;
@@ -217,9 +151,8 @@ static void narrow_tile(const struct job *j, int64_t i, int rows, int64_t panel)
 	j->kernel->tile(
 		rows, columns, j->k4, j->rows + i * j->lda, j->lda, panel_at(j, panel), c);
 	for (int r = 0; r < rows; r++) {
-		correct[j->variant](c + r * nr, columns, j->a.zero ? (uint32_t)j->a.zero[i + r] : 0,
-			j->column_sum + first, j->b.zero ? j->b.zero + first : NULL,
-			j->b.zero ? (uint32_t)j->rest[i + r] : 0);
+		ql_gemm_correct(j->variant, c + r * nr, columns, j->a.zero ? j->a.zero[i + r] : 0, j->column_sum + first,
+			j->b.zero ? j->b.zero + first : NULL, j->b.zero ? j->rest[i + r] : 0);
 		j->store(j->arg, i + r, first, columns, c + r * nr, NULL);
 	}
 }
@@ -306,7 +239,7 @@ static enum ql_status take_panels(struct ql_ctx *ctx, struct job *j, bool narrow
 static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 {
 	const struct ql_gemm_i8_panels *given = j->b.from->panels;
-	bool narrow = is_narrow(j);
+	bool narrow = ql_gemm_is_narrow(&j->a, &j->b, j->k);
 	enum ql_status status = QL_OK;
 
 	if (given) {
@@ -357,10 +290,12 @@ enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
 
 	if (m == 0 || n == 0)
 		return QL_OK;
-	status = operand_init(ctx, &j.a, a, m, true);
+	status = ql_gemm_operand_init(ctx, &j.a, a, m, true);
 	if (!status)
-		status = operand_init(ctx, &j.b, b, n, false);
-	if (!status)
+		status = ql_gemm_operand_init(ctx, &j.b, b, n, false);
+	if (!status && ql_gemm_i8_reads_b(m, k, b) && ql_gemm_is_narrow(&j.a, &j.b, k))
+		status = ql_gemm_i8_dots(ctx, m, n, k, &j.a, &j.b, store, arg);
+	else if (!status)
 		status = run(ctx, &j);
 	ql_scratch_release(ctx, mark);
 	return status;
@@ -396,7 +331,7 @@ enum ql_status ql_gemm_i8_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const s
 
 	if (!lay_out(j.kernel, n, k, part, &bytes))
 		return too_large(ctx, k);
-	j.b = (struct operand){.from = b, .flip = b->dtype == QL_uint8 ? 128 : 0};
+	j.b = (struct ql_gemm_operand){.from = b, .flip = b->dtype == QL_uint8 ? 128 : 0};
 	j.panels = j.packed = memory;
 	j.sum_wide = (int64_t *)(void *)((char *)memory + part[1]);
 	j.sum = (int32_t *)(void *)((char *)memory + part[2]);

@@ -91,6 +91,47 @@ static void check_i8(const struct ql_gemm_i8 *k, int rows, int columns, int64_t 
 	free(c);
 }
 
+static void check_dots(const struct ql_gemm_i8 *k, int rows, int64_t steps, int64_t gap, enum fill fa, enum fill fb)
+{
+	int64_t lda = steps + gap, ldb = steps + 3 * gap, ldc = QL_DOTS_LINES + gap % 5;
+	uint8_t *a = take((size_t)(lda * (rows - 1) + steps));
+	int8_t *b = take((size_t)(ldb * (QL_DOTS_LINES - 1) + steps));
+	size_t used = (size_t)(ldc * (rows - 1) + QL_DOTS_LINES) * sizeof(int32_t);
+	int32_t *c = take(used + 64);
+	bool good = true;
+
+	for (int64_t i = 0; i < lda * (rows - 1) + steps; i++)
+		a[i] = code_8(fa, 0, 255);
+	for (int64_t i = 0; i < ldb * (QL_DOTS_LINES - 1) + steps; i++)
+		b[i] = (int8_t)code_8(fb, 128, 127);
+	k->dots(rows, steps, a, lda, b, ldb, c, ldc);
+	for (int i = 0; i < rows; i++)
+		for (int j = 0; j < QL_DOTS_LINES; j++) {
+			int64_t sum = 0;
+
+			for (int64_t l = 0; l < steps; l++)
+				sum += (int64_t)a[i * lda + l] * b[j * ldb + l];
+			good &= (uint32_t)c[i * ldc + j] == (uint32_t)sum;
+		}
+	CHECK(good, "%s: dots of %d rows, %lld bytes, fill %d x %d", k->name, rows, (long long)steps, fa, fb);
+	CHECK(guarded(c, used, used + 64), "%s: dots wrote behind its sums", k->name);
+	free(a);
+	free(b);
+	free(c);
+}
+
+static void test_dots(const struct ql_gemm_i8 *k)
+{
+	CHECK(k->dot_rows >= 1, "%s: dots of %d rows", k->name, k->dot_rows);
+	for (int rows = 1; rows <= k->dot_rows; rows++)
+		for (int64_t steps = QL_DOTS_STEP; steps <= 5 * QL_DOTS_STEP; steps += QL_DOTS_STEP)
+			check_dots(k, rows, steps, steps % 3 * 7, RANDOM, RANDOM);
+	for (int fa = 0; fa < FILLS; fa++)
+		for (int fb = 0; fb < FILLS; fb++)
+			check_dots(k, k->dot_rows, 1024, 0, (enum fill)fa, (enum fill)fb);
+	check_dots(k, k->dot_rows, 139264, 0, HIGH, LOW); /* wraps */
+}
+
 static void test_gemm_i8(const void *kernel)
 {
 	static const int64_t depth[] = {0, 1, 2, 3, 4, 5, 16, 17, 33, 64};
@@ -111,6 +152,7 @@ static void test_gemm_i8(const void *kernel)
 	check_i8(k, k->mr, 17 < k->nr ? 17 : k->nr, 70000 / 4, 0, HIGH, HIGH);
 	check_i8(k, 1, 3, 139264 / 4, 0, HIGH, LOW);
 	check_i8(k, k->mr, 3, 139264 / 4, 0, MIXED, MIXED);
+	test_dots(k);
 }
 
 /* ---- gemm_i16 ---- */

@@ -13,6 +13,9 @@
 #define DOT(sum, u, s) _mm512_dpbusd_epi32(sum, u, s)
 #define ZERO() _mm512_setzero_si512()
 #define STORE(p, v) _mm512_storeu_si512(p, v)
+#define DOT_ROWS 4 /* 16 sums, 4 lines */
+#define HALVES(v) _mm256_add_epi32(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1))
+#define FOUR_SUMS(v) four_sums(HALVES((v)[0]), HALVES((v)[1]), HALVES((v)[2]), HALVES((v)[3]))
 
 #include "tensor/kernels/gemm_i8_vnni.h"
 
@@ -39,6 +42,14 @@ static void tile(
 	width[(columns - 1) / LANES](rows, k4, a, lda, b, c);
 }
 
+static void dots(int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c, int64_t ldc)
+{
+	switch (rows) {
+		DOTS_CASE(1)
+		DOTS_CASE(2) DOTS_CASE(3) DOTS_CASE(4)
+	}
+}
+
 extern const struct ql_gemm_i8 gemm_i8_avx512vnni;
 const struct ql_gemm_i8 gemm_i8_avx512vnni = {
-	.name = "gemm_i8_avx512vnni", .mr = MR, .nr = NR, .rate = 200, .tile = tile};
+	.name = "gemm_i8_avx512vnni", .mr = MR, .nr = NR, .rate = 200, .tile = tile, .dot_rows = DOT_ROWS, .dots = dots};

@@ -13,6 +13,8 @@
 #define DOT(sum, u, s) _mm256_dpbusd_avx_epi32(sum, u, s)
 #define ZERO() _mm256_setzero_si256()
 #define STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define DOT_ROWS 2 /* 8 sums, 4 lines */
+#define FOUR_SUMS(v) four_sums((v)[0], (v)[1], (v)[2], (v)[3])
 
 #include "tensor/kernels/gemm_i8_vnni.h"
 
@@ -26,6 +28,14 @@ static void tile(
 	}
 }
 
+static void dots(int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c, int64_t ldc)
+{
+	switch (rows) {
+		DOTS_CASE(1)
+		DOTS_CASE(2)
+	}
+}
+
 extern const struct ql_gemm_i8 gemm_i8_avxvnni;
 const struct ql_gemm_i8 gemm_i8_avxvnni = {
-	.name = "gemm_i8_avxvnni", .mr = MR, .nr = NR, .rate = 100, .tile = tile};
+	.name = "gemm_i8_avxvnni", .mr = MR, .nr = NR, .rate = 100, .tile = tile, .dot_rows = DOT_ROWS, .dots = dots};

@@ -22,5 +22,17 @@ static void tile(
 	}
 }
 
+static void dots(int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c, int64_t ldc)
+{
+	for (int i = 0; i < rows; i++)
+		for (int l = 0; l < QL_DOTS_LINES; l++) {
+			uint32_t sum = 0;
+
+			for (int64_t k = 0; k < steps; k++)
+				sum += (uint32_t)(a[i * lda + k] * b[l * ldb + k]);
+			c[i * ldc + l] = (int32_t)sum;
+		}
+}
+
 extern const struct ql_gemm_i8 gemm_i8_ref;
-const struct ql_gemm_i8 gemm_i8_ref = {.name = "gemm_i8_ref", .mr = MR, .nr = NR, .rate = 1, .tile = tile};
+const struct ql_gemm_i8 gemm_i8_ref = {.name = "gemm_i8_ref", .mr = MR, .nr = NR, .rate = 1, .tile = tile, .dot_rows = 1, .dots = dots};

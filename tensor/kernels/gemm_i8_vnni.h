@@ -4,7 +4,8 @@
  *
  * The sums of a tile stay in registers: `rows` times `vectors` of them. A step of 4 k loads `vectors` vectors
  * of the panel and, for each row, broadcasts the 4 bytes of A. The including file defines VECTOR, LANES
- * (32-bit lanes), MR, NV (vectors of a panel row), LOAD(p), SPREAD(x), DOT(sum, u8, s8), ZERO(), STORE(p, v).
+ * (32-bit lanes), MR, NV (vectors of a panel row), DOT_ROWS, LOAD(p), SPREAD(x), DOT(sum, u8, s8), ZERO(), STORE(p, v) and
+ * FOUR_SUMS(v), by four_sums.
  */
 #ifndef QUOLL_TENSOR_GEMM_I8_VNNI_H
 #define QUOLL_TENSOR_GEMM_I8_VNNI_H
@@ -15,6 +16,14 @@
 #include "tensor/simd.h"
 
 #define NR (NV * LANES)
+
+/* the sums of the lanes of each of four */
+QL_INLINE __m128i four_sums(__m256i v0, __m256i v1, __m256i v2, __m256i v3)
+{
+	__m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(v0, v1), _mm256_hadd_epi32(v2, v3));
+
+	return _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+}
 
 QL_INLINE int32_t four_bytes(const uint8_t *a)
 {
@@ -56,6 +65,42 @@ QL_INLINE void block(const int rows, const int vectors, int64_t k4, const uint8_
 		for (int j = 0; j < vectors; j++)
 			STORE(c + i * NR + j * LANES, sum[i][j]);
 }
+
+/* A line of B is read as it lies, so a lane is a k: the lanes of a sum are added at the end. FOUR_SUMS(v) gives those of four. */
+QL_INLINE void dots_block(const int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c,
+	int64_t ldc)
+{
+	VECTOR sum[DOT_ROWS][QL_DOTS_LINES];
+
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+		for (int l = 0; l < QL_DOTS_LINES; l++)
+			sum[i][l] = ZERO();
+	for (int64_t k = 0; k < steps; k += 4 * LANES) {
+		VECTOR v[QL_DOTS_LINES];
+
+#pragma GCC unroll 4
+		for (int l = 0; l < QL_DOTS_LINES; l++)
+			v[l] = LOAD(b + l * ldb + k);
+#pragma GCC unroll 8
+		for (int i = 0; i < rows; i++) {
+			VECTOR x = LOAD(a + i * lda + k);
+
+#pragma GCC unroll 4
+			for (int l = 0; l < QL_DOTS_LINES; l++)
+				sum[i][l] = DOT(sum[i][l], x, v[l]);
+		}
+	}
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++)
+		_mm_storeu_si128((__m128i *)(void *)(c + i * ldc), FOUR_SUMS(sum[i]));
+}
+
+#define DOTS_CASE(r) \
+	case r: \
+		dots_block(r, steps, a, lda, b, ldb, c, ldc); \
+		break;
 
 #define ROWS_CASE(r, v) \
 	case r: \

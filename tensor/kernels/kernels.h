@@ -36,7 +36,14 @@ struct ql_gemm_i8 {
 	int rate;   /* multiplications per ns on one core, roughly: for the size of chunks only */
 	void (*tile)(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel,
 		int32_t *c /* (mr, nr) */);
+	/* c[i][l] = sum over `steps` bytes, a multiple of QL_DOTS_STEP, of a (u8; rows lda bytes apart) times b (s8;
+	 * QL_DOTS_LINES lines ldb bytes apart), mod 2^32; 1 <= rows <= dot_rows, rows of c are ldc apart. */
+	int dot_rows;
+	void (*dots)(int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c, int64_t ldc);
 };
+
+#define QL_DOTS_STEP 64
+#define QL_DOTS_LINES 4
 
 /* The same for 16-bit values with exact 64-bit sums; lda counts elements. */
 struct ql_gemm_i16 {

@@ -95,6 +95,25 @@ it('train: real integers forward, gradients with decoded codes', function()
 	assert(nn.mse(q(x), target):item() < 0.5 * start)
 end)
 
+it('int8 takes at most a 3.6th of the bytes, of the allocator, whatever batches it has run', function()
+	local function now()
+		collectgarbage()
+		collectgarbage()
+		return tensor.memory().now
+	end
+	local mlp = nn.Sequential {nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10)}:eval()
+	local digits = tensor.rand(100, 784)
+	mlp:calibrate({{digits}}, {log=false})
+	for _, mode in ipairs {'static', 'dynamic'} do
+		local start = now()
+		local q = mlp:quantize {mode=mode}
+		for _, batch in ipairs {100, 64, 8, 1} do
+			for _ = 1, 4 do q(digits:narrow(1, 1, batch)) end
+			assert(3.6 * (now() - start) < mlp:nbytes(), ('%s, %d rows: %d of %d bytes'):format(mode, batch, now() - start, mlp:nbytes()))
+		end
+	end
+end)
+
 it('train: what is kept for backward are codes', function()
 	local function kept(model)
 		collectgarbage()

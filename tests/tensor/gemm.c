@@ -226,6 +226,49 @@ static void test_small(struct ql_ctx *ctx)
 		}
 }
 
+/* A B that is read as it lies, memory ending with its last code; with and without the sums of its columns. */
+static void check_in_place(struct ql_ctx *ctx, struct shape s, int64_t gap, int ta, enum zeros za, enum zeros zb)
+{
+	struct operand a = operand_make(ta, s.m, s.k, s.m, ROWS, za, RANDOM), b = operand_make(0, s.k, s.n, s.n, COLUMNS, zb, RANDOM);
+	int64_t bytes = (s.n - 1) * (s.k + gap) + s.k;
+	int32_t *sums = take((size_t)s.n * sizeof(*sums));
+
+	b.data = realloc(b.data, (size_t)bytes);
+	if (!b.data)
+		exit(1);
+	for (int64_t i = 0; i < bytes; i++)
+		((int8_t *)b.data)[i] = (int8_t)draw();
+	b.matrix.data = b.data;
+	b.matrix.column = s.k + gap;
+	CHECK(ql_gemm_i8_reads_b(s.m, s.k, &b.matrix), "%lld rows: B is packed", (long long)s.m);
+	check_product(ctx, ql_gemm_i8, s, &a, &b, "gemm_i8 in place");
+	for (int64_t j = 0; j < s.n; j++) {
+		sums[j] = 0;
+		for (int64_t l = 0; l < s.k; l++)
+			sums[j] += (int32_t)code_at(&b.matrix, l, j);
+	}
+	b.matrix.sums = sums;
+	check_product(ctx, ql_gemm_i8, s, &a, &b, "gemm_i8 in place, with sums");
+	operand_free(&a);
+	operand_free(&b);
+	free(sums);
+}
+
+static void test_in_place(struct ql_ctx *ctx)
+{
+	static const int64_t rows[] = {1, 2, 3, 5, 8, 9, 17, 64}, columns[] = {1, 3, 4, 5, 63, 64, 65, 130},
+			     depth[] = {1, 15, 16, 63, 64, 65, 128, 200};
+
+	for (int i = 0; i < 8; i++)
+		for (int j = 0; j < 8; j++)
+			for (int l = 0; l < 8; l++)
+				check_in_place(ctx, (struct shape){rows[i], columns[j], depth[l]}, (i + j + l) % 3 * 31, (i + j) & 1,
+					(enum zeros)((i + l) % ZEROS), (enum zeros)((j + l) % ZEROS));
+	CHECK(!ql_gemm_i8_reads_b(65, 64, &(struct ql_matrix_int){.dtype = QL_int8, .row = 1, .column = 64}), "65 rows are few");
+	CHECK(!ql_gemm_i8_reads_b(1, 64, &(struct ql_matrix_int){.dtype = QL_uint8, .row = 1, .column = 64}), "uint8 is read as int8");
+	CHECK(!ql_gemm_i8_reads_b(1, 64, &(struct ql_matrix_int){.dtype = QL_int8, .row = 10, .column = 1}), "rows are read as lines");
+}
+
 /* Sums as large as codes can make them: every code at one end, every zero point at the other. */
 static void test_extreme(struct ql_ctx *ctx)
 {
@@ -513,6 +556,7 @@ static void test_level(const char *level, int threads)
 		return;
 	ctx = ql_ctx_new(threads);
 	test_small(ctx);
+	test_in_place(ctx);
 	test_extreme(ctx);
 	test_far_zeros(ctx);
 	test_bits(ctx);
