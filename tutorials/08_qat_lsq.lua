@@ -34,21 +34,31 @@ print(m:evaluate(test, {metric = 'accuracy'}))
 -- ## The same network with 8, 4, 3 and 2 bits
 --
 -- Weights *and* activations of all layers, the first and the last included. `ptq` is rounded afterwards, with the range of least
--- squared error; `lsq` trains one more epoch and is then converted: what is measured are the integers.
+-- squared error; `lsq` trains a little more and is then converted: what is measured are the integers. Most papers leave the first
+-- and the last layer in 8 bits, as they are small and suffer most: `ends8`, by two rules.
 
 -- %%
-out = {float32 = m}
-for _, b in ipairs(quick and {8, 2} or {8, 4, 3, 2}) do
-	m:calibrate(train, {input = {bits = b, scheme = 'asymmetric', observer = 'mse'}, batches = 8, log = false})
-	out['ptq' .. b] = {bits = b, method = 'ptq', m:quantize{mode = 'static', weight = {bits = b, axis = 1, observer = 'mse'}}}
-	local q = m:quantize{mode = 'qat', weight = {bits = b, axis = 1, learn = true}, input = {bits = b, scheme = 'asymmetric', learn = true}}
-	local epochs = quick and 1 or b > 2 and 1 or 3
+function steps(b) return {bits = b, axis = 1, learn = true}, {bits = b, scheme = 'asymmetric', learn = true} end
+function learned(b, rules)
+	local weight, input = steps(b)
+	local q = m:quantize{mode = 'qat', weight = weight, input = input, rules = rules}
+	local epochs = b > 2 and 1 or 3
 	q:fit(train, {opt = optim.adam(q, {lr = optim.cosine{lr = 1e-3, steps = epochs * #train}}), loss = nn.crossentropy, epochs = epochs})
 	for x in test() do
 		print(b, q:verify(x))
 		break
 	end
-	out['lsq' .. b] = {bits = b, method = 'lsq', q:quantize{mode = 'static'}}
+	return q:quantize{mode = 'static'}
+end
+out = {float32 = m}
+for _, b in ipairs(quick and {8, 2} or {8, 4, 3, 2}) do
+	m:calibrate(train, {input = {bits = b, scheme = 'asymmetric', observer = 'mse'}, batches = 8, log = false})
+	out['ptq' .. b] = {bits = b, method = 'ptq', m:quantize{mode = 'static', weight = {bits = b, axis = 1, observer = 'mse'}}}
+	out['lsq' .. b] = {bits = b, method = 'lsq', learned(b)}
+end
+if not quick then
+	local weight, input = steps(8)
+	out.ends8 = {bits = 2, method = 'lsq', learned(2, {{'conv1', weight = weight, input = input}, {'linear3', weight = weight, input = input}})}
 end
 r = bench.models(out, {data = test, metric = 'accuracy'})
 print(r)
@@ -58,6 +68,6 @@ r:plot{kind = 'scatter', x = 'weight_bytes', y = 'accuracy', label = 'model', ti
 -- %%
 by = {}
 for i = 1, #r do by[r[i].model] = r[i] end
--- Five points were hoped for; a range of least squared error is so good a start that 2.4 are left (tutorials/README.md).
-assert(by.lsq2.accuracy >= 97 and by.lsq2.accuracy > by.ptq2.accuracy + 1, 'learned steps must be worth it at 2 bits')
+assert(by.lsq2.accuracy >= (quick and 94 or 97) and by.lsq2.accuracy > by.ptq2.accuracy + 5, 'learned steps must be worth it at 2 bits')
+assert(quick or by.ends8.accuracy >= 97.5)
 assert(by.lsq8.accuracy > by.float32.accuracy - 1)
