@@ -197,6 +197,18 @@ static int method_update(lua_State *L)
 	return 1;
 }
 
+/* o:label(text) -> o */
+static int method_label(lua_State *L)
+{
+	struct ql_observer *o = check(L, 1, "label");
+
+	if (lua_type(L, 2) != LUA_TSTRING)
+		return ql_error(L, "label: wanted a string, got %s", luaL_typename(L, 2));
+	snprintf(o->label, sizeof(o->label), "%s", lua_tostring(L, 2));
+	lua_settop(L, 1);
+	return 1;
+}
+
 static int method_params(lua_State *L)
 {
 	struct ql_observer *o = check(L, 1, "params");
@@ -325,8 +337,8 @@ static int observer_tostring(lua_State *L)
 
 	for (int64_t s = 0; s < o->scales; s++)
 		count += o->seen[s].histogram.moments.count;
-	lua_pushfstring(L, "observer %s: %I values in %I batches", ql_spec_text(&o->spec, text), (LUAI_UACINT)count,
-		(LUAI_UACINT)o->batches);
+	lua_pushfstring(L, "observer %s%s%s: %I values in %I batches", ql_spec_text(&o->spec, text), *o->label ? " of " : "", o->label,
+		(LUAI_UACINT)count, (LUAI_UACINT)o->batches);
 	return 1;
 }
 
@@ -351,10 +363,10 @@ static int observer_index(lua_State *L)
 	if (lua_rawget(L, -2) != LUA_TNIL)
 		return 1;
 	return ql_error(L, "observer: no field '%.40s'%s", key,
-		ql_nearest(key, "update params range stats merge reset plot histogram spec", near));
+		ql_nearest(key, "update label params range stats merge reset plot histogram spec", near));
 }
 
-static const luaL_Reg methods[] = {{"update", method_update}, {"params", method_params}, {"range", method_range},
+static const luaL_Reg methods[] = {{"update", method_update}, {"label", method_label}, {"params", method_params}, {"range", method_range},
 	{"merge", method_merge}, {"reset", method_reset}, {"measure", method_measure}, {"histogram", method_histogram},
 	{NULL, NULL}};
 static const luaL_Reg meta[] = {{"__gc", observer_gc}, {"__close", observer_gc}, {"__tostring", observer_tostring},
@@ -370,6 +382,10 @@ static const struct ql_doc method_docs[] = {
 		"error when it has seen no values; a warning when more than 0.1 % of them lie outside of the codes.",
 		"o = quant.observer 'uint8'\no:update(tensor{-1, 3})\np = o:params()\n"
 		"print(tensor{3}:quantize{dtype='uint8', scale=p.scale, zero_point=p.zero_point}:codes())  --> uint8(1)  255", NULL},
+	{"label", "o:label(text)",
+		"Says what is observed (of a longer text the first 63 bytes), for the warning of o:params, and returns the observer. "
+		"m:calibrate names the layer and the operand so.",
+		"print(quant.observer('int8'):label 'fc.input')  --> observer int8 of fc.input: 0 values in 0 batches", NULL},
 	{"range", "o:range()",
 		"The range that was found: two numbers lo, hi, or with an axis in the spec two tensors.",
 		"o = quant.observer 'int8/1'\no:update(tensor{{-1, 2}, {3, 4}})\nprint((o:range()))  --> float32(2)  -1   3", NULL},

@@ -39,7 +39,7 @@ void ql_observer_reset(struct ql_ctx *ctx, struct ql_observer *o)
 		ql_free(ctx, o->seen->histogram.weight);
 	ql_free(ctx, o->seen);
 	o->seen = NULL;
-	o->scales = o->batches = 0;
+	o->scales = o->batches = o->warned = 0;
 }
 
 void ql_observer_free(struct ql_ctx *ctx, struct ql_observer *o)

@@ -58,6 +58,8 @@ struct ql_observer {
 	int64_t scales;          /* 0: nothing seen yet, and with an axis not known */
 	int64_t batches;
 	struct ql_observed *seen; /* scales */
+	char label[64];           /* what it observes, for the warning; empty: not said */
+	int64_t warned;           /* batches when it warned last: it does so once about the same data */
 };
 
 /* Errors: a spec without codes, with blocks or with explicit numbers. */
@@ -73,9 +75,9 @@ enum ql_status ql_observer_merge(struct ql_ctx *ctx, struct ql_observer *o, cons
 enum ql_status ql_observer_check(struct ql_ctx *ctx, const struct ql_observer *o);
 /* Ranges, one per scale, into lo and hi (from the scratch arena). */
 enum ql_status ql_observer_ranges(struct ql_ctx *ctx, const struct ql_observer *o, double **lo, double **hi);
-/* gives scale and zero_point (NULL when the scheme has none) for these ranges. Warns when more than 0.1 % of the values
- * seen lie outside what the codes hold. */
-enum ql_status ql_observer_params(struct ql_ctx *ctx, const struct ql_observer *o, struct ql_tensor **scale,
+/* gives scale and zero_point (NULL when the scheme has none) for these ranges. Warns, once about the same data, when more than
+ * 0.1 % of the values seen lie outside what the codes hold. */
+enum ql_status ql_observer_params(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor **scale,
 	struct ql_tensor **zero);
 
 struct ql_observer_stats {

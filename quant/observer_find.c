@@ -142,12 +142,21 @@ double ql_share(double part, double all)
 	return all > 0 ? part / all : 0;
 }
 
-static enum ql_status params(struct ql_ctx *ctx, const struct ql_observer *o, struct ql_find *f, struct ql_tensor **scale,
+static void warn_of_clipping(struct ql_ctx *ctx, struct ql_observer *o, double clipped)
+{
+	char text[QL_SPEC_TEXT];
+
+	if (clipped <= WARN_SHARE || o->warned == o->batches)
+		return;
+	o->warned = o->batches;
+	ql_warn(ctx, "observer %s%s%s: %.2f %% of the values seen lie outside the range of the codes", ql_spec_text(&o->spec, text),
+		*o->label ? " of " : "", o->label, 100 * clipped);
+}
+
+static enum ql_status params(struct ql_ctx *ctx, struct ql_observer *o, struct ql_find *f, struct ql_tensor **scale,
 	struct ql_tensor **zero)
 {
 	struct ql_stats *stats = ql_scratch_take(ctx, (size_t)o->scales * sizeof(*stats));
-	double clipped = ql_share(ql_sum_of(f->clipped, o->scales), ql_sum_of(f->total, o->scales));
-	char text[QL_SPEC_TEXT];
 
 	if (!stats)
 		return QL_ERR_MEMORY;
@@ -156,13 +165,11 @@ static enum ql_status params(struct ql_ctx *ctx, const struct ql_observer *o, st
 
 		stats[s] = (struct ql_stats){f->lo[s], f->hi[s], m->count ? m->sumabs / (double)m->count : 0, m->count};
 	}
-	if (clipped > WARN_SHARE)
-		ql_warn(ctx, "observer %s: %.2f %% of the values seen lie outside the range of the codes",
-			ql_spec_text(&o->spec, text), 100 * clipped);
+	warn_of_clipping(ctx, o, ql_share(ql_sum_of(f->clipped, o->scales), ql_sum_of(f->total, o->scales)));
 	return ql_quantize_stats(ctx, &o->spec, o->scales, stats, scale, zero);
 }
 
-enum ql_status ql_observer_params(struct ql_ctx *ctx, const struct ql_observer *o, struct ql_tensor **scale,
+enum ql_status ql_observer_params(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor **scale,
 	struct ql_tensor **zero)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);

@@ -26,11 +26,11 @@ end
 
 local function attach(m, spec)
 	local n = 0
-	module.walk(m, function(_, inner)
+	module.walk(m, function(name, inner)
 		local names = observed(inner)
 		if #names == 0 or rawget(inner, 'quantized') then return end
 		local o = {}
-		for _, what in ipairs(names) do o[what] = quant.observer(spec) end
+		for _, what in ipairs(names) do o[what] = quant.observer(spec):label((name == '' and '' or name .. '.') .. what) end
 		rawset(inner, 'observers', o)
 		n = n + #names
 		rawset(inner, 'watch', watch)

@@ -167,6 +167,10 @@ it('warns of clipped values', function()
 	end
 	local text = said "quant.observer{dtype='int8', observer='percentile', p=90}:update(tensor.linspace(-1, 1, 1000)):params()"
 	assert(text:find('warning: observer int8@percentile p=90: 9', 1, true), text)
+	text = said(("spec = {dtype='int8', observer='percentile', p=90} m = nn.Sequential{nn.Linear(40, 2)} " ..
+		"m:calibrate({{tensor.randn(500, 40)}}, {input=spec, log=false}) for _ = 1, 3 do m:quantize{mode='static'} end"))
+	local _, n = text:gsub('warning: observer int8@percentile p=90 of linear1.input: ', '')
+	assert(n == 1, text) -- the layer is named, once
 	assert(said "quant.observer('int8'):update(tensor.linspace(-1, 1, 1000)):params()" == '')
 end)
 it('keeps memory that does not depend on the amount of data', function()
