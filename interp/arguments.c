@@ -365,6 +365,7 @@ static const struct ql_attr spec_attrs[] = {
 	{"octaves", QL_ATTR_FLOAT, 0, NULL, "range of the scheme log"},
 	{"scale", QL_ATTR_FLOAT, 0, NULL, "explicit scale"},
 	{"zero_point", QL_ATTR_INT, 0, NULL, "explicit zero point"},
+	{"rounding", QL_ATTR_STRING, 0, NULL, "rule of integer results: float, single or double"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -411,7 +412,8 @@ static void spec_field(lua_State *L, const char *what, const char *key, int spec
 	case 8: f->has_bins = true; f->bins = v.i; break;
 	case 9: f->octaves = v.f; break;
 	case 10: f->has_scale = true; f->scale = v.f; break;
-	default: f->has_zero = true; f->zero = v.i; break;
+	case 11: f->has_zero = true; f->zero = v.i; break;
+	default: f->rounding = v.s; break;
 	}
 }
 

@@ -302,7 +302,7 @@ static const luaL_Reg methods[] = {{"qparams", method_qparams}, {"spec", method_
 static const struct ql_doc docs[] = {
 	{"spec", "quant.spec(s)",
 		"Checks a spec (a text or a table), fills in the defaults and returns it as an object that prints as the short text; "
-		"its fields can be read: dtype bits scheme axis block observer p momentum bins octaves scale zero_point. See spec.",
+		"its fields can be read: dtype bits scheme axis block observer p momentum bins octaves scale zero_point rounding. See spec.",
 		"s = quant.spec{bits=4, axis=1}\nprint(s, s.dtype, s.scheme)  --> int4/1 int4 symmetric", NULL},
 	{"params", "quant.params(lo, hi, spec)",
 		"The scale and zero point that a spec gives to data between lo and hi, as a table {scale=, zero_point=}. Asymmetric "

@@ -10,6 +10,7 @@
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
 #include "nn/nn.h"
+#include "quant/fixed.h"
 #include "quant/quantize.h"
 
 static const char recorder[] = "quoll.recorder"; /* registry: the function; nil: none */
@@ -226,6 +227,16 @@ static int spec_params(lua_State *L)
 	return 2;
 }
 
+/* fixed(m) -> multiplier and shift of a factor in fixed point (quant/fixed.h) */
+static int fixed(lua_State *L)
+{
+	struct ql_fixed m = ql_fixed_of(luaL_checknumber(L, 1));
+
+	lua_pushinteger(L, m.multiplier);
+	lua_pushinteger(L, m.shift);
+	return 2;
+}
+
 /* place(block, offset, t) -> t's values in the bytes of the uint8 tensor `block` from the offset on */
 static int place(lua_State *L)
 {
@@ -257,7 +268,7 @@ static int place(lua_State *L)
 int ql_open_record(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"record", set_recorder}, {"identity", identity},
-		{"storage", storage}, {"op", op_function}, {"spec_params", spec_params}, {"place", place},
+		{"storage", storage}, {"op", op_function}, {"spec_params", spec_params}, {"fixed", fixed}, {"place", place},
 		{NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);

@@ -212,9 +212,11 @@ static int spec_index(lua_State *L)
 		s->has_scale ? lua_pushnumber(L, s->scale) : lua_pushnil(L);
 	else if (!strcmp(key, "zero_point"))
 		s->has_zero ? lua_pushinteger(L, s->zero) : lua_pushnil(L);
+	else if (!strcmp(key, "rounding"))
+		s->requant ? (void)lua_pushstring(L, ql_requant_name(s->requant)) : lua_pushnil(L);
 	else
 		return ql_error(L, "spec: no field '%.40s'%s", key,
-			ql_nearest(key, "dtype bits scheme axis block observer p momentum bins octaves scale zero_point", near));
+			ql_nearest(key, "dtype bits scheme axis block observer p momentum bins octaves scale zero_point rounding", near));
 	return 1;
 }
 

@@ -5,6 +5,7 @@
 #ifndef QUOLL_QUANT_CONV_INT_H
 #define QUOLL_QUANT_CONV_INT_H
 
+#include "quant/fixed.h"
 #include "quant/rounding.h"
 #include "tensor/gemm.h"
 #include "tensor/matmul.h"
@@ -24,7 +25,9 @@ struct ql_conv_int {
 	float *y;                  /* a float result, or */
 	struct ql_tensor *out;     /* codes, by: */
 	const int64_t *bias;       /* (o) */
-	const float *factor;       /* (o) */
+	const float *factor;       /* (o), or in fixed point, by the rule */
+	const struct ql_fixed *fixed;
+	enum ql_requant rule;
 	struct ql_rounding r;
 	bool relu, narrow;         /* narrow: sum + bias fits 32 bits */
 };

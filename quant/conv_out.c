@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What becomes of the sums of a convolution: y = (float)sum * (sx * sw) [+ bias] [act], each step rounded, or codes
- * y = sat(rint((float)(sum + bias) * M) + zero).
+ * y = sat(rint((float)(sum + bias) * M) + zero), or in fixed point (fixed.h).
  */
 #include "quant/conv_int.h"
 
@@ -36,20 +36,23 @@ static void store_floats(const struct ql_conv_int *j, int64_t o, int64_t at, int
 static void store_codes(const struct ql_conv_int *j, int64_t o, int64_t at, int64_t n, const int32_t *sum32,
 	const int64_t *sum64)
 {
-	uint8_t *to = (uint8_t *)j->out->storage->data + at;
+	const struct ql_dtype_info *d = &ql_dtypes[j->out->dtype];
 
-	if (sum32 && j->narrow) {
+	if (sum32 && j->narrow && d->bits == 8) {
 		int32_t bias = (int32_t)j->bias[o];
-		struct ql_sum_codes c = {.r = j->r, .bias = &bias, .factor = &j->factor[o], .least = j->relu ? 0 : INT32_MIN,
-			.dtype = j->out->dtype, .variant = j->variant};
+		struct ql_sum_codes c = {.r = j->r, .bias = &bias, .factor = &j->factor[o], .fixed = &j->fixed[o], .rule = j->rule,
+			.least = j->relu ? 0 : INT32_MIN, .dtype = j->out->dtype, .variant = j->variant};
 
-		ql_round_sums(&c, 0, n, sum32, to);
+		ql_round_sums(&c, 0, n, sum32, (char *)j->out->storage->data + at);
 		return;
 	}
 	for (int64_t l = 0; l < n; l++) {
-		int64_t s = (sum32 ? sum32[l] : sum64[l]) + j->bias[o];
+		int64_t s = (sum32 ? sum32[l] : sum64[l]) + j->bias[o], code;
 
-		to[l] = (uint8_t)ql_round((float)(j->relu && s < 0 ? 0 : s) * j->factor[o], j->r.lo, j->r.hi, j->r.zero);
+		s = j->relu && s < 0 ? 0 : s;
+		code = j->rule ? ql_fixed_code(j->rule, false, s, j->fixed[o], &j->r)
+			       : ql_round((float)s * j->factor[o], j->r.lo, j->r.hi, j->r.zero);
+		d->from_i64(j->out->storage->data, at + l, 1, 1, &code);
 	}
 }
 

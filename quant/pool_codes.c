@@ -5,7 +5,7 @@
  * The mean: codes less the zero point are summed in 32 bits; padding counts as 0 and is part of the mean. Under the params
  * of x the code is rint(sum / n) + zero, half to even of the exact quotient: in double it is off by less than 2^-36, and
  * further than that from a half unless it is one. Into other params it is the float rule of products,
- * sat(rint((float)sum * M) + zero) with M = (float)((double)scale / (n * scale of the result)).
+ * sat(rint((float)sum * M) + zero) with M = (float)((double)scale / (n * scale of the result)), or fixed point (fixed.h).
  */
 #include "quant/pool_codes.h"
 
@@ -205,13 +205,22 @@ static int64_t params_of(const struct ql_pool_codes *p, int64_t plane)
 	return plane / p->per % p->zeros;
 }
 
+/* A sum in fixed point; of 16-bit codes as of products of such. */
+static int32_t fixed_code(const struct ql_pool_codes *p, int64_t sum, int64_t params)
+{
+	return ql_fixed_code(p->rule, ql_dtypes[p->dtype].bits > 8, sum, p->fixed[params], &p->r);
+}
+
 /* Sums to codes of the result, in place, and away. */
 static void finish(const struct job *j, int64_t plane, int64_t at, int64_t n, int32_t *sums)
 {
 	const struct ql_pool_codes *p = j->p;
 	int64_t i = params_of(p, plane);
 
-	if (p->factor)
+	if (p->factor && p->rule)
+		for (int64_t s = 0; s < n; s++)
+			sums[s] = fixed_code(p, sums[s], i);
+	else if (p->factor)
 		rescale[j->variant](n, sums, p->factor[i], &p->r);
 	else
 		divide[j->variant](n, sums, j->n, p->zero[i]);
@@ -229,7 +238,9 @@ static void mean_of_plane(const struct job *j, int64_t plane)
 
 	for (int64_t at = 0; at < n; at += STRIP)
 		total += kind->sum[j->variant](ql_min64(STRIP, n - at), x + at * kind->bytes, p->zero[i]);
-	if (p->factor)
+	if (p->factor && p->rule)
+		code = fixed_code(p, total, i);
+	else if (p->factor)
 		code = ql_round((float)total * p->factor[i], p->r.lo, p->r.hi, p->r.zero);
 	else
 		code = (int32_t)(((double)total / j->n + 0x1.8p52) - 0x1.8p52) + p->zero[i];

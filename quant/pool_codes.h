@@ -4,7 +4,7 @@
 #ifndef QUOLL_QUANT_POOL_CODES_H
 #define QUOLL_QUANT_POOL_CODES_H
 
-#include "quant/rounding.h"
+#include "quant/fixed.h"
 #include "tensor/window.h"
 
 /* Planes of whole-byte codes, one after the other. */
@@ -19,6 +19,8 @@ struct ql_pool_codes {
 	const int32_t *zero;
 	int64_t per, zeros;
 	const float *factor; /* sums to units of the result, like `zero`; NULL: the result is under the params of x */
+	const struct ql_fixed *fixed; /* in the place of factor, by the rule */
+	enum ql_requant rule;
 	struct ql_rounding r; /* of the result, with a factor */
 };
 

@@ -40,13 +40,14 @@ const char *ql_product_path(const struct ql_product *p);
 const char *ql_product_kernel(const struct ql_ctx *ctx, const struct ql_product *p);
 
 /* Fills the epilogue's result as codes of an affine per-tensor spec: sums are kept, the range is found when the spec has
- * no scale, then y = sat(rint((float)(sum + bias) * M) + zero) with M = (float)((double)sa * sb / scale). gives *out. */
+ * no scale, then y = sat(rint((float)(sum + bias) * M) + zero) with M = (float)((double)sa * sb / scale), or by the spec's
+ * rule of fixed point. gives *out. */
 enum ql_status ql_product_requantize(struct ql_ctx *ctx, struct ql_product *p, const struct ql_spec *spec,
 	const struct ql_epilogue *e, bool relu, int rank, const int64_t *shape, struct ql_tensor **out);
 /* The same in one pass into `out`, whose quant params are set: for products that ql_product_codes_fit; *done is false,
  * and nothing was written, when a bias is too large for it. */
 bool ql_product_codes_fit(const struct ql_product *p, const struct ql_spec *spec);
 enum ql_status ql_product_codes(struct ql_ctx *ctx, struct ql_product *p, const struct ql_epilogue *e, bool relu,
-	struct ql_tensor *out, bool *done);
+	enum ql_requant rule, struct ql_tensor *out, bool *done);
 
 #endif

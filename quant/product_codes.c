@@ -3,13 +3,14 @@
  * the scale of a does not vary, codes are written as the sums arrive. The rule, and so every bit, is that of
  * product_out.c.
  */
+#include "quant/fixed.h"
 #include "quant/product.h"
 #include "quant/rounding.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/scratch.h"
 
 struct codes {
-	struct ql_sum_codes to; /* bias and factor (n): sa sb / scale */
+	struct ql_sum_codes to; /* bias and factor, or fixed, (n): sa sb / scale */
 	struct ql_tensor *out;
 	int64_t pitch;
 };
@@ -29,7 +30,8 @@ static void store(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum
 }
 
 /* Fills the arrays; false when a bias is too large. */
-static bool prepare(const struct ql_product *p, const struct ql_epilogue *e, float scale, int32_t *bias, float *factor)
+static bool prepare(const struct ql_product *p, const struct ql_epilogue *e, float scale, int32_t *bias, float *factor,
+	struct ql_fixed *fixed)
 {
 	int64_t sb_step = p->b.per == QL_PER_LINE;
 
@@ -43,6 +45,7 @@ static bool prepare(const struct ql_product *p, const struct ql_epilogue *e, flo
 		if (b <= -QL_SUM_SAFE || b >= QL_SUM_SAFE)
 			return false;
 		bias[j] = (int32_t)b;
+		fixed[j] = ql_fixed_of(factor[j] == 0 ? 0 : (double)sa * (double)sb / (double)scale);
 	}
 	return true;
 }
@@ -54,20 +57,23 @@ bool ql_product_codes_fit(const struct ql_product *p, const struct ql_spec *spec
 }
 
 enum ql_status ql_product_codes(struct ql_ctx *ctx, struct ql_product *p, const struct ql_epilogue *e, bool relu,
-	struct ql_tensor *out, bool *done)
+	enum ql_requant rule, struct ql_tensor *out, bool *done)
 {
 	struct codes c = {.to = {.r = ql_rounding_of(out), .each = true, .least = relu ? 0 : INT32_MIN, .dtype = out->dtype,
 			.variant = ctx->kernels->simd->variant}, .out = out};
 	int32_t *bias = ql_scratch_take(ctx, (size_t)p->plan.n * sizeof(*bias));
 	float *factor = ql_scratch_take(ctx, (size_t)p->plan.n * sizeof(*factor));
+	struct ql_fixed *fixed = ql_scratch_take(ctx, (size_t)p->plan.n * sizeof(*fixed));
 
 	*done = false;
-	if (!bias || !factor)
+	if (!bias || !factor || !fixed)
 		return QL_ERR_MEMORY;
-	if (!prepare(p, e, (float)ql_tensor_at_f64(out->q->scale, 0), bias, factor))
+	if (!prepare(p, e, (float)ql_tensor_at_f64(out->q->scale, 0), bias, factor, fixed))
 		return QL_OK;
 	c.to.bias = bias;
 	c.to.factor = factor;
+	c.to.fixed = fixed;
+	c.to.rule = rule;
 	c.pitch = out->rank > 1 ? out->stride[out->rank - 2] : p->plan.n;
 	*done = true;
 	return ql_product_run(ctx, p, 0, store, &c);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * A product that stays in integers: out=spec. The float rule of requantization: M = (float)((double)sa * sb / scale),
- * y = sat(rint((float)(sum + bias) * M) + zero), bias as an integer at sa * sb. Sums are kept in 64 bits between the
- * pass that finds the range and the one that writes codes.
+ * y = sat(rint((float)(sum + bias) * M) + zero), bias as an integer at sa * sb; or fixed point (fixed.h). Sums are kept in 64
+ * bits between the pass that finds the range and the one that writes codes.
  */
+#include "quant/fixed.h"
 #include "quant/product.h"
 #include "quant/rescale.h"
 #include "quant/rounding.h"
@@ -13,6 +14,7 @@ struct sums {
 	const struct ql_product *p;
 	const struct ql_epilogue *e;
 	bool relu;
+	enum ql_requant rule;
 	int64_t *sum; /* (batches, m, n) */
 	int64_t batch;
 	/* second pass */
@@ -74,9 +76,13 @@ static void write_row(const struct sums *s, int64_t r)
 		int64_t n = ql_min64(256, plan->n - j);
 
 		for (int64_t l = 0; l < n; l++) {
-			float m = (float)((double)sa[r % plan->m * sa_step] * (double)sb[(j + l) * sb_step] / (double)s->scale);
+			double m = (double)sa[r % plan->m * sa_step] * (double)sb[(j + l) * sb_step] / (double)s->scale;
+			int64_t sum = s->sum[r * plan->n + j + l];
 
-			row[l] = ql_round((float)s->sum[r * plan->n + j + l] * m, s->r.lo, s->r.hi, s->r.zero);
+			if (s->rule)
+				row[l] = ql_fixed_code(s->rule, s->p->wide, sum, ql_fixed_of(m), &s->r);
+			else
+				row[l] = ql_round((float)sum * (float)m, s->r.lo, s->r.hi, s->r.zero);
 		}
 		ql_dtypes[s->out->dtype].from_i64(s->out->storage->data, r * s->pitch + j, 1, n, row);
 	}
@@ -114,7 +120,7 @@ static enum ql_status direct(struct ql_ctx *ctx, struct ql_product *p, const str
 	if (!status)
 		status = ql_rescale_params(ctx, spec, nothing, rank, shape, &(*out)->q);
 	if (!status)
-		status = ql_product_codes(ctx, p, e, relu, *out, &done);
+		status = ql_product_codes(ctx, p, e, relu, spec->requant, *out, &done);
 	if (status || !done) {
 		ql_tensor_release(ctx, *out);
 		*out = NULL;
@@ -126,7 +132,7 @@ enum ql_status ql_product_requantize(struct ql_ctx *ctx, struct ql_product *p, c
 	const struct ql_epilogue *e, bool relu, int rank, const int64_t *shape, struct ql_tensor **out)
 {
 	const struct ql_matmul *plan = &p->plan;
-	struct sums s = {.p = p, .e = e, .relu = relu};
+	struct sums s = {.p = p, .e = e, .relu = relu, .rule = spec->requant};
 	int64_t rows = plan->batches * plan->m;
 	enum ql_status status = direct(ctx, p, spec, e, relu, rank, shape, out);
 

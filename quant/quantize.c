@@ -296,6 +296,9 @@ enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct
 			":requantize()");
 	if (ql_dtype_is_float(spec->dtype))
 		return ql_tensor_cast(ctx, x, spec->dtype, out);
+	if (spec->requant)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "quantize: rounding: wanted integer results for '%s' (out= of an op that stays in "
+			"integers, requantize), got floats, which are divided by the scale", ql_requant_name(spec->requant));
 	status = plain_f32(ctx, x, &plain);
 	if (!status)
 		status = ql_tensor_new(ctx, spec->dtype, x->rank, x->shape, &codes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The engine behind add, mul and cat with out=. Scales and zero points take part in the walk as broadcast operands, so
+ * The engine behind add, mul and cat with out=, and requantize in fixed point. Scales and zero points take part in the walk as broadcast operands, so
  * any mixture of per-tensor and per-axis operands is the same loop.
  */
 #include "quant/rescale.h"
@@ -33,6 +33,31 @@ bool ql_rescale_fits(const struct ql_call *call, const char **reason)
 	}
 	return true;
 }
+
+/* ---- one operand ---- */
+
+static float one_real(const struct ql_rescale_rows *r, int64_t i)
+{
+	return (float)r->q[0][i] * r->scale[0][i];
+}
+
+static float one_units(const struct ql_rescale_rows *r, int64_t i, double unit)
+{
+	return (float)r->q[0][i] * (float)((double)r->scale[0][i] / unit);
+}
+
+static void one_multipliers(struct ql_rescale_fixed *f, double unit)
+{
+	f->m[0] = ql_fixed_of((double)f->scale[0] / unit);
+}
+
+static int64_t one_fixed(const struct ql_rescale_fixed *f, int32_t a, int32_t b)
+{
+	(void)b;
+	return ql_fixed_times(f->rule, false, a, f->m[0]);
+}
+
+const struct ql_rescale ql_rescale_one = {one_real, one_units, one_multipliers, one_fixed};
 
 /* ---- operands in a walk: codes, scale, zero point ---- */
 
@@ -76,6 +101,7 @@ struct job {
 	struct ql_tensor *out; /* NULL: range only */
 	double unit;
 	struct ql_rounding r;
+	struct ql_rescale_fixed fixed;
 	float *range; /* per chunk pair, or NULL */
 };
 
@@ -100,11 +126,33 @@ static void read_rows(const struct job *j, const int64_t *offset, int64_t n, str
 	}
 }
 
+/* Codes in fixed point. Neighbours mostly have the same scales: their multipliers are made once. */
+static void fixed_codes(const struct job *j, const struct ql_rescale_rows *r, int64_t n, int64_t *code)
+{
+	struct ql_rescale_fixed f = j->fixed;
+
+	for (int64_t i = 0; i < n; i++) {
+		float a = r->scale[0][i], b = j->sources > 1 ? r->scale[1][i] : 1;
+		int64_t v;
+
+		if (i == 0 || a != f.scale[0] || b != f.scale[1]) {
+			f.scale[0] = a;
+			f.scale[1] = b;
+			j->f->multipliers(&f, j->unit);
+		}
+		v = j->f->fixed(&f, r->q[0][i], j->sources > 1 ? r->q[1][i] : 0);
+		v = v < (int64_t)j->r.lo ? (int64_t)j->r.lo : v;
+		code[i] = (v > (int64_t)j->r.hi ? (int64_t)j->r.hi : v) + j->r.zero;
+	}
+}
+
 static void write_codes(const struct job *j, const struct ql_rescale_rows *r, int64_t offset, int64_t n)
 {
 	int64_t wide[QL_RESCALE_ROW];
 
-	for (int64_t i = 0; i < n; i++)
+	if (j->fixed.rule)
+		fixed_codes(j, r, n, wide);
+	for (int64_t i = 0; i < n && !j->fixed.rule; i++)
 		wide[i] = ql_round(j->f->units(r, i, j->unit), j->r.lo, j->r.hi, j->r.zero);
 	ql_dtypes[j->out->dtype].from_i64(j->out->storage->data, offset, ql_walk_stride(&j->walk, 0), n, wide);
 }
@@ -155,14 +203,28 @@ static void start(struct job *j, const struct ql_tensor *a, const struct ql_tens
 	j->pieces = j->walk.rows ? ql_ceil_div(j->walk.row, QL_RESCALE_ROW) : 0;
 }
 
-enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, const struct ql_tensor *a,
-	const struct ql_tensor *b, struct ql_tensor *out)
+/* An operand whose codes less a zero point may need 17 bits. */
+static bool is_wide(const struct ql_tensor *t)
+{
+	return t && ql_dtypes[t->dtype].bits > 8 && t->q->zero_point;
+}
+
+static bool is_short(const struct ql_tensor *t)
+{
+	return !t || ql_dtypes[t->dtype].bits <= 8;
+}
+
+enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, enum ql_requant rule,
+	const struct ql_tensor *a, const struct ql_tensor *b, struct ql_tensor *out)
 {
 	struct job j = {.f = f, .out = out, .unit = ql_tensor_at_f64(out->q->scale, 0)};
 	bool packed = ql_dtype_is_packed(out->dtype);
 	int64_t n;
 
 	j.r = ql_rounding_of(out);
+	j.fixed.rule = rule;
+	j.fixed.wide = is_wide(a) || is_wide(b);
+	j.fixed.left = is_short(a) && is_short(b) ? 20 : j.fixed.wide ? 14 : 15;
 	start(&j, a, b, out->rank, out->shape);
 	n = j.walk.rows * j.pieces;
 	out->storage->version++;

@@ -5,7 +5,7 @@
 #ifndef QUOLL_QUANT_RESCALE_H
 #define QUOLL_QUANT_RESCALE_H
 
-#include "quant/spec.h"
+#include "quant/fixed.h"
 #include "tensor/op.h"
 
 #define QL_RESCALE_ROW 256
@@ -16,18 +16,32 @@ struct ql_rescale_rows {
 	float scale[2][QL_RESCALE_ROW];
 };
 
-/* The value of element i as a real number, and in units of the result's scale `unit`, each step rounded to float32. */
+/* Fixed point: multipliers for a pair of scales. */
+struct ql_rescale_fixed {
+	enum ql_requant rule;
+	bool wide; /* 64-bit sums: an operand of 16 bits with a zero point */
+	int left;  /* bits by which the operands of a sum are taken finer */
+	float scale[2];
+	struct ql_fixed m[3];
+};
+
+/* The value of element i as a real number, and in units of the result's scale `unit`, each step rounded to float32. In fixed
+ * point: fills f->m for f->scale, and the value of codes less their zero points. */
 struct ql_rescale {
 	float (*real)(const struct ql_rescale_rows *r, int64_t i);
 	float (*units)(const struct ql_rescale_rows *r, int64_t i, double unit);
+	void (*multipliers)(struct ql_rescale_fixed *f, double unit);
+	int64_t (*fixed)(const struct ql_rescale_fixed *f, int32_t a, int32_t b);
 };
+
+extern const struct ql_rescale ql_rescale_one; /* of one operand: cat, requantize */
 
 /* True when all operands are quantized and affine without blocks, and the call has out= an affine spec without axis or
  * block; else sets *reason. */
 bool ql_rescale_fits(const struct ql_call *call, const char **reason);
 /* Writes into `out`, which has params and the broadcast shape of the operands a and b (b may be NULL). */
-enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, const struct ql_tensor *a,
-	const struct ql_tensor *b, struct ql_tensor *out);
+enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, enum ql_requant rule,
+	const struct ql_tensor *a, const struct ql_tensor *b, struct ql_tensor *out);
 /* The sum of two tensors of dense 8-bit codes of one shape with one scale each: the same bits, in vectors. */
 bool ql_rescale_is_bytes(const struct ql_tensor *a, const struct ql_tensor *b, const struct ql_tensor *out);
 enum ql_status ql_rescale_add_bytes(struct ql_ctx *ctx, const struct ql_tensor *a, const struct ql_tensor *b,

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "quant/fixed.h"
+
 struct ql_rounding ql_rounding_of_params(const struct ql_qparams *q)
 {
 	int32_t zero = q->zero_point ? (int32_t)ql_tensor_at_f64(q->zero_point, 0) : 0;
@@ -74,7 +76,9 @@ void ql_round_sums(const struct ql_sum_codes *c, int64_t first, int64_t n, const
 {
 	int64_t at = c->each ? first : 0;
 
-	if (c->dtype == QL_uint8)
+	if (c->rule)
+		ql_fixed_sums(c, first, n, sum, out);
+	else if (c->dtype == QL_uint8)
 		sums_u8[c->variant](n, sum, c, c->bias + at, c->factor + at, out);
 	else
 		sums_i8[c->variant](n, sum, c, c->bias + at, c->factor + at, out);

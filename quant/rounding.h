@@ -6,10 +6,12 @@
 #ifndef QUOLL_QUANT_ROUNDING_H
 #define QUOLL_QUANT_ROUNDING_H
 
-#include "tensor/qparams.h"
+#include "quant/spec.h"
 #include "tensor/simd.h"
 
 #define QL_SUM_SAFE ((int64_t)1 << 30) /* sums and biases below it add in 32 bits */
+
+struct ql_fixed;
 
 struct ql_rounding {
 	float lo, hi; /* of the codes, without the zero point */
@@ -36,11 +38,13 @@ void ql_round_row(int variant, const struct ql_rounding *r, unsigned dtype, int6
  * the factor of its sums, so that they all become the zero point. */
 int64_t ql_round_bias(float bias, float scale, float *factor);
 
-/* Sums of products to codes of int8 or uint8: code = round((float)max(sum + bias, least) * factor). */
+/* Sums of products to codes of int8 or uint8: code = round((float)max(sum + bias, least) * factor), or in fixed point. */
 struct ql_sum_codes {
 	struct ql_rounding r;
 	const int32_t *bias; /* one for each element, or one for all */
 	const float *factor;
+	const struct ql_fixed *fixed; /* in the place of factor, when rule is one of fixed point */
+	enum ql_requant rule;
 	bool each;
 	int32_t least; /* 0: relu; INT32_MIN: none */
 	unsigned dtype;

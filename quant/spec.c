@@ -224,6 +224,27 @@ static enum ql_status make_numbers(struct ql_ctx *ctx, const struct ql_spec_fiel
 #define MOMENTUM 0.01
 #define BINS 2048
 
+static const char *const requants[] = {"float", "single", "double"};
+
+const char *ql_requant_name(enum ql_requant rule)
+{
+	return requants[rule];
+}
+
+static enum ql_status make_requant(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+{
+	for (int i = 0; i < 3 && f->rounding; i++)
+		if (!strcmp(f->rounding, requants[i])) {
+			s->requant = (enum ql_requant)i;
+			break;
+		} else if (i == 2)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: rounding: wanted float, single or double, got '%.40s'", f->rounding);
+	if (s->requant && !(s->scheme && s->scheme->affine && s->dtype != QL_binary))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: rounding: wanted affine codes of 2 to 16 bits beside it, got %s",
+			s->scheme ? s->scheme->doc.name : ql_dtype_name(s->dtype));
+	return QL_OK;
+}
+
 /* Parameters stand beside the observer that takes them. */
 static enum ql_status make_parameters(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
@@ -279,6 +300,8 @@ enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *fie
 		status = make_numbers(ctx, fields, spec);
 	if (!status)
 		status = make_observer(ctx, fields, spec);
+	if (!status)
+		status = make_requant(ctx, fields, spec);
 	return status;
 }
 
@@ -332,7 +355,9 @@ char *ql_spec_text(const struct ql_spec *s, char text[QL_SPEC_TEXT])
 	if (s->scheme && s->momentum != MOMENTUM && n < QL_SPEC_TEXT)
 		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " momentum=%g", s->momentum);
 	if (s->scheme && s->bins != BINS && n < QL_SPEC_TEXT)
-		snprintf(text + n, QL_SPEC_TEXT - n, " bins=%d", s->bins);
+		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " bins=%d", s->bins);
+	if (s->requant && n < QL_SPEC_TEXT)
+		snprintf(text + n, QL_SPEC_TEXT - n, " rounding=%s", requants[s->requant]);
 	return text;
 }
 
@@ -354,7 +379,7 @@ bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b)
 		a->block == b->block && a->observer == b->observer && a->p == b->p && a->momentum == b->momentum &&
 		a->bins == b->bins && a->choose == b->choose && a->choose_key == b->choose_key && a->octaves == b->octaves &&
 		a->has_scale == b->has_scale && a->scale == b->scale && a->has_zero == b->has_zero && a->zero == b->zero &&
-		a->scale_tensor == b->scale_tensor && a->zero_tensor == b->zero_tensor;
+		a->scale_tensor == b->scale_tensor && a->zero_tensor == b->zero_tensor && a->requant == b->requant;
 }
 
 void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec)

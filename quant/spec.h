@@ -15,6 +15,9 @@ struct ql_view;
 typedef enum ql_status ql_choose_fn(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_view *view, double *lo,
 	double *hi);
 
+/* The rule by which sums of codes become codes (quant/fixed.h). */
+enum ql_requant { QL_REQUANT_FLOAT, QL_REQUANT_SINGLE, QL_REQUANT_DOUBLE };
+
 struct ql_spec {
 	unsigned dtype; /* of the codes; float32, float16 and bfloat16 mean: store as such, no codes */
 	int bits;       /* of the codes, 2..16; 1 for binary; of the dtype for floats; of the widest channel */
@@ -32,6 +35,7 @@ struct ql_spec {
 	double scale;   /* when no tensor */
 	int64_t zero;
 	struct ql_tensor *scale_tensor, *zero_tensor; /* borrowed */
+	enum ql_requant requant; /* of integer results; numbers are quantized by dividing */
 };
 
 /* Fields as found in the user's table, before validation; absent ones are 0 / NULL. */
@@ -51,6 +55,7 @@ struct ql_spec_fields {
 	double scale;
 	int64_t zero;
 	struct ql_tensor *scale_tensor, *zero_tensor;
+	const char *rounding;
 };
 
 #define QL_SPEC_TEXT 96
@@ -75,5 +80,7 @@ extern const struct ql_scheme *const ql_schemes[];
 const struct ql_scheme *ql_scheme_by_name(const char *name);
 /* names separated by spaces, for messages */
 const char *ql_scheme_names(void);
+/* float, single or double: as in the field rounding of specs */
+const char *ql_requant_name(enum ql_requant rule);
 
 #endif

@@ -30,7 +30,7 @@ x:to 'cuda'.]], example = [[print(gpu.memory().total >= 0)  --> true]]}
 ---------------------------------------------------------------- concepts
 
 concept('spec', [[A spec says how something is quantized. It is a string, dtype[/axis][:block][@observer], or a table with the fields
-dtype bits scheme axis block observer p momentum bins octaves scale zero_point; false means "leave it float". The same spec goes wherever
+dtype bits scheme axis block observer p momentum bins octaves scale zero_point rounding; false means "leave it float". The same spec goes wherever
 something is quantized: x:quantize, quant.compare, quant.estimate, options such as out= and quant=.
 
   'int8'        8 bits, one scale for the whole tensor, symmetric: code 0 is 0.0
@@ -42,9 +42,30 @@ something is quantized: x:quantize, quant.compare, quant.estimate, options such 
   {bits={8,4,2}, axis=1}   a number of bits for each channel; stored in the dtype that holds the widest one
 
 dtypes: int8 uint8 int4 uint4 int16 uint16 binary, or bits=2…16; float32 float16 bfloat16 are stored as they are. The
-scheme is symmetric for signed dtypes, asymmetric for unsigned ones, or log.]],
+scheme is symmetric for signed dtypes, asymmetric for unsigned ones, or log.
+
+rounding= is the rule by which integer results (out= of quantized operands, q:requantize) become codes: 'float' (the default), or
+one of fixed point, see requantization. Numbers are quantized by dividing, whatever it says.]],
 	[[print(quant.spec{dtype='int4', block=32})  --> int4:32
 print(quant.spec 'uint8'.scheme)  --> asymmetric]])
+
+concept('requantization', [[How a sum of products of codes becomes a code under the scale of the result, where an op of quantized operands has
+out=. The factor is M = scale_a scale_b / scale_out; the spec's field rounding, or g:quantize{rounding=}, chooses the rule.
+
+  float    sat(rint((float)sum * (float)M) + zero_point), half to even
+  single   M as an integer m of 31 bits and a shift n, rounded once:
+           (sum m + 2^(n-1)) >> n, as TFLite with TFLITE_SINGLE_ROUNDING
+  double   the same m, rounded twice: the high half of 2 sum m, then a
+           rounding shift, as TFLite by default (gemmlowp)
+
+float is the default; the others need no floats. With an operand of 16 bits the sum has 64 bits and m 16 (int16x8 of TFLite), rounded
+once in both. The bias is an integer at scale_a scale_b. The operands of a sum (add) are taken 2^20 times finer than twice the larger
+scale (16 bits: 2^15; 2^14 with a zero point), each rescaled to that, added, and rescaled to the result. Products, joins, means of
+windows and q:requantize are one factor each. A result that comes from floats (act='gelu', no integer version) has no such rule: an
+error says so. See spec.]],
+	[[a, w = tensor{{1, 0.5}}:quantize 'int8', tensor{{0.3, -0.7}}:quantize 'int8'
+y = a:linear(w, {out={dtype='int8', scale=0.001, rounding='single'}})
+print(y:codes():item(), quant.spec{dtype='int8', rounding='double'})  --> -55 int8 rounding=double]])
 
 concept('observers', [[An observer finds the range that codes are to cover. x:quantize uses it on one tensor, quant.observer on many.
 

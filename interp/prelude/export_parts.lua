@@ -11,26 +11,64 @@ function parts.has(name) return templates[name] ~= nil end
 
 local SHORT = {float = 'f32', int8_t = 'i8', uint8_t = 'u8', int16_t = 'i16', uint16_t = 'u16', int32_t = 'i32', int64_t = 'i64'}
 
+function parts.short(type) return SHORT[type] or type end
+
 local function full_name(name, fields)
 	local full = 'q_' .. name
-	for _, field in ipairs(templates[name].fields or {}) do full = full .. '_' .. (SHORT[fields[field]] or fields[field]) end
+	for _, field in ipairs(templates[name].fields or {}) do
+		if fields[field] then full = full .. '_' .. (SHORT[fields[field]] or fields[field]) end
+	end
 	return full
 end
+
+-- Weights that share bytes: their C type, bytes of a row of k, and the function that reads one ($at in templates).
+local PACKED = {
+	int4 = {ctype = 'uint8_t', pitch = '((k + 1) / 2)', at = 'q_int4(%s, %s)'},
+	uint4 = {ctype = 'uint8_t', pitch = '((k + 1) / 2)', at = 'q_uint4(%s, %s)'},
+	binary = {ctype = 'uint8_t', pitch = '((k + 7) / 8)', at = 'q_binary(%s, %s)'},
+}
 
 -- {name, text, needs}: a function that it needs is known in the text by the name of its template.
 function parts.instance(name, fields)
 	local entry = templates[name]
 	local needs = entry.needs or {}
 	if type(needs) == 'function' then needs = needs(fields) end
-	local all = setmetatable({name = full_name(name, fields)}, {__index = fields})
+	local packed = PACKED[fields.w]
+	local all = setmetatable({name = full_name(name, fields), factor = fields.rule and 'struct q_fixed' or 'float',
+		pitch = packed and packed.pitch or 'k', w = packed and packed.ctype}, {__index = fields})
 	for _, need in ipairs(needs) do all[need[1]:match '^store' or need[1]] = full_name(need[1], need[2] or {}) end
-	local text = entry.text:gsub('%${(%w+)}', function(field)
+	if packed then needs = table.move(needs, 1, #needs, 2, {{fields.w}}) end
+	local text = entry.text:gsub('%$at%((%w+), (%b())%)', function(array, index)
+		return (packed and packed.at or '%s[%s]'):format(array, index:sub(2, -2))
+	end):gsub('%${(%w+)}', function(field)
 		local value = all[field]
 		if value == nil then error('export: template ' .. name .. ' has no field ' .. field) end
 		return value
 	end)
 	return {name = all.name, text = text, needs = needs}
 end
+
+parts.add('int4', {text = [[
+/* Number i of a row with two in each byte, the first in the low half. */
+static int32_t q_int4(const uint8_t *w, int32_t i)
+{
+	return ((w[i >> 1] >> (i & 1) * 4 & 15) ^ 8) - 8;
+}
+]]})
+parts.add('uint4', {text = [[
+/* Number i of a row with two in each byte, the first in the low half. */
+static int32_t q_uint4(const uint8_t *w, int32_t i)
+{
+	return w[i >> 1] >> (i & 1) * 4 & 15;
+}
+]]})
+parts.add('binary', {text = [[
+/* Number i, -1 or 1, of a row with eight in each byte, the first in the lowest bit. */
+static int32_t q_binary(const uint8_t *w, int32_t i)
+{
+	return (w[i >> 3] >> (i & 7) & 1) * 2 - 1;
+}
+]]})
 
 -- Exactly this float32.
 function parts.float(x)
@@ -68,6 +106,51 @@ static int32_t q_round(float v, float lo, float hi, int32_t zero)
 }
 ]]})
 
+parts.add('params', {text = [[
+struct q_params { /* of codes whose range is found on the way */
+	float scale;
+	int32_t zero;
+};
+]]})
+parts.add('range', {needs = {{'params'}}, text = [[
+/* Scale and zero point for codes lo to hi of the values x, whose infinities and nan do not count; as quant/quantize.c fits
+ * them: the range in double and with 0 in it, the scale rounded to float, a normal number. */
+static void q_range(const float *x, int32_t n, int symmetric, int32_t lo, int32_t hi, struct q_params *p)
+{
+	double least = 0, most = 0, scale;
+	int32_t i;
+
+	for (i = 0; i < n; i++) {
+		least = x[i] - x[i] == 0.0f && x[i] < least ? x[i] : least;
+		most = x[i] - x[i] == 0.0f && x[i] > most ? x[i] : most;
+	}
+	if (symmetric)
+		scale = (most > -least ? most : -least) / ((hi - lo) / 2);
+	else
+		scale = (most - least) / ((double)hi - lo);
+	p->scale = scale > 0 ? (float)scale : 1.0f;
+	p->scale = p->scale < FLT_MIN ? FLT_MIN : p->scale;
+	if (symmetric) {
+		p->zero = (lo + hi) / 2;
+		return;
+	}
+	scale = ((double)lo - least / (double)p->scale + 6755399441055744.0) - 6755399441055744.0;
+	p->zero = (int32_t)(scale < lo ? lo : scale > hi ? hi : scale);
+}
+]]})
+parts.add('folded', {fields = {'sum'}, needs = {{'params'}}, text = [[
+/* For sums of codes whose range is found on the way: the factors of the outputs, and what the zero point adds to their sums. */
+static void ${name}(const struct q_params *p, const float *scale, const ${sum} *sums, int32_t n, float *factor, ${sum} *bias)
+{
+	int32_t j;
+
+	for (j = 0; j < n; j++) {
+		factor[j] = p->scale * scale[j];
+		bias[j] = -(p->zero * sums[j]);
+	}
+}
+]]})
+
 parts.add('quantize', {fields = {'type'}, needs = {{'round'}}, text = [[
 static void ${name}(const float *x, int32_t n, float scale, float lo, float hi, int32_t zero, ${type} *y)
 {
@@ -75,6 +158,16 @@ static void ${name}(const float *x, int32_t n, float scale, float lo, float hi, 
 
 	for (i = 0; i < n; i++)
 		y[i] = (${type})q_round(x[i] / scale, lo, hi, zero);
+}
+]]})
+
+parts.add('sign', {text = [[
+static void ${name}(const float *x, int32_t n, int8_t *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = x[i] < 0.0f ? -1 : 1;
 }
 ]]})
 
@@ -89,12 +182,13 @@ static void ${name}(const ${type} *x, int32_t n, float scale, int32_t zero, floa
 ]]})
 
 parts.add('requantize', {fields = {'x', 'y'}, needs = {{'round'}}, text = [[
-static void ${name}(const ${x} *x, int32_t from, float factor, int32_t n, float lo, float hi, int32_t zero, ${y} *y)
+/* As decoded and quantized again. */
+static void ${name}(const ${x} *x, int32_t from, float scale, float unit, int32_t n, float lo, float hi, int32_t zero, ${y} *y)
 {
 	int32_t i;
 
 	for (i = 0; i < n; i++)
-		y[i] = (${y})q_round((float)((int32_t)x[i] - from) * factor, lo, hi, zero);
+		y[i] = (${y})q_round((float)((int32_t)x[i] - from) * scale / unit, lo, hi, zero);
 }
 ]]})
 
@@ -124,10 +218,10 @@ static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t pitch, ${su
 	int32_t i;
 
 	for (i = 0; i < n; i++) {
-		a += (${sum})x[i] * w[i];
-		b += (${sum})x[i] * w1[i];
-		c += (${sum})x[i] * w2[i];
-		d += (${sum})x[i] * w3[i];
+		a += (${sum})x[i] * $at(w, (i));
+		b += (${sum})x[i] * $at(w1, (i));
+		c += (${sum})x[i] * $at(w2, (i));
+		d += (${sum})x[i] * $at(w3, (i));
 	}
 	sum[0] = a;
 	sum[1] = b;
@@ -143,7 +237,7 @@ static ${sum} ${name}(const ${x} *x, const ${w} *w, int32_t n)
 	int32_t i;
 
 	for (i = 0; i < n; i++)
-		a += (${sum})x[i] * w[i];
+		a += (${sum})x[i] * $at(w, (i));
 	return a;
 }
 ]]})
@@ -194,7 +288,8 @@ parts.add('storef', {fields = {'sum', 'y'}, needs = {{'codes'}}, text = FLOATS})
 parts.add('storeff', {needs = {{'codes'}}, text = PLAIN})
 
 local function store_of(f)
-	return {f.sum == 'float' and 'storeff' or f.y == 'float' and 'storef' or 'store', {sum = f.sum, y = f.y}}
+	return {f.sum == 'float' and 'storeff' or f.y == 'float' and 'storef' or f.rule and 'storex' or 'store',
+		{sum = f.sum, y = f.y, rule = f.rule}}
 end
 
 local function product_needs(f)
@@ -203,26 +298,26 @@ local function product_needs(f)
 end
 
 -- One row of x (k) by w (n, k).
-parts.add('row', {fields = {'x', 'w', 'sum', 'y'}, needs = product_needs, text = [[
-static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t k, const ${sum} *bias, const float *factor,
+parts.add('row', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = product_needs, text = [[
+static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t k, const ${sum} *bias, const ${factor} *factor,
 	const struct q_codes *c, ${y} *y)
 {
 	${sum} sum[4];
 	int32_t whole = n - n % 4, j, l;
 
 	for (j = 0; j < whole; j += 4) {
-		${dot4}(x, w + j * k, k, k, sum);
+		${dot4}(x, w + j * ${pitch}, k, ${pitch}, sum);
 		for (l = 0; l < 4; l++)
 			${store}(sum[l], bias, factor, j + l, c, y + j + l);
 	}
 	for (j = whole; j < n; j++)
-		${store}(${dot1}(x, w + j * k, k), bias, factor, j, c, y + j);
+		${store}(${dot1}(x, w + j * ${pitch}, k), bias, factor, j, c, y + j);
 }
 ]]})
 
-parts.add('linear', {fields = {'x', 'w', 'sum', 'y'}, needs = function(f) return {{'row', f}} end, text = [[
+parts.add('linear', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f) return {{'row', f}} end, text = [[
 /* x (m, k) by w (n, k) */
-static void ${name}(const ${x} *x, int32_t m, const ${w} *w, int32_t n, int32_t k, const ${sum} *bias, const float *factor,
+static void ${name}(const ${x} *x, int32_t m, const ${w} *w, int32_t n, int32_t k, const ${sum} *bias, const ${factor} *factor,
 	const struct q_codes *c, ${y} *y)
 {
 	int32_t i;
@@ -258,10 +353,10 @@ static void ${name}(const ${x} *image, const struct q_window *w, int32_t row, in
 }
 ]]})
 
-parts.add('conv', {fields = {'x', 'w', 'sum', 'y'}, needs = function(f) return {{'patch', {x = f.x}}, {'row', f}} end, text = [[
+parts.add('conv', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f) return {{'patch', {x = f.x}}, {'row', f}} end, text = [[
 /* Images (n, height, width, channels) by w (outputs, kernel_height, kernel_width, channels). */
 static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t outputs, const ${sum} *bias,
-	const float *factor, const struct q_codes *c, ${x} zero, ${x} *patch, ${y} *y)
+	const ${factor} *factor, const struct q_codes *c, ${x} zero, ${x} *patch, ${y} *y)
 {
 	int32_t k = v->kernel_height * v->kernel_width * v->channels, i, a, b;
 
@@ -274,12 +369,12 @@ static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int3
 }
 ]]})
 
-parts.add('depthwise', {fields = {'x', 'w', 'sum', 'y'}, needs = function(f)
+parts.add('depthwise', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f)
 	return {{'window'}, store_of(f)}
 end, text = [[
 /* Each channel by itself: w (kernel_height, kernel_width, channels * multiplier). */
 static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t multiplier, const ${sum} *bias,
-	const float *factor, const struct q_codes *c, int32_t zero, ${y} *y)
+	const ${factor} *factor, const struct q_codes *c, int32_t zero, ${y} *y)
 {
 	int32_t outputs = v->channels * multiplier, i, a, b, p, q, o, row, column;
 
@@ -296,7 +391,7 @@ static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int3
 							if (row < 0 || row >= v->height || column < 0 || column >= v->width)
 								continue;
 							sum += (${sum})(x[(row * v->width + column) * v->channels + o / multiplier] - zero) *
-								w[(p * v->kernel_width + q) * outputs + o];
+								$at(w, ((p * v->kernel_width + q) * outputs + o));
 						}
 					${store}(sum, bias, factor, o, c, y + o);
 				}
@@ -393,6 +488,9 @@ parts.add('meanpool', {fields = {'x', 'y'}, needs = {{'window'}}, text = (mean_p
 parts.add('rescalepool', {fields = {'x', 'y'}, needs = {{'window'}, {'round'}}, text = (mean_pool(
 	'int32_t from, float factor, float lo, float hi, int32_t zero, ', 'int32_t', '(int32_t)X - from',
 	'(${y})q_round((float)sum * factor, lo, hi, zero)'))})
+parts.add('fixedpool', {fields = {'x', 'y', 'rule'}, needs = function(f) return {{'window'}, {f.rule}} end, text = (mean_pool(
+	'int32_t from, struct q_fixed m, int32_t lo, int32_t hi, int32_t zero, ', 'int64_t', '(int64_t)X - from',
+	'(${y})(q_clamp(q_${rule}(sum, m), lo, hi) + zero)'))}) -- export_fixed has the rules
 parts.add('meanpoolf', {fields = {'x', 'y'}, needs = {{'window'}}, text = (mean_pool('', 'float', 'X', 'sum / (float)count'))})
 
 return parts

@@ -3,12 +3,16 @@
 -- quant/product_codes.c and quant/conv_out.c make them.
 local _, internal = ...
 local base = internal.import 'base'
+local decode = internal.import 'export_decode'
+local fixed = internal.import 'export_fixed'
+local quantize = internal.import 'quantize_export'
+local unary = internal.import 'unary_export'
 local product = {}
 
 local function numbers(t) return t and t:to('float64'):contiguous():view(t:nelem()):totable() end
 
--- The codes less their zero points, in the smallest C type; `order` permutes the axes first.
-local function codes_of(e, node, w, order)
+-- The codes less their zero points, in the smallest C type, int4 two in a byte; `order` permutes the axes first, k: numbers in a row.
+local function codes_of(e, node, w, order, k)
 	local p, codes = w:qparams(), w:codes():to 'int64'
 	if p.zero_point then
 		local shape = {w:size(1)}
@@ -18,41 +22,72 @@ local function codes_of(e, node, w, order)
 	end
 	local lo, hi = codes:min():item(), codes:max():item()
 	local flat = (order and codes:permute(table.unpack(order)) or codes):contiguous():view(w:nelem()):totable()
-	local ctype = lo >= -128 and hi <= 127 and 'int8_t' or 'int16_t'
-	return e:array(node.name .. '_weight', ctype, flat, 'codes less their zero points'), ctype, codes
+	local dtype = lo >= -128 and hi <= 127 and 'int8' or lo >= -32768 and hi <= 32767 and 'int16' or 'int32'
+	if w:dtype() == 'binary' then dtype = 'binary' end
+	if w:dtype():find 'int4' and lo >= -8 and hi <= 7 then dtype = 'int4' end
+	local name, kind = decode.array(e, node.name .. '_weight', flat, k, dtype, 'codes less their zero points')
+	return name, kind, codes
 end
 
--- Fields for the parts: w (name), wtype, bias, factor, codes (the name of a q_codes), sum (C type).
--- sums: of the codes of each output, where x has a zero point that the loops do not take off.
-function product.prepare(e, node, x, y, order, fold)
+-- The C type of sums: 64 bits with operands of 16, or where 32 might not do.
+local function sum_type(x, w, per)
+	local wide = x.ctype == 'int16_t' or x.ctype == 'uint16_t' or w:dtype():find '16' ~= nil
+	return (wide or per >= 16512) and 'int64_t' or 'int32_t', wide
+end
+
+-- Results under a range of x that is found on the way: floats; factors and the part of the zero point are computed before.
+local function found(e, node, x, y, p, scales, sums, fold)
+	if y.scale then base.fail("export: node '%s': wanted floats as results of codes whose range is found, got codes", node.name) end
+	local add = e:scratch(p.outputs * 4)
+	local sum = e:scratch(p.outputs * (p.sum == 'int64_t' and 8 or 4))
+	for j = 1, fold and 0 or p.outputs do sums[j] = 0 end
+	e:call('%s(%s, %s, %s, %d, %s, %s);', e:part('folded', {sum = p.sum}), e:params(x), e:array(node.name .. '_scale', 'float', scales, 'scales of w'),
+		e:array(node.name .. '_sum', p.sum, sums, 'sums of the codes of each output'), p.outputs, add, sum)
+	p.factor, p.bias = add, sum
+	return p
+end
+
+-- Fields for the parts: w (name), wtype, bias, factor, codes (the name of a q_codes), sum (C type), rule.
+-- sums: of the codes of each output, where x has a zero point that the loops do not take off. k: numbers in a row of the array.
+function product.prepare(e, node, x, y, order, fold, k)
 	local w, bias = e:constant(node, 2), node.inputs[3] and numbers(e:constant(node, 3))
 	if not w or not w:quantized() then base.fail("export: node '%s': wanted a quantized weight that the graph holds", node.name) end
-	local p = w:qparams()
-	if p.block or p.axis and p.axis ~= 1 then
-		base.fail("export: node '%s': weight: wanted one scale for each output, got '%s'", node.name, tostring(w:spec()))
+	local params = w:qparams()
+	if params.block or params.axis and params.axis ~= 1 or w:spec().scheme == 'log' then
+		base.fail("export: node '%s': weight: wanted affine codes with one scale for each output, got '%s'", node.name, tostring(w:spec()))
 	end
-	local outputs, per = w:size(1), w:nelem() // w:size(1)
-	local name, wtype, codes = codes_of(e, node, w, order)
-	local scales = numbers(p.scale)
-	local sums = numbers(codes:contiguous():view(outputs, per):sum {axis = 2})
-	local sum = (x.ctype == 'int16_t' or x.ctype == 'uint16_t') and 'int64_t' or 'int32_t'
-	local biases, factors = {}, {}
-	for j = 1, outputs do
-		local sw = scales[#scales > 1 and j or 1]
-		local unit = e.single(e.single(x.scale) * sw)
-		local b = y.scale and bias and e.rint(bias[j] / unit) or 0
-		if math.abs(b) >= 2 ^ 30 then base.fail("export: node '%s': bias %d is beyond 2^30 steps", node.name, j) end
-		biases[j] = math.tointeger(b) - (fold and math.tointeger(x.zero * sums[j]) or 0)
-		factors[j] = y.scale and e.single(e.single(x.scale) * sw / y.scale) or unit
-	end
-	if sum == 'int32_t' and per >= 16512 then sum = 'int64_t' end
+	local p = {outputs = w:size(1), per = w:nelem() // w:size(1)}
+	local codes, wide
+	p.w, p.wtype, codes = codes_of(e, node, w, order, k or p.per)
+	p.sum, wide = sum_type(x, w, p.per)
+	p.rule = fixed.rule(node.attrs.out, wide)
+	local scales = numbers(params.scale)
+	for j = #scales + 1, p.outputs do scales[j] = scales[1] end
+	local sums = codes:contiguous():view(p.outputs, p.per):sum {axis = 2}:totable()
 	local add = not y.scale and bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
-	local how = e:struct('q_codes', node.name .. '_codes', ('{%s, %s, %d, %d, %s}'):format(e.float(y.scale and y.lo - y.zero or 0),
+	p.codes = '&' .. e:struct('q_codes', node.name .. '_codes', ('{%s, %s, %d, %d, %s}'):format(e.float(y.scale and y.lo - y.zero or 0),
 		e.float(y.scale and y.hi - y.zero or 0), y.scale and y.zero or 0, node.attrs.act == 'relu' and 1 or 0, add or '0'))
-	return {w = name, wtype = wtype, sum = sum, outputs = outputs, per = per, codes = '&' .. how,
-		bias = e:array(node.name .. '_sum', sum, biases, 'added to the sums: bias at the scale of x times that of w'),
-		factor = e:array(node.name .. '_factor', 'float', factors, y.scale and 'scale of x times that of w over that of y' or
-			'scale of x times that of w')}
+	if x.params then return found(e, node, x, y, p, scales, sums, fold) end
+	local biases, factors = {}, {}
+	for j = 1, p.outputs do
+		local unit = e.single(e.single(x.scale) * scales[j])
+		local b = y.scale and bias and e.rint(bias[j] / unit) or 0
+		if math.abs(b) >= (p.sum == 'int64_t' and 2.0 ^ 61 or 2.0 ^ 30) then
+			base.fail("export: node '%s': bias: wanted less than 2^30 steps of the sum, got %.0f for output %d", node.name, b, j)
+		end
+		biases[j] = math.tointeger(b) - (fold and math.tointeger(x.zero * sums[j]) or 0)
+		factors[j] = y.scale and e.single(x.scale) * scales[j] / y.scale or unit
+		if not p.rule then factors[j] = e.single(factors[j]) end
+	end
+	p.bias = e:array(node.name .. '_sum', p.sum, biases, 'added to the sums: bias at the scale of x times that of w')
+	p.factor = p.rule and fixed.array(e, node.name .. '_factor', factors) or e:array(node.name .. '_factor', 'float', factors,
+		y.scale and 'scale of x times that of w over that of y' or 'scale of x times that of w')
+	return p
+end
+
+-- How sums of floats become results: fields of a q_codes.
+local function plain_codes(e, node, add)
+	return '&' .. e:struct('q_codes', node.name .. '_codes', ('{0.0f, 0.0f, 0, %d, %s}'):format(node.attrs.act == 'relu' and 1 or 0, add or '0'))
 end
 
 -- The same for float weights.
@@ -61,16 +96,33 @@ function product.prepare_float(e, node, order)
 	if not w or w:quantized() then base.fail("export: node '%s': wanted a float weight that the graph holds", node.name) end
 	local flat = numbers(order and w:permute(table.unpack(order)) or w)
 	local add = bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
-	local how = e:struct('q_codes', node.name .. '_codes', ('{0.0f, 0.0f, 0, %d, %s}'):format(node.attrs.act == 'relu' and 1 or 0, add or '0'))
 	e.inexact = true -- the order of the sums is another
 	return {w = e:array(node.name .. '_weight', 'float', flat, 'weights'), wtype = 'float', sum = 'float', outputs = w:size(1),
-		per = w:nelem() // w:size(1), codes = '&' .. how, bias = '0', factor = '0'}
+		per = w:nelem() // w:size(1), codes = plain_codes(e, node, add), bias = '0', factor = '0'}
 end
 
-function product.check_act(node)
-	if node.attrs.act and node.attrs.act ~= 'relu' then
-		base.fail("export: node '%s': act: wanted 'relu', got '%s'", node.name, node.attrs.act)
-	end
+-- For weights that are decoded: the fields of decode.weight and codes; nil when the operand is none.
+function product.prepare_decoded(e, node, at)
+	local w = e:decoded_from(node.inputs[at or 2])
+	if not w then return end
+	local bias = not at and node.inputs[3] and numbers(e:constant(node, 3))
+	local p = decode.weight(e, node, w, node.name .. '_weight' .. (at and '_' .. at or ''))
+	p.codes = plain_codes(e, node, bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result'))
+	e.inexact = true -- the order of the sums is another
+	return p
+end
+
+-- The result y (facts g) of a layer by emit(y, g). One with an activation that is no relu is a float before, also binary codes and those
+-- of convolutions below 8 bits: computed where it lies, and quantized behind that.
+function product.result(e, node, y, g, emit)
+	local act = node.attrs.act
+	act = act ~= 'relu' and act or nil
+	if not act and not (g.dtype == 'binary' or node.op == 'conv2d' and g.dtype:find 'int4') then return emit(y, g) end
+	local floats = {dtype = 'float32', ctype = 'float', shape = g.shape, count = g.count, bytes = 4 * g.count}
+	local v = g.scale and e:scratch(4 * g.count) or y
+	emit(v, floats)
+	if act then e:call('%s(%s, %d, %s);', e:part(unary.part(act, {})), v, g.count, v) end
+	if g.scale then quantize.known(e, v, y, g) end
 end
 
 return product

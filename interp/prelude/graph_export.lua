@@ -42,7 +42,7 @@ end
 ---------------------------------------------------------------- values
 
 local CTYPES = {float32 = 'float', int8 = 'int8_t', uint8 = 'uint8_t', int16 = 'int16_t', uint16 = 'uint16_t', int4 = 'int8_t',
-	uint4 = 'uint8_t', int32 = 'int32_t', int64 = 'int64_t', bool = 'uint8_t'}
+	uint4 = 'uint8_t', binary = 'int8_t', int32 = 'int32_t', int64 = 'int64_t', bool = 'uint8_t'}
 local BYTES = {float = 4, int8_t = 1, uint8_t = 1, int16_t = 2, uint16_t = 2, int32_t = 4, int64_t = 8}
 
 local function number(value)
@@ -53,23 +53,27 @@ end
 
 -- Smallest and largest code of a spec with its scale: all codes, as in ONNX QuantizeLinear.
 local function codes_of(spec)
+	if spec.dtype == 'binary' then return -1, 1 end
 	if spec.dtype:sub(1, 1) == 'u' then return 0, (1 << spec.bits) - 1 end
 	return -(1 << (spec.bits - 1)), (1 << (spec.bits - 1)) - 1
 end
 
 -- Facts of a result: shape (numbers), count, ctype, dtype, and of codes scale (float literal's value), zero, lo, hi.
-local function facts_of(result, batch, where)
+-- params: the place of those that are found on the way.
+local function facts_of(result, batch, where, params)
 	local f = {dtype = result.dtype, ctype = CTYPES[result.dtype], shape = size.at(result.shape, batch), count = size.count(result.shape, batch)}
 	if not f.ctype then fail("export: node '%s': wanted %s, got %s", where, 'float32, int32, int64, bool or codes', result.dtype) end
 	if result.spec then
 		f.scale, f.zero = number(result.spec.scale), number(result.spec.zero_point) or 0
 		f.scale = f.scale and string.unpack('<f', string.pack('<f', f.scale)) -- as the library keeps it
 		f.lo, f.hi = codes_of(result.spec)
-		if not f.scale then
+		f.params = not f.scale and params or nil
+		if not f.scale and not params then
 			fail("export: node '%s': wanted codes with one scale that is known, got '%s'", where, tostring(result.spec))
 		end
 	end
 	f.bytes = f.count * BYTES[f.ctype]
+	f.wide_zero = f.scale and f.bytes > f.count and result.spec.zero_point ~= nil -- codes less zero points need 17 bits
 	return f
 end
 
@@ -93,14 +97,29 @@ local function pointer(e, v, const)
 	return ('(%s%s *)(arena + @%d@)'):format(const and 'const ' or '', v.facts.ctype, v.buffer.id)
 end
 
-function program:line(text) self.lines[#self.lines + 1] = '\t' .. text end
+-- What a line names in the arena lives until there.
+function program:line(text)
+	local at = #self.lines + 1
+	self.lines[at] = '\t' .. text
+	for id in text:gmatch '@(%d+)@' do
+		local buffer = self.buffers[tonumber(id)]
+		buffer.last = math.max(buffer.last, at)
+	end
+end
 function program:call(format, ...) self:line(format:format(...)) end
 
 -- The value {facts, buffer, layout} of an edge.
 function program:value(ref)
 	local v = self.values[ref]
 	if v then return v end
-	local node = self.graph.nodes[core.split(ref)]
+	local node, decoded = self.graph.nodes[core.split(ref)], self.decoded[ref]
+	if decoded then
+		local f = facts_of(self.graph:result_of(ref), self.batch, node.name)
+		local flat = decoded:dequantize():contiguous():to('float64'):view(f.count):totable()
+		v = {facts = f, layout = 'plain', buffer = {name = self:array(node.name, 'float', flat, 'a constant'), first = 0, last = 0}}
+		self.values[ref] = v
+		return v
+	end
 	if node.op ~= 'const' then fail("export: node '%s': its result is not known where it is used", node.name) end
 	if node.value:quantized() then
 		fail("export: node '%s': wanted a plain tensor where it is used, got %s", node.name, internal.describe(node.value))
@@ -126,22 +145,28 @@ local function transposed(e, v, layout)
 	return made
 end
 
+-- Ops that take codes whose range is found on the way.
+local DYNAMIC = {linear = true, conv2d = true, dequantize = true, lstm = true, gru = true, rnn = true}
+
 -- Operand i of a node as a C expression, and its facts. layout: 'nhwc', 'plain' or nil (as it is; the third result tells).
 function program:input(node, i, layout)
 	local v = self:value(node.inputs[i])
+	if v.facts.params and not DYNAMIC[node.op] then
+		fail("export: node '%s': wanted floats or codes with a scale that is known, got codes whose range is found on the way", node.name)
+	end
 	if layout and v.layout ~= layout and is_image(v.facts) then v = transposed(self, v, layout) end
 	return pointer(self, v, true), v.facts, v.layout
 end
 
 function program:facts(ref) return self:value(ref).facts end
 
--- The place of the node's result. `like`: facts of codes whose params the result has.
-function program:output(node, layout, at, like)
+-- The place of the node's result. `like`: facts of codes whose params the result has; params: found on the way, of a quantize.
+function program:output(node, layout, at, like, params)
 	local ref = core.ref(node.name, at)
 	local result = self.graph:result_of(ref)
 	if like then result = {shape = result.shape, dtype = like.dtype} end
-	local f = facts_of(result, self.batch, node.name)
-	if like then f.scale, f.zero, f.lo, f.hi = like.scale, like.zero, like.lo, like.hi end
+	local f = facts_of(result, self.batch, node.name, params)
+	if like then f.scale, f.zero, f.lo, f.hi, f.params = like.scale, like.zero, like.lo, like.hi, like.params end
 	local v = {facts = f, layout = layout or 'plain', buffer = new_buffer(self, f.bytes)}
 	self.values[ref] = v
 	return pointer(self, v), f
@@ -149,9 +174,11 @@ end
 
 -- The node's result is operand i, seen with another shape.
 function program:alias(node, i, layout)
+	local decoded = self.decoded[node.inputs[i]]
+	if decoded then return self:decodes(node.name, decoded) end
 	local v = self:value(node.inputs[i])
 	if v.layout ~= 'plain' and is_image(v.facts) and layout ~= 'any' then v = transposed(self, v, 'plain') end
-	local f = facts_of(self.graph:result_of(node.name), self.batch, node.name)
+	local f = facts_of(self.graph:result_of(node.name), self.batch, node.name, v.facts.params)
 	self.values[node.name] = {facts = f, layout = layout == 'any' and v.layout or 'plain', buffer = v.buffer}
 end
 
@@ -166,6 +193,24 @@ function program:constant(node, i)
 	local producer = type(ref) == 'string' and self.graph.nodes[core.split(ref)]
 	return producer and producer.op == 'const' and producer.value or nil
 end
+
+-- The quantized tensor that an operand is decoded from, nil: none.
+function program:decoded_from(ref) return self.decoded[ref] end
+
+-- What decode gives out is not computed: layers read the codes (export_decode).
+function program:decodes(ref, tensor) self.decoded[ref] = tensor end
+
+-- Scale and zero point of codes as C expressions: numbers, or of the struct q_params that the value was quantized by.
+function program:params(f)
+	f.params.last = #self.lines + 1
+	return ('((struct q_params *)(arena + @%d@))'):format(f.params.id)
+end
+
+-- A place for such.
+function program:new_params() return new_buffer(self, 8) end
+
+function program:scale_of(f) return f.params and self:params(f) .. '->scale' or self.float(f.scale) end
+function program:zero_of(f) return f.params and self:params(f) .. '->zero' or tostring(f.zero) end
 
 -- A constant array of numbers; equal arrays are written once.
 function program:array(name, ctype, values, text)
@@ -192,14 +237,25 @@ function program:part(name, fields)
 	return add(name, fields)
 end
 
--- A constant of a struct type that a part defines; gives its name.
-function program:struct(type, name, text)
-	self:part(type:match '^q_(.+)$')
+-- A constant of a struct type that a part defines (there: is defined already); gives its name.
+function program:struct(type, name, text, there)
+	if not there then self:part(type:match '^q_(.+)$') end
 	local key = type .. text
 	if self.arrays[key] then return self.arrays[key] end
 	local unique = self.names:fresh(name)
 	self.arrays[key] = unique
 	self.struct_list[#self.struct_list + 1] = ('static const struct %s %s = %s;'):format(type, unique, text)
+	return unique
+end
+
+-- A constant array of such: list of texts.
+function program:structs(type, name, list)
+	self:part(type:match '^q_(.+)$')
+	local key = type .. '[]' .. table.concat(list)
+	if self.arrays[key] then return self.arrays[key] end
+	local unique = self.names:fresh(name)
+	self.arrays[key] = unique
+	self.struct_list[#self.struct_list + 1] = ('static const struct %s %s[%d] = {\n\t%s\n};'):format(type, unique, #list, table.concat(list, ',\n\t'))
 	return unique
 end
 
@@ -243,7 +299,7 @@ end
 
 local function new_program(g, o)
 	local e = setmetatable({graph = g, batch = o.batch or 1, lines = {}, buffers = {}, values = {}, arrays = {}, array_list = {},
-		parts = {}, part_list = {}, struct_list = {}, names = names.new(), prefix = o.name}, program)
+		parts = {}, part_list = {}, struct_list = {}, decoded = {}, names = names.new(), prefix = o.name}, program)
 	e.inputs, e.results, e.costs = {}, {}, {}
 	return e
 end

@@ -7,6 +7,7 @@ local export = internal.import 'graph_export'
 local names = internal.import 'export_names'
 local parts = internal.import 'export_parts'
 local report = internal.import 'report'
+local rounding = internal.import 'graph_rounding'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 
 local VECTORS = 2 -- inputs in main.c that the program tests itself with
@@ -280,8 +281,10 @@ local export_doc = core.method('export', "g:export{dir='net_c', name='net'}",
 	[[Writes the graph as C99 into a folder: <name>.c, <name>.h, <name>_weights.h, main.c and a Makefile. `make` builds a program of its own:
 --selftest compares with results of g:run that are stored in it, --run reads inputs from stdin, --time N measures. One static arena,
 no malloc, no library functions but memcpy; only the functions that are used. Integer results are those of g:run bit for bit; floats
-that are made of codes (the last layer, quantize) as well. The graph must be one of g:quantize{mode='static'}, or the trace of a
-model of m:quantize{mode='static'}. Returns a report: bytes of each part, of the constants and of the arena, multiplications.]],
+that are made of codes (the last layer, quantize) as well. The graph is one of g:quantize, or the trace of a model, float or of
+m:quantize, in any mode: static; dynamic, whose ranges the C finds as Quoll does; weight_only, whose weights are decoded row by row.
+rounding= exports it under another rule for integer results (help 'requantization'): g:quantize{rounding=} gives these bits in
+g:run, too. Weights of 4 bits lie two in a byte, binary ones eight. Returns a report: bytes of each part, of the constants and of the arena, multiplications.]],
 	[[m = nn.Sequential{nn.Linear(4, 3)}
 m:calibrate({{tensor.randn(8, 4), tensor.ones(8)}}, {log=false})
 g = graph.trace(m:quantize{mode='static'}, tensor.zeros(1, 4))
@@ -291,12 +294,14 @@ r = g:export{dir=folder, name='tiny'}
 print(r[2].node, r[2].macs, io.open(folder .. '/tiny.c') ~= nil)  --> linear1 12 true
 os.execute('rm -r ' .. folder)]],
 	{{'dir', 'text', 'folder; it is made'}, {'name', 'text', "of files and functions (default 'model')"}, {'batch', 'integer', 'inputs in one pass (default 1)'},
-		{'profile', 'text', 'regular expression: nodes whose time is counted'}, {'samples', 'any', 'inputs to test with: a tensor, or a list of them (default: random)'}})
+		{'profile', 'text', 'regular expression: nodes whose time is counted'}, {'samples', 'any', 'inputs to test with: a tensor, or a list of them (default: random)'},
+		{'rounding', 'text', 'float single double: rule of integer results (default: that of the graph)'}})
 
 local function check(o)
 	if not o.dir then fail("export: dir: wanted a folder, got nothing") end
 	if o.batch and o.batch < 1 then fail('export: batch: wanted 1 or more, got %d', o.batch) end
 	o.name = o.name or 'model'
+	if o.rounding then rounding.check('export', o.rounding) end
 	if o.profile and internal.matches(o.profile, '') == nil then
 		fail("export: profile: wanted a regular expression, got '%.60s'", o.profile)
 	end
@@ -350,6 +355,7 @@ end
 function core.methods.export(g, options)
 	core.expect(g, 'export')
 	local o = check(base.options(export_doc, options))
+	if o.rounding then g = rounding.apply(g, o.rounding) end
 	local e = export.compile(g, o)
 	e.id, e.timed = names.identifier(o.name), {}
 	for _, c in ipairs(e.costs) do

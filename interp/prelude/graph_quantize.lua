@@ -11,6 +11,7 @@ local ops = internal.import 'graph_ops'
 local pass = internal.import 'graph_pass'
 local progress = internal.import 'progress'
 local report = internal.import 'report'
+local rounding = internal.import 'graph_rounding'
 local run = internal.import 'graph_run'
 local fail = base.fail
 local methods, method = core.methods, core.method
@@ -145,7 +146,9 @@ their parameters, dequantize where an op has no integer version. Where a quantiz
 (out=), through what only moves or compares them; sums, products and joins of codes are integer ops where their result is wanted as codes.
 static: ranges come from m:calibrate of the traced module, from g:calibrate, or from specs with scale= (and zero_point=). A rule that
 matches an op without an integer version is an error (optional=true: it stays float, and the report says so), also one that
-matches no node. Batch norm is folded and activations are fused first (fuse=false: not).]],
+matches no node. Batch norm is folded and activations are fused first (fuse=false: not). rounding= is the rule by which integer
+results become codes: 'float', or in fixed point 'single' or 'double' (help 'requantization'); what is a float before is divided by
+the scale under every rule.]],
 	[[m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)}
 x = tensor.randn(32, 8)
 m:calibrate({{x, x}}, {log=false})
@@ -154,11 +157,13 @@ q, r = g:quantize{mode='static'}
 print(q:run(x):error(m:quantize{mode='static'}(x)).max, q:node('linear1').attrs.out.dtype)  --> 0.0 uint8]],
 	{{'mode', 'text', 'auto static dynamic weight_only (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
 		{'input', 'spec', "(default 'uint8')"}, {'output', 'spec', 'of what static nodes give out, with scale='},
-		{'rules', 'list', 'exceptions by name'}, {'fuse', 'true or false', 'fold and fuse first (default true)'}})
+		{'rules', 'list', 'exceptions by name'}, {'fuse', 'true or false', 'fold and fuse first (default true)'},
+		{'rounding', 'text', 'float single double (default float)'}})
 function methods.quantize(g, o)
 	core.expect(g, 'quantize')
 	o = base.options(options, o)
 	local guard <close> = internal.nograd()
+	local rule = rounding.check('quantize', o.rounding or 'float')
 	local start = o.fuse == false and g or pass.run(g, {'fold_norm', 'fuse_activation'}, {})
 	local list, reader = decide.all(start, o, function(row, why) fail("quantize: %s: %s", row.node.name, why) end)
 	local names = {}
@@ -175,6 +180,7 @@ function methods.quantize(g, o)
 	if count == 0 and not o.rules and not done then fail('quantize: wanted a graph with nodes that can be quantized, got none') end
 	local edited = pass.loose(e, {'merge_equal', 'fuse_requantize', 'raise_quantize'}, settle, {'insert_borders'})
 	local final = pass.run(edited, {'fuse'}, {})
+	if o.rounding then final = rounding.apply(final, rule) end
 	local rows = final_rows(start, final, list)
 	rows.note = totals(g, final, rows)
 	return final, report(rows)

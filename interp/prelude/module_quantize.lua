@@ -40,6 +40,7 @@ local function calibrated(layer, what, wanted)
 		local lo, hi = o:range()
 		p = quant.params(lo, hi, s)
 	end
+	if s.scheme == 'binary' then p = {scale = p.scale} end
 	return quant.spec {dtype = s.dtype, bits = s.bits, scheme = s.scheme, scale = p.scale, zero_point = p.zero_point}
 end
 

@@ -14,7 +14,7 @@ local base = internal.import 'base'
 local is_tensor = base.is_tensor
 local format = {NAME = 'quoll.workspace', VERSION = 1}
 
-local SPEC_FIELDS = {'dtype', 'scheme', 'axis', 'block', 'observer', 'p', 'momentum', 'bins', 'octaves', 'scale', 'zero_point', 'learn'}
+local SPEC_FIELDS = {'dtype', 'scheme', 'axis', 'block', 'observer', 'p', 'momentum', 'bins', 'octaves', 'scale', 'zero_point', 'learn', 'rounding'}
 
 ---------------------------------------------------------------- JSON
 

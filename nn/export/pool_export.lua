@@ -1,18 +1,25 @@
 -- SPDX-License-Identifier: MIT
 -- Pooling of codes under their own params, and of floats.
 local _, internal = ...
+local fixed = internal.import 'export_fixed'
 local window = internal.import 'export_window'
 
 local LEAST = {uint8_t = '0', uint16_t = '0', int8_t = '-128', int16_t = '-32768', float = '-3.402823466e38f'}
 
--- Under the params of x, or by the float rule into others (quant/pool_codes.c).
+-- Under the params of x, or into others (quant/pool_codes.c).
 local function mean(e, node, x, f, g, v, count, y)
 	if not node.attrs.out then
 		e:call('%s(%s, &%s, %d, %s);', e:part('meanpool', {x = f.ctype, y = f.ctype}), x, v, f.zero, y)
 		return
 	end
+	local rule, m = fixed.rule(node.attrs.out, f.bytes > f.count), f.scale / (count * g.scale)
+	if rule then
+		e:call('%s(%s, &%s, %d, %s, %d, %d, %d, %s);', e:part('fixedpool', {x = f.ctype, y = g.ctype, rule = rule}), x, v, f.zero,
+			e:struct('q_fixed', node.name .. '_factor', fixed.text(m)), g.lo - g.zero, g.hi - g.zero, g.zero, y)
+		return
+	end
 	e:call('%s(%s, &%s, %d, %s, %s, %s, %d, %s);', e:part('rescalepool', {x = f.ctype, y = g.ctype}), x, v, f.zero,
-		e.float(e.single(f.scale / (count * g.scale))), e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
+		e.float(e.single(m)), e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
 end
 
 return {ops = {'maxpool2d', 'avgpool2d'}, emit = function(e, node)

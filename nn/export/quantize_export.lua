@@ -1,34 +1,72 @@
 -- SPDX-License-Identifier: MIT
--- Borders between floats and codes, in any layout.
+-- Borders between floats and codes, in any layout; the range of codes is known, or found on the way.
 local _, internal = ...
 local base = internal.import 'base'
 
-local function quantize(e, node)
+local fixed = internal.import 'export_fixed'
+
+-- Smallest and largest code of a spec whose range is found (quant/schemes).
+local function codes_of(spec)
+	local half, unsigned = 1 << (spec.bits - 1), spec.dtype:sub(1, 1) == 'u'
+	if spec.scheme == 'symmetric' then return unsigned and 1 or 1 - half, unsigned and 2 * half - 1 or half - 1 end
+	return unsigned and 0 or -half, unsigned and 2 * half - 1 or half - 1
+end
+
+-- The range is found on the way: scale and zero point beside the codes.
+local function quantize_found(e, node)
+	local spec = node.attrs.spec
+	if spec.observer ~= 'minmax' or spec.axis or spec.block or spec.scheme == 'log' or spec.dtype == 'binary' then
+		base.fail("export: node '%s': wanted affine codes under one scale by the observer minmax, or with a scale, got '%s'", node.name,
+			tostring(spec))
+	end
 	local x, f, layout = e:input(node, 1)
-	local y, g = e:output(node, layout)
-	e:call('%s(%s, %d, %s, %s, %s, %d, %s);', e:part('quantize', {type = g.ctype}), x, f.count, e.float(g.scale), e.float(g.lo - g.zero),
+	local y, g = e:output(node, layout, nil, nil, e:new_params())
+	local lo, hi = codes_of(spec)
+	e:call('%s(%s, %d, %d, %d, %d, %s);', e:part 'range', x, f.count, spec.scheme == 'symmetric' and 1 or 0, lo, hi, e:params(g))
+	local zero = e:zero_of(g)
+	e:call('%s(%s, %d, %s, (float)(%d - %s), (float)(%d - %s), %s, %s);', e:part('quantize', {type = g.ctype}), x, f.count,
+		e:scale_of(g), lo, zero, hi, zero, zero, y)
+end
+
+-- The floats at x as codes at y, whose facts are g.
+local function known(e, x, y, g)
+	if g.dtype == 'binary' then return e:call('%s(%s, %d, %s);', e:part 'sign', x, g.count, y) end
+	e:call('%s(%s, %d, %s, %s, %s, %d, %s);', e:part('quantize', {type = g.ctype}), x, g.count, e.float(g.scale), e.float(g.lo - g.zero),
 		e.float(g.hi - g.zero), g.zero, y)
 end
 
-local function dequantize(e, node)
+local function quantize(e, node)
+	if not node.attrs.spec.scale then return quantize_found(e, node) end
 	local x, f, layout = e:input(node, 1)
-	if not f.scale then return e:alias(node, 1, 'any') end
-	local y = e:output(node, layout)
-	e:call('%s(%s, %d, %s, %d, %s);', e:part('dequantize', {type = f.ctype}), x, f.count, e.float(f.scale), f.zero, y)
+	local y, g = e:output(node, layout)
+	known(e, x, y, g)
 end
 
--- y = sat(rint((float)(q - z) * M) + zero), M = (float)((double)s / s_out): one side of a sum (quant/rescale.c)
+local function dequantize(e, node)
+	local weight = e:constant(node, 1)
+	if weight and weight:quantized() then return e:decodes(node.name, weight) end
+	local x, f, layout = e:input(node, 1)
+	if not f.scale and not f.params then return e:alias(node, 1, 'any') end
+	local y = e:output(node, layout)
+	e:call('%s(%s, %d, %s, %s, %s);', e:part('dequantize', {type = f.ctype}), x, f.count, e:scale_of(f), e:zero_of(f), y)
+end
+
+-- y = sat(rint((float)(q - z) * s / s_out) + zero), or in fixed point (quant/ops/quantize.c)
 local function requantize(e, node)
 	local x, f, layout = e:input(node, 1)
 	local y, g = e:output(node, layout)
-	e:call('%s(%s, %d, %s, %d, %s, %s, %d, %s);', e:part('requantize', {x = f.ctype, y = g.ctype}), x, f.zero,
-		e.float(e.single(e.single(f.scale) / e.single(g.scale))), f.count, e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
+	local rule = fixed.rule(node.attrs.spec)
+	if rule then
+		e:call('%s(%s, %d, %s, %d, %d, %d, %d, %s);', e:part('requantizex', {x = f.ctype, y = g.ctype, rule = rule}), x, f.zero,
+			e:struct('q_fixed', node.name .. '_factor', fixed.text(e.single(f.scale) / e.single(g.scale))), f.count, g.lo - g.zero,
+			g.hi - g.zero, g.zero, y)
+		return
+	end
+	e:call('%s(%s, %d, %s, %s, %d, %s, %s, %d, %s);', e:part('requantize', {x = f.ctype, y = g.ctype}), x, f.zero, e.float(f.scale),
+		e.float(g.scale), f.count, e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
 end
 
 local by = {quantize = quantize, dequantize = dequantize, requantize = requantize}
-return {ops = {'quantize', 'dequantize', 'requantize'}, emit = function(e, node)
-	if node.op == 'quantize' and not node.attrs.spec.scale then
-		base.fail("export: node '%s': wanted a spec with its scale, got '%s': quantize in mode static", node.name, tostring(node.attrs.spec))
-	end
+return {ops = {'quantize', 'dequantize', 'requantize'}, known = known, emit = function(e, node)
 	by[node.op](e, node)
 end}

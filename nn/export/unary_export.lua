@@ -19,18 +19,19 @@ local FORMULAS = {
 	hardswish = 'a * (a + 3.0f > 6.0f ? 6.0f : a + 3.0f > 0.0f ? a + 3.0f : a != a ? a : 0.0f) / 6.0f',
 }
 
-local function formula(node)
-	if node.op == 'gelu' then return node.attrs.approximate == 'tanh' and 'ql_gelu_tanh(a)' or 'ql_gelu(a)' end
-	if node.op == 'leakyrelu' then
-		return ('a > 0.0f ? a : a * %s'):format(parts.float(string.unpack('<f', string.pack('<f', node.attrs.slope or 0.01))))
+local function formula(op, attrs)
+	if op == 'gelu' then return attrs.approximate == 'tanh' and 'ql_gelu_tanh(a)' or 'ql_gelu(a)' end
+	if op == 'leakyrelu' then
+		return ('a > 0.0f ? a : a * %s'):format(parts.float(string.unpack('<f', string.pack('<f', attrs.slope or 0.01))))
 	end
-	return FORMULAS[node.op]
+	return FORMULAS[op]
 end
 
-local function part_of(node)
-	local text, needs = vmath.expression(formula(node))
-	local name = 'map_' .. node.op .. (node.op == 'gelu' and node.attrs.approximate == 'tanh' and '_tanh' or '')
-	if node.op == 'leakyrelu' then name = name .. '_' .. text:gsub('[^%w]', '_') end
+-- The part that applies the op to floats, in place or not.
+local function part_of(op, attrs)
+	local text, needs = vmath.expression(formula(op, attrs))
+	local name = 'map_' .. op .. (op == 'gelu' and attrs.approximate == 'tanh' and '_tanh' or '')
+	if op == 'leakyrelu' then name = name .. '_' .. text:gsub('[^%w]', '_') end
 	parts.add(name, {needs = needs, text = ([[
 static void ${name}(const float *x, int32_t n, float *y)
 {
@@ -49,7 +50,7 @@ end
 local ops = {'gelu', 'leakyrelu'}
 for name in next, FORMULAS do ops[#ops + 1] = name end
 
-return {ops = ops, emit = function(e, node)
+return {ops = ops, part = part_of, emit = function(e, node)
 	local x, f, layout = e:input(node, 1)
 	local y, g = e:output(node, layout)
 	if f.scale and node.op == 'relu' and g.scale == f.scale and g.zero == f.zero then
@@ -59,5 +60,5 @@ return {ops = ops, emit = function(e, node)
 	if f.scale or g.scale then
 		base.fail("export: node '%s': wanted floats in and out for %s, got %s", node.name, node.op, f.scale and 'codes' or g.dtype)
 	end
-	e:call('%s(%s, %d, %s);', e:part(part_of(node)), x, f.count, y)
+	e:call('%s(%s, %d, %s);', e:part(part_of(node.op, node.attrs)), x, f.count, y)
 end}

@@ -2,6 +2,7 @@
  * x:quantize(spec) and q:requantize(spec).
  */
 #include "quant/quantize.h"
+#include "quant/rescale.h"
 
 #include "tensor/back.h"
 #include "tensor/kernels/kernels.h"
@@ -53,7 +54,27 @@ const struct ql_op ql_op_quantize = {
 	.backward = ql_backward_same,
 };
 
-/* The values, decoded, quantized again: the same bits as dequantize and quantize. */
+/* Codes times the ratio of the scales in fixed point. */
+static enum ql_status requantize_fixed(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec)
+{
+	struct ql_tensor *x = call->in[0];
+	float range[2] = {0, 0};
+	enum ql_status status;
+
+	if (!x->q->scheme->affine || x->q->block || spec->axis || spec->block)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "requantize: rounding: wanted affine codes without blocks and one scale for the "
+			"result, got others");
+	call->path = ql_requant_path("integer", spec->requant);
+	call->kernel = "requantize_int";
+	status = ql_tensor_new(ctx, spec->dtype, x->rank, x->shape, &call->out[0]);
+	if (!status && !spec->has_scale)
+		status = ql_rescale_range(ctx, &ql_rescale_one, x, NULL, x->rank, x->shape, range);
+	if (!status)
+		status = ql_rescale_params(ctx, spec, range, x->rank, x->shape, &call->out[0]->q);
+	return status ? status : ql_rescale_write(ctx, &ql_rescale_one, spec->requant, x, NULL, call->out[0]);
+}
+
+/* The values, decoded, quantized again: the same bits as dequantize and quantize; or in fixed point. */
 static enum ql_status requantize(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_spec *spec = ql_call_attr(call, "spec")->spec;
@@ -65,6 +86,8 @@ static enum ql_status requantize(struct ql_ctx *ctx, struct ql_call *call)
 	if (!x->q)
 		return ql_fail(ctx, QL_ERR_DTYPE, "requantize: wanted a quantized tensor, got plain %s; use :quantize()",
 			ql_dtype_name(x->dtype));
+	if (spec->requant)
+		return requantize_fixed(ctx, call, spec);
 	status = ql_decode(ctx, x, &real);
 	if (status)
 		return status;
@@ -79,7 +102,8 @@ extern const struct ql_op ql_op_requantize;
 const struct ql_op ql_op_requantize = {
 	.doc = {.name = "requantize",
 		.usage = "q:requantize(spec)",
-		.text = "The same values under another spec; equal, bit for bit, to q:dequantize():quantize(spec).",
+		.text = "The same values under another spec; equal, bit for bit, to q:dequantize():quantize(spec). With rounding= in the spec "
+			"codes are multiplied in fixed point: help 'requantization'.",
 		.example = "q = tensor{-1,1}:quantize 'int16'\nprint(q:requantize('int8'):codes())  --> int8(2)  -127   127",
 		.attrs = attrs},
 	.arity_min = 1,

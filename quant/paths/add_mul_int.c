@@ -2,8 +2,12 @@
  * add and mul with out=spec: codes in, codes out. With M = (float)((double)s / s_out):
  * add: y = sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z)
  * mul: y = sat(rint((float)((qa - za) * (qb - zb)) * (float)((double)sa * sb / s_out)) + z)
+ * In fixed point (fixed.h) a sum is that of TensorFlow Lite: both operands 2^left times finer than twice the larger scale, each
+ * rescaled to it, added, and rescaled to the result.
  */
 #include "quant/rescale.h"
+
+#include <math.h>
 
 static float add_real(const struct ql_rescale_rows *r, int64_t i)
 {
@@ -29,7 +33,35 @@ static float mul_units(const struct ql_rescale_rows *r, int64_t i, double unit)
 	return (float)((int64_t)r->q[0][i] * r->q[1][i]) * m;
 }
 
-static const struct ql_rescale add = {add_real, add_units}, mul = {mul_real, mul_units};
+static void add_multipliers(struct ql_rescale_fixed *f, double unit)
+{
+	double a = (double)f->scale[0], b = (double)f->scale[1], twice = 2 * (a > b ? a : b);
+
+	f->m[0] = ql_fixed_of(a / twice);
+	f->m[1] = ql_fixed_of(b / twice);
+	f->m[2] = ql_fixed_of(twice / (ldexp(1, f->left) * unit));
+}
+
+static int64_t add_fixed(const struct ql_rescale_fixed *f, int32_t a, int32_t b)
+{
+	int64_t one = (int64_t)1 << f->left;
+
+	return ql_fixed_times(f->rule, false, ql_fixed_times(f->rule, false, a * one, f->m[0]) +
+		ql_fixed_times(f->rule, false, b * one, f->m[1]), f->m[2]);
+}
+
+static void mul_multipliers(struct ql_rescale_fixed *f, double unit)
+{
+	f->m[0] = ql_fixed_of((double)f->scale[0] * (double)f->scale[1] / unit);
+}
+
+static int64_t mul_fixed(const struct ql_rescale_fixed *f, int32_t a, int32_t b)
+{
+	return ql_fixed_times(f->rule, f->wide, (int64_t)a * b, f->m[0]);
+}
+
+static const struct ql_rescale add = {add_real, add_units, add_multipliers, add_fixed};
+static const struct ql_rescale mul = {mul_real, mul_units, mul_multipliers, mul_fixed};
 
 static bool match(struct ql_call *call, const char **reason)
 {
@@ -43,15 +75,16 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const struct
 	float range[2] = {0, 0};
 	enum ql_status status = ql_tensor_new(ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
 
+	call->path = ql_requant_path("integer", spec->requant);
 	call->kernel = kernel;
 	if (!status && !spec->has_scale)
 		status = ql_rescale_range(ctx, f, call->in[0], call->in[1], r->rank, r->shape, range);
 	if (!status)
 		status = ql_rescale_params(ctx, spec, range, r->rank, r->shape, &call->out[0]->q);
-	if (!status && f == &add && ql_rescale_is_bytes(call->in[0], call->in[1], call->out[0]))
+	if (!status && f == &add && !spec->requant && ql_rescale_is_bytes(call->in[0], call->in[1], call->out[0]))
 		return ql_rescale_add_bytes(ctx, call->in[0], call->in[1], call->out[0]);
 	if (!status)
-		status = ql_rescale_write(ctx, f, call->in[0], call->in[1], call->out[0]);
+		status = ql_rescale_write(ctx, f, spec->requant, call->in[0], call->in[1], call->out[0]);
 	return status;
 }
 

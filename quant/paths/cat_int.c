@@ -1,28 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * cat with out=spec: the codes of each item rescaled to the result's units, M = (float)((double)s / s_out),
- * y = sat(rint((float)(q - z) * M) + z_out).
+ * y = sat(rint((float)(q - z) * M) + z_out), or in fixed point (fixed.h).
  */
 #include "quant/rescale.h"
 #include "tensor/view.h"
-
-static float real(const struct ql_rescale_rows *r, int64_t i)
-{
-	return (float)r->q[0][i] * r->scale[0][i];
-}
-
-static float units(const struct ql_rescale_rows *r, int64_t i, double unit)
-{
-	return (float)r->q[0][i] * (float)((double)r->scale[0][i] / unit);
-}
-
-static const struct ql_rescale one = {real, units};
 
 static bool match(struct ql_call *call, const char **reason)
 {
 	return ql_rescale_fits(call, reason);
 }
 
-static enum ql_status write_items(struct ql_ctx *ctx, struct ql_call *call, int axis)
+static enum ql_status write_items(struct ql_ctx *ctx, struct ql_call *call, enum ql_requant rule, int axis)
 {
 	int64_t start = 0;
 	enum ql_status status = QL_OK;
@@ -33,7 +21,7 @@ static enum ql_status write_items(struct ql_ctx *ctx, struct ql_call *call, int 
 		status = ql_view_narrow(ctx, "cat", call->out[0], axis, start, t->shape[axis], &part);
 		if (status)
 			return status;
-		status = ql_rescale_write(ctx, &one, t, NULL, part);
+		status = ql_rescale_write(ctx, &ql_rescale_one, rule, t, NULL, part);
 		ql_tensor_release(ctx, part);
 		start += t->shape[axis];
 	}
@@ -48,14 +36,15 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	int axis = 0;
 	enum ql_status status = ql_call_axis(ctx, call, "axis", &axis);
 
+	call->path = ql_requant_path("integer", spec->requant);
 	call->kernel = "cat_int";
 	if (!status)
 		status = ql_tensor_new(ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
 	for (int i = 0; i < call->n_in && !status && !spec->has_scale; i++)
-		status = ql_rescale_range(ctx, &one, call->in[i], NULL, call->in[i]->rank, call->in[i]->shape, range);
+		status = ql_rescale_range(ctx, &ql_rescale_one, call->in[i], NULL, call->in[i]->rank, call->in[i]->shape, range);
 	if (!status)
 		status = ql_rescale_params(ctx, spec, range, r->rank, r->shape, &call->out[0]->q);
-	return status ? status : write_items(ctx, call, axis);
+	return status ? status : write_items(ctx, call, spec->requant, axis);
 }
 
 extern const struct ql_path ql_path_cat_int;

@@ -108,7 +108,7 @@ static enum ql_status read_params(struct ql_conv_int *j, const struct ql_tensor 
 static bool stays_integer(const struct ql_call *call, const struct ql_spec *spec)
 {
 	return spec && spec->scheme && spec->scheme->affine && spec->has_scale && !spec->axis && !spec->block &&
-	       (spec->dtype == QL_int8 || spec->dtype == QL_uint8) && !strcmp(ql_call_string(call, "act", "relu"), "relu");
+	       ql_dtypes[spec->dtype].bits >= 8 && !strcmp(ql_call_string(call, "act", "relu"), "relu");
 }
 
 static enum ql_status prepare_codes(struct ql_conv_int *j, struct ql_call *call, const struct ql_spec *spec, const struct ql_tensor *w,
@@ -118,7 +118,8 @@ static enum ql_status prepare_codes(struct ql_conv_int *j, struct ql_call *call,
 	const struct ql_result *r = &call->result[0];
 	int64_t *bias = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*bias));
 	float *factor = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*factor)), scale;
-	enum ql_status status = bias && factor ? QL_OK : QL_ERR_MEMORY;
+	struct ql_fixed *fixed = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*fixed));
+	enum ql_status status = bias && factor && fixed ? QL_OK : QL_ERR_MEMORY;
 
 	if (!status)
 		status = ql_tensor_new(j->ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
@@ -130,14 +131,18 @@ static enum ql_status prepare_codes(struct ql_conv_int *j, struct ql_call *call,
 	scale = (float)ql_tensor_at_f64(j->out->q->scale, 0);
 	j->narrow = ql_sums_fit(j->k);
 	for (int64_t o = 0; o < j->c.o; o++) {
-		double sw = ql_tensor_at_f64(w->q->scale, w->q->axis == 0 ? o : 0);
+		double sw = ql_tensor_at_f64(w->q->scale, w->q->axis == 0 ? o : 0), m = (double)sx * sw / (double)scale;
 
-		factor[o] = (float)((double)sx * sw / (double)scale);
+		factor[o] = (float)m;
 		bias[o] = j->e.bias ? ql_round_bias(j->e.bias[o], j->scale[o], &factor[o]) : 0;
+		fixed[o] = ql_fixed_of(factor[o] == 0 ? 0 : m);
 		j->narrow = j->narrow && bias[o] > -QL_SUM_SAFE && bias[o] < QL_SUM_SAFE;
 	}
 	j->bias = bias;
 	j->factor = factor;
+	j->fixed = fixed;
+	j->rule = spec->requant;
+	call->path = ql_requant_path(call->path, spec->requant);
 	j->r = ql_rounding_of(j->out);
 	j->relu = j->e.act != NULL;
 	return QL_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * conv2d of quantized operands of which one or both have 16 bits: exact 64-bit sums of codes minus zero
  * points, then the rules of the 8-bit convolution: y = (float)sum * (sx * sw) [+ bias], or codes y =
- * sat(rint((float)(sum + bias) * M) + zero) with M = (float)((double)sx * sw / sy).
+ * sat(rint((float)(sum + bias) * M) + zero) with M = (float)((double)sx * sw / sy), or in fixed point (fixed.h).
  *
  * The sums are products of the weight (o, c kh kw) with unfolded codes (c kh kw, pixels), some lines of
  * pixels of one image at a time; where the window leaves the image stands the zero point of x, which adds
@@ -62,6 +62,8 @@ struct job {
 	struct ql_epilogue e;
 	float *y;              /* a float result, or */
 	struct ql_tensor *out; /* codes, by: */
+	const struct ql_fixed *fixed; /* (o): by the rule, in the place of factor */
+	enum ql_requant rule;
 	struct ql_rounding r;
 };
 
@@ -109,9 +111,10 @@ static void store_codes(const struct job *j, int64_t o, int64_t at, int64_t n, c
 
 		for (int64_t l = 0; l < part; l++) {
 			int64_t s = sum[done + l] + j->bias[o];
-			float v = (float)(j->e.act && s < 0 ? 0 : s) * j->factor[o];
 
-			codes[l] = ql_round(v, j->r.lo, j->r.hi, j->r.zero);
+			s = j->e.act && s < 0 ? 0 : s;
+			codes[l] = j->rule ? ql_fixed_code(j->rule, true, s, j->fixed[o], &j->r)
+					   : ql_round((float)s * j->factor[o], j->r.lo, j->r.hi, j->r.zero);
 		}
 		d->from_i64(j->out->storage->data, at + done, 1, part, codes);
 	}
@@ -224,7 +227,8 @@ static enum ql_status prepare_codes(struct job *j, struct ql_call *call, const s
 	const struct ql_result *r = &call->result[0];
 	int64_t *bias = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*bias));
 	float *factor = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*factor));
-	enum ql_status status = bias && factor ? QL_OK : QL_ERR_MEMORY;
+	struct ql_fixed *fixed = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*fixed));
+	enum ql_status status = bias && factor && fixed ? QL_OK : QL_ERR_MEMORY;
 	double sx = ql_tensor_at_f64(x->q->scale, 0);
 
 	if (!status)
@@ -236,12 +240,17 @@ static enum ql_status prepare_codes(struct job *j, struct ql_call *call, const s
 	j->out = call->out[0];
 	for (int64_t o = 0; o < j->c.o; o++) {
 		double sw = ql_tensor_at_f64(w->q->scale, w->q->axis == 0 ? o : 0);
+		double m = sx * sw / ql_tensor_at_f64(j->out->q->scale, 0);
 
-		factor[o] = (float)(sx * sw / ql_tensor_at_f64(j->out->q->scale, 0));
+		factor[o] = (float)m;
 		bias[o] = j->e.bias ? ql_round_bias(j->e.bias[o], j->scale[o], &factor[o]) : 0;
+		fixed[o] = ql_fixed_of(factor[o] == 0 ? 0 : m);
 	}
 	j->bias = bias;
 	j->factor = factor;
+	j->fixed = fixed;
+	j->rule = spec->requant;
+	call->path = ql_requant_path(call->path, spec->requant);
 	j->r = ql_rounding_of(j->out);
 	return QL_OK;
 }

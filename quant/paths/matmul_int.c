@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "quant/fixed.h"
 #include "quant/product.h"
 #include "quant/quantize.h"
 #include "tensor/kernels/kernels.h"
@@ -119,9 +120,11 @@ static enum ql_status finish(struct ql_ctx *ctx, struct ql_call *call, struct ql
 
 	call->path = ql_product_path(p);
 	call->kernel = ql_product_kernel(ctx, p);
-	if (stays_integer(call, spec))
+	if (stays_integer(call, spec)) {
+		call->path = ql_requant_path(call->path, spec->requant);
 		return ql_product_requantize(ctx, p, spec, e, e->act != NULL, call->result[0].rank, call->result[0].shape,
 			&call->out[0]);
+	}
 	status = float_result(ctx, call, p, e);
 	if (status || !spec)
 		return status;

@@ -56,7 +56,7 @@ static enum ql_status open_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct
 	return dtype == t->dtype ? ql_tensor_contiguous(ctx, t, out) : ql_tensor_cast(ctx, t, dtype, out);
 }
 
-/* Zero points of x, and the factors of its sums with out=. */
+/* Zero points of x, and the factors of its sums with out=, as floats and in fixed point. */
 static enum ql_status read_params(struct ql_ctx *ctx, const struct ql_tensor *x, const struct ql_qparams *to,
 	struct ql_pool_codes *p)
 {
@@ -64,19 +64,25 @@ static enum ql_status read_params(struct ql_ctx *ctx, const struct ql_tensor *x,
 	int64_t n = ql_tensor_nelem(q->scale);
 	int32_t *zero = ql_scratch_take(ctx, (size_t)n * sizeof(*zero));
 	float *factor = to ? ql_scratch_take(ctx, (size_t)n * sizeof(*factor)) : NULL;
+	struct ql_fixed *fixed = to ? ql_scratch_take(ctx, (size_t)n * sizeof(*fixed)) : NULL;
 	double numbers = (double)p->w.kernel[0] * (double)p->w.kernel[1];
 
-	if (!zero || (to && !factor))
+	if (!zero || (to && (!factor || !fixed)))
 		return QL_ERR_MEMORY;
 	for (int64_t i = 0; i < n; i++) {
 		zero[i] = q->zero_point ? (int32_t)ql_tensor_at_f64(q->zero_point, i) : 0;
-		if (to)
-			factor[i] = (float)(ql_tensor_at_f64(q->scale, i) / (numbers * ql_tensor_at_f64(to->scale, 0)));
+		if (to) {
+			double m = ql_tensor_at_f64(q->scale, i) / (numbers * ql_tensor_at_f64(to->scale, 0));
+
+			factor[i] = (float)m;
+			fixed[i] = ql_fixed_of(m);
+		}
 	}
 	p->zero = zero;
 	p->zeros = n;
 	p->per = q->axis == 0 ? x->shape[1] : 1;
 	p->factor = factor;
+	p->fixed = fixed;
 	return QL_OK;
 }
 
@@ -95,11 +101,12 @@ static enum ql_status close_codes(struct ql_ctx *ctx, struct ql_call *call, stru
 	return status;
 }
 
-static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, bool mean, unsigned dtype, struct ql_qparams *q)
+static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, bool mean, unsigned dtype, struct ql_qparams *q,
+	enum ql_requant rule)
 {
 	const struct ql_result *r = &call->result[0];
 	struct ql_tensor *x = call->in[0], *codes = NULL, *y = NULL;
-	struct ql_pool_codes p = {.planes = r->shape[0] * r->shape[1], .mean = mean};
+	struct ql_pool_codes p = {.planes = r->shape[0] * r->shape[1], .mean = mean, .rule = rule};
 	enum ql_status status = ql_pool_window(ctx, call, &p.w);
 
 	if (!status && mean)
@@ -126,7 +133,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, bool mean, u
 static enum ql_status eval_max(struct ql_ctx *ctx, struct ql_call *call)
 {
 	call->kernel = "maxpool2d_int";
-	return run(ctx, call, false, call->in[0]->dtype, call->in[0]->q);
+	return run(ctx, call, false, call->in[0]->dtype, call->in[0]->q, QL_REQUANT_FLOAT);
 }
 
 static enum ql_status eval_mean(struct ql_ctx *ctx, struct ql_call *call)
@@ -139,10 +146,11 @@ static enum ql_status eval_mean(struct ql_ctx *ctx, struct ql_call *call)
 
 	call->kernel = "avgpool2d_int";
 	if (!out)
-		return run(ctx, call, true, call->in[0]->dtype, call->in[0]->q);
+		return run(ctx, call, true, call->in[0]->dtype, call->in[0]->q, QL_REQUANT_FLOAT);
+	call->path = ql_requant_path("integer", out->spec->requant);
 	status = ql_rescale_params(ctx, out->spec, nothing, r->rank, r->shape, &q);
 	if (!status)
-		status = run(ctx, call, true, out->spec->dtype, q);
+		status = run(ctx, call, true, out->spec->dtype, q, out->spec->requant);
 	ql_qparams_release(ctx, q);
 	return status;
 }

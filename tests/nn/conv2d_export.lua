@@ -15,3 +15,29 @@ it('floats', function()
 	local m = nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 8, 3, {groups=8})}:fuse()
 	exported.check('floats', graph.trace(m, x:narrow(1, 1, 1)), x, {flags=exported.FLAGS, tolerance=2e-6})
 end)
+local m = nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 8, 3, {groups=8, stride=2}), nn.ReLU(), nn.Conv2d(8, 5, 2, {dilation=2})}
+for _, rule in ipairs {'single', 'double'} do
+	for _, specs in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8'}, {'int16/1', 'int16'}, {'int8/1', 'int16'}} do
+		it(('%s, weights %s, inputs %s'):format(rule, specs[1], specs[2]), function()
+			exported.check(rule, exported.quantized(m, x, {mode='static', weight=specs[1], input=specs[2], rounding=rule}), x)
+		end)
+	end
+end
+for _, specs in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8'}, {'int16', 'uint16'}} do
+	it(('dynamic, weights %s, inputs %s'):format(specs[1], specs[2]), function()
+		exported.check('dynamic', exported.quantized(m, x, {mode='dynamic', weight=specs[1], input=specs[2]}), x)
+	end)
+end
+it('codes of 4 bits between', function()
+	exported.check('int4', exported.quantized(m, x, {mode='static', weight='int4/1', input='uint4'}), x)
+end)
+it('codes of 8 bits to codes of 16', function()
+	local wide = {dtype='int16', scale=0.001}
+	local y = exported.quantized(m, x, {mode='static', rules={{'conv2', 'int8/1', input=wide}, {'conv3', 'int8/1', input={dtype='int8', scale=0.02}}}})
+	exported.check('widened', y, x)
+end)
+for _, spec in ipairs {'int8/1', 'int4:5', 'uint4:32', 'int16', 'binary/1'} do
+	it('decoded weights ' .. spec, function()
+		exported.check(spec, exported.quantized(m, x, {mode='weight_only', weight=spec}), x, {tolerance=2e-6})
+	end)
+end

@@ -13,3 +13,40 @@ for _, spec in ipairs {'int4/1', 'uint8/1', 'int8', 'uint4/1'} do
 	end)
 end
 it('floats', function() exported.check('floats', graph.trace(m:fuse(), x:narrow(1, 1, 1)), x, {flags=exported.FLAGS, tolerance=2e-6}) end)
+for _, rule in ipairs {'single', 'double'} do
+	for _, specs in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8'}, {'int16/1', 'int16'}, {'int8/1', 'int16'}, {'int8', 'uint16'}} do
+		it(('%s, weights %s, inputs %s'):format(rule, specs[1], specs[2]), function()
+			exported.check(rule, exported.quantized(m, x, {mode='static', weight=specs[1], input=specs[2], rounding=rule}), x)
+		end)
+	end
+end
+for _, specs in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8'}, {'uint4/1', 'int4'}, {'int16', 'uint16'}, {'binary/1', 'uint8'}} do
+	it(('dynamic, weights %s, inputs %s'):format(specs[1], specs[2]), function()
+		exported.check('dynamic', exported.quantized(m, x, {mode='dynamic', weight=specs[1], input=specs[2]}), x)
+	end)
+end
+it('dynamic: infinities, nan and zeros', function()
+	local odd = tensor.zeros(6, 16)
+	odd[2]:copy_(x[2] / 0)
+	odd[3][4] = 0 / 0
+	odd[4]:copy_(x[4] * 1e-44)
+	odd[5]:copy_(x[5] * 1e38)
+	odd[6]:copy_(x[6]:abs())
+	local one = nn.Sequential {nn.Linear(16, 9)}
+	for _, input in ipairs {'uint8', 'int8', {dtype='uint8', scheme='symmetric'}, {dtype='int8', scheme='asymmetric'}, {bits=5}} do
+		exported.check('odd', exported.quantized(one, odd, {mode='dynamic', input=input}), odd, {flags=exported.FLAGS})
+	end
+end)
+it('binary inputs', function()
+	exported.check('binary', exported.quantized(m, x, {mode='static', weight='binary/1', input='binary'}), x)
+end)
+it('other activations, floats and codes', function()
+	local acts = nn.Sequential {nn.Linear(16, 9), nn.GELU(), nn.Linear(9, 5), nn.SiLU(), nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 2), nn.Sigmoid()}
+	exported.check('static', exported.quantized(acts, x, {mode='static', rounding='single'}), x)
+	exported.check('dynamic', exported.quantized(acts, x, {mode='dynamic'}), x)
+end)
+for _, spec in ipairs {'int8/1', 'uint8', 'int4/1', 'int4:5', 'uint4:4@mse', 'int8:3', 'int16/1', 'uint16', 'binary/1'} do
+	it('decoded weights ' .. spec, function()
+		exported.check(spec, exported.quantized(m, x, {mode='weight_only', weight=spec}), x, {tolerance=2e-6})
+	end)
+end

@@ -13,6 +13,12 @@ exported.functions({
 	['mean of codes into others'] = function(_, a)
 		return a:quantize {dtype='uint8', scale=0.03, zero_point=120}:avgpool2d(2, {out={dtype='int8', scale=0.01}}):dequantize()
 	end,
+	['mean of codes in fixed point'] = function(_, a)
+		return a:quantize {dtype='uint8', scale=0.03, zero_point=120}:avgpool2d(2, {out={dtype='int8', scale=0.01, rounding='single'}})
+	end,
+	['mean of codes of 16 bits in fixed point'] = function(_, a)
+		return a:quantize {dtype='int16', scale=0.0003}:avgpool2d(3, {pad=1, out={dtype='int16', scale=0.0001, rounding='double'}})
+	end,
 	['largest of floats'] = function(_, a) return a:maxpool2d(2) end,
 }, x)
 exported.functions({mean = function(_, a) return a:avgpool2d(2) end}, x, nil, 2e-6)

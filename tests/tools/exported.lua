@@ -76,6 +76,12 @@ function exported.static(m, x, options)
 	return graph.trace(m:quantize(options), x:narrow(1, 1, 1))
 end
 
+-- A graph of the model in a mode by g:quantize, calibrated with x where that is wanted.
+function exported.quantized(m, x, options)
+	if options.mode == 'static' then m:calibrate({{x, x}}, {log=false, input=options.input}) end
+	return (graph.trace(m, x:narrow(1, 1, 1)):quantize(options))
+end
+
 -- Compilers' flags for the tests of single ops.
 exported.FLAGS = {"CFLAGS=-O0", "CFLAGS='-O3 -march=native'"}
 

@@ -1,0 +1,142 @@
+-- SPDX-License-Identifier: MIT
+-- Quantized weights that are decoded where floats are computed (mode weight_only): a row of codes becomes floats in a scratch
+-- row, (float)(q - z) * s as quant/schemes decode it, and is multiplied as a float row: the sums are those of decoded weights.
+local _, internal = ...
+local base = internal.import 'base'
+local parts = internal.import 'export_parts'
+local decode = {}
+
+parts.add('decode', {fields = {'w', 'z'}, text = [[
+/* n codes with scales (and zero points, or 0) for each `block` of them. */
+static void ${name}(const ${w} *w, int32_t n, const float *scale, const ${z} *zero, int32_t block, float *y)
+{
+	int32_t from, to, i, b;
+
+	for (from = 0, b = 0; from < n; from = to, b++) {
+		int32_t z = zero ? zero[b] : 0;
+
+		to = n - from < block ? n : from + block;
+		for (i = from; i < to; i++)
+			y[i] = (float)((int32_t)$at(w, (i)) - z) * scale[b];
+	}
+}
+]]})
+parts.add('weights', {fields = {'z'}, text = [[
+struct ${name} { /* how rows of codes are decoded: scales (and zero points, or 0) of a row are `step` apart */
+	const float *scale;
+	const ${z} *zero;
+	int32_t step, block;
+};
+]]})
+parts.add('linearw', {fields = {'w', 'z'}, needs = function(f)
+	return {{'decode', {w = f.w, z = f.z}}, {'weights', {z = f.z}}, {'dot1', {x = 'float', w = 'float', sum = 'float'}}, {'storeff'}}
+end, text = [[
+/* x (m, k) by w (n, k), whose rows are decoded into `row` (k). */
+static void ${name}(const float *x, int32_t m, const ${w} *w, int32_t n, int32_t k, const struct ${weights} *g,
+	const struct q_codes *c, float *row, float *y)
+{
+	int32_t i, j;
+
+	for (j = 0; j < n; j++) {
+		${decode}(w + j * ${pitch}, k, g->scale + j * g->step, g->zero ? g->zero + j * g->step : 0, g->block, row);
+		for (i = 0; i < m; i++)
+			${store}(${dot1}(x + i * k, row, k), 0, 0, j, c, y + i * n + j);
+	}
+}
+]]})
+parts.add('convw', {fields = {'w', 'z'}, needs = function(f)
+	return {{'window'}, {'decode', {w = f.w, z = f.z}}, {'weights', {z = f.z}}, {'storeff'}}
+end, text = [[
+/* One output of one place: the window times its weights. */
+static float ${name}_at(const float *x, const struct q_window *v, int32_t per, const float *w, int32_t a, int32_t b)
+{
+	int32_t p, q, i, row, column;
+	float sum = 0.0f;
+
+	for (p = 0; p < v->kernel_height; p++)
+		for (q = 0; q < v->kernel_width; q++, w += per) {
+			row = a * v->stride_height - v->top + p * v->dilation_height;
+			column = b * v->stride_width - v->left + q * v->dilation_width;
+			if (row < 0 || row >= v->height || column < 0 || column >= v->width)
+				continue;
+			for (i = 0; i < per; i++)
+				sum += x[(row * v->width + column) * v->channels + i] * w[i];
+		}
+	return sum;
+}
+
+/* Images (n, height, width, channels) by w (outputs, channels / groups, kernel_height, kernel_width): the codes of an output
+ * are decoded into the second half of `memory` and put with the channels last into the first. */
+static void ${name}(const float *x, const struct q_window *v, const ${w} *w, int32_t outputs, int32_t groups,
+	const struct ${weights} *g, const struct q_codes *c, float *memory, float *y)
+{
+	int32_t per = v->channels / groups, taps = v->kernel_height * v->kernel_width, k = per * taps, o, i, p, a, b;
+
+	for (o = 0; o < outputs; o++) {
+		${decode}(w + o * ${pitch}, k, g->scale + o * g->step, g->zero ? g->zero + o * g->step : 0, g->block, memory + k);
+		for (p = 0; p < taps; p++)
+			for (i = 0; i < per; i++)
+				memory[p * per + i] = memory[k + i * taps + p];
+		for (i = 0; i < v->n; i++)
+			for (a = 0; a < v->out_height; a++)
+				for (b = 0; b < v->out_width; b++) {
+					const float *image = x + i * v->height * v->width * v->channels + o / (outputs / groups) * per;
+
+					${store}(${name}_at(image, v, per, memory, a, b), 0, 0, o, c,
+						y + ((i * v->out_height + a) * v->out_width + b) * outputs + o);
+				}
+	}
+}
+]]})
+
+local WHOLE = {int8 = 'int8_t', uint8 = 'uint8_t', int16 = 'int16_t', uint16 = 'uint16_t', int4 = 'int8_t', uint4 = 'uint8_t',
+	binary = 'int8_t'}
+
+local function flat(t, dtype) return t:to(dtype):contiguous():view(t:nelem()):totable() end
+
+-- Rows of k numbers, each of which begins in a byte of its own, with n in each byte, the first in the lowest bits.
+local function packed(values, k, bits)
+	local list, per, mask = {}, 8 // bits, (1 << bits) - 1
+	for row = 0, #values // k - 1 do
+		for first = 1, k, per do
+			local byte = 0
+			for i = 0, math.min(per, k - first + 1) - 1 do byte = byte | (values[row * k + first + i] & mask) << (i * bits) end
+			list[#list + 1] = byte
+		end
+	end
+	return list
+end
+
+-- An array of codes in rows of k; packed where their dtype is. Gives its name and what templates call its type.
+function decode.array(e, name, values, k, dtype, text)
+	if dtype == 'int4' or dtype == 'uint4' then return e:array(name, 'uint8_t', packed(values, k, 4), text .. ', two in each byte'), dtype end
+	if dtype == 'binary' then
+		for i, value in ipairs(values) do values[i] = value > 0 and 1 or 0 end
+		return e:array(name, 'uint8_t', packed(values, k, 1), text .. ', eight in each byte'), dtype
+	end
+	return e:array(name, WHOLE[dtype], values, text), WHOLE[dtype]
+end
+
+-- A quantized tensor (rows, …) whose codes are decoded in rows: fields w (the array), kind, z, groups (a struct), n, k.
+function decode.weight(e, node, t, name)
+	local p, rows = t:qparams(), t:size(1)
+	local k, dtype = t:nelem() // rows, t:dtype()
+	local scales = flat(p.scale, 'float64')
+	local blocks = p.block and #scales // rows or 1
+	if t:spec().scheme == 'log' or not p.block and p.axis and p.axis ~= 1 or p.block and p.axis and p.axis ~= t:dim() or p.block and t:dim() > 2 then
+		base.fail("export: node '%s': weight: wanted affine codes with scales per tensor, per row or in blocks of rows, got '%s'", node.name,
+			tostring(t:spec()))
+	end
+	local codes, kind = decode.array(e, name, flat(t:codes(), 'int64'), k, dtype, 'codes')
+	local z, zero = 'int8_t', '0'
+	if p.zero_point then
+		z = WHOLE[dtype]
+		zero = e:array(name .. '_zero', z, flat(p.zero_point, 'int64'), 'zero points')
+	end
+	e:part('weights', {z = z})
+	local groups = e:struct('q_weights_' .. parts.short(z), name .. '_groups', ('{%s, %s, %d, %d}'):format(
+		e:array(name .. '_scale', 'float', scales, 'scales'), zero, #scales > 1 and blocks or 0, p.block or k), true)
+	return {w = codes, kind = kind, z = z, groups = '&' .. groups, n = rows, k = k}
+end
+
+return decode
