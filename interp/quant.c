@@ -158,7 +158,7 @@ static int quant_paths(lua_State *L)
 	lua_newtable(L);
 	for (; *p; p++) {
 		lua_createtable(L, 0, 4);
-		set_string(L, "op", (*p)->op);
+		set_string(L, "op", (*p)->op ? (*p)->op : "*");
 		set_string(L, "path", (*p)->name);
 		set_string(L, "dtypes", (*p)->dtypes);
 		set_string(L, "text", (*p)->text);
@@ -319,7 +319,8 @@ static const struct ql_doc docs[] = {
 		"The rows of quant.log as a plain list of tables; with true the counts start anew.",
 		"quant.ledger(true)\nx = tensor{1}:relu()\nprint(#quant.ledger(), quant.ledger()[1].op)  --> 1 relu", NULL},
 	{"paths", "quant.paths()",
-		"The integer implementations as a plain list of tables: op, path, dtypes, text. quant.ops arranges them by op.",
+		"The integer implementations as a plain list of tables: op ('*': every elementwise op), path, dtypes, text. quant.ops "
+		"arranges them by op.",
 		"print(#quant.paths() > 0, quant.paths()[1].op ~= nil)  --> true true", NULL},
 	{"lsq", "quant.lsq(x, scale, {bits=4, signed=true, axis=})", "The same as x:lsq: fake quantization whose scale is learned.",
 		"print(quant.lsq(tensor{0.3, 9}, tensor{0.5}, {bits=2}))  --> float32(2)  0.5000  0.5000", NULL},

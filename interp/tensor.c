@@ -231,7 +231,7 @@ static const struct ql_doc docs[] = {
 	{"ops", "tensor.ops()",
 		"A list of all ops: name, operands (arity_min, arity_max), and flags: view, native (takes quantized operands as they "
 		"are), numbers, inplace, method, list_in, list_out, elementwise, gradient (it has one, which may be "
-		"0 almost everywhere). The ops of nn are in nn.ops.",
+		"0 almost everywhere), table (with out=, codes of one operand are looked up). The ops of nn are in nn.ops.",
 		"print(#tensor.ops() > 50)  --> true", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };

@@ -59,6 +59,37 @@ static int64_t one_fixed(const struct ql_rescale_fixed *f, int32_t a, int32_t b)
 
 const struct ql_rescale ql_rescale_one = {one_real, one_units, one_multipliers, one_fixed};
 
+bool ql_rescale_out_fits(const struct ql_call *call, const char **reason)
+{
+	const struct ql_value *v = ql_call_attr(call, "out");
+	const struct ql_spec *spec = v ? v->spec : NULL;
+
+	*reason = "the result is float32 without out=";
+	if (!spec)
+		return false;
+	*reason = "out= is not an affine spec with one given scale";
+	return spec->scheme && spec->scheme->affine && spec->dtype != QL_binary && !spec->axis && !spec->block && spec->has_scale;
+}
+
+bool ql_rescale_one_scale(const struct ql_tensor *t, const char **reason)
+{
+	*reason = "an operand is not quantized";
+	if (!t->q)
+		return false;
+	*reason = "an operand has several scales, or is not affine";
+	return t->q->axis < 0 && !t->q->block && t->q->scheme->affine && t->dtype != QL_binary;
+}
+
+enum ql_status ql_rescale_result(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
+	const struct ql_result *r = &call->result[0];
+	const float nothing[2] = {0, 0};
+	enum ql_status status = ql_tensor_new(ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
+
+	return status ? status : ql_rescale_params(ctx, spec, nothing, r->rank, r->shape, &call->out[0]->q);
+}
+
 /* ---- operands in a walk: codes, scale, zero point ---- */
 
 struct source {

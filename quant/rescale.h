@@ -39,6 +39,11 @@ extern const struct ql_rescale ql_rescale_one; /* of one operand: cat, requantiz
 /* True when all operands are quantized and affine without blocks, and the call has out= an affine spec without axis or
  * block; else sets *reason. */
 bool ql_rescale_fits(const struct ql_call *call, const char **reason);
+/* True when out= is an affine spec with one given scale; when t is affine with one scale. Else sets *reason. */
+bool ql_rescale_out_fits(const struct ql_call *call, const char **reason);
+bool ql_rescale_one_scale(const struct ql_tensor *t, const char **reason);
+/* Allocates out[0] with the params of such an out=. */
+enum ql_status ql_rescale_result(struct ql_ctx *ctx, struct ql_call *call);
 /* Writes into `out`, which has params and the broadcast shape of the operands a and b (b may be NULL). */
 enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, enum ql_requant rule,
 	const struct ql_tensor *a, const struct ql_tensor *b, struct ql_tensor *out);

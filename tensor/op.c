@@ -154,7 +154,7 @@ static const struct ql_path *find_path(struct ql_ctx *ctx, struct ql_call *call,
 
 	*reason = "the op has no integer kernel";
 	for (; p && *p; p++)
-		if (!strcmp((*p)->op, call->op->doc.name) && (*p)->match(call, reason))
+		if ((!(*p)->op || !strcmp((*p)->op, call->op->doc.name)) && (*p)->match(call, reason))
 			return *p;
 	return NULL;
 }

@@ -19,6 +19,7 @@
 #define QL_INPLACE 32u  /* also exists as name_, which writes its result into the first operand */
 #define QL_FUNCTION 64u /* tensor.name only, not a method */
 #define QL_METHOD 128u  /* method only */
+#define QL_ELEMENTWISE 512u /* with out=, an element of the result depends on the same ones of the operands alone */
 #define QL_AXIS_SECOND 256u /* the axis stands behind the first operand: x:gather(axis, index) */
 
 struct ql_op;
@@ -76,7 +77,7 @@ struct ql_op {
 /* An integer implementation of an op, registered by quant/. `match` says whether it can run this call, else
  * sets *reason to a static string. `eval` allocates out[] itself and sets call->kernel. */
 struct ql_path {
-	const char *op;      /* name of the op it serves */
+	const char *op;      /* name of the op it serves; NULL: any */
 	const char *name;    /* as the ledger shows it: "int8" */
 	const char *dtypes;  /* for quant.ops(): dtypes it takes, space-separated; dtype=path where eval says another name */
 	const char *text;

@@ -80,10 +80,12 @@ function quant.ops()
   end
   local rows = {columns = {'op', 'int8', 'uint8', 'int4', 'uint4', 'int16', 'uint16', 'binary', 'when'}}
   for _, op in ipairs(tensor.ops()) do
-    local row = {op = op.name, when = text[op.name]}
+    local any = op.table and not by[op.name]
+    local found = by[any and '*' or op.name]
+    local row = {op = op.name, when = text[any and '*' or op.name]}
     for i = 2, #rows.columns - 1 do
       local dtype = rows.columns[i]
-      row[dtype] = by[op.name] and by[op.name][dtype] or (op.view and 'view') or (op.native and 'native') or 'fallback'
+      row[dtype] = found and found[dtype] or (op.view and 'view') or (op.native and 'native') or 'fallback'
     end
     if op.arity_max > 0 then rows[#rows + 1] = row end
   end

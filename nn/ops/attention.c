@@ -224,13 +224,14 @@ static const struct ql_attr attrs[] = {
 	{"causal", QL_ATTR_BOOL, 0, NULL, "a query sees no later keys; the last query sees all (default false)"},
 	{"scale", QL_ATTR_FLOAT, 0, NULL, "factor of the scores (default 1 / sqrt(d))"},
 	{"heads", QL_ATTR_INT, 0, NULL, "heads of q, when operands are (batch, time, heads * d)"},
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 extern const struct ql_op ql_op_attention;
 const struct ql_op ql_op_attention = {
 	.doc = {.name = "attention",
-		.usage = "nn.attention(q, k, v, {causal=, scale=})  nn.attention(q, k, v, {heads=, causal=, scale=})",
+		.usage = "nn.attention(q, k, v, {causal=, scale=, out=spec})  nn.attention(q, k, v, {heads=, causal=, scale=})",
 		.text = "softmax(scale * q kᵀ) v for each batch and head: q (b, h, t, d), k (b, h, s, d) and v (b, h, s, e) give (b, h, t, "
 			"e). k and v may have fewer heads, which then serve h / their number neighbouring heads of q each (grouped "
 			"queries). With heads= the operands are (b, time, heads * d) and the result is (b, t, heads * e). With causal, query "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * add and mul with out=spec: codes in, codes out. With M = (float)((double)s / s_out):
+ * add, sub and mul with out=spec: codes in, codes out. With M = (float)((double)s / s_out):
  * add: y = sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z)
+ * sub: the same with a minus
  * mul: y = sat(rint((float)((qa - za) * (qb - zb)) * (float)((double)sa * sb / s_out)) + z)
  * In fixed point (fixed.h) a sum is that of TensorFlow Lite: both operands 2^left times finer than twice the larger scale, each
  * rescaled to it, added, and rescaled to the result.
@@ -19,6 +20,18 @@ static float add_units(const struct ql_rescale_rows *r, int64_t i, double unit)
 	float ma = (float)((double)r->scale[0][i] / unit), mb = (float)((double)r->scale[1][i] / unit);
 
 	return (float)r->q[0][i] * ma + (float)r->q[1][i] * mb;
+}
+
+static float sub_real(const struct ql_rescale_rows *r, int64_t i)
+{
+	return (float)r->q[0][i] * r->scale[0][i] - (float)r->q[1][i] * r->scale[1][i];
+}
+
+static float sub_units(const struct ql_rescale_rows *r, int64_t i, double unit)
+{
+	float ma = (float)((double)r->scale[0][i] / unit), mb = (float)((double)r->scale[1][i] / unit);
+
+	return (float)r->q[0][i] * ma - (float)r->q[1][i] * mb;
 }
 
 static float mul_real(const struct ql_rescale_rows *r, int64_t i)
@@ -50,6 +63,14 @@ static int64_t add_fixed(const struct ql_rescale_fixed *f, int32_t a, int32_t b)
 		ql_fixed_times(f->rule, false, b * one, f->m[1]), f->m[2]);
 }
 
+static int64_t sub_fixed(const struct ql_rescale_fixed *f, int32_t a, int32_t b)
+{
+	int64_t one = (int64_t)1 << f->left;
+
+	return ql_fixed_times(f->rule, false, ql_fixed_times(f->rule, false, a * one, f->m[0]) -
+		ql_fixed_times(f->rule, false, b * one, f->m[1]), f->m[2]);
+}
+
 static void mul_multipliers(struct ql_rescale_fixed *f, double unit)
 {
 	f->m[0] = ql_fixed_of((double)f->scale[0] * (double)f->scale[1] / unit);
@@ -61,6 +82,7 @@ static int64_t mul_fixed(const struct ql_rescale_fixed *f, int32_t a, int32_t b)
 }
 
 static const struct ql_rescale add = {add_real, add_units, add_multipliers, add_fixed};
+static const struct ql_rescale subtract = {sub_real, sub_units, add_multipliers, sub_fixed};
 static const struct ql_rescale mul = {mul_real, mul_units, mul_multipliers, mul_fixed};
 
 static bool match(struct ql_call *call, const char **reason)
@@ -98,6 +120,11 @@ static enum ql_status eval_mul(struct ql_ctx *ctx, struct ql_call *call)
 	return run(ctx, call, &mul, "mul_int");
 }
 
+static enum ql_status eval_sub(struct ql_ctx *ctx, struct ql_call *call)
+{
+	return run(ctx, call, &subtract, "sub_int");
+}
+
 #define DTYPES "int8 uint8 int16 uint16 int4 uint4 binary"
 
 extern const struct ql_path ql_path_add_int;
@@ -118,4 +145,14 @@ const struct ql_path ql_path_mul_int = {
 	.text = "with out=: exact product of codes, rescaled once",
 	.match = match,
 	.eval = eval_mul,
+};
+
+extern const struct ql_path ql_path_sub_int;
+const struct ql_path ql_path_sub_int = {
+	.op = "sub",
+	.name = "integer",
+	.dtypes = DTYPES,
+	.text = "with out=: both operands rescaled to the result's units, one rounding",
+	.match = match,
+	.eval = eval_sub,
 };

@@ -17,6 +17,9 @@ static bool match(struct ql_call *call, const char **reason)
 	*reason = "plain operand";
 	if (!t->q)
 		return false;
+	*reason = "other params are wanted";
+	if (ql_call_attr(call, "out"))
+		return false;
 	*reason = "+-1 codes have no zero";
 	return t->dtype != QL_binary;
 }

@@ -19,7 +19,8 @@ QL_SLOPE_OP(relu6, 6, ((b > 0) & (b < 6)) ? a : 0, ((b > 0) & (b < 6)) ? a : 0);
 	static const struct ql_map op_name##_map = { \
 		.result = QL_MAP_FLOAT, .f32 = op_name##_f32, .f64 = op_name##_f64, .ns_per_16 = cost}; \
 	QL_SLOPE(op_name, saved, cost, slope_f32, slope_f64) \
-	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, QL_INPLACE, op_name##_map, .backward = op_name##_backward, \
+	QL_UNARY(op_name, "x:" #op_name "()  x:" #op_name "{out=spec}", op_text, op_example, QL_INPLACE, op_name##_map, \
+		.backward = op_name##_backward, \
 		.saves = QL_SAVES_##saved)
 
 static double silu_slope_double(double x)
@@ -49,6 +50,12 @@ ACTIVATION(softplus, "log(1 + exp(x)), a smooth relu.", "print(tensor{0,20}:soft
 
 static const struct ql_attr gelu_attrs[] = {
 	{"approximate", QL_ATTR_STRING, 0, "none tanh", "'tanh': the formula with tanh that some models were trained with (default none)"},
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+/* Without out=: a gradient is not quantized. */
+static const struct ql_attr gelu_slope_attrs[] = {
+	{"approximate", QL_ATTR_STRING, 0, "none tanh", ""},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -108,7 +115,7 @@ QL_SIMD(void, gelu_slope_f32, (int64_t n, float *restrict out, const float *cons
 QL_MAP_F64_2(gelu_slope_f64, a *gelu_slope_double(b, args->i[0] != 0))
 static const struct ql_map gelu_slope_map = {.result = QL_MAP_FLOAT, .f32 = gelu_slope_f32, .f64 = gelu_slope_f64,
 	.ns_per_16 = 16, .prepare = approximate};
-static const struct ql_op gelu_slope = {.doc = {.name = "gelu_slope", .attrs = gelu_attrs}, .arity_min = 2, .arity_max = 2,
+static const struct ql_op gelu_slope = {.doc = {.name = "gelu_slope", .attrs = gelu_slope_attrs}, .arity_min = 2, .arity_max = 2,
 	.infer = ql_map_infer, .eval = ql_map_eval, .impl = &gelu_slope_map};
 
 static enum ql_status gelu_backward(struct ql_back *b)
@@ -122,14 +129,14 @@ static const struct ql_map gelu_map = {.result = QL_MAP_FLOAT, .f32 = gelu_f32, 
 	.prepare = approximate};
 const struct ql_op ql_op_gelu = {
 	.doc = {.name = "gelu",
-		.usage = "x:gelu()  x:gelu{approximate='tanh'}",
+		.usage = "x:gelu()  x:gelu{approximate='tanh', out=spec}",
 		.text = "x times the share of the normal distribution below x: x * (1 + erf(x / sqrt(2))) / 2, or the common "
 			"approximation x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2.",
 		.example = "print(tensor{0,1}:gelu())  --> float32(2)  0.0000  0.8413",
 		.attrs = gelu_attrs},
 	.arity_min = 1,
 	.arity_max = 1,
-	.flags = QL_INPLACE,
+	.flags = QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
 	.impl = &gelu_map,
@@ -141,6 +148,11 @@ const struct ql_op ql_op_gelu = {
 
 static const struct ql_attr slope_attrs[] = {
 	{"slope", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "slope below 0 (default 0.01)"},
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+static const struct ql_attr leakyrelu_slope_attrs[] = {
+	{"slope", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, ""},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -172,7 +184,7 @@ QL_SIMD(void, leakyrelu_slope_f32, (int64_t n, float *restrict out, const float 
 QL_MAP_F64_2(leakyrelu_slope_f64, b > 0 ? a : a * args->p[0])
 static const struct ql_map leakyrelu_slope_map = {.result = QL_MAP_FLOAT, .f32 = leakyrelu_slope_f32,
 	.f64 = leakyrelu_slope_f64, .prepare = slope};
-static const struct ql_op leakyrelu_slope = {.doc = {.name = "leakyrelu_slope", .attrs = slope_attrs}, .arity_min = 2,
+static const struct ql_op leakyrelu_slope = {.doc = {.name = "leakyrelu_slope", .attrs = leakyrelu_slope_attrs}, .arity_min = 2,
 	.arity_max = 2, .infer = ql_map_infer, .eval = ql_map_eval, .impl = &leakyrelu_slope_map};
 
 static enum ql_status leakyrelu_backward(struct ql_back *b)
@@ -183,13 +195,13 @@ static enum ql_status leakyrelu_backward(struct ql_back *b)
 
 const struct ql_op ql_op_leakyrelu = {
 	.doc = {.name = "leakyrelu",
-		.usage = "x:leakyrelu(slope)",
+		.usage = "x:leakyrelu(slope)  x:leakyrelu{slope=, out=spec}",
 		.text = "x where it is positive, else slope times x.",
 		.example = "print(tensor{-2,3}:leakyrelu(0.5))  --> float32(2)  -1   3",
 		.attrs = slope_attrs},
 	.arity_min = 1,
 	.arity_max = 1,
-	.flags = QL_INPLACE,
+	.flags = QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
 	.impl = &leakyrelu_map,

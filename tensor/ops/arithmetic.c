@@ -7,8 +7,8 @@
 #include "tensor/ops/ops.h"
 #include "tensor/vmath_wide.h"
 
-static const struct ql_attr out_attrs[] = {
-	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; the sum then stays in integers (default: float32)"},
+const struct ql_attr ql_out_attrs[] = {
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers where it can (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -23,10 +23,10 @@ const struct ql_op ql_op_add = {
 		.text = "Elementwise sum of two tensors, or a tensor and a number, with broadcasting. Integers wrap; quantized "
 			"operands give float32, or stay integer when out= names a spec.",
 		.example = "print(tensor{1,2}:add(tensor{10,20}))  --> float32(2)  11  22",
-		.attrs = out_attrs},
+		.attrs = ql_out_attrs},
 	.arity_min = 2,
 	.arity_max = 2,
-	.flags = QL_NUMBERS | QL_INPLACE,
+	.flags = QL_NUMBERS | QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
 	.impl = &add_map,
@@ -54,10 +54,10 @@ const struct ql_op ql_op_mul = {
 		.text = "Elementwise product with broadcasting (the matrix product is matmul). Integers wrap; quantized operands "
 			"give float32, or stay integer when out= names a spec.",
 		.example = "print(tensor{1,2}:mul(3))  --> float32(2)  3  6",
-		.attrs = out_attrs},
+		.attrs = ql_out_attrs},
 	.arity_min = 2,
 	.arity_max = 2,
-	.flags = QL_NUMBERS | QL_INPLACE,
+	.flags = QL_NUMBERS | QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
 	.impl = &mul_map,
@@ -78,8 +78,9 @@ static enum ql_status sub_backward(struct ql_back *b)
 	return b->status;
 }
 
-QL_BINARY(sub, "x:sub(y)  x - y", "Elementwise difference with broadcasting. Integers wrap.",
-	"print(tensor{5,7} - 2)  --> float32(2)  3  5", QL_INPLACE, sub_map, .backward = sub_backward);
+QL_BINARY_WITH(sub, ql_out_attrs, "x:sub(y, {out=spec})  x - y",
+	"Elementwise difference with broadcasting. Integers wrap; codes stay integer when out= names a spec.",
+	"print(tensor{5,7} - 2)  --> float32(2)  3  5", QL_INPLACE | QL_ELEMENTWISE, sub_map, .backward = sub_backward);
 
 QL_MAP_F32_2(div_f32, a / b)
 QL_MAP_F64_2(div_f64, a / b)
@@ -101,8 +102,9 @@ static uint32_t div_saves(const struct ql_call *call)
 	return QL_SAVE(1) | (call->in[1]->node ? QL_SAVE_RESULT : 0);
 }
 
-QL_BINARY(div, "x:div(y)  x / y", "Elementwise quotient with broadcasting; integers give float32. By 0 it is inf or nan.",
-	"print(tensor{3,1} / 2)  --> float32(2)  1.5000  0.5000", QL_INPLACE, div_map, .backward = div_backward,
+QL_BINARY_WITH(div, ql_out_attrs, "x:div(y, {out=spec})  x / y",
+	"Elementwise quotient with broadcasting; integers give float32. By 0 it is inf or nan.",
+	"print(tensor{3,1} / 2)  --> float32(2)  1.5000  0.5000", QL_INPLACE | QL_ELEMENTWISE, div_map, .backward = div_backward,
 	.saves_for = div_saves);
 
 /* fmod has the sign of a; as in Lua the result takes that of b. */
@@ -270,8 +272,9 @@ static uint32_t pow_saves(const struct ql_call *call)
 	return QL_SAVE(0) | QL_SAVE(1) | (call->in[1]->node ? QL_SAVE_RESULT : 0);
 }
 
-QL_BINARY(pow, "x:pow(y)  x ^ y", "x to the power y. Integers wrap and take no negative exponent.",
-	"print(tensor{2,3} ^ 2)  --> float32(2)  4  9", QL_INPLACE, pow_map, .backward = pow_backward, .saves_for = pow_saves);
+QL_BINARY_WITH(pow, ql_out_attrs, "x:pow(y, {out=spec})  x ^ y", "x to the power y. Integers wrap and take no negative exponent.",
+	"print(tensor{2,3} ^ 2)  --> float32(2)  4  9", QL_INPLACE | QL_ELEMENTWISE, pow_map,
+	.backward = pow_backward, .saves_for = pow_saves);
 
 QL_MAP_F32_1(neg_f32, -a)
 QL_MAP_F64_1(neg_f64, -a)
@@ -284,5 +287,5 @@ static enum ql_status neg_backward(struct ql_back *b)
 	return b->status;
 }
 
-QL_UNARY(neg, "x:neg()  -x", "The negated elements. Integers wrap.", "print(-tensor{1,-2})  --> float32(2)  -1   2", QL_INPLACE,
+QL_UNARY(neg, "x:neg{out=spec}  -x", "The negated elements. Integers wrap.", "print(-tensor{1,-2})  --> float32(2)  -1   2", QL_INPLACE,
 	neg_map, .backward = neg_backward);

@@ -49,16 +49,16 @@ QL_MAP_F32_2(maximum_f32, a > b || a != a ? a : b)
 QL_MAP_F64_2(maximum_f64, a > b || a != a ? a : b)
 QL_MAP_I64_2(maximum_i64, a > b ? a : b)
 static const struct ql_map maximum_map = {.result = QL_MAP_PROMOTE, .f32 = maximum_f32, .f64 = maximum_f64, .i64 = maximum_i64};
-QL_BINARY(maximum, "x:maximum(y)", "The larger of two elements; nan if one is. (max reduces a tensor.)",
-	"print(tensor{1,5}:maximum(3))  --> float32(2)  3  5", QL_INPLACE, maximum_map,
+QL_BINARY_WITH(maximum, ql_out_attrs, "x:maximum(y, {out=spec})", "The larger of two elements; nan if one is. (max reduces a tensor.)",
+	"print(tensor{1,5}:maximum(3))  --> float32(2)  3  5", QL_INPLACE | QL_ELEMENTWISE, maximum_map,
 	.backward = maximum_backward, .saves = QL_SAVE(0) | QL_SAVE(1));
 
 QL_MAP_F32_2(minimum_f32, a < b || a != a ? a : b)
 QL_MAP_F64_2(minimum_f64, a < b || a != a ? a : b)
 QL_MAP_I64_2(minimum_i64, a < b ? a : b)
 static const struct ql_map minimum_map = {.result = QL_MAP_PROMOTE, .f32 = minimum_f32, .f64 = minimum_f64, .i64 = minimum_i64};
-QL_BINARY(minimum, "x:minimum(y)", "The smaller of two elements; nan if one is. (min reduces a tensor.)",
-	"print(tensor{1,5}:minimum(3))  --> float32(2)  1  3", QL_INPLACE, minimum_map,
+QL_BINARY_WITH(minimum, ql_out_attrs, "x:minimum(y, {out=spec})", "The smaller of two elements; nan if one is. (min reduces a tensor.)",
+	"print(tensor{1,5}:minimum(3))  --> float32(2)  1  3", QL_INPLACE | QL_ELEMENTWISE, minimum_map,
 	.backward = minimum_backward, .saves = QL_SAVE(0) | QL_SAVE(1));
 
 /* ---- where: the condition takes no part in the promotion ---- */

@@ -134,12 +134,13 @@ static enum ql_status backward(struct ql_back *b)
 
 const struct ql_op ql_op_embedding = {
 	.doc = {.name = "embedding",
-		.usage = "w:embedding(ids)",
+		.usage = "w:embedding(ids)  w:embedding(ids, {out=spec})",
 		.text = "Rows of the table w (v, d) by their numbers, 1 to v: ids of any shape and integer dtype give (…, d). Any other "
-			"number is an error. Of a quantized table only these rows are decoded. Has a gradient for w: the sum of the rows' "
+			"number is an error. Of a quantized table only these rows are decoded, or, with out=, their codes rescaled. Has a gradient for w: the sum of the rows' "
 			"gradients, 0 for rows that ids does not name.",
 		.example = "w = tensor{{1, 2}, {3, 4}, {5, 6}}\n"
-			   "print(w:embedding(tensor{3, 1, dtype='int64'}))  --> float32(2, 2)\n--> 5 6\n--> 1 2"},
+			   "print(w:embedding(tensor{3, 1, dtype='int64'}))  --> float32(2, 2)\n--> 5 6\n--> 1 2",
+		.attrs = ql_out_attrs},
 	.arity_min = 2,
 	.arity_max = 2,
 	.infer = ql_rows_infer,

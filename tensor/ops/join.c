@@ -159,6 +159,7 @@ const struct ql_op ql_op_cat = {
 
 static const struct ql_attr stack_attrs[] = {
 	{"axis", QL_ATTR_INT, QL_POSITIONAL, NULL, "where the new axis stands in the result (default 1)"},
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; codes are then rescaled without leaving integers"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -229,8 +230,9 @@ static enum ql_status stack_backward(struct ql_back *b)
 
 const struct ql_op ql_op_stack = {
 	.doc = {.name = "stack",
-		.usage = "tensor.stack({a, b}, {axis=})",
-		.text = "Tensors of one shape side by side along a new axis; dtypes are promoted, quantized items are decoded.",
+		.usage = "tensor.stack({a, b}, {axis=, out=spec})",
+		.text = "Tensors of one shape side by side along a new axis; dtypes are promoted. Quantized items are decoded, or "
+			"stay integer when out= names a spec.",
 		.example = "print(tensor.stack({tensor{1,2}, tensor{3,4}}, {axis = 2})[1])  --> float32(2)  1  3",
 		.attrs = stack_attrs},
 	.arity_min = 1,

@@ -414,12 +414,13 @@ static enum ql_status backward(struct ql_back *b)
 
 static const struct ql_attr attrs[] = {
 	{"eps", QL_ATTR_FLOAT, 0, NULL, "added to the variance (default 1e-5)"},
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 const struct ql_op ql_op_layernorm = {
 	.doc = {.name = "layernorm",
-		.usage = "x:layernorm()  x:layernorm(weight)  x:layernorm(weight, bias, {eps=})",
+		.usage = "x:layernorm()  x:layernorm(weight)  x:layernorm(weight, bias, {eps=, out=spec})",
 		.text = "Each row along the last axis less its mean, over its standard deviation: (x - mean) / sqrt(variance + eps) * "
 			"weight + bias, with the variance of n elements over n. weight and bias have one number per element of the row; "
 			"without them they are 1 and 0. Has a gradient; sums in float64.",
@@ -437,7 +438,7 @@ const struct ql_op ql_op_layernorm = {
 
 const struct ql_op ql_op_rmsnorm = {
 	.doc = {.name = "rmsnorm",
-		.usage = "x:rmsnorm()  x:rmsnorm(weight, {eps=})",
+		.usage = "x:rmsnorm()  x:rmsnorm(weight, {eps=, out=spec})",
 		.text = "Each row along the last axis over the root of the mean of its squares: x / sqrt(mean(x^2) + eps) * weight, as in "
 			"llama2. weight has one number per element of the row; without it it is 1. Has a gradient; sums in float64.",
 		.example = "x = tensor{{3, 4}}\nprint(x:rmsnorm{eps=0}[1] * 12.5 ^ 0.5)  --> float32(2)  3 4",

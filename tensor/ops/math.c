@@ -17,7 +17,7 @@
 	static const struct ql_map op_name##_map = { \
 		.result = QL_MAP_FLOAT, .f32 = op_name##_f32, .f64 = op_name##_f64, .ns_per_16 = cost}; \
 	QL_SLOPE(op_name, saved, 8, slope_f32, slope_f64) \
-	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, QL_INPLACE, op_name##_map, .backward = op_name##_backward, \
+	QL_UNARY(op_name, "x:" #op_name "()  x:" #op_name "{out=spec}", op_text, op_example, QL_INPLACE, op_name##_map, .backward = op_name##_backward, \
 		.saves = QL_SAVES_##saved)
 
 MATH(exp, "e to the power x.", "print(tensor{0,1}:exp())  --> float32(2)  1.0000  2.7183", 16, ql_exp(a), exp(a), out,
@@ -64,7 +64,7 @@ MATH(reciprocal, "1 / x.", "print(tensor{2,4}:reciprocal())  --> float32(2)  0.5
 	QL_MAP_F64_1(op_name##_f64, f64_of) \
 	static const struct ql_map op_name##_map = { \
 		.result = QL_MAP_FLOAT, .f32 = op_name##_f32, .f64 = op_name##_f64, .ns_per_16 = cost}; \
-	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, QL_INPLACE, op_name##_map, __VA_ARGS__)
+	QL_UNARY(op_name, "x:" #op_name "()  x:" #op_name "{out=spec}", op_text, op_example, QL_INPLACE, op_name##_map, __VA_ARGS__)
 
 static enum ql_status sin_backward(struct ql_back *b)
 {

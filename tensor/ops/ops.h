@@ -15,10 +15,14 @@
 /* Runs eval; where the result is packed, on int8 copies, so that it may write to any index. */
 enum ql_status ql_eval_in_bytes(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval);
 
+/* The one option out=spec: a quantized result. */
+extern const struct ql_attr ql_out_attrs[];
+
 /* An operator in a few lines; further members of struct ql_op may follow: .backward = …, .saves = … */
-#define QL_BINARY(op_name, op_usage, op_text, op_example, op_flags, op_map, ...) \
+#define QL_BINARY(op_name, ...) QL_BINARY_WITH(op_name, NULL, __VA_ARGS__)
+#define QL_BINARY_WITH(op_name, op_attrs, op_usage, op_text, op_example, op_flags, op_map, ...) \
 	const struct ql_op ql_op_##op_name = { \
-		.doc = {.name = #op_name, .usage = op_usage, .text = op_text, .example = op_example}, \
+		.doc = {.name = #op_name, .usage = op_usage, .text = op_text, .example = op_example, .attrs = op_attrs}, \
 		.arity_min = 2, \
 		.arity_max = 2, \
 		.flags = QL_NUMBERS | (op_flags), \
@@ -28,9 +32,12 @@ enum ql_status ql_eval_in_bytes(struct ql_ctx *ctx, struct ql_call *call, ql_eva
 		__VA_ARGS__ \
 	}
 
-#define QL_UNARY(op_name, op_usage, op_text, op_example, op_flags, op_map, ...) \
+/* With out=: of codes under one scale a table of all results (quant/paths/table_int.c). */
+#define QL_UNARY(op_name, op_usage, op_text, op_example, op_flags, ...) \
+	QL_UNARY_WITH(op_name, ql_out_attrs, op_usage, op_text, op_example, (op_flags) | QL_ELEMENTWISE, __VA_ARGS__)
+#define QL_UNARY_WITH(op_name, op_attrs, op_usage, op_text, op_example, op_flags, op_map, ...) \
 	const struct ql_op ql_op_##op_name = { \
-		.doc = {.name = #op_name, .usage = op_usage, .text = op_text, .example = op_example}, \
+		.doc = {.name = #op_name, .usage = op_usage, .text = op_text, .example = op_example, .attrs = op_attrs}, \
 		.arity_min = 1, \
 		.arity_max = 1, \
 		.flags = (op_flags), \

@@ -186,10 +186,11 @@ static enum ql_status backward(struct ql_back *b)
 
 #define RELU(op_name, op_text, op_example) \
 	const struct ql_op ql_op_##op_name = { \
-		.doc = {.name = #op_name, .usage = "x:" #op_name "()", .text = op_text, .example = op_example}, \
+		.doc = {.name = #op_name, .usage = "x:" #op_name "()  x:" #op_name "{out=spec}", .text = op_text, .example = op_example, \
+			.attrs = ql_out_attrs}, \
 		.arity_min = 1, \
 		.arity_max = 1, \
-		.flags = QL_INPLACE, \
+		.flags = QL_INPLACE | QL_ELEMENTWISE, \
 		.infer = infer, \
 		.eval = op_name##_eval, \
 		.impl = &op_name##_map, \

@@ -12,7 +12,7 @@
 	QL_MAP_I64_1(op_name##_i64, i64_of) \
 	static const struct ql_map op_name##_map = { \
 		.result = QL_MAP_PROMOTE, .f32 = op_name##_f32, .f64 = op_name##_f64, .i64 = op_name##_i64}; \
-	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, QL_INPLACE, op_name##_map, __VA_ARGS__)
+	QL_UNARY(op_name, "x:" #op_name "()  x:" #op_name "{out=spec}", op_text, op_example, QL_INPLACE, op_name##_map, __VA_ARGS__)
 
 /* 0 at 0, as PyTorch */
 QL_SLOPE(abs, in, 6, b > 0 ? a : b < 0 ? -a : b * 0, b > 0 ? a : b < 0 ? -a : b * 0)
@@ -34,6 +34,7 @@ ROUND(sign, "-1, 0 or 1; nan stays nan.", "print(tensor{-3,0,5}:sign())  --> flo
 static const struct ql_attr clamp_attrs[] = {
 	{"low", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "smallest value (default: none)"},
 	{"high", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "largest value (default: none)"},
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -99,7 +100,13 @@ QL_SIMD(void, clamp_slope_f32, (int64_t n, float *restrict out, const float *con
 QL_MAP_F64_2(clamp_slope_f64, ((b > args->p[0]) & (b < args->p[1])) ? a : 0)
 static const struct ql_map clamp_slope_map = {.result = QL_MAP_FLOAT, .f32 = clamp_slope_f32, .f64 = clamp_slope_f64,
 	.prepare = clamp_prepare};
-static const struct ql_op clamp_slope = {.doc = {.name = "clamp_slope", .attrs = clamp_attrs}, .arity_min = 2, .arity_max = 2,
+/* The bounds alone: a gradient is not quantized. */
+static const struct ql_attr clamp_slope_attrs[] = {
+	{"low", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, ""},
+	{"high", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, ""},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+static const struct ql_op clamp_slope = {.doc = {.name = "clamp_slope", .attrs = clamp_slope_attrs}, .arity_min = 2, .arity_max = 2,
 	.infer = ql_map_infer, .eval = ql_map_eval, .impl = &clamp_slope_map};
 
 static enum ql_status clamp_backward(struct ql_back *b)
@@ -110,14 +117,14 @@ static enum ql_status clamp_backward(struct ql_back *b)
 
 const struct ql_op ql_op_clamp = {
 	.doc = {.name = "clamp",
-		.usage = "x:clamp(low, high)  x:clamp{high=}",
+		.usage = "x:clamp(low, high)  x:clamp{high=, out=spec}",
 		.text = "Elements below low become low, those above high become high; nan stays nan. An integer tensor stays integer: "
 			"its elements are brought to the nearest integer within the bounds.",
 		.example = "print(tensor{-2,0.5,3}:clamp(-1, 1))  --> float32(3)  -1.0000   0.5000   1.0000",
 		.attrs = clamp_attrs},
 	.arity_min = 1,
 	.arity_max = 1,
-	.flags = QL_INPLACE,
+	.flags = QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
 	.impl = &clamp_map,
@@ -133,7 +140,7 @@ const struct ql_op ql_op_clamp = {
 	QL_MAP_I64_1(op_name##_i64, i64_of) \
 	static const struct ql_map op_name##_map = { \
 		.result = QL_MAP_BOOL, .f32 = op_name##_f32, .f64 = op_name##_f64, .i64 = op_name##_i64}; \
-	QL_UNARY(op_name, "x:" #op_name "()", op_text, op_example, 0, op_name##_map)
+	QL_UNARY_WITH(op_name, NULL, "x:" #op_name "()", op_text, op_example, 0, op_name##_map)
 
 TEST(isnan, "true where an element is not a number.", "print(tensor{0/0, 1}:isnan())  --> bool(2)   true  false", a != a, a != a);
 TEST(isfinite, "true where an element is neither nan nor infinite.",

@@ -138,13 +138,16 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_lines_run(ctx, call, call->op->impl, &in, &out, call->n_in > 1 ? &with : NULL, NULL);
 }
 
-static const struct ql_attr attrs[] = {QL_LINE_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}};
+static const struct ql_attr attrs[] = {QL_LINE_ATTR,
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers (default: float32)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL}};
+static const struct ql_attr slope_attrs[] = {QL_LINE_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}}; /* a gradient is not quantized */
 
 /* The gradients as ops that are in no table. */
 #define LINE_SLOPE(op_name) \
 	static const struct ql_lines op_name##_slope_lines = { \
 		.f32 = op_name##_slope_f32, .f64 = op_name##_slope_f64, .pair = true, .ns_per_element = 1}; \
-	static const struct ql_op op_name##_slope = {.doc = {.name = #op_name "_slope", .attrs = attrs}, \
+	static const struct ql_op op_name##_slope = {.doc = {.name = #op_name "_slope", .attrs = slope_attrs}, \
 		.arity_min = 2, \
 		.arity_max = 2, \
 		.infer = infer, \
@@ -162,9 +165,10 @@ static const struct ql_lines softmax = {.f32 = softmax_f32, .f64 = softmax_f64, 
 
 const struct ql_op ql_op_softmax = {
 	.doc = {.name = "softmax",
-		.usage = "x:softmax()  x:softmax(axis)  x:softmax{axis=}",
+		.usage = "x:softmax()  x:softmax(axis)  x:softmax{axis=, out=spec}",
 		.text = "exp(x) / sum exp(x) along the axis, without overflow for any finite x. Integers give "
-			"float32. A line with nan or inf, or of -inf only, gives nan.",
+			"float32. A line with nan or inf, or of -inf only, gives nan. Of codes with out= it is computed in integers: the "
+			"code of each element is within 1 of that of the exact result.",
 		.example = "print(tensor{0, math.log(3)}:softmax())  --> float32(2)  0.25 0.75",
 		.attrs = attrs},
 	.arity_min = 1,
@@ -180,7 +184,7 @@ static const struct ql_lines logsoftmax = {.f32 = logsoftmax_f32, .f64 = logsoft
 
 const struct ql_op ql_op_logsoftmax = {
 	.doc = {.name = "logsoftmax",
-		.usage = "x:logsoftmax()  x:logsoftmax(axis)  x:logsoftmax{axis=}",
+		.usage = "x:logsoftmax()  x:logsoftmax(axis)  x:logsoftmax{axis=, out=spec}",
 		.text = "log(softmax(x)) along the axis, exact where softmax itself is 0 in floating point.",
 		.example = "print(tensor{0, -1000}:logsoftmax())  --> float32(2)  0 -1000",
 		.attrs = attrs},

@@ -65,3 +65,14 @@ it('sums of 8-bit codes in vectors: the bits of the general way', function()
 		end
 	end
 end)
+-- a difference, and one of tensors that broadcast, under scales per axis
+do
+	local x, y = tensor.randn(6, 8), tensor.randn(8)
+	local out = {dtype = 'uint8', scale = 0.03, zero_point = 120}
+	local a, b = x:quantize 'int8/1', y:quantize 'uint8'
+	local d = a:sub(b, {out = out})
+	print(d:origin().kernel, d:dtype(), d:metrics(x - y).max < 0.06)  --> sub_int uint8 true
+	print((d:codes():to 'int64' - (a:dequantize() - b:dequantize()):quantize(out):codes():to 'int64'):abs():max():item() <= 1)  --> true
+	print(a:sub(b):origin().path, a:sub(b, {out = 'int8'}):origin().path, a:sub(y, {out = 'int8'}):origin().path)  --> fallback integer fallback
+	print(pcall(a.sub, a, tensor.ones(3):quantize 'int8', {out = 'int8'}))  --> false ...(6, 8) and (3)
+end

@@ -14,3 +14,10 @@ print(tensor.cat({qa, b}, {out = 'int8'}):dtype())  --> int8
 -- packed codes: pieces that would share a byte are refused, not corrupted
 print(pcall(tensor.cat, {a[{{}, {1, 1}}]:clone():quantize 'int4', a:quantize 'int4'}, {axis = 2, out = 'int4'}))  --> false ...whole bytes...
 print(tensor.cat({a:quantize 'int4', b:quantize 'int4'}, {out = 'int4'}):dequantize():size())  --> 3 2
+-- stack is the same along a new axis
+local s = tensor.stack({a:quantize 'int8/1', a:quantize 'uint8'}, {axis = 2, out = {dtype = 'int8', scale = 0.04}})
+print(s:origin().path, s:origin().kernel, s:size())  --> integer stack_int 2 2 2
+print(s:metrics(tensor.stack({a, a}, {axis = 2})).max <= 0.05)  --> true
+print(tensor.stack({qa, qa}, {axis = -1, out = spec}):select(3, 1):codes():to('int64'):metrics(qa:codes():to 'int64').max)  --> 0.0
+print(tensor.stack{qa, qa}:origin().path, tensor.stack({qa, b:expand(2, 2)}, {out = 'int8'}):origin().path)  --> fallback fallback
+print(pcall(tensor.stack, {qa, qa}, {axis = 4, out = spec}))  --> false ...got 4

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT
+ * Elementwise functions of one quantized tensor with out=: what the op gives for each code there is, decoded, is computed once
+ * in float32 and rounded to the codes of the result; then every element is looked up. So the result is, bit for bit, what
+ * decoding, computing and quantizing give. Numbers beside the tensor (q * 0.5) are part of the function.
+ *
+ * 16-bit codes have a table of all 65536 results, and none of fewer with values in between: it is exact, and takes 128 KiB.
+ * A tensor with fewer elements than there are codes has its elements computed instead, with the same bits.
+ */
+#include <float.h>
+
+#include "quant/quantize.h"
+#include "quant/rescale.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/map.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
+#include "tensor/walk.h"
+
+#define ATTRS 8 /* of an elementwise op, at most */
+#define ROW 256
+#define CHUNK 65536 /* elements claimed at a time */
+
+/* The only quantized operand; -1 when there are others that are no numbers. */
+static int operand_of(const struct ql_call *call)
+{
+	int found = -1;
+
+	for (int i = 0; i < call->n_in; i++) {
+		const struct ql_tensor *t = call->in[i];
+
+		if (!t->q && t->rank == 0)
+			continue;
+		if (found >= 0 || !t->q)
+			return -1;
+		found = i;
+	}
+	return found;
+}
+
+static bool match(struct ql_call *call, const char **reason)
+{
+	const struct ql_value *out = ql_call_attr(call, "out");
+	int i;
+
+	if (!(call->op->flags & QL_ELEMENTWISE) || !out)
+		return false;
+	*reason = "out= is no spec of codes with one scale";
+	if (!out->spec->scheme || out->spec->axis || out->spec->block || out->spec->dtype == QL_binary)
+		return false;
+	*reason = "wanted one quantized operand, beside numbers only";
+	i = operand_of(call);
+	if (i < 0)
+		return false;
+	*reason = "scale varies: each scale would want a table of its own";
+	return call->in[i]->q->axis < 0 && !call->in[i]->q->block && call->in[i]->dtype != QL_binary;
+}
+
+/* ---- the function of given codes ---- */
+
+/* gives what the op gives for the decoded codes, as floats */
+static enum ql_status apply(struct ql_ctx *ctx, const struct ql_call *call, int at, struct ql_tensor *codes, struct ql_tensor **y)
+{
+	struct ql_tensor *in[QL_MAP_MAX], *x = NULL;
+	struct ql_value attr[ATTRS];
+	struct ql_call plain = *call;
+	const struct ql_attr *list = call->op->doc.attrs;
+	enum ql_status status = ql_decode(ctx, codes, &x);
+
+	for (int i = 0; i < call->n_in; i++)
+		in[i] = i == at ? x : call->in[i];
+	for (int i = 0; i < ATTRS && list[i].type != QL_ATTR_END; i++) {
+		attr[i] = call->attr[i];
+		attr[i].set = attr[i].set && list[i].type != QL_ATTR_SPEC;
+	}
+	plain.in = in;
+	plain.attr = attr;
+	plain.into = NULL;
+	plain.out[0] = NULL;
+	if (!status)
+		status = plain.op->infer(ctx, &plain);
+	if (!status)
+		status = ql_tensor_new(ctx, plain.result[0].dtype, plain.result[0].rank, plain.result[0].shape, &plain.out[0]);
+	if (!status)
+		status = plain.op->eval(ctx, &plain);
+	ql_tensor_release(ctx, x);
+	*y = plain.out[0];
+	return status;
+}
+
+/* gives every code that the dtype of x can hold, in order of their bit patterns, under the params of x. Schemes other than
+ * affine ones know no codes beyond their range. */
+static enum ql_status all_codes(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor **out)
+{
+	const struct ql_dtype_info *d = &ql_dtypes[x->dtype];
+	int64_t n = INT64_C(1) << d->bits, row[ROW];
+	enum ql_status status = ql_tensor_new(ctx, x->dtype, 1, &n, out);
+
+	for (int64_t first = 0; !status && first < n; first += ROW) {
+		int64_t count = ql_min64(ROW, n - first);
+
+		for (int64_t i = 0; i < count; i++)
+			row[i] = first + i > d->hi ? first + i - n : first + i;
+		for (int64_t i = 0; i < count && !x->q->scheme->affine; i++)
+			row[i] = ql_max64(x->q->codes.lo, ql_min64(x->q->codes.hi, row[i]));
+		d->from_i64((*out)->storage->data, first, 1, count, row);
+	}
+	if (!status)
+		(*out)->q = ql_qparams_keep(x->q);
+	return status;
+}
+
+/* ---- looking up ---- */
+
+struct job {
+	struct ql_walk walk;
+	int64_t pieces;
+	const struct ql_tensor *x;
+	struct ql_tensor *out;
+	const uint8_t *bytes; /* 8-bit codes to 8-bit codes; else NULL */
+	const int64_t *table;
+	float *range; /* NULL: write; else the numbers of `values` that occur */
+	const float *values;
+};
+
+static void bytes_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	const uint8_t *x = (const uint8_t *)j->x->storage->data + j->x->offset;
+	uint8_t *out = j->out->storage->data;
+
+	for (int64_t i = begin; i < end; i++)
+		out[i] = j->bytes[x[i]];
+}
+
+static void rows_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	int64_t row[ROW], mask = (INT64_C(1) << ql_dtypes[j->x->dtype].bits) - 1;
+
+	for (int64_t p = begin; p < end; p++) {
+		int64_t column = p % j->pieces * ROW, n = ql_min64(ROW, j->walk.row - column), offset[QL_MAX_WALK];
+		int64_t step = ql_walk_stride(&j->walk, 0);
+
+		ql_walk_row(&j->walk, p / j->pieces, offset);
+		ql_dtypes[j->x->dtype].to_i64(j->x->storage->data, offset[0] + column * step, step, n, row);
+		for (int64_t i = 0; i < n && j->range; i++) {
+			float v = j->values[row[i] & mask];
+
+			j->range[0] = v < j->range[0] && v >= -FLT_MAX ? v : j->range[0];
+			j->range[1] = v > j->range[1] && v <= FLT_MAX ? v : j->range[1];
+		}
+		if (j->range)
+			continue;
+		for (int64_t i = 0; i < n; i++)
+			row[i] = j->table[row[i] & mask];
+		step = ql_walk_stride(&j->walk, 1);
+		ql_dtypes[j->out->dtype].from_i64(j->out->storage->data, offset[1] + column * step, step, n, row);
+	}
+}
+
+static enum ql_status run_rows(struct ql_ctx *ctx, struct job *j)
+{
+	bool packed = j->out && ql_dtype_is_packed(j->out->dtype);
+	int64_t n;
+
+	ql_walk_start(&j->walk, j->x->rank, j->x->shape);
+	ql_walk_add(&j->walk, j->x);
+	if (j->out)
+		ql_walk_add(&j->walk, j->out);
+	ql_walk_finish(&j->walk, packed || ql_dtype_is_packed(j->x->dtype));
+	j->pieces = j->walk.rows ? ql_ceil_div(j->walk.row, ROW) : 0;
+	n = j->walk.rows * j->pieces;
+	/* a range is found by one thread; rows of packed codes may share bytes */
+	return ql_parallel_for(ctx, n, packed || j->range ? ql_max64(1, n) : 64, j->range ? 0 : n * ROW, rows_body, j);
+}
+
+static bool in_bytes(const struct ql_tensor *x, const struct ql_tensor *out)
+{
+	return ql_dtypes[x->dtype].bits == 8 && ql_dtypes[out->dtype].bits == 8 && ql_tensor_is_contiguous(x);
+}
+
+static enum ql_status look_up(struct ql_ctx *ctx, const struct ql_tensor *x, const struct ql_tensor *table, struct ql_tensor *out)
+{
+	int64_t n = ql_tensor_nelem(table), *wide;
+	struct job j = {.x = x, .out = out};
+
+	if (in_bytes(x, out)) {
+		j.bytes = ql_tensor_data(table);
+		return ql_parallel_for(ctx, ql_tensor_nelem(x), CHUNK, ql_tensor_nelem(x) / 2, bytes_body, &j);
+	}
+	wide = ql_scratch_take(ctx, (size_t)n * sizeof(*wide));
+	if (!wide)
+		return QL_ERR_MEMORY;
+	ql_dtypes[table->dtype].to_i64(table->storage->data, table->offset, 1, n, wide);
+	j.table = wide;
+	return run_rows(ctx, &j);
+}
+
+/* ---- the whole ---- */
+
+/* gives the params of out=: explicit, or fitted to the values of the codes that occur in x. `values`: of `codes`. */
+static enum ql_status params_of(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_tensor *x,
+	const struct ql_tensor *values, bool whole, struct ql_qparams **out)
+{
+	float range[2] = {0, 0};
+	struct job j = {.x = x, .range = range, .values = ql_tensor_data(values)};
+	enum ql_status status = QL_OK;
+
+	if (!spec->has_scale && !whole)
+		status = run_rows(ctx, &j);
+	for (int64_t i = 0; !spec->has_scale && whole && i < ql_tensor_nelem(values); i++) {
+		float v = j.values[i];
+
+		range[0] = v < range[0] && v >= -FLT_MAX ? v : range[0];
+		range[1] = v > range[1] && v <= FLT_MAX ? v : range[1];
+	}
+	return status ? status : ql_rescale_params(ctx, spec, range, x->rank, x->shape, out);
+}
+
+/* gives the codes of the result for `codes`, which are x itself (whole) or all that there are */
+static enum ql_status results_of(struct ql_ctx *ctx, const struct ql_call *call, int at, struct ql_tensor *codes, bool whole,
+	struct ql_tensor **out)
+{
+	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
+	struct ql_tensor *values = NULL;
+	enum ql_status status = apply(ctx, call, at, codes, &values);
+
+	if (!status)
+		status = ql_tensor_new(ctx, spec->dtype, values->rank, values->shape, out);
+	if (!status)
+		status = params_of(ctx, spec, call->in[at], values, whole, &(*out)->q);
+	if (!status)
+		status = ql_encode(ctx, values, *out, NULL, NULL);
+	ql_tensor_release(ctx, values);
+	return status;
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	int at = operand_of(call);
+	struct ql_tensor *x = call->in[at], *codes = NULL, *table = NULL;
+	enum ql_status status;
+
+	call->kernel = "function";
+	if (ql_tensor_nelem(x) < INT64_C(1) << ql_dtypes[x->dtype].bits && ql_dtypes[x->dtype].bits > 8)
+		return results_of(ctx, call, at, x, true, &call->out[0]);
+	call->kernel = "table";
+	status = all_codes(ctx, x, &codes);
+	if (!status)
+		status = results_of(ctx, call, at, codes, false, &table);
+	if (!status)
+		status = ql_tensor_new(ctx, table->dtype, x->rank, x->shape, &call->out[0]);
+	if (!status)
+		status = look_up(ctx, x, table, call->out[0]);
+	if (!status)
+		call->out[0]->q = ql_qparams_keep(table->q);
+	ql_tensor_release(ctx, codes);
+	ql_tensor_release(ctx, table);
+	return status;
+}
+
+extern const struct ql_path ql_path_table_int;
+const struct ql_path ql_path_table_int = {
+	.name = "integer",
+	.dtypes = "int8 uint8 int16 uint16 int4 uint4",
+	.text = "with out=: codes of the result are looked up by the codes of one operand",
+	.match = match,
+	.eval = eval,
+};
