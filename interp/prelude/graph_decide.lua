@@ -66,8 +66,8 @@ local function operands_of(g, node, form)
 	for at, ref in ipairs(node.inputs) do
 		local wanted = form.all
 		for _, other in ipairs(form.inputs) do wanted = wanted or other == at end
-		if wanted and type(ref) ~= 'string' then return nil, 'an operand is a number' end
-		if wanted then table.insert(inputs, at) end
+		if wanted and type(ref) ~= 'string' and (not form.numbers or type(ref) ~= 'number') then return nil, 'an operand is a number' end
+		if wanted and type(ref) == 'string' then table.insert(inputs, at) end
 	end
 	table.sort(inputs)
 	return weights, inputs
@@ -142,17 +142,39 @@ local function check_specs(node, row)
 	end
 end
 
--- A sum, product or join: only values that come out of quantized nodes are codes; those with known ranges take part. A value that
--- a layer takes as codes is taken as the same codes; the defaults are those of layers, as in m:quantize.
+-- What a value is quantized to where it comes from a node that can give codes: as the layer that takes it wants it, else by its range.
+local function join_spec(d, node, ref, chosen)
+	local wanted
+	local from = d.by_name[chain(d.g, ref, function(inner) wanted = wanted or d.wanted[inner] end).name]
+	local gives = from and from.form and from.form.gives == 'codes' and (from.mode == 'static' or from.mode and from.form.decodes)
+	return gives and (wanted or spec_for(d, node, ref, chosen.input)) or nil
+end
+
+-- A constant beside codes has codes of the same kind, by its own range.
+local function constant_spec(value, like)
+	local p = value:quantize {dtype = like.dtype, bits = like.bits, scheme = like.scheme}:qparams()
+	return quant.spec {dtype = like.dtype, bits = like.bits, scheme = like.scheme, scale = p.scale:item(),
+		zero_point = p.zero_point and p.zero_point:item()}
+end
+
+-- A sum, product, join or function: only values that come out of quantized nodes are codes; those with known ranges take part. A value
+-- that a layer takes as codes is taken as the same codes; the defaults are those of layers, as in m:quantize.
 local function decide_join(d, node, row, inputs, chosen)
+	local mode = chosen.mode and check_mode(chosen.mode) or d.mode
+	if mode ~= 'static' and mode ~= 'auto' then return "it is an integer op in mode 'static' only" end
+	local constants, like = {}, nil
 	row.inputs = {}
 	for _, at in ipairs(inputs) do
-		local wanted
-		local from = d.by_name[chain(d.g, node.inputs[at], function(ref) wanted = wanted or d.wanted[ref] end).name]
-		local gives = from and (from.mode == 'static' and from.form.gives == 'codes')
-		row.inputs[at] = gives and (wanted or spec_for(d, node, node.inputs[at], chosen.input)) or nil
+		local producer = d.g.nodes[core.split(node.inputs[at])]
+		if producer.op == 'const' and not producer.value:quantized() and producer.value:dtype() == 'float32' then
+			constants[at] = producer.value
+		else
+			row.inputs[at] = join_spec(d, node, node.inputs[at], chosen)
+			like = like or row.inputs[at]
+		end
 	end
-	if next(row.inputs) == nil then return 'its operands are no codes, or nothing has seen their range' end
+	if not like then return 'its operands are no codes, or nothing has seen their range' end
+	for at, value in next, constants do row.inputs[at] = constant_spec(value, like) end
 	row.mode = 'static'
 	row.output = chosen.output and quant.spec(chosen.output)
 end
@@ -209,7 +231,12 @@ local function decide_node(d, node, matched, chosen)
 	end
 	local weights, inputs = operands_of(d.g, node, form)
 	if not weights then return row, inputs, 'matched' end
-	if form.needs then return row, decide_join(d, node, row, inputs, chosen) end
+	if form.needs then
+		local good, able = true, nil
+		if form.fits then good, able = form.fits(node) end
+		if not good then return row, ('%s has an integer version for %s only'):format(node.op, able), 'matched' end
+		return row, decide_join(d, node, row, inputs, chosen)
+	end
 	return row, decide_layer(d, node, row, weights, inputs, chosen)
 end
 
@@ -229,8 +256,9 @@ local function left_float(row, why)
 end
 
 -- A list of {node, rule, mode, weight, inputs (operand -> spec), output, weights (operands), why} in the order of the graph, and the
--- reader of the rules. `trouble(row, message)` is told of a node that a rule or mode asks for in vain.
-function decide.all(g, o, trouble)
+-- reader of the rules. `trouble(row, message)` is told of a node that a rule or mode asks for in vain; `float` are names of joins that
+-- have turned out to be float ops.
+function decide.all(g, o, trouble, float)
 	local d = {g = g, mode = check_mode(o.mode or 'auto'), weight = o.weight, input = o.input, output = o.output, by_name = {}, wanted = {},
 		layers = layers_of(g)}
 	local reader, list = rules.reader(o.rules), {}
@@ -243,6 +271,8 @@ function decide.all(g, o, trouble)
 			local row, why, bad
 			if chosen == false then
 				row = left_float({node = node, rule = rule, weights = {}}, 'a rule says so')
+			elseif float and float[name] then
+				row = left_float({node = node, rule = rule, weights = {}}, 'its result, or an operand, is wanted as floats')
 			else
 				row, why, bad = decide_node(d, node, rule, chosen)
 				if why then

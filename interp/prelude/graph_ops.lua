@@ -7,6 +7,8 @@
 --   inputs   operands that are activations and can be codes;  weights  operands that are weights
 --   gives    'codes': has out=, the spec of what it gives out; 'float': codes in, floats out; 'same': what comes in
 --   needs    true: it is an integer op only when out= is given
+--   all      every operand is an activation;  numbers  some may be numbers, which stay as they are
+--   decodes  codes of weights are decoded by the op itself: in mode weight_only it stays as it is
 --   fits(node)   false and the reason when this node has no integer version
 --   attrs(node, weight)   more attributes of the integer version, or nil
 --   macs(shape)  multiplications; shape(i): sizes of operand i, shape(0): of the first result

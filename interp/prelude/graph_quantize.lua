@@ -31,7 +31,8 @@ local function quantized_weight(e, node, at, spec, made)
 	local value = old.value
 	if value:quantized() then return ref end
 	if spec.block and value:dim() > 2 then value = value:view(value:size(1), value:nelem() // value:size(1)) end
-	value = value:quantize(spec)
+	made.values[key] = made.values[key] or value:quantize(spec)
+	value = made.values[key]
 	local name = #e:users_of(ref) == 1 and ref or e:fresh(ref .. '.codes')
 	if name == ref then
 		e:change(old, {value = value, results = result_of(value)})
@@ -65,10 +66,12 @@ local function rewrite_weights(e, row, made)
 	end
 end
 
-local function rewrite_inputs(e, row)
+local function rewrite_inputs(e, row, made)
 	for at, ref in ipairs(e.nodes[row.node.name].inputs) do
 		local spec = row.inputs[at]
-		if spec then
+		if spec and e.nodes[core.split(ref)].op == 'const' then
+			e:set_input(e.nodes[row.node.name], at, quantized_weight(e, e.nodes[row.node.name], at, spec, made))
+		elseif spec then
 			local name = add_op(e, row.node.name .. '.quantize' .. (at > 1 and at or ''), 'quantize', ref, {spec = spec}, row.node,
 				e:result_of(ref).shape)
 			e:set_input(e.nodes[row.node.name], at, name)
@@ -78,7 +81,7 @@ end
 
 local function rewrite(e, row, made)
 	rewrite_weights(e, row, made)
-	rewrite_inputs(e, row)
+	rewrite_inputs(e, row, made)
 	local node, attrs = e.nodes[row.node.name], {}
 	for key, value in next, node.attrs do attrs[key] = value end
 	for key, value in next, row.form.attrs and row.mode ~= 'weight_only' and row.form.attrs(node, row.weight) or {} do
@@ -91,12 +94,15 @@ local function rewrite(e, row, made)
 		output = row.output}})
 end
 
--- Joins whose result nobody wants as codes are float ops after all.
-local function settle(e)
+-- Joins whose result nobody wants as codes are float ops after all: their names are put into `float`.
+local function settle(e, float)
 	for _, name in ipairs(e.order) do
 		local node = e.nodes[name]
 		local form = ops.form(node.op)
-		if node.mode and form and form.needs and not node.attrs.out then e:change(node, {mode = false, spec = false}) end
+		if node.mode and form and form.needs and not node.attrs.out then
+			e:change(node, {mode = false, spec = false})
+			float[name], float[1] = true, true
+		end
 	end
 	for name, node in next, e.nodes do
 		if node.mode == false then
@@ -109,6 +115,35 @@ local function settle(e)
 end
 
 ---------------------------------------------------------------- quantize
+
+-- The edit with the nodes quantized that are decided to be, all passes but the last done; the list of decisions, and what has to stay a
+-- float op. `values`: weights that were quantized before.
+local function attempt(start, o, float, values)
+	local list, reader = decide.all(start, o, function(row, why) fail("quantize: %s: %s", row.node.name, why) end, float)
+	local names = {}
+	for i, row in ipairs(list) do names[i] = row.node.name end
+	reader.finish(names)
+	local e, made, count, done, more = core.edit(start), {values = values}, 0, false, {}
+	for _, row in ipairs(list) do
+		done = done or row.done
+		if row.mode then
+			rewrite(e, row, made)
+			count = count + 1
+		end
+	end
+	if count == 0 and not o.rules and not done then fail('quantize: wanted a graph with nodes that can be quantized, got none') end
+	return pass.loose(e, {'merge_equal', 'fuse_requantize', 'raise_quantize'}, function(edit) settle(edit, more) end, {'insert_borders'}), list, more
+end
+
+-- A join that turns out to be a float op takes floats as they are, not codes that would be decoded: all is decided again without it.
+local function attempts(start, o)
+	local float, values = {}, {}
+	while true do
+		local edited, list, more = attempt(start, o, float, values)
+		if not more[1] then return edited, list end
+		for name in next, more do float[name] = true end
+	end
+end
 
 local function totals(g, made, rows)
 	local before, after, n = 0, 0, 0
@@ -164,21 +199,8 @@ function methods.quantize(g, o)
 	o = base.options(options, o)
 	local guard <close> = internal.nograd()
 	local rule = rounding.check('quantize', o.rounding or 'float')
-	local start = o.fuse == false and g or pass.run(g, {'fold_norm', 'fuse_activation'}, {})
-	local list, reader = decide.all(start, o, function(row, why) fail("quantize: %s: %s", row.node.name, why) end)
-	local names = {}
-	for i, row in ipairs(list) do names[i] = row.node.name end
-	reader.finish(names)
-	local e, made, count, done = core.edit(start), {}, 0, false
-	for _, row in ipairs(list) do
-		done = done or row.done
-		if row.mode then
-			rewrite(e, row, made)
-			count = count + 1
-		end
-	end
-	if count == 0 and not o.rules and not done then fail('quantize: wanted a graph with nodes that can be quantized, got none') end
-	local edited = pass.loose(e, {'merge_equal', 'fuse_requantize', 'raise_quantize'}, settle, {'insert_borders'})
+	local start = o.fuse == false and g or pass.run(g, {'fold', 'fuse_activation'}, {})
+	local edited, list = attempts(start, o)
 	local final = pass.run(edited, {'fuse'}, {})
 	if o.rounding then final = rounding.apply(final, rule) end
 	local rows = final_rows(start, final, list)

@@ -1,6 +1,13 @@
 -- SPDX-License-Identifier: MIT
--- Pass fuse_activation: an activation behind a linear or a convolution that nobody else reads becomes its act=.
+-- Pass fuse_activation: an activation behind a linear or a convolution that nobody else reads becomes its act=. Where g:calibrate has
+-- seen what the activation takes, one that is more than a clamp stays by itself until the layer is quantized: it can be a table of codes.
 local ACTS = {relu = true, relu6 = true, gelu = true, silu = true, tanh = true, sigmoid = true, hardswish = true}
+
+local CLAMPS = {relu = true, relu6 = true}
+
+local function is_left(e, layer, node)
+	return not layer.mode and not CLAMPS[node.op] and e.observers and e.observers[layer.name] ~= nil
+end
 
 return {group = 'fuse', text = 'an activation into the layer before it', run = function(e, say)
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
@@ -8,7 +15,7 @@ return {group = 'fuse', text = 'an activation into the layer before it', run = f
 		local ref = node.inputs[1]
 		local layer = ACTS[node.op] and next(node.attrs) == nil and type(ref) == 'string' and e.nodes[ref]
 		if layer and (layer.op == 'linear' or layer.op == 'conv2d') and not layer.attrs.act and not layer.attrs.out and
-			e:only_user(ref) == node then
+			e:only_user(ref) == node and not is_left(e, layer, node) then
 			layer = e:set_attr(layer, 'act', node.op)
 			e:take_over(name, layer.name)
 			say(name, 'fused into ' .. layer.name)

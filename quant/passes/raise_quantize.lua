@@ -14,15 +14,24 @@ local function can_pass(e, node, spec)
 	return not form.fits or (form.fits(node)) == true
 end
 
-local function can_give(e, node)
-	local form = ops.form(node.op)
-	if not form or not node.mode or node.mode == 'weight_only' or form.gives ~= 'codes' or node.attrs.out then return false end
-	if form.needs then
-		for _, ref in ipairs(node.inputs) do
-			if type(ref) ~= 'string' or not codes.are_codes(e, ref) then return false end
+-- Whether the activations among the operands are codes.
+local function takes_codes(e, node, form)
+	for at, ref in ipairs(node.inputs) do
+		local wanted = form.all
+		for _, other in ipairs(form.inputs) do wanted = wanted or other == at end
+		if wanted and type(ref) ~= 'string' then
+			if not form.numbers then return false end
+		elseif wanted and not codes.are_codes(e, ref) then
+			return false
 		end
 	end
 	return true
+end
+
+local function can_give(e, node)
+	local form = ops.form(node.op)
+	if not form or not node.mode or node.mode == 'weight_only' and not form.decodes or form.gives ~= 'codes' or node.attrs.out then return false end
+	return not form.needs or takes_codes(e, node, form)
 end
 
 -- x -> node -> quantize becomes x -> quantize -> node.

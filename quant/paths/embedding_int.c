@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Rows of a quantized table: their codes and scales are copied into a small quantized tensor, which is decoded. The
- * rest of the table is not read. Bit-equal to decoding the table first. With out= the codes are rescaled instead:
- * y = sat(rint((float)(q - z) * M) + z_out), M = (float)((double)s / s_out), with the scale s of the row.
+ * rest of the table is not read. Bit-equal to decoding the table first. With out= the
+ * decoded rows are quantized: the bits of a quantize behind it.
  */
 #include "quant/quantize.h"
-#include "quant/rescale.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/op.h"
 #include "tensor/rows.h"
@@ -56,59 +55,22 @@ static enum ql_status params_of(
 	return status;
 }
 
-static float real(const struct ql_rescale_rows *r, int64_t i)
+/* gives the rows decoded, or as out= wants them */
+static enum ql_status decode_rows(struct ql_ctx *ctx, struct ql_call *call, const int64_t *number, int64_t n,
+	struct ql_tensor **out)
 {
-	return (float)r->q[0][i] * r->scale[0][i];
-}
-
-static float units(const struct ql_rescale_rows *r, int64_t i, double unit)
-{
-	return (float)r->q[0][i] * (float)((double)r->scale[0][i] / unit);
-}
-
-/* gives the codes under the params of out= */
-static enum ql_status rescale_rows(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *codes, struct ql_tensor **out)
-{
-	static const struct ql_rescale one = {real, units};
-	float range[2] = {0, 0};
-	enum ql_status status = ql_tensor_new(ctx, spec->dtype, codes->rank, codes->shape, out);
-
-	if (!status && !spec->has_scale)
-		status = ql_rescale_range(ctx, &one, codes, NULL, codes->rank, codes->shape, range);
-	if (!status)
-		status = ql_rescale_params(ctx, spec, range, codes->rank, codes->shape, &(*out)->q);
-	return status ? status : ql_rescale_write(ctx, &one, codes, NULL, *out);
-}
-
-/* gives the decoded rows as out= wants them */
-static enum ql_status decode_rows(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *codes, struct ql_tensor **out)
-{
-	struct ql_tensor *real_rows;
-	enum ql_status status = ql_decode(ctx, codes, spec ? &real_rows : out);
-
-	if (status || !spec)
-		return status;
-	status = ql_quantize(ctx, real_rows, spec, out);
-	ql_tensor_release(ctx, real_rows);
-	return status;
-}
-
-static enum ql_status take_rows(struct ql_ctx *ctx, struct ql_call *call, const int64_t *number, int64_t n, struct ql_tensor **out)
-{
-	struct ql_tensor *table = call->in[0], *codes = NULL;
-	const struct ql_value *v = ql_call_attr(call, "out");
-	const struct ql_spec *spec = v ? v->spec : NULL;
-	bool integer = spec && spec->scheme && spec->scheme->affine && spec->dtype != QL_binary && !spec->axis && !spec->block &&
-		       !table->q->block && table->q->scheme->affine;
+	struct ql_tensor *table = call->in[0], *codes = NULL, *real = NULL;
+	const struct ql_value *spec = ql_call_attr(call, "out");
 	enum ql_status status = ql_rows_take(ctx, table, number, n, 1, &codes);
 
-	if (integer)
-		call->kernel = "rows_int";
 	if (!status)
 		status = params_of(ctx, table->q, number, n, &codes->q);
 	if (!status)
-		status = integer ? rescale_rows(ctx, spec, codes, out) : decode_rows(ctx, spec, codes, out);
+		status = ql_decode(ctx, codes, spec ? &real : out);
+	if (!status && spec)
+		status = ql_quantize(ctx, real, spec->spec, out);
 	ql_tensor_release(ctx, codes);
+	ql_tensor_release(ctx, real);
 	return status;
 }
 
@@ -120,7 +82,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	call->path = ql_dtype_name(call->in[0]->dtype);
 	call->kernel = "rows";
 	if (!status)
-		status = take_rows(ctx, call, ql_tensor_data(ids), ql_tensor_nelem(ids), &rows);
+		status = decode_rows(ctx, call, ql_tensor_data(ids), ql_tensor_nelem(ids), &rows);
 	if (!status)
 		status = ql_view_reshape(
 			ctx, "embedding", rows, call->result[0].rank, call->result[0].shape, &call->out[0]);
@@ -134,7 +96,7 @@ const struct ql_path ql_path_embedding_int = {
 	.op = "embedding",
 	.name = "rows",
 	.dtypes = "int8=int8 uint8=uint8 int16=int16 uint16=uint16 int4=int4 uint4=uint4 binary=binary",
-	.text = "only the rows that are asked for are decoded; with out= their codes are rescaled",
+	.text = "only the rows that are asked for are decoded; with out= they are quantized again",
 	.match = match,
 	.eval = eval,
 };

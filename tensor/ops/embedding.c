@@ -136,7 +136,7 @@ const struct ql_op ql_op_embedding = {
 	.doc = {.name = "embedding",
 		.usage = "w:embedding(ids)  w:embedding(ids, {out=spec})",
 		.text = "Rows of the table w (v, d) by their numbers, 1 to v: ids of any shape and integer dtype give (…, d). Any other "
-			"number is an error. Of a quantized table only these rows are decoded, or, with out=, their codes rescaled. Has a gradient for w: the sum of the rows' "
+			"number is an error. Of a quantized table only these rows are decoded; with out= they are quantized again. Has a gradient for w: the sum of the rows' "
 			"gradients, 0 for rows that ids does not name.",
 		.example = "w = tensor{{1, 2}, {3, 4}, {5, 6}}\n"
 			   "print(w:embedding(tensor{3, 1, dtype='int64'}))  --> float32(2, 2)\n--> 5 6\n--> 1 2",

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Quantized forms of add, mul and cat: integer ops where codes come in and are wanted, float ops elsewhere.
+-- Quantized forms of add, sub, mul, cat and stack: integer ops where codes come in and are wanted, float ops elsewhere.
 tensor.seed(24)
 local x = tensor.randn(16, 8)
 
@@ -13,7 +13,9 @@ end
 it('sums, products and joins of codes for a layer stay integer', function()
 	for op, run in pairs {
 		add = function(self, v) return self.c(self.a(v) + self.b(v)) end,
+		sub = function(self, v) return self.c(self.a(v) - self.b(v)) end,
 		mul = function(self, v) return self.c(self.a(v) * self.b(v)) end,
+		stack = function(self, v) return self.d(tensor.stack({self.a(v), self.b(v)}, {axis=2}):view(v:size(1), 16)) end,
 		cat = function(self, v) return self.d(tensor.cat({self.a(v), self.b(v)}, {axis=2})) end,
 	} do
 		local m, q, r = quantized(run)
@@ -28,9 +30,29 @@ end)
 
 it('a sum that is wanted as floats, or with an operand that no layer gave, is a float op', function()
 	local _, q, r = quantized(function(self, v) return self.a(v) + self.b(v) end)
-	print(r:where{op='add'}.mode, q:node('add1').inputs[1], r:where{op='add'}.why)  --> float a.dequantize its result, or an operand, is wanted as floats
+	print(r:where{op='add'}.mode, q:node('add1').inputs[1], r:where{op='add'}.why)  --> float a its result, or an operand, is wanted as floats
 	_, q, r = quantized(function(self, v) return self.c(v:exp() + v:sin()) end)
 	print(r:where{op='add'}.mode, r:where{op='add'}.why, q:node('add1').inputs[1])  --> float its operands are no codes, or nothing has seen their range exp1
-	_, q, r = quantized(function(self, v) return self.c(self.a(v) * 2) end)
-	print(r:where{op='mul'}.mode, r:where{op='mul'}.why)  --> float an operand is a number
+	-- nor are the codes of a sum that turned out to be a float op
+	_, q, r = quantized(function(self, v)
+		local s = self.a(v) + self.b(v)
+		return s + self.c(s)
+	end)
+	print(r:where{node='add1'}.mode, r:where{node='add2'}.mode, q:node('a').attrs.out, q:node('c.quantize').inputs[1])  --> float float nil add1
+end)
+
+it('with a number, or a constant', function()
+	for _, f in ipairs {function(v) return v * 2 end, function(v) return 1 - v end, function(v) return v / 3 end, function(v) return v:maximum(0.1) end} do
+		local m, q, r = quantized(function(self, v) return self.c(f(self.a(v))) end)
+		quant.log 'reset'
+		local y = q:run(x, {check=true})
+		assert(#quant.log():where{path='fallback'} == 0 and quant.log():where{kernel='table'}.count == 1 and r[2].mode == 'static')
+		assert(y:error(m(x)).sqnr > 25)
+	end
+	local shift = tensor.randn(4, 8)
+	local m, q = quantized(function(self, v) return self.c(self.a(v) + shift:narrow(1, 2, 1)) end)
+	quant.log 'reset'
+	local y = q:run(x, {check=true})
+	print(#quant.log():where{path='fallback'}, quant.log():where{op='add'}.path, q:node('narrow1').op, q:node('narrow1').dtype)  --> 0 integer const uint8
+	assert(y:error(m(x)).sqnr > 25)
 end)
