@@ -363,7 +363,7 @@ void ql_list_ops(lua_State *L, const struct ql_op *const *ops)
 		set_flag(L, "method", !(op->flags & QL_FUNCTION));
 		set_flag(L, "list_in", op->flags & QL_LIST_IN);
 		set_flag(L, "list_out", op->flags & QL_LIST_OUT);
-		set_flag(L, "elementwise", op->infer == ql_map_infer);
+		set_flag(L, "elementwise", op->infer == ql_map_infer || op->flags & QL_ELEMENTWISE);
 		set_flag(L, "gradient", op->backward);
 		set_flag(L, "table", op->flags & QL_ELEMENTWISE);
 		lua_seti(L, -2, ++n);
