@@ -58,6 +58,8 @@ local function describe(value)
 end
 base.describe = describe
 
+function base.is_type(word) return types[word] ~= nil end
+
 -- Checks a table of options given to the function of this entry; nil counts as none. `lists`: items by position
 -- are allowed and left to the caller. Returns the table.
 function base.options(entry, given, lists)

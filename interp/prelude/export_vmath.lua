@@ -2,6 +2,7 @@
 -- Parts of exported C that are functions of tensor/vmath*.h, as they stand there: found in the text by name, with what they
 -- call and the macros they use. ql_exp becomes q_exp.
 local _, internal = ...
+local base = internal.import 'base'
 local parts = internal.import 'export_parts'
 local vmath = {}
 local functions, macros
@@ -47,7 +48,7 @@ function vmath.part(name)
 	if not functions then read() end
 	local short = name:match '^ql_(.+)$'
 	if parts.has(short) then return short end
-	local text = functions[name] or error('export: no function ' .. name)
+	local text = functions[name] or base.fail("export: wanted a function of Quoll's mathematics, got '%s'", short)
 	parts.add(short, {})
 	local needs = needs_of(text, name)
 	text = text:gsub('%f[%w_](QL_[%w_]+)%f[^%w_]', function(word) return macros[word] and '(' .. macros[word] .. ')' end)

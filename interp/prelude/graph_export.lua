@@ -16,6 +16,7 @@ local names = internal.import 'export_names'
 local ops = internal.import 'graph_ops'
 local parts = internal.import 'export_parts'
 local size = internal.import 'graph_size'
+local vmath = internal.import 'export_vmath'
 local fail = base.fail
 
 local emitters
@@ -237,6 +238,23 @@ function program:part(name, fields)
 	return add(name, fields)
 end
 
+-- A function of an op of graph.op, from a text with ${name} and ${field}; needs lists parts, and functions of tensor/vmath.h without
+-- their ql_. Gives its name.
+function program:func(name, text, fields, needs)
+	local list, order = {}, {}
+	for i, need in ipairs(needs or {}) do list[i] = {parts.has(need) and need or vmath.part('ql_' .. need)} end
+	for field, value in next, fields or {} do
+		if not tostring(value):find '^[%w_]+$' then fail("export: func: %s: wanted a word for '%s', got '%.40s'", name, field, tostring(value)) end
+		order[#order + 1] = field
+	end
+	table.sort(order)
+	local key = 'user_' .. names.identifier(name)
+	if self.texts[key] and self.texts[key] ~= text then fail("export: func: wanted one text for '%s', got two", name) end
+	self.texts[key] = text
+	parts.add(key, {fields = order, needs = list, text = text})
+	return self:part(key, fields)
+end
+
 -- A constant of a struct type that a part defines (there: is defined already); gives its name.
 function program:struct(type, name, text, there)
 	if not there then self:part(type:match '^q_(.+)$') end
@@ -299,7 +317,7 @@ end
 
 local function new_program(g, o)
 	local e = setmetatable({graph = g, batch = o.batch or 1, lines = {}, buffers = {}, values = {}, arrays = {}, array_list = {},
-		parts = {}, part_list = {}, struct_list = {}, decoded = {}, names = names.new(), prefix = o.name}, program)
+		parts = {}, part_list = {}, texts = {}, struct_list = {}, decoded = {}, names = names.new(), prefix = o.name}, program)
 	e.inputs, e.results, e.costs = {}, {}, {}
 	return e
 end
@@ -311,13 +329,32 @@ local function add_input(e, node)
 	e.values[node.name] = {facts = f, layout = 'plain', buffer = {name = name, last = 0, first = 0}}
 end
 
-local function add_node(e, node)
-	local entry = emitter_of(node.op)
-	if not entry then
-		fail("export: node '%s': no C version of %s; known: %s", node.name, node.op, table.concat(exportable(), ' '))
+-- An op of graph.op: its emit sees the options for this batch.
+local function emit_user(e, node, def)
+	if not def.emit then
+		fail("export: node '%s': the op '%s' has no C version: give graph.op an emit=function(e, node)", node.name, node.op)
 	end
+	local seen = {}
+	for key, value in next, node do seen[key] = value end
+	seen.attrs = size.at(node.attrs, e.batch)
+	def.emit(e, seen)
+	for i in ipairs(node.results) do
+		local ref = core.ref(node.name, i)
+		if not e.values[ref] then fail("export: node '%s': emit of '%s' did not call e:output for result %d", node.name, node.op, i) end
+	end
+end
+
+local function add_node(e, node)
 	local before = #e.lines
-	entry.emit(e, node)
+	if ops.user(node.op) then
+		emit_user(e, node, ops.user(node.op))
+	else
+		local entry = emitter_of(node.op)
+		if not entry then
+			fail("export: node '%s': no C version of %s; known: %s", node.name, node.op, table.concat(exportable(), ' '))
+		end
+		entry.emit(e, node)
+	end
 	e.costs[#e.costs + 1] = {node = node.name, op = node.op, macs = ops.macs(e.graph, node, e.batch), first = before + 1, last = #e.lines}
 end
 

@@ -16,6 +16,7 @@ local _, internal = ...
 local size = internal.import 'graph_size'
 local ops = {}
 local list, forms
+local user = {} -- name -> op of graph.op
 
 local function op_list()
 	if list then return list end
@@ -27,7 +28,14 @@ local function op_list()
 	return list
 end
 
-function ops.info(name) return op_list()[name] or {name = name} end
+function ops.info(name) return op_list()[name] or user[name] or {name = name} end
+
+local OWN = {input = true, const = true} -- nodes that are no ops
+function ops.built_in(name) return OWN[name] or op_list()[name] ~= nil end
+
+-- An op of graph.op: {name=, apply=, emit=, form=}.
+function ops.define(def) user[def.name] = def end
+function ops.user(name) return user[name] end
 
 function ops.form(name)
 	if not forms then
@@ -39,16 +47,18 @@ function ops.form(name)
 			end
 		end
 	end
-	return forms[name]
+	return user[name] and user[name].form or forms[name]
 end
 
 -- Names of all ops whose nodes can be quantized, for messages.
 function ops.quantizable()
 	local names = {}
 	ops.form ''
-	for name, form in next, forms do
-		if form.gives and form.gives ~= 'same' then names[#names + 1] = name end
+	local function add(name, form)
+		if form and form.gives and form.gives ~= 'same' then names[#names + 1] = name end
 	end
+	for name, form in next, forms do add(name, form) end
+	for name, def in next, user do add(name, def.form) end
 	table.sort(names)
 	return names
 end
@@ -67,6 +77,7 @@ end
 -- Applies an op by name; gives the list of its results. A spec stands behind the operands, other attributes go by name.
 function ops.apply(name, operands, attrs)
 	if name == 'assign' then return {assign(operands[1], operands[2], attrs.slices)} end
+	if user[name] then return user[name].apply(operands, attrs) end
 	local info, arguments = ops.info(name), {table.unpack(operands)}
 	if info.list_in then arguments = {operands} end
 	local rest
