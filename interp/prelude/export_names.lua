@@ -3,10 +3,11 @@
 local names = {}
 names.__index = names
 
+-- Words of C, what its headers declare that are read, and what exported files use for themselves.
 local RESERVED = {}
 for word in ([[auto break case char const continue default do double else enum extern float for goto if inline int long register
-	restrict return short signed sizeof static struct switch typedef union unsigned void volatile while main arena memcpy memset
-	int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t size_t]]):gmatch '%S+' do
+	restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm main arena memory memcpy
+	memset clock clock_t printf int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t size_t FILE NULL]]):gmatch '%S+' do
 	RESERVED[word] = true
 end
 
@@ -19,10 +20,21 @@ function names.identifier(text)
 	return word
 end
 
+-- The name of files and functions: an identifier that is no file and no target of the Makefile.
+local FILES = {main = true, test = true, clean = true, all = true, Makefile = true}
+function names.program(text)
+	local word = names.identifier(text)
+	return FILES[word] and word .. '_net' or word
+end
+
+-- Words inside of a comment.
+function names.comment(text) return (text:gsub('[^%w ,;:()%[%]{}=+_.<>-]', '_')) end
+
 function names:fresh(text)
 	local word = names.identifier(text)
+	if word:find '^q_' then word = 'n' .. word end -- those are the functions
 	local free, n = word, 2
-	while self.taken[free] or RESERVED[free] or free:find '^q_' do
+	while self.taken[free] or RESERVED[free] do
 		free = ('%s_%d'):format(word, n)
 		n = n + 1
 	end

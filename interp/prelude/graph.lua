@@ -10,5 +10,5 @@ memory, g:match and g:quantize decide for each node by rules how it is quantized
 change gives a new graph; tensors are shared. graph.op adds an op of your own.]]}
 
 graph.trace = internal.import('graph_trace').trace
-for _, part in ipairs {'graph_run', 'graph_text', 'graph_plan', 'graph_pass', 'graph_match', 'graph_quantize', 'graph_export_files',
+for _, part in ipairs {'graph_run', 'graph_text', 'graph_plan', 'graph_pass', 'graph_match', 'graph_quantize', 'graph_export_write',
 	'graph_op'} do internal.import(part) end

@@ -127,7 +127,7 @@ function program:value(ref)
 	end
 	local f = facts_of(node.results[1], self.batch, node.name)
 	local flat = node.value:contiguous():to(f.ctype == 'float' and 'float64' or 'int64'):view(f.count):totable()
-	v = {facts = f, layout = 'plain', buffer = {name = self:array(node.name, f.ctype, flat, 'a constant'), first = 0, last = 0}}
+	v = {facts = f, layout = 'plain', buffer = {name = self:array(node.name .. '_value', f.ctype, flat, 'a constant'), first = 0, last = 0}}
 	self.values[ref] = v
 	return v
 end
@@ -220,7 +220,7 @@ function program:array(name, ctype, values, text)
 	if self.arrays[key] then return self.arrays[key] end
 	local unique = self.names:fresh(name)
 	self.arrays[key] = unique
-	self.array_list[#self.array_list + 1] = {name = unique, ctype = ctype, count = #values, body = body, text = text,
+	self.array_list[#self.array_list + 1] = {name = unique, ctype = ctype, count = #values, body = body, values = values, text = text,
 		bytes = #values * BYTES[ctype]}
 	return unique
 end
@@ -315,16 +315,31 @@ end
 
 ---------------------------------------------------------------- from graph to program
 
-local function new_program(g, o)
-	local e = setmetatable({graph = g, batch = o.batch or 1, lines = {}, buffers = {}, values = {}, arrays = {}, array_list = {},
-		parts = {}, part_list = {}, texts = {}, struct_list = {}, decoded = {}, names = names.new(), prefix = o.name}, program)
-	e.inputs, e.results, e.costs = {}, {}, {}
+local SHARED = {'arrays', 'array_list', 'parts', 'part_list', 'texts', 'struct_list', 'parameters'}
+
+-- What all variants of one export have in common: functions, constants and names; and the list of the variants' programs.
+local function new_bundle()
+	local bundle = {names = names.new(), variants = {}}
+	for _, field in ipairs(SHARED) do bundle[field] = {} end
+	return bundle
+end
+
+local function new_program(g, bundle, batch)
+	local e = setmetatable({graph = g, batch = batch, names = bundle.names, lines = {}, buffers = {}, values = {}, inputs = {}, results = {},
+		costs = {}, decoded = {}}, program)
+	for _, field in ipairs(SHARED) do e[field] = bundle[field] end
 	return e
+end
+
+-- Parameters of the forward functions are called the same in all variants.
+local function parameter(e, name)
+	e.parameters[name] = e.parameters[name] or e.names:fresh(name)
+	return e.parameters[name]
 end
 
 local function add_input(e, node)
 	local f = facts_of(node.results[1], e.batch, node.name)
-	local name = e.names:fresh(node.name)
+	local name = parameter(e, node.name)
 	e.inputs[#e.inputs + 1] = {name = name, facts = f}
 	e.values[node.name] = {facts = f, layout = 'plain', buffer = {name = name, last = 0, first = 0}}
 end
@@ -345,7 +360,7 @@ local function emit_user(e, node, def)
 end
 
 local function add_node(e, node)
-	local before = #e.lines
+	local before, arrays = #e.lines, #e.array_list
 	if ops.user(node.op) then
 		emit_user(e, node, ops.user(node.op))
 	else
@@ -355,21 +370,38 @@ local function add_node(e, node)
 		end
 		entry.emit(e, node)
 	end
-	e.costs[#e.costs + 1] = {node = node.name, op = node.op, macs = ops.macs(e.graph, node, e.batch), first = before + 1, last = #e.lines}
+	local bytes = 0
+	for i = arrays + 1, #e.array_list do bytes = bytes + e.array_list[i].bytes end
+	e.costs[#e.costs + 1] = {node = node.name, op = node.op, macs = ops.macs(e.graph, node, e.batch), bytes = bytes, first = before + 1,
+		last = #e.lines}
+end
+
+-- Bytes of the arena that are in use while the lines of a node run.
+local function memory_of(e, cost)
+	local most = 0
+	for line = cost.first, cost.last do
+		local sum = 0
+		for _, b in ipairs(e.buffers) do
+			if b.first <= line and line <= b.last then sum = sum + b.bytes end
+		end
+		most = math.max(most, sum)
+	end
+	return most
 end
 
 local function add_outputs(e)
 	core.each_output(e.graph, function(leaf)
 		local v = e:value(leaf.ref)
 		if is_image(v.facts) and v.layout ~= 'plain' then v = transposed(e, v, 'plain') end
-		local name = e.names:fresh('output' .. (#e.results > 0 and #e.results + 1 or ''))
+		local name = parameter(e, 'output' .. (#e.results > 0 and #e.results + 1 or ''))
 		e.results[#e.results + 1] = {name = name, facts = v.facts}
 		e:call('memcpy(%s, %s, sizeof(%s) * %d);', name, pointer(e, v, true), v.facts.ctype, v.facts.count)
 	end)
 end
 
-local function compile(g, o)
-	local e = new_program(g, o)
+-- The graph as one more variant of the bundle.
+local function compile(g, bundle, batch)
+	local e = new_program(g, bundle, batch)
 	for _, name in ipairs(g.inputs) do add_input(e, g.nodes[name]) end
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
@@ -380,7 +412,9 @@ local function compile(g, o)
 	for i, text in ipairs(e.lines) do
 		e.lines[i] = text:gsub('@(%d+)@', function(id) return tostring(e.buffers[tonumber(id)].at) end)
 	end
+	for _, cost in ipairs(e.costs) do cost.memory = memory_of(e, cost) end
+	bundle.variants[#bundle.variants + 1] = e
 	return e
 end
 
-return {compile = compile, facts_of = facts_of, exportable = exportable}
+return {new = new_bundle, compile = compile, exportable = exportable}

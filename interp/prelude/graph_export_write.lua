@@ -1,0 +1,248 @@
+-- SPDX-License-Identifier: MIT
+-- g:export: options, the variants' graphs, vectors to test with, the report, and writing: all files at once or none. They are made
+-- in a folder beside, which then takes the name of the wanted one; where that exists already each file takes its place in it.
+local _, internal = ...
+local base = internal.import 'base'
+local core = internal.import 'graph_core'
+local export = internal.import 'graph_export'
+local files = internal.import 'graph_export_files'
+local main = internal.import 'graph_export_main'
+local names = internal.import 'export_names'
+local report = internal.import 'report'
+local rounding = internal.import 'graph_rounding'
+local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
+
+local VECTORS = 2 -- inputs in main.c that the program tests itself with
+
+local export_doc = core.method('export', "g:export{dir='net_c', name='net'}",
+	[[Writes the graph as C99 into a folder: <name>.c, <name>.h, <name>_weights.h, main.c and a Makefile. `make` builds a program of its own:
+--selftest compares with results of g:run that are stored in it, --run reads inputs from stdin, --time N measures. One static arena,
+no malloc, no library functions but memcpy and memset, never math.h: functions such as tanh are written out. Integer results are those of
+g:run bit for bit; floats that are made of codes (the last layer, quantize) as well. The graph is one of g:quantize, or the trace of a model, float
+or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as Quoll does; weight_only, whose weights are decoded row by row.
+rounding= exports it under another rule for integer results (help 'requantization'): g:quantize{rounding=} gives these bits in
+g:run, too. Weights of 4 bits lie two in a byte, binary ones eight.
+variants= puts several precisions side by side, as <name>_forward_<variant>, with one arena for all: a list of specs ('float32' is the graph
+as it is, 'int8' is g:quantize{mode='static', weight='int8/1'}, 'int16' takes int16 activations, too), or a table name -> spec, options of
+g:quantize, or another graph. The program takes the variant as its first word.
+blob=true keeps the weights in <name>.bin, which <name>_load(file) reads and checks; the forward functions then give 1 until it is done.
+All files are written or none. Returns a report: for each node multiplications, bytes of its constants and bytes of the arena that
+are in use; the note has the sums.]],
+	[[m = nn.Sequential{nn.Linear(4, 3)}
+m:calibrate({{tensor.randn(8, 4), tensor.ones(8)}}, {log=false})
+g = graph.trace(m:quantize{mode='static'}, tensor.zeros(1, 4))
+folder = os.tmpname()
+os.remove(folder)
+r = g:export{dir=folder, name='tiny'}
+print(r[2].node, r[2].macs, io.open(folder .. '/tiny.c') ~= nil)  --> linear1 12 true
+os.execute('rm -r ' .. folder)]],
+	{{'dir', 'text', 'folder; it is made'}, {'name', 'text', "of files and functions (default 'model')"}, {'batch', 'integer', 'inputs in one pass (default 1)'},
+		{'profile', 'text', 'regular expression: nodes whose time is counted'}, {'samples', 'any', 'inputs to test with: a tensor, or a list of them (default: random)'},
+		{'rounding', 'text', 'float single double: rule of integer results (default: that of the graph)'},
+		{'variants', 'list', 'specs, or name -> spec, options or graph'}, {'blob', 'true or false', 'weights in a file of their own (default false)'}})
+
+local function check(o)
+	if not o.dir then fail("export: dir: wanted a folder, got nothing") end
+	if o.batch and o.batch < 1 then fail('export: batch: wanted 1 or more, got %d', o.batch) end
+	if o.rounding then rounding.check('export', o.rounding) end
+	if o.profile and internal.matches(o.profile, '') == nil then
+		fail("export: profile: wanted a regular expression, got '%.60s'", o.profile)
+	end
+	return o
+end
+
+---------------------------------------------------------------- variants
+
+-- 'int8' as options of g:quantize; nil: floats.
+local function options_of(word)
+	local spec = quant.spec(word)
+	if not spec.scheme then return nil end
+	local weight = word:find '[/:@]' and word or word .. '/1'
+	return {mode = 'static', weight = weight, input = spec.bits > 8 and 'int16' or nil}
+end
+
+local function variant_graph(g, name, value)
+	if core.is_graph(value) then return value end
+	local o = value
+	if type(value) == 'string' then o = options_of(value) end
+	if o == nil then return g end
+	if type(o) ~= 'table' or getmetatable(o) then
+		fail("export: variants: %s: wanted a spec, options of g:quantize or a graph, got %s", name, describe(value))
+	end
+	return (g:quantize(o))
+end
+
+-- A list of {name=, graph=}; without variants= one that has no name.
+local function variants_of(g, o)
+	if not o.variants then return {{graph = g}} end
+	local list, words = {}, {}
+	for key, value in next, o.variants do
+		local name = math.type(key) == 'integer' and value or key
+		if type(name) ~= 'string' then fail('export: variants: wanted names, got %s', describe(name)) end
+		list[#list + 1] = {name = name, value = value, at = math.type(key) == 'integer' and key or math.huge}
+	end
+	if #list == 0 then fail('export: variants: wanted at least one, got none') end
+	table.sort(list, function(a, b)
+		if a.at ~= b.at then return a.at < b.at end
+		return a.name < b.name
+	end)
+	for _, v in ipairs(list) do
+		v.graph = variant_graph(g, v.name, v.value)
+		v.word = names.identifier(v.name)
+		if words[v.word] then fail("export: variants: wanted names that differ in C, got '%s' and '%s'", words[v.word], v.name) end
+		words[v.word] = v.name
+	end
+	return list
+end
+
+local function timed_nodes(e, pattern)
+	local list = {}
+	for _, c in ipairs(e.costs) do
+		if pattern and internal.matches(pattern, c.node) and c.last >= c.first then list[#list + 1] = c end
+	end
+	return list
+end
+
+-- Their programs.
+local function compile(list, o)
+	local bundle = export.new()
+	bundle.id, bundle.blob = names.program(o.name or 'model'), o.blob
+	for _, v in ipairs(list) do
+		local e = export.compile(v.graph, bundle, math.tointeger(o.batch or 1))
+		e.variant, e.suffix = v.word, v.word and '_' .. v.word or ''
+		e.timed = timed_nodes(e, o.profile)
+	end
+	if o.blob and #bundle.array_list == 0 then fail('export: blob: wanted a graph with constants, got none') end
+	return bundle
+end
+
+---------------------------------------------------------------- vectors
+
+local function sample_of(e, i, k, samples)
+	local v = e.inputs[i]
+	local given = samples and (is_tensor(samples) and samples or samples[i])
+	if given then
+		local first = math.min((k - 1) * e.batch + 1, given:size(1) - e.batch + 1)
+		if first < 1 then fail('export: samples: wanted at least %d rows, got %d', e.batch, given:size(1)) end
+		return given:narrow(1, first, e.batch)
+	end
+	if v.facts.ctype == 'float' then return tensor.randn(table.unpack(v.facts.shape)) end
+	fail("export: samples: wanted inputs for '%s', whose dtype is %s", v.name, v.facts.dtype)
+end
+
+local function flat(value, list)
+	if is_tensor(value) then
+		list[#list + 1] = value
+	else
+		for _, inner in ipairs(value) do flat(inner, list) end
+	end
+	return list
+end
+
+-- Inputs (rows of samples= in batches, or normal random numbers, the same for all variants) and what g:run gives for them.
+local function vectors_of(g, e, samples)
+	local seed, position = internal.rng(20261121, 0)
+	local saved <close> = setmetatable({}, {__close = function() internal.rng(seed, position) end})
+	local guard <close> = internal.nograd()
+	local list = {}
+	for k = 1, VECTORS do
+		local inputs = {}
+		for i in ipairs(e.inputs) do inputs[i] = sample_of(e, i, k, samples) end
+		list[k] = {inputs = inputs, results = flat(table.pack(g:run(#inputs == 1 and inputs[1] or inputs)), {})}
+	end
+	return list
+end
+
+---------------------------------------------------------------- the files
+
+-- name -> text, of all of them.
+local function texts_of(bundle, list, o)
+	local vectors = {}
+	for i, v in ipairs(list) do vectors[i] = vectors_of(v.graph, bundle.variants[i], o.samples) end
+	local texts = {}
+	if bundle.blob then texts[bundle.id .. '.bin'], bundle.blob_hash = files.blob(bundle) end
+	bundle.stamp = 0
+	local parts = {files.source(bundle), files.weights(bundle)}
+	for _, a in ipairs(bundle.array_list) do parts[#parts + 1] = a.body end
+	bundle.stamp = tonumber(internal.sha256(table.concat(parts)):sub(1, 8), 16)
+	texts[bundle.id .. '.h'], texts[bundle.id .. '.c'] = files.header(bundle), files.source(bundle)
+	texts[bundle.id .. '_weights.h'], texts['main.c'], texts.Makefile = files.weights(bundle), main(bundle, vectors), files.makefile(bundle)
+	return texts
+end
+
+local function quoted(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
+
+-- The shell's complaint, or nil.
+local function shell(format, ...)
+	local words = {...}
+	for i, word in ipairs(words) do words[i] = quoted(word) end
+	local pipe <close> = io.popen(format:format(table.unpack(words)) .. ' 2>&1')
+	local output = pipe:read 'a'
+	if not pipe:close() then return output:match '[^\n]*' end
+end
+
+local function is_folder(path) return not shell('test -d %s', path) end
+
+local function move_in(folder, made, texts)
+	for name in next, texts do
+		if is_folder(folder .. '/' .. name) then return ("'%s' is a folder"):format(name) end
+	end
+	for name in next, texts do
+		local good, problem = os.rename(made .. '/' .. name, folder .. '/' .. name)
+		if not good then return problem end
+	end
+end
+
+-- All or none; what was there stays when something fails.
+local function write(folder, texts)
+	folder = folder:gsub('(.)/+$', '%1')
+	local made = ('%s.part%s'):format(folder, tostring(texts):match '%x+$')
+	local remove <close> = setmetatable({}, {__close = function() shell('rm -rf -- %s', made) end})
+	local problem = shell('mkdir -p -- %s', made)
+	if problem then fail("export: dir: cannot make '%.99s': %s", folder, problem) end
+	for name, text in next, texts do
+		local good, message = pcall(internal.write_file, made .. '/' .. name, text)
+		if not good then fail("export: dir: cannot write into '%.99s': %s", folder, message) end
+	end
+	if is_folder(folder) then
+		problem = move_in(folder, made, texts)
+	else
+		problem = select(2, os.rename(made, folder))
+	end
+	if problem then fail("export: dir: cannot write into '%.99s': %s", folder, problem) end
+end
+
+---------------------------------------------------------------- the report
+
+local function cost_report(bundle, texts)
+	local several = bundle.variants[1].variant
+	local rows = {columns = {'node', 'op', 'macs', 'bytes', 'memory'}}
+	if several then table.insert(rows.columns, 1, 'variant') end
+	local constants, arena, macs, size = 0, 0, {}, 0
+	for _, e in ipairs(bundle.variants) do
+		local sum = 0
+		for _, c in ipairs(e.costs) do
+			rows[#rows + 1] = {variant = e.variant, node = c.node, op = c.op, macs = c.macs, bytes = c.bytes, memory = c.memory}
+			sum = sum + c.macs
+		end
+		arena, macs[#macs + 1] = math.max(arena, e.arena), ('%d%s'):format(sum, several and ' (' .. e.variant .. ')' or '')
+	end
+	for _, a in ipairs(bundle.array_list) do constants = constants + a.bytes end
+	for _, text in next, texts do size = size + #text end
+	rows.note = ('%s: constants %d bytes, arena %d bytes, %d functions, %s multiplications; files of %d bytes'):format(bundle.id, constants, arena,
+		#bundle.part_list, table.concat(macs, ', '), size)
+	return report(rows)
+end
+
+function core.methods.export(g, options)
+	core.expect(g, 'export')
+	local o = check(base.options(export_doc, options))
+	local list = variants_of(g, o)
+	for _, v in ipairs(list) do v.graph = o.rounding and rounding.apply(v.graph, o.rounding) or v.graph end
+	local bundle = compile(list, o)
+	local texts = texts_of(bundle, list, o)
+	write(o.dir, texts)
+	return cost_report(bundle, texts)
+end
+
+return true

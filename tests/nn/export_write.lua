@@ -1,0 +1,155 @@
+-- SPDX-License-Identifier: MIT
+-- labels: full
+-- What g:export writes: several precisions, weights in a file, names, all files or none.
+local exported = dofile 'tests/tools/exported.lua'
+exported.skip()
+tensor.seed(23)
+
+local function refused(text, f, ...)
+	local good, message = pcall(f, ...)
+	assert(not good and message:find(text, 1, true), message)
+end
+
+local function new_folder()
+	local folder = os.tmpname()
+	os.remove(folder)
+	return folder
+end
+local function text_of(file)
+	local f = assert(io.open(file, 'rb'))
+	local text = f:read 'a'
+	f:close()
+	return text
+end
+local function run(command)
+	local pipe = io.popen(command .. ' 2>&1')
+	local output = pipe:read 'a'
+	return pipe:close() == true, (output:gsub('\n$', ''))
+end
+
+local small = nn.Sequential {nn.Linear(6, 8, {name='fc1'}), nn.ReLU(), nn.Linear(8, 3), nn.Softmax()}
+local rows = tensor.randn(20, 6)
+small:calibrate({{rows, rows}}, {log=false})
+local float = graph.trace(small, rows[{{1, 1}}])
+
+describe('variants', function()
+	it('stand side by side: three symbols, one arena, a main that chooses', function()
+			local folder = new_folder()
+		local r = float:export {dir=folder, name='net', samples=rows, variants={'int8', 'int16', 'float32'}, profile='fc1'}
+		print(r:where{variant='int8', node='fc1'}[1].macs, #r:where{op='linear'}, r[1].variant)  --> 48 6 int8
+		local h, c = text_of(folder .. '/net.h'), text_of(folder .. '/net.c')
+		for _, name in ipairs {'int8', 'int16', 'float32'} do assert(h:find('void net_forward_' .. name .. '(', 1, true), name) end
+		print(select(2, c:gsub('static uint64_t memory', '')), c:find 'q_linear_u8_i8_i32' ~= nil, c:find 'q_linear_i16_i16_i64' ~= nil)  --> 1 true true
+		assert(run('make -C ' .. folder))
+		print(select(2, run(folder .. '/net --selftest')))  --> 6 passed, 0 failed
+		local input = tensor.ones(1, 6)
+		local f = io.open(folder .. '/in', 'wb')
+		for i = 1, 6 do f:write(string.pack('<f', 1)) end
+		f:close()
+		for name, q in pairs {int8=float:quantize{mode='static'}, int16=float:quantize{mode='static', weight='int16/1', input='int16'}, float32=float} do
+			assert(select(2, run(('%s/net %s --selftest'):format(folder, name))) == '2 passed, 0 failed')
+			assert(run(('%s/net %s --run < %s/in > %s/out'):format(folder, name, folder, folder)))
+			local out, wanted = text_of(folder .. '/out'), q:run(input)
+			for i = 1, 3 do assert(math.abs(string.unpack('<f', out, 4 * i - 3) - wanted[{1, i}]:item()) < 1e-6, name) end
+		end
+		local good, output = run(folder .. '/net int16 --time 10')
+		assert(good and output:find 'us a pass' and output:find 'fc1 .* us')
+		print(run(folder .. '/net int4 --selftest'))  --> false usage: ... [int8 | int16 | float32] ...
+		os.execute('rm -r ' .. folder)
+	end)
+	it('are specs, options, or graphs by name', function()
+			local folder = new_folder()
+		float:export {dir=folder, name='net', samples=rows, variants={tiny={mode='static', weight='int4/1'}, ['a "b"']=float:quantize{mode='static'}}}
+		assert(run(('make -C %s && %s/net --selftest && %s/net tiny --selftest'):format(folder, folder, folder)))
+		assert(text_of(folder .. '/net.h'):find('net_forward_a__b_(', 1, true))
+		os.execute('rm -r ' .. folder)
+		refused('export: variants: x: wanted a spec, options of g:quantize or a graph, got 3', float.export, float, {dir=folder, variants={x=3}})
+		refused('export: variants: wanted at least one, got none', float.export, float, {dir=folder, variants={}})
+		refused("wanted names that differ in C, got 'a-b' and 'a_b'", float.export, float, {dir=folder, variants={['a-b']='int8', a_b='int8'}})
+		refused('got', float.export, float, {dir=folder, variants={'int9x'}})
+		assert(not io.open(folder .. '/Makefile'))
+	end)
+end)
+it('blob: weights in a file that is read and checked', function()
+	local folder = new_folder()
+	local net = nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Flatten(), nn.Linear(288, 3)}
+	local x = tensor.randn(20, 3, 6, 6)
+	local r = exported.static(net, x):export {dir=folder, name='net', samples=x, blob=true}
+	local weights = text_of(folder .. '/net_weights.h')
+	assert(#text_of(folder .. '/net.bin') == tonumber(tostring(r):match 'constants (%d+) bytes'))
+	assert(weights:find 'static int8_t conv1_weight%[%d+%];' and not weights:find '%d, %d')
+	assert(run(('make -C %s CFLAGS="-O1 -fsanitize=undefined,address"'):format(folder)))
+	print(run(folder .. '/net --selftest'))  --> true 2 passed, 0 failed
+	print(run(('cd / && %s/net --weights %s/net.bin --selftest'):format(folder, folder)))  --> true 2 passed, 0 failed
+	local function with(bytes)
+		local f = io.open(folder .. '/bad.bin', 'wb')
+		f:write(bytes):close()
+		local good, output = run(('%s/net --weights %s/bad.bin --selftest'):format(folder, folder))
+		assert(not good and output:find 'not the weights of this program', output)
+	end
+	local blob = text_of(folder .. '/net.bin')
+	for _, bytes in ipairs {'', blob:sub(1, -2), blob .. '\0', blob:sub(1, 99) .. string.char(blob:byte(100) ~ 1) .. blob:sub(101)} do with(bytes) end
+	print(run(folder .. '/net --weights /proc/none --selftest'))  --> false /proc/none: cannot be read
+	local f = io.open(folder .. '/alone.c', 'w')
+	f:write [[
+#include "net.h"
+static float in[108], out[3];
+int main(void) { return net_forward(in, out) == 1 && net_load("nothing") == 1 && net_load("net.bin") == 0 && net_forward(in, out) == 0 ? 0 : 1; }
+]]
+	f:close()
+	assert(run(('cd %s && cc -std=c99 -Wall -Werror -o alone alone.c net.c && ./alone'):format(folder)))
+	os.execute('rm -r ' .. folder)
+end)
+it('any name is made safe', function()
+	for i, name in ipairs {'main', 'test', 'clean', 'int', 'a"b', '*/ int x; /*', '??/', '../up', '9lives', '', 'q_round', ('long'):rep(60)} do
+		local folder = new_folder()
+		float:quantize{mode='static'}:export {dir=folder, name=name, samples=rows}
+		local good, output = run('make -C ' .. folder .. ' test')
+		assert(good and output:find '2 passed, 0 failed', name .. ': ' .. output)
+		assert(not io.open(folder .. '/../up.c'))
+		os.execute('rm -r ' .. folder)
+	end
+	local words = {'if', 'memory', 'arena', 'memcpy', 'q_round', 'int8_t', 'input', 'output', 'clock', 'remove', 'FILE'}
+	local parts = {}
+	for _, word in ipairs(words) do parts[word] = tensor.randn(6) end
+	local g = graph.trace(nn.module(function(self, a)
+		for _, word in ipairs(words) do a = a + self[word] end
+		return a
+	end, parts), rows[{{1, 1}}])
+	exported.check('words', g, rows, {flags=exported.FLAGS})
+	for _, o in ipairs {{profile='.*'}, {blob=true, profile='.*'}} do
+		local folder = new_folder()
+		o.dir = folder
+		g:export(o)
+		local good, output = run('make -C ' .. folder .. ' test')
+		assert(good, output)
+		os.execute('rm -r ' .. folder)
+	end
+end)
+it('writes all files or none', function()
+	local g = float:quantize{mode='static'}
+	local folder = new_folder()
+	local function list() return select(2, run('ls -A ' .. folder .. ' ' .. folder .. '.part*')) end
+	g:export {dir=folder .. '/deep/er/', name='a', samples=rows}
+	assert(run('make -C ' .. folder .. '/deep/er test'))
+	os.execute('rm -r ' .. folder)
+	g:export {dir=folder, name='a', samples=rows}
+	os.execute('echo mine > ' .. folder .. '/notes')
+	local first = text_of(folder .. '/a_weights.h')
+	float:export {dir=folder, name='a', samples=rows} -- takes the places of the files, leaves others
+	assert(run('make -B -C ' .. folder .. ' test') and text_of(folder .. '/notes') == 'mine\n' and text_of(folder .. '/a_weights.h') ~= first)
+	local f = io.open(folder .. '/a_weights.h', 'w') -- as if a second export had been cut off
+	f:write(first):close()
+	local good, output = run('make -B -C ' .. folder)
+	assert(not good and output:find 'files of two exports', output)
+	assert(not list():find 'part%x', list())
+	local before = text_of(folder .. '/a.c')
+	os.execute(('rm %s/Makefile && mkdir %s/Makefile'):format(folder, folder))
+	refused("export: dir: cannot write into '" .. folder .. "': 'Makefile' is a folder", g.export, g, {dir=folder, name='a', samples=rows})
+	assert(text_of(folder .. '/a.c') == before and not list():find 'part%x')
+	refused('export: dir: cannot make', g.export, g, {dir=folder .. '/notes/x', samples=rows})
+	refused('export: dir: cannot make', g.export, g, {dir='/proc/nothing/here', samples=rows})
+	refused('export: dir: cannot write into', g.export, g, {dir=folder .. '/notes', samples=rows})
+	assert(text_of(folder .. '/notes') == 'mine\n' and not list():find 'part%x')
+	os.execute('rm -r ' .. folder)
+end)
