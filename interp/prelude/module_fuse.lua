@@ -8,16 +8,17 @@ local methods, method = module.methods, module.method
 
 local function is_kind(m, name) return module.class_of(m).name == name end
 
--- The weight and bias of a layer with the norm {weight, bias, mean, var, eps} behind it; bias may be nil. Computed in double, rounded
--- once.
+-- The weight and bias of a layer with the norm {weight, bias, mean, var, eps} behind it; bias may be nil. The weight in float32 and in
+-- the order of TensorFlow's converter: codes at a tie come out as there (tests/quant/tflite_codes.lua). The bias in double, rounded once.
 local function folded(weight, bias, norm)
 	local guard <close> = internal.nograd()
 	local function wide(t) return t:to 'float64' end
-	local factor = wide(norm.weight) / (wide(norm.var) + norm.eps):sqrt()
+	local function single(t) return t:dtype() == 'float64' and t or t:to 'float32' end
+	local factor = single(norm.weight) / (single(norm.var) + norm.eps):sqrt()
 	local shape = {weight:size(1)}
 	for _ = 2, weight:dim() do shape[#shape + 1] = 1 end
-	local offset = (wide(norm.mean) - (bias and wide(bias) or 0)) * -1 * factor + wide(norm.bias)
-	return (wide(weight) * factor:view(table.unpack(shape))):to(weight:dtype()), offset:to((bias or weight):dtype())
+	local offset = (wide(norm.mean) - (bias and wide(bias) or 0)) * -1 * wide(norm.weight) / (wide(norm.var) + norm.eps):sqrt() + wide(norm.bias)
+	return (single(weight) * factor:view(table.unpack(shape))):to(weight:dtype()), offset:to((bias or weight):dtype())
 end
 
 local function fold(layer, norm)

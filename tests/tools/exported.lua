@@ -99,4 +99,69 @@ function exported.functions(list, x, parts, tolerance)
 	end
 end
 
+---------------------------------------------------------------- many graphs in one program, on many platforms
+
+-- Bytes of a tensor's rows; big: the most significant byte first.
+local function bytes_of(t, big)
+	local flat = (t:quantized() and t:codes() or t):contiguous()
+	local format, list, values = FORMATS[flat:dtype()], {}, flat:view(flat:nelem()):totable()
+	local size = string.packsize(format)
+	if big and size > 1 then format = '>' .. format:sub(2) end
+	local many = format:sub(1, 1) .. format:sub(2):rep(100)
+	for i = 1, #values, 100 do
+		local last = math.min(i + 99, #values)
+		list[#list + 1] = string.pack(last == i + 99 and many or format:sub(1, 1) .. format:sub(2):rep(last - i + 1), table.unpack(values, i, last))
+	end
+	return table.concat(list), format
+end
+
+-- The graphs of {name=, graph=, x=, tolerance=} as the variants of one program in a folder, with what g:run gives for each row of x.
+function exported.program(cases)
+	local folder, variants = os.tmpname(), {}
+	os.remove(folder)
+	for i, case in ipairs(cases) do variants['c' .. i] = case.graph end
+	cases[1].graph:export {dir=folder, name='net', variants=variants}
+	local results = {}
+	for i, case in ipairs(cases) do
+		local list, rows = {}, case.x:size(1)
+		local step = case.single and 1 or rows -- single: rows of a batch are not each for itself
+		for r = 1, rows, step do list[#list + 1] = case.graph:run(case.x:narrow(1, r, step)) end
+		results[i] = #list == 1 and list[1] or tensor.cat(list, {axis=1})
+	end
+	return {folder = folder, cases = cases, results = results, bytes = {}}
+end
+
+-- What goes in and what must come out of case i, as bytes: made once.
+local function bytes_for(program, i, big)
+	local key = i .. (big and 'big' or '')
+	if not program.bytes[key] then
+		local file = io.open(('%s/in%s'):format(program.folder, key), 'wb')
+		file:write((bytes_of(program.cases[i].x, big))):close()
+		local wanted, format = bytes_of(program.results[i], big)
+		program.bytes[key] = {wanted = wanted, format = format}
+	end
+	return program.bytes[key], 'in' .. key
+end
+
+-- Compiles the program for a target {make=, run=, big=} and compares all results; the names of cases that differ, with by how much.
+function exported.differing(program, target)
+	local folder, wrong = program.folder, {}
+	local good, output = run(('make -C %s -B net %s'):format(folder, target.make))
+	assert(good, output)
+	local before = target.run and target.run .. ' ' or ''
+	good, output = run(('%s%s/net --selftest'):format(before, folder))
+	assert(good and output:find '^%d+ passed, 0 failed', output)
+	for i, case in ipairs(program.cases) do
+		local bytes, input = bytes_for(program, i, target.big)
+		good, output = run(('%s%s/net c%d --run < %s/%s > %s/out'):format(before, folder, i, folder, input, folder))
+		assert(good, output)
+		local file = io.open(folder .. '/out', 'rb')
+		local got = file:read 'a'
+		file:close()
+		local off = got == bytes.wanted and 0 or difference(got, bytes.wanted, bytes.format)
+		if off > (case.tolerance or 0) then wrong[#wrong + 1] = ('%s: off by %.3g'):format(case.name, off) end
+	end
+	return wrong
+end
+
 return exported

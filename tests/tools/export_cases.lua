@@ -1,0 +1,85 @@
+-- SPDX-License-Identifier: MIT
+-- For every op that g:export knows at least one small graph of it, for 1000 random inputs each: {name=, ops=, graph=, x=, tolerance=}.
+-- A tolerance stands where float sums run in another order; all else is the same bits.
+local exported = dofile 'tests/tools/exported.lua'
+local ROWS = 1000
+local cases = {}
+
+local function add(name, f, x, o)
+	o = o or {}
+	cases[#cases + 1] = {name = name, x = x, graph = type(f) == 'function' and exported.of(f, x, o.parts) or f, tolerance = o.tolerance,
+		single = o.single}
+end
+
+local function integers(name, m, x, options) add(name, exported.static(m, x, options), x) end
+
+tensor.seed(77)
+local line, block, image = tensor.randn(ROWS, 12), tensor.randn(ROWS, 6, 4), tensor.randn(ROWS, 3, 6, 6)
+local wide = line * tensor.randn(ROWS, 1):exp() * 3 -- of all sizes
+
+---------------------------------------------------------------- elementwise
+
+for _, op in ipairs {'abs', 'neg', 'square', 'reciprocal', 'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'tanh', 'sigmoid', 'silu',
+	'softplus', 'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu'} do
+	add(op, function(_, a) return a[op](a) end, wide)
+end
+add('gelu by tanh', function(_, a) return a:gelu {approximate='tanh'} end, wide)
+add('add', function(self, a) return a + self.b end, block, {parts={b=tensor.randn(4)}})
+add('sub', function(_, a) return 1.5 - a end, wide)
+add('mul', function(_, a) return a * a:narrow(2, 1, 1) end, block)
+add('div', function(self, a) return a / self.b end, block, {parts={b=tensor.randn(6, 1)}})
+add('maximum', function(_, a) return a:maximum(0.25) end, wide)
+add('minimum', function(self, a) return a:minimum(self.b) end, line, {parts={b=tensor.randn(12)}})
+
+---------------------------------------------------------------- moving
+
+add('permute', function(_, a) return a:permute(1, 3, 2) end, block)
+add('transpose', function(_, a) return a:transpose(2, 3) end, block)
+add('t', function(_, a) return a:t() * 2 end, line, {single=true})
+add('narrow', function(_, a) return a:narrow(2, 2, 3) end, block)
+add('select', function(_, a) return a:select(2, -1) end, block)
+add('expand', function(_, a) return a:narrow(2, 1, 1):expand(a:size(1), 5, 4) end, block)
+add('view', function(_, a) return a:view(-1, 4) end, block)
+add('reshape', function(_, a) return a:transpose(2, 3):reshape(-1, 24) end, block)
+add('contiguous', function(_, a) return a:transpose(2, 3):contiguous() end, block)
+add('squeeze', function(_, a) return (a:unsqueeze(2) * 2):squeeze(2) end, block)
+add('unsqueeze', function(_, a) return a:unsqueeze(2) end, block)
+
+---------------------------------------------------------------- along axes
+
+add('softmax', function(_, a) return a:softmax() end, wide, {tolerance=2e-6})
+add('logsoftmax', function(_, a) return a:logsoftmax(2) end, block, {tolerance=2e-6})
+add('layernorm', function(self, a) return a:layernorm(self.w, self.b) end, line, {tolerance=2e-6, parts={w=tensor.randn(12), b=tensor.randn(12)}})
+add('rmsnorm', function(self, a) return a:rmsnorm(self.w) end, line, {tolerance=2e-6, parts={w=tensor.randn(12)}})
+add('sum', function(_, a) return a:sum {axis=2} end, block, {tolerance=2e-6})
+add('mean', function(_, a) return a:mean {axis={2, 3}} end, block, {tolerance=2e-6})
+add('max', function(_, a) return a:max {axis=3} end, block)
+add('min', function(_, a) return a:min {axis=2} end, block)
+add('argmax', function(_, a) return a:argmax(-1) end, block)
+
+---------------------------------------------------------------- codes
+
+local byte, word = {dtype='uint8', scale=0.02, zero_point=99}, {dtype='int16', scale=0.0003}
+add('quantize', function(_, a) return a:quantize(byte) end, wide)
+add('quantize to int16', function(_, a) return a:quantize(word) end, wide)
+add('dequantize', function(_, a) return a:quantize(byte):dequantize() end, wide)
+add('requantize', function(_, a) return a:quantize(byte):requantize(word) end, wide)
+add('relu of codes', function(_, a) return a:quantize(byte):relu() end, wide)
+add('argmax of codes', function(_, a) return a:quantize(byte):argmax(2) end, block)
+add('copies of codes', function(_, a) return a:quantize(byte):permute(1, 3, 2) end, block)
+integers('linear', nn.Sequential {nn.Linear(12, 9), nn.ReLU(), nn.Linear(9, 5)}, line)
+integers('linear of int16', nn.Sequential {nn.Linear(12, 9), nn.Linear(9, 5)}, line, {weight='int16/1', input='int16'})
+integers('linear of int4', nn.Sequential {nn.Linear(12, 9), nn.Linear(9, 5)}, line, {weight='int4/1', input='int8'})
+add('linear of floats', graph.trace(nn.Linear(12, 9), line[{{1, 1}}]), line, {tolerance=2e-6})
+integers('conv2d', nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 4, 3, {stride=2, pad={0, 1, 1, 0}})}, image)
+integers('conv2d of int16', nn.Sequential {nn.Conv2d(3, 5, 3), nn.Conv2d(5, 4, 1)}, image, {weight='int16/1', input='int16'})
+integers('conv2d by channels', nn.Sequential {nn.Conv2d(3, 6, 3, {groups=3, pad=1}), nn.ReLU(), nn.Conv2d(6, 6, 3, {groups=6})}, image)
+add('conv2d of floats', graph.trace(nn.Conv2d(3, 6, 3, {pad=1}), image[{{1, 1}}]), image, {tolerance=2e-6})
+integers('add of codes', nn.Sequential {nn.Conv2d(3, 4, 1), nn.Residual {nn.Conv2d(4, 4, 3, {pad=1})}, nn.ReLU(), nn.Conv2d(4, 2, 1)}, image)
+integers('maxpool2d', nn.Sequential {nn.Conv2d(3, 4, 1), nn.MaxPool2d(3, {stride=2, pad=1}), nn.Conv2d(4, 2, 1)}, image)
+add('maxpool2d of floats', function(_, a) return a:maxpool2d(2) end, image)
+add('avgpool2d', function(_, a) return a:quantize(byte):avgpool2d(3, {stride=2}) end, image)
+add('avgpool2d into others', function(_, a) return a:quantize(byte):avgpool2d(2, {out={dtype='int8', scale=0.01}}) end, image)
+add('avgpool2d of floats', function(_, a) return a:avgpool2d(2) end, image, {tolerance=2e-6})
+
+return cases
