@@ -49,8 +49,9 @@ end
 
 -- Fields for the parts: w (name), wtype, bias, factor, codes (the name of a q_codes), sum (C type), rule.
 -- sums: of the codes of each output, where x has a zero point that the loops do not take off. k: numbers in a row of the array.
-function product.prepare(e, node, x, y, order, fold, k)
-	local w, bias = e:constant(node, 2), node.inputs[3] and numbers(e:constant(node, 3))
+-- at: the operand that is the weight (2); another one has neither bias nor activation.
+function product.prepare(e, node, x, y, order, fold, k, at)
+	local w, bias = e:constant(node, at or 2), not at and node.inputs[3] and numbers(e:constant(node, 3))
 	if not w or not w:quantized() then base.fail("export: node '%s': wanted a quantized weight that the graph holds", node.name) end
 	local params = w:qparams()
 	if params.block or params.axis and params.axis ~= 1 or w:spec().scheme == 'log' then
@@ -66,7 +67,7 @@ function product.prepare(e, node, x, y, order, fold, k)
 	local sums = codes:contiguous():view(p.outputs, p.per):sum {axis = 2}:totable()
 	local add = not y.scale and bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
 	p.codes = '&' .. e:struct('q_codes', node.name .. '_codes', ('{%s, %s, %d, %d, %s}'):format(e.float(y.scale and y.lo - y.zero or 0),
-		e.float(y.scale and y.hi - y.zero or 0), y.scale and y.zero or 0, node.attrs.act == 'relu' and 1 or 0, add or '0'))
+		e.float(y.scale and y.hi - y.zero or 0), y.scale and y.zero or 0, not at and node.attrs.act == 'relu' and 1 or 0, add or '0'))
 	if x.params then return found(e, node, x, y, p, scales, sums, fold) end
 	local biases, factors = {}, {}
 	for j = 1, p.outputs do
@@ -86,28 +87,29 @@ function product.prepare(e, node, x, y, order, fold, k)
 end
 
 -- How sums of floats become results: fields of a q_codes.
-local function plain_codes(e, node, add)
-	return '&' .. e:struct('q_codes', node.name .. '_codes', ('{0.0f, 0.0f, 0, %d, %s}'):format(node.attrs.act == 'relu' and 1 or 0, add or '0'))
+local function plain_codes(e, node, add, at)
+	return '&' .. e:struct('q_codes', node.name .. '_codes', ('{0.0f, 0.0f, 0, %d, %s}'):format(
+		not at and node.attrs.act == 'relu' and 1 or 0, add or '0'))
 end
 
 -- The same for float weights.
-function product.prepare_float(e, node, order)
-	local w, bias = e:constant(node, 2), node.inputs[3] and numbers(e:constant(node, 3))
+function product.prepare_float(e, node, order, at)
+	local w, bias = e:constant(node, at or 2), not at and node.inputs[3] and numbers(e:constant(node, 3))
 	if not w or w:quantized() then base.fail("export: node '%s': wanted a float weight that the graph holds", node.name) end
 	local flat = numbers(order and w:permute(table.unpack(order)) or w)
 	local add = bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
 	e.inexact = true -- the order of the sums is another
 	return {w = e:array(node.name .. '_weight', 'float', flat, 'weights'), wtype = 'float', sum = 'float', outputs = w:size(1),
-		per = w:nelem() // w:size(1), codes = plain_codes(e, node, add), bias = '0', factor = '0'}
+		per = w:nelem() // w:size(1), codes = plain_codes(e, node, add, at), bias = '0', factor = '0'}
 end
 
--- For weights that are decoded: the fields of decode.weight and codes; nil when the operand is none.
-function product.prepare_decoded(e, node, at)
-	local w = e:decoded_from(node.inputs[at or 2])
+-- For weights that are decoded: the fields of decode.weight and codes; nil when the operand is none (but w, if given).
+function product.prepare_decoded(e, node, at, w)
+	w = w or e:decoded_from(node.inputs[at or 2])
 	if not w then return end
 	local bias = not at and node.inputs[3] and numbers(e:constant(node, 3))
-	local p = decode.weight(e, node, w, node.name .. '_weight' .. (at and '_' .. at or ''))
-	p.codes = plain_codes(e, node, bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result'))
+	local p = decode.weight(e, node, w, node.name .. '_weight')
+	p.codes = plain_codes(e, node, bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result'), at)
 	e.inexact = true -- the order of the sums is another
 	return p
 end

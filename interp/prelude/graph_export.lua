@@ -100,6 +100,10 @@ end
 
 -- What a line names in the arena lives until there.
 function program:line(text)
+	if self.inner then
+		self.inner[#self.inner + 1] = text
+		return
+	end
 	local at = #self.lines + 1
 	self.lines[at] = '\t' .. text
 	for id in text:gmatch '@(%d+)@' do
@@ -107,29 +111,38 @@ function program:line(text)
 		buffer.last = math.max(buffer.last, at)
 	end
 end
+
+-- The lines that emit() writes as one, a loop: what any of them names lives during all of them.
+function program:block(emit)
+	self.inner = {}
+	emit()
+	local text = table.concat(self.inner, '\n\t')
+	self.inner = nil
+	self:line(text)
+end
+
 function program:call(format, ...) self:line(format:format(...)) end
+
+-- The value behind an edge is that tensor.
+function program:known(ref, tensor)
+	local name = core.split(ref)
+	local f = facts_of(self.graph:result_of(ref), self.batch, name)
+	local flat = tensor:contiguous():to(f.ctype == 'float' and 'float64' or 'int64'):view(f.count):totable()
+	self.values[ref] = {facts = f, layout = 'plain', buffer = {name = self:array(name .. '_value', f.ctype, flat, 'a constant'), first = 0, last = 0}}
+	return self.values[ref]
+end
 
 -- The value {facts, buffer, layout} of an edge.
 function program:value(ref)
 	local v = self.values[ref]
 	if v then return v end
 	local node, decoded = self.graph.nodes[core.split(ref)], self.decoded[ref]
-	if decoded then
-		local f = facts_of(self.graph:result_of(ref), self.batch, node.name)
-		local flat = decoded:dequantize():contiguous():to('float64'):view(f.count):totable()
-		v = {facts = f, layout = 'plain', buffer = {name = self:array(node.name, 'float', flat, 'a constant'), first = 0, last = 0}}
-		self.values[ref] = v
-		return v
-	end
+	if decoded then return self:known(ref, decoded:dequantize()) end
 	if node.op ~= 'const' then fail("export: node '%s': its result is not known where it is used", node.name) end
 	if node.value:quantized() then
 		fail("export: node '%s': wanted a plain tensor where it is used, got %s", node.name, internal.describe(node.value))
 	end
-	local f = facts_of(node.results[1], self.batch, node.name)
-	local flat = node.value:contiguous():to(f.ctype == 'float' and 'float64' or 'int64'):view(f.count):totable()
-	v = {facts = f, layout = 'plain', buffer = {name = self:array(node.name .. '_value', f.ctype, flat, 'a constant'), first = 0, last = 0}}
-	self.values[ref] = v
-	return v
+	return self:known(ref, node.value)
 end
 
 local function transposed(e, v, layout)

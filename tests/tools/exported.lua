@@ -8,7 +8,7 @@ function exported.skip()
 	if not os.execute 'cc --version >/dev/null 2>&1 && make --version >/dev/null 2>&1' then skip 'no cc or make here' end
 end
 
-local FORMATS = {float32 = '<f', int8 = '<b', uint8 = '<B', int16 = '<h', uint16 = '<H', int64 = '<i8'}
+local FORMATS = {float32 = '<f', int8 = '<b', uint8 = '<B', int16 = '<h', uint16 = '<H', int32 = '<i4', int64 = '<i8'}
 
 local function packed(t)
 	local flat = (t:quantized() and t:codes() or t):contiguous()

@@ -31,3 +31,8 @@ end)
 it('counts both products', function()
 	print(g:node('attention1').macs)  --> 400
 end)
+it('counts heads that lie side by side', function()
+	local a = tensor.ones(1, 5, 8)
+	local g = graph.trace(nn.module(function(_, x) return nn.attention(x, x, x, {heads=2}) end, {}), a)
+	print(g:node('attention1').macs)  --> 400
+end)

@@ -1,0 +1,13 @@
+-- SPDX-License-Identifier: MIT
+-- labels: full
+-- Rows of a table by number in exported C.
+local exported = dofile 'tests/tools/exported.lua'
+exported.skip()
+tensor.seed(22)
+local ids = tensor.randint {8, 6, low=1, high=30}:to 'int32'
+local m = nn.Sequential {nn.Embedding(30, 7)}
+it('floats', function() exported.check('floats', graph.trace(m, ids:narrow(1, 1, 1)), ids) end)
+it('numbers of 64 bits', function() exported.check('wide', graph.trace(m, ids:narrow(1, 1, 1):to 'int64'), ids:to 'int64') end)
+for _, spec in ipairs {'int8/1', 'int8', 'uint8/1', 'int4/1', 'int4:3', 'uint4:4', 'int16/1', 'binary/1'} do
+	it(spec, function() exported.check(spec, exported.quantized(m, ids, {mode='weight_only', weight=spec}), ids) end)
+end
