@@ -80,13 +80,24 @@ bool ql_rescale_one_scale(const struct ql_tensor *t, const char **reason)
 	return t->q->axis < 0 && !t->q->block && t->q->scheme->affine && t->dtype != QL_binary;
 }
 
+enum ql_status ql_rescale_float_only(struct ql_ctx *ctx, const struct ql_call *call)
+{
+	enum ql_requant rule = ql_call_attr(call, "out")->spec->requant;
+
+	return rule ? ql_fail(ctx, QL_ERR_ARGUMENT, "%s: out: rounding: wanted 'float', the only rule of this op, got '%s'",
+			      call->op->doc.name, ql_requant_name(rule))
+		    : QL_OK;
+}
+
 enum ql_status ql_rescale_result(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
 	const struct ql_result *r = &call->result[0];
 	const float nothing[2] = {0, 0};
-	enum ql_status status = ql_tensor_new(ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
+	enum ql_status status = ql_rescale_float_only(ctx, call);
 
+	if (!status)
+		status = ql_tensor_new(ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
 	return status ? status : ql_rescale_params(ctx, spec, nothing, r->rank, r->shape, &call->out[0]->q);
 }
 

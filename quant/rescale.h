@@ -42,7 +42,9 @@ bool ql_rescale_fits(const struct ql_call *call, const char **reason);
 /* True when out= is an affine spec with one given scale; when t is affine with one scale. Else sets *reason. */
 bool ql_rescale_out_fits(const struct ql_call *call, const char **reason);
 bool ql_rescale_one_scale(const struct ql_tensor *t, const char **reason);
-/* Allocates out[0] with the params of such an out=. */
+/* An error when out= asks for a rule of fixed point, in ops that have none. */
+enum ql_status ql_rescale_float_only(struct ql_ctx *ctx, const struct ql_call *call);
+/* Allocates out[0] with the params of such an out=, of an op whose only rule is that of floats. */
 enum ql_status ql_rescale_result(struct ql_ctx *ctx, struct ql_call *call);
 /* Writes into `out`, which has params and the broadcast shape of the operands a and b (b may be NULL). */
 enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, enum ql_requant rule,

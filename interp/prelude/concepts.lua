@@ -61,8 +61,8 @@ out=. The factor is M = scale_a scale_b / scale_out; the spec's field rounding, 
 float is the default; the others need no floats. With an operand of 16 bits the sum has 64 bits and m 16 (int16x8 of TFLite), rounded
 once in both. The bias is an integer at scale_a scale_b. The operands of a sum (add) are taken 2^20 times finer than twice the larger
 scale (16 bits: 2^15; 2^14 with a zero point), each rescaled to that, added, and rescaled to the result. Products, joins, means of
-windows and q:requantize are one factor each. A result that comes from floats (act='gelu', no integer version) has no such rule: an
-error says so. See spec.]],
+windows and q:requantize are one factor each. Tables (tanh), norms, softmax and attention of codes have the rule float only, as has a
+result that comes from floats (act='gelu'): another one is an error. See spec.]],
 	[[a, w = tensor{{1, 0.5}}:quantize 'int8', tensor{{0.3, -0.7}}:quantize 'int8'
 y = a:linear(w, {out={dtype='int8', scale=0.001, rounding='single'}})
 print(y:codes():item(), quant.spec{dtype='int8', rounding='double'})  --> -55 int8 rounding=double]])

@@ -17,8 +17,16 @@ local function with(spec, rule)
 		observer = spec.observer, p = spec.p, momentum = spec.momentum, scale = spec.scale, zero_point = spec.zero_point, rounding = rule}
 end
 
--- Results that are floats before they become codes are divided under every rule.
-local function is_integer(node) return not node.attrs.act or node.attrs.act == 'relu' end
+-- Ops whose results are sums of codes. Tables, norms, softmax and attention have a rule of their own, and what is a float before it
+-- becomes a code is divided, under every rule.
+local SUMS = {linear = true, matmul = true, conv2d = true, add = true, sub = true, mul = true, cat = true, stack = true, avgpool2d = true}
+
+local function is_integer(node)
+	for _, ref in ipairs(node.inputs) do
+		if type(ref) ~= 'string' then return false end -- with a number it is a table
+	end
+	return SUMS[node.op] and (not node.attrs.act or node.attrs.act == 'relu')
+end
 
 -- The graph under the rule; itself when nothing changes.
 function rounding.apply(g, rule)

@@ -223,8 +223,10 @@ static enum ql_status results_of(struct ql_ctx *ctx, const struct ql_call *call,
 {
 	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
 	struct ql_tensor *values = NULL;
-	enum ql_status status = apply(ctx, call, at, codes, &values);
+	enum ql_status status = ql_rescale_float_only(ctx, call);
 
+	if (!status)
+		status = apply(ctx, call, at, codes, &values);
 	if (!status)
 		status = ql_tensor_new(ctx, spec->dtype, values->rank, values->shape, out);
 	if (!status)

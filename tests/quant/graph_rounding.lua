@@ -27,7 +27,7 @@ for _, rule in ipairs {'single', 'double'} do
 		local float = rules_of(g:quantize {mode='static'})
 		local n = 0
 		for name, was in pairs(rules_of(q)) do
-			assert(was == (q:node(name).attrs.act == 'gelu' and 'float' or rule) and float[name] == 'float', name .. ' ' .. was)
+			assert(was == (q:node(name).op == 'gelu' and 'float' or rule) and float[name] == 'float', name .. ' ' .. was)
 			n = n + 1
 		end
 		assert(n >= 5, n)

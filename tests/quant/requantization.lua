@@ -165,6 +165,8 @@ it('what has no rule of fixed point says so', function()
 	refused('rounding: wanted affine codes of 2 to 16 bits beside it, got float16', quant.spec, {dtype='float16', rounding='single'})
 	refused("quantize: rounding: wanted integer results for 'double'", x.quantize, x, spec)
 	refused("quantize: rounding: wanted integer results for 'double'", qx.linear, qx, qw, {act='gelu', out=spec})
+	refused("softmax: out: rounding: wanted 'float', the only rule of this op, got 'double'", qx.softmax, qx, {out=spec})
+	refused("tanh: out: rounding: wanted 'float', the only rule of this op, got 'double'", qx.tanh, qx, {out=spec})
 	local blocks = x:quantize 'int8:8'
 	refused('requantize: rounding: wanted affine codes without blocks', blocks.requantize, blocks, spec)
 end)
