@@ -25,14 +25,14 @@ static unsigned char byte_at(const char *p)
 	return (unsigned char)*p;
 }
 
-struct ql_match ql_match_new(
+struct ql_pattern_match ql_match_new(
 	lua_State *L, const char *text, size_t size, const char *pattern, size_t pattern_size)
 {
-	return (struct ql_match){
+	return (struct ql_pattern_match){
 		.L = L, .text = text, .text_end = text + size, .pattern_end = pattern + pattern_size};
 }
 
-static void count_steps(struct ql_match *m, ptrdiff_t n)
+static void count_steps(struct ql_pattern_match *m, ptrdiff_t n)
 {
 	m->steps += (size_t)n;
 	if (m->steps < QL_POLL)
@@ -89,7 +89,7 @@ static bool in_named_class(int c, int name)
 }
 
 /* Behind the class that begins at p. */
-static const char *class_end(struct ql_match *m, const char *p)
+static const char *class_end(struct ql_pattern_match *m, const char *p)
 {
 	char first = *p++;
 
@@ -138,7 +138,7 @@ static bool in_set(int c, const char *p, const char *last)
 }
 
 /* The character at `at` (which may be the end of the text) is in the class p..end. */
-static bool in_class(const struct ql_match *m, const char *at, const char *p, const char *end)
+static bool in_class(const struct ql_pattern_match *m, const char *at, const char *p, const char *end)
 {
 	int c;
 
@@ -159,9 +159,9 @@ static bool in_class(const struct ql_match *m, const char *at, const char *p, co
 
 /* ---- repetitions: the class p..end, the rest of the pattern behind its mark ---- */
 
-static const char *match(struct ql_match *m, const char *at, const char *p);
+static const char *match(struct ql_pattern_match *m, const char *at, const char *p);
 
-static const char *most_first(struct ql_match *m, const char *at, const char *p, const char *end)
+static const char *most_first(struct ql_pattern_match *m, const char *at, const char *p, const char *end)
 {
 	ptrdiff_t n = 0;
 
@@ -177,7 +177,7 @@ static const char *most_first(struct ql_match *m, const char *at, const char *p,
 	return NULL;
 }
 
-static const char *fewest_first(struct ql_match *m, const char *at, const char *p, const char *end)
+static const char *fewest_first(struct ql_pattern_match *m, const char *at, const char *p, const char *end)
 {
 	for (;; at++) {
 		const char *found = match(m, at, end + 1);
@@ -191,7 +191,7 @@ static const char *fewest_first(struct ql_match *m, const char *at, const char *
 
 /* ---- captures ---- */
 
-static const char *open_capture(struct ql_match *m, const char *at, const char *rest, ptrdiff_t size)
+static const char *open_capture(struct ql_pattern_match *m, const char *at, const char *rest, ptrdiff_t size)
 {
 	const char *found;
 
@@ -206,7 +206,7 @@ static const char *open_capture(struct ql_match *m, const char *at, const char *
 	return found;
 }
 
-static const char *close_capture(struct ql_match *m, const char *at, const char *rest)
+static const char *close_capture(struct ql_pattern_match *m, const char *at, const char *rest)
 {
 	int i = m->captures - 1;
 	const char *found;
@@ -223,7 +223,7 @@ static const char *close_capture(struct ql_match *m, const char *at, const char 
 }
 
 /* Behind the text of capture %1 to %9 when it stands here; NULL when it does not. */
-static const char *match_reference(struct ql_match *m, const char *at, char digit)
+static const char *match_reference(struct ql_pattern_match *m, const char *at, char digit)
 {
 	int i = digit - '1';
 	size_t size;
@@ -238,7 +238,7 @@ static const char *match_reference(struct ql_match *m, const char *at, char digi
 
 /* ---- %b and %f; p is behind the letter ---- */
 
-static const char *match_balance(struct ql_match *m, const char *at, const char *p)
+static const char *match_balance(struct ql_pattern_match *m, const char *at, const char *p)
 {
 	const char *begin = at;
 	int open = 1;
@@ -262,7 +262,7 @@ static const char *match_balance(struct ql_match *m, const char *at, const char 
 }
 
 /* Before the text and behind it stands the character 0. */
-static bool at_frontier(struct ql_match *m, const char *at, const char *p, const char *end)
+static bool at_frontier(struct ql_pattern_match *m, const char *at, const char *p, const char *end)
 {
 	int before = at == m->text ? 0 : byte_at(at - 1), here = at == m->text_end ? 0 : byte_at(at);
 
@@ -273,7 +273,7 @@ static bool at_frontier(struct ql_match *m, const char *at, const char *p, const
 
 /* An item that begins with "%" and is no class: *at and *p go behind it, or *at becomes NULL. False: it is a
  * class. */
-static bool match_special(struct ql_match *m, const char **at, const char **p)
+static bool match_special(struct ql_pattern_match *m, const char **at, const char **p)
 {
 	char letter = *p + 1 < m->pattern_end ? (*p)[1] : '\0';
 	const char *end;
@@ -297,7 +297,7 @@ static bool match_special(struct ql_match *m, const char **at, const char **p)
 	return true;
 }
 
-static const char *match_sequence(struct ql_match *m, const char *at, const char *p)
+static const char *match_sequence(struct ql_pattern_match *m, const char *at, const char *p)
 {
 	while (p < m->pattern_end) {
 		const char *end, *found;
@@ -342,7 +342,7 @@ static const char *match_sequence(struct ql_match *m, const char *at, const char
 	return at;
 }
 
-static const char *match(struct ql_match *m, const char *at, const char *p)
+static const char *match(struct ql_pattern_match *m, const char *at, const char *p)
 {
 	const char *found;
 
@@ -355,14 +355,14 @@ static const char *match(struct ql_match *m, const char *at, const char *p)
 	return found;
 }
 
-const char *ql_match_at(struct ql_match *m, const char *at, const char *pattern)
+const char *ql_match_at(struct ql_pattern_match *m, const char *at, const char *pattern)
 {
 	m->captures = 0;
 	m->depth = 0;
 	return match(m, at, pattern);
 }
 
-void ql_match_push(struct ql_match *m, int i, const char *at, const char *end)
+void ql_match_push(struct ql_pattern_match *m, int i, const char *at, const char *end)
 {
 	if (i >= m->captures) {
 		if (i != 0)
@@ -377,7 +377,7 @@ void ql_match_push(struct ql_match *m, int i, const char *at, const char *end)
 	}
 }
 
-int ql_match_push_all(struct ql_match *m, const char *at, const char *end)
+int ql_match_push_all(struct ql_pattern_match *m, const char *at, const char *end)
 {
 	int n = m->captures == 0 && at ? 1 : m->captures;
 

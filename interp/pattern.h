@@ -11,7 +11,7 @@
 #define QL_CAPTURE_OPEN (-1)     /* its end is not yet known */
 #define QL_CAPTURE_POSITION (-2) /* "()" */
 
-struct ql_match {
+struct ql_pattern_match {
 	lua_State *L;
 	const char *text, *text_end, *pattern_end;
 	int depth;    /* of the recursion */
@@ -23,14 +23,14 @@ struct ql_match {
 	} capture[QL_CAPTURES];
 };
 
-struct ql_match ql_match_new(
+struct ql_pattern_match ql_match_new(
 	lua_State *L, const char *text, size_t size, const char *pattern, size_t pattern_size);
 /* Matches the pattern at this place of the text: end of the match, or NULL. Raises for a malformed pattern,
  * one that nests too deeply, and an interrupt. */
-const char *ql_match_at(struct ql_match *m, const char *at, const char *pattern);
+const char *ql_match_at(struct ql_pattern_match *m, const char *at, const char *pattern);
 /* Pushes capture i (0-based) of a match at..end; without captures, 0 is the whole match. */
-void ql_match_push(struct ql_match *m, int i, const char *at, const char *end);
+void ql_match_push(struct ql_pattern_match *m, int i, const char *at, const char *end);
 /* Pushes all captures (the whole match when there are none, unless at is NULL) and returns their number. */
-int ql_match_push_all(struct ql_match *m, const char *at, const char *end);
+int ql_match_push_all(struct ql_pattern_match *m, const char *at, const char *end);
 
 #endif

@@ -50,7 +50,7 @@ static int find_or_match(lua_State *L, bool find)
 	const char *text = luaL_checklstring(L, 1, &size), *pattern = luaL_checklstring(L, 2, &n);
 	size_t from = place(luaL_optinteger(L, 3, 1), size);
 	bool anchor = n > 0 && *pattern == '^';
-	struct ql_match m;
+	struct ql_pattern_match m;
 
 	if (from > size) {
 		lua_pushnil(L);
@@ -94,7 +94,7 @@ static int gmatch_next(lua_State *L)
 	const char *pattern = lua_tolstring(L, lua_upvalueindex(2), &n);
 	lua_Integer from = lua_tointeger(L, lua_upvalueindex(3)),
 		    last = lua_tointeger(L, lua_upvalueindex(4));
-	struct ql_match m = ql_match_new(L, text, size, pattern, n);
+	struct ql_pattern_match m = ql_match_new(L, text, size, pattern, n);
 
 	for (; from <= (lua_Integer)size; from++) {
 		const char *end = ql_match_at(&m, text + from, pattern);
@@ -126,7 +126,7 @@ static int gmatch(lua_State *L)
 /* ---- gsub ---- */
 
 /* Adds the replacement string at index 3 with its %0 to %9. */
-static void add_string(struct ql_match *m, luaL_Buffer *b, const char *at, const char *end)
+static void add_string(struct ql_pattern_match *m, luaL_Buffer *b, const char *at, const char *end)
 {
 	size_t n;
 	const char *s = lua_tolstring(m->L, 3, &n), *stop = s + n, *mark;
@@ -152,7 +152,7 @@ static void add_string(struct ql_match *m, luaL_Buffer *b, const char *at, const
 }
 
 /* Adds what the table or function at index 3 gives; false: it keeps the match. */
-static bool add_value(struct ql_match *m, luaL_Buffer *b, const char *at, const char *end)
+static bool add_value(struct ql_pattern_match *m, luaL_Buffer *b, const char *at, const char *end)
 {
 	lua_State *L = m->L;
 
@@ -183,7 +183,7 @@ static int gsub(lua_State *L)
 	lua_Integer limit = luaL_optinteger(L, 4, (lua_Integer)size + 1), count = 0;
 	bool anchor = n > 0 && *pattern == '^', strings = kind == LUA_TSTRING || kind == LUA_TNUMBER,
 	     changed = false;
-	struct ql_match m = ql_match_new(L, text, size, pattern, n);
+	struct ql_pattern_match m = ql_match_new(L, text, size, pattern, n);
 	const char *at = text;
 	luaL_Buffer b;
 

@@ -30,7 +30,7 @@ static int vocab_new(lua_State *L)
 	}
 	lua_setmetatable(L, -2);
 	for (lua_Integer i = 1; i <= n; i++) {
-		struct ql_token word;
+		struct ql_vocab_token word;
 		int32_t number;
 		enum ql_status status;
 
@@ -50,7 +50,7 @@ static int vocab_words(lua_State *L)
 
 	lua_createtable(L, (int)v->n, 0);
 	for (int64_t i = 1; i <= v->n; i++) {
-		struct ql_token word = ql_vocab_word(v, i);
+		struct ql_vocab_token word = ql_vocab_word(v, i);
 
 		lua_pushlstring(L, word.at, word.n);
 		lua_rawseti(L, -2, i);
@@ -61,7 +61,7 @@ static int vocab_words(lua_State *L)
 static int vocab_find(lua_State *L)
 {
 	struct ql_vocab *v = luaL_checkudata(L, 1, VOCAB);
-	struct ql_token word;
+	struct ql_vocab_token word;
 	int32_t number;
 
 	word.at = luaL_checklstring(L, 2, &word.n);
@@ -72,9 +72,9 @@ static int vocab_find(lua_State *L)
 	return 1;
 }
 
-static struct ql_token text_of(lua_State *L, int index)
+static struct ql_vocab_token text_of(lua_State *L, int index)
 {
-	struct ql_token text;
+	struct ql_vocab_token text;
 	struct ql_tensor *t;
 
 	if (lua_type(L, index) == LUA_TSTRING) {
@@ -84,14 +84,14 @@ static struct ql_token text_of(lua_State *L, int index)
 	t = ql_check_tensor(L, index, "encode");
 	if (t->dtype != QL_uint8 || !ql_tensor_is_contiguous(t))
 		ql_error(L, "encode: wanted text or contiguous uint8");
-	return (struct ql_token){ql_tensor_data(t), (size_t)ql_tensor_nelem(t)};
+	return (struct ql_vocab_token){ql_tensor_data(t), (size_t)ql_tensor_nelem(t)};
 }
 
 static int vocab_encode(lua_State *L)
 {
 	static const char *const levels[] = {"char", "word", NULL};
 	struct ql_vocab *v = luaL_checkudata(L, 1, VOCAB);
-	struct ql_token text = text_of(L, 2);
+	struct ql_vocab_token text = text_of(L, 2);
 	enum ql_vocab_level level = (enum ql_vocab_level)luaL_checkoption(L, 3, NULL, levels);
 	int32_t unknown = (int32_t)luaL_optinteger(L, 5, 0);
 	struct ql_tensor **box = ql_box_new(L);

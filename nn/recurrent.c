@@ -42,7 +42,8 @@ static enum ql_status check_dtypes(struct ql_ctx *ctx, const struct ql_call *cal
 	return QL_OK;
 }
 
-static enum ql_status check_operands(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_cell *cell)
+static enum ql_status check_operands(struct ql_ctx *ctx, const struct ql_call *call,
+	const struct ql_recurrent_cell *cell)
 {
 	struct ql_sequences g = ql_sequences_of(call, cell);
 	int64_t gates;
@@ -67,7 +68,7 @@ static enum ql_status check_operands(struct ql_ctx *ctx, const struct ql_call *c
 	return status;
 }
 
-enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, const struct ql_cell *cell)
+enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell)
 {
 	const struct ql_tensor *x = call->in[0], *h = call->in[1];
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
@@ -140,7 +141,7 @@ struct forward {
 	struct ql_tensor *w; /* w_hh as codes, dense, to be multiplied in integers; NULL: in[] has it */
 };
 
-static enum ql_status make_results(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_cell *cell,
+static enum ql_status make_results(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_recurrent_cell *cell,
 	const struct ql_sequences *g, struct forward *f)
 {
 	int64_t shape[2] = {g->rows, 0};
@@ -200,8 +201,8 @@ static void copy_last(const struct ql_steps *j, struct forward *f)
 	}
 }
 
-static enum ql_status steps_forward(struct ql_ctx *ctx, const struct ql_sequences *g, const struct ql_cell *cell,
-	struct forward *f)
+static enum ql_status steps_forward(struct ql_ctx *ctx, const struct ql_sequences *g,
+	const struct ql_recurrent_cell *cell, struct forward *f)
 {
 	size_t sums = (size_t)(cell->gates * g->hidden) * g->size;
 	struct ql_steps j = {.ctx = ctx, .cell = cell, .g = *g, .h = ql_tensor_data(f->in[1]), .y = ql_tensor_data(f->y),
@@ -258,7 +259,7 @@ static void name_path(struct ql_ctx *ctx, struct ql_call *call, const struct ql_
 	call->kernel = states ? ctx->kernels->gemm_i8->name : g->dtype == QL_float64 ? "ref" : ql_gemm_f32_name(ctx);
 }
 
-enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const struct ql_cell *cell)
+enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell)
 {
 	struct ql_sequences g = ql_sequences_of(call, cell);
 	struct forward f = {.in = {NULL}};

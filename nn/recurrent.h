@@ -38,7 +38,7 @@ struct ql_cell_back {
 typedef void ql_cell_fn(const struct ql_cell_row *row);
 typedef void ql_cell_back_fn(const struct ql_cell_back *row);
 
-struct ql_cell {
+struct ql_recurrent_cell {
 	int gates, width;
 	bool c;     /* has a second state */
 	bool split; /* the gradients of the sides of x and h differ */
@@ -51,9 +51,9 @@ struct ql_cell {
 /* Part g, n long, of an array of the row. */
 #define QL_PART(real, array, g) ((real *)(array) + (g) * n)
 
-enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, const struct ql_cell *cell);
-enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const struct ql_cell *cell);
-enum ql_status ql_recurrent_backward(struct ql_back *b, const struct ql_cell *cell);
+enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell);
+enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell);
+enum ql_status ql_recurrent_backward(struct ql_back *b, const struct ql_recurrent_cell *cell);
 
 /* For attribute lists, and for the texts. */
 /* clang-format off */

@@ -10,7 +10,7 @@
 /* Everything in the dtype of the computation, owned by the pool of the backward. */
 struct backward {
 	struct ql_back *b;
-	const struct ql_cell *cell;
+	const struct ql_recurrent_cell *cell;
 	struct ql_sequences g;
 	struct ql_tensor *y, *h, *c, *kept, *w;   /* as they were */
 	struct ql_tensor *dy, *dh, *carry;        /* gradients of the results; then of the states before */
@@ -165,7 +165,7 @@ static void give_biases(struct backward *p)
 	ql_back_give(b, hidden, sum);
 }
 
-enum ql_status ql_recurrent_backward(struct ql_back *b, const struct ql_cell *cell)
+enum ql_status ql_recurrent_backward(struct ql_back *b, const struct ql_recurrent_cell *cell)
 {
 	struct backward p = {.b = b, .cell = cell, .g = ql_sequences_of(&b->call, cell)};
 	enum ql_status status;

@@ -6,7 +6,7 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 
-struct ql_sequences ql_sequences_of(const struct ql_call *call, const struct ql_cell *cell)
+struct ql_sequences ql_sequences_of(const struct ql_call *call, const struct ql_recurrent_cell *cell)
 {
 	bool batch_first = ql_call_bool(call, "batchfirst", true);
 	struct ql_sequences g = {.first = cell->c ? 3 : 2};

@@ -24,7 +24,7 @@ struct ql_sequences {
 	size_t size;    /* bytes of an element of it */
 };
 
-struct ql_sequences ql_sequences_of(const struct ql_call *call, const struct ql_cell *cell);
+struct ql_sequences ql_sequences_of(const struct ql_call *call, const struct ql_recurrent_cell *cell);
 
 /* A matrix (k, n) that rows of h or of gradients are multiplied with, step by step. */
 struct ql_steps_factor {
@@ -55,7 +55,7 @@ void ql_steps_multiply_int(const struct ql_steps_factor *f, int64_t first, int64
 /* Both ways: from h and c to y, kept; or from dy, kept to din, dhidden. All dense, of the geometry's dtype. */
 struct ql_steps {
 	struct ql_ctx *ctx;
-	const struct ql_cell *cell;
+	const struct ql_recurrent_cell *cell;
 	struct ql_sequences g;
 	struct ql_steps_factor w;
 	int64_t block;

@@ -16,7 +16,7 @@ void ql_vocab_clear(struct ql_ctx *ctx, struct ql_vocab *v)
 	*v = (struct ql_vocab){0};
 }
 
-static uint64_t hash_of(struct ql_token word)
+static uint64_t hash_of(struct ql_vocab_token word)
 {
 	uint64_t hash = 0xcbf29ce484222325u;
 
@@ -25,19 +25,19 @@ static uint64_t hash_of(struct ql_token word)
 	return hash ^ hash >> 32;
 }
 
-struct ql_token ql_vocab_word(const struct ql_vocab *v, int64_t number)
+struct ql_vocab_token ql_vocab_word(const struct ql_vocab *v, int64_t number)
 {
 	size_t begin = v->begin[number - 1], end = number < v->n ? v->begin[number] : v->n_text;
 
-	return (struct ql_token){v->text + begin, end - begin};
+	return (struct ql_vocab_token){v->text + begin, end - begin};
 }
 
 /* The slot that holds the word, or the free one where it belongs. There always is a free one. */
-static int32_t *slot_of(const struct ql_vocab *v, struct ql_token word)
+static int32_t *slot_of(const struct ql_vocab *v, struct ql_vocab_token word)
 {
 	for (uint64_t i = hash_of(word);; i++) {
 		int32_t *slot = &v->slot[i & (v->slots - 1)];
-		struct ql_token known;
+		struct ql_vocab_token known;
 
 		if (!*slot)
 			return slot;
@@ -47,7 +47,7 @@ static int32_t *slot_of(const struct ql_vocab *v, struct ql_token word)
 	}
 }
 
-int32_t ql_vocab_find(const struct ql_vocab *v, struct ql_token word)
+int32_t ql_vocab_find(const struct ql_vocab *v, struct ql_vocab_token word)
 {
 	return v->slots ? *slot_of(v, word) : 0;
 }
@@ -87,7 +87,7 @@ static enum ql_status reserve(struct ql_ctx *ctx, struct ql_vocab *v, size_t byt
 	return QL_OK;
 }
 
-enum ql_status ql_vocab_add(struct ql_ctx *ctx, struct ql_vocab *v, struct ql_token word, int32_t *number)
+enum ql_status ql_vocab_add(struct ql_ctx *ctx, struct ql_vocab *v, struct ql_vocab_token word, int32_t *number)
 {
 	enum ql_status status;
 	int32_t *slot;
@@ -129,15 +129,15 @@ static size_t character(const char *at, size_t n)
 }
 
 /* Takes the next token from `rest`; false at the end. */
-static bool next_token(enum ql_vocab_level level, struct ql_token *rest, struct ql_token *token)
+static bool next_token(enum ql_vocab_level level, struct ql_vocab_token *rest, struct ql_vocab_token *token)
 {
 	size_t n = 0;
 
 	while (level == QL_VOCAB_WORD && rest->n && is_blank(*rest->at))
-		*rest = (struct ql_token){rest->at + 1, rest->n - 1};
+		*rest = (struct ql_vocab_token){rest->at + 1, rest->n - 1};
 	if (!rest->n)
 		return false;
-	*token = (struct ql_token){rest->at, 0};
+	*token = (struct ql_vocab_token){rest->at, 0};
 	if (level == QL_VOCAB_CHAR)
 		n = token->n = character(rest->at, rest->n);
 	else if (*rest->at == '\n')
@@ -146,12 +146,12 @@ static bool next_token(enum ql_vocab_level level, struct ql_token *rest, struct 
 		while (n < rest->n && !is_blank(rest->at[n]) && rest->at[n] != '\n')
 			token->n = ++n;
 	if (level == QL_VOCAB_WORD && token->n == 0)
-		*token = (struct ql_token){"<eos>", 5};
-	*rest = (struct ql_token){rest->at + n, rest->n - n};
+		*token = (struct ql_vocab_token){"<eos>", 5};
+	*rest = (struct ql_vocab_token){rest->at + n, rest->n - n};
 	return true;
 }
 
-static enum ql_status unknown_token(struct ql_ctx *ctx, struct ql_token token)
+static enum ql_status unknown_token(struct ql_ctx *ctx, struct ql_vocab_token token)
 {
 	return ql_fail(ctx, QL_ERR_ARGUMENT, "encode: wanted tokens of the vocabulary, got '%.*s'",
 		(int)(token.n < 40 ? token.n : 40), token.at);
@@ -160,7 +160,7 @@ static enum ql_status unknown_token(struct ql_ctx *ctx, struct ql_token token)
 enum ql_status ql_vocab_encode(struct ql_ctx *ctx, struct ql_vocab *v, const char *text, size_t n,
 	enum ql_vocab_level level, bool grow, int32_t unknown, struct ql_tensor **out)
 {
-	struct ql_token rest = {text, n}, token;
+	struct ql_vocab_token rest = {text, n}, token;
 	enum ql_status status;
 	int64_t count = 0;
 	int32_t *ids;
@@ -172,7 +172,7 @@ enum ql_status ql_vocab_encode(struct ql_ctx *ctx, struct ql_vocab *v, const cha
 	if (status)
 		return status;
 	ids = ql_tensor_data(*out);
-	rest = (struct ql_token){text, n};
+	rest = (struct ql_vocab_token){text, n};
 	for (int64_t i = 0; !status && next_token(level, &rest, &token); i++) {
 		if (i % POLL == 0 && ctx->interrupted)
 			return ql_fail(ctx, QL_ERR_INTERRUPTED, "interrupted");

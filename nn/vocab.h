@@ -23,7 +23,7 @@ struct ql_vocab {
 };
 
 /* Some bytes of a text. */
-struct ql_token {
+struct ql_vocab_token {
 	const char *at;
 	size_t n;
 };
@@ -31,10 +31,10 @@ struct ql_token {
 /* Zero-initialise. */
 void ql_vocab_clear(struct ql_ctx *ctx, struct ql_vocab *v);
 /* The number of a word; 0: there is none. */
-int32_t ql_vocab_find(const struct ql_vocab *v, struct ql_token word);
+int32_t ql_vocab_find(const struct ql_vocab *v, struct ql_vocab_token word);
 /* Adds a word that may be there already; *number is its number. */
-enum ql_status ql_vocab_add(struct ql_ctx *ctx, struct ql_vocab *v, struct ql_token word, int32_t *number);
-struct ql_token ql_vocab_word(const struct ql_vocab *v, int64_t number);
+enum ql_status ql_vocab_add(struct ql_ctx *ctx, struct ql_vocab *v, struct ql_vocab_token word, int32_t *number);
+struct ql_vocab_token ql_vocab_word(const struct ql_vocab *v, int64_t number);
 /* gives an int32 tensor with the numbers of the text's tokens. New words are added with `grow`; else they become the
  * number `unknown`, or, when that is 0, fail by name. */
 enum ql_status ql_vocab_encode(struct ql_ctx *ctx, struct ql_vocab *v, const char *text, size_t n,

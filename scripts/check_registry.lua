@@ -2,7 +2,8 @@
 -- A registry is a folder of descriptors and a .def with a line for each (HACKING.md). A line without a descriptor is
 -- a link error; this finds the rest: descriptors without a line, files without a descriptor, files without a test
 -- of their name. Run in the repository root; exit status 1 when something is missing. Functions of more than 60
--- lines and files of more than 500 (headers: 150) are named, but are no error.
+-- lines and files of more than 500 (headers: 150) are named, but are no error. Errors, too, are two structs of one name, and
+-- two functions that are given to the prelude or made global under one name: the later one would silently win.
 --
 -- The folder of ops.def is ops/ beside it; that of io/formats.def, which has no formats/, is io/ itself. A .def
 -- whose lines are not descriptors in files of their name (dtype.def, options.def) is no registry.
@@ -141,9 +142,61 @@ local function warn_of_length(file, text)
 	if rows > limit then print(('%s: %d lines'):format(file, rows)) end
 end
 
+---------------------------------------------------------------- names that two files take
+
+local REPLACES = {live = 'interp/jupyter/execute.c'} -- on purpose, while it is a Jupyter kernel
+local taken = {}
+local function take(kind, name, file)
+	local before = taken[kind .. name]
+	if kind == 'internal function' and REPLACES[name] == file then return end
+	check(not before, "%s: %s '%s' is taken by %s", file, kind, name, before)
+	taken[kind .. name] = before or file
+end
+
+-- Names of the functions in the tables of type luaL_Reg, by the table's name.
+local function tables_of(file, text)
+	local tables = {}
+	for table_name, body in text:gmatch 'luaL_Reg ([%w_]+)%[%] = (%b{})' do
+		local names, seen = {}, {}
+		for name in body:gmatch '{%s*"([%w_]+)"' do
+			check(not seen[name], "%s: %s names '%s' twice", file, table_name, name)
+			seen[name] = true
+			names[#names + 1] = name
+		end
+		tables[table_name] = tables[table_name] or names
+	end
+	return tables
+end
+
+-- What a function of C puts into the table that only the prelude sees: from where it asks for that table until it
+-- makes another one or takes it away.
+local function take_internal(file, text, tables)
+	for body in text:gmatch 'QL_INTERNAL%);(.-)\n}' do
+		body = body:gsub('lua_newtable.*', ''):gsub('lua_pop%(.*', ''):gsub('lua_settop%(.*', '')
+		for name in body:gmatch 'set_?func%w*%(L, ([%w_]+)' do
+			for _, f in ipairs(tables[name] or {}) do take('internal function', f, file) end
+		end
+		for name in body:gmatch 'lua_pushcfunction[^;]*;%s*lua_setfield%(L, %-2, "([%w_]+)"%)' do
+			take('internal function', name, file)
+		end
+	end
+end
+
+local function take_names(file)
+	local text = read(file):gsub('/%*.-%*/', '')
+	for name in ('\n' .. text):gmatch '\nstruct (ql_[%w_]+) {' do take('struct', name, file) end
+	if not file:find '^interp/.*%.c$' then return end
+	local tables = tables_of(file, text)
+	take_internal(file, text, tables)
+	for name in text:gmatch 'lua_setglobal%(L, "([%w_]+)"%)' do take('global', name, file) end
+end
+
 for _, def in ipairs(find "tensor quant nn gpu interp -name '*.def'") do
 	check_registry(def)
 end
-for _, file in ipairs(find "tensor quant nn gpu interp -name '*.[ch]'") do warn_of_length(file, read(file)) end
+for _, file in ipairs(find "tensor quant nn gpu interp -name '*.[ch]'") do
+	warn_of_length(file, read(file))
+	take_names(file)
+end
 print(('%d rules checked, %d broken'):format(checked, broken))
 os.exit(broken == 0 and checked > 0)

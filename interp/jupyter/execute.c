@@ -416,7 +416,7 @@ void ql_execute_open(lua_State *L, struct ql_jupyter *k)
 	lua_pushlightuserdata(L, k);
 	luaL_setfuncs(L, functions, 1);
 	lua_setfield(L, -2, "kernel");
-	lua_pushcfunction(L, always); /* front ends draw over a line, as terminals do */
+	lua_pushcfunction(L, always); /* in place of that of system.c: front ends draw over a line, too */
 	lua_setfield(L, -2, "live");
 	lua_getglobal(L, "os");
 	lua_getfield(L, -1, "exit");

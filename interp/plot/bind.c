@@ -46,18 +46,18 @@ static int figure_gc(lua_State *L)
 /* Bytes on their way into a Lua string, which may fail to be made. */
 static int bytes_gc(lua_State *L)
 {
-	struct ql_bytes *b = lua_touserdata(L, 1);
+	struct ql_encoded *b = lua_touserdata(L, 1);
 
 	ql_free(ql_ctx_of(L), b->at);
 	b->at = NULL;
 	return 0;
 }
 
-static struct ql_bytes *bytes_box(lua_State *L)
+static struct ql_encoded *bytes_box(lua_State *L)
 {
-	struct ql_bytes *b = lua_newuserdatauv(L, sizeof(*b), 0);
+	struct ql_encoded *b = lua_newuserdatauv(L, sizeof(*b), 0);
 
-	*b = (struct ql_bytes){0};
+	*b = (struct ql_encoded){0};
 	if (luaL_newmetatable(L, "quoll.bytes")) {
 		lua_pushcfunction(L, bytes_gc);
 		lua_setfield(L, -2, "__gc");
@@ -66,7 +66,7 @@ static struct ql_bytes *bytes_box(lua_State *L)
 	return b;
 }
 
-static int push_bytes(lua_State *L, struct ql_bytes *b, enum ql_status status)
+static int push_bytes(lua_State *L, struct ql_encoded *b, enum ql_status status)
 {
 	if (status)
 		return ql_raise(L, status);
@@ -81,7 +81,7 @@ static int push_bytes(lua_State *L, struct ql_bytes *b, enum ql_status status)
 static int picture(lua_State *L, enum ql_picture kind)
 {
 	struct ql_figure *f = check_figure(L);
-	struct ql_bytes *b = bytes_box(L);
+	struct ql_encoded *b = bytes_box(L);
 
 	return push_bytes(L, b, ql_figure_picture(f, kind, 0, 0, b));
 }
@@ -127,7 +127,7 @@ static int figure_text(lua_State *L)
 {
 	struct ql_figure *f = check_figure(L);
 	struct ql_arguments args;
-	struct ql_bytes *b;
+	struct ql_encoded *b;
 	int64_t width, height;
 	bool colour;
 
@@ -153,7 +153,7 @@ static int figure_encode(lua_State *L)
 {
 	struct ql_figure *f = check_figure(L);
 	struct ql_arguments args;
-	struct ql_bytes *b;
+	struct ql_encoded *b;
 	const char *name;
 
 	ql_read_arguments(L, "fig:encode", encode_attrs, 2, &args);
@@ -167,7 +167,7 @@ static int figure_show(lua_State *L)
 	struct ql_figure *f = check_figure(L);
 	struct ql_output event = {.kind = QL_OUTPUT_DISPLAY, .L = L, .index = 1};
 	FILE *terminal = ql_output_terminal(stdout);
-	struct ql_bytes *b;
+	struct ql_encoded *b;
 	enum ql_status status;
 
 	lua_settop(L, 1);
@@ -192,7 +192,7 @@ static int figure_show(lua_State *L)
 static int figure_bytes(lua_State *L)
 {
 	struct ql_figure *f = check_figure(L);
-	struct ql_bytes *b = bytes_box(L);
+	struct ql_encoded *b = bytes_box(L);
 	enum ql_status status = ql_terminal_show(f, b);
 
 	if (!status && !b->n) {

@@ -14,7 +14,7 @@ static void names_of(const struct ql_attr *attrs, char *text, size_t size)
 		n += (size_t)snprintf(text + n, size - n, "%s%s", n ? " " : "", attrs->name);
 }
 
-static int find(const struct ql_reader *r, const char *name)
+static int find(const struct ql_plot_reader *r, const char *name)
 {
 	const struct ql_attr *attrs = r->f->kind->doc.attrs;
 	char names[512], near[96];
@@ -43,7 +43,7 @@ static bool is_choice(const char *word, const char *choices)
 }
 
 /* A text; true and false stand for the choices auto and none. */
-static void read_string(const struct ql_reader *r, const struct ql_attr *a, struct ql_option *o)
+static void read_string(const struct ql_plot_reader *r, const struct ql_attr *a, struct ql_option *o)
 {
 	char near[96];
 
@@ -60,7 +60,7 @@ static void read_string(const struct ql_reader *r, const struct ql_attr *a, stru
 			ql_nearest(o->s, a->choices, near));
 }
 
-static void read_texts(const struct ql_reader *r, struct ql_option *o)
+static void read_texts(const struct ql_plot_reader *r, struct ql_option *o)
 {
 	int index = lua_gettop(r->L);
 	int64_t n = ql_read_length(r, index);
@@ -73,7 +73,7 @@ static void read_texts(const struct ql_reader *r, struct ql_option *o)
 		o->list.text[i] = ql_read_text_of(r, index, i + 1);
 }
 
-static void make_numbers(const struct ql_reader *r, struct ql_option *o, int64_t n)
+static void make_numbers(const struct ql_plot_reader *r, struct ql_option *o, int64_t n)
 {
 	uint64_t bytes;
 
@@ -86,7 +86,7 @@ static void make_numbers(const struct ql_reader *r, struct ql_option *o, int64_t
 }
 
 /* {name=1, 2, …}: by value, since a table has no order. */
-static void read_named_numbers(const struct ql_reader *r, struct ql_option *o, int64_t n)
+static void read_named_numbers(const struct ql_plot_reader *r, struct ql_option *o, int64_t n)
 {
 	lua_State *L = r->L;
 	int index = lua_gettop(L);
@@ -114,7 +114,7 @@ static void read_named_numbers(const struct ql_reader *r, struct ql_option *o, i
 	}
 }
 
-static void read_numbers(const struct ql_reader *r, struct ql_option *o)
+static void read_numbers(const struct ql_plot_reader *r, struct ql_option *o)
 {
 	lua_State *L = r->L;
 	int index = lua_gettop(L);
@@ -138,7 +138,7 @@ static void read_numbers(const struct ql_reader *r, struct ql_option *o)
 	ql_read_numbers(r, index, n, o->list.number);
 }
 
-static void read_scalar(const struct ql_reader *r, const struct ql_attr *a, struct ql_option *o)
+static void read_scalar(const struct ql_plot_reader *r, const struct ql_attr *a, struct ql_option *o)
 {
 	lua_State *L = r->L;
 	int ok = 1;
@@ -163,7 +163,7 @@ static void read_scalar(const struct ql_reader *r, const struct ql_attr *a, stru
 	}
 }
 
-void ql_read_option(struct ql_reader *r, const char *name)
+void ql_read_option(struct ql_plot_reader *r, const char *name)
 {
 	int i = find(r, name);
 	const struct ql_attr *a = &r->f->kind->doc.attrs[i];

@@ -433,7 +433,7 @@ static enum ql_status prepare(const struct ql_scene *s)
 	return job.file ? QL_OK : ql_fail(s->ctx, QL_ERR_MEMORY, "plot: no memory for the picture");
 }
 
-static enum ql_status finish(const struct ql_scene *s, struct ql_bytes *out)
+static enum ql_status finish(const struct ql_scene *s, struct ql_encoded *out)
 {
 	if (job.svg)
 		return ql_svg_tidy(s->ctx, job.buffer, job.size, out);
@@ -445,7 +445,7 @@ static enum ql_status finish(const struct ql_scene *s, struct ql_bytes *out)
 	return QL_OK;
 }
 
-enum ql_status ql_plplot_render(const struct ql_scene *s, enum ql_picture picture, struct ql_bytes *out)
+enum ql_status ql_plplot_render(const struct ql_scene *s, enum ql_picture picture, struct ql_encoded *out)
 {
 	enum ql_status status = s->status;
 

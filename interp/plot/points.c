@@ -8,7 +8,7 @@
 
 #define MOST_CATEGORIES 10000
 
-static struct ql_series *add_series(const struct ql_reader *r, int64_t n, bool with_x)
+static struct ql_series *add_series(const struct ql_plot_reader *r, int64_t n, bool with_x)
 {
 	struct ql_series *s;
 
@@ -17,7 +17,7 @@ static struct ql_series *add_series(const struct ql_reader *r, int64_t n, bool w
 }
 
 /* Number of the category named by the text or number at index. */
-static double category(const struct ql_reader *r, int index)
+static double category(const struct ql_plot_reader *r, int index)
 {
 	lua_State *L = r->L;
 	int64_t n;
@@ -43,7 +43,7 @@ static double category(const struct ql_reader *r, int index)
 
 /* Are the x of this figure categories? They are when the kind wants it, or when one of them is a text: in the
  * list at `index`, or in field 1 of its entries for pairs. */
-static bool wants_categories(const struct ql_reader *r, int index, bool pairs)
+static bool wants_categories(const struct ql_plot_reader *r, int index, bool pairs)
 {
 	lua_State *L = r->L;
 	int64_t n = lua_type(L, index) == LUA_TTABLE ? (int64_t)lua_rawlen(L, index) : 0;
@@ -61,7 +61,7 @@ static bool wants_categories(const struct ql_reader *r, int index, bool pairs)
 }
 
 /* s->x, numbers so far, become categories. */
-static void number_categories(const struct ql_reader *r, struct ql_series *s)
+static void number_categories(const struct ql_plot_reader *r, struct ql_series *s)
 {
 	int top = lua_gettop(r->L);
 
@@ -75,7 +75,7 @@ static void number_categories(const struct ql_reader *r, struct ql_series *s)
 	}
 }
 
-static void read_x(const struct ql_reader *r, int index, struct ql_series *s)
+static void read_x(const struct ql_plot_reader *r, int index, struct ql_series *s)
 {
 	lua_State *L = r->L;
 	bool categories = wants_categories(r, index, false);
@@ -95,7 +95,7 @@ static void read_x(const struct ql_reader *r, int index, struct ql_series *s)
 }
 
 /* y at `index` over x at `x` (0: none). */
-static struct ql_series *read_xy(struct ql_reader *r, int x, int y)
+static struct ql_series *read_xy(struct ql_plot_reader *r, int x, int y)
 {
 	int64_t n = ql_read_length(r, y);
 	struct ql_series *s = add_series(r, n, x != 0);
@@ -139,7 +139,7 @@ static bool is_pairs(lua_State *L, int index)
 }
 
 /* A tensor of shape (n, 2): read as 2n values of y, then told apart. */
-static struct ql_series *read_tensor_pairs(struct ql_reader *r, int index, int64_t n)
+static struct ql_series *read_tensor_pairs(struct ql_plot_reader *r, int index, int64_t n)
 {
 	struct ql_series *s = add_series(r, 2 * n, true);
 
@@ -154,7 +154,7 @@ static struct ql_series *read_tensor_pairs(struct ql_reader *r, int index, int64
 	return s;
 }
 
-static struct ql_series *read_pairs(struct ql_reader *r, int index)
+static struct ql_series *read_pairs(struct ql_plot_reader *r, int index)
 {
 	lua_State *L = r->L;
 	struct ql_tensor *t = ql_test_tensor(L, index);
@@ -178,7 +178,7 @@ static struct ql_series *read_pairs(struct ql_reader *r, int index)
 	return s;
 }
 
-static void read_labels(struct ql_reader *r, int index, struct ql_series *s)
+static void read_labels(struct ql_plot_reader *r, int index, struct ql_series *s)
 {
 	r->what = "label";
 	if (ql_read_length(r, index) != s->n)
@@ -192,7 +192,7 @@ static void read_labels(struct ql_reader *r, int index, struct ql_series *s)
 }
 
 /* A series as a table of its own: {x=, y=, name=, label=}. */
-static void read_named(struct ql_reader *r, int index)
+static void read_named(struct ql_plot_reader *r, int index)
 {
 	lua_State *L = r->L;
 	struct ql_series *s;
@@ -210,7 +210,7 @@ static void read_named(struct ql_reader *r, int index)
 }
 
 /* One series at `index`; x is that of the whole figure, or 0. */
-static void read_series(struct ql_reader *r, int x, int index)
+static void read_series(struct ql_plot_reader *r, int x, int index)
 {
 	lua_State *L = r->L;
 	const struct ql_tensor *t = ql_test_tensor(L, index);
@@ -236,7 +236,7 @@ static void read_series(struct ql_reader *r, int x, int index)
 }
 
 /* Each entry of the list is a series. */
-static void read_each(struct ql_reader *r, int x, int index)
+static void read_each(struct ql_plot_reader *r, int x, int index)
 {
 	lua_State *L = r->L;
 	int64_t n = ql_read_length(r, index);
@@ -252,7 +252,7 @@ static void read_each(struct ql_reader *r, int x, int index)
 }
 
 /* The list at `index` is one series, or a list of several. */
-static void read_list(struct ql_reader *r, int x, int index)
+static void read_list(struct ql_plot_reader *r, int x, int index)
 {
 	if (ql_read_is_numbers(r->L, index) || (!x && is_pairs(r->L, index)))
 		read_series(r, x, index);
@@ -270,7 +270,7 @@ static bool is_one_text_pair(lua_State *L, int index)
 }
 
 /* The array part of the figure's table: numbers, pairs, series, or one entry that is a list of these. */
-static void read_positions(struct ql_reader *r, int x)
+static void read_positions(struct ql_plot_reader *r, int x)
 {
 	lua_State *L = r->L;
 	int top = lua_gettop(L), names = lua_getfield(L, r->table, "names") != LUA_TNIL;
@@ -285,7 +285,7 @@ static void read_positions(struct ql_reader *r, int x)
 	lua_settop(L, top);
 }
 
-void ql_read_points(struct ql_reader *r)
+void ql_read_points(struct ql_plot_reader *r)
 {
 	bool positions = lua_rawlen(r->L, r->table) > 0;
 	int x = ql_read_field(r, "x"), y = ql_read_field(r, "y"), label = ql_read_field(r, "label");

@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-int ql_read_field(const struct ql_reader *r, const char *name)
+int ql_read_field(const struct ql_plot_reader *r, const char *name)
 {
 	return lua_getfield(r->L, r->table, name) == LUA_TNIL ? 0 : lua_gettop(r->L);
 }
 
 /* ---- sets ---- */
 
-static void read_set(struct ql_reader *r, int index)
+static void read_set(struct ql_plot_reader *r, int index)
 {
 	int64_t n = ql_read_length(r, index);
 	struct ql_series *s;
@@ -22,7 +22,7 @@ static void read_set(struct ql_reader *r, int index)
 	ql_read_numbers(r, index, n, s->y);
 }
 
-static void read_set_list(struct ql_reader *r, int index)
+static void read_set_list(struct ql_plot_reader *r, int index)
 {
 	lua_State *L = r->L;
 	int64_t n;
@@ -39,7 +39,7 @@ static void read_set_list(struct ql_reader *r, int index)
 	}
 }
 
-static void read_sets(struct ql_reader *r)
+static void read_sets(struct ql_plot_reader *r)
 {
 	bool positions = lua_rawlen(r->L, r->table) > 0;
 	const char *name = "x";
@@ -58,7 +58,7 @@ static void read_sets(struct ql_reader *r)
 
 /* ---- matrix ---- */
 
-static void new_grid(struct ql_reader *r, int64_t rows, int64_t columns)
+static void new_grid(struct ql_plot_reader *r, int64_t rows, int64_t columns)
 {
 	uint64_t n, bytes;
 
@@ -73,7 +73,7 @@ static void new_grid(struct ql_reader *r, int64_t rows, int64_t columns)
 	}
 }
 
-static void read_rows(struct ql_reader *r, int index)
+static void read_rows(struct ql_plot_reader *r, int index)
 {
 	lua_State *L = r->L;
 	int64_t rows = ql_read_length(r, index), columns = 0;
@@ -96,7 +96,7 @@ static void read_rows(struct ql_reader *r, int index)
 	}
 }
 
-static void read_matrix(struct ql_reader *r)
+static void read_matrix(struct ql_plot_reader *r)
 {
 	lua_State *L = r->L;
 	struct ql_tensor *t;
@@ -124,7 +124,7 @@ static void read_matrix(struct ql_reader *r)
 
 /* ---- names, groups, and all of it ---- */
 
-static void read_names(struct ql_reader *r)
+static void read_names(struct ql_plot_reader *r)
 {
 	struct ql_figure *f = r->f;
 	int index = ql_read_field(r, "names");
@@ -149,7 +149,7 @@ static void read_names(struct ql_reader *r)
 }
 
 /* The texts of `group` are kept in a box of their own while the series is split. */
-static void read_group(struct ql_reader *r)
+static void read_group(struct ql_plot_reader *r)
 {
 	struct ql_figure *f = r->f;
 	int index = ql_read_field(r, "group");
@@ -184,7 +184,7 @@ static void read_group(struct ql_reader *r)
 	ql_read_check(r, ql_figure_split(f, 0, texts->label));
 }
 
-static void read_options(struct ql_reader *r)
+static void read_options(struct ql_plot_reader *r)
 {
 	lua_State *L = r->L;
 	int top = lua_gettop(L);
@@ -204,7 +204,7 @@ static void read_options(struct ql_reader *r)
 
 void ql_figure_read(lua_State *L, int index, struct ql_figure *f)
 {
-	struct ql_reader r = {.L = L, .f = f, .table = lua_absindex(L, index)};
+	struct ql_plot_reader r = {.L = L, .f = f, .table = lua_absindex(L, index)};
 
 	luaL_checkstack(L, 20, "plot");
 	read_options(&r);

@@ -19,7 +19,7 @@ static double em_of(double width, double height)
 }
 
 enum ql_status ql_figure_picture(
-	const struct ql_figure *f, enum ql_picture picture, int width, int height, struct ql_bytes *out)
+	const struct ql_figure *f, enum ql_picture picture, int width, int height, struct ql_encoded *out)
 {
 	double w = width ? width : (double)ql_figure_int(f, "width", 960);
 	double h = height ? height : (double)ql_figure_int(f, "height", 600);
@@ -37,7 +37,7 @@ enum ql_status ql_figure_picture(
 }
 
 enum ql_status ql_figure_text(
-	const struct ql_figure *f, int columns, int rows, enum ql_colour colour, struct ql_bytes *out)
+	const struct ql_figure *f, int columns, int rows, enum ql_colour colour, struct ql_encoded *out)
 {
 	struct ql_scene s;
 	enum ql_status status;
@@ -58,7 +58,7 @@ enum ql_status ql_figure_text(
 
 /* ---- files ---- */
 
-static enum ql_status write_file(const struct ql_figure *f, const struct ql_bytes *bytes, const char *path)
+static enum ql_status write_file(const struct ql_figure *f, const struct ql_encoded *bytes, const char *path)
 {
 	struct ql_writer w;
 	enum ql_status status = ql_writer_open(f->ctx, path, &w);
@@ -79,7 +79,7 @@ enum ql_status ql_figure_save(const struct ql_figure *f, const char *path)
 {
 	static const char *const extensions[] = {".png", ".svg", ".pdf"};
 	const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
-	struct ql_bytes bytes = {0};
+	struct ql_encoded bytes = {0};
 	enum ql_status status = QL_ERR_ARGUMENT;
 
 	for (int i = 0; dot && i < 3; i++)

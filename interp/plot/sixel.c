@@ -20,12 +20,12 @@ struct job {
 	uint32_t *count;  /* pixels per bin */
 	int16_t *nearest; /* colour of a bin; -1: not known yet */
 	uint32_t colour[256];
-	struct ql_bytes out;
+	struct ql_encoded out;
 	size_t room;
 	enum ql_status status;
 };
 
-static enum ql_status decode(struct job *j, const struct ql_bytes *png)
+static enum ql_status decode(struct job *j, const struct ql_encoded *png)
 {
 	png_image image = {.version = PNG_IMAGE_VERSION};
 	size_t n;
@@ -207,7 +207,7 @@ static void put_picture(struct job *j)
 }
 
 enum ql_status ql_sixel_encode(
-	struct ql_ctx *ctx, const struct ql_bytes *png, int colours, struct ql_bytes *out)
+	struct ql_ctx *ctx, const struct ql_encoded *png, int colours, struct ql_encoded *out)
 {
 	struct job *j = ql_alloc_zeroed(ctx, sizeof(*j));
 	enum ql_status status;

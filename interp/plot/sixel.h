@@ -8,6 +8,6 @@
 
 /* gives the sequence for a picture in at most `colours` (2 to 256) colours */
 enum ql_status ql_sixel_encode(
-	struct ql_ctx *ctx, const struct ql_bytes *png, int colours, struct ql_bytes *out);
+	struct ql_ctx *ctx, const struct ql_encoded *png, int colours, struct ql_encoded *out);
 
 #endif

@@ -76,7 +76,7 @@ static bool no_stroke(struct pass *p)
 	return true;
 }
 
-enum ql_status ql_svg_tidy(struct ql_ctx *ctx, const char *svg, size_t n, struct ql_bytes *out)
+enum ql_status ql_svg_tidy(struct ql_ctx *ctx, const char *svg, size_t n, struct ql_encoded *out)
 {
 	struct pass p = {.from = svg, .end = svg + n};
 

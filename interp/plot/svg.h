@@ -8,6 +8,6 @@
 
 /* gives the same picture: sized in pixels, with names of its own (several figures may stand in one HTML
  * page), a third of the bytes. */
-enum ql_status ql_svg_tidy(struct ql_ctx *ctx, const char *svg, size_t n, struct ql_bytes *out);
+enum ql_status ql_svg_tidy(struct ql_ctx *ctx, const char *svg, size_t n, struct ql_encoded *out);
 
 #endif

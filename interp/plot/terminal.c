@@ -209,7 +209,7 @@ static void put_iterm(struct sequence *s, const char *text, size_t n, size_t siz
 }
 
 static enum ql_status wrap(
-	struct ql_ctx *ctx, const struct ql_bytes *png, enum ql_terminal terminal, struct ql_bytes *out)
+	struct ql_ctx *ctx, const struct ql_encoded *png, enum ql_terminal terminal, struct ql_encoded *out)
 {
 	size_t letters = (png->n + 2) / 3 * 4;
 	struct sequence s = {.tmux = is_set("TMUX")};
@@ -228,14 +228,14 @@ static enum ql_status wrap(
 		put_iterm(&s, text, letters, png->n);
 	put(&s, "\n", 1);
 	ql_free(ctx, text);
-	*out = (struct ql_bytes){s.at, s.n};
+	*out = (struct ql_encoded){s.at, s.n};
 	return QL_OK;
 }
 
 enum ql_status ql_terminal_encode(
-	const struct ql_figure *f, enum ql_terminal terminal, int width, int height, struct ql_bytes *out)
+	const struct ql_figure *f, enum ql_terminal terminal, int width, int height, struct ql_encoded *out)
 {
-	struct ql_bytes png = {0};
+	struct ql_encoded png = {0};
 	enum ql_status status = ql_figure_picture(f, QL_PICTURE_PNG, width, height, &png);
 
 	if (!status && terminal == QL_TERMINAL_SIXEL)
@@ -274,7 +274,7 @@ static void picture_size(const struct ql_figure *f, const struct winsize *window
 	*height = limit((int)h, 100, 10000);
 }
 
-enum ql_status ql_terminal_show(const struct ql_figure *f, struct ql_bytes *out)
+enum ql_status ql_terminal_show(const struct ql_figure *f, struct ql_encoded *out)
 {
 	enum ql_terminal terminal = ql_terminal_detect();
 	struct winsize window = {0};

@@ -22,8 +22,8 @@ enum ql_terminal ql_terminal_detect(void);
 /* gives the bytes that show the figure by one of the graphics protocols; width and height 0: the figure's own
  */
 enum ql_status ql_terminal_encode(
-	const struct ql_figure *f, enum ql_terminal terminal, int width, int height, struct ql_bytes *out);
+	const struct ql_figure *f, enum ql_terminal terminal, int width, int height, struct ql_encoded *out);
 /* gives the bytes that show the figure on stdout, in a size that fits it */
-enum ql_status ql_terminal_show(const struct ql_figure *f, struct ql_bytes *out);
+enum ql_status ql_terminal_show(const struct ql_figure *f, struct ql_encoded *out);
 
 #endif

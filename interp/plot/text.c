@@ -357,7 +357,7 @@ static void emit_row(struct grid *g, const struct glyph *row)
 	emit(g, "\n", 1);
 }
 
-enum ql_status ql_text_render(const struct ql_scene *s, enum ql_colour colour, struct ql_bytes *out)
+enum ql_status ql_text_render(const struct ql_scene *s, enum ql_colour colour, struct ql_encoded *out)
 {
 	struct grid g = {.scene = s, .colour = colour, .x1 = s->width, .y1 = s->height};
 	/* at most 4 bytes of a character and two colours of 20 */
@@ -381,6 +381,6 @@ enum ql_status ql_text_render(const struct ql_scene *s, enum ql_colour colour, s
 	for (int64_t row = 0; row < g.rows; row++)
 		emit_row(&g, g.at + row * g.columns);
 	ql_free(s->ctx, g.at);
-	*out = (struct ql_bytes){g.out, g.n};
+	*out = (struct ql_encoded){g.out, g.n};
 	return QL_OK;
 }

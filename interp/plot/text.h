@@ -8,6 +8,6 @@
 #include "interp/plot/scene.h"
 
 /* gives the lines of a scene whose `cells` is set */
-enum ql_status ql_text_render(const struct ql_scene *s, enum ql_colour colour, struct ql_bytes *out);
+enum ql_status ql_text_render(const struct ql_scene *s, enum ql_colour colour, struct ql_encoded *out);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "interp/plot/utf8.h"
 
-_Noreturn void ql_read_fail(const struct ql_reader *r, const char *format, ...)
+_Noreturn void ql_read_fail(const struct ql_plot_reader *r, const char *format, ...)
 {
 	char text[256];
 	va_list args;
@@ -24,7 +24,7 @@ _Noreturn void ql_read_fail(const struct ql_reader *r, const char *format, ...)
 	__builtin_unreachable();
 }
 
-void ql_read_check(const struct ql_reader *r, enum ql_status status)
+void ql_read_check(const struct ql_plot_reader *r, enum ql_status status)
 {
 	if (status)
 		ql_raise(r->L, status);
@@ -70,7 +70,7 @@ static enum ql_status tensor_numbers(struct ql_ctx *ctx, struct ql_tensor *t, do
 	return status;
 }
 
-double ql_read_number(const struct ql_reader *r, int index)
+double ql_read_number(const struct ql_plot_reader *r, int index)
 {
 	struct ql_tensor *t = ql_test_tensor(r->L, index);
 	double value = 0;
@@ -84,7 +84,7 @@ double ql_read_number(const struct ql_reader *r, int index)
 	return value;
 }
 
-int64_t ql_read_length(const struct ql_reader *r, int index)
+int64_t ql_read_length(const struct ql_plot_reader *r, int index)
 {
 	const struct ql_tensor *t = ql_test_tensor(r->L, index);
 
@@ -95,7 +95,7 @@ int64_t ql_read_length(const struct ql_reader *r, int index)
 	return (int64_t)lua_rawlen(r->L, index);
 }
 
-void ql_read_numbers(const struct ql_reader *r, int index, int64_t n, double *out)
+void ql_read_numbers(const struct ql_plot_reader *r, int index, int64_t n, double *out)
 {
 	struct ql_tensor *t = ql_test_tensor(r->L, index);
 	lua_State *L = r->L;
@@ -116,7 +116,7 @@ void ql_read_numbers(const struct ql_reader *r, int index, int64_t n, double *ou
 
 /* ---- texts ---- */
 
-char *ql_read_text(const struct ql_reader *r, int index)
+char *ql_read_text(const struct ql_plot_reader *r, int index)
 {
 	lua_State *L = r->L;
 	int type = lua_type(L, index);
@@ -134,7 +134,7 @@ char *ql_read_text(const struct ql_reader *r, int index)
 	return clean;
 }
 
-char *ql_read_text_of(const struct ql_reader *r, int index, int64_t i)
+char *ql_read_text_of(const struct ql_plot_reader *r, int index, int64_t i)
 {
 	lua_State *L = r->L;
 	struct ql_tensor *t = ql_test_tensor(L, index);

@@ -11,7 +11,7 @@
 #include "interp/repl/motion.h"
 
 struct pen {
-	struct ql_frame *frame;
+	struct ql_screen_frame *frame;
 	int row, column;
 	int first, last, down; /* rows [first, last) of the walk are shown, `down` rows further down */
 	struct ql_glyph *before;
@@ -20,7 +20,7 @@ struct pen {
 
 static void put(struct pen *p, const char *bytes, size_t n, int wide, enum ql_style style)
 {
-	struct ql_frame *f = p->frame;
+	struct ql_screen_frame *f = p->frame;
 	struct ql_glyph *g;
 
 	if (wide == 0) { /* belongs to the character before */
@@ -84,7 +84,7 @@ static void note_cursor(struct pen *p)
 }
 
 /* Returns the number of rows. */
-static int walk(struct pen *p, const struct ql_view *v)
+static int walk(struct pen *p, const struct ql_screen_view *v)
 {
 	const struct ql_bytes *t = &v->text->text;
 	size_t length;
@@ -134,7 +134,7 @@ static void walk_below(struct pen *p, const struct ql_painted *b)
 	}
 }
 
-static bool reserve(struct ql_frame *f, int columns, int rows)
+static bool reserve(struct ql_screen_frame *f, int columns, int rows)
 {
 	size_t need = (size_t)columns * (size_t)rows;
 
@@ -153,7 +153,7 @@ static bool reserve(struct ql_frame *f, int columns, int rows)
 }
 
 /* Moves the window no further than the cursor needs. */
-static void place_window(struct ql_frame *f, int total, int shown)
+static void place_window(struct ql_screen_frame *f, int total, int shown)
 {
 	if (f->top > f->cursor_row)
 		f->top = f->cursor_row;
@@ -166,7 +166,7 @@ static void place_window(struct ql_frame *f, int total, int shown)
 	f->whole = total <= shown;
 }
 
-bool ql_frame_make(struct ql_frame *f, const struct ql_view *v, int columns, int height)
+bool ql_frame_make(struct ql_screen_frame *f, const struct ql_screen_view *v, int columns, int height)
 {
 	struct pen p = {.frame = f, .plain = v->plain};
 	int total, shown, below = count_lines(&v->below->text);
@@ -187,7 +187,7 @@ bool ql_frame_make(struct ql_frame *f, const struct ql_view *v, int columns, int
 	return true;
 }
 
-int ql_frame_used(const struct ql_frame *f, int row)
+int ql_frame_used(const struct ql_screen_frame *f, int row)
 {
 	const struct ql_glyph *g = f->glyph + (size_t)row * (size_t)f->columns;
 	int n = f->columns;
@@ -200,8 +200,8 @@ int ql_frame_used(const struct ql_frame *f, int row)
 	return n;
 }
 
-void ql_frame_free(struct ql_frame *f)
+void ql_frame_free(struct ql_screen_frame *f)
 {
 	free(f->glyph);
-	*f = (struct ql_frame){0};
+	*f = (struct ql_screen_frame){0};
 }

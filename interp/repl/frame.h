@@ -12,7 +12,7 @@ struct ql_glyph {
 	uint8_t size, style;
 };
 
-struct ql_frame {
+struct ql_screen_frame {
 	struct ql_glyph *glyph; /* (rows, columns) */
 	int columns, rows;
 	int cursor_row, cursor_column;
@@ -21,7 +21,7 @@ struct ql_frame {
 	size_t room;
 };
 
-struct ql_view {
+struct ql_screen_view {
 	const char *prompt, *more; /* before the first line, before all others */
 	const struct ql_painted *text, *below;
 	size_t cursor; /* byte of text */
@@ -30,9 +30,9 @@ struct ql_view {
 
 /* Lays the view out in `columns` columns and at most `height` rows (0: as many as it takes). When it is
  * higher, the rows around the cursor are shown, from near `top` of the frame before. False: no memory. */
-bool ql_frame_make(struct ql_frame *f, const struct ql_view *view, int columns, int height);
+bool ql_frame_make(struct ql_screen_frame *f, const struct ql_screen_view *view, int columns, int height);
 /* Columns that the row uses. */
-int ql_frame_used(const struct ql_frame *f, int row);
-void ql_frame_free(struct ql_frame *f);
+int ql_frame_used(const struct ql_screen_frame *f, int row);
+void ql_frame_free(struct ql_screen_frame *f);
 
 #endif

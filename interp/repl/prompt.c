@@ -73,7 +73,7 @@ static void flush(struct ql_prompt *p)
 static void make_frame(struct ql_prompt *p, bool editing, int height)
 {
 	const struct ql_editor *e = &p->editor;
-	struct ql_view view = {.prompt = p->first,
+	struct ql_screen_view view = {.prompt = p->first,
 		.more = p->more,
 		.text = &p->text,
 		.below = &p->below,

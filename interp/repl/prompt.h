@@ -15,7 +15,7 @@ struct ql_prompt {
 	struct ql_history history;
 	struct ql_editor editor;
 	struct ql_screen screen;
-	struct ql_frame frame;
+	struct ql_screen_frame frame;
 	struct ql_painted text, below;
 	struct ql_bytes out;
 	int columns, rows;

@@ -40,7 +40,7 @@ static void set_style(struct ql_screen *s, enum ql_style style, struct ql_bytes 
 	s->style = style;
 }
 
-static const struct ql_glyph *row_of(const struct ql_frame *f, int row)
+static const struct ql_glyph *row_of(const struct ql_screen_frame *f, int row)
 {
 	return f->glyph + (size_t)row * (size_t)f->columns;
 }
@@ -58,7 +58,7 @@ static int columns_of(const struct ql_glyph *g)
 }
 
 static void write_glyphs(
-	struct ql_screen *s, const struct ql_frame *f, int row, int from, int to, struct ql_bytes *out)
+	struct ql_screen *s, const struct ql_screen_frame *f, int row, int from, int to, struct ql_bytes *out)
 {
 	const struct ql_glyph *g = row_of(f, row);
 
@@ -79,7 +79,7 @@ static bool is_tail(const struct ql_glyph *g, int i)
 	return i > 0 && g[i].size == 0 && columns_of(&g[i - 1]) == 2;
 }
 
-static void draw_row(struct ql_screen *s, const struct ql_frame *f, int row, struct ql_bytes *out)
+static void draw_row(struct ql_screen *s, const struct ql_screen_frame *f, int row, struct ql_bytes *out)
 {
 	bool had = row < s->shown.rows && s->shown.columns == f->columns;
 	const struct ql_glyph *new = row_of(f, row), *old = had ? row_of(&s->shown, row) : NULL;
@@ -105,7 +105,7 @@ static void draw_row(struct ql_screen *s, const struct ql_frame *f, int row, str
 	}
 }
 
-static void erase_below(struct ql_screen *s, const struct ql_frame *next, struct ql_bytes *out)
+static void erase_below(struct ql_screen *s, const struct ql_screen_frame *next, struct ql_bytes *out)
 {
 	if (s->shown.rows <= next->rows && s->stale <= next->rows)
 		return;
@@ -114,10 +114,10 @@ static void erase_below(struct ql_screen *s, const struct ql_frame *next, struct
 }
 
 /* The cursor is hidden while anything is written; moving it alone needs no hiding. */
-void ql_screen_draw(struct ql_screen *s, struct ql_frame *next, struct ql_bytes *out)
+void ql_screen_draw(struct ql_screen *s, struct ql_screen_frame *next, struct ql_bytes *out)
 {
 	static const char hide[] = "\033[?25l", show[] = "\033[?25h";
-	struct ql_frame before = s->shown;
+	struct ql_screen_frame before = s->shown;
 	size_t begin;
 	bool changed;
 

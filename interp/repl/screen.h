@@ -7,7 +7,7 @@
 #include "interp/repl/frame.h"
 
 struct ql_screen {
-	struct ql_frame shown; /* rows 0: nothing yet; the terminal's cursor stands at the beginning of an
+	struct ql_screen_frame shown; /* rows 0: nothing yet; the terminal's cursor stands at the beginning of an
 				  empty row */
 	int row, column;       /* of the terminal's cursor, in rows of the frame */
 	int rows;              /* that the terminal has below the first one, used or not */
@@ -16,7 +16,7 @@ struct ql_screen {
 };
 
 /* Adds what must be written; `next` and the frame of `s` are exchanged. */
-void ql_screen_draw(struct ql_screen *s, struct ql_frame *next, struct ql_bytes *out);
+void ql_screen_draw(struct ql_screen *s, struct ql_screen_frame *next, struct ql_bytes *out);
 /* Leaves all rows as they are and goes to the row below them. */
 void ql_screen_leave(struct ql_screen *s, struct ql_bytes *out);
 /* Erases what is shown; the cursor stands where the frame began. */

@@ -66,7 +66,7 @@ static void forward_f64(const struct ql_cell_row *row) FORWARD(, double, sigmoid
 QL_SIMD(void, backward_f32, (const struct ql_cell_back *row), BACKWARD(QL_INDEPENDENT, float, ql_tanh))
 static void backward_f64(const struct ql_cell_back *row) BACKWARD(, double, tanh)
 
-static const struct ql_cell cell = {.gates = 4, .width = 5, .c = true, .f32 = forward_f32, .f64 = forward_f64,
+static const struct ql_recurrent_cell cell = {.gates = 4, .width = 5, .c = true, .f32 = forward_f32, .f64 = forward_f64,
 	.back_f32 = backward_f32, .back_f64 = backward_f64};
 
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)

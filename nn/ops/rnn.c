@@ -39,12 +39,12 @@ static void relu_f64(const struct ql_cell_row *row) FORWARD(double, a > 0 ? a : 
 QL_SIMD(void, relu_back_f32, (const struct ql_cell_back *row), BACKWARD(float, h > 0 ? 1.0f : 0.0f))
 static void relu_back_f64(const struct ql_cell_back *row) BACKWARD(double, h > 0 ? 1.0 : 0.0)
 
-static const struct ql_cell tanh_cell = {.gates = 1, .width = 1, .f32 = tanh_f32, .f64 = tanh_f64,
+static const struct ql_recurrent_cell tanh_cell = {.gates = 1, .width = 1, .f32 = tanh_f32, .f64 = tanh_f64,
 	.back_f32 = tanh_back_f32, .back_f64 = tanh_back_f64};
-static const struct ql_cell relu_cell = {.gates = 1, .width = 1, .f32 = relu_f32, .f64 = relu_f64,
+static const struct ql_recurrent_cell relu_cell = {.gates = 1, .width = 1, .f32 = relu_f32, .f64 = relu_f64,
 	.back_f32 = relu_back_f32, .back_f64 = relu_back_f64};
 
-static const struct ql_cell *cell_of(const struct ql_call *call)
+static const struct ql_recurrent_cell *cell_of(const struct ql_call *call)
 {
 	return strcmp(ql_call_string(call, "act", "tanh"), "relu") ? &tanh_cell : &relu_cell;
 }

@@ -56,7 +56,7 @@ static enum ql_status widen_piece(
 	return QL_OK;
 }
 
-static enum ql_status read_unsigned(struct ql_stream *s, const struct ql_wire *wire, struct ql_tensor *t)
+static enum ql_status read_unsigned(struct ql_stream *s, const struct ql_element_wire *wire, struct ql_tensor *t)
 {
 	uint8_t piece[PIECE * 8];
 	uint64_t n = (uint64_t)ql_tensor_nelem(t), part;
@@ -74,7 +74,7 @@ static enum ql_status read_unsigned(struct ql_stream *s, const struct ql_wire *w
 	return status;
 }
 
-static enum ql_status fill(struct ql_stream *s, const struct ql_wire *wire, struct ql_tensor *t)
+static enum ql_status fill(struct ql_stream *s, const struct ql_element_wire *wire, struct ql_tensor *t)
 {
 	uint64_t n = (uint64_t)ql_tensor_nelem(t);
 	uint8_t *data = t->storage->data;
@@ -91,7 +91,7 @@ static enum ql_status fill(struct ql_stream *s, const struct ql_wire *wire, stru
 	return status;
 }
 
-enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_wire *wire, int rank,
+enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_element_wire *wire, int rank,
 	const int64_t *shape, struct ql_tensor **out)
 {
 	struct ql_ctx *ctx = s->reader->ctx;

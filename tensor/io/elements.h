@@ -11,7 +11,7 @@
 
 /* How one element lies in a file. Unsigned integers of 32 and 64 bits become int64, and a file with a value
  * that does not fit is refused. */
-struct ql_wire {
+struct ql_element_wire {
 	unsigned dtype; /* of the tensor */
 	unsigned bytes; /* per element in the file; whole-byte types only */
 	bool big_endian;
@@ -22,7 +22,7 @@ struct ql_wire {
 enum ql_status ql_elements_size(
 	struct ql_ctx *ctx, int rank, const int64_t *shape, unsigned bytes, uint64_t *out);
 /* gives a contiguous tensor read from the stream, whose remaining bytes are checked before it is allocated */
-enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_wire *wire, int rank,
+enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_element_wire *wire, int rank,
 	const int64_t *shape, struct ql_tensor **out);
 
 /* Bytes of the elements alone: whole bytes per row for packed types. */

@@ -6,9 +6,9 @@
 #include "tensor/io/elements.h"
 #include "tensor/io/format.h"
 
-static const struct ql_wire *wire_of(uint8_t type)
+static const struct ql_element_wire *wire_of(uint8_t type)
 {
-	static const struct ql_wire wires[] = {
+	static const struct ql_element_wire wires[] = {
 		{QL_uint8, 1, false, false},
 		{QL_int8, 1, false, false},
 		{QL_int16, 2, true, false},

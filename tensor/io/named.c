@@ -9,7 +9,7 @@
 static enum ql_status make_room(struct ql_ctx *ctx, struct ql_named_list *list)
 {
 	int64_t room = list->room ? list->room * 2 : 8;
-	struct ql_named *at;
+	struct ql_named_tensor *at;
 
 	if (list->n < list->room)
 		return QL_OK;
@@ -32,7 +32,7 @@ enum ql_status ql_named_add(
 	copy = ql_strdup(ctx, name);
 	if (!copy)
 		return QL_ERR_MEMORY;
-	list->at[list->n++] = (struct ql_named){.name = copy, .tensor = ql_tensor_keep(t)};
+	list->at[list->n++] = (struct ql_named_tensor){.name = copy, .tensor = ql_tensor_keep(t)};
 	return QL_OK;
 }
 

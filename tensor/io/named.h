@@ -7,7 +7,7 @@
 
 #include "tensor/tensor.h"
 
-struct ql_named {
+struct ql_named_tensor {
 	char *name;
 	struct ql_tensor *tensor;
 };
@@ -15,7 +15,7 @@ struct ql_named {
 /* Zero-initialise; ql_named_clear releases. */
 struct ql_named_list {
 	int64_t n, room;
-	struct ql_named *at;
+	struct ql_named_tensor *at;
 };
 
 /* Appends; copies the name and keeps the tensor. */

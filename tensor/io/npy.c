@@ -15,7 +15,7 @@
 #define HEADER_MAX 65535 /* bytes accepted; NumPy itself stops at 10,000 */
 
 struct header {
-	struct ql_wire wire;
+	struct ql_element_wire wire;
 	bool fortran;
 	int rank;
 	int64_t shape[QL_MAX_RANK];
@@ -29,7 +29,7 @@ struct cursor {
 
 static const struct {
 	const char *code;
-	struct ql_wire wire;
+	struct ql_element_wire wire;
 } types[] = {
 	{"f4", {QL_float32, 4, false, false}},
 	{"f8", {QL_float64, 8, false, false}},

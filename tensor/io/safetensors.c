@@ -126,7 +126,7 @@ static void add_metadata(const struct ql_named_list *list, struct ql_text *text)
 		ql_text_add(text, "},");
 }
 
-static void add_entry(const struct ql_named *item, uint64_t begin, struct ql_text *text)
+static void add_entry(const struct ql_named_tensor *item, uint64_t begin, struct ql_text *text)
 {
 	const struct ql_tensor *t = item->tensor;
 	bool packed = ql_dtype_is_packed(t->dtype);

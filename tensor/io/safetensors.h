@@ -40,7 +40,7 @@ struct ql_safetensors {
 
 /* An entry's JSON object. */
 struct ql_safetensor_fields {
-	const struct ql_wire *wire;
+	const struct ql_element_wire *wire;
 	int rank;
 	int64_t shape[QL_MAX_RANK];
 	uint64_t begin, end;

@@ -18,7 +18,7 @@
 
 static const struct {
 	const char *name;
-	struct ql_wire wire;
+	struct ql_element_wire wire;
 } types[] = {
 	{"F32", {QL_float32, 4, false, false}},
 	{"F64", {QL_float64, 8, false, false}},

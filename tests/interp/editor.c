@@ -458,14 +458,14 @@ static void test_file(void)
 /* ---- the screen ---- */
 
 static struct ql_screen screen;
-static struct ql_frame frame;
+static struct ql_screen_frame frame;
 static struct ql_painted text, below;
 static struct ql_bytes out;
 static struct screen shown, wanted;
 
 static void make(int rows, int columns)
 {
-	struct ql_view view = {.prompt = "In [1]: ",
+	struct ql_screen_view view = {.prompt = "In [1]: ",
 		.more = "   ...: ",
 		.text = &text,
 		.below = &below,

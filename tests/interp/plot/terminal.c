@@ -48,7 +48,7 @@ static void set_environment(const char *const *pairs)
 static _Noreturn void child(void)
 {
 	struct ql_figure *f = figure();
-	struct ql_bytes b = {0};
+	struct ql_encoded b = {0};
 	size_t done = 0;
 	enum ql_status status = ql_terminal_show(f, &b);
 
@@ -186,7 +186,7 @@ static void test_pipe(void)
 {
 	struct ql_figure *f = figure();
 	const char *const kitty[] = {"QUOLL_PLOT", "kitty", "KITTY_WINDOW_ID", "1", NULL};
-	struct ql_bytes b = {0};
+	struct ql_encoded b = {0};
 	int saved = dup(1), pipes[2];
 
 	CASE("terminal: a pipe gets plain text whatever the environment says");
@@ -207,7 +207,7 @@ static void test_pipe(void)
 
 /* ---- decoding ---- */
 
-static uint8_t *pixels_of(const struct ql_bytes *png, int *width, int *height)
+static uint8_t *pixels_of(const struct ql_encoded *png, int *width, int *height)
 {
 	png_image image = {.version = PNG_IMAGE_VERSION};
 	uint8_t *pixels;
@@ -265,7 +265,7 @@ static uint8_t *decode_sixel(const char *p, int *width, int *height)
 static void test_sixel(void)
 {
 	struct ql_figure *f = figure();
-	struct ql_bytes png = {0}, sixel = {0};
+	struct ql_encoded png = {0}, sixel = {0};
 	int width = 0, height = 0, w = 0, h = 0, worst = 0;
 	uint8_t *want, *got;
 	double sum = 0;
@@ -312,7 +312,7 @@ static size_t from_base64(const char *text, size_t n, char *out)
 static void test_base64(void)
 {
 	struct ql_figure *f = figure();
-	struct ql_bytes png = {0}, kitty = {0}, iterm = {0};
+	struct ql_encoded png = {0}, kitty = {0}, iterm = {0};
 	char *joined, *bytes;
 	size_t n = 0, longest = 0, size;
 
