@@ -216,15 +216,30 @@ static struct outline outline_of(const struct text *t)
 	return o;
 }
 
-static bool in_comment(const struct text *t)
+static struct ql_token last_token(const struct text *t)
 {
 	struct ql_lexer l = ql_lexer_begin(t->at, t->size);
-	struct ql_token token;
-	bool open = false;
+	struct ql_token token, last = {0};
 
 	while ((token = ql_lexer_next(&l)).kind != QL_TOKEN_END)
-		open = token.open;
-	return open;
+		last = token;
+	return last;
+}
+
+/* The text stops within a quoted string that must end in its line: a missing quote, which no more text can
+ * mend. Puts the compiler's message for that in place of the one on top. */
+static bool lacks_quote(lua_State *L, const struct text *t)
+{
+	struct ql_token last = last_token(t);
+
+	if (!last.open || last.kind != QL_TOKEN_STRING || t->at[last.begin] == '[' || t->at[t->size - 1] == '\n')
+		return false;
+	if (load_pieces(L, t->chunk, t->at, t->size, "\n", 1, NULL, 0) == LUA_OK || ends_at_eof(L)) {
+		lua_pop(L, 1);
+		return false;
+	}
+	lua_remove(L, -2);
+	return true;
 }
 
 /* Finds where the shown expression begins. READY: *from is set and nothing is on the stack; else a message
@@ -248,6 +263,8 @@ static enum ql_cell_state analyse(lua_State *L, const struct text *t, const stru
 		lua_pop(L, 1);
 		return QL_CELL_READY;
 	}
+	if (ends_at_eof(L) && lacks_quote(L, t))
+		return QL_CELL_WRONG;
 	if (o->open && (open || ends_at_eof(L))) /* no need for the search, which is slow in a long text */
 		return QL_CELL_INCOMPLETE;
 	*from = last_expression(L, t, &unfinished);
@@ -308,7 +325,7 @@ enum ql_cell_state ql_cell_compile(
 	cell->locals.n_made = cell->locals.n_used = 0;
 	cell->quiet = o.quiet;
 	if (o.empty)
-		return in_comment(&t) ? QL_CELL_INCOMPLETE : QL_CELL_EMPTY;
+		return last_token(&t).open ? QL_CELL_INCOMPLETE : QL_CELL_EMPTY;
 	state = analyse(L, &t, &o, &from);
 	if (state != QL_CELL_READY)
 		return state;
