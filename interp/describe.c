@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Tensors are asked through the library. Other objects count when their class has a __name: their tostring,
- * called protected, is the description when it is one line, else the __name.
+ * Tensors are asked through the library. Other objects count when their class has a __name: what the class's
+ * __brief returns, or else their tostring, called protected, is the description when it is one line, else the
+ * __name.
  */
 #include "interp/describe.h"
 
@@ -21,6 +22,12 @@ void ql_text_clean(const char *text, size_t size, char *out, size_t room)
 
 static int to_string(lua_State *L)
 {
+	if (luaL_getmetafield(L, 1, "__brief") != LUA_TNIL) {
+		lua_pushvalue(L, 1);
+		lua_call(L, 1, 1);
+		luaL_checkstring(L, -1);
+		return 1;
+	}
 	luaL_tolstring(L, 1, NULL);
 	return 1;
 }

@@ -4,13 +4,14 @@
  *
  * Shown per Lua function: file:line and the line's text. For the innermost Lua function of the user also the
  * tensors and models among its locals, its upvalues, and the globals and fields that the line names.
+ * Of the prelude only the function that was called is named, unless the error is its own: the message then begins
+ * with its place.
  */
 #include "interp/traceback.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "interp/describe.h"
 #include "interp/prelude/prelude.h"
@@ -18,31 +19,22 @@
 #include "interp/state.h"
 #include "interp/style.h"
 #include "interp/trace_fields.h"
+#include "interp/trace_source.h"
 
 #define QL_MESSAGE_MAX 32768 /* bytes of the message that are shown */
 #define QL_FRAMES_HEAD 10    /* frames shown at both ends of a deep stack */
 #define QL_FRAMES_TAIL 10
-#define QL_LINE 160  /* bytes of a source line */
 #define QL_VALUES 12 /* tensors of the failing function */
-
-static const char sources[] = "quoll.sources"; /* registry: chunk name -> text */
 
 struct trace {
 	lua_State *L;
 	luaL_Buffer b;
-	char line[QL_LINE]; /* source line of the failing function */
-	bool failed;        /* it has been shown */
-	int values;         /* tensors shown */
-	int repeats;        /* frames left out because they are like the one before */
+	char line[QL_TRACE_LINE]; /* source line of the failing function */
+	bool failed;              /* it has been shown */
+	int values;               /* tensors shown */
+	int repeats;              /* frames left out because they are like the one before */
+	bool own;                 /* an error of the prelude */
 };
-
-void ql_traceback_source(lua_State *L, const char *chunk, const char *text, size_t size)
-{
-	luaL_getsubtable(L, LUA_REGISTRYINDEX, sources);
-	lua_pushlstring(L, text, size);
-	lua_setfield(L, -2, chunk);
-	lua_pop(L, 1);
-}
 
 void ql_traceback_print(FILE *f, const char *prefix, const char *text)
 {
@@ -52,72 +44,6 @@ void ql_traceback_print(FILE *f, const char *prefix, const char *text)
 	fprintf(f, "%s%s%.*s%s%s\n", ql_style(f, QL_STYLE_ERROR), prefix, n, text, ql_style(f, QL_STYLE_NONE),
 		text + n);
 	fflush(f);
-}
-
-/* ---- source lines ---- */
-
-static void line_of_text(const char *text, size_t size, int number, char out[QL_LINE])
-{
-	const char *end = text + size, *stop;
-
-	for (int i = 1; i < number && text < end; i++) {
-		const char *feed = memchr(text, '\n', (size_t)(end - text));
-
-		text = feed ? feed + 1 : end;
-	}
-	stop = memchr(text, '\n', (size_t)(end - text));
-	while (text < end && (*text == ' ' || *text == '\t'))
-		text++;
-	if (text < end)
-		ql_text_clean(text, (size_t)((stop ? stop : end) - text), out, QL_LINE);
-}
-
-/* Only regular files: opening a pipe or a terminal again would block or steal input. */
-static void line_of_file(const char *name, int number, char out[QL_LINE])
-{
-	struct stat st;
-	FILE *f = stat(name, &st) == 0 && S_ISREG(st.st_mode) ? fopen(name, "r") : NULL;
-	char *line = NULL;
-	size_t room = 0;
-	ssize_t n = -1;
-
-	if (!f)
-		return;
-	for (int i = 0; i < number; i++) {
-		n = getline(&line, &room, f);
-		if (n < 0)
-			break;
-	}
-	if (n > 0)
-		line_of_text(line, (size_t)n, 1, out);
-	free(line);
-	fclose(f);
-}
-
-/* "" when the source is not at hand */
-static void source_line(lua_State *L, const lua_Debug *ar, char out[QL_LINE])
-{
-	size_t size;
-	const char *text;
-
-	out[0] = '\0';
-	if (ar->currentline <= 0)
-		return;
-	if (ar->source[0] == '@') {
-		line_of_file(ar->source + 1, ar->currentline, out);
-		return;
-	}
-	text = ql_prelude_source(ar->source, &size);
-	if (text) {
-		line_of_text(text, size, ar->currentline, out);
-		return;
-	}
-	luaL_getsubtable(L, LUA_REGISTRYINDEX, sources);
-	if (lua_getfield(L, -1, ar->source) == LUA_TSTRING) {
-		text = lua_tolstring(L, -1, &size);
-		line_of_text(text, size, ar->currentline, out);
-	}
-	lua_pop(L, 2);
 }
 
 /* ---- one frame ---- */
@@ -160,19 +86,6 @@ static bool library_name(lua_State *L, const lua_Debug *ar)
 	return false;
 }
 
-/* The wrapper of a cell (repl/locals.h). */
-static bool is_input(lua_State *L, const lua_Debug *ar)
-{
-	bool known;
-
-	if (ar->linedefined > 1)
-		return false;
-	luaL_getsubtable(L, LUA_REGISTRYINDEX, sources);
-	known = lua_getfield(L, -1, ar->source) == LUA_TSTRING;
-	lua_pop(L, 2);
-	return known;
-}
-
 static void push_function_name(lua_State *L, const lua_Debug *ar)
 {
 	if (library_name(L, ar)) {
@@ -182,7 +95,7 @@ static void push_function_name(lua_State *L, const lua_Debug *ar)
 		lua_pushfstring(L, "%s '%s'", ar->namewhat, ar->name);
 	} else if (*ar->what == 'm') {
 		lua_pushliteral(L, "main chunk");
-	} else if (is_input(L, ar)) {
+	} else if (ql_trace_is_input(L, ar)) {
 		lua_pushliteral(L, "input");
 	} else if (*ar->what == 'C') {
 		lua_pushliteral(L, "?");
@@ -284,10 +197,33 @@ static void add_values(struct trace *t, lua_Debug *ar)
 	ql_trace_fields(t->L, ar, t->line, add_field, t);
 }
 
-/* Pushes the line of one frame. */
-static void push_place(lua_State *L, const lua_Debug *ar)
+static bool is_prelude(const lua_Debug *ar)
 {
-	if (ar->currentline > 0)
+	return !strncmp(ar->source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK));
+}
+
+/* The frame works for a function of the prelude further out, with nothing of the user between them. */
+static bool is_inner(lua_State *L, int level)
+{
+	lua_Debug ar;
+	bool inner = false;
+
+	while (lua_getstack(L, level++, &ar) && lua_getinfo(L, "S", &ar)) {
+		if (is_prelude(&ar) && inner)
+			return true;
+		if (*ar.what != 'C' && !is_prelude(&ar))
+			return false;
+		inner = true;
+	}
+	return false;
+}
+
+/* Pushes the line of one frame. */
+static void push_place(lua_State *L, const lua_Debug *ar, bool hidden)
+{
+	if (hidden)
+		lua_pushliteral(L, "\n\t[Quoll]: in ");
+	else if (ar->currentline > 0)
 		lua_pushfstring(L, "\n\t%s:%d: in ", ar->short_src, ar->currentline);
 	else
 		lua_pushfstring(L, "\n\t%s: in ", ar->short_src);
@@ -319,25 +255,27 @@ static void add_frame(struct trace *t, int level)
 {
 	lua_State *L = t->L;
 	lua_Debug ar;
-	char line[QL_LINE];
+	char line[QL_TRACE_LINE] = "";
+	bool hidden;
 
-	if (!lua_getstack(L, level, &ar))
+	if (!lua_getstack(L, level, &ar) || (!t->own && is_inner(L, level)))
 		return;
 	lua_getinfo(L, "Slnt", &ar);
-	push_place(L, &ar);
+	hidden = !t->own && is_prelude(&ar);
+	push_place(L, &ar, hidden);
 	if (is_repeated(t))
 		return;
 	end_repeats(t);
 	lua_pushvalue(L, -1);
 	lua_replace(L, 2);
 	luaL_addvalue(&t->b);
-	source_line(L, &ar, line);
+	if (!hidden)
+		ql_trace_line(L, &ar, line);
 	if (line[0]) {
 		lua_pushfstring(L, "\n\t    %d | %s", ar.currentline, line);
 		luaL_addvalue(&t->b);
 	}
-	if (!t->failed && ar.currentline > 0 &&
-		strncmp(ar.source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK))) {
+	if (!t->failed && ar.currentline > 0 && !is_prelude(&ar)) {
 		t->failed = true;
 		memcpy(t->line, line, sizeof(line));
 		add_values(t, &ar);
@@ -418,12 +356,12 @@ static void add_suggestion(struct trace *t)
 {
 	lua_State *L = t->L;
 	lua_Debug ar;
-	char line[QL_LINE] = "";
+	char line[QL_TRACE_LINE] = "";
 
 	if (!strstr(lua_tostring(L, 1), " a nil value ("))
 		return;
 	if (lua_getstack(L, 2, &ar) && lua_getinfo(L, "Sl", &ar))
-		source_line(L, &ar, line);
+		ql_trace_line(L, &ar, line);
 	lua_pushcfunction(L, suggest);
 	lua_pushvalue(L, 1);
 	lua_pushstring(L, line);
@@ -453,6 +391,7 @@ static int build(lua_State *L)
 	int last = last_level(L);
 
 	make_string(L);
+	t.own = !strncmp(lua_tostring(L, 1), QL_PRELUDE_CHUNK + 1, strlen(QL_PRELUDE_CHUNK + 1));
 	lua_pushliteral(L, ""); /* of the frame before: see is_repeated */
 	luaL_buffinit(L, &t.b);
 	add_message(&t);

@@ -35,7 +35,9 @@ local function index(m, key)
 	if value ~= nil or class.loose or type(key) ~= 'string' then return value end
 	local names = {}
 	for name in next, m do names[#names + 1] = type(name) == 'string' and name or nil end
-	for name in next, methods do names[#names + 1] = name end
+	for _, list in ipairs {methods, class} do
+		for name, f in next, list do names[#names + 1] = type(f) == 'function' and name or nil end
+	end
 	fail("%s: no field or method '%.40s'%s", class.name, key, base.near(key, names))
 end
 
@@ -98,7 +100,7 @@ function module.define(nn, entry)
 		options = entry.options} or {name = entry.name, usage = entry.usage, options = entry.options}
 	entry.word = entry.word or entry.name:lower()
 	entry.meta = {__name = 'quoll.module', class = entry, __index = index, __call = call, __tostring = module.text,
-		__mime = module.forms, __len = function(m) return #rawget(m, PARTS).children end}
+		__brief = module.brief, __mime = module.forms, __len = function(m) return #rawget(m, PARTS).children end}
 	module.classes[entry.name] = entry
 	nn[entry.name] = function(...)
 		local given, n, options = split(entry, ...)
@@ -449,6 +451,13 @@ function module.text(m)
 	for i, pair in ipairs(lines) do lines[i] = ('%-' .. width .. 's  %s'):format(pair[1], pair[2]) end
 	table.insert(lines, 1, line(m) .. ('  %d parameters'):format(total))
 	return table.concat(lines, '\n')
+end
+
+-- In one line, for variables and tracebacks.
+function module.brief(m)
+	local total = 0
+	module.walk(m, function(_, inner) total = total + parameter_count(inner) end)
+	return ('%s, %d parameters'):format(line(m):gsub('%(%)', '', 1), total)
 end
 
 module.methods = methods

@@ -231,6 +231,11 @@ function meta.__tostring(r)
 	return internal.import 'report_text'.table(r[STATE])
 end
 
+function meta.__brief(r)
+	local s = r[STATE]
+	return ('report, %d row%s: %s'):format(#s.rows, #s.rows == 1 and '' or 's', table.concat(s.columns, ' '))
+end
+
 function meta.__mime(r)
 	return internal.import 'report_files'.forms(r[STATE])
 end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- who(): the user's variables with dtype, shape, scheme and bytes.
+-- who(): the user's variables with dtype, shape, scheme and bytes. A model's bytes are those of its tensors.
 
 local _, internal = ...
 
@@ -34,13 +34,15 @@ local function row(name, v)
 
 		return { name, v:dtype(), table.concat({ v:size() }, 'x'), ok and scheme or '?', bytes_text(v:nbytes()) },
 			v:nbytes()
+	elseif kind == 'table' and internal.import 'module'.is_module(v) then
+		return { name, internal.describe(v), '', '', bytes_text(v:nbytes()) }, v:nbytes()
 	elseif kind == 'table' then
-		local n = 0
+		local n, line = 0, internal.describe(v)
 
 		for _ in next, v do
 			n = n + 1
 		end
-		return { name, internal.describe(v) or kind, n .. (n == 1 and ' item' or ' items'), '', '' }, 0
+		return { name, line or kind, line and '' or n .. (n == 1 and ' item' or ' items'), '', '' }, 0
 	elseif kind == 'string' then
 		return { name, kind, '', '', bytes_text(#v) }, 0
 	elseif kind == 'number' or kind == 'boolean' then

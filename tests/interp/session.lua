@@ -206,6 +206,21 @@ describe('errors', function()
 
 		assert(out:find 'm = float32%(2%)' and out:find 'k = int8%(2%) symmetric' and not out:find 'n = ')
 	end)
+	it('name the function of Quoll that was called, and nothing inside of it', function()
+		local out = session('m = nn.Sequential{nn.Linear(3, 2)}\nm:foward()')
+
+		assert(out:find("^In%[2%]:1: Sequential: no field or method 'foward'; did you mean 'forward'%?\nstack traceback:\n" ..
+			"\t%[Quoll%]: in metamethod 'index'\n\tIn%[2%]:1: in main chunk\n\t    1 | m:foward%(%)\n" ..
+			"\t    m = Sequential, 8 parameters\n$"), out)
+		out = session('m = nn.Linear(1, 1)\nfunction loss(y, t)\n  error "mine"\nend\n' ..
+			'm:fit({{tensor.ones(1, 1), tensor.ones(1, 1)}}, {opt=optim.sgd(m), epochs=1, log=false, loss=loss})')
+		assert(out:find("In%[2%]:2: in %l+ 'loss'\n.*\n\t%[Quoll%]: in method 'fit'\n\tIn%[3%]:1: in main chunk") and
+			not out:find 'prelude', out)
+	end)
+	it('of Quoll itself show everything', function()
+		local out = session "debug.getregistry()['quoll.internal'].import('stale').new().list({})"
+		assert(out:find '^prelude/stale.lua:%d+: ' and out:find 'prelude/stale.lua:%d+: in .*\n\t    %d+ | ', out)
+	end)
 	it('leave the session alive', function()
 		assert(session('error()\n1'):find 'nil value%).*Out%[2%]: 1\n$')
 		assert(session('("x"):rep(1 << 20):gsub("x", ("x"):rep(1 << 30))\n1', '--memory 256'):find 'not enough memory\nOut%[2%]: 1\n$')
@@ -227,7 +242,11 @@ describe('magics', function()
 	end)
 	it('who lists the variables', function()
 		check('who()', 'no variables yet\n')
-		local out = session 'x = tensor.zeros(2, 3) local y = "abc" z = {1, 2}\nwho()'
+		local out = session 'm = nn.Linear(2, 3) r = report{{a=1}} o = optim.sgd(m)\nwho()'
+
+		assert(out:find 'm +Linear%(2, 3%), 9 parameters +36 B\n' and out:find 'r +report, 1 row: a\n' and
+			out:find 'o +optim.sgd: [^\n]* 0 steps\n' and out:find 'tensors: 36 B here', out)
+		out = session 'x = tensor.zeros(2, 3) local y = "abc" z = {1, 2}\nwho()'
 
 		assert(out:find 'x +float32 +2x3 +24 B\n' and out:find 'y %(local%) +string +3 B\n' and
 			out:find 'z +table +2 items\n' and out:find 'tensors: 24 B here', out)
