@@ -53,6 +53,25 @@ static bool comes_first(const char *word, const char *a, size_t n, const char *b
 	return strncmp(a, b, n < m ? n : m) < 0 || (n < m && !strncmp(a, b, n));
 }
 
+/* The shortest word that goes on from the typed one, when that has at least three letters. */
+static const char *begun(const char *word, size_t n, const char *words, size_t *found_n)
+{
+	const char *found = NULL;
+
+	if (n < 3)
+		return NULL;
+	for (const char *w = words; *w; w += strspn(w, " ")) {
+		size_t m = strcspn(w, " ");
+
+		if (m > n && !strncmp(w, word, n) && (!found || m < *found_n)) {
+			found = w;
+			*found_n = m;
+		}
+		w += m;
+	}
+	return found;
+}
+
 const char *ql_nearest(const char *word, const char *words, char text[96])
 {
 	size_t n = strlen(word), best_n = 0;
@@ -71,6 +90,8 @@ const char *ql_nearest(const char *word, const char *words, char text[96])
 		w += m;
 		w += strspn(w, " ");
 	}
+	if (!found)
+		found = begun(word, n, words, &best_n);
 	text[0] = '\0';
 	if (found)
 		snprintf(text, 96, "; did you mean '%.*s'?", (int)best_n, found);

@@ -15,6 +15,20 @@ function base.fail(format, ...)
 	error(format:format(...), info and level - 1 or 0)
 end
 
+-- Adds the words of `text` to `out` in lines of at most `width` characters that begin with `indent`. Words end at blanks,
+-- or at the separator, a class of characters.
+function base.wrap(out, text, indent, width, separator)
+	local function length(s) return utf8.len(s) or #s end
+	local line = indent
+	for word in text:gmatch(separator and '[^' .. separator .. ']+' or '%S+') do
+		if line ~= indent and length(line) + 1 + length(word) > width then
+			out[#out + 1], line = line, indent
+		end
+		line = line == indent and line .. word or line .. ' ' .. word
+	end
+	if line ~= indent then out[#out + 1] = line end
+end
+
 -- "; did you mean 'x'?", or '' when no word of the list is near.
 function base.near(word, words)
 	return internal.nearest(tostring(word), table.concat(words, ' '))

@@ -202,11 +202,11 @@ local function complete_magic(text)
 end
 
 local function complete_other(text)
-	local mark = text:match '^%s*([?!])'
+	local mark = text:match '^%s*([?!$])'
 	if mark == '?' then
 		local word = text:match '[%w_.:]*$'
 		return finish(#text - #word, #text, sources.titles(), word)
-	elseif mark == '!' then
+	elseif mark == '!' or mark == '$' then
 		local word = text:match "[^%s'\"]*$"
 		local list, skip = sources.files(word)
 		return finish(#text - #word + skip, #text, list, word:sub(skip + 1))

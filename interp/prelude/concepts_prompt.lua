@@ -30,7 +30,7 @@ concept('magics', [=[Words of the prompt that begin with %, and other inputs tha
   %stale [n]  %journal     what changed; sessions on record
   %debug                   the variables where the last error was raised
   %set [name [value]] [--save]            help 'settings'
-  ?name  name?  ??name  ?*part*  !command  =expression
+  ?name  name?  ??name  ?*part*  !command  $ command  =expression
 
 %save writes a .safetensors file: tensors with their quantization, models, optimizers, specs, tables with what they
 share, text,

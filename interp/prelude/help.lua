@@ -12,17 +12,7 @@ local function length(text) return utf8.len(text) or #text end
 
 local function pad(text, n) return text .. (' '):rep(n - length(text)) end
 
--- Adds the words of `text` in lines that begin with `indent`.
-local function wrap(out, text, indent, separator)
-	local line = indent
-	for word in text:gmatch(separator and '[^' .. separator .. ']+' or '%S+') do
-		if line ~= indent and length(line) + 1 + length(word) > width() then
-			out[#out + 1], line = line, indent
-		end
-		line = line == indent and line .. word or line .. ' ' .. word
-	end
-	if line ~= indent then out[#out + 1] = line end
-end
+local function wrap(out, text, indent, separator) base.wrap(out, text, indent, width(), separator) end
 
 -- The first sentence, cut to n characters.
 local function summary(text, n)

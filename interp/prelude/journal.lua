@@ -69,9 +69,9 @@ function journal.crashed()
 	end
 end
 
-local function first_line(text)
+local function first_line(text, most)
 	local line = text:match '[^\n]*'
-	return #line > 50 and line:sub(1, 47) .. '…' or line
+	return (utf8.len(line) or #line) > most and line:sub(1, (utf8.offset(line, most) or most) - 1) .. '…' or line
 end
 
 -- %journal
@@ -82,10 +82,11 @@ function journal.list()
 		local state = file.own and 'this session' or file.alive and 'running' or s and (s.ended and 'ended' or 'did not end') or
 			'not readable'
 		local last = s and s.inputs[#s.inputs]
-		print(('%s  %-12s  %3d inputs  %s%s'):format(s and s.when or os.date('%Y-%m-%d %H:%M:%S', file.time), state,
-			s and #s.inputs or 0, file.path, last and '  ' .. first_line(last.text) or ''))
+		local line = ('%s  %-12s  %3d inputs  '):format(s and s.when or os.date('%Y-%m-%d %H:%M:%S', file.time), state,
+			s and #s.inputs or 0)
+		print(line .. (last and first_line(last.text, math.max(20, internal.width() - #line)) or ''))
 	end
-	if #files == 0 then print 'no journals yet' end
+	print(files[1] and 'The files are in ' .. files[1].path:match '^(.*/)' or 'no journals yet')
 end
 
 ---------------------------------------------------------------- restoring

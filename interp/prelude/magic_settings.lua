@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- %set.
+-- %set, %magics.
 local _, internal = ...
+local base = internal.import 'base'
 local magics = {}
 
 local function save()
@@ -18,7 +19,9 @@ local function list(name)
 	local found = false
 	for _, s in ipairs(internal.list_settings()) do
 		if not name or s[1] == name then
-			print(('  %-13s %-8s %s\n%24s%s'):format(s[1], s[2], s[4], '', s[5]))
+			local lines = {('  %-13s %-8s %s'):format(s[1], s[2], s[4])}
+			base.wrap(lines, s[5], (' '):rep(24), 80)
+			print(table.concat(lines, '\n'))
 			found = true
 		end
 	end
@@ -37,6 +40,22 @@ function magics.set(text)
 		if not ok then error(message, 0) end
 	end
 	if keep then save() end
+end
+
+local MARKS = {{'?name', 'help on a name; name? does the same; ??name adds its source'}, {'?*part*', 'names and texts that have the part'},
+	{'!command', 'runs a command of the shell; $ command does the same'}, {'=expression', 'the same as the expression'}}
+
+function magics.magics()
+	local list = table.move(MARKS, 1, #MARKS, 1, {})
+	for _, m in ipairs(internal.magics()) do
+		list[#list + 1] = {'%' .. m[1] .. (m[2] ~= '' and ' ' .. m[2] or ''), m[3]}
+	end
+	for _, pair in ipairs(list) do
+		local lines = {}
+		base.wrap(lines, pair[2], (' '):rep(18), 80)
+		print(#pair[1] > 15 and '  ' .. pair[1] .. '\n' .. lines[1] or ('  %-15s '):format(pair[1]) .. lines[1]:sub(19))
+		for i = 2, #lines do print(lines[i]) end
+	end
 end
 
 return magics

@@ -204,7 +204,7 @@ static bool unknown(struct ql_session *s, const char *rest, size_t size, struct 
 	snprintf(word, sizeof(word), "%.*s", (int)(size < QL_WORD ? size : QL_WORD - 1), rest);
 	word[strcspn(word, " \t\r\n")] = '\0';
 	if (!*word)
-		return ql_magic_magics.run(s, rest, size, cell);
+		return ql_magic_start(s, &ql_magic_magics, rest, size, cell);
 	fflush(stdout);
 	fprintf(stderr, "%%%s: no such magic%s; %%magics lists them\n", word, ql_nearest(word, names, near));
 	return false;
@@ -256,6 +256,7 @@ const struct ql_magic *ql_magic_find(const char *text, size_t size, size_t *from
 	case '?':
 		return &ask;
 	case '!':
+	case '$':
 		return &command;
 	case '=':
 		return &expression;

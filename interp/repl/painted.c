@@ -51,7 +51,7 @@ static size_t mark_of(const char *text, size_t n)
 
 	while (at < n && strchr(" \t\n", text[at]))
 		at++;
-	if (at == n || !strchr("%?!=", text[at]))
+	if (at == n || !strchr("%?!$=", text[at]))
 		return 0;
 	end = at + 1;
 	while (text[at] == '%' && end < n && !strchr(" \t\n", text[end]))
@@ -68,7 +68,7 @@ void ql_paint_code(struct ql_painted *p, const char *text, size_t n)
 	if (!ql_painted_add(p, text, n, QL_STYLE_NONE))
 		return;
 	memset(p->style.at + at, QL_STYLE_KEYWORD, mark);
-	if (mark && (text[mark - 1] == '!' || text[mark - 1] == '?'))
+	if (mark && strchr("!$?", text[mark - 1]))
 		return; /* a command of the shell, a name */
 	while ((t = ql_lexer_next(&l)).kind != QL_TOKEN_END)
 		memset(p->style.at + at + mark + t.begin, (int)style_of(&t), t.end - t.begin);
