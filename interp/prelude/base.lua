@@ -15,6 +15,12 @@ function base.fail(format, ...)
 	error(format:format(...), info and level - 1 or 0)
 end
 
+-- A path as the shell reads it: ~/ is the home folder.
+function base.path(path)
+	local home = os.getenv 'HOME'
+	return home and path:find '^~/' and home .. path:sub(2) or path
+end
+
 -- Adds the words of `text` to `out` in lines of at most `width` characters that begin with `indent`. Words end at blanks,
 -- or at the separator, a class of characters.
 function base.wrap(out, text, indent, width, separator)

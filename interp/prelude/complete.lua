@@ -201,6 +201,28 @@ local function complete_magic(text)
 	return finish(#text - #word, #text, sorted(list), word)
 end
 
+local WITH_FILE = {run = true, edit = true, save = true, load = true}
+
+-- Behind a %word that takes no code: a file, a setting, help.
+local function complete_argument(text)
+	local magic, rest = text:match '^%s*%%(%a+)%s+(.*)$'
+	local word = rest and rest:match '%S*$'
+	if magic == 'set' then
+		return finish(#text - #word, #text, sources.settings(rest:match '^(%S+)%s'), word)
+	elseif WITH_FILE[magic] and (word == rest or magic == 'run' or magic == 'edit') or magic == 'history' and rest:find '%-f%s+%S*$' then
+		local list, skip = sources.files(word)
+		if magic == 'run' and word == rest and skip == 0 then
+			list[#list + 1] = {text = 'above', kind = 'value', doc = 'all inputs before this one'}
+			list[#list + 1] = {text = 'stale', kind = 'value', doc = 'inputs whose variables changed'}
+		end
+		return finish(#text - #word + skip, #text, sorted(list), word:sub(skip + 1))
+	elseif magic == 'save' or magic == 'forget' then
+		local list = {}
+		sources.names(list, {})
+		return finish(#text - #word, #text, sorted(list), word)
+	end
+end
+
 local function complete_other(text)
 	local mark = text:match '^%s*([?!$])'
 	if mark == '?' then
@@ -215,7 +237,7 @@ end
 
 return function(text, position)
 	text = text:sub(1, position)
-	local special = complete_magic(text) or complete_other(text)
+	local special = complete_magic(text) or complete_argument(text) or complete_other(text)
 	if special then return special end
 	text = text:gsub('^(%s*)(%%%a+)', function(blanks, magic) return blanks .. (' '):rep(#magic) end)
 	local at = look(text)

@@ -107,13 +107,26 @@ end
 function sources.files(path)
 	local folder = path:match '^.*/' or ''
 	local hidden, list = path:sub(#folder + 1, #folder + 1) == '.', {}
-	for _, entry in ipairs(internal.entries(folder == '' and '.' or folder) or {}) do
+	for _, entry in ipairs(internal.entries(folder == '' and '.' or internal.import 'base'.path(folder)) or {}) do
 		if hidden or entry[1]:sub(1, 1) ~= '.' then
 			list[#list + 1] = {text = entry[1] .. (entry[2] and '/' or ''), kind = entry[2] and 'folder' or 'file', doc = ''}
 		end
 	end
 	table.sort(list, function(a, b) return a.text < b.text end)
 	return list, #folder
+end
+
+-- What may stand behind %set: names, then values.
+function sources.settings(name)
+	local list = {}
+	for _, s in ipairs(internal.list_settings()) do
+		if not name then
+			list[#list + 1] = {text = s[1], kind = 'setting', doc = s[5]}
+		elseif s[1] == name and not s[4]:find '^%-?%d' then
+			for value in s[4]:gmatch '%S+' do list[#list + 1] = {text = value, kind = 'value', doc = s[5]} end
+		end
+	end
+	return list
 end
 
 ---------------------------------------------------------------- arguments

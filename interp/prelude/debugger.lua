@@ -69,19 +69,22 @@ local function source_lines(frame)
 	return text
 end
 
-local function list()
+-- The lines around that of the frame, `around` before and behind it; false: there are none.
+local function show_source(around)
 	local frame = frames()[chosen]
 	local text, number = source_lines(frame), 0
-	if not text or frame.line <= 0 then
-		print 'no source at hand'
-		return
-	end
+	if not text or frame.line <= 0 then return false end
 	for line in (text:gsub('\n?$', '\n')):gmatch '(.-)\n' do
 		number = number + 1
-		if math.abs(number - frame.line) <= 5 then
+		if math.abs(number - frame.line) <= around then
 			print(('%s%4d | %s'):format(number == frame.line and '>' or ' ', number, line))
 		end
 	end
+	return true
+end
+
+local function list()
+	if not show_source(5) then print 'no source at hand' end
 end
 
 local function vars()
@@ -149,6 +152,7 @@ local function move(by)
 	end
 	chosen = wanted
 	head(chosen)
+	show_source(0)
 end
 
 local commands = {

@@ -136,12 +136,13 @@ function index.find(text)
 	return found
 end
 
--- Titles that fit a pattern with `*`, in alphabetical order.
+-- Entries whose title fits a pattern with `*`, in alphabetical order; case counts when the pattern has a capital letter.
 function index.glob(pattern)
+	local exact = pattern:find '%u'
 	local lua = '^' .. pattern:gsub('[%-%.%+%[%]%(%)%$%^%%%?]', '%%%0'):gsub('%*', '.*') .. '$'
 	local found = {}
 	for _, entry in ipairs(index.list) do
-		if entry.title:find(lua) then found[#found + 1] = entry end
+		if (exact and entry.title or entry.title:lower()):find(lua) then found[#found + 1] = entry end
 	end
 	table.sort(found, function(a, b) return a.title < b.title end)
 	return found

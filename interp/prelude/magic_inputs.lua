@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- %run, %edit, %history, %stale, %journal. %run and %edit return inputs to run: {{text =, number =}, …}.
 local _, internal = ...
+local path_of = internal.import 'base'.path
 local magics = {}
 
 local function fail(format, ...) error(format:format(...), 0) end
@@ -43,6 +44,7 @@ end
 
 -- A script runs as with `quoll file.lua argument …`, but its globals stay.
 local function file_job(path, words)
+	path = path_of(path)
 	if not io.open(path, 'rb') and not path:find '%.lua$' and io.open(path .. '.lua', 'rb') then path = path .. '.lua' end
 	local chunk, reason = loadfile(path)
 	if not chunk then fail('run: %s', reason) end
@@ -128,6 +130,7 @@ function magics.edit(text, number)
 		end
 		return {{text = edited, number = number}}
 	end
+	word = path_of(word)
 	local made = not io.open(word, 'rb')
 	run_editor(word)
 	if made and not io.open(word, 'rb') then
@@ -150,7 +153,7 @@ local function parse_history(text)
 		elseif word == '-o' then
 			o.results = true
 		elseif word == '-f' then
-			o.file = words[i + 1] or fail 'history: -f: wanted a file, got none'
+			o.file = path_of(words[i + 1] or fail 'history: -f: wanted a file, got none')
 			i = i + 1
 		elseif word:find '^%-%d+$' then
 			o.n = math.tointeger(tonumber(word:sub(2)))

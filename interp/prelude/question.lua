@@ -2,10 +2,10 @@
 -- ?name, ??name and ?*part*.
 local _, internal = ...
 
-local function first_sentence(text)
+local function first_sentence(text, most)
 	text = (text or ''):gsub('%s+', ' ')
 	text = text:match '^(.-[%w%)]%.) ' or text
-	return (utf8.len(text) or #text) > 90 and text:sub(1, utf8.offset(text, 88) - 1) .. '…' or text
+	return (utf8.len(text) or #text) > most and text:sub(1, utf8.offset(text, most) - 1) .. '…' or text
 end
 
 -- Names that fit the pattern, then entries whose first sentence has it; below them the user's variables that fit.
@@ -16,17 +16,17 @@ local function apropos(pattern)
 	local seen, n = {}, 0
 	local function say(title, text)
 		n = n + 1
-		print(('  %-26s %s'):format(title, text))
+		print(('  %-26s %s'):format(title, text and first_sentence(text, math.max(30, internal.width() - 30)) or ''))
 	end
 	for _, entry in ipairs(index.glob(pattern)) do
 		seen[entry.title] = true
-		say(entry.title, first_sentence(entry.text))
+		say(entry.title, entry.text)
 	end
 	for _, entry in ipairs(index.list) do
-		local text = first_sentence(entry.text)
+		local text = first_sentence(entry.text, math.huge)
 		if word ~= '' and not seen[entry.title] and text:lower():find(word, 1, true) then
 			seen[entry.title] = true
-			say(entry.title, text)
+			say(entry.title, entry.text)
 		end
 	end
 	local mine = {}

@@ -12,6 +12,7 @@ local function parse(verb, text)
 	for word in text:gmatch '%S+' do words[#words + 1] = word end
 	local path = table.remove(words, 1)
 	if not path then fail('usage: %%%s file [name ...]', verb) end
+	path = internal.import 'base'.path(path)
 	if not path:match '[^/]*$':find('.', 1, true) then path = path .. '.safetensors' end
 	if not path:find '%.safetensors$' then fail('%s: wanted a file that ends in .safetensors, got %s', verb, path) end
 	return path, words

@@ -6,85 +6,7 @@
 #include <sys/stat.h>
 #include <termios.h>
 
-#include "tests/interp/terminal.h"
-
-#define CTRL_C "\x03"
-#define CTRL_D "\x04"
-#define ENTER "\r"
-#define UP "\033[A"
-#define DOWN "\033[B"
-#define RIGHT "\033[C"
-#define LEFT "\033[D"
-#define HOME "\033[H"
-#define END "\033[F"
-#define DELETE "\033[3~"
-#define PASTE(text) "\033[200~" text "\033[201~"
-
-static char folder[] = "/tmp/quoll_editingXXXXXX", home[64], state[64];
-
-static const char *const *settings(const char *more)
-{
-	static const char *list[8];
-
-	list[0] = home;
-	list[1] = state;
-	list[2] = "EDITOR=sed -i s/one/two/";
-	list[3] = "VISUAL";
-	list[4] = more;
-	list[5] = NULL;
-	return list;
-}
-
-static struct terminal *open_with(const char *setting)
-{
-	struct terminal *t = terminal_open(24, 60, settings(setting));
-
-	CHECK(terminal_shows(t, "In [1]:", 8), "no prompt: %s", t->text);
-	return t;
-}
-
-/* Drops the input and clears the screen: only the prompt is left. */
-static void fresh(struct terminal *t, int n)
-{
-	char prompt[32];
-
-	snprintf(prompt, sizeof(prompt), "In [%d]:", n);
-	terminal_send(t, CTRL_C);
-	CHECK(terminal_shows(t, prompt, -1), "wanted %s, got %s", prompt, t->text);
-	terminal_send(t, "\x0C");
-	for (int i = 0; i < 200; i++) {
-		terminal_read(t, 20);
-		screen_text(&t->screen, t->text);
-		if (!strcmp(t->text, prompt) && t->screen.row == 0)
-			return;
-	}
-	CHECK(false, "not clear: %s", t->text);
-}
-
-static void leave(struct terminal *t)
-{
-	int status;
-
-	terminal_send(t, CTRL_C CTRL_D);
-	status = terminal_close(t, PATIENCE);
-	CHECK(status == 0, "exit status %d", status);
-}
-
-/* The style of the first place on the screen that has the text. */
-static const char *style_of(struct terminal *t, const char *text)
-{
-	static char row[SCREEN_COLUMNS * 4];
-
-	for (int i = t->screen.rows - 1; i >= 0; i--) {
-		char *found;
-
-		screen_row(&t->screen, i, row);
-		found = strstr(row, text);
-		if (found) /* ASCII rows only: bytes are columns */
-			return t->screen.cell[i][found - row].style;
-	}
-	return "not there";
-}
+#include "tests/interp/typist.h"
 
 static void test_inputs(struct terminal *t)
 {
@@ -516,32 +438,12 @@ static void test_restored(void)
 	}
 }
 
-static void remove_folder(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	if (system(command))
-		printf("%s stays\n", folder);
-}
-
 int main(void)
 {
 	struct terminal *t;
 
-	signal(SIGPIPE, SIG_IGN);
-	if (!have_terminals()) {
-		SKIP("the line editor in a terminal",
-			"no pseudo-terminal can be opened here (/dev/ptmx, /dev/pts)");
+	if (!typist_begin("the line editor in a terminal", 24, 60))
 		return check_end();
-	}
-	if (!mkdtemp(folder)) {
-		printf("%s: %s\n", folder, strerror(errno));
-		return 1;
-	}
-	atexit(remove_folder);
-	snprintf(home, sizeof(home), "HOME=%s", folder);
-	snprintf(state, sizeof(state), "XDG_STATE_HOME=%s/state", folder);
 	t = open_with(NULL);
 	test_inputs(t);
 	test_keys(t);

@@ -2,7 +2,8 @@
  * A terminal's screen, for tests: fed with what a program writes, it knows which character stands in which
  * cell, in which style, and where the cursor is. Autowrap with the delayed wrap of the VT100, scrolling, CSI
  * A B C D G H J K m, private modes 25 (cursor) and 2004 (paste); when it gets narrower, rows are broken as
- * most terminals do. What it does not know is counted in `unknown`.
+ * most terminals do. Pictures (kitty, iTerm2, sixel) are counted and take no room; requests for the terminal's
+ * attributes are noted. What it does not know is counted in `unknown`.
  */
 #ifndef QUOLL_TESTS_SCREEN_H
 #define QUOLL_TESTS_SCREEN_H
@@ -33,6 +34,13 @@ struct screen {
 	char utf8[8];
 	int n_utf8;
 	int escapes, colours, unknown; /* how many there were */
+	bool string;                   /* within ESC _ … ST, ESC ] … BEL or ESC P … ST */
+	char head[24], last;           /* of that string: how it begins, the byte before */
+	size_t size;
+	char picture[24]; /* head of the last picture */
+	size_t picture_size;
+	int pictures;
+	bool asked; /* ESC [ c */
 };
 
 static inline void screen_begin(struct screen *s, int rows, int columns)
@@ -141,6 +149,9 @@ static inline void screen_control(struct screen *s, const char *numbers, int n, 
 	case 'm':
 		screen_style(s, numbers, n);
 		break;
+	case 'c':
+		s->asked = true;
+		break;
 	case 'h':
 	case 'l':
 		if (!strncmp(numbers, "?25", 3))
@@ -155,8 +166,47 @@ static inline void screen_control(struct screen *s, const char *numbers, int n, 
 	}
 }
 
+static inline void screen_string_end(struct screen *s)
+{
+	s->string = false;
+	if (!strncmp(s->head, "_Ga=T,f=100", 11) || !strncmp(s->head, "]1337;File=inline=1", 19) ||
+		!strncmp(s->head, "P0;0;0q", 7)) {
+		s->pictures++;
+		s->picture_size = s->size;
+		strcpy(s->picture, s->head);
+	} else if (!strncmp(s->head, "_Gm=", 4)) {
+		s->picture_size += s->size;
+	} else {
+		s->unknown++;
+	}
+}
+
+static inline void screen_string(struct screen *s, char c)
+{
+	if (c == '\a' || (c == '\\' && s->last == '\033')) {
+		screen_string_end(s);
+		return;
+	}
+	if (s->size < sizeof(s->head) - 1)
+		s->head[s->size] = c;
+	s->size++;
+	s->last = c;
+}
+
 static inline void screen_byte(struct screen *s, char c)
 {
+	if (s->string) {
+		screen_string(s, c);
+		return;
+	}
+	if (s->length == 1 && c && strchr("_]P", c)) {
+		memset(s->head, 0, sizeof(s->head));
+		s->string = true;
+		s->size = 0;
+		s->length = 0;
+		screen_string(s, c);
+		return;
+	}
 	if (s->length > 0) {
 		if (s->length < (int)sizeof(s->sequence) - 1)
 			s->sequence[s->length++] = c;

@@ -26,6 +26,7 @@ struct terminal {
 	pid_t pid;
 	struct screen screen;
 	char text[SCREEN_ROWS * SCREEN_COLUMNS * 4];
+	const char *answer; /* to a request for the terminal's attributes; NULL: it stays silent */
 };
 
 static inline long long microseconds(void)
@@ -69,8 +70,10 @@ static inline bool have_terminals(void)
 	return true;
 }
 
-/* `settings`: variables of the environment, "NAME=value", up to a NULL; "NAME" alone takes one away. */
-static inline struct terminal *terminal_open(int rows, int columns, const char *const *settings)
+/* `settings`: variables of the environment, "NAME=value", up to a NULL; "NAME" alone takes one away. `argument`
+ * may be NULL. */
+static inline struct terminal *terminal_start(
+	int rows, int columns, const char *const *settings, const char *argument)
 {
 	struct terminal *t = calloc(1, sizeof(*t));
 	struct winsize size = {(unsigned short)rows, (unsigned short)columns, 0, 0};
@@ -94,10 +97,15 @@ static inline struct terminal *terminal_open(int rows, int columns, const char *
 				putenv(strdup(*settings));
 			else
 				unsetenv(*settings);
-		execl(program, program, (char *)NULL);
+		execl(program, program, argument, (char *)NULL);
 		_exit(127);
 	}
 	return t;
+}
+
+static inline struct terminal *terminal_open(int rows, int columns, const char *const *settings)
+{
+	return terminal_start(rows, columns, settings, NULL);
 }
 
 /* Reads what comes within `ms`; false: nothing did. */
@@ -113,6 +121,9 @@ static inline bool terminal_read(struct terminal *t, int ms)
 	if (n <= 0)
 		return false;
 	screen_feed(&t->screen, block, (size_t)n);
+	if (t->screen.asked && t->answer && write(t->fd, t->answer, strlen(t->answer)) < 0)
+		return false;
+	t->screen.asked = false;
 	return true;
 }
 

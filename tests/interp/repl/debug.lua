@@ -10,7 +10,7 @@ it('shows where it was, and the variables of each frame', function()
 	out = out:match '.*\n(In%[2%]:1: deep 7\n> .*)'
 	assert(out and out:find '> %d  In%[2%]:1  in inner\n>   1 | function inner', out)
 	assert(out:find '  a +2\n  b +4\n  up +7  %(upvalue%)\n', out)
-	assert(out:find '> %d  In%[3%]:1  in outer\n  x +1\n', out)
+	assert(out:find '> %d  In%[3%]:1  in outer\n>   1 | function outer%(x%) [^\n]*\n  x +1\n', out)
 	assert(out:find '\n6\n' and out:find 'in the main chunk' and out:find 'Out%[6%]: 5\n$', out)
 end)
 
