@@ -137,7 +137,7 @@ tensor.save('x.npy')                       --> error: save: wanted a tensor or a
 tensor.save(3, x)                          --> error: save: file: wanted a file name, got 3
 tensor.save('x.npz', {x})                  --> error: save: wanted names as keys, as in {w=x}, got 1
 tensor.save('x.npz', {a = 3})              --> error: save: a: wanted a tensor, got 3
-tensor.save('x.npz', {a = x}, {comp = 1})  --> error: save: unknown option 'comp'; known: compress
+tensor.save('x.npz', {a = x}, {comp = 1})  --> error: save: unknown option 'comp'; did you mean 'compress'?; known: compress
 tensor.save('x.npy', {a = x, b = x})       --> error: wanted one tensor without a name, got 2 named ones
 tensor.save('x.npy', q)                    --> error: use .safetensors
 tensor.save('x.png', x)                    --> error: wanted a file name that ends in one of .npy .npz .safetensors
