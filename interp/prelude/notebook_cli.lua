@@ -17,8 +17,8 @@ the run with exit code 1, unless the cell has the tag `raises`: it must fail the
   --html F, --ipynb F, --md F  writes the notebook with its outputs; also when an error ended the run
   --param name=value           sets a variable after the cell with the tag `parameters`, which must assign it; may be repeated.
                                The value gets the type that it has there: number, true or false, text
-  --watch                      goes on: whenever the file is saved, the cells that changed run again, and those below that read
-                               what these write; Ctrl-C ends it
+  --watch                      goes on: whenever the file is saved, the cells that changed run again, and those whose variables
+                               are not as they left or read them, so that all is as after a run from the top; Ctrl-C ends it
   --cached                     shows the kept outputs without running, when no cell (and no parameter) has changed since; else
                                runs all. Files that cells read are not looked at
   --out F                      the side file; --out - keeps none
@@ -143,66 +143,6 @@ end
 
 ---------------------------------------------------------------- watching
 
--- Whether each cell of the new notebook was there before, in the same order: the longest common subsequence of the texts.
-local function unchanged(old, new)
-	local a, b, length = {}, {}, {}
-	for _, cell in ipairs(old.cells) do if cell.kind == 'code' then a[#a + 1] = cell end end
-	for _, cell in ipairs(new.cells) do if cell.kind == 'code' then b[#b + 1] = cell end end
-	for i = #a + 1, 1, -1 do
-		length[i] = {}
-		for k = #b + 1, 1, -1 do
-			if i > #a or k > #b then
-				length[i][k] = 0
-			elseif a[i].source == b[k].source then
-				length[i][k] = length[i + 1][k + 1] + 1
-			else
-				length[i][k] = math.max(length[i + 1][k], length[i][k + 1])
-			end
-		end
-	end
-	local same, gone, i, k = {}, {}, 1, 1
-	while i <= #a do
-		if k <= #b and a[i].source == b[k].source then
-			same[b[k]] = a[i]
-			i, k = i + 1, k + 1
-		elseif k > #b or length[i + 1][k] >= length[i][k + 1] then
-			gone[#gone + 1] = a[i]
-			i = i + 1
-		else
-			k = k + 1
-		end
-	end
-	return same, gone
-end
-
--- Cells to run: those that are new, failed or did not run, and below them those that read what these write. What cells
--- wrote that are gone counts for all that read it.
-local function stale(old, new)
-	local effects = internal.import 'notebook_effects'
-	local same, gone = unchanged(old, new)
-	local dirty, wanted, n = {}, {}, 0
-	for _, cell in ipairs(gone) do
-		for _, name in ipairs(select(2, effects(cell.code or cell.source))) do dirty[name] = true end
-	end
-	for _, cell in ipairs(new.cells) do
-		if notebook.runs(cell) then
-			local before = same[cell]
-			local again = not before or before.failed or not (before.ran or before.kept)
-			local reads, writes = effects(cell.code or cell.source)
-			for _, name in ipairs(reads) do again = again or dirty[name] end
-			if again then
-				wanted[cell], n = true, n + 1
-				for _, name in ipairs(writes) do dirty[name] = true end
-			else
-				for _, field in ipairs {'outputs', 'seconds', 'peak', 'fallbacks', 'execution_count', 'ran', 'kept', 'failed'} do
-					cell[field] = before[field]
-				end
-			end
-		end
-	end
-	return wanted, n
-end
-
 -- Waits until the file is another, and has been for a moment: editors write in several steps.
 local function wait_for_change(file, before)
 	local last
@@ -224,12 +164,14 @@ local function watch(self, o, state)
 		if not good then
 			io.stderr:write('quoll: ', tostring(nb), '\n')
 		else
-			local wanted, n = stale(self.nb, nb)
+			local round = internal.import 'notebook_stale'.round(self.nb, nb)
 			self:take(nb)
-			if self:all(function(cell) return wanted[cell] end) == 'interrupted' then return 130 end
+			local how, last = self:all(function(cell) return round:wants(cell) end)
+			if how == 'interrupted' then return 130 end
+			round:finish(how == 'failed' and last or nil)
 			self:keep()
 			export(o, nb)
-			io.stderr:write(internal.dim(('%d cell%s ran'):format(n, n == 1 and '' or 's')), '\n')
+			io.stderr:write(internal.dim(('%d cell%s ran'):format(round.ran, round.ran == 1 and '' or 's')), '\n')
 		end
 	end
 end

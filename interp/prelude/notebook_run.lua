@@ -6,6 +6,7 @@ local _, internal = ...
 local base = internal.import 'base'
 local mime = internal.import 'mime'
 local notebook = internal.import 'notebook'
+local notebook_stale = internal.import 'notebook_stale'
 local fail, near = base.fail, base.near
 
 local OFTEN = 0.5            -- seconds of running after which the side file is written again
@@ -150,6 +151,7 @@ local function input(self, cell, text, chunk, line)
 	cell.seconds, cell.peak, cell.fallbacks = math.max(wall, 0), peak, fallbacks
 	cell.execution_count = self.session:number() > self.number and self.number or nil
 	cell.ran, cell.kept, cell.failed = true, nil, self.failed ~= nil
+	notebook_stale.after(cell, self.number)
 	self.unsaved = self.unsaved + hw.clock() - before
 	return interrupted
 end
@@ -206,6 +208,7 @@ end
 function run:one(cell)
 	announce(self, cell)
 	cell.outputs = {}
+	notebook_stale.before(cell)
 	local interrupted = input(self, cell, cell.code or cell.source, place(self, cell))
 	local good = judge(self, cell)
 	if not interrupted and good and cell.tags.parameters and #self.given > 0 and not self.overridden then
@@ -254,6 +257,7 @@ end
 -- A session of its own: In, Out and _ begin anew. Not before it is certain that something runs.
 function run:begin()
 	self.session = internal.session()
+	notebook_stale.begin(self.nb)
 	return self
 end
 

@@ -35,9 +35,10 @@ local function is_user_function(value)
 end
 
 -- Adds names that the function reads, and those of the functions that it could call: by name, or as fields of plain
--- tables.
-local function add_names(names, reads, locals, seen, calls)
+-- tables. `via`: names that those functions read.
+local function add_names(names, reads, locals, seen, calls, via, inner)
 	for name in pairs(names) do
+		if inner and is_own(name) then via[name] = true end
 		if is_own(name) and not reads[name] then
 			reads[name] = true
 			local value = value_of(name, locals)
@@ -46,7 +47,7 @@ local function add_names(names, reads, locals, seen, calls)
 				if calls and is_user_function(f) and not seen[f] then
 					seen[f] = true
 					local used = uses(f)
-					if used then add_names(used.reads, reads, locals, seen, true) end
+					if used then add_names(used.reads, reads, locals, seen, true, via, true) end
 				end
 			end
 		end
@@ -66,17 +67,21 @@ function methods:before(key, f, made, text)
 	self:after()
 	self:forget(key - KEPT)
 	local locals = kept()
-	local cell = {key = key, text = text, direct = {}, reads = {}, assigned = {}, wrote = {}, left = {}, state = {}, reasons = {},
-		names = {}}
+	local cell = {key = key, text = text, direct = {}, reads = {}, via = {}, assigned = {}, first = {}, wrote = {}, left = {},
+		state = {}, reasons = {}, names = {}}
 	local used = uses(f, true) or {reads = {}, writes = {}}
 	for name in pairs(used.reads) do -- but not what the wrapper of the input added (locals.c)
 		if not name:find '^save_%d+$' or text:find(name, 1, true) then cell.direct[name] = true end
 	end
 	if used.whole then add_words(text, cell.direct) end
 	for name in pairs(used.writes) do cell.assigned[name] = is_own(name) or nil end
-	for _, name in ipairs(made or {}) do cell.assigned[name] = is_own(name) or nil end
+	cell.first = used.first or {}
+	for _, name in ipairs(made or {}) do
+		cell.assigned[name] = is_own(name) or nil
+		cell.first[name] = not cell.direct[name] or nil
+	end
 	cell.calls = used.calls == nil or used.calls > 0
-	add_names(cell.direct, cell.reads, locals, {}, cell.calls)
+	add_names(cell.direct, cell.reads, locals, {}, cell.calls, cell.via)
 	for _, names in ipairs {cell.reads, cell.assigned} do
 		for name in pairs(names) do
 			if self.now[name] == nil then self.now[name] = fingerprint(value_of(name, locals)) end
@@ -132,7 +137,7 @@ function methods:after()
 	local locals = kept()
 	self.cells[cell.key], self.past[cell.key] = cell, nil
 	cell.reads = {} -- once more, as it may have called what it defined
-	add_names(cell.direct, cell.reads, locals, {}, cell.calls)
+	add_names(cell.direct, cell.reads, locals, {}, cell.calls, cell.via)
 	for name in pairs(cell.reads) do
 		if self.now[name] == nil then self.now[name] = fingerprint(value_of(name, locals)) end
 	end
@@ -192,6 +197,20 @@ end
 function methods:forget(key) self.cells[key], self.past[key] = nil, nil end
 
 local stale = {}
+
+-- The state of the value that a name has now, to be compared with cell.state.
+function stale.fingerprint(name) return fingerprint(value_of(name, kept())) end
+
+-- Whether the value of the name is a function that the user wrote.
+function stale.is_function(name) return is_user_function(value_of(name, kept())) end
+
+-- Takes a variable away: the local of earlier inputs, and the global.
+function stale.unset(name)
+	local now = stale.session.now
+	internal.forget_local(name)
+	rawset(_G, name, nil)
+	if now[name] ~= nil then now[name] = fingerprint(nil) end -- no cell did it
+end
 
 function stale.new()
 	return setmetatable({cells = {}, past = {}, now = {}, writer = {}, listed = {}, running = nil}, methods)

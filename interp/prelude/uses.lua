@@ -14,6 +14,9 @@
 -- instructions and
 -- `whole` is set.
 local MOVE, GETUPVAL, SETUPVAL, GETTABUP, SETTABUP, SETFIELD, CLOSURE = 0, 9, 10, 11, 15, 18, 79
+local JUMPS = {} -- JMP, comparisons, TEST, TESTSET; FORLOOP, FORPREP, TFORPREP, TFORLOOP: behind them code may not run
+for op = 56, 67 do JUMPS[op] = true end
+for op = 73, 77 do JUMPS[op] = op ~= 76 or nil end
 local CALLS = {[68] = true, [69] = true, [76] = true} -- CALL, TAILCALL, TFORCALL
 local unpack = string.unpack
 
@@ -100,24 +103,30 @@ end
 -- outer[i]: the name of the function's upvalue i when that is a variable of the outermost function's surroundings,
 -- else false.
 local function collect(f, outer, found, is_cell)
-	local defined = {}
+	local defined, straight = {}, is_cell
+	local function write(name)
+		found.first[name] = found.first[name] or straight and not found.reads[name] or nil
+		found.writes[name] = true
+	end
 	for i = 0, f.count - 1 do
 		local op, a, b, c, index = decode(f, i)
+		straight = straight and not JUMPS[op]
 		if op == GETTABUP and outer[b] == '_ENV' then
 			found.reads[f.constants[c]] = true
 		elseif op == SETTABUP and outer[a] == '_ENV' then
-			found.writes[f.constants[b]] = true
+			write(f.constants[b])
 		elseif op == GETUPVAL and outer[b] == '_ENV' then
 			found.whole = true
 		elseif op == GETUPVAL and outer[b] then
 			found.reads[outer[b]] = true
 			if is_cell and outer[b]:find '^save_%d+$' then found.calls = found.calls - 1 end -- of the wrapper (locals.c)
 		elseif op == SETUPVAL and outer[b] then
-			found.writes[outer[b]] = true
+			write(outer[b])
 		elseif CALLS[op] and is_cell then
 			found.calls = found.calls + 1
 		elseif op == CLOSURE and is_cell then
 			defined[index + 1] = is_definition(f, i, a)
+			straight = straight and defined[index + 1]
 		end
 	end
 	for k, inner in ipairs(f.inner) do
@@ -130,13 +139,13 @@ local function collect(f, outer, found, is_cell)
 	end
 end
 
--- {reads = {name = true}, writes = {name = true}, whole = true or nil, calls = number of calls in it}; nil for a
--- function of C. is_cell: what its inner
+-- {reads = {name = true}, writes = {name = true}, first = {name = true}: those of writes that it certainly writes before it
+-- reads them itself, whole = true or nil, calls = number of calls in it}; nil for a function of C. is_cell: what its inner
 -- functions mention counts only when they can run in it.
 return function(f, is_cell)
 	local info = debug.getinfo(f, 'S')
 	if info.what == 'C' then return nil end
-	local found = {reads = {}, writes = {}, calls = 0}
+	local found = {reads = {}, writes = {}, first = {}, calls = 0}
 	text, at = ('').dump(f), 1
 	at = at + 4 + 1 + 1 + 6 + 3 + 8 + 8 + 1 -- signature to number of upvalues
 	local main = read_function()

@@ -30,6 +30,13 @@ static int keep_local(lua_State *L)
 	return 0;
 }
 
+/* forget_local(name) */
+static int forget_local(lua_State *L)
+{
+	ql_locals_forget(L, luaL_checkstring(L, 1));
+	return 0;
+}
+
 static void set_metafield(lua_State *L, const char *name)
 {
 	lua_createtable(L, 0, 1);
@@ -55,6 +62,8 @@ void ql_results_begin(lua_State *L)
 	lua_setfield(L, -2, "locals");
 	lua_pushcfunction(L, keep_local);
 	lua_setfield(L, -2, "keep_local");
+	lua_pushcfunction(L, forget_local);
+	lua_setfield(L, -2, "forget_local");
 	luaL_getsubtable(L, -1, "baseline");
 	for (const char *const *name = (const char *const[]){"In", "Out", "_", NULL}; *name; name++) {
 		lua_pushboolean(L, 1);
