@@ -329,20 +329,27 @@ static int method_histogram(lua_State *L)
 	return 1;
 }
 
-static int observer_tostring(lua_State *L)
+static int64_t values_seen(const struct ql_observer *o)
 {
-	struct ql_observer *o = check(L, 1, "observer");
-	char text[QL_SPEC_TEXT];
 	int64_t count = 0;
 
 	for (int64_t s = 0; s < o->scales; s++)
 		count += o->seen[s].histogram.moments.count;
+	return count;
+}
+
+static int observer_tostring(lua_State *L)
+{
+	struct ql_observer *o = check(L, 1, "observer");
+	char text[QL_SPEC_TEXT];
+
 	lua_pushfstring(L, "observer %s%s%s: %I values in %I batches", ql_spec_text(&o->spec, text), *o->label ? " of " : "", o->label,
-		(LUAI_UACINT)count, (LUAI_UACINT)o->batches);
+		(LUAI_UACINT)values_seen(o), (LUAI_UACINT)o->batches);
 	return 1;
 }
 
-/* Methods, and the field spec. The methods of the prelude come with the first name that is not here. */
+/* Methods, and the fields spec and count (of finite values: what o:stats() tells, at once). The methods of the
+ * prelude come with the first name that is not here. */
 static int observer_index(lua_State *L)
 {
 	const char *key = luaL_checkstring(L, 2);
@@ -350,6 +357,10 @@ static int observer_index(lua_State *L)
 
 	if (!strcmp(key, "spec")) {
 		lua_getiuservalue(L, 1, 1);
+		return 1;
+	}
+	if (!strcmp(key, "count")) {
+		lua_pushinteger(L, values_seen(check(L, 1, "observer")));
 		return 1;
 	}
 	luaL_getmetafield(L, 1, "methods");
@@ -363,7 +374,7 @@ static int observer_index(lua_State *L)
 	if (lua_rawget(L, -2) != LUA_TNIL)
 		return 1;
 	return ql_error(L, "observer: no field '%.40s'%s", key,
-		ql_nearest(key, "update label params range stats merge reset plot histogram spec", near));
+		ql_nearest(key, "update label params range stats merge reset plot histogram spec count", near));
 }
 
 static const luaL_Reg methods[] = {{"update", method_update}, {"label", method_label}, {"params", method_params}, {"range", method_range},
@@ -411,7 +422,7 @@ static const struct ql_doc docs[] = {
 		"An object that looks at one tensor after another, o:update(x), and then tells the range, o:range(), and the scale and "
 		"zero point, o:params(), that a spec needs for them. It keeps a histogram of fixed size (about 200 kB, with an axis for "
 		"each scale), not the data; neither the order of the batches nor how they are cut matters, but for average and "
-		"adaptive. o.spec is the spec; o:stats, o:plot, o:merge, o:reset.",
+		"adaptive. o.spec is the spec, o.count the number of finite values seen; o:stats, o:plot, o:merge, o:reset.",
 		"o = quant.observer 'int8@mse'\nfor i = 1, 3 do o:update(tensor.randn(1000)) end\n"
 		"print(o)  --> observer int8@mse: 3000 values in 3 batches", NULL},
 	{NULL, NULL, NULL, NULL, NULL},

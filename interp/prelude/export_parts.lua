@@ -78,19 +78,45 @@ function parts.float(x)
 	return ('%af'):format(x)
 end
 
--- The elements of an array, as text of lines below 120 characters.
-function parts.values(ctype, values)
+-- Integers, as many in a line as fit at the width of the widest.
+local function integer_lines(values)
+	local lo, hi = math.min(0, values[1]), values[1]
+	for i = 2, #values do
+		local value = values[i]
+		if value < lo then lo = value elseif value > hi then hi = value end
+	end
+	local per, lines = 110 // (math.max(#('%d'):format(lo), #('%d'):format(hi)) + 2), {}
+	for i = 1, #values, per do lines[#lines + 1] = table.concat(values, ', ', i, math.min(i + per - 1, #values)) end
+	return lines, lo
+end
+
+local function float_lines(values)
 	local lines, line, width = {}, {}, 0
 	for i, value in ipairs(values) do
-		local text = ctype == 'float' and parts.float(value) or ('%d'):format(value)
-		if ctype == 'int32_t' and value == math.mininteger then text = 'INT32_MIN' end
+		local text = parts.float(value)
 		if width + #text + 2 > 110 then
 			lines[#lines + 1], line, width = table.concat(line, ', '), {}, 0
 		end
 		line[#line + 1], width = text, width + #text + 2
 		if i == #values then lines[#lines + 1] = table.concat(line, ', ') end
 	end
-	return '\t' .. table.concat(lines, ',\n\t')
+	return lines
+end
+
+-- The elements of an array, as text of lines below 120 characters.
+function parts.values(ctype, values)
+	if ctype == 'float' then return '\t' .. table.concat(float_lines(values), ',\n\t') end
+	if #values == 0 then return '\t' end
+	local whole = values
+	if math.type(values[1]) ~= 'integer' or table.concat(values, ' '):find '[.e]' then
+		whole = {}
+		for i, value in ipairs(values) do whole[i] = math.tointeger(value) end
+	end
+	local lines, lo = integer_lines(whole)
+	local text = '\t' .. table.concat(lines, ',\n\t')
+	if lo > -2147483648 then return text end
+	text = text:gsub('%-2147483648%f[^%d]', 'INT32_MIN') -- neither is a literal in C
+	return (text:gsub('%-9223372036854775808%f[^%d]', 'INT64_MIN'))
 end
 
 ---------------------------------------------------------------- rounding

@@ -34,6 +34,8 @@ end
 local function spec_for(d, node, ref, wanted)
 	local s = wanted and quant.spec(wanted)
 	if s and codes.params(s) then return s end
+	local key = ('%s|%s|%s'):format(ref, node.module, s and codes.key(s) or '')
+	if d.found[key] ~= nil then return d.found[key] or nil end
 	local observer = d.g.observers and d.g.observers[ref]
 	local found = observer and calibrated({observers = {value = observer}}, 'value', wanted)
 	local list = d.g.observed and d.g.observed[ref] or {}
@@ -43,8 +45,8 @@ local function spec_for(d, node, ref, wanted)
 			if not found and layer and (entry.module == node.module) == own then found = calibrated(layer, entry.what, wanted) end
 		end
 	end
-	if not found then return end
-	return found
+	d.found[key] = found or false
+	return found or nil
 end
 
 ---------------------------------------------------------------- one node
@@ -257,10 +259,10 @@ end
 
 -- A list of {node, rule, mode, weight, inputs (operand -> spec), output, weights (operands), why} in the order of the graph, and the
 -- reader of the rules. `trouble(row, message)` is told of a node that a rule or mode asks for in vain; `float` are names of joins that
--- have turned out to be float ops.
-function decide.all(g, o, trouble, float)
+-- have turned out to be float ops; `found` keeps the specs of ranges from call to call.
+function decide.all(g, o, trouble, float, found)
 	local d = {g = g, mode = check_mode(o.mode or 'auto'), weight = o.weight, input = o.input, output = o.output, by_name = {}, wanted = {},
-		layers = layers_of(g)}
+		layers = layers_of(g), found = found or {}}
 	local reader, list = rules.reader(o.rules), {}
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]

@@ -117,9 +117,10 @@ end
 ---------------------------------------------------------------- quantize
 
 -- The edit with the nodes quantized that are decided to be, all passes but the last done; the list of decisions, and what has to stay a
--- float op. `values`: weights that were quantized before.
-local function attempt(start, o, float, values)
-	local list, reader = decide.all(start, o, function(row, why) fail("quantize: %s: %s", row.node.name, why) end, float)
+-- float op. `values`: weights that were quantized before, `found`: ranges.
+local function attempt(start, o, float, values, found)
+	local list, reader = decide.all(start, o, function(row, why) fail("quantize: %s: %s", row.node.name, why) end, float,
+		found)
 	local names = {}
 	for i, row in ipairs(list) do names[i] = row.node.name end
 	reader.finish(names)
@@ -137,9 +138,9 @@ end
 
 -- A join that turns out to be a float op takes floats as they are, not codes that would be decoded: all is decided again without it.
 local function attempts(start, o)
-	local float, values = {}, {}
+	local float, values, found = {}, {}, {}
 	while true do
-		local edited, list, more = attempt(start, o, float, values)
+		local edited, list, more = attempt(start, o, float, values, found)
 		if not more[1] then return edited, list end
 		for name in next, more do float[name] = true end
 	end

@@ -144,7 +144,7 @@ function qat.frozen_input(layer, input)
 		return quant.spec(spec_like(s, {scale = math.max(1e-8, layer[input.scale]:item()), zero_point = low and math.tointeger(low)}))
 	end
 	if not input.tracker then return s end
-	if input.tracker:stats().count == 0 then
+	if input.tracker.count == 0 then
 		fail("quantize: wanted a layer that was trained or calibrated before it is used in mode 'qat', got one that saw no data")
 	end
 	local p = input.tracker:params()

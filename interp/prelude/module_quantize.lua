@@ -30,7 +30,7 @@ local function calibrated(layer, what, wanted)
 	if wanted and wanted.scale then return wanted end
 	local o = rawget(layer, 'observers')
 	o = o and o[what]
-	if not o or o:stats().count == 0 then return end
+	if not o or o.count == 0 then return end
 	local s, p = quant.spec(o.spec), nil
 	if not wanted or wanted.dtype == s.dtype and wanted.bits == s.bits and wanted.scheme == s.scheme then
 		p = o:params()
@@ -95,7 +95,7 @@ local function ranges_of(layer)
 	for i, what in ipairs(inputs_of(layer)) do
 		local o = observers[what]
 		ranges[i] = false
-		if o and o:stats().count > 0 then
+		if o and o.count > 0 then
 			local lo, hi = o:range()
 			ranges[i] = {lo = lo, hi = hi}
 		end
