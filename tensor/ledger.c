@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The ledger: an append-only array of rows behind an open-addressing hash of (op, path, kernel, reason,
- * operands). All strings are static, so their addresses identify them.
+ * The ledger: an append-only array of rows, found by an open-addressing hash of (op, path, kernel, reason, operands). All
+ * strings are static, so their addresses identify what ran; but equal strings may have several addresses, and then share a
+ * row: each combination of addresses is an alias of one.
  */
 #include "tensor/ledger.h"
 
@@ -10,10 +11,16 @@
 
 #include "tensor/op.h"
 
+struct alias {
+	struct ql_ledger_row key; /* addresses; its count is not used */
+	uint32_t row;
+};
+
 struct ql_ledger {
-	struct ql_ledger_row *rows; /* rows[0] unused */
-	uint32_t count, room;
-	uint32_t *slots; /* row numbers; 2 * room of them */
+	struct ql_ledger_row *rows; /* rows[0] unused; as much room as for aliases */
+	struct alias *aliases;      /* aliases[0] unused */
+	uint32_t count, alias_count, room;
+	uint32_t *slots; /* numbers of aliases; 2 * room of them */
 };
 
 #define QL_LEDGER_FIRST 64
@@ -26,10 +33,11 @@ enum ql_status ql_ledger_init(struct ql_ctx *ctx)
 	if (!l)
 		return QL_ERR_MEMORY;
 	l->room = QL_LEDGER_FIRST;
-	l->count = 1;
+	l->count = l->alias_count = 1;
 	l->rows = calloc(l->room, sizeof(*l->rows));
+	l->aliases = calloc(l->room, sizeof(*l->aliases));
 	l->slots = calloc(2 * l->room, sizeof(*l->slots));
-	return l->rows && l->slots ? QL_OK : QL_ERR_MEMORY;
+	return l->rows && l->aliases && l->slots ? QL_OK : QL_ERR_MEMORY;
 }
 
 void ql_ledger_free(struct ql_ctx *ctx)
@@ -37,6 +45,7 @@ void ql_ledger_free(struct ql_ctx *ctx)
 	if (!ctx->ledger)
 		return;
 	free(ctx->ledger->rows);
+	free(ctx->ledger->aliases);
 	free(ctx->ledger->slots);
 	free(ctx->ledger);
 	ctx->ledger = NULL;
@@ -59,11 +68,22 @@ static bool same(const struct ql_ledger_row *a, const struct ql_ledger_row *b)
 		a->operands == b->operands;
 }
 
+static bool equal_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool equal(const struct ql_ledger_row *a, const struct ql_ledger_row *b)
+{
+	return a->operands == b->operands && equal_text(a->op, b->op) && equal_text(a->path, b->path) &&
+	       equal_text(a->kernel, b->kernel) && equal_text(a->reason, b->reason);
+}
+
 static uint32_t *slot_of(struct ql_ledger *l, const struct ql_ledger_row *r)
 {
 	uint32_t mask = 2 * l->room - 1, at = hash(r) & mask;
 
-	while (l->slots[at] && !same(&l->rows[l->slots[at]], r))
+	while (l->slots[at] && !same(&l->aliases[l->slots[at]].key, r))
 		at = (at + 1) & mask;
 	return &l->slots[at];
 }
@@ -71,20 +91,35 @@ static uint32_t *slot_of(struct ql_ledger *l, const struct ql_ledger_row *r)
 static bool grow(struct ql_ledger *l)
 {
 	struct ql_ledger_row *rows = realloc(l->rows, 2 * l->room * sizeof(*rows));
+	struct alias *aliases;
 	uint32_t *slots;
 
 	if (!rows)
 		return false;
 	l->rows = rows;
+	aliases = realloc(l->aliases, 2 * l->room * sizeof(*aliases));
+	if (!aliases)
+		return false;
+	l->aliases = aliases;
 	slots = calloc(4 * (size_t)l->room, sizeof(*slots));
 	if (!slots)
 		return false;
 	free(l->slots);
 	l->slots = slots;
 	l->room *= 2;
-	for (uint32_t i = 1; i < l->count; i++)
-		*slot_of(l, &l->rows[i]) = i;
+	for (uint32_t i = 1; i < l->alias_count; i++)
+		*slot_of(l, &l->aliases[i].key) = i;
 	return true;
+}
+
+/* The row with these strings, new when there is none. There are at most as many rows as aliases. */
+static uint32_t row_of(struct ql_ledger *l, const struct ql_ledger_row *row)
+{
+	for (uint32_t i = 1; i < l->count; i++)
+		if (equal(&l->rows[i], row))
+			return i;
+	l->rows[l->count] = *row;
+	return l->count++;
 }
 
 uint32_t ql_ledger_count(struct ql_ctx *ctx, const char *op, const char *path, const char *kernel, const char *reason,
@@ -92,19 +127,20 @@ uint32_t ql_ledger_count(struct ql_ctx *ctx, const char *op, const char *path, c
 {
 	struct ql_ledger *l = ctx->ledger;
 	struct ql_ledger_row row = {op, path, kernel, reason, operands, 0};
-	uint32_t *slot = slot_of(l, &row);
+	uint32_t *slot = slot_of(l, &row), found;
 
 	if (!*slot) {
-		if (l->count == l->room) {
+		if (l->alias_count == l->room) {
 			if (!grow(l))
 				return 0;
 			slot = slot_of(l, &row);
 		}
-		l->rows[l->count] = row;
-		*slot = l->count++;
+		l->aliases[l->alias_count] = (struct alias){row, row_of(l, &row)};
+		*slot = l->alias_count++;
 	}
-	l->rows[*slot].count++;
-	return *slot;
+	found = l->aliases[*slot].row;
+	l->rows[found].count++;
+	return found;
 }
 
 /* 8 bits for each of the first six operands: dtype + 1, top bit: quantized. */
