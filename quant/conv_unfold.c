@@ -9,6 +9,7 @@
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
+#define LANE 16
 #define PIXELS 4096              /* columns of a product that are enough for its threads */
 #define BYTES ((int64_t)8 << 20) /* of the unfolded matrix */
 
@@ -44,11 +45,41 @@ static void shift_plane(const struct job *j, const uint8_t *plane, int64_t up, i
 	memset(to + bottom * width, j->pad, (size_t)((w->out[0] - bottom) * width));
 }
 
+static void fill(uint8_t *to, int64_t n, uint8_t byte)
+{
+	for (int64_t i = 0; i < n; i++)
+		to[i] = byte;
+}
+
+/* n bytes in whole vectors: up to LANE - 1 behind them are read and written, too */
+static void copy_over(uint8_t *to, const uint8_t *from, int64_t n)
+{
+	for (int64_t i = 0; i < n; i += LANE)
+		memcpy(to + i, from + i, LANE);
+}
+
+/* Row i of the result at `out`, from..end of which stand in the image. What a copy writes behind is written again: by what
+ * is filled here, and by the rows that follow; `more` of them there must be, in the image and in the result. */
+static void unfold_row(const struct job *j, const uint8_t *row, int64_t from, int64_t end, bool more, uint8_t *out)
+{
+	const struct ql_window *w = &j->c->c.window;
+
+	if (w->stride[1] != 1)
+		for (int64_t p = from; p < end; p++)
+			out[p] = row[p * w->stride[1]];
+	else if (more)
+		copy_over(out + from, row + from, end - from);
+	else
+		memcpy(out + from, row + from, (size_t)(end - from));
+	fill(out, from, j->pad);
+	fill(out + end, w->out[1] - end, j->pad);
+}
+
 /* One image of one row of the matrix: the plane seen through one tap. */
 static void unfold_plane(const struct job *j, const uint8_t *plane, int64_t up, int64_t left, uint8_t *to)
 {
 	const struct ql_window *w = &j->c->c.window;
-	int64_t top, bottom, from, end;
+	int64_t top, bottom, from, end, apart = w->stride[0] * w->in[1], behind;
 
 	if (w->stride[0] == 1 && w->stride[1] == 1 && w->out[1] == w->in[1]) {
 		shift_plane(j, plane, up, left, to);
@@ -56,19 +87,10 @@ static void unfold_plane(const struct job *j, const uint8_t *plane, int64_t up, 
 	}
 	ql_window_reach(w, 0, up, &top, &bottom);
 	ql_window_reach(w, 1, left, &from, &end);
+	behind = ql_ceil_div(LANE, ql_min64(apart, w->out[1])); /* rows that a copy may reach into */
 	memset(to, j->pad, (size_t)(top * w->out[1]));
-	for (int64_t i = top; i < bottom; i++) {
-		const uint8_t *row = plane + (i * w->stride[0] + up) * w->in[1] + left;
-		uint8_t *out = to + i * w->out[1];
-
-		memset(out, j->pad, (size_t)from);
-		if (w->stride[1] == 1)
-			memcpy(out + from, row + from, (size_t)(end - from));
-		else
-			for (int64_t p = from; p < end; p++)
-				out[p] = row[p * w->stride[1]];
-		memset(out + end, j->pad, (size_t)(w->out[1] - end));
-	}
+	for (int64_t i = top; i < bottom; i++)
+		unfold_row(j, plane + i * apart + up * w->in[1] + left, from, end, i + behind < bottom, to + i * w->out[1]);
 	memset(to + bottom * w->out[1], j->pad, (size_t)((w->out[0] - bottom) * w->out[1]));
 }
 

@@ -31,9 +31,13 @@ local function check(x, w, o, bias)
 	quant.log 'reset'
 	local given = {stride=o.stride, pad=o.pad, dilation=o.dilation, groups=o.groups, act=o.act}
 	local got = bias and x:conv2d(w, bias, given) or x:conv2d(w, given)
-	-- up to four channels and 64 outputs of a group are summed tap by tap, but for strides above 2
-	local stride = type(o.stride) == 'table' and o.stride[2] or o.stride or 1
-	local kernel = w:size(2) <= 4 and w:size(1) // (o.groups or 1) <= 64 and stride <= 2 and '^taps_i16' or '^gemm_i8'
+	-- up to four channels and 64 outputs of a group are summed tap by tap, but for strides above 2; up to 64 channels, too, where
+	-- the result is no image of the same width and has few outputs
+	local stride = type(o.stride) == 'table' and o.stride or {o.stride or 1, o.stride or 1}
+	local outputs, moved = w:size(1) // (o.groups or 1), stride[1] > 1 or stride[2] > 1 or got:size(4) ~= x:size(4)
+	local taps = w:size(2) <= 4 and outputs <= 64 or
+		moved and w:size(2) <= 64 and outputs <= 16 * stride[2] and got:size(4) >= 10 and w:size(4) > 1
+	local kernel = taps and stride[2] <= 2 and '^taps_i16' or '^gemm_i8'
 	assert(got:origin().path == 'int8' and got:origin().kernel:find(kernel), got:origin().kernel)
 	assert(same(got, want))
 	-- codes: sums and bias as integers, one factor, one rounding
@@ -57,6 +61,10 @@ local shapes = {
 	{{3, 6, 9, 9}, {6, 1, 3, 3}, {groups=6, pad=1}}, {{2, 5, 6, 6}, {3, 5, 1, 1}, {stride=2}},
 	{{1, 2, 10, 11}, {5, 2, 3, 3}, {dilation={2, 3}, pad={2, 1, 3, 0}}}, {{2, 16, 4, 4}, {17, 16, 3, 3}, {pad=1, act='relu'}},
 	{{1, 1, 3, 3}, {1, 1, 3, 3}, {}}, {{5, 3, 32, 31}, {8, 3, 5, 4}, {pad=2, stride={2, 1}}},
+	-- rows of the image that are copied one by one, unfolded and tap by tap
+	{{2, 5, 6, 3}, {17, 5, 2, 2}, {}}, {{3, 5, 5, 18}, {20, 5, 3, 2}, {pad={0, 2}}}, {{2, 6, 20, 17}, {33, 6, 4, 3}, {pad={3, 0}}},
+	{{1, 7, 9, 40}, {18, 7, 1, 24}, {}}, {{2, 9, 4, 4}, {5, 9, 4, 4}, {pad=3}}, {{2, 6, 14, 14}, {16, 6, 5, 5}, {}},
+	{{1, 33, 12, 23}, {32, 33, 3, 3}, {pad=1, stride=2}}, {{1, 12, 12, 12}, {16, 12, 3, 3}, {}}, {{1, 65, 12, 12}, {3, 65, 3, 3}, {}},
 	-- tap by tap: a multiplier, wide and long images, strides, dilation, more padding than kernel, one tap, one row
 	{{2, 3, 9, 7}, {6, 1, 3, 3}, {groups=3, pad=1, stride=2}}, {{1, 4, 70, 131}, {4, 1, 3, 3}, {groups=4, pad=1, act='relu'}},
 	{{1, 2, 150, 140}, {4, 1, 5, 5}, {groups=2, pad=2, stride=2}}, {{2, 8, 14, 14}, {8, 4, 3, 3}, {groups=2, pad=1}},
