@@ -24,7 +24,7 @@ static void test_equal_strings(void)
 
 static void test_many(void)
 {
-	static char names[500][2][8];
+	static char names[500][2][16];
 	struct ql_ctx *ctx = ql_ctx_new(1);
 	bool good = true;
 
