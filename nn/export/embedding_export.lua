@@ -1,14 +1,16 @@
 -- SPDX-License-Identifier: MIT
 -- Rows of a table by their numbers, floats or codes of which only these rows are decoded. A number that is none of a row, an
--- error in Quoll, gives zeros.
+-- error in Quoll, gives zeros. With out= the rows are quantized behind.
 local _, internal = ...
 local base = internal.import 'base'
 local decode = internal.import 'export_decode'
 local parts = internal.import 'export_parts'
+local quantize = internal.import 'quantize_export'
 
 local TEXT = [[
 /* Rows of w (rows, k) by numbers from 1 on; zeros for others. */
-static void ${name}(const ${w} *w, int32_t rows, int32_t k, %sconst ${ids} *ids, int32_t n, float *y)
+static void ${name}(const ${w} *w, int32_t rows, int32_t k, %sconst ${ids} *ids, int32_t n,
+	float *y)
 {
 	int32_t i;
 
@@ -28,18 +30,25 @@ parts.add('embeddingw', {fields = {'w', 'z', 'ids'}, needs = function(f)
 end, text = TEXT:format('const struct ${weights} *g, ', [[${decode}(w + row * ${pitch}, k, g->scale + row * g->step,
 				g->zero ? g->zero + row * g->step : 0, g->block, y)]])})
 
-return {ops = {'embedding'}, emit = function(e, node)
-	local w = e:constant(node, 1) or e:decoded_from(node.inputs[1])
-	if not w then base.fail("export: node '%s': wanted a table that the graph holds", node.name) end
-	local ids, f = e:input(node, 2, 'plain')
-	local y = e:output(node)
-	if not f.ctype:find '^u?int' then base.fail("export: node '%s': wanted numbers of rows, got %s", node.name, f.dtype) end
+-- Floats at y.
+local function rows(e, node, w, ids, f, y)
 	if w:quantized() then
 		local d = decode.weight(e, node, w, node.name .. '_weight')
 		e:call('%s(%s, %d, %d, %s, %s, %d, %s);', e:part('embeddingw', {w = d.kind, z = d.z, ids = f.ctype}), d.w, d.n, d.k, d.groups, ids,
 			f.count, y)
 		return
 	end
-	local table_name = e:input(node, 1, 'plain')
-	e:call('%s(%s, %d, %d, %s, %d, %s);', e:part('embedding', {w = 'float', ids = f.ctype}), table_name, w:size(1), w:size(2), ids, f.count, y)
+	e:call('%s(%s, %d, %d, %s, %d, %s);', e:part('embedding', {w = 'float', ids = f.ctype}), e:input(node, 1, 'plain'), w:size(1), w:size(2),
+		ids, f.count, y)
+end
+
+return {ops = {'embedding'}, emit = function(e, node)
+	local w = e:constant(node, 1) or e:decoded_from(node.inputs[1])
+	if not w then base.fail("export: node '%s': wanted a table that the graph holds", node.name) end
+	local ids, f = e:input(node, 2, 'plain')
+	local y, g = e:output(node)
+	if not f.ctype:find '^u?int' then base.fail("export: node '%s': wanted numbers of rows, got %s", node.name, f.dtype) end
+	local floats = g.scale and e:scratch(4 * g.count) or y
+	rows(e, node, w, ids, f, floats)
+	if g.scale then quantize.known(e, floats, y, g) end
 end}

@@ -11,3 +11,11 @@ it('numbers of 64 bits', function() exported.check('wide', graph.trace(m, ids:na
 for _, spec in ipairs {'int8/1', 'int8', 'uint8/1', 'int4/1', 'int4:3', 'uint4:4', 'int16/1', 'binary/1'} do
 	it(spec, function() exported.check(spec, exported.quantized(m, ids, {mode='weight_only', weight=spec}), ids) end)
 end
+it('rows as codes', function()
+	local both = nn.Sequential {nn.Embedding(30, 7), nn.Linear(7, 3)}
+	for _, spec in ipairs {'int8/1', 'int4/1'} do
+		local g = exported.quantized(both, ids, {mode='static', weight=spec})
+		assert(g:node('embedding1').attrs.out)
+		exported.check(spec, g, ids)
+	end
+end)

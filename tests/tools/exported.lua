@@ -12,9 +12,12 @@ local FORMATS = {float32 = '<f', int8 = '<b', uint8 = '<B', int16 = '<h', uint16
 
 local function packed(t)
 	local flat = (t:quantized() and t:codes() or t):contiguous()
-	local format, values = FORMATS[flat:dtype()], flat:view(flat:nelem()):totable()
-	for i, value in ipairs(values) do values[i] = string.pack(format, value) end
-	return table.concat(values)
+	local format, values, list = FORMATS[flat:dtype()]:sub(2), flat:view(flat:nelem()):totable(), {}
+	for i = 1, #values, 100 do
+		local n = math.min(100, #values - i + 1)
+		list[#list + 1] = string.pack('<' .. format:rep(n), table.unpack(values, i, i + n - 1))
+	end
+	return table.concat(list)
 end
 
 local function run(command)
@@ -27,6 +30,7 @@ end
 local function difference(got, want, format)
 	local size, off, most = string.packsize(format), 0, 0
 	assert(#got == #want, ('%d bytes instead of %d'):format(#got, #want))
+	if got == want then return 0 end
 	for i = 1, #want, size do
 		local a, b = string.unpack(format, got, i), string.unpack(format, want, i)
 		local nan = a ~= a and b ~= b
@@ -80,6 +84,31 @@ end
 function exported.quantized(m, x, options)
 	if options.mode == 'static' then m:calibrate({{x, x}}, {log=false, input=options.input}) end
 	return (graph.trace(m, x:narrow(1, 1, 1)):quantize(options))
+end
+
+-- The model of a tutorial with its weights.
+function exported.tutorial(name)
+	return dofile(('tutorials/models/%s.lua'):format(name)):load(('tutorials/models/%s.safetensors'):format(name)):eval()
+end
+
+-- Cases {model, mode, how many rows of x, options} in one program each; floats within 2e-5, integers exactly.
+function exported.modes(name, x, cases)
+	local m = exported.tutorial(name)
+	for _, case in ipairs(cases) do
+		local mode, rows, options = table.unpack(case)
+		options = options or {}
+		it(('%s %s%s%s: %d inputs'):format(name, mode, options.weight and ' ' .. options.weight or '',
+			options.rounding and ' ' .. options.rounding or '', rows), function()
+			local some, g = x:narrow(1, 1, rows), nil
+			local tolerance = options.tolerance or (mode == 'float' or mode == 'weight_only') and 2e-5 or 0
+			if mode == 'float' then
+				g = graph.trace(m:fuse(), x:narrow(1, 1, 1))
+			else
+				g = exported.quantized(m, some, {mode=mode, weight=options.weight, rounding=options.rounding})
+			end
+			exported.check(name, g, some, {flags={exported.FLAGS[2]}, tolerance=tolerance})
+		end)
+	end
 end
 
 -- Compilers' flags for the tests of single ops.
