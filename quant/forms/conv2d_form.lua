@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: MIT
--- Quantized form of conv2d: codes of up to 16 bits under one scale, weights under one or one for each output channel.
+-- Quantized form of conv2d: codes of up to 16 bits under one scale, weights under one or one for each output channel; binary ones
+-- beside at most 8 bits.
 local function fits(_, weight, input)
-	local good = not (weight and (weight.block or weight.bits == 1 or weight.scheme == 'log') or input and input.scheme == 'log')
-	return good, 'affine codes of 2 to 16 bits without blocks'
+	local good = not (weight and (weight.block or weight.scheme == 'log') or input and input.scheme == 'log')
+	local function wide(a, b) return a and b and a.scheme == 'binary' and (tonumber(b.dtype:match '%d+$') or 1) > 8 end
+	return good and not wide(weight, input) and not wide(input, weight), 'affine codes of up to 16 bits (binary: 8) without blocks'
 end
 
 return {ops = {'conv2d'}, inputs = {1}, weights = {2}, gives = 'codes', fits = fits,

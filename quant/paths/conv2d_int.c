@@ -22,7 +22,7 @@ static bool fits(const struct ql_tensor *t, const char **reason)
 		*reason = "codes of the scheme log are not multiples of a scale";
 	else if (t->q->block)
 		*reason = "scale varies in blocks";
-	else if (ql_dtypes[t->dtype].bits > 8 || t->dtype == QL_binary)
+	else if (ql_dtypes[t->dtype].bits > 8)
 		*reason = "only codes of up to 8 bits have an integer convolution";
 	else
 		return true;
@@ -210,7 +210,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 const struct ql_path ql_path_conv2d_int = {
 	.op = "conv2d",
 	.name = "int8",
-	.dtypes = "int8 uint8 int4 uint4",
+	.dtypes = "int8 uint8 int4 uint4 binary",
 	.text = "exact integer sums; one scale for x, one for w or for each output channel",
 	.match = match,
 	.eval = eval,

@@ -23,7 +23,7 @@ for _, rule in ipairs {'single', 'double'} do
 		end)
 	end
 end
-for _, specs in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8'}, {'int16', 'uint16'}} do
+for _, specs in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8'}, {'int16', 'uint16'}, {'binary/1', 'uint8'}} do
 	it(('dynamic, weights %s, inputs %s'):format(specs[1], specs[2]), function()
 		exported.check('dynamic', exported.quantized(m, x, {mode='dynamic', weight=specs[1], input=specs[2]}), x)
 	end)

@@ -187,3 +187,13 @@ it('packed weights that come again are unpacked once', function()
 		assert(bytes - tensor.memory().now >= 36 * 9 // groups)
 	end
 end)
+
+it('binary weights and inputs', function()
+	for _, types in ipairs {{'uint8', 'binary/1'}, {'int4', 'binary'}, {'binary', 'binary/1'}, {'binary', 'int8/1'}} do
+		for _, groups in ipairs {1, 6} do
+			local x, w = tensor.randn(2, 6, 7, 7):quantize(types[1]), tensor.randn(6, 6 // groups, 3, 3):quantize(types[2])
+			check(x, w, {groups=groups, pad=1})
+			assert(x:conv2d(w, {groups=groups}):origin().path == 'int8')
+		end
+	end
+end)

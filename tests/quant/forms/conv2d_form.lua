@@ -17,8 +17,17 @@ it('8 and 16 bits run in integers with the bits of m:quantize', function()
 	end
 end)
 
+it('binary weights run in integers beside 8 bits', function()
+	local q = g:quantize{mode='static', weight='binary/1', input='uint8'}
+	quant.log 'reset'
+	local y = q:run(x, {check=true})
+	assert(quant.log():where{op='conv2d'}[1].path == 'int8' and #quant.log():where{path='fallback'} == 0)
+	assert(y:error(m:quantize{mode='static', weight='binary/1', input='uint8'}(x)).max == 0)
+	print(pcall(g.quantize, g, {mode='static', weight='binary/1', input='int16'}))  --> false ...conv1: conv2d has integer versions for affine codes of up to 16 bits (binary: 8) without blocks only; weight_only decodes any
+end)
+
 it('blocks are for weight_only', function()
-	print(pcall(g.quantize, g, {mode='static', weight='int4:18'}))  --> false ...conv1: conv2d has integer versions for affine codes of 2 to 16 bits without blocks only; weight_only decodes any
+	print(pcall(g.quantize, g, {mode='static', weight='int4:18'}))  --> false ...conv1: conv2d has integer versions for affine codes of up to 16 bits (binary: 8) without blocks only; weight_only decodes any
 	local q = g:quantize{mode='weight_only', weight='int4:18'}
 	print(q:node('conv1.weight').value:size())  --> 8 18
 	print(q:node('conv1').inputs[2], q:run(x):error(m:quantize{mode='weight_only', weight='int4:18'}(x)).max)  --> conv1.weight.view 0.0
