@@ -89,8 +89,8 @@ static void ${name}(const float *x, const struct q_window *v, const ${w} *w, int
 }
 ]]})
 
-local WHOLE = {int8 = 'int8_t', uint8 = 'uint8_t', int16 = 'int16_t', uint16 = 'uint16_t', int4 = 'int8_t', uint4 = 'uint8_t',
-	binary = 'int8_t'}
+local WHOLE = {int8 = 'int8_t', uint8 = 'uint8_t', int16 = 'int16_t', uint16 = 'uint16_t', int32 = 'int32_t', int4 = 'int8_t',
+	uint4 = 'uint8_t', binary = 'int8_t'}
 
 local function flat(t, dtype) return t:to(dtype):contiguous():view(t:nelem()):totable() end
 
@@ -109,7 +109,9 @@ end
 
 -- An array of codes in rows of k; packed where their dtype is. Gives its name and what templates call its type.
 function decode.array(e, name, values, k, dtype, text)
-	if dtype == 'int4' or dtype == 'uint4' then return e:array(name, 'uint8_t', packed(values, k, 4), text .. ', two in each byte'), dtype end
+	if dtype == 'int4' or dtype == 'uint4' then
+		return e:array(name, 'uint8_t', packed(values, k, 4), text .. ', two in each byte'), dtype
+	end
 	if dtype == 'binary' then
 		for i, value in ipairs(values) do values[i] = value > 0 and 1 or 0 end
 		return e:array(name, 'uint8_t', packed(values, k, 1), text .. ', eight in each byte'), dtype
@@ -123,7 +125,9 @@ function decode.weight(e, node, t, name)
 	local k, dtype = t:nelem() // rows, t:dtype()
 	local scales = flat(p.scale, 'float64')
 	local blocks = p.block and #scales // rows or 1
-	if t:spec().scheme == 'log' or not p.block and p.axis and p.axis ~= 1 or p.block and p.axis and p.axis ~= t:dim() or p.block and t:dim() > 2 then
+	local rows_only = not p.axis or p.axis == 1
+	if p.block then rows_only = t:dim() <= 2 and (not p.axis or p.axis == t:dim()) end
+	if t:spec().scheme == 'log' or not rows_only then
 		base.fail("export: node '%s': weight: wanted affine codes with scales per tensor, per row or in blocks of rows, got '%s'", node.name,
 			tostring(t:spec()))
 	end

@@ -82,4 +82,43 @@ add('avgpool2d', function(_, a) return a:quantize(byte):avgpool2d(3, {stride=2})
 add('avgpool2d into others', function(_, a) return a:quantize(byte):avgpool2d(2, {out={dtype='int8', scale=0.01}}) end, image)
 add('avgpool2d of floats', function(_, a) return a:avgpool2d(2) end, image, {tolerance=2e-6})
 
+---------------------------------------------------------------- rules of requantization, modes, packed weights
+
+local fixed = nn.Sequential {nn.Conv2d(3, 6, 3, {pad=1}), nn.ReLU(), nn.Residual {nn.Conv2d(6, 6, 3, {groups=6, pad=1})}, nn.ReLU(), nn.AvgPool2d(2),
+	nn.Conv2d(6, 4, 3), nn.Flatten(), nn.Linear(4, 3)}
+for _, rule in ipairs {'single', 'double'} do
+	for _, specs in ipairs {{'int8/1', 'uint8'}, {'int16/1', 'int16'}, {'int4/1', 'int8'}} do
+		add(('%s rounding, weights %s'):format(rule, specs[1]),
+			exported.quantized(fixed, image, {mode='static', weight=specs[1], input=specs[2], rounding=rule}), image)
+	end
+	add(rule .. ' rounding of requantize', function(_, a) return a:quantize(byte):requantize {dtype='int16', scale=0.0007, rounding=rule} end, wide)
+end
+for _, specs in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8'}, {'uint16', 'int16'}, {'binary/1', 'uint4'}} do
+	add('dynamic, weights ' .. specs[1], exported.quantized(fixed, image, {mode='dynamic', weight=specs[1], input=specs[2]}), image,
+		{single=true})
+end
+for _, spec in ipairs {'int8/1', 'int4:5', 'uint4:4', 'binary/1', 'int16'} do
+	add('decoded weights ' .. spec, exported.quantized(fixed, image, {mode='weight_only', weight=spec}), image, {tolerance=2e-6})
+end
+
+---------------------------------------------------------------- sequences
+
+local steps = tensor.randn(ROWS, 3, 6)
+for _, kind in ipairs {'LSTM', 'GRU', 'RNN'} do
+	local m = nn.Sequential {nn[kind](6, 5), nn.Linear(5, 2)}
+	add(kind, graph.trace(m, steps[{{1, 1}}]), steps, {tolerance=2e-6})
+	add(kind .. ', dynamic', exported.quantized(m, steps, {mode='dynamic', weight='int8/1'}), steps, {single=true})
+end
+add('attention', function(_, a) return nn.attention(a, a * 2, a - 1, {heads=2, causal=true}) end, steps, {tolerance=2e-6})
+add('rope', function(_, a) return nn.rope(a, {start=3}) end, steps)
+for _, spec in ipairs {'float', 'int8/1', 'int4:4'} do
+	local m = nn.module(function(self, a) return self.rows(a:argmax(3)) end, {rows=nn.Embedding(4, 7)})
+	add('embedding ' .. spec, spec == 'float' and graph.trace(m, block[{{1, 1}}]) or exported.quantized(m, block, {mode='weight_only', weight=spec}),
+		block)
+end
+add('constants', function(self, a)
+	local rows = self.w:embedding(tensor.arange(1, 3)) + tensor.eye(3):expand(1, 3, 3)
+	return a:narrow(3, 1, 3) * tensor.ones(3) + rows + tensor.zeros(a:size(1), 3, 3) + tensor.linspace(0, 1, 3) - tensor.full {3, value=0.3}
+end, steps, {parts={w=tensor.randn(4, 3)}})
+
 return cases
