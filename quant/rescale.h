@@ -51,8 +51,8 @@ enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, 
 	const struct ql_tensor *a, const struct ql_tensor *b, struct ql_tensor *out);
 /* The sum of two tensors of dense 8-bit codes of one shape with one scale each: the same bits, in vectors. */
 bool ql_rescale_is_bytes(const struct ql_tensor *a, const struct ql_tensor *b, const struct ql_tensor *out);
-enum ql_status ql_rescale_add_bytes(struct ql_ctx *ctx, const struct ql_tensor *a, const struct ql_tensor *b,
-	struct ql_tensor *out);
+enum ql_status ql_rescale_add_bytes(struct ql_ctx *ctx, const struct ql_rescale *f, enum ql_requant rule,
+	const struct ql_tensor *a, const struct ql_tensor *b, struct ql_tensor *out);
 /* Adds the range of the real values to range[0] (lo) and range[1] (hi). */
 enum ql_status ql_rescale_range(struct ql_ctx *ctx, const struct ql_rescale *f, const struct ql_tensor *a,
 	const struct ql_tensor *b, int rank, const int64_t *shape, float range[2]);

@@ -2,6 +2,7 @@
  * Sums of two tensors of 8-bit codes with one scale each, of the same shape and dense: the rule of add_mul_int.c in
  * vectors.
  *   y = sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z)
+ * In fixed point each of the 256 codes of an operand is rescaled once, in a table.
  */
 #include "quant/rescale.h"
 #include "quant/rounding.h"
@@ -24,6 +25,9 @@ struct job {
 	unsigned dtype;
 	struct ql_rounding r;
 	int variant;
+	int32_t table[2][256]; /* fixed point: of each byte of a side, what it adds */
+	struct ql_fixed last;  /* from sums of these to codes */
+	enum ql_requant rule;
 };
 
 /* out = (add: out +) the reals of one side, in units of the result's scale */
@@ -63,6 +67,41 @@ static void body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
+static void fixed_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	const uint8_t *a = j->side[0].codes, *b = j->side[1].codes;
+	const int32_t none = 0;
+	struct ql_sum_codes c = {.r = j->r, .bias = &none, .fixed = &j->last, .rule = j->rule, .least = INT32_MIN};
+	int32_t v[PIECE];
+
+	for (int64_t at = begin; at < end; at += PIECE) {
+		int64_t n = ql_min64(PIECE, end - at);
+
+		for (int64_t i = 0; i < n; i++)
+			v[i] = j->table[0][a[at + i]] + j->table[1][b[at + i]];
+		ql_fixed_sums(&c, 0, n, v, (char *)j->out + at);
+	}
+}
+
+/* Fills the tables from the multipliers of a sum. */
+static void fill_tables(struct job *j, const struct ql_rescale *f, const struct ql_tensor *const in[2], double unit)
+{
+	struct ql_rescale_fixed m = {.rule = j->rule, .left = 20};
+
+	for (int s = 0; s < 2; s++)
+		m.scale[s] = (float)ql_tensor_at_f64(in[s]->q->scale, 0);
+	f->multipliers(&m, unit);
+	j->last = m.m[2];
+	for (int s = 0; s < 2; s++)
+		for (int byte = 0; byte < 256; byte++) {
+			int64_t code = j->side[s].is_signed ? (int8_t)byte : byte;
+
+			j->table[s][byte] =
+				(int32_t)ql_fixed_times(j->rule, false, (code - j->side[s].zero) * (1 << 20), m.m[s]);
+		}
+}
+
 static bool plain_bytes(const struct ql_tensor *t)
 {
 	return (t->dtype == QL_uint8 || t->dtype == QL_int8) && t->q->axis < 0 && !t->q->block && ql_tensor_is_contiguous(t);
@@ -78,17 +117,19 @@ static int32_t zero_of(const struct ql_tensor *t)
 	return t->q->zero_point ? (int32_t)ql_tensor_at_f64(t->q->zero_point, 0) : 0;
 }
 
-enum ql_status ql_rescale_add_bytes(struct ql_ctx *ctx, const struct ql_tensor *a, const struct ql_tensor *b,
-	struct ql_tensor *out)
+enum ql_status ql_rescale_add_bytes(struct ql_ctx *ctx, const struct ql_rescale *f, enum ql_requant rule,
+	const struct ql_tensor *a, const struct ql_tensor *b, struct ql_tensor *out)
 {
 	struct job j = {.out = out->storage->data, .dtype = out->dtype, .r = ql_rounding_of(out),
-		.variant = ctx->kernels->simd->variant};
+		.variant = ctx->kernels->simd->variant, .rule = rule};
 	const struct ql_tensor *in[2] = {a, b};
 	double unit = ql_tensor_at_f64(out->q->scale, 0);
 
 	for (int s = 0; s < 2; s++)
 		j.side[s] = (struct side){(const char *)in[s]->storage->data + in[s]->offset, in[s]->dtype == QL_int8,
 			zero_of(in[s]), (float)((double)(float)ql_tensor_at_f64(in[s]->q->scale, 0) / unit)};
+	if (rule)
+		fill_tables(&j, f, in, unit);
 	out->storage->version++;
-	return ql_parallel_for(ctx, ql_tensor_nelem(out), CHUNK, ql_tensor_nelem(out) / 4, body, &j);
+	return ql_parallel_for(ctx, ql_tensor_nelem(out), CHUNK, ql_tensor_nelem(out) / 4, rule ? fixed_body : body, &j);
 }
