@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: MIT
 -- labels: full
 -- %% [markdown]
--- # 5  Convolutional networks: ranges, integers from layer to layer, and four bits
+-- # 5  Convolutional networks: ranges, integers from layer to layer, four bits, and C
 --
 -- Photos of ten classes, residual networks, 8-bit integers. What must happen to batch norm, what calibration decides, how often
--- the integer network gives the *same* answer, and how training gets 4-bit weights through.
+-- the integer network gives the *same* answer, which layers can do with 4 bits, how training gets 4-bit weights through all of
+-- them, and how a network leaves as C that gives the same bits.
 
 -- %%
 quick = os.getenv 'QUOLL_QUICK' ~= nil
@@ -17,7 +18,8 @@ tensor.seed(5)
 -- ## Data and network
 --
 -- ResNet9 in half its width, 1.6 million weights; they were made by `scripts/train.lua resnet9`. The last 5000 training images
--- serve for calibration and for choices; test images are only counted. Without the photos, coloured shapes and a small network stand in.
+-- serve for calibration and for choices; test images are only counted. Without the photos, coloured shapes and a small network
+-- stand in.
 
 -- %%
 found, why = data.find 'cifar10/data_batch_5.bin.xz'
@@ -26,7 +28,7 @@ if found and data.find 'cifar10/test_batch_first1000.bin.xz' then
 	real = true
 	m, norm = dofile(folder .. 'models/resnet9.lua')
 	m:load(folder .. 'models/resnet9.safetensors'):eval()
-	images, choices, unseen = data.cifar10{split = 'train', limit = quick and 640 or nil}, data.cifar10{split = 'validation'}, data.cifar10{split = 'test'}
+	images, choices, unseen = data.cifar10{split = 'train', limit = quick and 640 or nil}, data.cifar10{split = 'validation'}, data.cifar10{split = 'test', limit = quick and 500 or nil}
 else
 	print('input: procedural shapes, because ' .. why)
 	images, choices = data.synth{kind = 'shapes', n = quick and 3000 or 12000, seed = 1}:split(0.8)
@@ -61,7 +63,8 @@ end
 -- %% [markdown]
 -- ## Calibration, and what stays integer
 --
--- The column `output` says how a layer hands its result on: codes, wherever the next layer takes codes. Only the last one gives floats.
+-- The column `output` says how a layer hands its result on: codes, wherever the next layer takes codes. Only the last one
+-- gives floats.
 
 -- %%
 f:calibrate(calib, {input = 'uint8@entropy', batches = quick and 2 or 10})
@@ -79,7 +82,8 @@ assert(#quant.log():where{path = 'fallback'} == 0)
 -- %% [markdown]
 -- ## Side by side
 --
--- Accuracy hides what happens to single images: some become right while others become wrong. `agreement` counts those with the same answer.
+-- Accuracy hides what happens to single images: some become right while others become wrong. `agreement` counts those with the
+-- same answer.
 
 -- %%
 function agreement(a, b)
@@ -145,10 +149,89 @@ for name, entry in pairs(others) do
 end
 
 -- %% [markdown]
--- ## Four bits
+-- ## Rules
 --
--- Rounded afterwards, 4-bit weights cost several points: one scale for an output channel has only 15 levels. Trained a little longer
--- with the rounding in place (`qat`, learned steps), the network finds weights that live on those levels.
+-- As a graph (`graph.trace`) a network is a list of named nodes, and an ordered list of rules decides for each how it is
+-- computed. A pattern is a regular expression for names; the first that matches wins, `false` leaves a node float. `match`
+-- only tells what would happen: here the weights of the last layer take 8 bits, those of convolutions 16 with a scale for each
+-- output channel.
+
+-- %%
+network = others.resnet8 and (quick and others.resnet8 or others.resnet20) or {f, {normalize = norm}}
+model, with = network[1], {batch = 250, normalize = network[2].normalize}
+for x in data.loader(unseen, with)() do
+	photos = x
+	break
+end
+g = graph.trace(model, photos[{{1, 1}}])
+print(g:match({{'.*(linear|dense).*', 'int8'}, {'.*conv.*', 'int16/1'}}, {mode = 'weight_only'}))
+
+-- %% [markdown]
+-- ## A spec for each layer
+--
+-- Not every layer minds 4 bits. `quant.sensitivity` quantizes one at a time and tells what that costs and why. `quant.search`
+-- measures each layer with each spec, solves for the best assignment within a budget (here 65 % of the bytes of 8 bits) and
+-- measures what it proposes: rules to use as they are, and the front of combinations that nothing beats. Both see training
+-- images only. They go by the loss: it notices what does not yet turn a class over.
+
+-- %%
+how = {data = data.loader(choices, with), batches = quick and 1 or 4, metric = 'loss', log = false}
+how.spec = 'int4/1'
+print(quant.sensitivity(model, how))
+how.spec, how.choices, how.bytes = nil, {'int4/1', 'int8/1'}, 0.65 * quant.estimate(model, 'int8/1').bytes
+rules, pareto = quant.search(model, how)
+pareto:plot{kind = 'scatter', x = 'bytes', y = 'drop', title = 'what a byte buys', ylabel = 'loss above float32', file = 'out/05_pareto.png'}
+mixed = model:quantize{mode = 'weight_only', rules = rules}
+r = bench.models({float32 = model, int8 = model:quantize{mode = 'weight_only', weight = 'int8/1'}, mixed = mixed,
+	int4 = model:quantize{mode = 'weight_only', weight = 'int4/1'}}, {data = data.loader(unseen, with), metric = 'accuracy'})
+print(r)
+by = {}
+for i = 1, #r do by[r[i].model] = r[i] end
+assert(by.mixed.accuracy > by.float32.accuracy - (quick and 5 or 1.5) and by.mixed.accuracy >= by.int4.accuracy)
+assert(by.mixed.weight_bytes < 0.72 * by.int8.weight_bytes)
+
+-- %% [markdown]
+-- ## Out as C
+--
+-- `export` writes C99 that needs nothing: no library, no allocation, one block of memory for all values, and a `main.c` that
+-- tests itself. Here three precisions stand side by side in one program; weights that two of them share are written once. What comes
+-- out are the bits of `g:run`, on any processor; so a photo that the exported program gets wrong is wrong here as well.
+
+-- %%
+model:calibrate(data.loader(choices, with), {input = 'uint8@mse', batches = quick and 1 or 4, log = false})
+g = graph.trace(model, photos[{{1, 1}}])
+static8, report8 = g:quantize{mode = 'static'}
+variants = {int8 = static8, mixed = g:quantize{mode = 'static', rules = rules}, float32 = g}
+print(g:export{dir = 'out/05_c', name = 'net', samples = photos, variants = variants, profile = '.*conv.*'})
+compiles = os.execute 'make -s -C out/05_c >out/05_make.txt 2>&1 && out/05_c/net --selftest'
+print(compiles and 'compiled' or 'no C compiler here, or out/05_make.txt tells why')
+
+-- %% [markdown]
+-- The program reads photos as floats from standard input and writes logits. Those of the integer networks are equal bit for bit; of the
+-- float network few are, because its sums run in another order.
+
+-- %%
+n = quick and 20 or 100
+if compiles then
+	pack, input = string.pack, io.open('out/05_photos', 'wb')
+	for _, value in ipairs(photos[{{1, n}}]:contiguous():view(-1):totable()) do input:write(pack('<f', value)) end
+	input:close()
+	for name, q in pairs(variants) do
+		assert(os.execute(('out/05_c/net %s --run <out/05_photos >out/05_logits'):format(name)))
+		bytes, same, wanted = io.open('out/05_logits', 'rb'):read 'a', 0, q:run(photos[{{1, n}}])
+		for i, value in ipairs(wanted:contiguous():view(-1):totable()) do same = same + (string.unpack('<f', bytes, 4 * i - 3) == value and 1 or 0) end
+		print(('%-8s %d of %d logits have the same bits'):format(name, same, wanted:nelem()))
+		assert(same == wanted:nelem() or name == 'float32')
+	end
+	os.execute 'out/05_c/net int8 --time 100; out/05_c/net float32 --time 20 | head -1'
+end
+
+-- %% [markdown]
+-- ## Four bits everywhere
+--
+-- Rounded afterwards, 4-bit weights in all layers and 8-bit activations cost points: one scale for an output channel has only
+-- 15 levels. Trained a little longer with the rounding in place (`qat`, learned steps), the network finds weights that live on
+-- those levels.
 
 -- %%
 f:calibrate(calib, {input = 'uint8@mse', batches = quick and 1 or 10})

@@ -127,7 +127,7 @@ end
 local function sizes_of(x)
   if type(x) == 'userdata' then return {x:size()} end
   if type(x) == 'table' and math.type(x[1]) == 'integer' then return x end
-  error('estimate: wanted a tensor or a list of sizes, got ' .. type(x), 3)
+  error('estimate: wanted a tensor, a list of sizes or a model, got ' .. type(x), 3)
 end
 
 -- of a number, or of the channels' numbers
@@ -138,22 +138,44 @@ local function mean_bits(bits)
   return sum / #bits
 end
 
-doc {name = 'quant.estimate', usage = "quant.estimate(x, spec)  quant.estimate({1000, 1000}, spec)",
+-- The weights of all layers of a model that can be quantized: bytes, their number, and signal to noise.
+local function model_of(m, spec)
+  local module, s = internal.import 'module', quant.spec(spec)
+  local bytes, count, signal, noise = 0, 0, 0, 0
+  local guard <close> = internal.nograd()
+  module.walk(m, function(name, inner)
+    for _, field in ipairs(module.weights(inner) or {}) do
+      local w = inner[field]:detach()
+      if w:quantized() then error(('estimate: wanted a float model, got one in which %s is quantized'):format(name), 3) end
+      if s.block and w:dim() > 2 then w = w:view(w:size(1), w:nelem() // w:size(1)) end
+      local q = w:quantize(spec)
+      local off = w - q:dequantize()
+      bytes, count = bytes + q:nbytes(), count + w:nelem()
+      signal, noise = signal + (w * w):sum():item(), noise + (off * off):sum():item()
+    end
+  end)
+  if count == 0 then error('estimate: wanted a model with layers that have weights, got none', 3) end
+  return bytes, count, 10 * math.log(signal / noise, 10)
+end
+
+doc {name = 'quant.estimate', usage = "quant.estimate(x, spec)  quant.estimate({1000, 1000}, spec)  quant.estimate(m, spec)",
   text = [[What quantizing would save, as a report of one row: bytes, ideal (1 - bits/32, of bits in a list
 their mean), saving (with scales and zero points)
-and, when a tensor is given, its sqnr. Nothing is changed or kept.]],
+and, when a tensor is given, its sqnr. Of a model: of the weights of all its layers that can be quantized. Nothing is changed or kept.]],
   example = "print(quant.estimate({1000, 1000}, 'int8').ideal)  --> 0.75"}
 
 function quant.estimate(x, spec)
-  local s, shape = quant.spec(spec), sizes_of(x)
+  local s, bytes, sqnr = quant.spec(spec), nil, nil
+  local of_model = internal.import('module').is_module(x)
   local n = 1
-  for _, d in ipairs(shape) do n = n * d end
-  local bytes, sqnr
-  if type(x) == 'userdata' then
+  for _, d in ipairs(of_model and {} or sizes_of(x)) do n = n * d end
+  if of_model then
+    bytes, n, sqnr = model_of(x, spec)
+  elseif type(x) == 'userdata' then
     local q = x:quantize(spec)
     bytes, sqnr = q:nbytes(), x:metrics(q).sqnr
   else
-    bytes = quant.bytes(shape, spec)
+    bytes = quant.bytes(x, spec)
   end
   return report{columns = {'spec', 'bytes', 'ideal', 'saving', 'sqnr'},
     {spec = tostring(s), bytes = bytes, ideal = 1 - mean_bits(s.bits) / 32, saving = n > 0 and 1 - bytes / (4 * n) or 0,

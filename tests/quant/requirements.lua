@@ -32,6 +32,13 @@ it('estimates memory: ideal 0.75, 0.875, 0.96875, and what scales add', function
 	local x = tensor.randn(10, 20)
 	assert(quant.estimate(x, 'uint8/1').bytes == x:quantize('uint8/1'):nbytes())
 	assert(tensor.randn(100, 100):quantize('int8'):ratio() >= 3.9)
+	local m = nn.Sequential {nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(32, 5)}
+	for _, spec in ipairs {'int8/1', 'int4:32'} do
+		local q, whole = m:quantize {mode='weight_only', weight=spec}, quant.estimate(m, spec)
+		assert(whole.bytes == q.conv1.weight:nbytes() + q.linear1.weight:nbytes() and math.abs(whole.saving - (1 - whole.bytes / (4 * 376))) < 1e-9)
+		assert(whole.sqnr > (spec == 'int8/1' and 35 or 15))
+	end
+	assert(not pcall(quant.estimate, m:quantize {mode='weight_only'}, 'int8') and not pcall(quant.estimate, nn.ReLU(), 'int8'))
 end)
 it('estimates accuracy by measuring: int4 below int8, one scale per row above one', function()
 	local x = tensor.randn(256, 64)
