@@ -37,7 +37,7 @@ r = g:export{dir=folder, name='tiny'}
 print(r[2].node, r[2].macs, io.open(folder .. '/tiny.c') ~= nil)  --> linear1 12 true
 os.execute('rm -r ' .. folder)]],
 	{{'dir', 'text', 'folder; it is made'}, {'name', 'text', "of files and functions (default 'model')"}, {'batch', 'integer', 'inputs in one pass (default 1)'},
-		{'profile', 'text', 'regular expression: nodes whose time is counted'}, {'samples', 'any', 'inputs to test with: a tensor, or a list of them (default: random)'},
+		{'profile', 'text', 'regular expression: nodes whose time is counted'}, {'samples', 'any', 'inputs to test with: a tensor, a list of them, or these by variant (default: random)'},
 		{'rounding', 'text', 'float single double: rule of integer results (default: that of the graph)'},
 		{'variants', 'list', 'specs, or name -> spec, options or graph'}, {'blob', 'true or false', 'weights in a file of their own (default false)'}})
 
@@ -158,7 +158,11 @@ end
 -- name -> text, of all of them.
 local function texts_of(bundle, list, o)
 	local vectors = {}
-	for i, v in ipairs(list) do vectors[i] = vectors_of(v.graph, bundle.variants[i], o.samples) end
+	for i, v in ipairs(list) do
+		local samples = o.samples
+		if v.name and type(samples) == 'table' and samples[v.name] then samples = samples[v.name] end
+		vectors[i] = vectors_of(v.graph, bundle.variants[i], samples)
+	end
 	local texts = {}
 	if bundle.blob then texts[bundle.id .. '.bin'], bundle.blob_hash = files.blob(bundle) end
 	bundle.stamp = 0

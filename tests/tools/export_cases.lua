@@ -2,8 +2,10 @@
 -- For every op that g:export knows at least one small graph of it, for 1000 random inputs each: {name=, ops=, graph=, x=, tolerance=}.
 -- A tolerance stands where float sums run in another order; all else is the same bits.
 local exported = dofile 'tests/tools/exported.lua'
+local internal = debug.getregistry()['quoll.internal']
 local ROWS = 1000
-local cases = {}
+local cases, known = {}, {}
+for _, op in ipairs(internal.import 'graph_export'.exportable()) do known[op] = true end
 
 local function add(name, f, x, o)
 	o = o or {}
@@ -120,5 +122,47 @@ add('constants', function(self, a)
 	local rows = self.w:embedding(tensor.arange(1, 3)) + tensor.eye(3):expand(1, 3, 3)
 	return a:narrow(3, 1, 3) * tensor.ones(3) + rows + tensor.zeros(a:size(1), 3, 3) + tensor.linspace(0, 1, 3) - tensor.full {3, value=0.3}
 end, steps, {parts={w=tensor.randn(4, 3)}})
+---------------------------------------------------------------- what is made without x, joined, multiplied
+
+add('zeros', function(_, a) return tensor.zeros(a:size(1), 12) + a end, line)
+add('ones', function(_, a) return a * tensor.ones(1, 12) end, line)
+add('full', function(_, a) return a - tensor.full {a:size(1), 1, value=0.3} end, line)
+add('linspace', function(_, a) return a + tensor.linspace(0, 1, 12) end, line)
+add('arange', function(_, a) return a + tensor.arange(1, 12, {dtype='float32'}) end, line)
+add('eye', function(_, a) return a:view(-1, 3, 4) * tensor.eye(3, 4) end, line)
+add('pad', function(_, a) return a:pad {1, 0, 2, 1} end, block)
+add('pad of codes', function(_, a) return a:quantize(byte):pad {1, 2} end, block)
+add('flip', function(_, a) return a:flip {2, 3} end, block)
+if known.cat then
+	local out = {dtype='int8', scale=0.026, zero_point=3}
+	add('cat', function(_, a) return tensor.cat({a, a * 2}, {axis=2}) end, block)
+	add('cat of codes', function(_, a) return tensor.cat({a:quantize(byte), a:quantize(word)}, {axis=3, out=out}) end, block)
+	add('stack', function(_, a) return tensor.stack({a, a * 2}, {axis=2}) end, block)
+	add('mul of codes', function(_, a) return a:quantize(byte):mul((a * 2):quantize(byte), {out=out}) end, block)
+end
+if known.matmul then
+	add('matmul', function(_, a) return a:matmul(a:transpose(2, 3)) end, block, {tolerance=2e-6})
+	add('matmul of codes', function(_, a) return a:quantize(byte):matmul(a:transpose(2, 3):quantize(byte), {out={dtype='int8', scale=0.1}}) end, block)
+end
+for _, op in ipairs {'tanh', 'sqrt', 'rsqrt', 'sin', 'cos', 'tan', 'asin', 'acos', 'atan', 'erf', 'round', 'floor', 'ceil', 'trunc', 'sign'} do
+	if known.sqrt then add(op .. ' of codes', function(_, a) return a:quantize(byte)[op](a:quantize(byte), {out=word}) end, line) end
+end
+if known.clamp then add('clamp of codes', function(_, a) return a:quantize(byte):clamp {low=-0.5, high=1, out=word} end, line) end
+if known.pow then add('pow of codes', function(_, a) return a:quantize(byte):pow(2, {out=byte}) end, line) end
+
+---------------------------------------------------------------- layers of language models
+
+local function heads(a, n) return a:view(a:size(1), 3, n, 4 // n):transpose(2, 3) end
+local steps = tensor.randn(ROWS, 3, 4)
+add('attention by heads', function(_, a) return nn.attention(heads(a, 2), heads(a * 2, 2), heads(a - 1, 2), {causal=true}) end, steps, {tolerance=2e-6})
+add('rope of short rows', function(_, a) return nn.rope(a) end, steps)
+local ids = tensor.randint {ROWS, 5, low=1, high=30}:to 'int32'
+add('embedding of given rows', graph.trace(nn.Sequential {nn.Embedding(30, 7)}, ids[{{1, 1}}]), ids)
+add('embedding in 4 bits', exported.quantized(nn.Sequential {nn.Embedding(30, 7)}, ids, {mode='weight_only', weight='int4:3'}), ids)
+for _, kind in ipairs {'LSTM', 'GRU', 'RNN'} do
+	local m = nn.Sequential {nn[kind](4, 5), nn.Linear(5, 3)}
+	add(kind .. ' of other sizes', graph.trace(m, steps[{{1, 1}}]), steps, {tolerance=2e-6})
+	add(kind .. ' dynamic, of int8', exported.quantized(m, steps, {mode='dynamic', weight='int8/1', input='int8'}), steps, {single=true})
+end
 
 return cases

@@ -146,10 +146,10 @@ end
 
 -- The graphs of {name=, graph=, x=, tolerance=} as the variants of one program in a folder, with what g:run gives for each row of x.
 function exported.program(cases)
-	local folder, variants = os.tmpname(), {}
+	local folder, variants, samples = os.tmpname(), {}, {}
 	os.remove(folder)
-	for i, case in ipairs(cases) do variants['c' .. i] = case.graph end
-	cases[1].graph:export {dir=folder, name='net', variants=variants}
+	for i, case in ipairs(cases) do variants['c' .. i], samples['c' .. i] = case.graph, case.x end
+	cases[1].graph:export {dir=folder, name='net', variants=variants, samples=samples}
 	local results = {}
 	for i, case in ipairs(cases) do
 		local list, rows = {}, case.x:size(1)
