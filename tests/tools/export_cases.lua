@@ -33,6 +33,10 @@ add('div', function(self, a) return a / self.b end, block, {parts={b=tensor.rand
 add('maximum', function(_, a) return a:maximum(0.25) end, wide)
 add('minimum', function(self, a) return a:minimum(self.b) end, line, {parts={b=tensor.randn(12)}})
 
+for _, op in ipairs {'eq', 'ne', 'lt', 'le', 'gt', 'ge'} do add(op, function(self, a) return a[op](a, self.b) end, block, {parts={b=tensor.randn(4):round()}}) end
+for _, op in ipairs {'isnan', 'isfinite', 'isinf'} do add(op, function(_, a) return a[op](a:relu():log()) end, wide) end
+add('where', function(self, a) return tensor.where(a:gt(self.b), a, 0.5) end, block, {parts={b=tensor.randn(6, 1)}})
+
 ---------------------------------------------------------------- moving
 
 add('permute', function(_, a) return a:permute(1, 3, 2) end, block)

@@ -8,10 +8,16 @@ function exported.skip()
 	if not os.execute 'cc --version >/dev/null 2>&1 && make --version >/dev/null 2>&1' then skip 'no cc or make here' end
 end
 
-local FORMATS = {float32 = '<f', int8 = '<b', uint8 = '<B', int16 = '<h', uint16 = '<H', int32 = '<i4', int64 = '<i8'}
+local FORMATS = {float32 = '<f', int8 = '<b', uint8 = '<B', int16 = '<h', uint16 = '<H', int32 = '<i4', int64 = '<i8', bool = '<B'}
+
+-- Numbers in a row; codes for a quantized tensor, 0 and 1 for bool.
+local function flattened(t)
+	if t:dtype() == 'bool' then t = t:to 'uint8' end
+	return (t:quantized() and t:codes() or t):contiguous()
+end
 
 local function packed(t)
-	local flat = (t:quantized() and t:codes() or t):contiguous()
+	local flat = flattened(t)
 	local format, values, list = FORMATS[flat:dtype()]:sub(2), flat:view(flat:nelem()):totable(), {}
 	for i = 1, #values, 100 do
 		local n = math.min(100, #values - i + 1)
@@ -132,7 +138,7 @@ end
 
 -- Bytes of a tensor's rows; big: the most significant byte first.
 local function bytes_of(t, big)
-	local flat = (t:quantized() and t:codes() or t):contiguous()
+	local flat = flattened(t)
 	local format, list, values = FORMATS[flat:dtype()], {}, flat:view(flat:nelem()):totable()
 	local size = string.packsize(format)
 	if big and size > 1 then format = '>' .. format:sub(2) end
