@@ -132,7 +132,9 @@ local REDUCTIONS = {
 	max = {TYPE = 'float', FIRST = 'x[j]', FROM = '1', STEP = 'a = b > a || b != b ? b : a', LAST = 'a'},
 	min = {TYPE = 'float', FIRST = 'x[j]', FROM = '1', STEP = 'a = b < a || b != b ? b : a', LAST = 'a'},
 }
-parts.add('argmax', {fields = {'x'}, text = [[
+-- Of floats the first nan, if there is one.
+local function add_argmax(name, larger)
+	parts.add(name, {fields = {'x'}, text = ([[
 /* Places, from 1, of the first largest of each row: x (rows, n, inner) over n. */
 static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64_t *y)
 {
@@ -141,13 +143,19 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64
 	for (r = 0; r < rows; r++, x += n * inner)
 		for (j = 0; j < inner; j++) {
 			best = 0;
-			for (i = 1; i < n; i++)
-				if (x[i * inner + j] > x[best * inner + j])
+			for (i = 1; i < n; i++) {
+				${x} v = x[i * inner + j], most = x[best * inner + j];
+
+				if (@LARGER@)
 					best = i;
+			}
 			*y++ = best + 1;
 		}
 }
-]]})
+]]):gsub('@LARGER@', larger)})
+end
+add_argmax('argmax', 'v > most')
+add_argmax('argmaxf', 'v > most || (v != v && most == most)')
 
 -- Rows, n and inner of the axes, which must be neighbours; nil: all.
 local function spans(node, shape)
@@ -176,7 +184,7 @@ local function reduce(e, node)
 	local y, g = e:output(node)
 	local rows, n, inner = spans(node, f.shape)
 	if node.op == 'argmax' then
-		e:call('%s(%s, %d, %d, %d, %s);', e:part('argmax', {x = f.ctype}), x, rows, n, inner, y)
+		e:call('%s(%s, %d, %d, %d, %s);', e:part(f.ctype == 'float' and 'argmaxf' or 'argmax', {x = f.ctype}), x, rows, n, inner, y)
 		return
 	end
 	if f.scale or f.ctype ~= 'float' or g.ctype ~= 'float' then

@@ -63,6 +63,13 @@ add('max', function(_, a) return a:max {axis=3} end, block)
 add('min', function(_, a) return a:min {axis=2} end, block)
 add('argmax', function(_, a) return a:argmax(-1) end, block)
 
+add('argmin', function(_, a) return a:argmin(2) end, block)
+add('var', function(_, a) return a:var {axis=3} end, block, {tolerance=2e-6})
+add('std', function(_, a) return a:std {axis={2, 3}} end, block, {tolerance=2e-6})
+add('norm', function(_, a) return a:norm {axis=2} end, wide, {tolerance=2e-6})
+add('any', function(_, a) return a:relu():any {axis=2} end, block)
+add('all', function(_, a) return a:relu():all {axis=3} end, block)
+
 ---------------------------------------------------------------- codes
 
 local byte, word = {dtype='uint8', scale=0.02, zero_point=99}, {dtype='int16', scale=0.0003}

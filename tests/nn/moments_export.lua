@@ -1,0 +1,23 @@
+-- SPDX-License-Identifier: MIT
+-- labels: full
+-- Variances, norms, any, all and argmin in exported C.
+local exported = dofile 'tests/tools/exported.lua'
+exported.skip()
+tensor.seed(22)
+local x = tensor.randn(40, 6, 8)
+exported.functions({
+	var = function(_, a) return a:var {axis=3} end, ['var by n'] = function(_, a) return a:var {axis={2, 3}, unbiased=false} end,
+	std = function(_, a) return a:std {axis=2} end, ['small and large'] = function(_, a) return (a * a * a * 1e12):std {axis=-1, correction=2} end,
+	norm = function(_, a) return (a * 1e-20):norm {axis=3} end, ['norm 1'] = function(_, a) return a:norm {p=1, axis=2} end,
+}, x, nil, 2e-6)
+exported.functions({
+	['norm inf'] = function(_, a) return a:norm {p=math.huge, axis={2, 3}} end,
+	any = function(_, a) return (a - 1):relu():any {axis=3} end, all = function(_, a) return (a + 1):relu():all {axis=2} end,
+	['all of bools'] = function(_, a) return a:gt(-2):all {axis=3} end,
+	argmin = function(_, a) return a:argmin(3) end, ['argmin of codes'] = function(_, a) return a:quantize {dtype='uint8', scale=0.05, zero_point=99}:argmin(2) end,
+	['argmin of nan'] = function(_, a) return a:log():argmin(3) end, ['argmax of nan'] = function(_, a) return a:log():argmax(3) end,
+}, x)
+it('another norm is refused', function()
+	local g = exported.of(function(_, a) return a:norm {p=3, axis=2} end, tensor.randn(2, 6))
+	print(pcall(g.export, g, {dir='/proc/none/x'}))  --> false ...p: wanted 1, 2 or inf, got 3
+end)
