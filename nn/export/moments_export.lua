@@ -5,25 +5,6 @@ local _, internal = ...
 local base = internal.import 'base'
 local parts = internal.import 'export_parts'
 
-parts.add('sqrt', {text = [[
-/* The square root by Newton's steps on 1 <= x < 4. */
-static double q_sqrt(double x)
-{
-	double scale = 1, r = 1.5;
-	int i;
-
-	if (!(x > 0) || x - x != 0)
-		return x < 0 ? (x - x) / (x - x) : x;
-	for (; x >= 4; x *= 0.25)
-		scale *= 2;
-	for (; x < 1; x *= 4)
-		scale *= 0.5;
-	for (i = 0; i < 6; i++)
-		r = 0.5 * (r + x / r);
-	return r * scale;
-}
-]]})
-
 local VARIANCE = [[
 /* x (rows, n, inner) over n */
 static void ${name}(const float *x, int32_t rows, int32_t n, int32_t inner, double divisor, float *y)

@@ -6,6 +6,38 @@ local base = internal.import 'base'
 local parts = internal.import 'export_parts'
 local vmath = internal.import 'export_vmath'
 
+parts.add('rint', {needs = {{vmath.part 'ql_magnitude'}, {vmath.part 'ql_signed'}}, text = [[
+/* Half to even; the sign of 0 is that of x. */
+static float q_rint(float x)
+{
+	float r = q_magnitude(x);
+
+	if (!(r < 8388608.0f))
+		return x;
+	r = (r + 8388608.0f) - 8388608.0f;
+	return q_signed(r, x);
+}
+]]})
+parts.add('floor', {needs = {{'rint'}}, text = [[
+static float q_floor(float x)
+{
+	float r = q_rint(x);
+
+	return r > x ? r - 1.0f : r;
+}
+]]})
+parts.add('ceil', {needs = {{'rint'}}, text = [[
+static float q_ceil(float x)
+{
+	float r = q_rint(x);
+
+	return r < x ? q_signed(r + 1.0f, x) : r;
+}
+]]})
+
+-- Angles beyond 2^20 are left to the C library in Quoll; there is none here.
+local function angle(formula) return 'ql_magnitude(a) < 1048576.0f ? ' .. formula .. ' : ql_of_bits(0x7fc00000u)' end
+
 local FORMULAS = {
 	abs = 'a < 0.0f ? -a : a > 0.0f ? a : a != a ? a : 0.0f',
 	neg = '-a',
@@ -16,21 +48,36 @@ local FORMULAS = {
 	tanh = 'ql_tanh(a)', sigmoid = 'ql_sigmoid(a)', silu = 'ql_silu(a)', softplus = 'ql_softplus(a)',
 	relu = 'a > 0.0f ? a : a != a ? a : 0.0f',
 	relu6 = 'a > 6.0f ? 6.0f : a > 0.0f ? a : a != a ? a : 0.0f',
+	sqrt = '(float)q_sqrt((double)a)', rsqrt = '1.0f / (float)q_sqrt((double)a)',
+	sin = angle 'ql_sin(a)', cos = angle 'ql_cos(a)', tan = angle 'ql_sin(a) / ql_cos(a)', erf = 'ql_erf(a)',
+	round = 'q_rint(a)', floor = 'q_floor(a)', ceil = 'q_ceil(a)', trunc = 'a < 0.0f ? q_ceil(a) : q_floor(a)',
+	sign = 'a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : a',
 	hardswish = 'a * (a + 3.0f > 6.0f ? 6.0f : a + 3.0f > 0.0f ? a + 3.0f : a != a ? a : 0.0f) / 6.0f',
 }
+
+local function single(x) return (string.unpack('<f', string.pack('<f', x))) end
 
 local function formula(op, attrs)
 	if op == 'gelu' then return attrs.approximate == 'tanh' and 'ql_gelu_tanh(a)' or 'ql_gelu(a)' end
 	if op == 'leakyrelu' then
-		return ('a > 0.0f ? a : a * %s'):format(parts.float(string.unpack('<f', string.pack('<f', attrs.slope or 0.01))))
+		return ('a > 0.0f ? a : a * %s'):format(parts.float(single(attrs.slope or 0.01)))
+	end
+	if op == 'clamp' then
+		local low, high = parts.float(attrs.low and single(attrs.low) or -math.huge), parts.float(attrs.high and single(attrs.high) or math.huge)
+		return ('a < %s ? %s : a > %s ? %s : a'):format(low, low, high, high)
 	end
 	return FORMULAS[op]
 end
 
+-- Parts of this folder that a formula calls.
+local OWN = {sqrt = {'sqrt'}, rsqrt = {'sqrt'}, round = {'rint'}, floor = {'floor'}, ceil = {'ceil'}, trunc = {'ceil', 'floor'}}
+
 -- The part that applies the op to floats, in place or not.
 local function part_of(op, attrs)
 	local text, needs = vmath.expression(formula(op, attrs))
+	for _, own in ipairs(OWN[op] or {}) do needs[#needs + 1] = {own} end
 	local name = 'map_' .. op .. (op == 'gelu' and attrs.approximate == 'tanh' and '_tanh' or '')
+	if op == 'clamp' then name = name .. '_' .. internal.sha256(text):sub(1, 12) end
 	if op == 'leakyrelu' then name = name .. '_' .. text:gsub('[^%w]', '_') end
 	parts.add(name, {needs = needs, text = ([[
 static void ${name}(const float *x, int32_t n, float *y)
@@ -47,7 +94,7 @@ static void ${name}(const float *x, int32_t n, float *y)
 	return name
 end
 
-local ops = {'gelu', 'leakyrelu'}
+local ops = {'gelu', 'leakyrelu', 'clamp'}
 for name in next, FORMULAS do ops[#ops + 1] = name end
 
 return {ops = ops, part = part_of, emit = function(e, node)

@@ -6,9 +6,18 @@ exported.skip()
 tensor.seed(22)
 local x, list = tensor.randn(12, 16), {}
 for _, op in ipairs {'abs', 'neg', 'square', 'reciprocal', 'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'tanh', 'sigmoid', 'silu', 'softplus',
-	'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu'} do
+	'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu', 'sqrt', 'rsqrt', 'sin', 'cos', 'tan', 'erf', 'round', 'floor', 'ceil', 'trunc', 'sign'} do
 	list[op] = function(_, a) return a[op](a * 3) end
 end
 list['gelu by tanh'] = function(_, a) return a:gelu {approximate='tanh'} end
 list['relu of codes'] = function(_, a) return a:quantize {dtype='uint8', scale=0.02, zero_point=99}:relu() end
+list['clamp'] = function(_, a) return a:clamp {low=-0.5}:clamp(-2, 0.25) end
 exported.functions(list, x)
+-- signs of 0, ties, what has no fraction, infinities, the smallest and largest numbers
+local specials = tensor {-0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 8388607.5, -8388608, 1e9, 1 / 0, -1 / 0, 0 / 0, 1e-45, 1e-38, 3.4e38, -1e-45}:view(1, 16)
+local more = {}
+for _, op in ipairs {'sqrt', 'rsqrt', 'round', 'floor', 'ceil', 'trunc', 'sign'} do
+	more[op .. ' of special numbers'] = function(_, a) return a[op](a) end
+	more[op .. ': sign of 0'] = function(_, a) return a[op](a):reciprocal() end
+end
+exported.functions(more, specials)

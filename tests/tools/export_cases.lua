@@ -22,9 +22,12 @@ local wide = line * tensor.randn(ROWS, 1):exp() * 3 -- of all sizes
 ---------------------------------------------------------------- elementwise
 
 for _, op in ipairs {'abs', 'neg', 'square', 'reciprocal', 'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'tanh', 'sigmoid', 'silu',
-	'softplus', 'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu'} do
+	'softplus', 'relu', 'relu6', 'hardswish', 'gelu', 'leakyrelu', 'sqrt', 'rsqrt', 'sin', 'cos', 'tan', 'erf', 'round', 'floor', 'ceil', 'trunc',
+	'sign'} do
 	add(op, function(_, a) return a[op](a) end, wide)
 end
+add('clamp', function(_, a) return a:clamp(-0.5, 2) end, wide)
+add('clamp from below', function(_, a) return a:clamp {low=0.1} end, wide)
 add('gelu by tanh', function(_, a) return a:gelu {approximate='tanh'} end, wide)
 add('add', function(self, a) return a + self.b end, block, {parts={b=tensor.randn(4)}})
 add('sub', function(_, a) return 1.5 - a end, wide)
@@ -156,9 +159,9 @@ if known.matmul then
 	add('matmul of codes', function(_, a) return a:quantize(byte):matmul(a:transpose(2, 3):quantize(byte), {out={dtype='int8', scale=0.1}}) end, block)
 end
 for _, op in ipairs {'tanh', 'sqrt', 'rsqrt', 'sin', 'cos', 'tan', 'asin', 'acos', 'atan', 'erf', 'round', 'floor', 'ceil', 'trunc', 'sign'} do
-	if known.sqrt then add(op .. ' of codes', function(_, a) return a:quantize(byte)[op](a:quantize(byte), {out=word}) end, line) end
+	if known.cat then add(op .. ' of codes', function(_, a) return a:quantize(byte)[op](a:quantize(byte), {out=word}) end, line) end
 end
-if known.clamp then add('clamp of codes', function(_, a) return a:quantize(byte):clamp {low=-0.5, high=1, out=word} end, line) end
+if known.cat then add('clamp of codes', function(_, a) return a:quantize(byte):clamp {low=-0.5, high=1, out=word} end, line) end
 if known.pow then add('pow of codes', function(_, a) return a:quantize(byte):pow(2, {out=byte}) end, line) end
 
 ---------------------------------------------------------------- layers of language models
