@@ -10,6 +10,7 @@
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
 #include "nn/nn.h"
+#include "quant/decay.h"
 #include "quant/fixed.h"
 #include "quant/quantize.h"
 
@@ -237,6 +238,22 @@ static int fixed(lua_State *L)
 	return 2;
 }
 
+/* decay(unit) -> factor, shift and limit of the exponentials of softmax, and the list of their table (quant/decay.h) */
+static int decay(lua_State *L)
+{
+	struct ql_decay c = ql_decay_of(luaL_checknumber(L, 1));
+
+	lua_pushinteger(L, (lua_Integer)c.factor);
+	lua_pushinteger(L, c.shift);
+	lua_pushinteger(L, c.limit);
+	lua_createtable(L, 257, 0);
+	for (int i = 0; i < 257; i++) {
+		lua_pushinteger(L, ql_decay_table[i]);
+		lua_seti(L, -2, i + 1);
+	}
+	return 4;
+}
+
 /* place(block, offset, t) -> t's values in the bytes of the uint8 tensor `block` from the offset on */
 static int place(lua_State *L)
 {
@@ -268,7 +285,8 @@ static int place(lua_State *L)
 int ql_open_record(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"record", set_recorder}, {"identity", identity},
-		{"storage", storage}, {"op", op_function}, {"spec_params", spec_params}, {"fixed", fixed}, {"place", place},
+		{"storage", storage}, {"op", op_function}, {"spec_params", spec_params}, {"fixed", fixed}, {"decay", decay},
+		{"place", place},
 		{NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);

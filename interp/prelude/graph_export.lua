@@ -44,7 +44,7 @@ end
 
 local CTYPES = {float32 = 'float', int8 = 'int8_t', uint8 = 'uint8_t', int16 = 'int16_t', uint16 = 'uint16_t', int4 = 'int8_t',
 	uint4 = 'uint8_t', binary = 'int8_t', int32 = 'int32_t', int64 = 'int64_t', bool = 'uint8_t'}
-local BYTES = {float = 4, int8_t = 1, uint8_t = 1, int16_t = 2, uint16_t = 2, int32_t = 4, int64_t = 8}
+local BYTES = {float = 4, int8_t = 1, uint8_t = 1, int16_t = 2, uint16_t = 2, int32_t = 4, int64_t = 8, uint32_t = 4}
 
 local function number(value)
 	if type(value) == 'number' or value == nil then return value end
@@ -139,10 +139,22 @@ function program:value(ref)
 	local node, decoded = self.graph.nodes[core.split(ref)], self.decoded[ref]
 	if decoded then return self:known(ref, decoded:dequantize()) end
 	if node.op ~= 'const' then fail("export: node '%s': its result is not known where it is used", node.name) end
-	if node.value:quantized() then
-		fail("export: node '%s': wanted a plain tensor where it is used, got %s", node.name, internal.describe(node.value))
-	end
+	if node.value:quantized() then return self:codes_value(ref, node) end
 	return self:known(ref, node.value)
+end
+
+-- That of a constant whose codes have one scale.
+function program:codes_value(ref, node)
+	local p, spec = node.value:qparams(), node.value:spec()
+	if p.scale:nelem() ~= 1 or p.block or spec.scheme == 'log' then
+		fail("export: node '%s': wanted affine codes with one scale where it is used, got %s", node.name, internal.describe(node.value))
+	end
+	local f = facts_of({shape = node.results[1].shape, dtype = node.value:dtype(), spec = {dtype = spec.dtype, bits = spec.bits, scale = p.scale,
+		zero_point = p.zero_point}}, self.batch, node.name)
+	local flat = node.value:codes():to('int64'):contiguous():view(f.count):totable()
+	local v = {facts = f, layout = 'plain', buffer = {name = self:array(node.name .. '_value', f.ctype, flat, 'codes'), first = 0, last = 0}}
+	self.values[ref] = v
+	return v
 end
 
 local function transposed(e, v, layout)

@@ -5,6 +5,7 @@ local _, internal = ...
 local base = internal.import 'base'
 local parts = internal.import 'export_parts'
 local vmath = internal.import 'export_vmath'
+local of_codes = internal.import 'attention_codes_export'
 
 parts.add('attention', {needs = {{vmath.part 'ql_exp'}}, text = [[
 struct q_heads { /* where heads and rows lie: of q and the result, of k, of v */
@@ -123,5 +124,6 @@ end
 
 return {ops = {'attention', 'rope'}, emit = function(e, node)
 	if node.op == 'rope' then return rope(e, node) end
+	if e.graph:result_of(node.name).spec then return of_codes.emit(e, node) end
 	return attention(e, node)
 end}

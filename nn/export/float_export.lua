@@ -3,6 +3,7 @@
 local _, internal = ...
 local base = internal.import 'base'
 local parts = internal.import 'export_parts'
+local by_table = internal.import 'table_export'
 
 local FORMULAS = {add = 'a + b', sub = 'a - b', mul = 'a * b', div = 'a / b',
 	maximum = 'a > b || a != a ? a : b', minimum = 'a < b || a != a ? a : b'}
@@ -69,9 +70,10 @@ local function operand(e, node, i)
 	return x, f.shape
 end
 
-local float = {}
+local float = {strides_of = strides_of, merged = merged}
 
 function float.emit(e, node)
+	if by_table.operand(e, node) then return by_table.emit(e, node) end
 	if #node.inputs ~= 2 then base.fail("export: node '%s': wanted two operands, got %d", node.name, #node.inputs) end
 	local x, xs = operand(e, node, 1)
 	local z, zs = operand(e, node, 2)
@@ -87,5 +89,5 @@ function float.emit(e, node)
 	e:call('%s(%s, %s, %s, %s, %s, %s);', e:part('binary_' .. node.op), x, list(sa), z, list(sb), list(n), y)
 end
 
-float.ops = {'sub', 'mul', 'div', 'maximum', 'minimum'}
+float.ops = {'div', 'maximum', 'minimum'}
 return float

@@ -5,6 +5,7 @@ local _, internal = ...
 local base = internal.import 'base'
 local parts = internal.import 'export_parts'
 local vmath = internal.import 'export_vmath'
+local of_codes = internal.import 'line_codes_export'
 
 local function axis_of(value, rank) return value < 0 and rank + 1 + value or value end
 
@@ -199,6 +200,7 @@ local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm =
 
 return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'argmax'}, emit = function(e, node)
 	local f = e:facts(node.inputs[1])
+	if f.scale and of_codes.can(node) then return of_codes.emit(e, node) end
 	if f.scale and node.op ~= 'argmax' then base.fail("export: node '%s': wanted floats for %s, got codes", node.name, node.op) end
 	local emit = BY[node.op] or reduce
 	emit(e, node)

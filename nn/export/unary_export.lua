@@ -5,6 +5,7 @@ local _, internal = ...
 local base = internal.import 'base'
 local parts = internal.import 'export_parts'
 local vmath = internal.import 'export_vmath'
+local by_table = internal.import 'table_export'
 
 parts.add('rint', {needs = {{vmath.part 'ql_magnitude'}, {vmath.part 'ql_signed'}}, text = [[
 /* Half to even; the sign of 0 is that of x. */
@@ -98,6 +99,9 @@ local ops = {'gelu', 'leakyrelu', 'clamp'}
 for name in next, FORMULAS do ops[#ops + 1] = name end
 
 return {ops = ops, part = part_of, emit = function(e, node)
+	if node.op ~= 'relu' or node.attrs.out then
+		if by_table.operand(e, node) then return by_table.emit(e, node) end
+	end
 	local x, f, layout = e:input(node, 1)
 	local y, g = e:output(node, layout)
 	if f.scale and node.op == 'relu' and g.scale == f.scale and g.zero == f.zero then

@@ -22,3 +22,21 @@ for _, rule in ipairs {'single', 'double'} do
 end
 exported.functions(cases, blocks)
 exported.functions({add = function(self, a) return a + self.b end, number = function(_, a) return a + 0.1 end}, blocks, {b=tensor.randn(8)})
+
+-- Codes that broadcast, differences and products, under every rule of rounding.
+tensor.seed(47)
+local codes, A, B = {}, {dtype='int8', scale=0.03, zero_point=5}, {dtype='uint8', scale=0.02, zero_point=120}
+local wide = {dtype='int16', scale=2e-4, zero_point=-300}
+local row = tensor.randn(8):quantize {dtype='uint8', scale=0.015, zero_point=130}
+for _, op in ipairs {'add', 'sub', 'mul'} do
+	for _, rule in ipairs {'float', 'single', 'double'} do
+		local out = {dtype='int8', scale=0.04, zero_point=-6, rounding=rule}
+		codes[op .. ' ' .. rule] = function(_, a) return a:quantize(A)[op](a:quantize(A), (a * 0.5):quantize(B), {out=out}) end
+		codes[op .. ' of a column ' .. rule] = function(_, a) return a:quantize(A)[op](a:quantize(A), a:narrow(3, 2, 1):quantize(B), {out=out}) end
+		codes[op .. ' of a constant ' .. rule] = function(_, a) return a:quantize(B)[op](a:quantize(B), row, {out=out}) end
+		codes[op .. ' of 16 bits ' .. rule] = function(_, a)
+			return a:quantize(wide)[op](a:quantize(wide), a:narrow(2, 1, 1):quantize(A), {out={dtype='int16', scale=3e-4, rounding=rule}})
+		end
+	end
+end
+exported.functions(codes, tensor.randn(1000, 6, 8))

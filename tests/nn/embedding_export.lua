@@ -19,3 +19,16 @@ it('rows as codes', function()
 		exported.check(spec, g, ids)
 	end
 end)
+
+-- the codes of a quantize behind it
+tensor.seed(43)
+local w = tensor.randn(20, 6)
+for _, dtype in ipairs {'int32', 'int64'} do
+	local list = {}
+	for _, spec in ipairs {'int8', 'int8/1', 'uint8/1', 'int4/1', 'int16/1', 'int4:3'} do
+		local q = w:quantize(spec)
+		list[('%s to codes by %s'):format(spec, dtype)] = function(_, i) return q:embedding(i, {out={dtype='uint8', scale=0.03, zero_point=99}}) end
+	end
+	list['floats to codes by ' .. dtype] = function(_, i) return w:embedding(i, {out={dtype='int16', scale=1e-4}}) end
+	exported.functions(list, tensor.randint{1000, 5, low=1, high=20, dtype=dtype})
+end

@@ -1,0 +1,25 @@
+-- SPDX-License-Identifier: MIT
+-- labels: full
+-- Attention of codes in exported C, bit for bit: both layouts, shared heads, causal, scales.
+local exported = dofile 'tests/tools/exported.lua'
+exported.skip()
+tensor.seed(45)
+local x = tensor.randn(1000, 5, 24)
+local function split(t, heads) return t:view(t:size(1), t:size(2), heads, t:size(3) // heads):transpose(2, 3) end
+local INS = {{dtype='int8', scale=0.03, zero_point=5}, {dtype='uint8', scale=0.025, zero_point=128}, {dtype='int16', scale=2e-4}}
+local OUTS = {{dtype='int8', scale=0.03}, {dtype='uint8', scale=0.02, zero_point=120}, {dtype='int16', scale=1e-4}}
+local codes = {}
+for i, o in ipairs {{heads=4}, {heads=4, causal=true}, {heads=2, scale=1.5}, {heads=3, scale=-0.2}} do
+	local name = 'heads ' .. i
+	for k = 1, 3 do
+		codes[name .. ' ' .. INS[k].dtype] = function(_, a)
+			return nn.attention(a:quantize(INS[k]), (a * 0.7):quantize(INS[1]), (a * a):quantize(INS[2]), {heads=o.heads, causal=o.causal, scale=o.scale,
+				out=OUTS[k]})
+		end
+	end
+end
+codes['by head, shared'] = function(_, a)
+	return nn.attention(split(a:quantize(INS[1]), 4), split(a:narrow(3, 1, 12):contiguous():quantize(INS[2]), 2),
+		split(a:narrow(3, 13, 12):contiguous():quantize(INS[1]), 2), {causal=true, out=OUTS[1]})
+end
+exported.functions(codes, x)
