@@ -101,7 +101,7 @@ local function settle(e, float)
 		local form = ops.form(node.op)
 		if node.mode and form and form.needs and not node.attrs.out then
 			e:change(node, {mode = false, spec = false})
-			float[name], float[1] = true, true
+			float[#float + 1] = name
 		end
 	end
 	for name, node in next, e.nodes do
@@ -136,13 +136,32 @@ local function attempt(start, o, float, values, found)
 	return pass.loose(e, {'merge_equal', 'fuse_requantize', 'raise_quantize'}, function(edit) settle(edit, more) end, {'insert_borders'}), list, more
 end
 
--- A join that turns out to be a float op takes floats as they are, not codes that would be decoded: all is decided again without it.
+-- Whether nobody else takes the activations of a node: then they need not be codes.
+local function takes_alone(g, node)
+	for _, at in ipairs(ops.form(node.op).inputs) do
+		local ref = node.inputs[at]
+		while type(ref) == 'string' do
+			local producer = g.nodes[core.split(ref)]
+			if #g.users[producer.name] > 1 then return false end
+			local form = ops.form(producer.op)
+			ref = form and form.gives == 'same' and producer.inputs[1] or nil
+		end
+	end
+	return true
+end
+
+-- A function that turns out to be a float op takes floats as they are where nobody else wants them as codes: all is decided again
+-- without it. Sums and joins take what the layers beside them take.
 local function attempts(start, o)
 	local float, values, found = {}, {}, {}
 	while true do
 		local edited, list, more = attempt(start, o, float, values, found)
-		if not more[1] then return edited, list end
-		for name in next, more do float[name] = true end
+		local again = false
+		for _, name in ipairs(more) do
+			local node = start.nodes[name]
+			if not float[name] and not ops.form(node.op).all and takes_alone(start, node) then float[name], again = true, true end
+		end
+		if not again then return edited, list end
 	end
 end
 
