@@ -94,7 +94,8 @@ or all of a group, again until nothing is left to do:
 fold: fold_norm (batch norm into the weights of the layer before it), fold_constants (nodes whose inputs are all constant).
 fuse: fuse_activation (an activation becomes the act= of the layer before it), merge_equal (two quantize of one value),
 fuse_requantize (dequantize and quantize behind each other: removed when nothing changes, else one requantize),
-raise_quantize (a quantize moves up through what only moves or compares, and becomes the out= of an integer op).
+raise_quantize (a quantize moves up through what only moves or compares, and becomes the out= of an integer op), clamp_codes
+(act='relu6' becomes 'relu' where the codes end at 6 or below).
 insert_borders puts dequantize where codes meet an op without an integer version, dce removes what the outputs do not need (each
 pass does so, too). After each pass the graph is checked: edges in both directions, order, types, no orphans.]],
 	[[m = nn.Sequential{nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()}
