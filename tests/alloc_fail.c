@@ -34,6 +34,10 @@ static const struct {
 		"local x = tensor.ones(4, 8):quantize 'int8/1' local w = tensor.ones(8, 4):quantize 'int8/2' "
 		"assert(x:matmul(w):size(2) == 4)"},
 	{"fallback", "local q = tensor{1, 2, 3}:quantize 'int8' local y = (q + 1):sum() quant.log()"},
+	{"functions of codes", "local q = tensor.ones(2, 4, 8):quantize 'int8' local o = {out = {dtype = 'int8', scale = 0.1}} "
+		"q:gelu(o) q:mul(2, o) q:tanh{out = 'uint8'} tensor.ones(4):quantize('int16'):exp(o) q:softmax(o) q:layernorm(o) "
+		"q:sub(q, o) tensor.stack({q, q}, o) q[1]:embedding(tensor{1, 2, dtype = 'int64'}, o) nn.rope(q, o) "
+		"assert(nn.attention(q, q, q, {heads = 2, out = o.out}):dtype() == 'int8')"},
 	{"text", "local x = tensor{{1.5, 2}, {3, 4}} assert(#tostring(x) > 10) assert(#tostring(x:quantize "
 		 "'int8') > 10)"},
 	{"errors", "local x = tensor.ones(2, 3) assert(not pcall(x.matmul, x, x)) assert(not "

@@ -104,21 +104,57 @@ static void ${name}(const float *x, int32_t outer, int32_t positions, int32_t in
 }
 ]]})
 
+parts.add('ropecodes', {fields = {'x', 'sum', 'y'}, needs = {{'round'}}, text = [[
+/* Codes (outer, positions, inner, d); table: 2^22 times cosine and sine of each pair (quant/paths/rope_int.c). */
+static void ${name}(const ${x} *x, int32_t outer, int32_t positions, int32_t inner, int32_t d, ${sum} from, const int32_t *table,
+	float factor, float lo, float hi, int32_t zero, ${y} *y)
+{
+	int32_t o, p, i, j;
+
+	for (o = 0; o < outer; o++)
+		for (p = 0; p < positions; p++)
+			for (i = 0; i < inner; i++, x += d, y += d)
+				for (j = 0; j < d; j += 2) {
+					${sum} a = x[j] - from, b = x[j + 1] - from, c = table[p * d + j], s = table[p * d + j + 1];
+
+					y[j] = (${y})q_round((float)(a * c - b * s) * factor, lo, hi, zero);
+					y[j + 1] = (${y})q_round((float)(a * s + b * c) * factor, lo, hi, zero);
+				}
+}
+]]})
+
+local function rope_codes(e, x, f, y, g, name, outer, positions, inner, d, angle)
+	local turns = {}
+	for p = 0, positions - 1 do
+		for j = 0, d // 2 - 1 do
+			turns[p * d + 2 * j + 1] = math.tointeger(e.rint(math.cos(angle(p, j)) * 2.0 ^ 22))
+			turns[p * d + 2 * j + 2] = math.tointeger(e.rint(math.sin(angle(p, j)) * 2.0 ^ 22))
+		end
+	end
+	e:call('%s(%s, %d, %d, %d, %d, %d, %s, %s, %s, %s, %d, %s);', e:part('ropecodes', {x = f.ctype, sum = f.bytes > f.count and 'int64_t' or 'int32_t',
+		y = g.ctype}), x, outer, positions, inner, d, f.zero, e:array(name .. '_turns', 'int32_t', turns, 'cosines and sines'),
+		e.float(e.single(f.scale / (2.0 ^ 22 * g.scale))), e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
+end
+
 local function rope(e, node)
 	local x, f = e:input(node, 1, 'plain')
-	local y = e:output(node)
+	local y, g = e:output(node)
 	local rank, axis = #f.shape, node.attrs.axis or -2
 	if axis < 0 then axis = rank + 1 + axis end
 	local positions, d, inner, table_of = f.shape[axis], f.shape[rank], 1, {}
 	for i = axis + 1, rank - 1 do inner = inner * f.shape[i] end
+	local outer = f.count // (positions * inner * d)
+	local function angle(p, j) -- nn/ops/rope.c
+		return (p + (node.attrs.start or 1) - 1.0) * (node.attrs.base or 10000.0) ^ (-(2.0 * j) / d)
+	end
+	if g.scale then return rope_codes(e, x, f, y, g, node.name, outer, positions, inner, d, angle) end
 	for p = 0, positions - 1 do
 		for j = 0, d // 2 - 1 do
-			local angle = (p + (node.attrs.start or 1) - 1.0) * (node.attrs.base or 10000.0) ^ (-(2.0 * j) / d) -- nn/ops/rope.c
-			table_of[p * (d // 2) + j + 1] = e.single(math.cos(angle))
-			table_of[(positions + p) * (d // 2) + j + 1] = e.single(math.sin(angle))
+			table_of[p * (d // 2) + j + 1] = e.single(math.cos(angle(p, j)))
+			table_of[(positions + p) * (d // 2) + j + 1] = e.single(math.sin(angle(p, j)))
 		end
 	end
-	e:call('%s(%s, %d, %d, %d, %d, %s, %s);', e:part 'rope', x, f.count // (positions * inner * d), positions, inner, d,
+	e:call('%s(%s, %d, %d, %d, %d, %s, %s);', e:part 'rope', x, outer, positions, inner, d,
 		e:array(node.name .. '_angles', 'float', table_of, 'cosines and sines'), y)
 end
 

@@ -167,13 +167,14 @@ static const struct ql_attr attrs[] = {
 	{"base", QL_ATTR_FLOAT, 0, NULL, "slows the rotation from pair to pair (default 10000)"},
 	{"start", QL_ATTR_INT, 0, NULL, "position of the first row, from 1; later with a cache of keys (default 1)"},
 	{"axis", QL_ATTR_AXIS, 0, NULL, "the axis of the positions (default: the last but one)"},
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 extern const struct ql_op ql_op_rope;
 const struct ql_op ql_op_rope = {
 	.doc = {.name = "rope",
-		.usage = "nn.rope(x)  nn.rope(x, {base=, start=, axis=})",
+		.usage = "nn.rope(x)  nn.rope(x, {base=, start=, axis=, out=spec})",
 		.text = "Rotary position embedding: in x (…, t, d) the neighbouring numbers 2i+1 and 2i+2 of a row are turned as a pair, by "
 			"(position - 1) * base^(-2i / d) radians, i from 0; the first row has the position `start`. As in llama2, whose heads "
 			"are turned one by one: x is (batch, heads, t, d), or (batch, t, heads, d) with axis=2. Has a gradient.",

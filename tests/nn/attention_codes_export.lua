@@ -22,4 +22,11 @@ codes['by head, shared'] = function(_, a)
 	return nn.attention(split(a:quantize(INS[1]), 4), split(a:narrow(3, 1, 12):contiguous():quantize(INS[2]), 2),
 		split(a:narrow(3, 13, 12):contiguous():quantize(INS[1]), 2), {causal=true, out=OUTS[1]})
 end
+for i, o in ipairs {{}, {start=7, base=500}, {axis=2}} do
+	for k = 1, 3 do
+		codes[('rope %d %s'):format(i, INS[k].dtype)] = function(_, a)
+			return nn.rope(a:view(a:size(1), 5, 3, 8):quantize(INS[k]), {start=o.start, base=o.base, axis=o.axis, out=OUTS[k]})
+		end
+	end
+end
 exported.functions(codes, x)

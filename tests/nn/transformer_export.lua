@@ -30,6 +30,12 @@ it('one with shared heads, gates and rmsnorm; its logits as codes', function()
 	print(q:run(ids):dtype())  --> int16
 end)
 
+it('a Llama: positions by rotation', function()
+	local m = nn.Transformer {vocab=20, d=16, heads=4, kvheads=2, layers=1, norm='rmsnorm', act='swiglu', position='rope', bias=false}
+	check('llama', m, ids, {mode='static'})
+	check('llama in int16', m, ids, {mode='static', input='int16'})
+end)
+
 it('an MLP with gelu, softmax as codes', function()
 	local x = tensor.randn(64, 12)
 	local m = nn.Sequential {nn.Linear(12, 24), nn.GELU(), nn.Linear(24, 24), nn.LayerNorm(24), nn.Linear(24, 5), nn.Softmax()}
