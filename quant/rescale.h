@@ -49,9 +49,12 @@ enum ql_status ql_rescale_result(struct ql_ctx *ctx, struct ql_call *call);
 /* Writes into `out`, which has params and the broadcast shape of the operands a and b (b may be NULL). */
 enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, enum ql_requant rule,
 	const struct ql_tensor *a, const struct ql_tensor *b, struct ql_tensor *out);
-/* The sum of two tensors of dense 8-bit codes of one shape with one scale each: the same bits, in vectors. */
+enum ql_rescale_op { QL_RESCALE_ADD, QL_RESCALE_SUB, QL_RESCALE_MUL };
+
+/* Of two tensors of dense 8-bit codes of one shape with one scale each: the same bits, in vectors. */
 bool ql_rescale_is_bytes(const struct ql_tensor *a, const struct ql_tensor *b, const struct ql_tensor *out);
-enum ql_status ql_rescale_add_bytes(struct ql_ctx *ctx, const struct ql_rescale *f, enum ql_requant rule,
+/* A rule of fixed point: of sums only. */
+enum ql_status ql_rescale_bytes(struct ql_ctx *ctx, enum ql_rescale_op op, const struct ql_rescale *f, enum ql_requant rule,
 	const struct ql_tensor *a, const struct ql_tensor *b, struct ql_tensor *out);
 /* Adds the range of the real values to range[0] (lo) and range[1] (hi). */
 enum ql_status ql_rescale_range(struct ql_ctx *ctx, const struct ql_rescale *f, const struct ql_tensor *a,

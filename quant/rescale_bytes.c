@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Sums of two tensors of 8-bit codes with one scale each, of the same shape and dense: the rule of add_mul_int.c in
- * vectors.
- *   y = sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z)
- * In fixed point each of the 256 codes of an operand is rescaled once, in a table.
+ * Sums, differences and products of two tensors of 8-bit codes with one scale each, of the same shape and dense: the rules of
+ * add_mul_int.c in vectors.
+ *   y = sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z)     Mb negated for a difference: the same bits
+ *   y = sat(rint((float)(qa - za) * (float)(qb - zb) * M) + z)           the first product is exact
+ * In fixed point (sums) each of the 256 codes of an operand is rescaled once, in a table.
  */
 #include "quant/rescale.h"
 #include "quant/rounding.h"
@@ -21,6 +22,7 @@ struct side {
 
 struct job {
 	struct side side[2];
+	bool product;
 	void *out;
 	unsigned dtype;
 	struct ql_rounding r;
@@ -30,12 +32,17 @@ struct job {
 	enum ql_requant rule;
 };
 
-/* out = (add: out +) the reals of one side, in units of the result's scale */
+enum how { SET, ADD, TIMES };
+
+/* out = (ADD: out +, TIMES: out *) the codes of one side less the zero point, times the factor */
 #define WIDEN(name, type) \
-	QL_SIMD(void, name, (int64_t n, const type *restrict in, int32_t zero, float factor, bool add, float *restrict out), { \
-		if (add) \
+	QL_SIMD(void, name, (int64_t n, const type *restrict in, int32_t zero, float factor, enum how how, float *restrict out), { \
+		if (how == ADD) \
 			for (int64_t i = 0; i < n; i++) \
 				out[i] = out[i] + (float)((int32_t)in[i] - zero) * factor; \
+		else if (how == TIMES) \
+			for (int64_t i = 0; i < n; i++) \
+				out[i] = out[i] * (float)((int32_t)in[i] - zero) * factor; \
 		else \
 			for (int64_t i = 0; i < n; i++) \
 				out[i] = (float)((int32_t)in[i] - zero) * factor; \
@@ -46,11 +53,12 @@ WIDEN(widen_i8, int8_t)
 static void widen(const struct job *j, int s, int64_t at, int64_t n, float *out)
 {
 	const struct side *side = &j->side[s];
+	enum how how = s == 0 ? SET : j->product ? TIMES : ADD;
 
 	if (side->is_signed)
-		widen_i8[j->variant](n, (const int8_t *)side->codes + at, side->zero, side->factor, s > 0, out);
+		widen_i8[j->variant](n, (const int8_t *)side->codes + at, side->zero, side->factor, how, out);
 	else
-		widen_u8[j->variant](n, (const uint8_t *)side->codes + at, side->zero, side->factor, s > 0, out);
+		widen_u8[j->variant](n, (const uint8_t *)side->codes + at, side->zero, side->factor, how, out);
 }
 
 static void body(void *arg, int64_t begin, int64_t end)
@@ -117,17 +125,28 @@ static int32_t zero_of(const struct ql_tensor *t)
 	return t->q->zero_point ? (int32_t)ql_tensor_at_f64(t->q->zero_point, 0) : 0;
 }
 
-enum ql_status ql_rescale_add_bytes(struct ql_ctx *ctx, const struct ql_rescale *f, enum ql_requant rule,
+static double scale_of(const struct ql_tensor *t)
+{
+	return (double)(float)ql_tensor_at_f64(t->q->scale, 0);
+}
+
+enum ql_status ql_rescale_bytes(struct ql_ctx *ctx, enum ql_rescale_op op, const struct ql_rescale *f, enum ql_requant rule,
 	const struct ql_tensor *a, const struct ql_tensor *b, struct ql_tensor *out)
 {
-	struct job j = {.out = out->storage->data, .dtype = out->dtype, .r = ql_rounding_of(out),
+	struct job j = {.out = out->storage->data, .dtype = out->dtype, .r = ql_rounding_of(out), .product = op == QL_RESCALE_MUL,
 		.variant = ctx->kernels->simd->variant, .rule = rule};
 	const struct ql_tensor *in[2] = {a, b};
 	double unit = ql_tensor_at_f64(out->q->scale, 0);
 
 	for (int s = 0; s < 2; s++)
 		j.side[s] = (struct side){(const char *)in[s]->storage->data + in[s]->offset, in[s]->dtype == QL_int8,
-			zero_of(in[s]), (float)((double)(float)ql_tensor_at_f64(in[s]->q->scale, 0) / unit)};
+			zero_of(in[s]), (float)(scale_of(in[s]) / unit)};
+	if (op == QL_RESCALE_SUB)
+		j.side[1].factor = -j.side[1].factor;
+	if (op == QL_RESCALE_MUL) {
+		j.side[0].factor = 1;
+		j.side[1].factor = (float)(scale_of(a) * scale_of(b) / unit);
+	}
 	if (rule)
 		fill_tables(&j, f, in, unit);
 	out->storage->version++;

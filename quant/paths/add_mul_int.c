@@ -103,8 +103,9 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const struct
 		status = ql_rescale_range(ctx, f, call->in[0], call->in[1], r->rank, r->shape, range);
 	if (!status)
 		status = ql_rescale_params(ctx, spec, range, r->rank, r->shape, &call->out[0]->q);
-	if (!status && f == &add && ql_rescale_is_bytes(call->in[0], call->in[1], call->out[0]))
-		return ql_rescale_add_bytes(ctx, f, spec->requant, call->in[0], call->in[1], call->out[0]);
+	if (!status && (f == &add || !spec->requant) && ql_rescale_is_bytes(call->in[0], call->in[1], call->out[0]))
+		return ql_rescale_bytes(ctx, f == &add ? QL_RESCALE_ADD : f == &mul ? QL_RESCALE_MUL : QL_RESCALE_SUB, f, spec->requant,
+			call->in[0], call->in[1], call->out[0]);
 	if (!status)
 		status = ql_rescale_write(ctx, f, spec->requant, call->in[0], call->in[1], call->out[0]);
 	return status;

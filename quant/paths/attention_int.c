@@ -21,6 +21,7 @@
 
 #define WIDEST 65536  /* keys: e_j (v - zv) added up stays below 2^63 */
 #define NARROW 33025  /* products of 8-bit codes that add up below 2^31 */
+#define BLOCK 64      /* keys at a time */
 #define SLOTS 16      /* heads at the same time, at most */
 
 /* Codes less their zero point, rows by batch, head and position. */
@@ -41,6 +42,7 @@ struct job {
 	struct ql_rounding r;
 	struct ql_tensor *out;
 	int64_t to_batch, to_head, to_row; /* strides of the result */
+	int64_t pitch;       /* keys in whole blocks */
 	int64_t slots, slot; /* memory of each, in bytes */
 	char *memory;
 	int variant;
@@ -93,8 +95,8 @@ static bool match(struct ql_call *call, const char **reason)
 
 /* ---- one query ---- */
 
-/* n codes of a row less the zero point */
-static void read_row(const struct heads *h, int64_t at, int64_t n, int32_t *to)
+/* n codes of a row less the zero point, to places that are `step` apart */
+static void read_row(const struct heads *h, int64_t at, int64_t n, int64_t step, int32_t *to)
 {
 	int64_t wide[256];
 
@@ -103,30 +105,36 @@ static void read_row(const struct heads *h, int64_t at, int64_t n, int32_t *to)
 
 		ql_dtypes[h->dtype].to_i64(h->data, h->offset + at + i, 1, count, wide);
 		for (int64_t l = 0; l < count; l++)
-			to[i + l] = (int32_t)wide[l] - h->zero;
+			to[(i + l) * step] = (int32_t)wide[l] - h->zero;
 	}
 }
 
-QL_SIMD(int64_t, narrow_product, (int64_t n, const int32_t *restrict a, const int32_t *restrict b), {
-	int32_t sum = 0;
+/* score = k (d, pitch) times q for all keys, BLOCK at a time; pitch is a multiple of it */
+#define SCORES(name, type) \
+	QL_SIMD(void, name, \
+		(int64_t keys, int64_t pitch, int64_t d, const int32_t *restrict q, const int32_t *restrict k, int64_t *restrict score), { \
+			for (int64_t n = 0; n < keys; n += BLOCK) { \
+				type sum[BLOCK] = {0}; \
+				for (int64_t l = 0; l < d; l++) \
+					for (int64_t i = 0; i < BLOCK; i++) \
+						sum[i] += (type)q[l] * (type)k[l * pitch + n + i]; \
+				for (int64_t i = 0; i < BLOCK; i++) \
+					score[n + i] = sum[i]; \
+			} \
+		})
+SCORES(narrow_scores, int32_t)
+SCORES(wide_scores, int64_t)
 
-	for (int64_t i = 0; i < n; i++)
-		sum += a[i] * b[i];
-	return sum;
-})
+/* row = the sum of all v (keys, e), each times its share */
+QL_SIMD(void, add_shares, (int64_t keys, int64_t e, const int64_t *restrict share, const int32_t *restrict v, int64_t *restrict row), {
+	for (int64_t l = 0; l < e; l++)
+		row[l] = 0;
+	for (int64_t n = 0; n < keys; n++) {
+		int32_t by = (int32_t)share[n];
 
-static int64_t wide_product(int64_t n, const int32_t *a, const int32_t *b)
-{
-	int64_t sum = 0;
-
-	for (int64_t i = 0; i < n; i++)
-		sum += (int64_t)a[i] * b[i];
-	return sum;
-}
-
-QL_SIMD(void, add_share, (int64_t n, int64_t *restrict row, int64_t share, const int32_t *restrict v), {
-	for (int64_t i = 0; i < n; i++)
-		row[i] += share * v[i];
+		for (int64_t l = 0; l < e; l++)
+			row[l] += (int64_t)by * v[n * e + l];
+	}
 })
 
 static void write_row(const struct job *j, int64_t at, int64_t sum, int64_t *row)
@@ -138,7 +146,7 @@ static void write_row(const struct job *j, int64_t at, int64_t sum, int64_t *row
 	ql_dtypes[j->out->dtype].from_i64(j->out->storage->data, at, 1, j->e, row);
 }
 
-/* What a head works with: k (keys, d), v (keys, e), q (d), scores (keys), sums (e). */
+/* What a head works with: k (d, pitch), v (keys, e), q (d), scores and shares (pitch), sums (e). */
 struct memory {
 	int32_t *k, *v, *q;
 	int64_t *score, *row;
@@ -148,21 +156,16 @@ static void run_query(const struct job *j, int64_t i, const struct memory *m, in
 {
 	int64_t keys = j->causal ? i + j->keys - j->queries + 1 : j->keys, most = INT64_MIN, sum = 0;
 
+	(j->narrow ? narrow_scores : wide_scores)[j->variant](keys, j->pitch, j->d, m->q, m->k, m->score);
 	for (int64_t n = 0; n < keys; n++) {
-		int64_t s = j->narrow ? narrow_product[j->variant](j->d, m->q, m->k + n * j->d) :
-					wide_product(j->d, m->q, m->k + n * j->d);
-
-		m->score[n] = j->turned ? -s : s;
+		m->score[n] = j->turned ? -m->score[n] : m->score[n];
 		most = ql_max64(most, m->score[n]);
 	}
-	memset(m->row, 0, (size_t)j->e * sizeof(*m->row));
 	for (int64_t n = 0; n < keys; n++) {
-		int64_t share = ql_decay_at(&j->decay, most - m->score[n]);
-
-		sum += share;
-		if (share)
-			add_share[j->variant](j->e, m->row, share, m->v + n * j->e);
+		m->score[n] = ql_decay_at(&j->decay, most - m->score[n]);
+		sum += m->score[n];
 	}
+	add_shares[j->variant](keys, j->e, m->score, m->v, m->row);
 	write_row(j, at, sum, m->row);
 }
 
@@ -171,9 +174,9 @@ static struct memory memory_of(const struct job *j, int64_t slot)
 	struct memory m;
 
 	m.score = (int64_t *)(void *)(j->memory + slot * j->slot);
-	m.row = m.score + j->keys;
+	m.row = m.score + j->pitch;
 	m.k = (int32_t *)(void *)(m.row + j->e);
-	m.v = m.k + j->keys * j->d;
+	m.v = m.k + j->pitch * j->d;
 	m.q = m.v + j->keys * j->e;
 	return m;
 }
@@ -182,12 +185,13 @@ static void run_head(const struct job *j, int64_t batch, int64_t head, const str
 {
 	int64_t with = head / (j->heads / j->shared);
 
+	memset(m->k, 0, (size_t)(j->pitch * j->d) * sizeof(*m->k));
 	for (int64_t n = 0; n < j->keys; n++) {
-		read_row(&j->k, batch * j->k.batch + with * j->k.head + n * j->k.row, j->d, m->k + n * j->d);
-		read_row(&j->v, batch * j->v.batch + with * j->v.head + n * j->v.row, j->e, m->v + n * j->e);
+		read_row(&j->k, batch * j->k.batch + with * j->k.head + n * j->k.row, j->d, j->pitch, m->k + n);
+		read_row(&j->v, batch * j->v.batch + with * j->v.head + n * j->v.row, j->e, 1, m->v + n * j->e);
 	}
 	for (int64_t i = 0; i < j->queries && !ql_stopped(j->ctx); i++) {
-		read_row(&j->q, batch * j->q.batch + head * j->q.head + i * j->q.row, j->d, m->q);
+		read_row(&j->q, batch * j->q.batch + head * j->q.head + i * j->q.row, j->d, 1, m->q);
 		run_query(j, i, m, batch * j->to_batch + head * j->to_head + i * j->to_row);
 	}
 }
@@ -234,8 +238,9 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 	uint64_t wide, narrow, bytes;
 
 	j->slots = ql_min64(SLOTS, j->batches * j->heads);
-	if (!ql_size_add((uint64_t)j->keys, (uint64_t)j->e, &wide) || !ql_size_mul(wide, 8, &wide) ||
-		!ql_size_mul((uint64_t)j->keys, (uint64_t)(j->d + j->e), &narrow) ||
+	j->pitch = ql_ceil_div(j->keys, BLOCK) * BLOCK;
+	if (!ql_size_add((uint64_t)j->pitch, (uint64_t)j->e, &wide) || !ql_size_mul(wide, 8, &wide) ||
+		!ql_size_mul((uint64_t)j->pitch, (uint64_t)(j->d + j->e), &narrow) ||
 		!ql_size_add(narrow, (uint64_t)j->d, &narrow) || !ql_size_mul(narrow, 4, &narrow) ||
 		!ql_size_add(wide, narrow, &bytes) || !ql_size_align(bytes, 64, &bytes) || bytes > (uint64_t)1 << 56)
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "attention: wanted keys that fit in memory, got %lld", (long long)j->keys);

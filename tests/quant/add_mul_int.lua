@@ -76,3 +76,20 @@ do
 	print(a:sub(b):origin().path, a:sub(b, {out = 'int8'}):origin().path, a:sub(y, {out = 'int8'}):origin().path)  --> fallback integer fallback
 	print(pcall(a.sub, a, tensor.ones(3):quantize 'int8', {out = 'int8'}))  --> false ...(6, 8) and (3)
 end
+-- dense bytes go in vectors: the codes that views of them give, whose last axis is not dense
+do
+	tensor.seed(36)
+	local x, y = tensor.randn(33, 70), tensor.randn(33, 70)
+	for _, specs in ipairs {{'int8', 'uint8', {dtype = 'int8', scale = 0.05}}, {'uint8', 'uint8', {dtype = 'uint8', scale = 0.04, zero_point = 99}},
+		{'int8', 'int8', 'uint8'}} do
+		local a, b = x:quantize(specs[1]), y:quantize(specs[2])
+		local u, v = tensor.cat({a:t(), a:t()}, {out = {dtype = a:dtype(), scale = a:qparams().scale:item(), zero_point = a:qparams().zero_point and
+			a:qparams().zero_point:item()}}):narrow(1, 1, 70):t(), b:t():contiguous():t()
+		for _, op in ipairs {'add', 'sub', 'mul'} do
+			local dense, strided = a[op](a, b, {out = specs[3]}), u[op](u, v, {out = specs[3]})
+			assert(not u:iscontiguous() and dense:codes():to('int64'):eq(strided:codes():to 'int64'):all():item(), op)
+			assert(dense:qparams().scale:item() == strided:qparams().scale:item())
+		end
+	end
+	print 'same'  --> same
+end
