@@ -21,6 +21,15 @@ describe('a network', function()
 			nn.Flatten(), nn.Linear(54, 7), nn.GELU(), nn.Linear(7, 3)}
 		exported.check('many', exported.static(m, x), x, {flags=many})
 	end)
+	it('of attention, norms and tables, too', function()
+		local ids = tensor.randint{12, 6, low=1, high=20, dtype='int32'}
+		local m = nn.Transformer {vocab=20, d=16, heads=4, kvheads=2, layers=1, norm='layernorm', act='swiglu', position='rope'}
+		for _, input in ipairs {'uint8', 'int16'} do
+			local g = graph.trace(m, ids:narrow(1, 1, 1)):calibrate({{ids, ids}}, {input=input, log=false}):quantize {mode='static',
+				rules={{'head', output={dtype='int16', scale=1e-3}}}}
+			exported.check('codes', g, ids, {flags=many})
+		end
+	end)
 end)
 
 it('ResNet8 of MLPerf Tiny: every output of the 1000 test images', function()
@@ -34,4 +43,29 @@ it('ResNet8 of MLPerf Tiny: every output of the 1000 test images', function()
 	how.batch = 1000
 	for given in data.loader(data.cifar10 {split='test'}, how)() do x = given end
 	exported.check('resnet8', graph.trace(m:quantize {mode='static'}, x:narrow(1, 1, 1)), x, {flags={exported.FLAGS[2]}})
+end)
+
+it('stories260K, a trained Llama in integers from the first op to the last: perplexity, and the logits of C', function()
+	local file = data.find 'weights/stories260K.bin'
+	if not file then skip 'no weights here' end
+	local m, texts, inputs, targets = nn.llama(file):eval(), dofile 'tests/golden/stories_ids.lua', {}, {}
+	for i, ids in ipairs(texts) do
+		inputs[i], targets[i] = ids:narrow(1, 1, 256):unsqueeze(1), ids:narrow(1, 2, 256):to 'int64'
+	end
+	local calibration = {}
+	for i = 1, 10 do calibration[i] = {inputs[i], inputs[i]} end
+	local g = graph.trace(m, inputs[1]):calibrate(calibration, {log=false})
+	local function perplexity(graph)
+		local loss = 0
+		for i = 11, 20 do loss = loss + nn.crossentropy(graph:run(inputs[i]):view(256, m.vocab), targets[i]):item() / 10 end
+		return math.exp(loss)
+	end
+	local q, r = g:quantize {mode='static'}
+	quant.log 'reset'
+	local float, integer = perplexity(g), nil
+	quant.log 'reset'
+	integer = perplexity(q)
+	assert(#r:where{mode='float'} == 0 and #quant.log():where{path='fallback'} == 0)
+	assert(integer < 1.04 * float, ('%g against %g'):format(integer, float)) -- measured: 3.660 against 3.567
+	exported.check('stories', q, tensor.cat({inputs[11], inputs[12], inputs[13]}, {axis=1}), {flags={exported.FLAGS[2]}})
 end)
