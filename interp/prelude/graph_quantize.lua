@@ -200,7 +200,7 @@ per weight, bytes and why it stayed float. g is untouched. Modes, specs and rule
 their parameters, dequantize where an op has no integer version. Where a quantized node feeds another one, codes pass between them
 (out=), through what only moves or compares them. Where their result is wanted as codes and g:calibrate has seen their ranges these are
 integer ops, too: sums, differences, products and joins, functions of one tensor (gelu, sigmoid, x * 2, …) by table, softmax,
-layernorm, rmsnorm, attention, rope, embedding; a rule with output={dtype=, scale=} wants codes of the last one.
+layernorm, rmsnorm, attention, rope, embedding, mean; a rule with output={dtype=, scale=} wants codes of the last one.
 static: ranges come from m:calibrate of the traced module, from g:calibrate, or from specs with scale= (and zero_point=). A rule that
 matches an op without an integer version is an error (optional=true: it stays float, and the report says so), also one that
 matches no node. Batch norm is folded and activations are fused first (fuse=false: not). rounding= is the rule by which integer

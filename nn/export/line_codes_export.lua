@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- softmax, layernorm and rmsnorm of codes: the integer arithmetic of quant/decay.h, quant/paths/softmax_int.c and norm_int.c. The ops
+-- softmax, layernorm, rmsnorm and mean of codes: the integer arithmetic of quant/decay.h, quant/paths/softmax_int.c and norm_int.c. The ops
 -- themselves stand in lines_export, which asks here when codes come in.
 local _, internal = ...
 local base = internal.import 'base'
@@ -155,9 +155,36 @@ local function norm(e, node)
 		e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
 end
 
-local BY = {softmax = softmax, layernorm = norm, rmsnorm = norm}
+parts.add('meancodes', {fields = {'x', 'y'}, needs = {{'round'}}, text = [[
+/* x (rows, n, inner) over n */
+static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64_t from, float factor, float lo, float hi, int32_t zero,
+	${y} *y)
+{
+	int32_t r, i, j;
+
+	for (r = 0; r < rows; r++, x += n * inner)
+		for (j = 0; j < inner; j++) {
+			int64_t sum = 0;
+
+			for (i = 0; i < n; i++)
+				sum += x[i * inner + j];
+			*y++ = (${y})q_round((float)(sum - n * from) * factor, lo, hi, zero);
+		}
+}
+]]})
+
+local function mean(e, node, spans)
+	local x, f = e:input(node, 1, 'plain')
+	local y, g = e:output(node)
+	local rows, n, inner = spans(node, f.shape)
+	e:call('%s(%s, %d, %d, %d, %d, %s, %s, %s, %d, %s);', e:part('meancodes', {x = f.ctype, y = g.ctype}), x, rows, n, inner, f.zero,
+		e.float(e.single(f.scale / (n * g.scale))), e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
+end
+
+local BY = {mean = mean, softmax = softmax, layernorm = norm, rmsnorm = norm}
 
 function codes.can(node) return BY[node.op] ~= nil and node.attrs.out ~= nil end
-function codes.emit(e, node) BY[node.op](e, node) end
+-- spans(node, shape): rows, n and inner of a reduction.
+function codes.emit(e, node, spans) BY[node.op](e, node, spans) end
 
 return codes

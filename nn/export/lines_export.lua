@@ -200,7 +200,7 @@ local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm =
 
 return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'argmax'}, emit = function(e, node)
 	local f = e:facts(node.inputs[1])
-	if f.scale and of_codes.can(node) then return of_codes.emit(e, node) end
+	if f.scale and of_codes.can(node) then return of_codes.emit(e, node, spans) end
 	if f.scale and node.op ~= 'argmax' then base.fail("export: node '%s': wanted floats for %s, got codes", node.name, node.op) end
 	local emit = BY[node.op] or reduce
 	emit(e, node)

@@ -92,13 +92,20 @@ static enum ql_status mean_backward(struct ql_back *b)
 	return b->status;
 }
 
+static const struct ql_attr mean_attrs[] = {
+	{"axis", QL_ATTR_INTS, QL_POSITIONAL, NULL, "an axis or a list of axes (default: all)"},
+	{"keep", QL_ATTR_BOOL, 0, NULL, "keep reduced axes with size 1 (default false)"},
+	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers (default: float32)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
 const struct ql_op ql_op_mean = {
 	.doc = {.name = "mean",
-		.usage = "x:mean()  x:mean(axis)  x:mean{axis=, keep=}",
+		.usage = "x:mean()  x:mean(axis)  x:mean{axis=, keep=, out=spec}",
 		.text = "Arithmetic mean over all elements or over the given axes. Integers and bool give float32, "
 			"from the exact sum; floats keep their dtype. The mean of nothing is nan.",
 		.example = "print(tensor{{1,2},{3,6}}:mean(1))  --> float32(2)  2 4",
-		.attrs = ql_reduce_attrs},
+		.attrs = mean_attrs},
 	.arity_min = 1,
 	.arity_max = 1,
 	.infer = ql_reduce_infer,

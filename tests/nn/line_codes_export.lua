@@ -19,6 +19,9 @@ for i, input in ipairs(INS) do
 	end
 	list['argmax ' .. input.dtype] = function(_, a) return a:quantize(input):argmax(i % 2 == 0 and 2 or -1) end
 end
+list['mean of rows'] = function(_, a) return a:quantize(INS[1]):mean {axis=3, out=NORMED[1]} end
+list['mean of two axes'] = function(_, a) return a:quantize(INS[2]):mean {axis={2, 3}, keep=true, out=NORMED[2]} end
+list['mean of 16 bits'] = function(_, a) return a:quantize(INS[4]):mean {axis=2, out=NORMED[3]} end
 list['layernorm alone'] = function(_, a) return a:quantize(INS[1]):layernorm {out=NORMED[1]} end
 list['layernorm of a weight'] = function(_, a) return a:quantize(INS[2]):layernorm(w, {out=NORMED[1]}) end
 list['rows of equal codes'] = function(_, a) return (a * 0):quantize(INS[1]):layernorm(w, b, {out=NORMED[1], eps=0}) end

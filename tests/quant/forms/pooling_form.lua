@@ -23,3 +23,13 @@ it('with m:calibrate, which does not see its range, it stays float, as in m:quan
 	local q, r = graph.trace(m, x):quantize{mode='static'}
 	print(r:where{op='avgpool2d'}.mode, q:run(x):error(m:quantize{mode='static'}(x)).max)  --> float 0.0
 end)
+
+it('mean over axes as well', function()
+	local n = nn.module(function(self, v) return self.b(self.a(v):mean {axis={3, 4}}) end, {a=nn.Conv2d(3, 8, 3), b=nn.Linear(8, 4)})
+	local g = graph.trace(n, x):calibrate({{x, x}}, {log=false})
+	local q, r = g:quantize{mode='static'}
+	quant.log 'reset'
+	local y = q:run(x, {check=true})
+	print(r:where{op='mean'}.mode, #quant.log():where{path='fallback'}, quant.log():where{op='mean'}.kernel)  --> static 0 mean_int
+	assert(y:error(n(x)).sqnr > 25)
+end)
