@@ -30,6 +30,21 @@ it('fixed point, and ranges that are found on the way', function()
 	exported.check('single', exported.quantized(net, x, {mode='static', rounding='single'}), x)
 	exported.check('dynamic', exported.quantized(net, x, {mode='dynamic', weight='int4/1'}), x)
 end)
+it('a graph under another rule', function()
+	local function text(g, o)
+		local folder = os.tmpname()
+		os.remove(folder)
+		o.dir, o.name, o.samples = folder, 'net', x
+		g:export(o)
+		local c, w, main = io.open(folder .. '/net.c'):read 'a', io.open(folder .. '/net_weights.h'):read 'a', io.open(folder .. '/main.c'):read 'a'
+		os.execute('rm -r ' .. folder)
+		return c .. w .. main
+	end
+	local float = exported.quantized(net, x, {mode='static'})
+	local double = exported.quantized(net, x, {mode='static', rounding='double'})
+	assert(text(float, {rounding='double'}) == text(double, {}) and text(double, {rounding='float'}) == text(float, {}))
+	assert(text(double, {}):find 'q_double%(' and not text(float, {}):find 'q_double%(')
+end)
 it('only what is used is written, and names are made safe', function()
 	local folder = os.tmpname()
 	os.remove(folder)

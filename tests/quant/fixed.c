@@ -66,7 +66,7 @@ static void nearest(void)
 		m = (struct ql_fixed){(int32_t)((1u << 30) + ((state >> 20) & ((1u << 30) - 1))), shift};
 		got = ql_fixed_times(QL_REQUANT_SINGLE, false, sum, m);
 		exact = (__int128)sum * m.multiplier; /* in units of 2^(shift - 31) */
-		got = (got << (31 - shift)) - exact;
+		got = got * ((__int128)1 << (31 - shift)) - exact;
 		CHECK(got <= (__int128)1 << (30 - shift) && got > -((__int128)1 << (30 - shift)), "%d", i);
 	}
 }
