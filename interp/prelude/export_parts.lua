@@ -35,8 +35,9 @@ function parts.instance(name, fields)
 	if type(needs) == 'function' then needs = needs(fields) end
 	local packed = PACKED[fields.w]
 	local all = setmetatable({name = full_name(name, fields), factor = fields.rule and 'struct q_fixed' or 'float',
+		bias = fields.w == 'uint4' and fields.sum and 'struct q_zeros_' .. parts.short(fields.sum) or fields.sum,
 		pitch = packed and packed.pitch or 'k', w = packed and packed.ctype}, {__index = fields})
-	for _, need in ipairs(needs) do all[need[1]:match '^store' or need[1]] = full_name(need[1], need[2] or {}) end
+	for _, need in ipairs(needs) do all[need[1]:match '^store' or need[1]:match '^row' or need[1]] = full_name(need[1], need[2] or {}) end
 	if packed then needs = table.move(needs, 1, #needs, 2, {{fields.w}}) end
 	local text = entry.text:gsub('%$at%((%w+), (%b())%)', function(array, index)
 		return (packed and packed.at or '%s[%s]'):format(array, index:sub(2, -2))
@@ -360,9 +361,33 @@ static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t k, const ${
 }
 ]]})
 
-parts.add('linear', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f) return {{'row', f}} end, text = [[
+-- Of codes whose zero points do not leave them in 4 bits.
+parts.add('zeros', {fields = {'sum'}, text = [[
+struct ${name} { /* what sums of codes become whole by: added, and zero points of w times the sum of x */
+	const ${sum} *bias;
+	const uint8_t *zero;
+};
+]]})
+parts.add('rowz', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f)
+	return {{'zeros', {sum = f.sum}}, {'dot1', {x = f.x, w = f.w, sum = f.sum}}, store_of(f)}
+end, text = [[
+static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t k, const ${bias} *bias, const ${factor} *factor,
+	const struct q_codes *c, ${y} *y)
+{
+	${sum} total = 0;
+	int32_t j;
+
+	for (j = 0; j < k; j++)
+		total += x[j];
+	for (j = 0; j < n; j++)
+		${store}(${dot1}(x, w + j * ${pitch}, k) - total * bias->zero[j], bias->bias, factor, j, c, y + j);
+}
+]]})
+function parts.row_of(f) return f.w == 'uint4' and 'rowz' or 'row' end
+
+parts.add('linear', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f) return {{parts.row_of(f), f}} end, text = [[
 /* x (m, k) by w (n, k) */
-static void ${name}(const ${x} *x, int32_t m, const ${w} *w, int32_t n, int32_t k, const ${sum} *bias, const ${factor} *factor,
+static void ${name}(const ${x} *x, int32_t m, const ${w} *w, int32_t n, int32_t k, const ${bias} *bias, const ${factor} *factor,
 	const struct q_codes *c, ${y} *y)
 {
 	int32_t i;
@@ -398,9 +423,9 @@ static void ${name}(const ${x} *image, const struct q_window *w, int32_t row, in
 }
 ]]})
 
-parts.add('conv', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f) return {{'patch', {x = f.x}}, {'row', f}} end, text = [[
+parts.add('conv', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f) return {{'patch', {x = f.x}}, {parts.row_of(f), f}} end, text = [[
 /* Images (n, height, width, channels) by w (outputs, kernel_height, kernel_width, channels). */
-static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t outputs, const ${sum} *bias,
+static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t outputs, const ${bias} *bias,
 	const ${factor} *factor, const struct q_codes *c, ${x} zero, ${x} *patch, ${y} *y)
 {
 	int32_t k = v->kernel_height * v->kernel_width * v->channels, i, a, b;

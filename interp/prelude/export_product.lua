@@ -5,28 +5,37 @@ local _, internal = ...
 local base = internal.import 'base'
 local decode = internal.import 'export_decode'
 local fixed = internal.import 'export_fixed'
+local parts = internal.import 'export_parts'
 local quantize = internal.import 'quantize_export'
 local unary = internal.import 'unary_export'
 local product = {}
 
 local function numbers(t) return t and t:to('float64'):contiguous():view(t:nelem()):totable() end
 
--- The codes less their zero points, in the smallest C type, int4 two in a byte; `order` permutes the axes first, k: numbers in a row.
-local function codes_of(e, node, w, order, k)
-	local p, codes = w:qparams(), w:codes():to 'int64'
+-- The codes less their zero points, in the smallest C type, 4 bits two in a byte; `order` permutes the axes first, k: numbers in a row.
+-- Where 4 bits would not hold them the codes are as they are, and the last result is an array of zero points (rows: wanted so).
+local function codes_of(e, node, w, order, k, rows)
+	local p, codes, raw, zeros = w:qparams(), w:codes():to 'int64', nil, nil
 	if p.zero_point then
 		local shape = {w:size(1)}
 		for i = 2, w:dim() do shape[i] = 1 end
 		local zero = p.zero_point:to 'int64'
+		raw, zeros = codes, zero
 		codes = codes - (zero:nelem() > 1 and zero:view(table.unpack(shape)) or zero:item())
 	end
 	local lo, hi = codes:min():item(), codes:max():item()
-	local flat = (order and codes:permute(table.unpack(order)) or codes):contiguous():view(w:nelem()):totable()
+	local whole = w:dtype() == 'uint4' and rows and (lo < -8 or hi > 7)
+	local kept = whole and raw or codes
+	local flat = (order and kept:permute(table.unpack(order)) or kept):contiguous():view(w:nelem()):totable()
 	local dtype = lo >= -128 and hi <= 127 and 'int8' or lo >= -32768 and hi <= 32767 and 'int16' or 'int32'
 	if w:dtype() == 'binary' then dtype = 'binary' end
 	if w:dtype():find 'int4' and lo >= -8 and hi <= 7 then dtype = 'int4' end
-	local name, kind = decode.array(e, node.name .. '_weight', flat, k, dtype, 'codes less their zero points')
-	return name, kind, codes
+	if whole then dtype = 'uint4' end
+	local name, kind = decode.array(e, node.name .. '_weight', flat, k, dtype, whole and 'codes' or 'codes less their zero points')
+	if not whole then return name, kind, codes end
+	local list = zeros:view(zeros:nelem()):totable()
+	for j = #list + 1, w:size(1) do list[j] = list[1] end
+	return name, kind, codes, e:array(node.name .. '_zero', 'uint8_t', list, 'zero points of the weights')
 end
 
 -- The C type of sums: 64 bits with operands of 16, or where 32 might not do.
@@ -47,6 +56,15 @@ local function found(e, node, x, y, p, scales, sums, fold)
 	return p
 end
 
+-- The bias together with zero points that the codes of w still have.
+local function with_zeros(e, p, zeros)
+	if zeros then
+		e:part('zeros', {sum = p.sum})
+		p.bias = ('&(struct q_zeros_%s){%s, %s}'):format(parts.short(p.sum), p.bias, zeros)
+	end
+	return p
+end
+
 -- Fields for the parts: w (name), wtype, bias, factor, codes (the name of a q_codes), sum (C type), rule.
 -- sums: of the codes of each output, where x has a zero point that the loops do not take off. k: numbers in a row of the array.
 -- at: the operand that is the weight (2); another one has neither bias nor activation.
@@ -58,8 +76,8 @@ function product.prepare(e, node, x, y, order, fold, k, at)
 		base.fail("export: node '%s': weight: wanted affine codes with one scale for each output, got '%s'", node.name, tostring(w:spec()))
 	end
 	local p = {outputs = w:size(1), per = w:nelem() // w:size(1)}
-	local codes, wide
-	p.w, p.wtype, codes = codes_of(e, node, w, order, k or p.per)
+	local codes, zeros, wide
+	p.w, p.wtype, codes, zeros = codes_of(e, node, w, order, k or p.per, not k)
 	p.sum, wide = sum_type(x, w, p.per)
 	p.rule = fixed.rule(node.attrs.out, wide)
 	local scales = numbers(params.scale)
@@ -68,7 +86,7 @@ function product.prepare(e, node, x, y, order, fold, k, at)
 	local add = not y.scale and bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
 	p.codes = '&' .. e:struct('q_codes', node.name .. '_codes', ('{%s, %s, %d, %d, %s}'):format(e.float(y.scale and y.lo - y.zero or 0),
 		e.float(y.scale and y.hi - y.zero or 0), y.scale and y.zero or 0, not at and node.attrs.act == 'relu' and 1 or 0, add or '0'))
-	if x.params then return found(e, node, x, y, p, scales, sums, fold) end
+	if x.params then return with_zeros(e, found(e, node, x, y, p, scales, sums, fold), zeros) end
 	local biases, factors = {}, {}
 	for j = 1, p.outputs do
 		local unit = e.single(e.single(x.scale) * scales[j])
@@ -83,7 +101,7 @@ function product.prepare(e, node, x, y, order, fold, k, at)
 	p.bias = e:array(node.name .. '_sum', p.sum, biases, 'added to the sums: bias at the scale of x times that of w')
 	p.factor = p.rule and fixed.array(e, node.name .. '_factor', factors) or e:array(node.name .. '_factor', 'float', factors,
 		y.scale and 'scale of x times that of w over that of y' or 'scale of x times that of w')
-	return p
+	return with_zeros(e, p, zeros)
 end
 
 -- How sums of floats become results: fields of a q_codes.

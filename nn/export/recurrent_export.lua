@@ -60,7 +60,7 @@ local function rows_by(e, node, at, k, f)
 	end
 	local p = codes and product.prepare(e, node, f, FLOAT, nil, true, nil, at) or product.prepare_float(e, node, nil, at)
 	return function(x, y)
-		e:call('%s(%s, %s, %d, %d, %s, %s, %s, %s);', e:part('row', {x = f.ctype, w = p.wtype, sum = p.sum, y = 'float'}), x, p.w, p.outputs, k,
+		e:call('%s(%s, %s, %d, %d, %s, %s, %s, %s);', e:part(parts.row_of {w = p.wtype}, {x = f.ctype, w = p.wtype, sum = p.sum, y = 'float'}), x, p.w, p.outputs, k,
 			p.bias, p.factor, p.codes, y)
 	end
 end

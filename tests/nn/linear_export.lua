@@ -37,6 +37,19 @@ it('dynamic: infinities, nan and zeros', function()
 		exported.check('odd', exported.quantized(one, odd, {mode='dynamic', input=input}), odd, {flags=exported.FLAGS})
 	end
 end)
+it('uint4 two in a byte, with zero points', function()
+	local folder = os.tmpname()
+	os.remove(folder)
+	for _, mode in ipairs {'static', 'dynamic'} do
+		for _, spec in ipairs {'uint4/1', 'uint4'} do
+			local g = exported.quantized(m, x + 1, {mode=mode, weight=spec})
+			exported.check(mode, g, x, {flags=exported.FLAGS})
+			g:export {dir=folder, name='net', samples=x}
+			assert(io.open(folder .. '/net_weights.h'):read 'a':find 'uint8_t linear1_weight%[72%]')
+		end
+	end
+	os.execute('rm -r ' .. folder)
+end)
 it('binary inputs', function()
 	exported.check('binary', exported.quantized(m, x, {mode='static', weight='binary/1', input='binary'}), x)
 end)

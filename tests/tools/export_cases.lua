@@ -109,7 +109,7 @@ for _, rule in ipairs {'single', 'double'} do
 	end
 	add(rule .. ' rounding of requantize', function(_, a) return a:quantize(byte):requantize {dtype='int16', scale=0.0007, rounding=rule} end, wide)
 end
-for _, specs in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8'}, {'uint16', 'int16'}, {'binary/1', 'uint4'}} do
+for _, specs in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8'}, {'uint4/1', 'uint8'}, {'uint16', 'int16'}, {'binary/1', 'uint4'}} do
 	add('dynamic, weights ' .. specs[1], exported.quantized(fixed, image, {mode='dynamic', weight=specs[1], input=specs[2]}), image,
 		{single=true})
 end
