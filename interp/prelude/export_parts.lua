@@ -139,6 +139,14 @@ struct q_params { /* of codes whose range is found on the way */
 	int32_t zero;
 };
 ]]})
+for field, type in pairs {scale = 'float', zero = 'int32_t'} do
+	parts.add('found_' .. field, {needs = {{'params'}}, text = ([[
+static %s q_found_%s(const struct q_params *p)
+{
+	return p->%s;
+}
+]]):format(type, field, field)})
+end
 parts.add('range', {needs = {{'params'}}, text = [[
 /* Scale and zero point for codes lo to hi of the values x, whose infinities and nan do not count; as quant/quantize.c fits
  * them: the range in double and with 0 in it, the scale rounded to float, a normal number. */

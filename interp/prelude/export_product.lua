@@ -91,11 +91,15 @@ function product.prepare(e, node, x, y, order, fold, k, at)
 	for j = 1, p.outputs do
 		local unit = e.single(e.single(x.scale) * scales[j])
 		local b = y.scale and bias and e.rint(bias[j] / unit) or 0
-		if math.abs(b) >= (p.sum == 'int64_t' and 2.0 ^ 61 or 2.0 ^ 30) then
-			base.fail("export: node '%s': bias: wanted less than 2^30 steps of the sum, got %.0f for output %d", node.name, b, j)
+		local nan = b ~= b -- gives the zero point, as ql_round_bias has it
+		b = nan and 0 or b
+		if math.abs(b) >= 2.0 ^ 61 then
+			base.fail("export: node '%s': bias: wanted less than 2^61 steps of the sum, got %.0f for output %d", node.name, b, j)
 		end
+		if math.abs(b) >= 2.0 ^ 30 then p.sum = 'int64_t' end
 		biases[j] = math.tointeger(b) - (fold and math.tointeger(x.zero * sums[j]) or 0)
 		factors[j] = y.scale and e.single(x.scale) * scales[j] / y.scale or unit
+		if nan then factors[j] = 0 end
 		if not p.rule then factors[j] = e.single(factors[j]) end
 	end
 	p.bias = e:array(node.name .. '_sum', p.sum, biases, 'added to the sums: bias at the scale of x times that of w')

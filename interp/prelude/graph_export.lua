@@ -235,8 +235,10 @@ end
 -- A place for such.
 function program:new_params() return new_buffer(self, 8) end
 
-function program:scale_of(f) return f.params and self:params(f) .. '->scale' or self.float(f.scale) end
-function program:zero_of(f) return f.params and self:params(f) .. '->zero' or tostring(f.zero) end
+function program:scale_of(f)
+	return f.params and ('%s(%s)'):format(self:part 'found_scale', self:params(f)) or self.float(f.scale)
+end
+function program:zero_of(f) return f.params and ('%s(%s)'):format(self:part 'found_zero', self:params(f)) or tostring(f.zero) end
 
 -- A constant array of numbers; equal arrays are written once.
 function program:array(name, ctype, values, text)

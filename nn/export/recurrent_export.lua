@@ -71,7 +71,7 @@ local function codes_of_h(e, node, at, n, h)
 	local codes, p = e:scratch(n), e:params(f)
 	return codes, function(y)
 		e:call('%s(%s, %d, 1, -127, 127, %s);', e:part 'range', h, n, p)
-		e:call('%s(%s, %d, %s->scale, -127.0f, 127.0f, 0, (int8_t *)%s);', e:part('quantize', {type = 'int8_t'}), h, n, p, codes)
+		e:call('%s(%s, %d, %s, -127.0f, 127.0f, 0, (int8_t *)%s);', e:part('quantize', {type = 'int8_t'}), h, n, e:scale_of(f), codes)
 		rows_by(e, node, at, n, f)(('(const int8_t *)%s'):format(codes), y)
 	end
 end
