@@ -476,6 +476,43 @@ static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int3
 }
 ]]})
 
+parts.add('grouped', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f)
+	return {{'window'}, store_of(f)}
+end, text = [[
+/* One output of one place: its group's channels of the window times w (kernel_height, kernel_width, channels / groups). */
+static ${sum} ${name}_at(const ${x} *x, const struct q_window *v, int32_t per, const ${w} *w, int32_t a, int32_t b, int32_t zero)
+{
+	int32_t p, q, i, row, column;
+	${sum} sum = 0;
+
+	for (p = 0; p < v->kernel_height; p++)
+		for (q = 0; q < v->kernel_width; q++) {
+			row = a * v->stride_height - v->top + p * v->dilation_height;
+			column = b * v->stride_width - v->left + q * v->dilation_width;
+			if (row < 0 || row >= v->height || column < 0 || column >= v->width)
+				continue;
+			for (i = 0; i < per; i++)
+				sum += (${sum})(x[(row * v->width + column) * v->channels + i] - zero) *
+					$at(w, ((p * v->kernel_width + q) * per + i));
+		}
+	return sum;
+}
+
+/* Images (n, height, width, channels) by w (outputs, kernel_height, kernel_width, channels / groups). */
+static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t outputs, int32_t groups, const ${sum} *bias,
+	const ${factor} *factor, const struct q_codes *c, int32_t zero, ${y} *y)
+{
+	int32_t per = v->channels / groups, k = per * v->kernel_height * v->kernel_width, i, a, b, o;
+
+	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
+		for (a = 0; a < v->out_height; a++)
+			for (b = 0; b < v->out_width; b++, y += outputs)
+				for (o = 0; o < outputs; o++)
+					${store}(${name}_at(x + o / (outputs / groups) * per, v, per, w + o * ${pitch}, a, b, zero), bias, factor, o, c,
+						y + o);
+}
+]]})
+
 ---------------------------------------------------------------- sums of codes, pooling
 
 parts.add('add', {fields = {'a', 'b', 'y'}, needs = {{'round'}}, text = [[

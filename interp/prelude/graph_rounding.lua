@@ -18,13 +18,15 @@ local function with(spec, rule)
 end
 
 -- Ops whose results are sums of codes. Tables, norms, softmax and attention have a rule of their own, and what is a float before it
--- becomes a code is divided, under every rule.
+-- becomes a code (also codes of convolutions below 8 bits, and binary ones) is divided, under every rule.
 local SUMS = {linear = true, matmul = true, conv2d = true, add = true, sub = true, mul = true, cat = true, stack = true, avgpool2d = true}
 
 local function is_integer(node)
 	for _, ref in ipairs(node.inputs) do
 		if type(ref) ~= 'string' then return false end -- with a number it is a table
 	end
+	local dtype = node.attrs.out.dtype
+	if dtype == 'binary' or node.op == 'conv2d' and dtype:find 'int4' then return false end
 	return SUMS[node.op] and (not node.attrs.act or node.attrs.act == 'relu')
 end
 

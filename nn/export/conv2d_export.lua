@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Convolutions of codes or floats (or weights that are decoded), channels last: the window is gathered, padding as the zero point, and multiplied by each output's
--- weights (kernel_height, kernel_width, channels); where each channel is by itself, in place.
+-- weights (kernel_height, kernel_width, channels); where each channel is by itself, or in groups, in place.
 local _, internal = ...
-local base = internal.import 'base'
 local product = internal.import 'export_product'
 local window = internal.import 'export_window'
 
@@ -33,7 +32,10 @@ local function emit(e, node, x, f, y, g)
 		e:call('%s(%s, &%s, %s, %d, %s, %s, %s, %s, %s);', e:part('depthwise', fields), x, v, p.w, p.outputs // groups, p.bias, p.factor,
 			p.codes, (f.scale or f.params) and e:zero_of(f) or '0', y)
 	else
-		base.fail("export: node '%s': groups: wanted 1 or the number of channels, got %d", node.name, groups)
+		local p = prepare(e, node, f, g, {1, 3, 4, 2}, false, w[2] * w[3] * w[4])
+		local fields = {x = f.ctype, w = p.wtype, sum = p.sum, y = g.ctype, rule = p.rule}
+		e:call('%s(%s, &%s, %s, %d, %d, %s, %s, %s, %s, %s);', e:part('grouped', fields), x, v, p.w, p.outputs, groups, p.bias, p.factor,
+			p.codes, (f.scale or f.params) and e:zero_of(f) or '0', y)
 	end
 end
 

@@ -45,6 +45,13 @@ for _, rule in ipairs {'single', 'double'} do
 	end)
 end
 
+it('codes of 4 bits of a convolution are floats before', function()
+	local two = nn.Sequential {nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1), nn.Flatten(), nn.Linear(196, 3), nn.Linear(3, 2)}
+	local q = graph.trace(two, x:narrow(1, 1, 1)):calibrate({{x, x}}, {log=false, input='uint4'}):quantize {mode='static', input='uint4', rounding='single'}
+	print(q:node 'conv1'.attrs.out.rounding, q:node 'linear1'.attrs.out.rounding)  --> nil single
+	q:run(x)
+end)
+
 it('float changes nothing', function()
 	local a, b = g:quantize {mode='static'}, g:quantize {mode='static', rounding='float'}
 	print(a:run(x):error(b:run(x)).max)  --> 0.0

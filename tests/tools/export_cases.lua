@@ -117,6 +117,8 @@ for _, spec in ipairs {'int8/1', 'int4:5', 'uint4:4', 'binary/1', 'int16'} do
 	add('decoded weights ' .. spec, exported.quantized(fixed, image, {mode='weight_only', weight=spec}), image, {tolerance=2e-6})
 end
 
+add('conv2d in groups', exported.quantized(nn.Sequential {nn.Conv2d(3, 6, 3), nn.Conv2d(6, 4, 3, {groups=2})}, image, {mode='static'}), image)
+
 ---------------------------------------------------------------- sequences
 
 local steps = tensor.randn(ROWS, 3, 6)
