@@ -513,7 +513,7 @@ static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int3
 }
 ]]})
 
----------------------------------------------------------------- sums of codes, pooling
+---------------------------------------------------------------- sums of codes
 
 parts.add('add', {fields = {'a', 'b', 'y'}, needs = {{'round'}}, text = [[
 static void ${name}(const ${a} *a, int32_t za, float ma, const ${b} *b, int32_t zb, float mb, int32_t n, float lo, float hi,
@@ -540,72 +540,5 @@ static void ${name}(const ${x} *x, int32_t n, ${x} zero, ${x} *y)
 		y[i] = x[i] > zero ? x[i] : zero;
 }
 ]]})
-
-parts.add('maxpool', {fields = {'x'}, needs = {{'window'}}, text = [[
-static void ${name}(const ${x} *x, const struct q_window *v, ${x} least, ${x} *y)
-{
-	int32_t i, a, b, p, q, c, row, column;
-
-	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
-		for (a = 0; a < v->out_height; a++)
-			for (b = 0; b < v->out_width; b++, y += v->channels) {
-				for (c = 0; c < v->channels; c++)
-					y[c] = least;
-				for (p = 0; p < v->kernel_height; p++)
-					for (q = 0; q < v->kernel_width; q++) {
-						row = a * v->stride_height - v->top + p;
-						column = b * v->stride_width - v->left + q;
-						if (row < 0 || row >= v->height || column < 0 || column >= v->width)
-							continue;
-						for (c = 0; c < v->channels; c++) {
-							${x} value = x[(row * v->width + column) * v->channels + c];
-
-							y[c] = value > y[c] ? value : y[c];
-						}
-					}
-			}
-}
-]]})
-
--- The mean of each window: what it takes beside x, the type of sums, an element, and the result of a sum.
-local function mean_pool(arguments, sum, element, result)
-	return ([[
-/* Padding counts as 0. */
-static void ${name}(const ${x} *x, const struct q_window *v, @ARGUMENTS@${y} *y)
-{
-	int32_t count = v->kernel_height * v->kernel_width, i, a, b, p, q, c, row, column;
-	@SUM@ sum;
-
-	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
-		for (a = 0; a < v->out_height; a++)
-			for (b = 0; b < v->out_width; b++)
-				for (c = 0; c < v->channels; c++) {
-					sum = 0;
-					for (p = 0; p < v->kernel_height; p++)
-						for (q = 0; q < v->kernel_width; q++) {
-							row = a * v->stride_height - v->top + p;
-							column = b * v->stride_width - v->left + q;
-							if (row >= 0 && row < v->height && column >= 0 && column < v->width)
-								sum += @ELEMENT@;
-						}
-					*y++ = @RESULT@;
-				}
-	(void)count;
-}
-]]):gsub('@(%u+)@', {ARGUMENTS = arguments, SUM = sum, RESULT = result,
-		ELEMENT = element:gsub('X', 'x[(row * v->width + column) * v->channels + c]')})
-end
-
--- Codes under the params of x: half to even of the exact quotient.
-parts.add('meanpool', {fields = {'x', 'y'}, needs = {{'window'}}, text = (mean_pool('int32_t zero, ', 'int32_t', '(int32_t)X - zero',
-	'(${y})((int32_t)(((double)sum / (double)count + 6755399441055744.0) - 6755399441055744.0) + zero)'))})
--- Codes under others.
-parts.add('rescalepool', {fields = {'x', 'y'}, needs = {{'window'}, {'round'}}, text = (mean_pool(
-	'int32_t from, float factor, float lo, float hi, int32_t zero, ', 'int32_t', '(int32_t)X - from',
-	'(${y})q_round((float)sum * factor, lo, hi, zero)'))})
-parts.add('fixedpool', {fields = {'x', 'y', 'rule'}, needs = function(f) return {{'window'}, {f.rule}} end, text = (mean_pool(
-	'int32_t from, struct q_fixed m, int32_t lo, int32_t hi, int32_t zero, ', 'int64_t', '(int64_t)X - from',
-	'(${y})(q_clamp(q_${rule}(sum, m), lo, hi) + zero)'))}) -- export_fixed has the rules
-parts.add('meanpoolf', {fields = {'x', 'y'}, needs = {{'window'}}, text = (mean_pool('', 'float', 'X', 'sum / (float)count'))})
 
 return parts
