@@ -100,6 +100,43 @@ int main(void) { return net_forward(in, out) == 1 && net_load("nothing") == 1 &&
 	assert(run(('cd %s && cc -std=c99 -Wall -Werror -o alone alone.c net.c && ./alone'):format(folder)))
 	os.execute('rm -r ' .. folder)
 end)
+it('weights lie as they say: a row for each output, channels last', function()
+	local folder = new_folder()
+	local net = nn.Sequential {nn.Conv2d(3, 8, 3, {name='conv'}), nn.ReLU(), nn.Flatten(), nn.Linear(128, 5, {name='fc'})}
+	local x = tensor.randn(20, 3, 6, 6)
+	local g = exported.static(net, x)
+	g:export {dir=folder, name='net', samples=x}
+	local text = text_of(folder .. '/net_weights.h')
+	local function numbers(name)
+		local list = {}
+		for number in text:match('static const int8_t ' .. name .. '%[%d+%] = {[^\n]*\n(.-)}'):gmatch '-?%d+' do list[#list + 1] = math.tointeger(number) end
+		return tensor(list)
+	end
+	local conv, fc = g:node('conv.weight').value, g:node('fc.weight').value
+	assert(numbers('conv_weight'):eq(conv:codes():permute(1, 3, 4, 2):contiguous():view(-1):to 'int64'):all():item())
+	assert(numbers('fc_weight'):eq(fc:codes():view(-1):to 'int64'):all():item())
+	os.execute('rm -r ' .. folder)
+end)
+it('the arena is hardly larger than what lives at once', function()
+	for seed = 1, 6 do
+		local parts = {}
+		for i = 1, 6 + seed do parts['l' .. i] = nn.Linear(8, (i * seed) % 13 * 80 + 8) end
+		local g = graph.trace(nn.module(function(self, a)
+			local list = {}
+			for i = 1, 6 + seed do list[i] = self['l' .. i](a):exp() end
+			local sum = list[1]:sum {axis=2}
+			for i = 6 + seed, 2, -1 do sum = sum + list[i]:exp():sum {axis=2} end
+			return sum
+		end, parts), tensor.randn(1, 8))
+		local folder = new_folder()
+		local r = g:export {dir=folder}
+		local most = 0
+		for i = 1, #r do most = math.max(most, r[i].memory) end
+		local arena = tonumber(tostring(r):match 'arena (%d+) bytes')
+		assert(arena >= most and arena <= 1.1 * (most + 64 * 12), ('%d of at least %d'):format(arena, most))
+		os.execute('rm -r ' .. folder)
+	end
+end)
 it('any name is made safe', function()
 	for i, name in ipairs {'main', 'test', 'clean', 'int', 'a"b', '*/ int x; /*', '??/', '../up', '9lives', '', 'q_round', ('long'):rep(60)} do
 		local folder = new_folder()
