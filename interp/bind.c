@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "interp/prelude/prelude.h"
 #include "interp/record.h"
 #include "tensor/map.h"
 
@@ -22,6 +23,37 @@ void ql_ctx_attach(lua_State *L, struct ql_ctx *ctx)
 	*(struct ql_ctx **)lua_getextraspace(L) = ctx;
 }
 
+static bool is_prelude(const lua_Debug *ar)
+{
+	return !strncmp(ar->source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK));
+}
+
+/* Pushes the place of the caller, or, when that is the prelude, of the innermost line outside of it, as base.fail does:
+ * what an op of a module is given comes from the one who calls the module. "" when there is none. */
+static void push_place(lua_State *L)
+{
+	lua_Debug ar;
+
+	if (!lua_getstack(L, 1, &ar) || !lua_getinfo(L, "S", &ar) || !is_prelude(&ar)) {
+		luaL_where(L, 1);
+		return;
+	}
+	for (int level = 2; lua_getstack(L, level, &ar) && lua_getinfo(L, "Sl", &ar); level++)
+		if (ar.currentline > 0 && !is_prelude(&ar)) {
+			lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
+			return;
+		}
+	lua_pushliteral(L, "");
+}
+
+static int raise_text(lua_State *L, const char *text)
+{
+	push_place(L);
+	lua_pushstring(L, text);
+	lua_concat(L, 2);
+	return lua_error(L);
+}
+
 int ql_error(lua_State *L, const char *format, ...)
 {
 	char text[1024];
@@ -30,13 +62,13 @@ int ql_error(lua_State *L, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	return luaL_error(L, "%s", text);
+	return raise_text(L, text);
 }
 
 int ql_raise(lua_State *L, enum ql_status status)
 {
 	(void)status;
-	return luaL_error(L, "%s", ql_ctx_of(L)->err);
+	return raise_text(L, ql_ctx_of(L)->err);
 }
 
 void ql_pay_gc(lua_State *L)

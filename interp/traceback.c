@@ -221,6 +221,10 @@ static bool is_inner(lua_State *L, int level)
 /* Pushes the line of one frame. */
 static void push_place(lua_State *L, const lua_Debug *ar, bool hidden)
 {
+	if (hidden && !*ar->namewhat) {
+		lua_pushliteral(L, "\n\t[Quoll]"); /* called as the last thing of another function: no name is known */
+		return;
+	}
 	if (hidden)
 		lua_pushliteral(L, "\n\t[Quoll]: in ");
 	else if (ar->currentline > 0)
@@ -280,7 +284,7 @@ static void add_frame(struct trace *t, int level)
 		memcpy(t->line, line, sizeof(line));
 		add_values(t, &ar);
 	}
-	if (ar.istailcall)
+	if (ar.istailcall && !hidden)
 		luaL_addstring(&t->b, "\n\t(...tail calls...)");
 }
 

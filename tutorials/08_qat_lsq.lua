@@ -45,7 +45,8 @@ function learned(b, rules)
 	local epochs = b > 2 and 1 or 3
 	q:fit(train, {opt = optim.adam(q, {lr = optim.cosine{lr = 1e-3, steps = epochs * #train}}), loss = nn.crossentropy, epochs = epochs})
 	for x in test() do
-		print(b, q:verify(x))
+		print(b .. ' bits')
+		print(q:verify(x))
 		break
 	end
 	return q:quantize{mode = 'static'}

@@ -55,11 +55,18 @@ local function take(self, kind, text, value)
 	if output then table.insert(self.cell.outputs, output) end
 end
 
--- A line that was drawn over with \r counts as it was last.
+-- A line that was drawn over with \r counts as it was last. Lines without are left alone: they may be very long.
+local function last_drawn(text)
+	if not text:find('\r', 1, true) then return text end
+	return (text:gsub('[^\n]+', function(line)
+		return line:find('\r', 1, true) and line:match '^.*\r([^\r].*)$' or nil
+	end))
+end
+
 local function settle(outputs)
 	for _, o in ipairs(outputs) do
 		if o.pieces then
-			o.text = table.concat(o.pieces):gsub('\r\n', '\n'):gsub('[^\n]*\r([^\n])', '%1')
+			o.text = last_drawn(table.concat(o.pieces):gsub('\r\n', '\n'))
 			o.pieces = nil
 		end
 	end

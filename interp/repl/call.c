@@ -144,6 +144,14 @@ static int handler(lua_State *L)
 	return ql_traceback_handler(L);
 }
 
+/* The results stand above `base`. */
+static bool is_shown(lua_State *L, const struct ql_cell *cell, int base)
+{
+	if (lua_gettop(L) == base || cell->quiet)
+		return false;
+	return !cell->asserts || !lua_isboolean(L, base + 1);
+}
+
 bool ql_session_call(struct ql_session *s, struct ql_cell *cell, int n)
 {
 	lua_State *L = s->state->L;
@@ -170,7 +178,7 @@ bool ql_session_call(struct ql_session *s, struct ql_cell *cell, int n)
 	}
 	if (status) {
 		ql_show_error(L);
-	} else if (lua_gettop(L) > base && !cell->quiet) {
+	} else if (is_shown(L, cell, base)) {
 		ql_results_store(L, s->n, base + 1);
 		ql_show_values(s, base + 1);
 	}

@@ -275,6 +275,19 @@ static enum ql_cell_state analyse(lua_State *L, const struct text *t, const stru
 	return open || unfinished || ends_at_eof(L) ? QL_CELL_INCOMPLETE : QL_CELL_WRONG;
 }
 
+/* The rest of the text is one call of assert, in brackets. */
+static bool is_assert(const struct text *t, size_t from)
+{
+	struct ql_scan s = ql_scan_begin(t->at + from, t->size - from);
+
+	if (!ql_scan_next(&s) || !ql_scan_is(&s, "assert") || !ql_scan_next(&s) || !ql_scan_is(&s, "("))
+		return false;
+	while (ql_scan_next(&s))
+		if (ql_scan_outside(&s)) /* a closing bracket is inside */
+			return false;
+	return true;
+}
+
 /* Pushes the function of the text as it is, with a `return` at `from`. */
 static void load_bare(lua_State *L, const struct text *t, size_t from)
 {
@@ -324,11 +337,13 @@ enum ql_cell_state ql_cell_compile(
 	cell->lost = NULL;
 	cell->locals.n_made = cell->locals.n_used = 0;
 	cell->quiet = o.quiet;
+	cell->asserts = false;
 	if (o.empty)
 		return last_token(&t).open ? QL_CELL_INCOMPLETE : QL_CELL_EMPTY;
 	state = analyse(L, &t, &o, &from);
 	if (state != QL_CELL_READY)
 		return state;
+	cell->asserts = from != QL_NOWHERE && is_assert(&t, from);
 	ql_locals_find(L, text, size, &cell->locals);
 	if (cell->locals.too_many)
 		cell->lost = "there are too many";

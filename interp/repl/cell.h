@@ -18,6 +18,7 @@ struct ql_cell {
 	const char *text; /* borrowed */
 	size_t size;
 	bool quiet;       /* the text ends in ";": its value is not shown */
+	bool asserts;     /* what is shown is one assert(…): true is not worth it */
 	const char *lost; /* why its locals will not be kept; NULL: they will */
 	struct ql_locals locals;
 };

@@ -141,6 +141,44 @@ it('makes inert pages of hostile notebooks', function()
 		end
 	end
 end)
+-- The same as a file that somebody else wrote: every name and every text of an .ipynb.
+local function hostile_file(payload)
+	local json = internal.import 'json_write'
+	local function list(items) return setmetatable(items, json.ARRAY) end
+	local function data() return {['text/html'] = payload, ['text/plain'] = list {payload}, [payload] = payload} end
+	local outputs = list {{output_type = 'stream', name = 'stdout', text = list {payload}}, {output_type = 'stream', name = payload, text = payload},
+		{output_type = 'display_data', data = data(), metadata = {[payload] = payload}},
+		{output_type = 'execute_result', execution_count = 1, data = {['image/svg+xml'] = '<svg ' .. payload .. '>' .. payload .. '</svg>'}, metadata = {}},
+		{output_type = 'display_data', data = {['image/png'] = payload, ['text/markdown'] = payload}, metadata = {}},
+		{output_type = 'error', ename = payload, evalue = payload, traceback = list {payload, '\27[31m' .. payload}}}
+	local hostile_metadata = {title = payload, tags = list {payload}, [payload] = {[payload] = payload}}
+	return json.write {nbformat = 4, nbformat_minor = 5, metadata = {title = payload, authors = list {{name = payload}}, [payload] = payload,
+		kernelspec = {name = payload, display_name = payload, language = payload}, language_info = {name = payload, file_extension = payload}},
+		cells = list {{cell_type = 'markdown', id = 'a1', metadata = hostile_metadata, source = '# ' .. payload .. '\n\n' .. payload,
+			attachments = {[payload] = {['image/png'] = payload}}},
+		{cell_type = 'raw', id = 'b2', metadata = hostile_metadata, source = list {payload}},
+		{cell_type = 'code', id = 'c3', metadata = hostile_metadata, source = payload, execution_count = 3, outputs = outputs}}}
+end
+
+it('makes inert pages of hostile .ipynb files', function()
+	local notebook, path, made = internal.import 'notebook', os.tmpname() .. '.ipynb', 0
+	for i, payload in ipairs(PAYLOADS) do
+		payload = utf8.len(payload) and payload or payload:gsub('[\128-\255]', '?') -- JSON is UTF-8
+		internal.write_file(path, hostile_file(payload))
+		local good, nb = pcall(notebook.open, path)
+		if good then -- else it was refused
+			made = made + 1
+			local page = page_of(nb)
+			local wrong = fault(page)
+			assert(not wrong, ('payload %d %q: %s'):format(i, payload, tostring(wrong)))
+			if os.getenv 'QUOLL_KEEP' then internal.write_file(('%s/ipynb%d.html'):format(os.getenv 'QUOLL_KEEP', i), page) end
+		else
+			assert(type(nb) == 'string' and nb:find '%.ipynb: ' and not nb:find '^prelude/', tostring(nb))
+		end
+	end
+	os.remove(path)
+	assert(made >= 60, made)
+end)
 it('knows a page that is not inert', function()
 	local page = page_of(notebook_of{{kind = 'markdown', source = 'x'}})
 	assert(not fault(page))

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- labels: full
 -- Notebooks before judges from outside: nbformat and Jupytext on all tutorials and on a file with everything in it, Python's
--- html.parser and lxml on the hostile pages of notebook_html.lua. They come from PyPI into a folder of their own.
+-- html.parser and lxml on the hostile pages of notebook_html.lua and sweep_report.lua. They come from PyPI into a folder of their own.
+local internal = debug.getregistry()['quoll.internal']
 local folder = os.tmpname()
 os.execute(('rm %s && mkdir -p %s/pages'):format(folder, folder))
 local cleaner <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. folder) end})
@@ -61,7 +62,20 @@ z = 3
 end)
 it('finds no active node in hostile pages', function()
 	assert(command(('QUOLL_KEEP=%s/pages %s test tests/interp/notebook_html.lua'):format(folder, program)))
-	assert(judge(folder .. '/pages/*.html') >= 60)
+	assert(judge(folder .. '/pages/hostile*.html') >= 60)
+	assert(judge(folder .. '/pages/ipynb*.html') >= 60)
+end)
+it('finds none in hostile reports of a sweep', function()
+	assert(command(('QUOLL_KEEP=%s/pages %s test tests/interp/sweep_report.lua'):format(folder, program)))
+	assert(judge(folder .. '/pages/sweep*.html') >= 60)
+end)
+it('finds what is put into such a page', function()
+	for _, bad in ipairs {'<script>1</script>', '<img src=http://a.example/x>', '<b onclick=1>', '<svg><animate></svg>'} do
+		local text = io.open(folder .. '/pages/sweep1.html', 'rb'):read 'a'
+		internal.write_file(folder .. '/bad.html', (text:gsub('</body>', function() return bad .. '</body>' end)))
+		local _, said = command(('%s/venv/bin/python tests/tools/notebook_judge.py %s %s %s/bad.html'):format(folder, program, folder, folder))
+		assert(said:find '1 judged, [1-9]%d* faults', said)
+	end
 end)
 it('finds none in the manual', function()
 	assert(command(('%s doc %s/manual.html'):format(program, folder)))

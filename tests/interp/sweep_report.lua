@@ -235,11 +235,13 @@ it('has no active node in a page with hostile names, values, results, output and
 	end
 	local found = active_nodes(read 'o.html')
 	assert(#found == 0, table.concat(found, '\n'))
-	local store, page = internal.import 'sweep_store', internal.import 'sweep_page'
+	local store, page, pages = internal.import 'sweep_store', internal.import 'sweep_page', 0
 	local db <close> = store.open(folder .. '/s.db', 'read')
 	for _, h in ipairs(HOSTILE) do -- each as the name of an axis
 		page.save(folder .. '/o.html', db, store.study(db, 's.db'), r, {x='n' .. h, y='accuracy'})
 		found = active_nodes(read 'o.html')
 		assert(#found == 0 and read 'o.html':find '<svg', ('%q: %s'):format(h, table.concat(found, '\n')))
+		pages = pages + 1
+		if os.getenv 'QUOLL_KEEP' then internal.write_file(('%s/sweep%d.html'):format(os.getenv 'QUOLL_KEEP', pages), read 'o.html') end
 	end
 end)

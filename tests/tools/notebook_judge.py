@@ -95,7 +95,7 @@ def judge_page(name):
     text = Path(name).read_text("utf-8")
     reader = Reader()
     reader.feed(text)
-    if reader.styles != 1:
+    if reader.styles != (2 if Path(name).name.startswith("sweep") else 1):  # a sweep's plot has one of its own
         reader.found.append(f"{reader.styles} styles")
     for node in lxml.html.fromstring(text).iter():
         tag = node.tag if isinstance(node.tag, str) else "a comment"
