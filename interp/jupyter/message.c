@@ -135,7 +135,7 @@ static const char *check_signature(struct ql_signer *s, const struct ql_wire_fra
 	sign(s, frame + 1, digest);
 	ql_hmac_hex(digest, hex);
 	if (frame->n != sizeof(hex) || !ql_hmac_equal(frame->at, hex, sizeof(hex)))
-		return "a wrong signature";
+		return "a wrong signature: its sender has another key than the connection file";
 	return was_seen(s->seen, digest) ? "a replayed message" : NULL;
 }
 

@@ -51,7 +51,7 @@ for _, name in ipairs {'01_first_steps', '02_mixed_precision'} do
 end
 it('leaves pictures that are PNGs', function()
 	local n = 0
-	for name in io.popen('ls ' .. folder .. '/out'):lines() do
+	for name in io.popen('cd ' .. folder .. '/out && ls *.png'):lines() do
 		local f = io.open(folder .. '/out/' .. name, 'rb')
 		assert(f:read(8) == '\137PNG\r\n\26\n', name)
 		f:close()

@@ -208,14 +208,14 @@ static void test_messages(void)
 	CHECK(dropped(&ours, &again, "a replayed message"), "replay");
 	strcpy(theirs.key, "another key");
 	e = made(&theirs, "hello", "{}");
-	CHECK(dropped(&ours, &e, "a wrong signature"), "key");
+	CHECK(dropped(&ours, &e, "a wrong signature: its sender has another key than the connection file"), "key");
 	strcpy(theirs.key, "the key");
 	e = made(&theirs, "hello", "{\"a\":1}");
 	e.frame[6].at[5] = '2';
-	CHECK(dropped(&ours, &e, "a wrong signature"), "content");
+	CHECK(dropped(&ours, &e, "a wrong signature: its sender has another key than the connection file"), "content");
 	e = made(&theirs, "hello", "{}");
 	e.frame[2].n = 63;
-	CHECK(dropped(&ours, &e, "a wrong signature"), "a shorter signature");
+	CHECK(dropped(&ours, &e, "a wrong signature: its sender has another key than the connection file"), "a shorter signature");
 	e = made(&theirs, "hello", "{}");
 	free(e.frame[--e.n].at);
 	CHECK(dropped(&ours, &e, "too few frames"), "frames");
