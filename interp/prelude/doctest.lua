@@ -12,6 +12,7 @@
 -- Every expectation, every line with an assert outside of `it`, and every `it` is one case. The last line printed
 -- is "N passed, N failed, N skipped". Several files or folders: each file runs in a process of its own.
 
+local _, internal = ...
 local unpack = table.unpack
 
 ---------------------------------------------------------------- reading the file
@@ -385,17 +386,28 @@ local function quote(text)
 	return "'" .. text:gsub("'", "'\\''") .. "'"
 end
 
+-- Adds the Lua files below a folder, in the order of their names; false: it is none. Folders are not followed without end: a
+-- link may lead back.
+local function add_below(folder, files, depth)
+	local entries = internal.entries(folder)
+	if not entries then return false end
+	table.sort(entries, function(a, b) return a[1] < b[1] end)
+	for _, entry in ipairs(entries) do
+		local path = folder:gsub('/$', '') .. '/' .. entry[1]
+		if entry[2] and depth < 40 then
+			add_below(path, files, depth + 1)
+		elseif entry[1]:find '%.lua$' then
+			files[#files + 1] = path
+		end
+	end
+	return true
+end
+
 -- Files as they are, folders by the Lua files below them.
 local function expand(names)
 	local files = {}
 	for _, name in ipairs(names) do
-		local pipe = io.popen('find ' .. quote(name) .. " -type f -name '*.lua' 2>/dev/null | sort")
-		local found = false
-		for file in pipe:lines() do
-			files[#files + 1], found = file, true
-		end
-		pipe:close()
-		if not found then files[#files + 1] = name end
+		if not add_below(name, files, 0) then files[#files + 1] = name end
 	end
 	return files
 end
@@ -422,6 +434,12 @@ local function run_apart(name, arguments, setting)
 	return passed, failed, skips
 end
 
+local USAGE = [[
+usage: quoll test FILE_OR_FOLDER … [--kernel NAME] [-- ARGUMENT …]
+Runs Lua files and compares what they print with their --> lines; arguments behind -- are those of the files.
+A file whose name begins with '-' is written ./-name.
+]]
+
 -- arguments: files and folders; behind `--`: arguments for the files. `--kernel NAME` runs all of them with that
 -- level of kernels. Returns the exit status.
 return function(arguments)
@@ -435,6 +453,9 @@ return function(arguments)
 		elseif into == names and word == '--kernel' then
 			i = i + 1
 			setting = 'QUOLL_KERNEL=' .. quote(arguments[i] or '')
+		elseif into == names and word:find '^%-' and word ~= '-' then
+			io.stderr:write(word == '--help' and '' or ("quoll test: unknown option '%s'\n"):format(word), USAGE)
+			return word == '--help' and 0 or 2
 		else
 			into[#into + 1] = word
 		end

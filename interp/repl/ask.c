@@ -2,7 +2,7 @@
  * Questions of the editor to Lua, and what prelude/complete.lua needs of C:
  *	internal.nested_tokens(text) -> list of {kind, begin, end, open}: 1-based, inclusive, blanks left out
  *	internal.magics() -> list of {name, arguments, text}
- *	internal.entries(path) -> list of {name, is_folder}, or nil
+ *	internal.entries(path, prefix) -> list of {name, is_folder}, or nil: of names that begin so
  *	internal.keys() -> list of {keys, command, text} of keys.def
  */
 #include "interp/repl/ask.h"
@@ -185,6 +185,7 @@ static bool is_folder(DIR *folder, const struct dirent *entry)
 }
 
 #define FOLDER "quoll.folder_"
+#define MOST_ENTRIES 1000000
 
 static int folder_gc(lua_State *L)
 {
@@ -211,7 +212,7 @@ static DIR **new_folder(lua_State *L)
 
 static int internal_folder(lua_State *L)
 {
-	const char *path = luaL_checkstring(L, 1);
+	const char *path = luaL_checkstring(L, 1), *prefix = luaL_optstring(L, 2, "");
 	DIR **box = new_folder(L);
 	struct dirent *entry;
 
@@ -219,8 +220,8 @@ static int internal_folder(lua_State *L)
 	if (!*box)
 		return 0;
 	lua_newtable(L);
-	for (lua_Integer i = 1; i < 10000 && (entry = readdir(*box));) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+	for (lua_Integer i = 1; i < MOST_ENTRIES && (entry = readdir(*box));) {
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") || strncmp(entry->d_name, prefix, strlen(prefix)))
 			continue;
 		lua_createtable(L, 2, 0);
 		lua_pushstring(L, entry->d_name);

@@ -120,9 +120,26 @@ static bool run_lua(struct ql_session *s, const struct ql_magic *magic, const ch
 	return good;
 }
 
+/* Only code may go on: lines behind another word would be lost. */
+static bool is_one_line(const struct ql_magic *magic, const char *rest, size_t size)
+{
+	const char *end = memchr(rest, '\n', size);
+
+	while (end && end < rest + size && strchr(" \t\r\n", *end))
+		end++;
+	if (magic->takes_code || !end || end == rest + size)
+		return true;
+	fflush(stdout);
+	fprintf(stderr, "%s%s: wanted one line, got more behind it; nothing was run\n", strchr("?!%", *magic->name) ? "" : "%",
+		magic->name);
+	return false;
+}
+
 bool ql_magic_start(struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size,
 	struct ql_cell *cell)
 {
+	if (!is_one_line(magic, rest, size))
+		return false;
 	return magic->run ? magic->run(s, rest, size, cell) : run_lua(s, magic, rest, size);
 }
 

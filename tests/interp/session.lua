@@ -292,3 +292,19 @@ describe('leaving', function()
 		assert(session('1', "-e 'error()'"):find 'nil value%).*Out%[1%]: 1\n$')
 	end)
 end)
+
+describe('a word with lines behind it', function()
+	for _, word in ipairs {'?tensor.ones', '%who', '!echo hello', '%set precision 3'} do
+		it('refuses them, and runs nothing: ' .. word, function()
+			local name = os.tmpname() .. '.lua'
+			local f = assert(io.open(name, 'w'))
+			f:write('-- %%\n', word, '\nlost = 3\n\n-- %%\nprint(lost)\n')
+			f:close()
+			local pipe = io.popen(('%s run %s 2>&1'):format(program, name))
+			local text = pipe:read 'a'
+			pipe:close()
+			os.execute('rm -f ' .. name:gsub('%.lua$', '') .. '*')
+			assert(text:find('wanted one line, got more behind it; nothing was run', 1, true) and not text:find '^hello', text)
+		end)
+	end
+end)

@@ -129,3 +129,20 @@ describe('counting', function()
 		assert(output:find 'c.lua: died %(signal 9%)')
 	end)
 end)
+
+it('takes names as names only, and refuses options that it does not know', function()
+	local folder = os.tmpname()
+	os.execute(('rm %s && mkdir -p %s/sub && echo x > %s/keep.txt && echo "print(1) --> 1" > %s/sub/a.lua'):format(folder, folder, folder, folder))
+	local function said(words)
+		local pipe = io.popen(('cd %s && exec "/proc/$PPID/exe" test %s 2>&1'):format(folder, words))
+		local text = pipe:read 'a'
+		local _, _, code = pipe:close()
+		return text, code or 0
+	end
+	local text, code = said '-delete'
+	assert(code == 2 and text:find "^quoll test: unknown option '%-delete'\nusage: ", text)
+	assert(select(2, said '--help') == 0 and said '--help':find '^usage: quoll test')
+	assert(said '.' == '1 passed, 0 failed, 0 skipped\n' and io.open(folder .. '/keep.txt'))
+	assert(said "'sub;x' '$(rm keep.txt)'":find '0 passed, 2 failed' and io.open(folder .. '/keep.txt'))
+	os.execute('rm -r ' .. folder)
+end)
