@@ -263,7 +263,7 @@ end
 function decide.all(g, o, trouble, float, found)
 	local d = {g = g, mode = check_mode(o.mode or 'auto'), weight = o.weight, input = o.input, output = o.output, by_name = {}, wanted = {},
 		layers = layers_of(g), found = found or {}}
-	local reader, list = rules.reader(o.rules), {}
+	local reader, list = rules.reader(o.rules, function(_, node) return node end), {}
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
 		if is_asked(node) then

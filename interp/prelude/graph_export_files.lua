@@ -186,6 +186,9 @@ local HEAD = [[
 #endif
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
+#elif defined __GNUC__
+/* gcc 12 makes v * a + b, with b of alternating signs, one fused instruction in spite of -ffp-contract=off; the arena has no type */
+#pragma GCC optimize ("no-tree-slp-vectorize", "no-strict-aliasing")
 #endif
 ]]
 
@@ -226,6 +229,7 @@ end
 local function forward(bundle, e)
 	local lines = {declaration(bundle, e), '{'}
 	if #e.timed > 0 then lines[#lines + 1] = '\tclock_t q_start;\n' end
+	for _, input in ipairs(e.inputs) do lines[#lines + 1] = ('\t(void)%s;'):format(input.name) end -- the program may not need it
 	if bundle.blob then lines[#lines + 1] = '\tif (!q_loaded)\n\t\treturn 1;' end
 	lines[#lines + 1] = body(e)
 	if bundle.blob then lines[#lines + 1] = '\treturn 0;' end
@@ -257,7 +261,7 @@ function files.makefile(bundle)
 	return ([[
 CC = cc
 CFLAGS = -O3 -march=native
-STRICT = -std=c99 -Wall -Wextra -Werror -ffp-contract=off
+STRICT = -std=c99 -Wall -Wextra -Werror -ffp-contract=off -fno-strict-aliasing
 
 @: main.c @.c @.h @_weights.h
 	$(CC) $(CFLAGS) $(STRICT) -o $@ main.c @.c

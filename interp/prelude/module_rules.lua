@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Rules: an ordered list that says for each layer how it is quantized; the first that matches its name wins.
---   {pattern, spec or false}  {pattern, mode=, weight=, input=, optional=}  function(name, module) -> spec, false, table or nil
+--   {pattern, spec or false}  {pattern, mode=, weight=, input=, optional=}  function(name, module) -> spec, false, table or nil; of a graph function(node)
 local _, internal = ...
 local base = internal.import 'base'
 local fail, describe = base.fail, base.describe
@@ -40,7 +40,9 @@ end
 
 -- An object whose find(name, module, also) gives false, or fields (none: no rule matched), and the index of the rule; unused() lists the
 -- indices of rules that matched nothing, finish() refuses them. A pattern may fit the name or `also`, when that is given.
-function rules.reader(list)
+-- `given` makes of name and module what functions get (graphs: the node alone).
+function rules.reader(list, given)
+	given = given or function(name, module) return name, module end
 	list = list or {}
 	if type(list) ~= 'table' then fail('rules: wanted a list, got %s', describe(list)) end
 	local used = {}
@@ -49,7 +51,7 @@ function rules.reader(list)
 		find = function(name, module, also)
 			for i, rule in ipairs(list) do
 				if type(rule) == 'function' then
-					local value = rule(name, module)
+					local value = rule(given(name, module))
 					used[i] = true
 					if value ~= nil then return choice(value, rule), i end
 				elseif internal.matches(rule[1], name) or also and internal.matches(rule[1], also) then

@@ -71,3 +71,13 @@ for _, spec in ipairs {'int8/1', 'uint8', 'int4/1', 'int4:5', 'uint4:4@mse', 'in
 		exported.check(spec, exported.quantized(m, x, {mode='weight_only', weight=spec}), x, {tolerance=2e-6})
 	end)
 end
+-- gcc 12 at -O3 -march=native fused v * factor + bias into vfmaddsub where the signs of the biases alternate, in spite of -ffp-contract=off
+it('biases of alternating signs', function()
+	for _, n in ipairs {10, 12} do
+		local one, a = nn.Sequential {nn.Linear(64, n)}, tensor.randn(50, 64)
+		tensor.nograd(function() for i = 1, n do one.linear1.bias[i] = (i % 2 == 0 and 1 or -1) * (0.3 + 0.01 * i) end end)
+		for _, mode in ipairs {'static', 'dynamic'} do
+			exported.check(mode, exported.quantized(one, a, {mode=mode}), a, {flags=exported.FLAGS})
+		end
+	end
+end)

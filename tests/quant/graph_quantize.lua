@@ -121,9 +121,9 @@ it('a rule may be a function of the node; a matched op without an integer versio
 	local m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.module(function(_, v) return v:cumsum(2) end), nn.Linear(16, 4)}
 	local x = tensor.randn(4, 8)
 	local g = graph.trace(m, x)
-	local q, r = g:quantize{mode='dynamic', fuse=false, rules={function(name, node)
-		if node.op == 'linear' and node.attrs.act == nil and name == 'linear3' then return false end
-		if name == 'linear1' then return 'int4/1' end
+	local q, r = g:quantize{mode='dynamic', fuse=false, rules={function(node)
+		if node.op == 'linear' and node.attrs.act == nil and node.name == 'linear3' then return false end
+		if node.name == 'linear1' then return 'int4/1' end
 	end}}
 	print(r:where{node='linear1'}.weight, r:where{node='linear3'}.mode, r:where{node='linear1'}.rule)  --> int4/1 float 1
 	fails("module1: 'cumsum' has no integer version; those that have: .*linear", g.quantize, g, {rules={{'module1', 'int8'}}})
