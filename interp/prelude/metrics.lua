@@ -44,8 +44,9 @@ function metrics.sum(metric)
 	local total, weight = 0, 0
 	return {
 		add = function(y, target, loss)
-			local n = metric.weight(y, target)
-			total, weight = total + n * metric.of(y, target, loss), weight + n
+			local n, value = metric.weight(y, target), metric.of(y, target, loss)
+			if type(value) ~= 'number' then fail('metric: wanted a function that returns a number, got %s', describe(value)) end
+			total, weight = total + n * value, weight + n
 		end,
 		value = function()
 			local mean = total / weight

@@ -8,6 +8,12 @@ local rules = {}
 
 local FIELDS = {mode = true, weight = true, input = true, output = true, optional = true}
 
+local function check_field(i, key)
+	if not FIELDS[key] then
+		fail("rules: item %d: unknown field '%.40s'%s", i, tostring(key), base.near(key, {'mode', 'weight', 'input', 'output', 'optional'}))
+	end
+end
+
 local function check(rule, i)
 	if type(rule) == 'function' then return end
 	if type(rule) ~= 'table' or type(rule[1]) ~= 'string' then
@@ -16,24 +22,30 @@ local function check(rule, i)
 	local good, reason = internal.matches(rule[1], '')
 	if good == nil then fail("rules: item %d: wanted a regular expression, got '%.60s': %s", i, rule[1], reason) end
 	for key in next, rule do
-		if key ~= 1 and key ~= 2 and not FIELDS[key] then
-			fail("rules: item %d: unknown field '%.40s'%s", i, tostring(key),
-				base.near(key, {'mode', 'weight', 'input', 'output', 'optional'}))
-		end
+		if key ~= 1 and key ~= 2 then check_field(i, key) end
+	end
+	if rule.optional ~= nil and type(rule.optional) ~= 'boolean' then
+		fail('rules: item %d: optional: wanted true or false, got %s', i, describe(rule.optional))
 	end
 end
 
 -- false: leave float; else a table of fields that replace the defaults.
-local function choice(value, rule)
+local function choice(value, rule, i)
 	if value == false then return false end
 	local fields = {}
 	if type(value) == 'table' and not getmetatable(value) and (value.mode or value.weight or value.input or value.output) then
-		for key, inner in next, value do fields[key] = inner end
+		for key, inner in next, value do
+			check_field(i, key)
+			fields[key] = inner
+		end
 	elseif value ~= nil then
 		fields.weight = value
 	end
 	for key in next, FIELDS do
 		if type(rule) == 'table' and rule[key] ~= nil then fields[key] = rule[key] end
+	end
+	for _, key in ipairs {'weight', 'input'} do
+		if fields[key] == false then fail("rules: item %d: %s: wanted a spec, got false; {pattern, false} leaves a layer float", i, key) end
 	end
 	return fields
 end
@@ -45,18 +57,21 @@ function rules.reader(list, given)
 	given = given or function(name, module) return name, module end
 	list = list or {}
 	if type(list) ~= 'table' then fail('rules: wanted a list, got %s', describe(list)) end
+	for key in next, list do
+		if math.type(key) ~= 'integer' then fail('rules: wanted a list of {pattern, spec}, got a field %s', describe(key)) end
+	end
+	for i = 1, #list do check(list[i], i) end
 	local used = {}
-	for i, rule in ipairs(list) do check(rule, i) end
 	return {
 		find = function(name, module, also)
 			for i, rule in ipairs(list) do
 				if type(rule) == 'function' then
 					local value = rule(given(name, module))
 					used[i] = true
-					if value ~= nil then return choice(value, rule), i end
+					if value ~= nil then return choice(value, rule, i), i end
 				elseif internal.matches(rule[1], name) or also and internal.matches(rule[1], also) then
 					used[i] = true
-					return choice(rule[2], rule), i
+					return choice(rule[2], rule, i), i
 				end
 			end
 			return {}

@@ -56,7 +56,9 @@ function layers.measure(m, data, metric, o)
 		if n == o.batches then break end
 	end
 	if n == 0 then fail('%s: data: wanted at least one batch, got none', o.what) end
-	return sum.value(), sum.count()
+	local value = sum.value()
+	if value ~= value then fail('%s: metric: wanted a number, got nan', o.what) end
+	return value, sum.count()
 end
 
 -- How much worse `value` is than `reference`, in the metric's unit.

@@ -131,6 +131,11 @@ it('a rule may be a function of the node; a matched op without an integer versio
 	print(optional:where{op='cumsum'}.mode, optional:where{op='cumsum'}.why)  --> float 'cumsum' has no integer version...
 	fails("rules: item 2: wanted a pattern that matches a layer, got 'fc'", g.quantize, g, {mode='dynamic', rules={{'linear1', 'int8'}, {'fc', 'int8'}}})
 	fails('wanted a regular expression', g.quantize, g, {rules={{'(', 'int8'}}})
+	fails("rules: wanted a list of {pattern, spec}, got a field 'linear1'", g.quantize, g, {rules={linear1='int4'}})
+	fails("rules: item 1: unknown field 'inptu'; did you mean 'input'", g.quantize, g, {rules={{'linear1', {weight='int4', inptu='int8'}}}})
+	fails("rules: item 1: unknown field 'wieght'", g.quantize, g, {rules={function() return {weight='int4/1', wieght=1} end}})
+	fails('rules: item 1: weight: wanted a spec, got false', g.quantize, g, {rules={{'linear1', weight=false}}})
+	fails('rules: item 1: optional: wanted true or false, got 5', g.quantize, g, {rules={{'linear1', 'int8', optional=5}}})
 end)
 
 it('rules that quant.search and quant.sensitivity write fit the graph', function()

@@ -124,3 +124,10 @@ it('bad input', function()
 		{data=data, metric='mse', choices={'int4/1'}, drop=1e-9, log=false})
 	refused('search: choices: wanted a list of specs, got an empty one', quant.search, m, {data=data, choices={}, drop=1})
 end)
+it('a metric that is no number', function()
+	for value, text in pairs {[true] = 'wanted a function that returns a number, got true', ['x'] = "wanted a function that returns a number, got 'x'"} do
+		refused(text, quant.search, m, {data=data, drop=1, metric=function() return value end, log=false})
+	end
+	refused('search: metric: wanted a number, got nan', quant.search, m, {data=data, drop=1, metric=function() return 0 / 0 end, log=false})
+	refused('sensitivity: metric: wanted a number, got nan', quant.sensitivity, m, {data=data, metric=function() return 0 / 0 end, log=false})
+end)
