@@ -94,6 +94,7 @@ add('conv2d of floats', graph.trace(nn.Conv2d(3, 6, 3, {pad=1}), image[{{1, 1}}]
 integers('add of codes', nn.Sequential {nn.Conv2d(3, 4, 1), nn.Residual {nn.Conv2d(4, 4, 3, {pad=1})}, nn.ReLU(), nn.Conv2d(4, 2, 1)}, image)
 integers('maxpool2d', nn.Sequential {nn.Conv2d(3, 4, 1), nn.MaxPool2d(3, {stride=2, pad=1}), nn.Conv2d(4, 2, 1)}, image)
 add('maxpool2d of floats', function(_, a) return a:maxpool2d(2) end, image)
+add('batchnorm', graph.trace(nn.Sequential {nn.BatchNorm2d(3)}:eval(), image[{{1, 1}}]), image)
 add('avgpool2d', function(_, a) return a:quantize(byte):avgpool2d(3, {stride=2}) end, image)
 add('avgpool2d into others', function(_, a) return a:quantize(byte):avgpool2d(2, {out={dtype='int8', scale=0.01}}) end, image)
 add('avgpool2d of floats', function(_, a) return a:avgpool2d(2) end, image, {tolerance=2e-6})
