@@ -59,14 +59,25 @@ function hidden.result_of(g, ref)
 	return g.nodes[name].results[at]
 end
 
--- Calls each(ref) for every leaf of the trees of outputs.
-local function each_leaf(tree, each)
-	if tree.ref then each(tree) end
-	for _, inner in next, tree.items or {} do each_leaf(inner, each) end
+-- Positions in their order, then names in theirs.
+local function sorted_keys(items)
+	local keys = {}
+	for key in next, items do keys[#keys + 1] = key end
+	table.sort(keys, function(a, b)
+		if type(a) == type(b) then return a < b end
+		return type(a) == 'number'
+	end)
+	return keys
 end
 
-function core.each_output(g, each)
-	for _, tree in ipairs(g.outputs) do each_leaf(tree, each) end
+local function each_leaf(tree, each, value)
+	if tree.ref then each(tree, value) end
+	for _, key in ipairs(tree.items and sorted_keys(tree.items) or {}) do each_leaf(tree.items[key], each, value and value[key]) end
+end
+
+-- Calls each(leaf, value) for every leaf of the trees of outputs, always in the same order; values: what g:run gave, or nil.
+function core.each_output(g, each, values)
+	for i, tree in ipairs(g.outputs) do each_leaf(tree, each, values and values[i]) end
 end
 
 local function copy_tree(tree)

@@ -130,15 +130,6 @@ local function sample_of(e, i, k, samples)
 	fail("export: samples: wanted inputs for '%s', whose dtype is %s", v.name, v.facts.dtype)
 end
 
-local function flat(value, list)
-	if is_tensor(value) then
-		list[#list + 1] = value
-	else
-		for _, inner in ipairs(value) do flat(inner, list) end
-	end
-	return list
-end
-
 -- Inputs (rows of samples= in batches, or normal random numbers, the same for all variants) and what g:run gives for them.
 local function vectors_of(g, e, samples)
 	local seed, position = internal.rng(20261121, 0)
@@ -148,7 +139,9 @@ local function vectors_of(g, e, samples)
 	for k = 1, VECTORS do
 		local inputs = {}
 		for i in ipairs(e.inputs) do inputs[i] = sample_of(e, i, k, samples) end
-		list[k] = {inputs = inputs, results = flat(table.pack(g:run(#inputs == 1 and inputs[1] or inputs)), {})}
+		local results = {}
+		core.each_output(g, function(_, value) results[#results + 1] = value end, {g:run(#inputs == 1 and inputs[1] or inputs)})
+		list[k] = {inputs = inputs, results = results}
 	end
 	return list
 end

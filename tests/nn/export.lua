@@ -89,3 +89,15 @@ it('an input that nothing reads', function()
 	assert(os.execute(('make -C %s test >/dev/null 2>&1'):format(folder)))
 	os.execute('rm -r ' .. folder)
 end)
+it('outputs by name and in lists, in the order of their names', function()
+	local x, folder = tensor.randn(2, 3), os.tmpname()
+	os.remove(folder)
+	local m = nn.module(function(_, a) return {b=a * 2, a=a:sum(2), {a + 1, a:gt(0)}} end, {})
+	graph.trace(m, x):export {dir=folder, name='net'}
+	assert(os.execute(('make -C %s test >/dev/null 2>&1'):format(folder)))
+	local text = io.open(folder .. '/net.h'):read 'a'
+	assert(text:find('float *output, uint8_t *output2, float *output3, float *output4)', 1, true), text)
+	os.execute('rm -r ' .. folder)
+	local none = graph.trace(nn.module(function() return 3 end, {}), x)
+	print(pcall(none.export, none, {dir=folder}))  --> false ...export: wanted a graph that gives a tensor, got one without
+end)
