@@ -70,7 +70,7 @@ end
 
 -- In blob form the arrays have no values yet.
 function files.weights(bundle)
-	local lines = {'/* Constants of ' .. bundle.id .. '. Rows of weights are outputs; of a convolution (output, height, width, channel). */',
+	local lines = {'/* Exported by Quoll: constants of ' .. bundle.id .. '. Rows of weights are outputs; of a convolution (output, height, width, channel). */',
 		stamp_check(bundle)}
 	for _, a in ipairs(bundle.array_list) do
 		if bundle.blob then
@@ -259,6 +259,7 @@ end
 
 function files.makefile(bundle)
 	return ([[
+# Exported by Quoll.
 CC = cc
 CFLAGS = -O3 -march=native
 STRICT = -std=c99 -Wall -Wextra -Werror -ffp-contract=off -fno-strict-aliasing

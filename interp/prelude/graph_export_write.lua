@@ -180,9 +180,18 @@ end
 
 local function is_folder(path) return not shell('test -d %s', path) end
 
+-- A file of that name that no export wrote: someone's own Makefile. (The weights of blob= have no room for words.)
+local function is_foreign(path)
+	local file = io.open(path, 'rb')
+	if not file or path:find '%.bin$' then return false end
+	local head <close> = file
+	return not (head:read(2000) or ''):find('Quoll', 1, true)
+end
+
 local function move_in(folder, made, texts)
 	for name in next, texts do
 		if is_folder(folder .. '/' .. name) then return ("'%s' is a folder"):format(name) end
+		if is_foreign(folder .. '/' .. name) then return ("'%s' there is not of an export; it stays, and nothing was written"):format(name) end
 	end
 	for name in next, texts do
 		local good, problem = os.rename(made .. '/' .. name, folder .. '/' .. name)
