@@ -59,12 +59,18 @@ static bool is_unused(lua_State *L, const char *name)
 	return unused;
 }
 
+/* The name alone, or called. */
+static bool is_leaving(lua_State *L, const struct input *in, const char *name, const char *call)
+{
+	return (is_word(in, name) || is_word(in, call)) && is_unused(L, name);
+}
+
 /* `exit` and `quit` leave; a lone `help` means help(). */
 static bool is_plain_word(lua_State *L, struct input *in)
 {
 	int top = lua_gettop(L);
 
-	if ((is_word(in, "exit") && is_unused(L, "exit")) || (is_word(in, "quit") && is_unused(L, "quit"))) {
+	if (is_leaving(L, in, "exit", "exit()") || is_leaving(L, in, "quit", "quit()")) {
 		in->session->leave = true;
 		return true;
 	}

@@ -293,6 +293,10 @@ describe('leaving', function()
 	end)
 end)
 
+it('exit and quit leave, also when they are called', function()
+	for _, word in ipairs {'exit', 'quit', 'exit()', 'quit()'} do check('1\n' .. word .. '\n2', 'Out[1]: 1\n') end
+	check('quit = function() return 5 end\nquit()', 'Out[2]: 5\n')
+end)
 describe('a word with lines behind it', function()
 	for _, word in ipairs {'?tensor.ones', '%who', '!echo hello', '%set precision 3'} do
 		it('refuses them, and runs nothing: ' .. word, function()
