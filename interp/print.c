@@ -93,6 +93,17 @@ char *ql_describe(const struct ql_tensor *t, char text[256])
 	return text;
 }
 
+size_t ql_describe_params(const struct ql_tensor *t, char *text, size_t size)
+{
+	size_t n = range_text(text, size, "scale", t->q->scale);
+
+	if (t->q->zero_point && n < size)
+		n += range_text(text + n, size - n, "zero_point", t->q->zero_point);
+	if (t->q->bits && n < size)
+		n += range_text(text + n, size - n, "bits", t->q->bits);
+	return n;
+}
+
 static void add_header(luaL_Buffer *b, const struct ql_tensor *t)
 {
 	char text[512], bytes[32], base[256];
@@ -102,11 +113,7 @@ static void add_header(luaL_Buffer *b, const struct ql_tensor *t)
 		return;
 	n = (size_t)snprintf(text, sizeof(text), "%s", ql_describe(t, base));
 	if (t->q) {
-		n += range_text(text + n, sizeof(text) - n, "scale", t->q->scale);
-		if (t->q->zero_point)
-			n += range_text(text + n, sizeof(text) - n, "zero_point", t->q->zero_point);
-		if (t->q->bits)
-			n += range_text(text + n, sizeof(text) - n, "bits", t->q->bits);
+		n += ql_describe_params(t, text + n, sizeof(text) - n);
 		if (t->dtype != QL_binary)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.2f %% saturated", 100 * saturated(t));
 		bytes_text(ql_tensor_nbytes(t), bytes);

@@ -15,6 +15,7 @@
 
 #include "interp/describe.h"
 #include "interp/prelude/prelude.h"
+#include "interp/print.h"
 #include "interp/repl/lexer.h"
 #include "interp/state.h"
 #include "interp/style.h"
@@ -106,9 +107,13 @@ static void push_function_name(lua_State *L, const lua_Debug *ar)
 
 static void add_value(struct trace *t, const char *name)
 {
-	char text[QL_DESCRIPTION];
+	char text[QL_DESCRIPTION + 128];
 	bool known = ql_value_describe(t->L, -1, text);
+	struct ql_tensor **box = luaL_testudata(t->L, -1, QL_TENSOR);
+	size_t n = known ? strlen(text) : 0;
 
+	if (known && box && (*box)->q)
+		ql_describe_params(*box, text + n, sizeof(text) - n);
 	lua_pop(t->L, 1);
 	if (!known || t->values >= QL_VALUES)
 		return;

@@ -187,7 +187,7 @@ static void test_errors(struct terminal *t)
 	RUN(t, {"function f(a) local b = a:t() return b:matmul(b) end", ""},
 		{"f(tensor.ones(2, 3):quantize 'int8/1')",
 			"~In[83]:1: matmul: wanted equal inner sizes~stack traceback:~In[83]:1: in function 'f'~"
-			"a = int8(2, 3) symmetric, axis 1~b = int8(3, 2) symmetric, axis 2~"
+			"a = int8(2, 3) symmetric, axis 1, scale 0.007874~b = int8(3, 2) symmetric, axis 2, scale 0.007874~"
 			"In[84]:1: in main chunk~1 | f("});
 	CHECK(!strcmp(style_of(t, "In[83]:1: matmul"), "31"), "style of the message: %s",
 		style_of(t, "In[83]:1: matmul"));
