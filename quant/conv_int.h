@@ -41,7 +41,4 @@ enum ql_status ql_conv_int_unfolded(const struct ql_conv_int *j);
 bool ql_conv_int_is_direct(const struct ql_conv_int *j);
 enum ql_status ql_conv_int_direct(const struct ql_conv_int *j);
 
-/* Codes under `spec` in the place of a float result; nothing without a spec or when it is codes already. */
-enum ql_status ql_conv_quantize_result(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec);
-
 #endif

@@ -4,7 +4,6 @@
  */
 #include "quant/conv_int.h"
 
-#include "quant/quantize.h"
 
 QL_SIMD(void, rescale, (int64_t n, float *restrict y, const int32_t *restrict sum, float scale), {
 	for (int64_t l = 0; l < n; l++)
@@ -62,19 +61,4 @@ void ql_conv_int_store(const struct ql_conv_int *j, int64_t image, int64_t outpu
 	int64_t at = (image * j->c.o + output) * j->pixels + pixel;
 
 	(j->out ? store_codes : store_floats)(j, output, at, n, sum32, sum64);
-}
-
-enum ql_status ql_conv_quantize_result(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec)
-{
-	struct ql_tensor *q;
-	enum ql_status status;
-
-	if (!spec || call->out[0]->q)
-		return QL_OK;
-	status = ql_quantize(ctx, call->out[0], spec, &q);
-	if (status)
-		return status;
-	ql_tensor_release(ctx, call->out[0]);
-	call->out[0] = q;
-	return QL_OK;
 }

@@ -316,6 +316,21 @@ enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct
 	return status;
 }
 
+enum ql_status ql_quantize_result(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec)
+{
+	struct ql_tensor *q;
+	enum ql_status status;
+
+	if (!spec || call->out[0]->q)
+		return QL_OK;
+	status = ql_quantize(ctx, call->out[0], spec, &q);
+	if (status)
+		return status;
+	ql_tensor_release(ctx, call->out[0]);
+	call->out[0] = q;
+	return QL_OK;
+}
+
 enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec, double lo, double hi, float *scale,
 	int32_t *zero)
 {

@@ -10,6 +10,8 @@
 /* gives x quantized: codes with params, same shape; a float dtype in the spec gives a plain cast. Errors: x already
  * quantized, an axis that x lacks, an explicit scale or zero point of the wrong shape or value. */
 enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out);
+/* Codes under `spec` in the place of a call's float result; nothing without a spec or when it is codes already. */
+enum ql_status ql_quantize_result(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec);
 /* gives an empty tensor of `shape` with the spec's params; scales come from the spec's explicit numbers or, when x is
  * given, from x. */
 enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Softmax and its logarithm, layer and RMS norm along the last axis, sums and their kin along neighbouring axes, of floats; argmax.
+-- Softmax and its logarithm, layer and RMS norm along the last axis, sums and their kin along neighbouring axes, of floats; argmax and argmin.
 -- Sums run in another order than in Quoll's vectors: a tolerance, not the same bits.
 local _, internal = ...
 local base = internal.import 'base'
@@ -134,9 +134,9 @@ local REDUCTIONS = {
 	min = {TYPE = 'float', FIRST = 'x[j]', FROM = '1', STEP = 'a = b < a || b != b ? b : a', LAST = 'a'},
 }
 -- Of floats the first nan, if there is one.
-local function add_argmax(name, larger)
+local function add_place(name, which, better)
 	parts.add(name, {fields = {'x'}, text = ([[
-/* Places, from 1, of the first largest of each row: x (rows, n, inner) over n. */
+/* Places, from 1, of the first @WHICH@ of each row: x (rows, n, inner) over n. */
 static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64_t *y)
 {
 	int32_t r, i, j, best;
@@ -145,18 +145,21 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64
 		for (j = 0; j < inner; j++) {
 			best = 0;
 			for (i = 1; i < n; i++) {
-				${x} v = x[i * inner + j], most = x[best * inner + j];
+				${x} v = x[i * inner + j], found = x[best * inner + j];
 
-				if (@LARGER@)
+				if (@BETTER@)
 					best = i;
 			}
 			*y++ = best + 1;
 		}
 }
-]]):gsub('@LARGER@', larger)})
+]]):gsub('@(%u+)@', {WHICH = which, BETTER = better})})
 end
-add_argmax('argmax', 'v > most')
-add_argmax('argmaxf', 'v > most || (v != v && most == most)')
+local PLACES = {argmax = {'largest', 'v > found'}, argmin = {'smallest', 'v < found'}}
+for name, words in pairs(PLACES) do
+	add_place(name, words[1], words[2])
+	add_place(name .. 'f', words[1], words[2] .. ' || (v != v && found == found)')
+end
 
 -- Rows, n and inner of the axes, which must be neighbours; nil: all.
 local function spans(node, shape)
@@ -184,8 +187,8 @@ local function reduce(e, node)
 	local x, f = e:input(node, 1, 'plain')
 	local y, g = e:output(node)
 	local rows, n, inner = spans(node, f.shape)
-	if node.op == 'argmax' then
-		e:call('%s(%s, %d, %d, %d, %s);', e:part(f.ctype == 'float' and 'argmaxf' or 'argmax', {x = f.ctype}), x, rows, n, inner, y)
+	if PLACES[node.op] then
+		e:call('%s(%s, %d, %d, %d, %s);', e:part(node.op .. (f.ctype == 'float' and 'f' or ''), {x = f.ctype}), x, rows, n, inner, y)
 		return
 	end
 	if f.scale or f.ctype ~= 'float' or g.ctype ~= 'float' then
@@ -198,10 +201,10 @@ end
 
 local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm = norm}
 
-return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'argmax'}, emit = function(e, node)
+return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'argmax', 'argmin'}, emit = function(e, node)
 	local f = e:facts(node.inputs[1])
 	if f.scale and of_codes.can(node) then return of_codes.emit(e, node, spans) end
-	if f.scale and node.op ~= 'argmax' then base.fail("export: node '%s': wanted floats for %s, got codes", node.name, node.op) end
+	if f.scale and not PLACES[node.op] then base.fail("export: node '%s': wanted floats for %s, got codes", node.name, node.op) end
 	local emit = BY[node.op] or reduce
 	emit(e, node)
 end}

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Variance, standard deviation and norms of floats along neighbouring axes, in double: a tolerance, as sums run in another order than
--- in Quoll's blocks. any, all and argmin, exact.
+-- in Quoll's blocks. any and all, exact.
 local _, internal = ...
 local base = internal.import 'base'
 local parts = internal.import 'export_parts'
@@ -50,31 +50,6 @@ local FOLDS = {
 	norm2 = {TYPE = 'double', FIRST = '0', STEP = 'a += (double)v * v', LAST = 'q_sqrt(a)'},
 	norminf = {TYPE = '${x}', FIRST = '0', STEP = 'v = v < 0 ? -v : v;\n\t\t\t\ta = v > a || v != v ? v : a', LAST = 'a'},
 }
--- Of floats the first nan, if there is one.
-local function add_argmin(name, smaller)
-	parts.add(name, {fields = {'x'}, text = ([[
-/* Places, from 1, of the first smallest of each row: x (rows, n, inner) over n. */
-static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64_t *y)
-{
-	int32_t r, i, j, best;
-
-	for (r = 0; r < rows; r++, x += n * inner)
-		for (j = 0; j < inner; j++) {
-			best = 0;
-			for (i = 1; i < n; i++) {
-				${x} v = x[i * inner + j], least = x[best * inner + j];
-
-				if (@SMALLER@)
-					best = i;
-			}
-			*y++ = best + 1;
-		}
-}
-]]):gsub('@SMALLER@', smaller)})
-end
-add_argmin('argmin', 'v < least')
-add_argmin('argminf', 'v < least || (v != v && least == least)')
-
 -- Rows, n and inner of the axes, which must be neighbours; nil: all.
 local function spans(node, shape)
 	local axes, rank = node.attrs.axis, #shape
@@ -115,17 +90,15 @@ local function fold(e, node, x, f, rows, n, inner, y, g)
 	e:call('%s(%s, %d, %d, %d, %s);', e:part('fold_' .. which, {x = f.ctype, y = g.ctype}), x, rows, n, inner, y)
 end
 
-return {ops = {'var', 'std', 'norm', 'any', 'all', 'argmin'}, emit = function(e, node)
+return {ops = {'var', 'std', 'norm', 'any', 'all'}, emit = function(e, node)
 	local x, f = e:input(node, 1, 'plain')
 	local y, g = e:output(node)
 	local rows, n, inner = spans(node, f.shape)
-	local whole = node.op == 'any' or node.op == 'all' or node.op == 'argmin'
-	if f.scale and node.op ~= 'argmin' or not whole and f.ctype ~= 'float' then
+	local whole = node.op == 'any' or node.op == 'all'
+	if f.scale or not whole and f.ctype ~= 'float' then
 		base.fail("export: node '%s': wanted floats for %s, got %s", node.name, node.op, f.scale and 'codes' or f.dtype)
 	end
-	if node.op == 'argmin' then
-		e:call('%s(%s, %d, %d, %d, %s);', e:part(f.ctype == 'float' and 'argminf' or 'argmin', {x = f.ctype}), x, rows, n, inner, y)
-	elseif node.op == 'var' or node.op == 'std' then
+	if node.op == 'var' or node.op == 'std' then
 		variance(e, node, x, rows, n, inner, y)
 	else
 		fold(e, node, x, f, rows, n, inner, y, g)

@@ -175,7 +175,7 @@ static enum ql_status compute(struct ql_conv_int *j, struct ql_call *call, const
 		status = results(j, call, spec, x, w);
 	if (!status && j->c.n * j->c.o * j->pixels > 0)
 		status = (direct ? ql_conv_int_direct : ql_conv_int_unfolded)(j);
-	return status ? status : ql_conv_quantize_result(j->ctx, call, spec);
+	return status ? status : ql_quantize_result(j->ctx, call, spec);
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)

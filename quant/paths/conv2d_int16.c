@@ -286,7 +286,7 @@ static enum ql_status compute(
 		status = prepare_result(j, call, spec);
 	if (!status && j->c.n * j->c.o * j->pixels > 0)
 		status = run_all(j, &a, codes->dtype, &zero);
-	return status ? status : ql_conv_quantize_result(j->ctx, call, spec);
+	return status ? status : ql_quantize_result(j->ctx, call, spec);
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)

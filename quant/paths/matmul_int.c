@@ -115,7 +115,6 @@ static enum ql_status finish(struct ql_ctx *ctx, struct ql_call *call, struct ql
 {
 	const struct ql_value *v = ql_call_attr(call, "out");
 	const struct ql_spec *spec = v ? v->spec : NULL;
-	struct ql_tensor *q;
 	enum ql_status status;
 
 	call->path = ql_product_path(p);
@@ -126,14 +125,7 @@ static enum ql_status finish(struct ql_ctx *ctx, struct ql_call *call, struct ql
 			&call->out[0]);
 	}
 	status = float_result(ctx, call, p, e);
-	if (status || !spec)
-		return status;
-	status = ql_quantize(ctx, call->out[0], spec, &q);
-	if (status)
-		return status;
-	ql_tensor_release(ctx, call->out[0]);
-	call->out[0] = q;
-	return QL_OK;
+	return status ? status : ql_quantize_result(ctx, call, spec);
 }
 
 static enum ql_status eval_matmul(struct ql_ctx *ctx, struct ql_call *call)
