@@ -2,6 +2,7 @@
 -- softmax, layernorm, rmsnorm and mean of codes: the integer arithmetic of quant/decay.h, quant/paths/softmax_int.c and norm_int.c. The ops
 -- themselves stand in lines_export, which asks here when codes come in.
 local _, internal = ...
+local axes = internal.import 'export_axes'
 local base = internal.import 'base'
 local parts = internal.import 'export_parts'
 
@@ -173,10 +174,10 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64
 }
 ]]})
 
-local function mean(e, node, spans)
+local function mean(e, node)
 	local x, f = e:input(node, 1, 'plain')
 	local y, g = e:output(node)
-	local rows, n, inner = spans(node, f.shape)
+	local rows, n, inner = axes.spans(node, f.shape)
 	e:call('%s(%s, %d, %d, %d, %d, %s, %s, %s, %d, %s);', e:part('meancodes', {x = f.ctype, y = g.ctype}), x, rows, n, inner, f.zero,
 		e.float(e.single(f.scale / (n * g.scale))), e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
 end
@@ -184,7 +185,6 @@ end
 local BY = {mean = mean, softmax = softmax, layernorm = norm, rmsnorm = norm}
 
 function codes.can(node) return BY[node.op] ~= nil and node.attrs.out ~= nil end
--- spans(node, shape): rows, n and inner of a reduction.
-function codes.emit(e, node, spans) BY[node.op](e, node, spans) end
+function codes.emit(e, node) BY[node.op](e, node) end
 
 return codes

@@ -2,12 +2,12 @@
 -- Softmax and its logarithm, layer and RMS norm along the last axis, sums and their kin along neighbouring axes, of floats; argmax and argmin.
 -- Sums run in another order than in Quoll's vectors: a tolerance, not the same bits.
 local _, internal = ...
+local axes = internal.import 'export_axes'
 local base = internal.import 'base'
 local parts = internal.import 'export_parts'
 local vmath = internal.import 'export_vmath'
 local of_codes = internal.import 'line_codes_export'
 
-local function axis_of(value, rank) return value < 0 and rank + 1 + value or value end
 
 ---------------------------------------------------------------- softmax
 
@@ -47,7 +47,7 @@ local function softmax(e, node)
 	local needs = {{vmath.part 'ql_exp'}}
 	if node.op == 'logsoftmax' then needs[2] = {vmath.part 'ql_log'} end
 	parts.add(node.op, {needs = needs, text = (SOFTMAX:gsub('@LAST@', LAST[node.op]))})
-	local rows, n, inner = split(f.shape, axis_of(node.attrs.axis or -1, #f.shape))
+	local rows, n, inner = split(f.shape, axes.at(node.attrs.axis or -1, #f.shape))
 	e.inexact = true
 	e:call('%s(%s, %d, %d, %d, %s);', e:part(node.op), x, rows, n, inner, y)
 end
@@ -161,32 +161,10 @@ for name, words in pairs(PLACES) do
 	add_place(name .. 'f', words[1], words[2] .. ' || (v != v && found == found)')
 end
 
--- Rows, n and inner of the axes, which must be neighbours; nil: all.
-local function spans(node, shape)
-	local axes = node.attrs.axis
-	if axes == nil then
-		local n = 1
-		for _, d in ipairs(shape) do n = n * d end
-		return 1, n, 1
-	end
-	if type(axes) == 'number' then axes = {axes} end
-	local list = {}
-	for i, axis in ipairs(axes) do list[i] = axis_of(axis, #shape) end
-	table.sort(list)
-	for i = 2, #list do
-		if list[i] ~= list[i - 1] + 1 then base.fail("export: node '%s': axis: wanted axes that are neighbours", node.name) end
-	end
-	local rows, n, inner = 1, 1, 1
-	for i, d in ipairs(shape) do
-		if i < list[1] then rows = rows * d elseif i > list[#list] then inner = inner * d else n = n * d end
-	end
-	return rows, n, inner
-end
-
 local function reduce(e, node)
 	local x, f = e:input(node, 1, 'plain')
 	local y, g = e:output(node)
-	local rows, n, inner = spans(node, f.shape)
+	local rows, n, inner = axes.spans(node, f.shape)
 	if PLACES[node.op] then
 		e:call('%s(%s, %d, %d, %d, %s);', e:part(node.op .. (f.ctype == 'float' and 'f' or ''), {x = f.ctype}), x, rows, n, inner, y)
 		return
@@ -203,7 +181,7 @@ local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm =
 
 return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'argmax', 'argmin'}, emit = function(e, node)
 	local f = e:facts(node.inputs[1])
-	if f.scale and of_codes.can(node) then return of_codes.emit(e, node, spans) end
+	if f.scale and of_codes.can(node) then return of_codes.emit(e, node) end
 	if f.scale and not PLACES[node.op] then base.fail("export: node '%s': wanted floats for %s, got codes", node.name, node.op) end
 	local emit = BY[node.op] or reduce
 	emit(e, node)

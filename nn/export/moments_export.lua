@@ -2,6 +2,7 @@
 -- Variance, standard deviation and norms of floats along neighbouring axes, in double: a tolerance, as sums run in another order than
 -- in Quoll's blocks. any and all, exact.
 local _, internal = ...
+local axes = internal.import 'export_axes'
 local base = internal.import 'base'
 local parts = internal.import 'export_parts'
 
@@ -50,24 +51,6 @@ local FOLDS = {
 	norm2 = {TYPE = 'double', FIRST = '0', STEP = 'a += (double)v * v', LAST = 'q_sqrt(a)'},
 	norminf = {TYPE = '${x}', FIRST = '0', STEP = 'v = v < 0 ? -v : v;\n\t\t\t\ta = v > a || v != v ? v : a', LAST = 'a'},
 }
--- Rows, n and inner of the axes, which must be neighbours; nil: all.
-local function spans(node, shape)
-	local axes, rank = node.attrs.axis, #shape
-	if type(axes) == 'number' then axes = {axes} end
-	local list = {}
-	for i, axis in ipairs(axes or {}) do list[i] = axis < 0 and rank + 1 + axis or axis end
-	for i = 1, axes and 0 or rank do list[i] = i end
-	table.sort(list)
-	for i = 2, #list do
-		if list[i] ~= list[i - 1] + 1 then base.fail("export: node '%s': axis: wanted axes that are neighbours", node.name) end
-	end
-	local rows, n, inner = 1, 1, 1
-	for i, d in ipairs(shape) do
-		if i < (list[1] or 1) then rows = rows * d elseif i > (list[#list] or 0) then inner = inner * d else n = n * d end
-	end
-	return rows, n, inner
-end
-
 local function norm_of(node)
 	local p = node.attrs.p or 2
 	local name = p == 1 and 'norm1' or p == 2 and 'norm2' or p == math.huge and 'norminf'
@@ -93,7 +76,7 @@ end
 return {ops = {'var', 'std', 'norm', 'any', 'all'}, emit = function(e, node)
 	local x, f = e:input(node, 1, 'plain')
 	local y, g = e:output(node)
-	local rows, n, inner = spans(node, f.shape)
+	local rows, n, inner = axes.spans(node, f.shape)
 	local whole = node.op == 'any' or node.op == 'all'
 	if f.scale or not whole and f.ctype ~= 'float' then
 		base.fail("export: node '%s': wanted floats for %s, got %s", node.name, node.op, f.scale and 'codes' or f.dtype)

@@ -2,26 +2,10 @@
 -- Elements put into another place: pad fills a border around x, flip turns axes round. In any layout, of any type; the border of
 -- codes is their zero point.
 local _, internal = ...
+local axes = internal.import 'export_axes'
 local base = internal.import 'base'
 local parts = internal.import 'export_parts'
 
-parts.add('place', {fields = {'type'}, text = [==[
-/* x (n[0], n[1], n[2], n[3], n[4]) to places of y with strides s */
-static void ${name}(const ${type} *x, const int32_t *n, const int32_t *s, ${type} *y)
-{
-	int32_t h, i, j, k, l;
-
-	for (h = 0; h < n[0]; h++)
-		for (i = 0; i < n[1]; i++)
-			for (j = 0; j < n[2]; j++)
-				for (k = 0; k < n[3]; k++) {
-					${type} *p = y + h * s[0] + i * s[1] + j * s[2] + k * s[3];
-
-					for (l = 0; l < n[4]; l++)
-						p[l * s[4]] = *x++;
-				}
-}
-]==]})
 parts.add('fill', {fields = {'type'}, text = [==[
 static void ${name}(${type} *y, int32_t n, ${type} value)
 {
@@ -36,21 +20,6 @@ static void ${name}(${type} *y, int32_t n, ${type} value)
 local function in_memory(list, layout)
 	if layout ~= 'nhwc' then return list end
 	return {list[1], list[3], list[4], list[2]}
-end
-
-local function strides_of(shape)
-	local strides, step = {}, 1
-	for i = #shape, 1, -1 do
-		strides[i] = step
-		step = step * shape[i]
-	end
-	return strides
-end
-
-local function five(list, filler)
-	local made = table.move(list, 1, #list, 1, {})
-	while #made < 5 do table.insert(made, 1, filler) end
-	return made
 end
 
 -- How many elements stand before x along each axis; the sizes come in pairs from the last axis on.
@@ -72,15 +41,14 @@ end
 return {ops = {'pad', 'flip'}, emit = function(e, node)
 	local x, f, layout = e:input(node, 1)
 	local y, g = e:output(node, layout, nil, f.scale and f or nil)
-	if #g.shape > 5 then base.fail("export: node '%s': wanted at most 5 axes, got %d", node.name, #g.shape) end
-	local strides, at = strides_of(in_memory(g.shape, layout)), 0
+	local strides, at = axes.dense(in_memory(g.shape, layout)), 0
 	if node.op == 'pad' then
 		for i, n in ipairs(in_memory(before_of(node.attrs.sizes, #g.shape), layout)) do at = at + n * strides[i] end
 		border(e, node, f, g, y)
 	else
 		local turned = {}
 		for i = 1, #g.shape do turned[i] = false end
-		for _, axis in ipairs(node.attrs.axes) do turned[axis < 0 and #g.shape + 1 + axis or axis] = true end
+		for _, axis in ipairs(node.attrs.axes) do turned[axes.at(axis, #g.shape)] = true end
 		for i, turn in ipairs(in_memory(turned, layout)) do
 			if turn then
 				at = at + (in_memory(g.shape, layout)[i] - 1) * strides[i]
@@ -88,6 +56,5 @@ return {ops = {'pad', 'flip'}, emit = function(e, node)
 			end
 		end
 	end
-	e:call('%s(%s, %s, %s, %s + %d);', e:part('place', {type = g.ctype}), x, e:array(node.name .. '_sizes', 'int32_t',
-		five(in_memory(f.shape, layout), 1), 'sizes'), e:array(node.name .. '_strides', 'int32_t', five(strides, 0), 'strides'), y, at)
+	axes.copy(e, node, g.ctype, in_memory(f.shape, layout), x, nil, ('%s + %d'):format(y, at), strides)
 end}
