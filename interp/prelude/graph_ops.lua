@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- What a graph knows about ops: how one is applied by name (all ops of the tables, and `assign`), and its quantized form, from
--- the files of quant/forms.def.
+-- the files of quant/forms.def: the first that names an op has it.
 --
 -- A form (one table, or a list of them, returned by such a file):
 --   ops      the names it stands for
@@ -43,7 +43,7 @@ function ops.form(name)
 		for file in internal.registry('forms'):gmatch '%S+' do
 			local entry = internal.import(file)
 			for _, form in ipairs(entry.ops and {entry} or entry) do
-				for _, op in ipairs(form.ops) do forms[op] = form end
+				for _, op in ipairs(form.ops) do forms[op] = forms[op] or form end
 			end
 		end
 	end

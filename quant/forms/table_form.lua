@@ -7,9 +7,15 @@ local function one_tensor(node)
 	return tensors == 1, 'one tensor beside numbers'
 end
 
+-- Every op whose elements depend on the same ones of the operands alone, but for those that have a form of their own before this file.
+local unary, other = {}, {}
+for _, list in ipairs {tensor.ops(), nn.ops()} do
+	for _, op in ipairs(list) do
+		if op.table then table.insert(op.arity_max == 1 and unary or other, op.name) end
+	end
+end
+
 return {
-	{ops = {'relu6', 'tanh', 'sigmoid', 'silu', 'hardswish', 'softplus', 'gelu', 'leakyrelu', 'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p',
-		'sqrt', 'rsqrt', 'square', 'reciprocal', 'sin', 'cos', 'tan', 'asin', 'acos', 'atan', 'erf', 'abs', 'neg', 'round', 'floor', 'ceil', 'trunc',
-		'sign', 'clamp'}, inputs = {1}, weights = {}, gives = 'codes', needs = true},
-	{ops = {'div', 'pow', 'maximum', 'minimum'}, inputs = {1, 2}, weights = {}, numbers = true, fits = one_tensor, gives = 'codes', needs = true},
+	{ops = unary, inputs = {1}, weights = {}, gives = 'codes', needs = true},
+	{ops = other, inputs = {1, 2}, weights = {}, numbers = true, fits = one_tensor, gives = 'codes', needs = true},
 }

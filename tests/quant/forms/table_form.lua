@@ -17,8 +17,11 @@ local function quantized(op, input)
 end
 
 it('every function of the form, by table', function()
-	local count = 0
-	for _, op in ipairs(internal.import('table_form')[1].ops) do
+	local count, form, mine = 0, internal.import('table_form')[1], {}
+	for _, op in ipairs(form.ops) do
+		if internal.import 'graph_ops'.form(op) == form then mine[#mine + 1] = op end -- relu has another
+	end
+	for _, op in ipairs(mine) do
 		for _, input in ipairs {'uint8', 'int8'} do
 			local _, q, r = quantized(op, input)
 			assert(r:where{op=op}.mode == 'static', op)
