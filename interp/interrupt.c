@@ -12,6 +12,8 @@
  * A second Ctrl-C between QL_BOUNCE and QL_AGAIN milliseconds after the first, with the first still pending,
  * ends the process with status 130: the way out of a C function that cannot be interrupted. Quicker ones are
  * the same key held down.
+ *
+ * --time is the same by SIGALRM, but final.
  */
 #include "interp/interrupt.h"
 
@@ -27,12 +29,15 @@
 #define QL_GRACE 1000000 /* instructions: 5 to 20 ms */
 #define QL_BOUNCE 200
 #define QL_AGAIN 2000
+#define QL_LEAVE 5 /* seconds from the end of --time to the end of the process */
 
 /* A signal handler gets no argument, so what it needs is static: one interpreter per process has the
  * keyboard. */
 static struct ql_state *volatile target;
 static pthread_t thread;
 static struct sigaction before;
+static bool installed;                /* SIGINT is ours */
+static volatile sig_atomic_t over;    /* the time of --time */
 static volatile int64_t pressed;     /* monotonic milliseconds of the pending interrupt */
 static volatile sig_atomic_t raised; /* the hook has raised the pending interrupt */
 static volatile sig_atomic_t hooked; /* `user` holds what was installed before our hook */
@@ -40,6 +45,11 @@ static struct {
 	lua_Hook hook;
 	int mask, count;
 } user;
+
+static const char *reason(void)
+{
+	return over ? "--time: the time is over" : "interrupted";
+}
 
 static void hook(lua_State *L, lua_Debug *ar)
 {
@@ -57,7 +67,7 @@ static void hook(lua_State *L, lua_Debug *ar)
 		lua_pop(L, 1);
 		luaL_where(L, 1);
 	}
-	lua_pushliteral(L, "interrupted");
+	lua_pushstring(L, reason());
 	lua_concat(L, 2);
 	lua_error(L);
 }
@@ -84,13 +94,19 @@ static int64_t milliseconds(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static void give_up(void)
+static void give_up(const char *text, int code)
 {
-	static const char text[] = "\nquoll: interrupted twice: ended\n";
-	ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+	ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
 
 	(void)ignored;
-	_exit(130);
+	_exit(code);
+}
+
+static void begin_interrupt(struct ql_state *s)
+{
+	raised = 0;
+	s->ctx->interrupted = 1;
+	arm(s, s->running);
 }
 
 static void on_interrupt(int signal)
@@ -106,42 +122,76 @@ static void on_interrupt(int signal)
 	}
 	if (s->ctx->interrupted) {
 		if (now - pressed >= QL_BOUNCE && now - pressed <= QL_AGAIN)
-			give_up();
+			give_up("\nquoll: interrupted twice: ended\n", 130);
 		if (now - pressed > QL_AGAIN)
 			pressed = now;
 		return;
 	}
 	pressed = now;
-	raised = 0;
-	s->ctx->interrupted = 1;
-	arm(s, s->running);
+	begin_interrupt(s);
+}
+
+static void on_alarm(int signal)
+{
+	struct ql_state *s = target;
+
+	if (over)
+		give_up("\nquoll: --time: the time is over\n", QL_TIME_OVER);
+	if (s && !pthread_equal(pthread_self(), thread)) {
+		pthread_kill(thread, signal);
+		return;
+	}
+	over = 1;
+	alarm(QL_LEAVE);
+	if (s)
+		begin_interrupt(s);
+}
+
+/* no SA_RESTART: a blocked read must come back */
+static void handle(int signal, void (*function)(int))
+{
+	struct sigaction action;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = function;
+	sigemptyset(&action.sa_mask);
+	sigaction(signal, &action, NULL);
 }
 
 void ql_interrupt_install(struct ql_state *s)
 {
-	struct sigaction action;
-
-	sigaction(SIGINT, NULL, &before);
-	if (before.sa_handler == SIG_IGN)
-		return;
-	memset(&action, 0, sizeof(action));
-	action.sa_handler = on_interrupt; /* no SA_RESTART: a blocked read must come back */
-	sigemptyset(&action.sa_mask);
 	thread = pthread_self();
 	target = s;
-	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGINT, NULL, &before);
+	installed = before.sa_handler != SIG_IGN;
+	if (installed)
+		handle(SIGINT, on_interrupt);
 }
 
 void ql_interrupt_remove(void)
 {
-	if (target)
+	if (installed)
 		sigaction(SIGINT, &before, NULL);
+	installed = false;
 	target = NULL;
+}
+
+void ql_interrupt_after(int64_t seconds)
+{
+	handle(SIGALRM, on_alarm);
+	alarm((unsigned int)seconds);
+}
+
+bool ql_interrupt_over(void)
+{
+	return over;
 }
 
 void ql_interrupt_clear(struct ql_state *s)
 {
 	s->running = s->L;
+	if (over)
+		return;
 	s->ctx->interrupted = 0;
 	if (hooked)
 		lua_sethook(s->L, user.hook, user.mask, user.count);
@@ -170,14 +220,14 @@ void ql_interrupt_pass(lua_State *L)
 	if (!ql_ctx_of(L)->interrupted)
 		return;
 	if (lua_type(L, -1) != LUA_TSTRING)
-		lua_pushliteral(L, "interrupted");
+		lua_pushstring(L, reason());
 	lua_error(L);
 }
 
 void ql_interrupt_check(lua_State *L)
 {
 	if (ql_ctx_of(L)->interrupted)
-		luaL_error(L, "interrupted");
+		luaL_error(L, "%s", reason());
 }
 
 /* The shell's child gets the Ctrl-C while system() ignores it here: a loop over os.execute could not be left.

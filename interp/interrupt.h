@@ -7,16 +7,25 @@
 #define QUOLL_INTERP_INTERRUPT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "interp/state.h"
 
-/* From here on SIGINT belongs to this state; call it on the thread that runs Lua. Does nothing where SIGINT
- * is ignored (background jobs, nohup). */
+#define QL_TIME_OVER 124 /* exit code, as of timeout(1) */
+
+/* From here on SIGINT belongs to this state; call it on the thread that runs Lua. Where SIGINT is ignored
+ * (background jobs, nohup) it stays so. */
 void ql_interrupt_install(struct ql_state *s);
 /* SIGINT as it was before; also when the state is about to be freed. */
 void ql_interrupt_remove(void);
 /* Forgets a pending interrupt and takes the hook away again. */
 void ql_interrupt_clear(struct ql_state *s);
+
+/* --time: after so many seconds an interrupt is pending that ql_interrupt_clear does not take away; five seconds later
+ * the process ends. */
+void ql_interrupt_after(int64_t seconds);
+/* The time is over: run nothing more. */
+bool ql_interrupt_over(void);
 
 /* `co` runs from now on, on behalf of the thread that is returned and goes back with ql_interrupt_leave. */
 lua_State *ql_interrupt_enter(struct ql_state *s, lua_State *co);

@@ -2,9 +2,10 @@
  * The command line. A first pass over the arguments checks them and takes the options into the environment;
  * the second, with the interpreter made, runs -e and -l in their order, then the script, command or prompt.
  *
- * Exit codes: 0; 1 after an error; 130 after Ctrl-C; what os.exit says. Messages go to stderr as "quoll:
+ * Exit codes: 0; 1 after an error; 130 after Ctrl-C; 124 when the time of --time is over; what os.exit says. Messages go to stderr as "quoll:
  * ...".
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,9 @@
 #include "interp/commands.h"
 #include "interp/interrupt.h"
 #include "interp/repl/repl.h"
+#include "interp/sandbox.h"
 #include "interp/state.h"
+#include "interp/temporary.h"
 #include "interp/traceback.h"
 #include "tensor/cpu.h"
 
@@ -163,7 +166,7 @@ static int failed(lua_State *L)
 	fflush(stdout);
 	ql_traceback_print(stderr, "quoll: ", text ? text : "error");
 	lua_pop(L, 1);
-	return interrupted ? QL_INTERRUPTED : 1;
+	return ql_interrupt_over() ? QL_TIME_OVER : interrupted ? QL_INTERRUPTED : 1;
 }
 
 /* Calls the function on top below its n arguments. */
@@ -280,7 +283,7 @@ static int protected_main(lua_State *L)
 	else if (!code && !l->steps && !l->prompt && !isatty(STDIN_FILENO))
 		code = run_script(L, NULL, 0, NULL);
 	if (l->prompt || (!rest && !l->steps && isatty(STDIN_FILENO))) {
-		if (code != QL_INTERRUPTED)
+		if (code != QL_INTERRUPTED && code != QL_TIME_OVER)
 			code = ql_repl(ql_state_of(L), &l->restore);
 	}
 	lua_pushinteger(L, code);
@@ -289,9 +292,12 @@ static int protected_main(lua_State *L)
 
 static int run_line(struct ql_state *s, struct line *l)
 {
+	int64_t seconds = s->options.at[QL_OPTION_time].i;
 	int code;
 
 	ql_interrupt_install(s);
+	if (seconds)
+		ql_interrupt_after(seconds);
 	lua_pushcfunction(s->L, protected_main);
 	lua_pushlightuserdata(s->L, l);
 	if (ql_traceback_call(s->L, 1, 1))
@@ -311,11 +317,36 @@ static int finish(int code)
 	return code;
 }
 
+#define QL_SANDBOX_SHARE 2 /* the part of the machine's memory that each of the two limits is then */
+
+/* Before anything is started: threads that are there would stay outside. */
+static bool confine(const struct line *l, const struct ql_options *options, char *error)
+{
+	const char *folders = options->at[QL_OPTION_sandbox].s;
+	char number[32];
+
+	if (!folders)
+		return true;
+	if (options->at[QL_OPTION_bytecode].i) {
+		snprintf(error, QL_SANDBOX_ERROR, "--sandbox: not with --bytecode");
+		return false;
+	}
+	snprintf(number, sizeof(number), "%ld",
+		(sysconf(_SC_PHYS_PAGES) / QL_SANDBOX_SHARE * (sysconf(_SC_PAGESIZE) >> 10)) >> 10);
+	setenv("QUOLL_MEMORY", number, 0);
+	setenv("QUOLL_JOURNAL", "none", 1);
+	if (!ql_temporary_start()) {
+		snprintf(error, QL_SANDBOX_ERROR, "--sandbox: %.400s: %s", ql_temporary_folder(), strerror(errno));
+		return false;
+	}
+	return ql_sandbox_enter(folders, options->at[QL_OPTION_data].s, l->argv + l->rest, l->argc - l->rest, error);
+}
+
 int main(int argc, char **argv)
 {
 	struct line l = {.argc = argc, .argv = argv, .rest = argc};
 	struct ql_options options;
-	char error[QL_STATE_ERROR > QL_OPTIONS_ERROR ? QL_STATE_ERROR : QL_OPTIONS_ERROR];
+	char error[QL_STATE_ERROR]; /* the largest of the three that write into it */
 	struct ql_state *s;
 
 	if (argc < 1 || !read_line(&l))
@@ -326,10 +357,10 @@ int main(int argc, char **argv)
 		printf("Quoll " QUOLL_VERSION " (" LUA_RELEASE ")\n");
 		return finish(0);
 	}
-	if (!ql_options_read(&options, error))
+	if (!ql_options_read(&options, error) || !confine(&l, &options, error) || !ql_options_read(&options, error))
 		return complain("%s%s", error, "");
 	s = ql_state_new(&options, 0, error);
 	if (!s)
 		return complain("%s%s", error, "");
-	return finish(run_line(s, &l));
+	return finish(run_line(s, &l)); /* the folder of temporary files goes with the process */
 }

@@ -24,6 +24,7 @@ static struct {
 	char *before; /* TMPDIR, NULL: it was not set */
 	int alive;    /* our end of the pipe */
 	pid_t remover; /* 0: there is no folder */
+	int users;     /* starts without an end yet */
 } folder;
 
 const char *ql_temporary_folder(void)
@@ -78,8 +79,13 @@ static bool start_remover(void)
 bool ql_temporary_start(void)
 {
 	const char *before = getenv("TMPDIR");
-	int n = snprintf(folder.path, sizeof(folder.path), "%s/quoll-test-XXXXXX", ql_temporary_folder());
+	int n;
 
+	if (folder.remover) {
+		folder.users++;
+		return true;
+	}
+	n = snprintf(folder.path, sizeof(folder.path), "%s/quoll-test-XXXXXX", ql_temporary_folder());
 	if (n < 0 || (size_t)n >= sizeof(folder.path)) {
 		errno = ENAMETOOLONG;
 		return false;
@@ -92,12 +98,13 @@ bool ql_temporary_start(void)
 		return false;
 	}
 	setenv("TMPDIR", folder.path, 1);
+	folder.users = 1;
 	return true;
 }
 
 void ql_temporary_end(void)
 {
-	if (!folder.remover)
+	if (!folder.remover || --folder.users > 0)
 		return;
 	close(folder.alive);
 	while (waitpid(folder.remover, NULL, 0) < 0 && errno == EINTR)

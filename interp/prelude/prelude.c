@@ -80,6 +80,8 @@ static void run(lua_State *L, const struct file *f)
 	lua_pushfstring(L, "%s%s.lua", QL_PRELUDE_CHUNK, f->name);
 	if (luaL_loadbufferx(L, f->text, (size_t)(f->end - f->text), lua_tostring(L, -1), "t"))
 		lua_error(L);
+	if (lua_getfield(L, LUA_REGISTRYINDEX, QL_PRELUDE_ENVIRONMENT) == LUA_TNIL || !lua_setupvalue(L, -2, 1))
+		lua_pop(L, 1);
 	lua_replace(L, -2);
 	lua_insert(L, -2);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);

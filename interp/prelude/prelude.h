@@ -11,6 +11,8 @@
 
 #define QL_PRELUDE_CHUNK "=prelude/"
 #define QL_INTERNAL "quoll.internal" /* registry: table of functions that C gives to the prelude */
+/* registry: the _ENV of the prelude's chunks; nil: the global table */
+#define QL_PRELUDE_ENVIRONMENT "quoll.environment"
 
 /* Pushes what the file returns; it runs once per state. Raises. */
 void ql_prelude_require(lua_State *L, const char *name);

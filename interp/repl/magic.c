@@ -191,6 +191,10 @@ static bool shell(struct ql_session *s, const char *rest, size_t size, struct ql
 	int status;
 
 	(void)cell;
+	if (s->state->options.at[QL_OPTION_sandbox].s) {
+		fputs("!: --sandbox runs no programs\n", stderr);
+		return false;
+	}
 	lua_pushlstring(s->state->L, rest, size);
 	fflush(stdout);
 	status = system(lua_tostring(s->state->L, -1));

@@ -65,6 +65,7 @@ static bool wait_for_input(struct ql_state *state)
 
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGALRM);
 	pthread_sigmask(SIG_BLOCK, &blocked, &before);
 	while (!state->ctx->interrupted && ppoll(&input, 1, NULL, &before) < 0 && errno == EINTR)
 		;
@@ -122,7 +123,7 @@ static void loop(struct ql_session *s, struct reader *r)
 {
 	bool terminal = isatty(STDIN_FILENO);
 
-	while (!s->leave) {
+	while (!s->leave && !ql_interrupt_over()) {
 		write_prompt(s, r->size > 0);
 		switch (read_line(s->state, r)) {
 		case LINE_READ:
@@ -145,7 +146,7 @@ static void edit_loop(struct ql_session *s)
 	struct ql_prompt prompt;
 
 	ql_prompt_open(&prompt, s->state);
-	while (!s->leave) {
+	while (!s->leave && !ql_interrupt_over()) {
 		const struct ql_bytes *text = &prompt.editor.buffer.text;
 		char first[QL_PROMPT], more[QL_PROMPT];
 		enum ql_prompt_result result;
@@ -208,5 +209,5 @@ int ql_repl(struct ql_state *state, const struct ql_restore *restore)
 	ql_journal_close(L, session.journal);
 	free(reader.text);
 	free(reader.line);
-	return 0;
+	return ql_interrupt_over() ? QL_TIME_OVER : 0;
 }

@@ -193,9 +193,10 @@ enum ql_tty_event ql_tty_read(int ms, const volatile sig_atomic_t *interrupted, 
 	sigset_t blocked, mask;
 	int n = 0;
 
-	/* SIGINT is let in only while waiting, or it could come between the look at the flag and the poll */
+	/* SIGINT and SIGALRM (--time) are let in only while waiting, or it could come between the look at the flag and the poll */
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGALRM);
 	pthread_sigmask(SIG_BLOCK, &blocked, &mask);
 	while (!*interrupted && (n = ppoll(wait, 2, ms < 0 ? NULL : &limit, &mask)) < 0 && errno == EINTR)
 		;
