@@ -154,6 +154,12 @@ data = {{tensor.randn(4, 8), tensor{1, 2, 3, 1, dtype='int64'}}}
 r = bench.models({float32=m, int8=m:quantize{mode='dynamic'}}, {data=data, metric='accuracy'})
 print(#r, r[1].model, r[2].weight_bytes, r[1].speedup)  --> 2 float32 36 1.0]]}
 
+-- A load average has no more digits than one that mean anything; so rounded it is mostly the same for all rows.
+local function load_now()
+	local load = internal.load()
+	return load and math.floor(load * 10 + 0.5) / 10
+end
+
 return function(given, options)
 	options = base.options(models, options)
 	if options.data == nil then fail('models: data: wanted a loader or a list of batches {x, y}, got nothing') end
@@ -164,7 +170,7 @@ return function(given, options)
 		local row = measure(entry, options.data, metric, options)
 		if metric.name ~= 'metric' then row[metric.name] = row.value end
 		row.speedup = (rows[1] or row).ms / row.ms
-		row.threads, row.level, row.load, row.machine = tensor.threads(), f.level, internal.load(), f.name
+		row.threads, row.level, row.load, row.machine = tensor.threads(), f.level, load_now(), f.name
 		rows[i] = row
 	end
 	return report(rows)

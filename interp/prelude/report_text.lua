@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- A report as text for people: cells with four significant digits, numbers aligned at the point. A table that is too
--- wide for the terminal loses the columns that are the same in all rows to a line below it, then is cut into blocks
+-- wide for the terminal loses the columns that are the same in all rows, or the same as another, to a line below it, then is cut into blocks
 -- that repeat the first column; a single row is then written downwards.
 local _, internal = ...
 
@@ -133,15 +133,32 @@ local function add_wrapped(out, text, width)
 	if line ~= '' then out[#out + 1] = line end
 end
 
--- Moves columns with one value to `equal` until the rest fits.
+-- The name of a column before the i-th with the same cells in all rows.
+local function twin_of(columns, i)
+	for k = 2, i - 1 do
+		local same = true
+		for row, text in ipairs(columns[i].cells) do same = same and columns[k].cells[row] == text end
+		if same then return columns[k].name end
+	end
+end
+
+-- What the line below the table says instead of the i-th column; nil: the column must stay.
+local function folded(columns, i)
+	local c = columns[i]
+	if c.constant then return c.constant ~= '-' and c.name .. ' ' .. c.constant:gsub('^ +', ''):gsub(' +$', '') or nil end
+	local twin = #c.cells > 1 and twin_of(columns, i)
+	return twin and c.name .. ' as ' .. twin
+end
+
+-- Moves columns with one value, and copies of others, to `equal` until the rest fits; empty ones go without a word.
 local function fold(columns, width, equal)
 	local left = total(columns)
 	for i = #columns, 2, -1 do
-		local c = columns[i]
-		if left > width and c.constant and c.constant ~= '-' then
-			table.insert(equal, 1, c.name .. ' ' .. c.constant:gsub('^ +', ''):gsub(' +$', ''))
+		local text = left > width and folded(columns, i)
+		if text then
+			if columns[i].constant ~= '' then table.insert(equal, 1, text) end
+			left = left - columns[i].width - #GAP
 			table.remove(columns, i)
-			left = left - c.width - #GAP
 		end
 	end
 end

@@ -120,6 +120,17 @@ it('never is wider than 80 columns', function()
 	local one = tostring(report{wide[1]})
 	assert(one:find '\ncolumn_02  2.5', one)
 end)
+	it('folds copies of a column and empty ones, only where there is no room', function()
+		local rows = {}
+		for i = 1, 3 do rows[i] = {model = 'm' .. i, accuracy = i / 2, value = i / 2, why = '', filler = ('x'):rep(40) .. i, rest = ('y'):rep(30) .. i} end
+		rows.columns = {'model', 'accuracy', 'value', 'why', 'filler', 'rest'}
+		local text = tostring(report(rows))
+		assert(text:find('all rows: value as accuracy$') and not text:find 'why', text)
+		for _, row in ipairs(rows) do row.filler, row.rest = nil, nil end
+		rows.columns = {'model', 'accuracy', 'value', 'why'}
+		text = tostring(report(rows))
+		assert(text:find 'value' and text:find 'why' and not text:find 'all rows', text)
+	end)
 
 it('shows both ends of a long report', function()
 	local long = {columns = {'i'}}
