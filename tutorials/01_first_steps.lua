@@ -70,7 +70,7 @@ r:plot{kind = 'scatter', x = 'ms', y = 'max', label = 'spec', ylog = true, title
 y = {}
 for _, s in ipairs{0.1, 0.5, 1, 2, 5, 10} do y[#y + 1] = {s, (x * s):error((x * s):quantize 'int8').max} end
 plot.line{y, xlabel = 'input scale', ylabel = 'max error', title = 'int8: error against input scale',
-  file = 'out/01_error_vs_scale.png'}
+  file = 'out/01_error_vs_scale.png'}:show()
 for i = 2, #y do assert(math.abs(y[i][2] / y[i][1] / (y[1][2] / y[1][1]) - 1) < 0.02) end
 
 -- %% [markdown]
@@ -114,8 +114,8 @@ print(r:sort('sqnr', true))
 -- Four bits: bands appear in the sky. The pictures show the real values of the codes.
 
 -- %%
-plot.heat{photo, title = 'as it is', file = 'out/01_photo.png'}
-plot.heat{photo:quantize('uint4'):dequantize(), title = 'uint4: 16 values', file = 'out/01_photo_uint4.png'}
+plot.heat{photo, title = 'as it is', file = 'out/01_photo.png'}:show()
+plot.heat{photo:quantize('uint4'):dequantize(), title = 'uint4: 16 values', file = 'out/01_photo_uint4.png'}:show()
 plot.heat{photo:quantize('binary/1'):dequantize(), title = 'binary/1', file = 'out/01_photo_binary.png'}
 
 -- %% [markdown]
@@ -184,5 +184,5 @@ largest = largest:view(largest:size(1), -1)
 r = quant.compare(largest, specs)
 print(r)
 r:plot{kind = 'scatter', x = 'ms', y = 'sqnr', label = 'spec', title = 'one layer of trained weights', xlabel = 'ms to quantize',
-  ylabel = 'SQNR in dB', file = 'out/01_weights.png'}
+  ylabel = 'SQNR in dB', file = 'out/01_weights.png'}:show()
 print 'pictures are in out/'

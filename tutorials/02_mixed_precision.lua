@@ -150,8 +150,8 @@ print(quant.ops():where(function(row) return row.op == 'matmul' or row.op == 're
 r = bench.matmul{sizes = quick and {64, 128} or {256, 512, 1024, 2048}, dtypes = {'float32', 'int8', 'int4:32'}}
 print(r)
 r:plot{kind = 'line', x = 'size', y = 'gops', group = 'dtype', title = 'x:linear(w)', xlabel = 'size of the square matrices',
-  ylabel = 'billion operations per second', file = 'out/02_matmul.png'}
+  ylabel = 'billion operations per second', file = 'out/02_matmul.png'}:show()
 r:plot{kind = 'line', x = 'size', y = 'ms', group = 'dtype', ylog = true, title = 'latency', xlabel = 'size',
-  ylabel = 'ms', file = 'out/02_latency.png'}
+  ylabel = 'ms', file = 'out/02_latency.png'}:show()
 print(quant.log())
 print 'pictures are in out/'

@@ -61,9 +61,9 @@ function of(name) return four:where{observer = name} end
 assert(of('entropy').bulk > of('minmax').bulk + 3)
 for _, name in ipairs(names) do assert(of('mse').sqnr >= of(name).sqnr - 0.2, name) end
 four:plot{kind = 'bar', x = 'observer', y = {'sqnr', 'bulk'}, title = '4 bits: with and without the outlier', ylabel = 'dB',
-	file = 'out/03_observers.png'}
+	file = 'out/03_observers.png'}:show()
 print(obs.uint4.minmax:stats())
-obs.uint4.entropy:plot{file = 'out/03_entropy.png'}
+obs.uint4.entropy:plot{file = 'out/03_entropy.png'}:show()
 obs.uint4.minmax:plot{file = 'out/03_minmax.png'}
 
 -- %% [markdown]

@@ -78,9 +78,9 @@ assert(#quant.log():where{path = 'fallback'} == 0)
 -- %%
 r = bench.models({float32 = m, dynamic = dyn, static = sta}, {data = test, metric = 'accuracy'})
 print(r)
-r:plot{kind = 'bar', x = 'model', y = 'accuracy', title = 'MNIST perceptron', ylabel = '% correct', file = 'out/04_accuracy.png'}
-r:plot{kind = 'bar', x = 'model', y = 'ms', title = 'time of a batch of 500', ylabel = 'ms', file = 'out/04_ms.png'}
-r:plot{kind = 'bar', x = 'model', y = {'weight_bytes', 'activation_bytes'}, title = 'bytes', file = 'out/04_bytes.png'}
+r:plot{kind = 'bar', x = 'model', y = 'accuracy', title = 'MNIST perceptron', ylabel = '% correct', file = 'out/04_accuracy.png'}:show()
+r:plot{kind = 'bar', x = 'model', y = 'ms', title = 'time of a batch of 500', ylabel = 'ms', file = 'out/04_ms.png'}:show()
+r:plot{kind = 'bar', x = 'model', y = {'weight_bytes', 'activation_bytes'}, title = 'bytes', file = 'out/04_bytes.png'}:show()
 by = {}
 for i = 1, #r do by[r[i].model] = r[i] end
 assert(by.static.accuracy > by.float32.accuracy - 0.3 and by.dynamic.accuracy > by.float32.accuracy - 0.3)

@@ -63,9 +63,9 @@ assert(#quant.log():where{path = 'fallback'} == 0)
 -- %%
 r = bench.models(models, {data = test, metric = 'perplexity', batches = batches})
 print(r)
-r:plot{kind = 'scatter', x = 'weight_bytes', y = 'perplexity', label = 'model', title = 'Penn Treebank, test text', file = 'out/06_ptb.png'}
-r:plot{kind = 'bar', x = 'model', y = 'ms', title = 'time of a batch', ylabel = 'ms', file = 'out/06_ms.png'}
-r:plot{kind = 'bar', x = 'model', y = {'weight_bytes', 'activation_bytes', 'peak'}, title = 'bytes', file = 'out/06_bytes.png'}
+r:plot{kind = 'scatter', x = 'weight_bytes', y = 'perplexity', label = 'model', title = 'Penn Treebank, test text', file = 'out/06_ptb.png'}:show()
+r:plot{kind = 'bar', x = 'model', y = 'ms', title = 'time of a batch', ylabel = 'ms', file = 'out/06_ms.png'}:show()
+r:plot{kind = 'bar', x = 'model', y = {'weight_bytes', 'activation_bytes', 'peak'}, title = 'bytes', file = 'out/06_bytes.png'}:show()
 by = {}
 for i = 1, #r do by[r[i].model] = r[i] end
 print(('perplexity, more than float32: dynamic %+.2f %%, static %+.2f %%, int4:32 %+.2f %%'):format(

@@ -50,7 +50,7 @@ for _, s in ipairs{'int8/1', 'int4/1', 'int4:128', 'int4:64', 'int4:32', 'uint4:
 end
 r = bench.models(v, {data = test, metric = 'perplexity', batches = batches})
 print(r:sort 'weight_bytes')
-r:plot{kind = 'scatter', x = 'weight_bytes', y = 'perplexity', label = 'model', title = 'what a bit of weight is worth', file = 'out/07_w4.png'}
+r:plot{kind = 'scatter', x = 'weight_bytes', y = 'perplexity', label = 'model', title = 'what a bit of weight is worth', file = 'out/07_w4.png'}:show()
 by = {}
 for i = 1, #r do by[r[i].model] = r[i] end
 assert(by['int8/1'].value < 1.01 * by.float32.value and by['int4:32'].value < 1.04 * by.float32.value)
@@ -68,7 +68,7 @@ m:calibrate(valid, {input = 'uint8', batches = quick and 2 or 16})
 r = bench.models({float32 = m, dynamic = m:quantize{mode = 'dynamic'}, static = m:quantize{mode = 'static'}},
 	{data = test, metric = 'perplexity', batches = batches})
 print(r)
-r:plot{kind = 'bar', x = 'model', y = 'ms', title = 'time of a batch', ylabel = 'ms', file = 'out/07_ms.png'}
+r:plot{kind = 'bar', x = 'model', y = 'ms', title = 'time of a batch', ylabel = 'ms', file = 'out/07_ms.png'}:show()
 for i = 1, #r do assert(r[i].value < 1.01 * r[1].value) end
 
 -- %% [markdown]

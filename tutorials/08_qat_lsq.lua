@@ -63,7 +63,7 @@ if not quick then
 end
 r = bench.models(out, {data = test, metric = 'accuracy'})
 print(r)
-r:where{method = 'ptq'}:plot{x = 'bits', y = 'accuracy', title = 'rounded afterwards', file = 'out/08_ptq.png'}
+r:where{method = 'ptq'}:plot{x = 'bits', y = 'accuracy', title = 'rounded afterwards', file = 'out/08_ptq.png'}:show()
 r:plot{kind = 'scatter', x = 'weight_bytes', y = 'accuracy', label = 'model', title = 'bits and how they were reached', file = 'out/08_qat.png'}
 
 -- %%
