@@ -24,8 +24,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "interp/libs.h"
-
 #define QL_GRACE 1000000 /* instructions: 5 to 20 ms */
 #define QL_BOUNCE 200
 #define QL_AGAIN 2000
@@ -228,29 +226,4 @@ void ql_interrupt_check(lua_State *L)
 {
 	if (ql_ctx_of(L)->interrupted)
 		luaL_error(L, "%s", reason());
-}
-
-/* The shell's child gets the Ctrl-C while system() ignores it here: a loop over os.execute could not be left.
- */
-static int os_execute(lua_State *L)
-{
-	int n;
-
-	lua_pushvalue(L, lua_upvalueindex(1));
-	lua_insert(L, 1);
-	lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-	n = lua_gettop(L);
-	if (n == 3 && lua_tointeger(L, 3) == SIGINT && !strcmp(luaL_tolstring(L, 2, NULL), "signal"))
-		raise(SIGINT);
-	lua_settop(L, n);
-	return n;
-}
-
-int ql_open_interrupt(lua_State *L)
-{
-	lua_getglobal(L, "os");
-	lua_getfield(L, -1, "execute");
-	lua_pushcclosure(L, os_execute, 1);
-	lua_setfield(L, -2, "execute");
-	return 0;
 }

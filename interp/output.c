@@ -34,6 +34,15 @@ bool ql_output_heard(void)
 	return output.first && !output.telling;
 }
 
+bool ql_output_wants_children(void)
+{
+	bool wanted = false;
+
+	for (const struct ql_listener *l = output.first; l; l = l->next)
+		wanted |= l->children;
+	return wanted;
+}
+
 /* An event's text ends with 0: the pieces that a stream flushes do not. */
 static void tell_piece(int i, const char *text, size_t size)
 {

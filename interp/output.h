@@ -2,7 +2,7 @@
  * What inputs put out, as events in their order, for listeners beside or instead of the terminal: the
  * prompt's journal, the outputs of a notebook, a Jupyter client. While there is a listener, stdout and stderr
  * are streams of ours: whatever C or Lua code writes to them becomes an event and goes on to the terminal.
- * Child processes write past them.
+ * Child processes write past them, unless a listener wants what they put out: see shell.h.
  */
 #ifndef QUOLL_INTERP_OUTPUT_H
 #define QUOLL_INTERP_OUTPUT_H
@@ -29,10 +29,12 @@ struct ql_output {
 	int index;
 };
 
-/* `take` must neither raise nor write to stdout or stderr: it may be called from within a flush of them. */
+/* children: commands of the shell put out through our stdout; where a person may sit at the terminal they need it.
+ * `take` must neither raise nor write to stdout or stderr: it may be called from within a flush of them. */
 struct ql_listener {
 	void (*take)(void *self, const struct ql_output *output);
 	void *self;
+	bool children;
 	struct ql_listener *next; /* these two are filled here */
 	bool quiet;
 };
@@ -42,6 +44,7 @@ struct ql_listener {
 bool ql_output_listen(lua_State *L, struct ql_listener *listener, bool quiet);
 void ql_output_end(lua_State *L, struct ql_listener *listener);
 bool ql_output_heard(void);
+bool ql_output_wants_children(void);
 
 /* Tells the listeners, in the order in which they came. Nothing is written to the terminal. Never raises. */
 void ql_output_tell(const struct ql_output *output);

@@ -10,6 +10,7 @@
 
 #include "interp/prelude/prelude.h"
 #include "interp/repl/show.h"
+#include "interp/shell.h"
 #include "interp/traceback.h"
 
 #define QL_WORD 128
@@ -196,8 +197,7 @@ static bool shell(struct ql_session *s, const char *rest, size_t size, struct ql
 		return false;
 	}
 	lua_pushlstring(s->state->L, rest, size);
-	fflush(stdout);
-	status = system(lua_tostring(s->state->L, -1));
+	status = ql_shell(s->state->L, lua_tostring(s->state->L, -1));
 	lua_pop(s->state->L, 1);
 	if (WIFEXITED(status) && WEXITSTATUS(status))
 		printf("exit status %d\n", WEXITSTATUS(status));

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * Commands of the shell: !command and os.execute.
+ */
+#ifndef QUOLL_INTERP_SHELL_H
+#define QUOLL_INTERP_SHELL_H
+
+#include <lua.h>
+
+/* Runs it by /bin/sh and waits: the status that waitpid(2) tells, -1 with errno. Where a listener wants what children
+ * put out (output.h) that goes to our stdout, in pieces as it comes, and stdin is empty; else the child has ours. A
+ * Ctrl-C interrupts the command; it is pending here afterwards. May raise. */
+int ql_shell(lua_State *L, const char *command);
+
+#endif
