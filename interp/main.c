@@ -13,6 +13,7 @@
 
 #include "interp/commands.h"
 #include "interp/interrupt.h"
+#include "interp/prelude/prelude.h"
 #include "interp/repl/repl.h"
 #include "interp/sandbox.h"
 #include "interp/state.h"
@@ -234,6 +235,16 @@ static int cannot_load(lua_State *L, const char *name)
 	return complain("%s: no such file or command%s", name, ql_nearest(name, names, near));
 }
 
+/* Warns of globals that only functions of the chunk on top assign. */
+static int warn_of_globals(lua_State *L)
+{
+	ql_prelude_require(L, "strict");
+	lua_pushvalue(L, 1);
+	lua_pushvalue(L, 2);
+	lua_call(L, 2, 0);
+	return 0;
+}
+
 /* `name` NULL: stdin */
 static int run_script(lua_State *L, const char *name, int argc, char **argv)
 {
@@ -241,6 +252,12 @@ static int run_script(lua_State *L, const char *name, int argc, char **argv)
 	if (luaL_loadfilex(L, name, ql_chunk_mode(L)))
 		return name ? cannot_load(L, name) : failed(L);
 	luaL_checkstack(L, argc, "too many arguments");
+	if (ql_state_of(L)->options.at[QL_OPTION_strict].i) {
+		lua_pushcfunction(L, warn_of_globals);
+		lua_pushvalue(L, -2);
+		lua_pushstring(L, name ? name : "stdin");
+		lua_call(L, 2, 0);
+	}
 	for (int i = 0; i < argc; i++)
 		lua_pushstring(L, argv[i]);
 	return run(L, argc);

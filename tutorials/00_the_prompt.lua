@@ -8,7 +8,8 @@
 
 -- %%
 -- Runs the inputs in a fresh prompt and prints the session as it looks on a terminal. A pipe is not echoed, so the
--- inputs are put behind their prompts.
+-- inputs are put behind their prompts. `session` is the last one.
+session = ''
 function show(inputs, arguments)
 	local name = os.tmpname()
 	local file = assert(io.open(name, 'w'))

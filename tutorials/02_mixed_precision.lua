@@ -80,6 +80,7 @@ print(a:quantize('int4:32'):matmul(qw):explain())  --> ...because scale varies a
 -- Without the data, noisy drawn patterns stand in.
 
 -- %%
+patterns = nil -- drawn once, where there are no digits
 function digits(split, n)
   local images, why = data.find('mnist/' .. split .. '-images-idx3-ubyte.gz')
   local labels = data.find('mnist/' .. split .. '-labels-idx1-ubyte.gz')

@@ -1,91 +1,23 @@
 -- SPDX-License-Identifier: MIT
--- Which global variables, and which local variables of earlier inputs, a Lua function reads and which it assigns:
--- read from
--- its bytecode, so that fields, parameters and inner locals of the same name do not count. Functions inside of it
--- belong to
--- it. Layout of a dumped function: ldump.c of Lua 5.4; the instructions are those of lopcodes.h:
+-- Which global variables, and which local variables of earlier inputs, a Lua function reads and which it assigns: read from
+-- its bytecode, so that fields, parameters and inner locals of the same name do not count. Functions inside of it belong to
+-- it.
 --	GETUPVAL A B     R[A] := UpValue[B]            GETTABUP A B C   R[A] := UpValue[B][K[C]]
 --	SETUPVAL A B     UpValue[B] := R[A]            SETTABUP A B C   UpValue[A][K[B]] := R or K[C]
 --	CLOSURE A Bx     R[A] := closure of inner Bx   MOVE A B         R[A] := R[B]
--- A function that is only defined (stored in a global, a field or a local variable that nothing reads) does not run:
--- what it
+-- A function that is only defined (stored in a global, a field or a local variable that nothing reads) does not run: what it
 -- mentions is not read here.
--- A function with more than 255 constants reads _ENV into a register first; then its names are not in the
--- instructions and
+-- A function with more than 255 constants reads _ENV into a register first; then its names are not in the instructions and
 -- `whole` is set.
-local MOVE, GETUPVAL, SETUPVAL, GETTABUP, SETTABUP, SETFIELD, CLOSURE = 0, 9, 10, 11, 15, 18, 79
+local _, internal = ...
+local bytecode = internal.import 'bytecode'
+local decode = bytecode.decode
+local MOVE, GETUPVAL, SETUPVAL = bytecode.MOVE, bytecode.GETUPVAL, bytecode.SETUPVAL
+local GETTABUP, SETTABUP, SETFIELD, CLOSURE = bytecode.GETTABUP, bytecode.SETTABUP, bytecode.SETFIELD, bytecode.CLOSURE
 local JUMPS = {} -- JMP, comparisons, TEST, TESTSET; FORLOOP, FORPREP, TFORPREP, TFORLOOP: behind them code may not run
 for op = 56, 67 do JUMPS[op] = true end
 for op = 73, 77 do JUMPS[op] = op ~= 76 or nil end
 local CALLS = {[68] = true, [69] = true, [76] = true} -- CALL, TAILCALL, TFORCALL
-local unpack = string.unpack
-
-local text, at -- of the dump that is read
-
-local function byte()
-	at = at + 1
-	return text:byte(at - 1)
-end
-
--- Seven bits per byte, the highest first; the last byte has its top bit set.
-local function size()
-	local value = 0
-	while true do
-		local b = byte()
-		value = value << 7 | b & 0x7f
-		if b & 0x80 ~= 0 then return value end
-	end
-end
-
-local function string()
-	local n = size()
-	if n == 0 then return nil end
-	at = at + n - 1
-	return text:sub(at - n + 1, at - 1)
-end
-
-local CONSTANT = { -- by the tags of lobject.h: nil, false, true, integer, float, short and long string
-	[0x00] = function() end, [0x01] = function() end, [0x11] = function() end,
-	[0x03] = function() at = at + 8 end, [0x13] = function() at = at + 8 end,
-	[0x04] = string, [0x14] = string,
-}
-
--- A function of the dump: {code =, constants =, upvalues = {{instack, index}}, inner =, names = of upvalues,
--- starts = set of the instructions from which on a local variable is there}
-local function read_function()
-	local f = {constants = {}, upvalues = {}, inner = {}, names = {}, starts = {}}
-	string() -- source
-	size() -- first line
-	size() -- last line
-	at = at + 3 -- parameters, vararg, stack
-	local n = size()
-	f.code, f.count = at, n
-	at = at + 4 * n
-	for i = 0, size() - 1 do f.constants[i] = CONSTANT[byte()]() end
-	for i = 0, size() - 1 do
-		f.upvalues[i] = {byte(), byte()}
-		at = at + 1 -- kind
-	end
-	for i = 1, size() do f.inner[i] = read_function() end
-	n = size() -- lines of the instructions
-	at = at + n
-	for _ = 1, size() do
-		size()
-		size()
-	end
-	for _ = 1, size() do -- local variables
-		string()
-		f.starts[size()] = true
-		size()
-	end
-	for i = 0, size() - 1 do f.names[i] = string() end
-	return f
-end
-
-local function decode(f, i)
-	local instruction = unpack('<I4', text, f.code + 4 * i)
-	return instruction & 0x7f, instruction >> 7 & 0xff, instruction >> 16 & 0xff, instruction >> 24, instruction >> 15
-end
 
 -- The inner functions that instruction i makes only to be stored.
 local function is_definition(f, i, register)
@@ -146,12 +78,10 @@ return function(f, is_cell)
 	local info = debug.getinfo(f, 'S')
 	if info.what == 'C' then return nil end
 	local found = {reads = {}, writes = {}, first = {}, calls = 0}
-	text, at = ('').dump(f), 1
-	at = at + 4 + 1 + 1 + 6 + 3 + 8 + 8 + 1 -- signature to number of upvalues
-	local main = read_function()
-	local names = {}
-	for i = 0, #main.upvalues do names[i] = main.names[i] or false end
-	collect(main, names, found, is_cell)
-	text = nil
+	bytecode.read(f, function(main)
+		local names = {}
+		for i = 0, #main.upvalues do names[i] = main.names[i] or false end
+		collect(main, names, found, is_cell)
+	end)
 	return found
 end

@@ -1,0 +1,92 @@
+-- SPDX-License-Identifier: MIT
+-- Reads what string.dump writes: the functions of a chunk with their instructions, constants, upvalues and lines. Layout: ldump.c of
+-- Lua 5.4; instructions: lopcodes.h; lines: ldebug.c (a signed byte each from the one before, -128: an absolute one follows).
+local bytecode = {MOVE = 0, GETUPVAL = 9, SETUPVAL = 10, GETTABUP = 11, SETTABUP = 15, SETFIELD = 18, CLOSURE = 79}
+local unpack = string.unpack
+
+local text, at -- of the dump that is read
+
+local function byte()
+	at = at + 1
+	return text:byte(at - 1)
+end
+
+-- Seven bits per byte, the highest first; the last byte has its top bit set.
+local function size()
+	local value = 0
+	while true do
+		local b = byte()
+		value = value << 7 | b & 0x7f
+		if b & 0x80 ~= 0 then return value end
+	end
+end
+
+local function string()
+	local n = size()
+	if n == 0 then return nil end
+	at = at + n - 1
+	return text:sub(at - n + 1, at - 1)
+end
+
+local CONSTANT = { -- by the tags of lobject.h: nil, false, true, integer, float, short and long string
+	[0x00] = function() end, [0x01] = function() end, [0x11] = function() end,
+	[0x03] = function() at = at + 8 end, [0x13] = function() at = at + 8 end,
+	[0x04] = string, [0x14] = string,
+}
+
+-- A function of the dump: {code =, count = of instructions, constants =, upvalues = {{instack, index}}, inner =, names = of upvalues,
+-- starts = set of the instructions from which on a local variable is there, line =, deltas =, absolute = lines}
+local function read_function()
+	local f = {constants = {}, upvalues = {}, inner = {}, names = {}, starts = {}}
+	string() -- source
+	f.line = size()
+	size() -- last line
+	at = at + 3 -- parameters, vararg, stack
+	local n = size()
+	f.code, f.count = at, n
+	at = at + 4 * n
+	for i = 0, size() - 1 do f.constants[i] = CONSTANT[byte()]() end
+	for i = 0, size() - 1 do
+		f.upvalues[i] = {byte(), byte()}
+		at = at + 1 -- kind
+	end
+	for i = 1, size() do f.inner[i] = read_function() end
+	n = size()
+	f.deltas = at
+	at = at + n
+	f.absolute = {}
+	for _ = 1, size() do
+		local i = size()
+		f.absolute[i] = size()
+	end
+	for _ = 1, size() do -- local variables
+		string()
+		f.starts[size()] = true
+		size()
+	end
+	for i = 0, size() - 1 do f.names[i] = string() end
+	return f
+end
+
+-- Opcode, A, B, C and Bx of instruction i, from 0 on.
+function bytecode.decode(f, i)
+	local instruction = unpack('<I4', text, f.code + 4 * i)
+	return instruction & 0x7f, instruction >> 7 & 0xff, instruction >> 16 & 0xff, instruction >> 24, instruction >> 15
+end
+
+-- The line of instruction i.
+function bytecode.line(f, i)
+	local line = f.line
+	for k = 0, i do line = f.absolute[k] or line + unpack('b', text, f.deltas + k) end
+	return line
+end
+
+-- Calls use(main function) for a function in Lua; what is read is only known until use returns.
+function bytecode.read(f, use)
+	text, at = ('').dump(f), 1
+	at = at + 4 + 1 + 1 + 6 + 3 + 8 + 8 + 1 -- signature to number of upvalues
+	use(read_function())
+	text = nil
+end
+
+return bytecode
