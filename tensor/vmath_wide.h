@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Functions for float32 that need double inside: sine and cosine, whose argument must be reduced, and powers, whose
- * exponent magnifies errors. By the rules of vmath.h, but not for all arguments: ql_sin_fits and ql_pow_fits tell where,
- * the rest is left to the C library. Errors: sin and cos at most 2 units in the last place, pow 0.6.
+ * exponent magnifies errors. By the rules of vmath.h, but not for all arguments: ql_pow_fits and ql_sin_fits tell where.
+ * Other powers are left to the C library, other angles to ql_sin_far and ql_cos_far, which take every float and do not vectorize.
+ * Errors: sin and cos at most 2 units in the last place, pow 0.6.
  */
 #ifndef QUOLL_TENSOR_VMATH_WIDE_H
 #define QUOLL_TENSOR_VMATH_WIDE_H
@@ -26,19 +27,26 @@ QL_INLINE double ql_of_bits_64(uint64_t b)
 	return x;
 }
 
-/* sin(x + quarters pi / 2) for |x| < 2^20: x = k pi / 2 + r, where pi / 2 is a sum of 31 bits, whose product with k is
- * exact, and 53 more; then polynomials in r^2, |r| <= pi / 4. */
-QL_INLINE float ql_sin_quarters(float x, uint32_t quarters)
+/* sin(r + q pi / 2) for |r| <= pi / 4: polynomials in r^2. */
+QL_INLINE float ql_sin_reduced(float r, uint32_t q)
 {
-	double n = (double)x * 0x1.45f306dc9c883p-1 + QL_ROUNDER_64, k = n - QL_ROUNDER_64;
-	float r = (float)((double)x - k * 0x1.921fb544p+0 - k * 0x1.0b4611a626331p-34), z = r * r, s, c;
-	uint32_t q = (uint32_t)ql_bits_64(n) + quarters;
+	float z = r * r, s, c;
 
 	s = (-1.95180997e-4f * z + 8.33218824e-3f) * z + -0.166666552f;
 	s = r + r * (z * s);
 	c = (2.44325529e-5f * z + -1.38873106e-3f) * z + 4.16666456e-2f;
 	c = 1 - 0.5f * z + z * z * c;
 	return ql_of_bits(ql_bits(q & 1 ? c : s) ^ (q & 2) << 30);
+}
+
+/* sin(x + quarters pi / 2) for |x| < 2^20: x = k pi / 2 + r, where pi / 2 is a sum of 31 bits, whose product with k is
+ * exact, and 53 more. */
+QL_INLINE float ql_sin_quarters(float x, uint32_t quarters)
+{
+	double n = (double)x * 0x1.45f306dc9c883p-1 + QL_ROUNDER_64, k = n - QL_ROUNDER_64;
+
+	return ql_sin_reduced((float)((double)x - k * 0x1.921fb544p+0 - k * 0x1.0b4611a626331p-34),
+		(uint32_t)ql_bits_64(n) + quarters);
 }
 
 QL_INLINE bool ql_sin_fits(float x)
@@ -54,6 +62,43 @@ QL_INLINE float ql_sin(float x)
 QL_INLINE float ql_cos(float x)
 {
 	return ql_sin_quarters(x, 1);
+}
+
+/* sin(x + quarters pi / 2) for |x| >= 2^20 (Payne and Hanek 1983): x = m 2^e with m of 24 bits. Bits of 2 / pi that give
+ * multiples of four quarters are skipped; of the 96 bits from there on times m the first two are the quarter and the next 62 what is
+ * left, with an error below 2^-61, where the float nearest to a whole quarter is 2^-30 away. */
+QL_INLINE float ql_sin_far_quarters(float x, uint32_t quarters)
+{
+	static const uint32_t two_by_pi[8] = {0, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u,
+		0xfe5163abu};
+	uint32_t b = ql_bits(x), e = b >> 23 & 255, skip, word, left, q;
+	uint64_t m = (b & 0x7fffffu) | 0x800000u, high, low, turn;
+	double r;
+
+	if (e == 255)
+		return NAN;
+	skip = e - 150 + 30; /* e - 2 bits, and the 32 zeros in front */
+	word = skip >> 5;
+	left = skip & 31;
+	high = (uint64_t)two_by_pi[word] << 32 | two_by_pi[word + 1];
+	low = (uint64_t)two_by_pi[word + 2] << 32 | two_by_pi[word + 3];
+	high = high << left | low >> 32 >> (32 - left);
+	low = low << left >> 32;
+	turn = m * high + (m * low >> 32); /* 2^64: four quarters */
+	q = (uint32_t)((turn + ((uint64_t)1 << 61)) >> 62);
+	turn -= (uint64_t)q << 62;
+	r = (turn >> 63 ? -(double)(0 - turn) : (double)turn) * 0x1.921fb54442d18p-62;
+	return x < 0 ? ql_sin_reduced((float)-r, quarters - q) : ql_sin_reduced((float)r, quarters + q);
+}
+
+QL_INLINE float ql_sin_far(float x)
+{
+	return ql_sin_far_quarters(x, 0);
+}
+
+QL_INLINE float ql_cos_far(float x)
+{
+	return ql_sin_far_quarters(x, 1);
 }
 
 /* The sign of x^y for x < 0: -1 where y is an odd integer, 1 where it is an even one, else NaN. */

@@ -36,8 +36,9 @@ static float q_ceil(float x)
 }
 ]]})
 
--- Angles beyond 2^20 are left to the C library in Quoll; there is none here.
-local function angle(formula) return 'ql_magnitude(a) < 1048576.0f ? ' .. formula .. ' : ql_of_bits(0x7fc00000u)' end
+local function angle(formula)
+	return ('ql_magnitude(a) < 1048576.0f ? %s : %s'):format(formula, (formula:gsub('(ql_%a+)', '%1_far')))
+end
 
 local FORMULAS = {
 	abs = 'a < 0.0f ? -a : a > 0.0f ? a : a != a ? a : 0.0f',

@@ -63,14 +63,14 @@ static double gelu_tanh_slope(double x)
 }
 
 /* Where they do not apply they are not asked. */
-QL_INLINE float ql_sin_reduced(float x)
+QL_INLINE float ql_sine(float x)
 {
-	return ql_sin_fits(x) ? ql_sin(x) : NAN;
+	return ql_sin_fits(x) ? ql_sin(x) : ql_sin_far(x);
 }
 
-QL_INLINE float ql_cos_reduced(float x)
+QL_INLINE float ql_cosine(float x)
 {
-	return ql_sin_fits(x) ? ql_cos(x) : NAN;
+	return ql_sin_fits(x) ? ql_cos(x) : ql_cos_far(x);
 }
 
 QL_INLINE float ql_cube(float x)
@@ -93,16 +93,6 @@ static double root(double x)
 	return x != 0 && fabs(x) < INFINITY ? pow(x, (double)0.3f) : NAN;
 }
 
-static double sin_small(double x)
-{
-	return fabs(x) < 0x1p20 ? sin(x) : NAN;
-}
-
-static double cos_small(double x)
-{
-	return fabs(x) < 0x1p20 ? cos(x) : NAN;
-}
-
 /* X(name, reference, bound in units in the last place) */
 #define FUNCTIONS(X) \
 	X(exp, exp, 1) \
@@ -119,8 +109,8 @@ static double cos_small(double x)
 	X(erf, erf, 1.5) \
 	X(gelu, gelu, 4.5) \
 	X(gelu_tanh, gelu_tanh, 250) \
-	X(sin_reduced, sin_small, 2) \
-	X(cos_reduced, cos_small, 2) \
+	X(sine, sin, 2) \
+	X(cosine, cos, 2) \
 	X(cube, cube, 0.6) \
 	X(root, root, 0.6)
 
@@ -218,7 +208,9 @@ static void check_function(size_t f, int variants)
 /* Near whole quarter turns, where the reduction cancels most, and powers of any exponent. */
 static void check_wide(void)
 {
-	double worst_sin = 0, worst_pow = 0;
+	static const float close[] = {0x1.f37c8ap95f, 0x1.47d0fep34f, 0x1.32ede2p85f, 0x1.628d4cp40f, 0x1.13093p76f, 0x1.b08c4ap111f, 0x1p127f, 0x1.fffffep127f,
+		0x1p20f, 0x1.000002p20f};
+	double worst_sin = 0, worst_far = 0, worst_pow = 0;
 	uint64_t state = 1;
 
 	for (int k = 1; k < 600000; k++) {
@@ -228,6 +220,12 @@ static void check_wide(void)
 		worst_sin = fmax(worst_sin, error_in_ulp(ql_cos(x), cos((double)x)));
 	}
 	CHECK(worst_sin < 2, "sin and cos: %.3f units in the last place", worst_sin);
+	/* floats nearest to whole quarter turns (continued fractions of pi / 2 times powers of 2), and every exponent */
+	for (size_t i = 0; i < sizeof(close) / sizeof(close[0]); i++) {
+		worst_far = fmax(worst_far, error_in_ulp(ql_sin_far(close[i]), sin((double)close[i])));
+		worst_far = fmax(worst_far, error_in_ulp(ql_cos_far(-close[i]), cos((double)close[i])));
+	}
+	CHECK(worst_far < 2, "sin and cos of large angles: %.3f units in the last place", worst_far);
 	for (int i = 0; i < 1000000; i++) {
 		float x, y;
 
