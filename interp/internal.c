@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The functions that only the prelude sees (QL_INTERNAL).
  */
+#include <string.h>
+
 #include "interp/bind.h"
 #include "interp/describe.h"
 #include "interp/libs.h"
@@ -33,6 +35,15 @@ static int is_spec(lua_State *L)
 	return 1;
 }
 
+/* writes(tensor) -> how often the bytes that it looks at were written to */
+static int writes(lua_State *L)
+{
+	struct ql_tensor **box = luaL_checkudata(L, 1, QL_TENSOR);
+
+	lua_pushinteger(L, *box ? (lua_Integer)(*box)->storage->version : 0);
+	return 1;
+}
+
 /* import(name) -> what the file prelude/name.lua returns (INTERNAL and FUNCTION ones); it runs once */
 static int import(lua_State *L)
 {
@@ -53,12 +64,15 @@ static int nearest(lua_State *L)
 static int write_file(lua_State *L)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
-	const char *path = luaL_checkstring(L, 1);
-	size_t n;
+	size_t length, n;
+	const char *path = luaL_checklstring(L, 1, &length);
 	const char *text = luaL_checklstring(L, 2, &n);
 	struct ql_writer w;
-	enum ql_status status = ql_writer_open(ctx, path, &w);
+	enum ql_status status;
 
+	if (strlen(path) != length)
+		return ql_error(L, "save: %s: wanted the name of a file, got one with a zero byte", path);
+	status = ql_writer_open(ctx, path, &w);
 	if (!status)
 		status = ql_writer_put(&w, text, n);
 	if (!status)
@@ -69,7 +83,7 @@ static int write_file(lua_State *L)
 
 int ql_open_internal(lua_State *L)
 {
-	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor}, {"is_spec", is_spec},
+	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor}, {"is_spec", is_spec}, {"writes", writes},
 		{"import", import}, {"nearest", nearest}, {"write_file", write_file}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);

@@ -31,12 +31,12 @@ train, test = data.loader(images, {batch = 64, shuffle = true, normalize = norm}
 --
 -- `graph.op` wants two functions. `run` computes, with whatever tensor functions there are; gradients follow from them.
 -- `infer` tells the size and dtype of the result without computing it, and every call is checked against it: a wrong `infer`
--- is found at once, not in the C.
+-- is found at once, not in the C. `replace = true`: a name that is taken is an error otherwise, and we come back to this one.
 
 -- %%
 function shape_of(x) return {shape = x.shape} end
 function squared_float(x) return x:relu():square() end
-squared = graph.op{name = 'sqrelu', infer = shape_of, run = squared_float}
+squared = graph.op{name = 'sqrelu', replace = true, infer = shape_of, run = squared_float}
 print(squared(tensor{-2, -0.5, 0, 0.5, 2}))  --> float32(5)  0.0000  0.0000  0.0000  0.2500  4.0000
 x = tensor{-2, 3, grad = true}
 squared(x):sum():backward()
@@ -101,7 +101,7 @@ function either(x, o)
 	if x:quantized() then return squared_codes(x, o) end
 	return squared_float(x)
 end
-squared = graph.op{name = 'sqrelu', infer = shape_of, run = either, form = {gives = 'codes', needs = true}}
+squared = graph.op{name = 'sqrelu', replace = true, infer = shape_of, run = either, form = {gives = 'codes', needs = true}}
 g = graph.trace(m, photos[{{1, 1}}])
 g:calibrate(train, {input = 'uint8', batches = 8, log = false})
 q, r = g:quantize{mode = 'static', rules = {{'sqrelu.*', mode = 'static'}}}
@@ -180,7 +180,7 @@ function emit(e, node)
 			e.float(g.scale), e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
 	end
 end
-squared = graph.op{name = 'sqrelu', infer = shape_of, run = either, emit = emit, form = {gives = 'codes', needs = true}}
+squared = graph.op{name = 'sqrelu', replace = true, infer = shape_of, run = either, emit = emit, form = {gives = 'codes', needs = true}}
 print(q:export{dir = 'out/09_c', name = 'net', samples = photos, variants = {int8 = q, float32 = g}})
 
 -- %% [markdown]
@@ -209,6 +209,6 @@ end
 -- of the library (HACKING.md: "an elementwise op, start to end").
 
 -- %%
-wrong = graph.op{name = 'wrongshape', infer = function(x) return {shape = {x.shape[1]}} end, run = squared_float}
+wrong = graph.op{name = 'wrongshape', replace = true, infer = function(x) return {shape = {x.shape[1]}} end, run = squared_float}
 print(select(2, pcall(wrong, tensor.ones(2, 3))))  --> ...wrongshape: result 1: infer says float32(2), run gave float32(2, 3)
 print(select(2, pcall(graph.op, {name = 'relu', infer = shape_of, run = squared_float})))  --> ...'relu', which is an op of Quoll

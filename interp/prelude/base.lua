@@ -5,6 +5,15 @@ local _, internal = ...
 local base = {}
 local getinfo, error = debug.getinfo, error
 
+-- The message; a zero byte in a word is written out.
+local function shown(format, ...)
+	local words = table.pack(...)
+	for i = 1, words.n do
+		if type(words[i]) == 'string' then words[i] = words[i]:gsub('%z', '\\0') end
+	end
+	return format:format(table.unpack(words, 1, words.n))
+end
+
 -- Raises at the innermost line outside of the prelude, with that line's position.
 function base.fail(format, ...)
 	local level, info = 2, nil
@@ -12,7 +21,13 @@ function base.fail(format, ...)
 		info = getinfo(level, 'S')
 		level = level + 1
 	until not info or info.what ~= 'C' and info.source:sub(1, 9) ~= '=prelude/'
-	error(format:format(...), info and level - 1 or 0)
+	error(shown(format, ...), info and level - 1 or 0)
+end
+
+-- Refuses what cannot be the name of a file or folder.
+function base.check_path(what, path)
+	if path == '' or path:find('\0', 1, true) then base.fail("%s: wanted a name, got '%.60s'", what, path) end
+	return path
 end
 
 -- A path as the shell reads it: ~/ is the home folder.
@@ -58,6 +73,7 @@ base.is_tensor = is_tensor
 
 local types = {
 	integer = function(value) return math.type(value) == 'integer' or type(value) == 'number' and value % 1 == 0 end,
+	['positive integer'] = function(value) return type(value) == 'number' and value % 1 == 0 and value >= 1 end,
 	number = function(value) return type(value) == 'number' end,
 	text = function(value) return type(value) == 'string' end,
 	['true or false'] = function(value) return type(value) == 'boolean' end,
@@ -72,7 +88,7 @@ local types = {
 }
 
 local function describe(value)
-	if type(value) == 'string' then return ("'%.40s'"):format(value) end
+	if type(value) == 'string' then return ("'%.40s'"):format((value:gsub('%z', '\\0'))) end
 	if type(value) == 'number' or type(value) == 'boolean' then return tostring(value) end
 	return type(value)
 end

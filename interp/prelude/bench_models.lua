@@ -147,7 +147,7 @@ ms (forward only, measured on every batch), speedup over float32 (or the first),
 layers' weights with their scales, activation_bytes (what the layers give out for a batch, summed; views do not count), and
 peak, the most that one batch takes above what was in use. An entry may be {model, bits=2, method='lsq'}: these become columns.]],
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
-		{'loss', 'function', 'for the metric loss'}, {'batches', 'integer', 'use so many (default: all)'},
+		{'loss', 'function', 'for the metric loss'}, {'batches', 'positive integer', 'use so many (default: all)'},
 		{'log', 'true or false', 'draw a bar (default true)'}},
 	example = [[m = nn.Sequential{nn.Linear(8, 3)}
 data = {{tensor.randn(4, 8), tensor{1, 2, 3, 1, dtype='int64'}}}

@@ -17,7 +17,7 @@ while]]):gmatch '%a+' do
 	KEYWORDS[word] = true
 end
 
-local TYPES = {integer = 'integer', number = 'number', text = 'string', ['true or false'] = 'boolean', list = 'table',
+local TYPES = {integer = 'integer', ['positive integer'] = 'integer', number = 'number', text = 'string', ['true or false'] = 'boolean', list = 'table',
 	['function'] = 'function', tensor = 'quoll.Tensor', spec = 'string|table', ['text or list'] = 'string|table',
 	integers = 'integer[]', axis = 'integer', dtype = 'string', any = 'any'}
 

@@ -2,11 +2,20 @@
 -- The functions of exported C, as templates: ${field} stands for a field, and a function's name ends in its fields, so that each
 -- is written once for each combination of types. The arithmetic is that of the kernels, bit for bit (quant/rounding.h,
 -- quant/product_codes.c, quant/conv_out.c, quant/rescale_bytes.c, quant/pool_codes.c): change them together.
+local _, internal = ...
+local base = internal.import 'base'
 local parts = {}
 local templates = {}
 
 -- A template: fields in the order of its name, what it needs (a list, or a function of the fields), text.
-function parts.add(name, entry) templates[name] = entry end
+-- Two texts under one name are refused: the later would change what the earlier stood for; ops of users may be replaced.
+function parts.add(name, entry, replace)
+	local old = templates[name]
+	if old and old.text and entry.text and old.text ~= entry.text and not replace then
+		base.fail("export: wanted one text for the template '%s', got two", name)
+	end
+	templates[name] = entry
+end
 function parts.has(name) return templates[name] ~= nil end
 
 local SHORT = {float = 'f32', int8_t = 'i8', uint8_t = 'u8', int16_t = 'i16', uint16_t = 'u16', int32_t = 'i32', int64_t = 'i64'}

@@ -72,7 +72,7 @@ m.bias:detach():fill_(0)
 r = m:evaluate({{tensor{{3, 1}, {0, 2}}, tensor{1, 2, dtype='int64'}}}, {metric='accuracy'})
 print(r.accuracy, r.count)  --> 100.0 2]],
 	{{'metric', 'any', 'name or function (default loss)'}, {'loss', 'function', 'for the metric loss (default nn.crossentropy)'},
-		{'batches', 'integer', 'stop after so many (default: all)'}, {'log', 'true or false', 'draw a bar (default true)'}})
+		{'batches', 'positive integer', 'stop after so many (default: all)'}, {'log', 'true or false', 'draw a bar (default true)'}})
 function methods.evaluate(m, data, options)
 	module.parts_of(m, 'evaluate')
 	options = base.options(evaluate, options)

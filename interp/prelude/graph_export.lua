@@ -26,7 +26,10 @@ local function emitter_of(op)
 		emitters = {}
 		for file in internal.registry('export'):gmatch '%S+' do
 			local entry = internal.import(file)
-			for _, name in ipairs(entry.ops) do emitters[name] = entry end
+			for _, name in ipairs(entry.ops) do
+				if emitters[name] then fail("export: wanted one emitter for '%s', got two, the second in %s.lua", name, file) end
+				emitters[name] = entry
+			end
 		end
 	end
 	return emitters[op]
@@ -278,7 +281,7 @@ function program:func(name, text, fields, needs)
 	local key = 'user_' .. names.identifier(name)
 	if self.texts[key] and self.texts[key] ~= text then fail("export: func: wanted one text for '%s', got two", name) end
 	self.texts[key] = text
-	parts.add(key, {fields = order, needs = list, text = text})
+	parts.add(key, {fields = order, needs = list, text = text}, true)
 	return self:part(key, fields)
 end
 

@@ -43,9 +43,14 @@ os.execute('rm -r ' .. folder)]],
 
 local function check(o)
 	if not o.dir then fail("export: dir: wanted a folder, got nothing") end
+	base.check_path('export: dir', o.dir)
+	if o.name then base.check_path('export: name', o.name) end
+	if o.samples ~= nil and type(o.samples) ~= 'table' and not is_tensor(o.samples) then
+		fail('export: samples: wanted a tensor or a list of them, got %s', describe(o.samples))
+	end
 	if o.batch and o.batch < 1 then fail('export: batch: wanted 1 or more, got %d', o.batch) end
 	if o.rounding then rounding.check('export', o.rounding) end
-	if o.profile and internal.matches(o.profile, '') == nil then
+	if o.profile and (o.profile:find('\0', 1, true) or internal.matches(o.profile, '') == nil) then
 		fail("export: profile: wanted a regular expression, got '%.60s'", o.profile)
 	end
 	return o
@@ -105,12 +110,18 @@ end
 
 -- Their programs.
 local function compile(list, o)
-	local bundle = export.new()
+	local bundle, timed = export.new(), false
 	bundle.id, bundle.blob = names.program(o.name or 'model'), o.blob
 	for _, v in ipairs(list) do
 		local e = export.compile(v.graph, bundle, math.tointeger(o.batch or 1))
 		e.variant, e.suffix = v.word, v.word and '_' .. v.word or ''
 		e.timed = timed_nodes(e, o.profile)
+		timed = timed or #e.timed > 0
+	end
+	if o.profile and not timed then
+		local nodes = {}
+		for i, c in ipairs(bundle.variants[1].costs) do nodes[i] = c.node end
+		fail("export: profile: wanted a pattern that matches a node, got '%.60s'; nodes: %s", o.profile, table.concat(nodes, ' ', 1, math.min(#nodes, 12)))
 	end
 	if o.blob and #bundle.array_list == 0 then fail('export: blob: wanted a graph with constants, got none') end
 	return bundle
@@ -121,6 +132,9 @@ end
 local function sample_of(e, i, k, samples)
 	local v = e.inputs[i]
 	local given = samples and (is_tensor(samples) and samples or samples[i])
+	if samples and not is_tensor(given) then
+		fail("export: samples: wanted a tensor for '%s', got %s", v.name, describe(given))
+	end
 	if given then
 		local first = math.min((k - 1) * e.batch + 1, given:size(1) - e.batch + 1)
 		if first < 1 then fail('export: samples: wanted at least %d rows, got %d', e.batch, given:size(1)) end

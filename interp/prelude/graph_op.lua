@@ -39,9 +39,12 @@ local function check_form(name, form)
 	return made
 end
 
-local function check_name(name)
+local function check_name(name, replace)
 	if type(name) ~= 'string' or not name:find '^%a[%w_]*$' then
 		fail("op: name: wanted letters, digits and '_', got %s", describe(name))
+	end
+	if not replace and ops.user(name) then
+		fail("op: name: wanted one that is free, got '%s', which is defined already; replace=true puts the new op in its place", name)
 	end
 	if ops.built_in(name) then fail("op: name: wanted one that is free, got '%s', which is an op of Quoll", name) end
 	return name
@@ -117,11 +120,21 @@ local function quietly(f, ...)
 	return f(...)
 end
 
+-- How often each operand was written to.
+local function versions(operands)
+	local list = {}
+	for i, x in ipairs(operands) do list[i] = is_tensor(x) and internal.writes(x) or 0 end
+	return list
+end
+
 local function apply(def, operands, attrs)
 	local wanted = infer(def, operands, attrs)
-	local arguments = table.move(operands, 1, #operands, 1, {})
+	local arguments, before = table.move(operands, 1, #operands, 1, {}), versions(operands)
 	arguments[#arguments + 1] = attrs
 	local results = table.pack(quietly(def.run, table.unpack(arguments)))
+	for i, version in ipairs(versions(operands)) do
+		if version ~= before[i] then fail('%s: run: wanted a function that leaves operands as they are, got one that writes into operand %d', def.name, i) end
+	end
 	check_results(def, wanted, results)
 	return results
 end
@@ -164,7 +177,7 @@ local options = base.doc {name = 'graph.op', usage = "f = graph.op{name='clip', 
 	text = [[An op of your own: a function of tensors that graph.trace takes as one node. Operands (tensors, numbers) come first, options behind them
 in a table, and all functions get them so:
 infer(x, …, options) gives {shape={sizes}, dtype='float32'} for each result; of an operand it sees {shape=, dtype=, spec=}, not the values.
-run(x, …, options) computes, with any tensor functions; it must not write into operands. A result that infer did not tell of is an error.
+run(x, …, options) computes, with any tensor functions. To write into operands is an error, as is a result that infer did not tell of.
 options= lists what the op takes by name, {name, type, text} each, the types being integer, number, text, true or false, list.
 form= gives it a quantized form, so that rules reach it: inputs= and weights= (positions of operands that may be codes; {1} and {}), gives= 'codes'
 (with out= run gives codes of that spec, else floats), 'float' or 'same' (codes under the params of x), needs=true (in integers only where the
@@ -177,15 +190,16 @@ is a C function from text with ${name} and ${field} in it, written once for each
 that it calls: 'round', 'exp', 'tanh' …, known there as q_round and so on. e:array(name, ctype, values, text) is a constant array, e:constant(node, i)
 the tensor of a constant operand, e:scratch(bytes) memory for one call, e.float(x) a float in C; e:call(format, …) a line of the forward pass.
 Set e.inexact = true where floats are not the same bits. Without emit g:export refuses the op by name.
-The op of a name that is defined again replaces the one before, in graphs that exist, too; a name of Quoll's own ops is refused.]],
-	example = [[clip = graph.op{name='symclip', options={{'limit', 'number', 'largest magnitude'}},
+A name that is taken is refused; with replace=true the new op takes the place of your own one, in graphs that exist, too.]],
+	example = [[clip = graph.op{name='symclip', replace=true, options={{'limit', 'number', 'largest magnitude'}},
 	infer=function(x) return {shape=x.shape, dtype=x.dtype} end,
 	run=function(x, o) return x:clamp(-o.limit, o.limit) end}
 m = nn.module(function(self, x) return clip(self.fc(x), {limit=2}) end, {fc=nn.Linear(3, 2)})
 g = graph.trace(m, tensor.ones(1, 3))
 print(clip(tensor{-3, 1}, {limit=2}), g:node('symclip1').shape)  --> float32(2)  -2 1 (B, 2)]],
 	options = {{'name', 'text', 'what its nodes are called'}, {'infer', 'function', 'sizes and dtypes of the results'}, {'run', 'function', 'computes them'},
-		{'emit', 'function', 'writes C (for g:export)'}, {'form', 'list', 'its quantized form'}, {'options', 'list', 'what it takes by name'}}}
+		{'emit', 'function', 'writes C (for g:export)'}, {'form', 'list', 'its quantized form'}, {'options', 'list', 'what it takes by name'},
+		{'replace', 'true or false', 'of an op of yours with this name (default false)'}}}
 
 local function check_options(name, list, form)
 	local made = {}
@@ -203,7 +217,7 @@ end
 
 function graph.op(o)
 	o = base.options(options, o)
-	local name = check_name(o.name)
+	local name = check_name(o.name, o.replace)
 	for _, field in ipairs {'infer', 'run'} do
 		if not o[field] then fail('op: %s: %s: wanted a function, got nothing', name, field) end
 	end

@@ -22,7 +22,7 @@ local function registry()
 		if entry.group then
 			if not groups[entry.group] then
 				groups[entry.group] = {}
-				words[#words + 1] = entry.group
+				if entry.group ~= name then words[#words + 1] = entry.group end
 			end
 			table.insert(groups[entry.group], list[#list])
 		end

@@ -260,7 +260,7 @@ x = tensor.randn(16, 4)
 g = graph.trace(m, x):calibrate({{x, x}}, {log=false})
 q, r = g:quantize{mode='static'}
 print(r[1].mode, r[3].op, r[3].mode)  --> static add float]],
-	{{'input', 'spec', "spec of the activations (default 'uint8')"}, {'batches', 'integer', 'how many (default 32)'},
+	{{'input', 'spec', "spec of the activations (default 'uint8')"}, {'batches', 'positive integer', 'how many (default 32)'},
 		{'log', 'true or false', 'draw a bar (default true)'}})
 function methods.calibrate(g, data, o)
 	core.expect(g, 'calibrate')

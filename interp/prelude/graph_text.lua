@@ -118,6 +118,12 @@ end
 
 local function quoted(text) return '"' .. text:gsub('[\\"]', '\\%0') .. '"' end
 
+-- A name that no node has.
+local function fresh_output(g, name)
+	while g.nodes[name] do name = name .. '_' end
+	return name
+end
+
 local function dot_lines(g)
 	local lines = {'digraph graph_ {', '\trankdir=TB;', '\tnode [shape=box, fontname="Helvetica"];'}
 	for _, name in ipairs(g.order) do
@@ -134,15 +140,20 @@ local function dot_lines(g)
 			end
 		end
 	end
-	core.each_output(g, function(leaf)
-		lines[#lines + 1] = ('\t"output" [shape=plaintext];\n\t%s -> "output";'):format(quoted((core.split(leaf.ref))))
-	end)
+	local refs = {}
+	core.each_output(g, function(leaf) refs[#refs + 1] = leaf.ref end)
+	for i, ref in ipairs(refs) do
+		local name, at = core.split(ref)
+		local output = fresh_output(g, #refs > 1 and 'output' .. i or 'output')
+		lines[#lines + 1] = ('\t%s [shape=plaintext];\n\t%s -> %s%s;'):format(quoted(output), quoted(name), quoted(output),
+			at > 1 and (' [label="%d"]'):format(at) or '')
+	end
 	lines[#lines + 1] = '}\n'
 	return table.concat(lines, '\n')
 end
 
 method('dot', "g:dot 'net.dot'", [[Writes the graph in the language of Graphviz (dot -Tsvg net.dot -o net.svg) and returns the text; quantized nodes are
-filled, constants left out. Without a file only the text is returned.]],
+filled, constants left out; several outputs are output1, output2 and so on. Without a file only the text is returned.]],
 	[[g = graph.trace(nn.Sequential{nn.Linear(3, 2)}, tensor.ones(1, 3))
 print(g:dot():find('"input" -> "linear1"', 1, true) ~= nil)  --> true]])
 function methods.dot(g, file)

@@ -244,13 +244,21 @@ local function assemble(m, raw, list, made, inputs, trees, axes)
 end
 
 local function axes_of(inputs, batch)
-	local axes = {}
+	local axes, most = {}, 0
+	for _, input in ipairs(inputs) do most = math.max(most, input.tensor:dim()) end
+	if type(batch) == 'table' and #batch ~= #inputs then
+		fail('trace: batch: wanted one axis for each of %d inputs, got %d', #inputs, #batch)
+	end
 	for i, input in ipairs(inputs) do
 		local axis = batch
 		if type(batch) == 'table' then axis = batch[i] end
 		if axis == nil then axis = 1 end
 		if axis and (math.type(axis) ~= 'integer' or axis < 1) then
 			fail('trace: batch: wanted an axis or false, got %s', describe(axis))
+		end
+		local dims = type(batch) == 'table' and input.tensor:dim() or batch and most or axis
+		if axis and axis > dims then
+			fail("trace: batch: wanted an axis of '%s', which has %d, got %d", input.name, input.tensor:dim(), axis)
 		end
 		axes[input.name] = axis and input.tensor:dim() >= axis and axis or false
 		if input.tensor:quantized() then fail('trace: %s: wanted a plain tensor, got %s', input.name, internal.describe(input.tensor)) end

@@ -59,7 +59,7 @@ was found. Returns m.]],
 	[[m = nn.Sequential{nn.Linear(2, 2)}
 m:calibrate({{tensor.ones(4, 2), tensor.ones(4)}})
 print(#m:observers())  --> 1]],
-	{{'input', 'spec', "spec of the activations (default 'uint8')"}, {'batches', 'integer', 'how many (default 32)'},
+	{{'input', 'spec', "spec of the activations (default 'uint8')"}, {'batches', 'positive integer', 'how many (default 32)'},
 		{'log', 'true or false', 'draw a bar (default true)'}})
 function methods.calibrate(m, data, options)
 	module.parts_of(m, 'calibrate')

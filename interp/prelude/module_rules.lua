@@ -19,6 +19,7 @@ local function check(rule, i)
 	if type(rule) ~= 'table' or type(rule[1]) ~= 'string' then
 		fail('rules: item %d: wanted {pattern, spec} or a function, got %s', i, describe(rule))
 	end
+	if rule[1]:find('\0', 1, true) then fail("rules: item %d: wanted a regular expression, got '%.60s'", i, rule[1]) end
 	local good, reason = internal.matches(rule[1], '')
 	if good == nil then fail("rules: item %d: wanted a regular expression, got '%.60s': %s", i, rule[1], reason) end
 	for key in next, rule do

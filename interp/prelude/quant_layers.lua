@@ -94,6 +94,22 @@ function layers.first_batch(what, data)
 	fail('%s: data: wanted at least one batch, got none', what)
 end
 
+-- A spec of codes: floats have nothing to be measured.
+function layers.check_spec(what, spec)
+	local s = quant.spec(spec)
+	if not s.scheme then fail("%s: wanted a spec of codes, as 'int8/1', got '%s'; false leaves a layer float", what, tostring(s)) end
+	return s
+end
+
+local MODES = {'weight_only', 'static', 'dynamic', 'auto'}
+
+function layers.check_mode(what, mode)
+	for _, known in ipairs(MODES) do
+		if mode == nil or mode == known then return mode or MODES[1] end
+	end
+	fail('%s: mode: wanted %s, got %s%s', what, table.concat(MODES, ', '), describe(mode), base.near(mode, MODES))
+end
+
 function layers.check_data(what, o)
 	if o.data == nil then fail('%s: data: wanted a loader or a list of batches {x, y}, got nothing', what) end
 	return metrics.get(what, o.metric or 'accuracy')

@@ -25,7 +25,7 @@ mode= and input= are those of m:quantize (mode is weight_only unless it is given
 		{'bytes', 'number', 'budget'}, {'ms', 'number', 'budget'}, {'minimize', 'text', "with drop: 'bytes' (default) or 'ms'"},
 		{'method', 'text', "'exact' (default) or 'greedy'"}, {'mode', 'text', 'as in m:quantize (default weight_only)'},
 		{'input', 'spec', "of activations (default 'uint8')"}, {'loss', 'function', 'for the metric loss'},
-		{'batches', 'integer', 'use so many (default: all)'}, {'file', 'text', 'keeps the measurements'}, {'log', 'true or false', 'draw a bar (default true)'}},
+		{'batches', 'positive integer', 'use so many (default: all)'}, {'file', 'text', 'keeps the measurements'}, {'log', 'true or false', 'draw a bar (default true)'}},
 	example = [[tensor.seed(1)
 m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)}
 data = {{tensor.randn(32, 8), tensor.randint{32, low=1, high=3}}}
@@ -34,13 +34,15 @@ print(rules[1][1], rules[1][2])  --> linear1$ int4/1]]}
 
 ---------------------------------------------------------------- options
 
-local function check(o)
+local function check(layers, o)
 	local budgets = (o.drop and 1 or 0) + (o.bytes and 1 or 0) + (o.ms and 1 or 0)
 	if budgets ~= 1 then fail('search: wanted one budget, drop=, bytes= or ms=, got %d', budgets) end
+	local name, value = next {drop = o.drop, bytes = o.bytes, ms = o.ms}
+	if value ~= value or value < 0 then fail('search: %s: wanted 0 or more, got %s', name, describe(value)) end
 	local choices = o.choices or {'int4/1', 'int8/1'}
 	if #choices == 0 then fail('search: choices: wanted a list of specs, got an empty one') end
 	for i, spec in ipairs(choices) do
-		if spec ~= false then choices[i] = type(spec) == 'string' and tostring(quant.spec(spec)) and spec or spec end
+		if spec ~= false then layers.check_spec(('search: choices: item %d'):format(i), spec) end
 	end
 	for _, pair in ipairs {{'minimize', {'bytes', 'ms'}}, {'method', {'exact', 'greedy'}}} do
 		local value = o[pair[1]]
@@ -59,12 +61,15 @@ local function name_of(spec) return spec == false and 'float32' or tostring(quan
 local function open_store(path, head)
 	local known = {}
 	if not path then return known, function() end end
+	path = base.path(base.check_path('search: file', path))
 	local file = io.open(path, 'rb')
 	if not file then
-		internal.write_file(path, head .. '\n')
+		local good, why = pcall(internal.write_file, path, head .. '\n')
+		if not good then fail('search: file: %s', (tostring(why):gsub('^save: ', ''))) end
 	else
-		local text = file:read 'a'
+		local text, why = file:read 'a'
 		file:close()
+		if not text then fail("search: file: '%s': wanted a file, got one that cannot be read: %s", path, why) end
 		if text:match '^[^\n]*' ~= head then
 			fail("search: file: %s: wanted measurements of this model, data and options, got those of others; remove it or name another", path)
 		end
@@ -265,8 +270,8 @@ function quant.search(m, options)
 	local layers, module, progress = internal.import 'quant_layers', internal.import 'module', internal.import 'progress'
 	local o = base.options(search, options)
 	layers.check_model('search', m)
-	local metric, choices, names = layers.check_data('search', o), check(o), layers.names('search', m)
-	local how = {what = 'search', mode = o.mode or 'weight_only', input = o.input, batches = o.batches, loss = o.loss}
+	local metric, choices, names = layers.check_data('search', o), check(layers, o), layers.names('search', m)
+	local how = {what = 'search', mode = layers.check_mode('search', o.mode), input = o.input, batches = o.batches, loss = o.loss}
 	local head = ('quoll search 1 %s %s %s %s %s'):format(metric.name, how.mode, how.input and name_of(how.input) or '-',
 		tostring(how.batches), fingerprint(names, layers.by_name(m), module))
 	local store, append = open_store(o.file, head)

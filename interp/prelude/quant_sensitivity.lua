@@ -20,7 +20,7 @@ calibration must come before mode='static'. The drop of batch norm's folding is 
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}: not the test data'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
 		{'spec', 'spec', "of the weights (default 'int8/1')"}, {'mode', 'text', 'weight_only static dynamic auto (default weight_only)'},
 		{'input', 'spec', "of activations (default 'uint8')"}, {'loss', 'function', 'for the metric loss'},
-		{'batches', 'integer', 'use so many (default: all)'}, {'log', 'true or false', 'draw a bar (default true)'}},
+		{'batches', 'positive integer', 'use so many (default: all)'}, {'log', 'true or false', 'draw a bar (default true)'}},
 	example = [[tensor.seed(1)
 m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)}
 data = {{tensor.randn(32, 8), tensor.randint{32, low=1, high=3}}}
@@ -144,7 +144,8 @@ function quant.sensitivity(m, options)
 	layers.check_model('sensitivity', m)
 	local metric = layers.check_data('sensitivity', o)
 	local names, spec = layers.names('sensitivity', m), o.spec or 'int8/1'
-	local how = {what = 'sensitivity', mode = o.mode or 'weight_only', input = o.input, batches = o.batches, loss = o.loss}
+	local how = {what = 'sensitivity', mode = layers.check_mode('sensitivity', o.mode), input = o.input, batches = o.batches, loss = o.loss}
+	layers.check_spec('sensitivity: spec', spec)
 	local all, none = {}, {}
 	for _, name in ipairs(names) do all[name], none[name] = spec, false end
 	local float, full = layers.quantized(m, names, none, how), layers.quantized(m, names, all, how)

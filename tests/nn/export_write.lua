@@ -138,7 +138,7 @@ it('the arena is hardly larger than what lives at once', function()
 	end
 end)
 it('any name is made safe', function()
-	for i, name in ipairs {'main', 'test', 'clean', 'int', 'a"b', '*/ int x; /*', '??/', '../up', '9lives', '', 'q_round', ('long'):rep(60)} do
+	for i, name in ipairs {'main', 'test', 'clean', 'int', 'a"b', '*/ int x; /*', '??/', '../up', '9lives', 'q_round', ('long'):rep(60)} do
 		local folder = new_folder()
 		float:quantize{mode='static'}:export {dir=folder, name=name, samples=rows}
 		local good, output = run('make -C ' .. folder .. ' test')
@@ -186,6 +186,19 @@ it('writes all files or none', function()
 	assert(text_of(folder .. '/a.c') == before and not list():find 'part%x')
 	refused('export: dir: cannot make', g.export, g, {dir=folder .. '/notes/x', samples=rows})
 	refused('export: dir: cannot make', g.export, g, {dir='/proc/nothing/here', samples=rows})
+	for name, value in pairs {dir='', name=''} do
+		local o = {dir=folder .. '/new', samples=rows}
+		for _, bad in ipairs {value, 'a\0b'} do
+			o[name] = bad
+			refused(('export: %s: wanted a name, got'):format(name), g.export, g, o)
+		end
+	end
+	for _, samples in ipairs {'x', 3} do
+		refused('export: samples: wanted a tensor or a list of them', g.export, g, {dir=folder .. '/new', samples=samples})
+	end
+	refused("export: samples: wanted a tensor for 'input', got 'x'", g.export, g, {dir=folder .. '/new', samples={'x'}})
+	refused("export: profile: wanted a pattern that matches a node, got 'zzz'; nodes: ", g.export, g, {dir=folder .. '/new', samples=rows, profile='zzz'})
+	assert(not io.open(folder .. '/new'))
 	refused('export: dir: cannot write into', g.export, g, {dir=folder .. '/notes', samples=rows})
 	assert(text_of(folder .. '/notes') == 'mine\n' and not list():find 'part%x')
 	os.execute('rm -r ' .. folder)

@@ -126,7 +126,7 @@ it('needs: in integers only where its result is wanted as codes; fits says what 
 	local q, r = g:quantize{mode='static'}
 	print(r:where{node='twice1'}.mode, r:where{node='twice2'}.mode, q:run(x, {check=true}):dtype())  --> static float float32
 	form.needs = nil
-	graph.op{name='twice', form=form, options={{'k', 'integer', 'any'}}, infer=function(a) return {shape=a.shape} end, run=function(a) return a * 2 end}
+	graph.op{name='twice', replace=true, form=form, options={{'k', 'integer', 'any'}}, infer=function(a) return {shape=a.shape} end, run=function(a) return a * 2 end}
 	local h = graph.trace(net(2), x):calibrate({{x, x}}, {log=false})
 	refused('twice1: twice has integer versions for k = 1 only', h.quantize, h, {mode='static'})
 end)
@@ -142,7 +142,7 @@ it('an export without emit, or with a wrong one, names op and node and writes no
 	local folder = os.tmpname()
 	os.remove(folder)
 	local function export(change)
-		local made = {name='silent', infer=fields.infer, run=function(a) return a + 1 end}
+		local made = {name='silent', replace=true, infer=fields.infer, run=function(a) return a + 1 end}
 		for key, value in pairs(change) do made[key] = value end
 		local silent = graph.op(made)
 		local g = graph.trace(nn.module(function(_, a) return silent(a) end), x[{{1, 1}}])
@@ -159,7 +159,7 @@ it('an export without emit, or with a wrong one, names op and node and writes no
 	assert(not io.open(folder .. '/Makefile'))
 end)
 it('what infer says must be so', function()
-	local function made(infer, run) return graph.op{name='odd', infer=infer, run=run or function(a) return a * 2 end} end
+	local function made(infer, run) return graph.op{name='odd', replace=true, infer=infer, run=run or function(a) return a * 2 end} end
 	local a = tensor.ones(2, 3)
 	refused('odd: result 1: infer says float32(2), run gave float32(2, 3)', made(function(t) return {shape={t.shape[1]}} end), a)
 	refused('odd: result 1: infer says int32(2, 3), run gave float32(2, 3)', made(function(t) return {shape=t.shape, dtype='int32'} end), a)
@@ -171,12 +171,17 @@ it('what infer says must be so', function()
 	local g = graph.trace(nn.module(function(_, t) return good(t) end), a)
 	made(function(t) return {shape={t.shape[2]}} end)
 	refused("run: node 'odd1': odd: result 1: infer says float32(3), run gave float32(2, 3)", g.run, g, a)
+	local writes = made(function(t) return {shape=t.shape} end, function(t)
+		t:add_(1)
+		return t * 1
+	end)
+	refused('odd: run: wanted a function that leaves operands as they are, got one that writes into operand 1', writes, a:clone())
 	local broken = made(function() error 'cannot tell' end)
 	refused('cannot tell', broken, a)
 end)
 it('refuses bad definitions and calls', function()
 	local function with(key, value)
-		local made = {}
+		local made = {replace=true}
 		for k, v in pairs(fields) do made[k] = v end
 		made[key] = value
 		return made
@@ -184,6 +189,7 @@ it('refuses bad definitions and calls', function()
 	for _, name in ipairs {'relu', 'matmul', 'lstm', 'quantize', 'const', 'assign'} do
 		refused(("op: name: wanted one that is free, got '%s'"):format(name), graph.op, with('name', name))
 	end
+	refused("op: name: wanted one that is free, got 'bend', which is defined already; replace=true", graph.op, with('replace', false))
 	refused("op: name: wanted letters, digits and '_', got 'a b'", graph.op, with('name', 'a b'))
 	refused('op: name: wanted letters', graph.op, {infer=print, run=print})
 	refused('op: bend2: run: wanted a function, got nothing', graph.op, {name='bend2', infer=print})

@@ -52,4 +52,13 @@ it('g:dot writes a file that names with quotes do not break', function()
 	handle:close()
 	os.remove(file)
 	fails('no/such', g.dot, g, 'no/such/folder/net.dot')
+	fails('wanted the name of a file, got one with a zero byte', g.dot, g, file .. '\0.dot')
+	assert(not io.open(file))
+end)
+
+it('g:dot tells outputs apart', function()
+	local two = nn.module(function(self, v) return self.a(v), self.a(v):relu() end, {a=nn.Linear(6, 2)})
+	local text = graph.trace(two, tensor.ones(1, 6)):dot()
+	print(text:match '"a" %-> "output1"', text:match '"a_2" %-> "output', text:match '"relu1" %-> "output2"')  --> "a" -> "output1" nil "relu1" -> "output2"
+	print(text:find '"output"')  --> nil
 end)

@@ -123,6 +123,15 @@ it('bad input', function()
 	refused('search: drop: no combination of the choices keeps', quant.search, m,
 		{data=data, metric='mse', choices={'int4/1'}, drop=1e-9, log=false})
 	refused('search: choices: wanted a list of specs, got an empty one', quant.search, m, {data=data, choices={}, drop=1})
+	refused("search: choices: item 2: wanted a spec of codes, as 'int8/1', got 'float32'", quant.search, m,
+		{data=data, metric='mse', choices={'int8', 'float32'}, drop=1})
+	refused('search: drop: wanted 0 or more', quant.search, m, {data=data, metric='mse', drop=0 / 0})
+	refused('search: batches: wanted positive integer, got -1', quant.search, m, {data=data, metric='mse', drop=1, batches=-1})
+	refused("search: mode: wanted weight_only, static, dynamic, auto, got 'qat'", quant.search, m, {data=data, metric='mse', drop=1, mode='qat'})
+	local folder = os.tmpname():match '^(.*)/'
+	refused('wanted a file, got one that cannot be read', quant.search, m, {data=data, metric='mse', drop=1, file=folder})
+	refused('search: file: wanted a name', quant.search, m, {data=data, metric='mse', drop=1, file=folder .. '/a\0b'})
+	refused('search: file: ' .. folder .. '/no/such', quant.search, m, {data=data, metric='mse', drop=1, file=folder .. '/no/such'})
 end)
 it('a metric that is no number', function()
 	for value, text in pairs {[true] = 'wanted a function that returns a number, got true', ['x'] = "wanted a function that returns a number, got 'x'"} do

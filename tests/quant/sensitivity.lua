@@ -78,6 +78,10 @@ end)
 it('bad input', function()
 	local m = made()
 	refused('sensitivity: wanted a model, got 3', quant.sensitivity, 3, {})
+	for _, spec in ipairs {'float32', 'float16'} do
+		refused(("sensitivity: spec: wanted a spec of codes, as 'int8/1', got '%s'"):format(spec), quant.sensitivity, m, {data=data_of(m), spec=spec})
+	end
+	refused('sensitivity: batches: wanted positive integer, got 0', quant.sensitivity, m, {data=data_of(m), batches=0})
 	refused('sensitivity: data: wanted a loader', quant.sensitivity, m, {})
 	refused("sensitivity: metric: wanted", quant.sensitivity, m, {data=data_of(m), metric='acuracy'})
 	refused('sensitivity: wanted a float model, got one in which linear1 is quantized', quant.sensitivity, m:quantize {mode='dynamic'},
