@@ -102,7 +102,9 @@ function core.infer(g, node)
 	local first = type(node.inputs[1]) == 'string' and g:result_of(node.inputs[1]) or nil
 	local form, was = ops.form(node.op), node.results[1]
 	if node.op == 'quantize' or node.op == 'requantize' then return {of_spec(was, node.attrs.spec)} end
-	if node.op == 'dequantize' then return {{shape = was.shape, dtype = 'float32', alias = not first.spec and was.alias or nil}} end
+	if node.op == 'dequantize' then -- plain numbers stay what they are
+		return {{shape = was.shape, dtype = first.spec and 'float32' or first.dtype, alias = not first.spec and was.alias or nil}}
+	end
 	if node.attrs.out then return {of_spec(was, node.attrs.out)} end
 	if form and form.gives == 'same' and first and (first.spec or was.spec) then
 		local spec = first.spec and first.spec.axis and was.spec or first.spec

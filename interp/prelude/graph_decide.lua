@@ -103,9 +103,12 @@ local function weight_bytes(g, node, weights, spec)
 	return after, before, count
 end
 
-local function mode_for(d, node, form, inputs, chosen)
-	local wanted = chosen.mode and check_mode(chosen.mode) or d.mode
+local function mode_for(d, node, row, inputs, chosen)
+	if chosen.mode then check_mode(chosen.mode) end
+	local form = row.form
 	if form.only then return form.only end
+	local wanted, why = rules.mode(chosen, d, row.weight)
+	if not wanted then return nil, why end
 	if wanted == 'weight_only' then return wanted end
 	local specs, missing = {}, nil
 	for _, at in ipairs(inputs) do
@@ -124,23 +127,22 @@ local function mode_for(d, node, form, inputs, chosen)
 	return wanted, specs
 end
 
-local function check_specs(node, row)
+-- What is wrong with the specs; nil: nothing.
+local function wrong_specs(node, row)
 	for _, spec in next, row.inputs do
 		if spec.axis or spec.block then
-			fail("quantize: %s: input: wanted one scale for the whole tensor, got '%s'", node.name, tostring(spec))
+			return ("input: wanted one scale for the whole tensor, got '%s'"):format(tostring(spec))
 		end
 	end
 	local output = row.output
 	if not output then return end
-	if row.mode ~= 'static' then
-		fail("quantize: %s: output: wanted mode 'static', got '%s', which gives floats", node.name, row.mode)
-	end
+	if row.mode ~= 'static' then return ("output: wanted mode 'static', got '%s', which gives floats"):format(row.mode) end
 	if not codes.fixed(output) then
-		fail("quantize: %s: output: wanted a spec with scale=, got '%s'; without output= a node gives the next one its codes by itself",
-			node.name, tostring(output))
+		return ("output: wanted a spec with scale=, got '%s'; without output= a node gives the next one its codes by itself"):format(
+			tostring(output))
 	end
 	if row.form.gives ~= 'codes' then
-		fail('quantize: %s: output: wanted a node that gives codes, got %s, which gives floats', node.name, node.op)
+		return ('output: wanted a node that gives codes, got %s, which gives floats'):format(node.op)
 	end
 end
 
@@ -164,6 +166,9 @@ end
 local function decide_join(d, node, row, inputs, chosen)
 	local mode = chosen.mode and check_mode(chosen.mode) or d.mode
 	if mode ~= 'static' and mode ~= 'auto' then return "it is an integer op in mode 'static' only" end
+	local asked = chosen.input and quant.spec(chosen.input)
+	if asked and not asked.scheme then return 'a rule says so' end
+	asked = asked and chosen.mode == 'static' and codes.fixed(asked) and asked or nil
 	local constants, like = {}, nil
 	row.inputs = {}
 	for _, at in ipairs(inputs) do
@@ -171,7 +176,7 @@ local function decide_join(d, node, row, inputs, chosen)
 		if producer.op == 'const' and not producer.value:quantized() and producer.value:dtype() == 'float32' then
 			constants[at] = producer.value
 		else
-			row.inputs[at] = join_spec(d, node, node.inputs[at], chosen)
+			row.inputs[at] = asked or join_spec(d, node, node.inputs[at], chosen)
 			like = like or row.inputs[at]
 		end
 	end
@@ -179,6 +184,16 @@ local function decide_join(d, node, row, inputs, chosen)
 	for at, value in next, constants do row.inputs[at] = constant_spec(value, like) end
 	row.mode = 'static'
 	row.output = chosen.output and quant.spec(chosen.output)
+	local wrong = wrong_specs(node, row)
+	if wrong then return wrong, 'always' end
+	if row.output then
+		for _, at in ipairs(inputs) do
+			if not row.inputs[at] and type(node.inputs[at]) == 'string' and not d.g:result_of(node.inputs[at]).spec then
+				return ("output: wanted operands that are codes or whose range is known, got '%s'; call g:calibrate(data) before, or \z
+					give mode='static' and input={dtype=, scale=}"):format(node.inputs[at]), 'always'
+			end
+		end
+	end
 end
 
 -- Codes that the graph holds already stay as they are.
@@ -191,10 +206,11 @@ local function weight_spec(d, node, weights, chosen)
 end
 
 local function decide_layer(d, node, row, weights, inputs, chosen)
-	local mode, specs = mode_for(d, node, row.form, inputs, chosen)
+	row.weights, row.weight = weights, #weights > 0 and weight_spec(d, node, weights, chosen) or nil
+	if rules.is_float(row.weight) then return "its weight is to be 'float32'" end
+	local mode, specs = mode_for(d, node, row, inputs, chosen)
 	if not mode then return specs, 'always' end
-	row.weights, row.mode = weights, mode
-	row.weight = #weights > 0 and weight_spec(d, node, weights, chosen) or nil
+	row.mode = mode
 	row.inputs = mode ~= 'weight_only' and specs or {}
 	row.output = (chosen.output or d.output) and quant.spec(chosen.output or d.output) or nil
 	if #weights == 0 and mode == 'weight_only' then
@@ -208,7 +224,8 @@ local function decide_layer(d, node, row, weights, inputs, chosen)
 			return ('%s has integer versions for %s only; weight_only decodes any'):format(node.op, able), 'always'
 		end
 	end
-	check_specs(node, row)
+	local wrong = wrong_specs(node, row)
+	if wrong then return wrong, 'always' end
 	for at, spec in next, mode == 'static' and row.inputs or {} do
 		chain(d.g, node.inputs[at], function(ref) d.wanted[ref] = d.wanted[ref] or spec end)
 	end
@@ -277,9 +294,11 @@ function decide.all(g, o, trouble, float, found)
 				row = left_float({node = node, rule = rule, weights = {}}, 'its result, or an operand, is wanted as floats')
 			else
 				row, why, bad = decide_node(d, node, rule, chosen)
+				row.optional = chosen.optional
 				if why then
+					row.refused = not chosen.optional and (bad == 'always' or bad == 'matched' and rule) or nil
 					left_float(row, why)
-					if not chosen.optional and (bad == 'always' or bad == 'matched' and rule) then trouble(row, why) end
+					if row.refused then trouble(row, why) end
 				end
 			end
 			list[#list + 1] = row

@@ -6,7 +6,7 @@ local base = internal.import 'base'
 local core = internal.import 'graph_core'
 local decide = internal.import 'graph_decide'
 local ops = internal.import 'graph_ops'
-local pass = internal.import 'graph_pass'
+local quantize = internal.import 'graph_quantize'
 local report = internal.import 'report'
 local size = internal.import 'graph_size'
 local methods, method = core.methods, core.method
@@ -94,7 +94,7 @@ local options = method('match', "g:match(rules)  g:match(rules, {mode='static', 
 	[[What g:quantize{rules=rules} would do, without doing it: a report with a row for each node that can be quantized or that a rule
 names, with the index of the rule ('-': none), mode, specs, bits per weight, bytes of the weights, and why a node would stay float, or
 that g:quantize would refuse ("error: …"). The note names rules that match nothing. mode=, weight=, input= and output= are the
-defaults as in g:quantize; ms=true adds the milliseconds of each node for batch= rows (default 1), measured here with random values, once
+defaults as in g:quantize, of whose own decision these are the rows; ms=true adds the milliseconds of each node for batch= rows (default 1), measured here with random values, once
 for each op with these sizes and specs.]],
 	[[m = nn.Sequential{nn.Linear(8, 16, {name='fc1'}), nn.ReLU(), nn.Linear(16, 4)}
 r = graph.trace(m, tensor.ones(1, 8)):match{{'fc.*', 'int4/1'}, {'linear.*', false}}
@@ -105,12 +105,11 @@ print(r[1].node, r[1].rule, r[1].weight, r[2].rule, r[2].mode)  --> fc1 1 int4/1
 function methods.match(g, rules, o)
 	core.expect(g, 'match')
 	o = base.options(options, o)
-	local start = o.fuse == false and g or pass.run(g, {'fold_norm', 'fuse_activation'}, {})
 	local rows = {columns = {'node', 'op', 'rule', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}}
 	if o.ms then table.insert(rows.columns, 10, 'ms') end
 	local guard <close> = internal.nograd()
-	local list, reader = decide.all(start, {rules = rules or {}, mode = o.mode, weight = o.weight, input = o.input, output = o.output},
-		function(row, why) row.why = 'error: ' .. why end)
+	local _, list, reader, start = quantize.plan(g, {rules = rules or {}, mode = o.mode, weight = o.weight, input = o.input, output = o.output,
+		fuse = o.fuse}, function(row, why) row.why = 'error: ' .. why end)
 	local bytes, before = 0, 0
 	for _, row in ipairs(list) do
 		if row.mode or row.rule or row.form and row.form.gives then

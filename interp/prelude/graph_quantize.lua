@@ -118,22 +118,14 @@ end
 
 -- The edit with the nodes quantized that are decided to be, all passes but the last done; the list of decisions, and what has to stay a
 -- float op. `values`: weights that were quantized before, `found`: ranges.
-local function attempt(start, o, float, values, found)
-	local list, reader = decide.all(start, o, function(row, why) fail("quantize: %s: %s", row.node.name, why) end, float,
-		found)
-	local names = {}
-	for i, row in ipairs(list) do names[i] = row.node.name end
-	reader.finish(names)
-	local e, made, count, done, more = core.edit(start), {values = values}, 0, false, {}
+local function attempt(start, o, trouble, float, values, found)
+	local list, reader = decide.all(start, o, trouble, float, found)
+	local e, made, more = core.edit(start), {values = values}, {}
 	for _, row in ipairs(list) do
-		done = done or row.done
-		if row.mode then
-			rewrite(e, row, made)
-			count = count + 1
-		end
+		if row.mode then rewrite(e, row, made) end
 	end
-	if count == 0 and not o.rules and not done then fail('quantize: wanted a graph with nodes that can be quantized, got none') end
-	return pass.loose(e, {'merge_equal', 'fuse_requantize', 'raise_quantize'}, function(edit) settle(edit, more) end, {'insert_borders'}), list, more
+	return pass.loose(e, {'merge_equal', 'fuse_requantize', 'raise_quantize'}, function(edit) settle(edit, more) end, {'insert_borders'}), list, more,
+		reader
 end
 
 -- Whether nobody else takes the activations of a node: then they need not be codes.
@@ -152,16 +144,16 @@ end
 
 -- A function that turns out to be a float op takes floats as they are where nobody else wants them as codes: all is decided again
 -- without it. Sums and joins take what the layers beside them take.
-local function attempts(start, o)
+local function attempts(start, o, trouble)
 	local float, values, found = {}, {}, {}
 	while true do
-		local edited, list, more = attempt(start, o, float, values, found)
+		local edited, list, more, reader = attempt(start, o, trouble, float, values, found)
 		local again = false
 		for _, name in ipairs(more) do
 			local node = start.nodes[name]
 			if not float[name] and not ops.form(node.op).all and takes_alone(start, node) then float[name], again = true, true end
 		end
-		if not again then return edited, list end
+		if not again then return edited, list, reader end
 	end
 end
 
@@ -180,17 +172,58 @@ local function totals(g, made, rows)
 end
 
 -- What became of the rows after the passes: codes out, joins that stayed float.
-local function final_rows(g, made, list)
-	local rows = {columns = {'node', 'op', 'rule', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}}
-	for i, row in ipairs(list) do
+local function settle_rows(made, list)
+	for _, row in ipairs(list) do
 		local node = made.nodes[row.node.name]
 		if row.mode and node and row.form.needs and not node.mode then
 			row.mode, row.inputs, row.output, row.why = nil, {}, nil, 'its result, or an operand, is wanted as floats'
 		end
-		rows[i] = decide.row(g, row)
-		if row.mode and node and node.attrs.out then rows[i].output = tostring(node.attrs.out) end
+		if row.mode and node and node.attrs.out then row.output = node.attrs.out end
 	end
-	return rows
+end
+
+-- A rule for sums and functions alone that stay float, all of them, is asked for in vain.
+local function check_vain(list, wanted, trouble)
+	local first, served = {}, {}
+	for _, row in ipairs(list) do
+		local rule = row.rule
+		if rule and type(wanted[rule]) == 'table' then
+			first[rule] = first[rule] or row
+			served[rule] = served[rule] or row.mode or row.optional or row.refused or row.done or not row.form or not row.form.needs
+		end
+	end
+	for rule, row in next, first do
+		if not served[rule] then
+			trouble(row, ("%s; to be an integer op it wants operands with known ranges and a result that is taken as codes: call \z
+				g:calibrate(data) before, or give mode='static', input= and output= with scale=; {pattern, false} leaves it float"):format(row.why))
+		end
+	end
+end
+
+-- What g:quantize does, and g:match shows: the graph, the decision about each node, and the reader of the rules. `trouble(row, why)` is told
+-- of a node that a rule or mode asks for in vain.
+local function plan(g, o, trouble)
+	local function told(row, why)
+		if row.rule then why = ('%s (rule %d)'):format(why, row.rule) end
+		trouble(row, why)
+	end
+	local start = o.fuse == false and g or pass.run(g, {'fold', 'fuse_activation'}, {})
+	local edited, list, reader = attempts(start, o, told)
+	local final = pass.run(edited, {'fuse'}, {})
+	settle_rows(final, list)
+	check_vain(list, o.rules or {}, told)
+	return final, list, reader, start
+end
+
+-- Rules that fit nothing are refused, and a graph in which there is nothing to do.
+local function check_done(list, reader, o)
+	local names, count = {}, 0
+	for i, row in ipairs(list) do
+		names[i] = row.node.name
+		count = count + ((row.mode or row.done) and 1 or 0)
+	end
+	reader.finish(names)
+	if count == 0 and not o.rules then fail('quantize: wanted a graph with nodes that can be quantized, got none') end
 end
 
 local options = method('quantize', "g:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
@@ -203,7 +236,8 @@ integer ops, too: sums, differences, products and joins, functions of one tensor
 layernorm, rmsnorm, attention, rope, embedding, mean; a rule with output={dtype=, scale=} wants codes of the last one.
 static: ranges come from m:calibrate of the traced module, from g:calibrate, or from specs with scale= (and zero_point=). A rule that
 matches an op without an integer version is an error (optional=true: it stays float, and the report says so), also one that
-matches no node. Batch norm is folded and activations are fused first (fuse=false: not). rounding= is the rule by which integer
+matches no node, and one for sums and functions alone of which none can be in integers: they want known ranges (g:calibrate, or mode='static' with
+input=, scale included) and a result that is taken as codes (by a layer behind, or output=). weight='float32' leaves a node float, input='float32' makes its mode weight_only. Batch norm is folded and activations are fused first (fuse=false: not). rounding= is the rule by which integer
 results become codes: 'float', or in fixed point 'single' or 'double' (help 'requantization'); what is a float before is divided by
 the scale under every rule.]],
 	[[m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)}
@@ -221,11 +255,11 @@ function methods.quantize(g, o)
 	o = base.options(options, o)
 	local guard <close> = internal.nograd()
 	local rule = rounding.check('quantize', o.rounding or 'float')
-	local start = o.fuse == false and g or pass.run(g, {'fold', 'fuse_activation'}, {})
-	local edited, list = attempts(start, o)
-	local final = pass.run(edited, {'fuse'}, {})
+	local final, list, reader, start = plan(g, o, function(row, why) fail('quantize: %s: %s', row.node.name, why) end)
+	check_done(list, reader, o)
 	if o.rounding then final = rounding.apply(final, rule) end
-	local rows = final_rows(start, final, list)
+	local rows = {columns = {'node', 'op', 'rule', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}}
+	for i, row in ipairs(list) do rows[i] = decide.row(start, row) end
 	rows.note = totals(g, final, rows)
 	return final, report(rows)
 end
@@ -283,4 +317,4 @@ function methods.calibrate(g, data, o)
 	return g
 end
 
-return {}
+return {plan = plan}

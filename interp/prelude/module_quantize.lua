@@ -302,6 +302,20 @@ local function totals(rows)
 	return ('%d of %d layers quantized; weights %d bytes, %.3f of the float model\'s'):format(n, #rows, bytes, bytes / math.max(1, before))
 end
 
+-- What a layer's rule asks for; nil and why it stays float.
+local function wanted_of(name, layer, chosen, options, mode)
+	local weight = chosen.weight or options.weight or 'int8/1'
+	local wanted = {mode = check_mode(chosen.mode or mode), weight = weight, optional = chosen.optional, output = chosen.output or options.output,
+		asked = chosen.input or options.input, input = chosen.input or options.input or (mode == 'train' and 'int8' or 'uint8')}
+	if TRAINED[wanted.mode] then return wanted end
+	if rules.is_float(quant.spec(weight)) then return nil, "its weight is to be 'float32'" end
+	if module.class_of(layer).no_input then return wanted end
+	local found, why = rules.mode(chosen, {mode = mode, input = options.input}, quant.spec(weight))
+	if not found then fail('quantize: %s: %s', name, why) end
+	wanted.mode = found
+	return wanted
+end
+
 local function add_details(rows, by_name)
 	for _, row in ipairs(rows) do
 		local layer = by_name[row.name]
@@ -324,7 +338,7 @@ train: float weights that are quantized at each step, integer forward, gradients
 Results have the dtype of what goes in: to float16 they are rounded once, behind scales and bias in float32.
 weight=, input= and output= are specs. In mode static one with scale= (and zero_point=) needs no calibration, another is given the
 range that calibration saw; output=, always with its scale, makes a layer give codes. rules= is a list of {pattern, spec} or
-{pattern, mode=, weight=, input=, output=}, first match wins, false leaves a layer float; patterns are POSIX extended regular expressions, anchored at the start of the name. In all modes but qat
+{pattern, mode=, weight=, input=, output=}, first match wins, false or 'float32' leaves a layer float, input='float32' its inputs (mode weight_only); patterns are POSIX extended regular expressions, anchored at the start of the name. In all modes but qat
 and train batch norm is folded first (fuse=false: not).
 qat: float weights and inputs are rounded at each step as their specs say (x:fake), with gradients passed straight through;
 learn=true in a spec makes its scale a parameter (x:lsq). Make the optimizer afterwards. The trained model's
@@ -367,9 +381,8 @@ function methods.quantize(m, options)
 			rows[#rows + 1] = skipped(name, layer, 'a rule says so')
 			return
 		end
-		rows[#rows + 1] = quantize_layer(name, layer, {mode = check_mode(chosen.mode or mode),
-			weight = chosen.weight or options.weight or 'int8/1',
-			optional = chosen.optional, output = chosen.output or options.output, asked = chosen.input or options.input, input = chosen.input or options.input or (mode == 'train' and 'int8' or 'uint8')})
+		local wanted, why = wanted_of(name, layer, chosen, options, mode)
+		rows[#rows + 1] = wanted and quantize_layer(name, layer, wanted) or skipped(name, layer, why)
 	end)
 	reader.finish(names)
 	if #names == 0 then fail('quantize: wanted a model with layers that have weights, got none') end

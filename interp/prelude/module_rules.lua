@@ -51,6 +51,29 @@ local function choice(value, rule, i)
 	return fields
 end
 
+-- Whether a spec stands for plain float32.
+function rules.is_float(spec) return spec ~= nil and spec.scheme == nil and spec.dtype == 'float32' end
+
+-- The mode that a rule (or the defaults `o`) asks for, given the spec of the weight. Float specs make it weight_only, but where the mode
+-- is named beside them: then nil and why not.
+function rules.mode(chosen, o, weight)
+	local mode = chosen.mode or o.mode
+	if mode ~= 'static' and mode ~= 'dynamic' and mode ~= 'auto' then return mode end
+	local function named(field) return chosen[field] and chosen.mode or not chosen[field] and mode ~= 'auto' and mode or nil end
+	local input = chosen.input or o.input
+	input = input and quant.spec(input)
+	for field, spec in next, {input = input or nil, weight = weight} do
+		if not spec.scheme then
+			if named(field) and named(field) ~= 'auto' then
+				return nil, ("%s: wanted a spec of codes in mode '%s', got '%s'; mode='weight_only' computes with floats"):format(field,
+					named(field), tostring(spec))
+			end
+			mode = 'weight_only'
+		end
+	end
+	return mode
+end
+
 -- An object whose find(name, module, also) gives false, or fields (none: no rule matched), and the index of the rule; unused() lists the
 -- indices of rules that matched nothing, finish() refuses them. A pattern may fit the name or `also`, when that is given.
 -- `given` makes of name and module what functions get (graphs: the node alone).

@@ -138,6 +138,52 @@ it('a rule may be a function of the node; a matched op without an integer versio
 	fails('rules: item 1: optional: wanted true or false, got 5', g.quantize, g, {rules={{'linear1', 'int8', optional=5}}})
 end)
 
+it('float specs in rules mean float weights or float inputs; beside a named mode they are refused, in m:quantize as here', function()
+	local m, x = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)}, tensor.randn(16, 8)
+	local g = graph.trace(m, x)
+	for _, o in ipairs {{mode='dynamic', rules={{'linear1', 'float32'}}}, {mode='weight_only', rules={{'linear1', weight='float32'}}},
+		{mode='dynamic', rules={{'linear1', 'float16'}}}, {mode='dynamic', rules={{'linear1', input='float32'}}}, {input='float32'},
+		{mode='weight_only', weight='bfloat16'}} do
+		local q, r = g:quantize(o)
+		local wanted, s = m:quantize(o)
+		for i, name in ipairs {'linear1', 'linear2'} do
+			assert(r:where{node=name}.mode == s[i].mode, name .. ' ' .. r:where{node=name}.mode .. ' ' .. s[i].mode)
+		end
+		assert(q:run(x, {check=true}):error(wanted(x)).max == 0)
+	end
+	local q, r = g:quantize{mode='dynamic', rules={{'linear1', weight='float32'}, {'linear2', 'float16'}}}
+	print(r:where{node='linear1'}.mode, r:where{node='linear1'}.why, r:where{node='linear2'}.mode)  --> float its weight is to be 'float32' weight_only
+	print(q:node('linear1.weight').dtype, q:node('linear2.weight').dtype)  --> float32 float16
+	for _, object in ipairs {m, g} do
+		fails("linear1: input: wanted a spec of codes in mode 'dynamic', got 'float32'; mode='weight_only'", object.quantize, object,
+			{mode='dynamic', input='float32'})
+		fails("linear2: weight: wanted a spec of codes in mode 'static', got 'float16'", object.quantize, object,
+			{mode='dynamic', rules={{'linear2', mode='static', weight='float16'}}})
+	end
+end)
+
+it('rules for sums alone are served, or refused with what to do', function()
+	local m = nn.Sequential{nn.Linear(8, 8), nn.Residual{nn.Linear(8, 8)}, nn.Linear(8, 4)}
+	local x = tensor.randn(32, 8)
+	local g = graph.trace(m, x)
+	local a, b = {dtype='int8', scale=0.05}, {dtype='int8', scale=0.1}
+	fails('residual1.add1: its operands are no codes, or nothing has seen their range; .* g:calibrate.* %(rule 1%)', g.quantize, g,
+		{mode='dynamic', rules={{'residual.*add.*', mode='static'}}})
+	fails("residual1.add1: it is an integer op in mode 'static' only; .*rule 1", g.quantize, g, {mode='dynamic', rules={{'.*add.*', 'int8'}}})
+	fails("residual1.add1: output: wanted operands that are codes or whose range is known, got 'residual1.linear1'; call g:calibrate", g.quantize, g,
+		{mode='static', input=a, rules={{'.*add.*', output=b}}})
+	fails("residual1.add1: output: wanted a spec with scale=, got 'int8'", g.quantize, g, {mode='static', input=a, rules={{'.*add.*', input=a, output='int8'}}})
+	local _, r = g:quantize{mode='dynamic', rules={{'residual.*add.*', mode='static', optional=true}}}
+	print(r:where{op='add'}.mode, r:where{op='add'}.rule)  --> float 1
+	local q, s = g:quantize{mode='dynamic', rules={{'residual.*add.*', mode='static', input=a, output=b}}}
+	print(s:where{op='add'}.mode, s:where{op='add'}.output, q:node('residual1.add1').attrs.out.scale)  --> static int8 0.1
+	quant.log 'reset'
+	q:run(x, {check=true})
+	print(#quant.log():where{op='add', path='integer'}, #quant.log():where{path='fallback'})  --> 1 0
+	local _, float = g:quantize{mode='dynamic', rules={{'.*add.*', input='float32', optional=true}}}
+	print(float:where{op='add'}.why)  --> it is an integer op in mode 'static' only
+end)
+
 it('rules that quant.search and quant.sensitivity write fit the graph', function()
 	tensor.seed(12)
 	local m, x = models.lstm[1], ids(4)
