@@ -231,9 +231,28 @@ local function decide_layer(d, node, row, weights, inputs, chosen)
 	end
 end
 
+-- Whether codes that the graph holds are decoded for a weight: mode weight_only, in which the node itself is a float op.
+local function is_decoded(g, ref)
+	local node = type(ref) == 'string' and g.nodes[core.split(ref)]
+	while node and (node.op == 'view' or node.op == 'dequantize' or node.op == 'to') do
+		local before = g.nodes[core.split(node.inputs[1])]
+		if before.op == 'const' then return before.value:quantized() or before.value:dtype() ~= 'float32' end
+		node = before
+	end
+	return false
+end
+
+local function is_done(g, node, form)
+	if node.traced == true or node.mode then return true end
+	for _, at in ipairs(form and form.weights or {}) do
+		if is_decoded(g, node.inputs[at]) then return true end
+	end
+	return false
+end
+
 -- Why a node cannot be quantized at all; nil: it can.
-local function why_float(node, form)
-	if node.traced == true or node.mode then return 'quantized already' end
+local function why_float(g, node, form)
+	if is_done(g, node, form) then return 'quantized already', true end
 	if not form or not form.gives then
 		return ("'%s' has no integer version; those that have: %s"):format(node.op, table.concat(ops.quantizable(), ' '))
 	end
@@ -243,9 +262,9 @@ end
 local function decide_node(d, node, matched, chosen)
 	local form = ops.form(node.op)
 	local row = {node = node, form = form, rule = matched, weights = {}, inputs = {}, why = ''}
-	local why = why_float(node, form)
+	local why, done = why_float(d.g, node, form)
 	if why then
-		row.done = node.mode or node.traced == true
+		row.done = done
 		return row, why, not row.done and 'matched'
 	end
 	local weights, inputs = operands_of(d.g, node, form)

@@ -222,6 +222,34 @@ it('twice is once', function()
 	assert(traced:quantize{mode='static'}:run(x):error(traced:run(x)).max == 0)
 end)
 
+it('twice is once in every mode, and every pass on what comes out changes nothing', function()
+	local passes = {'fold_norm', 'fold_constants', 'fuse_activation', 'merge_equal', 'fuse_requantize', 'raise_quantize', 'clamp_codes',
+		'insert_borders', 'dce'}
+	for name, entry in pairs(models) do
+		local m, x = entry[1]:eval(), entry[2](4)
+		m:calibrate({{x, x}}, {log=false})
+		for _, g in ipairs {graph.trace(m, x), (graph.trace(m, x):calibrate({{x, x}}, {log=false}))} do
+			for _, pass in ipairs(passes) do
+				local once = g:pass(pass)
+				local twice, r = once:pass(pass)
+				assert(#r == 0 and tostring(twice) == tostring(once), name .. ' ' .. pass)
+			end
+			for _, o in ipairs {{mode='static'}, {mode='dynamic'}, {mode='weight_only'}, {mode='weight_only', weight='int4:16'},
+				{mode='static', rounding='single'}, {rules={{'.*1', mode='weight_only', optional=true}}}} do
+				local q = g:quantize(o)
+				local twice, r = q:quantize(o)
+				assert(tostring(twice) == tostring(q), name .. ' ' .. tostring(o.mode))
+				assert(twice:run(x, {check=true}):error(q:run(x)).max == 0)
+				for _, row in ipairs(r) do assert(row.mode == 'float', row.node) end
+				for _, pass in ipairs(passes) do assert(#select(2, q:pass(pass)) == 0, name .. ' ' .. pass) end
+			end
+		end
+		local traced = graph.trace(m:quantize{mode='weight_only'}, x)
+		local again = traced:quantize{mode='weight_only'}
+		assert(again:run(x):error(traced:run(x)).max == 0 and tostring(again:quantize{mode='weight_only'}) == tostring(again), name)
+	end
+end)
+
 it('g:calibrate sees every edge, also sums in models written in Lua', function()
 	tensor.seed(14)
 	local m = nn.module(function(self, x) return self.c((self.a(x) + self.b(x)):relu()) end,
