@@ -6,7 +6,8 @@
 --   ops      the names it stands for
 --   inputs   operands that are activations and can be codes;  weights  operands that are weights
 --   gives    'codes': has out=, the spec of what it gives out; 'float': codes in, floats out; 'same': what comes in
---   needs    true: it is an integer op only when out= is given
+--            'places': codes in, plain integers out
+--   needs    true: it is an integer op only where its operands are codes of known range, and (but for 'places') when out= is given
 --   all      every operand is an activation;  numbers  some may be numbers, which stay as they are
 --   decodes  codes of weights are decoded by the op itself: in mode weight_only it stays as it is
 --   fits(node)   false and the reason when this node has no integer version

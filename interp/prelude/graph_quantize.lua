@@ -99,7 +99,7 @@ local function settle(e, float)
 	for _, name in ipairs(e.order) do
 		local node = e.nodes[name]
 		local form = ops.form(node.op)
-		if node.mode and form and form.needs and not node.attrs.out then
+		if node.mode and form and form.needs and form.gives ~= 'places' and not node.attrs.out then
 			e:change(node, {mode = false, spec = false})
 			float[#float + 1] = name
 		end
@@ -233,7 +233,7 @@ per weight, bytes and why it stayed float. g is untouched. Modes, specs and rule
 their parameters, dequantize where an op has no integer version. Where a quantized node feeds another one, codes pass between them
 (out=), through what only moves or compares them. Where their result is wanted as codes and g:calibrate has seen their ranges these are
 integer ops, too: sums, differences, products and joins, functions of one tensor (gelu, sigmoid, x * 2, …) by table, softmax,
-layernorm, rmsnorm, attention, rope, embedding, mean; a rule with output={dtype=, scale=} wants codes of the last one.
+layernorm, rmsnorm, attention, rope, embedding, mean; argmax and argmin compare codes where the range of what they take is known; a rule with output={dtype=, scale=} wants codes of the last one.
 static: ranges come from m:calibrate of the traced module, from g:calibrate, or from specs with scale= (and zero_point=). A rule that
 matches an op without an integer version is an error (optional=true: it stays float, and the report says so), also one that
 matches no node, and one for sums and functions alone of which none can be in integers: they want known ranges (g:calibrate, or mode='static' with
