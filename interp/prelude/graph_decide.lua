@@ -23,7 +23,7 @@ end
 ---------------------------------------------------------------- ranges
 
 -- The layers of the module by name, for their observers.
-local function layers_of(g)
+function decide.layers_of(g)
 	local list = {}
 	if g.root then module.walk(g.root, function(name, inner) list[name] = inner end) end
 	return list
@@ -298,7 +298,7 @@ end
 -- have turned out to be float ops; `found` keeps the specs of ranges from call to call.
 function decide.all(g, o, trouble, float, found)
 	local d = {g = g, mode = check_mode(o.mode or 'auto'), weight = o.weight, input = o.input, output = o.output, by_name = {}, wanted = {},
-		layers = layers_of(g), found = found or {}}
+		layers = decide.layers_of(g), found = found or {}}
 	local reader, list = rules.reader(o.rules, function(_, node) return node end), {}
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]

@@ -6,6 +6,7 @@ local base = internal.import 'base'
 local codes = internal.import 'graph_codes'
 local core = internal.import 'graph_core'
 local decide = internal.import 'graph_decide'
+local equalizer = internal.import 'graph_equalize'
 local fit = internal.import 'fit'
 local ops = internal.import 'graph_ops'
 local pass = internal.import 'graph_pass'
@@ -208,6 +209,7 @@ local function plan(g, o, trouble)
 		trouble(row, why)
 	end
 	local start = o.fuse == false and g or pass.run(g, {'fold', 'fuse_activation'}, {})
+	if o.equalize then start = equalizer.equalize(start, o.equalize, decide.layers_of(start)) end
 	local edited, list, reader = attempts(start, o, told)
 	local final = pass.run(edited, {'fuse'}, {})
 	settle_rows(final, list)
@@ -249,6 +251,8 @@ print(q:run(x):error(m:quantize{mode='static'}(x)).max, q:node('linear1').attrs.
 	{{'mode', 'text', 'auto static dynamic weight_only (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
 		{'input', 'spec', "(default 'uint8')"}, {'output', 'spec', 'of what static nodes give out, with scale='},
 		{'rules', 'list', 'exceptions by name'}, {'fuse', 'true or false', 'fold and fuse first (default true)'},
+		{'equalize', 'any', 'true, or data to calibrate with again: scale channels first, as m:quantize'},
+		{'biascorrect', 'any', 'data: move biases so that the mean of each channel is that of the float graph, as m:quantize'},
 		{'rounding', 'text', 'float single double (default float)'}})
 function methods.quantize(g, o)
 	core.expect(g, 'quantize')
@@ -257,6 +261,7 @@ function methods.quantize(g, o)
 	local rule = rounding.check('quantize', o.rounding or 'float')
 	local final, list, reader, start = plan(g, o, function(row, why) fail('quantize: %s: %s', row.node.name, why) end)
 	check_done(list, reader, o)
+	if o.biascorrect then final = equalizer.correct(start, final, list, o.biascorrect) end
 	if o.rounding then final = rounding.apply(final, rule) end
 	local rows = {columns = {'node', 'op', 'rule', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}}
 	for i, row in ipairs(list) do rows[i] = decide.row(start, row) end

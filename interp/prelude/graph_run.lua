@@ -100,6 +100,7 @@ end
 
 -- Runs the graph; gives a function ref -> tensor for what is still alive: outputs and what `keep` names, and the copies made. `o`:
 --   keep    set of refs;  check  compare dtypes and shapes with what is recorded
+--   stop    name of a node before which it ends
 --   store(node, results)   may give others in their places (an arena); what is kept is copied then
 function run.execute(g, x, o)
 	local guard <close> = internal.nograd()
@@ -107,6 +108,7 @@ function run.execute(g, x, o)
 	local left, copies = count_uses(g), {}
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
+		if name == o.stop then break end
 		if node.op == 'const' then
 			values[name] = node.value
 		elseif node.op ~= 'input' then

@@ -22,11 +22,10 @@ end
 
 local function groups_of(m) return module.class_of(m).name == 'Conv2d' and m.geometry.groups or 1 end
 
--- The weights of the second layer by input channel: a view (channels, …) when there is one for `n` channels.
-local function by_input(m, n)
-	local w = m.weight:detach()
-	if groups_of(m) == n and n > 1 then return w:view(n, w:nelem() // n) end -- one group for each channel
-	if groups_of(m) ~= 1 or w:size(2) % n ~= 0 then return nil end
+-- The weight of the second layer by input channel: a view (channels, …) when there is one for `n` channels.
+local function by_input(w, groups, n)
+	if groups == n and n > 1 then return w:view(n, w:nelem() // n) end -- one group for each channel
+	if groups ~= 1 or w:size(2) % n ~= 0 then return nil end
 	local each = w:nelem() // w:size(1) // n
 	return w:view(w:size(1), n, each):permute(2, 1, 3)
 end
@@ -35,13 +34,20 @@ local function largest(rows) -- (n, …) -> (n)
 	return rows:contiguous():view(rows:size(1), rows:nelem() // rows:size(1)):abs():max {axis = 2}
 end
 
--- Pairs {first, second} of a list of children.
+-- What nn.Flatten makes of a Linear's rows has its channels side by side, not each in one piece as an image's.
+local function is_mixed(first, second)
+	return module.class_of(first).name == 'Linear' and second.weight:size(2) ~= first.weight:size(1)
+end
+
+-- {one=, bias=, two=} of pairs in a list of children: the weights of both, two by input channels.
 local function pairs_of(m, count, list)
 	local first
 	for i = 1, count do
 		local child = m[i]
 		if is_layer(child) then
-			if first and by_input(child, first.weight:size(1)) then list[#list + 1] = {first, child} end
+			local one = first and not is_mixed(first, child) and first.weight:detach()
+			local two = one and by_input(child.weight:detach(), groups_of(child), one:size(1))
+			if two then list[#list + 1] = {one = one, bias = first.bias and first.bias:detach(), two = two} end
 			first = (not child.act or child.act == 'relu') and child or nil
 		elseif not THROUGH[module.class_of(child).name] then
 			first = nil
@@ -57,16 +63,25 @@ local function scaled(rows, factor)
 end
 
 -- One pair; gives how far the ranges were from each other, as a logarithm.
-local function equalize_pair(first, second)
-	local n = first.weight:size(1)
-	local one, two = first.weight:detach(), by_input(second, n)
+local function equalize_pair(one, bias, two)
+	local n = one:size(1)
 	local r1, r2 = largest(one), largest(two)
 	local dead = r1:eq(0):to 'float32' + r2:eq(0):to 'float32'
 	local s = tensor.where(dead:gt(0), tensor.ones(n), (r1 / r2):sqrt())
 	scaled(one, s ^ -1)
-	if first.bias then first.bias:detach():div_(s) end
+	if bias then bias:div_(s) end
 	scaled(two, s)
 	return s:log():abs():max():item()
+end
+
+-- All pairs again and again until nothing changes.
+local function sweep(list)
+	local guard <close> = internal.nograd()
+	for _ = 1, SWEEPS do
+		local far = 0
+		for _, pair in ipairs(list) do far = math.max(far, equalize_pair(pair.one, pair.bias, pair.two)) end
+		if far < CLOSE then break end
+	end
 end
 
 local function equalize(m)
@@ -76,12 +91,7 @@ local function equalize(m)
 		if name == 'Sequential' then pairs_of(inner, #inner, list) end
 		if name == 'Residual' then pairs_of(inner, inner.body, list) end
 	end)
-	local guard <close> = internal.nograd()
-	for _ = 1, SWEEPS do
-		local far = 0
-		for _, pair in ipairs(list) do far = math.max(far, equalize_pair(pair[1], pair[2])) end
-		if far < CLOSE then break end
-	end
+	sweep(list)
 	return #list
 end
 
@@ -100,9 +110,26 @@ end
 
 ---------------------------------------------------------------- bias correction
 
+-- Sums values by channel; mean() is nil without any.
+local function channel_mean()
+	local sum, n = nil, 0
+	return {
+		add = function(y)
+			local axis = y:dim() == 4 and 2 or y:dim()
+			local axes = {}
+			for i = 1, y:dim() do
+				if i ~= axis then axes[#axes + 1] = i end
+			end
+			local total = y:to 'float64':sum {axis = axes}
+			sum, n = sum and sum + total or total, n + y:nelem() // y:size(axis)
+		end,
+		mean = function() return sum and sum / n end,
+	}
+end
+
 -- Sums the layer's output before its activation, in float, over a pass: the mean of each channel.
 local function mean_of(model, layer, data, batches)
-	local sum, n = nil, 0
+	local total = channel_mean()
 	rawset(layer, module.HOOK, function(self, ...)
 		local q, act = rawget(self, 'quantized'), self.act
 		local output = q and q.output
@@ -111,13 +138,7 @@ local function mean_of(model, layer, data, batches)
 		local y = module.real((module.run(self, ...)))
 		self.act = act
 		if q then q.output = output end
-		local axis = y:dim() == 4 and 2 or y:dim()
-		local axes = {}
-		for i = 1, y:dim() do
-			if i ~= axis then axes[#axes + 1] = i end
-		end
-		local total = y:to 'float64':sum {axis = axes}
-		sum, n = sum and sum + total or total, n + y:nelem() // y:size(axis)
+		total.add(y)
 		return module.run(self, ...)
 	end)
 	local clean <close> = setmetatable({}, {__close = function() rawset(layer, module.HOOK, nil) end})
@@ -129,7 +150,7 @@ local function mean_of(model, layer, data, batches)
 		if seen >= batches then break end
 	end
 	if seen == 0 then fail('quantize: biascorrect: wanted at least one batch, got none') end
-	return sum and sum / n
+	return total.mean()
 end
 
 -- Moves the bias of each quantized Linear and Conv2d, from the first to the last, so that the mean of each channel is that of
@@ -155,4 +176,4 @@ local function correct(quantized, float, data, batches)
 	return moved
 end
 
-return {equalize = equalize, correct = correct}
+return {equalize = equalize, correct = correct, by_input = by_input, sweep = sweep, channel_mean = channel_mean}
