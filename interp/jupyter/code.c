@@ -7,7 +7,7 @@
 
 #include "interp/jupyter/execute.h"
 #include "interp/prelude/prelude.h"
-#include "interp/repl/magic.h"
+#include "interp/repl/pieces.h"
 #include "interp/repl/scan.h"
 
 /* ---- characters and bytes ---- */
@@ -218,13 +218,10 @@ struct input {
 static int compile(lua_State *L)
 {
 	struct input *in = lua_touserdata(L, 1);
-	size_t from = 0, n = strlen(in->code);
-	const struct ql_magic *magic = ql_magic_find(in->code, n, &from);
+	struct ql_pieces pieces = {.L = L, .text = in->code, .size = strlen(in->code)};
 	struct ql_cell cell;
 
-	in->state = QL_CELL_READY;
-	if (!magic || magic->takes_code)
-		in->state = ql_cell_compile(L, in->code + from, n - from, "=input", &cell);
+	in->state = ql_pieces_state(pieces, "=input", &cell);
 	return 0;
 }
 

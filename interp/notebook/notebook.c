@@ -8,7 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "interp/folders.h"
 #include "interp/interrupt.h"
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
@@ -125,6 +127,21 @@ static int make_folder(lua_State *L)
 	return 0;
 }
 
+/* working_folder([path]) -> the folder that relative names begin in, which becomes `path`; or nil, why not */
+static int working_folder(lua_State *L)
+{
+	const char *path = luaL_optstring(L, 1, NULL);
+	char now[QL_PATH];
+
+	if ((!path || chdir(path) == 0) && getcwd(now, sizeof(now))) {
+		lua_pushstring(L, now);
+		return 1;
+	}
+	lua_pushnil(L);
+	lua_pushstring(L, strerror(errno));
+	return 2;
+}
+
 /* sleep(seconds): shorter when there is a Ctrl-C, which it raises */
 static int sleep_for(lua_State *L)
 {
@@ -148,7 +165,7 @@ static int dim(lua_State *L)
 int ql_open_notebook(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"tokens", tokens}, {"variables", variables}, {"hash", hash},
-		{"file_state", file_state}, {"make_folder", make_folder}, {"sleep", sleep_for}, {"dim", dim},
+		{"file_state", file_state}, {"make_folder", make_folder}, {"working_folder", working_folder}, {"sleep", sleep_for}, {"dim", dim},
 		{NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);

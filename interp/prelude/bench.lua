@@ -93,7 +93,8 @@ local RUNS, WARMUP, TIMEOUT = 10, 3, 10
 local function measure(fn, o)
 	local timeout = o.timeout or TIMEOUT
 	local stop = clock() + timeout
-	local calls = calls_for(warm_up(fn, o.warmup or WARMUP, timeout / 4))
+	local fastest = warm_up(fn, o.warmup or WARMUP, timeout / 4)
+	local calls = o.calls or calls_for(fastest)
 	collectgarbage()
 	local peak <close> = watch_peak()
 	local before = counts()
@@ -133,6 +134,7 @@ local function check_times(entry, o)
 		if o[option] and o[option] < least then fail('%s: %s: wanted %d or more, got %s', name, option, least, o[option]) end
 	end
 	at_least('runs', 1)
+	at_least('calls', 1)
 	at_least('warmup', 0)
 	if o.timeout and not (o.timeout > 0) then fail('%s: timeout: wanted seconds > 0, got %s', name, o.timeout) end
 	return o
@@ -145,13 +147,14 @@ local function with_times(options) return table.move(TIMES, 1, #TIMES, #options 
 
 local NOTE = 'ms: median time of a call, min: the fastest, spread: median absolute deviation, peak: bytes'
 
-local time = doc {name = 'bench.time', usage = 'bench.time(fn, {runs=10, warmup=3, timeout=10, name=})',
+local time = doc {name = 'bench.time', usage = 'bench.time(fn, {runs=10, calls=, warmup=3, timeout=10, name=})',
 	text = [[Times a function without arguments: a report of one row with the median in ms, the fastest sample, the spread
 (median absolute deviation), the samples taken, the calls in each (a function faster than 1 ms is called several times
 per sample), the kernels and paths that the ledger saw, the peak of tensor memory above the start in bytes, and the
 threads, level of kernels, load of the system and processor. The time includes the garbage collection that the calls
 cause. Put several into one table with report{bench.time(f), bench.time(g)}.]],
-	options = with_times {{'name', 'text', 'what stands in the first column'}},
+	options = with_times {{'name', 'text', 'what stands in the first column'},
+		{'calls', 'integer', 'calls in each sample (default: as many as take 1 ms)'}},
 	example = [[x = tensor.zeros(256, 256)
 r = bench.time(function() return x:relu() end, {name='relu', runs=3})
 print(r.name, r.runs, r.ms > 0, r.min <= r.ms)  --> relu 3 true true]]}

@@ -20,17 +20,28 @@ On a terminal every input and its output is recorded: help 'journal'. %set chang
 	[[print(io.popen([=[echo "6 * 7" | "/proc/$PPID/exe" -i]=]):read 'a')  --> In [1]: Out[1]: 42
 --> In [2]: ]])
 
-concept('magics', [=[Words of the prompt that begin with %, and other inputs that are no Lua. %magics lists them.
+concept('magics', [=[Words of the prompt that begin with %, and other inputs that are no Lua. %magics lists them. Each is a
+line of its own and may stand between lines of Lua, but not within a block or bracket; the lines run in their order, and the
+value of the last one is shown. %time, %timeit and %bench take as many lines as make their code whole, %%time and the like all
+that follow.
 
   %time code  %timeit code  %bench code   once, often, as a report in Out
+                           %timeit -n 100 -r 5 code: 5 samples of 100 calls
   %explain                 ops of the last input: kernels, paths, reasons
-  %who  %forget name  %save file  %load file      the variables
+  %who  %forget name  %reset -f  %save file  %load file      the variables
   %run file | 3 | 3-5 | above | stale     again, under its number
   %edit [n | file]  %history [text] [-n 20] [-o] [-f file]
+                           -F: replaces a file; -g: inputs of all sessions
+  %cd [folder | -]  %pwd  %ls [folder | *.lua]    where files are
+  %sh command  %bash command              %%sh, %%bash: all lines below
+  %help [name]             as ?name
   %stale [n]  %journal     what changed; sessions on record
   %debug                   the variables where the last error was raised
   %set [name [value]] [--save]            help 'settings'
   ?name  name?  ??name  ?*part*  !command  $ command  =expression
+
+A text that was copied with its prompts, In [3]: or >>>, may be pasted as it is: the prompts are cut off, outputs left out.
+Other words of IPython say what to type instead.
 
 %save writes a .safetensors file: tensors with their quantization, models, optimizers, specs, tables with what they
 share, text,
@@ -38,7 +49,8 @@ numbers; views become tensors of their own, gradients are left out. It names wha
 models that hold some. %load brings
 them back, locals as locals, and runs nothing of the file.
 
-!command has the terminal: Ctrl-C ends it, not the prompt; what it prints is not recorded. %edit uses $VISUAL, $EDITOR
+!command has the terminal: Ctrl-C ends it, not the prompt; what it prints is not recorded, but in a notebook it is kept with
+the cell. A status other than 0 is told and stops nothing. %edit uses $VISUAL, $EDITOR
 or vi.
 
 %debug keeps the values of the failed input until the next error, or until %debug drop.]=],

@@ -130,6 +130,7 @@ function magics.edit(text, number)
 		end
 		return {{text = edited, number = number}}
 	end
+	if word:find '%s' and not io.open(path_of(word), 'rb') then fail("edit: wanted the number of one input or one file, got '%s'", word) end
 	word = path_of(word)
 	local made = not io.open(word, 'rb')
 	run_editor(word)
@@ -152,18 +153,23 @@ local function parse_history(text)
 			i = i + 1
 		elseif word == '-o' then
 			o.results = true
+		elseif word == '-g' then
+			o.all = true
+		elseif word == '-F' or word == '--force' then
+			o.force = true
 		elseif word == '-f' then
 			o.file = path_of(words[i + 1] or fail 'history: -f: wanted a file, got none')
 			i = i + 1
 		elseif word:find '^%-%d+$' then
 			o.n = math.tointeger(tonumber(word:sub(2)))
 		elseif word:find '^%-' then
-			fail("history: unknown option '%s'; known: -n 20 -o -f file", word)
+			fail("history: unknown option '%s'; known: -n 20 -o -g -f file -F", word)
 		else
 			o.pattern = o.pattern and o.pattern .. ' ' .. word or word
 		end
 		i = i + 1
 	end
+	if o.force and not o.file then fail 'history: -F: wanted -f file, got none' end
 	return o
 end
 
@@ -177,6 +183,20 @@ local function chosen(o, number)
 	return numbers
 end
 
+-- The inputs of all sessions with the text, of the file of the line editor (history_file.c).
+local function list_all(o)
+	local path = internal.folder('state', 'history')
+	local file = path and io.open(path, 'rb')
+	local found = {}
+	for line in (file and file:read 'a' or ''):gmatch '[^\n]+' do
+		local text = line:gsub('\\(.)', {n = '\n', ['\\'] = '\\'})
+		if not o.pattern or text:find(o.pattern, 1, true) then found[#found + 1] = text end
+	end
+	if file then file:close() end
+	for i = math.max(1, #found - (o.n or #found) + 1), #found do print((found[i]:gsub('%s+$', ''))) end
+	if #found == 0 then print 'no such input' end
+end
+
 -- The input as Lua: a value that it shows is printed; what is no Lua (%words, `x = 1 x`) becomes a comment.
 local function as_lua(text)
 	if load(text) then return text end
@@ -185,7 +205,8 @@ local function as_lua(text)
 end
 
 -- A notebook of the inputs.
-local function write_history(path, numbers)
+local function write_history(path, numbers, force)
+	if not force and internal.file_state(path) then fail('history: %s is there already; -F replaces it', path) end
 	local parts = {}
 	for _, i in ipairs(numbers) do
 		local text = as_lua((In[i]:gsub('[%s;]+$', '')))
@@ -197,8 +218,10 @@ end
 
 function magics.history(text, number)
 	local o = parse_history(text)
+	if o.all and (o.file or o.results) then fail 'history: -g: wanted no -o or -f beside it' end
+	if o.all then return list_all(o) end
 	local numbers = chosen(o, number)
-	if o.file then return write_history(o.file, numbers) end
+	if o.file then return write_history(o.file, numbers, o.force) end
 	local show = internal.import 'show'
 	for _, i in ipairs(numbers) do
 		local head = ('%4d: '):format(i)
@@ -214,7 +237,9 @@ end
 function magics.stale(text)
 	local marks = internal.import 'stale'.session
 	marks:after()
-	local number = math.tointeger(tonumber(text:match '%d+' or ''))
+	local word = text:match '^%s*(.-)%s*;?%s*$'
+	local number = math.tointeger(tonumber(word))
+	if word ~= '' and not number then fail("stale: wanted the number of an input or nothing, got '%s'", word) end
 	if number then
 		local reads, writes = marks:names(number)
 		if not reads then fail('stale: In[%d] has not run', number) end

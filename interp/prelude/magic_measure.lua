@@ -3,12 +3,25 @@
 local _, internal = ...
 local magics = {}
 
-function magics.timeit(_, _, f) print(bench.time(f)) end
+-- The options before the code as those of bench.time.
+local function parse(word, text)
+	local o, names = {}, {n = 'calls', r = 'runs'}
+	for name, number in text:gmatch '%-(%a)%s*(%d*)' do
+		if not names[name] then error(("%s: unknown option '-%s'; known: -n calls, -r runs"):format(word, name), 0) end
+		if number == '' then error(('%s: -%s: wanted a number, got none'):format(word, name), 0) end
+		if tonumber(number) < 1 then error(('%s: -%s: wanted 1 or more, got %s'):format(word, name, number), 0) end
+		o[names[name]] = math.tointeger(tonumber(number))
+	end
+	return o
+end
+
+function magics.timeit(text, _, f, at) print(bench.time(f, parse('timeit', text:sub(1, at)))) end
 
 -- The report of bench.time as the value of the input.
-function magics.bench(text, number, f)
-	local name = text:match '^%s*(.-)%s*$':gsub('%s+', ' ')
-	internal.bench_report = bench.time(f, {name = #name > 40 and name:sub(1, 39) .. '…' or name})
+function magics.bench(text, number, f, at)
+	local o, name = parse('bench', text:sub(1, at)), text:sub(at + 1):match '^%s*(.-)%s*$':gsub('%s+', ' ')
+	o.name = #name > 40 and name:sub(1, 39) .. '…' or name
+	internal.bench_report = bench.time(f, o)
 	if type(Out) == 'table' then Out[number] = internal.bench_report end
 	rawset(_G, '_', internal.bench_report)
 	internal.bench_report = nil

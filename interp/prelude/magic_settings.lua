@@ -31,6 +31,9 @@ end
 function magics.set(text)
 	local words, keep = {}, false
 	for word in text:gsub('=', ' '):gmatch '%S+' do
+		if word:find '^%-%-' and word ~= '--save' then
+			error(("set: unknown option '%s'%s"):format(word, base.near(word, {'--save'})), 0)
+		end
 		if word == '--save' then keep = true else words[#words + 1] = word end
 	end
 	if #words > 2 then error('set: wanted a name and a value, got ' .. #words .. ' words', 0) end
@@ -56,6 +59,11 @@ function magics.magics()
 		print(#pair[1] > 15 and '  ' .. pair[1] .. '\n' .. lines[1] or ('  %-15s '):format(pair[1]) .. lines[1]:sub(19))
 		for i = 2, #lines do print(lines[i]) end
 	end
+end
+
+function magics.help(text)
+	local name = text:match '^%s*(.-)%s*;?%s*$'
+	if name == '' then help() else help((name:gsub('^[\'"](.*)[\'"]$', '%1'))) end
 end
 
 return magics

@@ -163,11 +163,20 @@ local function input(self, cell, text, chunk, line)
 	return interrupted
 end
 
+-- Calls the function in the folder in which the run began, wherever the cells went.
+local function at_home(self, f, ...)
+	local here = internal.working_folder()
+	internal.working_folder(self.home)
+	local good, problem = pcall(f, ...)
+	internal.working_folder(here)
+	return good, problem
+end
+
 -- Writes the side file; the first failure is told and counts as one of the run.
 function run:keep()
 	self.unsaved = 0
 	if self.unwritable or not self.side then return end
-	local good, problem = pcall(notebook.save_side, self.nb, self.side, text_of(self.given))
+	local good, problem = at_home(self, notebook.save_side, self.nb, self.side, text_of(self.given))
 	if not good then
 		self.unwritable = true
 		io.stderr:write('quoll: the outputs are not kept: ', tostring(problem), '\n')
@@ -228,6 +237,7 @@ end
 -- Runs all cells that run, or those for which `wanted(cell)` is true. Returns how it ended, as run:one, and the cell.
 function run:all(wanted)
 	local listener <close> = internal.listen(function(...) take(self, ...) end, self.quiet)
+	internal.working_folder(self.folder)
 	local exit = os.exit
 	os.exit = function(...) -- what the cells put out so far is kept
 		io.stdout:flush()
@@ -248,6 +258,8 @@ function run:all(wanted)
 		end
 	end
 	os.exit = exit
+	self.folder = internal.working_folder() -- where the next round goes on
+	internal.working_folder(self.home)
 	return how, last
 end
 
@@ -255,6 +267,8 @@ end
 function run.new(nb, options)
 	local self = setmetatable({nb = nb, side = options.side, wanted = {png = options.png}, quiet = options.quiet, unsaved = 0},
 		run)
+	self.home = internal.working_folder()
+	self.folder = self.home
 	self.given = options.parameters or {}
 	if #self.given > 0 then check_parameters(nb, self.given) end
 	notebook.keys(nb, text_of(self.given))

@@ -62,8 +62,21 @@ end
 
 ---------------------------------------------------------------- recording
 
--- A cell is about to run: its function, the names of its top-level locals, its text.
-function methods:before(key, f, made, text)
+-- What an input of several pieces did before this piece.
+local function join(cell, before)
+	for name in pairs(cell.first) do
+		if before.reads[name] then cell.first[name] = nil end
+	end
+	for _, field in ipairs {'direct', 'first', 'assigned', 'wrote', 'left', 'via', 'reasons'} do
+		for name, value in pairs(before[field]) do cell[field][name] = value end
+	end
+	cell.calls = cell.calls or before.calls
+	cell.text = before.text .. cell.text
+end
+
+-- A cell is about to run: its function, the names of its top-level locals, its text. `goes_on`: it is another piece of the input
+-- that ran last under this key.
+function methods:before(key, f, made, text, goes_on)
 	self:after()
 	self:forget(key - KEPT)
 	local locals = kept()
@@ -81,6 +94,7 @@ function methods:before(key, f, made, text)
 		cell.first[name] = not cell.direct[name] or nil
 	end
 	cell.calls = used.calls == nil or used.calls > 0
+	if goes_on and self.cells[key] then join(cell, self.cells[key]) end
 	add_names(cell.direct, cell.reads, locals, {}, cell.calls, cell.via)
 	for _, names in ipairs {cell.reads, cell.assigned} do
 		for name in pairs(names) do

@@ -17,6 +17,7 @@
 #include "interp/prelude/prelude.h"
 #include "interp/repl/lexer.h"
 #include "interp/repl/magic.h"
+#include "interp/repl/pieces.h"
 
 /* ---- the state of an input ---- */
 
@@ -31,13 +32,9 @@ struct question {
 static int ask_state(lua_State *L)
 {
 	struct question *q = lua_touserdata(L, 1);
-	size_t from = 0;
-	const struct ql_magic *magic = ql_magic_find(q->text, q->size, &from);
+	struct ql_pieces pieces = {.L = L, .text = q->text, .size = q->size};
 
-	if (!magic || magic->takes_code)
-		q->state = ql_cell_compile(L, q->text + from, q->size - from, "=input", &q->cell);
-	if (magic && q->state == QL_CELL_EMPTY)
-		q->state = QL_CELL_READY; /* its usage will be shown */
+	q->state = ql_pieces_state(pieces, "=input", &q->cell);
 	return 0;
 }
 

@@ -3,8 +3,8 @@
  */
 #include "interp/repl/magic.h"
 
+#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -82,64 +82,93 @@ static bool run_list(struct ql_session *s, int list)
 	return good;
 }
 
-/* An error that a magic raises about what was typed has no place in it, and no traceback either. */
-static bool call_magic(lua_State *L, int n, bool code)
+bool ql_magic_refuse(struct ql_session *s, const char *format, ...)
 {
-	const char *text;
-	const char *trace;
+	lua_State *L = s->state->L;
+	char text[1024];
+	va_list args;
 
-	if (code)
-		return ql_magic_call(L, n, 1);
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (s->place)
+		lua_pushfstring(L, "%s:%d: %s", s->place, s->line, text);
+	else
+		lua_pushstring(L, text);
+	ql_show_error(L);
+	return false;
+}
+
+/* An error that a magic raises about what was typed has no place in it, and no traceback either. The code of a magic may
+ * fail, too: then its own errors begin with its name. */
+static bool call_magic(struct ql_session *s, const struct ql_magic *magic, int n)
+{
+	lua_State *L = s->state->L;
+	const char *text, *trace;
+	size_t name = ql_magic_takes_code(magic) ? strlen(magic->name) : 0;
+
 	if (ql_traceback_call(L, n, 1) == LUA_OK)
 		return true;
 	text = lua_tostring(L, -1);
 	trace = text ? strstr(text, "\nstack traceback:\n") : NULL;
-	if (trace && strncmp(text, "prelude/", 8)) {
-		lua_pushlstring(L, text, (size_t)(trace - text));
-		lua_replace(L, -2);
+	if (!trace || !strncmp(text, "prelude/", 8) || (name && (strncmp(text, magic->name, name) || text[name] != ':'))) {
+		ql_show_error(L);
+		return false;
 	}
-	ql_show_error(L);
+	lua_pushlstring(L, text, (size_t)(trace - text));
+	ql_magic_refuse(s, "%s", lua_tostring(L, -1));
+	lua_pop(L, 2);
 	return false;
 }
 
 static bool run_lua(struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size)
 {
 	lua_State *L = s->state->L;
-	int code = magic->takes_code ? lua_gettop(L) : 0, base = lua_gettop(L) - magic->takes_code;
+	bool takes = ql_magic_takes_code(magic);
+	int code = takes ? lua_gettop(L) : 0, base = lua_gettop(L) - takes;
 	bool good;
 
 	ql_prelude_require(L, magic->file);
 	lua_getfield(L, -1, magic->field);
 	lua_pushlstring(L, rest, size);
 	lua_pushinteger(L, s->n);
-	if (code)
+	if (code) {
 		lua_pushvalue(L, code);
-	good = call_magic(L, code ? 3 : 2, code);
+		lua_pushinteger(L, (lua_Integer)ql_magic_code(magic, rest, size));
+	}
+	good = call_magic(s, magic, code ? 4 : 2);
 	if (good && lua_istable(L, -1))
 		good = run_list(s, lua_gettop(L));
 	lua_settop(L, base);
 	return good;
 }
 
-/* Only code may go on: lines behind another word would be lost. */
-static bool is_one_line(const struct ql_magic *magic, const char *rest, size_t size)
+/* Whether the rest is what the magic takes; what it does not take would be lost silently. */
+static bool is_taken(struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size)
 {
-	const char *end = memchr(rest, '\n', size);
+	const char *mark = strchr("?!%", *magic->name) ? "" : "%";
+	size_t from = 0, to = size;
 
-	while (end && end < rest + size && strchr(" \t\r\n", *end))
-		end++;
-	if (magic->takes_code || !end || end == rest + size)
-		return true;
-	fflush(stdout);
-	fprintf(stderr, "%s%s: wanted one line, got more behind it; nothing was run\n", strchr("?!%", *magic->name) ? "" : "%",
-		magic->name);
-	return false;
+	while (from < to && strchr(" \t\r\n", rest[from]))
+		from++;
+	while (to > from && strchr(" \t\r\n;", rest[to - 1]))
+		to--;
+	if (from < to && magic->takes == QL_TAKES_NOTHING)
+		return ql_magic_refuse(s, "%s%s: wanted nothing behind it, got '%.*s'", mark, magic->name, (int)(to - from), rest + from);
+	if (magic->takes == QL_TAKES_WORDS && memchr(rest + from, '\n', to - from))
+		return ql_magic_refuse(s, "%s%s: wanted one line, got more; behind %%%% only code may go on", mark, magic->name);
+	return true;
+}
+
+bool ql_magic_takes_code(const struct ql_magic *magic)
+{
+	return magic->takes == QL_TAKES_CODE || magic->takes == QL_TAKES_TIMED;
 }
 
 bool ql_magic_start(struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size,
 	struct ql_cell *cell)
 {
-	if (!is_one_line(magic, rest, size))
+	if (!is_taken(s, magic, rest, size))
 		return false;
 	return magic->run ? magic->run(s, rest, size, cell) : run_lua(s, magic, rest, size);
 }
@@ -187,23 +216,31 @@ static bool question(struct ql_session *s, const char *rest, size_t size, struct
 	return ql_magic_call(L, 3, 0);
 }
 
-static bool shell(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
+bool ql_magic_shell(struct ql_session *s, const char *command)
 {
 	int status;
 
-	(void)cell;
-	if (s->state->options.at[QL_OPTION_sandbox].s) {
-		fputs("!: --sandbox runs no programs\n", stderr);
-		return false;
-	}
-	lua_pushlstring(s->state->L, rest, size);
-	status = ql_shell(s->state->L, lua_tostring(s->state->L, -1));
-	lua_pop(s->state->L, 1);
-	if (WIFEXITED(status) && WEXITSTATUS(status))
+	if (s->state->options.at[QL_OPTION_sandbox].s)
+		return ql_magic_refuse(s, "!: --sandbox runs no programs");
+	status = ql_shell(s->state->L, command);
+	if (status == -1)
+		perror("the shell");
+	else if (WIFEXITED(status) && WEXITSTATUS(status))
 		printf("exit status %d\n", WEXITSTATUS(status));
 	else if (WIFSIGNALED(status))
 		printf("ended by signal %d\n", WTERMSIG(status));
-	return status == 0;
+	return true;
+}
+
+static bool shell(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
+{
+	bool good;
+
+	(void)cell;
+	lua_pushlstring(s->state->L, rest, size);
+	good = ql_magic_shell(s, lua_tostring(s->state->L, -1));
+	lua_pop(s->state->L, 1);
+	return good;
 }
 
 static bool equals(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
@@ -213,6 +250,7 @@ static bool equals(struct ql_session *s, const char *rest, size_t size, struct q
 	return ql_session_call(s, cell, 0);
 }
 
+/* A word of IPython gets an answer (prelude/magic_ipython.lua); any other the name that is near. */
 static bool unknown(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
 {
 	static const char names[] = ""
@@ -220,28 +258,36 @@ static bool unknown(struct ql_session *s, const char *rest, size_t size, struct 
 #include "interp/repl/magics.def"
 #undef X
 		;
+	lua_State *L = s->state->L;
 	char word[QL_WORD], near[96];
 
 	snprintf(word, sizeof(word), "%.*s", (int)(size < QL_WORD ? size : QL_WORD - 1), rest);
 	word[strcspn(word, " \t\r\n")] = '\0';
 	if (!*word)
 		return ql_magic_start(s, &ql_magic_magics, rest, size, cell);
-	fflush(stdout);
-	fprintf(stderr, "%%%s: no such magic%s; %%magics lists them\n", word, ql_nearest(word, names, near));
+	ql_prelude_require(L, "magic_ipython");
+	lua_getfield(L, -1, "answer");
+	lua_pushstring(L, word);
+	lua_call(L, 1, 1);
+	if (lua_isstring(L, -1))
+		ql_magic_refuse(s, "%%%s is a word of IPython; here: %s", word, lua_tostring(L, -1));
+	else
+		ql_magic_refuse(s, "%%%s: no such magic%s; %%magics lists them", word, ql_nearest(word, names, near));
+	lua_pop(L, 2);
 	return false;
 }
 
-static const struct ql_magic ask = {"?", "name", "help on a name", false, question, NULL, NULL};
+static const struct ql_magic ask = {"?", "name", "help on a name", QL_TAKES_WORDS, question, NULL, NULL};
 static const struct ql_magic command = {
-	"!", "command", "runs a command of the shell", false, shell, NULL, NULL};
-static const struct ql_magic expression = {"=", "expression", "shows its value", true, equals, NULL, NULL};
-static const struct ql_magic none = {"%", "word", "", false, unknown, NULL, NULL};
+	"!", "command", "runs a command of the shell", QL_TAKES_WORDS, shell, NULL, NULL};
+static const struct ql_magic expression = {"=", "expression", "shows its value", QL_TAKES_CODE, equals, NULL, NULL};
+static const struct ql_magic none = {"%", "", "", QL_TAKES_TEXT, unknown, NULL, NULL};
 
 static const struct ql_magic *find_word(const char *text, size_t size, size_t *from)
 {
 	size_t n = 0;
 
-	while (n < size && !strchr(" \t\r\n", text[n]))
+	while (n < size && !strchr(" \t\r\n;", text[n]))
 		n++;
 	for (const struct ql_magic *const *m = ql_magics; *m; m++)
 		if (strlen((*m)->name) == n && !memcmp((*m)->name, text, n)) {
@@ -282,6 +328,8 @@ const struct ql_magic *ql_magic_find(const char *text, size_t size, size_t *from
 	case '=':
 		return &expression;
 	case '%':
+		at += at + 1 < size && text[at + 1] == '%';
+		*from = at + 1;
 		return find_word(text + at + 1, size - at - 1, from);
 	default:
 		break;
@@ -293,9 +341,68 @@ const struct ql_magic *ql_magic_find(const char *text, size_t size, size_t *from
 	return NULL;
 }
 
-void ql_magic_usage(const struct ql_magic *magic)
+void ql_magic_usage(struct ql_session *s, const struct ql_magic *magic)
 {
-	fflush(stdout);
-	fprintf(stderr, "usage: %s%s %s\n", magic->takes_code && *magic->name != '=' ? "%" : "", magic->name,
-		magic->arguments);
+	ql_magic_refuse(s, "usage: %s%s %s", ql_magic_takes_code(magic) && *magic->name != '=' ? "%" : "", magic->name, magic->arguments);
+}
+
+/* ---- options before code ---- */
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static size_t skip(const char *text, size_t size, size_t at, bool (*fits)(char c))
+{
+	while (at < size && fits(text[at]))
+		at++;
+	return at;
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* Another option, or code that cannot go on an expression. */
+static bool begins_anew(const char *text, size_t size)
+{
+	if (size > 1 && text[0] == '-')
+		return is_letter(text[1]);
+	if ((size > 3 && !memcmp(text, "and ", 4)) || (size > 2 && !memcmp(text, "or ", 3)))
+		return false;
+	return size > 0 && is_letter(text[0]);
+}
+
+/* Where the option ends that stands at `at`: "-n 10", "-n10" or "-q", so that no expression of Lua is meant: `-n - 10` is one. */
+static size_t option_end(const char *text, size_t size, size_t at)
+{
+	size_t name = at + 2, blanks = name < size ? skip(text, size, name, is_space) : size;
+	size_t digits = skip(text, size, blanks, is_digit), behind = skip(text, size, digits, is_space);
+
+	if (name > size || text[at] != '-' || !is_letter(text[at + 1]))
+		return at;
+	if (digits > blanks && (digits == size || behind > digits || text[digits] == '\n'))
+		return blanks > name || begins_anew(text + behind, size - behind) ? digits : at;
+	return blanks > name && begins_anew(text + blanks, size - blanks) && text[blanks] != '-' ? name : at;
+}
+
+size_t ql_magic_code(const struct ql_magic *magic, const char *rest, size_t size)
+{
+	size_t at = 0;
+
+	while (magic->takes == QL_TAKES_TIMED) {
+		size_t begin = skip(rest, size, at, is_space), end = option_end(rest, size, begin);
+
+		if (end == begin)
+			break;
+		at = end;
+	}
+	return at;
 }

@@ -6,17 +6,25 @@
 
 #include "interp/repl/session.h"
 
-/* `rest` is the text behind the mark. With `takes_code` it has been compiled: the function is on the stack,
+/* `rest` is the text behind the mark. Code in it has been compiled: the function is on the stack,
  * which the magic takes. False: an error was printed. */
 typedef bool ql_magic_fn(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell);
 
+enum ql_magic_takes {
+	QL_TAKES_NOTHING,
+	QL_TAKES_WORDS, /* the rest of the line */
+	QL_TAKES_CODE,  /* lines of Lua, until they are whole; behind %% all lines */
+	QL_TAKES_TIMED, /* the same behind options like -n 10 */
+	QL_TAKES_TEXT   /* the rest of the line; behind %% all lines */
+};
+
 /* One %word: descriptor ql_magic_<name> in magics/, line in magics.def. Written in C (`run`), or in Lua: the
  * function `field` of prelude/<file>.lua, called with the text behind the word, the number of the input and,
- * with takes_code, the function of the code. What it returns may be a list of inputs to run: {{text=, number=
+ * with code, its function and how many bytes of the text stand before it. What it returns may be a list of inputs to run: {{text=, number=
  * (nil: this one)}, …}. */
 struct ql_magic {
 	const char *name, *arguments, *text;
-	bool takes_code;
+	enum ql_magic_takes takes;
 	ql_magic_fn *run;
 	const char *file, *field;
 };
@@ -25,10 +33,17 @@ extern const struct ql_magic *const ql_magics[]; /* NULL-terminated */
 
 /* NULL: the text is Lua. *from is where the rest begins. */
 const struct ql_magic *ql_magic_find(const char *text, size_t size, size_t *from);
+bool ql_magic_takes_code(const struct ql_magic *magic);
+/* The code of such a magic begins that many bytes behind where the rest begins. */
+size_t ql_magic_code(const struct ql_magic *magic, const char *rest, size_t size);
 bool ql_magic_start(struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size,
 	struct ql_cell *cell);
 /* What to type, for a magic that was given no code. */
-void ql_magic_usage(const struct ql_magic *magic);
+void ql_magic_usage(struct ql_session *s, const struct ql_magic *magic);
+/* Runs a command of the shell and tells how it ended, when not well. False: none may run. */
+bool ql_magic_shell(struct ql_session *s, const char *command);
+/* Shows a message about what was typed, behind its place in an input of several pieces; false. */
+bool ql_magic_refuse(struct ql_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Calls the function below its `n` arguments for `results` values; prints its error, then false and nothing
  * on the stack. */
 bool ql_magic_call(lua_State *L, int n, int results);

@@ -30,7 +30,7 @@ void ql_marks_begin(lua_State *L)
 		lua_pop(L, 1);
 }
 
-/* (function, cell, number, text) */
+/* (function, cell, number, text, whether the input goes on) */
 static int before(lua_State *L)
 {
 	const struct ql_cell *cell = lua_touserdata(L, 2);
@@ -44,7 +44,8 @@ static int before(lua_State *L)
 		lua_rawseti(L, -2, i + 1);
 	}
 	lua_pushvalue(L, 4);
-	lua_call(L, 4, 0);
+	lua_pushvalue(L, 5);
+	lua_call(L, 5, 0);
 	return 0;
 }
 
@@ -60,7 +61,8 @@ void ql_marks_before(struct ql_session *s, int index, const struct ql_cell *cell
 	lua_pushlightuserdata(L, (void *)(uintptr_t)cell);
 	lua_pushinteger(L, s->n);
 	lua_pushlstring(L, cell->text, cell->size);
-	if (lua_pcall(L, 4, 0, 0))
+	lua_pushboolean(L, s->calls++ > 0);
+	if (lua_pcall(L, 5, 0, 0))
 		lua_pop(L, 1);
 }
 

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "interp/prelude/prelude.h"
 #include "interp/repl/journal.h"
 #include "interp/repl/magic.h"
 #include "interp/repl/marks.h"
+#include "interp/repl/pieces.h"
 #include "interp/repl/results.h"
 #include "interp/repl/show.h"
 
@@ -83,47 +85,135 @@ static bool is_plain_word(lua_State *L, struct input *in)
 	return false;
 }
 
-/* What the text is, is known: an error is shown, else it runs. */
-static void run_known(
-	lua_State *L, struct input *in, const struct ql_magic *magic, size_t from, enum ql_cell_state state)
+/* A text that was copied together with prompts loses them (prelude/transcript.lua). What then is the text stays on the stack. */
+static void leave_out_prompts(lua_State *L, struct input *in, struct ql_pieces *p)
 {
-	if (state == QL_CELL_WRONG || state == QL_CELL_INCOMPLETE) {
-		ql_show_error(L);
-		in->failed = true;
-	} else if (!magic) {
-		in->failed = !ql_session_call(in->session, &in->cell, 0);
-	} else if (state == QL_CELL_EMPTY) {
-		ql_magic_usage(magic);
-		in->failed = true;
-	} else {
-		in->failed = !ql_magic_start(in->session, magic, in->text + from, in->size - from, &in->cell);
+	size_t *cuts, at = 0;
+
+	while (at < in->size && strchr(" \t\r\n", in->text[at]))
+		at++;
+	if (at == in->size || !strchr("I>q", in->text[at]))
+		return;
+	ql_prelude_require(L, "transcript");
+	lua_pushlstring(L, in->text, in->size);
+	lua_call(L, 1, 2);
+	if (!lua_isstring(L, -2))
+		return;
+	in->text = lua_tolstring(L, -2, &in->size);
+	p->n_cuts = (size_t)lua_rawlen(L, -1);
+	cuts = lua_newuserdatauv(L, (p->n_cuts + 1) * sizeof(*cuts), 0);
+	for (size_t i = 0; i < p->n_cuts; i++) {
+		lua_rawgeti(L, -2, (lua_Integer)i + 1);
+		cuts[i] = (size_t)lua_tointeger(L, -1);
+		lua_pop(L, 1);
 	}
+	p->cuts = cuts;
+	p->text = in->text;
+	p->size = in->size;
+}
+
+/* What the compiler says, with a hint for what other languages write (prelude/syntax.lua). */
+static void show_wrong(lua_State *L, const struct input *in)
+{
+	int top = lua_gettop(L);
+
+	ql_prelude_require(L, "syntax");
+	lua_pushvalue(L, top);
+	lua_pushlstring(L, in->text, in->size);
+	if (lua_pcall(L, 2, 1, 0) == LUA_OK && lua_isstring(L, -1))
+		lua_replace(L, top);
+	lua_settop(L, top);
+	ql_show_error(L);
+}
+
+/* One piece that compiles: the function is on top when it is Lua or takes code. */
+static bool run_piece(struct input *in, const struct ql_piece *piece, enum ql_cell_state state)
+{
+	struct ql_session *s = in->session;
+
+	if (!piece->magic)
+		return state == QL_CELL_EMPTY || ql_session_call(s, &in->cell, 0);
+	if (state == QL_CELL_EMPTY) {
+		ql_magic_usage(s, piece->magic);
+		return false;
+	}
+	return ql_magic_start(s, piece->magic, in->text + piece->from, piece->end - piece->from, &in->cell);
+}
+
+static void add_cost(struct ql_cost *sum, const struct ql_cost *one)
+{
+	sum->wall += one->wall;
+	sum->cpu += one->cpu;
+	sum->peak = sum->peak > one->peak ? sum->peak : one->peak;
+	sum->allocations += one->allocations;
+	sum->fallbacks += one->fallbacks;
+}
+
+/* Runs the pieces in their order, until one fails. Only the value of the last one is shown. */
+static bool run_pieces(lua_State *L, struct input *in, struct ql_pieces p, const char *chunk)
+{
+	struct ql_session *s = in->session;
+	struct ql_cost sum = {0};
+	struct ql_piece piece;
+	int top = lua_gettop(L);
+	bool good = true;
+
+	while (good && !s->state->ctx->interrupted && ql_pieces_next(&p, &piece)) {
+		enum ql_cell_state state = ql_piece_compile(&p, &piece, chunk, &in->cell);
+		struct ql_pieces rest = p;
+		struct ql_piece unused;
+
+		in->cell.quiet = in->cell.quiet || ql_pieces_next(&rest, &unused);
+		s->line = piece.magic ? (int)piece.lines + 1 : 0;
+		if (state == QL_CELL_WRONG || state == QL_CELL_INCOMPLETE) { /* a piece before it changed what there is */
+			ql_show_error(L);
+			good = false;
+		} else {
+			s->cost = (struct ql_cost){0};
+			good = run_piece(in, &piece, state);
+			add_cost(&sum, &s->cost);
+		}
+		lua_settop(L, top);
+	}
+	s->cost = sum;
+	return good;
 }
 
 static int run_input(lua_State *L)
 {
 	struct input *in = lua_touserdata(L, 1);
 	struct ql_session *s = in->session;
-	enum ql_cell_state state = QL_CELL_READY;
-	const struct ql_magic *magic;
+	struct ql_pieces pieces = {.L = L, .text = in->text, .size = in->size}, p;
+	struct ql_piece piece, next;
+	enum ql_cell_state state;
 	char number[QL_CHUNK];
 	const char *chunk = s->chunk ? s->chunk : number;
-	size_t from = 0;
+	bool several;
 
 	luaL_checkstack(L, LUA_MINSTACK, NULL);
 	if (is_plain_word(L, in))
 		return 0;
 	snprintf(number, sizeof(number), "=In[%d]", s->n);
-	magic = ql_magic_find(in->text, in->size, &from);
-	if (!magic || magic->takes_code)
-		state = ql_cell_compile(L, in->text + from, in->size - from, chunk, &in->cell);
+	leave_out_prompts(L, in, &pieces);
+	p = pieces;
+	if (!ql_pieces_next(&p, &piece))
+		return 0;
+	several = ql_pieces_next(&p, &next);
+	state = several ? ql_pieces_state(pieces, chunk, &in->cell) : ql_piece_compile(&pieces, &piece, chunk, &in->cell);
 	in->incomplete = state == QL_CELL_INCOMPLETE && !in->final;
-	if (in->incomplete || (state == QL_CELL_EMPTY && !magic))
+	if (in->incomplete || (state == QL_CELL_EMPTY && !piece.magic))
 		return 0;
 	in->counted = true;
+	s->place = several ? chunk + 1 : NULL;
+	s->line = piece.magic ? (int)piece.lines + 1 : 0;
 	ql_journal_input(s->journal, s->n, in->text + s->skip, in->size - s->skip);
 	ql_results_input(L, s->n, in->text, in->size, s->skip, chunk);
-	run_known(L, in, magic, from, state);
+	if (state == QL_CELL_WRONG || state == QL_CELL_INCOMPLETE) {
+		show_wrong(L, in);
+		in->failed = true;
+	} else {
+		in->failed = !(several ? run_pieces(L, in, pieces, chunk) : run_piece(in, &piece, state));
+	}
 	return 0;
 }
 
@@ -131,13 +221,18 @@ static void run_protected(struct input *in)
 {
 	struct ql_session *s = in->session;
 	lua_State *L = s->state->L;
+	struct ql_session before = *s;
 
+	s->calls = 0;
 	lua_pushcfunction(L, run_input);
 	lua_pushlightuserdata(L, in);
 	if (lua_pcall(L, 1, 0, 0)) {
 		ql_show_error(L);
 		in->failed = true;
 	}
+	s->calls = before.calls;
+	s->place = before.place;
+	s->line = before.line;
 	if (in->counted)
 		ql_journal_done(s->journal, s->n);
 }

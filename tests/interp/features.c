@@ -177,7 +177,7 @@ static void test_files(struct terminal *t)
 	RUN(t, {"%set precision 1", ""}, {"tensor{0.25, 0.5}", "Out[77]: float32(2)  0.2  0.5"},
 		{"%set precision 4", ""},
 		{"%set precision x", "set: precision: wanted an integer from 0 to 16, got 'x'"},
-		{"%set width", "~width ~0 to 1000"}, {"%magics", "~%time code~%explain~%magics"},
+		{"%set width", "~width ~0 to 1000"}, {"%magics", "~%run file~%set [name~%ls~%magics"},
 		{"%journal", "~this session~The files are in "});
 }
 

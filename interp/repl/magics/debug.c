@@ -2,6 +2,7 @@
  * %debug: from then on inputs go to prelude/debugger.lua, until it is left.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "interp/prelude/prelude.h"
 #include "interp/repl/magic.h"
@@ -31,8 +32,13 @@ void ql_magic_debugger(struct ql_session *s, const char *text, size_t size)
 static bool run_debug(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
 {
 	lua_State *L = s->state->L;
+	char word[64];
 
 	(void)cell;
+	lua_pushlstring(L, rest, size);
+	if (sscanf(lua_tostring(L, -1), " %63[^;]", word) == 1 && strncmp(word, "drop", 4))
+		return ql_magic_refuse(s, "debug: wanted drop or nothing, got '%s'", word);
+	lua_pop(L, 1);
 	ql_prelude_require(L, "debugger");
 	lua_getfield(L, -1, "begin");
 	lua_remove(L, -2);
@@ -44,6 +50,6 @@ static bool run_debug(struct ql_session *s, const char *rest, size_t size, struc
 	return true;
 }
 
-const struct ql_magic ql_magic_debug = {"debug", "",
-	"looks at the variables where the last error was raised: up, down, expressions, quit", false,
+const struct ql_magic ql_magic_debug = {"debug", "[drop]",
+	"looks at the variables where the last error was raised: up, down, expressions, quit", QL_TAKES_WORDS,
 	run_debug, NULL, NULL};

@@ -6,11 +6,22 @@ local session, check, has = prompt.session, prompt.check, prompt.has
 it('%bench keeps its report', function()
 	local out = session '%bench tensor.ones(10):relu()\n_.name, Out[1].runs, _.kernel ~= nil'
 	assert(out:find 'median time of a call' and out:find 'Out%[2%]: "tensor%.ones%(10%):relu%(%)"\t10\ttrue\n', out)
-	check('%bench', 'usage: %bench code\n')
+	check('%bench', 'usage: %bench [-n calls] [-r runs] code\n')
 	has('%bench error "x"', 'In[1]:1: x')
 end)
 
 it('%timeit prints the report', function() has('%timeit 1 + 1', 'ms', 'spread') end)
+
+it('-n and -r are calls in a sample and samples', function()
+	has('%timeit -n 3 -r 2 1 + 1', 'runs     2\n', 'calls    3\n')
+	has('%timeit -n3 -r2 tensor.ones(2)', 'runs     2\n', 'calls    3\n')
+	assert(session('%bench -r 4 -n 2 x = 1\n_.runs, _.calls, x, _.name'):find 'Out%[2%]: 4\t2\t1\t"x = 1"\n')
+	assert(session('n = 4\n%timeit -n + 1\nn'):find 'spread.*Out%[3%]: 4\n', '-n is an expression')
+	check('%timeit -q 3 f()', "timeit: unknown option '-q'; known: -n calls, -r runs\n")
+	check('%timeit -n f()', 'timeit: -n: wanted a number, got none\n')
+	check('%bench -n 0 f()', 'bench: -n: wanted 1 or more, got 0\n')
+end)
+
 
 it('%time tells what one run took', function() has('%time 1 + 1', 'Out[1]: 2\ntime ') end)
 
