@@ -162,6 +162,15 @@ static int session_cost(lua_State *L)
 	return 4;
 }
 
+/* s:line() -> where the magic that runs stands in the input; 0: Lua runs */
+static int session_line(lua_State *L)
+{
+	struct ql_session *s = luaL_checkudata(L, 1, SESSION);
+
+	lua_pushinteger(L, s->line);
+	return 1;
+}
+
 /* s:number() -> the number of the next input */
 static int session_number(lua_State *L)
 {
@@ -186,7 +195,7 @@ int ql_open_listen(lua_State *L)
 	static const luaL_Reg listener[] = {
 		{"close", unlisten}, {"__close", unlisten}, {"__gc", unlisten}, {NULL, NULL}};
 	static const luaL_Reg methods[] = {
-		{"input", session_input}, {"cost", session_cost}, {"number", session_number}, {NULL, NULL}};
+		{"input", session_input}, {"cost", session_cost}, {"number", session_number}, {"line", session_line}, {NULL, NULL}};
 
 	class(L, LISTENER, listener);
 	class(L, SESSION, methods);

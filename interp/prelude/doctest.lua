@@ -9,180 +9,14 @@
 --   it('slices', function() … end)             a case with a name; describe(name, fn) groups, pending(name) skips
 --   skip 'no data found'                       ends the file (inside of `it`: the case), says why
 --
+-- A percent notebook (`-- %%`) that has no such case, or an .ipynb, runs cell by cell: doctest_notebook.lua.
+--
 -- Every expectation, every line with an assert outside of `it`, and every `it` is one case. The last line printed
 -- is "N passed, N failed, N skipped". Several files or folders: each file runs in a process of its own.
 
 local _, internal = ...
+local cases = internal.import 'doctest_cases'
 local unpack = table.unpack
-
----------------------------------------------------------------- reading the file
-
--- Finds the comments that begin with `-->`, and for each line where its statement begins: a closing bracket or
--- `end` takes it back to the line of what it closes. Returns a list of {expect=, first=, column=} by line.
-local OPENS = {['('] = true, ['['] = true, ['{'] = true, ['function'] = true, ['do'] = true, ['if'] = true,
-	['repeat'] = true}
-local CLOSES = {[')'] = true, [']'] = true, ['}'] = true, ['end'] = true, ['until'] = true}
-
-local function skip_string(text, at)
-	local quote = text:sub(at, at)
-	local from = at + 1
-	while true do
-		local stop = text:find('[\\\n' .. quote .. ']', from)
-		if not stop or text:sub(stop, stop) ~= '\\' then return (stop or #text) + 1 end
-		from = stop + 2
-	end
-end
-
--- The next token from `at`: its text, where it ends. A comment is '--' and an expectation '-->' with its text.
-local function token(text, at)
-	local level = text:match('^%[(=*)%[', at)
-	if level then
-		local _, stop = text:find(']' .. level .. ']', at, true)
-		return 'string', (stop or #text) + 1
-	end
-	local c = text:sub(at, at)
-	if c == '"' or c == "'" then return 'string', skip_string(text, at) end
-	if text:find('^%-%-', at) then
-		level = text:match('^%-%-%[(=*)%[', at)
-		if level then
-			local _, stop = text:find(']' .. level .. ']', at, true)
-			return '--', (stop or #text) + 1
-		end
-		local expect, stop = text:match('^%-%-> ?([^\n]*)()', at)
-		if expect then return '-->', stop, expect end
-		return '--', text:match('^[^\n]*()', at)
-	end
-	local word, stop = text:match('^([%a_][%w_]*)()', at)
-	if word then return word, stop end
-	return c, at + 1
-end
-
-local function scan(text)
-	local lines, open, line, at = {{first = 1}}, {}, 1, 1
-	local start = 1 -- of the line, in bytes
-	while at <= #text do
-		local word, stop, expect = token(text, at)
-		if expect then
-			lines[line].expect = expect:gsub('%s+$', '')
-			lines[line].code = text:sub(start, at - 1)
-		elseif OPENS[word] then
-			open[#open + 1] = line
-		elseif CLOSES[word] then
-			local opener = table.remove(open) or line
-			lines[line].first = math.min(lines[line].first, lines[opener].first)
-		end
-		for newline in text:sub(at, stop - 1):gmatch '()\n' do
-			line, start = line + 1, at + newline
-			lines[line] = {first = line}
-		end
-		at = stop
-	end
-	return lines
-end
-
--- The cases of a file: {line=, first=, want={lines}, error=pattern}. Further lines with nothing but a `-->` belong
--- to the case above them.
-local function cases_of(lines)
-	local cases = {}
-	for number, line in ipairs(lines) do
-		if line.expect then
-			local last = cases[#cases]
-			if not line.code:find '%S' and last and last.stop == number - 1 then
-				last.want[#last.want + 1], last.stop = line.expect, number
-			else
-				local pattern = line.expect:match '^error: ?(.*)'
-				cases[#cases + 1] = {line = number, stop = number, first = line.first, error = pattern,
-					code = line.code, want = {line.expect}, got = {}}
-			end
-		end
-	end
-	return cases
-end
-
--- Wraps the statements that must fail, so that the file goes on behind them. No line moves.
-local function wrap_errors(text, cases)
-	local rows = {}
-	for row in (text .. '\n'):gmatch '(.-)\n' do rows[#rows + 1] = row end
-	for index, case in ipairs(cases) do
-		if case.error then
-			rows[case.line] = case.code
-			local statement = table.concat(rows, '\n', case.first, case.line)
-			local head = not load(statement) and load('return ' .. statement) and 'return ' or ''
-			rows[case.line] = case.code .. ' end)'
-			rows[case.first] = ('__fails(%d, function() %s'):format(index, head) .. rows[case.first]
-		end
-	end
-	return table.concat(rows, '\n')
-end
-
----------------------------------------------------------------- comparing
-
--- Where the next number from `at` on begins and ends.
-local function find_number(text, at)
-	local from, to = text:find('[-+]?%d+%.?%d*', at)
-	if not from then return nil end
-	local _, exponent = text:find('^[eE][-+]?%d+', to + 1)
-	return from, exponent or to
-end
-
--- Half a unit of the last digit of a number with a point; nil for any other.
-local function tolerance(number)
-	local decimals, exponent = number:match '%.(%d*)[eE]?([-+]?%d*)$'
-	if not decimals then return nil end
-	return 0.5000001 * 10.0 ^ ((tonumber(exponent) or 0) - #decimals)
-end
-
-local function same_number(want, got)
-	local allowed = tolerance(want)
-	if want == got or not allowed then return want == got end
-	return math.abs(tonumber(want) - tonumber(got)) <= allowed
-end
-
--- Numbers one by one, the text between them letter by letter.
-local function same_text(want, got)
-	local i, j = 1, 1
-	while true do
-		local from, to = find_number(want, i)
-		local from2, to2 = find_number(got, j)
-		if want:sub(i, (from or 0) - 1) ~= got:sub(j, (from2 or 0) - 1) then return false end
-		if not from or not from2 then return from == from2 end
-		if not same_number(want:sub(from, to), got:sub(from2, to2)) then return false end
-		i, j = to + 1, to2 + 1
-	end
-end
-
-local function squeeze(text)
-	return (text:gsub('%s+', ' '):gsub('^ ', ''):gsub(' $', ''))
-end
-
-local function same_line(want, got)
-	want, got = squeeze(want), squeeze(got)
-	if want:find('...', 1, true) then
-		local pattern = want:gsub('%p', '%%%0'):gsub('%%%.%%%.%%%.', '.*')
-		return got == want or got:find('^' .. pattern .. '$') ~= nil
-	end
-	return same_text(want, got)
-end
-
-local function same(want, got)
-	if #want ~= #got then return false end
-	for i = 1, #want do
-		if not same_line(want[i], got[i]) then return false end
-	end
-	return true
-end
-
-local function matches(message, pattern)
-	if message:find(pattern, 1, true) then return true end
-	local good, found = pcall(string.find, message, pattern)
-	return good and found ~= nil
-end
-
-local function split(text)
-	local rows = {}
-	for row in (text:gsub('\n$', '') .. '\n'):gmatch '(.-)\n' do rows[#rows + 1] = row end
-	return rows
-end
 
 ---------------------------------------------------------------- running one file
 
@@ -204,9 +38,10 @@ run.__index = run
 
 function run:pass() self.passed = self.passed + 1 end
 
-function run:fail(line, text)
+-- `chunk`: where it is not the file as a whole.
+function run:fail(line, text, chunk)
 	self.failed = self.failed + 1
-	self.out:write(('%s:%d: %s\n'):format(self.name, line, text))
+	self.out:write(('%s:%d: %s\n'):format(chunk and chunk:sub(2) or self.name, line, text))
 end
 
 function run:skipped(what, why)
@@ -219,21 +54,22 @@ function run:here(accept)
 	for level = 3, math.huge do
 		local info = debug.getinfo(level, 'Sl')
 		if not info then return nil end
-		local found = info.source == self.source and accept(info.currentline)
+		local found = self.places[info.source] and accept(info.currentline, info.source)
 		if found then return found end
 	end
 end
 
 -- The case that owns what a line prints: the one on the line itself, else the nearest whose statement holds it.
-function run:owner(line)
-	if self.by_line[line] then return self.by_line[line] end
-	for _, case in ipairs(self.cases) do
+function run:owner(line, chunk)
+	local place = self.places[chunk]
+	if place.by_line[line] then return place.by_line[line] end
+	for _, case in ipairs(place.cases) do
 		if case.line > line and case.first <= line then return case end
 	end
 end
 
 function run:print(text)
-	local case = self:here(function(line) return self:owner(line) end)
+	local case = self:here(function(line, chunk) return self:owner(line, chunk) end)
 	if case and not case.error then
 		case.got[#case.got + 1] = text
 	else
@@ -272,15 +108,19 @@ function run:install()
 		local value, message = ...
 		if not value then error(select('#', ...) < 2 and 'assertion failed!' or message, 2) end
 		local info = not self.inside and debug.getinfo(2, 'Sl')
-		if info and info.source == self.source then self.asserts[info.currentline] = true end
+		if info and self.places[info.source] then self.asserts[info.source .. ':' .. info.currentline] = true end
 		return ...
 	end
-	os.exit = function() error('a test must not call os.exit', 2) end
+	os.exit = function()
+		self.left = true
+		error('a test must not call os.exit', 2)
+	end
 	skip = function(why) error({[SKIP] = true, why = tostring(why)}, 0) end
 	pending = function(name) self:skipped(name, 'pending') end
 	describe = function(name, body) self:describe(name, body) end
 	it = function(name, body) self:it(name, body) end
 	__fails = function(index, body) self:must_fail(self.cases[index], body) end
+	for _, name in ipairs {'skip', 'pending', 'describe', 'it', '__fails'} do internal.baseline[name] = true end
 end
 
 function run:restore()
@@ -317,7 +157,7 @@ function run:must_fail(case, body)
 	case.reached = true
 	if good then
 		case.problem = 'expected an error: ' .. case.error .. '\n  got none'
-	elseif not matches(tostring(message), case.error) then
+	elseif not cases.matches(tostring(message), case.error) then
 		case.problem = 'expected an error: ' .. case.error .. '\n  got: ' .. tostring(message)
 	end
 end
@@ -329,12 +169,12 @@ end
 function run:judge(case)
 	local got = table.concat(case.got)
 	if case.problem then
-		self:fail(case.line, case.problem)
+		self:fail(case.line, case.problem, case.chunk)
 	elseif case.error and not case.reached or not case.error and got == '' then
 		self:fail(case.line, 'expected: ' .. quoted(case.want) .. '\n  got nothing: ' ..
-			(self.ended and 'the line was not reached' or 'the line printed nothing'))
-	elseif not case.error and not same(case.want, split(got)) then
-		self:fail(case.line, 'expected: ' .. quoted(case.want) .. '\n  got: ' .. quoted(split(got)))
+			(self.ended and 'the line was not reached' or 'the line printed nothing'), case.chunk)
+	elseif not case.error and not cases.same(case.want, cases.split(got)) then
+		self:fail(case.line, 'expected: ' .. quoted(case.want) .. '\n  got: ' .. quoted(cases.split(got)), case.chunk)
 	else
 		self:pass()
 	end
@@ -356,6 +196,16 @@ function run:finish(good, message)
 	end
 end
 
+function run:run_plain(text, arguments)
+	local source, by_line = '@' .. self.name, {}
+	self.cases = cases.of(cases.scan(text))
+	for _, case in ipairs(self.cases) do by_line[case.line] = case end
+	self.places[source] = {cases = self.cases, by_line = by_line}
+	local good, message = load(cases.wrap(text, self.cases), source, 't')
+	if good then good, message = xpcall(good, handler, unpack(arguments)) end
+	self:finish(good, message)
+end
+
 local function run_file(name, arguments)
 	local file, problem = io.open(name, 'rb')
 	if not file then
@@ -364,17 +214,11 @@ local function run_file(name, arguments)
 	end
 	local text = file:read('a'):gsub('^#[^\n]*', '')
 	file:close()
-	local self = setmetatable({name = name, source = '@' .. name, group = '', passed = 0, failed = 0, skips = 0,
-		asserts = {}, by_line = {}}, run)
-	self.cases = cases_of(scan(text))
-	for _, case in ipairs(self.cases) do self.by_line[case.line] = case end
-	local chunk, message = load(wrap_errors(text, self.cases), self.source, 't')
-	local outer = arg
+	local self = setmetatable({name = name, group = '', passed = 0, failed = 0, skips = 0, asserts = {}, cases = {}, places = {}}, run)
+	local outer, notebook = arg, internal.import 'doctest_notebook'
 	arg = {[0] = name, unpack(arguments)}
 	self:install()
-	local good = chunk ~= nil
-	if chunk then good, message = xpcall(chunk, handler, unpack(arguments)) end
-	self:finish(good, message)
+	if notebook.is_notebook(name, text) then notebook.run(self) else self:run_plain(text, arguments) end
 	self:restore()
 	arg = outer
 	return self.passed, self.failed, self.skips
@@ -437,6 +281,8 @@ end
 local USAGE = [[
 usage: quoll test FILE_OR_FOLDER … [--kernel NAME] [-- ARGUMENT …]
 Runs Lua files and compares what they print with their --> lines; arguments behind -- are those of the files.
+A notebook, a Lua file with `-- %%` lines or an .ipynb, runs cell by cell, as with `quoll run`: the tags skip and raises
+hold, %words and !commands run, the value that a cell shows is compared, too. A file with it(…) is a plain test.
 A file whose name begins with '-' is written ./-name.
 ]]
 

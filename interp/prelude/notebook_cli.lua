@@ -10,7 +10,8 @@ local RUN_HELP = [[
 usage: quoll run notebook [options] [-- argument...]
 
 Runs the cells of a notebook in their order, each as an input of the prompt: locals live on, the value of a last expression is
-shown. A notebook is a Lua file whose comments `-- %%` cut it into cells, or a Jupyter notebook (.ipynb). The first error ends
+shown. A notebook is a Lua file whose comments `-- %%` cut it into cells, or a Jupyter notebook (.ipynb). In a cell `-- %word` (or
+`%word`, then the file is no Lua) is that word of the prompt, help 'magics'; !command runs in the shell. The first error ends
 the run with exit code 1, unless the cell has the tag `raises`: it must fail then (`raises-exception`: it may). Cells with the tag
 `skip` do not run. What was shown is kept in a side file, nb.out.json.
 

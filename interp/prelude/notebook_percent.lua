@@ -9,7 +9,7 @@
 --
 -- A header `-- ---` … `-- ---` holds YAML, of which `jupyter:` is the notebook's metadata and the rest becomes a raw
 -- cell. What stands before the first marker is a cell, too. In a cell of code `-- %word …` stands for the magic `%word …`
--- of a notebook, because the file must stay Lua.
+-- of a notebook, because the file must stay Lua; it runs when it is a word of the prompt.
 --
 -- A cell is {kind = code, markdown or raw, source, metadata, line = of its first line in the file, code = as it stands
 -- there}. Metadata that only say how the file is written are named as Jupytext does: title, cell_depth, region_name,
@@ -127,16 +127,29 @@ local function read_header(lines, first, name)
 	base.fail('%s:%d: wanted the end of the header, -- ---, got %s', name, first, 'none')
 end
 
+-- The line of code as it runs: `-- %word …` is that word when there is one.
+local words
+local function runs_as(line)
+	local word = line:match '^%-%- ?%%%%?(%a+)%f[%s\0]'
+	if not word then return line end
+	if not words then
+		words = {}
+		for _, magic in ipairs(internal.magics()) do words[magic[1]] = true end
+	end
+	return words[word] and line:gsub('^%-%- ?', '') or line
+end
+
 local function blank(line) return not line:find '%S' end
 
 -- A cell of the lines from..to.
 local function make_cell(kind, metadata, lines, from, to, name)
-	local last, source = to, {}
+	local last, source, code = to, {}, {}
 	while last >= from and blank(lines[last]) do last = last - 1 end
 	for i = from, last do
 		local line = lines[i]
 		if kind == 'code' then
-			source[#source + 1] = line:gsub('^%-%- ?(%%%a)', '%1')
+			source[#source + 1] = line:gsub('^%-%- ?(%%%%?%a)', '%1')
+			code[#code + 1] = runs_as(line)
 		else
 			local inner = blank(line) and '' or uncomment(line)
 			if not inner then
@@ -147,7 +160,7 @@ local function make_cell(kind, metadata, lines, from, to, name)
 		end
 	end
 	return {kind = kind, metadata = metadata, source = table.concat(source, '\n'), line = from, gap = to - last,
-		code = kind == 'code' and table.concat(lines, '\n', from, last) or nil}
+		code = kind == 'code' and table.concat(code, '\n') or nil}
 end
 
 -- Cells of the lines from `first` on. What stands before the first marker counts when it is not blank.
@@ -236,7 +249,7 @@ local function source_lines(cell)
 	if cell.source == '' then return lines end
 	for line in (cell.source .. '\n'):gmatch '(.-)\n' do
 		if cell.kind == 'code' then
-			lines[#lines + 1] = line:gsub('^%%%a', '-- %0')
+			lines[#lines + 1] = line:gsub('^%%%%?%a', '-- %0')
 		else
 			lines[#lines + 1] = line == '' and '--' or '-- ' .. line
 		end

@@ -50,7 +50,7 @@ local TAKERS = {
 }
 
 local function take(self, kind, text, value)
-	if not self.cell then return end
+	if not self.cell or self.watch and self.watch(self, kind, text) then return end
 	local output = TAKERS[kind](self, text, value)
 	if output then table.insert(self.cell.outputs, output) end
 end
@@ -263,9 +263,11 @@ function run:all(wanted)
 	return how, last
 end
 
--- options: side (file for the outputs), parameters (list of {name, text}), png (also of figures), quiet.
+-- options: side (file for the outputs), parameters (list of {name, text}), png (also of figures), quiet, watch (a function that gets
+-- run, kind and text of what a cell puts out, and may keep it: true).
 function run.new(nb, options)
-	local self = setmetatable({nb = nb, side = options.side, wanted = {png = options.png}, quiet = options.quiet, unsaved = 0},
+	local self = setmetatable({nb = nb, side = options.side, wanted = {png = options.png}, quiet = options.quiet,
+		watch = options.watch, unsaved = 0},
 		run)
 	self.home = internal.working_folder()
 	self.folder = self.home

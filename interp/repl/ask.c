@@ -3,6 +3,7 @@
  *	internal.nested_tokens(text) -> list of {kind, begin, end, open}: 1-based, inclusive, blanks left out
  *	internal.magics() -> list of {name, arguments, text}
  *	internal.entries(path, prefix) -> list of {name, is_folder}, or nil: of names that begin so
+ *	internal.pieces(text) -> list of {from=, to= (bytes), line=, magic= whether it is no Lua, code= where its code begins}
  *	internal.keys() -> list of {keys, command, text} of keys.def
  */
 #include "interp/repl/ask.h"
@@ -158,6 +159,33 @@ static int internal_magics(lua_State *L)
 	return 1;
 }
 
+static void set_place(lua_State *L, const char *name, size_t value)
+{
+	lua_pushinteger(L, (lua_Integer)value);
+	lua_setfield(L, -2, name);
+}
+
+static int internal_pieces(lua_State *L)
+{
+	struct ql_pieces pieces = {.L = L};
+	struct ql_piece piece;
+
+	pieces.text = luaL_checklstring(L, 1, &pieces.size);
+	lua_newtable(L);
+	for (lua_Integer i = 1; ql_pieces_next(&pieces, &piece); i++) {
+		lua_createtable(L, 0, 5);
+		set_place(L, "from", piece.begin + 1);
+		set_place(L, "to", piece.end);
+		set_place(L, "line", piece.lines + 1);
+		lua_pushboolean(L, piece.magic != NULL);
+		lua_setfield(L, -2, "magic");
+		if (piece.magic && ql_magic_takes_code(piece.magic))
+			set_place(L, "code", piece.code + 1);
+		lua_seti(L, -2, i);
+	}
+	return 1;
+}
+
 static int internal_keys(lua_State *L)
 {
 	static const char *const rows[][3] = {
@@ -235,7 +263,7 @@ static int internal_folder(lua_State *L)
 int ql_open_ask(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"nested_tokens", internal_tokens}, {"magics", internal_magics},
-		{"keys", internal_keys}, {"entries", internal_folder}, {NULL, NULL}};
+		{"keys", internal_keys}, {"pieces", internal_pieces}, {"entries", internal_folder}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

@@ -172,6 +172,7 @@ static bool run_pieces(lua_State *L, struct input *in, struct ql_pieces p, const
 			s->cost = (struct ql_cost){0};
 			good = run_piece(in, &piece, state);
 			add_cost(&sum, &s->cost);
+			fflush(stdout);
 		}
 		lua_settop(L, top);
 	}

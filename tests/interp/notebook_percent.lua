@@ -54,7 +54,8 @@ it('reads cells', function()
 		assert(cell.kind == want[1] and cell.source == want[2], ('%d: %s %q'):format(i, cell.kind, cell.source))
 		assert(json.write(cell.metadata) == want[3], ('%d: %s'):format(i, json.write(cell.metadata)))
 	end
-	assert(nb.cells[3].line == 9 and nb.cells[6].code == 'print(x)\n-- %time x\n--- doc')
+	assert(nb.cells[3].line == 9 and nb.cells[6].code == 'print(x)\n%time x\n--- doc')
+	assert(percent.read('-- %%\n-- %time x\n-- %no such word\n-- 5 %time\n', 'a.lua').cells[1].code == '%time x\n-- %no such word\n-- 5 %time')
 end)
 it('reads a header', function()
 	local text = "-- ---\n-- title: Mine\n-- jupyter:\n--   jupytext:\n--     text_representation:\n--       extension: .lua\n" ..
