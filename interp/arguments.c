@@ -8,95 +8,7 @@
 #include "interp/observer.h"
 #include "interp/spec.h"
 
-/* ---- did you mean ---- */
-
-/* quantise and quantize are one word. */
-static bool alike(char a, char b)
-{
-	return a == b || (a == 's' && b == 'z');
-}
-
-/* Edit distance with transpositions, of words up to 31 letters; longer ones are never near. */
-static int distance(const char *a, size_t n, const char *b, size_t m)
-{
-	int row[3][33];
-
-	if (n > 31 || m > 31)
-		return 99;
-	for (size_t j = 0; j <= m; j++)
-		row[1][j] = (int)j;
-	for (size_t i = 1; i <= n; i++) {
-		int *now = row[(i + 1) % 3], *last = row[i % 3], *before = row[(i + 2) % 3];
-
-		now[0] = (int)i;
-		for (size_t j = 1; j <= m; j++) {
-			int best = last[j - 1] + !alike(a[i - 1], b[j - 1]);
-
-			best = last[j] + 1 < best ? last[j] + 1 : best;
-			best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				best = before[j - 2] + 1 < best ? before[j - 2] + 1 : best;
-			now[j] = best;
-		}
-	}
-	return row[(n + 1) % 3][m];
-}
-
-/* Of two words equally near, the one that begins like the typed one, then the first by the alphabet: the answer
- * does not depend on the order of the words. */
-static bool comes_first(const char *word, const char *a, size_t n, const char *b, size_t m)
-{
-	bool begins = a[0] == word[0];
-
-	if (begins != (b[0] == word[0]))
-		return begins;
-	return strncmp(a, b, n < m ? n : m) < 0 || (n < m && !strncmp(a, b, n));
-}
-
-/* The shortest word that goes on from the typed one, when that has at least three letters. */
-static const char *begun(const char *word, size_t n, const char *words, size_t *found_n)
-{
-	const char *found = NULL;
-
-	if (n < 3)
-		return NULL;
-	for (const char *w = words; *w; w += strspn(w, " ")) {
-		size_t m = strcspn(w, " ");
-
-		if (m > n && !strncmp(w, word, n) && (!found || m < *found_n)) {
-			found = w;
-			*found_n = m;
-		}
-		w += m;
-	}
-	return found;
-}
-
-const char *ql_nearest(const char *word, const char *words, char text[96])
-{
-	size_t n = strlen(word), best_n = 0;
-	int best = n < 4 ? 2 : 3; /* one edit in a short word, two in a longer one */
-	const char *found = NULL;
-
-	for (const char *w = words; *w;) {
-		size_t m = strcspn(w, " ");
-		int d = distance(word, n, w, m);
-
-		if (d < best || (found && d == best && comes_first(word, w, m, found, best_n))) {
-			best = d;
-			found = w;
-			best_n = m;
-		}
-		w += m;
-		w += strspn(w, " ");
-	}
-	if (!found)
-		found = begun(word, n, words, &best_n);
-	text[0] = '\0';
-	if (found)
-		snprintf(text, 96, "; did you mean '%.*s'?", (int)best_n, found);
-	return text;
-}
+/* ---- names ---- */
 
 static const char *attr_names(const struct ql_attr *attrs, char *text, size_t size)
 {
@@ -167,7 +79,7 @@ static void read_ints(lua_State *L, const char *name, const struct ql_attr *a, i
 
 static void read_string(lua_State *L, const char *name, const struct ql_attr *a, int index, struct ql_value *v)
 {
-	char near[96];
+	char what[96];
 	size_t n;
 
 	if (lua_type(L, index) != LUA_TSTRING)
@@ -184,29 +96,20 @@ static void read_string(lua_State *L, const char *name, const struct ql_attr *a,
 		w += m;
 		w += strspn(w, " ");
 	}
-	ql_error(L, "%s: %s: wanted one of %s, got '%.40s'%s", name, a->name, a->choices, v->s,
-		ql_nearest(v->s, a->choices, near));
-}
-
-static const char *dtype_names(void)
-{
-	return
-#define X(dtype, bits, kind, lo, hi, ctype) #dtype " "
-#include "tensor/dtype.def"
-#undef X
-		;
+	snprintf(what, sizeof(what), "%s: %s", name, a->name);
+	ql_raise(L, ql_fail_choice(ql_ctx_of(L), what, a->choices, v->s));
 }
 
 static void read_dtype(lua_State *L, const char *name, const struct ql_attr *a, int index, struct ql_value *v)
 {
-	char near[96];
+	char what[96];
 
 	if (lua_type(L, index) != LUA_TSTRING)
 		wrong(L, name, a, "the name of a dtype", index);
 	v->i = ql_dtype_by_name(lua_tostring(L, index));
+	snprintf(what, sizeof(what), "%s: %s", name, a->name);
 	if (v->i < 0)
-		ql_error(L, "%s: %s: wanted one of %sgot '%.40s'%s", name, a->name, dtype_names(), lua_tostring(L, index),
-			ql_nearest(lua_tostring(L, index), dtype_names(), near));
+		ql_raise(L, ql_fail_choice(ql_ctx_of(L), what, ql_dtype_names, lua_tostring(L, index)));
 }
 
 static void read_value(lua_State *L, const char *name, const struct ql_attr *a, int index, struct ql_arguments *args,
@@ -374,19 +277,19 @@ void ql_read_arguments(lua_State *L, const char *name, const struct ql_attr *att
 /* ---- specs ---- */
 
 static const struct ql_attr spec_attrs[] = {
-	{"dtype", QL_ATTR_STRING, 0, NULL, "dtype of the codes"},
+	{"dtype", QL_ATTR_STRING, 0, ql_spec_dtypes, "dtype of the codes"},
 	{"bits", QL_ATTR_INT, 0, NULL, "2 to 16 instead of dtype; a list: of each channel of the axis"},
-	{"scheme", QL_ATTR_STRING, 0, NULL, "symmetric, asymmetric, log or binary"},
+	{"scheme", QL_ATTR_STRING, 0, ql_scheme_names, "how codes stand for values; signed codes: symmetric, unsigned: asymmetric"},
 	{"axis", QL_ATTR_INT, 0, NULL, "one scale per index of this axis; with block: the axis along which blocks run"},
 	{"block", QL_ATTR_INT, 0, NULL, "elements per scale"},
-	{"observer", QL_ATTR_STRING, 0, NULL, "how the range is found"},
+	{"observer", QL_ATTR_STRING, 0, ql_observer_names, "how the range is found: minmax unless given; or a function"},
 	{"p", QL_ATTR_FLOAT, 0, NULL, "percent of the values that the observer percentile keeps"},
 	{"momentum", QL_ATTR_FLOAT, 0, NULL, "weight of a new batch, of the observer average"},
 	{"bins", QL_ATTR_INT, 0, NULL, "bins of the observers' histograms"},
 	{"octaves", QL_ATTR_FLOAT, 0, NULL, "range of the scheme log"},
 	{"scale", QL_ATTR_FLOAT, 0, NULL, "explicit scale"},
 	{"zero_point", QL_ATTR_INT, 0, NULL, "explicit zero point"},
-	{"rounding", QL_ATTR_STRING, 0, NULL, "rule of integer results: float, single or double"},
+	{"rounding", QL_ATTR_STRING, 0, ql_requant_names, "rule of integer results: float unless given"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -438,6 +341,17 @@ static void spec_field(lua_State *L, const char *what, const char *key, int spec
 	}
 }
 
+/* "quantize: spec: dtype: …", whoever of the two says "spec: " */
+static _Noreturn void spec_failed(lua_State *L, const char *what)
+{
+	const char *message = ql_ctx_of(L)->err;
+	size_t n = strlen(what);
+	bool twice = n >= 4 && !strcmp(what + n - 4, "spec") && !strncmp(message, "spec: ", 6);
+
+	ql_error(L, "%s: %s", what, message + (twice ? 6 : 0));
+	__builtin_unreachable();
+}
+
 bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spec)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
@@ -455,7 +369,7 @@ bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spe
 	if (lua_type(L, index) == LUA_TSTRING) {
 		status = ql_spec_parse(ctx, lua_tostring(L, index), spec);
 		if (status)
-			ql_error(L, "%s: %s", what, ctx->err);
+			spec_failed(L, what);
 		return true;
 	}
 	if (lua_type(L, index) != LUA_TTABLE)
@@ -471,6 +385,6 @@ bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spe
 	}
 	status = ql_spec_make(ctx, &f, spec);
 	if (status)
-		ql_error(L, "%s: %s", what, ctx->err);
+		spec_failed(L, what);
 	return true;
 }

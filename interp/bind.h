@@ -12,6 +12,7 @@
 
 #include "quant/spec.h"
 #include "tensor/attr.h"
+#include "tensor/nearest.h"
 #include "tensor/op.h"
 
 #define QL_TENSOR "quoll.tensor"
@@ -33,10 +34,6 @@ struct ql_tensor **ql_box_new(lua_State *L);
 /* The tensor at `index`, or NULL. A box that was closed raises. */
 struct ql_tensor *ql_test_tensor(lua_State *L, int index);
 struct ql_tensor *ql_check_tensor(lua_State *L, int index, const char *what);
-
-/* "did you mean" suffix for an unknown word among the space-separated `words`: "" when nothing is near.
- * `text` holds the result. */
-const char *ql_nearest(const char *word, const char *words, char text[96]);
 
 /* Memory that one call of an op needs besides the Lua stack. */
 #define QL_CALL_ATTRS 24

@@ -54,25 +54,14 @@ static int quant_params(lua_State *L)
 	return 1;
 }
 
-static const char *dtype_list(void)
-{
-	return
-#define X(dtype, bits, kind, lo, hi, ctype) #dtype " "
-#include "tensor/dtype.def"
-#undef X
-		;
-}
-
 static int quant_dtype(lua_State *L)
 {
 	const char *name = luaL_checkstring(L, 1);
 	int dtype = ql_dtype_by_name(name);
 	const struct ql_dtype_info *d = &ql_dtypes[dtype < 0 ? 0 : dtype];
-	char near[96];
 
 	if (dtype < 0)
-		return ql_error(L, "dtype: wanted one of %sgot '%.40s'%s", dtype_list(), name,
-			ql_nearest(name, dtype_list(), near));
+		return ql_raise(L, ql_fail_choice(ql_ctx_of(L), "dtype", ql_dtype_names, name));
 	lua_createtable(L, 0, 8);
 	set_string(L, "name", d->name);
 	set_integer(L, "bits", d->bits);

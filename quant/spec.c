@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "quant/observer.h"
+#include "tensor/nearest.h"
 
 #define X(name) extern const struct ql_scheme ql_scheme_##name;
 #include "quant/schemes.def"
@@ -29,25 +30,16 @@ const struct ql_scheme *ql_scheme_by_name(const char *name)
 	return NULL;
 }
 
-const char *ql_scheme_names(void)
-{
-	return
 #define X(name) #name " "
+const char ql_scheme_names[] =
 #include "quant/schemes.def"
-#undef X
-		;
-}
-
-static const char *observer_names(void)
-{
-	return
-#define X(name) #name " "
+	;
+const char ql_observer_names[] =
 #include "quant/observers.def"
+	;
 #undef X
-		;
-}
-
-#define SPEC_DTYPES "int8 uint8 int4 uint4 int16 uint16 binary float32 float16 bfloat16"
+const char ql_requant_names[] = "float single double";
+const char ql_spec_dtypes[] = "int8 uint8 int4 uint4 int16 uint16 binary float32 float16 bfloat16";
 
 /* ---- the string form: dtype[/axis][:block][@observer] ---- */
 
@@ -150,7 +142,7 @@ static enum ql_status make_dtype(struct ql_ctx *ctx, const struct ql_spec_fields
 	}
 	dtype = ql_dtype_by_name(f->dtype);
 	if (!legal_dtype(dtype))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: dtype: wanted one of %s, got '%.40s'", SPEC_DTYPES, f->dtype);
+		return ql_fail_choice(ctx, "spec: dtype", ql_spec_dtypes, f->dtype);
 	s->dtype = (unsigned)dtype;
 	s->bits = bits ? bits : ql_dtypes[dtype].bits;
 	if (s->bits > ql_dtypes[dtype].bits || (bits == 1 && dtype != QL_binary))
@@ -174,7 +166,7 @@ static enum ql_status make_scheme(struct ql_ctx *ctx, const struct ql_spec_field
 		name = kind == QL_KIND_BINARY ? "binary" : kind == QL_KIND_UINT || f->has_zero ? "asymmetric" : "symmetric";
 	s->scheme = ql_scheme_by_name(name);
 	if (!s->scheme)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scheme: wanted one of %sgot '%.40s'", ql_scheme_names(), name);
+		return ql_fail_choice(ctx, "spec: scheme", ql_scheme_names, name);
 	if (!s->scheme->accepts(s->dtype))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scheme: wanted one that takes %s, got '%s'", ql_dtype_name(s->dtype),
 			name);
@@ -238,7 +230,7 @@ static enum ql_status make_requant(struct ql_ctx *ctx, const struct ql_spec_fiel
 			s->requant = (enum ql_requant)i;
 			break;
 		} else if (i == 2)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: rounding: wanted float, single or double, got '%.40s'", f->rounding);
+			return ql_fail_choice(ctx, "spec: rounding", ql_requant_names, f->rounding);
 	if (s->requant && !(s->scheme && s->scheme->affine && s->dtype != QL_binary))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: rounding: wanted affine codes of 2 to 16 bits beside it, got %s",
 			s->scheme ? s->scheme->doc.name : ql_dtype_name(s->dtype));
@@ -282,7 +274,7 @@ static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fie
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"spec: observer: wanted the function itself, observer=function(histogram, spec) … end, got its name");
 	if (!s->observer)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: observer: wanted one of %sgot '%.40s'", observer_names(), f->observer);
+		return ql_fail_choice(ctx, "spec: observer", ql_observer_names, f->observer);
 	return make_parameters(ctx, f, s);
 }
 

@@ -258,6 +258,12 @@ const struct ql_dtype_info ql_dtypes[QL_DTYPE_COUNT] = {
 #undef X
 };
 
+const char ql_dtype_names[] =
+#define X(dtype, bits, kind, lo, hi, ctype) #dtype " "
+#include "tensor/dtype.def"
+#undef X
+	;
+
 int ql_dtype_by_name(const char *name)
 {
 	for (int i = 0; i < QL_DTYPE_COUNT; i++)

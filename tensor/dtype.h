@@ -45,6 +45,7 @@ extern const struct ql_dtype_info ql_dtypes[QL_DTYPE_COUNT];
 
 /* -1 when there is no such name */
 int ql_dtype_by_name(const char *name);
+extern const char ql_dtype_names[]; /* separated by spaces */
 
 static inline const char *ql_dtype_name(unsigned dtype)
 {

@@ -108,8 +108,8 @@ function rules.reader(list, given)
 		finish = function(names)
 			for i, rule in ipairs(list) do
 				if not used[i] and type(rule) == 'table' and not rule.optional then
-					fail("rules: item %d: wanted a pattern that matches a layer, got '%.60s'; layers: %s", i, rule[1],
-						table.concat(names, ' ', 1, math.min(#names, 12)))
+					fail("rules: item %d: wanted a pattern that matches a layer, got '%.60s'%s; layers: %s", i, rule[1],
+						base.near(rule[1]:gsub('[^%w_]', ''), names), table.concat(names, ' ', 1, math.min(#names, 12)))
 				end
 			end
 		end,

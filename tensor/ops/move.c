@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Copies and casts: clone, contiguous, to.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "tensor/nearest.h"
 #include "tensor/ops/ops.h"
 
 static enum ql_status clone(struct ql_ctx *ctx, struct ql_call *call)
@@ -73,6 +75,7 @@ static enum ql_status to(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const char *target = ql_call_string(call, "target", "");
 	int dtype = ql_dtype_by_name(target);
+	char near[96], words[256];
 
 	if (dtype >= 0)
 		return to_dtype(ctx, call->in[0], (unsigned)dtype, &call->out[0]);
@@ -80,7 +83,9 @@ static enum ql_status to(struct ql_ctx *ctx, struct ql_call *call)
 		return ql_tensor_alias(ctx, call->in[0], &call->out[0]);
 	if (!strcmp(target, "cuda") || !strncmp(target, "cuda:", 5))
 		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "to: wanted a device that is here, got '%.20s': no CUDA backend is loaded", target);
-	return ql_fail(ctx, QL_ERR_ARGUMENT, "to: wanted the name of a dtype or device, got '%.40s'", target);
+	snprintf(words, sizeof(words), "%scpu cuda", ql_dtype_names);
+	return ql_fail(ctx, QL_ERR_ARGUMENT, "to: wanted the name of a dtype or device, got '%.40s'%s", target,
+		ql_nearest(target, words, near));
 }
 
 const struct ql_op ql_op_to = {

@@ -9,7 +9,15 @@ print(quant.spec('int8').scheme, quant.spec('uint8').scheme, quant.spec('binary'
 print(quant.spec{dtype = 'int8', block = false, axis = 1})  --> int8/1
 
 local function refused(spec) return select(2, pcall(quant.spec, spec)) end
-print(refused 'int9')  --> ...dtype: wanted one of int8...got 'int9'
+print(refused 'int9')  --> ...dtype: wanted one of int8...got 'int9'; did you mean 'int8'?
+print(refused 'int3')  --> ...got 'int3'; did you mean 'int4'?
+print(refused 'unit8')  --> ...got 'unit8'; did you mean 'uint8'?
+print(refused 'int8@minmx')  --> ...observer: wanted one of minmax average...function, got 'minmx'; did you mean 'minmax'?
+print(refused{scheme = 'symetric'})  --> ...scheme: wanted one of symmetric...got 'symetric'; did you mean 'symmetric'?
+print(refused{bits = 8, observer = 'entrpy'})  --> ...got 'entrpy'; did you mean 'entropy'?
+print(refused{dtype = 'int8', rounding = 'singel'})  --> spec: rounding: wanted one of float single double, got 'singel'; did you mean 'single'?
+print(refused 'nothing')  --> spec: dtype: wanted one of int8 uint8 int4 uint4 int16 uint16 binary float32 float16 bfloat16, got 'nothing'
+print(pcall(tensor.quantize, tensor{1}, 'int9'))  --> false quantize: spec: dtype: wanted...
 print(refused 'int8/')  --> ...wanted dtype[/axis][:block][@observer]...
 print(refused 'int8/x')  --> ...got 'int8/x'
 print(refused 'int8:0')  --> ...block: wanted 1 or more elements, got 0
