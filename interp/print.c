@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Tensors as text: a header with dtype, shape and quant facts, then the (decoded) values in aligned columns. More than
- * QL_PRINT_MAX elements: only EDGE items at both ends of each axis, with an ellipsis between.
+ * QL_PRINT_MAX elements: only EDGE items at both ends of each axis, with an ellipsis between. No line is longer than
+ * ql_width: one axis is broken into lines, of more axes the last shows as many columns of both ends as there is room for.
  */
 #include "interp/print.h"
 
@@ -9,11 +10,11 @@
 #include <string.h>
 
 #include "interp/settings.h"
+#include "interp/width.h"
 #include "tensor/qparams.h"
 
 #define QL_PRINT_MAX 1000
 #define EDGE 3
-#define LINE 100 /* columns of one line before a one-axis tensor is broken, unless %set width says otherwise */
 
 /* ---- header ---- */
 
@@ -41,8 +42,9 @@ static size_t range_text(char *text, size_t size, const char *name, const struct
 	return (size_t)snprintf(text, size, ", %s %.4g..%.4g", name, lo, hi);
 }
 
-/* Share of codes at either end of their range. */
-static double saturated(const struct ql_tensor *t)
+/* Share of codes at either end of their range: of values that were clipped, or from which the range was found. Which of the
+ * two is not known any more. */
+static double at_ends(const struct ql_tensor *t)
 {
 	int64_t n = ql_tensor_nelem(t), count = 0;
 	int64_t index[QL_MAX_RANK] = {0};
@@ -104,25 +106,28 @@ size_t ql_describe_params(const struct ql_tensor *t, char *text, size_t size)
 	return n;
 }
 
-static void add_header(luaL_Buffer *b, const struct ql_tensor *t)
+/* What matters most comes first: the end is cut in a narrow window. Returns the columns. */
+static int add_header(luaL_Buffer *b, const struct ql_tensor *t)
 {
 	char text[512], bytes[32], base[256];
 	size_t n;
 
 	if (t->rank == 0 && !t->q)
-		return;
+		return 0;
 	n = (size_t)snprintf(text, sizeof(text), "%s", ql_describe(t, base));
 	if (t->q) {
 		n += ql_describe_params(t, text + n, sizeof(text) - n);
-		if (t->dtype != QL_binary)
-			n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.2f %% saturated", 100 * saturated(t));
 		bytes_text(ql_tensor_nbytes(t), bytes);
 		n += (size_t)snprintf(text + n, sizeof(text) - n, ", %s", bytes);
+		if (t->dtype != QL_binary)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.2f %% at the ends", 100 * at_ends(t));
 		if (t->q->nan_count || t->q->inf_count)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, ", met %lld NaN and %lld Inf", (long long)t->q->nan_count,
 				(long long)t->q->inf_count);
 	}
-	luaL_addlstring(b, text, n < sizeof(text) ? n : sizeof(text) - 1);
+	ql_width_cut(text, sizeof(text), ql_width());
+	luaL_addstring(b, text);
+	return ql_width_of(text);
 }
 
 /* ---- values ---- */
@@ -151,6 +156,8 @@ struct printer {
 	const struct ql_tensor *t;
 	struct style style;
 	bool all;
+	int head, tail; /* columns shown of the last axis */
+	int line;       /* columns of a line */
 	int64_t index[QL_MAX_RANK];
 	double lo, hi; /* magnitudes of the finite values shown, zeros left out */
 	bool fractional;
@@ -229,35 +236,67 @@ static void choose_style(struct printer *p)
 	visit(p, 0, leaf_width);
 }
 
-static int line_width(void)
+static void add_element(struct printer *p)
 {
-	int width = (int)ql_setting_int(QL_SETTING_width);
-
-	return width ? width : LINE;
-}
-
-static void add_row(struct printer *p, int axis)
-{
-	int64_t n = shown(p->t->shape[axis], p->all);
-	int column = 0;
 	char text[64];
 
+	element_text(p, text);
+	for (int k = (int)strlen(text); k < p->width + 2; k++)
+		luaL_addchar(p->b, ' ');
+	luaL_addstring(p->b, text);
+}
+
+/* The only axis: lines of as many elements as fit. */
+static void add_line(struct printer *p)
+{
+	int64_t n = shown(p->t->shape[0], p->all);
+	int column = 0;
+
 	for (int64_t i = 0; i < n; i++) {
-		p->index[axis] = shown_index(i, p->t->shape[axis], p->all);
-		if (p->index[axis] < 0) {
+		p->index[0] = shown_index(i, p->t->shape[0], p->all);
+		if (p->index[0] < 0) {
 			luaL_addstring(p->b, "  …");
 			column += 3;
 			continue;
 		}
-		if (p->t->rank == 1 && column + p->width + 2 > line_width()) {
+		if (column && column + p->width + 2 > p->line) {
 			luaL_addstring(p->b, "\n");
 			column = 0;
 		}
-		element_text(p, text);
-		for (int k = (int)strlen(text); k < p->width + 2; k++)
-			luaL_addchar(p->b, ' ');
-		luaL_addstring(p->b, text);
+		add_element(p);
 		column += p->width + 2;
+	}
+}
+
+/* How many columns of the last axis a line has room for; at least one. */
+static void choose_columns(struct printer *p)
+{
+	int64_t size = p->t->shape[p->t->rank - 1], wanted = shown(size, p->all);
+	int room = (p->line - 3) / (p->width + 2); /* beside the ellipsis */
+
+	if (wanted == size && size * (p->width + 2) <= p->line) {
+		p->head = (int)size;
+		return;
+	}
+	if (wanted < size && room > 2 * EDGE)
+		room = 2 * EDGE;
+	p->head = room < 1 ? 1 : (room + 1) / 2;
+	p->tail = room / 2;
+}
+
+static void add_row(struct printer *p, int axis)
+{
+	int64_t size = p->t->shape[axis];
+
+	for (int i = 0; i < p->head; i++) {
+		p->index[axis] = i;
+		add_element(p);
+	}
+	if (p->head + p->tail < size)
+		luaL_addstring(p->b, "  …");
+	for (int64_t i = size - p->tail; i < size; i++) {
+		p->index[axis] = i;
+		add_element(p);
 	}
 }
 
@@ -290,9 +329,10 @@ static void add_blocks(struct printer *p, int axis)
 	}
 }
 
-static void add_values(lua_State *L, luaL_Buffer *b, const struct ql_tensor *t)
+/* `column`: where the header ended */
+static void add_values(lua_State *L, luaL_Buffer *b, const struct ql_tensor *t, int column)
 {
-	struct printer p = {.L = L, .b = b, .t = t, .all = ql_tensor_nelem(t) <= QL_PRINT_MAX};
+	struct printer p = {.L = L, .b = b, .t = t, .all = ql_tensor_nelem(t) <= QL_PRINT_MAX, .line = ql_width()};
 	char text[64];
 
 	if (ql_tensor_nelem(t) == 0)
@@ -302,10 +342,11 @@ static void add_values(lua_State *L, luaL_Buffer *b, const struct ql_tensor *t)
 		element_text(&p, text);
 		luaL_addstring(b, text);
 	} else if (t->rank == 1) {
-		if ((p.width + 2) * shown(t->shape[0], p.all) > line_width())
+		if (column + (p.width + 2) * shown(t->shape[0], p.all) > p.line)
 			luaL_addstring(b, "\n");
-		add_row(&p, 0);
+		add_line(&p);
 	} else {
+		choose_columns(&p);
 		add_blocks(&p, 0);
 	}
 }
@@ -314,6 +355,7 @@ int ql_print_tostring(lua_State *L)
 {
 	struct ql_tensor *t = ql_check_tensor(L, 1, "tostring"), *values = t;
 	luaL_Buffer b;
+	int column;
 
 	lua_settop(L, 1);
 	if (t->q) {
@@ -325,10 +367,10 @@ int ql_print_tostring(lua_State *L)
 		values = *box;
 	}
 	luaL_buffinit(L, &b);
-	add_header(&b, t);
+	column = add_header(&b, t);
 	if (t->rank == 0 && t->q)
 		luaL_addstring(&b, "  ");
-	add_values(L, &b, values);
+	add_values(L, &b, values, column);
 	luaL_pushresult(&b);
 	return 1;
 }

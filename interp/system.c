@@ -4,7 +4,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,7 +11,7 @@
 #include "interp/gpu.h"
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
-#include "interp/settings.h"
+#include "interp/width.h"
 #include "tensor/cpu.h"
 #include "tensor/kernels/kernels.h"
 
@@ -192,15 +191,18 @@ static int internal_kernels(lua_State *L)
 
 /* ---- for the prelude ---- */
 
-/* internal.width(): what %set width says, or columns of the terminal; 80 where the output goes elsewhere */
+/* internal.width(): columns that a printed value may take (interp/width.h) */
 static int internal_width(lua_State *L)
 {
-	struct winsize size;
-	int64_t wanted = ql_setting_int(QL_SETTING_width);
-	bool known = isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 20;
-
-	lua_pushinteger(L, wanted ? wanted : known ? size.ws_col : 80);
+	lua_pushinteger(L, ql_width());
 	return 1;
+}
+
+static int internal_fix_width(lua_State *L)
+{
+	(void)L;
+	ql_width_fix();
+	return 0;
 }
 
 /* internal.load(): processes that ran or waited to run, averaged over the last minute; nil: not known */
@@ -252,7 +254,7 @@ static int internal_live(lua_State *L)
 static const luaL_Reg functions[] = {
 	{"clock", hw_clock}, {"features", hw_features}, {"force", hw_force}, {NULL, NULL}};
 
-static const luaL_Reg internal[] = {{"width", internal_width}, {"live", internal_live}, {"load", internal_load},
+static const luaL_Reg internal[] = {{"width", internal_width}, {"fix_width", internal_fix_width}, {"live", internal_live}, {"load", internal_load},
 	{"peak", internal_peak}, {"rng", internal_rng}, {"kernels", internal_kernels}, {NULL, NULL}};
 
 static const struct ql_attr force_attrs[] = {

@@ -6,6 +6,7 @@
 
 #include "interp/facts.h"
 #include "interp/index.h"
+#include "interp/iterate.h"
 #include "interp/make.h"
 #include "interp/prelude/prelude.h"
 #include "interp/print.h"
@@ -112,7 +113,7 @@ static int meta_index(lua_State *L)
 	char near[96];
 
 	if (lua_type(L, 2) != LUA_TSTRING)
-		return ql_index_get(L, t, 2);
+		return ql_iterate_ends(L, t, 2) ? 0 : ql_index_get(L, t, 2);
 	lua_pushvalue(L, 2);
 	if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
 		return 1;
@@ -256,6 +257,7 @@ int ql_open_tensor(lua_State *L)
 	luaL_newmetatable(L, QL_TENSOR);
 	meta = lua_gettop(L);
 	ql_set_functions(L, metamethods);
+	ql_iterate_open(L);
 	for (int i = 0; ql_ops[i]; i++)
 		add_op(L, ql_ops[i], module, table);
 	for (int i = 0; ql_quant_ops[i]; i++)

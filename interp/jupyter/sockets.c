@@ -19,6 +19,7 @@
 #include "interp/jupyter/iopub.h"
 #include "interp/jupyter/surroundings.h"
 #include "interp/jupyter/zmq.h"
+#include "interp/width.h"
 
 #define QL_LINGER 1000      /* milliseconds for messages that are on their way at the end */
 #define QL_QUEUE 16384      /* messages kept for a client that does not take them */
@@ -306,6 +307,7 @@ bool ql_jupyter_serve(struct ql_state *state, const char *file, int *code, char 
 	snprintf(error, QL_CONNECTION_ERROR, "kernel: not enough memory");
 	if (!s)
 		return false;
+	ql_width_fix();
 	good = ql_connection_read(file, &s->connection, error, &warning) && open_sockets(s, error);
 	if (good && warning)
 		fprintf(stderr, "quoll kernel: warning: %s\n", warning);

@@ -49,6 +49,23 @@ one of fixed point, see requantization. Numbers are quantized by dividing, whate
 	[[print(quant.spec{dtype='int4', block=32})  --> int4:32
 print(quant.spec 'uint8'.scheme)  --> asymmetric]])
 
+concept('printing', [[print(x) shows dtype and shape, then the values; of more than 1000 elements only three at both ends of each axis.
+No line is longer than the terminal is wide: columns that have no room become …, %set width says another width. Where the
+output goes elsewhere, and in notebooks and tests, it is 80.
+
+A quantized tensor shows the values that its codes stand for, and before them its scheme, granularity, scales, zero points, bytes,
+and which part of the codes is at the ends of their range. Those are values that were clipped, or the smallest and
+largest ones from which the range was found; the codes alone do not tell. x:error(q).clipped does, where x is the original.
+x:codes() prints the codes.
+
+for i, row in pairs(x) do, or ipairs, goes along axis 1: rows are views, elements of one axis are tensors without axes,
+row:item() their numbers. See tensor, settings.]],
+	[[q = tensor{-2,1,2}:quantize 'int8'
+print((tostring(q):gsub('\n.*', '')))  --> int8(3) symmetric, scale 0.01575, 7 B, 66.67 % at the ends
+sum = 0
+for i, v in pairs(tensor{5,7}) do sum = sum + i * v:item() end
+print(sum)  --> 19.0]])
+
 concept('requantization', [[How a sum of products of codes becomes a code under the scale of the result, where an op of quantized operands has
 out=. The factor is M = scale_a scale_b / scale_out; the spec's field rounding, or g:quantize{rounding=}, chooses the rule.
 

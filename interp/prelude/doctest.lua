@@ -289,6 +289,7 @@ A file whose name begins with '-' is written ./-name.
 -- arguments: files and folders; behind `--`: arguments for the files. `--kernel NAME` runs all of them with that
 -- level of kernels. Returns the exit status.
 return function(arguments)
+	internal.fix_width()
 	local names, rest, setting, into = {}, {}, '', nil
 	into = names
 	local i = 1

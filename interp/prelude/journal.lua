@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Reading journals (interp/repl/journal.h): %journal lists them, quoll --restore shows one and puts its inputs into In.
 local _, internal = ...
+local base = internal.import 'base'
 local journal = {}
 
 local KINDS = {session = true, input = true, stdout = true, stderr = true, result = true, display = true, error = true,
@@ -127,8 +128,10 @@ function journal.restore(path)
 		if type(In) == 'table' then In[input.n] = input.text end
 		next_number = math.max(next_number, input.n + 1)
 	end
-	io.write(('%d input%s of %s, in %s; nothing was run: %%run above runs all again, %%run 3 one\n'):format(#s.inputs,
-		#s.inputs == 1 and '' or 's', s.when, s.folder or '?'))
+	local lines, width = {}, internal.width()
+	base.wrap(lines, ('%d input%s of %s, in %s;'):format(#s.inputs, #s.inputs == 1 and '' or 's', s.when, s.folder or '?'), '', width)
+	base.wrap(lines, 'nothing was run: %run above runs all again, %run 3 one', '', width)
+	io.write(table.concat(lines, '\n'), '\n')
 	return next_number, s
 end
 

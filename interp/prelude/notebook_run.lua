@@ -279,6 +279,7 @@ end
 
 -- A session of its own: In, Out and _ begin anew. Not before it is certain that something runs.
 function run:begin()
+	internal.fix_width() -- the outputs are kept: they must not depend on this terminal
 	self.session = internal.session()
 	notebook_stale.begin(self.nb)
 	return self

@@ -13,6 +13,7 @@
 #include "interp/settings.h"
 #include "interp/style.h"
 #include "interp/traceback.h"
+#include "interp/width.h"
 
 #define QL_MUCH ((size_t)64 << 20) /* bytes of tensors that an input is told to have taken */
 
@@ -168,6 +169,8 @@ static void show_cost(const struct ql_session *s)
 			(unsigned long long)s->cost.fallbacks, s->cost.fallbacks == 1 ? "" : "s");
 		add_part(line, sizeof(line), part);
 	}
+	if (s->terminal)
+		ql_width_cut(line, sizeof(line), ql_width());
 	if (*line)
 		ql_show_note(line);
 }

@@ -37,7 +37,8 @@ do -- a copy even where nothing is repeated
 	print(a)  --> float32(2) 1 2
 end
 print(tensor.arange(1, 12):view(2, 3, 2):tile(2, 1, 2):view(-1))  --> int64(48)
-                                     --> 1 2 1 2 3 4 3 4 5 6 5 6 7 8 7 8 9 10 9 10 11 12 11 12 1
-                                     --> 2 1 2 3 4 3 4 5 6 5 6 7 8 7 8 9 10 9 10 11 12 11 12
+                                     --> 1 2 1 2 3 4 3 4 5 6 5 6 7 8 7 8 9 10 9 10
+                                     --> 11 12 11 12 1 2 1 2 3 4 3 4 5 6 5 6 7 8 7 8
+                                     --> 9 10 9 10 11 12 11 12
 print(pcall(p.pad, p, {1, value = 8}))  --> false ...pad: value: wanted an integer that fits int4, got 8
 print(pcall(p.pad, p, {1, value = 0.5}))  --> false ...pad: value: wanted an integer that fits int4, got 0.5

@@ -47,7 +47,8 @@ for op, want in pairs(of_y) do
 	end)
 end
 local inf, nan = math.huge, 0 / 0
-print(tensor{inf, -inf, nan, 89, -104, 88.7}:exp())  --> float32(6) inf 0.0000e+00 nan inf 0.0000e+00 3.3260e+38
+print(tensor{inf, -inf, nan, 89, -104, 88.7}:exp())  --> float32(6)
+                                                          --> inf 0.0000e+00 nan inf 0.0000e+00 3.3260e+38
 print(tensor{0, -1, inf, nan}:log(), tensor{-1, -2}:log1p())  --> float32(4) -inf nan inf nan float32(2) -inf nan
 print(tensor{-1, 0, inf}:sqrt(), tensor{0, 4}:rsqrt(), tensor{-3, 2}:square())  --> float32(3) nan 0 inf float32(2) inf 0.5000 float32(2) 9 4
 print(tensor({1, 2, dtype = 'int32'}):exp():dtype(), tensor{1, 2}:to('float16'):exp():dtype())  --> float32 float16

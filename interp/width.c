@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * The width of printed values. On a terminal it is asked anew each time: windows change.
+ */
+#include "interp/width.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "interp/settings.h"
+
+#define PLAIN 80 /* columns where there is no terminal */
+#define LEAST 20 /* a terminal that claims less does not know */
+
+static bool fixed;
+
+void ql_width_fix(void)
+{
+	fixed = true;
+}
+
+int ql_width(void)
+{
+	int wanted = (int)ql_setting_int(QL_SETTING_width);
+	struct winsize size;
+
+	if (wanted)
+		return wanted;
+	if (fixed || !isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || size.ws_col < LEAST)
+		return PLAIN;
+	return size.ws_col;
+}
+
+static bool begins_character(char c)
+{
+	return ((unsigned char)c & 0xC0) != 0x80;
+}
+
+int ql_width_of(const char *text)
+{
+	int n = 0;
+
+	for (; *text; text++)
+		n += begins_character(*text);
+	return n;
+}
+
+void ql_width_cut(char *text, size_t room, int width)
+{
+	size_t end = 0, space = 0;
+	int columns = 0;
+
+	if (ql_width_of(text) <= width)
+		return;
+	for (; text[end]; end++) {
+		if (begins_character(text[end]) && ++columns > width - 1)
+			break;
+		if (text[end] == ' ')
+			space = end;
+	}
+	if (space)
+		end = space;
+	while (end && strchr(" ,;", text[end - 1]))
+		end--;
+	snprintf(text + end, room - end, "%s…", space ? " " : "");
+}
