@@ -276,7 +276,7 @@ void ql_read_arguments(lua_State *L, const char *name, const struct ql_attr *att
 
 /* ---- specs ---- */
 
-static const struct ql_attr spec_attrs[] = {
+const struct ql_attr ql_spec_attrs[] = {
 	{"dtype", QL_ATTR_STRING, 0, ql_spec_dtypes, "dtype of the codes"},
 	{"bits", QL_ATTR_INT, 0, NULL, "2 to 16 instead of dtype; a list: of each channel of the axis"},
 	{"scheme", QL_ATTR_STRING, 0, ql_scheme_names, "how codes stand for values; signed codes: symmetric, unsigned: asymmetric"},
@@ -297,13 +297,13 @@ static const struct ql_attr spec_attrs[] = {
 static void spec_field(lua_State *L, const char *what, const char *key, int spec, int value, struct ql_spec_fields *f)
 {
 	struct ql_arguments args;
-	int i = find_attr(spec_attrs, key);
+	int i = find_attr(ql_spec_attrs, key);
 	struct ql_value v;
 	char near[96], names[256];
 
 	if (i < 0)
 		ql_error(L, "%s: unknown field '%.40s'%s; known: %s", what, key,
-			ql_nearest(key, attr_names(spec_attrs, names, sizeof(names)), near), names);
+			ql_nearest(key, attr_names(ql_spec_attrs, names, sizeof(names)), near), names);
 	if (!strcmp(key, "scale") && (f->scale_tensor = ql_test_tensor(L, value))) {
 		f->has_scale = true;
 		return;
@@ -323,7 +323,7 @@ static void spec_field(lua_State *L, const char *what, const char *key, int spec
 	if (lua_type(L, value) == LUA_TBOOLEAN && !lua_toboolean(L, value))
 		return; /* axis=false, block=false: not given */
 	args.n_ints = args.n_specs = 0;
-	read_value(L, what, &spec_attrs[i], value, &args, &v);
+	read_value(L, what, &ql_spec_attrs[i], value, &args, &v);
 	switch (i) {
 	case 0: f->dtype = v.s; break;
 	case 1: f->bits = v.i < 1 || v.i > 16 ? -1 : (int)v.i; break;

@@ -8,6 +8,7 @@
 #include "interp/bind.h"
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
+#include "interp/spec.h"
 #include "nn/nn.h"
 #include "quant/observer.h"
 #include "quant/quantize.h"
@@ -192,7 +193,14 @@ static int internal_source(lua_State *L)
 	return 1;
 }
 
-static const luaL_Reg internal[] = {{"docs", internal_docs}, {"source", internal_source}, {NULL, NULL}};
+/* internal.spec_fields(): what a spec given as a table takes, as options of a function are told */
+static int internal_spec_fields(lua_State *L)
+{
+	push_options(L, ql_spec_attrs);
+	return 1;
+}
+
+static const luaL_Reg internal[] = {{"docs", internal_docs}, {"spec_fields", internal_spec_fields}, {"source", internal_source}, {NULL, NULL}};
 
 int ql_open_help(lua_State *L)
 {

@@ -9,6 +9,9 @@
 
 #include "quant/spec.h"
 
+/* The fields of a spec given as a table. */
+extern const struct ql_attr ql_spec_attrs[];
+
 /* Pushes a spec object, which keeps the bits; explicit scales and functions are kept by what its uservalue 1 is set to. */
 struct ql_spec *ql_spec_push(lua_State *L, const struct ql_spec *spec);
 /* quant.spec */

@@ -58,20 +58,64 @@ local function key_before(tokens)
 	end
 end
 
--- The entries of the calls around the cursor, the innermost first, each with whether a brace is its table of options.
+-- The entries of the calls around the cursor, the innermost first.
 local function calls_around(tokens)
-	local calls, brace = {}, nil
+	local calls = {}
 	for _, open in ipairs(enclosing(tokens)) do
-		local i, text = open[1], open[2]
-		local entry = text ~= '[' and guess.callee(tokens, i - 1)
-		if entry then
-			calls[#calls + 1] = {entry = entry, brace = text == '{' and i or brace, first = i}
-			brace = nil
-		else
-			brace = text == '{' and i or nil
-		end
+		local entry = open[2] ~= '[' and guess.callee(tokens, open[1] - 1)
+		if entry then calls[#calls + 1] = {entry = entry} end
 	end
 	return calls
+end
+
+local SEPARATOR = {['{'] = true, [','] = true, [';'] = true}
+
+local role
+
+-- What the table is that belongs to `key =` inside a table of that role.
+local function role_of_key(outer, key)
+	for _, option in ipairs(outer and outer.options or {}) do
+		if option[1] == key then
+			if sources.is_spec(option) then return {options = sources.spec_fields} end
+			return sources.list_of(key)
+		end
+	end
+end
+
+-- What the k-th open bracket is, when it is a brace: {options = that it takes by name, items = the role of tables in it,
+-- specs = the strings in it are specs, from which position on}; nil: some table.
+function role(tokens, open, k)
+	local i, bracket, outer = open[k][1], open[k][2], open[k + 1]
+	if bracket ~= '{' then return nil end
+	local before = i > 1 and tokens[i - 1].text
+	local entry = guess.callee(tokens, i - 1)
+	if not entry and before and outer and outer[2] == '(' and (outer[1] == i - 1 or before == ',') then
+		entry = guess.callee(tokens, outer[1] - 1)
+	end
+	if entry then return sources.table_of(entry) end
+	local within = outer and outer[2] == '{' and role(tokens, open, k + 1)
+	if before == '=' and i > 3 and tokens[i - 2][1] == 'name' and SEPARATOR[tokens[i - 3].text] then
+		return role_of_key(within, tokens[i - 2].text)
+	end
+	return within and SEPARATOR[before] and within.items or nil
+end
+
+-- The role of the innermost bracket, and where that is.
+local function role_here(tokens)
+	local open = enclosing(tokens)
+	if open[1] then return role(tokens, open, 1), open[1][1] end
+end
+
+-- Names of the fields, and the number of other items, behind the brace at `first`.
+local function given_in(tokens, first)
+	local given, depth, items = {}, 0, 0
+	for i = first + 1, #tokens do
+		local text = tokens[i][1] == 'op' and tokens[i].text
+		depth = depth + (CLOSED[text] and 1 or OPENED[text] and -1 or 0)
+		if depth == 0 and tokens[i][1] == 'name' and tokens[i + 1] and tokens[i + 1].text == '=' then given[tokens[i].text] = true end
+		if depth == 0 and (text == ',' or text == ';') then items = items + 1 end
+	end
+	return given, items
 end
 
 ---------------------------------------------------------------- what fits there
@@ -111,14 +155,10 @@ end
 
 -- Options that the braces at the cursor do not have yet.
 local function add_options(list, tokens)
-	local call = calls_around(tokens)[1]
-	local last = tokens[#tokens]
-	if not call or not call.brace or not (last.text == '{' or last.text == ',' or last.text == ';') then return end
-	local given = {}
-	for i = call.brace, #tokens - 1 do
-		if tokens[i][1] == 'name' and tokens[i + 1].text == '=' then given[tokens[i].text] = true end
-	end
-	for _, option in ipairs(call.entry.options) do
+	local here, first = role_here(tokens)
+	if not here or not SEPARATOR[tokens[#tokens].text] then return end
+	local given = given_in(tokens, first)
+	for _, option in ipairs(here.options or {}) do
 		if not given[option[1]] then
 			list[#list + 1] = {text = option[1] .. '=', kind = 'option', doc = ('%s, %s'):format(option[2], option[3] or '')}
 		end
@@ -126,11 +166,12 @@ local function add_options(list, tokens)
 end
 
 local function value_option(tokens)
-	local key, call = key_before(tokens), calls_around(tokens)[1]
-	for _, option in ipairs(key and call and call.entry.options or {}) do
+	local key, here = key_before(tokens), role_here(tokens)
+	for _, option in ipairs(key and here and here.options or {}) do
 		if option[1] == key then return option end
 	end
-	return key and {key, '', ''}
+	local call = key and calls_around(tokens)[1]
+	return call and sources.namesake(call.entry, key) or key and {key, '', ''}
 end
 
 -- Values of `key =` outside of quotes: 'relu', true.
@@ -165,6 +206,11 @@ local function inside_string(at, content)
 		local values = sources.values(option)
 		if #values > 0 then return values, 0 end
 		if sources.is_spec(option) then return sources.specs(content) end
+	end
+	local here, first = role_here(tokens)
+	if here and here.specs and SEPARATOR[tokens[#tokens].text] then
+		local _, items = given_in(tokens, first)
+		if items + 1 >= here.specs then return sources.specs(content) end
 	end
 	if #tokens > 1 and tokens[#tokens].text == '[' then
 		local keys = guess.keys(tokens, #tokens - 1)

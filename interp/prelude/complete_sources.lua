@@ -58,11 +58,26 @@ end
 
 ---------------------------------------------------------------- specs, dtypes, values
 
+sources.spec_fields = internal.spec_fields()
+
+local function field(name)
+	for _, option in ipairs(sources.spec_fields) do
+		if option[1] == name then return option end
+	end
+end
+
+-- Those that have a name: `function` stands for functions of the user.
+local function observers()
+	local list = {}
+	for _, item in ipairs(of_kind 'observer') do list[#list + 1] = item.text ~= 'function' and item or nil end
+	return list
+end
+
 -- dtype[/axis][:block][@observer]: the part that is being written.
 function sources.specs(content)
 	local list, head = {}, content:match '^.*[@/:]' or ''
 	local mark = head:sub(-1)
-	if mark == '@' then return of_kind 'observer', #head end
+	if mark == '@' then return observers(), #head end
 	local function add(text, doc) list[#list + 1] = {text = text, kind = 'spec', doc = doc} end
 	if mark == '/' then
 		for axis = 1, 4 do add(tostring(axis), ('one scale for each index of axis %d'):format(axis)) end
@@ -73,32 +88,72 @@ function sources.specs(content)
 		end
 		return list, #head
 	end
-	for dtype in ('int8 int4 int16 uint8 uint4 uint16 binary float16 bfloat16 float32'):gmatch '%w+' do
-		add(dtype, guess.doc_of(dtype))
-	end
+	for dtype in field 'dtype'[4]:gmatch '%S+' do add(dtype, guess.doc_of(dtype)) end
 	add('int8/1', 'one scale for each index of axis 1')
 	add('int4:32', 'one scale for 32 elements')
-	for _, observer in ipairs(of_kind 'observer') do add('uint8@' .. observer.text, observer.doc) end
+	for _, observer in ipairs(observers()) do add('uint8@' .. observer.text, observer.doc) end
 	return list, 0
 end
 
 local SPEC_OPTIONS = {weight = true, input = true, output = true, out = true, quant = true, spec = true}
 function sources.is_spec(option) return option[2] == 'spec' or SPEC_OPTIONS[option[1]] or false end
 
-local MODES = 'auto static dynamic weight_only qat train'
+-- The words of a text like "a b c (default b)", "a (default), b or c" or "'a' (default) or 'b'"; nil: it lists none.
+local function listed(text)
+	local words = {}
+	for word in text:gmatch "'([%w_]+)'" do words[#words + 1] = word end
+	if #words > 1 then return words end
+	local head, usual = text:match '^([%w_ ]+) %(default ([%w_]+)%)'
+	if not usual and text:find ' %(default%)' then
+		head = text:gsub(' %(default%)', ''):gsub(',? or ', ' '):gsub(',', '')
+		usual = text:match '([%w_]+) %(default%)'
+	end
+	if not usual or head:find '[^%w_ ]' or not (' ' .. head .. ' '):find(' ' .. usual .. ' ', 1, true) then return nil end
+	words = {}
+	for word in head:gmatch '%S+' do words[#words + 1] = word end
+	return #words > 1 and words or nil
+end
+
+-- An option of another function of that name: of g:quantize where nothing says that g is no tensor.
+function sources.namesake(entry, key)
+	for _, other in ipairs(index.by_bare[entry.bare] or {}) do
+		for _, option in ipairs(other.options or {}) do
+			if option[1] == key then return option end
+		end
+	end
+end
+
+-- Functions of plot: the kinds.
+local function plots()
+	local list = {}
+	for _, entry in ipairs(index.list) do
+		if entry.kind == 'function' and entry.title:find '^plot%.' then
+			list[#list + 1] = {text = entry.bare, kind = 'value', doc = guess.doc_of(entry.title)}
+		end
+	end
+	return list
+end
+
+-- Words that have help of their own say that.
+local function described(words, kind, doc)
+	local list, known = {}, {}
+	for _, item in ipairs(kind and of_kind(kind) or {}) do known[item.text] = item.doc end
+	for _, word in ipairs(words) do
+		if word ~= 'function' then list[#list + 1] = {text = word, kind = 'value', doc = known[word] or doc} end
+	end
+	return list
+end
+
+local KINDS = {dtype = 'dtype', scheme = 'scheme', observer = 'observer'}
 
 -- The values of an option {name, type, text, choices} where they are a closed list.
 function sources.values(option)
-	local list = {}
-	local choices = option[4] or option[1] == 'mode' and MODES
-	for word in (choices or ''):gmatch '%S+' do
-		list[#list + 1] = {text = word, kind = 'value', doc = option[3] or ''}
-	end
-	if choices then return list end
-	if option[2] == 'dtype' or option[1] == 'dtype' then return of_kind 'dtype' end
-	if option[1] == 'scheme' then return of_kind 'scheme' end
-	if option[1] == 'observer' then return of_kind 'observer' end
-	return list
+	local name, choices = option[1], {}
+	for word in (option[4] or ''):gmatch '%S+' do choices[#choices + 1] = word end
+	if #choices > 0 then return described(choices, KINDS[name], option[3] or '') end
+	if option[2] == 'dtype' or name == 'dtype' then return of_kind 'dtype' end
+	if name == 'kind' and (option[3] or ''):find 'kind of plot' then return plots() end
+	return option[2] == 'text' and described(listed(option[3] or '') or {}, nil, option[3]) or {}
 end
 
 ---------------------------------------------------------------- files
@@ -133,6 +188,40 @@ end
 
 local SPECS = {quantize = true, requantize = true, fake = true, spec = true, observer = true, compare = true,
 	estimate = true, params = true, lsq = true}
+
+local SPEC = {options = sources.spec_fields}
+local SPEC_LIST = {items = SPEC, specs = 1}
+
+-- Rules are {pattern, spec, fields …}; what the fields are is told where all layers take them.
+local function rule_list()
+	local options = {}
+	for _, name in ipairs(internal.import 'module_rules'.fields) do
+		local found = {name, 'true or false', 'no error where there is no integer version'}
+		for _, option in ipairs(index.by_title['module:quantize'].options) do
+			if option[1] == name then found = option end
+		end
+		options[#options + 1] = found
+	end
+	return {items = {options = options, items = SPEC, specs = 2}}
+end
+
+-- What the table behind some names is: see role in complete.lua.
+function sources.list_of(name)
+	if name == 'choices' then return SPEC_LIST end
+	if name == 'rules' then return rule_list() end
+end
+
+local TAKES_SPEC = {quantize = true, requantize = true, fake = true, spec = true, observer = true, params = true, estimate = true}
+
+-- What a table among the arguments of a documented function is: see role in complete.lua.
+function sources.table_of(entry)
+	if entry.title == 'quant.compare' then return SPEC_LIST end
+	if TAKES_SPEC[entry.bare] and (entry.title:find '^x:' or entry.title:find '^quant%.') then
+		return SPEC
+	end
+	if entry.title == 'graph:match' then return rule_list() end
+	return {options = entry.options}
+end
 
 -- Matches for a string among the arguments of a documented function; nil: nothing special, file names.
 function sources.argument(entry, content)

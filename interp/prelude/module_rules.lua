@@ -4,13 +4,15 @@
 local _, internal = ...
 local base = internal.import 'base'
 local fail, describe = base.fail, base.describe
-local rules = {}
+local NAMES = {'mode', 'weight', 'input', 'output', 'optional'}
+local rules = {fields = NAMES}
 
-local FIELDS = {mode = true, weight = true, input = true, output = true, optional = true}
+local FIELDS = {}
+for _, name in ipairs(NAMES) do FIELDS[name] = true end
 
 local function check_field(i, key)
 	if not FIELDS[key] then
-		fail("rules: item %d: unknown field '%.40s'%s", i, tostring(key), base.near(key, {'mode', 'weight', 'input', 'output', 'optional'}))
+		fail("rules: item %d: unknown field '%.40s'%s", i, tostring(key), base.near(key, NAMES))
 	end
 end
 
