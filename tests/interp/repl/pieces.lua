@@ -1,7 +1,5 @@
 -- SPDX-License-Identifier: MIT
 -- Inputs of several pieces: Lua, and lines that are none. They come in one text from a cell of a notebook.
-local prompt = dofile 'tests/tools/prompt.lua'
-local session = prompt.session
 local internal = debug.getregistry()['quoll.internal']
 
 -- What a cell with the text puts out, and its errors without the place of the file.
@@ -11,11 +9,12 @@ local function cell(text)
 	name = name .. '.ipynb'
 	internal.write_file(name, internal.import 'json_write'.write {nbformat = 4, nbformat_minor = 2, metadata = {},
 		cells = {{cell_type = 'code', metadata = {}, source = text, outputs = {}}}})
-	local pipe = io.popen(('exec "/proc/$PPID/exe" run %s --out - 2>&1'):format(name))
+	local folder, base = name:match '^(.*)/(.*)$' -- messages cut long names
+	local pipe = io.popen(('program=$(readlink "/proc/$PPID/exe"); cd %s; exec "$program" run %s --out - 2>&1'):format(folder, base))
 	local out = pipe:read 'a'
 	pipe:close()
 	os.remove(name)
-	return (out:gsub(name:gsub('%p', '%%%0') .. '%[1%]', 'CELL'))
+	return (out:gsub(base:gsub('%p', '%%%0') .. '%[1%]', 'CELL'))
 end
 
 local function check(text, wanted)
@@ -24,7 +23,9 @@ local function check(text, wanted)
 end
 
 describe('lines that are no Lua', function()
-	local here = session('%pwd')
+	local name = os.tmpname()
+	os.remove(name)
+	local here = name:match '^(.*)/' .. '\n'
 	it('run in their order between Lua', function()
 		check('x = 1\n!echo one\nprint(x)\n$ echo two\n%pwd\nx + 1', 'one\n1\ntwo\n' .. here .. 'Out[1]: 2\n')
 		assert(cell 'x = tensor.ones(3)\n%who\nprint "end"':find 'x +float32 +3 +12 B\n.*end\n$')
