@@ -122,6 +122,13 @@ static int meta_index(lua_State *L)
 	key = lua_tostring(L, 2);
 	if (ql_index_is_text(key))
 		return ql_index_get(L, t, 2);
+	ql_prelude_require(L, "habits"); /* is it a name of PyTorch? */
+	lua_getfield(L, -1, "answer");
+	lua_pushliteral(L, "tensor");
+	lua_pushvalue(L, 2);
+	lua_call(L, 2, 1);
+	if (lua_isstring(L, -1))
+		return ql_error(L, "tensor: no method '%.40s'%s", key, lua_tostring(L, -1));
 	return ql_error(L, "tensor: no method '%.40s'%s", key, ql_nearest(key, push_names(L, lua_upvalueindex(1)), near));
 }
 

@@ -38,7 +38,7 @@ local function index(m, key)
 	for _, list in ipairs {methods, class} do
 		for name, f in next, list do names[#names + 1] = type(f) == 'function' and name or nil end
 	end
-	fail("%s: no field or method '%.40s'%s", class.name, key, base.near(key, names))
+	fail("%s: no field or method '%.40s'%s", class.name, key, internal.import 'habits'.answer('module', key) or base.near(key, names))
 end
 
 local function new(class)

@@ -71,20 +71,34 @@ local function owner(line, name)
 	return value
 end
 
+-- What the name is here when PyTorch or Python has it: for a global by what follows it in the line, else by whose field it is.
+local function habit(kind, name, value, line)
+	local habits = internal.import 'habits'
+	if kind == 'global' then return habits.of_global(name, line:match('%f[%w_]' .. name .. '%.([%w_.]+)')) end
+	local meta = debug.getmetatable(value)
+	if type(meta) == 'table' and rawget(meta, '__name') == 'quoll.optimizer' then return habits.answer('optimizer', name) end
+	for module, of in pairs {tensor = 'functions', nn = 'nn', optim = 'optim', quant = 'quant'} do
+		if value ~= nil and rawequal(value, rawget(_G, module)) then return habits.answer(of, name) end
+	end
+end
+
 -- What to put behind the message, or nil.
 return function(message, line)
 	local kind, name = message:match "attempt to %l+ a nil value %((%l+) '([%a_][%w_]*)'%)"
 	if not kind then kind, name = message:match "attempt to perform arithmetic on a nil value %((%l+) '([%a_][%w_]*)'%)" end
-	local words
+	local words, known
 	if kind == 'global' then
+		known = habit(kind, name, nil, line)
 		words = globals()
 	elseif kind == 'field' or kind == 'method' then
 		local value = owner(line, name)
 		if value == nil then return nil end
+		known = habit(kind, name, value, line)
 		words = members(value)
 	else
 		return nil
 	end
+	if known then return known end
 	local near = internal.nearest(name, table.concat(words, ' '))
 	return near ~= '' and near or nil
 end

@@ -13,6 +13,7 @@
 #include "interp/repl/marks.h"
 #include "interp/repl/pieces.h"
 #include "interp/repl/results.h"
+#include "interp/repl/scan.h"
 #include "interp/repl/show.h"
 
 #define QL_CHUNK 32
@@ -126,13 +127,42 @@ static void show_wrong(lua_State *L, const struct input *in)
 	ql_show_error(L);
 }
 
+/* Words of other languages are variables in Lua, and nil: what was meant to be true is not. Told once for an input. */
+static void note_words(lua_State *L, const struct ql_piece *piece, const char *text)
+{
+	static const char *const words[][2] = {
+		{"True", "true"}, {"False", "false"}, {"None", "nil"}, {"null", "nil"}, {"NULL", "nil"}, {"undefined", "nil"}};
+	struct ql_scan s = ql_scan_begin(text + piece->begin, piece->end - piece->begin);
+	char note[128];
+
+	while (ql_scan_next(&s)) {
+		struct ql_scan behind = s;
+
+		if (ql_scan_next(&behind) && ql_scan_is(&behind, "="))
+			continue; /* {None = 1} */
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			if (ql_scan_is_variable(&s) && ql_scan_is(&s, words[i][0]) && is_unused(L, words[i][0])) {
+				snprintf(note, sizeof(note), "%s is a variable without a value here; the word of Lua is %s", words[i][0],
+					words[i][1]);
+				ql_show_note(note);
+				return;
+			}
+	}
+}
+
 /* One piece that compiles: the function is on top when it is Lua or takes code. */
 static bool run_piece(struct input *in, const struct ql_piece *piece, enum ql_cell_state state)
 {
 	struct ql_session *s = in->session;
 
-	if (!piece->magic)
-		return state == QL_CELL_EMPTY || ql_session_call(s, &in->cell, 0);
+	if (!piece->magic && state == QL_CELL_EMPTY)
+		return true;
+	if (!piece->magic) {
+		bool good = ql_session_call(s, &in->cell, 0);
+
+		note_words(s->state->L, piece, in->text);
+		return good;
+	}
 	if (state == QL_CELL_EMPTY) {
 		ql_magic_usage(s, piece->magic);
 		return false;
