@@ -40,6 +40,9 @@ that follow.
   %set [name [value]] [--save]            help 'settings'
   ?name  name?  ??name  ?*part*  !command  $ command  =expression
 
+?name of a variable of yours tells of a tensor dtype, shape, bytes, spec and scales, of a table its fields
+(?cfg.lr one of them), of a function how it is called, where it stands and the comment above it; ??name its text.
+
 A text that was copied with its prompts, In [3]: or >>>, may be pasted as it is: the prompts are cut off, outputs left out.
 Other words of IPython say what to type instead.
 

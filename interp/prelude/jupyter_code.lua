@@ -97,22 +97,6 @@ local function title_of(index, chain, value)
 	end
 end
 
--- What the prompt shows of a value, above it its type.
-local function print_value(chain, value)
-	local line = internal.describe(value)
-	if line then
-		print(chain .. ': ' .. line)
-	elseif type(value) == 'function' then
-		print(('%s: a function%s'):format(chain, debug.getinfo(value, 'S').what == 'C' and ' written in C' or ''))
-	else
-		print(('%s: %s'):format(chain, type(value)))
-	end
-	local meta = debug.getmetatable(value)
-	if type(value) ~= 'function' and (type(value) ~= 'table' or meta == nil) then
-		print(internal.import 'mime'.bundle(value)['text/plain'])
-	end
-end
-
 -- Prints the page about the name at `position`; detail 1: with the source of functions written in Lua. False: nothing
 -- is known.
 function kernel.inspect(text, position, detail)
@@ -127,7 +111,9 @@ function kernel.inspect(text, position, detail)
 	local title = title_of(index, chain, value)
 	if value == nil and not title then return false end
 	local is_function = type(value) == 'function'
-	if value ~= nil and not (title and (is_function or type(value) == 'table')) then print_value(chain, value) end
+	if value ~= nil and not (title and (is_function or type(value) == 'table')) then
+		internal.import 'inspect'(chain, value, is_function)
+	end
 	if title then help(title) end
 	if is_function and (detail > 0 or not title and debug.getinfo(value, 'S').what ~= 'C') then source(value) end
 	return true

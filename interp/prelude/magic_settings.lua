@@ -45,7 +45,7 @@ function magics.set(text)
 	if keep then save() end
 end
 
-local MARKS = {{'?name', 'help on a name; name? does the same; ??name adds its source'}, {'?*part*', 'names and texts that have the part'},
+local MARKS = {{'?name', 'help on a name, or what a variable of yours is; name? does the same; ??name adds its source'}, {'?*part*', 'names and texts that have the part'},
 	{'!command', 'runs a command of the shell; $ command does the same'}, {'=expression', 'the same as the expression'}}
 
 function magics.magics()

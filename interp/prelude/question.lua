@@ -38,15 +38,42 @@ local function apropos(pattern)
 	if n == 0 then print(("nothing has '%s' in its name or first sentence"):format(pattern)) end
 end
 
--- name nil: help in general. subject: the value of a variable of the user, else the name.
-return function(name, subject, with_source)
+-- The value behind "cfg.lr" or "m.linear1" where the user made `cfg`; raw, so that no code of the user runs. Returns whether
+-- there is one.
+local function field_of(name)
+	local first, rest = name:match '^([%a_][%w_]*)%.([%w_.]+)$'
+	if not first or internal.baseline[first] then return false end
+	local value = internal.locals()[first]
+	if value == nil then value = rawget(_G, first) end
+	for key in (rest .. '.'):gmatch '([^.]*)%.' do
+		if type(value) ~= 'table' then return false end
+		local own = rawget(value, key)
+		if own == nil then own = rawget(value, math.tointeger(tonumber(key))) end
+		if own == nil and internal.import 'module'.is_module(value) then
+			local good, found = pcall(function() return value[key] end)
+			own = good and found or nil
+		end
+		value = own
+	end
+	return value ~= nil, value
+end
+
+-- name nil: help in general. own: the user made a variable of that name, whose value is `subject`.
+return function(name, subject, own, with_source)
 	if not name then return help() end
 	if name:find('*', 1, true) then return apropos(name) end
-	help(subject)
-	if not with_source then return end
-	if type(subject) == 'function' then
-		source(subject)
+	if not own then own, subject = field_of(name) end
+	if own then
+		internal.import 'inspect'(name, subject, with_source)
 	else
+		local index = internal.import 'help_index'
+		local method = name:gsub('^([%a_][%w_]*)%.([%w_]+)$', '%1:%2') -- x.relu of a tensor x
+		help(not index.find(name)[1] and index.find(method)[1] and method or name)
+	end
+	if not with_source then return end
+	if own and type(subject) == 'function' then
+		source(subject)
+	elseif not own then
 		local ok, message = pcall(source, name)
 		if not ok then print('-- ' .. tostring(message):gsub('^.-source: ', 'no source: ')) end
 	end

@@ -48,6 +48,9 @@ local function text_of(info)
 	return info.source, info.short_src
 end
 
+-- For inspect.lua: the whole text that a function was compiled from, or nil, and where it was.
+function internal.source_of(f) return text_of(debug.getinfo(f, 'S')) end
+
 return function(f)
 	local wanted = f
 	if type(f) == 'string' then f = by_name(f) end

@@ -175,19 +175,24 @@ bool ql_magic_start(struct ql_session *s, const struct ql_magic *magic, const ch
 
 /* ---- ? ! = ---- */
 
-/* A variable of the user is explained by its value, everything else by its name. */
+/* Pushes the value of a variable that the user made, else nil; then whether it is one. */
 static void push_subject(lua_State *L, const char *name)
 {
 	int top = lua_gettop(L);
+	bool own = ql_locals_get(L, name);
 
-	if (ql_locals_get(L, name))
-		return;
-	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
-	luaL_getsubtable(L, -1, "baseline");
-	if (lua_getfield(L, -1, name) != LUA_TNIL || lua_getglobal(L, name) == LUA_TNIL)
+	if (!own) {
+		luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
+		luaL_getsubtable(L, -1, "baseline");
+		lua_pushglobaltable(L);
 		lua_pushstring(L, name);
-	lua_replace(L, top + 1);
-	lua_settop(L, top + 1);
+		own = lua_getfield(L, -3, name) == LUA_TNIL;
+		lua_insert(L, -2);
+		own = lua_rawget(L, -3) != LUA_TNIL && own;
+		lua_replace(L, top + 1);
+		lua_settop(L, top + 1);
+	}
+	lua_pushboolean(L, own);
 }
 
 /* ?name and ??name: help, and with two marks the source of a function below it */
@@ -208,12 +213,9 @@ static bool question(struct ql_session *s, const char *rest, size_t size, struct
 		marks--; /* "name?" has its mark in the rest */
 	ql_prelude_require(L, "question");
 	lua_pushstring(L, n ? name : NULL);
-	if (n)
-		push_subject(L, name);
-	else
-		lua_pushnil(L);
+	push_subject(L, name);
 	lua_pushboolean(L, marks > 1);
-	return ql_magic_call(L, 3, 0);
+	return ql_magic_call(L, 4, 0);
 }
 
 bool ql_magic_shell(struct ql_session *s, const char *command)

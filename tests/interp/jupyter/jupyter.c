@@ -368,7 +368,7 @@ static void test_questions(void)
 	CHECK(ql_wire_flag(reply, "found", false) && strstr(plain(reply), "tensor.zeros"), "a function");
 	run("local mine = tensor.zeros(2, 3);");
 	reply = ask("inspect_request", "{\"code\":\"\xc3\xa9 = mine\",\"cursor_pos\":6}");
-	CHECK(ql_wire_flag(reply, "found", false) && strstr(plain(reply), "mine: float32(2, 3)"), "%s",
+	CHECK(ql_wire_flag(reply, "found", false) && strstr(plain(reply), "mine, float32(2, 3)"), "%s",
 		plain(reply));
 	reply = ask("inspect_request", "{\"code\":\"nothing_at_all\",\"cursor_pos\":3}");
 	CHECK(!ql_wire_flag(reply, "found", true) && is(status(reply), "ok"), "an unknown name");
