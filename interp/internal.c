@@ -7,6 +7,7 @@
 #include "interp/describe.h"
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
+#include "interp/traceback.h"
 #include "tensor/io/writer.h"
 
 /* describe(value) -> one line about a tensor or model, or nil */
@@ -84,7 +85,7 @@ static int write_file(lua_State *L)
 int ql_open_internal(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor}, {"is_spec", is_spec}, {"writes", writes},
-		{"import", import}, {"nearest", nearest}, {"write_file", write_file}, {NULL, NULL}};
+		{"import", import}, {"nearest", nearest}, {"write_file", write_file}, {"traceback", ql_traceback_handler}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

@@ -174,16 +174,16 @@ static void walk(struct path *p, ql_trace_field_fn *each, void *self)
 void ql_trace_fields(lua_State *L, lua_Debug *ar, const char *line, ql_trace_field_fn *each, void *self)
 {
 	struct path p = {.L = L, .ar = ar, .lexer = ql_lexer_begin(line, strlen(line))};
-	char before = ' ';
+	bool access = false;
 
 	next(&p);
 	while (p.token.kind != QL_TOKEN_END) {
-		if (p.token.kind == QL_TOKEN_NAME && before != '.' && before != ':') {
+		if (p.token.kind == QL_TOKEN_NAME && !access) {
 			walk(&p, each, self);
-			before = ' ';
+			access = false;
 			continue;
 		}
-		before = p.token.kind == QL_TOKEN_OP ? line[p.token.end - 1] : ' ';
+		access = p.token.kind == QL_TOKEN_OP && (ql_token_is(&p.lexer, &p.token, ".") || ql_token_is(&p.lexer, &p.token, ":"));
 		next(&p);
 	}
 }

@@ -3,7 +3,9 @@
  * the whole work is one protected call; when that fails, the plain message stands.
  *
  * Shown per Lua function: file:line and the line's text. For the innermost Lua function of the user also the
- * tensors and models among its locals, its upvalues, and the globals and fields that the line names.
+ * tensors and models among its locals, its upvalues, and the globals and fields that the line names; of plain values
+ * those that the line names. Which layer of a module was running stands behind the message. Without a function of the user
+ * there is the message alone.
  * Of the prelude only the function that was called is named, unless the error is its own: the message then begins
  * with its place.
  */
@@ -14,25 +16,28 @@
 #include <string.h>
 
 #include "interp/describe.h"
+#include "interp/plain.h"
 #include "interp/prelude/prelude.h"
 #include "interp/print.h"
 #include "interp/repl/lexer.h"
 #include "interp/state.h"
 #include "interp/style.h"
 #include "interp/trace_fields.h"
+#include "interp/trace_layer.h"
 #include "interp/trace_source.h"
 
 #define QL_MESSAGE_MAX 32768 /* bytes of the message that are shown */
 #define QL_FRAMES_HEAD 10    /* frames shown at both ends of a deep stack */
 #define QL_FRAMES_TAIL 10
-#define QL_VALUES 12 /* tensors of the failing function */
+#define QL_VALUES 16 /* values of the failing function */
 
 struct trace {
 	lua_State *L;
 	luaL_Buffer b;
 	char line[QL_TRACE_LINE]; /* source line of the failing function */
 	bool failed;              /* it has been shown */
-	int values;               /* tensors shown */
+	int values;               /* shown */
+	int lines;                /* frames of the user shown */
 	int repeats;              /* frames left out because they are like the one before */
 	bool own;                 /* an error of the prelude */
 };
@@ -105,10 +110,11 @@ static void push_function_name(lua_State *L, const lua_Debug *ar)
 	}
 }
 
-static void add_value(struct trace *t, const char *name)
+/* Pops the value; `plain`: numbers, strings, booleans and tables are shown, too. */
+static void add_value(struct trace *t, const char *name, bool plain)
 {
 	char text[QL_DESCRIPTION + 128];
-	bool known = ql_value_describe(t->L, -1, text);
+	bool known = ql_value_describe(t->L, -1, text) || (plain && ql_plain_text(t->L, -1, text));
 	struct ql_tensor **box = luaL_testudata(t->L, -1, QL_TENSOR);
 	size_t n = known ? strlen(text) : 0;
 
@@ -130,6 +136,25 @@ static bool stands_before(const char *line, size_t at, size_t n)
 
 	while ((token = ql_lexer_next(&lexer)).kind != QL_TOKEN_END)
 		if (token.end - token.begin == n && !memcmp(line + token.begin, line + at, n))
+			return true;
+	return false;
+}
+
+/* A name behind this token is a field or method. */
+static bool is_access(const struct ql_lexer *lexer, const struct ql_token *before)
+{
+	return before->kind == QL_TOKEN_OP && (ql_token_is(lexer, before, ".") || ql_token_is(lexer, before, ":"));
+}
+
+/* The line names the variable: no field or method of that name counts. */
+static bool line_names(const char *line, const char *name)
+{
+	struct ql_lexer lexer = ql_lexer_begin(line, strlen(line));
+	struct ql_token token, last = {.kind = QL_TOKEN_END};
+
+	for (; (token = ql_lexer_next(&lexer)).kind != QL_TOKEN_END; last = token)
+		if (token.kind == QL_TOKEN_NAME && token.end - token.begin == strlen(name) &&
+			!memcmp(line + token.begin, name, strlen(name)) && !is_access(&lexer, &last))
 			return true;
 	return false;
 }
@@ -162,9 +187,8 @@ static void add_globals(struct trace *t, lua_Debug *ar)
 
 	for (; (token = ql_lexer_next(&lexer)).kind != QL_TOKEN_END; last = token) {
 		size_t n = token.end - token.begin;
-		char before = last.kind == QL_TOKEN_OP ? t->line[last.end - 1] : ' ';
 
-		if (token.kind != QL_TOKEN_NAME || n >= sizeof(name) || before == '.' || before == ':' ||
+		if (token.kind != QL_TOKEN_NAME || n >= sizeof(name) || is_access(&lexer, &last) ||
 			stands_before(t->line, token.begin, n))
 			continue;
 		memcpy(name, t->line + token.begin, n);
@@ -175,13 +199,13 @@ static void add_globals(struct trace *t, lua_Debug *ar)
 		lua_pushstring(t->L, name);
 		lua_rawget(t->L, -2);
 		lua_remove(t->L, -2);
-		add_value(t, name);
+		add_value(t, name, !lua_istable(t->L, -1)); /* tables: the modules */
 	}
 }
 
 static void add_field(void *self, const char *text)
 {
-	add_value(self, text);
+	add_value(self, text, true);
 }
 
 static void add_values(struct trace *t, lua_Debug *ar)
@@ -192,11 +216,11 @@ static void add_values(struct trace *t, lua_Debug *ar)
 		if (name[0] == '(')
 			lua_pop(t->L, 1);
 		else
-			add_value(t, name);
+			add_value(t, name, line_names(t->line, name));
 	}
 	lua_getinfo(t->L, "f", ar);
 	for (int i = 1; (name = lua_getupvalue(t->L, -1, i)) != NULL; i++)
-		add_value(t, name);
+		add_value(t, name, line_names(t->line, name));
 	lua_pop(t->L, 1);
 	add_globals(t, ar);
 	ql_trace_fields(t->L, ar, t->line, add_field, t);
@@ -278,6 +302,7 @@ static void add_frame(struct trace *t, int level)
 	lua_pushvalue(L, -1);
 	lua_replace(L, 2);
 	luaL_addvalue(&t->b);
+	t->lines += ar.currentline > 0 && !hidden;
 	if (!hidden)
 		ql_trace_line(L, &ar, line);
 	if (line[0]) {
@@ -326,6 +351,7 @@ static int call_tostring(lua_State *L)
 static void make_string(lua_State *L)
 {
 	bool has_text = luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL;
+	char text[QL_DESCRIPTION];
 
 	lua_settop(L, 1);
 	if (lua_isstring(L, 1))
@@ -335,7 +361,9 @@ static void make_string(lua_State *L)
 		lua_pushvalue(L, 1);
 		has_text = lua_pcall(L, 1, 1, 0) == LUA_OK;
 	}
-	if (!has_text)
+	if (!has_text && lua_istable(L, 1) && ql_plain_text(L, 1, text))
+		lua_pushfstring(L, "error object %s", text);
+	else if (!has_text)
 		lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
 	lua_replace(L, 1);
 	lua_settop(L, 1);
@@ -398,6 +426,7 @@ static int build(lua_State *L)
 {
 	struct trace t = {.L = L};
 	int last = last_level(L);
+	size_t message;
 
 	make_string(L);
 	t.own = !strncmp(lua_tostring(L, 1), QL_PRELUDE_CHUNK + 1, strlen(QL_PRELUDE_CHUNK + 1));
@@ -405,6 +434,12 @@ static int build(lua_State *L)
 	luaL_buffinit(L, &t.b);
 	add_message(&t);
 	add_suggestion(&t);
+	if (ql_trace_layer(L)) {
+		lua_pushfstring(L, " (in %s)", lua_tostring(L, -1));
+		lua_remove(L, -2);
+		luaL_addvalue(&t.b);
+	}
+	message = luaL_bufflen(&t.b);
 	luaL_addstring(&t.b, "\nstack traceback:");
 	for (int level = 2; level <= last; level++) {
 		if (level == 2 + QL_FRAMES_HEAD && last - level > QL_FRAMES_TAIL) {
@@ -416,6 +451,8 @@ static int build(lua_State *L)
 		add_frame(&t, level);
 	}
 	end_repeats(&t);
+	if (!t.lines && !t.own)
+		luaL_buffsub(&t.b, luaL_bufflen(&t.b) - message);
 	luaL_pushresult(&t.b);
 	return 1;
 }

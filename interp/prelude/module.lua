@@ -56,11 +56,24 @@ function module.run(m, ...)
 	return (own and own[q.mode] or module.modes[q.mode])(m, q, ...)
 end
 
+local function same(...) return ... end
+
+-- No tail call: tracebacks find the module that was running by this frame.
 local function call(m, ...)
 	local hook = rawget(m, HOOK)
-	if module.tracer then return module.tracer:call(m, hook or module.run, ...) end
-	if hook then return hook(m, ...) end
-	return module.run(m, ...)
+	if module.tracer then return same(module.tracer:call(m, hook or module.run, ...)) end
+	if hook then return same(hook(m, ...)) end
+	return same(module.run(m, ...))
+end
+debug.getregistry()['quoll.module call'] = call
+
+-- The innermost of modules that are being called, by its name in the outermost one: 'residual1.linear2, Linear(6, 5)'.
+function module.where(running)
+	local inner, found = running[1], ''
+	module.walk(running[#running], function(name, m)
+		if m == inner and found == '' then found = name end
+	end)
+	return (found == '' and '' or found .. ', ') .. module.line(inner):gsub('%(%)', '', 1)
 end
 
 -- Shows a value inside of a forward to calibration, and to graph.trace, when they are watching.
@@ -432,6 +445,8 @@ local function line(m)
 	local arguments = class.describe and class.describe(m) or ''
 	return ('%s(%s)'):format(class.name, arguments) .. (rawget(m, 'said') and '  ' .. m.said or '')
 end
+
+module.line = line
 
 -- For notebooks (mime.lua): the rows of m:summary as a table.
 function module.forms(m)

@@ -89,11 +89,7 @@ function trial.run(o, db, claimed, env, tell)
 	tensor.seed(seed)
 	math.randomseed(seed)
 	local start = hw.clock()
-	local good, result = xpcall(function() return trial.results(o.run(values, logger(steps, tell))) end,
-		function(message)
-		local text = debug.traceback(tostring(message), 2)
-		return (text:gsub('\n[^\n]*<?prelude/sweep_trial%.lua:.*', '')) -- what called the user's function is ours
-	end)
+	local good, result = xpcall(function() return trial.results(o.run(values, logger(steps, tell))) end, internal.traceback)
 	if not good then
 		store.keep_steps(db, claimed, steps, env)
 		return false, result
