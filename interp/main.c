@@ -14,6 +14,7 @@
 #include "interp/commands.h"
 #include "interp/interrupt.h"
 #include "interp/prelude/prelude.h"
+#include "interp/prelude/prelude.h"
 #include "interp/repl/repl.h"
 #include "interp/sandbox.h"
 #include "interp/state.h"
@@ -263,12 +264,34 @@ static int run_script(lua_State *L, const char *name, int argc, char **argv)
 	return run(L, argc);
 }
 
+/* Help and unknown options of all commands (prelude/subcommands.lua): false, with the exit code, when the command is not to run. */
+static bool check_command(lua_State *L, int argc, char **argv, int *code)
+{
+	bool runs;
+
+	ql_prelude_require(L, "subcommands");
+	lua_getfield(L, -1, "check");
+	lua_createtable(L, argc, 0);
+	for (int i = 0; i < argc; i++) {
+		lua_pushstring(L, argv[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+	lua_call(L, 1, 1);
+	runs = lua_isnil(L, -1);
+	*code = (int)lua_tointeger(L, -1);
+	lua_pop(L, 2);
+	return runs;
+}
+
 static int run_command(struct ql_state *s, const struct line *l, bool *found)
 {
+	int argc = l->argc - l->rest, code;
+	char **argv = l->argv + l->rest;
+
 	for (const struct ql_command *const *c = ql_commands; *c; c++)
-		if (!strcmp(l->argv[l->rest], (*c)->name)) {
+		if (!strcmp(argv[0], (*c)->name)) {
 			*found = true;
-			return (*c)->run(s, l->argc - l->rest, l->argv + l->rest);
+			return check_command(s->L, argc, argv, &code) ? (*c)->run(s, argc, argv) : code;
 		}
 	return 0;
 }

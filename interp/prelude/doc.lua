@@ -3,19 +3,6 @@
 local _, internal = ...
 local base = internal.import 'base'
 
-local USAGE = [[
-usage: quoll doc [form] [file]
-
-Writes to the file, or to stdout. Without a form it follows from the ending of the name (.html .md .1 .lua); else it is --md.
-
-  --html      the reference manual as one page
-  --md        the reference manual in Markdown
-  --man       the manual page of the program, for man
-  --luals     definitions for the Lua language server: completion, types and texts in editors. In .luarc.json:
-              {"workspace.library": ["quoll.lua"], "runtime.version": "Lua 5.4"}
-  --luacheck  a .luacheckrc that knows the globals of Quoll
-  --bash      completion of the command line, to be sourced; --zsh, --fish likewise]]
-
 local FORMS = {html = 'doc_manual', md = 'doc_manual', man = 'doc_shell', bash = 'doc_shell', zsh = 'doc_shell', fish = 'doc_shell',
 	luals = 'doc_luals', luacheck = 'doc_luals'}
 local ENDINGS = {html = 'html', htm = 'html', md = 'md', ['1'] = 'man', lua = 'luals', bash = 'bash', zsh = 'zsh', fish = 'fish',
@@ -26,7 +13,6 @@ local function parse(arguments)
 	local form, file
 	for _, word in ipairs(arguments) do
 		local name = word:match '^%-%-(%a+)$'
-		if word == '-h' or name == 'help' then return 'help' end
 		if name and FORMS[name] then
 			if form then return nil, ('doc: wanted one form, got --%s and --%s'):format(form, name) end
 			form = name
@@ -49,10 +35,6 @@ end
 
 return function(command_line, arguments)
 	local form, file = parse(arguments)
-	if form == 'help' then
-		print(USAGE)
-		return 0
-	end
 	if not form then
 		io.stderr:write('quoll: ', file, '\n')
 		return 1

@@ -1,19 +1,18 @@
 -- SPDX-License-Identifier: MIT
 -- What shells and man want to know of the command line: completions for bash, zsh and fish, and the manual page (mdoc(7)).
--- The options of a command are the words of its arguments that begin with --.
+-- Subcommands and their options come from the table behind --help (subcommands.lua).
+local _, internal = ...
+local subcommands = internal.import 'subcommands'
 local shell = {}
 
--- Options of a command: {name, takes a value}.
-local function options_of(command)
-	local list = {}
-	for name, rest in (command.arguments .. ' '):gmatch '(%-%-[%w-]+)([^%-|]*)' do
-		local value = rest:match '^[ =]([%w]+[%w=]*)' -- [--html F]: a value follows
-		list[#list + 1] = {name = name, value = value and value ~= '' and not rest:find '^%]' and value or nil}
-	end
-	return list
+-- Options of a subcommand: {name, text, value = its argument, values = its words, or 'FILE'}.
+local function options_of(entry)
+	local options = {}
+	for i, o in ipairs(entry.options) do options[i] = {name = o[1], value = o[2], text = o[3], values = o[4]} end
+	return options
 end
 
--- What may stand before the command, with one dash or two.
+-- What may stand before the command, with one dash or two. An option's text that ends in ": a b c" lists its values.
 local function general(program)
 	local list = {}
 	for _, l in ipairs(program.letters) do
@@ -22,7 +21,8 @@ local function general(program)
 		end
 	end
 	for _, o in ipairs(program.options) do
-		list[#list + 1] = {name = '--' .. o.name, text = o.text, value = o.argument ~= '' and o.argument or nil}
+		list[#list + 1] = {name = '--' .. o.name, text = o.text, value = o.argument ~= '' and o.argument or nil,
+			values = o.argument ~= '' and o.text:match '^[^:;]+: ([%w ]+)$' or nil}
 	end
 	return list
 end
@@ -33,67 +33,108 @@ local function names_of(list)
 	return table.concat(names, ' ')
 end
 
+-- The words of a command: `report merge diff` of sweep, `install uninstall` of kernel.
+local function words_of(entry) return table.concat(subcommands.below(entry.name), ' ') end
+
 ---------------------------------------------------------------- bash
 
 local BASH = [=[
 # Completion of quoll for bash: written by `quoll doc --bash`; source it, or put it into
 # ~/.local/share/bash-completion/completions/quoll
 _quoll() {
-	local word=${COMP_WORDS[COMP_CWORD]} command= words i
+	local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} command= words= values= i
+	[ "$word" != = ] || word=
+	[ "$last" != = ] || last=${COMP_WORDS[COMP_CWORD-2]}
 	for ((i = 1; i < COMP_CWORD; i++)); do
-		case ${COMP_WORDS[i]} in
-		%s) command=${COMP_WORDS[i]}; break ;;
+		case "$command ${COMP_WORDS[i]}" in
+		@COMMANDS@) command="$command ${COMP_WORDS[i]}" ;;
 		esac
 	done
+	case "$command $last" in
+@VALUES@
+	esac
+	if [ "$values" = FILE ]; then
+		COMPREPLY=($(compgen -f -- "$word"))
+		return
+	elif [ -n "$values" ]; then
+		COMPREPLY=($(compgen -W "$values" -- "$word"))
+		return
+	fi
 	case $command in
-%s
-	'') words='%s %s' ;;
+@OPTIONS@
 	esac
 	case $word in
 	-*) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;
-	*) COMPREPLY=($(compgen -f -- "$word"))
-		[ -n "$command" ] || COMPREPLY+=($(compgen -W '%s' -- "$word")) ;;
+	*) COMPREPLY=($(compgen -f -- "$word") $(compgen -W "$values" -- "$word")) ;;
 	esac
 }
 complete -o filenames -F _quoll quoll ./quoll
 ]=]
 
-function shell.bash(program)
-	local cases, patterns = {}, {}
-	for i, command in ipairs(program.commands) do
-		patterns[i] = command.name
-		cases[i] = ("\t%s) words='%s' ;;"):format(command.name, names_of(options_of(command)))
+-- The case that says what follows an option; `command` is empty before the command, else begins with a blank.
+local function bash_values(cases, command, options)
+	for _, o in ipairs(options) do
+		if o.value then
+			cases[#cases + 1] = ("\t'%s %s') values='%s' ;;"):format(command, o.name, o.values or 'FILE')
+		end
 	end
-	local names = names_of(program.commands)
-	return BASH:format(table.concat(patterns, '|'), table.concat(cases, '\n'), names_of(general(program)), names, names)
+end
+
+local function bash_words(command, words, values)
+	return ("\t'%s') words='%s' values='%s' ;;"):format(command, words, values)
+end
+
+function shell.bash(program)
+	local patterns, values, options = {}, {}, {}
+	bash_values(values, '', general(program))
+	options[1] = bash_words('', names_of(general(program)), names_of(program.commands))
+	for i, entry in ipairs(subcommands.list) do
+		local own = options_of(entry)
+		patterns[i] = ("' %s'"):format(entry.name)
+		bash_values(values, ' ' .. entry.name, own)
+		options[#options + 1] = bash_words(' ' .. entry.name, names_of(own), words_of(entry))
+	end
+	return (BASH:gsub('@(%u+)@', {COMMANDS = table.concat(patterns, '|'), VALUES = table.concat(values, '\n'),
+		OPTIONS = table.concat(options, '\n')}))
 end
 
 ---------------------------------------------------------------- zsh
 
 local function zsh_text(text) return (text:gsub('[%[%]:\\]', '\\%0'):gsub("'", "'\\''")) end
 
+local function zsh_action(o) return o.values and o.values ~= 'FILE' and '(' .. o.values .. ')' or '_files' end
+
 local function zsh_option(o)
-	local text = zsh_text(o.text or '')
-	return ("'%s[%s]%s'"):format(o.name, text, o.value and (':%s:%s'):format(o.value, o.value == 'F' and '_files' or ' ') or '')
+	return ("'%s[%s]%s'"):format(o.name, zsh_text(o.text or ''), o.value and (':%s:%s'):format(zsh_text(o.value), zsh_action(o)) or '')
+end
+
+local function zsh_options(list)
+	local words = {}
+	for i, o in ipairs(list) do words[i] = zsh_option(o) end
+	return table.concat(words, ' ')
 end
 
 local ZSH = [=[
 #compdef quoll
 # Completion of quoll for zsh: written by `quoll doc --zsh`; a file _quoll in a folder of $fpath.
 _quoll() {
-	local context state line
+	local context state line command
 	local -a commands
 	commands=(
-%s
+@COMMANDS@
 	)
-	_arguments -C %s '1: :->first' '*:: :->rest'
+	_arguments -C @OPTIONS@ '1: :->first' '*:: :->rest'
 	case $state in
 	first)
 		_describe command commands
 		_files ;;
 	rest)
-		case $words[1] in
-%s
+		command=$words[1]
+		case "$words[1] $words[2]" in
+		@TWO@) (( CURRENT > 2 )) && command="$words[1] $words[2]" && shift words && (( CURRENT-- )) ;;
+		esac
+		case $command in
+@CASES@
 		*) _files ;;
 		esac ;;
 	esac
@@ -102,35 +143,50 @@ _quoll "$@"
 ]=]
 
 function shell.zsh(program)
-	local commands, cases, options = {}, {}, {}
-	for i, o in ipairs(general(program)) do options[i] = zsh_option(o) end
-	for i, command in ipairs(program.commands) do
-		commands[i] = ("\t\t'%s:%s'"):format(command.name, zsh_text(command.text))
-		local words = {}
-		for k, o in ipairs(options_of(command)) do words[k] = zsh_option(o) end
-		cases[i] = ("\t\t%s) _arguments %s '*:file:_files' ;;"):format(command.name, table.concat(words, ' '))
+	local commands, cases, two = {}, {}, {}
+	for i, command in ipairs(program.commands) do commands[i] = ("\t\t'%s:%s'"):format(command.name, zsh_text(command.text)) end
+	for i, entry in ipairs(subcommands.list) do
+		local words = words_of(entry)
+		if entry.name:find ' ' then two[#two + 1] = ("'%s'"):format(entry.name) end
+		cases[i] = ("\t\t'%s') _arguments %s %s'*:file:_files' ;;"):format(entry.name, zsh_options(options_of(entry)),
+			words ~= '' and ("'1:command or file:_alternative \"words:command:(%s)\" \"files:file:_files\"' "):format(words) or '')
 	end
-	return ZSH:format(table.concat(commands, '\n'), table.concat(options, ' '), table.concat(cases, '\n'))
+	return (ZSH:gsub('@(%u+)@', {COMMANDS = table.concat(commands, '\n'), OPTIONS = zsh_options(general(program)),
+		TWO = table.concat(two, '|'), CASES = table.concat(cases, '\n')}))
 end
 
 ---------------------------------------------------------------- fish
 
 local function fish_text(text) return "'" .. text:gsub("[\\']", '\\%0') .. "'" end
 
+-- When a command of one or two words has been typed.
+local function fish_condition(name)
+	local first, second = name:match '^(%S+) (%S+)$'
+	if second then return ("'__fish_seen_subcommand_from %s; and __fish_seen_subcommand_from %s'"):format(first, second) end
+	local below = table.concat(subcommands.below(name), ' ')
+	return ("'__fish_seen_subcommand_from %s%s'"):format(name, below ~= '' and '; and not __fish_seen_subcommand_from ' .. below or '')
+end
+
 function shell.fish(program)
 	local out = {'# Completion of quoll for fish: written by `quoll doc --fish`; put it into',
 		'# ~/.config/fish/completions/quoll.fish'}
 	local function add(condition, o)
 		local long, short = o.name:match '^%-%-(.+)$', o.name:match '^%-(%a)$'
-		out[#out + 1] = ('complete -c quoll -n %s %s%s -d %s'):format(condition, long and '-l ' .. long or '-s ' .. short,
-			o.value and ' -r' or '', fish_text(o.text or ''))
+		local words = o.values and o.values ~= 'FILE' and " -f -a '" .. o.values .. "'" or ''
+		out[#out + 1] = ('complete -c quoll -n %s %s%s%s -d %s'):format(condition, long and '-l ' .. long or '-s ' .. short,
+			o.value and ' -r' or '', words, fish_text(o.text or ''))
 	end
 	for _, o in ipairs(general(program)) do add('__fish_use_subcommand', o) end
 	for _, command in ipairs(program.commands) do
 		out[#out + 1] = ('complete -c quoll -n __fish_use_subcommand -a %s -d %s'):format(command.name, fish_text(command.text))
-		for _, o in ipairs(options_of(command)) do
-			add(("'__fish_seen_subcommand_from %s'"):format(command.name), {name = o.name, value = o.value, text = ''})
+	end
+	for _, entry in ipairs(subcommands.list) do
+		local first, second = entry.name:match '^(%S+) (%S+)$'
+		if second then
+			out[#out + 1] = ('complete -c quoll -n %s -a %s -d %s'):format(fish_condition(first), second,
+				fish_text(entry.text:gsub('%s+', ' '):match '^.-%.'))
 		end
+		for _, o in ipairs(options_of(entry)) do add(fish_condition(entry.name), o) end
 	end
 	return table.concat(out, '\n') .. '\n'
 end

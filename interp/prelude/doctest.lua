@@ -278,14 +278,6 @@ local function run_apart(name, arguments, setting)
 	return passed, failed, skips
 end
 
-local USAGE = [[
-usage: quoll test FILE_OR_FOLDER … [--kernel NAME] [-- ARGUMENT …]
-Runs Lua files and compares what they print with their --> lines; arguments behind -- are those of the files.
-A notebook, a Lua file with `-- %%` lines or an .ipynb, runs cell by cell, as with `quoll run`: the tags skip and raises
-hold, %words and !commands run, the value that a cell shows is compared, too. A file with it(…) is a plain test.
-A file whose name begins with '-' is written ./-name.
-]]
-
 -- arguments: files and folders; behind `--`: arguments for the files. `--kernel NAME` runs all of them with that
 -- level of kernels. Returns the exit status.
 return function(arguments)
@@ -300,9 +292,6 @@ return function(arguments)
 		elseif into == names and word == '--kernel' then
 			i = i + 1
 			setting = 'QUOLL_KERNEL=' .. quote(arguments[i] or '')
-		elseif into == names and word:find '^%-' and word ~= '-' then
-			io.stderr:write(word == '--help' and '' or ("quoll test: unknown option '%s'\n"):format(word), USAGE)
-			return word == '--help' and 0 or 2
 		else
 			into[#into + 1] = word
 		end

@@ -6,37 +6,11 @@ local notebook = internal.import 'notebook'
 local runner = internal.import 'notebook_run'
 local fail, near = base.fail, base.near
 
-local RUN_HELP = [[
-usage: quoll run notebook [options] [-- argument...]
-
-Runs the cells of a notebook in their order, each as an input of the prompt: locals live on, the value of a last expression is
-shown. A notebook is a Lua file whose comments `-- %%` cut it into cells, or a Jupyter notebook (.ipynb). In a cell `-- %word` (or
-`%word`, then the file is no Lua) is that word of the prompt, help 'magics'; !command runs in the shell. The first error ends
-the run with exit code 1, unless the cell has the tag `raises`: it must fail then (`raises-exception`: it may). Cells with the tag
-`skip` do not run. What was shown is kept in a side file, nb.out.json.
-
-  --html F, --ipynb F, --md F  writes the notebook with its outputs; also when an error ended the run
-  --param name=value           sets a variable after the cell with the tag `parameters`, which must assign it; may be repeated.
-                               The value gets the type that it has there: number, true or false, text
-  --watch                      goes on: whenever the file is saved, the cells that changed run again, and those whose variables
-                               are not as they left or read them, so that all is as after a run from the top; Ctrl-C ends it
-  --cached                     shows the kept outputs without running, when no cell (and no parameter) has changed since; else
-                               runs all. Files that cells read are not looked at
-  --out F                      the side file; --out - keeps none
-  -- argument...               what the cells see in arg[1] and so on]]
-
-local CONVERT_HELP = [[
-usage: quoll convert from to
-
-Converts a notebook by the endings of the names: from .lua (with `-- %%`) or .ipynb to .lua, .ipynb, .html or .md. Nothing
-is run. Outputs come from the side file of a .lua notebook, nb.out.json, as far as they belong to the text that is there now,
-or from the .ipynb, and go to the side file of a .lua.]]
-
 ---------------------------------------------------------------- arguments
 
 local EXPORTS = {'html', 'ipynb', 'md'}
 local WITH_VALUE = {html = true, ipynb = true, md = true, param = true, out = true}
-local FLAGS = {watch = true, cached = true, help = true}
+local FLAGS = {watch = true, cached = true}
 
 local function all_options()
 	local names = {}
@@ -53,8 +27,6 @@ local function parse(arguments)
 		if word == '--' then
 			table.move(arguments, i + 1, #arguments, 1, o.rest)
 			break
-		elseif word == '-h' then
-			o.help = true
 		elseif name and FLAGS[name] and not word:find '=' then
 			o[name] = true
 		elseif name and WITH_VALUE[name] then
@@ -201,10 +173,6 @@ end
 
 local function run_command(arguments)
 	local o = parse(arguments)
-	if o.help then
-		print(RUN_HELP)
-		return 0
-	end
 	if #o.files ~= 1 then fail('run: wanted one notebook, got %d; quoll run --help explains', #o.files) end
 	local file = o.files[1]
 	check_exports(o, file)
@@ -226,10 +194,6 @@ end
 
 local function convert_command(arguments)
 	local o = parse(arguments)
-	if o.help then
-		print(CONVERT_HELP)
-		return 0
-	end
 	if #o.files ~= 2 then fail('convert: wanted two files, got %d; quoll convert --help explains', #o.files) end
 	local from, to = o.files[1], o.files[2]
 	local write = WRITE[(to:match '%.(%w+)$' or ''):lower()]

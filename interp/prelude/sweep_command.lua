@@ -7,15 +7,6 @@ local rows = internal.import 'sweep_rows'
 local store = internal.import 'sweep_store'
 local fail, describe = base.fail, base.describe
 
-local USAGE = [[
-usage: quoll sweep file.lua [name=value,value …] [--jobs N] [--retry N] [--timeout 10m] [--memory 2G] [--fail-fast]
-                            [--keep-going] [--force] [--dry-run] [--shard i/n] [--db FILE] [--seeds N]
-       quoll sweep report FILE [--study NAME] [--html FILE] [--csv FILE] [--md FILE] [--x COLUMN] [--y COLUMN]
-                               [--env] [--all]
-       quoll sweep merge [--into FILE] FILE…
-       quoll sweep diff A B [--study NAME] [--level 0.95]
-quoll -e "help 'sweep'" tells more.]]
-
 -- Words and options of a subcommand: `known` maps option -> 'flag' or 'value'.
 local function read_arguments(args, command, known)
 	local words, found, i = {}, {}, 2
@@ -127,9 +118,9 @@ local function in_one_line(command, args)
 end
 
 return function(args)
-	if not args[1] or args[1] == '--help' or args[1] == '-h' then
-		print(USAGE)
-		return args[1] and 0 or 1
+	if not args[1] then
+		io.stderr:write(internal.import 'subcommands'.usage 'sweep', '\n')
+		return 1
 	end
 	local command = commands[args[1]]
 	if command then return in_one_line(command, args) end

@@ -132,12 +132,14 @@ it('loses nothing to bad files', function()
 	_, err, code = quoll 'run i.lua --html no/such/folder.html --md i.md'
 	assert(code == 1 and err:find 'folder.html' and read 'i.md')
 	for arguments, message in pairs {['run'] = 'wanted one notebook, got 0', ['run no.lua'] = 'no.lua: No such file', ['run a.txt'] = 'ends in .lua or .ipynb',
-		['run i.lua --htm x'] = "no such option; did you mean '--html'", ['run i.lua --html i.lua'] = 'ends in .html', ['run i.lua --out i.lua'] = 'is a Lua file',
+		['run i.lua --html i.lua'] = 'ends in .html', ['run i.lua --out i.lua'] = 'is a Lua file',
 		['run i.lua --html'] = '--html: wanted a value', ['run i.lua --cached --out -'] = 'wanted a side file', ['run .'] = 'ends in .lua'} do
 		local out
 		out, err, code = quoll(arguments)
 		assert(code == 1 and out == '' and err:find(message, 1, true) and not err:find 'prelude', arguments .. ': ' .. err)
 	end
+	local _, wrong, status = quoll 'run i.lua --htm x'
+	assert(status == 2 and wrong == "quoll: run: --htm: no such option; did you mean '--html'? (quoll run --help lists them)\n", wrong)
 	assert(quoll 'run --help':find '%-%-watch')
 end)
 it('runs what changed when the file is saved', function()
