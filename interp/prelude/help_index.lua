@@ -167,16 +167,23 @@ end
 
 ---------------------------------------------------------------- see also
 
--- Names that are also words of English: a mention counts only when it is written as code.
+local MOST = 6        -- related entries that are named
+local LIKE = 0.14     -- least likeness of two texts; 1: the same words
+
+-- Concepts and functions whose names are also words of English: a mention counts only when it is written as code, or behind "see".
 local WORDS = {}
-for word in ([[keys state empty all any abs add and are at both bits block both check codes column copy data device dim division dot error
-exp expand fill flat flip full item linear list load log max mean median memory min mode mul mod neg norm not or order pad
-pow range round rows sample save scatter seed select sign sin size sort source split square stack std sub sum tensor text
-tile time to type unit value values var view where zeros file line hist bar box heat step stride]]):gmatch '%S+' do
+for word in ([[keys state files memory errors options views display figure prompt stale journal function error notebook
+random settings help source who]]):gmatch '%S+' do
 	WORDS[word] = true
 end
 
--- Entries that a text mentions, in order.
+-- Is the name at first..last of the text written as code, `name`, or behind "see"? (name(…) is part of a formula mostly.)
+local function as_code(text, first, last)
+	local before, behind = text:sub(math.max(1, first - 5), first - 1), text:sub(last + 1, last + 1)
+	return before:sub(-1) == '`' and behind == '`' or before:find '[Ss]ee $' ~= nil
+end
+
+-- Entries that a text mentions, in order: names with a dot or colon, names written as code, and concepts.
 local function mentions(text)
 	local found, seen = {}, {}
 	local function take(entry)
@@ -185,12 +192,13 @@ local function mentions(text)
 			found[#found + 1] = entry
 		end
 	end
-	for token in text:gmatch '[%a_][%w_]*[.:]?[%w_]*' do
+	for first, token, last in text:gmatch '()([%a_][%w_]*[.:]?[%w_]*)()' do
 		token = token:gsub('[.:]$', '')
-		if token:find '[.:]' then
-			take(index.find(token)[1])
-		elseif #token > 3 and not WORDS[token] then
-			take(index.find(token)[1])
+		local entry = index.find(token)[1]
+		if token:find '[.:]' or as_code(text, first, last - 1) then
+			take(entry)
+		elseif entry and (entry.kind == 'concept' or entry.kind == 'function' and entry.title == entry.bare) and not WORDS[token] then
+			take(entry)
 		end
 	end
 	return found
@@ -210,19 +218,87 @@ local function citations()
 	return cited
 end
 
--- Titles of up to eight related entries: those it mentions, then those that mention it.
+-- How often each word stands in name, text and options; the name's count more.
+local function words_of(entry)
+	local counts = {}
+	for _, option in ipairs(entry.options or {}) do counts['=' .. option[1]] = 1 end
+	for word in ((entry.text or '') .. ' ' .. (entry.usage or '') .. (' ' .. entry.bare):rep(3)):lower():gmatch '%a%a%a+' do counts[word] = (counts[word] or 0) + 1 end
+	return counts
+end
+
+local vectors -- entry -> {word -> weight}, of length 1
+
+-- Words count the more, the fewer entries have them.
+local function weighted()
+	if vectors then return vectors end
+	local holders, n = {}, #index.list
+	vectors = {}
+	for _, entry in ipairs(index.list) do
+		vectors[entry] = words_of(entry)
+		for word in next, vectors[entry] do holders[word] = (holders[word] or 0) + 1 end
+	end
+	for _, vector in next, vectors do
+		local sum = 0
+		for word, count in next, vector do
+			vector[word] = (1 + math.log(count)) * math.log(n / holders[word])
+			sum = sum + vector[word] ^ 2
+		end
+		for word, weight in next, vector do vector[word] = weight / math.max(sum, 1e-9) ^ 0.5 end
+	end
+	return vectors
+end
+
+-- cumsum and sum: a name within the other makes likely what the texts leave open.
+local function likeness(a, b)
+	local short, long = a.bare:lower(), b.bare:lower()
+	if #short > #long then short, long = long, short end
+	local sum = #short > 2 and long:find(short, 1, true) and LIKE or 0
+	for word, weight in next, weighted()[a] do sum = sum + weight * (weighted()[b][word] or 0) end
+	return sum
+end
+
+-- Of one family: the same kind of thing in the same module, or x:relu and nn.ReLU.
+local function family(a, b)
+	return a.kind == b.kind and a.title:match '^(.*)[.:]' == b.title:match '^(.*)[.:]'
+end
+
+-- Entries of its family with a text like its own, and those that mention it, the likest first. Of short texts, which are like
+-- none, the three that come nearest.
+local function likest(entry)
+	local list, how, citing = {}, {}, {}
+	for _, other in ipairs(citations()[entry] or {}) do citing[other] = true end
+	for _, other in ipairs(index.list) do
+		local sum = (family(entry, other) or citing[other]) and likeness(entry, other) or 0
+		how[other] = sum
+		if sum >= LIKE / 4 then list[#list + 1] = other end
+	end
+	table.sort(list, function(a, b)
+		if how[a] ~= how[b] then return how[a] > how[b] end
+		return a.title < b.title
+	end)
+	while #list > 3 and how[list[#list]] < (citing[list[#list]] and LIKE / 2 or LIKE) do list[#list] = nil end
+	return list
+end
+
+-- Titles of up to six related entries: what it is in another module, what it mentions, what is like it. Those of the same name
+-- are told elsewhere.
 function index.related(entry)
 	local titles, seen = {}, {[entry] = true}
 	local function take(list)
-		for _, other in ipairs(list or {}) do
-			if not seen[other] and #titles < 8 then
+		for _, other in ipairs(list) do
+			if not seen[other] and #titles < MOST and other.bare ~= entry.bare and (other.kind ~= 'dtype' or entry.kind == 'dtype') then
 				seen[other] = true
 				titles[#titles + 1] = other.title
 			end
 		end
 	end
+	local twins = {}
+	for _, other in ipairs(index.list) do
+		if other.bare ~= entry.bare and other.bare:lower() == entry.bare:lower() then twins[#twins + 1] = other end
+	end
+	take(twins)
 	take(mentions(entry.text or ''))
-	take(citations()[entry])
+	take(likest(entry))
 	return titles
 end
 

@@ -121,6 +121,32 @@ it('finds things by every way of writing them', function()
 	assert(page 'r:sort' == page 'report:sort' and page(tensor{1}.relu):find '^x:relu')
 end)
 
+it('names at most six related entries, which belong to it', function()
+	local index = debug.getregistry()['quoll.internal'].import 'help_index'
+	local function has(title, ...)
+		local list = ' ' .. table.concat(index.related(index.by_title[title]), ' ') .. ' '
+		for _, other in ipairs {...} do assert(list:find(' ' .. other .. ' ', 1, true), title .. ': ' .. other .. ' is not in' .. list) end
+	end
+	local function lacks(title, other)
+		for _, name in ipairs(index.related(index.by_title[title])) do assert(name ~= other, title .. ': ' .. other) end
+	end
+	has('x:relu', 'nn.ReLU', 'x:relu6')
+	has('nn.ReLU', 'x:relu')
+	has('tensor.zeros', 'tensor.ones')
+	has('x:sum', 'x:mean', 'x:cumsum')
+	has('x:quantize', 'spec', 'x:dequantize', 'x:requantize')
+	has('nn.Linear', 'x:linear')
+	has('optim.adam', 'optim.adamw', 'optim.sgd')
+	has('plot.line', 'plot.bar', 'plot.scatter')
+	has('int8', 'uint8', 'int16')
+	has('data.mnist', 'data.fashion', 'data.cifar10')
+	lacks('x:relu', 'optimizer:zero')
+	lacks('x:quantize', 'optimizer:zero')
+	lacks('nn.Linear', 'x:sqrt')
+	lacks('x:matmul', 'float32')
+	lacks('sweep.run', 'x:log')
+	for _, entry in ipairs(index.list) do assert(#index.related(entry) <= 6, entry.title) end
+end)
 it('tells what belongs together', function()
 	assert(page 'quantize':find 'Of the same name: .*quantize' and page 'int8':find '^int8, a dtype')
 	assert(page 'symmetric':find "scheme='symmetric'")
