@@ -227,13 +227,33 @@ function module.tensors(m) return rawget(m, PARTS).tensors end
 function module.is_buffer(m, name) return rawget(m, PARTS).buffers[name] == true end
 function module.class_of(m) return getmetatable(m).class end
 
--- Calls each(name, module) for the module itself (name '') and all inside, parents first, in order.
-function module.walk(m, each, prefix)
-	prefix = prefix or ''
+-- Calls each(name, module) for the module itself (name '') and all inside, parents first, in order; for one that stands in several places
+-- at the first only.
+function module.walk(m, each, prefix, seen)
+	prefix, seen = prefix or '', seen or {}
+	if seen[m] then return end
+	seen[m] = true
 	each(prefix, m)
 	for _, child in ipairs(rawget(m, PARTS).children) do
-		module.walk(child.module, each, (prefix == '' and '' or prefix .. '.') .. child.name)
+		module.walk(child.module, each, (prefix == '' and '' or prefix .. '.') .. child.name, seen)
 	end
+end
+
+-- The set of modules that stand in several places, and of tensors that several modules hold.
+function module.shared(m)
+	local count, shared = {}, {}
+	local function add(object)
+		count[object] = (count[object] or 0) + 1
+		if count[object] > 1 then shared[object] = true end
+	end
+	module.walk(m, function(_, inner)
+		for _, child in ipairs(rawget(inner, PARTS).children) do add(child.module) end
+		for _, field in ipairs(rawget(inner, PARTS).tensors) do
+			local tensor = rawget(inner, field)
+			if tensor then add(tensor) end
+		end
+	end)
+	return shared
 end
 
 -- Calls each(name, tensor, owner, field) for all parameters and buffers; for one that several modules share at its first
@@ -455,10 +475,11 @@ function module.forms(m)
 end
 
 function module.text(m)
-	local lines, width, total = {}, 0, 0
+	local lines, width, total, seen = {}, 0, 0, {}
 	local function visit(inner, name, depth)
-		total = total + parameter_count(inner)
-		if depth > 0 then lines[#lines + 1] = {('  '):rep(depth) .. name, line(inner)} end
+		if depth > 0 then lines[#lines + 1] = {('  '):rep(depth) .. name, line(inner) .. (seen[inner] and '  as ' .. seen[inner] or '')} end
+		if seen[inner] then return end
+		seen[inner], total = name, total + parameter_count(inner)
 		for _, child in ipairs(rawget(inner, PARTS).children) do visit(child.module, child.name, depth + 1) end
 	end
 	visit(m, '', 0)

@@ -40,11 +40,14 @@ local function is_mixed(first, second)
 end
 
 -- {one=, bias=, two=} of pairs in a list of children: the weights of both, two by input channels.
-local function pairs_of(m, count, list)
+local function pairs_of(m, count, list, shared)
 	local first
+	local function is_shared(layer) return shared[layer] or shared[layer.weight] or layer.bias and shared[layer.bias] end
 	for i = 1, count do
 		local child = m[i]
-		if is_layer(child) then
+		if is_layer(child) and is_shared(child) then
+			first = nil
+		elseif is_layer(child) then
 			local one = first and not is_mixed(first, child) and first.weight:detach()
 			local two = one and by_input(child.weight:detach(), groups_of(child), one:size(1))
 			if two then list[#list + 1] = {one = one, bias = first.bias and first.bias:detach(), two = two} end
@@ -85,11 +88,11 @@ local function sweep(list)
 end
 
 local function equalize(m)
-	local list = {}
+	local list, shared = {}, module.shared(m)
 	module.walk(m, function(_, inner)
 		local name = module.class_of(inner).name
-		if name == 'Sequential' then pairs_of(inner, #inner, list) end
-		if name == 'Residual' then pairs_of(inner, inner.body, list) end
+		if name == 'Sequential' then pairs_of(inner, #inner, list, shared) end
+		if name == 'Residual' then pairs_of(inner, inner.body, list, shared) end
 	end)
 	sweep(list)
 	return #list

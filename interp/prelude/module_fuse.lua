@@ -43,10 +43,11 @@ local function can_act(layer, act)
 end
 
 -- Children by position without those that are folded.
-local function fuse_list(m, count)
+local function fuse_list(m, count, shared)
 	local kept = {}
 	for i = 1, count do
 		local child, last = m[i], kept[#kept]
+		if shared[last] then last = nil end -- what stands in several places may have something else behind it there
 		if last and can_fold(last, child) then
 			fold(last, child)
 			module.remove(m, child)
@@ -62,9 +63,10 @@ local function fuse_list(m, count)
 end
 
 local function fuse(m)
+	local shared = module.shared(m)
 	module.walk(m, function(_, inner)
-		if is_kind(inner, 'Sequential') then fuse_list(inner, #inner) end
-		if is_kind(inner, 'Residual') then inner.body = fuse_list(inner, inner.body) end
+		if is_kind(inner, 'Sequential') then fuse_list(inner, #inner, shared) end
+		if is_kind(inner, 'Residual') then inner.body = fuse_list(inner, inner.body, shared) end
 	end)
 	return m
 end

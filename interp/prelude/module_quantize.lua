@@ -78,11 +78,24 @@ local function float_bytes(layer)
 	return bytes, count
 end
 
-local function quantize_weights(layer, q)
+local FIELDS = {'dtype', 'bits', 'scheme', 'axis', 'block', 'observer', 'p', 'bins', 'octaves'}
+
+-- made: codes of weights that several layers hold, by weight and spec.
+local function codes_of(weight, q, made)
+	local value, words = flat(weight:detach(), q), {}
+	if q.weight.scale then return module.weight_codes(value, q.weight) end
+	for i, field in ipairs(FIELDS) do words[i] = tostring(q.weight[field]) end
+	local key = table.concat(words, ' ')
+	made[weight] = made[weight] or {}
+	made[weight][key] = made[weight][key] or module.weight_codes(value, q.weight)
+	return made[weight][key]
+end
+
+local function quantize_weights(layer, q, made)
 	local before, after, count = 0, 0, 0
 	for _, field in ipairs(module.weights(layer)) do
 		local weight = rawget(layer, field)
-		local codes = module.weight_codes(flat(weight:detach(), q), q.weight)
+		local codes = codes_of(weight, q, made)
 		before, after, count = before + weight:nbytes(), after + codes:nbytes(), count + weight:nelem()
 		rawset(layer, field, codes)
 	end
@@ -158,7 +171,7 @@ local function check_input(name, spec)
 	end
 end
 
-local function quantize_layer(name, layer, o)
+local function quantize_layer(name, layer, o, made)
 	if o.mode == 'static' or o.mode == 'auto' then check_input(name, o.asked) end
 	local mode = mode_of(name, layer, o.mode, o.asked)
 	if TRAINED[mode] then return train_layer(name, layer, o, mode) end
@@ -178,7 +191,7 @@ local function quantize_layer(name, layer, o)
 	end
 	if o.output then q.output, q.given_output = check_output(name, layer, mode, o.output), true end
 	if mode == 'dynamic' then q.input = not module.class_of(layer).no_input and quant.spec(o.input) or nil end
-	local before, after, count = quantize_weights(layer, q)
+	local before, after, count = quantize_weights(layer, q, made)
 	rawset(layer, 'frozen', mode)
 	rawset(layer, 'quantized', q)
 	rawset(layer, 'observers', nil)
@@ -197,24 +210,26 @@ local function wanted_input(m)
 	if class.name == 'Residual' then return m.body > 0 and wanted_input(m[1]) or nil end
 end
 
--- Tells the last layer of m with weights to give codes under the spec; false when something between cannot pass them.
+-- Tells the last layer of m with weights to give codes under the spec; false when something between cannot pass them, or when it stands in
+-- several places, of which each may want another spec.
 local give
 
-local function give_last(m, count, spec)
+local function give_last(m, count, spec, shared)
 	for i = count, 1, -1 do
-		if not module.class_of(m[i]).integer then return give(m[i], spec) end
+		if not module.class_of(m[i]).integer then return give(m[i], spec, shared) end
 	end
 	return false
 end
 
-function give(m, spec)
+function give(m, spec, shared)
+	if shared[m] then return false end
 	local q, class = rawget(m, 'quantized'), module.class_of(m)
 	if q then
 		local able = q.mode == 'static' and not class.observed -- recurrent layers give floats
 		if able and not q.given_output then q.output = spec end
 		return able
 	end
-	if class.name == 'Sequential' then return give_last(m, #m, spec) end
+	if class.name == 'Sequential' then return give_last(m, #m, spec, shared) end
 	if class.name == 'Residual' and rawget(m, 'sum') then
 		m.out = spec
 		return true
@@ -223,30 +238,31 @@ function give(m, spec)
 end
 
 -- Both sides of a sum in integers where each was calibrated.
-local function connect_residual(m)
+local function connect_residual(m, shared)
 	local body, around = calibrated(m, 'body'), calibrated(m, 'around')
-	if not body or not around or not give_last(m, m.body, body) then return end
-	if m.shortcut and not give(m.shortcut, around) then return end
+	if not body or not around or not give_last(m, m.body, body, shared) then return end
+	if m.shortcut and not give(m.shortcut, around, shared) then return end
 	rawset(m, 'sum', true) -- what goes in is codes when the module before gives them
 end
 
-local function connect_list(m, count)
+local function connect_list(m, count, shared)
 	for i = 1, count do
 		local at = i + 1
 		while at <= count and module.class_of(m[at]).integer do at = at + 1 end
 		local spec = at <= count and wanted_input(m[at])
-		if spec and not module.class_of(m[i]).integer then give(m[i], spec) end
+		if spec and not module.class_of(m[i]).integer then give(m[i], spec, shared) end
 	end
 end
 
 local function connect(m)
+	local shared = module.shared(m)
 	module.walk(m, function(_, inner)
-		if module.class_of(inner).name == 'Residual' then connect_residual(inner) end
+		if module.class_of(inner).name == 'Residual' then connect_residual(inner, shared) end
 	end)
 	module.walk(m, function(_, inner)
 		local class = module.class_of(inner).name
-		if class == 'Sequential' then connect_list(inner, #inner) end
-		if class == 'Residual' then connect_list(inner, inner.body) end
+		if class == 'Sequential' then connect_list(inner, #inner, shared) end
+		if class == 'Residual' then connect_list(inner, inner.body, shared) end
 	end)
 end
 
@@ -359,7 +375,7 @@ function methods.quantize(m, options)
 	local mode = check_mode(options.mode or 'auto')
 	local new, reader = m:clone(), rules.reader(options.rules)
 	local float = prepare(new, options, mode)
-	local rows, names, by_name = {}, {}, {}
+	local rows, names, by_name, made = {}, {}, {}, {}
 	rows.columns = {'name', 'kind', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}
 	module.walk(new, function(name, layer)
 		local class = module.class_of(layer)
@@ -382,7 +398,7 @@ function methods.quantize(m, options)
 			return
 		end
 		local wanted, why = wanted_of(name, layer, chosen, options, mode)
-		rows[#rows + 1] = wanted and quantize_layer(name, layer, wanted) or skipped(name, layer, why)
+		rows[#rows + 1] = wanted and quantize_layer(name, layer, wanted, made) or skipped(name, layer, why)
 	end)
 	reader.finish(names)
 	if #names == 0 then fail('quantize: wanted a model with layers that have weights, got none') end

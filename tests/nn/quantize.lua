@@ -228,3 +228,62 @@ it('bad input', function()
 		q:quantize {mode='dynamic'}
 	end)
 end)
+
+---------------------------------------------------------------- what stands in several places
+
+it('a layer in several places is quantized once and stays one', function()
+	tensor.seed(61)
+	local l, body = nn.Linear(8, 8), nn.Linear(8, 8)
+	local block = nn.Residual {body, nn.ReLU()}
+	local m = nn.Sequential {l, nn.ReLU(), block, l, block, nn.ReLU(), nn.Linear(8, 3)}:eval()
+	local x = tensor.randn(64, 8)
+	print(m)  --> Sequential()  171 parameters
+	--> linear1...
+	--> relu1...
+	--> residual1...
+	--> linear1...
+	--> relu1...
+	--> linear2     Linear(8, 8)  as linear1
+	--> residual2   Residual()  as residual1
+	--> relu2...
+	--> linear3...
+	assert(m:fuse()(x):error(m(x)).max < 1e-5)
+	m:calibrate({{x, x}}, {log=false})
+	print(#m:observers())  --> 5
+	for _, mode in ipairs {'static', 'dynamic', 'weight_only'} do
+		local q, r = m:quantize {mode=mode}
+		assert(#r == 3 and rawequal(q[1], q[4]) and rawequal(q[3], q[5]) and q[1].weight:dtype() == 'int8', mode)
+		local y = q(x)
+		assert(y:dtype() == 'float32' and y:error(m(x)).sqnr > 20, mode .. ' ' .. y:error(m(x)).sqnr)
+		local traced, g = graph.trace(q, x), graph.trace(m, x)
+		assert(traced:run(x, {check=true}):error(y).max == 0)
+		local n, gq = 0, g:quantize {mode=mode}
+		assert(gq:run(x, {check=true}):error(m(x)).sqnr > 20)
+		for _, name in ipairs(gq.order) do n = n + (gq.nodes[name].op == 'const' and gq.nodes[name].value:quantized() and 1 or 0) end
+		assert(n == 3, n)
+		if mode ~= 'static' then assert(gq:run(x):error(y).max == 0, mode) end
+	end
+	refused("rules: item 1: wanted a pattern that matches a layer, got 'linear2'", m.quantize, m, {rules={{'linear2', 'int4'}}})
+	assert(m:equalize()(x):error(m(x)).max < 1e-4)
+end)
+it('a batch norm or an activation behind the second place is not folded into both', function()
+	tensor.seed(62)
+	local c = nn.Conv2d(4, 4, 3, {pad=1})
+	local norm = nn.BatchNorm2d(4)
+	norm.running_mean:copy_(tensor.randn(4))
+	local m = nn.Sequential {c, nn.Tanh(), c, norm, nn.ReLU()}:eval()
+	local x = tensor.randn(4, 4, 6, 6)
+	assert(m:fuse()(x):error(m(x)).max < 1e-5)
+	assert(m:quantize{mode='weight_only', weight='int16/1'}(x):error(m(x)).sqnr > 60)
+	local g = graph.trace(m, x)
+	assert(g:pass{'fold', 'fuse'}:run(x):error(m(x)).max < 1e-5)
+	assert(g:quantize{mode='weight_only', weight='int16/1'}:run(x):error(m(x)).sqnr > 60)
+end)
+it('weights that two layers hold become one tensor of codes', function()
+	local m = nn.Sequential {nn.Embedding(20, 8), nn.Linear(8, 20)}
+	m.linear1.weight = m.embedding1.weight
+	local q = m:quantize {mode='weight_only'}
+	print(rawequal(q.embedding1.weight, q.linear1.weight), m:nbytes(), q:nbytes())  --> true 720 320
+	local other = m:quantize {mode='weight_only', rules={{'linear1', 'int4/1'}}}
+	print(other.embedding1.weight:dtype(), other.linear1.weight:dtype())  --> int8 int4
+end)
