@@ -196,13 +196,21 @@ local function decide_join(d, node, row, inputs, chosen)
 	end
 end
 
+-- The default is a scale for each output, which in the matrix of matmul is a column; a spec of a rule is taken literally.
+local function along_outputs(spec, node)
+	if node.op ~= 'matmul' or spec.axis ~= 1 or spec.block or spec.scale then return spec end
+	return quant.spec {dtype = spec.dtype, bits = spec.bits, scheme = spec.scheme, axis = 2, observer = spec.observer, p = spec.p,
+		momentum = spec.momentum, octaves = spec.octaves}
+end
+
 -- Codes that the graph holds already stay as they are.
 local function weight_spec(d, node, weights, chosen)
 	for _, at in ipairs(weights) do
 		local value = d.g.nodes[node.inputs[at]].value
 		if value:quantized() then return value:spec() end
 	end
-	return quant.spec(chosen.weight or d.weight or 'int8/1')
+	if chosen.weight then return quant.spec(chosen.weight) end
+	return along_outputs(quant.spec(d.weight or 'int8/1'), node)
 end
 
 local function decide_layer(d, node, row, weights, inputs, chosen)

@@ -175,7 +175,7 @@ local function transposed(e, v, layout)
 end
 
 -- Ops that take codes whose range is found on the way.
-local DYNAMIC = {linear = true, conv2d = true, dequantize = true, lstm = true, gru = true, rnn = true}
+local DYNAMIC = {linear = true, conv2d = true, matmul = true, dequantize = true, lstm = true, gru = true, rnn = true}
 
 -- Operand i of a node as a C expression, and its facts. layout: 'nhwc', 'plain' or nil (as it is; the third result tells).
 function program:input(node, i, layout)

@@ -177,12 +177,13 @@ local function quantize_layer(name, layer, o, made)
 	if TRAINED[mode] then return train_layer(name, layer, o, mode) end
 	local q = {mode = mode, weight = quant.spec(o.weight)}
 	local why = ''
-	if q.weight.block and mode ~= 'weight_only' then
+	local varies = q.weight.block or q.weight.axis and q.weight.axis ~= 1
+	if (varies or q.weight.scheme == 'log') and mode ~= 'weight_only' then
 		if not o.optional then
-			fail("quantize: %s: weight: wanted one scale for an output in mode '%s', got '%s', whose \z
-				scales change along the sum; use mode='weight_only', or optional=true in a rule", name, mode, tostring(q.weight))
+			fail("quantize: %s: weight: wanted affine codes with one scale for an output in mode '%s', got '%s'%s; use \z
+				mode='weight_only', or optional=true in a rule", name, mode, tostring(q.weight), varies and ', whose scales change along the sum' or '')
 		end
-		mode, q.mode, why = 'weight_only', 'weight_only', 'scales that change along the sum have no integer product'
+		mode, q.mode, why = 'weight_only', 'weight_only', varies and 'scales that change along the sum have no integer product' or 'codes of logarithms have no integer product'
 	end
 	if mode == 'static' then
 		q.inputs = {}

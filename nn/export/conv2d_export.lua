@@ -18,7 +18,7 @@ local function emit(e, node, x, f, y, g)
 	local v = window.of(e, node, f, g, {w[3], w[4]})
 	local d = product.prepare_decoded(e, node)
 	if d then
-		e:call('%s(%s, &%s, %s, %d, %d, %s, %s, %s, %s);', e:part('convw', {w = d.kind, z = d.z}), x, v, d.w, d.n, groups, d.groups, d.codes,
+		e:call('%s(%s, &%s, %s, %d, %d, %s, %s, %s, %s);', e:part('convw', {w = d.kind, z = d.z, log = d.log}), x, v, d.w, d.n, groups, d.groups, d.codes,
 			e:scratch(d.k * 8), y)
 	elseif groups == 1 then
 		local p = prepare(e, node, f, g, {1, 3, 4, 2}, true)

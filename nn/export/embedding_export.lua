@@ -25,8 +25,8 @@ static void ${name}(const ${w} *w, int32_t rows, int32_t k, %sconst ${ids} *ids,
 }
 ]]
 parts.add('embedding', {fields = {'w', 'ids'}, text = TEXT:format('', 'memcpy(y, w + row * k, (size_t)k * sizeof(*y))')})
-parts.add('embeddingw', {fields = {'w', 'z', 'ids'}, needs = function(f)
-	return {{'decode', {w = f.w, z = f.z}}, {'weights', {z = f.z}}}
+parts.add('embeddingw', {fields = {'w', 'z', 'log', 'ids'}, needs = function(f)
+	return {decode.part(f), {'weights', {z = f.z}}}
 end, text = TEXT:format('const struct ${weights} *g, ', [[${decode}(w + row * ${pitch}, k, g->scale + row * g->step,
 				g->zero ? g->zero + row * g->step : 0, g->block, y)]])})
 
@@ -34,7 +34,7 @@ end, text = TEXT:format('const struct ${weights} *g, ', [[${decode}(w + row * ${
 local function rows(e, node, w, ids, f, y)
 	if w:quantized() then
 		local d = decode.weight(e, node, w, node.name .. '_weight')
-		e:call('%s(%s, %d, %d, %s, %s, %d, %s);', e:part('embeddingw', {w = d.kind, z = d.z, ids = f.ctype}), d.w, d.n, d.k, d.groups, ids,
+		e:call('%s(%s, %d, %d, %s, %s, %d, %s);', e:part('embeddingw', {w = d.kind, z = d.z, log = d.log, ids = f.ctype}), d.w, d.n, d.k, d.groups, ids,
 			f.count, y)
 		return
 	end

@@ -9,7 +9,7 @@ return {ops = {'linear'}, emit = function(e, node)
 	product.result(e, node, result, facts, function(y, g)
 		local d = product.prepare_decoded(e, node)
 		if d then
-			e:call('%s(%s, %d, %s, %d, %d, %s, %s, %s, %s);', e:part('linearw', {w = d.kind, z = d.z}), x, f.count // d.k, d.w, d.n, d.k,
+			e:call('%s(%s, %d, %s, %d, %d, %s, %s, %s, %s);', e:part('linearw', {w = d.kind, z = d.z, log = d.log}), x, f.count // d.k, d.w, d.n, d.k,
 				d.groups, d.codes, e:scratch(d.k * 4), y)
 			return
 		end

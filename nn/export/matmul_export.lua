@@ -40,6 +40,24 @@ static void ${name}(const ${a} *a, ${sum} za, const ${b} *b, ${sum} zb, const in
 ]]):gsub('@VALUE@', (value:gsub('%%', '%%%%')))})
 end
 
+parts.add('factors', {text = [[
+/* Factors of sums, where a range is found on the way. */
+static void q_factors(float a, const float *b, int32_t n, float *factor)
+{
+	int32_t j;
+
+	for (j = 0; j < n; j++)
+		factor[j] = a * b[j];
+}
+]]})
+parts.add('factor', {text = [[
+/* The same of two ranges that are found on the way. */
+static void q_factor(float a, float b, float *factor)
+{
+	factor[0] = a * b;
+}
+]]})
+
 -- Sizes of the matrices and offsets of both operands for each batch of the result.
 local function plan(a, b)
 	local m, k, n = #a > 1 and a[#a - 1] or 1, a[#a], #b > 1 and b[#b] or 1
@@ -87,6 +105,19 @@ local function weight(e, node)
 	return name, {shape = {w:size()}, ctype = ctype, zero = 0, dtype = w:dtype()}, p.scale:to('float64'):view(p.scale:nelem()):totable()
 end
 
+-- Factors that are computed when the ranges are known: the name of scratch memory.
+local function found_factors(e, node, f, h, scales, g)
+	if g.scale then base.fail("export: node '%s': wanted floats as results of codes whose range is found, got codes", node.name) end
+	local factor = e:scratch(4 * math.max(1, #scales))
+	if h.params or #scales == 0 then
+		e:call('%s(%s, %s, %s);', e:part 'factor', e:scale_of(f), e:scale_of(h), factor)
+	else
+		e:call('%s(%s, %s, %d, %s);', e:part 'factors', e:scale_of(f), e:array(node.name .. '_scale', 'float', scales, 'scales of the columns'),
+			#scales, factor)
+	end
+	return factor
+end
+
 local function factors_of(e, f, scales, g, rule)
 	local list = {}
 	for i, sb in ipairs(scales) do
@@ -106,7 +137,8 @@ return {ops = {'matmul'}, emit = function(e, node)
 	local y, g = e:output(node)
 	local m, n, k, batches, offsets = plan(f.shape, h.shape)
 	local at = e:array(node.name .. '_offsets', 'int32_t', offsets, 'where the matrices of each batch begin')
-	if not f.scale or #scales == 0 then
+	local dynamic = f.params or h.params
+	if not dynamic and (not f.scale or #scales == 0) then
 		if f.ctype ~= 'float' or h.ctype ~= 'float' then base.fail("export: node '%s': wanted two operands of codes or of floats", node.name) end
 		e.inexact = true -- the order of the sums is another
 		e:call('%s(%s, 0.0f, %s, 0.0f, %s, %d, %d, %d, %d, 0, 0, 0.0f, 0.0f, 0, %s);', e:part('matmulplain', {a = 'float', b = 'float', sum = 'float',
@@ -115,10 +147,15 @@ return {ops = {'matmul'}, emit = function(e, node)
 	end
 	local wide = f.dtype:find '16' ~= nil or h.dtype:find '16' ~= nil
 	local rule = fixed.rule(node.attrs.out, wide)
-	local factors = factors_of(e, f, scales, g, rule)
-	local name = rule and fixed.array(e, node.name .. '_factor', factors) or e:array(node.name .. '_factor', 'float', factors, 'factors of the sums')
+	local factors, name = scales, nil
+	if dynamic then
+		name = found_factors(e, node, f, h, scales, g)
+	else
+		factors = factors_of(e, f, scales, g, rule)
+		name = rule and fixed.array(e, node.name .. '_factor', factors) or e:array(node.name .. '_factor', 'float', factors, 'factors of the sums')
+	end
 	local fields = {a = f.ctype, b = h.ctype, sum = (wide or k >= 16512) and 'int64_t' or 'int32_t', y = g.ctype, rule = rule}
-	e:call('%s(%s, %d, %s, %d, %s, %d, %d, %d, %d, %s, %d, %s, %s, %d, %s);', e:part('matmul' .. (rule and 'fixed' or g.scale and 'codes' or 'floats'),
-		fields), a, f.zero, b, h.zero, at, batches, m, n, k, name, #factors > 1 and 1 or 0, e.float(g.scale and g.lo - g.zero or 0),
+	e:call('%s(%s, %s, %s, %s, %s, %d, %d, %d, %d, %s, %d, %s, %s, %d, %s);', e:part('matmul' .. (rule and 'fixed' or g.scale and 'codes' or 'floats'),
+		fields), a, e:zero_of(f), b, e:zero_of(h), at, batches, m, n, k, name, #factors > 1 and 1 or 0, e.float(g.scale and g.lo - g.zero or 0),
 		e.float(g.scale and g.hi - g.zero or 0), g.scale and g.zero or 0, y)
 end}

@@ -2,9 +2,9 @@
 -- Quantized form of conv2d: codes of up to 16 bits under one scale, weights under one or one for each output channel; binary ones
 -- beside at most 8 bits.
 local function fits(_, weight, input)
-	local good = not (weight and (weight.block or weight.scheme == 'log') or input and input.scheme == 'log')
+	local good = not (weight and (weight.block or weight.scheme == 'log' or weight.axis and weight.axis ~= 1) or input and input.scheme == 'log')
 	local function wide(a, b) return a and b and a.scheme == 'binary' and (tonumber(b.dtype:match '%d+$') or 1) > 8 end
-	return good and not wide(weight, input) and not wide(input, weight), 'affine codes of up to 16 bits (binary: 8) without blocks'
+	return good and not wide(weight, input) and not wide(input, weight), 'affine codes of up to 16 bits (binary: 8) with one scale for each output'
 end
 
 return {ops = {'conv2d'}, inputs = {1}, weights = {2}, gives = 'codes', fits = fits,

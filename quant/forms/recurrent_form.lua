@@ -9,9 +9,14 @@ local function attrs(_, weight)
 	return {states = plain and 'int8' or nil}
 end
 
+local function fits(_, weight)
+	return not weight or not weight.block and weight.scheme ~= 'log' and (not weight.axis or weight.axis == 1),
+		'affine codes with one scale for each row of the weights'
+end
+
 for name, states in pairs {lstm = 2, gru = 1, rnn = 1} do
 	local first = 2 + states
-	list[#list + 1] = {ops = {name}, inputs = {1}, weights = {first, first + 1}, gives = 'float', attrs = attrs,
+	list[#list + 1] = {ops = {name}, inputs = {1}, weights = {first, first + 1}, gives = 'float', attrs = attrs, fits = fits,
 		macs = function(shape)
 			local x, ih, hh = shape(1), shape(first), shape(first + 1)
 			return x[1] * x[2] * (ih[1] * ih[2] + hh[1] * hh[2])

@@ -71,6 +71,13 @@ for _, spec in ipairs {'int8/1', 'uint8', 'int4/1', 'int4:5', 'uint4:4@mse', 'in
 		exported.check(spec, exported.quantized(m, x, {mode='weight_only', weight=spec}), x, {tolerance=2e-6})
 	end)
 end
+for _, spec in ipairs {'int8/2', 'uint8/2', {dtype='int8', scheme='log'}, {dtype='int4', scheme='log', axis=1}, {dtype='int8', scheme='log', axis=2, octaves=8}} do
+	it('decoded weights ' .. tostring(quant.spec(spec)), function()
+		exported.check('decoded', exported.quantized(m, x, {mode='weight_only', weight=spec}), x, {tolerance=2e-6})
+		local one = nn.module(function(self, v) return v:linear(self.w) end, {w=tensor.eye(16)})
+		exported.check('each number', exported.quantized(one, x, {mode='weight_only', weight=spec}), x)
+	end)
+end
 -- gcc 12 at -O3 -march=native fused v * factor + bias into vfmaddsub where the signs of the biases alternate, in spite of -ffp-contract=off
 it('biases of alternating signs', function()
 	for _, n in ipairs {10, 12} do

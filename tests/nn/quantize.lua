@@ -73,7 +73,7 @@ it('dynamic, weight_only, auto', function()
 	_, c = m:quantize {}
 	assert(c[1].mode == 'static')
 	refused("quantize: linear1: mode 'static' wanted a calibrated layer", fresh.quantize, fresh, {mode='static'})
-	refused("quantize: linear1: weight: wanted one scale for an output in mode 'dynamic', got 'int4:32'", fresh.quantize, fresh,
+	refused("quantize: linear1: weight: wanted affine codes with one scale for an output in mode 'dynamic', got 'int4:32'", fresh.quantize, fresh,
 		{mode='dynamic', weight='int4:32'})
 end)
 

@@ -26,6 +26,7 @@ for _, op in ipairs {'abs', 'neg', 'square', 'reciprocal', 'exp', 'exp2', 'expm1
 	'sign'} do
 	add(op, function(_, a) return a[op](a) end, wide)
 end
+for _, op in ipairs {'sin', 'cos', 'tan'} do add(op .. ' of large angles', function(_, a) return a[op](a) end, wide * 1e30) end
 add('clamp', function(_, a) return a:clamp(-0.5, 2) end, wide)
 add('clamp from below', function(_, a) return a:clamp {low=0.1} end, wide)
 add('gelu by tanh', function(_, a) return a:gelu {approximate='tanh'} end, wide)
@@ -118,6 +119,11 @@ for _, spec in ipairs {'int8/1', 'int4:5', 'uint4:4', 'binary/1', 'int16'} do
 	add('decoded weights ' .. spec, exported.quantized(fixed, image, {mode='weight_only', weight=spec}), image, {tolerance=2e-6})
 end
 
+for _, spec in ipairs {'int8/2', 'int16/3', {dtype='int8', scheme='log'}, {dtype='int4', scheme='log', axis=1}} do
+	local convolutions = nn.Sequential {nn.Conv2d(3, 6, 3, {pad=1}), nn.ReLU(), nn.Conv2d(6, 4, 3)}
+	add('decoded weights ' .. tostring(quant.spec(spec)), exported.quantized(convolutions, image, {mode='weight_only', weight=spec}), image, {tolerance=2e-6})
+end
+
 add('conv2d in groups', exported.quantized(nn.Sequential {nn.Conv2d(3, 6, 3), nn.Conv2d(6, 4, 3, {groups=2})}, image, {mode='static'}), image)
 
 ---------------------------------------------------------------- sequences
@@ -159,6 +165,7 @@ if known.cat then
 end
 if known.matmul then
 	add('matmul', function(_, a) return a:matmul(a:transpose(2, 3)) end, block, {tolerance=2e-6})
+	add('matmul, dynamic', exported.of(function(_, a) return a:matmul(a:transpose(2, 3)) end, block):quantize {mode='dynamic'}, block, {single=true})
 	add('matmul of codes', function(_, a) return a:quantize(byte):matmul(a:transpose(2, 3):quantize(byte), {out={dtype='int8', scale=0.1}}) end, block)
 end
 for _, op in ipairs {'tanh', 'sqrt', 'rsqrt', 'sin', 'cos', 'tan', 'asin', 'acos', 'atan', 'erf', 'round', 'floor', 'ceil', 'trunc', 'sign'} do

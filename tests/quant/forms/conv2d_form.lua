@@ -23,11 +23,11 @@ it('binary weights run in integers beside 8 bits', function()
 	local y = q:run(x, {check=true})
 	assert(quant.log():where{op='conv2d'}[1].path == 'int8' and #quant.log():where{path='fallback'} == 0)
 	assert(y:error(m:quantize{mode='static', weight='binary/1', input='uint8'}(x)).max == 0)
-	print(pcall(g.quantize, g, {mode='static', weight='binary/1', input='int16'}))  --> false ...conv1: conv2d has integer versions for affine codes of up to 16 bits (binary: 8) without blocks only; weight_only decodes any
+	print(pcall(g.quantize, g, {mode='static', weight='binary/1', input='int16'}))  --> false ...conv1: conv2d has integer versions for affine codes of up to 16 bits (binary: 8) with one scale for each output only; weight_only decodes any
 end)
 
 it('blocks are for weight_only', function()
-	print(pcall(g.quantize, g, {mode='static', weight='int4:18'}))  --> false ...conv1: conv2d has integer versions for affine codes of up to 16 bits (binary: 8) without blocks only; weight_only decodes any
+	print(pcall(g.quantize, g, {mode='static', weight='int4:18'}))  --> false ...conv1: conv2d has integer versions for affine codes of up to 16 bits (binary: 8) with one scale for each output only; weight_only decodes any
 	local q = g:quantize{mode='weight_only', weight='int4:18'}
 	print(q:node('conv1.weight').value:size())  --> 8 18
 	print(q:node('conv1').inputs[2], q:run(x):error(m:quantize{mode='weight_only', weight='int4:18'}(x)).max)  --> conv1.weight.view 0.0

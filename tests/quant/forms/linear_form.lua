@@ -36,6 +36,34 @@ it('a matrix that the graph holds is a weight of matmul, any other an activation
 	print(pcall(both.quantize, both, {mode='weight_only'}))  --> false ...wanted a graph with nodes that can be quantized, got none
 end)
 
+it('scales that change along the sum, and codes of logarithms, are refused in m:quantize as here, but for weight_only', function()
+	local x = tensor.randn(16, 8)
+	local m = nn.Sequential{nn.Linear(8, 5)}
+	m:calibrate({{x, x}}, {log=false})
+	local g = graph.trace(m, x)
+	for _, spec in ipairs {'int8/2', 'int8:4', {dtype='int8', scheme='log'}, {dtype='int4', scheme='log', axis=1}} do
+		for _, mode in ipairs {'static', 'dynamic'} do
+			local good, message = pcall(g.quantize, g, {mode=mode, weight=spec})
+			assert(not good and message:find('linear1: linear has integer versions for affine codes with one scale for each output (axis 1) only', 1, true), message)
+			good, message = pcall(m.quantize, m, {mode=mode, weight=spec})
+			assert(not good and message:find('linear1: weight: wanted affine codes with one scale for an output', 1, true), message)
+		end
+		assert(g:quantize{mode='weight_only', weight=spec}:run(x):error(m:quantize{mode='weight_only', weight=spec}(x)).max == 0)
+	end
+end)
+
+it('a matrix of matmul has a scale for each column by default; a rule is taken literally', function()
+	local w, x = tensor.randn(8, 5), tensor.randn(16, 8)
+	local g = graph.trace(nn.module(function(_, v) return v:matmul(w) end), x)
+	for _, o in ipairs {{mode='dynamic'}, {mode='dynamic', weight='int8/1'}, {mode='dynamic', weight='int4/1'}} do
+		local q, r = g:quantize(o)
+		print(r[1].weight:match '/.', (paths(q, x, 'matmul')))  --> /2 int8
+		--> /2 int8
+		--> /2 int8
+	end
+	print(pcall(g.quantize, g, {mode='dynamic', rules={{'matmul.*', 'int8/1'}}}))  --> false ...matmul has integer versions for ...(axis 2) only...
+end)
+
 it('counts multiplications', function()
 	local g = graph.trace(nn.Linear(32, 16), tensor.randn(2, 5, 32))
 	print(g:node('linear1').macs)  --> 2560
