@@ -37,6 +37,16 @@ local PACKED = {
 	binary = {ctype = 'uint8_t', pitch = '((k + 7) / 8)', at = 'q_binary(%s, %s)'},
 }
 
+-- What a part calls another by: its name, or for families that differ in their last word only the family's.
+local FAMILIES = {'^store', '^row', '^decode', '^first'}
+
+local function role_of(name)
+	for _, pattern in ipairs(FAMILIES) do
+		if name:find(pattern) then return name:match(pattern) end
+	end
+	return name
+end
+
 -- {name, text, needs}: a function that it needs is known in the text by the name of its template.
 function parts.instance(name, fields)
 	local entry = templates[name]
@@ -46,7 +56,7 @@ function parts.instance(name, fields)
 	local all = setmetatable({name = full_name(name, fields), factor = fields.rule and 'struct q_fixed' or 'float',
 		bias = fields.w == 'uint4' and fields.sum and 'struct q_zeros_' .. parts.short(fields.sum) or fields.sum,
 		pitch = packed and packed.pitch or 'k', w = packed and packed.ctype}, {__index = fields})
-	for _, need in ipairs(needs) do all[need[1]:match '^store' or need[1]:match '^row' or need[1]:match '^decode' or need[1]] = full_name(need[1], need[2] or {}) end
+	for _, need in ipairs(needs) do all[role_of(need[1])] = full_name(need[1], need[2] or {}) end
 	if packed then needs = table.move(needs, 1, #needs, 2, {{fields.w}}) end
 	local text = entry.text:gsub('%$at%((%w+), (%b())%)', function(array, index)
 		return (packed and packed.at or '%s[%s]'):format(array, index:sub(2, -2))

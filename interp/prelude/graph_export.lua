@@ -35,6 +35,15 @@ local function emitter_of(op)
 	return emitters[op]
 end
 
+-- Ops that no exporter is there for, and why (tests/nn/export_ops.lua wants one or the other of every op).
+local RANDOM = "its numbers are random, and each run's are others"
+local LOSS = 'a loss is for training; export what the model gives'
+local NONE = {
+	rand = RANDOM, randn = RANDOM, randint = RANDOM, dropout = RANDOM .. '; in use nn.Dropout is left out',
+	empty = 'its elements have no values', maskedselect = 'its size depends on values; tensor.where and sums of products with a mask keep sizes',
+	mse = LOSS, crossentropy = LOSS, bce = LOSS, bcelogits = LOSS,
+}
+
 local function exportable()
 	local list = {}
 	emitter_of ''
@@ -66,7 +75,7 @@ end
 -- params: the place of those that are found on the way.
 local function facts_of(result, batch, where, params)
 	local f = {dtype = result.dtype, ctype = CTYPES[result.dtype], shape = size.at(result.shape, batch), count = size.count(result.shape, batch)}
-	if not f.ctype then fail("export: node '%s': wanted %s, got %s", where, 'float32, int32, int64, bool or codes', result.dtype) end
+	if not f.ctype then fail("export: node '%s': wanted %s, got %s", where, 'float32, integers of whole bytes, bool or codes', result.dtype) end
 	if result.spec then
 		f.scale, f.zero = number(result.spec.scale), number(result.spec.zero_point) or 0
 		f.scale = f.scale and string.unpack('<f', string.pack('<f', f.scale)) -- as the library keeps it
@@ -135,12 +144,16 @@ function program:known(ref, tensor)
 	return self.values[ref]
 end
 
+-- The same, when it is asked for.
+function program:gives(ref, tensor) self.folded[ref] = tensor end
+
 -- The value {facts, buffer, layout} of an edge.
 function program:value(ref)
 	local v = self.values[ref]
 	if v then return v end
 	local node, decoded = self.graph.nodes[core.split(ref)], self.decoded[ref]
 	if decoded then return self:known(ref, decoded:dequantize()) end
+	if self.folded[ref] then return self:known(ref, self.folded[ref]) end
 	if node.op ~= 'const' then fail("export: node '%s': its result is not known where it is used", node.name) end
 	if node.value:quantized() then return self:codes_value(ref, node) end
 	return self:known(ref, node.value)
@@ -211,14 +224,28 @@ function program:alias(node, i, layout)
 	self.values[node.name] = {facts = f, layout = layout == 'any' and v.layout or 'plain', buffer = v.buffer}
 end
 
--- Memory for the length of the next call.
-function program:scratch(bytes)
+-- Memory for the length of the next call, or as long as lines name it.
+function program:scratch(bytes, ctype)
 	local b = new_buffer(self, bytes)
-	return ('(void *)(arena + @%d@)'):format(b.id)
+	return ('(%s *)(arena + @%d@)'):format(ctype or 'void', b.id)
 end
+
+-- Operand i as input() gives it, codes decoded: an op that has no integer version computes with floats.
+function program:plain(node, i)
+	local x, f = self:input(node, i, 'plain')
+	if not f.scale then return x, f end
+	local real = {dtype = 'float32', ctype = 'float', shape = f.shape, count = f.count, bytes = BYTES.float * f.count}
+	local decoded = self:scratch(real.bytes, 'float')
+	self:call('%s(%s, %d, %s, %s, %s);', self:part('dequantize', {type = f.ctype}), x, f.count, self.float(f.scale), f.zero, decoded)
+	return decoded, real
+end
+
+-- Sizes of the node's first result.
+function program:shape_of(node) return size.at(self.graph:result_of(node.name).shape, self.batch) end
 
 function program:constant(node, i)
 	local ref = node.inputs[i]
+	if self.folded[ref] then return self.folded[ref] end
 	local producer = type(ref) == 'string' and self.graph.nodes[core.split(ref)]
 	return producer and producer.op == 'const' and producer.value or nil
 end
@@ -356,7 +383,7 @@ end
 
 local function new_program(g, bundle, batch)
 	local e = setmetatable({graph = g, batch = batch, names = bundle.names, lines = {}, buffers = {}, values = {}, inputs = {}, results = {},
-		costs = {}, decoded = {}}, program)
+		costs = {}, decoded = {}, folded = {}}, program)
 	for _, field in ipairs(SHARED) do e[field] = bundle[field] end
 	return e
 end
@@ -374,31 +401,54 @@ local function add_input(e, node)
 	e.values[node.name] = {facts = f, layout = 'plain', buffer = {name = name, last = 0, first = 0}}
 end
 
--- An op of graph.op: its emit sees the options for this batch.
+-- An op of graph.op.
 local function emit_user(e, node, def)
 	if not def.emit then
 		fail("export: node '%s': the op '%s' has no C version: give graph.op an emit=function(e, node)", node.name, node.op)
 	end
-	local seen = {}
-	for key, value in next, node do seen[key] = value end
-	seen.attrs = size.at(node.attrs, e.batch)
-	def.emit(e, seen)
+	def.emit(e, node)
 	for i in ipairs(node.results) do
 		local ref = core.ref(node.name, i)
 		if not e.values[ref] then fail("export: node '%s': emit of '%s' did not call e:output for result %d", node.name, node.op, i) end
 	end
 end
 
-local function add_node(e, node)
-	local before, arrays = #e.lines, #e.array_list
+-- The node as it is for this batch: options and numbers beside its operands.
+local function for_batch(e, node)
+	local seen, inputs = {}, {}
+	for key, value in next, node do seen[key] = value end
+	for i, ref in ipairs(node.inputs) do inputs[i] = size.at(ref, e.batch) end
+	seen.attrs, seen.inputs = size.at(node.attrs, e.batch), inputs
+	return seen
+end
+
+-- What a node that takes nothing but constants gives is one as well.
+local function fold(e, node)
+	local operands = {}
+	for i, ref in ipairs(node.inputs) do
+		operands[i] = type(ref) == 'number' and ref or e:constant(node, i)
+		if not operands[i] then return false end
+	end
+	for i, value in ipairs(#operands > 0 and ops.apply(node.op, operands, node.attrs) or {}) do
+		if value:quantized() then return false end
+		e:gives(core.ref(node.name, i), value)
+	end
+	return #operands > 0
+end
+
+local function without(node)
+	local why = NONE[node.op]
+	if why then fail("export: node '%s': %s has no C version: %s", node.name, node.op, why) end
+	fail("export: node '%s': no C version of %s; known: %s", node.name, node.op, table.concat(exportable(), ' '))
+end
+
+local function add_node(e, given)
+	local before, arrays, node = #e.lines, #e.array_list, for_batch(e, given)
 	if ops.user(node.op) then
 		emit_user(e, node, ops.user(node.op))
 	else
 		local entry = emitter_of(node.op)
-		if not entry then
-			fail("export: node '%s': no C version of %s; known: %s", node.name, node.op, table.concat(exportable(), ' '))
-		end
-		entry.emit(e, node)
+		if entry then entry.emit(e, node) elseif not fold(e, node) then without(node) end
 	end
 	local bytes = 0
 	for i = arrays + 1, #e.array_list do bytes = bytes + e.array_list[i].bytes end
@@ -448,4 +498,4 @@ local function compile(g, bundle, batch)
 	return e
 end
 
-return {new = new_bundle, compile = compile, exportable = exportable}
+return {new = new_bundle, compile = compile, exportable = exportable, none = NONE}

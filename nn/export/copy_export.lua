@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Elements in another order, or some of them: permute, transpose, t, narrow, select, expand. Of any type.
+-- Elements in another order, some of them, or several times: permute, transpose, t, narrow, select, expand, split, tile. Of any type.
 local _, internal = ...
 local axes = internal.import 'export_axes'
 
@@ -38,12 +38,41 @@ function VIEWS.expand(_, shape, s, result)
 	return 0, made
 end
 
-local ops = {}
-for name in next, VIEWS do ops[#ops + 1] = name end
+local copy = {ops = {'split', 'tile'}}
+for name in next, VIEWS do copy.ops[#copy.ops + 1] = name end
 
-return {ops = ops, emit = function(e, node)
+-- Pieces along an axis.
+local function split(e, node)
+	local x, f = e:input(node, 1, 'plain')
+	local strides = axes.dense(f.shape)
+	local axis = axes.at(node.attrs.axis or 1, #f.shape)
+	for i = 1, #node.results do
+		local y, g = e:output(node, nil, i)
+		axes.copy(e, node, g.ctype, g.shape, axes.moved(x, (i - 1) * node.attrs.size * strides[axis]), strides, y)
+	end
+end
+
+-- Each axis of the result is one that repeats and one of x.
+local function tile(e, node)
+	local x, f = e:plain(node, 1)
+	local y, g = e:output(node)
+	local own, sizes, from = axes.dense(f.shape), {}, {}
+	for i, n in ipairs(g.shape) do
+		local at = i - #g.shape + #f.shape
+		local size = f.shape[at] or 1
+		table.move({size == 0 and 0 or n // size, size}, 1, 2, 2 * i - 1, sizes)
+		table.move({0, own[at] or 0}, 1, 2, 2 * i - 1, from)
+	end
+	axes.copy(e, node, g.ctype, sizes, x, from, y)
+end
+
+function copy.emit(e, node)
+	if node.op == 'split' then return split(e, node) end
+	if node.op == 'tile' then return tile(e, node) end
 	local x, f = e:input(node, 1, 'plain')
 	local y, g = e:output(node)
 	local offset, strides = VIEWS[node.op](node.attrs, f.shape, axes.dense(f.shape), g.shape)
-	axes.copy(e, node, g.ctype, g.shape, ('%s + %d'):format(x, offset), strides, y)
-end}
+	axes.copy(e, node, g.ctype, g.shape, axes.moved(x, offset), strides, y)
+end
+
+return copy

@@ -1,44 +1,17 @@
 -- SPDX-License-Identifier: MIT
 -- Arithmetic of two floats with broadcasting, in the order of tensor/ops/arithmetic.c: the same bits. With constants as operands.
 local _, internal = ...
-local base = internal.import 'base'
+local axes = internal.import 'export_axes'
 local parts = internal.import 'export_parts'
 local by_table = internal.import 'table_export'
 
 local FORMULAS = {add = 'a + b', sub = 'a - b', mul = 'a * b', div = 'a / b',
 	maximum = 'a > b || a != a ? a : b', minimum = 'a < b || a != a ? a : b'}
 
--- Strides of an operand against the shape of the result, 0 where it repeats.
-local function strides_of(shape, result)
-	local strides, step = {}, 1
-	for i = #result, 1, -1 do
-		local n = shape[i - #result + #shape] or 1
-		strides[i] = n == 1 and result[i] ~= 1 and 0 or (n == 1 and 0 or step)
-		step = step * n
-	end
-	return strides
-end
-
--- Merges neighbouring axes that both operands walk through in one go; gives lists of sizes and strides.
+-- Merged axes, four of them at least; as many as there are.
 local function merged(shape, a, b)
-	local n, sa, sb = {}, {}, {}
-	for i = 1, #shape do
-		local k = #n
-		if shape[i] == 1 then
-			-- nothing to walk
-		elseif k > 0 and sa[k] == a[i] * shape[i] and sb[k] == b[i] * shape[i] then
-			n[k], sa[k], sb[k] = n[k] * shape[i], a[i], b[i]
-		else
-			n[k + 1], sa[k + 1], sb[k + 1] = shape[i], a[i], b[i]
-		end
-	end
-	if #n == 0 then n, sa, sb = {1}, {0}, {0} end
-	while #n < 4 do
-		table.insert(n, 1, 1)
-		table.insert(sa, 1, 0)
-		table.insert(sb, 1, 0)
-	end
-	return n, sa, sb
+	local n, strides = axes.merge(shape, a, b)
+	return axes.filled(n, 1, 4), axes.filled(strides[1], 0, 4), axes.filled(strides[2], 0, 4)
 end
 
 local TEXT = [==[
@@ -61,29 +34,32 @@ static void ${name}(const float *x, const int32_t *sx, const float *y, const int
 }
 ]==]
 
--- Pointer, shape of an operand: an edge or a number.
+-- An edge or a number as a pointer.
 local function operand(e, node, i)
 	local ref = node.inputs[i]
-	if type(ref) == 'number' then return e:array(node.name .. '_number', 'float', {e.single(ref)}, 'a number'), {} end
-	local x, f = e:input(node, i, 'plain')
-	if f.scale or f.ctype ~= 'float' then base.fail("export: node '%s': wanted floats for %s, got %s", node.name, node.op, f.dtype) end
-	return x, f.shape
+	if type(ref) == 'number' then return e:array(node.name .. '_number', 'float', {e.single(ref)}, 'a number') end
+	return (e:input(node, i, 'plain'))
 end
 
-local float = {strides_of = strides_of, merged = merged}
+local float = {strides_of = axes.broadcast, merged = merged}
+
+-- Whether all operands are plain floats or numbers.
+local function only_floats(e, node)
+	for _, ref in ipairs(node.inputs) do
+		local f = type(ref) == 'string' and e:facts(ref)
+		if f and (f.scale or f.ctype ~= 'float') then return false end
+	end
+	return true
+end
 
 function float.emit(e, node)
 	if by_table.operand(e, node) then return by_table.emit(e, node) end
-	if #node.inputs ~= 2 then base.fail("export: node '%s': wanted two operands, got %d", node.name, #node.inputs) end
-	local x, xs = operand(e, node, 1)
-	local z, zs = operand(e, node, 2)
-	local y, g = e:output(node)
-	if g.ctype ~= 'float' then base.fail("export: node '%s': wanted a float result, got %s", node.name, g.dtype) end
-	if #g.shape > 4 then
-		local a, b = strides_of(xs, g.shape), strides_of(zs, g.shape)
-		if #merged(g.shape, a, b) > 4 then base.fail("export: node '%s': wanted at most four axes that do not merge", node.name) end
-	end
-	local n, sa, sb = merged(g.shape, strides_of(xs, g.shape), strides_of(zs, g.shape))
+	local result = e:shape_of(node)
+	local function strides_of(ref) return axes.broadcast(type(ref) == 'string' and e:facts(ref).shape or {}, result) end
+	local n, sa, sb = merged(result, strides_of(node.inputs[1]), strides_of(node.inputs[2]))
+	if #n > 4 or not only_floats(e, node) then return internal.import('map_export').emit(e, node) end
+	local x, z = operand(e, node, 1), operand(e, node, 2)
+	local y = e:output(node)
 	parts.add('binary_' .. node.op, {text = TEXT:format(FORMULAS[node.op])})
 	local function list(values) return e:array(node.name .. '_walk', 'int32_t', values, 'sizes or strides') end
 	e:call('%s(%s, %s, %s, %s, %s, %s);', e:part('binary_' .. node.op), x, list(sa), z, list(sb), list(n), y)

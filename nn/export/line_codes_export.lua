@@ -177,7 +177,8 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64
 local function mean(e, node)
 	local x, f = e:input(node, 1, 'plain')
 	local y, g = e:output(node)
-	local rows, n, inner = axes.spans(node, f.shape)
+	local rows, n, inner
+	x, rows, n, inner = axes.lines(e, node, x, f)
 	e:call('%s(%s, %d, %d, %d, %d, %s, %s, %s, %d, %s);', e:part('meancodes', {x = f.ctype, y = g.ctype}), x, rows, n, inner, f.zero,
 		e.float(e.single(f.scale / (n * g.scale))), e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
 end

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: MIT
--- Softmax and its logarithm, layer and RMS norm along the last axis, sums and their kin along neighbouring axes, of floats; argmax and argmin.
--- Sums run in another order than in Quoll's vectors: a tolerance, not the same bits.
+-- Softmax and its logarithm, layer and RMS norm along the last axis, sums and their kin along neighbouring axes, argmax and argmin,
+-- running sums. Sums of floats run in another order than in Quoll's vectors: a tolerance, not the same bits; those of integers wrap.
 local _, internal = ...
 local axes = internal.import 'export_axes'
 local base = internal.import 'base'
+local cast = internal.import 'cast_export'
 local parts = internal.import 'export_parts'
 local vmath = internal.import 'export_vmath'
 local of_codes = internal.import 'line_codes_export'
@@ -42,7 +43,7 @@ local function split(shape, axis)
 end
 
 local function softmax(e, node)
-	local x, f = e:input(node, 1, 'plain')
+	local x, f = cast.floats(e, node, 1)
 	local y = e:output(node)
 	local needs = {{vmath.part 'ql_exp'}}
 	if node.op == 'logsoftmax' then needs[2] = {vmath.part 'ql_log'} end
@@ -94,9 +95,9 @@ static void ${name}(const float *x, int32_t rows, int32_t n, const float *weight
 ]]})
 
 local function norm(e, node)
-	local x, f = e:input(node, 1, 'plain')
-	local weight = node.inputs[2] and e:input(node, 2, 'plain') or '0'
-	local bias = node.op == 'layernorm' and node.inputs[3] and e:input(node, 3, 'plain') or '0'
+	local x, f = cast.floats(e, node, 1)
+	local weight = node.inputs[2] and cast.floats(e, node, 2) or '0'
+	local bias = node.op == 'layernorm' and node.inputs[3] and cast.floats(e, node, 3) or '0'
 	local y = e:output(node)
 	local n = f.shape[#f.shape]
 	local wf = node.inputs[2] and e:facts(node.inputs[2])
@@ -110,7 +111,7 @@ end
 
 local REDUCE = [[
 /* x (rows, n, inner) over n */
-static void ${name}(const float *x, int32_t rows, int32_t n, int32_t inner, float *y)
+static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, ${y} *y)
 {
 	int32_t r, i, j;
 
@@ -119,20 +120,44 @@ static void ${name}(const float *x, int32_t rows, int32_t n, int32_t inner, floa
 			@TYPE@ a = @FIRST@;
 
 			for (i = @FROM@; i < n; i++) {
-				float b = x[i * inner + j];
+				${x} b = x[i * inner + j];
 
 				@STEP@;
 			}
-			*y++ = @LAST@;
+			*y++ = (${y})@LAST@;
 		}
 }
 ]]
 local REDUCTIONS = {
-	sum = {TYPE = 'double', FIRST = '0', FROM = '0', STEP = 'a += b', LAST = '(float)a'},
-	mean = {TYPE = 'double', FIRST = '0', FROM = '0', STEP = 'a += b', LAST = '(float)(a / n)'},
-	max = {TYPE = 'float', FIRST = 'x[j]', FROM = '1', STEP = 'a = b > a || b != b ? b : a', LAST = 'a'},
-	min = {TYPE = 'float', FIRST = 'x[j]', FROM = '1', STEP = 'a = b < a || b != b ? b : a', LAST = 'a'},
+	sum = {TYPE = 'double', FIRST = '0', FROM = '0', STEP = 'a += b', LAST = 'a'},
+	sumwhole = {TYPE = 'uint64_t', FIRST = '0', FROM = '0', STEP = 'a += (uint64_t)b', LAST = 'a'},
+	mean = {TYPE = 'double', FIRST = '0', FROM = '0', STEP = 'a += (double)b', LAST = '(a / n)'},
+	max = {TYPE = '${x}', FIRST = 'x[j]', FROM = '1', STEP = 'a = b > a || b != b ? b : a', LAST = 'a'},
+	min = {TYPE = '${x}', FIRST = 'x[j]', FROM = '1', STEP = 'a = b < a || b != b ? b : a', LAST = 'a'},
+	maxwhole = {TYPE = '${x}', FIRST = 'x[j]', FROM = '1', STEP = 'a = b > a ? b : a', LAST = 'a'},
+	minwhole = {TYPE = '${x}', FIRST = 'x[j]', FROM = '1', STEP = 'a = b < a ? b : a', LAST = 'a'},
 }
+for name, words in pairs(REDUCTIONS) do parts.add('reduce' .. name, {fields = {'x', 'y'}, text = (REDUCE:gsub('@(%u+)@', words))}) end
+for type, words in pairs {float = {'double', '(double)*p'}, int64_t = {'uint64_t', '(uint64_t)*p'}} do
+	parts.add('cumsum_' .. type, {fields = {'x'}, text = ([[
+/* Running sums along n of x (rows, n, inner). */
+static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, @Y@ *y)
+{
+	int32_t r, i, j;
+
+	for (r = 0; r < rows; r++, x += n * inner, y += n * inner)
+		for (j = 0; j < inner; j++) {
+			const ${x} *p = x + j;
+			@SUM@ sum = 0;
+
+			for (i = 0; i < n; i++, p += inner) {
+				sum += @VALUE@;
+				y[i * inner + j] = (@Y@)sum;
+			}
+		}
+}
+]]):gsub('@(%u+)@', {Y = type, SUM = words[1], VALUE = words[2]})})
+end
 -- Of floats the first nan, if there is one.
 local function add_place(name, which, better)
 	parts.add(name, {fields = {'x'}, text = ([[
@@ -162,27 +187,34 @@ for name, words in pairs(PLACES) do
 end
 
 local function reduce(e, node)
-	local x, f = e:input(node, 1, 'plain')
+	local which, codes = node.op, PLACES[node.op] and e:facts(node.inputs[1]).scale
+	local x, f
+	if codes then x, f = e:input(node, 1, 'plain') else x, f = e:plain(node, 1) end
 	local y, g = e:output(node)
-	local rows, n, inner = axes.spans(node, f.shape)
-	if PLACES[node.op] then
-		e:call('%s(%s, %d, %d, %d, %s);', e:part(node.op .. (f.ctype == 'float' and 'f' or ''), {x = f.ctype}), x, rows, n, inner, y)
+	local rows, n, inner
+	x, rows, n, inner = axes.lines(e, node, x, f)
+	if PLACES[which] then
+		e:call('%s(%s, %d, %d, %d, %s);', e:part(which .. (f.ctype == 'float' and 'f' or ''), {x = f.ctype}), x, rows, n, inner, y)
 		return
 	end
-	if f.scale or f.ctype ~= 'float' or g.ctype ~= 'float' then
-		base.fail("export: node '%s': wanted floats for %s, got %s", node.name, node.op, f.dtype)
-	end
-	parts.add('reduce_' .. node.op, {text = (REDUCE:gsub('@(%u+)@', REDUCTIONS[node.op]))})
-	e.inexact = e.inexact or node.op == 'sum' or node.op == 'mean'
-	e:call('%s(%s, %d, %d, %d, %s);', e:part('reduce_' .. node.op), x, rows, n, inner, y)
+	if f.ctype ~= 'float' and which ~= 'mean' then which = which .. 'whole' end
+	e.inexact = e.inexact or which == 'sum' or which == 'mean'
+	e:call('%s(%s, %d, %d, %d, %s);', e:part('reduce' .. which, {x = f.ctype, y = g.ctype}), x, rows, n, inner, y)
 end
 
-local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm = norm}
+local function cumsum(e, node)
+	local x, f = e:plain(node, 1)
+	local y, g = e:output(node)
+	local rows, n, inner = split(f.shape, axes.at(node.attrs.axis or -1, #f.shape))
+	e:call('%s(%s, %d, %d, %d, %s);', e:part('cumsum_' .. g.ctype, {x = f.ctype}), x, rows, n or 1, inner, y)
+end
 
-return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'argmax', 'argmin'}, emit = function(e, node)
+local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm = norm, cumsum = cumsum}
+
+return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'argmax', 'argmin', 'cumsum'},
+emit = function(e, node)
 	local f = e:facts(node.inputs[1])
 	if f.scale and of_codes.can(node) then return of_codes.emit(e, node) end
-	if f.scale and not PLACES[node.op] then base.fail("export: node '%s': wanted floats for %s, got codes", node.name, node.op) end
 	local emit = BY[node.op] or reduce
 	emit(e, node)
 end}

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: MIT
 -- Elements put into another place: pad fills a border around x, flip turns axes round. In any layout, of any type; the border of
--- codes is their zero point.
+-- codes is their zero point. tril and triu put zeros beside a diagonal, assign (x[{…}] = y) puts others into a slice.
 local _, internal = ...
 local axes = internal.import 'export_axes'
 local base = internal.import 'base'
+local cast = internal.import 'cast_export'
 local parts = internal.import 'export_parts'
 
 parts.add('fill', {fields = {'type'}, text = [==[
@@ -38,7 +39,65 @@ local function border(e, node, f, g, y)
 	e:call('%s(%s, %d, %s);', e:part('fill', {type = g.ctype}), y, g.count, text)
 end
 
-return {ops = {'pad', 'flip'}, emit = function(e, node)
+parts.add('triangle', {fields = {'type'}, text = [[
+/* Matrices (m, n) without what is above (upper: below) the diagonal. */
+static void ${name}(const ${type} *x, int32_t rows, int32_t m, int32_t n, int64_t diagonal, int upper, ${type} *y)
+{
+	int32_t r, i;
+
+	for (r = 0; r < rows; r++, x += n, y += n)
+		for (i = 0; i < n; i++) {
+			int64_t above = i - r % m - diagonal;
+
+			y[i] = (upper ? above < 0 : above > 0) ? 0 : x[i];
+		}
+}
+]]})
+
+local function triangle(e, node)
+	local x, f = e:plain(node, 1)
+	local y, g = e:output(node)
+	local m, n = g.shape[#g.shape - 1], g.shape[#g.shape]
+	if g.count == 0 then return end
+	local diagonal = math.max(-m, math.min(n, node.attrs.diagonal or 0))
+	e:call('%s(%s, %d, %d, %d, %d, %d, %s);', e:part('triangle', {type = f.ctype}), x, g.count // n, m, n, diagonal,
+		node.op == 'triu' and 1 or 0, y)
+end
+
+-- Offset, sizes and strides of the slices, one after the other: {axis, first, length}, or length 0: that index alone.
+local function slice(slices, shape)
+	local at, sizes, strides = 0, table.move(shape, 1, #shape, 1, {}), axes.dense(shape)
+	for _, s in ipairs(slices) do
+		local axis = axes.at(s[1], #sizes)
+		local first = s[2] < 0 and sizes[axis] + 1 + s[2] or s[2]
+		at = at + (first - 1) * strides[axis]
+		if s[3] == 0 then
+			table.remove(sizes, axis)
+			table.remove(strides, axis)
+		else
+			sizes[axis] = s[3]
+		end
+	end
+	return at, sizes, strides
+end
+
+-- What is written is cast to the type of x and broadcasts.
+local function assign(e, node)
+	local x, f = e:plain(node, 1)
+	local value, v
+	if type(node.inputs[2]) == 'number' then
+		local number = tensor {node.inputs[2]}:to(f.dtype):to(f.ctype == 'float' and 'float64' or 'int64'):item()
+		value, v = e:array(node.name .. '_number', f.ctype, {number}, 'a number'), {shape = {}}
+	else
+		value, v = cast.operand(e, node, 2, f.dtype, f.ctype)
+	end
+	local y = e:output(node)
+	axes.copy(e, node, f.ctype, f.shape, x, nil, y)
+	local at, sizes, strides = slice(node.attrs.slices, f.shape)
+	axes.copy(e, node, f.ctype, sizes, value, axes.broadcast(v.shape, sizes), axes.moved(y, at), strides)
+end
+
+local function border_or_turn(e, node)
 	local x, f, layout = e:input(node, 1)
 	local y, g = e:output(node, layout, nil, f.scale and f or nil)
 	local strides, at = axes.dense(in_memory(g.shape, layout)), 0
@@ -57,4 +116,9 @@ return {ops = {'pad', 'flip'}, emit = function(e, node)
 		end
 	end
 	axes.copy(e, node, g.ctype, in_memory(f.shape, layout), x, nil, ('%s + %d'):format(y, at), strides)
+end
+
+local BY = {tril = triangle, triu = triangle, assign = assign, pad = border_or_turn, flip = border_or_turn}
+return {ops = {'pad', 'flip', 'tril', 'triu', 'assign'}, emit = function(e, node)
+	BY[node.op](e, node)
 end}

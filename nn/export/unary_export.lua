@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- Elementwise functions of one float, with the formulas of tensor/ops/math.c, activation.c, arithmetic.c and round.c: the same
--- bits. Of 8-bit codes, where the node gives codes: by a table of all 256 results.
+-- bits, but for the arc functions, which Quoll leaves to the C library. Of 8-bit codes, where the node gives
+-- codes: by a table of all 256 results. Of anything else: map_export.
 local _, internal = ...
-local base = internal.import 'base'
+internal.import 'export_libm'
 local parts = internal.import 'export_parts'
 local vmath = internal.import 'export_vmath'
 local by_table = internal.import 'table_export'
@@ -51,7 +52,7 @@ local FORMULAS = {
 	relu = 'a > 0.0f ? a : a != a ? a : 0.0f',
 	relu6 = 'a > 6.0f ? 6.0f : a > 0.0f ? a : a != a ? a : 0.0f',
 	sqrt = '(float)q_sqrt((double)a)', rsqrt = '1.0f / (float)q_sqrt((double)a)',
-	sin = angle 'ql_sin(a)', cos = angle 'ql_cos(a)', tan = angle 'ql_sin(a) / ql_cos(a)', erf = 'ql_erf(a)',
+	sin = angle 'ql_sin(a)', cos = angle 'ql_cos(a)', tan = angle 'ql_sin(a) / ql_cos(a)', erf = 'ql_erf(a)', asin = 'q_asin(a)', acos = 'q_acos(a)', atan = 'q_atan(a)',
 	round = 'q_rint(a)', floor = 'q_floor(a)', ceil = 'q_ceil(a)', trunc = 'a < 0.0f ? q_ceil(a) : q_floor(a)',
 	sign = 'a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : a',
 	hardswish = 'a * (a + 3.0f > 6.0f ? 6.0f : a + 3.0f > 0.0f ? a + 3.0f : a != a ? a : 0.0f) / 6.0f',
@@ -72,12 +73,22 @@ local function formula(op, attrs)
 end
 
 -- Parts of this folder that a formula calls.
-local OWN = {sqrt = {'sqrt'}, rsqrt = {'sqrt'}, round = {'rint'}, floor = {'floor'}, ceil = {'ceil'}, trunc = {'ceil', 'floor'}}
+local OWN = {sqrt = {'sqrt'}, rsqrt = {'sqrt'}, round = {'rint'}, floor = {'floor'}, ceil = {'ceil'}, trunc = {'ceil', 'floor'}, asin = {'asin'}, acos = {'acos'}, atan = {'atan'}}
+local LIBRARY = {asin = true, acos = true, atan = true} -- within a unit, not the same bits
 
--- The part that applies the op to floats, in place or not.
-local function part_of(op, attrs)
+local unary = {ops = {'gelu', 'leakyrelu', 'clamp'}, library = LIBRARY}
+for name in next, FORMULAS do unary.ops[#unary.ops + 1] = name end
+
+-- The expression of a float a, and the parts it needs.
+function unary.expression(op, attrs)
 	local text, needs = vmath.expression(formula(op, attrs))
 	for _, own in ipairs(OWN[op] or {}) do needs[#needs + 1] = {own} end
+	return text, needs
+end
+
+-- The part that applies the op to floats, in place or not.
+function unary.part(op, attrs)
+	local text, needs = unary.expression(op, attrs)
 	local name = 'map_' .. op .. (op == 'gelu' and attrs.approximate == 'tanh' and '_tanh' or '')
 	if op == 'clamp' then name = name .. '_' .. internal.sha256(text):sub(1, 12) end
 	if op == 'leakyrelu' then name = name .. '_' .. text:gsub('[^%w]', '_') end
@@ -96,21 +107,22 @@ static void ${name}(const float *x, int32_t n, float *y)
 	return name
 end
 
-local ops = {'gelu', 'leakyrelu', 'clamp'}
-for name in next, FORMULAS do ops[#ops + 1] = name end
-
-return {ops = ops, part = part_of, emit = function(e, node)
+function unary.emit(e, node)
 	if node.op ~= 'relu' or node.attrs.out then
 		if by_table.operand(e, node) then return by_table.emit(e, node) end
 	end
-	local x, f, layout = e:input(node, 1)
-	local y, g = e:output(node, layout)
-	if f.scale and node.op == 'relu' and g.scale == f.scale and g.zero == f.zero then
+	local f, g = e:facts(node.inputs[1]), e.graph:result_of(node.name)
+	if f.scale and node.op == 'relu' and g.spec then
+		local x, _, layout = e:input(node, 1)
+		local y = e:output(node, layout)
 		e:call('%s(%s, %d, %d, %s);', e:part('relu', {x = f.ctype}), x, f.count, f.zero, y)
 		return
 	end
-	if f.scale or g.scale then
-		base.fail("export: node '%s': wanted floats in and out for %s, got %s", node.name, node.op, f.scale and 'codes' or g.dtype)
-	end
-	e:call('%s(%s, %d, %s);', e:part(part_of(node.op, node.attrs)), x, f.count, y)
-end}
+	if f.scale or f.ctype ~= 'float' then return internal.import('map_export').emit(e, node) end
+	local x, _, layout = e:input(node, 1)
+	local y = e:output(node, layout)
+	e.inexact = e.inexact or LIBRARY[node.op]
+	e:call('%s(%s, %d, %s);', e:part(unary.part(node.op, node.attrs)), x, f.count, y)
+end
+
+return unary

@@ -79,8 +79,24 @@ it('bad input', function()
 	refused("wanted affine codes under one scale by the observer minmax, or with a scale, got 'uint8@mse'", d.export, d, {dir='/nowhere'})
 	local r = graph.trace(nn.module(function(_, a) return a:quantize('uint8'):relu():dequantize() end, {}), tensor.randn(1, 4))
 	refused("wanted floats or codes with a scale that is known, got codes whose range is found on the way", r.export, r, {dir='/nowhere'})
-	local s = graph.trace(nn.module(function(_, a) return a:sort() end, {}), tensor.randn(1, 4))
-	refused("no C version of sort; known: ", s.export, s, {dir='/nowhere'})
+	local s = graph.trace(nn.module(function(_, a) return a + tensor.rand(1, 4) end, {}), tensor.randn(1, 4))
+	refused("export: node 'rand1': rand has no C version: its numbers are random", s.export, s, {dir='/nowhere'})
+	local h = graph.trace(nn.module(function(_, a) return a:to 'float16' end, {}), tensor.randn(1, 4))
+	refused("export: node 'to1': wanted float32, integers of whole bytes, bool or codes, got float16", h.export, h, {dir='/nowhere'})
+end)
+it('every op has an exporter, or a reason to have none', function()
+	local export = debug.getregistry()['quoll.internal'].import 'graph_export'
+	local known, seen, missing = {}, {}, {}
+	for _, name in ipairs(export.exportable()) do known[name] = true end
+	for _, all in ipairs {tensor.ops(), nn.ops()} do
+		for _, op in ipairs(all) do
+			seen[op.name] = true
+			if known[op.name] and export.none[op.name] then missing[#missing + 1] = op.name .. ' (both)' end
+			if not known[op.name] and not export.none[op.name] then missing[#missing + 1] = op.name end
+		end
+	end
+	for name in next, export.none do assert(seen[name], name .. ' is no op') end
+	assert(#missing == 0, table.concat(missing, ' '))
 end)
 it('an input that nothing reads', function()
 	local x, folder = tensor.randn(2, 3), os.tmpname()

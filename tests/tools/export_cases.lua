@@ -189,4 +189,93 @@ for _, kind in ipairs {'LSTM', 'GRU', 'RNN'} do
 	add(kind .. ' dynamic, of int8', exported.quantized(m, steps, {mode='dynamic', weight='int8/1', input='int8'}), steps, {single=true})
 end
 
+---------------------------------------------------------------- other types, indices, orders
+
+local function to(dtype) return function(a) return (a * 3):to(dtype) end end
+local int, long, small = to 'int32', to 'int64', to 'int8'
+for _, op in ipairs {'add', 'sub', 'mul', 'maximum', 'minimum', 'band', 'bor', 'bxor'} do
+	add(op .. ' of int8', function(_, a) local x = (a * 60):to 'int8' return x[op](x, x:flip(2)) end, block)
+	add(op .. ' of integers', function(self, a) return long(a)[op](long(a), self.b) end, block, {parts={b=tensor {-7, 3, 1 << 40, 0, dtype='int64'}}})
+end
+for _, op in ipairs {'mod', 'idiv'} do
+	add(op, function(_, a) return a[op](a, a:flip(2) * 0.3) end, wide)
+	add(op .. ' of integers', function(self, a) return int(a)[op](int(a), self.b) end, block, {parts={b=tensor {-7, 3, -1, 2, dtype='int32'}}})
+end
+add('pow', function(_, a) return a:abs():pow(a:flip(2)) end, wide)
+add('pow of whole exponents', function(self, a) return a:pow(self.b) end, block, {parts={b=tensor {-3, 2, 0, 7}}})
+add('pow of integers', function(self, a) return int(a):pow(self.b) end, block, {parts={b=tensor {3, 2, 0, 7, dtype='int32'}}})
+add('shl', function(self, a) return int(a):shl(self.b) end, block, {parts={b=tensor {3, -1, 0, 31, dtype='int32'}}})
+add('shr', function(self, a) return long(a):shr(self.b) end, block, {parts={b=tensor {3, -5, 64, -64, dtype='int64'}}})
+add('bnot', function(_, a) return ~int(a) end, block)
+add('bnot of bool', function(_, a) return ~a:gt(0) end, block)
+for _, op in ipairs {'neg', 'abs', 'sign', 'relu', 'relu6', 'round', 'floor'} do add(op .. ' of int8', function(_, a) return small(a)[op](small(a)) end, block) end
+for _, op in ipairs {'exp', 'sqrt', 'sigmoid'} do add(op .. ' of int8', function(_, a) return small(a)[op](small(a)) end, block) end
+add('clamp of integers', function(_, a) return int(a):clamp(-1.5, 2) end, block)
+add('div of integers', function(self, a) return int(a) / self.b end, block, {parts={b=tensor {-7, 3, 11, 2, dtype='int64'}}})
+add('eq of integers and floats', function(_, a) return int(a):lt(a) end, block)
+add('where of integers', function(_, a) return tensor.where(a:gt(0), int(a), 7) end, block)
+for _, op in ipairs {'asin', 'acos', 'atan'} do add(op, function(_, a) return a[op](a) end, line, {tolerance=2e-6}) end
+for _, op in ipairs {'sin', 'cos'} do add(op .. ' of large angles', function(_, a) return (a:exp() * 1e9)[op](a:exp() * 1e9) end, wide) end
+add('tan of large angles', function(_, a) return (a * 1e7):tan() end, wide)
+add('add of five axes', function(_, a) return a:view(-1, 1, 3, 1, 3, 2, 6) + a:view(-1, 3, 1, 3, 1, 2, 6):permute(1, 2, 3, 4, 5, 7, 6):reshape(-1, 3, 1, 3, 1, 2, 6) end,
+	image)
+for _, dtype in ipairs {'int8', 'uint8', 'int16', 'uint16', 'int32', 'int64', 'bool'} do
+	add('to ' .. dtype, function(_, a) return (a * 1e3):to(dtype) end, wide)
+	add('to ' .. dtype .. ' and on', function(_, a) return (a * 1e2):round():to(dtype):to 'int8':to 'float32' end, wide)
+end
+add('to of codes', function(_, a) return a:quantize(byte):to 'float32' end, line)
+add('codes', function(_, a) return a:quantize(byte):codes() end, line)
+add('clone', function(_, a) return a:clone() * 2 end, line)
+
+local ties = (tensor.randn(ROWS, 6, 4) * 2):round()
+for name, x in pairs {floats = block, ties = ties} do
+	add('sort of ' .. name, function(_, a) return (a:sort()) end, x)
+	add('places of sort of ' .. name, function(_, a) return select(2, a:sort {axis=2, descending=true}) end, x)
+	add('topk of ' .. name, function(_, a) return (a:topk(3, 2)) end, x)
+	add('places of topk of ' .. name, function(_, a) return select(2, a:topk(2, {axis=-1, largest=false})) end, x)
+	add('median of ' .. name, function(_, a) return a:median {axis=2} end, x)
+	add('quantile of ' .. name, function(_, a) return a:quantile(0.3, {axis={2, 3}}) end, x)
+end
+add('sort of integers', function(_, a) return (int(a):sort(2)) end, block)
+add('quantiles', function(self, a) return a:quantile(self.q, {axis=3}):transpose(1, 2) end, block, {parts={q=tensor {0, 0.25, 1}}})
+add('median of integers', function(_, a) return int(a):median {axis=3, keep=true} end, block)
+add('cumsum', function(_, a) return a:cumsum(2) end, wide)
+add('cumsum of integers', function(_, a) return int(a):cumsum(2) end, block)
+for _, op in ipairs {'sum', 'max', 'min', 'argmax', 'any'} do
+	add(op .. ' of integers', function(_, a) return int(a)[op](int(a), {axis=2}) end, block)
+	add(op .. ' along axes apart', function(_, a) return int(a)[op](int(a), {axis={2, 4}}) end, image)
+end
+for _, op in ipairs {'mean', 'var', 'norm', 'softmax'} do
+	add(op .. ' of integers', function(_, a) return int(a)[op](int(a), {axis=2}) end, block, {tolerance=2e-6})
+	add(op .. ' of decoded codes', function(_, a) local q = a:quantize(byte) return q[op](q, {axis=3}) end, block, {tolerance=2e-6})
+end
+for _, p in ipairs {0, 0.5, 3, -2, -math.huge} do add('norm ' .. p, function(_, a) return a:norm {p=p, axis=2} end, block, {tolerance=2e-6}) end
+for _, op in ipairs {'exp', 'neg', 'square'} do add(op .. ' of decoded codes', function(_, a) local q = a:quantize(byte) return q[op](q) end, line) end
+add('add of decoded codes', function(_, a) return a:quantize(byte) + 1 end, line)
+add('gt of decoded codes', function(_, a) return a:quantize(byte):gt(a) end, line)
+
+add('split', function(_, a) local p = a:split(4, {axis=2}) return tensor.cat({p[2], p[1]}, {axis=2}) end, block)
+add('tile', function(_, a) return a:tile(1, 2, 3) end, block)
+add('tile in front', function(_, a) return a:tile(1, 1, 2, 1, 1, 2) end, block:view(ROWS, 1, 2, 3, 2, 2))
+add('tril', function(_, a) return a:tril() end, block)
+add('triu', function(_, a) return int(a):triu(-1) end, block)
+add('assign', function(_, a) local y = a * 2 y[{{}, {2, 3}}] = a[{{}, {5, 6}}] y[{{}, {}, 1}] = 0.5 return y end, block)
+add('maskedassign', function(_, a) local y = a * 2 y[y:gt(1)] = 0 return y end, block)
+add('gather', function(_, a) return a:gather(2, a:argmax {axis=2, keep=true}) end, block)
+add('gather from the end', function(self, a) return a:gather(3, self.i:expand(a:size(1), 6, 3)) end, block, {parts={i=tensor {-1, 2, 4, dtype='int32'}:view(1, 1, 3)}})
+add('scatter', function(_, a) return (a * 0):scatter(2, a:argmin {axis=2, keep=true}, a) end, block)
+add('scatter and add', function(_, a) return a:scatter(2, select(2, a:sort(2)), a, {add=true}) end, block)
+add('onehot', function(_, a) return a:argmax(2):onehot(6, {dtype='float32'}) end, block)
+add('onehot of int64', function(_, a) return a:argmax(2):onehot(6) end, block)
+add('einsum', function(self, a) return tensor.einsum('bij,jk->bki', a, self.w) end, block, {parts={w=tensor.randn(4, 5)}, tolerance=2e-6})
+add('einsum of diagonals', function(_, a) return tensor.einsum('...ii->...i', a:narrow(2, 1, 4)) end, block)
+add('einsum of a sum', function(_, a) return tensor.einsum('bij->bj', a) end, block, {tolerance=2e-6})
+add('einsum of integers', function(_, a) return tensor.einsum('bij,bkj->bki', small(a), small(a)) end, block)
+add('dot', function(self, a) return a:select(1, 1):dot(self.w) + a:sum {axis=2} * 0 end, line, {single=true, parts={w=tensor.randn(12)}, tolerance=2e-6})
+for _, spec in ipairs {'int8', 'uint8', 'int4', {dtype='uint8', scale=0.02, zero_point=99}, {dtype='int8', scale=0.05}} do
+	add('fake ' .. tostring(quant.spec(spec)), function(_, a) return a:fake(spec) end, line, {single=true})
+end
+add('lsq', function(self, a) return a:lsq(self.s, {bits=4}) + self.w:lsq(self.s, {bits=3}) end, line, {parts={s=tensor {0.21}, w=tensor.randn(12)}})
+add('lsq with a zero point', function(self, a) return a:lsq(self.s, self.z, {bits=8, signed=false}) end, line, {parts={s=tensor {0.021}, z=tensor {100.4}}})
+
 return cases

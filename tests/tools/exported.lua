@@ -127,13 +127,6 @@ function exported.integers(cases)
 	end
 end
 
--- Each function of x by name.
-function exported.functions(list, x, parts, tolerance)
-	for name, f in pairs(list) do
-		it(name, function() exported.check(name, exported.of(f, x, parts), x, {flags=exported.FLAGS, tolerance=tolerance}) end)
-	end
-end
-
 ---------------------------------------------------------------- many graphs in one program, on many platforms
 
 -- Bytes of a tensor's rows; big: the most significant byte first.
@@ -160,7 +153,7 @@ function exported.program(cases)
 	for i, case in ipairs(cases) do
 		local list, rows = {}, case.x:size(1)
 		local step = case.single and 1 or rows -- single: rows of a batch are not each for itself
-		for r = 1, rows, step do list[#list + 1] = case.graph:run(case.x:narrow(1, r, step)) end
+		for r = 1, rows, step do list[#list + 1] = flattened((case.graph:run(case.x:narrow(1, r, step)))) end
 		results[i] = #list == 1 and list[1] or tensor.cat(list, {axis=1})
 	end
 	return {folder = folder, cases = cases, results = results, bytes = {}}
@@ -197,6 +190,33 @@ function exported.differing(program, target)
 		if off > (case.tolerance or 0) then wrong[#wrong + 1] = ('%s: off by %.3g'):format(case.name, off) end
 	end
 	return wrong
+end
+
+-- Each function of x by name: all are variants of one program. Where that cannot be made each is tried alone, so that its test tells.
+function exported.functions(list, x, parts, tolerance)
+	local cases, wrong, failed = {}, nil, false
+	for name in pairs(list) do cases[#cases + 1] = {name=name, x=x, tolerance=tolerance, single=true} end
+	table.sort(cases, function(a, b) return a.name < b.name end)
+	local function all()
+		for _, case in ipairs(cases) do case.graph = exported.of(list[case.name], x, parts) end
+		local program = exported.program(cases)
+		local remove <close> = setmetatable({}, {__close=function() os.execute('rm -r ' .. program.folder) end})
+		wrong = {}
+		for _, flags in ipairs(exported.FLAGS) do
+			for _, text in ipairs(exported.differing(program, {make=flags})) do
+				wrong[text:match '^(.*): off by'] = flags .. ': ' .. text
+			end
+		end
+	end
+	for _, case in ipairs(cases) do
+		it(case.name, function()
+			failed = failed or not wrong and not pcall(all)
+			if failed then
+				return exported.check(case.name, exported.of(list[case.name], x, parts), x, {flags=exported.FLAGS, tolerance=tolerance})
+			end
+			assert(not wrong[case.name], wrong[case.name])
+		end)
+	end
 end
 
 return exported

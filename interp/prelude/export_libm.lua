@@ -1,0 +1,132 @@
+-- SPDX-License-Identifier: MIT
+-- Parts of exported C for what Quoll leaves to the C library, written out without it: remainders (exact), powers of 0, infinity and nan,
+-- the arc functions (in double, rounded once: within one unit of the library's), integer division and powers.
+local _, internal = ...
+local parts = internal.import 'export_parts'
+local vmath = internal.import 'export_vmath'
+
+local function functions(...)
+	local needs = {}
+	for i, name in ipairs {...} do needs[i] = {vmath.part('ql_' .. name)} end
+	return needs
+end
+
+parts.add('mod', {needs = functions('magnitude', 'signed', 'of_bits'), text = [[
+/* The remainder with the sign of y: |y| times powers of 2 is taken from |x|, each step exact in double. */
+static float q_mod(float x, float y)
+{
+	double r = (double)q_magnitude(x), most = (double)q_magnitude(y), t = most;
+	float v = x;
+
+	if (x - x != 0.0f || y != y || y == 0.0f)
+		return q_of_bits(0x7fc00000u);
+	if (y - y == 0.0f) {
+		while (2 * t <= r)
+			t = 2 * t;
+		for (; t >= most; t = 0.5 * t)
+			r = r >= t ? r - t : r;
+		v = q_signed((float)r, x);
+	}
+	return v != 0.0f && (v < 0.0f) != (y < 0.0f) ? v + y : v;
+}
+]]})
+
+parts.add('power', {needs = functions('magnitude', 'signed', 'of_bits', 'pow', 'pow_sign'), text = [[
+/* x to the power y; the ends are those of C99's powf. */
+static float q_power(float x, float y)
+{
+	float infinity = q_of_bits(0x7f800000u), size = q_magnitude(x);
+
+	if (y == 2.0f)
+		return x * x;
+	if (size > 0.0f && size < infinity && q_magnitude(y) < infinity)
+		return q_pow(x, y);
+	if (y == 0.0f || x == 1.0f)
+		return 1.0f;
+	if (x != x || y != y)
+		return x + y;
+	if (y - y != 0.0f)
+		return size == 1.0f ? 1.0f : (size > 1.0f) == (y > 0.0f) ? infinity : 0.0f;
+	size = (size == 0.0f) == (y < 0.0f) ? infinity : 0.0f;
+	return q_pow_sign(y) < 0 ? q_signed(size, x) : size;
+}
+]]})
+
+parts.add('arctangent', {text = [[
+/* By x / (1 + sqrt(1 + x^2)) twice, which halves the angle, and its series. */
+static double q_arctangent(double x)
+{
+	double size = x < 0 ? -x : x, t = size > 1 ? 1 / size : size, z, s;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		t = t / (1 + q_sqrt(1 + t * t));
+	z = t * t;
+	s = 1.0 / 17;
+	for (i = 15; i > 0; i -= 2)
+		s = 1.0 / i - z * s;
+	s = 4 * t * s;
+	s = size > 1 ? 1.5707963267948966 - s : s;
+	return x < 0 ? -s : s;
+}
+]], needs = {{'sqrt'}}})
+local ARCS = {
+	asin = 'a == 0.0f ? a : (float)q_arctangent(x / q_sqrt((1 - x) * (1 + x)))',
+	acos = '(float)(2 * q_arctangent(q_sqrt((1 - x) / (1 + x))))',
+	atan = 'a == 0.0f ? a : (float)q_arctangent(x)',
+}
+for name, result in pairs(ARCS) do
+	parts.add(name, {needs = {{'arctangent'}, {vmath.part 'ql_of_bits'}}, text = ([[
+static float q_%s(float a)
+{
+	double x = (double)a;
+
+	return %s ? q_of_bits(0x7fc00000u) : %s;
+}
+]]):format(name, name == 'atan' and 'x != x' or '!(x * x <= 1)', result)})
+end
+
+---------------------------------------------------------------- integers
+
+parts.add('idivide', {text = [[
+/* Rounded towards minus infinity; by 0, an error in Quoll, 0. */
+static int64_t q_idivide(int64_t a, int64_t b)
+{
+	if (b == 0 || b == -1)
+		return b ? (int64_t)(0 - (uint64_t)a) : 0;
+	return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+]]})
+parts.add('iremainder', {text = [[
+/* With the sign of b; by 0, an error in Quoll, 0. */
+static int64_t q_iremainder(int64_t a, int64_t b)
+{
+	int64_t r = b == 0 || b == -1 ? 0 : a % b;
+
+	return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+]]})
+parts.add('ipower', {text = [[
+/* Wraps; a negative exponent, an error in Quoll, gives 0. */
+static int64_t q_ipower(int64_t a, int64_t b)
+{
+	uint64_t x = (uint64_t)a, y = b < 0 ? 0 : 1;
+
+	for (; b > 0; b >>= 1) {
+		y *= b & 1 ? x : 1;
+		x *= x;
+	}
+	return (int64_t)y;
+}
+]]})
+parts.add('shift', {text = [[
+/* To the left by n, to the right by -n, where the sign is copied. */
+static int64_t q_shift(int64_t a, int64_t n)
+{
+	if (n >= 0)
+		return n > 63 ? 0 : (int64_t)((uint64_t)a << n);
+	return a >> (n > -63 ? -n : 63);
+}
+]]})
+
+return true

@@ -1,0 +1,122 @@
+-- SPDX-License-Identifier: MIT
+-- Sums of products by index letters (tensor/equation.c) and inner products: floats are summed in double, so within rounding of Quoll's
+-- matrix product; integers in 64 bits.
+local _, internal = ...
+local axes = internal.import 'export_axes'
+local parts = internal.import 'export_parts'
+local cast = internal.import 'cast_export'
+internal.import 'index_export' -- offset
+
+local function add(name, sum, product)
+	parts.add(name, {fields = {'a', 'b', 'y'}, needs = {{'offset'}}, text = ([[
+/* Axes of which the first `kept` are those of y and the others are summed over: n sizes, sa and sb strides. */
+static void ${name}(const ${a} *a, const ${b} *b, int32_t outputs, int32_t terms, int32_t kept, int32_t summed, const int32_t *n,
+	const int32_t *sa, const int32_t *sb, ${y} *y)
+{
+	int32_t i, j;
+
+	for (i = 0; i < outputs; i++) {
+		const ${a} *p = a + q_offset(i, kept, n, sa);
+		const ${b} *q = b + q_offset(i, kept, n, sb);
+		@SUM@ sum = 0;
+
+		for (j = 0; j < terms; j++)
+			sum += @PRODUCT@;
+		y[i] = (${y})sum;
+	}
+}
+]]):gsub('@(%u+)@', {SUM = sum, PRODUCT = product:gsub('P', 'p[q_offset(j, summed, n + kept, sa + kept)]')
+		:gsub('Q', 'q[q_offset(j, summed, n + kept, sb + kept)]')})})
+end
+add('einsum', 'double', '(double)P * (double)Q')
+add('einsumwrap', 'uint64_t', '(uint64_t)P * (uint64_t)Q')
+
+-- The letters of a term; '...' are the axes 'dots-1', … counted from the last.
+local function letters_of(term, dots)
+	local list = {}
+	for letter in term:gsub('%.%.%.', '.'):gmatch '[%a.]' do
+		if letter == '.' then
+			for k = dots, 1, -1 do list[#list + 1] = 'dots' .. k end
+		else
+			list[#list + 1] = letter
+		end
+	end
+	return list
+end
+
+-- Without '->': the axes of '...', then the letters that occur once, in the order of their codes.
+local function implicit(terms, most)
+	local counts, list, names = {}, {}, {}
+	for _, term in ipairs(terms) do
+		for _, letter in ipairs(term) do counts[letter] = (counts[letter] or 0) + 1 end
+	end
+	for k = most, 1, -1 do list[#list + 1] = 'dots' .. k end
+	for letter, count in next, counts do
+		if count == 1 and #letter == 1 then names[#names + 1] = letter end
+	end
+	table.sort(names)
+	return table.move(names, 1, #names, #list + 1, list)
+end
+
+-- Terms of the operands, and of the result.
+local function read(equation, shapes)
+	local left, right = equation:match '^(.-)%->(.*)$'
+	left = left or equation
+	local terms, most, i = {}, 0, 0
+	for term in (left .. ','):gmatch '([^,]*),' do
+		i = i + 1
+		local _, letters = term:gsub('%a', '')
+		local dots = #shapes[i] - letters
+		most = term:find('.', 1, true) and math.max(most, dots) or most
+		terms[i] = letters_of(term, dots)
+	end
+	return terms, right and letters_of(right, most) or implicit(terms, most)
+end
+
+-- Size of each letter, and its stride in each operand: a letter twice walks along the diagonal.
+local function walk(terms, shapes)
+	local sizes, strides = {}, {}
+	for i, term in ipairs(terms) do
+		local dense = axes.dense(shapes[i])
+		strides[i] = {}
+		for d, letter in ipairs(term) do
+			sizes[letter] = math.max(sizes[letter] or 0, shapes[i][d])
+			strides[i][letter] = (strides[i][letter] or 0) + (shapes[i][d] == 1 and 0 or dense[d])
+		end
+	end
+	return sizes, strides
+end
+
+return {ops = {'einsum', 'dot'}, emit = function(e, node)
+	local pointers, shapes, facts = {}, {}, {}
+	local real = e.graph:result_of(node.name).dtype:find '^float'
+	for i in ipairs(node.inputs) do
+		if real then
+			pointers[i], facts[i] = cast.floats(e, node, i)
+		else
+			pointers[i], facts[i] = e:plain(node, i)
+		end
+		shapes[i] = facts[i].shape
+	end
+	local terms, out = read(node.op == 'dot' and 'i,i->' or node.attrs.equation, shapes)
+	local sizes, strides = walk(terms, shapes)
+	local order, summed, seen, outputs, count = table.move(out, 1, #out, 1, {}), {}, {}, 1, 1
+	for _, letter in ipairs(out) do seen[letter], outputs = true, outputs * sizes[letter] end
+	for letter, size in next, sizes do
+		if not seen[letter] then summed[#summed + 1], count = letter, count * size end
+	end
+	table.sort(summed)
+	table.move(summed, 1, #summed, #order + 1, order)
+	local y, g = e:output(node)
+	e.inexact = e.inexact or real ~= nil
+	if not pointers[2] then
+		pointers[2], facts[2], strides[2] = e:array(node.name .. '_one', facts[1].ctype, {1}, 'a number'), facts[1], {}
+	end
+	local function list(of)
+		local values = {}
+		for i, letter in ipairs(order) do values[i] = of[letter] or 0 end
+		return #values > 0 and e:array(node.name .. '_walk', 'int32_t', values, 'sizes or strides') or '0'
+	end
+	e:call('%s(%s, %s, %d, %d, %d, %d, %s, %s, %s, %s);', e:part(real and 'einsum' or 'einsumwrap', {a = facts[1].ctype, b = facts[2].ctype,
+		y = g.ctype}), pointers[1], pointers[2], outputs, count, #out, #summed, list(sizes), list(strides[1]), list(strides[2]), y)
+end}
