@@ -28,7 +28,7 @@ if found and data.find 'cifar10/test_batch_first1000.bin.xz' then
 	real = true
 	m, norm = dofile(folder .. 'models/resnet9.lua')
 	m:load(folder .. 'models/resnet9.safetensors'):eval()
-	images, choices, unseen = data.cifar10{split = 'train', limit = quick and 640 or nil}, data.cifar10{split = 'validation'}, data.cifar10{split = 'test', limit = quick and 500 or nil}
+	images, choices, unseen = data.cifar10{split = 'train', limit = quick and 640 or nil}, data.cifar10{split = 'validation'}, data.cifar10{split = 'test', limit = quick and 300 or nil}
 else
 	print('input: procedural shapes, because ' .. why)
 	images, choices = data.synth{kind = 'shapes', n = quick and 3000 or 12000, seed = 1}:split(0.8)
@@ -154,17 +154,27 @@ end
 -- As a graph (`graph.trace`) a network is a list of named nodes, and an ordered list of rules decides for each how it is
 -- computed. A pattern is a regular expression for names; the first that matches wins, `false` leaves a node float. `match`
 -- only tells what would happen: here the weights of the last layer take 8 bits, those of convolutions 16 with a scale for each
--- output channel.
+-- output channel. From here on all is done with the published network and with ResNet9.
 
 -- %%
-network = others.resnet8 and (quick and others.resnet8 or others.resnet20) or {f, {normalize = norm}}
-model, with = network[1], {batch = 250, normalize = network[2].normalize}
-for x in data.loader(unseen, with)() do
-	photos = x
-	break
+networks = {}
+if others.resnet8 then
+	networks[1] = quick and {name = 'resnet8', model = others.resnet8[1], normalize = others.resnet8[2].normalize} or
+		{name = 'resnet20', model = others.resnet20[1], normalize = others.resnet20[2].normalize}
 end
-g = graph.trace(model, photos[{{1, 1}}])
-print(g:match({{'.*(linear|dense).*', 'int8'}, {'.*conv.*', 'int16/1'}}, {mode = 'weight_only'}))
+networks[#networks + 1] = {name = real and 'resnet9' or 'small', model = f, normalize = norm}
+for _, net in ipairs(networks) do
+	net.with = {batch = quick and net.name == 'resnet9' and 60 or 250, normalize = net.normalize}
+	net.test = data.loader(unseen, net.with)
+	for x, y in net.test() do
+		net.photos = x
+		if quick then net.test = data.loader(data.tensors(x, y), {batch = 60}) end
+		break
+	end
+	net.g = graph.trace(net.model, net.photos[{{1, 1}}])
+	print(net.name)
+	print(net.g:match({{'.*(linear|dense).*', 'int8'}, {'.*conv.*', 'int16/1'}}, {mode = 'weight_only'}))
+end
 
 -- %% [markdown]
 -- ## A spec for each layer
@@ -175,55 +185,63 @@ print(g:match({{'.*(linear|dense).*', 'int8'}, {'.*conv.*', 'int16/1'}}, {mode =
 -- images only. They go by the loss: it notices what does not yet turn a class over.
 
 -- %%
-how = {data = data.loader(choices, with), batches = quick and 1 or 4, metric = 'loss', log = false}
-how.spec = 'int4/1'
-print(quant.sensitivity(model, how))
-how.spec, how.choices, how.bytes = nil, {'int4/1', 'int8/1'}, 0.65 * quant.estimate(model, 'int8/1').bytes
-rules, pareto = quant.search(model, how)
-pareto:plot{kind = 'scatter', x = 'bytes', y = 'drop', title = 'what a byte buys', ylabel = 'loss above float32', file = 'out/05_pareto.png'}
-mixed = model:quantize{mode = 'weight_only', rules = rules}
-r = bench.models({float32 = model, int8 = model:quantize{mode = 'weight_only', weight = 'int8/1'}, mixed = mixed,
-	int4 = model:quantize{mode = 'weight_only', weight = 'int4/1'}}, {data = data.loader(unseen, with), metric = 'accuracy'})
-print(r)
-by = {}
-for i = 1, #r do by[r[i].model] = r[i] end
-assert(by.mixed.accuracy > by.float32.accuracy - (quick and 5 or 1.5) and by.mixed.accuracy >= by.int4.accuracy)
-assert(by.mixed.weight_bytes < 0.72 * by.int8.weight_bytes)
+for _, net in ipairs(networks) do
+	how = {data = data.loader(choices, net.with), batches = quick and 1 or 4, metric = 'loss', log = false}
+	how.spec = 'int4/1'
+	print(net.name)
+	print((quant.sensitivity(net.model, how)))
+	how.spec, how.choices, how.bytes = nil, {'int4/1', 'int8/1'}, 0.65 * quant.estimate(net.model, 'int8/1').bytes
+	net.rules, pareto = quant.search(net.model, how)
+	pareto:plot{kind = 'scatter', x = 'bytes', y = 'drop', title = net.name .. ': what a byte buys', ylabel = 'loss above float32', file = 'out/05_pareto_' .. net.name .. '.png'}
+	mixed = net.model:quantize{mode = 'weight_only', rules = net.rules}
+	r = bench.models({float32 = net.model, int8 = net.model:quantize{mode = 'weight_only', weight = 'int8/1'}, mixed = mixed,
+		int4 = net.model:quantize{mode = 'weight_only', weight = 'int4/1'}}, {data = net.test, metric = 'accuracy'})
+	print(r)
+	by = {}
+	for i = 1, #r do by[r[i].model] = r[i] end
+	assert(by.mixed.accuracy > by.float32.accuracy - (quick and 8 or 1.5) and by.mixed.accuracy >= by.int4.accuracy - (quick and 8 or 1))
+	assert(by.mixed.weight_bytes < 0.72 * by.int8.weight_bytes)
+end
 
 -- %% [markdown]
 -- ## Out as C
 --
 -- `export` writes C99 that needs nothing: no library, no allocation, one block of memory for all values, and a `main.c` that
--- tests itself. Here three precisions stand side by side in one program; weights that two of them share are written once. What comes
--- out are the bits of `g:run`, on any processor; so a photo that the exported program gets wrong is wrong here as well.
+-- tests itself. Here three precisions of a network stand side by side in one program; weights that two of them share are written
+-- once. What comes out are the bits of `g:run`, on any processor; so a photo that the exported program gets wrong is wrong here
+-- as well. ResNet9 has megabytes of weights: `blob=true` keeps them in a file that the program reads, not in its source.
 
 -- %%
-model:calibrate(data.loader(choices, with), {input = 'uint8@mse', batches = quick and 1 or 4, log = false})
-g = graph.trace(model, photos[{{1, 1}}])
-static8, report8 = g:quantize{mode = 'static'}
-variants = {int8 = static8, mixed = g:quantize{mode = 'static', rules = rules}, float32 = g}
-print(g:export{dir = 'out/05_c', name = 'net', samples = photos, variants = variants, profile = '.*conv.*'})
-compiles = os.execute 'make -s -C out/05_c >out/05_make.txt 2>&1 && out/05_c/net --selftest'
-print(compiles and 'compiled' or 'no C compiler here, or out/05_make.txt tells why')
+for _, net in ipairs(networks) do
+	net.model:calibrate(data.loader(choices, net.with), {input = 'uint8@mse', batches = quick and 1 or 4, log = false})
+	g = graph.trace(net.model, net.photos[{{1, 1}}])
+	net.dir = 'out/05_' .. net.name
+	net.variants = {int8 = g:quantize{mode = 'static'}, mixed = g:quantize{mode = 'static', rules = net.rules}, float32 = g}
+	print(g:export{dir = net.dir, name = 'net', samples = net.photos, variants = net.variants, profile = '.*conv.*', blob = net.name == 'resnet9'})
+	net.compiles = os.execute(('make -s -C %s >%s_make.txt 2>&1 && %s/net --selftest'):format(net.dir, net.dir, net.dir))
+	print(net.compiles and 'compiled' or ('no C compiler here, or %s_make.txt tells why'):format(net.dir))
+end
 
 -- %% [markdown]
 -- The program reads photos as floats from standard input and writes logits. Those of the integer networks are equal bit for bit; of the
 -- float network few are, because its sums run in another order.
 
 -- %%
-n = quick and 20 or 100
-if compiles then
-	pack, input = string.pack, io.open('out/05_photos', 'wb')
-	for _, value in ipairs(photos[{{1, n}}]:contiguous():view(-1):totable()) do input:write(pack('<f', value)) end
-	input:close()
-	for name, q in pairs(variants) do
-		assert(os.execute(('out/05_c/net %s --run <out/05_photos >out/05_logits'):format(name)))
-		bytes, same, wanted = io.open('out/05_logits', 'rb'):read 'a', 0, q:run(photos[{{1, n}}])
-		for i, value in ipairs(wanted:contiguous():view(-1):totable()) do same = same + (string.unpack('<f', bytes, 4 * i - 3) == value and 1 or 0) end
-		print(('%-8s %d of %d logits have the same bits'):format(name, same, wanted:nelem()))
-		assert(same == wanted:nelem() or name == 'float32')
+for _, net in ipairs(networks) do
+	n = quick and (net.name == 'resnet9' and 5 or 20) or 100
+	if net.compiles then
+		pack, input = string.pack, io.open('out/05_photos', 'wb')
+		for _, value in ipairs(net.photos[{{1, n}}]:contiguous():view(-1):totable()) do input:write(pack('<f', value)) end
+		input:close()
+		for name, q in pairs(net.variants) do
+			assert(os.execute(('%s/net %s --run <out/05_photos >out/05_logits'):format(net.dir, name)))
+			bytes, same, wanted = io.open('out/05_logits', 'rb'):read 'a', 0, q:run(net.photos[{{1, n}}])
+			for i, value in ipairs(wanted:contiguous():view(-1):totable()) do same = same + (string.unpack('<f', bytes, 4 * i - 3) == value and 1 or 0) end
+			print(('%s %-8s %d of %d logits have the same bits'):format(net.name, name, same, wanted:nelem()))
+			assert(same == wanted:nelem() or name == 'float32')
+		end
+		os.execute(('cd %s && ./net int8 --time %d && ./net float32 --time %d | head -1'):format(net.dir, quick and 10 or 100, quick and 2 or 20))
 	end
-	os.execute 'out/05_c/net int8 --time 100; out/05_c/net float32 --time 20 | head -1'
 end
 
 -- %% [markdown]
