@@ -240,6 +240,7 @@ static int cannot_load(lua_State *L, const char *name)
 static int warn_of_globals(lua_State *L)
 {
 	ql_prelude_require(L, "strict");
+	lua_getfield(L, -1, "script");
 	lua_pushvalue(L, 1);
 	lua_pushvalue(L, 2);
 	lua_call(L, 2, 0);

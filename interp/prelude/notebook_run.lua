@@ -7,6 +7,7 @@ local base = internal.import 'base'
 local mime = internal.import 'mime'
 local notebook = internal.import 'notebook'
 local notebook_stale = internal.import 'notebook_stale'
+local strict = internal.import 'strict'
 local fail, near = base.fail, base.near
 
 local OFTEN = 0.5            -- seconds of running after which the side file is written again
@@ -277,11 +278,37 @@ function run.new(nb, options)
 	return self
 end
 
+-- The text as a chunk, without the expression at its end that a cell may show; nil when it is no Lua.
+local function chunk_of(text, name)
+	local chunk = load(text, name, 't')
+	while not chunk and text ~= '' do
+		text = text:match '^(.*)\n[^\n]*$' or ''
+		chunk = load(text, name, 't')
+	end
+	return chunk
+end
+
+-- Warns of globals that only functions of the notebook assign (--strict).
+local function warn_of_globals(self)
+	local chunks, declared = {}, {}
+	for _, cell in ipairs(self.nb.cells) do
+		local text = notebook.runs(cell) and (cell.code or cell.source) or ''
+		local name, line = place(self, cell)
+		for _, piece in ipairs(internal.pieces(text)) do
+			local chunk = not piece.magic and chunk_of(text:sub(piece.from, piece.to), name)
+			if chunk then chunks[#chunks + 1] = {chunk = chunk, name = name:sub(2), line = (line or 1) + piece.line - 2} end
+		end
+		for variable in pairs(text ~= '' and parameters_of(cell) or {}) do declared[variable] = true end
+	end
+	strict.warn(chunks, declared)
+end
+
 -- A session of its own: In, Out and _ begin anew. Not before it is certain that something runs.
 function run:begin()
 	internal.fix_width() -- the outputs are kept: they must not depend on this terminal
 	self.session = internal.session()
 	notebook_stale.begin(self.nb)
+	if strict.wanted() then warn_of_globals(self) end
 	return self
 end
 

@@ -26,21 +26,36 @@ local function collect(f, environment, depth, declared, found)
 	end
 end
 
--- Warns of those of a chunk that is loaded from a file and not run yet; gives their list.
-return function(chunk, name)
-	local declared, found, list = {}, {}, {}
-	bytecode.read(chunk, function(main)
-		for i = 0, #main.upvalues do
-			if main.names[i] == '_ENV' then collect(main, i, 0, declared, found) end
+local strict = {}
+
+-- Warns of those of all chunks, {chunk =, name =, line = before its first} each; none of them has run. declared: names that count as
+-- assigned. Gives their list.
+function strict.warn(chunks, declared)
+	local list = {}
+	for _, part in ipairs(chunks) do
+		part.found = {}
+		bytecode.read(part.chunk, function(main)
+			for i = 0, #main.upvalues do
+				if main.names[i] == '_ENV' then collect(main, i, 0, declared, part.found) end
+			end
+		end)
+	end
+	for _, part in ipairs(chunks) do
+		for name, line in next, part.found do
+			if not declared[name] and rawget(_G, name) == nil then list[#list + 1] = {name = name, line = part.line + line, file = part.name} end
 		end
-	end)
-	for global, line in next, found do
-		if not declared[global] and rawget(_G, global) == nil then list[#list + 1] = {name = global, line = line} end
 	end
 	table.sort(list, function(a, b) return a.line < b.line or a.line == b.line and a.name < b.name end)
 	for _, entry in ipairs(list) do
 		warn(("%s:%d: only a function assigns the global '%s': wanted a local, or an assignment outside of functions (--strict=0: no such warnings)"):format(
-			name, entry.line, entry.name))
+			entry.file, entry.line, entry.name))
 	end
 	return list
 end
+
+-- As --strict, or the environment, says (options.def).
+function strict.wanted() return not ({['0'] = 1, no = 1, off = 1, ['false'] = 1})[os.getenv 'QUOLL_STRICT' or '1'] end
+
+function strict.script(chunk, name) return strict.warn({{chunk = chunk, name = name, line = 0}}, {}) end
+
+return strict

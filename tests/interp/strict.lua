@@ -38,9 +38,27 @@ describe('a script', function()
 	end)
 end)
 
+describe('a notebook', function()
+	-- What running the cells says.
+	local function run(text, options)
+		local f <close> = io.open(file .. '.lua', 'w')
+		f:write(text):close()
+		local pipe <close> = io.popen(('"/proc/$PPID/exe" %s run %s.lua --out - 2>&1'):format(options or '', file))
+		return (pipe:read 'a':gsub('%S*' .. file:match '[^/]*$', 'x'))
+	end
+	it('is warned in the same way, with the line of the file', function()
+		local text = run '-- %%\nlocal seen = 0\n-- %%\nfunction f() seen, later = 1, 2 end\n1 + 1\n-- %%\nlater = 3\nfunction g()\ntotal = 1\nend\n!true\n-- %%\nprint "end"'
+		assert(text:find "x.lua:9: only a function assigns the global 'total'" and select(2, text:gsub('warning: ', '')) == 1, text)
+		assert(text:find 'end\n')
+	end)
+	it('not with --strict=0, and its outputs are as without', function()
+		assert(run('-- %%\nfunction f() x = 1 end', '--strict=0') == '')
+	end)
+end)
+
 it('our own scripts and tutorials are clean', function()
 	local pipe <close> = io.popen('ls scripts/*.lua tutorials/*.lua 2>/dev/null')
-	local strict = debug.getregistry()['quoll.internal'].import 'strict'
+	local strict = debug.getregistry()['quoll.internal'].import 'strict'.script
 	local n = 0
 	for name in pipe:lines() do
 		local chunk = loadfile(name)
@@ -52,3 +70,4 @@ it('our own scripts and tutorials are clean', function()
 end)
 
 os.remove(file)
+os.remove(file .. '.lua')
