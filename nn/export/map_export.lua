@@ -160,7 +160,7 @@ function map.emit(e, node)
 	if domain == 'int64_t' and TESTS[node.op] then return fill(e, node) end
 	local result = e.graph:result_of(node.name)
 	local expression, needs = formula(node, domain, result.dtype)
-	local fields, order, name, given = {}, {}, 'each_' .. node.op .. (domain == 'double' and '_double' or ''), {}
+	local fields, order, name, given = {}, {}, ('each_%s_%s'):format(node.op, parts.short(domain)), {}
 	local y, g
 	local operands = operands_of(e, node, domain, e:shape_of(node))
 	y, g = e:output(node)
