@@ -56,21 +56,6 @@ local function lines_of(text)
 	return lines
 end
 
-local function blanked(text) return (text:gsub('[^\n]', ' ')) end
-
--- The code with blanks in place of what is no Lua, so that it can be scanned.
-local function only_lua(code, pieces)
-	local parts, at = {}, 1
-	for _, piece in ipairs(pieces) do
-		if piece.magic then
-			local to = piece.code and piece.code - 1 or piece.to
-			parts[#parts + 1] = code:sub(at, piece.from - 1) .. blanked(code:sub(piece.from, to))
-			at = to + 1
-		end
-	end
-	return table.concat(parts) .. code:sub(at)
-end
-
 -- The line in which the last token of a piece ends that is no comment.
 local function last_line(code, piece)
 	local text = code:sub(piece.from, piece.to)
@@ -93,7 +78,7 @@ end
 local function add_cases(self, cell, chunk, first)
 	local code = cell.code or cell.source
 	local pieces = internal.pieces(code)
-	local scanned, lines = cases.scan(only_lua(code, pieces)), lines_of(code)
+	local scanned, lines = cases.scan(notebook.lua_of(cell, pieces)), lines_of(code)
 	local place = self.places[chunk] or {cases = {}, by_line = {}}
 	self.places[chunk] = place
 	local wrapped = {}

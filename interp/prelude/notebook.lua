@@ -58,6 +58,21 @@ function notebook.title(nb)
 	return nb.file:match '[^/]*$'
 end
 
+local function blanked(text) return (text:gsub('[^\n]', ' ')) end
+
+-- The code of a cell with blanks in place of what is no Lua (%words, !commands): for those who read names in it.
+function notebook.lua_of(cell, pieces)
+	local code, parts, at = cell.code or cell.source, {}, 1
+	for _, piece in ipairs(pieces or internal.pieces(code)) do
+		if piece.magic then
+			local to = piece.code and piece.code - 1 or piece.to
+			parts[#parts + 1] = code:sub(at, piece.from - 1) .. blanked(code:sub(piece.from, to))
+			at = to + 1
+		end
+	end
+	return table.concat(parts) .. code:sub(at)
+end
+
 -- Whether a run calls the cell: there is more in it than comments, and it is not to be skipped.
 function notebook.runs(cell)
 	if cell.kind ~= 'code' or cell.tags.skip then return false end
@@ -75,7 +90,7 @@ function notebook.keys(nb, parameters)
 	local writers = {} -- name -> keys of the cells that wrote it so far
 	for _, cell in ipairs(nb.cells) do
 		if cell.kind == 'code' then
-			local parts, reads, writes = {cell.source, cell.tags.parameters and parameters or ''}, effects(cell.code or cell.source)
+			local parts, reads, writes = {cell.source, cell.tags.parameters and parameters or ''}, effects(notebook.lua_of(cell))
 			for _, name in ipairs(reads) do
 				if writers[name] then parts[#parts + 1] = name .. '=' .. writers[name] end
 			end

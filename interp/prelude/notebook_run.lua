@@ -84,7 +84,7 @@ local READERS = {number = function(text) return tonumber(text) end,
 -- Names that the cell assigns at its top level.
 local function parameters_of(cell)
 	local known, names = {}, {}
-	for _, v in ipairs(internal.variables(cell.code or cell.source)) do
+	for _, v in ipairs(internal.variables(notebook.lua_of(cell))) do
 		if v.outside and not known[v.name] and (v.after == '=' or v.after == '<' or v.after == ',' or v.before == 'local') then
 			known[v.name] = true
 			names[#names + 1] = v.name

@@ -109,7 +109,7 @@ local function of_text(text)
 end
 
 local function facts_of(cell, before)
-	return before and before.marks and of_marks(before.marks) or of_text(cell.code or cell.source)
+	return before and before.marks and of_marks(before.marks) or of_text(notebook.lua_of(cell))
 end
 
 local round = {}
@@ -132,7 +132,7 @@ function round:undo(cell, instead)
 	for name in pairs(old.writes) do
 		local anew = false
 		for _, new in ipairs(old.first[name] and instead or {}) do
-			anew = anew or notebook.runs(new) and of_text(new.code or new.source).first[name]
+			anew = anew or notebook.runs(new) and of_text(notebook.lua_of(new)).first[name]
 		end
 		if not anew then self:undo_name(name) end
 	end
@@ -151,14 +151,14 @@ local function draws(cell) return not same_random(cell.random_before, cell.rando
 -- Names that are local variables at the top of a cell.
 local function locals_of(set, nb)
 	for _, cell in ipairs(code_cells(nb)) do
-		for _, v in ipairs(internal.variables(cell.code or cell.source)) do
+		for _, v in ipairs(internal.variables(notebook.lua_of(cell))) do
 			if v.outside and (v.before == 'local' or v.after == '<') then set[v.name] = true end
 		end
 	end
 end
 
 local function has_old_local(self, cell, touched)
-	for _, v in ipairs(internal.variables(cell.code or cell.source)) do
+	for _, v in ipairs(internal.variables(notebook.lua_of(cell))) do
 		if self.locals[v.name] and touched[v.name] then return true end
 	end
 	return false
