@@ -3,8 +3,8 @@
  *	internal.nested_tokens(text) -> list of {kind, begin, end, open}: 1-based, inclusive, blanks left out
  *	internal.magics() -> list of {name, arguments, text}
  *	internal.entries(path, prefix) -> list of {name, is_folder}, or nil: of names that begin so
- *	internal.pieces(text) -> list of {from=, to= (bytes), line=, magic= whether it is no Lua, code= where its code begins}
- *	internal.keys() -> list of {keys, command, text} of keys.def
+ *	internal.pieces(text) -> list of {from=, to= (bytes), line=, magic= whether it is no Lua, code= where
+ *its code begins} internal.keys() -> list of {keys, command, text} of keys.def
  */
 #include "interp/repl/ask.h"
 
@@ -246,7 +246,8 @@ static int internal_folder(lua_State *L)
 		return 0;
 	lua_newtable(L);
 	for (lua_Integer i = 1; i < MOST_ENTRIES && (entry = readdir(*box));) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") || strncmp(entry->d_name, prefix, strlen(prefix)))
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
+			strncmp(entry->d_name, prefix, strlen(prefix)))
 			continue;
 		lua_createtable(L, 2, 0);
 		lua_pushstring(L, entry->d_name);
@@ -263,7 +264,8 @@ static int internal_folder(lua_State *L)
 int ql_open_ask(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"nested_tokens", internal_tokens}, {"magics", internal_magics},
-		{"keys", internal_keys}, {"pieces", internal_pieces}, {"entries", internal_folder}, {NULL, NULL}};
+		{"keys", internal_keys}, {"pieces", internal_pieces}, {"entries", internal_folder},
+		{NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

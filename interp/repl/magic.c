@@ -99,8 +99,8 @@ bool ql_magic_refuse(struct ql_session *s, const char *format, ...)
 	return false;
 }
 
-/* An error that a magic raises about what was typed has no place in it, and no traceback either. The code of a magic may
- * fail, too: then its own errors begin with its name. */
+/* An error that a magic raises about what was typed has no place in it, and no traceback either. The code of
+ * a magic may fail, too: then its own errors begin with its name. */
 static bool call_magic(struct ql_session *s, const struct ql_magic *magic, int n)
 {
 	lua_State *L = s->state->L;
@@ -111,7 +111,8 @@ static bool call_magic(struct ql_session *s, const struct ql_magic *magic, int n
 		return true;
 	text = lua_tostring(L, -1);
 	trace = text ? strstr(text, "\nstack traceback:\n") : NULL;
-	if (!trace || !strncmp(text, "prelude/", 8) || (name && (strncmp(text, magic->name, name) || text[name] != ':'))) {
+	if (!trace || !strncmp(text, "prelude/", 8) ||
+		(name && (strncmp(text, magic->name, name) || text[name] != ':'))) {
 		ql_show_error(L);
 		return false;
 	}
@@ -154,9 +155,11 @@ static bool is_taken(struct ql_session *s, const struct ql_magic *magic, const c
 	while (to > from && strchr(" \t\r\n;", rest[to - 1]))
 		to--;
 	if (from < to && magic->takes == QL_TAKES_NOTHING)
-		return ql_magic_refuse(s, "%s%s: wanted nothing behind it, got '%.*s'", mark, magic->name, (int)(to - from), rest + from);
+		return ql_magic_refuse(s, "%s%s: wanted nothing behind it, got '%.*s'", mark, magic->name,
+			(int)(to - from), rest + from);
 	if (magic->takes == QL_TAKES_WORDS && memchr(rest + from, '\n', to - from))
-		return ql_magic_refuse(s, "%s%s: wanted one line, got more; behind %%%% only code may go on", mark, magic->name);
+		return ql_magic_refuse(s, "%s%s: wanted one line, got more; behind %%%% only code may go on",
+			mark, magic->name);
 	return true;
 }
 
@@ -274,7 +277,8 @@ static bool unknown(struct ql_session *s, const char *rest, size_t size, struct 
 	if (lua_isstring(L, -1))
 		ql_magic_refuse(s, "%%%s is a word of IPython; here: %s", word, lua_tostring(L, -1));
 	else
-		ql_magic_refuse(s, "%%%s: no such magic%s; %%magics lists them", word, ql_nearest(word, names, near));
+		ql_magic_refuse(
+			s, "%%%s: no such magic%s; %%magics lists them", word, ql_nearest(word, names, near));
 	lua_pop(L, 2);
 	return false;
 }
@@ -282,7 +286,8 @@ static bool unknown(struct ql_session *s, const char *rest, size_t size, struct 
 static const struct ql_magic ask = {"?", "name", "help on a name", QL_TAKES_WORDS, question, NULL, NULL};
 static const struct ql_magic command = {
 	"!", "command", "runs a command of the shell", QL_TAKES_WORDS, shell, NULL, NULL};
-static const struct ql_magic expression = {"=", "expression", "shows its value", QL_TAKES_CODE, equals, NULL, NULL};
+static const struct ql_magic expression = {
+	"=", "expression", "shows its value", QL_TAKES_CODE, equals, NULL, NULL};
 static const struct ql_magic none = {"%", "", "", QL_TAKES_TEXT, unknown, NULL, NULL};
 
 static const struct ql_magic *find_word(const char *text, size_t size, size_t *from)
@@ -345,7 +350,8 @@ const struct ql_magic *ql_magic_find(const char *text, size_t size, size_t *from
 
 void ql_magic_usage(struct ql_session *s, const struct ql_magic *magic)
 {
-	ql_magic_refuse(s, "usage: %s%s %s", ql_magic_takes_code(magic) && *magic->name != '=' ? "%" : "", magic->name, magic->arguments);
+	ql_magic_refuse(s, "usage: %s%s %s", ql_magic_takes_code(magic) && *magic->name != '=' ? "%" : "",
+		magic->name, magic->arguments);
 }
 
 /* ---- options before code ---- */
@@ -382,7 +388,8 @@ static bool begins_anew(const char *text, size_t size)
 	return size > 0 && is_letter(text[0]);
 }
 
-/* Where the option ends that stands at `at`: "-n 10", "-n10" or "-q", so that no expression of Lua is meant: `-n - 10` is one. */
+/* Where the option ends that stands at `at`: "-n 10", "-n10" or "-q", so that no expression of Lua is meant:
+ * `-n - 10` is one. */
 static size_t option_end(const char *text, size_t size, size_t at)
 {
 	size_t name = at + 2, blanks = name < size ? skip(text, size, name, is_space) : size;

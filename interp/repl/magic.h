@@ -20,8 +20,8 @@ enum ql_magic_takes {
 
 /* One %word: descriptor ql_magic_<name> in magics/, line in magics.def. Written in C (`run`), or in Lua: the
  * function `field` of prelude/<file>.lua, called with the text behind the word, the number of the input and,
- * with code, its function and how many bytes of the text stand before it. What it returns may be a list of inputs to run: {{text=, number=
- * (nil: this one)}, …}. */
+ * with code, its function and how many bytes of the text stand before it. What it returns may be a list of
+ * inputs to run: {{text=, number= (nil: this one)}, …}. */
 struct ql_magic {
 	const char *name, *arguments, *text;
 	enum ql_magic_takes takes;

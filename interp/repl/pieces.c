@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A line that begins outside of all blocks and brackets is no Lua when it begins with ? ! or $, when it is a "name?", or when it
- * begins with a %word: `x = a` and `% b` on two lines are Lua, so an indented word must be one that there is, and no blank may
- * stand behind the %. A word that takes code has as many lines as make it whole, a %%word all that are left.
+ * A line that begins outside of all blocks and brackets is no Lua when it begins with ? ! or $, when it is a
+ * "name?", or when it begins with a %word: `x = a` and `% b` on two lines are Lua, so an indented word must
+ * be one that there is, and no blank may stand behind the %. A word that takes code has as many lines as make
+ * it whole, a %%word all that are left.
  */
 #include "interp/repl/pieces.h"
 
@@ -100,7 +101,8 @@ static size_t code_end(const struct ql_pieces *p, size_t from, size_t end)
 		size_t begin = ql_scan_outside(&s) ? line_begin(p, s.token.begin, from) : SIZE_MAX;
 		int top = lua_gettop(p->L);
 
-		if (begin == SIZE_MAX || begin <= from || (continues(&s) && !find_behind(p, begin, s.token.begin, &(size_t){0})))
+		if (begin == SIZE_MAX || begin <= from ||
+			(continues(&s) && !find_behind(p, begin, s.token.begin, &(size_t){0})))
 			continue;
 		if (ql_cell_compile(p->L, p->text + from, begin - from, "=input", cell) != QL_CELL_INCOMPLETE)
 			found = begin;

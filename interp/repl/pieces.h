@@ -25,11 +25,13 @@ struct ql_pieces {
 
 /* The next piece that is not blank; false: there is none. May raise (no memory). */
 bool ql_pieces_next(struct ql_pieces *p, struct ql_piece *piece);
-/* What the whole text is when it is an input: WRONG or INCOMPLETE: the message is on the stack. EMPTY: blank. READY: nothing is
- * on the stack. `chunk` as for ql_cell_compile. */
+/* What the whole text is when it is an input: WRONG or INCOMPLETE: the message is on the stack. EMPTY: blank.
+ * READY: nothing is on the stack. `chunk` as for ql_cell_compile. */
 enum ql_cell_state ql_pieces_state(struct ql_pieces p, const char *chunk, struct ql_cell *cell);
-/* Compiles one piece, whose lines get the numbers that they have in the whole text. Below the function, or the message, may
- * stand a text that must live as long as the cell. A magic without code is READY, and nothing is pushed. */
-enum ql_cell_state ql_piece_compile(const struct ql_pieces *p, const struct ql_piece *piece, const char *chunk, struct ql_cell *cell);
+/* Compiles one piece, whose lines get the numbers that they have in the whole text. Below the function, or
+ * the message, may stand a text that must live as long as the cell. A magic without code is READY, and
+ * nothing is pushed. */
+enum ql_cell_state ql_piece_compile(
+	const struct ql_pieces *p, const struct ql_piece *piece, const char *chunk, struct ql_cell *cell);
 
 #endif

@@ -86,7 +86,8 @@ static bool is_plain_word(lua_State *L, struct input *in)
 	return false;
 }
 
-/* A text that was copied together with prompts loses them (prelude/transcript.lua). What then is the text stays on the stack. */
+/* A text that was copied together with prompts loses them (prelude/transcript.lua). What then is the text
+ * stays on the stack. */
 static void leave_out_prompts(lua_State *L, struct input *in, struct ql_pieces *p)
 {
 	size_t *cuts, at = 0;
@@ -127,11 +128,12 @@ static void show_wrong(lua_State *L, const struct input *in)
 	ql_show_error(L);
 }
 
-/* Words of other languages are variables in Lua, and nil: what was meant to be true is not. Told once for an input. */
+/* Words of other languages are variables in Lua, and nil: what was meant to be true is not. Told once for an
+ * input. */
 static void note_words(lua_State *L, const struct ql_piece *piece, const char *text)
 {
-	static const char *const words[][2] = {
-		{"True", "true"}, {"False", "false"}, {"None", "nil"}, {"null", "nil"}, {"NULL", "nil"}, {"undefined", "nil"}};
+	static const char *const words[][2] = {{"True", "true"}, {"False", "false"}, {"None", "nil"},
+		{"null", "nil"}, {"NULL", "nil"}, {"undefined", "nil"}};
 	struct ql_scan s = ql_scan_begin(text + piece->begin, piece->end - piece->begin);
 	char note[128];
 
@@ -141,9 +143,11 @@ static void note_words(lua_State *L, const struct ql_piece *piece, const char *t
 		if (ql_scan_next(&behind) && ql_scan_is(&behind, "="))
 			continue; /* {None = 1} */
 		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-			if (ql_scan_is_variable(&s) && ql_scan_is(&s, words[i][0]) && is_unused(L, words[i][0])) {
-				snprintf(note, sizeof(note), "%s is a variable without a value here; the word of Lua is %s", words[i][0],
-					words[i][1]);
+			if (ql_scan_is_variable(&s) && ql_scan_is(&s, words[i][0]) &&
+				is_unused(L, words[i][0])) {
+				snprintf(note, sizeof(note),
+					"%s is a variable without a value here; the word of Lua is %s",
+					words[i][0], words[i][1]);
 				ql_show_note(note);
 				return;
 			}
@@ -195,7 +199,8 @@ static bool run_pieces(lua_State *L, struct input *in, struct ql_pieces p, const
 
 		in->cell.quiet = in->cell.quiet || ql_pieces_next(&rest, &unused);
 		s->line = piece.magic ? (int)piece.lines + 1 : 0;
-		if (state == QL_CELL_WRONG || state == QL_CELL_INCOMPLETE) { /* a piece before it changed what there is */
+		if (state == QL_CELL_WRONG ||
+			state == QL_CELL_INCOMPLETE) { /* a piece before it changed what there is */
 			ql_show_error(L);
 			good = false;
 		} else {
@@ -230,7 +235,8 @@ static int run_input(lua_State *L)
 	if (!ql_pieces_next(&p, &piece))
 		return 0;
 	several = ql_pieces_next(&p, &next);
-	state = several ? ql_pieces_state(pieces, chunk, &in->cell) : ql_piece_compile(&pieces, &piece, chunk, &in->cell);
+	state = several ? ql_pieces_state(pieces, chunk, &in->cell)
+			: ql_piece_compile(&pieces, &piece, chunk, &in->cell);
 	in->incomplete = state == QL_CELL_INCOMPLETE && !in->final;
 	if (in->incomplete || (state == QL_CELL_EMPTY && !piece.magic))
 		return 0;

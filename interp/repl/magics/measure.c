@@ -19,13 +19,13 @@ static bool run_time(struct ql_session *s, const char *rest, size_t size, struct
 	return good;
 }
 
-const struct ql_magic ql_magic_time = {
-	"time", "code", "runs it once: time, memory and float32 fallbacks", QL_TAKES_CODE, run_time, NULL, NULL};
+const struct ql_magic ql_magic_time = {"time", "code", "runs it once: time, memory and float32 fallbacks",
+	QL_TAKES_CODE, run_time, NULL, NULL};
 const struct ql_magic ql_magic_timeit = {"timeit", "[-n calls] [-r runs] code",
 	"runs it many times: median and spread", QL_TAKES_TIMED, NULL, "magic_measure", "timeit"};
 const struct ql_magic ql_magic_bench = {"bench", "[-n calls] [-r runs] code",
-	"the same as a report that is kept as Out: median, fastest, spread, kernels, memory", QL_TAKES_TIMED, NULL,
-	"magic_measure", "bench"};
+	"the same as a report that is kept as Out: median, fastest, spread, kernels, memory", QL_TAKES_TIMED,
+	NULL, "magic_measure", "bench"};
 const struct ql_magic ql_magic_explain = {"explain", "",
 	"ops of the last input: kernels, paths, and why some fell back to float32", QL_TAKES_NOTHING, NULL,
 	"magic_measure", "explain"};
