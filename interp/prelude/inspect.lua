@@ -23,8 +23,9 @@ end
 
 local function with_count(label, v, q)
 	local range, n = range_of(v)
-	local blocks = q.block and (', one for %d along axis %d'):format(q.block, q.axis) or q.axis and (', along axis %d'):format(q.axis) or ''
-	row(label, range .. (n > 1 and (' (%d of them%s)'):format(n, blocks) or ''))
+	local along = q.axis and (', along axis %d'):format(q.axis) or ''
+	if q.block then along = (', one for %d along axis %d'):format(q.block, q.axis) end
+	row(label, range .. (n > 1 and (' (%d of them%s)'):format(n, along) or ''))
 end
 
 ---------------------------------------------------------------- tensors
@@ -48,8 +49,10 @@ end
 local function print_tensor(t)
 	local sizes = {t:size()}
 	row('dtype', t:dtype())
-	row('shape', #sizes == 0 and 'a single number' or table.concat(sizes, ' x ') .. (' (%d element%s)'):format(t:nelem(), t:nelem() == 1 and '' or 's'))
-	row('bytes', bytes_text(t:nbytes()) .. (t:iscontiguous() and '' or ', a view with strides ' .. table.concat({t:stride()}, ' ')))
+	local shape = ('%s (%d element%s)'):format(table.concat(sizes, ' x '), t:nelem(), t:nelem() == 1 and '' or 's')
+	row('shape', #sizes == 0 and 'a single number' or shape)
+	local strides = not t:iscontiguous() and ', a view with strides ' .. table.concat({t:stride()}, ' ') or ''
+	row('bytes', bytes_text(t:nbytes()) .. strides)
 	if t:device() ~= 'cpu' then row('device', t:device()) end
 	print_params(t)
 	local good = pcall(print_values, t)
@@ -123,18 +126,28 @@ local function before(a, b)
 	return tostring(a) < tostring(b)
 end
 
+local function key_text(key)
+	if type(key) ~= 'string' then return ('[%s]'):format(tostring(key)) end
+	return key:find '^[%a_][%w_]*$' and key or ('[%q]'):format(key)
+end
+
+-- The __name of a metatable, raw.
+local function name_of(meta)
+	local name = type(meta) == 'table' and rawget(meta, '__name')
+	return type(name) == 'string' and name or nil
+end
+
 local function print_table(t)
 	local keys, list = {}, rawlen(t)
 	for key in next, t do keys[#keys + 1] = key end
 	table.sort(keys, before)
 	row('items', #keys .. (list > 0 and (', %d of them in a list'):format(list) or ''))
 	local meta = debug.getmetatable(t)
-	if type(meta) == 'table' then row('metatable', type(rawget(meta, '__name')) == 'string' and rawget(meta, '__name') or 'yes') end
+	if type(meta) == 'table' then row('metatable', name_of(meta) or 'yes') end
 	if #keys > 0 then print '' end
 	for i = 1, math.min(#keys, MOST) do
 		local key = keys[i]
-		local name = type(key) == 'string' and (key:find '^[%a_][%w_]*$' and key or ('[%q]'):format(key)) or ('[%s]'):format(tostring(key))
-		row(name, brief(rawget(t, key)))
+		row(key_text(key), brief(rawget(t, key)))
 	end
 	if #keys > MOST then print(('  … and %d more'):format(#keys - MOST)) end
 end
@@ -144,7 +157,7 @@ local function page_of(value)
 	local meta = debug.getmetatable(value)
 	if internal.is_tensor(value) then return 'tensor' end
 	if type(value) == 'table' and internal.import 'module'.is_module(value) then return 'module' end
-	local object = type(meta) == 'table' and type(rawget(meta, '__name')) == 'string' and rawget(meta, '__name'):match '^quoll%.(%l+)$'
+	local object = (name_of(meta) or ''):match '^quoll%.(%l+)$'
 	local index = internal.import 'help_index'
 	return object and (index.by_title[object] or index.glob(object .. ':*')[1]) and object or nil
 end
@@ -190,5 +203,6 @@ return function(name, value, with_text)
 	local page = page_of(value)
 	print(('%s, %s'):format(name, line or 'a table'))
 	print_object(value, page)
-	if page then print(("\n  help '%s' tells what it can do, help '%s:*' lists the methods."):format(page, page == 'tensor' and 'x' or page)) end
+	if not page then return end
+	print(("\n  help '%s' tells what it can do, help '%s:*' lists the methods."):format(page, page == 'tensor' and 'x' or page))
 end
