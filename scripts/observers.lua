@@ -24,7 +24,7 @@ local r = sweep.run {name = quick and 'observers_quick' or 'observers', data = f
 		local q = t.model:quantize {mode='static', weight='int8/1'}
 		local value = q:evaluate(t.test, {metric=t.metric, log=false})[t.metric]
 		return report {columns={'metric', 'value', 'float32', 'change', 'calibration_ms'},
-			{t.metric, value, full, value - full, 1000 * seconds}}
+			{t.metric, value, full, math.floor((value - full) * 1e4 + 0.5) / 1e4, 1000 * seconds}}
 	end}
 
 os.execute 'mkdir -p out'
@@ -37,4 +37,5 @@ for _, name in ipairs(names) do
 			file='out/observers_' .. name .. '.svg'}
 	end
 end
-print(r:sort {'model', 'bits', 'batches', 'value'})
+-- What fits into a terminal; observers.csv has the rest.
+print(r:sort {'model', 'bits', 'batches', 'value'}:select {'model', 'bits', 'batches', 'observer', 'value', 'float32', 'change'})

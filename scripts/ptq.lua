@@ -49,4 +49,5 @@ for _, name in ipairs(r:column 'model') do
 			file='out/ptq_' .. name .. '.svg'}
 	end
 end
-print(r:sort {'model', 'weight_bytes', 'value'})
+-- What fits into a terminal; ptq.csv has the rest.
+print(r:sort {'model', 'weight_bytes', 'value'}:select {'model', 'mode', 'scheme', 'bits', 'block', 'value', 'ms', 'weight_bytes'})

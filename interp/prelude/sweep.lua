@@ -162,14 +162,14 @@ local function plan(o, trials, code)
 			trial = config.text(one.values)}
 	end
 	list.note = ('%s: %d of %d trials would run; results in %s'):format(o.name, pending, #trials, o.db)
-	return internal.import 'report'(list)
+	return internal.import 'report'(list), list
 end
 
 local function threads_of(jobs) return math.max(1, tensor.threads() // math.max(1, jobs)) end
 
 local function finish(o, failures, stopped)
 	parse.state.failures = parse.state.failures + failures
-	if stopped then fail('run: %s: a trial failed (fail_fast); quoll sweep report %s tells why', o.name, o.db) end
+	if stopped then fail('run: %s: %s', o.name, stopped) end
 end
 
 local function work(o, trials, code, data, file)
@@ -204,9 +204,14 @@ function module.run(given)
 	local trials = sharded(all, o.shard)
 	o.db = o.db or default_file(o, file)
 	if not o.dry_run then return work(o, trials, code, data, file) end
-	local pending = plan(o, trials, code)
+	local pending, list = plan(o, trials, code)
 	if given.dry_run then return pending end
-	print(pending) -- asked for on the command line: the rest of the script has no results to go on with
+	print 'state  trial'
+	for _, row in ipairs(list) do -- all of them, whole
+		print(('%-5s  %s'):format(row.state, internal.import 'sweep_show'.clean(row.trial)))
+	end
+	print(list.note)
+	-- asked for on the command line: the rest of the script has no results to go on with
 	os.exit(0)
 end
 

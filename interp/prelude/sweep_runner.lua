@@ -95,7 +95,9 @@ local function listen(one)
 	local line = one.told:match '.*\n([^\n]+)\n$' or one.told:match '^([^\n]+)\n$'
 	if line then
 		local good, words = pcall(config.decode, line)
-		if good and words.error then
+		if good and words.changed then
+			one.changed = true
+		elseif good and words.error then
 			one.error = words.error
 		elseif good then
 			local value = tonumber(words[2])
@@ -160,12 +162,20 @@ local function failed(run, one, why, tail)
 	return true
 end
 
+-- The script has another text than when the sweep began, so it has none of the trials that are left: they would all fail.
+local function changed(run, one)
+	store.release(run.db, one.claimed)
+	run.stopping, run.changed = true, true
+	count(run)
+end
+
 local function ended(run, one, how, code)
 	repeat
 		local before = #one.output
 		listen(one)
 	until #one.output == before
 	take_out(run, one)
+	if one.changed then return changed(run, one) end
 	local row = run.db:rows('SELECT state, claim, seconds FROM trial WHERE key = ?', one.claimed.key)[1]
 	local done = row.state == 'done' and row.claim == one.claimed.claim
 	if not done then done = not failed(run, one, reason(one, how, code), last_lines(one.output, LINES)) end
@@ -272,7 +282,7 @@ function loop_here(run, o)
 end
 
 -- run: {db=, db_file=, study=, name=, me=, jobs=, threads=, timeout=, memory=, retry=, fail_fast=, log=, env=, data=}.
--- Returns the number of trials that failed for good, and whether fail_fast stopped it.
+-- Returns the number of trials that failed for good, and why it stopped before its end, or nil.
 function runner.work(run, o)
 	run.running, run.tries, run.failures, run.looked, run.beaten = {}, {}, 0, -math.huge, clock()
 	store.requeue(run.db, run.study, run.me)
@@ -296,7 +306,9 @@ function runner.work(run, o)
 	count(run)
 	view:line(('%s: %d of %d trials are done, %d failed; results in %s'):format(run.name, run.counts.done,
 		run.counts.total, run.counts.failed, run.db_file))
-	return run.failures, run.stopping
+	local why = run.changed and 'the script or its data changed while it ran; the same command runs what they are now' or
+		run.stopping and ('a trial failed (fail_fast); quoll sweep report %s tells why'):format(run.db_file)
+	return run.failures, why or nil
 end
 
 return runner

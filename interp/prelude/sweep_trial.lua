@@ -125,7 +125,8 @@ function trial.run_child(o, trials)
 		pipe:flush()
 	end
 	if not child.config then
-		io.stderr:write 'sweep: this trial is not in the script any more; was a file changed during the sweep?\n'
+		pipe:write(config.encode({changed = true}, 'changed'), '\n')
+		pipe:close()
 		os.exit(1)
 	end
 	local db = store.open(child.db, 'write')

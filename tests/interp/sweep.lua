@@ -163,6 +163,27 @@ it('runs several at a time and shares the threads', function()
 	assert(text:find 'memory=300 threads=2\n', text)
 end)
 
+it('stops when the script changes while it runs, and loses nothing', function()
+	fresh [[
+sweep.run{name = 's', grid = {x = {1, 2, 3, 4}}, run = function(c)
+	if c.x == 2 then
+		local f = io.open(arg[0], 'a')
+		f:write '-- changed\n'
+		f:close()
+	end
+	return {y = c.x}
+end}]]
+	local text, code = run 's.lua'
+	local _, failed = text:gsub('FAILED', '')
+	assert(code == 1 and failed == 0 and text:find('run: s: the script or its data changed while it ran', 1, true), text)
+	assert(text:find('2 of 4 trials are done, 0 failed', 1, true), text)
+end)
+it('lists all trials of a dry run, whole', function()
+	fresh(study 'grid={x={1,2,3,4,5,6,7,8,9,10}, y={1,2,3,4,5,6,7,8,9,10}, z={("long "):rep(30)}},')
+	local text, code = run 's.lua --dry-run'
+	local _, lines = text:gsub('\nnew    x=', '')
+	assert(code == 0 and lines == 100 and not text:find '…' and text:find 's: 100 of 100 trials would run', text)
+end)
 it('takes zip, list, random and seeds', function()
 	local function trials(options)
 		fresh(study(options))
