@@ -47,9 +47,10 @@ int ql_width_of(const char *text)
 	return n;
 }
 
+/* "a 1, b 2" becomes "a 1 …" rather than "a 1, b …", unless that leaves less than half of the width. */
 void ql_width_cut(char *text, size_t room, int width)
 {
-	size_t end = 0, space = 0;
+	size_t end = 0, space = 0, part = 0;
 	int columns = 0;
 
 	if (ql_width_of(text) <= width)
@@ -59,9 +60,11 @@ void ql_width_cut(char *text, size_t room, int width)
 			break;
 		if (text[end] == ' ')
 			space = end;
+		if (text[end] == ' ' && end && strchr(",;", text[end - 1]) && columns > width / 2)
+			part = end;
 	}
 	if (space)
-		end = space;
+		end = part ? part : space;
 	while (end && strchr(" ,;", text[end - 1]))
 		end--;
 	snprintf(text + end, room - end, "%s…", space ? " " : "");

@@ -12,7 +12,7 @@ int ql_width(void);
 void ql_width_fix(void);
 /* Columns of a UTF-8 text, one for each character. */
 int ql_width_of(const char *text);
-/* Cuts the text behind a word, with " …", so that it takes at most `width` columns; `room`: bytes there are. */
+/* Cuts the text behind a word, at best behind a comma, with " …", so that it takes at most `width` columns; `room`: bytes there are. */
 void ql_width_cut(char *text, size_t room, int width);
 
 #endif
