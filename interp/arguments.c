@@ -290,6 +290,7 @@ const struct ql_attr ql_spec_attrs[] = {
 	{"scale", QL_ATTR_FLOAT, 0, NULL, "explicit scale"},
 	{"zero_point", QL_ATTR_INT, 0, NULL, "explicit zero point"},
 	{"rounding", QL_ATTR_STRING, 0, ql_requant_names, "rule of integer results: float unless given"},
+	{"priority", QL_ATTR_STRING, 0, NULL, "accuracy or speed: defaults of axis, block and observer"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -337,7 +338,8 @@ static void spec_field(lua_State *L, const char *what, const char *key, int spec
 	case 9: f->octaves = v.f; break;
 	case 10: f->has_scale = true; f->scale = v.f; break;
 	case 11: f->has_zero = true; f->zero = v.i; break;
-	default: f->rounding = v.s; break;
+	case 12: f->rounding = v.s; break;
+	default: f->priority = v.s; break;
 	}
 }
 

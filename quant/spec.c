@@ -278,12 +278,44 @@ static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fie
 	return make_parameters(ctx, f, s);
 }
 
-enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *fields, struct ql_spec *spec)
+#define PRIORITIES "accuracy speed"
+#define FINE_BLOCK 32 /* elements for a scale of 4 bits and less */
+
+/* Defaults for what is not given. speed: the usual ones, one scale and the least and largest value. accuracy: a scale for each row, below
+ * 5 bits for each block of one, and the range of least squared error. */
+static enum ql_status choose_priority(struct ql_ctx *ctx, const struct ql_spec *s, struct ql_spec_fields *f)
 {
+	bool accurate = f->priority && !strcmp(f->priority, "accuracy");
+
+	if (!f->priority)
+		return QL_OK;
+	if (!accurate && strcmp(f->priority, "speed"))
+		return ql_fail_choice(ctx, "spec: priority", PRIORITIES, f->priority);
+	if (ql_dtype_is_float(s->dtype))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: priority: wanted none beside the dtype %s, which is stored as it is",
+			ql_dtype_name(s->dtype));
+	if (!accurate || f->has_scale)
+		return QL_OK;
+	if (!f->has_axis && !f->has_block) {
+		f->has_block = s->bits <= 4 && s->dtype != QL_binary;
+		f->has_axis = !f->has_block;
+		f->axis = f->has_axis ? 1 : 0;
+		f->block = f->has_block ? FINE_BLOCK : 0;
+	}
+	if (!f->observer && !f->choose && s->dtype != QL_binary)
+		f->observer = "mse";
+	return QL_OK;
+}
+
+enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *given, struct ql_spec *spec)
+{
+	struct ql_spec_fields copy = *given, *fields = &copy;
 	enum ql_status status;
 
 	*spec = (struct ql_spec){0};
 	status = make_dtype(ctx, fields, spec);
+	if (!status)
+		status = choose_priority(ctx, spec, fields);
 	if (!status)
 		status = make_scheme(ctx, fields, spec);
 	if (!status)

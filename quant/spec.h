@@ -56,6 +56,7 @@ struct ql_spec_fields {
 	int64_t zero;
 	struct ql_tensor *scale_tensor, *zero_tensor;
 	const char *rounding;
+	const char *priority; /* accuracy or speed: defaults of axis, block and observer */
 };
 
 #define QL_SPEC_TEXT 96

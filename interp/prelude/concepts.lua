@@ -30,7 +30,7 @@ x:to 'cuda'.]], example = [[print(gpu.memory().total >= 0)  --> true]]}
 ---------------------------------------------------------------- concepts
 
 concept('spec', [[A spec says how something is quantized. It is a string, dtype[/axis][:block][@observer], or a table with the fields
-dtype bits scheme axis block observer p momentum bins octaves scale zero_point rounding; false means "leave it float". The same spec goes wherever
+dtype bits scheme axis block observer p momentum bins octaves scale zero_point rounding priority; false means "leave it float". The same spec goes wherever
 something is quantized: x:quantize, quant.compare, quant.estimate, options such as out= and quant=.
 
   'int8'        8 bits, one scale for the whole tensor, symmetric: code 0 is 0.0
@@ -45,9 +45,14 @@ dtypes: int8 uint8 int4 uint4 int16 uint16 binary, or bits=2…16; float32 float
 scheme is symmetric for signed dtypes, asymmetric for unsigned ones, or log.
 
 rounding= is the rule by which integer results (out= of quantized operands, q:requantize) become codes: 'float' (the default), or
-one of fixed point, see requantization. Numbers are quantized by dividing, whatever it says.]],
+one of fixed point, see requantization. Numbers are quantized by dividing, whatever it says.
+
+priority= fills in what is not given: 'speed' as ever, one scale and the observer minmax; 'accuracy' a scale for each row (axis 1), at 4 bits
+and below for each 32 elements, and the observer mse. It is meant for weights: inputs have one scale, and products in integers one for each
+output. What is fast and good enough on this machine is measured by hw.recommend.]],
 	[[print(quant.spec{dtype='int4', block=32})  --> int4:32
-print(quant.spec 'uint8'.scheme)  --> asymmetric]])
+print(quant.spec 'uint8'.scheme)  --> asymmetric
+print(quant.spec{dtype='int8', priority='accuracy'})  --> int8/1@mse]])
 
 concept('printing', [[print(x) shows dtype and shape, then the values; of more than 1000 elements only three at both ends of each axis.
 No line is longer than the terminal is wide: columns that have no room become …, %set width says another width. Where the

@@ -34,6 +34,35 @@ print(refused{dtype = 'int8', octaves = 3})  --> ...octaves: ...with the scheme 
 print(refused{dtype = 'float16', axis = 1})  --> ...nothing beside the dtype float16...
 print(refused(7))  --> ...wanted a spec like...
 print(refused{})  --> ...wanted a dtype or bits, got neither
+it('priority fills in what is not given', function()
+	local function text(dtype, o)
+		o = o or {}
+		o.dtype, o.priority = dtype, o.priority or 'accuracy'
+		return tostring(quant.spec(o))
+	end
+	print(text 'int8', text 'uint8', text 'int16', text 'int4', text 'uint4', text 'binary')  --> int8/1@mse uint8/1@mse int16/1@mse int4:32@mse uint4:32@mse binary/1
+	print(text('int4', {axis=1}), text('int8', {observer='entropy'}), text('int8', {block=64}))  --> int4/1@mse int8/1@entropy int8:64@mse
+	print(text('int8', {scale=0.5, axis=false}):find '/1')  --> nil
+	for _, dtype in ipairs{'int8', 'uint8', 'int16', 'int4', 'uint4', 'binary'} do
+		assert(text(dtype, {priority='speed'}) == dtype)
+		assert(quant.spec{dtype=dtype, priority='speed'} == quant.spec(dtype))
+	end
+	print(refused{dtype='int8', priority='acuracy'})  --> ...spec: priority: wanted one of accuracy speed, got 'acuracy'; did you mean 'accuracy'?
+	print(refused{dtype='float16', priority='speed'})  --> ...priority: wanted none beside the dtype float16...
+	print(refused{dtype='int8', priority=1})  --> ...priority...
+end)
+it('accuracy is more accurate: measured', function()
+	tensor.seed(71)
+	local uneven = tensor.randn(64, 256) * (tensor.randn(64, 1)):exp()
+	for _, x in ipairs{tensor.randn(64, 256), uneven} do
+		for _, scheme in ipairs{false, 'log'} do
+			for _, dtype in ipairs(scheme and {'int8', 'int4'} or {'int8', 'uint8', 'int4', 'uint4'}) do
+				local function sqnr(priority) return x:error(x:quantize{dtype=dtype, scheme=scheme or nil, priority=priority}).sqnr end
+				assert(sqnr 'accuracy' > sqnr 'speed' + 0.05, dtype .. ' ' .. sqnr 'accuracy' .. ' ' .. sqnr 'speed')
+			end
+		end
+	end
+end)
 it('keeps explicit tensors, whatever becomes of the table', function()
 	local t = {dtype = 'int8', axis = 1, scale = tensor.full{3, value = 0.5}}
 	local s = quant.spec(t)
