@@ -124,11 +124,28 @@ function program:line(text)
 	end
 end
 
+-- The lines of a block, each as deep as the braces and loops around it.
+local function indented(lines)
+	local made, level, extra, stack = {}, 0, 0, {}
+	for line in table.concat(lines, '\n'):gmatch '[^\n]*' do
+		line = line:match '^%s*(.*)$'
+		local opener = line:find '^}' and table.remove(stack)
+		made[#made + 1] = line == '' and '' or ('\t'):rep((opener and opener.at or level + extra) + (#made > 0 and 1 or 0)) .. line
+		if line:find '{$' then
+			stack[#stack + 1] = {at = level + extra, level = level}
+			level, extra = level + extra + 1, 0
+		else
+			level, extra = opener and opener.level or level, line:find '^for %(.*%)$' and extra + 1 or 0
+		end
+	end
+	return table.concat(made, '\n')
+end
+
 -- The lines that emit() writes as one, a loop: what any of them names lives during all of them.
 function program:block(emit)
 	self.inner = {}
 	emit()
-	local text = table.concat(self.inner, '\n\t')
+	local text = indented(self.inner)
 	self.inner = nil
 	self:line(text)
 end

@@ -44,8 +44,8 @@ end
 files.stamp_check = stamp_check
 
 function files.header(bundle)
-	local lines = {('/* %s: forward passes of a network, exported by Quoll. No allocation, no library. Not reentrant: the memory between'):format(bundle.id),
-		' * the layers is static.'}
+	local lines = {('/* %s: forward passes of a network, exported by Quoll. No allocation; of the C library memcpy and memset%s.'):format(bundle.id,
+		bundle.blob and ', and stdio to load' or ''), ' * Not reentrant: the memory between the layers is static.'}
 	for _, e in ipairs(bundle.variants) do
 		lines[#lines + 1] = (' * %s:'):format(files.forward_name(bundle, e))
 		for _, v in ipairs(e.inputs) do lines[#lines + 1] = value_text(v, 'input') end
@@ -55,6 +55,7 @@ function files.header(bundle)
 	lines[#lines + 1] = ' */'
 	lines[#lines + 1] = ('#ifndef %s\n#define %s\n\n#include <stdint.h>\n'):format(guard, guard)
 	lines[#lines + 1] = ('#define %s 0x%08xu\n'):format(files.stamp_macro(bundle), bundle.stamp)
+	lines[#lines + 1] = '#ifdef __cplusplus\nextern "C" {\n#endif\n'
 	for _, e in ipairs(bundle.variants) do
 		lines[#lines + 1] = declaration(bundle, e) .. ';'
 		if #e.timed > 0 then
@@ -62,7 +63,7 @@ function files.header(bundle)
 		end
 	end
 	if bundle.blob then lines[#lines + 1] = (LOADED:gsub('@ID@', bundle.id):sub(1, -2)) end
-	lines[#lines + 1] = '\n#endif'
+	lines[#lines + 1] = '\n#ifdef __cplusplus\n}\n#endif\n\n#endif'
 	return table.concat(lines, '\n') .. '\n'
 end
 
@@ -192,12 +193,16 @@ local HEAD = [[
 #endif
 ]]
 
--- The call lines of a node between two readings of the clock.
+-- The call lines of each node below its name, of some between two readings of the clock.
 local function body(e)
-	local begins, ends = {}, {}
+	local heads, begins, ends = {}, {}, {}
+	for _, c in ipairs(e.costs) do
+		if c.last >= c.first then heads[c.first] = ('\t/* %s: %s */'):format(comment(c.node), c.op) end
+	end
 	for i, t in ipairs(e.timed) do begins[t.first], ends[t.last] = i, i end
 	local lines = {}
 	for i, line in ipairs(e.lines) do
+		lines[#lines + 1] = heads[i]
 		if begins[i] then lines[#lines + 1] = '\tq_start = clock();' end
 		lines[#lines + 1] = line
 		if ends[i] then lines[#lines + 1] = ('\tq_ticks%s[%d] += clock() - q_start;'):format(e.suffix, ends[i] - 1) end
@@ -205,31 +210,65 @@ local function body(e)
 	return table.concat(lines, '\n')
 end
 
+local COLUMNS = 120 -- of source, a tab being 8
+
+-- A line of code that is too long, continued behind commas.
+local function wrapped(line)
+	local function width(text) return #text + 7 * select(2, text:gsub('\t', '')) end
+	if width(line) <= COLUMNS or line:find '^%s*[#/*]' then return line end
+	local tabs, list, rest = line:match '^\t*', {}, line
+	while width(rest) > COLUMNS do
+		local at
+		for position in rest:gmatch '(), ' do
+			if width(rest:sub(1, position)) > COLUMNS then break end
+			at = position
+		end
+		if not at then break end
+		list[#list + 1] = rest:sub(1, at)
+		rest = tabs .. '\t' .. rest:sub(at + 2)
+	end
+	list[#list + 1] = rest
+	return table.concat(list, '\n')
+end
+
+function files.wrapped(text) return (text:gsub('[^\n]+', wrapped)) end
+
 local function quoted(text) return '"' .. text:gsub('[^%w_ .:/-]', '_') .. '"' end
 
 local PROFILE = [[
 
 void @ID@_profile@SUFFIX@(void)
 {
+	double all = 0;
 	int i;
 
 	for (i = 0; i < @N@; i++)
-		printf("%-32s %10.1f us\n", q_timed@SUFFIX@[i], 1e6 * (double)q_ticks@SUFFIX@[i] / CLOCKS_PER_SEC);
+		all += (double)q_ticks@SUFFIX@[i];
+	printf("%-@WIDTH@s %15s %9s\n", "node", "processor time", "share");
+	for (i = 0; i < @N@; i++)
+		printf("%-@WIDTH@s %12.1f us %7.1f %%\n", q_timed@SUFFIX@[i], 1e6 * (double)q_ticks@SUFFIX@[i] / CLOCKS_PER_SEC,
+			all > 0 ? 100 * (double)q_ticks@SUFFIX@[i] / all : 0);
 }
 ]]
 
 local function profile(bundle, e)
 	if #e.timed == 0 then return '', '' end
-	local list = {}
-	for i, t in ipairs(e.timed) do list[i] = quoted(t.node) end
-	return ('static clock_t q_ticks%s[%d];\nstatic const char *const q_timed%s[%d] = {%s};\n'):format(e.suffix, #list, e.suffix, #list,
-		table.concat(list, ', ')), (PROFILE:gsub('@(%u+)@', {ID = bundle.id, SUFFIX = e.suffix, N = tostring(#list)}))
+	local list, width = {}, 4
+	for i, t in ipairs(e.timed) do
+		list[i] = quoted(t.node)
+		width = math.max(width, #list[i] - 2)
+	end
+	return ('static clock_t q_ticks%s[%d];\nstatic const char *const q_timed%s[%d] = {\n\t%s\n};\n\n'):format(e.suffix, #list, e.suffix, #list,
+		table.concat(list, ', ')), (PROFILE:gsub('@(%u+)@', {ID = bundle.id, SUFFIX = e.suffix, N = tostring(#list), WIDTH = tostring(width)}))
 end
 
 local function forward(bundle, e)
 	local lines = {declaration(bundle, e), '{'}
 	if #e.timed > 0 then lines[#lines + 1] = '\tclock_t q_start;\n' end
-	for _, input in ipairs(e.inputs) do lines[#lines + 1] = ('\t(void)%s;'):format(input.name) end -- the program may not need it
+	local calls = table.concat(e.lines, '\n')
+	for _, input in ipairs(e.inputs) do
+		if not calls:find('%f[%w_]' .. input.name .. '%f[^%w_]') then lines[#lines + 1] = ('\t(void)%s;'):format(input.name) end
+	end
 	if bundle.blob then lines[#lines + 1] = '\tif (!q_loaded)\n\t\treturn 1;' end
 	lines[#lines + 1] = body(e)
 	if bundle.blob then lines[#lines + 1] = '\treturn 0;' end
@@ -240,7 +279,7 @@ end
 function files.source(bundle)
 	local arena, timed = 0, false
 	for _, e in ipairs(bundle.variants) do arena, timed = math.max(arena, e.arena), timed or #e.timed > 0 end
-	local lines = {'/* ' .. bundle.id .. ', exported by Quoll: integer arithmetic that gives the same codes as there, bit for bit. */',
+	local lines = {'/* ' .. bundle.id .. ', exported by Quoll: what g:run gives there, integers and codes bit for bit. */',
 		('#include "%s.h"\n'):format(bundle.id) .. HEAD}
 	if timed or bundle.blob then lines[#lines + 1] = '#include <stdio.h>' .. (timed and '\n#include <time.h>' or '') .. '\n' end
 	lines[#lines + 1] = ('#include "%s_weights.h"\n\n%s'):format(bundle.id, stamp_check(bundle))
@@ -254,14 +293,15 @@ function files.source(bundle)
 		local before, after = profile(bundle, e)
 		lines[#lines + 1] = before .. forward(bundle, e) .. after
 	end
-	return table.concat(lines, '\n')
+	return files.wrapped(table.concat(lines, '\n'))
 end
 
 function files.makefile(bundle)
 	return ([[
-# Exported by Quoll.
-CC = cc
-CFLAGS = -O3 -march=native
+# Exported by Quoll. For another processor: make CC=aarch64-linux-gnu-gcc; other flags: make CFLAGS=-O1.
+CC ?= cc
+NATIVE := $(shell $(CC) -march=native -x c -E /dev/null >/dev/null 2>&1 && echo -march=native)
+CFLAGS ?= -O3 $(NATIVE)
 STRICT = -std=c99 -Wall -Wextra -Werror -ffp-contract=off -fno-strict-aliasing
 
 @: main.c @.c @.h @_weights.h

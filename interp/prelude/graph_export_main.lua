@@ -41,12 +41,14 @@ static int selftest@SUFFIX@(void)
 
 static int run@SUFFIX@(void)
 {
+	int more;
+
 	while (@READS@) {
 		once@SUFFIX@();
 		if (@WRITES@)
-			return 1;
+			return unwritten();
 	}
-	return 0;
+	return more < 0 || (fflush(stdout) != 0 && unwritten());
 }
 ]]
 
@@ -58,21 +60,22 @@ local function variant(bundle, e, vectors, add)
 	for i, v in ipairs(e.inputs) do
 		declare(v)
 		names[i] = name(v)
-		reads[i] = ('fread(%s, sizeof(%s), 1, stdin) == 1'):format(name(v), name(v))
+		reads[i] = ('(more = take(%s, sizeof(%s), %d)) > 0'):format(name(v), name(v), i == 1 and 1 or 0)
 	end
 	for i, v in ipairs(e.results) do
 		declare(v)
 		names[#names + 1] = name(v)
 		writes[i] = ('fwrite(%s, sizeof(%s), 1, stdout) != 1'):format(name(v), name(v))
 	end
-	for _, vector in ipairs(vectors) do
+	for k, vector in ipairs(vectors) do
 		local given = table.move(names, 1, #names, 1, {})
 		for i, v in ipairs(e.inputs) do given[i] = add(v, vector.inputs[i]) end
 		tests[#tests + 1] = ('\t%s(%s);'):format(files.forward_name(bundle, e), table.concat(given, ', '))
 		for i, v in ipairs(e.results) do
 			local wanted = add(v, vector.results[i])
-			tests[#tests + 1] = v.facts.ctype == 'float' and ('\tfailed += !same_floats(%s, %s, %d, %s);'):format(name(v), wanted, v.facts.count,
-				e.inexact and '2e-5' or '0') or ('\tfailed += !same_bytes(%s, %s, sizeof(%s));'):format(name(v), wanted, name(v))
+			local same = v.facts.ctype == 'float' and ('same_floats(%s, %s, %d, %s)'):format(name(v), wanted, v.facts.count,
+				e.inexact and '2e-5' or '0') or ('same_bytes(%s, %s, sizeof(%s))'):format(name(v), wanted, name(v))
+			tests[#tests + 1] = ('\tfailed += wrong("%s%s of vector %d", %s);'):format(e.variant and e.variant .. ': ' or '', v.name, k, same)
 			count = count + 1
 		end
 	end
@@ -119,6 +122,32 @@ static int same_floats(const float *a, const float *b, size_t n, double toleranc
 		most = size > most ? size : most;
 	}
 	return off <= tolerance * most;
+}
+
+static int wrong(const char *what, int same)
+{
+	if (!same)
+		fprintf(stderr, "%s: not what Quoll gave\n", what);
+	return !same;
+}
+
+/* The next n bytes of stdin: 1; 0 at its end, where `first` may stand; -1: it ends within. */
+static int take(void *to, size_t n, int first)
+{
+	size_t got = fread(to, 1, n, stdin);
+
+	if (got == n)
+		return 1;
+	if (got == 0 && first && feof(stdin))
+		return 0;
+	fprintf(stderr, "stdin: wanted whole inputs, got a part of one\n");
+	return -1;
+}
+
+static int unwritten(void)
+{
+	fprintf(stderr, "stdout: cannot be written\n");
+	return 1;
 }
 
 @VARIANTS@
@@ -227,5 +256,5 @@ return function(bundle, vectors)
 		ROWS = table.concat(rows, ',\n'), USAGE = usage, LOADING = bundle.blob and LOADING or '',
 		LOAD = bundle.blob and LOAD:gsub('@ID@', bundle.id) or '', WHICH = several and
 			('\n * A variant (%s) may stand before; else it is the first one, and --selftest tests all.'):format(table.concat(names, ', ')) or ''}
-	return (MAIN:gsub('@(%u+)@', fields))
+	return files.wrapped((MAIN:gsub('@(%u+)@', fields)))
 end

@@ -137,6 +137,57 @@ it('the arena is hardly larger than what lives at once', function()
 		os.execute('rm -r ' .. folder)
 	end
 end)
+it('says which result differs, and that stdin ends within an input', function()
+	local folder = new_folder()
+	float:export {dir=folder, name='net', samples=rows, variants={'int8', 'float32'}}
+	local main = text_of(folder .. '/main.c')
+	local changed, n = main:gsub('(static const float vector_2%[%d+%] = {\n\t)%S+', '%19.0f,')
+	assert(n == 1)
+	local f = io.open(folder .. '/main.c', 'w')
+	f:write(changed):close()
+	assert(run('make -C ' .. folder))
+	local good, output = run(folder .. '/net --selftest')
+	assert(not good and output == 'int8: output of vector 1: not what Quoll gave\n3 passed, 1 failed', output)
+	print(run(('printf abc | %s/net --run'):format(folder)))  --> false stdin: wanted whole inputs, got a part of one
+	print(run(('(printf 012345678901234567890123 | %s/net --run > /dev/full)'):format(folder)))  --> false stdout: cannot be written
+	print(run(folder .. '/net --run < /dev/null'))  --> true
+	os.execute('rm -r ' .. folder)
+end)
+it('is read by C++, by a compiler of the environment, by one that knows no -march=native', function()
+	local folder = new_folder()
+	float:export {dir=folder, name='net', samples=rows, profile='.*'}
+	local f = io.open(folder .. '/a.cc', 'w')
+	f:write '#include "net.h"\nint main() { static float in[6], out[3]; net_forward(in, out); net_profile(); return 0; }\n'
+	f:close()
+	if os.execute 'g++ --version >/dev/null 2>&1' then
+		assert(run(('cd %s && gcc -std=c99 -c net.c && g++ -Wall -Wextra -Wpedantic -Werror -o a a.cc net.o'):format(folder)))
+		local _, output = run(folder .. '/a')
+		assert(output:find '^node +processor time +share\n' and output:find '\nfc1 +[%d.]+ us +[%d.]+ %%', output)
+	end
+	f = io.open(folder .. '/cc', 'w')
+	f:write '#!/bin/sh\nfor a; do case $a in -march=native) exit 1;; esac; done\necho used >>cc.txt\nexec cc "$@"\n'
+	f:close()
+	assert(run(('chmod +x %s/cc && CC=./cc make -C %s test'):format(folder, folder)))
+	assert(text_of(folder .. '/cc.txt') == 'used\n')
+	assert(run(('make -C %s clean && ! test -e %s/net'):format(folder, folder)))
+	os.execute('rm -r ' .. folder)
+end)
+it('the forward pass reads as a list of nodes, in lines of at most 120 columns', function()
+	local folder = new_folder()
+	local m = nn.Sequential {nn.LSTM(6, 5), nn.Linear(5, 2)}
+	graph.trace(m, tensor.randn(1, 3, 6)):quantize({mode='dynamic', weight='int8/1'}):export {dir=folder, name='net'}
+	local c = text_of(folder .. '/net.c')
+	local forward = c:match 'void net_forward%b().*'
+	assert(forward:find '\t/%* linear1: linear %*/\n\tq_' and forward:find '\t/%* lstm1: lstm %*/\n\t{\n\t\tint32_t b, t;\n\n\t\tmem', forward)
+	local depth = 0 -- in every line as many tabs as braces and loops are open
+	for line in forward:gmatch '[^\n]+' do
+		local tabs = #line:match '^\t*'
+		if line:find '^\t*}' then depth = tabs end
+		assert(tabs >= depth and #line + 7 * tabs <= 130, line)
+		if line:find '{$' then depth = tabs + 1 end
+	end
+	os.execute('rm -r ' .. folder)
+end)
 it('any name is made safe', function()
 	for i, name in ipairs {'main', 'test', 'clean', 'int', 'a"b', '*/ int x; /*', '??/', '../up', '9lives', 'q_round', ('long'):rep(60)} do
 		local folder = new_folder()
