@@ -12,6 +12,7 @@ local HINTS = {
 	{'||', "'or' is that operator here"},
 	{'^%s*!', "a line that begins with ! runs in the shell, but not within a block or bracket"},
 	{'%f[^%w_%)%]%s=]!%s*[%w_%(]', "'not' is that operator here"},
+	{'^%s*%l*if%s+%(?%s*[%w_%.]+%s*=%f[^=]', "'==' compares, '=' assigns"},
 	{'%f[%w_]elif%f[^%w_]', "'elseif' is that word here, with 'then' behind the condition"},
 	{'%f[%w_]else%s+if%f[^%w_]', "'elseif' is one word here"},
 	{'%f[%w_]lambda%f[^%w_]', "a function without a name is written: function(x) return … end"},

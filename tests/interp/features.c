@@ -330,6 +330,18 @@ static void check_plot(const char *setting, const char *answer, const char *head
 	leave(t);
 }
 
+static void test_pasted(void)
+{
+	struct terminal *t = begin(NULL);
+
+	CASE("a session that is pasted with its prompts; lines that are no Lua between others");
+	RUN(t, {"\033[200~In [41]: p = 5\nIn [42]: p * 2\nOut[42]: 10\n\nIn [43]: p + 2\033[201~", "~Out[1]: 7"},
+		{"\033[200~In [41]: for i = 1, 2 do\n    ...: print('no', i)\n    ...: end\033[201~", "~no      1~no      2"},
+		{"\033[200~local k = p\n!echo from sh\n%reset -f\np, k\033[201~", "~from sh~2 variables dropped~Out[3]: nil"},
+		{"f = 1 != 2", "~'~=' is the operator 'not equal' here"});
+	leave(t);
+}
+
 static void test_plots(void)
 {
 	char facts[256];
@@ -372,6 +384,7 @@ int main(void)
 	test_stale();
 	test_restore();
 	test_keys();
+	test_pasted();
 	test_plots();
 	return check_end();
 }

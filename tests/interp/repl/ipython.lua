@@ -38,7 +38,7 @@ describe('syntax of other languages', function()
 	for text, hint in pairs {
 		['if a != b then end'] = "'~=' is the operator 'not equal' here", ['x += 1'] = "there is no '+=' in Lua: x = x + …", ['x.y[2] -= 3'] = 'x.y[2] = x.y[2] - …',
 		['x = a && b'] = "'and' is that operator here", ['x = a || b'] = "'or' is that operator here", ['if !x then end'] = "'not' is that operator here",
-		['x++'] = "there is no '++' in Lua: x = x + 1", ['help tensor'] = "?tensor or help 'tensor' asks for help", ['x = [1, 2]'] = 'a list is written in braces: {1, 2, 3}',
+		['if (a = 1) then end'] = "'==' compares", ['x++'] = "there is no '++' in Lua: x = x + 1", ['help tensor'] = "?tensor or help 'tensor' asks for help", ['x = [1, 2]'] = 'a list is written in braces: {1, 2, 3}',
 		['f(x, axis=1)'] = 'options stand in braces: f(x, {name = value})', ['x[:, 1]'] = "a range is a text: x[':, 1'], x['1:10']", ['def f(x):'] = 'function name(x) … end',
 		['import torch'] = 'nothing is imported', ['from torch import nn'] = 'nothing is imported', ['y = x ** 2'] = "'^' is the power here", ['x = 5 # five plus two'] = "'--' begins a comment",
 		['// note'] = "'--' begins a comment", ['f = lambda x: x'] = 'function(x) return … end', ['print x'] = 'print(x)', ['y = a ? b : c'] = 'condition and a or b',
@@ -60,6 +60,7 @@ describe('syntax of other languages', function()
 	it('in strings and comments is none', function()
 		check('x = "a != b" y y', "In[1]:1: syntax error near 'y'\n")
 		check('x y -- a && b', "In[1]:1: syntax error near 'y'\n")
+		check('if x == 1 then y = = 2 end', "In[1]:1: unexpected symbol near '='\n")
 		check('x = #t y y', "In[1]:1: syntax error near 'y'\n")
 	end)
 end)
