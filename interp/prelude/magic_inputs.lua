@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- %run, %edit, %history, %stale, %journal. %run and %edit return inputs to run: {{text =, number =}, …}.
 local _, internal = ...
-local path_of = internal.import 'base'.path
+local base = internal.import 'base'
+local path_of = base.path
 local magics = {}
 
 local function fail(format, ...) error(format:format(...), 0) end
@@ -47,7 +48,7 @@ local function file_job(path, words)
 	path = path_of(path)
 	if not io.open(path, 'rb') and not path:find '%.lua$' and io.open(path .. '.lua', 'rb') then path = path .. '.lua' end
 	local chunk, reason = loadfile(path)
-	if not chunk then fail('run: %s', reason) end
+	if not chunk then fail('run: %s%s', reason, internal.file_state(path) and '' or base.near(words[1], {'above', 'stale'})) end
 	local arguments = table.move(words, 2, #words, 1, {[0] = path})
 	rawset(_G, 'arg', arguments)
 	return {{call = chunk, arguments = arguments}}
@@ -74,7 +75,7 @@ function magics.run(text, number)
 		elseif i == 1 then
 			return file_job(word, words)
 		else
-			fail("run: wanted numbers, 'above' or 'stale', got '%s'", word)
+			fail("run: wanted numbers, 'above' or 'stale', got '%s'%s", word, base.near(word, {'above', 'stale'}))
 		end
 	end
 	return jobs
@@ -163,7 +164,7 @@ local function parse_history(text)
 		elseif word:find '^%-%d+$' then
 			o.n = math.tointeger(tonumber(word:sub(2)))
 		elseif word:find '^%-' then
-			fail("history: unknown option '%s'; known: -n 20 -o -g -f file -F", word)
+			fail("history: unknown option '%s'%s; known: -n 20 -o -g -f file -F", word, base.near(word, {'--force'}))
 		else
 			o.pattern = o.pattern and o.pattern .. ' ' .. word or word
 		end

@@ -32,12 +32,13 @@ void ql_magic_debugger(struct ql_session *s, const char *text, size_t size)
 static bool run_debug(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
 {
 	lua_State *L = s->state->L;
-	char word[64];
+	char word[64], near[96];
 
 	(void)cell;
 	lua_pushlstring(L, rest, size);
-	if (sscanf(lua_tostring(L, -1), " %63[^;]", word) == 1 && strncmp(word, "drop", 4))
-		return ql_magic_refuse(s, "debug: wanted drop or nothing, got '%s'", word);
+	if (sscanf(lua_tostring(L, -1), " %63[^; \t\r\n]", word) == 1 && strcmp(word, "drop"))
+		return ql_magic_refuse(
+			s, "debug: wanted drop or nothing, got '%s'%s", word, ql_nearest(word, "drop", near));
 	lua_pop(L, 1);
 	ql_prelude_require(L, "debugger");
 	lua_getfield(L, -1, "begin");

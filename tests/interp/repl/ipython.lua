@@ -21,6 +21,7 @@ it('words without arguments refuse them', function()
 		check(('%%%s x y;'):format(word), ("%%%s: wanted nothing behind it, got 'x y'\n"):format(word))
 	end
 	has('%debug x', "wanted drop or nothing, got 'x'\n")
+	has('%debug dorp', "got 'dorp'; did you mean 'drop'?\n")
 	check('%set --svae', "set: unknown option '--svae'; did you mean '--save'?\n")
 	check('%forget', 'usage: forget name ...\n')
 	check('local a = 1\n%forget a, 5', "forget: wanted names, got ','\nforget: wanted names, got '5'\n")
