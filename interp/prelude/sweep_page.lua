@@ -46,11 +46,24 @@ end
 
 local function is_finite(value) return type(value) == 'number' and value == value and math.abs(value) < math.huge end
 
--- Rows that no other beats in one column without losing in the other, by rising x.
-local function front_of(r, x, y)
-	local sign_x, sign_y = base.higher_is_better[x] and -1 or 1, base.higher_is_better[y] and -1 or 1
+local function has(r, column)
+	for _, name in ipairs(r:columns()) do
+		if name == column then return true end
+	end
+	return false
+end
+
+-- What a column holds: the column `value` of bench.models holds what the column `metric` says.
+local function meaning(column, rows, r)
+	local metric = column == 'value' and has(r, 'metric') and rows[1] and rows[1].metric
+	return type(metric) == 'string' and metric or column
+end
+
+-- Rows that no other beats in one column without losing in the other, by rising x. `higher`: more is better of y.
+local function front_of(rows, x, y, higher)
+	local sign_x, sign_y = base.higher_is_better[x] and -1 or 1, higher and -1 or 1
 	local list = {}
-	for i, row in ipairs(r) do
+	for i, row in ipairs(rows) do
 		if is_finite(row[x]) and is_finite(row[y]) then
 			list[#list + 1] = {row = row, x = sign_x * row[x], y = sign_y * row[y], i = i}
 		end
@@ -70,24 +83,58 @@ local function front_of(r, x, y)
 	return front, list
 end
 
--- {x=, y=, report=, points=} or nil when the results have no two columns for it.
-local function pareto(r, o)
-	local x, y = choose(r, 'x', o.x, COSTS), choose(r, 'y', o.y, GOALS)
-	if not x or not y or x == y then return nil end
-	local front, points = front_of(r, x, y)
-	if #points < 2 then return nil end
-	local list = {columns = r:columns()}
-	for i, row in ipairs(front) do list[i] = row end
-	return {x = x, y = y, report = report(list), front = front, points = points}
+-- Rows that can be compared: values of one model and one metric. In the order in which they first come; {rows=, of=}.
+local function comparable(r, y)
+	local list, known = {}, {}
+	for _, row in ipairs(r) do
+		local of = y == 'value' and has(r, 'model') and tostring(row.model) or ''
+		local key = of .. '\0' .. meaning(y, {row}, r)
+		if not known[key] then
+			known[key] = {rows = {}, of = of}
+			list[#list + 1] = known[key]
+		end
+		table.insert(known[key].rows, row)
+	end
+	return list
+end
+
+-- A list of {x=, y=, meaning= of y, of=, report=, front=, points=}: empty when the results have no two columns for it.
+local function paretos(r, o)
+	local goals = table.move(GOALS, 1, #GOALS, 1, {})
+	if has(r, 'metric') then goals[#goals + 1] = 'value' end
+	local x, y = choose(r, 'x', o.x, COSTS), choose(r, 'y', o.y, goals)
+	local list = {}
+	if not x or not y or x == y then return list end
+	for _, part in ipairs(comparable(r, y)) do
+		local holds = meaning(y, part.rows, r)
+		local front, points = front_of(part.rows, x, y, base.higher_is_better[holds])
+		local rows = {columns = r:columns()}
+		for i, row in ipairs(front) do rows[i] = row end
+		if #points > 1 then
+			list[#list + 1] = {x = x, y = y, meaning = holds, of = part.of, report = report(rows), front = front,
+				points = points}
+		end
+	end
+	return list
+end
+
+-- 'bytes and accuracy', 'bytes and accuracy of lenet'
+local function title_of(p)
+	return clean(p.x) .. ' and ' .. clean(p.meaning) .. (p.of ~= '' and ' of ' .. clean(p.of) or '')
 end
 
 local function figure_of(p)
 	local on, xs, ys, groups = {}, {}, {}, {}
 	for _, row in ipairs(p.front) do on[row] = true end
-	for i, point in ipairs(p.points) do
-		xs[i], ys[i], groups[i] = point.row[p.x], point.row[p.y], on[point.row] and 'on the front' or 'others'
+	for _, front in ipairs {false, true} do -- the front is drawn last, over the others
+		for _, point in ipairs(p.points) do
+			if (on[point.row] or false) == front then
+				local i = #xs + 1
+				xs[i], ys[i], groups[i] = point.row[p.x], point.row[p.y], front and 'on the front' or 'others'
+			end
+		end
 	end
-	return plot.scatter {x = xs, y = ys, group = groups, xlabel = clean(p.x, 60), ylabel = clean(p.y, 60)}
+	return plot.scatter {x = xs, y = ys, group = groups, xlabel = clean(p.x, 60), ylabel = clean(p.meaning, 60)}
 end
 
 ---------------------------------------------------------------- what failed
@@ -105,11 +152,11 @@ end
 ---------------------------------------------------------------- text
 
 function page.print(db, study, r, o)
-	local p = pareto(r, o)
+	local fronts = paretos(r, o) -- before anything is printed: a wrong column is an error
 	print(clean(study.name))
 	print(r)
-	if p then
-		print(('\nbest trade-offs of %s and %s: %d of %d'):format(clean(p.x), clean(p.y), #p.front, #p.points))
+	for _, p in ipairs(fronts) do
+		print(('\nbest trade-offs of %s: %d of %d'):format(title_of(p), #p.front, #p.points))
 		print(p.report)
 	end
 	for _, one in ipairs(failures_of(db, study, o)) do
@@ -142,10 +189,11 @@ local function figure_html(p)
 end
 
 local function pareto_html(r, o)
-	local p = pareto(r, o)
-	if not p then return '' end
-	return ('<h2>Best trade-offs of %s and %s</h2>\n%s\n%s\n'):format(escape(p.x), escape(p.y), figure_html(p),
-		table_of(p.report))
+	local parts = {}
+	for i, p in ipairs(paretos(r, o)) do
+		parts[i] = ('<h2>Best trade-offs of %s</h2>\n%s\n%s\n'):format(escape(title_of(p)), figure_html(p), table_of(p.report))
+	end
+	return table.concat(parts)
 end
 
 local function failures_html(list)

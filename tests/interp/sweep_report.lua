@@ -46,6 +46,22 @@ it('prints the rows, the best trade-offs and what failed', function()
 	assert(not run 'sweep report s.db --x accuracy --y accuracy':find 'trade%-offs')
 end)
 
+it('the column value holds what the column metric says: fronts by model and metric', function()
+	write('v.lua', [[return {name='v', grid={bits={8,4}, model={'a','b'}}, run=function(c)
+	return report {columns={'metric', 'value', 'bytes'},
+		{c.model == 'a' and 'accuracy' or 'perplexity', c.model == 'a' and 10 * c.bits or c.bits, c.bits}}
+end}]])
+	run 'sweep v.lua'
+	local text, code = run 'sweep report v.db'
+	assert(code == 0, text)
+	assert(text:find 'best trade%-offs of bytes and accuracy of a: 2 of 2\n', text)          -- more bytes, more accuracy
+	assert(text:find 'best trade%-offs of bytes and perplexity of b: 1 of 2\nbits .-\n   4 ', text) -- less is better in both
+	run 'sweep report v.db --html v.html'
+	local page = read 'v.html'
+	assert(page:find '<h2>Best trade%-offs of bytes and accuracy of a</h2>' and page:find 'perplexity of b</h2>', page)
+	os.remove(folder .. '/v.db')
+end)
+
 it('writes CSV that reads back equal, Markdown and HTML', function()
 	local text, code = run 'sweep report s.db --csv o.csv --md o.md --html o.html'
 	assert(code == 0 and text == '', text)
