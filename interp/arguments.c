@@ -290,7 +290,7 @@ const struct ql_attr ql_spec_attrs[] = {
 	{"scale", QL_ATTR_FLOAT, 0, NULL, "explicit scale"},
 	{"zero_point", QL_ATTR_INT, 0, NULL, "explicit zero point"},
 	{"rounding", QL_ATTR_STRING, 0, ql_requant_names, "rule of integer results: float unless given"},
-	{"priority", QL_ATTR_STRING, 0, NULL, "accuracy or speed: defaults of axis, block and observer"},
+	{"priority", QL_ATTR_STRING, 0, ql_priority_names, "accuracy or speed: defaults of axis, block and observer"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 

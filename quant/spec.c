@@ -39,6 +39,7 @@ const char ql_observer_names[] =
 	;
 #undef X
 const char ql_requant_names[] = "float single double";
+const char ql_priority_names[] = "accuracy speed";
 const char ql_spec_dtypes[] = "int8 uint8 int4 uint4 int16 uint16 binary float32 float16 bfloat16";
 
 /* ---- the string form: dtype[/axis][:block][@observer] ---- */
@@ -278,7 +279,6 @@ static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fie
 	return make_parameters(ctx, f, s);
 }
 
-#define PRIORITIES "accuracy speed"
 #define FINE_BLOCK 32 /* elements for a scale of 4 bits and less */
 
 /* Defaults for what is not given. speed: the usual ones, one scale and the least and largest value. accuracy: a scale for each row, below
@@ -290,7 +290,7 @@ static enum ql_status choose_priority(struct ql_ctx *ctx, const struct ql_spec *
 	if (!f->priority)
 		return QL_OK;
 	if (!accurate && strcmp(f->priority, "speed"))
-		return ql_fail_choice(ctx, "spec: priority", PRIORITIES, f->priority);
+		return ql_fail_choice(ctx, "spec: priority", ql_priority_names, f->priority);
 	if (ql_dtype_is_float(s->dtype))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: priority: wanted none beside the dtype %s, which is stored as it is",
 			ql_dtype_name(s->dtype));

@@ -52,7 +52,7 @@ if products then
 				file='out/latency_' .. shape .. '.svg'}
 		end
 	end
-	print(r:sort {'shape', 'dtype', 'ms'}:select {'shape', 'dtype', 'level', 'ms', 'gops', 'speedup', 'kernel'})
+	print(r:sort {'shape', 'dtype', 'ms'}:select {'shape', 'dtype', 'ms', 'gops', 'speedup', 'kernel'})
 end
 
 if elements then

@@ -130,7 +130,12 @@ describe('options', function()
 end)
 
 describe('specs as tables', function()
-	local FIELDS = 'axis= bins= bits= block= dtype= momentum= observer= octaves= p= rounding= scale= scheme= zero_point='
+	-- what quant.spec itself says that it takes
+	local names = {}
+	for name in select(2, pcall(quant.spec, {none = 1})):match 'known: (.*)$':gmatch '[%w_]+' do names[#names + 1] = name .. '=' end
+	table.sort(names)
+	local FIELDS = table.concat(names, ' ')
+	for _, name in ipairs {'axis', 'bits', 'block', 'dtype', 'observer', 'scheme', 'zero_point'} do assert(FIELDS:find(name .. '=', 1, true)) end
 	it('have fields with their text, wherever one stands', function()
 		for _, text in ipairs {'quant.spec{', 'quant.spec({', 'x:quantize{', 'x:fake{', 'x:quantize({', 'quant.observer{',
 			'quant.params(0, 1, {', 'quant.estimate(m, {', 'm:quantize{weight={', "m:quantize{mode='static', input={",
@@ -154,6 +159,7 @@ describe('specs as tables', function()
 		check("m:quantize{weight={observer='", 'minmax average percentile entropy mse adaptive')
 		check('m:quantize{weight={observer=', "'adaptive' 'average' 'entropy' 'minmax' 'mse' 'percentile'")
 		check("quant.spec{rounding='", 'float single double')
+		check("x:quantize{priority='", 'accuracy speed')
 		local _, _, got = matches "x:quantize{scheme='sy"
 		assert(got.matches[1].doc ~= '' and got.matches[1].doc:find 'code', got.matches[1].doc)
 	end)
