@@ -429,7 +429,7 @@ static int build(lua_State *L)
 	size_t message;
 
 	make_string(L);
-	t.own = !strncmp(lua_tostring(L, 1), QL_PRELUDE_CHUNK + 1, strlen(QL_PRELUDE_CHUNK + 1));
+	t.own = !strncmp(lua_tostring(L, 1), &QL_PRELUDE_CHUNK[1], strlen(&QL_PRELUDE_CHUNK[1]));
 	lua_pushliteral(L, ""); /* of the frame before: see is_repeated */
 	luaL_buffinit(L, &t.b);
 	add_message(&t);
