@@ -132,10 +132,17 @@ function measured.time(name, f)
 	return known[key].ms
 end
 
--- What a workload costs as the variant says: {ms=, sqnr=, bytes=, kernel=}, measured now or before.
-function measured.get(what, w, v)
+local function key_of(what, w, v)
 	load_known()
-	local key = ('%s|%s|%s %s'):format(machine_key(), measured.workload(what, w), v.mode, v.spec)
+	return ('%s|%s|%s %s'):format(machine_key(), measured.workload(what, w), v.mode, v.spec)
+end
+
+-- Whether it was measured before.
+function measured.has(what, w, v) return known[key_of(what, w, v)] ~= nil end
+
+-- What a workload costs as the variant says: {ms=, sqnr=, bytes=, kernel=}, measured now (runs times) or before.
+function measured.get(what, w, v, runs)
+	local key = key_of(what, w, v)
 	if known[key] then return known[key], false end
 	local saved <close> = measured.own_random()
 	local guard <close> = internal.nograd()
@@ -143,7 +150,7 @@ function measured.get(what, w, v)
 	local good, run, input = pcall(variant_of, layer, x, v)
 	if not good then return nil end -- a block that does not fit the shape, for instance
 	local y = layer(x)
-	local r = bench.time(function() return run(input) end, {runs = 7, warmup = 2, timeout = 1})
+	local r = bench.time(function() return run(input) end, {runs = runs or 7, warmup = 2, timeout = 1})
 	local e = {ms = r.ms, sqnr = v.mode == 'float' and math.huge or y:error(run(input)).sqnr, bytes = weight_bytes(run),
 		kernel = tostring(r.kernel or 'none'):gsub('[\t\n]', ' ')}
 	keep(key, e)

@@ -171,4 +171,4 @@ function hw.hints()
 	return internal.import 'report'(rows)
 end
 
-return true
+return {WORKLOAD = WORKLOAD, refusal = refusal}
