@@ -50,6 +50,14 @@ function base.wrap(out, text, indent, width, separator)
 	if line ~= indent then out[#out + 1] = line end
 end
 
+-- Whether the list has the value.
+function base.one_of(value, list)
+	for _, other in ipairs(list) do
+		if value == other then return true end
+	end
+	return false
+end
+
 -- "; did you mean 'x'?", or '' when no word of the list is near.
 function base.near(word, words)
 	return internal.nearest(tostring(word), table.concat(words, ' '))

@@ -16,17 +16,35 @@ local clock = hw.clock
 
 ---------------------------------------------------------------- batches
 
+local function is_callable(value) return type(value) == 'function' or (getmetatable(value) or {}).__call ~= nil end
+
+-- The iterator that a loader or a function gives, checked as it goes: x is a tensor or a list of them.
+local function checked(what, iterate, state, control, close)
+	if not is_callable(iterate) then
+		fail('%s: data: wanted a loader, a list of batches or a function that gives an iterator, got a function that gives %s', what, describe(iterate))
+	end
+	return function()
+		local x, y = iterate(state, control)
+		control = x
+		if x ~= nil and not is_tensor(x) and type(x) ~= 'table' then
+			fail('%s: data: wanted batches of tensors, got %s', what, describe(x))
+		end
+		return x, y
+	end, nil, nil, close
+end
+
 -- An iterator over the batches x, y of one pass: a loader, a function that gives an iterator, or a list of pairs {x, y}.
 local function batches(what, data)
-	if type(data) == 'function' or type(data) == 'table' and (getmetatable(data) or {}).__call then return data() end
+	if module.is_module(data) then fail('%s: data: wanted a loader or a list of batches {x, y}, got a model', what) end
+	if is_callable(data) then return checked(what, data()) end
 	if type(data) ~= 'table' or type(data[1]) ~= 'table' then
 		fail('%s: data: wanted a loader or a list of batches {x, y}, got %s', what, describe(data))
 	end
 	local i = 0
-	return function()
+	return checked(what, function()
 		i = i + 1
-		if data[i] then return data[i][1], data[i][2] end
-	end
+		if type(data[i]) == 'table' then return data[i][1], data[i][2] end
+	end)
 end
 
 -- How many batches a pass has, when the data can tell.
@@ -43,7 +61,7 @@ end
 
 -- Recurrent layers go on from batch to batch where the data is one text; each pass begins anew.
 local function begin_pass(m, data)
-	local stream = type(data) == 'table' and data.stream or false
+	local stream = type(data) == 'table' and not module.is_module(data) and data.stream or false
 	module.walk(m, function(_, inner)
 		local class = module.class_of(inner)
 		if class.carry then class.carry(inner, stream) end
@@ -264,4 +282,4 @@ function methods.fit(m, data, options)
 	return report(list)
 end
 
-return {batches = batches, begin_pass = begin_pass, in_mode = in_mode, length = length}
+return {check_batch = check_batch, batches = batches, begin_pass = begin_pass, in_mode = in_mode, length = length}

@@ -131,7 +131,7 @@ end
 
 local function sample_of(e, i, k, samples)
 	local v = e.inputs[i]
-	local given = samples and (is_tensor(samples) and samples or samples[i])
+	local given = type(samples) == 'table' and samples[i] or samples
 	if samples and not is_tensor(given) then
 		fail("export: samples: wanted a tensor for '%s', got %s", v.name, describe(given))
 	end
@@ -160,15 +160,26 @@ local function vectors_of(g, e, samples)
 	return list
 end
 
+-- The samples for a variant: its own, where they are given by name (none for it: random ones), else those for all.
+local function samples_of(list, v, samples)
+	if type(samples) ~= 'table' or type(next(samples)) ~= 'string' then return samples end
+	for name in next, samples do
+		local known = {}
+		for i, other in ipairs(list) do known[i] = other.name end
+		if not base.one_of(name, known) then
+			fail("export: samples: wanted names of variants, got %s%s", describe(name), base.near(name, known))
+		end
+	end
+	return samples[v.name]
+end
+
 ---------------------------------------------------------------- the files
 
 -- name -> text, of all of them.
 local function texts_of(bundle, list, o)
 	local vectors = {}
 	for i, v in ipairs(list) do
-		local samples = o.samples
-		if v.name and type(samples) == 'table' and samples[v.name] then samples = samples[v.name] end
-		vectors[i] = vectors_of(v.graph, bundle.variants[i], samples)
+		vectors[i] = vectors_of(v.graph, bundle.variants[i], samples_of(list, v, o.samples))
 	end
 	local texts = {}
 	if bundle.blob then texts[bundle.id .. '.bin'], bundle.blob_hash = files.blob(bundle) end

@@ -176,8 +176,11 @@ end
 
 -- What a float layer computes with: a quantized x beside a plain weight is decoded here, on purpose.
 function module.real(x, weight)
-	if is_tensor(x) and x:quantized() and not (weight and weight:quantized()) then return x:dequantize() end
-	return x
+	if not is_tensor(x) then
+		if weight then base.fail('module: wanted a tensor to go into a layer, got %s', internal.describe(x) or base.describe(x)) end
+		return x
+	end
+	return x:quantized() and not (weight and weight:quantized()) and x:dequantize() or x
 end
 
 -- Puts another module in the place of a child.

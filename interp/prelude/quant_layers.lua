@@ -51,6 +51,7 @@ function layers.measure(m, data, metric, o)
 	local guard <close> = internal.nograd()
 	fit.begin_pass(m, data)
 	for x, y in fit.batches(o.what, data) do
+		fit.check_batch(o.what, x, y)
 		sum.add(m(x), y, o.loss or nn.crossentropy)
 		n = n + 1
 		if n == o.batches then break end

@@ -248,6 +248,9 @@ it('writes all files or none', function()
 		refused('export: samples: wanted a tensor or a list of them', g.export, g, {dir=folder .. '/new', samples=samples})
 	end
 	refused("export: samples: wanted a tensor for 'input', got 'x'", g.export, g, {dir=folder .. '/new', samples={'x'}})
+	refused("export: samples: wanted names of variants, got 'int16'", g.export, g,
+		{dir=folder .. '/new', variants={'float32'}, samples={int16=rows}})
+	refused("export: samples: wanted a tensor for 'input', got true", g.export, g, {dir=folder .. '/new', variants={'float32'}, samples={float32=true}})
 	refused("export: profile: wanted a pattern that matches a node, got 'zzz'; nodes: ", g.export, g, {dir=folder .. '/new', samples=rows, profile='zzz'})
 	assert(not io.open(folder .. '/new'))
 	refused('export: dir: cannot write into', g.export, g, {dir=folder .. '/notes', samples=rows})

@@ -128,6 +128,9 @@ it('bad input', function()
 	refused('search: drop: wanted 0 or more', quant.search, m, {data=data, metric='mse', drop=0 / 0})
 	refused('search: batches: wanted positive integer, got -1', quant.search, m, {data=data, metric='mse', drop=1, batches=-1})
 	refused("search: mode: wanted weight_only, static, dynamic, auto, got 'qat'", quant.search, m, {data=data, metric='mse', drop=1, mode='qat'})
+	for _, wrong in ipairs {m, function() end, function() return 3 end, {{1, 2}}, {{data[1][1]}}} do
+		for _, f in ipairs {quant.search, quant.sensitivity} do refused('data: wanted', f, m, {data=wrong, metric='mse', drop=f == quant.search and 1 or nil}) end
+	end
 	local folder = os.tmpname():match '^(.*)/'
 	refused('wanted a file, got one that cannot be read', quant.search, m, {data=data, metric='mse', drop=1, file=folder})
 	refused('search: file: wanted a name', quant.search, m, {data=data, metric='mse', drop=1, file=folder .. '/a\0b'})
