@@ -78,6 +78,21 @@ for _, spec in ipairs {'int8/2', 'uint8/2', {dtype='int8', scheme='log'}, {dtype
 		exported.check('each number', exported.quantized(one, x, {mode='weight_only', weight=spec}), x)
 	end)
 end
+it('a layer in two places: one array of weights', function()
+	local layer = nn.Linear(16, 16)
+	local twice = nn.Sequential {layer, nn.ReLU(), layer}
+	for _, mode in ipairs {'static', 'dynamic', 'weight_only'} do
+		local g = exported.quantized(twice, x, {mode=mode})
+		exported.check(mode, g, x, {tolerance=mode == 'weight_only' and 2e-6 or 0})
+		local folder = os.tmpname()
+		os.remove(folder)
+		g:export {dir=folder, name='net', samples=x}
+		local f = io.open(folder .. '/net_weights.h')
+		assert(select(2, f:read 'a':gsub('int8_t [%w_]*%[256%]', '')) == 1, mode)
+		f:close()
+		os.execute('rm -r ' .. folder)
+	end
+end)
 -- gcc 12 at -O3 -march=native fused v * factor + bias into vfmaddsub where the signs of the biases alternate, in spite of -ffp-contract=off
 it('biases of alternating signs', function()
 	for _, n in ipairs {10, 12} do
