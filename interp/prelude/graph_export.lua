@@ -12,7 +12,9 @@
 local _, internal = ...
 local base = internal.import 'base'
 local core = internal.import 'graph_core'
+local layout = internal.import 'export_layout'
 local names = internal.import 'export_names'
+local none = internal.import 'export_none'
 local ops = internal.import 'graph_ops'
 local parts = internal.import 'export_parts'
 local size = internal.import 'graph_size'
@@ -34,15 +36,6 @@ local function emitter_of(op)
 	end
 	return emitters[op]
 end
-
--- Ops that no exporter is there for, and why (tests/nn/export_ops.lua wants one or the other of every op).
-local RANDOM = "its numbers are random, and each run's are others"
-local LOSS = 'a loss is for training; export what the model gives'
-local NONE = {
-	rand = RANDOM, randn = RANDOM, randint = RANDOM, dropout = RANDOM .. '; in use nn.Dropout is left out',
-	empty = 'its elements have no values', maskedselect = 'its size depends on values; tensor.where and sums of products with a mask keep sizes',
-	mse = LOSS, crossentropy = LOSS, bce = LOSS, bcelogits = LOSS,
-}
 
 local function exportable()
 	local list = {}
@@ -124,28 +117,11 @@ function program:line(text)
 	end
 end
 
--- The lines of a block, each as deep as the braces and loops around it.
-local function indented(lines)
-	local made, level, extra, stack = {}, 0, 0, {}
-	for line in table.concat(lines, '\n'):gmatch '[^\n]*' do
-		line = line:match '^%s*(.*)$'
-		local opener = line:find '^}' and table.remove(stack)
-		made[#made + 1] = line == '' and '' or ('\t'):rep((opener and opener.at or level + extra) + (#made > 0 and 1 or 0)) .. line
-		if line:find '{$' then
-			stack[#stack + 1] = {at = level + extra, level = level}
-			level, extra = level + extra + 1, 0
-		else
-			level, extra = opener and opener.level or level, line:find '^for %(.*%)$' and extra + 1 or 0
-		end
-	end
-	return table.concat(made, '\n')
-end
-
 -- The lines that emit() writes as one, a loop: what any of them names lives during all of them.
 function program:block(emit)
 	self.inner = {}
 	emit()
-	local text = indented(self.inner)
+	local text = layout.indented(self.inner)
 	self.inner = nil
 	self:line(text)
 end
@@ -411,8 +387,13 @@ local function parameter(e, name)
 	return e.parameters[name]
 end
 
+local function with_elements(f, name)
+	if f.count == 0 then fail("export: '%s': wanted elements, got none: %s%s", name, f.dtype, size.text(f.shape)) end
+end
+
 local function add_input(e, node)
 	local f = facts_of(node.results[1], e.batch, node.name)
+	with_elements(f, node.name)
 	local name = parameter(e, node.name)
 	e.inputs[#e.inputs + 1] = {name = name, facts = f}
 	e.values[node.name] = {facts = f, layout = 'plain', buffer = {name = name, last = 0, first = 0}}
@@ -454,7 +435,7 @@ local function fold(e, node)
 end
 
 local function without(node)
-	local why = NONE[node.op]
+	local why = none[node.op]
 	if why then fail("export: node '%s': %s has no C version: %s", node.name, node.op, why) end
 	fail("export: node '%s': no C version of %s; known: %s", node.name, node.op, table.concat(exportable(), ' '))
 end
@@ -489,6 +470,7 @@ end
 local function add_outputs(e)
 	core.each_output(e.graph, function(leaf)
 		local v = e:value(leaf.ref)
+		with_elements(v.facts, leaf.ref)
 		if is_image(v.facts) and v.layout ~= 'plain' then v = transposed(e, v, 'plain') end
 		local name = parameter(e, 'output' .. (#e.results > 0 and #e.results + 1 or ''))
 		e.results[#e.results + 1] = {name = name, facts = v.facts}
@@ -515,4 +497,4 @@ local function compile(g, bundle, batch)
 	return e
 end
 
-return {new = new_bundle, compile = compile, exportable = exportable, none = NONE}
+return {new = new_bundle, compile = compile, exportable = exportable, none = none}

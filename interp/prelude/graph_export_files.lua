@@ -3,6 +3,7 @@
 -- (graph_export.lua) holds the programs of all variants; bundle.id is the name of files and functions. Each file knows the stamp of
 -- the export: files of two exports do not compile together.
 local _, internal = ...
+local layout = internal.import 'export_layout'
 local names = internal.import 'export_names'
 local files = {}
 local comment = names.comment
@@ -210,29 +211,6 @@ local function body(e)
 	return table.concat(lines, '\n')
 end
 
-local COLUMNS = 120 -- of source, a tab being 8
-
--- A line of code that is too long, continued behind commas.
-local function wrapped(line)
-	local function width(text) return #text + 7 * select(2, text:gsub('\t', '')) end
-	if width(line) <= COLUMNS or line:find '^%s*[#/*]' then return line end
-	local tabs, list, rest = line:match '^\t*', {}, line
-	while width(rest) > COLUMNS do
-		local at
-		for position in rest:gmatch '(), ' do
-			if width(rest:sub(1, position)) > COLUMNS then break end
-			at = position
-		end
-		if not at then break end
-		list[#list + 1] = rest:sub(1, at)
-		rest = tabs .. '\t' .. rest:sub(at + 2)
-	end
-	list[#list + 1] = rest
-	return table.concat(list, '\n')
-end
-
-function files.wrapped(text) return (text:gsub('[^\n]+', wrapped)) end
-
 local function quoted(text) return '"' .. text:gsub('[^%w_ .:/-]', '_') .. '"' end
 
 local PROFILE = [[
@@ -293,7 +271,7 @@ function files.source(bundle)
 		local before, after = profile(bundle, e)
 		lines[#lines + 1] = before .. forward(bundle, e) .. after
 	end
-	return files.wrapped(table.concat(lines, '\n'))
+	return layout.wrapped(table.concat(lines, '\n'))
 end
 
 function files.makefile(bundle)

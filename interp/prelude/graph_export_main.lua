@@ -2,6 +2,7 @@
 -- main.c of an export: tests itself with vectors, runs on what stdin gives, measures; one set of functions for each variant.
 local _, internal = ...
 local files = internal.import 'graph_export_files'
+local layout = internal.import 'export_layout'
 local parts = internal.import 'export_parts'
 
 local function numbers_of(t, ctype)
@@ -256,5 +257,5 @@ return function(bundle, vectors)
 		ROWS = table.concat(rows, ',\n'), USAGE = usage, LOADING = bundle.blob and LOADING or '',
 		LOAD = bundle.blob and LOAD:gsub('@ID@', bundle.id) or '', WHICH = several and
 			('\n * A variant (%s) may stand before; else it is the first one, and --selftest tests all.'):format(table.concat(names, ', ')) or ''}
-	return files.wrapped((MAIN:gsub('@(%u+)@', fields)))
+	return layout.wrapped((MAIN:gsub('@(%u+)@', fields)))
 end

@@ -10,6 +10,7 @@ local main = internal.import 'graph_export_main'
 local names = internal.import 'export_names'
 local report = internal.import 'report'
 local rounding = internal.import 'graph_rounding'
+local size = internal.import 'graph_size'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 
 local VECTORS = 2 -- inputs in main.c that the program tests itself with
@@ -21,7 +22,9 @@ no malloc, no library functions but memcpy and memset, never math.h: functions s
 g:run bit for bit; floats that are made of codes (the last layer, quantize) as well. The graph is one of g:quantize, or the trace of a model, float
 or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as Quoll does; weight_only, whose weights are decoded row by row.
 rounding= exports it under another rule for integer results (help 'requantization'): g:quantize{rounding=} gives these bits in
-g:run, too. Weights of 4 bits lie two in a byte, binary ones eight.
+g:run, too. Weights of 4 bits lie two in a byte, binary ones eight. Every op has a C version but those of random numbers, losses and
+x[mask], whose size depends on values; what is an error in Quoll for some values (division of integers by 0, a number that is none of a
+place) gives 0 in C.
 variants= puts several precisions side by side, as <name>_forward_<variant>, with one arena for all: a list of specs ('float32' is the graph
 as it is, 'int8' is g:quantize{mode='static', weight='int8/1'}, 'int16' takes int16 activations, too), or a table name -> spec, options of
 g:quantize, or another graph. The program takes the variant as its first word.
@@ -138,7 +141,12 @@ local function sample_of(e, i, k, samples)
 	if given then
 		local first = math.min((k - 1) * e.batch + 1, given:size(1) - e.batch + 1)
 		if first < 1 then fail('export: samples: wanted at least %d rows, got %d', e.batch, given:size(1)) end
-		return given:narrow(1, first, e.batch)
+		local rows = given:narrow(1, first, e.batch)
+		local want = ('%s%s'):format(v.facts.dtype, size.text(v.facts.shape))
+		if rows:dtype() .. size.text {rows:size()} ~= want then
+			fail("export: samples: wanted %s for '%s', got %s", want, v.name, internal.describe(rows))
+		end
+		return rows
 	end
 	if v.facts.ctype == 'float' then return tensor.randn(table.unpack(v.facts.shape)) end
 	fail("export: samples: wanted inputs for '%s', whose dtype is %s", v.name, v.facts.dtype)
@@ -230,7 +238,7 @@ local function write(folder, texts)
 	local made = ('%s.part%s'):format(folder, tostring(texts):match '%x+$')
 	local remove <close> = setmetatable({}, {__close = function() shell('rm -rf -- %s', made) end})
 	local problem = shell('mkdir -p -- %s', made)
-	if problem then fail("export: dir: cannot make '%.99s': %s", folder, problem) end
+	if problem then fail("export: dir: cannot make '%.99s': %s", folder, (problem:gsub('%.part%x+', ''))) end
 	for name, text in next, texts do
 		local good, message = pcall(internal.write_file, made .. '/' .. name, text)
 		if not good then fail("export: dir: cannot write into '%.99s': %s", folder, message) end

@@ -137,6 +137,14 @@ it('the arena is hardly larger than what lives at once', function()
 		os.execute('rm -r ' .. folder)
 	end
 end)
+it('wants samples of the type and sizes of the inputs, and elements', function()
+	refused("export: samples: wanted float32(1, 6) for 'input', got float32(1, 5)", float.export, float, {dir='/proc/none', samples=tensor.randn(2, 5)})
+	refused("export: samples: wanted float32(1, 6) for 'input', got int32(1, 6)", float.export, float,
+		{dir='/proc/none', samples=tensor.ones {2, 6, dtype='int32'}})
+	local g = graph.trace(nn.module(function(_, a) return a:narrow(2, 1, 0) end, {}), rows)
+	refused("export: 'narrow1': wanted elements, got none: float32(1, 0)", g.export, g, {dir='/proc/none'})
+	refused("export: dir: cannot make '/proc/none': mkdir: cannot create directory", float.export, float, {dir='/proc/none', samples=rows})
+end)
 it('says which result differs, and that stdin ends within an input', function()
 	local folder = new_folder()
 	float:export {dir=folder, name='net', samples=rows, variants={'int8', 'float32'}}
