@@ -70,14 +70,17 @@ local function sorted_keys(items)
 	return keys
 end
 
-local function each_leaf(tree, each, value)
-	if tree.ref then each(tree, value) end
-	for _, key in ipairs(tree.items and sorted_keys(tree.items) or {}) do each_leaf(tree.items[key], each, value and value[key]) end
+local function each_leaf(tree, each, value, path)
+	if tree.ref then each(tree, value, path) end
+	for _, key in ipairs(tree.items and sorted_keys(tree.items) or {}) do
+		each_leaf(tree.items[key], each, value and value[key], path and path .. '.' .. key or tostring(key))
+	end
 end
 
--- Calls each(leaf, value) for every leaf of the trees of outputs, always in the same order; values: what g:run gave, or nil.
+-- Calls each(leaf, value, path) for every leaf of the trees of outputs, always in the same order; values: what g:run gave, or nil;
+-- path: its keys, as '2.name', nil where a tensor is all that comes out.
 function core.each_output(g, each, values)
-	for i, tree in ipairs(g.outputs) do each_leaf(tree, each, values and values[i]) end
+	for i, tree in ipairs(g.outputs) do each_leaf(tree, each, values and values[i], #g.outputs > 1 and tostring(i) or nil) end
 end
 
 local function copy_tree(tree)

@@ -468,12 +468,12 @@ local function memory_of(e, cost)
 end
 
 local function add_outputs(e)
-	core.each_output(e.graph, function(leaf)
+	core.each_output(e.graph, function(leaf, _, path)
 		local v = e:value(leaf.ref)
 		with_elements(v.facts, leaf.ref)
 		if is_image(v.facts) and v.layout ~= 'plain' then v = transposed(e, v, 'plain') end
 		local name = parameter(e, 'output' .. (#e.results > 0 and #e.results + 1 or ''))
-		e.results[#e.results + 1] = {name = name, facts = v.facts}
+		e.results[#e.results + 1] = {name = name, facts = v.facts, path = path}
 		e:call('memcpy(%s, %s, sizeof(%s) * %d);', name, pointer(e, v, true), v.facts.ctype, v.facts.count)
 	end)
 	if #e.results == 0 then fail('export: wanted a graph that gives a tensor, got one without') end

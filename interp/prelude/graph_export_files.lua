@@ -26,6 +26,7 @@ end
 local function value_text(v, what)
 	local f = v.facts
 	local codes = f.scale and (', codes: (q - %d) * %.9g'):format(f.zero, f.scale) or ''
+	what = v.path and ("%s '%s'"):format(what, comment(v.path)) or what
 	return (' *   %s: %s of %s (%s)%s'):format(comment(v.name), what, f.ctype, table.concat(f.shape, ', '), codes)
 end
 

@@ -113,6 +113,7 @@ it('outputs by name and in lists, in the order of their names', function()
 	assert(os.execute(('make -C %s test >/dev/null 2>&1'):format(folder)))
 	local text = io.open(folder .. '/net.h'):read 'a'
 	assert(text:find('float *output, uint8_t *output2, float *output3, float *output4)', 1, true), text)
+	assert(text:find("output2: result '1.2' of uint8_t (1, 3)", 1, true) and text:find("output4: result 'b' of float (1, 3)", 1, true), text)
 	os.execute('rm -r ' .. folder)
 	local none = graph.trace(nn.module(function() return 3 end, {}), x)
 	print(pcall(none.export, none, {dir=folder}))  --> false ...export: wanted a graph that gives a tensor, got one without
