@@ -87,7 +87,10 @@ local function walk(terms, shapes)
 	return sizes, strides
 end
 
-return {ops = {'einsum', 'dot'}, emit = function(e, node)
+local einsum = {ops = {'einsum', 'dot'}}
+
+-- The node's operands by this equation; also what exporters of products leave to sums of any types.
+function einsum.product(e, node, equation)
 	local pointers, shapes, facts = {}, {}, {}
 	local real = e.graph:result_of(node.name).dtype:find '^float'
 	for i in ipairs(node.inputs) do
@@ -98,7 +101,7 @@ return {ops = {'einsum', 'dot'}, emit = function(e, node)
 		end
 		shapes[i] = facts[i].shape
 	end
-	local terms, out = read(node.op == 'dot' and 'i,i->' or node.attrs.equation, shapes)
+	local terms, out = read(equation, shapes)
 	local sizes, strides = walk(terms, shapes)
 	local order, summed, seen, outputs, count = table.move(out, 1, #out, 1, {}), {}, {}, 1, 1
 	for _, letter in ipairs(out) do seen[letter], outputs = true, outputs * sizes[letter] end
@@ -119,4 +122,8 @@ return {ops = {'einsum', 'dot'}, emit = function(e, node)
 	end
 	e:call('%s(%s, %s, %d, %d, %d, %d, %s, %s, %s, %s);', e:part(real and 'einsum' or 'einsumwrap', {a = facts[1].ctype, b = facts[2].ctype,
 		y = g.ctype}), pointers[1], pointers[2], outputs, count, #out, #summed, list(sizes), list(strides[1]), list(strides[2]), y)
-end}
+end
+
+function einsum.emit(e, node) einsum.product(e, node, node.op == 'dot' and 'i,i->' or node.attrs.equation) end
+
+return einsum

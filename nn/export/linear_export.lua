@@ -1,9 +1,15 @@
 -- SPDX-License-Identifier: MIT
--- x (…, k) by w (n, k): exact integer sums of codes, floats, or floats by weights that are decoded.
+-- x (…, k) by w (n, k): exact integer sums of codes, floats, or floats by weights that are decoded. A weight that is computed: as einsum.
 local _, internal = ...
+local einsum = internal.import 'einsum_export'
 local product = internal.import 'export_product'
 
+local function is_computed(e, node)
+	return not e:constant(node, 2) and not e:decoded_from(node.inputs[2]) and not node.inputs[3] and not node.attrs.act and not node.attrs.out
+end
+
 return {ops = {'linear'}, emit = function(e, node)
+	if is_computed(e, node) then return einsum.product(e, node, '...k,nk->...n') end
 	local x, f = e:input(node, 1, 'plain')
 	local result, facts = e:output(node)
 	product.result(e, node, result, facts, function(y, g)

@@ -55,7 +55,7 @@ end
 
 ---------------------------------------------------------------- types
 
--- The C type in which the node is computed.
+-- The C type in which the node is computed, and whether a double in Quoll is a float here: functions of wide integers.
 local function domain_of(e, node)
 	local real, wide, op = false, false, node.op
 	for _, ref in ipairs(node.inputs) do
@@ -69,7 +69,7 @@ local function domain_of(e, node)
 	end
 	if real then return wide and COMPARES[op] and 'double' or 'float' end
 	if ANY[op] or WHOLE[op] or op == 'clamp' then return 'int64_t' end
-	return wide and op == 'div' and 'double' or 'float'
+	return wide and op == 'div' and 'double' or 'float', wide and op ~= 'div'
 end
 
 local NAMES = {'a', 'b', 'c'}
@@ -156,7 +156,7 @@ end
 
 function map.emit(e, node)
 	if by_table.operand(e, node) then return by_table.emit(e, node) end
-	local domain = domain_of(e, node)
+	local domain, narrowed = domain_of(e, node)
 	if domain == 'int64_t' and TESTS[node.op] then return fill(e, node) end
 	local result = e.graph:result_of(node.name)
 	local expression, needs = formula(node, domain, result.dtype)
@@ -176,7 +176,7 @@ function map.emit(e, node)
 		name = name .. '_' .. internal.sha256(expression):sub(1, 8)
 	end
 	parts.add(name, {fields = order, needs = needs, text = text_of(expression, domain, operands)})
-	e.inexact = e.inexact or unary.library[node.op]
+	e.inexact = e.inexact or unary.library[node.op] or narrowed
 	local part, done = e:part(name, fields), 0
 	if g.count == 0 then return end
 	local n, strides = axes.merge(g.shape, table.unpack(given))

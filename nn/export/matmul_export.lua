@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- matmul of two activations, or of one and a matrix that the graph holds, with batches by NumPy's rules: exact integer sums of codes,
--- or floats. The rules are those of quant/paths/matmul_int.c and quant/product_out.c.
+-- or floats; of other types as einsum. The rules are those of quant/paths/matmul_int.c and quant/product_out.c.
 local _, internal = ...
 local base = internal.import 'base'
+local einsum = internal.import 'einsum_export'
 local fixed = internal.import 'export_fixed'
 local parts = internal.import 'export_parts'
 
@@ -127,7 +128,25 @@ local function factors_of(e, f, scales, g, rule)
 	return list
 end
 
+-- Plain floats or codes on both sides; anything else is summed as einsum does it.
+local function has_kernel(e, node)
+	local kinds = {}
+	for i = 1, 2 do
+		local w = e:constant(node, i)
+		local f = not (w and w:quantized()) and e:facts(node.inputs[i])
+		kinds[i] = (not f or f.scale or f.params) and 'codes' or f.ctype
+	end
+	return kinds[1] == kinds[2] and (kinds[1] == 'codes' or kinds[1] == 'float')
+end
+
+local function by_letters(e, node)
+	local ranks = {#e:facts(node.inputs[1]).shape, #e:facts(node.inputs[2]).shape}
+	einsum.product(e, node, ('%s,%s->...%s%s'):format(ranks[1] > 1 and '...ik' or 'k', ranks[2] > 1 and '...kj' or 'k', ranks[1] > 1 and 'i' or '',
+		ranks[2] > 1 and 'j' or ''))
+end
+
 return {ops = {'matmul'}, emit = function(e, node)
+	if not node.attrs.out and not has_kernel(e, node) then return by_letters(e, node) end
 	local a, f = e:input(node, 1, 'plain')
 	local b, h, scales = weight(e, node)
 	if not b then

@@ -3,7 +3,14 @@
 local _, internal = ...
 local base = internal.import 'base'
 
+local cast = internal.import 'cast_export'
 local fixed = internal.import 'export_fixed'
+
+-- The operand as floats: in any layout, or of integers.
+local function floats(e, node)
+	if e:facts(node.inputs[1]).ctype == 'float' then return e:input(node, 1) end
+	return cast.floats(e, node, 1)
+end
 
 -- Smallest and largest code of a spec whose range is found (quant/schemes).
 local function codes_of(spec)
@@ -19,7 +26,7 @@ local function quantize_found(e, node)
 		base.fail("export: node '%s': wanted affine codes under one scale by the observer minmax, or with a scale, got '%s'", node.name,
 			tostring(spec))
 	end
-	local x, f, layout = e:input(node, 1)
+	local x, f, layout = floats(e, node)
 	local y, g = e:output(node, layout, nil, nil, e:new_params())
 	local lo, hi = codes_of(spec)
 	e:call('%s(%s, %d, %d, %d, %d, %s);', e:part 'range', x, f.count, spec.scheme == 'symmetric' and 1 or 0, lo, hi, e:params(g))
@@ -37,7 +44,7 @@ end
 
 local function quantize(e, node)
 	if not node.attrs.spec.scale then return quantize_found(e, node) end
-	local x, f, layout = e:input(node, 1)
+	local x, _, layout = floats(e, node)
 	local y, g = e:output(node, layout)
 	known(e, x, y, g)
 end

@@ -70,3 +70,5 @@ it('by 0, an error in Quoll, gives 0 and no trap', function()
 	assert(io.open(folder .. '/out', 'rb'):read 'a' == ('\0'):rep(16))
 	os.execute('rm -r ' .. folder)
 end)
+exported.functions({['functions of wide integers'] = function(_, a) return a:clamp(-9, 9):to('int32'):exp() end,
+	['roots of wide integers'] = function(_, a) return a:abs():to('int64'):sqrt() end}, tensor.randn(20, 6) * 100, nil, 2e-6)

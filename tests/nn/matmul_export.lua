@@ -32,3 +32,14 @@ it('ranges that are found on the way, of both operands or beside a matrix', func
 	end
 end)
 exported.functions({floats = function(_, a) return a:matmul(a:transpose(3, 4)) end, ['floats by a matrix'] = function(_, a) return a:matmul(w) end}, x, nil, 2e-6)
+
+-- Of plain integers and of mixed operands: as einsum.
+tensor.seed(48)
+local mixed = {i=tensor.randint {4, 5, low=-9, high=9}:to 'int32', f=tensor.randn(4, 5)}
+exported.functions({
+	integers = function(self, a) return (a * 9):to('int32'):matmul(self.i) end,
+	['small integers'] = function(_, a) return (a * 20):to('int8'):matmul((a * 20):to('int8'):transpose(2, 3)) end,
+	vector = function(self, a) return (a * 9):to('int64'):matmul(self.i:select(2, 1)) end,
+}, tensor.randn(20, 3, 4), mixed)
+exported.functions({['codes and floats'] = function(self, a) return a:quantize {dtype='int8', scale=0.03}:matmul(self.f) end,
+	['integers and floats'] = function(self, a) return a:matmul(self.i) end}, tensor.randn(20, 3, 4), mixed, 2e-6)

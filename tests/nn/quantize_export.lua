@@ -29,3 +29,5 @@ for _, s in ipairs {'uint8', 'int8', {bits=7}, 'uint16', 'int4', {dtype='uint8',
 	found['range found, ' .. tostring(quant.spec(s))] = function(_, x) return x:quantize(s):dequantize() end
 end
 exported.functions(found, tensor.randn(12, 16) + 1)
+exported.functions({['of integers'] = function(_, a) return (a * 9):to('int32'):quantize {dtype='int8', scale=0.2} end,
+	['of integers, found'] = function(_, a) return (a * 9):to('int16'):quantize('uint8'):dequantize() end}, tensor.randn(20, 6))
