@@ -88,34 +88,47 @@ end
 
 doc {name = 'hw.hints', usage = 'hw.hints()',
 	text = [[What is best on this machine in general, each with the measurement that says so, as a report: hint, value, why. Hints: dtypes (weights
-of a Linear of 512 x 512 for 64 rows, fastest first), schemes (of quantizing a tensor to 8 bits, fastest first), batch (rows from
-which a Linear reaches nine tenths of its best rate), inplace (whether x:add_(y) beats x + y), block (of int4 weights with the least error
-among those that are not slower than a tenth), tile (rows x columns of the integer kernel in force). Measurements are kept; see hw.recommend.]],
-	example = [[print(hw.hints():where{hint='inplace'}.value)  --> ...]]}
+of a Linear of 512 x 512 for 64 rows, fastest first), accuracy (the quantized ones of them, least error first), schemes (of quantizing a tensor
+to 8 bits, fastest first), batch (rows from which a Linear reaches nine tenths of its best rate), inplace (whether x:add_(y) beats x + y), block (of
+int4 weights with the least error among those that are not slower than a tenth), tile (rows x columns of the integer kernel in force). The report
+has the values as fields, too: h.dtypes, h.accuracy and h.schemes are lists, h.batch and h.block integers, h.inplace is true or false. Measurements
+are kept; see hw.recommend.]],
+	example = [[h = hw.hints()
+print(#h.schemes, h.batch > 0, h:where{hint='batch'}.value == tostring(h.batch))  --> 3 true true]]}
 
-local function sorted_by_ms(list)
-	table.sort(list, function(a, b) return a.ms < b.ms end)
+-- Names in the order of a measure, and a text with all measures.
+local function ordered(list, before, format)
+	table.sort(list, before)
 	local names, why = {}, {}
-	for i, item in ipairs(list) do names[i], why[i] = item.name, ('%s %.3g ms'):format(item.name, item.ms) end
-	return table.concat(names, ' '), table.concat(why, ', ')
+	for i, item in ipairs(list) do names[i], why[i] = item.name, ('%s ' .. format):format(item.name, item.measure) end
+	return names, table.concat(why, ', ')
 end
 
-local function dtypes(measured)
+local function fastest(list) return ordered(list, function(a, b) return a.measure < b.measure end, '%.3g ms') end
+
+-- The measure `field` of a Linear in all variants; those of floats only where they are wanted.
+local function linears(measured, field, floats)
 	local list = {}
 	for _, v in ipairs(measured.variants) do
-		local e = measured.get('hints', {op = 'matmul', m = 64, n = 512, k = 512}, v)
-		if e then list[#list + 1] = {name = v.mode == 'float' and v.spec or v.spec .. '(' .. v.mode .. ')', ms = e.ms} end
+		local e = (floats or v.mode ~= 'float') and measured.get('hints', {op = 'matmul', m = 64, n = 512, k = 512}, v)
+		if e then list[#list + 1] = {name = v.mode == 'float' and v.spec or v.spec .. '(' .. v.mode .. ')', measure = e[field]} end
 	end
-	return sorted_by_ms(list)
+	return list
+end
+
+local function dtypes(measured) return fastest(linears(measured, 'ms', true)) end
+
+local function accuracy(measured)
+	return ordered(linears(measured, 'sqnr'), function(a, b) return a.measure > b.measure end, '%.1f dB')
 end
 
 local function schemes(measured)
 	local x, list = tensor.randn(1024, 1024), {}
 	for _, scheme in ipairs {'symmetric', 'asymmetric', 'log'} do
 		local spec = {dtype = scheme == 'asymmetric' and 'uint8' or 'int8', scheme = scheme}
-		list[#list + 1] = {name = scheme, ms = measured.time('quantize 1048576 ' .. scheme, function() return x:quantize(spec) end)}
+		list[#list + 1] = {name = scheme, measure = measured.time('quantize 1048576 ' .. scheme, function() return x:quantize(spec) end)}
 	end
-	return sorted_by_ms(list)
+	return fastest(list)
 end
 
 local function batch(measured)
@@ -127,7 +140,7 @@ local function batch(measured)
 	end
 	for _, r in ipairs(rates) do
 		if r.rate >= 0.9 * best then
-			return tostring(r.m), ('%.0f rows in a ms, of at most %.0f, by a Linear of 512 x 512 in int8'):format(r.rate, best)
+			return r.m, ('%.0f rows in a ms, of at most %.0f, by a Linear of 512 x 512 in int8'):format(r.rate, best)
 		end
 	end
 end
@@ -136,7 +149,7 @@ local function inplace(measured)
 	local x, y = tensor.zeros(1 << 20), tensor.ones(1 << 20)
 	local new = measured.time('add 1048576', function() return x + y end)
 	local same = measured.time('add_ 1048576', function() return x:add_(y) end)
-	return tostring(same < new), ('x:add_(y) %.3g ms, x + y %.3g ms for 1048576 elements'):format(same, new)
+	return same < new, ('x:add_(y) %.3g ms, x + y %.3g ms for 1048576 elements'):format(same, new)
 end
 
 local function block(measured)
@@ -151,7 +164,7 @@ local function block(measured)
 	for _, e in ipairs(list) do
 		if e.ms <= 1.1 * least and (not best or e.sqnr > best.sqnr) then best = e end
 	end
-	return tostring(best.size), ('%.1f dB at %.3g ms for one row; the fastest takes %.3g ms'):format(best.sqnr, best.ms, least)
+	return best.size, ('%.1f dB at %.3g ms for one row; the fastest takes %.3g ms'):format(best.sqnr, best.ms, least)
 end
 
 local function tile()
@@ -163,10 +176,12 @@ end
 function hw.hints()
 	local measured = internal.import 'hw_measured'
 	local saved <close> = measured.own_random()
-	local rows = {columns = {'hint', 'value', 'why'}}
-	for _, hint in ipairs {{'dtypes', dtypes}, {'schemes', schemes}, {'batch', batch}, {'inplace', inplace}, {'block', block}, {'tile', tile}} do
+	local rows = {columns = {'hint', 'value', 'why'}, facts = {}}
+	for _, hint in ipairs {{'dtypes', dtypes}, {'accuracy', accuracy}, {'schemes', schemes}, {'batch', batch}, {'inplace', inplace},
+		{'block', block}, {'tile', tile}} do
 		local value, why = hint[2](measured)
-		rows[#rows + 1] = {hint[1], value, why}
+		rows.facts[hint[1]] = value
+		rows[#rows + 1] = {hint[1], type(value) == 'table' and table.concat(value, ' ') or tostring(value), why}
 	end
 	return internal.import 'report'(rows)
 end

@@ -72,7 +72,7 @@ local function is_row(value)
 end
 
 local function new(note)
-	local s = {columns = {}, has = {}, rows = {}, note = note}
+	local s = {columns = {}, has = {}, rows = {}, facts = {}, note = note}
 	s.meta = row_meta(s)
 	return setmetatable({[STATE] = s}, meta), s
 end
@@ -175,7 +175,8 @@ end), #r the number of rows, ipairs(r) goes over them, row.name is a cell; a rep
 name: x:error(q).sqnr (a method of the same name comes first). It prints as a table; see also report:sort, report:where, report:best, report:column,
 report:select, report:add, report:plot, report:save, bench.load.]],
 	options = {{'columns', 'list', 'names of the columns in their order; more may follow from the rows'},
-		{'note', 'text', 'a line below the table, e.g. for units'}},
+		{'note', 'text', 'a line below the table, e.g. for units'},
+		{'facts', 'list', 'values by name that r.name gives beside the table, e.g. what its rows say together'}},
 	example = [[r = report{columns={'spec','sqnr'}, {'int8', 38.9}, {'int4', 13.8}}
 print(r)  --> spec   sqnr
           --> ───────────
@@ -188,6 +189,7 @@ local function report(list)
 	base.options(make, list, true)
 	list = list or {}
 	local r, s = new(list.note)
+	s.facts = list.facts or {}
 	for _, name in ipairs(list.columns or {}) do
 		if type(name) ~= 'string' or s.has[name] then
 			fail('report: columns: wanted distinct names, got %s', describe(name))
@@ -214,8 +216,10 @@ function meta.__index(r, key)
 		if #s.rows == 1 then return s.rows[1][key] end
 		fail("report: wanted r[i].%s or r:column '%s' of a report with %d rows, got r.%s", key, key, #s.rows, key)
 	end
+	if s.facts[key] ~= nil then return s.facts[key] end
 	local names = names_of(methods)
 	table.move(s.columns, 1, #s.columns, #names + 1, names)
+	for name in pairs(s.facts) do names[#names + 1] = name end
 	fail("report: no column or method '%.40s'%s; columns: %s", tostring(key), near(key, names), table.concat(s.columns, ' '))
 end
 
