@@ -79,7 +79,7 @@ static int listen(lua_State *L)
 
 	luaL_checktype(L, 1, LUA_TFUNCTION);
 	box = lua_newuserdatauv(L, sizeof(*box), 0);
-	*box = (struct box){.listener = {.take = take, .self = box, .children = true}, .L = ql_state_of(L)->L};
+	*box = (struct box){.listener = {.take = take, .self = box, .children = QL_CHILDREN_CAPTURED}, .L = ql_state_of(L)->L};
 	luaL_setmetatable(L, LISTENER);
 	lua_pushvalue(L, 1);
 	lua_rawsetp(L, LUA_REGISTRYINDEX, box);

@@ -366,8 +366,12 @@ static bool confine(const struct line *l, const struct ql_options *options, char
 	const char *folders = options->at[QL_OPTION_sandbox].s;
 	char number[32];
 
-	if (!folders)
+	if (!folders && !getenv("QUOLL_SANDBOX"))
 		return true;
+	if (!folders) { /* a variable of a script that was not set must not open everything */
+		snprintf(error, QL_SANDBOX_ERROR, "QUOLL_SANDBOX: wanted folders or none, got an empty text");
+		return false;
+	}
 	if (options->at[QL_OPTION_bytecode].i) {
 		snprintf(error, QL_SANDBOX_ERROR, "--sandbox: not with --bytecode");
 		return false;

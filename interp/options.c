@@ -100,6 +100,10 @@ int ql_options_take(const char *argument, const char *next, char error[QL_OPTION
 		snprintf(error, QL_OPTIONS_ERROR, "%s: wanted a value, got none", what);
 		return -1;
 	}
+	if (o->kind == QL_OPTION_TEXT && !*value) {
+		snprintf(error, QL_OPTIONS_ERROR, "%s: wanted a value, got an empty one", what);
+		return -1;
+	}
 	if (!check(o, what, value, &unused, error))
 		return -1;
 	if (setenv(variable(o, name), value, 1)) {

@@ -34,13 +34,14 @@ bool ql_output_heard(void)
 	return output.first && !output.telling;
 }
 
-bool ql_output_wants_children(void)
+enum ql_children ql_output_children(void)
 {
-	bool wanted = false;
+	enum ql_children most = QL_CHILDREN_OURS;
 
 	for (const struct ql_listener *l = output.first; l; l = l->next)
-		wanted |= l->children;
-	return wanted;
+		if (l->children > most)
+			most = l->children;
+	return most;
 }
 
 /* An event's text ends with 0: the pieces that a stream flushes do not. */

@@ -29,12 +29,18 @@ struct ql_output {
 	int index;
 };
 
-/* children: commands of the shell put out through our stdout; where a person may sit at the terminal they need it.
- * `take` must neither raise nor write to stdout or stderr: it may be called from within a flush of them. */
+/* Commands of the shell, see shell.h. At a terminal they have it as we do. */
+enum ql_children {
+	QL_CHILDREN_OURS,
+	QL_CHILDREN_APART,   /* a process group of their own: an interrupt that is no key reaches them */
+	QL_CHILDREN_CAPTURED /* that, and what they put out goes through our stdout */
+};
+
+/* `take` must neither raise nor write to stdout or stderr: it may be called from within a flush of them. */
 struct ql_listener {
 	void (*take)(void *self, const struct ql_output *output);
 	void *self;
-	bool children;
+	enum ql_children children;
 	struct ql_listener *next; /* these two are filled here */
 	bool quiet;
 };
@@ -44,7 +50,8 @@ struct ql_listener {
 bool ql_output_listen(lua_State *L, struct ql_listener *listener, bool quiet);
 void ql_output_end(lua_State *L, struct ql_listener *listener);
 bool ql_output_heard(void);
-bool ql_output_wants_children(void);
+/* What the listener that asks for most wants. */
+enum ql_children ql_output_children(void);
 
 /* Tells the listeners, in the order in which they came. Nothing is written to the terminal. Never raises. */
 void ql_output_tell(const struct ql_output *output);

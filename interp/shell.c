@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -21,6 +22,7 @@
 
 #include "interp/libs.h"
 #include "interp/output.h"
+#include "interp/prelude/prelude.h"
 #include "interp/state.h"
 
 #define QL_PATIENCE 2000
@@ -36,7 +38,7 @@ struct child {
 	int left; /* milliseconds until SIGKILL; 0: nobody interrupted */
 };
 
-/* The child's end of the pipe is its stdout and stderr; its signals are those of a fresh program. */
+/* end: of the pipe that is its stdout and stderr; -1: it has ours. Its signals are those of a fresh program. */
 static int spawn(pid_t *pid, const char *command, int end)
 {
 	const char *const words[] = {"sh", "-c", command, NULL};
@@ -51,8 +53,8 @@ static int spawn(pid_t *pid, const char *command, int end)
 	posix_spawn_file_actions_init(&files);
 	posix_spawnattr_init(&attributes);
 	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&files, end, STDOUT_FILENO);
-	posix_spawn_file_actions_adddup2(&files, end, STDERR_FILENO);
+	for (int fd = STDOUT_FILENO; end >= 0 && fd <= STDERR_FILENO; fd++)
+		posix_spawn_file_actions_adddup2(&files, end, fd);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
 	posix_spawnattr_setsigdefault(&attributes, &signals);
 	error = posix_spawn(pid, "/bin/sh", &files, &attributes, (char *const *)(uintptr_t)words, environ);
@@ -61,19 +63,27 @@ static int spawn(pid_t *pid, const char *command, int end)
 	return error;
 }
 
-static bool start(struct child *c, const char *command)
+static bool start_captured(struct child *c, const char *command)
 {
-	int ends[2];
+	int ends[2], error;
 
 	if (pipe2(ends, O_CLOEXEC))
 		return false;
-	errno = spawn(&c->pid, command, ends[1]);
+	error = spawn(&c->pid, command, ends[1]);
 	close(ends[1]);
 	c->pipe = ends[0];
-	if (errno)
+	if (error)
 		close(ends[0]);
 	else
 		fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	errno = error;
+	return !error;
+}
+
+static bool start_apart(struct child *c, const char *command)
+{
+	c->pipe = -1;
+	errno = spawn(&c->pid, command, -1);
 	return !errno;
 }
 
@@ -105,32 +115,36 @@ static void look(struct child *c, const struct ql_ctx *ctx)
 	}
 }
 
-static int captured(lua_State *L, const char *command)
+/* Waits for a child in a process group of its own. */
+static int wait_for(struct child *c, const struct ql_ctx *ctx)
 {
-	struct child c = {.status = -1};
-	bool open = true;
+	bool open = c->pipe >= 0;
 
-	if (!start(&c, command))
-		return -1;
-	while (!c.ended) {
-		struct pollfd wait = {.fd = open ? c.pipe : -1, .events = POLLIN};
+	while (!c->ended) {
+		struct pollfd wait = {.fd = open ? c->pipe : -1, .events = POLLIN};
 
 		if (poll(&wait, 1, QL_LOOK) > 0)
-			open = pass_on(c.pipe);
-		look(&c, ql_ctx_of(L));
+			open = pass_on(c->pipe);
+		look(c, ctx);
 	}
-	pass_on(c.pipe);
-	close(c.pipe);
-	return c.status;
+	if (c->pipe < 0)
+		return c->status;
+	pass_on(c->pipe);
+	close(c->pipe);
+	return c->status;
 }
 
 int ql_shell(lua_State *L, const char *command)
 {
+	enum ql_children children = ql_output_children();
+	struct child c = {.status = -1};
 	int status;
 
 	fflush(stdout);
-	if (ql_output_wants_children())
-		return captured(L, command);
+	if (children == QL_CHILDREN_CAPTURED)
+		return start_captured(&c, command) ? wait_for(&c, ql_ctx_of(L)) : -1;
+	if (children == QL_CHILDREN_APART)
+		return start_apart(&c, command) ? wait_for(&c, ql_ctx_of(L)) : -1;
 	status = system(command);
 	if (status != -1 && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)
 		raise(SIGINT); /* the child got the key while system() ignored it here: a loop could not be left */
@@ -152,8 +166,18 @@ static int os_execute(lua_State *L)
 	return luaL_execresult(L, status);
 }
 
+/* internal.at_prompt() -> whether commands of the shell have the terminal, if there is one: no notebook, no kernel */
+static int at_prompt(lua_State *L)
+{
+	lua_pushboolean(L, ql_output_children() == QL_CHILDREN_OURS);
+	return 1;
+}
+
 int ql_open_shell(lua_State *L)
 {
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
+	lua_pushcfunction(L, at_prompt);
+	lua_setfield(L, -2, "at_prompt");
 	lua_getglobal(L, "os");
 	lua_pushcfunction(L, os_execute);
 	lua_setfield(L, -2, "execute");

@@ -137,6 +137,38 @@ static int tmpname(lua_State *L)
 	return 1;
 }
 
+static int close_file(lua_State *L)
+{
+	luaL_Stream *stream = luaL_checkudata(L, 1, LUA_FILEHANDLE);
+
+	return luaL_fileresult(L, fclose(stream->f) == 0, NULL);
+}
+
+/* io.tmpfile(): as Lua's, in our folder */
+static int tmpfile_there(lua_State *L)
+{
+	const char *where = ql_temporary_folder();
+	size_t size = strlen(where) + sizeof("/lua_XXXXXX");
+	char *name = lua_newuserdatauv(L, size, 0);
+	luaL_Stream *stream = lua_newuserdatauv(L, sizeof(*stream), 0);
+	int file;
+
+	stream->closef = NULL; /* closed, until there is a file */
+	luaL_setmetatable(L, LUA_FILEHANDLE);
+	snprintf(name, size, "%s/lua_XXXXXX", where);
+	file = mkstemp(name);
+	if (file < 0)
+		return luaL_fileresult(L, 0, where);
+	unlink(name);
+	stream->f = fdopen(file, "w+");
+	if (!stream->f) {
+		close(file);
+		return luaL_fileresult(L, 0, where);
+	}
+	stream->closef = close_file;
+	return 1;
+}
+
 int ql_open_temporary(lua_State *L)
 {
 	static const struct ql_doc docs[] = {
@@ -152,6 +184,9 @@ int ql_open_temporary(lua_State *L)
 	lua_getglobal(L, "os");
 	lua_pushcfunction(L, tmpname);
 	lua_setfield(L, -2, "tmpname");
-	lua_pop(L, 1);
+	lua_getglobal(L, "io");
+	lua_pushcfunction(L, tmpfile_there);
+	lua_setfield(L, -2, "tmpfile");
+	lua_pop(L, 2);
 	return 0;
 }

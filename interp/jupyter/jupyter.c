@@ -292,7 +292,7 @@ bool ql_jupyter_begin(struct ql_jupyter *k, struct ql_state *state, const struct
 	lua_State *L = state->L;
 
 	*k = (struct ql_jupyter){.state = state, .port = *port, .pipe = {-1, -1}};
-	k->listener = (struct ql_listener){.take = ql_execute_heard, .self = k};
+	k->listener = (struct ql_listener){.take = ql_execute_heard, .self = k, .children = QL_CHILDREN_APART};
 	pthread_mutex_init(&k->lock, NULL);
 	snprintf(error, QL_CONNECTION_ERROR, "kernel: not enough memory");
 	lua_pushcfunction(L, begin_lua);

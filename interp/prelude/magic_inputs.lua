@@ -86,6 +86,8 @@ end
 local function quoted(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 
 local function run_editor(path)
+	if not internal.at_prompt() then fail 'edit: an editor needs the terminal of the prompt: there is none in a notebook, a test or Jupyter' end
+	if os.getenv 'QUOLL_SANDBOX' then fail 'edit: --sandbox runs no programs' end
 	local editor = os.getenv 'VISUAL' or os.getenv 'EDITOR' or 'vi'
 	local good, how, code = os.execute(editor .. ' ' .. quoted(path))
 	if not good then fail('edit: %s: %s %d; nothing was run', editor, how == 'signal' and 'ended by signal' or 'exit status', code) end

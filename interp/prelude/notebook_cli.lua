@@ -171,6 +171,17 @@ local function told(command, arguments)
 	return 1
 end
 
+-- The side file; nil: outputs are not kept, because nobody wants it or because the one that is there may not be read.
+local function side_of(o, file)
+	local side = o.out or notebook.side_name(file)
+	if side == '-' then return nil end
+	local handle, why, code = io.open(side, 'rb')
+	if handle then handle:close() end
+	if handle or code ~= 13 then return side end -- EACCES
+	io.stderr:write('quoll: the outputs are not kept: ', why, '\n')
+	return nil
+end
+
 local function run_command(arguments)
 	local o = parse(arguments)
 	if #o.files ~= 1 then fail('run: wanted one notebook, got %d; quoll run --help explains', #o.files) end
@@ -178,8 +189,7 @@ local function run_command(arguments)
 	check_exports(o, file)
 	local state = internal.file_state(file)
 	local nb = notebook.open(file)
-	local side = o.out or notebook.side_name(file)
-	if side == '-' then side = nil end
+	local side = side_of(o, file)
 	local self = runner.new(nb, {side = side, parameters = o.parameters, png = o.ipynb ~= nil})
 	if side then notebook.read_side(side) end -- not to replace what is none of ours
 	arg = {[0] = file, table.unpack(o.rest)}

@@ -12,6 +12,13 @@ local function environment_of(inner, outer)
 	end
 end
 
+-- A chunk that speaks of _G may assign by it (_G.name = 1, rawset(_G, 'name', 1)): every text in it may be such a name.
+local function declare_by_table(f, declared)
+	local speaks = false
+	for _, text in next, f.constants do speaks = speaks or text == '_G' end
+	for _, text in next, speaks and f.constants or {} do declared[text] = true end
+end
+
 -- found[name] = first line on which f, or what is in it, assigns the global; depth: that of the functions that count.
 local function collect(f, environment, depth, declared, found)
 	for i = 0, environment and f.count - 1 or -1 do
@@ -21,6 +28,7 @@ local function collect(f, environment, depth, declared, found)
 			if depth == 0 then declared[name] = true else found[name] = found[name] or bytecode.line(f, i) end
 		end
 	end
+	if depth == 0 then declare_by_table(f, declared) end
 	for _, inner in ipairs(f.inner) do
 		collect(inner, environment and environment_of(inner, environment), depth + 1, declared, found)
 	end

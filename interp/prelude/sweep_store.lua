@@ -68,7 +68,8 @@ local function checked(fn, ...)
 	fail('%s', (tostring(result):gsub('^[^:]*:%d+: sweep:', 'sweep:')))
 end
 
--- A file whose folder may not be written, which SQLite's log needs. It is read as it stands, unless the log holds more.
+-- A file whose folder cannot be written (its mode, a file system that is read-only or full), which SQLite's log needs. It is read as
+-- it stands, unless the log holds more.
 local function open_frozen(file)
 	local log = io.open(file .. '-wal', 'rb')
 	local rest = log and log:read(1)
@@ -84,7 +85,11 @@ local function open_to_read(file)
 	local good, db = pcall(internal.sqlite_open, file, 'write')
 	local readable, problem = good, db
 	if good then readable, problem = pcall(pragma, db, 'user_version') end
-	if not readable then db = tostring(problem):find 'readonly' and open_frozen(file) or error(problem, 0) end
+	if not readable then
+		local text = tostring(problem)
+		local unwritable = text:find 'readonly' or text:find 'unable to open' or text:find 'disk I/O' or text:find 'full'
+		db = unwritable and open_frozen(file) or error(problem, 0)
+	end
 	db:run 'PRAGMA query_only = 1'
 	return db
 end

@@ -5,10 +5,12 @@
  * the prelude keeps the kind of a value beside it. Waiting for another process's lock ends after a minute, or
  * with Ctrl-C.
  */
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "interp/bind.h"
 #include "interp/libs.h"
@@ -48,10 +50,24 @@ static struct database *check_database(lua_State *L)
 	return d;
 }
 
+/* What the system says, where that tells more than SQLite's "disk I/O error" and "unable to open"; else NULL. */
+static const char *cause_of(const struct database *d)
+{
+	int cause = sql->sqlite3_system_errno(d->handle);
+
+	if (cause != ENOSPC && cause != EDQUOT && cause != EFBIG && access(d->file, W_OK))
+		cause = errno;
+	return cause == ENOSPC || cause == EDQUOT || cause == EFBIG || cause == EROFS || cause == EACCES ? strerror(cause)
+													: NULL;
+}
+
 /* Without the position, which would be one of the prelude. Never returns. */
 static int fail(lua_State *L, const struct database *d)
 {
-	lua_pushfstring(L, "sweep: %s: %s", d->file, sql->sqlite3_errmsg(d->handle));
+	const char *why = cause_of(d);
+
+	lua_pushfstring(L, "sweep: %s: %s%s%s%s", d->file, sql->sqlite3_errmsg(d->handle), why ? " (" : "", why ? why : "",
+		why ? ")" : "");
 	return lua_error(L);
 }
 

@@ -16,6 +16,7 @@ struct sqlite3_stmt;
 	F(sqlite3_libversion_number, int, (void)) \
 	F(sqlite3_open_v2, int, (const char *, struct sqlite3 **, int, const char *)) \
 	F(sqlite3_close_v2, int, (struct sqlite3 *)) \
+	F(sqlite3_system_errno, int, (struct sqlite3 *)) \
 	F(sqlite3_errmsg, const char *, (struct sqlite3 *)) \
 	F(sqlite3_errstr, const char *, (int)) \
 	F(sqlite3_busy_handler, int, (struct sqlite3 *, int (*)(void *, int), void *)) \

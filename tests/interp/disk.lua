@@ -37,6 +37,16 @@ local function has(text, ...)
 	assert(not text:find 'prelude/', text)
 end
 
+describe('a file system that is read-only', function()
+	it('costs no results of a sweep', function()
+		has(within [[
+printf "sweep.run{name='s', grid={a={1, 2}}, run=function(c) return {y=c.a * 10} end}\n" >s.lua
+$Q sweep s.lua --db r.db >/dev/null; mount -o remount,ro . || true
+$Q sweep report r.db; echo code $?; $Q -e "print(#sweep.load 'r.db')"; $Q sweep s.lua --db r.db; echo code $?]],
+			'1 +10', '2 +20', 'code 0\n', '2\n', 'sweep: r.db: [^\n]*%(Read%-only file system%)', 'code 1')
+	end)
+end)
+
 describe('a full disk', function()
 	it('costs a notebook no output, and what was kept stays', function()
 		has(within [[
@@ -53,6 +63,16 @@ cmp a.out.json before.json && cmp a.html before.html && echo same; ls; rm filler
 		has(within [[
 printf 'print(1)\n' >a.lua; fill; $Q convert a.lua a.ipynb; echo code $?; ls; rm filler; $Q convert a.lua a.ipynb; echo code $?]],
 			'a.ipynb: [^\n]*No space left on device\ncode 1\na.lua\nfiller\ncode 0')
+	end)
+	it('is named by a sweep, whose results can still be read', function()
+		has(within [[
+printf "sweep.run{name='s', grid={a={1, 2}}, run=function(c) return {y=c.a * 10} end}\n" >s.lua
+$Q sweep s.lua --db r.db >/dev/null; echo code $?; fill
+$Q sweep report r.db; echo code $?
+printf "sweep.run{name='s', grid={a={1, 2, 3}}, run=function(c) return {y=c.a * 10} end}\n" >/tmp/quoll-disk-$$.lua
+$Q sweep /tmp/quoll-disk-$$.lua --db r.db 2>&1 | head -n 1; rm filler /tmp/quoll-disk-$$.lua
+$Q sweep report r.db | grep -c '[12]0'; ls]],
+			'code 0\n', '1 +10', '2 +20', 'code 0\n', 'No space left on device', '2\n', 'r.db\ns.lua\n')
 	end)
 	it('costs the prompt neither variables nor what was saved', function()
 		has(within [[

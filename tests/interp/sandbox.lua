@@ -61,6 +61,19 @@ describe('a script in the sandbox', function()
 	it('loads modules and files in Lua from there', function()
 		works([[package.path = 'INSIDE/?.lua' print(require 'good', dofile 'INSIDE/good.lua')]], 'good\tgood')
 	end)
+	it('has temporary files', function()
+		works([[local f = io.tmpfile() f:write 'abc' f:seek 'set' print(f:read 'a', f:close(), io.open(os.tmpname(), 'w') ~= nil)]], 'abc\ttrue\ttrue')
+	end)
+	it('runs a notebook beside an old side file that may not be read', function()
+		write(beside .. '/nb.lua', '-- %%\nprint "ran"')
+		write(beside .. '/nb.out.json', 'old')
+		local pipe = io.popen(('%s "/proc/$PPID/exe" %s run %s/nb.lua 2>&1'):format(environment, sandbox, beside))
+		local text = pipe:read 'a'
+		pipe:close()
+		assert(text:find 'the outputs are not kept: [^\n]*Permission denied\n' and text:find 'ran\n' and read(beside .. '/nb.out.json') == 'old', text)
+		os.remove(beside .. '/nb.lua')
+		os.remove(beside .. '/nb.out.json')
+	end)
 	it('draws', function()
 		works([[plot.line({1, 2, 3}):save 'INSIDE/p.svg' print(io.open('INSIDE/p.svg') ~= nil)]], 'true')
 	end)
@@ -108,7 +121,6 @@ local attempts = {
 	{[[for line in io.lines 'BESIDE/secret.txt' do print(line) end]], 'Permission denied'},
 	{[[io.input 'BESIDE/secret.txt']], 'Permission denied'},
 	{[[io.output 'BESIDE/new']], 'Permission denied'},
-	{[[assert(io.tmpfile())]], 'Permission denied'},
 	{[[dofile 'BESIDE/evil.lua']], 'cannot open'},
 	{[[assert(loadfile 'BESIDE/evil.lua')]], 'cannot open'},
 	{[[package.path = 'BESIDE/?.lua' print(require 'evil')]], "module 'evil' not found"},
@@ -170,6 +182,14 @@ describe('attempts', function()
 end)
 
 describe('bad folders', function()
+	it('an empty text does not open everything', function()
+		for _, how in ipairs {"--sandbox ''", '--sandbox='} do
+			assert(run(how, 'print(1)') == 'quoll: --sandbox: wanted a value, got an empty one\n')
+		end
+		local pipe = io.popen 'QUOLL_SANDBOX= "/proc/$PPID/exe" -e "print(1)" 2>&1'
+		assert(pipe:read 'a' == 'quoll: QUOLL_SANDBOX: wanted folders or none, got an empty text\n')
+		pipe:close()
+	end)
 	it('are refused before anything runs', function()
 		assert(run('--sandbox ' .. base .. '/missing', 'print(1)') == ('quoll: --sandbox: %s/missing: No such file or directory\n'):format(base))
 		assert(run('--sandbox ' .. secret, 'print(1)') == ('quoll: --sandbox: %s: wanted a folder\n'):format(secret))

@@ -48,6 +48,10 @@ describe('in a notebook', function()
 		local page = run "-- %%\nprint(os.execute 'exit 3', select(3, os.execute 'exit 4'))\nprint(select(2, os.execute 'kill -9 $$'))\n"
 		assert(page:find 'nil\t4\nsignal\t9\n', page)
 	end)
+	it('an editor is refused', function()
+		local page, terminal = run '-- %%\nx = 1\n-- %%\n%edit 1\n'
+		assert(terminal:find 'edit: an editor needs the terminal of the prompt', terminal .. page)
+	end)
 	it('Ctrl-C ends the command and the run', function()
 		local file = io.open(folder .. '/nb.lua', 'w')
 		file:write "-- %%\nos.execute 'sleep 30; echo never'\n":close()
