@@ -173,6 +173,7 @@ class Own(unittest.TestCase):
         "conv": "local x, w = tensor.randn(16, 64, 96, 96), tensor.randn(64, 64, 5, 5) while true do x:conv2d(w) end",
         "child": "os.execute 'sleep 100'",
         "popen": "io.popen('sleep 100'):read 'a'",
+        "shell": "!sleep 100",
         "input": "io.read()",
     }
 
