@@ -115,15 +115,22 @@ static int push_hex(lua_State *L, struct ql_sha256 *h)
 	return 1;
 }
 
-/* internal.sha256(text) -> 64 hexadecimal digits */
+/* internal.sha256(text) -> 64 hexadecimal digits; of a tensor, contiguous, plain and of whole bytes, those of its elements */
 static int internal_sha256(lua_State *L)
 {
+	struct ql_tensor **box = luaL_testudata(L, 1, QL_TENSOR);
+	const void *bytes;
 	struct ql_sha256 h;
 	size_t n;
-	const char *text = luaL_checklstring(L, 1, &n);
 
+	if (box && *box && ql_tensor_is_contiguous(*box) && !(*box)->q && ql_dtypes[(*box)->dtype].bits >= 8) {
+		bytes = ql_tensor_data(*box);
+		n = (size_t)ql_tensor_nbytes(*box);
+	} else {
+		bytes = luaL_checklstring(L, 1, &n);
+	}
 	ql_sha256_start(&h);
-	ql_sha256_add(&h, text, n);
+	ql_sha256_add(&h, bytes, n);
 	return push_hex(L, &h);
 }
 

@@ -18,7 +18,9 @@ front of cost and metric, each measured. One budget: drop (how much worse the me
 minimize='ms' the time), bytes (of all quantizable weights) or ms (sum of the layers' times): then the drop is made least. false among
 the choices leaves a layer float. method='greedy' takes steps instead of solving exactly: from the best choice everywhere it goes down where
 a byte (or ms) costs least. The report's rows: bytes, ms, predicted (sum of the drops of single layers), value of the metric, drop,
-front, chosen, rules. A third result is a report of the steps, each explained. file= keeps every measurement as it is made, and a second call takes it from there.
+front, chosen, rules. A third result is a report of the steps, each explained. file= keeps every measurement as it is made, and a second call takes it from there;
+a file of another model, other data (rows with their targets, in any order, and the number of batches), metric or options is an error. To tell them apart, the data is gone through once more. A
+function (metric, loss) is told by its code, its lines included, and what numbers, texts, tensors and functions it takes from outside.
 mode= and input= are those of m:quantize (mode is weight_only unless it is given; calibrate before static).]],
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}: not the test data'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
 		{'choices', 'list', "specs, and false (default {'int4/1', 'int8/1'})"}, {'drop', 'number', 'budget, in the unit of the metric'},
@@ -54,49 +56,6 @@ local function check(layers, o)
 end
 
 local function name_of(spec) return spec == false and 'float32' or tostring(quant.spec(spec)) end
-
----------------------------------------------------------------- measurements that outlive a run
-
--- A file of lines "key<TAB>value<TAB>bytes<TAB>ms"; a torn last line is cut off. Its first line names what was measured.
-local function open_store(path, head)
-	local known = {}
-	if not path then return known, function() end end
-	path = base.path(base.check_path('search: file', path))
-	local file = io.open(path, 'rb')
-	if not file then
-		local good, why = pcall(internal.write_file, path, head .. '\n')
-		if not good then fail('search: file: %s', (tostring(why):gsub('^save: ', ''))) end
-	else
-		local text, why = file:read 'a'
-		file:close()
-		if not text then fail("search: file: '%s': wanted a file, got one that cannot be read: %s", path, why) end
-		if text:match '^[^\n]*' ~= head then
-			fail("search: file: %s: wanted measurements of this model, data and options, got those of others; remove it or name another", path)
-		end
-		for key, value, bytes, ms in text:gmatch '\n([^\t\n]+)\t([^\t\n]+)\t([^\t\n]+)\t([^\t\n]+)%f[\n]' do
-			known[key] = {value = tonumber(value), bytes = tonumber(bytes), ms = tonumber(ms)}
-		end
-		if text:sub(-1) ~= '\n' then internal.write_file(path, text:match '^(.*\n)' or head .. '\n') end
-	end
-	return known, function(key, entry)
-		local out, why = io.open(path, 'ab')
-		if not out then fail('search: file: %s', why) end
-		out:write(('%s\t%.17g\t%.17g\t%.17g\n'):format(key, entry.value, entry.bytes, entry.ms)):flush()
-		out:close()
-	end
-end
-
--- Tells models apart: names, shapes and sums of the weights.
-local function fingerprint(names, by_name, module)
-	local parts = {}
-	for _, name in ipairs(names) do
-		for _, field in ipairs(module.weights(by_name[name])) do
-			local w = rawget(by_name[name], field):detach()
-			parts[#parts + 1] = ('%s.%s:%d:%.9g:%.9g'):format(name, field, w:nelem(), w:sum():item(), w:abs():sum():item())
-		end
-	end
-	return table.concat(parts, ' ')
-end
 
 ---------------------------------------------------------------- costs of one layer
 
@@ -272,9 +231,8 @@ function quant.search(m, options)
 	layers.check_model('search', m)
 	local metric, choices, names = layers.check_data('search', o), check(layers, o), layers.names('search', m)
 	local how = {what = 'search', mode = layers.check_mode('search', o.mode), input = o.input, batches = o.batches, loss = o.loss}
-	local head = ('quoll search 1 %s %s %s %s %s'):format(metric.name, how.mode, how.input and name_of(how.input) or '-',
-		tostring(how.batches), fingerprint(names, layers.by_name(m), module))
-	local store, append = open_store(o.file, head)
+	local files = internal.import 'quant_search_store'
+	local store, append = files.open(o.file, o.file and files.head(o, how, names, layers.by_name(m)))
 	local function keep(key, entry)
 		store[key] = entry
 		append(key, entry)

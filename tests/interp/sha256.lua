@@ -22,3 +22,7 @@ print(both(('a'):rep(65)))  --> 635361c48bb9eab14198e76ea8ab7f1a41685d6ad62aa914
 print(both(('\0\255'):rep(50001)))  --> 4ff87ced6013c920d1c305e3cd77f9ef4329374f25bb5f44d4f8d06dbf8b34eb
 print(internal.sha256_file '/no/such/file')  --> nil No such file or directory
 print(internal.sha256_file '/')  --> nil Is a directory
+print(internal.sha256(tensor{97, 98, 99}:to 'uint8') == internal.sha256 'abc')  --> true
+print(internal.sha256(tensor{1, 2}) == internal.sha256(string.pack('=ff', 1, 2)))  --> true
+print(internal.sha256(tensor.zeros(0)) == internal.sha256 '')  --> true
+print(pcall(internal.sha256, tensor{{1, 2}, {3, 4}}:transpose(1, 2)))  --> false ...string expected...

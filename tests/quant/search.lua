@@ -106,11 +106,39 @@ it('goes on where it was stopped', function()
 	for i in ipairs(rules) do assert(rules[i][1] == again[i][1] and rules[i][2] == again[i][2]) end
 	n = 0
 	quant.search(m, o)
-	assert(n == 1, n) -- only the batch that the layers' times are measured with
+	assert(n == 2, n) -- only the pass that tells data apart, and the batch that the layers' times are measured with
 	local other = m:clone()
 	tensor.nograd(function() other.linear1.weight:add_(1) end)
 	o.file = name
 	refused('wanted measurements of this model, data and options', quant.search, other, o)
+	os.remove(name)
+end)
+it('refuses measurements of other data or another metric, and takes those of the same in another order', function()
+	local name = os.tmpname()
+	os.remove(name)
+	local y = data[1][2]
+	local function run(given, change)
+		local o = {data=given, metric='mse', choices={'int4/1', 'int8/1'}, drop=1, file=name, log=false}
+		for key, value in pairs(change or {}) do o[key] = value end
+		return quant.search(m, o)
+	end
+	local other = 'wanted measurements of this model, data and options'
+	run(data)
+	refused(other, run, {{x, y + 1}})
+	refused(other, run, {{x, y:flip{1}}})
+	refused(other, run, {{x + 1, y}})
+	refused(other, run, {{x:narrow(1, 1, 63), y:narrow(1, 1, 63)}})
+	refused(other, run, data, {loss=nn.mse})
+	run{{x:flip{1}, y:flip{1}}}
+	run{{x:clone(), y:clone()}}
+	refused(other, run, {{x:narrow(1, 1, 32), y:narrow(1, 1, 32)}, {x:narrow(1, 33, 32), y:narrow(1, 33, 32)}}) -- dynamic ranges are those of batches
+	os.remove(name)
+	local function scaled(by) return function(a, b) return by * nn.mse(a, b):item() end end
+	run(data, {metric=scaled(1)})
+	run(data, {metric=scaled(1)})
+	refused(other, run, data, {metric=scaled(2)})
+	refused(other, run, data, {metric=function(a, b) return nn.mse(a, b):item() + 1 end})
+	refused(other, run, data)
 	os.remove(name)
 end)
 it('bad input', function()
