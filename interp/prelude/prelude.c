@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "interp/bind.h"
 #include "interp/libs.h"
 
 #define EMBED(name) \
@@ -73,6 +74,24 @@ const char *ql_prelude_source(const char *chunk, size_t *size)
 	return f->text;
 }
 
+/* Calls the file without telling a recorder: what a file works out for itself when it is first needed is no part of a model that
+ * happens to be traced then. */
+static void call_unrecorded(lua_State *L)
+{
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	int status;
+
+	if (!ctx->recorded) {
+		lua_call(L, 2, 1);
+		return;
+	}
+	ctx->recorded = false;
+	status = lua_pcall(L, 2, 1, 0);
+	ctx->recorded = true;
+	if (status)
+		lua_error(L);
+}
+
 /* Pushes the result of running the file with the module table (or nil) on top of the stack, which it
  * replaces. */
 static void run(lua_State *L, const struct file *f)
@@ -85,7 +104,7 @@ static void run(lua_State *L, const struct file *f)
 	lua_replace(L, -2);
 	lua_insert(L, -2);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
-	lua_call(L, 2, 1);
+	call_unrecorded(L);
 }
 
 void ql_prelude_require(lua_State *L, const char *name)

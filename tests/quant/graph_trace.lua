@@ -209,3 +209,16 @@ it('refuses what is no module, no tensor, and unknown options', function()
 	fails('wanted at most 8 positions', graph.trace, nn.Transformer{vocab=5, d=4, heads=1, layers=1, context=8}, tensor.ones{1, 9, dtype='int32'})
 	print(graph.trace(nn.ReLU(), tensor.zeros(0, 3)):run(tensor.zeros(0, 3)):size())  --> 0 3
 end)
+
+it('what the library loads while a model is traced for the first time is no part of it', function()
+	local function traced(body)
+		local pipe = io.popen(([["/proc/$PPID/exe" -e 'm = nn.module(function(_, x) %s end, {})
+			print(#graph.trace(m, tensor.ones(2, 5)).order)' 2>&1]]):format(body))
+		local answer = pipe:read 'a'
+		pipe:close()
+		return tonumber(answer) or answer
+	end
+	print(traced 'return x[":, 1:2"]')  --> 2
+	print(traced 'assert(quant.search) return x:relu()')  --> 2
+	print(traced 'assert(x.error) return x:relu()')  --> 2
+end)
