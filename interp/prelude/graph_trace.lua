@@ -44,7 +44,8 @@ local function rows(x, axis, b, change)
 	end
 	if change == 1 or x:nelem() == 0 then return x:clone() end
 	if x:dtype():find '^float' or x:dtype():find '^bfloat' then
-		return x + (tensor.arange(1, x:nelem()):to 'float32' * change):sin():view(x:size()):to(x:dtype())
+		local other = (tensor.arange(1, x:nelem()):to 'float32' * change):sin()
+		return x + (x:dim() == 0 and other:sum() or other:view(x:size())):to(x:dtype())
 	end
 	return x:dim() > 0 and x:flip {axes = {x:dim()}} or x:clone()
 end
@@ -211,6 +212,66 @@ local function assign_names(list)
 	end
 end
 
+---------------------------------------------------------------- outputs
+
+local function shown(tree)
+	if not tree then return 'none' end
+	return tree.value and 'a tensor' or tree.items and 'a table' or describe(tree.plain)
+end
+
+local function union(trees)
+	local keys = {}
+	for _, tree in ipairs(trees) do
+		for key in next, tree.items do keys[key] = true end
+	end
+	return keys
+end
+
+-- The same tree for every batch; gives whether a tensor is in it.
+local function same_outputs(trees, at, where)
+	local first, values = trees[1], {}
+	for i = 1, #size.batches do
+		local other = trees[i]
+		if not first or not other or not first.value ~= not other.value or not first.items ~= not other.items then
+			fail('trace: %s: wanted the same for every batch, got %s with %d row%s and %s with %d', where, shown(first), size.batches[1],
+				size.batches[1] == 1 and '' or 's', shown(other), size.batches[i])
+		end
+		if first.value and (at[i][other.value.node] ~= at[1][first.value.node] or other.value.at ~= first.value.at) then
+			fail('trace: %s: wanted the same value for every batch, got others', where)
+		end
+		values[i] = describe(other.plain)
+	end
+	if first.value then return true end
+	for i = 2, first.items and 0 or #values do
+		if trees[i].plain ~= first.plain then
+			fail('trace: %s: wanted a value that is the same for every batch, got %s', where, table.concat(values, ' '))
+		end
+	end
+	local found = false
+	for key in next, first.items and union(trees) or {} do
+		local inner = {}
+		for i, tree in ipairs(trees) do inner[i] = tree.items[key] or false end
+		found = same_outputs(inner, at, where .. '.' .. tostring(key)) or found
+	end
+	return found
+end
+
+local function check_outputs(raws)
+	local at, most, found = {}, 0, false
+	for i, raw in ipairs(raws) do
+		at[i], most = positions(raw), math.max(most, #raw.outputs)
+	end
+	for k = 1, most do
+		local trees = {}
+		for i, raw in ipairs(raws) do trees[i] = raw.outputs[k] or false end
+		found = same_outputs(trees, at, 'output ' .. k) or found
+	end
+	if not found then
+		local first = raws[1].outputs[1]
+		fail('trace: the model: wanted a forward that returns a tensor, got %s', first and shown(first) or 'nothing')
+	end
+end
+
 ---------------------------------------------------------------- the whole
 
 local function final_tree(tree, made)
@@ -270,7 +331,7 @@ local options = base.doc {name = 'graph.trace', usage = 'graph.trace(m, x)  grap
 	text = [[The graph of a module: every op of its forward as a named node, with sizes for any batch (B). x is an example of the
 input; several inputs, also lists of them, come as a list. The module runs in the mode of use with batches of 1, 2 and 3 rows of x, along axis 1 of
 each input, or that of batch= (an axis, or a list with one per input; false: its sizes are fixed). Sizes that differ must grow evenly
-with the batch. x:item() and x:totable() of what depends on the input, ops that differ from batch to batch and writing into
+with the batch; numbers and the like that the module returns beside tensors must be the same for all. x:item() and x:totable() of what depends on the input, ops that differ from batch to batch and writing into
 the input or a module's tensors are errors that name the module.
 A layer's node is called as the layer (linear1, residual1.conv2, as in m:named()), other ops <module>.<op><number>; nn options
 {name=} change that. Parameters and other tensors are nodes 'const'. print(g) shows it; see g:run, g:plan, g:match, g:quantize.]],
@@ -296,6 +357,7 @@ local function trace(m, x, o)
 		raws[i] = record.run(m, variant(inputs, axes, i), trees)
 	end
 	local list, made = merge(raws)
+	check_outputs(raws)
 	return core.build(assemble(m, raws[1], list, made, inputs, trees, axes), o.dead)
 end
 

@@ -210,6 +210,34 @@ it('refuses what is no module, no tensor, and unknown options', function()
 	print(graph.trace(nn.ReLU(), tensor.zeros(0, 3)):run(tensor.zeros(0, 3)):size())  --> 0 3
 end)
 
+it('wants tensors from the forward, and what is none to be the same for every batch', function()
+	for text, run in pairs {
+		['the model: wanted a forward that returns a tensor, got nothing'] = function() end,
+		['returns a tensor, got nil'] = function() return nil end,
+		['returns a tensor, got 3'] = function() return 3 end,
+		['returns a tensor, got a table'] = function() return {4, {}} end,
+		['output 2: wanted a value that is the same for every batch, got 1 2 3'] = function(_, x) return x, x:size(1) end,
+		['output 1.n: wanted a value that is the same for every batch, got 1 2 3'] = function(_, x) return {x, n=x:size(1)} end,
+		['output 2: wanted the same value for every batch, got others'] = function(_, x)
+			local y = x:relu()
+			return x, x:size(1) == 3 and x or y
+		end,
+		['output 3: wanted the same for every batch, got a tensor with 1 row and nil with 2'] = function(_, x)
+			return x, x, x:size(1) == 1 and x or nil
+		end,
+	} do fails(text:gsub('%.', '%%.'), graph.trace, nn.module(run, {}), rows(2)) end
+	local g = graph.trace(nn.module(function(_, x) return {x:relu(), rate=0.5}, 7, nil end, {}), rows(2))
+	local first, second = g:run(rows(3))
+	print(first[1]:size(1), first.rate, second)  --> 3 0.5 7
+end)
+
+it('takes an input without axes', function()
+	local g = graph.trace(nn.module(function(_, x, gain) return x * gain end, {}), {rows(2), tensor{3}:sum()})
+	print(g:node('input2').shape, g:run{tensor.ones(2, 6), tensor{5}:sum()}:sum():item())  --> () 60.0
+	print(graph.trace(nn.ReLU(), tensor{-2}:sum()):run(tensor{4}:sum()):item())  --> 4.0
+	print(graph.trace(nn.ReLU(), tensor{-2}:sum():to 'int32').order[1])  --> input
+end)
+
 it('what the library loads while a model is traced for the first time is no part of it', function()
 	local function traced(body)
 		local pipe = io.popen(([["/proc/$PPID/exe" -e 'm = nn.module(function(_, x) %s end, {})
