@@ -4,7 +4,8 @@
 -- Measured for each layer and each choice alone: how much the metric drops, bytes, milliseconds. Drops are taken as additive
 -- (as HAWQ and ModelOpt do), which makes the choice a knapsack: solved exactly by merging layers one by one and keeping the
 -- combinations that no other beats in cost and drop (at most STATES of them, evenly spaced, when there are more). What it
--- proposes is then measured; as long as the measured drop is over the budget, the layer that wins most per byte goes up.
+-- proposes is then measured; as long as the measured drop is over the budget, the layer that wins most per byte goes up. Some of
+-- the front are measured, too, and the best of all that are measured is chosen.
 local _, internal = ...
 local base = internal.import 'base'
 local fail, describe = base.fail, base.describe
@@ -17,10 +18,13 @@ local search = base.doc {name = 'quant.search', usage = "quant.search(m, {data=v
 front of cost and metric, each measured. One budget: drop (how much worse the metric may become; bytes are made least, or with
 minimize='ms' the time), bytes (of all quantizable weights) or ms (sum of the layers' times): then the drop is made least. false among
 the choices leaves a layer float. method='greedy' takes steps instead of solving exactly: from the best choice everywhere it goes down where
-a byte (or ms) costs least. The report's rows: bytes, ms, predicted (sum of the drops of single layers), value of the metric, drop,
-front, chosen, rules. A third result is a report of the steps, each explained. file= keeps every measurement as it is made, and a second call takes it from there;
-a file of another model, other data (rows with their targets, in any order, and the number of batches), metric or options is an error. To tell them apart, the data is gone through once more. A
-function (metric, loss) is told by its code, its lines included, and what numbers, texts, tensors and functions it takes from outside.
+a byte (or ms) costs least. Drops of single layers do not quite add up: what comes out so is measured, and while it loses more than
+drop= a layer goes up; chosen is the best that keeps the budget of all that were measured. The report's rows, one for each of these: bytes,
+ms, predicted (sum of the drops of single layers), value of the metric, drop, front, chosen, rules. A third result is a report of the steps,
+each explained. file= keeps every measurement as it is made, and a second call takes it from there; a file of another model, other data
+(rows with their targets, in any order, and the number of batches), metric or options is an error. To tell them apart, the data is gone
+through once more. A function (metric, loss) is told by its code, its lines included, and what numbers, texts, tensors and functions it
+takes from outside.
 mode= and input= are those of m:quantize (mode is weight_only unless it is given; calibrate before static).]],
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}: not the test data'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
 		{'choices', 'list', "specs, and false (default {'int4/1', 'int8/1'})"}, {'drop', 'number', 'budget, in the unit of the metric'},
@@ -118,6 +122,7 @@ local function front_of(names, choices, entries, cost)
 end
 
 local function picks_of(state, names)
+	if state.picks then return state.picks end
 	local picks = {}
 	for i = #names, 1, -1 do picks[names[i]], state = state.pick, state.before end
 	return picks
@@ -225,6 +230,46 @@ local function rules_text(names, choices, picks)
 	return table.concat(parts, ' ')
 end
 
+-- The layer, and its choice, that wins most drop for what it costs when it goes up; nil: all are at their finest.
+local function finer(names, entries, picks, cost)
+	local best
+	for _, name in ipairs(names) do
+		local now = entries[name][picks[name]]
+		for i, e in ipairs(entries[name]) do
+			local won = math.max(0, now.drop) - math.max(0, e.drop)
+			local price = (won + 1e-9) / math.max(1e-9, e[cost] - now[cost])
+			if e.bytes > now.bytes and (not best or price > best.price) then best = {price = price, name = name, pick = i} end
+		end
+	end
+	if best then return best.name, best.pick end
+end
+
+-- Drops do not quite add up, so a row of the front may be better than the one that was predicted to be: the cheapest that keeps a drop, or
+-- the least drop within a cost.
+local function best_measured(list, o, cost)
+	local first, second = 'drop', cost
+	if o.drop then first, second = cost, 'drop' end
+	local best, least
+	for _, row in ipairs(list) do
+		local kept = o.drop and row.drop <= o.drop or not o.drop and row[cost] <= (o.bytes or o.ms)
+		if kept and (not best or row[first] < best[first] or row[first] == best[first] and row[second] < best[second]) then best = row end
+		if not least or row.drop < least.drop then least = row end
+	end
+	if not best then
+		fail('search: drop: no combination of the choices keeps %.6g when it is measured; the best of %d loses %.6g', o.drop, #list, least.drop)
+	end
+	return best
+end
+
+local function mark_front(list, cost)
+	for _, a in ipairs(list) do
+		a.front = true
+		for _, b in ipairs(list) do
+			if b[cost] <= a[cost] and b.drop <= a.drop and (b[cost] < a[cost] or b.drop < a.drop) then a.front = false end
+		end
+	end
+end
+
 function quant.search(m, options)
 	local layers, module, progress = internal.import 'quant_layers', internal.import 'module', internal.import 'progress'
 	local o = base.options(search, options)
@@ -242,9 +287,7 @@ function quant.search(m, options)
 	local cost = o.ms and 'ms' or o.drop and o.minimize or 'bytes'
 	local front = (o.method == 'greedy' and greedy_front or front_of)(names, choices, entries, cost)
 	local steps = {columns = {'step', 'what', 'predicted', 'drop', cost}}
-	local function note(what, picks, drop)
-		steps[#steps + 1] = {#steps + 1, what, total(names, entries, picks, 'drop'), drop, total(names, entries, picks, cost)}
-	end
+	local function note(what, row) steps[#steps + 1] = {#steps + 1, what, row.predicted, row.drop, row[cost]} end
 	local guard <close> = internal.nograd()
 	local function measured(picks)
 		local key = 'all ' .. rules_text(names, choices, picks)
@@ -257,65 +300,56 @@ function quant.search(m, options)
 		end
 		return store[key].value, layers.drop(metric, reference, store[key].value)
 	end
+	local function row_of(picks)
+		local v, d = measured(picks)
+		return {picks = picks, value = v, drop = d, bytes = total(names, entries, picks, 'bytes'), ms = total(names, entries, picks, 'ms'),
+			predicted = total(names, entries, picks, 'drop'), text = rules_text(names, choices, picks)}
+	end
+	local list, seen = {}, {}
+	local function add(picks)
+		local row = row_of(picks)
+		if not seen[row.text] then list[#list + 1] = row end
+		seen[row.text] = true
+		return row
+	end
 	local state = within(front, o)
-	if not state then
-		fail('search: %s: no combination of the choices keeps %.6g; the least is %.6g', o.drop and 'drop' or cost,
-			o.drop or o.bytes or o.ms, o.drop and front[#front].drop or front[1].cost)
+	if not state and not o.drop then
+		fail('search: %s: no combination of the choices keeps %.6g; the least is %.6g', cost, o.bytes or o.ms, front[1].cost)
 	end
-	local picks = state.picks or picks_of(state, names)
-	local value, drop = measured(picks)
-	note('the best by the sum of single drops', picks, drop)
-	-- as long as it is worse than was predicted: the layer that wins most drop for what it costs
-	while o.drop and drop > o.drop do
-		local best
-		for _, name in ipairs(names) do
-			local now = entries[name][picks[name]]
-			for i in ipairs(choices) do
-				local e = entries[name][i]
-				local won = math.max(0, now.drop) - math.max(0, e.drop)
-				local finer = e.bytes > now.bytes
-				local price = (won + 1e-9) / math.max(1e-9, e[cost] - now[cost])
-				if finer and (not best or price > best.price) then best = {price = price, name = name, pick = i} end
-			end
-		end
-		if not best then
-			fail('search: drop: no combination of the choices keeps %.6g when it is measured; the finest loses %.6g', o.drop, drop)
-		end
-		picks[best.name] = best.pick
-		value, drop = measured(picks)
-		note(('%s goes up to %s'):format(best.name, name_of(choices[best.pick])), picks, drop)
+	local picks = picks_of(state or front[#front], names)
+	local row = add(picks)
+	note(state and 'the best by the sum of single drops' or 'the least sum of single drops, over the budget', row)
+	while o.drop and row.drop > o.drop do
+		local name, pick = finer(names, entries, row.picks, cost)
+		if not name then break end
+		picks = {}
+		for other, i in pairs(row.picks) do picks[other] = i end
+		picks[name] = pick
+		row = add(picks)
+		note(('%s goes up to %s'):format(name, name_of(choices[pick])), row)
 	end
-	local rows = {columns = {cost, cost == 'ms' and 'bytes' or 'ms', 'predicted', metric.name == 'metric' and 'value' or metric.name,
-		'drop', 'front', 'chosen', 'rules'}}
-	local seen = {}
-	local function add(p, chosen)
-		local text = rules_text(names, choices, p)
-		if seen[text] then
-			seen[text].chosen = seen[text].chosen or chosen
-			return
-		end
-		local v, d = measured(p)
-		local row = {bytes = total(names, entries, p, 'bytes'), ms = total(names, entries, p, 'ms'), predicted = total(names, entries, p, 'drop'),
-			[metric.name == 'metric' and 'value' or metric.name] = v, drop = d, chosen = chosen or false, rules = text}
-		seen[text] = row
-		rows[#rows + 1] = row
-	end
-	add(picks, true)
 	for i = 0, FRONT - 1 do
-		local s = front[1 + math.floor(i * (#front - 1) / math.max(1, FRONT - 1))]
-		add(s.picks or picks_of(s, names), false)
+		add(picks_of(front[1 + math.floor(i * (#front - 1) / math.max(1, FRONT - 1))], names))
 		bar:update(#names * #choices + i + 1, function() return 'front' end)
 	end
-	for _, a in ipairs(rows) do
-		a.front = true
-		for _, b in ipairs(rows) do
-			if b[cost] <= a[cost] and b.drop <= a.drop and (b[cost] < a[cost] or b.drop < a.drop) then a.front = false end
-		end
+	local chosen = best_measured(list, o, cost)
+	if chosen.text ~= row.text then
+		note(('the %s of all measured that keep the budget'):format(o.drop and 'cheapest' or 'least drop'), chosen)
 	end
-	table.sort(rows, function(a, b) return a[cost] < b[cost] end)
-	rows.note = ('%s: float32 %.4g, chosen %.4g; drop: how much worse'):format(metric.name, reference, value)
+	mark_front(list, cost)
+	local called = metric.name == 'metric' and 'value' or metric.name
+	local rows = {columns = {cost, cost == 'ms' and 'bytes' or 'ms', 'predicted', called, 'drop', 'front', 'chosen', 'rules'}}
+	for i, each in ipairs(list) do
+		rows[i] = {bytes = each.bytes, ms = each.ms, predicted = each.predicted, [called] = each.value, drop = each.drop, front = each.front,
+			chosen = each == chosen, rules = each.text}
+	end
+	table.sort(rows, function(x, y)
+		if x[cost] ~= y[cost] then return x[cost] < y[cost] end
+		return x.drop < y.drop
+	end)
+	rows.note = ('%s: float32 %.4g, chosen %.4g; drop: how much worse'):format(metric.name, reference, chosen.value)
 	local r = internal.import 'report'(rows)
-	return rules_of(layers, names, choices, picks), r, internal.import 'report'(steps)
+	return rules_of(layers, names, choices, chosen.picks), r, internal.import 'report'(steps)
 end
 
 return true

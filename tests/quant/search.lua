@@ -74,6 +74,39 @@ it('the front holds what nothing beats', function()
 		assert(r[i].front == not beaten)
 	end
 end)
+it('chooses the best of what it has measured: no row that keeps the budget is cheaper', function()
+	for seed = 1, 2 do
+		tensor.seed(seed)
+		local m = nn.Sequential {nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4)}
+		local x = tensor.randn(128, 8)
+		local o = {data={{x, m(x):argmax(-1):detach()}}, choices={'int4/1', 'int8/1', {dtype='binary', axis=1}}, log=false}
+		local other = 0
+		for _, method in ipairs {'exact', 'greedy'} do
+			for _, drop in ipairs {4, 5, 6, 8, 20} do
+				o.method, o.drop, o.bytes = method, drop, nil
+				local _, r, steps = quant.search(m, o)
+				local chosen = r:where {chosen=true}[1]
+				for i = 1, #r do assert(r[i].drop > drop or r[i].bytes >= chosen.bytes) end
+				assert(chosen.front and chosen.drop <= drop and steps[#steps].bytes == chosen.bytes)
+				if steps[#steps].what:find 'cheapest of all measured' then other = other + 1 end
+			end
+			for _, bytes in ipairs {250, 300, 400} do
+				o.drop, o.bytes = nil, bytes
+				local rules, r = quant.search(m, o)
+				local chosen = r:where {chosen=true}[1]
+				for i = 1, #r do assert(r[i].bytes > bytes or r[i].drop >= chosen.drop) end
+				local value = m:quantize {mode='weight_only', rules=rules}:evaluate(o.data, {metric='accuracy', log=false}).value
+				assert(chosen.front and chosen.bytes <= bytes and chosen.accuracy == value)
+			end
+		end
+		assert(other > 0) -- there was something to be chosen
+		o.drop, o.bytes = 0, nil
+		if seed == 1 then -- the sum of single drops is above 0 everywhere, what is measured is not
+			local _, r, steps = quant.search(m, o)
+			assert(steps[1].what:find 'over the budget' and steps[1].predicted > 0 and r:where {chosen=true}[1].drop <= 0)
+		end
+	end
+end)
 it('false leaves layers float', function()
 	local rules = quant.search(m, {data=data, metric='mse', choices={'int4/1', false}, drop=1e-12, log=false})
 	for _, rule in ipairs(rules) do assert(rule[2] == false) end
