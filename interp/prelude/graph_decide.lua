@@ -90,15 +90,20 @@ local function chain(g, ref, each)
 	return node
 end
 
--- Bytes of the weights under the spec, before, and their number.
+-- Bytes of a weight under the spec, and before.
+local function value_bytes(value, spec)
+	local shape = {value:size()}
+	if spec and spec.block and #shape > 2 then shape = {shape[1], value:nelem() // shape[1]} end
+	return spec and quant.bytes(shape, spec) or value:nbytes(), value:nbytes()
+end
+
+-- Those of a node's weights, and their number.
 local function weight_bytes(g, node, weights, spec)
 	local after, before, count = 0, 0, 0
 	for _, at in ipairs(weights) do
 		local value = g.nodes[node.inputs[at]].value
-		local shape = {value:size()}
-		if spec and spec.block and #shape > 2 then shape = {shape[1], value:nelem() // shape[1]} end
-		after = after + (spec and quant.bytes(shape, spec) or value:nbytes())
-		before, count = before + value:nbytes(), count + value:nelem()
+		local a, b = value_bytes(value, spec)
+		after, before, count = after + a, before + b, count + value:nelem()
 	end
 	return after, before, count
 end
@@ -335,16 +340,36 @@ function decide.all(g, o, trouble, float, found)
 	return list, reader
 end
 
+-- The operands of a row that are its weights, also of one that stays float.
+local function weights_of(g, row)
+	local form = row.form or ops.form(row.node.op)
+	if form and #row.weights == 0 and form.weights and not row.mode then return operands_of(g, row.node, form) or {} end
+	return row.weights
+end
+
+-- Bytes of the weights of all rows, and before: what layers share counts once.
+function decide.bytes(g, list)
+	local after, before, seen = 0, 0, {}
+	for _, row in ipairs(list) do
+		local spec = row.mode and row.weight
+		for _, at in ipairs(weights_of(g, row)) do
+			local ref = row.node.inputs[at]
+			local key = ref .. '|' .. (spec and codes.key(spec) or '')
+			local a, b = value_bytes(g.nodes[ref].value, spec)
+			after, before = after + (seen[key] and 0 or a), before + (seen[ref] and 0 or b)
+			seen[key], seen[ref] = true, true
+		end
+	end
+	return after, before
+end
+
 -- The columns that match and quantize share.
 function decide.row(g, row)
 	local function text(spec, otherwise) return spec and tostring(spec) or otherwise end
 	local node, inputs = row.node, {}
 	for at in next, row.inputs do inputs[#inputs + 1] = at end
 	table.sort(inputs)
-	local form = row.form or ops.form(node.op)
-	local weights = row.weights
-	if form and #weights == 0 and form.weights and not row.mode then weights = operands_of(g, node, form) or {} end
-	local after, before, count = weight_bytes(g, node, weights, row.mode and row.weight)
+	local after, before, count = weight_bytes(g, node, weights_of(g, row), row.mode and row.weight)
 	return {node = node.name, op = node.op, rule = row.rule or '-', mode = row.mode or 'float', weight = text(row.weight, '-'),
 		input = text(row.inputs[inputs[1]], '-'), output = text(row.output, '-'), bits = count > 0 and 8 * after / count or '-', bytes = after,
 		float_bytes = before, why = row.why}

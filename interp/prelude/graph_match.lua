@@ -93,7 +93,7 @@ end
 local options = method('match', "g:match(rules)  g:match(rules, {mode='static', ms=true})",
 	[[What g:quantize{rules=rules} would do, without doing it: a report with a row for each node that can be quantized or that a rule
 names, with the index of the rule ('-': none), mode, specs, bits per weight, bytes of the weights, and why a node would stay float, or
-that g:quantize would refuse ("error: …"). The note names rules that match nothing. mode=, weight=, input= and output= are the
+that g:quantize would refuse ("error: …"). The note sums the bytes, those of weights that nodes share once, and names rules that match nothing. mode=, weight=, input= and output= are the
 defaults as in g:quantize, of whose own decision these are the rows; ms=true adds the milliseconds of each node for batch= rows (default 1), measured here with random values, once
 for each op with these sizes and specs.]],
 	[[m = nn.Sequential{nn.Linear(8, 16, {name='fc1'}), nn.ReLU(), nn.Linear(16, 4)}
@@ -110,16 +110,15 @@ function methods.match(g, rules, o)
 	local guard <close> = internal.nograd()
 	local _, list, reader, start = quantize.plan(g, {rules = rules or {}, mode = o.mode, weight = o.weight, input = o.input, output = o.output,
 		fuse = o.fuse}, function(row, why) row.why = 'error: ' .. why end)
-	local bytes, before = 0, 0
+	local shown = {}
 	for _, row in ipairs(list) do
 		if row.mode or row.rule or row.form and row.form.gives then
 			local cells = decide.row(start, row)
 			if o.ms then cells.ms = ms_of(start, row, math.tointeger(o.batch or 1)) end
-			bytes, before = bytes + cells.bytes, before + cells.float_bytes
-			rows[#rows + 1] = cells
+			rows[#rows + 1], shown[#shown + 1] = cells, row
 		end
 	end
-	rows.note = ('weights %d bytes, before %d'):format(bytes, before) .. unused_text(reader, rules or {})
+	rows.note = ('weights %d bytes, before %d'):format(decide.bytes(start, shown)) .. unused_text(reader, rules or {})
 	return report(rows)
 end
 

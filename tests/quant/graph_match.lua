@@ -34,3 +34,12 @@ it('measures milliseconds once for each op with its sizes and specs', function()
 	g:match({}, {mode='weight_only', weight='int4:16', ms=true})
 	print(#quant.log():where{op='conv2d', path='fallback'})  --> 0
 end)
+
+it('sums the weights that layers share once', function()
+	local shared = nn.Linear(64, 64, {bias=false})
+	local g = graph.trace(nn.Sequential{shared, nn.ReLU(), shared, nn.ReLU(), shared}, tensor.ones(1, 64))
+	print(tostring(g:match({}, {mode='dynamic'})):match 'weights %d+ bytes, before %d+')  --> weights 4352 bytes, before 16384
+	print(tostring(g:match({{'.*', false}})):match 'weights %d+ bytes, before %d+')  --> weights 16384 bytes, before 16384
+	-- two kinds of codes of it: both are kept
+	print(tostring(g:match({{'linear1_2$', 'int4'}}, {mode='dynamic'})):match 'weights %d+ bytes, before %d+')  --> weights 6404 bytes, before 16384
+end)
