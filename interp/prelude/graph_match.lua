@@ -81,19 +81,10 @@ local function ms_of(g, row, b)
 	return measured[key]
 end
 
--- Rules that fit no node, in words.
-local function unused_text(reader, rules)
-	local parts = {}
-	for _, i in ipairs(reader.unused()) do
-		parts[#parts + 1] = ("%d ('%s')"):format(i, type(rules[i]) == 'table' and rules[i][1] or 'function')
-	end
-	return #parts > 0 and '; matched nothing: rule ' .. table.concat(parts, ', ') or ''
-end
-
 local options = method('match', "g:match(rules)  g:match(rules, {mode='static', ms=true})",
 	[[What g:quantize{rules=rules} would do, without doing it: a report with a row for each node that can be quantized or that a rule
 names, with the index of the rule ('-': none), mode, specs, bits per weight, bytes of the weights, and why a node would stay float, or
-that g:quantize would refuse ("error: …"). The note sums the bytes, those of weights that nodes share once, and names rules that match nothing. mode=, weight=, input= and output= are the
+that g:quantize would refuse ("error: …"). The note sums the bytes, those of weights that nodes share once, and names rules that match nothing, or only what rules before them took. mode=, weight=, input= and output= are the
 defaults as in g:quantize, of whose own decision these are the rows; ms=true adds the milliseconds of each node for batch= rows (default 1), measured here with random values, once
 for each op with these sizes and specs.]],
 	[[m = nn.Sequential{nn.Linear(8, 16, {name='fc1'}), nn.ReLU(), nn.Linear(16, 4)}
@@ -118,7 +109,7 @@ function methods.match(g, rules, o)
 			rows[#rows + 1], shown[#shown + 1] = cells, row
 		end
 	end
-	rows.note = ('weights %d bytes, before %d'):format(decide.bytes(start, shown)) .. unused_text(reader, rules or {})
+	rows.note = ('weights %d bytes, before %d'):format(decide.bytes(start, shown)) .. reader.unused()
 	return report(rows)
 end
 

@@ -238,8 +238,8 @@ integer ops, too: sums, differences, products and joins, functions of one tensor
 layernorm, rmsnorm, attention, rope, embedding, mean; argmax and argmin compare codes where the range of what they take is known; a rule with output={dtype=, scale=} wants codes of the last one.
 static: ranges come from m:calibrate of the traced module, from g:calibrate, or from specs with scale= (and zero_point=). A rule that
 matches an op without an integer version is an error (optional=true: it stays float, and the report says so), also one that
-matches no node, and one for sums and functions alone of which none can be in integers: they want known ranges (g:calibrate, or mode='static' with
-input=, scale included) and a result that is taken as codes (by a layer behind, or output=). weight='float32' leaves a node float, input='float32' makes its mode weight_only. Batch norm is folded and activations are fused first (fuse=false: not). rounding= is the rule by which integer
+matches no node, or only nodes that rules before it took (optional=true: the note of the report says so), and one for sums and functions
+alone of which none can be in integers: they want known ranges (g:calibrate, or mode='static' with input=, scale included) and a result that is taken as codes (by a layer behind, or output=). weight='float32' leaves a node float, input='float32' makes its mode weight_only. Batch norm is folded and activations are fused first (fuse=false: not). rounding= is the rule by which integer
 results become codes: 'float', or in fixed point 'single' or 'double' (help 'requantization'); what is a float before is divided by
 the scale under every rule.]],
 	[[m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)}
@@ -265,7 +265,7 @@ function methods.quantize(g, o)
 	if o.rounding then final = rounding.apply(final, rule) end
 	local rows = {columns = {'node', 'op', 'rule', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}}
 	for i, row in ipairs(list) do rows[i] = decide.row(start, row) end
-	rows.note = totals(g, final, rows)
+	rows.note = totals(g, final, rows) .. reader.unused()
 	return final, report(rows)
 end
 

@@ -406,7 +406,7 @@ function methods.quantize(m, options)
 	connect(new)
 	if float then equalizer.correct(new, float, options.biascorrect, 8) end
 	add_details(rows, by_name)
-	rows.note = totals(rows)
+	rows.note = totals(rows) .. reader.unused()
 	return new, report(rows)
 end
 

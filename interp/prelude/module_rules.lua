@@ -76,8 +76,41 @@ function rules.mode(chosen, o, weight)
 	return mode
 end
 
--- An object whose find(name, module, also) gives false, or fields (none: no rule matched), and the index of the rule; unused() lists the
--- indices of rules that matched nothing, finish() refuses them. A pattern may fit the name or `also`, when that is given.
+-- The rules behind `i`, not used so far, whose patterns fit the name, too: `behind` keeps for each which rules have taken what it fits, and
+-- the last name.
+local function note_behind(list, used, i, name, also, behind)
+	for k = i + 1, #list do
+		local pattern = not used[k] and type(list[k]) == 'table' and list[k][1]
+		if pattern and (internal.matches(pattern, name) or also and internal.matches(pattern, also)) then
+			behind[k] = behind[k] or {}
+			behind[k].name, behind[k][i] = name, true
+		end
+	end
+end
+
+-- 'item 1', 'items 1, 3'
+local function takers(before, last, word)
+	local list = {}
+	for i = 1, last do list[#list + 1] = before[i] and tostring(i) or nil end
+	return word .. (#list > 1 and 's ' or ' ') .. table.concat(list, ', ')
+end
+
+-- Rules that do nothing, for the notes of reports.
+local function unused_text(list, used, behind)
+	local none, late = {}, {}
+	for i, rule in ipairs(list) do
+		local name = type(rule) == 'table' and ("'%s'"):format(rule[1]) or 'function'
+		if not used[i] and behind[i] then
+			late[#late + 1] = ('; rule %d (%s) does nothing: %s before it took all that it matches'):format(i, name, takers(behind[i], i, 'rule'))
+		elseif not used[i] then
+			none[#none + 1] = ('%d (%s)'):format(i, name)
+		end
+	end
+	return (#none > 0 and '; matched nothing: rule ' .. table.concat(none, ', ') or '') .. table.concat(late)
+end
+
+-- An object whose find(name, module, also) gives false, or fields (none: no rule matched), and the index of the rule; unused() tells in words
+-- which rules took no name, finish() refuses them. A pattern may fit the name or `also`, when that is given.
 -- `given` makes of name and module what functions get (graphs: the node alone).
 function rules.reader(list, given)
 	given = given or function(name, module) return name, module end
@@ -87,29 +120,36 @@ function rules.reader(list, given)
 		if math.type(key) ~= 'integer' then fail('rules: wanted a list of {pattern, spec}, got a field %s', describe(key)) end
 	end
 	for i = 1, #list do check(list[i], i) end
-	local used = {}
+	local used, behind = {}, {}
+	local function taken(i, name, also)
+		used[i] = true
+		note_behind(list, used, i, name, also, behind)
+	end
 	return {
 		find = function(name, module, also)
 			for i, rule in ipairs(list) do
 				if type(rule) == 'function' then
 					local value = rule(given(name, module))
 					used[i] = true
-					if value ~= nil then return choice(value, rule, i), i end
+					if value ~= nil then
+						taken(i, name, also)
+						return choice(value, rule, i), i
+					end
 				elseif internal.matches(rule[1], name) or also and internal.matches(rule[1], also) then
-					used[i] = true
+					taken(i, name, also)
 					return choice(rule[2], rule, i), i
 				end
 			end
 			return {}
 		end,
-		unused = function()
-			local indices = {}
-			for i in ipairs(list) do indices[#indices + 1] = not used[i] and i or nil end
-			return indices
-		end,
+		unused = function() return unused_text(list, used, behind) end,
 		finish = function(names)
 			for i, rule in ipairs(list) do
-				if not used[i] and type(rule) == 'table' and not rule.optional then
+				local wanted = not used[i] and type(rule) == 'table' and not rule.optional
+				if wanted and behind[i] then
+					fail("rules: item %d: wanted a pattern that is the first to match a layer, got '%.60s': it matches '%s', but %s before it took all \z
+						that it matches; put it in front", i, rule[1], behind[i].name, takers(behind[i], i, 'item'))
+				elseif wanted then
 					fail("rules: item %d: wanted a pattern that matches a layer, got '%.60s'%s; layers: %s", i, rule[1],
 						base.near(rule[1]:gsub('[^%w_]', ''), names), table.concat(names, ' ', 1, math.min(#names, 12)))
 				end

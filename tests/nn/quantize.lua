@@ -172,6 +172,12 @@ it('rules: the first that matches wins', function()
 	assert(c[3].mode == 'weight_only' and c[3].why:find 'no integer product')
 	refused("rules: item 1: wanted a pattern that matches a layer, got 'conv.*'; layers: linear1 linear2 linear3", m.quantize, m,
 		{rules={{'conv.*', 'int8'}}})
+	refused("rules: item 3: wanted a pattern that is the first to match a layer, got '.*': it matches 'linear3', but items 1, 2 before it took all \z
+		that it matches; put it in front", m.quantize, m, {mode='dynamic', rules={{'linear[12]', 'int8'}, {'linear3', false}, {'.*', 'int8'}}})
+	refused("got 'linear2': it matches 'linear2', but item 1 before it took all", m.quantize, m, {mode='dynamic', rules={function() return false end, {'linear2', 'int8'}}})
+	_, c = m:quantize {mode='dynamic', rules={{'linear', 'int4'}, {'linear3', 'int8', optional=true}, {'conv.*', 'int8', optional=true}}}
+	assert(tostring(c):gsub('%s+', ' '):find("; matched nothing: rule 3 ('conv.*'); rule 2 ('linear3') does nothing: rule 1 before it took all that it matches",
+		1, true), tostring(c))
 	refused("rules: item 2: wanted a regular expression, got 'a('", m.quantize, m, {rules={{'linear1', 'int8'}, {'a(', 'int8'}}})
 	refused("rules: item 1: unknown field 'wieght'; did you mean 'weight'?", m.quantize, m, {rules={{'linear1', wieght='int8'}}})
 end)

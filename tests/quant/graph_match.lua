@@ -20,6 +20,8 @@ it('says what would be refused, and which rules match nothing', function()
 	assert(r:where{node='module1'}.why:find "^error: 'cumsum' has no integer version")
 	assert(r:where{node='conv1'}.why:find "^error: mode 'static' wanted a calibrated input")
 	print(tostring(r):find("matched nothing: rule 2 ('lstm.*')", 1, true) ~= nil)  --> true
+	r = g:match({{'.*', mode='dynamic', optional=true}, {'fc1', false}})
+	print(tostring(r):gsub('%s+', ' '):match 'rule 2.*')  --> rule 2 ('fc1') does nothing: rule 1 before it took all that it matches
 	print(pcall(g.match, g, {{'[', 'int8'}}))  --> false ...wanted a regular expression...
 end)
 

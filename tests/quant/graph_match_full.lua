@@ -11,7 +11,7 @@ local function agree(name, graph_of, rules, o)
 	local options = {rules=rules}
 	for key, value in pairs(o) do options[key] = value end
 	local good, q, made = pcall(graph_of.quantize, graph_of, options)
-	local unused = not good and q:find 'wanted a pattern that matches' and tostring(r):find 'matched nothing'
+	local unused = not good and q:find 'wanted a pattern that matches' and (tostring(r):find 'matched nothing' or tostring(r):find 'does nothing')
 	if wrong or unused then
 		assert(unused or not good and q:find(wrong, 1, true), ('%s: match says %s, quantize %s'):format(name, wrong, good and 'does it' or q))
 		return 'error'

@@ -130,6 +130,10 @@ it('a rule may be a function of the node; a matched op without an integer versio
 	local _, optional = g:quantize{mode='dynamic', rules={{'module1', 'int8', optional=true}}}
 	print(optional:where{op='cumsum'}.mode, optional:where{op='cumsum'}.why)  --> float 'cumsum' has no integer version...
 	fails("rules: item 2: wanted a pattern that matches a layer, got 'fc'", g.quantize, g, {mode='dynamic', rules={{'linear1', 'int8'}, {'fc', 'int8'}}})
+	fails("rules: item 2: wanted a pattern that is the first to match a layer, got 'linear1': it matches 'linear1', but item 1 before it took all",
+		g.quantize, g, {mode='dynamic', rules={{'.*', optional=true}, {'linear1', false}}})
+	local _, r = g:quantize{mode='dynamic', rules={{'.*', optional=true}, {'linear1', false, optional=true}, {'fc', 'int8', optional=true}}}
+	print(tostring(r):gsub('%s+', ' '):match '; matched.*')  --> ; matched nothing: rule 3 ('fc'); rule 2 ('linear1') does nothing: rule 1 before it took all that it matches
 	fails('wanted a regular expression', g.quantize, g, {rules={{'(', 'int8'}}})
 	fails("rules: wanted a list of {pattern, spec}, got a field 'linear1'", g.quantize, g, {rules={linear1='int4'}})
 	fails("rules: item 1: unknown field 'inptu'; did you mean 'input'", g.quantize, g, {rules={{'linear1', {weight='int4', inptu='int8'}}}})
