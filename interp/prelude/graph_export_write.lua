@@ -13,7 +13,7 @@ local rounding = internal.import 'graph_rounding'
 local size = internal.import 'graph_size'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 
-local VECTORS = 2 -- inputs in main.c that the program tests itself with
+local VECTORS = 2 -- inputs in main.c that the program tests itself with, unless vectors= says so
 
 local export_doc = core.method('export', "g:export{dir='net_c', name='net'}",
 	[[Writes the graph as C99 into a folder: <name>.c, <name>.h, <name>_weights.h, main.c and a Makefile. `make` builds a program of its own:
@@ -29,6 +29,7 @@ variants= puts several precisions side by side, as <name>_forward_<variant>, wit
 as it is, 'int8' is g:quantize{mode='static', weight='int8/1'}, 'int16' takes int16 activations, too), or a table name -> spec, options of
 g:quantize, or another graph. The program takes the variant as its first word.
 blob=true keeps the weights in <name>.bin, which <name>_load(file) reads and checks; the forward functions then give 1 until it is done.
+The self-test has vectors= inputs: the first rows of samples=, batch= for each, or random numbers.
 All files are written or none. Returns a report: for each node multiplications, bytes of its constants and bytes of the arena that
 are in use; the note has the sums.]],
 	[[m = nn.Sequential{nn.Linear(4, 3)}
@@ -40,7 +41,8 @@ r = g:export{dir=folder, name='tiny'}
 print(r[2].node, r[2].macs, io.open(folder .. '/tiny.c') ~= nil)  --> linear1 12 true
 os.execute('rm -r ' .. folder)]],
 	{{'dir', 'text', 'folder; it is made'}, {'name', 'text', "of files and functions (default 'model')"}, {'batch', 'integer', 'inputs in one pass (default 1)'},
-		{'profile', 'text', 'regular expression: nodes whose time is counted'}, {'samples', 'any', 'inputs to test with: a tensor, a list of them, or these by variant (default: random)'},
+		{'profile', 'text', 'regular expression: nodes whose time is counted'}, {'samples', 'any', 'inputs to test with: a tensor, a list with one for each input, or these by variant (default: random)'},
+		{'vectors', 'positive integer', 'how many inputs main.c tests with (default 2)'},
 		{'rounding', 'text', 'float single double: rule of integer results (default: that of the graph)'},
 		{'variants', 'list', 'specs, or name -> spec, options or graph'}, {'blob', 'true or false', 'weights in a file of their own (default false)'}})
 
@@ -132,6 +134,20 @@ end
 
 ---------------------------------------------------------------- vectors
 
+-- A list has a tensor for each input; vectors= has its own rows in each.
+local function check_samples(e, samples, vectors)
+	local list = type(samples) == 'table' and samples or {samples}
+	if #list > #e.inputs and type(samples) == 'table' then
+		fail('export: samples: wanted a tensor or a list with one for each of %d input%s, got a list of %d', #e.inputs, #e.inputs == 1 and '' or 's',
+			#list)
+	end
+	for _, given in ipairs(list) do
+		if vectors and is_tensor(given) and given:dim() > 0 and given:size(1) < vectors * e.batch then
+			fail('export: vectors: wanted at most %d, as many as samples= has rows for, got %d', given:size(1) // e.batch, vectors)
+		end
+	end
+end
+
 local function sample_of(e, i, k, samples)
 	local v = e.inputs[i]
 	local given = type(samples) == 'table' and samples[i] or samples
@@ -153,12 +169,13 @@ local function sample_of(e, i, k, samples)
 end
 
 -- Inputs (rows of samples= in batches, or normal random numbers, the same for all variants) and what g:run gives for them.
-local function vectors_of(g, e, samples)
+local function vectors_of(g, e, samples, wanted)
+	check_samples(e, samples, wanted)
 	local seed, position = internal.rng(20261121, 0)
 	local saved <close> = setmetatable({}, {__close = function() internal.rng(seed, position) end})
 	local guard <close> = internal.nograd()
 	local list = {}
-	for k = 1, VECTORS do
+	for k = 1, wanted or VECTORS do
 		local inputs = {}
 		for i in ipairs(e.inputs) do inputs[i] = sample_of(e, i, k, samples) end
 		local results = {}
@@ -187,7 +204,7 @@ end
 local function texts_of(bundle, list, o)
 	local vectors = {}
 	for i, v in ipairs(list) do
-		vectors[i] = vectors_of(v.graph, bundle.variants[i], samples_of(list, v, o.samples))
+		vectors[i] = vectors_of(v.graph, bundle.variants[i], samples_of(list, v, o.samples), o.vectors)
 	end
 	local texts = {}
 	if bundle.blob then texts[bundle.id .. '.bin'], bundle.blob_hash = files.blob(bundle) end

@@ -137,6 +137,26 @@ it('the arena is hardly larger than what lives at once', function()
 		os.execute('rm -r ' .. folder)
 	end
 end)
+it('tests with as many inputs as vectors= says, the first rows of samples=', function()
+	local folder = new_folder()
+	float:export {dir=folder, name='net', samples=rows, vectors=20}
+	assert(run('make -C ' .. folder))
+	print(select(2, run(folder .. '/net --selftest')))  --> 20 passed, 0 failed
+	local _, arrays = text_of(folder .. '/main.c'):gsub('static const float vector_%d+%[6%]', '')
+	print(arrays)  --> 20
+	float:export {dir=folder, name='net', vectors=3, batch=2}
+	assert(run('make -C ' .. folder))
+	print(select(2, run(folder .. '/net --selftest')))  --> 3 passed, 0 failed
+	os.execute('rm -r ' .. folder)
+	local o = {dir='/proc/none', samples=rows, vectors=21}
+	refused('export: vectors: wanted at most 20, as many as samples= has rows for, got 21', float.export, float, o)
+	o.batch, o.vectors = 4, 6
+	refused('export: vectors: wanted at most 5, as many', float.export, float, o)
+	o.vectors = 0
+	refused('export: vectors: wanted positive integer, got 0', float.export, float, o)
+	refused('export: samples: wanted a tensor or a list with one for each of 1 input, got a list of 2', float.export, float,
+		{dir='/proc/none', samples={rows, rows}})
+end)
 it('wants samples of the type and sizes of the inputs, and elements', function()
 	refused("export: samples: wanted float32(1, 6) for 'input', got float32(1, 5)", float.export, float, {dir='/proc/none', samples=tensor.randn(2, 5)})
 	refused("export: samples: wanted float32(1, 6) for 'input', got int32(1, 6)", float.export, float,
