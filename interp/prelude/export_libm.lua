@@ -86,6 +86,38 @@ static float q_%s(float a)
 ]]):format(name, name == 'atan' and 'x != x' or '!(x * x <= 1)', result)})
 end
 
+parts.add('wide_angle', {needs = functions('magnitude', 'sin', 'cos', 'sin_far', 'cos_far'), text = [[
+/* Of an integer with more bits than a float has: by the rules for sums, of the floats that it is cut into. */
+static void q_wide_angle(double a, double *sine, double *cosine)
+{
+	double s = 0, c = 1;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		float x = (float)a;
+		int near = q_magnitude(x) < 1048576.0f;
+		double p = (double)(near ? q_sin(x) : q_sin_far(x)), q = (double)(near ? q_cos(x) : q_cos_far(x)), t = s * q + c * p;
+
+		c = c * q - s * p;
+		s = t;
+		a -= (double)x;
+	}
+	*sine = s;
+	*cosine = c;
+}
+]]})
+for name, result in pairs {sin = 's', cos = 'c', tan = 's / c'} do
+	parts.add('wide_' .. name, {needs = {{'wide_angle'}}, text = ([[
+static float q_wide_%s(double a)
+{
+	double s, c;
+
+	q_wide_angle(a, &s, &c);
+	return (float)(%s);
+}
+]]):format(name, result)})
+end
+
 ---------------------------------------------------------------- integers
 
 parts.add('idivide', {text = [[

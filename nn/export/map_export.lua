@@ -27,6 +27,7 @@ local WHOLE = {add = '(uint64_t)a + (uint64_t)b', sub = '(uint64_t)a - (uint64_t
 local NEEDS = {float = {mod = 'mod', idiv = 'floor', pow = 'power'},
 	int64_t = {mod = 'iremainder', idiv = 'idivide', pow = 'ipower', shl = 'shift', shr = 'shift'}}
 local TESTS = {isnan = 0, isinf = 0, isfinite = 1} -- of integers
+local ANGLES = {sin = true, cos = true, tan = true} -- a wide integer that lost bits is another angle
 local COMPARES = {eq = true, ne = true, lt = true, le = true, gt = true, ge = true}
 
 local LIMITS = {int8 = {-0x80, 0x7f}, uint8 = {0, 0xff}, int16 = {-0x8000, 0x7fff}, uint16 = {0, 0xffff}, int32 = {-0x80000000, 0x7fffffff},
@@ -49,6 +50,7 @@ local function formula(node, domain, dtype)
 		local text = op == 'clamp' and clamp(node.attrs, dtype) or op == 'bnot' and dtype == 'bool' and '!a' or ANY[op] or WHOLE[op]
 		return text, {NEEDS.int64_t[op] and {NEEDS.int64_t[op]}}
 	end
+	if domain == 'double' and ANGLES[op] then return ('q_wide_%s(a)'):format(op), {{'wide_' .. op}} end
 	if ANY[op] or REAL[op] then return ANY[op] or REAL[op], {NEEDS.float[op] and {NEEDS.float[op]}} end
 	return unary.expression(op, node.attrs)
 end
@@ -69,7 +71,7 @@ local function domain_of(e, node)
 	end
 	if real then return wide and COMPARES[op] and 'double' or 'float' end
 	if ANY[op] or WHOLE[op] or op == 'clamp' then return 'int64_t' end
-	return wide and op == 'div' and 'double' or 'float', wide and op ~= 'div'
+	return wide and (op == 'div' or ANGLES[op]) and 'double' or 'float', wide and op ~= 'div'
 end
 
 local NAMES = {'a', 'b', 'c'}

@@ -72,3 +72,16 @@ it('by 0, an error in Quoll, gives 0 and no trap', function()
 end)
 exported.functions({['functions of wide integers'] = function(_, a) return a:clamp(-9, 9):to('int32'):exp() end,
 	['roots of wide integers'] = function(_, a) return a:abs():to('int64'):sqrt() end}, tensor.randn(20, 6) * 100, nil, 2e-6)
+local numbers = tensor.arange(-100, 100):view(1, -1)
+for _, dtype in ipairs {'int32', 'int64'} do
+	local functions, angles = {}, {}
+	for _, op in ipairs {'exp', 'log', 'rsqrt', 'sigmoid', 'gelu', 'silu', 'softplus', 'leakyrelu'} do
+		functions[op .. ' of ' .. dtype] = function(_, a) return a[op](a) end
+	end
+	functions['sigmoid of sums of ' .. dtype] = function(_, a) return a:sum {axis=2, keep=true}:sigmoid() end
+	for _, op in ipairs {'sin', 'cos', 'tan'} do -- 100000300 is no float: its angle would be off by 4
+		angles[op .. ' of ' .. dtype] = function(_, a) return (a * 1000003)[op](a * 1000003) end
+	end
+	exported.functions(functions, numbers:to(dtype), nil, 2e-6)
+	exported.functions(angles, numbers:to(dtype), nil, 2e-5) -- tan beside its poles
+end
