@@ -263,6 +263,14 @@ local function is_done(g, node, form)
 	return false
 end
 
+-- The name of a node with weights that is quantized already, nil: none.
+function decide.done(g)
+	for _, name in ipairs(g.order) do
+		local form = ops.form(g.nodes[name].op)
+		if form and #(form.weights or {}) > 0 and is_done(g, g.nodes[name], form) then return name end
+	end
+end
+
 -- Why a node cannot be quantized at all; nil: it can.
 local function why_float(g, node, form)
 	if is_done(g, node, form) then return 'quantized already', true end

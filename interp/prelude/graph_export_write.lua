@@ -4,6 +4,7 @@
 local _, internal = ...
 local base = internal.import 'base'
 local core = internal.import 'graph_core'
+local decide = internal.import 'graph_decide'
 local export = internal.import 'graph_export'
 local files = internal.import 'graph_export_files'
 local main = internal.import 'graph_export_main'
@@ -27,7 +28,7 @@ x[mask], whose size depends on values; what is an error in Quoll for some values
 place) gives 0 in C.
 variants= puts several precisions side by side, as <name>_forward_<variant>, with one arena for all: a list of specs ('float32' is the graph
 as it is, 'int8' is g:quantize{mode='static', weight='int8/1'}, 'int16' takes int16 activations, too), or a table name -> spec, options of
-g:quantize, or another graph. The program takes the variant as its first word.
+g:quantize, or another graph; specs and options want g to be the float graph. The program takes the variant as its first word.
 blob=true keeps the weights in <name>.bin, which <name>_load(file) reads and checks; the forward functions then give 1 until it is done.
 The self-test has vectors= inputs: the first rows of samples=, batch= for each, or random numbers.
 All files are written or none. Returns a report: for each node multiplications, bytes of its constants and bytes of the arena that
@@ -73,6 +74,11 @@ end
 
 local function variant_graph(g, name, value)
 	if core.is_graph(value) then return value end
+	local done = decide.done(g)
+	if done then
+		fail("export: variants: %s: wanted the float graph, got one in which '%s' is quantized already; export variants of the float \z
+			graph, or give graphs by name, {a=graph1, b=graph2}", name, done)
+	end
 	local o = value
 	if type(value) == 'string' then o = options_of(value) end
 	if o == nil then return g end

@@ -69,6 +69,21 @@ describe('variants', function()
 		refused('got', float.export, float, {dir=folder, variants={'int9x'}})
 		assert(not io.open(folder .. '/Makefile'))
 	end)
+	it('of a quantized graph are graphs by name only', function()
+		local folder = new_folder()
+		for _, mode in ipairs {'static', 'dynamic', 'weight_only'} do
+			local q = float:quantize {mode=mode}
+			for _, variants in ipairs {{'int8', 'int4'}, {'float32'}, {tiny={mode='static', weight='int4/1'}}} do
+				refused("wanted the float graph, got one in which 'fc1' is quantized already", q.export, q, {dir=folder, variants=variants})
+			end
+		end
+		local traced = graph.trace(small:quantize {mode='static'}, rows[{{1, 1}}])
+		refused('export: variants: int4: wanted the float graph', traced.export, traced, {dir=folder, variants={'int4'}})
+		local q = float:quantize {mode='static'}
+		q:export {dir=folder, name='net', samples=rows, variants={a=q, b=float}}
+		assert(run(('make -C %s test'):format(folder)))
+		os.execute('rm -r ' .. folder)
+	end)
 end)
 it('blob: weights in a file that is read and checked', function()
 	local folder = new_folder()
@@ -277,8 +292,8 @@ it('writes all files or none', function()
 	end
 	refused("export: samples: wanted a tensor for 'input', got 'x'", g.export, g, {dir=folder .. '/new', samples={'x'}})
 	refused("export: samples: wanted names of variants, got 'int16'", g.export, g,
-		{dir=folder .. '/new', variants={'float32'}, samples={int16=rows}})
-	refused("export: samples: wanted a tensor for 'input', got true", g.export, g, {dir=folder .. '/new', variants={'float32'}, samples={float32=true}})
+		{dir=folder .. '/new', variants={float32=g}, samples={int16=rows}})
+	refused("export: samples: wanted a tensor for 'input', got true", g.export, g, {dir=folder .. '/new', variants={float32=g}, samples={float32=true}})
 	refused("export: profile: wanted a pattern that matches a node, got 'zzz'; nodes: ", g.export, g, {dir=folder .. '/new', samples=rows, profile='zzz'})
 	assert(not io.open(folder .. '/new'))
 	refused('export: dir: cannot write into', g.export, g, {dir=folder .. '/notes', samples=rows})
