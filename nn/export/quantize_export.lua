@@ -6,10 +6,15 @@ local base = internal.import 'base'
 local cast = internal.import 'cast_export'
 local fixed = internal.import 'export_fixed'
 
--- The operand as floats: in any layout, or of integers.
+-- The operand as floats: codes decoded, both in any layout, or of integers.
 local function floats(e, node)
-	if e:facts(node.inputs[1]).ctype == 'float' then return e:input(node, 1) end
-	return cast.floats(e, node, 1)
+	local facts = e:facts(node.inputs[1])
+	if facts.ctype ~= 'float' and not facts.scale then return cast.floats(e, node, 1) end
+	local x, f, layout = e:input(node, 1)
+	if not f.scale then return x, f, layout end
+	local decoded = e:scratch(4 * f.count, 'float')
+	e:call('%s(%s, %d, %s, %s, %s);', e:part('dequantize', {type = f.ctype}), x, f.count, e.float(f.scale), f.zero, decoded)
+	return decoded, {dtype = 'float32', ctype = 'float', shape = f.shape, count = f.count, bytes = 4 * f.count}, layout
 end
 
 -- Smallest and largest code of a spec whose range is found (quant/schemes).
@@ -58,8 +63,9 @@ local function dequantize(e, node)
 	e:call('%s(%s, %d, %s, %s, %s);', e:part('dequantize', {type = f.ctype}), x, f.count, e:scale_of(f), e:zero_of(f), y)
 end
 
--- y = sat(rint((float)(q - z) * s / s_out) + zero), or in fixed point (quant/ops/quantize.c)
+-- y = sat(rint((float)(q - z) * s / s_out) + zero), or in fixed point (quant/ops/quantize.c); where the range is found as of floats.
 local function requantize(e, node)
+	if not node.attrs.spec.scale then return quantize_found(e, node) end
 	local x, f, layout = e:input(node, 1)
 	local y, g = e:output(node, layout)
 	local rule = fixed.rule(node.attrs.spec)

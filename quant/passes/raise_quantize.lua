@@ -28,9 +28,11 @@ local function takes_codes(e, node, form)
 	return true
 end
 
+-- In mode dynamic a layer gives floats, as in m:quantize.
 local function can_give(e, node)
 	local form = ops.form(node.op)
-	if not form or not node.mode or node.mode == 'weight_only' and not form.decodes or form.gives ~= 'codes' or node.attrs.out then return false end
+	if not form or form.gives ~= 'codes' or node.attrs.out then return false end
+	if node.mode ~= 'static' and not (node.mode and form.decodes) then return false end
 	return not form.needs or takes_codes(e, node, form)
 end
 

@@ -31,3 +31,29 @@ end
 exported.functions(found, tensor.randn(12, 16) + 1)
 exported.functions({['of integers'] = function(_, a) return (a * 9):to('int32'):quantize {dtype='int8', scale=0.2} end,
 	['of integers, found'] = function(_, a) return (a * 9):to('int16'):quantize('uint8'):dequantize() end}, tensor.randn(20, 6))
+
+---------------------------------------------------------------- modes that rules mix
+
+local rows = tensor.randn(20, 6)
+local small = nn.Sequential {nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3)}
+small:calibrate({{rows, rows}}, {log=false})
+local images = tensor.randn(20, 3, 6, 6)
+local net = nn.Sequential {nn.Conv2d(3, 4, 3, {pad=1}), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)}
+net:calibrate({{images, images}}, {log=false})
+local out = {dtype='int8', scale=0.02}
+for name, case in pairs {
+	['dynamic before static'] = {small, rows, {mode='static', rules={{'linear1', mode='dynamic'}}}},
+	['codes of a known scale before dynamic'] = {small, rows, {mode='static', rules={{'linear1', output=out}, {'linear2', mode='dynamic'}}}},
+	['convolution dynamic before static'] = {net, images, {mode='static', rules={{'conv1|linear', mode='dynamic'}}}},
+	['codes of images before dynamic'] = {net, images, {mode='static', rules={{'conv1', output=out}, {'conv2', mode='dynamic'}}}},
+} do
+	local m, x, options = table.unpack(case)
+	it(name, function()
+		local g = graph.trace(m, x:narrow(1, 1, 1)):quantize(options)
+		exported.check(name, g, x, {flags=exported.FLAGS})
+	end)
+end
+it('dynamic before static: the bits of m:quantize', function()
+	local q = graph.trace(small, rows):quantize {mode='static', rules={{'linear1', mode='dynamic'}}}
+	print(q:run(rows):error(small:quantize {mode='static', rules={{'linear1', mode='dynamic'}}}(rows)).max, q:node('linear1').attrs.out)  --> 0.0 nil
+end)
