@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * cat and stack with out=spec: the codes of each item rescaled to the result's units, M = (float)((double)s / s_out),
- * y = sat(rint((float)(q - z) * M) + z_out), or in fixed point (fixed.h).
+ * y = sat(rint((float)(q - z) * M) + z_out), or in fixed point (fixed.h). Items may meet within a byte of packed codes: these
+ * are written one in a byte first.
  */
 #include "quant/rescale.h"
 #include "tensor/view.h"
@@ -36,19 +37,43 @@ static enum ql_status write_items(struct ql_ctx *ctx, struct ql_call *call, enum
 	return status;
 }
 
+static unsigned whole_bytes(unsigned dtype)
+{
+	if (!ql_dtype_is_packed(dtype))
+		return dtype;
+	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
+}
+
+/* Replaces *t by the same codes in another dtype. */
+static enum ql_status pack(struct ql_ctx *ctx, unsigned dtype, struct ql_tensor **t)
+{
+	struct ql_tensor *packed;
+	enum ql_status status = ql_tensor_cast(ctx, *t, dtype, &packed);
+
+	if (status)
+		return status;
+	packed->q = (*t)->q;
+	(*t)->q = NULL;
+	ql_tensor_release(ctx, *t);
+	*t = packed;
+	return QL_OK;
+}
+
 static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, int axis)
 {
 	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
 	const struct ql_result *r = &call->result[0];
 	float range[2] = {0, 0};
-	enum ql_status status = ql_tensor_new(ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
+	enum ql_status status = ql_tensor_new(ctx, whole_bytes(spec->dtype), r->rank, r->shape, &call->out[0]);
 
 	call->path = ql_requant_path("integer", spec->requant);
 	for (int i = 0; i < call->n_in && !status && !spec->has_scale; i++)
 		status = ql_rescale_range(ctx, &ql_rescale_one, call->in[i], NULL, call->in[i]->rank, call->in[i]->shape, range);
 	if (!status)
 		status = ql_rescale_params(ctx, spec, range, r->rank, r->shape, &call->out[0]->q);
-	return status ? status : write_items(ctx, call, spec->requant, axis);
+	if (!status)
+		status = write_items(ctx, call, spec->requant, axis);
+	return !status && ql_dtype_is_packed(spec->dtype) ? pack(ctx, spec->dtype, &call->out[0]) : status;
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)

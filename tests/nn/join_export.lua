@@ -19,4 +19,10 @@ for axis = 2, 3 do
 	list['floats stacked ' .. axis] = function(_, a) return tensor.stack({a, a * 2}, {axis=-axis}) end
 end
 list['int16'] = function(_, a) return tensor.cat({a:quantize {dtype='int16', scale=1e-4}, a:quantize(B)}, {axis=-1, out={dtype='int16', scale=2e-4}}) end
+for _, dtype in ipairs {'int4', 'uint4'} do
+	local four = {dtype=dtype, scale=0.4, zero_point=dtype == 'uint4' and 7 or nil}
+	list['of an odd width, ' .. dtype] = function(_, a)
+		return tensor.cat({a:narrow(-1, 1, 1):clone():quantize(four), a:quantize(four)}, {axis=-1, out=four}):dequantize()
+	end
+end
 exported.functions(list, x)

@@ -50,3 +50,16 @@ it('with a number, or a constant', function()
 	print(#quant.log():where{path='fallback'}, quant.log():where{op='add'}.path, q:node('narrow1').op, q:node('narrow1').dtype)  --> 0 integer const uint8
 	assert(y:error(m(x)).sqnr > 25)
 end)
+it('joins of 4-bit codes of odd widths', function()
+	local x = tensor.randn(20, 9)
+	for _, input in ipairs {'uint4', 'int4'} do
+		local m = nn.module(function(q, v) return q.last(tensor.cat({q.a(v), q.b(v)}, {axis=-1})) end,
+			{a=nn.Linear(9, 5), b=nn.Linear(9, 4), last=nn.Linear(9, 3)})
+		local g = graph.trace(m, x):calibrate({{x, x}}, {log=false, input=input})
+		local q, r = g:quantize {mode='static', input=input}
+		local want = g:run(x)
+		quant.log 'reset'
+		assert(q:run(x):error(want).sqnr > 8)
+		assert(r:where{op='cat'}[1].mode == 'static' and q:node('cat1').attrs.out.bits == 4 and quant.log():where{op='cat'}[1].path == 'integer')
+	end
+end)
