@@ -310,3 +310,17 @@ it('leaves files alone that no export wrote', function()
 	for _ = 1, 2 do g:export {dir=folder, name='net', blob=true} end -- over its own
 	os.execute('rm -r ' .. folder)
 end)
+it('a limit to the size of files is an error, and nothing is left', function()
+	local folder, program = new_folder(), io.popen('readlink /proc/$PPID/exe'):read 'l'
+	os.execute('mkdir ' .. folder)
+	local script = ([[
+g = graph.trace(nn.Sequential {nn.Linear(300, 300)}, tensor.ones(1, 300))
+print(pcall(g.export, g, {dir='%s/net'}))
+]]):format(folder)
+	local file = io.open(folder .. '/script.lua', 'w')
+	file:write(script):close()
+	local good, output = run(('ulimit -f 100; "%s" %s/script.lua'):format(program, folder))
+	assert(good and output:find 'false.*export: dir: cannot write into.*[Ff]ile too large', output)
+	assert(select(2, run('ls ' .. folder)) == 'script.lua')
+	os.execute('rm -r ' .. folder)
+end)
