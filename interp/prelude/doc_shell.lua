@@ -41,6 +41,9 @@ local function words_of(entry) return table.concat(subcommands.below(entry.name)
 local BASH = [=[
 # Completion of quoll for bash: written by `quoll doc --bash`; source it, or put it into
 # ~/.local/share/bash-completion/completions/quoll
+_quoll_files() { # one a line: names may hold blanks
+	mapfile -t COMPREPLY < <(compgen -f -- "$1")
+}
 _quoll() {
 	local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} command= words= values= i
 	[ "$word" != = ] || word=
@@ -54,7 +57,7 @@ _quoll() {
 @VALUES@
 	esac
 	if [ "$values" = FILE ]; then
-		COMPREPLY=($(compgen -f -- "$word"))
+		_quoll_files "$word"
 		return
 	elif [ -n "$values" ]; then
 		COMPREPLY=($(compgen -W "$values" -- "$word"))
@@ -65,7 +68,9 @@ _quoll() {
 	esac
 	case $word in
 	-*) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;
-	*) COMPREPLY=($(compgen -f -- "$word") $(compgen -W "$values" -- "$word")) ;;
+	*)
+		_quoll_files "$word"
+		COMPREPLY+=($(compgen -W "$values" -- "$word")) ;;
 	esac
 }
 complete -o filenames -F _quoll quoll ./quoll

@@ -130,6 +130,23 @@ try quoll doctor --
 		'avx2 avxvnni avx512vnni\navx512vnni\ntry.bash\n--worker --help\n--help\n', said)
 	pipe:close()
 end)
+it('completes file names with blanks in bash', function()
+	if not os.execute 'command -v bash >/dev/null' then skip 'no bash' end
+	local f = assert(io.open(folder .. '/blanks.bash', 'w'))
+	f:write [[source quoll.bash
+touch 'two words.lua' 'two more words.lua'
+try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _quoll; printf '<%s>' "${COMPREPLY[@]}" | sort; }
+try quoll run two
+try quoll run --html 'two w'
+try quoll 'two m'
+]]
+	f:close()
+	local pipe = io.popen(('cd %s && bash blanks.bash'):format(folder))
+	local said = pipe:read 'a':gsub('\n', '')
+	pipe:close()
+	assert(said == '<two more words.lua><two words.lua><two words.lua><two more words.lua>' or
+		said == '<two words.lua><two more words.lua><two words.lua><two more words.lua>', said)
+end)
 it('writes zsh that zsh reads', function() judge('zsh', '-n quoll.zsh') end)
 it('writes fish that fish reads', function() judge('fish', '-n quoll.fish') end)
 it('writes a manual page without a fault', function() judge('mandoc', '-T lint quoll.man') end)
