@@ -154,7 +154,7 @@ function shell.zsh(program)
 		local words = words_of(entry)
 		if entry.name:find ' ' then two[#two + 1] = ("'%s'"):format(entry.name) end
 		cases[i] = ("\t\t'%s') _arguments %s %s'*:file:_files' ;;"):format(entry.name, zsh_options(options_of(entry)),
-			words ~= '' and ("'1:command or file:_alternative \"words:command:(%s)\" \"files:file:_files\"' "):format(words) or '')
+			words ~= '' and ("'1:command or file:{_alternative \"words:command:(%s)\" \"files:file:_files\"}' "):format(words) or '')
 	end
 	return (ZSH:gsub('@(%u+)@', {COMMANDS = table.concat(commands, '\n'), OPTIONS = zsh_options(general(program)),
 		TWO = table.concat(two, '|'), CASES = table.concat(cases, '\n')}))

@@ -148,6 +148,26 @@ try quoll 'two m'
 		said == '<two words.lua><two more words.lua><two words.lua><two more words.lua>', said)
 end)
 it('writes zsh that zsh reads', function() judge('zsh', '-n quoll.zsh') end)
+it('completes in zsh', function()
+	if not os.execute 'command -v zsh >/dev/null && command -v timeout >/dev/null' then skip 'no zsh' end
+	os.execute(('mkdir %s/zsh && cp %s/quoll.zsh %s/zsh/_quoll'):format(folder, folder, folder))
+	local f = assert(io.open(folder .. '/try.zsh', 'w'))
+	f:write [[
+zmodload zsh/zpty
+zpty z 'TERM=dumb zsh -f -i'
+zpty -w z 'fpath=($PWD/zsh $fpath); autoload -U compinit; compinit -u -D; echo rea''dy'
+zpty -r z out '*ready*'
+try() { zpty -w -n z "$1"$'\t\t'; zpty -r z out "*$2*"; print -r -- "$out"; zpty -w -n z $'\C-u'; }
+try 'quoll sweep ' 'diff*merge*report'
+try 'quoll kernel ins' 'kernel install'
+try 'quoll sweep rep' 'sweep report'
+zpty -d z
+]]
+	f:close()
+	local pipe = io.popen(('cd %s && timeout 20 zsh -f try.zsh 2>&1'):format(folder))
+	local said = pipe:read 'a'
+	assert(pipe:close() and not said:find 'bad option' and said:find 'sweep report', said)
+end)
 it('writes fish that fish reads', function() judge('fish', '-n quoll.fish') end)
 it('writes a manual page without a fault', function() judge('mandoc', '-T lint quoll.man') end)
 it('chooses the form by the name, and says what is wrong', function()
