@@ -238,7 +238,7 @@ end
 ---------------------------------------------------------------- inputs that are not Lua
 
 local function complete_magic(text)
-	local word = text:match '^%s*%%(%a*)$'
+	local word = text:match '^%s*%%%%?(%a*)$'
 	if not word then return end
 	local list = {}
 	for _, magic in ipairs(internal.magics()) do
@@ -248,13 +248,32 @@ local function complete_magic(text)
 end
 
 local WITH_FILE = {run = true, edit = true, save = true, load = true}
+local WITH_PATH = {cd = true, ls = true} -- the rest of the line is one name, blanks and all
+local WITH_COMMAND = {sh = true, bash = true}
+
+local function complete_command(text)
+	local word = text:match "[^%s'\"]*$"
+	local list, skip = sources.files(word)
+	return finish(#text - #word + skip, #text, list, word:sub(skip + 1))
+end
+
+local function complete_path(text, word, folders_only)
+	local list, skip = sources.files(word)
+	local fitting = {}
+	for _, item in ipairs(list) do fitting[#fitting + 1] = (item.kind == 'folder' or not folders_only) and item or nil end
+	return finish(#text - #word + skip, #text, fitting, word:sub(skip + 1))
+end
 
 -- Behind a %word that takes no code: a file, a setting, help.
 local function complete_argument(text)
-	local magic, rest = text:match '^%s*%%(%a+)%s+(.*)$'
+	local magic, rest = text:match '^%s*%%%%?(%a+)%s+(.*)$'
 	local word = rest and rest:match '%S*$'
 	if magic == 'set' then
 		return finish(#text - #word, #text, sources.settings(rest:match '^(%S+)%s'), word)
+	elseif WITH_COMMAND[magic] then
+		return complete_command(text)
+	elseif WITH_PATH[magic] then
+		return complete_path(text, (rest:gsub('^["\']', '')), magic == 'cd')
 	elseif WITH_FILE[magic] and (word == rest or magic == 'run' or magic == 'edit') or magic == 'history' and rest:find '%-f%s+%S*$' then
 		local list, skip = sources.files(word)
 		if magic == 'run' and word == rest and skip == 0 then
@@ -275,9 +294,7 @@ local function complete_other(text)
 		local word = text:match '[%w_.:]*$'
 		return finish(#text - #word, #text, sources.titles(), word)
 	elseif mark == '!' or mark == '$' then
-		local word = text:match "[^%s'\"]*$"
-		local list, skip = sources.files(word)
-		return finish(#text - #word + skip, #text, list, word:sub(skip + 1))
+		return complete_command(text)
 	end
 end
 
@@ -285,7 +302,7 @@ return function(text, position)
 	text = text:sub(1, position)
 	local special = complete_magic(text) or complete_argument(text) or complete_other(text)
 	if special then return special end
-	text = text:gsub('^(%s*)(%%%a+)', function(blanks, magic) return blanks .. (' '):rep(#magic) end)
+	text = text:gsub('^(%s*)(%%%%?%a+)', function(blanks, magic) return blanks .. (' '):rep(#magic) end)
 	local at = look(text)
 	if at.comment then return {from = #text, to = #text, matches = {}} end
 	return at.inside and complete_string(at) or complete_name(at)
