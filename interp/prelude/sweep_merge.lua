@@ -97,6 +97,7 @@ return function(files, into)
 	for _, file in ipairs(files) do
 		if not internal.exists(file) then fail('sweep merge: %s: there is no such file', file) end
 	end
+	for _, file in ipairs(files) do store.open(file, 'read'):close() end -- before the target is made: all can be read
 	local db <close> = store.open(into, 'create')
 	local context, merged = {taken = 0, conflicts = {}}, 0
 	for _, file in ipairs(files) do

@@ -127,6 +127,19 @@ it('merges shards into the table of the whole', function()
 	assert(text:find 's: 8 of 9 trials were done before\n%[9/9%] FAILED', text)
 end)
 
+it('makes no results file when a merge cannot read one of its files', function()
+	fresh('bad.db', 'no database, although it is long enough for the header of one: ' .. ('x'):rep(100))
+	write('s.lua', STUDY)
+	run 'sweep s.lua --db good.db'
+	for _, files in ipairs {'bad.db', 'good.db bad.db', 'bad.db good.db'} do
+		local text, code = run('sweep merge --into z.db ' .. files)
+		assert(code == 1 and text:find '^quoll: sweep: bad.db: [^\n]*\n$', text)
+		assert(not io.open(folder .. '/z.db'), files)
+	end
+	local before = internal.sha256_file(folder .. '/good.db')
+	assert(select(2, run 'sweep merge --into good.db bad.db') == 1 and internal.sha256_file(folder .. '/good.db') == before)
+end)
+
 it('takes what is missing in an unfinished shard as missing', function()
 	fresh('s.lua', STUDY)
 	run 'sweep s.lua --shard 1/3'
