@@ -56,11 +56,12 @@ command again does only what is missing. Options that it does not know are for t
 			{'--seeds', 'N', 'how many seeds for each configuration'}},
 		example = 'quoll sweep scripts/ptq.lua model=mlp bits=8,4 --jobs 2'},
 	{name = 'sweep report', usage = 'sweep report FILE [options]', files = 'FILE', text = [[
-Shows the results of a sweep as a table, with the trials that no other beats in both columns (the Pareto front) marked, or writes it.]],
+Shows the results of a sweep as a table, with the trials that no other beats in both columns (the Pareto front) marked, or writes it.
+The rows are the finished trials of the script as it was when the sweep last ran; a note counts those of earlier versions.]],
 		options = {{'--study', 'NAME', 'which study of a file with several'}, {'--html', 'FILE', 'writes a page with the table and the plot', 'FILE'},
 			{'--csv', 'FILE', 'writes the rows', 'FILE'}, {'--md', 'FILE', 'writes the table as Markdown', 'FILE'},
 			{'--x', 'COLUMN', 'what is on the x axis, less is better'}, {'--y', 'COLUMN', 'what is on the y axis'},
-			{'--env', nil, 'also machine, version, load and so on of each trial'}, {'--all', nil, 'also trials that are not done'}},
+			{'--env', nil, 'also machine, version, load and so on of each trial'}, {'--all', nil, 'also trials of earlier versions of the script'}},
 		example = 'quoll sweep report scripts/ptq.db --html ptq.html --x bytes --y value'},
 	{name = 'sweep merge', usage = 'sweep merge [--into FILE] FILE…', files = 'FILE', text = [[
 Joins results files, as those of the shards of a sweep. A trial that two files tell differently is a conflict: it is named, and the

@@ -237,7 +237,7 @@ A result with the name of a parameter is left out where it always equals it, els
 with report:where, report:best, report:plot, report:save.]],
 	options = {{'study', 'text', 'which one of a file with several'},
 		{'env', 'true or false', 'also seconds, processor, level, threads, load, jobs, commit …'},
-		{'all', 'true or false', 'also the results of earlier versions of the script'}},
+		{'all', 'true or false', 'also the results of earlier versions of the script; without it a note below the rows counts those'}},
 	example = [[file = os.tmpname()
 sweep.run{name='areas', grid={a={1,2}, b={3,4}}, db=file, jobs=0, log=false,
   run=function(c) return {area=c.a*c.b} end}
@@ -251,7 +251,7 @@ function module.load(name, options)
 	local o = base.options(load_doc, options)
 	local file = file_of(name, 'load')
 	local db <close> = store.open(file, 'read')
-	return rows.report(db, store.study(db, file, o.study), o)
+	return rows.report(db, store.study(db, file, o.study), o, '{all=true}')
 end
 
 local steps_doc = doc {name = 'sweep.steps', usage = "sweep.steps('ptq', {where={bits=8}})",

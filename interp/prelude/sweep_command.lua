@@ -72,7 +72,7 @@ function commands.report(args)
 	if #words ~= 1 then fail('sweep report: wanted one results file, got %d', #words) end
 	local db <close> = store.open(words[1], 'read')
 	local study = store.study(db, words[1], o.study)
-	local r = rows.report(db, study, o)
+	local r = rows.report(db, study, o, '--all')
 	for _, ending in ipairs {'csv', 'md'} do
 		local file = o[ending]
 		if file and not file:find('%.' .. ending .. '$') then

@@ -205,7 +205,7 @@ local function failures_html(list)
 	return table.concat(lines, '\n') .. '\n'
 end
 
-local function summary_html(db, study, r)
+local function summary_html(db, study, r, o)
 	local counts = db:rows([[SELECT count(*) AS total, coalesce(sum(state = 'done'), 0) AS done,
 		coalesce(sum(state = 'failed'), 0) AS failed
 		FROM trial WHERE study = ? AND code = ?]], study.key, study.code)[1]
@@ -214,8 +214,10 @@ local function summary_html(db, study, r)
 		WHERE t.study = ? AND e.name = 'processor']], study.key)) do
 		machines[#machines + 1] = tostring(row.value)
 	end
-	return ('<p>%d trials: %d done, %d failed, %d missing; %d rows below. %s</p>\n'):format(counts.total, counts.done,
+	local text = ('<p>%d trials: %d done, %d failed, %d missing; %d rows below. %s</p>\n'):format(counts.total, counts.done,
 		counts.failed, counts.total - counts.done - counts.failed, #r, escape(table.concat(machines, ', ')))
+	local left_out = not o.all and internal.import 'sweep_rows'.earlier(db, study, '--all')
+	return left_out and text .. '<p>' .. escape(left_out) .. '</p>\n' or text
 end
 
 -- Writes the page; o: x, y, all of quoll sweep report.
@@ -224,7 +226,7 @@ function page.save(file, db, study, r, o)
 		fail('sweep report: --html: wanted a name ending in .html, got %s', describe(file))
 	end
 	internal.write_file(file, table.concat {files.html_head(study.name), STYLE, '<h1>', escape(study.name), '</h1>\n',
-		summary_html(db, study, r), pareto_html(r, o), '<h2>All trials</h2>\n', table_of(r), '\n',
+		summary_html(db, study, r, o), pareto_html(r, o), '<h2>All trials</h2>\n', table_of(r), '\n',
 		failures_html(failures_of(db, study, o)),
 		'</body></html>\n'})
 end

@@ -93,11 +93,22 @@ function rows.note(trials)
 		counts.pending + counts.running)
 end
 
--- The study as a report; o: all, env of sweep.load
-function rows.report(db, study, o)
+-- What `how` would show beyond the trials of the last version of the script: nil when that is nothing.
+function rows.earlier(db, study, how)
+	local n = db:rows("SELECT count(*) AS n FROM trial WHERE study = ? AND code <> ? AND state = 'done'", study.key,
+		study.code)[1].n
+	if n == 0 then return nil end
+	return ('%d finished trial%s of earlier versions of the script %s left out; %s shows them'):format(n, n == 1 and '' or 's',
+		n == 1 and 'is' or 'are', how)
+end
+
+-- The study as a report; o: all, env of sweep.load. `how`: what the caller calls the option all; nil: no word of what is left out.
+function rows.report(db, study, o, how)
 	local trials = store.trials(db, study, o.all)
-	local list = rows.list(db, trials, o.env)
-	list.note = rows.note(trials)
+	local list, notes = rows.list(db, trials, o.env), {}
+	notes[1] = rows.note(trials)
+	notes[#notes + 1] = how and not o.all and rows.earlier(db, study, how) or nil
+	list.note = notes[1] and table.concat(notes, '\n') or nil
 	return internal.import 'report'(list)
 end
 

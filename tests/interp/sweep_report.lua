@@ -113,6 +113,25 @@ it('writes nothing when it only reads', function()
 	assert(internal.sha256_file(folder .. '/s.db') == before)
 end)
 
+it('tells how many trials of earlier versions of the script are left out', function()
+	local text = [[return {name='e', grid={a={%s}}, run=function(c) return {b=%s * c.a} end}]]
+	fresh('e.lua', text:format('1,2,3', '1'))
+	run 'sweep e.lua'
+	assert(not run 'sweep report e.db':find 'earlier')
+	write('e.lua', text:format('1,2', '10'))
+	run 'sweep e.lua'
+	local note = '3 finished trials of earlier versions of the script are left out; '
+	local out = run 'sweep report e.db':gsub('%s+', ' ')
+	assert(out:find(' 1 10 2 20 ' .. note .. '--all shows them ', 1, true), out)
+	out = run 'sweep report e.db --all'
+	assert(out:find '\n3 +3\n' and out:find '\n2 +20\n' and not out:find 'left out', out)
+	assert(tostring(sweep.load(folder .. '/e.db')):gsub('%s+', ' '):find(note .. '{all=true} shows them', 1, true))
+	assert(#sweep.load(folder .. '/e.db', {all = true}) == 5)
+	run 'sweep report e.db --html e.html --md e.md'
+	assert(read 'e.html':find(note .. '--all shows them', 1, true))
+	assert(run 'sweep report --help':find 'also trials of earlier versions of the script')
+end)
+
 ---------------------------------------------------------------- merge
 
 it('merges shards into the table of the whole', function()
