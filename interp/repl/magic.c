@@ -228,6 +228,8 @@ bool ql_magic_shell(struct ql_session *s, const char *command)
 	if (s->state->options.at[QL_OPTION_sandbox].s)
 		return ql_magic_refuse(s, "!: --sandbox runs no programs");
 	status = ql_shell(s->state->L, command);
+	if (s->state->ctx->interrupted)
+		return ql_magic_refuse(s, "interrupted");
 	if (status == -1)
 		perror("the shell");
 	else if (WIFEXITED(status) && WEXITSTATUS(status))

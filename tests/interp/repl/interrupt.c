@@ -16,7 +16,7 @@ static void test_shell(void)
 	dialog_send(d, "!sleep 30\n");
 	pause_us(300000);
 	dialog_send(d, "\x03");
-	took = dialog_wait(d, "ended by signal 2", PATIENCE);
+	took = dialog_wait(d, "interrupted", PATIENCE);
 	CHECK(took >= 0 && took < 2000, "%d ms: %s", took, d->out + d->seen);
 	CHECK(dialog_wait(d, "In [3]", PATIENCE) >= 0, "%s", d->out + d->seen);
 	dialog_line(d, "kept", "Out[3]: 5");
