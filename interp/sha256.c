@@ -115,7 +115,8 @@ static int push_hex(lua_State *L, struct ql_sha256 *h)
 	return 1;
 }
 
-/* internal.sha256(text) -> 64 hexadecimal digits; of a tensor, contiguous, plain and of whole bytes, those of its elements */
+/* internal.sha256(text) -> 64 hexadecimal digits; of a tensor, contiguous, plain and of whole bytes, those of its
+ * elements */
 static int internal_sha256(lua_State *L)
 {
 	struct ql_tensor **box = luaL_testudata(L, 1, QL_TENSOR);

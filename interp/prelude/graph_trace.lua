@@ -243,7 +243,8 @@ local function same_outputs(trees, at, where)
 	end
 	if first.value then return true end
 	for i = 2, first.items and 0 or #values do
-		if trees[i].plain ~= first.plain then
+		local one, other = first.plain, trees[i].plain
+		if one ~= other and (one == one or other == other) then -- nan is as good as nan
 			fail('trace: %s: wanted a value that is the same for every batch, got %s', where, table.concat(values, ' '))
 		end
 	end

@@ -74,8 +74,8 @@ const char *ql_prelude_source(const char *chunk, size_t *size)
 	return f->text;
 }
 
-/* Calls the file without telling a recorder: what a file works out for itself when it is first needed is no part of a model that
- * happens to be traced then. */
+/* Calls the file without telling a recorder: what a file works out for itself when it is first needed is no part of a
+ * model that happens to be traced then. */
 static void call_unrecorded(lua_State *L)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);

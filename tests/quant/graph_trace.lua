@@ -226,7 +226,7 @@ it('wants tensors from the forward, and what is none to be the same for every ba
 			return x, x, x:size(1) == 1 and x or nil
 		end,
 	} do fails(text:gsub('%.', '%%.'), graph.trace, nn.module(run, {}), rows(2)) end
-	local g = graph.trace(nn.module(function(_, x) return {x:relu(), rate=0.5}, 7, nil end, {}), rows(2))
+	local g = graph.trace(nn.module(function(_, x) return {x:relu(), rate=0.5, none=0 / 0}, 7, nil end, {}), rows(2))
 	local first, second = g:run(rows(3))
 	print(first[1]:size(1), first.rate, second)  --> 3 0.5 7
 end)
