@@ -53,8 +53,7 @@ local BYTES = {float = 4, int8_t = 1, uint8_t = 1, int16_t = 2, uint16_t = 2, in
 
 local function number(value)
 	if type(value) == 'number' or value == nil then return value end
-	if value:nelem() ~= 1 then return nil end
-	return value:item()
+	return value:nelem() == 1 and value:item() or nil
 end
 
 -- Smallest and largest code of a spec with its scale: all codes, as in ONNX QuantizeLinear.
@@ -167,16 +166,15 @@ function program:codes_value(ref, node)
 end
 
 local function transposed(e, v, layout)
-	local key = layout
 	v.other = v.other or {}
-	if v.other[key] then return v.other[key] end
+	if v.other[layout] then return v.other[layout] end
 	local f = v.facts
 	local made = {facts = f, layout = layout, buffer = new_buffer(e, f.bytes)}
 	local n, c, pixels = f.shape[1], f.shape[2], f.shape[3] * f.shape[4]
 	local rows, columns = c, pixels -- of each image: (C, HW) to (HW, C)
 	if layout == 'plain' then rows, columns = pixels, c end
 	e:call('%s(%s, %d, %d, %d, %s);', e:part('transpose', {type = f.ctype}), pointer(e, v, true), n, rows, columns, pointer(e, made))
-	v.other[key] = made
+	v.other[layout] = made
 	return made
 end
 
@@ -376,7 +374,7 @@ end
 
 local function new_program(g, bundle, batch)
 	local e = setmetatable({graph = g, batch = batch, names = bundle.names, lines = {}, buffers = {}, values = {}, inputs = {}, results = {},
-		costs = {}, decoded = {}, folded = {}}, program)
+		costs = {}, decoded = {}, folded = {}, loose = {}}, program)
 	for _, field in ipairs(SHARED) do e[field] = bundle[field] end
 	return e
 end
@@ -441,13 +439,15 @@ local function without(node)
 end
 
 local function add_node(e, given)
-	local before, arrays, node = #e.lines, #e.array_list, for_batch(e, given)
+	local before, arrays, node, inexact = #e.lines, #e.array_list, for_batch(e, given), e.inexact
+	e.inexact = false
 	if ops.user(node.op) then
 		emit_user(e, node, ops.user(node.op))
 	else
 		local entry = emitter_of(node.op)
 		if entry then entry.emit(e, node) elseif not fold(e, node) then without(node) end
 	end
+	e.loose[node.name], e.inexact = e.inexact, e.inexact or inexact
 	local bytes = 0
 	for i = arrays + 1, #e.array_list do bytes = bytes + e.array_list[i].bytes end
 	e.costs[#e.costs + 1] = {node = node.name, op = node.op, macs = ops.macs(e.graph, node, e.batch), bytes = bytes, first = before + 1,

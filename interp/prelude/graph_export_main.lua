@@ -75,7 +75,7 @@ local function variant(bundle, e, vectors, add)
 		for i, v in ipairs(e.results) do
 			local wanted = add(v, vector.results[i])
 			local same = v.facts.ctype == 'float' and ('same_floats(%s, %s, %d, %s)'):format(name(v), wanted, v.facts.count,
-				e.inexact and '2e-5' or '0') or ('same_bytes(%s, %s, sizeof(%s))'):format(name(v), wanted, name(v))
+				e.inexact and ('%.3g'):format(vector.tolerance) or '0') or ('same_bytes(%s, %s, sizeof(%s))'):format(name(v), wanted, name(v))
 			tests[#tests + 1] = ('\tfailed += wrong("%s%s of vector %d", %s);'):format(e.variant and e.variant .. ': ' or '', v.name, k, same)
 			count = count + 1
 		end
@@ -240,7 +240,7 @@ local LOADING = [[
 		return 1;
 ]]
 
--- vectors: for each variant a list of {inputs=, results=}.
+-- vectors: for each variant a list of {inputs=, results=, tolerance=}.
 return function(bundle, vectors)
 	local list, add = new_vectors()
 	local functions, rows, names = {}, {}, {}

@@ -12,6 +12,7 @@ local names = internal.import 'export_names'
 local report = internal.import 'report'
 local rounding = internal.import 'graph_rounding'
 local size = internal.import 'graph_size'
+local vectors = internal.import 'export_vectors'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 
 local VECTORS = 2 -- inputs in main.c that the program tests itself with, unless vectors= says so
@@ -20,7 +21,10 @@ local export_doc = core.method('export', "g:export{dir='net_c', name='net'}",
 	[[Writes the graph as C99 into a folder: <name>.c, <name>.h, <name>_weights.h, main.c and a Makefile. `make` builds a program of its own:
 --selftest compares with results of g:run that are stored in it, --run reads inputs from stdin, --time N measures. One static arena,
 no malloc, no library functions but memcpy and memset, never math.h: functions such as tanh are written out. Integer results are those of
-g:run bit for bit; floats that are made of codes (the last layer, quantize) as well. The graph is one of g:quantize, or the trace of a model, float
+g:run bit for bit; floats that are made of codes (the last layer, quantize) as well. Where sums of floats (layers that stay float or are
+weight_only, softmax, norms) become codes again, also in mode dynamic, a float at the edge between two codes may fall to the other side, since
+the order of sums is another: then a code is off by one, and what follows by more than floats are (2e-5 of the largest). The vectors of --selftest are
+the first that this does not happen to, of 30 more than are wanted, as far as samples= has rows; else their tolerance is twice what it changes. The graph is one of g:quantize, or the trace of a model, float
 or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as Quoll does; weight_only, whose weights are decoded row by row.
 rounding= exports it under another rule for integer results (help 'requantization'): g:quantize{rounding=} gives these bits in
 g:run, too. Weights of 4 bits lie two in a byte, binary ones eight. Every op has a C version but those of random numbers, losses and
@@ -141,15 +145,15 @@ end
 ---------------------------------------------------------------- vectors
 
 -- A list has a tensor for each input; vectors= has its own rows in each.
-local function check_samples(e, samples, vectors)
+local function check_samples(e, samples, wanted)
 	local list = type(samples) == 'table' and samples or {samples}
 	if #list > #e.inputs and type(samples) == 'table' then
 		fail('export: samples: wanted a tensor or a list with one for each of %d input%s, got a list of %d', #e.inputs, #e.inputs == 1 and '' or 's',
 			#list)
 	end
 	for _, given in ipairs(list) do
-		if vectors and is_tensor(given) and given:dim() > 0 and given:size(1) < vectors * e.batch then
-			fail('export: vectors: wanted at most %d, as many as samples= has rows for, got %d', given:size(1) // e.batch, vectors)
+		if wanted and is_tensor(given) and given:dim() > 0 and given:size(1) < wanted * e.batch then
+			fail('export: vectors: wanted at most %d, as many as samples= has rows for, got %d', given:size(1) // e.batch, wanted)
 		end
 	end
 end
@@ -174,21 +178,29 @@ local function sample_of(e, i, k, samples)
 	fail("export: samples: wanted inputs for '%s', whose dtype is %s", v.name, v.facts.dtype)
 end
 
+-- Number of batches in samples=.
+local function batches_of(e, samples)
+	local n = math.huge
+	for i in ipairs(e.inputs) do
+		local given = type(samples) == 'table' and samples[i] or samples
+		n = given and math.min(n, given:size(1) // e.batch) or n
+	end
+	return n
+end
+
 -- Inputs (rows of samples= in batches, or normal random numbers, the same for all variants) and what g:run gives for them.
 local function vectors_of(g, e, samples, wanted)
 	check_samples(e, samples, wanted)
 	local seed, position = internal.rng(20261121, 0)
 	local saved <close> = setmetatable({}, {__close = function() internal.rng(seed, position) end})
 	local guard <close> = internal.nograd()
-	local list = {}
-	for k = 1, wanted or VECTORS do
+	wanted = wanted or VECTORS
+	return vectors.choose(g, e, wanted, function(k)
+		if k > wanted and k > batches_of(e, samples) then return nil end
 		local inputs = {}
 		for i in ipairs(e.inputs) do inputs[i] = sample_of(e, i, k, samples) end
-		local results = {}
-		core.each_output(g, function(_, value) results[#results + 1] = value end, {g:run(#inputs == 1 and inputs[1] or inputs)})
-		list[k] = {inputs = inputs, results = results}
-	end
-	return list
+		return inputs
+	end)
 end
 
 -- The samples for a variant: its own, where they are given by name (none for it: random ones), else those for all.
@@ -208,9 +220,9 @@ end
 
 -- name -> text, of all of them.
 local function texts_of(bundle, list, o)
-	local vectors = {}
+	local tests = {}
 	for i, v in ipairs(list) do
-		vectors[i] = vectors_of(v.graph, bundle.variants[i], samples_of(list, v, o.samples), o.vectors)
+		tests[i] = vectors_of(v.graph, bundle.variants[i], samples_of(list, v, o.samples), o.vectors)
 	end
 	local texts = {}
 	if bundle.blob then texts[bundle.id .. '.bin'], bundle.blob_hash = files.blob(bundle) end
@@ -219,7 +231,7 @@ local function texts_of(bundle, list, o)
 	for _, a in ipairs(bundle.array_list) do parts[#parts + 1] = a.body end
 	bundle.stamp = tonumber(internal.sha256(table.concat(parts)):sub(1, 8), 16)
 	texts[bundle.id .. '.h'], texts[bundle.id .. '.c'] = files.header(bundle), files.source(bundle)
-	texts[bundle.id .. '_weights.h'], texts['main.c'], texts.Makefile = files.weights(bundle), main(bundle, vectors), files.makefile(bundle)
+	texts[bundle.id .. '_weights.h'], texts['main.c'], texts.Makefile = files.weights(bundle), main(bundle, tests), files.makefile(bundle)
 	return texts
 end
 
