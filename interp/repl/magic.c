@@ -99,24 +99,31 @@ bool ql_magic_refuse(struct ql_session *s, const char *format, ...)
 	return false;
 }
 
-/* An error that a magic raises about what was typed has no place in it, and no traceback either. The code of
- * a magic may fail, too: then its own errors begin with its name. */
+/* An error that a magic raises about what was typed begins with its name, or says `usage:`. The code of a magic may fail,
+ * too: that error tells its own place. */
+static bool is_own(const struct ql_magic *magic, const char *text, const char *trace)
+{
+	size_t name = strlen(magic->name);
+
+	if ((!strncmp(text, magic->name, name) && text[name] == ':') || !strncmp(text, "usage: %", 8))
+		return true;
+	return trace && !ql_magic_takes_code(magic) && strncmp(text, "prelude/", 8) != 0;
+}
+
 static bool call_magic(struct ql_session *s, const struct ql_magic *magic, int n)
 {
 	lua_State *L = s->state->L;
 	const char *text, *trace;
-	size_t name = ql_magic_takes_code(magic) ? strlen(magic->name) : 0;
 
 	if (ql_traceback_call(L, n, 1) == LUA_OK)
 		return true;
 	text = lua_tostring(L, -1);
 	trace = text ? strstr(text, "\nstack traceback:\n") : NULL;
-	if (!trace || !strncmp(text, "prelude/", 8) ||
-		(name && (strncmp(text, magic->name, name) || text[name] != ':'))) {
+	if (!text || !is_own(magic, text, trace)) {
 		ql_show_error(L);
 		return false;
 	}
-	lua_pushlstring(L, text, (size_t)(trace - text));
+	lua_pushlstring(L, text, trace ? (size_t)(trace - text) : strlen(text));
 	ql_magic_refuse(s, "%s", lua_tostring(L, -1));
 	lua_pop(L, 2);
 	return false;

@@ -241,7 +241,7 @@ static int run_input(lua_State *L)
 	if (in->incomplete || (state == QL_CELL_EMPTY && !piece.magic))
 		return 0;
 	in->counted = true;
-	s->place = several ? chunk + 1 : NULL;
+	s->place = several || s->chunk ? chunk + 1 : NULL;
 	s->line = piece.magic ? (int)piece.lines + 1 : 0;
 	ql_journal_input(s->journal, s->n, in->text + s->skip, in->size - s->skip);
 	ql_results_input(L, s->n, in->text, in->size, s->skip, chunk);

@@ -97,6 +97,19 @@ it('stops at an error, with the line of the file', function()
 	write('c.lua', '-- %% tags=["raises-exception"]\nx = 1\n-- %%\nprint(arg[0], arg[1], #arg)\n')
 	assert(quoll 'run c.lua -- --html' == 'c.lua\t--html\t1\n')
 end)
+it('tells where a %word stands that failed', function()
+	for text, message in pairs {['%nope'] = 'c.lua:4: %nope: no such magic; %magics lists them\n', ['%cd -'] = 'c.lua:4: cd: there is no folder before\n',
+		['%timeit -n 0 1'] = 'c.lua:4: timeit: -n: wanted 1 or more, got 0\n', ['%load'] = 'c.lua:4: usage: %load file [name ...]\n',
+		['y = 1\n%cd -'] = 'c.lua:5: cd: there is no folder before\n'} do
+		write('c.lua', '-- %%\nx = 1\n-- %%\n' .. text .. '\n')
+		local _, err, code = quoll 'run c.lua'
+		assert(code == 1 and err == message, err)
+	end
+	write('k.ipynb', [[{"nbformat": 4, "nbformat_minor": 2, "metadata": {}, "cells": [
+		{"cell_type": "code", "metadata": {}, "source": "x = 1", "outputs": [], "execution_count": 1},
+		{"cell_type": "code", "metadata": {}, "source": ["\n", "%nope"], "outputs": [], "execution_count": 2}]}]])
+	assert(select(2, quoll 'run k.ipynb') == 'k.ipynb[2]:2: %nope: no such magic; %magics lists them\n')
+end)
 it('keeps what was shown when the cells leave', function()
 	write('d.lua', 'print "before"\nos.exit(7)\n-- %%\nprint "never"\n')
 	local out, _, code = quoll 'run d.lua'
