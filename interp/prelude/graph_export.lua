@@ -73,8 +73,8 @@ local function facts_of(result, batch, where, params)
 		f.scale = f.scale and string.unpack('<f', string.pack('<f', f.scale)) -- as the library keeps it
 		f.lo, f.hi = codes_of(result.spec)
 		f.params = not f.scale and params or nil
-		if not f.scale and not params then
-			fail("export: node '%s': wanted codes with one scale that is known, got '%s'", where, tostring(result.spec))
+		if not f.scale and not params or result.spec.scheme == 'log' then
+			fail("export: node '%s': wanted affine codes with one scale that is known, got '%s'", where, tostring(result.spec))
 		end
 	end
 	f.bytes = f.count * BYTES[f.ctype]

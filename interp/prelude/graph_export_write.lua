@@ -28,7 +28,10 @@ the first that this does not happen to, of 30 more than are wanted, as far as sa
 or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as Quoll does; weight_only, whose weights are decoded row by row.
 rounding= exports it under another rule for integer results (help 'requantization'): g:quantize{rounding=} gives these bits in
 g:run, too. Weights of 4 bits lie two in a byte, binary ones eight. Every op has a C version but those of random numbers, losses and
-x[mask], whose size depends on values; what is an error in Quoll for some values (division of integers by 0, a number that is none of a
+x[mask], whose size depends on values. Values are float32, integers of whole bytes, bool and affine codes under one scale, of 4 bits
+and binary ones, too: refused are float16, bfloat16 and float64, :to 'int4' and 'uint4', and of values that are not constants (weights may be
+anything) quantize and fake with a scale for each channel or block, of the scheme log, or whose range another observer than minmax finds, binary
+codes whose scale is found, and fake of binary. What is an error in Quoll for some values (division of integers by 0, a number that is none of a
 place) gives 0 in C.
 variants= puts several precisions side by side, as <name>_forward_<variant>, with one arena for all: a list of specs ('float32' is the graph
 as it is, 'int8' is g:quantize{mode='static', weight='int8/1'}, 'int16' takes int16 activations, too), or a table name -> spec, options of

@@ -79,9 +79,8 @@ function cast.floats(e, node, i) return cast.operand(e, node, i, 'float32', 'flo
 function cast.emit(e, node)
 	local f, result = e:facts(node.inputs[1]), e.graph:result_of(node.name)
 	if not f.scale and f.dtype == result.dtype then return e:alias(node, 1) end
-	if f.dtype == 'int4' or f.dtype == 'uint4' or f.dtype == 'binary' or result.dtype:find '4$' and not result.dtype:find '64$' or
-		result.dtype == 'binary' then
-		base.fail("export: node '%s': wanted types of whole bytes, got %s to %s", node.name, f.dtype, result.dtype)
+	if result.dtype == 'int4' or result.dtype == 'uint4' or result.dtype == 'binary' then
+		base.fail("export: node '%s': wanted a type of whole bytes, got %s to %s", node.name, f.dtype, result.dtype)
 	end
 	local x, plain = e:plain(node, 1)
 	local y, g = e:output(node)

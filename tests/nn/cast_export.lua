@@ -14,9 +14,12 @@ for _, dtype in ipairs {'int8', 'uint8', 'int16', 'uint16', 'int32', 'int64', 'b
 	end
 end
 list['codes to floats'] = function(_, a) return a:quantize {dtype='int16', scale=0.5}:to 'float32' * 2 end
+for _, spec in ipairs {{dtype='int4', scale=0.5}, {dtype='uint4', scale=0.5, zero_point=7}, {dtype='binary', scale=1}} do
+	list['codes of ' .. spec.dtype .. ' to int32'] = function(_, a) return a:quantize(spec):codes():to 'int32' end
+end
 list['nothing to do'] = function(_, a) return a:to('float32'):to 'cpu' * 2 end
 exported.functions(list, x)
 it('packed types are refused', function()
 	local g = exported.of(function(_, a) return a:to 'int4' end, x)
-	print(pcall(g.export, g, {dir='/proc/none/x'}))  --> false ...wanted types of whole bytes, got float32 to int4
+	print(pcall(g.export, g, {dir='/proc/none/x'}))  --> false ...wanted a type of whole bytes, got float32 to int4
 end)

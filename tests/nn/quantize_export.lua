@@ -57,3 +57,17 @@ it('dynamic before static: the bits of m:quantize', function()
 	local q = graph.trace(small, rows):quantize {mode='static', rules={{'linear1', mode='dynamic'}}}
 	print(q:run(rows):error(small:quantize {mode='static', rules={{'linear1', mode='dynamic'}}}(rows)).max, q:node('linear1').attrs.out)  --> 0.0 nil
 end)
+it('codes that C has no version of are refused', function()
+	local x = tensor.randn(2, 6)
+	for text, f in pairs {
+		["affine codes with one scale that is known, got 'int8 log'"] = function(_, v) return v:quantize {dtype='int8', scheme='log', scale=1}:dequantize() end,
+		["got 'int8/2'"] = function(_, v) return v:quantize 'int8/2':dequantize() end,
+		["got 'int4:2'"] = function(_, v) return v:quantize 'int4:2':dequantize() end,
+		["got 'binary'"] = function(_, v) return v:quantize 'binary':dequantize() end,
+		['got float16'] = function(_, v) return v:to 'float16':to 'float32' end,
+	} do
+		local g = exported.of(f, x)
+		local good, message = pcall(g.export, g, {dir='/proc/none/x'})
+		assert(not good and message:find(text, 1, true), message)
+	end
+end)
