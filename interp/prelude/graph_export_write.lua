@@ -25,7 +25,8 @@ g:run bit for bit; floats that are made of codes (the last layer, quantize) as w
 weight_only, softmax, norms) become codes again, also in mode dynamic, a float at the edge between two codes may fall to the other side, since
 the order of sums is another: then a code is off by one, and what follows by more than floats are (2e-5 of the largest). The vectors of --selftest are
 the first that this does not happen to, of 30 more than are wanted, as far as samples= has rows; else their tolerance is twice what it changes. The graph is one of g:quantize, or the trace of a model, float
-or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as Quoll does; weight_only, whose weights are decoded row by row.
+or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as the observer minmax does, of affine codes
+under one scale (with input='uint8@entropy' or another observer it is refused: these are for static); weight_only, whose weights are decoded row by row.
 rounding= exports it under another rule for integer results (help 'requantization'): g:quantize{rounding=} gives these bits in
 g:run, too. Weights of 4 bits lie two in a byte, binary ones eight. Every op has a C version but those of random numbers, losses and
 x[mask], whose size depends on values. Values are float32, integers of whole bytes, bool and affine codes under one scale, of 4 bits

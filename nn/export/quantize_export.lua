@@ -27,7 +27,11 @@ end
 -- The range is found on the way: scale and zero point beside the codes.
 local function quantize_found(e, node)
 	local spec = node.attrs.spec
-	if spec.observer ~= 'minmax' or spec.axis or spec.block or spec.scheme == 'log' or spec.dtype == 'binary' then
+	if spec.observer ~= 'minmax' then
+		base.fail("export: node '%s': wanted the observer minmax where the range is found on the way (mode 'dynamic'), or a scale \z
+			(mode 'static'), got '%s'", node.name, tostring(spec))
+	end
+	if spec.axis or spec.block or spec.scheme == 'log' or spec.dtype == 'binary' then
 		base.fail("export: node '%s': wanted affine codes under one scale by the observer minmax, or with a scale, got '%s'", node.name,
 			tostring(spec))
 	end
