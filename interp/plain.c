@@ -31,13 +31,26 @@ static bool add(struct text *t, const char *piece)
 	return true;
 }
 
+static char escape_of(char c)
+{
+	return c == '\n' ? 'n' : c == '\t' ? 't' : c == '\r' ? 'r' : '\0';
+}
+
+/* With \n and the like as they are written in Lua. */
 static bool add_string(struct text *t, lua_State *L, int index)
 {
-	size_t size;
+	size_t size, n = 0;
 	const char *s = lua_tolstring(L, index, &size);
-	char clean[QUOTE];
+	char clean[QUOTE], wide[2 * QUOTE];
 
-	ql_text_clean(s, size, clean, sizeof(clean));
+	for (size_t i = 0; i < size && n + 2 <= sizeof(wide); i++) {
+		char letter = escape_of(s[i]);
+
+		if (letter)
+			wide[n++] = '\\';
+		wide[n++] = letter ? letter : s[i];
+	}
+	ql_text_clean(wide, n, clean, sizeof(clean));
 	return add(t, "\"") && add(t, clean) && add(t, "\"");
 }
 

@@ -204,7 +204,10 @@ end
 function module.run(self)
 	local good, nb = pcall(notebook.open, self.name)
 	if not good then
-		self:fail(0, tostring(nb))
+		local text = tostring(nb)
+		if text:sub(1, #self.name + 1) == self.name .. ':' then text = text:sub(#self.name + 2) end
+		local line, rest = text:match '^(%d+):%s*(.*)$'
+		self:fail(tonumber(line) or 0, rest or text:match '^%s*(.*)$')
 		return
 	end
 	for _, cell in ipairs(nb.cells) do

@@ -172,7 +172,7 @@ local function parse_history(text)
 		end
 		i = i + 1
 	end
-	if o.force and not o.file then fail 'history: -F: wanted -f file, got none' end
+	if o.force and not o.file then fail('history: -F: wanted -f file, as in %%history -f %s -F', o.pattern or 'nb.lua') end
 	return o
 end
 
@@ -209,7 +209,7 @@ end
 
 -- A notebook of the inputs.
 local function write_history(path, numbers, force)
-	if not force and internal.file_state(path) then fail('history: %s is there already; -F replaces it', path) end
+	if not force and internal.file_state(path) then fail('history: %s is there already; %%history -f %s -F replaces it', path, path) end
 	local parts = {}
 	for _, i in ipairs(numbers) do
 		local text = as_lua((In[i]:gsub('[%s;]+$', '')))

@@ -58,12 +58,33 @@ local function field_of(name)
 	return value ~= nil, value
 end
 
+-- What is said of "cfg.lrr" where the user made `cfg` and it has no such field; nil: help is asked for the name.
+local function no_field(name)
+	local owner, key = name:match '^(.-)[.]([^.]+)$'
+	local made, value
+	if owner and owner:find '^[%a_][%w_]*$' then
+		value = not internal.baseline[owner] and (internal.locals()[owner] or rawget(_G, owner)) or nil
+		made = value ~= nil
+	elseif owner then
+		made, value = field_of(owner)
+	end
+	if not made or type(value) ~= 'table' or getmetatable(value) then return nil end
+	local keys = {}
+	for k in next, value do keys[#keys + 1] = type(k) == 'string' and k:find '^[%a_][%w_]*$' and k or nil end
+	table.sort(keys)
+	return ("%s has no field '%s'%s"):format(owner, key, internal.import 'base'.near(key, keys))
+end
+
 -- name nil: help in general. own: the user made a variable of that name, whose value is `subject`.
 return function(name, subject, own, with_source)
 	if not name then return help() end
 	if name:find('*', 1, true) then return apropos(name) end
 	if not own then own, subject = field_of(name) end
-	if own then
+	local missing = not own and no_field(name)
+	if missing then
+		print(missing)
+		return
+	elseif own then
 		internal.import 'inspect'(name, subject, with_source)
 	else
 		local index = internal.import 'help_index'

@@ -69,6 +69,16 @@ describe('a cell', function()
 	it('of text is no code', function() check('-- %% [markdown]\n-- # Title\n-- print(1)  --> 2\n-- %%\n1 --> 1\n', '2 0 0') end)
 end)
 
+describe('a file that is no notebook', function()
+	it('is told with its place once', function()
+		local got, output = counts '-- %% tags={\nx = 1\n'
+		assert(got == '0 1 0 bad' and output:find '^nb.lua:1: tags: wanted JSON', output)
+		write('nb.ipynb', '{')
+		output = run 'nb.ipynb'
+		assert(output:find '^nb.ipynb:0: wanted a notebook in JSON', output)
+	end)
+end)
+
 describe('lines that are no Lua', function()
 	it('run, and what they print belongs to the line below', function()
 		check("-- %%\n!echo hello; echo it\\'s\n--> hello\n--> it's\nx = 5\n-- %%\nx  --> 5\n", '4 0 0')

@@ -44,6 +44,10 @@ local e = 'a\27b'
 error(s .. t .. many .. e)]], '    e = "a?b"\n', '    many = {1, 2, 3, 4, 5, 6, …}\n')
 		for line in out:gmatch '[^\n]+' do assert(#line < 400 and not line:find '\27', line) end
 	end)
+	it('line breaks in texts are written as in Lua', function()
+		has("local s, t = 'a\\nb\\tc\\r', {'x\\ny'} error(s .. t)", '    s = "a\\nb\\tc\\r"\n', '    t = {"x\\ny"}\n')
+		has("local s = ('\\n'):rep(500) error(s .. nil)", '    s = "\\n\\n', '..."\n')
+	end)
 	it('run nothing of the user', function()
 		has([[
 local t = setmetatable({1}, {__index = function() print 'CALLED' end, __len = function() print 'CALLED' end,

@@ -29,6 +29,12 @@ it('a quantized tensor: spec, scales, zero points, codes', function()
 	local out = session "x = tensor{1, 2}:quantize 'int8'\n?x\n%explain"
 	assert(out:find 'nothing fell back', out)
 end)
+it('a field that is not there: the name that is near', function()
+	prompt.check('cfg = {lr = 1, inner = {rate = 2}}\n?cfg.lrr', "cfg has no field 'lrr'; did you mean 'lr'?\n")
+	prompt.check('local cfg = {lr = 1}\n?cfg.zebra', "cfg has no field 'zebra'\n")
+	prompt.check('cfg = {lr = 1, inner = {rate = 2}}\n?cfg.inner.rat', "cfg.inner has no field 'rat'; did you mean 'rate'?\n")
+	has('x = tensor{1}\n?x.relu', 'relu')
+end)
 it('a function: signature, place, comment, source', function()
 	local name = os.tmpname() .. '.lua'
 	local file = io.open(name, 'w')
