@@ -3,8 +3,20 @@
 local _, internal = ...
 local module = internal.import 'module'
 
+-- {'name', module}; a module has a metatable.
+local function is_named(item)
+	return type(item) == 'table' and not getmetatable(item) and #item == 2 and type(item[1]) == 'string'
+end
+
 local function add_all(self, list)
-	for i = 1, #list do self[i] = module.child(self, list[i]) end
+	for i = 1, #list do
+		local item = list[i]
+		if is_named(item) then
+			self[i] = module.child(self, item[2], module.check_name(module.class_of(self).name, item[1]))
+		else
+			self[i] = module.child(self, item)
+		end
+	end
 end
 
 local function run(self, x, ...)
@@ -16,10 +28,12 @@ module.define(nn, {
 	name = 'Sequential', list = true,
 	usage = 'nn.Sequential{module, module, …}',
 	text = [[The modules one after the other, each called with what the one before gave. m[i] is a module, #m their number; their
-names are kind and number, m.linear1.]],
+names are kind and number, m.linear1; {'name', module} in place of a module gives it a name.]],
 	example = [[m = nn.Sequential{nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)}
 print(m(tensor.ones(5, 3)):size())  --> 5 2
-print(#m, m.linear2 == m[3])  --> 3 true]],
+print(#m, m.linear2 == m[3])  --> 3 true
+m = nn.Sequential{{'fc1', nn.Linear(3, 4)}, nn.ReLU(), {'fc2', nn.Linear(4, 2)}}
+print(m.fc1 == m[1], m.fc2 == m[3])  --> true true]],
 	init = add_all,
 	forward = run,
 })
