@@ -83,11 +83,23 @@ local function block_above(text, number)
 	end
 end
 
+-- `%timeit -n x 1`: what stands behind -n is taken for code where it is no number (magic.c), and that may not compile.
+local function wrong_option(line)
+	local word, rest = line:match '^%s*%%+(%l+)%s+(%-.*)$'
+	if word ~= 'timeit' and word ~= 'bench' then return nil end
+	local n
+	repeat rest, n = rest:gsub('^%-%a%s*%d+%s+', '') until n == 0
+	local name, value = rest:match '^%-([nr])%s+([%w_]+)'
+	return name and ("%s: -%s: wanted a number, got '%s'"):format(word, name, value)
+end
+
 return function(message, text)
 	local first, rest = message:match '^([^\n]*)(.*)$'
 	local number = math.tointeger(tonumber(first:match ':(%d+):'))
 	local line = number and line_of(text, number)
 	if not line then return message end
+	local wrong = wrong_option(line)
+	if wrong then return (first:find '^In%[' and '' or first:match '^.-:%d+: ') .. wrong end
 	local hint = block_above(text, number) or hint_of(HINTS, plain(line))
 	return hint and first .. '; ' .. hint .. rest or message
 end
