@@ -272,6 +272,8 @@ static enum ql_cell_state analyse(lua_State *L, const struct text *t, const stru
 		lua_pop(L, 1);
 		return QL_CELL_READY;
 	}
+	if (open && load_expression(L, t->chunk, t->at, t->size) != LUA_OK) /* "near <eof>", not "near '1'" of `1 +` */
+		lua_remove(L, -2);
 	return open || unfinished || ends_at_eof(L) ? QL_CELL_INCOMPLETE : QL_CELL_WRONG;
 }
 
