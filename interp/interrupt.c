@@ -24,7 +24,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "interp/prelude/prelude.h"
+
 #define QL_GRACE 1000000 /* instructions: 5 to 20 ms */
+#define QL_LEVELS 100 /* of the stack, that are looked at for a line of the user */
 #define QL_BOUNCE 200
 #define QL_AGAIN 2000
 #define QL_LEAVE 5 /* seconds from the end of --time to the end of the process */
@@ -49,6 +52,21 @@ static const char *reason(void)
 	return over ? "--time: the time is over" : "interrupted";
 }
 
+/* The innermost line of the user: in a hook, level 0 is the running function; it may be one of C, or of the prelude. */
+static void push_where(lua_State *L)
+{
+	lua_Debug ar;
+
+	for (int level = 0; level < QL_LEVELS && lua_getstack(L, level, &ar); level++) {
+		lua_getinfo(L, "Sl", &ar);
+		if (ar.currentline > 0 && strncmp(ar.source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK)) != 0) {
+			luaL_where(L, level);
+			return;
+		}
+	}
+	lua_pushliteral(L, "");
+}
+
 static void hook(lua_State *L, lua_Debug *ar)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
@@ -60,11 +78,7 @@ static void hook(lua_State *L, lua_Debug *ar)
 	}
 	raised = 1;
 	lua_sethook(L, hook, LUA_MASKCOUNT, QL_GRACE);
-	luaL_where(L, 0); /* in a hook, level 0 is the running function; it may be one of C */
-	if (!*lua_tostring(L, -1)) {
-		lua_pop(L, 1);
-		luaL_where(L, 1);
-	}
+	push_where(L);
 	lua_pushstring(L, reason());
 	lua_concat(L, 2);
 	lua_error(L);

@@ -23,6 +23,11 @@ local function has(text, ...)
 	return out
 end
 
+it('an interrupt within the library tells the line of the user', function()
+	local out, code = run('while true do\n\tlocal r = report{{a=1}, {a=2}, {a=3}} r:where{a=2}\nend\n', '--time 1')
+	assert(code ~= 0 and out:find '^quoll: [^\n]*:[12]: %-%-time: the time is over\n' and not out:find('prelude/', 1, true), out)
+end)
+
 describe('plain values', function()
 	it('of locals, upvalues, globals and fields that the line names', function()
 		local out = has([[
