@@ -98,11 +98,12 @@ function rows.earlier(db, study, how)
 	local n = db:rows("SELECT count(*) AS n FROM trial WHERE study = ? AND code <> ? AND state = 'done'", study.key,
 		study.code)[1].n
 	if n == 0 then return nil end
-	return ('%d finished trial%s of earlier versions of the script %s left out; %s shows them'):format(n, n == 1 and '' or 's',
-		n == 1 and 'is' or 'are', how)
+	return ('%d finished trial%s of earlier versions of the script %s left out; %s shows them'):format(n,
+		n == 1 and '' or 's', n == 1 and 'is' or 'are', how)
 end
 
--- The study as a report; o: all, env of sweep.load. `how`: what the caller calls the option all; nil: no word of what is left out.
+-- The study as a report; o: all, env of sweep.load. `how`: what the caller calls the option all; nil: no word of what
+-- is left out.
 function rows.report(db, study, o, how)
 	local trials = store.trials(db, study, o.all)
 	local list, notes = rows.list(db, trials, o.env), {}

@@ -99,8 +99,8 @@ bool ql_magic_refuse(struct ql_session *s, const char *format, ...)
 	return false;
 }
 
-/* An error that a magic raises about what was typed begins with its name, or says `usage:`. The code of a magic may fail,
- * too: that error tells its own place. */
+/* An error that a magic raises about what was typed begins with its name, or says `usage:`. The code of a magic
+ * may fail, too: that error tells its own place. */
 static bool is_own(const struct ql_magic *magic, const char *text, const char *trace)
 {
 	size_t name = strlen(magic->name);

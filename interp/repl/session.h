@@ -25,7 +25,7 @@ struct ql_session {
 	bool terminal;     /* someone looks: remarks that only a person needs are made */
 	const char *chunk; /* name of the next input in messages, as for lua_load; NULL: "=In[n]" */
 	size_t skip; /* line breaks before it, so that its lines have the numbers that they have in a file */
-	const char *place; /* of what runs, for messages of magics: "In[3]", "nb.lua"; NULL: it is the whole input of a prompt */
+	const char *place; /* of what runs, for messages of magics: "In[3]", "nb.lua"; NULL: a whole input of the prompt */
 	int line;          /* where the magic that runs stands; 0: Lua runs */
 	int calls;         /* functions that the running input has called */
 	struct ql_cost cost;
