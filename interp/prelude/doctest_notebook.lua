@@ -149,7 +149,9 @@ end
 
 -- Where the message says that it was, else where the cell begins.
 local function fail_cell(self, cell, text)
-	local line = text:match(':(%d+):', (text:find(cell.chunk:sub(2), 1, true)) or 1)
+	local name = cell.chunk:sub(2)
+	local line = text:match(':(%d+):', (text:find(name, 1, true)) or 1)
+	if text:sub(1, #name) == name then text = text:sub(#name + 1):gsub('^:%d+: ', '', 1) end -- told before the cell
 	self:fail(tonumber(line) or cell.offset + 1, title_of(cell) .. ': ' .. text, cell.chunk)
 end
 

@@ -62,8 +62,8 @@ describe('a cell', function()
 	end)
 	it('that fails is told with its title and line, and ends the run', function()
 		check('-- %%\n1  --> 1\n-- %% The sum\nlocal z\n\nz.x = 1\n-- %%\nprint(2)  --> 2\n', '2 2 0 bad',
-			"nb.lua:6: cell 2 'The sum': nb.lua:6: attempt to index a nil value (local 'z')\n", 'nb.lua:8: expected: 2\n  got nothing: the line was not reached')
-		check('-- %%\nx = = 1\n', '0 1 0 bad', "nb.lua:2: cell 1: nb.lua:2: unexpected symbol near '='")
+			"nb.lua:6: cell 2 'The sum': attempt to index a nil value (local 'z')\n", 'nb.lua:8: expected: 2\n  got nothing: the line was not reached')
+		check('-- %%\nx = = 1\n', '0 1 0 bad', "nb.lua:2: cell 1: unexpected symbol near '='")
 		check('-- %%\nos.exit(0)\n', '0 1 0 bad', 'a test must not call os.exit')
 	end)
 	it('of text is no code', function() check('-- %% [markdown]\n-- # Title\n-- print(1)  --> 2\n-- %%\n1 --> 1\n', '2 0 0') end)
@@ -87,7 +87,7 @@ describe('lines that are no Lua', function()
 		check('-- %%\n-- %set precision 2\ntensor{1/3}  --> float32(1)  0.33\n', '2 0 0')
 		check('-- %%\n%time print(3)  --> 3\n%time 4  --> 4\n', '3 0 0', 'time ')
 		check('-- %% tags=["raises"]\n%tmie x\n--> error: did you mean\n', '2 0 0')
-		check('-- %% Wrong\nx = 1\n%tmie x\n', '0 1 0 bad', "nb.lua:3: cell 1 'Wrong': nb.lua:3: %tmie: no such magic; did you mean 'time'?")
+		check('-- %% Wrong\nx = 1\n%tmie x\n', '0 1 0 bad', "nb.lua:3: cell 1 'Wrong': %tmie: no such magic; did you mean 'time'?")
 	end)
 end)
 
@@ -111,7 +111,7 @@ describe('a file', function()
 			{cell_type = 'code', metadata = {}, source = '%time y = 2\ny + 1  --> 3', outputs = {}},
 			{cell_type = 'code', metadata = {title = 'Wrong'}, source = 'x = 1\nx:foo()', outputs = {}}}})
 		local output, good = run 'nb.ipynb'
-		assert(output:find("nb.ipynb[2]:2: cell 2 'Wrong': nb.ipynb[2]:2: attempt to index a number value", 1, true) and
+		assert(output:find("nb.ipynb[2]:2: cell 2 'Wrong': attempt to index a number value", 1, true) and
 			output:find '2 passed, 1 failed, 0 skipped\n$', output)
 	end)
 	it('that is broken fails', function()
