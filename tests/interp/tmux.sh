@@ -113,7 +113,7 @@ check 'In \[4\]: *$'
 line '!sleep 60'
 sleep 0.5
 keys C-c
-check 'ended by signal 2'
+check '^^Cinterrupted'
 line '"kept " .. kept'
 check '"kept 5"'
 end
