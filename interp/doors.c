@@ -120,11 +120,9 @@ static void make_environment(lua_State *L)
 		lua_getglobal(L, libraries[i]);
 		lua_newtable(L);
 		stand_before(L);
-		lua_pushvalue(L, -1);
 		lua_pushstring(L, libraries[i]);
 		lua_insert(L, -2);
-		lua_rawset(L, -4);
-		lua_pop(L, 1);
+		lua_rawset(L, -3);
 	}
 	lua_setfield(L, LUA_REGISTRYINDEX, QL_PRELUDE_ENVIRONMENT);
 }

@@ -2,8 +2,8 @@
  * The command line. A first pass over the arguments checks them and takes the options into the environment;
  * the second, with the interpreter made, runs -e and -l in their order, then the script, command or prompt.
  *
- * Exit codes: 0; 1 after an error; 130 after Ctrl-C; 124 when the time of --time is over; what os.exit says. Messages go to stderr as "quoll:
- * ...".
+ * Exit codes: 0; 1 after an error; 130 after Ctrl-C; 124 when the time of --time is over; what os.exit says. Messages go
+ * to stderr as "quoll: ...".
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +14,6 @@
 
 #include "interp/commands.h"
 #include "interp/interrupt.h"
-#include "interp/prelude/prelude.h"
 #include "interp/prelude/prelude.h"
 #include "interp/repl/repl.h"
 #include "interp/sandbox.h"
