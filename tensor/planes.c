@@ -209,7 +209,8 @@ static bool is_global(const struct ql_planes *j)
 {
 	const struct ql_window *w = &j->w;
 
-	return j->mean && w->out[0] * w->out[1] == 1 && w->kernel[0] == w->in[0] && w->kernel[1] == w->in[1];
+	return j->mean && w->out[0] * w->out[1] == 1 && w->kernel[0] == w->in[0] && w->kernel[1] == w->in[1] &&
+	       w->before[0] == 0 && w->before[1] == 0;
 }
 
 typedef float lanes_vector __attribute__((vector_size(4 * LANES)));

@@ -102,3 +102,12 @@ refused('avgpool2d: wanted a kernel of at least 1 x 1, got 0 x 4', 'avgpool2d', 
 refused('maxpool2d: wanted x (n, c, h, w), got (3, 5, 6)', 'maxpool2d', x[1], 2)
 refused('maxpool2d: wanted floats or a quantized tensor, got int32', 'maxpool2d', x:to 'int32', 2)
 refused('maxpool2d: stride: wanted 1 or more and at most 1073741824, got 0', 'maxpool2d', x, 2, {stride=0})
+
+it('a window as large as the plane that begins in the padding', function()
+	local x, g = tensor.arange(1, 16):to 'float32':view(1, 1, 4, 4), nil
+	print(x:avgpool2d(4, {stride=2, pad={1, 0, 1, 0}}):item() * 16)  --> 54.0
+	print(x:to('float64'):avgpool2d(4, {stride=2, pad={1, 0, 1, 0}}):item() * 16)  --> 54.0
+	x:requires_grad_()
+	x:avgpool2d(4, {stride=2, pad={1, 0, 1, 0}}):sum():backward()
+	print(x:grad():sum():item() * 16)  --> 9.0
+end)
