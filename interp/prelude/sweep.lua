@@ -196,7 +196,8 @@ function module.run(given)
 	o.name = o.name or file and file:match '([^/]+)$':gsub('%.lua$', '')
 	if not o.name then fail 'run: name: wanted a text, got none' end
 	local child = trial.child
-	if child and child.study ~= o.name then return module.load(child.db, {study = o.name}) end
+	-- A sweep before that of this trial: its results, which are there by now.
+	if child and child.study ~= o.name then return module.load(o.db or default_file(o, file), {study = o.name}) end
 	local data = child and child.data or data_hash(o.data or {})
 	local code = code_hash(o.run, file, data)
 	local all = config.trials(o, set, code)

@@ -338,6 +338,19 @@ it('waits for its own sweep.run in a script with two', function()
 	assert(run [[-e "print(#sweep.load('ab.db', {study='b'}))"]] == '2\n')
 end)
 
+it('gives a second sweep the results of the first, each in the file of its own name', function()
+	fresh(NOTE .. [[
+local first = sweep.run{name='a', grid={x={1,2}}, run=function(c) note(c) return {y=10 * c.x} end}
+local second = sweep.run{name='b', list={{x=5}}, run=function(c) note(c) return {sum=first[1].y + first[2].y} end}
+print(#first, second[1].sum)
+]])
+	local text, code = run 's.lua --shard 1/1'
+	assert(code == 0 and text:find '\n2\t30', text)
+	text, code = run 's.lua'
+	assert(code == 0 and text:find '\n2\t30', text)
+	assert(lines(read 'ran.txt') == 6 and #read 'a.db' > 0 and #read 'b.db' > 0 and #read 'b.1of1.db' > 0)
+end)
+
 it('says so when the script does not come to the sweep', function()
 	fresh [[if os.getenv 'QUOLL_SWEEP_TRIAL' then os.exit(0) end
 	sweep.run{name='s', grid={x={1}}, run=function(c) return {y=1} end}]]
