@@ -189,6 +189,46 @@ static int internal_kernels(lua_State *L)
 	return 1;
 }
 
+/* ---- ordered products ---- */
+
+struct ordered_guard {
+	const struct ql_kernels *before;
+};
+
+static int ordered_close(lua_State *L)
+{
+	struct ordered_guard *guard = lua_touserdata(L, 1);
+
+	if (guard->before)
+		ql_ctx_of(L)->kernels = guard->before;
+	guard->before = NULL;
+	return 0;
+}
+
+/* internal.ordered() -> a value for local … <close>: until it is closed float32 products are ordered (kernels.h) */
+static int internal_ordered(lua_State *L)
+{
+	struct ordered_guard *guard = lua_newuserdatauv(L, sizeof(*guard), 0);
+
+	guard->before = NULL;
+	if (luaL_newmetatable(L, "quoll.ordered")) {
+		lua_pushcfunction(L, ordered_close);
+		lua_setfield(L, -2, "__close");
+		lua_pushcfunction(L, ordered_close);
+		lua_setfield(L, -2, "__gc");
+	}
+	lua_setmetatable(L, -2);
+	guard->before = ql_ctx_of(L)->kernels;
+	ql_ctx_of(L)->kernels = ql_kernels_ordered();
+	return 1;
+}
+
+static int internal_is_ordered(lua_State *L)
+{
+	lua_pushboolean(L, ql_ctx_of(L)->kernels->ordered);
+	return 1;
+}
+
 /* ---- for the prelude ---- */
 
 /* internal.width(): columns that a printed value may take (interp/width.h) */
@@ -255,7 +295,7 @@ static const luaL_Reg functions[] = {
 	{"clock", hw_clock}, {"features", hw_features}, {"force", hw_force}, {NULL, NULL}};
 
 static const luaL_Reg internal[] = {{"width", internal_width}, {"fix_width", internal_fix_width}, {"live", internal_live}, {"load", internal_load},
-	{"peak", internal_peak}, {"rng", internal_rng}, {"kernels", internal_kernels}, {NULL, NULL}};
+	{"peak", internal_peak}, {"rng", internal_rng}, {"kernels", internal_kernels}, {"ordered", internal_ordered}, {"is_ordered", internal_is_ordered}, {NULL, NULL}};
 
 static const struct ql_attr force_attrs[] = {
 	{"level", QL_ATTR_STRING, QL_POSITIONAL, QL_CPU_LEVELS " native",

@@ -71,4 +71,21 @@ QL_INLINE float ql_log1p(float x)
 	return ql_log_special(u, e * QL_LN2_HI + (f + low));
 }
 
+/* log x in double for 2^-20 < x < 2^1000, within 2 units in the last place: x = 2^k m, log m = 2 artanh((m - 1) / (m + 1)) by its
+ * series. For one number of a line, not for its elements. NaN stays NaN. */
+QL_INLINE double ql_log_f64(double x)
+{
+	double k = 0, z, s, sum = 0;
+
+	for (; x > 1.4142135623730951; x *= 0.5)
+		k += 1;
+	for (; x < 0.70710678118654757; x *= 2)
+		k -= 1;
+	z = (x - 1) / (x + 1);
+	s = z * z;
+	for (int i = 23; i > 1; i -= 2)
+		sum = s * (sum + 1.0 / i);
+	return k * 0.69314718055994529 + (k * 2.3190468138462996e-17 + (2 * z * sum + 2 * z));
+}
+
 #endif

@@ -596,6 +596,23 @@ static bool close_f32(const float *c, int64_t ldc, int64_t m, int64_t n, int64_t
 	return good;
 }
 
+/* Each sum is that of a plain loop, bit for bit, from `before` on. */
+static bool in_order_f32(const float *c, int64_t ldc, int rows, int columns, int64_t depth, const float *a, int64_t lda,
+	const float *b, int64_t ldb, float before)
+{
+	bool good = true;
+
+	for (int i = 0; i < rows; i++)
+		for (int j = 0; j < columns; j++) {
+			float sum = before;
+
+			for (int64_t l = 0; l < depth; l++)
+				sum += a[i * lda + l] * b[l * ldb + j];
+			good &= !memcmp(&sum, &c[i * ldc + j], sizeof(sum));
+		}
+	return good;
+}
+
 static void check_tile_f32(const struct ql_gemm_f32 *k, int rows, int columns, int64_t depth, bool add)
 {
 	int64_t lda = depth + 3, ldb = columns + 5, ldc = columns + 2;
@@ -615,6 +632,8 @@ static void check_tile_f32(const struct ql_gemm_f32 *k, int rows, int columns, i
 	k->tile(rows, columns, depth, a, lda, b, ldb, c, ldc, add);
 	CHECK(close_f32(c, ldc, rows, columns, depth, a, lda, 1, b, ldb, 1, add ? 0.375 : 0),
 		"%s: %d x %d x %lld, add %d", k->name, rows, columns, (long long)depth, add);
+	CHECK(!k->ordered || in_order_f32(c, ldc, rows, columns, depth, a, lda, b, ldb, add ? 0.375f : 0),
+		"%s: %d x %d x %lld, add %d: other bits than a plain loop", k->name, rows, columns, (long long)depth, add);
 	for (int i = 0; i < rows; i++)
 		kept &= guarded(c + i * ldc + columns, 0, 8);
 	CHECK(kept, "%s: %d x %d: wrote beyond the columns", k->name, rows, columns);

@@ -85,26 +85,8 @@ static void ${name}(const float *x, int32_t m, const ${w} *w, int32_t n, int32_t
 }
 ]]})
 parts.add('convw', {fields = {'w', 'z', 'log'}, needs = function(f)
-	return {{'window'}, decode.part(f), {'weights', {z = f.z}}, {'storeff'}}
+	return {{'tapsum'}, decode.part(f), {'weights', {z = f.z}}, {'storeff'}}
 end, text = [[
-/* One output of one place: the window times its weights. */
-static float ${name}_at(const float *x, const struct q_window *v, int32_t per, const float *w, int32_t a, int32_t b)
-{
-	int32_t p, q, i, row, column;
-	float sum = 0.0f;
-
-	for (p = 0; p < v->kernel_height; p++)
-		for (q = 0; q < v->kernel_width; q++, w += per) {
-			row = a * v->stride_height - v->top + p * v->dilation_height;
-			column = b * v->stride_width - v->left + q * v->dilation_width;
-			if (row < 0 || row >= v->height || column < 0 || column >= v->width)
-				continue;
-			for (i = 0; i < per; i++)
-				sum += x[(row * v->width + column) * v->channels + i] * w[i];
-		}
-	return sum;
-}
-
 /* Images (n, height, width, channels) by w (outputs, channels / groups, kernel_height, kernel_width): the codes of an output
  * are decoded into the second half of `memory` and put with the channels last into the first. */
 static void ${name}(const float *x, const struct q_window *v, const ${w} *w, int32_t outputs, int32_t groups,
@@ -122,7 +104,7 @@ static void ${name}(const float *x, const struct q_window *v, const ${w} *w, int
 				for (b = 0; b < v->out_width; b++) {
 					const float *image = x + i * v->height * v->width * v->channels + o / (outputs / groups) * per;
 
-					${store}(${name}_at(image, v, per, memory, a, b), 0, 0, o, c,
+					${store}(q_tapsum(image, v, per, memory, a, b), 0, 0, o, c,
 						y + ((i * v->out_height + a) * v->out_width + b) * outputs + o);
 				}
 	}

@@ -247,10 +247,11 @@ static void ${name}(const ${x} *x, int32_t from, float scale, float unit, int32_
 ]]})
 
 parts.add('sqrt', {text = [[
-/* The square root by Newton's steps on 1 <= x < 4. */
+/* The square root by Newton's steps on 1 <= x < 4; the last takes x - r * r exactly, from r in two halves, so that the result is
+ * rounded as the processor's. */
 static double q_sqrt(double x)
 {
-	double scale = 1, r = 1.5;
+	double scale = 1, r = 1.5, high, low;
 	int i;
 
 	if (!(x > 0) || x - x != 0)
@@ -261,6 +262,10 @@ static double q_sqrt(double x)
 		scale *= 0.5;
 	for (i = 0; i < 6; i++)
 		r = 0.5 * (r + x / r);
+	high = 134217729.0 * r;
+	high = high - (high - r);
+	low = r - high;
+	r = r + (((x - high * high) - 2 * high * low) - low * low) / (2 * r);
 	return r * scale;
 }
 ]]})

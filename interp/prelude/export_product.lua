@@ -120,7 +120,6 @@ function product.prepare_float(e, node, order, at)
 	if not w or w:quantized() then base.fail("export: node '%s': wanted a float weight that the graph holds", node.name) end
 	local flat = numbers(order and w:permute(table.unpack(order)) or w)
 	local add = bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
-	e.inexact = true -- the order of the sums is another
 	return {w = e:array(node.name .. '_weight', 'float', flat, 'weights'), wtype = 'float', sum = 'float', outputs = w:size(1),
 		per = w:nelem() // w:size(1), codes = plain_codes(e, node, add, at), bias = '0', factor = '0'}
 end
@@ -132,7 +131,6 @@ function product.prepare_decoded(e, node, at, w)
 	local bias = not at and node.inputs[3] and numbers(e:constant(node, 3))
 	local p = decode.weight(e, node, w, node.name .. '_weight')
 	p.codes = plain_codes(e, node, bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result'), at)
-	e.inexact = true -- the order of the sums is another
 	return p
 end
 

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
--- Inputs for the self-test of exported C. Sums of floats are in another order there, so a float may be off by some units; where it is
--- rounded to a code it may fall to the other side, and the result is off by far more than floats are. The graph itself tells whether that
+-- Inputs for the self-test of exported C. A float of an op that is not the same bits there (e.inexact) may be off by some units; where it
+-- is rounded to a code it may fall to the other side, and the result is off by far more than floats are. The graph itself tells whether that
 -- happens for an input: it runs with such floats moved by NUDGE of their largest, once up and once down, each element by a sign of its own.
 local _, internal = ...
 local core = internal.import 'graph_core'
 local run = internal.import 'graph_run'
 local vectors = {}
 
-local NUDGE = 1e-6 -- several times what sums of some thousand floats differ by
+local NUDGE = 1e-6 -- several times what such ops differ by
 local FLOATS = 2e-5 -- what floats of a whole graph may differ by
 local MORE = 30 -- candidates beyond those that are wanted
 
@@ -34,7 +34,7 @@ local function moved(x, by)
 end
 
 local function results_of(g, inputs, store)
-	local get = run.execute(g, #inputs == 1 and inputs[1] or inputs, {store = store})
+	local get = run.execute(g, #inputs == 1 and inputs[1] or inputs, {store = store, ordered = true})
 	local trees, results = {}, {}
 	for i, tree in ipairs(g.outputs) do trees[i] = run.build(tree, get) end
 	core.each_output(g, function(_, value) results[#results + 1] = value end, trees)
@@ -86,7 +86,7 @@ local function better(a, b)
 	return a.share < b.share
 end
 
--- A list of `wanted` {inputs=, results=, tolerance= (of floats)}: the first inputs of which no code hangs on the order of sums; where there
+-- A list of `wanted` {inputs=, results=, tolerance= (of floats)}: the first inputs of which no code hangs on such an op; where there
 -- are too few, also those whose results change least, with twice that as the tolerance. inputs_of(i): the i-th inputs, nil: there are no more.
 function vectors.choose(g, e, wanted, inputs_of)
 	local list, others = {}, {}

@@ -25,5 +25,5 @@ function window.of(e, node, x, y, kernel)
 		x.shape[4], x.shape[2], y.shape[3], y.shape[4], kernel[1], kernel[2], sh, sw, top, left, dh, dw))
 end
 
-window.pair = pair
+window.pair, window.before = pair, before
 return window

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- g:run: the nodes one after the other, each by the op's own function, so that the values are those of the module bit for bit.
--- A value is forgotten behind its last user.
+-- Where floats become codes, a last bit of a sum may decide on which side of a step it falls: such graphs run with ordered
+-- products (tensor/kernels/kernels.h), as quantized modules do and exported C. A value is forgotten behind its last user.
 local _, internal = ...
 local base = internal.import 'base'
 local core = internal.import 'graph_core'
@@ -98,12 +99,28 @@ local function check_results(node, results, b)
 	end
 end
 
+-- Some value that is computed becomes codes (weights are no such).
+local function has_codes(g)
+	for _, name in ipairs(g.order) do
+		local node = g.nodes[name]
+		if node.attrs and node.attrs.states then return true end
+		for _, result in ipairs(node.op ~= 'const' and node.results or {}) do
+			if result.spec then return true end
+		end
+	end
+	return false
+end
+
 -- Runs the graph; gives a function ref -> tensor for what is still alive: outputs and what `keep` names, and the copies made. `o`:
 --   keep    set of refs;  check  compare dtypes and shapes with what is recorded
 --   stop    name of a node before which it ends
+--   ordered products in one order (nil: where the graph has codes)
 --   store(node, results)   may give others in their places (an arena); what is kept is copied then
 function run.execute(g, x, o)
 	local guard <close> = internal.nograd()
+	local in_order = o.ordered
+	if in_order == nil then in_order = has_codes(g) end
+	local sums <close> = in_order and internal.ordered() or nil
 	local values, b = read_inputs(g, x)
 	local left, copies = count_uses(g), {}
 	for _, name in ipairs(g.order) do
@@ -159,14 +176,15 @@ x = tensor.randn(5, 3)
 y, inner = g:run(x, {keep='linear1'})
 print(y:error(m(x)).max, inner.linear1:size())  --> 0.0 5 2]],
 	{{'keep', 'text or list', 'names of values to give out'}, {'check', 'true or false', 'compare dtypes and shapes (default false)'},
-		{'arena', 'true or false', "keep all values in one block as g:plan lays them out (default false)"}})
+		{'arena', 'true or false', "keep all values in one block as g:plan lays them out (default false)"},
+		{'ordered', 'true or false', 'sums of float products in the order of exported C (default: where values become codes)'}})
 function methods.run(g, x, o)
 	core.expect(g, 'run')
 	o = base.options(options, o)
 	local keep, names = kept(g, o.keep)
 	local store
 	if o.arena then store = internal.import('graph_plan').arena(g, x, read_inputs) end
-	local get, copies = run.execute(g, x, {keep = keep, check = o.check, store = store})
+	local get, copies = run.execute(g, x, {keep = keep, check = o.check, store = store, ordered = o.ordered})
 	local list, n = outputs_of(g, get)
 	if #names == 0 then return table.unpack(list, 1, n) end
 	local inner = {}

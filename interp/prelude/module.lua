@@ -58,9 +58,22 @@ end
 
 local function same(...) return ... end
 
--- No tail call: tracebacks find the module that was running by this frame.
+local INTEGER = {static = true, dynamic = true} -- modes in which floats become codes on the way
+
+local function has_codes(m)
+	local q = rawget(m, 'quantized')
+	if q and INTEGER[q.mode] then return true end
+	for _, child in ipairs(rawget(m, PARTS).children) do
+		if has_codes(child.module) then return true end
+	end
+	return false
+end
+
+-- Where a last bit decides on a code, sums of float products are ordered as in graphs (graph_run.lua): the same codes on every
+-- processor and in exported C. No tail call: tracebacks find the module that was running by this frame.
 local function call(m, ...)
 	local hook = rawget(m, HOOK)
+	local sums <close> = not internal.is_ordered() and has_codes(m) and internal.ordered() or nil
 	if module.tracer then return same(module.tracer:call(m, hook or module.run, ...)) end
 	if hook then return same(hook(m, ...)) end
 	return same(module.run(m, ...))

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
--- Attention of floats, a query at a time, with a causal mask and shared heads; positions by rotation. The sums of attention run
--- in another order than Quoll's tiles: a tolerance. Rotation gives the same bits: its angles are a table.
+-- Attention of floats, a query at a time, with a causal mask and shared heads, in the order of nn/attention_f32.c: the same bits;
+-- positions by rotation, whose angles are a table.
 local _, internal = ...
 local base = internal.import 'base'
 local parts = internal.import 'export_parts'
-local vmath = internal.import 'export_vmath'
+internal.import 'export_sums'
 local of_codes = internal.import 'attention_codes_export'
 
-parts.add('attention', {needs = {{vmath.part 'ql_exp'}}, text = [[
+parts.add('attention', {needs = {{'largest'}, {'exp_below'}, {'sum'}}, text = [[
 struct q_heads { /* where heads and rows lie: of q and the result, of k, of v */
 	int32_t batches, heads, shared, queries, keys, width, result_width, causal;
 	int32_t q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, y_batch, y_head, y_row;
@@ -17,28 +17,25 @@ struct q_heads { /* where heads and rows lie: of q and the result, of k, of v */
 /* One query: scores of the keys that it sees, softmax, the mean of the values. */
 static void q_attend(const float *q, const float *k, const float *v, const struct q_heads *s, int32_t seen, float *score, float *y)
 {
-	float most = 0.0f, sum = 0.0f;
+	float most, by;
 	int32_t i, j;
 
 	for (i = 0; i < seen; i++) {
-		float dot = 0.0f;
-
+		score[i] = 0.0f;
 		for (j = 0; j < s->width; j++)
-			dot += q[j] * (k[i * s->k_row + j] * s->scale);
-		score[i] = dot;
-		most = i == 0 || dot > most ? dot : most;
+			score[i] += q[j] * (k[i * s->k_row + j] * s->scale);
 	}
+	most = q_largest(score, seen, 1);
+	for (i = 0; i < seen; i++)
+		score[i] = q_exp_below(score[i], most);
+	by = (float)(1 / q_sum(score, seen, 1));
 	for (j = 0; j < s->result_width; j++)
 		y[j] = 0.0f;
-	for (i = 0; i < seen; i++) {
-		float p = q_exp(score[i] - most);
-
-		sum += p;
+	for (i = 0; i < seen; i++)
 		for (j = 0; j < s->result_width; j++)
-			y[j] += p * v[i * s->v_row + j];
-	}
+			y[j] += score[i] * v[i * s->v_row + j];
 	for (j = 0; j < s->result_width; j++)
-		y[j] = y[j] * (1.0f / sum);
+		y[j] *= by;
 }
 
 static void q_attention(const float *q, const float *k, const float *v, const struct q_heads *s, float *score, float *y)
@@ -82,7 +79,6 @@ local function attention(e, node)
 	local how = e:struct('q_heads', node.name .. '_heads', ('{%d, %d, %d, %d, %d, %d, %d, %d, %s, %s, %s, %s, %s}'):format(qf.shape[1], heads,
 		shared, t, s, d, w, node.attrs.causal and 1 or 0, strides(joined, heads, t, d), strides(joined, shared, s, d),
 		strides(joined, shared, s, w), strides(joined, heads, t, w), e.float(e.single(node.attrs.scale or 1 / math.sqrt(d)))), true)
-	e.inexact = true
 	e:call('q_attention(%s, %s, %s, &%s, %s, %s);', q, k, v, how, e:scratch(4 * s), y)
 end
 

@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: MIT
--- Sums of products by index letters (tensor/equation.c) and inner products: floats are summed in double, so within rounding of Quoll's
--- matrix product; integers in 64 bits.
+-- Sums of products by index letters and inner products, in the order of tensor/ops/einsum.c: letters that one operand has alone are
+-- summed first, then products of floats are added in the order of the first operand's letters. Integers in 64 bits.
 local _, internal = ...
 local axes = internal.import 'export_axes'
 local parts = internal.import 'export_parts'
 local cast = internal.import 'cast_export'
+internal.import 'export_sums'
 internal.import 'index_export' -- offset
 
 local function add(name, sum, product)
@@ -28,7 +29,7 @@ static void ${name}(const ${a} *a, const ${b} *b, int32_t outputs, int32_t terms
 ]]):gsub('@(%u+)@', {SUM = sum, PRODUCT = product:gsub('P', 'p[q_offset(j, summed, n + kept, sa + kept)]')
 		:gsub('Q', 'q[q_offset(j, summed, n + kept, sb + kept)]')})})
 end
-add('einsum', 'double', '(double)P * (double)Q')
+add('einsum', 'float', 'P * Q')
 add('einsumwrap', 'uint64_t', '(uint64_t)P * (uint64_t)Q')
 
 -- The letters of a term; '...' are the axes 'dots-1', … counted from the last.
@@ -89,6 +90,39 @@ end
 
 local einsum = {ops = {'einsum', 'dot'}}
 
+-- Letters of a term once each: those that `own` says yes to, and the others.
+local function parted(term, own)
+	local mine, others, seen = {}, {}, {}
+	for _, letter in ipairs(term) do
+		if not seen[letter] then table.insert(own(letter) and mine or others, letter) end
+		seen[letter] = true
+	end
+	return mine, others
+end
+
+local function picked(list, letters)
+	local values = {}
+	for i, letter in ipairs(letters) do values[i] = list[letter] or 0 end
+	return values
+end
+
+local function product_of(list)
+	local n = 1
+	for _, size in ipairs(list) do n = n * size end
+	return n
+end
+
+-- The operand at x of floats summed over the letters `alone`, behind each other as `kept`; gives the C expression and strides by letter.
+local function summed_alone(e, node, x, sizes, strides, kept, alone)
+	local all = table.move(alone, 1, #alone, #kept + 1, table.move(kept, 1, #kept, 1, {}))
+	local shape, rows, n = picked(sizes, all), product_of(picked(sizes, kept)), product_of(picked(sizes, alone))
+	local copy, y, made = e:scratch(4 * rows * n), e:scratch(4 * rows), {}
+	axes.copy(e, node, 'float', shape, x, picked(strides, all), copy)
+	e:call('%s(%s, %d, %d, 1, %s);', e:part('reducesumf', {x = 'float', y = 'float'}), copy, rows, n, y)
+	for i, step in ipairs(axes.dense(picked(sizes, kept))) do made[kept[i]] = step end
+	return y, made
+end
+
 -- The node's operands by this equation; also what exporters of products leave to sums of any types.
 function einsum.product(e, node, equation)
 	local pointers, shapes, facts = {}, {}, {}
@@ -103,27 +137,49 @@ function einsum.product(e, node, equation)
 	end
 	local terms, out = read(equation, shapes)
 	local sizes, strides = walk(terms, shapes)
-	local order, summed, seen, outputs, count = table.move(out, 1, #out, 1, {}), {}, {}, 1, 1
-	for _, letter in ipairs(out) do seen[letter], outputs = true, outputs * sizes[letter] end
-	for letter, size in next, sizes do
-		if not seen[letter] then summed[#summed + 1], count = letter, count * size end
+	local wanted, held, summed = {}, {{}, {}}, {}
+	for _, letter in ipairs(out) do wanted[letter] = true end
+	for i, term in ipairs(terms) do
+		for _, letter in ipairs(term) do held[i][letter] = true end
 	end
-	table.sort(summed)
-	table.move(summed, 1, #summed, #order + 1, order)
+	for i, term in ipairs(terms) do
+		local kept, alone = parted(term, function(letter) return wanted[letter] or held[3 - i][letter] end)
+		if real and #alone > 0 then
+			pointers[i], strides[i] = summed_alone(e, node, pointers[i], sizes, strides[i], kept, alone)
+		elseif not real then
+			table.move(alone, 1, #alone, #summed + 1, summed)
+		end
+	end
+	local _, both = parted(terms[1], function(letter) return wanted[letter] or not held[2][letter] end)
+	table.move(both, 1, #both, #summed + 1, summed)
 	local y, g = e:output(node)
-	e.inexact = e.inexact or real ~= nil
 	if not pointers[2] then
 		pointers[2], facts[2], strides[2] = e:array(node.name .. '_one', facts[1].ctype, {1}, 'a number'), facts[1], {}
 	end
-	local function list(of)
-		local values = {}
-		for i, letter in ipairs(order) do values[i] = of[letter] or 0 end
-		return #values > 0 and e:array(node.name .. '_walk', 'int32_t', values, 'sizes or strides') or '0'
-	end
+	local order = table.move(summed, 1, #summed, #out + 1, table.move(out, 1, #out, 1, {}))
+	local function list(of) return #order > 0 and e:array(node.name .. '_walk', 'int32_t', picked(of, order), 'sizes or strides') or '0' end
 	e:call('%s(%s, %s, %d, %d, %d, %d, %s, %s, %s, %s);', e:part(real and 'einsum' or 'einsumwrap', {a = facts[1].ctype, b = facts[2].ctype,
-		y = g.ctype}), pointers[1], pointers[2], outputs, count, #out, #summed, list(sizes), list(strides[1]), list(strides[2]), y)
+		y = g.ctype}), pointers[1], pointers[2], product_of(picked(sizes, out)), product_of(picked(sizes, summed)), #out, #summed, list(sizes),
+		list(strides[1]), list(strides[2]), y)
 end
 
-function einsum.emit(e, node) einsum.product(e, node, node.op == 'dot' and 'i,i->' or node.attrs.equation) end
+parts.add('dot', {needs = {{'products', {x = 'float'}}}, text = [[
+static void ${name}(const float *a, const float *b, int32_t n, float *y)
+{
+	*y = (float)${products}(a, n, b);
+}
+]]})
+
+local function dot(e, node)
+	if e.graph:result_of(node.name).dtype ~= 'float32' then return einsum.product(e, node, 'i,i->') end
+	local a, f = cast.floats(e, node, 1)
+	local b = cast.floats(e, node, 2)
+	e:call('%s(%s, %s, %d, %s);', e:part 'dot', a, b, f.count, (e:output(node)))
+end
+
+function einsum.emit(e, node)
+	if node.op == 'dot' then return dot(e, node) end
+	einsum.product(e, node, node.attrs.equation)
+end
 
 return einsum

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Softmax and its logarithm, layer and RMS norm along the last axis, sums and their kin along neighbouring axes, argmax and argmin,
--- running sums. Sums of floats run in another order than in Quoll's vectors: a tolerance, not the same bits; those of integers wrap.
+-- running sums. Sums of floats run in Quoll's order (export_sums), so results are the same bits; those of integers wrap.
 local _, internal = ...
 local axes = internal.import 'export_axes'
 local base = internal.import 'base'
@@ -8,7 +8,7 @@ local cast = internal.import 'cast_export'
 local parts = internal.import 'export_parts'
 local vmath = internal.import 'export_vmath'
 local of_codes = internal.import 'line_codes_export'
-
+internal.import 'export_sums'
 
 ---------------------------------------------------------------- softmax
 
@@ -20,20 +20,20 @@ static void ${name}(const float *x, int32_t rows, int32_t n, int32_t inner, floa
 
 	for (r = 0; r < rows; r++, x += n * inner, y += n * inner)
 		for (j = 0; j < inner; j++) {
-			float most = x[j], sum = 0.0f;
+			float most = q_largest(x + j, n, inner);
+			@TYPE@;
 
-			for (i = 1; i < n; i++)
-				most = x[i * inner + j] > most ? x[i * inner + j] : most;
-			for (i = 0; i < n; i++) {
-				y[i * inner + j] = q_exp(x[i * inner + j] - most);
-				sum += y[i * inner + j];
-			}
+			for (i = 0; i < n; i++)
+				y[i * inner + j] = q_exp_below(x[i * inner + j], most);
 			@LAST@
 		}
 }
 ]]
-local LAST = {softmax = 'for (i = 0; i < n; i++)\n\t\t\t\ty[i * inner + j] = y[i * inner + j] / sum;',
-	logsoftmax = 'sum = q_log(sum);\n\t\t\tfor (i = 0; i < n; i++)\n\t\t\t\ty[i * inner + j] = x[i * inner + j] - most - sum;'}
+local SOFTMAXES = {
+	softmax = {TYPE = 'float by', LAST = 'by = (float)(1 / q_sum(y + j, n, inner));\n\t\t\tfor (i = 0; i < n; i++)\n\t\t\t\ty[i * inner + j] *= by;'},
+	logsoftmax = {TYPE = 'double rest', LAST = 'rest = q_log_f64(q_sum(y + j, n, inner) * 0x1p-24);\n\t\t\tfor (i = 0; i < n; i++)\n' ..
+		'\t\t\t\ty[i * inner + j] = (float)((double)x[i * inner + j] - (double)most - rest);'},
+}
 
 local function split(shape, axis)
 	local rows, inner = 1, 1
@@ -43,53 +43,48 @@ local function split(shape, axis)
 end
 
 local function softmax(e, node)
+	local given = e:facts(node.inputs[1])
+	e.inexact = e.inexact or given.ctype ~= 'float' and not given.scale -- Quoll takes integers to double
 	local x, f = cast.floats(e, node, 1)
 	local y = e:output(node)
-	local needs = {{vmath.part 'ql_exp'}}
-	if node.op == 'logsoftmax' then needs[2] = {vmath.part 'ql_log'} end
-	parts.add(node.op, {needs = needs, text = (SOFTMAX:gsub('@LAST@', LAST[node.op]))})
+	local needs = {{'largest'}, {'exp_below'}, {'sum'}}
+	if node.op == 'logsoftmax' then needs[4] = {vmath.part 'ql_log_f64'} end
+	parts.add(node.op, {needs = needs, text = (SOFTMAX:gsub('@(%u+)@', SOFTMAXES[node.op]))})
 	local rows, n, inner = split(f.shape, axes.at(node.attrs.axis or -1, #f.shape))
-	e.inexact = true
 	e:call('%s(%s, %d, %d, %d, %s);', e:part(node.op), x, rows, n, inner, y)
 end
 
 ---------------------------------------------------------------- norms
 
-parts.add('root', {needs = {{vmath.part 'ql_bits'}, {vmath.part 'ql_of_bits'}}, text = [[
-/* The square root of a normal positive number: a first guess by its exponent, then Newton's steps in double. */
-static float q_root(float x)
+parts.add('layernorm', {needs = {{'sum'}, {'join_lanes'}, {'sqrt'}}, text = [[
+/* As tensor/ops/layernorm.c: differences to a float near the mean, in lanes as q_lanes has them. */
+static void ${name}(const float *x, int32_t rows, int32_t n, const float *weight, const float *bias, double eps, int center, float *y)
 {
-	double r = (double)q_of_bits((q_bits(x) >> 1) + 0x1fbd1df5u);
-	int i;
-
-	if (!(x > 0.0f))
-		return x == 0.0f ? 0.0f : x - x;
-	for (i = 0; i < 4; i++)
-		r = 0.5 * (r + (double)x / r);
-	return (float)r;
-}
-]]})
-parts.add('layernorm', {needs = {{'root'}}, text = [[
-static void ${name}(const float *x, int32_t rows, int32_t n, const float *weight, const float *bias, float eps, int center, float *y)
-{
-	int32_t r, i;
+	int32_t r, i, k, from;
 
 	for (r = 0; r < rows; r++, x += n, y += n) {
-		double mean = 0, square = 0;
-		float scale;
+		double wide[2][32], rest = 0, variance;
+		float lane[2][32], shift = center ? (float)(q_sum(x, n, 1) / (double)n) : 0.0f, by, d;
 
-		for (i = 0; center && i < n; i++)
-			mean += x[i];
-		mean /= n;
-		for (i = 0; i < n; i++)
-			square += (x[i] - mean) * (x[i] - mean);
-		scale = 1.0f / q_root((float)(square / n + eps));
-		for (i = 0; i < n; i++) {
-			float v = (float)(x[i] - mean) * scale;
-
-			v = weight ? v * weight[i] : v;
-			y[i] = bias ? v + bias[i] : v;
+		memset(wide, 0, sizeof(wide));
+		for (from = 0; from < n; from += 256) {
+			memset(lane, 0, sizeof(lane));
+			for (i = from; i < n && i < from + 256; i++) {
+				d = x[i] - shift;
+				lane[0][i & 31] += d;
+				lane[1][i & 31] += d * d;
+			}
+			for (k = 0; k < 32; k++) {
+				wide[0][k] += (double)lane[0][k];
+				wide[1][k] += (double)lane[1][k];
+			}
 		}
+		if (center)
+			rest = -q_join_lanes(wide[0], 32) / (double)n;
+		variance = q_join_lanes(wide[1], 32) / (double)n - rest * rest;
+		by = (float)(1 / q_sqrt((variance < 0 ? 0 : variance) + eps));
+		for (i = 0; i < n; i++)
+			y[i] = ((x[i] - shift) + (float)rest) * by * (weight ? weight[i] : 1.0f) + (bias ? bias[i] : 0.0f);
 	}
 }
 ]]})
@@ -102,9 +97,8 @@ local function norm(e, node)
 	local n = f.shape[#f.shape]
 	local wf = node.inputs[2] and e:facts(node.inputs[2])
 	if wf and #wf.shape ~= 1 then base.fail("export: node '%s': wanted a norm over the last axis", node.name) end
-	e.inexact = true
 	e:call('%s(%s, %d, %d, %s, %s, %s, %d, %s);', e:part 'layernorm', x, f.count // n, n, weight, bias,
-		e.float(e.single(node.attrs.eps or 1e-5)), node.op == 'layernorm' and 1 or 0, y)
+		('%a'):format(node.attrs.eps or 1e-5), node.op == 'layernorm' and 1 or 0, y)
 end
 
 ---------------------------------------------------------------- reductions
@@ -129,7 +123,6 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, ${y} 
 }
 ]]
 local REDUCTIONS = {
-	sum = {TYPE = 'double', FIRST = '0', FROM = '0', STEP = 'a += b', LAST = 'a'},
 	sumwhole = {TYPE = 'uint64_t', FIRST = '0', FROM = '0', STEP = 'a += (uint64_t)b', LAST = 'a'},
 	mean = {TYPE = 'double', FIRST = '0', FROM = '0', STEP = 'a += (double)b', LAST = '(a / n)'},
 	max = {TYPE = '${x}', FIRST = 'x[j]', FROM = '1', STEP = 'a = b > a || b != b ? b : a', LAST = 'a'},
@@ -137,6 +130,20 @@ local REDUCTIONS = {
 	maxwhole = {TYPE = '${x}', FIRST = 'x[j]', FROM = '1', STEP = 'a = b > a ? b : a', LAST = 'a'},
 	minwhole = {TYPE = '${x}', FIRST = 'x[j]', FROM = '1', STEP = 'a = b < a ? b : a', LAST = 'a'},
 }
+local SUMS = {sum = 'q_sum(x + j, n, inner)', mean = '(q_sum(x + j, n, inner) / (double)n)'}
+for name, value in pairs(SUMS) do
+	parts.add(('reduce%sf'):format(name), {fields = {'x', 'y'}, needs = {{'sum'}}, text = ([[
+/* x (rows, n, inner) over n */
+static void ${name}(const float *x, int32_t rows, int32_t n, int32_t inner, float *y)
+{
+	int32_t r, j;
+
+	for (r = 0; r < rows; r++, x += n * inner)
+		for (j = 0; j < inner; j++)
+			*y++ = (float)@VALUE@;
+}
+]]):gsub('@VALUE@', value)})
+end
 for name, words in pairs(REDUCTIONS) do parts.add('reduce' .. name, {fields = {'x', 'y'}, text = (REDUCE:gsub('@(%u+)@', words))}) end
 for type, words in pairs {float = {'double', '(double)*p'}, int64_t = {'uint64_t', '(uint64_t)*p'}} do
 	parts.add('cumsum_' .. type, {fields = {'x'}, text = ([[
@@ -197,8 +204,8 @@ local function reduce(e, node)
 		e:call('%s(%s, %d, %d, %d, %s);', e:part(which .. (f.ctype == 'float' and 'f' or ''), {x = f.ctype}), x, rows, n, inner, y)
 		return
 	end
+	if f.ctype == 'float' and SUMS[which] then which = which .. 'f' end
 	if f.ctype ~= 'float' and which ~= 'mean' then which = which .. 'whole' end
-	e.inexact = e.inexact or which == 'sum' or which == 'mean'
 	e:call('%s(%s, %d, %d, %d, %s);', e:part('reduce' .. which, {x = f.ctype, y = g.ctype}), x, rows, n, inner, y)
 end
 

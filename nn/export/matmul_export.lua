@@ -159,7 +159,6 @@ return {ops = {'matmul'}, emit = function(e, node)
 	local dynamic = f.params or h.params
 	if not dynamic and (not f.scale or #scales == 0) then
 		if f.ctype ~= 'float' or h.ctype ~= 'float' then base.fail("export: node '%s': wanted two operands of codes or of floats", node.name) end
-		e.inexact = true -- the order of the sums is another
 		e:call('%s(%s, 0.0f, %s, 0.0f, %s, %d, %d, %d, %d, 0, 0, 0.0f, 0.0f, 0, %s);', e:part('matmulplain', {a = 'float', b = 'float', sum = 'float',
 			y = 'float'}), a, b, at, batches, m, n, k, y)
 		return

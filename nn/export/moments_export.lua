@@ -1,26 +1,74 @@
 -- SPDX-License-Identifier: MIT
--- Variance, standard deviation and norms along axes, in double: a tolerance, as sums run in another order than
--- in Quoll's blocks. any and all, exact.
+-- Variance, standard deviation and norms along axes, in double and in Quoll's order (tensor/ops/var.c, norm.c): the same bits, but
+-- for norms of powers that the C library takes. any and all.
 local _, internal = ...
 local axes = internal.import 'export_axes'
 internal.import 'export_libm'
+internal.import 'export_sums'
 local parts = internal.import 'export_parts'
 
+parts.add('moments', {text = [[
+struct q_moments { /* of n numbers: mean less `first`, sum of squared deviations from the mean */
+	double n, first, mean, square;
+};
+
+static void q_moments_join(struct q_moments *a, const struct q_moments *b)
+{
+	double d = b->first - a->first + (b->mean - a->mean), n = a->n + b->n;
+
+	if (a->n == 0 || b->n == 0) {
+		*a = a->n == 0 ? *b : *a;
+		return;
+	}
+	a->mean += d * (b->n / n);
+	a->square += b->square + d * d * (a->n * (b->n / n));
+	a->n = n;
+}
+]]})
 local VARIANCE = [[
+/* Blocks of 1024 numbers in 32 lanes, relative to their first. */
+static double ${name}_of(const ${x} *x, int32_t n, int32_t step)
+{
+	struct q_moments all = {0, 0, 0, 0}, part = {0, 0, 0, 0}, block;
+	double lane[2][32], d, sum[2];
+	int32_t from, to, i, lanes;
+
+	for (from = 0; from < n; from = to) {
+		to = n - from < 1024 ? n : from + 1024;
+		lanes = to - from < 32 ? to - from : 32;
+		memset(lane, 0, sizeof(lane));
+		block.n = (double)(to - from);
+		block.first = (double)x[from * step];
+		for (i = from; i < to; i++) {
+			d = (double)x[i * step] - block.first;
+			lane[0][(i - from) & 31] += d;
+			lane[1][(i - from) & 31] += d * d;
+		}
+		for (sum[0] = sum[1] = 0, i = 0; i < lanes; i++) {
+			sum[0] += lane[0][i];
+			sum[1] += lane[1][i];
+		}
+		block.mean = sum[0] / block.n;
+		d = sum[1] - sum[0] * sum[0] / block.n;
+		block.square = d < 0 ? 0 : d;
+		q_moments_join(&part, &block);
+		if (to == n || to % 65536 == 0) {
+			q_moments_join(&all, &part);
+			part.n = 0;
+		}
+	}
+	return all.square;
+}
+
 /* x (rows, n, inner) over n */
 static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, double divisor, float *y)
 {
-	int32_t r, i, j;
+	int32_t r, j;
 
 	for (r = 0; r < rows; r++, x += n * inner)
 		for (j = 0; j < inner; j++) {
-			double mean = 0, square = 0;
+			double square = ${name}_of(x + j, n, inner);
 
-			for (i = 0; i < n; i++)
-				mean += (double)x[i * inner + j];
-			mean /= n;
-			for (i = 0; i < n; i++)
-				square += ((double)x[i * inner + j] - mean) * ((double)x[i * inner + j] - mean);
 			*y++ = (float)@RESULT@;
 		}
 }
@@ -47,12 +95,23 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, ${y} 
 local FOLDS = {
 	any = {TYPE = 'int', FIRST = '0', STEP = 'a = v != 0 ? 1 : a', LAST = 'a'},
 	all = {TYPE = 'int', FIRST = '1', STEP = 'a = v == 0 ? 0 : a', LAST = 'a'},
-	norm1 = {TYPE = 'double', FIRST = '0', STEP = 'a += v < 0 ? -(double)v : (double)v', LAST = 'a'},
-	norm2 = {TYPE = 'double', FIRST = '0', STEP = 'a += (double)v * (double)v', LAST = 'q_sqrt(a)'},
 	norm0 = {TYPE = 'double', FIRST = '0', STEP = 'a += v != 0', LAST = 'a'},
 	norminf = {TYPE = 'double', FIRST = '0', STEP = 'double b = v < 0 ? -(double)v : (double)v;\n\n\t\t\t\ta = b > a || b != b ? b : a', LAST = 'a'},
 	normleast = {TYPE = 'double', FIRST = '0', STEP = 'double b = v < 0 ? -(double)v : (double)v;\n\n\t\t\t\ta = i == 0 || b < a || b != b ? b : a', LAST = 'a'},
 }
+for name, words in pairs {norm1 = {'magnitudes', 'VALUE'}, norm2 = {'squares', 'q_sqrt(VALUE)'}} do
+	parts.add('fold_' .. name, {fields = {'x', 'y'}, needs = function(f) return {{words[1], {x = f.x}}, name == 'norm2' and {'sqrt'} or nil} end, text = ([[
+/* x (rows, n, inner) over n */
+static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, ${y} *y)
+{
+	int32_t r, j;
+
+	for (r = 0; r < rows; r++, x += n * inner)
+		for (j = 0; j < inner; j++)
+			*y++ = (float)@VALUE@;
+}
+]]):gsub('@VALUE@', (words[2]:gsub('VALUE', '${' .. words[1] .. '}(x + j, n, inner)')))})
+end
 local NORMS = {[0] = 'norm0', [1] = 'norm1', [2] = 'norm2', [math.huge] = 'norminf', [-math.huge] = 'normleast'}
 parts.add('normp', {fields = {'x'}, needs = {{'power'}}, text = [[
 /* x (rows, n, inner) over n; elements in units of the largest, so that no power overflows */
@@ -81,9 +140,8 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, float
 local function variance(e, node, x, f, rows, n, inner, y)
 	local correction = node.attrs.correction or node.attrs.unbiased == false and 0 or 1
 	local name = node.op == 'std' and 'reduce_std' or 'reduce_var'
-	parts.add(name, {needs = node.op == 'std' and {{'sqrt'}} or nil,
+	parts.add(name, {needs = {{'moments'}, node.op == 'std' and {'sqrt'} or nil},
 		fields = {'x'}, text = (VARIANCE:gsub('@RESULT@', node.op == 'std' and 'q_sqrt(square / divisor)' or '(square / divisor)'))})
-	e.inexact = true
 	e:call('%s(%s, %d, %d, %d, %a, %s);', e:part(name, {x = f.ctype}), x, rows, n, inner, math.max(0, n - correction) + 0.0, y)
 end
 
@@ -95,8 +153,7 @@ local function fold(e, node, x, f, rows, n, inner, y, g)
 		e:call('%s(%s, %d, %d, %d, %s, %s);', e:part('normp', {x = f.ctype}), x, rows, n, inner, e.float(e.single(p)), y)
 		return
 	end
-	e.inexact = e.inexact or (which == 'norm1' or which == 'norm2')
-	parts.add('fold_' .. which, {fields = {'x', 'y'}, needs = which == 'norm2' and {{'sqrt'}} or nil, text = (FOLD:gsub('@(%u+)@', FOLDS[which]))})
+	if FOLDS[which] then parts.add('fold_' .. which, {fields = {'x', 'y'}, text = (FOLD:gsub('@(%u+)@', FOLDS[which]))}) end
 	e:call('%s(%s, %d, %d, %d, %s);', e:part('fold_' .. which, {x = f.ctype, y = g.ctype}), x, rows, n, inner, y)
 end
 

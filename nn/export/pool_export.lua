@@ -2,6 +2,7 @@
 -- Pooling of codes under their own params, and of floats.
 local _, internal = ...
 local fixed = internal.import 'export_fixed'
+internal.import 'export_sums'
 local parts = internal.import 'export_parts'
 local window = internal.import 'export_window'
 
@@ -70,7 +71,30 @@ parts.add('rescalepool', {fields = {'x', 'y'}, needs = {{'window'}, {'round'}}, 
 parts.add('fixedpool', {fields = {'x', 'y', 'rule'}, needs = function(f) return {{'window'}, {f.rule}} end, text = (mean_pool(
 	'int32_t from, struct q_fixed m, int32_t lo, int32_t hi, int32_t zero, ', 'int64_t', '(int64_t)X - from',
 	'(${y})(q_clamp(q_${rule}(sum, m), lo, hi) + zero)'))}) -- export_fixed has the rules
-parts.add('meanpoolf', {fields = {'x', 'y'}, needs = {{'window'}}, text = (mean_pool('', 'float', 'X', 'sum / (float)count'))})
+-- Floats as tensor/planes.c sums them: tap by tap, or a whole plane at once.
+parts.add('meanpoolf', {fields = {'x', 'y'}, needs = {{'window'}}, text = (mean_pool('float share, ', 'float', 'X', 'sum * share'))})
+parts.add('planemean', {needs = {{'sum'}}, text = [[
+/* Means of planes (n, pixels, channels): of few numbers in 16 lanes of float. */
+static void ${name}(const float *x, int32_t n, int32_t pixels, int32_t channels, float *y)
+{
+	float lane[16], sum;
+	int32_t i, c, l;
+
+	for (i = 0; i < n; i++, x += pixels * channels)
+		for (c = 0; c < channels; c++) {
+			if (pixels > 256) {
+				*y++ = (float)(q_sum(x + c, pixels, channels) / (double)pixels);
+				continue;
+			}
+			memset(lane, 0, sizeof(lane));
+			for (l = 0; l < pixels; l++)
+				lane[l & 15] += x[l * channels + c];
+			for (sum = 0.0f, l = 0; l < 16; l++)
+				sum += lane[l];
+			*y++ = sum / (float)pixels;
+		}
+}
+]]})
 
 local LEAST = {uint8_t = '0', uint16_t = '0', int8_t = '-128', int16_t = '-32768', float = '-3.402823466e38f'}
 
@@ -96,12 +120,15 @@ return {ops = {'maxpool2d', 'avgpool2d'}, emit = function(e, node)
 	local kernel = node.attrs.k
 	local kh, kw = window.pair(kernel)
 	if not kh then kh, kw = f.shape[3], f.shape[4] end
+	local top, left = window.before(node.attrs.pad)
+	if node.op == 'avgpool2d' and not f.scale and g.shape[3] * g.shape[4] == 1 and kh == f.shape[3] and kw == f.shape[4] and top == 0 and left == 0 then
+		return e:call('%s(%s, %d, %d, %d, %s);', e:part 'planemean', x, f.shape[1], kh * kw, f.shape[2], y)
+	end
 	local v = window.of(e, node, f, g, {kh, kw})
 	if node.op == 'maxpool2d' then
 		e:call('%s(%s, &%s, %s, %s);', e:part('maxpool', {x = f.ctype}), x, v, LEAST[f.ctype], y)
 	elseif not f.scale then
-		e.inexact = true -- the order of the sum is another
-		e:call('%s(%s, &%s, %s);', e:part('meanpoolf', {x = 'float', y = 'float'}), x, v, y)
+		e:call('%s(%s, &%s, %s, %s);', e:part('meanpoolf', {x = 'float', y = 'float'}), x, v, e.float(e.single(1 / (kh * kw))), y)
 	else
 		mean(e, node, x, f, g, v, kh * kw, y)
 	end

@@ -1,42 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * 6 x 64 tile: 24 of the 32 registers hold sums, 4 a row of B, one a number of A.
+ * Products by fused multiply-add.
  */
-#include <immintrin.h>
-
-#define VECTOR __m512
-#define LANES 16
-#define MR 6
-#define NV 4
-#define MASK __mmask16
-#define MASK_OF(n) ((__mmask16)((1u << (n)) - 1))
-#define LOAD(p) _mm512_loadu_ps(p)
-#define LOAD_SOME(p, mask) _mm512_maskz_loadu_ps(mask, p)
-#define STORE(p, v) _mm512_storeu_ps(p, v)
-#define STORE_SOME(p, mask, v) _mm512_mask_storeu_ps(p, mask, v)
-#define SPREAD(x) _mm512_set1_ps(x)
-#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
-#define ADD(a, b) _mm512_add_ps(a, b)
-#define ZERO() _mm512_setzero_ps()
-
-#include "tensor/kernels/gemm_f32_fma.h"
-
-WIDTH(tile_1, 1, false)
-WIDTH(tile_2, 2, false)
-WIDTH(tile_3, 3, false)
-WIDTH(tile_4, 4, false) /* a masked load costs nothing more */
-
-static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
-	float *c, int64_t ldc, bool add)
-{
-	if (columns <= LANES)
-		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, add);
-	else if (columns <= 2 * LANES)
-		tile_2(rows, columns, k, a, lda, b, ldb, c, ldc, add);
-	else if (columns <= 3 * LANES)
-		tile_3(rows, columns, k, a, lda, b, ldb, c, ldc, add);
-	else
-		tile_4(rows, columns, k, a, lda, b, ldb, c, ldc, add);
-}
+#define ORDERED 0
+#include "tensor/kernels/gemm_f32_avx512.h"
 
 extern const struct ql_gemm_f32 gemm_f32_avx512;
 const struct ql_gemm_f32 gemm_f32_avx512 = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Portable float32 tile: sums over k in order.
+ * Portable float32 tile: sums over k in order, each product rounded.
  */
 #include "tensor/kernels/kernels.h"
 
@@ -10,11 +10,13 @@ static void row(int columns, int64_t k, const float *a, const float *b, int64_t 
 {
 	float sum[NR] = {0};
 
+	for (int j = 0; add && j < columns; j++)
+		sum[j] = c[j];
 	for (int64_t l = 0; l < k; l++)
 		for (int j = 0; j < columns; j++)
 			sum[j] += a[l] * b[l * ldb + j];
 	for (int j = 0; j < columns; j++)
-		c[j] = add ? c[j] + sum[j] : sum[j];
+		c[j] = sum[j];
 }
 
 static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
@@ -25,4 +27,5 @@ static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, 
 }
 
 extern const struct ql_gemm_f32 gemm_f32_ref;
-const struct ql_gemm_f32 gemm_f32_ref = {.name = "gemm_f32_ref", .mr = MR, .nr = NR, .rate = 3, .tile = tile};
+const struct ql_gemm_f32 gemm_f32_ref = {
+	.name = "gemm_f32_ref", .mr = MR, .nr = NR, .rate = 3, .ordered = true, .tile = tile};

@@ -20,7 +20,7 @@ const struct ql_kernel_entry ql_kernel_entries[] = {
 };
 const int ql_kernel_count = sizeof(ql_kernel_entries) / sizeof(ql_kernel_entries[0]);
 
-static struct ql_kernels table;
+static struct ql_kernels table, ordered;
 static char level[16];
 
 /* Forcing ref means: nothing but the portable C of this program, so no library either. */
@@ -45,12 +45,14 @@ static const void *best(const char *family, uint32_t features)
 	return NULL;
 }
 
-static const struct ql_gemm_f32 *best_tiles(uint32_t features)
+/* ref, the last, is ordered */
+static const struct ql_gemm_f32 *best_tiles(uint32_t features, bool in_order)
 {
 	for (int i = 0; i < ql_kernel_count; i++) {
 		const struct ql_gemm_f32 *k = ql_kernel_entries[i].kernel;
 
-		if (!strcmp(ql_kernel_entries[i].family, "gemm_f32") && k->tile && usable(&ql_kernel_entries[i], features))
+		if (!strcmp(ql_kernel_entries[i].family, "gemm_f32") && k->tile && (k->ordered || !in_order) &&
+			usable(&ql_kernel_entries[i], features))
 			return k;
 	}
 	return NULL;
@@ -68,7 +70,10 @@ bool ql_kernels_force(const char *name)
 #define F(family) table.family = best(#family, features);
 	QL_KERNEL_FAMILIES(F)
 #undef F
-	table.tiles = best_tiles(features);
+	table.tiles = best_tiles(features, false);
+	ordered = table;
+	ordered.gemm_f32 = ordered.tiles = best_tiles(features, true);
+	ordered.ordered = true;
 	return true;
 }
 
@@ -83,6 +88,12 @@ const struct ql_kernels *ql_kernels_cpu(void)
 		ql_kernels_force("native");
 	}
 	return &table;
+}
+
+const struct ql_kernels *ql_kernels_ordered(void)
+{
+	ql_kernels_cpu();
+	return &ordered;
 }
 
 const char *ql_kernels_level(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The table of chosen kernels, one per family, and the families' interfaces.
  * Integer families give the same bits on every ISA and thread count; so do map, quantize and dequantize
- * (no fused multiply-add anywhere). gemm_f32 states its tolerance.
+ * (no fused multiply-add anywhere). gemm_f32 states its tolerance; its ordered entries give the same bits, too.
  */
 #ifndef QUOLL_TENSOR_KERNELS_H
 #define QUOLL_TENSOR_KERNELS_H
@@ -15,6 +15,9 @@ struct ql_gemm_f32 {
 	const char *name;
 	int mr, nr;
 	int rate; /* multiplications per ns on one core, roughly: for the size of chunks only */
+	/* Each product is rounded and added to the sum before it, the first to 0 or, with add, to c: the same bits as a
+	 * plain loop over k, wherever k is cut. Otherwise products are fused with their additions, which is faster. */
+	bool ordered;
 	void (*tile)(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b,
 		int64_t ldb, float *c, int64_t ldc, bool add);
 	/* Instead of a tile: the whole product by a library. One stride of A and of B
@@ -76,7 +79,6 @@ struct ql_taps_i16 {
 };
 
 #define QL_TAPS_OUTPUTS 4
-
 #define QL_TAPS_SLACK 128
 
 static inline int32_t ql_taps_pair(const int16_t *w)
@@ -95,8 +97,8 @@ struct ql_affine {
 	int32_t lo, hi;      /* range of the codes (quantize) */
 };
 
-/* code = clamp(rint(x / scale), lo - zero, hi - zero) + zero; NaN gives zero, infinities saturate. Returns
- * true when some x was not finite. Codes are stored as their low 8 or 16 bits. */
+/* code = clamp(rint(x / scale), lo - zero, hi - zero) + zero; NaN gives zero, infinities saturate. Returns true when some x was
+ * not finite. Codes are stored as their low 8 or 16 bits. */
 struct ql_quantize {
 	const char *name;
 	bool (*to_8)(const struct ql_affine *p, const float *x, int64_t n, uint8_t *out);
@@ -118,21 +120,21 @@ struct ql_simd {
 	int variant;
 };
 
-#define QL_KERNEL_FAMILIES(F) F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) \
-	F(quantize) F(dequantize) F(simd)
+#define QL_KERNEL_FAMILIES(F) F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(quantize) F(dequantize) F(simd)
 
 struct ql_kernels {
 #define F(family) const struct ql_##family *family;
 	QL_KERNEL_FAMILIES(F)
 #undef F
 	const struct ql_gemm_f32 *tiles; /* gemm_f32, or the best entry of it that has tiles where that is a library */
+	bool ordered; /* sums of float32 products run in one order, by ordered tiles; of a convolution over (channels, kernel) */
 };
 
-/* The best kernel per family among the allowed features (QUOLL_KERNEL at first use, ql_kernels_force later).
- */
+/* The best kernel per family among the allowed features (QUOLL_KERNEL at first use, ql_kernels_force later). */
 const struct ql_kernels *ql_kernels_cpu(void);
-/* Restricts to a level of cpu.h ("native": all). False: no such level. A level this CPU lacks just selects
- * what is there below it. */
+/* The same with ordered float32 products: every float32 result is the same bits on every CPU, and in exported C. */
+const struct ql_kernels *ql_kernels_ordered(void);
+/* Restricts to a level of cpu.h ("native": all). False: no such level. A level this CPU lacks selects what is below it. */
 bool ql_kernels_force(const char *level);
 /* Name of the level in force. */
 const char *ql_kernels_level(void);

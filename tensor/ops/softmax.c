@@ -6,7 +6,7 @@
 #include "tensor/exponentials.h"
 #include "tensor/lines.h"
 #include "tensor/ops/ops.h"
-#include "tensor/vmath.h"
+#include "tensor/vmath_log.h"
 #include "tensor/lanes.h"
 
 QL_SIMD(void, subtract, (int64_t n, float *restrict out, const float *restrict x, double m, double rest), {
@@ -26,7 +26,7 @@ static void logsoftmax_f32(const struct ql_line *l)
 
 	ql_row_exp(l->variant, l->n, l->out, l->in, m);
 	subtract[l->variant](l->n, l->out, l->in, (double)m,
-		log(ldexp(ql_sum_f32(l->variant, l->out, l->n), -QL_EXP_SCALE)));
+		ql_log_f64(ldexp(ql_sum_f32(l->variant, l->out, l->n), -QL_EXP_SCALE)));
 }
 
 /* gives the largest element; out = exp(x - it) */

@@ -12,7 +12,7 @@ exported.functions({
 	joined = function(_, a) return nn.attention(a, a * 2, a - 1, {heads=4, causal=true}) end,
 	['shared heads'] = function(_, a) return nn.attention(a, a:narrow(3, 1, 8), a:narrow(3, 9, 8), {heads=4}) end,
 	['more keys than queries'] = function(_, a) return nn.attention(a:narrow(2, 3, 2), a, a - 1, {heads=2, causal=true}) end,
-}, x, nil, 2e-6)
+}, x)
 exported.functions({
 	rope = function(_, a) return nn.rope(a) end,
 	['rope on heads'] = function(_, a) return nn.rope(heads(a, 2), {start=7, base=500}) end,
@@ -26,10 +26,10 @@ local kinds = {
 }
 for name, o in pairs(kinds) do
 	local m = nn.Transformer(o)
-	it(name, function() exported.check(name, graph.trace(m, ids:narrow(1, 1, 1)), ids, {tolerance=2e-5}) end)
+	it(name, function() exported.check(name, graph.trace(m, ids:narrow(1, 1, 1)), ids) end)
 	for _, spec in ipairs {'int8/1', 'int4:8'} do
 		it(name .. ' with weights ' .. spec, function()
-			exported.check(name, exported.quantized(m, ids, {mode='weight_only', weight=spec}), ids, {tolerance=2e-5})
+			exported.check(name, exported.quantized(m, ids, {mode='weight_only', weight=spec}), ids)
 		end)
 	end
 end

@@ -13,7 +13,7 @@ exported.integers {
 }
 it('floats', function()
 	local m = nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 8, 3, {groups=8})}:fuse()
-	exported.check('floats', graph.trace(m, x:narrow(1, 1, 1)), x, {flags=exported.FLAGS, tolerance=2e-6})
+	exported.check('floats', graph.trace(m, x:narrow(1, 1, 1)), x, {flags=exported.FLAGS})
 end)
 local m = nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 8, 3, {groups=8, stride=2}), nn.ReLU(), nn.Conv2d(8, 5, 2, {dilation=2})}
 for _, rule in ipairs {'single', 'double'} do
@@ -38,15 +38,15 @@ it('codes of 8 bits to codes of 16', function()
 end)
 for _, spec in ipairs {'int8/1', 'int4:5', 'uint4:32', 'int16', 'binary/1'} do
 	it('decoded weights ' .. spec, function()
-		exported.check(spec, exported.quantized(m, x, {mode='weight_only', weight=spec}), x, {tolerance=2e-6})
+		exported.check(spec, exported.quantized(m, x, {mode='weight_only', weight=spec}), x)
 	end)
 end
 it('groups', function()
 	local grouped, a = nn.Sequential {nn.Conv2d(4, 6, 3, {groups=2, pad=1}), nn.ReLU(), nn.Conv2d(6, 9, 2, {groups=3, stride=2})}, tensor.randn(6, 4, 7, 7)
-	exported.check('float', graph.trace(grouped:fuse(), a:narrow(1, 1, 1)), a, {tolerance=2e-6})
+	exported.check('float', graph.trace(grouped:fuse(), a:narrow(1, 1, 1)), a)
 	for _, specs in ipairs {{'int8/1', 'uint8'}, {'uint4/1', 'uint8'}, {'int4/1', 'int8'}, {'int16/1', 'int16'}, {'binary/1', 'int4'}} do
 		exported.check(specs[1], exported.quantized(grouped, a, {mode='static', weight=specs[1], input=specs[2], rounding='single'}), a)
 		exported.check(specs[1], exported.quantized(grouped, a, {mode='dynamic', weight=specs[1], input=specs[2]}), a)
 	end
-	exported.check('decoded', exported.quantized(grouped, a, {mode='weight_only', weight='int4:5'}), a, {tolerance=2e-6})
+	exported.check('decoded', exported.quantized(grouped, a, {mode='weight_only', weight='int4:5'}), a)
 end)

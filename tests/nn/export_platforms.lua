@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- labels: full serial
--- Every exportable op with 1000 random inputs, by each compiler that is here at each level: integers bit for bit, floats too unless their
--- sums run in another order. Other processors: export_processors.lua.
+-- Every exportable op with 1000 random inputs, by each compiler that is here at each level: bit for bit, but for the few cases with a
+-- tolerance. Other processors: export_processors.lua.
 local exported = dofile 'tests/tools/exported.lua'
 exported.skip()
 local internal = debug.getregistry()['quoll.internal']

@@ -21,7 +21,7 @@ it('a model of mode qat gives what it gives in use', function()
 		local m = nn.Sequential {nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3)}
 		m:calibrate({{rows, rows}}, {log=false, input='uint8'})
 		local q = m:quantize {mode='qat', weight={bits=4, axis=1, learn=learn}, input={dtype='uint8', learn=learn}}:eval()
-		exported.check('qat', graph.trace(q, rows:narrow(1, 1, 1)), rows, {flags=exported.FLAGS, tolerance=2e-6})
+		exported.check('qat', graph.trace(q, rows:narrow(1, 1, 1)), rows, {flags=exported.FLAGS})
 	end
 end)
 it('one scale for each channel of values is refused', function()

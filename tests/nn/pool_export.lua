@@ -21,4 +21,4 @@ exported.functions({
 	end,
 	['largest of floats'] = function(_, a) return a:maxpool2d(2) end,
 }, x)
-exported.functions({mean = function(_, a) return a:avgpool2d(2) end}, x, nil, 2e-6)
+exported.functions({mean = function(_, a) return a:avgpool2d(2) end}, x)

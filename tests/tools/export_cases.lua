@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- For every op that g:export knows at least one small graph of it, for 1000 random inputs each: {name=, ops=, graph=, x=, tolerance=}.
--- A tolerance stands where float sums run in another order; all else is the same bits.
+-- A tolerance stands where Quoll calls the C library, or softmax has integers, in double; all else is the same bits.
 local exported = dofile 'tests/tools/exported.lua'
 local internal = debug.getregistry()['quoll.internal']
 local ROWS = 1000
@@ -57,20 +57,20 @@ add('unsqueeze', function(_, a) return a:unsqueeze(2) end, block)
 
 ---------------------------------------------------------------- along axes
 
-add('softmax', function(_, a) return a:softmax() end, wide, {tolerance=2e-6})
-add('logsoftmax', function(_, a) return a:logsoftmax(2) end, block, {tolerance=2e-6})
-add('layernorm', function(self, a) return a:layernorm(self.w, self.b) end, line, {tolerance=2e-6, parts={w=tensor.randn(12), b=tensor.randn(12)}})
-add('rmsnorm', function(self, a) return a:rmsnorm(self.w) end, line, {tolerance=2e-6, parts={w=tensor.randn(12)}})
-add('sum', function(_, a) return a:sum {axis=2} end, block, {tolerance=2e-6})
-add('mean', function(_, a) return a:mean {axis={2, 3}} end, block, {tolerance=2e-6})
+add('softmax', function(_, a) return a:softmax() end, wide)
+add('logsoftmax', function(_, a) return a:logsoftmax(2) end, block)
+add('layernorm', function(self, a) return a:layernorm(self.w, self.b) end, line, {parts={w=tensor.randn(12), b=tensor.randn(12)}})
+add('rmsnorm', function(self, a) return a:rmsnorm(self.w) end, line, {parts={w=tensor.randn(12)}})
+add('sum', function(_, a) return a:sum {axis=2} end, block)
+add('mean', function(_, a) return a:mean {axis={2, 3}} end, block)
 add('max', function(_, a) return a:max {axis=3} end, block)
 add('min', function(_, a) return a:min {axis=2} end, block)
 add('argmax', function(_, a) return a:argmax(-1) end, block)
 
 add('argmin', function(_, a) return a:argmin(2) end, block)
-add('var', function(_, a) return a:var {axis=3} end, block, {tolerance=2e-6})
-add('std', function(_, a) return a:std {axis={2, 3}} end, block, {tolerance=2e-6})
-add('norm', function(_, a) return a:norm {axis=2} end, wide, {tolerance=2e-6})
+add('var', function(_, a) return a:var {axis=3} end, block)
+add('std', function(_, a) return a:std {axis={2, 3}} end, block)
+add('norm', function(_, a) return a:norm {axis=2} end, wide)
 add('any', function(_, a) return a:relu():any {axis=2} end, block)
 add('all', function(_, a) return a:relu():all {axis=3} end, block)
 
@@ -87,18 +87,18 @@ add('copies of codes', function(_, a) return a:quantize(byte):permute(1, 3, 2) e
 integers('linear', nn.Sequential {nn.Linear(12, 9), nn.ReLU(), nn.Linear(9, 5)}, line)
 integers('linear of int16', nn.Sequential {nn.Linear(12, 9), nn.Linear(9, 5)}, line, {weight='int16/1', input='int16'})
 integers('linear of int4', nn.Sequential {nn.Linear(12, 9), nn.Linear(9, 5)}, line, {weight='int4/1', input='int8'})
-add('linear of floats', graph.trace(nn.Linear(12, 9), line[{{1, 1}}]), line, {tolerance=2e-6})
+add('linear of floats', graph.trace(nn.Linear(12, 9), line[{{1, 1}}]), line)
 integers('conv2d', nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 4, 3, {stride=2, pad={0, 1, 1, 0}})}, image)
 integers('conv2d of int16', nn.Sequential {nn.Conv2d(3, 5, 3), nn.Conv2d(5, 4, 1)}, image, {weight='int16/1', input='int16'})
 integers('conv2d by channels', nn.Sequential {nn.Conv2d(3, 6, 3, {groups=3, pad=1}), nn.ReLU(), nn.Conv2d(6, 6, 3, {groups=6})}, image)
-add('conv2d of floats', graph.trace(nn.Conv2d(3, 6, 3, {pad=1}), image[{{1, 1}}]), image, {tolerance=2e-6})
+add('conv2d of floats', graph.trace(nn.Conv2d(3, 6, 3, {pad=1}), image[{{1, 1}}]), image)
 integers('add of codes', nn.Sequential {nn.Conv2d(3, 4, 1), nn.Residual {nn.Conv2d(4, 4, 3, {pad=1})}, nn.ReLU(), nn.Conv2d(4, 2, 1)}, image)
 integers('maxpool2d', nn.Sequential {nn.Conv2d(3, 4, 1), nn.MaxPool2d(3, {stride=2, pad=1}), nn.Conv2d(4, 2, 1)}, image)
 add('maxpool2d of floats', function(_, a) return a:maxpool2d(2) end, image)
 add('batchnorm', graph.trace(nn.Sequential {nn.BatchNorm2d(3)}:eval(), image[{{1, 1}}]), image)
 add('avgpool2d', function(_, a) return a:quantize(byte):avgpool2d(3, {stride=2}) end, image)
 add('avgpool2d into others', function(_, a) return a:quantize(byte):avgpool2d(2, {out={dtype='int8', scale=0.01}}) end, image)
-add('avgpool2d of floats', function(_, a) return a:avgpool2d(2) end, image, {tolerance=2e-6})
+add('avgpool2d of floats', function(_, a) return a:avgpool2d(2) end, image)
 
 ---------------------------------------------------------------- rules of requantization, modes, packed weights
 
@@ -116,12 +116,12 @@ for _, specs in ipairs {{'int8/1', 'uint8'}, {'int4/1', 'int8'}, {'uint4/1', 'ui
 		{single=true})
 end
 for _, spec in ipairs {'int8/1', 'int4:5', 'uint4:4', 'binary/1', 'int16'} do
-	add('decoded weights ' .. spec, exported.quantized(fixed, image, {mode='weight_only', weight=spec}), image, {tolerance=2e-6})
+	add('decoded weights ' .. spec, exported.quantized(fixed, image, {mode='weight_only', weight=spec}), image)
 end
 
 for _, spec in ipairs {'int8/2', 'int16/3', {dtype='int8', scheme='log'}, {dtype='int4', scheme='log', axis=1}} do
 	local convolutions = nn.Sequential {nn.Conv2d(3, 6, 3, {pad=1}), nn.ReLU(), nn.Conv2d(6, 4, 3)}
-	add('decoded weights ' .. tostring(quant.spec(spec)), exported.quantized(convolutions, image, {mode='weight_only', weight=spec}), image, {tolerance=2e-6})
+	add('decoded weights ' .. tostring(quant.spec(spec)), exported.quantized(convolutions, image, {mode='weight_only', weight=spec}), image)
 end
 
 add('conv2d in groups', exported.quantized(nn.Sequential {nn.Conv2d(3, 6, 3), nn.Conv2d(6, 4, 3, {groups=2})}, image, {mode='static'}), image)
@@ -131,10 +131,10 @@ add('conv2d in groups', exported.quantized(nn.Sequential {nn.Conv2d(3, 6, 3), nn
 local steps = tensor.randn(ROWS, 3, 6)
 for _, kind in ipairs {'LSTM', 'GRU', 'RNN'} do
 	local m = nn.Sequential {nn[kind](6, 5), nn.Linear(5, 2)}
-	add(kind, graph.trace(m, steps[{{1, 1}}]), steps, {tolerance=2e-6})
+	add(kind, graph.trace(m, steps[{{1, 1}}]), steps)
 	add(kind .. ', dynamic', exported.quantized(m, steps, {mode='dynamic', weight='int8/1'}), steps, {single=true})
 end
-add('attention', function(_, a) return nn.attention(a, a * 2, a - 1, {heads=2, causal=true}) end, steps, {tolerance=2e-6})
+add('attention', function(_, a) return nn.attention(a, a * 2, a - 1, {heads=2, causal=true}) end, steps)
 add('rope', function(_, a) return nn.rope(a, {start=3}) end, steps)
 for _, spec in ipairs {'float', 'int8/1', 'int4:4'} do
 	local m = nn.module(function(self, a) return self.rows(a:argmax(3)) end, {rows=nn.Embedding(4, 7)})
@@ -164,7 +164,7 @@ if known.cat then
 	add('mul of codes', function(_, a) return a:quantize(byte):mul((a * 2):quantize(byte), {out=out}) end, block)
 end
 if known.matmul then
-	add('matmul', function(_, a) return a:matmul(a:transpose(2, 3)) end, block, {tolerance=2e-6})
+	add('matmul', function(_, a) return a:matmul(a:transpose(2, 3)) end, block)
 	add('matmul, dynamic', exported.of(function(_, a) return a:matmul(a:transpose(2, 3)) end, block):quantize {mode='dynamic'}, block, {single=true})
 	add('matmul of codes', function(_, a) return a:quantize(byte):matmul(a:transpose(2, 3):quantize(byte), {out={dtype='int8', scale=0.1}}) end, block)
 end
@@ -178,14 +178,14 @@ if known.pow then add('pow of codes', function(_, a) return a:quantize(byte):pow
 
 local function heads(a, n) return a:view(a:size(1), 3, n, 4 // n):transpose(2, 3) end
 local steps = tensor.randn(ROWS, 3, 4)
-add('attention by heads', function(_, a) return nn.attention(heads(a, 2), heads(a * 2, 2), heads(a - 1, 2), {causal=true}) end, steps, {tolerance=2e-6})
+add('attention by heads', function(_, a) return nn.attention(heads(a, 2), heads(a * 2, 2), heads(a - 1, 2), {causal=true}) end, steps)
 add('rope of short rows', function(_, a) return nn.rope(a) end, steps)
 local ids = tensor.randint {ROWS, 5, low=1, high=30}:to 'int32'
 add('embedding of given rows', graph.trace(nn.Sequential {nn.Embedding(30, 7)}, ids[{{1, 1}}]), ids)
 add('embedding in 4 bits', exported.quantized(nn.Sequential {nn.Embedding(30, 7)}, ids, {mode='weight_only', weight='int4:3'}), ids)
 for _, kind in ipairs {'LSTM', 'GRU', 'RNN'} do
 	local m = nn.Sequential {nn[kind](4, 5), nn.Linear(5, 3)}
-	add(kind .. ' of other sizes', graph.trace(m, steps[{{1, 1}}]), steps, {tolerance=2e-6})
+	add(kind .. ' of other sizes', graph.trace(m, steps[{{1, 1}}]), steps)
 	add(kind .. ' dynamic, of int8', exported.quantized(m, steps, {mode='dynamic', weight='int8/1', input='int8'}), steps, {single=true})
 end
 
@@ -246,10 +246,10 @@ for _, op in ipairs {'sum', 'max', 'min', 'argmax', 'any'} do
 	add(op .. ' along axes apart', function(_, a) return int(a)[op](int(a), {axis={2, 4}}) end, image)
 end
 for _, op in ipairs {'mean', 'var', 'norm', 'softmax'} do
-	add(op .. ' of integers', function(_, a) return int(a)[op](int(a), {axis=2}) end, block, {tolerance=2e-6})
-	add(op .. ' of decoded codes', function(_, a) local q = a:quantize(byte) return q[op](q, {axis=3}) end, block, {tolerance=2e-6})
+	add(op .. ' of integers', function(_, a) return int(a)[op](int(a), {axis=2}) end, block, {tolerance=op == 'softmax' and 2e-6 or nil})
+	add(op .. ' of decoded codes', function(_, a) local q = a:quantize(byte) return q[op](q, {axis=3}) end, block)
 end
-for _, p in ipairs {0, 0.5, 3, -2, -math.huge} do add('norm ' .. p, function(_, a) return a:norm {p=p, axis=2} end, block, {tolerance=2e-6}) end
+for _, p in ipairs {0, 0.5, 3, -2, -math.huge} do add('norm ' .. p, function(_, a) return a:norm {p=p, axis=2} end, block, {tolerance=math.abs(p) < math.huge and p ~= 0 and 2e-6 or nil}) end
 for _, op in ipairs {'exp', 'neg', 'square'} do add(op .. ' of decoded codes', function(_, a) local q = a:quantize(byte) return q[op](q) end, line) end
 add('add of decoded codes', function(_, a) return a:quantize(byte) + 1 end, line)
 add('gt of decoded codes', function(_, a) return a:quantize(byte):gt(a) end, line)
@@ -267,11 +267,11 @@ add('scatter', function(_, a) return (a * 0):scatter(2, a:argmin {axis=2, keep=t
 add('scatter and add', function(_, a) return a:scatter(2, select(2, a:sort(2)), a, {add=true}) end, block)
 add('onehot', function(_, a) return a:argmax(2):onehot(6, {dtype='float32'}) end, block)
 add('onehot of int64', function(_, a) return a:argmax(2):onehot(6) end, block)
-add('einsum', function(self, a) return tensor.einsum('bij,jk->bki', a, self.w) end, block, {parts={w=tensor.randn(4, 5)}, tolerance=2e-6})
+add('einsum', function(self, a) return tensor.einsum('bij,jk->bki', a, self.w) end, block, {parts={w=tensor.randn(4, 5)}})
 add('einsum of diagonals', function(_, a) return tensor.einsum('...ii->...i', a:narrow(2, 1, 4)) end, block)
-add('einsum of a sum', function(_, a) return tensor.einsum('bij->bj', a) end, block, {tolerance=2e-6})
+add('einsum of a sum', function(_, a) return tensor.einsum('bij->bj', a) end, block)
 add('einsum of integers', function(_, a) return tensor.einsum('bij,bkj->bki', small(a), small(a)) end, block)
-add('dot', function(self, a) return a:select(1, 1):dot(self.w) + a:sum {axis=2} * 0 end, line, {single=true, parts={w=tensor.randn(12)}, tolerance=2e-6})
+add('dot', function(self, a) return a:select(1, 1):dot(self.w) + a:sum {axis=2} * 0 end, line, {single=true, parts={w=tensor.randn(12)}})
 for _, spec in ipairs {'int8', 'uint8', 'int4', {dtype='uint8', scale=0.02, zero_point=99}, {dtype='int8', scale=0.05}} do
 	add('fake ' .. tostring(quant.spec(spec)), function(_, a) return a:fake(spec) end, line, {single=true})
 end

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The float32 tile with fused multiply-add, for vectors of any length. The sums of a tile stay in registers:
- * `rows` times `vectors` of them; a step of k loads `vectors` vectors of B and spreads one number of each row
- * of A. Every element is summed in order of k, whatever the vector length, the tile or the thread. The last
- * vector of a row is masked unless the tile is full, so that nothing beyond the columns is touched. The
- * including file defines
- * VECTOR, LANES, MR, NV (vectors of a tile's row), MASK, MASK_OF(n), LOAD(p), LOAD_SOME(p, mask), STORE(p,
- * v), STORE_SOME(p, mask, v), SPREAD(x), FMA(a, b, c), ADD(a, b), ZERO().
+ * The float32 tile for vectors of any length. The sums of a tile stay in registers: `rows` times `vectors` of
+ * them; a step of k loads `vectors` vectors of B and spreads one number of each row of A. Every element is
+ * summed in order of k, whatever the vector length, the tile or the thread: by fused multiply-add from 0 on,
+ * and a sum from before is added at the end; with ORDERED by products that are rounded, from that sum on, as
+ * struct ql_gemm_f32 has it. The last vector of a row is masked unless the tile is full, so that nothing
+ * beyond the columns is touched. The including file defines
+ * ORDERED (0 or 1), VECTOR, LANES, MR, NV (vectors of a tile's row), MASK, MASK_OF(n), LOAD(p), LOAD_SOME(p,
+ * mask), STORE(p, v), STORE_SOME(p, mask, v), SPREAD(x), FMA(a, b, c), MUL(a, b), ADD(a, b), ZERO().
  */
-#ifndef QUOLL_TENSOR_GEMM_F32_FMA_H
-#define QUOLL_TENSOR_GEMM_F32_FMA_H
+#ifndef QUOLL_TENSOR_GEMM_F32_TILE_H
+#define QUOLL_TENSOR_GEMM_F32_TILE_H
 
 #include "tensor/kernels/kernels.h"
 #include "tensor/simd.h"
@@ -22,7 +23,7 @@ QL_INLINE VECTOR load(const float *p, bool last, MASK some)
 
 QL_INLINE void put(float *p, bool last, MASK some, VECTOR v, bool add)
 {
-	if (add)
+	if (add && !ORDERED)
 		v = ADD(load(p, last, some), v);
 	if (last)
 		STORE_SOME(p, some, v);
@@ -41,7 +42,7 @@ QL_INLINE void block(const int rows, const int vectors, const bool full, int col
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
 		for (int j = 0; j < vectors; j++)
-			sum[i][j] = ZERO();
+			sum[i][j] = ORDERED && add ? load(c + i * ldc + LANES * j, !full && j == vectors - 1, some) : ZERO();
 	for (int64_t l = 0; l < k; l++, b += ldb) {
 		VECTOR v[NV];
 
@@ -54,7 +55,7 @@ QL_INLINE void block(const int rows, const int vectors, const bool full, int col
 
 #pragma GCC unroll 4
 			for (int j = 0; j < vectors; j++)
-				sum[i][j] = FMA(x, v[j], sum[i][j]);
+				sum[i][j] = ORDERED ? ADD(sum[i][j], MUL(x, v[j])) : FMA(x, v[j], sum[i][j]);
 		}
 	}
 #pragma GCC unroll 8

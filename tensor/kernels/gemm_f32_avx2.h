@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * 6 x 16 tile: 12 of the 16 registers hold sums, 2 a row of B, one a number of A.
+ * ORDERED as gemm_f32_tile.h has it.
+ */
+#ifndef QUOLL_TENSOR_GEMM_F32_AVX2_H
+#define QUOLL_TENSOR_GEMM_F32_AVX2_H
+
+#include <immintrin.h>
+
+#define VECTOR __m256
+#define LANES 8
+#define MR 6
+#define NV 2
+#define MASK __m256i
+#define MASK_OF(n) _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+#define LOAD(p) _mm256_loadu_ps(p)
+#define LOAD_SOME(p, mask) _mm256_maskload_ps(p, mask)
+#define STORE(p, v) _mm256_storeu_ps(p, v)
+#define STORE_SOME(p, mask, v) _mm256_maskstore_ps(p, mask, v)
+#define SPREAD(x) _mm256_set1_ps(x)
+#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define MUL(a, b) _mm256_mul_ps(a, b)
+#define ADD(a, b) _mm256_add_ps(a, b)
+#define ZERO() _mm256_setzero_ps()
+
+#include "tensor/kernels/gemm_f32_tile.h"
+
+WIDTH(tile_1, 1, false)
+WIDTH(tile_2, 2, false)
+WIDTH(tile_full, 2, true)
+
+static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
+	float *c, int64_t ldc, bool add)
+{
+	if (columns <= LANES)
+		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, add);
+	else if (columns < NR)
+		tile_2(rows, columns, k, a, lda, b, ldb, c, ldc, add);
+	else
+		tile_full(rows, columns, k, a, lda, b, ldb, c, ldc, add);
+}
+
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT
+ * Products that are rounded before they are added, for results that are the same bits everywhere.
+ */
+#define ORDERED 1
+#include "tensor/kernels/gemm_f32_avx2.h"
+
+extern const struct ql_gemm_f32 gemm_f32_ordered_avx2;
+const struct ql_gemm_f32 gemm_f32_ordered_avx2 = {
+	.name = "gemm_f32_ordered_avx2", .mr = MR, .nr = NR, .rate = 22, .ordered = true, .tile = tile};
