@@ -6,7 +6,7 @@
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
 
-#define FILES(X) X(vmath) X(vmath_act) X(vmath_log) X(vmath_wide)
+#define FILES(X) X(vmath) X(vmath_act) X(vmath_log) X(vmath_wide) X(vmath_arc)
 
 #define X(name) \
 	extern const char ql_source_##name[], ql_source_end_##name[]; \

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Parts of exported C for what Quoll leaves to the C library, written out without it: remainders (exact), powers of 0, infinity and nan,
--- the arc functions (in double, rounded once: within one unit of the library's), integer division and powers.
+-- integer division and powers.
 local _, internal = ...
 local parts = internal.import 'export_parts'
 local vmath = internal.import 'export_vmath'
@@ -51,40 +51,6 @@ static float q_power(float x, float y)
 	return q_pow_sign(y) < 0 ? q_signed(size, x) : size;
 }
 ]]})
-
-parts.add('arctangent', {text = [[
-/* By x / (1 + sqrt(1 + x^2)) twice, which halves the angle, and its series. */
-static double q_arctangent(double x)
-{
-	double size = x < 0 ? -x : x, t = size > 1 ? 1 / size : size, z, s;
-	int i;
-
-	for (i = 0; i < 2; i++)
-		t = t / (1 + q_sqrt(1 + t * t));
-	z = t * t;
-	s = 1.0 / 17;
-	for (i = 15; i > 0; i -= 2)
-		s = 1.0 / i - z * s;
-	s = 4 * t * s;
-	s = size > 1 ? 1.5707963267948966 - s : s;
-	return x < 0 ? -s : s;
-}
-]], needs = {{'sqrt'}}})
-local ARCS = {
-	asin = 'a == 0.0f ? a : (float)q_arctangent(x / q_sqrt((1 - x) * (1 + x)))',
-	acos = '(float)(2 * q_arctangent(q_sqrt((1 - x) / (1 + x))))',
-	atan = 'a == 0.0f ? a : (float)q_arctangent(x)',
-}
-for name, result in pairs(ARCS) do
-	parts.add(name, {needs = {{'arctangent'}, {vmath.part 'ql_of_bits'}}, text = ([[
-static float q_%s(float a)
-{
-	double x = (double)a;
-
-	return %s ? q_of_bits(0x7fc00000u) : %s;
-}
-]]):format(name, name == 'atan' and 'x != x' or '!(x * x <= 1)', result)})
-end
 
 parts.add('wide_angle', {needs = functions('magnitude', 'sin', 'cos', 'sin_far', 'cos_far'), text = [[
 /* Of an integer with more bits than a float has: by the rules for sums, of the floats that it is cut into. */

@@ -22,7 +22,7 @@ local export_doc = core.method('export', "g:export{dir='net_c', name='net'}",
 --selftest compares with results of g:run that are stored in it, --run reads inputs from stdin, --time N measures. One static arena,
 no malloc, no library functions but memcpy and memset, never math.h: functions such as tanh are written out. All results are those of
 g:run bit for bit, floats as well, on every processor; of a graph without codes those of g:run(x, {ordered=true}), whose sums have the order
-of the C. Not the same bits, within 2e-6 of the largest, are asin, acos, atan, norms of other powers than 0, 1, 2 and infinity, functions and
+of the C. Not the same bits, within 2e-6 of the largest, are norms of other powers than 0, 1, 2 and infinity, functions and
 softmax of integers of 32 and 64 bits, and ops of one's own that say so: where codes hang on such a float, the vectors of --selftest are
 the first for which none is at an edge, of 30 more than are wanted, as far as samples= has rows; else their tolerance is twice what it changes.
 The graph is one of g:quantize, or the trace of a model, float or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as the observer minmax does, of affine codes

@@ -178,7 +178,7 @@ function map.emit(e, node)
 		name = name .. '_' .. internal.sha256(expression):sub(1, 8)
 	end
 	parts.add(name, {fields = order, needs = needs, text = text_of(expression, domain, operands)})
-	e.inexact = e.inexact or unary.library[node.op] or narrowed
+	e.inexact = e.inexact or narrowed
 	local part, done = e:part(name, fields), 0
 	if g.count == 0 then return end
 	local n, strides = axes.merge(g.shape, table.unpack(given))

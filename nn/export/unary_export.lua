@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Elementwise functions of one float, with the formulas of tensor/ops/math.c, activation.c, arithmetic.c and round.c: the same
--- bits, but for the arc functions, which Quoll leaves to the C library. Of 8-bit codes, where the node gives
+-- bits. Of 8-bit codes, where the node gives
 -- codes: by a table of all 256 results. Of anything else: map_export.
 local _, internal = ...
 internal.import 'export_libm'
@@ -52,7 +52,7 @@ local FORMULAS = {
 	relu = 'a > 0.0f ? a : a != a ? a : 0.0f',
 	relu6 = 'a > 6.0f ? 6.0f : a > 0.0f ? a : a != a ? a : 0.0f',
 	sqrt = '(float)q_sqrt((double)a)', rsqrt = '1.0f / (float)q_sqrt((double)a)',
-	sin = angle 'ql_sin(a)', cos = angle 'ql_cos(a)', tan = angle 'ql_sin(a) / ql_cos(a)', erf = 'ql_erf(a)', asin = 'q_asin(a)', acos = 'q_acos(a)', atan = 'q_atan(a)',
+	sin = angle 'ql_sin(a)', cos = angle 'ql_cos(a)', tan = angle 'ql_sin(a) / ql_cos(a)', erf = 'ql_erf(a)', asin = 'ql_asin(a)', acos = 'ql_acos(a)', atan = 'ql_atan(a)',
 	round = 'q_rint(a)', floor = 'q_floor(a)', ceil = 'q_ceil(a)', trunc = 'a < 0.0f ? q_ceil(a) : q_floor(a)',
 	sign = 'a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : a',
 	hardswish = 'a * (a + 3.0f > 6.0f ? 6.0f : a + 3.0f > 0.0f ? a + 3.0f : a != a ? a : 0.0f) / 6.0f',
@@ -73,10 +73,9 @@ local function formula(op, attrs)
 end
 
 -- Parts of this folder that a formula calls.
-local OWN = {sqrt = {'sqrt'}, rsqrt = {'sqrt'}, round = {'rint'}, floor = {'floor'}, ceil = {'ceil'}, trunc = {'ceil', 'floor'}, asin = {'asin'}, acos = {'acos'}, atan = {'atan'}}
-local LIBRARY = {asin = true, acos = true, atan = true} -- within a unit, not the same bits
+local OWN = {sqrt = {'sqrt'}, rsqrt = {'sqrt'}, round = {'rint'}, floor = {'floor'}, ceil = {'ceil'}, trunc = {'ceil', 'floor'}}
 
-local unary = {ops = {'gelu', 'leakyrelu', 'clamp'}, library = LIBRARY}
+local unary = {ops = {'gelu', 'leakyrelu', 'clamp'}}
 for name in next, FORMULAS do unary.ops[#unary.ops + 1] = name end
 
 -- The expression of a float a, and the parts it needs.
@@ -121,7 +120,6 @@ function unary.emit(e, node)
 	if f.scale or f.ctype ~= 'float' then return internal.import('map_export').emit(e, node) end
 	local x, _, layout = e:input(node, 1)
 	local y = e:output(node, layout)
-	e.inexact = e.inexact or LIBRARY[node.op]
 	e:call('%s(%s, %d, %s);', e:part(unary.part(node.op, node.attrs)), x, f.count, y)
 end
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Exponentials, logarithms, roots, trigonometry. Integers give float32. exp and log and their kin are our own
- * (vmath.h: the same bits on every instruction set); asin and the like are left to the C library.
+ * Exponentials, logarithms, roots, trigonometry. Integers give float32. Functions of float32 are our own
+ * (vmath.h: the same bits on every instruction set).
  */
 #include <math.h>
 
 #include "tensor/ops/ops.h"
 #include "tensor/vmath_act.h"
+#include "tensor/vmath_arc.h"
 #include "tensor/vmath_log.h"
 #include "tensor/vmath_wide.h"
 
@@ -87,11 +88,11 @@ ANGLE(cos, "The cosine of an angle in radians.", "print(tensor{0}:cos())  --> fl
 	.backward = cos_backward, .saves = QL_SAVE(0));
 ANGLE(tan, "The tangent of an angle in radians.", "print(tensor{0}:tan())  --> float32(1)  0", 20, ql_sin(a) / ql_cos(a),
 	ql_sin_far(x[i]) / ql_cos_far(x[i]), tan(a), .backward = tan_backward, .saves = QL_SAVE_RESULT);
-MATH(asin, "The angle in radians whose sine is x.", "print(tensor{1}:asin())  --> float32(1)  1.5708", 200, asinf(a), asin(a), in,
+MATH(asin, "The angle in radians whose sine is x.", "print(tensor{1}:asin())  --> float32(1)  1.5708", 200, ql_asin(a), asin(a), in,
 	a / sqrtf((1 - b) * (1 + b)), a / sqrt((1 - b) * (1 + b)));
-MATH(acos, "The angle in radians whose cosine is x.", "print(tensor{1}:acos())  --> float32(1)  0", 200, acosf(a), acos(a), in,
+MATH(acos, "The angle in radians whose cosine is x.", "print(tensor{1}:acos())  --> float32(1)  0", 200, ql_acos(a), acos(a), in,
 	-a / sqrtf((1 - b) * (1 + b)), -a / sqrt((1 - b) * (1 + b)));
-MATH(atan, "The angle in radians whose tangent is x.", "print(tensor{1}:atan())  --> float32(1)  0.7854", 200, atanf(a), atan(a), in,
+MATH(atan, "The angle in radians whose tangent is x.", "print(tensor{1}:atan())  --> float32(1)  0.7854", 200, ql_atan(a), atan(a), in,
 	a / (1 + b * b), a / (1 + b * b));
 MATH(erf, "The error function.", "print(tensor{0,1}:erf())  --> float32(2)  0.0000  0.8427", 30,
 	ql_erf(a), erf(a), in,

@@ -9,6 +9,7 @@
 
 #include "tensor/cpu.h"
 #include "tensor/vmath_act.h"
+#include "tensor/vmath_arc.h"
 #include "tensor/vmath_log.h"
 #include "tensor/vmath_slope.h"
 #include "tensor/vmath_wide.h"
@@ -112,7 +113,10 @@ static double root(double x)
 	X(sine, sin, 2) \
 	X(cosine, cos, 2) \
 	X(cube, cube, 0.6) \
-	X(root, root, 0.6)
+	X(root, root, 0.6) \
+	X(asin, asin, 0.51) \
+	X(acos, acos, 0.51) \
+	X(atan, atan, 0.51)
 
 /* The same with errors in units in the last place of 1. */
 #define SLOPES(X) \
@@ -210,7 +214,7 @@ static void check_wide(void)
 {
 	static const float close[] = {0x1.f37c8ap95f, 0x1.47d0fep34f, 0x1.32ede2p85f, 0x1.628d4cp40f, 0x1.13093p76f, 0x1.b08c4ap111f, 0x1p127f, 0x1.fffffep127f,
 		0x1p20f, 0x1.000002p20f};
-	double worst_sin = 0, worst_far = 0, worst_pow = 0;
+	double worst_sin = 0, worst_far = 0, worst_log = 0, worst_pow = 0;
 	uint64_t state = 1;
 
 	for (int k = 1; k < 600000; k++) {
@@ -226,6 +230,12 @@ static void check_wide(void)
 		worst_far = fmax(worst_far, error_in_ulp(ql_cos_far(-close[i]), cos((double)close[i])));
 	}
 	CHECK(worst_far < 2, "sin and cos of large angles: %.3f units in the last place", worst_far);
+	for (int i = 0; i < 100000; i++) {
+		double x = ldexp(1 + 1e-5 * i, i % 3 == 0 ? 0 : i % 60 - 19), want = log(x);
+
+		worst_log = fmax(worst_log, fabs(ql_log_f64(x) - want) / (nextafter(fabs(want), INFINITY) - fabs(want)));
+	}
+	CHECK(worst_log <= 2 && isnan(ql_log_f64((double)NAN)), "log in double: %.3f units in the last place", worst_log);
 	for (int i = 0; i < 1000000; i++) {
 		float x, y;
 

@@ -214,7 +214,7 @@ add('clamp of integers', function(_, a) return int(a):clamp(-1.5, 2) end, block)
 add('div of integers', function(self, a) return int(a) / self.b end, block, {parts={b=tensor {-7, 3, 11, 2, dtype='int64'}}})
 add('eq of integers and floats', function(_, a) return int(a):lt(a) end, block)
 add('where of integers', function(_, a) return tensor.where(a:gt(0), int(a), 7) end, block)
-for _, op in ipairs {'asin', 'acos', 'atan'} do add(op, function(_, a) return a[op](a) end, line, {tolerance=2e-6}) end
+for _, op in ipairs {'asin', 'acos', 'atan'} do add(op, function(_, a) return a[op](a) end, line) end
 for _, op in ipairs {'sin', 'cos'} do add(op .. ' of large angles', function(_, a) return (a:exp() * 1e9)[op](a:exp() * 1e9) end, wide) end
 add('tan of large angles', function(_, a) return (a * 1e7):tan() end, wide)
 add('add of five axes', function(_, a) return a:view(-1, 1, 3, 1, 3, 2, 6) + a:view(-1, 3, 1, 3, 1, 2, 6):permute(1, 2, 3, 4, 5, 7, 6):reshape(-1, 3, 1, 3, 1, 2, 6) end,
