@@ -58,22 +58,11 @@ end
 
 local function same(...) return ... end
 
-local INTEGER = {static = true, dynamic = true} -- modes in which floats become codes on the way
-
-local function has_codes(m)
-	local q = rawget(m, 'quantized')
-	if q and INTEGER[q.mode] then return true end
-	for _, child in ipairs(rawget(m, PARTS).children) do
-		if has_codes(child.module) then return true end
-	end
-	return false
-end
-
 -- Where a last bit decides on a code, sums of float products are ordered as in graphs (graph_run.lua): the same codes on every
 -- processor and in exported C. No tail call: tracebacks find the module that was running by this frame.
 local function call(m, ...)
 	local hook = rawget(m, HOOK)
-	local sums <close> = not internal.is_ordered() and has_codes(m) and internal.ordered() or nil
+	local sums <close> = rawget(m, 'ordered') and not internal.is_ordered() and internal.ordered() or nil
 	if module.tracer then return same(module.tracer:call(m, hook or module.run, ...)) end
 	if hook then return same(hook(m, ...)) end
 	return same(module.run(m, ...))
@@ -184,6 +173,7 @@ function module.child(m, child, name)
 	end
 	parts.children[#parts.children + 1] = {name = name, module = child}
 	if rawget(m, name) == nil and methods[name] == nil and class[name] == nil then rawset(m, name, child) end
+	if rawget(child, 'ordered') then rawset(m, 'ordered', true) end
 	return child
 end
 
@@ -194,6 +184,17 @@ function module.real(x, weight)
 		return x
 	end
 	return x:quantized() and not (weight and weight:quantized()) and x:dequantize() or x
+end
+
+local INTEGER = {static = true, dynamic = true} -- modes in which floats become codes on the way
+
+-- Sets the field `ordered` of a module in or below which floats become codes; gives it.
+function module.mark_codes(m)
+	local q = rawget(m, 'quantized')
+	local found = q and INTEGER[q.mode] or nil
+	for _, child in ipairs(rawget(m, PARTS).children) do found = module.mark_codes(child.module) or found end
+	rawset(m, 'ordered', found)
+	return found
 end
 
 -- Puts another module in the place of a child.

@@ -404,6 +404,7 @@ function methods.quantize(m, options)
 	reader.finish(names)
 	if #names == 0 then fail('quantize: wanted a model with layers that have weights, got none') end
 	connect(new)
+	module.mark_codes(new)
 	if float then equalizer.correct(new, float, options.biascorrect, 8) end
 	add_details(rows, by_name)
 	rows.note = totals(rows) .. reader.unused()

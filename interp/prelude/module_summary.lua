@@ -91,6 +91,7 @@ function methods.dequantize(m)
 		rawset(inner, 'said', nil)
 	end)
 	if n == 0 then fail('dequantize: wanted a quantized model, got a float one') end
+	module.mark_codes(copy)
 	module.walk(copy, function(_, inner)
 		if module.class_of(inner).name == 'Residual' then inner.out = false end
 	end)

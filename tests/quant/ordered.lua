@@ -40,6 +40,12 @@ it('in modules and graphs of the modes dynamic and static, not in others', funct
 	assert(all(kernels(g.run, g, x), FUSED) > 0 and all(kernels(g.run, g, x, {ordered=true}), ORDERED) > 0)
 end)
 
+it('in what is made of quantized modules, but not in what is decoded', function()
+	local q = m:quantize {mode='dynamic', rules=rules}
+	local larger = nn.Sequential {nn.Linear(12, 12), nn.Sequential {q}}
+	assert(all(kernels(larger, x), ORDERED) > 0 and all(kernels(q:clone(), x), ORDERED) > 0 and all(kernels(q:dequantize(), x), FUSED) > 0)
+end)
+
 it('ends with the run, also where it fails', function()
 	local q = m:quantize {mode='dynamic', rules=rules}
 	assert(not pcall(q, x:view(-1, 12)))
