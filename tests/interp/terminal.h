@@ -6,6 +6,7 @@
 #define QUOLL_TESTS_TERMINAL_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pty.h>
@@ -127,19 +128,26 @@ static inline bool terminal_read(struct terminal *t, int ms)
 	return true;
 }
 
+/* A pseudo-terminal takes some 8 KiB each way, so output is read while there is still something to write: with both
+ * sides in write, nothing would move again. */
 static inline void terminal_send(struct terminal *t, const char *text)
 {
 	size_t n = strlen(text);
+	long long end = microseconds() + PATIENCE * 1000LL;
 
+	fcntl(t->fd, F_SETFL, fcntl(t->fd, F_GETFL) | O_NONBLOCK);
 	while (n > 0) {
-		ssize_t put = write(t->fd, text, n);
+		struct pollfd p = {t->fd, POLLIN | POLLOUT, 0};
+		ssize_t put = poll(&p, 1, 1000) > 0 && p.revents & POLLOUT ? write(t->fd, text, n) : 0;
 
-		if (put < 0) {
-			CHECK(false, "write to the terminal: %s", strerror(errno));
+		if ((put < 0 && errno != EAGAIN) || microseconds() > end) {
+			CHECK(false, "write to the terminal: %s", put < 0 ? strerror(errno) : "nobody reads");
 			return;
 		}
-		text += put;
-		n -= (size_t)put;
+		if (put > 0) {
+			text += put;
+			n -= (size_t)put;
+		}
 		while (terminal_read(t, 0))
 			;
 	}
