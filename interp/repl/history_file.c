@@ -2,7 +2,8 @@
  * The file of the history: one line for each input, with \n for its line ends and \\ for a backslash. An
  * input is appended with a single write under a lock, so sessions that run side by side do not mix their
  * lines. A file that has grown to twice what is kept is replaced as a whole: whoever waits for the lock of
- * the old one sees by its inode that it is gone, and opens again.
+ * the old one sees by its inode that it is gone, and opens again. The lock is waited for a second at most: whoever
+ * holds it longer is stopped, and must not stop this prompt.
  */
 #include "interp/repl/history.h"
 
@@ -13,10 +14,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define QL_HISTORY_BYTES ((off_t)64 << 20) /* a file beyond that is none of ours */
 #define QL_TRIES 10
+#define QL_LOCK_TRIES 100
+#define QL_LOCK_PAUSE 10000000L /* ns */
 
 static bool set_error(struct ql_history *h, const char *what, const char *why)
 {
@@ -46,6 +50,26 @@ static void make_folders(const char *path)
 	ql_bytes_free(&folder);
 }
 
+static bool lock(int fd)
+{
+	const struct timespec pause = {0, QL_LOCK_PAUSE};
+
+	for (int i = 0; i < QL_LOCK_TRIES; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return true;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	errno = EWOULDBLOCK;
+	return false;
+}
+
+static const char *reason(void)
+{
+	return errno == EWOULDBLOCK ? "another process does not give its lock back" : strerror(errno);
+}
+
 /* Opens and locks what has that name now; -1: errno tells why. */
 static int open_locked(const char *path)
 {
@@ -55,12 +79,18 @@ static int open_locked(const char *path)
 
 		if (fd < 0)
 			return -1;
-		if (!flock(fd, LOCK_EX) && !fstat(fd, &ours) && !stat(path, &now) &&
-			ours.st_ino == now.st_ino)
+		if (!lock(fd)) {
+			int error = errno;
+
+			close(fd);
+			errno = error;
+			return -1;
+		}
+		if (!fstat(fd, &ours) && !stat(path, &now) && ours.st_ino == now.st_ino)
 			return fd;
 		close(fd);
 	}
-	errno = EAGAIN;
+	errno = EWOULDBLOCK;
 	return -1;
 }
 
@@ -189,7 +219,7 @@ static bool check(struct ql_history *h, int fd, const char *path)
 	struct stat info;
 
 	if (fd < 0 || fstat(fd, &info))
-		return set_error(h, path, strerror(errno));
+		return set_error(h, path, reason());
 	if (!S_ISREG(info.st_mode))
 		return set_error(h, path, "wanted a plain file");
 	if (info.st_size > QL_HISTORY_BYTES)
@@ -250,7 +280,7 @@ void ql_history_keep(struct ql_history *h, const char *text, size_t n)
 		return;
 	fd = open_locked(h->path);
 	if (fd < 0 || !encode(&line, &h->entry[h->n - 1].text) || !write_all(fd, line.at, line.size)) {
-		set_error(h, h->path, strerror(errno));
+		set_error(h, h->path, reason());
 		free(h->path);
 		h->path = NULL;
 	}

@@ -3,6 +3,7 @@
  * make the screen that they should.
  */
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -412,6 +413,18 @@ static void test_file(void)
 	ql_history_open(&a, path);
 	CHECK(a.n == 101 && !*a.error, "%zu %s", a.n, a.error);
 	CHECK(!strcmp(a.entry[100].text.at, "z = 99"), "%s", a.entry[100].text.at);
+	ql_history_free(&a);
+	CASE("a lock that is never given back costs a second, and the history only");
+	{
+		int other = open(path, O_RDONLY);
+
+		flock(other, LOCK_EX);
+		alarm(30);
+		ql_history_open(&a, path);
+		CHECK(!a.path && strstr(a.error, "another process"), "%s", a.error);
+		alarm(0);
+		close(other);
+	}
 	ql_history_free(&a);
 	CASE("broken lines are left out and told, the others stay");
 	write_raw("good = 1\nbad \\x escape\n\xFF\xFE\nalso = 2\ncut of");
