@@ -101,7 +101,7 @@ static int evaluate(lua_State *L)
 {
 	struct expression *e = lua_touserdata(L, 1);
 	struct ql_cell cell;
-	enum ql_cell_state state = ql_cell_compile(L, e->text, strlen(e->text), "=user_expression", &cell);
+	enum ql_cell_state state = ql_cell_compile(L, e->text, strlen(e->text), "=user_expression", true, &cell);
 
 	if (state == QL_CELL_EMPTY)
 		return luaL_error(L, "wanted an expression, got nothing");

@@ -26,7 +26,8 @@ value of the last one is shown. %time, %timeit and %bench take as many lines as 
 that follow.
 
   %time code  %timeit code  %bench code   once, often, as a report in Out
-                           %timeit -n 100 -r 5 code: 5 samples of 100 calls
+                           %timeit -n 100 -r 5 code: 5 samples of 100 calls;
+                           only %time keeps the local variables of the code
   %explain                 ops of the last input: kernels, paths, reasons
   %who  %forget name  %reset -f  %save file  %load file      the variables
   %run file | 3 | 3-5 | above | stale     again, under its number

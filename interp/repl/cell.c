@@ -326,7 +326,7 @@ static void load_wrapped(lua_State *L, const struct text *t, size_t from, struct
 }
 
 enum ql_cell_state ql_cell_compile(
-	lua_State *L, const char *text, size_t size, const char *chunk, struct ql_cell *cell)
+	lua_State *L, const char *text, size_t size, const char *chunk, bool keep, struct ql_cell *cell)
 {
 	struct text t = {text, size, chunk};
 	struct outline o = outline_of(&t);
@@ -347,6 +347,7 @@ enum ql_cell_state ql_cell_compile(
 		return state;
 	cell->asserts = from != QL_NOWHERE && is_assert(&t, from);
 	ql_locals_find(L, text, size, &cell->locals);
+	cell->locals.keep = keep;
 	if (cell->locals.too_many)
 		cell->lost = "there are too many";
 	if (cell->lost || cell->locals.n_made + cell->locals.n_used == 0)

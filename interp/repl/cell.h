@@ -24,8 +24,8 @@ struct ql_cell {
 };
 
 /* Compiles the text, called `chunk` ("=In[3]") in messages. May raise (no memory). The text must live as long
- * as the cell, which points into it. */
+ * as the cell, which points into it. `keep`: its locals become variables of the prompt. */
 enum ql_cell_state ql_cell_compile(
-	lua_State *L, const char *text, size_t size, const char *chunk, struct ql_cell *cell);
+	lua_State *L, const char *text, size_t size, const char *chunk, bool keep, struct ql_cell *cell);
 
 #endif

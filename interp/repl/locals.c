@@ -200,6 +200,7 @@ void ql_locals_find(lua_State *L, const char *text, size_t size, struct ql_local
 
 	l->n_made = l->n_used = 0;
 	l->too_many = false;
+	l->keep = true;
 	while (more) {
 		if (s.token.kind == QL_TOKEN_KEYWORD && ql_scan_outside(&s) && ql_scan_is(&s, "local")) {
 			read_declaration(&s, l);
@@ -252,7 +253,7 @@ static void add_save(struct wrapper *w)
 
 	for (int i = 0; i < w->seen.n_made; i++)
 		n += is_kept(&w->seen, i);
-	if (n == 0)
+	if (n == 0 || !w->all->keep)
 		return;
 	luaL_addstring(&w->b, w->save);
 	luaL_addstring(&w->b, "(\"");

@@ -28,6 +28,7 @@ struct ql_locals {
 	struct ql_name made[QL_LOCALS_NEW], used[QL_LOCALS_USED];
 	int n_made, n_used;
 	bool too_many;
+	bool keep; /* what was made is kept: not by code that runs many times to be measured */
 };
 
 /* What stands before the last expression of an input: a plain `return f()` would be a tail call, and the

@@ -104,7 +104,7 @@ static size_t code_end(const struct ql_pieces *p, size_t from, size_t end)
 		if (begin == SIZE_MAX || begin <= from ||
 			(continues(&s) && !find_behind(p, begin, s.token.begin, &(size_t){0})))
 			continue;
-		if (ql_cell_compile(p->L, p->text + from, begin - from, "=input", cell) != QL_CELL_INCOMPLETE)
+		if (ql_cell_compile(p->L, p->text + from, begin - from, "=input", false, cell) != QL_CELL_INCOMPLETE)
 			found = begin;
 		lua_settop(p->L, top);
 	}
@@ -157,18 +157,19 @@ enum ql_cell_state ql_piece_compile(
 {
 	lua_State *L = p->L;
 	size_t from = piece->magic ? piece->code : piece->begin, n = piece->end - from;
+	bool keep = !piece->magic || piece->magic->takes != QL_TAKES_TIMED;
 	luaL_Buffer b;
 	char *text;
 
 	if (piece->magic && !ql_magic_takes_code(piece->magic))
 		return QL_CELL_READY;
 	if (piece->lines == 0)
-		return ql_cell_compile(L, p->text + from, n, chunk, cell);
+		return ql_cell_compile(L, p->text + from, n, chunk, keep, cell);
 	text = luaL_buffinitsize(L, &b, piece->lines + n);
 	memset(text, '\n', piece->lines);
 	memcpy(text + piece->lines, p->text + from, n);
 	luaL_pushresultsize(&b, piece->lines + n);
-	return ql_cell_compile(L, lua_tostring(L, -1), piece->lines + n, chunk, cell);
+	return ql_cell_compile(L, lua_tostring(L, -1), piece->lines + n, chunk, keep, cell);
 }
 
 enum ql_cell_state ql_pieces_state(struct ql_pieces p, const char *chunk, struct ql_cell *cell)

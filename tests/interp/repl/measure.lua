@@ -25,6 +25,14 @@ it('-n and -r are calls in a sample and samples', function()
 	check('%bench -n 0 f()', 'bench: -n: wanted 1 or more, got 0\n')
 end)
 
+it('the locals of %timeit and %bench are their own, those of %time stay', function()
+	for _, word in ipairs{'timeit -n 2 -r 2', 'bench -n 2 -r 2'} do
+		assert(session('%' .. word .. ' local xx = 3\nxx'):find 'Out%[2%]: nil\n', word)
+		assert(session('local xx = 1\n%' .. word .. ' local xx = 3; xx = 4\nxx'):find 'Out%[3%]: 1\n', word)
+		assert(session('local xx = 1\n%' .. word .. ' xx = 2\nxx'):find 'Out%[3%]: 2\n', word)
+	end
+	assert(session('%time local xx = 3\nxx'):find 'Out%[2%]: 3\n')
+end)
 
 it('%time tells what one run took', function() has('%time 1 + 1', 'Out[1]: 2\ntime ') end)
 
