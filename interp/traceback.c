@@ -429,6 +429,10 @@ static int build(lua_State *L)
 	size_t message;
 
 	make_string(L);
+	if (ql_ctx_of(L)->interrupted && strstr(lua_tostring(L, 1), "\nstack traceback:\n")) {
+		lua_settop(L, 1); /* an xpcall that may not catch an interrupt has sent it on, with the places */
+		return 1;
+	}
 	t.own = !strncmp(lua_tostring(L, 1), &QL_PRELUDE_CHUNK[1], strlen(&QL_PRELUDE_CHUNK[1]));
 	lua_pushliteral(L, ""); /* of the frame before: see is_repeated */
 	luaL_buffinit(L, &t.b);

@@ -169,6 +169,15 @@ local function changed(run, one)
 	count(run)
 end
 
+-- A trial that is stopped tells where it was, as after Ctrl-C; what stopped it is the limit.
+local function name_limit(one, text)
+	if not one.stopped then return text end
+	local named = ('\n' .. text):gsub('\nquoll: ([^\n]*)interrupted%f[\n\0]', function(where)
+		return where == '' and '' or '\nquoll: ' .. where .. one.stopped
+	end)
+	return named:sub(2)
+end
+
 local function ended(run, one, how, code)
 	repeat
 		local before = #one.output
@@ -178,7 +187,9 @@ local function ended(run, one, how, code)
 	if one.changed then return changed(run, one) end
 	local row = run.db:rows('SELECT state, claim, seconds FROM trial WHERE key = ?', one.claimed.key)[1]
 	local done = row.state == 'done' and row.claim == one.claimed.claim
-	if not done then done = not failed(run, one, reason(one, how, code), last_lines(one.output, LINES)) end
+	if not done then
+		done = not failed(run, one, reason(one, how, code), name_limit(one, last_lines(one.output, LINES)))
+	end
 	count(run)
 	if done then run.show:finished(one.text, row.seconds or 0, store.results(run.db, one.claimed.key)) end
 end

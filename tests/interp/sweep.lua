@@ -106,7 +106,9 @@ end)
 it('ends a trial that takes too long, and tells where it was', function()
 	fresh(study('grid={x={1,2}}, timeout=2,', 'while c.x == 1 do end return {y=1}'))
 	local text = run 's.lua'
-	assert(text:find 'FAILED  x=1: more than 2 s %(timeout%)\n.*s.lua:2: interrupted' and text:find 'done    x=2', text)
+	assert(text:find 'FAILED  x=1: more than 2 s %(timeout%)\n    | quoll: s.lua:2: more than 2 s %(timeout%)\n', text)
+	assert(text:find 'done    x=2' and not text:find 'interrupted', text)
+	assert(select(2, text:gsub('stack traceback:', '')) == 1, text)
 end)
 
 it('ends a trial that ignores the interrupt', function()
@@ -119,11 +121,11 @@ it('ends a trial that takes too much memory', function()
 	fresh(study('grid={x={1,2}}, memory=200,', [[local keep = {}
 		while c.x == 1 do keep[#keep+1] = tensor.ones(1 << 20) end return {y=1}]]))
 	local text = run 's.lua'
-	assert(text:find 'FAILED  x=1: ' and text:find 'memory' and text:find 'done    x=2', text)
+	assert(text:find 'FAILED  x=1: .*memory' and text:find 'done    x=2' and not text:find 'interrupted', text)
 	fresh(study('grid={x={1}}, memory="60M",', [[local keep = {}
 		for i = 1, 1e9 do keep[i] = ('%d'):format(i):rep(1000) end return {y=1}]]))
 	text = run 's.lua'
-	assert(text:find 'FAILED  x=1: .*memory', text)
+	assert(text:find 'FAILED  x=1: .*memory' and not text:find 'interrupted', text)
 end)
 
 it('tries again as often as told', function()
