@@ -173,8 +173,11 @@ local function finish(o, failures, stopped)
 end
 
 local function work(o, trials, code, data, file)
-	local db <close> = store.open(o.db, 'create')
 	local jobs = o.jobs or 1
+	if jobs > 0 and os.getenv 'QUOLL_SANDBOX' then
+		fail('sweep.run: jobs: wanted 0, which runs the trials in this process, for --sandbox starts no programs; got %d', jobs)
+	end
+	local db <close> = store.open(o.db, 'create')
 	if #trials > 0 and jobs > 0 and not file then
 		fail('run: jobs: each trial runs the script again, and there is none here (prompt, -e or stdin); %s',
 			'jobs=0 runs them in this process')

@@ -5,7 +5,7 @@
  * threads of OpenMP may hold locks then. It leads a process group of its own: Ctrl-C on the terminal reaches
  * the sweep only, which then decides, and all that a trial started is ended together. It is killed by the
  * system when the sweep dies, whatever way (PR_SET_PDEATHSIG). stdout and stderr come back by one pipe, and
- * what the trial tells about itself by another (descriptor 3).
+ * what the trial tells about itself by another (descriptor 3). A third one ends with exec, or tells its error.
  *
  * Limits: `data` bytes of writable private memory (RLIMIT_DATA) and `cpu` seconds (RLIMIT_CPU) are the
  * system's; resident memory and wall time are watched by the caller through p:resident and the clock.
@@ -30,6 +30,7 @@
 
 #define PROCESS "quoll.sweep_process"
 #define STATUS_FD 3
+#define ERROR_FD 4 /* until exec */
 #define CANNOT_EXEC 127
 #define SOON_MS 2
 
@@ -42,7 +43,7 @@ struct process {
 
 struct plan {
 	char **argv, **environment;
-	int output, status; /* ends of the pipes for the child */
+	int output, status, error; /* ends of the pipes for the child */
 	rlim_t data, cpu;   /* 0: none */
 	pid_t parent;
 };
@@ -58,7 +59,8 @@ static int aside(int fd)
 static void become(const struct plan *p)
 {
 	const struct rlimit core = {0, 0}, data = {p->data, p->data}, cpu = {p->cpu, p->cpu};
-	int output = aside(p->output), status = aside(p->status), null = open("/dev/null", O_RDONLY);
+	int output = aside(p->output), status = aside(p->status), error = aside(p->error);
+	int null = open("/dev/null", O_RDONLY);
 	sigset_t none;
 
 	setpgid(0, 0);
@@ -69,7 +71,9 @@ static void become(const struct plan *p)
 	dup2(output, STDOUT_FILENO);
 	dup2(output, STDERR_FILENO);
 	dup2(status, STATUS_FD);
-	syscall(SYS_close_range, STATUS_FD + 1, ~0u, 0);
+	dup2(error, ERROR_FD);
+	fcntl(ERROR_FD, F_SETFD, FD_CLOEXEC);
+	syscall(SYS_close_range, ERROR_FD + 1, ~0u, 0);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
@@ -80,7 +84,8 @@ static void become(const struct plan *p)
 	if (p->cpu)
 		setrlimit(RLIMIT_CPU, &cpu);
 	execve(p->argv[0], p->argv, p->environment);
-	_exit(CANNOT_EXEC);
+	error = errno;
+	_exit(write(ERROR_FD, &error, sizeof(error)) < 0 ? errno : CANNOT_EXEC);
 }
 
 /* ---- starting ---- */
@@ -149,25 +154,55 @@ static struct process *new_process(lua_State *L)
 	return p;
 }
 
-/* The child's ends go to `plan`; false: errno tells. */
-static bool make_pipes(struct process *p, struct plan *plan)
+static void close_pipes(int pipes[][2], int n)
 {
-	int output[2], status[2];
+	for (int i = 0; i < n; i++) {
+		close(pipes[i][0]);
+		close(pipes[i][1]);
+	}
+}
 
-	if (pipe2(output, O_CLOEXEC))
-		return false;
-	if (pipe2(status, O_CLOEXEC)) {
-		close(output[0]);
-		close(output[1]);
+/* The child's ends go to `plan`, the end where its error is read to *error; false: errno tells. */
+static bool make_pipes(struct process *p, struct plan *plan, int *error)
+{
+	int pipes[3][2], n = 0;
+
+	while (n < 3 && !pipe2(pipes[n], O_CLOEXEC))
+		n++;
+	if (n < 3) {
+		int saved = errno;
+
+		close_pipes(pipes, n);
+		errno = saved;
 		return false;
 	}
-	p->fd[0] = output[0];
-	p->fd[1] = status[0];
-	plan->output = output[1];
-	plan->status = status[1];
+	p->fd[0] = pipes[0][0];
+	p->fd[1] = pipes[1][0];
+	*error = pipes[2][0];
+	plan->output = pipes[0][1];
+	plan->status = pipes[1][1];
+	plan->error = pipes[2][1];
 	fcntl(p->fd[0], F_SETFL, O_NONBLOCK);
 	fcntl(p->fd[1], F_SETFL, O_NONBLOCK);
 	return true;
+}
+
+/* Waits for the exec of the child: 0, or its error, after which there is no child any more. */
+static int error_of_exec(struct process *p, int fd)
+{
+	int error = 0;
+	ssize_t n;
+
+	do
+		n = read(fd, &error, sizeof(error));
+	while (n < 0 && errno == EINTR);
+	close(fd);
+	if (n != (ssize_t)sizeof(error))
+		return 0;
+	while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	p->pid = 0;
+	return error;
 }
 
 /* internal.process_start{arguments={program, …}, environment={"NAME=value", …}, data=bytes, cpu=seconds} */
@@ -175,6 +210,7 @@ static int process_start(lua_State *L)
 {
 	struct plan plan = {.data = limit_field(L, "data"), .cpu = limit_field(L, "cpu"), .parent = getpid()};
 	struct process *p;
+	int error = -1, failed;
 	pid_t pid;
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -186,18 +222,25 @@ static int process_start(lua_State *L)
 	lua_getfield(L, 1, "environment");
 	plan.environment = push_environment(L, push_list(L, 4));
 	p = new_process(L);
-	if (!make_pipes(p, &plan))
+	if (!make_pipes(p, &plan, &error))
 		return ql_error(L, "sweep: a trial cannot be started: %s", strerror(errno));
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
 		become(&plan);
+	failed = errno;
 	close(plan.output);
 	close(plan.status);
-	if (pid < 0)
-		return ql_error(L, "sweep: a trial cannot be started: %s", strerror(errno));
-	setpgid(pid, pid); /* whoever is first */
-	p->pid = pid;
+	close(plan.error);
+	if (pid > 0) {
+		setpgid(pid, pid); /* whoever is first */
+		p->pid = pid;
+		failed = error_of_exec(p, error);
+	} else {
+		close(error);
+	}
+	if (failed)
+		return ql_error(L, "sweep: a trial cannot be started: %s", strerror(failed));
 	return 1;
 }
 

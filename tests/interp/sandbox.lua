@@ -197,6 +197,16 @@ describe('bad folders', function()
 	end)
 end)
 
+it('sweeps say that no program is started, before the first trial', function()
+	local code = ("sweep.run{name='s', db='%s/s.db', grid={n={1, 2}}, log=false, %%srun=function(c) return {a=c.n} end}")
+		:format(inside)
+	local text, status = run('--sandbox ' .. inside, code:format '')
+	assert(status == 1 and text:find('sweep.run: jobs: wanted 0, which runs the trials in this process, for --sandbox starts ' ..
+		'no programs; got 1\n', 1, true), text)
+	text, status = run('--sandbox ' .. inside, 'print(#' .. code:format 'jobs=0, ' .. ')')
+	assert(text == '2\n' and status == 0, text)
+end)
+
 describe('--time', function()
 	it('ends loops that catch every error, and kernels', function()
 		local text, status = run('--time 1', 'print(1) while true do pcall(function() while true do end end) end')

@@ -244,6 +244,14 @@ it('takes options and values from the command line', function()
 	assert(lines(read 'ran.txt') == before + 1)
 end)
 
+it('tells why a trial cannot be started, before it counts as failed', function()
+	local name = ('n'):rep(140000) -- more than Linux takes for one variable of the environment
+	write('s.lua', ("sweep.run{name='%s', db='long.db', grid={x={1,2}}, run=function(c) return {y=1} end}"):format(name))
+	local text, code = run 's.lua'
+	assert(code == 1 and text:find 'sweep: a trial cannot be started: Argument list too long\n', text:sub(-300))
+	assert(not text:find 'FAILED', text:sub(-300))
+end)
+
 it('starts the random numbers of each trial from its seed', function()
 	fresh(study('grid={x={1,2}}, seeds=2,', 'return {y=tensor.rand(1):item(), z=math.random()}'))
 	run 's.lua'
