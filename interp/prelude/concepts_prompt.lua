@@ -30,7 +30,8 @@ that follow.
                            only %time keeps the local variables of the code
   %explain                 ops of the last input: kernels, paths, reasons
   %who  %forget name  %reset -f  %save file  %load file      the variables
-  %run file | 3 | 3-5 | above | stale     again, under its number
+  %run file | 3 | 3-5 | above | stale     again, under its number; a notebook
+                           (-- %% cells, .ipynb) runs cell by cell
   %edit [n | file]  %history [text] [-n 20] [-o] [-f file]
                            -F: replaces a file; -g: inputs of all sessions
   %cd [folder | -]  %pwd  %ls [folder | *.lua]    where files are

@@ -43,10 +43,54 @@ local function add_stale(jobs)
 	if #jobs == 0 then print 'nothing is stale' end
 end
 
+local function is_file(path)
+	local handle = io.open(path, 'rb')
+	if handle then handle:close() end
+	return handle ~= nil
+end
+
+-- The notebook in the file; nil: there is none, or it is a script, which has no marker of a cell.
+local function notebook_of(path)
+	local text = path:lower():find '%.lua$' and is_file(path) and internal.import 'notebook'.read_file(path)
+	local maybe = text and ('\n' .. text):find '\n%-%-%s?%%%%' or path:lower():find '%.ipynb$'
+	if not maybe then return nil end
+	local good, nb = pcall(internal.import 'notebook'.open, path)
+	if not good then fail('run: %s', nb) end
+	for _, cell in ipairs(nb.cells) do
+		if nb.format == 'ipynb' or not (cell.bare or cell.front) then return nb end
+	end
+end
+
+local FAILS = {raises = 'must', ['raises-exception'] = 'may'}
+
+-- The cells of a notebook as `quoll run` takes them (notebook_run.lua), in the variables of this prompt.
+local function cell_jobs(nb)
+	local jobs, notebook = {}, internal.import 'notebook'
+	for _, cell in ipairs(nb.cells) do
+		local code, fails = cell.code or cell.source, nil
+		for tag, how in pairs(FAILS) do
+			if cell.tags[tag] and fails ~= 'may' then fails = how end
+		end
+		if notebook.runs(cell) then
+			local chunk, line = notebook.chunk(nb, cell)
+			jobs[#jobs + 1] = {cell = ('\n'):rep(line - 1) .. code, fails = fails, chunk = chunk,
+				complaint = ('%s:%d: the cell is tagged `raises`, and there was no error'):format(chunk:sub(2), line)}
+		end
+	end
+	return jobs
+end
+
 -- A script runs as with `quoll file.lua argument …`, but its globals stay.
 local function file_job(path, words)
 	path = path_of(path)
-	if not io.open(path, 'rb') and not path:find '%.lua$' and io.open(path .. '.lua', 'rb') then path = path .. '.lua' end
+	for _, ending in ipairs {'.lua', '.ipynb'} do
+		if not is_file(path) and is_file(path .. ending) then path = path .. ending end
+	end
+	local nb = notebook_of(path)
+	if nb then
+		rawset(_G, 'arg', table.move(words, 2, #words, 1, {[0] = path}))
+		return cell_jobs(nb)
+	end
 	local chunk, reason = loadfile(path)
 	if not chunk then fail('run: %s%s', reason, internal.file_state(path) and '' or base.near(words[1], {'above', 'stale'})) end
 	local arguments = table.move(words, 2, #words, 1, {[0] = path})
@@ -56,7 +100,7 @@ end
 
 function magics.run(text, number)
 	local words, jobs = words_of(text), {}
-	if #words == 0 then fail 'usage: %%run file.lua [argument ...], %%run 3, %%run 3-5 7, %%run above, %%run stale' end
+	if #words == 0 then fail 'usage: %%run file [argument ...], %%run 3, %%run 3-5 7, %%run above, %%run stale' end
 	for i, word in ipairs(words) do
 		local from, to = word:match '^(%d+)%-?(%d*)$'
 		if from then

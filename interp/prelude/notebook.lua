@@ -83,6 +83,16 @@ function notebook.runs(cell)
 	return false
 end
 
+local NAME = 59 -- bytes that Lua keeps of the name of a chunk: LUA_IDSIZE without the 0
+
+-- What messages call the code of a cell, as for load, and its first line there.
+function notebook.chunk(nb, cell)
+	if nb.format == 'lua' then return '@' .. nb.file, cell.line end
+	local number = ('[%d]'):format(cell.index)
+	local room = NAME - #number
+	return '=' .. (#nb.file > room and '...' .. nb.file:sub(3 - room) or nb.file) .. number, 1
+end
+
 ---------------------------------------------------------------- keys
 
 -- Sets cell.key of every cell of code; `parameters` is a text that stands for all that was given from outside.

@@ -143,11 +143,6 @@ end
 
 ---------------------------------------------------------------- running
 
-local function place(self, cell)
-	if self.nb.format == 'lua' then return '@' .. self.nb.file, cell.line end
-	return ('=%s[%d]'):format(self.nb.file, cell.index), 1
-end
-
 local function input(self, cell, text, chunk, line)
 	self.cell, self.failed, self.kept, self.number = cell, nil, 0, self.session:number()
 	local before = hw.clock()
@@ -226,7 +221,7 @@ function run:one(cell)
 	announce(self, cell)
 	cell.outputs = {}
 	notebook_stale.before(cell)
-	local interrupted = input(self, cell, cell.code or cell.source, place(self, cell))
+	local interrupted = input(self, cell, cell.code or cell.source, notebook.chunk(self.nb, cell))
 	local good = judge(self, cell)
 	if not interrupted and good and cell.tags.parameters and #self.given > 0 and not self.overridden then
 		good, interrupted = set_parameters(self, cell)
@@ -293,7 +288,7 @@ local function warn_of_globals(self)
 	local chunks, declared = {}, {}
 	for _, cell in ipairs(self.nb.cells) do
 		local text = notebook.runs(cell) and (cell.code or cell.source) or ''
-		local name, line = place(self, cell)
+		local name, line = notebook.chunk(self.nb, cell)
 		for _, piece in ipairs(internal.pieces(text)) do
 			local chunk = not piece.magic and chunk_of(text:sub(piece.from, piece.to), name)
 			if chunk then chunks[#chunks + 1] = {chunk = chunk, name = name:sub(2), line = (line or 1) + piece.line - 2} end

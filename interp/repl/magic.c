@@ -66,6 +66,38 @@ static bool run_text(struct ql_session *s)
 	return ql_session_text(s, number, text, size);
 }
 
+/* {cell = text, chunk =, fails = "may" or "must"} */
+static bool run_cell(struct ql_session *s)
+{
+	lua_State *L = s->state->L;
+	int job = lua_gettop(L) - 1;
+	size_t size;
+	const char *text = luaL_checklstring(L, job + 1, &size), *fails;
+	bool good;
+
+	lua_getfield(L, job, "fails");
+	fails = lua_tostring(L, -1);
+	lua_getfield(L, job, "chunk");
+	good = ql_session_cell(s, luaL_checkstring(L, -1), text, size);
+	if (!good || !fails || strcmp(fails, "must"))
+		return good || (fails && !s->state->ctx->interrupted);
+	lua_getfield(L, job, "complaint");
+	return ql_magic_refuse(s, "%s", luaL_checkstring(L, -1));
+}
+
+/* A job of the list at its end: a function, a cell of a file, an input. */
+static bool run_job(struct ql_session *s)
+{
+	lua_State *L = s->state->L;
+
+	if (lua_getfield(L, -1, "call") == LUA_TFUNCTION)
+		return run_call(s);
+	lua_pop(L, 1);
+	if (lua_getfield(L, -1, "cell") == LUA_TSTRING)
+		return run_cell(s);
+	return run_text(s);
+}
+
 /* Runs the inputs of a list, until one fails. */
 static bool run_list(struct ql_session *s, int list)
 {
@@ -75,8 +107,7 @@ static bool run_list(struct ql_session *s, int list)
 
 	for (lua_Integer i = 1; i <= n && good; i++) {
 		lua_rawgeti(L, list, i);
-		good = lua_getfield(L, -1, "call") == LUA_TFUNCTION ? run_call(s) : run_text(s);
-		good = good && !s->state->ctx->interrupted;
+		good = run_job(s) && !s->state->ctx->interrupted && !s->leave;
 		lua_settop(L, list);
 	}
 	return good;

@@ -21,7 +21,8 @@ enum ql_magic_takes {
 /* One %word: descriptor ql_magic_<name> in magics/, line in magics.def. Written in C (`run`), or in Lua: the
  * function `field` of prelude/<file>.lua, called with the text behind the word, the number of the input and,
  * with code, its function and how many bytes of the text stand before it. What it returns may be a list of
- * inputs to run: {{text=, number= (nil: this one)}, …}. */
+ * inputs to run: {{text=, number= (nil: this one)}, …}; or functions, {call=, arguments=}; or cells of a file, {cell=, chunk=,
+ * fails='may' (an error is no end) or 'must' (that there is none is one: `complaint`)}. */
 struct ql_magic {
 	const char *name, *arguments, *text;
 	enum ql_magic_takes takes;

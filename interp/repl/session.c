@@ -15,6 +15,7 @@
 #include "interp/repl/results.h"
 #include "interp/repl/scan.h"
 #include "interp/repl/show.h"
+#include "interp/traceback.h"
 
 #define QL_CHUNK 32
 
@@ -23,6 +24,7 @@ struct input {
 	const char *text;
 	size_t size;
 	bool final, incomplete, counted, failed;
+	bool part; /* of the input that runs: no input by itself */
 	struct ql_cell cell;
 };
 
@@ -240,11 +242,15 @@ static int run_input(lua_State *L)
 	in->incomplete = state == QL_CELL_INCOMPLETE && !in->final;
 	if (in->incomplete || (state == QL_CELL_EMPTY && !piece.magic))
 		return 0;
-	in->counted = true;
+	in->counted = !in->part;
 	s->place = several || s->chunk ? chunk + 1 : NULL;
 	s->line = piece.magic ? (int)piece.lines + 1 : 0;
-	ql_journal_input(s->journal, s->n, in->text + s->skip, in->size - s->skip);
-	ql_results_input(L, s->n, in->text, in->size, s->skip, chunk);
+	if (in->part) {
+		ql_traceback_source(L, chunk, in->text, in->size);
+	} else {
+		ql_journal_input(s->journal, s->n, in->text + s->skip, in->size - s->skip);
+		ql_results_input(L, s->n, in->text, in->size, s->skip, chunk);
+	}
 	if (state == QL_CELL_WRONG || state == QL_CELL_INCOMPLETE) {
 		show_wrong(L, in);
 		in->failed = true;
@@ -260,14 +266,16 @@ static void run_protected(struct input *in)
 	lua_State *L = s->state->L;
 	struct ql_session before = *s;
 
-	s->calls = 0;
+	if (!in->part)
+		s->calls = 0;
 	lua_pushcfunction(L, run_input);
 	lua_pushlightuserdata(L, in);
 	if (lua_pcall(L, 1, 0, 0)) {
 		ql_show_error(L);
 		in->failed = true;
 	}
-	s->calls = before.calls;
+	if (!in->part)
+		s->calls = before.calls;
 	s->place = before.place;
 	s->line = before.line;
 	if (in->counted)
@@ -291,9 +299,29 @@ bool ql_session_text(struct ql_session *s, int n, const char *text, size_t size)
 {
 	struct input in = {.session = s, .text = text, .size = size, .final = true};
 	int own = s->n;
+	const char *chunk = s->chunk;
+	size_t skip = s->skip;
 
 	s->n = n;
+	s->chunk = NULL; /* those of the cell that orders it */
+	s->skip = 0;
 	run_protected(&in);
 	s->n = own;
+	s->chunk = chunk;
+	s->skip = skip;
+	return !in.failed;
+}
+
+bool ql_session_cell(struct ql_session *s, const char *chunk, const char *text, size_t size)
+{
+	struct input in = {.session = s, .text = text, .size = size, .final = true, .part = true};
+	const char *own = s->chunk;
+	size_t skip = s->skip;
+
+	s->chunk = chunk;
+	s->skip = 0;
+	run_protected(&in);
+	s->chunk = own;
+	s->skip = skip;
 	return !in.failed;
 }

@@ -46,5 +46,8 @@ int ql_session_prompt(const struct ql_session *s, bool more, char text[QL_PROMPT
 bool ql_session_call(struct ql_session *s, struct ql_cell *cell, int n);
 /* Runs a text as the input number n, which may be one that ran before; false: an error was printed. */
 bool ql_session_text(struct ql_session *s, int n, const char *text, size_t size);
+/* Runs a cell of a file as a part of the running input, with `chunk` for its name in messages; false: an error was
+ * printed. */
+bool ql_session_cell(struct ql_session *s, const char *chunk, const char *text, size_t size);
 
 #endif

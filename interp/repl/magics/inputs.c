@@ -4,8 +4,8 @@
 #include "interp/repl/magic.h"
 
 const struct ql_magic ql_magic_run = {"run", "file | n | 3-5 | above | stale",
-	"runs a file, an input again, all before this one, or those whose variables changed", QL_TAKES_WORDS,
-	NULL, "magic_inputs", "run"};
+	"runs a file (a notebook cell by cell), an input again, all before this one, or those whose variables changed",
+	QL_TAKES_WORDS, NULL, "magic_inputs", "run"};
 const struct ql_magic ql_magic_edit = {"edit", "[n | file]",
 	"opens an input (the last one) or a file in $EDITOR and runs the result", QL_TAKES_WORDS, NULL,
 	"magic_inputs", "edit"};
