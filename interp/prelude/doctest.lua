@@ -230,30 +230,59 @@ local function quote(text)
 	return "'" .. text:gsub("'", "'\\''") .. "'"
 end
 
--- Adds the Lua files below a folder, in the order of their names; false: it is none. Folders are not followed without end: a
--- link may lead back.
+-- The language of an .ipynb where it names another one than Lua.
+local function foreign(path)
+	local json, file = internal.import 'json_write', io.open(path, 'rb')
+	local good, nb = pcall(json.read, file and file:read 'a' or '')
+	if file then file:close() end
+	local metadata = good and type(nb) == 'table' and type(nb.metadata) == 'table' and nb.metadata or {}
+	for _, place in ipairs {{'kernelspec', 'language'}, {'language_info', 'name'}} do
+		local language = type(metadata[place[1]]) == 'table' and metadata[place[1]][place[2]]
+		if type(language) == 'string' and language:lower() ~= 'lua' then return language end
+	end
+end
+
+-- An .ipynb beside the .lua of its name is the same notebook; Jupyter's copies of what it opened are none.
+local function is_test(path, name, names)
+	if name:find '%.lua$' then return true end
+	return name:find '%.ipynb$' and not names[name:gsub('%.ipynb$', '.lua')] and not path:find '/%.ipynb_checkpoints/'
+end
+
+-- Adds the Lua files and notebooks below a folder, in the order of their names; false: it is none. Folders are not followed
+-- without end: a link may lead back.
 local function add_below(folder, files, depth)
-	local entries = internal.entries(folder)
+	local entries, names = internal.entries(folder), {}
 	if not entries then return false end
 	table.sort(entries, function(a, b) return a[1] < b[1] end)
+	for _, entry in ipairs(entries) do names[entry[1]] = true end
 	for _, entry in ipairs(entries) do
 		local path = folder:gsub('/$', '') .. '/' .. entry[1]
 		if entry[2] and depth < 40 then
 			add_below(path, files, depth + 1)
-		elseif entry[1]:find '%.lua$' then
+		elseif is_test(path, entry[1], names) then
 			files[#files + 1] = path
 		end
 	end
 	return true
 end
 
--- Files as they are, folders by the Lua files below them.
+-- Files as they are, folders by what is below them; and how many notebooks of other languages are left out.
 local function expand(names)
-	local files = {}
+	local files, others = {}, 0
 	for _, name in ipairs(names) do
-		if not add_below(name, files, 0) then files[#files + 1] = name end
+		local below = {}
+		if not add_below(name, below, 0) then files[#files + 1] = name end
+		for _, path in ipairs(below) do
+			local language = path:find '%.ipynb$' and foreign(path)
+			if language then
+				print(('skipped: %s: a notebook in %s'):format(path, language))
+				others = others + 1
+			else
+				files[#files + 1] = path
+			end
+		end
 	end
-	return files
+	return files, others
 end
 
 -- One file in a process of its own. A process that dies without its counts is one failure.
@@ -297,8 +326,8 @@ return function(arguments)
 		end
 		i = i + 1
 	end
-	local files = expand(names)
-	local passed, failed, skips = 0, 0, 0
+	local files, others = expand(names)
+	local passed, failed, skips = 0, 0, others
 	for _, file in ipairs(files) do
 		local p, f, s
 		if #files == 1 and setting == '' then

@@ -37,6 +37,7 @@ or from the .ipynb, and go to the side file of a .lua.]], example = 'quoll conve
 Runs Lua files and compares what they print with their --> lines; arguments behind -- are those of the files.
 A notebook, a Lua file with `-- %%` lines or an .ipynb, runs cell by cell, as with `quoll run`: the tags skip and raises
 hold, %words and !commands run, the value that a cell shows is compared, too. A file with it(…) is a plain test.
+Of a folder, the Lua files and the notebooks below it are taken, an .ipynb beside the .lua of its name not.
 A file whose name begins with '-' is written ./-name. Exit code 1 when a test failed.]],
 		options = {{'--kernel', 'NAME', 'the fastest kernels that the files may use: ' .. LEVELS, LEVELS}},
 		example = 'quoll test tests/mine.lua --kernel avx2'},

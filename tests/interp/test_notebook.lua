@@ -114,6 +114,25 @@ describe('a file', function()
 		assert(output:find("nb.ipynb[2]:2: cell 2 'Wrong': attempt to index a number value", 1, true) and
 			output:find '2 passed, 1 failed, 0 skipped\n$', output)
 	end)
+	it('is found in a folder, once for a pair, without copies and other languages', function()
+		local json = internal.import 'json_write'
+		local function ipynb(name, source, language)
+			write(name, json.write {nbformat = 4, nbformat_minor = 2,
+				metadata = language and {kernelspec = {name = 'x', display_name = 'x', language = language}} or {},
+				cells = {{cell_type = 'code', metadata = {}, source = source, outputs = {}}}})
+		end
+		os.execute(('mkdir -p %s/all/.ipynb_checkpoints %s/all/sub'):format(folder, folder))
+		ipynb('all/a.ipynb', '1 + 1  --> 2')
+		ipynb('all/sub/b.ipynb', '1 + 1  --> 3', 'lua')
+		ipynb('all/pair.ipynb', '1 + 1  --> 4')
+		write('all/pair.lua', '-- %%\n1 + 1  --> 2\n')
+		ipynb('all/other.ipynb', 'import numpy', 'python')
+		ipynb('all/.ipynb_checkpoints/a-checkpoint.ipynb', '1 + 1  --> 5')
+		local output, good = run 'all'
+		assert(not good and output:find('all/sub/b.ipynb[1]:1: expected: 3', 1, true), output)
+		assert(output:find('skipped: all/other.ipynb: a notebook in python\n', 1, true), output)
+		assert(output:find '5 passed, 1 failed, 1 skipped\n$', output)
+	end)
 	it('that is broken fails', function()
 		check('-- %% [markdwn]\n-- x\n-- %%\n1\n', '0 1 0 bad', 'nb.lua:1: wanted [markdown] or [raw]')
 		write('bad.ipynb', '{')
