@@ -1,25 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- hw.recommend and hw.hints: what they say follows from what was measured, and is measured once.
-local folder = os.tmpname()
-os.remove(folder)
-local program = '"/proc/$PPID/exe"'
-
-local function run(code)
-	local name = os.tmpname()
-	local file = assert(io.open(name, 'w'))
-	file:write(code)
-	file:close()
-	local pipe = io.popen(('XDG_CACHE_HOME=%s %s %s 2>&1'):format(folder, program, name))
-	local output, good = pipe:read 'a', pipe:close()
-	os.remove(name)
-	assert(good, output)
-	return output
-end
-local function lines_of_cache()
-	local n = 0
-	for _ in io.lines(folder .. '/quoll/measured.tsv') do n = n + 1 end
-	return n
-end
+local measured = dofile 'tests/tools/measured.lua'
+local run, cache, lines_of_cache = measured.run, measured.file, measured.lines
 
 it('recommends the fastest of what it measured, and says why', function()
 	local output = run [[
@@ -48,10 +30,10 @@ it('measures once', function()
 	run "print(hw.recommend{op='matmul', m=8, n=64, k=64})"
 	assert(lines_of_cache() == 12)
 	-- what is stored decides
-	local file = io.open(folder .. '/quoll/measured.tsv', 'rb')
+	local file = io.open(cache, 'rb')
 	local text = file:read 'a'
 	file:close()
-	file = io.open(folder .. '/quoll/measured.tsv', 'wb')
+	file = io.open(cache, 'wb')
 	file:write((text:gsub('(m=8 n=64 k=64|weight_only int8/1\t)[^\t]+', '%10.0001')), 'torn|line\t1')
 	file:close()
 	local output = run "r = hw.recommend{op='matmul', m=8, n=64, k=64} print(r.spec, r.mode)"
@@ -85,4 +67,4 @@ it('bad input', function()
 	refused('recommend: k: wanted an integer from 1 to 1048576 for matmul, got nil', {op='matmul', m=1, n=1})
 	refused("recommend: unknown option 'mm'", {op='matmul', mm=1})
 end)
-os.execute(('rm -rf %s'):format(folder))
+measured.remove()

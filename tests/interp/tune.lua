@@ -1,29 +1,11 @@
 -- SPDX-License-Identifier: MIT
 -- hw.tune: what it says follows from what was measured, within the time, once; levels and threads stay as they are set.
-local folder = os.tmpname()
-os.remove(folder)
-local program = '"/proc/$PPID/exe"'
+local measured = dofile 'tests/tools/measured.lua'
+local run, cache, lines_of_cache = measured.run, measured.file, measured.lines
 
-local function run(code)
-	local name = os.tmpname()
-	local file = assert(io.open(name, 'w'))
-	file:write(code)
-	file:close()
-	local pipe = io.popen(('XDG_CACHE_HOME=%s %s %s 2>&1'):format(folder, program, name))
-	local output, good = pipe:read 'a', pipe:close()
-	os.remove(name)
-	assert(good, output)
-	return output
-end
 local function refused(text, f, ...)
 	local good, message = pcall(f, ...)
 	assert(not good and message:find(text, 1, true), message)
-end
-local cache = folder .. '/quoll/measured.tsv'
-local function lines_of_cache()
-	local n = 0
-	for _ in io.lines(cache) do n = n + 1 end
-	return n
 end
 
 it('stops by time, and goes on where it stopped', function()
@@ -85,4 +67,4 @@ it('bad input', function()
 	refused('tune: runs: wanted positive integer, got 0', hw.tune, {op='matmul', m=1, n=8, k=8}, {runs=0})
 	refused('tune: gain: wanted a number of at least 0', hw.tune, {op='matmul', m=1, n=8, k=8}, {gain=0 / 0})
 end)
-os.execute('rm -rf ' .. folder)
+measured.remove()
