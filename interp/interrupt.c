@@ -210,6 +210,19 @@ void ql_interrupt_clear(struct ql_state *s)
 	hooked = 0;
 }
 
+static void on_ignored(int signal)
+{
+	(void)signal;
+}
+
+/* A handler, unlike SIG_IGN, is not inherited by programs. */
+void ql_interrupt_ignore(int signal)
+{
+	const struct sigaction action = {.sa_handler = on_ignored, .sa_flags = SA_RESTART};
+
+	sigaction(signal, &action, NULL);
+}
+
 lua_State *ql_interrupt_enter(struct ql_state *s, lua_State *co)
 {
 	lua_State *from = s->running;

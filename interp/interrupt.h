@@ -27,6 +27,9 @@ void ql_interrupt_after(int64_t seconds);
 /* The time is over: run nothing more. */
 bool ql_interrupt_over(void);
 
+/* A signal that shall only make a system call fail: SIGXFSZ, SIGPIPE. */
+void ql_interrupt_ignore(int signal);
+
 /* `co` runs from now on, on behalf of the thread that is returned and goes back with ql_interrupt_leave. */
 lua_State *ql_interrupt_enter(struct ql_state *s, lua_State *co);
 void ql_interrupt_leave(struct ql_state *s, lua_State *before);

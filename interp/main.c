@@ -387,21 +387,14 @@ static bool confine(const struct line *l, const struct ql_options *options, char
 	return ql_sandbox_enter(folders, options->at[QL_OPTION_data].s, l->argv + l->rest, l->argc - l->rest, error);
 }
 
-static void ignore(int signal)
-{
-	(void)signal;
-}
-
 int main(int argc, char **argv)
 {
-	/* A file beyond ulimit -f is an error of the write. A handler, unlike SIG_IGN, is not inherited by programs. */
-	const struct sigaction quiet = {.sa_handler = ignore, .sa_flags = SA_RESTART};
 	struct line l = {.argc = argc, .argv = argv, .rest = argc};
 	struct ql_options options;
 	char error[QL_STATE_ERROR]; /* the largest of the three that write into it */
 	struct ql_state *s;
 
-	sigaction(SIGXFSZ, &quiet, NULL);
+	ql_interrupt_ignore(SIGXFSZ); /* a file beyond ulimit -f is an error of the write */
 	if (argc < 1 || !read_line(&l))
 		return 1;
 	if (l.help)

@@ -163,11 +163,6 @@ static void edit_loop(struct ql_session *s)
 	ql_prompt_close(&prompt);
 }
 
-static void ignore(int signal)
-{
-	(void)signal;
-}
-
 static int begin(lua_State *L)
 {
 	ql_session_begin(lua_touserdata(L, 1), ql_state_of(L));
@@ -182,14 +177,11 @@ static void say_hello(void)
 
 int ql_repl(struct ql_state *state, const struct ql_restore *restore)
 {
-	struct sigaction quiet = {.sa_handler = ignore};
 	struct ql_session session;
 	struct reader reader = {0};
 	lua_State *L = state->L;
 
-	/* A child that closed its pipe must not end the session. A handler, unlike SIG_IGN, is not inherited.
-	 */
-	sigaction(SIGPIPE, &quiet, NULL);
+	ql_interrupt_ignore(SIGPIPE); /* a child that closed its pipe must not end the session */
 	lua_pushcfunction(L, begin);
 	lua_pushlightuserdata(L, &session);
 	if (lua_pcall(L, 1, 0, 0)) {
