@@ -88,6 +88,7 @@ local QUANT = {
 }
 
 local MODULE = {
+	add_module = "m:add('name', module)", append = 'm:add(module)',
 	buffers = 'm:state()', children = 'pairs(m:named())', cpu = "m:to 'cpu'",
 	cuda = "m:to with a device, see help 'gpu'", double = "m:to 'float64'", float = "m:to 'float32'",
 	fuse_model = 'm:fuse()', half = "m:to 'float16'", load_state_dict = "m:load 'file.safetensors'",

@@ -166,11 +166,12 @@ function module.child(m, child, name)
 	local parts, class = rawget(m, PARTS), getmetatable(m).class
 	if not is_module(child) then fail('%s: wanted modules, got %s', class.name, describe(child)) end
 	local word = getmetatable(child).class.word
-	parts.counts[word] = (parts.counts[word] or 0) + 1
-	name = name or rawget(child, 'name') or word .. parts.counts[word]
+	local count = (parts.counts[word] or 0) + 1
+	name = name or rawget(child, 'name') or word .. count
 	for _, other in ipairs(parts.children) do
 		if other.name == name then fail("%s: wanted names that differ, got '%s' twice", class.name, name) end
 	end
+	parts.counts[word] = count
 	parts.children[#parts.children + 1] = {name = name, module = child}
 	if rawget(m, name) == nil and methods[name] == nil and class[name] == nil then rawset(m, name, child) end
 	if rawget(child, 'ordered') then rawset(m, 'ordered', true) end

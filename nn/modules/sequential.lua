@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- nn.Sequential: modules one after the other. nn.Residual: the same, plus what went in.
 local _, internal = ...
+local base = internal.import 'base'
 local module = internal.import 'module'
+local fail, describe = base.fail, base.describe
 
 -- {'name', module}; a module has a metatable.
 local function is_named(item)
@@ -28,7 +30,7 @@ module.define(nn, {
 	name = 'Sequential', list = true,
 	usage = 'nn.Sequential{module, module, …}',
 	text = [[The modules one after the other, each called with what the one before gave. m[i] is a module, #m their number; their
-names are kind and number, m.linear1; {'name', module} in place of a module gives it a name.]],
+names are kind and number, m.linear1; {'name', module} in place of a module gives it a name. m:add puts one more behind them.]],
 	example = [[m = nn.Sequential{nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)}
 print(m(tensor.ones(5, 3)):size())  --> 5 2
 print(#m, m.linear2 == m[3])  --> 3 true
@@ -37,6 +39,26 @@ print(m.fc1 == m[1], m.fc2 == m[3])  --> true true]],
 	init = add_all,
 	forward = run,
 })
+
+base.doc {name = 'module:add', usage = "m:add(module)  m:add('fc1', module)",
+	text = [[Puts a module behind the last one of an nn.Sequential, with a name of its own when one is given, and returns m. An optimizer
+that was made before does not train it; what calibration saw does not cover it.]],
+	example = [[m = nn.Sequential{nn.Linear(3, 4)}:add(nn.ReLU()):add('out', nn.Linear(4, 2))
+print(#m, m.out == m[3], m(tensor.ones(5, 3)):size())  --> 3 true 5 2]]}
+
+function module.methods.add(m, ...)
+	local name, child = ...
+	if select('#', ...) == 1 then name, child = nil, name end
+	local kind = module.is_module(m) and module.class_of(m).name or describe(m)
+	if kind ~= 'Sequential' then fail("add: wanted an nn.Sequential, as in m:add(module), got %s", kind) end
+	if not module.is_module(child) then fail('add: wanted a module, got %s', describe(child)) end
+	if name ~= nil and type(name) ~= 'string' then fail("add: wanted a name, as in m:add('fc1', module), got %s", describe(name)) end
+	module.walk(child, function(_, inner)
+		if inner == m then fail 'add: wanted a module that does not hold this one' end
+	end)
+	m[#m + 1] = module.child(m, child, name and module.check_name('add', name))
+	return m
+end
 
 return module.define(nn, {
 	name = 'Residual', list = true,

@@ -25,6 +25,28 @@ it('takes names as {name, module}', function()
 	assert(r.inner == r[1])
 end)
 
+it('grows with add', function()
+	local a, b = nn.Linear(2, 3), nn.Linear(3, 2)
+	local m = nn.Sequential {}
+	assert(m:add(a) == m and m:add('act', nn.ReLU()):add(b) == m)
+	local list = {}
+	for name in pairs(m:named()) do list[#list + 1] = name end
+	assert(table.concat(list, ' ') == 'linear1 act linear2' and #m == 3 and m[1] == a and m.linear2 == b and m.act == m[2])
+	local x = tensor.randn(4, 2)
+	local whole = nn.Sequential {a, nn.ReLU(), b}
+	assert((m(x) - whole(x)):abs():max():item() == 0 and #m:parameters() == 4)
+	local g = graph.trace(m, x)
+	assert((g:run(x) - m(x)):abs():max():item() == 0)
+	local c = m:clone():add(nn.ReLU())
+	assert(#c == 4 and #m == 3 and c(x):min():item() >= 0)
+	m:calibrate {{x}}
+	assert(m:quantize {mode = 'static'}:add(nn.ReLU())(x):min():item() >= 0)
+	local file = os.tmpname() .. '.safetensors'
+	c:save(file)
+	nn.Sequential {nn.Linear(2, 3)}:add('act', nn.ReLU()):add(nn.Linear(3, 2)):load(file)
+	os.remove(file)
+end)
+
 local function refused(pattern, ...)
 	local ok, message = pcall(...)
 	assert(not ok and message:find(pattern, 1, true), message)
@@ -35,3 +57,15 @@ refused('Sequential: name: wanted', nn.Sequential, {{'a b', nn.ReLU()}})
 refused("Sequential: wanted names that differ, got 'a' twice", nn.Sequential, {{'a', nn.ReLU()}, {'a', nn.ReLU()}})
 refused('Sequential: wanted modules, got 3', nn.Sequential, {{'a', 3}})
 refused('Sequential: wanted modules, got table', nn.Sequential, {{'a'}})
+local m = nn.Sequential {nn.ReLU()}
+refused('add: wanted a module, got 3', m.add, m, 3)
+refused('add: wanted a module, got nil', m.add, m, nil)
+refused("add: wanted a module, got 'fc1'", m.add, m, nn.ReLU(), 'fc1')
+refused("add: wanted a name, as in m:add('fc1', module), got 3", m.add, m, 3, nn.ReLU())
+refused("Sequential: wanted names that differ, got 'relu1' twice", m.add, m, 'relu1', nn.ReLU())
+refused('add: name: wanted', m.add, m, 'a b', nn.ReLU())
+refused('add: wanted a module that does not hold this one', m.add, m, m)
+refused('add: wanted a module that does not hold this one', m.add, m, nn.Sequential {nn.Residual {m}})
+refused('add: wanted an nn.Sequential, as in m:add(module), got Linear', m.add, nn.Linear(2, 2), nn.ReLU())
+refused('m:add(module)', function() return m:append(nn.ReLU()) end)
+print(#m, #m:add(nn.ReLU()), m.relu2 == m[2])  --> 1 2 true
