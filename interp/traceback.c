@@ -395,7 +395,7 @@ static void add_suggestion(struct trace *t)
 	lua_Debug ar;
 	char line[QL_TRACE_LINE] = "";
 
-	if (!strstr(lua_tostring(L, 1), " a nil value ("))
+	if (!strstr(lua_tostring(L, 1), " a nil value (") && !strstr(lua_tostring(L, 1), "'string'"))
 		return;
 	if (lua_getstack(L, 2, &ar) && lua_getinfo(L, "Sl", &ar))
 		ql_trace_line(L, &ar, line);

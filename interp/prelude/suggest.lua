@@ -82,8 +82,20 @@ local function habit(kind, name, value, line)
 	end
 end
 
+-- What looks right in Python, and is about strings here: patterns of messages.
+local STRINGS = {
+	{"attempt to add a 'string' with a '", "; texts are joined by .."},
+	{"attempt to add a '%l+' with a 'string'", "; texts are joined by .."},
+	{"attempt to mod a 'string' with a '", "; a text is filled in by ('%d'):format(3)"},
+	{"attempt to mul a 'string' with a 'number'", "; a text is repeated by ('ab'):rep(3)"},
+}
+
 -- What to put behind the message, or nil.
 return function(message, line)
+	for _, hint in ipairs(STRINGS) do
+		if message:find(hint[1]) then return hint[2] end
+	end
+	if message:find 'attempt to get length of a nil value' and line:find '^%s*#' then return "; '--' begins a comment" end
 	local kind, name = message:match "attempt to %l+ a nil value %((%l+) '([%a_][%w_]*)'%)"
 	if not kind then kind, name = message:match "attempt to perform arithmetic on a nil value %((%l+) '([%a_][%w_]*)'%)" end
 	local words, known

@@ -3,8 +3,16 @@
 -- the message, perhaps longer. The text is the whole input; the message tells the line.
 local _, internal = ...
 
--- Lua patterns of a line without its strings and comments, and what to write here. The first that fits counts.
+-- Of a line as it stands: {pattern, what to write here, pattern of what is none}. The first that fits counts.
+local RAW = {
+	{'"""', 'a text of several lines stands in [[ ]]'},
+	{"'''", 'a text of several lines stands in [[ ]]'},
+}
+
+-- The same for a line without its strings and comments.
 local HINTS = {
+	{'^%s*[%w_]+%s*=%s*!%s*[%w_]', "'not' is that operator here; what a command prints: io.popen('ls'):read 'a'"},
+	{'^%s*del%s+([%w_%.]+)', 'a variable goes away by %1 = nil, a local one of the prompt by %forget %1'},
 	{'!=', "'~=' is the operator 'not equal' here"},
 	{'([%w_%.%[%]]+)%s*([%+%-%*/%%])=%f[^=]', "there is no '%2=' in Lua: %1 = %1 %2 …"},
 	{'([%w_%.%[%]]+)%s*%+%+', "there is no '++' in Lua: %1 = %1 + 1"},
@@ -24,6 +32,16 @@ local HINTS = {
 	{'%[%s*%-?%d*%s*:%s*%-?%d*', "a range is a text: x['1:10'], counted from 1, both ends included"},
 	{'=%s*%[%s*[%w%-%]"\']', 'a list is written in braces: {1, 2, 3}'},
 	{'%([^()]-%f[%w_][%a_][%w_]*%s*=%f[^=]', 'options stand in braces: f(x, {name = value})'},
+	{'%[.*%f[%w_]for%f[^%w_].*%sin%s', 'a list is filled in a loop: for i, v in ipairs(list) do t[i] = v end'},
+	{'^%s*%[', 'a list is written in braces: {1, 2, 3}'},
+	{'{[^}]*["%w%s]%s*:%s', "fields are written {name = value}, {['any text'] = value}"},
+	{'%sif%s.*%selse%s', 'the choice between two values is written: condition and a or b', '%f[%w_]then%f[^%w_]'},
+	{'%f[%w_]is%s+not%f[^%w_]', "'~=' compares: x ~= nil"},
+	{'%f[%w_]is%s+[%w_]', "'==' compares: x == nil"},
+	{'%f[%w_]not%s+in%f[^%w_]', 'whether a table has a field: t.name == nil'},
+	{'[%w_%)%]]%s*@%s*[%w_%(]', 'the matrix product is written a:matmul(b)'},
+	{'["\']%s*%.%s*%l+%s*%(', "a text stands in brackets before its method: ('%d'):format(3)"},
+	{'^%s*[%w_%.]+%s*=%s*[%w_%.]+%s*=%f[^=]', 'each assignment is a statement of its own'},
 	{'%?.*:', "the choice between two values is written: condition and a or b"},
 	{'%*%*', "'^' is the power here, x^2, or x:pow(2)"},
 	{'^%s*//', "'--' begins a comment"},
@@ -68,7 +86,7 @@ end
 local function hint_of(list, line)
 	for _, hint in ipairs(list) do
 		local a, b = line:match(hint[1])
-		if a then
+		if a and not (hint[3] and line:find(hint[3])) then
 			return (hint[2]:gsub('%%(%d)', function(i) return i == '1' and a or b end))
 		end
 	end
@@ -100,6 +118,6 @@ return function(message, text)
 	if not line then return message end
 	local wrong = wrong_option(line)
 	if wrong then return (first:find '^In%[' and '' or first:match '^.-:%d+: ') .. wrong end
-	local hint = block_above(text, number) or hint_of(HINTS, plain(line))
+	local hint = block_above(text, number) or hint_of(RAW, line) or hint_of(HINTS, plain(line))
 	return hint and first .. '; ' .. hint .. rest or message
 end

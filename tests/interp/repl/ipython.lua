@@ -44,6 +44,12 @@ describe('syntax of other languages', function()
 		['import torch'] = 'nothing is imported', ['from torch import nn'] = 'nothing is imported', ['y = x ** 2'] = "'^' is the power here", ['x = 5 # five plus two'] = "'--' begins a comment",
 		['// note'] = "'--' begins a comment", ['f = lambda x: x'] = 'function(x) return … end', ['print x'] = 'print(x)', ['y = a ? b : c'] = 'condition and a or b',
 		['for i in range(3):\n    print(i)'] = 'a loop is written: for i = 1, n do … end', ['while x:\n    f()'] = 'while … do … end',
+		['del x'] = 'a variable goes away by x = nil, a local one of the prompt by %forget x', ['files = !ls'] = "io.popen('ls'):read 'a'",
+		['"""doc"""'] = 'stands in [[ ]]', ["s = '''a"] = 'stands in [[ ]]', ['[i for i in x]'] = 'a list is filled in a loop', ['[1, 2]'] = 'in braces',
+		["d = {'a': 1}"] = 'fields are written {name = value}', ['y = 1 if x else 2'] = 'condition and a or b', ['x is None'] = "'==' compares: x == nil",
+		['if x is not None then end'] = "'~=' compares: x ~= nil", ['a @ b'] = 'a:matmul(b)', ['"%d".format(3)'] = "('%d'):format(3)",
+		['x = y = 3'] = 'a statement of its own', ['# comment'] = "'--' begins a comment", ['"a" + "b"'] = 'texts are joined by ..',
+		['1 + "b"'] = 'texts are joined by ..', ['"%d" % 3'] = "('%d'):format(3)", ['"-" * 10'] = "('ab'):rep(3)",
 		['if x:\n    f()\nelse:\n    g()'] = 'if … then … elseif',
 	} do
 		it('gets a hint: ' .. text, function()
@@ -62,6 +68,7 @@ describe('syntax of other languages', function()
 		check('x = "a != b" y y', "In[1]:1: syntax error near 'y'\n")
 		check('x y -- a && b', "In[1]:1: syntax error near 'y'\n")
 		check('if x == 1 then y = = 2 end', "In[1]:1: unexpected symbol near '='\n")
+		check('if a then b = 1 else c = = 2 end', "In[1]:1: unexpected symbol near '='\n")
 		check('x = #t y y', "In[1]:1: syntax error near 'y'\n")
 	end)
 end)
