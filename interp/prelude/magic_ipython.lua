@@ -68,6 +68,7 @@ function magics.reset(text)
 	for key in pairs(type(Out) == 'table' and Out or {}) do Out[key] = nil end
 	rawset(_G, '_', nil)
 	internal.postmortem = nil
+	internal.import 'stale'.begin() -- what earlier inputs read is gone, and no reason to run them again
 	collectgarbage()
 	print(('%d variable%s dropped'):format(n, n == 1 and '' or 's'))
 end

@@ -81,7 +81,14 @@ function magics.save(text)
 	if #dropped > 0 then print('not kept: ' .. table.concat(dropped, ', ')) end
 end
 
-function magics.load(text)
+-- Marks (stale.lua): this input assigns the variables.
+local function mark(number, text, chosen)
+	local names = {}
+	for i, v in ipairs(chosen) do names[i] = v[1] end
+	internal.import 'stale'.session:before(number, function() end, names, text, true)
+end
+
+function magics.load(text, number)
 	local path, words = parse('load', text)
 	local tensors = tensor.load(path)
 	local bytes = not internal.import 'base'.is_tensor(tensors) and tensors[format.NAME]
@@ -89,8 +96,9 @@ function magics.load(text)
 	if bytes:dtype() ~= 'uint8' or bytes:dim() ~= 1 then fail('load: %s: wrong contents: %s', path, internal.describe(bytes)) end
 	local good, list = pcall(format.decode, tensors, text_of(bytes))
 	if not good then fail('load: %s: %s', path, tostring(list)) end
-	local names = {}
-	for i, v in ipairs(select_names('load', list, words)) do
+	local names, chosen = {}, select_names('load', list, words)
+	mark(number, text, chosen)
+	for i, v in ipairs(chosen) do
 		if v[3] then internal.keep_local(v[1], v[2]) else rawset(_G, v[1], v[2]) end
 		names[i] = v[1] .. (v[3] and ' (local)' or '')
 	end

@@ -67,6 +67,21 @@ describe('an input is not stale', function()
 	it('for what every input changes', function() none '5;\n_;\nIn[1];\n6;' end)
 end)
 
+it('%load counts as the input that assigns', function()
+	local path = os.tmpname()
+	local out = session(('x = 1\n%%save %s\nx = 2\ny = x\n%%load %s\nz = 3\n%%stale'):format(path, path))
+	assert(out:find 'In%[4%] read x, changed by In%[5%]\n$', out)
+	out = session(('x = 1\n%%save %s x\ny = x + 1\n%%load %s\nz = 3\n%%stale'):format(path, path))
+	assert(out:find 'nothing is stale\n$', out)
+	os.remove(path)
+	os.remove(path .. '.safetensors')
+end)
+
+it('%reset ends all marks', function()
+	local out = session 'x = 1\ny = x\n%reset -f\nx = 5\n%stale'
+	assert(out:find 'nothing is stale\n$', out)
+end)
+
 describe('%run stale', function()
 	it('runs them in order, under their numbers', function()
 		check('a = 1\nb = a * 10\nc = b + 1\na = 2\n%run stale\nc\n%stale', 'Out[6]: 21\nnothing is stale\n')
