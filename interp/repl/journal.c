@@ -313,6 +313,43 @@ void ql_journal_close(lua_State *L, struct ql_journal *j)
 	free(j);
 }
 
+/* ---- the session before ---- */
+
+/* Whether the text is in the `size` bytes of the file from `at` on (from its end back: negative). */
+static bool file_has(const char *file, off_t at, size_t size, const char *text)
+{
+	char part[QL_PATH + QL_HEAD];
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	off_t end = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
+	ssize_t n = -1;
+
+	if (at < 0)
+		at = end > -at ? end + at : 0;
+	if (end >= 0)
+		n = pread(fd, part, size < sizeof(part) ? size : sizeof(part), at);
+	if (fd >= 0)
+		close(fd);
+	return n > 0 && memmem(part, (size_t)n, text, strlen(text));
+}
+
+bool ql_journal_crashed(const struct ql_journal *j)
+{
+	char folder[QL_PATH];
+	struct entry *files;
+	size_t n, i = 0;
+	bool crashed;
+
+	snprintf(folder, sizeof(folder), "%s", j->path);
+	strrchr(folder, '/')[1] = '\0';
+	n = list_files(folder, &files);
+	while (i < n && (!strcmp(files[i].name, j->path) || is_alive(files[i].name)))
+		i++;
+	crashed = i < n && file_has(files[i].name, 0, QL_PATH, "\ninput ") &&
+		  !file_has(files[i].name, -QL_HEAD, QL_HEAD, "\nend 0 0 ");
+	free_files(files, n);
+	return crashed;
+}
+
 /* ---- for the prelude ---- */
 
 /* journal_files() -> list of {path, size, time, alive = another process writes it, own = this one does} */

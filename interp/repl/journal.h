@@ -35,6 +35,8 @@ struct ql_journal;
  */
 struct ql_journal *ql_journal_open(lua_State *L, const char *path, char error[QL_JOURNAL_ERROR]);
 void ql_journal_close(lua_State *L, struct ql_journal *j);
+/* Of the sessions in the folder of this one, the last that does not run any more had inputs and did not end by itself. */
+bool ql_journal_crashed(const struct ql_journal *j);
 
 /* The input n begins and ends. NULL: nothing is done. */
 void ql_journal_input(struct ql_journal *j, int n, const char *text, size_t size);

@@ -53,8 +53,11 @@ static int begin(lua_State *L)
 	struct ql_session *s = lua_touserdata(L, 1);
 	const struct ql_restore *r = lua_touserdata(L, 2);
 
-	if (!r->wanted || !restore(s, r->path))
-		record(s);
+	if (r->wanted && restore(s, r->path))
+		return 0;
+	record(s);
+	if (!r->wanted && s->journal && !s->state->options.at[QL_OPTION_journal].s && ql_journal_crashed(s->journal))
+		printf("The session before did not end by itself: quoll --restore shows it and keeps its inputs\n");
 	return 0;
 }
 

@@ -75,6 +75,33 @@ static void test_contents(void)
 	CHECK(dialog_leave(d) == 0, "status");
 }
 
+static void test_hint(void)
+{
+	static const char hint[] = "The session before did not end by itself: quoll --restore";
+	struct dialog *d, *other;
+
+	CASE("the session after a crash says so, once, and no other");
+	begin_anew();
+	d = dialog_begin(NULL, NULL);
+	CHECK(!strstr(d->out, hint), "first: %s", d->out);
+	dialog_kill(d);
+	d = dialog_begin(NULL, NULL);
+	CHECK(!strstr(d->out, hint), "without inputs: %s", d->out);
+	dialog_line(d, "1 + 1", "Out[1]: 2");
+	other = dialog_begin(NULL, NULL);
+	CHECK(!strstr(other->out, hint), "while it runs: %s", other->out);
+	CHECK(dialog_leave(other) == 0, "status");
+	sleep(1); /* the times of files are compared by seconds */
+	dialog_line(d, "2 + 2", "Out[2]: 4");
+	dialog_kill(d);
+	d = dialog_begin(NULL, NULL);
+	CHECK(strstr(d->out, hint), "after a crash: %s", d->out);
+	CHECK(dialog_leave(d) == 0, "status");
+	d = dialog_begin(NULL, NULL);
+	CHECK(!strstr(d->out, hint), "later: %s", d->out);
+	CHECK(dialog_leave(d) == 0, "status");
+}
+
 static void test_bounds(void)
 {
 	struct dialog *d;
@@ -188,6 +215,7 @@ int main(void)
 		return check_end();
 	test_clean();
 	test_contents();
+	test_hint();
 	test_bounds();
 	test_damage();
 	test_places();
