@@ -52,7 +52,8 @@ Other words of IPython say what to type instead.
 share, text,
 numbers; views become tensors of their own, gradients are left out. It names what it cannot keep: functions, and
 models that hold some. %load brings
-them back, locals as locals, and runs nothing of the file.
+them back, locals as locals, and runs nothing of the file. A file that is no such one, the weights of a model for example, is not
+replaced.
 
 !command has the terminal: Ctrl-C ends it, not the prompt; what it prints is not recorded, but in a notebook it is kept with
 the cell. A status other than 0 is told and stops nothing. %edit uses $VISUAL, $EDITOR

@@ -68,8 +68,22 @@ local function size_text(path)
 	return n < 1024 and n .. ' B' or n < 1 << 20 and ('%.1f KiB'):format(n / 1024) or ('%.1f MiB'):format(n / (1 << 20))
 end
 
+-- Whether the file may be replaced: it is none yet, or the variables of a session, by the names in its head. The weights of a
+-- model have the same ending.
+local function is_replaceable(path)
+	local file = io.open(path, 'rb')
+	if not file then return true end
+	local room, size = (file:seek 'end' or 0) - 8, nil
+	file:seek 'set'
+	size = file:read(8) or ''
+	local head = #size == 8 and file:read(math.max(0, math.min(string.unpack('<i8', size), room))) or ''
+	file:close()
+	return size == '' or head:find('"' .. format.NAME .. '"', 1, true) ~= nil
+end
+
 function magics.save(text)
 	local path, words = parse('save', text)
+	if not is_replaceable(path) then fail('save: %s is there already, and no session: wanted another name', path) end
 	local chosen = select_names('save', variables(), words)
 	if #chosen == 0 then fail 'save: there are no variables yet' end
 	local tensors, json, dropped, kept = format.encode(chosen)
