@@ -75,6 +75,34 @@ local function no_field(name)
 	return ("%s has no field '%s'%s"):format(owner, key, internal.import 'base'.near(key, keys))
 end
 
+local LIBRARIES = {string = true, table = true, math = true, os = true, io = true, utf8 = true, coroutine = true, debug = true,
+	package = true}
+local BASIC, WORDS = {}, {}
+for word in ('assert collectgarbage dofile error getmetatable ipairs load loadfile next pairs pcall print rawequal rawget rawlen ' ..
+	'rawset require select setmetatable tonumber tostring type warn xpcall'):gmatch '%l+' do BASIC[word] = true end
+for word in ('and break do else elseif end false for function goto if in local nil not or repeat return then true until ' ..
+	'while'):gmatch '%l+' do WORDS[word] = true end
+local MANUAL = 'https://www.lua.org/manual/5.4/manual.html#'
+
+-- What is Lua's own and has no entry here: the place in its manual, or nil.
+local function of_lua(name)
+	local library, field = name:match '^(%l[%w]*)[.]([%w_]+)$'
+	if WORDS[name] then return ('%s is a word of Lua: %s3'):format(name, MANUAL) end
+	if BASIC[name] then return ('%s is a function of Lua: %spdf-%s'):format(name, MANUAL, name) end
+	if LIBRARIES[name] then return ('%s is a library of Lua: %s6'):format(name, MANUAL) end
+	if LIBRARIES[library] and rawget(_G[library] or {}, field) ~= nil then
+		return ("%s belongs to Lua's library %s: %spdf-%s"):format(name, library, MANUAL, name)
+	end
+end
+
+-- ?%word: what to type behind it; nil: there is none.
+local function of_magic(name)
+	local word = name:match '^%%%%?(%l+)$'
+	for _, magic in ipairs(word and internal.magics() or {}) do
+		if magic[1] == word then return ('%%%s %s'):format(word, magic[2]):gsub(' $', '') .. '\n  ' .. magic[3] end
+	end
+end
+
 -- name nil: help in general. own: the user made a variable of that name, whose value is `subject`.
 return function(name, subject, own, with_source)
 	if not name then return help() end
@@ -86,6 +114,9 @@ return function(name, subject, own, with_source)
 		return
 	elseif own then
 		internal.import 'inspect'(name, subject, with_source)
+	elseif of_magic(name) or of_lua(name) and not internal.import 'help_index'.by_title[name] then
+		print(of_magic(name) or of_lua(name))
+		return
 	else
 		local index = internal.import 'help_index'
 		local method = name:gsub('^([%a_][%w_]*)%.([%w_]+)$', '%1:%2') -- x.relu of a tensor x

@@ -221,7 +221,7 @@ static int run_input(lua_State *L)
 {
 	struct input *in = lua_touserdata(L, 1);
 	struct ql_session *s = in->session;
-	struct ql_pieces pieces = {.L = L, .text = in->text, .size = in->size}, p;
+	struct ql_pieces pieces, p;
 	struct ql_piece piece, next;
 	enum ql_cell_state state;
 	char number[QL_CHUNK];
@@ -231,6 +231,7 @@ static int run_input(lua_State *L)
 	luaL_checkstack(L, LUA_MINSTACK, NULL);
 	if (is_plain_word(L, in))
 		return 0;
+	pieces = (struct ql_pieces){.L = L, .text = in->text, .size = in->size};
 	snprintf(number, sizeof(number), "=In[%d]", s->n);
 	leave_out_prompts(L, in, &pieces);
 	p = pieces;

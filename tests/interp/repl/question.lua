@@ -12,6 +12,25 @@ local function has(lines, ...)
 	return out
 end
 
+it('a lone help is help()', function()
+	local wanted = session 'help()'
+	assert(wanted:find '^Quoll: ' and session 'help' == wanted and session '  help;\n' == wanted)
+	prompt.check('help = 5\nhelp', 'Out[2]: 5\n')
+end)
+
+it("what is Lua's own: its place in the manual; %words: what to type", function()
+	local manual = 'https://www.lua.org/manual/5.4/manual.html#'
+	prompt.check('?print', 'print is a function of Lua: ' .. manual .. 'pdf-print\n')
+	prompt.check('??print', 'print is a function of Lua: ' .. manual .. 'pdf-print\n')
+	prompt.check('?if', 'if is a word of Lua: ' .. manual .. '3\n')
+	prompt.check('?table', 'table is a library of Lua: ' .. manual .. '6\n')
+	prompt.check('string.format?', "string.format belongs to Lua's library string: " .. manual .. 'pdf-string.format\n')
+	prompt.check('?%who', '%who\n  the variables, like who()\n')
+	has('?%%timeit', '%timeit [-n calls] [-r runs] code\n  runs it many times')
+	has('?%nothing', "'%nothing'")
+	has('print = 3\n?print', 'print')
+end)
+
 it('a tensor: dtype, shape, bytes, values, gradient', function()
 	has('x = tensor{{1, 2, 3}, {4, 5, 6.5}}\n?x', 'x, float32(2, 3)\n', 'dtype      float32\n', 'shape      2 x 3 (6 elements)\n', 'bytes      24\n', 'values     1 to 6.5\n',
 		"help 'tensor' tells")
