@@ -116,6 +116,8 @@ function magics.run(text, number)
 			add_range(jobs, 1, number - 1)
 		elseif word == 'stale' then
 			add_stale(jobs)
+		elseif i == 1 and word:find '^%-' and not is_file(word) then
+			fail("run: no option '%s': a file runs in the variables of the prompt; %%time and %%debug stand on lines of their own", word)
 		elseif i == 1 then
 			return file_job(word, words)
 		else
