@@ -27,9 +27,12 @@ end
 
 ---------------------------------------------------------------- classes and instances
 
+local forward -- what m.forward is
+
 -- Fields of built-in kinds are all set by init (false: none), so that a wrong name is an error.
 local function index(m, key)
 	local class = getmetatable(m).class
+	if key == 'forward' then return forward end
 	local value = class[key]
 	if value == nil then value = methods[key] end
 	if value ~= nil or class.loose or type(key) ~= 'string' then return value end
@@ -51,8 +54,9 @@ module.modes = {} -- name -> how a quantized layer runs: function(m, q, …); fi
 -- The module itself, without its hook.
 function module.run(m, ...)
 	local q = rawget(m, 'quantized')
-	if not q then return m:forward(...) end
-	local own = getmetatable(m).class.modes
+	local class = getmetatable(m).class
+	if not q then return (rawget(m, 'forward') or class.forward)(m, ...) end
+	local own = class.modes
 	return (own and own[q.mode] or module.modes[q.mode])(m, q, ...)
 end
 
@@ -68,6 +72,12 @@ local function call(m, ...)
 	return same(module.run(m, ...))
 end
 debug.getregistry()['quoll.module call'] = call
+
+-- m:forward(x) is m(x): quantized as it is, and seen by whoever watches.
+function forward(m, ...)
+	if not is_module(m) then fail('forward: wanted a module, as in m(x) or m:forward(x), got %s', internal.describe(m) or describe(m)) end
+	return call(m, ...)
+end
 
 -- The innermost of modules that are being called, by its name in the outermost one: 'residual1.linear2, Linear(6, 5)'.
 function module.where(running)

@@ -69,3 +69,11 @@ refused('add: wanted a module that does not hold this one', m.add, m, nn.Sequent
 refused('add: wanted an nn.Sequential, as in m:add(module), got Linear', m.add, nn.Linear(2, 2), nn.ReLU())
 refused('m:add(module)', function() return m:append(nn.ReLU()) end)
 print(#m, #m:add(nn.ReLU()), m.relu2 == m[2])  --> 1 2 true
+
+it('m:forward(x) is m(x), quantized too', function()
+	local m, x = nn.Sequential {nn.Linear(8, 4)}, tensor.randn(5, 8)
+	local q = m:quantize {mode = 'dynamic'}
+	assert((q.linear1:forward(x) - q.linear1(x)):abs():max():item() == 0)
+	assert((q:forward(x) - m:forward(x)):abs():max():item() > 0)
+	refused('forward: wanted a module, as in m(x) or m:forward(x), got float32(5, 8)', m.forward, x)
+end)
