@@ -176,11 +176,12 @@ function module.child(m, child, name)
 	local parts, class = rawget(m, PARTS), getmetatable(m).class
 	if not is_module(child) then fail('%s: wanted modules, got %s', class.name, describe(child)) end
 	local word = getmetatable(child).class.word
-	local count = (parts.counts[word] or 0) + 1
-	name = name or rawget(child, 'name') or word .. count
-	for _, other in ipairs(parts.children) do
-		if other.name == name then fail("%s: wanted names that differ, got '%s' twice", class.name, name) end
-	end
+	local count, taken = (parts.counts[word] or 0) + 1, {}
+	for _, other in ipairs(parts.children) do taken[other.name] = true end
+	name = name or rawget(child, 'name')
+	if name and taken[name] then fail("%s: wanted names that differ, got '%s' twice", class.name, name) end
+	while not name and taken[word .. count] do count = count + 1 end
+	name = name or word .. count
 	parts.counts[word] = count
 	parts.children[#parts.children + 1] = {name = name, module = child}
 	if rawget(m, name) == nil and methods[name] == nil and class[name] == nil then rawset(m, name, child) end

@@ -77,3 +77,8 @@ it('m:forward(x) is m(x), quantized too', function()
 	assert((q:forward(x) - m:forward(x)):abs():max():item() > 0)
 	refused('forward: wanted a module, as in m(x) or m:forward(x), got float32(5, 8)', m.forward, x)
 end)
+
+it('a name by kind and number passes over those that were given', function()
+	local m = nn.Sequential {{'linear2', nn.Linear(3, 4)}, nn.Linear(4, 2), nn.Linear(2, 2)}
+	print(m.linear2 == m[1], m.linear3 == m[2], m.linear4 == m[3])  --> true true true
+end)
