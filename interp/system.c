@@ -191,26 +191,24 @@ static int internal_kernels(lua_State *L)
 
 /* ---- ordered products ---- */
 
-struct ordered_guard {
-	const struct ql_kernels *before;
-};
+static int ordered_guards; /* open ones; coroutines may close them in any order */
 
 static int ordered_close(lua_State *L)
 {
-	struct ordered_guard *guard = lua_touserdata(L, 1);
+	bool *open = lua_touserdata(L, 1);
 
-	if (guard->before)
-		ql_ctx_of(L)->kernels = guard->before;
-	guard->before = NULL;
+	if (*open && --ordered_guards == 0)
+		ql_ctx_of(L)->kernels = ql_kernels_cpu();
+	*open = false;
 	return 0;
 }
 
 /* internal.ordered() -> a value for local … <close>: until it is closed float32 products are ordered (kernels.h) */
 static int internal_ordered(lua_State *L)
 {
-	struct ordered_guard *guard = lua_newuserdatauv(L, sizeof(*guard), 0);
+	bool *open = lua_newuserdatauv(L, sizeof(*open), 0);
 
-	guard->before = NULL;
+	*open = false;
 	if (luaL_newmetatable(L, "quoll.ordered")) {
 		lua_pushcfunction(L, ordered_close);
 		lua_setfield(L, -2, "__close");
@@ -218,14 +216,9 @@ static int internal_ordered(lua_State *L)
 		lua_setfield(L, -2, "__gc");
 	}
 	lua_setmetatable(L, -2);
-	guard->before = ql_ctx_of(L)->kernels;
+	ordered_guards++;
+	*open = true;
 	ql_ctx_of(L)->kernels = ql_kernels_ordered();
-	return 1;
-}
-
-static int internal_is_ordered(lua_State *L)
-{
-	lua_pushboolean(L, ql_ctx_of(L)->kernels->ordered);
 	return 1;
 }
 
@@ -295,7 +288,7 @@ static const luaL_Reg functions[] = {
 	{"clock", hw_clock}, {"features", hw_features}, {"force", hw_force}, {NULL, NULL}};
 
 static const luaL_Reg internal[] = {{"width", internal_width}, {"fix_width", internal_fix_width}, {"live", internal_live}, {"load", internal_load},
-	{"peak", internal_peak}, {"rng", internal_rng}, {"kernels", internal_kernels}, {"ordered", internal_ordered}, {"is_ordered", internal_is_ordered}, {NULL, NULL}};
+	{"peak", internal_peak}, {"rng", internal_rng}, {"kernels", internal_kernels}, {"ordered", internal_ordered}, {NULL, NULL}};
 
 static const struct ql_attr force_attrs[] = {
 	{"level", QL_ATTR_STRING, QL_POSITIONAL, QL_CPU_LEVELS " native",

@@ -2,6 +2,7 @@
 -- What linear and conv2d share: the weight's codes as an array, and for each output the bias and the factor of its sums, as
 -- quant/product_codes.c and quant/conv_out.c make them.
 local _, internal = ...
+local axes = internal.import 'export_axes'
 local base = internal.import 'base'
 local decode = internal.import 'export_decode'
 local fixed = internal.import 'export_fixed'
@@ -114,12 +115,25 @@ local function plain_codes(e, node, add, at)
 		not at and node.attrs.act == 'relu' and 1 or 0, add or '0'))
 end
 
+-- A float weight that is computed, brought into the order of axes in scratch memory.
+local function computed(e, node, order, at, add)
+	local x, f = e:input(node, at or 2, 'plain')
+	if f.ctype ~= 'float' then base.fail("export: node '%s': wanted a weight of floats or one that the graph holds, got %s", node.name, f.dtype) end
+	local shape, strides, dense = {}, {}, axes.dense(f.shape)
+	for i, axis in ipairs(order or {}) do shape[i], strides[i] = f.shape[axis], dense[axis] end
+	local w = order and e:scratch(f.bytes, 'float') or x
+	if order then axes.copy(e, node, 'float', shape, x, strides, w) end
+	return {w = w, wtype = 'float', sum = 'float', outputs = f.shape[1], per = f.count // f.shape[1], codes = plain_codes(e, node, add, at),
+		bias = '0', factor = '0'}
+end
+
 -- The same for float weights.
 function product.prepare_float(e, node, order, at)
 	local w, bias = e:constant(node, at or 2), not at and node.inputs[3] and numbers(e:constant(node, 3))
-	if not w or w:quantized() then base.fail("export: node '%s': wanted a float weight that the graph holds", node.name) end
-	local flat = numbers(order and w:permute(table.unpack(order)) or w)
 	local add = bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
+	if not w then return computed(e, node, order, at, add) end
+	if w:quantized() then base.fail("export: node '%s': wanted a float weight, got one of codes", node.name) end
+	local flat = numbers(order and w:permute(table.unpack(order)) or w)
 	return {w = e:array(node.name .. '_weight', 'float', flat, 'weights'), wtype = 'float', sum = 'float', outputs = w:size(1),
 		per = w:nelem() // w:size(1), codes = plain_codes(e, node, add, at), bias = '0', factor = '0'}
 end

@@ -303,7 +303,7 @@ end
 -- The graph of the fields: users and types follow from nodes and edges.
 function core.build(fields, keep_dead)
 	local g = {}
-	for _, key in ipairs {'inputs', 'axes', 'input_trees', 'outputs', 'root', 'observed', 'observers'} do
+	for _, key in ipairs {'inputs', 'axes', 'input_trees', 'outputs', 'root', 'observed', 'observers', 'ordered'} do
 		g[key] = fields[key] or false
 	end
 	setmetatable(g, meta)

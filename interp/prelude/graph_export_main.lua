@@ -114,6 +114,8 @@ static int same_floats(const float *a, const float *b, size_t n, double toleranc
 	for (i = 0; i < n; i++) {
 		double d = a[i] > b[i] ? a[i] - b[i] : b[i] - a[i], size = b[i] < 0 ? -b[i] : b[i];
 
+		if (tolerance == 0 && a[i] == a[i] && memcmp(a + i, b + i, sizeof(*a)) != 0)
+			return 0; /* zeros have signs */
 		if (a[i] == b[i] || (a[i] != a[i] && b[i] != b[i]))
 			d = 0; /* infinities, and nan where nan is wanted */
 		if (!(d >= 0))

@@ -21,10 +21,11 @@ local export_doc = core.method('export', "g:export{dir='net_c', name='net'}",
 	[[Writes the graph as C99 into a folder: <name>.c, <name>.h, <name>_weights.h, main.c and a Makefile. `make` builds a program of its own:
 --selftest compares with results of g:run that are stored in it, --run reads inputs from stdin, --time N measures. One static arena,
 no malloc, no library functions but memcpy and memset, never math.h: functions such as tanh are written out. All results are those of
-g:run bit for bit, floats as well, on every processor; of a graph without codes those of g:run(x, {ordered=true}), whose sums have the order
-of the C. Not the same bits, within 2e-6 of the largest, are norms of other powers than 0, 1, 2 and infinity, functions and
-softmax of integers of 32 and 64 bits, and ops of one's own that say so: where codes hang on such a float, the vectors of --selftest are
-the first for which none is at an edge, of 30 more than are wanted, as far as samples= has rows; else their tolerance is twice what it changes.
+g:run bit for bit, floats as well, on every processor; of a graph that is none of a quantized model of the modes static and dynamic
+those of g:run(x, {ordered=true}), which adds products in the order of the C. A nan is a nan, whatever its bits. Within 2e-6 of the
+largest, but not the same bits are norms of other powers than 0, 1, 2 and infinity, functions and softmax of integers of 32 and 64
+bits, and ops of one's own that say so: where codes hang on such a float, the vectors of --selftest are the first for which none is at
+an edge, of 30 more than are wanted, as far as samples= has rows; else their tolerance is twice what it changes.
 The graph is one of g:quantize, or the trace of a model, float or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as the observer minmax does, of affine codes
 under one scale (with input='uint8@entropy' or another observer it is refused: these are for static); weight_only, whose weights are decoded row by row.
 rounding= exports it under another rule for integer results (help 'requantization'): g:quantize{rounding=} gives these bits in

@@ -3,6 +3,8 @@
 -- then the passes merge, raise and fuse these (quant/passes), and where codes are left that an op cannot take a dequantize is put.
 local _, internal = ...
 local base = internal.import 'base'
+local module = internal.import 'module'
+internal.import 'module_modes'
 local codes = internal.import 'graph_codes'
 local core = internal.import 'graph_core'
 local decide = internal.import 'graph_decide'
@@ -32,7 +34,7 @@ local function quantized_weight(e, node, at, spec, made)
 	local value = old.value
 	if value:quantized() then return ref end
 	if spec.block and value:dim() > 2 then value = value:view(value:size(1), value:nelem() // value:size(1)) end
-	made.values[key] = made.values[key] or value:quantize(spec)
+	made.values[key] = made.values[key] or module.weight_codes(value, spec) -- as m:quantize
 	value = made.values[key]
 	local name = #e:users_of(ref) == 1 and ref or e:fresh(ref .. '.codes')
 	if name == ref then
@@ -266,6 +268,7 @@ function methods.quantize(g, o)
 	local rows = {columns = {'node', 'op', 'rule', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}}
 	for i, row in ipairs(list) do rows[i] = decide.row(start, row) end
 	rows.note = totals(g, final, rows) .. reader.unused()
+	final.ordered = run.has_codes(final)
 	return final, report(rows)
 end
 

@@ -100,7 +100,7 @@ local function check_results(node, results, b)
 end
 
 -- Some value that is computed becomes codes (weights are no such).
-local function has_codes(g)
+function run.has_codes(g)
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
 		if node.attrs and node.attrs.states then return true end
@@ -114,12 +114,12 @@ end
 -- Runs the graph; gives a function ref -> tensor for what is still alive: outputs and what `keep` names, and the copies made. `o`:
 --   keep    set of refs;  check  compare dtypes and shapes with what is recorded
 --   stop    name of a node before which it ends
---   ordered products in one order (nil: where the graph has codes)
+--   ordered products in one order (nil: g.ordered, which g:quantize sets and a quantized module brings along)
 --   store(node, results)   may give others in their places (an arena); what is kept is copied then
 function run.execute(g, x, o)
 	local guard <close> = internal.nograd()
 	local in_order = o.ordered
-	if in_order == nil then in_order = has_codes(g) end
+	if in_order == nil then in_order = g.ordered end
 	local sums <close> = in_order and internal.ordered() or nil
 	local values, b = read_inputs(g, x)
 	local left, copies = count_uses(g), {}
@@ -169,7 +169,9 @@ end
 local options = method('run', "g:run(x)  g:run({x, y})  g:run(x, {keep='conv1'})",
 	[[What the traced module gives for x, for any batch and bit for bit: the same ops in the same order. Several inputs come as a
 list. keep= names inner values ('conv1', of a second result 'lstm1:2', or a list): they come behind the outputs in a table by
-name. check=true compares dtypes and shapes on the way with those of the graph.]],
+name. check=true compares dtypes and shapes on the way with those of the graph. The graph
+of a quantized model (modes static and dynamic, by m:quantize or g:quantize) adds products of floats in one order, that of exported C,
+as the model itself does: the same bits on every processor. Others are faster, and give the bits of their C with ordered=true.]],
 	[[m = nn.Sequential{nn.Linear(3, 2), nn.ReLU()}
 g = graph.trace(m, tensor.ones(1, 3))
 x = tensor.randn(5, 3)
@@ -177,7 +179,7 @@ y, inner = g:run(x, {keep='linear1'})
 print(y:error(m(x)).max, inner.linear1:size())  --> 0.0 5 2]],
 	{{'keep', 'text or list', 'names of values to give out'}, {'check', 'true or false', 'compare dtypes and shapes (default false)'},
 		{'arena', 'true or false', "keep all values in one block as g:plan lays them out (default false)"},
-		{'ordered', 'true or false', 'sums of float products in the order of exported C (default: where values become codes)'}})
+		{'ordered', 'true or false', 'add products of floats in the order of exported C (default: in graphs of quantized models)'}})
 function methods.run(g, x, o)
 	core.expect(g, 'run')
 	o = base.options(options, o)

@@ -284,7 +284,8 @@ local function final_tree(tree, made)
 end
 
 local function assemble(m, raw, list, made, inputs, trees, axes)
-	local fields = {nodes = {}, order = {}, inputs = {}, axes = axes, input_trees = trees, outputs = {}, root = m, observed = {}}
+	local fields = {nodes = {}, order = {}, inputs = {}, axes = axes, input_trees = trees, outputs = {}, root = m, observed = {},
+		ordered = rawget(m, 'ordered')}
 	assign_names(list)
 	for i, node in ipairs(list) do
 		local clean = {name = node.name, op = node.op, inputs = {}, attrs = node.attrs, results = node.results, value = node.value,

@@ -66,7 +66,7 @@ local function same(...) return ... end
 -- processor and in exported C. No tail call: tracebacks find the module that was running by this frame.
 local function call(m, ...)
 	local hook = rawget(m, HOOK)
-	local sums <close> = rawget(m, 'ordered') and not internal.is_ordered() and internal.ordered() or nil
+	local sums <close> = rawget(m, 'ordered') and internal.ordered() or nil
 	if module.tracer then return same(module.tracer:call(m, hook or module.run, ...)) end
 	if hook then return same(hook(m, ...)) end
 	return same(module.run(m, ...))

@@ -84,7 +84,8 @@ local BYTES = {uint8_t = 1, int8_t = 1, int16_t = 2, uint16_t = 2}
 local function emit(e, node, x, f, y, g)
 	local w, groups = e.graph:result_of(node.inputs[2]).shape, node.attrs.groups or 1
 	local v = window.of(e, node, f, g, {w[3], w[4]})
-	local d = product.prepare_decoded(e, node)
+	local held = e:constant(node, 2)
+	local d = product.prepare_decoded(e, node, nil, not (f.scale or f.params) and held and held:quantized() and held or nil)
 	if d then
 		e:call('%s(%s, &%s, %s, %d, %d, %s, %s, %s, %s);', e:part('convw', {w = d.kind, z = d.z, log = d.log}), x, v, d.w, d.n, groups, d.groups, d.codes,
 			e:scratch(d.k * 8), y)

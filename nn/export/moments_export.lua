@@ -97,7 +97,7 @@ local FOLDS = {
 	all = {TYPE = 'int', FIRST = '1', STEP = 'a = v == 0 ? 0 : a', LAST = 'a'},
 	norm0 = {TYPE = 'double', FIRST = '0', STEP = 'a += v != 0', LAST = 'a'},
 	norminf = {TYPE = 'double', FIRST = '0', STEP = 'double b = v < 0 ? -(double)v : (double)v;\n\n\t\t\t\ta = b > a || b != b ? b : a', LAST = 'a'},
-	normleast = {TYPE = 'double', FIRST = '0', STEP = 'double b = v < 0 ? -(double)v : (double)v;\n\n\t\t\t\ta = i == 0 || b < a || b != b ? b : a', LAST = 'a'},
+	normleast = {TYPE = 'double', FIRST = '0', STEP = 'double b = v < 0 ? -(double)v : (double)v + 0.0; /* no -0 */\n\n\t\t\t\ta = i == 0 || b < a || b != b ? b : a', LAST = 'a'},
 }
 for name, words in pairs {norm1 = {'magnitudes', 'VALUE'}, norm2 = {'squares', 'q_sqrt(VALUE)'}} do
 	parts.add('fold_' .. name, {fields = {'x', 'y'}, needs = function(f) return {{words[1], {x = f.x}}, name == 'norm2' and {'sqrt'} or nil} end, text = ([[

@@ -6,7 +6,7 @@ internal.import 'export_sums'
 local parts = internal.import 'export_parts'
 local window = internal.import 'export_window'
 
-parts.add('maxpool', {fields = {'x'}, needs = {{'window'}}, text = [[
+local MAXPOOL = [[
 static void ${name}(const ${x} *x, const struct q_window *v, ${x} least, ${x} *y)
 {
 	int32_t i, a, b, p, q, c, row, column;
@@ -25,12 +25,15 @@ static void ${name}(const ${x} *x, const struct q_window *v, ${x} least, ${x} *y
 						for (c = 0; c < v->channels; c++) {
 							${x} value = x[(row * v->width + column) * v->channels + c];
 
-							y[c] = value > y[c] ? value : y[c];
+							y[c] = @LARGER@ ? value : y[c];
 						}
 					}
 			}
 }
-]]})
+]]
+parts.add('maxpool', {fields = {'x'}, needs = {{'window'}}, text = (MAXPOOL:gsub('@LARGER@', 'value > y[c]'))})
+-- A nan counts as the largest.
+parts.add('maxpoolf', {needs = {{'window'}}, text = (MAXPOOL:gsub('@LARGER@', 'value > y[c] || value != value'):gsub('${x}', 'float'))})
 
 -- The mean of each window: what it takes beside x, the type of sums, an element, and the result of a sum.
 local function mean_pool(arguments, sum, element, result)
@@ -96,7 +99,7 @@ static void ${name}(const float *x, int32_t n, int32_t pixels, int32_t channels,
 }
 ]]})
 
-local LEAST = {uint8_t = '0', uint16_t = '0', int8_t = '-128', int16_t = '-32768', float = '-3.402823466e38f'}
+local LEAST = {uint8_t = '0', uint16_t = '0', int8_t = '-128', int16_t = '-32768', float = parts.float(-math.huge)}
 
 -- Under the params of x, or into others (quant/pool_codes.c).
 local function mean(e, node, x, f, g, v, count, y)
@@ -126,7 +129,7 @@ return {ops = {'maxpool2d', 'avgpool2d'}, emit = function(e, node)
 	end
 	local v = window.of(e, node, f, g, {kh, kw})
 	if node.op == 'maxpool2d' then
-		e:call('%s(%s, &%s, %s, %s);', e:part('maxpool', {x = f.ctype}), x, v, LEAST[f.ctype], y)
+		e:call('%s(%s, &%s, %s, %s);', f.ctype == 'float' and e:part 'maxpoolf' or e:part('maxpool', {x = f.ctype}), x, v, LEAST[f.ctype], y)
 	elseif not f.scale then
 		e:call('%s(%s, &%s, %s, %s);', e:part('meanpoolf', {x = 'float', y = 'float'}), x, v, e.float(e.single(1 / (kh * kw))), y)
 	else

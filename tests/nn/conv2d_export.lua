@@ -50,3 +50,10 @@ it('groups', function()
 	end
 	exported.check('decoded', exported.quantized(grouped, a, {mode='weight_only', weight='int4:5'}), a)
 end)
+
+local plain, weight = tensor.randn(5, 4, 7, 6), tensor.randn(6, 4, 3, 3)
+exported.functions({
+	['a weight that is computed'] = function(self, a) return a:conv2d(self.w * 2) end,
+	['a computed weight in groups'] = function(self, a) return a:conv2d(self.g:tanh(), self.b, {groups=2}) end,
+	['floats by codes'] = function(self, a) return a:conv2d(self.q, {pad=1}) end, ['floats by 4 bits'] = function(self, a) return a:conv2d(self.p) end,
+}, plain, {w=weight, g=tensor.randn(6, 2, 3, 3), b=tensor.randn(6), q=weight:quantize 'int8/1', p=weight:quantize 'int4/1'})

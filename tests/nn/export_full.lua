@@ -32,6 +32,33 @@ describe('a network', function()
 	end)
 end)
 
+-- gcc 12 at -O2 lost what kernels wrote where it knew the places of their operands: in calls of one kernel with the same places.
+describe('places that a compiler could know', function()
+	local levels = {"CFLAGS='-O1'", "CFLAGS='-O2'", "CFLAGS='-O3'", "CFLAGS='-Os'"}
+	it('in a chain of the same ops', function()
+		local g = graph.trace(nn.module(function(_, a)
+			local y = a
+			for _ = 1, 6 do y = (y:gt(0) + 0):to 'float32' - a end
+			return y
+		end, {}), tensor.zeros(1, 11))
+		exported.check('chain', g, tensor.randn(5, 11), {flags=levels})
+	end)
+	it('in variants of a network', function()
+		local x = tensor.randn(5, 3, 9, 7)
+		local m = nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 8, 3, {pad=1}), nn.Tanh(),
+			nn.Conv2d(8, 8, 3, {pad=1})}:eval()
+		m:calibrate({{x, x}}, {log=false})
+		local g, cases = graph.trace(m, x[{{1, 1}}]), {}
+		for _, mode in ipairs {'static', 'dynamic'} do cases[#cases + 1] = {name=mode, graph=g:quantize {mode=mode}, x=x, single=true} end
+		local program = exported.program(cases)
+		for _, flags in ipairs(levels) do
+			local wrong = exported.differing(program, {make=flags})
+			assert(#wrong == 0, flags .. ': ' .. table.concat(wrong, '; '))
+		end
+		os.execute('rm -r ' .. program.folder)
+	end)
+end)
+
 it('ResNet8 of MLPerf Tiny: every output of the 1000 test images', function()
 	local weights = data.find 'weights/resnet8-cifar10-mlperf-tiny.safetensors'
 	if not weights or not data.find 'cifar10/test_batch_first1000.bin.xz' then skip 'no weights or images here' end

@@ -104,3 +104,8 @@ it('biases of alternating signs', function()
 	end
 end)
 exported.functions({['a weight that is computed'] = function(_, a) return a:linear(a:select(1, 1):tanh()) end}, tensor.randn(20, 3, 4))
+
+exported.functions({
+	['floats by codes'] = function(self, a) return a:linear(self.q) end, ['floats by blocks of 4 bits'] = function(self, a) return a:linear(self.p) end,
+	['no inputs'] = function(self, a) return a:narrow(2, 1, 0):linear(self.z, self.b) end,
+}, tensor.randn(5, 9), {q=tensor.randn(3, 9):quantize 'int8/1', p=tensor.randn(3, 9):quantize 'int4:4', z=tensor.zeros(3, 0), b=tensor.randn(3)})

@@ -29,3 +29,5 @@ exported.functions({
 	['norm of nan'] = function(_, a) return a:log():norm {p=3, axis=3} end, ['norm of 0'] = function(_, a) return (a * 0):norm {p=3, axis=3} end,
 	['of one element'] = function(_, a) return a:narrow(3, 1, 1):var {axis=3, unbiased=false} end,
 }, x)
+
+exported.functions({['norm -inf of -0'] = function(_, a) return a:norm {p=-math.huge, axis=2} end}, tensor{{-0.0, 1, 2}, {1, -3, 5}})

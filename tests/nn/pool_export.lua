@@ -22,3 +22,6 @@ exported.functions({
 	['largest of floats'] = function(_, a) return a:maxpool2d(2) end,
 }, x)
 exported.functions({mean = function(_, a) return a:avgpool2d(2) end}, x)
+
+exported.functions({['one by one'] = function(_, a) return a:maxpool2d(1) end, ['largest of nan'] = function(_, a) return a:maxpool2d(2) end},
+	tensor{-math.huge, -math.huge, -math.huge, -math.huge, 1, 0 / 0, 2, math.huge, 0 / 0, -0.0, 0, -1}:view(3, 1, 2, 2))

@@ -55,6 +55,35 @@ it('ends with the run, also where it fails', function()
 	assert(all(kernels(m, x), FUSED) > 0)
 end)
 
+it('does not hang on other coroutines that run between', function()
+	local rows = tensor.randn(64, 300)
+	local function made()
+		return nn.Sequential {nn.Linear(300, 33), nn.module(function(self, a) coroutine.yield() return a:linear(self.w) end, {w=tensor.randn(33, 33)}),
+			nn.Linear(33, 4)}:quantize {mode='dynamic', rules={{'linear1', false}}}
+	end
+	local first, second = made(), made()
+	local function start(q)
+		local co = coroutine.wrap(function() return q(rows) end)
+		co()
+		return co
+	end
+	local wanted = start(second)()
+	local a, b = start(first), start(second)
+	a()
+	assert(b():error(wanted).max == 0 and all(kernels(m, x), FUSED) > 0)
+end)
+
+it('traces run as their modules do', function()
+	local rows, w = tensor.randn(64, 300), tensor.randn(33, 300)
+	for _, f in ipairs {function(self, a) return a:linear(self.w):quantize {dtype='int16', scale=1e-4}:dequantize() end,
+		function(self, a) return a:linear(self.w:quantize 'int8/1') end} do
+		local own = nn.module(f, {w=w})
+		assert(own(rows):error(graph.trace(own, rows):run(rows)).max == 0)
+		local inside = nn.Sequential {own, nn.Linear(33, 5)}:quantize {mode='dynamic'}
+		assert(inside(rows):error(graph.trace(inside, rows):run(rows)).max == 0)
+	end
+end)
+
 it('gives the same bits under every kernel and number of threads', function()
 	local ids = tensor.randint{6, 7, low=1, high=20, dtype='int32'}
 	local transformer = nn.Transformer {vocab=20, d=16, heads=2, layers=2, context=8}

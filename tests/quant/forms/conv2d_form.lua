@@ -37,3 +37,14 @@ end)
 it('counts multiplications with groups and stride', function()
 	print(g:node('conv1').macs, g:node('conv2').macs)  --> 3600 2880
 end)
+
+it('binary weights have the scales of m:quantize', function()
+	for seed = 1, 6 do
+		tensor.seed(seed)
+		local m, x = nn.Sequential {nn.Conv2d(8, 6, 3)}:eval(), tensor.randn(3, 8, 6, 6)
+		for _, mode in ipairs {'weight_only', 'dynamic'} do
+			local o = {mode=mode, weight='binary/1'}
+			assert(m:quantize(o)(x):error(graph.trace(m, x):quantize(o):run(x)).max == 0, seed .. mode)
+		end
+	end
+end)
