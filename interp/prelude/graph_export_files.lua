@@ -190,8 +190,9 @@ local HEAD = [[
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #elif defined __GNUC__
-/* gcc 12 makes v * a + b, with b of alternating signs, one fused instruction in spite of -ffp-contract=off; the arena has no type */
-#pragma GCC optimize ("no-tree-slp-vectorize", "no-strict-aliasing")
+/* gcc 12 makes v * a + b, with b of alternating signs, one fused instruction in spite of -ffp-contract=off; the arena has no type;
+ * where its loops know two places in the arena, addresses begin at 0, and what is written there is left out as if it were NULL */
+#pragma GCC optimize ("no-tree-slp-vectorize", "no-strict-aliasing", "no-delete-null-pointer-checks")
 #endif
 ]]
 
@@ -243,10 +244,8 @@ end
 
 local function forward(bundle, e)
 	local lines = {declaration(bundle, e), '{'}
+	if #e.timed > 0 then lines[#lines + 1] = '\tclock_t q_start;\n' end
 	local calls = table.concat(e.lines, '\n')
-	if calls:find '%f[%w_]arena%f[^%w_]' then lines[#lines + 1] = '\tuint8_t *const arena = arena_at;' end
-	if #e.timed > 0 then lines[#lines + 1] = '\tclock_t q_start;' end
-	lines[#lines + 1] = ''
 	for _, input in ipairs(e.inputs) do
 		if not calls:find('%f[%w_]' .. input.name .. '%f[^%w_]') then lines[#lines + 1] = ('\t(void)%s;'):format(input.name) end
 	end
@@ -256,13 +255,6 @@ local function forward(bundle, e)
 	lines[#lines + 1] = '}\n'
 	return table.concat(lines, '\n')
 end
-
--- Where kernels were specialized for two places in it that are constants, gcc 12 at -O2 took all that they wrote for unused.
-local ARENA = [[
-static uint64_t memory[%d];
-/* Read anew at each pass: no compiler knows where the values lie, as gcc 12 at -O2 loses stores when it does. */
-static uint8_t *volatile arena_at = (uint8_t *)memory;
-]]
 
 function files.source(bundle)
 	local arena, timed = 0, false
@@ -274,7 +266,7 @@ function files.source(bundle)
 	for _, text in ipairs(bundle.part_list) do lines[#lines + 1] = text end
 	if #bundle.struct_list > 0 then lines[#lines + 1] = table.concat(bundle.struct_list, '\n') .. '\n' end
 	if arena > 0 then
-		lines[#lines + 1] = ARENA:format((arena + 7) // 8)
+		lines[#lines + 1] = ('static uint64_t memory[%d];\n#define arena ((uint8_t *)memory)\n'):format((arena + 7) // 8)
 	end
 	if bundle.blob then lines[#lines + 1] = loader(bundle) end
 	for _, e in ipairs(bundle.variants) do
@@ -290,7 +282,7 @@ function files.makefile(bundle)
 CC ?= cc
 NATIVE := $(shell $(CC) -march=native -x c -E /dev/null >/dev/null 2>&1 && echo -march=native)
 CFLAGS ?= -O3 $(NATIVE)
-STRICT = -std=c99 -Wall -Wextra -Werror -ffp-contract=off -fno-strict-aliasing
+STRICT = -std=c99 -Wall -Wextra -Werror -ffp-contract=off -fno-strict-aliasing -fno-delete-null-pointer-checks
 
 @: main.c @.c @.h @_weights.h
 	$(CC) $(CFLAGS) $(STRICT) -o $@ main.c @.c

@@ -32,7 +32,8 @@ describe('a network', function()
 	end)
 end)
 
--- gcc 12 at -O2 lost what kernels wrote where it knew the places of their operands: in calls of one kernel with the same places.
+-- gcc 12 at -O2 lost what kernels wrote where it knew the places of their operands (calls of one kernel with the same places): ivopts
+-- makes addresses relative to 0, which is taken for NULL.
 describe('places that a compiler could know', function()
 	local levels = {"CFLAGS='-O1'", "CFLAGS='-O2'", "CFLAGS='-O3'", "CFLAGS='-Os'"}
 	it('in a chain of the same ops', function()
