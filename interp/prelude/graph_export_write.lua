@@ -15,6 +15,7 @@ local size = internal.import 'graph_size'
 local vectors = internal.import 'export_vectors'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 
+local MOST = 1 << 22 -- numbers of the inputs in main.c: 60 MB of text
 local VECTORS = 2 -- inputs in main.c that the program tests itself with, unless vectors= says so
 
 local export_doc = core.method('export', "g:export{dir='net_c', name='net'}",
@@ -163,6 +164,15 @@ local function check_samples(e, samples, wanted)
 	end
 end
 
+local function check_size(e, wanted)
+	local count = 0
+	for _, v in ipairs(e.inputs) do count = count + v.facts.count end
+	if count * wanted > MOST then
+		fail('export: batch: wanted at most %d numbers in the inputs of the self-test, got %d inputs of %d; take a smaller batch= or vectors=', MOST,
+			wanted, count)
+	end
+end
+
 local function sample_of(e, i, k, samples)
 	local v = e.inputs[i]
 	local given = type(samples) == 'table' and samples[i] or samples
@@ -196,6 +206,7 @@ end
 -- Inputs (rows of samples= in batches, or normal random numbers, the same for all variants) and what g:run gives for them.
 local function vectors_of(g, e, samples, wanted)
 	check_samples(e, samples, wanted)
+	check_size(e, wanted or VECTORS)
 	local seed, position = internal.rng(20261121, 0)
 	local saved <close> = setmetatable({}, {__close = function() internal.rng(seed, position) end})
 	local guard <close> = internal.nograd()
