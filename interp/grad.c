@@ -5,6 +5,7 @@
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
 #include "interp/record.h"
+#include "interp/undo.h"
 #include "tensor/tape.h"
 
 static struct ql_tensor *self(lua_State *L)
@@ -95,31 +96,16 @@ static int method_set_requires_grad(lua_State *L)
 
 /* ---- nograd ---- */
 
-static int guard_close(lua_State *L)
+static void end_nograd(struct ql_ctx *ctx)
 {
-	bool *open = lua_touserdata(L, 1);
-
-	if (*open)
-		ql_ctx_of(L)->nograd--;
-	*open = false;
-	return 0;
+	ctx->nograd--;
 }
 
 /* nograd() -> a value for local … <close>: until it is closed nothing is recorded */
 static int nograd(lua_State *L)
 {
-	bool *open = lua_newuserdatauv(L, sizeof(*open), 0);
-
-	*open = false;
-	if (luaL_newmetatable(L, "quoll.nograd")) {
-		lua_pushcfunction(L, guard_close);
-		lua_setfield(L, -2, "__close");
-		lua_pushcfunction(L, guard_close);
-		lua_setfield(L, -2, "__gc");
-	}
-	lua_setmetatable(L, -2);
+	ql_undo_push(L, end_nograd);
 	ql_ctx_of(L)->nograd++;
-	*open = true;
 	return 1;
 }
 

@@ -11,6 +11,7 @@
 #include "interp/gpu.h"
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
+#include "interp/undo.h"
 #include "interp/width.h"
 #include "tensor/cpu.h"
 #include "tensor/kernels/kernels.h"
@@ -191,34 +192,20 @@ static int internal_kernels(lua_State *L)
 
 /* ---- ordered products ---- */
 
-static int ordered_guards; /* open ones; coroutines may close them in any order */
-
-static int ordered_close(lua_State *L)
+static void end_ordered(struct ql_ctx *ctx)
 {
-	bool *open = lua_touserdata(L, 1);
-
-	if (*open && --ordered_guards == 0)
-		ql_ctx_of(L)->kernels = ql_kernels_cpu();
-	*open = false;
-	return 0;
+	if (--ctx->ordered == 0)
+		ctx->kernels = ql_kernels_cpu();
 }
 
 /* internal.ordered() -> a value for local … <close>: until it is closed float32 products are ordered (kernels.h) */
 static int internal_ordered(lua_State *L)
 {
-	bool *open = lua_newuserdatauv(L, sizeof(*open), 0);
+	struct ql_ctx *ctx = ql_ctx_of(L);
 
-	*open = false;
-	if (luaL_newmetatable(L, "quoll.ordered")) {
-		lua_pushcfunction(L, ordered_close);
-		lua_setfield(L, -2, "__close");
-		lua_pushcfunction(L, ordered_close);
-		lua_setfield(L, -2, "__gc");
-	}
-	lua_setmetatable(L, -2);
-	ordered_guards++;
-	*open = true;
-	ql_ctx_of(L)->kernels = ql_kernels_ordered();
+	ql_undo_push(L, end_ordered);
+	ctx->ordered++; /* coroutines may close theirs in any order */
+	ctx->kernels = ql_kernels_ordered();
 	return 1;
 }
 

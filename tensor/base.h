@@ -56,6 +56,7 @@ struct ql_ctx {
 	bool freeing;                        /* somebody frees them */
 	uint64_t nodes;                      /* of the tape so far */
 	int nograd;                          /* above 0: nothing is recorded */
+	int ordered;                         /* above 0: `kernels` has ordered products, see kernels.h */
 	bool recorded;                       /* the host wants to know each call that it makes (interp/record.h) */
 	int threads;                         /* upper bound for ql_parallel_for */
 	uint64_t seed, rng_position;         /* see rng.h */

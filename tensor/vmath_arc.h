@@ -6,6 +6,7 @@
 
 #include "tensor/vmath.h"
 
+/* Exported C has its own, which rounds as the processor's. */
 QL_INLINE double ql_sqrt(double x)
 {
 	return sqrt(x);

@@ -84,33 +84,6 @@ static void ${name}(const float *x, int32_t m, const ${w} *w, int32_t n, int32_t
 	}
 }
 ]]})
-parts.add('convw', {fields = {'w', 'z', 'log'}, needs = function(f)
-	return {{'tapsum'}, decode.part(f), {'weights', {z = f.z}}, {'storeff'}}
-end, text = [[
-/* Images (n, height, width, channels) by w (outputs, channels / groups, kernel_height, kernel_width): the codes of an output
- * are decoded into the second half of `memory` and put with the channels last into the first. */
-static void ${name}(const float *x, const struct q_window *v, const ${w} *w, int32_t outputs, int32_t groups,
-	const struct ${weights} *g, const struct q_codes *c, float *memory, float *y)
-{
-	int32_t per = v->channels / groups, taps = v->kernel_height * v->kernel_width, k = per * taps, o, i, p, a, b;
-
-	for (o = 0; o < outputs; o++) {
-		${decode}(w + o * ${pitch}, k, g->scale + o * g->step, g->zero ? g->zero + o * g->step : 0, g->block, memory + k);
-		for (p = 0; p < taps; p++)
-			for (i = 0; i < per; i++)
-				memory[p * per + i] = memory[k + i * taps + p];
-		for (i = 0; i < v->n; i++)
-			for (a = 0; a < v->out_height; a++)
-				for (b = 0; b < v->out_width; b++) {
-					const float *image = x + i * v->height * v->width * v->channels + o / (outputs / groups) * per;
-
-					${store}(q_tapsum(image, v, per, memory, a, b), 0, 0, o, c,
-						y + ((i * v->out_height + a) * v->out_width + b) * outputs + o);
-				}
-	}
-}
-]]})
-
 local WHOLE = {int8 = 'int8_t', uint8 = 'uint8_t', int16 = 'int16_t', uint16 = 'uint16_t', int32 = 'int32_t', int4 = 'int8_t',
 	uint4 = 'uint8_t', binary = 'int8_t'}
 

@@ -138,9 +138,13 @@ function product.prepare_float(e, node, order, at)
 		per = w:nelem() // w:size(1), codes = plain_codes(e, node, add, at), bias = '0', factor = '0'}
 end
 
--- For weights that are decoded: the fields of decode.weight and codes; nil when the operand is none (but w, if given).
-function product.prepare_decoded(e, node, at, w)
-	w = w or e:decoded_from(node.inputs[at or 2])
+-- For weights that are decoded, by a node before or because x (facts) is of floats: the fields of decode.weight and codes; nil for others.
+function product.prepare_decoded(e, node, x, at)
+	local w = e:decoded_from(node.inputs[at or 2])
+	if not w and not (x.scale or x.params) then
+		local held = e:constant(node, at or 2)
+		w = held and held:quantized() and held
+	end
 	if not w then return end
 	local bias = not at and node.inputs[3] and numbers(e:constant(node, 3))
 	local p = decode.weight(e, node, w, node.name .. '_weight')

@@ -230,6 +230,18 @@ local function check_done(list, reader, o)
 	if count == 0 and not o.rules then fail('quantize: wanted a graph with nodes that can be quantized, got none') end
 end
 
+-- Some value that is computed becomes codes (weights are no such).
+local function has_codes(g)
+	for _, name in ipairs(g.order) do
+		local node = g.nodes[name]
+		if node.attrs and node.attrs.states then return true end
+		for _, result in ipairs(node.op ~= 'const' and node.results or {}) do
+			if result.spec then return true end
+		end
+	end
+	return false
+end
+
 local options = method('quantize', "g:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
 	[[A new graph in which nodes with weights run in integers, and a report with a row for each node that could: rule, mode, specs, bits
 per weight, bytes and why it stayed float. g is untouched. Modes, specs and rules are those of m:quantize; rules match the names of nodes
@@ -268,7 +280,7 @@ function methods.quantize(g, o)
 	local rows = {columns = {'node', 'op', 'rule', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}}
 	for i, row in ipairs(list) do rows[i] = decide.row(start, row) end
 	rows.note = totals(g, final, rows) .. reader.unused()
-	final.ordered = run.has_codes(final)
+	final.ordered = has_codes(final)
 	return final, report(rows)
 end
 

@@ -99,18 +99,6 @@ local function check_results(node, results, b)
 	end
 end
 
--- Some value that is computed becomes codes (weights are no such).
-function run.has_codes(g)
-	for _, name in ipairs(g.order) do
-		local node = g.nodes[name]
-		if node.attrs and node.attrs.states then return true end
-		for _, result in ipairs(node.op ~= 'const' and node.results or {}) do
-			if result.spec then return true end
-		end
-	end
-	return false
-end
-
 -- Runs the graph; gives a function ref -> tensor for what is still alive: outputs and what `keep` names, and the copies made. `o`:
 --   keep    set of refs;  check  compare dtypes and shapes with what is recorded
 --   stop    name of a node before which it ends

@@ -43,15 +43,9 @@ local function add_stale(jobs)
 	if #jobs == 0 then print 'nothing is stale' end
 end
 
-local function is_file(path)
-	local handle = io.open(path, 'rb')
-	if handle then handle:close() end
-	return handle ~= nil
-end
-
 -- The notebook in the file; nil: there is none, or it is a script, which has no marker of a cell.
 local function notebook_of(path)
-	local text = path:lower():find '%.lua$' and is_file(path) and internal.import 'notebook'.read_file(path)
+	local text = path:lower():find '%.lua$' and internal.exists(path) and internal.import 'notebook'.read_file(path)
 	local maybe = text and ('\n' .. text):find '\n%-%-%s?%%%%' or path:lower():find '%.ipynb$'
 	if not maybe then return nil end
 	local good, nb = pcall(internal.import 'notebook'.open, path)
@@ -61,19 +55,13 @@ local function notebook_of(path)
 	end
 end
 
-local FAILS = {raises = 'must', ['raises-exception'] = 'may'}
-
 -- The cells of a notebook as `quoll run` takes them (notebook_run.lua), in the variables of this prompt.
 local function cell_jobs(nb)
 	local jobs, notebook = {}, internal.import 'notebook'
 	for _, cell in ipairs(nb.cells) do
-		local code, fails = cell.code or cell.source, nil
-		for tag, how in pairs(FAILS) do
-			if cell.tags[tag] and fails ~= 'may' then fails = how end
-		end
 		if notebook.runs(cell) then
 			local chunk, line = notebook.chunk(nb, cell)
-			jobs[#jobs + 1] = {cell = ('\n'):rep(line - 1) .. code, fails = fails, chunk = chunk,
+			jobs[#jobs + 1] = {cell = ('\n'):rep(line - 1) .. (cell.code or cell.source), fails = notebook.fails(cell), chunk = chunk,
 				complaint = ('%s:%d: the cell is tagged `raises`, and there was no error'):format(chunk:sub(2), line)}
 		end
 	end
@@ -84,7 +72,7 @@ end
 local function file_job(path, words)
 	path = path_of(path)
 	for _, ending in ipairs {'.lua', '.ipynb'} do
-		if not is_file(path) and is_file(path .. ending) then path = path .. ending end
+		if not internal.exists(path) and internal.exists(path .. ending) then path = path .. ending end
 	end
 	local nb = notebook_of(path)
 	if nb then
@@ -116,7 +104,7 @@ function magics.run(text, number)
 			add_range(jobs, 1, number - 1)
 		elseif word == 'stale' then
 			add_stale(jobs)
-		elseif i == 1 and word:find '^%-' and not is_file(word) then
+		elseif i == 1 and word:find '^%-' and not internal.exists(word) then
 			fail("run: no option '%s': a file runs in the variables of the prompt; %%time and %%debug stand on lines of their own", word)
 		elseif i == 1 then
 			return file_job(word, words)

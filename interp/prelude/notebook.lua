@@ -73,6 +73,9 @@ function notebook.lua_of(cell, pieces)
 	return table.concat(parts) .. code:sub(at)
 end
 
+-- What the tags say of errors: they 'may' or 'must' come; nil: neither.
+function notebook.fails(cell) return cell.tags['raises-exception'] and 'may' or cell.tags.raises and 'must' or nil end
+
 -- Whether a run calls the cell: there is more in it than comments, and it is not to be skipped.
 function notebook.runs(cell)
 	if cell.kind ~= 'code' or cell.tags.skip then return false end

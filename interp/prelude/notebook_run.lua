@@ -188,8 +188,9 @@ end
 
 -- 'raises' turned round: what must fail and did not is the error.
 local function judge(self, cell)
-	if cell.tags['raises-exception'] then return true end
-	if not cell.tags.raises then return not self.failed end
+	local fails = notebook.fails(cell)
+	if fails == 'may' then return true end
+	if not fails then return not self.failed end
 	if self.failed then return true end
 	local text = ('%s:%d: the cell is tagged `raises`, and there was no error'):format(self.nb.file, cell.line or cell.index)
 	io.stderr:write(text, '\n')

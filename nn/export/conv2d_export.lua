@@ -2,6 +2,7 @@
 -- Convolutions of codes or floats (or weights that are decoded), channels last: the window is gathered, padding as the zero point, and multiplied by each output's
 -- weights (kernel_height, kernel_width, channels); where each channel is by itself, or in groups, in place.
 local _, internal = ...
+local decode = internal.import 'export_decode'
 local parts = internal.import 'export_parts'
 local product = internal.import 'export_product'
 local window = internal.import 'export_window'
@@ -69,6 +70,33 @@ static void ${name}(const float *x, const struct q_window *v, const float *w, in
 }
 ]]})
 
+parts.add('convw', {fields = {'w', 'z', 'log'}, needs = function(f)
+	return {{'tapsum'}, decode.part(f), {'weights', {z = f.z}}, {'storeff'}}
+end, text = [[
+/* Images (n, height, width, channels) by w (outputs, channels / groups, kernel_height, kernel_width): the codes of an output
+ * are decoded into the second half of `memory` and put with the channels last into the first. */
+static void ${name}(const float *x, const struct q_window *v, const ${w} *w, int32_t outputs, int32_t groups,
+	const struct ${weights} *g, const struct q_codes *c, float *memory, float *y)
+{
+	int32_t per = v->channels / groups, taps = v->kernel_height * v->kernel_width, k = per * taps, o, i, p, a, b;
+
+	for (o = 0; o < outputs; o++) {
+		${decode}(w + o * ${pitch}, k, g->scale + o * g->step, g->zero ? g->zero + o * g->step : 0, g->block, memory + k);
+		for (p = 0; p < taps; p++)
+			for (i = 0; i < per; i++)
+				memory[p * per + i] = memory[k + i * taps + p];
+		for (i = 0; i < v->n; i++)
+			for (a = 0; a < v->out_height; a++)
+				for (b = 0; b < v->out_width; b++) {
+					const float *image = x + i * v->height * v->width * v->channels + o / (outputs / groups) * per;
+
+					${store}(q_tapsum(image, v, per, memory, a, b), 0, 0, o, c,
+						y + ((i * v->out_height + a) * v->out_width + b) * outputs + o);
+				}
+	}
+}
+]]})
+
 local function emit_floats(e, node, x, f, y, v, groups)
 	local p = product.prepare_float(e, node, {1, 3, 4, 2})
 	if groups == 1 then
@@ -84,8 +112,7 @@ local BYTES = {uint8_t = 1, int8_t = 1, int16_t = 2, uint16_t = 2}
 local function emit(e, node, x, f, y, g)
 	local w, groups = e.graph:result_of(node.inputs[2]).shape, node.attrs.groups or 1
 	local v = window.of(e, node, f, g, {w[3], w[4]})
-	local held = e:constant(node, 2)
-	local d = product.prepare_decoded(e, node, nil, not (f.scale or f.params) and held and held:quantized() and held or nil)
+	local d = product.prepare_decoded(e, node, f)
 	if d then
 		e:call('%s(%s, &%s, %s, %d, %d, %s, %s, %s, %s);', e:part('convw', {w = d.kind, z = d.z, log = d.log}), x, v, d.w, d.n, groups, d.groups, d.codes,
 			e:scratch(d.k * 8), y)

@@ -20,15 +20,13 @@ return {ops = {'linear'}, emit = function(e, node)
 	local x, f = e:input(node, 1, 'plain')
 	local result, facts = e:output(node)
 	product.result(e, node, result, facts, function(y, g)
-		local w = e:constant(node, 2)
-		local codes = f.scale or f.params
-		local d = product.prepare_decoded(e, node, nil, not codes and w and w:quantized() and w or nil)
+		local d = product.prepare_decoded(e, node, f)
 		if d then
 			e:call('%s(%s, %d, %s, %d, %d, %s, %s, %s, %s);', e:part('linearw', {w = d.kind, z = d.z, log = d.log}), x, rows_of(f), d.w, d.n, d.k,
 				d.groups, d.codes, e:scratch(d.k * 4), y)
 			return
 		end
-		local p = codes and product.prepare(e, node, f, g, nil, true) or product.prepare_float(e, node)
+		local p = (f.scale or f.params) and product.prepare(e, node, f, g, nil, true) or product.prepare_float(e, node)
 		e:call('%s(%s, %d, %s, %d, %d, %s, %s, %s, %s);', e:part('linear', {x = f.ctype, w = p.wtype, sum = p.sum, y = g.ctype, rule = p.rule}),
 			x, rows_of(f), p.w, p.outputs, p.per, p.bias, p.factor, p.codes, y)
 	end)

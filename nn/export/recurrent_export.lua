@@ -49,9 +49,8 @@ local FLOAT = {ctype = 'float'}
 
 -- A function that writes the product of a row of k at x with the weight of operand `at` to y. in_codes: of the row.
 local function rows_by(e, node, at, k, f)
-	local w = e:constant(node, at)
 	local codes = f.scale or f.params
-	local d = not codes and product.prepare_decoded(e, node, at, w and w:quantized() and w or nil)
+	local d = not codes and product.prepare_decoded(e, node, f, at)
 	if d then
 		local row = e:scratch(k * 4)
 		return function(x, y)
