@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Metrics of models: a number of a batch with the weight it counts with, and how the mean becomes the value.
+-- Metrics of models: a number of a batch with the weight it counts with, and how the mean becomes the value. A metric that counts
+-- (accuracy) sums integers, and its value is 100 * right / n, rounded once: the same text, and the same decision of a search, however the
+-- data is cut into batches.
 local _, internal = ...
 local base = internal.import 'base'
 local fail, describe = base.fail, base.describe
@@ -10,9 +12,8 @@ local function positions(_, target) return target:nelem() end
 
 local list = {
 	loss = {text = 'the mean of the loss', of = function(y, target, loss) return loss(y, target):item() end, weight = positions},
-	accuracy = {text = 'percent of targets that have the largest output', unit = '%', higher = true,
-		of = function(y, target) return y:argmax(-1):eq(target):to('float32'):mean():item() end, weight = positions,
-		value = function(mean) return 100 * mean end},
+	accuracy = {text = 'percent of targets that have the largest output', unit = '%', higher = true, counts = true,
+		of = function(y, target) return y:argmax(-1):eq(target):sum():item() end, weight = positions},
 	perplexity = {text = 'exp of the mean cross entropy',
 		of = function(y, target) return nn.crossentropy(y, target):item() end, weight = positions, value = math.exp},
 	mse = {text = 'mean squared error', of = function(y, target) return nn.mse(y, target):item() end,
@@ -46,14 +47,37 @@ function metrics.sum(metric)
 		add = function(y, target, loss)
 			local n, value = metric.weight(y, target), metric.of(y, target, loss)
 			if type(value) ~= 'number' then fail('metric: wanted a function that returns a number, got %s', describe(value)) end
-			total, weight = total + n * value, weight + n
+			total, weight = total + (metric.counts and value or n * value), weight + n
 		end,
 		value = function()
+			if metric.counts then return 100 * total / weight end
 			local mean = total / weight
 			return metric.value and metric.value(mean) or mean
 		end,
 		count = function() return weight end,
 	}
+end
+
+-- The relative error that a float32 mean may carry.
+local ROUNDING = 1e-6
+
+-- How much worse `value` is than `reference`, in the metric's unit; `n`: the targets that both were measured on. The value of a metric
+-- that counts gives the count back exactly, so the difference is one of integers.
+function metrics.drop(metric, reference, value, n)
+	local sign = metric.higher and 1 or -1
+	if not metric.counts then return sign * (reference - value) end
+	return 100 * (sign * (math.floor(reference * n / 100 + 0.5) - math.floor(value * n / 100 + 0.5))) / n
+end
+
+-- Sums drops of single layers.
+function metrics.sum_drops(metric, n, a, b)
+	if not metric.counts then return a + b end
+	return 100 * (math.floor(a * n / 100 + 0.5) + math.floor(b * n / 100 + 0.5)) / n
+end
+
+-- Whether a drop keeps a budget: a count exactly, another metric within the rounding of its value.
+function metrics.keeps(metric, drop, budget, reference)
+	return drop <= budget + (metric.counts and 0 or ROUNDING * math.abs(reference))
 end
 
 return metrics

@@ -62,10 +62,7 @@ function layers.measure(m, data, metric, o)
 	return value, sum.count()
 end
 
--- How much worse `value` is than `reference`, in the metric's unit.
-function layers.drop(metric, reference, value)
-	return metric.higher and reference - value or value - reference
-end
+layers.drop = metrics.drop
 
 -- Runs a batch and gives for each of the layers what goes in and the first tensor that comes out: {name = {x=, y=}}.
 function layers.capture(m, names, x)

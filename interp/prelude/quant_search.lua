@@ -8,6 +8,7 @@
 -- the front are measured, too, and the best of all that are measured is chosen.
 local _, internal = ...
 local base = internal.import 'base'
+local metrics = internal.import 'metrics'
 local fail, describe = base.fail, base.describe
 
 local STATES = 20000
@@ -16,7 +17,8 @@ local FRONT = 12 -- combinations of the front that are measured
 local search = base.doc {name = 'quant.search', usage = "quant.search(m, {data=valid, metric='accuracy', choices={'int4/1', 'int8/1'}, drop=0.5})",
 	text = [[Chooses a spec for the weights of each layer: rules for m:quantize{rules=}, and a report of the combinations on the
 front of cost and metric, each measured. One budget: drop (how much worse the metric may become; bytes are made least, or with
-minimize='ms' the time), bytes (of all quantizable weights) or ms (sum of the layers' times): then the drop is made least. false among
+minimize='ms' the time; a drop that equals the budget keeps it: accuracy is compared in counts, other metrics within a millionth of the
+float model's value, the rounding of a float32 mean), bytes (of all quantizable weights) or ms (sum of the layers' times): then the drop is made least. false among
 the choices leaves a layer float. method='greedy' takes steps instead of solving exactly: from the best choice everywhere it goes down where
 a byte (or ms) costs least. Drops of single layers do not quite add up: what comes out so is measured, and while it loses more than
 drop= a layer goes up; chosen is the best that keeps the budget of all that were measured. The report's rows, one for each of these: bytes,
@@ -105,15 +107,15 @@ local function prune(states)
 	return thin
 end
 
--- The front of all combinations: cost ascending, drop descending.
-local function front_of(names, choices, entries, cost)
+-- The front of all combinations: cost ascending, drop descending. `add` sums drops.
+local function front_of(names, choices, entries, cost, add)
 	local states = {{cost = 0, drop = 0}}
 	for _, name in ipairs(names) do
 		local grown = {}
 		for _, s in ipairs(states) do
 			for i in ipairs(choices) do
 				local e = entries[name][i]
-				grown[#grown + 1] = {cost = s.cost + e[cost], drop = s.drop + math.max(0, e.drop), before = s, pick = i}
+				grown[#grown + 1] = {cost = s.cost + e[cost], drop = add(s.drop, math.max(0, e.drop)), before = s, pick = i}
 			end
 		end
 		states = prune(grown)
@@ -129,13 +131,13 @@ local function picks_of(state, names)
 end
 
 -- From the choice of least drop everywhere, one layer at a time to the cheaper choice that costs least drop per unit saved.
-local function greedy_front(names, choices, entries, cost)
+local function greedy_front(names, choices, entries, cost, add)
 	local picks, states = {}, {}
 	local function state()
 		local s = {cost = 0, drop = 0, picks = {}}
 		for _, name in ipairs(names) do
 			local e = entries[name][picks[name]]
-			s.cost, s.drop, s.picks[name] = s.cost + e[cost], s.drop + math.max(0, e.drop), picks[name]
+			s.cost, s.drop, s.picks[name] = s.cost + e[cost], add(s.drop, math.max(0, e.drop)), picks[name]
 		end
 		return s
 	end
@@ -166,11 +168,11 @@ local function greedy_front(names, choices, entries, cost)
 end
 
 -- The state of a front that keeps the budget: cheapest within a drop, or least drop within a cost; nil: none does.
-local function within(front, o)
+local function within(front, o, keeps)
 	local found
 	for _, s in ipairs(front) do
 		local cost = s.cost
-		if o.drop and s.drop <= o.drop and (not found or cost < found.cost) then found = s end
+		if o.drop and keeps(s.drop) and (not found or cost < found.cost) then found = s end
 		if not o.drop and cost <= (o.bytes or o.ms) and (not found or s.drop < found.drop) then found = s end
 	end
 	return found
@@ -187,10 +189,11 @@ local function measure_layers(layers, module, m, names, choices, o, how, metric,
 	local guard <close> = internal.nograd()
 	local reference = store.float32 and store.float32.value
 	if not reference then
-		reference = layers.measure(floats, o.data, metric, how)
-		keep('float32', {value = reference, bytes = 0, ms = 0})
+		local value, count = layers.measure(floats, o.data, metric, how)
+		reference = value
+		keep('float32', {value = value, bytes = 0, ms = 0, count = count})
 	end
-	local entries, step = {}, 0
+	local entries, step, count = {}, 0, store.float32.count
 	for _, name in ipairs(names) do
 		entries[name] = {}
 		for i, spec in ipairs(choices) do
@@ -199,22 +202,24 @@ local function measure_layers(layers, module, m, names, choices, o, how, metric,
 			if not e then
 				local model = layers.quantized(m, names, {[name] = spec}, how)
 				local layer = layers.by_name(model)[name]
-				e = {value = spec == false and reference or layers.measure(model, o.data, metric, how),
+				e = {value = spec == false and reference or layers.measure(model, o.data, metric, how), count = count,
 					bytes = bytes_of(module, spec == false and float[name] or layer), ms = ms_of(layer, seen[name] and seen[name].x)}
 				keep(key, e)
 			end
-			e.drop = layers.drop(metric, reference, e.value)
+			e.drop = layers.drop(metric, reference, e.value, count)
 			entries[name][i] = e
 			step = step + 1
 			bar:update(step, function() return key end)
 		end
 	end
-	return reference, entries
+	return reference, entries, count
 end
 
-local function total(names, entries, picks, field)
+local function plus(a, b) return a + b end
+
+local function total(names, entries, picks, field, add)
 	local sum = 0
-	for _, name in ipairs(names) do sum = sum + entries[name][picks[name]][field] end
+	for _, name in ipairs(names) do sum = (add or plus)(sum, entries[name][picks[name]][field]) end
 	return sum
 end
 
@@ -246,12 +251,12 @@ end
 
 -- Drops do not quite add up, so a row of the front may be better than the one that was predicted to be: the cheapest that keeps a drop, or
 -- the least drop within a cost.
-local function best_measured(list, o, cost)
+local function best_measured(list, o, cost, keeps)
 	local first, second = 'drop', cost
 	if o.drop then first, second = cost, 'drop' end
 	local best, least
 	for _, row in ipairs(list) do
-		local kept = o.drop and row.drop <= o.drop or not o.drop and row[cost] <= (o.bytes or o.ms)
+		local kept = o.drop and keeps(row.drop) or not o.drop and row[cost] <= (o.bytes or o.ms)
 		if kept and (not best or row[first] < best[first] or row[first] == best[first] and row[second] < best[second]) then best = row end
 		if not least or row.drop < least.drop then least = row end
 	end
@@ -283,9 +288,11 @@ function quant.search(m, options)
 		append(key, entry)
 	end
 	local bar <close> = progress.start('search', #names * #choices + FRONT, o.log)
-	local reference, entries = measure_layers(layers, module, m, names, choices, o, how, metric, store, keep, bar)
+	local reference, entries, count = measure_layers(layers, module, m, names, choices, o, how, metric, store, keep, bar)
 	local cost = o.ms and 'ms' or o.drop and o.minimize or 'bytes'
-	local front = (o.method == 'greedy' and greedy_front or front_of)(names, choices, entries, cost)
+	local function add_drops(a, b) return metrics.sum_drops(metric, count, a, b) end
+	local function keeps(drop) return metrics.keeps(metric, drop, o.drop, reference) end
+	local front = (o.method == 'greedy' and greedy_front or front_of)(names, choices, entries, cost, add_drops)
 	local steps = {columns = {'step', 'what', 'predicted', 'drop', cost}}
 	local function note(what, row) steps[#steps + 1] = {#steps + 1, what, row.predicted, row.drop, row[cost]} end
 	local guard <close> = internal.nograd()
@@ -295,15 +302,15 @@ function quant.search(m, options)
 			local choice = {}
 			for name, i in pairs(picks) do choice[name] = choices[i] end
 			local model = layers.quantized(m, names, choice, how)
-			keep(key, {value = layers.measure(model, o.data, metric, how), bytes = total(names, entries, picks, 'bytes'),
+			keep(key, {value = layers.measure(model, o.data, metric, how), count = count, bytes = total(names, entries, picks, 'bytes'),
 				ms = total(names, entries, picks, 'ms')})
 		end
-		return store[key].value, layers.drop(metric, reference, store[key].value)
+		return store[key].value, layers.drop(metric, reference, store[key].value, count)
 	end
 	local function row_of(picks)
 		local v, d = measured(picks)
 		return {picks = picks, value = v, drop = d, bytes = total(names, entries, picks, 'bytes'), ms = total(names, entries, picks, 'ms'),
-			predicted = total(names, entries, picks, 'drop'), text = rules_text(names, choices, picks)}
+			predicted = total(names, entries, picks, 'drop', add_drops), text = rules_text(names, choices, picks)}
 	end
 	local list, seen = {}, {}
 	local function add(picks)
@@ -312,14 +319,14 @@ function quant.search(m, options)
 		seen[row.text] = true
 		return row
 	end
-	local state = within(front, o)
+	local state = within(front, o, keeps)
 	if not state and not o.drop then
 		fail('search: %s: no combination of the choices keeps %.6g; the least is %.6g', cost, o.bytes or o.ms, front[1].cost)
 	end
 	local picks = picks_of(state or front[#front], names)
 	local row = add(picks)
 	note(state and 'the best by the sum of single drops' or 'the least sum of single drops, over the budget', row)
-	while o.drop and row.drop > o.drop do
+	while o.drop and not keeps(row.drop) do
 		local name, pick = finer(names, entries, row.picks, cost)
 		if not name then break end
 		picks = {}
@@ -332,7 +339,7 @@ function quant.search(m, options)
 		add(picks_of(front[1 + math.floor(i * (#front - 1) / math.max(1, FRONT - 1))], names))
 		bar:update(#names * #choices + i + 1, function() return 'front' end)
 	end
-	local chosen = best_measured(list, o, cost)
+	local chosen = best_measured(list, o, cost, keeps)
 	if chosen.text ~= row.text then
 		note(('the %s of all measured that keep the budget'):format(o.drop and 'cheapest' or 'least drop'), chosen)
 	end

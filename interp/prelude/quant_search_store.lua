@@ -8,7 +8,7 @@ local module = internal.import 'module'
 local fail, is_tensor = base.fail, base.is_tensor
 local store = {}
 
--- A file of lines "key<TAB>value<TAB>bytes<TAB>ms"; a torn last line is cut off. Its first line names what was measured.
+-- A file of lines "key<TAB>value<TAB>bytes<TAB>ms<TAB>count"; a torn last line is cut off. Its first line names what was measured.
 function store.open(path, head)
 	local known = {}
 	if not path then return known, function() end end
@@ -21,18 +21,21 @@ function store.open(path, head)
 		local text, why = file:read 'a'
 		file:close()
 		if not text then fail("search: file: '%s': wanted a file, got one that cannot be read: %s", path, why) end
+		if text:find '^quoll search [12] ' then
+			fail("search: file: %s: wanted measurements of this version, got those of an earlier one, without counts; remove it or name another", path)
+		end
 		if text:match '^[^\n]*' ~= head then
 			fail("search: file: %s: wanted measurements of this model, data and options, got those of others; remove it or name another", path)
 		end
-		for key, value, bytes, ms in text:gmatch '\n([^\t\n]+)\t([^\t\n]+)\t([^\t\n]+)\t([^\t\n]+)%f[\n]' do
-			known[key] = {value = tonumber(value), bytes = tonumber(bytes), ms = tonumber(ms)}
+		for key, value, bytes, ms, count in text:gmatch '\n([^\t\n]+)\t([^\t\n]+)\t([^\t\n]+)\t([^\t\n]+)\t([^\t\n]+)%f[\n]' do
+			known[key] = {value = tonumber(value), bytes = tonumber(bytes), ms = tonumber(ms), count = math.tointeger(count)}
 		end
 		if text:sub(-1) ~= '\n' then internal.write_file(path, text:match '^(.*\n)' or head .. '\n') end
 	end
 	return known, function(key, entry)
 		local out, why = io.open(path, 'ab')
 		if not out then fail('search: file: %s', why) end
-		out:write(('%s\t%.17g\t%.17g\t%.17g\n'):format(key, entry.value, entry.bytes, entry.ms)):flush()
+		out:write(('%s\t%.17g\t%.17g\t%.17g\t%d\n'):format(key, entry.value, entry.bytes, entry.ms, entry.count)):flush()
 		out:close()
 	end
 end
@@ -103,7 +106,7 @@ end
 function store.head(o, how, names, by_name)
 	local function named(f) return type(f) == 'function' and of_function(f, 1) or tostring(f or '-') end
 	local guard <close> = internal.nograd()
-	return ('quoll search 2 %s %s %s %s %s %s %s'):format(named(o.metric or 'accuracy'), named(o.loss), how.mode,
+	return ('quoll search 3 %s %s %s %s %s %s %s'):format(named(o.metric or 'accuracy'), named(o.loss), how.mode,
 		how.input and tostring(quant.spec(how.input)) or '-', tostring(how.batches), of_data(o), of_weights(names, by_name))
 end
 

@@ -174,7 +174,7 @@ function quant.sensitivity(m, options)
 		local rest = setmetatable({[name] = false}, {__index = all})
 		row.only = measured(layers.quantized(m, names, one, how), name)
 		row.but = measured(layers.quantized(m, names, rest, how), name)
-		row.only_drop, row.gain = layers.drop(metric, reference, row.only), layers.drop(metric, row.but, worst)
+		row.only_drop, row.gain = layers.drop(metric, reference, row.only, count), layers.drop(metric, row.but, worst, count)
 		row.rule = ("{'%s', false}"):format(layers.pattern(name))
 		rows[i] = row
 	end

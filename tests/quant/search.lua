@@ -107,6 +107,36 @@ it('chooses the best of what it has measured: no row that keeps the budget is ch
 		end
 	end
 end)
+it('a drop that equals the budget keeps it', function()
+	for _, rows in ipairs {1000, 400, 640} do
+		tensor.seed(5)
+		local m = nn.Sequential {nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4)}
+		local x = tensor.randn(rows, 8)
+		local y = m(x):argmax(-1):detach()
+		y:narrow(1, 1, 61):fill_(1)
+		local third = rows // 3 -- batches of unequal size: a mean of means would be rounded
+		local o = {data={{x:narrow(1, 1, third), y:narrow(1, 1, third)}, {x:narrow(1, third + 1, rows - third), y:narrow(1, third + 1, rows - third)}},
+			choices={'int4/1', 'int8/1', {dtype='binary', axis=1}}, log=false, drop=100}
+		local _, all = quant.search(m, o)
+		local float, exact = m:evaluate(o.data, {metric='accuracy', log=false}).value, 0
+		local right = m(x):argmax(-1):eq(y):sum():item()
+		assert(float == 100 * right / rows)
+		for i = 1, #all do
+			local count = math.floor(all[i].accuracy * rows / 100 + 0.5)
+			assert(all[i].accuracy == 100 * count / rows and all[i].drop == 100 * (right - count) / rows)
+			o.drop = tonumber(('%.15g'):format(all[i].drop)) -- as a person writes it
+			if o.drop >= 0 then
+				local _, r = quant.search(m, o)
+				local chosen = r:where {chosen=true}[1]
+				assert(chosen.bytes <= all[i].bytes and chosen.drop <= o.drop, o.drop)
+				exact = exact + (chosen.drop == o.drop and 1 or 0)
+				o.drop = o.drop - 1e-9
+				if all[i].chosen and o.drop >= 0 then assert(quant.search(m, o)) end
+			end
+		end
+		assert(exact > 0)
+	end
+end)
 it('false leaves layers float', function()
 	local rules = quant.search(m, {data=data, metric='mse', choices={'int4/1', false}, drop=1e-12, log=false})
 	for _, rule in ipairs(rules) do assert(rule[2] == false) end
@@ -172,6 +202,10 @@ it('refuses measurements of other data or another metric, and takes those of the
 	refused(other, run, data, {metric=scaled(2)})
 	refused(other, run, data, {metric=function(a, b) return nn.mse(a, b):item() + 1 end})
 	refused(other, run, data)
+	local f = io.open(name, 'wb')
+	f:write 'quoll search 2 mse - weight_only - nil 1:0 linear1.weight:1:1:1\n'
+	f:close()
+	refused('got those of an earlier one', run, data)
 	os.remove(name)
 end)
 it('bad input', function()
