@@ -8,7 +8,8 @@ repository=$PWD scratch=$1
 rm -rf "$scratch" && mkdir -p "$scratch/the project" "$scratch/elsewhere" || exit 1
 scratch=$(cd "$scratch" && pwd -P)
 tree="$scratch/the project"
-unset QUOLL_PRESET
+unset QUOLL_PRESET CC LD_LIBRARY_PATH PLPLOT_DRV_DIR
+export QUOLL_INSTALL=no # whatever this machine lacks
 
 # check 'what' 'wanted' 'got': equal, or got matches the pattern.
 check() {
@@ -23,8 +24,9 @@ old() { find "$tree" -path '*/build' -prune -o -exec touch -d '1 hour ago' {} +;
 program() { printf '#include <stdio.h>\nint main(int n, char **v) { printf("%s %%d %%s\\n", n - 1, n > 1 ? v[n - 1] : ""); return %d; }\n' "$1" "$2" >"$tree/interp/main.c"; }
 
 cd "$tree" || exit 1
-mkdir tensor quant nn gpu interp tests
+mkdir tensor quant nn gpu interp tests scripts
 cp "$repository/quoll" "$repository/CMakePresets.json" . && cp "$repository/tests/summary.awk" tests/
+echo 'tool program:cmake cmake cmake cmake cmake cmake' >scripts/packages
 cat >CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.25)
 project(quoll LANGUAGES C)
@@ -79,21 +81,111 @@ program four 0
 mv "$tree" "$scratch/moved" && tree="$scratch/moved" && cd "$tree"
 check 'a moved tree is configured again' 'four 0 ' "$(./quoll 2>/dev/null)"
 
-# Machines without the tools: a PATH that has what every Debian has, and nothing more.
-mkdir "$scratch/bin" && rm -rf build
-for tool in sh readlink find sort tr id mkdir flock date sed tail grep touch cat env printf rm mv; do
-	ln -s "$(command -v $tool)" "$scratch/bin/$tool"
+# ---- machines without the tools: a PATH that has what every Debian has, and nothing more
+unset QUOLL_INSTALL
+bin="$scratch/bin" have="$scratch/have" store="$scratch/store"
+mkdir "$bin" "$have" "$store" && rm -rf build && cp "$repository/scripts/packages" scripts/
+for tool in sh readlink find sort tr mkdir flock date sed tail head grep touch cat env printf rm mv cp cut dirname; do
+	ln -s "$(command -v $tool)" "$bin/$tool"
 done
-bare() { PATH=$scratch/bin sh ./quoll 2>&1; }
-check 'no apt-get: names what is missing' '*no apt-get*cmake*gcc*libc6-dev*liblua5.4-dev*ninja-build*' "$(bare)"
-printf '#!/bin/sh\necho "apt-get $*" >>"%s/apt.log"\nexit 1\n' "$scratch" >"$scratch/bin/apt-get"
-chmod +x "$scratch/bin/apt-get"
-rm "$scratch/bin/id" && printf '#!/bin/sh\necho 1000\n' >"$scratch/bin/id" && chmod +x "$scratch/bin/id"
-check 'no root: the one command' "*sudo sh -c 'apt-get update && apt-get install -y --no-install-recommends *gcc*" "$(bare)"
-check 'no root: apt-get is not called' '' "$(cat "$scratch/apt.log" 2>/dev/null)"
-printf '#!/bin/sh\necho 0\n' >"$scratch/bin/id"
-check 'root: says what it installs; a failure ends it' 'quoll: installing with apt-get: cmake gcc *failed*' "$(bare)"
-check 'root: apt-get is called' '*apt-get update*' "$(cat "$scratch/apt.log")"
+fake() { printf '#!/bin/sh\nhave="%s" bin="%s" store="%s"\n%s\n' "$have" "$bin" "$store" "$2" >"$1" && chmod +x "$1"; }
+bare() { PATH=$bin sh ./quoll "$@" 2>&1; }
+fake "$bin/id" 'cat "$have/.id"'
+fake "$bin/uname" 'echo x86_64'
+echo 0 >"$have/.id"
+check 'no apt-get: names what is missing' '*no apt-get*cmake*gcc*libc6-dev*liblua5.4-dev*ninja-build*not built' "$(bare)"
+for other in "dnf:*gcc*lua-devel*xz-devel*sudo sh -c 'dnf install -y *zlib-devel'*" "zypper:*sudo sh -c 'zypper install -y *libpng16-devel*" \
+	"pacman:*sudo sh -c 'pacman -S --needed cjson cmake gcc *" 'brew:*  brew install cjson cmake gcc *'; do
+	fake "$bin/${other%%:*}" 'echo "called" >"$have/.called"'
+	check "${other%%:*}: its names and its command" "${other#*:}" "$(bare)"
+	check "${other%%:*}: no name of Debian's" 0 "$(bare | grep -c -e '-dev ' -e apt-get)"
+	rm "$bin/${other%%:*}"
+done
+check 'no other package manager is called' '' "$(cat "$have/.called" 2>/dev/null)"
+
+# An apt-get that makes tools appear in PATH and notes packages in $have; where that is asked, it fails.
+fake "$bin/apt-get" '[ "$1" != update ] || exit 0
+case " $* " in *" $(cat "$have/.broken" 2>/dev/null) "*) exit 100 ;; esac
+while [ "$1" != --no-install-recommends ]; do shift; done; shift
+echo "$*" >>"$have/.log"
+for package do : >"$have/$package"; [ ! -e "$store/$package" ] || cp "$store/$package"* "$bin/"; done
+[ ! -e "$bin/gcc" ] || cp "$bin/gcc" "$bin/cc"; [ ! -e "$bin/ninja-build" ] || cp "$bin/ninja-build" "$bin/ninja"'
+# A compiler that has the headers and libraries of the packages that are noted, and repeats the names of files that it lacks.
+fake "$store/gcc" 'needs() { [ -e "$have/$1" ] || exit 1; }
+case $* in *--version*) cat "$have/.version"; exit ;; *-print-file-name=*) echo "${1#*=}"; exit ;; esac
+needs libc6-dev; source=$(cat)
+case $* in *-lcjson*) needs libcjson-dev ;; *-lpng*) needs libpng-dev ;; *-llzma*) needs liblzma-dev ;; *-fopenmp*) needs libomp-dev ;;
+*-l:liblua5.4.a*) needs liblua5.4-dev ;; *-llua* | *-l:*) exit 1 ;; *-lz*) needs zlib1g-dev ;; *-m32*) needs gcc-12-multilib ;; esac'
+echo 'gcc (Debian)' >"$have/.version"
+fake "$store/ninja-build" :
+fake "$store/cmake" 'case $1 in --build) printf "#!/bin/sh\necho ran \$*\n" >"$2/quoll"; PATH=/bin:/usr/bin chmod +x "$2/quoll" ;;
+*) mkdir -p build/release; : >build/release/build.ninja; echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >build/release/CMakeCache.txt ;; esac'
+fake "$store/ctest" 'echo'
+libraries="$scratch/a folder of/libraries"
+mkdir -p "$libraries/plplot5.15.0/drivers" "$libraries/i386"
+: >"$libraries/i386/libsqlite3.so.0"
+fake "$bin/ldconfig" "printf '\\tlibsqlite3.so.0 (libc6) => %s\\n' '$libraries/i386/libsqlite3.so.0'
+for pair in libplplot17:libplplot.so.17 libsqlite3-0:libsqlite3.so.0 libzmq5:libzmq.so.5 libblas3:libblas.so.3; do
+	[ ! -e \"\$have/\${pair%:*}\" ] || { : >\"$libraries/\${pair#*:}\"; printf '\\t%s (libc6,x86-64) => %s\\n' \${pair#*:} \"$libraries/\${pair#*:}\"; }
+done
+if [ -e \"\$have/plplot-driver-cairo\" ]; then : >'$libraries/plplot5.15.0/drivers/cairo.so'; else rm -f '$libraries/plplot5.15.0/drivers/cairo.so'; fi"
+
+packages=$(grep -E '^(tool|build|run) ' scripts/packages | tr -s ' ' | cut -d ' ' -f 3 | grep -v libomp-dev | sort -u)
+reset() { # nothing is built; every package is there but these
+	rm -rf build "$have"/* "$have/.log" "$bin/cc" "$bin/gcc" "$bin/cmake" "$bin/ninja"*
+	PATH=$bin "$bin/apt-get" --no-install-recommends $packages && rm "$have/.log"
+	for package; do
+		rm "$have/$package"
+		case $package in gcc) rm "$bin/gcc" "$bin/cc" ;; ninja-build) rm "$bin/ninja"* ;; cmake) rm "$bin/cmake" ;; esac
+	done
+}
+reset $packages
+echo 1000 >"$have/.id"
+check 'no root: the one command' "*sudo sh -c 'apt-get update && apt-get * install -y --no-install-recommends *gcc*" "$(bare)"
+check 'no root: apt-get is not called' '' "$(cat "$have/.log" 2>/dev/null)"
+echo 0 >"$have/.id"
+check 'QUOLL_INSTALL=no: the same' '*sudo sh -c *not built' "$(QUOLL_INSTALL=no PATH=$bin sh ./quoll 2>&1)"
+check 'and apt-get is not called' '' "$(cat "$have/.log" 2>/dev/null)"
+echo install >"$have/.broken"
+check 'root: says what it installs; a failure ends it' 'quoll: installing with apt-get: cmake gcc *failed*not built' "$(bare)"
+rm "$have/.broken"
+check 'an empty machine gets everything at once, and runs' '*ran 1' "$(bare 1)"
+check 'by one call' "$(echo $packages)" "$(cat "$have/.log")"
+for package in $packages; do
+	reset "$package"
+	check "without $package: it is installed" '*ran x' "$(bare x)"
+	case $package in gcc | libc6-dev) continue ;; esac # nothing can be linked, so all that is linked may be missing
+	check "without $package: and nothing else" "$package" "$(sed 's/ plplot-driver-cairo$//' "$have/.log")"
+done
+reset
+check 'with everything: nothing is installed' 'quoll: building (*) * done in * s
+ran' "$(bare)"
+reset libplplot17 plplot-driver-cairo
+echo plplot-driver-cairo >"$have/.broken"
+check 'what only the plots want may be not to be had' '*failed*ran y' "$(bare y)"
+rm "$have/.broken"
+reset libc6-dev
+echo 'clang version 14' >"$have/.version"
+check "clang's OpenMP is a package" '*ran' "$(bare)"
+check 'together with what else is missing' 'libc6-dev * libomp-dev *' "$(cat "$have/.log")"
+echo 'gcc (Debian)' >"$have/.version"
+reset libpng-dev
+echo 1000 >"$have/.id"
+check 'no root, a library that the launcher does not find: CMake decides' 'quoll: missing: libpng-dev;*ran z' "$(bare z)"
+echo 0 >"$have/.id"
+
+tests() { PATH=$bin sh ./quoll test "$@" >/dev/null 2>&1; tr ' ' '\n' <"$have/.log"; }
+reset && cp "$store/ctest" "$bin/"
+check 'test: its packages are installed' '*clang*gcc-arm-none-eabi*libzmq5*make*qemu-user*tmux*' "$(tests)"
+reset
+check 'test -L quick: those of quick tests only' 'fish*libblas3*libzmq5*make*zsh' "$(tests -L quick)"
+check 'no other' 0 "$(grep -c -e tmux -e clang -e qemu "$have/.log")"
+reset
+echo make >"$have/.broken"
+check 'test: goes on without' '*tests that want*ran' "$(bare test 2>&1; echo '*tests that want'; bare)"
+rm "$have/.broken"
+check 'every probe is known, every row complete' '' "$(sed '/^#/d' "$repository/scripts/packages" | grep -vE \
+	'^(tool|build|run|quick|full) +(program|compiler|openmp|lua|links|library|driver|given|file|python):[^ ]* +[^ ]+ +[^ ]+ +[^ ]+ +[^ ]+ +[^ ]+$')"
 
 cd / && rm -rf "$scratch"
 echo "$passed passed, $failed failed, 0 skipped"
