@@ -6,6 +6,7 @@
 #include "interp/commands.h"
 #include "interp/jupyter/kernelspec.h"
 #include "interp/jupyter/sockets.h"
+#include "interp/jupyter/zmq.h"
 
 /* Options behind install and uninstall. */
 static void read_options(lua_State *L, int argc, char **argv, struct ql_kernelspec *spec)
@@ -36,6 +37,9 @@ static int install(struct ql_state *s, int argc, char **argv)
 	char text[QL_KERNELSPEC_TEXT];
 
 	read_options(s->L, argc, argv, &spec);
+	/* Jupyter would only say that a kernel without libzmq died. */
+	if (!remove && !ql_zmq_open(text, sizeof(text)))
+		return luaL_error(s->L, "kernel install: nothing was installed: %s", text);
 	good = remove ? ql_kernelspec_uninstall(&spec, text) : ql_kernelspec_install(s->ctx, &spec, text);
 	if (!good)
 		return luaL_error(s->L, "%s", text);
