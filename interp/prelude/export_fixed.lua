@@ -54,13 +54,19 @@ static int64_t q_wide(int64_t sum, struct q_fixed m)
 	return q_shifted(sum * reduced + ((int64_t)1 << (14 - m.shift)), 15 - m.shift);
 }
 ]]})
-parts.add('storex', {fields = {'sum', 'y', 'rule'}, needs = function(f) return {{f.rule}, {'codes'}} end, text = [[
-static void ${name}(${sum} sum, const ${sum} *bias, const struct q_fixed *factor, int32_t j, const struct q_codes *c, ${y} *y)
+parts.add('limits', {text = [[
+struct q_limits { /* how sums become codes from lo + zero to hi + zero */
+	int32_t lo, hi, zero;
+	int relu;
+};
+]]})
+parts.add('storex', {fields = {'sum', 'y', 'rule'}, needs = function(f) return {{f.rule}, {'limits'}} end, text = [[
+static void ${name}(${sum} sum, const ${sum} *bias, const struct q_fixed *factor, int32_t j, const struct q_limits *c, ${y} *y)
 {
 	int64_t v = (int64_t)sum + bias[j];
 
 	v = c->relu && v < 0 ? 0 : v;
-	*y = (${y})(q_clamp(q_${rule}(v, factor[j]), (int64_t)c->lo, (int64_t)c->hi) + c->zero);
+	*y = (${y})(q_clamp(q_${rule}(v, factor[j]), c->lo, c->hi) + c->zero);
 }
 ]]})
 
@@ -96,6 +102,9 @@ function fixed.rule(spec, wide)
 	local rule = spec and spec.rounding
 	return rule and (wide and 'wide' or rule)
 end
+
+-- A bound of codes less their zero point: an integer under a fixed-point rule, else a float.
+function fixed.bound(e, value, rule) return rule and ('%d'):format(value) or e.float(value) end
 
 -- "{multiplier, shift}" of a factor.
 function fixed.text(m) return ('{%d, %d}'):format(internal.fixed(m)) end

@@ -7,7 +7,7 @@ names.__index = names
 local RESERVED = {}
 for word in ([[auto break case char const continue default do double else enum extern float for goto if inline int long register
 	restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm main arena memory memcpy
-	memset clock clock_t printf int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t size_t FILE NULL]]):gmatch '%S+' do
+	memset clock clock_t printf state int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t size_t FILE NULL]]):gmatch '%S+' do
 	RESERVED[word] = true
 end
 

@@ -54,6 +54,7 @@ function parts.instance(name, fields)
 	if type(needs) == 'function' then needs = needs(fields) end
 	local packed = PACKED[fields.w]
 	local all = setmetatable({name = full_name(name, fields), factor = fields.rule and 'struct q_fixed' or 'float',
+		bound = fields.rule and 'int32_t' or 'float', result = fields.rule and fields.y ~= 'float' and 'struct q_limits' or 'struct q_codes',
 		bias = fields.w == 'uint4' and fields.sum and 'struct q_zeros_' .. parts.short(fields.sum) or fields.sum,
 		pitch = packed and packed.pitch or 'k', w = packed and packed.ctype}, {__index = fields})
 	for _, need in ipairs(needs) do all[role_of(need[1])] = full_name(need[1], need[2] or {}) end
@@ -378,7 +379,7 @@ end
 -- One row of x (k) by w (n, k).
 parts.add('row', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = product_needs, text = [[
 static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t k, const ${sum} *bias, const ${factor} *factor,
-	const struct q_codes *c, ${y} *y)
+	const ${result} *c, ${y} *y)
 {
 	${sum} sum[4];
 	int32_t whole = n - n % 4, j, l;
@@ -404,7 +405,7 @@ parts.add('rowz', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f)
 	return {{'zeros', {sum = f.sum}}, {'dot1', {x = f.x, w = f.w, sum = f.sum}}, store_of(f)}
 end, text = [[
 static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t k, const ${bias} *bias, const ${factor} *factor,
-	const struct q_codes *c, ${y} *y)
+	const ${result} *c, ${y} *y)
 {
 	${sum} total = 0;
 	int32_t j;
@@ -420,7 +421,7 @@ function parts.row_of(f) return f.w == 'uint4' and 'rowz' or 'row' end
 parts.add('linear', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f) return {{parts.row_of(f), f}} end, text = [[
 /* x (m, k) by w (n, k) */
 static void ${name}(const ${x} *x, int32_t m, const ${w} *w, int32_t n, int32_t k, const ${bias} *bias, const ${factor} *factor,
-	const struct q_codes *c, ${y} *y)
+	const ${result} *c, ${y} *y)
 {
 	int32_t i;
 
@@ -458,7 +459,7 @@ static void ${name}(const ${x} *image, const struct q_window *w, int32_t row, in
 parts.add('conv', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f) return {{'patch', {x = f.x}}, {parts.row_of(f), f}} end, text = [[
 /* Images (n, height, width, channels) by w (outputs, kernel_height, kernel_width, channels). */
 static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t outputs, const ${bias} *bias,
-	const ${factor} *factor, const struct q_codes *c, ${x} zero, ${x} *patch, ${y} *y)
+	const ${factor} *factor, const ${result} *c, ${x} zero, ${x} *patch, ${y} *y)
 {
 	int32_t k = v->kernel_height * v->kernel_width * v->channels, i, a, b;
 
@@ -476,7 +477,7 @@ parts.add('depthwise', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = functio
 end, text = [[
 /* Each channel by itself: w (kernel_height, kernel_width, channels * multiplier). */
 static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t multiplier, const ${sum} *bias,
-	const ${factor} *factor, const struct q_codes *c, int32_t zero, ${y} *y)
+	const ${factor} *factor, const ${result} *c, int32_t zero, ${y} *y)
 {
 	int32_t outputs = v->channels * multiplier, i, a, b, p, q, o, row, column;
 
@@ -524,7 +525,7 @@ static ${sum} ${name}_at(const ${x} *x, const struct q_window *v, int32_t per, c
 
 /* Images (n, height, width, channels) by w (outputs, kernel_height, kernel_width, channels / groups). */
 static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t outputs, int32_t groups, const ${sum} *bias,
-	const ${factor} *factor, const struct q_codes *c, int32_t zero, ${y} *y)
+	const ${factor} *factor, const ${result} *c, int32_t zero, ${y} *y)
 {
 	int32_t per = v->channels / groups, k = per * v->kernel_height * v->kernel_width, i, a, b, o;
 

@@ -66,6 +66,15 @@ local function with_zeros(e, p, zeros)
 	return p
 end
 
+-- How sums become results y: the name of a q_limits (integers, where a fixed-point rule gives codes) or of a q_codes.
+local function result_of(e, node, y, rule, bias, relu)
+	local name = node.name .. '_codes'
+	if rule and y.scale then return e:struct('q_limits', name, ('{%d, %d, %d, %d}'):format(y.lo - y.zero, y.hi - y.zero, y.zero, relu)) end
+	local add = not y.scale and bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
+	return e:struct('q_codes', name, ('{%s, %s, %d, %d, %s}'):format(e.float(y.scale and y.lo - y.zero or 0),
+		e.float(y.scale and y.hi - y.zero or 0), y.scale and y.zero or 0, relu, add or '0'))
+end
+
 -- Fields for the parts: w (name), wtype, bias, factor, codes (the name of a q_codes), sum (C type), rule.
 -- sums: of the codes of each output, where x has a zero point that the loops do not take off. k: numbers in a row of the array.
 -- at: the operand that is the weight (2); another one has neither bias nor activation.
@@ -80,13 +89,11 @@ function product.prepare(e, node, x, y, order, fold, k, at)
 	local codes, zeros, wide
 	p.w, p.wtype, codes, zeros = codes_of(e, node, w, order, k or p.per, not k)
 	p.sum, wide = sum_type(x, w, p.per)
-	p.rule = fixed.rule(node.attrs.out, wide)
+	p.rule = y.scale and fixed.rule(node.attrs.out, wide) or nil
 	local scales = numbers(params.scale)
 	for j = #scales + 1, p.outputs do scales[j] = scales[1] end
 	local sums = codes:contiguous():view(p.outputs, p.per):sum {axis = 2}:totable()
-	local add = not y.scale and bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
-	p.codes = '&' .. e:struct('q_codes', node.name .. '_codes', ('{%s, %s, %d, %d, %s}'):format(e.float(y.scale and y.lo - y.zero or 0),
-		e.float(y.scale and y.hi - y.zero or 0), y.scale and y.zero or 0, not at and node.attrs.act == 'relu' and 1 or 0, add or '0'))
+	p.codes = '&' .. result_of(e, node, y, p.rule, bias, not at and node.attrs.act == 'relu' and 1 or 0)
 	if x.params then return with_zeros(e, found(e, node, x, y, p, scales, sums, fold), zeros) end
 	local biases, factors = {}, {}
 	for j = 1, p.outputs do

@@ -42,12 +42,14 @@ local function spec_for(d, node, ref, wanted)
 	for _, own in ipairs {true, false} do
 		for _, entry in ipairs(list) do
 			local layer = d.layers[entry.module]
+			if entry.what == 'output' then layer = layer and {observers = {output = rawget(layer, 'output_observer')}} end
 			if not found and layer and (entry.module == node.module) == own then found = calibrated(layer, entry.what, wanted) end
 		end
 	end
 	d.found[key] = found or false
 	return found or nil
 end
+decide.spec_for = spec_for
 
 ---------------------------------------------------------------- one node
 

@@ -393,8 +393,8 @@ local function add_input(e, node)
 	local f = facts_of(node.results[1], e.batch, node.name)
 	with_elements(f, node.name)
 	local name = parameter(e, node.name)
-	e.inputs[#e.inputs + 1] = {name = name, facts = f}
-	e.values[node.name] = {facts = f, layout = 'plain', buffer = {name = name, last = 0, first = 0}}
+	e.inputs[#e.inputs + 1] = {name = name, facts = f, layout = e.layout, spec = node.results[1].spec}
+	e.values[node.name] = {facts = f, layout = e.layout == 'nhwc' and is_image(f) and 'nhwc' or 'plain', buffer = {name = name, last = 0, first = 0}}
 end
 
 -- An op of graph.op.
@@ -471,16 +471,18 @@ local function add_outputs(e)
 	core.each_output(e.graph, function(leaf, _, path)
 		local v = e:value(leaf.ref)
 		with_elements(v.facts, leaf.ref)
-		if is_image(v.facts) and v.layout ~= 'plain' then v = transposed(e, v, 'plain') end
+		local wanted = e.layout == 'nhwc' and 'nhwc' or 'plain'
+		if is_image(v.facts) and v.layout ~= wanted then v = transposed(e, v, wanted) end
 		local name = parameter(e, 'output' .. (#e.results > 0 and #e.results + 1 or ''))
-		e.results[#e.results + 1] = {name = name, facts = v.facts, path = path}
+		e.results[#e.results + 1] = {name = name, facts = v.facts, path = path, layout = e.layout}
 		e:call('memcpy(%s, %s, sizeof(%s) * %d);', name, pointer(e, v, true), v.facts.ctype, v.facts.count)
 	end)
 end
 
--- The graph as one more variant of the bundle.
-local function compile(g, bundle, batch)
+-- The graph as one more variant of the bundle. image: 'nhwc' or 'nchw', the order in which images come in and go out.
+local function compile(g, bundle, batch, image)
 	local e = new_program(g, bundle, batch)
+	e.layout = image
 	for _, name in ipairs(g.inputs) do add_input(e, g.nodes[name]) end
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]

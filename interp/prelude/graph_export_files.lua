@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- The texts of an export but main.c: <name>.h, <name>.c, <name>_weights.h or <name>.bin with its loader, Makefile. A bundle
+-- The texts of an export but main.c: <name>.h, <name>.c, <name>_ops.h, <name>_weights.h or <name>.bin with its loader, Makefile. A bundle
 -- (graph_export.lua) holds the programs of all variants; bundle.id is the name of files and functions. Each file knows the stamp of
 -- the export: files of two exports do not compile together.
 local _, internal = ...
@@ -12,6 +12,18 @@ local comment = names.comment
 
 function files.forward_name(bundle, e) return bundle.id .. '_forward' .. e.suffix end
 
+-- A macro of the header that no other one is called; the same for the same words.
+local function macro(bundle, ...)
+	bundle.macros = bundle.macros or {taken = {}}
+	local key = table.concat({...}, '|')
+	if bundle.macros[key] then return bundle.macros[key] end
+	local word = (bundle.id .. '_' .. table.concat({...}, '_')):upper():gsub('__+', '_')
+	local free, n = word, 2
+	while bundle.macros.taken[free] do free, n = word .. '_' .. n, n + 1 end
+	bundle.macros.taken[free], bundle.macros[key] = true, free
+	return free
+end
+
 local function arguments(e)
 	local list = {}
 	for _, input in ipairs(e.inputs) do list[#list + 1] = ('const %s *%s'):format(input.facts.ctype, input.name) end
@@ -23,11 +35,54 @@ local function declaration(bundle, e)
 	return ('%s %s(%s)'):format(bundle.blob and 'int' or 'void', files.forward_name(bundle, e), arguments(e))
 end
 
+-- The same pass with its memory as the first argument.
+local function declaration_run(bundle, e)
+	return ('%s %s_run%s(struct %s_state *state, %s)'):format(bundle.blob and 'int' or 'void', bundle.id, e.suffix, bundle.id, arguments(e))
+end
+
+-- Nodes that are lines of the forward pass.
+local function layers_of(e)
+	local list = {}
+	for _, c in ipairs(e.costs) do list[#list + 1] = c.last >= c.first and c or nil end
+	return list
+end
+
 local function value_text(v, what)
 	local f = v.facts
 	local codes = f.scale and (', codes: (q - %d) * %.9g'):format(f.zero, f.scale) or ''
 	what = v.path and ("%s '%s'"):format(what, comment(v.path)) or what
-	return (' *   %s: %s of %s (%s)%s'):format(comment(v.name), what, f.ctype, table.concat(f.shape, ', '), codes)
+	return (' *   %s: %s of %s (%s)%s'):format(comment(v.name), what, f.ctype, table.concat(files.shape_of(v), ', '), codes)
+end
+
+-- Sizes as they are in memory.
+function files.shape_of(v)
+	local s = v.facts.shape
+	return v.layout == 'nhwc' and #s == 4 and {s[1], s[3], s[4], s[2]} or s
+end
+
+-- Numbers of the interface as macros: counts, and how codes stand for values.
+local function macros(bundle)
+	local lines = {('#define %s %d /* sizeof(struct %s_state) */'):format(macro(bundle, 'arena_bytes'), 8 * files.arena_words(bundle), bundle.id)}
+	for _, e in ipairs(bundle.variants) do
+		local function define(value, ...) lines[#lines + 1] = ('#define %s %s'):format(macro(bundle, e.variant or '', ...), value) end
+		define(#layers_of(e), 'layers')
+		for _, list in ipairs {e.inputs, e.results} do
+			for _, v in ipairs(list) do
+				define(v.facts.count, v.name, 'count')
+				if v.facts.scale then
+					define(('%.9gf'):format(v.facts.scale):gsub('^(%-?%d+)f$', '%1.0f'), v.name, 'scale')
+					define(('(%d)'):format(v.facts.zero), v.name, 'zero_point')
+				end
+			end
+		end
+	end
+	return table.concat(lines, '\n')
+end
+
+function files.arena_words(bundle)
+	local most = 8
+	for _, e in ipairs(bundle.variants) do most = math.max(most, e.arena) end
+	return (most + 7) // 8
 end
 
 local LOADED = [[
@@ -47,7 +102,8 @@ files.stamp_check = stamp_check
 
 function files.header(bundle)
 	local lines = {('/* %s: forward passes of a network, exported by Quoll. No allocation; of the C library memcpy and memset%s.'):format(bundle.id,
-		bundle.blob and ', and stdio to load' or ''), ' * Not reentrant: the memory between the layers is static.'}
+		bundle.blob and ', and stdio to load' or ''), (' * Reentrant: %s_run keeps all that it writes in the state of the caller, %s_forward in a static one.%s'):format(bundle.id, bundle.id,
+			bundle.timed and '\n * The clocks of profile= are static.' or '')}
 	for _, e in ipairs(bundle.variants) do
 		lines[#lines + 1] = (' * %s:'):format(files.forward_name(bundle, e))
 		for _, v in ipairs(e.inputs) do lines[#lines + 1] = value_text(v, 'input') end
@@ -57,16 +113,19 @@ function files.header(bundle)
 	lines[#lines + 1] = ' */'
 	lines[#lines + 1] = ('#ifndef %s\n#define %s\n\n#include <stdint.h>\n'):format(guard, guard)
 	lines[#lines + 1] = ('#define %s 0x%08xu\n'):format(files.stamp_macro(bundle), bundle.stamp)
+	lines[#lines + 1] = '/* A value is (code - zero point) * scale. */\n' .. macros(bundle) .. '\n'
 	lines[#lines + 1] = '#ifdef __cplusplus\nextern "C" {\n#endif\n'
+	lines[#lines + 1] = ('/* The memory of one pass. Nothing in it needs to be set before, or lives longer. */\nstruct %s_state {\n\tuint64_t arena[%d];\n};\n'):format(
+		bundle.id, files.arena_words(bundle))
 	for _, e in ipairs(bundle.variants) do
-		lines[#lines + 1] = declaration(bundle, e) .. ';'
+		lines[#lines + 1] = declaration(bundle, e) .. ';\n' .. declaration_run(bundle, e) .. ';'
 		if #e.timed > 0 then
 			lines[#lines + 1] = ('\n/* Prints the processor time of single layers since the start. */\nvoid %s_profile%s(void);'):format(bundle.id, e.suffix)
 		end
 	end
 	if bundle.blob then lines[#lines + 1] = (LOADED:gsub('@ID@', bundle.id):sub(1, -2)) end
 	lines[#lines + 1] = '\n#ifdef __cplusplus\n}\n#endif\n\n#endif'
-	return table.concat(lines, '\n') .. '\n'
+	return layout.wrapped(table.concat(lines, '\n') .. '\n')
 end
 
 ---------------------------------------------------------------- weights
@@ -196,11 +255,42 @@ local HEAD = [[
 #endif
 ]]
 
+local function quoted(text) return '"' .. text:gsub('[^%w_ .:/-]', '_') .. '"' end
+
+-- The functions that are called, each written once for its types.
+function files.ops(bundle)
+	local lines = {('/* Exported by Quoll: the functions of %s, those that it calls and no others. */'):format(bundle.id), stamp_check(bundle)}
+	for _, text in ipairs(bundle.part_list) do lines[#lines + 1] = text end
+	return layout.wrapped(table.concat(lines, '\n'))
+end
+
+local HOOKS = [[
+/* What a project wants to set stands in a header of its own: -D@ID@_CONFIG='"config.h"'
+ *   @LAYER@(index, name)   called before each layer, and behind the last with the name 0
+ *   @ATTRIBUTE@        of the static arena, such as __attribute__((section(".sram2")))
+ *   @NO@               leaves the static arena out, and with it the functions that use it
+ */
+#ifdef @ID@_CONFIG
+#include @ID@_CONFIG
+#endif
+#ifndef @LAYER@
+#define @LAYER@(index, name) ((void)0)
+#endif
+#ifndef @ATTRIBUTE@
+#define @ATTRIBUTE@
+#endif
+]]
+
+local function hooks(bundle)
+	return (HOOKS:gsub('@(%u+)@', {ID = bundle.id:upper(), LAYER = macro(bundle, 'layer'), ATTRIBUTE = macro(bundle, 'arena_attribute'),
+		NO = macro(bundle, 'no_arena')}))
+end
+
 -- The call lines of each node below its name, of some between two readings of the clock.
-local function body(e)
-	local heads, begins, ends = {}, {}, {}
-	for _, c in ipairs(e.costs) do
-		if c.last >= c.first then heads[c.first] = ('\t/* %s: %s */'):format(comment(c.node), c.op) end
+local function body(bundle, e)
+	local heads, begins, ends, list = {}, {}, {}, layers_of(e)
+	for i, c in ipairs(list) do
+		heads[c.first] = ('\t/* %s: %s */\n\t%s(%d, %s);'):format(comment(c.node), c.op, macro(bundle, 'layer'), i - 1, quoted(c.node))
 	end
 	for i, t in ipairs(e.timed) do begins[t.first], ends[t.last] = i, i end
 	local lines = {}
@@ -209,11 +299,10 @@ local function body(e)
 		if begins[i] then lines[#lines + 1] = '\tq_start = clock();' end
 		lines[#lines + 1] = line
 		if ends[i] then lines[#lines + 1] = ('\tq_ticks%s[%d] += clock() - q_start;'):format(e.suffix, ends[i] - 1) end
+		if list[#list] and list[#list].last == i then lines[#lines + 1] = ('\t%s(%d, 0);'):format(macro(bundle, 'layer'), #list) end
 	end
 	return table.concat(lines, '\n')
 end
-
-local function quoted(text) return '"' .. text:gsub('[^%w_ .:/-]', '_') .. '"' end
 
 local PROFILE = [[
 
@@ -243,36 +332,50 @@ local function profile(bundle, e)
 end
 
 local function forward(bundle, e)
-	local lines = {declaration(bundle, e), '{'}
-	if #e.timed > 0 then lines[#lines + 1] = '\tclock_t q_start;\n' end
-	local calls = table.concat(e.lines, '\n')
+	local lines, calls = {declaration_run(bundle, e), '{'}, table.concat(e.lines, '\n')
+	local used = calls:find '%f[%w_]arena%f[^%w_]'
+	if used then lines[#lines + 1] = '\tuint8_t *const arena = (uint8_t *)state->arena;' end
+	if #e.timed > 0 then lines[#lines + 1] = '\tclock_t q_start;' end
+	lines[#lines + 1] = (used or #e.timed > 0) and '' or nil
+	if not used then lines[#lines + 1] = '\t(void)state;' end
 	for _, input in ipairs(e.inputs) do
 		if not calls:find('%f[%w_]' .. input.name .. '%f[^%w_]') then lines[#lines + 1] = ('\t(void)%s;'):format(input.name) end
 	end
 	if bundle.blob then lines[#lines + 1] = '\tif (!q_loaded)\n\t\treturn 1;' end
-	lines[#lines + 1] = body(e)
+	lines[#lines + 1] = body(bundle, e)
 	if bundle.blob then lines[#lines + 1] = '\treturn 0;' end
 	lines[#lines + 1] = '}\n'
 	return table.concat(lines, '\n')
 end
 
+-- The functions that use the static arena.
+local function with_arena(bundle)
+	local lines = {('\n#ifndef %s\nstatic struct %s_state memory %s;\n'):format(macro(bundle, 'no_arena'), bundle.id, macro(bundle, 'arena_attribute'))}
+	for _, e in ipairs(bundle.variants) do
+		local given = {'&memory'}
+		for _, list in ipairs {e.inputs, e.results} do
+			for _, v in ipairs(list) do given[#given + 1] = v.name end
+		end
+		lines[#lines + 1] = ('%s\n{\n\t%s%s_run%s(%s);\n}\n'):format(declaration(bundle, e), bundle.blob and 'return ' or '', bundle.id, e.suffix,
+			table.concat(given, ', '))
+	end
+	return table.concat(lines, '\n') .. '#endif\n'
+end
+
 function files.source(bundle)
-	local arena, timed = 0, false
-	for _, e in ipairs(bundle.variants) do arena, timed = math.max(arena, e.arena), timed or #e.timed > 0 end
+	local timed = bundle.timed
 	local lines = {'/* ' .. bundle.id .. ', exported by Quoll: what g:run gives there, integers and codes bit for bit. */',
 		('#include "%s.h"\n'):format(bundle.id) .. HEAD}
 	if timed or bundle.blob then lines[#lines + 1] = '#include <stdio.h>' .. (timed and '\n#include <time.h>' or '') .. '\n' end
-	lines[#lines + 1] = ('#include "%s_weights.h"\n\n%s'):format(bundle.id, stamp_check(bundle))
-	for _, text in ipairs(bundle.part_list) do lines[#lines + 1] = text end
+	lines[#lines + 1] = ('#include "%s_ops.h"\n#include "%s_weights.h"\n\n%s'):format(bundle.id, bundle.id, stamp_check(bundle))
+	lines[#lines + 1] = hooks(bundle)
 	if #bundle.struct_list > 0 then lines[#lines + 1] = table.concat(bundle.struct_list, '\n') .. '\n' end
-	if arena > 0 then
-		lines[#lines + 1] = ('static uint64_t memory[%d];\n#define arena ((uint8_t *)memory)\n'):format((arena + 7) // 8)
-	end
 	if bundle.blob then lines[#lines + 1] = loader(bundle) end
 	for _, e in ipairs(bundle.variants) do
 		local before, after = profile(bundle, e)
 		lines[#lines + 1] = before .. forward(bundle, e) .. after
 	end
+	lines[#lines + 1] = with_arena(bundle)
 	return layout.wrapped(table.concat(lines, '\n'))
 end
 
@@ -284,7 +387,7 @@ NATIVE := $(shell $(CC) -march=native -x c -E /dev/null >/dev/null 2>&1 && echo 
 CFLAGS ?= -O3 $(NATIVE)
 STRICT = -std=c99 -Wall -Wextra -Werror -ffp-contract=off -fno-strict-aliasing -fno-delete-null-pointer-checks
 
-@: main.c @.c @.h @_weights.h
+@: main.c @.c @.h @_ops.h @_weights.h
 	$(CC) $(CFLAGS) $(STRICT) -o $@ main.c @.c
 
 test: @

@@ -5,8 +5,10 @@ local files = internal.import 'graph_export_files'
 local layout = internal.import 'export_layout'
 local parts = internal.import 'export_parts'
 
-local function numbers_of(t, ctype)
-	local flat = (t:quantized() and t:codes() or t):contiguous()
+local function numbers_of(t, ctype, image)
+	local flat = t:quantized() and t:codes() or t
+	if image == 'nhwc' and flat:dim() == 4 then flat = flat:permute(1, 3, 4, 2) end
+	flat = flat:contiguous()
 	return parts.values(ctype, flat:to(ctype == 'float' and 'float64' or 'int64'):view(flat:nelem()):totable())
 end
 
@@ -14,7 +16,7 @@ end
 local function new_vectors()
 	local list, known = {}, {}
 	return list, function(v, t)
-		local body = numbers_of(t, v.facts.ctype)
+		local body = numbers_of(t, v.facts.ctype, v.layout)
 		local key = v.facts.ctype .. body
 		if not known[key] then
 			known[key] = 'vector_' .. #list + 1

@@ -7,6 +7,7 @@ local core = internal.import 'graph_core'
 local decide = internal.import 'graph_decide'
 local export = internal.import 'graph_export'
 local files = internal.import 'graph_export_files'
+local interface = internal.import 'graph_interface'
 local main = internal.import 'graph_export_main'
 local names = internal.import 'export_names'
 local report = internal.import 'report'
@@ -16,12 +17,20 @@ local vectors = internal.import 'export_vectors'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 
 local MOST = 1 << 22 -- numbers of the inputs in main.c: 60 MB of text
+local LAYOUTS = {'nchw', 'nhwc'}
 local VECTORS = 2 -- inputs in main.c that the program tests itself with, unless vectors= says so
 
 local export_doc = core.method('export', "g:export{dir='net_c', name='net'}",
-	[[Writes the graph as C99 into a folder: <name>.c, <name>.h, <name>_weights.h, main.c and a Makefile. `make` builds a program of its own:
---selftest compares with results of g:run that are stored in it, --run reads inputs from stdin, --time N measures. One static arena,
-no malloc, no library functions but memcpy and memset, never math.h: functions such as tanh are written out. All results are those of
+	[[Writes the graph as C99 into a folder: <name>.c, <name>.h, <name>_ops.h (the functions that are called, no others), <name>_weights.h, main.c
+and a Makefile. `make` builds a program of its own: --selftest compares with results of g:run that are stored in it, --run reads inputs
+from stdin, --time N measures. <name>_run(state, …) keeps all values in the struct that the caller passes, so it is reentrant;
+<name>_forward(…) uses a static one. -D<NAME>_CONFIG='"file.h"' names a header that may set the macros <NAME>_LAYER(index, name), called
+before each layer, <NAME>_ARENA_ATTRIBUTE (a section for the static state) and <NAME>_NO_ARENA (no static state).
+input= and output= choose codes of 8 bits at the borders: int8 codes are uint8 codes less 128. The input has to be quantized in the
+graph by one scale, the result to be codes or to have a range that calibration saw (softmax and sigmoid: 1/256). <name>.h has scales,
+zero points and sizes as macros. layout='nhwc' takes and gives images with the channels last. A graph of mode static with
+rounding='double' or 'single' that takes and gives codes computes with integers alone in convolutions, linear layers, sums and pooling.
+No malloc, no library functions but memcpy and memset, never math.h: functions such as tanh are written out. All results are those of
 g:run bit for bit, floats as well, on every processor; of a graph that is none of a quantized model of the modes static and dynamic
 those of g:run(x, {ordered=true}), which adds products in the order of the C. A nan is a nan, whatever its bits. Within 2e-6 of the
 largest, but not the same bits are norms of other powers than 0, 1, 2 and infinity, functions and softmax of integers of 32 and 64
@@ -54,6 +63,9 @@ os.execute('rm -r ' .. folder)]],
 	{{'dir', 'text', 'folder; it is made'}, {'name', 'text', "of files and functions (default 'model')"}, {'batch', 'integer', 'inputs in one pass (default 1)'},
 		{'profile', 'text', 'regular expression: nodes whose time is counted'}, {'samples', 'any', 'inputs to test with: a tensor, a list with one for each input, or these by variant (default: random)'},
 		{'vectors', 'positive integer', 'how many inputs main.c tests with (default 2)'},
+		{'input', 'text', 'float int8 uint8: what the inputs are (default: as in the graph)'},
+		{'output', 'text', 'float int8 uint8: what the results are (default: as in the graph)'},
+		{'layout', 'text', "of images that come in and go out: nchw (channels first, default) or nhwc"},
 		{'rounding', 'text', 'float single double: rule of integer results (default: that of the graph)'},
 		{'variants', 'list', 'specs, or name -> spec, options or graph'}, {'blob', 'true or false', 'weights in a file of their own (default false)'}})
 
@@ -66,6 +78,12 @@ local function check(o)
 	end
 	if o.batch and o.batch < 1 then fail('export: batch: wanted 1 or more, got %d', o.batch) end
 	if o.rounding then rounding.check('export', o.rounding) end
+	for _, what in ipairs {'input', 'output'} do
+		if o[what] then interface.check(what, o[what]) end
+	end
+	if o.layout and not base.one_of(o.layout, LAYOUTS) then
+		fail('export: layout: wanted nchw (channels first) or nhwc (channels last), got %s%s', describe(o.layout), base.near(o.layout, LAYOUTS))
+	end
 	if o.profile and (o.profile:find('\0', 1, true) or internal.matches(o.profile, '') == nil) then
 		fail("export: profile: wanted a regular expression, got '%.60s'", o.profile)
 	end
@@ -134,11 +152,12 @@ local function compile(list, o)
 	local bundle, timed = export.new(), false
 	bundle.id, bundle.blob = names.program(o.name or 'model'), o.blob
 	for _, v in ipairs(list) do
-		local e = export.compile(v.graph, bundle, math.tointeger(o.batch or 1))
+		local e = export.compile(v.graph, bundle, math.tointeger(o.batch or 1), o.layout or 'nchw')
 		e.variant, e.suffix = v.word, v.word and '_' .. v.word or ''
 		e.timed = timed_nodes(e, o.profile)
 		timed = timed or #e.timed > 0
 	end
+	bundle.timed = timed
 	if o.profile and not timed then
 		local nodes = {}
 		for i, c in ipairs(bundle.variants[1].costs) do nodes[i] = c.node end
@@ -183,12 +202,14 @@ local function sample_of(e, i, k, samples)
 		local first = math.min((k - 1) * e.batch + 1, given:size(1) - e.batch + 1)
 		if first < 1 then fail('export: samples: wanted at least %d rows, got %d', e.batch, given:size(1)) end
 		local rows = given:narrow(1, first, e.batch)
+		if v.spec and not rows:quantized() and rows:dtype() == 'float32' then rows = rows:quantize(v.spec) end
 		local want = ('%s%s'):format(v.facts.dtype, size.text(v.facts.shape))
 		if rows:dtype() .. size.text {rows:size()} ~= want then
 			fail("export: samples: wanted %s for '%s', got %s", want, v.name, internal.describe(rows))
 		end
 		return rows
 	end
+	if v.spec then return tensor.randn(table.unpack(v.facts.shape)):quantize(v.spec) end
 	if v.facts.ctype == 'float' then return tensor.randn(table.unpack(v.facts.shape)) end
 	fail("export: samples: wanted inputs for '%s', whose dtype is %s", v.name, v.facts.dtype)
 end
@@ -243,10 +264,11 @@ local function texts_of(bundle, list, o)
 	local texts = {}
 	if bundle.blob then texts[bundle.id .. '.bin'], bundle.blob_hash = files.blob(bundle) end
 	bundle.stamp = 0
-	local parts = {files.source(bundle), files.weights(bundle)}
+	local parts = {files.source(bundle), files.ops(bundle), files.weights(bundle)}
 	for _, a in ipairs(bundle.array_list) do parts[#parts + 1] = a.body end
 	bundle.stamp = tonumber(internal.sha256(table.concat(parts)):sub(1, 8), 16)
 	texts[bundle.id .. '.h'], texts[bundle.id .. '.c'] = files.header(bundle), files.source(bundle)
+	texts[bundle.id .. '_ops.h'] = files.ops(bundle)
 	texts[bundle.id .. '_weights.h'], texts['main.c'], texts.Makefile = files.weights(bundle), main(bundle, tests), files.makefile(bundle)
 	return texts
 end
@@ -328,7 +350,10 @@ function core.methods.export(g, options)
 	core.expect(g, 'export')
 	local o = check(base.options(export_doc, options))
 	local list = variants_of(g, o)
-	for _, v in ipairs(list) do v.graph = o.rounding and rounding.apply(v.graph, o.rounding) or v.graph end
+	for _, v in ipairs(list) do
+		v.graph = o.rounding and rounding.apply(v.graph, o.rounding) or v.graph
+		if o.input or o.output then v.graph = interface.apply(v.graph, o.input or 'float', o.output or 'float') end
+	end
 	local bundle = compile(list, o)
 	local texts = texts_of(bundle, list, o)
 	write(o.dir, texts)

@@ -301,6 +301,9 @@ local function wanted_values(g)
 			end
 		end
 	end
+	if next(refs) then -- results may be wanted as codes
+		core.each_output(g, function(leaf) refs[leaf.ref] = g:result_of(leaf.ref).dtype == 'float32' or nil end)
+	end
 	return refs
 end
 

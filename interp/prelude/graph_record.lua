@@ -178,12 +178,20 @@ local function output_tree(self, value)
 	return tree
 end
 
+-- The spec of codes with their own scale: quantizing what was decoded gives them again. nil for a plain tensor.
+function record.spec_of(x)
+	local p = x:quantized() and x:qparams()
+	return p and quant.spec {dtype = p.dtype, bits = p.bits, scheme = p.scheme, scale = p.scale:item(),
+		zero_point = p.zero_point and p.zero_point:item()} or nil
+end
+
 -- Runs m with the tensors of the inputs in the places that the trees say.
 function record.run(m, inputs, trees)
 	local self = setmetatable({nodes = {}, values = {}, versions = {}, alive = {}, notes = {}, calls = {}}, record)
 	self.paths, self.known = names_of(m)
 	for _, input in ipairs(inputs) do
 		local node = {op = 'input', name = input.name, operands = {}, attrs = {}, results = {result_of(input.tensor, {})}, tainted = true}
+		node.results[1].spec = record.spec_of(input.tensor)
 		self.nodes[#self.nodes + 1] = node
 		self:new_value(input.tensor, node, 1)
 	end
@@ -198,6 +206,7 @@ function record.run(m, inputs, trees)
 		module.tracer = nil
 	end})
 	local results = table.pack(m(table.unpack(arguments)))
+	if is_tensor(results[1]) and results.n == 1 then self:note(m, 'output', results[1]) end
 	self.outputs = {}
 	for i = 1, results.n do self.outputs[i] = output_tree(self, results[i]) end
 	return self

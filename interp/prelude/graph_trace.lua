@@ -33,6 +33,7 @@ end
 
 -- Rows 1 .. b, again from the first when there are no more; changed values in the runs after the first.
 local function rows(x, axis, b, change)
+	if x:quantized() then return rows(x:dequantize(), axis, b, change):quantize(record.spec_of(x)) end
 	if axis and x:size(axis) == 0 then -- no row to repeat
 		local sizes = {x:size()}
 		sizes[axis], sizes.dtype = b, x:dtype()
@@ -324,14 +325,18 @@ local function axes_of(inputs, batch)
 			fail("trace: batch: wanted an axis of '%s', which has %d, got %d", input.name, input.tensor:dim(), axis)
 		end
 		axes[input.name] = axis and input.tensor:dim() >= axis and axis or false
-		if input.tensor:quantized() then fail('trace: %s: wanted a plain tensor, got %s', input.name, internal.describe(input.tensor)) end
+		local x = input.tensor
+		local p = x:quantized() and x:qparams()
+		if p and (p.axis or p.block or p.scheme ~= 'asymmetric' and p.scheme ~= 'symmetric') then
+			fail('trace: %s: wanted a plain tensor, or affine codes under one scale, got %s', input.name, internal.describe(x))
+		end
 	end
 	return axes
 end
 
 local options = base.doc {name = 'graph.trace', usage = 'graph.trace(m, x)  graph.trace(m, {x, y})',
 	text = [[The graph of a module: every op of its forward as a named node, with sizes for any batch (B). x is an example of the
-input; several inputs, also lists of them, come as a list. The module runs in the mode of use with batches of 1, 2 and 3 rows of x, along axis 1 of
+input, also of codes under one scale; several inputs, also lists of them, come as a list. The module runs in the mode of use with batches of 1, 2 and 3 rows of x, along axis 1 of
 each input, or that of batch= (an axis, or a list with one per input; false: its sizes are fixed). Sizes that differ must grow evenly
 with the batch; numbers and the like that the module returns beside tensors must be the same for all. x:item() and x:totable() of what depends on the input, ops that differ from batch to batch and writing into
 the input or a module's tensors are errors that name the module.

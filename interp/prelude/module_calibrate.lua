@@ -73,15 +73,17 @@ function methods.calibrate(m, data, options)
 	local mode <close> = fit.in_mode(m, false)
 	local guard <close> = internal.nograd()
 	local bar <close> = progress.start('calibrate', wanted, options.log)
-	local n = 0
+	local n, result = 0, quant.observer(options.input or 'uint8')
 	fit.begin_pass(m, data)
 	for x in fit.batches('calibrate', data) do
-		m(x)
+		local y = m(x)
+		if base.is_tensor(y) and y:dtype():find 'float' then result:update(module.real(y)) end
 		n = n + 1
 		bar:update(n, function() return '' end)
 		if n >= wanted then break end
 	end
 	if n == 0 then fail('calibrate: data: wanted at least one batch, got none') end
+	rawset(m, 'output_observer', result) -- of the whole model, for results that are to be codes
 	return m
 end
 

@@ -42,7 +42,7 @@ local FIXED = {
 local WALK = [==[
 /* Codes with sizes and strides of four axes. */
 static void ${name}(const ${a} *a, const int32_t *sa, int32_t za, const ${b} *b, const int32_t *sb, int32_t zb, const int32_t *n,
-	const ${factor} *m, @ONE@float lo, float hi, int32_t zero, ${y} *y)
+	const ${factor} *m, @ONE@${bound} lo, ${bound} hi, int32_t zero, ${y} *y)
 {
 	int32_t i, j, k, l;
 
@@ -64,7 +64,7 @@ for op, formula in pairs(FLOAT) do
 		LAST = ('\t\t\t\t\tfloat %s;\n\t\t\t\t\t*y++ = (${y})q_round(v, lo, hi, zero);'):format(formula:gsub('^v = (.-);\n', 'v = %1;\n\n')) }))})
 	parts.add(op .. 'walkx', {fields = {'a', 'b', 'y', 'rule'}, needs = function(f) return {{f.rule}} end, text = (WALK:gsub('@(%u+)@', {
 		ONE = op == 'mul' and '' or 'int64_t one, ',
-		LAST = ('\n\t\t\t\t\t*y++ = (${y})(q_clamp(%s, (int64_t)lo, (int64_t)hi) + zero);'):format(FIXED[op])}))})
+		LAST = ('\n\t\t\t\t\t*y++ = (${y})(q_clamp(%s, lo, hi) + zero);'):format(FIXED[op])}))})
 end
 
 local function walk(e, node, a, f, b, g, y, r)
@@ -84,7 +84,7 @@ local function walk(e, node, a, f, b, g, y, r)
 	end
 	local m = rule and fixed.array(e, node.name .. '_factors', factors) or e:array(node.name .. '_factors', 'float', factors, 'factors')
 	e:call('%s(%s, %s, %d, %s, %s, %d, %s, %s, %s%s, %s, %d, %s);', e:part(node.op .. (rule and 'walkx' or 'walk'), {a = f.ctype, b = g.ctype,
-		y = r.ctype, rule = rule}), a, list(sa), f.zero, b, list(sb), g.zero, list(n), m, one, e.float(r.lo - r.zero), e.float(r.hi - r.zero),
+		y = r.ctype, rule = rule}), a, list(sa), f.zero, b, list(sb), g.zero, list(n), m, one, fixed.bound(e, r.lo - r.zero, rule), fixed.bound(e, r.hi - r.zero, rule),
 		r.zero, y)
 end
 

@@ -9,7 +9,7 @@ local parts = internal.import 'export_parts'
 
 local STORE = {
 	codes = '(${y})q_round((float)sum * factor[j * step], lo, hi, zero)',
-	fixed = '(${y})(q_clamp(q_${rule}(sum, factor[j * step]), (int64_t)lo, (int64_t)hi) + zero)',
+	fixed = '(${y})(q_clamp(q_${rule}(sum, factor[j * step]), lo, hi) + zero)',
 	floats = '(float)sum * factor[j * step]',
 	plain = 'sum',
 }
@@ -19,7 +19,7 @@ for kind, value in pairs(STORE) do
 	end, text = ([[
 /* For each batch a (m, k), from offset[0], by b (k, n), from offset[1]. */
 static void ${name}(const ${a} *a, ${sum} za, const ${b} *b, ${sum} zb, const int32_t *offset, int32_t batches, int32_t m, int32_t n,
-	int32_t k, const ${factor} *factor, int32_t step, float lo, float hi, int32_t zero, ${y} *y)
+	int32_t k, const ${factor} *factor, int32_t step, ${bound} lo, ${bound} hi, int32_t zero, ${y} *y)
 {
 	int32_t s, i, j, l;
 
@@ -174,6 +174,6 @@ return {ops = {'matmul'}, emit = function(e, node)
 	end
 	local fields = {a = f.ctype, b = h.ctype, sum = (wide or k >= 16512) and 'int64_t' or 'int32_t', y = g.ctype, rule = rule}
 	e:call('%s(%s, %s, %s, %s, %s, %d, %d, %d, %d, %s, %d, %s, %s, %d, %s);', e:part('matmul' .. (rule and 'fixed' or g.scale and 'codes' or 'floats'),
-		fields), a, e:zero_of(f), b, e:zero_of(h), at, batches, m, n, k, name, #factors > 1 and 1 or 0, e.float(g.scale and g.lo - g.zero or 0),
-		e.float(g.scale and g.hi - g.zero or 0), g.scale and g.zero or 0, y)
+		fields), a, e:zero_of(f), b, e:zero_of(h), at, batches, m, n, k, name, #factors > 1 and 1 or 0, fixed.bound(e, g.scale and g.lo - g.zero or 0, rule),
+		fixed.bound(e, g.scale and g.hi - g.zero or 0, rule), g.scale and g.zero or 0, y)
 end}

@@ -36,7 +36,7 @@ it('a graph under another rule', function()
 		os.remove(folder)
 		o.dir, o.name, o.samples = folder, 'net', x
 		g:export(o)
-		local c, w, main = io.open(folder .. '/net.c'):read 'a', io.open(folder .. '/net_weights.h'):read 'a', io.open(folder .. '/main.c'):read 'a'
+		local c, w, main = io.open(folder .. '/net.c'):read 'a' .. io.open(folder .. '/net_ops.h'):read 'a', io.open(folder .. '/net_weights.h'):read 'a', io.open(folder .. '/main.c'):read 'a'
 		os.execute('rm -r ' .. folder)
 		return c .. w .. main
 	end
@@ -65,7 +65,7 @@ it('the arena holds what lives at once', function()
 	local m = nn.Sequential {nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 64)}
 	local a = tensor.randn(9, 64)
 	static(m, a):export {dir=folder, name='deep', samples=a}
-	local bytes = tonumber(io.open(folder .. '/deep.c'):read 'a':match 'memory%[(%d+)%]') * 8
+	local bytes = tonumber(io.open(folder .. "/deep.h"):read "a":match "ARENA_BYTES (%d+)")
 	assert(bytes <= 64 + 64 * 4 + 64, bytes) -- the codes of one layer beside the result of the next
 	os.execute('rm -r ' .. folder)
 end)

@@ -39,7 +39,7 @@ describe('variants', function()
 		print(r:where{variant='int8', node='fc1'}[1].macs, #r:where{op='linear'}, r[1].variant)  --> 48 6 int8
 		local h, c = text_of(folder .. '/net.h'), text_of(folder .. '/net.c')
 		for _, name in ipairs {'int8', 'int16', 'float32'} do assert(h:find('void net_forward_' .. name .. '(', 1, true), name) end
-		print(select(2, c:gsub('static uint64_t memory', '')), c:find 'q_linear_u8_i8_i32' ~= nil, c:find 'q_linear_i16_i16_i64' ~= nil)  --> 1 true true
+		print(select(2, c:gsub('static struct net_state memory', '')), c:find 'q_linear_u8_i8_i32' ~= nil, c:find 'q_linear_i16_i16_i64' ~= nil)  --> 1 true true
 		assert(run('make -C ' .. folder))
 		print(select(2, run(folder .. '/net --selftest')))  --> 6 passed, 0 failed
 		local input = tensor.ones(1, 6)

@@ -204,7 +204,7 @@ it('refuses what is no module, no tensor, and unknown options', function()
 	fails("unknown option 'batches'", graph.trace, nn.ReLU(), rows(1), {batches=3})
 	for _, batch in ipairs {5, {5}} do fails("batch: wanted an axis of 'input', which has 2, got 5", graph.trace, nn.ReLU(), rows(1), {batch=batch}) end
 	fails('batch: wanted one axis for each of 1 inputs, got 2', graph.trace, nn.ReLU(), rows(1), {batch={1, 2}})
-	fails('wanted a plain tensor', graph.trace, nn.ReLU(), rows(1):quantize 'int8')
+	fails('wanted a plain tensor, or affine codes under one scale', graph.trace, nn.ReLU(), rows(1):quantize 'int8/1')
 	fails("no field or method 'runs'", function() return graph.trace(nn.ReLU(), rows(1)).runs end)
 	fails('wanted at most 8 positions', graph.trace, nn.Transformer{vocab=5, d=4, heads=1, layers=1, context=8}, tensor.ones{1, 9, dtype='int32'})
 	print(graph.trace(nn.ReLU(), tensor.zeros(0, 3)):run(tensor.zeros(0, 3)):size())  --> 0 3
