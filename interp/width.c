@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The width of printed values. On a terminal it is asked anew each time: windows change.
+ * The width of printed values. The terminal is asked each time: windows change. COLUMNS of the environment wins in scripts, as in most
+ * programs, but not at the prompt, where a shell that exports it would freeze the width.
  */
 #include "interp/width.h"
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -13,12 +15,28 @@
 
 #define PLAIN 80 /* columns where there is no terminal */
 #define LEAST 20 /* a terminal that claims less does not know */
+#define MOST 10000
 
-static bool fixed;
+static bool fixed, at_prompt;
 
 void ql_width_fix(void)
 {
 	fixed = true;
+}
+
+void ql_width_prompt(void)
+{
+	at_prompt = true;
+}
+
+/* What COLUMNS says; 0: nothing that makes sense. */
+static int columns_of_environment(void)
+{
+	const char *text = getenv("COLUMNS");
+	char *end;
+	long columns = text ? strtol(text, &end, 10) : 0;
+
+	return columns >= LEAST && columns <= MOST && !*end ? (int)columns : 0;
 }
 
 int ql_width(void)
@@ -26,6 +44,8 @@ int ql_width(void)
 	int wanted = (int)ql_setting_int(QL_SETTING_width);
 	struct winsize size;
 
+	if (!wanted && !fixed && !at_prompt)
+		wanted = columns_of_environment();
 	if (wanted)
 		return wanted;
 	if (fixed || !isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || size.ws_col < LEAST)

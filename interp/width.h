@@ -6,8 +6,10 @@
 
 #include <stddef.h>
 
-/* What %set width says; else the columns of the terminal; 80 where the output goes elsewhere. */
+/* What %set width says; else COLUMNS in scripts; else the columns of the terminal; 80 where the output goes elsewhere. */
 int ql_width(void);
+/* From now on the terminal's width counts, not COLUMNS. */
+void ql_width_prompt(void);
 /* From now on 80 on terminals, too: what is shown goes into a file, a browser or a comparison. */
 void ql_width_fix(void);
 /* Columns of a UTF-8 text, one for each character. */

@@ -172,16 +172,17 @@ local make = doc {name = 'report', kind = 'function', usage = "report(rows)  rep
 of rows. A row is a table by names, a list of values in the order of `columns`, a row of a report, or a report whose
 rows are taken. Without `columns` those of text come first, then by the alphabet. r[i] is row i (negative: from the
 end), #r the number of rows, ipairs(r) goes over them, row.name is a cell; a report of one row answers its columns by
-name: x:error(q).sqnr (a method of the same name comes first). It prints as a table; see also report:sort, report:where, report:best, report:column,
-report:select, report:add, report:plot, report:save, bench.load.]],
+name: x:error(q).sqnr (a method of the same name comes first, except mean, group, pivot, text and show). Where it also has a column `x ±`, x
+is printed as 91.2 ± 0.3. It prints as a table; see also report:sort, report:where, report:best, report:group, report:pivot, report:column,
+report:select, report:add, report:show, report:plot, report:save, bench.load.]],
 	options = {{'columns', 'list', 'names of the columns in their order; more may follow from the rows'},
 		{'note', 'text', 'a line below the table, e.g. for units'},
 		{'facts', 'list', 'values by name that r.name gives beside the table, e.g. what its rows say together'}},
 	example = [[r = report{columns={'spec','sqnr'}, {'int8', 38.9}, {'int4', 13.8}}
-print(r)  --> spec   sqnr
-          --> ───────────
-          --> int8  38.90
-          --> int4  13.80
+print(r)  --> spec  sqnr
+          --> ──────────
+          --> int8  38.9
+          --> int4  13.8
 print(#r, r[1].spec, r:best('sqnr').spec)  --> 2 int8 int8]]}
 
 local function report(list)
@@ -208,10 +209,13 @@ local function names_of(table)
 	return names
 end
 
+-- Methods that are also likely names of columns: x:error(q).mean is the cell.
+local CELL_FIRST = {group = true, mean = true, pivot = true, show = true, text = true}
+
 function meta.__index(r, key)
 	local s = r[STATE]
 	if math.type(key) == 'integer' then return s.rows[key < 0 and #s.rows + 1 + key or key] end
-	if methods[key] then return methods[key] end
+	if methods[key] and not (CELL_FIRST[key] and s.has[key] and #s.rows == 1) then return methods[key] end
 	if s.has[key] then
 		if #s.rows == 1 then return s.rows[1][key] end
 		fail("report: wanted r[i].%s or r:column '%s' of a report with %d rows, got r.%s", key, key, #s.rows, key)
@@ -413,6 +417,100 @@ function methods.where(r, wanted)
 		if keep then rows[#rows + 1] = row end
 	end
 	return like(s, rows)
+end
+
+---------------------------------------------------------------- rows put together
+
+local function is_numeric(s)
+	return function(column)
+		local found = false
+		for _, row in ipairs(s.rows) do
+			if row[column] ~= nil and type(row[column]) ~= 'number' then return false end
+			found = found or row[column] ~= nil
+		end
+		return found
+	end
+end
+
+local function parts_of(s) return {columns = s.columns, has = s.has, rows = s.rows, numeric = is_numeric(s)} end
+
+local STATISTICS = [[Statistics: mean, interval (the mean with its confidence interval, printed as 91.2 ± 0.3: half its width is in
+the column with ` ±` behind the name), std (of n - 1), min, max, median, sum, count, or a function of the list of numbers. Cells without
+a value are left out; nan is not.]]
+local seeds = "r = report{columns={'bits','seed','accuracy'}, {8,1,91.4}, {8,2,91.0}, {4,1,85.0}, {4,2,86.0}}\n"
+
+local group = doc {name = 'report:group', usage = "r:group('bits', {accuracy='interval', ms='median'})",
+	text = [[One row for each combination of cells in a column, or a list of them, with statistics of other columns, and count, the
+number of rows. Without statistics: the mean of each column of numbers. ]] .. STATISTICS .. [[ A list of statistics gives
+columns as accuracy_min. r:plot draws intervals as error bars.]],
+	options = {{'confidence', 'number', 'of intervals (default 0.95; Student t)'}},
+	example = seeds .. [[print(r:group('bits', {accuracy='interval'}, {confidence=0.9}))  --> bits    accuracy  count
+--> ───────────────────────
+-->    8  91.2 ± 1.3      2
+-->    4  85.5 ± 3.2      2
+--> ±: 90 % confidence interval of the mean (Student t)
+print(r:group('bits', {accuracy={'min', 'max'}})[1])  --> {bits=8, accuracy_min=91.0, accuracy_max=91.4, count=2}]]}
+function methods.group(r, columns, statistics, options)
+	local s = state_of(r, 'group')
+	options = base.options(group, options)
+	return report(internal.import 'report_group'.group(parts_of(s), columns, statistics, options.confidence))
+end
+
+local pivot = doc {name = 'report:pivot', usage = "r:pivot{rows='observer', columns='bits', values='accuracy', by='mean'}",
+	text = [[A table with a row for each cell of the column rows= (or combination of several), a column for each cell of columns=, and in it
+a statistic (by=, default mean) of values=. ]] .. STATISTICS,
+	options = {{'rows', 'text or list', 'column or columns whose cells make the rows'}, {'columns', 'text', 'column whose cells make the columns'},
+		{'values', 'text', 'column of numbers'}, {'by', 'any', 'statistic (default mean)'}, {'confidence', 'number', 'of intervals (default 0.95)'}},
+	example = "r = report{columns={'scheme','bits','sqnr'}, {'log',8,30}, {'log',4,20}, {'symmetric',8,38}, {'symmetric',8,40}}\n" .. [[
+print(r:pivot{rows='scheme', columns='bits', values='sqnr'})  --> scheme      8   4
+--> ─────────────────
+--> log        30  20
+--> symmetric  39   -
+--> mean of sqnr for each bits]]}
+function methods.pivot(r, options)
+	local s = state_of(r, 'pivot')
+	return report(internal.import 'report_group'.pivot(parts_of(s), base.options(pivot, options)))
+end
+
+local mean = doc {name = 'report:mean', usage = "r:mean 'accuracy'  r:mean('accuracy', 'bits')",
+	text = [[The mean of a column, half the width of its confidence interval (nil for a single value) and how many cells there are; with a column
+or a list of them as the second argument the report r:group(by, {column='interval'}).]],
+	options = {{'confidence', 'number', 'of the interval (default 0.95; Student t)'}},
+	example = seeds .. "print((r:where{bits=4}:mean 'accuracy'), r:mean('accuracy', 'bits')[2].accuracy)  --> 85.5 85.5"}
+function methods.mean(r, column, by, options)
+	local s, files = state_of(r, 'mean'), internal.import 'report_group'
+	options = base.options(mean, options)
+	if by ~= nil then return methods.group(r, by, {[column] = 'interval'}, options) end
+	return files.mean(parts_of(s), column, options.confidence)
+end
+
+---------------------------------------------------------------- looking
+
+local function check_width(what, width)
+	if width and width < 20 then fail('%s: width: wanted 20 columns or more, got %d', what, width) end
+	return width
+end
+
+local WIDTH = {{'width', 'integer', 'columns of a line, from 20 on (default: of the terminal; in scripts COLUMNS, or 80)'}}
+local text = doc {name = 'report:text', usage = 'r:text{width=120}',
+	text = [[The table as text, as tostring(r) makes it, for lines of so many columns. Where they do not suffice, columns with one value go
+to a line below the table, text is wrapped between words, and then the table is cut into blocks that repeat the first columns.]],
+	options = WIDTH, example = example .. "print(#r:text{width=200} > 0)  --> true"}
+function methods.text(r, options)
+	local s = state_of(r, 'text')
+	return internal.import 'report_text'.table(s, check_width('text', base.options(text, options).width))
+end
+
+local show = doc {name = 'report:show', usage = 'r:show{width=200}', text = [[Prints the table for lines of so many columns (see report:text) and
+returns r.]], options = WIDTH, example = example .. [[r:select{'spec', 'ms'}:show{width=40}  --> spec     ms
+--> ────────────
+--> int8    0.2
+--> int4    0.3
+--> int4:32 0.1]]}
+function methods.show(r, options)
+	local s = state_of(r, 'show')
+	print(internal.import 'report_text'.table(s, check_width('show', base.options(show, options).width)))
+	return r
 end
 
 doc {name = 'report:save', usage = "r:save 'results.csv'",

@@ -174,19 +174,7 @@ end
 
 ---------------------------------------------------------------- Markdown and HTML
 
-local cell = internal.import 'report_text'.cell
-
--- For each column: whether its cells are numbers.
-local function number_columns(s)
-	local found = {}
-	for _, name in ipairs(s.columns) do
-		found[name] = true
-		for _, row in ipairs(s.rows) do
-			if row[name] ~= nil and type(row[name]) ~= 'number' then found[name] = false end
-		end
-	end
-	return found
-end
+local format = internal.import 'report_format'
 
 local function html_escape(text)
 	return (text:gsub('%z', ''):gsub('[&<>"\']', function(c) return ('&#%d;'):format(c:byte()) end))
@@ -197,16 +185,16 @@ local function md_escape(text)
 end
 
 local function to_md(s)
-	local names, marks, lines, numeric = {}, {}, {}, number_columns(s)
-	for i, name in ipairs(s.columns) do
-		names[i] = md_escape(name)
-		marks[i] = numeric[name] and '---:' or '---'
+	local names, marks, lines, columns = {}, {}, {}, format.columns(s, s.rows)
+	for i, c in ipairs(columns) do
+		names[i] = md_escape(c.name)
+		marks[i] = c.number and '---:' or '---'
 	end
 	lines[1] = '| ' .. table.concat(names, ' | ') .. ' |'
 	lines[2] = '| ' .. table.concat(marks, ' | ') .. ' |'
-	for _, row in ipairs(s.rows) do
+	for k in ipairs(s.rows) do
 		local cells = {}
-		for i, name in ipairs(s.columns) do cells[i] = md_escape(cell(row[name])) end
+		for i, c in ipairs(columns) do cells[i] = md_escape(c.cells[k]) end
 		lines[#lines + 1] = '| ' .. table.concat(cells, ' | ') .. ' |'
 	end
 	if s.note then lines[#lines + 1] = '\n' .. md_escape(s.note) end
@@ -226,29 +214,33 @@ table { border-collapse: collapse; }
 th, td { padding: .25rem .75rem; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); text-align: left; }
 th { border-bottom-width: 2px; }
 .n { text-align: right; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; }
 </style></head><body>
 ]]
 
 -- The beginning of a page: all of it that stands before the contents. A page ends with </body></html>.
 function files.html_head(title) return (PAGE:gsub('%%s', function() return html_escape(title) end)) end
 
--- s: {columns=, rows=}; `rows`: only these of them; `note`: below the table.
-function files.html_table(s, rows, note)
-	local lines, numeric = {'<table>'}, number_columns(s)
+-- s: {columns=, rows=}; `rows`: only these of them; `note`: below the table; `class` of the table.
+function files.html_table(s, rows, note, class)
+	rows = rows or s.rows
+	local columns = format.columns(s, rows)
+	local lines = {('<div class="wide"><table%s>'):format(class and (' class="%s"'):format(class) or '')}
 	local function add(tag, text_of)
 		local cells = {}
-		for i, name in ipairs(s.columns) do
-			cells[i] = ('<%s%s>%s</%s>'):format(tag, numeric[name] and ' class="n"' or '',
-				html_escape(text_of(name)), tag)
+		for i, c in ipairs(columns) do
+			cells[i] = ('<%s%s>%s</%s>'):format(tag, c.number and ' class="n"' or '', html_escape(text_of(c)), tag)
 		end
 		lines[#lines + 1] = '<tr>' .. table.concat(cells) .. '</tr>'
 	end
-	add('th', function(name) return name end)
-	for _, row in ipairs(rows or s.rows) do
-		add('td', function(name) return cell(row[name]) end)
+	lines[#lines + 1] = '<thead>'
+	add('th', function(c) return c.name end)
+	lines[#lines + 1] = '</thead><tbody>'
+	for i in ipairs(rows) do
+		add('td', function(c) return c.cells[i] end)
 	end
-	lines[#lines + 1] = '</table>'
-	if note then lines[#lines + 1] = '<p>' .. html_escape(note) .. '</p>' end
+	lines[#lines + 1] = '</tbody></table></div>'
+	for line in (note or ''):gmatch '[^\n]+' do lines[#lines + 1] = '<p>' .. html_escape(line) .. '</p>' end
 	return table.concat(lines, '\n')
 end
 

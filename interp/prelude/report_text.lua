@@ -1,39 +1,16 @@
 -- SPDX-License-Identifier: MIT
--- A report as text for people: cells with four significant digits, numbers aligned at the point. A table that is too
--- wide for the terminal loses the columns that are the same in all rows, or the same as another, to a line below it, then is cut into blocks
--- that repeat the first column; a single row is then written downwards.
+-- A report as text for people, with numbers aligned at the point. In a table that is too wide the columns that are the same in all rows, or
+-- the same as another, go to a line below it; then cells of text are wrapped between words; what is still too wide is cut into blocks that
+-- repeat the columns that tell the rows apart. A single row is then written downwards. No text is cut.
 local _, internal = ...
+local format = internal.import 'report_format'
 
 local ALL = 200  -- more rows are shown only in part:
 local EDGE = 40  -- so many at both ends
 local GAP = '  '
-local WIDEST = 48 -- a longer cell is cut
+local WORD = 28  -- columns that a cell of text keeps at least for its longest word; a longer word is broken
 
 ---------------------------------------------------------------- cells
-
--- Four significant digits without an exponent where that is readable.
-local function number_text(x)
-	if math.type(x) == 'integer' then return tostring(x) end
-	if x ~= x or x == math.huge or x == -math.huge then return (tostring(x):gsub('^-nan', 'nan')) end
-	local size = math.abs(x)
-	if x % 1 == 0 and size < 1e15 then return ('%.0f'):format(x) end
-	if size >= 1e7 or size < 1e-4 then return ('%.3e'):format(x) end
-	return ('%.' .. math.max(0, 3 - math.floor(math.log(size, 10))) .. 'f'):format(x)
-end
-
--- Nothing that a terminal acts on: no control character, of one byte or of two (U+0080 to U+009F).
-local function plain_text(text)
-	text = text:gsub('%c', ' '):gsub('\194[\128-\159]', ' ')
-	if not utf8.len(text) then text = text:gsub('[\128-\255]', '?') end
-	if utf8.len(text) <= WIDEST then return text end
-	return text:sub(1, utf8.offset(text, WIDEST) - 1) .. '…'
-end
-
-local function cell_text(value)
-	if value == nil then return '-' end
-	if type(value) == 'number' then return number_text(value) end
-	return plain_text(tostring(value))
-end
 
 local function width_of(text) return utf8.len(text) or #text end
 
@@ -42,7 +19,7 @@ local function pad(text, width, right)
 	return right and blanks .. text or text .. blanks
 end
 
--- Pads behind the point so that all points stand in one line; what has no digits ends where the units stand,
+-- Pads after the point so that all points are in one column; what has no digits ends where the units are,
 -- exponents stay as they are.
 local function align_points(texts)
 	local most = 0
@@ -56,23 +33,41 @@ local function align_points(texts)
 	end
 end
 
--- One column of `rows`: {name=, cells=, width=, right=, constant=text of all rows when equal and more than one}.
-local function column_of(name, rows)
-	local c = {name = name, cells = {}, right = false}
-	local texts, same = 0, true
-	for i, row in ipairs(rows) do
-		local value = row and row[name]
-		c.cells[i] = row and cell_text(value) or '…'
-		c.right = c.right or type(value) == 'number'
-		if row and value ~= nil and type(value) ~= 'number' then texts = texts + 1 end
-		same = same and row and c.cells[i] == c.cells[1]
+-- The columns of word that fit in `width`: at most so many characters each.
+local function broken(word, width, out)
+	while width_of(word) > width do
+		local stop = utf8.offset(word, width + 1)
+		out[#out + 1], word = word:sub(1, stop - 1), word:sub(stop)
 	end
-	c.right = c.right and texts == 0
-	c.constant = same and #rows > 1 and c.cells[1] or nil
-	if c.right then align_points(c.cells) end
-	c.name = plain_text(name)
+	return word
+end
+
+-- Appends the words of text as lines of at most `width`.
+local function add_wrapped(out, text, width)
+	local line = ''
+	for word in text:gmatch '%S+' do
+		if line ~= '' and width_of(line) + 1 + width_of(word) > width then
+			out[#out + 1], line = line, ''
+		end
+		if line == '' then line = broken(word, width, out) else line = line .. ' ' .. word end
+	end
+	if line ~= '' then out[#out + 1] = line end
+end
+
+-- A column as format.columns gives it gets {width=, least= width that it can be wrapped to, right=, constant= text of all rows when equal and
+-- more than one}.
+local function measured(c)
+	local same, word = true, 0
+	for i, text in ipairs(c.cells) do same = same and text == c.cells[1] and text ~= '…' or false end
+	c.right, c.name = c.number, format.plain(c.name)
+	c.constant = same and #c.cells > 1 and c.cells[1] or nil
+	if c.aligned then c.cells = c.aligned elseif c.right then align_points(c.cells) end
 	c.width = width_of(c.name)
-	for _, text in ipairs(c.cells) do c.width = math.max(c.width, width_of(text)) end
+	for _, text in ipairs(c.cells) do
+		c.width = math.max(c.width, width_of(text))
+		for part in (c.right and '' or text):gmatch '%S+' do word = math.max(word, width_of(part)) end
+	end
+	c.least = c.right and c.width or math.min(c.width, math.max(width_of(c.name), math.min(word, WORD)))
 	return c
 end
 
@@ -85,16 +80,17 @@ local function shown(rows)
 end
 
 local function columns_of(s)
-	local rows, list = shown(s.rows), {}
-	for i, name in ipairs(s.columns) do list[i] = column_of(name, rows) end
+	local rows = shown(s.rows)
+	local list = format.columns(s, rows)
+	for _, c in ipairs(list) do measured(c) end
 	return list, #rows
 end
 
 ---------------------------------------------------------------- tables
 
-local function total(columns)
+local function total(columns, field)
 	local sum = -#GAP
-	for _, c in ipairs(columns) do sum = sum + #GAP + c.width end
+	for _, c in ipairs(columns) do sum = sum + #GAP + c[field or 'width'] end
 	return sum
 end
 
@@ -104,33 +100,60 @@ local function line_of(columns, text_of)
 	return (table.concat(parts, GAP):gsub(' +$', ''))
 end
 
-local function add_block(out, columns, n)
+-- Narrows columns of text, the widest first, to what fits; no column below its least width.
+local function narrow(columns, width)
+	local lo, hi = 0, 0
+	for _, c in ipairs(columns) do hi = math.max(hi, c.width) end
+	local function sum(limit)
+		local all = -#GAP
+		for _, c in ipairs(columns) do all = all + #GAP + math.max(c.least, math.min(c.width, limit)) end
+		return all
+	end
+	while lo < hi do
+		local middle = (lo + hi + 1) // 2
+		if sum(middle) <= width then lo = middle else hi = middle - 1 end
+	end
+	local list = {}
+	for i, c in ipairs(columns) do
+		list[i] = setmetatable({width = math.max(c.least, math.min(c.width, lo))}, {__index = c})
+	end
+	return list
+end
+
+-- The lines of a row: as many as the cell with the most.
+local function add_row(out, columns, i)
+	local cells, most = {}, 1
+	for _, c in ipairs(columns) do
+		local lines = {c.cells[i]}
+		if width_of(lines[1]) > c.width then
+			lines = {}
+			add_wrapped(lines, c.cells[i], c.width)
+		end
+		cells[c], most = lines, math.max(most, #lines)
+	end
+	for k = 1, most do
+		out[#out + 1] = line_of(columns, function(c) return cells[c][k] or '' end)
+	end
+end
+
+local function add_block(out, columns, n, width)
+	columns = narrow(columns, width)
 	out[#out + 1] = line_of(columns, function(c) return c.name end)
 	out[#out + 1] = ('─'):rep(total(columns))
-	for i = 1, n do
-		out[#out + 1] = line_of(columns, function(c) return c.cells[i] end)
-	end
+	for i = 1, n do add_row(out, columns, i) end
 end
 
 -- One row downwards: name and cell in each line.
-local function add_downwards(out, columns)
+local function add_downwards(out, columns, width)
 	local widest = 0
 	for _, c in ipairs(columns) do widest = math.max(widest, width_of(c.name)) end
 	for _, c in ipairs(columns) do
-		out[#out + 1] = pad(c.name, widest) .. GAP .. c.cells[1]:gsub(' +$', '')
-	end
-end
-
--- Breaks words into lines of at most `width`.
-local function add_wrapped(out, text, width)
-	local line = ''
-	for word in text:gmatch '%S+' do
-		if line ~= '' and width_of(line) + 1 + width_of(word) > width then
-			out[#out + 1], line = line, ''
+		local lines = {}
+		add_wrapped(lines, c.cells[1], math.max(WORD, width - widest - #GAP))
+		for i = 1, math.max(1, #lines) do
+			out[#out + 1] = pad(i == 1 and c.name or '', widest) .. GAP .. (lines[i] or '')
 		end
-		line = line == '' and word or line .. ' ' .. word
 	end
-	if line ~= '' then out[#out + 1] = line end
 end
 
 -- The name of a column before the i-th with the same cells in all rows.
@@ -185,29 +208,31 @@ local function add_blocks(out, columns, n, width)
 	while first <= #columns do
 		local block = first == 1 and {} or table.move(columns, 1, keys, 1, {})
 		local least = first == 1 and 1 or keys + 1
-		while columns[first] and (#block < least or total(block) + #GAP + columns[first].width <= width) do
+		while columns[first] and (#block < least or total(block, 'least') + #GAP + columns[first].least <= width) do
 			block[#block + 1] = columns[first]
 			first = first + 1
 		end
 		if #out > 0 then out[#out + 1] = '' end
-		add_block(out, block, n)
+		add_block(out, block, n, width)
 	end
 end
 
-local function as_table(s)
+-- `width`: columns that a line may take.
+local function as_table(s, width)
 	local columns, n = columns_of(s)
-	local width, out, equal = internal.width(), {}, {}
+	local out, equal = {}, {}
+	width = width or internal.width()
 	if #columns == 0 then return ('report of %d rows without columns'):format(#s.rows) end
 	if n == 1 and total(columns) > width then
-		add_downwards(out, columns)
+		add_downwards(out, columns, width)
 	else
 		fold(columns, width, equal)
 		add_blocks(out, columns, n, width)
 	end
 	if n ~= #s.rows then out[#out + 1] = ('%d rows; r:where, r:best and r:save reach all of them'):format(#s.rows) end
 	if #equal > 0 then add_wrapped(out, 'all rows: ' .. table.concat(equal, ', '), width) end
-	if s.note then add_wrapped(out, s.note, width) end
+	for line in (s.note or ''):gmatch '[^\n]+' do add_wrapped(out, line, width) end
 	return table.concat(out, '\n')
 end
 
-return {table = as_table, cell = cell_text}
+return {table = as_table, cell = format.cell}

@@ -20,6 +20,7 @@
 #include "interp/repl/tty.h"
 #include "interp/settings.h"
 #include "interp/style.h"
+#include "interp/width.h"
 
 struct reader {
 	char *text; /* the input so far */
@@ -181,6 +182,7 @@ int ql_repl(struct ql_state *state, const struct ql_restore *restore)
 	struct reader reader = {0};
 	lua_State *L = state->L;
 
+	ql_width_prompt();
 	ql_interrupt_ignore(SIGPIPE); /* a child that closed its pipe must not end the session */
 	lua_pushcfunction(L, begin);
 	lua_pushlightuserdata(L, &session);

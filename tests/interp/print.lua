@@ -92,3 +92,28 @@ it('codes at the ends of the range are not called saturated', function()
 	print(x:error(q).clipped)  --> 0.0
 	print(x:error(x:quantize {dtype = 'int8', scale = 0.01}).clipped)  --> 66.666666666667
 end)
+
+-- What a script prints into a pipe, with COLUMNS in its environment.
+local function piped(columns, code)
+	local pipe = io.popen(('COLUMNS=%s /proc/$PPID/exe -e "%s" 2>&1'):format(columns, code))
+	local text = pipe:read 'a'
+	pipe:close()
+	return text
+end
+describe('COLUMNS in scripts', function()
+	local wide = [[local r = {columns={}, {}} for i = 1, 2 do r[i] = {} for k = 1, 20 do r[i]['column' .. k] = i * k end end print(report(r)) print(tensor.arange(1, 60):view(2, 30))]]
+	it('tables and tensors take as many', function()
+		local last = 0
+		for _, columns in ipairs {60, 100, 200} do
+			local most = 0
+			for line in piped(columns, wide):gmatch '[^\n]+' do most = math.max(most, utf8.len(line)) end
+			assert(most <= columns and most > last and most > columns - 20, most)
+			last = most
+		end
+	end)
+	it('what makes no sense is 80', function()
+		for _, columns in ipairs {'0', '-5', '19', '80x', "''", '99999999999999999999'} do
+			for line in piped(columns, wide):gmatch '[^\n]+' do assert(utf8.len(line) <= 80) end
+		end
+	end)
+end)
