@@ -169,7 +169,6 @@ end
 
 local STYLE = [[<style>
 pre { overflow-x: auto; background: color-mix(in srgb, currentColor 7%, transparent); padding: .5rem; }
-.wide { overflow-x: auto; }
 svg { max-width: 100%; height: auto; background: white; }
 </style>
 ]]
@@ -177,7 +176,7 @@ svg { max-width: 100%; height: auto; background: white; }
 local function table_of(r)
 	local list = {columns = r:columns(), rows = {}}
 	for i, row in ipairs(r) do list.rows[i] = row end
-	return '<div class="wide">' .. files.html_table(list) .. '</div>'
+	return files.html_table(list)
 end
 
 -- The figure without the prologue of an SVG file; or why there is none.
