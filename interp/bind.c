@@ -201,7 +201,7 @@ static int read_operand_list(lua_State *L, struct op_frame *f, int first)
 	n = luaL_len(L, first);
 	if (n < 1 || n > 1 << 20)
 		ql_error(L, "%s: wanted a list of 1 or more tensors, got %lld", name, (long long)n);
-	f->call.in = lua_newuserdatauv(L, (size_t)n * sizeof(struct ql_tensor *), 0);
+	f->call.in = lua_newuserdatauv(L, ql_size_array(n, sizeof(struct ql_tensor *)), 0);
 	lua_insert(L, first);
 	for (lua_Integer i = 1; i <= n; i++) {
 		lua_geti(L, first + 1, i);

@@ -112,7 +112,7 @@ static enum ql_status choose(struct ql_ctx *ctx, const struct ql_spec *spec, con
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	enum ql_status status = QL_OK;
 
-	c.even = ql_scratch_take(ctx, (size_t)spec->bins * sizeof(*c.even));
+	c.even = ql_scratch_array(ctx, spec->bins, sizeof(*c.even));
 	if (!c.even)
 		return QL_ERR_MEMORY;
 	if (!lua_checkstack(L, 8))
@@ -313,7 +313,7 @@ static int method_histogram(lua_State *L)
 		return ql_error(L, "histogram: wanted 1 to %d bins, got %lld", 1 << 20, (long long)bins);
 	if (s < 1 || (o->scales && s > o->scales))
 		return ql_error(L, "histogram: wanted scale 1 to %lld, got %lld", (long long)o->scales, (long long)s);
-	even = lua_newuserdatauv(L, (size_t)bins * sizeof(*even), 0);
+	even = lua_newuserdatauv(L, ql_size_array(bins, sizeof(*even)), 0);
 	status = ql_observer_even(ql_ctx_of(L), o, s - 1, (int)bins, even, &min, &max);
 	if (status)
 		return ql_raise(L, status);

@@ -13,7 +13,7 @@ static struct ql_tensor **read_list(lua_State *L, int index, const char *what, i
 
 	luaL_checktype(L, index, LUA_TTABLE);
 	*n = (int)luaL_len(L, index);
-	list = lua_newuserdatauv(L, (size_t)*n * sizeof(struct ql_tensor *), 0);
+	list = lua_newuserdatauv(L, ql_size_array(*n, sizeof(struct ql_tensor *)), 0);
 	for (int i = 0; i < *n; i++) {
 		lua_rawgeti(L, index, i + 1);
 		list[i] = ql_check_tensor(L, -1, what);
@@ -34,7 +34,7 @@ static struct ql_trained *read_trained(lua_State *L, const char *what, int state
 		state[s] = read_list(L, 3 + s, what, &same);
 		luaL_argcheck(L, same == *n, 3 + s, "one state for each tensor");
 	}
-	list = lua_newuserdatauv(L, (size_t)*n * sizeof(*list), 0);
+	list = lua_newuserdatauv(L, ql_size_array(*n, sizeof(*list)), 0);
 	for (int i = 0; i < *n; i++)
 		list[i] = (struct ql_trained){.value = value[i], .gradient = gradient[i],
 			.state = {state[0] ? state[0][i] : NULL, state[1] ? state[1][i] : NULL}};

@@ -15,6 +15,7 @@
 
 #define QL_PRINT_MAX 1000
 #define EDGE 3
+#define QL_FACTS_MAX ((int64_t)1 << 24) /* elements that are counted or compared for the header */
 
 /* ---- header ---- */
 
@@ -36,6 +37,8 @@ static size_t range_text(char *text, size_t size, const char *name, const struct
 {
 	double lo, hi;
 
+	if (ql_tensor_nelem(t) > QL_FACTS_MAX)
+		return (size_t)snprintf(text, size, ", %lld %ss", (long long)ql_tensor_nelem(t), name);
 	range_of(t, &lo, &hi);
 	if (lo == hi)
 		return (size_t)snprintf(text, size, ", %s %.4g", name, lo);
@@ -119,7 +122,7 @@ static int add_header(luaL_Buffer *b, const struct ql_tensor *t)
 		n += ql_describe_params(t, text + n, sizeof(text) - n);
 		bytes_text(ql_tensor_nbytes(t), bytes);
 		n += (size_t)snprintf(text + n, sizeof(text) - n, ", %s", bytes);
-		if (t->dtype != QL_binary)
+		if (t->dtype != QL_binary && ql_tensor_nelem(t) <= QL_FACTS_MAX)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.2f %% at the ends", 100 * at_ends(t));
 		if (t->q->nan_count || t->q->inf_count)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, ", met %lld NaN and %lld Inf", (long long)t->q->nan_count,
@@ -164,6 +167,20 @@ struct printer {
 	int width;
 };
 
+/* The value shown; of a quantized tensor that is too large to be decoded for a few. */
+static double value_at(const struct printer *p)
+{
+	enum ql_status status;
+	float value;
+
+	if (!p->t->q)
+		return ql_tensor_get_f64(p->t, p->index);
+	status = ql_decode_element(ql_ctx_of(p->L), p->t, p->index, &value);
+	if (status)
+		ql_raise(p->L, status);
+	return (double)value;
+}
+
 static int element_text(const struct printer *p, char text[64])
 {
 	const struct ql_dtype_info *d = &ql_dtypes[p->t->dtype];
@@ -171,9 +188,9 @@ static int element_text(const struct printer *p, char text[64])
 
 	if (p->style.boolean)
 		return snprintf(text, 64, "%s", ql_tensor_get_i64(p->t, p->index) ? "true" : "false");
-	if (d->kind != QL_KIND_FLOAT)
+	if (d->kind != QL_KIND_FLOAT && !p->t->q)
 		return snprintf(text, 64, "%lld", (long long)ql_tensor_get_i64(p->t, p->index));
-	v = ql_tensor_get_f64(p->t, p->index);
+	v = value_at(p);
 	if (isnan(v))
 		return snprintf(text, 64, "nan");
 	if (isinf(v))
@@ -200,7 +217,7 @@ static void visit(struct printer *p, int axis, void (*leaf)(struct printer *))
 
 static void leaf_range(struct printer *p)
 {
-	double v = fabs(ql_tensor_get_f64(p->t, p->index));
+	double v = fabs(value_at(p));
 
 	if (!isfinite(v))
 		return;
@@ -223,8 +240,8 @@ static void choose_style(struct printer *p)
 {
 	const struct ql_dtype_info *d = &ql_dtypes[p->t->dtype];
 
-	p->style.boolean = d->kind == QL_KIND_BOOL;
-	if (d->kind == QL_KIND_FLOAT) {
+	p->style.boolean = d->kind == QL_KIND_BOOL && !p->t->q;
+	if (d->kind == QL_KIND_FLOAT || p->t->q) {
 		p->lo = INFINITY;
 		p->hi = 0;
 		visit(p, 0, leaf_range);
@@ -358,7 +375,7 @@ int ql_print_tostring(lua_State *L)
 	int column;
 
 	lua_settop(L, 1);
-	if (t->q) {
+	if (t->q && ql_tensor_nelem(t) <= QL_PRINT_MAX) {
 		struct ql_tensor **box = ql_box_new(L);
 		enum ql_status status = ql_decode(ql_ctx_of(L), t, box);
 

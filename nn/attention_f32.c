@@ -231,14 +231,15 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j, int64_t task
 	uint64_t bytes, widest = (uint64_t)ql_max64(j->a->d, j->a->e) + (uint64_t)j->block + 128;
 
 	/* more than any slot has: 6 parts of (d or e, keys) at most, padded, and 2 of (block, keys) */
-	if (!ql_size_mul(widest * 8 * sizeof(float), (uint64_t)j->a->keys + 128, &bytes) || bytes > (uint64_t)1 << 48)
+	if (!ql_size_mul(widest, 8 * sizeof(float), &widest) ||
+		!ql_size_mul(widest, (uint64_t)j->a->keys + 128, &bytes) || bytes > (uint64_t)1 << 48)
 		return ql_fail(ctx, QL_ERR_OVERFLOW,
 			"attention: wanted heads that fit in memory, got %lld keys of %lld", (long long)j->a->keys,
 			(long long)j->a->d);
 	j->slot = lay_out(j, NULL, backward, &unused);
 	j->slot_count = (int)ql_min64(ctx->threads, tasks);
-	j->slots = ql_scratch_take(ctx, (size_t)j->slot * sizeof(float) * (size_t)j->slot_count);
-	j->taken = ql_scratch_take(ctx, (size_t)j->slot_count * sizeof(*j->taken));
+	j->slots = ql_scratch_array(ctx, ql_mul64(j->slot, j->slot_count), sizeof(float));
+	j->taken = ql_scratch_array(ctx, j->slot_count, sizeof(*j->taken));
 	if (!j->slots || !j->taken)
 		return QL_ERR_MEMORY;
 	for (int i = 0; i < j->slot_count; i++)

@@ -118,8 +118,8 @@ static enum ql_status run(struct ql_ctx *ctx, const struct ql_attention *a, int6
 	uint64_t numbers, bytes;
 	enum ql_status status;
 
-	if (!ql_size_mul((uint64_t)tasks * 2, (uint64_t)a->keys, &numbers) ||
-		!ql_size_mul(numbers, sizeof(double), &bytes))
+	if (!ql_size_mul((uint64_t)tasks, (uint64_t)a->keys, &numbers) ||
+		!ql_size_mul(numbers, 2 * sizeof(double), &bytes))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "attention: wanted heads that fit in memory, got %lld keys",
 			(long long)a->keys);
 	j.rows = ql_scratch_take(ctx, bytes);

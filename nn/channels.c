@@ -179,9 +179,9 @@ enum ql_status ql_channels_take(struct ql_ctx *ctx, struct ql_channels *j, const
 		j->length *= x->shape[d];
 	j->pieces = ql_max64(1, ql_ceil_div(j->length, POSITIONS));
 	j->group = ql_max64(1, POSITIONS / ql_max64(1, j->length));
-	j->shift = ql_scratch_take(ctx, (size_t)j->channels * sizeof(*j->shift));
-	j->sums = ql_scratch_take(ctx, (size_t)(j->channels * j->pieces) * sizeof(*j->sums));
-	j->line = ql_scratch_take(ctx, (size_t)j->channels * sizeof(*j->line));
+	j->shift = ql_scratch_array(ctx, j->channels, sizeof(*j->shift));
+	j->sums = ql_scratch_array(ctx, ql_mul64(j->channels, j->pieces), sizeof(*j->sums));
+	j->line = ql_scratch_array(ctx, j->channels, sizeof(*j->line));
 	if (!j->shift || !j->sums || !j->line)
 		return QL_ERR_MEMORY;
 	memset(j->sums, 0, (size_t)(j->channels * j->pieces) * sizeof(*j->sums));

@@ -304,6 +304,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
 static int64_t cost(const struct ql_filler *f, int64_t rows)
 {
 	bool augment = f->plan.crop || f->plan.flip || f->plan.cutout;
+	/* size: an estimate of time in floating point, no memory */
 	double bytes = (double)f->x_bytes * (f->plan.order == QL_LOADER_SAMPLES ? 1.0 : 2.0 * (double)f->plan.steps);
 
 	return (int64_t)((double)rows * (50 + bytes * (0.1 + (augment ? 0.4 : 0) + (f->table ? 0.7 : 0))));
@@ -399,7 +400,7 @@ static enum ql_status prepare(struct ql_loader *l, const struct ql_loader_plan *
 	}
 	set_codes(&l->f, scale, zero);
 	if (p->normalize) {
-		l->f.table = l->table = ql_alloc(l->ctx, (size_t)l->f.channels * 256 * sizeof(float));
+		l->f.table = l->table = ql_alloc_array(l->ctx, l->f.channels, 256 * sizeof(float));
 		if (!l->table)
 			return QL_ERR_MEMORY;
 		ql_filler_table(p, l->f.channels, scale, zero, l->table);

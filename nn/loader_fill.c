@@ -169,6 +169,7 @@ static void sample_row(const struct ql_filler *f, int64_t sample, uint8_t *x)
 void ql_filler_rows(
 	const struct ql_filler *f, int64_t batch, int64_t begin, int64_t end, uint8_t *x, uint8_t *y)
 {
+	/* size: the batch, which is larger, is allocated */
 	int64_t size = f->plan.order == QL_LOADER_SAMPLES ? f->x_bytes * (f->table ? 4 : 1)
 							  : ql_filler_steps(f, batch) * f->x_bytes;
 

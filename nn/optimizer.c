@@ -265,8 +265,8 @@ static enum ql_status run(struct ql_ctx *ctx, struct loop *l)
 static enum ql_status apply(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct rule *rule,
 	const struct numbers *numbers)
 {
-	struct ql_tensor **keep = ql_scratch_take(ctx, (size_t)n * sizeof(*keep));
-	struct loop l = {.ctx = ctx, .rule = rule, .item = ql_scratch_take(ctx, (size_t)n * sizeof(*l.item))};
+	struct ql_tensor **keep = ql_scratch_array(ctx, n, sizeof(*keep));
+	struct loop l = {.ctx = ctx, .rule = rule, .item = ql_scratch_array(ctx, n, sizeof(*l.item))};
 	enum ql_status status = keep && l.item ? QL_OK : QL_ERR_MEMORY;
 
 	for (int i = 0; i < n && !status; i++) {
@@ -314,7 +314,7 @@ static enum ql_status check_all(struct ql_ctx *ctx, const char *what, int n, con
 enum ql_status ql_sgd_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_sgd *options)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct numbers *numbers = ql_scratch_take(ctx, (size_t)n * sizeof(*numbers));
+	struct numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
 	enum ql_status status = numbers ? check_all(ctx, "sgd", n, list, options->momentum != 0) : QL_ERR_MEMORY;
 
 	for (int i = 0; i < n && !status; i++) {
@@ -331,7 +331,7 @@ enum ql_status ql_sgd_step(struct ql_ctx *ctx, int n, struct ql_trained *list, c
 enum ql_status ql_adam_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_adam *o)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct numbers *numbers = ql_scratch_take(ctx, (size_t)n * sizeof(*numbers));
+	struct numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
 	enum ql_status status = numbers ? check_all(ctx, o->decoupled ? "adamw" : "adam", n, list, 2) : QL_ERR_MEMORY;
 
 	for (int i = 0; i < n && !status; i++) {
@@ -356,8 +356,8 @@ enum ql_status ql_adam_step(struct ql_ctx *ctx, int n, struct ql_trained *list, 
 enum ql_status ql_gradient_clip(struct ql_ctx *ctx, int n, struct ql_tensor *const *list, const struct ql_clip *clip)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct numbers *numbers = ql_scratch_take(ctx, (size_t)n * sizeof(*numbers));
-	struct ql_trained *trained = ql_scratch_take(ctx, (size_t)n * sizeof(*trained));
+	struct numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
+	struct ql_trained *trained = ql_scratch_array(ctx, n, sizeof(*trained));
 	enum ql_status status = numbers && trained ? QL_OK : QL_ERR_MEMORY;
 
 	for (int i = 0; i < n && !status; i++) {
@@ -440,9 +440,9 @@ static enum ql_status norm_items(struct ql_ctx *ctx, struct loop *l, int n, stru
 enum ql_status ql_gradient_norm(struct ql_ctx *ctx, int n, struct ql_tensor *const *list, double *norm)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct loop l = {.ctx = ctx, .item = ql_scratch_take(ctx, (size_t)n * sizeof(*l.item))};
+	struct loop l = {.ctx = ctx, .item = ql_scratch_array(ctx, n, sizeof(*l.item))};
 	enum ql_status status = l.item ? norm_items(ctx, &l, n, list) : QL_ERR_MEMORY;
-	double *sums = status ? NULL : ql_scratch_take(ctx, (size_t)l.chunks * sizeof(*sums)), sum = 0;
+	double *sums = status ? NULL : ql_scratch_array(ctx, l.chunks, sizeof(*sums)), sum = 0;
 
 	if (!status && !sums)
 		status = QL_ERR_MEMORY;

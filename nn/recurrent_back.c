@@ -99,7 +99,7 @@ static struct ql_tensor *states_before(struct backward *p)
 {
 	struct ql_tensor *t = empty(p, p->g.rows, p->g.hidden);
 	const struct ql_sequences *g = &p->g;
-	size_t bytes = (size_t)g->hidden * g->size;
+	size_t bytes = ql_size_array(g->hidden, g->size);
 	char *to, *y, *h;
 
 	if (!t || p->b->status)

@@ -60,8 +60,8 @@ enum ql_status ql_steps_factor_int(struct ql_ctx *ctx, const struct ql_tensor *w
 	if (!ql_gemm_i8_panel_bytes(f->kernel, f->n, f->k) || !ql_size_mul((uint64_t)batch, (uint64_t)f->lda, &code_bytes))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "w_hh: its bytes do not fit in 64 bits");
 	f->codes = ql_scratch_take(ctx, code_bytes);
-	sums = ql_scratch_take(ctx, (size_t)f->n * sizeof(*sums));
-	scales = ql_scratch_take(ctx, (size_t)f->n * sizeof(*scales));
+	sums = ql_scratch_array(ctx, f->n, sizeof(*sums));
+	scales = ql_scratch_array(ctx, f->n, sizeof(*scales));
 	if (!f->codes || !sums || !scales)
 		return QL_ERR_MEMORY;
 	memset(f->codes, 0, code_bytes);

@@ -71,11 +71,11 @@ static enum ql_status reserve(struct ql_ctx *ctx, struct ql_vocab *v, size_t byt
 		return QL_OK;
 	if (room > INT32_MAX / 4)
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "vocabulary: wanted at most %d words, got more", INT32_MAX / 4);
-	begin = ql_realloc(ctx, v->begin, (size_t)room * sizeof(*begin));
+	begin = ql_realloc_array(ctx, v->begin, room, sizeof(*begin));
 	if (!begin)
 		return QL_ERR_MEMORY;
 	v->begin = begin;
-	slot = ql_alloc_zeroed(ctx, 2 * (size_t)room * sizeof(*slot));
+	slot = ql_alloc_array_zeroed(ctx, room, 2 * sizeof(*slot));
 	if (!slot)
 		return QL_ERR_MEMORY;
 	ql_free(ctx, v->slot);

@@ -216,18 +216,20 @@ static void body(void *arg, int64_t begin, int64_t stop)
 static enum ql_status take_memory(struct job *j)
 {
 	struct ql_ctx *ctx = j->c->ctx;
-	uint64_t numbers = (uint64_t)(j->channels * j->lines * j->pitch) + QL_TAPS_SLACK, sums, weights;
+	uint64_t numbers = (uint64_t)ql_mul64(ql_mul64(j->channels, j->lines), j->pitch), sums, weights;
 
-	j->copy_bytes = (numbers * sizeof(int16_t) + 63) / 64 * 64;
-	j->apart = j->block * j->pitch + QL_TAPS_SLACK;
-	if (!ql_size_mul((uint64_t)j->apart, QL_TAPS_OUTPUTS * sizeof(int32_t), &sums) ||
-		!ql_size_mul((uint64_t)j->c->c.o, (uint64_t)j->pairs * 2 * sizeof(*j->w), &weights))
+	j->apart = ql_add64(ql_mul64(j->block, j->pitch), QL_TAPS_SLACK);
+	if (!ql_size_add(numbers, QL_TAPS_SLACK, &numbers) || !ql_size_mul(numbers, sizeof(int16_t), &j->copy_bytes) ||
+		!ql_size_align(j->copy_bytes, 64, &j->copy_bytes) ||
+		!ql_size_mul((uint64_t)j->apart, QL_TAPS_OUTPUTS * sizeof(int32_t), &sums) ||
+		!ql_size_mul((uint64_t)j->c->c.o, ql_size_array(j->pairs, 2 * sizeof(*j->w)), &weights) ||
+		!ql_size_add(j->copy_bytes, sums, &sums))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "conv2d: the bytes of scratch do not fit in 64 bits");
 	j->w = ql_scratch_take(ctx, weights);
-	j->at = ql_scratch_take(ctx, (size_t)j->pairs * sizeof(*j->at));
+	j->at = ql_scratch_array(ctx, j->pairs, sizeof(*j->at));
 	if (!j->w || !j->at)
 		return QL_ERR_MEMORY;
-	return ql_slots_take(ctx, j->copy_bytes + sums, &j->slots);
+	return ql_slots_take(ctx, sums, &j->slots);
 }
 
 enum ql_status ql_conv_int_direct(const struct ql_conv_int *c)

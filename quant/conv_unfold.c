@@ -141,11 +141,11 @@ static enum ql_status run_group(struct job *j)
 enum ql_status ql_conv_int_unfolded(const struct ql_conv_int *c)
 {
 	struct job j = {.c = c, .pad = (uint8_t)c->zero};
-	int64_t wanted = ql_max64(1, ql_min64(ql_ceil_div(PIXELS, c->pixels), BYTES / ql_max64(1, c->k * c->pixels)));
+	int64_t wanted = ql_max64(1, ql_min64(ql_ceil_div(PIXELS, c->pixels), BYTES / ql_max64(1, ql_mul64(c->k, c->pixels))));
 	enum ql_status status = QL_OK;
 
 	wanted = ql_min64(wanted, c->c.n);
-	j.patch = ql_scratch_take(c->ctx, (size_t)(wanted * c->pixels * c->k));
+	j.patch = ql_scratch_array(c->ctx, ql_mul64(wanted, c->pixels), (size_t)c->k);
 	if (!j.patch)
 		return QL_ERR_MEMORY;
 	for (j.first = 0; j.first < c->c.n && !status; j.first += j.images) {

@@ -23,12 +23,12 @@ struct ql_ruler ql_ruler_of(int bins)
 
 size_t ql_tally_bytes(const struct ql_ruler *r)
 {
-	return ((size_t)r->cells * 2 + 1) * sizeof(uint32_t);
+	return ql_size_array(ql_mul64(r->cells, 2) + 1, sizeof(uint32_t));
 }
 
 size_t ql_histogram_bytes(const struct ql_ruler *r)
 {
-	return (size_t)r->cells * 2 * sizeof(double);
+	return ql_size_array(r->cells, 2 * sizeof(double));
 }
 
 /* ---- the window ---- */

@@ -135,7 +135,7 @@ enum ql_status ql_error_measure(struct ql_ctx *ctx, struct ql_tensor *x, struct 
 		status = values(ctx, y, &yv);
 	if (!status) {
 		j = (struct job){ql_tensor_data(xv), ql_tensor_data(yv), ql_tensor_nelem(x), NULL};
-		j.part = ql_scratch_take(ctx, (size_t)parts * sizeof(*j.part));
+		j.part = ql_scratch_array(ctx, parts, sizeof(*j.part));
 		status = j.part ? ql_parallel_for(ctx, parts, 4, j.n * 2, body, &j) : QL_ERR_MEMORY;
 	}
 	if (!status) {

@@ -46,7 +46,7 @@ enum ql_status ql_rule_of(struct ql_ctx *ctx, const struct ql_spec *spec, struct
 	r->is_symmetric = strcmp(scheme->doc.name, "asymmetric") != 0;
 	if (!scheme->table_length)
 		return QL_OK;
-	table = ql_scratch_take(ctx, scheme->table_length(&r->codes) * sizeof(*table));
+	table = ql_scratch_array(ctx, (int64_t)scheme->table_length(&r->codes), sizeof(*table));
 	if (!table)
 		return QL_ERR_MEMORY;
 	scheme->table_fill(&r->codes, table);
@@ -68,7 +68,7 @@ enum ql_status ql_observe_slots(struct ql_ctx *ctx, const struct ql_ruler *r, in
 	for (int64_t i = 0; i < n; i++) {
 		slots[i].tally.count = ql_scratch_take(ctx, ql_tally_bytes(r));
 		slots[i].cells = ql_scratch_take(ctx, ql_cells_bytes(r));
-		slots[i].room = ql_scratch_take(ctx, QL_VIEW_ROOM(bins) * sizeof(double));
+		slots[i].room = ql_scratch_array(ctx, QL_VIEW_ROOM(bins), sizeof(double));
 		if (!slots[i].tally.count || !slots[i].cells || !slots[i].room)
 			return QL_ERR_MEMORY;
 	}

@@ -58,7 +58,7 @@ static enum ql_status make_room(struct ql_ctx *ctx, struct ql_observer *o, int64
 
 	if (!ql_size_mul((uint64_t)scales, ql_histogram_bytes(&o->ruler), &bytes))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "observer: wanted fewer than %lld scales", (long long)scales);
-	o->seen = ql_alloc_zeroed(ctx, (size_t)scales * sizeof(*o->seen));
+	o->seen = ql_alloc_array_zeroed(ctx, scales, sizeof(*o->seen));
 	weight = o->seen ? ql_alloc_zeroed(ctx, bytes) : NULL;
 	if (!weight) {
 		ql_free(ctx, o->seen);

@@ -20,7 +20,7 @@ struct ql_view {
 	double *room; /* QL_VIEW_ROOM(rule->bins) doubles */
 };
 
-#define QL_VIEW_ROOM(bins) (4 * ((size_t)(bins) + 1))
+#define QL_VIEW_ROOM(bins) (4 * ((int64_t)(bins) + 1))
 
 /* quant/observers/<name>.c. The functions run in parallel bodies: they neither allocate nor fail. */
 struct ql_observer_kind {

@@ -81,7 +81,7 @@ enum ql_status ql_observer_check(struct ql_ctx *ctx, const struct ql_observer *o
 
 enum ql_status ql_find(struct ql_ctx *ctx, struct ql_find *f, bool judging)
 {
-	size_t bytes = (size_t)f->o->scales * sizeof(double);
+	size_t bytes = ql_size_array(f->o->scales, sizeof(double));
 	double *numbers[5] = {0};
 	enum ql_status status = QL_OK;
 
@@ -156,7 +156,7 @@ static void warn_of_clipping(struct ql_ctx *ctx, struct ql_observer *o, double c
 static enum ql_status params(struct ql_ctx *ctx, struct ql_observer *o, struct ql_find *f, struct ql_tensor **scale,
 	struct ql_tensor **zero)
 {
-	struct ql_stats *stats = ql_scratch_take(ctx, (size_t)o->scales * sizeof(*stats));
+	struct ql_stats *stats = ql_scratch_array(ctx, o->scales, sizeof(*stats));
 
 	if (!stats)
 		return QL_ERR_MEMORY;

@@ -310,7 +310,7 @@ enum ql_status ql_pool_codes(struct ql_ctx *ctx, const struct ql_pool_codes *p)
 	int64_t padded = w->before[1] + w->in[1] + w->after[1];
 	double ns = 20 + (double)w->out[0] * (20 + 0.05 * ((double)w->kernel[0] * (double)w->in[1] +
 							   (double)w->kernel[1] * (double)padded));
-	enum ql_status status = ql_slots_take(ctx, (uint64_t)(2 * padded + w->out[1]) * sizeof(int32_t), &j.slots);
+	enum ql_status status = ql_slots_take(ctx, ql_size_array(ql_add64(ql_mul64(2, padded), w->out[1]), sizeof(int32_t)), &j.slots);
 
 	if (status)
 		return status;

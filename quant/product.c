@@ -63,8 +63,8 @@ static enum ql_status read_params(struct ql_ctx *ctx, const struct ql_tensor *t,
 {
 	const struct ql_qparams *q = t->q;
 	int64_t n = ql_tensor_nelem(q->scale);
-	float *scale = ql_scratch_take(ctx, (size_t)n * sizeof(*scale));
-	int32_t *zero = q->zero_point ? ql_scratch_take(ctx, (size_t)n * sizeof(*zero)) : NULL;
+	float *scale = ql_scratch_array(ctx, n, sizeof(*scale));
+	int32_t *zero = q->zero_point ? ql_scratch_array(ctx, n, sizeof(*zero)) : NULL;
 
 	if (!scale || (q->zero_point && !zero))
 		return QL_ERR_MEMORY;

@@ -61,9 +61,9 @@ enum ql_status ql_product_codes(struct ql_ctx *ctx, struct ql_product *p, const 
 {
 	struct codes c = {.to = {.r = ql_rounding_of(out), .each = true, .least = relu ? 0 : INT32_MIN, .dtype = out->dtype,
 			.variant = ctx->kernels->simd->variant}, .out = out};
-	int32_t *bias = ql_scratch_take(ctx, (size_t)p->plan.n * sizeof(*bias));
-	float *factor = ql_scratch_take(ctx, (size_t)p->plan.n * sizeof(*factor));
-	struct ql_fixed *fixed = ql_scratch_take(ctx, (size_t)p->plan.n * sizeof(*fixed));
+	int32_t *bias = ql_scratch_array(ctx, p->plan.n, sizeof(*bias));
+	float *factor = ql_scratch_array(ctx, p->plan.n, sizeof(*factor));
+	struct ql_fixed *fixed = ql_scratch_array(ctx, p->plan.n, sizeof(*fixed));
 
 	*done = false;
 	if (!bias || !factor || !fixed)

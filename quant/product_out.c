@@ -141,7 +141,7 @@ enum ql_status ql_product_requantize(struct ql_ctx *ctx, struct ql_product *p, c
 	status = ql_tensor_new(ctx, spec->dtype, rank, shape, out);
 	if (status)
 		return status;
-	s.sum = ql_alloc(ctx, (size_t)(rows * plan->n) * sizeof(*s.sum));
+	s.sum = ql_alloc_array(ctx, ql_mul64(rows, plan->n), sizeof(*s.sum));
 	if (!s.sum)
 		status = QL_ERR_MEMORY;
 	for (; s.batch < plan->batches && !status; s.batch++)

@@ -173,7 +173,7 @@ static enum ql_status given_numbers(struct ql_ctx *ctx, const struct ql_spec *sp
 static enum ql_status fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	int64_t n, const struct ql_stats *stats, struct ql_qparams *q)
 {
-	double *scale = ql_scratch_take(ctx, (size_t)n * sizeof(*scale));
+	double *scale = ql_scratch_array(ctx, n, sizeof(*scale));
 	bool half, binary = spec->dtype == QL_binary;
 	enum ql_status status;
 
@@ -200,7 +200,7 @@ static enum ql_status fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, 
 static enum ql_status fit(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams *q)
 {
 	struct ql_grain g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block);
-	struct ql_stats *stats = ql_scratch_take(ctx, (size_t)g.scales * sizeof(*stats));
+	struct ql_stats *stats = ql_scratch_array(ctx, g.scales, sizeof(*stats));
 	int64_t nan, inf;
 	enum ql_status status;
 
@@ -375,6 +375,7 @@ enum ql_status ql_quantize_bytes(struct ql_ctx *ctx, const struct ql_spec *spec,
 		if (shape[d] < 0 || (d < rank - 1 && !ql_size_mul(rows, (uint64_t)shape[d], &rows)) || rows > UINT32_MAX ||
 			row > UINT32_MAX)
 			return ql_fail(ctx, QL_ERR_OVERFLOW, "estimate: wanted sizes of a tensor that fits in memory, got a larger one");
+	/* size: rows and row are below 2^32, a row has at most 8 bytes an element */
 	*bytes = rows * ((row * ql_dtypes[spec->dtype].bits + 7) / 8);
 	if (!spec->scheme)
 		return QL_OK;

@@ -271,7 +271,7 @@ enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, 
 	n = j.walk.rows * j.pieces;
 	out->storage->version++;
 	/* rows of packed types may share bytes when the view is not laid out by rows */
-	return ql_parallel_for(ctx, n, packed ? ql_max64(1, n) : 64, ql_tensor_nelem(out) * 4, body, &j);
+	return ql_parallel_for(ctx, n, packed ? ql_max64(1, n) : 64, ql_mul64(ql_tensor_nelem(out), 4), body, &j);
 }
 
 enum ql_status ql_rescale_range(struct ql_ctx *ctx, const struct ql_rescale *f, const struct ql_tensor *a,

@@ -20,7 +20,7 @@ static enum ql_status grow(struct ql_ctx *ctx, struct ql_node ***list, int *room
 
 	if (n < *room)
 		return QL_OK;
-	more = ql_realloc(ctx, *list, (size_t)(*room ? 2 * *room : 64) * sizeof(*more));
+	more = ql_realloc_array(ctx, *list, *room ? ql_mul64(2, *room) : 64, sizeof(*more));
 	if (!more)
 		return QL_ERR_MEMORY;
 	*list = more;
@@ -135,9 +135,9 @@ static enum ql_status hand_on(struct ql_ctx *ctx, struct walk *w, struct ql_back
 static bool sketch_call(struct ql_ctx *ctx, struct ql_back *b)
 {
 	int n = b->node->n_in;
-	struct ql_tensor *header = ql_scratch_take(ctx, (size_t)n * sizeof(*header));
+	struct ql_tensor *header = ql_scratch_array(ctx, n, sizeof(*header));
 
-	b->call.in = ql_scratch_take(ctx, (size_t)n * sizeof(*b->call.in));
+	b->call.in = ql_scratch_array(ctx, n, sizeof(*b->call.in));
 	if (!header || !b->call.in)
 		return false;
 	for (int i = 0; i < n; i++) {
@@ -169,7 +169,7 @@ static enum ql_status step(struct ql_ctx *ctx, struct walk *w, struct ql_node *n
 	status = check_versions(ctx, node);
 	if (status)
 		return status;
-	b.give = ql_scratch_take(ctx, (size_t)node->n_in * sizeof(*b.give));
+	b.give = ql_scratch_array(ctx, node->n_in, sizeof(*b.give));
 	if (!b.give || !sketch_call(ctx, &b))
 		return QL_ERR_MEMORY;
 	memset(b.give, 0, (size_t)node->n_in * sizeof(*b.give));

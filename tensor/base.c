@@ -126,6 +126,13 @@ bool ql_size_align(uint64_t a, uint64_t alignment, uint64_t *out)
 	return true;
 }
 
+size_t ql_size_array(int64_t n, size_t size)
+{
+	uint64_t bytes;
+
+	return n >= 0 && ql_size_mul((uint64_t)n, size, &bytes) ? (size_t)bytes : SIZE_MAX;
+}
+
 /* Four classes per power of two: rounds `room` up to one of them and returns its index. */
 static uint32_t size_class(size_t *room)
 {
@@ -224,6 +231,21 @@ void *ql_realloc(struct ql_ctx *ctx, void *p, size_t bytes)
 		ql_free(ctx, p);
 	}
 	return q;
+}
+
+void *ql_alloc_array(struct ql_ctx *ctx, int64_t n, size_t size)
+{
+	return ql_alloc(ctx, ql_size_array(n, size));
+}
+
+void *ql_alloc_array_zeroed(struct ql_ctx *ctx, int64_t n, size_t size)
+{
+	return ql_alloc_zeroed(ctx, ql_size_array(n, size));
+}
+
+void *ql_realloc_array(struct ql_ctx *ctx, void *p, int64_t n, size_t size)
+{
+	return ql_realloc(ctx, p, ql_size_array(n, size));
 }
 
 /* Blocks of other sizes, the largest first, make way for one of the size that is in use now. */

@@ -91,6 +91,10 @@ void ql_warn(struct ql_ctx *ctx, const char *format, ...) __attribute__((format(
 void *ql_alloc(struct ql_ctx *ctx, size_t bytes);
 void *ql_alloc_zeroed(struct ql_ctx *ctx, size_t bytes);
 void *ql_realloc(struct ql_ctx *ctx, void *block, size_t bytes);
+/* n elements of `size` bytes; a product that overflows, or a negative n, is out of memory. */
+void *ql_alloc_array(struct ql_ctx *ctx, int64_t n, size_t size);
+void *ql_alloc_array_zeroed(struct ql_ctx *ctx, int64_t n, size_t size);
+void *ql_realloc_array(struct ql_ctx *ctx, void *block, int64_t n, size_t size);
 void ql_free(struct ql_ctx *ctx, void *block);
 /* Gives the kept blocks back to the system. */
 void ql_cache_drop(struct ql_ctx *ctx);
@@ -100,6 +104,23 @@ char *ql_strdup(struct ql_ctx *ctx, const char *text);
 bool ql_size_add(uint64_t a, uint64_t b, uint64_t *out);
 bool ql_size_mul(uint64_t a, uint64_t b, uint64_t *out);
 bool ql_size_align(uint64_t a, uint64_t alignment, uint64_t *out);
+/* Bytes of n elements of `size`; SIZE_MAX, which no allocation gives, on overflow or when n is negative. */
+size_t ql_size_array(int64_t n, size_t size);
+
+/* Sums and products of counts that are 0 or more: INT64_MAX on overflow, which no allocation gives. */
+static inline int64_t ql_add64(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static inline int64_t ql_mul64(int64_t a, int64_t b)
+{
+	int64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
 
 static inline int64_t ql_min64(int64_t a, int64_t b)
 {

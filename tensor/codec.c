@@ -296,7 +296,7 @@ static enum ql_status take_table(struct ql_ctx *ctx, struct codec *c)
 	c->codes.table = NULL;
 	if (!c->scheme->table_length)
 		return QL_OK;
-	table = ql_scratch_take(ctx, c->scheme->table_length(&c->codes) * sizeof(*table));
+	table = ql_scratch_array(ctx, (int64_t)c->scheme->table_length(&c->codes), sizeof(*table));
 	if (!table)
 		return QL_ERR_MEMORY;
 	c->scheme->table_fill(&c->codes, table);
@@ -330,7 +330,7 @@ static enum ql_status take_ranges(struct ql_ctx *ctx, struct codec *c, const str
 
 	if (!q->bits)
 		return QL_OK;
-	lo = ql_scratch_take(ctx, (size_t)n * 2 * sizeof(*lo));
+	lo = ql_scratch_array(ctx, n, 2 * sizeof(*lo));
 	if (!lo)
 		return QL_ERR_MEMORY;
 	for (int64_t i = 0; i < n; i++) {
@@ -351,8 +351,7 @@ static enum ql_status codec_start(
 	int64_t n = ql_tensor_nelem(q->scale);
 	float *scale;
 	int32_t *zero;
-	uint64_t bytes =
-		(uint64_t)ql_tensor_nelem(t) * (encoding ? ql_dtypes[t->dtype].bits / 8u : sizeof(float));
+	uint64_t bytes = ql_size_array(ql_tensor_nelem(t), encoding ? ql_dtypes[t->dtype].bits / 8u : sizeof(float));
 
 	c->g = ql_grain_of(t->rank, t->shape, t->dtype, q->axis, q->block_axis, q->block);
 	c->scheme = q->scheme;
@@ -361,8 +360,8 @@ static enum ql_status codec_start(
 	c->dtype = t->dtype;
 	c->pieces = ql_ceil_div(c->g.row, PIECE);
 	c->stream = bytes > stream_above();
-	scale = ql_scratch_take(ctx, (size_t)n * sizeof(*scale));
-	zero = q->zero_point ? ql_scratch_take(ctx, (size_t)n * sizeof(*zero)) : NULL;
+	scale = ql_scratch_array(ctx, n, sizeof(*scale));
+	zero = q->zero_point ? ql_scratch_array(ctx, n, sizeof(*zero)) : NULL;
 	if (!scale || (q->zero_point && !zero))
 		return QL_ERR_MEMORY;
 	read_scales(q->scale, n, scale);
@@ -412,6 +411,34 @@ enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct q
 		ql_tensor_release(ctx, *out);
 		*out = NULL;
 	}
+	return status;
+}
+
+/* Index of the element's scale. */
+static void scale_index(const struct ql_qparams *q, int rank, const int64_t *index, int64_t *out)
+{
+	if (!q->block) {
+		out[0] = q->axis >= 0 ? index[q->axis] : 0;
+		return;
+	}
+	for (int d = 0; d < rank; d++)
+		out[d] = d == q->block_axis ? index[d] / q->block : index[d];
+}
+
+enum ql_status ql_decode_element(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *index, float *value)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	const struct ql_qparams *q = t->q;
+	struct codec c = {.scheme = q->scheme, .codes = q->codes};
+	int32_t code = (int32_t)ql_tensor_get_i64(t, index), zero;
+	int64_t at[QL_MAX_RANK] = {0};
+	enum ql_status status = take_table(ctx, &c);
+
+	scale_index(q, t->rank, index, at);
+	zero = q->zero_point ? (int32_t)ql_tensor_get_i64(q->zero_point, at) : 0;
+	if (!status)
+		q->scheme->decode(&code, 1, (float)ql_tensor_get_f64(q->scale, at), zero, &c.codes, value);
+	ql_scratch_release(ctx, mark);
 	return status;
 }
 

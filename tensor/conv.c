@@ -68,7 +68,7 @@ enum ql_status ql_slots_take(struct ql_ctx *ctx, uint64_t bytes, struct ql_slots
 		return ql_fail(
 			ctx, QL_ERR_OVERFLOW, "out of memory: the bytes of scratch do not fit in 64 bits");
 	s->bytes = bytes;
-	s->busy = ql_scratch_take(ctx, (size_t)s->n * sizeof(*s->busy));
+	s->busy = ql_scratch_array(ctx, s->n, sizeof(*s->busy));
 	s->data = ql_scratch_take(ctx, all);
 	if (!s->busy || !s->data)
 		return QL_ERR_MEMORY;
@@ -309,17 +309,19 @@ static void cut(struct job *j)
 static enum ql_status take_memory(struct job *j)
 {
 	const struct ql_conv_sums *s = j->s;
-	int64_t *tap = ql_scratch_take(j->ctx, (size_t)ql_max64(1, s->u.taps) * sizeof(*tap));
+	int64_t *tap = ql_scratch_array(j->ctx, ql_max64(1, s->u.taps), sizeof(*tap));
 	int64_t pixels = j->cut.images * j->cut.rows * j->cut.columns;
-	uint64_t patch, panel = (uint64_t)(j->piece * s->u.taps), sums = (uint64_t)pixels, all;
+	uint64_t patch, panel = (uint64_t)ql_mul64(j->piece, s->u.taps), sums = (uint64_t)pixels, all;
 
 	if (!tap)
 		return QL_ERR_MEMORY;
 	if (!ql_patch_of(&s->u, &j->cut, j->piece, tap, &j->patch, &patch) || patch >> 28)
 		return ql_fail(j->ctx, QL_ERR_OVERFLOW, "conv2d: wanted taps nearer to each other");
 	j->patch_bytes = (patch + QL_UNFOLD_SLACK + 16) / 16 * 64;
-	j->panel_bytes = j->tiles ? (panel * (uint64_t)j->kernel->nr + QL_UNFOLD_SLACK + 16) / 16 * 64 : 0;
-	if (!ql_size_mul(sums, 4 * (uint64_t)j->row_block, &sums) ||
+	if (!ql_size_mul(panel, (uint64_t)j->kernel->nr, &panel) || panel >> 56)
+		return ql_fail(j->ctx, QL_ERR_OVERFLOW, "conv2d: the bytes of scratch do not fit in 64 bits");
+	j->panel_bytes = j->tiles ? (panel + QL_UNFOLD_SLACK + 16) / 16 * 64 : 0;
+	if (!ql_size_mul(sums, (uint64_t)ql_mul64(4, j->row_block), &sums) ||
 		!ql_size_add(sums, j->patch_bytes + j->panel_bytes, &all))
 		return ql_fail(j->ctx, QL_ERR_OVERFLOW, "conv2d: the bytes of scratch do not fit in 64 bits");
 	return ql_slots_take(j->ctx, all, &j->slots);
@@ -377,7 +379,7 @@ enum ql_status ql_conv_unfold(
 {
 	const struct ql_window *w = &c->window;
 	int64_t taps = w->kernel[0] * w->kernel[1];
-	int64_t *y = ql_scratch_take(ctx, (size_t)taps * 2 * sizeof(*y));
+	int64_t *y = ql_scratch_array(ctx, taps, 2 * sizeof(*y));
 
 	if (!y)
 		return QL_ERR_MEMORY;

@@ -171,15 +171,15 @@ static enum ql_status take_memory(struct job *j)
 	const struct ql_conv_sums *s = j->s;
 	int64_t nr = j->kernel->nr, mr = j->kernel->mr, pixels = s->u.gh * s->u.gw;
 	int64_t row = 4 * ql_max64(s->channels * s->u.taps, pixels * nr);
-	uint64_t numbers = (uint64_t)(s->groups * s->rows * s->channels * s->u.taps), all;
+	uint64_t bytes = ql_size_array(ql_mul64(ql_mul64(s->groups, s->rows), ql_mul64(s->channels, s->u.taps)), sizeof(*j->a)), all;
 
 	j->image_blocks = ql_ceil_div(s->u.images, nr);
 	j->block = ql_min64(s->rows, ql_max64(4 * mr, CACHE / row / mr * mr));
 	j->blocks = ql_ceil_div(s->rows, j->block);
-	if (!ql_size_mul((uint64_t)(s->u.h * s->u.w * nr * 4), (uint64_t)s->channels, &j->turned_bytes) ||
-		!ql_size_add(j->turned_bytes, (uint64_t)(pixels * j->block * nr * 4), &all))
+	if (!ql_size_mul((uint64_t)ql_mul64(ql_mul64(s->u.h, s->u.w), ql_mul64(nr, 4)), (uint64_t)s->channels, &j->turned_bytes) ||
+		!ql_size_add(j->turned_bytes, (uint64_t)ql_mul64(ql_mul64(pixels, j->block), ql_mul64(nr, 4)), &all))
 		return ql_fail(j->ctx, QL_ERR_OVERFLOW, "conv2d: the bytes of scratch do not fit in 64 bits");
-	j->a = ql_scratch_take(j->ctx, numbers * sizeof(*j->a));
+	j->a = ql_scratch_take(j->ctx, bytes);
 	return j->a ? ql_slots_take(j->ctx, all, &j->slots) : QL_ERR_MEMORY;
 }
 

@@ -208,6 +208,7 @@ static void cut(struct job *j)
 {
 	const struct ql_conv_weight *s = j->s;
 	int64_t most = ql_max64(1, DEPTH / s->u.taps);
+	/* size: an estimate in floating point, no memory */
 	double bytes = 4.0 * (double)s->groups * (double)s->channels * (double)s->u.taps * (double)s->rows;
 
 	j->cut = ql_unfold_cut_of(&s->u, PIXELS);
@@ -221,28 +222,29 @@ static void cut(struct job *j)
 static enum ql_status take_memory(struct job *j)
 {
 	const struct ql_conv_weight *s = j->s;
-	int64_t *tap = ql_scratch_take(j->ctx, (size_t)s->u.taps * sizeof(*tap));
+	int64_t *tap = ql_scratch_array(j->ctx, s->u.taps, sizeof(*tap));
 	int64_t pixels = j->cut.images * j->cut.rows * j->cut.columns;
-	uint64_t patch, sums = (uint64_t)(s->groups * s->channels * s->u.taps);
+	uint64_t patch, sums = (uint64_t)ql_mul64(ql_mul64(s->groups, s->channels), s->u.taps), all;
 
 	if (!tap)
 		return QL_ERR_MEMORY;
 	if (!ql_patch_of(&s->u, &j->cut, j->piece, tap, &j->patch, &patch) || patch >> 28)
 		return ql_fail(j->ctx, QL_ERR_OVERFLOW, "conv2d: wanted taps nearer to each other");
-	if (!ql_size_mul(sums, (uint64_t)s->rows, &sums) || !ql_size_mul(sums, 4 * (uint64_t)j->parts, &sums))
+	if (!ql_size_mul(sums, (uint64_t)s->rows, &sums) || !ql_size_mul(sums, (uint64_t)ql_mul64(4, j->parts), &sums))
 		return ql_fail(j->ctx, QL_ERR_OVERFLOW, "conv2d: the bytes of scratch do not fit in 64 bits");
 	j->pitch = ql_ceil_div(pixels, 16) * 16 + 16;
 	j->patch_bytes = (patch + QL_UNFOLD_SLACK + 16) / 16 * 64;
 	if (j->tiles) {
-		j->rows_bytes = (uint64_t)(j->piece * s->u.taps * j->pitch + QL_UNFOLD_SLACK + 16) / 16 * 64;
-		j->panel_bytes = (uint64_t)pixels * (uint64_t)j->kernel->nr * 4;
+		if (!ql_size_mul((uint64_t)ql_mul64(j->piece, s->u.taps), (uint64_t)j->pitch, &all) || all >> 56)
+			return ql_fail(j->ctx, QL_ERR_OVERFLOW, "conv2d: the bytes of scratch do not fit in 64 bits");
+		j->rows_bytes = (all + QL_UNFOLD_SLACK + 16) / 16 * 64;
+		j->panel_bytes = (uint64_t)ql_mul64(pixels, 4 * (int64_t)j->kernel->nr);
 	}
+	if (!ql_size_add(ql_size_array(pixels, sizeof(struct ql_run)), j->patch_bytes, &all) ||
+		!ql_size_add(all, j->rows_bytes, &all) || !ql_size_add(all, j->panel_bytes, &all))
+		return ql_fail(j->ctx, QL_ERR_OVERFLOW, "conv2d: the bytes of scratch do not fit in 64 bits");
 	j->sums = ql_scratch_take(j->ctx, sums);
-	return j->sums ? ql_slots_take(j->ctx,
-				 j->patch_bytes + j->rows_bytes + j->panel_bytes +
-					 (uint64_t)pixels * sizeof(struct ql_run),
-				 &j->slots)
-		       : QL_ERR_MEMORY;
+	return j->sums ? ql_slots_take(j->ctx, all, &j->slots) : QL_ERR_MEMORY;
 }
 
 static enum ql_status run(struct ql_ctx *ctx, struct job *j)

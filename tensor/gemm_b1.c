@@ -97,12 +97,12 @@ static void product_body(void *arg, int64_t begin, int64_t end)
 static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 {
 	struct ql_gemm_shape shape = {
-		.mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 8 * j->words};
+		.mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = ql_mul64(8, j->words)};
 	enum ql_status status;
 
 	j->plan = ql_gemm_plan_of(ctx, j->m, j->n, j->k, &shape);
-	j->rows = ql_gemm_take(ctx, j->m, 8 * (uint64_t)j->words);
-	j->panels = ql_gemm_take(ctx, j->plan.panels, 8 * (uint64_t)(j->words * j->kernel->nr));
+	j->rows = ql_gemm_take(ctx, j->m, (uint64_t)ql_mul64(8, j->words));
+	j->panels = ql_gemm_take(ctx, j->plan.panels, (uint64_t)ql_mul64(8, ql_mul64(j->kernel->nr, j->words)));
 	if (!j->rows || !j->panels)
 		return QL_ERR_MEMORY;
 	status = ql_parallel_for(ctx, j->m, ROW_GRAIN, j->m * ql_max64(1, j->words), rows_body, j);

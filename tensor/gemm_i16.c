@@ -142,10 +142,10 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 {
 	uint64_t panel_bytes;
 
-	if (!ql_size_mul((uint64_t)j->k4, 8 * (uint64_t)j->kernel->nr, &panel_bytes))
+	if (!ql_size_mul((uint64_t)j->k4, ql_size_array(j->kernel->nr, 8), &panel_bytes) || panel_bytes >> 56)
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)j->k);
 	j->lda = 4 * j->k4;
-	j->rows = ql_gemm_take(ctx, j->m, 2 * (uint64_t)j->lda);
+	j->rows = ql_gemm_take(ctx, j->m, ql_size_array(j->lda, 2));
 	j->panels = ql_gemm_take(ctx, j->plan.panels, panel_bytes);
 	j->ones = ql_gemm_take(ctx, j->lda, sizeof(*j->ones));
 	j->column_sum = ql_gemm_take(ctx, j->n, sizeof(*j->column_sum));
@@ -160,7 +160,7 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 {
 	struct ql_gemm_shape shape = {
-		.mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 8 * j->k4};
+		.mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = ql_mul64(8, j->k4)};
 	enum ql_status status;
 
 	j->plan = ql_gemm_plan_of(ctx, j->m, j->n, j->k, &shape);

@@ -219,7 +219,7 @@ static enum ql_status take_panels(struct ql_ctx *ctx, struct job *j, bool narrow
 {
 	uint64_t panel_bytes;
 
-	if (!ql_size_mul((uint64_t)j->k4, 4 * (uint64_t)j->kernel->nr, &panel_bytes))
+	if (!ql_size_mul((uint64_t)j->k4, ql_size_array(j->kernel->nr, 4), &panel_bytes))
 		return too_large(ctx, j->k);
 	j->to_pack = j->plan.panels;
 	j->panels = j->packed = ql_gemm_take(ctx, j->plan.panels, panel_bytes);
@@ -258,7 +258,7 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 {
 	struct ql_gemm_shape shape = {
-		.mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = 4 * j->k4};
+		.mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = ql_mul64(4, j->k4)};
 	int64_t groups;
 	enum ql_status status;
 
@@ -306,12 +306,12 @@ enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
 /* Distances of the parts: panels, then both sums. */
 static bool lay_out(const struct ql_gemm_i8 *kernel, int64_t n, int64_t k, uint64_t part[3], uint64_t *bytes)
 {
-	uint64_t columns = (uint64_t)ql_ceil_div(n, kernel->nr) * (uint64_t)kernel->nr;
+	uint64_t columns = (uint64_t)ql_mul64(ql_ceil_div(n, kernel->nr), kernel->nr);
 
 	part[0] = 0;
-	return ql_size_mul(columns, 4 * (uint64_t)ql_ceil_div(k, 4), &part[1]) &&
-	       ql_size_add(part[1], columns * sizeof(int64_t), &part[2]) &&
-	       ql_size_add(part[2], columns * sizeof(int32_t) + 64, bytes);
+	return ql_size_mul(columns, (uint64_t)ql_mul64(4, ql_ceil_div(k, 4)), &part[1]) &&
+	       ql_size_add(part[1], ql_size_array((int64_t)columns, sizeof(int64_t)), &part[2]) &&
+	       ql_size_add(part[2], ql_size_array((int64_t)columns + 16, sizeof(int32_t)), bytes);
 }
 
 uint64_t ql_gemm_i8_panel_bytes(const struct ql_gemm_i8 *kernel, int64_t n, int64_t k)

@@ -44,7 +44,7 @@ bool ql_gemm_i8_reads_b(int64_t m, int64_t k, const struct ql_matrix_int *b)
 /* Lines from whole on would be read beyond the end of the last one, or are fewer than the kernel takes. */
 static enum ql_status copy_tail(struct ql_ctx *ctx, struct job *j)
 {
-	int64_t ldb = j->b->from->column, bytes = (j->n - 1) * ldb + j->k, lines;
+	int64_t ldb = j->b->from->column, bytes = ql_add64(ql_mul64(j->n - 1, ldb), j->k), lines;
 
 	j->whole = bytes < j->steps ? 0 : ql_min64(j->n, (bytes - j->steps) / ldb + 1);
 	j->whole -= j->whole % QL_DOTS_LINES;
@@ -159,7 +159,7 @@ enum ql_status ql_gemm_i8_keep_sums(struct ql_ctx *ctx, int64_t n, int64_t k, co
 	*out = place ? place->data : NULL;
 	if (*out || !place || !place->asked)
 		return QL_OK;
-	sum = ql_alloc(ctx, (size_t)n * sizeof(*sum));
+	sum = ql_alloc_array(ctx, n, sizeof(*sum));
 	if (!sum)
 		return QL_OK;
 	status = ql_gemm_i8_sums(ctx, n, k, &operand, sum);

@@ -53,7 +53,7 @@ enum ql_status ql_gemm_f32_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const 
 	uint64_t bytes;
 
 	*out = (struct ql_gemm_f32_panels){.kernel = kernel, .n = n, .k = k};
-	if (!ql_size_mul((uint64_t)k, (uint64_t)kernel->nr * sizeof(float), &bytes))
+	if (!ql_size_mul((uint64_t)k, ql_size_array(kernel->nr, sizeof(float)), &bytes))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)k);
 	out->data = p.to = ql_gemm_take(ctx, panels, bytes);
 	if (!p.to)

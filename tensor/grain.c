@@ -211,7 +211,7 @@ static enum ql_status stats_of_runs(struct ql_ctx *ctx, const struct ql_grain *g
 	j.piece = g->kind == QL_GRAIN_BLOCK ? g->block : PIECE;
 	j.pieces = ql_ceil_div(g->row, j.piece);
 	n = g->rows * j.pieces;
-	j.part = ql_scratch_take(ctx, (size_t)n * sizeof(*j.part));
+	j.part = ql_scratch_array(ctx, n, sizeof(*j.part));
 	if (!j.part)
 		return QL_ERR_MEMORY;
 	status = ql_parallel_for(ctx, n, ql_max64(1, 65536 / j.piece), g->rows * g->row / 4, stats_body, &j);

@@ -36,7 +36,7 @@ enum ql_status ql_ledger_init(struct ql_ctx *ctx)
 	l->count = l->alias_count = 1;
 	l->rows = calloc(l->room, sizeof(*l->rows));
 	l->aliases = calloc(l->room, sizeof(*l->aliases));
-	l->slots = calloc(2 * l->room, sizeof(*l->slots));
+	l->slots = calloc(l->room, 2 * sizeof(*l->slots));
 	return l->rows && l->aliases && l->slots ? QL_OK : QL_ERR_MEMORY;
 }
 
@@ -90,18 +90,18 @@ static uint32_t *slot_of(struct ql_ledger *l, const struct ql_ledger_row *r)
 
 static bool grow(struct ql_ledger *l)
 {
-	struct ql_ledger_row *rows = realloc(l->rows, 2 * l->room * sizeof(*rows));
+	struct ql_ledger_row *rows = reallocarray(l->rows, l->room, 2 * sizeof(*rows));
 	struct alias *aliases;
 	uint32_t *slots;
 
 	if (!rows)
 		return false;
 	l->rows = rows;
-	aliases = realloc(l->aliases, 2 * l->room * sizeof(*aliases));
+	aliases = reallocarray(l->aliases, l->room, 2 * sizeof(*aliases));
 	if (!aliases)
 		return false;
 	l->aliases = aliases;
-	slots = calloc(4 * (size_t)l->room, sizeof(*slots));
+	slots = calloc(l->room, 4 * sizeof(*slots));
 	if (!slots)
 		return false;
 	free(l->slots);

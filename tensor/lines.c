@@ -270,7 +270,7 @@ static bool plan_slots(struct lines_job *j, int threads)
 			continue;
 		while (j->group > 1 && j->group * e->n > GROUP_BYTES / (int64_t)e->size)
 			j->group /= 2;
-		if (!ql_size_align((uint64_t)(e->n * j->group) * e->size, 64, &part))
+		if (!ql_size_align(ql_size_array(ql_mul64(e->n, j->group), e->size), 64, &part))
 			return false;
 		bytes += part;
 	}
@@ -292,7 +292,7 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct lines_job *j)
 	if (!ql_size_mul(j->slot_bytes, (uint64_t)j->slot_count, &bytes) || bytes > (uint64_t)1 << 56)
 		return ql_fail(ctx, QL_ERR_MEMORY, "out of memory: lines of %lld elements", (long long)j->end[IN].n);
 	j->slots = ql_scratch_take(ctx, bytes);
-	j->taken = ql_scratch_take(ctx, (size_t)j->slot_count * sizeof(*j->taken));
+	j->taken = ql_scratch_array(ctx, j->slot_count, sizeof(*j->taken));
 	if (!j->slots || !j->taken)
 		return QL_ERR_MEMORY;
 	for (int i = 0; i < j->slot_count; i++)

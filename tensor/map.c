@@ -277,7 +277,7 @@ static enum ql_status fill_constants(struct ql_ctx *ctx, struct map_job *j)
 		j->constant[k] = NULL;
 		if (!is_constant(&j->walk, k))
 			continue;
-		piece = ql_scratch_take(ctx, (size_t)n * sizeof(double));
+		piece = ql_scratch_array(ctx, n, sizeof(double));
 		if (!piece)
 			return QL_ERR_MEMORY;
 		if (j->domain == F32)

@@ -178,7 +178,7 @@ static enum ql_status allocate_and_eval(struct ql_ctx *ctx, struct ql_call *call
 static enum ql_status run_fallback(struct ql_ctx *ctx, struct ql_call *call, const char *reason)
 {
 	struct ql_tensor **given = call->in, **copy, **decoded;
-	size_t bytes = (size_t)call->n_in * sizeof(*copy);
+	size_t bytes = ql_size_array(call->n_in, sizeof(*copy));
 	enum ql_status status;
 
 	copy = ql_scratch_take(ctx, bytes);
@@ -331,6 +331,8 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 	memset(call->out, 0, sizeof(call->out));
 	if (!status && call->op->infer)
 		status = call->op->infer(ctx, call);
+	for (int i = 0; i < call->n_out && !status && !(call->op->flags & (QL_LIST_OUT | QL_VIEW)); i++)
+		status = ql_shape_check(ctx, call->op->doc.name, call->result[i].rank, call->result[i].shape);
 	ctx->nograd++; /* an eval may call other ops: the node is this op's */
 	if (!status)
 		status = run(ctx, call);

@@ -279,7 +279,7 @@ static enum ql_status take_runs(struct ql_ctx *ctx, struct ql_planes *j)
 	int64_t pieces = ql_ceil_div(w->out[1], PIECE);
 	uint64_t n;
 
-	if (!ql_size_mul((uint64_t)(pieces * w->kernel[1]), sizeof(*j->runs), &n))
+	if (!ql_size_mul((uint64_t)ql_mul64(pieces, w->kernel[1]), sizeof(*j->runs), &n))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "pool: the bytes of scratch do not fit in 64 bits");
 	j->runs = ql_scratch_take(ctx, n);
 	if (!j->runs)

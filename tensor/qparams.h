@@ -85,9 +85,10 @@ enum ql_status ql_qparams_reshape(struct ql_ctx *ctx, const char *op, const stru
 enum ql_status ql_qparams_expand(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int rank,
 	const int64_t *shape, struct ql_qparams **out);
 
-/* gives a contiguous float32 tensor with the real values of the quantized t. The only decoder: fallback,
- * dequantize, printing and item go through it. */
+/* gives a contiguous float32 tensor with the real values of the quantized t. */
 enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out);
+/* The real value of one element of the quantized t, by 0-based index: for printing a few of many. */
+enum ql_status ql_decode_element(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *index, float *value);
 /* Writes the float32 values x (same shape as t, any strides) into the quantized t as codes under t's own
  * params; counts of NaN and Inf are added to nan and inf when given. The only encoder. */
 enum ql_status ql_encode(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan,

@@ -338,7 +338,7 @@ static enum ql_status run_items(struct ql_ctx *ctx, struct reduce_job *j, int64_
 	enum ql_status status;
 
 	if (j->parts > 1) {
-		j->part = ql_scratch_take(ctx, (size_t)(results * j->parts) * sizeof(*j->part));
+		j->part = ql_scratch_array(ctx, ql_mul64(results, j->parts), sizeof(*j->part));
 		if (!j->part)
 			return QL_ERR_MEMORY;
 	}

@@ -39,8 +39,9 @@ static inline const T *FN(columns)(const struct reduce_job *j, int64_t at, int64
 		return buffer;
 	}
 	x = (const T *)j->base + at;
+	/* size: an address to fetch ahead, which may wrap */
 	next = (uintptr_t)x + (uintptr_t)(AHEAD * ql_walk_stride(&j->along, 0)) * sizeof(T);
-	for (uintptr_t byte = 0; byte < (uintptr_t)width * sizeof(T); byte += 64)
+	for (uintptr_t byte = 0; byte < (uintptr_t)width * sizeof(T); byte += 64) /* size: x has width elements */
 		__builtin_prefetch((const void *)(next + byte));
 	return x;
 }

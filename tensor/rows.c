@@ -114,7 +114,7 @@ static enum ql_status take(struct ql_ctx *ctx, const struct ql_tensor *t, const 
 		return status;
 	for (int d = 1; d < t->rank; d++)
 		row *= t->shape[d];
-	j.bytes = ((size_t)row * bits + 7) / 8;
+	j.bytes = ((size_t)row * bits + 7) / 8; /* size: *out is allocated, or no row is copied */
 	j.to = ql_tensor_nelem(*out) ? (*out)->storage->data : NULL;
 	if (!j.to)
 		return QL_OK;

@@ -75,6 +75,11 @@ void *ql_scratch_take(struct ql_ctx *ctx, size_t bytes)
 	return p;
 }
 
+void *ql_scratch_array(struct ql_ctx *ctx, int64_t n, size_t size)
+{
+	return ql_scratch_take(ctx, ql_size_array(n, size));
+}
+
 /* With an empty mark the largest chunk (the top one) stays for the next operation. */
 static void release_all(struct ql_ctx *ctx)
 {

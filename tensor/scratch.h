@@ -18,6 +18,8 @@ void ql_scratch_free(struct ql_ctx *ctx);
 struct ql_scratch_mark ql_scratch_mark(struct ql_ctx *ctx);
 /* 64-byte aligned; NULL with a message when there is no memory. */
 void *ql_scratch_take(struct ql_ctx *ctx, size_t bytes);
+/* n elements of `size` bytes; a product that overflows, or a negative n, is out of memory. */
+void *ql_scratch_array(struct ql_ctx *ctx, int64_t n, size_t size);
 void ql_scratch_release(struct ql_ctx *ctx, struct ql_scratch_mark mark);
 
 #endif

@@ -82,7 +82,7 @@ void ql_node_release(struct ql_ctx *ctx, struct ql_node *node)
 
 static void *take_zeroed(struct ql_ctx *ctx, int n, size_t size, bool *ok)
 {
-	void *p = n ? ql_alloc_zeroed(ctx, (size_t)n * size) : NULL;
+	void *p = n ? ql_alloc_array_zeroed(ctx, n, size) : NULL;
 
 	*ok = *ok && (p || !n);
 	return p;
@@ -179,7 +179,7 @@ static enum ql_status copy_attrs(struct ql_ctx *ctx, struct ql_node *node, const
 		if (!v.set || node->op->doc.attrs[i].type == QL_ATTR_SPEC)
 			continue;
 		if (node->op->doc.attrs[i].type == QL_ATTR_INTS) {
-			v.ints.at = ql_alloc(ctx, (size_t)v.ints.n * sizeof(*v.ints.at));
+			v.ints.at = ql_alloc_array(ctx, v.ints.n, sizeof(*v.ints.at));
 			ok = v.ints.at;
 			if (ok)
 				memcpy(v.ints.at, attr[i].ints.at, (size_t)v.ints.n * sizeof(*v.ints.at));

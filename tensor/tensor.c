@@ -24,6 +24,18 @@ int64_t ql_tensor_nelem(const struct ql_tensor *t)
 	return n;
 }
 
+enum ql_status ql_shape_check(struct ql_ctx *ctx, const char *op, int rank, const int64_t *shape)
+{
+	uint64_t n = 1;
+	char text[QL_SHAPE_TEXT];
+
+	for (int d = 0; d < rank; d++)
+		if (shape[d] > 0 && (!ql_size_mul(n, (uint64_t)shape[d], &n) || n > INT64_MAX))
+			return ql_fail(ctx, QL_ERR_OVERFLOW, "%s: wanted sizes whose product is below 2^63, got %s", op,
+				ql_shape_text(rank, shape, text));
+	return QL_OK;
+}
+
 static int64_t row_alignment(unsigned dtype)
 {
 	return ql_dtype_is_packed(dtype) ? 8 / ql_dtypes[dtype].bits : 1;
@@ -158,7 +170,7 @@ bool ql_tensor_is_contiguous(const struct ql_tensor *t)
 			return false;
 		n *= t->shape[d];
 		if (d == t->rank - 1 && ql_dtype_is_packed(t->dtype))
-			n = ql_ceil_div(n, row_alignment(t->dtype)) * row_alignment(t->dtype);
+			n = ql_mul64(ql_ceil_div(n, row_alignment(t->dtype)), row_alignment(t->dtype));
 	}
 	return true;
 }
@@ -191,15 +203,26 @@ static int packed_axis(const struct ql_tensor *t)
 	return t->rank - 1;
 }
 
+uint64_t ql_rows_bytes(int64_t rows, int64_t row, unsigned bits)
+{
+	uint64_t bytes;
+
+	if (!ql_size_mul((uint64_t)row / 8, bits, &bytes))
+		return INT64_MAX;
+	bytes += ((uint64_t)row % 8 * bits + 7) / 8; /* size: the rest is below 8 elements */
+	return ql_size_mul((uint64_t)rows, bytes, &bytes) && bytes < INT64_MAX ? bytes : INT64_MAX;
+}
+
 uint64_t ql_tensor_nbytes(const struct ql_tensor *t)
 {
 	int64_t row = t->rank ? t->shape[packed_axis(t)] : 1, rows = row ? ql_tensor_nelem(t) / row : 0;
-	uint64_t bytes = (uint64_t)rows * (((uint64_t)row * ql_dtypes[t->dtype].bits + 7) / 8);
+	const struct ql_tensor *params[] = {t->q ? t->q->scale : NULL, t->q ? t->q->zero_point : NULL, t->q ? t->q->bits : NULL};
+	uint64_t bytes = ql_rows_bytes(rows, row, ql_dtypes[t->dtype].bits);
 
-	if (t->q)
-		bytes += ql_tensor_nbytes(t->q->scale) + (t->q->zero_point ? ql_tensor_nbytes(t->q->zero_point) : 0) +
-			(t->q->bits ? ql_tensor_nbytes(t->q->bits) : 0);
-	return bytes;
+	for (int i = 0; i < 3; i++)
+		if (params[i]) /* of three numbers below 2^63, two of scales that fit in memory */
+			bytes += ql_tensor_nbytes(params[i]);
+	return bytes < INT64_MAX ? bytes : INT64_MAX;
 }
 
 void *ql_tensor_data(const struct ql_tensor *t)

@@ -52,12 +52,17 @@ enum ql_status ql_tensor_cast(struct ql_ctx *ctx, const struct ql_tensor *t, uns
 enum ql_status ql_tensor_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src);
 
 int64_t ql_tensor_nelem(const struct ql_tensor *t);
+/* The product of all sizes, those of 0 left out, is below 2^63: what holds for every tensor, so that products of some of
+ * its sizes cannot overflow. Fails with a message that names `op`. Negative sizes are not looked at. */
+enum ql_status ql_shape_check(struct ql_ctx *ctx, const char *op, int rank, const int64_t *shape);
 bool ql_tensor_is_contiguous(const struct ql_tensor *t);
 /* some element has two indices: an in-place write would be ill-defined */
 bool ql_tensor_overlaps_itself(const struct ql_tensor *t);
 bool ql_tensor_same_shape(const struct ql_tensor *a, const struct ql_tensor *b);
-/* bytes of the elements (packed rows padded) plus those of scales and zero points */
+/* bytes of the elements (packed rows padded) plus those of scales and zero points; INT64_MAX when an expanded view has more */
 uint64_t ql_tensor_nbytes(const struct ql_tensor *t);
+/* bytes of `rows` rows of `row` elements, each filled up to whole bytes; INT64_MAX on overflow */
+uint64_t ql_rows_bytes(int64_t rows, int64_t row, unsigned bits);
 /* address of the first element; whole-byte dtypes only */
 void *ql_tensor_data(const struct ql_tensor *t);
 

@@ -170,6 +170,9 @@ enum ql_status ql_view_reshape(struct ql_ctx *ctx, const char *op, const struct 
 	enum ql_status status;
 
 	*out = NULL;
+	status = ql_shape_check(ctx, op, rank, shape);
+	if (status)
+		return status;
 	view.rank = (uint8_t)rank;
 	for (int d = 0; d < rank; d++)
 		view.shape[d] = shape[d];
@@ -195,6 +198,9 @@ enum ql_status ql_view_expand(struct ql_ctx *ctx, const char *op, const struct q
 	enum ql_status status;
 
 	*out = NULL;
+	status = ql_shape_check(ctx, op, rank, shape);
+	if (status)
+		return status;
 	view.rank = (uint8_t)rank;
 	for (int d = 0; d < rank; d++) {
 		int old = d - shift;

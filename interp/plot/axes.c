@@ -202,10 +202,12 @@ static void draw_x_labels(const struct ql_axes *a)
 	int64_t n = labels(p, &a->x), step = 1;
 
 	if (p->names && n) {
+		/* size: a length on the page, no memory */
 		room = a->slant ? em * 1.15 / SLANT
 				: fmin(widest(s, p, &a->x), fmax(length / (double)n - em * 0.5, em * 3)) +
 					  em * 0.5;
 		step = stride(n, room, length);
+		/* size: a length on the page, no memory */
 		room = a->slant ? (f->y0 - a->page.y0 - em * (p->label ? 2.2 : 0.7)) / SLANT
 				: room - em * 0.5;
 	}

@@ -78,7 +78,7 @@ static enum ql_status grow(struct ql_ctx *ctx, void **at, int64_t n, size_t size
 
 	if (n & (n - 1))
 		return QL_OK;
-	if (!ql_size_mul(n ? (uint64_t)n * 2 : 1, size, &bytes))
+	if (!ql_size_mul((uint64_t)ql_mul64(n, 2) + (n == 0), size, &bytes))
 		bytes = UINT64_MAX;
 	p = ql_realloc(ctx, *at, bytes);
 	if (!p)

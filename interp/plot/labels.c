@@ -30,7 +30,7 @@ struct box {
 bool ql_labels_init(struct ql_labels *labels, struct ql_scene *s, const struct ql_frame *frame, int64_t n)
 {
 	*labels = (struct ql_labels){.scene = s, .frame = frame, .room = ql_min64(n, MOST_POINTS)};
-	labels->label = ql_alloc(s->ctx, sizeof(*labels->label) * (size_t)labels->room);
+	labels->label = ql_alloc_array(s->ctx, labels->room, sizeof(*labels->label));
 	if (!labels->label)
 		s->status = QL_ERR_MEMORY;
 	return labels->label != NULL;

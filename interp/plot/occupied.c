@@ -68,7 +68,7 @@ bool ql_occupied_init(
 	o->columns = (int64_t)((frame->x1 - frame->x0) / o->size) + 1;
 	o->rows = (int64_t)((frame->y1 - frame->y0) / o->size) + 1;
 	/* the last items of a scene that ran out of memory are not whole */
-	o->cell = s->status ? NULL : ql_alloc_zeroed(s->ctx, (size_t)(o->columns * o->rows));
+	o->cell = s->status ? NULL : ql_alloc_array_zeroed(s->ctx, o->columns, (size_t)o->rows);
 	if (!o->cell)
 		return false;
 	for (size_t i = first; i < s->n_items; i++)

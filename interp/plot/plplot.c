@@ -424,9 +424,9 @@ static enum ql_status prepare(const struct ql_scene *s)
 	}
 	job.scene = s;
 	job.unit = s->em / 15;
-	job.x = ql_alloc(s->ctx, points * sizeof(double));
-	job.y = ql_alloc(s->ctx, points * sizeof(double));
-	job.text = ql_alloc(s->ctx, 2 * chars + 1);
+	job.x = ql_alloc_array(s->ctx, (int64_t)points, sizeof(double));
+	job.y = ql_alloc_array(s->ctx, (int64_t)points, sizeof(double));
+	job.text = ql_alloc(s->ctx, 2 * chars + 1) /* size: twice a text that exists */;
 	job.buffer = NULL;
 	job.size = 0;
 	job.file = job.x && job.y && job.text ? open_memstream(&job.buffer, &job.size) : NULL;

@@ -174,7 +174,7 @@ static void read_group(struct ql_plot_reader *r)
 		texts->label[i] = ql_read_text_of(r, index, i + 1);
 	/* a series without x counts from 1: the parts must keep their places */
 	if (!f->series[0].x && f->kind->form == QL_FORM_POINTS) {
-		double *x = f->series[0].x = ql_alloc(f->ctx, sizeof(double) * (size_t)(texts->n + 1));
+		double *x = f->series[0].x = ql_alloc_array(f->ctx, texts->n + 1, sizeof(double));
 
 		if (!x)
 			ql_raise(r->L, QL_ERR_MEMORY);

@@ -37,7 +37,7 @@ static enum ql_status decode(struct job *j, const struct ql_encoded *png)
 	j->width = (int)image.width;
 	j->height = (int)image.height;
 	n = (size_t)j->width * (size_t)j->height;
-	j->pixel = ql_alloc(j->ctx, n * 3);
+	j->pixel = ql_alloc_array(j->ctx, (int64_t)n, 3);
 	j->index = ql_alloc(j->ctx, n);
 	j->count = ql_alloc_zeroed(j->ctx, BINS * sizeof(*j->count));
 	j->nearest = ql_alloc(j->ctx, BINS * sizeof(*j->nearest));

@@ -215,7 +215,7 @@ static enum ql_status wrap(
 	struct sequence s = {.tmux = is_set("TMUX")};
 	char *text = ql_alloc(ctx, letters);
 
-	s.at = ql_alloc(ctx, letters + (letters / CHUNK + 1) * 64 + 128);
+	s.at = ql_alloc(ctx, letters + (letters / CHUNK + 1) * 64 + 128); /* size: below twice the letters, which are allocated */
 	if (!text || !s.at) {
 		ql_free(ctx, text);
 		ql_free(ctx, s.at);

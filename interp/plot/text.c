@@ -367,8 +367,8 @@ enum ql_status ql_text_render(const struct ql_scene *s, enum ql_colour colour, s
 		return s->status;
 	g.columns = (int64_t)(s->width / 2);
 	g.rows = (int64_t)(s->height / 4);
-	g.at = ql_alloc(s->ctx, (size_t)(g.columns * g.rows) * sizeof(*g.at));
-	g.out = ql_alloc(s->ctx, (size_t)((g.columns + 2) * g.rows) * cell);
+	g.at = ql_alloc_array(s->ctx, ql_mul64(g.columns, g.rows), sizeof(*g.at));
+	g.out = ql_alloc_array(s->ctx, ql_mul64(g.columns + 2, g.rows), cell);
 	if (!g.at || !g.out) {
 		ql_free(s->ctx, g.at);
 		ql_free(s->ctx, g.out);

@@ -40,7 +40,7 @@ static bool has_room(struct ql_buffer *b)
 		forget_oldest(b);
 	if (b->n_done < b->room)
 		return true;
-	change = realloc(b->change, room * sizeof(*change));
+	change = reallocarray(b->change, room, sizeof(*change));
 	if (!change)
 		return false;
 	b->change = change;

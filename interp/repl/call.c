@@ -58,7 +58,7 @@ static void push_counts(lua_State *L)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
 	uint32_t rows = ql_ledger_rows(ctx);
-	struct counts *c = lua_newuserdatauv(L, sizeof(*c) + rows * sizeof(c->count[0]), 0);
+	struct counts *c = lua_newuserdatauv(L, sizeof(*c) + rows * sizeof(c->count[0]), 0); /* size: rows is the height of a terminal */;
 
 	c->rows = rows;
 	for (uint32_t i = 0; i < rows; i++)

@@ -139,7 +139,7 @@ static bool reserve(struct ql_screen_frame *f, int columns, int rows)
 	size_t need = (size_t)columns * (size_t)rows;
 
 	if (need > f->room) {
-		struct ql_glyph *glyph = realloc(f->glyph, need * sizeof(*glyph));
+		struct ql_glyph *glyph = reallocarray(f->glyph, need, sizeof(*glyph));
 
 		if (!glyph)
 			return false;

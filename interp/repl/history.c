@@ -57,7 +57,7 @@ static bool has_room(struct ql_history *h)
 
 	if (h->n < h->room)
 		return true;
-	entry = realloc(h->entry, room * sizeof(*entry));
+	entry = reallocarray(h->entry, room, sizeof(*entry));
 	if (!entry)
 		return false;
 	h->entry = entry;

@@ -188,7 +188,7 @@ static size_t list_files(const char *folder, struct entry **out)
 			continue;
 		if (n == room) {
 			room = room ? 2 * room : 64;
-			more = realloc(*out, room * sizeof(**out));
+			more = reallocarray(*out, room, sizeof(**out));
 			if (!more)
 				break;
 			*out = more;

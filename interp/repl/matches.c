@@ -18,7 +18,7 @@ bool ql_matches_add(struct ql_matches *m, const char *text, const char *kind, co
 
 	if (m->n == m->room) {
 		size_t room = m->room ? 2 * m->room : 32;
-		struct ql_match *match = realloc(m->match, room * sizeof(*match));
+		struct ql_match *match = reallocarray(m->match, room, sizeof(*match));
 
 		if (!match)
 			return false;

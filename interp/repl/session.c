@@ -105,7 +105,7 @@ static void leave_out_prompts(lua_State *L, struct input *in, struct ql_pieces *
 		return;
 	in->text = lua_tolstring(L, -2, &in->size);
 	p->n_cuts = (size_t)lua_rawlen(L, -1);
-	cuts = lua_newuserdatauv(L, (p->n_cuts + 1) * sizeof(*cuts), 0);
+	cuts = lua_newuserdatauv(L, ql_size_array((int64_t)p->n_cuts + 1, sizeof(*cuts)), 0);
 	for (size_t i = 0; i < p->n_cuts; i++) {
 		lua_rawgeti(L, -2, (lua_Integer)i + 1);
 		cuts[i] = (size_t)lua_tointeger(L, -1);

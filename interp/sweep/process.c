@@ -94,7 +94,7 @@ static void become(const struct plan *p)
 static char **push_list(lua_State *L, int index)
 {
 	lua_Integer n = luaL_len(L, index);
-	char **list = lua_newuserdatauv(L, ((size_t)n + 1) * sizeof(*list), 0);
+	char **list = lua_newuserdatauv(L, ql_size_array((int64_t)n + 1, sizeof(*list)), 0);
 
 	for (lua_Integer i = 1; i <= n; i++) {
 		lua_geti(L, index, i);
@@ -125,7 +125,7 @@ static char **push_environment(lua_State *L, char **set)
 		n++;
 	while (set[own])
 		own++;
-	list = lua_newuserdatauv(L, (n + own + 1) * sizeof(*list), 0);
+	list = lua_newuserdatauv(L, ql_size_array((int64_t)(n + own + 1), sizeof(*list)), 0);
 	memcpy(list, set, own * sizeof(*list));
 	for (size_t i = 0; i < n; i++)
 		if (!replaced(environ[i], set))
@@ -291,7 +291,7 @@ static int process_poll(lua_State *L)
 {
 	lua_Integer n = luaL_len(L, 1);
 	int ms = (int)(1000 * luaL_checknumber(L, 2));
-	struct pollfd *fds = lua_newuserdatauv(L, ((size_t)n * 2 + 1) * sizeof(*fds), 0);
+	struct pollfd *fds = lua_newuserdatauv(L, ql_size_array(ql_mul64(n, 2) + 1, sizeof(*fds)), 0);
 	nfds_t count = 0;
 
 	for (lua_Integer i = 1; i <= n; i++) {

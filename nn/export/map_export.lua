@@ -38,7 +38,7 @@ local function literal(v) return v == math.mininteger and '(-9223372036854775807
 -- The integers of the dtype that lie within the bounds (tensor/ops/round.c).
 local function clamp(attrs, dtype)
 	local lo, hi = table.unpack(LIMITS[dtype])
-	local low, high = math.ceil(math.max(attrs.low or -math.huge, lo + 0.0)), math.floor(math.min(attrs.high or math.huge, hi + 0.0))
+	local low, high = math.ceil(math.max(math.min(attrs.low or -math.huge, attrs.high or math.huge), lo + 0.0)), math.floor(math.min(attrs.high or math.huge, hi + 0.0))
 	low, high = math.tointeger(low) or lo, math.tointeger(high) or hi
 	return ('a < %s ? %s : a > %s ? %s : a'):format(literal(low), literal(low), literal(high), literal(high))
 end

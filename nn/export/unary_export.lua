@@ -66,7 +66,8 @@ local function formula(op, attrs)
 		return ('a > 0.0f ? a : a * %s'):format(parts.float(single(attrs.slope or 0.01)))
 	end
 	if op == 'clamp' then
-		local low, high = parts.float(attrs.low and single(attrs.low) or -math.huge), parts.float(attrs.high and single(attrs.high) or math.huge)
+		local high = attrs.high or math.huge -- low above high: everything becomes high
+		local low, high = parts.float(single(math.min(attrs.low or -math.huge, high))), parts.float(single(high))
 		return ('a < %s ? %s : a > %s ? %s : a'):format(low, low, high, high)
 	end
 	return FORMULAS[op]

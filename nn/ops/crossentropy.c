@@ -89,7 +89,7 @@ static void slopes_f64(const struct job *j, int64_t r)
 static void backward_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct job *j = arg;
-	size_t bytes = (size_t)j->c * (j->wide ? sizeof(double) : sizeof(float));
+	size_t bytes = ql_size_array(j->c, j->wide ? sizeof(double) : sizeof(float));
 
 	for (int64_t r = begin; r < end; r++)
 		if (j->class[r] == SKIP)
@@ -237,7 +237,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status) {
 		call->path = ql_dtype_name(o.x->dtype);
 		call->kernel = ctx->kernels->simd->name;
-		j.loss = ql_scratch_take(ctx, (size_t)j.rows * sizeof(*j.loss));
+		j.loss = ql_scratch_array(ctx, j.rows, sizeof(*j.loss));
 		status = j.loss ? ql_parallel_for(
 					  ctx, j.rows, ql_max64(1, CHUNK / j.c), j.rows * j.c * 2, forward_body, &j)
 				: QL_ERR_MEMORY;

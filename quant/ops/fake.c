@@ -108,7 +108,7 @@ static enum ql_status affine(struct ql_ctx *ctx, const struct ql_qparams *q, uns
 	struct job j = {.g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block),
 		.x = ql_tensor_data(x), .y = ql_tensor_data(y), .mask = mask, .variant = ctx->kernels->simd->variant};
 	int64_t n = ql_tensor_nelem(q->scale);
-	float *numbers = ql_scratch_take(ctx, (size_t)n * 3 * sizeof(*numbers));
+	float *numbers = ql_scratch_array(ctx, n, 3 * sizeof(*numbers));
 
 	if (!numbers)
 		return QL_ERR_MEMORY;

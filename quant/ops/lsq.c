@@ -204,7 +204,7 @@ static enum ql_status go(struct ql_ctx *ctx, struct job *j, int64_t *sums)
 	count = columns ? j->pieces : j->g.rows * j->pieces;
 	*sums = columns ? count * j->g.row : count;
 	if (j->dy) {
-		j->ds = ql_scratch_take(ctx, (size_t)*sums * 2 * sizeof(*j->ds));
+		j->ds = ql_scratch_array(ctx, *sums, 2 * sizeof(*j->ds));
 		if (!j->ds)
 			return QL_ERR_MEMORY;
 		memset(j->ds, 0, (size_t)*sums * 2 * sizeof(*j->ds));
@@ -245,7 +245,7 @@ static enum ql_status read_numbers(struct ql_ctx *ctx, const struct ql_call *cal
 {
 	struct range range = range_of(call);
 	int64_t n = ql_tensor_nelem(scale);
-	double *numbers = ql_scratch_take(ctx, (size_t)n * 3 * sizeof(*numbers));
+	double *numbers = ql_scratch_array(ctx, n, 3 * sizeof(*numbers));
 
 	if (!numbers)
 		return QL_ERR_MEMORY;
@@ -349,7 +349,7 @@ static struct ql_tensor *joined(struct ql_back *b, int operand, const struct job
 {
 	const struct ql_result *is = ql_back_shape(b, operand);
 	int64_t n = j->g.scales, length;
-	double *sum = ql_scratch_take(b->ctx, (size_t)n * sizeof(*sum));
+	double *sum = ql_scratch_array(b->ctx, n, sizeof(*sum));
 	struct ql_tensor *t = NULL;
 	enum ql_status status = sum ? ql_tensor_new(b->ctx, QL_float64, is->rank, is->shape, &t) : QL_ERR_MEMORY;
 

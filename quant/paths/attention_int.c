@@ -245,7 +245,7 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 		!ql_size_add(wide, narrow, &bytes) || !ql_size_align(bytes, 64, &bytes) || bytes > (uint64_t)1 << 56)
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "attention: wanted keys that fit in memory, got %lld", (long long)j->keys);
 	j->slot = (int64_t)bytes;
-	j->memory = ql_scratch_take(ctx, bytes * (uint64_t)j->slots);
+	j->memory = ql_scratch_array(ctx, j->slots, bytes);
 	return j->memory ? QL_OK : QL_ERR_MEMORY;
 }
 

@@ -85,8 +85,8 @@ static int64_t zero_of(const struct ql_tensor *t, int64_t i)
 /* Scales of the outputs, and zero points of the weight's rows. */
 static enum ql_status read_params(struct ql_conv_int *j, const struct ql_tensor *x, const struct ql_tensor *w)
 {
-	float *scale = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*scale)), sx = (float)ql_tensor_at_f64(x->q->scale, 0);
-	int32_t *zero = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*zero));
+	float *scale = ql_scratch_array(j->ctx, j->c.o, sizeof(*scale)), sx = (float)ql_tensor_at_f64(x->q->scale, 0);
+	int32_t *zero = ql_scratch_array(j->ctx, j->c.o, sizeof(*zero));
 	bool per = w->q->axis == 0;
 
 	if (!scale || !zero)
@@ -116,9 +116,9 @@ static enum ql_status prepare_codes(struct ql_conv_int *j, struct ql_call *call,
 {
 	const float nothing[2] = {0, 0};
 	const struct ql_result *r = &call->result[0];
-	int64_t *bias = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*bias));
-	float *factor = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*factor)), scale;
-	struct ql_fixed *fixed = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*fixed));
+	int64_t *bias = ql_scratch_array(j->ctx, j->c.o, sizeof(*bias));
+	float *factor = ql_scratch_array(j->ctx, j->c.o, sizeof(*factor)), scale;
+	struct ql_fixed *fixed = ql_scratch_array(j->ctx, j->c.o, sizeof(*fixed));
 	enum ql_status status = bias && factor && fixed ? QL_OK : QL_ERR_MEMORY;
 
 	if (!status)

@@ -161,10 +161,10 @@ static enum ql_status run_all(
 	struct job *j, const struct ql_matrix_int *w, unsigned dtype, const int32_t *zero)
 {
 	int64_t width = j->c.window.out[1], height = j->c.window.out[0];
-	int64_t most = ql_min64(height, ql_max64(1, BYTES / ql_max64(1, j->k * width * 2)));
+	int64_t most = ql_min64(height, ql_max64(1, BYTES / ql_max64(1, ql_mul64(ql_mul64(j->k, width), 2))));
 	enum ql_status status = QL_OK;
 
-	j->patch = ql_scratch_take(j->ctx, (size_t)(most * width * j->k) * sizeof(*j->patch));
+	j->patch = ql_scratch_array(j->ctx, ql_mul64(ql_mul64(most, width), j->k), sizeof(*j->patch));
 	if (!j->patch)
 		return QL_ERR_MEMORY;
 	for (j->image = 0; j->image < j->c.n; j->image++)
@@ -194,9 +194,9 @@ static int64_t zero_of(const struct ql_tensor *t, int64_t i)
 static enum ql_status read_params(
 	struct job *j, const struct ql_tensor *x, const struct ql_tensor *w, struct ql_matrix_int *a)
 {
-	float *scale = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*scale)),
+	float *scale = ql_scratch_array(j->ctx, j->c.o, sizeof(*scale)),
 	      sx = (float)ql_tensor_at_f64(x->q->scale, 0);
-	int32_t *zero = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*zero));
+	int32_t *zero = ql_scratch_array(j->ctx, j->c.o, sizeof(*zero));
 	bool per = w->q->axis == 0;
 
 	if (!scale || !zero)
@@ -225,9 +225,9 @@ static enum ql_status prepare_codes(struct job *j, struct ql_call *call, const s
 	const struct ql_tensor *x = call->in[0], *w = call->in[1];
 	const float nothing[2] = {0, 0};
 	const struct ql_result *r = &call->result[0];
-	int64_t *bias = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*bias));
-	float *factor = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*factor));
-	struct ql_fixed *fixed = ql_scratch_take(j->ctx, (size_t)j->c.o * sizeof(*fixed));
+	int64_t *bias = ql_scratch_array(j->ctx, j->c.o, sizeof(*bias));
+	float *factor = ql_scratch_array(j->ctx, j->c.o, sizeof(*factor));
+	struct ql_fixed *fixed = ql_scratch_array(j->ctx, j->c.o, sizeof(*fixed));
 	enum ql_status status = bias && factor && fixed ? QL_OK : QL_ERR_MEMORY;
 	double sx = ql_tensor_at_f64(x->q->scale, 0);
 

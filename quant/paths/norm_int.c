@@ -117,7 +117,7 @@ static bool match(struct ql_call *call, const char **reason)
 static float *scaled(struct ql_ctx *ctx, const struct ql_call *call, int i, double otherwise, double scale)
 {
 	int64_t n = call->in[0]->shape[call->in[0]->rank - 1];
-	float *to = ql_scratch_take(ctx, (size_t)n * sizeof(*to));
+	float *to = ql_scratch_array(ctx, n, sizeof(*to));
 
 	for (int64_t k = 0; to && k < n; k++)
 		to[k] = (float)((i < call->n_in ? (double)(float)ql_tensor_at_f64(call->in[i], k) : otherwise) / scale);

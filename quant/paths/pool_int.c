@@ -62,9 +62,9 @@ static enum ql_status read_params(struct ql_ctx *ctx, const struct ql_tensor *x,
 {
 	const struct ql_qparams *q = x->q;
 	int64_t n = ql_tensor_nelem(q->scale);
-	int32_t *zero = ql_scratch_take(ctx, (size_t)n * sizeof(*zero));
-	float *factor = to ? ql_scratch_take(ctx, (size_t)n * sizeof(*factor)) : NULL;
-	struct ql_fixed *fixed = to ? ql_scratch_take(ctx, (size_t)n * sizeof(*fixed)) : NULL;
+	int32_t *zero = ql_scratch_array(ctx, n, sizeof(*zero));
+	float *factor = to ? ql_scratch_array(ctx, n, sizeof(*factor)) : NULL;
+	struct ql_fixed *fixed = to ? ql_scratch_array(ctx, n, sizeof(*fixed)) : NULL;
 	double numbers = (double)p->w.kernel[0] * (double)p->w.kernel[1];
 
 	if (!zero || (to && (!factor || !fixed)))

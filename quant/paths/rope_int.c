@@ -89,7 +89,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct ql_te
 	j.positions = dense->shape[axis];
 	for (int d = axis + 1; d < dense->rank - 1; d++)
 		j.inner *= dense->shape[d];
-	if (!ql_size_mul((uint64_t)j.positions, (uint64_t)j.d * sizeof(*turns), &bytes))
+	if (!ql_size_mul((uint64_t)j.positions, ql_size_array(j.d, sizeof(*turns)), &bytes))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "rope: wanted angles that fit in memory, got %lld positions", (long long)j.positions);
 	turns = ql_scratch_take(ctx, bytes);
 	if (!turns)

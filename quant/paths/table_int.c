@@ -188,7 +188,7 @@ static enum ql_status look_up(struct ql_ctx *ctx, const struct ql_tensor *x, con
 		j.bytes = ql_tensor_data(table);
 		return ql_parallel_for(ctx, ql_tensor_nelem(x), CHUNK, ql_tensor_nelem(x) / 2, bytes_body, &j);
 	}
-	wide = ql_scratch_take(ctx, (size_t)n * sizeof(*wide));
+	wide = ql_scratch_array(ctx, n, sizeof(*wide));
 	if (!wide)
 		return QL_ERR_MEMORY;
 	ql_dtypes[table->dtype].to_i64(table->storage->data, table->offset, 1, n, wide);

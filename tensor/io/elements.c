@@ -119,9 +119,8 @@ enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_element_wir
 uint64_t ql_elements_bytes(const struct ql_tensor *t)
 {
 	int64_t row = t->rank ? t->shape[t->rank - 1] : 1;
-	int64_t rows = row ? ql_tensor_nelem(t) / row : 0;
 
-	return (uint64_t)rows * (((uint64_t)row * ql_dtypes[t->dtype].bits + 7) / 8);
+	return ql_rows_bytes(row ? ql_tensor_nelem(t) / row : 0, row, ql_dtypes[t->dtype].bits);
 }
 
 enum ql_status ql_elements_write(struct ql_writer *w, struct ql_tensor *t)

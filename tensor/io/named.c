@@ -13,7 +13,7 @@ static enum ql_status make_room(struct ql_ctx *ctx, struct ql_named_list *list)
 
 	if (list->n < list->room)
 		return QL_OK;
-	at = ql_realloc(ctx, list->at, (size_t)room * sizeof(*at));
+	at = ql_realloc_array(ctx, list->at, room, sizeof(*at));
 	if (!at)
 		return QL_ERR_MEMORY;
 	list->at = at;
@@ -55,7 +55,7 @@ static int compare(const void *a, const void *b)
 
 enum ql_status ql_named_check(struct ql_ctx *ctx, const struct ql_named_list *list)
 {
-	const char **sorted = ql_alloc(ctx, (size_t)list->n * sizeof(*sorted));
+	const char **sorted = ql_alloc_array(ctx, list->n, sizeof(*sorted));
 	enum ql_status status = QL_OK;
 
 	if (!sorted)

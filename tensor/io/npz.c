@@ -273,7 +273,7 @@ static enum ql_status save(struct ql_writer *w, const struct ql_named_list *list
 		status = check_tensor(w->ctx, list, i);
 	if (status)
 		return status;
-	entries = ql_alloc(w->ctx, (size_t)list->n * sizeof(*entries));
+	entries = ql_alloc_array(w->ctx, list->n, sizeof(*entries));
 	if (!entries)
 		return QL_ERR_MEMORY;
 	status = save_entries(w, list, flags & QL_SAVE_COMPRESS, entries);

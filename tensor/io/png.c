@@ -73,7 +73,7 @@ static enum ql_status check_size(struct job *job)
 		 height = png_get_image_height(job->png, job->info);
 	uint64_t bits =
 		(uint64_t)png_get_bit_depth(job->png, job->info) * png_get_channels(job->png, job->info);
-	uint64_t bytes = (width * bits / 8 + 1) * height; /* sides are at most SIDE_MAX */
+	uint64_t bytes = (width * bits / 8 + 1) * height; /* size: sides are at most SIDE_MAX */
 
 	if (bytes <= QL_INFLATE_MAX && bytes / QL_INFLATE_RATIO <= job->r->size)
 		return QL_OK;

@@ -76,7 +76,7 @@ static enum ql_status make_plan(struct ql_ctx *ctx, struct plan *p, const struct
 		status = ql_named_check(ctx, &p->list);
 	if (status)
 		return status;
-	p->begin = ql_alloc(ctx, (size_t)p->list.n * sizeof(*p->begin));
+	p->begin = ql_alloc_array(ctx, p->list.n, sizeof(*p->begin));
 	return p->begin ? QL_OK : QL_ERR_MEMORY;
 }
 

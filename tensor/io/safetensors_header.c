@@ -384,9 +384,9 @@ enum ql_status ql_safetensors_open(struct ql_safetensors *f)
 
 	if (status)
 		return status;
-	f->entry = ql_alloc(f->ctx, f->n * sizeof(*f->entry));
-	f->by_name = ql_alloc(f->ctx, f->n * sizeof(*f->by_name));
-	f->by_offset = ql_alloc(f->ctx, f->n * sizeof(*f->by_offset));
+	f->entry = ql_alloc_array(f->ctx, (int64_t)f->n, sizeof(*f->entry));
+	f->by_name = ql_alloc_array(f->ctx, (int64_t)f->n, sizeof(*f->by_name));
+	f->by_offset = ql_alloc_array(f->ctx, (int64_t)f->n, sizeof(*f->by_offset));
 	if (!f->entry || !f->by_name || !f->by_offset)
 		return QL_ERR_MEMORY;
 	status = read_entries(f);

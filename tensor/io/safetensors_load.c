@@ -14,7 +14,7 @@ static bool padding_is_zero(const struct ql_tensor *t)
 	unsigned bits = ql_dtypes[t->dtype].bits;
 	int64_t row = t->rank ? t->shape[t->rank - 1] : 1;
 	unsigned used = (unsigned)((uint64_t)row * bits % 8);
-	uint64_t bytes = ((uint64_t)row * bits + 7) / 8;
+	uint64_t bytes = ((uint64_t)row * bits + 7) / 8; /* size: t is allocated */
 	const uint8_t *data = t->storage->data;
 
 	for (uint64_t at = bytes; used && at <= t->storage->bytes; at += bytes)

@@ -206,7 +206,7 @@ static int compare_names(const void *a, const void *b)
 /* Entries that share bytes are how a small file claims to hold much ("A better zip bomb", Fifield 2019). */
 static enum ql_status check_apart(struct ql_zip *z)
 {
-	struct ql_zip_entry **sorted = ql_alloc(z->r->ctx, (size_t)z->n * sizeof(struct ql_zip_entry *));
+	struct ql_zip_entry **sorted = ql_alloc_array(z->r->ctx, (int64_t)z->n, sizeof(struct ql_zip_entry *));
 	uint64_t total = 0;
 	enum ql_status status = QL_OK;
 
@@ -237,7 +237,7 @@ static enum ql_status read_directory(struct ql_zip *z, const struct end *end)
 
 	if (status)
 		return status;
-	z->entry = ql_alloc(z->r->ctx, (size_t)end->n * sizeof(*z->entry));
+	z->entry = ql_alloc_array(z->r->ctx, (int64_t)end->n, sizeof(*z->entry));
 	if (!z->entry)
 		return QL_ERR_MEMORY;
 	for (; !status && z->n < end->n; at += length) {

@@ -258,7 +258,7 @@ static enum ql_status infer_pad(struct ql_ctx *ctx, struct ql_call *call)
 		if (before < 0 || after < 0 || before > INT64_MAX / 4 || after > INT64_MAX / 4)
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: sizes: wanted 0 or more, got %lld and %lld", (long long)before,
 				(long long)after);
-		shape[d] = t->shape[d] + before + after;
+		shape[d] = ql_add64(t->shape[d], before + after);
 	}
 	ql_result_set(call, 0, ql_operand_dtype(t), t->rank, shape);
 	return QL_OK;

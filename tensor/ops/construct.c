@@ -76,7 +76,7 @@ static void fill_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct fill *f = arg;
 	char *to = (char *)f->data + (size_t)begin * f->size;
-	size_t room = (size_t)(end - begin) * f->size, done = f->size;
+	size_t room = (size_t)(end - begin) * f->size /* size: it is allocated */, done = f->size;
 
 	memcpy(to, f->bytes, f->size);
 	for (; done < room; done *= 2) /* what is there is copied behind itself */

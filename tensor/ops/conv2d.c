@@ -247,17 +247,17 @@ struct phase {
 static enum ql_status phase_take(struct ql_ctx *ctx, const struct ql_conv *c, struct phase *p)
 {
 	const int64_t *kernel = c->window.kernel;
-	size_t taps = (size_t)(kernel[0] * kernel[1]), numbers = (size_t)(c->c * (c->o / c->groups)) * taps;
+	int64_t taps = ql_mul64(kernel[0], kernel[1]), numbers = ql_mul64(ql_mul64(c->c, c->o / c->groups), taps);
 
 	for (int d = 0; d < 2; d++) {
-		p->tap[d] = ql_scratch_take(ctx, (size_t)kernel[d] * sizeof(int64_t));
-		p->from[d] = ql_scratch_take(ctx, (size_t)kernel[d] * sizeof(int64_t));
+		p->tap[d] = ql_scratch_array(ctx, kernel[d], sizeof(int64_t));
+		p->from[d] = ql_scratch_array(ctx, kernel[d], sizeof(int64_t));
 		if (!p->tap[d] || !p->from[d])
 			return QL_ERR_MEMORY;
 	}
-	p->y = ql_scratch_take(ctx, taps * sizeof(*p->y));
-	p->x = ql_scratch_take(ctx, taps * sizeof(*p->x));
-	p->a = ql_scratch_take(ctx, numbers * sizeof(*p->a));
+	p->y = ql_scratch_array(ctx, taps, sizeof(*p->y));
+	p->x = ql_scratch_array(ctx, taps, sizeof(*p->x));
+	p->a = ql_scratch_array(ctx, numbers, sizeof(*p->a));
 	return p->y && p->x && p->a ? QL_OK : QL_ERR_MEMORY;
 }
 

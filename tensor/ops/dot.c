@@ -94,7 +94,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status;
 
 	call->path = j.integer ? "int64" : "float64";
-	j.part.real = ql_scratch_take(ctx, (size_t)parts * sizeof(double));
+	j.part.real = ql_scratch_array(ctx, parts, sizeof(double));
 	if (!j.part.real)
 		return QL_ERR_MEMORY;
 	status = ql_parallel_for(ctx, parts, 1, j.n, dot_body, &j);

@@ -37,7 +37,7 @@ static enum ql_status eval_bytes(struct ql_ctx *ctx, struct ql_call *call, ql_ev
 enum ql_status ql_eval_in_bytes(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval)
 {
 	struct ql_tensor **bytes;
-	size_t size = (size_t)call->n_in * sizeof(struct ql_tensor *);
+	size_t size = ql_size_array(call->n_in, sizeof(struct ql_tensor *));
 	enum ql_status status;
 
 	if (!ql_dtype_is_packed(call->out[0]->dtype))
@@ -92,7 +92,7 @@ static enum ql_status infer_cat(struct ql_ctx *ctx, struct ql_call *call)
 		for (int d = 0; d < t->rank; d++)
 			if (d != axis && t->shape[d] != shape[d])
 				return mismatch(ctx, call, i);
-		shape[axis] += t->shape[axis];
+		shape[axis] = ql_add64(shape[axis], t->shape[axis]);
 	}
 	ql_result_set(call, 0, promoted(call), first->rank, shape);
 	return QL_OK;

@@ -353,8 +353,8 @@ static enum ql_status cut_rows(struct ql_ctx *ctx, struct job *j, int64_t *parts
 
 	j->part = ql_ceil_div(j->rows, wanted);
 	*parts = ql_ceil_div(j->rows, j->part);
-	if (!ql_size_mul((uint64_t)*parts * 2, (uint64_t)j->n, &numbers) ||
-		!ql_size_mul(numbers, sizeof(double), &bytes))
+	if (!ql_size_mul((uint64_t)*parts, (uint64_t)j->n, &numbers) ||
+		!ql_size_mul(numbers, 2 * sizeof(double), &bytes))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "layernorm: wanted rows that fit in memory, got %lld elements",
 			(long long)j->n);
 	j->lanes = ql_scratch_take(ctx, bytes);

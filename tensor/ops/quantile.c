@@ -201,7 +201,7 @@ static enum ql_status eval_quantile(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_tensor *t = call->in[1];
 	int64_t m = ql_tensor_nelem(t);
-	double *q = ql_scratch_take(ctx, (size_t)m * sizeof(*q));
+	double *q = ql_scratch_array(ctx, m, sizeof(*q));
 
 	if (!q)
 		return QL_ERR_MEMORY;

@@ -78,8 +78,10 @@ static enum ql_status clamp_prepare(struct ql_ctx *ctx, const struct ql_call *ca
 
 	args->p[0] = ql_call_float(call, "low", -INFINITY);
 	args->p[1] = ql_call_float(call, "high", INFINITY);
-	if (!(args->p[0] <= args->p[1]))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "clamp: wanted low <= high, got %g and %g", args->p[0], args->p[1]);
+	if (isnan(args->p[0]) || isnan(args->p[1]))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "clamp: wanted bounds that are numbers, got %g and %g", args->p[0], args->p[1]);
+	if (args->p[0] > args->p[1]) /* everything becomes high, as in PyTorch, NumPy and ONNX */
+		args->p[0] = args->p[1];
 	if (ql_dtype_is_integer(dtype) && !integer_bounds(&ql_dtypes[dtype], args))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "clamp: wanted bounds with an integer of %s between them, got %g and %g",
 			ql_dtype_name(dtype), args->p[0], args->p[1]);
@@ -118,7 +120,7 @@ static enum ql_status clamp_backward(struct ql_back *b)
 const struct ql_op ql_op_clamp = {
 	.doc = {.name = "clamp",
 		.usage = "x:clamp(low, high)  x:clamp{high=, out=spec}",
-		.text = "Elements below low become low, those above high become high; nan stays nan. An integer tensor stays integer: "
+		.text = "Elements below low become low, those above high become high; nan stays nan. With low above high, all become high. An integer tensor stays integer: "
 			"its elements are brought to the nearest integer within the bounds.",
 		.example = "print(tensor{-2,0.5,3}:clamp(-1, 1))  --> float32(3)  -1.0000   0.5000   1.0000",
 		.attrs = clamp_attrs},

@@ -30,7 +30,7 @@ static enum ql_status reshape_backward(struct ql_back *b)
 /* ---- view and reshape ---- */
 
 static const struct ql_attr size_attrs[] = {
-	{"size", QL_ATTR_INTS, QL_POSITIONAL | QL_REQUIRED, NULL, "new sizes; one may be -1 and is worked out"},
+	{"size", QL_ATTR_INTS, QL_POSITIONAL, NULL, "new sizes; one may be -1 and is worked out; none: one element without axes"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -45,7 +45,7 @@ static enum ql_status wanted_sizes(struct ql_ctx *ctx, const struct ql_call *cal
 	char from[QL_SHAPE_TEXT], to[QL_SHAPE_TEXT];
 	bool fits = true;
 
-	*rank = size->ints.n;
+	*rank = size ? size->ints.n : 0;
 	if (*rank > QL_MAX_RANK)
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted at most %d sizes, got %d", name, QL_MAX_RANK, *rank);
 	for (int d = 0; d < *rank; d++) {
@@ -60,10 +60,10 @@ static enum ql_status wanted_sizes(struct ql_ctx *ctx, const struct ql_call *cal
 	}
 	if (fits && unknown >= 0 && known > 0 && (uint64_t)n % known == 0) {
 		shape[unknown] = n / (int64_t)known;
-		return QL_OK;
+		return ql_shape_check(ctx, name, *rank, shape);
 	}
 	if (fits && unknown < 0 && known == (uint64_t)n)
-		return QL_OK;
+		return ql_shape_check(ctx, name, *rank, shape);
 	return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted sizes that hold the %lld elements of %s, got %s", name, (long long)n,
 		ql_shape_text(t->rank, t->shape, from), ql_shape_text(*rank, shape, to));
 }
@@ -93,7 +93,7 @@ static enum ql_status repack(struct ql_ctx *ctx, const struct ql_tensor *t, int 
 
 	if (status || n == 0)
 		return status;
-	codes = ql_scratch_take(ctx, (size_t)to * sizeof(*codes));
+	codes = ql_scratch_array(ctx, to, sizeof(*codes));
 	if (!codes) {
 		ql_tensor_release(ctx, *out);
 		*out = NULL;
@@ -449,7 +449,7 @@ static enum ql_status infer_split(struct ql_ctx *ctx, struct ql_call *call)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "split: wanted a tensor with an axis and a size of 1 or more, got %d axes and %lld",
 			t->rank, (long long)size);
 	call->n_out = (int)ql_min64(ql_ceil_div(t->shape[axis], size), INT32_MAX);
-	call->list = ql_alloc_zeroed(ctx, (size_t)call->n_out * sizeof(*call->list));
+	call->list = ql_alloc_array_zeroed(ctx, call->n_out, sizeof(*call->list));
 	if (!call->list)
 		return QL_ERR_MEMORY;
 	for (int i = 0; i < call->n_out && !status; i++)

@@ -16,7 +16,7 @@ struct sort_args {
 static size_t work(int64_t n, int64_t m)
 {
 	(void)m;
-	return 2 * (size_t)n * sizeof(struct ql_order);
+	return ql_size_array(n, 2 * sizeof(struct ql_order));
 }
 
 static void order(const struct ql_line *l)

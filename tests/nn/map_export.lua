@@ -58,6 +58,7 @@ end
 for _, by in ipairs {0, 1, 2, 63} do whole['pow by ' .. by] = function(_, a) return a:pow(by) end end
 for _, op in ipairs {'neg', 'abs', 'sign', 'bnot'} do whole[op] = function(_, a) return a[op](a) end end
 whole['tests of integers'] = function(_, a) return a:isfinite():band(~a:isnan()):band(~a:isinf()) end
+whole['clamp with low above high'] = function(_, a) return a:clamp(3, -2) end
 whole['clamp of the widest'] = function(_, a) return a:clamp {low=-5} end
 whole['of one element'] = function(_, a) return a:narrow(2, 1, 1) * 3 end
 exported.functions(whole, edges:view(1, 16))

@@ -11,6 +11,7 @@ for _, op in ipairs {'abs', 'neg', 'square', 'reciprocal', 'exp', 'exp2', 'expm1
 end
 list['gelu by tanh'] = function(_, a) return a:gelu {approximate='tanh'} end
 list['relu of codes'] = function(_, a) return a:quantize {dtype='uint8', scale=0.02, zero_point=99}:relu() end
+list['clamp with low above high'] = function(_, a) return a:clamp(2, 0.25) end
 list['clamp'] = function(_, a) return a:clamp {low=-0.5}:clamp(-2, 0.25) end
 exported.functions(list, x)
 -- signs of 0, ties, what has no fraction, infinities, the smallest and largest numbers

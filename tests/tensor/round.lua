@@ -8,7 +8,8 @@ print(tensor({3, -3, dtype = 'int32'}):round():dtype())  --> int32
 print(x:clamp(-1, 1))  --> float32(6) -1.0000 -1.0000 -0.5000 0.5000 1.0000 1.0000
 print(x:clamp{high = 0}, x:clamp{low = 2})  --> float32(6) -2.5000 -1.5000 -0.5000 0.0000 0.0000 0.0000 float32(6) 2.0000 2.0000 2.0000 2.0000 2.0000 2.5000
 print(tensor({-5, 5, dtype = 'int8'}):clamp(-2, 3))  --> int8(2) -2 3
-print(pcall(x.clamp, x, 2, 1))  --> false ...clamp: wanted low <= high, got 2 and 1
+print(x:clamp(2, 1), tensor({-5, 5, dtype = 'int8'}):clamp(3, 2), tensor({0.5, 9, dtype = 'float64'}):clamp(3, 2))  --> float32(6) 1 1 1 1 1 1 int8(2) 2 2 float64(2) 2 2
+print(tensor{0 / 0}:clamp(2, 1):isnan():item(), pcall(x.clamp, x, 0 / 0, 1))  --> true false ...clamp: wanted bounds that are numbers, got ...
 local s = tensor{0 / 0, 1 / 0, -1 / 0, 1}
 print(s:isnan(), s:isfinite(), s:isinf())  --> bool(4) true false false false bool(4) false false false true bool(4) false true true false
 print(tensor({1, dtype = 'int64'}):isnan(), tensor({1, dtype = 'int64'}):isfinite())  --> bool(1) false bool(1) true

@@ -105,6 +105,7 @@ static void draw_series(
 	double shift = stack ? -each / 2 : -FILLED / 2 + each * (double)(k - p->first);
 	bool values = ql_figure_bool(f, "values", !stack && bars(f, p) <= VALUED);
 	struct ql_ink ink = ql_series_ink(k);
+	/* size: a length on the page, no memory */
 	double room = each * fabs(ql_frame_point(frame, 2, base).x - ql_frame_point(frame, 1, base).x);
 
 	if (p->last - p->first == 1) /* no shade is needed to tell it apart */

@@ -62,7 +62,7 @@ static struct stats measure(struct ql_series *s, bool log)
 static enum ql_status prepare(struct ql_figure *f)
 {
 	bool log = ql_figure_bool(f, "ylog", false);
-	struct stats *st = f->derived = ql_alloc_zeroed(f->ctx, sizeof(*st) * (size_t)f->n_series);
+	struct stats *st = f->derived = ql_alloc_array_zeroed(f->ctx, f->n_series, sizeof(*st));
 	int64_t all = 0, shown = 0;
 	char number[24];
 

@@ -59,7 +59,7 @@ static double quartile_distance(const struct ql_figure *f, int64_t *n_set)
 		if (!s || f->series[k].n > s->n)
 			s = &f->series[k];
 	step = s && s->n > 65536 ? s->n / 65536 : 1;
-	copy = s ? ql_alloc(f->ctx, sizeof(double) * (size_t)(s->n / step + 1)) : NULL;
+	copy = s ? ql_alloc_array(f->ctx, s->n / step + 1, sizeof(double)) : NULL;
 	if (!copy)
 		return 0;
 	for (int64_t i = 0; i < s->n; i += step)
@@ -123,10 +123,18 @@ static void widen(struct bins *b)
 	b->hi = s.hi;
 }
 
+/* Room for n counts behind the head, zeroed. */
+static struct bins *new_bins(const struct ql_figure *f, int64_t n)
+{
+	uint64_t bytes;
+
+	return ql_alloc_zeroed(f->ctx, ql_size_add(ql_size_array(n, sizeof(double)), sizeof(struct bins), &bytes) ? bytes : SIZE_MAX);
+}
+
 static enum ql_status prepare_counts(
 	struct ql_figure *f, const struct ql_option *counts, const double range[2])
 {
-	struct bins *b = ql_alloc_zeroed(f->ctx, sizeof(*b) + sizeof(double) * (size_t)counts->list.n);
+	struct bins *b = new_bins(f, counts->list.n);
 	struct ql_series *s;
 
 	if (!b)
@@ -186,8 +194,7 @@ static enum ql_status prepare(struct ql_figure *f)
 	choose_bins(f, &all, ranged || ql_figure_option(f, "bins"), &head);
 	head.n = ql_figure_int(f, "bins", head.n);
 	widen(&head);
-	b = f->derived =
-		ql_alloc_zeroed(f->ctx, sizeof(*b) + sizeof(double) * (size_t)(head.n * f->n_series));
+	b = f->derived = new_bins(f, ql_mul64(head.n, f->n_series));
 	if (!b)
 		return QL_ERR_MEMORY;
 	memcpy(b, &head, sizeof(head));

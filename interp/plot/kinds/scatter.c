@@ -89,7 +89,7 @@ static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct
 
 	spots.columns = (int64_t)((frame->x1 - frame->x0) / spots.size) + 2;
 	spots.rows = (int64_t)((frame->y1 - frame->y0) / spots.size) + 2;
-	spots.count = ql_alloc(s->ctx, (size_t)(spots.columns * spots.rows));
+	spots.count = ql_alloc_array(s->ctx, spots.columns, (size_t)spots.rows);
 	if (!spots.count) {
 		s->status = QL_ERR_MEMORY;
 		return;
