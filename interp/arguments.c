@@ -28,7 +28,11 @@ static int find_attr(const struct ql_attr *attrs, const char *name)
 	return -1;
 }
 
-/* ---- one value ---- */
+/* ---- one value ----
+ *
+ * Reading a value may call Lua, which may change the table of options and collect: the texts, and what keeps a spec, are
+ * left on the stack until the function returns. (Tensors live anyway: lifetime.h.)
+ */
 
 static _Noreturn void wrong(lua_State *L, const char *name, const struct ql_attr *a, const char *wanted, int index)
 {
@@ -152,7 +156,7 @@ static void read_value(lua_State *L, const char *name, const struct ql_attr *a, 
 		if (args->n_specs >= QL_CALL_SPECS)
 			ql_error(L, "%s: %s: wanted at most %d specs, got more", name, a->name, QL_CALL_SPECS);
 		snprintf(what, sizeof(what), "%s: %s", name, a->name);
-		v->set = ql_read_spec(L, index, what, &args->spec[args->n_specs]);
+		v->set = ql_read_spec(L, index, what, &args->spec[args->n_specs]); /* leaves what keeps it */
 		v->spec = &args->spec[args->n_specs++];
 		break;
 	case QL_ATTR_TENSOR:
@@ -181,8 +185,6 @@ static void read_option(lua_State *L, const char *name, const struct ql_attr *at
 	const char *key;
 	int i;
 
-	if (lua_type(L, value - 1) != LUA_TSTRING)
-		return; /* array part: read elsewhere */
 	key = lua_tostring(L, value - 1);
 	i = find_attr(attrs, key);
 	if (i < 0)
@@ -193,13 +195,20 @@ static void read_option(lua_State *L, const char *name, const struct ql_attr *at
 
 static void read_options(lua_State *L, const char *name, const struct ql_attr *attrs, int index, struct ql_arguments *args)
 {
-	int top;
-
 	lua_pushnil(L);
 	while (lua_next(L, index)) {
-		top = lua_gettop(L);
-		read_option(L, name, attrs, top, args);
-		lua_settop(L, top - 1);
+		int value = lua_gettop(L);
+
+		if (lua_type(L, value - 1) != LUA_TSTRING) { /* array part: read elsewhere */
+			lua_pop(L, 1);
+			continue;
+		}
+		luaL_checkstack(L, LUA_MINSTACK, "options");
+		read_option(L, name, attrs, value, args);
+		if (lua_gettop(L) == value && lua_type(L, value) != LUA_TSTRING)
+			lua_pop(L, 1);
+		else
+			lua_rotate(L, value - 1, -1); /* the key goes on top, the rest stays */
 	}
 }
 
@@ -257,11 +266,13 @@ void ql_read_arguments(lua_State *L, const char *name, const struct ql_attr *att
 			i++;
 			continue;
 		}
-		if (lua_type(L, i) == LUA_TTABLE && !luaL_getmetafield(L, i, "__name")) {
-			read_table(L, name, attrs, i++, args);
-			continue;
+		if (lua_type(L, i) == LUA_TTABLE) {
+			if (luaL_getmetafield(L, i, "__name") == LUA_TNIL) {
+				read_table(L, name, attrs, i++, args);
+				continue;
+			}
+			lua_pop(L, 1);
 		}
-		lua_settop(L, top);
 		a = next_positional(attrs, args);
 		if (!a)
 			ql_error(L, "%s: wanted no argument %d, got %s", name, i, luaL_typename(L, i));
@@ -354,14 +365,31 @@ static _Noreturn void spec_failed(lua_State *L, const char *what)
 	__builtin_unreachable();
 }
 
+/* The fields stay on the stack: reading a list of bits may call Lua. */
+static void read_spec_fields(lua_State *L, int index, const char *what, struct ql_spec_fields *f)
+{
+	lua_pushnil(L);
+	while (lua_next(L, index)) {
+		int value = lua_gettop(L);
+
+		luaL_checkstack(L, LUA_MINSTACK, "spec");
+		if (lua_type(L, value - 1) != LUA_TSTRING)
+			ql_error(L, "%s: wanted fields by name, got a list", what);
+		spec_field(L, what, lua_tostring(L, value - 1), index, value, f);
+		lua_rotate(L, value - 1, -1);
+	}
+}
+
 bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spec)
 {
+	int top = lua_gettop(L);
 	struct ql_ctx *ctx = ql_ctx_of(L);
 	struct ql_spec_fields f = {0};
 	struct ql_spec *given = luaL_testudata(L, index, QL_SPEC);
 	enum ql_status status;
 
 	index = lua_absindex(L, index);
+	lua_pushvalue(L, index);
 	if (given) {
 		*spec = *given;
 		return true;
@@ -376,17 +404,15 @@ bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spe
 	}
 	if (lua_type(L, index) != LUA_TTABLE)
 		ql_error(L, "%s: wanted a spec like 'int8/1' or {dtype='int8', axis=1}, got %s", what, luaL_typename(L, index));
-	lua_pushnil(L);
-	while (lua_next(L, index)) {
-		int value = lua_gettop(L);
-
-		if (lua_type(L, value - 1) != LUA_TSTRING)
-			ql_error(L, "%s: wanted fields by name, got a list", what);
-		spec_field(L, what, lua_tostring(L, value - 1), index, value, &f);
-		lua_settop(L, value - 1);
-	}
+	read_spec_fields(L, index, what, &f);
 	status = ql_spec_make(ctx, &f, spec);
 	if (status)
 		spec_failed(L, what);
+	if (spec->each_bits || spec->scale_tensor || spec->zero_tensor || spec->choose)
+		ql_spec_push(L, spec); /* whatever becomes of the table */
+	else
+		lua_pushnil(L);
+	lua_replace(L, top + 1);
+	lua_settop(L, top + 1);
 	return true;
 }

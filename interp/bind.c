@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "interp/lifetime.h"
 #include "interp/prelude/prelude.h"
 #include "interp/record.h"
 #include "tensor/map.h"
@@ -76,10 +77,20 @@ void ql_pay_gc(lua_State *L)
 	struct ql_ctx *ctx = ql_ctx_of(L);
 	size_t debt = ctx->gc_debt;
 
+	ql_discarded_pay(L);
 	if (debt < GC_BATCH)
 		return;
 	ctx->gc_debt = 0;
 	lua_gc(L, LUA_GCSTEP, debt >> 10 > 1 << 30 ? 1 << 30 : (int)(debt >> 10));
+}
+
+bool ql_metatable_new(lua_State *L, const char *name)
+{
+	if (!luaL_newmetatable(L, name))
+		return false;
+	lua_pushstring(L, name);
+	lua_setfield(L, -2, "__metatable");
+	return true;
 }
 
 struct ql_tensor **ql_box_new(lua_State *L)
@@ -190,11 +201,13 @@ static int read_operands(lua_State *L, struct op_frame *f, int first)
 	return i;
 }
 
-/* The first argument is a list of tensors: their array lives in a userdata, pushed onto the stack. */
+/* The first argument is a list of tensors: their array lives in a userdata, pushed onto the stack. A list with
+ * metamethods, which may give other tensors when it is read again, is replaced by one of our own. */
 static int read_operand_list(lua_State *L, struct op_frame *f, int first)
 {
 	const char *name = f->call.op->doc.name;
 	lua_Integer n;
+	bool copied;
 
 	if (lua_type(L, first) != LUA_TTABLE)
 		ql_error(L, "%s: wanted a list of tensors, got %s", name, luaL_typename(L, first));
@@ -203,12 +216,22 @@ static int read_operand_list(lua_State *L, struct op_frame *f, int first)
 		ql_error(L, "%s: wanted a list of 1 or more tensors, got %lld", name, (long long)n);
 	f->call.in = lua_newuserdatauv(L, ql_size_array(n, sizeof(struct ql_tensor *)), 0);
 	lua_insert(L, first);
+	copied = lua_getmetatable(L, first + 1);
+	if (copied)
+		lua_createtable(L, (int)n, 0);
 	for (lua_Integer i = 1; i <= n; i++) {
 		lua_geti(L, first + 1, i);
 		f->call.in[i - 1] = ql_test_tensor(L, -1);
 		if (!f->call.in[i - 1])
 			ql_error(L, "%s: item %lld: wanted a tensor, got %s", name, (long long)i, luaL_typename(L, -1));
-		lua_pop(L, 1); /* the list keeps it */
+		if (copied)
+			lua_rawseti(L, -2, i);
+		else
+			lua_pop(L, 1);
+	}
+	if (copied) {
+		lua_replace(L, first + 1);
+		lua_pop(L, 1);
 	}
 	f->call.n_in = (int)n;
 	return first + 2;
@@ -232,6 +255,31 @@ static void move_second_number(lua_State *L, const struct ql_op *op, int first)
 	lua_remove(L, first + 1);
 }
 
+static void hold_one(struct ql_ctx *ctx, struct ql_tensor *t, bool hold)
+{
+	if (t && hold)
+		ql_tensor_keep(t);
+	else
+		ql_tensor_release(ctx, t);
+}
+
+/* Adds a reference to all tensors that the call uses, or takes it away. */
+static void hold_tensors(struct ql_ctx *ctx, struct op_frame *f, bool hold)
+{
+	const struct ql_attr *attrs = f->call.op->doc.attrs;
+
+	for (int i = 0; i < f->call.n_in; i++)
+		hold_one(ctx, f->call.in[i], hold);
+	for (int i = 0; attrs && attrs[i].type != QL_ATTR_END; i++)
+		if (attrs[i].type == QL_ATTR_TENSOR && f->args.value[i].set)
+			hold_one(ctx, f->args.value[i].tensor, hold);
+	for (int i = 0; i < f->args.n_specs; i++) {
+		hold_one(ctx, f->args.spec[i].each_bits, hold);
+		hold_one(ctx, f->args.spec[i].scale_tensor, hold);
+		hold_one(ctx, f->args.spec[i].zero_tensor, hold);
+	}
+}
+
 static enum ql_status apply_with_retry(lua_State *L, struct op_frame *f)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
@@ -239,8 +287,11 @@ static enum ql_status apply_with_retry(lua_State *L, struct op_frame *f)
 
 	if (status != QL_ERR_MEMORY)
 		return status;
-	lua_gc(L, LUA_GCCOLLECT);
-	return ql_op_apply(ctx, &f->call);
+	hold_tensors(ctx, f, true);
+	ql_collect(L);
+	status = ql_op_apply(ctx, &f->call);
+	hold_tensors(ctx, f, false);
+	return status;
 }
 
 struct list_box {
@@ -254,7 +305,7 @@ static int list_box_gc(lua_State *L)
 	struct list_box *b = lua_touserdata(L, 1);
 
 	for (int i = 0; b->list && i < b->n; i++)
-		ql_tensor_release(b->ctx, b->list[i]);
+		ql_tensor_discard(L, b->list[i]);
 	ql_free(b->ctx, b->list);
 	b->list = NULL;
 	return 0;
@@ -265,7 +316,7 @@ static struct list_box *list_box_new(lua_State *L)
 	struct list_box *b = lua_newuserdatauv(L, sizeof(*b), 0);
 
 	*b = (struct list_box){.ctx = ql_ctx_of(L)};
-	if (luaL_newmetatable(L, "quoll.list")) {
+	if (ql_metatable_new(L, "quoll.list")) {
 		lua_pushcfunction(L, list_box_gc);
 		lua_setfield(L, -2, "__gc");
 	}
@@ -318,7 +369,6 @@ static int op_finish(lua_State *L, struct op_frame *f)
 	}
 	for (int i = 0; i < n; i++)
 		*box[i] = f->call.out[i];
-	ql_pay_gc(L);
 	return n;
 }
 
@@ -358,6 +408,7 @@ static int op_call(lua_State *L)
 	}
 	if (ql_recorded(L))
 		tell_recorder(L, &f, in_place, n);
+	ql_pay_gc(L);
 	return n;
 }
 

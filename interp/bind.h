@@ -29,6 +29,10 @@ int ql_error(lua_State *L, const char *format, ...) __attribute__((format(printf
 /* Tells the collector of the bytes allocated since the last call. Everything must be boxed. */
 void ql_pay_gc(lua_State *L);
 
+/* luaL_newmetatable for objects of C, which wants them closed to Lua: getmetatable gives the name, so no script calls __gc,
+ * or another metamethod, with a value of its own. */
+bool ql_metatable_new(lua_State *L, const char *name);
+
 /* Pushes a box that holds NULL; __gc and __close release what it holds later. */
 struct ql_tensor **ql_box_new(lua_State *L);
 /* The tensor at `index`, or NULL. A box that was closed raises. */
@@ -49,9 +53,10 @@ struct ql_arguments {
 };
 
 /* Reads arguments first..top into `args` by the list `attrs`: values by position for QL_POSITIONAL ones, then one
- * table of options. Unknown names raise with "did you mean"; `name` is the function's name for messages. */
+ * table of options. What `args` borrows from the table is pushed: leave it on the stack. Unknown names raise with "did you mean"; `name` is the function's name for messages. */
 void ql_read_arguments(lua_State *L, const char *name, const struct ql_attr *attrs, int first, struct ql_arguments *args);
-/* The spec at `index`: a string, a table of fields or a quant.spec. False: it is the value false ("leave float"). */
+/* The spec at `index`: a string, a table of fields or a quant.spec. False: it is the value false ("leave float"). Pushes one
+ * value, which keeps what the spec borrows. */
 bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spec);
 
 /* Appends to the list on top of the stack a table for each op of the registry: its name and what it takes. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The functions of the standard library through which an interrupt has to pass: pcall and xpcall, and the
- * coroutine functions that run a thread, which also say which thread runs (interrupt.h).
+ * coroutine functions that run a thread, which also say which thread runs (interrupt.h), and who waits for it
+ * (lifetime.h), and give each thread the guards that it has opened (undo.h).
+ *
+ * resume closes the variables of a coroutine that dies, as wrap does (dead_thread.h).
  *
  * coroutine.close is limited to QL_CLOSE_DEPTH nested calls: Lua 5.4.4 does not count the C stack that it
  * uses, and 20,000 coroutines that close each other in __close overflow it.
@@ -8,10 +11,13 @@
 #include <lauxlib.h>
 #include <lua.h>
 
+#include "interp/dead_thread.h"
 #include "interp/interrupt.h"
 #include "interp/libs.h"
+#include "interp/undo.h"
 
 #define QL_CLOSE_DEPTH 100
+#define GUARDS "quoll.coroutine guards" /* registry: suspended thread -> its guards that are open, as one integer */
 
 static int finish_pcall(lua_State *L, int status, lua_KContext dropped)
 {
@@ -51,22 +57,74 @@ static lua_State *check_thread(lua_State *L)
 	return co;
 }
 
+/* ---- what belongs to a thread ---- */
+
+/* A thread that runs. */
+struct turn {
+	struct ql_resumed resumed;
+	struct ql_guards before; /* of the one who resumed it */
+	bool kept;               /* it has guards in the registry */
+};
+
+/* Needs 4 free places on both stacks. May raise for want of memory; then nothing has changed. */
+static void enter(lua_State *L, lua_State *co, struct turn *t)
+{
+	struct ql_state *s = ql_state_of(L);
+	struct ql_guards now = ql_guards_get(s->ctx);
+
+	*t = (struct turn){.before = now};
+	if (s->guards_kept && ql_weak_get(L, GUARDS, co) != LUA_TNIL) {
+		lua_Integer own = lua_tointeger(L, -1);
+
+		now.nograd += (int)(own >> 32);
+		now.ordered += (int)(own & INT32_MAX);
+		t->kept = true;
+	}
+	if (s->guards_kept)
+		lua_pop(L, 1);
+	t->resumed = (struct ql_resumed){.from = ql_interrupt_enter(s, co), .below = s->resumed};
+	s->resumed = &t->resumed;
+	ql_guards_set(s->ctx, now);
+}
+
+/* May raise for want of memory, with everything restored; then co has lost its guards. */
+static void leave(lua_State *L, lua_State *co, const struct turn *t)
+{
+	struct ql_state *s = ql_state_of(L);
+	struct ql_guards now = ql_guards_get(s->ctx);
+	lua_Integer own = (lua_Integer)(now.nograd - t->before.nograd) << 32 | (lua_Integer)(now.ordered - t->before.ordered);
+
+	s->resumed = t->resumed.below;
+	ql_interrupt_leave(s, t->resumed.from);
+	ql_guards_set(s->ctx, t->before);
+	if (!own && !t->kept)
+		return;
+	if (own)
+		lua_pushinteger(L, own);
+	else
+		lua_pushnil(L);
+	s->guards_kept = true;
+	ql_weak_set(L, GUARDS, co);
+}
+
+/* ---- running ---- */
+
 /* Moves the `n` topmost values into co, runs it and moves back what it gave: their number, or -1 and a
  * message. */
 static int run(lua_State *L, lua_State *co, int n)
 {
-	struct ql_state *s = ql_state_of(L);
-	lua_State *before;
+	struct turn turn;
 	int status, given;
 
-	if (!lua_checkstack(co, n)) {
+	luaL_checkstack(L, 8, NULL);
+	if (!lua_checkstack(co, n + 4)) {
 		lua_pushliteral(L, "too many arguments to resume");
 		return -1;
 	}
+	enter(L, co, &turn);
 	lua_xmove(L, co, n);
-	before = ql_interrupt_enter(s, co);
 	status = lua_resume(co, L, n, &given);
-	ql_interrupt_leave(s, before);
+	leave(L, co, &turn);
 	if (status != LUA_OK && status != LUA_YIELD) {
 		lua_xmove(co, L, 1);
 		return -1;
@@ -80,26 +138,41 @@ static int run(lua_State *L, lua_State *co, int n)
 	return given;
 }
 
+static int reset(lua_State *L, lua_State *co)
+{
+	struct turn turn;
+	int status;
+
+	luaL_checkstack(L, 8, NULL);
+	lua_checkstack(co, 4);
+	enter(L, co, &turn);
+	status = lua_resetthread(co);
+	leave(L, co, &turn);
+	return status;
+}
+
+/* Closes the variables of a thread that died. Its error has been moved to L. */
+static void bury(lua_State *L, lua_State *co)
+{
+	ql_dead_keep(L, co);
+	reset(L, co);
+	lua_xmove(co, L, 1);
+	ql_dead_error(L, co);
+	lua_pop(L, 1);
+}
+
 static int resume(lua_State *L)
 {
 	lua_State *co = check_thread(L);
-	int given = run(L, co, lua_gettop(L) - 1);
+	int given = run(L, co, lua_gettop(L) - 1), status = lua_status(co);
 
+	if (given < 0 && status != LUA_OK && status != LUA_YIELD) /* it died in this call */
+		bury(L, co);
 	if (given < 0)
 		ql_interrupt_pass(L);
 	lua_pushboolean(L, given >= 0);
 	lua_insert(L, given < 0 ? -2 : -(given + 1));
 	return given < 0 ? 2 : given + 1;
-}
-
-static int reset(lua_State *L, lua_State *co)
-{
-	struct ql_state *s = ql_state_of(L);
-	lua_State *before = ql_interrupt_enter(s, co);
-	int status = lua_resetthread(co);
-
-	ql_interrupt_leave(s, before);
-	return status;
 }
 
 /* What coroutine.wrap returns; the thread is its upvalue. */
@@ -152,9 +225,14 @@ static int close_thread(lua_State *L)
 	status = reset(L, co); /* a protected call: never jumps */
 	s->close_depth--;
 	lua_pushboolean(L, status == LUA_OK);
-	if (status == LUA_OK)
+	if (status != LUA_OK) {
+		lua_xmove(co, L, 1);
+		return 2;
+	}
+	if (!ql_dead_take(L, co))
 		return 1;
-	lua_xmove(co, L, 1);
+	lua_pushboolean(L, false);
+	lua_insert(L, -2);
 	return 2;
 }
 
@@ -169,5 +247,9 @@ int ql_open_coroutine(lua_State *L)
 	luaL_setfuncs(L, basic, 0);
 	lua_getglobal(L, "coroutine");
 	luaL_setfuncs(L, threads, 0);
+	lua_getglobal(L, "debug");
+	lua_pushcfunction(L, ql_dead_traceback);
+	lua_setfield(L, -2, "traceback");
+	ql_lifetime_harmless(L, wrapped);
 	return 0;
 }

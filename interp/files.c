@@ -8,6 +8,7 @@
 
 #include "interp/bind.h"
 #include "interp/libs.h"
+#include "interp/lifetime.h"
 #include "interp/prelude/prelude.h"
 #include "tensor/io/format.h"
 
@@ -30,7 +31,7 @@ static struct list_box *list_box_new(lua_State *L)
 	struct list_box *b = lua_newuserdatauv(L, sizeof(*b), 0);
 
 	*b = (struct list_box){.ctx = ql_ctx_of(L)};
-	if (luaL_newmetatable(L, "quoll.named")) {
+	if (ql_metatable_new(L, "quoll.named")) {
 		lua_pushcfunction(L, list_box_gc);
 		lua_setfield(L, -2, "__gc");
 	}
@@ -54,7 +55,7 @@ static int load_file(lua_State *L)
 	int n;
 
 	if (status == QL_ERR_MEMORY) {
-		lua_gc(L, LUA_GCCOLLECT);
+		ql_collect(L);
 		status = ql_file_load(b->ctx, path, &b->list, &format);
 	}
 	if (status)

@@ -3,6 +3,7 @@
  */
 #include "interp/bind.h"
 #include "interp/libs.h"
+#include "interp/lifetime.h"
 #include "interp/prelude/prelude.h"
 #include "interp/record.h"
 #include "interp/undo.h"
@@ -20,7 +21,7 @@ static int method_backward(lua_State *L)
 	enum ql_status status = ql_backward(ql_ctx_of(L), t, seed);
 
 	if (status == QL_ERR_MEMORY)
-		lua_gc(L, LUA_GCCOLLECT);
+		ql_collect(L);
 	if (status)
 		return ql_raise(L, status);
 	ql_pay_gc(L);
@@ -96,16 +97,10 @@ static int method_set_requires_grad(lua_State *L)
 
 /* ---- nograd ---- */
 
-static void end_nograd(struct ql_ctx *ctx)
-{
-	ctx->nograd--;
-}
-
 /* nograd() -> a value for local … <close>: until it is closed nothing is recorded */
 static int nograd(lua_State *L)
 {
-	ql_undo_push(L, end_nograd);
-	ql_ctx_of(L)->nograd++;
+	ql_guard_push(L, QL_GUARD_NOGRAD);
 	return 1;
 }
 

@@ -201,33 +201,26 @@ static void read_slices(lua_State *L, int key, struct slices *s)
 	}
 }
 
-/* Pushes the view named by the key at `key`; false when the key is no slice (a mask is one but gives a copy). */
-static void push_view(lua_State *L, struct ql_tensor *t, int key)
+/* Pushes the view that the slices name. */
+static void push_view(lua_State *L, struct ql_tensor *t, const struct slices *s)
 {
-	struct ql_ctx *ctx = ql_ctx_of(L);
-	struct slices s = {0};
-	struct ql_tensor **box;
-	enum ql_status status;
+	struct ql_tensor **box = ql_box_new(L);
+	enum ql_status status = apply_slices(ql_ctx_of(L), s, t, box);
 
-	read_slices(L, key, &s);
-	box = ql_box_new(L);
-	status = apply_slices(ctx, &s, t, box);
 	if (status)
 		ql_raise(L, status);
 }
 
-/* Pushes the slices of the key as a list of {axis, first, length}, a single index with length 0; whole axes are left
- * out. The key is a good one. */
-static void push_slices(lua_State *L, const struct ql_tensor *t, int key)
+/* Pushes the slices as a list of {axis, first, length}, a single index with length 0; whole axes are left out. They have
+ * been applied to t. */
+static void push_slices(lua_State *L, const struct ql_tensor *t, const struct slices *s)
 {
-	struct slices s = {0};
 	int axis = 0;
 	lua_Integer n = 0;
 
-	read_slices(L, key, &s);
 	lua_newtable(L);
-	for (int i = 0; i < s.n; i++) {
-		const struct part *p = &s.part[i];
+	for (int i = 0; i < s->n; i++) {
+		const struct part *p = &s->part[i];
 		int64_t size = t->shape[i], from = p->from < 0 ? p->from + size + 1 : p->from;
 		int64_t to = p->to < 0 ? p->to + size + 1 : p->to, values[] = {axis + 1, from, p->kind == INDEX ? 0 : to - from + 1};
 
@@ -244,12 +237,12 @@ static void push_slices(lua_State *L, const struct ql_tensor *t, int key)
 }
 
 /* index(x, slices, result); the result is on top and stays there. */
-static void tell_slices(lua_State *L, const struct ql_tensor *t, int key)
+static void tell_slices(lua_State *L, const struct ql_tensor *t, const struct slices *s)
 {
 	int top = lua_gettop(L);
 
 	lua_pushvalue(L, 1);
-	push_slices(L, t, key);
+	push_slices(L, t, s);
 	lua_pushvalue(L, top);
 	ql_record(L, "index", 3);
 	lua_settop(L, top);
@@ -258,11 +251,13 @@ static void tell_slices(lua_State *L, const struct ql_tensor *t, int key)
 int ql_index_get(lua_State *L, struct ql_tensor *t, int key)
 {
 	struct ql_tensor *mask = ql_test_tensor(L, key);
+	struct slices s;
 
 	if (!mask) {
-		push_view(L, t, key);
+		read_slices(L, key, &s);
+		push_view(L, t, &s);
 		if (ql_recorded(L))
-			tell_slices(L, t, key);
+			tell_slices(L, t, &s);
 		return 1;
 	}
 	lua_settop(L, key);
@@ -307,10 +302,10 @@ struct ql_tensor *ql_index_value(lua_State *L, int index, const struct ql_tensor
 }
 
 /* assign(x, slices, value) */
-static void tell_assignment(lua_State *L, const struct ql_tensor *t, int key, int value)
+static void tell_assignment(lua_State *L, const struct ql_tensor *t, const struct slices *s, int value)
 {
 	lua_pushvalue(L, 1);
-	push_slices(L, t, key);
+	push_slices(L, t, s);
 	lua_pushvalue(L, value);
 	ql_record(L, "assign", 3);
 }
@@ -318,6 +313,7 @@ static void tell_assignment(lua_State *L, const struct ql_tensor *t, int key, in
 int ql_index_set(lua_State *L, struct ql_tensor *t, int key, int value)
 {
 	struct ql_tensor *mask = ql_test_tensor(L, key), *source, *view;
+	struct slices s;
 	enum ql_status status;
 
 	if (mask) {
@@ -328,13 +324,14 @@ int ql_index_set(lua_State *L, struct ql_tensor *t, int key, int value)
 		lua_call(L, 3, 0);
 		return 0;
 	}
-	push_view(L, t, key);
+	read_slices(L, key, &s);
+	push_view(L, t, &s);
 	view = ql_check_tensor(L, -1, "index");
 	source = ql_index_value(L, value, view);
 	status = ql_tensor_assign(ql_ctx_of(L), "index", view, source);
 	if (status)
 		return ql_raise(L, status);
 	if (ql_recorded(L))
-		tell_assignment(L, t, key, value);
+		tell_assignment(L, t, &s, value);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "interp/interrupt.h"
+#include "interp/bind.h"
 #include "interp/libs.h"
 #include "interp/output.h"
 #include "interp/prelude/prelude.h"
@@ -182,7 +183,7 @@ static int session_number(lua_State *L)
 
 static void class(lua_State *L, const char *name, const luaL_Reg *methods)
 {
-	luaL_newmetatable(L, name);
+	ql_metatable_new(L, name);
 	luaL_setfuncs(L, methods, 0);
 	lua_pushvalue(L, -1);
 	lua_setfield(L, -2, "__index");
@@ -199,6 +200,7 @@ int ql_open_listen(lua_State *L)
 
 	class(L, LISTENER, listener);
 	class(L, SESSION, methods);
+	ql_lifetime_harmless(L, session_input);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);
 	return 0;

@@ -16,6 +16,7 @@
 
 #include "interp/bind.h"
 #include "interp/libs.h"
+#include "interp/lifetime.h"
 #include "interp/prelude/prelude.h"
 #include "nn/loader.h"
 #include "tensor/io/bytes.h"
@@ -47,15 +48,10 @@ static bool flag_field(lua_State *L, const char *name)
 	return value;
 }
 
-/* The plan's table keeps the tensor. */
+/* The tensor stays on the stack. */
 static struct ql_tensor *tensor_field(lua_State *L, const char *name)
 {
-	struct ql_tensor *t = NULL;
-
-	if (lua_getfield(L, 1, name) != LUA_TNIL)
-		t = ql_check_tensor(L, -1, "loader");
-	lua_pop(L, 1);
-	return t;
+	return lua_getfield(L, 1, name) == LUA_TNIL ? NULL : ql_check_tensor(L, -1, "loader");
 }
 
 static bool numbers_field(lua_State *L, const char *name, float out[QL_LOADER_CHANNELS])
@@ -110,12 +106,20 @@ static int loader_length(lua_State *L)
 	return 1;
 }
 
-static int pass_close(lua_State *L)
+static void pass_end(struct ql_loader **pass)
 {
-	struct ql_loader **pass = luaL_checkudata(L, 1, PASS), *l = *pass;
+	struct ql_loader *l = *pass;
 
 	*pass = NULL;
 	ql_loader_close(l);
+}
+
+static int pass_close(lua_State *L)
+{
+	struct ql_loader **pass = luaL_checkudata(L, 1, PASS);
+
+	if (ql_lifetime_may_free(L))
+		pass_end(pass);
 	return 0;
 }
 
@@ -131,15 +135,14 @@ static int pass_next(lua_State *L)
 	y = ql_box_new(L);
 	status = ql_loader_next(*pass, x, y);
 	if (status == QL_ERR_MEMORY) {
-		lua_gc(L, LUA_GCCOLLECT);
+		ql_collect(L);
 		status = ql_loader_next(*pass, x, y);
 	}
 	if (status)
 		return ql_raise(L, status);
 	ql_pay_gc(L);
 	if (!*x) {
-		lua_settop(L, 1);
-		pass_close(L);
+		pass_end(pass);
 		return 0;
 	}
 	return *y ? 2 : (lua_pop(L, 1), 1);
@@ -155,13 +158,18 @@ static int loader_open(lua_State *L)
 	read_plan(L, &plan);
 	pass = lua_newuserdatauv(L, sizeof(*pass), 0);
 	*pass = NULL;
-	if (luaL_newmetatable(L, PASS))
+	if (ql_metatable_new(L, PASS))
 		luaL_setfuncs(L, meta, 0);
 	lua_setmetatable(L, -2);
 	status = ql_loader_open(ql_ctx_of(L), &plan, pass);
 	if (status == QL_ERR_MEMORY) {
-		lua_gc(L, LUA_GCCOLLECT);
+		ql_tensor_keep(plan.x);
+		if (plan.y)
+			ql_tensor_keep(plan.y);
+		ql_collect(L);
 		status = ql_loader_open(ql_ctx_of(L), &plan, pass);
+		ql_tensor_release(ql_ctx_of(L), plan.x);
+		ql_tensor_release(ql_ctx_of(L), plan.y);
 	}
 	if (status)
 		return ql_raise(L, status);
@@ -189,7 +197,7 @@ static int read_bytes(lua_State *L)
 	enum ql_status status = ql_bytes_load(ctx, path, size, exact, box);
 
 	if (status == QL_ERR_MEMORY) {
-		lua_gc(L, LUA_GCCOLLECT);
+		ql_collect(L);
 		status = ql_bytes_load(ctx, path, size, exact, box);
 	}
 	if (status) {
@@ -228,7 +236,7 @@ static int list_folder(lua_State *L)
 	struct dirent *entry;
 
 	*box = NULL;
-	if (luaL_newmetatable(L, "quoll.folder_")) {
+	if (ql_metatable_new(L, "quoll.folder_")) {
 		lua_pushcfunction(L, folder_close);
 		lua_setfield(L, -2, "__gc");
 	}

@@ -339,6 +339,7 @@ static int run_line(struct ql_state *s, struct line *l)
 	ql_interrupt_install(s);
 	if (seconds)
 		ql_interrupt_after(seconds);
+	ql_lifetime_harmless(s->L, protected_main);
 	lua_pushcfunction(s->L, protected_main);
 	lua_pushlightuserdata(s->L, l);
 	if (ql_traceback_call(s->L, 1, 1))

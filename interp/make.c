@@ -113,7 +113,6 @@ int ql_make_tensor(lua_State *L)
 	if (lua_type(L, 2) == LUA_TTABLE)
 		read_make_options(L, 2, &args);
 	dtype = args.value[1].set ? (unsigned)args.value[1].i : n.booleans ? QL_bool : QL_float32;
-	lua_settop(L, 3);
 	box = ql_box_new(L);
 	status = ql_tensor_new(ctx, dtype, n.rank, n.shape, box);
 	if (status)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "interp/libs.h"
+#include "interp/lifetime.h"
 #include "interp/prelude/prelude.h"
 #include "interp/spec.h"
 #include "interp/state.h"
@@ -154,6 +155,16 @@ static struct ql_observer *check(lua_State *L, int index, const char *what)
 	return *box;
 }
 
+/* Its own function, which it asks for the range, may not change it or ask again. */
+static struct ql_observer *check_idle(lua_State *L, int index, const char *what)
+{
+	struct ql_observer *o = check(L, index, what);
+
+	if (o->busy)
+		ql_error(L, "%s: wanted an observer that is not in use, got one whose own function runs", what);
+	return o;
+}
+
 static int observer_new(lua_State *L)
 {
 	struct ql_observer **box;
@@ -180,6 +191,8 @@ static int observer_gc(lua_State *L)
 {
 	struct ql_observer **box = luaL_checkudata(L, 1, OBSERVER);
 
+	if (!ql_lifetime_may_free(L))
+		return 0;
 	ql_observer_free(ql_ctx_of(L), *box);
 	*box = NULL;
 	return 0;
@@ -188,9 +201,13 @@ static int observer_gc(lua_State *L)
 /* o:update(x) -> o */
 static int method_update(lua_State *L)
 {
-	struct ql_observer *o = check(L, 1, "update");
-	enum ql_status status = ql_observer_update(ql_ctx_of(L), o, ql_check_tensor(L, 2, "update"));
+	struct ql_observer *o = check_idle(L, 1, "update");
+	struct ql_tensor *x = ql_check_tensor(L, 2, "update");
+	enum ql_status status;
 
+	o->busy = true;
+	status = ql_observer_update(ql_ctx_of(L), o, x);
+	o->busy = false;
 	if (status)
 		return ql_raise(L, status);
 	lua_settop(L, 1);
@@ -200,7 +217,7 @@ static int method_update(lua_State *L)
 /* o:label(text) -> o */
 static int method_label(lua_State *L)
 {
-	struct ql_observer *o = check(L, 1, "label");
+	struct ql_observer *o = check_idle(L, 1, "label");
 
 	if (lua_type(L, 2) != LUA_TSTRING)
 		return ql_error(L, "label: wanted a string, got %s", luaL_typename(L, 2));
@@ -211,14 +228,16 @@ static int method_label(lua_State *L)
 
 static int method_params(lua_State *L)
 {
-	struct ql_observer *o = check(L, 1, "params");
+	struct ql_observer *o = check_idle(L, 1, "params");
 	struct ql_tensor **scale, **zero;
 	enum ql_status status;
 
 	lua_createtable(L, 0, 2);
 	scale = ql_box_new(L);
 	zero = ql_box_new(L);
+	o->busy = true;
 	status = ql_observer_params(ql_ctx_of(L), o, scale, zero);
+	o->busy = false;
 	if (status)
 		return ql_raise(L, status);
 	if (*zero)
@@ -233,7 +252,7 @@ static int method_params(lua_State *L)
 /* One number each, or with an axis a tensor each. */
 static int method_range(lua_State *L)
 {
-	struct ql_observer *o = check(L, 1, "range");
+	struct ql_observer *o = check_idle(L, 1, "range");
 	struct ql_ctx *ctx = ql_ctx_of(L);
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct ql_tensor **box[2];
@@ -242,7 +261,9 @@ static int method_range(lua_State *L)
 
 	for (int i = 0; i < 2; i++)
 		box[i] = ql_box_new(L);
+	o->busy = true;
 	status = ql_observer_ranges(ctx, o, &end[0], &end[1]);
+	o->busy = false;
 	for (int i = 0; i < 2 && !status && o->spec.axis; i++) {
 		status = ql_tensor_new(ctx, QL_float32, 1, &o->scales, box[i]);
 		for (int64_t s = 0; s < o->scales && !status; s++)
@@ -256,7 +277,7 @@ static int method_range(lua_State *L)
 
 static int method_merge(lua_State *L)
 {
-	enum ql_status status = ql_observer_merge(ql_ctx_of(L), check(L, 1, "merge"), check(L, 2, "merge"));
+	enum ql_status status = ql_observer_merge(ql_ctx_of(L), check_idle(L, 1, "merge"), check_idle(L, 2, "merge"));
 
 	if (status)
 		return ql_raise(L, status);
@@ -266,17 +287,27 @@ static int method_merge(lua_State *L)
 
 static int method_reset(lua_State *L)
 {
-	ql_observer_reset(ql_ctx_of(L), check(L, 1, "reset"));
+	ql_observer_reset(ql_ctx_of(L), check_idle(L, 1, "reset"));
 	lua_settop(L, 1);
 	return 1;
+}
+
+static enum ql_status measure(lua_State *L, struct ql_observer *o, struct ql_observer_stats *st)
+{
+	enum ql_status status;
+
+	o->busy = true;
+	status = ql_observer_measure(ql_ctx_of(L), o, st);
+	o->busy = false;
+	return status;
 }
 
 /* o:measure(): plain table, for prelude/quant_observer.lua's stats */
 static int method_measure(lua_State *L)
 {
-	struct ql_observer *o = check(L, 1, "stats");
+	struct ql_observer *o = check_idle(L, 1, "stats");
 	struct ql_observer_stats st;
-	enum ql_status status = ql_observer_measure(ql_ctx_of(L), o, &st);
+	enum ql_status status = measure(L, o, &st);
 	const struct {
 		const char *name;
 		int64_t value;
@@ -304,7 +335,7 @@ static int method_measure(lua_State *L)
 /* o:histogram(bins) or (bins, scale): counts and edges over even bins */
 static int method_histogram(lua_State *L)
 {
-	struct ql_observer *o = check(L, 1, "histogram");
+	struct ql_observer *o = check_idle(L, 1, "histogram");
 	lua_Integer bins = luaL_optinteger(L, 2, 256), s = luaL_optinteger(L, 3, 1);
 	double *even, min, max;
 	enum ql_status status;
@@ -435,7 +466,7 @@ int ql_open_observer(lua_State *L)
 
 	ql_doc_register(&list);
 	ql_doc_register(&method_list);
-	luaL_newmetatable(L, OBSERVER);
+	ql_metatable_new(L, OBSERVER);
 	ql_set_functions(L, meta);
 	lua_newtable(L);
 	ql_set_functions(L, methods);

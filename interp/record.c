@@ -9,6 +9,7 @@
 
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
+#include "interp/spec.h"
 #include "nn/nn.h"
 #include "quant/decay.h"
 #include "quant/fixed.h"
@@ -28,25 +29,6 @@ static void push_kept(lua_State *L, struct ql_tensor *t)
 	struct ql_tensor **box = ql_box_new(L);
 
 	*box = ql_tensor_keep(t);
-}
-
-/* A spec of its own, with its tensors. */
-static void push_spec(lua_State *L, const struct ql_spec *spec)
-{
-	struct ql_spec *box = lua_newuserdatauv(L, sizeof(*box), 2);
-
-	*box = *spec;
-	luaL_setmetatable(L, QL_SPEC);
-	lua_createtable(L, 2, 0);
-	if (spec->scale_tensor) {
-		push_kept(L, spec->scale_tensor);
-		lua_seti(L, -2, 1);
-	}
-	if (spec->zero_tensor) {
-		push_kept(L, spec->zero_tensor);
-		lua_seti(L, -2, 2);
-	}
-	lua_setiuservalue(L, -2, 1);
 }
 
 static void push_ints(lua_State *L, const struct ql_attr *a, const struct ql_ints *ints)
@@ -88,7 +70,7 @@ static void push_value(lua_State *L, const struct ql_attr *a, const struct ql_va
 		lua_pushstring(L, ql_dtype_name((unsigned)v->i));
 		break;
 	case QL_ATTR_SPEC:
-		push_spec(L, v->spec);
+		ql_spec_push(L, v->spec);
 		break;
 	case QL_ATTR_TENSOR:
 		push_kept(L, v->tensor);

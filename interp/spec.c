@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * quant.spec: a spec as an object, and bits given as a list.
  *
- * A struct ql_spec borrows the tensor of a list of bits. An object keeps it itself. For a table, which is read anew at
- * each call, a registry table with weak keys holds the tensors as long as there is the table they were read from.
+ * A struct ql_spec borrows its tensors. An object keeps them itself, and its observer function as its user value. Lists of
+ * bits in a table, which is read anew at each call, are kept by a registry table with weak keys as long as that table.
  */
 #include "interp/spec.h"
 
 #include <string.h>
 
 #include "interp/bind.h"
+#include "interp/lifetime.h"
 #include "interp/observer.h"
 #include "quant/observer.h"
 
@@ -112,9 +113,17 @@ struct ql_spec *ql_spec_push(lua_State *L, const struct ql_spec *spec)
 	struct ql_spec *box = lua_newuserdatauv(L, sizeof(*box), 1);
 
 	*box = *spec;
+	luaL_setmetatable(L, QL_SPEC);
 	if (box->each_bits)
 		ql_tensor_keep(box->each_bits);
-	luaL_setmetatable(L, QL_SPEC);
+	if (box->scale_tensor)
+		ql_tensor_keep(box->scale_tensor);
+	if (box->zero_tensor)
+		ql_tensor_keep(box->zero_tensor);
+	if (box->choose) {
+		ql_observer_function_push(L, spec);
+		lua_setiuservalue(L, -2, 1);
+	}
 	return box;
 }
 
@@ -122,21 +131,11 @@ static int spec_gc(lua_State *L)
 {
 	struct ql_spec *box = luaL_checkudata(L, 1, QL_SPEC);
 
-	ql_tensor_release(ql_ctx_of(L), box->each_bits);
-	box->each_bits = NULL;
+	ql_tensor_discard(L, box->each_bits);
+	ql_tensor_discard(L, box->scale_tensor);
+	ql_tensor_discard(L, box->zero_tensor);
+	box->each_bits = box->scale_tensor = box->zero_tensor = NULL;
 	return 0;
-}
-
-/* Pushes a table with what a spec only borrows: it lives as long as the spec, whatever becomes of the table at 1. */
-static void keep_fields(lua_State *L)
-{
-	static const char *const fields[] = {"scale", "zero_point", "observer"};
-
-	lua_createtable(L, 0, 3);
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		lua_getfield(L, 1, fields[i]);
-		lua_setfield(L, -2, fields[i]);
-	}
 }
 
 int ql_spec_new(lua_State *L)
@@ -147,13 +146,6 @@ int ql_spec_new(lua_State *L)
 	if (!ql_read_spec(L, 1, "spec", &spec))
 		return ql_error(L, "spec: wanted a spec, got false");
 	ql_spec_push(L, &spec);
-	if (lua_type(L, 1) == LUA_TTABLE) {
-		keep_fields(L);
-		lua_setiuservalue(L, -2, 1);
-	} else if (lua_type(L, 1) == LUA_TUSERDATA) {
-		lua_getiuservalue(L, 1, 1);
-		lua_setiuservalue(L, -2, 1);
-	}
 	return 1;
 }
 
@@ -173,11 +165,11 @@ static int spec_eq(lua_State *L)
 	return 1;
 }
 
-/* An explicit tensor of the spec at 1. */
-static void push_kept(lua_State *L, const char *key)
+static void push_tensor(lua_State *L, struct ql_tensor *t)
 {
-	if (lua_getiuservalue(L, 1, 1) == LUA_TTABLE)
-		lua_getfield(L, -1, key);
+	struct ql_tensor **box = ql_box_new(L);
+
+	*box = ql_tensor_keep(t);
 }
 
 static int spec_index(lua_State *L)
@@ -206,8 +198,10 @@ static int spec_index(lua_State *L)
 		s->observer ? lua_pushinteger(L, s->bins) : lua_pushnil(L);
 	else if (!strcmp(key, "octaves"))
 		s->scheme && !strcmp(s->scheme->doc.name, "log") ? lua_pushnumber(L, s->octaves) : lua_pushnil(L);
-	else if ((!strcmp(key, "scale") && s->scale_tensor) || (!strcmp(key, "zero_point") && s->zero_tensor))
-		push_kept(L, key);
+	else if (!strcmp(key, "scale") && s->scale_tensor)
+		push_tensor(L, s->scale_tensor);
+	else if (!strcmp(key, "zero_point") && s->zero_tensor)
+		push_tensor(L, s->zero_tensor);
 	else if (!strcmp(key, "scale"))
 		s->has_scale ? lua_pushnumber(L, s->scale) : lua_pushnil(L);
 	else if (!strcmp(key, "zero_point"))
@@ -225,7 +219,7 @@ static const luaL_Reg spec_meta[] = {{"__tostring", spec_tostring}, {"__eq", spe
 
 void ql_spec_open(lua_State *L)
 {
-	luaL_newmetatable(L, QL_SPEC);
+	ql_metatable_new(L, QL_SPEC);
 	ql_set_functions(L, spec_meta);
 	lua_pop(L, 1);
 }

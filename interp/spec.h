@@ -12,7 +12,7 @@
 /* The fields of a spec given as a table. */
 extern const struct ql_attr ql_spec_attrs[];
 
-/* Pushes a spec object, which keeps the bits; explicit scales and functions are kept by what its uservalue 1 is set to. */
+/* Pushes a spec object, which keeps the tensors and the function of the spec. */
 struct ql_spec *ql_spec_push(lua_State *L, const struct ql_spec *spec);
 /* quant.spec */
 int ql_spec_new(lua_State *L);

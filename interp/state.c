@@ -135,6 +135,7 @@ void ql_state_free(struct ql_state *s)
 	s->memory.failing = false;
 	if (s->L)
 		lua_close(s->L);
+	ql_discarded_clear(s);
 	ql_ctx_free(s->ctx);
 	free(s);
 }

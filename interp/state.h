@@ -8,6 +8,7 @@
 
 #include "interp/alloc.h"
 #include "interp/bind.h"
+#include "interp/lifetime.h"
 #include "interp/options.h"
 
 #define QL_STATE_ERROR 512
@@ -18,6 +19,9 @@ struct ql_state {
 	struct ql_options options;
 	struct ql_lua_memory memory;
 	lua_State *volatile running; /* innermost running coroutine (interrupt.h) */
+	struct ql_resumed *resumed;  /* the threads that wait for it, innermost first; NULL: the main thread runs */
+	bool guards_kept;            /* a coroutine was suspended with open guards (coroutine.c) */
+	struct ql_lifetime lifetime;
 	int close_depth;             /* nested coroutine.close (coroutine.c) */
 	int outer_frames;            /* of L, below the input that runs: who runs it is not in its tracebacks */
 	bool warnings;               /* warn("@off") clears it */

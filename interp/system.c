@@ -192,20 +192,10 @@ static int internal_kernels(lua_State *L)
 
 /* ---- ordered products ---- */
 
-static void end_ordered(struct ql_ctx *ctx)
-{
-	if (--ctx->ordered == 0)
-		ctx->kernels = ql_kernels_cpu();
-}
-
 /* internal.ordered() -> a value for local … <close>: until it is closed float32 products are ordered (kernels.h) */
 static int internal_ordered(lua_State *L)
 {
-	struct ql_ctx *ctx = ql_ctx_of(L);
-
-	ql_undo_push(L, end_ordered);
-	ctx->ordered++; /* coroutines may close theirs in any order */
-	ctx->kernels = ql_kernels_ordered();
+	ql_guard_push(L, QL_GUARD_ORDERED);
 	return 1;
 }
 

@@ -7,6 +7,7 @@
 #include "interp/facts.h"
 #include "interp/index.h"
 #include "interp/iterate.h"
+#include "interp/lifetime.h"
 #include "interp/make.h"
 #include "interp/prelude/prelude.h"
 #include "interp/print.h"
@@ -39,6 +40,7 @@ static int tensor_memory(lua_State *L)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
 
+	ql_discarded_release(L);
 	lua_createtable(L, 0, 3);
 	lua_pushinteger(L, (lua_Integer)ctx->memory.now);
 	lua_setfield(L, -2, "now");
@@ -75,8 +77,15 @@ static int meta_gc(lua_State *L)
 {
 	struct ql_tensor **box = luaL_checkudata(L, 1, QL_TENSOR);
 
-	ql_tensor_release(ql_ctx_of(L), *box);
+	ql_tensor_discard(L, *box);
 	*box = NULL;
+	return 0;
+}
+
+static int meta_close(lua_State *L)
+{
+	meta_gc(L);
+	ql_discarded_release(L);
 	return 0;
 }
 
@@ -173,7 +182,7 @@ static const luaL_Reg functions[] = {
 	{"threads", tensor_threads}, {"memory", tensor_memory}, {"seed", tensor_seed}, {"ops", tensor_ops}, {NULL, NULL}};
 
 static const luaL_Reg metamethods[] = {
-	{"__gc", meta_gc}, {"__close", meta_gc}, {"__newindex", meta_newindex}, {"__len", meta_len}, {"__eq", meta_eq},
+	{"__gc", meta_gc}, {"__close", meta_close}, {"__newindex", meta_newindex}, {"__len", meta_len}, {"__eq", meta_eq},
 	{"__lt", meta_compare}, {"__le", meta_compare}, {"__concat", meta_concat}, {"__tostring", ql_print_tostring},
 	{NULL, NULL}};
 
@@ -261,7 +270,7 @@ int ql_open_tensor(lua_State *L)
 	module = lua_gettop(L);
 	lua_newtable(L);
 	table = lua_gettop(L);
-	luaL_newmetatable(L, QL_TENSOR);
+	ql_metatable_new(L, QL_TENSOR);
 	meta = lua_gettop(L);
 	ql_set_functions(L, metamethods);
 	ql_iterate_open(L);

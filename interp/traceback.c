@@ -54,13 +54,11 @@ void ql_traceback_print(FILE *f, const char *prefix, const char *text)
 
 /* ---- one frame ---- */
 
-/* Pushes "string.rep" for a function that is a field of a loaded module; false: it is none. */
-static bool library_name(lua_State *L, const lua_Debug *ar)
+bool ql_traceback_library_name(lua_State *L)
 {
-	int top = lua_gettop(L);
+	int top = lua_gettop(L) - 1;
 	bool found = false;
 
-	lua_getinfo(L, "f", (lua_Debug *)(uintptr_t)ar);
 	lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
 	lua_pushnil(L);
 	while (!found && lua_next(L, top + 2)) {
@@ -85,19 +83,21 @@ static bool library_name(lua_State *L, const lua_Debug *ar)
 		else
 			lua_pushstring(L, field);
 		lua_replace(L, top + 1);
-		lua_settop(L, top + 1);
-		return true;
 	}
-	lua_settop(L, top);
-	return false;
+	lua_settop(L, top + 1);
+	return found;
 }
 
 static void push_function_name(lua_State *L, const lua_Debug *ar)
 {
-	if (library_name(L, ar)) {
+	lua_getinfo(L, "f", (lua_Debug *)(uintptr_t)ar);
+	if (ql_traceback_library_name(L)) {
 		lua_pushfstring(L, "function '%s'", lua_tostring(L, -1));
 		lua_remove(L, -2);
-	} else if (*ar->namewhat) {
+		return;
+	}
+	lua_pop(L, 1);
+	if (*ar->namewhat) {
 		lua_pushfstring(L, "%s '%s'", ar->namewhat, ar->name);
 	} else if (*ar->what == 'm') {
 		lua_pushliteral(L, "main chunk");

@@ -5,6 +5,7 @@
 #define QUOLL_INTERP_TRACEBACK_H
 
 #include <lua.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Message handler for lua_pcall: turns the error value into one string, the message followed by
@@ -12,6 +13,9 @@
 int ql_traceback_handler(lua_State *L);
 /* Calls the function below its `n` arguments with that handler, keeping `results` values. */
 int ql_traceback_call(lua_State *L, int n, int results);
+
+/* Replaces the function on top by its name, as "string.rep", when it is a field of a loaded module; else false. */
+bool ql_traceback_library_name(lua_State *L);
 
 /* Number of frames of the stack. */
 int ql_traceback_depth(lua_State *L);

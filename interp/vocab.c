@@ -7,6 +7,7 @@
  */
 #include "interp/bind.h"
 #include "interp/libs.h"
+#include "interp/lifetime.h"
 #include "interp/prelude/prelude.h"
 #include "nn/vocab.h"
 
@@ -14,7 +15,8 @@
 
 static int vocab_gc(lua_State *L)
 {
-	ql_vocab_clear(ql_ctx_of(L), luaL_checkudata(L, 1, VOCAB));
+	if (ql_lifetime_may_free(L))
+		ql_vocab_clear(ql_ctx_of(L), luaL_checkudata(L, 1, VOCAB));
 	return 0;
 }
 
@@ -24,7 +26,7 @@ static int vocab_new(lua_State *L)
 	lua_Integer n = lua_istable(L, 1) ? luaL_len(L, 1) : 0;
 
 	*v = (struct ql_vocab){0};
-	if (luaL_newmetatable(L, VOCAB)) {
+	if (ql_metatable_new(L, VOCAB)) {
 		lua_pushcfunction(L, vocab_gc);
 		lua_setfield(L, -2, "__gc");
 	}

@@ -59,6 +59,7 @@ struct ql_observer {
 	int64_t batches;
 	struct ql_observed *seen; /* scales */
 	char label[64];           /* what it observes, for the warning; empty: not said */
+	bool busy;                /* the host's: an operation on it runs, which may ask a function of the user's */
 	int64_t warned;           /* batches when it warned last: it does so once about the same data */
 };
 

@@ -136,6 +136,7 @@ enum ql_status ql_tensor_alias(struct ql_ctx *ctx, const struct ql_tensor *t, st
 	*view = *t;
 	view->refs = 1;
 	view->node = NULL;
+	view->discarded = false;
 	ql_storage_keep(view->storage);
 	if (view->q)
 		ql_qparams_keep(view->q);

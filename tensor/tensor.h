@@ -18,12 +18,14 @@ struct ql_qparams;
 struct ql_tensor {
 	int refs;
 	uint8_t dtype, rank;
+	bool discarded; /* by the host: in a list of tensors that are released later (interp/lifetime.h) */
 	int64_t shape[QL_MAX_RANK], stride[QL_MAX_RANK], offset;
 	struct ql_storage *storage;
 	struct ql_qparams *q; /* NULL: plain numbers */
 	struct ql_node *node; /* what made it, when a gradient is wanted (tape.h); NULL: none is */
 	int node_output;      /* which result of node it is */
 	uint32_t origin;      /* row of the ledger that tells how this value was made; 0: given by the user */
+	struct ql_tensor *next_discarded;
 };
 
 /* gives a contiguous tensor, elements not set (padding bits of packed rows are zero). Errors: rank above

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "interp/bind.h"
 #include "interp/libs.h"
+#include "interp/lifetime.h"
 #include "interp/output.h"
 #include "interp/plot/kind.h"
 #include "interp/plot/plot.h"
@@ -36,6 +38,8 @@ static int figure_gc(lua_State *L)
 {
 	struct ql_figure **box = luaL_checkudata(L, 1, QL_FIGURE);
 
+	if (!ql_lifetime_may_free(L))
+		return 0;
 	ql_figure_free(*box);
 	*box = NULL;
 	return 0;
@@ -58,7 +62,7 @@ static struct ql_encoded *bytes_box(lua_State *L)
 	struct ql_encoded *b = lua_newuserdatauv(L, sizeof(*b), 0);
 
 	*b = (struct ql_encoded){0};
-	if (luaL_newmetatable(L, "quoll.bytes")) {
+	if (ql_metatable_new(L, "quoll.bytes")) {
 		lua_pushcfunction(L, bytes_gc);
 		lua_setfield(L, -2, "__gc");
 	}
@@ -331,7 +335,7 @@ int ql_open_plot(lua_State *L)
 	static const luaL_Reg meta[] = {{"__gc", figure_gc}, {"__close", figure_gc},
 		{"__tostring", figure_tostring}, {"__show", figure_bytes}, {NULL, NULL}};
 
-	luaL_newmetatable(L, QL_FIGURE);
+	ql_metatable_new(L, QL_FIGURE);
 	luaL_setfuncs(L, meta, 0);
 	lua_newtable(L);
 	luaL_setfuncs(L, methods, 0);

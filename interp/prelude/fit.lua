@@ -16,7 +16,7 @@ local clock = hw.clock
 
 ---------------------------------------------------------------- batches
 
-local function is_callable(value) return type(value) == 'function' or (getmetatable(value) or {}).__call ~= nil end
+local function is_callable(value) return type(value) == 'function' or (debug.getmetatable(value) or {}).__call ~= nil end
 
 -- The iterator that a loader or a function gives, checked as it goes: x is a tensor or a list of them.
 local function checked(what, iterate, state, control, close)

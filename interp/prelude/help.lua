@@ -194,7 +194,7 @@ end
 
 -- What a value that is no text is documented as, or nil.
 local function title_for(index, value)
-	local meta = getmetatable(value)
+	local meta = debug.getmetatable(value)
 	local object = type(meta) == 'table' and type(meta.__name) == 'string' and meta.__name:match '^quoll%.(%l+)$'
 	if type(value) == 'function' then return index.title_of(value) end
 	if object == 'row' then return 'report' end

@@ -115,7 +115,8 @@ end
 
 doc {name = 'tensor.nograd', usage = 'tensor.nograd(fn, …)',
 	text = [[Calls fn(…) while nothing is recorded for gradients, and returns its results: for evaluation, which then keeps no
-intermediate values, and for writing to tensors with requires_grad. Recording goes on afterwards, also after an error.]],
+intermediate values, and for writing to tensors with requires_grad. Recording goes on afterwards, also after an error. A coroutine that fn resumes records nothing either; one that
+yields inside of its own nograd leaves it on for itself only.]],
 	example = [[w = tensor{1, 2, grad=true}
 y = tensor.nograd(function() w:add_(1) return w * 2 end)
 print(y, y:requires_grad())  --> float32(2)  4 6 false]]}

@@ -227,7 +227,7 @@ static DIR **new_folder(lua_State *L)
 	DIR **box = lua_newuserdatauv(L, sizeof(*box), 0);
 
 	*box = NULL;
-	if (luaL_newmetatable(L, FOLDER)) {
+	if (ql_metatable_new(L, FOLDER)) {
 		lua_pushcfunction(L, folder_gc);
 		lua_setfield(L, -2, "__gc");
 	}

@@ -269,6 +269,7 @@ static void run_protected(struct input *in)
 
 	if (!in->part)
 		s->calls = 0;
+	ql_lifetime_harmless(L, run_input);
 	lua_pushcfunction(L, run_input);
 	lua_pushlightuserdata(L, in);
 	if (lua_pcall(L, 1, 0, 0)) {

@@ -288,10 +288,10 @@ int ql_open_sweep_db(lua_State *L)
 	static const luaL_Reg functions[] = {
 		{"sqlite_open", sqlite_open}, {"sqlite_facts", sqlite_facts}, {NULL, NULL}};
 
-	luaL_newmetatable(L, STATEMENT);
+	ql_metatable_new(L, STATEMENT);
 	lua_pushcfunction(L, statement_gc);
 	lua_setfield(L, -2, "__gc");
-	luaL_newmetatable(L, DATABASE);
+	ql_metatable_new(L, DATABASE);
 	lua_pushcfunction(L, database_close);
 	lua_setfield(L, -2, "__gc");
 	lua_pushcfunction(L, database_close);

@@ -428,7 +428,7 @@ int ql_open_sweep_process(lua_State *L)
 		{"process_alive", process_alive}, {"process_self", process_self},
 		{"process_forget", process_forget}, {NULL, NULL}};
 
-	luaL_newmetatable(L, PROCESS);
+	ql_metatable_new(L, PROCESS);
 	lua_pushcfunction(L, process_stop);
 	lua_setfield(L, -2, "__gc");
 	lua_pushcfunction(L, process_stop);
