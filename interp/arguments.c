@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "interp/bind.h"
+#include "interp/describe.h"
 #include "interp/observer.h"
 #include "interp/spec.h"
+#include "interp/surplus.h"
 
 /* ---- names ---- */
 
@@ -36,11 +38,10 @@ static int find_attr(const struct ql_attr *attrs, const char *name)
 
 static _Noreturn void wrong(lua_State *L, const char *name, const struct ql_attr *a, const char *wanted, int index)
 {
-	size_t n;
-	const char *got = luaL_tolstring(L, index, &n);
+	char got[QL_DESCRIPTION];
 
-	ql_error(L, "%s: %s: wanted %s, got %s%s%.40s", name, a->name, wanted, luaL_typename(L, index),
-		lua_type(L, index) == LUA_TNIL ? "" : " ", lua_type(L, index) == LUA_TNIL ? "" : got);
+	ql_value_got(L, index, got);
+	ql_error(L, "%s: %s: wanted %s, got %s", name, a->name, wanted, got);
 	__builtin_unreachable();
 }
 
@@ -179,17 +180,33 @@ static const struct ql_attr *next_positional(const struct ql_attr *attrs, struct
 	return NULL;
 }
 
-static void read_option(lua_State *L, const char *name, const struct ql_attr *attrs, int value, struct ql_arguments *args)
+/* Raises the error about the unknown name of the table at `table` that comes first in the alphabet: the order in which Lua
+ * gives them changes from run to run. */
+static _Noreturn void unknown_option(lua_State *L, const char *name, const struct ql_attr *attrs, int table)
 {
 	char near[96], names[512];
+	const char *first = NULL;
+
+	for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
+		const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
+
+		if (key && find_attr(attrs, key) < 0 && (!first || strcmp(key, first) < 0))
+			first = key;
+	}
+	ql_error(L, "%s: unknown option '%.40s'%s%s%s", name, first, ql_nearest(first, attr_names(attrs, names, sizeof(names)), near),
+		attrs ? "; known: " : "; it takes none", names);
+	__builtin_unreachable();
+}
+
+static void read_option(lua_State *L, const char *name, const struct ql_attr *attrs, int table, int value, struct ql_arguments *args)
+{
 	const char *key;
 	int i;
 
 	key = lua_tostring(L, value - 1);
 	i = find_attr(attrs, key);
 	if (i < 0)
-		ql_error(L, "%s: unknown option '%.40s'%s%s%s", name, key,
-			ql_nearest(key, attr_names(attrs, names, sizeof(names)), near), attrs ? "; known: " : "; it takes none", names);
+		unknown_option(L, name, attrs, table);
 	read_value(L, name, &attrs[i], value, args, &args->value[i]);
 }
 
@@ -204,7 +221,7 @@ static void read_options(lua_State *L, const char *name, const struct ql_attr *a
 			continue;
 		}
 		luaL_checkstack(L, LUA_MINSTACK, "options");
-		read_option(L, name, attrs, value, args);
+		read_option(L, name, attrs, index, value, args);
 		if (lua_gettop(L) == value && lua_type(L, value) != LUA_TSTRING)
 			lua_pop(L, 1);
 		else
@@ -275,7 +292,7 @@ void ql_read_arguments(lua_State *L, const char *name, const struct ql_attr *att
 		}
 		a = next_positional(attrs, args);
 		if (!a)
-			ql_error(L, "%s: wanted no argument %d, got %s", name, i, luaL_typename(L, i));
+			ql_refuse_surplus(L, name, i - 1);
 		if (a->type == QL_ATTR_INTS && lua_type(L, i) == LUA_TNUMBER) {
 			i = read_number_run(L, name, a, i, args, &args->value[a - attrs]);
 			continue;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "interp/lifetime.h"
+#include "interp/describe.h"
 #include "interp/prelude/prelude.h"
 #include "interp/record.h"
 #include "tensor/map.h"
@@ -49,8 +50,11 @@ static void push_place(lua_State *L)
 
 static int raise_text(lua_State *L, const char *text)
 {
+	char line[2048];
+
 	push_place(L);
-	lua_pushstring(L, text);
+	ql_text_escape(text, strlen(text), SIZE_MAX, line, sizeof(line));
+	lua_pushstring(L, line);
 	lua_concat(L, 2);
 	return lua_error(L);
 }

@@ -5,9 +5,11 @@
  */
 #include "interp/describe.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "interp/bind.h"
+#include "interp/repl/bytes.h"
 
 void ql_text_clean(const char *text, size_t size, char *out, size_t room)
 {
@@ -20,6 +22,41 @@ void ql_text_clean(const char *text, size_t size, char *out, size_t room)
 	out[n] = '\0';
 }
 
+/* Writes one character, escaped where it must be, and returns its length. */
+static size_t escape(const char *text, size_t n, uint32_t c, char out[8])
+{
+	if (c == '\n' || c == '\t' || c == '\r')
+		return (size_t)snprintf(out, 8, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
+	if (c == 0)
+		return (size_t)snprintf(out, 8, "\\0");
+	if (c < ' ' || (c >= 127 && c < 160) || (n == 1 && c > 127))
+		return (size_t)snprintf(out, 8, "\\x%02x", n == 1 ? (unsigned char)*text : (unsigned)c);
+	memcpy(out, text, n);
+	return n;
+}
+
+void ql_text_escape(const char *text, size_t size, size_t most, char *out, size_t room)
+{
+	size_t at = 0, done = 0, n;
+	char one[8];
+
+	for (; done < size; most--) {
+		uint32_t c = ql_bytes_char(text + done, size - done, &n);
+		size_t wide = escape(text + done, n, c, one);
+
+		if (!most || at + wide + (done + n < size ? sizeof("…") : 1) > room)
+			break;
+		memcpy(out + at, one, wide);
+		at += wide;
+		done += n;
+	}
+	if (done < size) {
+		memcpy(out + at, "…", strlen("…"));
+		at += strlen("…");
+	}
+	out[at] = '\0';
+}
+
 static int to_string(lua_State *L)
 {
 	if (luaL_getmetafield(L, 1, "__brief") != LUA_TNIL) {
@@ -28,6 +65,8 @@ static int to_string(lua_State *L)
 		luaL_checkstring(L, -1);
 		return 1;
 	}
+	if (luaL_getmetafield(L, 1, "__tostring") == LUA_TNIL && luaL_getmetafield(L, 1, "__name") == LUA_TSTRING)
+		return 1; /* not its address, which changes from run to run */
 	luaL_tolstring(L, 1, NULL);
 	return 1;
 }
@@ -69,4 +108,22 @@ bool ql_value_describe(lua_State *L, int index, char text[QL_DESCRIPTION])
 		describe_object(L, index, text);
 	lua_settop(L, top);
 	return kind == LUA_TSTRING;
+}
+
+void ql_value_got(lua_State *L, int index, char text[QL_DESCRIPTION])
+{
+	int kind = lua_type(L, index), n;
+	size_t size;
+	const char *value;
+
+	if (ql_value_describe(L, index, text))
+		return;
+	n = snprintf(text, QL_DESCRIPTION, "%s", luaL_typename(L, index));
+	if (kind != LUA_TSTRING && kind != LUA_TNUMBER && kind != LUA_TBOOLEAN)
+		return;
+	text[n++] = ' ';
+	lua_pushvalue(L, index);
+	value = luaL_tolstring(L, -1, &size);
+	ql_text_escape(value, size, 40, text + n, (size_t)(QL_DESCRIPTION - n));
+	lua_pop(L, 2);
 }

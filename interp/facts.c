@@ -5,6 +5,7 @@
 
 #include "interp/index.h"
 #include "interp/record.h"
+#include "interp/surplus.h"
 #include "tensor/assign.h"
 
 /* ---- facts ---- */
@@ -201,7 +202,7 @@ static int method_fill(lua_State *L)
 	return method_copy(L);
 }
 
-const luaL_Reg ql_fact_methods[] = {{"size", method_size}, {"stride", method_stride}, {"dim", method_dim},
+static const luaL_Reg methods[] = {{"size", method_size}, {"stride", method_stride}, {"dim", method_dim},
 	{"nelem", method_nelem}, {"dtype", method_dtype}, {"device", method_device},
 	{"nbytes", method_nbytes}, {"quantized", method_quantized}, {"iscontiguous", method_iscontiguous}, {"item", method_item},
 	{"totable", method_totable}, {"copy_", method_copy}, {"fill_", method_fill}, {NULL, NULL}};
@@ -246,9 +247,10 @@ static const struct ql_doc docs[] = {
 	{NULL, NULL, NULL, NULL, NULL},
 };
 
-void ql_fact_docs(void)
+void ql_fact_open(lua_State *L)
 {
 	static struct ql_doc_list list = {.module = "x", .docs = docs};
 
 	ql_doc_register(&list);
+	ql_set_documented(L, methods, docs);
 }

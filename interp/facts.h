@@ -6,8 +6,7 @@
 
 #include "interp/bind.h"
 
-extern const luaL_Reg ql_fact_methods[]; /* ends with NULL */
-/* Makes their documentation known. */
-void ql_fact_docs(void);
+/* Sets them in the table on top of the stack and makes their documentation known. */
+void ql_fact_open(lua_State *L);
 
 #endif

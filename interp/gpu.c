@@ -12,6 +12,7 @@
 
 #include "interp/bind.h"
 #include "interp/libs.h"
+#include "interp/surplus.h"
 
 #define FILE_NAME "quoll_cuda.so"
 
@@ -240,7 +241,7 @@ int ql_open_gpu(lua_State *L)
 
 	ql_doc_register(&list);
 	lua_newtable(L);
-	ql_set_functions(L, functions);
+	ql_set_documented(L, functions, docs);
 	lua_setglobal(L, "gpu");
 	return 0;
 }

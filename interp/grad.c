@@ -6,6 +6,7 @@
 #include "interp/lifetime.h"
 #include "interp/prelude/prelude.h"
 #include "interp/record.h"
+#include "interp/surplus.h"
 #include "interp/undo.h"
 #include "tensor/tape.h"
 
@@ -146,7 +147,7 @@ int ql_open_grad(lua_State *L)
 	ql_doc_register(&list);
 	luaL_getmetatable(L, QL_TENSOR);
 	lua_getfield(L, -1, "methods");
-	luaL_setfuncs(L, methods, 0);
+	ql_set_documented(L, methods, docs);
 	lua_pop(L, 2);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, internal, 0);

@@ -82,9 +82,21 @@ static int write_file(lua_State *L)
 	return status ? ql_error(L, "save: %s: %s", path, ctx->err) : 0;
 }
 
+/* escape(text, most) -> the text as it may stand in a message of one line, at most so many characters */
+static int escape(lua_State *L)
+{
+	char out[4096];
+	size_t n;
+	const char *text = luaL_checklstring(L, 1, &n);
+
+	ql_text_escape(text, n, (size_t)luaL_checkinteger(L, 2), out, sizeof(out));
+	lua_pushstring(L, out);
+	return 1;
+}
+
 int ql_open_internal(lua_State *L)
 {
-	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor}, {"is_spec", is_spec}, {"writes", writes},
+	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor}, {"is_spec", is_spec}, {"writes", writes}, {"escape", escape},
 		{"import", import}, {"nearest", nearest}, {"write_file", write_file}, {"traceback", ql_traceback_handler}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);

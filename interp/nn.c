@@ -7,6 +7,7 @@
 #include "interp/bind.h"
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
+#include "interp/surplus.h"
 #include "nn/nn.h"
 
 /* registry(name) -> the names in nn/<name>.def or quant/<name>.def, separated by spaces */
@@ -86,14 +87,14 @@ static const struct ql_doc docs[] = {
 int ql_open_nn(lua_State *L)
 {
 	static struct ql_doc_list list = {"nn", docs, NULL};
+	static const luaL_Reg functions[] = {{"ops", list_ops}, {NULL, NULL}};
 
 	lua_newtable(L);
 	for (int i = 0; ql_nn_ops[i]; i++) {
 		ql_push_op(L, ql_nn_ops[i], false);
 		lua_setfield(L, -2, ql_nn_ops[i]->doc.name);
 	}
-	lua_pushcfunction(L, list_ops);
-	lua_setfield(L, -2, "ops");
+	ql_set_documented(L, functions, docs);
 	lua_setglobal(L, "nn");
 	ql_doc_register(&list);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);

@@ -15,6 +15,7 @@
 #include "interp/prelude/prelude.h"
 #include "interp/spec.h"
 #include "interp/state.h"
+#include "interp/surplus.h"
 #include "quant/observer.h"
 #include "tensor/scratch.h"
 
@@ -463,18 +464,18 @@ int ql_open_observer(lua_State *L)
 {
 	static struct ql_doc_list list = {.module = "quant", .docs = docs};
 	static struct ql_doc_list method_list = {.module = "observer", .docs = method_docs};
+	static const luaL_Reg functions[] = {{"observer", observer_new}, {NULL, NULL}};
 
 	ql_doc_register(&list);
 	ql_doc_register(&method_list);
 	ql_metatable_new(L, OBSERVER);
 	ql_set_functions(L, meta);
 	lua_newtable(L);
-	ql_set_functions(L, methods);
+	ql_set_documented(L, methods, method_docs);
 	lua_setfield(L, -2, "methods");
 	lua_pop(L, 1);
 	lua_getglobal(L, "quant");
-	lua_pushcfunction(L, observer_new);
-	lua_setfield(L, -2, "observer");
+	ql_set_documented(L, functions, docs);
 	lua_pop(L, 1);
 	return 0;
 }

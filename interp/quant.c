@@ -6,6 +6,7 @@
 
 #include "interp/bind.h"
 #include "interp/spec.h"
+#include "interp/surplus.h"
 #include "quant/metrics.h"
 #include "quant/observer.h"
 #include "quant/quantize.h"
@@ -313,7 +314,7 @@ static const struct ql_doc docs[] = {
 		"print(#quant.paths() > 0, quant.paths()[1].op ~= nil)  --> true true", NULL},
 	{"lsq", "quant.lsq(x, scale, {bits=4, signed=true, axis=})", "The same as x:lsq: fake quantization whose scale is learned.",
 		"print(quant.lsq(tensor{0.3, 9}, tensor{0.5}, {bits=2}))  --> float32(2)  0.5000  0.5000", NULL},
-	{"bytes", "quant.bytes(sizes, spec)",
+	{"bytes", "quant.bytes(sizes, spec)  quant.bytes(rows, columns, …, spec)",
 		"Bytes of a tensor of these sizes under a spec: codes, scales and zero points.",
 		"print(quant.bytes({1000, 1000}, 'int8'))  --> 1000004", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
@@ -352,9 +353,9 @@ int ql_open_quant(lua_State *L)
 	ql_spec_open(L);
 	luaL_getmetatable(L, QL_TENSOR);
 	lua_getfield(L, -1, "methods");
-	ql_set_functions(L, methods);
+	ql_set_documented(L, methods, method_docs);
 	lua_newtable(L);
-	ql_set_functions(L, functions);
+	ql_set_documented(L, functions, docs);
 	ql_push_op(L, ql_op_by_name(ql_quant_ops, "lsq"), false);
 	lua_setfield(L, -2, "lsq");
 	lua_setglobal(L, "quant");

@@ -11,6 +11,7 @@
 #include "interp/gpu.h"
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
+#include "interp/surplus.h"
 #include "interp/undo.h"
 #include "interp/width.h"
 #include "tensor/cpu.h"
@@ -309,7 +310,7 @@ int ql_open_system(lua_State *L)
 	ql_set_functions(L, internal);
 	lua_pop(L, 1);
 	lua_newtable(L);
-	ql_set_functions(L, functions);
+	ql_set_documented(L, functions, docs);
 	lua_setglobal(L, "hw");
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "interp/make.h"
 #include "interp/prelude/prelude.h"
 #include "interp/print.h"
+#include "interp/surplus.h"
 #include "quant/quantize.h"
 #include "tensor/ops/ops.h"
 
@@ -258,7 +259,6 @@ static void register_docs(void)
 	static struct ql_doc_list list = {.module = "tensor", .docs = docs};
 
 	ql_doc_register(&list);
-	ql_fact_docs();
 }
 
 int ql_open_tensor(lua_State *L)
@@ -279,14 +279,14 @@ int ql_open_tensor(lua_State *L)
 	for (int i = 0; ql_quant_ops[i]; i++)
 		add_op(L, ql_quant_ops[i], module, table);
 	lua_pushvalue(L, table);
-	ql_set_functions(L, ql_fact_methods);
+	ql_fact_open(L);
 	lua_setfield(L, meta, "methods"); /* openers of other modules add theirs here */
 	add_operators(L, table, meta);
 	lua_pushvalue(L, table);
 	lua_pushcclosure(L, meta_index, 1);
 	lua_setfield(L, meta, "__index");
 	lua_pushvalue(L, module);
-	ql_set_functions(L, functions);
+	ql_set_documented(L, functions, docs);
 	lua_createtable(L, 0, 1);
 	lua_pushcfunction(L, ql_make_tensor);
 	lua_setfield(L, -2, "__call");

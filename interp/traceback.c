@@ -247,11 +247,28 @@ static bool is_inner(lua_State *L, int level)
 	return false;
 }
 
-/* Pushes the line of one frame. */
-static void push_place(lua_State *L, const lua_Debug *ar, bool hidden)
+/* Pushes what base.lua calls the function of a frame that was called by its check of arguments. False: it has no name. */
+static bool push_documented_name(lua_State *L, lua_Debug *ar)
 {
-	if (hidden && !*ar->namewhat) {
-		lua_pushliteral(L, "\n\t[Quoll]"); /* called as the last thing of another function: no name is known */
+	int top = lua_gettop(L);
+
+	if (lua_getfield(L, LUA_REGISTRYINDEX, QL_DOCUMENTED) == LUA_TTABLE && lua_getinfo(L, "f", ar) &&
+		lua_rawget(L, -2) == LUA_TSTRING) {
+		lua_replace(L, top + 1);
+		return true;
+	}
+	lua_settop(L, top);
+	return false;
+}
+
+/* Pushes the line of one frame. */
+static void push_place(lua_State *L, lua_Debug *ar, bool hidden)
+{
+	if (hidden && !*ar->namewhat) { /* called as the last thing of another function */
+		if (push_documented_name(L, ar))
+			lua_pushfstring(L, "\n\t[Quoll]: in %s", lua_tostring(L, -1));
+		else
+			lua_pushliteral(L, "\n\t[Quoll]");
 		return;
 	}
 	if (hidden)

@@ -13,6 +13,7 @@
 #include "interp/plot/render.h"
 #include "interp/plot/terminal.h"
 #include "interp/prelude/prelude.h"
+#include "interp/surplus.h"
 
 #define QL_KINDS_MAX 64
 
@@ -135,7 +136,7 @@ static int figure_text(lua_State *L)
 	int64_t width, height;
 	bool colour;
 
-	ql_read_arguments(L, "fig:text", text_attrs, 2, &args);
+	ql_read_arguments(L, "text", text_attrs, 2, &args);
 	width = args.value[0].set ? args.value[0].i : QL_TEXT_COLUMNS;
 	height = args.value[1].set ? args.value[1].i : QL_TEXT_ROWS;
 	colour = args.value[2].set && args.value[2].b;
@@ -338,7 +339,7 @@ int ql_open_plot(lua_State *L)
 	ql_metatable_new(L, QL_FIGURE);
 	luaL_setfuncs(L, meta, 0);
 	lua_newtable(L);
-	luaL_setfuncs(L, methods, 0);
+	ql_set_documented(L, methods, figure_docs);
 	lua_setfield(L, -2, "__index");
 	lua_newtable(L);
 	for (int i = 0; ql_plot_kinds[i]; i++) {

@@ -4,14 +4,15 @@
 local _, internal = ...
 local base = {}
 local getinfo, error = debug.getinfo, error
+local LONGEST = 2000 -- characters of a message
 
--- The message; a zero byte in a word is written out.
+-- The message: one line of UTF-8, control characters written out.
 local function shown(format, ...)
 	local words = table.pack(...)
 	for i = 1, words.n do
-		if type(words[i]) == 'string' then words[i] = words[i]:gsub('%z', '\\0') end
+		if type(words[i]) == 'string' then words[i] = internal.escape(words[i], LONGEST) end
 	end
-	return format:format(table.unpack(words, 1, words.n))
+	return internal.escape(format:format(table.unpack(words, 1, words.n)), LONGEST)
 end
 
 -- Raises at the innermost line outside of the prelude, with that line's position.
@@ -76,6 +77,113 @@ function base.doc(entry)
 	return entry
 end
 
+---------------------------------------------------------------- surplus arguments
+
+-- Lua drops arguments that a function has no parameter for, so `nn.Linear(3, 4, x)` would build another layer than was asked
+-- for. Each documented function with a fixed number of parameters is put behind one that refuses more; surplus nils pass.
+-- Functions of C: interp/surplus.c.
+local function surplus(name, most, ...)
+	for i = 1, select('#', ...) do
+		local value = select(i, ...)
+		if value ~= nil then base.fail('%s: wanted no argument %d, got %s', name, most + i, base.describe(value)) end
+	end
+end
+base.surplus = surplus
+
+-- By number of parameters; tail calls, so that no frame is between the caller and the function.
+local LIMIT = {
+	[0] = function(f, name)
+		return function(...)
+			if ... ~= nil then surplus(name, 0, ...) end
+			return f()
+		end
+	end,
+	function(f, name)
+		return function(a, ...)
+			local x, y = ...
+			if x ~= nil or y ~= nil then surplus(name, 1, ...) end
+			return f(a)
+		end
+	end,
+	function(f, name)
+		return function(a, b, ...)
+			local x, y = ...
+			if x ~= nil or y ~= nil then surplus(name, 2, ...) end
+			return f(a, b)
+		end
+	end,
+	function(f, name)
+		return function(a, b, c, ...)
+			local x, y = ...
+			if x ~= nil or y ~= nil then surplus(name, 3, ...) end
+			return f(a, b, c)
+		end
+	end,
+	function(f, name)
+		return function(a, b, c, d, ...)
+			local x, y = ...
+			if x ~= nil or y ~= nil then surplus(name, 4, ...) end
+			return f(a, b, c, d)
+		end
+	end,
+}
+
+local inside = setmetatable({}, {__mode = 'k'}) -- function that checks -> the one it calls
+local names = setmetatable({}, {__mode = 'k'})  -- the one it calls -> its name for tracebacks
+debug.getregistry()['quoll.documented'] = names
+
+-- The function as it was written, for who looks at its text or parameters.
+function base.unsealed(f) return inside[f] or f end
+
+-- The function, refusing more arguments than it has parameters; one with `...` checks them itself.
+function base.limited(f, title)
+	local name = title:match '[^.:]+$'
+	local info = getinfo(f, 'uS')
+	if info.what == 'C' or info.isvararg or inside[f] then return f end
+	local checked = LIMIT[info.nparams](f, name)
+	inside[checked] = f
+	names[f] = title:find ':' and ("method '%s'"):format(name) or ("function '%s'"):format(title)
+	return checked
+end
+
+-- The table that holds what an entry documents, and its key: bench and time, the methods of reports and sort.
+local function holder(name)
+	local object, key = name:match '^(%l+):([%w_]+)$'
+	if object then
+		local meta = debug.getregistry()['quoll.' .. (object == 'x' and 'tensor' or object)]
+		return meta and (rawget(meta, 'methods') or rawget(meta, '__index')), key
+	end
+	object, key = name:match '^(%l+)%.([%w_]+)$'
+	return object and rawget(_G, object), key
+end
+
+local sealed = 0 -- entries of base.docs before this one are done
+local waiting = {}
+
+-- Called behind every file of the prelude (prelude.c) with its name and what it returned, which it gives back: puts the checks
+-- around the functions that the file documents.
+function base.seal(file, result)
+	for i = sealed + 1, #base.docs do
+		local entry = base.docs[i]
+		if entry.kind == 'function' or entry.kind == 'method' then waiting[entry.name] = true end
+	end
+	sealed = #base.docs
+	for name in next, waiting do
+		local list, key = holder(name)
+		local f = type(list) == 'table' and rawget(list, key)
+		if type(f) == 'function' then
+			list[key] = base.limited(f, name)
+			waiting[name] = nil
+		elseif name == file and type(result) == 'function' then
+			result = base.limited(result, name)
+			waiting[name] = nil
+		end
+	end
+	return result
+end
+
+---------------------------------------------------------------- options
+
 local is_tensor = internal.is_tensor
 base.is_tensor = is_tensor
 
@@ -95,10 +203,18 @@ local types = {
 	any = function() return true end,
 }
 
+-- A key as a word of a message.
+function base.word(key)
+	return internal.escape(type(key) == 'string' and key or math.type(key) and tostring(key) or type(key), 40)
+end
+
+-- A value as what a message got: 'text', 3, float32(2, 3), table.
 local function describe(value)
-	if type(value) == 'string' then return ("'%.40s'"):format((value:gsub('%z', '\\0'))) end
+	if type(value) == 'string' then return ("'%s'"):format(internal.escape(value, 40)) end
 	if type(value) == 'number' or type(value) == 'boolean' then return tostring(value) end
-	return type(value)
+	local meta = getmetatable(value)
+	if type(value) == 'table' and type(meta) == 'table' and not (meta.__tostring or meta.__brief) then return 'table' end
+	return internal.describe(value) or type(value)
 end
 base.describe = describe
 
@@ -115,12 +231,18 @@ function base.options(entry, given, lists)
 		known[option[1]] = option
 		names[#names + 1] = option[1]
 	end
-	for key, value in next, given do
-		local option = known[key]
-		if not option and not (lists and math.type(key) == 'integer') then
-			base.fail("%s: unknown option '%.40s'%s%s%s", name, tostring(key), base.near(key, names),
-				#names > 0 and '; known: ' or '; it takes none', table.concat(names, ' '))
-		elseif option and not types[option[2]](value) then
+	local unknown = {}
+	for key in next, given do
+		if not known[key] and not (lists and math.type(key) == 'integer') then unknown[#unknown + 1] = base.word(key) end
+	end
+	if #unknown > 0 then
+		table.sort(unknown) -- the order of a table's keys changes from run to run
+		base.fail("%s: unknown option '%s'%s%s%s", name, unknown[1], base.near(unknown[1], names),
+			#names > 0 and '; known: ' or '; it takes none', table.concat(names, ' '))
+	end
+	for _, option in ipairs(entry.options) do
+		local value = rawget(given, option[1])
+		if value ~= nil and not types[option[2]](value) then
 			base.fail('%s: %s: wanted %s, got %s', name, option[1], option[2], describe(value))
 		end
 	end

@@ -16,7 +16,7 @@ local clock, features, tensor = hw.clock, hw.features, tensor
 -- {name=, model=, fields=} of each, float32 first, then by name.
 local function list_of(models)
 	if type(models) ~= 'table' or getmetatable(models) then
-		fail('models: wanted a table {name=model, …}, got %s', internal.describe(models) or describe(models))
+		fail('models: wanted a table {name=model, …}, got %s', describe(models))
 	end
 	local list = {}
 	for name, value in next, models do

@@ -31,7 +31,7 @@ function meta.__index(set, key)
 end
 
 local function shape_text(x)
-	return internal.describe(x) or describe(x)
+	return describe(x)
 end
 
 function meta.__tostring(set)

@@ -55,7 +55,7 @@ end
 
 local function check_batch(what, x, y)
 	if not is_tensor(x) or not is_tensor(y) then
-		fail('%s: data: wanted batches of two tensors x, y, got %s and %s', what, internal.describe(x) or describe(x), internal.describe(y) or describe(y))
+		fail('%s: data: wanted batches of two tensors x, y, got %s and %s', what, describe(x), describe(y))
 	end
 end
 

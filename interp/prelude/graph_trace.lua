@@ -349,7 +349,7 @@ print(g:node('linear1').shape, g:node('relu1').inputs[1])  --> (B, 2) linear1]],
 		{'dead', 'true or false', 'keep what the outputs do not need (default false)'}}}
 
 local function trace(m, x, o)
-	if not module.is_module(m) then fail('trace: wanted a module, got %s', internal.describe(m) or describe(m)) end
+	if not module.is_module(m) then fail('trace: wanted a module, got %s', describe(m)) end
 	o = base.options(options, o)
 	if module.tracer then fail 'trace: wanted to be called outside of a module that is traced' end
 	local given, inputs, trees = is_tensor(x) and {x} or x, {}, {}

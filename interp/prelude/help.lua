@@ -213,6 +213,7 @@ tensor, report or module may be given itself. At the prompt ?name does the same.
 return function(...)
 	local index, out = internal.import 'help_index', {}
 	local value = ...
+	if select('#', ...) > 1 then base.surplus('help', 1, select(2, ...)) end
 	if select('#', ...) == 0 then
 		add_overview(out, index)
 	elseif type(value) == 'string' and value:find '%S' then

@@ -2,6 +2,7 @@
 -- inspect(name, value, text): prints what is known of a value of the user, for ?name at the prompt and in Jupyter. With `text`
 -- the source of a function will follow. Tables are read raw.
 local _, internal = ...
+local base = internal.import 'base'
 local MOST = 40            -- fields that are listed
 local BIG = 10000000       -- elements of a quantized tensor that are not decoded for its range
 
@@ -63,6 +64,7 @@ end
 ---------------------------------------------------------------- functions
 
 local function signature(name, f)
+	f = base.unsealed(f)
 	local info, names = debug.getinfo(f, 'u'), {}
 	for i = 1, info.nparams do names[i] = debug.getlocal(f, i) end
 	if info.isvararg then names[#names + 1] = '...' end
@@ -85,7 +87,7 @@ local function comment_above(text, first)
 end
 
 local function print_function(name, f, with_text)
-	local info = debug.getinfo(f, 'S')
+	local info = debug.getinfo(base.unsealed(f), 'S')
 	if info.what == 'C' then
 		row('function', 'written in C')
 		return
@@ -108,7 +110,7 @@ local function brief(value)
 		return #text > 60 and text:sub(1, 57) .. '…"' or text
 	end
 	if type(value) == 'function' then
-		local info = debug.getinfo(value, 'S')
+		local info = debug.getinfo(base.unsealed(value), 'S')
 		return info.what == 'C' and 'a function written in C' or ('a function, %s:%d'):format(info.short_src, info.linedefined)
 	end
 	if type(value) == 'table' and not internal.describe(value) then

@@ -6,6 +6,7 @@
 -- the forward of its class, unless something (calibration, quantization, summary) has put a function into HOOK.
 local _, internal = ...
 local base = internal.import 'base'
+local arguments = internal.import 'module_arguments'
 local fail, doc, describe, is_tensor = base.fail, base.doc, base.describe, base.is_tensor
 
 local PARTS, HOOK = {}, {}
@@ -62,20 +63,27 @@ end
 
 local function same(...) return ... end
 
+-- m(x, y): a kind whose forward has no second argument refuses it.
+local function check_call(m, _, ...)
+	local class = getmetatable(m).class
+	if class.takes < 1 + select('#', ...) then base.surplus(class.name, class.takes, select(class.takes, ...)) end
+end
+
 -- Where a last bit decides on a code, sums of float products are ordered as in graphs (graph_run.lua): the same codes on every
 -- processor and in exported C. No tail call: tracebacks find the module that was running by this frame.
-local function call(m, ...)
+local function call(m, x, ...)
+	if ... ~= nil then check_call(m, x, ...) end
 	local hook = rawget(m, HOOK)
 	local sums <close> = rawget(m, 'ordered') and internal.ordered() or nil
-	if module.tracer then return same(module.tracer:call(m, hook or module.run, ...)) end
-	if hook then return same(hook(m, ...)) end
-	return same(module.run(m, ...))
+	if module.tracer then return same(module.tracer:call(m, hook or module.run, x, ...)) end
+	if hook then return same(hook(m, x, ...)) end
+	return same(module.run(m, x, ...))
 end
 debug.getregistry()['quoll.module call'] = call
 
 -- m:forward(x) is m(x): quantized as it is, and seen by whoever watches.
 function forward(m, ...)
-	if not is_module(m) then fail('forward: wanted a module, as in m(x) or m:forward(x), got %s', internal.describe(m) or describe(m)) end
+	if not is_module(m) then fail('forward: wanted a module, as in m(x) or m:forward(x), got %s', describe(m)) end
 	return call(m, ...)
 end
 
@@ -95,25 +103,11 @@ function module.note(m, what, value)
 	if watch then watch(m, what, value) end
 end
 
--- Arguments of a constructor: what stands before the options, and the options.
-local function split(class, ...)
-	local given, n = {...}, select('#', ...)
-	if class.list then
-		if type(given[1]) ~= 'table' or getmetatable(given[1]) then
-			fail('%s: wanted a list, as in %s, got %s', class.name, class.doc.usage, describe(given[1]))
-		end
-		return {}, 0, base.options(class.doc, given[1], true)
-	end
-	local last = given[n]
-	if type(last) ~= 'table' or getmetatable(last) or last[1] ~= nil then return given, n, {} end -- a list is no option
-	given[n] = nil
-	return given, n - 1, base.options(class.doc, last)
-end
-
 -- Makes nn.<name> of an entry: doc fields as for base.doc, and
 --   word      what its instances are called inside a parent: 'conv' gives conv1, conv2 (default: name in lower case)
 --   text      nil: the kind is documented elsewhere
 --   list      called with one table: its items are children (Sequential)
+--   positional    names of options that may also be given by position behind the arguments, in PyTorch's order
 --   loose     reading an unknown field gives nil
 --   init(self, options, …)    sets every field; self:parameter, self:buffer, self:child
 --   forward(self, …)
@@ -121,6 +115,11 @@ end
 function module.define(nn, entry)
 	entry.options = entry.options or {}
 	entry.options[#entry.options + 1] = {'name', 'text', 'what it is called inside its parent'}
+	entry.own = arguments.parameters(entry.init) - 2
+	entry.takes = entry.forward and arguments.parameters(entry.forward) - 1 or math.huge
+	if entry.positional and entry.text then
+		entry.text = ('%s\n\nBy position, as in PyTorch: %s.'):format(entry.text, table.concat(entry.positional, ', '))
+	end
 	entry.doc = entry.text and doc {name = 'nn.' .. entry.name, usage = entry.usage, text = entry.text, example = entry.example,
 		options = entry.options} or {name = entry.name, usage = entry.usage, options = entry.options}
 	entry.word = entry.word or entry.name:lower()
@@ -128,7 +127,7 @@ function module.define(nn, entry)
 		__brief = module.brief, __mime = module.forms, __len = function(m) return #rawget(m, PARTS).children end}
 	module.classes[entry.name] = entry
 	nn[entry.name] = function(...)
-		local given, n, options = split(entry, ...)
+		local given, n, options = arguments.split(entry, ...)
 		local m = new(entry)
 		if options.name then rawset(m, 'name', module.check_name(entry.name, options.name)) end
 		entry.init(m, options, table.unpack(given, 1, n))
@@ -144,13 +143,7 @@ function module.check_name(what, name)
 	return name
 end
 
--- A positive integer argument of a constructor.
-function module.size(class, what, value, least)
-	if math.type(value) ~= 'integer' and not (type(value) == 'number' and value % 1 == 0) or value < (least or 1) then
-		fail('%s: %s: wanted an integer of at least %d, got %s', class, what, least or 1, describe(value))
-	end
-	return math.tointeger(value)
-end
+module.size, module.number, module.window, module.fields_text = arguments.size, arguments.number, arguments.window, arguments.fields_text
 
 ---------------------------------------------------------------- parts
 
@@ -192,7 +185,7 @@ end
 -- What a float layer computes with: a quantized x beside a plain weight is decoded here, on purpose.
 function module.real(x, weight)
 	if not is_tensor(x) then
-		if weight then base.fail('module: wanted a tensor to go into a layer, got %s', internal.describe(x) or base.describe(x)) end
+		if weight then base.fail('module: wanted a tensor to go into a layer, got %s', base.describe(x)) end
 		return x
 	end
 	return x:quantized() and not (weight and weight:quantized()) and x:dequantize() or x
@@ -255,6 +248,16 @@ function module.children(m) return rawget(m, PARTS).children end
 function module.tensors(m) return rawget(m, PARTS).tensors end
 function module.is_buffer(m, name) return rawget(m, PARTS).buffers[name] == true end
 function module.class_of(m) return getmetatable(m).class end
+
+-- Whether m(x, y) does something with y.
+function module.takes_more(m)
+	local class = getmetatable(m).class
+	if not class.list or class == module.custom then return arguments.parameters(rawget(m, 'run') or class.forward) > 2 end
+	for _, child in ipairs(rawget(m, PARTS).children) do
+		if module.takes_more(child.module) then return true end
+	end
+	return class.takes == 2
+end
 
 -- Calls each(name, module) for the module itself (name '') and all inside, parents first, in order; for one that stands in several places
 -- at the first only.
@@ -325,7 +328,7 @@ local function ordered(names, values, what)
 		__tostring = function()
 			local lines = {}
 			for i, name in ipairs(names) do
-				lines[i] = ('  %-24s %s'):format(name, internal.describe(values[name]) or describe(values[name]))
+				lines[i] = ('  %-24s %s'):format(name, describe(values[name]))
 			end
 			return ('%d %s\n'):format(#names, what) .. table.concat(lines, '\n')
 		end})
@@ -393,13 +396,14 @@ local function set_training(m, on)
 	return m
 end
 
-method('train', 'm:train()', [[Sets the mode of training (dropout drops, batch norm takes the batch's statistics) and returns m.
-A quantized model can be trained when its mode is qat or train.]],
+method('train', 'm:train()  m:train(false)', [[Sets the mode of training (dropout drops, batch norm takes the batch's statistics) and returns m;
+m:train(false) is m:eval(). A quantized model can be trained when its mode is qat or train.]],
 	[[m = nn.Dropout(0.5):train()
 print(m.training)  --> true]])
-function methods.train(m)
+function methods.train(m, on)
 	parts_of(m, 'train')
-	return set_training(m, true)
+	if on ~= nil and type(on) ~= 'boolean' then fail('train: wanted true or false, got %s', describe(on)) end
+	return set_training(m, on ~= false)
 end
 
 method('eval', 'm:eval()', [[Sets the mode of use and returns m: dropout does nothing, batch norm takes its running statistics.]],

@@ -52,7 +52,7 @@ local function pairs_of(m, count, list, shared)
 			local two = one and by_input(child.weight:detach(), groups_of(child), one:size(1))
 			if two then list[#list + 1] = {one = one, bias = first.bias and first.bias:detach(), two = two} end
 			first = (not child.act or child.act == 'relu') and child or nil
-		elseif not THROUGH[module.class_of(child).name] then
+		elseif not THROUGH[module.class_of(child).name] or rawget(child, 'axis') == 1 then
 			first = nil
 		end
 	end

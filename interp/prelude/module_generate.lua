@@ -61,7 +61,7 @@ end
 local function check_ids(ids)
 	if type(ids) == 'table' and not getmetatable(ids) and #ids > 0 then ids = tensor(ids):to 'int64' end
 	if not base.is_tensor(ids) or ids:dim() > 2 or ids:nelem() == 0 then
-		fail('generate: ids: wanted at least one number of a token, got %s', internal.describe(ids) or describe(ids))
+		fail('generate: ids: wanted at least one number of a token, got %s', describe(ids))
 	end
 	return ids:dim() == 1 and ids:unsqueeze(1) or ids, ids:dim() == 1
 end

@@ -60,7 +60,7 @@ end
 
 method('source', 'm:source()', [[Prints the Lua source of the module's forward (of nn.module: of its function), as `source` does.]],
 	[[nn.ReLU():source()  --> -- prelude/activation...
---> ...forward = function(_, x)...]])
+--> ...return function(_, x)...]])
 function methods.source(m)
 	module.parts_of(m, 'source')
 	source(rawget(m, 'run') or module.class_of(m).forward)

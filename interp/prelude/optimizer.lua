@@ -115,7 +115,16 @@ function optimizer.define(optim, entry)
 	doc {name = 'optim.' .. entry.name, usage = entry.usage, text = entry.text, example = entry.example, options = entry.options}
 	optimizer.rules[entry.name] = entry
 	local options_of = {name = entry.name, options = entry.options}
-	optim[entry.name] = function(m, options)
+	optim[entry.name] = function(m, options, more)
+		if type(options) == 'number' then -- optim.sgd(m, 0.1): lr, as in PyTorch
+			local given = {lr = options}
+			for key, value in next, base.options(options_of, more) do
+				if key == 'lr' then fail('%s: lr: wanted it once, got it as argument 2 and as option', entry.name) end
+				given[key] = value
+			end
+			options, more = given, nil
+		end
+		if more ~= nil then base.surplus(entry.name, 2, more) end
 		options = base.options(options_of, options)
 		local what = entry.name
 		local s = {rule = entry, list = trained(what, m), count = 0, skipped = 0, steps = {}, moments = {}}
@@ -204,6 +213,7 @@ print(o:lr(0.05):lr())  --> 0.05]])
 function methods.lr(o, ...)
 	local s = state_of(o, 'lr')
 	if select('#', ...) == 0 then return rate(s, math.max(s.count, 1)) end
+	if select('#', ...) > 1 then base.surplus('lr', 2, select(2, ...)) end
 	s.lr = check_lr('lr', (...))
 	return o
 end
@@ -241,7 +251,7 @@ local function loaded_moment(name, value, t)
 	local like = state_like(t)
 	if type(value) == 'number' and t:nelem() == 1 then return like:add_(value) end
 	if not is_tensor(value) or internal.describe(value) ~= internal.describe(like) then
-		fail('load: %s: wanted %s, got %s', name, internal.describe(like), internal.describe(value) or describe(value))
+		fail('load: %s: wanted %s, got %s', name, internal.describe(like), describe(value))
 	end
 	return value:clone()
 end

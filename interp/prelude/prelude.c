@@ -92,6 +92,23 @@ static void call_unrecorded(lua_State *L)
 		lua_error(L);
 }
 
+/* Lets base.lua put its checks around the functions that the file `name` documents; its result is on top of the stack. */
+static void seal(lua_State *L, const char *name)
+{
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, loaded);
+	if (lua_getfield(L, -1, "base") != LUA_TTABLE) { /* base.lua itself, or one that does not need it */
+		lua_pop(L, 2);
+		return;
+	}
+	lua_getfield(L, -1, "seal");
+	lua_replace(L, -3);
+	lua_pop(L, 1);
+	lua_insert(L, -2);
+	lua_pushstring(L, name);
+	lua_insert(L, -2);
+	lua_call(L, 2, 1);
+}
+
 /* Pushes the result of running the file with the module table (or nil) on top of the stack, which it
  * replaces. */
 static void run(lua_State *L, const struct file *f)
@@ -105,6 +122,7 @@ static void run(lua_State *L, const struct file *f)
 	lua_insert(L, -2);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	call_unrecorded(L);
+	seal(L, f->name);
 }
 
 void ql_prelude_require(lua_State *L, const char *name)

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #define QL_PRELUDE_CHUNK "=prelude/"
+#define QL_DOCUMENTED "quoll.documented" /* registry: function behind a check of base.lua -> its name in tracebacks */
 #define QL_INTERNAL "quoll.internal" /* registry: table of functions that C gives to the prelude */
 /* registry: the _ENV of the prelude's chunks; nil: the global table */
 #define QL_PRELUDE_ENVIRONMENT "quoll.environment"

@@ -13,7 +13,7 @@ local layers = {}
 function layers.pattern(name) return name:gsub('[%.%[%]%(%)%*%+%?%^%$|\\{}]', '\\%0') .. '$' end
 
 function layers.check_model(what, m)
-	if not module.is_module(m) then fail('%s: wanted a model, got %s', what, internal.describe(m) or describe(m)) end
+	if not module.is_module(m) then fail('%s: wanted a model, got %s', what, describe(m)) end
 	module.walk(m, function(name, inner)
 		if rawget(inner, 'quantized') then
 			fail('%s: wanted a float model, got one in which %s is quantized', what, name == '' and 'it' or name)

@@ -292,6 +292,7 @@ doc {name = 'report:select', usage = "r:select{'spec', 'ms'}",
 	example = example .. "print(r:select{'ms','spec'}[1])  --> {ms=0.2, spec=int8}"}
 function methods.select(r, ...)
 	local s, names = state_of(r, 'select'), ...
+	if type(names) == 'table' and select('#', ...) > 1 then base.surplus('select', 2, select(2, ...)) end
 	if type(names) ~= 'table' then names = {...} end
 	local list = {columns = names, note = s.note}
 	for _, name in ipairs(names) do

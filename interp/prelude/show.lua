@@ -2,6 +2,7 @@
 -- How the prompt shows a value: strings quoted, plain tables with their contents, objects by their tostring.
 
 local _, internal = ...
+local base = internal.import 'base'
 
 local WIDTH = 80   -- a table that fits is written in one line; %set width changes it
 local ITEMS = 60   -- items shown of one table
@@ -121,7 +122,7 @@ function show(v, seen, indent)
 		end
 	end
 	if kind == 'function' then
-		local at = debug.getinfo(v, 'S')
+		local at = debug.getinfo(base.unsealed(v), 'S')
 
 		return tostring(v) .. (at.what == 'Lua' and (' (%s:%d)'):format(at.short_src, at.linedefined) or '')
 	end

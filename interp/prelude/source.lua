@@ -49,14 +49,14 @@ local function text_of(info)
 end
 
 -- For inspect.lua: the whole text that a function was compiled from, or nil, and where it was.
-function internal.source_of(f) return text_of(debug.getinfo(f, 'S')) end
+function internal.source_of(f) return text_of(debug.getinfo(base.unsealed(f), 'S')) end
 
 return function(f)
 	local wanted = f
 	if type(f) == 'string' then f = by_name(f) end
 	if type(f) ~= 'function' then fail('source: wanted a function or its name, got %s', describe(wanted)) end
-	local info = debug.getinfo(f, 'S')
-	if info.what == 'C' then info = debug.getinfo(behind(f), 'S') end
+	local info = debug.getinfo(base.unsealed(f), 'S')
+	if info.what == 'C' then info = debug.getinfo(base.unsealed(behind(f)), 'S') end
 	if info.what == 'C' then
 		local title = internal.import 'help_index'.title_of(f)
 		print(("-- %s is written in C%s"):format(title or 'this function', title and "; see help '" .. title .. "'" or ''))

@@ -51,7 +51,7 @@ local function text_of(t)
 		local value = t[name]
 		bytes = bytes + (is_tensor(value) and value:nbytes() or 0)
 		if i <= LINES then
-			lines[i] = ('  %-' .. width .. 's  %s'):format(name, internal.describe(value) or describe(value))
+			lines[i] = ('  %-' .. width .. 's  %s'):format(name, describe(value))
 		end
 	end
 	if #names > LINES then lines[LINES + 1] = ('  … (%d more)'):format(#names - LINES) end

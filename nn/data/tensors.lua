@@ -15,7 +15,7 @@ print(#ds, ds:get(2))  --> 5 float32(2)  1 1 2]],
 local function check(name, t)
 	if not base.is_tensor(t) or t:dim() == 0 then
 		fail('tensors: %s: wanted a tensor with samples along its first axis, got %s', name,
-			base.is_tensor(t) and internal.describe(t) or describe(t))
+			describe(t))
 	end
 end
 

@@ -1,29 +1,63 @@
 -- SPDX-License-Identifier: MIT
--- Activations as modules: each calls the tensor's method of that name.
+-- Activations as modules: each calls the tensor's method of that name, with the attributes that its options set.
 local _, internal = ...
+local base = internal.import 'base'
 local module = internal.import 'module'
 
+local function check_slope(value)
+	return module.number('LeakyReLU', 'slope', value, -math.huge, math.huge, true)
+end
+
+local function check_form(value)
+	if value == 'none' then return nil end
+	if value ~= 'tanh' then base.fail("GELU: approximate: wanted 'tanh' or 'none', got %s", base.describe(value)) end
+	return value
+end
+
+local function check_axis(value)
+	local axis = math.tointeger(value)
+	if not axis or axis == 0 then base.fail('Softmax: axis: wanted an integer other than 0, got %s', base.describe(value)) end
+	return axis
+end
+
+-- name, op, text, then the option: name, type, text, check(value) -> attribute
 local list = {
 	{'ReLU', 'relu', 'max(x, 0); quantized operands stay integers.'},
 	{'ReLU6', 'relu6', 'min(max(x, 0), 6).'},
 	{'Tanh', 'tanh', 'The hyperbolic tangent.'},
 	{'Sigmoid', 'sigmoid', '1 / (1 + exp(-x)).'},
-	{'GELU', 'gelu', 'x times the normal distribution function of x.'},
+	{'GELU', 'gelu', "x times the normal distribution function of x; approximate='tanh' is the formula with tanh that GPT-2 has.",
+		{'approximate', 'text', "'tanh' or 'none' (default)"}, check_form},
 	{'SiLU', 'silu', 'x * sigmoid(x).'},
 	{'Hardswish', 'hardswish', 'x * relu6(x + 3) / 6.'},
-	{'LeakyReLU', 'leakyrelu', 'x where it is positive, else 0.01 x.'},
-	{'Softmax', 'softmax', 'exp(x) / sum exp(x) along the last axis.'},
+	{'LeakyReLU', 'leakyrelu', 'x where it is positive, else slope * x.', {'slope', 'number', 'default 0.01'}, check_slope},
+	{'Softmax', 'softmax', 'exp(x) / sum exp(x) along an axis, counted from 1 (negative: from the end).',
+		{'axis', 'integer', '1 is the first, -1 the last (default -1)'}, check_axis},
 }
 
+local function plain(op)
+	return function(_, x) return x[op](x) end
+end
+
+local function with_attributes(op)
+	return function(self, x) return x[op](x, self.attributes) end
+end
+
 for _, entry in ipairs(list) do
-	local name, op, text = entry[1], entry[2], entry[3]
+	local name, op, text, option, check = table.unpack(entry, 1, 5)
+	local key = option and option[1]
 	module.define(nn, {
 		name = name,
-		usage = 'nn.' .. name .. '()',
+		usage = 'nn.' .. name .. '()' .. (option and ('  nn.%s{%s=}  nn.%s(%s)'):format(name, key, name, key) or ''),
 		text = ('x:%s() as a module: %s'):format(op, text),
 		example = ('print(nn.%s()(tensor.zeros(2)):size())  --> 2'):format(name),
+		options = option and {option}, positional = option and {key},
 		integer = name == 'ReLU',
-		init = function() end,
-		forward = function(_, x) return x[op](x) end,
+		init = function(self, options)
+			local value = options[key]
+			self.attributes = value ~= nil and {[key] = check(value)} or {}
+		end,
+		forward = option and with_attributes(op) or plain(op),
+		describe = option and function(self) return (module.fields_text(self.attributes, {key}):gsub('^, ', '')) end or nil,
 	})
 end

@@ -67,6 +67,8 @@ print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 		return {n = 0, k = tensor.zeros(b, self.kvheads, n, d), v = tensor.zeros(b, self.kvheads, n, d)}
 	end,
 	describe = function(self)
-		return ('%d, %d%s'):format(self.size, self.heads, self.causal and ', causal' or '')
+		local shown = {kvheads = self.kvheads ~= self.heads and self.kvheads or nil, rope = self.rope or nil}
+		if not self.query.bias then shown.bias = false end
+		return ('%d, %d%s'):format(self.size, self.heads, self.causal and ', causal' or '') .. module.fields_text(shown, {'kvheads', 'rope', 'bias'})
 	end,
 })

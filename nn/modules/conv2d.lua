@@ -4,45 +4,32 @@ local _, internal = ...
 local base = internal.import 'base'
 local module = internal.import 'module'
 
-local function pair(value, what)
-	if type(value) == 'number' then return {module.size('Conv2d', what, value), module.size('Conv2d', what, value)} end
-	if type(value) ~= 'table' or #value ~= 2 then
-		base.fail('Conv2d: %s: wanted a number or {height, width}, got %s', what, base.describe(value))
-	end
-	return {module.size('Conv2d', what, value[1]), module.size('Conv2d', what, value[2])}
-end
-
-local function options_text(self)
-	local text = ''
-	for _, name in ipairs {'stride', 'pad', 'dilation', 'groups'} do
-		local value = self.geometry[name]
-		if value then
-			text = text .. (', %s=%s'):format(name, type(value) == 'table' and '{' .. table.concat(value, ',') .. '}' or value)
-		end
-	end
-	return text
+local function window(options, name, least, sides)
+	return options[name] and module.window('Conv2d', name, options[name], least, sides)
 end
 
 return module.define(nn, {
 	name = 'Conv2d', word = 'conv',
-	usage = 'nn.Conv2d(inputs, outputs, kernel, {stride=1, pad=0, dilation=1, groups=1, bias=true})',
+	usage = 'nn.Conv2d(inputs, outputs, kernel, {stride=1, pad=0, dilation=1, groups=1, bias=true})  nn.Conv2d(inputs, outputs, kernel, stride, pad)',
 	text = [[A layer x:conv2d(weight, bias) for images (N, inputs, H, W): weight is (outputs, inputs / groups, kh, kw), bias (outputs).
 kernel, stride, pad and dilation are a number or {height, width}; pad may be {top, bottom, left, right}. Both begin with uniform
 random numbers within 1/sqrt(inputs / groups * kh * kw), as in PyTorch.]],
 	options = {{'stride', 'any', 'step of the window (default 1)'}, {'pad', 'any', 'zeros around the image (default 0)'},
 		{'dilation', 'any', 'distance of the weights (default 1)'}, {'groups', 'integer', 'independent groups of channels (default 1)'},
-		{'bias', 'true or false', 'add a bias (default true)'}},
+		{'bias', 'true or false', 'add a bias (default true)'}}, positional = {'stride', 'pad', 'dilation', 'groups', 'bias'},
 	example = [[m = nn.Conv2d(3, 8, 3, {pad=1})
 print(m(tensor.ones(2, 3, 16, 16)):size())  --> 2 8 16 16]],
 	init = function(self, options, inputs, outputs, kernel)
 		inputs = module.size('Conv2d', 'inputs', inputs)
 		outputs = module.size('Conv2d', 'outputs', outputs)
-		kernel = pair(kernel, 'kernel')
+		kernel = module.window('Conv2d', 'kernel', kernel, 1)
+		if type(kernel) == 'number' then kernel = {kernel, kernel} end
 		local groups = module.size('Conv2d', 'groups', options.groups or 1)
 		if inputs % groups ~= 0 or outputs % groups ~= 0 then
 			base.fail('Conv2d: groups: wanted a divisor of %d inputs and %d outputs, got %d', inputs, outputs, groups)
 		end
-		self.geometry = {stride = options.stride, pad = options.pad, dilation = options.dilation, groups = options.groups}
+		self.geometry = {stride = window(options, 'stride', 1), pad = window(options, 'pad', 0, true),
+			dilation = window(options, 'dilation', 1), groups = options.groups and groups}
 		self.act = false
 		local bound = 1 / math.sqrt(inputs // groups * kernel[1] * kernel[2])
 		module.parameter(self, 'weight', tensor.rand(outputs, inputs // groups, kernel[1], kernel[2]):mul_(2 * bound):sub_(bound))
@@ -59,7 +46,8 @@ print(m(tensor.ones(2, 3, 16, 16)):size())  --> 2 8 16 16]],
 	forward = function(self, x) return self:compute(module.real(x, self.weight), self.weight) end,
 	describe = function(self)
 		local outputs, inputs, kh, kw = table.unpack(self.sizes)
-		return ('%d, %d, {%d,%d}%s%s%s'):format(inputs * (self.geometry.groups or 1), outputs, kh, kw, options_text(self),
+		return ('%d, %d, {%d,%d}%s%s%s'):format(inputs * (self.geometry.groups or 1), outputs, kh, kw,
+			module.fields_text(self.geometry, {'stride', 'pad', 'dilation', 'groups'}),
 			self.bias and '' or ', bias=false', self.act and ', act=' .. self.act or '')
 	end,
 })

@@ -1,18 +1,27 @@
 -- SPDX-License-Identifier: MIT
--- nn.Flatten: all axes behind the first as one. A view, for codes as well.
+-- nn.Flatten: all axes from one on as one. A view, for codes as well.
 local _, internal = ...
+local base = internal.import 'base'
 local module = internal.import 'module'
 
 return module.define(nn, {
 	name = 'Flatten',
-	usage = 'nn.Flatten()',
-	text = [[(N, …) to (N, n): all axes behind the first become one. Quantized tensors keep their parameters.]],
+	usage = 'nn.Flatten()  nn.Flatten(axis)',
+	text = [[(N, …) to (N, n): all axes from `axis` on become one. Axes count from 1: nn.Flatten(2) is the default and keeps the first,
+nn.Flatten(1) makes one axis of all. Quantized tensors keep their parameters.]],
 	example = 'print(nn.Flatten()(tensor.zeros(2, 1, 28, 28)):size())  --> 2 784',
+	options = {{'axis', 'positive integer', 'the first of the axes that become one (default 2)'}}, positional = {'axis'},
 	integer = true,
 	view = true,
-	init = function() end,
-	forward = function(_, x)
-		if x:dim() == 2 then return x end
-		return x:reshape(x:size(1), x:nelem() // math.max(1, x:size(1)))
+	init = function(self, options) self.axis = module.size('Flatten', 'axis', options.axis or 2) end,
+	forward = function(self, x)
+		local axis, rank = self.axis, x:dim()
+		if rank < axis then base.fail('Flatten: wanted a tensor of at least %d axes, got %s', axis, internal.describe(x)) end
+		if rank == axis then return x end
+		local shape, n = {x:size()}, 1
+		for i = axis, rank do n, shape[i] = n * shape[i], nil end
+		shape[axis] = n
+		return x:reshape(table.unpack(shape))
 	end,
+	describe = function(self) return self.axis ~= 2 and tostring(self.axis) or '' end,
 })

@@ -5,10 +5,10 @@ local module = internal.import 'module'
 
 return module.define(nn, {
 	name = 'Linear',
-	usage = 'nn.Linear(inputs, outputs, {bias=true})',
+	usage = 'nn.Linear(inputs, outputs, {bias=true})  nn.Linear(inputs, outputs, bias)',
 	text = [[A layer x:linear(weight, bias) for x (…, inputs): weight is (outputs, inputs), bias (outputs). Both begin with uniform random
 numbers within 1/sqrt(inputs) (Kaiming's uniform rule with a = sqrt(5), as in PyTorch).]],
-	options = {{'bias', 'true or false', 'add a bias (default true)'}},
+	options = {{'bias', 'true or false', 'add a bias (default true)'}}, positional = {'bias'},
 	example = [[m = nn.Linear(3, 2)
 print(m(tensor.ones(4, 3)):size())  --> 4 2]],
 	init = function(self, options, inputs, outputs)

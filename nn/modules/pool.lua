@@ -4,43 +4,53 @@ local _, internal = ...
 local base = internal.import 'base'
 local module = internal.import 'module'
 
-local function window(self, options, kernel)
-	if kernel ~= nil and kernel ~= 'all' and type(kernel) ~= 'number' and type(kernel) ~= 'table' then
-		base.fail('%s: kernel: wanted a number or {height, width}, got %s', module.class_of(self).name, base.describe(kernel))
+-- Pads are limited by the op as well: they are known to be too large here.
+local function check_pad(class, pad, kernel)
+	for i, value in ipairs(type(pad) == 'table' and pad or {pad, pad}) do
+		local axis = type(pad) == 'table' and #pad == 4 and (i + 1) // 2 or i
+		local most = (type(kernel) == 'table' and kernel[axis] or kernel) // 2
+		if value > most then base.fail('%s: pad: wanted at most half of the kernel, %d, got %d', class, most, value) end
 	end
-	self.kernel = kernel or 'all'
-	self.geometry = {stride = options.stride, pad = options.pad}
+	return pad
+end
+
+local function window(self, options, kernel)
+	local class = module.class_of(self).name
+	self.kernel = kernel == 'all' and kernel or module.window(class, 'kernel', kernel, 1)
+	if kernel == 'all' and (options.stride or options.pad) then
+		base.fail('%s: %s: wanted a kernel with it, got none', class, options.stride and 'stride' or 'pad')
+	end
+	self.geometry = {stride = options.stride and module.window(class, 'stride', options.stride, 1),
+		pad = options.pad and check_pad(class, module.window(class, 'pad', options.pad, 0, true), self.kernel)}
 end
 
 local function text(self)
 	local k = self.kernel
-	return type(k) == 'table' and ('{%d,%d}'):format(k[1], k[2]) or tostring(k)
+	return (type(k) == 'table' and ('{%d,%d}'):format(k[1], k[2]) or tostring(k)) .. module.fields_text(self.geometry, {'stride', 'pad'})
 end
 
-local options = {{'stride', 'any', 'step of the window (default: the kernel)'}, {'pad', 'any', 'border (default 0)'}}
+local options = {{'stride', 'any', 'step of the window (default: the kernel)'}, {'pad', 'any', 'border, at most half of the kernel (default 0)'}}
+local HOW = ' kernel and stride are a number or {height, width}; pad may be {top, bottom, left, right}.'
 
 module.define(nn, {
 	name = 'MaxPool2d', word = 'maxpool',
-	usage = 'nn.MaxPool2d(kernel, {stride=, pad=})',
-	text = [[x:maxpool2d as a module: the largest element of each window.]],
-	options = {table.unpack(options)},
+	usage = 'nn.MaxPool2d(kernel, {stride=, pad=})  nn.MaxPool2d(kernel, stride, pad)',
+	text = [[x:maxpool2d as a module: the largest element of each window.]] .. HOW,
+	options = {table.unpack(options)}, positional = {'stride', 'pad'},
 	example = 'print(nn.MaxPool2d(2)(tensor.ones(1, 3, 8, 8)):size())  --> 1 3 4 4',
 	integer = true,
-	init = function(self, given, kernel)
-		if not kernel then base.fail('MaxPool2d: kernel: wanted a number or {height, width}, got nothing') end
-		window(self, given, kernel)
-	end,
+	init = function(self, given, kernel) window(self, given, module.window('MaxPool2d', 'kernel', kernel, 1)) end,
 	forward = function(self, x) return x:maxpool2d(self.kernel, self.geometry) end,
 	describe = text,
 })
 
 return module.define(nn, {
 	name = 'AvgPool2d', word = 'avgpool',
-	usage = 'nn.AvgPool2d(kernel, {stride=, pad=})  nn.AvgPool2d()',
-	text = [[x:avgpool2d as a module: the mean of each window; without a kernel the mean of the whole image, (N, C, 1, 1).]],
-	options = {table.unpack(options)},
+	usage = 'nn.AvgPool2d(kernel, {stride=, pad=})  nn.AvgPool2d(kernel, stride, pad)  nn.AvgPool2d()',
+	text = [[x:avgpool2d as a module: the mean of each window; without a kernel the mean of the whole image, (N, C, 1, 1).]] .. HOW,
+	options = {table.unpack(options)}, positional = {'stride', 'pad'},
 	example = 'print(nn.AvgPool2d()(tensor.ones(1, 3, 8, 8)):size())  --> 1 3 1 1',
-	init = window,
+	init = function(self, given, kernel) window(self, given, kernel == nil and 'all' or kernel) end,
 	forward = function(self, x)
 		if self.kernel == 'all' then return x:avgpool2d() end
 		return x:avgpool2d(self.kernel, self.geometry)

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Recurrent layers: nn.RNN, nn.LSTM, nn.GRU. Several layers stand on top of each other, each one op over the whole sequence.
 local _, internal = ...
-local base = internal.import 'base'
 local module = internal.import 'module'
 
 -- gates: rows of the weights for each unit; states: h, or h and c; op: a function of nn
@@ -100,7 +99,7 @@ end
 local function define(kind)
 	module.define(nn, {
 		name = kind.name,
-		usage = ('nn.%s(inputs, hidden, {layers=1, dropout=0, bias=true, batchfirst=true})'):format(kind.name),
+		usage = ('nn.%s(inputs, hidden, {layers=1, dropout=0, bias=true, batchfirst=true})  nn.%s(inputs, hidden, layers)'):format(kind.name, kind.name),
 		text = ([[Recurrent layers over a sequence, %s: x (B, T, inputs) to (B, T, hidden), or with batchfirst=false both with T first.
 Behind it the states after the last step are returned, a list with {%s} (B, hidden) for each layer; m(x, states) begins with
 such, else with zeros. dropout acts between layers in training. In m:fit, m:evaluate and m:generate on a text that goes on
@@ -108,14 +107,13 @@ from batch to batch the states are carried over. Weights begin uniform within 1/
 			kind.text, kind.states == 2 and 'h, c' or 'h'),
 		options = {{'layers', 'integer', 'default 1'}, {'dropout', 'number', 'between layers, in training (default 0)'},
 			{'bias', 'true or false', 'default true'}, {'batchfirst', 'true or false', '(B, T, n), else (T, B, n) (default true)'}},
+		positional = kind.name ~= 'RNN' and {'layers', 'bias', 'batchfirst', 'dropout'} or {'layers'},
 		example = ('m = nn.%s(3, 4, {layers=2})\nprint(m(tensor.ones(2, 5, 3)):size())  --> 2 5 4'):format(kind.name),
 		init = function(self, options, inputs, hidden)
 			inputs, hidden = module.size(kind.name, 'inputs', inputs), module.size(kind.name, 'hidden', hidden)
 			self.layers, self.hidden, self.inputs = module.size(kind.name, 'layers', options.layers or 1), hidden, inputs
-			self.dropout, self.bias, self.batchfirst = options.dropout or 0, options.bias ~= false, options.batchfirst ~= false
-			if not (self.dropout >= 0 and self.dropout < 1) then
-				base.fail('%s: dropout: wanted a number from 0 to below 1, got %s', kind.name, self.dropout)
-			end
+			self.dropout = module.number(kind.name, 'dropout', options.dropout or 0, 0, 1, true)
+			self.bias, self.batchfirst = options.bias ~= false, options.batchfirst ~= false
 			self.op, self.states, self.carrying, self.carried = kind.op, kind.states, false, false
 			local bound = 1 / math.sqrt(hidden)
 			for layer = 1, self.layers do
@@ -143,7 +141,10 @@ from batch to batch the states are carried over. Weights begin uniform within 1/
 			return run(self, module.real(x), states, function(field) return self[field] end)
 		end,
 		describe = function(self)
-			return ('%d, %d%s'):format(self.inputs, self.hidden, self.layers > 1 and ', layers=' .. self.layers or '')
+			local shown = {layers = self.layers > 1 and self.layers or nil, dropout = self.dropout > 0 and ('%g'):format(self.dropout) or nil}
+			if not self.bias then shown.bias = false end
+			if not self.batchfirst then shown.batchfirst = false end
+			return ('%d, %d'):format(self.inputs, self.hidden) .. module.fields_text(shown, {'layers', 'dropout', 'bias', 'batchfirst'})
 		end,
 	})
 end

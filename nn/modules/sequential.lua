@@ -21,8 +21,22 @@ local function add_all(self, list)
 	end
 end
 
-local function run(self, x, ...)
-	for i = 1, #self do x = self[i](x, ...) end
+-- The first `count` children one after the other. What is given besides x (states, caches) goes to those that take it.
+local function run(self, count, x, ...)
+	if ... == nil then
+		for i = 1, count do x = self[i](x) end
+		return x
+	end
+	local used = false
+	for i = 1, count do
+		local child = self[i]
+		if module.takes_more(child) then
+			x, used = child(x, ...), true
+		else
+			x = child(x)
+		end
+	end
+	if not used then base.surplus(module.class_of(self).name, 1, ...) end
 	return x
 end
 
@@ -37,7 +51,7 @@ print(#m, m.linear2 == m[3])  --> 3 true
 m = nn.Sequential{{'fc1', nn.Linear(3, 4)}, nn.ReLU(), {'fc2', nn.Linear(4, 2)}}
 print(m.fc1 == m[1], m.fc2 == m[3])  --> true true]],
 	init = add_all,
-	forward = run,
+	forward = function(self, x, ...) return run(self, #self, x, ...) end,
 })
 
 base.doc {name = 'module:add', usage = "m:add(module)  m:add('fc1', module)",
@@ -49,6 +63,7 @@ print(#m, m.out == m[3], m(tensor.ones(5, 3)):size())  --> 3 true 5 2]]}
 function module.methods.add(m, ...)
 	local name, child = ...
 	if select('#', ...) == 1 then name, child = nil, name end
+	if select('#', ...) > 2 then base.surplus('add', 3, select(3, ...)) end
 	local kind = module.is_module(m) and module.class_of(m).name or describe(m)
 	if kind ~= 'Sequential' then fail("add: wanted an nn.Sequential, as in m:add(module), got %s", kind) end
 	if not module.is_module(child) then fail('add: wanted a module, got %s', describe(child)) end
@@ -75,8 +90,7 @@ print(m(tensor.ones(2, 3)):size())  --> 2 3]],
 		self.body, self.out = #list, false -- out: spec of an integer sum
 	end,
 	forward = function(self, x, ...)
-		local y = x
-		for i = 1, self.body do y = self[i](y, ...) end
+		local y = run(self, self.body, x, ...)
 		local around = self.shortcut and self.shortcut(x) or x
 		module.note(self, 'body', y)
 		module.note(self, 'around', around)

@@ -53,8 +53,7 @@ end
 
 local function check_ids(self, ids, start)
 	if not base.is_tensor(ids) or ids:dim() ~= 2 then
-		base.fail('Transformer: wanted numbers of tokens (B, T), got %s', base.is_tensor(ids) and internal.describe(ids) or
-			base.describe(ids))
+		base.fail('Transformer: wanted numbers of tokens (B, T), got %s', base.describe(ids))
 	end
 	if start + ids:size(2) - 1 > self.context then
 		base.fail('Transformer: wanted at most %d positions (context=), got %d', self.context, start + ids:size(2) - 1)

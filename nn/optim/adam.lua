@@ -4,7 +4,7 @@ local _, internal = ...
 
 return {
 	name = 'adam',
-	usage = 'optim.adam(m, {lr=, beta1=, beta2=, eps=, decay=, clip=, limit=})',
+	usage = 'optim.adam(m, {lr=, beta1=, beta2=, eps=, decay=, clip=, limit=})  optim.adam(m, lr, {…})',
 	text = [[Adam (Kingma and Ba 2014) for the parameters of a module or a list of tensors: with the gradient d = grad + decay·x, running means
 first of d and second of d², x = x - lr·first' / (sqrt(second') + eps), where ' divides by 1 - beta^step. Default of lr: 0.001.
 decay adds to the gradient; optim.adamw shrinks the parameters instead.]],

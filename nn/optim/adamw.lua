@@ -5,7 +5,7 @@ local adam = internal.import 'adam'
 
 return {
 	name = 'adamw',
-	usage = 'optim.adamw(m, {lr=, beta1=, beta2=, eps=, decay=, clip=, limit=})',
+	usage = 'optim.adamw(m, {lr=, beta1=, beta2=, eps=, decay=, clip=, limit=})  optim.adamw(m, lr, {…})',
 	text = [[Adam with decoupled weight decay (Loshchilov and Hutter 2017): each step first multiplies the parameters by 1 - lr·decay, and
 decay has no part in the gradient. The rest is optim.adam; default of lr: 0.001.]],
 	options = {{'beta1', 'number', 'how much of the mean of the gradients stays in a step (default 0.9)'},

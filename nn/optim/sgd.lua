@@ -4,7 +4,7 @@ local _, internal = ...
 
 return {
 	name = 'sgd',
-	usage = 'optim.sgd(m, {lr=, momentum=, decay=, nesterov=, clip=, limit=})',
+	usage = 'optim.sgd(m, {lr=, momentum=, decay=, nesterov=, clip=, limit=})  optim.sgd(m, lr, {…})',
 	text = [[Stochastic gradient descent for the parameters of a module or a list of tensors: with the gradient d = grad + decay·x,
 v = momentum·v + d, the step is x = x - lr·v, with nesterov x = x - lr·(d + momentum·v). Default of lr: 0.001. 16-bit parameters are
 computed in float32 and rounded once a step, so steps below half a unit in the last place are lost.]],

@@ -55,7 +55,7 @@ local wrong = {
 	-- sizes
 	{function() return tensor.zeros(-1) end, 'tensor', 'got %-1'},
 	{function() return tensor.zeros(1 << 62) end, '4611686018427387904'},
-	{function() return tensor.zeros(1 << 31, 1 << 31, 4) end, 'fits in memory'},
+	{function() return tensor.zeros(1 << 31, 1 << 31, 4) end, 'below 2%^63'},
 	{function() return tensor.zeros(1, 1, 1, 1, 1, 1, 1, 1, 1) end, 'at most 8'},
 	{function() return tensor.zeros(1 << 45) end, 'out of memory'},
 	{function() return tensor.zeros(0):max() end, 'max'},

@@ -7,4 +7,4 @@ print(nn.AvgPool2d()(x):item())  --> 8.5
 print(nn.MaxPool2d(3, {stride=1})(x):size())  --> 1 1 2 2
 print(nn.MaxPool2d({1, 2})(x):size())  --> 1 1 4 2
 local ok, message = pcall(nn.MaxPool2d)
-assert(not ok and message:find('MaxPool2d: kernel: wanted a number or {height, width}, got nothing', 1, true))
+assert(not ok and message:find('MaxPool2d: kernel: wanted a number or {height, width}, got nil', 1, true))

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * Arguments that a documented function of C does not take are an error.
+ */
+#ifndef QUOLL_INTERP_SURPLUS_H
+#define QUOLL_INTERP_SURPLUS_H
+
+#include "interp/bind.h"
+
+/* The number of arguments in the longest call that the usage shows; the tensor or object before a colon
+ * counts. */
+int ql_doc_arguments(const struct ql_doc *doc);
+/* Raises "name: wanted no argument 3, got number" when an argument after the first `most` is not nil. */
+void ql_refuse_surplus(lua_State *L, const char *name, int most);
+/* Like ql_set_functions; a function with an entry in `docs` (ended by a NULL name) takes what its usage
+ * shows, no more. */
+void ql_set_documented(lua_State *L, const luaL_Reg *functions, const struct ql_doc *docs);
+
+#endif

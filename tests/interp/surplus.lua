@@ -1,0 +1,172 @@
+-- SPDX-License-Identifier: MIT
+-- No function drops what it is given: every documented function, method and op is called with one argument too many, and
+-- with an option that it does not have, and must refuse both by its own name. The names come from the walk of help_index, so
+-- a new function is tested without a line here, unless it takes options: then it needs valid arguments in `before`.
+local internal = debug.getregistry()['quoll.internal']
+local index = internal.import 'help_index'
+local module = internal.import 'module'
+
+local x, model = tensor.ones(2, 2), nn.Sequential{nn.Linear(2, 2)}
+local image = tensor.ones(1, 1, 4, 4)
+local junk = setmetatable({}, {__name = 'junk'})
+
+local ops = {}
+for _, list in ipairs {tensor.ops(), nn.ops()} do
+	for _, op in ipairs(list) do ops[op.name] = op end
+end
+
+local members, all = {}, {}
+index.each_member(function(title, value)
+	if type(value) == 'function' then
+		members[title] = value
+		all[#all + 1] = title
+	end
+end)
+table.sort(all)
+
+local function is_op(title, name)
+	return ops[name] and (title:find '^x:' or title:find '^tensor%.' or title:find '^nn%.' or title == 'quant.lsq')
+end
+
+local function bare_of(title) return title:match '[^.:]+$' end
+
+local function op_of(title)
+	local bare = bare_of(title)
+	local name = ops[bare] and bare or bare:gsub('_$', '')
+	return is_op(title, name) and debug.getinfo(members[title], 'S').what == 'C' and ops[name] or nil
+end
+
+-- What the call raises; an error when it raises nothing, or not by its name.
+local function message_of(title, ...)
+	local ok, message = pcall(members[title], ...)
+	message = tostring(message):gsub('^%S+:%d+: ', '')
+	assert(not ok, title .. ': was accepted')
+	local name = bare_of(title):gsub('_$', '')
+	assert(message:find('^' .. name) or message:find('^%l+[.:]' .. name) or title == 'quant.observer', title .. ': ' .. message)
+	return message
+end
+
+local many = {}
+for i = 1, 12 do many[i] = junk end
+
+-- Functions that check what they are given by themselves: what they do take, with one argument too many behind it.
+local own = {
+	['module:add'] = {model, 'name', nn.ReLU(), 3}, ['optimizer:lr'] = {optim.sgd({tensor{1, grad = true}}), 0.1, 3}, ['report:select'] = {report{{a = 1}}, {'a'}, {'b'}},
+	['quant.bytes'] = {{1, 2}, 'int8', junk},
+	['plot.bar'] = {x[1], 5}, ['plot.box'] = {x[1], 5}, ['plot.heat'] = {x, 5}, ['plot.hist'] = {x[1], 5}, ['plot.line'] = {x[1], 5},
+	['plot.scatter'] = {x[1], 5},
+	help = {'x:relu', 3},
+}
+local free = {['tensor.nograd'] = true, ['module:summary'] = true} -- pass on what they are given
+assert(not pcall(nn.Linear(2, 2).summary, nn.Linear(2, 2), x, x))
+
+describe('an argument too many', function()
+	for _, title in ipairs(all) do
+		local op = op_of(title)
+		it(title, function()
+			if free[title] or title:find '^nn%.%u' then return end
+			if op then
+				local operands = {}
+				for i = 1, math.min(op.arity_max, 8) do operands[i] = x end
+				if op.list_in then operands = {{x, x}} end
+				for i = 1, 12 do operands[#operands + 1] = junk end
+				message_of(title, table.unpack(operands))
+			elseif own[title] then
+				message_of(title, table.unpack(own[title]))
+			else
+				local message = message_of(title, table.unpack(many))
+				assert(message:find(': wanted no argument %d+, got '), title .. ': ' .. message)
+			end
+		end)
+	end
+end)
+
+-- Arguments with which a kind of module is made.
+local make = {Attention = {4, 2}, AvgPool2d = {2}, BatchNorm2d = {2}, Conv2d = {1, 2, 3}, Dropout = {}, Embedding = {4, 2}, Flatten = {},
+	GELU = {}, GRU = {2, 3}, Hardswish = {}, LSTM = {2, 3}, LayerNorm = {2}, LeakyReLU = {}, Linear = {2, 2}, MaxPool2d = {2}, RMSNorm = {2},
+	RNN = {2, 3}, ReLU = {}, ReLU6 = {}, SiLU = {}, Sigmoid = {}, Softmax = {}, Tanh = {}, Sequential = {{}}, Residual = {{}},
+	Transformer = {{vocab = 4, d = 4, heads = 2, layers = 1}}}
+
+describe('modules', function()
+	for name in pairs(module.classes) do
+		if nn[name] and name ~= 'module' then
+			it(name, function()
+				assert(make[name], name .. ': no arguments in this test')
+				local m = nn[name](table.unpack(make[name]))
+				local class = module.class_of(m)
+				assert(tostring(m):find(name, 1, true))
+				local given = {table.unpack(make[name])}
+				for _ = 1, #(class.positional or {}) do given[#given + 1] = junk end
+				given[#given + 1] = 5
+				local ok, message = pcall(nn[name], table.unpack(given))
+				assert(not ok and message:find(name .. ': wanted no argument ' .. #given, 1, true), tostring(message))
+				local options = class.list and given[1] or {}
+				options.nosuch = 1
+				given = class.list and {options} or {table.unpack(make[name])}
+				if not class.list then given[#given + 1] = options end
+				ok, message = pcall(nn[name], table.unpack(given))
+				assert(not ok and message:find(name .. ": unknown option 'nosuch'", 1, true), tostring(message))
+				ok, message = pcall(m, image, junk, junk, junk)
+				assert(not ok and message:find(name .. ': wanted no argument %d'), name .. ': ' .. tostring(message))
+			end)
+		end
+	end
+end)
+
+-- Valid arguments before the options.
+local batches = {{x, tensor{1, 2, dtype = 'int64'}}}
+local traced = graph.trace(model, tensor.ones(2, 2))
+local parameter = {tensor{1, grad = true}}
+local before = {
+	['bench.compare'] = false, ['bench.load'] = false, ['bench.matmul'] = {}, ['bench.models'] = {{a = model}}, ['bench.ops'] = {}, ['bench.time'] = {print},
+	['data.cifar10'] = {}, ['data.fashion'] = {}, ['data.mnist'] = {}, ['data.ptb'] = {}, ['data.synth'] = {}, ['data.text'] = {},
+	['data.folder'] = {'.'}, ['data.loader'] = {data.tensors(x, tensor{1, 2, dtype = 'int64'})}, ['data.tensors'] = {x, tensor{1, 2, dtype = 'int64'}},
+	['figure:encode'] = false, ['figure:text'] = {plot.line{{1, 2}}}, ['graph.op'] = {}, ['graph:calibrate'] = {traced, {x}},
+	['graph:export'] = {traced}, ['graph:match'] = {traced, {}}, ['graph:pass'] = false, ['graph:plan'] = {traced}, ['graph:print'] = {traced},
+	['graph:quantize'] = {traced}, ['graph:run'] = {traced, x}, ['hw.force'] = false, ['hw.recommend'] = {}, ['hw.tune'] = {{op = 'matmul', m = 1, n = 8, k = 8}},
+	['jupyter.display'] = {x}, ['module:calibrate'] = {model, {x}}, ['module:evaluate'] = {model, batches}, ['module:fit'] = {model, batches},
+	['module:generate'] = {model, tensor{1, dtype = 'int32'}}, ['module:load'] = {model, 'f.npz'}, ['module:quantize'] = {model},
+	['observer:plot'] = {quant.observer 'int8'}, ['optim.adam'] = {parameter}, ['optim.adamw'] = {parameter}, ['optim.clip'] = {parameter},
+	['optim.cosine'] = {}, ['optim.onecycle'] = {}, ['optim.sgd'] = {parameter}, ['optim.step'] = {}, ['report:plot'] = false, ['report:group'] = {report{{a = 1}}, 'a', 'count'}, ['report:mean'] = {report{{a = 1}}, 'a', 'a'},
+	['report:pivot'] = {report{{a = 1}}}, ['report:show'] = {report{{a = 1}}}, ['report:text'] = {report{{a = 1}}}, report = false, ['graph.trace'] = {model, x},
+	['quant.search'] = {model}, ['quant.sensitivity'] = {model}, ['sweep.diff'] = {'a.db', 'b.db'}, ['sweep.load'] = {'a.db'}, ['sweep.merge'] = {{'a.db', 'b.db'}},
+	['sweep.run'] = {}, ['sweep.steps'] = {'a.db'}, ['tensor.save'] = {'f.npz', x}, ['tokenizer:encode'] = false, ['tensor.memory'] = false,
+	['plot.bar'] = {x[1]}, ['plot.box'] = {x[1]}, ['plot.heat'] = {x}, ['plot.hist'] = {x[1]}, ['plot.line'] = {x[1]}, ['plot.scatter'] = {x[1], x[1]},
+	['quant.observer'] = {}, ['quant.spec'] = {}, ['quant.params'] = false, ['quant.bytes'] = {{1}, 'int8'}, ['quant.fallback'] = false, ['quant.ledger'] = false,
+	['quant.log'] = false, ['quant.dtype'] = false,
+}
+
+describe('an option that does not exist', function()
+	for _, title in ipairs(all) do
+		local op, entry = op_of(title), index.by_title[title]
+		local options = not title:find '^nn%.%u' and entry and (#entry.options > 0 or before[title])
+		it(title, function()
+			if op then
+				local operands = {}
+				for i = 1, math.min(op.arity_min, 8) do operands[i] = x end
+				if op.list_in then operands = {{x, x}} end
+				operands[#operands + 1] = {nosuch = 1}
+				local message = message_of(title, table.unpack(operands))
+				assert(message:find "unknown %l+ 'nosuch'", message)
+			elseif options then
+				assert(before[title] ~= nil, title .. ': takes options and has no arguments in this test')
+				if not before[title] then return end
+				local given = {table.unpack(before[title])}
+				given[#given + 1] = {nosuch = 1}
+				local message = message_of(title, table.unpack(given))
+				assert(message:find "unknown %l+ 'nosuch'", message)
+			end
+		end)
+	end
+end)
+
+-- What a module's call, the constructors and some methods take as PyTorch does.
+print(nn.LeakyReLU(0.1)(tensor{-1}))                              --> float32(1)  -0.1000
+print(nn.Conv2d(3, 4, 3, 2)(tensor.ones(1, 3, 7, 7)):size())      --> 1 4 3 3
+print(nn.Conv2d(3, 4, 3, 2, 1)(tensor.ones(1, 3, 7, 7)):size())   --> 1 4 4 4
+print(nn.MaxPool2d(3, 2)(tensor.ones(1, 1, 7, 7)):size())         --> 1 1 3 3
+print(nn.AvgPool2d(3, 2, 1)(tensor.ones(1, 1, 7, 7)):size())      --> 1 1 4 4
+print(#nn.Linear(3, 4, false):parameters())                       --> 1
+print(nn.Dropout(0.5):train(false)(tensor.ones(4)))               --> float32(4)  1 1 1 1
+print(optim.sgd({tensor{1, grad = true}}, 0.25):lr())             --> 0.25
+print(x:size(1, nil), pcall(x.size, x, 1, 2))                     --> 2 false size: wanted no argument 3, got number 2
