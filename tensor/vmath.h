@@ -99,7 +99,7 @@ QL_INLINE float ql_expm1(float x)
 	q = r + r * r * q;
 	last = biased > most ? 2.0f : 1.0f; /* 2^128 is no float */
 	power = ql_of_bits(((biased > most ? most : biased) - 256 + 127) << 23);
-	return (q * power + (power - 1)) * last;
+	return copysignf((q * power + (power - 1)) * last, x);
 }
 
 /* 2^k 2^f, |f| <= 1/2: 1 + f p(f) */

@@ -17,7 +17,7 @@ QL_INLINE float ql_tanh(float x)
 	p = p * z + 0.133330107f;
 	p = p * z + -0.333333284f;
 	big = 1 - 2 / (ql_exp(a + a) + 1);
-	return a < 0.55f ? x + x * (z * p) : copysignf(big, x);
+	return copysignf(a < 0.55f ? x + x * (z * p) : big, x);
 }
 
 /* With e = e^-|x|, which cannot overflow: 1 / (1 + e) on the right, e / (1 + e) on the left; there the last
@@ -101,7 +101,7 @@ QL_INLINE float ql_gelu(float x)
 	near = ql_exp_near(r - (0.5f * (a - head) * (a + head) + 0.8f * (a - (d - c)) * t * t));
 	t = a * t;
 	t = (0.25f * t + t * (g + near * (g + 0.25f))) * ql_power_first(biased) * ql_power_second(biased);
-	return (x > 0 ? x : 0) - t;
+	return (x < 0 ? 0 : x) - t;
 }
 
 /* x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)), the approximation by tanh. Its error grows with the exponent:

@@ -68,7 +68,7 @@ QL_INLINE float ql_log1p(float x)
 	float u = 1 + x, lost = x < 1 ? x - (u - 1) : 1 - (u - x), e, f = ql_log_split(u, &e);
 	float low = ql_log_tail(f) + (e * QL_LN2_LO + lost / u);
 
-	return ql_log_special(u, e * QL_LN2_HI + (f + low));
+	return x == 0 ? x : ql_log_special(u, e * QL_LN2_HI + (f + low));
 }
 
 /* log x in double for 2^-20 < x < 2^1000, within 2 units in the last place: x = 2^k m, log m = 2 artanh((m - 1) / (m + 1)) by its

@@ -33,7 +33,7 @@ QL_INLINE float ql_sin_reduced(float r, uint32_t q)
 	float z = r * r, s, c;
 
 	s = (-1.95180997e-4f * z + 8.33218824e-3f) * z + -0.166666552f;
-	s = r + r * (z * s);
+	s = copysignf(r + r * (z * s), r);
 	c = (2.44325529e-5f * z + -1.38873106e-3f) * z + 4.16666456e-2f;
 	c = 1 - 0.5f * z + z * z * c;
 	return ql_of_bits(ql_bits(q & 1 ? c : s) ^ (q & 2) << 30);

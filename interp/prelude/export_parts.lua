@@ -337,7 +337,7 @@ static void ${name}(${sum} sum, const ${sum} *bias, const float *factor, int32_t
 
 	if (c->add)
 		v = v + c->add[j];
-	*y = !c->relu || v > 0.0f || v != v ? v : 0.0f;
+	*y = c->relu && v < 0.0f ? 0.0f : v;
 }
 ]]
 
@@ -349,7 +349,7 @@ static void ${name}(float sum, const float *bias, const float *factor, int32_t j
 	(void)factor;
 	if (c->add)
 		sum = sum + c->add[j];
-	*y = !c->relu || sum > 0.0f || sum != sum ? sum : 0.0f;
+	*y = c->relu && sum < 0.0f ? 0.0f : sum;
 }
 ]]
 

@@ -56,35 +56,74 @@ end
 
 ---------------------------------------------------------------- norms
 
-parts.add('layernorm', {needs = {{'sum'}, {'join_lanes'}, {'sqrt'}}, text = [[
+parts.add('centre', {needs = {{'sum'}, {'join_lanes'}, {'sqrt'}}, text = [[
+struct q_centre { /* of a row: its normalized elements are ((x - shift) + rest) * by */
+	float shift, rest, by;
+};
+
 /* As tensor/ops/layernorm.c: differences to a float near the mean, in lanes as q_lanes has them. */
+static struct q_centre ${name}_of(const float *x, int32_t n, double eps, int center)
+{
+	struct q_centre c = {center ? (float)(q_sum(x, n, 1) / (double)n) : 0.0f, 0, 0};
+	double wide[2][32], rest = 0, variance;
+	int32_t i, k, from;
+	float lane[2][32], d;
+
+	memset(wide, 0, sizeof(wide));
+	for (from = 0; from < n; from += 256) {
+		memset(lane, 0, sizeof(lane));
+		for (i = from; i < n && i < from + 256; i++) {
+			d = x[i] - c.shift;
+			lane[0][i & 31] += d;
+			lane[1][i & 31] += d * d;
+		}
+		for (k = 0; k < 32; k++) {
+			wide[0][k] += (double)lane[0][k];
+			wide[1][k] += (double)lane[1][k];
+		}
+	}
+	if (center)
+		rest = -q_join_lanes(wide[0], 32) / (double)n;
+	variance = q_join_lanes(wide[1], 32) / (double)n - rest * rest;
+	c.rest = (float)rest;
+	c.by = (float)(1 / q_sqrt((variance < 0 ? 0 : variance) + eps));
+	return c;
+}
+
+/* A row whose squares are no floats, in units of a power of two: y then holds the row, which is returned. */
+static const float *${name}(struct q_centre *c, const float *x, int32_t n, double eps, int center, float *y)
+{
+	double most = 0, unit = 1, size;
+	int32_t i;
+
+	*c = ${name}_of(x, n, eps, center);
+	if (c->by > 0)
+		return x;
+	for (i = 0; i < n; i++) {
+		size = x[i] < 0 ? -(double)x[i] : (double)x[i];
+		if (!(size - size == 0))
+			return x;
+		most = size > most ? size : most;
+	}
+	while (most * unit >= 2)
+		unit *= 0.5;
+	for (i = 0; i < n; i++)
+		y[i] = (float)((double)x[i] * unit);
+	*c = ${name}_of(y, n, eps * unit * unit, center);
+	return y;
+}
+]]})
+parts.add('layernorm', {needs = {{'centre'}}, text = [[
 static void ${name}(const float *x, int32_t rows, int32_t n, const float *weight, const float *bias, double eps, int center, float *y)
 {
-	int32_t r, i, k, from;
+	struct q_centre c;
+	const float *row;
+	int32_t r, i;
 
 	for (r = 0; r < rows; r++, x += n, y += n) {
-		double wide[2][32], rest = 0, variance;
-		float lane[2][32], shift = center ? (float)(q_sum(x, n, 1) / (double)n) : 0.0f, by, d;
-
-		memset(wide, 0, sizeof(wide));
-		for (from = 0; from < n; from += 256) {
-			memset(lane, 0, sizeof(lane));
-			for (i = from; i < n && i < from + 256; i++) {
-				d = x[i] - shift;
-				lane[0][i & 31] += d;
-				lane[1][i & 31] += d * d;
-			}
-			for (k = 0; k < 32; k++) {
-				wide[0][k] += (double)lane[0][k];
-				wide[1][k] += (double)lane[1][k];
-			}
-		}
-		if (center)
-			rest = -q_join_lanes(wide[0], 32) / (double)n;
-		variance = q_join_lanes(wide[1], 32) / (double)n - rest * rest;
-		by = (float)(1 / q_sqrt((variance < 0 ? 0 : variance) + eps));
+		row = q_centre(&c, x, n, eps, center, y);
 		for (i = 0; i < n; i++)
-			y[i] = ((x[i] - shift) + (float)rest) * by * (weight ? weight[i] : 1.0f) + (bias ? bias[i] : 0.0f);
+			y[i] = ((row[i] - c.shift) + c.rest) * c.by * (weight ? weight[i] : 1.0f) + (bias ? bias[i] : 0.0f);
 	}
 }
 ]]})

@@ -42,7 +42,7 @@ local ELMAN = [[
 
 		h[j] = %s;]]
 parts.add('rnn', {needs = {{vmath.part 'ql_tanh'}}, text = HEAD:format('one part', '', ELMAN:format 'q_tanh(a)')})
-parts.add('rnn_relu', {text = HEAD:format('one part', '', ELMAN:format 'a > 0.0f ? a : a != a ? a : 0.0f')})
+parts.add('rnn_relu', {text = HEAD:format('one part', '', ELMAN:format 'a < 0.0f ? 0.0f : a')})
 
 local GATES = {lstm = 4, gru = 3, rnn = 1}
 local FLOAT = {ctype = 'float'}

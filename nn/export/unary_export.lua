@@ -49,12 +49,12 @@ local FORMULAS = {
 	exp = 'ql_exp(a)', exp2 = 'ql_exp2(a)', expm1 = 'ql_expm1(a)',
 	log = 'ql_log(a)', log2 = 'ql_log2(a)', log10 = 'ql_log10(a)', log1p = 'ql_log1p(a)',
 	tanh = 'ql_tanh(a)', sigmoid = 'ql_sigmoid(a)', silu = 'ql_silu(a)', softplus = 'ql_softplus(a)',
-	relu = 'a > 0.0f ? a : a != a ? a : 0.0f',
-	relu6 = 'a > 6.0f ? 6.0f : a > 0.0f ? a : a != a ? a : 0.0f',
+	relu = 'a < 0.0f ? 0.0f : a',
+	relu6 = 'a > 6.0f ? 6.0f : a < 0.0f ? 0.0f : a',
 	sqrt = '(float)q_sqrt((double)a)', rsqrt = '1.0f / (float)q_sqrt((double)a)',
 	sin = angle 'ql_sin(a)', cos = angle 'ql_cos(a)', tan = angle 'ql_sin(a) / ql_cos(a)', erf = 'ql_erf(a)', asin = 'ql_asin(a)', acos = 'ql_acos(a)', atan = 'ql_atan(a)',
 	round = 'q_rint(a)', floor = 'q_floor(a)', ceil = 'q_ceil(a)', trunc = 'a < 0.0f ? q_ceil(a) : q_floor(a)',
-	sign = 'a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : a',
+	sign = 'a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : a != a ? a : 0.0f',
 	hardswish = 'a * (a + 3.0f > 6.0f ? 6.0f : a + 3.0f > 0.0f ? a + 3.0f : a != a ? a : 0.0f) / 6.0f',
 }
 

@@ -34,8 +34,8 @@ QL_SIMD(void, tanh_f32, (const struct ql_cell_row *row), FORWARD(float, ql_tanh(
 static void tanh_f64(const struct ql_cell_row *row) FORWARD(double, tanh(a))
 QL_SIMD(void, tanh_back_f32, (const struct ql_cell_back *row), BACKWARD(float, 1 - h * h))
 static void tanh_back_f64(const struct ql_cell_back *row) BACKWARD(double, 1 - h * h)
-QL_SIMD(void, relu_f32, (const struct ql_cell_row *row), FORWARD(float, a > 0 ? a : a != a ? a : 0))
-static void relu_f64(const struct ql_cell_row *row) FORWARD(double, a > 0 ? a : a != a ? a : 0)
+QL_SIMD(void, relu_f32, (const struct ql_cell_row *row), FORWARD(float, a < 0 ? 0 : a))
+static void relu_f64(const struct ql_cell_row *row) FORWARD(double, a < 0 ? 0 : a)
 QL_SIMD(void, relu_back_f32, (const struct ql_cell_back *row), BACKWARD(float, h > 0 ? 1.0f : 0.0f))
 static void relu_back_f64(const struct ql_cell_back *row) BACKWARD(double, h > 0 ? 1.0 : 0.0)
 

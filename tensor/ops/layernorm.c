@@ -8,7 +8,8 @@
  * to read.
  *
  * Sums along a row are those of lanes.h. A first sum gives a float32 near the mean; what it missed, and the variance,
- * come from the differences to it, so rows far from 0 lose nothing. dw and db are summed over parts of the rows, cut by
+ * come from the differences to it, so rows far from 0 lose nothing. A row whose squares leave the range of the type is
+ * taken in units of a power of two, which is exact. dw and db are summed over parts of the rows, cut by
  * their number alone: float32 over FLUSH rows, then double.
  */
 #include <math.h>
@@ -139,7 +140,7 @@ static void *at_result(const struct job *j, void *base, int64_t element)
 	return (char *)base + (size_t)element * (j->wide ? sizeof(double) : sizeof(float));
 }
 
-static struct centre centre_of(const struct job *j, const void *x)
+static struct centre centre_of(const struct job *j, const void *x, double epsilon)
 {
 	struct centre c = {.shift = 0};
 	double lane[2 * QL_REDUCE_LANES] = {0}, mean = 0, variance;
@@ -154,8 +155,64 @@ static struct centre centre_of(const struct job *j, const void *x)
 	if (j->centred)
 		c.rest = -ql_join_lanes(lane, QL_REDUCE_LANES, 1) / (double)j->n;
 	variance = ql_join_lanes(lane + QL_REDUCE_LANES, QL_REDUCE_LANES, 1) / (double)j->n - c.rest * c.rest;
-	c.by = 1 / sqrt((variance < 0 ? 0 : variance) + j->epsilon);
+	c.by = 1 / sqrt((variance < 0 ? 0 : variance) + epsilon);
 	return c;
+}
+
+static double element_of(const struct job *j, const void *x, int64_t i)
+{
+	return j->wide ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+static void set_element(const struct job *j, void *x, int64_t i, double value)
+{
+	if (j->wide)
+		((double *)x)[i] = value;
+	else
+		((float *)x)[i] = (float)value;
+}
+
+/* The row in units of 1 / unit, a power of two near its largest element, goes to `scaled`, when that is what its mean or
+ * variance needs. 0: they are finite, or an element is not. */
+static double rescale(const struct job *j, const void *x, void *scaled, struct centre *c)
+{
+	double most = 0, unit = 1;
+
+	if (c->by > 0)
+		return 0;
+	for (int64_t i = 0; i < j->n; i++) {
+		double size = fabs(element_of(j, x, i));
+
+		if (!isfinite(size))
+			return 0;
+		most = size > most ? size : most;
+	}
+	while (most * unit >= 2)
+		unit *= 0.5;
+	for (int64_t i = 0; i < j->n; i++)
+		set_element(j, scaled, i, element_of(j, x, i) * unit);
+	*c = centre_of(j, scaled, j->epsilon * unit * unit);
+	return unit;
+}
+
+/* The row in place becomes h. */
+static void normalize(const struct job *j, const struct centre *c, void *row)
+{
+	for (int64_t i = 0; i < j->n; i++)
+		if (j->wide)
+			((double *)row)[i] = ((((double *)row)[i] - c->shift) + c->rest) * c->by;
+		else
+			((float *)row)[i] = ((((float *)row)[i] - (float)c->shift) + (float)c->rest) * (float)c->by;
+}
+
+/* The row in place, times the weight plus the bias. */
+static void weigh(const struct job *j, void *row)
+{
+	for (int64_t i = 0; i < j->n; i++)
+		if (j->wide)
+			((double *)row)[i] = ((double *)row)[i] * ((const double *)j->w)[i] + ((const double *)j->b)[i];
+		else
+			((float *)row)[i] = ((float *)row)[i] * ((const float *)j->w)[i] + ((const float *)j->b)[i];
 }
 
 static void forward_body(void *arg, int64_t begin, int64_t end)
@@ -165,9 +222,12 @@ static void forward_body(void *arg, int64_t begin, int64_t end)
 	for (int64_t r = begin; r < end; r++) {
 		const void *x = at(j, j->x, r * j->n);
 		void *y = at_result(j, j->y, r * j->n);
-		struct centre c = centre_of(j, x);
+		struct centre c = centre_of(j, x, j->epsilon);
 
-		if (j->wide)
+		if (rescale(j, x, y, &c) > 0) {
+			normalize(j, &c, y);
+			weigh(j, y);
+		} else if (j->wide)
 			apply_f64[j->variant](j->n, x, c.shift, c.rest, c.by, j->w, j->b, y);
 		else
 			apply_f32[j->variant](j->n, x, (float)c.shift, (float)c.rest, (float)c.by, j->w, j->b, y);
@@ -176,14 +236,28 @@ static void forward_body(void *arg, int64_t begin, int64_t end)
 
 /* ---- backward ---- */
 
+/* wide += g w and g w h */
+static void add_products(const struct job *j, const void *g, const void *h, double *wide)
+{
+	for (int64_t i = 0; i < j->n; i++) {
+		double c = element_of(j, g, i) * element_of(j, j->w, i);
+
+		wide[i % QL_REDUCE_LANES] += c;
+		wide[QL_REDUCE_LANES + i % QL_REDUCE_LANES] += c * element_of(j, h, i);
+	}
+}
+
 static void backward_row(const struct job *j, int64_t r, void *lanes)
 {
 	const void *x = at(j, j->x, r * j->n), *g = at(j, j->g, r * j->n);
 	void *dx = at_result(j, j->dx, r * j->n), *db = at_result(j, lanes, j->n);
-	struct centre c = centre_of(j, x);
-	double wide[2 * QL_REDUCE_LANES] = {0}, mean, slope;
+	struct centre c = centre_of(j, x, j->epsilon);
+	double wide[2 * QL_REDUCE_LANES] = {0}, mean, slope, unit = rescale(j, x, dx, &c);
 
-	if (j->wide)
+	if (unit > 0) {
+		normalize(j, &c, dx);
+		add_products(j, g, dx, wide);
+	} else if (j->wide)
 		products_f64[j->variant](j->n, x, c.shift, c.rest, c.by, g, j->w, dx, wide);
 	else
 		products_f32[j->variant](j->n, x, (float)c.shift, (float)c.rest, (float)c.by, g, j->w, dx, wide);
@@ -193,6 +267,8 @@ static void backward_row(const struct job *j, int64_t r, void *lanes)
 		slopes_f64[j->variant](j->n, g, j->w, mean, slope, c.by, dx, lanes, db);
 	else
 		slopes_f32[j->variant](j->n, g, j->w, (float)mean, (float)slope, (float)c.by, dx, lanes, db);
+	for (int64_t i = 0; i < j->n && unit > 0; i++)
+		set_element(j, dx, i, element_of(j, dx, i) * unit);
 }
 
 static void backward_body(void *arg, int64_t begin, int64_t end)

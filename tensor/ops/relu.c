@@ -10,13 +10,14 @@
 #define PIECE 4096 /* elements */
 #define CHUNK 8    /* pieces claimed at a time */
 
-QL_MAP_F32_1(relu_f32, a > 0 ? a : a != a ? a : 0)
-QL_MAP_F64_1(relu_f64, a > 0 ? a : a != a ? a : 0)
+/* -0 and nan stay, as in PyTorch */
+QL_MAP_F32_1(relu_f32, a < 0 ? 0 : a)
+QL_MAP_F64_1(relu_f64, a < 0 ? 0 : a)
 QL_MAP_I64_1(relu_i64, a > 0 ? a : 0)
 static const struct ql_map relu_map = {.result = QL_MAP_PROMOTE, .f32 = relu_f32, .f64 = relu_f64, .i64 = relu_i64};
 
-QL_MAP_F32_1(relu6_f32, a > 6 ? 6 : a > 0 ? a : a != a ? a : 0)
-QL_MAP_F64_1(relu6_f64, a > 6 ? 6 : a > 0 ? a : a != a ? a : 0)
+QL_MAP_F32_1(relu6_f32, a > 6 ? 6 : a < 0 ? 0 : a)
+QL_MAP_F64_1(relu6_f64, a > 6 ? 6 : a < 0 ? 0 : a)
 QL_MAP_I64_1(relu6_i64, a > 6 ? 6 : a > 0 ? a : 0)
 static const struct ql_map relu6_map = {.result = QL_MAP_PROMOTE, .f32 = relu6_f32, .f64 = relu6_f64, .i64 = relu6_i64};
 

@@ -27,7 +27,7 @@ ROUND(ceil, "The smallest integer that is not less.", "print(tensor{1.2,-1.7}:ce
 ROUND(trunc, "The integer part: rounded towards 0.", "print(tensor{1.7,-1.7}:trunc())  --> float32(2)  1 -1", truncf(a),
 	trunc(a), a, .backward = ql_backward_none);
 ROUND(sign, "-1, 0 or 1; nan stays nan.", "print(tensor{-3,0,5}:sign())  --> float32(3) -1  0  1",
-	a > 0 ? 1 : a < 0 ? -1 : a, a > 0 ? 1 : a < 0 ? -1 : a, (a > 0) - (a < 0), .backward = ql_backward_none);
+	a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a, a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a, (a > 0) - (a < 0), .backward = ql_backward_none);
 
 /* ---- clamp ---- */
 

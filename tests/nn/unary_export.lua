@@ -30,4 +30,7 @@ for _, op in ipairs {'sqrt', 'rsqrt', 'round', 'floor', 'ceil', 'trunc', 'sign'}
 	more[op .. ' of special numbers'] = function(_, a) return a[op](a) end
 	more[op .. ': sign of 0'] = function(_, a) return a[op](a):reciprocal() end
 end
+for _, op in ipairs {'relu', 'relu6', 'sin', 'tan', 'tanh', 'expm1', 'log1p', 'gelu', 'erf'} do
+	more[op .. ': sign of 0'] = function(_, a) return a[op](a):reciprocal() end
+end
 exported.functions(more, specials)

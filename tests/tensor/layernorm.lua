@@ -131,6 +131,27 @@ it('dtypes and shapes', function()
 	print(tensor.ones(2, 3):layernorm()[1], tensor{1, 0/0}:layernorm(), tensor{1, 1/0}:rmsnorm())  --> float32(3) 0 0 0 float32(2) nan nan float32(2) 0 nan
 end)
 
+it('rows whose squares leave the range', function()
+	print(tensor{1e20, 0, 0}:layernorm(), tensor{3e19, 4e19}:rmsnorm())  --> float32(3) 1.4142 -0.7071 -0.7071 float32(2) 0.8485 1.1314
+	print(tensor{3.4e38, -3.4e38, 3.4e38, 3.4e38}:layernorm(), tensor({1e200, 0, 0, dtype = 'float64'}):layernorm())  --> float32(4) 0.5774 -1.7321 0.5774 0.5774 float64(3) 1.4142 -0.7071 -0.7071
+	print(tensor{1e38, 1 / 0}:layernorm(), tensor{1e38, 0 / 0}:rmsnorm())  --> float32(2) nan nan float32(2) nan nan
+	tensor.seed(31)
+	local function run(op, x, w, g)
+		x, w = x:detach():requires_grad_(), w:detach():requires_grad_()
+		local y = x[op](x, w, {eps = 0})
+		y:backward(g)
+		return y:detach(), x:grad(), w:grad()
+	end
+	for _, op in ipairs{'layernorm', 'rmsnorm'} do
+		local x, w, g = tensor.randn(3, 300) * 1e25, tensor.randn(300), tensor.randn(3, 300)
+		local got, wanted = {run(op, x, w, g)}, {run(op, x:to 'float64', w:to 'float64', g:to 'float64')}
+		for i = 1, 3 do
+			local off = (got[i]:to 'float64' - wanted[i]):abs():max():item() / wanted[i]:abs():max():item()
+			assert(off < 3e-7, op .. i .. ' ' .. off)
+		end
+	end
+end)
+
 it('names its path, also the fallback of a quantized operand', function()
 	assert(tensor(rows):layernorm():explain():find 'path float32, kernel simd_')
 	assert(tensor(rows):to 'float64':layernorm():explain():find 'path float64')

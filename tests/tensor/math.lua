@@ -66,3 +66,19 @@ print(tensor{inf, nan}:sin(), tensor{-inf}:cos())  --> float32(2) nan nan float3
 print(tensor{-2, -8, 0, 0, inf, 2, 1, -1} ^ tensor{3, 1 / 3, 0, -1, 0.5, -inf, nan, inf})  --> float32(8) -8 nan 1 inf inf 0 1 1
 print(tensor{-3, 0, inf, -0.5} ^ 2, tensor{1e-30, 1e30} ^ 2, tensor{3} ^ tensor{2, 3, 4})  --> float32(4) 9.0000 0.0000 inf 0.2500 float32(2) 0 inf float32(3) 9 27 81
 print(tensor{-2, -2, -2, -1, -1, -8} ^ tensor{3, -3, 2.5, 16777215, 1e10, 0})  --> float32(6) -8.0000 -0.1250 nan -1.0000 1.0000 1.0000
+
+-- Signs of zero, as PyTorch 2.15 has them: alone, in a vector, in every float dtype.
+for names, sign in pairs {['relu relu6 sin tan tanh expm1 log1p asin atan erf gelu silu hardswish leakyrelu sqrt round floor ceil trunc'] = -1,
+	['abs sign square neg'] = 1} do
+	for name in names:gmatch '%w+' do
+		for _, dtype in ipairs {'float32', 'float64', 'float16', 'bfloat16'} do
+			local zeros = tensor.zeros {77, dtype = dtype}:neg()
+			for _, y in ipairs {zeros[name](zeros), zeros[1][name](zeros[1]):view(1)} do
+				assert((1 / y:to 'float64'):eq(sign / 0):all():item(), name .. ' of -0 as ' .. dtype)
+			end
+			local y = name == 'neg' and -zeros or zeros:abs()[name](zeros:abs())
+			assert((1 / y:to 'float64'):eq(1 / 0):all():item(), name .. ' of 0 as ' .. dtype)
+		end
+	end
+end
+assert(1 / tensor{-1}:relu():item() == 1 / 0)
