@@ -269,14 +269,14 @@ static const struct ql_attr narrow_attrs[] = {
 static enum ql_status narrow_start(struct ql_ctx *ctx, const struct ql_call *call, int *axis, int64_t *start)
 {
 	enum ql_status status = ql_call_axis(ctx, call, "axis", axis);
-	int64_t size = call->in[0]->shape[*axis];
+	int64_t size = call->in[0]->shape[*axis], given = ql_call_int(call, "start", 1);
 
 	if (status)
 		return status;
-	*start = ql_call_int(call, "start", 1) - 1;
-	if (ql_call_int(call, "length", 0) == 0 && *start == size) /* nothing may also begin behind the end */
+	*start = size;
+	if (ql_call_int(call, "length", 0) == 0 && given > 0 && given - 1 == size) /* nothing may also begin after the end */
 		return QL_OK;
-	return ql_index(ctx, "narrow: start", *start + 1, size, start);
+	return ql_index(ctx, "narrow: start", given, size, start);
 }
 
 static enum ql_status infer_narrow(struct ql_ctx *ctx, struct ql_call *call)
