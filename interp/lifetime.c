@@ -151,6 +151,7 @@ void ql_discarded_pay(lua_State *L)
 		return;
 	ql_discarded_release(L);
 	l->next_count = l->count + QL_DISCARDED_COUNT + l->calls * l->calls / 32;
+	/* size: when the collector runs next, no memory */
 	l->next_bytes = l->bytes + QL_DISCARDED_BYTES + l->calls * l->calls * 2;
 }
 
