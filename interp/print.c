@@ -2,6 +2,7 @@
  * Tensors as text: a header with dtype, shape and quant facts, then the (decoded) values in aligned columns. More than
  * QL_PRINT_MAX elements: only EDGE items at both ends of each axis, with an ellipsis between. No line is longer than
  * ql_width: one axis is broken into lines, of more axes the last shows as many columns of both ends as there is room for.
+ * More than two axes take no more than the setting `lines`: fewer items at both ends of the leading axes, then fewer rows.
  */
 #include "interp/print.h"
 
@@ -140,17 +141,23 @@ struct style {
 	int width;
 };
 
-/* Indices that are shown of an axis: all, or EDGE at both ends; -1 stands for the ellipsis. */
-static int64_t shown(int64_t size, bool all)
+#define ALL (INT64_MAX / 4)
+
+/* Indices that are shown of an axis: `edge` at both ends, with the ellipsis between, which is -1; of edge 0 the first. */
+static int64_t shown(int64_t size, int64_t edge)
 {
-	return all || size <= 2 * EDGE + 1 ? size : 2 * EDGE + 1;
+	int64_t most = edge ? 2 * edge + 1 : 2;
+
+	return size <= most && (edge || size < 2) ? size : most;
 }
 
-static int64_t shown_index(int64_t i, int64_t size, bool all)
+static int64_t shown_index(int64_t i, int64_t size, int64_t edge)
 {
-	if (all || size <= 2 * EDGE + 1 || i < EDGE)
+	int64_t n = shown(size, edge);
+
+	if (n == size && (edge || size < 2))
 		return i;
-	return i == EDGE ? -1 : size - (2 * EDGE + 1) + i;
+	return i < (edge ? edge : 1) ? i : i == (edge ? edge : 1) ? -1 : size - n + i;
 }
 
 struct printer {
@@ -158,7 +165,7 @@ struct printer {
 	luaL_Buffer *b;
 	const struct ql_tensor *t;
 	struct style style;
-	bool all;
+	int64_t edge[QL_MAX_RANK];
 	int head, tail; /* columns shown of the last axis */
 	int line;       /* columns of a line */
 	int64_t index[QL_MAX_RANK];
@@ -202,14 +209,14 @@ static int element_text(const struct printer *p, char text[64])
 
 static void visit(struct printer *p, int axis, void (*leaf)(struct printer *))
 {
-	int64_t n = axis < p->t->rank ? shown(p->t->shape[axis], p->all) : 0;
+	int64_t n = axis < p->t->rank ? shown(p->t->shape[axis], p->edge[axis]) : 0;
 
 	if (axis == p->t->rank) {
 		leaf(p);
 		return;
 	}
 	for (int64_t i = 0; i < n; i++) {
-		p->index[axis] = shown_index(i, p->t->shape[axis], p->all);
+		p->index[axis] = shown_index(i, p->t->shape[axis], p->edge[axis]);
 		if (p->index[axis] >= 0)
 			visit(p, axis + 1, leaf);
 	}
@@ -266,11 +273,11 @@ static void add_element(struct printer *p)
 /* The only axis: lines of as many elements as fit. */
 static void add_line(struct printer *p)
 {
-	int64_t n = shown(p->t->shape[0], p->all);
+	int64_t n = shown(p->t->shape[0], p->edge[0]);
 	int column = 0;
 
 	for (int64_t i = 0; i < n; i++) {
-		p->index[0] = shown_index(i, p->t->shape[0], p->all);
+		p->index[0] = shown_index(i, p->t->shape[0], p->edge[0]);
 		if (p->index[0] < 0) {
 			luaL_addstring(p->b, "  …");
 			column += 3;
@@ -288,7 +295,7 @@ static void add_line(struct printer *p)
 /* How many columns of the last axis a line has room for; at least one. */
 static void choose_columns(struct printer *p)
 {
-	int64_t size = p->t->shape[p->t->rank - 1], wanted = shown(size, p->all);
+	int64_t size = p->t->shape[p->t->rank - 1], wanted = shown(size, p->edge[p->t->rank - 1]);
 	int room = (p->line - 3) / (p->width + 2); /* beside the ellipsis */
 
 	if (wanted == size && size * (p->width + 2) <= p->line) {
@@ -320,11 +327,11 @@ static void add_row(struct printer *p, int axis)
 /* Matrices, each under its own index line when there are more than two axes. */
 static void add_blocks(struct printer *p, int axis)
 {
-	int64_t n = shown(p->t->shape[axis], p->all);
+	int64_t n = shown(p->t->shape[axis], p->edge[axis]);
 	char text[32];
 
 	for (int64_t i = 0; i < n; i++) {
-		p->index[axis] = shown_index(i, p->t->shape[axis], p->all);
+		p->index[axis] = shown_index(i, p->t->shape[axis], p->edge[axis]);
 		if (p->index[axis] < 0) {
 			luaL_addstring(p->b, "\n  …");
 			continue;
@@ -346,20 +353,58 @@ static void add_blocks(struct printer *p, int axis)
 	}
 }
 
+/* The lines of the values, and the header. */
+static int64_t lines_of(const struct printer *p)
+{
+	int rank = p->t->rank;
+	int64_t lines = 1 + shown(p->t->shape[rank - 2], p->edge[rank - 2]);
+
+	for (int d = rank - 3; d >= 0; d--) {
+		int64_t n = shown(p->t->shape[d], p->edge[d]);
+		bool whole = shown_index(n - 1, p->t->shape[d], p->edge[d]) == n - 1;
+
+		lines = whole ? n * lines : (n - 1) * lines + 1;
+	}
+	return lines + 1;
+}
+
+/* How much of each axis is shown: as much as there are lines for. */
+static void choose_edges(struct printer *p)
+{
+	static const int64_t fewer[] = {ALL, EDGE, 2, 1};
+	int64_t most = ql_tensor_nelem(p->t) <= QL_PRINT_MAX ? ALL : EDGE, limit = ql_setting_int(QL_SETTING_lines);
+	int rank = p->t->rank;
+
+	for (int d = 0; d < rank; d++)
+		p->edge[d] = most;
+	for (int row = 0; rank > 2 && limit && row < 4; row++) {
+		p->edge[rank - 2] = fewer[row] < most ? fewer[row] : most;
+		for (int lead = 0; lead < 4; lead++) {
+			for (int d = 0; d < rank - 2; d++)
+				p->edge[d] = fewer[lead] < most ? fewer[lead] : most;
+			if (lines_of(p) <= limit)
+				return;
+		}
+	}
+	for (int d = 0; d < rank - 2 && limit && lines_of(p) > limit; d++)
+		p->edge[d] = 0;
+}
+
 /* `column`: where the header ended */
 static void add_values(lua_State *L, luaL_Buffer *b, const struct ql_tensor *t, int column)
 {
-	struct printer p = {.L = L, .b = b, .t = t, .all = ql_tensor_nelem(t) <= QL_PRINT_MAX, .line = ql_width()};
+	struct printer p = {.L = L, .b = b, .t = t, .line = ql_width()};
 	char text[64];
 
 	if (ql_tensor_nelem(t) == 0)
 		return;
+	choose_edges(&p);
 	choose_style(&p);
 	if (t->rank == 0) {
 		element_text(&p, text);
 		luaL_addstring(b, text);
 	} else if (t->rank == 1) {
-		if (column + (p.width + 2) * shown(t->shape[0], p.all) > p.line)
+		if (column + (p.width + 2) * shown(t->shape[0], p.edge[0]) > p.line)
 			luaL_addstring(b, "\n");
 		add_line(&p);
 	} else {

@@ -89,6 +89,7 @@ double ql_frame_base(const struct ql_frame *frame);
 struct ql_ink ql_series_ink(int64_t i);
 enum ql_shape ql_series_shape(int64_t i);
 #define QL_INK_TEXT 0x262626u
+#define QL_INK_ON_COLOUR 0x252525u /* text on a colour: pages do not change it in dark mode */
 #define QL_INK_SOFT 0x6B6B6Bu /* notes, reference lines */
 
 /* Adds all x and y of the plan's series to its ranges; names of categories to the x axis. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * plplot writes its SVG with an attribute to a line, a size in points and the same id in every file. One pass
  * drops the indentation and attributes that say the default, turns points into pixels and makes the id depend
- * on the contents. Only markup is touched: plplot writes text as character references.
+ * on the contents. Only markup is touched: plplot writes text as character references. The first tag gets the
+ * colour of the text in place of a name space that is not used: by it pages know our figures, whose neutral colours
+ * they may change (interp/prelude/notebook_page.lua).
  */
 #include "interp/plot/svg.h"
 
@@ -86,6 +88,7 @@ enum ql_status ql_svg_tidy(struct ql_ctx *ctx, const char *svg, size_t n, struct
 	snprintf(p.id, sizeof(p.id), "q%08x", hash(svg, n));
 	while (p.from < p.end) {
 		if (line_break(&p, out->at) || no_stroke(&p) || replace(&p, "text-clipping", p.id) ||
+			replace(&p, "xmlns:xlink=\"http://www.w3.org/1999/xlink\"", "color=\"#262626\"") ||
 			replace(&p, "pt\"", "\"") || replace(&p, "stroke-opacity=\"1.000000\"", "") ||
 			replace(&p, "fill-opacity=\"1.000000\"", "") ||
 			replace(&p, "fill-rule=\"nonzero\"", "") ||

@@ -55,6 +55,7 @@ print(quant.spec 'uint8'.scheme)  --> asymmetric
 print(quant.spec{dtype='int8', priority='accuracy'})  --> int8/1@mse]])
 
 concept('printing', [[print(x) shows dtype and shape, then the values; of more than 1000 elements only three at both ends of each axis.
+With more than two axes the whole takes 40 lines at most: fewer blocks of both ends, then fewer rows; %set lines says another limit, 0 none.
 No line is longer than the terminal is wide: columns that have no room become …, %set width says another width. Where the
 output goes elsewhere, and in notebooks and tests, it is 80.
 

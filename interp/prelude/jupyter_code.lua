@@ -6,24 +6,9 @@ local kernel = {}
 
 ---------------------------------------------------------------- values
 
-local WIDEST = 720 -- pixels of a figure: front ends do not shrink pictures of SVG to the width of a cell
-
-local function fit(tag)
-	local width, height = tag:match 'width="(%d+)" height="(%d+)"'
-	if not width or tonumber(width) <= WIDEST then return nil end
-	local scaled = math.floor(WIDEST / width * height + 0.5)
-	return (tag:gsub('width="%d+" height="%d+"', ('width="%d" height="%d"'):format(WIDEST, scaled)))
-end
-
--- The forms of a value (mime.lua).
-function kernel.bundle(value)
-	local forms = internal.import 'mime'.bundle(value, {png = true})
-	local meta = debug.getmetatable(value)
-	if forms['image/svg+xml'] and type(meta) == 'table' and rawget(meta, '__name') == 'quoll.figure' then
-		forms['image/svg+xml'] = forms['image/svg+xml']:gsub('<svg [^>]*>', fit, 1)
-	end
-	return forms
-end
+-- The forms of a value (mime.lua). Front ends save what they are sent: a figure is a PNG, which all of them show, also for
+-- readers who have not trusted the notebook, and shrink to the width of a cell.
+function kernel.bundle(value) return internal.import 'mime'.bundle(value, {png = 'only'}) end
 
 ---------------------------------------------------------------- completion
 

@@ -139,17 +139,24 @@ end
 
 ---------------------------------------------------------------- figures
 
--- The SVG; PNG only where it is wanted, it takes longer. Without plplot: the figure drawn with characters.
+-- Whether the text is the SVG of a figure of ours: interp/plot/svg.c writes the colour of its text into the first tag.
+function mime.is_figure(svg)
+	return type(svg) == 'string' and svg:match '<svg [^>]*>' ~= nil and svg:match '<svg [^>]*>':find(' color="#262626"', 1, true) ~= nil
+end
+
+-- PNG where it is wanted, it takes longer; SVG unless `wanted.png` is 'only'. Without plplot: the figure drawn with
+-- characters.
 local function figure(value, wanted)
+	local forms = {['text/plain'] = tostring(value)}
+	local made, png
+	if wanted.png then made, png = pcall(value.png, value) end
+	forms['image/png'] = made and png or nil
+	if wanted.png == 'only' and made then return forms end
 	local good, svg = pcall(value.svg, value)
-	if not good then
+	forms['image/svg+xml'] = good and svg or nil
+	if not made and not good then
 		local drawn, text = pcall(value.text, value)
-		return {['text/plain'] = drawn and text:gsub('\n$', '') or tostring(value)}
-	end
-	local forms = {['text/plain'] = tostring(value), ['image/svg+xml'] = svg}
-	if wanted.png then
-		local made, png = pcall(value.png, value)
-		if made then forms['image/png'] = png end
+		forms['text/plain'] = drawn and text:gsub('\n$', '') or forms['text/plain']
 	end
 	return forms
 end
@@ -188,7 +195,7 @@ local function plain(value)
 	return good and text or ('<%s that cannot be shown: %s>'):format(type(value), tostring(text))
 end
 
--- The forms of a value. `wanted`: {png = true} also for figures the picture as PNG. A class whose __mime fails is shown
+-- The forms of a value. `wanted`: {png = true} for figures the picture as PNG, too, {png = 'only'} instead of SVG. A class whose __mime fails is shown
 -- as text, with the message below.
 function mime.bundle(value, wanted)
 	local forms, problem = own_forms(value, wanted or {})

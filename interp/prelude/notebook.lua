@@ -73,8 +73,8 @@ function notebook.lua_of(cell, pieces)
 	return table.concat(parts) .. code:sub(at)
 end
 
--- What the tags say of errors: they 'may' or 'must' come; nil: neither.
-function notebook.fails(cell) return cell.tags['raises-exception'] and 'may' or cell.tags.raises and 'must' or nil end
+-- What the tags say of errors: they 'must' or 'may' come; nil: neither.
+function notebook.fails(cell) return cell.tags.raises and 'must' or cell.tags['raises-exception'] and 'may' or nil end
 
 -- Whether a run calls the cell: there is more in it than comments, and it is not to be skipped.
 function notebook.runs(cell)

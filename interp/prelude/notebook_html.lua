@@ -9,7 +9,8 @@ local notebook = internal.import 'notebook'
 local text_html = internal.import 'notebook_text'
 local escape = mime.escape
 
-local LONG = 40    -- lines of an output that is shown folded
+local LONG = 40    -- an output of more lines or rows is shown folded
+local FIRST = 60   -- characters of its first line that are shown then
 local CONTENTS = 4 -- headings from which on there is a table of contents
 
 local PAGE = internal.import 'notebook_page'
@@ -18,13 +19,23 @@ local PAGE = internal.import 'notebook_page'
 
 local IMAGES = {'image/png', 'image/jpeg', 'image/gif', 'image/webp'}
 
--- Long text is folded; its first lines tell what it is.
+-- A long output is folded; how long it is and its first line tell what it is.
+local function folded(block, count, what, first)
+	if count <= LONG then return block end
+	if (utf8.len(first) or #first) > FIRST then first = first:sub(1, (utf8.offset(first, FIRST) or FIRST) - 1) .. '…' end
+	return ('<details><summary>%d %s%s</summary>%s</details>'):format(count, what, first:find '%S' and ': ' .. escape(first) or '', block)
+end
+
 local function text_block(text, class)
 	text = text:gsub('\n+$', '')
-	local lines = select(2, text:gsub('\n', '')) + 1
 	local block = ('<pre%s>%s</pre>'):format(class and (' class="%s"'):format(class) or '', escape(text))
-	if lines <= LONG then return block end
-	return ('<details><summary>%d lines</summary>%s</details>'):format(lines, block)
+	return folded(block, select(2, text:gsub('\n', '')) + 1, 'lines', text:match '[^\n]*')
+end
+
+-- A table of many rows is folded, too; the first line of its form as text says what it is.
+local function html_block(html, text)
+	local rows = select(2, html:gsub('<tr[ >]', ''))
+	return folded('<div>' .. html .. '</div>', rows, 'rows', type(text) == 'string' and text:match '[^\n]*' or '')
 end
 
 -- The richest form that can be shown inertly.
@@ -40,7 +51,7 @@ local function bundle(data, context)
 	end
 	if type(data['text/html']) == 'string' then
 		local html = clean.html(data['text/html'])
-		if html:find '%S' then return '<div>' .. html .. '</div>' end
+		if html:find '%S' then return html_block(html, data['text/plain']) end
 	end
 	if type(data['text/markdown']) == 'string' then
 		return '<div class="text">' .. text_html(data['text/markdown'], context) .. '</div>'

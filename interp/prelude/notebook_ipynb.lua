@@ -2,10 +2,12 @@
 -- Jupyter's notebooks: nbformat 4.0 to 4.5 is read, 4.5 is written as the nbformat library writes it (names sorted,
 -- indentation of one blank, texts as lists of lines). Reading executes nothing. What a percent file says and a notebook
 -- has no place for, its own manner of writing, is kept in metadata.quoll.text, and used as long as the cells are the
--- same.
+-- same. Jupyter knows no tag `raises`: "raises-exception" is written before it, so that front ends go on behind the error,
+-- and taken away again when that pair is read.
 local _, internal = ...
 local base = internal.import 'base'
 local json = internal.import 'json_write'
+local mime = internal.import 'mime'
 local percent = internal.import 'notebook_percent'
 local fail = base.fail
 
@@ -84,6 +86,35 @@ function ipynb.read_outputs(list, where, name)
 end
 
 local KINDS = {code = true, markdown = true, raw = true}
+local MUST, MAY = 'raises', 'raises-exception'
+
+local function has(list, value)
+	for _, item in ipairs(list) do
+		if item == value then return true end
+	end
+	return false
+end
+
+local function tags_from_jupyter(metadata)
+	local tags = metadata.tags
+	for i = type(tags) == 'table' and #tags or 0, 2, -1 do
+		if tags[i] == MUST and tags[i - 1] == MAY then table.remove(tags, i - 1) end
+	end
+end
+
+-- The metadata, or a copy with the tag that Jupyter knows.
+local function with_jupyter_tags(metadata)
+	local tags = type(metadata.tags) == 'table' and metadata.tags or {}
+	if not has(tags, MUST) or has(tags, MAY) then return metadata end
+	local copy, list = {}, json.array()
+	for name, value in pairs(metadata) do copy[name] = value end
+	for _, tag in ipairs(tags) do
+		if tag == MUST and not has(list, MAY) then list[#list + 1] = MAY end
+		list[#list + 1] = tag
+	end
+	copy.tags = list
+	return copy
+end
 
 local function read_cell(given, i, name)
 	local where = ('cell %d'):format(i)
@@ -95,6 +126,7 @@ local function read_cell(given, i, name)
 		metadata = object(given.metadata, where .. ': metadata', name), number = i}
 	cell.id = type(given.id) == 'string' and given.id:find '^[%w_-]+$' and #given.id <= 64 and given.id or nil
 	cell.metadata.trusted = nil
+	tags_from_jupyter(cell.metadata)
 	if given.attachments ~= nil then
 		cell.attachments = {}
 		for file, data in pairs(object(given.attachments, where .. ': attachments', name)) do
@@ -141,10 +173,18 @@ end
 
 local SPLIT = {['application/javascript'] = true, ['image/svg+xml'] = true}
 
+-- A figure of ours stands once in the file, as PNG where that was made: front ends do not show the SVG of a notebook that
+-- its reader has not trusted.
+local function is_doubled(data)
+	return data['image/png'] and mime.is_figure(data['image/svg+xml'])
+end
+
 local function bundle_lines(data)
-	local out = {}
+	local out, doubled = {}, is_doubled(data)
 	for kind, value in pairs(data) do
-		out[kind] = type(value) == 'string' and (kind:find '^text/' or SPLIT[kind]) and lines_of(value) or value
+		if kind ~= 'image/svg+xml' or not doubled then
+			out[kind] = type(value) == 'string' and (kind:find '^text/' or SPLIT[kind]) and lines_of(value) or value
+		end
 	end
 	return out
 end
@@ -188,7 +228,7 @@ local function ids_of(cells)
 end
 
 local function write_cell(cell, id)
-	local out = {cell_type = cell.kind, id = id, metadata = cell.metadata, source = lines_of(cell.source)}
+	local out = {cell_type = cell.kind, id = id, metadata = with_jupyter_tags(cell.metadata), source = lines_of(cell.source)}
 	if cell.attachments then
 		out.attachments = {}
 		for file, data in pairs(cell.attachments) do out.attachments[file] = bundle_lines(data) end

@@ -37,6 +37,18 @@ pre code { padding: 0; background: none; font-size: 1em; }
 .note, .warn { color: var(--soft); }
 .fig { display: block; overflow-x: auto; }
 .fig svg, .fig img, .text img { max-width: 100%%; height: auto; background: #fff; border-radius: 6px; }
+@media (prefers-color-scheme: dark) {
+	svg[color="#262626"] { background: none; }
+	[color="#262626"] > rect:first-child { fill: none; }
+	[color="#262626"] text[fill="#262626"] { fill: var(--text); }
+	[color="#262626"] [stroke="#4D4D4D"] { stroke: #8b949e; }
+	[color="#262626"] text[fill="#6B6B6B"] { fill: var(--soft); } [color="#262626"] [stroke="#6B6B6B"] { stroke: var(--soft); }
+	[color="#262626"] [stroke="#9A9A9A"] { stroke: #7d8590; }
+	[color="#262626"] [stroke="#E3E3E3"], [color="#262626"] [stroke="#D0D0D0"] { stroke: #30363d; }
+	[color="#262626"] [stroke="#F1F1F1"] { stroke: #22272e; }
+	[color="#262626"] [fill="#FFFFFF"][fill-opacity] { fill: var(--page); }
+	[color="#262626"] [fill="#4B3B8F"] { fill: #a89af0; } [color="#262626"] [stroke="#4B3B8F"] { stroke: #a89af0; }
+}
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .8em 0; display: block; overflow-x: auto; }
 .out table { font-size: .86em; }
 th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }

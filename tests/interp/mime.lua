@@ -56,6 +56,8 @@ it('makes pictures of figures', function()
 	assert(kinds == 'image/svg+xml text/plain' and b['image/svg+xml']:find '<svg' and b['text/plain']:find '^line figure')
 	b = mime.bundle(fig, {png = true})['image/png']
 	assert(mime.from_base64(b):sub(1, 8) == '\137PNG\r\n\26\n')
+	b = mime.bundle(fig, {png = 'only'})
+	assert(b['image/png'] and not b['image/svg+xml'] and b['text/plain']:find '^line figure')
 end)
 it('asks the class', function()
 	local class = {__name = 'point', __mime = function(p)

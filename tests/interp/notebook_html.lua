@@ -20,7 +20,7 @@ math mrow mi mn mo mtext mfrac msqrt mroot msub msup msubsup munder mover munder
 local PLAIN = set [[class lang charset name content open id start colspan rowspan alt download xmlns d points x y x1 y1 x2 y2 cx cy r
 rx ry width height viewBox transform fill fill-opacity fill-rule stroke stroke-width stroke-opacity stroke-linecap
 stroke-linejoin stroke-dasharray font-family font-size font-weight font-style text-anchor dominant-baseline opacity clip-path id
-offset stop-color display xml:space mathvariant largeop stretchy accent linethickness]]
+offset stop-color color display xml:space mathvariant largeop stretchy accent linethickness]]
 
 local function check_address(tag, name, value)
 	if tag == 'img' then return value:find '^data:image/%a+;base64,[%w+/=]*$' end
@@ -200,6 +200,41 @@ it('shows figures and reports whose texts are hostile', function()
 	end
 end)
 
+it('folds long tables, and cuts their first line', function()
+	local mime = internal.import 'mime'
+	local function page(value)
+		return page_of(notebook_of{{kind = 'code', source = 'x', outputs = {{output_type = 'execute_result', data = mime.bundle(value)}}}})
+	end
+	local r = report()
+	for i = 1, 40 do r:add{i = i} end
+	local short, long = page(r), page(r:add{i = 41})
+	assert(not short:find '<details><summary>%d' and long:find '<details><summary>42 rows: +i</summary><div>' and not fault(long))
+	long = page(('ä<'):rep(100) .. ('\n'):rep(50))
+	assert(long:find('<summary>1 lines', 1, true) == nil, 'a text value stands in one line')
+	long = page_of(notebook_of{{kind = 'code', source = 'x', outputs = {{output_type = 'stream', name = 'stdout', text = ('ä<'):rep(100) .. ('\nx'):rep(50)}}}})
+	assert(long:find('<summary>51 lines: ' .. ('ä&lt;'):rep(29) .. 'ä…</summary>', 1, true) and not fault(long))
+end)
+it('has a colour for dark pages for every grey of a figure', function()
+	local style = internal.import 'notebook_page'
+	local dark = style:match '@media %b() (%b{})' .. style:match 'border%-radius: 6px; }\n@media %(prefers%-color%-scheme: dark%) (%b{})'
+	local figures = {plot.line {{1, 3}, {2, 2}, names = {'a', 'b'}, title = 't', xlabel = 'x', ylabel = 'y'}, plot.line {{1, 100}, ylog = true},
+		plot.scatter {x = {1, 1, 1, 1}, y = {1, 1, 1, 1}, label = {'aa', 'bb', 'cc', 'dd'}}, plot.hist {tensor.randn(50)}, plot.bar {{1, 2}},
+		plot.box {{1, 2, 3}}, plot.heat {{{1, 2}, {3, 0 / 0}}}, plot.line {{1, 2, 3}, vlines = {2}, hlines = {2}}}
+	if not pcall(figures[1].svg, figures[1]) then skip 'no plplot' end
+	for _, figure in ipairs(figures) do
+		local svg = figure:svg()
+		assert(internal.import 'mime'.is_figure(svg))
+		for tag, name, red, green, blue in svg:gmatch '<(%a+)[^>]- (%a+)="#(%x%x)(%x%x)(%x%x)"' do
+			local grey = red == green and green == blue and name ~= 'color' and tag ~= 'rect'
+			local colour = '#' .. red .. green .. blue
+			local on_colour = colour == '#252525' or colour == '#DDDDDD' or tag == 'text' and colour == '#FFFFFF' -- the cells of heat
+			assert(not grey or on_colour or dark:find(('[%s="%s"]'):format(name, colour), 1, true), ('%s %s="%s"'):format(tag, name, colour))
+		end
+	end
+	-- the figures of others keep the white page that they were made for
+	assert(not internal.import 'mime'.is_figure '<svg width="5"><text color="#262626"/></svg>')
+end)
+
 ---------------------------------------------------------------- what text becomes
 
 it('writes text cells', function()
@@ -269,6 +304,6 @@ it('has contents, a download and folds long outputs', function()
 		{kind = 'code', source = 'local y = 1', outputs = {{output_type = 'stream', name = 'stdout', text = lines}}, seconds = 65,
 			execution_count = 3, metadata = {title = 'T'}}}, 'tests/interp/notebook_html.lua'))
 	assert(page:find '<title>A</title>' and page:find '<li class="l3"><a href="#s4">D <code>e</code></a></li>')
-	assert(page:find '<summary>60 lines</summary>' and page:find '1 min 5 s' and page:find '%[3%]<span class="t">T</span>')
+	assert(page:find '<summary>60 lines: x</summary>' and page:find '1 min 5 s' and page:find '%[3%]<span class="t">T</span>')
 	assert(page:find '<a download="notebook_html.lua" href="data:application/octet%-stream;base64,LS0gU1BEWC' and not fault(page))
 end)

@@ -122,6 +122,28 @@ it('keeps a percent file through a notebook', function()
 	nb.cells[1].source = 'y'
 	assert(percent.write(nb) == '-- %%\ny\n')
 end)
+it('writes the tag that Jupyter knows for `raises`, and takes it away again', function()
+	local function tags(text) -- of the cell in the .ipynb, of the cell that is read back, of the percent file
+		local written = ipynb.write(percent.read('-- %% tags=' .. text .. '\nx\n', 'a.lua'))
+		local nb = ipynb.read(written, 'a.ipynb')
+		return table.concat(json.read(written).cells[1].metadata.tags, ' '), table.concat(nb.cells[1].metadata.tags, ' '), percent.write(nb)
+	end
+	for given, wanted in pairs {['["raises"]'] = {'raises-exception raises', 'raises'}, ['["a", "raises", "b"]'] = {'a raises-exception raises b', 'a raises b'},
+		['["raises-exception"]'] = {'raises-exception', 'raises-exception'}, ['["raises", "raises-exception"]'] = {'raises raises-exception', 'raises raises-exception'},
+		['["raises", "raises"]'] = {'raises-exception raises raises', 'raises raises'}, ['[]'] = {'', ''}} do
+		local written, read, back = tags(given)
+		assert(written == wanted[1] and read == wanted[2] and back == '-- %% tags=' .. given .. '\nx\n', given .. written .. read .. back)
+	end
+	local nb = percent.read('-- %% tags=["raises"]\nx\n', 'a.lua')
+	ipynb.write(nb)
+	assert(#nb.cells[1].metadata.tags == 1, 'writing changes nothing')
+	for text, fails in pairs {['["raises"]'] = 'must', ['["raises-exception"]'] = 'may', ['["raises", "raises-exception"]'] = 'must', ['[]'] = 'nil'} do
+		local file = os.tmpname()
+		internal.write_file(file .. '.lua', '-- %% tags=' .. text .. '\nx\n')
+		assert(tostring(internal.import 'notebook'.fails(internal.import 'notebook'.open(file .. '.lua').cells[1])) == fails)
+		os.remove(file .. '.lua')
+	end
+end)
 it('keeps attached pictures', function()
 	local nb = ipynb.read([[{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "markdown", "id": "a", "metadata": {},
 		"source": "![a](attachment:p.png)", "attachments": {"p.png": {"image/png": "iVBORw0KGgo="}}}]}]], 'a')

@@ -60,6 +60,31 @@ describe('width: 80 where there is no terminal', function()
 		local text = check_width(tostring(tensor.zeros(2, 2, 60)), 80)
 		assert(text:find('[2, :, :]\n  0  0', 1, true) and text:find '…')
 	end)
+	it('more than two axes: at most 40 lines, with the blocks of both ends', function()
+		local function heads(x)
+			local list = {}
+			for head in tostring(x):gmatch '%[[%d, ]-, :, :%]' do list[#list + 1] = head:match '%[(.*), :, :%]' end
+			return table.concat(list, '; '), select(2, tostring(x):gsub('\n', '')) + 1
+		end
+		print(heads(tensor.zeros(64, 64, 3, 3)))  --> 1, 1; 1, 64; 64, 1; 64, 64 20
+		print(heads(tensor.zeros(3, 16, 16)))     --> 1; 2; 3 25
+		print(heads(tensor.zeros(10, 12, 8)))     --> 1; 10 28
+		print(heads(tensor.zeros(8, 1, 3, 3)))    --> 1, 1; 2, 1; 3, 1; 4, 1; 5, 1; 6, 1; 7, 1; 8, 1 33
+		print(heads(tensor.zeros(20, 1, 50)))     --> 1; 2; 3; 18; 19; 20 14
+	end)
+	it('any number of axes: at most 40 lines', function()
+		tensor.seed(1)
+		local sizes = {1, 2, 3, 7, 8, 40}
+		for _ = 1, 100 do
+			local shape, n = {}, 1
+			for d = 1, math.random(3, 8) do
+				shape[d] = sizes[math.random(n > 20000 and 2 or 6)]
+				n = n * shape[d]
+			end
+			local text = tostring(tensor.zeros(shape))
+			assert(select(2, text:gsub('\n', '')) < 40 and text:find '\n  [0 ]', text)
+		end
+	end)
 	it('every shape and dtype', function()
 		tensor.seed(3)
 		for _, shape in ipairs {{3, 30}, {40, 40}, {1, 5, 50}, {90}, {2000}, {3, 1}} do
@@ -70,6 +95,14 @@ describe('width: 80 where there is no terminal', function()
 	end)
 end)
 
+describe('%set lines', function()
+	it('is the limit of more than two axes, 0 none', function()
+		local function count(setting)
+			return select(2, prompt.session(('%%set lines %s\ntensor.zeros(10, 12, 8)'):format(setting)):gsub('\n  [0 ]+%f[\n]', ''))
+		end
+		assert(count '0' == 120 and count '40' == 24 and count '1' == 2, count '1')
+	end)
+end)
 describe('%set width', function()
 	it('is the width of tensors', function()
 		prompt.check('%set width 30\ntensor.arange(1, 200):view(2, 100)',

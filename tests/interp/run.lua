@@ -128,7 +128,13 @@ it('writes figures as files', function()
 	local _, err, code = quoll 'run h.lua --html h.html --md h.md --ipynb h.ipynb'
 	if not read 'h_files/1.svg' and not pcall(plot.line{{1}}.svg, plot.line{{1}}) then skip 'no plplot' end
 	assert(code == 0 and read 'h_files/1.svg':find '<svg' and read 'h.md':find '%(h_files/1.svg%)', err)
-	assert(read 'h.html':find '<svg xmlns' and read 'h.ipynb':find '"image/png": "iVBOR' and read 'h.ipynb':find '"image/svg%+xml"')
+	assert(read 'h.html':find '<svg xmlns' and read 'h.ipynb':find '"image/png": "iVBOR')
+	assert(not read 'h.ipynb':find 'image/svg', 'each figure once')
+	quoll 'convert h.lua h2.ipynb'
+	assert(read 'h2.ipynb' == read 'h.ipynb', 'also from the side file')
+	quoll 'run h.lua --md h.md'
+	quoll 'convert h.lua h2.ipynb'
+	assert(read 'h2.ipynb':find 'image/svg' and not read 'h2.ipynb':find 'image/png', 'what was kept')
 end)
 it('loses nothing to bad files', function()
 	write('i.lua', 'print(1)\n')

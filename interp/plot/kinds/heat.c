@@ -147,7 +147,7 @@ static void draw_values(const struct ql_figure *f, const struct ql_frame *frame,
 			dark = t > 0.5;
 		ql_number_text(f->grid[i], text);
 		ql_scene_text(s, p.x, p.y, 0.5, size, width, text,
-			(struct ql_ink){.rgb = dark && isfinite(t) ? 0xFFFFFF : QL_INK_TEXT, .alpha = 1});
+			(struct ql_ink){.rgb = dark && isfinite(t) ? 0xFFFFFF : QL_INK_ON_COLOUR, .alpha = 1});
 	}
 }
 
