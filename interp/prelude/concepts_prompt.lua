@@ -90,7 +90,7 @@ kill -9 loses nothing that was
 shown before; the file is brought to the disk after each input, so a power failure loses at most the running one.
 
 `quoll --restore` shows the last session that did not end by itself and puts its inputs into In; nothing is run: %run
-above does it,
+above does it, but for inputs that had failed, were interrupted or had not ended, which it names;
 %run 3 runs one. `quoll --restore file` takes another, %journal lists them. What children write to the terminal
 themselves
 is not recorded, of one input at most 1 MiB, of one session at most 32 MiB of output; files go after 30 days, 200

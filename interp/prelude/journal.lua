@@ -24,8 +24,18 @@ function journal.records(text)
 	return list, at - 1
 end
 
--- A session: {path=, when=, version=, folder=, ended=, whole = bytes of whole records, inputs = {{n=, text=, done=,
--- output = {records}}}}; nil and a reason.
+-- How an input ended. Older journals do not say: an error that was shown is a failure then.
+local function outcome(input)
+	if not input.done then return 'unfinished' end
+	if input.done ~= '' then return input.done end
+	for _, r in ipairs(input.output) do
+		if r.kind == 'error' then return 'failed' end
+	end
+	return 'good'
+end
+
+-- A session: {path=, when=, version=, folder=, ended=, whole = bytes of whole records, inputs = {{n=, text=, done = text of
+-- that record or false, how = good, failed, interrupted or unfinished, output = {records}}}}; nil and a reason.
 function journal.read(path)
 	local file, reason = io.open(path, 'rb')
 	if not file then return nil, reason end
@@ -41,13 +51,14 @@ function journal.read(path)
 			last = {n = r.n, text = r.text, output = {}, done = false}
 			s.inputs[#s.inputs + 1] = last
 		elseif r.kind == 'done' and last then
-			last.done = true
+			last.done = r.text
 		elseif r.kind == 'end' then
 			s.ended = true
 		elseif last and r.kind ~= 'session' then
 			last.output[#last.output + 1] = r
 		end
 	end
+	for _, input in ipairs(s.inputs) do input.how = outcome(input) end
 	return s
 end
 
@@ -126,11 +137,12 @@ function journal.restore(path)
 	for _, input in ipairs(s.inputs) do
 		show_input(input)
 		if type(In) == 'table' then In[input.n] = input.text end
+		internal.outcomes[input.n] = input.how ~= 'good' and input.how or nil
 		next_number = math.max(next_number, input.n + 1)
 	end
 	local lines, width = {}, internal.width()
 	base.wrap(lines, ('%d input%s of %s, in %s;'):format(#s.inputs, #s.inputs == 1 and '' or 's', s.when, s.folder or '?'), '', width)
-	base.wrap(lines, 'nothing was run: %run above runs all again, %run 3 one', '', width)
+	base.wrap(lines, 'nothing was run: %run above runs again what had not failed, %run 3 one', '', width)
 	io.write(table.concat(lines, '\n'), '\n')
 	return next_number, s
 end
@@ -140,7 +152,7 @@ function journal.adopt(s)
 	for _, input in ipairs(s.inputs) do
 		internal.journal_put('input', input.n, input.text)
 		for _, r in ipairs(input.output) do internal.journal_put(r.kind, r.n, r.text) end
-		if input.done then internal.journal_put('done', input.n, '') end
+		if input.done then internal.journal_put('done', input.n, input.how) end
 	end
 	if not s.ended then internal.journal_end(s.path, s.whole) end
 end

@@ -8,8 +8,8 @@ local doc, fail, describe = base.doc, base.fail, base.describe
 doc {name = 'jupyter', kind = 'module', usage = 'jupyter.display, jupyter.update, jupyter.clear',
 	text = [[Quoll as the kernel of Jupyter notebooks: `quoll kernel install` makes it known to JupyterLab, the classic
 notebook, nbconvert and consoles; libzmq5 is wanted at run time. A cell means what an input of the prompt means: its last
-expression is shown, local variables stay, ?name and %words work. Figures are shown as pictures, reports and tensors as
-tables. io.read asks the front end for a line. A class gives forms of its own by the metafield __mime.]],
+expression is shown, local variables stay, ?name and %words work. Figures are shown as PNG (fig:save 'f.svg' writes
+another form), reports and tensors as tables. io.read asks the front end for a line. A class gives forms of its own by the metafield __mime.]],
 	example = "jupyter.display(tensor{1, 2})  --> float32(2)  1  2"}
 
 local display_doc = doc {name = 'jupyter.display', usage = 'jupyter.display(value, {id=})',

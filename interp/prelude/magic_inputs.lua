@@ -35,6 +35,26 @@ local function add_range(jobs, from, to)
 	end
 end
 
+-- All inputs before `number` that ended well when they ran last; the others are named.
+local function add_above(jobs, number)
+	local all, passed = {}, {}
+	add_range(all, 1, number - 1)
+	for _, job in ipairs(all) do
+		local how = internal.outcomes[job.number]
+		if how then
+			passed[#passed + 1] = ('In[%d] (%s)'):format(job.number, how)
+		else
+			jobs[#jobs + 1] = job
+		end
+	end
+	if #passed > 0 then
+		local lines = {}
+		local text = ('passed over: %s; %%run %s runs %s'):format(table.concat(passed, ', '), passed[1]:match '%d+', #passed == 1 and 'it' or 'one')
+		base.wrap(lines, text, '', internal.width())
+		print(table.concat(lines, '\n'))
+	end
+end
+
 -- The stale inputs one after the other: running one may make the next one stale, or no more so. Each runs once.
 local function add_stale(jobs)
 	local marks = internal.import 'stale'.session
@@ -101,7 +121,7 @@ function magics.run(text, number)
 				add_range(jobs, from, to)
 			end
 		elseif word == 'above' then
-			add_range(jobs, 1, number - 1)
+			add_above(jobs, number)
 		elseif word == 'stale' then
 			add_stale(jobs)
 		elseif i == 1 and word:find '^%-' and not internal.exists(word) then

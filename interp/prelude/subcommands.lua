@@ -19,11 +19,11 @@ local list = {
 Runs the cells of a notebook in their order, each as an input of the prompt: locals live on, the value of a last expression is
 shown. A notebook is a Lua file whose comments `-- %%` cut it into cells, or a Jupyter notebook (.ipynb). In a cell `-- %word` (or
 `%word`, then the file is no Lua) is that word of the prompt, help 'magics'; !command runs in the shell. The first error ends
-the run with exit code 1, unless the cell has the tag `raises`: it must fail then (`raises-exception`: it may). Cells with the tag
-`skip` do not run. What was shown is kept in a side file, nb.out.json. What stands behind -- is what the cells see in arg[1] and
+the run with exit code 1, unless the cell has the tag `raises`: it must fail then (`raises-exception`: it may). Jupyter knows the
+second one only, so it is written beside the first in an .ipynb. Cells with the tag `skip` do not run. What was shown is kept in a side file, nb.out.json. What stands behind -- is what the cells see in arg[1] and
 so on.]],
 		options = {{'--html', 'F', 'writes the notebook with its outputs as one page; also when an error ended the run', 'FILE'},
-			{'--ipynb', 'F', 'the same as a Jupyter notebook', 'FILE'}, {'--md', 'F', 'the same as Markdown', 'FILE'},
+			{'--ipynb', 'F', 'the same as a Jupyter notebook; figures as PNG, once, since front ends show no SVG of a notebook that is not trusted', 'FILE'}, {'--md', 'F', 'the same as Markdown', 'FILE'},
 			{'--param', 'name=value', 'sets a variable after the cell with the tag `parameters`, which must assign it; may be repeated. The value gets the type that it has there: number, true or false, text'},
 			{'--watch', nil, 'goes on: whenever the file is saved, the cells that changed run again, and those whose variables are not as they left or read them, so that all is as after a run from the top; Ctrl-C ends it'},
 			{'--cached', nil, 'shows the kept outputs without running, when no cell (and no parameter) has changed since; else runs all. Files that cells read are not looked at'},

@@ -123,13 +123,13 @@ void ql_journal_input(struct ql_journal *j, int n, const char *text, size_t size
 	ql_journal_put(j, "input", n, text, size);
 }
 
-void ql_journal_done(struct ql_journal *j, int n)
+void ql_journal_done(struct ql_journal *j, int n, const char *how)
 {
 	if (!j)
 		return;
 	fflush(stdout);
 	put_left(j);
-	ql_journal_put(j, "done", n, "", 0);
+	ql_journal_put(j, "done", n, how, strlen(how));
 	j->n = 0; /* what comes before the next input is the prompt's own */
 	if (!j->broken)
 		fdatasync(j->fd);

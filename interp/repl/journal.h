@@ -5,7 +5,7 @@
  *	KIND NUMBER SIZE CRC32\n   then SIZE bytes, then \n
  * KIND is session, input, stdout, stderr, result, display, error, note, left (bytes that were not recorded),
  *done or end; NUMBER that of the input. A file is read up to the first record that is not whole. `done`
- *closes an input: before the next prompt appears the file is brought to the disk (fdatasync), so that the
+ *closes an input and says how it ended (good, failed, interrupted; nothing in old files): before the next prompt appears the file is brought to the disk (fdatasync), so that the
  *inputs before it survive a power failure, too. `end` closes the session; without it the session ended by a
  *crash.
  *
@@ -40,7 +40,7 @@ bool ql_journal_crashed(const struct ql_journal *j);
 
 /* The input n begins and ends. NULL: nothing is done. */
 void ql_journal_input(struct ql_journal *j, int n, const char *text, size_t size);
-void ql_journal_done(struct ql_journal *j, int n);
+void ql_journal_done(struct ql_journal *j, int n, const char *how);
 /* A record of another session, taken over. */
 void ql_journal_put(struct ql_journal *j, const char *kind, int n, const char *text, size_t size);
 

@@ -3,6 +3,8 @@
  */
 #include "interp/repl/results.h"
 
+#include <string.h>
+
 #include "interp/bind.h"
 #include "interp/prelude/prelude.h"
 #include "interp/repl/locals.h"
@@ -13,6 +15,9 @@
 #define QL_BIG ((uint64_t)1 << 20) /* bytes; Out keeps larger tensors only as long as something else does */
 
 static const char weak[] = "quoll.out"; /* registry: the big tensors of Out */
+
+static const char outcomes[] =
+	"outcomes"; /* internal: inputs that did not end well, "failed" or "interrupted" */
 
 static int push_locals(lua_State *L)
 {
@@ -64,6 +69,8 @@ void ql_results_begin(lua_State *L)
 	lua_setfield(L, -2, "keep_local");
 	lua_pushcfunction(L, forget_local);
 	lua_setfield(L, -2, "forget_local");
+	lua_newtable(L);
+	lua_setfield(L, -2, outcomes);
 	luaL_getsubtable(L, -1, "baseline");
 	for (const char *const *name = (const char *const[]){"In", "Out", "_", NULL}; *name; name++) {
 		lua_pushboolean(L, 1);
@@ -104,6 +111,17 @@ void ql_results_input(lua_State *L, int n, const char *text, size_t size, size_t
 	ql_traceback_source(L, chunk, text, size);
 	lua_pushlstring(L, text + skip, size - skip);
 	store(L, "In", n, QL_HISTORY);
+}
+
+void ql_results_done(lua_State *L, int n, const char *how)
+{
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
+	lua_getfield(L, -1, outcomes);
+	lua_pushstring(L, strcmp(how, "good") ? how : NULL);
+	lua_rawseti(L, -2, n);
+	lua_pushnil(L);
+	lua_rawseti(L, -2, n - QL_HISTORY);
+	lua_pop(L, 2);
 }
 
 void ql_results_store(lua_State *L, int n, int index)

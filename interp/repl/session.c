@@ -261,6 +261,26 @@ static int run_input(lua_State *L)
 	return 0;
 }
 
+static int note_outcome(lua_State *L)
+{
+	ql_results_done(L, (int)lua_tointeger(L, 1), lua_touserdata(L, 2));
+	return 0;
+}
+
+static void end_input(const struct input *in)
+{
+	struct ql_session *s = in->session;
+	lua_State *L = s->state->L;
+	const char *how = !in->failed ? "good" : s->state->ctx->interrupted ? "interrupted" : "failed";
+
+	ql_journal_done(s->journal, s->n, how);
+	lua_pushcfunction(L, note_outcome);
+	lua_pushinteger(L, s->n);
+	lua_pushlightuserdata(L, (void *)(uintptr_t)how);
+	if (lua_pcall(L, 2, 0, 0))
+		lua_pop(L, 1);
+}
+
 static void run_protected(struct input *in)
 {
 	struct ql_session *s = in->session;
@@ -281,7 +301,7 @@ static void run_protected(struct input *in)
 	s->place = before.place;
 	s->line = before.line;
 	if (in->counted)
-		ql_journal_done(s->journal, s->n);
+		end_input(in);
 }
 
 bool ql_session_input(struct ql_session *s, const char *text, size_t size, bool final)

@@ -21,6 +21,41 @@ describe('%run', function()
 		assert(session('%time x = 5;\nx = 1\n%run 1\nx'):find '^time .*\ntime .*\nOut%[4%]: 5\n$')
 		check('local k = 1\nk = k + 1\n%run 2\nk', 'Out[4]: 3\n')
 	end)
+	it('above passes over what failed when it ran last, and names it', function()
+		local out = session 'x = 1\nerror "stop"\nx = = 2\nx = x + 1\n%run above\nx'
+		assert(out:find 'passed over: In%[2%] %(failed%), In%[3%] %(failed%); %%run 2 runs one\n' and out:find 'Out%[6%]: 2\n', out)
+		out = session 'x = 1\ny.z = 1\ny = {}\n%run 2\n%run above\n#In'
+		assert(not out:find 'passed over' and out:find 'In%[2%]:1: ', 'the second time In[2] went well')
+		out = session "x = 1\nio.popen('kill -INT $PPID'):close() while true do end\n%run above\nx"
+		assert(out:find 'passed over: In%[2%] %(interrupted%); %%run 2 runs it\n' and out:find 'Out%[4%]: 1\n', out)
+	end)
+	it('above knows it of a restored session, and of one that was restored twice', function()
+		local first, second = os.tmpname(), os.tmpname()
+		os.remove(first)
+		os.remove(second)
+		session("x = 1\nx:sumn()\nio.popen('kill -INT $PPID'):close() while true do end\nx = x + 1\nio.popen('kill -9 $PPID'):close() while true do end",
+			'--journal ' .. first)
+		local function restored(from, to, lines)
+			return session(lines, ('--journal %s --restore %s'):format(to, from))
+		end
+		for _, out in ipairs {restored(first, second, '%run above\nx'), (restored(second, 'none', '%run above\nx'))} do
+			assert(out:gsub('%s+', ' '):find('passed over: In[2] (failed), In[3] (interrupted), In[5] (unfinished); %run 2 runs one', 1, true) and
+				out:find 'Out%[%d+%]: 2\n', out)
+		end
+		-- older journals do not say how an input ended, but have its error
+		local text = io.open(first, 'rb'):read 'a'
+		local internal = debug.getregistry()['quoll.internal']
+		text = text:gsub('done (%d+) %d+ %x+\n%l+\n', function(n)
+			local head = ('done %s 0'):format(n)
+			return ('%s %08x\n\n'):format(head, internal.crc32(head, ''))
+		end)
+		assert(text:find 'done 1 0 ')
+		internal.write_file(second, text)
+		local out = restored(second, 'none', '%run above')
+		assert(out:find('passed over: In[2] (failed), In[3] (failed), In[5] (unfinished)', 1, true), out)
+		os.remove(first)
+		os.remove(second)
+	end)
 	it('stops at an error', function()
 		local out = session 'x = 1\nerror "stop"\nx = 2\n%run 1-3\nx'
 		assert(out:find 'Out%[5%]: 1\n', out)
