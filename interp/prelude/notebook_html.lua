@@ -22,8 +22,9 @@ local IMAGES = {'image/png', 'image/jpeg', 'image/gif', 'image/webp'}
 -- A long output is folded; how long it is and its first line tell what it is.
 local function folded(block, count, what, first)
 	if count <= LONG then return block end
+	first = first:match '^%s*(.-)%s*$'
 	if (utf8.len(first) or #first) > FIRST then first = first:sub(1, (utf8.offset(first, FIRST) or FIRST) - 1) .. '…' end
-	return ('<details><summary>%d %s%s</summary>%s</details>'):format(count, what, first:find '%S' and ': ' .. escape(first) or '', block)
+	return ('<details><summary>%d %s%s</summary>%s</details>'):format(count, what, first ~= '' and ': ' .. escape(first) or '', block)
 end
 
 local function text_block(text, class)
@@ -34,7 +35,7 @@ end
 
 -- A table of many rows is folded, too; the first line of its form as text says what it is.
 local function html_block(html, text)
-	local rows = select(2, html:gsub('<tr[ >]', ''))
+	local rows = select(2, html:gsub('<tr[ >]', '')) - select(2, html:gsub('<thead', ''))
 	return folded('<div>' .. html .. '</div>', rows, 'rows', type(text) == 'string' and text:match '[^\n]*' or '')
 end
 
