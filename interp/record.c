@@ -210,6 +210,21 @@ static int spec_params(lua_State *L)
 	return 2;
 }
 
+/* non_negative(x) -> whether x are codes under one scale of which none stands for a negative value: relu
+ * leaves them alone */
+static int non_negative(lua_State *L)
+{
+	const struct ql_tensor *t = ql_test_tensor(L, 1);
+	const struct ql_qparams *q = t ? t->q : NULL;
+	int64_t least = 0;
+
+	if (t && ql_dtypes[t->dtype].name[0] != 'u')
+		least = -((int64_t)1 << (ql_dtypes[t->dtype].bits - 1));
+	lua_pushboolean(L, q && q->zero_point && q->axis < 0 && !q->block &&
+				   (int64_t)ql_tensor_at_f64(q->zero_point, 0) == least);
+	return 1;
+}
+
 /* fixed(m) -> multiplier and shift of a factor in fixed point (quant/fixed.h) */
 static int fixed(lua_State *L)
 {
@@ -220,7 +235,8 @@ static int fixed(lua_State *L)
 	return 2;
 }
 
-/* decay(unit) -> factor, shift and limit of the exponentials of softmax, and the list of their table (quant/decay.h) */
+/* decay(unit) -> factor, shift and limit of the exponentials of softmax, and the list of their table
+ * (quant/decay.h) */
 static int decay(lua_State *L)
 {
 	struct ql_decay c = ql_decay_of(luaL_checknumber(L, 1));
@@ -267,9 +283,8 @@ static int place(lua_State *L)
 int ql_open_record(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"record", set_recorder}, {"identity", identity},
-		{"storage", storage}, {"op", op_function}, {"spec_params", spec_params}, {"fixed", fixed}, {"decay", decay},
-		{"place", place},
-		{NULL, NULL}};
+		{"storage", storage}, {"op", op_function}, {"spec_params", spec_params}, {"fixed", fixed},
+		{"decay", decay}, {"place", place}, {"non_negative", non_negative}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

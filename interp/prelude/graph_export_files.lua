@@ -290,7 +290,7 @@ end
 local function body(bundle, e)
 	local heads, begins, ends, list = {}, {}, {}, layers_of(e)
 	for i, c in ipairs(list) do
-		heads[c.first] = ('\t/* %s: %s */\n\t%s(%d, %s);'):format(comment(c.node), c.op, macro(bundle, 'layer'), i - 1, quoted(c.node))
+		heads[c.first] = ('\t%s(%d, %s); /* %s */'):format(macro(bundle, 'layer'), i - 1, quoted(c.node), c.op)
 	end
 	for i, t in ipairs(e.timed) do begins[t.first], ends[t.last] = i, i end
 	local lines = {}

@@ -39,6 +39,10 @@ local function plain(op)
 	return function(_, x) return x[op](x) end
 end
 
+local function saturated(_, x) -- codes that begin at 0 are those of the relu
+	return base.is_tensor(x) and internal.non_negative(x) and x or x:relu()
+end
+
 local function with_attributes(op)
 	return function(self, x) return x[op](x, self.attributes) end
 end
@@ -57,7 +61,7 @@ for _, entry in ipairs(list) do
 			local value = options[key]
 			self.attributes = value ~= nil and {[key] = check(value)} or {}
 		end,
-		forward = option and with_attributes(op) or plain(op),
+		forward = option and with_attributes(op) or op == 'relu' and saturated or plain(op),
 		describe = option and function(self) return (module.fields_text(self.attributes, {key}):gsub('^, ', '')) end or nil,
 	})
 end

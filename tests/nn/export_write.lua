@@ -223,8 +223,8 @@ it('the forward pass reads as a list of nodes, in lines of at most 120 columns',
 	local m = nn.Sequential {nn.LSTM(6, 5), nn.Linear(5, 2)}
 	graph.trace(m, tensor.randn(1, 3, 6)):quantize({mode='dynamic', weight='int8/1'}):export {dir=folder, name='net'}
 	local c = text_of(folder .. '/net.c')
-	local forward = c:match 'void net_forward%b().*'
-	assert(forward:find '\t/%* linear1: linear %*/\n\tq_' and forward:find '\t/%* lstm1: lstm %*/\n\t{\n\t\tint32_t b, t;\n\n\t\tmem', forward)
+	local forward = c:match 'void net_run%b().-\n}\n'
+	assert(forward:find '\tNET_LAYER%(%d, "linear1"%); /%* linear %*/\n\tq_' and forward:find '\tNET_LAYER%(%d, "lstm1"%); /%* lstm %*/\n\t{\n\t\tint32_t b, t;\n\n\t\tmem', forward)
 	local depth = 0 -- in every line as many tabs as braces and loops are open
 	for line in forward:gmatch '[^\n]+' do
 		local tabs = #line:match '^\t*'

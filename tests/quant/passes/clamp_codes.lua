@@ -30,3 +30,35 @@ it('stays where the codes go beyond 6', function()
 	local _, inner = q:run(x, {keep='linear1'})
 	print(inner.linear1:codes():max():item())  --> 200
 end)
+
+describe('relu behind a sum', function()
+	local function layers() return nn.Sequential {nn.Linear(6, 8), nn.Residual {nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)}, nn.ReLU(), nn.Linear(8, 3)} end
+	it('is the saturation of the sum', function()
+		local m = layers()
+		m:calibrate({{x, x}}, {log=false})
+		local g = graph.trace(m, x):quantize {mode='static'}
+		local kept = graph.trace(m, x):quantize {mode='static', rules={{'residual1.add1', output={dtype='uint8', scale=0.05, zero_point=10}}}}
+		local function relus(made)
+			local n = 0
+			for _, name in ipairs(made.order) do n = n + (made:node(name).op == 'relu' and 1 or 0) end
+			return n
+		end
+		print(relus(g), relus(kept), g:node('residual1.add1').attrs.out.zero_point)  --> 0 1 0
+		local _, inner = g:run(x, {keep={'residual1.add1', 'linear2'}})
+		print(inner['residual1.add1']:codes():min():item(), inner['residual1.add1']:relu():error(inner['residual1.add1']).max)  --> 0 0.0
+		assert(inner['residual1.add1']:codes():max():item() > 240) -- all codes stand for values of the sum behind the relu
+		local q = m:quantize {mode='static'}
+		assert(q(x):error(g:run(x)).max == 0)
+		quant.log 'reset'
+		q(x)
+		local ops = {}
+		for _, row in ipairs(quant.log()) do ops[#ops + 1] = row.op end
+		print(table.concat(ops, ' '))  --> quantize linear add
+	end)
+	it('stays of symmetric codes', function()
+		local m = layers()
+		m:calibrate({{x, x}}, {input='int8', log=false})
+		local q, g = m:quantize {mode='static'}, graph.trace(m, x):quantize {mode='static'}
+		assert(q(x):error(g:run(x)).max == 0 and q(x):error(m(x)).sqnr > 20)
+	end)
+end)
