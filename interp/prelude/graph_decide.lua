@@ -336,9 +336,10 @@ function decide.all(g, o, trouble, float, found)
 				row = left_float({node = node, rule = rule, weights = {}}, 'its result, or an operand, is wanted as floats')
 			else
 				row, why, bad = decide_node(d, node, rule, chosen)
-				row.optional = chosen.optional
+				row.optional, row.emit = chosen.optional, chosen.emit
 				if why then
-					row.refused = not chosen.optional and (bad == 'always' or bad == 'matched' and rule) or nil
+					local asked = not chosen.emit or chosen.mode or chosen.weight or chosen.input or chosen.output
+					row.refused = asked and not chosen.optional and (bad == 'always' or bad == 'matched' and rule) or nil
 					left_float(row, why)
 					if row.refused then trouble(row, why) end
 				end

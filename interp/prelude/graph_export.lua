@@ -397,12 +397,12 @@ local function add_input(e, node)
 	e.values[node.name] = {facts = f, layout = e.layout == 'nhwc' and is_image(f) and 'nhwc' or 'plain', buffer = {name = name, last = 0, first = 0}}
 end
 
--- An op of graph.op.
-local function emit_user(e, node, def)
-	if not def.emit then
+-- By the C of a rule, of graph.op, or of a user's op.
+local function emit_own(e, node, emit)
+	if not emit then
 		fail("export: node '%s': the op '%s' has no C version: give graph.op an emit=function(e, node)", node.name, node.op)
 	end
-	def.emit(e, node)
+	emit(e, node)
 	for i in ipairs(node.results) do
 		local ref = core.ref(node.name, i)
 		if not e.values[ref] then fail("export: node '%s': emit of '%s' did not call e:output for result %d", node.name, node.op, i) end
@@ -438,14 +438,20 @@ local function without(node)
 	fail("export: node '%s': no C version of %s; known: %s", node.name, node.op, table.concat(exportable(), ' '))
 end
 
+-- The C of Quoll for the node: what an emit of one's own may fall back to.
+function program:default(node)
+	local entry = emitter_of(node.op)
+	if entry then entry.emit(self, node) elseif not fold(self, node) then without(node) end
+end
+
 local function add_node(e, given)
 	local before, arrays, node, inexact = #e.lines, #e.array_list, for_batch(e, given), e.inexact
 	e.inexact = false
-	if ops.user(node.op) then
-		emit_user(e, node, ops.user(node.op))
+	local own = node.emit or ops.emitter(node.op)
+	if own or ops.user(node.op) then
+		emit_own(e, node, own)
 	else
-		local entry = emitter_of(node.op)
-		if entry then entry.emit(e, node) elseif not fold(e, node) then without(node) end
+		e:default(node)
 	end
 	e.loose[node.name], e.inexact = e.inexact, e.inexact or inexact
 	local bytes = 0

@@ -46,7 +46,9 @@ local function check_name(name, replace)
 	if not replace and ops.user(name) then
 		fail("op: name: wanted one that is free, got '%s', which is defined already; replace=true puts the new op in its place", name)
 	end
-	if ops.built_in(name) then fail("op: name: wanted one that is free, got '%s', which is an op of Quoll", name) end
+	if ops.built_in(name) then
+		fail("op: name: wanted one that is free, got '%s', which is an op of Quoll; with replace=true and emit= alone it gets other C", name)
+	end
 	return name
 end
 
@@ -190,7 +192,10 @@ is a C function from text with ${name} and ${field} in it, written once for each
 that it calls: 'round', 'exp', 'tanh' …, known there as q_round and so on. e:array(name, ctype, values, text) is a constant array, e:constant(node, i)
 the tensor of a constant operand, e:scratch(bytes) memory for one call, e.float(x) a float in C; e:call(format, …) a line of the forward pass.
 Set e.inexact = true where floats are not the same bits. Without emit g:export refuses the op by name.
-A name that is taken is refused; with replace=true the new op takes the place of your own one, in graphs that exist, too.]],
+A name that is taken is refused; with replace=true the new op takes the place of your own one, in graphs that exist, too. For an op of
+Quoll replace=true with emit= alone gives it other C in all exports (without emit: Quoll's again); a rule of m:quantize and g:quantize,
+{'fc', 'int8/1', emit=f}, does so for the nodes that it matches. e:default(node) writes the C of Quoll. The self-test of the export
+compares with what Quoll computes, so C that is wrong is found.]],
 	example = [[clip = graph.op{name='symclip', replace=true, options={{'limit', 'number', 'largest magnitude'}},
 	infer=function(x) return {shape=x.shape, dtype=x.dtype} end,
 	run=function(x, o) return x:clamp(-o.limit, o.limit) end}
@@ -215,8 +220,18 @@ local function check_options(name, list, form)
 	return made
 end
 
+-- Other C for an op of Quoll: what the op computes stays.
+local function replace_emitter(name, o)
+	for _, field in ipairs {'infer', 'run', 'form', 'options'} do
+		if o[field] then fail("op: %s: %s: wanted emit= alone for an op of Quoll, got %s", name, field, describe(o[field])) end
+	end
+	if name == 'input' or name == 'const' then fail("op: name: wanted an op, got '%s'", name) end
+	ops.set_emitter(name, o.emit)
+end
+
 function graph.op(o)
 	o = base.options(options, o)
+	if o.replace and type(o.name) == 'string' and ops.built_in(o.name) then return replace_emitter(o.name, o) end
 	local name = check_name(o.name, o.replace)
 	for _, field in ipairs {'infer', 'run'} do
 		if not o[field] then fail('op: %s: %s: wanted a function, got nothing', name, field) end

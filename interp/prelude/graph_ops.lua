@@ -38,6 +38,11 @@ function ops.built_in(name) return OWN[name] or op_list()[name] ~= nil end
 function ops.define(def) user[def.name] = def end
 function ops.user(name) return user[name] end
 
+-- C of the user's own for ops by name: of graph.op, and in the place of Quoll's (nil: Quoll's again).
+local emitters = {}
+function ops.set_emitter(name, emit) emitters[name] = emit end
+function ops.emitter(name) return user[name] and user[name].emit or emitters[name] end
+
 function ops.form(name)
 	if not forms then
 		forms = {}

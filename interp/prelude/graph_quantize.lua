@@ -126,6 +126,7 @@ local function attempt(start, o, trouble, float, values, found)
 	local e, made, more = core.edit(start), {values = values}, {}
 	for _, row in ipairs(list) do
 		if row.mode then rewrite(e, row, made) end
+		if row.emit then e:change(e.nodes[row.node.name], {emit = row.emit}) end
 	end
 	return pass.loose(e, {'merge_equal', 'fuse_requantize', 'raise_quantize'}, function(edit) settle(edit, more) end, {'insert_borders'}), list, more,
 		reader

@@ -141,6 +141,12 @@ local function merge_operands(nodes, at, made)
 	return inputs
 end
 
+-- Whether a node is what its layer is there for: it takes a weight; in layers without weights every op is.
+local function is_main(node, scope)
+	local form = scope.class.weights and ops.form(node.op)
+	return not scope.class.weights or form and #(form.weights or {}) > 0
+end
+
 -- New nodes of the first record's raw ones, edges still as {node, at}.
 local function merge(raws)
 	local at, list, made = {}, {}, {}
@@ -154,7 +160,10 @@ local function merge(raws)
 		local node = {op = first.op, name = first.name, value = first.value, known = first.known, traced = first.traced or nil,
 			raw = first, attrs = merged(nodes, 'attributes', attrs), results = merge_results(nodes)}
 		node.edges = merge_operands(nodes, at, made)
-		if first.scope then node.module, node.kind = first.scope.path, first.scope.class.name end
+		if first.scope then
+			node.module, node.kind = first.scope.path, first.scope.class.name
+			node.emit = is_main(first, first.scope) and rawget(first.scope.module, 'emit') or nil
+		end
 		list[i], made[first] = node, node
 	end
 	for k = 2, #raws do
@@ -167,12 +176,6 @@ local function merge(raws)
 end
 
 ---------------------------------------------------------------- names
-
--- Whether a node is what its layer is there for: it takes a weight; in layers without weights every op is.
-local function is_main(node, scope)
-	local form = scope.class.weights and ops.form(node.op)
-	return not scope.class.weights or form and #(form.weights or {}) > 0
-end
 
 -- Of a module without parts the only main op is called as the module, others <module>.<op><n>.
 local function scope_name(node, scope, counts)
@@ -290,7 +293,7 @@ local function assemble(m, raw, list, made, inputs, trees, axes)
 	assign_names(list)
 	for i, node in ipairs(list) do
 		local clean = {name = node.name, op = node.op, inputs = {}, attrs = node.attrs, results = node.results, value = node.value,
-			module = node.module or '', kind = node.kind, traced = node.traced}
+			module = node.module or '', kind = node.kind, traced = node.traced, emit = node.emit}
 		for k, edge in ipairs(node.edges) do
 			clean.inputs[k] = type(edge) == 'table' and not size.is_affine(edge) and core.ref(edge[1].name, edge[2]) or edge
 		end

@@ -355,7 +355,7 @@ train: float weights that are quantized at each step, integer forward, gradients
 Results have the dtype of what goes in: to float16 they are rounded once, behind scales and bias in float32.
 weight=, input= and output= are specs. In mode static one with scale= (and zero_point=) needs no calibration, another is given the
 range that calibration saw; output=, always with its scale, makes a layer give codes. rules= is a list of {pattern, spec} or
-{pattern, mode=, weight=, input=, output=}, first match wins, false or 'float32' leaves a layer float, input='float32' its inputs (mode weight_only); patterns are POSIX extended regular expressions, anchored at the start of the name. In all modes but qat
+{pattern, mode=, weight=, input=, output=, emit=} (emit: C of one's own for g:export, see graph.op), first match wins, false or 'float32' leaves a layer float, input='float32' its inputs (mode weight_only); patterns are POSIX extended regular expressions, anchored at the start of the name. In all modes but qat
 and train batch norm is folded first (fuse=false: not).
 qat: float weights and inputs are rounded at each step as their specs say (x:fake), with gradients passed straight through;
 learn=true in a spec makes its scale a parameter (x:lsq). Make the optimizer afterwards. The trained model's
@@ -398,6 +398,7 @@ function methods.quantize(m, options)
 			rows[#rows + 1] = skipped(name, layer, 'a rule says so')
 			return
 		end
+		rawset(layer, 'emit', chosen.emit)
 		local wanted, why = wanted_of(name, layer, chosen, options, mode)
 		rows[#rows + 1] = wanted and quantize_layer(name, layer, wanted, made) or skipped(name, layer, why)
 	end)

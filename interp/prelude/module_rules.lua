@@ -4,7 +4,7 @@
 local _, internal = ...
 local base = internal.import 'base'
 local fail, describe = base.fail, base.describe
-local NAMES = {'mode', 'weight', 'input', 'output', 'optional'}
+local NAMES = {'mode', 'weight', 'input', 'output', 'optional', 'emit'}
 local rules = {fields = NAMES}
 
 local FIELDS = {}
@@ -30,13 +30,17 @@ local function check(rule, i)
 	if rule.optional ~= nil and type(rule.optional) ~= 'boolean' then
 		fail('rules: item %d: optional: wanted true or false, got %s', i, describe(rule.optional))
 	end
+	if rule.emit ~= nil and (type(rule.emit) ~= 'function' or rule[2] == false) then
+		fail('rules: item %d: emit: wanted a function(e, node) of a rule that quantizes, got %s', i, rule[2] == false and 'a rule with false' or
+			describe(rule.emit))
+	end
 end
 
 -- false: leave float; else a table of fields that replace the defaults.
 local function choice(value, rule, i)
 	if value == false then return false end
 	local fields = {}
-	if type(value) == 'table' and not getmetatable(value) and (value.mode or value.weight or value.input or value.output) then
+	if type(value) == 'table' and not getmetatable(value) and (value.mode or value.weight or value.input or value.output or value.emit) then
 		for key, inner in next, value do
 			check_field(i, key)
 			fields[key] = inner

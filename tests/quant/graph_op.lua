@@ -187,7 +187,9 @@ it('refuses bad definitions and calls', function()
 		return made
 	end
 	for _, name in ipairs {'relu', 'matmul', 'lstm', 'quantize', 'const', 'assign'} do
-		refused(("op: name: wanted one that is free, got '%s'"):format(name), graph.op, with('name', name))
+		local o = with('name', name)
+		o.replace = false
+		refused(("op: name: wanted one that is free, got '%s'"):format(name), graph.op, o)
 	end
 	refused("op: name: wanted one that is free, got 'bend', which is defined already; replace=true", graph.op, with('replace', false))
 	refused("op: name: wanted letters, digits and '_', got 'a b'", graph.op, with('name', 'a b'))
@@ -204,4 +206,75 @@ it('refuses bad definitions and calls', function()
 	refused('bend: operand 1: wanted a tensor, got nil', op)
 	refused('bend: operand 2: wanted a tensor or a number, got true', op, tensor.ones(2), true)
 	print(select(2, pcall(op, 3)):match 'bend: .*')  --> bend: operand 1: wanted a tensor, got 3
+end)
+
+describe('C of one\'s own for ops of Quoll', function()
+	local exported = dofile 'tests/tools/exported.lua'
+	local function selftest(g)
+		local folder = os.tmpname()
+		os.remove(folder)
+		g:export {dir=folder, name='net'}
+		local pipe = io.popen(('make -s -C %s && %s/net --selftest 2>&1'):format(folder, folder))
+		local output = pipe:read 'a'
+		pipe:close()
+		local c = io.open(folder .. '/net.c'):read 'a'
+		os.execute('rm -r ' .. folder)
+		return output, c
+	end
+	local x = tensor.randn(12, 6)
+	local m = nn.Sequential {nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3)}
+	m:calibrate({{x, x}}, {log=false})
+	local before = [[
+/* One dot product after the other. */
+static void ${name}(const uint8_t *x, int32_t zero, const int8_t *w, int32_t n, int32_t k, const float *factor, const float *bias, float *y)
+{
+	int32_t i, j;
+
+	for (j = 0; j < n; j++) {
+		int32_t sum = 0;
+
+		for (i = 0; i < k; i++)
+			sum += (x[i] - zero) * w[j * k + i];
+		y[j] = (float)sum * factor[j] + bias[j];
+	}
+}
+]]
+	local function emit_with(factor) return function(e, node)
+		local a, f = e:input(node, 1, 'plain')
+		local y = e:output(node)
+		local w = e:constant(node, 2)
+		local scales, bias = w:qparams().scale:to 'float64', e:constant(node, 3):to('float64'):totable()
+		local list = {}
+		for i = 1, 3 do list[i] = e.single(e.single(f.scale) * scales[i]:item()) * factor end
+		e:call('%s(%s, %d, %s, 3, %d, %s, %s, %s);', e:func('mine', before, {}, {}), a, f.zero, e:array('mine_w', 'int8_t',
+			w:codes():to('int64'):view(-1):totable(), 'codes'), f.count, e:array('mine_factor', 'float', list, 'factors'),
+			e:array('mine_bias', 'float', bias, 'bias'), y)
+	end end
+	it('by a rule, of a graph and of a module: the self-test judges it', function()
+		exported.skip()
+		for _, make in ipairs {function(rules) return (graph.trace(m, x[{{1, 1}}]):quantize {mode='static', rules=rules}) end,
+			function(rules) return graph.trace(m:quantize {mode='static', rules=rules}, x[{{1, 1}}]) end} do
+			local output, c = selftest(make {{'linear2', emit=emit_with(1)}})
+			assert(output == '2 passed, 0 failed\n' and c:find 'q_user_mine%(' and c:find 'q_linear_u8_i8_i32_u8%(', output)
+			output = selftest(make {{'linear2', 'int8/1', emit=emit_with(1.01)}})
+			assert(output:find 'not what Quoll gave' and output:find '0 passed, 2 failed', output)
+		end
+		local wrong = pcall(m.quantize, m, {mode='static', rules={{'linear2', false, emit=print}}})
+		local _, message = pcall(m.quantize, m, {mode='static', rules={{'linear2', emit=3}}})
+		assert(not wrong and message:find('rules: item 1: emit: wanted a function(e, node) of a rule that quantizes, got 3', 1, true), message)
+	end)
+	it('by graph.op for all nodes of an op, until it is taken back', function()
+		exported.skip()
+		local seen = 0
+		graph.op {name='linear', replace=true, emit=function(e, node)
+			seen = seen + 1
+			e:default(node)
+		end}
+		local g = graph.trace(m, x[{{1, 1}}]):quantize {mode='static'}
+		assert(selftest(g) == '2 passed, 0 failed\n' and seen == 2)
+		graph.op {name='linear', replace=true}
+		assert(selftest(g) == '2 passed, 0 failed\n' and seen == 2)
+		local _, message = pcall(graph.op, {name='linear', replace=true, run=print})
+		assert(message:find('op: linear: run: wanted emit= alone for an op of Quoll', 1, true), message)
+	end)
 end)
