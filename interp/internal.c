@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The functions that only the prelude sees (QL_INTERNAL).
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+#include <unistd.h>
 
 #include "interp/bind.h"
 #include "interp/describe.h"
@@ -61,6 +67,23 @@ static int nearest(lua_State *L)
 	return 1;
 }
 
+/* exchange(a, b) -> true; or nil and why not: two folders take each other's name in one step, where the file
+ * system can */
+static int exchange(lua_State *L)
+{
+	const char *a = luaL_checkstring(L, 1), *b = luaL_checkstring(L, 2);
+#ifdef SYS_renameat2
+	int status = (int)syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, 2 /* RENAME_EXCHANGE */);
+#else
+	int status = -1;
+
+	(void)a;
+	(void)b;
+	errno = ENOSYS;
+#endif
+	return luaL_fileresult(L, status == 0, NULL);
+}
+
 /* write_file(path, text): replaces the file as a whole or not at all */
 static int write_file(lua_State *L)
 {
@@ -96,8 +119,10 @@ static int escape(lua_State *L)
 
 int ql_open_internal(lua_State *L)
 {
-	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor}, {"is_spec", is_spec}, {"writes", writes}, {"escape", escape},
-		{"import", import}, {"nearest", nearest}, {"write_file", write_file}, {"traceback", ql_traceback_handler}, {NULL, NULL}};
+	static const luaL_Reg functions[] = {{"describe", describe}, {"is_tensor", is_tensor},
+		{"is_spec", is_spec}, {"writes", writes}, {"escape", escape}, {"import", import},
+		{"nearest", nearest}, {"write_file", write_file}, {"exchange", exchange},
+		{"traceback", ql_traceback_handler}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

@@ -294,30 +294,78 @@ local function is_foreign(path)
 	return not (head:read(2000) or ''):find('Quoll', 1, true)
 end
 
-local function move_in(folder, made, texts)
+-- What keeps the files from taking their places; nil: nothing.
+local function obstacle(folder, texts)
 	for name in next, texts do
 		if is_folder(folder .. '/' .. name) then return ("'%s' is a folder"):format(name) end
 		if is_foreign(folder .. '/' .. name) then return ("'%s' there is not of an export; it stays, and nothing was written"):format(name) end
 	end
+end
+
+-- One by one: each is whole, but whoever is killed meanwhile leaves files of two exports, which do not compile together.
+local function move_in(folder, made, texts)
 	for name in next, texts do
 		local good, problem = os.rename(made .. '/' .. name, folder .. '/' .. name)
 		if not good then return problem end
 	end
 end
 
+local FEW = 1000 -- files in a folder that may be linked into another one
+
+-- All in one step: `made` gets links to what else is in the folder, then both exchange their names. False where that cannot be.
+local function exchange(folder, made, texts)
+	local count = "test \"$(find %s | head -n 1001 | wc -l)\" -le " .. FEW
+	if shell(count .. ' && mkdir %s && cp -al %s/. %s', folder, made .. '/all', folder, made .. '/all') then return false end
+	for name in next, texts do
+		internal.write_file(made .. '/all/' .. name, texts[name])
+	end
+	if not internal.exchange(made .. '/all', folder) then return false end
+	shell('cp -aln %s/. %s', made .. '/all', folder) -- what somebody has put there since
+	return true
+end
+
+local made_here = 0
+
+-- A name beside the folder that tells the process; those of processes that are gone are removed.
+local function beside(folder)
+	made_here = made_here + 1
+	shell([[for d in %s.quoll-*-*.part; do
+	p=${d##*.quoll-}; p=${p%%%%-*}
+	case $p in ''|*[!0-9]*) continue;; esac
+	[ ! -d "$d" ] || [ -d /proc/"$p" ] || kill -0 "$p" 2>/dev/null || rm -rf -- "$d"
+done; true]], folder)
+	local pid <close> = io.popen 'echo $PPID'
+	return ('%s.quoll-%s-%d.part'):format(folder, pid:read 'l', made_here)
+end
+
+local function make_folders(made, texts)
+	local problem = shell('mkdir -p -- %s', made)
+	for name in next, texts do
+		local inner = name:match '^(.*)/'
+		problem = problem or inner and shell('mkdir -p -- %s', made .. '/' .. inner)
+	end
+	return problem
+end
+
 -- All or none; what was there stays when something fails.
 local function write(folder, texts)
 	folder = folder:gsub('(.)/+$', '%1')
-	local made = ('%s.part%s'):format(folder, tostring(texts):match '%x+$')
+	local there, real = is_folder(folder), folder
+	if there then
+		local pipe <close> = io.popen(('cd -- %s && pwd -P'):format(quoted(folder)))
+		real = pipe:read 'l' or folder
+	end
+	local made = beside(real)
 	local remove <close> = setmetatable({}, {__close = function() shell('rm -rf -- %s', made) end})
-	local problem = shell('mkdir -p -- %s', made)
-	if problem then fail("export: dir: cannot make '%.99s': %s", folder, (problem:gsub('%.part%x+', ''))) end
+	local problem = make_folders(made, texts)
+	if problem then fail("export: dir: cannot make '%.99s': %s", folder, (problem:gsub('%.quoll%-[%d-]+%.part', ''))) end
 	for name, text in next, texts do
 		local good, message = pcall(internal.write_file, made .. '/' .. name, text)
 		if not good then fail("export: dir: cannot write into '%.99s': %s", folder, message) end
 	end
-	if is_folder(folder) then
-		problem = move_in(folder, made, texts)
+	if there then
+		problem = obstacle(real, texts) or make_folders(real, texts)
+		if not problem and not exchange(real, made, texts) then problem = move_in(real, made, texts) end
 	else
 		problem = select(2, os.rename(made, folder))
 	end

@@ -59,8 +59,8 @@ function methods.summary(m, x, ...)
 end
 
 method('source', 'm:source()', [[Prints the Lua source of the module's forward (of nn.module: of its function), as `source` does.]],
-	[[nn.ReLU():source()  --> -- prelude/activation...
---> ...return function(_, x)...]])
+	[[nn.MaxPool2d(2):source()  --> -- prelude/pool...
+--> ...forward = function(self, x)...]])
 function methods.source(m)
 	module.parts_of(m, 'source')
 	source(rawget(m, 'run') or module.class_of(m).forward)
