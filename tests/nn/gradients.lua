@@ -300,6 +300,11 @@ for names, reason in pairs {
 	for name in names:gmatch '%w+' do without[name] = reason end
 end
 
+moved('resize', function(x) return x:resize{size={3, 5}, mode='nearest'} end, 2, 4, 3)
+for _, o in ipairs {{size={3, 7}}, {size={5, 2}, antialias=true}, {size=3, antialias=true}} do
+	case('resize', function(x) return x:resize(o) end, apart(2, 4, 5))
+end
+
 -- ---- checks ----
 
 local function cast(list, dtype)

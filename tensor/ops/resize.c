@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ * resize: pictures of another size, on the last two axes, whatever stands before them. Columns are resampled before rows
+ * (tensor/resample.h); nearest copies elements of any type.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "tensor/dense.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/ops/ops.h"
+#include "tensor/parallel.h"
+#include "tensor/resample.h"
+
+#define CHUNK 65536 /* elements claimed at a time */
+
+static const struct ql_attr attrs[] = {
+	{"size", QL_ATTR_INTS, QL_POSITIONAL | QL_REQUIRED, NULL, "the new height and width: {h, w}, or one number for both"},
+	{"mode", QL_ATTR_STRING, 0, "nearest bilinear", "nearest or bilinear (default: bilinear)"},
+	{"antialias", QL_ATTR_BOOL, 0, NULL, "bilinear: when it shrinks, all pixels count, not two of them (default: false)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+struct geometry {
+	enum ql_resample_mode mode;
+	int64_t planes, in[2], out[2]; /* rows and columns */
+};
+
+static bool is_nearest(const struct ql_call *call)
+{
+	return !strcmp(ql_call_string(call, "mode", "bilinear"), "nearest");
+}
+
+/* Of an operand of these sizes. */
+static enum ql_status read_geometry(struct ql_ctx *ctx, const struct ql_call *call, int rank, const int64_t *shape, struct geometry *g)
+{
+	const struct ql_ints *size = &ql_call_attr(call, "size")->ints;
+	bool antialias = ql_call_bool(call, "antialias", false);
+	char text[QL_SHAPE_TEXT];
+
+	if (rank < 2 || shape[rank - 1] < 1 || shape[rank - 2] < 1)
+		return ql_fail(ctx, QL_ERR_SHAPE, "resize: wanted x (n, c, h, w), (c, h, w) or (h, w) with at least one pixel, got %s",
+			ql_shape_text(rank, shape, text));
+	if (size->n < 1 || size->n > 2)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "resize: size: wanted a number or {h, w}, got %d numbers", size->n);
+	if (antialias && is_nearest(call))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "resize: antialias: wanted mode bilinear, got nearest");
+	g->mode = is_nearest(call) ? QL_RESAMPLE_NEAREST : antialias ? QL_RESAMPLE_ANTIALIAS : QL_RESAMPLE_BILINEAR;
+	g->planes = 1;
+	for (int d = 0; d < rank - 2; d++)
+		g->planes *= shape[d];
+	for (int d = 0; d < 2; d++) {
+		g->in[d] = shape[rank - 2 + d];
+		g->out[d] = size->at[size->n == 2 ? d : 0];
+		if (g->out[d] < 1)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "resize: size: wanted 1 or more, got %lld", (long long)g->out[d]);
+	}
+	return QL_OK;
+}
+
+static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *x = call->in[0];
+	unsigned dtype = ql_operand_dtype(x);
+	struct geometry g;
+	int64_t shape[QL_MAX_RANK];
+	char text[QL_SHAPE_TEXT];
+	enum ql_status status = read_geometry(ctx, call, x->rank, x->shape, &g);
+
+	if (status)
+		return status;
+	if (g.mode == QL_RESAMPLE_NEAREST ? ql_dtype_is_packed(dtype) : !ql_dtype_is_float(dtype) && dtype != QL_uint8)
+		return ql_fail(ctx, QL_ERR_DTYPE, "resize: wanted %s, got %s",
+			g.mode == QL_RESAMPLE_NEAREST ? "elements of whole bytes" : "floats or uint8 (others: mode nearest)",
+			ql_tensor_text(x, text));
+	memcpy(shape, x->shape, sizeof(shape));
+	memcpy(shape + x->rank - 2, g.out, sizeof(g.out));
+	ql_result_set(call, 0, dtype, x->rank, shape);
+	return QL_OK;
+}
+
+/* ---- nearest ---- */
+
+struct copies {
+	struct ql_taps rows, columns;
+	size_t size; /* of an element */
+	const void *x;
+	void *y;
+};
+
+#define COPY_ROW(type) \
+	for (int64_t i = 0; i < c->columns.out; i++) \
+	((type *)to)[i] = ((const type *)from)[c->columns.first[i]]
+
+static void copy_row(const struct copies *c, const void *from, void *to)
+{
+	switch (c->size) {
+	case 1: COPY_ROW(uint8_t); break;
+	case 2: COPY_ROW(uint16_t); break;
+	case 4: COPY_ROW(uint32_t); break;
+	default: COPY_ROW(uint64_t); break;
+	}
+}
+
+static void copies_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct copies *c = arg;
+
+	for (int64_t r = begin; r < end; r++) {
+		int64_t row = r / c->rows.out * c->rows.in + c->rows.first[r % c->rows.out];
+
+		copy_row(c, (const char *)c->x + (size_t)(row * c->columns.in) * c->size,
+			(char *)c->y + (size_t)(r * c->columns.out) * c->size);
+	}
+}
+
+static enum ql_status copy_nearest(struct ql_ctx *ctx, struct ql_call *call, const struct geometry *g)
+{
+	struct ql_tensor *out = call->out[0], *x = NULL;
+	struct copies c = {.size = ql_dtypes[out->dtype].bits / 8, .y = ql_tensor_data(out)};
+	enum ql_status status = ql_taps_make(ctx, g->mode, g->in[0], g->out[0], &c.rows);
+
+	if (!status)
+		status = ql_taps_make(ctx, g->mode, g->in[1], g->out[1], &c.columns);
+	if (!status)
+		status = ql_tensor_contiguous(ctx, call->in[0], &x);
+	if (status)
+		return status;
+	call->path = ql_dtype_name(out->dtype);
+	call->kernel = "copy";
+	c.x = ql_tensor_data(x);
+	status = ql_parallel_for(
+		ctx, g->planes * g->out[0], ql_max64(1, CHUNK / g->out[1]), ql_tensor_nelem(out), copies_body, &c);
+	ql_tensor_release(ctx, x);
+	return status;
+}
+
+/* ---- sums ---- */
+
+/* As PyTorch rounds bytes: halves up. */
+static void round_up(struct ql_tensor *t)
+{
+	float *y = ql_tensor_data(t);
+
+	for (int64_t i = 0, n = ql_tensor_nelem(t); i < n; i++)
+		y[i] = floorf(y[i] + 0.5f);
+}
+
+/* y from x, both dense: columns by taps[1], then rows by taps[0]; `bytes`: each result is rounded, as in PyTorch. */
+static enum ql_status both_axes(struct ql_ctx *ctx, const struct ql_taps *taps, int64_t planes, bool bytes, struct ql_tensor *x,
+	struct ql_tensor *y)
+{
+	bool wide = x->dtype == QL_float64;
+	struct ql_tensor *middle;
+	enum ql_status status =
+		ql_tensor_new(ctx, x->dtype, 3, (const int64_t[]){planes, taps[0].in, taps[1].out}, &middle);
+
+	if (!status)
+		status = ql_resample(ctx, &taps[1], wide, planes * taps[0].in, 1, ql_tensor_data(x), ql_tensor_data(middle));
+	if (!status && bytes)
+		round_up(middle);
+	if (!status)
+		status = ql_resample(ctx, &taps[0], wide, planes, taps[1].out, ql_tensor_data(middle), ql_tensor_data(y));
+	if (!status && bytes)
+		round_up(y);
+	ql_tensor_release(ctx, middle);
+	return status;
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *in = call->in[0], *out = call->out[0], *x = NULL, *y = NULL;
+	unsigned dtype = ql_dense_dtype(out->dtype);
+	struct geometry g;
+	struct ql_taps taps[2];
+	enum ql_status status = read_geometry(ctx, call, in->rank, in->shape, &g);
+
+	if (status || g.mode == QL_RESAMPLE_NEAREST)
+		return status ? status : copy_nearest(ctx, call, &g);
+	for (int d = 0; d < 2 && !status; d++)
+		status = ql_taps_make(ctx, g.mode, g.in[d], g.out[d], &taps[d]);
+	if (!status)
+		status = ql_dense_of(ctx, in, dtype, &x);
+	if (!status)
+		status = ql_dense_result(ctx, out, dtype, &y);
+	if (!status) {
+		call->path = ql_dtype_name(dtype);
+		call->kernel = ctx->kernels->simd->name;
+		status = both_axes(ctx, taps, g.planes, out->dtype == QL_uint8, x, y);
+	}
+	ql_tensor_release(ctx, x);
+	return ql_dense_finish(ctx, out, y, status);
+}
+
+static enum ql_status backward(struct ql_back *b)
+{
+	const struct ql_result *is = ql_back_shape(b, 0);
+	struct ql_tensor *g = ql_back_grad(b, 0), *dense = NULL, *dx = NULL;
+	unsigned dtype = ql_dense_dtype(is->dtype);
+	struct geometry geometry;
+	struct ql_taps taps, back[2];
+
+	if (b->status)
+		return b->status;
+	b->status = read_geometry(b->ctx, &b->call, is->rank, is->shape, &geometry);
+	for (int d = 0; d < 2 && !b->status; d++) {
+		b->status = ql_taps_make(b->ctx, geometry.mode, geometry.in[d], geometry.out[d], &taps);
+		if (!b->status)
+			b->status = ql_taps_transpose(b->ctx, &taps, &back[d]);
+	}
+	if (!b->status)
+		b->status = ql_dense_of(b->ctx, g, dtype, &dense);
+	if (!b->status)
+		b->status = ql_tensor_new(b->ctx, dtype, is->rank, is->shape, &dx);
+	if (!b->status)
+		b->status = both_axes(b->ctx, back, geometry.planes, false, dense, dx);
+	ql_tensor_release(b->ctx, dense);
+	ql_back_give(b, 0, ql_back_own(b, dx, b->status));
+	return b->status;
+}
+
+const struct ql_op ql_op_resize = {
+	.doc = {.name = "resize",
+		.usage = "x:resize{h, w}  x:resize{size={h, w}, mode='bilinear', antialias=true}",
+		.text = "Pictures (n, c, h, w), (c, h, w) or (h, w) of another height and width. mode 'bilinear' mixes the four pixels "
+			"around a place, of floats or uint8 (rounded, halves up); with antialias=true a picture that shrinks takes the weighted "
+			"mean of all pixels that fall on one. 'nearest' copies one pixel, of any dtype: the one at floor(i * old / new). The "
+			"corners of the pictures, not the centres of their corner pixels, are matched, as in PyTorch's interpolate with "
+			"align_corners=false. A picture from a file is (h, w, 3): x:permute(3, 1, 2) brings the colours to the front. Has a gradient.",
+		.example = "x = tensor{{1, 2}, {3, 4}}\n"
+			   "print(x:resize{1, 4}[1], x:resize{size=3, mode='nearest'}[1])  --> float32(4) 2.0000 2.2500 2.7500 3.0000 float32(3) 1 1 2",
+		.attrs = attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = infer,
+	.eval = eval,
+	.backward = backward,
+};

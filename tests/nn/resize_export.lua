@@ -1,0 +1,21 @@
+-- SPDX-License-Identifier: MIT
+-- labels: full
+-- Pictures of another size in exported C: the bits of Quoll's own.
+local exported = dofile 'tests/tools/exported.lua'
+exported.skip()
+tensor.seed(9)
+local list = {}
+for _, size in ipairs {{3, 14}, {1, 1}, {7, 9}, {20, 5}} do
+	for mode, o in pairs {nearest = {mode = 'nearest'}, bilinear = {}, antialias = {antialias = true}} do
+		list[('%s %d x %d'):format(mode, size[1], size[2])] = function(_, a)
+			return a:resize {size = size, mode = o.mode, antialias = o.antialias}
+		end
+	end
+end
+exported.functions(list, tensor.randn(4, 3, 7, 9))
+exported.functions({
+	['after a convolution'] = function(_, a) return a:resize {6, 8}:maxpool2d(2) end,
+	['bytes'] = function(_, a) return (a * 40 + 100):to 'uint8':resize {size = {5, 12}, antialias = true}:to 'float32' end,
+	['nearest of integers'] = function(_, a) return (a * 1000):to 'int32':resize {size = {9, 4}, mode = 'nearest'} end,
+	['codes'] = function(_, a) return a:quantize {dtype = 'uint8', scale = 0.02, zero_point = 99}:resize(4) end,
+}, tensor.randn(3, 2, 7, 9))
