@@ -30,6 +30,32 @@ static int find_attr(const struct ql_attr *attrs, const char *name)
 	return -1;
 }
 
+/* The first key in the alphabet that is a string and no name of the list. */
+static const char *first_unknown(lua_State *L, const struct ql_attr *attrs, int index)
+{
+	const char *first = NULL;
+
+	lua_pushnil(L);
+	while (lua_next(L, index)) {
+		const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
+
+		if (key && find_attr(attrs, key) < 0 && (!first || strcmp(key, first) < 0))
+			first = key;
+		lua_pop(L, 1);
+	}
+	return first;
+}
+
+void ql_unknown_name(lua_State *L, const char *name, const char *what, const struct ql_attr *attrs, int index)
+{
+	const char *key = first_unknown(L, attrs, index);
+	char near[96], names[512];
+
+	ql_error(L, "%s: unknown %s '%.40s'%s%s%s", name, what, key,
+		ql_nearest(key, attr_names(attrs, names, sizeof(names)), near), attrs ? "; known: " : "; it takes none", names);
+	__builtin_unreachable();
+}
+
 /* ---- one value ----
  *
  * Reading a value may call Lua, which may change the table of options and collect: the texts, and what keeps a spec, are
@@ -180,24 +206,7 @@ static const struct ql_attr *next_positional(const struct ql_attr *attrs, struct
 	return NULL;
 }
 
-/* Raises the error about the unknown name of the table at `table` that comes first in the alphabet: the order in which Lua
- * gives them changes from run to run. */
-static _Noreturn void unknown_option(lua_State *L, const char *name, const struct ql_attr *attrs, int table)
-{
-	char near[96], names[512];
-	const char *first = NULL;
-
-	for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
-		const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
-
-		if (key && find_attr(attrs, key) < 0 && (!first || strcmp(key, first) < 0))
-			first = key;
-	}
-	ql_error(L, "%s: unknown option '%.40s'%s%s%s", name, first, ql_nearest(first, attr_names(attrs, names, sizeof(names)), near),
-		attrs ? "; known: " : "; it takes none", names);
-	__builtin_unreachable();
-}
-
+/* The option of the table whose key and value are on top; `value`: its index. */
 static void read_option(lua_State *L, const char *name, const struct ql_attr *attrs, int table, int value, struct ql_arguments *args)
 {
 	const char *key;
@@ -206,7 +215,7 @@ static void read_option(lua_State *L, const char *name, const struct ql_attr *at
 	key = lua_tostring(L, value - 1);
 	i = find_attr(attrs, key);
 	if (i < 0)
-		unknown_option(L, name, attrs, table);
+		ql_unknown_name(L, name, "option", attrs, table);
 	read_value(L, name, &attrs[i], value, args, &args->value[i]);
 }
 
@@ -328,11 +337,9 @@ static void spec_field(lua_State *L, const char *what, const char *key, int spec
 	struct ql_arguments args;
 	int i = find_attr(ql_spec_attrs, key);
 	struct ql_value v;
-	char near[96], names[256];
 
 	if (i < 0)
-		ql_error(L, "%s: unknown field '%.40s'%s; known: %s", what, key,
-			ql_nearest(key, attr_names(ql_spec_attrs, names, sizeof(names)), near), names);
+		ql_unknown_name(L, what, "field", ql_spec_attrs, spec);
 	if (!strcmp(key, "scale") && (f->scale_tensor = ql_test_tensor(L, value))) {
 		f->has_scale = true;
 		return;

@@ -55,6 +55,9 @@ struct ql_arguments {
 /* Reads arguments first..top into `args` by the list `attrs`: values by position for QL_POSITIONAL ones, then one
  * table of options. What `args` borrows from the table is pushed: leave it on the stack. Unknown names raise with "did you mean"; `name` is the function's name for messages. */
 void ql_read_arguments(lua_State *L, const char *name, const struct ql_attr *attrs, int first, struct ql_arguments *args);
+/* Raises the error of an unknown name: of those among the keys of the table at `index` the first in the alphabet. `what`:
+ * "option" or "field"; attrs NULL: it takes none. */
+_Noreturn void ql_unknown_name(lua_State *L, const char *name, const char *what, const struct ql_attr *attrs, int index);
 /* The spec at `index`: a string, a table of fields or a quant.spec. False: it is the value false ("leave float"). Pushes one
  * value, which keeps what the spec borrows. */
 bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spec);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Text only: bytecode is code that bypasses every check of the virtual machine, so load, loadfile, dofile and
- * require refuse it unless --bytecode was given. debug.getinfo(f, "L") on a stripped function crashes
- * Lua 5.4.4.
+ * require refuse it unless --bytecode was given. debug.getinfo(f, "L") on a stripped function with
+ * variable arguments crashes Lua 5.4.4: no stripped one comes to it.
  */
 #include <lauxlib.h>
 #include <lua.h>
+#include <stdbool.h>
 #include <string.h>
 #include <limits.h>
 
@@ -95,21 +96,72 @@ static int search_lua(lua_State *L)
 	return 2;
 }
 
-static bool is_stripped(lua_State *L, lua_State *of, int index)
+struct source {
+	size_t seen; /* bytes of the dump */
+	bool none;
+};
+
+/* Sees whether a dump has a source: its length follows the header and the number of upvalues. */
+static int find_source(lua_State *L, const void *piece, size_t size, void *data)
+{
+	enum { HEADER = 4 + 1 + 1 + 6 + 3 + sizeof(lua_Integer) + sizeof(lua_Number), NO_TEXT = 0x80 };
+	struct source *s = data;
+
+	(void)L;
+	if (s->seen + size > HEADER + 1)
+		s->none = ((const unsigned char *)piece)[HEADER + 1 - s->seen] == NO_TEXT;
+	s->seen += size;
+	return s->seen > HEADER + 1; /* stop */
+}
+
+/* The function on top is stripped: text may be named "=?", too. */
+static bool is_stripped(lua_State *L)
+{
+	struct source s = {0};
+	lua_Debug ar;
+
+	if (lua_iscfunction(L, -1))
+		return false;
+	lua_pushvalue(L, -1);
+	lua_getinfo(L, ">S", &ar);
+	if (strcmp(ar.source, "=?") != 0)
+		return false;
+	lua_dump(L, find_source, &s, 0);
+	return s.none;
+}
+
+/* Pushes the function that getinfo is asked for; false: there is none, or the argument is wrong. */
+static bool push_asked(lua_State *L, lua_State *of, int index)
 {
 	lua_Debug ar;
+	lua_Integer level;
+	int ok;
 
 	if (lua_isfunction(L, index)) {
 		lua_pushvalue(L, index);
-		lua_getinfo(L, ">S", &ar);
-	} else {
-		lua_Integer level = luaL_checkinteger(L, index);
-
-		if (level < 0 || level > INT_MAX || !lua_getstack(of, (int)level, &ar))
-			return false;
-		lua_getinfo(of, "S", &ar);
+		return true;
 	}
-	return !strcmp(ar.source, "=?");
+	level = lua_tointegerx(L, index, &ok);
+	if (!ok || level < 0 || level > INT_MAX || !lua_getstack(of, (int)level, &ar))
+		return false;
+	luaL_checkstack(of, 1, NULL);
+	lua_getinfo(of, "f", &ar);
+	lua_xmove(of, L, 1);
+	return true;
+}
+
+/* Takes L out of the options at `index`: a stripped function has no lines. */
+static bool take_lines(lua_State *L, lua_State *of, int index, const char *what)
+{
+	int top = lua_gettop(L);
+	bool stripped = strchr(what, 'L') && push_asked(L, of, index) && is_stripped(L);
+
+	lua_settop(L, top);
+	if (stripped) {
+		luaL_gsub(L, what, "L", "");
+		lua_replace(L, index + 1);
+	}
+	return stripped;
 }
 
 /* debug.getinfo([thread,] f [, what]) */
@@ -118,11 +170,11 @@ static int getinfo(lua_State *L)
 	int index = lua_isthread(L, 1) ? 2 : 1;
 	lua_State *of = index == 2 ? lua_tothread(L, 1) : L;
 	const char *what = luaL_optstring(L, index + 1, "");
+	bool no_lines;
 
 	if (what[strspn(what, "SlnrutfL")])
 		return luaL_argerror(L, index + 1, "invalid option");
-	if (strchr(what, 'L') && is_stripped(L, of, index))
-		return luaL_argerror(L, index + 1, "option 'L' needs a function that is not stripped");
+	no_lines = take_lines(L, of, index, what);
 	if (of == L && !lua_isfunction(L, index)) {
 		lua_Integer level = luaL_checkinteger(L, index);
 
@@ -131,7 +183,12 @@ static int getinfo(lua_State *L)
 			lua_replace(L, index);
 		}
 	}
-	return call_original(L);
+	call_original(L);
+	if (no_lines && lua_istable(L, -1)) {
+		lua_newtable(L);
+		lua_setfield(L, -2, "activelines");
+	}
+	return lua_gettop(L);
 }
 
 /* table[name] = function with the former table[name] as its upvalue; the table is on top */

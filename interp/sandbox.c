@@ -13,11 +13,13 @@
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -159,15 +161,33 @@ static bool confine_files(const char *folders, const char *data, char *const fil
 	return good;
 }
 
+/* Of 64 bits the low 32, which are all that the kernel reads of the numbers that are compared here. */
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define ANSWER(value) BPF_STMT(BPF_RET | BPF_K, value)
 #define REFUSED (SECCOMP_RET_ERRNO | (EPERM & SECCOMP_RET_DATA))
+/* Skips so many statements when what is loaded has this value, or when it has another. */
+#define SKIP_IF(value, n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, n, 0)
+#define SKIP_UNLESS(value, n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, n)
 /* A call of this number is refused. */
-#define REFUSE(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1), ANSWER(REFUSED)
+#define REFUSE(name) SKIP_UNLESS(__NR_##name, 1), ANSWER(REFUSED)
+/* It is refused unless its first argument is this process. */
+#define REFUSE_OTHERS(name, pid) \
+	SKIP_UNLESS(__NR_##name, 4), LOAD(args[0]), SKIP_UNLESS(pid, 1), ANSWER(SECCOMP_RET_ALLOW), ANSWER(REFUSED)
+/* The same, but the argument `at` may be 0 instead: no signal, or by another name this process. */
+#define REFUSE_OTHERS_UNLESS(name, pid, at) \
+	SKIP_UNLESS(__NR_##name, 6), LOAD(args[at]), SKIP_IF(0, 2), LOAD(args[0]), SKIP_UNLESS(pid, 1), \
+		ANSWER(SECCOMP_RET_ALLOW), ANSWER(REFUSED)
+/* Signals of files to a process of choice. */
+#define REFUSE_OWNERS(name) \
+	SKIP_UNLESS(__NR_##name, 5), LOAD(args[1]), SKIP_IF(F_SETOWN, 2), SKIP_IF(F_SETOWN_EX, 1), \
+		ANSWER(SECCOMP_RET_ALLOW), ANSWER(REFUSED)
 
+/* The terminal is shared with the shell, which would read what TIOCSTI and TIOCLINUX put into its input. Signals may
+ * only go to this process; a limit of the processor's time is one, too. */
 static bool confine_calls(char *error)
 {
-	static struct sock_filter code[] = {
+	uint32_t pid = (uint32_t)getpid();
+	struct sock_filter code[] = {
 		LOAD(arch),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, QL_AUDIT_ARCH, 1, 0),
 		ANSWER(SECCOMP_RET_KILL_PROCESS),
@@ -200,6 +220,27 @@ static bool confine_calls(char *error)
 		REFUSE(finit_module),
 		REFUSE(kexec_load),
 		REFUSE(keyctl),
+		REFUSE(tkill),
+		REFUSE(pidfd_send_signal),
+		REFUSE(pidfd_getfd),
+		REFUSE_OTHERS(tgkill, pid),
+		REFUSE_OTHERS(rt_sigqueueinfo, pid),
+		REFUSE_OTHERS(rt_tgsigqueueinfo, pid),
+		REFUSE_OTHERS_UNLESS(kill, pid, 1),
+		REFUSE_OTHERS_UNLESS(prlimit64, pid, 0),
+		REFUSE_OWNERS(fcntl),
+#ifdef __NR_fcntl64
+		REFUSE_OWNERS(fcntl64),
+#endif
+		SKIP_UNLESS(__NR_ioctl, 8),
+		LOAD(args[1]),
+		SKIP_IF(TIOCSTI, 5),
+		SKIP_IF(TIOCLINUX, 4),
+		SKIP_IF(TIOCSETD, 3),
+		SKIP_IF(FIOSETOWN, 2),
+		SKIP_IF(SIOCSPGRP, 1),
+		ANSWER(SECCOMP_RET_ALLOW),
+		ANSWER(REFUSED),
 		ANSWER(SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};

@@ -6,26 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static void names_of(const struct ql_attr *attrs, char *text, size_t size)
-{
-	size_t n = 0;
-
-	for (; attrs->type != QL_ATTR_END && n < size; attrs++)
-		n += (size_t)snprintf(text + n, size - n, "%s%s", n ? " " : "", attrs->name);
-}
-
 static int find(const struct ql_plot_reader *r, const char *name)
 {
 	const struct ql_attr *attrs = r->f->kind->doc.attrs;
-	char names[512], near[96];
+	char what[64];
 
 	for (int i = 0; attrs[i].type != QL_ATTR_END; i++)
 		if (!strcmp(attrs[i].name, name))
 			return i;
-	names_of(attrs, names, sizeof(names));
-	ql_error(r->L, "plot.%s: unknown option '%.40s'%s; known: %s", r->f->kind->doc.name, name,
-		ql_nearest(name, names, near), names);
-	return -1;
+	snprintf(what, sizeof(what), "plot.%s", r->f->kind->doc.name);
+	ql_unknown_name(r->L, what, "option", attrs, r->table);
 }
 
 static bool is_choice(const char *word, const char *choices)

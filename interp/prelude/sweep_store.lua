@@ -31,6 +31,44 @@ local SCHEMA = {
 	'PRAGMA user_version = ' .. VERSION,
 }
 
+-- What a column may hold; '?': or nothing. A file that was damaged holds anything: SQLite checks when it writes.
+local STATES = {pending = true, running = true, done = true, failed = true}
+local COLUMNS = {
+	trial = {key = 'integer', id = 'string', code = 'string', position = 'integer', config = 'string', state = 'string',
+		attempts = 'integer', host = 'string?', started = 'integer?', seconds = 'number?', error = 'string?', tail = 'string?'},
+	result = {name = 'string', kind = 'string'},
+	metric = {name = 'string', value = 'number?'},
+	env = {name = 'string'},
+	study = {key = 'integer', name = 'string', code = 'string', created = 'integer'},
+}
+
+local function is_a(value, wanted)
+	if value == nil then return wanted:sub(-1) == '?' end
+	wanted = wanted:gsub('%?', '')
+	return type(value) == wanted or math.type(value) == wanted
+end
+
+-- The rows, checked; errors name the first column, in the order of the alphabet, that is wrong.
+local function checked_rows(name, rows)
+	local columns = {}
+	for column in next, COLUMNS[name] do columns[#columns + 1] = column end
+	table.sort(columns)
+	for i, row in ipairs(rows) do
+		for _, column in ipairs(columns) do
+			local wanted = COLUMNS[name][column]
+			if not is_a(row[column], wanted) then
+				fail('sweep: the results file is damaged: row %d of table %s: %s: wanted %s, got %s', i, name, column,
+					wanted:gsub('%?', ' or nothing'), describe(row[column]))
+			end
+		end
+		if row.state and not STATES[row.state] then
+			fail('sweep: the results file is damaged: row %d of table %s: state: wanted pending, running, done or failed, got %s',
+				i, name, describe(row.state))
+		end
+	end
+	return rows
+end
+
 ---------------------------------------------------------------- opening
 
 -- Runs fn between BEGIN and COMMIT; anything else than a return undoes it.
@@ -294,7 +332,7 @@ end
 
 ---------------------------------------------------------------- reading
 
-function store.studies(db) return db:rows 'SELECT key, name, code, created FROM study ORDER BY key' end
+function store.studies(db) return checked_rows('study', db:rows 'SELECT key, name, code, created FROM study ORDER BY key') end
 
 -- The study of this name, or the only one.
 function store.study(db, file, name)
@@ -312,9 +350,9 @@ end
 
 -- Trials of a study (all: also of earlier versions of the script), in their order, with values decoded.
 function store.trials(db, study, all)
-	local list = db:rows([[SELECT key, id, code, position, config, state, attempts, host, started, seconds, error,
-		tail FROM trial
-		WHERE study = ?1 AND (?2 OR code = ?3) ORDER BY position, key]], study.key, all and 1 or 0, study.code)
+	local list = checked_rows('trial', db:rows([[SELECT key, id, code, position, config, state, attempts, host, started,
+		seconds, error, tail FROM trial
+		WHERE study = ?1 AND (?2 OR code = ?3) ORDER BY position, key]], study.key, all and 1 or 0, study.code))
 	for _, trial in ipairs(list) do trial.values = config.decode(trial.config) end
 	return list
 end
@@ -322,26 +360,29 @@ end
 local function value_of(row)
 	if row.kind == 'boolean' then return row.value ~= 0 end
 	if row.kind == 'float' and row.value == nil then return 0 / 0 end
+	if row.kind == 'float' and type(row.value) ~= 'number' then
+		fail('sweep: the results file is damaged: result %s: wanted a number, got %s', describe(row.name), describe(row.value))
+	end
 	if row.kind == 'float' then return row.value + 0.0 end
 	return row.value
 end
 
 -- Results of a trial in their order: a list of {name=, value=, kind=}.
 function store.results(db, key)
-	local list = db:rows('SELECT name, kind, value FROM result WHERE trial = ? ORDER BY position', key)
+	local list = checked_rows('result', db:rows('SELECT name, kind, value FROM result WHERE trial = ? ORDER BY position', key))
 	for _, row in ipairs(list) do row.value = value_of(row) end
 	return list
 end
 
 function store.env(db, key)
 	local env = {}
-	local list = db:rows('SELECT name, value FROM env WHERE trial = ? ORDER BY name', key)
+	local list = checked_rows('env', db:rows('SELECT name, value FROM env WHERE trial = ? ORDER BY name', key))
 	for _, row in ipairs(list) do env[row.name] = row.value end
 	return env
 end
 
 function store.steps(db, key)
-	local list = db:rows('SELECT name, step, value FROM metric WHERE trial = ? ORDER BY position', key)
+	local list = checked_rows('metric', db:rows('SELECT name, step, value FROM metric WHERE trial = ? ORDER BY position', key))
 	for _, row in ipairs(list) do row.value = row.value or 0 / 0 end
 	return list
 end
