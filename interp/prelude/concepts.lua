@@ -236,7 +236,8 @@ concept('sandbox', [[Running a script is running a program: it may do all that y
 
 `quoll --sandbox out:data script.lua` runs one that you do not trust. Linux keeps it (Landlock and seccomp), for all threads and for
 good: files are read and written below the folders named only, and in a folder for temporary files that goes with the process; the script
-and the files named behind it, the data folder and the system's libraries and fonts are read. No program is started and no socket opened, so
+and the files named behind it, the data folder and the system's libraries and fonts are read. No program is started, no socket opened, no
+other process gets a signal and nothing is typed into the terminal, so
 !commands, sweeps (except with jobs=0), Jupyter and compiling what was exported do not work. In Lua os.execute, os.remove, os.rename, os.exit, io.popen,
 package.loadlib, most of debug, modules in C and bytecode are errors, and os.getenv knows a few names. --memory is half of the machine's
 unless it is given; --time N ends the program after N seconds, with exit code 124. A kernel that cannot do this is an error.]],

@@ -7,6 +7,7 @@
 #include <lualib.h>
 #include <string.h>
 
+#include "interp/state.h"
 #include "interp/bind.h"
 #include "interp/libs.h"
 #include "interp/plot/plplot.h"
@@ -52,6 +53,7 @@ static void collect(lua_State *L)
 {
 	lua_gc(L, LUA_GCCOLLECT);
 	lua_gc(L, LUA_GCCOLLECT);
+	ql_discarded_clear(ql_state_of(L));
 }
 
 static void sweep(lua_State *L, struct ql_ctx *ctx, const char *name, const char *code, const char *method)
@@ -79,6 +81,7 @@ static void sweep(lua_State *L, struct ql_ctx *ctx, const char *name, const char
 
 int main(void)
 {
+	static struct ql_state state;
 	static const char *const methods[] = {"text", "svg", "png"};
 	struct ql_ctx *ctx = ql_ctx_new(1);
 	lua_State *L = luaL_newstate();
@@ -87,6 +90,9 @@ int main(void)
 
 	if (!ctx || !L)
 		return 1;
+	state.ctx = ctx;
+	state.L = L;
+	ctx->host = &state;
 	ctx->quant = &ql_quant_default;
 	ql_ctx_attach(L, ctx);
 	luaL_openlibs(L);
@@ -100,6 +106,7 @@ int main(void)
 	if (!pictures)
 		SKIP("pictures", facts);
 	lua_close(L);
+	ql_discarded_clear(&state);
 	ql_ctx_free(ctx);
 	return check_end();
 }
