@@ -136,7 +136,7 @@ describe('observers', function()
 		local o, errors = nil, {}
 		o = quant.observer{dtype = 'int8', observer = function()
 			for _, name in ipairs{'update', 'params', 'range', 'reset', 'merge', 'measure', 'histogram'} do
-				local ok, message = pcall(o[name], o, name == 'merge' and quant.observer 'int8' or tensor{1})
+				local ok, message = pcall(o[name], o, name == 'merge' and quant.observer 'int8' or name == 'update' and tensor{1} or nil)
 				errors[#errors + 1] = ok and 'none' or message
 			end
 			do local c <close> = o end
