@@ -133,7 +133,7 @@ void ql_cells_take_tally(struct ql_cells *c, const struct ql_ruler *r, const str
 float ql_rule_fit(const struct ql_rule *rule, double lo, double hi, int32_t *zero)
 {
 	struct ql_stats stats = {.lo = lo, .hi = hi, .meanabs = (fabs(lo) + fabs(hi)) / 2, .count = 1};
-	float scale = ql_quantize_rounded(rule->scheme->fit(&stats, &rule->codes), false, false);
+	float scale = ql_quantize_rounded(rule->scheme->fit(&stats, &rule->codes), QL_SCALE_FLOAT, false);
 
 	*zero = rule->scheme->zero ? rule->scheme->zero(&stats, &rule->codes, scale) : 0;
 	return scale;

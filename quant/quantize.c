@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * From a spec and data to params and codes. Scales are computed in double and rounded once: to float32, or to float16
- * for blocks unless some scale would leave float16's normal range; codes use the rounded scale.
+ * From a spec and data to params and codes. Scales are computed in double and rounded once, and codes use the rounded
+ * scale. Rounding is to nearest float32. Blocks of at most 8 bits have float16 scales, unless one would leave float16's
+ * normal range: symmetric ones and logarithms to nearest, asymmetric ones upwards from the float32 value, because their
+ * codes end where the values do, and a relative error of 2^-11 over 255 steps would clip 0.12 of a step. Over the 65535
+ * steps of 16-bit codes float16 could be 32 steps off, so their blocks have float32 scales.
  */
 #include "quant/quantize.h"
 
@@ -41,15 +44,29 @@ static enum ql_status layout(struct ql_ctx *ctx, const struct ql_spec *spec, int
 	return QL_OK;
 }
 
-/* One rounding; a zero range takes scale 1 (binary: 0, so that it decodes to exactly 0). */
-float ql_quantize_rounded(double scale, bool half, bool binary)
+/* A positive number of float16's normal range. */
+static float half_scale(float s, bool up)
 {
-	float s;
+	uint16_t half = ql_f32_to_f16(s);
+
+	return ql_f16_to_f32(up && ql_f16_to_f32(half) < s ? (uint16_t)(half + 1) : half);
+}
+
+/* A zero range takes scale 1 (binary: 0, so that it decodes to exactly 0). */
+float ql_quantize_rounded(double scale, enum ql_scale_round round, bool binary)
+{
+	float s = (float)scale;
 
 	if (scale == 0)
 		return binary ? 0 : 1;
-	s = half ? ql_f16_to_f32(ql_f32_to_f16((float)scale)) : (float)scale;
-	return s < FLT_MIN ? FLT_MIN : s > FLT_MAX ? FLT_MAX : s;
+	s = s < FLT_MIN ? FLT_MIN : s > FLT_MAX ? FLT_MAX : s;
+	return round == QL_SCALE_FLOAT ? s : half_scale(s, round == QL_SCALE_HALF_UP);
+}
+
+/* True when blocks under this spec have float16 scales, where the values allow it. */
+static bool wants_half(const struct ql_spec *spec)
+{
+	return spec->block && ql_dtypes[spec->dtype].bits <= 8;
 }
 
 static bool fits_half(const double *scale, int64_t n)
@@ -174,7 +191,7 @@ static enum ql_status fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, 
 	int64_t n, const struct ql_stats *stats, struct ql_qparams *q)
 {
 	double *scale = ql_scratch_array(ctx, n, sizeof(*scale));
-	bool half, binary = spec->dtype == QL_binary;
+	enum ql_scale_round round = QL_SCALE_FLOAT;
 	enum ql_status status;
 
 	if (!scale)
@@ -184,11 +201,12 @@ static enum ql_status fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, 
 
 		scale[i] = spec->scheme->fit(&stats[i], &codes);
 	}
-	half = q->block && fits_half(scale, n);
-	status = new_scales(ctx, spec, rank, shape, half ? QL_float16 : QL_float32, q);
+	if (wants_half(spec) && fits_half(scale, n))
+		round = spec->scheme->tight ? QL_SCALE_HALF_UP : QL_SCALE_HALF;
+	status = new_scales(ctx, spec, rank, shape, round ? QL_float16 : QL_float32, q);
 	for (int64_t i = 0; i < n && !status; i++) {
 		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : q->codes;
-		float s = ql_quantize_rounded(scale[i], half, binary);
+		float s = ql_quantize_rounded(scale[i], round, spec->dtype == QL_binary);
 
 		store(q->scale, i, (double)s);
 		if (q->zero_point)
@@ -344,7 +362,7 @@ enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec,
 	codes = ql_spec_codes(spec, false, 0);
 	if (spec->each_bits)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "params: bits: wanted one number, because one range is given, got a list");
-	*scale = ql_quantize_rounded(spec->scheme->fit(&stats, &codes), false, spec->dtype == QL_binary);
+	*scale = ql_quantize_rounded(spec->scheme->fit(&stats, &codes), QL_SCALE_FLOAT, spec->dtype == QL_binary);
 	*zero = spec->scheme->zero ? spec->scheme->zero(&stats, &codes, *scale) : 0;
 	return QL_OK;
 }
@@ -385,7 +403,7 @@ enum ql_status ql_quantize_bytes(struct ql_ctx *ctx, const struct ql_spec *spec,
 	s_rank = ql_grain_shape(rank, shape, q.axis, q.block_axis, q.block, s_shape);
 	for (int d = 0; d < s_rank; d++)
 		scales *= (uint64_t)s_shape[d];
-	*bytes += scales * (q.block ? 2 : 4);
+	*bytes += scales * (wants_half(spec) ? 2 : 4);
 	if (spec->each_bits)
 		*bytes += differ(spec->each_bits) ? scales : 0;
 	if (has_zero_points(spec))

@@ -33,7 +33,7 @@ struct ql_qparams {
 	int32_t block;     /* elements per scale along block_axis; 0: no blocks */
 	uint8_t from;      /* dtype that was quantized */
 	int64_t nan_count, inf_count; /* non-finite values met when quantizing: NaN -> zero_point, Inf saturates */
-	struct ql_tensor *scale;      /* float32 (float16 for blocks) */
+	struct ql_tensor *scale;      /* float32, or float16 for blocks of at most 8 bits */
 	struct ql_tensor *zero_point; /* dtype of the codes, packed ones in whole bytes; NULL when symmetric, log or binary */
 	struct ql_tensor *bits;       /* int8, shape of scale: bits of each channel; NULL: they are all alike */
 };
@@ -47,6 +47,7 @@ struct ql_stats {
 struct ql_scheme {
 	struct ql_doc doc;
 	bool affine; /* x = (q - zero_point) * scale, so integer products are possible */
+	bool tight;  /* all codes are needed for the range, so that a scale rounded down would clip its ends */
 	bool (*accepts)(unsigned dtype);
 	/* Fills lo and hi from dtype and bits; `wide`: with an explicit scale the whole range of the bits is legal. */
 	void (*range)(unsigned dtype, bool wide, struct ql_codes *codes);

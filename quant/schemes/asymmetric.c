@@ -33,6 +33,7 @@ const struct ql_scheme ql_scheme_asymmetric = {
 			"codes.",
 		.example = "print(tensor{-1,3}:quantize('uint8'):qparams().zero_point:item())  --> 64"},
 	.affine = true,
+	.tight = true,
 	.accepts = ql_affine_accepts,
 	.range = range,
 	.fit = fit,
