@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "quant/quantize.h"
+#include "quant/fit.h"
 #include "tensor/simd.h"
 
 #define LANES 8
@@ -133,10 +133,8 @@ void ql_cells_take_tally(struct ql_cells *c, const struct ql_ruler *r, const str
 float ql_rule_fit(const struct ql_rule *rule, double lo, double hi, int32_t *zero)
 {
 	struct ql_stats stats = {.lo = lo, .hi = hi, .meanabs = (fabs(lo) + fabs(hi)) / 2, .count = 1};
-	float scale = ql_quantize_rounded(rule->scheme->fit(&stats, &rule->codes), QL_SCALE_FLOAT, false);
 
-	*zero = rule->scheme->zero ? rule->scheme->zero(&stats, &rule->codes, scale) : 0;
-	return scale;
+	return ql_fit(rule->scheme, &stats, &rule->codes, QL_SCALE_FLOAT, zero);
 }
 
 void ql_rule_reach(const struct ql_rule *rule, double lo, double hi, double *from, double *to)

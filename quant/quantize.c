@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * From a spec and data to params and codes. Scales are computed in double and rounded once, and codes use the rounded
- * scale. Rounding is to nearest float32. Blocks of at most 8 bits have float16 scales, unless one would leave float16's
- * normal range: symmetric ones and logarithms to nearest, asymmetric ones upwards from the float32 value, because their
- * codes end where the values do, and a relative error of 2^-11 over 255 steps would clip 0.12 of a step. Over the 65535
- * steps of 16-bit codes float16 could be 32 steps off, so their blocks have float32 scales.
+ * From a spec and data to params and codes; quant/fit.c finds the numbers of one range.
  */
 #include "quant/quantize.h"
 
-#include <float.h>
 #include <math.h>
 
+#include "quant/fit.h"
 #include "quant/observer.h"
 #include "tensor/codec.h"
 #include "tensor/scratch.h"
-
-#define F16_MIN 0x1p-14
-#define F16_MAX 65504.0
 
 static enum ql_status layout(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	struct ql_qparams *q)
@@ -44,37 +37,10 @@ static enum ql_status layout(struct ql_ctx *ctx, const struct ql_spec *spec, int
 	return QL_OK;
 }
 
-/* A positive number of float16's normal range. */
-static float half_scale(float s, bool up)
-{
-	uint16_t half = ql_f32_to_f16(s);
-
-	return ql_f16_to_f32(up && ql_f16_to_f32(half) < s ? (uint16_t)(half + 1) : half);
-}
-
-/* A zero range takes scale 1 (binary: 0, so that it decodes to exactly 0). */
-float ql_quantize_rounded(double scale, enum ql_scale_round round, bool binary)
-{
-	float s = (float)scale;
-
-	if (scale == 0)
-		return binary ? 0 : 1;
-	s = s < FLT_MIN ? FLT_MIN : s > FLT_MAX ? FLT_MAX : s;
-	return round == QL_SCALE_FLOAT ? s : half_scale(s, round == QL_SCALE_HALF_UP);
-}
-
 /* True when blocks under this spec have float16 scales, where the values allow it. */
 static bool wants_half(const struct ql_spec *spec)
 {
 	return spec->block && ql_dtypes[spec->dtype].bits <= 8;
-}
-
-static bool fits_half(const double *scale, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++)
-		if (scale[i] != 0 && (scale[i] < F16_MIN || scale[i] > F16_MAX))
-			return false;
-	return true;
 }
 
 /* True when params under this spec carry zero points. */
@@ -201,16 +167,16 @@ static enum ql_status fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, 
 
 		scale[i] = spec->scheme->fit(&stats[i], &codes);
 	}
-	if (wants_half(spec) && fits_half(scale, n))
+	if (wants_half(spec) && ql_fit_half(scale, n))
 		round = spec->scheme->tight ? QL_SCALE_HALF_UP : QL_SCALE_HALF;
 	status = new_scales(ctx, spec, rank, shape, round ? QL_float16 : QL_float32, q);
 	for (int64_t i = 0; i < n && !status; i++) {
 		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : q->codes;
-		float s = ql_quantize_rounded(scale[i], round, spec->dtype == QL_binary);
+		int32_t zero;
 
-		store(q->scale, i, (double)s);
+		store(q->scale, i, (double)ql_fit(spec->scheme, &stats[i], &codes, round, &zero));
 		if (q->zero_point)
-			store(q->zero_point, i, spec->scheme->zero(&stats[i], &codes, s));
+			store(q->zero_point, i, zero);
 	}
 	return status;
 }
@@ -362,8 +328,7 @@ enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec,
 	codes = ql_spec_codes(spec, false, 0);
 	if (spec->each_bits)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "params: bits: wanted one number, because one range is given, got a list");
-	*scale = ql_quantize_rounded(spec->scheme->fit(&stats, &codes), QL_SCALE_FLOAT, spec->dtype == QL_binary);
-	*zero = spec->scheme->zero ? spec->scheme->zero(&stats, &codes, *scale) : 0;
+	*scale = ql_fit(spec->scheme, &stats, &codes, QL_SCALE_FLOAT, zero);
 	return QL_OK;
 }
 

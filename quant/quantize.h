@@ -23,9 +23,6 @@ enum ql_status ql_quantize_range(struct ql_ctx *ctx, const struct ql_spec *spec,
 /* gives scale and zero point (NULL: the scheme has none) of `n` ranges: rank 1, or rank 0 when the spec has no axis. */
 enum ql_status ql_quantize_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int64_t n, const struct ql_stats *stats,
 	struct ql_tensor **scale, struct ql_tensor **zero);
-/* The one rounding of a scale, never below FLT_MIN; 0 gives 1 (binary: 0). The halves are for normal float16 numbers. */
-enum ql_scale_round { QL_SCALE_FLOAT, QL_SCALE_HALF, QL_SCALE_HALF_UP };
-float ql_quantize_rounded(double scale, enum ql_scale_round round, bool binary);
 
 /* Consistency of a quantized tensor: shapes of scale and zero_point, finite scales > 0 (0 only for an all-zero binary
  * tensor), zero points and codes inside their range. A plain tensor passes. */

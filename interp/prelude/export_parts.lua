@@ -167,12 +167,37 @@ static %s q_found_%s(const struct q_params *p)
 }
 ]]):format(type, field, field)})
 end
-parts.add('range', {needs = {{'params'}}, text = [[
-/* Scale and zero point for codes lo to hi of the values x, whose infinities and nan do not count; as quant/quantize.c fits
+parts.add('finite', {text = [[
+/* 1 if the value x, in units of s, takes a code that decodes to a finite number. x / s is below 2^22. */
+static int q_is_finite(float x, float s)
+{
+	float code = x / s;
+
+	code = (code + 12582912.0f) - 12582912.0f;
+	return code < 1.0f || code * s - code * s == 0.0f;
+}
+
+/* The scale s, changed so that the range's end x is not decoded to infinity, as quant/fit.c does it. */
+static float q_finite(float s, double x)
+{
+	float less = s * 0x1.fffffep-1f, code;
+
+	if (q_is_finite((float)x, s))
+		return s;
+	if (q_is_finite((float)x, less))
+		return less;
+	code = (float)x / s;
+	code = (code + 12582912.0f) - 12582912.0f;
+	return (float)(x / (((double)code - 0.5) * (1 - 0x1p-20)));
+}
+]]})
+parts.add('range', {needs = {{'params'}, {'finite'}}, text = [[
+/* Scale and zero point for codes lo to hi of the values x, whose infinities and nan do not count; as quant/fit.c fits
  * them: the range in double and with 0 in it, the scale rounded to float, a normal number. */
 static void q_range(const float *x, int32_t n, int symmetric, int32_t lo, int32_t hi, struct q_params *p)
 {
 	double least = 0, most = 0, scale;
+	float end;
 	int32_t i;
 
 	for (i = 0; i < n; i++) {
@@ -185,12 +210,16 @@ static void q_range(const float *x, int32_t n, int symmetric, int32_t lo, int32_
 		scale = (most - least) / ((double)hi - lo);
 	p->scale = scale > 0 ? (float)scale : 1.0f;
 	p->scale = p->scale < FLT_MIN ? FLT_MIN : p->scale;
+	for (i = 0; i < 2 && p->scale > FLT_MAX / 0x1p17f; i++)
+		p->scale = q_finite(q_finite(p->scale, -least), most);
 	if (symmetric) {
 		p->zero = (lo + hi) / 2;
 		return;
 	}
-	scale = ((double)lo - least / (double)p->scale + 6755399441055744.0) - 6755399441055744.0;
-	p->zero = (int32_t)(scale < lo ? lo : scale > hi ? hi : scale);
+	end = (float)least / p->scale;
+	end = (float)lo - end;
+	end = end < (float)lo ? (float)lo : end > (float)hi ? (float)hi : end;
+	p->zero = (int32_t)((end + 12582912.0f) - 12582912.0f);
 }
 ]]})
 parts.add('folded', {fields = {'sum'}, needs = {{'params'}}, text = [[

@@ -18,11 +18,13 @@ static double fit(const struct ql_stats *stats, const struct ql_codes *codes)
 	return (fmax(stats->hi, 0) - fmin(stats->lo, 0)) / ((double)codes->hi - codes->lo);
 }
 
+/* In float32, as ONNX DynamicQuantizeLinear: a range -a..a of 8 bits ends at 127.5 steps, and the quotient's last bit decides
+ * whether that is a tie, which goes to the even zero point. */
 static int32_t zero(const struct ql_stats *stats, const struct ql_codes *codes, float scale)
 {
-	double z = rint((double)codes->lo - fmin(stats->lo, 0) / (double)scale);
+	float end = (float)fmin(stats->lo, 0) / scale, z = rintf((float)codes->lo - end);
 
-	return z < codes->lo ? codes->lo : z > codes->hi ? codes->hi : (int32_t)z;
+	return z < (float)codes->lo ? codes->lo : z > (float)codes->hi ? codes->hi : (int32_t)z;
 }
 
 extern const struct ql_scheme ql_scheme_asymmetric;

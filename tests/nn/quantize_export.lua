@@ -29,6 +29,14 @@ for _, s in ipairs {'uint8', 'int8', {bits=7}, 'uint16', 'int4', {dtype='uint8',
 	found['range found, ' .. tostring(quant.spec(s))] = function(_, x) return x:quantize(s):dequantize() end
 end
 exported.functions(found, tensor.randn(12, 16) + 1)
+-- Ranges whose ends are ties, and ends that would decode to infinity.
+local most = string.unpack('<f', string.pack('<I4', 0x7f7fffff))
+for _, name in ipairs {'uint8', 'int8', 'uint16', 'int4'} do
+	local function at(lo, hi) return function(_, x) return (x:relu() * 0 + x:clamp(-1, 1)):clamp(lo, hi):mul(most):quantize(name):dequantize() end end
+	local ends = tensor.cat {tensor{-1, 1}, tensor.rand(14) - 0.5}:view(1, 16)
+	exported.functions({[name .. ' both ends'] = at(-1, 1), [name .. ' one end'] = at(-0.595, 1), [name .. ' other end'] = at(-1, 0.3),
+		[name .. ' tie'] = function(_, x) return (x:clamp(-1, 1) * 0.4181214):quantize(name):dequantize() end}, ends)
+end
 exported.functions({['of integers'] = function(_, a) return (a * 9):to('int32'):quantize {dtype='int8', scale=0.2} end,
 	['of integers, found'] = function(_, a) return (a * 9):to('int16'):quantize('uint8'):dequantize() end}, tensor.randn(20, 6))
 
