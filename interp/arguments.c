@@ -379,7 +379,7 @@ static void spec_field(lua_State *L, const char *what, const char *key, int spec
 }
 
 /* "quantize: spec: dtype: …", whoever of the two says "spec: " */
-static _Noreturn void spec_failed(lua_State *L, const char *what)
+_Noreturn void ql_spec_failed(lua_State *L, const char *what)
 {
 	const char *message = ql_ctx_of(L)->err;
 	size_t n = strlen(what);
@@ -389,9 +389,34 @@ static _Noreturn void spec_failed(lua_State *L, const char *what)
 	__builtin_unreachable();
 }
 
+/* What q:qparams() holds beside the fields of a spec. */
+static bool is_fact(const char *key)
+{
+	static const char *const facts[] = {"min", "max", "from", "nan", "inf"};
+
+	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
+		if (!strcmp(key, facts[i]))
+			return true;
+	return false;
+}
+
+static bool is_qparams(lua_State *L, int index)
+{
+	bool same;
+
+	if (!lua_getmetatable(L, index))
+		return false;
+	luaL_getmetatable(L, QL_QPARAMS);
+	same = lua_rawequal(L, -1, -2);
+	lua_pop(L, 2);
+	return same;
+}
+
 /* The fields stay on the stack: reading a list of bits may call Lua. */
 static void read_spec_fields(lua_State *L, int index, const char *what, struct ql_spec_fields *f)
 {
+	bool facts = is_qparams(L, index);
+
 	lua_pushnil(L);
 	while (lua_next(L, index)) {
 		int value = lua_gettop(L);
@@ -399,7 +424,8 @@ static void read_spec_fields(lua_State *L, int index, const char *what, struct q
 		luaL_checkstack(L, LUA_MINSTACK, "spec");
 		if (lua_type(L, value - 1) != LUA_TSTRING)
 			ql_error(L, "%s: wanted fields by name, got a list", what);
-		spec_field(L, what, lua_tostring(L, value - 1), index, value, f);
+		if (!facts || !is_fact(lua_tostring(L, value - 1)))
+			spec_field(L, what, lua_tostring(L, value - 1), index, value, f);
 		lua_rotate(L, value - 1, -1);
 	}
 }
@@ -407,10 +433,8 @@ static void read_spec_fields(lua_State *L, int index, const char *what, struct q
 bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spec)
 {
 	int top = lua_gettop(L);
-	struct ql_ctx *ctx = ql_ctx_of(L);
 	struct ql_spec_fields f = {0};
 	struct ql_spec *given = luaL_testudata(L, index, QL_SPEC);
-	enum ql_status status;
 
 	index = lua_absindex(L, index);
 	lua_pushvalue(L, index);
@@ -421,17 +445,16 @@ bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spe
 	if (lua_type(L, index) == LUA_TBOOLEAN && !lua_toboolean(L, index))
 		return false;
 	if (lua_type(L, index) == LUA_TSTRING) {
-		status = ql_spec_parse(ctx, lua_tostring(L, index), spec);
-		if (status)
-			spec_failed(L, what);
+		ql_spec_read_text(L, index, what, spec);
+		lua_replace(L, top + 1);
+		lua_settop(L, top + 1);
 		return true;
 	}
 	if (lua_type(L, index) != LUA_TTABLE)
 		ql_error(L, "%s: wanted a spec like 'int8/1' or {dtype='int8', axis=1}, got %s", what, luaL_typename(L, index));
 	read_spec_fields(L, index, what, &f);
-	status = ql_spec_make(ctx, &f, spec);
-	if (status)
-		spec_failed(L, what);
+	if (ql_spec_make(ql_ctx_of(L), &f, spec))
+		ql_spec_failed(L, what);
 	if (spec->each_bits || spec->scale_tensor || spec->zero_tensor || spec->choose)
 		ql_spec_push(L, spec); /* whatever becomes of the table */
 	else

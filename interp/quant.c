@@ -2,6 +2,7 @@
  * The global `quant` and the quantization facts of a tensor. What only arranges results (compare, estimate, log as a
  * report) is Lua: prelude/quant.lua.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "interp/bind.h"
@@ -222,6 +223,82 @@ static int method_qparams(lua_State *L)
 		set_number(L, "octaves", (double)q->codes.octaves);
 	set_integer(L, "nan", q->nan_count);
 	set_integer(L, "inf", q->inf_count);
+	luaL_setmetatable(L, QL_QPARAMS);
+	return 1;
+}
+
+/* ---- what q:qparams() prints ---- */
+
+#define SHOWN 12 /* numbers of a tensor */
+
+/* Pushes "float32(3) 0.01 0.02 0.03": the first ones of many. */
+static void push_numbers(lua_State *L, const struct ql_tensor *t)
+{
+	int64_t n = ql_tensor_nelem(t);
+	char shape[QL_SHAPE_TEXT], number[48];
+	luaL_Buffer b;
+
+	luaL_buffinit(L, &b);
+	luaL_addstring(&b, ql_dtype_name(t->dtype));
+	luaL_addstring(&b, t->rank ? ql_shape_text(t->rank, t->shape, shape) : "");
+	for (int64_t i = 0; i < n && i < SHOWN; i++) {
+		snprintf(number, sizeof(number), " %.7g", ql_tensor_at_f64(t, i));
+		luaL_addstring(&b, number);
+	}
+	snprintf(number, sizeof(number), " … (%lld)", (long long)n);
+	luaL_addstring(&b, n > SHOWN ? number : "");
+	luaL_pushresult(&b);
+}
+
+/* Pushes the text of a field's value; a list of numbers is joined by blanks. */
+static void push_value(lua_State *L, int index)
+{
+	struct ql_tensor *t = ql_test_tensor(L, index);
+
+	if (t) {
+		push_numbers(L, t);
+	} else if (lua_type(L, index) == LUA_TTABLE) {
+		int n = (int)lua_rawlen(L, index), shown = n < SHOWN ? n : SHOWN;
+
+		luaL_checkstack(L, shown + 4, "numbers");
+		lua_pushfstring(L, "%d channels:", n);
+		for (int i = 1; i <= shown; i++) {
+			lua_rawgeti(L, index, i);
+			lua_pushfstring(L, " %s", luaL_tolstring(L, -1, NULL));
+			lua_replace(L, -3);
+			lua_pop(L, 1);
+		}
+		lua_concat(L, shown + 1);
+	} else {
+		luaL_tolstring(L, index, NULL);
+	}
+}
+
+static int qparams_tostring(lua_State *L)
+{
+	static const char *const fields[] = {"dtype", "scheme", "bits", "min", "max", "axis", "block", "octaves", "scale", "zero_point",
+		"from", "nan", "inf"};
+	char head[32];
+	int pieces = 1;
+
+	luaL_checktype(L, 1, LUA_TTABLE);
+	lua_settop(L, 1);
+	luaL_checkstack(L, 64, "qparams");
+	lua_pushliteral(L, "qparams");
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		lua_pushstring(L, fields[i]);
+		if (lua_rawget(L, 1) == LUA_TNIL) {
+			lua_pop(L, 1);
+			continue;
+		}
+		snprintf(head, sizeof(head), "\n  %-11s", fields[i]);
+		push_value(L, lua_gettop(L));
+		lua_remove(L, -2);
+		lua_pushstring(L, head);
+		lua_insert(L, -2);
+		pieces += 2;
+	}
+	lua_concat(L, pieces);
 	return 1;
 }
 
@@ -291,8 +368,9 @@ static const luaL_Reg methods[] = {{"qparams", method_qparams}, {"spec", method_
 
 static const struct ql_doc docs[] = {
 	{"spec", "quant.spec(s)",
-		"Checks a spec (a text or a table), fills in the defaults and returns it as an object that prints as the short text; "
-		"its fields can be read: dtype bits scheme axis block observer p momentum bins octaves scale zero_point rounding. See spec.",
+		"Checks a spec (a text or a table), fills in the defaults and returns it as an object that prints as a text which is "
+		"read back as the same spec; its fields can be read: dtype bits scheme axis block observer p momentum bins octaves scale "
+		"zero_point rounding, and name, the text without scale and zero_point. See spec.",
 		"s = quant.spec{bits=4, axis=1}\nprint(s, s.dtype, s.scheme)  --> int4/1 int4 symmetric", NULL},
 	{"params", "quant.params(lo, hi, spec)",
 		"The scale and zero point that a spec gives to data between lo and hi, as a table {scale=, zero_point=}. Asymmetric "
@@ -324,8 +402,10 @@ static const struct ql_doc method_docs[] = {
 	{"qparams", "q:qparams()",
 		"How codes map to numbers, as a table: scale and zero_point (tensors; zero_point nil: 0), dtype, scheme, bits (a list "
 		"where channels differ), min and max of the codes (of the widest channel), axis and block where there are, from (the dtype before), nan and inf (how many were met). nil when "
-		"the tensor is not quantized.",
-		"p = tensor{-2,1}:quantize('int8'):qparams()\nprint(p.scheme, p.min, p.max, p.zero_point)  --> symmetric -127 127 nil",
+		"the tensor is not quantized. It prints its values, and it is a spec with explicit numbers: `x:quantize`(q:qparams()) "
+		"quantizes x as q is.",
+		"p = tensor{-2,1}:quantize('int8'):qparams()\nprint(p.scheme, p.min, p.max, p.zero_point)  --> symmetric -127 127 nil\n"
+		"print(tensor{1,-1}:quantize(p):codes())  --> int8(2)   64  -64",
 		NULL},
 	{"spec", "q:spec()", "The spec that describes how the tensor is quantized; nil when it is not.",
 		"print(tensor{{1,2}}:quantize('int4:32'):spec())  --> int4:32", NULL},
@@ -351,6 +431,10 @@ int ql_open_quant(lua_State *L)
 	ql_doc_register(&list);
 	ql_doc_register(&method_list);
 	ql_spec_open(L);
+	luaL_newmetatable(L, QL_QPARAMS);
+	lua_pushcfunction(L, qparams_tostring);
+	lua_setfield(L, -2, "__tostring");
+	lua_pop(L, 1);
 	luaL_getmetatable(L, QL_TENSOR);
 	lua_getfield(L, -1, "methods");
 	ql_set_documented(L, methods, method_docs);

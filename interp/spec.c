@@ -127,6 +127,38 @@ struct ql_spec *ql_spec_push(lua_State *L, const struct ql_spec *spec)
 	return box;
 }
 
+/* Pushes a box with the list of a field as a tensor. */
+static struct ql_tensor *list_of(lua_State *L, const char *what, const char *field, const char *text, unsigned dtype)
+{
+	struct ql_tensor **box = ql_box_new(L);
+
+	if (text && ql_spec_list(ql_ctx_of(L), field, text, dtype, box))
+		ql_spec_failed(L, what);
+	return *box;
+}
+
+void ql_spec_read_text(lua_State *L, int index, const char *what, struct ql_spec *spec)
+{
+	const char *text = lua_tostring(L, index);
+	struct ql_spec_fields f;
+	char *copy;
+
+	luaL_checkstack(L, LUA_MINSTACK, "a spec");
+	copy = lua_newuserdatauv(L, strlen(text) + 1, 0);
+	if (ql_spec_split(ql_ctx_of(L), text, copy, &f))
+		ql_spec_failed(L, what);
+	if (f.bits_list || f.scale_list || f.zero_list) {
+		f.each_bits = list_of(L, what, "bits", f.bits_list, QL_int8);
+		f.scale_tensor = list_of(L, what, "scale", f.scale_list, QL_float32);
+		f.zero_tensor = list_of(L, what, "zero_point", f.zero_list, QL_int32);
+		f.bits_list = f.scale_list = f.zero_list = NULL;
+	}
+	if (ql_spec_make(ql_ctx_of(L), &f, spec))
+		ql_spec_failed(L, what);
+	if (f.each_bits || f.scale_tensor || f.zero_tensor)
+		ql_spec_push(L, spec);
+}
+
 static int spec_gc(lua_State *L)
 {
 	struct ql_spec *box = luaL_checkudata(L, 1, QL_SPEC);
@@ -149,11 +181,23 @@ int ql_spec_new(lua_State *L)
 	return 1;
 }
 
+static void add_text(void *arg, const char *text)
+{
+	luaL_addstring(arg, text);
+}
+
+static void push_text(lua_State *L, const struct ql_spec *spec, bool numbers)
+{
+	luaL_Buffer text;
+
+	luaL_buffinit(L, &text);
+	ql_spec_print(spec, numbers, add_text, &text);
+	luaL_pushresult(&text);
+}
+
 static int spec_tostring(lua_State *L)
 {
-	char text[QL_SPEC_TEXT];
-
-	lua_pushstring(L, ql_spec_text(luaL_checkudata(L, 1, QL_SPEC), text));
+	push_text(L, luaL_checkudata(L, 1, QL_SPEC), true);
 	return 1;
 }
 
@@ -206,11 +250,13 @@ static int spec_index(lua_State *L)
 		s->has_scale ? lua_pushnumber(L, s->scale) : lua_pushnil(L);
 	else if (!strcmp(key, "zero_point"))
 		s->has_zero ? lua_pushinteger(L, s->zero) : lua_pushnil(L);
+	else if (!strcmp(key, "name"))
+		push_text(L, s, false);
 	else if (!strcmp(key, "rounding"))
 		s->requant ? (void)lua_pushstring(L, ql_requant_name(s->requant)) : lua_pushnil(L);
 	else
 		return ql_error(L, "spec: no field '%.40s'%s", key,
-			ql_nearest(key, "dtype bits scheme axis block observer p momentum bins octaves scale zero_point rounding", near));
+			ql_nearest(key, "dtype bits scheme axis block observer p momentum bins octaves scale zero_point rounding name", near));
 	return 1;
 }
 

@@ -19,6 +19,13 @@ int ql_spec_new(lua_State *L);
 /* Makes the metatable. */
 void ql_spec_open(lua_State *L);
 
+#define QL_QPARAMS "quoll.qparams" /* metatable of what q:qparams() returns, which is a spec, too */
+
+/* The spec that the text at `index` says. Pushes a value that keeps what the spec borrows. */
+void ql_spec_read_text(lua_State *L, int index, const char *what, struct ql_spec *spec);
+/* Raises the context's message. */
+_Noreturn void ql_spec_failed(lua_State *L, const char *what);
+
 /* Pushes a table with the bits of each channel. */
 void ql_bits_push(lua_State *L, const struct ql_tensor *bits);
 /* The list at `value`, a table or a tensor, as int8; it lives as long as the spec table at `spec`, in which it stands. */

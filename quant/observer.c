@@ -23,7 +23,8 @@ enum ql_status ql_observer_new(struct ql_ctx *ctx, const struct ql_spec *spec, s
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "observer: block: wanted none, because blocks differ from tensor to tensor, got %s",
 			ql_spec_text(spec, text));
 	if (spec->has_scale)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "observer: scale: wanted none, because the observer is to find it, got one");
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "observer: scale: wanted none, because the observer is to find it, got one; q:spec() is "
+			"the spec of a tensor without its numbers");
 	o = ql_alloc_zeroed(ctx, sizeof(*o));
 	if (!o)
 		return QL_ERR_MEMORY;

@@ -83,71 +83,62 @@ static void store(struct ql_tensor *t, int64_t i, double value)
 
 /* ---- explicit scale and zero point ---- */
 
-static enum ql_status copy_given(struct ql_ctx *ctx, const char *what, const struct ql_tensor *given, struct ql_tensor *to)
+static enum ql_status check_given(struct ql_ctx *ctx, const char *what, const struct ql_tensor *given, const struct ql_tensor *to)
 {
-	int64_t n = ql_tensor_nelem(to);
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
 
-	if (given->q || (ql_tensor_nelem(given) != n && ql_tensor_nelem(given) != 1) ||
-		(ql_tensor_nelem(given) != 1 && !ql_tensor_same_shape(given, to)))
-		return ql_fail(ctx, QL_ERR_SHAPE, "quantize: %s: wanted a plain tensor of shape %s, got %s", what,
-			ql_shape_text(to->rank, to->shape, a), ql_shape_text(given->rank, given->shape, b));
-	for (int64_t i = 0; i < n; i++)
-		store(to, i, ql_tensor_at_f64(given, ql_tensor_nelem(given) == 1 ? 0 : i));
-	return QL_OK;
+	if (!given->q && ql_tensor_same_shape(given, to))
+		return QL_OK;
+	return ql_fail(ctx, QL_ERR_SHAPE, "quantize: %s: wanted a plain tensor of shape %s, got %s", what,
+		ql_shape_text(to->rank, to->shape, a), ql_shape_text(given->rank, given->shape, b));
 }
 
-static enum ql_status check_scales(struct ql_ctx *ctx, const struct ql_tensor *scale)
+/* Tensors are checked once more, because they may have been written to since the spec was made. */
+static enum ql_status given_scales(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *to)
 {
-	int64_t n = ql_tensor_nelem(scale);
+	const struct ql_tensor *given = spec->scale_tensor;
+	int64_t n = ql_tensor_nelem(to);
+	enum ql_status status = given ? check_given(ctx, "scale", given, to) : QL_OK;
 
-	for (int64_t i = 0; i < n; i++) {
-		double s = ql_tensor_at_f64(scale, i);
+	for (int64_t i = 0; i < n && !status; i++) {
+		double scale = given ? ql_tensor_at_f64(given, i) : spec->scale;
 
-		if (!(s > 0) || !isfinite(s))
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "quantize: scale: wanted finite numbers > 0, got %g", s);
+		status = ql_spec_check_scale(ctx, "quantize", scale);
+		if (!status)
+			store(to, i, scale);
 	}
-	return QL_OK;
+	return status;
 }
 
-/* A channel's codes hold its zero point, so that NaN and 0 have one. */
-static enum ql_status check_zeros(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_tensor *zero)
+static enum ql_status given_zeros(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *to)
 {
-	int64_t n = ql_tensor_nelem(zero);
+	const struct ql_tensor *given = spec->zero_tensor;
+	int64_t n = ql_tensor_nelem(to);
+	enum ql_status status = given ? check_given(ctx, "zero_point", given, to) : QL_OK;
 
-	for (int64_t i = 0; i < n; i++) {
-		struct ql_codes codes = ql_spec_codes(spec, true, i);
-		double z = ql_tensor_at_f64(zero, i);
+	for (int64_t i = 0; i < n && !status; i++) {
+		double zero = given ? ql_tensor_at_f64(given, i) : ql_spec_zero(spec, i);
 
-		if (z < codes.lo || z > codes.hi)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "quantize: zero_point: wanted %d to %d for channel %lld of %d bits, got %g",
-				codes.lo, codes.hi, (long long)i + 1, codes.bits, z);
+		status = ql_spec_check_zero(ctx, "quantize", spec, zero, spec->each_bits ? i : 0);
+		if (!status)
+			store(to, i, zero);
 	}
-	return QL_OK;
+	return status;
 }
 
 static enum ql_status given_numbers(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_qparams *q)
 {
-	int64_t n = ql_tensor_nelem(q->scale);
-	enum ql_status status = QL_OK;
+	enum ql_status status = given_scales(ctx, spec, q->scale);
 
-	if (spec->scale_tensor)
-		status = copy_given(ctx, "scale", spec->scale_tensor, q->scale);
-	else
-		for (int64_t i = 0; i < n; i++)
-			store(q->scale, i, spec->scale);
-	if (!status)
-		status = check_scales(ctx, q->scale);
-	if (status || !q->zero_point)
-		return status;
-	if (spec->zero_tensor)
-		status = copy_given(ctx, "zero_point", spec->zero_tensor, q->zero_point);
-	for (int64_t i = 0; i < n && !spec->zero_tensor; i++) {
-		struct ql_codes codes = ql_spec_codes(spec, true, i);
+	return status || !q->zero_point ? status : given_zeros(ctx, spec, q->zero_point);
+}
 
-		store(q->zero_point, i, spec->has_zero ? (double)spec->zero : spec->scheme->zero(&(struct ql_stats){0}, &codes, 1));
-	}
-	return status || !spec->each_bits ? status : check_zeros(ctx, spec, q->zero_point);
+/* Scales keep float16 where blocks are given such. */
+static unsigned given_dtype(const struct ql_spec *spec)
+{
+	bool half = spec->block && spec->scale_tensor && spec->scale_tensor->dtype == QL_float16;
+
+	return half ? QL_float16 : QL_float32;
 }
 
 /* ---- computed from data ---- */
@@ -245,7 +236,7 @@ enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec
 
 		if (!spec->has_scale)
 			unit.scale = 1; /* zeros{quant=}: any scale decodes 0 to 0 */
-		status = new_scales(ctx, spec, rank, shape, QL_float32, q);
+		status = new_scales(ctx, spec, rank, shape, given_dtype(spec), q);
 		if (!status)
 			status = given_numbers(ctx, &unit, q);
 	}

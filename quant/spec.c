@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Specs: split the short string, validate, fill defaults, print.
+ * Specs: validate, fill defaults, compare.
  */
 #include "quant/spec.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "quant/observer.h"
@@ -42,56 +41,6 @@ const char ql_requant_names[] = "float single double";
 const char ql_priority_names[] = "accuracy speed";
 const char ql_spec_dtypes[] = "int8 uint8 int4 uint4 int16 uint16 binary float32 float16 bfloat16";
 
-/* ---- the string form: dtype[/axis][:block][@observer] ---- */
-
-static enum ql_status grammar(struct ql_ctx *ctx, const char *text)
-{
-	return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted dtype[/axis][:block][@observer] like 'int8/1' or 'int4:32', got '%.60s'",
-		text);
-}
-
-/* The number behind `mark`, which is cut off; -1: not a number. */
-static bool take_number(char *copy, char mark, bool *has, int64_t *value)
-{
-	char *at = strchr(copy, mark), *end;
-
-	if (!at)
-		return true;
-	*at++ = '\0';
-	*value = strtoll(at, &end, 10);
-	*has = true;
-	return end != at && *end == '\0';
-}
-
-enum ql_status ql_spec_split(struct ql_ctx *ctx, const char *text, char copy[QL_SPEC_TEXT], struct ql_spec_fields *fields)
-{
-	char *at;
-
-	*fields = (struct ql_spec_fields){0};
-	if (strlen(text) >= QL_SPEC_TEXT)
-		return grammar(ctx, text);
-	strcpy(copy, text);
-	at = strchr(copy, '@');
-	if (at) {
-		*at = '\0';
-		fields->observer = at + 1;
-	}
-	if (!take_number(copy, ':', &fields->has_block, &fields->block) ||
-		!take_number(copy, '/', &fields->has_axis, &fields->axis) || copy[0] == '\0')
-		return grammar(ctx, text);
-	fields->dtype = copy;
-	return QL_OK;
-}
-
-enum ql_status ql_spec_parse(struct ql_ctx *ctx, const char *text, struct ql_spec *spec)
-{
-	char copy[QL_SPEC_TEXT];
-	struct ql_spec_fields fields;
-	enum ql_status status = ql_spec_split(ctx, text, copy, &fields);
-
-	return status ? status : ql_spec_make(ctx, &fields, spec);
-}
-
 /* ---- validation ---- */
 
 static bool legal_dtype(int dtype)
@@ -123,6 +72,18 @@ static enum ql_status widest_bits(struct ql_ctx *ctx, const struct ql_spec_field
 	return QL_OK;
 }
 
+/* A wrong word; a scheme in the place of a dtype or observer is told where it belongs. */
+static enum ql_status misplaced(struct ql_ctx *ctx, const char *field, const char *choices, const char *got, const char *dtype)
+{
+	char what[32];
+
+	snprintf(what, sizeof(what), "spec: %s", field);
+	if (!ql_scheme_by_name(got))
+		return ql_fail_choice(ctx, what, choices, got);
+	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted one of %s, got '%s'; the scheme '%s' follows the dtype: '%s %s'", what, choices, got,
+		got, dtype, got);
+}
+
 static enum ql_status make_dtype(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
 	int dtype, bits = f->bits;
@@ -143,7 +104,7 @@ static enum ql_status make_dtype(struct ql_ctx *ctx, const struct ql_spec_fields
 	}
 	dtype = ql_dtype_by_name(f->dtype);
 	if (!legal_dtype(dtype))
-		return ql_fail_choice(ctx, "spec: dtype", ql_spec_dtypes, f->dtype);
+		return misplaced(ctx, "dtype", ql_spec_dtypes, f->dtype, "int8");
 	s->dtype = (unsigned)dtype;
 	s->bits = bits ? bits : ql_dtypes[dtype].bits;
 	if (s->bits > ql_dtypes[dtype].bits || (bits == 1 && dtype != QL_binary))
@@ -158,7 +119,7 @@ static enum ql_status make_scheme(struct ql_ctx *ctx, const struct ql_spec_field
 	const char *name = f->scheme;
 
 	if (kind == QL_KIND_FLOAT) {
-		if (f->scheme || f->has_axis || f->has_block || f->observer || f->has_scale)
+		if (f->scheme || f->has_axis || f->has_block || f->observer || f->has_scale || s->bits != ql_dtypes[s->dtype].bits)
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted nothing beside the dtype %s, which is stored as it is",
 				ql_dtype_name(s->dtype));
 		return QL_OK;
@@ -190,32 +151,155 @@ static enum ql_status make_granularity(struct ql_ctx *ctx, const struct ql_spec_
 	return QL_OK;
 }
 
-static enum ql_status make_numbers(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+/* ---- explicit numbers ---- */
+
+/* The scheme's own zero point is the only one that symmetric codes have. */
+static bool fixed_zero(const struct ql_spec *s)
 {
-	if (f->has_scale && !f->scale_tensor && !(f->scale > 0 && isfinite(f->scale)))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scale: wanted a finite number > 0, got %g", f->scale);
-	if (f->has_zero && !f->has_scale)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted together with scale, got it alone");
-	if (f->has_zero && !f->zero_tensor && (f->zero < ql_dtypes[s->dtype].lo || f->zero > ql_dtypes[s->dtype].hi))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted %lld to %lld for %s, got %lld",
-			(long long)ql_dtypes[s->dtype].lo, (long long)ql_dtypes[s->dtype].hi, ql_dtype_name(s->dtype),
-			(long long)f->zero);
-	if (f->octaves != 0 && (strcmp(s->scheme ? s->scheme->doc.name : "", "log") || !(f->octaves > 0 && f->octaves <= 120)))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: octaves: wanted 0 < octaves <= 120 with the scheme log, got %g",
-			f->octaves);
+	return s->scheme->affine && !s->scheme->tight;
+}
+
+int32_t ql_spec_zero(const struct ql_spec *spec, int64_t i)
+{
+	struct ql_codes codes = ql_spec_codes(spec, true, i);
+
+	if (spec->has_zero && !spec->zero_tensor)
+		return (int32_t)spec->zero;
+	return fixed_zero(spec) ? spec->scheme->zero(&(struct ql_stats){0}, &codes, 1) : 0;
+}
+
+enum ql_status ql_spec_check_scale(struct ql_ctx *ctx, const char *who, double scale)
+{
+	if ((float)scale > 0 && isfinite((float)scale))
+		return QL_OK;
+	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: scale: wanted a finite number > 0, got %g", who, scale);
+}
+
+enum ql_status ql_spec_check_zero(struct ql_ctx *ctx, const char *who, const struct ql_spec *s, double zero, int64_t i)
+{
+	struct ql_codes codes = ql_spec_codes(s, true, i);
+	int32_t lo = codes.lo, hi = codes.hi;
+
+	if (zero != rint(zero))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: zero_point: wanted whole numbers, got %g", who, zero);
+	if (fixed_zero(s)) {
+		lo = hi = s->scheme->zero(&(struct ql_stats){0}, &codes, 1);
+		if (zero != lo)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: zero_point: wanted %d with the scheme symmetric, got %g; scheme='asymmetric' "
+				"takes others", who, lo, zero);
+	}
+	if (zero >= lo && zero <= hi)
+		return QL_OK;
+	if (s->each_bits)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: zero_point: wanted %d to %d for channel %lld of %d bits, got %g", who, lo, hi,
+			(long long)i + 1, codes.bits, zero);
+	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: zero_point: wanted %d to %d for %s%s, got %g", who, lo, hi,
+		ql_dtype_name(s->dtype), codes.bits < ql_dtypes[s->dtype].bits ? " of fewer bits" : "", zero);
+}
+
+/* Numbers of elements of what is given by list must agree; one element is for all. */
+static enum ql_status check_lengths(struct ql_ctx *ctx, const struct ql_spec *s)
+{
+	const struct ql_tensor *list[] = {s->each_bits, s->scale_tensor, s->zero_tensor};
+	static const char *const names[] = {"bits", "scale", "zero_point"};
+	int first = -1;
+
+	for (int i = 0; i < 3; i++) {
+		if (!list[i])
+			continue;
+		if (i > 0 && list[i]->q)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted plain numbers, got a quantized tensor", names[i]);
+		if (first >= 0 && ql_tensor_nelem(list[i]) != ql_tensor_nelem(list[first]))
+			return ql_fail(ctx, QL_ERR_SHAPE, "spec: %s: wanted as many numbers as %s has, %lld, got %lld", names[i], names[first],
+				(long long)ql_tensor_nelem(list[first]), (long long)ql_tensor_nelem(list[i]));
+		first = first < 0 ? i : first;
+	}
+	if ((s->scale_tensor || s->zero_tensor) && !s->axis && !s->block)
+		return ql_fail(ctx, QL_ERR_SHAPE, "spec: %s: wanted one number without an axis or block, got %lld",
+			s->scale_tensor ? "scale" : "zero_point", (long long)ql_tensor_nelem(s->scale_tensor ? s->scale_tensor : s->zero_tensor));
+	return QL_OK;
+}
+
+static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_spec *s)
+{
+	int64_t scales = s->scale_tensor ? ql_tensor_nelem(s->scale_tensor) : 1, zeros = 1;
+	enum ql_status status = QL_OK;
+
+	for (int64_t i = 0; i < scales && s->has_scale && !status; i++)
+		status = ql_spec_check_scale(ctx, "spec", s->scale_tensor ? ql_tensor_at_f64(s->scale_tensor, i) : s->scale);
+	if (s->zero_tensor || s->each_bits)
+		zeros = ql_tensor_nelem(s->zero_tensor ? s->zero_tensor : s->each_bits);
+	for (int64_t i = 0; i < zeros && s->has_zero && !status; i++)
+		status = ql_spec_check_zero(ctx, "spec", s, s->zero_tensor ? ql_tensor_at_f64(s->zero_tensor, i) : (double)s->zero, i);
+	return status;
+}
+
+/* A tensor of one element is a number. */
+static enum ql_status take_numbers(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+{
+	enum ql_status status = QL_OK;
+
 	s->has_scale = f->has_scale;
 	s->has_zero = f->has_zero;
 	s->scale = f->scale;
 	s->zero = f->zero;
 	s->scale_tensor = f->scale_tensor;
 	s->zero_tensor = f->zero_tensor;
-	s->octaves = f->octaves != 0 ? f->octaves : s->bits <= 4 ? 6 : 16;
-	return QL_OK;
+	if (s->scale_tensor && ql_tensor_nelem(s->scale_tensor) == 1 && !s->scale_tensor->q) {
+		s->scale = ql_tensor_at_f64(s->scale_tensor, 0);
+		s->scale_tensor = NULL;
+	}
+	if (s->zero_tensor && ql_tensor_nelem(s->zero_tensor) == 1 && !s->zero_tensor->q) {
+		double zero = ql_tensor_at_f64(s->zero_tensor, 0);
+
+		status = ql_spec_check_zero(ctx, "spec", s, zero, 0);
+		s->zero = status ? 0 : (int64_t)zero;
+		s->zero_tensor = NULL;
+	}
+	return status;
 }
 
-#define P 99.99
-#define MOMENTUM 0.01
-#define BINS 2048
+/* A scale alone: the zero point is 0, as in ONNX, or the middle of symmetric unsigned codes. Symmetric signed codes have none,
+ * and with bits by channel each has its own. */
+static void choose_zero(struct ql_spec *s)
+{
+	bool is_signed = ql_dtypes[s->dtype].kind == QL_KIND_INT;
+
+	if (s->has_zero && fixed_zero(s) && is_signed && !s->zero_tensor)
+		s->has_zero = false; /* a given 0 */
+	if (!s->has_scale || s->has_zero || !s->scheme->zero || (fixed_zero(s) && (is_signed || s->each_bits)))
+		return;
+	s->zero = ql_spec_zero(s, 0);
+	s->has_zero = true;
+}
+
+double ql_spec_octaves(int bits)
+{
+	return bits <= 4 ? 6 : 16;
+}
+
+static enum ql_status make_numbers(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+{
+	bool is_log = s->scheme && !strcmp(s->scheme->doc.name, "log");
+	enum ql_status status;
+
+	if (f->has_zero && !f->has_scale)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted together with scale, got it alone");
+	if (f->octaves != 0 && (!is_log || !(f->octaves > 0 && f->octaves <= 120)))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: octaves: wanted 0 < octaves <= 120 with the scheme log, got %g",
+			f->octaves);
+	s->octaves = f->octaves != 0 ? f->octaves : ql_spec_octaves(s->bits);
+	if (!s->scheme)
+		return QL_OK;
+	status = take_numbers(ctx, f, s);
+	if (!status)
+		status = check_lengths(ctx, s);
+	if (!status)
+		status = check_values(ctx, s);
+	if (!status)
+		choose_zero(s);
+	return status;
+}
 
 static const char *const requants[] = {"float", "single", "double"};
 
@@ -254,9 +338,9 @@ static enum ql_status make_parameters(struct ql_ctx *ctx, const struct ql_spec_f
 	if (f->has_bins && (f->bins < 1024 || f->bins > 16384 || (f->bins & (f->bins - 1))))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bins: wanted 1024, 2048, 4096, 8192 or 16384, got %lld",
 			(long long)f->bins);
-	s->p = f->has_p ? f->p : P;
-	s->momentum = f->has_momentum ? f->momentum : MOMENTUM;
-	s->bins = f->has_bins ? (int)f->bins : BINS;
+	s->p = f->has_p ? f->p : QL_SPEC_P;
+	s->momentum = f->has_momentum ? f->momentum : QL_SPEC_MOMENTUM;
+	s->bins = f->has_bins ? (int)f->bins : QL_SPEC_BINS;
 	return QL_OK;
 }
 
@@ -275,7 +359,7 @@ static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fie
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"spec: observer: wanted the function itself, observer=function(histogram, spec) … end, got its name");
 	if (!s->observer)
-		return ql_fail_choice(ctx, "spec: observer", ql_observer_names, f->observer);
+		return misplaced(ctx, "observer", ql_observer_names, f->observer, ql_dtype_name(s->dtype));
 	return make_parameters(ctx, f, s);
 }
 
@@ -313,6 +397,8 @@ enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *giv
 	enum ql_status status;
 
 	*spec = (struct ql_spec){0};
+	if (fields->bits_list || fields->scale_list || fields->zero_list)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted one number each, got a list");
 	status = make_dtype(ctx, fields, spec);
 	if (!status)
 		status = choose_priority(ctx, spec, fields);
@@ -339,71 +425,28 @@ struct ql_codes ql_spec_codes(const struct ql_spec *spec, bool wide, int64_t i)
 	return codes;
 }
 
-/* ---- printing ---- */
+/* ---- comparing ---- */
 
-#define SHOWN 12 /* channels whose bits are printed */
-
-/* " bits=8,4,2", the first ones of many */
-static size_t each_text(const struct ql_tensor *bits, char *text, size_t size)
-{
-	int64_t n = ql_tensor_nelem(bits);
-	size_t used = 0;
-
-	for (int64_t i = 0; i < n && i < SHOWN && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, "%s%d", i ? "," : " bits=", (int)ql_tensor_at_f64(bits, i));
-	if (n > SHOWN && used < size)
-		used += (size_t)snprintf(text + used, size - used, ",... (%lld)", (long long)n);
-	return used;
-}
-
-char *ql_spec_text(const struct ql_spec *s, char text[QL_SPEC_TEXT])
-{
-	size_t n = (size_t)snprintf(text, QL_SPEC_TEXT, "%s", ql_dtype_name(s->dtype));
-	bool is_unsigned = ql_dtypes[s->dtype].kind == QL_KIND_UINT;
-	const char *usual = s->dtype == QL_binary ? "binary" : is_unsigned ? "asymmetric" : "symmetric";
-
-	if (s->axis && n < QL_SPEC_TEXT)
-		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, "/%d", s->axis);
-	if (s->block && n < QL_SPEC_TEXT)
-		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, ":%lld", (long long)s->block);
-	if (s->observer && strcmp(s->observer->doc.name, "minmax") && n < QL_SPEC_TEXT)
-		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, "@%s", s->observer->doc.name);
-	if (s->each_bits && n < QL_SPEC_TEXT)
-		n += each_text(s->each_bits, text + n, QL_SPEC_TEXT - n);
-	else if (s->bits != ql_dtypes[s->dtype].bits && n < QL_SPEC_TEXT)
-		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " bits=%d", s->bits);
-	if (s->scheme && strcmp(s->scheme->doc.name, usual) && n < QL_SPEC_TEXT)
-		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " %s", s->scheme->doc.name);
-	if (s->scheme && s->p != P && n < QL_SPEC_TEXT)
-		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " p=%g", s->p);
-	if (s->scheme && s->momentum != MOMENTUM && n < QL_SPEC_TEXT)
-		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " momentum=%g", s->momentum);
-	if (s->scheme && s->bins != BINS && n < QL_SPEC_TEXT)
-		n += (size_t)snprintf(text + n, QL_SPEC_TEXT - n, " bins=%d", s->bins);
-	if (s->requant && n < QL_SPEC_TEXT)
-		snprintf(text + n, QL_SPEC_TEXT - n, " rounding=%s", requants[s->requant]);
-	return text;
-}
-
-static bool same_bits(const struct ql_tensor *a, const struct ql_tensor *b)
+/* Numbers as float32, which is how scales are kept. */
+static bool same_list(const struct ql_tensor *a, const struct ql_tensor *b)
 {
 	int64_t n = a ? ql_tensor_nelem(a) : 0;
 
-	if (!a || !b || n != ql_tensor_nelem(b))
+	if (!a || !b || !ql_tensor_same_shape(a, b))
 		return a == b;
 	for (int64_t i = 0; i < n; i++)
-		if (ql_tensor_at_f64(a, i) != ql_tensor_at_f64(b, i))
+		if ((float)ql_tensor_at_f64(a, i) != (float)ql_tensor_at_f64(b, i))
 			return false;
 	return true;
 }
 
 bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b)
 {
-	return same_bits(a->each_bits, b->each_bits) && a->dtype == b->dtype && a->bits == b->bits && a->scheme == b->scheme && a->axis == b->axis &&
+	return same_list(a->each_bits, b->each_bits) && a->dtype == b->dtype && a->bits == b->bits && a->scheme == b->scheme && a->axis == b->axis &&
 		a->block == b->block && a->observer == b->observer && a->p == b->p && a->momentum == b->momentum &&
 		a->bins == b->bins && a->choose == b->choose && a->choose_key == b->choose_key && a->octaves == b->octaves &&
-		a->has_scale == b->has_scale && a->scale == b->scale && a->has_zero == b->has_zero && a->zero == b->zero &&
-		a->scale_tensor == b->scale_tensor && a->zero_tensor == b->zero_tensor && a->requant == b->requant;
+		a->has_scale == b->has_scale && (float)a->scale == (float)b->scale && a->has_zero == b->has_zero && a->zero == b->zero &&
+		same_list(a->scale_tensor, b->scale_tensor) && same_list(a->zero_tensor, b->zero_tensor) && a->requant == b->requant;
 }
 
 void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec)
@@ -415,9 +458,9 @@ void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec)
 	spec->each_bits = t->q->bits;
 	spec->scheme = t->q->scheme;
 	spec->observer = ql_observers[0];
-	spec->p = P;
-	spec->momentum = MOMENTUM;
-	spec->bins = BINS;
+	spec->p = QL_SPEC_P;
+	spec->momentum = QL_SPEC_MOMENTUM;
+	spec->bins = QL_SPEC_BINS;
 	spec->octaves = (double)t->q->codes.octaves;
 	spec->block = t->q->block;
 	if (t->q->axis >= 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The spec: how something is quantized. One struct for x:quantize, options out= and quant=, and everything later.
- * As text: dtype[/axis][:block][@observer], e.g. 'int8', 'int8/1', 'int4:32', 'uint8@minmax'.
+ * As text: dtype[/axis][:block][@observer] and words, e.g. 'int8', 'int8/1', 'int4:32', 'uint8@mse', 'int8 log bits=6'; the
+ * grammar is in spec_text.c.
  */
 #ifndef QUOLL_QUANT_SPEC_H
 #define QUOLL_QUANT_SPEC_H
@@ -38,7 +39,7 @@ struct ql_spec {
 	enum ql_requant requant; /* of integer results; numbers are quantized by dividing */
 };
 
-/* Fields as found in the user's table, before validation; absent ones are 0 / NULL. */
+/* Fields as found in the user's table or text, before validation; absent ones are 0 / NULL. */
 struct ql_spec_fields {
 	const char *dtype, *scheme, *observer;
 	int bits;
@@ -57,18 +58,35 @@ struct ql_spec_fields {
 	struct ql_tensor *scale_tensor, *zero_tensor;
 	const char *rounding;
 	const char *priority; /* accuracy or speed: defaults of axis, block and observer */
+	const char *bits_list, *scale_list, *zero_list; /* lists of a text, to become tensors before ql_spec_make */
 };
+
+#define QL_SPEC_P 99.99 /* defaults of percentile, average, and histograms */
+#define QL_SPEC_MOMENTUM 0.01
+#define QL_SPEC_BINS 2048
+double ql_spec_octaves(int bits); /* default of the scheme log */
 
 #define QL_SPEC_TEXT 96
 
-/* Splits the string form; the strings in `fields` point into `copy`. */
-enum ql_status ql_spec_split(struct ql_ctx *ctx, const char *text, char copy[QL_SPEC_TEXT], struct ql_spec_fields *fields);
+/* Splits the text form; `copy` has room for a copy of it, into which the strings in `fields` point. */
+enum ql_status ql_spec_split(struct ql_ctx *ctx, const char *text, char *copy, struct ql_spec_fields *fields);
+/* gives the numbers of a list as a contiguous tensor; `what` is the field's name. Integers must fit the dtype. */
+enum ql_status ql_spec_list(struct ql_ctx *ctx, const char *what, const char *text, unsigned dtype, struct ql_tensor **out);
 /* Validates and fills the defaults. Errors name the field, what was wanted and got. */
 enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *fields, struct ql_spec *spec);
-/* ql_spec_split and ql_spec_make */
+/* ql_spec_split and ql_spec_make, of texts without lists */
 enum ql_status ql_spec_parse(struct ql_ctx *ctx, const char *text, struct ql_spec *spec);
-/* The short string; explicit scales and unusual schemes are appended in words. */
+/* Prints the text form, piece by piece. It is read back as an equal spec unless the observer is a function or a list is
+ * longer than 4096 numbers. Without numbers: a name for reports, which leaves out scale, zero_point and the rest of long lists. */
+typedef void ql_spec_put_fn(void *arg, const char *text);
+void ql_spec_print(const struct ql_spec *spec, bool numbers, ql_spec_put_fn *put, void *arg);
+/* The text for messages: only the first numbers of lists, cut at the end of the buffer. */
 char *ql_spec_text(const struct ql_spec *spec, char text[QL_SPEC_TEXT]);
+/* The zero point of channel i where no tensor gives it: the number given, 0, or the middle of symmetric unsigned codes. */
+int32_t ql_spec_zero(const struct ql_spec *spec, int64_t i);
+/* An explicit number, of channel i; `who` begins the message. */
+enum ql_status ql_spec_check_scale(struct ql_ctx *ctx, const char *who, double scale);
+enum ql_status ql_spec_check_zero(struct ql_ctx *ctx, const char *who, const struct ql_spec *spec, double zero, int64_t i);
 /* The range of the codes of channel i (of each_bits; else any); wide: with an explicit scale. */
 struct ql_codes ql_spec_codes(const struct ql_spec *spec, bool wide, int64_t i);
 /* Same fields, same tensors, same bits */

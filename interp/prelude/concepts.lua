@@ -29,7 +29,7 @@ x:to 'cuda'.]], example = [[print(gpu.memory().total >= 0)  --> true]]}
 
 ---------------------------------------------------------------- concepts
 
-concept('spec', [[A spec says how something is quantized. It is a string, dtype[/axis][:block][@observer], or a table with the fields
+concept('spec', [[A spec says how something is quantized. It is a string, dtype[/axis][:block][@observer] and words, or a table with the fields
 dtype bits scheme axis block observer p momentum bins octaves scale zero_point rounding priority; false means "leave it float". The same spec goes wherever
 something is quantized: x:quantize, quant.compare, quant.estimate, options such as out= and quant=.
 
@@ -40,6 +40,16 @@ something is quantized: x:quantize, quant.compare, quant.estimate, options such 
   'int8@mse'    how the range of the data is found: see observers
   {bits=3, axis=1}, {dtype='uint8', scale=0.1, zero_point=128}
   {bits={8,4,2}, axis=1}   a number of bits for each channel; stored in the dtype that holds the widest one
+  q:qparams()   what a tensor is quantized with, its numbers included; q:spec() is the spec without them
+
+Words after the first, separated by blanks, say the rest: a scheme, or field=value, lists with commas.
+
+  'int8 asymmetric'   'int8 log octaves=8'   'int4/1 bits=3'   'int8/1 bits=8,4,2'   'uint8@percentile p=99.9'
+  'uint8 scale=0.1 zero_point=128'   'int8/1 scale=0.1,0.2'   'int8:2 scale=2x1:0.1,0.2' (sizes first: a tensor of two axes)
+
+tostring of a spec is such a text, and quant.spec reads it back as the same spec (but for functions as observers and lists of more than
+4096 numbers). A scale alone means the zero point 0, as in ONNX, or the middle of the codes with symmetric unsigned ones. Explicit
+numbers are checked: scales finite and above 0, zero points whole and within the codes, as many of both.
 
 dtypes: int8 uint8 int4 uint4 int16 uint16 binary, or bits=2…16; float32 float16 bfloat16 are stored as they are. The
 scheme is symmetric for signed dtypes, asymmetric for unsigned ones, or log.
@@ -52,6 +62,7 @@ and below for each 32 elements, and the observer mse. It is meant for weights: i
 output. What is fast and good enough on this machine is measured by hw.recommend.]],
 	[[print(quant.spec{dtype='int4', block=32})  --> int4:32
 print(quant.spec 'uint8'.scheme)  --> asymmetric
+print(quant.spec 'int8 log bits=6'.scheme)  --> log
 print(quant.spec{dtype='int8', priority='accuracy'})  --> int8/1@mse]])
 
 concept('printing', [[print(x) shows dtype and shape, then the values; of more than 1000 elements only three at both ends of each axis.
@@ -120,7 +131,7 @@ print(q:error(x).max < q:qparams().scale:item() / 2)  --> true]])
 
 concept('granularity', [[How many scales a quantized tensor has: one; one per index of an axis ('int8/1'); one per block of consecutive
 elements ('int4:32'). More scales follow the data more closely and cost bytes: a float32 each per axis, a float16 each per
-block. Integer products need scales that do not change along the summed axis; with blocks there they fall back.]],
+block of at most 8 bits (rounded up for asymmetric codes, whose ends would be clipped otherwise), a float32 per block of 16 bits. Integer products need scales that do not change along the summed axis; with blocks there they fall back.]],
 	[[x = tensor{{1, 2}, {100, 50}}
 print(x:quantize('int8/1'):qparams().scale:size())  --> 2]])
 

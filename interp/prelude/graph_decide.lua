@@ -376,7 +376,7 @@ end
 
 -- The columns that match and quantize share.
 function decide.row(g, row)
-	local function text(spec, otherwise) return spec and tostring(spec) or otherwise end
+	local function text(spec, otherwise) return spec and spec.name or otherwise end
 	local node, inputs = row.node, {}
 	for at in next, row.inputs do inputs[#inputs + 1] = at end
 	table.sort(inputs)

@@ -46,11 +46,14 @@ local function operands_of(g, row, b)
 	return list
 end
 
+-- Times do not depend on scales.
+local function name_of(spec) return spec and spec.name or 'float' end
+
 local function key_of(g, row, b)
-	local parts = {row.node.op, row.mode or 'float', tostring(row.weight), tostring(row.output), tensor.threads()}
+	local parts = {row.node.op, row.mode or 'float', name_of(row.weight), name_of(row.output), tensor.threads()}
 	for at, ref in ipairs(row.node.inputs) do
 		parts[#parts + 1] = type(ref) == 'string' and size.text(size.at(g:result_of(ref).shape, b)) or tostring(ref)
-		parts[#parts + 1] = tostring(row.inputs[at])
+		parts[#parts + 1] = name_of(row.inputs[at])
 	end
 	for name, value in next, row.node.attrs do parts[#parts + 1] = name .. '=' .. internal.import('graph_text').value(value) end
 	table.sort(parts, function(x, y) return tostring(x) < tostring(y) end)

@@ -9,7 +9,7 @@ local size = internal.import 'graph_size'
 local fail = base.fail
 local methods, method = core.methods, core.method
 
-local function spec_text(result) return result.spec and tostring(result.spec) or '' end
+local function spec_text(result) return result.spec and result.spec.name or '' end
 
 local function inputs_text(node)
 	local parts = {}

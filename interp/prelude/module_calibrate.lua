@@ -100,7 +100,7 @@ function methods.observers(m)
 			local o = list[what]
 			local p, s = o:params(), o:stats()
 			local lo, hi = o:range()
-			rows[#rows + 1] = {name, what, tostring(o.spec), lo, hi, p.scale:item(), p.zero_point and p.zero_point:item() or 0,
+			rows[#rows + 1] = {name, what, o.spec.name, lo, hi, p.scale:item(), p.zero_point and p.zero_point:item() or 0,
 				s.count, s.nonfinite}
 		end
 	end)

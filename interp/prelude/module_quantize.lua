@@ -78,14 +78,10 @@ local function float_bytes(layer)
 	return bytes, count
 end
 
-local FIELDS = {'dtype', 'bits', 'scheme', 'axis', 'block', 'observer', 'p', 'bins', 'octaves'}
-
 -- made: codes of weights that several layers hold, by weight and spec.
 local function codes_of(weight, q, made)
-	local value, words = flat(weight:detach(), q), {}
+	local value, key = flat(weight:detach(), q), tostring(q.weight) .. tostring(q.weight.observer)
 	if q.weight.scale then return module.weight_codes(value, q.weight) end
-	for i, field in ipairs(FIELDS) do words[i] = tostring(q.weight[field]) end
-	local key = table.concat(words, ' ')
 	made[weight] = made[weight] or {}
 	made[weight][key] = made[weight][key] or module.weight_codes(value, q.weight)
 	return made[weight][key]
@@ -122,8 +118,8 @@ local function train_layer(name, layer, o, mode)
 	local bytes, count = float_bytes(layer)
 	rawset(layer, 'quantized', q)
 	rawset(layer, 'observers', nil)
-	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = tostring(q.weight),
-		input = q.input and tostring(q.input) or 'float', output = 'float', bits = 8 * bytes / math.max(1, count), bytes = bytes,
+	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = q.weight.name,
+		input = q.input and q.input.name or 'float', output = 'float', bits = 8 * bytes / math.max(1, count), bytes = bytes,
 		float_bytes = bytes, why = 'weights stay float while they are trained'}
 end
 
@@ -143,8 +139,8 @@ local function convert_layer(name, layer)
 	if module.class_of(layer).no_input then q.mode = 'weight_only' end
 	rawset(layer, 'quantized', q)
 	rawset(layer, 'frozen', q.mode)
-	return {name = name, kind = module.class_of(layer).name, mode = q.mode, weight = tostring(q.weight),
-		input = q.input and tostring(q.input) or 'float', output = 'float', bits = 8 * after / math.max(1, count), bytes = after,
+	return {name = name, kind = module.class_of(layer).name, mode = q.mode, weight = q.weight.name,
+		input = q.input and q.input.name or 'float', output = 'float', bits = 8 * after / math.max(1, count), bytes = after,
 		float_bytes = before, why = 'scales of the training'}
 end
 
@@ -196,8 +192,8 @@ local function quantize_layer(name, layer, o, made)
 	rawset(layer, 'frozen', mode)
 	rawset(layer, 'quantized', q)
 	rawset(layer, 'observers', nil)
-	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = tostring(q.weight),
-		input = q.input and tostring(q.input) or 'float', output = 'float', bits = 8 * after / math.max(1, count), bytes = after,
+	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = q.weight.name,
+		input = q.input and q.input.name or 'float', output = 'float', bits = 8 * after / math.max(1, count), bytes = after,
 		float_bytes = before, why = why}
 end
 
@@ -338,7 +334,7 @@ local function add_details(rows, by_name)
 		local layer = by_name[row.name]
 		local q = rawget(layer, 'quantized')
 		if q then
-			if q.output then row.output = tostring(q.output) end
+			if q.output then row.output = q.output.name end
 			rawset(layer, 'said', ('%s, weight %s, input %s'):format(row.mode, row.weight, row.input) ..
 				(q.output and ', output ' .. row.output or ''))
 		end

@@ -193,7 +193,7 @@ it('static: specs that are given are taken as they are', function()
 	local by_hand = a:quantize {dtype='int8', scale=0.05}:linear(small.fc1.weight:detach():quantize {dtype='int8', scale=0.01},
 		small.fc1.bias:detach(), {out={dtype='uint8', scale=0.04, zero_point=3}})
 	assert(y:codes():eq(by_hand:relu():codes()):all():item()) -- the activation is part of the layer
-	assert(c[1].input == tostring(quant.spec {dtype='int8', scale=0.05}) and c[1].output ~= 'float' and c[2].output == 'float')
+	assert(c[1].input == 'int8' and c[1].output ~= 'float' and c[2].output == 'float')
 	-- a spec without a scale gets the range of the calibration
 	small:calibrate({{a, a}}, {input='uint8', log=false})
 	q = small:quantize {mode='static', input='int8'}

@@ -196,7 +196,8 @@ it('is a spec with its list', function()
 	print(quant.spec{bits = {12, 4}, axis = 2}, quant.spec{dtype = 'uint8', bits = {3, 4}, axis = -1})  --> int16/2 bits=12,4 uint8/-1 bits=3,4
 	local many = {}
 	for i = 1, 300 do many[i] = 4 end
-	print(quant.spec{bits = many, axis = 1})  --> int4/1 bits=4,4,4,4,4,4,4,4,4,4,4,4,... (300)
+	print(quant.spec{bits = many, axis = 1}.name)  --> int4/1 bits=4,4,4,4,4,4,4,4,4,4,4,4,...(300)
+	assert(quant.spec(tostring(quant.spec{bits = many, axis = 1})) == quant.spec{bits = many, axis = 1})
 	-- the object keeps the list that it was made from
 	local t = {bits = {8, 4, 2}, axis = 1}
 	s = quant.spec(t)

@@ -58,7 +58,7 @@ it('passes codes through relu, pooling and sums; floats stand only where an op w
 	local q, r = graph.trace(m, x):quantize{mode='static'}
 	local n = counts(q)
 	print(n.quantize, n.dequantize, n.requantize, n.batchnorm)  --> 2 nil nil nil
-	print(q:node('residual1.add1').attrs.out, n.relu, q:node('avgpool1').dtype)  --> uint8 nil float32
+	print(q:node('residual1.add1').attrs.out.name, n.relu, q:node('avgpool1').dtype)  --> uint8 nil float32
 	print(r:where{node='residual1.add1'}.mode, r:where{node='avgpool1'}.why)  --> static its operands are no codes, or nothing has seen their range
 	quant.log 'reset'
 	q:run(x)
@@ -89,7 +89,7 @@ it('the rules of the requirement: fc in int8 with given scales, conv in int16 pe
 	local q = g:quantize{rules=rules}
 	local wanted = m:quantize{rules=rules}
 	print(q:node('conv1.weight').dtype, q:node('conv2.weight').value:qparams().scale:nelem(), q:node('fc.weight').dtype)  --> int16 4 int8
-	print(q:node('conv1').attrs.out, q:node('conv2').attrs.out)  --> int16 int8 asymmetric
+	print(q:node('conv1').attrs.out.name, q:node('conv2').attrs.out.name)  --> int16 int8 asymmetric
 	quant.log 'reset'
 	assert(q:run(x, {check=true}):error(wanted(x)).max < 0.1)
 	print(#quant.log():where{path='fallback'}, quant.log():where{op='conv2d'}[1].path)  --> 0 int16
@@ -263,7 +263,7 @@ it('g:calibrate sees every edge, also sums in models written in Lua', function()
 	fails("mode 'static' wanted a calibrated input", g.quantize, g, {mode='static'})
 	g:calibrate({{x, x}}, {log=false})
 	local q, r = g:quantize{mode='static'}
-	print(r:where{op='add'}.mode, q:node('add1').attrs.out, counts(q).quantize, counts(q).dequantize)  --> static uint8 1 nil
+	print(r:where{op='add'}.mode, q:node('add1').attrs.out.name, counts(q).quantize, counts(q).dequantize)  --> static uint8 1 nil
 	assert(q:run(x):error(m(x)).sqnr > 25)
 	fails('wanted one scale for the whole tensor', g.calibrate, g, {{x, x}}, {input='int8/1'})
 	fails('data: wanted a loader or a list of batches {x, y}, got a model', g.calibrate, g, m, {log=false})

@@ -12,7 +12,7 @@ it('takes codes where g:calibrate has seen the range; the place is that of the d
 	local g = graph.trace(m, x):calibrate({{x, x}}, {log=false})
 	local q, r = g:quantize{mode='static'}
 	print(#r:where{op='argmax', mode='static'}, #r:where{op='argmin', mode='static'}, q:node('argmax1').dtype)  --> 1 1 int64
-	print(q:node('argmax1').inputs[1], q:node('b').attrs.out, q:node('b').dtype)  --> b uint8 uint8
+	print(q:node('argmax1').inputs[1], q:node('b').attrs.out.name, q:node('b').dtype)  --> b uint8 uint8
 	quant.log 'reset'
 	local most, least, inner = q:run(x, {check=true, keep={'b', 'b_2'}})
 	print(#quant.log():where{path='fallback'}, #quant.log():where{op='argmax', path='integer'})  --> 0 1

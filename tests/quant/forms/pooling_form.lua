@@ -10,7 +10,7 @@ it('a network with g:calibrate has one quantize, at its input', function()
 	local q, r = g:quantize{mode='static'}
 	local n = {}
 	for _, name in ipairs(q.order) do n[q.nodes[name].op] = (n[q.nodes[name].op] or 0) + 1 end
-	print(n.quantize, n.dequantize, q:node('residual1.add1').attrs.out, q:node('avgpool1').attrs.out, r:where{op='avgpool2d'}.mode)  --> 1 nil uint8 uint8 static
+	print(n.quantize, n.dequantize, q:node('residual1.add1').attrs.out.name, q:node('avgpool1').attrs.out.name, r:where{op='avgpool2d'}.mode)  --> 1 nil uint8 uint8 static
 	quant.log 'reset'
 	local y = q:run(x, {check=true})
 	print(#quant.log():where{path='fallback'}, #quant.log():where{op='avgpool2d', path='fallback'})  --> 0 0

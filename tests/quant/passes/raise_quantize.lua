@@ -46,7 +46,7 @@ it('into an integer layer: one rounding, at most one code away', function()
 	local x = tensor.randn(64, 16)
 	m:calibrate({{x, x}}, {log=false})
 	local q, r = graph.trace(m, x):quantize{mode='static'}
-	print(order(q), q:node('linear1').attrs.out, r[1].output)  --> input quantize linear linear uint8 uint8
+	print(order(q), q:node('linear1').attrs.out.name, r[1].output)  --> input quantize linear linear uint8 uint8
 	local _, inner = q:run(x, {keep='linear1'})
 	local spec = q:node('linear1').attrs.out
 	local apart = inner.linear1:codes():to 'int32' - m[2](m[1](x)):quantize(spec):codes():to 'int32'

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT
+ * Specs as text, in both directions: dtype[/axis][:block][@observer], then words in any order, separated by blanks:
+ *   the name of a scheme            int8 asymmetric
+ *   key=value                       int4/1 bits=3      uint8@percentile p=99.9      int8 log octaves=8
+ *   lists, numbers after a comma    int8/1 bits=8,4,2      uint8/1 scale=0.1,0.2 zero_point=3,4
+ *   lists of more than one axis     int8:32 scale=2x3:0.1,0.2,0.3,0.4,0.5,0.6
+ * What is printed is read back as an equal spec: numbers have as many digits as that takes. A word begins with a letter and a
+ * blank stands before it, so that what may follow in the first word ('+min', ':outer') stays free.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "quant/observer.h"
+#include "quant/spec.h"
+#include "tensor/nearest.h"
+
+#define SHOWN 12        /* numbers of a list in messages */
+#define LONGEST 4096    /* numbers of a list that is printed whole */
+#define BLANKS " \t"
+
+/* ---- reading ---- */
+
+static enum ql_status grammar(struct ql_ctx *ctx, const char *text)
+{
+	return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted dtype[/axis][:block][@observer] and words like 'int8/1', 'int4:32' or "
+		"'int8 log bits=6', got '%.60s'", text);
+}
+
+/* The number after `mark`, which is cut off. False: there is something else. */
+static bool take_number(char *copy, char mark, bool *has, int64_t *value)
+{
+	char *at = strchr(copy, mark), *end;
+
+	if (!at)
+		return true;
+	*at++ = '\0';
+	*value = strtoll(at, &end, 10);
+	*has = true;
+	return end != at && *end == '\0';
+}
+
+static bool read_double(const char *text, double *value)
+{
+	char *end;
+
+	*value = strtod(text, &end);
+	return end != text && *end == '\0';
+}
+
+static bool read_integer(const char *text, int64_t *value)
+{
+	char *end;
+
+	*value = strtoll(text, &end, 10);
+	return end != text && *end == '\0';
+}
+
+enum word_kind { WORD_STRING, WORD_NUMBER, WORD_INTEGER };
+
+struct word {
+	const char *key;
+	enum word_kind kind;
+	bool *has;         /* set when the word is there; NULL: its value says so */
+	void *value;       /* const char *, double or int64_t */
+	const char **list; /* where the text of a list goes; NULL: one value only */
+};
+
+static enum ql_status read_word(struct ql_ctx *ctx, const struct word *w, char *value)
+{
+	bool is_list = w->list && strpbrk(value, ",:"), ok;
+
+	if (is_list)
+		*w->list = value;
+	if (is_list || w->kind == WORD_STRING)
+		ok = *value != '\0';
+	else
+		ok = w->kind == WORD_NUMBER ? read_double(value, w->value) : read_integer(value, w->value);
+	if (!is_list && w->kind == WORD_STRING)
+		*(const char **)w->value = value;
+	if (w->has)
+		*w->has = true;
+	return ok ? QL_OK : ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted %s%s, got '%.40s'", w->key,
+		w->kind == WORD_STRING ? "a word" : w->kind == WORD_NUMBER ? "a number" : "a whole number", w->list ? " or a list" : "", value);
+}
+
+/* One word after the first. `seen` has a bit for each key, and one for a scheme. */
+static enum ql_status take_word(struct ql_ctx *ctx, char *word, struct ql_spec_fields *f, int64_t *bits, unsigned *seen)
+{
+	static const char keys[] = "bits octaves p momentum bins scale zero_point rounding priority";
+	bool has_octaves, has_bits;
+	const struct word words[] = {{"bits", WORD_INTEGER, &has_bits, bits, &f->bits_list},
+		{"octaves", WORD_NUMBER, &has_octaves, &f->octaves, NULL}, {"p", WORD_NUMBER, &f->has_p, &f->p, NULL},
+		{"momentum", WORD_NUMBER, &f->has_momentum, &f->momentum, NULL}, {"bins", WORD_INTEGER, &f->has_bins, &f->bins, NULL},
+		{"scale", WORD_NUMBER, &f->has_scale, &f->scale, &f->scale_list},
+		{"zero_point", WORD_INTEGER, &f->has_zero, &f->zero, &f->zero_list}, {"rounding", WORD_STRING, NULL, &f->rounding, NULL},
+		{"priority", WORD_STRING, NULL, &f->priority, NULL}};
+	const int n = sizeof(words) / sizeof(*words);
+	char *value = strchr(word, '='), near[96];
+	int i = n;
+
+	if (!value && !ql_scheme_by_name(word))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted a scheme (%s) or key=value after the dtype, got '%.40s'%s", ql_scheme_names,
+			word, ql_nearest(word, ql_scheme_names, near));
+	if (value) {
+		*value++ = '\0';
+		for (i = 0; i < n && strcmp(word, words[i].key); i++)
+			;
+		if (i == n)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted one of %s before '=', got '%.40s'%s", keys, word,
+				ql_nearest(word, keys, near));
+	} else {
+		f->scheme = word;
+	}
+	if (*seen & 1u << i)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted %s once, got it twice", value ? word : "a scheme");
+	*seen |= 1u << i;
+	return value ? read_word(ctx, &words[i], value) : QL_OK;
+}
+
+static enum ql_status take_words(struct ql_ctx *ctx, char *rest, struct ql_spec_fields *f)
+{
+	enum ql_status status = QL_OK;
+	unsigned seen = 0;
+	int64_t bits = 0;
+
+	while (!status && *rest) {
+		size_t n = strcspn(rest, BLANKS);
+		char *next = rest + n + strspn(rest + n, BLANKS);
+
+		rest[n] = '\0';
+		status = take_word(ctx, rest, f, &bits, &seen);
+		rest = next;
+	}
+	if (seen & 1 && !f->bits_list)
+		f->bits = bits < 1 || bits > 16 ? -1 : (int)bits;
+	return status;
+}
+
+enum ql_status ql_spec_split(struct ql_ctx *ctx, const char *text, char *copy, struct ql_spec_fields *fields)
+{
+	char *at, *rest;
+	size_t n;
+
+	*fields = (struct ql_spec_fields){0};
+	strcpy(copy, text + strspn(text, BLANKS));
+	n = strcspn(copy, BLANKS);
+	rest = copy + n + strspn(copy + n, BLANKS);
+	copy[n] = '\0';
+	at = strchr(copy, '@');
+	if (at) {
+		*at = '\0';
+		fields->observer = at + 1;
+	}
+	if (!take_number(copy, ':', &fields->has_block, &fields->block) ||
+		!take_number(copy, '/', &fields->has_axis, &fields->axis) || copy[0] == '\0')
+		return grammar(ctx, text);
+	fields->dtype = copy;
+	return take_words(ctx, rest, fields);
+}
+
+enum ql_status ql_spec_parse(struct ql_ctx *ctx, const char *text, struct ql_spec *spec)
+{
+	char *copy = ql_alloc(ctx, strlen(text) + 1);
+	struct ql_spec_fields fields;
+	enum ql_status status = copy ? ql_spec_split(ctx, text, copy, &fields) : QL_ERR_MEMORY;
+
+	if (!status)
+		status = ql_spec_make(ctx, &fields, spec);
+	ql_free(ctx, copy);
+	return status;
+}
+
+/* ---- lists ---- */
+
+/* Sizes before ':', else the number of elements; the elements begin at *at. */
+static bool list_shape(const char **at, int *rank, int64_t shape[QL_MAX_RANK])
+{
+	const char *end = strchr(*at, ':');
+	char *after;
+
+	*rank = 1;
+	shape[0] = 1;
+	if (!end) {
+		for (const char *p = *at; *p; p++)
+			shape[0] += *p == ',';
+		return true;
+	}
+	for (*rank = 0; *rank < QL_MAX_RANK; *at = after + 1) {
+		shape[(*rank)++] = strtoll(*at, &after, 10);
+		if (after == *at || shape[*rank - 1] < 0 || shape[*rank - 1] > INT32_MAX || (*after != 'x' && *after != ':'))
+			return false;
+		if (*after == ':') {
+			*at = after + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static enum ql_status bad_list(struct ql_ctx *ctx, const char *what, const char *text)
+{
+	return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted numbers like 0.1,0.2 or 2x2:1,2,3,4, got '%.60s'", what, text);
+}
+
+enum ql_status ql_spec_list(struct ql_ctx *ctx, const char *what, const char *text, unsigned dtype, struct ql_tensor **out)
+{
+	const char *at = text;
+	int64_t shape[QL_MAX_RANK], n, commas = 0;
+	enum ql_status status;
+	int rank;
+
+	*out = NULL;
+	if (!list_shape(&at, &rank, shape))
+		return bad_list(ctx, what, text);
+	for (const char *p = at; *p; p++)
+		commas += *p == ',';
+	status = ql_tensor_new(ctx, dtype, rank, shape, out);
+	n = status ? 0 : ql_tensor_nelem(*out);
+	if (!status && n != (*at ? commas + 1 : 0))
+		return bad_list(ctx, what, text);
+	for (int64_t i = 0; i < n; i++) {
+		char *end;
+		double value = strtod(at, &end);
+
+		if (end == at || *end != (i < n - 1 ? ',' : '\0') || !(fabs(value) <= 3.5e38) || (ql_dtypes[dtype].kind == QL_KIND_INT &&
+			(value != rint(value) || value < (double)ql_dtypes[dtype].lo || value > (double)ql_dtypes[dtype].hi)))
+			return bad_list(ctx, what, text);
+		at = end + 1;
+		if (ql_dtypes[dtype].kind == QL_KIND_INT)
+			ql_dtypes[dtype].from_i64(ql_tensor_data(*out), i, 1, 1, &(int64_t){(int64_t)value});
+		else
+			ql_dtypes[dtype].from_f64(ql_tensor_data(*out), i, 1, 1, &value);
+	}
+	return status;
+}
+
+/* ---- printing ---- */
+
+struct printer {
+	ql_spec_put_fn *put;
+	void *arg;
+	int64_t most; /* numbers of a list */
+	bool numbers; /* with scale and zero_point */
+};
+
+__attribute__((format(printf, 2, 3))) static void say(const struct printer *p, const char *format, ...)
+{
+	char text[64];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	p->put(p->arg, text);
+}
+
+/* As many digits as give the number back, of float32 or double. */
+static void say_number(const struct printer *p, double value, bool single)
+{
+	bool whole = value == rint(value) && fabs(value) < 1e9;
+	char text[40];
+
+	snprintf(text, sizeof(text), "%.0f", value);
+	for (int digits = 1; digits <= 17 && !whole; digits++) {
+		double back;
+
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		back = strtod(text, NULL);
+		if (single ? (float)back == (float)value : back == value)
+			break;
+	}
+	p->put(p->arg, text);
+}
+
+static void say_list(const struct printer *p, const char *key, const struct ql_tensor *t)
+{
+	int64_t n = ql_tensor_nelem(t), shown = n <= p->most ? n : p->most < SHOWN ? p->most : SHOWN;
+
+	say(p, " %s=", key);
+	for (int d = 0; d < t->rank && t->rank > 1; d++)
+		say(p, "%lld%s", (long long)t->shape[d], d == t->rank - 1 ? ":" : "x");
+	if (t->rank <= 1 && n <= 1)
+		say(p, "%lld:", (long long)n);
+	for (int64_t i = 0; i < shown; i++) {
+		if (i)
+			p->put(p->arg, ",");
+		say_number(p, ql_tensor_at_f64(t, i), true);
+	}
+	if (shown < n)
+		say(p, ",...(%lld)", (long long)n);
+}
+
+static void say_numbers(const struct printer *p, const struct ql_spec *s)
+{
+	if (s->scale_tensor) {
+		say_list(p, "scale", s->scale_tensor);
+	} else if (s->has_scale) {
+		say(p, " scale=");
+		say_number(p, s->scale, true);
+	}
+	if (s->zero_tensor)
+		say_list(p, "zero_point", s->zero_tensor);
+	else if (s->has_zero)
+		say(p, " zero_point=%lld", (long long)s->zero);
+}
+
+static void say_option(const struct printer *p, const char *key, double value, double usual)
+{
+	if (value == usual)
+		return;
+	say(p, " %s=", key);
+	say_number(p, value, false);
+}
+
+static void print(const struct printer *p, const struct ql_spec *s)
+{
+	bool is_unsigned = ql_dtypes[s->dtype].kind == QL_KIND_UINT;
+	const char *usual = s->dtype == QL_binary ? "binary" : is_unsigned ? "asymmetric" : "symmetric";
+
+	p->put(p->arg, ql_dtype_name(s->dtype));
+	if (s->axis)
+		say(p, "/%d", s->axis);
+	if (s->block)
+		say(p, ":%lld", (long long)s->block);
+	if (!s->scheme)
+		return;
+	if (strcmp(s->observer->doc.name, "minmax"))
+		say(p, "@%s", s->observer->doc.name);
+	if (s->each_bits)
+		say_list(p, "bits", s->each_bits);
+	else if (s->bits != ql_dtypes[s->dtype].bits)
+		say(p, " bits=%d", s->bits);
+	if (strcmp(s->scheme->doc.name, usual))
+		say(p, " %s", s->scheme->doc.name);
+	if (!strcmp(s->scheme->doc.name, "log"))
+		say_option(p, "octaves", s->octaves, ql_spec_octaves(s->bits));
+	say_option(p, "p", s->p, QL_SPEC_P);
+	say_option(p, "momentum", s->momentum, QL_SPEC_MOMENTUM);
+	say_option(p, "bins", s->bins, QL_SPEC_BINS);
+	if (p->numbers)
+		say_numbers(p, s);
+	if (s->requant)
+		say(p, " rounding=%s", ql_requant_name(s->requant));
+}
+
+void ql_spec_print(const struct ql_spec *spec, bool numbers, ql_spec_put_fn *put, void *arg)
+{
+	print(&(struct printer){put, arg, numbers ? LONGEST : SHOWN, numbers}, spec);
+}
+
+struct buffer {
+	char *text;
+	size_t used;
+};
+
+static void append(void *arg, const char *text)
+{
+	struct buffer *b = arg;
+
+	b->used += (size_t)snprintf(b->text + b->used, QL_SPEC_TEXT - b->used, "%s", text);
+	b->used = b->used < QL_SPEC_TEXT ? b->used : QL_SPEC_TEXT - 1;
+}
+
+char *ql_spec_text(const struct ql_spec *s, char text[QL_SPEC_TEXT])
+{
+	struct buffer b = {.text = text};
+
+	text[0] = '\0';
+	print(&(struct printer){append, &b, SHOWN, true}, s);
+	return text;
+}
