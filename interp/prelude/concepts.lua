@@ -44,8 +44,10 @@ something is quantized: x:quantize, quant.compare, quant.estimate, options such 
 
 Words after the first, separated by blanks, say the rest: a scheme, or field=value, lists with commas.
 
-  'int8 asymmetric'   'int8 log octaves=8'   'int4/1 bits=3'   'int8/1 bits=8,4,2'   'uint8@percentile p=99.9'
-  'uint8 scale=0.1 zero_point=128'   'int8/1 scale=0.1,0.2'   'int8:2 scale=2x1:0.1,0.2' (sizes first: a tensor of two axes)
+  'int8 asymmetric'    'int4/1 bits=3'    'uint8@percentile p=99.9'
+  'int8 log octaves=8'   'int8/1 bits=8,4,2'
+  'uint8 scale=0.1 zero_point=128'   'int8/1 scale=0.1,0.2'
+  'int8:2 scale=2x1:0.1,0.2'   a tensor of two axes: sizes first
 
 tostring of a spec is such a text, and quant.spec reads it back as the same spec (but for functions as observers and lists of more than
 4096 numbers). A scale alone means the zero point 0, as in ONNX, or the middle of the codes with symmetric unsigned ones. Explicit
