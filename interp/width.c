@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The width of printed values. The terminal is asked each time: windows change. COLUMNS of the environment wins in scripts, as in most
- * programs, but not at the prompt, where a shell that exports it would freeze the width.
+ * The width of printed values. The terminal is asked each time: windows change. COLUMNS of the environment
+ * wins in scripts, as in most programs, but not at the prompt, where a shell that exports it would freeze the
+ * width.
  */
 #include "interp/width.h"
 

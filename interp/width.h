@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-/* What %set width says; else COLUMNS in scripts; else the columns of the terminal; 80 where the output goes elsewhere. */
+/* What %set width says; else COLUMNS in scripts; else the columns of the terminal; 80 where the output goes
+ * elsewhere. */
 int ql_width(void);
 /* From now on the terminal's width counts, not COLUMNS. */
 void ql_width_prompt(void);
@@ -14,7 +15,8 @@ void ql_width_prompt(void);
 void ql_width_fix(void);
 /* Columns of a UTF-8 text, one for each character. */
 int ql_width_of(const char *text);
-/* Cuts the text behind a word, at best behind a comma, with " …", so that it takes at most `width` columns; `room`: bytes there are. */
+/* Cuts the text behind a word, at best behind a comma, with " …", so that it takes at most `width` columns;
+ * `room`: bytes there are. */
 void ql_width_cut(char *text, size_t room, int width);
 
 #endif

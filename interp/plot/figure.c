@@ -50,6 +50,8 @@ static void series_free(struct ql_ctx *ctx, struct ql_series *s)
 	ql_free(ctx, s->name);
 	ql_free(ctx, s->x);
 	ql_free(ctx, s->y);
+	ql_free(ctx, s->lo);
+	ql_free(ctx, s->hi);
 	texts_free(ctx, s->label, s->n);
 }
 
@@ -118,6 +120,14 @@ int64_t ql_figure_category(struct ql_figure *f, const char *name)
 	return names->text[names->n] ? ++names->n : 0;
 }
 
+/* Bounds for a series that has none; its y were allocated, so the size is right. */
+static bool add_bounds(struct ql_ctx *ctx, struct ql_series *s)
+{
+	s->lo = ql_alloc_zeroed(ctx, (uint64_t)s->n * sizeof(double));
+	s->hi = ql_alloc_zeroed(ctx, (uint64_t)s->n * sizeof(double));
+	return s->lo && s->hi;
+}
+
 /* Moves the points of the group `name` out of `from` into a series of their own. Labels change owner. */
 static enum ql_status split_one(struct ql_figure *f, int64_t from, char *const *group, const char *name)
 {
@@ -132,7 +142,7 @@ static enum ql_status split_one(struct ql_figure *f, int64_t from, char *const *
 	to->name = ql_strdup(f->ctx, name);
 	if (s->label)
 		to->label = ql_texts_new(f->ctx, n);
-	if (!to->name || (s->label && !to->label))
+	if (!to->name || (s->label && !to->label) || (s->lo && !add_bounds(f->ctx, to)))
 		return QL_ERR_MEMORY;
 	n = 0;
 	for (int64_t i = 0; i < s->n; i++) {
@@ -141,6 +151,10 @@ static enum ql_status split_one(struct ql_figure *f, int64_t from, char *const *
 		to->y[n] = s->y[i];
 		if (to->x)
 			to->x[n] = s->x[i];
+		if (to->lo) {
+			to->lo[n] = s->lo[i];
+			to->hi[n] = s->hi[i];
+		}
 		if (to->label) {
 			to->label[n] = s->label[i];
 			s->label[i] = NULL;

@@ -33,7 +33,8 @@ struct ql_series {
 	int64_t n;
 	double *x; /* NULL: 1, 2, … n */
 	double *y;
-	char **label; /* one per point; NULL: none */
+	double *lo, *hi; /* bounds of y, by points; NULL: none */
+	char **label;    /* one per point; NULL: none */
 };
 
 struct ql_figure {

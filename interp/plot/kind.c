@@ -133,6 +133,10 @@ void ql_plan_points(const struct ql_figure *f, struct ql_plan *plan)
 				!(plan->y.log && s->y[i] <= 0)) {
 				ql_range_add(&plan->x.range, x);
 				ql_range_add(&plan->y.range, s->y[i]);
+				if (s->lo && !(plan->y.log && s->lo[i] <= 0))
+					ql_range_add(&plan->y.range, s->lo[i]);
+				if (s->hi)
+					ql_range_add(&plan->y.range, s->hi[i]);
 				plan->x.whole = plan->x.whole && x == rint(x);
 				plan->y.whole = plan->y.whole && s->y[i] == rint(s->y[i]);
 			}

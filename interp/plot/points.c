@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "interp/plot/errors.h"
+
 #define MOST_CATEGORIES 10000
 
 static struct ql_series *add_series(const struct ql_plot_reader *r, int64_t n, bool with_x)
@@ -207,6 +209,7 @@ static void read_named(struct ql_plot_reader *r, int index)
 	if (lua_getfield(L, index, "label") != LUA_TNIL)
 		read_labels(r, top + 4, s);
 	lua_settop(L, top);
+	ql_errors_read_series(r, index, s);
 }
 
 /* One series at `index`; x is that of the whole figure, or 0. */
@@ -305,4 +308,5 @@ void ql_read_points(struct ql_plot_reader *r)
 	}
 	if (label)
 		read_labels(r, label, &r->f->series[0]);
+	ql_errors_read(r);
 }

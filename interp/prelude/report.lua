@@ -525,10 +525,13 @@ end
 
 local plot = doc {name = 'report:plot', usage = "r:plot{x='bits', y='sqnr', group='scheme', label='spec', file='f.png'}",
 	text = [[A figure of columns of this report, as plot.<kind> makes it. Without a kind: bars when x is text, points when a
-label is asked for, else lines. Several columns in y, or a group column, give one series each.]],
+label is asked for, else lines. Several columns in y, or a group column, give one series each. Several rows for one bar, or for one x of a
+line, are drawn as their mean with its 95 % confidence interval, and the axis says so; the intervals of r:group (columns ` ±`) are drawn
+as error bars.]],
 	options = {{'kind', 'text', 'name of a kind of plot: line bar scatter hist box'},
 		{'x', 'text', 'column of the x axis'}, {'y', 'text or list', 'one column or several'},
 		{'group', 'text', 'column whose values make the series'}, {'label', 'text', 'column written at the points'},
+		{'yerr', 'text', 'column with half the lengths of error bars'}, {'low', 'text', 'column with their lower ends'}, {'high', 'text', 'and with the upper ones'},
 		{'file', 'text', 'where to write the picture: .png .svg .pdf'}},
 	example = example .. "figure = r:plot{x='spec', y='ms'}"}
 function methods.plot(r, options)

@@ -78,7 +78,7 @@ end
 
 ---------------------------------------------------------------- groups
 
-local function key_of(value)
+function group.key_of(value)
 	if type(value) == 'number' then return ('%.17g'):format(value) end -- 4 and 4.0 are one group
 	return type(value) .. ' ' .. tostring(value)
 end
@@ -88,7 +88,7 @@ local function groups_of(rows, columns)
 	local list, by_key = {}, {}
 	for _, row in ipairs(rows) do
 		local parts = {}
-		for i, name in ipairs(columns) do parts[i] = key_of(row[name]) end
+		for i, name in ipairs(columns) do parts[i] = group.key_of(row[name]) end
 		local key = table.concat(parts, '\0')
 		if not by_key[key] then
 			by_key[key] = {}
@@ -205,7 +205,7 @@ function group.pivot(s, o)
 	local across, by = check_column('pivot: columns', s, o.columns), check_statistic('pivot: by', o.by or 'mean')
 	local level = check_level('pivot', o.confidence)
 	local list, cells, at = {columns = table.move(keys, 1, #keys, 1, {})}, {}, {}
-	for i, rows in ipairs(groups_of(s.rows, {across})) do cells[i], at[key_of(rows[1][across])] = rows[1][across] == nil and '-' or rows[1][across], i end
+	for i, rows in ipairs(groups_of(s.rows, {across})) do cells[i], at[group.key_of(rows[1][across])] = rows[1][across] == nil and '-' or rows[1][across], i end
 	local names = names_for(cells)
 	for _, name in ipairs(names) do
 		list.columns[#list.columns + 1] = name
@@ -215,7 +215,7 @@ function group.pivot(s, o)
 		local row = {}
 		for _, name in ipairs(keys) do row[name] = rows[1][name] end
 		for _, part in ipairs(groups_of(rows, {across})) do
-			put(row, names[at[key_of(part[1][across])]], 'pivot', part, values, by, level)
+			put(row, names[at[group.key_of(part[1][across])]], 'pivot', part, values, by, level)
 		end
 		list[i] = row
 	end

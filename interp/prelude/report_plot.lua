@@ -1,13 +1,19 @@
 -- SPDX-License-Identifier: MIT
--- r:plot{…}: columns of a report as the data of plot.<kind>. Everything but kind, x, y, group and label goes on as it
--- is; the names of the columns become the labels of the axes and of the series.
+-- r:plot{…}: columns of a report as the data of plot.<kind>. Everything but the names of columns goes on as it is; these
+-- become the labels of the axes and of the series. Several rows for one bar, or for one x of a line, become their mean with its confidence
+-- interval, and the label of the axis says so.
 local _, internal = ...
 local base = internal.import 'base'
 local fail, near, describe = base.fail, base.near, base.describe
-local cell = internal.import 'report_text'.cell
+local format = internal.import 'report_format'
+local cell = format.cell
+local group_key = internal.import 'report_group'.key_of
 local plot = plot -- r:plot goes on working when the user calls a figure `plot`
 
 local SETS = {hist = true, box = true} -- kinds that take samples instead of points
+local ERRORS = {line = true, bar = true, scatter = true} -- kinds that draw intervals
+local COLUMNS = {kind = true, x = true, y = true, group = true, label = true, yerr = true, low = true, high = true} -- options of ours
+local MEAN = 'mean ± 95 % interval'
 
 local function check(s, option, column)
 	if column == nil or s.has[column] then return end
@@ -33,6 +39,12 @@ end
 local function numbers(rows, column)
 	local list = {}
 	for i, row in ipairs(rows) do list[i] = row[column] or 0 / 0 end -- a gap
+	return list
+end
+
+local function numbers_without(rows)
+	local list = {}
+	for i = 1, #rows do list[i] = 0 / 0 end
 	return list
 end
 
@@ -96,14 +108,74 @@ local function far_apart(lists)
 	return most > 20 * least
 end
 
-local function add_points(data, rows, o, kind, ys)
+---------------------------------------------------------------- errors
+
+-- The column with the intervals of y: the one asked for, or that of r:group.
+local function interval_of(s, o, kind, y)
+	if o.yerr then return o.yerr end
+	local name = format.interval_of(y)
+	return ERRORS[kind] and not o.low and s.has[name] and name or nil
+end
+
+local function add_errors(data, s, rows, o, kind, ys)
+	local lists = {}
+	for i, y in ipairs(ys) do
+		local name = interval_of(s, o, kind, y)
+		lists[i] = name and numbers(rows, name) or false
+	end
+	if #ys == 1 then
+		data.yerr = lists[1] or nil
+	else
+		for i in ipairs(ys) do
+			if lists[i] then data.yerr = lists end
+			lists[i] = lists[i] or numbers_without(rows)
+		end
+	end
+	data.low, data.high = o.low and numbers(rows, o.low), o.high and numbers(rows, o.high)
+end
+
+-- Whether several rows belong to one bar, or one point of a line.
+local function overlap(rows, keys)
+	local seen = {}
+	for _, row in ipairs(rows) do
+		local parts = {}
+		for i, name in ipairs(keys) do parts[i] = group_key(row[name]) end
+		local key = table.concat(parts, '\0')
+		if seen[key] then return true end
+		seen[key] = true
+	end
+	return false
+end
+
+-- The report with one row for each x and group, and whether its rows are means.
+local function averaged(s, o, kind, ys)
+	local keys = {o.x, o.group}
+	if o.x == nil or kind ~= 'bar' and kind ~= 'line' or not overlap(s.rows, keys) then return s, false end
+	if o.yerr or o.low or o.high then
+		fail('plot: %s: wanted one row for each %s, got several; r:group gives means with intervals', o.yerr and 'yerr' or 'low', o.x)
+	end
+	local wanted, means, has = {}, nil, {}
+	for _, y in ipairs(ys) do wanted[y] = 'interval' end
+	means = internal.import 'report_group'.group(s, keys, wanted)
+	for _, name in ipairs(means.columns) do has[name] = true end
+	return {columns = means.columns, has = has, rows = means}, true
+end
+
+---------------------------------------------------------------- data
+
+local function add_points(data, s, rows, o, kind, ys)
+	local mean
+	s, mean = averaged(s, o, kind, ys)
+	rows = mean and s.rows or rows
 	if kind == 'line' and o.x and not is_text(rows, o.x) then rows = by_x(rows, o.x) end
 	if o.x then
 		data.x = (kind == 'bar' or is_text(rows, o.x)) and texts(rows, o.x) or numbers(rows, o.x)
 		data.xlabel = o.xlabel or o.x
 	end
+	if ERRORS[kind] then add_errors(data, s, rows, o, kind, ys) end
+	if mean then data.ylabel = o.ylabel or #ys > 1 and MEAN or ('%s (%s)'):format(ys[1], MEAN) end
 	if #ys == 1 then
-		data.y, data.ylabel = numbers(rows, ys[1]), o.ylabel or ys[1]
+		data.y, data.ylabel = numbers(rows, ys[1]), data.ylabel or o.ylabel or ys[1]
 	else
 		data.y, data.names = {}, o.names or ys
 		for i, y in ipairs(ys) do data.y[i] = numbers(rows, y) end
@@ -133,7 +205,12 @@ return function(s, o)
 		check(s, 'y', y)
 		check_numbers(s.rows, y)
 	end
-	for _, option in ipairs {'x', 'group', 'label'} do check(s, option, o[option]) end
+	for _, option in ipairs {'x', 'group', 'label', 'yerr', 'low', 'high'} do check(s, option, o[option]) end
+	for _, option in ipairs {'yerr', 'low', 'high'} do
+		if o[option] then check_numbers(s.rows, o[option]) end
+		if o[option] and SETS[o.kind] then fail("plot: %s: wanted kind='line', 'bar' or 'scatter', got '%s'", option, o.kind) end
+		if o[option] and #ys > 1 then fail('plot: y: wanted one column together with %s, got %d', option, #ys) end
+	end
 	if #ys == 0 then fail('plot: y: wanted a column or a list of columns, got nothing') end
 	if #ys > 1 and o.group then fail('plot: y: wanted one column together with group, got %d', #ys) end
 	if #s.rows == 0 then fail('plot: wanted a report with rows, got none') end
@@ -141,12 +218,12 @@ return function(s, o)
 	local kind = kind_of(s, o, plot)
 	local data = {}
 	for name, value in pairs(o) do
-		if not ({kind = true, x = true, y = true, group = true, label = true})[name] then data[name] = value end
+		if not COLUMNS[name] then data[name] = value end
 	end
 	if SETS[kind] then
 		add_sets(data, s.rows, o, kind, ys)
 	else
-		add_points(data, s.rows, o, kind, ys)
+		add_points(data, s, s.rows, o, kind, ys)
 	end
 	return plot[kind](data)
 end

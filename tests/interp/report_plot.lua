@@ -65,3 +65,32 @@ r:plot{kind = 'lines', x = 'bits', y = 'sqnr'}    --> error: plot: kind: wanted 
 r:plot{x = 'bits', y = 'sqnr', titel = 'x'}       --> error: titel
 report():plot{x = 'bits', y = 'sqnr'}             --> error: plot: y: wanted one of the columns
 r:where{bits = 0}:plot{x = 'bits', y = 'sqnr'}    --> error: plot: wanted a report with rows, got none
+
+it('draws several rows of a bar as their mean, and says so', function()
+	local all = report{columns = {'bits', 'seed', 'accuracy'}, {4, 1, 80}, {4, 2, 82}, {4, 3, 84}, {8, 1, 90}, {8, 2, 91}, {8, 3, 92}}
+	local text = all:plot{kind = 'bar', x = 'bits', y = 'accuracy'}:text()
+	assert(text:find('accuracy (mean ± 95 % interval)', 1, true), text)
+	-- t(0.975, 2) = 4.303: 4.303 * 2 / sqrt(3) and 4.303 / sqrt(3)
+	assert(text:find('82 ±4.968', 1, true) and text:find('91 ±2.484', 1, true), text)
+	local means = all:group('bits', {accuracy = 'interval'})
+	assert(means:plot{kind = 'bar', x = 'bits', y = 'accuracy', ylabel = 'accuracy (mean ± 95 % interval)'}:text() == text)
+	assert(all:plot{x = 'bits', y = 'accuracy'}:text():find('(mean ± 95 % interval)', 1, true))
+	assert(not all:where{seed = 1}:plot{kind = 'bar', x = 'bits', y = 'accuracy'}:text():find '±')
+	assert(not all:plot{kind = 'scatter', x = 'bits', y = 'accuracy'}:text():find '±') -- all points are shown
+	assert(all:plot{kind = 'bar', x = 'bits', y = {'accuracy', 'seed'}, panels = false}:text():find('mean ± 95 % interval', 1, true))
+	local two = means:plot{kind = 'bar', x = 'bits', y = {'accuracy', 'count'}, panels = false}:text()
+	assert(two:find '±4.968' and two:find '[^±%d]3[^%d]', two)
+end)
+it('takes error bars from columns', function()
+	local r = report{columns = {'x', 'y', 'std', 'from', 'to'}, {1, 2, 1, 1, 3}, {2, 4, 1, 3, 5}}
+	assert(r:plot{x = 'x', y = 'y', yerr = 'std'}:text() == r:plot{x = 'x', y = 'y', low = 'from', high = 'to'}:text())
+	local function refused(wanted, options)
+		local good, message = pcall(r.plot, r, options)
+		assert(not good and message:find(wanted, 1, true), message)
+	end
+	refused("yerr: wanted one of the columns x y std from to, got 'st'", {x = 'x', y = 'y', yerr = 'st'})
+	refused("yerr: wanted kind='line', 'bar' or 'scatter', got 'hist'", {kind = 'hist', y = 'y', yerr = 'std'})
+	refused('wanted one column together with low, got 2', {x = 'x', y = {'y', 'std'}, low = 'from', high = 'to'})
+	r:add{1, 3, 1, 1, 3}
+	refused('yerr: wanted one row for each x, got several', {x = 'x', y = 'y', yerr = 'std'})
+end)

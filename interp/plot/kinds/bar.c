@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Bars over categories: one per series side by side, or stacked. They lie on their side when the names of the
- * categories do not fit below the axis.
+ * categories do not fit below the axis. Two values for one bar are an error: one would hide the other.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "interp/plot/errors.h"
 #include "interp/plot/kind.h"
 
 /* Share of a category's width that its bars take. */
@@ -32,6 +34,52 @@ static double below(const struct ql_figure *f, int64_t first, int64_t k, double 
 	return sum;
 }
 
+static bool has_errors(const struct ql_figure *f)
+{
+	for (int64_t k = 0; k < f->n_series; k++)
+		if (f->series[k].lo)
+			return true;
+	return false;
+}
+
+static enum ql_status fail_twice(struct ql_figure *f, int64_t k, double x)
+{
+	int64_t n = 0, category = (int64_t)x;
+
+	for (int64_t i = 0; i < f->series[k].n; i++)
+		n += ql_series_x(&f->series[k], i) == x;
+	return ql_fail(f->ctx, QL_ERR_ARGUMENT,
+		"plot.bar: y: wanted one value for each bar, got %lld for '%.40s'%s%.40s; give means, with yerr= for their "
+		"intervals (reports: r:plot, r:group)",
+		(long long)n, category <= f->names.n ? f->names.text[category - 1] : "",
+		f->series[k].name ? " of " : "", f->series[k].name ? f->series[k].name : "");
+}
+
+/* Checks that no bar is given twice. */
+static enum ql_status prepare(struct ql_figure *f)
+{
+	bool *seen = f->derived = ql_alloc(f->ctx, (size_t)f->names.n + 1);
+
+	if (!seen)
+		return QL_ERR_MEMORY;
+	for (int64_t k = 0; k < f->n_series; k++) {
+		memset(seen, 0, (size_t)f->names.n + 1);
+		for (int64_t i = 0; i < f->series[k].n; i++) {
+			double x = ql_series_x(&f->series[k], i);
+
+			if (!(x >= 1 && x <= (double)f->names.n))
+				continue;
+			if (seen[(int64_t)x])
+				return fail_twice(f, k, x);
+			seen[(int64_t)x] = true;
+		}
+	}
+	if (has_errors(f) && stacked(f))
+		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
+			"plot.bar: yerr: wanted bars side by side, got stacked=true");
+	return QL_OK;
+}
+
 static double widest_name(const struct ql_figure *f, const struct ql_scene *s)
 {
 	double width = 0;
@@ -57,8 +105,8 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 	p->y.pad = s->cells ? fmax(0.08, 7 / fmax(p->height - 16, 12)) : 0.08;
 	p->grid_x = false;
 	ql_plan_categories(f, s, &f->names, p);
-	if (p->swapped && s->cells) /* a number of 7 characters beyond the longest bar */
-		p->x.pad = 16 / fmax(p->width - widest_name(f, s) - 24, 16);
+	if (p->swapped && s->cells) /* a number of 7 characters beyond the longest bar, or two */
+		p->x.pad = (has_errors(f) ? 30 : 16) / fmax(p->width - widest_name(f, s) - 24, 16);
 }
 
 static int64_t bars(const struct ql_figure *f, const struct ql_plan *p)
@@ -70,16 +118,29 @@ static int64_t bars(const struct ql_figure *f, const struct ql_plan *p)
 	return n;
 }
 
-/* The value at the end of its bar, when there is room for it. */
-static void draw_value(
-	const struct ql_frame *frame, struct ql_scene *s, double x, double y, double room, double value)
+/* A value, and in a text plot, where a bar hides its error bar, half the length of that. */
+static void value_text(const struct ql_series *d, int64_t i, bool cells, char *text, size_t size)
 {
+	char value[QL_TICK_TEXT], error[QL_TICK_TEXT];
+
+	ql_number_text(d->y[i], value);
+	if (cells && ql_errors_has(d, i))
+		ql_number_text((d->hi[i] - d->lo[i]) / 2, error);
+	snprintf(text, size, "%s%s%s", value, cells && ql_errors_has(d, i) ? " ±" : "",
+		cells && ql_errors_has(d, i) ? error : "");
+}
+
+/* The value of point i at the end of its bar, y, when there is room for it. */
+static void draw_value(const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d, int64_t i,
+	double x, double y, double room)
+{
+	double value = d->y[i];
 	struct ql_point p = ql_frame_point(frame, x, y);
 	struct ql_ink ink = {.rgb = QL_INK_TEXT, .alpha = 1};
-	char text[QL_TICK_TEXT];
+	char text[2 * QL_TICK_TEXT + 4];
 	double side = value < 0 ? -1 : 1, size = s->cells ? 1 : 0.85;
 
-	ql_number_text(value, text);
+	value_text(d, i, s->cells, text, sizeof(text));
 	if (!ql_frame_holds(frame, p))
 		return;
 	if (s->cells) { /* beyond the last character that the bar reaches */
@@ -117,9 +178,14 @@ static void draw_series(
 		if (lo == 0 && p->y.log)
 			lo = base;
 		ql_frame_bar(frame, s, x + shift + each / 2, each, lo, hi, ink);
+		if (ql_errors_has(d, i)) /* the number stands beyond the error bar */
+			hi = d->y[i] < 0 ? d->lo[i] : d->hi[i];
 		if (values)
-			draw_value(frame, s, x + shift + each / 2, hi, room + s->em * 0.2, d->y[i]);
+			draw_value(frame, s, d, i, x + shift + each / 2, hi, room + s->em * 0.2);
 	}
+	if (d->lo)
+		ql_errors_draw(frame, s, d, shift + each / 2,
+			(struct ql_ink){.rgb = QL_INK_TEXT, .alpha = 1, .group = s->cells ? ink.group : 0});
 }
 
 static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct ql_scene *s)
@@ -134,6 +200,7 @@ static const struct ql_attr attrs[] = {
 	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL,
 		"numbers, or a list of several series over the same x"},
 	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per value: a series for each"},
+	QL_PLOT_ERRORS,
 	{"stacked", QL_ATTR_BOOL, 0, NULL, "series on top of each other (side by side)"},
 	{"horizontal", QL_ATTR_BOOL, 0, NULL,
 		"bars to the right (when the names are too long to stand below)"},
@@ -147,11 +214,12 @@ const struct ql_plot_kind ql_plot_bar = {
 		"Bars over categories: x= holds their names, y= the values (or a list of several series, "
 		"with names=), group= "
 		"splits one list. Also plot.bar{{'a', 1}, {'b', 2}} and plot.bar{a, b, x=…, names=…}. Bars "
-		"begin at 0.",
+		"begin at 0. yerr=, or low= and high=, draw error bars; two values for one bar are an error.",
 		"fig = plot.bar{x={'int8', 'int4'}, y={42.1, 20.3}, ylabel='SQNR [dB]'}", attrs},
 	.form = QL_FORM_POINTS,
 	.categories = true,
 	.swatch = QL_SWATCH_BOX,
+	.prepare = prepare,
 	.plan = plan,
 	.draw = draw,
 };

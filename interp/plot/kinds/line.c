@@ -5,10 +5,13 @@
  */
 #include <math.h>
 
+#include "interp/plot/errors.h"
 #include "interp/plot/kind.h"
 
 /* Up to this number of points each gets a mark. */
 #define MARKED 30
+/* Up to this number of points errors are bars. */
+#define BARRED 12
 
 /* The points of the current column that will be drawn. */
 struct column {
@@ -117,8 +120,22 @@ static void draw_hints(const struct ql_figure *f, int64_t k, const struct ql_fra
 	}
 }
 
+/* Bands where bars would be too many to be told apart. */
+static void draw_errors(const struct ql_figure *f, const struct ql_frame *frame, struct ql_scene *s)
+{
+	for (int64_t k = frame->plan->first; k < frame->plan->last; k++) {
+		const struct ql_series *d = &f->series[k];
+
+		if (d->lo && ql_figure_bool(f, "band", d->n > BARRED))
+			ql_errors_draw_band(frame, s, d, ql_series_ink(k));
+		else if (d->lo)
+			ql_errors_draw(frame, s, d, 0, ql_series_ink(k));
+	}
+}
+
 static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct ql_scene *s)
 {
+	draw_errors(f, frame, s);
 	for (int64_t k = frame->plan->first; k < frame->plan->last; k++)
 		draw_line(&f->series[k], frame, s, ql_series_ink(k));
 	for (int64_t k = frame->plan->first; k < frame->plan->last; k++) {
@@ -141,6 +158,8 @@ static const struct ql_attr attrs[] = {
 	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL,
 		"numbers, or a list of several series over the same x"},
 	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per point: a series for each"},
+	QL_PLOT_ERRORS,
+	{"band", QL_ATTR_BOOL, 0, NULL, "errors as a band instead of bars (from 13 points on)"},
 	{"mark", QL_ATTR_BOOL, 0, NULL, "a mark at each point (up to 30 points)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
@@ -154,7 +173,8 @@ const struct ql_plot_kind ql_plot_line = {
 		"list of "
 		"series). A gap is left where a value is not finite, or not above 0 on a logarithmic axis; a "
 		"note in the "
-		"picture counts them. Long lines are thinned to what the pixels can show.",
+		"picture counts them. Long lines are thinned to what the pixels can show. yerr=, or low= and high=, draw "
+		"error bars or a band.",
 		"fig = plot.line{{1, 2}, {2, 4}, {3, 9}, xlabel='n', ylabel='ms', ylog=true}", attrs},
 	.form = QL_FORM_POINTS,
 	.swatch = QL_SWATCH_LINE,

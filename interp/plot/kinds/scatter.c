@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "interp/plot/errors.h"
 #include "interp/plot/kind.h"
 #include "interp/plot/labels.h"
 
@@ -56,6 +57,8 @@ static void draw_series(const struct ql_figure *f, int64_t k, const struct ql_fr
 	int64_t n = points(f, frame->plan);
 	struct ql_ink ink = ql_series_ink(k);
 
+	if (d->lo)
+		ql_errors_draw(frame, s, d, 0, ink);
 	ink.alpha = mark_alpha(n);
 	memset(spots->count, 0, (size_t)(spots->columns * spots->rows));
 	for (int64_t i = 0; i < d->n; i++) {
@@ -117,6 +120,7 @@ static const struct ql_attr attrs[] = {
 		"numbers, or a list of several series over the same x"},
 	{"label", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per point, written beside it"},
 	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per point: a series for each"},
+	QL_PLOT_ERRORS,
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -125,7 +129,8 @@ const struct ql_plot_kind ql_plot_scatter = {
 	.doc = {"scatter", "plot.scatter{x=, y=, label=, group=, file=, …}",
 		"Points; the data is given as for plot.line. label= writes a text beside each point, placed "
 		"so that texts do "
-		"not cover each other or the points; group= gives each of its values a colour and a mark.",
+		"not cover each other or the points; group= gives each of its values a colour and a mark; yerr=, or low= and "
+		"high=, draw error bars.",
 		"fig = plot.scatter{x={1, 2, 3}, y={5, 3, 4}, label={'a', 'b', 'c'}, xlabel='ms', "
 		"ylabel='SQNR [dB]'}",
 		attrs},
