@@ -151,6 +151,12 @@ void ql_axes_measure(struct ql_axes *a)
 	f->x1 = fmax(f->x1, f->x0 + em * 3);
 	if (s->cells)
 		f->x1 = floor(f->x1 / 2) * 2;
+	if (a->plan.bare) {
+		a->x.n = a->y.n = a->x.n_minor = a->y.n_minor = 0;
+		f->x0 = a->page.x0;
+		f->y0 = a->page.y0;
+		return;
+	}
 	find_x_ticks(a, f->x1 - f->x0);
 	/* the last label must not run out of the page */
 	if (!a->plan.x.names && a->x.n && !a->plan.colourbar && !(a->right > 0))
@@ -296,11 +302,13 @@ void ql_axes_before(const struct ql_axes *a)
 {
 	const struct ql_frame *f = &a->frame;
 
-	ql_scene_rule(a->s, f->x0, f->y0, f->x1, f->y0, QL_RULE_AXIS);
-	ql_scene_rule(a->s, f->x0, f->y0, f->x0, f->y1, QL_RULE_AXIS);
-	draw_x_labels(a);
-	draw_y_labels(a);
-	draw_titles(a);
+	if (!a->plan.bare) {
+		ql_scene_rule(a->s, f->x0, f->y0, f->x1, f->y0, QL_RULE_AXIS);
+		ql_scene_rule(a->s, f->x0, f->y0, f->x0, f->y1, QL_RULE_AXIS);
+		draw_x_labels(a);
+		draw_y_labels(a);
+		draw_titles(a);
+	}
 	if (a->plan.colourbar)
 		draw_colourbar(a);
 }

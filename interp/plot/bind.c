@@ -304,7 +304,7 @@ static const struct ql_doc figure_docs[] = {
 };
 
 static const struct ql_doc module_doc = {"plot",
-	"plot.line{…}, plot.bar, plot.hist, plot.scatter, plot.heat, plot.box",
+	"plot.line{…}, plot.bar, plot.hist, plot.scatter, plot.heat, plot.box, plot.image",
 	"Figures. plot.<kind>{data, options} returns one; the prompt shows it, fig:save(file) writes PNG, "
 	"SVG, PDF or text, "
 	"and file= does so at once. Data are lists of numbers or tensors, in the table's positions or as x= "

@@ -120,11 +120,11 @@ int64_t ql_figure_category(struct ql_figure *f, const char *name)
 	return names->text[names->n] ? ++names->n : 0;
 }
 
-/* Bounds for a series that has none; its y were allocated, so the size is right. */
+/* Bounds for a series that has none. */
 static bool add_bounds(struct ql_ctx *ctx, struct ql_series *s)
 {
-	s->lo = ql_alloc_zeroed(ctx, (uint64_t)s->n * sizeof(double));
-	s->hi = ql_alloc_zeroed(ctx, (uint64_t)s->n * sizeof(double));
+	s->lo = ql_alloc_array_zeroed(ctx, s->n, sizeof(double));
+	s->hi = ql_alloc_array_zeroed(ctx, s->n, sizeof(double));
 	return s->lo && s->hi;
 }
 
@@ -262,7 +262,10 @@ void ql_figure_describe(const struct ql_figure *f, char *text, size_t size)
 	const char *title = ql_figure_string(f, "title");
 	char what[64];
 
-	if (f->kind->form == QL_FORM_MATRIX)
+	if (f->kind->form == QL_FORM_IMAGES)
+		snprintf(what, sizeof(what), "%lld of %lld x %lld%s", (long long)f->images, (long long)f->rows, (long long)f->columns,
+			f->channels == 3 ? " RGB" : "");
+	else if (f->kind->form == QL_FORM_MATRIX)
 		snprintf(what, sizeof(what), "%lld x %lld", (long long)f->rows, (long long)f->columns);
 	else
 		snprintf(what, sizeof(what), "%lld series", (long long)f->n_series);

@@ -45,7 +45,10 @@ struct ql_figure {
 	int64_t n_series;
 	struct ql_list names; /* categories: the text belonging to x = 1, 2, … */
 	int64_t rows, columns;
-	double *grid;   /* (rows, columns) */
+	int64_t images, channels; /* of rows x columns pixels */
+	double *grid;             /* (rows, columns), or (images, rows, columns, channels) */
+	bool codes;               /* the images hold codes */
+	double white;             /* value of a full channel; 0: not known */
 	void *derived;  /* what the kind computed from the data, one block of ql_alloc */
 	char note[160]; /* what the reader of the picture must know; "": nothing */
 };

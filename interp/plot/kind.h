@@ -13,7 +13,8 @@
 enum ql_plot_form {
 	QL_FORM_POINTS, /* x and y, or y alone; several series */
 	QL_FORM_SETS,   /* samples; several sets */
-	QL_FORM_MATRIX  /* one matrix */
+	QL_FORM_MATRIX, /* one matrix */
+	QL_FORM_IMAGES  /* images of one size */
 };
 
 /* What stands for a series in the legend. */
@@ -40,6 +41,7 @@ struct ql_plan {
 	double width, height; /* of the page for these axes; preset */
 	bool swapped;         /* the kind lies on its side: x and y were exchanged */
 	bool grid_x, grid_y;
+	bool bare;      /* no axes, ticks and labels */
 	bool colourbar; /* bar_lo..bar_hi in `gradient` */
 	enum ql_gradient gradient;
 	double bar_lo, bar_hi;

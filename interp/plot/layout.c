@@ -68,7 +68,7 @@ static void draw_lines(const struct ql_axes *a, const char *option, bool vertica
 
 static bool anything(const struct ql_figure *f)
 {
-	if (f->kind->form == QL_FORM_MATRIX)
+	if (f->kind->form == QL_FORM_MATRIX || f->kind->form == QL_FORM_IMAGES)
 		return f->rows * f->columns > 0;
 	for (int64_t k = 0; k < f->n_series; k++)
 		if (f->series[k].n)

@@ -32,6 +32,8 @@ uint32_t ql_gradient_at(enum ql_gradient gradient, double t)
 
 	if (isnan(t))
 		return QL_MISSING;
+	if (gradient == QL_GRADIENT_RGB)
+		return (uint32_t)t;
 	t = fmin(fmax(t, 0), 1) * (n - 1);
 	i = (int)t < n - 1 ? (int)t : n - 2;
 	return blend(anchor[i], anchor[i + 1], t - i);

@@ -269,7 +269,9 @@ static uint32_t shade(const struct ql_item *item, int64_t i)
 {
 	double value = job.scene->value[item->first + (size_t)i];
 
-	return ql_gradient_at((enum ql_gradient)item->detail, rint(value * 255) / 255);
+	if (item->detail != QL_GRADIENT_RGB)
+		value = rint(value * 255) / 255;
+	return ql_gradient_at((enum ql_gradient)item->detail, value);
 }
 
 /* Runs of one colour become one box; boxes overlap a little, so that no seam shines through. */

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "interp/plot/errors.h"
+#include "interp/plot/whiskers.h"
 
 #define MOST_CATEGORIES 10000
 

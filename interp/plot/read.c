@@ -131,7 +131,7 @@ static void read_names(struct ql_plot_reader *r)
 	int64_t n;
 
 	r->what = "names";
-	if (!index || f->kind->form == QL_FORM_MATRIX)
+	if (!index || f->kind->form == QL_FORM_MATRIX || f->kind->form == QL_FORM_IMAGES)
 		return;
 	if (lua_type(r->L, index) == LUA_TSTRING && f->n_series == 1) {
 		f->series[0].name = ql_read_text(r, index);
@@ -217,6 +217,9 @@ void ql_figure_read(lua_State *L, int index, struct ql_figure *f)
 		break;
 	case QL_FORM_MATRIX:
 		read_matrix(&r);
+		break;
+	case QL_FORM_IMAGES:
+		ql_read_images(&r);
 		break;
 	}
 	read_group(&r);

@@ -39,6 +39,8 @@ int ql_read_field(const struct ql_plot_reader *r, const char *name);
 
 /* points.c: the series of a figure of the form points. */
 void ql_read_points(struct ql_plot_reader *r);
+/* images.c: the images of a figure of that form. */
+void ql_read_images(struct ql_plot_reader *r);
 /* options.c: the option at the top of the stack, under its name. */
 void ql_read_option(struct ql_plot_reader *r, const char *name);
 

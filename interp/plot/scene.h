@@ -19,7 +19,7 @@ enum ql_item_type {
 	QL_ITEM_TEXT,  /* at x0, vertically centred on y0; detail: enum ql_turn; x1: size in em; y1: share of
 			  the  width left of x0 (0 left-aligned, 0.5 centred, 1 right-aligned) */
 	QL_ITEM_RULE,  /* axis furniture from x0, y0 to x1, y1; detail: enum ql_rule */
-	QL_ITEM_CELLS, /* matrix of colours in the box x0..x1, y0..y1; first, n: values 0..1 or NaN by rows,
+	QL_ITEM_CELLS, /* matrix of colours in the box x0..x1, y0..y1; first, n: values 0..1 (or colours) or NaN by rows,
 			  the top row first; detail: enum ql_gradient */
 	QL_ITEM_CLIP   /* later items are cut at the box x0..x1, y0..y1 */
 };
@@ -35,7 +35,8 @@ enum ql_shape {
 };
 enum ql_turn { QL_TURN_NONE, QL_TURN_UP, QL_TURN_SLANT }; /* 0, 90, 40 degrees */
 enum ql_rule { QL_RULE_GRID, QL_RULE_MINOR, QL_RULE_AXIS, QL_RULE_TICK };
-enum ql_gradient { QL_GRADIENT_VIRIDIS, QL_GRADIENT_DIVERGING, QL_GRADIENT_GRAY };
+/* RGB: the value is the colour, 0xRRGGBB */
+enum ql_gradient { QL_GRADIENT_VIRIDIS, QL_GRADIENT_DIVERGING, QL_GRADIENT_GRAY, QL_GRADIENT_RGB };
 
 struct ql_ink {
 	uint32_t rgb;  /* 0xRRGGBB */

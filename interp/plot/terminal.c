@@ -240,7 +240,7 @@ enum ql_status ql_terminal_encode(
 
 	if (!status && terminal == QL_TERMINAL_SIXEL)
 		status = ql_sixel_encode(
-			f->ctx, &png, f->kind->form == QL_FORM_MATRIX ? COLOURS_HEAT : COLOURS_PLOT, out);
+			f->ctx, &png, f->kind->form == QL_FORM_MATRIX || f->kind->form == QL_FORM_IMAGES ? COLOURS_HEAT : COLOURS_PLOT, out);
 	else if (!status)
 		status = wrap(f->ctx, &png, terminal, out);
 	ql_free(f->ctx, png.at);

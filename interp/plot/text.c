@@ -193,6 +193,17 @@ static double value_at(const struct grid *g, const struct ql_item *item, double 
 	return g->scene->value[item->first + (size_t)(i * item->columns + j)];
 }
 
+/* How bright a value is shown without colours, 0..1. */
+static double brightness(enum ql_gradient gradient, double value)
+{
+	uint32_t rgb;
+
+	if (gradient != QL_GRADIENT_RGB || isnan(value))
+		return value;
+	rgb = ql_gradient_at(gradient, value); /* luma of ITU-R BT.601 */
+	return (0.299 * (rgb >> 16 & 0xFF) + 0.587 * (rgb >> 8 & 0xFF) + 0.114 * (rgb & 0xFF)) / 255;
+}
+
 static void cells(const struct grid *g, const struct ql_item *item)
 {
 	static const uint32_t shade[] = {' ', 0x2591, 0x2592, 0x2593, 0x2588};
@@ -202,7 +213,7 @@ static void cells(const struct grid *g, const struct ql_item *item)
 		for (double x = floor(item->x0 / 2) * 2; x < item->x1 - 0.5; x += 2) {
 			double top = value_at(g, item, x + 1, y + 3),
 			       bottom = value_at(g, item, x + 1, y + 1);
-			double middle = value_at(g, item, x + 1, y + 2);
+			double middle = brightness(gradient, value_at(g, item, x + 1, y + 2));
 			struct glyph *to = glyph_at(g, x, y);
 
 			if (!to || y + 2 < fmax(item->y0, g->y0) || x + 1 > fmin(item->x1, g->x1))

@@ -149,9 +149,10 @@ end
 local function figure(value, wanted)
 	local forms = {['text/plain'] = tostring(value)}
 	local made, png
-	if wanted.png then made, png = pcall(value.png, value) end
+	local only = wanted.png == 'only' or forms['text/plain']:find '^image figure' -- as SVG its pixels would be one box each
+	if wanted.png or only then made, png = pcall(value.png, value) end
 	forms['image/png'] = made and png or nil
-	if wanted.png == 'only' and made then return forms end
+	if only and made then return forms end
 	local good, svg = pcall(value.svg, value)
 	forms['image/svg+xml'] = good and svg or nil
 	if not made and not good then

@@ -61,7 +61,7 @@ r:plot{x = 'bit', y = 'sqnr'}                     --> error: plot: x: wanted one
 r:plot{x = 'bits', y = {'sqnr', 'mss'}}           --> error: plot: y: wanted one of the columns
 r:plot{x = 'bits', y = {'sqnr', 'ms'}, group = 'group'}  --> error: plot: y: wanted one column together with group, got 2
 r:plot{x = 'bits', y = 'spec'}                    --> error: plot: column 'spec': wanted numbers, got 'int16' in row 1
-r:plot{kind = 'lines', x = 'bits', y = 'sqnr'}    --> error: plot: kind: wanted one of bar box heat hist line scatter, got 'lines'; did you mean 'line'?
+r:plot{kind = 'lines', x = 'bits', y = 'sqnr'}    --> error: plot: kind: wanted one of bar box heat hist image line scatter, got 'lines'; did you mean 'line'?
 r:plot{x = 'bits', y = 'sqnr', titel = 'x'}       --> error: titel
 report():plot{x = 'bits', y = 'sqnr'}             --> error: plot: y: wanted one of the columns
 r:where{bits = 0}:plot{x = 'bits', y = 'sqnr'}    --> error: plot: wanted a report with rows, got none

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interp/plot/errors.h"
+#include "interp/plot/whiskers.h"
 #include "interp/plot/kind.h"
 
 /* Share of a category's width that its bars take. */

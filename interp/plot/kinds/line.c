@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "interp/plot/errors.h"
+#include "interp/plot/whiskers.h"
 #include "interp/plot/kind.h"
 
 /* Up to this number of points each gets a mark. */

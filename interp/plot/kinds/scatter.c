@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "interp/plot/errors.h"
+#include "interp/plot/whiskers.h"
 #include "interp/plot/kind.h"
 #include "interp/plot/labels.h"
 

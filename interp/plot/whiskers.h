@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What is uncertain about points: error bars and bands.
  */
-#ifndef QUOLL_INTERP_PLOT_ERRORS_H
-#define QUOLL_INTERP_PLOT_ERRORS_H
+#ifndef QUOLL_INTERP_PLOT_WHISKERS_H
+#define QUOLL_INTERP_PLOT_WHISKERS_H
 
 #include "interp/plot/kind.h"
 

@@ -2,7 +2,7 @@
  * Error bars and bands: reading yerr=, low= and high=, and drawing them for every kind of plot that has
  * points.
  */
-#include "interp/plot/errors.h"
+#include "interp/plot/whiskers.h"
 
 #include <math.h>
 
@@ -12,12 +12,8 @@
 
 static double *new_bounds(const struct ql_plot_reader *r, int64_t n)
 {
-	uint64_t bytes;
-	double *bounds;
+	double *bounds = ql_alloc_array_zeroed(r->f->ctx, n, sizeof(double));
 
-	if (!ql_size_mul((uint64_t)n, sizeof(double), &bytes))
-		bytes = UINT64_MAX;
-	bounds = ql_alloc_zeroed(r->f->ctx, bytes);
 	if (!bounds)
 		ql_raise(r->L, QL_ERR_MEMORY);
 	return bounds;
