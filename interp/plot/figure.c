@@ -263,8 +263,8 @@ void ql_figure_describe(const struct ql_figure *f, char *text, size_t size)
 	char what[64];
 
 	if (f->kind->form == QL_FORM_IMAGES)
-		snprintf(what, sizeof(what), "%lld of %lld x %lld%s", (long long)f->images, (long long)f->rows, (long long)f->columns,
-			f->channels == 3 ? " RGB" : "");
+		snprintf(what, sizeof(what), "%lld of %lld x %lld%s", (long long)f->images,
+			(long long)f->rows, (long long)f->columns, f->channels == 3 ? " RGB" : "");
 	else if (f->kind->form == QL_FORM_MATRIX)
 		snprintf(what, sizeof(what), "%lld x %lld", (long long)f->rows, (long long)f->columns);
 	else
