@@ -213,7 +213,8 @@ tensors keep their scales in .safetensors. Reports are saved by report:save, fig
 print(tensor.load 'x.npy':sum():item())  --> 6.0
 os.remove 'x.npy']])
 
-concept('figure', [[What plot.<kind>{…} and report:plot return. The prompt shows it: as a picture in terminals that take the graphics of
+concept('figure', [[What plot.<kind>{…} and report:plot return. In a script figure:show() draws it, and print(figure) says what
+it is. The prompt shows it: as a picture in terminals that take the graphics of
 kitty, iTerm2 or sixel, else drawn with characters; QUOLL_PLOT chooses. figure:save writes a file by its ending, file= in the
 call does so at once, figure:text gives the characters.]],
 	[[fig = plot.line{{1, 4, 9}, title='squares'}

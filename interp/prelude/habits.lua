@@ -115,7 +115,15 @@ local GLOBALS = {
 	vars = '%who', tuple = '{1, 2, 3}', set = '{[x] = true}', format = '("…"):format(x)',
 }
 
-local KINDS = {tensor = TENSOR, functions = FUNCTIONS, nn = NN, optim = OPTIM, quant = QUANT, module = MODULE, optimizer = OPTIMIZER, global = GLOBALS}
+local PLOT = {
+	plot = 'plot.line{y}', lineplot = 'plot.line{y}', heatmap = 'plot.heat{x}', matshow = 'plot.heat{x}', pcolormesh = 'plot.heat{x}',
+	histogram = 'plot.hist{x}', histplot = 'plot.hist{x}', boxplot = 'plot.box{x}', violinplot = 'plot.box{x}', barplot = 'plot.bar{y}',
+	barh = 'plot.bar{y, horizontal=true}', scatterplot = 'plot.scatter{x=, y=}', show = 'fig:show()', savefig = "fig:save 'a.png'",
+	figure = 'plot.line{y, width=800, height=600}', subplots = 'plot.line{a, b, panels=true}', semilogy = 'plot.line{y, ylog=true}',
+	semilogx = 'plot.line{y, xlog=true}', loglog = 'plot.line{y, xlog=true, ylog=true}', title = "plot.line{y, title='a'}",
+}
+
+local KINDS = {tensor = TENSOR, functions = FUNCTIONS, nn = NN, optim = OPTIM, quant = QUANT, module = MODULE, optimizer = OPTIMIZER, plot = PLOT, global = GLOBALS}
 habits.kinds = KINDS
 
 -- What to write instead of a name, as the end of a message, or nil.

@@ -23,7 +23,7 @@ end
 local function is_order(text)
 	local word, rest = text:match '^%s*%%(%l+)%s*(.-)%s*$'
 	if word == 'run' then return rest:find '^%d' or rest:find '^above' or rest:find '^stale' end
-	return word == 'edit' or word == 'debug' or word == 'stale' or word == 'history'
+	return word == 'edit' or word == 'debug' or word == 'stale' or word == 'history' or word == 'hist'
 end
 
 ---------------------------------------------------------------- %run

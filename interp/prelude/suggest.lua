@@ -77,7 +77,7 @@ local function habit(kind, name, value, line)
 	if kind == 'global' then return habits.of_global(name, line:match('%f[%w_]' .. name .. '%.([%w_.]+)')) end
 	local meta = debug.getmetatable(value)
 	if type(meta) == 'table' and rawget(meta, '__name') == 'quoll.optimizer' then return habits.answer('optimizer', name) end
-	for module, of in pairs {tensor = 'functions', nn = 'nn', optim = 'optim', quant = 'quant'} do
+	for module, of in pairs {tensor = 'functions', nn = 'nn', optim = 'optim', quant = 'quant', plot = 'plot'} do
 		if value ~= nil and rawequal(value, rawget(_G, module)) then return habits.answer(of, name) end
 	end
 end

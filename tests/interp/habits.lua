@@ -47,7 +47,7 @@ local linear = nn.Linear(1, 1)
 local OBJECTS = {x = META['quoll.tensor'].methods, y = META['quoll.tensor'].methods, m = linear, o = optim.sgd(linear)}
 
 it('no name on the left is one of ours', function()
-	local own = {tensor = OBJECTS.x, functions = tensor, nn = nn, optim = optim, quant = quant, module = {}, optimizer = {}, global = {}}
+	local own = {plot = plot, tensor = OBJECTS.x, functions = tensor, nn = nn, optim = optim, quant = quant, module = {}, optimizer = {}, global = {}}
 	for kind, list in pairs(habits.kinds) do
 		for name in pairs(list) do
 			assert(own[kind][name] == nil, kind .. ' ' .. name)
@@ -55,6 +55,15 @@ it('no name on the left is one of ours', function()
 			if kind == 'module' then assert(not pcall(function() return linear[name] end), name) end
 			if kind == 'optimizer' then assert(OBJECTS.o[name] == nil, name) end
 		end
+	end
+end)
+it('plots', function()
+	says('plot.heatmap{{1}}', "(field 'heatmap'); here: plot.heat{x}\n")
+	says('plot.scater{{1}}', "(field 'scater'); did you mean 'scatter'?\n")
+	for name, answer in pairs(habits.kinds.plot) do
+		local env = {x = tensor{{1, 2}, {3, 4}}, y = {1, 2}, a = {1, 2}, b = {2, 1}, plot = plot}
+		local code = answer:gsub('x=, y=', 'x=y, y=y')
+		assert(answer:find '^fig:' or pcall(assert(load('return ' .. code, code, 't', env))), name .. ': ' .. answer)
 	end
 end)
 it('all names on the right are', function()

@@ -12,6 +12,8 @@ const struct ql_magic ql_magic_edit = {"edit", "[n | file]",
 const struct ql_magic ql_magic_history = {"history", "[text] [-n 20] [-o] [-g] [-f file [-F]]",
 	"the inputs: those with the text, the last 20, with results, of all sessions, into a file (-F: replaces it)",
 	QL_TAKES_WORDS, NULL, "magic_inputs", "history"};
+const struct ql_magic ql_magic_hist = {"hist", "[text] [-n 20] [-o] [-g] [-f file [-F]]",
+	"short for %history", QL_TAKES_WORDS, NULL, "magic_inputs", "history"};
 const struct ql_magic ql_magic_stale = {"stale", "[n]",
 	"inputs that read what has changed since; n: what an input read and wrote", QL_TAKES_WORDS, NULL,
 	"magic_inputs", "stale"};
