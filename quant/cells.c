@@ -242,18 +242,13 @@ double ql_cells_quantile(const struct ql_cells *c, double weight, bool reverse)
 	return reverse ? c->min : c->max;
 }
 
-static double clamp(double x, double lo, double hi)
-{
-	return x < lo ? lo : x > hi ? hi : x;
-}
-
 /* Adds a cell to the bins that it meets, in proportion; first and last count bins. All of its weight goes somewhere. */
 static void spread(double first, double last, double weight, int bins, double *out)
 {
 	int a, b;
 
-	first = clamp(first, 0, bins);
-	last = clamp(last, 0, bins);
+	first = fmin(fmax(first, 0), bins);
+	last = fmin(fmax(last, 0), bins);
 	a = (int)fmin(first, bins - 1);
 	b = (int)fmin(last, bins - 1);
 	if (a == b) {

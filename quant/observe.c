@@ -69,7 +69,8 @@ enum ql_status ql_observe_slots(struct ql_ctx *ctx, const struct ql_ruler *r, in
 		slots[i].tally.count = ql_scratch_take(ctx, ql_tally_bytes(r));
 		slots[i].cells = ql_scratch_take(ctx, ql_cells_bytes(r));
 		slots[i].room = ql_scratch_array(ctx, QL_VIEW_ROOM(bins), sizeof(double));
-		if (!slots[i].tally.count || !slots[i].cells || !slots[i].room)
+		slots[i].even = (struct ql_even){.bins = bins, .count = ql_scratch_array(ctx, bins, sizeof(double))};
+		if (!slots[i].tally.count || !slots[i].cells || !slots[i].room || !slots[i].even.count)
 			return QL_ERR_MEMORY;
 	}
 	return QL_OK;
@@ -132,6 +133,11 @@ static struct ql_view tally_view(const struct once *o, struct ql_observe_slot *s
 	v.rule = ql_rule_at(o->rule, o->spec, o->first + (s - o->slots), s);
 
 	ql_cells_take_tally(&v.cells, o->ruler, &s->tally, s->cells);
+	if (o->kind->even) {
+		struct ql_strand strand = ql_strand_of(o->g, o->first + (s - o->slots));
+
+		v.even = ql_even_take(&s->even, fmax(fabs(v.cells.min), fabs(v.cells.max)), o->x, &strand);
+	}
 	return v;
 }
 

@@ -15,6 +15,7 @@ struct ql_observe_slot {
 	struct ql_rule rule; /* of the scale at work, where bits differ from channel to channel */
 	void *cells;
 	double *room;
+	struct ql_even even;
 };
 
 /* n contiguous values under one scale */

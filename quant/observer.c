@@ -3,6 +3,7 @@
  */
 #include "quant/observer.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "quant/observe.h"
@@ -36,8 +37,11 @@ enum ql_status ql_observer_new(struct ql_ctx *ctx, const struct ql_spec *spec, s
 
 void ql_observer_reset(struct ql_ctx *ctx, struct ql_observer *o)
 {
-	if (o->seen)
+	if (o->seen) {
 		ql_free(ctx, o->seen->histogram.weight);
+		ql_free(ctx, o->seen->all.count);
+		ql_free(ctx, o->seen->kept);
+	}
 	ql_free(ctx, o->seen);
 	o->seen = NULL;
 	o->scales = o->batches = o->warned = 0;
@@ -51,25 +55,52 @@ void ql_observer_free(struct ql_ctx *ctx, struct ql_observer *o)
 	ql_free(ctx, o);
 }
 
+/* Bins of magnitudes and kept values for all scales, where the kind wants them. */
+static enum ql_status make_bins(struct ql_ctx *ctx, struct ql_observer *o, int64_t scales)
+{
+	double *count;
+	float *kept;
+
+	if (!o->spec.observer->even || scales == 0)
+		return QL_OK;
+	o->room = ql_max64(2 * o->spec.bins, QL_EVEN_KEPT / scales / 2 * 2);
+	count = ql_alloc_array_zeroed(ctx, scales, QL_EVEN_FINE * sizeof(*count));
+	kept = count ? ql_alloc_array(ctx, ql_mul64(scales, o->room), sizeof(*kept)) : NULL;
+	if (!kept) {
+		ql_free(ctx, count);
+		return QL_ERR_MEMORY;
+	}
+	for (int64_t s = 0; s < scales; s++) {
+		o->seen[s].all = (struct ql_even){.bins = QL_EVEN_FINE, .count = count + s * QL_EVEN_FINE};
+		o->seen[s].kept = kept + s * o->room;
+		o->seen[s].once = (struct ql_even){.bins = o->spec.bins, .count = (double *)(void *)o->seen[s].kept};
+	}
+	return QL_OK;
+}
+
 /* Room for all scales; the weights of all lie in one block. */
 static enum ql_status make_room(struct ql_ctx *ctx, struct ql_observer *o, int64_t scales)
 {
 	uint64_t bytes;
 	double *weight;
+	enum ql_status status = QL_ERR_MEMORY;
 
 	if (!ql_size_mul((uint64_t)scales, ql_histogram_bytes(&o->ruler), &bytes))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "observer: wanted fewer than %lld scales", (long long)scales);
 	o->seen = ql_alloc_array_zeroed(ctx, scales, sizeof(*o->seen));
 	weight = o->seen ? ql_alloc_zeroed(ctx, bytes) : NULL;
-	if (!weight) {
-		ql_free(ctx, o->seen);
-		o->seen = NULL;
-		return QL_ERR_MEMORY;
+	for (int64_t s = 0; s < scales && weight; s++)
+		o->seen[s] = (struct ql_observed){.histogram = {.ruler = o->ruler, .weight = weight + s * 2 * o->ruler.cells}};
+	if (weight)
+		status = make_bins(ctx, o, scales);
+	if (!status) {
+		o->scales = scales;
+		return QL_OK;
 	}
-	for (int64_t s = 0; s < scales; s++)
-		o->seen[s].histogram = (struct ql_histogram){.ruler = o->ruler, .weight = weight + s * 2 * o->ruler.cells};
-	o->scales = scales;
-	return QL_OK;
+	ql_free(ctx, weight);
+	ql_free(ctx, o->seen);
+	o->seen = NULL;
+	return status;
 }
 
 static enum ql_status fit_to(struct ql_ctx *ctx, struct ql_observer *o, const struct ql_tensor *x, struct ql_grain *g)
@@ -101,6 +132,38 @@ struct update {
 	int64_t first;
 };
 
+/* Where `n` more values go that are to be kept; NULL: not all values so far are kept, or there is no room. `before` was seen. */
+static float *keep(const struct ql_observer *o, struct ql_observed *seen, const struct ql_moments *before, int64_t n)
+{
+	float *to = seen->kept + seen->n_kept;
+
+	if (before->count + before->nonfinite != seen->n_kept || n > o->room - seen->n_kept)
+		return NULL;
+	seen->n_kept += n;
+	return to;
+}
+
+static void count_bins(const struct update *u, struct ql_observed *seen, const struct ql_strand *strand, const struct ql_tally *t)
+{
+	double most = fmax(fabs(t->moments.lo), fabs(t->moments.hi));
+	int64_t n = t->moments.count + t->moments.nonfinite;
+	const struct ql_moments *before = &seen->histogram.moments;
+	float *to;
+
+	if (!u->o->spec.observer->even)
+		return;
+	to = keep(u->o, seen, before, n);
+	if (!to && before->count + before->nonfinite == 0) {
+		ql_even_take(&seen->once, most, u->x, strand);
+		seen->n_once = n;
+	}
+	for (int64_t run = 0; run < strand->runs && to; run++)
+		for (int64_t i = 0; i < strand->n; i++)
+			*to++ = u->x[strand->offset + run * strand->between + i * strand->stride];
+	if (t->moments.count > 0)
+		ql_even_update(&seen->all, most, u->x, strand);
+}
+
 static void update_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct update *u = arg;
@@ -114,6 +177,7 @@ static void update_body(void *arg, int64_t begin, int64_t end)
 			ql_tally_take(t, &u->o->ruler, u->rule->variant, u->x, &strand);
 		if (u->o->spec.observer->update)
 			u->o->spec.observer->update(u->rule, seen->own, &seen->histogram, t);
+		count_bins(u, seen, &strand, t);
 		ql_histogram_add(&seen->histogram, t);
 	}
 }
@@ -196,6 +260,22 @@ enum ql_status ql_observer_update(struct ql_ctx *ctx, struct ql_observer *o, str
 	return status;
 }
 
+static void merge_bins(const struct ql_observer *o, struct ql_observed *to, const struct ql_observed *from)
+{
+	const struct ql_moments *m = &from->histogram.moments;
+	int64_t n = m->count + m->nonfinite;
+	float *kept = n == from->n_kept ? keep(o, to, &to->histogram.moments, n) : NULL;
+
+	if (kept) {
+		memcpy(kept, from->kept, (size_t)n * sizeof(*kept));
+	} else if (n == from->n_once && to->histogram.moments.count + to->histogram.moments.nonfinite == 0) {
+		memcpy(to->once.count, from->once.count, (size_t)from->once.bins * sizeof(*to->once.count));
+		to->once.top = from->once.top;
+		to->n_once = n;
+	}
+	ql_even_merge(&to->all, &from->all);
+}
+
 enum ql_status ql_observer_merge(struct ql_ctx *ctx, struct ql_observer *o, const struct ql_observer *other)
 {
 	const struct ql_observer_kind *kind = o->spec.observer;
@@ -220,6 +300,8 @@ enum ql_status ql_observer_merge(struct ql_ctx *ctx, struct ql_observer *o, cons
 
 		if (kind->merge)
 			kind->merge(to->own, to->histogram.moments.count, from->own, from->histogram.moments.count);
+		if (kind->even)
+			merge_bins(o, to, from);
 		ql_histogram_merge(&to->histogram, &from->histogram);
 	}
 	o->batches += other->batches;

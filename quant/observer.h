@@ -7,6 +7,7 @@
 #define QUOLL_QUANT_OBSERVER_H
 
 #include "quant/cells.h"
+#include "quant/even.h"
 #include "quant/spec.h"
 
 #define QL_OBSERVER_OWN 4 /* doubles that a kind keeps beside the histogram; all 0 before the first batch */
@@ -18,6 +19,7 @@ struct ql_view {
 	const double *own;
 	const struct ql_rule *rule;
 	double *room; /* QL_VIEW_ROOM(rule->bins) doubles */
+	const struct ql_even *even; /* exact counts of |x|, where the kind asked for them; else NULL */
 };
 
 #define QL_VIEW_ROOM(bins) (4 * ((int64_t)(bins) + 1))
@@ -26,6 +28,7 @@ struct ql_view {
 struct ql_observer_kind {
 	struct ql_doc doc;
 	bool plain;   /* of one tensor: smallest and largest value */
+	bool even;    /* wants counts of |x| in even bins */
 	double floor; /* cells of at most this weight are forgotten */
 	/* Sees a batch before it is added to the histogram; NULL: nothing to do */
 	void (*update)(const struct ql_rule *rule, double *own, struct ql_histogram *h, const struct ql_tally *batch);
@@ -50,6 +53,12 @@ enum ql_status ql_observe_once(struct ql_ctx *ctx, const struct ql_spec *spec, c
 struct ql_observed {
 	struct ql_histogram histogram;
 	double own[QL_OBSERVER_OWN];
+	/* of kinds with `even`: all values in fine bins; the values themselves, as long as there is room for all */
+	struct ql_even all;
+	float *kept;
+	int64_t n_kept;
+	struct ql_even once; /* of a first batch for which there is no room: spec.bins, in the memory of kept */
+	int64_t n_once;
 };
 
 struct ql_observer {
@@ -57,6 +66,7 @@ struct ql_observer {
 	struct ql_ruler ruler;
 	int64_t scales;          /* 0: nothing seen yet, and with an axis not known */
 	int64_t batches;
+	int64_t room;            /* values that each scale may keep */
 	struct ql_observed *seen; /* scales */
 	char label[64];           /* what it observes, for the warning; empty: not said */
 	bool busy;                /* the host's: an operation on it runs, which may ask a function of the user's */

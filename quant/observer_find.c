@@ -12,6 +12,19 @@
 
 #define WARN_SHARE 0.001 /* of clipped values */
 
+/* Exact counts of the values that are kept or of the only batch, or the fine bins. */
+static const struct ql_even *counted(struct ql_observe_slot *s, const struct ql_observed *seen, const struct ql_view *v)
+{
+	const struct ql_moments *m = v->moments;
+	struct ql_strand all = {1, 0, 0, 1, seen->n_kept};
+
+	if (m->count + m->nonfinite == seen->n_once)
+		return &seen->once;
+	if (m->count + m->nonfinite != seen->n_kept)
+		return &seen->all;
+	return ql_even_take(&s->even, fmax(fabs(v->cells.min), fabs(v->cells.max)), seen->kept, &all);
+}
+
 struct ql_view ql_observed_view(const struct ql_find *f, struct ql_observe_slot *s, int64_t scale)
 {
 	const struct ql_observed *seen = &f->o->seen[scale];
@@ -19,6 +32,8 @@ struct ql_view ql_observed_view(const struct ql_find *f, struct ql_observe_slot 
 
 	v.rule = ql_rule_at(f->rule, &f->o->spec, scale, s);
 	ql_cells_take(&v.cells, &seen->histogram, f->o->spec.observer->floor, s->cells);
+	if (f->kind->even && f->o->spec.observer->even)
+		v.even = counted(s, seen, &v);
 	return v;
 }
 

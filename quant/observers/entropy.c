@@ -4,7 +4,8 @@
  * Over a histogram of |x| with `bins` even bins: for every i from 128 to all, P is the first i bins with everything beyond
  * added to the last of them; Q is the first i bins without that, merged into the codes' levels (2^(b-1), or 2^b when all
  * values have one sign and the codes have none) and spread again over the bins that hold something. The last i with the
- * least divergence of Kullback and Leibler D(P || Q) is taken. Bin 0 counts like bin 1: zeros are free.
+ * least divergence of Kullback and Leibler D(P || Q) is taken. Bin 0 counts like bin 1: zeros are free. With more levels than
+ * bins each bin is a level of its own, and only what is cut off costs anything.
  *
  * A candidate that would cut off more than half of the values is none: where the values lie far from 0, the first bin that
  * holds something would be the best of all.
@@ -74,12 +75,15 @@ static void range(const struct ql_view *v, double *lo, double *hi)
 
 	*lo = v->cells.min;
 	*hi = v->cells.max;
-	if (v->cells.total < LEAST * fmin(levels, FIRST))
+	if (most == 0 || v->cells.total < LEAST * fmin(levels, FIRST))
 		return;
-	ql_cells_even(&v->cells, 0, most, true, bins, v->room);
+	if (v->even)
+		ql_even_bins(v->even, most, bins, v->room);
+	else
+		ql_cells_even(&v->cells, 0, most, true, bins, v->room);
 	v->room[0] = v->room[1];
 	run_sums(&s, bins);
-	for (int i = levels > FIRST ? levels : FIRST; i <= bins && most > 0; i++) {
+	for (int i = FIRST; i <= bins; i++) {
 		double d = divergence(&s, bins, i, levels);
 
 		if (d <= best + 1e-12) {
@@ -98,8 +102,10 @@ const struct ql_observer_kind ql_observer_entropy = {
 		.text = "The threshold t on |x| whose codes lose the least information: the one of TensorRT, which compares a histogram of "
 			"2048 bins (bins=) with what 2^(bits-1) codes leave of it (2^bits where all values have one sign and the codes "
 			"none) and takes the least divergence. The range is -t..t, or what of it holds values. Made for activations at 8 "
-			"bits; with more than bins / 2 codes every value is kept, as minmax does.",
+			"bits. Counts are exact for one tensor, and for batches of up to 262144 values together; of more, the bins are made of "
+			"finer ones. With more codes than bins every value is kept, as minmax does.",
 		.example = "x = tensor.linspace(-1, 1, 4096)\n"
 			"print(('%.3f'):format(127 * x:quantize('int8@entropy'):qparams().scale:item()))  --> 1.000"},
+	.even = true,
 	.range = range,
 };

@@ -37,19 +37,44 @@ local function bins_of(list)
 	return h, most
 end
 
-it('finds the least divergence, computed as it is described', function()
-	tensor.seed(5)
-	for levels, s in pairs {[128] = 'int8@entropy', [8] = 'int4@entropy'} do
-		local x = tensor.randn(50000)
-		x[7] = 12
-		local h, most = bins_of(x:totable())
-		local t, least = threshold(s, x), math.huge
-		for i = 128, 2048, 7 do least = math.min(least, divergence(h, i, levels)) end
-		local found = math.huge -- the bins of the observer are cut out of finer ones: one more or less is as good
-		for i = -1, 1 do found = math.min(found, divergence(h, math.floor(t / most * 2048 + 0.5) + i, levels)) end
-		assert(found <= 1.02 * least, ('%s %g: %g %g'):format(s, t, found, least))
+-- The last bin with the least divergence.
+local function best_bin(h, levels)
+	local least, best = math.huge, nil
+	for i = 128, 2048 do
+		local d = divergence(h, i, levels)
+		if d <= least + 1e-12 then least, best = math.min(d, least), i end
 	end
-end)
+	return best
+end
+
+local N = 200000
+local distributions = {
+	normal = function() return tensor.randn(N) end, uniform = function() return tensor.rand(N) * 2 - 1 end,
+	laplace = function() return (1 - tensor.rand(N)):log() * tensor.randn(N):sign() end, relu = function() return tensor.randn(N):relu() end,
+	lognormal = function() return tensor.randn(N):exp() end,
+	outliers = function()
+		local x = tensor.randn(N)
+		x[77], x[99], x[1234] = 20, -17, 12.5
+		return x
+	end,
+}
+for name, make in pairs(distributions) do
+	it('finds the bin of the algorithm, computed as it is described: ' .. name, function()
+		tensor.seed(5)
+		local x = make()
+		local h, most = bins_of(x:totable())
+		local s = name == 'relu' and 'uint8@entropy' or name == 'normal' and 'int4@entropy' or 'int8@entropy'
+		local bin = best_bin(h, name == 'relu' and 256 or name == 'normal' and 8 or 128)
+		assert(threshold(s, x) == most * bin / 2048 or bin == 2048 and threshold(s, x) == most, bin)
+		local lo, hi = quant.observer(s):update(x):range()
+		local q = x:quantize(s):qparams()
+		assert(q.scale:item() == quant.params(lo, hi, s).scale)
+		local o = quant.observer(s)
+		for k = 0, 15 do o:update(x[{{k * N // 16 + 1, (k + 1) * N // 16}}]) end
+		lo, hi = o:range()
+		assert(math.abs(math.max(-lo, hi) / (most * bin / 2048) - 1) < 0.02, name)
+	end)
+end
 it('keeps all of evenly spread values', function()
 	for _, s in ipairs {'int8@entropy', 'uint8@entropy', 'int4@entropy'} do
 		assert(threshold(s, tensor.linspace(-1, 1, 1 << 17)) == 1, s)
