@@ -13,8 +13,6 @@
 #include "interp/record.h"
 #include "tensor/map.h"
 
-#define GC_BATCH ((size_t)64 << 10)
-
 struct ql_ctx *ql_ctx_of(lua_State *L)
 {
 	return *(struct ql_ctx **)lua_getextraspace(L);
@@ -74,18 +72,6 @@ int ql_raise(lua_State *L, enum ql_status status)
 {
 	(void)status;
 	return raise_text(L, ql_ctx_of(L)->err);
-}
-
-void ql_pay_gc(lua_State *L)
-{
-	struct ql_ctx *ctx = ql_ctx_of(L);
-	size_t debt = ctx->gc_debt;
-
-	ql_discarded_pay(L);
-	if (debt < GC_BATCH)
-		return;
-	ctx->gc_debt = 0;
-	lua_gc(L, LUA_GCSTEP, debt >> 10 > 1 << 30 ? 1 << 30 : (int)(debt >> 10));
 }
 
 bool ql_metatable_new(lua_State *L, const char *name)

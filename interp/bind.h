@@ -26,7 +26,7 @@ void ql_ctx_attach(lua_State *L, struct ql_ctx *ctx);
 int ql_raise(lua_State *L, enum ql_status status);
 /* Raises a formatted message the same way. */
 int ql_error(lua_State *L, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Tells the collector of the bytes allocated since the last call. Everything must be boxed. */
+/* Collects when tensors hold much more than after the last collection (collect.c). Everything must be boxed. */
 void ql_pay_gc(lua_State *L);
 
 /* luaL_newmetatable for objects of C, which wants them closed to Lua: getmetatable gives the name, so no script calls __gc,

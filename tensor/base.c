@@ -200,7 +200,7 @@ void *ql_alloc(struct ql_ctx *ctx, size_t bytes)
 	m->now += bytes;
 	if (m->now > m->peak)
 		m->peak = m->now;
-	ctx->gc_debt += bytes;
+	m->held += b->room;
 	return (char *)b + QL_HEADER;
 }
 
@@ -270,6 +270,7 @@ void ql_free(struct ql_ctx *ctx, void *p)
 		return;
 	b = block_of(p);
 	ctx->memory.now -= b->bytes;
+	ctx->memory.held -= b->room;
 	if (!make_room(ctx->cache, b)) {
 		free(b);
 		return;

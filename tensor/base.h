@@ -29,9 +29,12 @@ enum ql_status {
 };
 
 /* Counters of all bytes that went through ql_alloc. `limit` 0 means none. `fail_after` > 0 counts down
- * at each allocation; the one that reaches 0 fails (tests). */
+ * at each allocation; the one that reaches 0 fails (tests). `held` is `now` with the rounding of blocks and the bytes on
+ * other devices: the host's collector runs when it has grown (interp/collect.c) from `held_before`, what its last run
+ * left, by a step and `held_more`. */
 struct ql_memory {
 	size_t now, peak, limit;
+	size_t held, held_before, held_more;
 	uint64_t count;
 	uint64_t fail_after;
 };
@@ -49,7 +52,6 @@ enum ql_fallback_mode { QL_FALLBACK_SILENT, QL_FALLBACK_WARN, QL_FALLBACK_ERROR 
 struct ql_ctx {
 	char err[1024]; /* message of the last status other than QL_OK */
 	struct ql_memory memory;
-	size_t gc_debt;                      /* bytes allocated since the host's collector was last told */
 	volatile sig_atomic_t interrupted;   /* set by the host's signal handler, polled per tile */
 	bool finishing;                      /* polls say no: a tensor that is written to must not stay half written */
 	struct ql_node *dying;               /* nodes of the tape that are being freed, see tape.c */

@@ -7,6 +7,7 @@
 #include "tensor/attr.h"
 #include "tensor/base.h"
 
+/* `alloc` and `free` count what they hold into ctx->memory.held, as ql_alloc does. */
 struct ql_device {
 	struct ql_doc doc;
 	void *(*alloc)(struct ql_ctx *ctx, size_t bytes);

@@ -220,8 +220,17 @@ call does so at once, figure:text gives the characters.]],
 	[[fig = plot.line{{1, 4, 9}, title='squares'}
 print(#fig:text() > 0)  --> true]])
 
-concept('memory', [[A tensor is freed when the collector finds it unused; the collector is told of its bytes. local t <close> = … frees it at
-the end of the block. tensor.memory() tells the bytes in use and their peak, x:nbytes() those of one tensor, who() those of
+doc {name = 'collectgarbage', usage = "collectgarbage()  collectgarbage 'count'  collectgarbage(mode)", text = [[Lua's own function: runs the collector, tells Lua's
+memory in KiB ('count', without the tensors), or sets how it works: 'incremental' (the default), 'generational', 'stop', 'restart'.
+These set the pace for Lua's own data. Tensors have a pace of their own, the same in every mode and also after 'stop': see memory.]],
+	example = [[collectgarbage 'stop'
+for i = 1, 100 do local x = tensor.zeros(1000000) end
+print(tensor.memory().now < 64 << 20)  --> true
+collectgarbage 'restart']]}
+
+concept('memory', [[A tensor is freed when the collector finds it unused. It runs each time that tensors hold 8 MiB and some more (four
+times the size of Lua's own data) than after its last run, in every mode of collectgarbage. local t <close> = … frees a tensor at the end
+of the block. tensor.memory() tells the bytes in use and their peak, x:nbytes() those of one tensor, who() those of
 all variables, and --memory sets a limit, which is an ordinary error when reached.]],
 	[[x = tensor.zeros(1000)
 print(x:nbytes(), tensor.memory().now >= 4000)  --> 4000 true]])

@@ -8,7 +8,7 @@ local _, internal = ...
 local base = internal.import 'base'
 
 local MODULES = {'tensor', 'quant', 'nn', 'optim', 'data', 'graph', 'hw', 'gpu', 'bench', 'plot', 'sweep', 'jupyter'}
-local FUNCTIONS = {'report', 'help', 'source', 'who'} -- files of the prelude that return a global function
+local FUNCTIONS = {'collectgarbage', 'report', 'help', 'source', 'who'} -- global functions; most are files of the prelude
 
 local index = {list = {}, by_title = {}, by_bare = {}}
 

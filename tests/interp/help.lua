@@ -6,7 +6,7 @@ local index = internal.import 'help_index'
 
 -- Globals that are not ours.
 local stock = {}
-for name in ([[_G _VERSION assert collectgarbage coroutine debug dofile error getmetatable io ipairs load loadfile math next
+for name in ([[_G _VERSION assert coroutine debug dofile error getmetatable io ipairs load loadfile math next
 os package pairs pcall print rawequal rawget rawlen rawset require select setmetatable string table tonumber tostring type
 utf8 warn xpcall arg skip pending describe it __fails]]):gmatch '%S+' do
 	stock[name] = true
