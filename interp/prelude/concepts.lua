@@ -206,8 +206,8 @@ From outside: --threads, --kernel, --data and others, each also as an environmen
 lists them.]],
 	[[print(tensor{{1,2},{3,4}}:sum{axis=1}:totable()[2])  --> 6.0]])
 
-concept('files', [[tensor.load and tensor.save take the format from the ending of the name: .npy .npz .safetensors, and to be read also idx
-and .png; help 'npy' and so on. Files are replaced as a whole or not at all; a damaged one is an error of one line. Quantized
+concept('files', [[tensor.load and tensor.save take the format from the ending of the name: .npy .npz .safetensors .png, and to be read also idx
+and .jpg; help 'npy' and so on. Files are replaced as a whole or not at all; a damaged one is an error of one line. Quantized
 tensors keep their scales in .safetensors. Reports are saved by report:save, figures by file=.]],
 	[[tensor.save('x.npy', tensor{1,2,3})
 print(tensor.load 'x.npy':sum():item())  --> 6.0

@@ -140,6 +140,35 @@ tensor.save('x.npz', {a = 3})              --> error: save: a: wanted a tensor, 
 tensor.save('x.npz', {a = x}, {comp = 1})  --> error: save: unknown option 'comp'; did you mean 'compress'?; known: compress
 tensor.save('x.npy', {a = x, b = x})       --> error: wanted one tensor without a name, got 2 named ones
 tensor.save('x.npy', q)                    --> error: use .safetensors
-tensor.save('x.png', x)                    --> error: wanted a file name that ends in one of .npy .npz .safetensors
+tensor.save('x.jpg', x)                    --> error: wanted a file name that ends in one of .npy .npz .safetensors .png
 tensor.save('/none/x.npy', x)              --> error: cannot open the directory: No such file or directory
 os.execute('rm -f ' .. file .. '*')
+
+it('saves pictures as .png, which load as they were', function()
+	local file = os.tmpname() .. '.png'
+	for _, dtype in ipairs {'uint8', 'uint16'} do
+		for _, size in ipairs {{3, 5}, {3, 5, 2}, {7, 4, 3}, {3, 5, 4}, {1, 1}, {2, 300, 3}} do
+			local n = 1
+			for _, k in ipairs(size) do n = n * k end
+			local x = (tensor.arange(0, n - 1) * (dtype == 'uint8' and 3 or 997)):view(size)
+			x = (x % (dtype == 'uint8' and 256 or 65536)):to(dtype)
+			tensor.save(file, x)
+			local y = tensor.load(file)
+			assert(y:dtype() == dtype and y:eq(x):all():item() and table.concat({y:size()}, ' ') == table.concat(size, ' '))
+		end
+	end
+	local x = tensor.randint {5, 4, 3, high = 255}:to 'uint8'
+	tensor.save(file, x:permute(2, 1, 3):narrow(1, 2, 2))
+	assert(tensor.load(file):eq(x:permute(2, 1, 3):narrow(1, 2, 2)):all():item())
+	local function refused(t)
+		local ok, message = pcall(tensor.save, file, t)
+		assert(not ok)
+		return message:gsub('^.-: png: ', '')
+	end
+	print((refused(tensor.rand(3, 3))))  --> wanted uint8 or uint16, got float32(3, 3); of values from 0 to 1: (x * 255):to 'uint8'
+	print((refused(tensor.ones(3, 8, 8):to 'uint8')))  --> wanted an image (h, w) or (h, w, channels) with 2 to 4 channels and sides of 1 to 1000000, got (3, 8, 8); channels come last: x:permute(2, 3, 1)
+	print((refused(tensor.zeros(0, 4):to 'uint8')))  --> wanted an image...got (0, 4)
+	print((refused(tensor.ones(2, 2):quantize 'uint8')))  --> wanted uint8 or uint16, got uint8(2, 2) quantized; save :codes() or :dequantize()
+	assert(tensor.load(file):size(1) == 2, 'what was there stays')
+	os.remove(file)
+end)

@@ -41,15 +41,15 @@ static void extensions(void)
 		"none");
 	CASE("unknown extensions name the known ones");
 	refuse_load(write_file("x.foo", "1234567", 7), "wanted a file name that ends in one of .npy .npz "
-						       ".safetensors .idx -ubyte .idx.gz -ubyte.gz .idx.xz -ubyte.xz .bin .png");
+						       ".safetensors .idx -ubyte .idx.gz -ubyte.gz .idx.xz -ubyte.xz .bin .png .jpg .jpeg");
 	refuse_load(write_file("x", "", 0), "wanted a file name");
 	CHECK(save_named(path_of("x.foo"), "", t, 0) &&
 			strstr(ctx->err,
 				"x.foo': wanted a file name that ends in one of .npy .npz .safetensors"),
 		"%s", ctx->err);
-	CHECK(!strstr(ctx->err, "png"), "%s", ctx->err);
+	CHECK(!strstr(ctx->err, "jpg"), "%s", ctx->err);
 	CASE("formats that are only read");
-	CHECK(save_named(path_of("x.png"), "", t, 0) && strstr(ctx->err, "one of .npy .npz .safetensors"),
+	CHECK(save_named(path_of("x.jpg"), "", t, 0) && strstr(ctx->err, "one of .npy .npz .safetensors .png"),
 		"%s", ctx->err);
 	ql_tensor_release(ctx, t);
 }
