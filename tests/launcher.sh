@@ -181,6 +181,14 @@ reset
 check 'test -L quick: those of quick tests only' 'fish*libblas3*libzmq5*make*zsh' "$(tests -L quick)"
 check 'no other' 0 "$(grep -c -e tmux -e clang -e qemu "$have/.log")"
 reset
+fake "$bin/arm-none-eabi-gcc" 'case $1 in *=*) echo "a/name/with/slashes/${1#*=}" ;; esac'
+check 'test: a compiler that repeats the name of a file does not have it' '*libnewlib-arm-none-eabi*' "$(tests)"
+reset
+: >"$scratch/libc.a"
+fake "$bin/arm-none-eabi-gcc" "echo '$scratch/libc.a'"
+check 'test: one that tells where it is has it' 0 "$(tests | grep -c newlib)"
+rm "$bin/arm-none-eabi-gcc"
+reset
 echo make >"$have/.broken"
 check 'test: goes on without' '*tests that want*ran' "$(bare test 2>&1; echo '*tests that want'; bare)"
 rm "$have/.broken"
