@@ -10,7 +10,7 @@ local methods, meta = {}, {__name = 'quoll.dataset'}
 meta.methods = methods -- for completion and help
 debug.getregistry()[meta.__name] = meta
 
--- fields: x, and if there are: y, name, classes (list), note (one line)
+-- fields: x, and if there are: y, name, classes (list), left_out (list of files), note (one line)
 function dataset.new(fields)
 	return setmetatable(fields, meta)
 end
@@ -38,11 +38,13 @@ function meta.__tostring(set)
 	local lines = {('%s: %d samples'):format(set.name or 'data set', #set)}
 	lines[2] = '  x  ' .. shape_text(set.x)
 	if set.y then lines[3] = '  y  ' .. shape_text(set.y) end
-	if set.classes then
-		local names = table.concat(set.classes, ' ')
-		if #names > 90 then names = names:sub(1, 90):gsub('%S*$', '…') end
-		lines[#lines + 1] = ('  %d classes: %s'):format(#set.classes, names)
+	local function list(what, names)
+		local text = table.concat(names, ' ')
+		if #text > 90 then text = text:sub(1, 90):gsub('%S*$', '…') end
+		lines[#lines + 1] = ('  %d %s: %s'):format(#names, what, text)
 	end
+	if set.classes then list('classes', set.classes) end
+	if set.left_out then list(#set.left_out == 1 and 'file left out' or 'files left out', set.left_out) end
 	if set.note then lines[#lines + 1] = '  ' .. set.note end
 	return table.concat(lines, '\n')
 end
