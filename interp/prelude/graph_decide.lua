@@ -227,7 +227,9 @@ local function decide_layer(d, node, row, weights, inputs, chosen)
 	if not mode then return specs, 'always' end
 	row.mode = mode
 	row.inputs = mode ~= 'weight_only' and specs or {}
-	row.output = (chosen.output or d.output) and quant.spec(chosen.output or d.output) or nil
+	local output = chosen.output
+	if output == nil then output = d.output end
+	row.output = output and quant.spec(output) or nil
 	if #weights == 0 and mode == 'weight_only' then
 		row.mode = nil
 		return 'no weights'

@@ -12,6 +12,7 @@ local main = internal.import 'graph_export_main'
 local names = internal.import 'export_names'
 local report = internal.import 'report'
 local rounding = internal.import 'graph_rounding'
+local rules = internal.import 'module_rules'
 local size = internal.import 'graph_size'
 local vectors = internal.import 'export_vectors'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
@@ -84,9 +85,8 @@ local function check(o)
 	if o.layout and not base.one_of(o.layout, LAYOUTS) then
 		fail('export: layout: wanted nchw (channels first) or nhwc (channels last), got %s%s', describe(o.layout), base.near(o.layout, LAYOUTS))
 	end
-	if o.profile and (o.profile:find('\0', 1, true) or internal.matches(o.profile, '') == nil) then
-		fail("export: profile: wanted a regular expression, got '%.60s'", o.profile)
-	end
+	local reason = o.profile and rules.no_pattern(o.profile)
+	if reason then fail("export: profile: wanted a POSIX extended regular expression, got '%.60s': %s", o.profile, reason) end
 	return o
 end
 

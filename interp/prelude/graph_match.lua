@@ -8,6 +8,7 @@ local decide = internal.import 'graph_decide'
 local ops = internal.import 'graph_ops'
 local quantize = internal.import 'graph_quantize'
 local report = internal.import 'report'
+local rules_of = internal.import 'module_rules'
 local size = internal.import 'graph_size'
 local methods, method = core.methods, core.method
 
@@ -98,7 +99,7 @@ print(r[1].node, r[1].rule, r[1].weight, r[2].rule, r[2].mode)  --> fc1 1 int4/1
 		{'ms', 'true or false', 'measure (default false)'}, {'batch', 'integer', 'rows for ms= (default 1)'}})
 function methods.match(g, rules, o)
 	core.expect(g, 'match')
-	o = base.options(options, o)
+	o = base.options(options, rules_of.options(o))
 	local rows = {columns = {'node', 'op', 'rule', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}}
 	if o.ms then table.insert(rows.columns, 10, 'ms') end
 	local guard <close> = internal.nograd()

@@ -15,6 +15,7 @@ local pass = internal.import 'graph_pass'
 local progress = internal.import 'progress'
 local report = internal.import 'report'
 local rounding = internal.import 'graph_rounding'
+local rules = internal.import 'module_rules'
 local run = internal.import 'graph_run'
 local fail = base.fail
 local methods, method = core.methods, core.method
@@ -228,7 +229,7 @@ local function check_done(list, reader, o)
 		count = count + ((row.mode or row.done) and 1 or 0)
 	end
 	reader.finish(names)
-	if count == 0 and not o.rules then fail('quantize: wanted a graph with nodes that can be quantized, got none') end
+	if count == 0 and not o.rules and o.weight ~= 'float32' then fail('quantize: wanted a graph with nodes that can be quantized, got none') end
 end
 
 -- Some value that is computed becomes codes (weights are no such).
@@ -254,7 +255,7 @@ layernorm, rmsnorm, attention, rope, embedding, mean; argmax and argmin compare 
 static: ranges come from m:calibrate of the traced module, from g:calibrate, or from specs with scale= (and zero_point=). A rule that
 matches an op without an integer version is an error (optional=true: it stays float, and the report says so), also one that
 matches no node, or only nodes that rules before it took (optional=true: the note of the report says so), and one for sums and functions
-alone of which none can be in integers: they want known ranges (g:calibrate, or mode='static' with input=, scale included) and a result that is taken as codes (by a layer behind, or output=). weight='float32' leaves a node float, input='float32' makes its mode weight_only. Batch norm is folded and activations are fused first (fuse=false: not). rounding= is the rule by which integer
+alone of which none can be in integers: they want known ranges (g:calibrate, or mode='static' with input=, scale included) and a result that is taken as codes (by a layer behind, or output=). weight=false (or 'float32') leaves a node float, input=false makes its mode weight_only. Batch norm is folded and activations are fused first (fuse=false: not). rounding= is the rule by which integer
 results become codes: 'float', or in fixed point 'single' or 'double' (help 'requantization'); what is a float before is divided by
 the scale under every rule.]],
 	[[m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)}
@@ -271,7 +272,7 @@ print(q:run(x):error(m:quantize{mode='static'}(x)).max, q:node('linear1').attrs.
 		{'rounding', 'text', 'float single double (default float)'}})
 function methods.quantize(g, o)
 	core.expect(g, 'quantize')
-	o = base.options(options, o)
+	o = base.options(options, rules.options(o))
 	local guard <close> = internal.nograd()
 	local rule = rounding.check('quantize', o.rounding or 'float')
 	local final, list, reader, start = plan(g, o, function(row, why) fail('quantize: %s: %s', row.node.name, why) end)

@@ -318,7 +318,7 @@ end
 -- What a layer's rule asks for; nil and why it stays float.
 local function wanted_of(name, layer, chosen, options, mode)
 	local weight = chosen.weight or options.weight or 'int8/1'
-	local wanted = {mode = check_mode(chosen.mode or mode), weight = weight, optional = chosen.optional, output = chosen.output or options.output,
+	local wanted = {mode = check_mode(chosen.mode or mode), weight = weight, optional = chosen.optional, output = chosen.output == nil and options.output or chosen.output or nil,
 		asked = chosen.input or options.input, input = chosen.input or options.input or (mode == 'train' and 'int8' or 'uint8')}
 	if TRAINED[wanted.mode] then return wanted end
 	if rules.is_float(quant.spec(weight)) then return nil, "its weight is to be 'float32'" end
@@ -351,7 +351,7 @@ train: float weights that are quantized at each step, integer forward, gradients
 Results have the dtype of what goes in: to float16 they are rounded once, behind scales and bias in float32.
 weight=, input= and output= are specs. In mode static one with scale= (and zero_point=) needs no calibration, another is given the
 range that calibration saw; output=, always with its scale, makes a layer give codes. rules= is a list of {pattern, spec} or
-{pattern, mode=, weight=, input=, output=, emit=} (emit: C of one's own for g:export, see graph.op), first match wins, false or 'float32' leaves a layer float, input='float32' its inputs (mode weight_only); patterns are POSIX extended regular expressions, anchored at the start of the name. In all modes but qat
+{pattern, mode=, weight=, input=, output=, emit=} (emit: C of one's own for g:export, see graph.op), first match wins, false or 'float32' leaves a layer float, input=false or 'float32' its inputs (mode weight_only), as weight=false and input=false of the call do for all that no rule takes; patterns are POSIX extended regular expressions, anchored at the start of the name (no lazy quantifiers, no \d or \w). In all modes but qat
 and train batch norm is folded first (fuse=false: not).
 qat: float weights and inputs are rounded at each step as their specs say (x:fake), with gradients passed straight through;
 learn=true in a spec makes its scale a parameter (x:lsq). Make the optimizer afterwards. The trained model's
@@ -368,7 +368,7 @@ print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
 		{'fuse', 'true or false', 'fold batch norm (default true)'}})
 function methods.quantize(m, options)
 	module.parts_of(m, 'quantize')
-	options = base.options(quantize, options)
+	options = base.options(quantize, rules.options(options))
 	local mode = check_mode(options.mode or 'auto')
 	local new, reader = m:clone(), rules.reader(options.rules)
 	local float = prepare(new, options, mode)

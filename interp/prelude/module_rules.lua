@@ -16,14 +16,45 @@ local function check_field(i, key)
 	end
 end
 
+-- Perl's and Lua's classes, lazy quantifiers and groups have no meaning in POSIX extended regular expressions, or another one:
+-- glibc takes '.*?' for '(.*)?'. What to write instead, or nil.
+local INSTEAD = {d = '[0-9]', D = '[^0-9]', w = '[A-Za-z0-9_]', W = '[^A-Za-z0-9_]', s = '[[:space:]]', S = '[^[:space:]]', a = '[A-Za-z]',
+	l = '[a-z]', u = '[A-Z]'}
+local function foreign(pattern)
+	local at = 1
+	while at <= #pattern do
+		local c, after = pattern:sub(at, at), pattern:sub(at + 1, at + 1)
+		if c == '[' then
+			at = pattern:find(']', at + (after == '^' and 3 or 2), true) or #pattern
+			local class = pattern:find('^:%]%]', at - 1)
+			at = class and at + 1 or at
+		elseif (c == '\\' or c == '%') and after:find '%w' then
+			return ("'%s%s' is none; write %s"):format(c, after, INSTEAD[after] or 'the characters themselves, [abc] or [[:alnum:]]')
+		elseif c == '\\' then
+			at = at + 1
+		elseif c:find '[*+?}]' and after == '?' then
+			return ("there are no lazy quantifiers; write '%s' without '?'"):format(c)
+		elseif c == '(' and after == '?' then
+			return "there are no groups that begin with '(?'"
+		end
+		at = at + 1
+	end
+end
+
+-- Why a text is no pattern for names, or nil.
+function rules.no_pattern(pattern)
+	if pattern:find('\0', 1, true) then return 'it holds a zero byte' end
+	local good, reason = internal.matches(pattern, '')
+	return foreign(pattern) or good == nil and reason or nil
+end
+
 local function check(rule, i)
 	if type(rule) == 'function' then return end
 	if type(rule) ~= 'table' or type(rule[1]) ~= 'string' then
 		fail('rules: item %d: wanted {pattern, spec} or a function, got %s', i, describe(rule))
 	end
-	if rule[1]:find('\0', 1, true) then fail("rules: item %d: wanted a regular expression, got '%.60s'", i, rule[1]) end
-	local good, reason = internal.matches(rule[1], '')
-	if good == nil then fail("rules: item %d: wanted a regular expression, got '%.60s': %s", i, rule[1], reason) end
+	local reason = rules.no_pattern(rule[1])
+	if reason then fail("rules: item %d: wanted a POSIX extended regular expression, got '%.60s': %s", i, rule[1], reason) end
 	for key in next, rule do
 		if key ~= 1 and key ~= 2 then check_field(i, key) end
 	end
@@ -36,11 +67,20 @@ local function check(rule, i)
 	end
 end
 
+-- false for weight or input stands for floats.
+local function floats(fields)
+	for _, key in ipairs {'weight', 'input'} do
+		if fields[key] == false then fields[key] = 'float32' end
+	end
+	return fields
+end
+
 -- false: leave float; else a table of fields that replace the defaults.
 local function choice(value, rule, i)
 	if value == false then return false end
 	local fields = {}
-	if type(value) == 'table' and not getmetatable(value) and (value.mode or value.weight or value.input or value.output or value.emit) then
+	if type(value) == 'table' and not getmetatable(value) and (value.mode or value.weight ~= nil or value.input ~= nil or
+		value.output ~= nil or value.emit) then
 		for key, inner in next, value do
 			check_field(i, key)
 			fields[key] = inner
@@ -51,10 +91,16 @@ local function choice(value, rule, i)
 	for key in next, FIELDS do
 		if type(rule) == 'table' and rule[key] ~= nil then fields[key] = rule[key] end
 	end
-	for _, key in ipairs {'weight', 'input'} do
-		if fields[key] == false then fail("rules: item %d: %s: wanted a spec, got false; {pattern, false} leaves a layer float", i, key) end
-	end
-	return fields
+	return floats(fields)
+end
+
+-- The options of a call whose weight= and input= may be false, too; base.options checks what comes out.
+function rules.options(options)
+	if type(options) ~= 'table' then return options end
+	local copy = {}
+	for key, value in next, options do copy[key] = value end
+	copy.output = copy.output or nil
+	return floats(copy)
 end
 
 -- Whether a spec stands for plain float32.

@@ -178,7 +178,7 @@ it('rules: the first that matches wins', function()
 	_, c = m:quantize {mode='dynamic', rules={{'linear', 'int4'}, {'linear3', 'int8', optional=true}, {'conv.*', 'int8', optional=true}}}
 	assert(tostring(c):gsub('%s+', ' '):find("; matched nothing: rule 3 ('conv.*'); rule 2 ('linear3') does nothing: rule 1 before it took all that it matches",
 		1, true), tostring(c))
-	refused("rules: item 2: wanted a regular expression, got 'a('", m.quantize, m, {rules={{'linear1', 'int8'}, {'a(', 'int8'}}})
+	refused("rules: item 2: wanted a POSIX extended regular expression, got 'a('", m.quantize, m, {rules={{'linear1', 'int8'}, {'a(', 'int8'}}})
 	refused("rules: item 1: unknown field 'wieght'; did you mean 'weight'?", m.quantize, m, {rules={{'linear1', wieght='int8'}}})
 end)
 

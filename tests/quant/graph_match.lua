@@ -22,7 +22,7 @@ it('says what would be refused, and which rules match nothing', function()
 	print(tostring(r):find("matched nothing: rule 2 ('lstm.*')", 1, true) ~= nil)  --> true
 	r = g:match({{'.*', mode='dynamic', optional=true}, {'fc1', false}})
 	print(tostring(r):gsub('%s+', ' '):match 'rule 2.*')  --> rule 2 ('fc1') does nothing: rule 1 before it took all that it matches
-	print(pcall(g.match, g, {{'[', 'int8'}}))  --> false ...wanted a regular expression...
+	print(pcall(g.match, g, {{'[', 'int8'}}))  --> false ...wanted a POSIX extended regular expression...
 end)
 
 it('measures milliseconds once for each op with its sizes and specs', function()
