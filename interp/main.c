@@ -250,6 +250,8 @@ static int warn_of_globals(lua_State *L)
 /* `name` NULL: stdin */
 static int run_script(lua_State *L, const char *name, int argc, char **argv)
 {
+	int code;
+
 	ql_state_search(L, name);
 	if (luaL_loadfilex(L, name, ql_chunk_mode(L)))
 		return name ? cannot_load(L, name) : failed(L);
@@ -262,7 +264,8 @@ static int run_script(lua_State *L, const char *name, int argc, char **argv)
 	}
 	for (int i = 0; i < argc; i++)
 		lua_pushstring(L, argv[i]);
-	return run(L, argc);
+	code = run(L, argc);
+	return code ? code : ql_state_of(L)->exit_code;
 }
 
 /* Help and unknown options of all commands (prelude/subcommands.lua): false, with the exit code, when the command is not to run. */

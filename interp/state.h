@@ -24,6 +24,7 @@ struct ql_state {
 	struct ql_lifetime lifetime;
 	int close_depth;             /* nested coroutine.close (coroutine.c) */
 	int outer_frames;            /* of L, below the input that runs: who runs it is not in its tracebacks */
+	int exit_code;               /* of a script that ended well: 1 when trials of its sweeps failed */
 	bool warnings;               /* warn("@off") clears it */
 	bool warning_open;           /* a warning is being written in pieces */
 };

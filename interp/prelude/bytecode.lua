@@ -41,11 +41,13 @@ local function read_function()
 	string() -- source
 	f.line = size()
 	size() -- last line
+	f.from = at
 	at = at + 3 -- parameters, vararg, stack
 	local n = size()
 	f.code, f.count = at, n
 	at = at + 4 * n
 	for i = 0, size() - 1 do f.constants[i] = CONSTANT[byte()]() end
+	f.to = at - 1
 	for i = 0, size() - 1 do
 		f.upvalues[i] = {byte(), byte()}
 		at = at + 1 -- kind
@@ -66,6 +68,23 @@ local function read_function()
 	end
 	for i = 0, size() - 1 do f.names[i] = string() end
 	return f
+end
+
+-- What a function does, without where it is written and what its variables are called: instructions and constants of it and of the functions in
+-- it, which also say where their upvalues come from; and a list of the texts among the constants.
+function bytecode.canonical(f)
+	local parts, texts = {}, {}
+	local function add(inner, outermost)
+		parts[#parts + 1] = text:sub(inner.from, inner.to)
+		for i = 0, #inner.upvalues do
+			local upvalue = not outermost and inner.upvalues[i]
+			if upvalue then parts[#parts + 1] = ('^%d.%d'):format(upvalue[1], upvalue[2]) end
+		end
+		for _, constant in next, inner.constants do texts[#texts + 1] = constant end
+		for _, one in ipairs(inner.inner) do add(one, false) end
+	end
+	add(f, true)
+	return table.concat(parts, '\0'), texts
 end
 
 -- Opcode, A, B, C and Bx of instruction i, from 0 on.

@@ -25,8 +25,7 @@ drop= a layer goes up; chosen is the best that keeps the budget of all that were
 ms, predicted (sum of the drops of single layers), value of the metric, drop, front, chosen, rules. A third result is a report of the steps,
 each explained. file= keeps every measurement as it is made, and a second call takes it from there; a file of another model, other data
 (rows with their targets, in any order, and the number of batches), metric or options is an error. To tell them apart, the data is gone
-through once more. A function (metric, loss) is told by its code, its lines included, and what numbers, texts, tensors and functions it
-takes from outside.
+through once more. A function (metric, loss) is told by its code and the contents of what it takes from outside.
 mode= and input= are those of m:quantize (mode is weight_only unless it is given; calibrate before static).]],
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}: not the test data'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
 		{'choices', 'list', "specs, and false (default {'int4/1', 'int8/1'})"}, {'drop', 'number', 'budget, in the unit of the metric'},

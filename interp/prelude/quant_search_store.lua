@@ -3,9 +3,9 @@
 local _, internal = ...
 local base = internal.import 'base'
 local fit = internal.import 'fit'
-local help_index = internal.import 'help_index'
+local identity = internal.import 'identity'
 local module = internal.import 'module'
-local fail, is_tensor = base.fail, base.is_tensor
+local fail = base.fail
 local store = {}
 
 -- A file of lines "key<TAB>value<TAB>bytes<TAB>ms<TAB>count"; a torn last line is cut off. Its first line names what was measured.
@@ -54,21 +54,14 @@ local function of_weights(names, by_name)
 	return table.concat(parts, ' ')
 end
 
-local function of_tensor(x)
-	local sizes = {x:size()}
-	if x:quantized() then x = x:dequantize() end
-	if quant.dtype(x:dtype()).bits < 8 then x = x:to 'int64' end
-	return ('%s %s %s'):format(x:dtype(), table.concat(sizes, ','), internal.sha256(x:contiguous()))
-end
-
 -- Each row with its target, summed, so that a loader may shuffle them; as one where rows have no target each.
 local function of_batch(x, y)
 	if x:dim() == 0 or y:dim() == 0 or x:size(1) ~= y:size(1) then
-		return tonumber(internal.sha256(of_tensor(x) .. of_tensor(y)):sub(1, 16), 16)
+		return tonumber(internal.sha256(identity.tensor(x) .. identity.tensor(y)):sub(1, 16), 16)
 	end
 	local sum = 0
 	for i = 1, x:size(1) do
-		sum = sum + tonumber(internal.sha256(of_tensor(x:narrow(1, i, 1)) .. of_tensor(y:narrow(1, i, 1))):sub(1, 16), 16)
+		sum = sum + tonumber(internal.sha256(identity.tensor(x:narrow(1, i, 1)) .. identity.tensor(y:narrow(1, i, 1))):sub(1, 16), 16)
 	end
 	return sum
 end
@@ -84,27 +77,9 @@ local function of_data(o)
 	return ('%d:%016x'):format(n, sum)
 end
 
--- A function by its code and the values that it has kept from outside; tables are not looked into.
-local function of_function(f, level)
-	local good, code = pcall(string.dump, f, true)
-	if not good then return help_index.title_of(f) or 'C' end
-	local parts = {code}
-	for i = 1, debug.getinfo(f, 'u').nups do
-		local _, value = debug.getupvalue(f, i)
-		if is_tensor(value) then
-			parts[#parts + 1] = of_tensor(value)
-		elseif type(value) == 'function' then
-			parts[#parts + 1] = level < 4 and of_function(value, level + 1) or 'function'
-		else
-			parts[#parts + 1] = type(value) == 'table' and 'table' or tostring(value)
-		end
-	end
-	return internal.sha256(table.concat(parts, '\0')):sub(1, 16)
-end
-
 -- The first line of the file. `how`: mode, input, batches; `by_name`: the layers.
 function store.head(o, how, names, by_name)
-	local function named(f) return type(f) == 'function' and of_function(f, 1) or tostring(f or '-') end
+	local function named(f) return type(f) == 'function' and identity.of(f):sub(1, 16) or tostring(f or '-') end
 	local guard <close> = internal.nograd()
 	return ('quoll search 3 %s %s %s %s %s %s %s'):format(named(o.metric or 'accuracy'), named(o.loss), how.mode,
 		how.input and tostring(quant.spec(how.input)) or '-', tostring(how.batches), of_data(o), of_weights(names, by_name))

@@ -14,13 +14,16 @@ doc {name = 'sweep', kind = 'module', usage = 'quoll sweep file.lua [name=value,
 	text = [[Batch experiments. A script calls sweep.run with parameters and a function; each combination is a
 trial, run in a process of its own, and its results are one row of a results file (SQLite). Running the same command
 again runs only what is missing or failed, also after a crash. Run a script as `quoll file.lua` or `quoll sweep
-file.lua` (which also takes a file that returns the table for sweep.run, ends with an exit code and prints the
-results) and add: bits=8,4 (these values of a parameter only) --jobs N --retry N --timeout 10m --memory 2G
+file.lua` (which also takes a file that returns the table for sweep.run and prints the results); either ends with exit code 1 when trials
+failed. Options: bits=8,4 (these values of a parameter only) --jobs N --retry N --timeout 10m --memory 2G
 --fail-fast --keep-going --force --dry-run --shard i/n --db FILE --seeds N. `quoll sweep report FILE [--html F]
 [--csv F] [--md F] [--x COLUMN] [--y COLUMN]` shows a results file, `quoll sweep merge [--into FILE] FILE…` puts the
 files of shards together, `quoll sweep diff A B` compares two. scripts/sweep_slurm.sh and scripts/sweep_parallel.sh
-run the shards on several machines. A trial is known by its parameters, the text of the script and the files named
-in data=: when one of them changes, it is another trial.]]}
+run the shards on several machines. A trial is known by its parameters, the files named in data=, and its function with what that uses: its
+code, upvalues, globals of the script, functions that it calls, files that it runs by constant names (dofile 'model.lua', require), all
+by their contents, models and tensors too. When one of them changes, it is another trial; comments, what is done with the results, and
+further values of a parameter change none. What has no contents to compare (open files, data sets that are read as they are used, names of files that are computed)
+makes the text of the script above sweep.run count instead. Another version of Lua may compile to other code and run all again.]]}
 
 ---------------------------------------------------------------- the script
 
@@ -41,14 +44,40 @@ local function script_file()
 	end
 end
 
--- What the trials depend on besides their parameters: the text of the script and of the file of the function; without
--- files, the function's own code.
-local function code_hash(run, file, data)
+-- What the trials of results files of version 1 depend on besides their parameters: the text of the script and of the file of the function;
+-- without files, the function's own code.
+local function text_hash(run, file, data)
 	local info = debug.getinfo(run, 'S')
 	local own = info.source:sub(1, 1) == '@' and read_file(info.source:sub(2)) or
 		info.what ~= 'C' and string.dump(run, true) or ''
 	local script = file and read_file(file) or ''
 	return internal.sha256(table.concat({internal.sha256(own), internal.sha256(script), data}, '\0'))
+end
+
+-- The script above the call of sweep.run, or all of the file of the function: for what has no hash of its own.
+local function text_above(run)
+	local level, info = 2, nil
+	repeat
+		level = level + 1
+		info = debug.getinfo(level, 'Sl')
+	until not info or info.source:sub(1, 1) == '@'
+	local own = debug.getinfo(run, 'S').source
+	local text = read_file((info and info.source or own):sub(2)) or ''
+	if not info then return text end
+	local lines = {}
+	for line in (text .. '\n'):gmatch '(.-)\n' do lines[#lines + 1] = line end
+	return table.concat(lines, '\n', 1, math.min(#lines, math.max(0, info.currentline - 1)))
+end
+
+-- What the trials depend on besides their parameters: the function with what it uses, and the data. Returns the hash and its parts.
+local function code_hash(run, data)
+	local hash, parts, unknown = internal.import 'identity'.of(run)
+	parts[#parts + 1] = {'data', data}
+	if #unknown > 0 then
+		parts[#parts + 1] = {'the script above sweep.run (' .. table.concat(unknown, ', ') .. ')', internal.sha256(text_above(run))}
+		hash = hash .. parts[#parts][2]
+	end
+	return internal.sha256(hash .. '\0' .. data), parts
 end
 
 local function data_hash(files)
@@ -145,17 +174,17 @@ local function sharded(trials, shard)
 end
 
 -- What would run, without touching the results file: a report of the trials and their states.
-local function plan(o, trials, code)
+local function plan(o, trials, identity)
 	local states, list, pending = {}, {columns = {'state', 'trial'}}, 0
 	if internal.exists(o.db) then
 		local db <close> = store.open(o.db, 'read')
 		for _, row in ipairs(db:rows([[SELECT t.id, t.state FROM trial t JOIN study s ON s.key = t.study
-			WHERE s.name = ? AND t.code = ?]], o.name, code)) do
+			WHERE s.name = ? AND t.code IN (?, ?)]], o.name, identity.code, identity.text)) do
 			states[row.id] = row.state
 		end
 	end
 	for _, one in ipairs(trials) do
-		local state = states[one.id] or 'new'
+		local state = states[one.id] or states[one.old_id] or 'new'
 		local runs = state ~= 'done' or o.force
 		pending = pending + (runs and 1 or 0)
 		list[#list + 1] = {state = runs and state ~= 'new' and state .. ', runs again' or state,
@@ -165,14 +194,22 @@ local function plan(o, trials, code)
 	return internal.import 'report'(list), list
 end
 
+-- The same text with other values: why finished trials do not count.
+local function tell_changed(o, names, count)
+	if not names or o.log == false then return end
+	io.stderr:write(('%s: the script is the same, but these values are not: %s; %d finished trial%s left out\n'):format(o.name,
+		internal.import 'sweep_show'.clean(table.concat(names, ', '), 200), count, count == 1 and ' is' or 's are'))
+end
+
 local function threads_of(jobs) return math.max(1, tensor.threads() // math.max(1, jobs)) end
 
 local function finish(o, failures, stopped)
 	parse.state.failures = parse.state.failures + failures
+	if parse.state.failures > 0 then internal.exit_code(1) end
 	if stopped then fail('run: %s: %s', o.name, stopped) end
 end
 
-local function work(o, trials, code, data, file)
+local function work(o, trials, identity, data, file)
 	local jobs = o.jobs or 1
 	if jobs > 0 and os.getenv 'QUOLL_SANDBOX' then
 		fail('sweep.run: jobs: wanted 0, which runs the trials in this process, for --sandbox starts no programs; got %d', jobs)
@@ -182,12 +219,13 @@ local function work(o, trials, code, data, file)
 		fail('run: jobs: each trial runs the script again, and there is none here (prompt, -e or stdin); %s',
 			'jobs=0 runs them in this process')
 	end
-	local study = store.enter(db, o.name, code, trials, o.force)
+	local study = store.enter(db, o.name, identity, trials, o.force)
+	tell_changed(o, store.changed(db, study, identity))
 	local env = {jobs = jobs, script = file, commit = commit_of(file and file:match '^(.*)/' or '.'), shard = o.shard}
 	local failures, stopped = internal.import 'sweep_runner'.work({db = db, db_file = o.db, study = study,
 		name = o.name, me = store.worker(), jobs = jobs, threads = threads_of(jobs), timeout = o.timeout,
 		memory = o.memory, retry = o.retry or 0,
-		fail_fast = o.fail_fast, log = o.log ~= false, env = env, data = data}, o)
+		fail_fast = o.fail_fast, log = o.log ~= false, env = env, data = data, code = identity.code, text = identity.text}, o)
 	finish(o, failures, stopped)
 	table.insert(parse.state.ran, {db = o.db, study = o.name})
 	return rows.report(db, store.study(db, o.db, o.name), {})
@@ -202,13 +240,16 @@ function module.run(given)
 	-- A sweep before that of this trial: its results, which are there by now.
 	if child and child.study ~= o.name then return module.load(o.db or default_file(o, file), {study = o.name}) end
 	local data = child and child.data or data_hash(o.data or {})
-	local code = code_hash(o.run, file, data)
+	local text, code, parts = text_hash(o.run, file, data), nil, nil
+	if child and child.text == text then code = child.code else code, parts = code_hash(o.run, data) end
 	local all = config.trials(o, set, code)
+	for _, one in ipairs(all) do one.old_id = config.id(text, one.json) end
 	if child then trial.run_child(o, all) end
 	local trials = sharded(all, o.shard)
 	o.db = o.db or default_file(o, file)
-	if not o.dry_run then return work(o, trials, code, data, file) end
-	local pending, list = plan(o, trials, code)
+	local identity = {code = code, text = text, parts = parts}
+	if not o.dry_run then return work(o, trials, identity, data, file) end
+	local pending, list = plan(o, trials, identity)
 	if given.dry_run then return pending end
 	print 'state  trial'
 	for _, row in ipairs(list) do -- all of them, whole

@@ -303,6 +303,9 @@ local function filtered(list, keep)
 	return kept
 end
 
+-- The name of a trial in results files.
+function config.id(code, json) return internal.sha256(code .. '\0' .. json):sub(1, 32) end
+
 -- The trials: a list of {position=, json=, values=, id=} without repetitions. o: options of sweep.run; set: lists of
 -- values by name; code: what the ids depend on besides.
 function config.trials(o, set, code)
@@ -321,8 +324,7 @@ function config.trials(o, set, code)
 		local json = config.encode(one, 'config')
 		if not seen[json] then
 			seen[json] = true
-			local id = internal.sha256(code .. '\0' .. json):sub(1, 32)
-			trials[#trials + 1] = {position = #trials + 1, json = json, values = one, id = id}
+			trials[#trials + 1] = {position = #trials + 1, json = json, values = one, id = config.id(code, json)}
 		end
 	end
 	return trials

@@ -70,6 +70,9 @@ local function merge_file(db, file, context)
 	local from <close> = store.open(file, 'read')
 	context.file = file
 	store.transaction(db, function()
+		for _, row in ipairs(store.codes(from)) do
+			db:run('INSERT OR IGNORE INTO code VALUES(?, ?, ?)', row.code, row.text, row.parts)
+		end
 		for _, study in ipairs(store.studies(from)) do
 			local key = enter_study(db, study)
 			context.study = study.name

@@ -52,7 +52,7 @@ end
 
 local function environment(run, claimed, slot)
 	local told = {db = run.db_file, study = run.name, key = claimed.key, id = claimed.id, claim = claimed.claim,
-		data = run.data, env = run.env}
+		data = run.data, code = run.code, text = run.text, env = run.env}
 	local list = {'QUOLL_SWEEP_TRIAL=' .. config.encode(told, 'trial'), 'QUOLL_THREADS=' .. run.threads}
 	if run.memory then list[#list + 1] = 'QUOLL_MEMORY=' .. run.memory end
 	local device = device_of(slot)

@@ -10,9 +10,11 @@ local fail, describe = base.fail, base.describe
 local store = {}
 
 local APPLICATION = 0x51756f6c -- "Quol", in the header of the file
-local VERSION = 1
+local VERSION = 2 -- 1 named trials by the text of the script, and had no table code
 local STALE = 300 -- seconds without a sign from a worker on another machine
 
+-- What code was made of: the text of the script, and the hashes of the values that the function uses.
+local CODE = 'CREATE TABLE IF NOT EXISTS code(code TEXT PRIMARY KEY, text TEXT NOT NULL, parts TEXT NOT NULL)'
 local SCHEMA = {
 	[[CREATE TABLE study(key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, code TEXT NOT NULL,
 		created INTEGER NOT NULL)]],
@@ -27,6 +29,7 @@ local SCHEMA = {
 	[[CREATE TABLE metric(trial INTEGER NOT NULL REFERENCES trial, position INTEGER NOT NULL, name TEXT NOT NULL, step,
 		value REAL, PRIMARY KEY(trial, position))]],
 	[[CREATE TABLE env(trial INTEGER NOT NULL REFERENCES trial, name TEXT NOT NULL, value, PRIMARY KEY(trial, name))]],
+	CODE,
 	'PRAGMA application_id = ' .. APPLICATION,
 	'PRAGMA user_version = ' .. VERSION,
 }
@@ -164,6 +167,11 @@ function store.open(file, mode)
 			if check(db, file) == 'ours' then return end -- another process was faster
 			for _, statement in ipairs(SCHEMA) do db:run(statement) end
 		end)
+	elseif mode ~= 'read' and pragma(db, 'user_version') < VERSION then
+		transaction(db, function()
+			db:run(CODE)
+			db:run('PRAGMA user_version = ' .. VERSION)
+		end)
 	end
 	return db
 end
@@ -223,14 +231,25 @@ end
 
 ---------------------------------------------------------------- a study and its trials
 
+-- Trials that a file of version 1 named by the same text get their names of today.
+local function adopt(db, study, identity, trials)
+	if not db:rows('SELECT 1 AS found FROM trial WHERE study = ? AND code = ? LIMIT 1', study, identity.text)[1] then return end
+	for _, trial in ipairs(trials) do
+		db:run('UPDATE OR IGNORE trial SET id = ?, code = ? WHERE study = ? AND id = ?', trial.id, identity.code, study, trial.old_id)
+	end
+end
+
 -- Enters the study and those of its trials that are not there yet, and makes failed ones (with force: all) of this run
--- pending. The temporary table `mine` holds the ids of this run. Returns the study's key.
-function store.enter(db, name, code, trials, force)
+-- pending. The temporary table `mine` holds the ids of this run. identity: {code=, text=, parts=}. Returns the study's key.
+function store.enter(db, name, identity, trials, force)
+	local code = identity.code
 	db:run 'CREATE TEMP TABLE IF NOT EXISTS mine(id TEXT PRIMARY KEY)'
 	return transaction(db, function()
 		db:run([[INSERT INTO study(name, code, created) VALUES(?, ?, ?) ON CONFLICT(name) DO UPDATE
 			SET code = excluded.code]], name, code, os.time())
 		local study = db:rows('SELECT key FROM study WHERE name = ?', name)[1].key
+		db:run('INSERT OR REPLACE INTO code VALUES(?, ?, ?)', code, identity.text, config.encode(identity.parts or {}, 'parts'))
+		adopt(db, study, identity, trials)
 		db:run 'DELETE FROM mine'
 		for _, trial in ipairs(trials) do
 			db:run('INSERT INTO mine VALUES(?)', trial.id)
@@ -242,6 +261,23 @@ function store.enter(db, name, code, trials, force)
 			(state = 'failed' OR ?2 AND state = 'done') AND id IN (SELECT id FROM mine)]], study, force and 1 or 0)
 		return study
 	end)
+end
+
+-- Names of the values that differ from those of finished trials with the same text of the script, and the number of these; nil: there are none.
+function store.changed(db, study, identity)
+	local row = db:rows([[SELECT c.parts AS parts, count(*) AS n FROM trial t JOIN code c ON c.code = t.code WHERE t.study = ? AND t.state = 'done'
+		AND c.text = ? AND c.code <> ? GROUP BY c.code ORDER BY n DESC LIMIT 1]], study, identity.text, identity.code)[1]
+	local old, names = row and config.decode(row.parts) or {}, {}
+	for i, part in ipairs(identity.parts or {}) do
+		if old[i] and old[i][2] ~= part[2] then names[#names + 1] = part[1] end
+	end
+	if #names > 0 then return names, row.n end
+end
+
+-- Rows {code, text, parts} of the codes; a file of version 1 has none.
+function store.codes(db)
+	if pragma(db, 'user_version') < 2 then return {} end
+	return db:rows 'SELECT code, text, parts FROM code'
 end
 
 -- The states of the trials of this run: {pending=, running=, done=, failed=, total=}.

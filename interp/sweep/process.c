@@ -27,6 +27,7 @@
 #include "interp/interrupt.h"
 #include "interp/libs.h"
 #include "interp/prelude/prelude.h"
+#include "interp/state.h"
 
 #define PROCESS "quoll.sweep_process"
 #define STATUS_FD 3
@@ -419,12 +420,19 @@ static int process_self(lua_State *L)
 	return 3;
 }
 
+/* internal.exit_code(n): that of the program when the script ends well */
+static int set_exit_code(lua_State *L)
+{
+	ql_state_of(L)->exit_code = (int)luaL_checkinteger(L, 1);
+	return 0;
+}
+
 int ql_open_sweep_process(lua_State *L)
 {
 	static const luaL_Reg methods[] = {{"output", process_output}, {"status", process_status},
 		{"ended", process_ended}, {"kill", process_kill}, {"pid", process_pid},
 		{"resident", process_resident}, {"stop", process_stop}, {NULL, NULL}};
-	static const luaL_Reg functions[] = {{"process_start", process_start}, {"process_poll", process_poll},
+	static const luaL_Reg functions[] = {{"exit_code", set_exit_code}, {"process_start", process_start}, {"process_poll", process_poll},
 		{"process_alive", process_alive}, {"process_self", process_self},
 		{"process_forget", process_forget}, {NULL, NULL}};
 

@@ -167,18 +167,108 @@ end)
 
 it('stops when the script changes while it runs, and loses nothing', function()
 	fresh [[
+local factor = 1
 sweep.run{name = 's', grid = {x = {1, 2, 3, 4}}, run = function(c)
 	if c.x == 2 then
-		local f = io.open(arg[0], 'a')
-		f:write '-- changed\n'
+		local f = io.open(arg[0])
+		local text = f:read 'a'
+		f:close()
+		f = io.open(arg[0], 'w')
+		f:write((text:gsub('factor = 1', 'factor = 2')))
 		f:close()
 	end
-	return {y = c.x}
+	return {y = factor * c.x}
 end}]]
 	local text, code = run 's.lua'
 	local _, failed = text:gsub('FAILED', '')
 	assert(code == 1 and failed == 0 and text:find('run: s: the script or its data changed while it ran', 1, true), text)
 	assert(text:find('2 of 4 trials are done, 0 failed', 1, true), text)
+end)
+it('knows a trial by its function, what that uses, and its parameters', function()
+	local function script(o)
+		write('s.lua', ([[
+%s
+local k = %d
+%s
+local function helper(x) return x * k end
+local model = dofile 'model.lua'
+local r = sweep.run{name = 's', grid = {x = {%s}}, run = function(c)
+	local f = io.open('ran.txt', 'a') f:write(c.x, '\n') f:close() %s
+	return {y = helper(c.x) + model.a}
+end}
+print(r:sort('y')) %s]]):format(o.above or '', o.k or 2, o.unused or '', o.grid or '1, 2', o.inside or '', o.below or ''))
+	end
+	local function ran()
+		os.remove(folder .. '/ran.txt')
+		local text, code = run 's.lua'
+		assert(code == 0, text)
+		return lines(read 'ran.txt'), text
+	end
+	fresh ''
+	write('model.lua', 'return {a = 1}')
+	script {}
+	assert(ran() == 2 and ran() == 0)
+	script {below = "-- a title\nprint 'more'"}
+	assert(ran() == 0)
+	script {above = '-- a comment\n\n', inside = '-- here, too', unused = 'local other = {1, 2}'}
+	assert(ran() == 0)
+	script {grid = '1, 2, 3'}
+	assert(ran() == 1)
+	write('model.lua', '-- as before\nreturn {a = 1}')
+	assert(ran() == 0)
+	script {k = 3}
+	local n, text = ran()
+	assert(n == 2, text)
+	script {}
+	assert(ran() == 0) -- what was done with k = 2 is still there
+	write('model.lua', 'return {a = 2}')
+	n, text = ran()
+	assert(n == 2 and text:find('these values are not: model; 3 finished trials are left out', 1, true), text)
+	script {inside = 'c.x = c.x + 0'}
+	assert(ran() == 2)
+	script {above = 'local file = io.open(arg[0])', inside = 'local _ = file'}
+	assert(ran() == 2 and ran() == 0)
+	script {above = 'local file = io.open(arg[0])', inside = 'local _ = file', below = '-- below'}
+	assert(ran() == 0) -- an open file has no contents to compare: the text above counts
+	script {above = 'local file = io.open(arg[0]) -- above', inside = 'local _ = file'}
+	assert(ran() == 2)
+	assert(run 's.lua --dry-run':find 's: 0 of 2 trials would run')
+end)
+it('counts the trials of a file of version 1 whose script has the same text', function()
+	fresh(study 'grid={x={1,2,3}},')
+	run 's.lua'
+	os.remove(folder .. '/ran.txt')
+	-- what an earlier version wrote: ids by the text, no table code
+	local internal = debug.getregistry()['quoll.internal']
+	local config = internal.import 'sweep_config'
+	local db = internal.sqlite_open(folder .. '/s.db', 'write')
+	local text = db:rows 'SELECT text FROM code'[1].text
+	local script = internal.sha256(read 's.lua')
+	assert(text == internal.sha256(table.concat({script, script, internal.sha256 ''}, '\0')))
+	for _, row in ipairs(db:rows 'SELECT key, config FROM trial') do
+		db:run('UPDATE trial SET id = ?, code = ? WHERE key = ?', config.id(text, row.config), text, row.key)
+	end
+	db:run('UPDATE study SET code = ?', text)
+	db:run 'DROP TABLE code'
+	db:run 'PRAGMA user_version = 1'
+	db:close()
+	assert(#sweep.load(folder .. '/s.db') == 3)
+	assert(run 's.lua --dry-run':find 's: 0 of 3 trials would run')
+	local again, code = run 's.lua'
+	assert(code == 0 and again:find 's: 3 of 3 trials were done before' and read 'ran.txt' == '', again)
+	db = internal.sqlite_open(folder .. '/s.db', 'write')
+	assert(db:rows 'PRAGMA user_version'[1].user_version == 2 and db:rows 'SELECT count(*) AS n FROM trial'[1].n == 3)
+	db:close()
+	write('s.lua', read 's.lua' .. '\n-- another text, the same function')
+	assert(run 's.lua':find '3 of 3 trials were done before')
+end)
+it('ends with 1 when trials failed, as a script and by quoll sweep', function()
+	fresh(study('grid={x={1,2}},', 'if c.x == 2 then error "no" end return {y=1}') .. "\nprint 'the rest'")
+	local text, code = run 's.lua'
+	assert(code == 1 and text:find 'the rest', text)
+	assert(select(2, run 'sweep s.lua') == 1)
+	write('s.lua', read 's.lua' .. '\nos.exit(0)')
+	assert(select(2, run 's.lua') == 0)
 end)
 it('lists all trials of a dry run, whole', function()
 	fresh(study 'grid={x={1,2,3,4,5,6,7,8,9,10}, y={1,2,3,4,5,6,7,8,9,10}, z={("long "):rep(30)}},')
@@ -398,7 +488,7 @@ it('refuses files that are no results files', function()
 	run 's.lua --db v.db'
 	if shell 'command -v sqlite3' ~= '' then
 		shell 'sqlite3 v.db "PRAGMA user_version = 9"; sqlite3 o.db "CREATE TABLE t(a)"'
-		assert(run 's.lua --db v.db':find 'v.db: the file is of version 9, made by a newer Quoll; this one reads 1')
+		assert(run 's.lua --db v.db':find 'v.db: the file is of version 9, made by a newer Quoll; this one reads 2')
 		assert(run 's.lua --db o.db':find 'o.db: wanted a results file of sweeps, got another SQLite file')
 	end
 	assert(run 's.lua --db no/such/folder.db':find 'no/such/folder.db: unable to open database file')
