@@ -10,6 +10,7 @@
 #include "interp/libs.h"
 #include "interp/style.h"
 #include "quant/quantize.h"
+#include "tensor/team.h"
 
 static const lua_CFunction openers[] = {
 #define X(name) ql_open_##name,
@@ -94,6 +95,8 @@ static struct ql_ctx *context_new(struct ql_state *s)
 	if (!ctx)
 		return NULL;
 	ctx->host = s;
+	if (s->options.at[QL_OPTION_pin].i)
+		ql_team_pin(true); /* hw.features tells whether it was possible */
 	ctx->quant = &ql_quant_default;
 	ctx->warn = warn_from_library;
 	ctx->memory.limit = (size_t)limit;

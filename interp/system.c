@@ -16,6 +16,7 @@
 #include "interp/width.h"
 #include "tensor/cpu.h"
 #include "tensor/kernels/kernels.h"
+#include "tensor/team.h"
 
 /* ---- hw ---- */
 
@@ -103,6 +104,8 @@ static int hw_features(lua_State *L)
 	set_flag(L, "bf16", f & QL_CPU_AVX512BF16);
 	set_flag(L, "popcnt", f & QL_CPU_AVX512POPCNT);
 	set_size(L, "cores", (size_t)cpu->cores);
+	lua_pushboolean(L, ql_team_pinned());
+	lua_setfield(L, -2, "pinned");
 	set_size(L, "l1", cpu->l1d);
 	set_size(L, "l2", cpu->l2);
 	set_size(L, "l3", cpu->l3);
@@ -285,7 +288,7 @@ static const struct ql_doc docs[] = {
 		"per register; vnni, "
 		"avxvnni, amx, bf16, popcnt (vectors of bit counts) as booleans, true only when the "
 		"operating system allows "
-		"their use; cores; l1, l2, l3 in bytes (0: not known); level, the kernels that are in force "
+		"their use; cores; pinned: each thread stays on one; l1, l2, l3 in bytes (0: not known); level, the kernels that are in force "
 		"(hw.force); gpu, its "
 		"name or false, with dp4a (true or false) and imma (the dtypes of its integer tensor cores, "
 		"or false).",

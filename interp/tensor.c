@@ -14,6 +14,7 @@
 #include "interp/surplus.h"
 #include "quant/quantize.h"
 #include "tensor/ops/ops.h"
+#include "tensor/team.h"
 
 static struct ql_tensor *self(lua_State *L)
 {
@@ -22,17 +23,25 @@ static struct ql_tensor *self(lua_State *L)
 
 /* ---- process state ---- */
 
+static const struct ql_attr threads_attrs[] = {
+	{"n", QL_ATTR_INT, QL_POSITIONAL, NULL, "1 to 1024 (default: as it is)"},
+	{"pin", QL_ATTR_BOOL, 0, NULL, "true: each thread stays on a processor of its own, distinct cores first; false: not any more"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
 static int tensor_threads(lua_State *L)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
-	lua_Integer n;
+	struct ql_arguments args;
+	const struct ql_value *n = &args.value[0], *pin = &args.value[1];
 
-	if (!lua_isnoneornil(L, 1)) {
-		n = luaL_checkinteger(L, 1);
-		if (n < 1 || n > 1024)
-			return ql_error(L, "threads: wanted 1 to 1024, got %lld", (long long)n);
-		ctx->threads = (int)n;
-	}
+	ql_read_arguments(L, "threads", threads_attrs, 1, &args);
+	if (n->set && (n->i < 1 || n->i > 1024))
+		return ql_error(L, "threads: n: wanted 1 to 1024, got %lld", (long long)n->i);
+	if (pin->set && !ql_team_pin(pin->b))
+		return ql_error(L, "threads: pin: the system refuses to pin threads");
+	if (n->set)
+		ctx->threads = (int)n->i;
 	lua_pushinteger(L, ctx->threads);
 	return 1;
 }
@@ -238,9 +247,12 @@ static const struct ql_attr memory_attrs[] = {
 };
 
 static const struct ql_doc docs[] = {
-	{"threads", "tensor.threads()  tensor.threads(n)",
-		"The number of threads for large operations; with n sets it first. One per core by default; --threads sets it, too.",
-		"print(tensor.threads() >= 1)  --> true", NULL},
+	{"threads", "tensor.threads()  tensor.threads(n)  tensor.threads(n, {pin=true})",
+		"The number of threads for large operations; with n or pin sets that first. One per "
+		"processor that the process may use by default; --threads and --pin set it, too. Where the system cannot start as many, a "
+		"note says so once and those that there are go on. Pinned threads give steadier times on a machine of your own; programs "
+		"that os.execute and io.popen start then inherit the first processor.",
+		"print(tensor.threads() >= 1)  --> true", threads_attrs},
 	{"memory", "tensor.memory()  tensor.memory 'reset'",
 		"A table with the bytes that all tensors hold (now), their highest sum (peak) and the number of allocations so far.",
 		"x = tensor.zeros(1000)\nprint(tensor.memory().now >= 4000)  --> true", memory_attrs},

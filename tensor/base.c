@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "tensor/kernels/kernels.h"
 #include "tensor/ledger.h"
 #include "tensor/scratch.h"
+#include "tensor/team.h"
 
 #if defined(__has_feature) /* clang */
 #if __has_feature(address_sanitizer)
@@ -48,20 +48,13 @@ struct ql_cache {
 	size_t bytes;
 };
 
-static int available_cores(void)
-{
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
-}
-
 struct ql_ctx *ql_ctx_new(int threads)
 {
 	struct ql_ctx *ctx = calloc(1, sizeof(*ctx));
 
 	if (!ctx)
 		return NULL;
-	ctx->threads = threads > 0 ? threads : available_cores();
+	ctx->threads = threads > 0 ? threads : ql_team_processors();
 	ctx->seed = 1;
 	ctx->cache = calloc(1, sizeof(*ctx->cache));
 	ctx->kernels = ql_kernels_cpu();

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * The only parallel loop. Chunks are claimed, so a busy core only slows its own;
- * the interrupt flag is polled before each chunk. Below about half a millisecond of work the loop runs on the
- * calling thread, because waking a passive worker costs 0.05 to 0.2 ms.
+ * the interrupt flag is polled before each chunk. Where there is less work than calling other threads costs on this
+ * machine (team.h), the loop runs on the calling thread.
  */
 #ifndef QUOLL_TENSOR_PARALLEL_H
 #define QUOLL_TENSOR_PARALLEL_H
 
 #include "tensor/base.h"
 
-#define QL_PARALLEL_MIN_NS 500000 /* measured: see parallel.c */
+#define QL_PARALLEL_MIN_NS 20000 /* on any machine: the data of a smaller loop move more slowly than it runs */
 
 /* body works on items begin..end-1 and may neither fail, allocate nor call back into the host. */
 typedef void ql_parallel_fn(void *arg, int64_t begin, int64_t end);

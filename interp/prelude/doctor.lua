@@ -37,7 +37,7 @@ local function check_processor(add)
 	local here, absent = {f.simd}, {}
 	for _, name in ipairs(EXTENSIONS) do table.insert(f[name] and here or absent, name) end
 	add('name', 'ok', f.name)
-	add('cores', 'ok', ('%d, threads used: %d'):format(f.cores, tensor.threads()))
+	add('cores', 'ok', ('%d, threads used: %d%s'):format(f.cores, tensor.threads(), hw.features().pinned and ', pinned' or ''))
 	local caches = {}
 	for i, size in ipairs {f.l1, f.l2, f.l3} do
 		if size > 0 then caches[#caches + 1] = ('L%d %s'):format(i, bytes_text(size)) end
