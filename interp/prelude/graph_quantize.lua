@@ -149,8 +149,8 @@ end
 
 -- A function that turns out to be a float op takes floats as they are where nobody else wants them as codes: all is decided again
 -- without it. Sums and joins take what the layers beside them take.
-local function attempts(start, o, trouble)
-	local float, values, found = {}, {}, {}
+local function attempts(start, o, trouble, float)
+	local values, found = {}, {}
 	while true do
 		local edited, list, more, reader = attempt(start, o, trouble, float, values, found)
 		local again = false
@@ -207,14 +207,15 @@ end
 
 -- What g:quantize does, and g:match shows: the graph, the decision about each node, and the reader of the rules. `trouble(row, why)` is told
 -- of a node that a rule or mode asks for in vain.
-local function plan(g, o, trouble)
+-- `float`: names of nodes that stay float ops, or nil.
+local function plan(g, o, trouble, float)
 	local function told(row, why)
 		if row.rule then why = ('%s (rule %d)'):format(why, row.rule) end
 		trouble(row, why)
 	end
 	local start = o.fuse == false and g or pass.run(g, {'fold', 'fuse_activation'}, {})
 	if o.equalize then start = equalizer.equalize(start, o.equalize, decide.layers_of(start)) end
-	local edited, list, reader = attempts(start, o, told)
+	local edited, list, reader = attempts(start, o, told, float or {})
 	local final = pass.run(edited, {'fuse'}, {})
 	settle_rows(final, list)
 	check_vain(list, o.rules or {}, told)
@@ -249,7 +250,7 @@ local options = method('quantize', "g:quantize{mode='static', weight='int8/1', i
 per weight, bytes and why it stayed float. g is untouched. Modes, specs and rules are those of m:quantize; rules match the names of nodes
 (of a layer with several nodes also that of the layer), and a function gets the node (g:node). The values in between are nodes: quantize where floats become codes, requantize where codes change
 their parameters, dequantize where an op has no integer version. Where a quantized node feeds another one, codes pass between them
-(out=), through what only moves or compares them. Where their result is wanted as codes and g:calibrate has seen their ranges these are
+(out=), through what only moves or compares them. Where their result is wanted as codes and calibration has seen their ranges (m:calibrate those of nn modules, g:calibrate all) these are
 integer ops, too: sums, differences, products and joins, functions of one tensor (gelu, sigmoid, x * 2, …) by table, softmax,
 layernorm, rmsnorm, attention, rope, embedding, mean; argmax and argmin compare codes where the range of what they take is known; a rule with output={dtype=, scale=} wants codes of the last one.
 static: ranges come from m:calibrate of the traced module, from g:calibrate, or from specs with scale= (and zero_point=). A rule that

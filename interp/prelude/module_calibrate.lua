@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- m:calibrate and m:observers. Observers watch what goes into the layers that can be quantized, and both sides of the sums
--- of nn.Residual; the model's output is not touched.
+-- m:calibrate and m:observers. Observers watch what goes into the layers that can be quantized and into ops that can run on codes
+-- (module_sites.lua); the model's output is not touched.
 local _, internal = ...
 local base = internal.import 'base'
 local fit = internal.import 'fit'
@@ -15,8 +15,13 @@ local function observed(m)
 	local class = module.class_of(m)
 	if class.observed then return class.observed(m) end
 	if class.weights and not class.no_input then return {'input'} end
-	if class.name == 'Residual' then return {'body', 'around'} end
-	return {}
+	local names, keys = {}, {}
+	for key in next, class.sites or {} do keys[#keys + 1] = key end
+	table.sort(keys)
+	for _, key in ipairs(keys) do
+		for _, what in ipairs(class.sites[key]) do names[#names + 1] = what end
+	end
+	return names
 end
 
 local function watch(m, what, value)
@@ -34,7 +39,7 @@ local function attach(m, spec)
 		rawset(inner, 'observers', o)
 		n = n + #names
 		rawset(inner, 'watch', watch)
-		if o.input then
+		if o.input and not module.class_of(inner).sites then
 			rawset(inner, module.HOOK, function(self, x, ...)
 				watch(self, 'input', x)
 				return module.run(self, x, ...)
@@ -51,8 +56,15 @@ local function detach(m)
 	end)
 end
 
+-- A row of the input, for m:quantize to trace the model with.
+local function keep_example(m, x)
+	local row = base.is_tensor(x) and x:dim() > 0 and x:size(1) > 0 and x:narrow(1, 1, 1):clone() or nil
+	rawset(m, 'example', row)
+end
+
 local calibrate = method('calibrate', "m:calibrate(data, {input='uint8', batches=32})",
-	[[Runs batches of data through the model in the mode of use and lets observers see what goes into every layer with weights.
+	[[Runs batches of data through the model in the mode of use and lets observers see what goes into every layer with weights, and into the
+sums, pooling, activations, norms and attention of nn modules: what m:quantize and g:quantize need.
 input= is the spec of the activations, with the observer that finds their range ('uint8@entropy'). The outputs of the model are
 the same, bit for bit. A second call begins anew. Afterwards m:quantize{mode='static'} can be used; m:observers() shows what
 was found. Returns m.]],
@@ -76,6 +88,7 @@ function methods.calibrate(m, data, options)
 	local n, result = 0, quant.observer(options.input or 'uint8')
 	fit.begin_pass(m, data)
 	for x in fit.batches('calibrate', data) do
+		if n == 0 then keep_example(m, x) end
 		local y = m(x)
 		if base.is_tensor(y) and y:dtype():find 'float' then result:update(module.real(y)) end
 		n = n + 1

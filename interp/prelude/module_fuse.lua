@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- m:fuse: batch norm is folded into the layer before it, and a ReLU becomes that layer's act. Only where one follows the
+-- m:fuse: batch norm is folded into the layer before it, and a ReLU or ReLU6 becomes that layer's act. Only where one follows the
 -- other in nn.Sequential or nn.Residual: what a Lua function does between its parts is not known here.
 --   w' = w gamma / sqrt(var + eps), b' = (b - mean) gamma / sqrt(var + eps) + beta   (formulas in Jacob et al. 2018, 3.2)
 local _, internal = ...
@@ -38,7 +38,7 @@ local function can_fold(layer, norm)
 end
 
 local function can_act(layer, act)
-	return is_kind(act, 'ReLU') and (is_kind(layer, 'Conv2d') or is_kind(layer, 'Linear')) and not layer.act and
+	return (is_kind(act, 'ReLU') or is_kind(act, 'ReLU6')) and (is_kind(layer, 'Conv2d') or is_kind(layer, 'Linear')) and not layer.act and
 		not rawget(layer, 'quantized')
 end
 
@@ -52,7 +52,7 @@ local function fuse_list(m, count, shared)
 			fold(last, child)
 			module.remove(m, child)
 		elseif last and can_act(last, child) then
-			last.act = 'relu'
+			last.act = is_kind(child, 'ReLU') and 'relu' or 'relu6'
 			module.remove(m, child)
 		else
 			kept[#kept + 1] = child
@@ -72,7 +72,7 @@ local function fuse(m)
 end
 
 method('fuse', 'm:fuse()', [[A copy of m in the mode of use in which each batch norm behind a convolution or a Linear is folded into its
-weight and bias, and a ReLU behind one is done in the same pass. Where one follows the other in nn.Sequential and nn.Residual;
+weight and bias, and a ReLU or ReLU6 behind one is done in the same pass. Where one follows the other in nn.Sequential and nn.Residual;
 names stay. The outputs are the same but for rounding.]],
 	[[m = nn.Sequential{nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()}:eval()
 print(#m:fuse(), m:fuse().conv1.act)  --> 1 relu]])

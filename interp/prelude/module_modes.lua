@@ -41,6 +41,7 @@ module.half = half
 local function compute(m, given, x, weight, out)
 	local class = module.class_of(m)
 	if not class.no_input then return class.compute(m, x, weight, out or half(given)) end
+	if out then return class.compute(m, x, weight, out) end
 	local y, dtype = class.compute(m, x, weight), half(weight)
 	return dtype and y:to(dtype) or y
 end
@@ -48,7 +49,7 @@ end
 -- Integer weights, float arithmetic: they are decoded at each call. An embedding decodes the rows that it needs.
 function modes.weight_only(m, q, x)
 	local class = module.class_of(m)
-	if class.no_input then return compute(m, x, x, m.weight) end
+	if class.no_input then return compute(m, x, x, m.weight, q.output) end
 	local weight = m.weight:dequantize()
 	return class.compute(m, module.real(x), q.shape and weight:view(table.unpack(q.shape)) or weight)
 end

@@ -8,6 +8,7 @@ local fuse = internal.import('module_fuse').fuse
 local qat = internal.import 'module_qat'
 local report = internal.import 'report'
 local rules = internal.import 'module_rules'
+local sites = internal.import 'module_sites'
 internal.import 'module_modes'
 local fail, describe = base.fail, base.describe
 local methods, method = module.methods, module.method
@@ -191,76 +192,9 @@ local function quantize_layer(name, layer, o, made)
 	local before, after, count = quantize_weights(layer, q, made)
 	rawset(layer, 'frozen', mode)
 	rawset(layer, 'quantized', q)
-	rawset(layer, 'observers', nil)
 	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = q.weight.name,
 		input = q.input and q.input.name or 'float', output = 'float', bits = 8 * after / math.max(1, count), bytes = after,
 		float_bytes = before, why = why}
-end
-
----------------------------------------------------------------- codes from layer to layer
-
--- The static spec of what goes into a module, or nil: what the one before it may give in integers.
-local function wanted_input(m)
-	local q, class = rawget(m, 'quantized'), module.class_of(m)
-	if q then return q.mode == 'static' and q.input or nil end
-	if class.name == 'Sequential' then return m[1] and wanted_input(m[1]) end
-	if class.name == 'Residual' then return m.body > 0 and wanted_input(m[1]) or nil end
-end
-
--- Tells the last layer of m with weights to give codes under the spec; false when something between cannot pass them, or when it stands in
--- several places, of which each may want another spec.
-local give
-
-local function give_last(m, count, spec, shared)
-	for i = count, 1, -1 do
-		if not module.class_of(m[i]).integer then return give(m[i], spec, shared) end
-	end
-	return false
-end
-
-function give(m, spec, shared)
-	if shared[m] then return false end
-	local q, class = rawget(m, 'quantized'), module.class_of(m)
-	if q then
-		local able = q.mode == 'static' and not class.observed -- recurrent layers give floats
-		if able and not q.given_output then q.output = spec end
-		return able
-	end
-	if class.name == 'Sequential' then return give_last(m, #m, spec, shared) end
-	if class.name == 'Residual' and rawget(m, 'sum') then
-		m.out = spec
-		return true
-	end
-	return false
-end
-
--- Both sides of a sum in integers where each was calibrated.
-local function connect_residual(m, shared)
-	local body, around = calibrated(m, 'body'), calibrated(m, 'around')
-	if not body or not around or not give_last(m, m.body, body, shared) then return end
-	if m.shortcut and not give(m.shortcut, around, shared) then return end
-	rawset(m, 'sum', true) -- what goes in is codes when the module before gives them
-end
-
-local function connect_list(m, count, shared)
-	for i = 1, count do
-		local at = i + 1
-		while at <= count and module.class_of(m[at]).integer do at = at + 1 end
-		local spec = at <= count and wanted_input(m[at])
-		if spec and not module.class_of(m[i]).integer then give(m[i], spec, shared) end
-	end
-end
-
-local function connect(m)
-	local shared = module.shared(m)
-	module.walk(m, function(_, inner)
-		if module.class_of(inner).name == 'Residual' then connect_residual(inner, shared) end
-	end)
-	module.walk(m, function(_, inner)
-		local class = module.class_of(inner).name
-		if class == 'Sequential' then connect_list(inner, #inner, shared) end
-		if class == 'Residual' then connect_list(inner, inner.body, shared) end
-	end)
 end
 
 ---------------------------------------------------------------- before and after
@@ -306,6 +240,13 @@ local function why_not(layer)
 	return 'no integer version'
 end
 
+local function has_static(rows)
+	for _, row in ipairs(rows) do
+		if row.mode == 'static' then return true end
+	end
+	return false
+end
+
 local function totals(rows)
 	local bytes, before, n = 0, 0, 0
 	for _, row in ipairs(rows) do
@@ -332,7 +273,7 @@ end
 local function add_details(rows, by_name)
 	for _, row in ipairs(rows) do
 		local layer = by_name[row.name]
-		local q = rawget(layer, 'quantized')
+		local q = layer and rawget(layer, 'quantized')
 		if q then
 			if q.output then row.output = q.output.name end
 			rawset(layer, 'said', ('%s, weight %s, input %s'):format(row.mode, row.weight, row.input) ..
@@ -344,8 +285,11 @@ end
 local quantize = method('quantize', "m:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
 	[[A new model whose layers with weights run in integers; m is untouched. Returns the model and a report with a row for each
 layer: mode, specs, bits per weight, bytes, and why a layer stayed float. Modes:
-static: the input range is frozen as m:calibrate found it (an error without it); where one static layer follows another, codes
-pass between them without becoming float, through ReLU, max pooling and the sums of nn.Residual. dynamic: the input range is
+static: the input range is frozen as m:calibrate found it (an error without it). The model is traced with a row that m:calibrate has kept, and
+what becomes of each op is what g:quantize decides: codes pass between layers without becoming float, and sums, pooling, activations,
+norms, softmax and attention of nn modules are integer ops where their ranges are known and their result is taken as codes. The report
+has a row for each of these, too; an op that a Lua function calls stays float, and its row says so: graph.trace(m, x):quantize reaches it.
+Bits and coverage are those of g:quantize otherwise. dynamic: the input range is
 found at each call. weight_only: integer weights, float arithmetic. auto (default): static where calibrated, else dynamic.
 train: float weights that are quantized at each step, integer forward, gradients with decoded codes: the model can be trained.
 Results have the dtype of what goes in: to float16 they are rounded once, behind scales and bias in float32.
@@ -372,6 +316,8 @@ function methods.quantize(m, options)
 	local mode = check_mode(options.mode or 'auto')
 	local new, reader = m:clone(), rules.reader(options.rules)
 	local float = prepare(new, options, mode)
+	local traced, untraced
+	if mode == 'static' or mode == 'auto' then traced, untraced = sites.trace(new) end
 	local rows, names, by_name, made = {}, {}, {}, {}
 	rows.columns = {'name', 'kind', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}
 	module.walk(new, function(name, layer)
@@ -400,11 +346,16 @@ function methods.quantize(m, options)
 	end)
 	reader.finish(names)
 	if #names == 0 then fail('quantize: wanted a model with layers that have weights, got none') end
-	connect(new)
+	if traced then sites.adopt(new, traced, rows, options) end
+	for _, name in ipairs(names) do
+		local q = rawget(by_name[name], 'quantized')
+		if q and not TRAINED[q.mode] then rawset(by_name[name], 'observers', nil) end
+	end
 	module.mark_codes(new)
 	if float then equalizer.correct(new, float, options.biascorrect, 8) end
 	add_details(rows, by_name)
 	rows.note = totals(rows) .. reader.unused()
+	if untraced and has_static(rows) then rows.note = ('%s; layers take floats from each other: %s'):format(rows.note, untraced) end
 	return new, report(rows)
 end
 

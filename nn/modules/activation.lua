@@ -36,15 +36,21 @@ local list = {
 }
 
 local function plain(op)
-	return function(_, x) return x[op](x) end
+	return function(self, given)
+		local out, x = module.site(self, 'main', given)
+		return x[op](x, out and {out = out})
+	end
 end
 
 local function saturated(_, x) -- codes that begin at 0 are those of the relu
 	return base.is_tensor(x) and internal.non_negative(x) and x or x:relu()
 end
 
-local function with_attributes(op)
-	return function(self, x) return x[op](x, self.attributes) end
+local function with_attributes(op, key)
+	return function(self, given)
+		local out, x = module.site(self, 'main', given)
+		return x[op](x, out and {[key] = self.attributes[key], out = out} or self.attributes)
+	end
 end
 
 for _, entry in ipairs(list) do
@@ -57,11 +63,12 @@ for _, entry in ipairs(list) do
 		example = ('print(nn.%s()(tensor.zeros(2)):size())  --> 2'):format(name),
 		options = option and {option}, positional = option and {key},
 		integer = name == 'ReLU',
+		sites = name ~= 'ReLU' and {main = {'input'}} or nil,
 		init = function(self, options)
 			local value = options[key]
 			self.attributes = value ~= nil and {[key] = check(value)} or {}
 		end,
-		forward = option and with_attributes(op) or op == 'relu' and saturated or plain(op),
+		forward = option and with_attributes(op, key) or op == 'relu' and saturated or plain(op),
 		describe = option and function(self) return (module.fields_text(self.attributes, {key}):gsub('^, ', '')) end or nil,
 	})
 end

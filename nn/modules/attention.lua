@@ -22,6 +22,11 @@ local function remember(cache, k, v)
 	return cache.k:narrow(3, 1, to), cache.v:narrow(3, 1, to)
 end
 
+local function rotated(self, key, given, start)
+	local out, x = module.site(self, key, given)
+	return nn.rope(x, {start = start, out = out})
+end
+
 return module.define(nn, {
 	name = 'Attention',
 	usage = 'nn.Attention(size, heads, {causal=false, kvheads=, bias=true, rope=false})',
@@ -50,17 +55,20 @@ print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 	end,
 	forward = function(self, x, cache)
 		local b, t = x:size()
-		local q = split_heads(module.real(self.query(x)), self.heads)
-		local k = split_heads(module.real(self.key(x)), self.kvheads)
-		local v = split_heads(module.real(self.value(x)), self.kvheads)
+		local q = split_heads(self.query(x), self.heads)
+		local k = split_heads(self.key(x), self.kvheads)
+		local v = split_heads(self.value(x), self.kvheads)
 		if self.rope then
 			local start = cache and cache.n + 1 or 1
-			q, k = nn.rope(q, {start = start}), nn.rope(k, {start = start})
+			q, k = rotated(self, 'rope1', q, start), rotated(self, 'rope2', k, start)
 		end
-		if cache then k, v = remember(cache, k, v) end
-		local y = nn.attention(q, k, v, {causal = self.causal})
+		if cache then k, v = remember(cache, module.real(k), module.real(v)) end
+		local out
+		out, q, k, v = module.site(self, 'attention1', q, k, v)
+		local y = nn.attention(q, k, v, {causal = self.causal, out = out})
 		return self.out(y:transpose(2, 3):reshape(b, t, self.size))
 	end,
+	sites = {rope1 = {'rotated_query'}, rope2 = {'rotated_key'}, attention1 = {'queries', 'keys', 'values'}},
 	-- Room for n positions of a batch of b.
 	cache = function(self, b, n)
 		local d = self.size // self.heads

@@ -16,7 +16,7 @@ print(m(tensor{{1, 2, 10}, dtype='int32'}):size())  --> 1 3 4]],
 	end,
 	weights = {'weight'},
 	no_input = true, -- numbers are not quantized
-	compute = function(_, ids, weight) return weight:embedding(ids) end,
+	compute = function(_, ids, weight, out) return weight:embedding(ids, out and {out = out}) end,
 	forward = function(self, ids) return self.weight:embedding(ids) end,
 	describe = function(self) return ('%d, %d'):format(self.weight:size()) end,
 })

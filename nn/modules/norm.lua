@@ -53,9 +53,11 @@ module.define(nn, {
 		module.parameter(self, 'weight', tensor.ones(size))
 		if options.bias ~= false then module.parameter(self, 'bias', tensor.zeros(size)) end
 	end,
-	forward = function(self, x)
-		if self.bias then return module.real(x):layernorm(self.weight, self.bias, {eps = self.eps}) end
-		return module.real(x):layernorm(self.weight, {eps = self.eps})
+	sites = {main = {'input'}},
+	forward = function(self, given)
+		local out, x = module.site(self, 'main', given)
+		if self.bias then return x:layernorm(self.weight, self.bias, {eps = self.eps, out = out}) end
+		return x:layernorm(self.weight, {eps = self.eps, out = out})
 	end,
 	describe = describe,
 })
@@ -70,6 +72,10 @@ return module.define(nn, {
 		self.eps = check_eps('RMSNorm', options)
 		module.parameter(self, 'weight', tensor.ones(module.size('RMSNorm', 'size', size)))
 	end,
-	forward = function(self, x) return module.real(x):rmsnorm(self.weight, {eps = self.eps}) end,
+	sites = {main = {'input'}},
+	forward = function(self, given)
+		local out, x = module.site(self, 'main', given)
+		return x:rmsnorm(self.weight, {eps = self.eps, out = out})
+	end,
 	describe = describe,
 })

@@ -29,6 +29,11 @@ local function text(self)
 	return (type(k) == 'table' and ('{%d,%d}'):format(k[1], k[2]) or tostring(k)) .. module.fields_text(self.geometry, {'stride', 'pad'})
 end
 
+-- The geometry with out= beside it.
+local function with_out(geometry, out)
+	return {stride = geometry.stride, pad = geometry.pad, out = out}
+end
+
 local options = {{'stride', 'any', 'step of the window (default: the kernel)'}, {'pad', 'any', 'border, at most half of the kernel (default 0)'}}
 local HOW = ' kernel and stride are a number or {height, width}; pad may be {top, bottom, left, right}.'
 
@@ -51,9 +56,11 @@ return module.define(nn, {
 	options = {table.unpack(options)}, positional = {'stride', 'pad'},
 	example = 'print(nn.AvgPool2d()(tensor.ones(1, 3, 8, 8)):size())  --> 1 3 1 1',
 	init = function(self, given, kernel) window(self, given, kernel == nil and 'all' or kernel) end,
-	forward = function(self, x)
-		if self.kernel == 'all' then return x:avgpool2d() end
-		return x:avgpool2d(self.kernel, self.geometry)
+	sites = {main = {'input'}},
+	forward = function(self, given)
+		local out, x = module.site(self, 'main', given)
+		if self.kernel == 'all' then return x:avgpool2d(out and {out = out}) end
+		return x:avgpool2d(self.kernel, out and with_out(self.geometry, out) or self.geometry)
 	end,
 	describe = text,
 })

@@ -30,9 +30,10 @@ local block = {
 		self.dropout = module.child(self, nn.Dropout(o.dropout or 0), 'dropout')
 	end,
 	forward = function(self, x, cache)
-		x = x + self.dropout(module.real(self.attention(self.norm1(x), cache)))
-		return x + self.dropout(module.real(self.ff(self.norm2(x))))
+		x = module.add(self, 'add1', x, self.dropout(self.attention(self.norm1(x), cache)))
+		return module.add(self, 'add2', x, self.dropout(self.ff(self.norm2(x))))
 	end,
+	sites = {add1 = {'input', 'attended'}, add2 = {'middle', 'fed'}},
 }
 local kinds = {}
 module.define(kinds, block)
@@ -94,11 +95,12 @@ print(m(tensor{{1, 5, 3}, dtype='int32'}):size())  --> 1 3 10]],
 		local start = caches and caches[1].n + 1 or 1
 		check_ids(self, ids, start)
 		local x = self.embedding(ids)
-		if self.positions then x = x + self.positions:narrow(1, start, ids:size(2)) end
+		if self.positions then x = module.add(self, 'add1', x, self.positions:narrow(1, start, ids:size(2))) end
 		x = self.dropout(x)
 		for i = 1, self.layers do x = self[i](x, caches and caches[i]) end
 		return self.head(self.norm(x))
 	end,
+	sites = {add1 = {'embedded', 'positions'}},
 	-- One cache for each block.
 	cache = function(self, b, n)
 		local list = {}

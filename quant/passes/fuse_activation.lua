@@ -1,13 +1,21 @@
 -- SPDX-License-Identifier: MIT
--- Pass fuse_activation: an activation behind a linear or a convolution that nobody else reads becomes its act=. Where g:calibrate has
+-- Pass fuse_activation: an activation behind a linear or a convolution that nobody else reads becomes its act=. Where calibration has
 -- seen what the activation takes, one that is more than a clamp stays by itself until the layer is quantized: it can be a table of codes.
+local _, internal = ...
 local ACTS = {relu = true, relu6 = true, gelu = true, silu = true, tanh = true, sigmoid = true, hardswish = true}
 
 local CLAMPS = {relu = true, relu6 = true}
 
-local function is_left(e, layer, node)
-	return not layer.mode and not CLAMPS[node.op] and e.observers and e.observers[layer.name] ~= nil
+-- m:calibrate or g:calibrate has seen the value.
+local function is_known(e, layer)
+	if e.observers and e.observers[layer.name] then return true end
+	if not e.root or not e.observed or not e.observed[layer.name] then return false end
+	local decide = internal.import 'graph_decide'
+	e.layers = e.layers or decide.layers_of(e)
+	return decide.spec_for({g = e, layers = e.layers, found = {}}, layer, layer.name) ~= nil
 end
+
+local function is_left(e, layer, node) return not layer.mode and not CLAMPS[node.op] and is_known(e, layer) end
 
 return {group = 'fuse', text = 'an activation into the layer before it', run = function(e, say)
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do

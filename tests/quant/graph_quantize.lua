@@ -57,9 +57,9 @@ it('passes codes through relu, pooling and sums; floats stand only where an op w
 	m:calibrate({{x, x}}, {log=false})
 	local q, r = graph.trace(m, x):quantize{mode='static'}
 	local n = counts(q)
-	print(n.quantize, n.dequantize, n.requantize, n.batchnorm)  --> 2 nil nil nil
-	print(q:node('residual1.add1').attrs.out.name, n.relu, q:node('avgpool1').dtype)  --> uint8 nil float32
-	print(r:where{node='residual1.add1'}.mode, r:where{node='avgpool1'}.why)  --> static its operands are no codes, or nothing has seen their range
+	print(n.quantize, n.dequantize, n.requantize, n.batchnorm)  --> 1 nil nil nil
+	print(q:node('residual1.add1').attrs.out.name, n.relu, q:node('avgpool1').dtype)  --> uint8 nil uint8
+	print(r:where{node='residual1.add1'}.mode, r:where{node='avgpool1'}.mode)  --> static static
 	quant.log 'reset'
 	q:run(x)
 	print(#quant.log():where{path='fallback'}, quant.log():where{op='conv2d'}[1].path)  --> 0 int8

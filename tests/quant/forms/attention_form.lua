@@ -5,13 +5,13 @@ local m = nn.Attention(8, 2, {causal=true})
 local x = tensor.randn(2, 5, 8)
 local g = graph.trace(m, x)
 
-it('stays float where no range is known, and in mode dynamic', function()
+it('stays float in mode dynamic, and is an integer op behind m:calibrate, as in m:quantize', function()
 	local q, r = g:quantize{mode='dynamic'}
 	print(r:where{op='attention'}.mode, r:where{op='attention'}.why)  --> float it is an integer op in mode 'static' only
 	print(q:run(x, {check=true}):error(m:quantize{mode='dynamic'}(x)).max)  --> 0.0
 	m:calibrate({{x, x}}, {log=false})
 	q, r = graph.trace(m, x):quantize{mode='static'}
-	print(r:where{op='attention'}.mode, q:run(x):error(m:quantize{mode='static'}(x)).max)  --> float 0.0
+	print(r:where{op='attention'}.mode, q:run(x):error(m:quantize{mode='static'}(x)).max)  --> static 0.0
 end)
 
 it('runs in integers between integer layers, with heads shared or not', function()

@@ -18,10 +18,10 @@ it('a network with g:calibrate has one quantize, at its input', function()
 	assert(q:run(x, {arena=true}):error(y).max == 0)
 end)
 
-it('with m:calibrate, which does not see its range, it stays float, as in m:quantize', function()
+it('with m:calibrate it is an integer op, as in m:quantize', function()
 	m:calibrate({{x, x}}, {log=false})
 	local q, r = graph.trace(m, x):quantize{mode='static'}
-	print(r:where{op='avgpool2d'}.mode, q:run(x):error(m:quantize{mode='static'}(x)).max)  --> float 0.0
+	print(r:where{op='avgpool2d'}.mode, q:run(x):error(m:quantize{mode='static'}(x)).max)  --> static 0.0
 end)
 
 it('mean over axes as well', function()
