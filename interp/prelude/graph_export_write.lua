@@ -9,7 +9,9 @@ local export = internal.import 'graph_export'
 local files = internal.import 'graph_export_files'
 local interface = internal.import 'graph_interface'
 local main = internal.import 'graph_export_main'
+local measure = internal.import 'graph_export_measure'
 local names = internal.import 'export_names'
+local project = internal.import 'graph_export_project'
 local report = internal.import 'report'
 local rounding = internal.import 'graph_rounding'
 local rules = internal.import 'module_rules'
@@ -51,8 +53,9 @@ as it is, 'int8' is g:quantize{mode='static', weight='int8/1'}, 'int16' takes in
 g:quantize, or another graph; specs and options want g to be the float graph. The program takes the variant as its first word.
 blob=true keeps the weights in <name>.bin, which <name>_load(file) reads and checks; the forward functions then give 1 until it is done.
 The self-test has vectors= inputs: the first rows of samples=, batch= for each, or random numbers.
+project= adds CMakeLists.txt, a Zephyr module, or lays the files out as an Arduino library; nn/export/INTEGRATION.md tells more.
 All files are written or none. Returns a report: for each node multiplications, bytes of its constants and bytes of the arena that
-are in use; the note has the sums.]],
+are in use; the note has the sums, with cc= also flash and stack.]],
 	[[m = nn.Sequential{nn.Linear(4, 3)}
 m:calibrate({{tensor.randn(8, 4), tensor.ones(8)}}, {log=false})
 g = graph.trace(m:quantize{mode='static'}, tensor.zeros(1, 4))
@@ -67,6 +70,10 @@ os.execute('rm -r ' .. folder)]],
 		{'input', 'text', 'float int8 uint8: what the inputs are (default: as in the graph)'},
 		{'output', 'text', 'float int8 uint8: what the results are (default: as in the graph)'},
 		{'layout', 'text', "of images that come in and go out: nchw (channels first, default) or nhwc"},
+		{'project', 'text', 'make cmake zephyr arduino: files for a build system beside (default make)'},
+		{'cc', 'text', "compiler command, as 'arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -Os': the note tells flash and stack"},
+		{'max_ram', 'positive integer', 'bytes: an error when the arena (and the stack, with cc=) needs more'},
+		{'max_flash', 'positive integer', 'bytes: an error when the constants (and the code, with cc=) need more'},
 		{'rounding', 'text', 'float single double: rule of integer results (default: that of the graph)'},
 		{'variants', 'list', 'specs, or name -> spec, options or graph'}, {'blob', 'true or false', 'weights in a file of their own (default false)'}})
 
@@ -82,6 +89,7 @@ local function check(o)
 	for _, what in ipairs {'input', 'output'} do
 		if o[what] then interface.check(what, o[what]) end
 	end
+	if o.project then project.check(o.project) end
 	if o.layout and not base.one_of(o.layout, LAYOUTS) then
 		fail('export: layout: wanted nchw (channels first) or nhwc (channels last), got %s%s', describe(o.layout), base.near(o.layout, LAYOUTS))
 	end
@@ -270,7 +278,7 @@ local function texts_of(bundle, list, o)
 	texts[bundle.id .. '.h'], texts[bundle.id .. '.c'] = files.header(bundle), files.source(bundle)
 	texts[bundle.id .. '_ops.h'] = files.ops(bundle)
 	texts[bundle.id .. '_weights.h'], texts['main.c'], texts.Makefile = files.weights(bundle), main(bundle, tests), files.makefile(bundle)
-	return texts
+	return project.arrange(o.project or 'make', texts, bundle)
 end
 
 local function quoted(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
@@ -374,11 +382,11 @@ end
 
 ---------------------------------------------------------------- the report
 
-local function cost_report(bundle, texts)
+local function cost_report(bundle, texts, constants, made)
 	local several = bundle.variants[1].variant
 	local rows = {columns = {'node', 'op', 'macs', 'bytes', 'memory'}}
 	if several then table.insert(rows.columns, 1, 'variant') end
-	local constants, arena, macs, size = 0, 0, {}, 0
+	local arena, macs, size = 0, {}, 0
 	for _, e in ipairs(bundle.variants) do
 		local sum = 0
 		for _, c in ipairs(e.costs) do
@@ -387,10 +395,13 @@ local function cost_report(bundle, texts)
 		end
 		arena, macs[#macs + 1] = math.max(arena, e.arena), ('%d%s'):format(sum, several and ' (' .. e.variant .. ')' or '')
 	end
-	for _, a in ipairs(bundle.array_list) do constants = constants + a.bytes end
 	for _, text in next, texts do size = size + #text end
 	rows.note = ('%s: constants %d bytes, arena %d bytes, %d functions, %s multiplications; files of %d bytes'):format(bundle.id, constants, arena,
 		#bundle.part_list, table.concat(macs, ', '), size)
+	if made then
+		rows.note = ('%s; flash %d bytes, of which %d are code%s'):format(rows.note, made.flash, made.flash - constants,
+			made.stack and ('; stack %d bytes, C library not counted'):format(made.stack) or '')
+	end
 	return report(rows)
 end
 
@@ -403,9 +414,14 @@ function core.methods.export(g, options)
 		if o.input or o.output then v.graph = interface.apply(v.graph, o.input or 'float', o.output or 'float') end
 	end
 	local bundle = compile(list, o)
+	local arena, constants = 8 * files.arena_words(bundle), 0
+	for _, a in ipairs(bundle.array_list) do constants = constants + a.bytes end
+	if not o.cc then measure.check(bundle, o, arena, constants) end
 	local texts = texts_of(bundle, list, o)
+	local made = o.cc and measure.compiled(texts, bundle.id, o.cc)
+	if made then measure.check(bundle, o, arena, constants, made) end
 	write(o.dir, texts)
-	return cost_report(bundle, texts)
+	return cost_report(bundle, texts, constants, made)
 end
 
 return true
