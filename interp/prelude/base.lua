@@ -101,7 +101,10 @@ local LIMIT = {
 	function(f, name)
 		return function(a, ...)
 			local x, y = ...
-			if x ~= nil or y ~= nil then surplus(name, 1, ...) end
+			if x ~= nil or y ~= nil then
+				if a == nil and type(x) == 'string' then base.fail('%s: %s', name, x) end -- nil and why, as data.find gives
+				surplus(name, 1, ...)
+			end
 			return f(a)
 		end
 	end,

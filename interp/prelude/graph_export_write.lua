@@ -25,35 +25,50 @@ local VECTORS = 2 -- inputs in main.c that the program tests itself with, unless
 
 local export_doc = core.method('export', "g:export{dir='net_c', name='net'}",
 	[[Writes the graph as C99 into a folder: <name>.c, <name>.h, <name>_ops.h (the functions that are called, no others), <name>_weights.h, main.c
-and a Makefile. `make` builds a program of its own: --selftest compares with results of g:run that are stored in it, --run reads inputs
-from stdin, --time N measures. <name>_run(state, …) keeps all values in the struct that the caller passes, so it is reentrant;
+and a Makefile.
+
+`make` builds a program of its own: --selftest compares with results of g:run that are stored in it, --run reads inputs
+from stdin, --time N measures.
+
+<name>_run(state, …) keeps all values in the struct that the caller passes, so it is reentrant;
 <name>_forward(…) uses a static one. -D<NAME>_CONFIG='"file.h"' names a header that may set the macros <NAME>_LAYER(index, name), called
 before each layer, <NAME>_ARENA_ATTRIBUTE (a section for the static state) and <NAME>_NO_ARENA (no static state).
+
 input= and output= choose codes of 8 bits at the borders: int8 codes are uint8 codes less 128. The input has to be quantized in the
 graph by one scale, the result to be codes or to have a range that calibration saw (softmax and sigmoid: 1/256). <name>.h has scales,
 zero points and sizes as macros. layout='nhwc' takes and gives images with the channels last. A graph of mode static with
 rounding='double' or 'single' that takes and gives codes computes with integers alone in convolutions, linear layers, sums and pooling.
-No malloc, no library functions but memcpy and memset, never math.h: functions such as tanh are written out. All results are those of
+
+No malloc, no library functions but memcpy and memset, never math.h: functions such as tanh are written out.
+
+All results are those of
 g:run bit for bit, floats as well, on every processor; of a graph that is none of a quantized model of the modes static and dynamic
 those of g:run(x, {ordered=true}), which adds products in the order of the C. A nan is a nan, whatever its bits. Within 2e-6 of the
 largest, but not the same bits are norms of other powers than 0, 1, 2 and infinity, functions and softmax of integers of 32 and 64
 bits, and ops of one's own that say so: where codes hang on such a float, the vectors of --selftest are the first for which none is at
 an edge, of 30 more than are wanted, as far as samples= has rows; else their tolerance is twice what it changes.
+
 The graph is one of g:quantize, or the trace of a model, float or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as the observer minmax does, of affine codes
 under one scale (with input='uint8@entropy' or another observer it is refused: these are for static); weight_only, whose weights are decoded row by row.
 rounding= exports it under another rule for integer results (help 'requantization'): g:quantize{rounding=} gives these bits in
-g:run, too. Weights of 4 bits lie two in a byte, binary ones eight. Every op has a C version but those of random numbers, losses and
+g:run, too. Weights of 4 bits lie two in a byte, binary ones eight.
+
+Every op has a C version but those of random numbers, losses and
 x[mask], whose size depends on values. Values are float32, integers of whole bytes, bool and affine codes under one scale, of 4 bits
 and binary ones, too: refused are float16, bfloat16 and float64, :to 'int4' and 'uint4', and of values that are not constants (weights may be
 anything) quantize and fake with a scale for each channel or block, of the scheme log, or whose range another observer than minmax finds, binary
 codes whose scale is found, and fake of binary. What is an error in Quoll for some values (division of integers by 0, a number that is none of a
 place) gives 0 in C.
+
 variants= puts several precisions side by side, as <name>_forward_<variant>, with one arena for all: a list of specs ('float32' is the graph
 as it is, 'int8' is g:quantize{mode='static', weight='int8/1'}, 'int16' takes int16 activations, too), or a table name -> spec, options of
 g:quantize, or another graph; specs and options want g to be the float graph. The program takes the variant as its first word.
+
 blob=true keeps the weights in <name>.bin, which <name>_load(file) reads and checks; the forward functions then give 1 until it is done.
+
 The self-test has vectors= inputs: the first rows of samples=, batch= for each, or random numbers.
 project= adds CMakeLists.txt, a Zephyr module, or lays the files out as an Arduino library; nn/export/INTEGRATION.md tells more.
+
 All files are written or none. Returns a report: for each node multiplications, bytes of its constants and bytes of the arena that
 are in use; the note has the sums, with cc= also flash and stack.]],
 	[[m = nn.Sequential{nn.Linear(4, 3)}

@@ -178,20 +178,29 @@ end
 local options = base.doc {name = 'graph.op', usage = "f = graph.op{name='clip', infer=, run=, emit=, form=, options=}",
 	text = [[An op of your own: a function of tensors that graph.trace takes as one node. Operands (tensors, numbers) come first, options behind them
 in a table, and all functions get them so:
+
 infer(x, …, options) gives {shape={sizes}, dtype='float32'} for each result; of an operand it sees {shape=, dtype=, spec=}, not the values.
+
 run(x, …, options) computes, with any tensor functions. To write into operands is an error, as is a result that infer did not tell of.
+
 options= lists what the op takes by name, {name, type, text} each, the types being integer, number, text, true or false, list.
+
 form= gives it a quantized form, so that rules reach it: inputs= and weights= (positions of operands that may be codes; {1} and {}), gives= 'codes'
 (with out= run gives codes of that spec, else floats), 'float' or 'same' (codes under the params of x), needs=true (in integers only where the
 result is wanted as codes, as sums), fits(node), which gives false and words for what it can where it cannot, and macs(shape), with
 shape(i) the sizes of operand i and shape(0) of the result. infer speaks of floats; codes follow from gives.
+
 emit(e, node) writes C for g:export: x, f = e:input(node, i) is the C expression of operand i and its facts (shape, count, ctype, and of codes scale,
 zero, lo, hi), y, g = e:output(node) the same for the result; e:input(node, i, 'plain') asks for channels in front, as in Quoll: without it an image may
-have them last, as the third result tells ('plain' or 'nhwc'), and e:output(node, layout) gives it on so. e:func(name, text, fields, needs)
+have them last, as the third result tells ('plain' or 'nhwc'), and e:output(node, layout) gives it on so.
+
+e:func(name, text, fields, needs)
 is a C function from text with ${name} and ${field} in it, written once for each combination of fields (types); needs= lists functions
 that it calls: 'round', 'exp', 'tanh' …, known there as q_round and so on. e:array(name, ctype, values, text) is a constant array, e:constant(node, i)
 the tensor of a constant operand, e:scratch(bytes) memory for one call, e.float(x) a float in C; e:call(format, …) a line of the forward pass.
+
 Set e.inexact = true where floats are not the same bits. Without emit g:export refuses the op by name.
+
 A name that is taken is refused; with replace=true the new op takes the place of your own one, in graphs that exist, too. For an op of
 Quoll replace=true with emit= alone gives it other C in all exports (without emit: Quoll's again); a rule of m:quantize and g:quantize,
 {'fc', 'int8/1', emit=f}, does so for the nodes that it matches. e:default(node) writes the C of Quoll. The self-test of the export

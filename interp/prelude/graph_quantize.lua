@@ -248,15 +248,26 @@ end
 local options = method('quantize', "g:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
 	[[A new graph in which nodes with weights run in integers, and a report with a row for each node that could: rule, mode, specs, bits
 per weight, bytes and why it stayed float. g is untouched. Modes, specs and rules are those of m:quantize; rules match the names of nodes
-(of a layer with several nodes also that of the layer), and a function gets the node (g:node). The values in between are nodes: quantize where floats become codes, requantize where codes change
+(of a layer with several nodes also that of the layer), and a function gets the node (g:node).
+
+The values in between are nodes: quantize where floats become codes, requantize where codes change
 their parameters, dequantize where an op has no integer version. Where a quantized node feeds another one, codes pass between them
-(out=), through what only moves or compares them. Where their result is wanted as codes and calibration has seen their ranges (m:calibrate those of nn modules, g:calibrate all) these are
+(out=), through what only moves or compares them.
+
+Where their result is wanted as codes and calibration has seen their ranges (m:calibrate those of nn modules, g:calibrate all) these are
 integer ops, too: sums, differences, products and joins, functions of one tensor (gelu, sigmoid, x * 2, …) by table, softmax,
 layernorm, rmsnorm, attention, rope, embedding, mean; argmax and argmin compare codes where the range of what they take is known; a rule with output={dtype=, scale=} wants codes of the last one.
-static: ranges come from m:calibrate of the traced module, from g:calibrate, or from specs with scale= (and zero_point=). A rule that
+
+static: ranges come from m:calibrate of the traced module, from g:calibrate, or from specs with scale= (and zero_point=).
+
+A rule that
 matches an op without an integer version is an error (optional=true: it stays float, and the report says so), also one that
 matches no node, or only nodes that rules before it took (optional=true: the note of the report says so), and one for sums and functions
-alone of which none can be in integers: they want known ranges (g:calibrate, or mode='static' with input=, scale included) and a result that is taken as codes (by a layer behind, or output=). weight=false (or 'float32') leaves a node float, input=false makes its mode weight_only. Batch norm is folded and activations are fused first (fuse=false: not). rounding= is the rule by which integer
+alone of which none can be in integers: they want known ranges (g:calibrate, or mode='static' with input=, scale included) and a result that is taken as codes (by a layer behind, or output=).
+
+weight=false (or 'float32') leaves a node float, input=false makes its mode weight_only. Batch norm is folded and activations are fused first (fuse=false: not).
+
+rounding= is the rule by which integer
 results become codes: 'float', or in fixed point 'single' or 'double' (help 'requantization'); what is a float before is divided by
 the scale under every rule.]],
 	[[m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)}

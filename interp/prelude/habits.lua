@@ -102,6 +102,12 @@ local MODULE = {
 
 local OPTIMIZER = {zero_grad = 'o:zero()', state_dict = 'o:state()', load_state_dict = 'o:load(o:state())', param_groups = 'o:lr()', get_lr = 'o:lr()'}
 
+local DATA = {
+	DataLoader = 'data.loader(ds, {batch = 32})', Dataset = 'data.tensors(x, y)', TensorDataset = 'data.tensors(x, y)', ImageFolder = "data.folder 'name'",
+	MNIST = 'data.mnist{}', CIFAR10 = 'data.cifar10{}', FashionMNIST = 'data.fashion{}', random_split = 'ds:split(n)', Subset = 'ds:narrow(from, to)',
+	read_csv = "bench.load 'file.csv' gives a report", load = "tensor.load 'file'",
+}
+
 local GLOBALS = {
 	np = 'tensor', numpy = 'tensor', torch = 'tensor, nn, optim and quant', tf = 'tensor and nn', jnp = 'tensor',
 	F = 'nn and methods of tensors', plt = 'plot', pd = 'report', pandas = 'report', matplotlib = 'plot',
@@ -116,6 +122,7 @@ local GLOBALS = {
 }
 
 local PLOT = {
+	imshow = 'plot.image{x}', xlabel = "plot.line{y, xlabel='x'}", ylabel = "plot.line{y, ylabel='y'}",
 	plot = 'plot.line{y}', lineplot = 'plot.line{y}', heatmap = 'plot.heat{x}', matshow = 'plot.heat{x}', pcolormesh = 'plot.heat{x}',
 	histogram = 'plot.hist{x}', histplot = 'plot.hist{x}', boxplot = 'plot.box{x}', violinplot = 'plot.box{x}', barplot = 'plot.bar{y}',
 	barh = 'plot.bar{y, horizontal=true}', scatterplot = 'plot.scatter{x=, y=}', show = 'fig:show()', savefig = "fig:save 'a.png'",
@@ -123,7 +130,8 @@ local PLOT = {
 	semilogx = 'plot.line{y, xlog=true}', loglog = 'plot.line{y, xlog=true, ylog=true}', title = "plot.line{y, title='a'}",
 }
 
-local KINDS = {tensor = TENSOR, functions = FUNCTIONS, nn = NN, optim = OPTIM, quant = QUANT, module = MODULE, optimizer = OPTIMIZER, plot = PLOT, global = GLOBALS}
+local KINDS = {tensor = TENSOR, functions = FUNCTIONS, nn = NN, optim = OPTIM, quant = QUANT, module = MODULE, optimizer = OPTIMIZER, plot = PLOT,
+	data = DATA, global = GLOBALS}
 habits.kinds = KINDS
 
 -- What to write instead of a name, as the end of a message, or nil.

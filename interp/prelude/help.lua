@@ -164,7 +164,8 @@ end
 
 local function add_search(out, index, text)
 	local found = index.search(text)
-	local hint = near(text, all_titles(index)):gsub('^; ', '')
+	local method = index.near_method(text)
+	local hint = method and ("did you mean '%s'?"):format(method) or near(text, all_titles(index)):gsub('^; ', '')
 	if hint ~= '' then out[#out + 1] = ("No name '%s': %s"):format(text, hint) end
 	if #found == 0 then
 		if hint == '' then out[#out + 1] = ("Nothing is known of '%s'; help() tells what there is."):format(text) end

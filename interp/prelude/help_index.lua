@@ -98,16 +98,46 @@ end
 
 ---------------------------------------------------------------- finding
 
--- What is before the colon is some variable; its first letter tells which object comes first.
-local OBJECTS = {'x', 'report', 'spec', 'observer', 'figure'}
+-- What is before the colon is some variable. These stand for objects in the texts; of any other name the objects with the same
+-- first letter come first, then tensors.
+local VARIABLES = {m = 'module', o = 'optimizer', g = 'graph', r = 'report', d = 'text', t = 'tokenizer', s = 'spec', ds = 'dataset', train = 'dataset',
+	test = 'dataset', q = 'x', y = 'x', w = 'x', loss = 'x', net = 'module', model = 'module', opt = 'optimizer', fig = 'figure'}
+
+local function place_of(object, variable)
+	if object == variable or object == VARIABLES[variable] then return 1 end
+	if not VARIABLES[variable] and object:sub(1, 1) == variable:sub(1, 1) then return 2 end
+	return object == 'x' and 3 or 4
+end
+
+-- The titles that 'o:step' may mean, the likeliest first.
 local function variants(text)
 	local name = text:gsub('%s', ''):gsub('[({].*$', '')
-	local list, variable, method = {name}, name:match '^([%a_]+):([%w_]+)$'
-	for _, object in ipairs(method and OBJECTS or {}) do
-		local title = object .. ':' .. method
-		table.insert(list, variable:sub(1, 1) == object:sub(1, 1) and 2 or #list + 1, title)
+	local list, variable, method = {}, name:match '^([%a_][%w_]*):([%w_]+)$'
+	for title in next, method and index.by_title or {} do
+		local object, own = title:match '^(%l+):(.*)$'
+		if own == method then list[#list + 1] = {title = title, at = place_of(object, variable)} end
 	end
+	table.sort(list, function(a, b)
+		if a.at ~= b.at then return a.at < b.at end
+		return a.title < b.title
+	end)
+	for i, item in ipairs(list) do list[i] = item.title end
+	table.insert(list, 1, name)
 	return list
+end
+
+-- 'module:fit' for 'm:fti': the nearest method of the object that the variable stands for, or of any; nil: none is near.
+function index.near_method(text)
+	local variable, method = text:gsub('[({].*$', ''):match '^([%a_][%w_]*):([%w_]+)$'
+	for at = 1, method and 4 or 0 do
+		local names, titles = {}, {}
+		for title in next, index.by_title do
+			local object, own = title:match '^(%l+):([%w_]+)$'
+			if own and place_of(object, variable) == at then names[#names + 1], titles[own] = own, title end
+		end
+		local near = base.near(method, names):match "'(.*)'"
+		if near then return titles[near] end
+	end
 end
 
 -- Where an entry stands among those of the same name.

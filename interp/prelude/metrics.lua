@@ -4,16 +4,28 @@
 -- data is cut into batches.
 local _, internal = ...
 local base = internal.import 'base'
-local fail, describe = base.fail, base.describe
+local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 local metrics = {}
 
 -- Positions of a batch: all elements of the target.
 local function positions(_, target) return target:nelem() end
 
+-- Labels count from 1, as in nn.crossentropy: with those of PyTorch every answer would be wrong, and nothing would say so.
+local function check_classes(y, target)
+	if not is_tensor(y) or not is_tensor(target) or target:nelem() == 0 then return end
+	local lo, hi, classes = target:min():item(), target:max():item(), y:size(-1)
+	if lo < 1 or hi > classes then
+		fail('accuracy: target: wanted classes 1 to %d, got %g%s', classes, lo < 1 and lo or hi, lo == 0 and '; labels that count from 0 are target + 1' or '')
+	end
+end
+
 local list = {
 	loss = {text = 'the mean of the loss', of = function(y, target, loss) return loss(y, target):item() end, weight = positions},
 	accuracy = {text = 'percent of targets that have the largest output', unit = '%', higher = true, counts = true,
-		of = function(y, target) return y:argmax(-1):eq(target):sum():item() end, weight = positions},
+		of = function(y, target)
+			check_classes(y, target)
+			return y:argmax(-1):eq(target):sum():item()
+		end, weight = positions},
 	perplexity = {text = 'exp of the mean cross entropy',
 		of = function(y, target) return nn.crossentropy(y, target):item() end, weight = positions, value = math.exp},
 	mse = {text = 'mean squared error', of = function(y, target) return nn.mse(y, target):item() end,

@@ -10,6 +10,7 @@ local arguments = internal.import 'module_arguments'
 local fail, doc, describe, is_tensor = base.fail, base.doc, base.describe, base.is_tensor
 
 local PARTS, HOOK = {}, {}
+local WIDEST = 60 -- characters of the column of names in the text of a model
 -- tracer: what graph.trace puts there while it runs
 local module = {classes = {}, HOOK = HOOK, PARTS = PARTS, tracer = nil}
 local methods = {}
@@ -137,7 +138,7 @@ function module.define(nn, entry)
 end
 
 function module.check_name(what, name)
-	if not name:find '^[%a_][%w_.]*$' then
+	if not name:find '^[%w_][%w_.]*$' then
 		fail("%s: name: wanted letters, digits, '_' and '.', got '%.40s'", what, name)
 	end
 	return name
@@ -516,8 +517,8 @@ function module.text(m)
 		for _, child in ipairs(rawget(inner, PARTS).children) do visit(child.module, child.name, depth + 1) end
 	end
 	visit(m, '', 0)
-	for _, pair in ipairs(lines) do width = math.max(width, #pair[1]) end
-	for i, pair in ipairs(lines) do lines[i] = ('%-' .. width .. 's  %s'):format(pair[1], pair[2]) end
+	for _, pair in ipairs(lines) do width = math.min(WIDEST, math.max(width, #pair[1])) end
+	for i, pair in ipairs(lines) do lines[i] = pair[1] .. (' '):rep(width - #pair[1]) .. '  ' .. pair[2] end
 	table.insert(lines, 1, line(m) .. ('  %d parameters'):format(total))
 	return table.concat(lines, '\n')
 end

@@ -80,7 +80,9 @@ function methods.calibrate(m, data, options)
 	if spec.block or spec.axis then
 		fail("calibrate: input: wanted one scale for the whole tensor, got '%s'", tostring(spec))
 	end
-	if attach(m, options.input or 'uint8') == 0 then fail('calibrate: wanted a model with layers that can be quantized, got none') end
+	if attach(m, options.input or 'uint8') == 0 then
+		fail('calibrate: wanted a model with float layers that can be quantized, got none; q:dequantize() gives a float model')
+	end
 	local clean <close> = setmetatable({}, {__close = function() detach(m) end})
 	local mode <close> = fit.in_mode(m, false)
 	local guard <close> = internal.nograd()

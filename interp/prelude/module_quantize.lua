@@ -282,21 +282,43 @@ local function add_details(rows, by_name)
 	end
 end
 
+-- Layers of mode train keep their weights as floats: what was trained is quantized like a float model.
+local function trained_as_float(m)
+	module.walk(m, function(_, layer)
+		local q = rawget(layer, 'quantized')
+		if not q or q.mode ~= 'train' then return end
+		rawset(layer, 'quantized', nil)
+		rawset(layer, 'frozen', nil)
+	end)
+	module.mark_codes(m)
+	return m
+end
+
 local quantize = method('quantize', "m:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
 	[[A new model whose layers with weights run in integers; m is untouched. Returns the model and a report with a row for each
-layer: mode, specs, bits per weight, bytes, and why a layer stayed float. Modes:
+layer: mode, specs, bits per weight, bytes, and why a layer stayed float.
+
+Modes:
 static: the input range is frozen as m:calibrate found it (an error without it). The model is traced with a row that m:calibrate has kept, and
 what becomes of each op is what g:quantize decides: codes pass between layers without becoming float, and sums, pooling, activations,
 norms, softmax and attention of nn modules are integer ops where their ranges are known and their result is taken as codes. The report
 has a row for each of these, too; an op that a Lua function calls stays float, and its row says so: graph.trace(m, x):quantize reaches it.
-Bits and coverage are those of g:quantize otherwise. dynamic: the input range is
+Bits and coverage are those of g:quantize otherwise.
+
+dynamic: the input range is
 found at each call. weight_only: integer weights, float arithmetic. auto (default): static where calibrated, else dynamic.
 train: float weights that are quantized at each step, integer forward, gradients with decoded codes: the model can be trained.
 Results have the dtype of what goes in: to float16 they are rounded once, behind scales and bias in float32.
+
 weight=, input= and output= are specs. In mode static one with scale= (and zero_point=) needs no calibration, another is given the
-range that calibration saw; output=, always with its scale, makes a layer give codes. rules= is a list of {pattern, spec} or
-{pattern, mode=, weight=, input=, output=, emit=} (emit: C of one's own for g:export, see graph.op), first match wins, false or 'float32' leaves a layer float, input=false or 'float32' its inputs (mode weight_only), as weight=false and input=false of the call do for all that no rule takes; patterns are POSIX extended regular expressions, anchored at the start of the name (no lazy quantifiers, no \d or \w). In all modes but qat
+range that calibration saw; output=, always with its scale, makes a layer give codes.
+
+rules= is a list of {pattern, spec} or
+{pattern, mode=, weight=, input=, output=, emit=} (emit: C of one's own for g:export, see graph.op), first match wins, false or 'float32' leaves a layer float, input=false or 'float32' its inputs (mode weight_only), as weight=false and input=false of the call do for all that no rule takes; patterns are POSIX extended regular expressions, anchored at the start of the name (no lazy quantifiers, no \d or \w).
+
+In all modes but qat
 and train batch norm is folded first (fuse=false: not).
+
 qat: float weights and inputs are rounded at each step as their specs say (x:fake), with gradients passed straight through;
 learn=true in a spec makes its scale a parameter (x:lsq). Make the optimizer afterwards. The trained model's
 m:quantize{mode='static'} keeps the scales; m:verify(x) compares both.]],
@@ -314,7 +336,7 @@ function methods.quantize(m, options)
 	module.parts_of(m, 'quantize')
 	options = base.options(quantize, rules.options(options))
 	local mode = check_mode(options.mode or 'auto')
-	local new, reader = m:clone(), rules.reader(options.rules)
+	local new, reader = trained_as_float(m:clone()), rules.reader(options.rules)
 	local float = prepare(new, options, mode)
 	local traced, untraced
 	if mode == 'static' or mode == 'auto' then traced, untraced = sites.trace(new) end
@@ -333,7 +355,7 @@ function methods.quantize(m, options)
 			rows[#rows + 1] = convert_layer(name, layer)
 			return
 		end
-		if trained then fail('quantize: %s: wanted a float layer, got one that is quantized already', name) end
+		if trained then fail('quantize: %s: wanted a float layer, got one that is quantized already; q:dequantize() gives a float model', name) end
 		names[#names + 1] = name
 		local chosen = reader.find(name, layer)
 		if chosen == false then

@@ -16,16 +16,25 @@ local FRONT = 12 -- combinations of the front that are measured
 
 local search = base.doc {name = 'quant.search', usage = "quant.search(m, {data=valid, metric='accuracy', choices={'int4/1', 'int8/1'}, drop=0.5})",
 	text = [[Chooses a spec for the weights of each layer: rules for m:quantize{rules=}, and a report of the combinations on the
-front of cost and metric, each measured. One budget: drop (how much worse the metric may become; bytes are made least, or with
+front of cost and metric, each measured.
+
+One budget: drop (how much worse the metric may become; bytes are made least, or with
 minimize='ms' the time; a drop that equals the budget keeps it: accuracy is compared in counts, other metrics within a millionth of the
 float model's value, the rounding of a float32 mean), bytes (of all quantizable weights) or ms (sum of the layers' times): then the drop is made least. false among
-the choices leaves a layer float. method='greedy' takes steps instead of solving exactly: from the best choice everywhere it goes down where
+the choices leaves a layer float.
+
+method='greedy' takes steps instead of solving exactly: from the best choice everywhere it goes down where
 a byte (or ms) costs least. Drops of single layers do not quite add up: what comes out so is measured, and while it loses more than
-drop= a layer goes up; chosen is the best that keeps the budget of all that were measured. The report's rows, one for each of these: bytes,
+drop= a layer goes up; chosen is the best that keeps the budget of all that were measured.
+
+The report's rows, one for each of these: bytes,
 ms, predicted (sum of the drops of single layers), value of the metric, drop, front, chosen, rules. A third result is a report of the steps,
-each explained. file= keeps every measurement as it is made, and a second call takes it from there; a file of another model, other data
+each explained.
+
+file= keeps every measurement as it is made, and a second call takes it from there; a file of another model, other data
 (rows with their targets, in any order, and the number of batches), metric or options is an error. To tell them apart, the data is gone
 through once more. A function (metric, loss) is told by its code and the contents of what it takes from outside.
+
 mode= and input= are those of m:quantize (mode is weight_only unless it is given; calibrate before static).]],
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}: not the test data'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
 		{'choices', 'list', "specs, and false (default {'int4/1', 'int8/1'})"}, {'drop', 'number', 'budget, in the unit of the metric'},

@@ -8,12 +8,15 @@ local SHARE = 0.3         -- of the error's power that a cause must explain
 local CLIPPED = 0.1       -- percent of the inputs
 
 local sensitivity = base.doc {name = 'quant.sensitivity', usage = "quant.sensitivity(m, {data=valid, metric='accuracy', spec='int4/1'})",
-	text = [[Which layers suffer when they are quantized by spec, most sensitive first. Columns: weight (signal to noise of
+	text = [[Which layers suffer when they are quantized by spec, most sensitive first.
+
+Columns: weight (signal to noise of
 the weights, dB), local (of the layer's output, given what the float model feeds it), accumulated (of its output in the model that
 is quantized everywhere), only (the metric with this layer alone quantized) and only_drop, but (with all layers but this one
 quantized) and gain (what leaving it float wins), bytes, cause and why:
 outliers (99 % of the weights use less than a third of the codes), saturation (inputs beyond the calibrated range), bias shift (the
 error has a mean in each channel), dead channel (weights of an output all become 0), else resolution (the step is coarse).
+
 Returns the report and a list of rules that keeps the layers float which lose most (together four fifths of the drop): use
 them as they are in m:quantize{rules=}. mode= and input= are those of m:quantize; mode is weight_only unless it is given, and
 calibration must come before mode='static'. The drop of batch norm's folding is not counted: the float model is the folded one.]],

@@ -71,14 +71,22 @@ local function owner(line, name)
 	return value
 end
 
+-- dataloader and quantise: near to a name of PyTorch, and to none of the module itself.
+local function near_habit(answers, name, value)
+	local words = {}
+	for word in next, answers do words[#words + 1] = word end
+	local near = internal.nearest(name, table.concat(members(value), ' ')) == '' and internal.nearest(name, table.concat(words, ' ')):match "'(.*)'"
+	return near and '; here: ' .. answers[near] or nil
+end
+
 -- What the name is here when PyTorch or Python has it: for a global by what follows it in the line, else by whose field it is.
 local function habit(kind, name, value, line)
 	local habits = internal.import 'habits'
 	if kind == 'global' then return habits.of_global(name, line:match('%f[%w_]' .. name .. '%.([%w_.]+)')) end
 	local meta = debug.getmetatable(value)
 	if type(meta) == 'table' and rawget(meta, '__name') == 'quoll.optimizer' then return habits.answer('optimizer', name) end
-	for module, of in pairs {tensor = 'functions', nn = 'nn', optim = 'optim', quant = 'quant', plot = 'plot'} do
-		if value ~= nil and rawequal(value, rawget(_G, module)) then return habits.answer(of, name) end
+	for module, of in pairs {tensor = 'functions', nn = 'nn', optim = 'optim', quant = 'quant', plot = 'plot', data = 'data'} do
+		if value ~= nil and rawequal(value, rawget(_G, module)) then return habits.answer(of, name) or near_habit(habits.kinds[of], name, value) end
 	end
 end
 

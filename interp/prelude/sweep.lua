@@ -15,11 +15,17 @@ doc {name = 'sweep', kind = 'module', usage = 'quoll sweep file.lua [name=value,
 trial, run in a process of its own, and its results are one row of a results file (SQLite). Running the same command
 again runs only what is missing or failed, also after a crash. Run a script as `quoll file.lua` or `quoll sweep
 file.lua` (which also takes a file that returns the table for sweep.run and prints the results); either ends with exit code 1 when trials
-failed. Options: bits=8,4 (these values of a parameter only) --jobs N --retry N --timeout 10m --memory 2G
---fail-fast --keep-going --force --dry-run --shard i/n --db FILE --seeds N. `quoll sweep report FILE [--html F]
+failed.
+
+Options: bits=8,4 (these values of a parameter only) --jobs N --retry N --timeout 10m --memory 2G
+--fail-fast --keep-going --force --dry-run --shard i/n --db FILE --seeds N.
+
+`quoll sweep report FILE [--html F]
 [--csv F] [--md F] [--x COLUMN] [--y COLUMN]` shows a results file, `quoll sweep merge [--into FILE] FILE…` puts the
 files of shards together, `quoll sweep diff A B` compares two. scripts/sweep_slurm.sh and scripts/sweep_parallel.sh
-run the shards on several machines. A trial is known by its parameters, the files named in data=, and its function with what that uses: its
+run the shards on several machines.
+
+A trial is known by its parameters, the files named in data=, and its function with what that uses: its
 code, upvalues, globals of the script, functions that it calls, files that it runs by constant names (dofile 'model.lua', require), all
 by their contents, models and tensors too. When one of them changes, it is another trial; comments, what is done with the results, and
 further values of a parameter change none. What has no contents to compare (open files, data sets that are read as they are used, names of files that are computed)

@@ -76,6 +76,7 @@ for name, x in pairs(tensor.load(file)) do print(name, x:nelem()) end  --> a 2
 
 function tensor.load(file)
 	check_file('load', file)
+	if file:find '%.csv$' then fail("load: %s: wanted a file of tensors, got a table of text; bench.load '…csv' gives a report, r:column(name) its numbers", file) end
 	local names, tensors, single = internal.load_file(file)
 	if not names then fail('%s', tensors) end
 	if single then return tensors[1] end

@@ -6,12 +6,13 @@
 
 #include "tensor/ops/ops.h"
 
-#define QL_CONSTRUCT_OPTIONS \
-	{"dtype", QL_ATTR_DTYPE, 0, NULL, "element type (default float32)"}, \
+#define QL_CONSTRUCT_OPTIONS_OF(dtype_text) \
+	{"dtype", QL_ATTR_DTYPE, 0, NULL, dtype_text}, \
 		{"device", QL_ATTR_STRING, 0, "cpu", "where it lives (default cpu)"}, \
 		{"quant", QL_ATTR_SPEC, 0, NULL, "quantize the result by this spec"}
-#define QL_CONSTRUCT_ATTRS \
-	{"size", QL_ATTR_INTS, QL_POSITIONAL, NULL, "sizes of the axes; none: a single number"}, QL_CONSTRUCT_OPTIONS
+#define QL_CONSTRUCT_OPTIONS QL_CONSTRUCT_OPTIONS_OF("element type (default float32)")
+#define QL_CONSTRUCT_SIZE {"size", QL_ATTR_INTS, QL_POSITIONAL, NULL, "sizes of the axes; none: a single number"}
+#define QL_CONSTRUCT_ATTRS QL_CONSTRUCT_SIZE, QL_CONSTRUCT_OPTIONS
 
 extern const struct ql_attr ql_construct_attrs[]; /* QL_CONSTRUCT_ATTRS */
 

@@ -144,7 +144,8 @@ const struct ql_op ql_op_randn = {
 };
 
 static const struct ql_attr randint_attrs[] = {
-	QL_CONSTRUCT_ATTRS,
+	QL_CONSTRUCT_SIZE,
+	QL_CONSTRUCT_OPTIONS_OF("element type (default int64)"),
 	{"low", QL_ATTR_INT, 0, NULL, "smallest value (default 0)"},
 	{"high", QL_ATTR_INT, QL_REQUIRED, NULL, "largest value, included"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},

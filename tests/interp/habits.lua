@@ -47,7 +47,7 @@ local linear = nn.Linear(1, 1)
 local OBJECTS = {x = META['quoll.tensor'].methods, y = META['quoll.tensor'].methods, m = linear, o = optim.sgd(linear)}
 
 it('no name on the left is one of ours', function()
-	local own = {plot = plot, tensor = OBJECTS.x, functions = tensor, nn = nn, optim = optim, quant = quant, module = {}, optimizer = {}, global = {}}
+	local own = {tensor = OBJECTS.x, functions = tensor, nn = nn, optim = optim, quant = quant, plot = plot, data = data, module = {}, optimizer = {}, global = {}}
 	for kind, list in pairs(habits.kinds) do
 		for name in pairs(list) do
 			assert(own[kind][name] == nil, kind .. ' ' .. name)
@@ -97,4 +97,18 @@ it('the answers that are code run', function()
 			assert(good, ('%s: %s: %s'):format(name, answer, message))
 		end
 	end
+end)
+
+it('names of plotting and loading have answers, near ones too', function()
+	local suggest = debug.getregistry()['quoll.internal'].import 'habits'
+	assert(suggest.answer('plot', 'heatmap'):find 'plot.heat' and suggest.answer('data', 'DataLoader'):find 'data.loader')
+	local function hint(text)
+		local pipe = io.popen(('"/proc/$PPID/exe" -e %q 2>&1'):format(text))
+		local line = pipe:read 'l'
+		pipe:close()
+		return line
+	end
+	assert(hint 'plot.heatmap{1}':find 'here: plot.heat{x}', hint 'plot.heatmap{1}')
+	assert(hint 'data.dataloader(1)':find 'here: data.loader' and hint 'quant.quantise(1)':find 'here: x:quantize')
+	assert(hint 'nn.BatchNorm1d(3)':find 'here: nn.BatchNorm2d' and hint 'plot.scater{1}':find "did you mean 'scatter'")
 end)

@@ -121,6 +121,22 @@ it('finds things by every way of writing them', function()
 	assert(page 'r:sort' == page 'report:sort' and page(tensor{1}.relu):find '^x:relu')
 end)
 
+it('finds methods by the variables of the texts, and the nearest one', function()
+	for name, title in pairs {['m:fit'] = 'module:fit', ['m:quantize'] = 'module:quantize', ['o:step'] = 'optimizer:step', ['g:run'] = 'graph:run', ['q:codes'] = 'x:codes',
+		['model:evaluate'] = 'module:evaluate', ['ds:split'] = 'dataset:split', ['o:update'] = 'observer:update', ['loss:backward'] = 'x:backward', ['abc:fit'] = 'module:fit'} do
+		assert(page(name) == page(title), name)
+	end
+	assert(page 'm:fti':find "^No name 'm:fti': did you mean 'module:fit'%?" and page 'o:stpe':find "did you mean 'optimizer:step'")
+end)
+
+it('writes long texts in paragraphs', function()
+	for _, entry in ipairs(index.list) do
+		for paragraph in ((entry.text or '') .. '\n\n'):gmatch '(.-)\n\n+' do
+			assert(paragraph:find '^%s' or utf8.len(paragraph) <= 1500, ('%s: %d characters'):format(entry.title, utf8.len(paragraph)))
+		end
+	end
+end)
+
 it('names at most six related entries, which belong to it', function()
 	local index = debug.getregistry()['quoll.internal'].import 'help_index'
 	local function has(title, ...)

@@ -116,3 +116,11 @@ it('goes on from the file of an interrupted run to the same bits', function()
 	os.remove(file)
 	os.remove(name)
 end)
+
+it('refuses labels that count from 0, as crossentropy does', function()
+	local m, x = nn.Linear(2, 3), tensor.ones(2, 2)
+	local function evaluate(labels) return m:evaluate({{x, tensor{dtype='int64', table.unpack(labels)}}}, {metric='accuracy', log=false}) end
+	refused('accuracy: target: wanted classes 1 to 3, got 0; labels that count from 0 are target + 1', evaluate, {0, 1})
+	refused('accuracy: target: wanted classes 1 to 3, got 4', evaluate, {1, 4})
+	assert(evaluate {1, 3}.count == 2)
+end)

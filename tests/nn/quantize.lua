@@ -93,6 +93,16 @@ it('train: real integers forward, gradients with decoded codes', function()
 	local start = nn.mse(q(x), target):item()
 	q:fit({{x, target}}, {opt=optim.adam(q, {lr=0.01}), loss=nn.mse, epochs=20, log=false})
 	assert(nn.mse(q(x), target):item() < 0.5 * start)
+	-- what was trained is quantized by its float weights, in every mode
+	for _, o in ipairs {{mode='weight_only', weight='int8/1'}, {mode='dynamic', weight='int8/1', input='uint8'}} do
+		assert(q:eval():quantize(o)(x):error(q:dequantize():eval():quantize(o)(x)).max == 0)
+	end
+	local f = q:dequantize():eval()
+	f:calibrate({{x, target}}, {log=false})
+	assert(f:quantize{mode='static'}(x):error(q(x)).sqnr > 20)
+	refused('q:dequantize() gives a float model', q.calibrate, q, {{x, target}})
+	local o = {mode='dynamic', weight='int8/1'}
+	refused('wanted a float layer, got one that is quantized already; q:dequantize() gives a float model', m.quantize, m:quantize(o), o)
 end)
 
 it('int8 takes at most a 3.6th of the bytes, of the allocator, whatever batches it has run', function()
