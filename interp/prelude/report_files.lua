@@ -203,23 +203,8 @@ end
 
 local files = {html_escape = html_escape}
 
-local PAGE = [[
-<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>%s</title>
-<style>
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; }
-table { border-collapse: collapse; }
-th, td { padding: .25rem .75rem; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); text-align: left; }
-th { border-bottom-width: 2px; }
-.n { text-align: right; font-variant-numeric: tabular-nums; }
-.wide { overflow-x: auto; }
-</style></head><body>
-]]
-
--- The beginning of a page: all of it that stands before the contents. A page ends with </body></html>.
-function files.html_head(title) return (PAGE:gsub('%%s', function() return html_escape(title) end)) end
+-- The beginning of a page: all of it that is before the contents. A page ends with </body></html>.
+function files.html_head(title) return internal.import 'notebook_page':format(html_escape(title)) end
 
 -- s: {columns=, rows=}; `rows`: only these of them; `note`: below the table; `class` of the table.
 function files.html_table(s, rows, note, class)

@@ -80,6 +80,7 @@ function commands.report(args)
 		end
 		if file then r:save(file) end
 	end
+	o.command = 'quoll sweep ' .. table.concat(args, ' ')
 	if o.html then internal.import 'sweep_page'.save(o.html, db, study, r, o) end
 	if not (o.csv or o.md or o.html) then internal.import 'sweep_page'.print(db, study, r, o) end
 	return 0

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- A results file for people: as text, or as one HTML page with the front of the best trade-offs drawn (Pareto). The
--- page needs nothing from elsewhere and nothing in it is active: all text is escaped, the figure is SVG whose text is
--- escaped by the plot, and its policy allows no script. Names and values of trials may be anything.
+-- page needs nothing from elsewhere and nothing in it is active but the script that sorts tables, which its policy allows by its hash: all
+-- text is escaped, the figure is SVG whose text is escaped by the plot. Names and values of trials may be anything.
 local _, internal = ...
 local base = internal.import 'base'
 local config = internal.import 'sweep_config'
@@ -9,9 +9,15 @@ local store = internal.import 'sweep_store'
 local files = internal.import 'report_files'
 local report = internal.import 'report'
 local clean = internal.import 'sweep_show'.clean
+local cell = internal.import 'report_format'.cell
+local sort = internal.import 'sweep_sort'
 local escape = files.html_escape
 local fail, describe = base.fail, base.describe
 local page = {}
+
+local COLOURS = 8   -- values of a parameter that are told apart by colour
+local FIGURES = 4   -- for one front
+local LABELLED = 12 -- points of a front that are named
 
 ---------------------------------------------------------------- the front
 
@@ -123,18 +129,37 @@ local function title_of(p)
 	return clean(p.x) .. ' and ' .. clean(p.meaning) .. (p.of ~= '' and ' of ' .. clean(p.of) or '')
 end
 
-local function figure_of(p)
-	local on, xs, ys, groups = {}, {}, {}, {}
+-- Points on the front and others, or with a parameter coloured by its values; the text at a point of the front names it then.
+local function figure_of(p, parameter)
+	local on, xs, ys, groups, labels = {}, {}, {}, {}, {}
 	for _, row in ipairs(p.front) do on[row] = true end
 	for _, front in ipairs {false, true} do -- the front is drawn last, over the others
 		for _, point in ipairs(p.points) do
 			if (on[point.row] or false) == front then
-				local i = #xs + 1
-				xs[i], ys[i], groups[i] = point.row[p.x], point.row[p.y], front and 'on the front' or 'others'
+				local i, value = #xs + 1, parameter and point.row[parameter]
+				xs[i], ys[i] = point.row[p.x], point.row[p.y]
+				groups[i] = parameter and clean(cell(value), 40) or front and 'on the front' or 'others'
+				labels[i] = front and #p.front <= LABELLED and 'front' or ''
 			end
 		end
 	end
-	return plot.scatter {x = xs, y = ys, group = groups, xlabel = clean(p.x, 60), ylabel = clean(p.meaning, 60)}
+	return plot.scatter {x = xs, y = ys, group = groups, label = parameter and labels or nil, xlabel = clean(p.x, 60),
+		ylabel = clean(p.meaning, 60), title = parameter and 'coloured by ' .. clean(parameter, 60) or nil}
+end
+
+-- The parameters whose values are worth a colour: between two and COLOURS of them.
+local function coloured(p, parameters)
+	local list = {}
+	for _, name in ipairs(parameters) do
+		local seen, n = {}, 0
+		for _, point in ipairs(p.points) do
+			local text = cell(point.row[name])
+			n = n + (seen[text] and 0 or 1)
+			seen[text] = true
+		end
+		if n >= 2 and n <= COLOURS and name ~= 'seed' and name ~= p.x and name ~= p.y and #list < FIGURES then list[#list + 1] = name end
+	end
+	return list
 end
 
 ---------------------------------------------------------------- what failed
@@ -168,29 +193,40 @@ end
 ---------------------------------------------------------------- HTML
 
 local STYLE = [[<style>
-pre { overflow-x: auto; background: color-mix(in srgb, currentColor 7%, transparent); padding: .5rem; }
-svg { max-width: 100%; height: auto; background: white; }
+body { max-width: 90rem; }
+pre { background: var(--code); border-radius: 6px; }
+.sort th { cursor: pointer; user-select: none; } .sort th:focus-visible { outline: 2px solid var(--link); }
+.sort th::after { content: " ↕"; color: var(--line); }
+.sort th[aria-sort="ascending"]::after { content: " ↑"; color: inherit; } .sort th[aria-sort="descending"]::after { content: " ↓"; color: inherit; }
+.figs { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(30rem, 100%), 1fr)); gap: 1rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; } dt { color: var(--soft); } dd { margin: 0; }
 </style>
 ]]
 
 local function table_of(r)
 	local list = {columns = r:columns(), rows = {}}
 	for i, row in ipairs(r) do list.rows[i] = row end
-	return files.html_table(list)
+	return files.html_table(list, nil, nil, 'sort')
 end
 
 -- The figure without the prologue of an SVG file; or why there is none.
-local function figure_html(p)
-	local good, svg = pcall(function() return figure_of(p):svg() end)
+local function figure_html(p, parameter)
+	local good, svg = pcall(function() return figure_of(p, parameter):svg() end)
 	local from = good and svg:find('<svg', 1, true)
 	if not from then return '<p>No figure: ' .. escape(tostring(svg)) .. '</p>' end
-	return svg:sub(from)
+	return '<div class="fig">' .. svg:sub(from) .. '</div>'
 end
 
-local function pareto_html(r, o)
+local function figures_html(p, parameters)
+	local parts = {}
+	for i, name in ipairs(coloured(p, parameters)) do parts[i] = figure_html(p, name) end
+	return #parts > 0 and '<div class="figs">' .. table.concat(parts, '\n') .. '</div>' or figure_html(p)
+end
+
+local function pareto_html(r, o, parameters)
 	local parts = {}
 	for i, p in ipairs(paretos(r, o)) do
-		parts[i] = ('<h2>Best trade-offs of %s</h2>\n%s\n%s\n'):format(escape(title_of(p)), figure_html(p), table_of(p.report))
+		parts[i] = ('<h2>Best trade-offs of %s</h2>\n%s\n%s\n'):format(escape(title_of(p)), figures_html(p, parameters), table_of(p.report))
 	end
 	return table.concat(parts)
 end
@@ -219,15 +255,34 @@ local function summary_html(db, study, r, o)
 	return left_out and text .. '<p>' .. escape(left_out) .. '</p>\n' or text
 end
 
--- Writes the page; o: x, y, all of quoll sweep report.
+-- What was run and what wrote the page.
+local function origin_html(db, study, o)
+	local scripts = {}
+	for _, row in ipairs(db:rows([[SELECT DISTINCT e.name AS name, e.value AS value FROM env e JOIN trial t ON t.key = e.trial
+		WHERE t.study = ? AND e.name IN ('script', 'commit') ORDER BY 1 DESC, 2]], study.key)) do
+		scripts[#scripts + 1] = ('<dt>%s</dt><dd>%s</dd>'):format(row.name, escape(clean(tostring(row.value))))
+	end
+	local list = {{'command', o.command or 'quoll sweep report'}, {'version', 'Quoll ' .. internal.version}, {'date', os.date '!%Y-%m-%d %H:%M UTC'}}
+	for i, one in ipairs(list) do list[i] = ('<dt>%s</dt><dd>%s</dd>'):format(one[1], escape(clean(one[2]))) end
+	return '<dl>' .. table.concat(scripts, '\n') .. table.concat(list, '\n') .. '</dl>\n'
+end
+
+-- The head of the page, whose policy allows the script that sorts.
+local function head(title)
+	local text, n = files.html_head(title):gsub("default%-src 'none'; ", function(policy) return policy .. 'script-src ' .. sort.source .. '; ' end, 1)
+	assert(n == 1)
+	return text
+end
+
+-- Writes the page; o: x, y, all, command of quoll sweep report.
 function page.save(file, db, study, r, o)
 	if not file:find '%.html?$' then
 		fail('sweep report: --html: wanted a name ending in .html, got %s', describe(file))
 	end
-	internal.write_file(file, table.concat {files.html_head(study.name), STYLE, '<h1>', escape(study.name), '</h1>\n',
-		summary_html(db, study, r, o), pareto_html(r, o), '<h2>All trials</h2>\n', table_of(r), '\n',
-		failures_html(failures_of(db, study, o)),
-		'</body></html>\n'})
+	local parameters = internal.import 'sweep_rows'.parameters(store.trials(db, study, o.all))
+	internal.write_file(file, table.concat {head(study.name), STYLE, '<h1>', escape(study.name), '</h1>\n',
+		summary_html(db, study, r, o), origin_html(db, study, o), pareto_html(r, o, parameters), '<h2>All trials</h2>\n', table_of(r), '\n',
+		failures_html(failures_of(db, study, o)), sort.element, '</body></html>\n'})
 end
 
 return page
