@@ -227,17 +227,44 @@ static int method_label(lua_State *L)
 	return 1;
 }
 
+/* What o:params takes: another way to find the range in what was seen. */
+static const struct ql_observer_kind *read_kind(lua_State *L, const struct ql_observer *o, double *p)
+{
+	static const struct ql_attr attrs[] = {
+		{"observer", QL_ATTR_STRING, 0, ql_observer_names, "instead of the spec's: minmax percentile entropy mse"},
+		{"p", QL_ATTR_FLOAT, 0, NULL, "percent that percentile keeps"},
+		{NULL, QL_ATTR_END, 0, NULL, NULL},
+	};
+	const struct ql_observer_kind *kind = o->spec.observer;
+	struct ql_arguments args;
+
+	ql_read_arguments(L, "params", attrs, 2, &args);
+	if (args.value[0].set)
+		kind = ql_observer_by_name(args.value[0].s);
+	*p = o->spec.p;
+	if (!args.value[1].set)
+		return kind;
+	*p = args.value[1].f;
+	if (strcmp(kind->doc.name, "percentile"))
+		ql_error(L, "params: p: wanted together with the observer percentile, got it with %s", kind->doc.name);
+	if (!(*p > 50 && *p <= 100))
+		ql_error(L, "params: p: wanted a percentage above 50, at most 100, got %f", *p);
+	return kind;
+}
+
 static int method_params(lua_State *L)
 {
 	struct ql_observer *o = check_idle(L, 1, "params");
 	struct ql_tensor **scale, **zero;
 	enum ql_status status;
+	double p;
+	const struct ql_observer_kind *kind = read_kind(L, o, &p);
 
 	lua_createtable(L, 0, 2);
 	scale = ql_box_new(L);
 	zero = ql_box_new(L);
 	o->busy = true;
-	status = ql_observer_params(ql_ctx_of(L), o, scale, zero);
+	status = ql_observer_params(ql_ctx_of(L), o, kind, p, scale, zero);
 	o->busy = false;
 	if (status)
 		return ql_raise(L, status);
@@ -420,9 +447,11 @@ static const struct ql_doc method_docs[] = {
 		"Looks at the values of x (floats of any dtype; a quantized x is decoded) and returns the observer. Values that are not "
 		"finite are counted and left out.",
 		"o = quant.observer 'int8'\no:update(tensor{-1, 0.5}):update(tensor{2})\nprint(o:range())  --> -1.0 2.0", NULL},
-	{"params", "o:params()",
+	{"params", "o:params()  o:params{observer='mse'}",
 		"What the observer has found, as a table {scale=, zero_point=} of tensors (zero_point nil: 0), to be used in a spec. An "
-		"error when it has seen no values; a warning when more than 0.1 % of them lie outside of the codes.",
+		"error when it has seen no values; a warning when more than 0.1 % of them lie outside of the codes. observer= (minmax, "
+		"percentile with p=, entropy or mse) finds the range in what was seen in that way instead; average and adaptive follow "
+		"single batches, so they only do what their spec says.",
 		"o = quant.observer 'uint8'\no:update(tensor{-1, 3})\np = o:params()\n"
 		"print(tensor{3}:quantize{dtype='uint8', scale=p.scale, zero_point=p.zero_point}:codes())  --> uint8(1)  255", NULL},
 	{"label", "o:label(text)",

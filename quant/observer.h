@@ -86,10 +86,11 @@ enum ql_status ql_observer_merge(struct ql_ctx *ctx, struct ql_observer *o, cons
 enum ql_status ql_observer_check(struct ql_ctx *ctx, const struct ql_observer *o);
 /* Ranges, one per scale, into lo and hi (from the scratch arena). */
 enum ql_status ql_observer_ranges(struct ql_ctx *ctx, const struct ql_observer *o, double **lo, double **hi);
-/* gives scale and zero_point (NULL when the scheme has none) for these ranges. Warns, once about the same data, when more than
+/* gives scale and zero_point (NULL when the scheme has none) for the ranges that `kind` finds in what was seen, with its own p.
+ * Errors: a kind that needs more than the histogram, unless it is the spec's. Warns, once about the same data, when more than
  * 0.1 % of the values seen lie outside what the codes hold. */
-enum ql_status ql_observer_params(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor **scale,
-	struct ql_tensor **zero);
+enum ql_status ql_observer_params(struct ql_ctx *ctx, struct ql_observer *o, const struct ql_observer_kind *kind, double p,
+	struct ql_tensor **scale, struct ql_tensor **zero);
 
 struct ql_observer_stats {
 	int64_t count, nonfinite, batches;

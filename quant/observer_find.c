@@ -184,16 +184,36 @@ static enum ql_status params(struct ql_ctx *ctx, struct ql_observer *o, struct q
 	return ql_quantize_stats(ctx, &o->spec, o->scales, stats, scale, zero);
 }
 
-enum ql_status ql_observer_params(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor **scale,
-	struct ql_tensor **zero)
+/* Whether the histogram of o has what the kind needs: average and adaptive follow single batches, and adaptive forgets. */
+static enum ql_status check_kind(struct ql_ctx *ctx, const struct ql_observer *o, const struct ql_observer_kind *kind)
+{
+	const struct ql_observer_kind *own = o->spec.observer;
+
+	if (kind == own)
+		return QL_OK;
+	if (kind->update || kind == &ql_observer_function)
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "params: observer: wanted one that finds the range from all values (minmax percentile "
+			"entropy mse) or the observer's own, %s, got %s", own->doc.name, kind->doc.name);
+	if (own->floor > 0)
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "params: observer: wanted none beside %s, which forgets old values, got %s",
+			own->doc.name, kind->doc.name);
+	return QL_OK;
+}
+
+enum ql_status ql_observer_params(struct ql_ctx *ctx, struct ql_observer *o, const struct ql_observer_kind *kind, double p,
+	struct ql_tensor **scale, struct ql_tensor **zero)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct ql_observe_slot slots[QL_OBSERVE_SLOTS];
 	struct ql_rule rule;
 	struct ql_find f;
-	enum ql_status status = ql_find_start(ctx, o, &f, &rule, slots);
+	enum ql_status status = check_kind(ctx, o, kind);
 
 	*scale = *zero = NULL;
+	if (!status)
+		status = ql_find_start(ctx, o, &f, &rule, slots);
+	f.kind = kind;
+	rule.p = p;
 	if (!status)
 		status = ql_find(ctx, &f, true);
 	if (!status)

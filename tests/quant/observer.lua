@@ -51,6 +51,35 @@ it('entropy counts a tensor exactly, batches in any order alike', function()
 		end
 	end
 end)
+it('finds the range in another way, from what it has seen', function()
+	tensor.seed(9)
+	local x = tensor.randn(4, 3000)
+	x[1][5] = 30
+	for _, s in ipairs {'int8', 'uint8', 'int4/1'} do
+		local o = quant.observer(s):update(x)
+		for _, kind in ipairs {'minmax', 'percentile', 'mse'} do
+			local p, q = o:params {observer=kind}, x:quantize(s .. '@' .. kind):qparams()
+			assert(p.scale:eq(q.scale):all():item() and (not p.zero_point or p.zero_point:eq(q.zero_point):all():item()), s .. kind)
+		end
+		local spec = quant.spec(s)
+		assert(o:params {observer='percentile', p=90}.scale:eq(x:quantize {dtype=spec.dtype, axis=spec.axis, observer='percentile',
+			p=90}:qparams().scale):all():item())
+		assert(o:params().scale:eq(x:quantize(s):qparams().scale):all():item()) -- the spec's own stays
+		local e = o:params {observer='entropy'}.scale / x:quantize(s .. '@entropy'):qparams().scale
+		assert((e - 1):abs():max():item() < 0.4) -- from coarser bins than its own
+	end
+	local o = quant.observer 'int8@entropy':update(x)
+	assert(o:params {observer='minmax'}.scale:item() == x:quantize('int8'):qparams().scale:item())
+	local function refused(s, t) return select(2, pcall(quant.observer(s):update(x).params, quant.observer(s):update(x), t)) end
+	print(refused('int8', {observer='average'}))  --> params: observer: wanted one that finds the range from all values...got average
+	print(refused('int8', {observer='function'}))  --> params: observer: wanted one that finds...got function
+	print(refused('int8@adaptive', {observer='mse'}))  --> params: observer: wanted none beside adaptive, which forgets old values, got mse
+	print(refused('int8', {observer='mean'}))  --> params: observer: wanted one of minmax...got 'mean'...
+	print(refused('int8', {bogus=1}))  --> params: unknown option 'bogus'...
+	print(refused('int8', {p=99}))  --> params: p: wanted together with the observer percentile, got it with minmax
+	print(refused('int8', {observer='percentile', p=10}))  --> params: p: wanted a percentage above 50...
+	assert(quant.observer('int8@average'):update(x):params {observer='average'}.scale)
+end)
 it('observes any axis as its slices', function()
 	tensor.seed(3)
 	local x = tensor.randn(4, 6, 5)
