@@ -92,20 +92,32 @@ function quant.ops()
   return report(rows)
 end
 
+-- Median of up to 5 runs, as many as begin within BUDGET seconds; at least one.
+local BUDGET = 0.5
 local function median_ms(fn)
-  local t = {}
-  for i = 1, 5 do
+  local t, start = {}, hw.clock()
+  repeat
     local t0 = hw.clock()
     fn()
-    t[i] = (hw.clock() - t0) * 1e3
-  end
+    t[#t + 1] = (hw.clock() - t0) * 1e3
+  until #t == 5 or hw.clock() - start > BUDGET
   table.sort(t)
-  return t[3]
+  return t[(#t + 1) // 2], #t
+end
+
+-- A row of quant.compare.
+local function compared(x, s)
+  local q
+  local spec = quant.spec(s)
+  local ms, runs = median_ms(function() q = x:quantize(s) end)
+  local e = x:metrics(q)
+  return {spec = tostring(spec), sqnr = e.sqnr, max = e.max, cosine = e.cosine, bytes = q:nbytes(), ratio = methods.ratio(q), ms = ms, runs = runs}
 end
 
 doc {name = 'quant.compare', usage = "quant.compare(x, {'int8','int8/1','int4:32'})",
-  text = [[Quantizes x by each spec: a report with spec, sqnr (dB), max (largest error), cosine, bytes, ratio to float32 and ms
-(median of 5). bench.compare measures the time with more care.]],
+  text = [[Quantizes x by each spec: a report with spec (a text that x:quantize takes), sqnr (dB), max (largest error), cosine, bytes, ratio to
+float32, ms (median of 5 runs, of fewer when they take longer than half a second together) and runs. A spec that is none, or that x
+cannot be quantized by, has a row, too, which says why. bench.compare measures the time with more care.]],
   example = "r = quant.compare(tensor{1,-0.5,0.3}, {'int8','int4'})\nprint(r:best('sqnr').spec)  --> int8"}
 
 function quant.compare(x, specs)
@@ -113,14 +125,17 @@ function quant.compare(x, specs)
   if type(specs) ~= 'table' or #specs == 0 then
     error('compare: wanted a list of specs, got ' .. (type(specs) == 'table' and 'an empty one' or type(specs)), 2)
   end
-  local rows = {columns = {'spec', 'sqnr', 'max', 'cosine', 'bytes', 'ratio', 'ms'}}
-  for _, s in ipairs(specs) do
-    local q
-    local ms = median_ms(function() q = x:quantize(s) end)
-    local e = x:metrics(q)
-    rows[#rows + 1] = {spec = tostring(quant.spec(s)), sqnr = e.sqnr, max = e.max, cosine = e.cosine,
-      bytes = q:nbytes(), ratio = methods.ratio(q), ms = ms}
+  local rows, bad = {columns = {'spec', 'sqnr', 'max', 'cosine', 'bytes', 'ratio', 'ms', 'runs'}}, 0
+  for i, s in ipairs(specs) do
+    local ok, row = pcall(compared, x, s)
+    if not ok then
+      local why = tostring(row):gsub('^%S+:%d+: ', '')
+      bad, row = bad + 1, {spec = type(s) == 'table' and ('item %d'):format(i) or tostring(s), why = why}
+    end
+    rows[i] = row
   end
+  if bad == #specs then error('compare: ' .. rows[1].why, 2) end
+  if bad > 0 then rows.columns[#rows.columns + 1] = 'why' end
   return report(rows)
 end
 

@@ -470,12 +470,13 @@ static uint32_t saves(const struct ql_call *call)
 
 const struct ql_op ql_op_conv2d = {
 	.doc = {.name = "conv2d",
-		.usage = "x:conv2d(w, bias, {stride=, pad=, dilation=, groups=, act=})",
+		.usage = "x:conv2d(w, bias, {stride=, pad=, dilation=, groups=, act=, out=})",
 		.text = "Convolution (as in PyTorch: the kernel is not turned) of x (n, c, h, w) with w (out, c / groups, kh, kw), "
 			"plus "
 			"bias (out) when given, then the activation: a result (n, out, h', w') with h' = floor((h + pads - dilation "
 			"(kh - 1) - 1) / stride) + 1. Outside of x there is 0. float16 and bfloat16 are summed in float32, float64 by "
-			"plain loops (for checks); quantized operands are dequantized first.",
+			"plain loops (for checks). Quantized x and w of 8 or 16 bits are multiplied in integers where the scales of w change along "
+			"its outputs only; out= makes codes of the result. x:explain() says which way it went, and why.",
 		.example = "x, w = tensor.ones(1, 1, 3, 3), tensor.ones(1, 1, 3, 3)\n"
 			   "print(x:conv2d(w, {pad=1}):view(3, 3):totable()[2][3])  --> 6.0\n"
 			   "print(x:conv2d(w, tensor{1}):item())  --> 10.0",
