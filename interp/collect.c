@@ -32,7 +32,7 @@ void ql_pay_gc(lua_State *L)
 		return;
 	if (lua_gc(L, LUA_GCCOLLECT) != 0) /* in a finalizer */
 		return;
-	ql_discarded_release(L);
+	ql_discarded_collected(L);
 	m->held_before = m->held;
 	m->held_more = QL_COLLECT_PER_BYTE * ((size_t)lua_gc(L, LUA_GCCOUNT) << 10);
 }

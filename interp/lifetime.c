@@ -17,6 +17,8 @@
 
 #define QL_DISCARDED_COUNT 24
 #define QL_DISCARDED_BYTES ((size_t)1 << 20)
+#define QL_DISCARDED_SHALLOW 64 /* so few calls cost nothing beside a full collection */
+#define QL_DISCARDED_CALLS 2896 /* with more calls no more may wait: 256 MiB */
 
 /* ---- which C functions are active ---- */
 
@@ -143,16 +145,34 @@ void ql_discarded_release(lua_State *L)
 		ql_discarded_clear(s);
 }
 
+/* Releases now, and sets when the next time is. */
+static void release_and_wait(lua_State *L, struct ql_lifetime *l)
+{
+	size_t walk;
+
+	ql_discarded_release(L);
+	walk = l->calls < QL_DISCARDED_CALLS ? l->calls : QL_DISCARDED_CALLS;
+	l->next_count = l->count + QL_DISCARDED_COUNT + walk * walk / 32;
+	l->next_bytes = l->bytes + QL_DISCARDED_BYTES + walk * walk * 32; /* no size of memory: about what is filled during the walk */
+}
+
 void ql_discarded_pay(lua_State *L)
 {
 	struct ql_lifetime *l = &ql_state_of(L)->lifetime;
 
-	if (l->count < l->next_count && l->bytes < l->next_bytes)
-		return;
-	ql_discarded_release(L);
-	l->next_count = l->count + QL_DISCARDED_COUNT + l->calls * l->calls / 32;
-	/* size: when the collector runs next, no memory */
-	l->next_bytes = l->bytes + QL_DISCARDED_BYTES + l->calls * l->calls * 2;
+	if (l->count >= l->next_count || l->bytes >= l->next_bytes)
+		release_and_wait(L, l);
+}
+
+void ql_discarded_collected(lua_State *L)
+{
+	struct ql_lifetime *l = &ql_state_of(L)->lifetime;
+	lua_Debug ar;
+
+	if (l->calls < QL_DISCARDED_SHALLOW || !lua_getstack(L, (int)(l->calls / 2), &ar))
+		release_and_wait(L, l);
+	else
+		ql_discarded_pay(L);
 }
 
 void ql_collect(lua_State *L)

@@ -45,6 +45,8 @@ void ql_tensor_discard(lua_State *L, struct ql_tensor *t);
 void ql_discarded_release(lua_State *L);
 /* The same when there are enough of them to be worth it. */
 void ql_discarded_pay(lua_State *L);
+/* The same after a full collection: also when the calls are far fewer than at the last time. */
+void ql_discarded_collected(lua_State *L);
 /* All of them: the Lua state is gone. */
 void ql_discarded_clear(struct ql_state *s);
 /* A full collection, and what it found is released: for a second try after QL_ERR_MEMORY. The calling C function holds
