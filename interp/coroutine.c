@@ -14,6 +14,7 @@
 #include "interp/dead_thread.h"
 #include "interp/interrupt.h"
 #include "interp/libs.h"
+#include "interp/prelude/prelude.h"
 #include "interp/undo.h"
 
 #define QL_CLOSE_DEPTH 100
@@ -236,6 +237,13 @@ static int close_thread(lua_State *L)
 	return 2;
 }
 
+/* internal.unyieldable(f, …) -> f(…), which must not yield: "attempt to yield across a C-call boundary" */
+static int unyieldable(lua_State *L)
+{
+	lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+	return lua_gettop(L);
+}
+
 int ql_open_coroutine(lua_State *L)
 {
 	static const luaL_Reg basic[] = {
@@ -251,5 +259,9 @@ int ql_open_coroutine(lua_State *L)
 	lua_pushcfunction(L, ql_dead_traceback);
 	lua_setfield(L, -2, "traceback");
 	ql_lifetime_harmless(L, wrapped);
+	ql_lifetime_harmless(L, unyieldable);
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
+	lua_pushcfunction(L, unyieldable);
+	lua_setfield(L, -2, "unyieldable");
 	return 0;
 }

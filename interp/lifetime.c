@@ -153,7 +153,8 @@ static void release_and_wait(lua_State *L, struct ql_lifetime *l)
 	ql_discarded_release(L);
 	walk = l->calls < QL_DISCARDED_CALLS ? l->calls : QL_DISCARDED_CALLS;
 	l->next_count = l->count + QL_DISCARDED_COUNT + walk * walk / 32;
-	l->next_bytes = l->bytes + QL_DISCARDED_BYTES + walk * walk * 32; /* no size of memory: about what is filled during the walk */
+	/* size: no memory, but about what is filled in the time of the walk */
+	l->next_bytes = l->bytes + QL_DISCARDED_BYTES + walk * walk * 32;
 }
 
 void ql_discarded_pay(lua_State *L)

@@ -205,7 +205,8 @@ function record.run(m, inputs, trees)
 		internal.record(before)
 		module.tracer = nil
 	end})
-	local results = table.pack(m(table.unpack(arguments)))
+	-- A coroutine that yielded here and never came back would leave everything recorded.
+	local results = table.pack(internal.unyieldable(m, table.unpack(arguments)))
 	if is_tensor(results[1]) and results.n == 1 then self:note(m, 'output', results[1]) end
 	self.outputs = {}
 	for i = 1, results.n do self.outputs[i] = output_tree(self, results[i]) end
