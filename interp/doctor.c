@@ -17,6 +17,7 @@
 #include "interp/libs.h"
 #include "interp/plot/terminal.h"
 #include "interp/prelude/prelude.h"
+#include "tensor/io/jpeg.h"
 #include "tensor/kernels/blas.h"
 
 static void set_text(lua_State *L, const char *name, const char *value)
@@ -40,6 +41,8 @@ static void add_versions(lua_State *L)
 	set_text(L, "zlib", zlibVersion());
 	set_text(L, "lzma", lzma_version_string());
 	set_text(L, "cjson", cJSON_Version());
+	lua_pushboolean(L, ql_jpeg_usable());
+	lua_setfield(L, -2, "jpeg");
 }
 
 static void add_program(lua_State *L)

@@ -28,6 +28,7 @@ local function check_program(add, facts)
 	add('zlib', 'ok', facts.zlib)
 	add('liblzma', 'ok', facts.lzma)
 	add('cJSON', 'ok', facts.cjson)
+	add('libturbojpeg', facts.jpeg and 'ok' or 'none', facts.jpeg and 'reads JPEG' or 'not here: no JPEG; apt-get install libturbojpeg0')
 end
 
 local EXTENSIONS = {'vnni', 'avxvnni', 'amx', 'bf16', 'popcnt'}

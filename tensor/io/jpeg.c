@@ -6,6 +6,8 @@
  * The size is taken from the header and limited before anything is allocated: a file of a few bytes can declare 65,535 x
  * 65,535 pixels. What libjpeg warns of (data that end early or do not fit) is an error.
  */
+#include "tensor/io/jpeg.h"
+
 #include <dlfcn.h>
 #include <string.h>
 
@@ -56,6 +58,11 @@ static const struct turbojpeg *turbojpeg(void)
 	TURBOJPEG_FUNCTIONS(F)
 #undef F
 	return usable ? &functions : NULL;
+}
+
+bool ql_jpeg_usable(void)
+{
+	return turbojpeg() != NULL;
 }
 
 struct job {
