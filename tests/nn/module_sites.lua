@@ -34,6 +34,9 @@ local models = {
 	{'Transformer', nn.Transformer {vocab=10, d=8, heads=2, layers=2, ff=16, causal=false, tie=false}, ids()},
 	{'Llama', nn.Transformer {vocab=10, d=8, heads=2, kvheads=1, layers=2, ff=16, norm='rmsnorm', act='swiglu', position='rope', bias=false}, ids()},
 }
+for _, name in ipairs {'resnet8', 'resnet9', 'resnet20'} do
+	models[#models + 1] = {name, (dofile(('tutorials/models/%s.lua'):format(name))), tensor.randn(2, 3, 32, 32)}
+end
 
 -- name -> mode of the nodes of a report.
 local function modes(report, key)
