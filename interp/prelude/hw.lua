@@ -4,10 +4,11 @@ local hw, internal = ...
 local base = internal.import 'base'
 local report = internal.import 'report'
 local doc = base.doc
+internal.import 'hw_efficient'
 internal.import 'hw_recommend'
 internal.import 'hw_tune'
 
-doc {name = 'hw', kind = 'module', usage = 'hw.features  hw.kernels  hw.force  hw.hints  hw.recommend  hw.tune  hw.clock  hw.doctor',
+doc {name = 'hw', kind = 'module', usage = 'hw.features  hw.kernels  hw.force  hw.hints  hw.recommend  hw.efficient  hw.tune  hw.clock  hw.doctor',
 	text = [[What the processor has and which kernels run on it.]]}
 
 doc {name = 'hw.kernels', usage = 'hw.kernels()',
