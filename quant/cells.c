@@ -128,6 +128,48 @@ void ql_cells_take_tally(struct ql_cells *c, const struct ql_ruler *r, const str
 	pad(c);
 }
 
+/* The place of a cell in the order of values: negative ones count down. */
+static int32_t rank_of(const struct ql_ruler *r, int32_t slot)
+{
+	return slot < r->cells ? slot : r->cells - 1 - slot;
+}
+
+/* Shell's method: few numbers, no calls. */
+static void sort(int32_t *x, int n)
+{
+	static const int gaps[] = {132, 57, 23, 10, 4, 1};
+
+	for (size_t g = 0; g < sizeof(gaps) / sizeof(*gaps); g++)
+		for (int i = gaps[g]; i < n; i++) {
+			int32_t v = x[i];
+			int k = i;
+
+			for (; k >= gaps[g] && x[k - gaps[g]] > v; k -= gaps[g])
+				x[k] = x[k - gaps[g]];
+			x[k] = v;
+		}
+}
+
+void ql_cells_take_few(struct ql_cells *c, const struct ql_ruler *r, const struct ql_tally *t, int32_t *slot, int n, void *room)
+{
+	int finite = 0, count;
+
+	start(c, r, &t->moments, room);
+	for (int i = 0; i < n; i++)
+		if (slot[i] < 2 * r->cells)
+			slot[finite++] = rank_of(r, slot[i]);
+	sort(slot, finite);
+	for (int i = 0; i < finite; i += count) {
+		int32_t at = slot[i] < 0 ? -1 - slot[i] : slot[i];
+		double near = ql_ruler_edge(r, t->low, at), far = ql_ruler_edge(r, t->low, at + 1);
+
+		for (count = 1; i + count < finite && slot[i + count] == slot[i]; count++)
+			;
+		place(c, slot[i] < 0 ? -far : near, slot[i] < 0 ? -near : far, count);
+	}
+	pad(c);
+}
+
 /* ---- what a range costs ---- */
 
 float ql_rule_fit(const struct ql_rule *rule, double lo, double hi, int32_t *zero)

@@ -31,6 +31,8 @@ struct ql_rule {
 size_t ql_cells_bytes(const struct ql_ruler *r);
 /* Fills the cells from a histogram; weights of at most `floor` are left out. `room` has ql_cells_bytes. */
 void ql_cells_take(struct ql_cells *c, const struct ql_histogram *h, double floor, void *room);
+/* The same from the cells of at most QL_TALLY_FEW values, as ql_tally_few gives them: they are sorted here. */
+void ql_cells_take_few(struct ql_cells *c, const struct ql_ruler *r, const struct ql_tally *t, int32_t *slot, int n, void *room);
 /* The same from a tally. */
 void ql_cells_take_tally(struct ql_cells *c, const struct ql_ruler *r, const struct ql_tally *t, void *room);
 

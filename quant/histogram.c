@@ -209,13 +209,12 @@ static void measure(struct ql_moments *m, int variant, const float *x, int64_t n
 	ql_moments_add(m, &part);
 }
 
-void ql_tally_take(struct ql_tally *t, const struct ql_ruler *r, int variant, const float *x, const struct ql_strand *s)
+/* Moments, and the window that they need. */
+static void start_tally(struct ql_tally *t, const struct ql_ruler *r, int variant, const float *x, const struct ql_strand *s)
 {
 	float copy[PIECE];
-	int32_t slot[PIECE];
 
 	t->moments = (struct ql_moments){0};
-	memset(t->count, 0, ql_tally_bytes(r));
 	for (int64_t run = 0; run < s->runs; run++)
 		for (int64_t at = 0; at < s->n; at += PIECE) {
 			int64_t n = ql_min64(PIECE, s->n - at);
@@ -223,6 +222,15 @@ void ql_tally_take(struct ql_tally *t, const struct ql_ruler *r, int variant, co
 			measure(&t->moments, variant, piece(x, s, run, at, n, copy), n);
 		}
 	t->low = t->moments.count ? window(r, fmax(fabs(t->moments.lo), fabs(t->moments.hi))) : 0;
+}
+
+void ql_tally_take(struct ql_tally *t, const struct ql_ruler *r, int variant, const float *x, const struct ql_strand *s)
+{
+	float copy[PIECE];
+	int32_t slot[PIECE];
+
+	start_tally(t, r, variant, x, s);
+	memset(t->count, 0, ql_tally_bytes(r));
 	for (int64_t run = 0; run < s->runs; run++)
 		for (int64_t at = 0; at < s->n; at += PIECE) {
 			int64_t n = ql_min64(PIECE, s->n - at);
@@ -231,6 +239,18 @@ void ql_tally_take(struct ql_tally *t, const struct ql_ruler *r, int variant, co
 			for (int64_t i = 0; i < n; i++)
 				t->count[slot[i]]++;
 		}
+}
+
+int ql_tally_few(struct ql_tally *t, const struct ql_ruler *r, int variant, const float *x, const struct ql_strand *s,
+	int32_t slot[QL_TALLY_FEW])
+{
+	float copy[PIECE];
+	int n = 0;
+
+	start_tally(t, r, variant, x, s);
+	for (int64_t run = 0; run < s->runs; run++, n += (int)s->n)
+		slots[variant](piece(x, s, run, 0, s->n, copy), s->n, r->shift, t->low, r->cells, slot + n);
+	return n;
 }
 
 void ql_tally_merge(struct ql_tally *t, const struct ql_ruler *r, const struct ql_tally *other)

@@ -58,6 +58,12 @@ struct ql_strand ql_strand_of(const struct ql_grain *g, int64_t scale);
 /* Counts the values of a strand: two passes. t->count is cleared first; at most 2^32 - 1 values. For bodies of parallel
  * loops. `variant` as in tensor/simd.h. */
 void ql_tally_take(struct ql_tally *t, const struct ql_ruler *r, int variant, const float *x, const struct ql_strand *s);
+#define QL_TALLY_FEW 512 /* values whose cells are listed instead of counted */
+
+/* The same of at most QL_TALLY_FEW values without counting: gives the cell of each, in the order of the strand, as an index of
+ * t->count, and returns their number. */
+int ql_tally_few(struct ql_tally *t, const struct ql_ruler *r, int variant, const float *x, const struct ql_strand *s,
+	int32_t slot[QL_TALLY_FEW]);
 /* Adds the counts of another part of the same batch. */
 void ql_tally_merge(struct ql_tally *t, const struct ql_ruler *r, const struct ql_tally *other);
 void ql_histogram_add(struct ql_histogram *h, const struct ql_tally *t);

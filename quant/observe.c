@@ -11,7 +11,8 @@
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
-#define PART 65536 /* least elements of a part */
+#define PART 65536    /* least elements of a part */
+#define FEW_SCALES 64 /* of few values, that one worker takes at a time */
 
 #define X(name) extern const struct ql_observer_kind ql_observer_##name;
 #include "quant/observers.def"
@@ -66,6 +67,7 @@ const struct ql_rule *ql_rule_at(const struct ql_rule *all, const struct ql_spec
 enum ql_status ql_observe_slots(struct ql_ctx *ctx, const struct ql_ruler *r, int bins, int64_t n, struct ql_observe_slot *slots)
 {
 	for (int64_t i = 0; i < n; i++) {
+		slots[i].n_few = 0;
 		slots[i].tally.count = ql_scratch_take(ctx, ql_tally_bytes(r));
 		slots[i].cells = ql_scratch_take(ctx, ql_cells_bytes(r));
 		slots[i].room = ql_scratch_array(ctx, QL_VIEW_ROOM(bins), sizeof(double));
@@ -122,41 +124,58 @@ struct once {
 	struct ql_stats *stats;
 	struct ql_observe_slot *slots;
 	int64_t first; /* scale of slot 0 */
+	int64_t each;  /* consecutive scales of a slot, one after the other */
 };
 
 static const double nothing[QL_OBSERVER_OWN];
 
-static struct ql_view tally_view(const struct once *o, struct ql_observe_slot *s)
+static struct ql_view tally_view(const struct once *o, struct ql_observe_slot *s, int64_t scale)
 {
 	struct ql_view v = {.moments = &s->tally.moments, .own = nothing, .room = s->room};
 
-	v.rule = ql_rule_at(o->rule, o->spec, o->first + (s - o->slots), s);
-
-	ql_cells_take_tally(&v.cells, o->ruler, &s->tally, s->cells);
+	v.rule = ql_rule_at(o->rule, o->spec, scale, s);
+	if (s->n_few)
+		ql_cells_take_few(&v.cells, o->ruler, &s->tally, s->few, s->n_few, s->cells);
+	else
+		ql_cells_take_tally(&v.cells, o->ruler, &s->tally, s->cells);
 	if (o->kind->even) {
-		struct ql_strand strand = ql_strand_of(o->g, o->first + (s - o->slots));
+		struct ql_strand strand = ql_strand_of(o->g, scale);
 
 		v.even = ql_even_take(&s->even, fmax(fabs(v.cells.min), fabs(v.cells.max)), o->x, &strand);
 	}
 	return v;
 }
 
+/* The cells of a few values are listed: to clear and search all there are would take a hundred times as long. */
+static void take(const struct once *o, struct ql_observe_slot *s, const struct ql_strand *strand)
+{
+	s->n_few = 0;
+	if (strand->runs * strand->n <= QL_TALLY_FEW)
+		s->n_few = ql_tally_few(&s->tally, o->ruler, o->rule->variant, o->x, strand, s->few);
+	else
+		ql_tally_take(&s->tally, o->ruler, o->rule->variant, o->x, strand);
+}
+
+static void once_scale(const struct once *o, struct ql_observe_slot *s, int64_t scale)
+{
+	struct ql_strand strand = ql_strand_of(o->g, scale);
+	struct ql_view v;
+
+	if (o->g->scales > 1) /* else counted in parts before */
+		take(o, s, &strand);
+	if (s->tally.moments.count == 0 || o->kind == &ql_observer_function)
+		return;
+	v = tally_view(o, s, scale);
+	o->kind->range(&v, &o->stats[scale].lo, &o->stats[scale].hi);
+}
+
 static void once_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct once *o = arg;
 
-	for (int64_t i = begin; i < end; i++) {
-		struct ql_strand strand = ql_strand_of(o->g, o->first + i);
-		struct ql_stats *stats = &o->stats[o->first + i];
-		struct ql_view v;
-
-		if (o->g->scales > 1) /* else counted in parts before */
-			ql_tally_take(&o->slots[i].tally, o->ruler, o->rule->variant, o->x, &strand);
-		if (o->slots[i].tally.moments.count == 0 || o->kind == &ql_observer_function)
-			continue;
-		v = tally_view(o, &o->slots[i]);
-		o->kind->range(&v, &stats->lo, &stats->hi);
-	}
+	for (int64_t i = begin; i < end; i++)
+		for (int64_t k = 0; k < o->each && o->first + i * o->each + k < o->g->scales; k++)
+			once_scale(o, &o->slots[i], o->first + i * o->each + k);
 }
 
 static enum ql_status checked(struct ql_ctx *ctx, double lo, double hi)
@@ -184,7 +203,7 @@ static enum ql_status once_choose(struct ql_ctx *ctx, const struct ql_spec *spec
 
 		if (o->slots[i].tally.moments.count == 0)
 			continue;
-		v = tally_view(o, &o->slots[i]);
+		v = tally_view(o, &o->slots[i], o->first + i);
 		status = ql_choose(ctx, spec, &v, &stats->lo, &stats->hi);
 	}
 	return status;
@@ -209,8 +228,9 @@ enum ql_status ql_observe_once(struct ql_ctx *ctx, const struct ql_spec *spec, c
 		status = ql_observe_slots(ctx, &ruler, spec->bins, QL_OBSERVE_SLOTS, slots);
 	if (!status && g->scales == 1)
 		status = ql_count_parts(ctx, &(struct ql_parts){.ruler = &ruler, .x = x, .n = n, .variant = rule.variant, .slots = slots});
-	for (; o.first < g->scales && !status; o.first += QL_OBSERVE_SLOTS) {
-		int64_t m = ql_min64(QL_OBSERVE_SLOTS, g->scales - o.first);
+	o.each = spec->choose || n / g->scales > QL_TALLY_FEW ? 1 : FEW_SCALES;
+	for (; o.first < g->scales && !status; o.first += QL_OBSERVE_SLOTS * o.each) {
+		int64_t m = ql_min64(QL_OBSERVE_SLOTS, ql_ceil_div(g->scales - o.first, o.each));
 
 		status = ql_parallel_for(ctx, m, 1, work / g->scales * m, once_body, &o);
 		if (!status && spec->choose)

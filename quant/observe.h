@@ -16,6 +16,8 @@ struct ql_observe_slot {
 	void *cells;
 	double *room;
 	struct ql_even even;
+	int n_few; /* cells of few values; 0: counted in the tally */
+	int32_t few[QL_TALLY_FEW];
 };
 
 /* n contiguous values under one scale */

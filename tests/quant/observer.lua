@@ -28,6 +28,20 @@ it('gives what quantize of all gives, for every kind and granularity', function(
 		end
 	end
 end)
+it('gives what quantize gives for few values, whose cells are listed there and counted here', function()
+	tensor.seed(12)
+	for _, n in ipairs {1, 2, 31, 512, 513} do
+		local x = tensor.randn(5, n) * tensor.randn(5, n):exp()
+		x[2], x[3] = -x[2]:abs(), 0
+		if n > 2 then x[4][2], x[4][1] = 0 / 0, 1 / 0 end
+		for _, kind in ipairs {'percentile', 'mse', 'entropy'} do
+			for _, s in ipairs {'int8/1', 'uint8/1', 'int4/1', 'uint4/1'} do
+				local p, q = quant.observer(s .. '@' .. kind):update(x):params(), x:quantize(s .. '@' .. kind):qparams()
+				assert(p.scale:eq(q.scale):all():item() and (not p.zero_point or p.zero_point:eq(q.zero_point):all():item()), s .. '@' .. kind .. ' ' .. n)
+			end
+		end
+	end
+end)
 it('entropy counts a tensor exactly, batches in any order alike', function()
 	tensor.seed(2)
 	local batches = {tensor.randn(3, 400), tensor.randn(3, 400) * 2, tensor.randn(3, 400) + 1, tensor.zeros(3, 400)}
