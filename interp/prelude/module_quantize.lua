@@ -247,13 +247,52 @@ local function has_static(rows)
 	return false
 end
 
-local function totals(rows)
-	local bytes, before, n = 0, 0, 0
+-- Weights that several layers hold: lists of {name, layer, field, weight}.
+local function ties_of(m)
+	local holders, ties = {}, {}
+	module.walk(m, function(name, layer)
+		for _, field in ipairs(module.weights(layer) or {}) do
+			local weight = layer[field]
+			holders[weight] = holders[weight] or {}
+			table.insert(holders[weight], {name = name, layer = layer, field = field, weight = weight})
+			if #holders[weight] == 2 then ties[#ties + 1] = holders[weight] end
+		end
+	end)
+	return ties
+end
+
+-- Says in the rows which ties were cut, and what keeps them. Gives the bytes that rows count twice, now and of the float model.
+local function tell_ties(rows, ties)
+	local by_name, now, before, cut = {}, 0, 0, {}
+	for _, row in ipairs(rows) do by_name[row.name] = row end
+	for _, tie in ipairs(ties) do
+		local first = tie[1]
+		for i = 2, #tie do
+			local value = tie[i].layer[tie[i].field]
+			before = before + 4 * tie[i].weight:nelem()
+			if rawequal(value, first.layer[first.field]) then
+				now = now + value:nbytes()
+			else
+				cut[#cut + 1] = ("'%s' and '%s'"):format(first.name, tie[i].name)
+				for at, other in pairs {[i] = first.name, [1] = tie[i].name} do
+					local row = by_name[tie[at].name]
+					row.why = ((row.why or '') ~= '' and row.why .. '; ' or '') .. ("its weight was that of '%s', which has another spec or stays float: now there are \z
+						two; the same weight= for both keeps one"):format(other)
+				end
+			end
+		end
+	end
+	return now, before, #cut > 0 and '; one weight became two in ' .. table.concat(cut, ', ') or ''
+end
+
+local function totals(rows, ties)
+	local twice, twice_before, cut = tell_ties(rows, ties)
+	local bytes, before, n = -twice, -twice_before, 0
 	for _, row in ipairs(rows) do
 		bytes, before = bytes + row.bytes, before + row.float_bytes
 		n = n + (row.mode ~= 'float' and 1 or 0)
 	end
-	return ('%d of %d layers quantized; weights %d bytes, %.3f of the float model\'s'):format(n, #rows, bytes, bytes / math.max(1, before))
+	return ('%d of %d layers quantized; weights %d bytes, %.3f of the float model\'s'):format(n, #rows, bytes, bytes / math.max(1, before)) .. cut .. (bytes > before and '; this is larger than the float model' or '')
 end
 
 -- What a layer's rule asks for; nil and why it stays float.
@@ -340,7 +379,7 @@ function methods.quantize(m, options)
 	local float = prepare(new, options, mode)
 	local traced, untraced
 	if mode == 'static' or mode == 'auto' then traced, untraced = sites.trace(new) end
-	local rows, names, by_name, made = {}, {}, {}, {}
+	local rows, names, by_name, made, ties = {}, {}, {}, {}, ties_of(new)
 	rows.columns = {'name', 'kind', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}
 	module.walk(new, function(name, layer)
 		local class = module.class_of(layer)
@@ -376,7 +415,7 @@ function methods.quantize(m, options)
 	module.mark_codes(new)
 	if float then equalizer.correct(new, float, options.biascorrect, 8) end
 	add_details(rows, by_name)
-	rows.note = totals(rows) .. reader.unused()
+	rows.note = totals(rows, ties) .. reader.unused()
 	if untraced and has_static(rows) then rows.note = ('%s; layers take floats from each other: %s'):format(rows.note, untraced) end
 	return new, report(rows)
 end

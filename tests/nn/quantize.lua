@@ -303,3 +303,20 @@ it('weights that two layers hold become one tensor of codes', function()
 	local other = m:quantize {mode='weight_only', rules={{'linear1', 'int4/1'}}}
 	print(other.embedding1.weight:dtype(), other.linear1.weight:dtype())  --> int8 int4
 end)
+it('keeps a weight that two layers share, or says that it became two', function()
+	local m = nn.Sequential {nn.Embedding(50, 16, {name='embedding'}), nn.Linear(16, 16), nn.Linear(16, 50, {name='head', bias=false})}
+	m.head.weight = m.embedding.weight
+	local q, r = m:quantize {mode='dynamic'}
+	assert(rawequal(q.head.weight, q.embedding.weight) and q.head.weight:dtype() == 'int8')
+	local codes = q.head.weight:nbytes() + q.linear1.weight:nbytes()
+	local note = tostring(r):gsub('%s+', ' ')
+	assert(note:find(('weights %d bytes, %.3f of'):format(codes, codes / (4 * (50 * 16 + 16 * 16))), 1, true), note)
+	assert(not note:find 'became two')
+	q, r = m:quantize {mode='dynamic', rules={{'embedding.*', false}}}
+	note = tostring(r):gsub('%s+', ' ')
+	assert(note:find("one weight became two in 'embedding' and 'head'; this is larger than the float model", 1, true), note)
+	assert(r:where{name='head'}.why:find "its weight was that of 'embedding'" and r:where{name='embedding'}.why:find 'a rule says so; its weight')
+	assert(q.embedding.weight:dtype() == 'float32' and q.head.weight:dtype() == 'int8' and q:nbytes() > m:nbytes())
+	q, r = m:quantize {mode='dynamic', rules={{'embedding|head', weight='int4:16', mode='weight_only'}}}
+	assert(rawequal(q.head.weight, q.embedding.weight) and not tostring(r):find 'became two')
+end)
