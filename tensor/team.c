@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Threads that wait for loops. A loop is announced by the counter `epoch` and can be entered while `gate` is open; its
- * owner works meanwhile, closes the gate when nothing is left and waits only for those inside. A thread that wakes too
- * late, or that the system does not run, thus costs the owner one system call and no time.
+ * The OpenMP team: how many threads the system lets us start, what a parallel region costs, and which processors they use.
  *
- * After a loop a thread watches `epoch` for SPIN_NS before it sleeps: the layers of a network follow each other
- * within that time, and waking a thread takes 30 to 200 microseconds. Where there are more threads than processors
- * nobody watches.
+ * libgomp ends the process when it cannot start a thread, and starts threads anew when the size of the team changes. So
+ * the threads of a larger team are first started and joined here, and every region has the whole team: a thread without
+ * work leaves at once.
  *
- * OpenMP did this before. Its library ends the process when a thread cannot be started, makes threads anew whenever the
- * number changes, and its barrier waits for all threads.
+ * After a region libgomp's threads spin briefly before they sleep: the layers of a network follow each other within that
+ * time, and waking a thread takes 30 to 200 microseconds. Both costs, and how long the threads spin, are measured when
+ * the team is started.
  */
 #include "tensor/team.h"
 
-#include <linux/futex.h>
+#include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,36 +19,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define MOST 1023
-#define STACK ((size_t)1 << 20)
-#define SPIN_NS 50000
-#define OPEN ((uint32_t)1 << 16)
-#define ROUNDS 5            /* of each measurement */
-#define PATIENCE_NS 200000  /* per round */
-#define AWAKE_NS 20000      /* least work to share with a thread that is awake */
+#define MOST 1024
+#define STACK ((size_t)1 << 20) /* of a thread */
+#define ROUNDS 4                /* of each measurement */
+#define SLEEP_US 200            /* threads are asleep after this */
+#define AWAKE_NS 20000          /* least work to share with threads that are awake */
 #define ASLEEP_NS 60000
-#define UNKNOWN_NS 500000 /* no thread arrived in time */
-#define START_NS 100000   /* the first loop that starts threads */
+#define START_NS 100000 /* the first region starts the threads */
+#define SHARE 3         /* work, in costs of a region, from which half of it saved outweighs the cost by far */
 
 static struct {
-	_Atomic bool busy;      /* somebody runs a loop or changes the team */
-	_Atomic uint32_t epoch; /* loops so far; the threads sleep on it */
-	_Atomic uint32_t gate;  /* OPEN, and the number of threads inside; the owner sleeps on it */
-	_Atomic bool owner_sleeps;
-	_Atomic int sleepers, seats, wanted;
-	_Atomic bool watch; /* before sleeping */
-	_Atomic int64_t awake_ns, asleep_ns;
-	ql_team_fn *fn;
-	void *arg;
-	int started;
+	_Atomic bool busy; /* a region runs, or the team changes */
+	pthread_t owner;   /* the thread that libgomp's threads belong to; others run their loops alone */
+	bool owned, forked;
+	int size; /* threads with the owner; 0: not started */
+	int64_t awake_ns, asleep_ns, window_ns, last_ns;
 	bool pinned;
-	pthread_t thread[MOST + 1];
-	cpu_set_t before; /* what the caller may use when not pinned */
-} team = {.awake_ns = AWAKE_NS, .asleep_ns = UNKNOWN_NS};
+	cpu_set_t before; /* processors that the owner may use when it is not pinned */
+} team;
+
+/* Before libgomp reads its environment (its own constructor has the default priority). Two thousand spins are 20 to 90
+ * microseconds; libgomp spins less where there are more threads than processors. */
+__attribute__((constructor(101))) static void set_policy(void)
+{
+	setenv("OMP_WAIT_POLICY", "passive", 0);
+	setenv("GOMP_SPINCOUNT", "2000", 0);
+	setenv("OMP_STACKSIZE", "1M", 0);
+}
 
 static int64_t now_ns(void)
 {
@@ -59,129 +58,31 @@ static int64_t now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void sleep_on(_Atomic uint32_t *word, uint32_t value)
+static bool is_owner(void)
 {
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+	return !team.owned || pthread_equal(team.owner, pthread_self());
 }
 
-static void wake(_Atomic uint32_t *word, int n)
+/* ---- running ---- */
+
+static void region(int n, ql_team_fn *fn, void *arg)
 {
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+#pragma omp parallel num_threads(n)
+	fn(arg, omp_get_thread_num());
+	team.last_ns = now_ns();
 }
 
-static inline void relax(void)
+void ql_team_run(ql_team_fn *fn, void *arg)
 {
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#endif
-}
-
-/* True when the word had another value within so many nanoseconds. */
-static bool watch(_Atomic uint32_t *word, uint32_t value, int64_t ns)
-{
-	int64_t stop = now_ns() + ns;
-
-	do {
-		for (int i = 0; i < 16; i++) {
-			if (atomic_load(word) != value)
-				return true;
-			relax();
-		}
-	} while (now_ns() < stop);
-	return false;
-}
-
-/* ---- a thread of the team ---- */
-
-static uint32_t next_epoch(uint32_t seen, bool watching)
-{
-	if (!watching || !watch(&team.epoch, seen, SPIN_NS)) {
-		atomic_fetch_add(&team.sleepers, 1);
-		while (atomic_load(&team.epoch) == seen)
-			sleep_on(&team.epoch, seen);
-		atomic_fetch_sub(&team.sleepers, 1);
-	}
-	return atomic_load(&team.epoch);
-}
-
-static bool enter(void)
-{
-	uint32_t gate = atomic_load(&team.gate);
-
-	while ((gate & OPEN) && (int)(gate & ~OPEN) < atomic_load(&team.seats))
-		if (atomic_compare_exchange_weak(&team.gate, &gate, gate + 1))
-			return true;
-	return false;
-}
-
-static void leave(void)
-{
-	if (atomic_fetch_sub(&team.gate, 1) == 1 && atomic_load(&team.owner_sleeps))
-		wake(&team.gate, 1);
-}
-
-static void *work(void *number)
-{
-	int me = (int)(intptr_t)number;
-	uint32_t seen = 0;
-	bool inside = false;
-
-	for (;;) {
-		seen = next_epoch(seen, inside && atomic_load(&team.watch));
-		if (me > atomic_load(&team.wanted))
-			return NULL;
-		inside = enter();
-		if (inside) {
-			team.fn(team.arg, me);
-			leave();
-		}
-	}
-}
-
-/* ---- the owner of a loop ---- */
-
-static void announce(int others)
-{
-	int sleepers, idle;
-
-	atomic_store(&team.seats, others);
-	atomic_store(&team.gate, OPEN);
-	atomic_fetch_add(&team.epoch, 1);
-	sleepers = atomic_load(&team.sleepers);
-	idle = team.started - sleepers;
-	if (sleepers && idle < others)
-		wake(&team.epoch, others - idle);
-}
-
-static void wait_for_others(void)
-{
-	uint32_t gate = atomic_fetch_and(&team.gate, ~OPEN) & ~OPEN;
-
-	while (gate) {
-		if (!watch(&team.gate, gate, SPIN_NS)) {
-			atomic_store(&team.owner_sleeps, true);
-			sleep_on(&team.gate, gate);
-			atomic_store(&team.owner_sleeps, false);
-		}
-		gate = atomic_load(&team.gate);
-	}
-}
-
-void ql_team_run(int n, ql_team_fn *fn, void *arg)
-{
-	int others = n - 1 < team.started ? n - 1 : team.started;
-
-	if (others < 1 || atomic_exchange(&team.busy, true)) {
+	if (team.size < 2 || !is_owner() || atomic_exchange(&team.busy, true)) {
 		fn(arg, 0);
 		return;
 	}
-	team.fn = fn;
-	team.arg = arg;
-	announce(others);
-	fn(arg, 0);
-	wait_for_others();
+	region(team.size, fn, arg);
 	atomic_store(&team.busy, false);
 }
+
+/* ---- what a region costs ---- */
 
 static int64_t forced_ns = -1;
 
@@ -193,63 +94,56 @@ __attribute__((constructor)) static void read_environment(void)
 		forced_ns = strtoll(set, NULL, 10);
 }
 
-int64_t ql_team_pays(int n)
+int64_t ql_team_pays(void)
 {
 	if (forced_ns >= 0)
 		return forced_ns;
-	if (!team.started)
+	if (!team.size)
 		return START_NS;
-	return team.started - atomic_load(&team.sleepers) >= n - 1 ? team.awake_ns : team.asleep_ns;
+	return now_ns() - team.last_ns < team.window_ns ? team.awake_ns : team.asleep_ns;
 }
 
-/* ---- what a team costs ---- */
-
-static _Atomic bool arrived;
-
-static void arrive(void *arg, int me)
+static void nothing(void *arg, int me)
 {
-	int64_t *took = arg, start = *took;
-
-	if (me) {
-		atomic_store(&arrived, true);
-		return;
-	}
-	while (!atomic_load(&arrived) && now_ns() - start < PATIENCE_NS)
-		relax();
-	*took = atomic_load(&arrived) ? now_ns() - start : INT64_MAX;
+	(void)arg;
+	(void)me;
 }
 
-/* The shortest time from the announcement of an empty loop to the arrival of the first thread. Called as owner. */
-static int64_t shortest(int others, bool asleep)
+/* The shortest time of an empty region that begins `pause_us` after the one before. */
+static int64_t shortest(int pause_us)
 {
 	int64_t least = INT64_MAX;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		int64_t took, patience = now_ns() + PATIENCE_NS;
+		int64_t start = now_ns(), took;
 
-		while (asleep && atomic_load(&team.sleepers) < team.started && now_ns() < patience)
-			usleep(20);
-		atomic_store(&arrived, false);
-		team.fn = arrive;
-		team.arg = &took;
-		took = now_ns();
-		announce(others);
-		arrive(&took, 0);
-		wait_for_others();
+		while (now_ns() - start < 1000 * (int64_t)pause_us)
+			;
+		start = now_ns();
+		region(team.size, nothing, NULL);
+		took = now_ns() - start;
 		least = took < least ? took : least;
 	}
 	return least;
 }
 
-/* A loop shall not lose 5 % by the announcement to a thread that comes too late, about a tenth of the time to wake it. */
+static int64_t at_least(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The window is the longest of a few pauses after which a region costs about what it costs without a pause. */
 static void measure(void)
 {
-	int64_t asleep = shortest(team.started, true), awake = shortest(team.started, false);
+	static const int pauses[] = {10, 25, 50};
+	int64_t awake = shortest(0), asleep = shortest(SLEEP_US);
 
-	awake = awake == INT64_MAX ? UNKNOWN_NS : 8 * awake;
-	asleep = asleep == INT64_MAX ? UNKNOWN_NS : 2 * asleep;
-	atomic_store(&team.awake_ns, awake > AWAKE_NS ? awake : AWAKE_NS);
-	atomic_store(&team.asleep_ns, asleep > ASLEEP_NS ? asleep : ASLEEP_NS);
+	team.window_ns = 0;
+	for (int i = 0; i < 3 && asleep > 2 * awake; i++)
+		if (shortest(pauses[i]) < (awake + asleep) / 2)
+			team.window_ns = 1000 * (int64_t)pauses[i];
+	team.awake_ns = at_least(SHARE * awake, AWAKE_NS);
+	team.asleep_ns = at_least(SHARE * asleep, ASLEEP_NS);
 }
 
 /* ---- processors ---- */
@@ -311,26 +205,37 @@ static int order_processors(int list[CPU_SETSIZE])
 	return n;
 }
 
-static bool bind_thread(pthread_t thread, int cpu)
+struct binding {
+	int list[CPU_SETSIZE], n;
+	_Atomic bool failed;
+};
+
+/* Binds the calling thread as `pinned` says. */
+static void bind_one(void *arg, int me)
 {
+	struct binding *b = arg;
 	cpu_set_t set = team.before;
 
-	if (cpu >= 0) {
+	if (team.pinned) {
 		CPU_ZERO(&set);
-		CPU_SET((size_t)cpu, &set);
+		CPU_SET((size_t)b->list[me % b->n], &set);
 	}
-	return !pthread_setaffinity_np(thread, sizeof(set), &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		atomic_store(&b->failed, true);
 }
 
-/* Binds the threads first..started as `pinned` says; 0 is the caller. */
-static bool bind_threads(int first)
+static bool bind_threads(void)
 {
-	int list[CPU_SETSIZE], n = order_processors(list);
-	bool good = n > 0;
+	struct binding b = {.failed = false};
 
-	for (int i = first; good && i <= team.started; i++)
-		good = bind_thread(i ? team.thread[i] : pthread_self(), team.pinned ? list[i % n] : -1);
-	return good;
+	b.n = order_processors(b.list);
+	if (!b.n)
+		return false;
+	if (team.size > 1)
+		region(team.size, bind_one, &b);
+	else
+		bind_one(&b, 0);
+	return !atomic_load(&b.failed);
 }
 
 bool ql_team_pin(bool on)
@@ -339,15 +244,13 @@ bool ql_team_pin(bool on)
 
 	if (on == team.pinned)
 		return true;
-	if (on && sched_getaffinity(0, sizeof(team.before), &team.before))
+	if (!is_owner() || (on && sched_getaffinity(0, sizeof(team.before), &team.before)) || atomic_exchange(&team.busy, true))
 		return false;
-	while (atomic_exchange(&team.busy, true))
-		sched_yield();
 	team.pinned = on;
-	good = bind_threads(0);
+	good = bind_threads();
 	if (!good && on) {
 		team.pinned = false;
-		bind_threads(0);
+		bind_threads();
 	}
 	atomic_store(&team.busy, false);
 	return good;
@@ -360,13 +263,12 @@ bool ql_team_pinned(void)
 
 /* ---- starting ---- */
 
-/* A child that does not call exec has no threads. */
+/* A child that does not call exec has no threads, and cannot start any: libgomp believes that it has them. */
 static void forget(void)
 {
-	team.started = 0;
+	team.forked = true;
+	team.size = 0;
 	atomic_store(&team.busy, false);
-	atomic_store(&team.gate, 0);
-	atomic_store(&team.sleepers, 0);
 }
 
 /* Threads that a limit on address space leaves room for: their stacks take a quarter of what is left. */
@@ -390,11 +292,53 @@ static int room_for_stacks(void)
 	return used < MOST ? (int)used : MOST;
 }
 
-/* Signals are the interpreter's. */
-static bool start_one(const pthread_attr_t *attributes)
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+
+static void *wait_until_let_go(void *arg)
+{
+	pthread_mutex_lock(&held);
+	pthread_mutex_unlock(&held);
+	return arg;
+}
+
+/* How many of `n` threads the system starts side by side. They end again. */
+static int try_threads(int n)
+{
+	pthread_attr_t attributes;
+	pthread_t *thread = calloc((size_t)n, sizeof(*thread));
+	int started = 0;
+
+	if (!thread || pthread_attr_init(&attributes)) {
+		free(thread);
+		return 0;
+	}
+	pthread_attr_setstacksize(&attributes, STACK);
+	pthread_mutex_lock(&held);
+	while (started < n && !pthread_create(&thread[started], &attributes, wait_until_let_go, NULL))
+		started++;
+	pthread_mutex_unlock(&held);
+	for (int i = 0; i < started; i++)
+		pthread_join(thread[i], NULL);
+	pthread_attr_destroy(&attributes);
+	free(thread);
+	return started;
+}
+
+/* Where the system refuses one more, only half of those that it starts are used: other programs and the rest of this one
+ * need some, too. */
+static int startable(int others)
+{
+	int room = room_for_stacks(), started;
+
+	others = others < room ? others : room;
+	started = others > 0 ? try_threads(others) : 0;
+	return started < others ? started / 2 : started;
+}
+
+/* Signals are the interpreter's, except faults. */
+static void start_threads(int n)
 {
 	sigset_t all, before;
-	bool good;
 
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
@@ -402,56 +346,36 @@ static bool start_one(const pthread_attr_t *attributes)
 	sigdelset(&all, SIGFPE);
 	sigdelset(&all, SIGILL);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	good = !pthread_create(&team.thread[team.started + 1], attributes, work, (void *)(intptr_t)(team.started + 1));
+	region(n, nothing, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return good;
 }
 
-/* Where the system refuses one more, half of them go: other programs and the rest of this one need some, too. */
-static void give_back(void)
+static void resize(int n)
 {
-	team.started /= 2;
-	atomic_store(&team.wanted, team.started);
-	atomic_fetch_add(&team.epoch, 1);
-	wake(&team.epoch, MOST);
-}
-
-static void start(int others)
-{
-	static bool prepared;
-	int before = team.started, room = room_for_stacks();
-	pthread_attr_t attributes;
-
-	if (!prepared)
-		prepared = !pthread_atfork(NULL, NULL, forget);
-	if (pthread_attr_init(&attributes))
+	if (!team.owned) {
+		team.owner = pthread_self();
+		team.owned = true;
+		pthread_atfork(NULL, NULL, forget);
+	}
+	if (n > team.size)
+		n = 1 + startable(n - 1);
+	team.size = n;
+	if (n < 2)
 		return;
-	pthread_attr_setstacksize(&attributes, STACK);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	others = others > MOST ? MOST : others > room ? room : others;
-	if (others > before)
-		atomic_store(&team.wanted, others);
-	while (team.started < others)
-		if (!start_one(&attributes)) {
-			give_back();
-			break;
-		} else {
-			team.started++;
-		}
-	pthread_attr_destroy(&attributes);
-	if (team.started <= before)
-		return;
+	start_threads(n);
 	if (team.pinned)
-		bind_threads(before + 1);
-	atomic_store(&team.watch, team.started < ql_team_processors());
+		bind_threads();
 	measure();
 }
 
 int ql_team_ready(int n)
 {
-	if (n - 1 > team.started && !atomic_exchange(&team.busy, true)) {
-		start(n - 1);
+	n = n < MOST ? n : MOST;
+	if (team.forked)
+		return 1;
+	if (n != team.size && is_owner() && !atomic_exchange(&team.busy, true)) {
+		resize(n);
 		atomic_store(&team.busy, false);
 	}
-	return team.started + 1 < n ? team.started + 1 : n;
+	return is_owner() && team.size < n ? team.size : n;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The threads that run parallel loops beside the caller. They belong to the process, not to a context: one loop uses
- * them at a time, another one runs on its caller's thread meanwhile.
+ * The OpenMP team that runs parallel loops. It belongs to the process, not to a context: to the thread that used it first.
  */
 #ifndef QUOLL_TENSOR_TEAM_H
 #define QUOLL_TENSOR_TEAM_H
@@ -11,13 +10,13 @@
 /* `me` is 0 for the caller, else the number of the thread. */
 typedef void ql_team_fn(void *arg, int me);
 
-/* Starts threads until `n` with the caller are there; gives how many are, which is less where the system refuses. */
+/* Makes a team of `n` threads with the caller. Returns how many it has: fewer where the system refuses to start them. */
 int ql_team_ready(int n);
-/* Runs fn here, and on up to n - 1 others that arrive before it is done here; returns when all of them are done. */
-void ql_team_run(int n, ql_team_fn *fn, void *arg);
-/* Nanoseconds of work from which it pays to share it with n - 1 others now: awake ones come at once. Measured when the
- * threads were started; QUOLL_TEAM_NS sets it. */
-int64_t ql_team_pays(int n);
+/* Runs fn on all threads of the team; on the caller alone when the team is in use or belongs to another thread. */
+void ql_team_run(ql_team_fn *fn, void *arg);
+/* Nanoseconds of work from which sharing it pays now: less while the threads are awake. Measured when the team was started;
+ * QUOLL_TEAM_NS sets it. */
+int64_t ql_team_pays(void);
 
 /* Pins the calling thread and those of the team to a processor each, distinct cores first, or lets them go again. False:
  * the system refuses. */
