@@ -30,6 +30,11 @@ void ql_width_prompt(void)
 	at_prompt = true;
 }
 
+bool ql_width_script(void)
+{
+	return !fixed && !at_prompt;
+}
+
 /* What COLUMNS says; 0: nothing that makes sense. */
 static int columns_of_environment(void)
 {

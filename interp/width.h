@@ -4,6 +4,7 @@
 #ifndef QUOLL_INTERP_WIDTH_H
 #define QUOLL_INTERP_WIDTH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* What %set width says; else COLUMNS in scripts; else the columns of the terminal; 80 where the output goes
@@ -13,6 +14,8 @@ int ql_width(void);
 void ql_width_prompt(void);
 /* From now on 80 on terminals, too: what is shown goes into a file, a browser or a comparison. */
 void ql_width_fix(void);
+/* true in scripts: neither at the prompt nor where outputs are kept, as in notebooks and tests. */
+bool ql_width_script(void);
 /* Columns of a UTF-8 text, one for each character. */
 int ql_width_of(const char *text);
 /* Cuts the text behind a word, at best behind a comma, with " …", so that it takes at most `width` columns;

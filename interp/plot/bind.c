@@ -14,6 +14,7 @@
 #include "interp/plot/terminal.h"
 #include "interp/prelude/prelude.h"
 #include "interp/surplus.h"
+#include "interp/width.h"
 
 #define QL_KINDS_MAX 64
 
@@ -224,7 +225,7 @@ static int figure_tostring(lua_State *L)
 	char text[256];
 
 	ql_figure_describe(check_figure(L), text, sizeof(text));
-	lua_pushstring(L, text);
+	lua_pushfstring(L, "%s%s", text, ql_width_script() ? "; fig:show() shows it, fig:save 'file.png' writes it" : "");
 	return 1;
 }
 

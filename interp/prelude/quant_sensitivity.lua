@@ -141,6 +141,13 @@ local function rules_of(layers, rows)
 	return list
 end
 
+-- The name of the data set when it is known to be one that models are trained on: 'CIFAR-10 train'.
+local function training_set(source)
+	local set = type(source) == 'table' and rawget(source, 'data')
+	local name = type(set) == 'table' and rawget(set, 'name')
+	return type(name) == 'string' and (name:find ' train%f[^%w]' or name:find ' all%f[^%w]') and name or nil
+end
+
 function quant.sensitivity(m, options)
 	local layers, module, progress = internal.import 'quant_layers', internal.import 'module', internal.import 'progress'
 	local o = base.options(sensitivity, options)
@@ -188,6 +195,11 @@ function quant.sensitivity(m, options)
 	end)
 	rows.note = ('%s: float32 %.4g, all layers %s %.4g; %d targets; errors in dB'):format(metric.name, reference,
 		tostring(quant.spec(spec)), worst, count)
+	local trained = training_set(o.data)
+	if trained then
+		rows.note = ("%s\n%s: weights that were trained on these images look less sensitive than they are; split='validation' gives others"):format(
+			rows.note, trained)
+	end
 	return internal.import 'report'(rows), rules_of(layers, rows)
 end
 

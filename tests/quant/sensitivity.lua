@@ -89,3 +89,12 @@ it('bad input', function()
 	refused("mode 'static' wanted a calibrated layer", quant.sensitivity, made(), {data=data_of(m), metric='mse', mode='static', log=false})
 	refused('sensitivity: wanted a model with layers that have weights', quant.sensitivity, nn.ReLU(), {data=data_of(m)})
 end)
+it('says when the data is what weights are trained on', function()
+	local set = data.synth{n = 40}
+	local function note(name)
+		rawset(set, 'name', name)
+		return tostring((quant.sensitivity(nn.Sequential {nn.Flatten(), nn.Linear(set.x:nelem() // 40, 10)}, {data = data.loader(set, {batch = 20}), metric = 'loss', log = false})))
+	end
+	assert(note 'MNIST train':find 'MNIST train: weights that were trained' and note 'MNIST all':find 'MNIST all:')
+	assert(not note 'MNIST validation':find 'trained' and not note 'trainable set':find 'look less')
+end)

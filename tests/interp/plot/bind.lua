@@ -223,3 +223,9 @@ print(refused{x = {1}, y = {1, 2}})  --> plot.line: x: wanted 2 values as in y, 
 print(refused{tensor{{1, 2, 3}, {4, 5, 6}}})  --> plot.line: y: wanted ... or a tensor of shape (n) or (n, 2), got a tensor of rank 2
 print(select(2, pcall(plot.line{{1, 2}}.encode, plot.line{{1, 2}}, 'kity')))  --> ...protocol: wanted one of kitty iterm sixel, got 'kity'; did you mean 'kitty'?
 print(select(2, pcall(plot.line{{1, 2}}.text, plot.line{{1, 2}}, {width = 5})))  --> fig:text: wanted width 20 to 1000 and height 6 to 1000, got 5 and 22
+
+it('says in scripts how a figure is shown', function()
+	local pipe = io.popen '"/proc/$PPID/exe" -e "print(plot.line{1, 2})"'
+	assert(pipe:read 'a' == "line figure, 1 series; fig:show() shows it, fig:save 'file.png' writes it\n")
+	pipe:close()
+end)
