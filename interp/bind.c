@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "interp/interrupt.h"
 #include "interp/lifetime.h"
 #include "interp/describe.h"
 #include "interp/prelude/prelude.h"
@@ -70,7 +71,8 @@ int ql_error(lua_State *L, const char *format, ...)
 
 int ql_raise(lua_State *L, enum ql_status status)
 {
-	(void)status;
+	if (status == QL_ERR_INTERRUPTED)
+		ql_interrupt_raised(L);
 	return raise_text(L, ql_ctx_of(L)->err);
 }
 

@@ -38,12 +38,34 @@ static int protected_call(lua_State *L)
 	return finish_pcall(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, finish_pcall), 0);
 }
 
-/* Stack during the call: function, handler, true, results. */
+static int is_interrupted(lua_State *L)
+{
+	lua_pushboolean(L, ql_ctx_of(L)->interrupted != 0);
+	return 1;
+}
+
+/* Handlers in Lua are called by way of this: an error that a hook raises runs its handler without hooks, so the interrupt
+ * could not end it. The call in the tail leaves the levels of the stack as a handler expects them. */
+static const char handler_code[] = "local interrupted = ...\n"
+				   "return function(handler)\n"
+				   "\treturn function(message)\n"
+				   "\t\tif interrupted() then return message end\n"
+				   "\t\treturn handler(message)\n"
+				   "\tend\n"
+				   "end";
+
+/* Stack during the call: function, handler, true, results. Upvalue: what handler_code gives. */
 static int protected_call_with_handler(lua_State *L)
 {
 	int n = lua_gettop(L) - 2;
 
 	luaL_checktype(L, 2, LUA_TFUNCTION);
+	if (!lua_iscfunction(L, 2)) {
+		lua_pushvalue(L, lua_upvalueindex(1));
+		lua_pushvalue(L, 2);
+		lua_call(L, 1, 1);
+		lua_replace(L, 2);
+	}
 	lua_pushboolean(L, 1);
 	lua_pushvalue(L, 1);
 	lua_rotate(L, 3, 2);
@@ -247,12 +269,18 @@ static int unyieldable(lua_State *L)
 int ql_open_coroutine(lua_State *L)
 {
 	static const luaL_Reg basic[] = {
-		{"pcall", protected_call}, {"xpcall", protected_call_with_handler}, {NULL, NULL}};
+		{"pcall", protected_call}, {NULL, NULL}};
 	static const luaL_Reg threads[] = {
 		{"resume", resume}, {"wrap", wrap}, {"close", close_thread}, {NULL, NULL}};
 
 	lua_pushglobaltable(L);
 	luaL_setfuncs(L, basic, 0);
+	if (luaL_loadbufferx(L, handler_code, sizeof(handler_code) - 1, "=xpcall", "t"))
+		return lua_error(L);
+	lua_pushcfunction(L, is_interrupted);
+	lua_call(L, 1, 1);
+	lua_pushcclosure(L, protected_call_with_handler, 1);
+	lua_setfield(L, -2, "xpcall");
 	lua_getglobal(L, "coroutine");
 	luaL_setfuncs(L, threads, 0);
 	lua_getglobal(L, "debug");

@@ -27,6 +27,7 @@
 #include "interp/prelude/prelude.h"
 
 #define QL_GRACE 1000000 /* instructions: 5 to 20 ms */
+#define QL_PEACE 100    /* ms for the same in functions of C that poll */
 #define QL_LEVELS 100 /* of the stack, that are looked at for a line of the user */
 #define QL_BOUNCE 200
 #define QL_AGAIN 2000
@@ -41,6 +42,7 @@ static bool installed;                /* SIGINT is ours */
 static volatile sig_atomic_t over;    /* the time of --time */
 static volatile int64_t pressed;     /* monotonic milliseconds of the pending interrupt */
 static volatile sig_atomic_t raised; /* the hook has raised the pending interrupt */
+static int64_t raised_at;            /* milliseconds */
 static volatile sig_atomic_t hooked; /* `user` holds what was installed before our hook */
 static struct {
 	lua_Hook hook;
@@ -67,6 +69,23 @@ static void push_where(lua_State *L)
 	lua_pushliteral(L, "");
 }
 
+static int64_t milliseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void hook(lua_State *L, lua_Debug *ar);
+
+static void begin_peace(lua_State *L)
+{
+	raised_at = milliseconds();
+	raised = 1;
+	lua_sethook(L, hook, LUA_MASKCOUNT, QL_GRACE);
+}
+
 static void hook(lua_State *L, lua_Debug *ar)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
@@ -76,8 +95,7 @@ static void hook(lua_State *L, lua_Debug *ar)
 		lua_sethook(L, NULL, 0, 0);
 		return;
 	}
-	raised = 1;
-	lua_sethook(L, hook, LUA_MASKCOUNT, QL_GRACE);
+	begin_peace(L);
 	push_where(L);
 	lua_pushstring(L, reason());
 	lua_concat(L, 2);
@@ -96,14 +114,6 @@ static void arm(struct ql_state *s, lua_State *L)
 		lua_sethook(L, hook, LUA_MASKCOUNT, QL_GRACE);
 	else
 		lua_sethook(L, hook, LUA_MASKCALL | LUA_MASKCOUNT, 1);
-}
-
-static int64_t milliseconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static void give_up(const char *text, int code)
@@ -240,17 +250,38 @@ void ql_interrupt_leave(struct ql_state *s, lua_State *from)
 		arm(s, from);
 }
 
+/* The error on top is the interrupt's; another one may have been on its way when the interrupt came. */
+static bool tells(lua_State *L)
+{
+	const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+
+	return strstr(text, "interrupted") || strstr(text, reason());
+}
+
 void ql_interrupt_pass(lua_State *L)
 {
 	if (!ql_ctx_of(L)->interrupted)
 		return;
-	if (lua_type(L, -1) != LUA_TSTRING)
+	if (!tells(L)) {
+		push_where(L);
 		lua_pushstring(L, reason());
+		lua_concat(L, 2);
+	}
+	ql_interrupt_raised(L);
 	lua_error(L);
 }
 
 void ql_interrupt_check(lua_State *L)
 {
-	if (ql_ctx_of(L)->interrupted)
-		luaL_error(L, "%s", reason());
+	if (!ql_ctx_of(L)->interrupted || (raised && milliseconds() - raised_at < QL_PEACE))
+		return;
+	ql_interrupt_raised(L);
+	luaL_error(L, "%s", reason());
+}
+
+void ql_interrupt_raised(lua_State *L)
+{
+	if (!ql_ctx_of(L)->interrupted)
+		return;
+	begin_peace(L);
 }

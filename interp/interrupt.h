@@ -36,6 +36,8 @@ void ql_interrupt_leave(struct ql_state *s, lua_State *before);
 
 /* With a pending interrupt: raises the error value on top of the stack again. Else returns. */
 void ql_interrupt_pass(lua_State *L);
+/* Call it before an error that tells of the interrupt: the hook then leaves to-be-closed variables in peace, too. */
+void ql_interrupt_raised(lua_State *L);
 /* For long loops in C: raises "interrupted" when one is pending. */
 void ql_interrupt_check(lua_State *L);
 

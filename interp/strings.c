@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * string.find, match, gmatch, gsub and rep as in plain Lua, except that Ctrl-C ends them.
+ * string.find, match, gmatch, gsub and rep, and utf8.len, as in plain Lua, except that Ctrl-C ends them.
  */
 #include <lauxlib.h>
 #include <limits.h>
@@ -258,6 +258,48 @@ static int rep(lua_State *L)
 	return 1;
 }
 
+/* The end of a piece text[from..last] (1-based): a character begins behind it, so none is cut. */
+static lua_Integer piece_end(const char *text, lua_Integer from, lua_Integer last)
+{
+	lua_Integer to = from + (lua_Integer)QL_PIECE;
+
+	if (to >= last)
+		return last;
+	while (to > from && ((unsigned char)text[to] & 0xc0) == 0x80)
+		to--;
+	return to > from ? to : last; /* not a text: refused at once */
+}
+
+/* utf8.len(text, i, j, lax); upvalue: Lua's own, which counts piece by piece. */
+static int utf8_len(lua_State *L)
+{
+	size_t size;
+	const char *text = luaL_checklstring(L, 1, &size);
+	lua_Integer from = luaL_optinteger(L, 2, 1), last = luaL_optinteger(L, 3, -1), n = 0;
+	bool lax = lua_toboolean(L, 4);
+
+	from = from < 0 && from >= -(lua_Integer)size ? (lua_Integer)size + from + 1 : from;
+	last = last < 0 && last >= -(lua_Integer)size ? (lua_Integer)size + last + 1 : last;
+	do {
+		lua_Integer to = from < 1 || last > (lua_Integer)size ? last : piece_end(text, from, last);
+
+		ql_interrupt_check(L);
+		lua_pushvalue(L, lua_upvalueindex(1));
+		lua_pushvalue(L, 1);
+		lua_pushinteger(L, from);
+		lua_pushinteger(L, to);
+		lua_pushboolean(L, lax);
+		lua_call(L, 4, 2);
+		if (!lua_isinteger(L, -2))
+			return 2;
+		n += lua_tointeger(L, -2);
+		lua_pop(L, 2);
+		from = to + 1;
+	} while (from <= last);
+	lua_pushinteger(L, n);
+	return 1;
+}
+
 int ql_open_strings(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"find", find}, {"match", match}, {"gmatch", gmatch},
@@ -265,5 +307,9 @@ int ql_open_strings(lua_State *L)
 
 	lua_getglobal(L, "string");
 	luaL_setfuncs(L, functions, 0);
+	lua_getglobal(L, "utf8");
+	lua_getfield(L, -1, "len");
+	lua_pushcclosure(L, utf8_len, 1);
+	lua_setfield(L, -2, "len");
 	return 0;
 }

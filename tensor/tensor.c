@@ -340,11 +340,8 @@ static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, cons
 	c.pieces = ql_ceil_div(c.walk.row, COPY_BLOCK);
 	n = c.walk.rows * c.pieces;
 	/* rows across the packed axis share bytes: one thread */
-	if (packed && ql_walk_stride(&c.walk, 0) != 1) {
-		copy_body(&c, 0, n);
-		return QL_OK;
-	}
-	return ql_parallel_for(ctx, n, ql_max64(1, 32768 / c.walk.row), ql_tensor_nelem(dst), copy_body, &c);
+	return ql_parallel_for(ctx, n, ql_max64(1, 32768 / c.walk.row),
+		packed && ql_walk_stride(&c.walk, 0) != 1 ? 0 : ql_tensor_nelem(dst), copy_body, &c);
 }
 
 enum ql_status ql_tensor_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)

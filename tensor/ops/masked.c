@@ -5,6 +5,8 @@
 #include "tensor/ops/ops.h"
 #include "tensor/view.h"
 
+#define POLL 65536 /* elements between two looks at the interrupt flag */
+
 static enum ql_status check_mask(struct ql_ctx *ctx, const struct ql_call *call)
 {
 	const struct ql_tensor *x = call->in[0], *mask = call->in[1];
@@ -16,13 +18,28 @@ static enum ql_status check_mask(struct ql_ctx *ctx, const struct ql_call *call)
 	return QL_OK;
 }
 
-static int64_t count_true(const struct ql_tensor *mask)
+/* Asked at each element, looks at the flag at some. */
+static bool stopped(const struct ql_ctx *ctx, int64_t i)
 {
-	int64_t n = ql_tensor_nelem(mask), count = 0;
+	return i % POLL == 0 && ql_stopped(ctx);
+}
 
-	for (int64_t i = 0; i < n; i++)
-		count += ql_tensor_at_f64(mask, i) != 0;
-	return count;
+static enum ql_status interrupted(struct ql_ctx *ctx)
+{
+	return ql_fail(ctx, QL_ERR_INTERRUPTED, "interrupted");
+}
+
+static enum ql_status count_true(struct ql_ctx *ctx, const struct ql_tensor *mask, int64_t *count)
+{
+	int64_t n = ql_tensor_nelem(mask);
+
+	*count = 0;
+	for (int64_t i = 0; i < n; i++) {
+		if (stopped(ctx, i))
+			return interrupted(ctx);
+		*count += ql_tensor_at_f64(mask, i) != 0;
+	}
+	return QL_OK;
 }
 
 static enum ql_status infer_select(struct ql_ctx *ctx, struct ql_call *call)
@@ -30,9 +47,10 @@ static enum ql_status infer_select(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status = check_mask(ctx, call);
 	int64_t n;
 
+	if (!status)
+		status = count_true(ctx, call->in[1], &n);
 	if (status)
 		return status;
-	n = count_true(call->in[1]);
 	ql_result_set(call, 0, ql_operand_dtype(call->in[0]), 1, &n);
 	return QL_OK;
 }
@@ -72,11 +90,14 @@ static enum ql_status eval_select(struct ql_ctx *ctx, struct ql_call *call)
 	call->path = ql_dtype_name(call->in[0]->dtype);
 	if (status)
 		return status;
-	for (int64_t i = 0; i < n; i++)
-		if (ql_tensor_at_f64(mask, i) != 0)
+	for (int64_t i = 0; i < n && !status; i++) {
+		if (stopped(ctx, i))
+			status = interrupted(ctx);
+		else if (ql_tensor_at_f64(mask, i) != 0)
 			copy_element(x, i, call->out[0], at++);
+	}
 	ql_tensor_release(ctx, x);
-	return QL_OK;
+	return status;
 }
 
 static enum ql_status select_backward(struct ql_back *b)
@@ -111,9 +132,11 @@ static enum ql_status infer_assign(struct ql_ctx *ctx, struct ql_call *call)
 static enum ql_status eval_assign(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *out = call->out[0], *mask = call->in[1], *value = NULL;
-	int64_t n = ql_tensor_nelem(mask), marks = count_true(mask), given = ql_tensor_nelem(call->in[2]), at = 0;
-	enum ql_status status;
+	int64_t n = ql_tensor_nelem(mask), marks, given = ql_tensor_nelem(call->in[2]), at = 0;
+	enum ql_status status = count_true(ctx, mask, &marks);
 
+	if (status)
+		return status;
 	if (given != 1 && given != marks)
 		return ql_fail(ctx, QL_ERR_SHAPE, "index: wanted one value or %lld for the mask, got %lld", (long long)marks,
 			(long long)given);
@@ -122,11 +145,14 @@ static enum ql_status eval_assign(struct ql_ctx *ctx, struct ql_call *call)
 		status = ql_tensor_cast(ctx, call->in[2], out->dtype, &value);
 	if (status)
 		return status;
-	for (int64_t i = 0; i < n; i++)
-		if (ql_tensor_at_f64(mask, i) != 0)
+	for (int64_t i = 0; i < n && !status; i++) {
+		if (stopped(ctx, i))
+			status = interrupted(ctx);
+		else if (ql_tensor_at_f64(mask, i) != 0)
 			copy_element(value, given == 1 ? 0 : at++, out, i);
+	}
 	ql_tensor_release(ctx, value);
-	return QL_OK;
+	return status;
 }
 
 /* The marked elements come from the value, which gets their sum where it was a single number. */

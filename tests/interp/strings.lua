@@ -118,3 +118,23 @@ for _, size in ipairs { 1, 3, 1000, 1 << 20, (1 << 20) + 1 } do
 		assert(unit:rep(n, '--') == table.concat(parts, '--'))
 	end
 end
+
+it('utf8.len counts in pieces as Lua does at once', function()
+	local unit = 'aé€😀'
+	local long = unit:rep(400000) -- 4 MB
+	assert(utf8.len(long) == 1600000 and utf8.len(long, 2) == 1599999 and utf8.len(long, -4) == 1 and utf8.len(long, 1, 1) == 1)
+	assert(utf8.len(long, 11, 10) == 0 and utf8.len('') == 0 and utf8.len('', 1) == 0 and utf8.len('x', -1, -1) == 1)
+	local bad, at = utf8.len(long .. '\xff' .. unit)
+	assert(bad == nil and at == #long + 1)
+	bad, at = utf8.len(long .. ('\x80'):rep(3000000))
+	assert(bad == nil and at == #long + 1)
+	bad, at = utf8.len(long, 3)
+	assert(bad == nil and at == 3)
+	bad, at = utf8.len(long:sub(1, (1 << 20) + 1) .. long)
+	assert((bad == nil) == (long:find('^[\x80-\xbf]', (1 << 20) + 2) ~= nil), at)
+	assert(not utf8.len '\u{7FFFFFFF}' and utf8.len('\u{7FFFFFFF}', 1, -1, true) == 1)
+	for _, call in ipairs {{'abc', 5}, {'abc', 1, 4}, {'abc', 0}, {'abc', -9}} do
+		local good, why = pcall(utf8.len, table.unpack(call))
+		assert(not good and why:find 'out of bounds', why)
+	end
+end)

@@ -25,6 +25,15 @@ static const struct {
 	{"for i = 1, 20 do plot.line{{1, 5, 3}, title='t'}:text() end", 1000},
 	{"for i = 1, 40 do tensor.save(file, {a=a}) end", 1000},
 	{"x = 5; y = x + 1; for i = 1, 2000 do local z = tensor.zeros(100) + 1 end", 1000},
+	{"local t = setmetatable({}, {__len = function() return 1 << 40 end}) table.insert(t, 1, 1)", 250},
+	{"table.remove(setmetatable({}, {__len = function() return 1 << 40 end}), 1)", 250},
+	{"table.move({}, 1, 1 << 62, 2)", 250},
+	{"table.concat(setmetatable({}, {__index = function() return '' end}), '', 1, 1 << 40)", 250},
+	{"local t = {} for i = 1, 3e6 do t[i] = -i end table.sort(t)", 250},
+	{"xpcall(error, function() while true do end end)", 250},
+	{"utf8.len(('\xc3\xa9'):rep(1 << 27))", 250},
+	{"local big = tensor.zeros(4000, 4000) for i = 1, 20 do local m = big[big:lt(1)] end", 1000},
+	{"for i = 1, 20 do local t = tensor.zeros(1000):tile(100000) end", 1000},
 };
 
 #define WORK (sizeof(work) / sizeof(work[0]))
