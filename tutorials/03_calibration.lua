@@ -58,6 +58,7 @@ print(r)
 -- %%
 four = r:where{dtype = 'uint4'}
 function of(name) return four:where{observer = name} end
+print(of 'minmax'.hi)  --> 40.0
 assert(of('entropy').bulk > of('minmax').bulk + 3)
 for _, name in ipairs(names) do assert(of('mse').sqnr >= of(name).sqnr - 0.2, name) end
 four:plot{kind = 'bar', x = 'observer', y = {'sqnr', 'bulk'}, title = '4 bits: with and without the outlier', ylabel = 'dB',

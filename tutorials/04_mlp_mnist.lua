@@ -39,6 +39,7 @@ valid, test = data.loader(choices, {batch = 500}), data.loader(unseen, {batch = 
 -- %%
 m = dofile(folder .. 'models/mlp.lua')
 print(m)
+print(m:nbytes(), #m:named())  --> 940584 6
 epochs = quick and 3 or 10
 r = m:fit(train, {opt = optim.adam(m, {lr = optim.cosine{lr = 2e-3, steps = epochs * #train}}), loss = nn.crossentropy, epochs = epochs,
 	validate = valid, metric = 'accuracy'})

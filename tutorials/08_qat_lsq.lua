@@ -28,6 +28,7 @@ else
 end
 train, test = data.loader(images, {batch = 128, shuffle = true}), data.loader(unseen, {batch = 500})
 m = m:fuse()
+print(m:nbytes())  --> 246824
 print(m:evaluate(test, {metric = 'accuracy'}))
 
 -- %% [markdown]

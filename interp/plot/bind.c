@@ -225,7 +225,8 @@ static int figure_tostring(lua_State *L)
 	char text[256];
 
 	ql_figure_describe(check_figure(L), text, sizeof(text));
-	lua_pushfstring(L, "%s%s", text, ql_width_script() ? "; fig:show() shows it, fig:save 'file.png' writes it" : "");
+	lua_pushfstring(L, "%s%s", text,
+		ql_width_script() ? "; fig:show() shows it, fig:save 'file.png' writes it" : "");
 	return 1;
 }
 
