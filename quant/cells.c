@@ -184,7 +184,7 @@ void ql_rule_reach(const struct ql_rule *rule, double lo, double hi, double *fro
 	int32_t zero;
 	double scale = (double)ql_rule_fit(rule, lo, hi, &zero);
 
-	*from = rule->scheme->affine ? (rule->codes.lo - zero - EDGE) * scale : -scale;
+	*from = rule->scheme->affine ? (rule->codes.lo - zero - EDGE) * scale : rule->codes.lo < 0 ? -scale : 0;
 	*to = rule->scheme->affine ? (rule->codes.hi - zero + EDGE) * scale : scale;
 }
 

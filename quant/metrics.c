@@ -67,7 +67,7 @@ static void limits(const struct ql_tensor *y, int64_t s, double *lo, double *hi)
 	*hi = (codes.hi - zero + 0.5) * scale;
 	if (!y->q->scheme->affine) { /* log: the largest code is the scale itself */
 		*hi = scale;
-		*lo = -scale;
+		*lo = codes.lo < 0 ? -scale : 0;
 	}
 }
 

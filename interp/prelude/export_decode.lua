@@ -53,10 +53,11 @@ end
 -- The word for codes of logarithms, whose part it makes; nil for others.
 local function log_word(spec)
 	if spec.scheme ~= 'log' then return end
-	local top, values = (1 << (spec.bits - 1)) - 1, {}
+	local unsigned = spec.dtype:sub(1, 1) == 'u'
+	local top, values = (1 << (unsigned and spec.bits or spec.bits - 1)) - 1, {}
 	local step = top > 1 and spec.octaves / (top - 1) or 0
 	for m = 1, top do values[m] = 2.0 ^ (-(top - m) * step) end
-	local word = ('log_%d_%s'):format(spec.bits, (('%.9g'):format(spec.octaves):gsub('[^%w]', '_')))
+	local word = ('log_%s%d_%s'):format(unsigned and 'u' or '', spec.bits, (('%.9g'):format(spec.octaves):gsub('[^%w]', '_')))
 	parts.add('decode' .. word, {fields = {'w', 'z'}, text = LOG:format(top, parts.values('float', values), top, top)})
 	return word
 end

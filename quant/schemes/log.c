@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Logarithmic: sign and magnitude. Code 0 is 0; code m in 1..M (M = 2^(b-1)-1) is scale * 2^(-(M-m)*r) with scale =
+ * Logarithmic: sign and magnitude. Code 0 is 0; code m in 1..M (M = 2^(b-1)-1, without a sign 2^b-1) is scale * 2^(-(M-m)*r) with scale =
  * max|x| and the step r = octaves / (M - 1); r = 1 is LogNet (arXiv 1603.01025). Rounding is in the log domain, so every
  * |x| in [max * 2^-octaves, max] has a relative error of at most 2^(r/2) - 1. Below half of the smallest magnitude: 0.
+ *
+ * Unsigned codes have no negative values: those become 0, and the scale is max(x).
  *
  * Encoding is a search in a table of boundaries, so it has no logarithm whose last bit could differ between machines.
  * Table: M values (of m = 1..M), then M boundaries (the least |x| / scale that gives m).
@@ -12,26 +14,28 @@
 
 static int32_t magnitudes(const struct ql_codes *codes)
 {
-	return (1 << (codes->bits - 1)) - 1;
+	return codes->hi;
 }
 
 static bool accepts(unsigned dtype)
 {
-	return ql_dtypes[dtype].kind == QL_KIND_INT && ql_dtypes[dtype].bits <= 16;
+	enum ql_dtype_kind kind = ql_dtypes[dtype].kind;
+
+	return (kind == QL_KIND_INT || kind == QL_KIND_UINT) && ql_dtypes[dtype].bits <= 16;
 }
 
 static void range(unsigned dtype, bool wide, struct ql_codes *codes)
 {
-	(void)dtype;
+	bool is_signed = ql_dtypes[dtype].kind == QL_KIND_INT;
+
 	(void)wide;
-	codes->hi = magnitudes(codes);
-	codes->lo = -codes->hi;
+	codes->hi = (1 << (codes->bits - is_signed)) - 1;
+	codes->lo = is_signed ? -codes->hi : 0;
 }
 
 static double fit(const struct ql_stats *stats, const struct ql_codes *codes)
 {
-	(void)codes;
-	return fmax(fabs(stats->lo), fabs(stats->hi));
+	return codes->lo < 0 ? fmax(fabs(stats->lo), fabs(stats->hi)) : fmax(stats->hi, 0);
 }
 
 static size_t table_length(const struct ql_codes *codes)
@@ -77,7 +81,7 @@ static void encode(const float *x, int64_t n, float scale, int32_t zero, const s
 	for (int64_t i = 0; i < n; i++) {
 		int32_t m = isnan(x[i]) ? 0 : magnitude(boundary, top, fabsf(x[i]) / scale);
 
-		out[i] = x[i] < 0 ? -m : m;
+		out[i] = x[i] >= 0 ? m : codes->lo < 0 ? -m : 0;
 	}
 }
 
@@ -99,7 +103,7 @@ const struct ql_scheme ql_scheme_log = {
 	.doc = {.name = "log",
 		.usage = "x:quantize{dtype='int8', scheme='log', octaves=16}",
 		.text = "Sign and logarithm: codes are evenly spaced powers of 2 below max|x|, code 0 is 0. octaves= sets the range "
-			"(16 at 8 bits, 6 at 4 bits).",
+			"(16 at 8 bits, 6 at 4 bits). Unsigned codes have twice as many powers and no negative values, which become 0.",
 		.example = "print(tensor{1,0.5,0.25}:quantize{dtype='int4', scheme='log'}:dequantize())  --> float32(3)  1.0000  0.5000  0.2500"},
 	.accepts = accepts,
 	.range = range,

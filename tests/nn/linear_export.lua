@@ -71,7 +71,7 @@ for _, spec in ipairs {'int8/1', 'uint8', 'int4/1', 'int4:5', 'uint4:4@mse', 'in
 		exported.check(spec, exported.quantized(m, x, {mode='weight_only', weight=spec}), x)
 	end)
 end
-for _, spec in ipairs {'int8/2', 'uint8/2', {dtype='int8', scheme='log'}, {dtype='int4', scheme='log', axis=1}, {dtype='int8', scheme='log', axis=2, octaves=8}} do
+for _, spec in ipairs {'int8/2', 'uint8/2', {dtype='int8', scheme='log'}, {dtype='int4', scheme='log', axis=1}, {dtype='int8', scheme='log', axis=2, octaves=8}, 'uint8 log', 'uint4/1 log'} do
 	it('decoded weights ' .. tostring(quant.spec(spec)), function()
 		exported.check('decoded', exported.quantized(m, x, {mode='weight_only', weight=spec}), x)
 		local one = nn.module(function(self, v) return v:linear(self.w) end, {w=tensor.eye(16)})
