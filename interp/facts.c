@@ -30,7 +30,7 @@ static int one_axis(lua_State *L, const struct ql_tensor *t, const char *what, c
 
 	if (lua_isnoneornil(L, 2))
 		return push_sizes(L, t->rank, values);
-	status = ql_axis(ql_ctx_of(L), what, luaL_checkinteger(L, 2), t->rank, &axis);
+	status = ql_axis(ql_ctx_of(L), what, ql_check_integer(L, 2, what), t->rank, &axis);
 	if (status)
 		return ql_raise(L, status);
 	lua_pushinteger(L, values[axis]);

@@ -172,7 +172,6 @@ static int observer_new(lua_State *L)
 	const struct ql_spec *spec;
 	enum ql_status status;
 
-	luaL_checkany(L, 1);
 	lua_settop(L, 1);
 	lua_getglobal(L, "quant");
 	lua_getfield(L, -1, "spec");
@@ -364,7 +363,8 @@ static int method_measure(lua_State *L)
 static int method_histogram(lua_State *L)
 {
 	struct ql_observer *o = check_idle(L, 1, "histogram");
-	lua_Integer bins = luaL_optinteger(L, 2, 256), s = luaL_optinteger(L, 3, 1);
+	lua_Integer bins = lua_isnoneornil(L, 2) ? 256 : ql_check_integer(L, 2, "histogram: bins");
+	lua_Integer s = lua_isnoneornil(L, 3) ? 1 : ql_check_integer(L, 3, "histogram: scale");
 	double *even, min, max;
 	enum ql_status status;
 

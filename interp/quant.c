@@ -44,7 +44,6 @@ static int quant_params(lua_State *L)
 	if (lua_type(L, 1) != LUA_TNUMBER || lua_type(L, 2) != LUA_TNUMBER)
 		return ql_error(L, "params: wanted two numbers lo, hi and a spec, got %s and %s", luaL_typename(L, 1),
 			luaL_typename(L, 2));
-	luaL_checkany(L, 3);
 	if (!ql_read_spec(L, 3, "params", &spec))
 		return ql_error(L, "params: wanted a spec, got false");
 	status = ql_quantize_range(ql_ctx_of(L), &spec, lua_tonumber(L, 1), lua_tonumber(L, 2), &scale, &zero);
@@ -58,7 +57,7 @@ static int quant_params(lua_State *L)
 
 static int quant_dtype(lua_State *L)
 {
-	const char *name = luaL_checkstring(L, 1);
+	const char *name = ql_check_string(L, 1, "dtype");
 	int dtype = ql_dtype_by_name(name);
 	const struct ql_dtype_info *d = &ql_dtypes[dtype < 0 ? 0 : dtype];
 

@@ -174,7 +174,6 @@ int ql_spec_new(lua_State *L)
 {
 	struct ql_spec spec;
 
-	luaL_checkany(L, 1);
 	if (!ql_read_spec(L, 1, "spec", &spec))
 		return ql_error(L, "spec: wanted a spec, got false");
 	ql_spec_push(L, &spec);

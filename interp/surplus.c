@@ -72,6 +72,32 @@ void ql_refuse_surplus(lua_State *L, const char *name, int most)
 	lua_settop(L, most);
 }
 
+static _Noreturn void wrong(lua_State *L, int index, const char *what, const char *wanted)
+{
+	char got[QL_DESCRIPTION];
+
+	ql_value_got(L, index, got);
+	ql_error(L, "%s: wanted %s, got %s", what, wanted, got);
+	__builtin_unreachable();
+}
+
+lua_Integer ql_check_integer(lua_State *L, int index, const char *what)
+{
+	int ok;
+	lua_Integer i = lua_tointegerx(L, index, &ok);
+
+	if (!ok || lua_type(L, index) != LUA_TNUMBER)
+		wrong(L, index, what, "an integer");
+	return i;
+}
+
+const char *ql_check_string(lua_State *L, int index, const char *what)
+{
+	if (lua_type(L, index) != LUA_TSTRING)
+		wrong(L, index, what, "a text");
+	return lua_tostring(L, index);
+}
+
 static int call_limited(lua_State *L)
 {
 	const luaL_Reg *f = lua_touserdata(L, lua_upvalueindex(1));

@@ -15,4 +15,8 @@ void ql_refuse_surplus(lua_State *L, const char *name, int most);
  * shows, no more. */
 void ql_set_documented(lua_State *L, const luaL_Reg *functions, const struct ql_doc *docs);
 
+/* An integer or a text at `index`, else "what: wanted an integer, got string abc". */
+lua_Integer ql_check_integer(lua_State *L, int index, const char *what);
+const char *ql_check_string(lua_State *L, int index, const char *what);
+
 #endif

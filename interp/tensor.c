@@ -67,7 +67,7 @@ static int tensor_seed(lua_State *L)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
 
-	ctx->seed = (uint64_t)luaL_checkinteger(L, 1);
+	ctx->seed = (uint64_t)ql_check_integer(L, 1, "seed");
 	ctx->rng_position = 0;
 	return 0;
 }

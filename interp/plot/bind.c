@@ -29,8 +29,10 @@ struct ql_figure **ql_figure_box(lua_State *L)
 
 static struct ql_figure *check_figure(lua_State *L)
 {
-	struct ql_figure **box = luaL_checkudata(L, 1, QL_FIGURE);
+	struct ql_figure **box = luaL_testudata(L, 1, QL_FIGURE);
 
+	if (!box)
+		ql_error(L, "figure: wanted a figure, as in fig:save(file), got %s", luaL_typename(L, 1));
 	if (!*box)
 		ql_error(L, "figure: wanted a live figure, got one that was already closed");
 	return *box;

@@ -106,7 +106,7 @@ print(#a, #b)  --> 8 2]]}
 function methods.split(set, n)
 	check_self(set, 'split')
 	local size = #set
-	if type(n) ~= 'number' or n < 0 or n > size or n % 1 ~= 0 and n > 1 then
+	if type(n) ~= 'number' or not (n >= 0 and n <= size) or n % 1 ~= 0 and n > 1 then
 		fail('split: wanted a number of samples up to %d or a share below 1, got %s', size, describe(n))
 	end
 	n = n > 0 and n < 1 and math.floor(n * size + 0.5) or math.tointeger(n)

@@ -7,6 +7,7 @@ local _, internal = ...
 local base = internal.import 'base'
 local module = internal.import 'module'
 local files = internal.import 'module_files'
+local dataset = internal.import 'dataset'
 local metrics = internal.import 'metrics'
 local progress = internal.import 'progress'
 local report = internal.import 'report'
@@ -36,6 +37,7 @@ end
 -- An iterator over the batches x, y of one pass: a loader, a function that gives an iterator, or a list of pairs {x, y}.
 local function batches(what, data)
 	if module.is_module(data) then fail('%s: data: wanted a loader or a list of batches {x, y}, got a model', what) end
+	if dataset.is(data) then fail('%s: data: wanted a loader, as in data.loader(ds, {batch=32}), got a data set', what) end
 	if is_callable(data) then return checked(what, data()) end
 	if type(data) ~= 'table' or type(data[1]) ~= 'table' then
 		fail('%s: data: wanted a loader or a list of batches {x, y}, got %s', what, describe(data))

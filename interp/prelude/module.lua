@@ -183,6 +183,12 @@ function module.child(m, child, name)
 	return child
 end
 
+-- x itself, which has to be a tensor.
+function module.input(m, x)
+	if type(x) ~= 'userdata' then fail('%s: wanted a tensor, got %s', getmetatable(m).class.name, describe(x)) end
+	return x
+end
+
 -- What a float layer computes with: a quantized x beside a plain weight is decoded here, on purpose.
 function module.real(x, weight)
 	if not is_tensor(x) then

@@ -2,7 +2,8 @@
 -- quant: what arranges measurements into reports. The measuring itself is C.
 
 local _, internal = ...
-local doc = internal.import 'base'.doc
+local base = internal.import 'base'
+local doc = base.doc
 internal.import 'quant_observer'
 internal.import 'quant_sensitivity'
 internal.import 'quant_search'
@@ -15,7 +16,12 @@ cosine (of the angle between both), clipped (percent of the elements at the ends
 quantized.]],
   example = "x = tensor{1,-0.5,0.25}\nprint(x:error(x:quantize 'int8').max < 0.5 / 127)  --> true"}
 
+local function check_self(x, name)
+  if not base.is_tensor(x) then base.fail('%s: wanted a tensor, as in x:%s(…), got %s', name, name, base.describe(x)) end
+end
+
 function methods.error(x, y)
+  check_self(x, 'error')
   local m = x:metrics(y)
   m.clipped = 100 * m.clipped
   return report{columns = {'mse', 'rmse', 'max', 'mean', 'sqnr', 'cosine', 'clipped'}, m}
@@ -25,6 +31,7 @@ doc {name = 'x:ratio', usage = 'q:ratio()', text = [[Bytes as float32 over bytes
   example = "print(tensor.zeros(1000):quantize('int4'):ratio() > 7.9)  --> true"}
 
 function methods.ratio(q)
+  check_self(q, 'ratio')
   local bytes = q:nbytes()
   return bytes == 0 and 1.0 or 4 * q:nelem() / bytes
 end
@@ -35,6 +42,7 @@ contiguous, bytes, scales (how many).]],
   example = "print(tensor.zeros(8):quantize('int4'):layout().packed)  --> 2"}
 
 function methods.layout(q)
+  check_self(q, 'layout')
   local d = quant.dtype(q:dtype())
   local p = q:qparams()
   return report{columns = {'dtype', 'bits', 'packed', 'alignment', 'contiguous', 'bytes', 'scales'},
@@ -48,6 +56,7 @@ ledger.]],
   example = "q = tensor{1,-2}:quantize 'int8'\nprint((q + 1):explain())  --> add of int8q...path fallback...because..."}
 
 function methods.explain(x)
+  check_self(x, 'explain')
   local o = x:origin()
   if not o then return 'given: no op made this value' end
   local text = ('%s of %s: path %s, kernel %s, device %s'):format(o.op, o.operands ~= '' and o.operands or 'nothing',
@@ -121,6 +130,7 @@ cannot be quantized by, has a row, too, which says why. bench.compare measures t
   example = "r = quant.compare(tensor{1,-0.5,0.3}, {'int8','int4'})\nprint(r:best('sqnr').spec)  --> int8"}
 
 function quant.compare(x, specs)
+  if not base.is_tensor(x) then base.fail('compare: wanted a tensor, got %s', base.describe(x)) end
   if type(specs) == 'string' then specs = {specs} end
   if type(specs) ~= 'table' or #specs == 0 then
     error('compare: wanted a list of specs, got ' .. (type(specs) == 'table' and 'an empty one' or type(specs)), 2)

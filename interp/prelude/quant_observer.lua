@@ -15,7 +15,14 @@ changed), suggested: the simplest of minmax, percentile, entropy and mse whose s
 	example = [[o = quant.observer 'int8'
 o:update(tensor{1, 2, 3, 0/0})
 print(o:stats().count, o:stats().nonfinite, o:stats().mean)  --> 3 1 2.0]]}
+local function check_self(o, name)
+	if debug.getmetatable(o) ~= debug.getregistry()['quoll.observer'] then
+		base.fail('%s: wanted an observer, as in o:%s(), got %s', name, name, base.describe(o))
+	end
+end
+
 function methods.stats(o)
+	check_self(o, 'stats')
 	local m = o:measure()
 	m.outliers, m.clipped = 100 * m.outliers, 100 * m.clipped
 	return report{columns = {'count', 'nonfinite', 'batches', 'min', 'max', 'mean', 'std', 'outliers', 'clipped', 'drifts',
@@ -49,6 +56,7 @@ values that lies outside of it, whose share stands in the title. Returns the fig
 o:update(tensor.randn(10000))
 o:plot{file='histogram.svg'}]]}
 function methods.plot(o, given)
+	check_self(o, 'plot')
 	given = base.options(options, given)
 	local index = given.scale or 1
 	local h = o:histogram(given.bins or 256, index)

@@ -481,6 +481,7 @@ or a list of them as the second argument the report r:group(by, {column='interva
 function methods.mean(r, column, by, options)
 	local s, files = state_of(r, 'mean'), internal.import 'report_group'
 	options = base.options(mean, options)
+	if type(column) ~= 'string' then fail('mean: wanted the name of a column, got %s', describe(column)) end
 	if by ~= nil then return methods.group(r, by, {[column] = 'interval'}, options) end
 	return files.mean(parts_of(s), column, options.confidence)
 end

@@ -97,6 +97,7 @@ local function merge(t, ids)
 end
 
 function methods.encode(t, given, options)
+	if getmetatable(t) ~= meta then fail('encode: wanted a tokenizer, as in t:encode(text), got %s', describe(t)) end
 	if type(given) ~= 'string' then fail('encode: wanted text, got %s', describe(given)) end
 	options = base.options(encode_entry, options)
 	local ids = given == '' and {} or characters(t, given)
@@ -109,6 +110,7 @@ function methods.encode(t, given, options)
 end
 
 function methods.decode(t, ids)
+	if getmetatable(t) ~= meta then fail('decode: wanted a tokenizer, as in t:decode(ids), got %s', describe(t)) end
 	local parts, before = {}, nil
 	for _, id in ipairs(text.numbers(ids)) do
 		local piece = math.type(id) == 'integer' and t.vocab[id]

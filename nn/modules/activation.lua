@@ -3,6 +3,7 @@
 local _, internal = ...
 local base = internal.import 'base'
 local module = internal.import 'module'
+local input = module.input
 
 local function check_slope(value)
 	return module.number('LeakyReLU', 'slope', value, -math.huge, math.huge, true)
@@ -37,18 +38,18 @@ local list = {
 
 local function plain(op)
 	return function(self, given)
-		local out, x = module.site(self, 'main', given)
+		local out, x = module.site(self, 'main', input(self, given))
 		return x[op](x, out and {out = out})
 	end
 end
 
-local function saturated(_, x) -- codes that begin at 0 are those of the relu
-	return base.is_tensor(x) and internal.non_negative(x) and x or x:relu()
+local function saturated(self, x) -- codes that begin at 0 are those of the relu
+	return internal.non_negative(input(self, x)) and x or x:relu()
 end
 
 local function with_attributes(op, key)
 	return function(self, given)
-		local out, x = module.site(self, 'main', given)
+		local out, x = module.site(self, 'main', input(self, given))
 		return x[op](x, out and {[key] = self.attributes[key], out = out} or self.attributes)
 	end
 end

@@ -15,7 +15,7 @@ nn.Flatten(1) makes one axis of all. Quantized tensors keep their parameters.]],
 	view = true,
 	init = function(self, options) self.axis = module.size('Flatten', 'axis', options.axis or 2) end,
 	forward = function(self, x)
-		local axis, rank = self.axis, x:dim()
+		local axis, rank = self.axis, module.input(self, x):dim()
 		if rank < axis then base.fail('Flatten: wanted a tensor of at least %d axes, got %s', axis, internal.describe(x)) end
 		if rank == axis then return x end
 		local shape, n = {x:size()}, 1

@@ -45,7 +45,7 @@ module.define(nn, {
 	example = 'print(nn.MaxPool2d(2)(tensor.ones(1, 3, 8, 8)):size())  --> 1 3 4 4',
 	integer = true,
 	init = function(self, given, kernel) window(self, given, module.window('MaxPool2d', 'kernel', kernel, 1)) end,
-	forward = function(self, x) return x:maxpool2d(self.kernel, self.geometry) end,
+	forward = function(self, x) return module.input(self, x):maxpool2d(self.kernel, self.geometry) end,
 	describe = text,
 })
 
@@ -58,7 +58,7 @@ return module.define(nn, {
 	init = function(self, given, kernel) window(self, given, kernel == nil and 'all' or kernel) end,
 	sites = {main = {'input'}},
 	forward = function(self, given)
-		local out, x = module.site(self, 'main', given)
+		local out, x = module.site(self, 'main', module.input(self, given))
 		if self.kernel == 'all' then return x:avgpool2d(out and {out = out}) end
 		return x:avgpool2d(self.kernel, out and with_out(self.geometry, out) or self.geometry)
 	end,

@@ -123,7 +123,7 @@ local before = {
 	['data.folder'] = {'.'}, ['data.loader'] = {data.tensors(x, tensor{1, 2, dtype = 'int64'})}, ['data.tensors'] = {x, tensor{1, 2, dtype = 'int64'}},
 	['figure:encode'] = false, ['figure:text'] = {plot.line{{1, 2}}}, ['graph.op'] = {}, ['graph:calibrate'] = {traced, {x}},
 	['graph:export'] = {traced}, ['graph:match'] = {traced, {}}, ['graph:pass'] = false, ['graph:plan'] = {traced}, ['graph:print'] = {traced},
-	['graph:quantize'] = {traced}, ['graph:run'] = {traced, x}, ['hw.force'] = false, ['hw.recommend'] = {}, ['hw.tune'] = {{op = 'matmul', m = 1, n = 8, k = 8}},
+	['graph:quantize'] = {traced}, ['graph:run'] = {traced, x}, ['hw.force'] = false, ['hw.efficient'] = false, ['hw.recommend'] = {}, ['hw.tune'] = {{op = 'matmul', m = 1, n = 8, k = 8}},
 	['jupyter.display'] = {x}, ['module:calibrate'] = {model, {x}}, ['module:evaluate'] = {model, batches}, ['module:fit'] = {model, batches},
 	['module:generate'] = {model, tensor{1, dtype = 'int32'}}, ['module:load'] = {model, 'f.npz'}, ['module:quantize'] = {model},
 	['observer:plot'] = {quant.observer 'int8'}, ['optim.adam'] = {parameter}, ['optim.adamw'] = {parameter}, ['optim.clip'] = {parameter},
