@@ -2,7 +2,8 @@
 -- Measurements of layers on this machine, kept in a file so that they are made once: how long a Linear or Conv2d of a shape
 -- takes float and quantized, and how far its output is off.
 --
--- The file is measured.tsv in the user's cache (XDG_CACHE_HOME, else ~/.cache)/quoll: lines "key<TAB>ms<TAB>sqnr<TAB>bytes<TAB>kernel". The key names
+-- The file is measured.tsv in the user's cache (XDG_CACHE_HOME, else ~/.cache)/quoll: lines "key<TAB>ms<TAB>sqnr<TAB>bytes<TAB>kernel<TAB>load<TAB>spread" (the last two since later). A time of
+-- a busy machine is measured again when it is quieter. The key names
 -- processor, level of kernels, threads, version, workload and variant; a line that is not whole is ignored.
 local _, internal = ...
 local base = internal.import 'base'
@@ -77,9 +78,10 @@ local function load_known()
 	local file = folder and io.open(path, 'rb')
 	if not file then return end
 	for line in file:lines 'L' do
-		local key, ms, sqnr, bytes, kernel = line:match '^([^\t]+)\t([^\t]+)\t([^\t]+)\t([^\t]+)\t([^\t\n]+)\n$'
+		local key, ms, sqnr, bytes, kernel, load, spread = line:match '^([^\t]+)\t([^\t]+)\t([^\t]+)\t([^\t]+)\t([^\t\n]+)\t?([^\t\n]*)\t?([^\t\n]*)\n$'
 		if key and tonumber(ms) then
-			known[key] = {ms = tonumber(ms), sqnr = tonumber(sqnr) or math.huge, bytes = tonumber(bytes) or 0, kernel = kernel}
+			known[key] = {ms = tonumber(ms), sqnr = tonumber(sqnr) or math.huge, bytes = tonumber(bytes) or 0, kernel = kernel,
+				load = tonumber(load), spread = tonumber(spread)}
 		end
 	end
 	file:close()
@@ -93,11 +95,19 @@ local function keep(key, e)
 	os.execute(("mkdir -p '%s' 2>/dev/null"):format(folder:gsub("'", "'\\''")))
 	local file = io.open(path, 'ab')
 	if not file then return end
-	file:write(('%s\t%.6g\t%.6g\t%d\t%s\n'):format(key, e.ms, e.sqnr, e.bytes, e.kernel))
+	file:write(('%s\t%.6g\t%.6g\t%d\t%s\t%.3g\t%.3g\n'):format(key, e.ms, e.sqnr, e.bytes, e.kernel, e.load or 0, e.spread or 0))
 	file:close()
 end
 
 ---------------------------------------------------------------- measuring
+
+local BUSY = 0.5 -- load of others for each core from which on a time is not to be trusted
+
+-- Load of the machine for each core, this process not counted.
+local function load_now() return math.max(0, (internal.load() or 0) - 1) / math.max(1, hw.features().cores) end
+
+-- Whether a time was measured on a busy machine, and it is less busy now.
+local function doubtful(e) return (e.load or 0) > BUSY and load_now() < 0.7 * e.load end
 
 local function variant_of(layer, x, v)
 	if v.mode == 'float' then return layer, x end
@@ -125,9 +135,10 @@ end
 function measured.time(name, f)
 	load_known()
 	local key = ('%s|%s'):format(machine_key(), name)
-	if not known[key] then
+	if not known[key] or doubtful(known[key]) then
+		local load = load_now()
 		local r = bench.time(f, {runs = 7, warmup = 2, timeout = 1})
-		keep(key, {ms = r.ms, sqnr = math.huge, bytes = 0, kernel = tostring(r.kernel or 'none'):gsub('[\t\n]', ' ')})
+		keep(key, {ms = r.ms, sqnr = math.huge, bytes = 0, kernel = tostring(r.kernel or 'none'):gsub('[\t\n]', ' '), load = load, spread = r.spread})
 	end
 	return known[key].ms
 end
@@ -138,21 +149,24 @@ local function key_of(what, w, v)
 end
 
 -- Whether it was measured before.
-function measured.has(what, w, v) return known[key_of(what, w, v)] ~= nil end
+function measured.has(what, w, v)
+	local e = known[key_of(what, w, v)]
+	return e ~= nil and not doubtful(e)
+end
 
 -- What a workload costs as the variant says: {ms=, sqnr=, bytes=, kernel=}, measured now (runs times) or before.
 function measured.get(what, w, v, runs)
 	local key = key_of(what, w, v)
-	if known[key] then return known[key], false end
+	if known[key] and not doubtful(known[key]) then return known[key], false end
 	local saved <close> = measured.own_random()
 	local guard <close> = internal.nograd()
 	local layer, x = layer_of(w)
 	local good, run, input = pcall(variant_of, layer, x, v)
 	if not good then return nil end -- a block that does not fit the shape, for instance
-	local y = layer(x)
+	local y, load = layer(x), load_now()
 	local r = bench.time(function() return run(input) end, {runs = runs or 7, warmup = 2, timeout = 1})
 	local e = {ms = r.ms, sqnr = v.mode == 'float' and math.huge or y:error(run(input)).sqnr, bytes = weight_bytes(run),
-		kernel = tostring(r.kernel or 'none'):gsub('[\t\n]', ' ')}
+		kernel = tostring(r.kernel or 'none'):gsub('[\t\n]', ' '), load = load, spread = r.spread}
 	keep(key, e)
 	return e, true
 end
