@@ -28,6 +28,8 @@
 #define SLEEP_US 200            /* threads are asleep after this */
 #define AWAKE_NS 20000          /* least work to share with threads that are awake */
 #define ASLEEP_NS 60000
+#define SHY_NS 20000000      /* after a loop that a thread held up, small ones are not shared for so long */
+#define SHY_PAYS_NS 2000000
 #define START_NS 100000 /* the first region starts the threads */
 #define SHARE 3         /* work, in costs of a region, from which half of it saved outweighs the cost by far */
 
