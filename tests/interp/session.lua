@@ -264,7 +264,7 @@ describe('magics', function()
 	end)
 	it('unknown ones suggest', function()
 		check('%tmie 1', "%tmie: no such magic; did you mean 'time'?; %magics lists them\n")
-		check('%hist', "%hist: no such magic; did you mean 'history'?; %magics lists them\n")
+		check('%histry', "%histry: no such magic; did you mean 'history'?; %magics lists them\n")
 		check('%set prec 2', "set: no setting 'prec'; did you mean 'precision'?\n")
 		local list = session '%magics'
 		assert(list:find '%%forget' and list == session '%')
