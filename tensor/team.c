@@ -28,17 +28,18 @@
 #define SLEEP_US 200            /* threads are asleep after this */
 #define AWAKE_NS 20000          /* least work to share with threads that are awake */
 #define ASLEEP_NS 60000
-#define SHY_NS 20000000      /* after a loop that a thread held up, small ones are not shared for so long */
-#define SHY_PAYS_NS 2000000
-#define START_NS 100000 /* the first region starts the threads */
-#define SHARE 3         /* work, in costs of a region, from which half of it saved outweighs the cost by far */
+#define START_NS 100000         /* the first region starts the threads */
+#define HELD_NS 1000000         /* after so long a wait for a thread that the system did not run, */
+#define SHY_NS 20000000         /* for so long */
+#define SHY_PAYS_NS 2000000     /* only loops with more work are shared */
+#define SHARE 3                 /* work, in costs of a region, from which half of it saved outweighs the cost by far */
 
 static struct {
 	_Atomic bool busy; /* a region runs, or the team changes */
 	pthread_t owner;   /* the thread that libgomp's threads belong to; others run their loops alone */
 	bool owned, forked;
 	int size; /* threads with the owner; 0: not started */
-	int64_t awake_ns, asleep_ns, window_ns, last_ns;
+	int64_t awake_ns, asleep_ns, window_ns, last_ns, shy_ns; /* the last two are points in time */
 	bool pinned;
 	cpu_set_t before; /* processors that the owner may use when it is not pinned */
 } team;
@@ -69,9 +70,19 @@ static bool is_owner(void)
 
 static void region(int n, ql_team_fn *fn, void *arg)
 {
+	int64_t done = 0; /* when the caller was */
+
 #pragma omp parallel num_threads(n)
-	fn(arg, omp_get_thread_num());
+	{
+		int me = omp_get_thread_num();
+
+		fn(arg, me);
+		if (!me)
+			done = now_ns();
+	}
 	team.last_ns = now_ns();
+	if (team.last_ns - done > HELD_NS)
+		team.shy_ns = team.last_ns + SHY_NS;
 }
 
 void ql_team_run(ql_team_fn *fn, void *arg)
@@ -98,11 +109,16 @@ __attribute__((constructor)) static void read_environment(void)
 
 int64_t ql_team_pays(void)
 {
+	int64_t now;
+
 	if (forced_ns >= 0)
 		return forced_ns;
 	if (!team.size)
 		return START_NS;
-	return now_ns() - team.last_ns < team.window_ns ? team.awake_ns : team.asleep_ns;
+	now = now_ns();
+	if (now < team.shy_ns)
+		return SHY_PAYS_NS;
+	return now - team.last_ns < team.window_ns ? team.awake_ns : team.asleep_ns;
 }
 
 static void nothing(void *arg, int me)
