@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "interp/lifetime.h"
 #include "interp/repl/session.h"
 #include "interp/state.h"
 #include "interp/temporary.h"
@@ -197,8 +198,8 @@ static size_t check_state(struct ql_state *s, size_t bytes, const char *name, ui
 	CHECK(lua_gettop(L) == 0, "%s: %llu: %d values left on the stack", name, (unsigned long long)n,
 		lua_gettop(L));
 	lua_settop(L, 0);
-	lua_gc(L, LUA_GCCOLLECT);
-	lua_gc(L, LUA_GCCOLLECT);
+	ql_collect(L);
+	ql_collect(L);
 	CHECK(forever || !dropped, "%s: %llu: a finalizer was dropped", name, (unsigned long long)n);
 	if (dropped)
 		bytes = s->ctx->memory.now;
@@ -232,8 +233,8 @@ static size_t warm_up(struct ql_state *s, const char *name, const char *text)
 		if (luaL_loadstring(s->L, text) || ql_traceback_call(s->L, 0, 0))
 			CHECK(false, "%s: %s", name, lua_tostring(s->L, -1));
 		lua_settop(s->L, 0);
-		lua_gc(s->L, LUA_GCCOLLECT);
-		lua_gc(s->L, LUA_GCCOLLECT);
+		ql_collect(s->L);
+		ql_collect(s->L);
 	}
 	return s->ctx->memory.now;
 }
