@@ -255,7 +255,7 @@ static bool tells(lua_State *L)
 {
 	const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
 
-	return strstr(text, "interrupted") || strstr(text, reason());
+	return strstr(text, reason());
 }
 
 void ql_interrupt_pass(lua_State *L)
