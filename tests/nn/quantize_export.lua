@@ -68,7 +68,7 @@ end)
 it('codes that C has no version of are refused', function()
 	local x = tensor.randn(2, 6)
 	for text, f in pairs {
-		["affine codes with one scale that is known, got 'int8 log'"] = function(_, v) return v:quantize {dtype='int8', scheme='log', scale=1}:dequantize() end,
+		["affine codes with one scale that is known, got 'int8 log scale=1'"] = function(_, v) return v:quantize {dtype='int8', scheme='log', scale=1}:dequantize() end,
 		["got 'int8/2'"] = function(_, v) return v:quantize 'int8/2':dequantize() end,
 		["got 'int4:2'"] = function(_, v) return v:quantize 'int4:2':dequantize() end,
 		["got 'binary'"] = function(_, v) return v:quantize 'binary':dequantize() end,

@@ -26,7 +26,7 @@ local function agree(name, graph_of, rules, o)
 			assert(told[field] == row[field], ('%s: %s: %s: match %s, quantize %s'):format(name, row.node, field, told[field], row[field]))
 		end
 		local node = q.nodes[row.node]
-		if node and node.attrs.out then assert(row.output == tostring(node.attrs.out)) end
+		if node and node.attrs.out then assert(row.output == node.attrs.out.name) end
 	end
 	return 'the same'
 end
