@@ -211,4 +211,4 @@ end
 -- %%
 wrong = graph.op{name = 'wrongshape', replace = true, infer = function(x) return {shape = {x.shape[1]}} end, run = squared_float}
 print(select(2, pcall(wrong, tensor.ones(2, 3))))  --> ...wrongshape: result 1: infer says float32(2), run gave float32(2, 3)
-print(select(2, pcall(graph.op, {name = 'relu', infer = shape_of, run = squared_float})))  --> ...'relu', which is an op of Quoll
+print(select(2, pcall(graph.op, {name = 'relu', infer = shape_of, run = squared_float})))  --> ...'relu', which is an op of Quoll; with replace=true and emit= alone it gets other C
