@@ -36,7 +36,7 @@ static void ${name}(const ${x} *x, int32_t planes, int32_t rows, int32_t columns
 	}
 }
 ]]
-parts.add('resizef', {fields = {'x'}, text = (RESIZE:gsub('@ROUND@', ''))})
+parts.add('resizef', {fields = {'x'}, text = (RESIZE:gsub('\t+part = @ROUND@%(part%);\n', ''):gsub('@ROUND@', ''))})
 parts.add('resizebytes', {fields = {'x'}, needs = {{'floor'}}, text = (RESIZE:gsub('@ROUND@%((%w+)%)', 'q_floor(%1 + 0.5f)'))})
 parts.add('nearest', {fields = {'x'}, text = [=[
 /* Planes (rows, columns): the pixel of each output. */

@@ -15,7 +15,7 @@ local folder = (dofile 'tests/tools/export_targets.lua')(dofile 'tests/tools/exp
 it('x87 is refused when it compiles', function()
 	local pipe = io.popen(("gcc -m32 -mfpmath=387 -std=c99 -fsyntax-only %s/net.c 2>&1"):format(folder))
 	local output = pipe:read 'a'
-	if output:find 'sorry' or output:find 'stubs%-32' then skip 'gcc -m32 is not here' end
+	if output:find 'sorry' or output:find 'stubs%-32' or output:find 'fatal error: [%w/_.-]+: No such file' then skip 'gcc -m32 is not here' end
 	assert(output:find 'floats must be computed as floats', output)
 	pipe:close()
 end)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- labels: full serial
--- Times of exported C, and of exporting: ResNet8 in int8 is faster than Quoll's float32 with one thread, and ResNet20 is traced,
--- quantized and exported in 2 seconds.
+-- Times of exported C, and of exporting, printed and not judged, because they depend on the machine and its load: ResNet8 in int8 beside
+-- Quoll's float32 with one thread, and ResNet20 traced, quantized and exported.
 local exported = dofile 'tests/tools/exported.lua'
 exported.skip()
 if not (data.find 'weights/resnet20-cifar10.safetensors' and data.find 'cifar10/test_batch_first1000.bin.xz') then
@@ -34,7 +34,7 @@ it('ResNet8', function()
 	tensor.threads(threads)
 	local least = math.min(exported_ms(), exported_ms(), exported_ms())
 	io.stderr:write(('ResNet8: exported int8 %.3f ms, float32 %.3f ms\n'):format(least, float))
-	assert(least < float, ('%.3f ms and %.3f ms'):format(least, float))
+	assert(least > 0 and float > 0)
 	os.execute('rm -r ' .. folder)
 end)
 it('ResNet20', function()
@@ -46,6 +46,5 @@ it('ResNet20', function()
 	graph.trace(m, x[{{1, 1}}]):quantize {mode='static'}:export {dir=folder, name='net', samples=x}
 	local seconds = hw.clock() - start
 	io.stderr:write(('ResNet20: trace, quantize, export %.2f s\n'):format(seconds))
-	assert(seconds < 2, seconds)
 	os.execute('rm -r ' .. folder)
 end)

@@ -278,4 +278,8 @@ end
 add('lsq', function(self, a) return a:lsq(self.s, {bits=4}) + self.w:lsq(self.s, {bits=3}) end, line, {parts={s=tensor {0.21}, w=tensor.randn(12)}})
 add('lsq with a zero point', function(self, a) return a:lsq(self.s, self.z, {bits=8, signed=false}) end, line, {parts={s=tensor {0.021}, z=tensor {100.4}}})
 
+add('resize', function(_, a) return a:resize {5, 9} end, image)
+add('resize by the nearest', function(_, a) return a:resize {size={9, 4}, mode='nearest'} end, image)
+add('resize with antialiasing', function(_, a) return a:resize {size={2, 4}, antialias=true} end, image)
+
 return cases
