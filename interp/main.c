@@ -12,15 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "interp/commands.h"
-#include "interp/interrupt.h"
+#include "interp/commands/commands.h"
+#include "interp/host/interrupt.h"
 #include "interp/prelude/prelude.h"
 #include "interp/repl/repl.h"
-#include "interp/sandbox.h"
-#include "interp/state.h"
-#include "interp/temporary.h"
-#include "interp/traceback.h"
+#include "interp/host/sandbox.h"
+#include "interp/host/state.h"
+#include "interp/host/temporary.h"
+#include "interp/trace/traceback.h"
 #include "tensor/cpu.h"
+#include "tensor/nearest.h"
 
 #define QL_INTERRUPTED 130
 
@@ -110,7 +111,7 @@ static int read_option(struct line *l, int i)
 static bool is_command(const struct line *l, int i)
 {
 	return !strcmp(l->argv[i], "--kernel") && i + 1 < l->argc && ql_cpu_level(l->argv[i + 1]) < 0 &&
-		access(l->argv[i + 1], F_OK) == 0;
+	       access(l->argv[i + 1], F_OK) == 0;
 }
 
 static bool read_line(struct line *l)
@@ -239,7 +240,7 @@ static int cannot_load(lua_State *L, const char *name)
 /* Warns of globals that only functions of the chunk on top assign. */
 static int warn_of_globals(lua_State *L)
 {
-	ql_prelude_require(L, "strict");
+	ql_prelude_require(L, "interp/input/strict");
 	lua_getfield(L, -1, "script");
 	lua_pushvalue(L, 1);
 	lua_pushvalue(L, 2);
@@ -268,12 +269,12 @@ static int run_script(lua_State *L, const char *name, int argc, char **argv)
 	return code ? code : ql_state_of(L)->exit_code;
 }
 
-/* Help and unknown options of all commands (prelude/subcommands.lua): false, with the exit code, when the command is not to run. */
+/* Help and unknown options of all commands (interp/doc/subcommands.lua): false, with the exit code, when the command is not to run. */
 static bool check_command(lua_State *L, int argc, char **argv, int *code)
 {
 	bool runs;
 
-	ql_prelude_require(L, "subcommands");
+	ql_prelude_require(L, "interp/doc/subcommands");
 	lua_getfield(L, -1, "check");
 	lua_createtable(L, argc, 0);
 	for (int i = 0; i < argc; i++) {

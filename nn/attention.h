@@ -17,9 +17,9 @@ struct ql_attention {
 	int64_t batches, heads, shared; /* heads of k and v; heads / shared of q use each */
 	int64_t queries, keys, d, e;    /* d, keys > 0 */
 	double scale;
-	bool causal; /* query i sees keys 0..i + keys - queries; keys >= queries */
+	bool causal; /* query i attends to keys 0..i + keys - queries; keys >= queries */
 	struct ql_heads q, k, v, o;
-	struct ql_heads g, dq, dk, dv; /* backward: gradient of o, and what is filled */
+	struct ql_heads g, dq, dk, dv; /* backward: the gradient of o, and the results */
 };
 
 static inline int64_t ql_heads_at(const struct ql_heads *h, int64_t batch, int64_t head, int64_t row)
@@ -27,7 +27,7 @@ static inline int64_t ql_heads_at(const struct ql_heads *h, int64_t batch, int64
 	return batch * h->batch + head * h->head + row * h->row;
 }
 
-/* Keys that query i sees. */
+/* The number of keys that query i attends to. */
 static inline int64_t ql_attention_seen(const struct ql_attention *a, int64_t i)
 {
 	return a->causal ? i + 1 + a->keys - a->queries : a->keys;
@@ -35,7 +35,7 @@ static inline int64_t ql_attention_seen(const struct ql_attention *a, int64_t i)
 
 enum ql_status ql_attention_f32(struct ql_ctx *ctx, const struct ql_attention *a);
 enum ql_status ql_attention_f32_backward(struct ql_ctx *ctx, const struct ql_attention *a);
-/* plain loops, for checks */
+/* Plain loops, for checks. */
 enum ql_status ql_attention_f64(struct ql_ctx *ctx, const struct ql_attention *a);
 enum ql_status ql_attention_f64_backward(struct ql_ctx *ctx, const struct ql_attention *a);
 

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT
- * Attention in float32, a block of queries at a time: scores (block, keys) = q kᵀ against packed keys, softmax of its
- * rows, times v. A block sees whole rows of scores, so no running maximum is needed, and the largest temporary is a
- * block of rows, never (queries, keys). Keys beyond the last that a causal block sees are not computed.
+ * Attention in float32, a block of queries at a time: scores (block, keys) = q kᵀ against packed keys, softmax of
+ * its rows, times v. A block has whole rows of scores, so no running maximum is needed, and the largest temporary
+ * is a block of rows, never (queries, keys). Keys after the last one that a causal block attends to are skipped.
  *
- * The backward computes the probabilities P of a block again, as FlashAttention does (Dao et al., 2022), and with
+ * The backward recomputes the probabilities P of a block, as FlashAttention does (Dao et al., 2022), with
  *   dP = g vᵀ, dS = scale P (dP - rowsum(P dP)):  dq = dS k,  dkᵀ += qᵀ dS,  dvᵀ += gᵀ P.
- * One task has all queries of a shared head, in order, so the sums do not depend on the threads; neither does anything
- * else, as rows are independent. What a task needs lies in a slot of scratch memory.
+ * One task has all queries of a shared head, in order, so the sums do not depend on the threads; everything else is
+ * independent by row. The buffers of a task are in a slot of scratch memory.
  */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "nn/attention.h"
-#include "tensor/exponentials.h"
-#include "tensor/gemm_pack.h"
-#include "tensor/gemm_serial.h"
-#include "tensor/lanes.h"
+#include "tensor/loops/exponentials.h"
+#include "tensor/gemm/pack.h"
+#include "tensor/gemm/serial.h"
+#include "tensor/loops/lanes.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
-#define BLOCK 48 /* queries; several rows of tiles, few enough that causal blocks leave much out */
+#define BLOCK 48 /* queries; several rows of tiles, few enough that causal blocks skip many keys */
 #define FEWEST 6
-#define SCORES 262144 /* numbers of a block of scores, where that leaves FEWEST rows */
+#define SCORES 262144 /* numbers of a block of scores, with at least FEWEST rows */
 #define TASKS_PER_THREAD 4
 
 struct job {
@@ -32,12 +32,12 @@ struct job {
 	int variant;
 	int64_t block, parts; /* queries of a block; tasks of a head (forward) */
 	float *slots;
-	int64_t slot; /* numbers of one */
+	int64_t slot; /* numbers per slot */
 	atomic_flag *taken;
 	int slot_count;
 };
 
-/* Where the parts of a slot begin. */
+/* The parts of a slot. */
 struct slot {
 	float *keys, *scores;                      /* forward */
 	float *values, *dscores, *dk, *dv, *q, *g; /* backward: packed vᵀ, …, dkᵀ, dvᵀ (d, keys), qᵀ, gᵀ (d, block) */
@@ -50,7 +50,7 @@ static int64_t padded(int64_t n)
 	return ql_ceil_div(n, 16) * 16;
 }
 
-/* Lays a slot out from `base`, of which only the distance is used when it is NULL; gives its length. */
+/* Assigns the parts of a slot at `base` (NULL: only computes the length); returns its length. */
 static int64_t lay_out(const struct job *j, float *base, bool backward, struct slot *s)
 {
 	const struct ql_attention *a = j->a;
@@ -87,7 +87,7 @@ static float *at_result(const struct ql_heads *h, int64_t batch, int64_t head, i
 	return (float *)h->data + ql_heads_at(h, batch, head, row);
 }
 
-/* kᵀ with the scale in it, so that scores need no pass of their own. */
+/* Packs kᵀ times the scale, so that scores need no separate pass. */
 static void pack_keys(const struct job *j, struct slot *s, int64_t batch, int64_t head, int64_t keys)
 {
 	const struct ql_attention *a = j->a;
@@ -96,8 +96,8 @@ static void pack_keys(const struct job *j, struct slot *s, int64_t batch, int64_
 	ql_row_scale(j->variant, ql_gemm_f32_panels_length(j->kernel, keys, a->d), s->keys, (float)a->scale);
 }
 
-/* Scores of queries i..i + rows - 1 as exponentials, 0 where a row sees no key; `by` takes each row to probabilities.
- * Gives the number of keys that the block sees: columns computed. */
+/* Exponentials of the scores of queries i..i + rows - 1, 0 for masked keys; `by` normalizes each row to
+ * probabilities. Returns the number of keys that the block attends to: the columns computed. */
 static int64_t exponentials(const struct job *j, struct slot *s, int64_t batch, int64_t head, int64_t i, int64_t rows)
 {
 	const struct ql_attention *a = j->a;
@@ -211,14 +211,17 @@ static void backward_body(void *arg, int64_t begin, int64_t end)
 		int64_t shared = t % a->shared, batch = t / a->shared;
 
 		pack_keys(j, &s, batch, shared, a->keys);
-		s.packed_values = ql_gemm_f32_panels_of(j->ctx, a->keys, a->e, at(&a->v, batch, shared, 0), 1, a->v.row, s.values);
+		s.packed_values = ql_gemm_f32_panels_of(
+			j->ctx, a->keys, a->e, at(&a->v, batch, shared, 0), 1, a->v.row, s.values);
 		memset(s.dk, 0, (size_t)(a->d * a->keys) * sizeof(float));
 		memset(s.dv, 0, (size_t)(a->e * a->keys) * sizeof(float));
 		for (int64_t head = shared * users; head < (shared + 1) * users; head++)
 			for (int64_t i = 0; i < a->queries && !ql_stopped(j->ctx); i += j->block)
 				backward_block(j, &s, batch, head, i);
-		ql_gemm_panel_f32(j->variant, s.dk, 1, a->keys, a->keys, (int)a->d, a->dk.row, at_result(&a->dk, batch, shared, 0));
-		ql_gemm_panel_f32(j->variant, s.dv, 1, a->keys, a->keys, (int)a->e, a->dv.row, at_result(&a->dv, batch, shared, 0));
+		ql_gemm_panel_f32(j->variant, s.dk, 1, a->keys, a->keys, (int)a->d, a->dk.row,
+			at_result(&a->dk, batch, shared, 0));
+		ql_gemm_panel_f32(j->variant, s.dv, 1, a->keys, a->keys, (int)a->e, a->dv.row,
+			at_result(&a->dv, batch, shared, 0));
 	}
 	atomic_flag_clear(&j->taken[claimed]);
 }
@@ -230,7 +233,7 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j, int64_t task
 	struct slot unused;
 	uint64_t bytes, widest = (uint64_t)ql_max64(j->a->d, j->a->e) + (uint64_t)j->block + 128;
 
-	/* more than any slot has: 6 parts of (d or e, keys) at most, padded, and 2 of (block, keys) */
+	/* an upper bound of a slot: 6 padded parts of (d or e, keys) and 2 of (block, keys) */
 	if (!ql_size_mul(widest, 8 * sizeof(float), &widest) ||
 		!ql_size_mul(widest, (uint64_t)j->a->keys + 128, &bytes) || bytes > (uint64_t)1 << 48)
 		return ql_fail(ctx, QL_ERR_OVERFLOW,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Attention in float64, a query at a time: what float32 is checked against, and gradients are checked with.
+ * Attention in float64, one query at a time: the reference for float32 and for gradient checks.
  */
 #include <math.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void add(double *to, const double *x, double by, int64_t n)
 		to[i] += x[i] * by;
 }
 
-/* p (keys that query i sees) */
+/* p: one number per key that query i attends to; returns their number. */
 static int64_t probabilities(const struct ql_attention *a, int64_t batch, int64_t head, int64_t i, double *p)
 {
 	int64_t n = ql_attention_seen(a, i), shared = head / (a->heads / a->shared);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Loops over (n, channels, length). Statistics are sums in float64 of differences from the channel's first
- * number, which loses nothing to cancellation; each position of a channel has sums of its own, over n in
- * order, and these are added in order: the bits depend neither on the threads nor on the ISA.
+ * Loops over (n, channels, length). Statistics are sums in float64 of differences from the channel's first number,
+ * which avoids cancellation. Each position of a channel has its own sums, over n in order, and these are added in
+ * order, so the bits do not depend on the threads or the ISA.
  */
 #include "nn/channels.h"
 
@@ -10,11 +10,11 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
-#define POSITIONS 512 /* worked on together: several channels or a piece of one */
+#define POSITIONS 512 /* processed together: several channels or a piece of one */
 
-/* Positions of a task in a row of x: channel `first`, from its position `at` on. */
+/* Positions of a task in a row of x, starting at position `at` of channel `first`. */
 struct range {
 	int64_t first, at, n;
 };
@@ -47,8 +47,8 @@ static struct range range_of(const struct ql_channels *j, int64_t task)
 			} \
 		}) \
 	QL_SIMD(void, add_product_##type, \
-		(int64_t n, const number *restrict x, const number *restrict g, \
-			const double *restrict shift, double *restrict s2, double *restrict s3), \
+		(int64_t n, const number *restrict x, const number *restrict g, const double *restrict shift, \
+			double *restrict s2, double *restrict s3), \
 		{ \
 			for (int64_t i = 0; i < n; i++) { \
 				double d = (double)x[i] - shift[i]; \
@@ -71,8 +71,8 @@ static struct range range_of(const struct ql_channels *j, int64_t task)
 			for (int64_t i = 0; i < n; i++) \
 				dx[i] = (g[i] - b[i] - (x[i] - mean[i]) * slope[i]) * a[i]; \
 		}) \
-	static void sum_range_##type(const struct ql_channels *j, const struct range *r, \
-		double s[4][POSITIONS], const double *shift) \
+	static void sum_range_##type( \
+		const struct ql_channels *j, const struct range *r, double s[4][POSITIONS], const double *shift) \
 	{ \
 		int variant = j->ctx->kernels->simd->variant; \
 		for (int64_t i = 0; i < j->n && !ql_stopped(j->ctx); i++) { \
@@ -80,8 +80,7 @@ static struct range range_of(const struct ql_channels *j, int64_t task)
 			const number *x = (const number *)j->x + at; \
 			add_##type[variant](r->n, x, shift, s[0], s[1]); \
 			if (j->backward) \
-				add_product_##type[variant]( \
-					r->n, x, (const number *)j->g + at, shift, s[2], s[3]); \
+				add_product_##type[variant](r->n, x, (const number *)j->g + at, shift, s[2], s[3]); \
 		} \
 	} \
 	static void apply_range_##type(const struct ql_channels *j, const struct range *r) \
@@ -99,8 +98,8 @@ static struct range range_of(const struct ql_channels *j, int64_t task)
 			int64_t at = (i * j->channels + r->first) * j->length + r->at; \
 			const number *x = (const number *)j->x + at; \
 			if (j->backward) \
-				slope_##type[variant](r->n, x, (const number *)j->g + at, \
-					(number *)j->out + at, mean, a, b, slope); \
+				slope_##type[variant]( \
+					r->n, x, (const number *)j->g + at, (number *)j->out + at, mean, a, b, slope); \
 			else \
 				scale_##type[variant](r->n, x, (number *)j->out + at, mean, a, b); \
 		} \
@@ -110,9 +109,8 @@ LOOPS(f64, double)
 
 /* ---- tasks ---- */
 
-/* The sums of positions are added in order, channel by channel. */
-static void join_range(
-	const struct ql_channels *j, int64_t task, const struct range *r, double s[4][POSITIONS])
+/* Adds the sums of positions in order, channel by channel. */
+static void join_range(const struct ql_channels *j, int64_t task, const struct range *r, double s[4][POSITIONS])
 {
 	struct ql_channel_sums *to = &j->sums[j->pieces > 1 ? task : r->first];
 
@@ -170,11 +168,8 @@ static enum ql_status run(struct ql_channels *j, ql_parallel_fn *body)
 
 enum ql_status ql_channels_take(struct ql_ctx *ctx, struct ql_channels *j, const struct ql_result *x)
 {
-	*j = (struct ql_channels){.ctx = ctx,
-		.n = x->shape[0],
-		.channels = x->shape[1],
-		.length = 1,
-		.wide = x->dtype == QL_float64};
+	*j = (struct ql_channels){
+		.ctx = ctx, .n = x->shape[0], .channels = x->shape[1], .length = 1, .wide = x->dtype == QL_float64};
 	for (int d = 2; d < x->rank; d++)
 		j->length *= x->shape[d];
 	j->pieces = ql_max64(1, ql_ceil_div(j->length, POSITIONS));
@@ -208,8 +203,8 @@ enum ql_status ql_channels_sum(struct ql_channels *j)
 		for (int64_t p = 0; p < j->pieces; p++) {
 			struct ql_channel_sums from = j->sums[c * j->pieces + p], *to = &j->sums[c];
 
-			*to = p ? (struct ql_channel_sums){to->d + from.d, to->square + from.square,
-					  to->g + from.g, to->product + from.product}
+			*to = p ? (struct ql_channel_sums){to->d + from.d, to->square + from.square, to->g + from.g,
+					  to->product + from.product}
 				: from;
 		}
 	return status;

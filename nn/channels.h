@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sums along the channels of (n, channels, length), and a line applied to each channel: what norms per
- * channel need.
+ * Sums along the channels of (n, channels, length), and a linear function applied to each channel, for norms per
+ * channel.
  */
 #ifndef QUOLL_NN_CHANNELS_H
 #define QUOLL_NN_CHANNELS_H
@@ -12,8 +12,8 @@ struct ql_channel_sums {
 	double d, square, g, product;
 };
 
-/* What each number of a channel meets: y = (x - mean) * a + b; backward: dx = (g - b - (x - mean) * slope) *
- * a. */
+/* The function applied to each number of a channel: y = (x - mean) * a + b; backward: dx = (g - b - (x - mean) *
+ * slope) * a. */
 struct ql_channel_line {
 	double mean, a, b, slope;
 };
@@ -30,13 +30,13 @@ struct ql_channels {
 	struct ql_channel_line *line; /* (channels) */
 };
 
-/* Cuts x into tasks; memory is scratch. The caller sets x, out and, for a backward, backward and g. */
+/* Divides x into tasks; memory is scratch. The caller sets x, out and, for a backward, backward and g. */
 enum ql_status ql_channels_take(struct ql_ctx *ctx, struct ql_channels *j, const struct ql_result *x);
 /* Sets shift and sums. */
 enum ql_status ql_channels_sum(struct ql_channels *j);
 /* Mean and biased variance of channel c, from its sums. */
 void ql_channels_moments(const struct ql_channels *j, int64_t c, double *mean, double *var);
-/* Applies the lines: writes out. */
+/* Applies the functions and writes `out`. */
 enum ql_status ql_channels_apply(struct ql_channels *j);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A pass over a data set. Two slots hold the tensors of the next two batches; the calling thread makes them (all memory
- * and reference counts are its own), the loader's thread fills their bytes in turn. A batch that is taken leaves its
- * slot to the batch after next.
+ * A pass over a data set. Two slots hold the tensors of the next two batches; the calling thread allocates them
+ * (and owns all memory and reference counts), the loader's thread fills their bytes in turn. A batch that is
+ * returned frees its slot for the batch after next.
  *
- * The thread pays when filling a batch costs clearly more than waking it (some 50 us): by default it is started for an
- * estimated 100 us a batch and at least three batches. Without it the calling thread fills batches with
+ * The thread pays if filling a batch costs clearly more than waking it (about 50 us): by default it is started for
+ * an estimated 100 us per batch and at least three batches. Without it the calling thread fills batches with
  * ql_parallel_for.
  */
 #include "nn/loader.h"
@@ -20,7 +20,7 @@
 
 #define SLOTS 2
 #define PREFETCH_NS 100000
-#define TICK_NS 20000000 /* between two looks at the interrupt flag */
+#define TICK_NS 20000000 /* between two polls of the interrupt flag */
 
 struct slot {
 	struct ql_tensor *x, *y;
@@ -34,12 +34,12 @@ struct ql_loader {
 	struct ql_filler f;
 	int64_t *order;
 	float *table;
-	int64_t next; /* batch that is handed out next */
+	int64_t next; /* next batch to return */
 	struct slot slot[SLOTS];
 
 	/* shared with the thread, under the lock */
 	bool threaded, stop;
-	int64_t made; /* batches whose slot has been given to the thread */
+	int64_t made; /* batches given to the thread */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t given, filled;
@@ -60,7 +60,8 @@ static enum ql_status check_images(struct ql_ctx *ctx, const struct ql_loader_pl
 	if (!augment && !p->normalize)
 		return QL_OK;
 	if (p->order != QL_LOADER_SAMPLES || !is_image(p->x))
-		return ql_fail(ctx, QL_ERR_DTYPE, "loader: %s: wanted images, uint8 (n, channels, height, width), got %s",
+		return ql_fail(ctx, QL_ERR_DTYPE,
+			"loader: %s: wanted images, uint8 (n, channels, height, width), got %s",
 			augment ? "augment" : "normalize", ql_tensor_text(p->x, text));
 	if (p->x->q && (p->x->q->axis >= 0 || p->x->q->block_axis >= 0))
 		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "loader: %s: wanted images with one scale, got %s",
@@ -70,7 +71,8 @@ static enum ql_status check_images(struct ql_ctx *ctx, const struct ql_loader_pl
 			QL_LOADER_CHANNELS, (long long)p->x->shape[1]);
 	if (p->crop < 0 || p->crop >= INT32_MAX / 4 || p->cutout < 0 || p->cutout >= INT32_MAX / 4)
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"loader: augment: wanted a crop and cutout of 0 or more pixels, got %lld and %lld", (long long)p->crop, (long long)p->cutout);
+			"loader: augment: wanted a crop and cutout of 0 or more pixels, got %lld and %lld",
+			(long long)p->crop, (long long)p->cutout);
 	for (int64_t c = 0; p->normalize && c < p->x->shape[1]; c++)
 		if (!(p->deviation[c] > 0) || !(p->mean[c] - p->mean[c] == 0))
 			return ql_fail(ctx, QL_ERR_ARGUMENT,
@@ -86,7 +88,8 @@ static enum ql_status check_samples(struct ql_ctx *ctx, const struct ql_loader_p
 	for (const struct ql_tensor *t = p->x; t; t = t == p->x ? p->y : NULL) {
 		if (t->rank < 1 || !ql_tensor_is_contiguous(t) || ql_dtype_is_packed(t->dtype))
 			return ql_fail(ctx, QL_ERR_DTYPE,
-				"loader: wanted samples along the first axis, whole bytes each, got %s", ql_tensor_text(t, text));
+				"loader: wanted samples along the first axis, whole bytes each, got %s",
+				ql_tensor_text(t, text));
 		if (t->q && (t->q->axis == 0 || t->q->block_axis >= 0))
 			return ql_fail(ctx, QL_ERR_UNSUPPORTED,
 				"loader: wanted one scale for all samples, got %s; use :dequantize()",
@@ -151,7 +154,7 @@ static bool stopped(struct ql_loader *l)
 	return stop;
 }
 
-/* Row by row, so that an end is not waited for. */
+/* Row by row, so that closing need not wait long. */
 static void fill(struct ql_loader *l, int64_t batch)
 {
 	struct slot *s = &l->slot[batch % SLOTS];
@@ -188,7 +191,7 @@ static void free_lock(struct ql_loader *l)
 	pthread_cond_destroy(&l->filled);
 }
 
-/* Signals belong to the thread that runs Lua. */
+/* Blocks signals in the thread: the thread that runs Lua handles them. */
 static bool start_thread(struct ql_loader *l)
 {
 	pthread_condattr_t clock;
@@ -250,14 +253,14 @@ static enum ql_status make_like(struct ql_loader *l, const struct ql_tensor *t, 
 	return status;
 }
 
-/* Tensors for a batch in its slot. */
+/* Allocates the tensors of a batch in its slot. */
 static enum ql_status make(struct ql_loader *l, int64_t batch)
 {
 	struct slot *s = &l->slot[batch % SLOTS];
 	const struct ql_tensor *y = l->f.plan.order == QL_LOADER_SAMPLES ? l->y : l->x;
 	enum ql_status status;
 
-	ql_tensor_release(l->ctx, s->x); /* of an attempt that failed */
+	ql_tensor_release(l->ctx, s->x); /* of a failed attempt */
 	ql_tensor_release(l->ctx, s->y);
 	s->x = s->y = NULL;
 	status = make_like(l, l->x, batch, &s->x);
@@ -300,7 +303,7 @@ static void fill_rows(void *arg, int64_t begin, int64_t end)
 	ql_filler_rows(&r->l->f, r->batch, begin, end, s->x_data, s->y_data);
 }
 
-/* Nanoseconds on one thread, roughly: measured on CIFAR-10: 0.1 a byte gathered, 0.4 augmented, 0.7 normalized. */
+/* Estimated nanoseconds on one thread, measured on CIFAR-10: 0.1 per byte gathered, 0.4 augmented, 0.7 normalized. */
 static int64_t cost(const struct ql_filler *f, int64_t rows)
 {
 	bool augment = f->plan.crop || f->plan.flip || f->plan.cutout;
@@ -337,7 +340,7 @@ enum ql_status ql_loader_next(struct ql_loader *l, struct ql_tensor **x, struct 
 	s->x = s->y = NULL;
 	l->next++;
 	if (l->threaded)
-		give(l); /* no memory is told by the next call, which tries again */
+		give(l); /* the next call tries again and reports out of memory */
 	return QL_OK;
 }
 
@@ -376,7 +379,7 @@ static void set_filler(struct ql_loader *l, const struct ql_loader_plan *p, int6
 	}
 }
 
-/* Cutout writes the code nearest to the mean where there is one, so that the blank is about 0 after normalization. */
+/* Cutout writes the code nearest to the mean, if given, so that the square is about 0 after normalization. */
 static void set_codes(struct ql_filler *f, float scale, int32_t zero)
 {
 	f->zero = (uint8_t)zero;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Rows of batches. Augmentation works on the codes of images: a crop at a random place of the image with zeros around
- * it (He et al., "Deep residual learning", 2015, section 4.2), a flip, and a blank square around a random pixel, cut off
- * at the border (DeVries and Taylor, "Cutout", 2017). The four random words of a sample belong to its number, wherever
- * it stands in the pass.
+ * Rows of batches. Augmentation works on the codes of images: a crop at a random position of the zero-padded image
+ * (He et al., "Deep residual learning", 2015, section 4.2), a flip, and a blank square around a random pixel,
+ * clipped at the border (DeVries and Taylor, "Cutout", 2017). The four random words of a sample depend on its
+ * number, not on its position in the pass.
  */
 #include "nn/loader_fill.h"
 
@@ -10,16 +10,16 @@
 
 #include "tensor/rng.h"
 
-#define PIECE 1024                    /* words drawn at a time */
-#define SAMPLES_FROM ((uint64_t)1 << 40) /* counters below it make the permutation */
+#define PIECE 1024                       /* words drawn at a time */
+#define SAMPLES_FROM ((uint64_t)1 << 40) /* smaller counters are for the permutation */
 
-/* A number below n (at most 2^32) from 32 bits. */
+/* A random number below n (at most 2^32) from 32 bits. */
 static int64_t below(uint32_t bits, int64_t n)
 {
 	return (int64_t)((uint64_t)bits * (uint64_t)n >> 32);
 }
 
-/* Fisher-Yates with 64 bits for each step: the bias of the multiplication is below n / 2^64. */
+/* Fisher-Yates with 64 bits per step: the bias of the multiplication is below n / 2^64. */
 void ql_filler_shuffle(int variant, uint64_t seed, int64_t n, int64_t *order)
 {
 	uint32_t words[PIECE];
@@ -77,12 +77,13 @@ static int64_t token_of(const struct ql_filler *f, int64_t batch, int64_t row)
 	if (!f->plan.shuffle)
 		return window * f->plan.steps;
 	ql_rng_words(f->variant, f->plan.seed, SAMPLES_FROM + (uint64_t)window, 1, words);
-	return (int64_t)((unsigned __int128)((uint64_t)words[0] << 32 | words[1]) * (uint64_t)(f->n - f->plan.steps) >> 64);
+	return (int64_t)((unsigned __int128)((uint64_t)words[0] << 32 | words[1]) * (uint64_t)(f->n - f->plan.steps) >>
+			 64);
 }
 
 /* ---- images ---- */
 
-/* One row of pixels shifted by dx, with zeros where the image ends. */
+/* Copies one row of pixels shifted by dx, with zeros outside the image. */
 static void shift(const struct ql_filler *f, const uint8_t *from, int64_t dx, uint8_t *to)
 {
 	int64_t lo = ql_min64(f->width, ql_max64(0, -dx)), hi = ql_max64(lo, ql_min64(f->width, f->width - dx));
@@ -138,8 +139,8 @@ static void augment(const struct ql_filler *f, int64_t sample, const uint8_t *fr
 		blank(f, words[3], to);
 }
 
-/* The codes lie in the last quarter of the floats' place: code i is read before float i, which ends at or before it,
- * is written. */
+/* The codes are in the last quarter of the memory of the floats: code i is read before float i, which ends at or
+ * before it, is written. */
 static void normalize(const struct ql_filler *f, uint8_t *place)
 {
 	int64_t plane = f->height * f->width, n = f->channels * plane;
@@ -166,10 +167,9 @@ static void sample_row(const struct ql_filler *f, int64_t sample, uint8_t *x)
 		normalize(f, x);
 }
 
-void ql_filler_rows(
-	const struct ql_filler *f, int64_t batch, int64_t begin, int64_t end, uint8_t *x, uint8_t *y)
+void ql_filler_rows(const struct ql_filler *f, int64_t batch, int64_t begin, int64_t end, uint8_t *x, uint8_t *y)
 {
-	/* size: the batch, which is larger, is allocated */
+	/* size: bounded by the allocated batch */
 	int64_t size = f->plan.order == QL_LOADER_SAMPLES ? f->x_bytes * (f->table ? 4 : 1)
 							  : ql_filler_steps(f, batch) * f->x_bytes;
 

@@ -6,7 +6,7 @@
 
 #include "tensor/op.h"
 
-/* NULL-terminated; each becomes a function of the global `nn` */
+/* NULL-terminated; each op becomes a function of the global `nn`. */
 extern const struct ql_op *const ql_nn_ops[];
 
 #endif

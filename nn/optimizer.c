@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * All tensors of a list are one loop: chunks of CHUNK elements, which threads claim. Formulas as PyTorch's, operation
- * by operation: SGD (momentum without dampening, Nesterov), Adam (Kingma and Ba 2014) and AdamW (Loshchilov and Hutter
+ * One loop runs over all tensors of a list in chunks of CHUNK elements. The formulas are PyTorch's, operation by
+ * operation: SGD (momentum without dampening, Nesterov), Adam (Kingma and Ba 2014) and AdamW (Loshchilov and Hutter
  * 2017) with bias correction.
  */
 #include "nn/optimizer.h"
@@ -11,13 +11,13 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 #define CHUNK 8192
 #define PIECE 1024 /* elements of 16 bits converted at a time */
 #define LANES 16   /* of a sum of squares */
 
-/* Numbers of a step, made once per tensor. */
+/* Constants of a step, computed once per tensor. */
 struct numbers {
 	double scale, limit, lr, momentum, decay;
 	double keep1, keep2, root, eps, shrink; /* adam: 1 - beta1, beta2, sqrt(1 - beta2^t), eps, 1 - lr decay */
@@ -88,15 +88,15 @@ struct rule {
 	QL_SIMD(void, name, (int64_t n, float *restrict p, const float *restrict g, float *restrict s, float *restrict v, \
 		const struct numbers *k), __VA_ARGS__)
 #define STEP_F64(name, ...) \
-	static void name(int64_t n, double *restrict p, const double *restrict g, double *restrict s, double *restrict v, \
-		const struct numbers *k) __VA_ARGS__
+	static void name(int64_t n, double *restrict p, const double *restrict g, double *restrict s, \
+		double *restrict v, const struct numbers *k) __VA_ARGS__
 
 STEP_F32(sgd_f32, SGD(float))
 STEP_F64(sgd_f64, SGD(double))
 STEP_F32(adam_f32, ADAM(float, sqrtf))
 STEP_F64(adam_f64, ADAM(double, sqrt))
 
-/* The gradient alone: p is it. */
+/* Clips gradients: p is the gradient. */
 #define CLIP(real) \
 	{ \
 		NUMBERS(real); \
@@ -123,11 +123,11 @@ struct item {
 	const char *gradient;
 	char *state[2];
 	unsigned dtype;
-	size_t size; /* bytes of an element */
+	size_t size;      /* bytes of an element */
 	int64_t n, first; /* elements; number of its first chunk */
 	struct numbers numbers;
-	double *sums; /* of the norm: one per chunk */
-	struct ql_tensor *copy; /* value is this, to be written back */
+	double *sums;           /* for the norm: one per chunk */
+	struct ql_tensor *copy; /* the computed copy, to write back */
 };
 
 struct loop {
@@ -153,7 +153,7 @@ static const struct item *item_of(const struct loop *l, int64_t chunk)
 	return &l->item[lo];
 }
 
-/* 16-bit values through float32, a piece at a time. */
+/* Steps 16-bit values in float32, one piece at a time. */
 static void step_half(const struct item *t, step_f32_fn *step, int64_t begin, int64_t end)
 {
 	float value[PIECE], gradient[PIECE];
@@ -181,12 +181,12 @@ static void step_body(void *arg, int64_t begin, int64_t end)
 
 		if (t->dtype == QL_float64)
 			l->rule->f64(stop - i, (double *)t->value + i, (const double *)t->gradient + i,
-				t->state[0] ? (double *)t->state[0] + i : NULL, t->state[1] ? (double *)t->state[1] + i : NULL,
-				&t->numbers);
+				t->state[0] ? (double *)t->state[0] + i : NULL,
+				t->state[1] ? (double *)t->state[1] + i : NULL, &t->numbers);
 		else if (t->dtype == QL_float32)
 			f32(stop - i, (float *)t->value + i, (const float *)t->gradient + i,
-				t->state[0] ? (float *)t->state[0] + i : NULL, t->state[1] ? (float *)t->state[1] + i : NULL,
-				&t->numbers);
+				t->state[0] ? (float *)t->state[0] + i : NULL,
+				t->state[1] ? (float *)t->state[1] + i : NULL, &t->numbers);
 		else
 			step_half(t, f32, i, stop);
 	}
@@ -194,8 +194,8 @@ static void step_body(void *arg, int64_t begin, int64_t end)
 
 /* ---- checks ---- */
 
-static enum ql_status check_state(struct ql_ctx *ctx, const char *what, const struct ql_tensor *value,
-	const struct ql_tensor *state)
+static enum ql_status check_state(
+	struct ql_ctx *ctx, const char *what, const struct ql_tensor *value, const struct ql_tensor *state)
 {
 	unsigned dtype = value->dtype == QL_float64 ? QL_float64 : QL_float32;
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
@@ -213,8 +213,8 @@ static enum ql_status check_trained(struct ql_ctx *ctx, const char *what, const 
 	enum ql_status status = QL_OK;
 
 	if (!ql_dtype_is_float(t->value->dtype) || t->value->q || ql_tensor_overlaps_itself(t->value))
-		return ql_fail(ctx, QL_ERR_DTYPE, "%s: wanted plain float parameters with distinct elements, got %s", what,
-			ql_tensor_text(t->value, a));
+		return ql_fail(ctx, QL_ERR_DTYPE, "%s: wanted plain float parameters with distinct elements, got %s",
+			what, ql_tensor_text(t->value, a));
 	if (t->gradient->q || t->gradient->dtype != t->value->dtype || !ql_tensor_same_shape(t->gradient, t->value))
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted gradients like their parameters, got %s for %s", what,
 			ql_tensor_text(t->gradient, a), ql_tensor_text(t->value, b));
@@ -225,7 +225,7 @@ static enum ql_status check_trained(struct ql_ctx *ctx, const char *what, const 
 
 /* ---- running ---- */
 
-/* Keeps what must be released at the end in `keep`. */
+/* Stores tensors to release at the end in `keep`. */
 static enum ql_status fill_item(struct ql_ctx *ctx, struct loop *l, const struct ql_trained *t, struct ql_tensor **keep)
 {
 	struct item *to = &l->item[l->items];
@@ -237,8 +237,12 @@ static enum ql_status fill_item(struct ql_ctx *ctx, struct loop *l, const struct
 	status = ql_tensor_contiguous(ctx, t->value, &dense);
 	if (status)
 		return status;
-	*to = (struct item){.value = ql_tensor_data(dense), .gradient = ql_tensor_data(*keep), .dtype = t->value->dtype,
-		.size = ql_dtypes[t->value->dtype].bits / 8, .n = ql_tensor_nelem(t->value), .first = l->chunks};
+	*to = (struct item){.value = ql_tensor_data(dense),
+		.gradient = ql_tensor_data(*keep),
+		.dtype = t->value->dtype,
+		.size = ql_dtypes[t->value->dtype].bits / 8,
+		.n = ql_tensor_nelem(t->value),
+		.first = l->chunks};
 	to->copy = dense;
 	for (int i = 0; i < 2; i++)
 		to->state[i] = t->state[i] ? ql_tensor_data(t->state[i]) : NULL;
@@ -247,7 +251,7 @@ static enum ql_status fill_item(struct ql_ctx *ctx, struct loop *l, const struct
 	return QL_OK;
 }
 
-/* Elements that do not lie side by side were computed on a copy. */
+/* Writes back the copy of a value that is not contiguous. */
 static enum ql_status write_back(struct ql_ctx *ctx, struct ql_tensor *value, struct ql_tensor *dense)
 {
 	value->storage->version++;
@@ -261,9 +265,9 @@ static enum ql_status run(struct ql_ctx *ctx, struct loop *l)
 	return ql_parallel_for(ctx, l->chunks, 1, work < 1e18 ? (int64_t)work : INT64_MAX, step_body, l);
 }
 
-/* numbers[i] are those of tensor i */
-static enum ql_status apply(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct rule *rule,
-	const struct numbers *numbers)
+/* numbers[i] belongs to tensor i. */
+static enum ql_status apply(
+	struct ql_ctx *ctx, int n, struct ql_trained *list, const struct rule *rule, const struct numbers *numbers)
 {
 	struct ql_tensor **keep = ql_scratch_array(ctx, n, sizeof(*keep));
 	struct loop l = {.ctx = ctx, .rule = rule, .item = ql_scratch_array(ctx, n, sizeof(*l.item))};
@@ -297,11 +301,14 @@ static enum ql_status apply(struct ql_ctx *ctx, int n, struct ql_trained *list, 
 
 static struct numbers numbers_of(const struct ql_clip *clip, double lr, double decay)
 {
-	return (struct numbers){.scale = clip->scale, .limit = clip->limit > 0 ? clip->limit : INFINITY, .lr = lr,
-		.decay = decay, .shrink = 1};
+	return (struct numbers){.scale = clip->scale,
+		.limit = clip->limit > 0 ? clip->limit : INFINITY,
+		.lr = lr,
+		.decay = decay,
+		.shrink = 1};
 }
 
-/* Checks everything before anything is written. */
+/* Checks all arguments before writing. */
 static enum ql_status check_all(struct ql_ctx *ctx, const char *what, int n, const struct ql_trained *list, int states)
 {
 	enum ql_status status = QL_OK;
@@ -426,12 +433,16 @@ static enum ql_status norm_items(struct ql_ctx *ctx, struct loop *l, int n, stru
 		struct ql_tensor *dense;
 
 		if (!ql_dtype_is_float(list[i]->dtype) || list[i]->q)
-			return ql_fail(ctx, QL_ERR_DTYPE, "norm: wanted plain float tensors, got %s", ql_tensor_text(list[i], text));
+			return ql_fail(ctx, QL_ERR_DTYPE, "norm: wanted plain float tensors, got %s",
+				ql_tensor_text(list[i], text));
 		status = ql_tensor_contiguous(ctx, list[i], &dense);
 		if (status)
 			return status;
-		l->item[l->items] = (struct item){.gradient = ql_tensor_data(dense), .dtype = dense->dtype,
-			.n = ql_tensor_nelem(dense), .first = l->chunks, .copy = dense};
+		l->item[l->items] = (struct item){.gradient = ql_tensor_data(dense),
+			.dtype = dense->dtype,
+			.n = ql_tensor_nelem(dense),
+			.first = l->chunks,
+			.copy = dense};
 		l->chunks += ql_ceil_div(l->item[l->items++].n, CHUNK);
 	}
 	return status;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Steps of optimizers, in place over lists of float tensors, each in one pass over memory; and the norm of gradients.
+ * Steps of optimizers, in place over lists of float tensors, each in one pass over memory; and the norm of
+ * gradients.
  *
- * The state (momentum, moments) has the shape of its parameter, contiguous, in float64 for a float64 parameter, else
- * in float32. Parameters of 16 bits are computed in float32 and rounded once per step. The bits depend neither on the
- * instruction set nor on the threads. A step that has begun is finished before an interrupt is answered.
+ * The state (momentum, moments) has the shape of its parameter, contiguous, in float64 for a float64 parameter,
+ * else in float32. Parameters of 16 bits are computed in float32 and rounded once per step. The bits do not depend
+ * on the instruction set or the threads. Interrupts wait until a started step is complete.
  */
 #ifndef QUOLL_NN_OPTIMIZER_H
 #define QUOLL_NN_OPTIMIZER_H
@@ -17,7 +18,7 @@ struct ql_trained {
 	int64_t step;               /* adam: number of this step of this tensor, from 1 */
 };
 
-/* What happens to every gradient first: times scale, then limited to -limit..limit (0: no limit). */
+/* Applied to every gradient first: multiplied by scale, then clamped to -limit..limit (0: no limit). */
 struct ql_clip {
 	double scale, limit;
 };
@@ -31,12 +32,12 @@ struct ql_sgd {
 struct ql_adam {
 	struct ql_clip clip;
 	double lr, beta1, beta2, eps, decay;
-	bool decoupled; /* decay shrinks the parameter itself (AdamW) instead of adding to the gradient */
+	bool decoupled; /* decay scales the parameter (AdamW) instead of adding to the gradient */
 };
 
 enum ql_status ql_sgd_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_sgd *options);
 enum ql_status ql_adam_step(struct ql_ctx *ctx, int n, struct ql_trained *list, const struct ql_adam *options);
-/* The square root of the sum of squares of all elements, added up in float64 in a fixed order. */
+/* The square root of the sum of squares of all elements, accumulated in float64 in a fixed order. */
 enum ql_status ql_gradient_norm(struct ql_ctx *ctx, int n, struct ql_tensor *const *list, double *norm);
 /* Applies `clip` to the tensors themselves. */
 enum ql_status ql_gradient_clip(struct ql_ctx *ctx, int n, struct ql_tensor *const *list, const struct ql_clip *clip);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Recurrent layers forward: the products of x for all steps are one product, then the steps.
+ * Recurrent layers forward: one product for x of all steps, then the steps.
  */
 #include "nn/recurrent_steps.h"
 
@@ -35,15 +35,15 @@ static enum ql_status check_dtypes(struct ql_ctx *ctx, const struct ql_call *cal
 		unsigned dtype = ql_operand_dtype(call->in[i]);
 
 		if (!ql_dtype_is_float(dtype) || (dtype == QL_float64) != wide)
-			return ql_fail(ctx, QL_ERR_DTYPE, "%s: operand %d: wanted %s, got %s", call->op->doc.name, i + 1,
-				wide ? "float64, as x is" : "a float up to 32 bits or a quantized tensor",
+			return ql_fail(ctx, QL_ERR_DTYPE, "%s: operand %d: wanted %s, got %s", call->op->doc.name,
+				i + 1, wide ? "float64, as x is" : "a float up to 32 bits or a quantized tensor",
 				ql_tensor_text(call->in[i], text));
 	}
 	return QL_OK;
 }
 
-static enum ql_status check_operands(struct ql_ctx *ctx, const struct ql_call *call,
-	const struct ql_recurrent_cell *cell)
+static enum ql_status check_operands(
+	struct ql_ctx *ctx, const struct ql_call *call, const struct ql_recurrent_cell *cell)
 {
 	struct ql_sequences g = ql_sequences_of(call, cell);
 	int64_t gates;
@@ -62,7 +62,8 @@ static enum ql_status check_operands(struct ql_ctx *ctx, const struct ql_call *c
 	if (!status)
 		status = check_shape(ctx, call, g.first + 1, "w_hh", 2, gates, g.hidden);
 	if (!status && call->n_in == g.first + 3)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: b_hh: wanted both biases or none, got one", call->op->doc.name);
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "%s: b_hh: wanted both biases or none, got one", call->op->doc.name);
 	for (int i = g.first + 2; i < call->n_in && !status; i++)
 		status = check_shape(ctx, call, i, i == g.first + 2 ? "b_ih" : "b_hh", 1, gates, 0);
 	return status;
@@ -100,8 +101,8 @@ static void release_all(struct ql_ctx *ctx, struct ql_tensor **list, int n)
 		ql_tensor_release(ctx, list[i]);
 }
 
-/* All operands plain, once for all steps; those whose bit in `done` is set are left out. What had to be decoded is said
- * as of any fallback. */
+/* Decodes the operands once for all steps, except those whose bit in `done` is set. Decoding is reported like any
+ * fallback. */
 static enum ql_status plain_operands(struct ql_ctx *ctx, struct ql_call *call, unsigned dtype, unsigned done,
 	const char *reason, struct ql_tensor **plain)
 {
@@ -138,7 +139,7 @@ static enum ql_status plain_operands(struct ql_ctx *ctx, struct ql_call *call, u
 /* The tensors of a call, in the dtype of the computation. */
 struct forward {
 	struct ql_tensor *in[QL_RECURRENT_IN], *y, *h, *c, *kept;
-	struct ql_tensor *w; /* w_hh as codes, dense, to be multiplied in integers; NULL: in[] has it */
+	struct ql_tensor *w; /* dense codes of w_hh for the integer product; NULL: use in[] */
 };
 
 static enum ql_status make_results(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_recurrent_cell *cell,
@@ -158,21 +159,21 @@ static enum ql_status make_results(struct ql_ctx *ctx, const struct ql_call *cal
 	return status ? status : ql_tensor_new(ctx, g->dtype, 2, shape, &f->kept);
 }
 
-/* x times w_ih, of all steps, into the first columns of kept. Both quantized: as linear multiplies them, which may be
- * in integers. */
-static enum ql_status project(struct ql_ctx *ctx, struct ql_call *call, const struct ql_sequences *g, struct forward *f,
-	int64_t gates)
+/* Computes x times w_ih for all steps into the first columns of `kept`. If both are quantized, linear computes it,
+ * possibly in integers. */
+static enum ql_status project(
+	struct ql_ctx *ctx, struct ql_call *call, const struct ql_sequences *g, struct forward *f, int64_t gates)
 {
 	int64_t pitch = f->kept->shape[1], sums = gates * g->hidden, shape[2] = {g->rows, sums};
 	struct ql_tensor *x = f->in[0], *w = f->in[g->first], *product = NULL, *flat = NULL, *place = NULL;
 	enum ql_status status;
 
 	if (x && g->dtype == QL_float32)
-		return ql_gemm_f32(ctx, g->rows, sums, g->input, ql_tensor_data(x), g->input, 1, ql_tensor_data(w), 1, g->input,
-			ql_tensor_data(f->kept), pitch);
+		return ql_gemm_f32(ctx, g->rows, sums, g->input, ql_tensor_data(x), g->input, 1, ql_tensor_data(w), 1,
+			g->input, ql_tensor_data(f->kept), pitch);
 	if (x) {
-		ql_steps_product_f64(g->rows, sums, g->input, ql_tensor_data(x), g->input, ql_tensor_data(w), 1, g->input,
-			ql_tensor_data(f->kept), pitch);
+		ql_steps_product_f64(g->rows, sums, g->input, ql_tensor_data(x), g->input, ql_tensor_data(w), 1,
+			g->input, ql_tensor_data(f->kept), pitch);
 		return QL_OK;
 	}
 	status = ql_op_run(ctx, &ql_op_linear, call->in[0], call->in[g->first], &product);
@@ -186,7 +187,7 @@ static enum ql_status project(struct ql_ctx *ctx, struct ql_call *call, const st
 	return status;
 }
 
-/* The states after the last step. */
+/* Copies the states after the last step. */
 static void copy_last(const struct ql_steps *j, struct forward *f)
 {
 	int64_t n = j->g.hidden, width = j->cell->width;
@@ -194,18 +195,23 @@ static void copy_last(const struct ql_steps *j, struct forward *f)
 	for (int64_t b = 0; b < j->g.batch; b++) {
 		int64_t row = ql_steps_row(j, b, j->g.steps - 1);
 
-		memcpy(ql_steps_at(j, ql_tensor_data(f->h), b * n), ql_steps_at(j, j->y, row * n), (size_t)n * j->g.size);
+		memcpy(ql_steps_at(j, ql_tensor_data(f->h), b * n), ql_steps_at(j, j->y, row * n),
+			(size_t)n * j->g.size);
 		if (f->c)
-			memcpy(ql_steps_at(j, ql_tensor_data(f->c), b * n), ql_steps_at(j, j->kept, (row + 1) * width * n - n),
-				(size_t)n * j->g.size);
+			memcpy(ql_steps_at(j, ql_tensor_data(f->c), b * n),
+				ql_steps_at(j, j->kept, (row + 1) * width * n - n), (size_t)n * j->g.size);
 	}
 }
 
-static enum ql_status steps_forward(struct ql_ctx *ctx, const struct ql_sequences *g,
-	const struct ql_recurrent_cell *cell, struct forward *f)
+static enum ql_status steps_forward(
+	struct ql_ctx *ctx, const struct ql_sequences *g, const struct ql_recurrent_cell *cell, struct forward *f)
 {
 	size_t sums = (size_t)(cell->gates * g->hidden) * g->size;
-	struct ql_steps j = {.ctx = ctx, .cell = cell, .g = *g, .h = ql_tensor_data(f->in[1]), .y = ql_tensor_data(f->y),
+	struct ql_steps j = {.ctx = ctx,
+		.cell = cell,
+		.g = *g,
+		.h = ql_tensor_data(f->in[1]),
+		.y = ql_tensor_data(f->y),
 		.kept = ql_tensor_data(f->kept)};
 	uint64_t bytes;
 	char *zeros = ql_scratch_take(ctx, sums);
@@ -228,7 +234,7 @@ static enum ql_status steps_forward(struct ql_ctx *ctx, const struct ql_sequence
 	return status;
 }
 
-/* gives t in the dtype of result i */
+/* Sets result i to t in its dtype. */
 static enum ql_status hand_out(struct ql_ctx *ctx, struct ql_call *call, int i, struct ql_tensor *t)
 {
 	if (t->dtype != call->result[i].dtype)
@@ -237,9 +243,9 @@ static enum ql_status hand_out(struct ql_ctx *ctx, struct ql_call *call, int i, 
 	return QL_OK;
 }
 
-/* states='int8': w_hh as codes, when it can be multiplied in integers; else the reason why not. */
-static enum ql_status choose_states(struct ql_ctx *ctx, struct ql_call *call, const struct ql_sequences *g,
-	const char **reason, struct forward *f)
+/* states='int8': uses the codes of w_hh if the integer product supports them; else sets the reason. */
+static enum ql_status choose_states(
+	struct ql_ctx *ctx, struct ql_call *call, const struct ql_sequences *g, const char **reason, struct forward *f)
 {
 	struct ql_tensor *w = call->in[g->first + 1];
 	char text[QL_SHAPE_TEXT];

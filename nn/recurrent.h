@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: MIT
  * A recurrent layer over a whole sequence as one op. A cell is two functions of one row (one sequence of the batch,
- * one step), forward and backward; products, layouts, dtypes, threads and the saved states are here, once.
+ * one step), forward and backward; the engine handles products, layouts, dtypes, threads and saved states.
  *
- * Operands: x, h, (c,) w_ih, w_hh (, b_ih, b_hh). Results: y, h (, c), and behind them, for backward only, what the
- * cell keeps of every step.
+ * Operands: x, h, (c,) w_ih, w_hh (, b_ih, b_hh). Results: y, h (, c), then, for backward only, the values that the
+ * cell saves of every step.
  */
 #ifndef QUOLL_NN_RECURRENT_H
 #define QUOLL_NN_RECURRENT_H
 
-#include "tensor/back.h"
+#include "tensor/autograd/back.h"
 #include "tensor/op.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
-/* One row of n hidden units; all pointers are of float or of double. The products may come from anywhere: float32
- * tiles, integers. */
+/* One row of n hidden units; all pointers are of float or of double. The products may be computed by float32 tiles
+ * or in integers. */
 struct ql_cell_row {
 	int64_t n;
-	const void *hidden;      /* (gates n): h before times w_hh */
+	const void *hidden;                /* (gates n): the previous h times w_hh */
 	const void *bias_in, *bias_hidden; /* (gates n) each */
-	const void *before;      /* (n): c before when the cell has one, else h before */
-	void *kept;              /* (width n): x times w_ih in the first gates n; receives what backward reads */
-	void *h;                 /* (n): receives h */
+	const void *before;                /* (n): the previous c if the cell has one, else the previous h */
+	void *kept; /* (width n): x times w_ih in the first gates n; receives the values for backward */
+	void *h;    /* (n): receives h */
 };
 
-/* The same row on the way back. */
+/* The same row in the backward pass. */
 struct ql_cell_back {
 	int64_t n;
 	const void *kept, *before;
-	const void *dy, *dh; /* (n) each: their sum is the gradient of h, but for `carry` */
-	/* (n): with c, the gradient of c, replaced by that of c before. Else the part of the gradient of h that does
-	 * not come through the product: read, and replaced by that of h before. */
+	const void *dy, *dh; /* (n) each: their sum is the gradient of h without `carry` */
+	/* (n): with c, the gradient of c, replaced with that of the previous c. Else the part of the gradient of h
+	 * that bypasses the product, replaced with that of the previous h. */
 	void *carry;
-	void *din;     /* (gates n): receives the gradient of the sums of the side of x */
-	void *dhidden; /* (gates n): of the side of h; the same memory as din unless the cell has `split` */
+	void *din;     /* (gates n): receives the gradient of the sums on the side of x */
+	void *dhidden; /* (gates n): on the side of h; the same memory as din unless the cell has `split` */
 };
 
 typedef void ql_cell_fn(const struct ql_cell_row *row);
@@ -40,22 +40,22 @@ typedef void ql_cell_back_fn(const struct ql_cell_back *row);
 
 struct ql_recurrent_cell {
 	int gates, width;
-	bool c;     /* has a second state */
-	bool split; /* the gradients of the sides of x and h differ */
+	bool c;                 /* has a second state */
+	bool split;             /* the gradients of the sides of x and h differ */
 	ql_cell_fn *const *f32; /* QL_SIMD_VARIANTS of them */
 	ql_cell_fn *f64;
 	ql_cell_back_fn *const *back_f32;
 	ql_cell_back_fn *back_f64;
 };
 
-/* Part g, n long, of an array of the row. */
-#define QL_PART(real, array, g) ((real *)(array) + (g) * n)
+/* Part g of n numbers of an array of the row. */
+#define QL_PART(real, array, g) ((real *)(array) + (g)*n)
 
 enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell);
 enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell);
 enum ql_status ql_recurrent_backward(struct ql_back *b, const struct ql_recurrent_cell *cell);
 
-/* For attribute lists, and for the texts. */
+/* For attribute lists and help texts. */
 /* clang-format off */
 #define QL_RECURRENT_ATTRS \
 	{"batchfirst", QL_ATTR_BOOL, 0, NULL, "x is (batch, steps, input) (default), else (steps, batch, input)"}, \

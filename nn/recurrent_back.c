@@ -7,13 +7,13 @@
 #include "nn/recurrent_steps.h"
 #include "tensor/ops/ops.h"
 
-/* Everything in the dtype of the computation, owned by the pool of the backward. */
+/* All tensors are in the dtype of the computation and owned by the pool of the backward. */
 struct backward {
 	struct ql_back *b;
 	const struct ql_recurrent_cell *cell;
 	struct ql_sequences g;
-	struct ql_tensor *y, *h, *c, *kept, *w;   /* as they were */
-	struct ql_tensor *dy, *dh, *carry;        /* gradients of the results; then of the states before */
+	struct ql_tensor *y, *h, *c, *kept, *w; /* as recorded */
+	struct ql_tensor *dy, *dh, *carry;      /* gradients of the results; then of the previous states */
 	struct ql_tensor *din, *dhidden;
 };
 
@@ -28,7 +28,7 @@ static struct ql_tensor *plain(struct backward *p, struct ql_tensor *t)
 	return ql_back_own(p->b, out, status);
 }
 
-/* A dense copy that may be written to. */
+/* A writable dense copy. */
 static struct ql_tensor *copy(struct backward *p, struct ql_tensor *t)
 {
 	struct ql_tensor *out = NULL;
@@ -111,7 +111,8 @@ static struct ql_tensor *states_before(struct backward *p)
 		for (int64_t s = 0; s < g->steps; s++) {
 			int64_t row = i * g->row + s * g->step;
 
-			memcpy(to + (size_t)row * bytes, s ? y + (size_t)(row - g->step) * bytes : h + (size_t)i * bytes, bytes);
+			memcpy(to + (size_t)row * bytes,
+				s ? y + (size_t)(row - g->step) * bytes : h + (size_t)i * bytes, bytes);
 		}
 	return t;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The product of h with an int8 w_hh in integers, with h quantized anew at each step, every row by its own range:
- * symmetric int8 as of the spec 'int8/1' (scale = largest |h| / 127). The tiles want unsigned rows, so codes are stored
- * 128 higher and 128 times the sum of each column is taken off. Sums are exact; y = (float)sum * (sh * sw), as linear
- * computes it from operands quantized so.
+ * The product of h with an int8 w_hh in integers, with h quantized at each step, every row by its own range:
+ * symmetric int8 as with the spec 'int8/1' (scale = largest |h| / 127). The tiles need unsigned rows, so codes are
+ * stored plus 128, and 128 times the sum of each column is subtracted. Sums are exact; y = (float)sum * (sh * sw),
+ * as in linear with such operands.
  */
 #include <float.h>
 #include <math.h>
@@ -29,12 +29,16 @@ bool ql_steps_int_fits(const struct ql_tensor *w, const char **reason)
 	return false;
 }
 
-/* The panels of the transpose of w (n, k): kept with it when it comes again, as they are for linear, else packed here. */
+/* The panels of the transpose of w (n, k): cached with w from the second request on, as for linear, else packed
+ * here. */
 static enum ql_status panels_of(struct ql_ctx *ctx, const struct ql_tensor *w, struct ql_gemm_i8_panels *out)
 {
 	int64_t n = w->shape[0], k = w->shape[1];
 	struct ql_matrix_int b = {.data = ql_tensor_data(w), .dtype = QL_int8, .row = 1, .column = k};
-	struct ql_derived_key key = {.maker = ctx->kernels->gemm_i8, .offset = w->offset, .dtype = QL_int8, .stride = {1, k},
+	struct ql_derived_key key = {.maker = ctx->kernels->gemm_i8,
+		.offset = w->offset,
+		.dtype = QL_int8,
+		.stride = {1, k},
 		.size = {k, n}};
 	enum ql_status status = ql_gemm_i8_keep(ctx, n, k, &b, ql_storage_derived(ctx, w->storage, &key), out);
 	uint64_t bytes = ql_gemm_i8_panel_bytes(ctx->kernels->gemm_i8, n, k);
@@ -46,7 +50,8 @@ static enum ql_status panels_of(struct ql_ctx *ctx, const struct ql_tensor *w, s
 	return memory ? ql_gemm_i8_pack(ctx, n, k, &b, memory, out) : QL_ERR_MEMORY;
 }
 
-enum ql_status ql_steps_factor_int(struct ql_ctx *ctx, const struct ql_tensor *w, int64_t batch, struct ql_steps_factor *f)
+enum ql_status ql_steps_factor_int(
+	struct ql_ctx *ctx, const struct ql_tensor *w, int64_t batch, struct ql_steps_factor *f)
 {
 	const struct ql_tensor *scale = w->q->scale;
 	struct ql_gemm_i8_panels panels;
@@ -55,9 +60,14 @@ enum ql_status ql_steps_factor_int(struct ql_ctx *ctx, const struct ql_tensor *w
 	int32_t *sums;
 	enum ql_status status;
 
-	*f = (struct ql_steps_factor){.kernel = ctx->kernels->gemm_i8, .quantize = ctx->kernels->quantize, .n = w->shape[0],
-		.k = w->shape[1], .lda = ql_ceil_div(w->shape[1], 4) * 4, .variant = ctx->kernels->simd->variant};
-	if (!ql_gemm_i8_panel_bytes(f->kernel, f->n, f->k) || !ql_size_mul((uint64_t)batch, (uint64_t)f->lda, &code_bytes))
+	*f = (struct ql_steps_factor){.kernel = ctx->kernels->gemm_i8,
+		.quantize = ctx->kernels->quantize,
+		.n = w->shape[0],
+		.k = w->shape[1],
+		.lda = ql_ceil_div(w->shape[1], 4) * 4,
+		.variant = ctx->kernels->simd->variant};
+	if (!ql_gemm_i8_panel_bytes(f->kernel, f->n, f->k) ||
+		!ql_size_mul((uint64_t)batch, (uint64_t)f->lda, &code_bytes))
 		return ql_fail(ctx, QL_ERR_OVERFLOW, "w_hh: its bytes do not fit in 64 bits");
 	f->codes = ql_scratch_take(ctx, code_bytes);
 	sums = ql_scratch_array(ctx, f->n, sizeof(*sums));
@@ -89,13 +99,15 @@ QL_SIMD(float, largest, (int64_t n, const float *restrict x), {
 	return most;
 })
 
-QL_SIMD(void, rescale, (float *restrict y, const int32_t *restrict sum, const int32_t *restrict columns, int64_t n, float sa,
-	const float *restrict sb), {
-	for (int64_t i = 0; i < n; i++)
-		y[i] = (float)(sum[i] - columns[i]) * (sa * sb[i]);
-})
+QL_SIMD(void, rescale,
+	(float *restrict y, const int32_t *restrict sum, const int32_t *restrict columns, int64_t n, float sa,
+		const float *restrict sb),
+	{
+		for (int64_t i = 0; i < n; i++)
+			y[i] = (float)(sum[i] - columns[i]) * (sa * sb[i]);
+	})
 
-/* Row x as codes 1 to 255 around 128; gives its scale. */
+/* Encodes row x as codes 1 to 255 around 128; returns its scale. */
 static float encode(const struct ql_steps_factor *f, const float *x, uint8_t *to)
 {
 	static const int32_t zero = 128;
@@ -106,8 +118,8 @@ static float encode(const struct ql_steps_factor *f, const float *x, uint8_t *to
 	return scale;
 }
 
-void ql_steps_multiply_int(const struct ql_steps_factor *f, int64_t first, int64_t m, const float *a, int64_t a_row,
-	float *c, int64_t ldc)
+void ql_steps_multiply_int(
+	const struct ql_steps_factor *f, int64_t first, int64_t m, const float *a, int64_t a_row, float *c, int64_t ldc)
 {
 	int mr = f->kernel->mr, nr = f->kernel->nr;
 	uint8_t *codes = f->codes + first * f->lda;
@@ -120,9 +132,10 @@ void ql_steps_multiply_int(const struct ql_steps_factor *f, int64_t first, int64
 		for (int64_t i = 0; i < m; i += mr) {
 			int rows = (int)ql_min64(mr, m - i), columns = (int)ql_min64(nr, f->n - j);
 
-			f->kernel->tile(rows, columns, f->lda / 4, codes + i * f->lda, f->lda, f->panels_int + j * f->lda, tile);
+			f->kernel->tile(rows, columns, f->lda / 4, codes + i * f->lda, f->lda,
+				f->panels_int + j * f->lda, tile);
 			for (int r = 0; r < rows; r++)
-				rescale[f->variant](c + (i + r) * ldc + j, tile + r * nr, f->column_sums + j, columns, scale[i + r],
-					f->scales + j);
+				rescale[f->variant](c + (i + r) * ldc + j, tile + r * nr, f->column_sums + j, columns,
+					scale[i + r], f->scales + j);
 		}
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Sequences through a cell, one block per task. The way back has the same shape as the way forward.
+ * Runs sequences through a cell, one block per task. Backward has the same structure as forward.
  */
 #include "nn/recurrent_steps.h"
 
+#include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 
@@ -45,12 +46,13 @@ void ql_steps_product_f64(int64_t m, int64_t n, int64_t k, const double *a, int6
 		}
 }
 
-enum ql_status ql_steps_factor_of(struct ql_ctx *ctx, const struct ql_tensor *w, bool transposed, struct ql_steps_factor *f)
+enum ql_status ql_steps_factor_of(
+	struct ql_ctx *ctx, const struct ql_tensor *w, bool transposed, struct ql_steps_factor *f)
 {
 	int64_t row = transposed ? 1 : w->shape[1], column = transposed ? w->shape[1] : 1;
 
-	*f = (struct ql_steps_factor){.b_row = row, .b_col = column, .n = w->shape[transposed ? 0 : 1],
-		.k = w->shape[transposed ? 1 : 0]};
+	*f = (struct ql_steps_factor){
+		.b_row = row, .b_col = column, .n = w->shape[transposed ? 0 : 1], .k = w->shape[transposed ? 1 : 0]};
 	if (w->dtype == QL_float64) {
 		f->b = ql_tensor_data(w);
 		return QL_OK;
@@ -58,9 +60,9 @@ enum ql_status ql_steps_factor_of(struct ql_ctx *ctx, const struct ql_tensor *w,
 	return ql_gemm_f32_pack(ctx, f->n, f->k, ql_tensor_data(w), row, column, &f->panels);
 }
 
-/* Rows first..first+m-1 of the batch. */
-static void multiply(const struct ql_steps_factor *f, int64_t first, int64_t m, const void *a, int64_t a_row, void *c,
-	int64_t ldc)
+/* Multiplies rows first..first+m-1 of the batch. */
+static void multiply(
+	const struct ql_steps_factor *f, int64_t first, int64_t m, const void *a, int64_t a_row, void *c, int64_t ldc)
 {
 	if (f->kernel)
 		ql_steps_multiply_int(f, first, m, a, a_row, c, ldc);
@@ -77,7 +79,7 @@ static const void *state_before(const struct ql_steps *j, int64_t b, int64_t t)
 
 	if (t == 0)
 		return ql_steps_at(j, j->cell->c ? j->c : j->h, b * n);
-	if (j->cell->c) /* c is the last of what is kept */
+	if (j->cell->c) /* c is the last of the saved values */
 		return ql_steps_at(j, j->kept, (ql_steps_row(j, b, t - 1) + 1) * j->cell->width * n - n);
 	return ql_steps_at(j, j->y, ql_steps_row(j, b, t - 1) * n);
 }
@@ -88,14 +90,19 @@ static void forward_step(const struct ql_steps *j, int64_t lo, int64_t hi, int64
 	ql_cell_fn *run = j->w.b ? j->cell->f64 : j->cell->f32[j->ctx->kernels->simd->variant];
 
 	if (t == 0)
-		multiply(&j->w, lo, hi - lo, ql_steps_at(j, j->h, lo * n), n, ql_steps_at(j, j->product, lo * sums), sums);
+		multiply(&j->w, lo, hi - lo, ql_steps_at(j, j->h, lo * n), n, ql_steps_at(j, j->product, lo * sums),
+			sums);
 	else
 		multiply(&j->w, lo, hi - lo, ql_steps_at(j, j->y, ql_steps_row(j, lo, t - 1) * n), j->g.row * n,
 			ql_steps_at(j, j->product, lo * sums), sums);
 	for (int64_t b = lo; b < hi; b++)
-		run(&(struct ql_cell_row){.n = n, .hidden = ql_steps_at(j, j->product, b * sums), .bias_in = j->bias_in,
-			.bias_hidden = j->bias_hidden, .before = state_before(j, b, t),
-			.kept = ql_steps_at(j, j->kept, ql_steps_row(j, b, t) * j->cell->width * n), .h = ql_steps_at(j, j->y, ql_steps_row(j, b, t) * n)});
+		run(&(struct ql_cell_row){.n = n,
+			.hidden = ql_steps_at(j, j->product, b * sums),
+			.bias_in = j->bias_in,
+			.bias_hidden = j->bias_hidden,
+			.before = state_before(j, b, t),
+			.kept = ql_steps_at(j, j->kept, ql_steps_row(j, b, t) * j->cell->width * n),
+			.h = ql_steps_at(j, j->y, ql_steps_row(j, b, t) * n)});
 }
 
 static void backward_step(const struct ql_steps *j, int64_t lo, int64_t hi, int64_t t)
@@ -106,12 +113,17 @@ static void backward_step(const struct ql_steps *j, int64_t lo, int64_t hi, int6
 	for (int64_t b = lo; b < hi; b++) {
 		int64_t row = ql_steps_row(j, b, t);
 
-		run(&(struct ql_cell_back){.n = n, .kept = ql_steps_at(j, j->kept, row * j->cell->width * n),
-			.before = state_before(j, b, t), .dy = ql_steps_at(j, j->dy, row * n), .dh = ql_steps_at(j, j->dh, b * n),
-			.carry = ql_steps_at(j, j->carry, b * n), .din = ql_steps_at(j, j->din, row * sums),
+		run(&(struct ql_cell_back){.n = n,
+			.kept = ql_steps_at(j, j->kept, row * j->cell->width * n),
+			.before = state_before(j, b, t),
+			.dy = ql_steps_at(j, j->dy, row * n),
+			.dh = ql_steps_at(j, j->dh, b * n),
+			.carry = ql_steps_at(j, j->carry, b * n),
+			.din = ql_steps_at(j, j->din, row * sums),
 			.dhidden = ql_steps_at(j, j->dhidden, row * sums)});
 	}
-	multiply(&j->w, lo, hi - lo, ql_steps_at(j, j->dhidden, ql_steps_row(j, lo, t) * sums), j->g.row * sums, ql_steps_at(j, j->dh, lo * n), n);
+	multiply(&j->w, lo, hi - lo, ql_steps_at(j, j->dhidden, ql_steps_row(j, lo, t) * sums), j->g.row * sums,
+		ql_steps_at(j, j->dh, lo * n), n);
 }
 
 static void forward_body(void *arg, int64_t begin, int64_t end)
@@ -141,4 +153,3 @@ enum ql_status ql_steps_run(struct ql_ctx *ctx, struct ql_steps *j, bool backwar
 	return ql_parallel_for(ctx, ql_ceil_div(j->g.batch, j->block), 1, work < 1e18 ? (int64_t)work : INT64_MAX,
 		backward ? backward_body : forward_body, j);
 }
-

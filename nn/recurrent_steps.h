@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: MIT
- * The walk of a recurrent layer through its steps, forward and backward: what recurrent.c and recurrent_back.c share.
+ * The steps of a recurrent layer, forward and backward; shared by recurrent.c and recurrent_back.c.
  *
  * A task takes a block of sequences through all steps: per step the product with the packed w_hh and the cell's
- * function for each row. Sequences are independent of each other, so threads never wait for each other inside, and
- * every element has the same bits for any cut.
+ * function for each row. Sequences are independent of each other, so threads never wait for each other, and every
+ * element has the same bits for any division into blocks.
  */
 #ifndef QUOLL_NN_RECURRENT_STEPS_H
 #define QUOLL_NN_RECURRENT_STEPS_H
 
 #include "nn/recurrent.h"
-#include "tensor/gemm.h"
+#include "tensor/gemm/gemm.h"
 
-#define QL_RECURRENT_IN 7 /* operands at most */
-#define QL_STEPS_BLOCK 24 /* sequences of a task at most: w_hh is read once per block and step */
+#define QL_RECURRENT_IN 7 /* maximum operands */
+#define QL_STEPS_BLOCK 24 /* maximum sequences per task: w_hh is read once per block and step */
 
 /* Sizes and layout; rows count (batch, step) pairs. */
 struct ql_sequences {
 	int64_t batch, steps, input, hidden, rows;
-	int64_t row, step; /* rows from one sequence to the next, from one step to the next */
+	int64_t row, step; /* distance in rows of sequences and of steps */
 	int first;         /* index of w_ih among the operands */
 	bool bias;
-	unsigned dtype; /* in which it is computed */
-	size_t size;    /* bytes of an element of it */
+	unsigned dtype; /* dtype of the computation */
+	size_t size;    /* bytes of its elements */
 };
 
 struct ql_sequences ql_sequences_of(const struct ql_call *call, const struct ql_recurrent_cell *cell);
 
-/* A matrix (k, n) that rows of h or of gradients are multiplied with, step by step. */
+/* A matrix (k, n) by which rows of h or of gradients are multiplied at each step. */
 struct ql_steps_factor {
 	int64_t n, k;
 	struct ql_gemm_f32_panels panels; /* float32 */
-	const double *b;                  /* float64; NULL: not that */
+	const double *b;                  /* float64; else NULL */
 	int64_t b_row, b_col;
-	const struct ql_gemm_i8 *kernel; /* int8; NULL: not that. See recurrent_int.c */
+	const struct ql_gemm_i8 *kernel; /* int8; else NULL. See recurrent_int.c */
 	const struct ql_quantize *quantize;
 	const int8_t *panels_int;
 	const int32_t *column_sums; /* (n), times 128 */
@@ -42,17 +42,20 @@ struct ql_steps_factor {
 	int variant;
 };
 
-enum ql_status ql_steps_factor_of(struct ql_ctx *ctx, const struct ql_tensor *w, bool transposed, struct ql_steps_factor *f);
+enum ql_status ql_steps_factor_of(
+	struct ql_ctx *ctx, const struct ql_tensor *w, bool transposed, struct ql_steps_factor *f);
 
-/* w_hh can be multiplied in integers; else *reason says why not. */
+/* True if w_hh supports the integer product; else sets *reason. */
 bool ql_steps_int_fits(const struct ql_tensor *w, const char **reason);
-/* For a dense w (n, k) that fits: the factor is its transpose. */
-enum ql_status ql_steps_factor_int(struct ql_ctx *ctx, const struct ql_tensor *w, int64_t batch, struct ql_steps_factor *f);
-/* Rows first..first+m-1 of the batch; m <= QL_STEPS_BLOCK. */
+/* Makes the factor from the transpose of a dense w (n, k) that fits. */
+enum ql_status ql_steps_factor_int(
+	struct ql_ctx *ctx, const struct ql_tensor *w, int64_t batch, struct ql_steps_factor *f);
+/* Multiplies rows first..first+m-1 of the batch; m <= QL_STEPS_BLOCK. */
 void ql_steps_multiply_int(const struct ql_steps_factor *f, int64_t first, int64_t m, const float *a, int64_t a_row,
 	float *c, int64_t ldc);
 
-/* Both ways: from h and c to y, kept; or from dy, kept to din, dhidden. All dense, of the geometry's dtype. */
+/* Forward: from h and c to y and kept; backward: from dy and kept to din and dhidden. All dense, of the geometry's
+ * dtype. */
 struct ql_steps {
 	struct ql_ctx *ctx;
 	const struct ql_recurrent_cell *cell;
@@ -74,19 +77,19 @@ static inline void *ql_steps_at(const struct ql_steps *j, const char *array, int
 	return (char *)(uintptr_t)array + (size_t)index * j->g.size;
 }
 
-/* Of sequence b at step t. */
+/* The row of sequence b at step t. */
 static inline int64_t ql_steps_row(const struct ql_steps *j, int64_t b, int64_t t)
 {
 	return b * j->g.row + t * j->g.step;
 }
 
-/* Through all steps; `block` is set here. */
+/* Runs all steps; sets `block`. */
 enum ql_status ql_steps_run(struct ql_ctx *ctx, struct ql_steps *j, bool backward);
 
-/* C (m, n) = A (m, k) B (k, n) in double, strides in elements: for checks, not for speed */
-void ql_steps_product_f64(int64_t m, int64_t n, int64_t k, const double *a, int64_t a_row, const double *b, int64_t b_row,
-	int64_t b_col, double *c, int64_t ldc);
-/* gives t decoded, in `dtype` and dense */
+/* C (m, n) = A (m, k) B (k, n) in double, strides in elements; slow, for checks. */
+void ql_steps_product_f64(int64_t m, int64_t n, int64_t k, const double *a, int64_t a_row, const double *b,
+	int64_t b_row, int64_t b_col, double *c, int64_t ldc);
+/* Gives t decoded, dense and in `dtype`. */
 enum ql_status ql_recurrent_plain(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out);
 
 #endif

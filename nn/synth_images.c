@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Images that are computed. Each is a function of the plane, sampled through a random affine map with 2 x 2 points a
+ * Synthetic images. Each is a function on the plane, sampled through a random affine map with 2 x 2 points per
  * pixel, plus noise.
  *
  * Digits: bitmaps of 5 x 7, interpolated linearly, white on black like MNIST's. Shapes: disc, ring, square, frame,
- * triangle, plus, cross, bars lying, bars standing, board; one colour on another, both random, so that only the shape
- * tells the class. Rotations come from the rational parametrization of the circle, not from libm's sine, whose last
- * bit depends on the machine.
+ * triangle, plus, cross, horizontal bars, vertical bars, checkerboard; one random colour on another, so that only
+ * the shape identifies the class. Rotations come from the rational parametrization of the circle, not from libm's
+ * sine, whose last bit depends on the machine.
  */
 #include <string.h>
 
@@ -15,8 +15,8 @@
 #include "tensor/rng.h"
 
 #define CLASSES 10
-#define WORDS 16          /* random words of an image, before its noise */
-#define IMAGE_COUNTERS 4096 /* Philox counters set apart for one image */
+#define WORDS 16            /* random words of an image, before its noise */
+#define IMAGE_COUNTERS 4096 /* Philox counters reserved per image */
 #define DIGIT_SIDE 28
 #define SHAPE_SIDE 32
 #define MOST_VALUES (3 * SHAPE_SIDE * SHAPE_SIDE)
@@ -29,7 +29,7 @@ struct job {
 	int64_t *y;
 };
 
-/* Where a point of the image lies in the figure's own square, -1 to 1. */
+/* Maps a point of the image to the figure's square, -1 to 1. */
 struct affine {
 	float xx, xy, yx, yy, x0, y0;
 };
@@ -39,7 +39,7 @@ static float uniform(uint32_t word, float lo, float hi)
 	return lo + (hi - lo) * ((float)(word >> 8) * 0x1p-24f);
 }
 
-/* Rotation by 2 atan(t), scales, a shear and a shift; all ranges by `much` from 0 to 1. */
+/* Rotation by 2 atan(t), scales, a shear and a shift; `much`, 0 to 1, scales all ranges. */
 static struct affine random_affine(const uint32_t *w, float much)
 {
 	float t = uniform(w[0], -0.16f, 0.16f) * much, c = (1 - t * t) / (1 + t * t), s = 2 * t / (1 + t * t);
@@ -58,8 +58,8 @@ static struct affine random_affine(const uint32_t *w, float much)
 
 /* Rows of five pixels, the leftmost in the highest of five bits. */
 static const uint8_t font[CLASSES][7] = {{14, 17, 19, 21, 25, 17, 14}, {4, 12, 4, 4, 4, 4, 14},
-	{14, 17, 1, 6, 8, 16, 31}, {14, 17, 1, 6, 1, 17, 14}, {2, 6, 10, 18, 31, 2, 2}, {31, 16, 30, 1, 1, 17, 14}, {6, 8, 16, 30, 17, 17, 14},
-	{31, 1, 2, 4, 8, 8, 8}, {14, 17, 17, 14, 17, 17, 14}, {14, 17, 17, 15, 1, 2, 12}};
+	{14, 17, 1, 6, 8, 16, 31}, {14, 17, 1, 6, 1, 17, 14}, {2, 6, 10, 18, 31, 2, 2}, {31, 16, 30, 1, 1, 17, 14},
+	{6, 8, 16, 30, 17, 17, 14}, {31, 1, 2, 4, 8, 8, 8}, {14, 17, 17, 14, 17, 17, 14}, {14, 17, 17, 15, 1, 2, 12}};
 
 static float pixel(const uint8_t *rows, int x, int y)
 {
@@ -93,7 +93,7 @@ static float larger(float a, float b)
 	return a > b ? a : b;
 }
 
-/* Even stripes of width 0.32 of a figure that ends at 0.8? */
+/* True in the even stripes of width 0.32 of a figure that ends at 0.8. */
 static bool stripe(float x)
 {
 	return ((int)((x + 0.8f) * (1 / 0.32f)) & 1) == 0;
@@ -104,26 +104,16 @@ static bool inside(int class, float u, float v)
 	float r = u * u + v * v, square = larger(absolute(u), absolute(v)), a = absolute(u + v), b = absolute(u - v);
 
 	switch (class) {
-	case 0:
-		return r < 0.64f;
-	case 1:
-		return r < 0.64f && r > 0.2f;
-	case 2:
-		return square < 0.7f;
-	case 3:
-		return square < 0.75f && square > 0.45f;
-	case 4:
-		return v < 0.7f && v > -0.8f && absolute(u) < (v + 0.8f) * 0.55f;
-	case 5:
-		return square < 0.8f && (absolute(u) < 0.22f || absolute(v) < 0.22f);
-	case 6:
-		return square < 0.8f && (a < 0.34f || b < 0.34f);
-	case 7:
-		return square < 0.8f && stripe(v);
-	case 8:
-		return square < 0.8f && stripe(u);
-	default:
-		return square < 0.8f && stripe(u) != stripe(v);
+	case 0: return r < 0.64f;
+	case 1: return r < 0.64f && r > 0.2f;
+	case 2: return square < 0.7f;
+	case 3: return square < 0.75f && square > 0.45f;
+	case 4: return v < 0.7f && v > -0.8f && absolute(u) < (v + 0.8f) * 0.55f;
+	case 5: return square < 0.8f && (absolute(u) < 0.22f || absolute(v) < 0.22f);
+	case 6: return square < 0.8f && (a < 0.34f || b < 0.34f);
+	case 7: return square < 0.8f && stripe(v);
+	case 8: return square < 0.8f && stripe(u);
+	default: return square < 0.8f && stripe(u) != stripe(v);
 	}
 }
 
@@ -152,7 +142,7 @@ static void draw_mask(const struct job *j, int class, const struct affine *a, fl
 		image[i] = coverage(j, class, a, i % j->side, i / j->side);
 }
 
-/* Strokes are made harder or softer by an ink between 1 and 2. */
+/* A random ink from 1 to 2 makes strokes harder or softer. */
 static void draw_digit(const struct job *j, int class, const uint32_t *w, float *image)
 {
 	struct affine a = random_affine(w, 1);
@@ -163,7 +153,7 @@ static void draw_digit(const struct job *j, int class, const uint32_t *w, float 
 		image[i] = light * (image[i] * ink > 1 ? 1 : image[i] * ink);
 }
 
-/* Figure and ground differ by at least 80 of 255 in one channel. The first channel holds the mask until it is coloured
+/* Figure and ground differ by at least 80 of 255 in one channel. The first channel stores the mask and is coloured
  * last. */
 static void draw_shape(const struct job *j, int class, const uint32_t *w, float *image)
 {
@@ -229,14 +219,12 @@ static enum ql_status images(struct ql_ctx *ctx, int64_t n, struct job *j, struc
 	return ql_parallel_for(ctx, n, 16, n * 50000, body, j);
 }
 
-enum ql_status ql_synth_digits(
-	struct ql_ctx *ctx, int64_t n, uint64_t seed, struct ql_tensor **x, struct ql_tensor **y)
+enum ql_status ql_synth_digits(struct ql_ctx *ctx, int64_t n, uint64_t seed, struct ql_tensor **x, struct ql_tensor **y)
 {
 	return images(ctx, n, &(struct job){.seed = seed, .side = DIGIT_SIDE, .channels = 1, .draw = draw_digit}, x, y);
 }
 
-enum ql_status ql_synth_shapes(
-	struct ql_ctx *ctx, int64_t n, uint64_t seed, struct ql_tensor **x, struct ql_tensor **y)
+enum ql_status ql_synth_shapes(struct ql_ctx *ctx, int64_t n, uint64_t seed, struct ql_tensor **x, struct ql_tensor **y)
 {
 	return images(ctx, n, &(struct job){.seed = seed, .side = SHAPE_SIDE, .channels = 3, .draw = draw_shape}, x, y);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Text of a Markov chain whose entropy is known: the loss that no model can fall below. Each state has a few likely
+ * Text of a Markov chain of known entropy, the lower bound of a model's loss. Each state has a few likely
  * successors: its probabilities are the fourth powers of uniform numbers, normalized. The entropy rate is the mean
  * over the stationary distribution pi of the entropies of the rows (Shannon, 1948, section 7),
  *
- *	H = - sum_i pi_i sum_j P_ij log P_ij
+ * 	H = - sum_i pi_i sum_j P_ij log P_ij
  *
  * with pi from repeated multiplication: all P_ij are above 0, so it converges.
  */
@@ -14,9 +14,9 @@
 #include "tensor/rng.h"
 
 #define N QL_SYNTH_STATES
-#define ROUNDS 1000    /* of the power iteration; far more than it needs */
-#define PIECE 1024     /* words drawn at a time */
-#define TEXT_FROM ((uint64_t)1 << 40) /* counters below it make the chain */
+#define ROUNDS 1000                   /* of the power iteration; far more than needed */
+#define PIECE 1024                    /* words drawn at a time */
+#define TEXT_FROM ((uint64_t)1 << 40) /* smaller counters are for the chain */
 
 static void make_chain(int variant, uint64_t chain, double p[N][N])
 {
@@ -75,8 +75,7 @@ static int step(const double row[N], double u)
 	return j;
 }
 
-static enum ql_status write_text(
-	struct ql_ctx *ctx, int64_t n, uint64_t seed, double p[N][N], int32_t *tokens)
+static enum ql_status write_text(struct ql_ctx *ctx, int64_t n, uint64_t seed, double p[N][N], int32_t *tokens)
 {
 	int variant = ctx->kernels->simd->variant, state = 0;
 	uint32_t words[PIECE];
@@ -93,8 +92,8 @@ static enum ql_status write_text(
 	return QL_OK;
 }
 
-enum ql_status ql_synth_markov(struct ql_ctx *ctx, int64_t n, uint64_t chain, uint64_t seed,
-	struct ql_tensor **tokens, struct ql_tensor **matrix, double *entropy)
+enum ql_status ql_synth_markov(struct ql_ctx *ctx, int64_t n, uint64_t chain, uint64_t seed, struct ql_tensor **tokens,
+	struct ql_tensor **matrix, double *entropy)
 {
 	double p[N][N], *out;
 	enum ql_status status;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Vocabularies: a hash table with open addressing over words that lie one behind the other. The hash is FNV-1a with 64
- * bits (Fowler, Noll, Vo); texts are data that the user chose, so nobody gains by making it collide.
+ * Vocabularies: a hash table with open addressing over consecutive words. The hash is FNV-1a with 64 bits (Fowler,
+ * Noll, Vo); users choose the texts themselves, so attacks by collisions are not a concern.
  */
 #include "nn/vocab.h"
 
 #include <string.h>
 
-#define POLL 65536 /* tokens between two looks at the interrupt flag */
+#define POLL 65536 /* tokens between two polls of the interrupt flag */
 
 void ql_vocab_clear(struct ql_ctx *ctx, struct ql_vocab *v)
 {
@@ -32,7 +32,7 @@ struct ql_vocab_token ql_vocab_word(const struct ql_vocab *v, int64_t number)
 	return (struct ql_vocab_token){v->text + begin, end - begin};
 }
 
-/* The slot that holds the word, or the free one where it belongs. There always is a free one. */
+/* The slot of the word, or the free slot where it belongs. There is always a free one. */
 static int32_t *slot_of(const struct ql_vocab *v, struct ql_vocab_token word)
 {
 	for (uint64_t i = hash_of(word);; i++) {
@@ -52,7 +52,7 @@ int32_t ql_vocab_find(const struct ql_vocab *v, struct ql_vocab_token word)
 	return v->slots ? *slot_of(v, word) : 0;
 }
 
-/* Room for one word more. */
+/* Makes room for one more word. */
 static enum ql_status reserve(struct ql_ctx *ctx, struct ql_vocab *v, size_t bytes)
 {
 	int64_t room = v->room ? 2 * v->room : 256;
@@ -114,7 +114,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
 }
 
-/* Bytes of the UTF-8 character at the start of n bytes; 1 for what is none. */
+/* Bytes of the UTF-8 character at the start of n bytes; 1 for an invalid one. */
 static size_t character(const char *at, size_t n)
 {
 	uint8_t lead = (uint8_t)*at;

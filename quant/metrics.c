@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Error metrics. Sums are taken in fixed parts, each in double, and added in order: the same bits on any number of
+ * Error metrics. Sums are computed in double over fixed parts and added in order: the same bits for any number of
  * threads.
  */
 #include "quant/metrics.h"
@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "tensor/codec.h"
+#include "tensor/grain.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
@@ -44,7 +45,7 @@ static void body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
-/* gives the values as contiguous float32 */
+/* Gives the values as contiguous float32. */
 static enum ql_status values(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
 	if (t->q)
@@ -56,7 +57,7 @@ static enum ql_status values(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_
 	return ql_tensor_cast(ctx, t, QL_float32, out);
 }
 
-/* Ends of what the codes under scale s can hold, widened by half a step. */
+/* The ends of the interval that the codes of scale s represent, widened by half a step. */
 static void limits(const struct ql_tensor *y, int64_t s, double *lo, double *hi)
 {
 	double scale = ql_tensor_at_f64(y->q->scale, s);
@@ -78,7 +79,7 @@ static double clipped_share(const struct ql_tensor *y, const float *x)
 	double lo, hi;
 
 	if (y->dtype == QL_binary)
-		return 0; /* two values clip nothing and hold everything */
+		return 0; /* two values clip nothing */
 	for (int64_t r = 0; r < g.rows; r++)
 		for (int64_t c = 0; c < g.row; c += run) {
 			int64_t s = ql_grain_scale(&g, r, c, &run);
@@ -118,7 +119,8 @@ static void summarise(const struct job *j, int64_t parts, struct ql_error_report
 		out->cosine = 0;
 }
 
-enum ql_status ql_error_measure(struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor *y, struct ql_error_report *out)
+enum ql_status ql_error_measure(
+	struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor *y, struct ql_error_report *out)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct ql_tensor *xv = NULL, *yv = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The tables of this folder, and what it hands to tensor/.
+ * The tables of this folder and the functions that it registers with tensor/.
  */
-#include "quant/quantize.h"
+#include "quant/ranges/quantize.h"
 
 #define X(name) extern const struct ql_op ql_op_##name;
 #include "quant/ops.def"

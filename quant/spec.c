@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Specs: validate, fill defaults, compare.
+ * Specs: validation, defaults, comparison.
  */
 #include "quant/spec.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "quant/observer.h"
+#include "quant/observer_kind.h"
 #include "tensor/nearest.h"
 
 #define X(name) extern const struct ql_scheme ql_scheme_##name;
@@ -45,43 +45,49 @@ const char ql_spec_dtypes[] = "int8 uint8 int4 uint4 int16 uint16 binary float32
 
 static bool legal_dtype(int dtype)
 {
-	return dtype >= 0 && (dtype == QL_binary || dtype == QL_float32 || dtype == QL_float16 || dtype == QL_bfloat16 ||
-		((ql_dtypes[dtype].kind == QL_KIND_INT || ql_dtypes[dtype].kind == QL_KIND_UINT) &&
-			ql_dtypes[dtype].bits <= 16));
+	return dtype >= 0 &&
+	       (dtype == QL_binary || dtype == QL_float32 || dtype == QL_float16 || dtype == QL_bfloat16 ||
+		       ((ql_dtypes[dtype].kind == QL_KIND_INT || ql_dtypes[dtype].kind == QL_KIND_UINT) &&
+			       ql_dtypes[dtype].bits <= 16));
 }
 
-/* The bits of the widest channel; what each_bits needs beside it. */
+/* The bits of the widest channel; checks the fields that each_bits requires. */
 static enum ql_status widest_bits(struct ql_ctx *ctx, const struct ql_spec_fields *f, int *bits)
 {
 	int64_t n = ql_tensor_nelem(f->each_bits);
 
 	if (!f->has_axis || f->has_block)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted a list together with an axis and without a block, got %s",
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: bits: wanted a list together with an axis and without a block, got %s",
 			f->has_block ? "a block" : "no axis");
 	if (n == 0)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted a number for every channel, got an empty list");
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "spec: bits: wanted a number for every channel, got an empty list");
 	*bits = 0;
 	for (int64_t i = 0; i < n; i++) {
 		int one = (int)ql_tensor_at_f64(f->each_bits, i);
 
 		if (one < 2 || one > 16)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to 16 for every channel, got %d for channel %lld", one,
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"spec: bits: wanted 2 to 16 for every channel, got %d for channel %lld", one,
 				(long long)i + 1);
 		*bits = one > *bits ? one : *bits;
 	}
 	return QL_OK;
 }
 
-/* A wrong word; a scheme in the place of a dtype or observer is told where it belongs. */
-static enum ql_status misplaced(struct ql_ctx *ctx, const char *field, const char *choices, const char *got, const char *dtype)
+/* Fails for an unknown word. For the name of a scheme given as dtype or observer the message says where it belongs. */
+static enum ql_status misplaced(
+	struct ql_ctx *ctx, const char *field, const char *choices, const char *got, const char *dtype)
 {
 	char what[32];
 
 	snprintf(what, sizeof(what), "spec: %s", field);
 	if (!ql_scheme_by_name(got))
 		return ql_fail_choice(ctx, what, choices, got);
-	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted one of %s, got '%s'; the scheme '%s' follows the dtype: '%s %s'", what, choices, got,
-		got, dtype, got);
+	return ql_fail(ctx, QL_ERR_ARGUMENT,
+		"%s: wanted one of %s, got '%s'; the scheme '%s' follows the dtype: '%s %s'", what, choices, got, got,
+		dtype, got);
 }
 
 static enum ql_status make_dtype(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
@@ -97,7 +103,8 @@ static enum ql_status make_dtype(struct ql_ctx *ctx, const struct ql_spec_fields
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to 16, got a number outside");
 	if (!f->dtype) {
 		if (bits < 2)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to 16, got %d; for one bit use dtype 'binary'", bits);
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"spec: bits: wanted 2 to 16, got %d; for one bit use dtype 'binary'", bits);
 		s->dtype = bits <= 4 ? QL_int4 : bits <= 8 ? QL_int8 : QL_int16;
 		s->bits = bits;
 		return QL_OK;
@@ -108,8 +115,8 @@ static enum ql_status make_dtype(struct ql_ctx *ctx, const struct ql_spec_fields
 	s->dtype = (unsigned)dtype;
 	s->bits = bits ? bits : ql_dtypes[dtype].bits;
 	if (s->bits > ql_dtypes[dtype].bits || (bits == 1 && dtype != QL_binary))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to %d for %s, got %d", ql_dtypes[dtype].bits, f->dtype,
-			s->bits);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to %d for %s, got %d", ql_dtypes[dtype].bits,
+			f->dtype, s->bits);
 	return QL_OK;
 }
 
@@ -119,21 +126,28 @@ static enum ql_status make_scheme(struct ql_ctx *ctx, const struct ql_spec_field
 	const char *name = f->scheme;
 
 	if (kind == QL_KIND_FLOAT) {
-		if (f->scheme || f->has_axis || f->has_block || f->observer || f->has_scale || s->bits != ql_dtypes[s->dtype].bits)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted nothing beside the dtype %s, which is stored as it is",
+		if (f->scheme || f->has_axis || f->has_block || f->observer || f->has_scale ||
+			s->bits != ql_dtypes[s->dtype].bits)
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"spec: wanted nothing beside the dtype %s, which is stored as it is",
 				ql_dtype_name(s->dtype));
 		return QL_OK;
 	}
 	if (!name)
-		name = kind == QL_KIND_BINARY ? "binary" : kind == QL_KIND_UINT || f->has_zero ? "asymmetric" : "symmetric";
+		name = kind == QL_KIND_BINARY                ? "binary"
+		       : kind == QL_KIND_UINT || f->has_zero ? "asymmetric"
+							     : "symmetric";
 	s->scheme = ql_scheme_by_name(name);
 	if (!s->scheme)
 		return ql_fail_choice(ctx, "spec: scheme", ql_scheme_names, name);
 	if (!s->scheme->accepts(s->dtype))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scheme: wanted one that takes %s, got '%s'", ql_dtype_name(s->dtype),
-			name);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scheme: wanted one that takes %s, got '%s'",
+			ql_dtype_name(s->dtype), name);
 	if (f->each_bits && !s->scheme->affine)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted one number with the scheme %s, got a list", name);
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: bits: wanted one number with the scheme %s, whose powers are those of one "
+			"number of bits, got a list; lists are for symmetric and asymmetric",
+			name);
 	if (f->has_zero && !s->scheme->zero)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted none with the scheme %s", name);
 	return QL_OK;
@@ -142,10 +156,11 @@ static enum ql_status make_scheme(struct ql_ctx *ctx, const struct ql_spec_field
 static enum ql_status make_granularity(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
 	if (f->has_axis && (f->axis == 0 || f->axis > QL_MAX_RANK || f->axis < -QL_MAX_RANK))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: axis: wanted 1 to %d or negative from the end, got %lld", QL_MAX_RANK,
-			(long long)f->axis);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: axis: wanted 1 to %d or negative from the end, got %lld",
+			QL_MAX_RANK, (long long)f->axis);
 	if (f->has_block && (f->block < 1 || f->block > INT32_MAX))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: block: wanted 1 or more elements, got %lld", (long long)f->block);
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "spec: block: wanted 1 or more elements, got %lld", (long long)f->block);
 	s->axis = f->has_axis ? (int)f->axis : 0;
 	s->block = f->has_block ? f->block : 0;
 	return QL_OK;
@@ -153,7 +168,7 @@ static enum ql_status make_granularity(struct ql_ctx *ctx, const struct ql_spec_
 
 /* ---- explicit numbers ---- */
 
-/* The scheme's own zero point is the only one that symmetric codes have. */
+/* True for symmetric codes: their only zero point is that of the scheme. */
 static bool fixed_zero(const struct ql_spec *s)
 {
 	return s->scheme->affine && !s->scheme->tight;
@@ -185,19 +200,22 @@ enum ql_status ql_spec_check_zero(struct ql_ctx *ctx, const char *who, const str
 	if (fixed_zero(s)) {
 		lo = hi = s->scheme->zero(&(struct ql_stats){0}, &codes, 1);
 		if (zero != lo)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: zero_point: wanted %d with the scheme symmetric, got %g; scheme='asymmetric' "
-				"takes others", who, lo, zero);
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"%s: zero_point: wanted %d with the scheme symmetric, got %g; scheme='asymmetric' "
+				"takes others",
+				who, lo, zero);
 	}
 	if (zero >= lo && zero <= hi)
 		return QL_OK;
 	if (s->each_bits)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: zero_point: wanted %d to %d for channel %lld of %d bits, got %g", who, lo, hi,
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"%s: zero_point: wanted %d to %d for channel %lld of %d bits, got %g", who, lo, hi,
 			(long long)i + 1, codes.bits, zero);
 	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: zero_point: wanted %d to %d for %s%s, got %g", who, lo, hi,
 		ql_dtype_name(s->dtype), codes.bits < ql_dtypes[s->dtype].bits ? " of fewer bits" : "", zero);
 }
 
-/* Numbers of elements of what is given by list must agree; one element is for all. */
+/* Lists must have equal lengths; one element applies to all. */
 static enum ql_status check_lengths(struct ql_ctx *ctx, const struct ql_spec *s)
 {
 	const struct ql_tensor *list[] = {s->each_bits, s->scale_tensor, s->zero_tensor};
@@ -208,15 +226,18 @@ static enum ql_status check_lengths(struct ql_ctx *ctx, const struct ql_spec *s)
 		if (!list[i])
 			continue;
 		if (i > 0 && list[i]->q)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted plain numbers, got a quantized tensor", names[i]);
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted plain numbers, got a quantized tensor",
+				names[i]);
 		if (first >= 0 && ql_tensor_nelem(list[i]) != ql_tensor_nelem(list[first]))
-			return ql_fail(ctx, QL_ERR_SHAPE, "spec: %s: wanted as many numbers as %s has, %lld, got %lld", names[i], names[first],
-				(long long)ql_tensor_nelem(list[first]), (long long)ql_tensor_nelem(list[i]));
+			return ql_fail(ctx, QL_ERR_SHAPE, "spec: %s: wanted as many numbers as %s has, %lld, got %lld",
+				names[i], names[first], (long long)ql_tensor_nelem(list[first]),
+				(long long)ql_tensor_nelem(list[i]));
 		first = first < 0 ? i : first;
 	}
 	if ((s->scale_tensor || s->zero_tensor) && !s->axis && !s->block)
 		return ql_fail(ctx, QL_ERR_SHAPE, "spec: %s: wanted one number without an axis or block, got %lld",
-			s->scale_tensor ? "scale" : "zero_point", (long long)ql_tensor_nelem(s->scale_tensor ? s->scale_tensor : s->zero_tensor));
+			s->scale_tensor ? "scale" : "zero_point",
+			(long long)ql_tensor_nelem(s->scale_tensor ? s->scale_tensor : s->zero_tensor));
 	return QL_OK;
 }
 
@@ -226,15 +247,17 @@ static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_spec *s)
 	enum ql_status status = QL_OK;
 
 	for (int64_t i = 0; i < scales && s->has_scale && !status; i++)
-		status = ql_spec_check_scale(ctx, "spec", s->scale_tensor ? ql_tensor_at_f64(s->scale_tensor, i) : s->scale);
+		status = ql_spec_check_scale(
+			ctx, "spec", s->scale_tensor ? ql_tensor_at_f64(s->scale_tensor, i) : s->scale);
 	if (s->zero_tensor || s->each_bits)
 		zeros = ql_tensor_nelem(s->zero_tensor ? s->zero_tensor : s->each_bits);
 	for (int64_t i = 0; i < zeros && s->has_zero && !status; i++)
-		status = ql_spec_check_zero(ctx, "spec", s, s->zero_tensor ? ql_tensor_at_f64(s->zero_tensor, i) : (double)s->zero, i);
+		status = ql_spec_check_zero(
+			ctx, "spec", s, s->zero_tensor ? ql_tensor_at_f64(s->zero_tensor, i) : (double)s->zero, i);
 	return status;
 }
 
-/* A tensor of one element is a number. */
+/* A tensor of one element counts as a number. */
 static enum ql_status take_numbers(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
 	enum ql_status status = QL_OK;
@@ -259,14 +282,14 @@ static enum ql_status take_numbers(struct ql_ctx *ctx, const struct ql_spec_fiel
 	return status;
 }
 
-/* A scale alone: the zero point is 0, as in ONNX, or the middle of symmetric unsigned codes. Symmetric signed codes have none,
- * and with bits by channel each has its own. */
+/* With an explicit scale only, the zero point is 0, as in ONNX, or the middle of symmetric unsigned codes.
+ * Symmetric signed codes have none; with bits per channel each has its own. */
 static void choose_zero(struct ql_spec *s)
 {
 	bool is_signed = ql_dtypes[s->dtype].kind == QL_KIND_INT;
 
 	if (s->has_zero && fixed_zero(s) && is_signed && !s->zero_tensor)
-		s->has_zero = false; /* a given 0 */
+		s->has_zero = false; /* an explicit 0 */
 	if (!s->has_scale || s->has_zero || !s->scheme->zero || (fixed_zero(s) && (is_signed || s->each_bits)))
 		return;
 	s->zero = ql_spec_zero(s, 0);
@@ -286,8 +309,8 @@ static enum ql_status make_numbers(struct ql_ctx *ctx, const struct ql_spec_fiel
 	if (f->has_zero && !f->has_scale)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted together with scale, got it alone");
 	if (f->octaves != 0 && (!is_log || !(f->octaves > 0 && f->octaves <= 120)))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: octaves: wanted 0 < octaves <= 120 with the scheme log, got %g",
-			f->octaves);
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: octaves: wanted 0 < octaves <= 120 with the scheme log, got %g", f->octaves);
 	s->octaves = f->octaves != 0 ? f->octaves : ql_spec_octaves(s->bits);
 	if (!s->scheme)
 		return QL_OK;
@@ -317,24 +340,29 @@ static enum ql_status make_requant(struct ql_ctx *ctx, const struct ql_spec_fiel
 		} else if (i == 2)
 			return ql_fail_choice(ctx, "spec: rounding", ql_requant_names, f->rounding);
 	if (s->requant && !(s->scheme && s->scheme->affine && s->dtype != QL_binary))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: rounding: wanted affine codes of 2 to 16 bits beside it, got %s",
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: rounding: wanted affine codes of 2 to 16 bits beside it, got %s",
 			s->scheme ? s->scheme->doc.name : ql_dtype_name(s->dtype));
 	return QL_OK;
 }
 
-/* Parameters stand beside the observer that takes them. */
+/* Parameters require the observer that uses them. */
 static enum ql_status make_parameters(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
 	const char *name = s->observer->doc.name;
 
 	if (f->has_p && strcmp(name, "percentile"))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: p: wanted together with the observer percentile, got it with %s", name);
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: p: wanted together with the observer percentile, got it with %s", name);
 	if (f->has_p && !(f->p > 50 && f->p <= 100))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: p: wanted a percentage above 50, at most 100, got %g", f->p);
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "spec: p: wanted a percentage above 50, at most 100, got %g", f->p);
 	if (f->has_momentum && strcmp(name, "average"))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: momentum: wanted together with the observer average, got it with %s", name);
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: momentum: wanted together with the observer average, got it with %s", name);
 	if (f->has_momentum && !(f->momentum > 0 && f->momentum <= 1))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: momentum: wanted a number above 0, at most 1, got %g", f->momentum);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: momentum: wanted a number above 0, at most 1, got %g",
+			f->momentum);
 	if (f->has_bins && (f->bins < 1024 || f->bins > 16384 || (f->bins & (f->bins - 1))))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bins: wanted 1024, 2048, 4096, 8192 or 16384, got %lld",
 			(long long)f->bins);
@@ -348,7 +376,8 @@ static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fie
 {
 	if (ql_dtype_is_float(s->dtype)) {
 		if (f->has_p || f->has_momentum || f->has_bins || f->choose)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted no observer beside the dtype %s, which is stored as it is",
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"spec: wanted no observer beside the dtype %s, which is stored as it is",
 				ql_dtype_name(s->dtype));
 		return QL_OK;
 	}
@@ -363,10 +392,10 @@ static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fie
 	return make_parameters(ctx, f, s);
 }
 
-#define FINE_BLOCK 32 /* elements for a scale of 4 bits and less */
+#define FINE_BLOCK 32 /* elements per scale for 4 bits and less */
 
-/* Defaults for what is not given. speed: the usual ones, one scale and the least and largest value. accuracy: a scale for each row, below
- * 5 bits for each block of one, and the range of least squared error. */
+/* Defaults of absent fields. speed: one scale and the minimum and maximum. accuracy: a scale per row, below 5 bits
+ * per block of a row, and the range of least squared error. */
 static enum ql_status choose_priority(struct ql_ctx *ctx, const struct ql_spec *s, struct ql_spec_fields *f)
 {
 	bool accurate = f->priority && !strcmp(f->priority, "accuracy");
@@ -376,7 +405,8 @@ static enum ql_status choose_priority(struct ql_ctx *ctx, const struct ql_spec *
 	if (!accurate && strcmp(f->priority, "speed"))
 		return ql_fail_choice(ctx, "spec: priority", ql_priority_names, f->priority);
 	if (ql_dtype_is_float(s->dtype))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: priority: wanted none beside the dtype %s, which is stored as it is",
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: priority: wanted none beside the dtype %s, which is stored as it is",
 			ql_dtype_name(s->dtype));
 	if (!accurate || f->has_scale)
 		return QL_OK;
@@ -427,7 +457,7 @@ struct ql_codes ql_spec_codes(const struct ql_spec *spec, bool wide, int64_t i)
 
 /* ---- comparing ---- */
 
-/* Numbers as float32, which is how scales are kept. */
+/* Compares numbers as float32, the dtype in which scales are stored. */
 static bool same_list(const struct ql_tensor *a, const struct ql_tensor *b)
 {
 	int64_t n = a ? ql_tensor_nelem(a) : 0;
@@ -442,11 +472,13 @@ static bool same_list(const struct ql_tensor *a, const struct ql_tensor *b)
 
 bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b)
 {
-	return same_list(a->each_bits, b->each_bits) && a->dtype == b->dtype && a->bits == b->bits && a->scheme == b->scheme && a->axis == b->axis &&
-		a->block == b->block && a->observer == b->observer && a->p == b->p && a->momentum == b->momentum &&
-		a->bins == b->bins && a->choose == b->choose && a->choose_key == b->choose_key && a->octaves == b->octaves &&
-		a->has_scale == b->has_scale && (float)a->scale == (float)b->scale && a->has_zero == b->has_zero && a->zero == b->zero &&
-		same_list(a->scale_tensor, b->scale_tensor) && same_list(a->zero_tensor, b->zero_tensor) && a->requant == b->requant;
+	return same_list(a->each_bits, b->each_bits) && a->dtype == b->dtype && a->bits == b->bits &&
+	       a->scheme == b->scheme && a->axis == b->axis && a->block == b->block && a->observer == b->observer &&
+	       a->p == b->p && a->momentum == b->momentum && a->bins == b->bins && a->choose == b->choose &&
+	       a->choose_key == b->choose_key && a->octaves == b->octaves && a->has_scale == b->has_scale &&
+	       (float)a->scale == (float)b->scale && a->has_zero == b->has_zero && a->zero == b->zero &&
+	       same_list(a->scale_tensor, b->scale_tensor) && same_list(a->zero_tensor, b->zero_tensor) &&
+	       a->requant == b->requant;
 }
 
 void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec)

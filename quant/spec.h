@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The spec: how something is quantized. One struct for x:quantize, options out= and quant=, and everything later.
- * As text: dtype[/axis][:block][@observer] and words, e.g. 'int8', 'int8/1', 'int4:32', 'uint8@mse', 'int8 log bits=6'; the
- * grammar is in spec_text.c.
+ * The spec: what to quantize to. One struct for x:quantize, the options out= and quant=, and the rest of the
+ * library. As text: dtype[/axis][:block][@observer] and words, e.g. 'int8', 'int8/1', 'int4:32', 'uint8@mse', 'int8
+ * log bits=6'; the grammar is in spec_text.c.
  */
 #ifndef QUOLL_QUANT_SPEC_H
 #define QUOLL_QUANT_SPEC_H
@@ -12,34 +12,35 @@ struct ql_observer_kind;
 struct ql_spec;
 struct ql_view;
 
-/* Finds a range as an observer does, by a function of the host's (observer = function). */
-typedef enum ql_status ql_choose_fn(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_view *view, double *lo,
-	double *hi);
+/* Finds a range by a function of the host (observer = function). */
+typedef enum ql_status ql_choose_fn(
+	struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_view *view, double *lo, double *hi);
 
-/* The rule by which sums of codes become codes (quant/fixed.h). */
+/* The rounding rule for requantizing sums of codes (quant/integer/fixed.h). */
 enum ql_requant { QL_REQUANT_FLOAT, QL_REQUANT_SINGLE, QL_REQUANT_DOUBLE };
 
 struct ql_spec {
-	unsigned dtype; /* of the codes; float32, float16 and bfloat16 mean: store as such, no codes */
+	unsigned dtype; /* of the codes; a float dtype means a plain cast, no codes */
 	int bits;       /* of the codes, 2..16; 1 for binary; of the dtype for floats; of the widest channel */
-	struct ql_tensor *each_bits; /* borrowed; int8, one dimension: bits of each channel of the axis; NULL: all alike */
+	struct ql_tensor
+		*each_bits; /* borrowed; int8, one dimension: bits of each channel of the axis; NULL: the same */
 	const struct ql_scheme *scheme; /* NULL for floats */
-	int axis;       /* as given: 1-based, negative from the end; 0: none */
-	int64_t block;  /* 0: none */
+	int axis;                       /* as given: 1-based, negative from the end; 0: none */
+	int64_t block;                  /* 0: none */
 	const struct ql_observer_kind *observer;
-	double p, momentum; /* of the observers percentile and average */
-	int bins;           /* of histograms */
-	ql_choose_fn *choose;   /* observer function; else NULL */
-	const void *choose_key; /* what the host knows it by */
-	double octaves; /* log; 0: default for the bits */
+	double p, momentum;     /* of the observers percentile and average */
+	int bins;               /* of histograms */
+	ql_choose_fn *choose;   /* the observer function; else NULL */
+	const void *choose_key; /* identifies that function to the host */
+	double octaves;         /* log; 0: default for the bits */
 	bool has_scale, has_zero;
-	double scale;   /* when no tensor */
+	double scale; /* when scale_tensor is NULL */
 	int64_t zero;
 	struct ql_tensor *scale_tensor, *zero_tensor; /* borrowed */
-	enum ql_requant requant; /* of integer results; numbers are quantized by dividing */
+	enum ql_requant requant;                      /* for integer results; quantizing floats divides */
 };
 
-/* Fields as found in the user's table or text, before validation; absent ones are 0 / NULL. */
+/* Fields as given in the user's table or text, before validation; absent ones are 0 or NULL. */
 struct ql_spec_fields {
 	const char *dtype, *scheme, *observer;
 	int bits;
@@ -57,8 +58,8 @@ struct ql_spec_fields {
 	int64_t zero;
 	struct ql_tensor *scale_tensor, *zero_tensor;
 	const char *rounding;
-	const char *priority; /* accuracy or speed: defaults of axis, block and observer */
-	const char *bits_list, *scale_list, *zero_list; /* lists of a text, to become tensors before ql_spec_make */
+	const char *priority; /* accuracy or speed: chooses defaults of axis, block and observer */
+	const char *bits_list, *scale_list, *zero_list; /* lists of a text; converted to tensors before ql_spec_make */
 };
 
 #define QL_SPEC_P 99.99 /* defaults of percentile, average, and histograms */
@@ -68,38 +69,43 @@ double ql_spec_octaves(int bits); /* default of the scheme log */
 
 #define QL_SPEC_TEXT 96
 
-/* Splits the text form; `copy` has room for a copy of it, into which the strings in `fields` point. */
+/* Parses the text form. The strings in `fields` point into `copy`, which has room for a copy of the text. */
 enum ql_status ql_spec_split(struct ql_ctx *ctx, const char *text, char *copy, struct ql_spec_fields *fields);
-/* gives the numbers of a list as a contiguous tensor; `what` is the field's name. Integers must fit the dtype. */
-enum ql_status ql_spec_list(struct ql_ctx *ctx, const char *what, const char *text, unsigned dtype, struct ql_tensor **out);
-/* Validates and fills the defaults. Errors name the field, what was wanted and got. */
+/* Gives the numbers of a list as a contiguous tensor; `what` is the field's name. Integers must be in the dtype's
+ * range. */
+enum ql_status ql_spec_list(
+	struct ql_ctx *ctx, const char *what, const char *text, unsigned dtype, struct ql_tensor **out);
+/* Validates the fields and sets defaults. Errors name the field, what was wanted and got. */
 enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *fields, struct ql_spec *spec);
-/* ql_spec_split and ql_spec_make, of texts without lists */
+/* ql_spec_split and ql_spec_make, for texts without lists. */
 enum ql_status ql_spec_parse(struct ql_ctx *ctx, const char *text, struct ql_spec *spec);
-/* Prints the text form, piece by piece. It is read back as an equal spec unless the observer is a function or a list is
- * longer than 4096 numbers. Without numbers: a name for reports, which leaves out scale, zero_point and the rest of long lists. */
+/* Prints the text form piece by piece. Parsing it gives an equal spec unless the observer is a function or a list
+ * is longer than 4096 numbers. Without `numbers` it is a label for reports, which omits scale, zero_point and the
+ * tails of long lists. */
 typedef void ql_spec_put_fn(void *arg, const char *text);
 void ql_spec_print(const struct ql_spec *spec, bool numbers, ql_spec_put_fn *put, void *arg);
-/* The text for messages: only the first numbers of lists, cut at the end of the buffer. */
+/* The text for messages: lists are shortened, and the text is truncated to the buffer. */
 char *ql_spec_text(const struct ql_spec *spec, char text[QL_SPEC_TEXT]);
-/* The zero point of channel i where no tensor gives it: the number given, 0, or the middle of symmetric unsigned codes. */
+/* The zero point of channel i when zero_tensor is NULL: the given number, else the middle of symmetric unsigned
+ * codes, else 0. */
 int32_t ql_spec_zero(const struct ql_spec *spec, int64_t i);
-/* An explicit number, of channel i; `who` begins the message. */
+/* Check an explicit scale or zero point of channel i; `who` begins the message. */
 enum ql_status ql_spec_check_scale(struct ql_ctx *ctx, const char *who, double scale);
-enum ql_status ql_spec_check_zero(struct ql_ctx *ctx, const char *who, const struct ql_spec *spec, double zero, int64_t i);
-/* The range of the codes of channel i (of each_bits; else any); wide: with an explicit scale. */
+enum ql_status ql_spec_check_zero(
+	struct ql_ctx *ctx, const char *who, const struct ql_spec *spec, double zero, int64_t i);
+/* The range of the codes of channel i (any i without each_bits); `wide`: with an explicit scale. */
 struct ql_codes ql_spec_codes(const struct ql_spec *spec, bool wide, int64_t i);
-/* Same fields, same tensors, same bits */
+/* True if all fields and the contents of the tensors are equal. */
 bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b);
-/* The spec that describes t's quant params (without explicit scales). */
+/* Sets *spec to the spec of t's quant params, without explicit scales. */
 void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec);
 
-/* NULL-terminated tables */
+/* NULL-terminated. */
 extern const struct ql_scheme *const ql_schemes[];
 const struct ql_scheme *ql_scheme_by_name(const char *name);
-/* Legal words of the fields, separated by spaces: for messages and completion. */
+/* Allowed words of the fields, separated by spaces, for messages and completion. */
 extern const char ql_spec_dtypes[], ql_scheme_names[], ql_observer_names[], ql_requant_names[], ql_priority_names[];
-/* float, single or double: as in the field rounding of specs */
+/* float, single or double: the values of a spec's field `rounding`. */
 const char *ql_requant_name(enum ql_requant rule);
 
 #endif

@@ -4,8 +4,8 @@
  *   key=value                       int4/1 bits=3      uint8@percentile p=99.9      int8 log octaves=8
  *   lists, numbers after a comma    int8/1 bits=8,4,2      uint8/1 scale=0.1,0.2 zero_point=3,4
  *   lists of more than one axis     int8:32 scale=2x3:0.1,0.2,0.3,0.4,0.5,0.6
- * What is printed is read back as an equal spec: numbers have as many digits as that takes. A word begins with a letter and a
- * blank stands before it, so that what may follow in the first word ('+min', ':outer') stays free.
+ * Printed text parses to an equal spec: numbers have as many digits as that needs. A word begins with a letter
+ * after a blank, so that suffixes of the first word ('+min', ':outer') remain available.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -13,23 +13,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "quant/observer.h"
+#include "quant/observer_kind.h"
 #include "quant/spec.h"
 #include "tensor/nearest.h"
 
-#define SHOWN 12        /* numbers of a list in messages */
-#define LONGEST 4096    /* numbers of a list that is printed whole */
+#define SHOWN 12     /* numbers of a list in messages */
+#define LONGEST 4096 /* longest list that is printed completely */
 #define BLANKS " \t"
 
 /* ---- reading ---- */
 
 static enum ql_status grammar(struct ql_ctx *ctx, const char *text)
 {
-	return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted dtype[/axis][:block][@observer] and words like 'int8/1', 'int4:32' or "
-		"'int8 log bits=6', got '%.60s'", text);
+	return ql_fail(ctx, QL_ERR_ARGUMENT,
+		"spec: wanted dtype[/axis][:block][@observer] and words like 'int8/1', 'int4:32' or "
+		"'int8 log bits=6', got '%.60s'",
+		text);
 }
 
-/* The number after `mark`, which is cut off. False: there is something else. */
+/* Parses and removes the number after `mark`. False: there is something else. */
 static bool take_number(char *copy, char mark, bool *has, int64_t *value)
 {
 	char *at = strchr(copy, mark), *end;
@@ -63,9 +65,9 @@ enum word_kind { WORD_STRING, WORD_NUMBER, WORD_INTEGER };
 struct word {
 	const char *key;
 	enum word_kind kind;
-	bool *has;         /* set when the word is there; NULL: its value says so */
+	bool *has;         /* set if the word is present; NULL: its value shows it */
 	void *value;       /* const char *, double or int64_t */
-	const char **list; /* where the text of a list goes; NULL: one value only */
+	const char **list; /* receives the text of a list; NULL: one value only */
 };
 
 static enum ql_status read_word(struct ql_ctx *ctx, const struct word *w, char *value)
@@ -82,8 +84,12 @@ static enum ql_status read_word(struct ql_ctx *ctx, const struct word *w, char *
 		*(const char **)w->value = value;
 	if (w->has)
 		*w->has = true;
-	return ok ? QL_OK : ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted %s%s, got '%.40s'", w->key,
-		w->kind == WORD_STRING ? "a word" : w->kind == WORD_NUMBER ? "a number" : "a whole number", w->list ? " or a list" : "", value);
+	return ok ? QL_OK
+		  : ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted %s%s, got '%.40s'", w->key,
+			    w->kind == WORD_STRING   ? "a word"
+			    : w->kind == WORD_NUMBER ? "a number"
+						     : "a whole number",
+			    w->list ? " or a list" : "", value);
 }
 
 /* One word after the first. `seen` has a bit for each key, and one for a scheme. */
@@ -93,24 +99,27 @@ static enum ql_status take_word(struct ql_ctx *ctx, char *word, struct ql_spec_f
 	bool has_octaves, has_bits;
 	const struct word words[] = {{"bits", WORD_INTEGER, &has_bits, bits, &f->bits_list},
 		{"octaves", WORD_NUMBER, &has_octaves, &f->octaves, NULL}, {"p", WORD_NUMBER, &f->has_p, &f->p, NULL},
-		{"momentum", WORD_NUMBER, &f->has_momentum, &f->momentum, NULL}, {"bins", WORD_INTEGER, &f->has_bins, &f->bins, NULL},
+		{"momentum", WORD_NUMBER, &f->has_momentum, &f->momentum, NULL},
+		{"bins", WORD_INTEGER, &f->has_bins, &f->bins, NULL},
 		{"scale", WORD_NUMBER, &f->has_scale, &f->scale, &f->scale_list},
-		{"zero_point", WORD_INTEGER, &f->has_zero, &f->zero, &f->zero_list}, {"rounding", WORD_STRING, NULL, &f->rounding, NULL},
+		{"zero_point", WORD_INTEGER, &f->has_zero, &f->zero, &f->zero_list},
+		{"rounding", WORD_STRING, NULL, &f->rounding, NULL},
 		{"priority", WORD_STRING, NULL, &f->priority, NULL}};
 	const int n = sizeof(words) / sizeof(*words);
 	char *value = strchr(word, '='), near[96];
 	int i = n;
 
 	if (!value && !ql_scheme_by_name(word))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted a scheme (%s) or key=value after the dtype, got '%.40s'%s", ql_scheme_names,
-			word, ql_nearest(word, ql_scheme_names, near));
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: wanted a scheme (%s) or key=value after the dtype, got '%.40s'%s", ql_scheme_names, word,
+			ql_nearest(word, ql_scheme_names, near));
 	if (value) {
 		*value++ = '\0';
 		for (i = 0; i < n && strcmp(word, words[i].key); i++)
 			;
 		if (i == n)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted one of %s before '=', got '%.40s'%s", keys, word,
-				ql_nearest(word, keys, near));
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted one of %s before '=', got '%.40s'%s", keys,
+				word, ql_nearest(word, keys, near));
 	} else {
 		f->scheme = word;
 	}
@@ -175,7 +184,7 @@ enum ql_status ql_spec_parse(struct ql_ctx *ctx, const char *text, struct ql_spe
 
 /* ---- lists ---- */
 
-/* Sizes before ':', else the number of elements; the elements begin at *at. */
+/* Parses the sizes before ':', else counts the elements; *at is set to the first element. */
 static bool list_shape(const char **at, int *rank, int64_t shape[QL_MAX_RANK])
 {
 	const char *end = strchr(*at, ':');
@@ -190,7 +199,8 @@ static bool list_shape(const char **at, int *rank, int64_t shape[QL_MAX_RANK])
 	}
 	for (*rank = 0; *rank < QL_MAX_RANK; *at = after + 1) {
 		shape[(*rank)++] = strtoll(*at, &after, 10);
-		if (after == *at || shape[*rank - 1] < 0 || shape[*rank - 1] > INT32_MAX || (*after != 'x' && *after != ':'))
+		if (after == *at || shape[*rank - 1] < 0 || shape[*rank - 1] > INT32_MAX ||
+			(*after != 'x' && *after != ':'))
 			return false;
 		if (*after == ':') {
 			*at = after + 1;
@@ -202,31 +212,37 @@ static bool list_shape(const char **at, int *rank, int64_t shape[QL_MAX_RANK])
 
 static enum ql_status bad_list(struct ql_ctx *ctx, const char *what, const char *text)
 {
-	return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted numbers like 0.1,0.2 or 2x2:1,2,3,4, got '%.60s'", what, text);
+	return ql_fail(
+		ctx, QL_ERR_ARGUMENT, "spec: %s: wanted numbers like 0.1,0.2 or 2x2:1,2,3,4, got '%.60s'", what, text);
 }
 
-enum ql_status ql_spec_list(struct ql_ctx *ctx, const char *what, const char *text, unsigned dtype, struct ql_tensor **out)
+enum ql_status ql_spec_list(
+	struct ql_ctx *ctx, const char *what, const char *text, unsigned dtype, struct ql_tensor **out)
 {
 	const char *at = text;
-	int64_t shape[QL_MAX_RANK], n, commas = 0;
+	int64_t shape[QL_MAX_RANK], n, wanted = 1;
 	enum ql_status status;
 	int rank;
 
 	*out = NULL;
 	if (!list_shape(&at, &rank, shape))
 		return bad_list(ctx, what, text);
+	n = *at != '\0';
 	for (const char *p = at; *p; p++)
-		commas += *p == ',';
-	status = ql_tensor_new(ctx, dtype, rank, shape, out);
-	n = status ? 0 : ql_tensor_nelem(*out);
-	if (!status && n != (*at ? commas + 1 : 0))
+		n += *p == ',';
+	for (int d = 0; d < rank; d++)
+		wanted = ql_mul64(wanted, shape[d]);
+	if (n != wanted) /* before allocating: a short text can declare large sizes */
 		return bad_list(ctx, what, text);
-	for (int64_t i = 0; i < n; i++) {
+	status = ql_tensor_new(ctx, dtype, rank, shape, out);
+	for (int64_t i = 0; i < n && !status; i++) {
 		char *end;
 		double value = strtod(at, &end);
 
-		if (end == at || *end != (i < n - 1 ? ',' : '\0') || !(fabs(value) <= 3.5e38) || (ql_dtypes[dtype].kind == QL_KIND_INT &&
-			(value != rint(value) || value < (double)ql_dtypes[dtype].lo || value > (double)ql_dtypes[dtype].hi)))
+		if (end == at || *end != (i < n - 1 ? ',' : '\0') || !(fabs(value) <= 3.5e38) ||
+			(ql_dtypes[dtype].kind == QL_KIND_INT &&
+				(value != rint(value) || value < (double)ql_dtypes[dtype].lo ||
+					value > (double)ql_dtypes[dtype].hi)))
 			return bad_list(ctx, what, text);
 		at = end + 1;
 		if (ql_dtypes[dtype].kind == QL_KIND_INT)
@@ -257,7 +273,7 @@ __attribute__((format(printf, 2, 3))) static void say(const struct printer *p, c
 	p->put(p->arg, text);
 }
 
-/* As many digits as give the number back, of float32 or double. */
+/* Prints as many digits as the number needs to be parsed back, as float32 or double. */
 static void say_number(const struct printer *p, double value, bool single)
 {
 	bool whole = value == rint(value) && fabs(value) < 1e9;

@@ -2,8 +2,12 @@
 -- A registry is a folder of descriptors and a .def with a line for each (HACKING.md). A line without a descriptor is
 -- a link error; this finds the rest: descriptors without a line, files without a descriptor, files without a test
 -- of their name. Run in the repository root; exit status 1 when something is missing. Functions of more than 60
--- lines and files of more than 500 (headers: 150) are named, but are no error. Errors, too, are two structs of one name, and
--- two functions that are given to the prelude or made global under one name: the later one would silently win.
+-- lines and files of more than 500 (headers: 150) are named, but are no error. Errors, too, are
+--   * two structs of one name, and two functions that are given to the prelude or made global under one name: the later one would
+--     silently win
+--   * a source file of more than 600 lines
+--   * two sources of one stem in a folder: box.c with box.h is one, box.c with box.lua are two
+--   * a folder without a README.md (below tests/ only that one needs one), and a path in HACKING.md or a README.md that does not exist
 --
 -- The folder of ops.def is ops/ beside it; that of io/formats.def, which has no formats/, is io/ itself. A .def
 -- whose lines are not descriptors in files of their name (dtype.def, options.def) is no registry.
@@ -81,18 +85,29 @@ local function folder_of(def)
 	end
 end
 
--- Entries written in Lua: a file, a line and a test of one name each.
+-- Whether a file has a test of its name: at its place in tests/, in the folder of that name (commands: tests/interp/sweep/sweep.lua),
+-- or beside the module that runs it (ops of nn).
+local function has_test(folder, stem)
+	local layer = folder:match '^[^/]+'
+	for _, place in ipairs {folder, layer .. '/' .. stem, layer .. '/modules', layer} do
+		local file = ('tests/%s/%s'):format(place, stem)
+		if exists(("%s.lua %s.c -maxdepth 0"):format(file, file)) then return true end
+	end
+	return false
+end
+
+-- Entries written in Lua: a file, a line (here or among the layer's other files) and a test of one name each.
 local function check_lua_registry(def, folder, files)
-	local keys, layer = {}, def:match '^[^/]+'
+	local keys, others = {}, read(def:match '^[^/]+' .. '/lua.def')
 	for _, key in ipairs(lines_of(def)) do
 		keys[key] = true
 		check(exists(('%s/%s.lua'):format(folder, key)), '%s: no file %s/%s.lua', def, folder, key)
 	end
 	for _, file in ipairs(files) do
 		local stem = file:match '([^/]+)%.lua$'
-		check(keys[stem], '%s: no line in %s', file, def)
-		check(exists(("tests/%s -name '%s.lua' -o -name '%s.c'"):format(layer, stem, stem)),
-			'%s: no test tests/%s/%s.lua', file, layer, stem)
+		local other = others:find(('X("%s/%s"'):format(folder, stem), 1, true)
+		check(keys[stem] or other, '%s: no line in %s', file, def)
+		if not other then check(has_test(folder, stem), '%s: no test tests/%s/%s.lua', file, folder, stem) end
 	end
 end
 
@@ -101,7 +116,7 @@ local function check_registry(def)
 	if not folder then return end
 	local files = find(folder .. " -maxdepth 1 -name '*.lua'")
 	if #files > 0 then return check_lua_registry(def, folder, files) end
-	local layer, keys, defined, texts = def:match '^[^/]+', {}, {}, {}
+	local keys, defined, texts = {}, {}, {}
 	for _, file in ipairs(find(folder .. " -maxdepth 1 -name '*.[ch]'")) do texts[file] = read(file) end
 	local macros = descriptor_macros(texts)
 	for _, key in ipairs(lines_of(def)) do keys[key] = true end
@@ -113,18 +128,9 @@ local function check_registry(def)
 		end
 		local stem = file:match '([^/]+)%.c$'
 		if #names > 0 and not def:find '/kernels%.def$' then -- tests/kernels.c reads that table itself
-			check(exists(("tests/%s -name '%s.lua' -o -name '%s.c'"):format(layer, stem, stem)),
-				'%s: no test tests/%s/%s.lua', file, layer, stem)
+			check(has_test(folder, stem), '%s: no test tests/%s/%s.lua', file, folder, stem)
 		elseif stem and not mixed then
 			check(#names > 0, '%s: no descriptor of %s', file, def)
-		end
-	end
-	for _, file in ipairs(find(folder .. " -maxdepth 1 -name '*.lua'")) do -- a descriptor in Lua
-		local stem = file:match '([^/]+)%.lua$'
-		if not mixed then
-			defined[stem] = true
-			check(keys[stem], '%s: %s has no line in %s', file, stem, def)
-			check(exists(("tests/%s -name '%s.lua'"):format(layer, stem)), '%s: no test tests/%s/%s.lua', file, layer, stem)
 		end
 	end
 	for key in pairs(keys) do check(defined[key], '%s: no descriptor for %s', def, key) end
@@ -191,6 +197,101 @@ local function take_names(file)
 	for name in text:gmatch 'lua_setglobal%(L, "([%w_]+)"%)' do take('global', name, file) end
 end
 
+-- Each line of a lua.def has its file, each Lua file a line, there or in the registry of its folder.
+local function check_lua_files()
+	local listed = {}
+	for _, def in ipairs(find "tensor quant nn interp -name '*.def'") do
+		for path in read(def):gsub('/%*.-%*/', ''):gmatch 'X%("([^"]+)", %u' do
+			check(not listed[path], '%s: %s is listed twice', def, path)
+			check(exists(path .. '.lua'), '%s: no file %s.lua', def, path)
+			check(def == path:match '^[^/]+' .. '/lua.def', '%s: %s is not of this folder', def, path)
+			listed[path] = true
+		end
+		local folder = def:gsub('%.def$', '')
+		for _, key in ipairs(lines_of(def)) do listed[folder .. '/' .. key] = true end
+	end
+	for _, file in ipairs(find "tensor quant nn interp -name '*.lua'") do
+		check(listed[file:match '^(.*)%.lua$'], '%s: no line in lua.def', file)
+	end
+end
+
+---------------------------------------------------------------- files and folders
+
+local LONGEST = 600 -- lines of a source
+local SOURCES = "-name '*.c' -o -name '*.h' -o -name '*.lua' -o -name '*.cu'"
+
+local function check_sources()
+	local stems = {}
+	for _, file in ipairs(find('tensor quant nn gpu interp scripts tests tutorials ' .. SOURCES)) do
+		local _, rows = read(file):gsub('\n', '')
+		check(rows <= LONGEST, '%s: %d lines, wanted at most %d', file, rows, LONGEST)
+		local place, ending = file:match '^(.*)%.(%w+)$'
+		local kind = ending == 'h' and 'c' or ending
+		check(not stems[place] or stems[place] == kind, '%s: %s.%s has the same stem', file, place, stems[place])
+		stems[place] = kind
+	end
+end
+
+local TOPS = {}
+for top in ('tensor quant nn gpu interp scripts tests tutorials'):gmatch '%l+' do TOPS[top] = true end
+-- Files that a recipe of HACKING.md makes.
+local EXAMPLES = {['tensor/ops/cube.c'] = true, ['tests/tensor/cube.lua'] = true, ['nn/graph/passes/double_negation.lua'] = true,
+	['tests/nn/graph/passes/double_negation.lua'] = true}
+
+-- All files and folders; where a path holds *, what stands for it has no /.
+local all = {}
+local function names_something(path)
+	if not next(all) then
+		for _, file in ipairs(find '* -name build -prune -o -print') do all[file] = true end
+	end
+	path = path:gsub('/$', '')
+	while path:find '[^/]+/%.%./' do path = path:gsub('[^/]+/%.%./', '', 1) end
+	if not path:find('*', 1, true) then return all[path] or all[path .. '.lua'] end
+	local pattern = '^' .. path:gsub('%p', '%%%0'):gsub('%%%*', '[^/]*') .. '$'
+	for file in pairs(all) do
+		if file:find(pattern) then return true end
+	end
+end
+
+-- Folders that git tracks; without git (a released archive) there are no others.
+local function check_readmes()
+	local seen = {}
+	for file in io.popen "git ls-files 2>/dev/null || find tensor quant nn gpu interp scripts tests tutorials -type f":lines() do
+		local folder = file:match '^tests/' and 'tests' or file:match '^(.*)/'
+		if folder and TOPS[folder:match '^%l+'] and not seen[folder] then
+			seen[folder] = true
+			check(names_something(folder .. '/README.md'), '%s: no README.md', folder)
+		end
+	end
+end
+
+-- Paths from the root of the repository, up to a <name> that the reader fills in.
+local function check_paths(file, number, line)
+	for path, stop in line:gmatch '%f[%w_./<-](%l+/[%w_./*-]*)()' do
+		path = line:sub(stop, stop) == '<' and path:match '^(.*)/' or path:gsub('[.-]+$', '')
+		if TOPS[path:match '^%l+'] and not EXAMPLES[path] and not path:find('**', 1, true) then
+			check(names_something(path), '%s:%d: no %s', file, number, path)
+		end
+	end
+end
+
+local function check_page(file)
+	local number, folder = 0, file:match '^(.*/)' or ''
+	for line in read(file):gmatch '([^\n]*)\n' do
+		number = number + 1
+		check_paths(file, number, line)
+		for target in line:gmatch '%]%(([^)#:]+)%)' do
+			check(names_something(folder .. target), '%s:%d: no %s%s', file, number, folder, target)
+		end
+	end
+end
+
+check_sources()
+check_readmes()
+for _, file in ipairs(find "HACKING.md README.md tensor quant nn gpu interp scripts tests tutorials -name '*.md'") do
+	if file:find 'README%.md$' or file == 'HACKING.md' then check_page(file) end
+end
+check_lua_files()
 for _, def in ipairs(find "tensor quant nn gpu interp -name '*.def'") do
 	check_registry(def)
 end

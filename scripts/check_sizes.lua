@@ -41,7 +41,7 @@ local function code_of(text)
 	return table.concat(out), comments
 end
 
--- A product whose operands are not both constants: its position, or nil. A sizeof is a constant, and stands as such.
+-- A product whose operands are not both constants: its position, or nil. A sizeof counts as a constant.
 local function product(code, doubling)
 	code = code:gsub('sizeof(%b())', function(inner) return 'SIZEOF' .. blank(inner) end)
 	local at = 1
@@ -113,11 +113,11 @@ end
 
 local function check(file, text)
 	local code, comments = code_of(text)
-	local reasons, told, broken = allowed(text, comments), {}, {}
+	local reasons, reported, broken = allowed(text, comments), {}, {}
 	for _, fault in ipairs(faults(code)) do
 		local line = line_of(text, fault.at)
-		if not reasons[line] and not told[line] then
-			told[line] = true
+		if not reasons[line] and not reported[line] then
+			reported[line] = true
 			broken[#broken + 1] = ('%s:%d: %s; use ql_size_mul, ql_alloc_array, ql_scratch_array or ql_mul64'):format(file, line, fault.text)
 		end
 	end

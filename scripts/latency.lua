@@ -38,8 +38,8 @@ local r = products and sweep.run {name = quick and 'latency_quick' or 'latency',
 		local m, n, k = c.shape:match '^(%d+)x(%d+)x(%d+)$'
 		if not m then error('shape: wanted m x n x k as 1x512x512, got ' .. c.shape) end
 		local size = {math.tointeger(m), math.tointeger(n), math.tointeger(k)}
-		local r = bench.matmul {sizes={size}, dtypes={c.dtype}, runs=quick and 2 or 20, timeout=quick and 0.2 or 5}
-		return r:select {'input', 'ms', 'min', 'spread', 'gops', 'speedup', 'path', 'kernel'}
+		local row = bench.matmul {sizes={size}, dtypes={c.dtype}, runs=quick and 2 or 20, timeout=quick and 0.2 or 5}
+		return row:select {'input', 'ms', 'min', 'spread', 'gops', 'speedup', 'path', 'kernel'}
 	end}
 
 local ops = elements and sweep.run {name = quick and 'latency_ops_quick' or 'latency_ops', timeout = '10m',
@@ -48,9 +48,9 @@ local ops = elements and sweep.run {name = quick and 'latency_ops_quick' or 'lat
 		dtype=quick and {'int8'} or {'int8', 'uint8', 'int16', 'int4', 'int4:32'}},
 	run = function(c)
 		hw.force(c.level)
-		local r = bench.ops {ops={c.op}, sizes={c.size}, dtypes={c.dtype}, runs=quick and 2 or 20,
+		local row = bench.ops {ops={c.op}, sizes={c.size}, dtypes={c.dtype}, runs=quick and 2 or 20,
 			timeout=quick and 0.2 or 5}
-		return r:select {'ms', 'min', 'spread', 'gbs', 'path', 'kernel'}
+		return row:select {'ms', 'min', 'spread', 'gbs', 'path', 'kernel'}
 	end}
 
 os.execute 'mkdir -p out'

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- What weights of 8 and 4 bits do to stories260K, on texts that the float model wrote itself:
---   quoll scripts/stories.lua              perplexity and bytes with weights in float32, int8/1 and int4:32 (with QUOLL_DATA)
+--   quoll scripts/stories.lua              perplexity and bytes with weights in float32, int8/1 and int4:32, and with inputs in integers, too
+--                                          (with QUOLL_DATA)
 --   quoll scripts/stories.lua --sample     writes tests/golden/stories_ids.lua anew: 20 texts, seeds 1 to 20, temperature 1,
 --                                          256 tokens each behind the mark of the beginning
 -- The ids are kept because float products may differ in their last bits from machine to machine, and then a draw may, too.
@@ -52,8 +53,9 @@ end
 
 local function measure()
 	local texts, rows = batches(dofile(golden)), {columns = {'weights', 'perplexity', 'change', 'bytes'}}
-	for _, weights in ipairs {'float32', 'int8/1', 'int4:32'} do
-		local m = weights == 'float32' and model or model:quantize{mode = 'weight_only', weight = weights}
+	for _, weights in ipairs {'float32', 'int8/1', 'int4:32', 'int8/1, dynamic'} do
+		local spec, mode = weights:match '[^,]+', weights:find ', ' and 'dynamic' or 'weight_only'
+		local m = weights == 'float32' and model or model:quantize{mode = mode, weight = spec}
 		local found = m:evaluate(texts, {metric = 'perplexity', log = false}).perplexity
 		rows[#rows + 1] = {weights = weights, perplexity = found, bytes = m:nbytes(),
 			change = ('%+.2f %%'):format(100 * (found / (rows[1] and rows[1].perplexity or found) - 1))}

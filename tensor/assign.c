@@ -3,6 +3,7 @@
  */
 #include "tensor/assign.h"
 
+#include "tensor/codec.h"
 #include "tensor/qparams.h"
 #include "tensor/tape.h"
 #include "tensor/view.h"
@@ -24,7 +25,7 @@ static enum ql_status convert(struct ql_ctx *ctx, struct ql_tensor *dst, struct 
 	return status;
 }
 
-/* Begun, it is finished before an interrupt is answered. */
+/* Once started, it finishes before an interrupt is handled. */
 static enum ql_status assign_same_shape(struct ql_ctx *ctx, struct ql_tensor *dst, struct ql_tensor *src)
 {
 	enum ql_status status;
@@ -44,7 +45,8 @@ enum ql_status ql_tensor_assign(struct ql_ctx *ctx, const char *op, struct ql_te
 	if (status)
 		return status;
 	if (ql_tensor_overlaps_itself(dst))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted a tensor whose elements are all distinct, got an expanded view", op);
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"%s: wanted a tensor whose elements are all distinct, got an expanded view", op);
 	if (ql_tensor_same_shape(dst, src))
 		return assign_same_shape(ctx, dst, src);
 	if (src->q) {

@@ -6,9 +6,9 @@
 
 #include "tensor/tensor.h"
 
-/* Writes the values of src, broadcast to dst's shape, into dst: into a quantized dst under its own params (codes are
- * copied when both have equal params), into a plain one by the rules of a cast. `op` names the caller in messages.
- * Errors: shapes that do not broadcast, a dst whose elements are not distinct. */
+/* Writes the values of src, broadcast to dst's shape, into dst. A quantized dst keeps its params and src is encoded
+ * under them (codes are copied when both have equal params); a plain dst converts as a cast does. `op` names the
+ * caller in messages. Errors: shapes that do not broadcast; a dst with overlapping elements. */
 enum ql_status ql_tensor_assign(struct ql_ctx *ctx, const char *op, struct ql_tensor *dst, struct ql_tensor *src);
 
 #endif

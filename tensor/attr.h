@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ql_spec; /* quant/spec.h: how something is quantized */
+struct ql_spec; /* quant/spec.h: what to quantize to */
 struct ql_tensor;
 
 enum ql_attr_type {
@@ -18,7 +18,7 @@ enum ql_attr_type {
 	QL_ATTR_FLOAT,  /* value.f */
 	QL_ATTR_BOOL,   /* value.b */
 	QL_ATTR_STRING, /* value.s, one of `choices` when given */
-	QL_ATTR_INTS,   /* value.ints: sizes or several axes; none where one of `choices` was given */
+	QL_ATTR_INTS,   /* value.ints: sizes or axes; empty when one of `choices` was given */
 	QL_ATTR_AXIS,   /* value.i: the caller's 1-based axis as given, negative from the end: see ql_axis */
 	QL_ATTR_DTYPE,  /* value.i: enum ql_dtype */
 	QL_ATTR_SPEC,   /* value.spec */
@@ -28,12 +28,13 @@ enum ql_attr_type {
 /* flags of an attribute */
 #define QL_POSITIONAL 1u /* may also be given by position, after the operands */
 #define QL_REQUIRED 2u
+#define QL_INTEGER_ONLY 4u /* an error when no integer path runs */
 
 struct ql_attr {
 	const char *name;
 	enum ql_attr_type type;
 	unsigned flags;
-	const char *choices; /* space-separated legal strings */
+	const char *choices; /* allowed strings, separated by spaces */
 	const char *text;    /* one line for help; says the default */
 };
 
@@ -42,10 +43,10 @@ struct ql_ints {
 	int64_t *at;
 };
 
-/* One argument as given; `set` false means: absent, use the default. */
+/* One argument as given. `set` is false when it is absent: use the default. */
 struct ql_value {
 	bool set;
-	bool integer; /* QL_ATTR_FLOAT: was given as an integer */
+	bool integer; /* QL_ATTR_FLOAT: the caller passed an integer */
 	union {
 		int64_t i;
 		double f;
@@ -59,9 +60,9 @@ struct ql_value {
 
 struct ql_doc {
 	const char *name;
-	const char *usage;   /* as typed at the prompt: "x:sum{axis=, keep=}" */
-	const char *text;    /* what it does, shapes, units, errors, source of a formula */
-	const char *example; /* Lua that runs; a line may carry its output as `--> output` */
+	const char *usage;           /* as typed at the prompt: "x:sum{axis=, keep=}" */
+	const char *text;            /* what it does, shapes, units, errors, source of a formula */
+	const char *example;         /* Lua that runs; a line may carry its output as `--> output` */
 	const struct ql_attr *attrs; /* ended by QL_ATTR_END; NULL: none */
 };
 

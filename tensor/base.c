@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Context, error text, counted allocator.
+ * Error text, counting allocator.
  *
- * Every block has a 64-byte header with its size and class, so the payload stays 64-byte aligned. Freed
- * blocks are kept in one list per size class (powers of two and the three steps between them) up to
- * QL_CACHE_LIMIT bytes: going back to mmap for each large result costs a page fault per 4 KiB, more than
- * an addition does. Large blocks ask for huge pages, which most systems grant only on request.
+ * Every block has a 64-byte header with its size and class, so the payload stays 64-byte aligned. Freed blocks are
+ * cached in a list per size class (powers of two and three steps between them) up to QL_CACHE_LIMIT bytes: a new
+ * mmap for each large result costs a page fault per 4 KiB, more than an addition. Large blocks request huge pages,
+ * which most systems give only on request.
  */
 #include "tensor/base.h"
 
@@ -14,11 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tensor/kernels/kernels.h"
-#include "tensor/ledger.h"
-#include "tensor/scratch.h"
-#include "tensor/team.h"
-
 #if defined(__has_feature) /* clang */
 #if __has_feature(address_sanitizer)
 #define QL_SANITIZED 1
@@ -27,7 +22,7 @@
 #define QL_SANITIZED 1
 #endif
 #ifdef QL_SANITIZED
-#define QL_CACHE_LIMIT 0 /* let AddressSanitizer see every free, and blocks end where they were asked to */
+#define QL_CACHE_LIMIT 0 /* let AddressSanitizer see every free and the exact ends of blocks */
 #else
 #define QL_SANITIZED 0
 #define QL_CACHE_LIMIT ((size_t)512 << 20)
@@ -37,8 +32,8 @@
 #define QL_CLASSES 256
 
 struct block {
-	size_t bytes;   /* asked for */
-	size_t room;    /* of the whole block, header included */
+	size_t bytes;   /* requested */
+	size_t room;    /* of the whole block with header */
 	uint32_t class; /* index of its list */
 	struct block *next;
 };
@@ -48,32 +43,33 @@ struct ql_cache {
 	size_t bytes;
 };
 
-struct ql_ctx *ql_ctx_new(int threads)
+/* Returns the cached blocks to the system. */
+static void cache_drop(struct ql_ctx *ctx)
 {
-	struct ql_ctx *ctx = calloc(1, sizeof(*ctx));
+	struct block *b, *next;
 
-	if (!ctx)
-		return NULL;
-	ctx->threads = threads > 0 ? threads : ql_team_processors();
-	ctx->seed = 1;
-	ctx->cache = calloc(1, sizeof(*ctx->cache));
-	ctx->kernels = ql_kernels_cpu();
-	if (!ctx->cache || ql_scratch_init(ctx) || ql_ledger_init(ctx)) {
-		ql_ctx_free(ctx);
-		return NULL;
+	if (!ctx->cache)
+		return;
+	for (int i = 0; i < QL_CLASSES; i++) {
+		for (b = ctx->cache->list[i]; b; b = next) {
+			next = b->next;
+			free(b);
+		}
+		ctx->cache->list[i] = NULL;
 	}
-	return ctx;
+	ctx->cache->bytes = 0;
 }
 
-void ql_ctx_free(struct ql_ctx *ctx)
+enum ql_status ql_cache_init(struct ql_ctx *ctx)
 {
-	if (!ctx)
-		return;
-	ql_ledger_free(ctx);
-	ql_scratch_free(ctx);
-	ql_cache_drop(ctx);
+	ctx->cache = calloc(1, sizeof(*ctx->cache));
+	return ctx->cache ? QL_OK : QL_ERR_MEMORY;
+}
+
+void ql_cache_free(struct ql_ctx *ctx)
+{
+	cache_drop(ctx);
 	free(ctx->cache);
-	free(ctx);
 }
 
 enum ql_status ql_fail(struct ql_ctx *ctx, enum ql_status status, const char *format, ...)
@@ -126,12 +122,12 @@ size_t ql_size_array(int64_t n, size_t size)
 	return n >= 0 && ql_size_mul((uint64_t)n, size, &bytes) ? (size_t)bytes : SIZE_MAX;
 }
 
-/* Four classes per power of two: rounds `room` up to one of them and returns its index. */
+/* Rounds `room` up to a size class and returns its index: four per power of two, multiples of 64. */
 static uint32_t size_class(size_t *room)
 {
-	size_t n = *room < 256 ? 256 : *room;
+	size_t n = *room < 128 ? 128 : *room;
 	int top = 63 - __builtin_clzll(n);
-	size_t step = (size_t)1 << (top - 2);
+	size_t step = n < 256 ? 64 : (size_t)1 << (top - 2);
 
 	n = (n + step - 1) & ~(step - 1);
 	top = 63 - __builtin_clzll(n);
@@ -181,7 +177,7 @@ void *ql_alloc(struct ql_ctx *ctx, size_t bytes)
 	} else {
 		b = block_new(room);
 		if (!b && ctx->cache->bytes) {
-			ql_cache_drop(ctx);
+			cache_drop(ctx);
 			b = block_new(room);
 		}
 		if (!b)
@@ -241,7 +237,7 @@ void *ql_realloc_array(struct ql_ctx *ctx, void *p, int64_t n, size_t size)
 	return ql_realloc(ctx, p, ql_size_array(n, size));
 }
 
-/* Blocks of other sizes, the largest first, make way for one of the size that is in use now. */
+/* Frees cached blocks of other sizes, the largest first, to make room for one of a size that is in use. */
 static bool make_room(struct ql_cache *cache, const struct block *b)
 {
 	for (int i = QL_CLASSES - 1; i >= 0 && cache->bytes + b->room > QL_CACHE_LIMIT; i--)
@@ -271,22 +267,6 @@ void ql_free(struct ql_ctx *ctx, void *p)
 	b->next = ctx->cache->list[b->class];
 	ctx->cache->list[b->class] = b;
 	ctx->cache->bytes += b->room;
-}
-
-void ql_cache_drop(struct ql_ctx *ctx)
-{
-	struct block *b, *next;
-
-	if (!ctx->cache)
-		return;
-	for (int i = 0; i < QL_CLASSES; i++) {
-		for (b = ctx->cache->list[i]; b; b = next) {
-			next = b->next;
-			free(b);
-		}
-		ctx->cache->list[i] = NULL;
-	}
-	ctx->cache->bytes = 0;
 }
 
 char *ql_strdup(struct ql_ctx *ctx, const char *text)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The only encoder and the only decoder. Elements are walked in pieces; within a piece the scale is constant
- * (rows, blocks) or runs along with the elements (one scale per column). Affine codes of up to 16 bits go to
- * the kernels (4-bit ones through a buffer of bytes), everything else through the scheme's own row functions.
+ * The only encoder and decoder. Elements are processed in pieces; within a piece the scale is constant (rows,
+ * blocks) or advances with the elements (one scale per column). Kernels convert affine codes of up to 16 bits
+ * (4-bit ones through a buffer of bytes), the scheme's row functions all others.
  */
-#include "tensor/codec.h"
+#include "tensor/grain.h"
 
 #include <math.h>
 #include <stdatomic.h>
 
+#include "tensor/codec.h"
 #include "tensor/codes.h"
 #include "tensor/cpu.h"
 #include "tensor/kernels/kernels.h"
@@ -25,21 +26,21 @@ struct codec {
 	struct ql_codes codes;
 	unsigned dtype;
 	const float *scale;
-	const int32_t *zero; /* NULL: all 0 */
+	const int32_t *zero;    /* NULL: all 0 */
 	const int32_t *lo, *hi; /* encode: the range under each scale; NULL: that of `codes` */
-	bool stream;         /* the result is larger than the caches */
-	void *q;             /* contiguous codes */
-	const float *in;     /* encode */
-	float *out;          /* decode */
-	int64_t pieces;      /* per row */
+	bool stream;            /* the result is larger than the caches */
+	void *q;                /* contiguous codes */
+	const float *in;        /* encode */
+	float *out;             /* decode */
+	int64_t pieces;         /* per row */
 	_Atomic int64_t nan, inf;
 };
 
-/* Elements under one scale, or (each) under one scale of their own each. */
+/* Elements under one scale, or (each) with a scale per element. */
 struct run {
 	struct ql_affine affine;
 	int64_t code, plain, n; /* first element in the codes and in the floats */
-	const int32_t *lo, *hi; /* with `each`: a range for every element, within affine's; NULL: affine's */
+	const int32_t *lo, *hi; /* with `each`: a range per element, within affine's; NULL: affine's */
 };
 
 static bool has_kernel(const struct codec *c)
@@ -80,7 +81,7 @@ static struct ql_affine advanced(const struct ql_affine *p, int64_t i)
 	return q;
 }
 
-/* Codes i.. of the run, clamped to the widest channel's range so far. */
+/* Clamps codes i.. of the run, which are in the widest channel's range, to their own ranges. */
 static void narrow(const struct codec *c, const struct run *r, int64_t i, int64_t n, void *q)
 {
 	if (r->lo)
@@ -121,20 +122,11 @@ static void decode_kernel(struct codec *c, const struct run *r)
 	int8_t buffer[BUFFER];
 
 	switch (c->dtype) {
-	case QL_int8:
-		k->from_i8(&r->affine, (const int8_t *)c->q + r->code, r->n, out);
-		return;
-	case QL_uint8:
-		k->from_u8(&r->affine, (const uint8_t *)c->q + r->code, r->n, out);
-		return;
-	case QL_int16:
-		k->from_i16(&r->affine, (const int16_t *)c->q + r->code, r->n, out);
-		return;
-	case QL_uint16:
-		k->from_u16(&r->affine, (const uint16_t *)c->q + r->code, r->n, out);
-		return;
-	default:
-		break;
+	case QL_int8: k->from_i8(&r->affine, (const int8_t *)c->q + r->code, r->n, out); return;
+	case QL_uint8: k->from_u8(&r->affine, (const uint8_t *)c->q + r->code, r->n, out); return;
+	case QL_int16: k->from_i16(&r->affine, (const int16_t *)c->q + r->code, r->n, out); return;
+	case QL_uint16: k->from_u16(&r->affine, (const uint16_t *)c->q + r->code, r->n, out); return;
+	default: break;
 	}
 	for (int64_t i = 0; i < r->n; i += BUFFER) {
 		struct ql_affine p = advanced(&r->affine, i);
@@ -190,7 +182,8 @@ static void scheme_run(struct codec *c, const struct run *r)
 	int64_t step = r->affine.each ? 1 : r->n;
 
 	for (int64_t i = 0; i < r->n; i += step) {
-		struct run one = {.affine = advanced(&r->affine, i), .code = r->code + i, .plain = r->plain + i, .n = step};
+		struct run one = {
+			.affine = advanced(&r->affine, i), .code = r->code + i, .plain = r->plain + i, .n = step};
 
 		if (c->out)
 			decode_scheme(c, &one);
@@ -220,14 +213,12 @@ static struct run run_at(const struct codec *c, int64_t row, int64_t column, int
 	r.affine.hi = c->hi && !r.affine.each ? c->hi[scale] : c->codes.hi;
 	r.lo = c->lo && r.affine.each ? c->lo + scale : NULL;
 	r.hi = c->hi && r.affine.each ? c->hi + scale : NULL;
-	r.affine.stream = c->stream && !r.lo; /* else the codes are read again at once */
+	r.affine.stream = c->stream && !r.lo; /* else the codes are read again soon */
 	return r;
 }
 
-/* The scales and zero points of n elements of a row from column `at` on, which is the start of no block in
- * particular, one per element. */
-static void spread_scales(
-	const struct codec *c, int64_t row, int64_t at, int64_t n, float *scale, int32_t *zero)
+/* Expands the scales and zero points of n elements of a row, starting at any column `at`, to one per element. */
+static void spread_scales(const struct codec *c, int64_t row, int64_t at, int64_t n, float *scale, int32_t *zero)
 {
 	int64_t run, s = ql_grain_scale(&c->g, row, at, &run);
 
@@ -244,8 +235,8 @@ static void spread_scales(
 	}
 }
 
-/* Columns begin..end-1 of a row of short blocks, BUFFER at a time: a call of a kernel per block would cost
- * more than the block. */
+/* Columns begin..end-1 of a row of short blocks, BUFFER at a time: a kernel call per block would cost more than the
+ * block. */
 static void short_blocks(struct codec *c, int64_t row, int64_t begin, int64_t end)
 {
 	float scale[BUFFER];
@@ -262,13 +253,12 @@ static void short_blocks(struct codec *c, int64_t row, int64_t begin, int64_t en
 	}
 }
 
-/* PIECE is a multiple of 8, so pieces of a packed row never share a byte; blocks inside a piece run on one
- * thread. */
+/* PIECE is a multiple of 8, so pieces of a packed row never share a byte; one thread processes the blocks of a
+ * piece. */
 static void codec_piece(struct codec *c, int64_t i)
 {
 	const struct ql_grain *g = &c->g;
-	int64_t r = i / c->pieces, column = i % c->pieces * PIECE, end = ql_min64(column + PIECE, g->row),
-		run;
+	int64_t r = i / c->pieces, column = i % c->pieces * PIECE, end = ql_min64(column + PIECE, g->row), run;
 
 	if (g->kind == QL_GRAIN_BLOCK && g->block < SHORT_BLOCK && has_kernel(c)) {
 		short_blocks(c, r, column, end);
@@ -304,7 +294,7 @@ static enum ql_status take_table(struct ql_ctx *ctx, struct codec *c)
 	return QL_OK;
 }
 
-/* A result beyond half of the last cache would only push other data out of it (measured on 64 Mi elements).
+/* A result larger than half of the last-level cache would only evict other data (measured on 64 Mi elements).
  */
 static uint64_t stream_above(void)
 {
@@ -323,7 +313,7 @@ static void read_scales(const struct ql_tensor *t, int64_t n, float *out)
 		out[i] = (float)ql_tensor_at_f64(t, i);
 }
 
-/* The range of the codes of each channel, where they differ. */
+/* The ranges of the channels' codes, if they differ. */
 static enum ql_status take_ranges(struct ql_ctx *ctx, struct codec *c, const struct ql_qparams *q, int64_t n)
 {
 	int32_t *lo;
@@ -344,8 +334,7 @@ static enum ql_status take_ranges(struct ql_ctx *ctx, struct codec *c, const str
 	return QL_OK;
 }
 
-static enum ql_status codec_start(
-	struct ql_ctx *ctx, struct codec *c, const struct ql_tensor *t, bool encoding)
+static enum ql_status codec_start(struct ql_ctx *ctx, struct codec *c, const struct ql_tensor *t, bool encoding)
 {
 	const struct ql_qparams *q = t->q;
 	int64_t n = ql_tensor_nelem(q->scale);
@@ -381,8 +370,7 @@ static enum ql_status codec_loop(struct ql_ctx *ctx, struct codec *c)
 
 	if (n == 0 || c->g.row == 0)
 		return QL_OK;
-	return ql_parallel_for(
-		ctx, n, ql_max64(1, 65536 / ql_max64(1, each)), c->g.rows * c->g.row / 2, codec_body, c);
+	return ql_parallel_for(ctx, n, ql_max64(1, 65536 / ql_max64(1, each)), c->g.rows * c->g.row / 2, codec_body, c);
 }
 
 enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
@@ -442,7 +430,7 @@ enum ql_status ql_decode_element(struct ql_ctx *ctx, const struct ql_tensor *t, 
 	return status;
 }
 
-/* gives x itself when it is contiguous float32, else such a copy */
+/* Gives x itself when it is contiguous float32, else a contiguous float32 copy. */
 static enum ql_status as_f32(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor **out)
 {
 	if (x->dtype == QL_float32 && ql_tensor_is_contiguous(x))
@@ -450,8 +438,7 @@ static enum ql_status as_f32(struct ql_ctx *ctx, const struct ql_tensor *x, stru
 	return ql_tensor_cast(ctx, x, QL_float32, out);
 }
 
-enum ql_status ql_encode(
-	struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf)
+enum ql_status ql_encode(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct codec c = {0};

@@ -1,37 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * How scales lie over the elements of a contiguous tensor, for any granularity: rows of elements with one
- * scale, rows cut into blocks, or rows with one scale per element.
+ * Conversion between codes and real values, for any scheme and granularity.
  */
 #ifndef QUOLL_TENSOR_CODEC_H
 #define QUOLL_TENSOR_CODEC_H
 
-#include "tensor/qparams.h"
+#include "tensor/tensor.h"
 
-/* ROW: one scale for whole rows. BLOCK: rows are cut into blocks. COLUMN: one scale per element of the row, the
- * same for all rows. ELEMENT: one per element of the row and per block of rows. */
-enum ql_grain_kind { QL_GRAIN_ROW, QL_GRAIN_BLOCK, QL_GRAIN_COLUMN, QL_GRAIN_ELEMENT };
-
-struct ql_grain {
-	enum ql_grain_kind kind;
-	int64_t rows, row; /* row: logical elements */
-	int64_t pitch;     /* elements from row to row in the codes (packed rows are padded); row for floats */
-	int64_t repeat;    /* ROW: consecutive rows that share a scale; ELEMENT: rows per step of the block axis */
-	int64_t period;    /* ROW: number of scales; ELEMENT: size of the block axis */
-	int64_t block;     /* BLOCK, ELEMENT */
-	int64_t scales;    /* number of scales in all */
-};
-
-/* axis, block_axis and block as in ql_qparams */
-struct ql_grain ql_grain_of(int rank, const int64_t *shape, unsigned dtype, int axis, int block_axis, int64_t block);
-/* Index of the first scale for element `column` of row r, and how many elements share it (ROW, BLOCK) or have
- * consecutive scales (COLUMN, ELEMENT). */
-int64_t ql_grain_scale(const struct ql_grain *g, int64_t r, int64_t column, int64_t *run);
-/* Shape of the scale tensor; returns its rank. */
-int ql_grain_shape(int rank, const int64_t *shape, int axis, int block_axis, int64_t block, int64_t *out);
-
-/* Statistics of the finite values of the contiguous float32 x under each scale; `stats` has g->scales entries.
- * Also counts NaN and Inf. */
-enum ql_status ql_grain_stats(struct ql_ctx *ctx, const struct ql_grain *g, const float *x, struct ql_stats *stats,
-	int64_t *nan, int64_t *inf);
+/* Gives a contiguous float32 tensor with the decoded values of the quantized t. */
+enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out);
+/* Decodes one element of the quantized t at a 0-based index: for printing a few elements of a large tensor. */
+enum ql_status ql_decode_element(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *index, float *value);
+/* Writes the float32 values x (same shape as t, any strides) into the quantized t as codes under t's own
+ * params; the counts of NaN and Inf are added to *nan and *inf unless NULL. All encoding goes through this function. */
+enum ql_status ql_encode(
+	struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Codes that no kernel stores: fields of four bits, and ranges that differ from element to element, to which codes that
- * are inside the widest range already are clamped. Both clampings give what one to the narrow range would.
+ * Codes that no kernel stores: 4-bit fields, and ranges per element. Kernels clamp to the widest range, then these
+ * functions to the range of each element, which gives the same as one clamp to the latter.
  */
 #include "tensor/codes.h"
 

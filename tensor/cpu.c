@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * CPU detection. A feature counts only when the operating system saves its registers (XCR0) and, for AMX, when
- * it grants the process the tile data (arch_prctl); that is asked once.
+ * CPU detection. A feature counts only if the operating system saves its registers (XCR0) and, for AMX, grants the
+ * process the tile data (arch_prctl, requested once).
  */
 #include "tensor/cpu.h"
 
@@ -65,7 +65,7 @@ static uint32_t detect(void)
 	return f;
 }
 
-/* One line of /sys/devices/system/cpu/cpu0/cache/index<i>/<file>; "" when there is none. */
+/* One line of /sys/devices/system/cpu/cpu0/cache/index<i>/<file>; "" if missing. */
 static void cache_line(int i, const char *file, char line[32])
 {
 	char path[96];
@@ -79,8 +79,8 @@ static void cache_line(int i, const char *file, char line[32])
 		fclose(f);
 }
 
-/* Bytes of the data or unified cache of a level as the kernel tells them; sysconf otherwise, which some virtual
- * machines lead astray (320 MiB of L3 where there are 32). */
+/* Bytes of the data or unified cache of a level as reported by sysfs, else by sysconf, which is wrong on some
+ * virtual machines (320 MiB of L3 instead of 32). */
 static size_t cache_bytes(int level, int name)
 {
 	char line[32];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What this processor has, and which part of it kernels may use (QUOLL_KERNEL, hw.force).
+ * The instruction sets of this processor, and which of them kernels may use (QUOLL_KERNEL, hw.force).
  */
 #ifndef QUOLL_TENSOR_CPU_H
 #define QUOLL_TENSOR_CPU_H
@@ -9,28 +9,28 @@
 #include <stdint.h>
 
 enum ql_cpu_feature {
-	QL_CPU_AVX2 = 1,           /* AVX2, FMA and F16C, and the system saves ymm */
-	QL_CPU_AVXVNNI = 2,        /* vpdpbusd on ymm, VEX encoded */
-	QL_CPU_AVX512 = 4,         /* F, BW, DQ, VL, CD, and the system saves zmm */
-	QL_CPU_AVX512VNNI = 8,     /* vpdpbusd on zmm */
-	QL_CPU_AVX512POPCNT = 16,  /* vpopcntdq */
+	QL_CPU_AVX2 = 1,          /* AVX2, FMA and F16C, and the OS saves ymm */
+	QL_CPU_AVXVNNI = 2,       /* vpdpbusd on ymm, VEX encoded */
+	QL_CPU_AVX512 = 4,        /* F, BW, DQ, VL, CD, and the OS saves zmm */
+	QL_CPU_AVX512VNNI = 8,    /* vpdpbusd on zmm */
+	QL_CPU_AVX512POPCNT = 16, /* vpopcntdq */
 	QL_CPU_AVX512BF16 = 32,
-	QL_CPU_AMX_INT8 = 64       /* tile unit, and the system granted its use */
+	QL_CPU_AMX_INT8 = 64 /* tile unit, and the OS permits its use */
 };
 
 struct ql_cpu {
 	char name[64];
-	uint32_t features; /* enum ql_cpu_feature: all that is there */
-	size_t l1d, l2, l3; /* bytes per core (l3: shared); 0: not known */
+	uint32_t features;  /* all available, of enum ql_cpu_feature */
+	size_t l1d, l2, l3; /* bytes per core (l3: shared); 0: unknown */
 	int cores;
 };
 
-/* Detected once. */
+/* The processor, detected at the first call. */
 const struct ql_cpu *ql_cpu(void);
 
-/* Levels that QUOLL_KERNEL and hw.force take, each allowing all below it. */
+/* Levels that QUOLL_KERNEL and hw.force accept, lowest first; each includes those before it. */
 #define QL_CPU_LEVELS "ref avx2 avxvnni avx512vnni amx"
-/* Features of a level; -1 when there is no such name. "native" is all. */
+/* Features of a level; -1 for an unknown name. "native" gives all features. */
 int64_t ql_cpu_level(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where bytes live. The CPU is the only device that is always there; others are loaded at run time.
+ * Devices that own memory. Only the CPU is always available; others are loaded at run time.
  */
 #ifndef QUOLL_TENSOR_DEVICE_H
 #define QUOLL_TENSOR_DEVICE_H
@@ -7,7 +7,7 @@
 #include "tensor/attr.h"
 #include "tensor/base.h"
 
-/* `alloc` and `free` count what they hold into ctx->memory.held, as ql_alloc does. */
+/* `alloc` and `free` add and subtract their bytes in ctx->memory.held, as ql_alloc does. */
 struct ql_device {
 	struct ql_doc doc;
 	void *(*alloc)(struct ql_ctx *ctx, size_t bytes);

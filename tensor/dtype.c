@@ -22,8 +22,8 @@ static uint32_t bits_of_f32(float x)
 	return bits;
 }
 
-/* IEEE 754 binary16. Normal numbers: shift the fields and rebias the exponent by 2^112; denormals come out
- * right by the same multiplication. Infinity and NaN keep their exponent. */
+/* IEEE 754 binary16. Normal numbers: shift the fields and rebias the exponent by 2^112; the same multiplication
+ * converts denormals. Infinity and NaN keep their exponent. */
 float ql_f16_to_f32(uint16_t h)
 {
 	uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
@@ -36,7 +36,7 @@ float ql_f16_to_f32(uint16_t h)
 }
 
 /* Round half to even: for normal results by adding half of the dropped unit (less one, plus the kept low
- * bit); for denormal ones by letting a float addition of 0.5 round at the right place. */
+ * bit); for denormal ones by a float addition of 0.5, which rounds at the right bit. */
 uint16_t ql_f32_to_f16(float x)
 {
 	uint32_t bits = bits_of_f32(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
@@ -65,13 +65,13 @@ uint16_t ql_f32_to_bf16(float x)
 	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* Rounding through double: a float64 narrowed to float32 first could round twice. */
+/* Avoids the double rounding of a float64 narrowed to float32 first. */
 static uint16_t f64_to_f16(double x)
 {
 	float f = (float)x;
 	double back = (double)f;
 
-	/* round to odd on the way: then the second rounding is the only one that matters */
+	/* round to odd first: then only the second rounding has an effect */
 	if (isfinite(x) && back != x && !(bits_of_f32(f) & 1u)) {
 		uint32_t bits = bits_of_f32(f);
 
@@ -93,7 +93,7 @@ static uint16_t f64_to_bf16(double x)
 	return ql_f32_to_bf16(f);
 }
 
-/* Half to even, saturating, NaN to 0, without calls or branches. A sum with 2^52 is rounded to an integer. */
+/* Half to even, saturating, NaN to 0, without calls or branches. Adding 2^52 rounds to an integer. */
 static inline double rounded(double x)
 {
 	double a = fabs(x), r = a + 0x1p52 - 0x1p52;
@@ -216,7 +216,7 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 #define STORE_I64 SELF
 #include "tensor/dtype_row.h"
 
-#undef bool /* here it is the name of a dtype */
+#undef bool /* here `bool` is the name of a dtype */
 #define T bool
 #define C uint8_t
 #define LOAD SELF
@@ -231,7 +231,7 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 #define DECODE(code) ((int)((code) ^ 8u) - 8)
 #define ENCODE(value) ((unsigned)(value))
 #define FROM_FLOAT(v) saturate_32(v, -8, 7)
-#define FROM_I64(v) ((int)((v) & 15))
+#define FROM_I64(v) ((int)((v)&15))
 #include "tensor/dtype_packed.h"
 
 #define T uint4
@@ -239,12 +239,12 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 #define DECODE(code) ((int)(code))
 #define ENCODE(value) ((unsigned)(value))
 #define FROM_FLOAT(v) saturate_32(v, 0, 15)
-#define FROM_I64(v) ((int)((v) & 15))
+#define FROM_I64(v) ((int)((v)&15))
 #include "tensor/dtype_packed.h"
 
 #define T binary
 #define BITS 1
-#define DECODE(code) ((int)(code) * 2 - 1)
+#define DECODE(code) ((int)(code)*2 - 1)
 #define ENCODE(value) ((unsigned)((value) >= 0))
 #define FROM_FLOAT(v) ((v) >= 0 ? 1 : -1)
 #define FROM_I64(v) ((v) >= 0 ? 1 : -1)
@@ -252,8 +252,8 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 
 const struct ql_dtype_info ql_dtypes[QL_DTYPE_COUNT] = {
 #define X(name, bits, kind, lo, hi, ctype) \
-	{#name, bits, QL_KIND_##kind, lo, hi, \
-		name##_to_f32, name##_to_f64, name##_to_i64, name##_from_f32, name##_from_f64, name##_from_i64},
+	{#name, bits, QL_KIND_##kind, lo, hi, name##_to_f32, name##_to_f64, name##_to_i64, name##_from_f32, \
+		name##_from_f64, name##_from_i64},
 #include "tensor/dtype.def"
 #undef X
 };

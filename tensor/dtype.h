@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Element types. A dtype is a field of a tensor, never a C type made by macros; only the row converters
- * are instantiated per type (dtype_row.h for whole bytes, dtype_packed.h for packed ones).
+ * Element types. A dtype is a field of a tensor, not a C type; only the row converters are instantiated per type
+ * (dtype_row.h for whole bytes, dtype_packed.h for packed ones).
  */
 #ifndef QUOLL_TENSOR_DTYPE_H
 #define QUOLL_TENSOR_DTYPE_H
@@ -17,10 +17,9 @@ enum ql_dtype {
 
 enum ql_dtype_kind { QL_KIND_FLOAT, QL_KIND_INT, QL_KIND_UINT, QL_KIND_BOOL, QL_KIND_BINARY };
 
-/* A row: n elements, the i-th at element index offset + i * stride of `base` (for packed types an
- * element index counts 4- or 1-bit fields, low bits first). Writers convert as the name says:
- * from_f32/from_f64 round half to even and saturate (NaN gives 0), from_i64 wraps, as C does.
- * bool: any non-zero value is 1. binary: values >= 0 are +1, others -1. */
+/* Convert a row of n elements; element i is at index offset + i * stride of `base` (packed types: indices count 4-
+ * or 1-bit fields, low bits first). from_f32 and from_f64 round half to even and saturate (NaN gives 0), from_i64
+ * wraps, as C does. bool: any non-zero value is 1. binary: values >= 0 are +1, others -1. */
 typedef void ql_row_to_f32_fn(const void *base, int64_t offset, int64_t stride, int64_t n, float *out);
 typedef void ql_row_to_f64_fn(const void *base, int64_t offset, int64_t stride, int64_t n, double *out);
 typedef void ql_row_to_i64_fn(const void *base, int64_t offset, int64_t stride, int64_t n, int64_t *out);
@@ -43,7 +42,7 @@ struct ql_dtype_info {
 
 extern const struct ql_dtype_info ql_dtypes[QL_DTYPE_COUNT];
 
-/* -1 when there is no such name */
+/* The dtype called `name`; -1 for an unknown name. */
 int ql_dtype_by_name(const char *name);
 extern const char ql_dtype_names[]; /* separated by spaces */
 
@@ -55,7 +54,7 @@ static inline bool ql_dtype_is_float(unsigned dtype)
 {
 	return ql_dtypes[dtype].kind == QL_KIND_FLOAT;
 }
-/* integers and bool; binary counts as an integer of one bit */
+/* Integers and bool; binary counts as a one-bit integer. */
 static inline bool ql_dtype_is_integer(unsigned dtype)
 {
 	return ql_dtypes[dtype].kind != QL_KIND_FLOAT;
@@ -65,9 +64,9 @@ static inline bool ql_dtype_is_packed(unsigned dtype)
 	return ql_dtypes[dtype].bits < 8;
 }
 
-/* Promotion of two operands: bool < integers < float16/bfloat16 < float32 < float64; float16 with
- * bfloat16 gives float32; of two integers the wider, of one width signed and unsigned the next wider
- * signed. */
+/* Dtype of the result of two operands. Order: bool < integers < float16/bfloat16 < float32 < float64; float16 with
+ * bfloat16 gives float32. Two integers give the wider one; signed and unsigned of the same width give the next
+ * wider signed one. */
 unsigned ql_dtype_promote(unsigned a, unsigned b);
 
 float ql_f16_to_f32(uint16_t h);

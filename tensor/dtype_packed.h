@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Template by inclusion: the six row converters of a packed dtype of BITS bits, low bits first.
- * The includer defines T, BITS, DECODE(code) -> int from the raw field and ENCODE(int) -> raw field of a value
- * that was already brought into LO..HI.
+ * Template, included once per type: the six row converters of a packed dtype of BITS bits, low bits first. The
+ * includer defines T, BITS, DECODE(code) -> int from the raw field and ENCODE(int) -> raw field of a value that is
+ * already clamped to LO..HI.
  */
 #define QL_CAT2(a, b) a##_##b
 #define QL_CAT(a, b) QL_CAT2(a, b)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Template by inclusion: the six row converters of a whole-byte dtype.
+ * Template, included once per type: the six row converters of a whole-byte dtype.
  * The includer defines T (name), C (storage type), LOAD(v) -> float or double value as D, and the four stores
  * STORE_F32, STORE_F64, STORE_I64 taking the value. LOAD_I64 gives int64.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reading the equation of an einsum: terms of letters, "..." for further axes, and, without "->", NumPy's rule for the
- * result.
+ * Parses the equation of an einsum: terms of letters, "..." for further axes, and, without "->", NumPy's rule for
+ * the result.
  */
 #include "tensor/equation.h"
 
@@ -22,10 +22,9 @@ static enum ql_status bad(struct ql_ctx *ctx, const char *text, const char *want
 	return ql_fail(ctx, QL_ERR_ARGUMENT, "einsum: equation: wanted %s, got '%.60s'", wanted, text);
 }
 
-/* One term up to ',', '-' or the end; `dots` is the number of axes that "..." stands for, or -1: not known.
+/* One term up to ',', '-' or the end; `dots` is the number of axes of "...", or -1: unknown.
  */
-static enum ql_status read_term(
-	struct ql_ctx *ctx, const char *text, const char **at, int dots, struct ql_term *t)
+static enum ql_status read_term(struct ql_ctx *ctx, const char *text, const char **at, int dots, struct ql_term *t)
 {
 	const char *s = *at;
 
@@ -50,7 +49,7 @@ static enum ql_status read_term(
 	return QL_OK;
 }
 
-/* letters of a term, and whether it has "..." */
+/* The number of letters of a term, and whether it has "...". */
 static int count_letters(const char *s, bool *dots)
 {
 	int n = 0;
@@ -84,7 +83,8 @@ static enum ql_status check_output(struct ql_ctx *ctx, const char *text, const s
 {
 	for (int i = 0; i < e->out.n; i++) {
 		int label = e->out.label[i];
-		bool known = ql_term_find(&e->in[0], label) >= 0 || (e->operands > 1 && ql_term_find(&e->in[1], label) >= 0);
+		bool known =
+			ql_term_find(&e->in[0], label) >= 0 || (e->operands > 1 && ql_term_find(&e->in[1], label) >= 0);
 
 		if (!known)
 			return bad(ctx, text, "every letter of the result in an operand");
@@ -113,9 +113,8 @@ static enum ql_status read_terms(struct ql_ctx *ctx, const struct ql_call *call,
 		if (i > 0)
 			letters = count_letters(s, &dots);
 		if (letters > rank || (!dots && letters < rank))
-			return ql_fail(ctx, QL_ERR_SHAPE,
-				"einsum: operand %d: wanted %d axes for '%.60s', got %d", i + 1, letters,
-				text, rank);
+			return ql_fail(ctx, QL_ERR_SHAPE, "einsum: operand %d: wanted %d axes for '%.60s', got %d",
+				i + 1, letters, text, rank);
 		most = dots && rank - letters > most ? rank - letters : most;
 		status = read_term(ctx, text, &s, dots ? rank - letters : -1, &e->in[i]);
 	}
@@ -136,7 +135,7 @@ static enum ql_status read_terms(struct ql_ctx *ctx, const struct ql_call *call,
 	return status ? status : check_output(ctx, text, e);
 }
 
-/* Equal sizes for equal letters; 1 is stretched. */
+/* Equal letters must have equal sizes; 1 broadcasts. */
 static enum ql_status find_sizes(struct ql_ctx *ctx, const struct ql_call *call, struct ql_equation *e)
 {
 	for (int i = 0; i < e->operands; i++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The equation of an einsum: which letter each axis of the operands and of the result has, and the size of each letter.
+ * The equation of an einsum: the letter of each axis of the operands and the result, and the size of each letter.
  */
 #ifndef QUOLL_TENSOR_EQUATION_H
 #define QUOLL_TENSOR_EQUATION_H
 
 #include "tensor/op.h"
 
-#define QL_LABEL_DOTS 256 /* labels from here on are the axes of "...", counted from its last one; below: letters */
+#define QL_LABEL_DOTS 256 /* labels >= this are axes of "...", counted from its last; below: letters */
 #define QL_LABELS (QL_LABEL_DOTS + QL_MAX_RANK)
 
 struct ql_term {
@@ -21,7 +21,7 @@ struct ql_equation {
 	bool known[QL_LABELS];
 };
 
-/* Reads the attribute "equation" for the operands of the call, whose shapes it checks. *e is zero before. */
+/* Parses the attribute "equation" and checks it against the operands' shapes. *e must be zeroed. */
 enum ql_status ql_equation_read(struct ql_ctx *ctx, const struct ql_call *call, struct ql_equation *e);
 /* The first axis with this label, or -1. */
 int ql_term_find(const struct ql_term *t, int label);

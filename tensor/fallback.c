@@ -3,6 +3,7 @@
  */
 #include "tensor/fallback.h"
 
+#include "tensor/codec.h"
 #include "tensor/ledger.h"
 
 static enum ql_status announce(struct ql_ctx *ctx, const struct ql_call *call, const char *reason)
@@ -14,8 +15,8 @@ static enum ql_status announce(struct ql_ctx *ctx, const struct ql_call *call, c
 	ql_ledger_operands(ql_ledger_key(call), operands);
 	if (ctx->fallback == QL_FALLBACK_ERROR)
 		return ql_fail(ctx, QL_ERR_UNSUPPORTED,
-			"%s: wanted an integer kernel for %s (quant.fallback is 'error'), got none: %s", call->op->doc.name,
-			operands, reason);
+			"%s: wanted an integer kernel for %s (quant.fallback is 'error'), got none: %s",
+			call->op->doc.name, operands, reason);
 	ql_warn(ctx, "%s: %s dequantized to float32: %s", call->op->doc.name, operands, reason);
 	return QL_OK;
 }

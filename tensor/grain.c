@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: MIT
- * How scales lie over a contiguous tensor, and the statistics of the values under each scale.
+ * The mapping of scales to a contiguous tensor, and statistics of the values under each scale.
  */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "tensor/codec.h"
+#include "tensor/grain.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 #define PIECE 4096 /* elements per piece */
 
-struct ql_grain ql_grain_of(
-	int rank, const int64_t *shape, unsigned dtype, int axis, int block_axis, int64_t block)
+struct ql_grain ql_grain_of(int rank, const int64_t *shape, unsigned dtype, int axis, int block_axis, int64_t block)
 {
-	struct ql_grain g = {
-		.kind = QL_GRAIN_ROW, .rows = 1, .repeat = 1, .period = 1, .block = block, .scales = 1};
+	struct ql_grain g = {.kind = QL_GRAIN_ROW, .rows = 1, .repeat = 1, .period = 1, .block = block, .scales = 1};
 	int of = block ? block_axis : axis, last = rank - 1, first;
 	int per = ql_dtype_is_packed(dtype) ? 8 / ql_dtypes[dtype].bits : 1;
 	bool padded = rank > 0 && shape[last] % per != 0;
 	int64_t between = 1;
 
-	/* axes behind the quantized one are one row when nothing pads them */
+	/* axes after the quantized one form one row unless rows are padded */
 	first = of < 0 ? 0 : of == last ? last : of + 1;
 	if (padded)
 		first = last;
@@ -65,21 +63,17 @@ int64_t ql_grain_scale(const struct ql_grain *g, int64_t r, int64_t column, int6
 
 	*run = g->row - column;
 	switch (g->kind) {
-	case QL_GRAIN_ROW:
-		return r / g->repeat % g->period;
+	case QL_GRAIN_ROW: return r / g->repeat % g->period;
 	case QL_GRAIN_BLOCK:
 		*run = ql_min64(*run, g->block - column % g->block);
 		return r * ql_ceil_div(g->row, g->block) + column / g->block;
-	case QL_GRAIN_COLUMN:
-		return column;
-	case QL_GRAIN_ELEMENT:
-		break;
+	case QL_GRAIN_COLUMN: return column;
+	case QL_GRAIN_ELEMENT: break;
 	}
 	inner = r % g->repeat;
 	step = r / g->repeat % g->period;
 	outer = r / g->repeat / g->period;
-	return ((outer * ql_ceil_div(g->period, g->block) + step / g->block) * g->repeat + inner) * g->row +
-	       column;
+	return ((outer * ql_ceil_div(g->period, g->block) + step / g->block) * g->repeat + inner) * g->row + column;
 }
 
 int ql_grain_shape(int rank, const int64_t *shape, int axis, int block_axis, int64_t block, int64_t *out)
@@ -106,7 +100,7 @@ struct partial {
 #define LANES 16
 
 /* Range and sum of magnitudes of finite values: 16 lanes, each summed in order, so every variant gives the
- * same bits. A non-finite value makes x - x != 0 and is left out. */
+ * same bits. A non-finite value has x - x != 0 and is skipped. */
 QL_SIMD(void, piece_stats, (const float *x, int64_t n, struct partial *p), {
 	float lo[LANES], hi[LANES], sum[LANES];
 	int32_t bad[LANES];
@@ -155,7 +149,7 @@ QL_SIMD(void, piece_stats, (const float *x, int64_t n, struct partial *p), {
 	*p = (struct partial){.lo = lo[0], .hi = hi[0], .sumabs = wide[0], .inf = bad[0], .n = n};
 })
 
-/* Splits the count of non-finite values into NaN and Inf; only called when there are some. */
+/* Splits the count of non-finite values into NaN and Inf; called only if there are some. */
 static void count_bad(const float *x, int64_t n, struct partial *p)
 {
 	p->n -= p->inf;
@@ -216,8 +210,8 @@ static enum ql_status stats_of_runs(struct ql_ctx *ctx, const struct ql_grain *g
 		return QL_ERR_MEMORY;
 	status = ql_parallel_for(ctx, n, ql_max64(1, 65536 / j.piece), g->rows * g->row / 4, stats_body, &j);
 	for (int64_t i = 0; i < n && !status; i++)
-		add_partial(&stats[ql_grain_scale(g, i / j.pieces, i % j.pieces * j.piece, &run)], &j.part[i],
-			nan, inf);
+		add_partial(
+			&stats[ql_grain_scale(g, i / j.pieces, i % j.pieces * j.piece, &run)], &j.part[i], nan, inf);
 	return status;
 }
 
@@ -273,13 +267,12 @@ static void columns_end(const struct columns *s, int64_t n, int64_t rows, struct
 		int64_t count = rows - s->bad[i];
 
 		if (count)
-			stats[i] = (struct ql_stats){(double)s->lo[i], (double)s->hi[i],
-				s->sumabs[i] /* divided at the end */, count};
+			stats[i] = (struct ql_stats){
+				(double)s->lo[i], (double)s->hi[i], s->sumabs[i] /* divided at the end */, count};
 	}
 }
 
-static void count_columns(
-	struct columns_job *j, int64_t first, int64_t rows, int64_t step, int64_t column, int64_t n)
+static void count_columns(struct columns_job *j, int64_t first, int64_t rows, int64_t step, int64_t column, int64_t n)
 {
 	struct partial p = {0};
 
@@ -326,22 +319,21 @@ static void strips_body(void *arg, int64_t begin, int64_t end)
 static enum ql_status stats_of_columns(struct ql_ctx *ctx, const struct ql_grain *g, const float *x,
 	struct ql_stats *stats, int64_t *nan, int64_t *inf)
 {
-	struct columns_job j = {
-		.ctx = ctx, .g = g, .x = x, .stats = stats, .variant = ctx->kernels->simd->variant};
+	struct columns_job j = {.ctx = ctx, .g = g, .x = x, .stats = stats, .variant = ctx->kernels->simd->variant};
 	int64_t rows = g->scales / g->row; /* of scales */
 	enum ql_status status;
 
 	j.strips = ql_ceil_div(g->row, STRIP);
 	status = ql_parallel_for(ctx, rows * j.strips,
-		ql_max64(1, 65536 / ql_max64(1, g->rows / rows * ql_min64(STRIP, g->row))),
-		g->rows * g->row / 4, strips_body, &j);
+		ql_max64(1, 65536 / ql_max64(1, g->rows / rows * ql_min64(STRIP, g->row))), g->rows * g->row / 4,
+		strips_body, &j);
 	*nan = j.nan;
 	*inf = j.inf;
 	return status;
 }
 
-enum ql_status ql_grain_stats(struct ql_ctx *ctx, const struct ql_grain *g, const float *x,
-	struct ql_stats *stats, int64_t *nan, int64_t *inf)
+enum ql_status ql_grain_stats(struct ql_ctx *ctx, const struct ql_grain *g, const float *x, struct ql_stats *stats,
+	int64_t *nan, int64_t *inf)
 {
 	enum ql_status status;
 

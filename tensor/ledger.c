@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The ledger: an append-only array of rows, found by an open-addressing hash of (op, path, kernel, reason, operands). All
- * strings are static, so their addresses identify what ran; but equal strings may have several addresses, and then share a
- * row: each combination of addresses is an alias of one.
+ * The ledger: an append-only array of rows, found by an open-addressing hash of (op, path, kernel, reason,
+ * operands). All strings are static, so their addresses identify them. Equal strings may have several addresses and
+ * must share a row: each combination of addresses is an alias of a row.
  */
 #include "tensor/ledger.h"
 
@@ -17,7 +17,7 @@ struct alias {
 };
 
 struct ql_ledger {
-	struct ql_ledger_row *rows; /* rows[0] unused; as much room as for aliases */
+	struct ql_ledger_row *rows; /* rows[0] unused; same capacity as aliases */
 	struct alias *aliases;      /* aliases[0] unused */
 	uint32_t count, alias_count, room;
 	uint32_t *slots; /* numbers of aliases; 2 * room of them */
@@ -65,7 +65,7 @@ static uint32_t hash(const struct ql_ledger_row *r)
 static bool same(const struct ql_ledger_row *a, const struct ql_ledger_row *b)
 {
 	return a->op == b->op && a->path == b->path && a->kernel == b->kernel && a->reason == b->reason &&
-		a->operands == b->operands;
+	       a->operands == b->operands;
 }
 
 static bool equal_text(const char *a, const char *b)
@@ -112,7 +112,7 @@ static bool grow(struct ql_ledger *l)
 	return true;
 }
 
-/* The row with these strings, new when there is none. There are at most as many rows as aliases. */
+/* Finds or adds the row with these strings. There are at most as many rows as aliases. */
 static uint32_t row_of(struct ql_ledger *l, const struct ql_ledger_row *row)
 {
 	for (uint32_t i = 1; i < l->count; i++)
@@ -122,8 +122,8 @@ static uint32_t row_of(struct ql_ledger *l, const struct ql_ledger_row *row)
 	return l->count++;
 }
 
-uint32_t ql_ledger_count(struct ql_ctx *ctx, const char *op, const char *path, const char *kernel, const char *reason,
-	uint64_t operands)
+uint32_t ql_ledger_count(
+	struct ql_ctx *ctx, const char *op, const char *path, const char *kernel, const char *reason, uint64_t operands)
 {
 	struct ql_ledger *l = ctx->ledger;
 	struct ql_ledger_row row = {op, path, kernel, reason, operands, 0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The word of a list that was probably meant: the least edit distance with transpositions (Damerau and Levenshtein, of
- * neighbouring letters once), one edit in short words and two in longer ones; else the shortest word that goes on from it.
+ * Finds the word of a list that was probably meant: the one with the smallest edit distance with transpositions
+ * (Damerau-Levenshtein, restricted), at most one edit in short words and two in longer ones; else the shortest word
+ * with the typed prefix.
  */
 #include "tensor/nearest.h"
 
@@ -9,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* quantise and quantize are one word. */
+/* quantise and quantize count as equal. */
 static bool alike(char a, char b)
 {
 	return a == b || (a == 's' && b == 'z');
 }
 
-/* Edit distance with transpositions, of words up to 31 letters; longer ones are never near. */
+/* Edit distance with transpositions for words of up to 31 letters; longer ones never match. */
 static int distance(const char *a, size_t n, const char *b, size_t m)
 {
 	int row[3][33];
@@ -41,7 +42,7 @@ static int distance(const char *a, size_t n, const char *b, size_t m)
 	return row[(n + 1) % 3][m];
 }
 
-/* How far the first digit that differs is off: of int9, int8 is nearer than int4. */
+/* The difference of the first digits that differ: int8 is nearer to int9 than int4. */
 static int digits_off(const char *word, const char *a, size_t n)
 {
 	size_t i = 0;
@@ -51,8 +52,8 @@ static int digits_off(const char *word, const char *a, size_t n)
 	return i < n && isdigit((unsigned char)word[i]) && isdigit((unsigned char)a[i]) ? abs(word[i] - a[i]) : 10;
 }
 
-/* Of two words equally near, the one that begins like the typed one, then the one whose number is nearer, then the first
- * by the alphabet: the answer does not depend on the order of the words. */
+/* Of two words at the same distance prefers the one with the same first letter, then the one whose number is
+ * nearer, then alphabetical order, so the result does not depend on the order of the words. */
 static bool comes_first(const char *word, const char *a, size_t n, const char *b, size_t m)
 {
 	bool begins = a[0] == word[0];
@@ -65,7 +66,7 @@ static bool comes_first(const char *word, const char *a, size_t n, const char *b
 	return strncmp(a, b, n < m ? n : m) < 0 || (n < m && !strncmp(a, b, n));
 }
 
-/* The shortest word that goes on from the typed one, when that has at least three letters. */
+/* The shortest word of which the typed one, of at least three letters, is a prefix. */
 static const char *begun(const char *word, size_t n, const char *words, size_t *found_n)
 {
 	const char *found = NULL;

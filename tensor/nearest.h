@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * "did you mean": every message about a word that is not one of a list is made with these.
+ * "did you mean": all messages about an unknown word of a list use these functions.
  */
 #ifndef QUOLL_TENSOR_NEAREST_H
 #define QUOLL_TENSOR_NEAREST_H
 
 #include "tensor/base.h"
 
-/* "; did you mean 'x'?" for an unknown word among the space-separated `words`: "" when nothing is near. `text` holds the
- * result. */
+/* Suggests the nearest of the space-separated `words`: "; did you mean 'x'?", or "" when none is close. The result
+ * is in `text`. */
 const char *ql_nearest(const char *word, const char *words, char text[96]);
 
 /* Fails with "what: wanted one of words, got 'got'; did you mean 'x'?" */

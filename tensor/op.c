@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * ql_op_apply: infer -> choose -> allocate -> run -> record. The choice is the only branch a user must know:
+ * ql_op_apply: infer -> choose -> allocate -> run -> record. The choice is the only branch that a user must know:
  * an integer path if one matches, else the fallback for quantized operands, else the plain kernel.
  */
 #include "tensor/op.h"
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tensor/codec.h"
 #include "tensor/fallback.h"
 #include "tensor/ledger.h"
-#include "tensor/map.h"
 #include "tensor/scratch.h"
 #include "tensor/tape.h"
 
@@ -108,7 +108,8 @@ enum ql_status ql_infer_broadcast(struct ql_ctx *ctx, struct ql_call *call)
 			if (t->shape[d] == 1 || t->shape[d] == r->shape[d + shift])
 				continue;
 			if (r->shape[d + shift] != 1)
-				return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted shapes that broadcast (equal or 1, from the last axis), got %s and %s",
+				return ql_fail(ctx, QL_ERR_SHAPE,
+					"%s: wanted shapes that broadcast (equal or 1, from the last axis), got %s and %s",
 					call->op->doc.name, ql_shape_text(call->in[0]->rank, call->in[0]->shape, a),
 					ql_shape_text(t->rank, t->shape, b));
 			r->shape[d + shift] = t->shape[d];
@@ -148,13 +149,19 @@ static void drop_outputs(struct ql_ctx *ctx, struct ql_call *call)
 	call->list = NULL;
 }
 
+/* Compares the first letters inline, because this runs before every op and most names differ there. */
+static bool serves(const struct ql_path *path, const char *op)
+{
+	return !path->op || (path->op[0] == op[0] && !strcmp(path->op, op));
+}
+
 static const struct ql_path *find_path(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
 {
 	const struct ql_path *const *p = ctx->quant ? ctx->quant->paths : NULL;
 
 	*reason = "the op has no integer kernel";
 	for (; p && *p; p++)
-		if ((!(*p)->op || !strcmp((*p)->op, call->op->doc.name)) && (*p)->match(call, reason))
+		if (serves(*p, call->op->doc.name) && (*p)->match(call, reason))
 			return *p;
 	return NULL;
 }
@@ -163,15 +170,15 @@ static enum ql_status allocate_and_eval(struct ql_ctx *ctx, struct ql_call *call
 {
 	enum ql_status status = QL_OK;
 
-	if (call->into && call->op->eval == ql_map_eval && ql_map_may_overwrite(call)) {
+	if (call->into && call->op->may_overwrite && call->op->may_overwrite(call)) {
 		call->out[0] = ql_tensor_keep(call->into);
 		call->into->storage->version++;
 	}
 	if (!(call->op->flags & QL_LIST_OUT) && !call->op->allocates)
 		for (int i = 0; i < call->n_out && !status; i++)
 			if (!call->out[i])
-				status = ql_tensor_new(ctx, call->result[i].dtype, call->result[i].rank, call->result[i].shape,
-					&call->out[i]);
+				status = ql_tensor_new(ctx, call->result[i].dtype, call->result[i].rank,
+					call->result[i].shape, &call->out[i]);
 	return status ? status : call->op->eval(ctx, call);
 }
 
@@ -198,7 +205,7 @@ static enum ql_status run_fallback(struct ql_ctx *ctx, struct ql_call *call, con
 	return status;
 }
 
-/* The result of an option out=spec when the op itself ran in float. */
+/* Applies out=spec after the op ran in float. */
 static enum ql_status quantize_result(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_value *spec = ql_call_attr(call, "out");
@@ -217,6 +224,19 @@ static enum ql_status quantize_result(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
+/* An option that only integer paths support is an error without such a path. */
+static enum ql_status check_integer(struct ql_ctx *ctx, const struct ql_call *call, const char *reason)
+{
+	const struct ql_attr *a = call->op->doc.attrs;
+
+	for (int i = 0; a && call->attr && a[i].type != QL_ATTR_END; i++)
+		if (a[i].flags & QL_INTEGER_ONLY && call->attr[i].set)
+			return ql_fail(ctx, QL_ERR_UNSUPPORTED,
+				"%s: %s: wanted quantized operands and out= that an integer kernel takes, got none: %s",
+				call->op->doc.name, a[i].name, reason ? reason : "no operand is quantized");
+	return QL_OK;
+}
+
 static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_path *path = NULL;
@@ -228,13 +248,16 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call)
 		call->kernel = "none";
 		return QL_OK;
 	}
-	/* plain integers may have a path too: exact products */
+	/* plain integers may also have a path: exact products */
 	if (!(call->op->flags & QL_NATIVE))
 		path = find_path(ctx, call, &reason);
 	if (path) {
-		call->path = path->name; /* eval may say more exactly */
+		call->path = path->name; /* eval may set a more specific name */
 		return path->eval(ctx, call);
 	}
+	status = check_integer(ctx, call, reason);
+	if (status)
+		return status;
 	if (any_quantized(call) && !(call->op->flags & QL_NATIVE))
 		status = run_fallback(ctx, call, reason);
 	else
@@ -248,17 +271,19 @@ static enum ql_status convert_into(struct ql_ctx *ctx, struct ql_call *call)
 	struct ql_tensor *to = call->into, *from = call->out[0];
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
 
-	if (to == from) /* written over already */
+	if (to == from) /* already overwritten */
 		return QL_OK;
 	if (!ql_tensor_same_shape(to, from))
-		return ql_fail(ctx, QL_ERR_SHAPE, "%s_: wanted a result of the tensor's own shape %s, got %s", call->op->doc.name,
-			ql_shape_text(to->rank, to->shape, a), ql_shape_text(from->rank, from->shape, b));
+		return ql_fail(ctx, QL_ERR_SHAPE, "%s_: wanted a result of the tensor's own shape %s, got %s",
+			call->op->doc.name, ql_shape_text(to->rank, to->shape, a),
+			ql_shape_text(from->rank, from->shape, b));
 	if (to->q && !from->q)
 		return ql_encode(ctx, from, to, NULL, NULL);
 	if (to->q && ql_qparams_equal(to->q, from->q))
 		return ql_tensor_copy(ctx, to, from);
 	if (ql_dtype_is_integer(to->dtype) && ql_dtype_is_float(from->dtype))
-		return ql_fail(ctx, QL_ERR_DTYPE, "%s_: wanted a result that fits %s, got %s; use the form without underscore",
+		return ql_fail(ctx, QL_ERR_DTYPE,
+			"%s_: wanted a result that fits %s, got %s; use the form without underscore",
 			call->op->doc.name, ql_dtype_name(to->dtype), ql_dtype_name(from->dtype));
 	return ql_tensor_copy(ctx, to, from);
 }
@@ -285,11 +310,11 @@ static enum ql_status check_into(struct ql_ctx *ctx, const struct ql_call *call)
 		status = ql_tape_check_write(ctx, what, call->into, call->in[i]);
 	if (status || !ql_tensor_overlaps_itself(call->into))
 		return status;
-	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s_: wanted a tensor whose elements are all distinct, got an expanded view",
-		call->op->doc.name);
+	return ql_fail(ctx, QL_ERR_ARGUMENT,
+		"%s_: wanted a tensor whose elements are all distinct, got an expanded view", call->op->doc.name);
 }
 
-/* Results for the backward alone: the node, if there is one, has kept them. */
+/* Releases the results for backward only: the node, if any, keeps them. */
 static void drop_private(struct ql_ctx *ctx, struct ql_call *call)
 {
 	int given = call->op->outputs ? call->op->outputs : 1;
@@ -311,7 +336,7 @@ static void record(struct ql_ctx *ctx, struct ql_call *call, uint64_t operands)
 	row = ql_ledger_count(ctx, call->op->doc.name, call->path ? call->path : "float32",
 		call->kernel ? call->kernel : "ref", call->reason, operands);
 	if (call->op->flags & QL_VIEW)
-		return; /* a view is still explained by what made its values */
+		return; /* a view keeps the origin of its values */
 	for (int i = 0; i < QL_MAX_OUT; i++)
 		if (call->out[i])
 			call->out[i]->origin = row;
@@ -333,7 +358,7 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 		status = call->op->infer(ctx, call);
 	for (int i = 0; i < call->n_out && !status && !(call->op->flags & (QL_LIST_OUT | QL_VIEW)); i++)
 		status = ql_shape_check(ctx, call->op->doc.name, call->result[i].rank, call->result[i].shape);
-	ctx->nograd++; /* an eval may call other ops: the node is this op's */
+	ctx->nograd++; /* ops called by eval must not record nodes */
 	if (!status)
 		status = run(ctx, call);
 	ctx->nograd--;
@@ -354,8 +379,8 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-enum ql_status ql_op_run(struct ql_ctx *ctx, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *b,
-	struct ql_tensor **out)
+enum ql_status ql_op_run(
+	struct ql_ctx *ctx, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *b, struct ql_tensor **out)
 {
 	struct ql_tensor *in[2] = {a, b};
 	struct ql_call call = {.op = op, .in = in, .n_in = b ? 2 : a ? 1 : 0};

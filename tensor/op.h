@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * An operation: one descriptor, one way to run it (ql_op_apply): infer -> choose -> allocate -> run -> record.
+ * Operations. ql_op_apply runs all of them: infer -> choose -> allocate -> run -> record.
  */
 #ifndef QUOLL_TENSOR_OP_H
 #define QUOLL_TENSOR_OP_H
@@ -8,19 +8,19 @@
 #include "tensor/qparams.h"
 #include "tensor/tensor.h"
 
-#define QL_MAX_OUT 4 /* results of an op that does not give a list */
+#define QL_MAX_OUT 4 /* results of an op without QL_LIST_OUT */
 
 /* flags of an op */
-#define QL_VIEW 1u      /* shares its operand's storage; infer makes the result, there is no eval */
-#define QL_NATIVE 2u    /* takes quantized operands as they are: never falls back */
-#define QL_NUMBERS 4u   /* an operand may be a number */
-#define QL_LIST_IN 8u   /* operands come as one list */
-#define QL_LIST_OUT 16u /* results go out as one list */
-#define QL_INPLACE 32u  /* also exists as name_, which writes its result into the first operand */
-#define QL_FUNCTION 64u /* tensor.name only, not a method */
-#define QL_METHOD 128u  /* method only */
-#define QL_ELEMENTWISE 512u /* with out=, an element of the result depends on the same ones of the operands alone */
-#define QL_AXIS_SECOND 256u /* the axis stands behind the first operand: x:gather(axis, index) */
+#define QL_VIEW 1u          /* shares its operand's storage; infer makes the result, there is no eval */
+#define QL_NATIVE 2u        /* handles quantized operands itself: never falls back */
+#define QL_NUMBERS 4u       /* an operand may be a number */
+#define QL_LIST_IN 8u       /* operands are passed as one list */
+#define QL_LIST_OUT 16u     /* results are returned as one list */
+#define QL_INPLACE 32u      /* has an in-place form name_, which writes into the first operand */
+#define QL_FUNCTION 64u     /* tensor.name only, not a method */
+#define QL_METHOD 128u      /* method only */
+#define QL_ELEMENTWISE 512u /* even with out=, element i of the result depends only on elements i of the operands */
+#define QL_AXIS_SECOND 256u /* the axis is the argument after the first operand: x:gather(axis, index) */
 
 struct ql_op;
 
@@ -36,14 +36,14 @@ struct ql_call {
 	const struct ql_op *op;
 	struct ql_tensor **in; /* borrowed */
 	int n_in;
-	uint32_t weak;               /* bit i: operand i (< 32) was a literal number: it adapts to the others' dtype */
+	uint32_t weak;               /* bit i: operand i (< 32) was a literal number and adapts to the others' dtype */
 	const struct ql_value *attr; /* one per op->doc.attrs */
-	struct ql_tensor *into;      /* in-place form: receives the result; else NULL */
+	struct ql_tensor *into;      /* destination of an in-place call; else NULL */
 	struct ql_result result[QL_MAX_OUT];
 	struct ql_tensor *out[QL_MAX_OUT];
 	struct ql_tensor **list; /* outputs of a QL_LIST_OUT op, from ql_alloc: the caller frees it */
-	/* Number of results; infer sets it, 1 by default. Those beyond op->outputs are for backward alone: the tape
-	 * saves them always, the caller does not get them. */
+	/* Number of results; infer sets it, 1 by default. Those beyond op->outputs are for backward only: the tape
+	 * always saves them, the caller never gets them. */
 	int n_out;
 	const char *path, *kernel, *reason; /* for the ledger; static strings */
 };
@@ -54,52 +54,52 @@ struct ql_back;
 typedef enum ql_status ql_backward_fn(struct ql_back *b);
 typedef uint32_t ql_saves_fn(const struct ql_call *call);
 
-/* bits of saves: what backward reads of a call */
-#define QL_SAVE(i) (1u << (i))      /* operand i < 31 */
-#define QL_SAVE_RESULT (1u << 31)   /* the results */
-#define QL_SAVE_ALL 0x7fffffffu     /* all operands */
+/* Bits of `saves`: the tensors of a call that backward reads. */
+#define QL_SAVE(i) (1u << (i))    /* operand i < 31 */
+#define QL_SAVE_RESULT (1u << 31) /* the results */
+#define QL_SAVE_ALL 0x7fffffffu   /* all operands */
 
 struct ql_op {
-	struct ql_doc doc; /* becomes the Lua method or function, help, manual */
+	struct ql_doc doc;            /* becomes the Lua method or function, help, manual */
 	uint8_t arity_min, arity_max; /* operands; QL_LIST_IN: any number */
-	uint8_t outputs;              /* 0 means 1. Results behind these are kept for backward only: infer asks for them
-					 in n_out when ql_tape_wanted, and nobody else sees them */
+	uint8_t outputs;              /* 0 means 1. Further results are for backward only, see n_out */
 	uint32_t flags;
-	ql_infer_fn *infer; /* shape and dtype rule; a view op fills out[] here */
-	ql_eval_fn *eval;   /* in[] -> out[], which are allocated */
-	bool allocates;     /* eval makes out[] itself */
-	ql_backward_fn *backward; /* gradients, written with other ops (back.h); NULL: the op has none */
+	ql_infer_fn *infer;                                /* shape and dtype rule; a view op fills out[] here */
+	ql_eval_fn *eval;                                  /* computes the allocated out[] from in[] */
+	bool (*may_overwrite)(const struct ql_call *call); /* whether eval may write to call->into; NULL: never */
+	bool allocates;                                    /* eval allocates out[] */
+	ql_backward_fn *backward; /* gradients, composed of other ops (back.h); NULL: no gradient */
 	uint32_t saves;           /* what backward reads */
-	ql_saves_fn *saves_for;   /* instead of saves, where it depends on the call; NULL: saves */
-	const void *impl;   /* for the shared evals of a family, e.g. struct ql_map */
+	ql_saves_fn *saves_for;   /* replaces `saves` where that depends on the call; NULL: use `saves` */
+	const void *impl;         /* data for an eval that several ops share, e.g. struct ql_map */
 };
 
-/* An integer implementation of an op, registered by quant/. `match` says whether it can run this call, else
- * sets *reason to a static string. `eval` allocates out[] itself and sets call->kernel. */
+/* An integer implementation of an op, registered by quant/. `match` returns true if it can run the call, else sets
+ * *reason to a static string. `eval` allocates out[] and sets call->kernel. */
 struct ql_path {
-	const char *op;      /* name of the op it serves; NULL: any */
-	const char *name;    /* as the ledger shows it: "int8" */
-	const char *dtypes;  /* for quant.ops(): dtypes it takes, space-separated; dtype=path where eval says another name */
+	const char *op;     /* name of the op it serves; NULL: any */
+	const char *name;   /* as the ledger shows it: "int8" */
+	const char *dtypes; /* for quant.ops(): accepted dtypes, by spaces; dtype=path where eval names another path */
 	const char *text;
 	bool (*match)(struct ql_call *call, const char **reason);
 	ql_eval_fn *eval;
 };
 
-/* What quant/ hands to tensor/ at start. */
+/* Functions that quant/ registers with the context. */
 struct ql_quant {
 	const struct ql_path *const *paths; /* NULL-terminated */
-	/* gives x quantized by the spec */
-	enum ql_status (*quantize)(struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec,
-		struct ql_tensor **out);
-	/* the scheme of that name, for files; NULL: none */
+	/* Gives x quantized by the spec. */
+	enum ql_status (*quantize)(
+		struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out);
+	/* The scheme called `name`, for files; NULL when unknown. */
 	const struct ql_scheme *(*scheme)(const char *name);
 };
 
-/* Runs the call; on QL_OK the outputs are given in call->out (or call->list). Errors leave nothing. */
+/* Runs the call; on QL_OK the outputs are given in call->out (or call->list). On an error no tensor is left. */
 enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call);
-/* The same with up to two operands and no attributes: for use inside the library. */
-enum ql_status ql_op_run(struct ql_ctx *ctx, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *b,
-	struct ql_tensor **out);
+/* ql_op_apply with one or two operands (b may be NULL) and no attributes, for calls inside the library. */
+enum ql_status ql_op_run(
+	struct ql_ctx *ctx, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *b, struct ql_tensor **out);
 
 /* NULL-terminated tables of the ops of this folder. */
 extern const struct ql_op *const ql_ops[];
@@ -107,12 +107,12 @@ const struct ql_op *ql_op_by_name(const struct ql_op *const *table, const char *
 
 /* The attribute called `name`, or NULL when the op has none or it was not given. */
 const struct ql_value *ql_call_attr(const struct ql_call *call, const char *name);
-/* Values with defaults. */
+/* The value of attribute `name`, or `otherwise` when it is absent. */
 int64_t ql_call_int(const struct ql_call *call, const char *name, int64_t otherwise);
 double ql_call_float(const struct ql_call *call, const char *name, double otherwise);
 bool ql_call_bool(const struct ql_call *call, const char *name, bool otherwise);
 const char *ql_call_string(const struct ql_call *call, const char *name, const char *otherwise);
-/* 0-based axis of attribute `name` for operand 0; *axis stays as it was when the attribute is absent. */
+/* 0-based axis of attribute `name` for operand 0; *axis is unchanged when the attribute is absent. */
 enum ql_status ql_call_axis(struct ql_ctx *ctx, const struct ql_call *call, const char *name, int *axis);
 
 /* Sets result[i] */
@@ -121,7 +121,7 @@ void ql_result_set(struct ql_call *call, int i, unsigned dtype, int rank, const 
 enum ql_status ql_infer_broadcast(struct ql_ctx *ctx, struct ql_call *call);
 /* Same shape and dtype as operand 0 (float32 when it is quantized). */
 enum ql_status ql_infer_same(struct ql_ctx *ctx, struct ql_call *call);
-/* dtype an operand counts as: float32 when quantized */
+/* The dtype that an operand counts as: float32 when quantized. */
 unsigned ql_operand_dtype(const struct ql_tensor *t);
 
 #endif

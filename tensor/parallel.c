@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Claimed chunks in OpenMP regions (team.h). Static partitions with barriers made a 0.13 ms product take 8 ms when
- * another program used one of the cores; with claimed chunks it stayed below 2.5 times the quiet time.
+ * Dynamically claimed chunks in OpenMP regions (team.h). With static partitions and barriers a 0.13 ms product took
+ * 8 ms when another program used one of the cores; with claimed chunks it stayed below 2.5 times the time on an
+ * idle machine.
  *
- * Each thread begins with a range of its own and then takes what others have left: the threads walk through memory
- * far apart, each straight on. Summing 64 MiB took 0.66 ms that way on two cores that share a 32 MiB cache, and
- * 0.92 ms when both claimed from one counter.
+ * Each thread starts with its own range and then steals remaining chunks of others, so threads access separate
+ * parts of memory sequentially. Summing 64 MiB took 0.66 ms that way on two cores that share a 32 MiB cache, and
+ * 0.92 ms with one shared counter.
  */
 #include "tensor/parallel.h"
 
@@ -12,7 +13,7 @@
 
 #include "tensor/team.h"
 
-#define RANGES 64 /* more threads than that share them */
+#define RANGES 64 /* more threads share ranges */
 
 struct range {
 	_Alignas(64) _Atomic int64_t next; /* of its chunks */
@@ -42,7 +43,7 @@ static void run_range(const struct loop *l, struct range *r)
 		l->body(l->arg, chunk * l->grain, ql_min64((chunk + 1) * l->grain, l->n));
 }
 
-/* share(k) chunks come before range k, of nearly equal lengths, without overflow. */
+/* The number of chunks before range k; ranges have nearly equal lengths. Does not overflow. */
 static int64_t share(const struct loop *l, int k)
 {
 	return l->chunks / l->ranges * k + ql_min64(l->chunks % l->ranges, k);
@@ -66,7 +67,7 @@ static void run_parallel(struct loop *l, int threads)
 	ql_team_run(run_ranges, l);
 }
 
-/* Threads for a loop of so many chunks. When the system refuses some, the context goes on with those that there are. */
+/* The number of threads for a loop of so many chunks. If the system refuses some, the context continues with fewer. */
 static int team_for(struct ql_ctx *ctx, int64_t chunks, int64_t work_ns)
 {
 	int there;
@@ -75,14 +76,15 @@ static int team_for(struct ql_ctx *ctx, int64_t chunks, int64_t work_ns)
 		return 1;
 	there = ql_team_ready(ctx->threads);
 	if (there < ctx->threads) {
-		ql_warn(ctx, "threads: the system starts no more than %d of %d; going on with them", there, ctx->threads);
+		ql_warn(ctx, "threads: the system starts no more than %d of %d; going on with them", there,
+			ctx->threads);
 		ctx->threads = there;
 	}
 	return there;
 }
 
-enum ql_status ql_parallel_for(struct ql_ctx *ctx, int64_t n, int64_t grain, int64_t work_ns, ql_parallel_fn *body,
-	void *arg)
+enum ql_status ql_parallel_for(
+	struct ql_ctx *ctx, int64_t n, int64_t grain, int64_t work_ns, ql_parallel_fn *body, void *arg)
 {
 	struct loop l;
 	int threads;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Quantization parameters: sharing, and how they follow views. Encoding and decoding are in codec.c.
+ * Quantization parameters: sharing, and views of them. Encoding and decoding are in codec.c.
  */
 #include "tensor/qparams.h"
 
@@ -44,7 +44,7 @@ struct ql_codes ql_qparams_codes(const struct ql_qparams *q, unsigned dtype, int
 	if (!q->bits)
 		return codes;
 	q->scheme->range(dtype, false, &codes);
-	bool wide = codes.lo != q->codes.lo || codes.hi != q->codes.hi; /* as an explicit scale allows */
+	bool wide = codes.lo != q->codes.lo || codes.hi != q->codes.hi; /* possible with an explicit scale */
 	codes.bits = (uint8_t)ql_tensor_at_f64(q->bits, i);
 	q->scheme->range(dtype, wide, &codes);
 	return codes;
@@ -84,17 +84,18 @@ static bool same_values(const struct ql_tensor *a, const struct ql_tensor *b)
 
 bool ql_qparams_equal(const struct ql_qparams *a, const struct ql_qparams *b)
 {
-	return a == b || (a->scheme == b->scheme && a->codes.lo == b->codes.lo && a->codes.hi == b->codes.hi &&
-		a->codes.octaves == b->codes.octaves && a->axis == b->axis && a->block_axis == b->block_axis &&
-		a->block == b->block && same_values(a->scale, b->scale) && same_values(a->zero_point, b->zero_point) &&
-		same_values(a->bits, b->bits));
+	return a == b ||
+	       (a->scheme == b->scheme && a->codes.lo == b->codes.lo && a->codes.hi == b->codes.hi &&
+		       a->codes.octaves == b->codes.octaves && a->axis == b->axis && a->block_axis == b->block_axis &&
+		       a->block == b->block && same_values(a->scale, b->scale) &&
+		       same_values(a->zero_point, b->zero_point) && same_values(a->bits, b->bits));
 }
 
 /* ---- views ---- */
 
 enum follow { PERMUTE, NARROW, SELECT, RESHAPE, EXPAND };
 
-/* What a view does to scale, zero_point and bits alike, in their own axes. */
+/* A view operation on scale, zero_point and bits, in their own axes. */
 struct change {
 	enum follow kind;
 	const char *op;
@@ -111,16 +112,11 @@ static enum ql_status apply(struct ql_ctx *ctx, const struct change *c, struct q
 	enum ql_status status;
 
 	switch (c->kind) {
-	case PERMUTE:
-		return ql_view_permute(ctx, c->op, t, c->order, out);
-	case NARROW:
-		return ql_view_narrow(ctx, c->op, t, c->axis, c->start, c->length, out);
-	case SELECT:
-		return ql_view_select(ctx, c->op, t, c->axis, c->start, out);
-	case EXPAND:
-		return ql_view_expand(ctx, c->op, t, c->rank, c->shape, out);
-	case RESHAPE:
-		break;
+	case PERMUTE: return ql_view_permute(ctx, c->op, t, c->order, out);
+	case NARROW: return ql_view_narrow(ctx, c->op, t, c->axis, c->start, c->length, out);
+	case SELECT: return ql_view_select(ctx, c->op, t, c->axis, c->start, out);
+	case EXPAND: return ql_view_expand(ctx, c->op, t, c->rank, c->shape, out);
+	case RESHAPE: break;
 	}
 	status = ql_tensor_contiguous(ctx, t, &flat);
 	if (status)
@@ -130,7 +126,7 @@ static enum ql_status apply(struct ql_ctx *ctx, const struct change *c, struct q
 	return status;
 }
 
-/* Replaces one of the tensors, if there is one, by its view. */
+/* Replaces one of the tensors, if present, with its view. */
 static enum ql_status replace(struct ql_ctx *ctx, const struct change *c, struct ql_tensor **t)
 {
 	struct ql_tensor *view;
@@ -146,9 +142,9 @@ static enum ql_status replace(struct ql_ctx *ctx, const struct change *c, struct
 	return QL_OK;
 }
 
-/* gives a copy of the params of codes of `dtype` with scale, zero_point and bits changed */
-static enum ql_status changed(struct ql_ctx *ctx, const struct change *c, const struct ql_qparams *q, unsigned dtype,
-	struct ql_qparams **out)
+/* Gives a copy of the params with views of scale, zero_point and bits; `dtype` is that of the codes. */
+static enum ql_status changed(
+	struct ql_ctx *ctx, const struct change *c, const struct ql_qparams *q, unsigned dtype, struct ql_qparams **out)
 {
 	struct ql_qparams *copy = ql_qparams_copy(ctx, q);
 	enum ql_status status;
@@ -170,7 +166,7 @@ static enum ql_status changed(struct ql_ctx *ctx, const struct change *c, const 
 	return QL_OK;
 }
 
-/* gives the shared params when the view does not touch them, or a copy with other axis numbers */
+/* Gives the shared params if the view does not affect them, else a copy with other axis numbers. */
 static enum ql_status renumbered(struct ql_ctx *ctx, struct ql_qparams *q, int axis, struct ql_qparams **out)
 {
 	if (axis == q->axis) {
@@ -192,8 +188,8 @@ static int position(const int *order, int rank, int axis)
 	return -1;
 }
 
-enum ql_status ql_qparams_permute(struct ql_ctx *ctx, const struct ql_tensor *t, const int *order,
-	struct ql_qparams **out)
+enum ql_status ql_qparams_permute(
+	struct ql_ctx *ctx, const struct ql_tensor *t, const int *order, struct ql_qparams **out)
 {
 	struct change c = {.kind = PERMUTE, .op = "permute", .order = order};
 	enum ql_status status;
@@ -235,8 +231,8 @@ enum ql_status ql_qparams_narrow(struct ql_ctx *ctx, const char *op, const struc
 	return changed(ctx, &c, q, t->dtype, out);
 }
 
-enum ql_status ql_qparams_select(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t index,
-	struct ql_qparams **out)
+enum ql_status ql_qparams_select(
+	struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t index, struct ql_qparams **out)
 {
 	struct ql_qparams *q = t->q;
 	struct change c = {.kind = SELECT, .op = op, .axis = axis, .start = index};
@@ -258,8 +254,8 @@ enum ql_status ql_qparams_select(struct ql_ctx *ctx, const char *op, const struc
 	return QL_OK;
 }
 
-/* The axis of `shape` that has the same size and the same number of elements before it as `axis` of t, so
- * that the reshape neither merges nor splits it; -1: none. */
+/* The axis of `shape` with the same size and the same number of elements before it as `axis` of t, which the
+ * reshape neither merges nor splits; -1: none. */
 static int kept_axis(const struct ql_tensor *t, int axis, int rank, const int64_t *shape)
 {
 	int64_t before = 1, seen = 1;
@@ -290,8 +286,8 @@ enum ql_status ql_qparams_reshape(struct ql_ctx *ctx, const char *op, const stru
 	axis = kept_axis(t, old, rank, shape);
 	if (axis < 0)
 		return ql_fail(ctx, QL_ERR_SHAPE,
-			"%s: wanted a shape that keeps the quantized axis %d whole, got %s to %s; use :dequantize() first", op, old + 1,
-			ql_shape_text(t->rank, t->shape, from), ql_shape_text(rank, shape, to));
+			"%s: wanted a shape that keeps the quantized axis %d whole, got %s to %s; use :dequantize() first",
+			op, old + 1, ql_shape_text(t->rank, t->shape, from), ql_shape_text(rank, shape, to));
 	if (!q->block)
 		return renumbered(ctx, q, axis, out);
 	for (int d = 0; d < rank; d++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Random numbers by counter: element i of a draw depends on the seed and its position only, so the bits are the same
- * for any number of threads and every instruction set.
- * Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+ * Counter-based random numbers: element i depends only on the seed and its position, so the bits do not depend on
+ * the number of threads or the instruction set. Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random
+ * numbers: as easy as 1, 2, 3", SC 2011.
  */
 #ifndef QUOLL_TENSOR_RNG_H
 #define QUOLL_TENSOR_RNG_H
@@ -10,7 +10,7 @@
 
 /* Four 32-bit words for each counter first, first + 1, … */
 void ql_rng_words(int variant, uint64_t seed, uint64_t first, int64_t counters, uint32_t *out);
-/* 64 more bits for the element at `position`, where the first ones are of no use; attempt 1, 2, … */
+/* 64 more bits for the element at `position` when rejection sampling discards the first; attempt 1, 2, … */
 uint64_t ql_rng_again(uint64_t seed, uint64_t position, uint32_t attempt);
 /* Reserves the counters that n words need and returns the first of them. */
 uint64_t ql_rng_take(struct ql_ctx *ctx, int64_t words);

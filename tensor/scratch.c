@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Scratch arena: a list of chunks, each twice as large as the one before until a bound. When all is
- * released only the newest (largest) chunk is kept, so that the steady state is one chunk.
+ * Scratch arena: a list of chunks, each twice as large as the previous one up to a limit. When everything is
+ * released, only the newest (largest) chunk is kept, so that the steady state is one chunk.
  */
 #include "tensor/scratch.h"
 
@@ -80,7 +80,7 @@ void *ql_scratch_array(struct ql_ctx *ctx, int64_t n, size_t size)
 	return ql_scratch_take(ctx, ql_size_array(n, size));
 }
 
-/* With an empty mark the largest chunk (the top one) stays for the next operation. */
+/* Releases to an empty mark; the largest (top) chunk is kept for the next operation. */
 static void release_all(struct ql_ctx *ctx)
 {
 	struct chunk *top = ctx->scratch->top, *c, *below;

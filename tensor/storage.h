@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reference-counted bytes on a device. Views share one storage; `version` counts writes, so that a value
- * which was kept can be recognised as stale.
+ * Reference-counted bytes on a device. Views share one storage; `version` counts writes, so that data derived from
+ * the bytes can be recognised as stale.
  */
 #ifndef QUOLL_TENSOR_STORAGE_H
 #define QUOLL_TENSOR_STORAGE_H
@@ -13,13 +13,13 @@ struct ql_storage {
 	uint64_t version;
 	void *data;
 	const struct ql_device *device;
-	struct ql_derived *derived; /* what is kept with the bytes; NULL: nothing */
+	struct ql_derived *derived; /* list of data derived from the bytes; NULL: none */
 };
 
-/* What was made from the bytes for a use that comes again: packed weights. It lives with the storage until the bytes are
- * written to. Only its maker knows what it is. */
+/* Identifies data derived from the bytes for repeated use, such as packed weights. It is freed with the storage or
+ * when the bytes are written. Only its maker knows its layout. */
 struct ql_derived_key {
-	const void *maker; /* told apart by its address: a kernel */
+	const void *maker; /* identified by its address: a kernel */
 	int64_t offset, stride[2], size[2];
 	unsigned dtype;
 };
@@ -27,17 +27,18 @@ struct ql_derived_key {
 struct ql_derived {
 	struct ql_derived *next;
 	struct ql_derived_key key;
-	uint64_t version; /* of the bytes that it was made from */
-	int asked;        /* how often before */
-	void *data;       /* from ql_alloc, the storage frees it; NULL: not made yet */
+	uint64_t version; /* of the bytes that it was derived from */
+	int asked;        /* number of earlier requests */
+	void *data;       /* from ql_alloc, freed by the storage; NULL: not made yet */
 };
 
-/* gives a storage of `bytes` bytes, not cleared; NULL with a message when there is no memory */
+/* Gives a storage of `bytes` uninitialized bytes; NULL with a message when out of memory. */
 struct ql_storage *ql_storage_new(struct ql_ctx *ctx, const struct ql_device *device, size_t bytes);
 struct ql_storage *ql_storage_keep(struct ql_storage *s);
 void ql_storage_release(struct ql_ctx *ctx, struct ql_storage *s);
-/* The place for what the key stands for: found, or made empty. What is asked for once may not be worth its memory: `asked`
- * tells. It is valid until the next call for this storage. NULL, without an error, when there is no memory. */
+/* Returns the cache slot of `key`, a new empty one if there is none. `asked` lets the caller skip data that is
+ * requested only once. The slot is valid until the next call for this storage. NULL, without an error, when out of
+ * memory. */
 struct ql_derived *ql_storage_derived(struct ql_ctx *ctx, struct ql_storage *s, const struct ql_derived_key *key);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Recording. Nodes are numbered as they are made, so an operand's node is older than the result's. Chains of nodes are
- * freed by a work list: a graph may be millions of nodes deep.
+ * Recording. Nodes are numbered as they are made, so an operand's node is older than the result's. Nodes are freed
+ * by a work list instead of recursion: a graph may be millions of nodes deep.
  */
 #include "tensor/tape.h"
 
 #include <string.h>
-
 
 /* ---- freeing ---- */
 
@@ -88,7 +87,7 @@ static void *take_zeroed(struct ql_ctx *ctx, int n, size_t size, bool *ok)
 	return p;
 }
 
-/* A node with room for its edges and gradients; NULL when there is no memory. */
+/* A node with space for its edges and gradients; NULL when out of memory. */
 static struct ql_node *node_new(struct ql_ctx *ctx, const struct ql_op *op, int n_in, int n_out)
 {
 	struct ql_node *node = ql_alloc_zeroed(ctx, sizeof(*node));
@@ -155,14 +154,15 @@ bool ql_tape_wanted(const struct ql_ctx *ctx, const struct ql_call *call)
 	return false;
 }
 
-enum ql_status ql_tape_check_write(struct ql_ctx *ctx, const char *what, const struct ql_tensor *t,
-	const struct ql_tensor *from)
+enum ql_status ql_tape_check_write(
+	struct ql_ctx *ctx, const char *what, const struct ql_tensor *t, const struct ql_tensor *from)
 {
 	if (ctx->nograd > 0 || !(t->node || (from && from->node)))
 		return QL_OK;
 	return ql_fail(ctx, QL_ERR_ARGUMENT,
 		"%s: wanted a tensor that takes no part in gradients, got %s; use the form without underscore, or tensor.nograd",
-		what, t->node ? t->node->op ? "a result that has one" : "one with requires_grad" : "a value that has one");
+		what,
+		t->node ? t->node->op ? "a result that has one" : "one with requires_grad" : "a value that has one");
 }
 
 static enum ql_status copy_attrs(struct ql_ctx *ctx, struct ql_node *node, const struct ql_value *attr)
@@ -195,8 +195,9 @@ static enum ql_status copy_attrs(struct ql_ctx *ctx, struct ql_node *node, const
 	return ok ? QL_OK : QL_ERR_MEMORY;
 }
 
-/* A literal lives on the caller's stack: it is kept as a tensor of the result's dtype. */
-static enum ql_status keep_value(struct ql_ctx *ctx, struct ql_edge *e, struct ql_tensor *t, bool literal, unsigned dtype)
+/* A literal is on the caller's stack: a tensor of the result's dtype is kept instead. */
+static enum ql_status keep_value(
+	struct ql_ctx *ctx, struct ql_edge *e, struct ql_tensor *t, bool literal, unsigned dtype)
 {
 	enum ql_status status = QL_OK;
 
@@ -214,7 +215,7 @@ static struct ql_tensor *result_of(const struct ql_call *call, int i)
 	return call->list ? call->list[i] : call->out[i];
 }
 
-/* contiguous() and the like may give the operand itself, which has its node already. */
+/* contiguous() and the like may return the operand itself, which already has a node. */
 static bool is_operand(const struct ql_call *call, const struct ql_tensor *t)
 {
 	for (int i = 0; i < call->n_in; i++)
@@ -223,14 +224,14 @@ static bool is_operand(const struct ql_call *call, const struct ql_tensor *t)
 	return false;
 }
 
-/* Results through which a gradient flows. */
+/* True for results that have a gradient. */
 static bool is_differentiable(const struct ql_call *call, const struct ql_tensor *t)
 {
 	return ql_dtype_is_float(ql_operand_dtype(t)) && !is_operand(call, t);
 }
 
-static enum ql_status record_operands(struct ql_ctx *ctx, struct ql_node *node, const struct ql_call *call,
-	uint32_t saves)
+static enum ql_status record_operands(
+	struct ql_ctx *ctx, struct ql_node *node, const struct ql_call *call, uint32_t saves)
 {
 	enum ql_status status = QL_OK;
 
@@ -251,9 +252,12 @@ static enum ql_status record_operands(struct ql_ctx *ctx, struct ql_node *node, 
 	return status;
 }
 
-static enum ql_status record_results(struct ql_ctx *ctx, struct ql_node *node, const struct ql_call *call, uint32_t saves)
+static enum ql_status record_results(
+	struct ql_ctx *ctx, struct ql_node *node, const struct ql_call *call, uint32_t saves)
 {
-	int outputs = call->list ? call->n_out : node->op->outputs ? node->op->outputs : 1; /* the rest: for backward only */
+	int outputs = call->list          ? call->n_out
+		      : node->op->outputs ? node->op->outputs
+					  : 1; /* the rest: for backward only */
 
 	for (int i = 0; i < call->n_out; i++) {
 		struct ql_tensor *t = result_of(call, i);
@@ -279,7 +283,7 @@ enum ql_status ql_tape_record(struct ql_ctx *ctx, struct ql_call *call)
 
 	for (int i = 0; i < call->n_out; i++)
 		real = real || is_differentiable(call, result_of(call, i));
-	if (!real) /* positions, comparisons: nothing to flow */
+	if (!real) /* positions, comparisons: no gradient */
 		return QL_OK;
 	node = node_new(ctx, call->op, call->n_in, call->n_out);
 	if (!node)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The OpenMP team: how many threads the system lets us start, what a parallel region costs, and which processors they use.
+ * The OpenMP team: how many threads the system allows, the cost of a parallel region, and pinning to processors.
  *
- * libgomp ends the process when it cannot start a thread, and starts threads anew when the size of the team changes. So
- * the threads of a larger team are first started and joined here, and every region has the whole team: a thread without
- * work leaves at once.
+ * libgomp aborts the process if it cannot start a thread, and restarts threads when the team size changes. So the
+ * threads of a larger team are first started and joined here as a test, and every region uses the whole team: a
+ * thread without work leaves at once.
  *
- * After a region libgomp's threads spin briefly before they sleep: the layers of a network follow each other within that
- * time, and waking a thread takes 30 to 200 microseconds. Both costs, and how long the threads spin, are measured when
- * the team is started.
+ * After a region libgomp's threads spin briefly before they sleep: the layers of a network usually follow within
+ * that time, and waking a thread takes 30 to 200 microseconds. Both costs and the spin time are measured when the
+ * team starts.
  */
 #include "tensor/team.h"
 
@@ -22,30 +22,32 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tensor/base.h"
+
 #define MOST 1024
 #define STACK ((size_t)1 << 20) /* of a thread */
 #define ROUNDS 4                /* of each measurement */
 #define SLEEP_US 200            /* threads are asleep after this */
-#define AWAKE_NS 20000          /* least work to share with threads that are awake */
+#define AWAKE_NS 20000          /* minimum work to share with awake threads */
 #define ASLEEP_NS 60000
-#define START_NS 100000         /* the first region starts the threads */
-#define HELD_NS 1000000         /* after so long a wait for a thread that the system did not run, */
-#define SHY_NS 20000000         /* for so long */
-#define SHY_PAYS_NS 2000000     /* only loops with more work are shared */
-#define SHARE 3                 /* work, in costs of a region, from which half of it saved outweighs the cost by far */
+#define START_NS 100000     /* the first region starts the threads */
+#define HELD_NS 1000000     /* after waiting this long for a thread that was not scheduled, */
+#define SHY_NS 20000000     /* for this long */
+#define SHY_PAYS_NS 2000000 /* share only loops with more work */
+#define SHARE 3             /* minimum work per cost of a region, so that saving half of it clearly pays */
 
 static struct {
-	_Atomic bool busy; /* a region runs, or the team changes */
-	pthread_t owner;   /* the thread that libgomp's threads belong to; others run their loops alone */
+	_Atomic bool busy; /* a region is running, or the team is changing */
+	pthread_t owner;   /* the thread that owns libgomp's threads; others run loops serially */
 	bool owned, forked;
-	int size; /* threads with the owner; 0: not started */
-	int64_t awake_ns, asleep_ns, window_ns, last_ns, shy_ns; /* the last two are points in time */
+	int size;                                                /* threads including the owner; 0: not started */
+	int64_t awake_ns, asleep_ns, window_ns, last_ns, shy_ns; /* the last two are times */
 	bool pinned;
 	cpu_set_t before; /* processors that the owner may use when it is not pinned */
 } team;
 
-/* Before libgomp reads its environment (its own constructor has the default priority). Two thousand spins are 20 to 90
- * microseconds; libgomp spins less where there are more threads than processors. */
+/* Runs before libgomp reads its environment (its constructor has the default priority). Two thousand spins take 20
+ * to 90 microseconds; libgomp spins less with more threads than processors. */
 __attribute__((constructor(101))) static void set_policy(void)
 {
 	setenv("OMP_WAIT_POLICY", "passive", 0);
@@ -70,7 +72,7 @@ static bool is_owner(void)
 
 static void region(int n, ql_team_fn *fn, void *arg)
 {
-	int64_t done = 0; /* when the caller was */
+	int64_t done = 0; /* when the caller finished */
 
 #pragma omp parallel num_threads(n)
 	{
@@ -127,7 +129,7 @@ static void nothing(void *arg, int me)
 	(void)me;
 }
 
-/* The shortest time of an empty region that begins `pause_us` after the one before. */
+/* The shortest time of an empty region that starts `pause_us` after the previous one. */
 static int64_t shortest(int pause_us)
 {
 	int64_t least = INT64_MAX;
@@ -145,12 +147,7 @@ static int64_t shortest(int pause_us)
 	return least;
 }
 
-static int64_t at_least(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* The window is the longest of a few pauses after which a region costs about what it costs without a pause. */
+/* The window is the longest of a few pauses after which a region costs about as much as without a pause. */
 static void measure(void)
 {
 	static const int pauses[] = {10, 25, 50};
@@ -160,8 +157,8 @@ static void measure(void)
 	for (int i = 0; i < 3 && asleep > 2 * awake; i++)
 		if (shortest(pauses[i]) < (awake + asleep) / 2)
 			team.window_ns = 1000 * (int64_t)pauses[i];
-	team.awake_ns = at_least(SHARE * awake, AWAKE_NS);
-	team.asleep_ns = at_least(SHARE * asleep, ASLEEP_NS);
+	team.awake_ns = ql_max64(SHARE * awake, AWAKE_NS);
+	team.asleep_ns = ql_max64(SHARE * asleep, ASLEEP_NS);
 }
 
 /* ---- processors ---- */
@@ -182,7 +179,7 @@ static int read_number(const char *format, int cpu)
 	return value;
 }
 
-/* The first processor of the core of this one: siblings are "0,4" or "0-1". */
+/* The first processor of this one's core; siblings are listed as "0,4" or "0-1". */
 static int core_of(int cpu)
 {
 	return read_number("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
@@ -201,7 +198,7 @@ int ql_team_processors(void)
 	return n < 1 ? 1 : n > MOST ? MOST : (int)n;
 }
 
-/* The allowed processors: one of each core, then the rest. Gives their number. */
+/* Lists the allowed processors: one of each core, then the others. Returns their number. */
 static int order_processors(int list[CPU_SETSIZE])
 {
 	bool taken[CPU_SETSIZE] = {false};
@@ -228,7 +225,7 @@ struct binding {
 	_Atomic bool failed;
 };
 
-/* Binds the calling thread as `pinned` says. */
+/* Pins or unpins the calling thread, by `pinned`. */
 static void bind_one(void *arg, int me)
 {
 	struct binding *b = arg;
@@ -262,7 +259,8 @@ bool ql_team_pin(bool on)
 
 	if (on == team.pinned)
 		return true;
-	if (!is_owner() || (on && sched_getaffinity(0, sizeof(team.before), &team.before)) || atomic_exchange(&team.busy, true))
+	if (!is_owner() || (on && sched_getaffinity(0, sizeof(team.before), &team.before)) ||
+		atomic_exchange(&team.busy, true))
 		return false;
 	team.pinned = on;
 	good = bind_threads();
@@ -281,7 +279,7 @@ bool ql_team_pinned(void)
 
 /* ---- starting ---- */
 
-/* A child that does not call exec has no threads, and cannot start any: libgomp believes that it has them. */
+/* A forked child has no threads and cannot start any, because libgomp assumes that they exist. */
 static void forget(void)
 {
 	team.forked = true;
@@ -289,7 +287,7 @@ static void forget(void)
 	atomic_store(&team.busy, false);
 }
 
-/* Threads that a limit on address space leaves room for: their stacks take a quarter of what is left. */
+/* The number of threads whose stacks fit in a quarter of the remaining address space limit. */
 static int room_for_stacks(void)
 {
 	struct rlimit limit;
@@ -319,7 +317,7 @@ static void *wait_until_let_go(void *arg)
 	return arg;
 }
 
-/* How many of `n` threads the system starts side by side. They end again. */
+/* Starts up to `n` threads at the same time, joins them and returns their number. */
 static int try_threads(int n)
 {
 	pthread_attr_t attributes;
@@ -342,8 +340,8 @@ static int try_threads(int n)
 	return started;
 }
 
-/* Where the system refuses one more, only half of those that it starts are used: other programs and the rest of this one
- * need some, too. */
+/* At the system's limit uses only half of the possible threads: other programs and the rest of this one need some
+ * as well. */
 static int startable(int others)
 {
 	int room = room_for_stacks(), started;
@@ -353,7 +351,7 @@ static int startable(int others)
 	return started < others ? started / 2 : started;
 }
 
-/* Signals are the interpreter's, except faults. */
+/* Blocks signals except faults in the threads: the interpreter handles them. */
 static void start_threads(int n)
 {
 	sigset_t all, before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Creating, copying and asking tensors. Views are in view.c.
+ * Creates, copies and queries tensors. Views are in view.c.
  */
 #include "tensor/tensor.h"
 
@@ -12,7 +12,7 @@
 #include "tensor/transpose.h"
 #include "tensor/walk.h"
 
-#define COPY_SHORT 16   /* rows of fewer elements are exchanged for longer ones that lie across */
+#define COPY_SHORT 16   /* rows of fewer elements are swapped for a longer axis */
 #define COPY_BLOCK 1024 /* elements converted at a time: 8 KiB of doubles stay in L1 */
 
 int64_t ql_tensor_nelem(const struct ql_tensor *t)
@@ -41,7 +41,7 @@ static int64_t row_alignment(unsigned dtype)
 	return ql_dtype_is_packed(dtype) ? 8 / ql_dtypes[dtype].bits : 1;
 }
 
-/* Checks the sizes, sets contiguous strides, returns the byte count. */
+/* Checks the sizes, sets contiguous strides and computes the byte count. */
 static enum ql_status layout(struct ql_ctx *ctx, struct ql_tensor *t, uint64_t *bytes)
 {
 	uint64_t n = 1, align = (uint64_t)row_alignment(t->dtype);
@@ -53,7 +53,7 @@ static enum ql_status layout(struct ql_ctx *ctx, struct ql_tensor *t, uint64_t *
 			return ql_fail(ctx, QL_ERR_SHAPE, "tensor: size of axis %d: wanted 0 or more, got %lld", d + 1,
 				(long long)t->shape[d]);
 		t->stride[d] = (int64_t)n;
-		/* an axis of size 0 still has strides: they count as if it were 1 */
+		/* for strides an axis of size 0 counts as 1 */
 		ok = ok && ql_size_mul(n, t->shape[d] ? (uint64_t)t->shape[d] : 1, &n);
 		if (d == t->rank - 1)
 			ok = ok && ql_size_align(n, align, &n);
@@ -68,8 +68,7 @@ static enum ql_status layout(struct ql_ctx *ctx, struct ql_tensor *t, uint64_t *
 	return QL_OK;
 }
 
-enum ql_status ql_tensor_new(struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape,
-	struct ql_tensor **out)
+enum ql_status ql_tensor_new(struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape, struct ql_tensor **out)
 {
 	struct ql_tensor header = {.refs = 1, .dtype = (uint8_t)dtype, .rank = (uint8_t)rank}, *t;
 	uint64_t bytes;
@@ -98,8 +97,8 @@ enum ql_status ql_tensor_new(struct ql_ctx *ctx, unsigned dtype, int rank, const
 	return QL_OK;
 }
 
-enum ql_status ql_tensor_zeros(struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape,
-	struct ql_tensor **out)
+enum ql_status ql_tensor_zeros(
+	struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape, struct ql_tensor **out)
 {
 	enum ql_status status = ql_tensor_new(ctx, dtype, rank, shape, out);
 
@@ -178,7 +177,7 @@ bool ql_tensor_is_contiguous(const struct ql_tensor *t)
 
 bool ql_tensor_overlaps_itself(const struct ql_tensor *t)
 {
-	/* Strides come from views of contiguous tensors, so only a repeated axis (stride 0) can overlap. */
+	/* Strides come from views of contiguous tensors, so only a broadcast axis (stride 0) can overlap. */
 	for (int d = 0; d < t->rank; d++)
 		if (t->shape[d] > 1 && t->stride[d] == 0)
 			return true;
@@ -195,7 +194,7 @@ bool ql_tensor_same_shape(const struct ql_tensor *a, const struct ql_tensor *b)
 	return true;
 }
 
-/* The axis whose elements share bytes: the one of stride 1, also of a view. */
+/* The axis whose elements share bytes: the one with stride 1, also in a view. */
 static int packed_axis(const struct ql_tensor *t)
 {
 	for (int d = t->rank - 1; d >= 0 && ql_dtype_is_packed(t->dtype); d--)
@@ -217,7 +216,8 @@ uint64_t ql_rows_bytes(int64_t rows, int64_t row, unsigned bits)
 uint64_t ql_tensor_nbytes(const struct ql_tensor *t)
 {
 	int64_t row = t->rank ? t->shape[packed_axis(t)] : 1, rows = row ? ql_tensor_nelem(t) / row : 0;
-	const struct ql_tensor *params[] = {t->q ? t->q->scale : NULL, t->q ? t->q->zero_point : NULL, t->q ? t->q->bits : NULL};
+	const struct ql_tensor *params[] = {
+		t->q ? t->q->scale : NULL, t->q ? t->q->zero_point : NULL, t->q ? t->q->bits : NULL};
 	uint64_t bytes = ql_rows_bytes(rows, row, ql_dtypes[t->dtype].bits);
 
 	for (int i = 0; i < 3; i++)
@@ -241,13 +241,13 @@ struct copy {
 	int64_t pieces; /* per row */
 };
 
-/* values that float32 cannot hold exactly */
+/* True if float32 cannot represent all values. */
 static bool needs_double(const struct ql_dtype_info *d)
 {
 	return d->kind == QL_KIND_FLOAT ? d->bits > 32 : d->bits > 24;
 }
 
-/* int8 to int16 and the like stay exact in int64; a float on either side goes through the wider float. */
+/* Integers are converted through int64, which is exact; with a float on either side through the wider float. */
 static void convert(const struct copy *c, int64_t dst, int64_t dst_stride, int64_t src, int64_t src_stride, int64_t n)
 {
 	const struct ql_dtype_info *from = &ql_dtypes[c->from], *to = &ql_dtypes[c->to];
@@ -272,7 +272,7 @@ static void convert(const struct copy *c, int64_t dst, int64_t dst_stride, int64
 	}
 }
 
-/* One element n times: of expanded views. */
+/* Repeats one element n times, for expanded views. */
 static void repeat(char *dst, const char *src, size_t size, size_t n)
 {
 	memcpy(dst, src, size);
@@ -300,7 +300,7 @@ static void copy_piece(const struct copy *c, int64_t piece)
 			repeat(dst, src, size, (size_t)n);
 		return;
 	}
-	if (c->from == QL_int64 && c->to == QL_int64) { /* no rounding through anything */
+	if (c->from == QL_int64 && c->to == QL_int64) { /* copy without conversion */
 		for (int64_t i = 0; i < n; i++)
 			((int64_t *)c->dst)[offset[0] + i * dst_stride] =
 				((const int64_t *)c->src)[offset[1] + i * src_stride];
@@ -315,7 +315,7 @@ static void copy_body(void *arg, int64_t begin, int64_t end)
 		copy_piece(arg, i);
 }
 
-/* dst and src share no bytes */
+/* dst and src do not overlap. */
 static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
 {
 	struct copy c = {.from = src->dtype, .to = dst->dtype, .src = src->storage->data, .dst = dst->storage->data};
@@ -339,7 +339,7 @@ static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, cons
 		ql_walk_lengthen(&c.walk, COPY_SHORT);
 	c.pieces = ql_ceil_div(c.walk.row, COPY_BLOCK);
 	n = c.walk.rows * c.pieces;
-	/* rows across the packed axis share bytes: one thread */
+	/* neighbouring rows of the packed axis share bytes: one thread */
 	return ql_parallel_for(ctx, n, ql_max64(1, 32768 / c.walk.row),
 		packed && ql_walk_stride(&c.walk, 0) != 1 ? 0 : ql_tensor_nelem(dst), copy_body, &c);
 }
@@ -452,8 +452,8 @@ char *ql_tensor_text(const struct ql_tensor *t, char text[QL_SHAPE_TEXT])
 enum ql_status ql_axis(struct ql_ctx *ctx, const char *what, int64_t given, int rank, int *out)
 {
 	if (given == 0 || given > rank || given < -(int64_t)rank)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted an axis from 1 to %d (or -%d to -1), got %lld", what, rank,
-			rank, (long long)given);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted an axis from 1 to %d (or -%d to -1), got %lld", what,
+			rank, rank, (long long)given);
 	*out = (int)(given < 0 ? given + rank : given - 1);
 	return QL_OK;
 }
@@ -461,8 +461,9 @@ enum ql_status ql_axis(struct ql_ctx *ctx, const char *what, int64_t given, int 
 enum ql_status ql_index(struct ql_ctx *ctx, const char *what, int64_t given, int64_t size, int64_t *out)
 {
 	if (given == 0 || given > size || given < -size)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted an index from 1 to %lld (or negative, from the end), got %lld",
-			what, (long long)size, (long long)given);
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"%s: wanted an index from 1 to %lld (or negative, from the end), got %lld", what,
+			(long long)size, (long long)given);
 	*out = given < 0 ? given + size : given - 1;
 	return QL_OK;
 }

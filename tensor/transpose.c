@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Square tiles go through a buffer in L1: rows of the source are read whole and written into the buffer across, then
- * rows of the buffer are written whole. Element by element a matrix of 4096 x 4096 takes six times as long, since each
- * element is in a cache line of its own and all of these compete for the same places.
+ * Transposes square tiles in a buffer in L1: whole rows of the source are read and written to columns of the
+ * buffer, then whole rows of the buffer are written. Element by element a 4096 x 4096 matrix takes six times as
+ * long, since each element is in another cache line and these lines map to the same cache sets.
  */
 #include "tensor/transpose.h"
 
@@ -9,7 +9,7 @@
 
 #include "tensor/parallel.h"
 
-#define TILE 32 /* elements; at least this many along both axes, or rows are copied */
+#define TILE 32 /* elements; with fewer along either axis rows are copied */
 
 int ql_transpose_axis(const struct ql_walk *w)
 {
@@ -67,7 +67,8 @@ static void copy_tile(const struct job *j, char *dst, const char *src, int64_t n
 	else
 		turn_uint64_t(n, m, src, j->src_step, tile.eight);
 	for (int64_t i = 0; i < n; i++)
-		memcpy(dst + (size_t)(i * j->dst_step) * j->size, (const char *)&tile + (size_t)(i * TILE) * j->size, (size_t)m * j->size);
+		memcpy(dst + (size_t)(i * j->dst_step) * j->size, (const char *)&tile + (size_t)(i * TILE) * j->size,
+			(size_t)m * j->size);
 }
 
 static void body(void *arg, int64_t begin, int64_t end)
@@ -84,7 +85,7 @@ static void body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
-/* ql_walk_row leaves out the last axis, so the two axes are replaced by one of size 1 at the end. */
+/* Replaces the two axes by a last one of size 1, because ql_walk_row ignores the last axis. */
 static void remove_axes(struct ql_walk *w, int axis)
 {
 	int last = w->rank - 1;
@@ -97,10 +98,17 @@ static void remove_axes(struct ql_walk *w, int axis)
 	w->rank--;
 }
 
-enum ql_status ql_transpose(struct ql_ctx *ctx, const struct ql_walk *w, int axis, size_t size, void *dst, const void *src)
+enum ql_status ql_transpose(
+	struct ql_ctx *ctx, const struct ql_walk *w, int axis, size_t size, void *dst, const void *src)
 {
-	struct job j = {.outer = *w, .n = w->shape[axis], .m = w->row, .dst_step = w->stride[0][axis],
-		.src_step = w->stride[1][w->rank - 1], .size = size, .dst = dst, .src = src};
+	struct job j = {.outer = *w,
+		.n = w->shape[axis],
+		.m = w->row,
+		.dst_step = w->stride[0][axis],
+		.src_step = w->stride[1][w->rank - 1],
+		.size = size,
+		.dst = dst,
+		.src = src};
 	int64_t outer = w->rows / j.n;
 
 	j.n_tiles = ql_ceil_div(j.n, TILE);

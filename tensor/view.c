@@ -10,7 +10,7 @@ static int per_byte(const struct ql_tensor *t)
 	return ql_dtype_is_packed(t->dtype) ? 8 / ql_dtypes[t->dtype].bits : 1;
 }
 
-/* The rule for packed types: at most one axis of stride 1, all else in whole bytes. */
+/* The rule for packed types: at most one axis of stride 1, all other strides in whole bytes. */
 static bool packed_ok(const struct ql_tensor *t)
 {
 	int per = per_byte(t), packed = 0;
@@ -58,8 +58,8 @@ static enum ql_status give(struct ql_ctx *ctx, const char *op, const struct ql_t
 	return QL_OK;
 }
 
-enum ql_status ql_view_permute(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, const int *order,
-	struct ql_tensor **out)
+enum ql_status ql_view_permute(
+	struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, const int *order, struct ql_tensor **out)
 {
 	struct ql_tensor view = *t;
 	struct ql_qparams *q = NULL;
@@ -96,8 +96,8 @@ enum ql_status ql_view_narrow(struct ql_ctx *ctx, const char *op, const struct q
 	return give(ctx, op, t, &view, q, out);
 }
 
-enum ql_status ql_view_select(struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t index,
-	struct ql_tensor **out)
+enum ql_status ql_view_select(
+	struct ql_ctx *ctx, const char *op, const struct ql_tensor *t, int axis, int64_t index, struct ql_tensor **out)
 {
 	struct ql_tensor view = *t;
 	struct ql_qparams *q = NULL;
@@ -118,8 +118,8 @@ enum ql_status ql_view_select(struct ql_ctx *ctx, const char *op, const struct q
 	return give(ctx, op, t, &view, q, out);
 }
 
-/* Strides of the new shape over t, chunk by chunk of axes that lie behind each other; false when a new axis
- * would have to step across a gap. */
+/* Computes strides of the new shape over t, for one group of contiguous axes after the other; false if a new axis
+ * would span a gap. */
 static bool reshape_strides(const struct ql_tensor *t, int rank, const int64_t *shape, int64_t *stride)
 {
 	int64_t chunk = 1, filled = 1, step = 1;
@@ -202,6 +202,9 @@ enum ql_status ql_view_expand(struct ql_ctx *ctx, const char *op, const struct q
 	if (status)
 		return status;
 	view.rank = (uint8_t)rank;
+	if (rank == 0 && ql_tensor_nelem(t) != 1)
+		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted one element, got %s", op,
+			ql_shape_text(t->rank, t->shape, from));
 	for (int d = 0; d < rank; d++) {
 		int old = d - shift;
 		bool repeat = old < 0 || (t->shape[old] == 1 && shape[d] != 1);

@@ -16,9 +16,7 @@ void ql_walk_add(struct ql_walk *w, const struct ql_tensor *t)
 	int shift = w->rank - t->rank;
 
 	for (int d = 0; d < w->rank; d++)
-		stride[d] = d < shift || (t->shape[d - shift] == 1 && w->shape[d] != 1)
-				    ? 0
-				    : t->stride[d - shift];
+		stride[d] = d < shift || (t->shape[d - shift] == 1 && w->shape[d] != 1) ? 0 : t->stride[d - shift];
 	w->offset[w->operands++] = t->offset;
 }
 

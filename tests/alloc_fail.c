@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "interp/lifetime.h"
+#include "interp/host/lifetime.h"
 #include "interp/repl/session.h"
-#include "interp/state.h"
-#include "interp/temporary.h"
-#include "interp/traceback.h"
+#include "interp/host/state.h"
+#include "interp/host/temporary.h"
+#include "interp/trace/traceback.h"
 #include "tests/check.h"
 
 #define QL_RUNS 20000 /* more than any script needs: a sweep that does not end is a failure */
@@ -35,7 +35,8 @@ static const struct {
 		"local x = tensor.ones(4, 8):quantize 'int8/1' local w = tensor.ones(8, 4):quantize 'int8/2' "
 		"assert(x:matmul(w):size(2) == 4)"},
 	{"fallback", "local q = tensor{1, 2, 3}:quantize 'int8' local y = (q + 1):sum() quant.log()"},
-	{"functions of codes", "local q = tensor.ones(2, 4, 8):quantize 'int8' local o = {out = {dtype = 'int8', scale = 0.1}} "
+	{"functions of codes",
+		"local q = tensor.ones(2, 4, 8):quantize 'int8' local o = {out = {dtype = 'int8', scale = 0.1}} "
 		"q:gelu(o) q:mul(2, o) q:tanh{out = 'uint8'} tensor.ones(4):quantize('int16'):exp(o) q:softmax(o) q:layernorm(o) "
 		"q:sub(q, o) tensor.stack({q, q}, o) q[1]:embedding(tensor{1, 2, dtype = 'int64'}, o) nn.rope(q, o) "
 		"assert(nn.attention(q, q, q, {heads = 2, out = o.out}):dtype() == 'int8')"},
@@ -49,9 +50,8 @@ static const struct {
 	{"reductions", "local x = tensor{{1, 2}, {3, 4}} assert(x:sum():item() == 10) x:mean(1) x:max{axis = "
 		       "2} x:argmax(1) "
 		       "x:var() x:cumsum(1) x:sort() x:topk(1) x:median() x:norm() x:softmax(1)"},
-	{"elementwise",
-		"local x = tensor{1, 2, 3} local y = ((x - 1) / 2):exp():sqrt():clamp(0, 1) y = y:maximum(x) "
-		"y = x:gt(1) y = -x y = x:to 'int8' y = y // 2 y = x:pow(2):log()"},
+	{"elementwise", "local x = tensor{1, 2, 3} local y = ((x - 1) / 2):exp():sqrt():clamp(0, 1) y = y:maximum(x) "
+			"y = x:gt(1) y = -x y = x:to 'int8' y = y // 2 y = x:pow(2):log()"},
 	{"lists", "local x = tensor.ones(4, 2) local y = tensor.cat({x, x}, {axis = 1}) local t = y:split(3) "
 		  "assert(#t == 3 and tensor.stack({x, x}):dim() == 3)"},
 	{"indexing", "local x = tensor.ones(4, 4) x[{{1, 2}, 3}] = 5 x[x:gt(2)] = 0 local y = x[x:gt(0)] "
@@ -77,10 +77,11 @@ static const struct {
 	{"specs", "quant.spec 'int4:32@minmax' quant.spec{dtype = 'uint8', axis = 1} assert(not "
 		  "pcall(quant.spec, 'int9')) "
 		  "quant.params(-1, 1, 'int8') tensor.ones(2, 2):quantize{dtype = 'int8', scheme = 'log'}"},
-	{"bits of channels", "local spec = {bits = {8, 4, 2}, axis = 1} local x, f = tensor.randn(3, 5), os.tmpname() .. '.safetensors' "
-			     "local q = x:quantize(spec) assert(q[{{2, 3}}]:t():qparams().bits[2] == 2 and q[1]:check():spec()) "
-			     "spec.bits[1] = 6 x:fake(spec) tostring(quant.spec(spec)) "
-			     "tensor.save(f, {q = q}) assert(tensor.load(f).q:spec() == q:spec()) os.remove(f)"},
+	{"bits of channels",
+		"local spec = {bits = {8, 4, 2}, axis = 1} local x, f = tensor.randn(3, 5), os.tmpname() .. '.safetensors' "
+		"local q = x:quantize(spec) assert(q[{{2, 3}}]:t():qparams().bits[2] == 2 and q[1]:check():spec()) "
+		"spec.bits[1] = 6 x:fake(spec) tostring(quant.spec(spec)) "
+		"tensor.save(f, {q = q}) assert(tensor.load(f).q:spec() == q:spec()) os.remove(f)"},
 	{"reports", "local x = tensor.ones(4, 4) tostring(x:error(x:quantize 'int8')) "
 		    "tostring(quant.compare(x, {'int8', 'int4'}))"},
 	{"files", "local f = os.tmpname() local x = tensor.ones(3) tensor.save(f .. '.npy', x) "
@@ -195,8 +196,7 @@ static size_t check_state(struct ql_state *s, size_t bytes, const char *name, ui
 	lua_State *L = s->L;
 	int failed;
 
-	CHECK(lua_gettop(L) == 0, "%s: %llu: %d values left on the stack", name, (unsigned long long)n,
-		lua_gettop(L));
+	CHECK(lua_gettop(L) == 0, "%s: %llu: %d values left on the stack", name, (unsigned long long)n, lua_gettop(L));
 	lua_settop(L, 0);
 	ql_collect(L);
 	ql_collect(L);
@@ -204,8 +204,8 @@ static size_t check_state(struct ql_state *s, size_t bytes, const char *name, ui
 	if (dropped)
 		bytes = s->ctx->memory.now;
 	dropped = 0;
-	CHECK(s->ctx->memory.now == bytes, "%s: %llu: %zu bytes of tensors, wanted %zu", name,
-		(unsigned long long)n, s->ctx->memory.now, bytes);
+	CHECK(s->ctx->memory.now == bytes, "%s: %llu: %zu bytes of tensors, wanted %zu", name, (unsigned long long)n,
+		s->ctx->memory.now, bytes);
 	failed = luaL_dostring(L, "local t = witness:totable() "
 				  "assert(#t == 4 and t[1] == 1 and t[2] == 2 and t[3] == 3 and t[4] == 4)");
 	CHECK(!failed, "%s: %llu: %s", name, (unsigned long long)n, lua_tostring(L, -1));
@@ -381,8 +381,7 @@ static void sweep_input(struct ql_state *s, struct ql_session *session, const ch
 		left = s->memory.fail_after;
 		s->memory.fail_after = 0;
 		s->memory.failing = false;
-		CHECK(lua_gettop(s->L) == 0, "%s: %llu: %d values left", text, (unsigned long long)n,
-			lua_gettop(s->L));
+		CHECK(lua_gettop(s->L) == 0, "%s: %llu: %d values left", text, (unsigned long long)n, lua_gettop(s->L));
 		lua_settop(s->L, 0);
 		if (left > 0)
 			return;

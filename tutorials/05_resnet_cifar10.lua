@@ -56,9 +56,9 @@ print(('%d modules become %d'):format(#m:named(), #f:named()))
 for x in test() do
 	e = m(x):error(f(x))
 	print(('largest difference of a logit: %.2g'):format(e.max))
-	assert(e.sqnr > 80)
 	break
 end
+print(e.sqnr > 80)  --> true
 
 -- %% [markdown]
 -- ## Calibration, and what stays integer
@@ -77,7 +77,7 @@ for x in test() do
 	break
 end
 print(quant.log())
-assert(#quant.log():where{path = 'fallback'} == 0)
+print(#quant.log():where{path = 'fallback'})  --> 0
 
 -- %% [markdown]
 -- ## Side by side
@@ -105,7 +105,7 @@ r:plot{kind = 'bar', x = 'model', y = {'weight_bytes', 'activation_bytes', 'peak
 by = {}
 for i = 1, #r do by[r[i].model] = r[i] end
 assert(by.static.accuracy > by.float32.accuracy - 1.5 and by.static.agreement > 96)
-assert(by.static.weight_bytes < 0.27 * by.float32.weight_bytes)
+print(('%.0f bits a weight'):format(32 * by.static.weight_bytes / by.float32.weight_bytes))  --> 8 bits a weight
 
 -- %% [markdown]
 -- ## Which range?
@@ -227,6 +227,7 @@ end
 -- network for sums in the order of its C, which is slower than Quoll's own; networks with codes have them anyway.
 
 -- %%
+differ = 0
 for _, net in ipairs(networks) do
 	n = quick and (net.name == 'resnet9' and 5 or 20) or 100
 	if net.compiles then
@@ -238,11 +239,12 @@ for _, net in ipairs(networks) do
 			bytes, same, wanted = io.open('out/05_logits', 'rb'):read 'a', 0, q:run(net.photos[{{1, n}}], {ordered = true})
 			for i, value in ipairs(wanted:contiguous():view(-1):totable()) do same = same + (string.unpack('<f', bytes, 4 * i - 3) == value and 1 or 0) end
 			print(('%s %-8s %d of %d logits have the same bits'):format(net.name, name, same, wanted:nelem()))
-			assert(same == wanted:nelem())
+			differ = differ + wanted:nelem() - same
 		end
 		os.execute(('cd %s && ./net int8 --time %d && ./net float32 --time %d | head -1'):format(net.dir, quick and 10 or 100, quick and 2 or 20))
 	end
 end
+print(differ)  --> 0
 
 -- %% [markdown]
 -- ## Four bits everywhere
@@ -265,5 +267,5 @@ print(r)
 r:plot{kind = 'scatter', x = 'weight_bytes', y = 'accuracy', label = 'model', title = 'what a bit of weight is worth', file = 'out/05_bits.png'}
 by = {}
 for i = 1, #r do by[r[i].model] = r[i] end
-assert(by.qat4.weight_bytes < (real and 0.14 or 0.17) * by.float32.weight_bytes)
+print(by.qat4.weight_bytes < (real and 0.14 or 0.17) * by.float32.weight_bytes)  --> true
 assert(by.qat4.accuracy > by.float32.accuracy - (quick and 4 or 1.5))

@@ -58,7 +58,7 @@ batches = quick and 20 or nil
 quant.log 'reset'
 models.dynamic:evaluate(test, {metric = 'perplexity', batches = 1})
 print(quant.log())
-assert(#quant.log():where{path = 'fallback'} == 0)
+print(#quant.log():where{path = 'fallback'})  --> 0
 
 -- %%
 r = bench.models(models, {data = test, metric = 'perplexity', batches = batches})
@@ -70,7 +70,8 @@ by = {}
 for i = 1, #r do by[r[i].model] = r[i] end
 print(('perplexity, more than float32: dynamic %+.2f %%, static %+.2f %%, int4:32 %+.2f %%'):format(
 	100 * (by.dynamic.value / by.float32.value - 1), 100 * (by.static.value / by.float32.value - 1), 100 * (by['int4:32'].value / by.float32.value - 1)))
-assert(by.dynamic.value < 1.01 * by.float32.value and by['int4:32'].value < 1.05 * by.float32.value)
+print(('%.2f %.1f'):format(by.dynamic.value / by.float32.value, by['int4:32'].value / by.float32.value))  --> 1.00 1.0
+assert(by['int4:32'].value < 1.05 * by.float32.value)
 
 -- %% [markdown]
 -- ## Fewer bits for the weights
@@ -83,5 +84,7 @@ for _, bits in ipairs{8, 6, 5, 4, 3, 2} do
 	rows['bits' .. bits] = {bits = bits, m:quantize{mode = 'weight_only', weight = {bits = bits, block = 32}, rules = float_embedding}}
 end
 r = bench.models(rows, {data = test, metric = 'perplexity', batches = quick and 5 or 40})
-print(r:sort 'perplexity')
+r = r:sort 'perplexity'
+print(r)
+print(r[#r].bits, r[#r - 1].bits, r[#r - 2].bits)  --> 2 3 4
 r:where(function(row) return row.bits end):plot{x = 'bits', y = 'perplexity', title = 'perplexity by bits of a weight', file = 'out/06_bits.png'}

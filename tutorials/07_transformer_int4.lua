@@ -54,6 +54,9 @@ r:plot{kind = 'scatter', x = 'weight_bytes', y = 'perplexity', label = 'model', 
 by = {}
 for i = 1, #r do by[r[i].model] = r[i] end
 assert(by['int8/1'].value < 1.01 * by.float32.value and by['int4:32'].value < 1.04 * by.float32.value)
+head = v['int4:32'].head.weight
+print(8 * head:nbytes() / head:nelem())  --> 4.5
+print(('%.2f'):format(by['int8/1'].value / by.float32.value))  --> 1.00
 -- the tiny model that stands in is mostly embedding, which stays float
 assert(by['int4:32'].weight_bytes < (prompt == 'The ' and 0.17 or 0.35) * by.float32.weight_bytes)
 
@@ -70,6 +73,7 @@ r = bench.models({float32 = m, dynamic = m:quantize{mode = 'dynamic'}, static = 
 print(r)
 r:plot{kind = 'bar', x = 'model', y = 'ms', title = 'time of a batch', ylabel = 'ms', file = 'out/07_ms.png'}:show()
 for i = 1, #r do assert(r[i].value < 1.01 * r[1].value) end
+print(('%.2f'):format(r[2].value / r[1].value))  --> 1.00
 
 -- %% [markdown]
 -- ## What it writes

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * quoll convert: prelude/notebook_cli.lua gets the arguments and returns the exit code.
+ * quoll convert: interp/notebook/cli.lua gets the arguments and returns the exit code.
  */
-#include "interp/commands.h"
+#include "interp/commands/commands.h"
 #include "interp/prelude/prelude.h"
 
 static int run(struct ql_state *s, int argc, char **argv)
 {
 	lua_State *L = s->L;
 
-	ql_prelude_require(L, "notebook_cli");
+	ql_prelude_require(L, "interp/notebook/cli");
 	lua_getfield(L, -1, "convert");
 	lua_createtable(L, argc, 0);
 	for (int i = 1; i < argc; i++) {
@@ -19,5 +19,5 @@ static int run(struct ql_state *s, int argc, char **argv)
 	return (int)lua_tointeger(L, -1);
 }
 
-const struct ql_command ql_command_convert = {"convert", "from to [--help]",
-	"converts a notebook by its ending to .lua .ipynb .html .md; runs nothing", run};
+const struct ql_command ql_command_convert = {
+	"convert", "from to [--help]", "converts a notebook by its ending to .lua .ipynb .html .md; runs nothing", run};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * quoll doc: prelude/doc.lua gets the arguments and returns the exit code. internal.command_line() hands it
+ * quoll doc: interp/doc/doc.lua gets the arguments and returns the exit code. internal.command_line() hands it
  * what the program itself takes.
  */
-#include "interp/commands.h"
-#include "interp/options.h"
+#include "interp/commands/commands.h"
+#include "interp/host/options.h"
 #include "interp/prelude/prelude.h"
 
 static void set_text(lua_State *L, const char *name, const char *value)
@@ -72,7 +72,7 @@ static int run(struct ql_state *s, int argc, char **argv)
 {
 	lua_State *L = s->L;
 
-	ql_prelude_require(L, "doc");
+	ql_prelude_require(L, "interp/doc/doc");
 	lua_pushcfunction(L, command_line);
 	lua_createtable(L, argc, 0);
 	for (int i = 1; i < argc; i++) {

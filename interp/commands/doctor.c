@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * quoll doctor: prelude/doctor.lua prints what it finds and returns the exit code.
+ * quoll doctor: interp/bench/doctor.lua prints what it finds and returns the exit code.
  */
-#include "interp/commands.h"
+#include "interp/commands/commands.h"
 #include "interp/prelude/prelude.h"
 
 static int run(struct ql_state *s, int argc, char **argv)
@@ -10,11 +10,11 @@ static int run(struct ql_state *s, int argc, char **argv)
 
 	if (argc > 1)
 		return luaL_error(L, "doctor: wanted no argument, got '%s'", argv[1]);
-	ql_prelude_require(L, "doctor");
+	ql_prelude_require(L, "interp/bench/doctor");
 	lua_getfield(L, -1, "run");
 	lua_call(L, 0, 1);
 	return (int)lua_tointeger(L, -1);
 }
 
-const struct ql_command ql_command_doctor = {"doctor", "",
-	"tells what was found on this machine and why not; exits with 1 when something is wrong", run};
+const struct ql_command ql_command_doctor = {
+	"doctor", "", "tells what was found on this machine and why not; exits with 1 when something is wrong", run};

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "interp/commands.h"
+#include "interp/commands/commands.h"
 #include "interp/jupyter/kernelspec.h"
 #include "interp/jupyter/sockets.h"
 #include "interp/jupyter/zmq.h"
@@ -21,8 +21,8 @@ static void read_options(lua_State *L, int argc, char **argv, struct ql_kernelsp
 			continue;
 		}
 		if (!prefix && !name)
-			luaL_error(L, "kernel %s: wanted --user, --prefix DIR or --name NAME, got '%s'",
-				argv[1], argv[i]);
+			luaL_error(
+				L, "kernel %s: wanted --user, --prefix DIR or --name NAME, got '%s'", argv[1], argv[i]);
 		if (!value || !*value)
 			luaL_error(L, "kernel %s: %s: wanted a value, got none", argv[1], argv[i]);
 		*(prefix ? &spec->prefix : &spec->name) = value;

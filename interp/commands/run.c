@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * quoll run: prelude/notebook_cli.lua gets the arguments and returns the exit code.
+ * quoll run: interp/notebook/cli.lua gets the arguments and returns the exit code.
  */
 #include <string.h>
 
-#include "interp/commands.h"
+#include "interp/commands/commands.h"
 #include "interp/prelude/prelude.h"
 
 /* The notebook is found by the arguments; its folder comes first where modules are looked for. */
@@ -20,7 +20,7 @@ static int run(struct ql_state *s, int argc, char **argv)
 	lua_State *L = s->L;
 
 	ql_state_search(L, notebook_of(argc, argv));
-	ql_prelude_require(L, "notebook_cli");
+	ql_prelude_require(L, "interp/notebook/cli");
 	lua_getfield(L, -1, "run");
 	lua_createtable(L, argc, 0);
 	for (int i = 1; i < argc; i++) {

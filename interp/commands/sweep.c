@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * quoll sweep: prelude/sweep_command.lua gets the arguments and returns the exit code.
+ * quoll sweep: interp/sweep/command.lua gets the arguments and returns the exit code.
  */
-#include "interp/commands.h"
+#include "interp/commands/commands.h"
 #include "interp/prelude/prelude.h"
 
 static int run(struct ql_state *s, int argc, char **argv)
@@ -9,7 +9,7 @@ static int run(struct ql_state *s, int argc, char **argv)
 	lua_State *L = s->L;
 
 	ql_state_search(L, argc > 1 ? argv[1] : NULL);
-	ql_prelude_require(L, "sweep_command");
+	ql_prelude_require(L, "interp/sweep/command");
 	lua_createtable(L, argc, 0);
 	for (int i = 1; i < argc; i++) {
 		lua_pushstring(L, argv[i]);

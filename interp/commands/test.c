@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * quoll test: prelude/doctest.lua gets the arguments and returns the exit code. What the tests put into the folder of
+ * quoll test: interp/doctest/doctest.lua gets the arguments and returns the exit code. What the tests put into the folder of
  * temporary files is removed, however they end.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "interp/bind.h"
-#include "interp/commands.h"
+#include "interp/bind/call.h"
+#include "interp/commands/commands.h"
 #include "interp/prelude/prelude.h"
-#include "interp/temporary.h"
+#include "interp/host/temporary.h"
 
 static int end(lua_State *L)
 {
@@ -39,7 +39,7 @@ static int run(struct ql_state *s, int argc, char **argv)
 	ql_state_search(L, argc > 1 ? argv[1] : NULL);
 	top = lua_gettop(L);
 	start(L);
-	ql_prelude_require(L, "doctest");
+	ql_prelude_require(L, "interp/doctest/doctest");
 	lua_createtable(L, argc, 0);
 	for (int i = 1; i < argc; i++) {
 		lua_pushstring(L, argv[i]);
@@ -51,5 +51,5 @@ static int run(struct ql_state *s, int argc, char **argv)
 	return code;
 }
 
-const struct ql_command ql_command_test = {"test", "file.lua ...",
-	"runs files or folders as tests: what a line prints against its --> comment", run};
+const struct ql_command ql_command_test = {
+	"test", "file.lua ...", "runs files or folders as tests: what a line prints against its --> comment", run};

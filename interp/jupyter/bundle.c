@@ -8,7 +8,7 @@
 
 #include "interp/prelude/prelude.h"
 #include "interp/repl/cell.h"
-#include "interp/traceback.h"
+#include "interp/trace/traceback.h"
 
 /* application/json and application/vnd.….+json */
 static bool is_json(const char *type)
@@ -43,7 +43,7 @@ static int write_bundle(lua_State *L)
 {
 	const struct job *job = lua_touserdata(L, 2);
 
-	ql_prelude_require(L, "jupyter_code");
+	ql_prelude_require(L, "interp/jupyter/requests");
 	lua_getfield(L, -1, "bundle");
 	lua_pushvalue(L, 1);
 	lua_call(L, 1, 1);

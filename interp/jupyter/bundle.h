@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lua values as bundles of mime types (prelude/mime.lua, by way of prelude/jupyter_code.lua).
+ * Lua values as bundles of mime types (interp/prelude/mime.lua, by way of interp/jupyter/requests.lua).
  */
 #ifndef QUOLL_INTERP_JUPYTER_BUNDLE_H
 #define QUOLL_INTERP_JUPYTER_BUNDLE_H

@@ -8,7 +8,7 @@
 #include "interp/jupyter/execute.h"
 #include "interp/prelude/prelude.h"
 #include "interp/repl/pieces.h"
-#include "interp/repl/scan.h"
+#include "interp/input/scan.h"
 
 /* ---- characters and bytes ---- */
 
@@ -75,21 +75,21 @@ static void add_match(struct completion *c, const char *text, const char *kind)
 
 	ql_wire_put(c->matches, comma);
 	ql_wire_quote_0(c->matches, text);
-	ql_wire_print(c->types, "%s{\"start\":%lld,\"end\":%lld,\"text\":", comma,
-		character_of(c->code, c->from), character_of(c->code, c->to));
+	ql_wire_print(c->types, "%s{\"start\":%lld,\"end\":%lld,\"text\":", comma, character_of(c->code, c->from),
+		character_of(c->code, c->to));
 	ql_wire_quote_0(c->types, text);
 	ql_wire_put(c->types, ",\"type\":");
 	ql_wire_quote_0(c->types, kind ? kind : "");
 	ql_wire_put(c->types, "}");
 }
 
-/* (completion): asks prelude/jupyter_code.lua for {from=, to=, {text=, kind=}, …}; bytes from 0, `to` is not
+/* (completion): asks interp/jupyter/requests.lua for {from=, to=, {text=, kind=}, …}; bytes from 0, `to` is not
  * part */
 static int complete(lua_State *L)
 {
 	struct completion *c = lua_touserdata(L, 1);
 
-	ql_prelude_require(L, "jupyter_code");
+	ql_prelude_require(L, "interp/jupyter/requests");
 	lua_getfield(L, -1, "complete");
 	lua_pushstring(L, c->code);
 	lua_pushinteger(L, (lua_Integer)c->position);
@@ -131,8 +131,8 @@ void ql_request_complete(struct ql_jupyter *k, enum ql_channel channel, struct q
 	} else {
 		ql_wire_put(&content, "{\"status\":\"ok\",\"matches\":[");
 		ql_wire_add(&content, matches.at, matches.n);
-		ql_wire_print(&content, "],\"cursor_start\":%lld,\"cursor_end\":%lld,",
-			character_of(c.code, c.from), character_of(c.code, c.to));
+		ql_wire_print(&content, "],\"cursor_start\":%lld,\"cursor_end\":%lld,", character_of(c.code, c.from),
+			character_of(c.code, c.to));
 		ql_wire_put(&content, "\"metadata\":{\"_jupyter_types_experimental\":[");
 		ql_wire_add(&content, types.at, types.n);
 		ql_wire_put(&content, "]}}");
@@ -157,7 +157,7 @@ static int inspect(lua_State *L)
 {
 	struct inspection *i = lua_touserdata(L, 1);
 
-	ql_prelude_require(L, "jupyter_code");
+	ql_prelude_require(L, "interp/jupyter/requests");
 	lua_getfield(L, -1, "inspect");
 	lua_pushlstring(L, i->code, i->n);
 	lua_pushinteger(L, (lua_Integer)i->position);
@@ -167,8 +167,7 @@ static int inspect(lua_State *L)
 	return 0;
 }
 
-bool ql_inspect(
-	struct ql_jupyter *k, const char *code, size_t n, size_t position, int detail, struct ql_wire *out)
+bool ql_inspect(struct ql_jupyter *k, const char *code, size_t n, size_t position, int detail, struct ql_wire *out)
 {
 	lua_State *L = k->state->L;
 	struct inspection i = {code, n, position, detail, out, false};
@@ -194,10 +193,9 @@ void ql_request_inspect(struct ql_jupyter *k, enum ql_channel channel, struct ql
 
 	if (!take_code(k, channel, m, "inspect_reply", &code, &position))
 		return;
-	found = ql_inspect(k, code, strlen(code), position,
-		(int)ql_wire_integer(m->content, "detail_level", 0) > 0, &text);
-	ql_wire_print(&content, "{\"status\":\"ok\",\"found\":%s,\"metadata\":{},\"data\":{",
-		found ? "true" : "false");
+	found = ql_inspect(
+		k, code, strlen(code), position, (int)ql_wire_integer(m->content, "detail_level", 0) > 0, &text);
+	ql_wire_print(&content, "{\"status\":\"ok\",\"found\":%s,\"metadata\":{},\"data\":{", found ? "true" : "false");
 	if (found) {
 		ql_wire_put(&content, "\"text/plain\":");
 		ql_wire_quote(&content, text.at ? text.at : "", text.n);
@@ -256,8 +254,8 @@ void ql_request_is_complete(struct ql_jupyter *k, enum ql_channel channel, struc
 	} else if (in.state == QL_CELL_INCOMPLETE) {
 		int indent = indent_of(in.code);
 
-		ql_wire_print(&content, "{\"status\":\"incomplete\",\"indent\":\"%*s\"}",
-			indent < 80 ? indent : 80, "");
+		ql_wire_print(
+			&content, "{\"status\":\"incomplete\",\"indent\":\"%*s\"}", indent < 80 ? indent : 80, "");
 	} else {
 		ql_wire_print(&content, "{\"status\":\"%s\"}", names[in.state]);
 	}

@@ -14,8 +14,7 @@
 
 #define QL_CONNECTION_MAX 65536 /* bytes */
 
-static const char *const names[QL_CHANNELS] = {
-	"shell_port", "control_port", "stdin_port", "iopub_port", "hb_port"};
+static const char *const names[QL_CHANNELS] = {"shell_port", "control_port", "stdin_port", "iopub_port", "hb_port"};
 
 static bool is_loopback(const char *ip)
 {
@@ -29,16 +28,15 @@ static bool is_loopback(const char *ip)
 	return inet_pton(AF_INET6, ip, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
 }
 
-static bool refuse(char error[QL_CONNECTION_ERROR], const char *file, const char *member, const char *wanted,
-	const char *got)
+static bool refuse(
+	char error[QL_CONNECTION_ERROR], const char *file, const char *member, const char *wanted, const char *got)
 {
-	snprintf(error, QL_CONNECTION_ERROR, "kernel: %.200s: %s: wanted %s, got %s%.80s%s", file, member,
-		wanted, got ? "'" : "", got ? got : "none", got ? "'" : "");
+	snprintf(error, QL_CONNECTION_ERROR, "kernel: %.200s: %s: wanted %s, got %s%.80s%s", file, member, wanted,
+		got ? "'" : "", got ? got : "none", got ? "'" : "");
 	return false;
 }
 
-static bool take_ports(
-	const char *file, const cJSON *object, struct ql_connection *c, char error[QL_CONNECTION_ERROR])
+static bool take_ports(const char *file, const cJSON *object, struct ql_connection *c, char error[QL_CONNECTION_ERROR])
 {
 	for (int i = 0; i < QL_CHANNELS; i++) {
 		long long port = ql_wire_integer(object, names[i], 0);
@@ -55,8 +53,7 @@ static bool take_ports(
 	return true;
 }
 
-static bool take(
-	const char *file, const cJSON *object, struct ql_connection *c, char error[QL_CONNECTION_ERROR])
+static bool take(const char *file, const cJSON *object, struct ql_connection *c, char error[QL_CONNECTION_ERROR])
 {
 	const char *ip = ql_wire_member(object, "ip"), *transport = ql_wire_member(object, "transport");
 	const char *key = ql_wire_member(object, "key"), *scheme = ql_wire_member(object, "signature_scheme");
@@ -110,8 +107,8 @@ bool ql_connection_read(
 	object = ql_wire_read(text, n, &why);
 	explicit_bzero(text, sizeof(text));
 	if (!object) {
-		snprintf(error, QL_CONNECTION_ERROR,
-			"kernel: %.200s: wanted a connection file (a JSON object), got %s", file, why);
+		snprintf(error, QL_CONNECTION_ERROR, "kernel: %.200s: wanted a connection file (a JSON object), got %s",
+			file, why);
 		return false;
 	}
 	good = take(file, object, c, error);

@@ -7,13 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum ql_channel {
-	QL_CHANNEL_SHELL,
-	QL_CHANNEL_CONTROL,
-	QL_CHANNEL_STDIN,
-	QL_CHANNEL_IOPUB,
-	QL_CHANNEL_HEARTBEAT
-};
+enum ql_channel { QL_CHANNEL_SHELL, QL_CHANNEL_CONTROL, QL_CHANNEL_STDIN, QL_CHANNEL_IOPUB, QL_CHANNEL_HEARTBEAT };
 #define QL_CHANNELS 5
 
 struct ql_connection {

@@ -11,7 +11,7 @@
 #include "interp/jupyter/iopub.h"
 #include "interp/jupyter/bundle.h"
 #include "interp/prelude/prelude.h"
-#include "interp/traceback.h"
+#include "interp/trace/traceback.h"
 
 static const char saved_exit[] = "quoll.exit"; /* registry: os.exit as it was */
 
@@ -109,9 +109,7 @@ void ql_execute_heard(void *kernel, const struct ql_output *event)
 			ql_iopub_write(k, event->kind == QL_OUTPUT_STDERR, event->text, event->size);
 		break;
 	case QL_OUTPUT_RESULT:
-	case QL_OUTPUT_DISPLAY:
-		heard_value(k, event);
-		break;
+	case QL_OUTPUT_DISPLAY: heard_value(k, event); break;
 	case QL_OUTPUT_ERROR:
 		if (k->execution)
 			heard_error(k, event);
@@ -297,8 +295,7 @@ static void write_payload(const struct cell *c, struct ql_wire *out)
 
 static void write_reply(struct cell *c, struct ql_wire *out)
 {
-	ql_wire_print(
-		out, "{\"status\":\"%s\",\"execution_count\":%d", c->x.failed ? "error" : "ok", c->count);
+	ql_wire_print(out, "{\"status\":\"%s\",\"execution_count\":%d", c->x.failed ? "error" : "ok", c->count);
 	if (c->x.failed) {
 		ql_wire_put(out, ",");
 		ql_wire_add(out, c->x.error.at, c->x.error.n);
@@ -322,10 +319,8 @@ static void announce(struct cell *c)
 
 void ql_request_execute(struct ql_jupyter *k, enum ql_channel channel, struct ql_message *m)
 {
-	struct cell c = {.k = k,
-		.content = m->content,
-		.code = ql_wire_member(m->content, "code"),
-		.count = k->session.n};
+	struct cell c = {
+		.k = k, .content = m->content, .code = ql_wire_member(m->content, "code"), .count = k->session.n};
 	struct ql_wire reply = {0};
 
 	if (!c.code) {
@@ -416,7 +411,7 @@ void ql_execute_open(lua_State *L, struct ql_jupyter *k)
 	lua_pushlightuserdata(L, k);
 	luaL_setfuncs(L, functions, 1);
 	lua_setfield(L, -2, "kernel");
-	lua_pushcfunction(L, always); /* in place of that of system.c: front ends draw over a line, too */
+	lua_pushcfunction(L, always); /* in place of that of interp/bind/system.c: front ends draw over a line, too */
 	lua_setfield(L, -2, "live");
 	lua_getglobal(L, "os");
 	lua_getfield(L, -1, "exit");
@@ -433,7 +428,7 @@ static int close_lua(lua_State *L)
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	lua_pushnil(L);
 	lua_setfield(L, -2, "kernel");
-	lua_getglobal(L, "os");
+	ql_prelude_global(L, "os");
 	if (lua_istable(L, -1) && lua_getfield(L, LUA_REGISTRYINDEX, saved_exit) != LUA_TNIL)
 		lua_setfield(L, -2, "exit");
 	return 0;

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "interp/sha256.h"
+#include "interp/host/sha256.h"
 
 #define QL_HMAC_HEX (2 * QL_SHA256_BYTES)
 

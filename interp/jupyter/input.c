@@ -62,8 +62,7 @@ static int ask(struct ql_jupyter *k)
 	while (!k->leave) {
 		if (k->state->ctx->interrupted)
 			return EINTR;
-		if (k->port.wait(k->port.self, QL_CHANNEL_STDIN, QL_INPUT_LOOK, &frames) > 0 &&
-			take_reply(k, &frames))
+		if (k->port.wait(k->port.self, QL_CHANNEL_STDIN, QL_INPUT_LOOK, &frames) > 0 && take_reply(k, &frames))
 			return k->typed.failed ? ENOMEM : 0;
 	}
 	return EINTR;

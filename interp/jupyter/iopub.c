@@ -141,8 +141,7 @@ void ql_iopub_publish(struct ql_jupyter *k, const char *type, struct ql_wire *co
 	ql_wire_free(content);
 }
 
-void ql_iopub_publish_for(
-	struct ql_jupyter *k, struct ql_wire_frame parent, const char *type, struct ql_wire *content)
+void ql_iopub_publish_for(struct ql_jupyter *k, struct ql_wire_frame parent, const char *type, struct ql_wire *content)
 {
 	pthread_mutex_lock(&k->lock);
 	drain_locked(k);

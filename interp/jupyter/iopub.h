@@ -21,8 +21,7 @@ void ql_iopub_flush(struct ql_jupyter *k);
  * holds. */
 void ql_iopub_publish(struct ql_jupyter *k, const char *type, struct ql_wire *content);
 /* The same for another parent: of a request on the control channel. */
-void ql_iopub_publish_for(
-	struct ql_jupyter *k, struct ql_wire_frame parent, const char *type, struct ql_wire *content);
+void ql_iopub_publish_for(struct ql_jupyter *k, struct ql_wire_frame parent, const char *type, struct ql_wire *content);
 /* "busy" or "idle", of a request of any channel. */
 void ql_iopub_status(struct ql_jupyter *k, struct ql_wire_frame parent, const char *state);
 /* Sends a message with the topic and no parent, for who has just subscribed. Wants the lock held. */

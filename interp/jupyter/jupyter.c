@@ -8,15 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "interp/interrupt.h"
+#include "interp/host/interrupt.h"
 #include "interp/jupyter/execute.h"
 #include "interp/jupyter/input.h"
 #include "interp/jupyter/iopub.h"
 #include "interp/prelude/prelude.h"
 
-#define QL_KERNEL_ABORTED 256 /* messages of the queue that are looked at after an error */
-#define QL_KERNEL_GRACE 10    /* milliseconds for what was sent before the error, but has not come in yet */
-#define QL_KERNEL_LEAVE 4     /* seconds to end in */
+#define QL_KERNEL_ABORTED 256    /* messages of the queue that are looked at after an error */
+#define QL_KERNEL_GRACE 10       /* milliseconds for what was sent before the error, but has not come in yet */
+#define QL_KERNEL_LEAVE 4        /* seconds to end in */
 #define QL_KERNEL_COMPLAINTS 100 /* lines in the log */
 
 /* ---- replies ---- */
@@ -29,16 +29,15 @@ static void log_line(struct ql_jupyter *k, const char *what, const char *why)
 		fprintf(k->log, "quoll kernel: %s: %s\n", what, why);
 }
 
-void ql_jupyter_reply(struct ql_jupyter *k, enum ql_channel channel, const struct ql_message *m,
-	const char *type, struct ql_wire *content)
+void ql_jupyter_reply(struct ql_jupyter *k, enum ql_channel channel, const struct ql_message *m, const char *type,
+	struct ql_wire *content)
 {
 	struct ql_wire_frame nothing = {NULL, 0};
 	struct ql_envelope frames = {.n = 0};
 	bool made;
 
 	pthread_mutex_lock(&k->lock);
-	made = ql_message_make(
-		&k->signer, m->frames.frame, m->identities, type, m->parent, nothing, content, &frames);
+	made = ql_message_make(&k->signer, m->frames.frame, m->identities, type, m->parent, nothing, content, &frames);
 	pthread_mutex_unlock(&k->lock);
 	if (made)
 		k->port.send(k->port.self, channel, &frames);
@@ -63,16 +62,14 @@ static void answer_info(struct ql_jupyter *k, enum ql_channel channel, struct ql
 {
 	struct ql_wire c = {0};
 
-	ql_wire_put(&c,
-		"{\"status\":\"ok\",\"protocol_version\":\"" QL_PROTOCOL "\",\"implementation\":\"quoll\","
-		"\"implementation_version\":\"" QUOLL_VERSION "\",\"language_info\":{\"name\":\"lua\",");
+	ql_wire_put(&c, "{\"status\":\"ok\",\"protocol_version\":\"" QL_PROTOCOL "\",\"implementation\":\"quoll\","
+			"\"implementation_version\":\"" QUOLL_VERSION "\",\"language_info\":{\"name\":\"lua\",");
 	ql_wire_put(&c, "\"version\":\"" LUA_VERSION_MAJOR "." LUA_VERSION_MINOR "." LUA_VERSION_RELEASE "\","
 			"\"mimetype\":\"text/x-lua\",\"file_extension\":\".lua\",\"pygments_lexer\":\"lua\","
 			"\"codemirror_mode\":\"lua\",\"nbconvert_exporter\":\"script\"},");
-	ql_wire_put(&c,
-		"\"banner\":\"Quoll " QUOLL_VERSION ", " LUA_VERSION ": quantization-aware tensors. "
-		"help() explains, ?name tells about a name\",\"help_links\":[{\"text\":\"Lua 5.4\","
-		"\"url\":\"https://www.lua.org/manual/5.4/\"}],\"debugger\":false,\"supported_features\":[]}");
+	ql_wire_put(&c, "\"banner\":\"Quoll " QUOLL_VERSION ", " LUA_VERSION ": quantization-aware tensors. "
+			"help() explains, ?name tells about a name\",\"help_links\":[{\"text\":\"Lua 5.4\","
+			"\"url\":\"https://www.lua.org/manual/5.4/\"}],\"debugger\":false,\"supported_features\":[]}");
 	ql_jupyter_reply(k, channel, m, "kernel_info_reply", &c);
 }
 
@@ -104,8 +101,7 @@ static void answer_debug(struct ql_jupyter *k, enum ql_channel channel, struct q
 	const char *command = ql_wire_member(m->content, "command");
 	struct ql_wire c = {0};
 
-	ql_wire_print(&c,
-		"{\"seq\":1,\"type\":\"response\",\"request_seq\":%lld,\"success\":false,\"command\":",
+	ql_wire_print(&c, "{\"seq\":1,\"type\":\"response\",\"request_seq\":%lld,\"success\":false,\"command\":",
 		ql_wire_integer(m->content, "seq", 0));
 	ql_wire_quote_0(&c, command ? command : "");
 	ql_wire_put(&c, ",\"message\":\"this kernel has no debugger\",\"body\":{}}");
@@ -170,8 +166,8 @@ static const struct request *find_request(const char *type)
 	return NULL;
 }
 
-static void refuse_content(struct ql_jupyter *k, enum ql_channel channel, struct ql_message *m,
-	const char *reply, const char *why)
+static void refuse_content(
+	struct ql_jupyter *k, enum ql_channel channel, struct ql_message *m, const char *reply, const char *why)
 {
 	struct ql_wire content = {0};
 	char text[200];
@@ -204,8 +200,7 @@ static void run_request(struct ql_jupyter *k, enum ql_channel channel, struct ql
 		k->request = NULL;
 }
 
-static bool read_message(
-	struct ql_jupyter *k, struct ql_envelope *frames, struct ql_message *m, const char **why)
+static bool read_message(struct ql_jupyter *k, struct ql_envelope *frames, struct ql_message *m, const char **why)
 {
 	const char *bad;
 
@@ -244,8 +239,7 @@ void ql_jupyter_abort_queue(struct ql_jupyter *k, struct ql_message *failed, str
 	static struct ql_envelope queue[QL_KERNEL_ABORTED];
 	int n = 0;
 
-	while (n < QL_KERNEL_ABORTED &&
-		k->port.wait(k->port.self, QL_CHANNEL_SHELL, QL_KERNEL_GRACE, &queue[n]) > 0)
+	while (n < QL_KERNEL_ABORTED && k->port.wait(k->port.self, QL_CHANNEL_SHELL, QL_KERNEL_GRACE, &queue[n]) > 0)
 		n++;
 	ql_jupyter_reply(k, QL_CHANNEL_SHELL, failed, "execute_reply", reply);
 	for (int i = 0; i < n; i++) {
@@ -286,8 +280,8 @@ static int begin_lua(lua_State *L)
 	return 0;
 }
 
-bool ql_jupyter_begin(struct ql_jupyter *k, struct ql_state *state, const struct ql_port *port,
-	const char *key, char error[QL_CONNECTION_ERROR])
+bool ql_jupyter_begin(struct ql_jupyter *k, struct ql_state *state, const struct ql_port *port, const char *key,
+	char error[QL_CONNECTION_ERROR])
 {
 	lua_State *L = state->L;
 
@@ -300,8 +294,7 @@ bool ql_jupyter_begin(struct ql_jupyter *k, struct ql_state *state, const struct
 	if (lua_pcall(L, 1, 0, 0)) {
 		snprintf(error, QL_CONNECTION_ERROR, "kernel: %s", lua_tostring(L, -1));
 		lua_pop(L, 1);
-	} else if (ql_signer_begin(&k->signer, key) && ql_input_begin(k) &&
-		   ql_output_listen(L, &k->listener, true)) {
+	} else if (ql_signer_begin(&k->signer, key) && ql_input_begin(k) && ql_output_listen(L, &k->listener, true)) {
 		setvbuf(stdout, NULL, _IONBF, 0); /* nothing may wait here: iopub.c gathers */
 		return true;
 	}

@@ -16,7 +16,7 @@
 #include "interp/jupyter/connection.h"
 #include "interp/jupyter/recall.h"
 #include "interp/jupyter/message.h"
-#include "interp/output.h"
+#include "interp/host/output.h"
 #include "interp/repl/session.h"
 
 struct ql_port {
@@ -67,8 +67,8 @@ struct ql_jupyter {
 
 /* False, told in `error`: there is no memory. The kernel begins to listen to the output and to stand in for
  * stdin. */
-bool ql_jupyter_begin(struct ql_jupyter *k, struct ql_state *state, const struct ql_port *port,
-	const char *key, char error[QL_CONNECTION_ERROR]);
+bool ql_jupyter_begin(struct ql_jupyter *k, struct ql_state *state, const struct ql_port *port, const char *key,
+	char error[QL_CONNECTION_ERROR]);
 void ql_jupyter_end(struct ql_jupyter *k);
 /* Takes the frames of one message and does what it asks for. Never raises. */
 void ql_jupyter_take(struct ql_jupyter *k, enum ql_channel channel, struct ql_envelope *frames);
@@ -79,8 +79,8 @@ void ql_jupyter_run(struct ql_jupyter *k);
 void ql_jupyter_interrupt(void);
 
 /* For the handlers of requests: the reply to `m` goes to who asked. Frees what the content holds. */
-void ql_jupyter_reply(struct ql_jupyter *k, enum ql_channel channel, const struct ql_message *m,
-	const char *type, struct ql_wire *content);
+void ql_jupyter_reply(struct ql_jupyter *k, enum ql_channel channel, const struct ql_message *m, const char *type,
+	struct ql_wire *content);
 /* Writes {"status":"error",…. */
 void ql_jupyter_error(struct ql_wire *out, const char *name, const char *text);
 
@@ -91,8 +91,7 @@ ql_request_fn ql_request_complete, ql_request_inspect, ql_request_is_complete; /
 ql_request_fn ql_request_history;                                              /* recall.c */
 
 /* The text of ?name; detail 1: with source. False: nothing is known of it. code.c. Never raises. */
-bool ql_inspect(
-	struct ql_jupyter *k, const char *code, size_t n, size_t position, int detail, struct ql_wire *out);
+bool ql_inspect(struct ql_jupyter *k, const char *code, size_t n, size_t position, int detail, struct ql_wire *out);
 /* Sends the reply to `failed`, then aborts the execute_requests that were sent before it. */
 void ql_jupyter_abort_queue(struct ql_jupyter *k, struct ql_message *failed, struct ql_wire *reply);
 

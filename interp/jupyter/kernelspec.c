@@ -50,8 +50,7 @@ static bool is_name(const char *name)
 
 static bool folder_of(const struct ql_kernelspec *spec, char path[PATH_MAX], char out[QL_KERNELSPEC_TEXT])
 {
-	const char *data = getenv("JUPYTER_DATA_DIR"), *share = getenv("XDG_DATA_HOME"),
-		   *home = getenv("HOME");
+	const char *data = getenv("JUPYTER_DATA_DIR"), *share = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
 	int n;
 
 	if (!is_name(spec->name))
@@ -103,8 +102,8 @@ static bool write_file(struct ql_ctx *ctx, const char *folder, const char *name,
 	return !status || fail(out, "%s: %s", path, ctx->err);
 }
 
-static bool write_spec(struct ql_ctx *ctx, const struct ql_kernelspec *spec, const char *folder,
-	char out[QL_KERNELSPEC_TEXT])
+static bool write_spec(
+	struct ql_ctx *ctx, const struct ql_kernelspec *spec, const char *folder, char out[QL_KERNELSPEC_TEXT])
 {
 	char program[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
@@ -123,9 +122,8 @@ static bool write_spec(struct ql_ctx *ctx, const struct ql_kernelspec *spec, con
 		ql_wire_put(&text, spec->name); /* is_name: nothing to escape */
 		ql_wire_put(&text, ")\"");
 	}
-	ql_wire_put(&text,
-		",\n \"language\": \"lua\",\n \"interrupt_mode\": \"signal\",\n"
-		" \"kernel_protocol_version\": \"5.4\",\n \"metadata\": {\"debugger\": false}\n}\n");
+	ql_wire_put(&text, ",\n \"language\": \"lua\",\n \"interrupt_mode\": \"signal\",\n"
+			   " \"kernel_protocol_version\": \"5.4\",\n \"metadata\": {\"debugger\": false}\n}\n");
 	good = !text.failed && write_file(ctx, folder, "kernel.json", text.at, text.n, out);
 	ql_wire_free(&text);
 	return good;
@@ -155,9 +153,8 @@ static bool is_ours(const char *path)
 	const cJSON *argv = cJSON_GetObjectItemCaseSensitive(object, "argv");
 	const cJSON *word = cJSON_GetArrayItem(argv, 1),
 		    *language = cJSON_GetObjectItemCaseSensitive(object, "language");
-	bool ours = cJSON_GetArraySize(argv) == 3 && cJSON_IsString(word) &&
-		    !strcmp(word->valuestring, "kernel") && cJSON_IsString(language) &&
-		    !strcmp(language->valuestring, "lua");
+	bool ours = cJSON_GetArraySize(argv) == 3 && cJSON_IsString(word) && !strcmp(word->valuestring, "kernel") &&
+		    cJSON_IsString(language) && !strcmp(language->valuestring, "lua");
 
 	if (f)
 		fclose(f);

@@ -17,8 +17,7 @@ struct ql_kernelspec {
 #define QL_KERNELSPEC_TEXT (PATH_MAX + 512)
 
 /* Writes the folder; `out` gets its path, or what went wrong. */
-bool ql_kernelspec_install(
-	struct ql_ctx *ctx, const struct ql_kernelspec *spec, char out[QL_KERNELSPEC_TEXT]);
+bool ql_kernelspec_install(struct ql_ctx *ctx, const struct ql_kernelspec *spec, char out[QL_KERNELSPEC_TEXT]);
 /* Removes it again; refuses a folder that is no kernelspec of this program. */
 bool ql_kernelspec_uninstall(const struct ql_kernelspec *spec, char out[QL_KERNELSPEC_TEXT]);
 

@@ -68,8 +68,7 @@ void ql_signer_end(struct ql_signer *s)
 	memset(s, 0, sizeof(*s));
 }
 
-static void sign(
-	const struct ql_signer *s, const struct ql_wire_frame part[4], uint8_t digest[QL_SHA256_BYTES])
+static void sign(const struct ql_signer *s, const struct ql_wire_frame part[4], uint8_t digest[QL_SHA256_BYTES])
 {
 	struct ql_hmac h;
 
@@ -121,8 +120,7 @@ static bool was_seen(struct ql_seen *seen, const uint8_t digest[QL_SHA256_BYTES]
 static int find_delimiter(const struct ql_envelope *f)
 {
 	for (int i = 0; i < f->n; i++)
-		if (f->frame[i].n == sizeof(delimiter) - 1 &&
-			!memcmp(f->frame[i].at, delimiter, sizeof(delimiter) - 1))
+		if (f->frame[i].n == sizeof(delimiter) - 1 && !memcmp(f->frame[i].at, delimiter, sizeof(delimiter) - 1))
 			return i;
 	return -1;
 }
@@ -193,21 +191,20 @@ static void write_header(struct ql_signer *s, const char *type, struct ql_wire *
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &parts);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &parts);
-	ql_wire_print(out,
-		"{\"msg_id\":\"%s_%llu\",\"session\":\"%s\",\"username\":\"quoll\",\"date\":\"%s.%06ldZ\",",
+	ql_wire_print(out, "{\"msg_id\":\"%s_%llu\",\"session\":\"%s\",\"username\":\"quoll\",\"date\":\"%s.%06ldZ\",",
 		s->session, ++s->count, s->session, date, now.tv_nsec / 1000);
 	ql_wire_print(out, "\"msg_type\":\"%s\",\"version\":\"" QL_PROTOCOL "\"}", type);
 }
 
-bool ql_message_make(struct ql_signer *s, const struct ql_wire_frame *identity, int identities,
-	const char *type, struct ql_wire_frame parent, struct ql_wire_frame metadata,
-	const struct ql_wire *content, struct ql_envelope *out)
+bool ql_message_make(struct ql_signer *s, const struct ql_wire_frame *identity, int identities, const char *type,
+	struct ql_wire_frame parent, struct ql_wire_frame metadata, const struct ql_wire *content,
+	struct ql_envelope *out)
 {
 	static char braces[] = "{}";
 	static const struct ql_wire_frame nothing = {braces, 2};
 	struct ql_wire header = {0};
-	struct ql_wire_frame part[4] = {nothing, parent.n ? parent : nothing, metadata.n ? metadata : nothing,
-		{content->at, content->n}};
+	struct ql_wire_frame part[4] = {
+		nothing, parent.n ? parent : nothing, metadata.n ? metadata : nothing, {content->at, content->n}};
 	uint8_t digest[QL_SHA256_BYTES];
 	char hex[QL_HMAC_HEX];
 	bool good = !content->failed && identities + 6 <= QL_ENVELOPE_FRAMES;
@@ -222,8 +219,7 @@ bool ql_message_make(struct ql_signer *s, const struct ql_wire_frame *identity, 
 		good = ql_envelope_add(out, identity[i].at, identity[i].n);
 	if (good) {
 		ql_hmac_hex(digest, hex);
-		good = ql_envelope_add(out, delimiter, sizeof(delimiter) - 1) &&
-		       ql_envelope_add(out, hex, sizeof(hex));
+		good = ql_envelope_add(out, delimiter, sizeof(delimiter) - 1) && ql_envelope_add(out, hex, sizeof(hex));
 	}
 	for (int i = 0; i < 4 && good; i++)
 		good = ql_envelope_add(out, part[i].at, part[i].n);

@@ -56,8 +56,8 @@ const char *ql_message_read(
 void ql_message_free(struct ql_message *m);
 
 /* The signed frames of a message behind `identities` (of `to`, or one topic). False: there is no memory. */
-bool ql_message_make(struct ql_signer *s, const struct ql_wire_frame *identity, int identities,
-	const char *type, struct ql_wire_frame parent, struct ql_wire_frame metadata,
-	const struct ql_wire *content, struct ql_envelope *out);
+bool ql_message_make(struct ql_signer *s, const struct ql_wire_frame *identity, int identities, const char *type,
+	struct ql_wire_frame parent, struct ql_wire_frame metadata, const struct ql_wire *content,
+	struct ql_envelope *out);
 
 #endif

@@ -121,8 +121,7 @@ static void choose_search(struct query *q)
 	bool unique = ql_wire_flag(q->request, "unique", false);
 
 	for (int i = q->h->n - 1; i >= 0; i--) {
-		q->chosen[i] =
-			n > 0 && fnmatch(pattern ? pattern : "*", at(q->h, i)->input.at, FNM_NOESCAPE) == 0;
+		q->chosen[i] = n > 0 && fnmatch(pattern ? pattern : "*", at(q->h, i)->input.at, FNM_NOESCAPE) == 0;
 		if (q->chosen[i] && unique)
 			q->chosen[i] = !is_later(q, i);
 		n -= q->chosen[i];
@@ -143,7 +142,8 @@ static void write_entry(const struct ql_recall_entry *e, bool output, struct ql_
 	ql_wire_put(out, output ? "]]" : "]");
 }
 
-void ql_recall_write(const struct ql_recall *h, const cJSON *request, struct ql_wire *out)
+/* Writes the list that a history_request asks for: [[session, line, input], …]. */
+static void write_list(const struct ql_recall *h, const cJSON *request, struct ql_wire *out)
 {
 	const char *type = ql_wire_member(request, "hist_access_type");
 	struct query q = {h, request, calloc((size_t)h->n + 1, 1)};
@@ -172,7 +172,7 @@ void ql_request_history(struct ql_jupyter *k, enum ql_channel channel, struct ql
 	struct ql_wire content = {0};
 
 	ql_wire_put(&content, "{\"status\":\"ok\",\"history\":");
-	ql_recall_write(&k->history, m->content, &content);
+	write_list(&k->history, m->content, &content);
 	ql_wire_put(&content, "}");
 	ql_jupyter_reply(k, channel, m, "history_reply", &content);
 }

@@ -25,7 +25,5 @@ void ql_recall_add(struct ql_recall *h, int line, const char *input);
 /* The result of the newest input, when it has that line. */
 void ql_recall_result(struct ql_recall *h, int line, const char *output, size_t n);
 void ql_recall_free(struct ql_recall *h);
-/* Writes the list that a history_request asks for: [[session, line, input], …]. */
-void ql_recall_write(const struct ql_recall *h, const cJSON *request, struct ql_wire *out);
 
 #endif

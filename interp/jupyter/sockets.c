@@ -19,7 +19,7 @@
 #include "interp/jupyter/iopub.h"
 #include "interp/jupyter/surroundings.h"
 #include "interp/jupyter/zmq.h"
-#include "interp/width.h"
+#include "interp/host/width.h"
 
 #define QL_LINGER 1000      /* milliseconds for messages that are on their way at the end */
 #define QL_QUEUE 16384      /* messages kept for a client that does not take them */
@@ -49,8 +49,7 @@ static void send_frames(void *self, enum ql_channel channel, const struct ql_env
 		int flags = i + 1 < frames->n ? QL_ZMQ_SNDMORE : 0;
 
 		do
-			sent = s->z->zmq_send(
-				s->socket[channel], frames->frame[i].at, frames->frame[i].n, flags);
+			sent = s->z->zmq_send(s->socket[channel], frames->frame[i].at, frames->frame[i].n, flags);
 		while (sent < 0 && s->z->zmq_errno() == EINTR);
 	}
 }
@@ -175,8 +174,8 @@ static void *beat(void *argument)
 		alive = s->z->zmq_msg_recv(&part, s->socket[QL_CHANNEL_HEARTBEAT], 0) >= 0 ||
 			s->z->zmq_errno() == EINTR;
 		more = s->z->zmq_msg_more(&part) ? QL_ZMQ_SNDMORE : 0;
-		s->z->zmq_send(s->socket[QL_CHANNEL_HEARTBEAT], s->z->zmq_msg_data(&part),
-			s->z->zmq_msg_size(&part), more);
+		s->z->zmq_send(
+			s->socket[QL_CHANNEL_HEARTBEAT], s->z->zmq_msg_data(&part), s->z->zmq_msg_size(&part), more);
 		s->z->zmq_msg_close(&part);
 	}
 	s->z->zmq_close(s->socket[QL_CHANNEL_HEARTBEAT]);
@@ -224,15 +223,13 @@ static bool open_socket(struct serving *s, enum ql_channel channel, int kind, ch
 		if (s->z->zmq_bind(socket, address) == 0)
 			return true;
 	}
-	snprintf(
-		error, QL_CONNECTION_ERROR, "kernel: %s: %s", address, s->z->zmq_strerror(s->z->zmq_errno()));
+	snprintf(error, QL_CONNECTION_ERROR, "kernel: %s: %s", address, s->z->zmq_strerror(s->z->zmq_errno()));
 	return false;
 }
 
 static bool open_sockets(struct serving *s, char error[QL_CONNECTION_ERROR])
 {
-	static const int kinds[QL_CHANNELS] = {
-		QL_ZMQ_ROUTER, QL_ZMQ_ROUTER, QL_ZMQ_ROUTER, QL_ZMQ_XPUB, QL_ZMQ_REP};
+	static const int kinds[QL_CHANNELS] = {QL_ZMQ_ROUTER, QL_ZMQ_ROUTER, QL_ZMQ_ROUTER, QL_ZMQ_XPUB, QL_ZMQ_REP};
 	size_t size = sizeof(s->iopub_fd);
 	char why[256];
 

@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "interp/interrupt.h"
+#include "interp/host/interrupt.h"
 
 #define QL_LEAVE_IN 4 /* seconds to end in, after SIGTERM or the parent's death */
 
@@ -104,13 +104,11 @@ static bool redirect(struct ql_surroundings *p)
 	return p->kernel->pipe[0] >= 0 && p->kernel->pipe[1] >= 0;
 }
 
-bool ql_surroundings_begin(
-	struct ql_surroundings *p, struct ql_jupyter *k, int wake, char error[QL_CONNECTION_ERROR])
+bool ql_surroundings_begin(struct ql_surroundings *p, struct ql_jupyter *k, int wake, char error[QL_CONNECTION_ERROR])
 {
 	const char *parent = getenv("JPY_PARENT_PID");
 
-	*p = (struct ql_surroundings){
-		.kernel = k, .parent = parent && *parent ? getppid() : 0, .begun = true};
+	*p = (struct ql_surroundings){.kernel = k, .parent = parent && *parent ? getppid() : 0, .begun = true};
 	if (!redirect(p)) {
 		snprintf(error, QL_CONNECTION_ERROR, "kernel: %s", strerror(errno));
 		ql_surroundings_end(p);

@@ -59,12 +59,7 @@ int ql_utf8_length(const char *at, size_t n)
 {
 	const unsigned char *p = (const unsigned char *)at;
 	unsigned lo = 0x80, hi = 0xBF;
-	int length = p[0] < 0x80   ? 1
-		     : p[0] < 0xC2 ? 0
-		     : p[0] < 0xE0 ? 2
-		     : p[0] < 0xF0 ? 3
-		     : p[0] < 0xF5 ? 4
-				   : 0;
+	int length = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
 
 	if (p[0] == 0xE0)
 		lo = 0xA0;
@@ -135,10 +130,10 @@ void ql_wire_base64(struct ql_wire *t, const char *bytes, size_t n)
 	const unsigned char *p = (const unsigned char *)bytes;
 
 	for (size_t i = 0; i < n; i += 3) {
-		unsigned bits = (unsigned)p[i] << 16 | (i + 1 < n ? (unsigned)p[i + 1] << 8 : 0) |
-				(i + 2 < n ? p[i + 2] : 0u);
-		char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63],
-			i + 1 < n ? digits[bits >> 6 & 63] : '=', i + 2 < n ? digits[bits & 63] : '='};
+		unsigned bits =
+			(unsigned)p[i] << 16 | (i + 1 < n ? (unsigned)p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0u);
+		char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], i + 1 < n ? digits[bits >> 6 & 63] : '=',
+			i + 2 < n ? digits[bits & 63] : '='};
 
 		ql_wire_add(t, four, 4);
 	}
@@ -239,8 +234,7 @@ long long ql_wire_integer(const cJSON *object, const char *name, long long other
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
 
-	if (!cJSON_IsNumber(item) || fabs(item->valuedouble) > 0x1p53 ||
-		floor(item->valuedouble) != item->valuedouble)
+	if (!cJSON_IsNumber(item) || fabs(item->valuedouble) > 0x1p53 || floor(item->valuedouble) != item->valuedouble)
 		return otherwise;
 	return (long long)item->valuedouble;
 }

@@ -18,15 +18,13 @@ _Static_assert(sizeof(struct ql_zmq_message) == sizeof(zmq_msg_t), "zmq.h has an
 _Static_assert(sizeof(struct ql_zmq_item) == sizeof(zmq_pollitem_t) &&
 		       offsetof(struct ql_zmq_item, revents) == offsetof(zmq_pollitem_t, revents),
 	"zmq.h has another zmq_pollitem_t");
-_Static_assert(
-	QL_ZMQ_REP == ZMQ_REP && QL_ZMQ_ROUTER == ZMQ_ROUTER && QL_ZMQ_XPUB == ZMQ_XPUB, "kinds of sockets");
+_Static_assert(QL_ZMQ_REP == ZMQ_REP && QL_ZMQ_ROUTER == ZMQ_ROUTER && QL_ZMQ_XPUB == ZMQ_XPUB, "kinds of sockets");
 _Static_assert(QL_ZMQ_FD == ZMQ_FD && QL_ZMQ_LINGER == ZMQ_LINGER && QL_ZMQ_MAXMSGSIZE == ZMQ_MAXMSGSIZE &&
 		       QL_ZMQ_SNDHWM == ZMQ_SNDHWM && QL_ZMQ_XPUB_VERBOSE == ZMQ_XPUB_VERBOSE &&
 		       QL_ZMQ_IPV6 == ZMQ_IPV6 && QL_ZMQ_ROUTER_HANDOVER == ZMQ_ROUTER_HANDOVER,
 	"options of sockets");
 _Static_assert(
-	QL_ZMQ_DONTWAIT == ZMQ_DONTWAIT && QL_ZMQ_SNDMORE == ZMQ_SNDMORE && QL_ZMQ_POLLIN == ZMQ_POLLIN,
-	"flags");
+	QL_ZMQ_DONTWAIT == ZMQ_DONTWAIT && QL_ZMQ_SNDMORE == ZMQ_SNDMORE && QL_ZMQ_POLLIN == ZMQ_POLLIN, "flags");
 #define F(name, result, parameters) \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(name), result parameters), \
 		"zmq.h declares " #name " otherwise");
@@ -79,7 +77,7 @@ bool ql_zmq_describe(char *text, size_t size)
 	if (!z)
 		return false;
 	z->zmq_version(&major, &minor, &patch);
-	snprintf(text, size, "libzmq %d.%d.%d: `quoll kernel install` makes Jupyter know this program", major,
-		minor, patch);
+	snprintf(text, size, "libzmq %d.%d.%d: `quoll kernel install` makes Jupyter know this program", major, minor,
+		patch);
 	return true;
 }

@@ -66,8 +66,7 @@ static struct ql_scale scale_of(const struct ql_axis_plan *p)
 	return s;
 }
 
-static void find_ticks(
-	const struct ql_axis_plan *p, const struct ql_scale *scale, int wanted, struct ql_ticks *t)
+static void find_ticks(const struct ql_axis_plan *p, const struct ql_scale *scale, int wanted, struct ql_ticks *t)
 {
 	if (p->whole && !scale->log)
 		ql_scale_whole_ticks(scale, wanted, t);
@@ -98,9 +97,18 @@ static int bar_ticks(const struct ql_axes *a)
 	return a->s->cells ? 4 : 6;
 }
 
+/* The ends of the colour bar, limited like those of axes. */
+static struct ql_scale bar_scale(const struct ql_axes *a)
+{
+	struct ql_scale scale = {0, 1, false, false};
+
+	ql_scale_fixed(a->plan.bar_lo, a->plan.bar_hi, false, &scale);
+	return scale;
+}
+
 static double bar_room(const struct ql_axes *a, double *label_width)
 {
-	struct ql_scale scale = {a->plan.bar_lo, a->plan.bar_hi, false, false};
+	struct ql_scale scale = bar_scale(a);
 	struct ql_ticks t;
 	double em = a->s->em;
 
@@ -210,12 +218,10 @@ static void draw_x_labels(const struct ql_axes *a)
 	if (p->names && n) {
 		/* size: a length on the page, no memory */
 		room = a->slant ? em * 1.15 / SLANT
-				: fmin(widest(s, p, &a->x), fmax(length / (double)n - em * 0.5, em * 3)) +
-					  em * 0.5;
+				: fmin(widest(s, p, &a->x), fmax(length / (double)n - em * 0.5, em * 3)) + em * 0.5;
 		step = stride(n, room, length);
 		/* size: a length on the page, no memory */
-		room = a->slant ? (f->y0 - a->page.y0 - em * (p->label ? 2.2 : 0.7)) / SLANT
-				: room - em * 0.5;
+		room = a->slant ? (f->y0 - a->page.y0 - em * (p->label ? 2.2 : 0.7)) / SLANT : room - em * 0.5;
 	}
 	for (int64_t i = 0; i < n; i += step) {
 		double x = last_cell(s, ql_frame_x(f, label_at(p, &a->x, i)), f->x1);
@@ -224,9 +230,8 @@ static void draw_x_labels(const struct ql_axes *a)
 			continue;
 		ql_scene_rule(s, x, f->y0, x, f->y0 - em * 0.3, QL_RULE_TICK);
 		if (a->slant)
-			ql_scene_turned(s, x + em * 0.35, f->y0 - em * 0.8, 1,
-				fmin(room, (x - a->page.x0) / 0.766), QL_TURN_SLANT, label_text(p, &a->x, i),
-				text_ink);
+			ql_scene_turned(s, x + em * 0.35, f->y0 - em * 0.8, 1, fmin(room, (x - a->page.x0) / 0.766),
+				QL_TURN_SLANT, label_text(p, &a->x, i), text_ink);
 		else
 			ql_scene_text(s, x, y, 0.5, 1, room, label_text(p, &a->x, i), text_ink);
 	}
@@ -238,8 +243,7 @@ static void draw_y_labels(const struct ql_axes *a)
 	const struct ql_frame *f = &a->frame;
 	const struct ql_axis_plan *p = &a->plan.y;
 	double em = s->em, most = (a->page.x1 - a->page.x0) * 0.36 + 1;
-	int64_t n = labels(p, &a->y),
-		step = p->names && n ? stride(n, em * (s->cells ? 1 : 1.2), f->y1 - f->y0) : 1;
+	int64_t n = labels(p, &a->y), step = p->names && n ? stride(n, em * (s->cells ? 1 : 1.2), f->y1 - f->y0) : 1;
 
 	for (int64_t i = 0; i < n; i += step) {
 		double y = last_cell(s, ql_frame_y(f, label_at(p, &a->y, i)), f->y1);
@@ -247,8 +251,7 @@ static void draw_y_labels(const struct ql_axes *a)
 		if (y < f->y0 - em * 0.01 || y > f->y1 + em * 0.01)
 			continue;
 		ql_scene_rule(s, f->x0, y, f->x0 - em * 0.3, y, QL_RULE_TICK);
-		ql_scene_text(s, f->x0 - (s->cells ? 4 : em * 0.6), y, 1, 1, most, label_text(p, &a->y, i),
-			text_ink);
+		ql_scene_text(s, f->x0 - (s->cells ? 4 : em * 0.6), y, 1, 1, most, label_text(p, &a->y, i), text_ink);
 	}
 }
 
@@ -259,8 +262,8 @@ static void draw_titles(const struct ql_axes *a)
 	double em = s->em;
 
 	if (a->plan.x.label)
-		ql_scene_text(s, (f->x0 + f->x1) / 2, a->page.y0 + em * (s->cells ? 0.5 : 0.45), 0.5, 1,
-			f->x1 - f->x0, a->plan.x.label, text_ink);
+		ql_scene_text(s, (f->x0 + f->x1) / 2, a->page.y0 + em * (s->cells ? 0.5 : 0.45), 0.5, 1, f->x1 - f->x0,
+			a->plan.x.label, text_ink);
 	if (a->plan.y.label && !s->cells)
 		ql_scene_turned(s, a->page.x0 + em * 0.5, (f->y0 + f->y1) / 2, 0.5, f->y1 - f->y0, QL_TURN_UP,
 			a->plan.y.label, text_ink);
@@ -272,7 +275,7 @@ static void draw_colourbar(const struct ql_axes *a)
 	const struct ql_frame *f = &a->frame;
 	double em = s->em, x0 = f->x1 + em * (s->cells ? 0.5 : 0.9), x1 = x0 + em;
 	int64_t n = s->cells ? (int64_t)((f->y1 - f->y0) / s->fine_y) : 128;
-	struct ql_scale scale = {a->plan.bar_lo, a->plan.bar_hi, false, false};
+	struct ql_scale scale = bar_scale(a);
 	const char *label = ql_figure_string(a->f, "zlabel");
 	double *value = ql_scene_cells(s, x0, f->y0, x1, f->y1, n, 1, a->plan.gradient), width = 0;
 	struct ql_ticks t;
@@ -289,8 +292,8 @@ static void draw_colourbar(const struct ql_axes *a)
 		width = fmax(width, ql_scene_text_width(s, t.tick[i].text, 1));
 	}
 	if (label && !s->cells)
-		ql_scene_turned(s, x1 + em * 1.4 + width, (f->y0 + f->y1) / 2, 0.5, f->y1 - f->y0, QL_TURN_UP,
-			label, text_ink);
+		ql_scene_turned(
+			s, x1 + em * 1.4 + width, (f->y0 + f->y1) / 2, 0.5, f->y1 - f->y0, QL_TURN_UP, label, text_ink);
 }
 
 void ql_axes_behind(const struct ql_axes *a)

@@ -4,17 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interp/bind.h"
-#include "interp/libs.h"
-#include "interp/lifetime.h"
-#include "interp/output.h"
+#include "interp/bind/call.h"
+#include "interp/prelude/libs.h"
+#include "interp/host/lifetime.h"
+#include "interp/host/output.h"
 #include "interp/plot/kind.h"
 #include "interp/plot/plot.h"
 #include "interp/plot/render.h"
 #include "interp/plot/terminal.h"
 #include "interp/prelude/prelude.h"
-#include "interp/surplus.h"
-#include "interp/width.h"
+#include "interp/bind/surplus.h"
+#include "interp/host/width.h"
 
 #define QL_KINDS_MAX 64
 
@@ -147,8 +147,8 @@ static int figure_text(lua_State *L)
 		ql_error(L, "fig:text: wanted width 20 to 1000 and height 6 to 1000, got %lld and %lld",
 			(long long)width, (long long)height);
 	b = bytes_box(L);
-	return push_bytes(L, b,
-		ql_figure_text(f, (int)width, (int)height, colour ? QL_COLOUR_24BIT : QL_COLOUR_NONE, b));
+	return push_bytes(
+		L, b, ql_figure_text(f, (int)width, (int)height, colour ? QL_COLOUR_24BIT : QL_COLOUR_NONE, b));
 }
 
 static const struct ql_attr encode_attrs[] = {
@@ -227,8 +227,8 @@ static int figure_tostring(lua_State *L)
 	char text[256];
 
 	ql_figure_describe(check_figure(L), text, sizeof(text));
-	lua_pushfstring(L, "%s%s", text,
-		ql_width_script() ? "; fig:show() shows it, fig:save 'file.png' writes it" : "");
+	lua_pushfstring(
+		L, "%s%s", text, ql_width_script() ? "; fig:show() shows it, fig:save 'file.png' writes it" : "");
 	return 1;
 }
 
@@ -254,8 +254,8 @@ static void collect(lua_State *L, const struct ql_plot_kind *kind)
 	}
 	for (int i = 1; i <= top - (options != 0); i++) {
 		if (lua_type(L, i) != LUA_TTABLE && !ql_test_tensor(L, i))
-			ql_error(L, "plot.%s: argument %d: wanted a list or a tensor, got %s", kind->doc.name,
-				i, luaL_typename(L, i));
+			ql_error(L, "plot.%s: argument %d: wanted a list or a tensor, got %s", kind->doc.name, i,
+				luaL_typename(L, i));
 		lua_pushvalue(L, i);
 		lua_rawseti(L, top + 1, i);
 	}
@@ -337,8 +337,8 @@ int ql_open_plot(lua_State *L)
 	static const luaL_Reg methods[] = {{"save", figure_save}, {"show", figure_show}, {"png", figure_png},
 		{"svg", figure_svg}, {"pdf", figure_pdf}, {"text", figure_text}, {"encode", figure_encode},
 		{NULL, NULL}};
-	static const luaL_Reg meta[] = {{"__gc", figure_gc}, {"__close", figure_gc},
-		{"__tostring", figure_tostring}, {"__show", figure_bytes}, {NULL, NULL}};
+	static const luaL_Reg meta[] = {{"__gc", figure_gc}, {"__close", figure_gc}, {"__tostring", figure_tostring},
+		{"__show", figure_bytes}, {NULL, NULL}};
 
 	ql_metatable_new(L, QL_FIGURE);
 	luaL_setfuncs(L, meta, 0);

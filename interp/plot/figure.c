@@ -38,7 +38,7 @@ static void texts_free(struct ql_ctx *ctx, char **text, int64_t n)
 	ql_free(ctx, text);
 }
 
-void ql_list_free(struct ql_ctx *ctx, struct ql_list *list)
+static void list_free(struct ql_ctx *ctx, struct ql_list *list)
 {
 	texts_free(ctx, list->text, list->n);
 	ql_free(ctx, list->number);
@@ -61,12 +61,12 @@ void ql_figure_free(struct ql_figure *f)
 		return;
 	for (int i = 0; i < QL_FIGURE_OPTIONS; i++) {
 		ql_free(f->ctx, f->option[i].s);
-		ql_list_free(f->ctx, &f->option[i].list);
+		list_free(f->ctx, &f->option[i].list);
 	}
 	for (int64_t i = 0; i < f->n_series; i++)
 		series_free(f->ctx, &f->series[i]);
 	ql_free(f->ctx, f->series);
-	ql_list_free(f->ctx, &f->names);
+	list_free(f->ctx, &f->names);
 	ql_free(f->ctx, f->grid);
 	ql_free(f->ctx, f->derived);
 	ql_free(f->ctx, f);
@@ -207,9 +207,8 @@ static void note_hidden(struct ql_figure *f)
 			count += hidden(f, &f->series[k], i);
 	}
 	if (count)
-		snprintf(f->note, sizeof(f->note), "%lld of %lld values not shown (not finite%s)",
-			(long long)count, (long long)all,
-			log ? ", or not above 0 on a logarithmic axis" : "");
+		snprintf(f->note, sizeof(f->note), "%lld of %lld values not shown (not finite%s)", (long long)count,
+			(long long)all, log ? ", or not above 0 on a logarithmic axis" : "");
 }
 
 static enum ql_status check_limits(struct ql_figure *f, const char *option, const char *log)
@@ -224,9 +223,8 @@ static enum ql_status check_limits(struct ql_figure *f, const char *option, cons
 		return QL_OK;
 	if (!ql_figure_pair(f, option, limit) || !ql_scale_fixed(limit[0], limit[1], logarithmic, &scale))
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-			"plot.%s: %s: wanted {lo, hi}, two different finite numbers%s, got %s",
-			f->kind->doc.name, option, logarithmic ? " above 0" : "",
-			ql_figure_pair_text(f, option, text));
+			"plot.%s: %s: wanted {lo, hi}, two different finite numbers%s, got %s", f->kind->doc.name,
+			option, logarithmic ? " above 0" : "", ql_figure_pair_text(f, option, text));
 	return QL_OK;
 }
 
@@ -236,8 +234,8 @@ static enum ql_status check_size(struct ql_figure *f, const char *option)
 
 	if (size >= 100 && size <= 10000)
 		return QL_OK;
-	return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.%s: %s: wanted 100 to 10000 pixels, got %lld",
-		f->kind->doc.name, option, (long long)size);
+	return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.%s: %s: wanted 100 to 10000 pixels, got %lld", f->kind->doc.name,
+		option, (long long)size);
 }
 
 enum ql_status ql_figure_finish(struct ql_figure *f)
@@ -263,14 +261,14 @@ void ql_figure_describe(const struct ql_figure *f, char *text, size_t size)
 	char what[64];
 
 	if (f->kind->form == QL_FORM_IMAGES)
-		snprintf(what, sizeof(what), "%lld of %lld x %lld%s", (long long)f->images,
-			(long long)f->rows, (long long)f->columns, f->channels == 3 ? " RGB" : "");
+		snprintf(what, sizeof(what), "%lld of %lld x %lld%s", (long long)f->images, (long long)f->rows,
+			(long long)f->columns, f->channels == 3 ? " RGB" : "");
 	else if (f->kind->form == QL_FORM_MATRIX)
 		snprintf(what, sizeof(what), "%lld x %lld", (long long)f->rows, (long long)f->columns);
 	else
 		snprintf(what, sizeof(what), "%lld series", (long long)f->n_series);
-	snprintf(text, size, "%s figure, %s%s%s%s", f->kind->doc.name, what, title ? ", '" : "",
-		title ? title : "", title ? "'" : "");
+	snprintf(text, size, "%s figure, %s%s%s%s", f->kind->doc.name, what, title ? ", '" : "", title ? title : "",
+		title ? "'" : "");
 }
 
 /* ---- options ---- */
@@ -304,13 +302,6 @@ int64_t ql_figure_int(const struct ql_figure *f, const char *name, int64_t other
 	const struct ql_option *o = ql_figure_option(f, name);
 
 	return o ? o->i : otherwise;
-}
-
-double ql_figure_float(const struct ql_figure *f, const char *name, double otherwise)
-{
-	const struct ql_option *o = ql_figure_option(f, name);
-
-	return o ? o->f : otherwise;
 }
 
 bool ql_figure_pair(const struct ql_figure *f, const char *name, double out[2])

@@ -49,8 +49,8 @@ struct ql_figure {
 	double *grid;             /* (rows, columns), or (images, rows, columns, channels) */
 	bool codes;               /* the images hold codes */
 	double white;             /* value of a full channel; 0: not known */
-	void *derived;  /* what the kind computed from the data, one block of ql_alloc */
-	char note[160]; /* what the reader of the picture must know; "": nothing */
+	void *derived;            /* what the kind computed from the data, one block of ql_alloc */
+	char note[160];           /* what the reader of the picture must know; "": nothing */
 };
 
 /* gives an empty figure */
@@ -60,7 +60,6 @@ void ql_figure_free(struct ql_figure *f);
 enum ql_status ql_figure_add(struct ql_figure *f, int64_t n, bool with_x, struct ql_series **out);
 /* gives a table of n texts, all NULL */
 char **ql_texts_new(struct ql_ctx *ctx, int64_t n);
-void ql_list_free(struct ql_ctx *ctx, struct ql_list *list);
 /* Number of the category, added when it is new; 0 when there is no memory. */
 int64_t ql_figure_category(struct ql_figure *f, const char *name);
 /* Cuts series `index` into one per distinct text of group[0..n). */
@@ -75,7 +74,6 @@ const struct ql_option *ql_figure_option(const struct ql_figure *f, const char *
 const char *ql_figure_string(const struct ql_figure *f, const char *name);
 bool ql_figure_bool(const struct ql_figure *f, const char *name, bool otherwise);
 int64_t ql_figure_int(const struct ql_figure *f, const char *name, int64_t otherwise);
-double ql_figure_float(const struct ql_figure *f, const char *name, double otherwise);
 /* The list when it has exactly two numbers, in `out`. */
 bool ql_figure_pair(const struct ql_figure *f, const char *name, double out[2]);
 /* What was given instead, for the message: "{3, 1}" or "5 numbers". Returns text. */

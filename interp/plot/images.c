@@ -21,7 +21,7 @@ static bool is_channels(int64_t n)
 	return n == 1 || n == 3;
 }
 
-/* Channels behind the pixels, as files have them: with alpha only in integers. */
+/* Channels last, as in files: with alpha only in integers. */
 static bool ends_with_channels(const struct ql_tensor *t)
 {
 	int64_t n = t->shape[t->rank - 1];
@@ -61,8 +61,8 @@ static struct axes axes_of(const struct ql_plot_reader *r, const struct ql_tenso
 			 : ends_with_channels(t)    ? "nhwc"
 						    : "nchw";
 	if ((int)strlen(layout) != t->rank)
-		ql_read_fail(r, "wanted a tensor of rank %d for layout='%s', got one of rank %d",
-			(int)strlen(layout), layout, t->rank);
+		ql_read_fail(r, "wanted a tensor of rank %d for layout='%s', got one of rank %d", (int)strlen(layout),
+			layout, t->rank);
 	for (int i = 0; layout[i]; i++) {
 		int *axis = layout[i] == 'n'   ? &a.image
 			    : layout[i] == 'c' ? &a.channel
@@ -103,14 +103,10 @@ static double *numbers(const struct ql_plot_reader *r, int64_t n)
 	return at;
 }
 
-/* What a full channel holds; 0: nobody says. */
+/* The value of a full channel; 0: not known. */
 static double white_of(const struct ql_tensor *t)
 {
-	return t->q                    ? 0
-	       : t->dtype == QL_uint8  ? 255
-	       : t->dtype == QL_uint16 ? 65535
-	       : t->dtype == QL_bool   ? 1
-				       : 0;
+	return t->q ? 0 : t->dtype == QL_uint8 ? 255 : t->dtype == QL_uint16 ? 65535 : t->dtype == QL_bool ? 1 : 0;
 }
 
 /* Distance in a contiguous tensor between neighbours along the axis. */
@@ -126,16 +122,15 @@ static int64_t step_of(const struct ql_tensor *t, int axis)
 }
 
 /* Copies `from`, the values of t, into the grid; an even number of channels ends with alpha. */
-static void arrange(struct ql_figure *f, const struct ql_tensor *t, const struct axes *a, const double *from,
-	int64_t given)
+static void arrange(
+	struct ql_figure *f, const struct ql_tensor *t, const struct axes *a, const double *from, int64_t given)
 {
-	int64_t n = step_of(t, a->image), c = step_of(t, a->channel), h = step_of(t, a->row),
-		w = step_of(t, a->column);
+	int64_t n = step_of(t, a->image), c = step_of(t, a->channel), h = step_of(t, a->row), w = step_of(t, a->column);
 	double white = f->white > 0 ? f->white : 1, *to = f->grid;
 
 	for (int64_t i = 0; i < f->images * f->rows * f->columns; i++) {
-		const double *p = from + i / (f->rows * f->columns) * n + i / f->columns % f->rows * h +
-				  i % f->columns * w;
+		const double *p =
+			from + i / (f->rows * f->columns) * n + i / f->columns % f->rows * h + i % f->columns * w;
 		double alpha = given % 2 ? 1 : p[(given - 1) * c] / white;
 
 		for (int64_t k = 0; k < f->channels; k++)
@@ -146,8 +141,8 @@ static void arrange(struct ql_figure *f, const struct ql_tensor *t, const struct
 static void check_shape(const struct ql_plot_reader *r, const struct ql_tensor *t, int64_t channels)
 {
 	if (channels < 1 || channels > 4)
-		ql_read_fail(r, "wanted 1 (gray) or 3 (RGB) channels, 2 or 4 with alpha, got %lld",
-			(long long)channels);
+		ql_read_fail(
+			r, "wanted 1 (gray) or 3 (RGB) channels, 2 or 4 with alpha, got %lld", (long long)channels);
 	if (!ql_tensor_nelem(t))
 		ql_read_fail(r, "wanted an image with pixels, got an empty tensor");
 }
@@ -164,8 +159,7 @@ void ql_read_images(struct ql_plot_reader *r)
 	lua_rawgeti(L, r->table, 1);
 	t = ql_test_tensor(L, -1);
 	if (!t || lua_rawlen(L, r->table) != 1 || t->rank < 2 || t->rank > 4)
-		ql_read_fail(r,
-			"wanted one tensor of shape (H, W), (C, H, W), (H, W, C) or a batch of them, got %s",
+		ql_read_fail(r, "wanted one tensor of shape (H, W), (C, H, W), (H, W, C) or a batch of them, got %s",
 			!t                             ? luaL_typename(L, -1)
 			: lua_rawlen(L, r->table) != 1 ? "several"
 						       : "one of another rank");

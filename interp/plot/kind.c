@@ -41,8 +41,7 @@ bool ql_frame_holds(const struct ql_frame *frame, struct ql_point p)
 {
 	double eps = 1e-6 * (frame->x1 - frame->x0 + frame->y1 - frame->y0);
 
-	return p.x >= frame->x0 - eps && p.x <= frame->x1 + eps && p.y >= frame->y0 - eps &&
-	       p.y <= frame->y1 + eps;
+	return p.x >= frame->x0 - eps && p.x <= frame->x1 + eps && p.y >= frame->y0 - eps && p.y <= frame->y1 + eps;
 }
 
 static double within(double lo, double v, double hi)
@@ -50,8 +49,8 @@ static double within(double lo, double v, double hi)
 	return fmin(fmax(lo, v), hi);
 }
 
-void ql_frame_rect(const struct ql_frame *frame, struct ql_scene *s, double x0, double y0, double x1,
-	double y1, struct ql_ink ink)
+void ql_frame_rect(
+	const struct ql_frame *frame, struct ql_scene *s, double x0, double y0, double x1, double y1, struct ql_ink ink)
 {
 	struct ql_point a = ql_frame_point(frame, x0, y0), b = ql_frame_point(frame, x1, y1);
 
@@ -71,21 +70,19 @@ void ql_frame_rect(const struct ql_frame *frame, struct ql_scene *s, double x0, 
 }
 
 /* A bar of a text plot that lies: whole lines around the one that holds its middle. */
-static void rect_of_lines(const struct ql_frame *frame, struct ql_scene *s, struct ql_point a,
-	struct ql_point b, struct ql_ink ink)
+static void rect_of_lines(
+	const struct ql_frame *frame, struct ql_scene *s, struct ql_point a, struct ql_point b, struct ql_ink ink)
 {
 	double lines = fmax(1, floor(fabs(b.y - a.y) / 4 + 0.01)), middle = floor((a.y + b.y) / 2 / 4);
 	double lo = (middle - floor((lines - 1) / 2)) * 4;
 
-	ql_scene_rect(s, within(frame->x0, a.x, frame->x1), lo, within(frame->x0, b.x, frame->x1),
-		lo + lines * 4, ink);
+	ql_scene_rect(s, within(frame->x0, a.x, frame->x1), lo, within(frame->x0, b.x, frame->x1), lo + lines * 4, ink);
 }
 
-void ql_frame_bar(const struct ql_frame *frame, struct ql_scene *s, double x, double width, double y0,
-	double y1, struct ql_ink ink)
+void ql_frame_bar(const struct ql_frame *frame, struct ql_scene *s, double x, double width, double y0, double y1,
+	struct ql_ink ink)
 {
-	struct ql_point a = ql_frame_point(frame, x - width / 2, y0),
-			b = ql_frame_point(frame, x + width / 2, y1);
+	struct ql_point a = ql_frame_point(frame, x - width / 2, y0), b = ql_frame_point(frame, x + width / 2, y1);
 
 	if (s->cells && frame->plan->swapped && !isnan(a.x) && !isnan(b.x))
 		rect_of_lines(frame, s, a, b, ink);
@@ -158,8 +155,8 @@ static bool names_fit(const struct ql_scene *s, const struct ql_list *names, dou
 	return (widest + s->em * 0.7) * (double)names->n <= width;
 }
 
-void ql_plan_categories(const struct ql_figure *f, const struct ql_scene *s, const struct ql_list *names,
-	struct ql_plan *plan)
+void ql_plan_categories(
+	const struct ql_figure *f, const struct ql_scene *s, const struct ql_list *names, struct ql_plan *plan)
 {
 	struct ql_axis_plan x;
 

@@ -20,7 +20,7 @@ enum ql_plot_form {
 /* What stands for a series in the legend. */
 enum ql_swatch { QL_SWATCH_LINE, QL_SWATCH_BOX, QL_SWATCH_MARK };
 
-/* Flags of an attribute, besides those of attr.h. */
+/* Flags of an attribute, besides those of tensor/attr.h. */
 #define QL_PLOT_DATA 0x100u /* read with the data, not as an option */
 #define QL_PLOT_LIST 0x200u /* a list of numbers (QL_ATTR_FLOAT) or texts (QL_ATTR_STRING) */
 
@@ -79,11 +79,11 @@ struct ql_point ql_frame_point(const struct ql_frame *frame, double x, double y)
 /* true when the position lies in the frame (and is not NaN) */
 bool ql_frame_holds(const struct ql_frame *frame, struct ql_point p);
 /* A filled box between two points of the data, cut at the frame. */
-void ql_frame_rect(const struct ql_frame *frame, struct ql_scene *s, double x0, double y0, double x1,
-	double y1, struct ql_ink ink);
+void ql_frame_rect(const struct ql_frame *frame, struct ql_scene *s, double x0, double y0, double x1, double y1,
+	struct ql_ink ink);
 /* The bar of a category: `width` wide around x, from y0 to y1; whole characters wide in a text plot. */
-void ql_frame_bar(const struct ql_frame *frame, struct ql_scene *s, double x, double width, double y0,
-	double y1, struct ql_ink ink);
+void ql_frame_bar(const struct ql_frame *frame, struct ql_scene *s, double x, double width, double y0, double y1,
+	struct ql_ink ink);
 /* Where bars begin: 0, or the end of the axis when 0 is not on it. In data units of y. */
 double ql_frame_base(const struct ql_frame *frame);
 
@@ -92,34 +92,30 @@ struct ql_ink ql_series_ink(int64_t i);
 enum ql_shape ql_series_shape(int64_t i);
 #define QL_INK_TEXT 0x262626u
 #define QL_INK_ON_COLOUR 0x252525u /* text on a colour: pages do not change it in dark mode */
-#define QL_INK_SOFT 0x6B6B6Bu /* notes, reference lines */
+#define QL_INK_SOFT 0x6B6B6Bu      /* notes, reference lines */
 
 /* Adds all x and y of the plan's series to its ranges; names of categories to the x axis. */
 void ql_plan_points(const struct ql_figure *f, struct ql_plan *plan);
 /* An x axis of categories 1..names->n; lies on its side when asked to, or when the names are too long for it.
  */
-void ql_plan_categories(const struct ql_figure *f, const struct ql_scene *s, const struct ql_list *names,
-	struct ql_plan *plan);
+void ql_plan_categories(
+	const struct ql_figure *f, const struct ql_scene *s, const struct ql_list *names, struct ql_plan *plan);
 
 /* Options of every kind, first in each list of attributes. */
 #define QL_PLOT_COMMON \
-	{"title", QL_ATTR_STRING, 0, NULL, "above the plot"}, \
-		{"xlabel", QL_ATTR_STRING, 0, NULL, "below the x axis"}, \
+	{"title", QL_ATTR_STRING, 0, NULL, "above the plot"}, {"xlabel", QL_ATTR_STRING, 0, NULL, "below the x axis"}, \
 		{"ylabel", QL_ATTR_STRING, 0, NULL, "beside the y axis"}, \
 		{"xlog", QL_ATTR_BOOL, 0, NULL, "logarithmic x axis (false)"}, \
 		{"ylog", QL_ATTR_BOOL, 0, NULL, "logarithmic y axis (false)"}, \
 		{"xlim", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, "{lo, hi} of the x axis (that of the data)"}, \
 		{"ylim", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, "{lo, hi} of the y axis (that of the data)"}, \
-		{"vlines", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, \
-			"vertical reference lines: {1, 2} or {name=1}"}, \
-		{"hlines", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, \
-			"horizontal reference lines: {1, 2} or {name=1}"}, \
+		{"vlines", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, "vertical reference lines: {1, 2} or {name=1}"}, \
+		{"hlines", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, "horizontal reference lines: {1, 2} or {name=1}"}, \
 		{"names", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "list of the series' names"}, \
 		{"legend", QL_ATTR_STRING, 0, "auto none right topleft topright bottomleft bottomright", \
 			"where; also true and false (auto: a free corner, else right, when there are " \
 			"names)"}, \
-		{"panels", QL_ATTR_BOOL, 0, NULL, \
-			"one small plot per series, each with its own y axis (false)"}, \
+		{"panels", QL_ATTR_BOOL, 0, NULL, "one small plot per series, each with its own y axis (false)"}, \
 		{"width", QL_ATTR_INT, 0, NULL, "of the picture in pixels (960)"}, \
 		{"height", QL_ATTR_INT, 0, NULL, "of the picture in pixels (600)"}, \
 	{ \

@@ -73,9 +73,7 @@ static struct box place(const struct ql_labels *labels, const struct ql_label *l
 
 		double here = floor(l->at.x / column) * column;
 
-		x = dx[d] > 0   ? here + 2 * column
-		    : dx[d] < 0 ? here - column - l->width
-				: rint(x / column) * column;
+		x = dx[d] > 0 ? here + 2 * column : dx[d] < 0 ? here - column - l->width : rint(x / column) * column;
 		y = floor(l->at.y / row) * row + dy[d] * row * (1 + number / DIRECTIONS);
 	}
 	return (struct box){x, y, x + l->width, y + height};
@@ -158,12 +156,11 @@ static void draw_one(const struct ql_labels *labels, const struct ql_label *l)
 {
 	struct ql_scene *s = labels->scene;
 	struct box b = place(labels, l, l->place);
-	struct ql_ink thin = {.rgb = 0x9A9A9A, .alpha = 1, .width = 0.8f},
-		      ink = {.rgb = QL_INK_TEXT, .alpha = 1};
+	struct ql_ink thin = {.rgb = 0x9A9A9A, .alpha = 1, .width = 0.8f}, ink = {.rgb = QL_INK_TEXT, .alpha = 1};
 
 	if (l->place >= DIRECTIONS && !s->cells)
-		ql_scene_line(s, l->at.x, l->at.y, fmin(fmax(l->at.x, b.x0), b.x1),
-			fmin(fmax(l->at.y, b.y0), b.y1), thin);
+		ql_scene_line(
+			s, l->at.x, l->at.y, fmin(fmax(l->at.x, b.x0), b.x1), fmin(fmax(l->at.y, b.y0), b.y1), thin);
 	ql_scene_text(s, b.x0, (b.y0 + b.y1) / 2, 0, s->cells ? 1 : SIZE, HUGE_VAL, l->text, ink);
 }
 
@@ -195,6 +192,6 @@ void ql_labels_draw(struct ql_labels *labels)
 	if (!labels->left_out)
 		return;
 	snprintf(text, sizeof(text), "%lld labels left out for lack of room", (long long)labels->left_out);
-	ql_scene_text(s, f->x1 - s->em * 0.5, f->y0 + s->em * (s->cells ? 0.5 : 0.8), 1, 0.8, f->x1 - f->x0,
-		text, (struct ql_ink){.rgb = QL_INK_SOFT, .alpha = 1});
+	ql_scene_text(s, f->x1 - s->em * 0.5, f->y0 + s->em * (s->cells ? 0.5 : 0.8), 1, 0.8, f->x1 - f->x0, text,
+		(struct ql_ink){.rgb = QL_INK_SOFT, .alpha = 1});
 }

@@ -42,20 +42,19 @@ static void draw_line_at(const struct ql_axes *a, double at, const char *name, b
 			return;
 		ql_scene_line(s, x, f->y0, x, f->y1, ink);
 		if (name && x + ql_scene_text_width(s, name, 0.85) + em * 0.4 <= f->x1)
-			ql_scene_text(s, x + em * 0.4, f->y1 - em * (s->cells ? 0.5 : 0.6), 0, 0.85,
-				f->x1 - x, name, soft_ink);
+			ql_scene_text(s, x + em * 0.4, f->y1 - em * (s->cells ? 0.5 : 0.6), 0, 0.85, f->x1 - x, name,
+				soft_ink);
 		else if (name)
-			ql_scene_text(s, x - em * 0.4, f->y1 - em * (s->cells ? 0.5 : 0.6), 1, 0.85,
-				x - f->x0, name, soft_ink);
+			ql_scene_text(s, x - em * 0.4, f->y1 - em * (s->cells ? 0.5 : 0.6), 1, 0.85, x - f->x0, name,
+				soft_ink);
 		return;
 	}
 	if (!ql_frame_holds(f, (struct ql_point){f->x0, y}))
 		return;
 	ql_scene_line(s, f->x0, y, f->x1, y, ink);
 	if (name)
-		ql_scene_text(s, f->x1 - em * 0.3,
-			y + em * (y + em * 1.2 < f->y1 ? 0.6 : -0.6) * (s->cells ? 1.6 : 1), 1, 0.85,
-			f->x1 - f->x0, name, soft_ink);
+		ql_scene_text(s, f->x1 - em * 0.3, y + em * (y + em * 1.2 < f->y1 ? 0.6 : -0.6) * (s->cells ? 1.6 : 1),
+			1, 0.85, f->x1 - f->x0, name, soft_ink);
 }
 
 static void draw_lines(const struct ql_axes *a, const char *option, bool vertical)
@@ -83,8 +82,7 @@ static void draw_data(const struct ql_axes *a)
 	double slack = s->cells ? 0 : 1.5;
 
 	if (!anything(a->f)) {
-		ql_scene_text(s, (f->x0 + f->x1) / 2, (f->y0 + f->y1) / 2, 0.5, 1, f->x1 - f->x0, "no data",
-			soft_ink);
+		ql_scene_text(s, (f->x0 + f->x1) / 2, (f->y0 + f->y1) / 2, 0.5, 1, f->x1 - f->x0, "no data", soft_ink);
 		return;
 	}
 	ql_scene_clip(s, f->x0 - slack, f->y0 - slack, f->x1 + slack, f->y1 + slack);
@@ -147,13 +145,12 @@ static void draw_note(struct ql_scene *s, struct ql_box *page, const char *note)
 
 	if (!*note)
 		return;
-	ql_scene_text(s, page->x1, page->y0 + em * (s->cells ? 0.5 : 0.1), 1, 0.8, page->x1 - page->x0, note,
-		soft_ink);
+	ql_scene_text(s, page->x1, page->y0 + em * (s->cells ? 0.5 : 0.1), 1, 0.8, page->x1 - page->x0, note, soft_ink);
 	page->y0 += em * (s->cells ? 1 : 1.1);
 }
 
-static void draw_page(const struct ql_figure *f, struct ql_scene *s, struct ql_box page, int64_t first,
-	int64_t last, const char *heading)
+static void draw_page(const struct ql_figure *f, struct ql_scene *s, struct ql_box page, int64_t first, int64_t last,
+	const char *heading)
 {
 	struct ql_axes a = {.f = f, .s = s, .page = page, .plan = {.first = first, .last = last}};
 	size_t start;
@@ -172,8 +169,8 @@ static void draw_page(const struct ql_figure *f, struct ql_scene *s, struct ql_b
 	}
 	start = s->n_items;
 	if (heading) {
-		ql_scene_text(s, (page.x0 + page.x1) / 2, page.y1 - s->em * 0.6, 0.5, 1, page.x1 - page.x0,
-			heading, text_ink);
+		ql_scene_text(s, (page.x0 + page.x1) / 2, page.y1 - s->em * 0.6, 0.5, 1, page.x1 - page.x0, heading,
+			text_ink);
 		a.page.y1 -= s->em * 1.5;
 	}
 	wanted = ql_legend_count(&a) > 0 && !legend_is(f, "none");
@@ -222,8 +219,8 @@ enum ql_status ql_figure_draw(const struct ql_figure *f, struct ql_scene *s)
 
 	bold.bold = 1;
 	if (title) {
-		ql_scene_text(s, s->width / 2, page.y1 - em * (s->cells ? 0.5 : 0.65), 0.5, 1.2,
-			s->width - 2 * pad, title, bold);
+		ql_scene_text(s, s->width / 2, page.y1 - em * (s->cells ? 0.5 : 0.65), 0.5, 1.2, s->width - 2 * pad,
+			title, bold);
 		page.y1 -= em * (s->cells ? 1 : 2.1);
 	}
 	draw_note(s, &page, f->note);

@@ -54,12 +54,9 @@ static void draw_swatch(const struct ql_axes *a, int64_t k, double x, double y)
 		if (s->cells)
 			ql_scene_rect(s, x, y - em / 2, x + width, y + em / 2, ink);
 		else
-			ql_scene_rect(
-				s, x + em * 0.3, y - em * 0.38, x + width - em * 0.3, y + em * 0.38, ink);
+			ql_scene_rect(s, x + em * 0.3, y - em * 0.38, x + width - em * 0.3, y + em * 0.38, ink);
 		break;
-	case QL_SWATCH_MARK:
-		ql_scene_mark(s, middle, y, ql_series_shape(k), em * 0.56, ink);
-		break;
+	case QL_SWATCH_MARK: ql_scene_mark(s, middle, y, ql_series_shape(k), em * 0.56, ink); break;
 	}
 }
 
@@ -71,8 +68,7 @@ static void draw_entries(const struct ql_axes *a, double x, double y, double roo
 		if (!a->f->series[k].name)
 			continue;
 		draw_swatch(a, k, x, y);
-		ql_scene_text(
-			a->s, x + em * (SWATCH + 0.5), y, 0, SIZE, room, a->f->series[k].name, text_ink);
+		ql_scene_text(a->s, x + em * (SWATCH + 0.5), y, 0, SIZE, room, a->f->series[k].name, text_ink);
 		y -= em * ROW;
 	}
 }
@@ -95,8 +91,8 @@ void ql_legend_draw_right(const struct ql_axes *a)
 	/* what has no room is said, not dropped silently */
 	if (n > fit && fit > 1) {
 		part.plan.last = part.plan.first + fit - 1;
-		ql_scene_text(a->s, a->frame.x1 + em, a->frame.y1 - em * ROW * ((double)fit - 1) - em * 0.6,
-			0, SIZE, a->right, "… and more", text_ink);
+		ql_scene_text(a->s, a->frame.x1 + em, a->frame.y1 - em * ROW * ((double)fit - 1) - em * 0.6, 0, SIZE,
+			a->right, "… and more", text_ink);
 	}
 	draw_entries(&part, a->frame.x1 + em, a->frame.y1 - em * 0.6, a->right - em * (SWATCH + 1.6));
 }
@@ -105,8 +101,7 @@ void ql_legend_draw_right(const struct ql_axes *a)
 
 static void draw_frame(struct ql_scene *s, struct ql_box b)
 {
-	struct ql_ink edge = {.rgb = 0xD0D0D0, .alpha = 1, .width = 1},
-		      page = {.rgb = 0xFFFFFF, .alpha = 0.9f};
+	struct ql_ink edge = {.rgb = 0xD0D0D0, .alpha = 1, .width = 1}, page = {.rgb = 0xFFFFFF, .alpha = 0.9f};
 
 	ql_scene_rect(s, b.x0, b.y0, b.x1, b.y1, page);
 	ql_scene_begin(s, QL_ITEM_LINE, edge);
@@ -118,8 +113,7 @@ static void draw_frame(struct ql_scene *s, struct ql_box b)
 	ql_scene_end(s);
 }
 
-static bool try_corner(
-	const struct ql_axes *a, const struct ql_occupied *o, double width, double height, int corner)
+static bool try_corner(const struct ql_axes *a, const struct ql_occupied *o, double width, double height, int corner)
 {
 	const struct ql_frame *f = &a->frame;
 	double em = a->s->em, gap = em * 0.6;
@@ -204,8 +198,7 @@ void ql_legend_draw_rows(const struct ql_axes *a, double x1, double y, double wi
 			if (!a->f->series[k].name)
 				continue;
 			draw_swatch(a, k, x, y);
-			ql_scene_text(
-				a->s, x + em * 2, y, 0, 1, x1 - x - em * 2, a->f->series[k].name, text_ink);
+			ql_scene_text(a->s, x + em * 2, y, 0, 1, x1 - x - em * 2, a->f->series[k].name, text_ink);
 			x += entry_width(a, k);
 		}
 	}

@@ -9,10 +9,8 @@
 
 static void mark_box(struct ql_occupied *o, double x0, double y0, double x1, double y1)
 {
-	int64_t i0 = (int64_t)floor((fmax(x0, o->x0) - o->x0) / o->size),
-		i1 = (int64_t)floor((x1 - o->x0) / o->size);
-	int64_t j0 = (int64_t)floor((fmax(y0, o->y0) - o->y0) / o->size),
-		j1 = (int64_t)floor((y1 - o->y0) / o->size);
+	int64_t i0 = (int64_t)floor((fmax(x0, o->x0) - o->x0) / o->size), i1 = (int64_t)floor((x1 - o->x0) / o->size);
+	int64_t j0 = (int64_t)floor((fmax(y0, o->y0) - o->y0) / o->size), j1 = (int64_t)floor((y1 - o->y0) / o->size);
 
 	for (int64_t j = j0; j <= j1 && j < o->rows; j++)
 		for (int64_t i = i0; i <= i1 && i < o->columns; i++)
@@ -42,9 +40,7 @@ static void mark_item(struct ql_occupied *o, const struct ql_scene *s, const str
 			mark_line(o, s->point[item->first + i - 1], s->point[item->first + i]);
 		break;
 	case QL_ITEM_RECT:
-	case QL_ITEM_CELLS:
-		mark_box(o, item->x0, item->y0, item->x1, item->y1);
-		break;
+	case QL_ITEM_CELLS: mark_box(o, item->x0, item->y0, item->x1, item->y1); break;
 	case QL_ITEM_MARK:
 		r = item->x1 / 2;
 		mark_box(o, item->x0 - r, item->y0 - r, item->x0 + r, item->y0 + r);
@@ -53,16 +49,14 @@ static void mark_item(struct ql_occupied *o, const struct ql_scene *s, const str
 		if (item->detail != QL_TURN_NONE)
 			break;
 		width = ql_scene_text_width(s, s->text + item->first, item->x1);
-		mark_box(o, item->x0 - width * item->y1, item->y0 - s->em / 2,
-			item->x0 + width * (1 - item->y1), item->y0 + s->em / 2);
+		mark_box(o, item->x0 - width * item->y1, item->y0 - s->em / 2, item->x0 + width * (1 - item->y1),
+			item->y0 + s->em / 2);
 		break;
-	default:
-		break;
+	default: break;
 	}
 }
 
-bool ql_occupied_init(
-	struct ql_occupied *o, const struct ql_scene *s, const struct ql_frame *frame, size_t first)
+bool ql_occupied_init(struct ql_occupied *o, const struct ql_scene *s, const struct ql_frame *frame, size_t first)
 {
 	*o = (struct ql_occupied){.ctx = s->ctx, .x0 = frame->x0, .y0 = frame->y0, .size = s->em / 2};
 	o->columns = (int64_t)((frame->x1 - frame->x0) / o->size) + 1;
@@ -83,10 +77,8 @@ void ql_occupied_free(struct ql_occupied *o)
 
 double ql_occupied_share(const struct ql_occupied *o, double x0, double y0, double x1, double y1)
 {
-	int64_t i0 = (int64_t)fmax(0, floor((x0 - o->x0) / o->size)),
-		i1 = (int64_t)floor((x1 - o->x0) / o->size);
-	int64_t j0 = (int64_t)fmax(0, floor((y0 - o->y0) / o->size)),
-		j1 = (int64_t)floor((y1 - o->y0) / o->size);
+	int64_t i0 = (int64_t)fmax(0, floor((x0 - o->x0) / o->size)), i1 = (int64_t)floor((x1 - o->x0) / o->size);
+	int64_t j0 = (int64_t)fmax(0, floor((y0 - o->y0) / o->size)), j1 = (int64_t)floor((y1 - o->y0) / o->size);
 	int64_t n = 0, covered = 0;
 
 	for (int64_t j = j0; j <= j1 && j < o->rows; j++)

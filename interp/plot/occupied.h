@@ -14,8 +14,7 @@ struct ql_occupied {
 };
 
 /* From the items number `first` on; false when there is no memory. */
-bool ql_occupied_init(
-	struct ql_occupied *o, const struct ql_scene *s, const struct ql_frame *frame, size_t first);
+bool ql_occupied_init(struct ql_occupied *o, const struct ql_scene *s, const struct ql_frame *frame, size_t first);
 void ql_occupied_free(struct ql_occupied *o);
 /* Share of the box that is covered, 0..1. */
 double ql_occupied_share(const struct ql_occupied *o, double x0, double y0, double x1, double y1);

@@ -46,8 +46,8 @@ static void read_string(const struct ql_plot_reader *r, const struct ql_attr *a,
 	if (!o->s)
 		ql_raise(r->L, QL_ERR_MEMORY);
 	if (a->choices && !is_choice(o->s, a->choices))
-		ql_read_fail(r, "wanted one of %s, got '%.40s'%s", a->choices, o->s,
-			ql_nearest(o->s, a->choices, near));
+		ql_read_fail(
+			r, "wanted one of %s, got '%.40s'%s", a->choices, o->s, ql_nearest(o->s, a->choices, near));
 }
 
 static void read_texts(const struct ql_plot_reader *r, struct ql_option *o)
@@ -144,12 +144,8 @@ static void read_scalar(const struct ql_plot_reader *r, const struct ql_attr *a,
 		if (!ok)
 			ql_read_fail(r, "wanted an integer, got %s", luaL_tolstring(L, -1, NULL));
 		break;
-	case QL_ATTR_FLOAT:
-		o->f = ql_read_number(r, -1);
-		break;
-	default:
-		read_string(r, a, o);
-		break;
+	case QL_ATTR_FLOAT: o->f = ql_read_number(r, -1); break;
+	default: read_string(r, a, o); break;
 	}
 }
 

@@ -137,8 +137,7 @@ static struct {
 static void set_ink(uint32_t rgb, double alpha)
 {
 	/* changing the entry is not enough: the pen keeps its colour until it is chosen again */
-	pl.c_plscol0a(
-		1, (int32_t)(rgb >> 16 & 0xFF), (int32_t)(rgb >> 8 & 0xFF), (int32_t)(rgb & 0xFF), alpha);
+	pl.c_plscol0a(1, (int32_t)(rgb >> 16 & 0xFF), (int32_t)(rgb >> 8 & 0xFF), (int32_t)(rgb & 0xFF), alpha);
 	pl.c_plcol0(1);
 }
 
@@ -216,8 +215,7 @@ static void mark(const struct ql_item *item)
 		cross(item->x0, item->y0, d, d, 2);
 		cross(item->x0, item->y0, d, -d, 2);
 	} else {
-		fill(ql_shape_corners(
-			(enum ql_shape)item->detail, item->x0, item->y0, item->x1, job.x, job.y));
+		fill(ql_shape_corners((enum ql_shape)item->detail, item->x0, item->y0, item->x1, job.x, job.y));
 	}
 }
 
@@ -278,8 +276,7 @@ static uint32_t shade(const struct ql_item *item, int64_t i)
 static void cells(const struct ql_item *item)
 {
 	int64_t columns = item->columns, n = (int64_t)item->n;
-	double w = (item->x1 - item->x0) / (double)columns,
-	       h = (item->y1 - item->y0) * (double)columns / (double)n;
+	double w = (item->x1 - item->x0) / (double)columns, h = (item->y1 - item->y0) * (double)columns / (double)n;
 
 	for (int64_t i = 0, end; i < n; i = end) {
 		double y1 = item->y1 - h * (double)(i / columns), x0 = item->x0 + w * (double)(i % columns);
@@ -288,8 +285,7 @@ static void cells(const struct ql_item *item)
 		for (end = i + 1; end % columns && shade(item, end) == rgb;)
 			end++;
 		set_ink(rgb, 1);
-		fill_box(x0, fmax(y1 - h - 0.4, item->y0), fmin(x0 + w * (double)(end - i) + 0.4, item->x1),
-			y1);
+		fill_box(x0, fmax(y1 - h - 0.4, item->y0), fmin(x0 + w * (double)(end - i) + 0.4, item->x1), y1);
 	}
 }
 
@@ -318,15 +314,9 @@ static void replay_item(const struct ql_item *item)
 		set_ink(item->ink.rgb, (double)item->ink.alpha);
 		text(item);
 		break;
-	case QL_ITEM_RULE:
-		rule(item);
-		break;
-	case QL_ITEM_CELLS:
-		cells(item);
-		break;
-	case QL_ITEM_CLIP:
-		set_window(item->x0, item->y0, item->x1, item->y1);
-		break;
+	case QL_ITEM_RULE: rule(item); break;
+	case QL_ITEM_CELLS: cells(item); break;
+	case QL_ITEM_CLIP: set_window(item->x0, item->y0, item->x1, item->y1); break;
 	}
 }
 
@@ -397,17 +387,16 @@ static bool has_device(const char *name)
 
 static enum ql_status choose(struct ql_ctx *ctx, enum ql_picture picture)
 {
-	static const char *const device[] = {"pngcairo", "svg", "pdfcairo"}, *const name[] = {
-										     "PNG", "SVG", "PDF"};
+	static const char *const device[] = {"pngcairo", "svg", "pdfcairo"}, *const name[] = {"PNG", "SVG", "PDF"};
 
 	if (!load())
-		return ql_fail(ctx, QL_ERR_UNSUPPORTED,
-			"plot: %s: the plotting library plplot was not found" INSTALL, name[picture]);
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "plot: %s: the plotting library plplot was not found" INSTALL,
+			name[picture]);
 	job.device = device[picture];
 	job.svg = picture == QL_PICTURE_SVG;
 	if (!has_device(job.device))
-		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "plot: %s: plplot has no driver %s" INSTALL,
-			name[picture], job.device);
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "plot: %s: plplot has no driver %s" INSTALL, name[picture],
+			job.device);
 	return QL_OK;
 }
 
@@ -458,7 +447,7 @@ enum ql_status ql_plplot_render(const struct ql_scene *s, enum ql_picture pictur
 	status = prepare(s);
 	if (!status && (!guarded(replay) || !job.size))
 		status = ql_fail(s->ctx, QL_ERR_IO, "plot: plplot could not draw the picture: %s",
-		        *trouble ? trouble : "it wrote nothing");
+			*trouble ? trouble : "it wrote nothing");
 	if (!status)
 		status = finish(s, out);
 	if (job.file)
@@ -485,7 +474,7 @@ bool ql_plplot_describe(char *text, size_t size)
 	if (cairo && svg)
 		snprintf(text, size, "%s", version);
 	else
-		snprintf(text, size, "%s, but no driver for%s%s" INSTALL, version,
-			cairo ? "" : " PNG and PDF", svg ? "" : " SVG");
+		snprintf(text, size, "%s, but no driver for%s%s" INSTALL, version, cairo ? "" : " PNG and PDF",
+			svg ? "" : " SVG");
 	return cairo && svg;
 }

@@ -110,8 +110,7 @@ static struct ql_series *read_xy(struct ql_plot_reader *r, int x, int y)
 	}
 	r->what = "x";
 	if (ql_read_length(r, x) != n)
-		ql_read_fail(r, "wanted %lld values as in y, got %lld", (long long)n,
-			(long long)ql_read_length(r, x));
+		ql_read_fail(r, "wanted %lld values as in y, got %lld", (long long)n, (long long)ql_read_length(r, x));
 	read_x(r, x, s);
 	r->what = "y";
 	return s;
@@ -247,8 +246,8 @@ static void read_each(struct ql_plot_reader *r, int x, int index)
 	for (int64_t i = 1; i <= n; i++) {
 		lua_rawgeti(L, index, i);
 		if (lua_type(L, -1) != LUA_TTABLE && !ql_test_tensor(L, -1))
-			ql_read_fail(r, "element %lld: wanted a number, a list or a tensor, got %s",
-				(long long)i, luaL_typename(L, -1));
+			ql_read_fail(r, "element %lld: wanted a number, a list or a tensor, got %s", (long long)i,
+				luaL_typename(L, -1));
 		read_series(r, x, lua_gettop(L));
 		lua_pop(L, 1);
 	}

@@ -89,8 +89,8 @@ static void read_rows(struct ql_plot_reader *r, int index)
 		if (i == 0)
 			new_grid(r, rows, columns = n);
 		if (n != columns)
-			ql_read_fail(r, "row %lld: wanted %lld numbers as in row 1, got %lld",
-				(long long)i + 1, (long long)columns, (long long)n);
+			ql_read_fail(r, "row %lld: wanted %lld numbers as in row 1, got %lld", (long long)i + 1,
+				(long long)columns, (long long)n);
 		ql_read_numbers(r, lua_gettop(L), n, r->f->grid + i * columns);
 		lua_pop(L, 1);
 	}
@@ -106,8 +106,7 @@ static void read_matrix(struct ql_plot_reader *r)
 	/* {matrix} or the rows themselves */
 	lua_rawgeti(L, r->table, 1);
 	t = ql_test_tensor(L, -1);
-	if (lua_rawlen(L, r->table) == 1 &&
-		(t || !ql_read_is_numbers(L, lua_gettop(L)) || lua_rawlen(L, -1) == 0))
+	if (lua_rawlen(L, r->table) == 1 && (t || !ql_read_is_numbers(L, lua_gettop(L)) || lua_rawlen(L, -1) == 0))
 		index = lua_gettop(L);
 	if (index == r->table || !t) {
 		if (lua_type(L, index) != LUA_TTABLE)
@@ -139,8 +138,7 @@ static void read_names(struct ql_plot_reader *r)
 	}
 	n = ql_read_length(r, index);
 	if (n != f->n_series)
-		ql_read_fail(
-			r, "wanted %lld, one per series, got %lld", (long long)f->n_series, (long long)n);
+		ql_read_fail(r, "wanted %lld, one per series, got %lld", (long long)f->n_series, (long long)n);
 	for (int64_t i = 0; i < n; i++) {
 		ql_free(f->ctx, f->series[i].name);
 		f->series[i].name = NULL;
@@ -209,18 +207,10 @@ void ql_figure_read(lua_State *L, int index, struct ql_figure *f)
 	luaL_checkstack(L, 20, "plot");
 	read_options(&r);
 	switch (f->kind->form) {
-	case QL_FORM_POINTS:
-		ql_read_points(&r);
-		break;
-	case QL_FORM_SETS:
-		read_sets(&r);
-		break;
-	case QL_FORM_MATRIX:
-		read_matrix(&r);
-		break;
-	case QL_FORM_IMAGES:
-		ql_read_images(&r);
-		break;
+	case QL_FORM_POINTS: ql_read_points(&r); break;
+	case QL_FORM_SETS: read_sets(&r); break;
+	case QL_FORM_MATRIX: read_matrix(&r); break;
+	case QL_FORM_IMAGES: ql_read_images(&r); break;
 	}
 	read_group(&r);
 	read_names(&r);

@@ -27,8 +27,7 @@ enum ql_status ql_figure_picture(
 	enum ql_status status;
 
 	ql_scene_init(&s, f->ctx, w, h, em_of(w, h));
-	s.fine_x = s.fine_y =
-		picture == QL_PICTURE_PNG ? 2 : 6; /* each box of a vector picture costs 150 bytes */
+	s.fine_x = s.fine_y = picture == QL_PICTURE_PNG ? 2 : 6; /* each box of a vector picture costs 150 bytes */
 	status = ql_figure_draw(f, &s);
 	if (!status)
 		status = ql_plplot_render(&s, picture, out);

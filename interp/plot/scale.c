@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interp/plot/utf8.h"
+#include "interp/host/utf8.h"
 
 /* Beyond this hi - lo would overflow. */
 #define HUGEST 4e307

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "interp/plot/utf8.h"
+#include "interp/host/utf8.h"
 
 void ql_scene_init(struct ql_scene *s, struct ql_ctx *ctx, double width, double height, double em)
 {
@@ -70,8 +70,8 @@ static struct ql_item *add(struct ql_scene *s, enum ql_item_type type, struct ql
 	return item;
 }
 
-static struct ql_item *add_box(struct ql_scene *s, enum ql_item_type type, struct ql_ink ink, double x0,
-	double y0, double x1, double y1)
+static struct ql_item *add_box(
+	struct ql_scene *s, enum ql_item_type type, struct ql_ink ink, double x0, double y0, double x1, double y1)
 {
 	struct ql_item *item = add(s, type, ink);
 
@@ -126,8 +126,7 @@ void ql_scene_rect(struct ql_scene *s, double x0, double y0, double x1, double y
 	add_box(s, QL_ITEM_RECT, ink, fmin(x0, x1), fmin(y0, y1), fmax(x0, x1), fmax(y0, y1));
 }
 
-void ql_scene_mark(
-	struct ql_scene *s, double x, double y, enum ql_shape shape, double size, struct ql_ink ink)
+void ql_scene_mark(struct ql_scene *s, double x, double y, enum ql_shape shape, double size, struct ql_ink ink)
 {
 	struct ql_item *item = add_box(s, QL_ITEM_MARK, ink, x, y, size, 0);
 
@@ -148,8 +147,8 @@ void ql_scene_clip(struct ql_scene *s, double x0, double y0, double x1, double y
 	add_box(s, QL_ITEM_CLIP, (struct ql_ink){0}, x0, y0, x1, y1);
 }
 
-double *ql_scene_cells(struct ql_scene *s, double x0, double y0, double x1, double y1, int64_t rows,
-	int64_t columns, enum ql_gradient gradient)
+double *ql_scene_cells(struct ql_scene *s, double x0, double y0, double x1, double y1, int64_t rows, int64_t columns,
+	enum ql_gradient gradient)
 {
 	size_t n = (size_t)(rows * columns);
 	struct ql_item *item;
@@ -216,8 +215,8 @@ static void put_text(struct ql_scene *s, struct ql_item *item, const char *text,
 	s->n_text += item->n + 1;
 }
 
-void ql_scene_text(struct ql_scene *s, double x, double y, double just, double size, double room,
-	const char *text, struct ql_ink ink)
+void ql_scene_text(struct ql_scene *s, double x, double y, double just, double size, double room, const char *text,
+	struct ql_ink ink)
 {
 	struct ql_item *item = add_box(s, QL_ITEM_TEXT, ink, x, y, size, just);
 

@@ -86,20 +86,19 @@ void ql_scene_point(struct ql_scene *s, double x, double y);
 void ql_scene_end(struct ql_scene *s);
 void ql_scene_line(struct ql_scene *s, double x0, double y0, double x1, double y1, struct ql_ink ink);
 void ql_scene_rect(struct ql_scene *s, double x0, double y0, double x1, double y1, struct ql_ink ink);
-void ql_scene_mark(
-	struct ql_scene *s, double x, double y, enum ql_shape shape, double size, struct ql_ink ink);
+void ql_scene_mark(struct ql_scene *s, double x, double y, enum ql_shape shape, double size, struct ql_ink ink);
 void ql_scene_rule(struct ql_scene *s, double x0, double y0, double x1, double y1, enum ql_rule rule);
 void ql_scene_clip(struct ql_scene *s, double x0, double y0, double x1, double y1);
 /* A matrix: returns the place for rows * columns values, or NULL when there is no memory. */
-double *ql_scene_cells(struct ql_scene *s, double x0, double y0, double x1, double y1, int64_t rows,
-	int64_t columns, enum ql_gradient gradient);
+double *ql_scene_cells(struct ql_scene *s, double x0, double y0, double x1, double y1, int64_t rows, int64_t columns,
+	enum ql_gradient gradient);
 
 /* Outline of a filled mark (circle to diamond): at most 20 points, returns their number. */
 size_t ql_shape_corners(enum ql_shape shape, double x, double y, double size, double *px, double *py);
 
 /* Text at most `room` units wide, shortened with an ellipsis when it is longer. */
-void ql_scene_text(struct ql_scene *s, double x, double y, double just, double size, double room,
-	const char *text, struct ql_ink ink);
+void ql_scene_text(struct ql_scene *s, double x, double y, double just, double size, double room, const char *text,
+	struct ql_ink ink);
 void ql_scene_turned(struct ql_scene *s, double x, double y, double just, double room, enum ql_turn turn,
 	const char *text, struct ql_ink ink);
 /* Width of the text in units at `size` em. */

@@ -31,8 +31,7 @@ static enum ql_status decode(struct job *j, const struct ql_encoded *png)
 	size_t n;
 
 	if (!png_image_begin_read_from_memory(&image, png->at, png->n))
-		return ql_fail(
-			j->ctx, QL_ERR_FORMAT, "plot: the picture could not be read back: %s", image.message);
+		return ql_fail(j->ctx, QL_ERR_FORMAT, "plot: the picture could not be read back: %s", image.message);
 	image.format = PNG_FORMAT_RGB;
 	j->width = (int)image.width;
 	j->height = (int)image.height;
@@ -46,8 +45,7 @@ static enum ql_status decode(struct job *j, const struct ql_encoded *png)
 		return QL_ERR_MEMORY;
 	}
 	if (!png_image_finish_read(&image, NULL, j->pixel, 0, NULL))
-		return ql_fail(
-			j->ctx, QL_ERR_FORMAT, "plot: the picture could not be read back: %s", image.message);
+		return ql_fail(j->ctx, QL_ERR_FORMAT, "plot: the picture could not be read back: %s", image.message);
 	return QL_OK;
 }
 
@@ -206,8 +204,7 @@ static void put_picture(struct job *j)
 	put(j, "\x1b\\\n", 3);
 }
 
-enum ql_status ql_sixel_encode(
-	struct ql_ctx *ctx, const struct ql_encoded *png, int colours, struct ql_encoded *out)
+enum ql_status ql_sixel_encode(struct ql_ctx *ctx, const struct ql_encoded *png, int colours, struct ql_encoded *out)
 {
 	struct job *j = ql_alloc_zeroed(ctx, sizeof(*j));
 	enum ql_status status;

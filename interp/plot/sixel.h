@@ -7,7 +7,6 @@
 #include "interp/plot/plplot.h"
 
 /* gives the sequence for a picture in at most `colours` (2 to 256) colours */
-enum ql_status ql_sixel_encode(
-	struct ql_ctx *ctx, const struct ql_encoded *png, int colours, struct ql_encoded *out);
+enum ql_status ql_sixel_encode(struct ql_ctx *ctx, const struct ql_encoded *png, int colours, struct ql_encoded *out);
 
 #endif

@@ -3,7 +3,7 @@
  * drops the indentation and attributes that say the default, turns points into pixels and makes the id depend
  * on the contents. Only markup is touched: plplot writes text as character references. The first tag gets the
  * colour of the text in place of a name space that is not used: by it pages know our figures, whose neutral colours
- * they may change (interp/prelude/notebook_page.lua).
+ * they may change (interp/prelude/page.lua).
  */
 #include "interp/plot/svg.h"
 
@@ -90,8 +90,7 @@ enum ql_status ql_svg_tidy(struct ql_ctx *ctx, const char *svg, size_t n, struct
 		if (line_break(&p, out->at) || no_stroke(&p) || replace(&p, "text-clipping", p.id) ||
 			replace(&p, "xmlns:xlink=\"http://www.w3.org/1999/xlink\"", "color=\"#262626\"") ||
 			replace(&p, "pt\"", "\"") || replace(&p, "stroke-opacity=\"1.000000\"", "") ||
-			replace(&p, "fill-opacity=\"1.000000\"", "") ||
-			replace(&p, "fill-rule=\"nonzero\"", "") ||
+			replace(&p, "fill-opacity=\"1.000000\"", "") || replace(&p, "fill-rule=\"nonzero\"", "") ||
 			replace(&p, "dominant-baseline=\"no-change\"", ""))
 			continue;
 		*p.to++ = *p.from++;

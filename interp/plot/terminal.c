@@ -103,8 +103,7 @@ static bool takes_sixel(void)
 enum ql_terminal ql_terminal_detect(void)
 {
 	const char *wanted = getenv("QUOLL_PLOT");
-	bool inside =
-		is_set("TMUX") || is_set("STY"); /* the variables of the terminal outside do not count */
+	bool inside = is_set("TMUX") || is_set("STY"); /* the variables of the terminal outside do not count */
 
 	if (wanted && !strcmp(wanted, "none"))
 		return QL_TERMINAL_NONE;
@@ -117,8 +116,8 @@ enum ql_terminal ql_terminal_detect(void)
 	if (!inside && (is_set("KITTY_WINDOW_ID") || says("TERM", "kitty") || says("TERM", "ghostty") ||
 			       says("TERM_PROGRAM", "ghostty")))
 		return QL_TERMINAL_KITTY;
-	if (!inside && (says("TERM_PROGRAM", "iTerm") || says("LC_TERMINAL", "iTerm") ||
-			       says("TERM_PROGRAM", "WezTerm")))
+	if (!inside &&
+		(says("TERM_PROGRAM", "iTerm") || says("LC_TERMINAL", "iTerm") || says("TERM_PROGRAM", "WezTerm")))
 		return QL_TERMINAL_ITERM;
 	return takes_sixel() ? QL_TERMINAL_SIXEL : QL_TERMINAL_TEXT;
 }
@@ -215,7 +214,8 @@ static enum ql_status wrap(
 	struct sequence s = {.tmux = is_set("TMUX")};
 	char *text = ql_alloc(ctx, letters);
 
-	s.at = ql_alloc(ctx, letters + (letters / CHUNK + 1) * 64 + 128); /* size: below twice the letters, which are allocated */
+	s.at = ql_alloc(ctx,
+		letters + (letters / CHUNK + 1) * 64 + 128); /* size: below twice the letters, which are allocated */
 	if (!text || !s.at) {
 		ql_free(ctx, text);
 		ql_free(ctx, s.at);
@@ -239,8 +239,10 @@ enum ql_status ql_terminal_encode(
 	enum ql_status status = ql_figure_picture(f, QL_PICTURE_PNG, width, height, &png);
 
 	if (!status && terminal == QL_TERMINAL_SIXEL)
-		status = ql_sixel_encode(
-			f->ctx, &png, f->kind->form == QL_FORM_MATRIX || f->kind->form == QL_FORM_IMAGES ? COLOURS_HEAT : COLOURS_PLOT, out);
+		status = ql_sixel_encode(f->ctx, &png,
+			f->kind->form == QL_FORM_MATRIX || f->kind->form == QL_FORM_IMAGES ? COLOURS_HEAT
+											   : COLOURS_PLOT,
+			out);
 	else if (!status)
 		status = wrap(f->ctx, &png, terminal, out);
 	ql_free(f->ctx, png.at);

@@ -6,13 +6,7 @@
 
 #include "interp/plot/render.h"
 
-enum ql_terminal {
-	QL_TERMINAL_NONE,
-	QL_TERMINAL_TEXT,
-	QL_TERMINAL_KITTY,
-	QL_TERMINAL_ITERM,
-	QL_TERMINAL_SIXEL
-};
+enum ql_terminal { QL_TERMINAL_NONE, QL_TERMINAL_TEXT, QL_TERMINAL_KITTY, QL_TERMINAL_ITERM, QL_TERMINAL_SIXEL };
 
 /* By its name in QUOLL_PLOT: none text kitty iterm sixel; QL_TERMINAL_TEXT for others. */
 enum ql_terminal ql_terminal_by_name(const char *name);

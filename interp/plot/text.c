@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "interp/plot/palette.h"
-#include "interp/plot/utf8.h"
+#include "interp/host/utf8.h"
 
 #define PLAIN 0xFF000000u /* the terminal's own colour */
 #define TAIL 1u           /* second half of a wide character */
@@ -101,14 +101,12 @@ static void segment(const struct grid *g, struct ql_point a, struct ql_point b, 
 	steps = fmax(fabs(dx), fabs(dy)) * (hi - lo);
 	n = (int64_t)ceil(steps);
 	for (int64_t i = 0; i <= n; i++) {
-		double t = lo + (hi - lo) * (n ? (double)i / (double)n : 0), x = a.x + dx * t,
-		       y = a.y + dy * t;
+		double t = lo + (hi - lo) * (n ? (double)i / (double)n : 0), x = a.x + dx * t, y = a.y + dy * t;
 
 		if (ink->dash && ((int64_t)floor(fabs(dx) > fabs(dy) ? x : y) & 3) > 1)
 			continue;
 		/* the end of the frame still belongs to it */
-		dot(g, (int64_t)floor(fmin(x, g->x1 - 0.01)), (int64_t)floor(fmin(y, g->y1 - 0.01)),
-			colour_of(ink));
+		dot(g, (int64_t)floor(fmin(x, g->x1 - 0.01)), (int64_t)floor(fmin(y, g->y1 - 0.01)), colour_of(ink));
 	}
 }
 
@@ -211,16 +209,15 @@ static void cells(const struct grid *g, const struct ql_item *item)
 
 	for (double y = floor(item->y0 / 4) * 4; y < item->y1 - 1; y += 4)
 		for (double x = floor(item->x0 / 2) * 2; x < item->x1 - 0.5; x += 2) {
-			double top = value_at(g, item, x + 1, y + 3),
-			       bottom = value_at(g, item, x + 1, y + 1);
+			double top = value_at(g, item, x + 1, y + 3), bottom = value_at(g, item, x + 1, y + 1);
 			double middle = brightness(gradient, value_at(g, item, x + 1, y + 2));
 			struct glyph *to = glyph_at(g, x, y);
 
 			if (!to || y + 2 < fmax(item->y0, g->y0) || x + 1 > fmin(item->x1, g->x1))
 				continue;
 			if (g->scene->colour)
-				*to = (struct glyph){0x2580, ql_gradient_at(gradient, top),
-					ql_gradient_at(gradient, bottom), 0};
+				*to = (struct glyph){
+					0x2580, ql_gradient_at(gradient, top), ql_gradient_at(gradient, bottom), 0};
 			else if (isnan(middle))
 				*to = (struct glyph){'?', PLAIN, PLAIN, 0};
 			else
@@ -268,26 +265,13 @@ static void rule(const struct grid *g, const struct ql_item *item)
 static void draw(struct grid *g, const struct ql_item *item)
 {
 	switch ((enum ql_item_type)item->type) {
-	case QL_ITEM_LINE:
-		line(g, item);
-		break;
-	case QL_ITEM_AREA:
-		break; /* no kind fills anything but boxes; its outline comes as a line */
-	case QL_ITEM_RECT:
-		rect(g, item);
-		break;
-	case QL_ITEM_MARK:
-		mark(g, item);
-		break;
-	case QL_ITEM_TEXT:
-		text(g, item);
-		break;
-	case QL_ITEM_RULE:
-		rule(g, item);
-		break;
-	case QL_ITEM_CELLS:
-		cells(g, item);
-		break;
+	case QL_ITEM_LINE: line(g, item); break;
+	case QL_ITEM_AREA: break; /* no kind fills anything but boxes; its outline comes as a line */
+	case QL_ITEM_RECT: rect(g, item); break;
+	case QL_ITEM_MARK: mark(g, item); break;
+	case QL_ITEM_TEXT: text(g, item); break;
+	case QL_ITEM_RULE: rule(g, item); break;
+	case QL_ITEM_CELLS: cells(g, item); break;
 	case QL_ITEM_CLIP:
 		g->x0 = item->x0;
 		g->y0 = item->y0;

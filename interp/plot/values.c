@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interp/plot/utf8.h"
+#include "interp/host/utf8.h"
+#include "interp/bind/surplus.h"
+#include "tensor/codec.h"
 
 _Noreturn void ql_read_fail(const struct ql_plot_reader *r, const char *format, ...)
 {
@@ -19,8 +21,7 @@ _Noreturn void ql_read_fail(const struct ql_plot_reader *r, const char *format, 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	ql_error(r->L, "plot.%s: %s%s%s", r->f->kind->doc.name, r->what ? r->what : "", r->what ? ": " : "",
-		text);
+	ql_error(r->L, "plot.%s: %s%s%s", r->f->kind->doc.name, r->what ? r->what : "", r->what ? ": " : "", text);
 	__builtin_unreachable();
 }
 
@@ -78,8 +79,7 @@ double ql_read_number(const struct ql_plot_reader *r, int index)
 	if (lua_type(r->L, index) == LUA_TNUMBER)
 		return lua_tonumber(r->L, index);
 	if (!t || ql_tensor_nelem(t) != 1)
-		ql_read_fail(
-			r, "wanted a number, got %s", t ? "a tensor of several" : luaL_typename(r->L, index));
+		ql_read_fail(r, "wanted a number, got %s", t ? "a tensor of several" : luaL_typename(r->L, index));
 	ql_read_check(r, tensor_numbers(r->f->ctx, t, &value));
 	return value;
 }
@@ -92,6 +92,10 @@ int64_t ql_read_length(const struct ql_plot_reader *r, int index)
 		return ql_tensor_nelem(t);
 	if (lua_type(r->L, index) != LUA_TTABLE)
 		ql_read_fail(r, "wanted a list or a tensor, got %s", luaL_typename(r->L, index));
+	if (lua_topointer(r->L, index) == lua_topointer(r->L, r->table)) /* options stand there */
+		ql_check_gaps(r->L, "plot", "numbers", index);
+	else
+		ql_check_list(r->L, "plot", "numbers, options beside the data", index);
 	return (int64_t)lua_rawlen(r->L, index);
 }
 
@@ -107,8 +111,8 @@ void ql_read_numbers(const struct ql_plot_reader *r, int index, int64_t n, doubl
 	}
 	for (int64_t i = 0; i < n; i++) {
 		if (lua_rawgeti(L, index, i + 1) != LUA_TNUMBER && !ql_read_is_number(L, -1))
-			ql_read_fail(r, "element %lld: wanted a number, got %s", (long long)i + 1,
-				luaL_typename(L, -1));
+			ql_read_fail(
+				r, "element %lld: wanted a number, got %s", (long long)i + 1, luaL_typename(L, -1));
 		out[i] = ql_read_number(r, -1);
 		lua_pop(L, 1);
 	}

@@ -19,8 +19,7 @@ static double *new_bounds(const struct ql_plot_reader *r, int64_t n)
 	return bounds;
 }
 
-static void read_bounds(
-	struct ql_plot_reader *r, const char *what, int index, struct ql_series *s, double **out)
+static void read_bounds(struct ql_plot_reader *r, const char *what, int index, struct ql_series *s, double **out)
 {
 	r->what = what;
 	if (ql_read_length(r, index) != s->n)
@@ -47,8 +46,7 @@ static void read_into(struct ql_plot_reader *r, int yerr, int low, int high, str
 	s->lo = new_bounds(r, s->n);
 	for (int64_t i = 0; i < s->n; i++) {
 		if (s->hi[i] < 0)
-			ql_read_fail(
-				r, "element %lld: wanted 0 or more, got %.6g", (long long)i + 1, s->hi[i]);
+			ql_read_fail(r, "element %lld: wanted 0 or more, got %.6g", (long long)i + 1, s->hi[i]);
 		s->lo[i] = s->y[i] - s->hi[i];
 		s->hi[i] = s->y[i] + s->hi[i];
 	}
@@ -80,11 +78,9 @@ static int list_of(struct ql_plot_reader *r, const char *what, int index, int64_
 		lua_pushvalue(L, index);
 	} else {
 		if (lua_type(L, index) != LUA_TTABLE || (int64_t)lua_rawlen(L, index) != r->f->n_series)
-			ql_read_fail(
-				r, "wanted a list for each of the %lld series", (long long)r->f->n_series);
+			ql_read_fail(r, "wanted a list for each of the %lld series", (long long)r->f->n_series);
 		if (lua_rawgeti(L, index, k + 1) != LUA_TTABLE && !ql_test_tensor(L, -1))
-			ql_read_fail(
-				r, "wanted a list for each of the %lld series", (long long)r->f->n_series);
+			ql_read_fail(r, "wanted a list for each of the %lld series", (long long)r->f->n_series);
 	}
 	lua_replace(L, -2);
 	return lua_gettop(L);
@@ -98,8 +94,7 @@ void ql_errors_read(struct ql_plot_reader *r)
 	if (!yerr && !low && !high)
 		return;
 	for (int64_t k = 0; k < r->f->n_series; k++) {
-		int e = list_of(r, "yerr", yerr, k), l = list_of(r, "low", low, k),
-		    h = list_of(r, "high", high, k);
+		int e = list_of(r, "yerr", yerr, k), l = list_of(r, "low", low, k), h = list_of(r, "high", high, k);
 
 		read_into(r, e, l, h, &r->f->series[k]);
 		lua_settop(r->L, top);
@@ -125,8 +120,8 @@ static struct ql_point bound(const struct ql_frame *frame, double x, double y)
 	return p;
 }
 
-void ql_errors_draw(const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d, double shift,
-	struct ql_ink ink)
+void ql_errors_draw(
+	const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d, double shift, struct ql_ink ink)
 {
 	double cap = s->cells ? 0 : s->em * 0.28;
 
@@ -156,8 +151,8 @@ static bool drawable(const struct ql_frame *frame, const struct ql_series *d, in
 	return ql_errors_has(d, i) && !isnan(p.x) && !isnan(p.y);
 }
 
-static void add_edge(const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d,
-	const double *edge, int64_t from, int64_t to)
+static void add_edge(const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d, const double *edge,
+	int64_t from, int64_t to)
 {
 	int64_t step = from <= to ? 1 : -1;
 
@@ -169,8 +164,8 @@ static void add_edge(const struct ql_frame *frame, struct ql_scene *s, const str
 }
 
 /* The band over the points from..to, none of which is a gap. */
-static void draw_part(const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d,
-	int64_t from, int64_t to, struct ql_ink ink)
+static void draw_part(const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d, int64_t from,
+	int64_t to, struct ql_ink ink)
 {
 	if (s->cells) {
 		ink.dash = 1;
@@ -188,8 +183,7 @@ static void draw_part(const struct ql_frame *frame, struct ql_scene *s, const st
 	ql_scene_end(s);
 }
 
-void ql_errors_draw_band(
-	const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d, struct ql_ink ink)
+void ql_errors_draw_band(const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d, struct ql_ink ink)
 {
 	for (int64_t i = 0, end; i < d->n; i = end + 1) {
 		for (end = i; end < d->n && drawable(frame, d, end); end++)

@@ -15,8 +15,8 @@ void ql_errors_read_series(struct ql_plot_reader *r, int index, struct ql_series
 /* true when point i has bounds that can be drawn. */
 bool ql_errors_has(const struct ql_series *s, int64_t i);
 /* A bar with caps over each point of the series, `shift` to the right of its x. */
-void ql_errors_draw(const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d, double shift,
-	struct ql_ink ink);
+void ql_errors_draw(
+	const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d, double shift, struct ql_ink ink);
 /* The area between the bounds; in a text plot its edges. */
 void ql_errors_draw_band(
 	const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d, struct ql_ink ink);

@@ -3,7 +3,7 @@
 -- documentation, and the list of what is documented in Lua (C code has struct ql_doc for it).
 local _, internal = ...
 local base = {}
-local getinfo, error = debug.getinfo, error
+local getinfo, error, is_own = debug.getinfo, error, internal.is_own
 local LONGEST = 2000 -- characters of a message
 
 -- The message: one line of UTF-8, control characters written out.
@@ -17,11 +17,12 @@ end
 
 -- Raises at the innermost line outside of the prelude, with that line's position.
 function base.fail(format, ...)
-	local level, info = 2, nil
+	local level = 2
+	local info
 	repeat
 		info = getinfo(level, 'S')
 		level = level + 1
-	until not info or info.what ~= 'C' and info.source:sub(1, 9) ~= '=prelude/'
+	until not info or info.what ~= 'C' and not is_own(info.source)
 	error(shown(format, ...), info and level - 1 or 0)
 end
 
@@ -64,7 +65,7 @@ function base.near(word, words)
 	return internal.nearest(tostring(word), table.concat(words, ' '))
 end
 
--- Documentation of one name, to be read by help and checked by tests/interp/help.lua:
+-- Documentation of one name, to be read by help and checked by tests/interp/help/help.lua:
 --   name     'bench.time', 'report:sort' (a method), 'spec' (a concept)
 --   kind     'function' by default; 'method', 'module', 'concept'
 --   usage, text, example    as in struct ql_doc
@@ -80,8 +81,8 @@ end
 ---------------------------------------------------------------- surplus arguments
 
 -- Lua drops arguments that a function has no parameter for, so `nn.Linear(3, 4, x)` would build another layer than was asked
--- for. Each documented function with a fixed number of parameters is put behind one that refuses more; surplus nils pass.
--- Functions of C: interp/surplus.c.
+-- for. Each documented function with a fixed number of parameters is wrapped in one that refuses more; surplus nils pass.
+-- Functions of C: interp/bind/surplus.c.
 local function surplus(name, most, ...)
 	for i = 1, select('#', ...) do
 		local value = select(i, ...)
@@ -132,8 +133,8 @@ local LIMIT = {
 }
 
 local inside = setmetatable({}, {__mode = 'k'}) -- function that checks -> the one it calls
-local names = setmetatable({}, {__mode = 'k'})  -- the one it calls -> its name for tracebacks
-debug.getregistry()['quoll.documented'] = names
+local traceback_names = setmetatable({}, {__mode = 'k'})  -- the one it calls -> its name for tracebacks
+debug.getregistry()['quoll.documented'] = traceback_names
 
 -- The function as it was written, for who looks at its text or parameters.
 function base.unsealed(f) return inside[f] or f end
@@ -145,8 +146,14 @@ function base.limited(f, title)
 	if info.what == 'C' or info.isvararg or inside[f] then return f end
 	local checked = LIMIT[info.nparams](f, name)
 	inside[checked] = f
-	names[f] = title:find ':' and ("method '%s'"):format(name) or ("function '%s'"):format(title)
+	traceback_names[f] = title:find ':' and ("method '%s'"):format(name) or ("function '%s'"):format(title)
 	return checked
+end
+
+-- Whether the global is what it was at the start, or unset: it is no variable of the user.
+function base.is_given(name)
+	local given, value = internal.baseline[name], rawget(_G, name)
+	return given ~= nil and (given == true or value == nil or rawequal(value, given))
 end
 
 -- The table that holds what an entry documents, and its key: bench and time, the methods of reports and sort.
@@ -163,9 +170,9 @@ end
 local sealed = 0 -- entries of base.docs before this one are done
 local waiting = {}
 
--- Called behind every file of the prelude (prelude.c) with its name and what it returned, which it gives back: puts the checks
--- around the functions that the file documents.
-function base.seal(file, result)
+-- Called after every file of the prelude (prelude.c) with its name and what it returned, which is returned again: wraps the
+-- functions that the file documents in their checks.
+function base.seal(global, result)
 	for i = sealed + 1, #base.docs do
 		local entry = base.docs[i]
 		if entry.kind == 'function' or entry.kind == 'method' then waiting[entry.name] = true end
@@ -177,7 +184,7 @@ function base.seal(file, result)
 		if type(f) == 'function' then
 			list[key] = base.limited(f, name)
 			waiting[name] = nil
-		elseif name == file and type(result) == 'function' then
+		elseif name == global and type(result) == 'function' then
 			result = base.limited(result, name)
 			waiting[name] = nil
 		end
@@ -223,8 +230,23 @@ base.describe = describe
 
 function base.is_type(word) return types[word] ~= nil end
 
+-- Checks that a list has nothing beside its items, which would be dropped: names (with `names` they are the caller's), and items behind
+-- a gap, which # may or may not count. Returns the list.
+function base.list(what, list, names)
+	local n, other = 0, nil
+	while rawget(list, n + 1) ~= nil do n = n + 1 end
+	for key in next, list do
+		local is_item = math.type(key) == 'integer' and key >= 1 and key <= n
+		if not is_item and not (names and type(key) == 'string') and (not other or tostring(key) < tostring(other)) then other = key end
+	end
+	if math.type(other) == 'integer' and other > n then base.fail('%s: item %d: wanted no gap in the list, got none', what, n + 1) end
+	if other ~= nil then base.fail('%s: wanted a list, got a field %s beside it', what, describe(other)) end
+	return list
+end
+
 -- Checks a table of options given to the function of this entry; nil counts as none. `lists`: items by position
--- are allowed and left to the caller. Returns the table.
+-- are allowed and left to the caller. Returns a copy: defaults that the function fills in stay out of the user's table, which may
+-- serve the next call, too.
 function base.options(entry, given, lists)
 	if given == nil then return {} end
 	local name = entry.name:match '[^.:]+$'
@@ -249,7 +271,10 @@ function base.options(entry, given, lists)
 			base.fail('%s: %s: wanted %s, got %s', name, option[1], option[2], describe(value))
 		end
 	end
-	return given
+	if lists then base.list(name, given, true) end
+	local copy = {}
+	for key, value in next, given do copy[key] = value end
+	return copy
 end
 
 return base

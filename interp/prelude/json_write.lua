@@ -3,8 +3,8 @@
 -- it has the metatable json.ARRAY or its first item, else an object. json.NULL is null; bytes that are no UTF-8 become
 -- the replacement character. json.read reads in the same terms.
 local _, internal = ...
-local decode = internal.import 'json'
-local mime = internal.import 'mime'
+local decode = internal.import 'interp/prelude/json'
+local mime = internal.import 'interp/prelude/mime'
 
 local json = {ARRAY = {__name = 'quoll.json'}}
 json.NULL = setmetatable({}, {__name = 'quoll.json', __tostring = function() return 'null' end})

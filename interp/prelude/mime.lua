@@ -4,8 +4,8 @@
 -- .ipynb files. A class gives forms of its own by the metafield __mime(value), which returns such a table; bytes of
 -- pictures may be raw there.
 local _, internal = ...
-local base = internal.import 'base'
-local show = internal.import 'show'
+local base = internal.import 'interp/prelude/base'
+local show = internal.import 'interp/prelude/show'
 
 local mime = {}
 

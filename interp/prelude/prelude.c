@@ -1,56 +1,78 @@
 /* SPDX-License-Identifier: MIT
- * Embeds the files of prelude.def by the assembler's .incbin and loads each when it is first needed.
+ * Embeds the files of the four lua.def and of the registries by the assembler's .incbin and loads each when it is first needed.
  */
 #include "interp/prelude/prelude.h"
 
 #include <lauxlib.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "interp/bind.h"
-#include "interp/libs.h"
+#include "interp/prelude/context.h"
+#include "interp/prelude/libs.h"
 
-#define EMBED(name) \
-	extern const char ql_prelude_text_##name[], ql_prelude_end_##name[]; \
+#define MODULE "0"
+#define METHODS "1"
+#define FUNCTION "2"
+#define INTERNAL "3"
+#define ENTRY "4" /* of a registry: an INTERNAL file that internal.registry lists */
+
+/* One element of the array of struct file; the texts are in .rodata. */
+#define EMBED(path, kind, global) \
 	__asm__(".pushsection .rodata\n" \
-		".global ql_prelude_text_" #name ", ql_prelude_end_" #name "\n" \
-		"ql_prelude_text_" #name ": .incbin \"" #name ".lua\"\n" \
-		"ql_prelude_end_" #name ": .byte 0\n" \
+		"771: .incbin \"" path ".lua\"\n" \
+		"772: .byte 0\n" \
+		"773: .asciz \"" path "\"\n" \
+		"774: .asciz \"" global "\"\n" \
+		".popsection\n" \
+		".pushsection ql_lua_files, \"aw\"\n" \
+		".balign 8\n" \
+		".8byte 771b, 772b, 773b, 774b, " kind "\n" \
 		".popsection\n");
-#define X(name, kind) EMBED(name)
-#include "interp/prelude/prelude.def"
+#define X EMBED
+#include "tensor/lua.def"
+#include "quant/lua.def"
+#include "nn/lua.def"
+#include "interp/lua.def"
 #undef X
-#define X(name) EMBED(name)
+#define X(name) EMBED("nn/data/" #name, ENTRY, "")
 #include "nn/data.def"
-#include "nn/export.def"
+#undef X
+#define X(name) EMBED("nn/export/ops/" #name, ENTRY, "")
+#include "nn/export/ops.def"
+#undef X
+#define X(name) EMBED("nn/modules/" #name, ENTRY, "")
 #include "nn/modules.def"
+#undef X
+#define X(name) EMBED("nn/optim/" #name, ENTRY, "")
 #include "nn/optim.def"
-#include "quant/forms.def"
-#include "quant/passes.def"
 #undef X
+#define X(name) EMBED("nn/graph/forms/" #name, ENTRY, "")
+#include "nn/graph/forms.def"
+#undef X
+#define X(name) EMBED("nn/graph/passes/" #name, ENTRY, "")
+#include "nn/graph/passes.def"
+#undef X
+#undef MODULE
+#undef METHODS
+#undef FUNCTION
+#undef INTERNAL
+#undef ENTRY
 
-enum kind { MODULE, METHODS, FUNCTION, INTERNAL };
+enum kind { MODULE, METHODS, FUNCTION, INTERNAL, ENTRY };
 
-static const struct file {
-	const char *name, *text, *end;
-	enum kind kind;
-} files[] = {
-#define X(name, kind) {#name, ql_prelude_text_##name, ql_prelude_end_##name, kind},
-#include "interp/prelude/prelude.def"
-#undef X
-#define X(name) {#name, ql_prelude_text_##name, ql_prelude_end_##name, INTERNAL},
-#include "nn/data.def"
-#include "nn/export.def"
-#include "nn/modules.def"
-#include "nn/optim.def"
-#include "quant/forms.def"
-#include "quant/passes.def"
-#undef X
+struct file {
+	const char *text, *end, *name, *global;
+	uint64_t kind; /* enum kind */
 };
 
-#define FILES (sizeof(files) / sizeof(files[0]))
+/* The linker's names for the bounds of the section. */
+extern const struct file __start_ql_lua_files[], __stop_ql_lua_files[];
+#define files __start_ql_lua_files
+#define FILES ((size_t)(__stop_ql_lua_files - __start_ql_lua_files))
 
-static const char loaded[] = "quoll.prelude"; /* registry: name -> what its file returned */
+static const char loaded[] =
+	"quoll.prelude"; /* registry: path -> what its file returned; name of a global table -> the table while its files have not run */
 
 static const struct file *find(const char *name, size_t size)
 {
@@ -60,12 +82,17 @@ static const struct file *find(const char *name, size_t size)
 	return NULL;
 }
 
+bool ql_prelude_is_own(const char *source)
+{
+	return !strncmp(source, QL_PRELUDE_CHUNK, strlen(QL_PRELUDE_CHUNK));
+}
+
 const char *ql_prelude_source(const char *chunk, size_t *size)
 {
 	size_t prefix = strlen(QL_PRELUDE_CHUNK), n = strlen(chunk);
 	const struct file *f;
 
-	if (n < prefix + 4 || memcmp(chunk, QL_PRELUDE_CHUNK, prefix))
+	if (n < prefix + 4 || !ql_prelude_is_own(chunk))
 		return NULL;
 	f = find(chunk + prefix, n - prefix - 4); /* without ".lua" */
 	if (!f)
@@ -92,11 +119,13 @@ static void call_unrecorded(lua_State *L)
 		lua_error(L);
 }
 
-/* Lets base.lua put its checks around the functions that the file `name` documents; its result is on top of the stack. */
+/* Lets base.lua put its checks around the functions that a file documents. What the file returned is on top of the stack: the
+ * global function `name`, or something else. */
 static void seal(lua_State *L, const char *name)
 {
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, loaded);
-	if (lua_getfield(L, -1, "base") != LUA_TTABLE) { /* base.lua itself, or one that does not need it */
+	if (lua_getfield(L, -1, "interp/prelude/base") !=
+		LUA_TTABLE) { /* base.lua itself, or one that does not need it */
 		lua_pop(L, 2);
 		return;
 	}
@@ -122,7 +151,7 @@ static void run(lua_State *L, const struct file *f)
 	lua_insert(L, -2);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	call_unrecorded(L);
-	seal(L, f->name);
+	seal(L, f->global);
 }
 
 void ql_prelude_require(lua_State *L, const char *name)
@@ -130,7 +159,7 @@ void ql_prelude_require(lua_State *L, const char *name)
 	const struct file *f = find(name, strlen(name));
 
 	if (!f)
-		luaL_error(L, "prelude: no file '%s.lua'", name);
+		luaL_error(L, "no file '%s.lua' is embedded", name);
 	luaL_checkstack(L, 8, NULL);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, loaded);
 	if (lua_getfield(L, -1, name) == LUA_TNIL) {
@@ -207,30 +236,39 @@ static void make_plain(lua_State *L, int index, const struct file *f)
 	lua_pop(L, 1);
 }
 
+/* (first file, table): runs all files of the table, in the order of the array. */
 static int run_module(lua_State *L)
 {
-	run(L, lua_touserdata(L, 1));
+	const struct file *first = lua_touserdata(L, 1);
+
+	for (size_t i = 0; i < FILES; i++) {
+		if (files[i].kind != first->kind || strcmp(files[i].global, first->global) != 0)
+			continue;
+		lua_pushvalue(L, 2);
+		run(L, &files[i]);
+		lua_pop(L, 1);
+	}
 	return 0;
 }
 
-/* Runs the file of a table that waits for it in loaded[name]; false: it has run, or is running. A failure
+/* Runs the files of a table that waits for them in loaded[global]; false: they have run, or are running. A failure
  * leaves all as it was, without needing memory, so the next use tries again. */
 static bool load_module(lua_State *L, const struct file *f)
 {
 	luaL_checkstack(L, 12, NULL);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, loaded);
-	if (lua_getfield(L, -1, f->name) != LUA_TTABLE) {
+	if (lua_getfield(L, -1, f->global) != LUA_TTABLE) {
 		lua_pop(L, 2);
 		return false;
 	}
 	lua_pushboolean(L, 1);
-	lua_setfield(L, -3, f->name);
+	lua_setfield(L, -3, f->global);
 	lua_pushcfunction(L, run_module);
 	lua_pushlightuserdata(L, (void *)(uintptr_t)f);
 	lua_pushvalue(L, -3);
 	if (lua_pcall(L, 2, 0, 0)) { /* loaded, table, message */
 		lua_pushvalue(L, -2);
-		lua_setfield(L, -4, f->name);
+		lua_setfield(L, -4, f->global);
 		lua_error(L);
 	}
 	make_plain(L, -1, f);
@@ -265,7 +303,7 @@ static int lazy_call(lua_State *L)
 	const struct file *f = lua_touserdata(L, lua_upvalueindex(1));
 
 	if (!load_module(L, f) || luaL_getmetafield(L, 1, "__call") == LUA_TNIL)
-		return luaL_error(L, "%s: this module is not a function", f->name);
+		return luaL_error(L, "%s: this module is not a function", f->global);
 	lua_insert(L, 1);
 	lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
 	return lua_gettop(L);
@@ -293,27 +331,27 @@ static int lazy_pairs(lua_State *L)
 
 static void install(lua_State *L, const struct file *f)
 {
-	switch (f->kind) {
+	switch ((enum kind)f->kind) {
 	case MODULE:
 	case METHODS:
 		luaL_getsubtable(L, LUA_REGISTRYINDEX, loaded);
 		lua_pushglobaltable(L);
-		luaL_getsubtable(L, -1, f->name);
+		luaL_getsubtable(L, -1, f->global);
 		make_lazy(L, -1, f);
-		lua_setfield(L, -3, f->name);
+		lua_setfield(L, -3, f->global);
 		lua_pop(L, 2);
 		break;
 	case FUNCTION:
 		lua_pushlightuserdata(L, (void *)(uintptr_t)f);
 		lua_pushcclosure(L, call_function, 1);
-		lua_setglobal(L, f->name);
+		lua_setglobal(L, f->global);
 		break;
 	case INTERNAL:
-		break;
+	case ENTRY: break;
 	}
 }
 
-/* Names that exist from the start are not the user's. */
+/* Names that exist from the start are not the user's, as long as they have the values of the start; true: whatever they have. */
 static void note_baseline(lua_State *L)
 {
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
@@ -321,21 +359,112 @@ static void note_baseline(lua_State *L)
 	lua_pushglobaltable(L);
 	lua_pushnil(L);
 	while (lua_next(L, -2)) {
-		lua_pop(L, 1);
-		lua_pushvalue(L, -1);
-		lua_pushboolean(L, 1);
+		lua_pushvalue(L, -2);
+		lua_insert(L, -2);
 		lua_rawset(L, -5);
 	}
 	lua_pop(L, 1);
 	lua_pushboolean(L, 1);
 	lua_setfield(L, -2, "arg"); /* made later, of the command line */
+	lua_pushboolean(L, 1);
+	lua_setfield(L, -2, "print");
 	lua_pop(L, 2);
+}
+
+/* Pushes the environment: that of --sandbox (interp/host/sandbox_lua.c), or a new one; names that it has not are read and set as globals. */
+static void push_environment(lua_State *L)
+{
+	if (lua_getfield(L, LUA_REGISTRYINDEX, QL_PRELUDE_ENVIRONMENT) == LUA_TTABLE)
+		return;
+	lua_pop(L, 1);
+	lua_newtable(L);
+	lua_createtable(L, 0, 2);
+	lua_pushglobaltable(L);
+	lua_pushvalue(L, -1);
+	lua_setfield(L, -3, "__index");
+	lua_setfield(L, -2, "__newindex");
+	lua_setmetatable(L, -2);
+	lua_pushvalue(L, -1);
+	lua_setfield(L, LUA_REGISTRYINDEX, QL_PRELUDE_ENVIRONMENT);
+}
+
+/* The prelude keeps the globals of the start under their names, so a script may have variables called type, table, data or
+ * tostring. Only print is the script's: replacing it redirects what the prelude prints. */
+static void keep_globals(lua_State *L)
+{
+	push_environment(L);
+	lua_pushglobaltable(L);
+	lua_pushnil(L);
+	while (lua_next(L, -2)) { /* environment, globals, name, value */
+		lua_pushvalue(L, -2);
+		if (lua_rawget(L, -5) == LUA_TNIL && strcmp(lua_tostring(L, -3), "print") != 0) {
+			lua_pushvalue(L, -3);
+			lua_pushvalue(L, -3);
+			lua_rawset(L, -7);
+		}
+		lua_pop(L, 2);
+	}
+	lua_pop(L, 2);
+}
+
+void ql_prelude_global(lua_State *L, const char *name)
+{
+	lua_getfield(L, LUA_REGISTRYINDEX, QL_PRELUDE_ENVIRONMENT);
+	lua_getfield(L, -1, name);
+	lua_remove(L, -2);
+}
+
+/* registry(folder) -> {path, …}: the files of the folder's registry in the order of its lines */
+static int registry(lua_State *L)
+{
+	size_t size;
+	const char *folder = luaL_checklstring(L, 1, &size);
+	lua_Integer n = 0;
+
+	lua_newtable(L);
+	for (size_t i = 0; i < FILES; i++) {
+		const char *name = files[i].name;
+
+		if (files[i].kind != ENTRY || strncmp(name, folder, size) != 0 || name[size] != '/')
+			continue;
+		lua_pushstring(L, name);
+		lua_rawseti(L, -2, ++n);
+	}
+	return 1;
+}
+
+/* global_file(name) -> the path of the file that returns the global function of that name, or nil */
+static int global_file(lua_State *L)
+{
+	const char *name = luaL_checkstring(L, 1);
+
+	for (size_t i = 0; i < FILES; i++)
+		if (files[i].kind == FUNCTION && !strcmp(files[i].global, name)) {
+			lua_pushstring(L, files[i].name);
+			return 1;
+		}
+	lua_pushnil(L);
+	return 1;
+}
+
+/* is_own(source) -> whether a function with this source (debug.getinfo) is of these files */
+static int is_own(lua_State *L)
+{
+	lua_pushboolean(L, ql_prelude_is_own(luaL_checkstring(L, 1)));
+	return 1;
 }
 
 int ql_open_prelude(lua_State *L)
 {
+	static const luaL_Reg internal[] = {
+		{"registry", registry}, {"global_file", global_file}, {"is_own", is_own}, {NULL, NULL}};
+
 	for (size_t i = 0; i < FILES; i++)
 		install(L, &files[i]);
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
+	luaL_setfuncs(L, internal, 0);
+	lua_pop(L, 1);
 	note_baseline(L);
+	keep_globals(L);
 	return 0;
 }

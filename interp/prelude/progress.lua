@@ -45,8 +45,9 @@ end
 -- Clears the line; a text is left in its place.
 function methods:done(text)
 	if self.live and self.drawn > 0 then
-		draw(self, '')
-		io.stderr:write '\r'
+		local width = internal.width and internal.width() or 80
+		io.stderr:write('\r', (' '):rep(math.min(self.drawn + 2, width - 1)), '\r') -- with the ^C that a terminal shows behind it
+		io.stderr:flush()
 		self.drawn = 0
 	end
 	if text and self.log then io.stderr:write(text, '\n') end

@@ -5,7 +5,7 @@
 -- A report is a table with one hidden field, its state {columns, has, rows, meta, note}; reading anything else goes
 -- to rows (numbers), methods, or the columns of the only row.
 local _, internal = ...
-local base = internal.import 'base'
+local base = internal.import 'interp/prelude/base'
 local fail, near, doc, describe = base.fail, base.near, base.doc, base.describe
 
 local STATE = {}
@@ -191,7 +191,7 @@ local function report(list)
 	list = list or {}
 	local r, s = new(list.note)
 	s.facts = list.facts or {}
-	for _, name in ipairs(list.columns or {}) do
+	for _, name in ipairs(list.columns and base.list('report: columns', list.columns) or {}) do
 		if type(name) ~= 'string' or s.has[name] then
 			fail('report: columns: wanted distinct names, got %s', describe(name))
 		end
@@ -236,7 +236,7 @@ function meta.__len(r) return #r[STATE].rows end
 function meta.__pairs(r) return ipairs(r[STATE].rows) end
 
 function meta.__tostring(r)
-	return internal.import 'report_text'.table(r[STATE])
+	return internal.import 'interp/prelude/report_text'.table(r[STATE])
 end
 
 function meta.__brief(r)
@@ -245,7 +245,7 @@ function meta.__brief(r)
 end
 
 function meta.__mime(r)
-	return internal.import 'report_files'.forms(r[STATE])
+	return internal.import 'interp/prelude/report_files'.forms(r[STATE])
 end
 
 local function same(a, b)
@@ -341,7 +341,7 @@ Numbers come before text; cells without a value come last.]],
 		"print(table.concat(r:sort{'bits','ms'}:column 'spec', ' '))  --> int4:32 int4 int8"}
 function methods.sort(r, columns, descending)
 	local s = state_of(r, 'sort')
-	if type(columns) ~= 'table' then columns = {columns} end
+	columns = type(columns) == 'table' and base.list('sort: columns', columns) or {columns}
 	for i = 1, math.max(#columns, 1) do
 		if not s.has[columns[i]] then unknown(s, 'sort', columns[i]) end
 	end
@@ -436,7 +436,7 @@ end
 local function parts_of(s) return {columns = s.columns, has = s.has, rows = s.rows, numeric = is_numeric(s)} end
 
 local STATISTICS = [[Statistics: mean, interval (the mean with its confidence interval, printed as 91.2 ± 0.3: half its width is in
-the column with ` ±` behind the name), std (of n - 1), min, max, median, sum, count, or a function of the list of numbers. Cells without
+the column with ` ±` after the name), std (of n - 1), min, max, median, sum, count, or a function of the list of numbers. Cells without
 a value are left out; nan is not.]]
 local seeds = "r = report{columns={'bits','seed','accuracy'}, {8,1,91.4}, {8,2,91.0}, {4,1,85.0}, {4,2,86.0}}\n"
 
@@ -454,7 +454,7 @@ print(r:group('bits', {accuracy={'min', 'max'}})[1])  --> {bits=8, accuracy_min=
 function methods.group(r, columns, statistics, options)
 	local s = state_of(r, 'group')
 	options = base.options(group, options)
-	return report(internal.import 'report_group'.group(parts_of(s), columns, statistics, options.confidence))
+	return report(internal.import 'interp/prelude/report_group'.group(parts_of(s), columns, statistics, options.confidence))
 end
 
 local pivot = doc {name = 'report:pivot', usage = "r:pivot{rows='observer', columns='bits', values='accuracy', by='mean'}",
@@ -470,7 +470,7 @@ print(r:pivot{rows='scheme', columns='bits', values='sqnr'})  --> scheme      8 
 --> mean of sqnr for each bits]]}
 function methods.pivot(r, options)
 	local s = state_of(r, 'pivot')
-	return report(internal.import 'report_group'.pivot(parts_of(s), base.options(pivot, options)))
+	return report(internal.import 'interp/prelude/report_group'.pivot(parts_of(s), base.options(pivot, options)))
 end
 
 local mean = doc {name = 'report:mean', usage = "r:mean 'accuracy'  r:mean('accuracy', 'bits')",
@@ -479,7 +479,7 @@ or a list of them as the second argument the report r:group(by, {column='interva
 	options = {{'confidence', 'number', 'of the interval (default 0.95; Student t)'}},
 	example = seeds .. "print((r:where{bits=4}:mean 'accuracy'), r:mean('accuracy', 'bits')[2].accuracy)  --> 85.5 85.5"}
 function methods.mean(r, column, by, options)
-	local s, files = state_of(r, 'mean'), internal.import 'report_group'
+	local s, files = state_of(r, 'mean'), internal.import 'interp/prelude/report_group'
 	options = base.options(mean, options)
 	if type(column) ~= 'string' then fail('mean: wanted the name of a column, got %s', describe(column)) end
 	if by ~= nil then return methods.group(r, by, {[column] = 'interval'}, options) end
@@ -500,7 +500,7 @@ to a line below the table, text is wrapped between words, and then the table is 
 	options = WIDTH, example = example .. "print(#r:text{width=200} > 0)  --> true"}
 function methods.text(r, options)
 	local s = state_of(r, 'text')
-	return internal.import 'report_text'.table(s, check_width('text', base.options(text, options).width))
+	return internal.import 'interp/prelude/report_text'.table(s, check_width('text', base.options(text, options).width))
 end
 
 local show = doc {name = 'report:show', usage = 'r:show{width=200}', text = [[Prints the table for lines of so many columns (see report:text) and
@@ -511,7 +511,7 @@ returns r.]], options = WIDTH, example = example .. [[r:select{'spec', 'ms'}:sho
 --> int4:32 0.1]]}
 function methods.show(r, options)
 	local s = state_of(r, 'show')
-	print(internal.import 'report_text'.table(s, check_width('show', base.options(show, options).width)))
+	print(internal.import 'interp/prelude/report_text'.table(s, check_width('show', base.options(show, options).width)))
 	return r
 end
 
@@ -520,7 +520,7 @@ doc {name = 'report:save', usage = "r:save 'results.csv'",
 .html to be looked at. The file is replaced as a whole or not at all. Returns r.]],
 	example = example .. "r:save 'results.csv'\nprint(bench.load 'results.csv' == r)  --> true\nos.remove 'results.csv'"}
 function methods.save(r, file)
-	internal.import 'report_files'.save(state_of(r, 'save'), file)
+	internal.import 'interp/prelude/report_files'.save(state_of(r, 'save'), file)
 	return r
 end
 
@@ -536,7 +536,7 @@ as error bars.]],
 		{'file', 'text', 'where to write the picture: .png .svg .pdf'}},
 	example = example .. "figure = r:plot{x='spec', y='ms'}"}
 function methods.plot(r, options)
-	return internal.import 'report_plot'(state_of(r, 'plot'), options, plot)
+	return internal.import 'interp/prelude/report_plot'(state_of(r, 'plot'), options, plot)
 end
 
 return report

@@ -4,7 +4,7 @@
 -- (JSON has none) and the note is kept. Markdown and HTML are for people; their text is escaped, and the page carries
 -- a policy that allows neither scripts nor anything from elsewhere.
 local _, internal = ...
-local base = internal.import 'base'
+local base = internal.import 'interp/prelude/base'
 local fail, describe = base.fail, base.describe
 
 -- Numbers with every digit: integers as such, floats always with a point or an exponent.
@@ -77,7 +77,8 @@ end
 local function csv_records(text, file, each)
 	local at = text:sub(1, 3) == '\239\187\191' and 4 or 1 -- byte order mark
 	while at <= #text do
-		local fields, value, quoted = {}, nil, nil
+		local fields = {}
+		local value, quoted
 		repeat
 			value, quoted, at = csv_take(text, at, file)
 			fields[#fields + 1] = {text = value, quoted = quoted}
@@ -158,7 +159,7 @@ local function json_cell(value, file, number)
 end
 
 local function from_json(text, file)
-	local decode = internal.import 'json'
+	local decode = internal.import 'interp/prelude/json'
 	local good, data = pcall(decode, text)
 	if not good then fail('load: %s: %s', file, data) end
 	local rows = type(data) == 'table' and (data.rows or data)
@@ -174,7 +175,7 @@ end
 
 ---------------------------------------------------------------- Markdown and HTML
 
-local format = internal.import 'report_format'
+local format = internal.import 'interp/prelude/report_format'
 
 local function html_escape(text)
 	return (text:gsub('%z', ''):gsub('[&<>"\']', function(c) return ('&#%d;'):format(c:byte()) end))
@@ -204,7 +205,7 @@ end
 local files = {html_escape = html_escape}
 
 -- The beginning of a page: all of it that is before the contents. A page ends with </body></html>.
-function files.html_head(title) return internal.import 'notebook_page':format(html_escape(title)) end
+function files.html_head(title) return internal.import 'interp/prelude/page':format(html_escape(title)) end
 
 -- s: {columns=, rows=}; `rows`: only these of them; `note`: below the table; `class` of the table.
 function files.html_table(s, rows, note, class)
@@ -282,7 +283,7 @@ function files.load(file)
 	local text = handle:read 'a'
 	handle:close()
 	if not text then fail('load: %s: wanted a file, got something that cannot be read', file) end
-	return internal.import 'report'(read(text, file))
+	return internal.import 'interp/prelude/report'(read(text, file))
 end
 
 return files

@@ -96,7 +96,7 @@ local function finite_of(rows, name)
 	return list
 end
 
--- Cells 'mean ± interval', and the same with the intervals padded so that the signs stand below each other.
+-- Cells 'mean ± interval', and the same with the intervals padded so that the signs are below each other.
 local function add_intervals(c, rows, name)
 	local intervals = finite_of(rows, name)
 	local decimals, texts, widest = c.decimals and interval_decimals(intervals, c.decimals), {}, 0

@@ -2,9 +2,9 @@
 -- r:group, r:pivot and r:mean: rows that agree in some columns become one, with statistics of the others. What they return are the
 -- columns and rows of a new report.
 local _, internal = ...
-local base = internal.import 'base'
-local format = internal.import 'report_format'
-local student = internal.import 'student'
+local base = internal.import 'interp/prelude/base'
+local format = internal.import 'interp/prelude/report_format'
+local student = internal.import 'interp/prelude/student'
 local fail, describe, near = base.fail, base.describe, base.near
 local group = {}
 
@@ -65,7 +65,7 @@ local function check_column(what, s, column)
 end
 
 local function check_columns(what, s, given)
-	local list = type(given) == 'table' and given or {given}
+	local list = type(given) == 'table' and base.list(what, given) or {given}
 	for i = 1, math.max(#list, type(given) == 'table' and 0 or 1) do check_column(what, s, list[i]) end
 	return list
 end
@@ -133,7 +133,7 @@ local function plan_of(s, keys, given)
 	for _, column in ipairs(s.columns) do
 		local asked = given and given[column]
 		if not given and not is_key[column] and s.numeric(column) then asked = 'mean' end
-		for _, statistic in ipairs(type(asked) == 'table' and asked or {asked}) do
+		for _, statistic in ipairs(type(asked) == 'table' and base.list('group: ' .. column, asked) or {asked}) do
 			check_statistic('group: ' .. column, statistic)
 			local plain = type(asked) ~= 'table' or statistic == 'interval'
 			if not plain and type(statistic) == 'function' then

@@ -3,11 +3,11 @@
 -- become the labels of the axes and of the series. Several rows for one bar, or for one x of a line, become their mean with its confidence
 -- interval, and the label of the axis says so.
 local _, internal = ...
-local base = internal.import 'base'
+local base = internal.import 'interp/prelude/base'
 local fail, near, describe = base.fail, base.near, base.describe
-local format = internal.import 'report_format'
+local format = internal.import 'interp/prelude/report_format'
 local cell = format.cell
-local group_key = internal.import 'report_group'.key_of
+local group_key = internal.import 'interp/prelude/report_group'.key_of
 local plot = plot -- r:plot goes on working when the user calls a figure `plot`
 
 local SETS = {hist = true, box = true} -- kinds that take samples instead of points
@@ -154,9 +154,9 @@ local function averaged(s, o, kind, ys)
 	if o.yerr or o.low or o.high then
 		fail('plot: %s: wanted one row for each %s, got several; r:group gives means with intervals', o.yerr and 'yerr' or 'low', o.x)
 	end
-	local wanted, means, has = {}, nil, {}
+	local wanted, has = {}, {}
 	for _, y in ipairs(ys) do wanted[y] = 'interval' end
-	means = internal.import 'report_group'.group(s, keys, wanted)
+	local means = internal.import 'interp/prelude/report_group'.group(s, keys, wanted)
 	for _, name in ipairs(means.columns) do has[name] = true end
 	return {columns = means.columns, has = has, rows = means}, true
 end

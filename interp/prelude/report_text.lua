@@ -3,7 +3,7 @@
 -- the same as another, go to a line below it; then cells of text are wrapped between words; what is still too wide is cut into blocks that
 -- repeat the columns that tell the rows apart. A single row is then written downwards. No text is cut.
 local _, internal = ...
-local format = internal.import 'report_format'
+local format = internal.import 'interp/prelude/report_format'
 
 local ALL = 200  -- more rows are shown only in part:
 local EDGE = 40  -- so many at both ends
@@ -58,7 +58,7 @@ end
 -- more than one}.
 local function measured(c)
 	local same, word = true, 0
-	for i, text in ipairs(c.cells) do same = same and text == c.cells[1] and text ~= '…' or false end
+	for _, text in ipairs(c.cells) do same = same and text == c.cells[1] and text ~= '…' or false end
 	c.right, c.name = c.number, format.plain(c.name)
 	c.constant = same and #c.cells > 1 and c.cells[1] or nil
 	if c.aligned then c.cells = c.aligned elseif c.right then align_points(c.cells) end

@@ -2,7 +2,7 @@
 -- How the prompt shows a value: strings quoted, plain tables with their contents, objects by their tostring.
 
 local _, internal = ...
-local base = internal.import 'base'
+local base = internal.import 'interp/prelude/base'
 
 local WIDTH = 80   -- a table that fits is written in one line; %set width changes it
 local ITEMS = 60   -- items shown of one table

@@ -10,7 +10,7 @@
 -- A function with more than 255 constants reads _ENV into a register first; then its names are not in the instructions and
 -- `whole` is set.
 local _, internal = ...
-local bytecode = internal.import 'bytecode'
+local bytecode = internal.import 'interp/prelude/bytecode'
 local decode = bytecode.decode
 local MOVE, GETUPVAL, SETUPVAL = bytecode.MOVE, bytecode.GETUPVAL, bytecode.SETUPVAL
 local GETTABUP, SETTABUP, SETFIELD, CLOSURE = bytecode.GETTABUP, bytecode.SETTABUP, bytecode.SETFIELD, bytecode.CLOSURE
@@ -51,7 +51,7 @@ local function collect(f, outer, found, is_cell)
 			found.whole = true
 		elseif op == GETUPVAL and outer[b] then
 			found.reads[outer[b]] = true
-			if is_cell and outer[b]:find '^save_%d+$' then found.calls = found.calls - 1 end -- of the wrapper (locals.c)
+			if is_cell and outer[b]:find '^save_%d+$' then found.calls = found.calls - 1 end -- of the wrapper (interp/repl/locals.c)
 		elseif op == SETUPVAL and outer[b] then
 			write(outer[b])
 		elseif CALLS[op] and is_cell then

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Questions of the editor to Lua, and what prelude/complete.lua needs of C:
+ * Questions of the editor to Lua, and what interp/repl/complete.lua needs of C:
  *	internal.nested_tokens(text) -> list of {kind, begin, end, open}: 1-based, inclusive, blanks left out
  *	internal.magics() -> list of {name, arguments, text}
  *	internal.entries(path, prefix) -> list of {name, is_folder}, or nil: of names that begin so
@@ -13,10 +13,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "interp/bind.h"
-#include "interp/libs.h"
+#include "interp/bind/call.h"
+#include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
-#include "interp/repl/lexer.h"
+#include "interp/input/lexer.h"
 #include "interp/repl/magic.h"
 #include "interp/repl/pieces.h"
 
@@ -67,7 +67,7 @@ static int ask_complete(lua_State *L)
 	struct question *q = lua_touserdata(L, 1);
 	lua_Integer n;
 
-	ql_prelude_require(L, "complete");
+	ql_prelude_require(L, "interp/repl/complete");
 	lua_pushlstring(L, q->text, q->size);
 	lua_pushinteger(L, (lua_Integer)q->at);
 	lua_call(L, 2, 1);
@@ -95,8 +95,7 @@ bool ql_ask_complete(lua_State *L, const char *text, size_t size, size_t at, str
 	if (lua_pcall(L, 1, 0, 0)) { /* shown where the candidates would be: nothing is hidden */
 		ql_matches_clear(m);
 		m->from = m->to = at;
-		ql_matches_add(
-			m, "", "completion failed", lua_isstring(L, -1) ? lua_tostring(L, -1) : "error");
+		ql_matches_add(m, "", "completion failed", lua_isstring(L, -1) ? lua_tostring(L, -1) : "error");
 		ql_matches_add(m, "", "completion failed", "");
 		lua_pop(L, 1);
 	}
@@ -107,8 +106,7 @@ bool ql_ask_complete(lua_State *L, const char *text, size_t size, size_t at, str
 
 static int internal_tokens(lua_State *L)
 {
-	static const char *const kinds[] = {
-		"end", "name", "keyword", "number", "string", "comment", "op", "bad"};
+	static const char *const kinds[] = {"end", "name", "keyword", "number", "string", "comment", "op", "bad"};
 	size_t size;
 	const char *text = luaL_checklstring(L, 1, &size);
 	struct ql_lexer l = ql_lexer_begin(text, size);
@@ -264,8 +262,7 @@ static int internal_folder(lua_State *L)
 int ql_open_ask(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"nested_tokens", internal_tokens}, {"magics", internal_magics},
-		{"keys", internal_keys}, {"pieces", internal_pieces}, {"entries", internal_folder},
-		{NULL, NULL}};
+		{"keys", internal_keys}, {"pieces", internal_pieces}, {"entries", internal_folder}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

@@ -12,7 +12,7 @@
 
 /* What the prompt would make of the text: READY also for ?name, !command and the like. Nothing runs. */
 enum ql_cell_state ql_ask_state(lua_State *L, const char *text, size_t size);
-/* Completions at `at` bytes; false: none. Runs prelude/complete.lua, which calls no function of the user. */
+/* Completions at `at` bytes; false: none. Runs interp/repl/complete.lua, which calls no function of the user. */
 bool ql_ask_complete(lua_State *L, const char *text, size_t size, size_t at, struct ql_matches *m);
 
 #endif

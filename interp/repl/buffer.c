@@ -109,8 +109,7 @@ bool ql_buffer_undo(struct ql_buffer *b)
 		return false;
 	do {
 		c = &b->change[b->n_done - 1];
-		if (!ql_bytes_replace(
-			    &b->text, c->at, c->at + c->inserted.size, c->removed.at, c->removed.size))
+		if (!ql_bytes_replace(&b->text, c->at, c->at + c->inserted.size, c->removed.at, c->removed.size))
 			return false;
 		b->n_done--;
 		b->cursor = c->cursor;
@@ -127,8 +126,7 @@ bool ql_buffer_redo(struct ql_buffer *b)
 		return false;
 	do {
 		c = &b->change[b->n_done];
-		if (!ql_bytes_replace(
-			    &b->text, c->at, c->at + c->removed.size, c->inserted.at, c->inserted.size))
+		if (!ql_bytes_replace(&b->text, c->at, c->at + c->removed.size, c->inserted.at, c->inserted.size))
 			return false;
 		b->n_done++;
 		b->cursor = c->at + c->inserted.size;

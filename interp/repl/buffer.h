@@ -4,7 +4,7 @@
 #ifndef QUOLL_INTERP_REPL_BUFFER_H
 #define QUOLL_INTERP_REPL_BUFFER_H
 
-#include "interp/repl/bytes.h"
+#include "interp/host/bytes.h"
 
 /* One change: at `at`, `removed` went and `inserted` came. */
 struct ql_change {

@@ -9,7 +9,7 @@
 #include "interp/repl/postmortem.h"
 #include "interp/repl/results.h"
 #include "interp/repl/show.h"
-#include "interp/traceback.h"
+#include "interp/trace/traceback.h"
 #include "tensor/ledger.h"
 
 static double seconds(clockid_t clock)
@@ -58,7 +58,9 @@ static void push_counts(lua_State *L)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
 	uint32_t rows = ql_ledger_rows(ctx);
-	struct counts *c = lua_newuserdatauv(L, sizeof(*c) + rows * sizeof(c->count[0]), 0); /* size: rows is the height of a terminal */;
+	struct counts *c = lua_newuserdatauv(
+		L, sizeof(*c) + rows * sizeof(c->count[0]), 0); /* size: rows is the height of a terminal */
+	;
 
 	c->rows = rows;
 	for (uint32_t i = 0; i < rows; i++)

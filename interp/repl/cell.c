@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interp/repl/scan.h"
+#include "interp/input/scan.h"
 
 #define QL_NOWHERE SIZE_MAX
 #define QL_LONG 16384 /* bytes: a longer text is compiled only when it can be whole, not line by line */
@@ -40,8 +40,8 @@ static const char *read_piece(lua_State *L, void *data, size_t *size)
 	return p->at[p->next++];
 }
 
-static int load_pieces(lua_State *L, const char *chunk, const char *a, size_t n, const char *b, size_t m,
-	const char *c, size_t k)
+static int load_pieces(
+	lua_State *L, const char *chunk, const char *a, size_t n, const char *b, size_t m, const char *c, size_t k)
 {
 	struct pieces p = {{a, b, c}, {n, m, k}, 0};
 
@@ -102,8 +102,7 @@ struct text {
 
 /* Tries to compile pieces and pops the result; true: it compiles and has that bytecode (when one is given).
  */
-static bool compiles(
-	lua_State *L, const struct text *t, size_t at, const char *between, const struct digest *wanted)
+static bool compiles(lua_State *L, const struct text *t, size_t at, const char *between, const struct digest *wanted)
 {
 	struct digest d;
 	size_t end = wanted ? t->size : at;
@@ -128,8 +127,7 @@ static bool is_expression(lua_State *L, const struct text *t, size_t at, bool *u
 /* Tokens with which an expression can begin; a statement that is one begins with a name or "(". */
 static bool can_begin(const struct ql_scan *s, bool statement)
 {
-	static const char *const words[] = {
-		"function", "nil", "true", "false", "not", "-", "#", "~", "{", "..."};
+	static const char *const words[] = {"function", "nil", "true", "false", "not", "-", "#", "~", "{", "..."};
 
 	if (s->token.kind == QL_TOKEN_NAME || ql_scan_is(s, "("))
 		return true;
@@ -303,8 +301,7 @@ static void load_bare(lua_State *L, const struct text *t, size_t from)
 	if (load_pieces(L, t->chunk, t->at, at, between, strlen(between), t->at + at, t->size - at) == LUA_OK)
 		return;
 	lua_pop(L, 1); /* one local too many: do without */
-	if (load_pieces(
-		    L, t->chunk, t->at, at, " return ", from == QL_NOWHERE ? 0 : 8, t->at + at, t->size - at))
+	if (load_pieces(L, t->chunk, t->at, at, " return ", from == QL_NOWHERE ? 0 : 8, t->at + at, t->size - at))
 		lua_error(L);
 }
 

@@ -87,14 +87,13 @@ void ql_edit_delete_or_leave(struct ql_editor *e)
 /* ---- killing ---- */
 
 /* Kills that follow each other make one entry of the ring. */
-void ql_editor_kill(struct ql_editor *e, size_t from, size_t to, enum ql_kill how)
+static void kill_range(struct ql_editor *e, size_t from, size_t to, enum ql_kill how)
 {
 	ql_menu_close(e);
 	e->doing = QL_DID_KILL;
 	if (to <= from)
 		return;
-	ql_kills_add(
-		&e->kills, e->buffer.text.at + from, to - from, e->did == QL_DID_KILL ? how : QL_KILL_NEW);
+	ql_kills_add(&e->kills, e->buffer.text.at + from, to - from, e->did == QL_DID_KILL ? how : QL_KILL_NEW);
 	ql_buffer_replace(&e->buffer, from, to, "", 0);
 }
 
@@ -105,31 +104,27 @@ void ql_edit_kill_end(struct ql_editor *e)
 
 	if (end == e->buffer.cursor && end < e->buffer.text.size)
 		end++;
-	ql_editor_kill(e, e->buffer.cursor, end, QL_KILL_BEHIND);
+	kill_range(e, e->buffer.cursor, end, QL_KILL_BEHIND);
 }
 
 void ql_edit_kill_begin(struct ql_editor *e)
 {
-	ql_editor_kill(
-		e, ql_motion_line_begin(&e->buffer.text, e->buffer.cursor), e->buffer.cursor, QL_KILL_BEFORE);
+	kill_range(e, ql_motion_line_begin(&e->buffer.text, e->buffer.cursor), e->buffer.cursor, QL_KILL_BEFORE);
 }
 
 void ql_edit_kill_blank_word(struct ql_editor *e)
 {
-	ql_editor_kill(e, ql_motion_blank_begin(&e->buffer.text, e->buffer.cursor), e->buffer.cursor,
-		QL_KILL_BEFORE);
+	kill_range(e, ql_motion_blank_begin(&e->buffer.text, e->buffer.cursor), e->buffer.cursor, QL_KILL_BEFORE);
 }
 
 void ql_edit_kill_word_back(struct ql_editor *e)
 {
-	ql_editor_kill(
-		e, ql_motion_word_begin(&e->buffer.text, e->buffer.cursor), e->buffer.cursor, QL_KILL_BEFORE);
+	kill_range(e, ql_motion_word_begin(&e->buffer.text, e->buffer.cursor), e->buffer.cursor, QL_KILL_BEFORE);
 }
 
 void ql_edit_kill_word(struct ql_editor *e)
 {
-	ql_editor_kill(
-		e, e->buffer.cursor, ql_motion_word_end(&e->buffer.text, e->buffer.cursor), QL_KILL_BEHIND);
+	kill_range(e, e->buffer.cursor, ql_motion_word_end(&e->buffer.text, e->buffer.cursor), QL_KILL_BEHIND);
 }
 
 void ql_edit_yank(struct ql_editor *e)

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "interp/plot/utf8.h"
+#include "interp/host/utf8.h"
 #include "interp/repl/editor.h"
 #include "interp/repl/motion.h"
 

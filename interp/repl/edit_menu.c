@@ -23,9 +23,8 @@ static bool ask(struct ql_editor *e)
 	struct ql_matches *m = &e->menu.matches;
 
 	ql_matches_clear(m);
-	return e->host.complete && e->host.complete(e->host.data, b->text.at, b->text.size, b->cursor, m) &&
-	       m->n > 0 && m->from <= m->to && m->to <= b->text.size && m->from <= b->cursor &&
-	       b->cursor <= m->to;
+	return e->host.complete && e->host.complete(e->host.data, b->text.at, b->text.size, b->cursor, m) && m->n > 0 &&
+	       m->from <= m->to && m->to <= b->text.size && m->from <= b->cursor && b->cursor <= m->to;
 }
 
 static void put(struct ql_editor *e, const struct ql_match *m, size_t n)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "interp/plot/utf8.h"
+#include "interp/host/utf8.h"
 #include "interp/repl/indent.h"
 #include "interp/repl/motion.h"
 
@@ -79,7 +79,7 @@ bool ql_editor_clean(struct ql_bytes *out, const char *text, size_t n)
 }
 
 /* One edit. A line end behind the last line is left out: it was copied with the line. */
-void ql_editor_paste(struct ql_editor *e, const char *text, size_t n)
+static void paste_text(struct ql_editor *e, const char *text, size_t n)
 {
 	struct ql_bytes clean = {0};
 	struct ql_buffer *b = &e->buffer;
@@ -98,7 +98,7 @@ static void take_paste(struct ql_editor *e)
 	ql_menu_close(e);
 	e->search.on = false;
 	if (e->keys.paste.size)
-		ql_editor_paste(e, e->keys.paste.at, e->keys.paste.size);
+		paste_text(e, e->keys.paste.at, e->keys.paste.size);
 	e->did = QL_DID_OTHER;
 }
 
@@ -109,8 +109,7 @@ const char *ql_editor_suggestion(const struct ql_editor *e, size_t *n)
 	const struct ql_bytes *t = &e->buffer.text;
 	size_t i;
 
-	if (e->plain || t->size == 0 || e->buffer.cursor != t->size || e->search.on || e->menu.open ||
-		e->vi.normal)
+	if (e->plain || t->size == 0 || e->buffer.cursor != t->size || e->search.on || e->menu.open || e->vi.normal)
 		return NULL;
 	for (i = e->history->n; i-- > 0;) {
 		const struct ql_bytes *text = &e->history->entry[i].text;
@@ -164,8 +163,7 @@ static void outdent(struct ql_editor *e)
 {
 	struct ql_buffer *b = &e->buffer;
 	int want = ql_indent_closing(&b->text, b->cursor);
-	size_t begin = ql_motion_line_begin(&b->text, b->cursor),
-	       text = ql_motion_line_text(&b->text, b->cursor);
+	size_t begin = ql_motion_line_begin(&b->text, b->cursor), text = ql_motion_line_text(&b->text, b->cursor);
 	size_t back = b->cursor - text;
 
 	if (want < 0 || ql_motion_column(&b->text, text) <= want)
@@ -190,7 +188,7 @@ static void type(struct ql_editor *e, uint32_t key)
 		ql_menu_refresh(e);
 }
 
-void ql_editor_command(struct ql_editor *e, uint32_t key)
+static void do_command(struct ql_editor *e, uint32_t key)
 {
 	bool begins;
 	ql_edit_fn *run = find(e->prefix_key, key, &begins);
@@ -219,5 +217,5 @@ void ql_editor_key(struct ql_editor *e, uint32_t key)
 		return;
 	if (e->vi.on && ql_vi_key(e, key))
 		return;
-	ql_editor_command(e, key);
+	do_command(e, key);
 }

@@ -89,8 +89,6 @@ void ql_editor_free(struct ql_editor *e);
 void ql_editor_set(struct ql_editor *e, const char *text, size_t n);
 /* Copies text from outside: line ends become \n, what is no text is left out. */
 bool ql_editor_clean(struct ql_bytes *out, const char *text, size_t n);
-/* Inserts at the cursor like a paste. */
-void ql_editor_paste(struct ql_editor *e, const char *text, size_t n);
 /* What follows the text in the newest entry that begins with it, when the cursor is at its end; NULL:
  * nothing. */
 const char *ql_editor_suggestion(const struct ql_editor *e, size_t *n);
@@ -102,8 +100,6 @@ bool ql_menu_key(struct ql_editor *e, uint32_t key);
 void ql_menu_close(struct ql_editor *e);
 void ql_menu_refresh(struct ql_editor *e);
 bool ql_vi_key(struct ql_editor *e, uint32_t key);
-void ql_editor_command(struct ql_editor *e, uint32_t key);
-void ql_editor_kill(struct ql_editor *e, size_t from, size_t to, enum ql_kill how);
 
 /* The commands of keys.def. */
 #define X(key, command, text) void ql_edit_##command(struct ql_editor *e);

@@ -116,8 +116,7 @@ static size_t find(const struct ql_bytes *t, const char *text, size_t n, bool ex
 	return QL_HISTORY_NOWHERE;
 }
 
-size_t ql_history_search(
-	const struct ql_history *h, size_t from, int step, const char *text, size_t n, size_t *at)
+size_t ql_history_search(const struct ql_history *h, size_t from, int step, const char *text, size_t n, size_t *at)
 {
 	bool exact = has_capital(text, n);
 

@@ -4,7 +4,7 @@
 #ifndef QUOLL_INTERP_REPL_HISTORY_H
 #define QUOLL_INTERP_REPL_HISTORY_H
 
-#include "interp/repl/bytes.h"
+#include "interp/host/bytes.h"
 
 #define QL_HISTORY_ENTRIES 10000
 #define QL_HISTORY_SPARE 1000 /* so many more are let in before the oldest go */
@@ -30,8 +30,7 @@ bool ql_history_add(struct ql_history *h, const char *text, size_t n);
 size_t ql_history_prefix(const struct ql_history *h, size_t from, int step, const char *text, size_t n);
 /* The entry at `from` or before (or behind) that contains the text; *at is where. A text without capitals
  * finds both cases. */
-size_t ql_history_search(
-	const struct ql_history *h, size_t from, int step, const char *text, size_t n, size_t *at);
+size_t ql_history_search(const struct ql_history *h, size_t from, int step, const char *text, size_t n, size_t *at);
 void ql_history_free(struct ql_history *h);
 
 /* ---- the file (history_file.c) ---- */

@@ -242,8 +242,8 @@ static bool read_file(struct ql_history *h, int fd, const char *path)
 	}
 	lines = read_lines(h, &all, &broken);
 	if (broken)
-		snprintf(h->error, sizeof(h->error),
-			"history: %.160s: %zu of %zu lines are broken and left out", path, broken, lines);
+		snprintf(h->error, sizeof(h->error), "history: %.160s: %zu of %zu lines are broken and left out", path,
+			broken, lines);
 	if (all.size && all.at[all.size - 1] != '\n')
 		write_all(fd, "\n", 1); /* what comes next shall be a line of its own */
 	if (lines >= 2 * QL_HISTORY_ENTRIES)

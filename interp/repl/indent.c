@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "interp/repl/lexer.h"
+#include "interp/input/lexer.h"
 #include "interp/repl/motion.h"
 
 #define QL_OPEN 256 /* deeper nesting is indented no further */

@@ -4,7 +4,7 @@
 #ifndef QUOLL_INTERP_REPL_INDENT_H
 #define QUOLL_INTERP_REPL_INDENT_H
 
-#include "interp/repl/bytes.h"
+#include "interp/host/bytes.h"
 
 #define QL_INDENT 2 /* blanks for each open block or bracket */
 

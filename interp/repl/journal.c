@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Writing of journals, and what prelude/journal.lua needs to read them. A write that fails (a full disk)
+ * Writing of journals, and what interp/repl/journal_read.lua needs to read them. A write that fails (a full disk)
  * takes back what it wrote and ends the recording, which is told once: the session goes on.
  */
 #include "interp/repl/journal.h"
@@ -18,9 +18,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "interp/folders.h"
-#include "interp/libs.h"
-#include "interp/output.h"
+#include "interp/host/folders.h"
+#include "interp/prelude/libs.h"
+#include "interp/host/output.h"
 #include "interp/prelude/prelude.h"
 
 #define QL_HEAD 64
@@ -57,7 +57,7 @@ static void break_off(struct ql_journal *j)
 	fprintf(stderr, "journal: %s: %s; this session is not recorded any more\n", j->path, strerror(error));
 }
 
-void ql_journal_put(struct ql_journal *j, const char *kind, int n, const char *text, size_t size)
+static void put_record(struct ql_journal *j, const char *kind, int n, const char *text, size_t size)
 {
 	char head[QL_HEAD];
 	struct iovec part[3] = {{head, 0}, {(void *)(uintptr_t)text, size}, {(void *)(uintptr_t) "\n", 1}};
@@ -85,12 +85,12 @@ static void put_left(struct ql_journal *j)
 
 	if (j && j->left) {
 		snprintf(text, sizeof(text), "%zu", j->left);
-		ql_journal_put(j, "left", j->n, text, strlen(text));
+		put_record(j, "left", j->n, text, strlen(text));
 		j->left = 0;
 	}
 }
 
-/* A listener: see output.h. */
+/* A listener: see interp/host/output.h. */
 static void take(void *self, const struct ql_output *event)
 {
 	static const char *const kinds[] = {[QL_OUTPUT_STDOUT] = "stdout",
@@ -106,7 +106,7 @@ static void take(void *self, const struct ql_output *event)
 		room = 0;
 	n = event->size < room ? event->size : room;
 	if (n)
-		ql_journal_put(j, kinds[event->kind], j->n, event->text, n);
+		put_record(j, kinds[event->kind], j->n, event->text, n);
 	j->output += n;
 	if (j->n)
 		j->left += event->size - n;
@@ -120,7 +120,7 @@ void ql_journal_input(struct ql_journal *j, int n, const char *text, size_t size
 	put_left(j);
 	j->n = n;
 	j->output = 0;
-	ql_journal_put(j, "input", n, text, size);
+	put_record(j, "input", n, text, size);
 }
 
 void ql_journal_done(struct ql_journal *j, int n, const char *how)
@@ -129,7 +129,7 @@ void ql_journal_done(struct ql_journal *j, int n, const char *how)
 		return;
 	fflush(stdout);
 	put_left(j);
-	ql_journal_put(j, "done", n, how, strlen(how));
+	put_record(j, "done", n, how, strlen(how));
 	j->n = 0; /* what comes before the next input is the prompt's own */
 	if (!j->broken)
 		fdatasync(j->fd);
@@ -167,8 +167,7 @@ static int newest_first(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
-	return x->st.st_mtime != y->st.st_mtime ? x->st.st_mtime < y->st.st_mtime ? 1 : -1
-						: -strcmp(x->name, y->name);
+	return x->st.st_mtime != y->st.st_mtime ? x->st.st_mtime < y->st.st_mtime ? 1 : -1 : -strcmp(x->name, y->name);
 }
 
 /* Journals of the folder, the newest first; the caller frees the list and the names. */
@@ -256,14 +255,14 @@ static void put_session(struct ql_journal *j)
 	if (!getcwd(folder, sizeof(folder)))
 		strcpy(folder, "?");
 	snprintf(text, sizeof(text), "quoll %s\n%s\n%s", QUOLL_VERSION, stamp, folder);
-	ql_journal_put(j, "session", 1, text, strlen(text));
+	put_record(j, "session", 1, text, strlen(text));
 }
 
 /* A process that exits by itself (os.exit) has ended cleanly. */
 static void at_exit(void)
 {
 	if (open_journal)
-		ql_journal_put(open_journal, "end", 0, "", 0);
+		put_record(open_journal, "end", 0, "", 0);
 }
 
 struct ql_journal *ql_journal_open(lua_State *L, const char *path, char error[QL_JOURNAL_ERROR])
@@ -307,7 +306,7 @@ void ql_journal_close(lua_State *L, struct ql_journal *j)
 	if (!j)
 		return;
 	ql_output_end(L, &j->listener);
-	ql_journal_put(j, "end", 0, "", 0);
+	put_record(j, "end", 0, "", 0);
 	open_journal = NULL;
 	close(j->fd);
 	free(j);
@@ -392,7 +391,7 @@ static int journal_end(lua_State *L)
 	if (j.fd >= 0) {
 		j.size = (size_t)luaL_checkinteger(L, 2);
 		j.broken = ftruncate(j.fd, (off_t)j.size) != 0;
-		ql_journal_put(&j, "end", 0, "", 0);
+		put_record(&j, "end", 0, "", 0);
 		close(j.fd);
 	}
 	lua_pushboolean(L, j.fd >= 0 && !j.broken);
@@ -405,7 +404,7 @@ static int journal_put(lua_State *L)
 	size_t size;
 	const char *text = luaL_checklstring(L, 3, &size);
 
-	ql_journal_put(open_journal, luaL_checkstring(L, 1), (int)luaL_checkinteger(L, 2), text, size);
+	put_record(open_journal, luaL_checkstring(L, 1), (int)luaL_checkinteger(L, 2), text, size);
 	return 0;
 }
 

@@ -41,7 +41,5 @@ bool ql_journal_crashed(const struct ql_journal *j);
 /* The input n begins and ends. NULL: nothing is done. */
 void ql_journal_input(struct ql_journal *j, int n, const char *text, size_t size);
 void ql_journal_done(struct ql_journal *j, int n, const char *how);
-/* A record of another session, taken over. */
-void ql_journal_put(struct ql_journal *j, const char *kind, int n, const char *text, size_t size);
 
 #endif

@@ -25,13 +25,10 @@ static uint32_t control_key(unsigned char byte)
 	case '\n': /* the terminal turns one into the other, so that io.read gets lines of what was typed
 		      ahead */
 		return QL_KEY_ENTER;
-	case '\t':
-		return QL_KEY_TAB;
+	case '\t': return QL_KEY_TAB;
 	case 8:
-	case 127:
-		return QL_KEY_BACKSPACE;
-	case 0:
-		return ' ' | QL_KEY_CTRL;
+	case 127: return QL_KEY_BACKSPACE;
+	case 0: return ' ' | QL_KEY_CTRL;
 	default: /* 1 to 26 are Ctrl-A to Ctrl-Z, 28 to 31 Ctrl-\ ] ^ _ */
 		return (byte <= 26 ? byte + 'a' - 1u : byte + 64u) | QL_KEY_CTRL;
 	}
@@ -116,8 +113,8 @@ static uint32_t letter_key(unsigned char byte)
 
 static uint32_t tilde_key(unsigned n)
 {
-	static const enum ql_key_name names[] = {QL_KEY_UNKNOWN, QL_KEY_HOME, QL_KEY_INSERT, QL_KEY_DELETE,
-		QL_KEY_END, QL_KEY_PAGE_UP, QL_KEY_PAGE_DOWN, QL_KEY_HOME, QL_KEY_END};
+	static const enum ql_key_name names[] = {QL_KEY_UNKNOWN, QL_KEY_HOME, QL_KEY_INSERT, QL_KEY_DELETE, QL_KEY_END,
+		QL_KEY_PAGE_UP, QL_KEY_PAGE_DOWN, QL_KEY_HOME, QL_KEY_END};
 
 	return n < sizeof(names) / sizeof(names[0]) ? names[n] : QL_KEY_UNKNOWN;
 }
@@ -201,8 +198,7 @@ static bool feed_ss3(struct ql_keys *k, unsigned char byte, uint32_t *key)
 		k->state = QL_KEYS_AFTER_ESCAPE;
 		return false;
 	}
-	return give(k, key,
-		letter_key(byte) | (letter_key(byte) == QL_KEY_UNKNOWN ? 0 : modifiers(k->number[1])));
+	return give(k, key, letter_key(byte) | (letter_key(byte) == QL_KEY_UNKNOWN ? 0 : modifiers(k->number[1])));
 }
 
 /* Ctrl-C ends a paste whose end got lost on the way. */
@@ -222,18 +218,12 @@ static bool feed_paste(struct ql_keys *k, unsigned char byte, uint32_t *key)
 bool ql_keys_feed(struct ql_keys *k, unsigned char byte, uint32_t *key)
 {
 	switch (k->state) {
-	case QL_KEYS_UTF8:
-		return feed_utf8(k, byte, key);
-	case QL_KEYS_AFTER_ESCAPE:
-		return feed_escape(k, byte, key);
-	case QL_KEYS_CSI:
-		return feed_csi(k, byte, key);
-	case QL_KEYS_SS3:
-		return feed_ss3(k, byte, key);
-	case QL_KEYS_IN_PASTE:
-		return feed_paste(k, byte, key);
-	case QL_KEYS_PLAIN:
-		break;
+	case QL_KEYS_UTF8: return feed_utf8(k, byte, key);
+	case QL_KEYS_AFTER_ESCAPE: return feed_escape(k, byte, key);
+	case QL_KEYS_CSI: return feed_csi(k, byte, key);
+	case QL_KEYS_SS3: return feed_ss3(k, byte, key);
+	case QL_KEYS_IN_PASTE: return feed_paste(k, byte, key);
+	case QL_KEYS_PLAIN: break;
 	}
 	return feed_plain(k, byte, key);
 }
@@ -246,17 +236,12 @@ bool ql_keys_waiting(const struct ql_keys *k)
 bool ql_keys_flush(struct ql_keys *k, uint32_t *key)
 {
 	switch (k->state) {
-	case QL_KEYS_AFTER_ESCAPE:
-		return give(k, key, QL_KEY_ESCAPE);
-	case QL_KEYS_CSI:
-		return give(k, key, k->length ? QL_KEY_UNKNOWN : '[' | QL_KEY_ALT);
-	case QL_KEYS_SS3:
-		return give(k, key, 'O' | QL_KEY_ALT);
-	case QL_KEYS_UTF8:
-		return give(k, key, QL_KEY_UNKNOWN);
+	case QL_KEYS_AFTER_ESCAPE: return give(k, key, QL_KEY_ESCAPE);
+	case QL_KEYS_CSI: return give(k, key, k->length ? QL_KEY_UNKNOWN : '[' | QL_KEY_ALT);
+	case QL_KEYS_SS3: return give(k, key, 'O' | QL_KEY_ALT);
+	case QL_KEYS_UTF8: return give(k, key, QL_KEY_UNKNOWN);
 	case QL_KEYS_PLAIN:
-	case QL_KEYS_IN_PASTE:
-		break;
+	case QL_KEYS_IN_PASTE: break;
 	}
 	return false;
 }
@@ -292,10 +277,7 @@ uint32_t ql_key_named(const char *name, size_t n)
 	size_t length;
 
 	for (; n > 2 && name[1] == '-'; name += 2, n -= 2)
-		how |= *name == 'C'   ? QL_KEY_CTRL
-		       : *name == 'M' ? QL_KEY_ALT
-		       : *name == 'S' ? QL_KEY_SHIFT
-				      : 0;
+		how |= *name == 'C' ? QL_KEY_CTRL : *name == 'M' ? QL_KEY_ALT : *name == 'S' ? QL_KEY_SHIFT : 0;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i].name) == n && !memcmp(names[i].name, name, n))
 			return names[i].key | how;

@@ -4,7 +4,7 @@
 #ifndef QUOLL_INTERP_REPL_KEYS_H
 #define QUOLL_INTERP_REPL_KEYS_H
 
-#include "interp/repl/bytes.h"
+#include "interp/host/bytes.h"
 
 /* A key is a code point or one of these, plus modifiers. Ctrl-A is 'a' | QL_KEY_CTRL. */
 enum ql_key_name {
@@ -34,14 +34,7 @@ enum ql_key_name {
 
 #define QL_KEYS_WAIT 50 /* ms: an escape byte followed by nothing for so long is the key Escape */
 
-enum ql_keys_state {
-	QL_KEYS_PLAIN,
-	QL_KEYS_UTF8,
-	QL_KEYS_AFTER_ESCAPE,
-	QL_KEYS_CSI,
-	QL_KEYS_SS3,
-	QL_KEYS_IN_PASTE
-};
+enum ql_keys_state { QL_KEYS_PLAIN, QL_KEYS_UTF8, QL_KEYS_AFTER_ESCAPE, QL_KEYS_CSI, QL_KEYS_SS3, QL_KEYS_IN_PASTE };
 
 struct ql_keys {
 	enum ql_keys_state state;

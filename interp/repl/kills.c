@@ -16,8 +16,7 @@ void ql_kills_add(struct ql_kills *k, const char *text, size_t n, enum ql_kill h
 		ql_bytes_set(&k->text[k->newest], NULL, 0);
 	}
 	b = &k->text[k->newest];
-	ql_bytes_replace(
-		b, how == QL_KILL_BEFORE ? 0 : b->size, how == QL_KILL_BEFORE ? 0 : b->size, text, n);
+	ql_bytes_replace(b, how == QL_KILL_BEFORE ? 0 : b->size, how == QL_KILL_BEFORE ? 0 : b->size, text, n);
 }
 
 const struct ql_bytes *ql_kills_yank(struct ql_kills *k)

@@ -4,7 +4,7 @@
 #ifndef QUOLL_INTERP_REPL_KILLS_H
 #define QUOLL_INTERP_REPL_KILLS_H
 
-#include "interp/repl/bytes.h"
+#include "interp/host/bytes.h"
 
 #define QL_KILLS 32
 
@@ -13,11 +13,7 @@ struct ql_kills {
 	int newest, n, shown; /* shown: how many before the newest the last yank took */
 };
 
-enum ql_kill {
-	QL_KILL_NEW,
-	QL_KILL_BEHIND,
-	QL_KILL_BEFORE
-}; /* an entry of its own, or added to the newest */
+enum ql_kill { QL_KILL_NEW, QL_KILL_BEHIND, QL_KILL_BEFORE }; /* an entry of its own, or added to the newest */
 
 void ql_kills_add(struct ql_kills *k, const char *text, size_t n, enum ql_kill how);
 /* The newest one; NULL: there is none. */

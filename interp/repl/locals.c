@@ -19,8 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interp/repl/scan.h"
-#include "interp/traceback.h"
+#include "interp/input/scan.h"
+#include "interp/trace/traceback.h"
 
 static const char store[] = "quoll.locals"; /* registry: name -> holder */
 static const char maker[] = "quoll.holder"; /* registry: function that makes a holder */

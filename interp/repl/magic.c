@@ -10,8 +10,9 @@
 
 #include "interp/prelude/prelude.h"
 #include "interp/repl/show.h"
-#include "interp/shell.h"
-#include "interp/traceback.h"
+#include "interp/host/shell.h"
+#include "interp/trace/traceback.h"
+#include "tensor/nearest.h"
 
 #define QL_WORD 128
 
@@ -138,7 +139,8 @@ static bool is_own(const struct ql_magic *magic, const char *text, const char *t
 
 	if ((!strncmp(text, magic->name, name) && text[name] == ':') || !strncmp(text, "usage: %", 8))
 		return true;
-	return trace && !ql_magic_takes_code(magic) && strncmp(text, "prelude/", 8) != 0;
+	return trace && !ql_magic_takes_code(magic) &&
+	       strncmp(text, &QL_PRELUDE_CHUNK[1], strlen(&QL_PRELUDE_CHUNK[1])) != 0;
 }
 
 static bool call_magic(struct ql_session *s, const struct ql_magic *magic, int n)
@@ -196,8 +198,8 @@ static bool is_taken(struct ql_session *s, const struct ql_magic *magic, const c
 		return ql_magic_refuse(s, "%s%s: wanted nothing behind it, got '%.*s'", mark, magic->name,
 			(int)(to - from), rest + from);
 	if (magic->takes == QL_TAKES_WORDS && memchr(rest + from, '\n', to - from))
-		return ql_magic_refuse(s, "%s%s: wanted one line, got more; behind %%%% only code may go on",
-			mark, magic->name);
+		return ql_magic_refuse(
+			s, "%s%s: wanted one line, got more; behind %%%% only code may go on", mark, magic->name);
 	return true;
 }
 
@@ -206,8 +208,8 @@ bool ql_magic_takes_code(const struct ql_magic *magic)
 	return magic->takes == QL_TAKES_CODE || magic->takes == QL_TAKES_TIMED;
 }
 
-bool ql_magic_start(struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size,
-	struct ql_cell *cell)
+bool ql_magic_start(
+	struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size, struct ql_cell *cell)
 {
 	if (!is_taken(s, magic, rest, size))
 		return false;
@@ -227,9 +229,10 @@ static void push_subject(lua_State *L, const char *name)
 		luaL_getsubtable(L, -1, "baseline");
 		lua_pushglobaltable(L);
 		lua_pushstring(L, name);
-		own = lua_getfield(L, -3, name) == LUA_TNIL;
-		lua_insert(L, -2);
-		own = lua_rawget(L, -3) != LUA_TNIL && own;
+		lua_rawget(L, -2);
+		lua_getfield(L, -3, name); /* what it was at the start; true: never the user's */
+		own = !lua_isnil(L, -2) && !lua_isboolean(L, -1) && !lua_rawequal(L, -1, -2);
+		lua_pop(L, 1);
 		lua_replace(L, top + 1);
 		lua_settop(L, top + 1);
 	}
@@ -252,7 +255,7 @@ static bool question(struct ql_session *s, const char *rest, size_t size, struct
 	name[n] = '\0';
 	if (n && marks > 1 && rest[0] != '?' && !strchr(name, '*'))
 		marks--; /* "name?" has its mark in the rest */
-	ql_prelude_require(L, "question");
+	ql_prelude_require(L, "interp/help/question");
 	lua_pushstring(L, n ? name : NULL);
 	push_subject(L, name);
 	lua_pushboolean(L, marks > 1);
@@ -295,7 +298,7 @@ static bool equals(struct ql_session *s, const char *rest, size_t size, struct q
 	return ql_session_call(s, cell, 0);
 }
 
-/* A word of IPython gets an answer (prelude/magic_ipython.lua); any other the name that is near. */
+/* A word of IPython gets an answer (interp/repl/magic_ipython.lua); any other the name that is near. */
 static bool unknown(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
 {
 	static const char names[] = ""
@@ -310,15 +313,14 @@ static bool unknown(struct ql_session *s, const char *rest, size_t size, struct 
 	word[strcspn(word, " \t\r\n")] = '\0';
 	if (!*word)
 		return ql_magic_start(s, &ql_magic_magics, rest, size, cell);
-	ql_prelude_require(L, "magic_ipython");
+	ql_prelude_require(L, "interp/repl/magic_ipython");
 	lua_getfield(L, -1, "answer");
 	lua_pushstring(L, word);
 	lua_call(L, 1, 1);
 	if (lua_isstring(L, -1))
 		ql_magic_refuse(s, "%%%s is a word of IPython; here: %s", word, lua_tostring(L, -1));
 	else
-		ql_magic_refuse(
-			s, "%%%s: no such magic%s; %%magics lists them", word, ql_nearest(word, names, near));
+		ql_magic_refuse(s, "%%%s: no such magic%s; %%magics lists them", word, ql_nearest(word, names, near));
 	lua_pop(L, 2);
 	return false;
 }
@@ -326,8 +328,7 @@ static bool unknown(struct ql_session *s, const char *rest, size_t size, struct 
 static const struct ql_magic ask = {"?", "name", "help on a name", QL_TAKES_WORDS, question, NULL, NULL};
 static const struct ql_magic command = {
 	"!", "command", "runs a command of the shell", QL_TAKES_WORDS, shell, NULL, NULL};
-static const struct ql_magic expression = {
-	"=", "expression", "shows its value", QL_TAKES_CODE, equals, NULL, NULL};
+static const struct ql_magic expression = {"=", "expression", "shows its value", QL_TAKES_CODE, equals, NULL, NULL};
 static const struct ql_magic none = {"%", "", "", QL_TAKES_TEXT, unknown, NULL, NULL};
 
 static const struct ql_magic *find_word(const char *text, size_t size, size_t *from)
@@ -367,19 +368,15 @@ const struct ql_magic *ql_magic_find(const char *text, size_t size, size_t *from
 		at++;
 	*from = at + 1;
 	switch (at < size ? text[at] : '\0') {
-	case '?':
-		return &ask;
+	case '?': return &ask;
 	case '!':
-	case '$':
-		return &command;
-	case '=':
-		return &expression;
+	case '$': return &command;
+	case '=': return &expression;
 	case '%':
 		at += at + 1 < size && text[at + 1] == '%';
 		*from = at + 1;
 		return find_word(text + at + 1, size - at - 1, from);
-	default:
-		break;
+	default: break;
 	}
 	*from = at;
 	if (ends_in_question(text + at, size - at))
@@ -390,8 +387,8 @@ const struct ql_magic *ql_magic_find(const char *text, size_t size, size_t *from
 
 void ql_magic_usage(struct ql_session *s, const struct ql_magic *magic)
 {
-	ql_magic_refuse(s, "usage: %s%s %s", ql_magic_takes_code(magic) && *magic->name != '=' ? "%" : "",
-		magic->name, magic->arguments);
+	ql_magic_refuse(s, "usage: %s%s %s", ql_magic_takes_code(magic) && *magic->name != '=' ? "%" : "", magic->name,
+		magic->arguments);
 }
 
 /* ---- options before code ---- */

@@ -19,7 +19,7 @@ enum ql_magic_takes {
 };
 
 /* One %word: descriptor ql_magic_<name> in magics/, line in magics.def. Written in C (`run`), or in Lua: the
- * function `field` of prelude/<file>.lua, called with the text behind the word, the number of the input and,
+ * function `field` of the Lua file `file`, called with the text behind the word, the number of the input and,
  * with code, its function and how many bytes of the text stand before it. What it returns may be a list of
  * inputs to run: {{text=, number= (nil: this one)}, …}; or functions, {call=, arguments=}; or cells of a file, {cell=, chunk=,
  * fails='may' (an error is no end) or 'must' (that there is none is one: `complaint`)}. */
@@ -37,8 +37,8 @@ const struct ql_magic *ql_magic_find(const char *text, size_t size, size_t *from
 bool ql_magic_takes_code(const struct ql_magic *magic);
 /* The code of such a magic begins that many bytes behind where the rest begins. */
 size_t ql_magic_code(const struct ql_magic *magic, const char *rest, size_t size);
-bool ql_magic_start(struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size,
-	struct ql_cell *cell);
+bool ql_magic_start(
+	struct ql_session *s, const struct ql_magic *magic, const char *rest, size_t size, struct ql_cell *cell);
 /* What to type, for a magic that was given no code. */
 void ql_magic_usage(struct ql_session *s, const struct ql_magic *magic);
 /* Runs a command of the shell and tells how it ended, when not well. False: none may run. */

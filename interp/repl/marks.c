@@ -6,12 +6,12 @@
 
 #include "interp/prelude/prelude.h"
 #include "interp/repl/show.h"
-#include "interp/settings.h"
+#include "interp/host/settings.h"
 
-/* The function prelude/stale.lua has under that name; what a failed call leaves is popped by the caller. */
+/* The function interp/input/stale.lua has under that name; what a failed call leaves is popped by the caller. */
 static void push_function(lua_State *L, const char *name)
 {
-	ql_prelude_require(L, "stale");
+	ql_prelude_require(L, "interp/input/stale");
 	lua_getfield(L, -1, name);
 	lua_remove(L, -2);
 }

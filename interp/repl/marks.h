@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The marks of stale inputs (prelude/stale.lua) around the run of an input. Neither function raises: what
+ * The marks of stale inputs (interp/input/stale.lua) around the run of an input. Neither function raises: what
  * goes wrong in them costs the marks only.
  */
 #ifndef QUOLL_INTERP_REPL_MARKS_H

@@ -25,8 +25,7 @@ bool ql_matches_add(struct ql_matches *m, const char *text, const char *kind, co
 		m->match = match;
 		m->room = room;
 	}
-	if (!ql_bytes_text(&new.text, text) || !ql_bytes_text(&new.kind, kind) ||
-		!ql_bytes_text(&new.doc, doc)) {
+	if (!ql_bytes_text(&new.text, text) || !ql_bytes_text(&new.kind, kind) || !ql_bytes_text(&new.doc, doc)) {
 		free_match(&new);
 		return false;
 	}

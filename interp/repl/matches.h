@@ -4,7 +4,7 @@
 #ifndef QUOLL_INTERP_REPL_MATCHES_H
 #define QUOLL_INTERP_REPL_MATCHES_H
 
-#include "interp/repl/bytes.h"
+#include "interp/host/bytes.h"
 
 struct ql_match {
 	struct ql_bytes text, kind, doc;

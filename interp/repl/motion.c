@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "interp/repl/lexer.h"
+#include "interp/input/lexer.h"
 
 #define QL_BRACKETS 1000 /* depth up to which brackets are matched */
 
@@ -53,8 +53,7 @@ bool ql_motion_in_word(const struct ql_bytes *t, size_t at)
 {
 	unsigned char c = at < t->size ? (unsigned char)t->at[at] : ' ';
 
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-	       c >= 0x80;
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
 }
 
 size_t ql_motion_word_end(const struct ql_bytes *t, size_t at)
@@ -158,8 +157,7 @@ static const char *kind_of(char c)
 
 static bool fits(char open, char close)
 {
-	return (open == '(' && close == ')') || (open == '[' && close == ']') ||
-	       (open == '{' && close == '}');
+	return (open == '(' && close == ')') || (open == '[' && close == ']') || (open == '{' && close == '}');
 }
 
 size_t ql_motion_bracket(const struct ql_bytes *t, size_t at)

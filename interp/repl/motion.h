@@ -4,7 +4,7 @@
 #ifndef QUOLL_INTERP_REPL_MOTION_H
 #define QUOLL_INTERP_REPL_MOTION_H
 
-#include "interp/repl/bytes.h"
+#include "interp/host/bytes.h"
 
 #define QL_NO_PLACE SIZE_MAX
 

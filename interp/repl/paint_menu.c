@@ -20,8 +20,7 @@ static int width_of(const char *text, size_t n)
 }
 
 /* Adds at most `columns` of the text and fills up with blanks when `fill`. */
-static void add_cut(
-	struct ql_painted *p, const struct ql_bytes *t, int columns, bool fill, enum ql_style style)
+static void add_cut(struct ql_painted *p, const struct ql_bytes *t, int columns, bool fill, enum ql_style style)
 {
 	int used = 0;
 	size_t at = 0, length;
@@ -42,9 +41,7 @@ static void add_cut(
 static void paint_search(struct ql_painted *p, const struct ql_editor *e)
 {
 	const struct ql_search *s = &e->search;
-	const char *head = s->failed     ? "search, nothing found: "
-			   : s->step < 0 ? "search: "
-					 : "search forward: ";
+	const char *head = s->failed ? "search, nothing found: " : s->step < 0 ? "search: " : "search forward: ";
 
 	ql_painted_add(p, head, strlen(head), s->failed ? QL_STYLE_ERROR : QL_STYLE_DIM);
 	ql_painted_add(p, s->word.at, s->word.size, QL_STYLE_NONE);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "interp/repl/lexer.h"
+#include "interp/input/lexer.h"
 #include "interp/repl/motion.h"
 
 bool ql_painted_add(struct ql_painted *p, const char *text, size_t n, enum ql_style style)
@@ -59,7 +59,8 @@ static size_t mark_of(const char *text, size_t n)
 	return end;
 }
 
-void ql_paint_code(struct ql_painted *p, const char *text, size_t n)
+/* The text as Lua, or as a %word, ?name, !command. */
+static void paint_code(struct ql_painted *p, const char *text, size_t n)
 {
 	size_t at = p->text.size, mark = mark_of(text, n);
 	struct ql_lexer l = ql_lexer_begin(text + mark, n - mark);
@@ -114,7 +115,7 @@ static void add_suggestion(struct ql_painted *p, const struct ql_editor *e)
 void ql_paint_editor(struct ql_painted *p, const struct ql_editor *e, bool editing)
 {
 	ql_painted_clear(p);
-	ql_paint_code(p, e->buffer.text.at, e->buffer.text.size);
+	paint_code(p, e->buffer.text.at, e->buffer.text.size);
 	if (!editing || p->text.size != e->buffer.text.size)
 		return;
 	if (e->search.on) {

@@ -5,7 +5,7 @@
 #define QUOLL_INTERP_REPL_PAINTED_H
 
 #include "interp/repl/editor.h"
-#include "interp/style.h"
+#include "interp/host/style.h"
 
 struct ql_painted {
 	struct ql_bytes text, style; /* style: one enum ql_style for each byte of text */
@@ -15,8 +15,6 @@ bool ql_painted_add(struct ql_painted *p, const char *text, size_t n, enum ql_st
 void ql_painted_clear(struct ql_painted *p);
 void ql_painted_free(struct ql_painted *p);
 
-/* The text as Lua, or as a %word, ?name, !command. */
-void ql_paint_code(struct ql_painted *p, const char *text, size_t n);
 /* What the editor shows: the text with its bracket and suggestion, when it is still edited; below it the
  * search or the list of completions, at most `rows` lines. */
 void ql_paint_editor(struct ql_painted *p, const struct ql_editor *e, bool editing);

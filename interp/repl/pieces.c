@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "interp/repl/magic.h"
-#include "interp/repl/scan.h"
+#include "interp/input/scan.h"
 
 static bool is_blank(char c)
 {

@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "interp/interrupt.h"
+#include "interp/host/interrupt.h"
 #include "interp/repl/ask.h"
 #include "interp/repl/tty.h"
-#include "interp/settings.h"
+#include "interp/host/settings.h"
 
 /* ---- the host ---- */
 
@@ -221,27 +221,16 @@ static void edit_outside(struct ql_prompt *p)
 static bool fulfil(struct ql_prompt *p, enum ql_prompt_result *result)
 {
 	switch (p->editor.wish) {
-	case QL_WISH_NONE:
-		return true;
+	case QL_WISH_NONE: return true;
 	case QL_WISH_CLEAR:
 		ql_bytes_text(&p->out, "\033[H\033[2J");
 		ql_screen_forget(&p->screen);
 		return true;
-	case QL_WISH_SUSPEND:
-		suspend(p);
-		return true;
-	case QL_WISH_EDITOR:
-		edit_outside(p);
-		return true;
-	case QL_WISH_RUN:
-		*result = QL_PROMPT_READ;
-		return false;
-	case QL_WISH_DROP:
-		*result = QL_PROMPT_DROPPED;
-		return false;
-	case QL_WISH_LEAVE:
-		*result = QL_PROMPT_END;
-		return false;
+	case QL_WISH_SUSPEND: suspend(p); return true;
+	case QL_WISH_EDITOR: edit_outside(p); return true;
+	case QL_WISH_RUN: *result = QL_PROMPT_READ; return false;
+	case QL_WISH_DROP: *result = QL_PROMPT_DROPPED; return false;
+	case QL_WISH_LEAVE: *result = QL_PROMPT_END; return false;
 	}
 	return true;
 }
@@ -274,22 +263,15 @@ static bool take_event(struct ql_prompt *p, enum ql_prompt_result *result)
 	unsigned char byte;
 
 	switch (ql_tty_read(wait, &p->state->ctx->interrupted, &byte)) {
-	case QL_TTY_BYTE:
-		return take_byte(p, byte, result);
-	case QL_TTY_TIMEOUT:
-		return take_timeout(p, result);
-	case QL_TTY_RESIZED:
-		resize(p);
-		return true;
+	case QL_TTY_BYTE: return take_byte(p, byte, result);
+	case QL_TTY_TIMEOUT: return take_timeout(p, result);
+	case QL_TTY_RESIZED: resize(p); return true;
 	case QL_TTY_RESUMED:
 		restart(p);
 		begin_line(p);
 		return true;
-	case QL_TTY_INTERRUPTED:
-		*result = QL_PROMPT_DROPPED;
-		return false;
-	case QL_TTY_END:
-		break;
+	case QL_TTY_INTERRUPTED: *result = QL_PROMPT_DROPPED; return false;
+	case QL_TTY_END: break;
 	}
 	*result = QL_PROMPT_END;
 	return false;

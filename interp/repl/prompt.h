@@ -6,7 +6,7 @@
 
 #include "interp/repl/editor.h"
 #include "interp/repl/screen.h"
-#include "interp/state.h"
+#include "interp/host/state.h"
 
 enum ql_prompt_result { QL_PROMPT_READ, QL_PROMPT_DROPPED, QL_PROMPT_END };
 

@@ -9,7 +9,7 @@
 
 #include "interp/prelude/prelude.h"
 #include "interp/repl/journal.h"
-#include "interp/traceback.h"
+#include "interp/trace/traceback.h"
 
 /* A journal that cannot be written costs the journal only. */
 static void record(struct ql_session *s)
@@ -30,7 +30,7 @@ static bool restore(struct ql_session *s, const char *path)
 {
 	lua_State *L = s->state->L;
 
-	ql_prelude_require(L, "journal");
+	ql_prelude_require(L, "interp/repl/journal_read");
 	lua_getfield(L, -1, "restore");
 	lua_pushstring(L, path);
 	if (ql_traceback_call(L, 1, 2)) {

@@ -12,15 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "interp/interrupt.h"
+#include "interp/host/interrupt.h"
 #include "interp/repl/journal.h"
 #include "interp/repl/prompt.h"
 #include "interp/repl/record.h"
 #include "interp/repl/session.h"
 #include "interp/repl/tty.h"
-#include "interp/settings.h"
-#include "interp/style.h"
-#include "interp/width.h"
+#include "interp/host/settings.h"
+#include "interp/host/style.h"
+#include "interp/host/width.h"
 
 struct reader {
 	char *text; /* the input so far */
@@ -127,12 +127,8 @@ static void loop(struct ql_session *s, struct reader *r)
 	while (!s->leave && !ql_interrupt_over()) {
 		write_prompt(s, r->size > 0);
 		switch (read_line(s->state, r)) {
-		case LINE_READ:
-			run_input(s, r);
-			break;
-		case LINE_INTERRUPTED:
-			drop_input(s->state, r);
-			break;
+		case LINE_READ: run_input(s, r); break;
+		case LINE_INTERRUPTED: drop_input(s->state, r); break;
 		case LINE_END:
 			if (at_end(s, r, terminal))
 				return;
@@ -173,7 +169,8 @@ static int begin(lua_State *L)
 static void say_hello(void)
 {
 	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
-		printf("Quoll " QUOLL_VERSION ", " LUA_VERSION "; help explains, %%magics lists the %%words, Ctrl-D leaves\n");
+		printf("Quoll " QUOLL_VERSION ", " LUA_VERSION
+		       "; help explains, %%magics lists the %%words, Ctrl-D leaves\n");
 }
 
 int ql_repl(struct ql_state *state, const struct ql_restore *restore)

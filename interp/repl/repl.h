@@ -5,7 +5,7 @@
 #define QUOLL_INTERP_REPL_REPL_H
 
 #include "interp/repl/record.h"
-#include "interp/state.h"
+#include "interp/host/state.h"
 
 /* Reads inputs from stdin until its end or `exit`. Returns the exit code of the process. */
 int ql_repl(struct ql_state *state, const struct ql_restore *restore);

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-#include "interp/bind.h"
+#include "interp/bind/call.h"
 #include "interp/prelude/prelude.h"
 #include "interp/repl/locals.h"
-#include "interp/traceback.h"
+#include "interp/trace/traceback.h"
 
 #define QL_HISTORY 1000            /* inputs kept in In */
 #define QL_RESULTS 100             /* results kept in Out */
@@ -16,8 +16,7 @@
 
 static const char weak[] = "quoll.out"; /* registry: the big tensors of Out */
 
-static const char outcomes[] =
-	"outcomes"; /* internal: inputs that did not end well, "failed" or "interrupted" */
+static const char outcomes[] = "outcomes"; /* internal: inputs that did not end well, "failed" or "interrupted" */
 
 static int push_locals(lua_State *L)
 {

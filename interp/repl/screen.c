@@ -83,7 +83,9 @@ static void draw_row(struct ql_screen *s, const struct ql_screen_frame *f, int r
 {
 	bool had = row < s->shown.rows && s->shown.columns == f->columns;
 	const struct ql_glyph *new = row_of(f, row), *old = had ? row_of(&s->shown, row) : NULL;
-	int used = ql_frame_used(f, row), before = had ? ql_frame_used(&s->shown, row) : row < s->stale ? f->columns : 0;
+	int used = ql_frame_used(f, row), before = had              ? ql_frame_used(&s->shown, row)
+						   : row < s->stale ? f->columns
+								    : 0;
 	int from = 0, to = used;
 
 	while (old && from < used && from < before && same(&old[from], &new[from]))

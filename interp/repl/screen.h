@@ -9,9 +9,9 @@
 struct ql_screen {
 	struct ql_screen_frame shown; /* rows 0: nothing yet; the terminal's cursor stands at the beginning of an
 				  empty row */
-	int row, column;       /* of the terminal's cursor, in rows of the frame */
-	int rows;              /* that the terminal has below the first one, used or not */
-	int stale; /* so many rows show something that is to be overwritten */
+	int row, column;              /* of the terminal's cursor, in rows of the frame */
+	int rows;                     /* that the terminal has below the first one, used or not */
+	int stale;                    /* so many rows show something that is to be overwritten */
 	enum ql_style style;
 };
 

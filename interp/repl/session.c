@@ -13,9 +13,9 @@
 #include "interp/repl/marks.h"
 #include "interp/repl/pieces.h"
 #include "interp/repl/results.h"
-#include "interp/repl/scan.h"
+#include "interp/input/scan.h"
 #include "interp/repl/show.h"
-#include "interp/traceback.h"
+#include "interp/trace/traceback.h"
 
 #define QL_CHUNK 32
 
@@ -37,8 +37,7 @@ void ql_session_begin(struct ql_session *s, struct ql_state *state)
 
 int ql_session_prompt(const struct ql_session *s, bool more, char text[QL_PROMPT])
 {
-	int width = s->debugging ? snprintf(text, QL_PROMPT, "debug: ")
-				 : snprintf(text, QL_PROMPT, "In [%d]: ", s->n);
+	int width = s->debugging ? snprintf(text, QL_PROMPT, "debug: ") : snprintf(text, QL_PROMPT, "In [%d]: ", s->n);
 
 	if (more)
 		snprintf(text, QL_PROMPT, "%*s...: ", width > 5 ? width - 5 : 0, "");
@@ -88,7 +87,7 @@ static bool is_plain_word(lua_State *L, struct input *in)
 	return false;
 }
 
-/* A text that was copied together with prompts loses them (prelude/transcript.lua). What then is the text
+/* A text that was copied together with prompts loses them (interp/repl/transcript.lua). What then is the text
  * stays on the stack. */
 static void leave_out_prompts(lua_State *L, struct input *in, struct ql_pieces *p)
 {
@@ -98,7 +97,7 @@ static void leave_out_prompts(lua_State *L, struct input *in, struct ql_pieces *
 		at++;
 	if (at == in->size || !strchr("I>q", in->text[at]))
 		return;
-	ql_prelude_require(L, "transcript");
+	ql_prelude_require(L, "interp/repl/transcript");
 	lua_pushlstring(L, in->text, in->size);
 	lua_call(L, 1, 2);
 	if (!lua_isstring(L, -2))
@@ -116,12 +115,12 @@ static void leave_out_prompts(lua_State *L, struct input *in, struct ql_pieces *
 	p->size = in->size;
 }
 
-/* What the compiler says, with a hint for what other languages write (prelude/syntax.lua). */
+/* What the compiler says, with a hint for what other languages write (interp/input/syntax.lua). */
 static void show_wrong(lua_State *L, const struct input *in)
 {
 	int top = lua_gettop(L);
 
-	ql_prelude_require(L, "syntax");
+	ql_prelude_require(L, "interp/input/syntax");
 	lua_pushvalue(L, top);
 	lua_pushlstring(L, in->text, in->size);
 	if (lua_pcall(L, 2, 1, 0) == LUA_OK && lua_isstring(L, -1))
@@ -134,8 +133,8 @@ static void show_wrong(lua_State *L, const struct input *in)
  * input. */
 static void note_words(lua_State *L, const struct ql_piece *piece, const char *text)
 {
-	static const char *const words[][2] = {{"True", "true"}, {"False", "false"}, {"None", "nil"},
-		{"null", "nil"}, {"NULL", "nil"}, {"undefined", "nil"}};
+	static const char *const words[][2] = {{"True", "true"}, {"False", "false"}, {"None", "nil"}, {"null", "nil"},
+		{"NULL", "nil"}, {"undefined", "nil"}};
 	struct ql_scan s = ql_scan_begin(text + piece->begin, piece->end - piece->begin);
 	char note[128];
 
@@ -145,11 +144,10 @@ static void note_words(lua_State *L, const struct ql_piece *piece, const char *t
 		if (ql_scan_next(&behind) && ql_scan_is(&behind, "="))
 			continue; /* {None = 1} */
 		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-			if (ql_scan_is_variable(&s) && ql_scan_is(&s, words[i][0]) &&
-				is_unused(L, words[i][0])) {
+			if (ql_scan_is_variable(&s) && ql_scan_is(&s, words[i][0]) && is_unused(L, words[i][0])) {
 				snprintf(note, sizeof(note),
-					"%s is a variable without a value here; the word of Lua is %s",
-					words[i][0], words[i][1]);
+					"%s is a variable without a value here; the word of Lua is %s", words[i][0],
+					words[i][1]);
 				ql_show_note(note);
 				return;
 			}

@@ -6,7 +6,7 @@
 #define QUOLL_INTERP_REPL_SESSION_H
 
 #include "interp/repl/cell.h"
-#include "interp/state.h"
+#include "interp/host/state.h"
 
 struct ql_journal;
 
@@ -24,10 +24,11 @@ struct ql_session {
 	bool debugging;    /* inputs go to the debugger (%debug) */
 	bool terminal;     /* someone looks: remarks that only a person needs are made */
 	const char *chunk; /* name of the next input in messages, as for lua_load; NULL: "=In[n]" */
-	size_t skip; /* line breaks before it, so that its lines have the numbers that they have in a file */
-	const char *place; /* of what runs, for messages of magics: "In[3]", "nb.lua"; NULL: a whole input of the prompt */
-	int line;          /* where the magic that runs stands; 0: Lua runs */
-	int calls;         /* functions that the running input has called */
+	size_t skip;       /* line breaks before it, so that its lines have the numbers that they have in a file */
+	const char
+		*place; /* of what runs, for messages of magics: "In[3]", "nb.lua"; NULL: a whole input of the prompt */
+	int line;       /* where the magic that runs stands; 0: Lua runs */
+	int calls;      /* functions that the running input has called */
 	struct ql_cost cost;
 	struct ql_journal *journal; /* NULL: nothing is recorded; the owner's */
 };

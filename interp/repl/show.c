@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Values are shown by prelude/show.lua or, what is no text, by their metafield __show. Listeners get them
+ * Values are shown by interp/prelude/show.lua or, what is no text, by their metafield __show. Listeners get them
  * plain.
  */
 #include "interp/repl/show.h"
@@ -7,28 +7,38 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interp/interrupt.h"
-#include "interp/output.h"
+#include "interp/host/interrupt.h"
+#include "interp/host/output.h"
 #include "interp/prelude/prelude.h"
-#include "interp/settings.h"
-#include "interp/style.h"
-#include "interp/traceback.h"
-#include "interp/width.h"
+#include "interp/host/settings.h"
+#include "interp/host/style.h"
+#include "interp/trace/traceback.h"
+#include "interp/host/width.h"
 
 #define QL_MUCH ((size_t)64 << 20) /* bytes of tensors that an input is told to have taken */
 
-void ql_session_show(lua_State *L, int index)
+/* Pushes the text shown for the value at `index`. Raises only for an interrupt or no memory. */
+static void push_shown(lua_State *L, int index)
 {
 	index = lua_absindex(L, index);
 	/* what is no text, such as a figure, says itself how the terminal shows it */
 	if (luaL_getmetafield(L, index, "__show") == LUA_TNIL)
-		ql_prelude_require(L, "show");
+		ql_prelude_require(L, "interp/prelude/show");
 	lua_pushvalue(L, index);
-	if (lua_pcall(L, 1, 1, 0) == LUA_OK)
+	if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
+		ql_interrupt_check(L);
+		if (!lua_isstring(L, -1)) {
+			lua_pop(L, 1);
+			lua_pushliteral(L, "error in __tostring");
+		}
+	} else if (lua_isstring(L, -1)) {
+		lua_tostring(L, -1); /* a number becomes its text */
 		return;
-	ql_interrupt_check(L);
-	lua_pushfstring(L, "<%s that cannot be shown: %s>", luaL_typename(L, index),
-		lua_isstring(L, -1) ? lua_tostring(L, -1) : "error in __tostring");
+	} else {
+		lua_pushfstring(L, "__show: wanted a text, got %s", luaL_typename(L, -1));
+		lua_remove(L, -2);
+	}
+	lua_pushfstring(L, "<%s that cannot be shown: %s>", luaL_typename(L, index), lua_tostring(L, -1));
 	lua_remove(L, -2);
 }
 
@@ -56,7 +66,7 @@ static void write_values(struct ql_session *s, FILE *f, int first, int n)
 static void push_plain(lua_State *L, int index)
 {
 	if (luaL_getmetafield(L, index, "__show") == LUA_TNIL) {
-		ql_session_show(L, index);
+		push_shown(L, index);
 		return;
 	}
 	lua_pop(L, 1);
@@ -84,7 +94,7 @@ void ql_show_values(struct ql_session *s, int first)
 	luaL_checkstack(L, n + LUA_MINSTACK, "too many results to show");
 	if (terminal) {
 		for (int i = first; i <= last; i++)
-			ql_session_show(L, i);
+			push_shown(L, i);
 		write_values(s, terminal, last + 1, n);
 		lua_settop(L, last);
 	}
@@ -181,8 +191,7 @@ void ql_show_footer(struct ql_session *s, const struct ql_cell *cell)
 
 	show_cost(s);
 	if (cell->lost && cell->locals.n_made) {
-		snprintf(
-			text, sizeof(text), "the local variables of this input are not kept: %s", cell->lost);
+		snprintf(text, sizeof(text), "the local variables of this input are not kept: %s", cell->lost);
 		ql_show_note(text);
 	}
 }

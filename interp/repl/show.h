@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * What the prompt writes about an input, on the terminal and to listeners (output.h).
+ * What the prompt writes about an input, on the terminal and to listeners (interp/host/output.h).
  */
 #ifndef QUOLL_INTERP_REPL_SHOW_H
 #define QUOLL_INTERP_REPL_SHOW_H
 
 #include "interp/repl/session.h"
 
-/* Pushes the text shown for the value at `index`. Raises only for an interrupt or no memory. */
-void ql_session_show(lua_State *L, int index);
 /* Shows the values from `first` to the top as Out[n]. */
 void ql_show_values(struct ql_session *s, int first);
 /* The message on top, which is popped. */

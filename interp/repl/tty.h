@@ -9,14 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum ql_tty_event {
-	QL_TTY_BYTE,
-	QL_TTY_TIMEOUT,
-	QL_TTY_END,
-	QL_TTY_RESIZED,
-	QL_TTY_RESUMED,
-	QL_TTY_INTERRUPTED
-};
+enum ql_tty_event { QL_TTY_BYTE, QL_TTY_TIMEOUT, QL_TTY_END, QL_TTY_RESIZED, QL_TTY_RESUMED, QL_TTY_INTERRUPTED };
 
 /* stdin and stdout are a terminal that understands escape sequences. */
 bool ql_tty_usable(void);

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "interp/plot/utf8.h"
+#include "interp/host/utf8.h"
 #include "interp/repl/editor.h"
 #include "interp/repl/motion.h"
 #include "interp/repl/vi.h"
@@ -164,8 +164,7 @@ static void join_lines(struct ql_editor *e)
 
 static void change_case(struct ql_editor *e, unsigned n)
 {
-	for (unsigned i = 0; i < n && e->buffer.cursor < ql_motion_line_end(text_of(e), e->buffer.cursor);
-		i++) {
+	for (unsigned i = 0; i < n && e->buffer.cursor < ql_motion_line_end(text_of(e), e->buffer.cursor); i++) {
 		char c = text_of(e)->at[e->buffer.cursor];
 		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 		char other = (char)(c ^ 32);
@@ -184,8 +183,7 @@ static void replace_char(struct ql_editor *e, uint32_t key)
 
 	if (key < ' ' || key >= QL_KEY_UP || at >= ql_motion_line_end(text_of(e), at))
 		return;
-	ql_buffer_replace(
-		&e->buffer, at, ql_motion_next(text_of(e), at), text, (size_t)ql_utf8_put(key, text));
+	ql_buffer_replace(&e->buffer, at, ql_motion_next(text_of(e), at), text, (size_t)ql_utf8_put(key, text));
 	e->buffer.cursor = at;
 }
 
@@ -196,17 +194,10 @@ static bool enter_insert(struct ql_editor *e, uint32_t key)
 	size_t end = ql_motion_line_end(&b->text, b->cursor);
 
 	switch (key) {
-	case 'i':
-		break;
-	case 'a':
-		b->cursor = b->cursor < end ? ql_motion_next(&b->text, b->cursor) : end;
-		break;
-	case 'I':
-		b->cursor = ql_motion_line_text(&b->text, b->cursor);
-		break;
-	case 'A':
-		b->cursor = end;
-		break;
+	case 'i': break;
+	case 'a': b->cursor = b->cursor < end ? ql_motion_next(&b->text, b->cursor) : end; break;
+	case 'I': b->cursor = ql_motion_line_text(&b->text, b->cursor); break;
+	case 'A': b->cursor = end; break;
 	case 'o':
 		b->cursor = end;
 		ql_edit_newline(e);
@@ -216,8 +207,7 @@ static bool enter_insert(struct ql_editor *e, uint32_t key)
 		ql_buffer_replace(b, b->cursor, b->cursor, "\n", 1);
 		b->cursor--;
 		break;
-	default:
-		return false;
+	default: return false;
 	}
 	insert(e);
 	return true;
@@ -309,8 +299,7 @@ static void run_normal(struct ql_editor *e, uint32_t key)
 	} else if (v->operator&& key == v->operator) {
 		size_t at = e->buffer.cursor;
 
-		for (unsigned i = 1;
-			i < (v->count ? v->count : 1) * (v->operator_count ? v->operator_count : 1); i++) {
+		for (unsigned i = 1; i < (v->count ? v->count : 1) * (v->operator_count ? v->operator_count : 1); i++) {
 			size_t next = ql_vi_line(e, at, true);
 
 			at = next == QL_NO_PLACE ? at : next;

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "interp/bind.h"
-#include "interp/libs.h"
+#include "interp/bind/call.h"
+#include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
 #include "interp/sweep/sqlite.h"
 
@@ -57,8 +57,9 @@ static const char *cause_of(const struct database *d)
 
 	if (cause != ENOSPC && cause != EDQUOT && cause != EFBIG && access(d->file, W_OK))
 		cause = errno;
-	return cause == ENOSPC || cause == EDQUOT || cause == EFBIG || cause == EROFS || cause == EACCES ? strerror(cause)
-													: NULL;
+	return cause == ENOSPC || cause == EDQUOT || cause == EFBIG || cause == EROFS || cause == EACCES
+		       ? strerror(cause)
+		       : NULL;
 }
 
 /* Without the position, which would be one of the prelude. Never returns. */
@@ -66,8 +67,8 @@ static int fail(lua_State *L, const struct database *d)
 {
 	const char *why = cause_of(d);
 
-	lua_pushfstring(L, "sweep: %s: %s%s%s%s", d->file, sql->sqlite3_errmsg(d->handle), why ? " (" : "", why ? why : "",
-		why ? ")" : "");
+	lua_pushfstring(L, "sweep: %s: %s%s%s%s", d->file, sql->sqlite3_errmsg(d->handle), why ? " (" : "",
+		why ? why : "", why ? ")" : "");
 	return lua_error(L);
 }
 
@@ -108,10 +109,8 @@ static int bind(lua_State *L, struct sqlite3_stmt *s, int at, int index)
 
 	switch (lua_type(L, index)) {
 	case LUA_TNIL:
-	case LUA_TNONE:
-		return sql->sqlite3_bind_null(s, at);
-	case LUA_TBOOLEAN:
-		return sql->sqlite3_bind_int64(s, at, lua_toboolean(L, index));
+	case LUA_TNONE: return sql->sqlite3_bind_null(s, at);
+	case LUA_TBOOLEAN: return sql->sqlite3_bind_int64(s, at, lua_toboolean(L, index));
 	case LUA_TNUMBER:
 		if (lua_isinteger(L, index))
 			return sql->sqlite3_bind_int64(s, at, lua_tointeger(L, index));
@@ -121,8 +120,7 @@ static int bind(lua_State *L, struct sqlite3_stmt *s, int at, int index)
 		if (n > INT_MAX)
 			luaL_error(L, "sweep: a text of %I bytes is too long for the results file", (lua_Integer)n);
 		return bind_text(s, at, text, n);
-	default:
-		return luaL_error(L, "sweep: cannot store a %s", luaL_typename(L, index));
+	default: return luaL_error(L, "sweep: cannot store a %s", luaL_typename(L, index));
 	}
 }
 
@@ -148,19 +146,14 @@ static void push_column(lua_State *L, struct sqlite3_stmt *s, int column)
 	const void *bytes;
 
 	switch (sql->sqlite3_column_type(s, column)) {
-	case QL_SQLITE_INTEGER:
-		lua_pushinteger(L, sql->sqlite3_column_int64(s, column));
-		break;
-	case QL_SQLITE_FLOAT:
-		lua_pushnumber(L, sql->sqlite3_column_double(s, column));
-		break;
+	case QL_SQLITE_INTEGER: lua_pushinteger(L, sql->sqlite3_column_int64(s, column)); break;
+	case QL_SQLITE_FLOAT: lua_pushnumber(L, sql->sqlite3_column_double(s, column)); break;
 	case QL_SQLITE_TEXT:
 	case QL_SQLITE_BLOB:
 		bytes = sql->sqlite3_column_blob(s, column);
 		lua_pushlstring(L, bytes ? bytes : "", (size_t)sql->sqlite3_column_bytes(s, column));
 		break;
-	default:
-		lua_pushnil(L);
+	default: lua_pushnil(L);
 	}
 }
 
@@ -245,8 +238,8 @@ static void keep_name(lua_State *L, struct database *d, const char *file)
 static int sqlite_open(lua_State *L)
 {
 	static const char *const modes[] = {"create", "write", "frozen", NULL};
-	static const int flags[] = {QL_SQLITE_READWRITE | QL_SQLITE_CREATE, QL_SQLITE_READWRITE,
-		QL_SQLITE_READONLY | QL_SQLITE_URI};
+	static const int flags[] = {
+		QL_SQLITE_READWRITE | QL_SQLITE_CREATE, QL_SQLITE_READWRITE, QL_SQLITE_READONLY | QL_SQLITE_URI};
 	const char *file = luaL_checkstring(L, 1);
 	int mode = luaL_checkoption(L, 2, NULL, modes), code;
 	struct database *d;

@@ -5,7 +5,8 @@
  * threads of OpenMP may hold locks then. It leads a process group of its own: Ctrl-C on the terminal reaches
  * the sweep only, which then decides, and all that a trial started is ended together. It is killed by the
  * system when the sweep dies, whatever way (PR_SET_PDEATHSIG). stdout and stderr come back by one pipe, and
- * what the trial tells about itself by another (descriptor 3). A third one ends with exec, or tells its error.
+ * what the trial tells about itself by another (descriptor 3). A third one ends with exec, or tells its
+ * error.
  *
  * Limits: `data` bytes of writable private memory (RLIMIT_DATA) and `cpu` seconds (RLIMIT_CPU) are the
  * system's; resident memory and wall time are watched by the caller through p:resident and the clock.
@@ -23,11 +24,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "interp/bind.h"
-#include "interp/interrupt.h"
-#include "interp/libs.h"
+#include "interp/bind/call.h"
+#include "interp/host/interrupt.h"
+#include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
-#include "interp/state.h"
+#include "interp/host/state.h"
 
 #define PROCESS "quoll.sweep_process"
 #define STATUS_FD 3
@@ -45,7 +46,7 @@ struct process {
 struct plan {
 	char **argv, **environment;
 	int output, status, error; /* ends of the pipes for the child */
-	rlim_t data, cpu;   /* 0: none */
+	rlim_t data, cpu;          /* 0: none */
 	pid_t parent;
 };
 
@@ -314,7 +315,8 @@ static int process_poll(lua_State *L)
 
 /* ---- its end ---- */
 
-/* p:ended() -> nil while it runs; else "exit" or "signal", the code, and the peak of resident memory in bytes */
+/* p:ended() -> nil while it runs; else "exit" or "signal", the code, and the peak of resident memory in bytes
+ */
 static int process_ended(lua_State *L)
 {
 	struct process *p = check_process(L, 1);
@@ -406,7 +408,8 @@ static int process_forget(lua_State *L)
 	return 0;
 }
 
-/* internal.process_self() -> pid, the name of this machine, and the space in which the pid counts (containers) */
+/* internal.process_self() -> pid, the name of this machine, and the space in which the pid counts
+ * (containers) */
 static int process_self(lua_State *L)
 {
 	char name[256] = "", space[64] = "";
@@ -430,10 +433,10 @@ static int set_exit_code(lua_State *L)
 int ql_open_sweep_process(lua_State *L)
 {
 	static const luaL_Reg methods[] = {{"output", process_output}, {"status", process_status},
-		{"ended", process_ended}, {"kill", process_kill}, {"pid", process_pid},
-		{"resident", process_resident}, {"stop", process_stop}, {NULL, NULL}};
-	static const luaL_Reg functions[] = {{"exit_code", set_exit_code}, {"process_start", process_start}, {"process_poll", process_poll},
-		{"process_alive", process_alive}, {"process_self", process_self},
+		{"ended", process_ended}, {"kill", process_kill}, {"pid", process_pid}, {"resident", process_resident},
+		{"stop", process_stop}, {NULL, NULL}};
+	static const luaL_Reg functions[] = {{"exit_code", set_exit_code}, {"process_start", process_start},
+		{"process_poll", process_poll}, {"process_alive", process_alive}, {"process_self", process_self},
 		{"process_forget", process_forget}, {NULL, NULL}};
 
 	ql_metatable_new(L, PROCESS);

@@ -16,15 +16,15 @@
 		"sqlite3.h declares " #name " otherwise");
 QL_SQLITE_FUNCTIONS(F)
 #undef F
-_Static_assert(SQLITE_OK == (int)QL_SQLITE_OK && SQLITE_ROW == (int)QL_SQLITE_ROW &&
-		SQLITE_DONE == (int)QL_SQLITE_DONE, "results");
-_Static_assert(SQLITE_OPEN_READONLY == (int)QL_SQLITE_READONLY &&
-		SQLITE_OPEN_READWRITE == (int)QL_SQLITE_READWRITE &&
-		SQLITE_OPEN_CREATE == (int)QL_SQLITE_CREATE && SQLITE_OPEN_URI == (int)QL_SQLITE_URI,
+_Static_assert(SQLITE_OK == (int)QL_SQLITE_OK && SQLITE_ROW == (int)QL_SQLITE_ROW && SQLITE_DONE == (int)QL_SQLITE_DONE,
+	"results");
+_Static_assert(SQLITE_OPEN_READONLY == (int)QL_SQLITE_READONLY && SQLITE_OPEN_READWRITE == (int)QL_SQLITE_READWRITE &&
+		       SQLITE_OPEN_CREATE == (int)QL_SQLITE_CREATE && SQLITE_OPEN_URI == (int)QL_SQLITE_URI,
 	"flags of opening");
 _Static_assert(SQLITE_INTEGER == (int)QL_SQLITE_INTEGER && SQLITE_FLOAT == (int)QL_SQLITE_FLOAT &&
-		SQLITE_TEXT == (int)QL_SQLITE_TEXT && SQLITE_BLOB == (int)QL_SQLITE_BLOB &&
-		SQLITE_NULL == (int)QL_SQLITE_NULL, "types");
+		       SQLITE_TEXT == (int)QL_SQLITE_TEXT && SQLITE_BLOB == (int)QL_SQLITE_BLOB &&
+		       SQLITE_NULL == (int)QL_SQLITE_NULL,
+	"types");
 #endif
 #endif
 

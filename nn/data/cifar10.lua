@@ -2,15 +2,15 @@
 -- data.cifar10: the binary version of CIFAR-10 (Krizhevsky, "Learning multiple layers of features from tiny images",
 -- 2009): records of 3073 bytes, a label and the red, green and blue plane.
 local _, internal = ...
-local base = internal.import 'base'
-local dataset = internal.import 'dataset'
+local base = internal.import 'interp/prelude/base'
+local dataset = internal.import 'nn/base/dataset'
 local fail = base.fail
 
 local RECORD, BATCH, VALIDATION = 3073, 10000, 5000
 local URL = 'https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz (170,052,171 bytes in all)'
 local CLASSES = {'airplane', 'automobile', 'bird', 'cat', 'deer', 'dog', 'frog', 'horse', 'ship', 'truck'}
 
--- Where a batch may lie: as we keep it, or as the published archive unpacks.
+-- Possible paths of a batch: our own layout, or that of the published archive.
 local function names_of(name)
 	local list = {}
 	for _, folder in ipairs {'cifar10/', 'cifar-10-batches-bin/', 'cifar10/cifar-10-batches-bin/'} do

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- data.fashion: clothes (Xiao, Rasul, Vollgraf, "Fashion-MNIST", 2017), in MNIST's files.
 local _, internal = ...
-local base = internal.import 'base'
-local idx = internal.import 'dataset_idx'
+local base = internal.import 'interp/prelude/base'
+local idx = internal.import 'nn/data/dataset_idx'
 
 local set = {name = 'fashion', title = 'Fashion-MNIST',
 	classes = {'T-shirt', 'trouser', 'pullover', 'dress', 'coat', 'sandal', 'shirt', 'sneaker', 'bag', 'boot'},

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- data.folder: images of your own, a folder for each class.
+-- data.folder: the user's own images, one folder per class.
 local _, internal = ...
-local base = internal.import 'base'
-local dataset = internal.import 'dataset'
+local base = internal.import 'interp/prelude/base'
+local dataset = internal.import 'nn/base/dataset'
 local fail, describe = base.fail, internal.describe
 
 local entry = base.doc {name = 'data.folder', usage = "data.folder 'fruits'  data.folder('photos', {resize=72, crop=64})",
@@ -10,7 +10,7 @@ local entry = base.doc {name = 'data.folder', usage = "data.folder 'fruits'  dat
 the alphabet, are ds.classes. All images must be gray or all in colour, 8 bits; an alpha channel is left out. They must have one size,
 or get one: resize=n makes the shorter side n pixels and keeps the proportions, resize={h, w} gives both sides; crop=n or crop={h, w}
 then takes the centre. resize is bilinear with antialiasing (`x:resize`). Files that are no images, and those beside the folders, are
-left out: ds.left_out lists them, and printing the data set tells how many there are.]],
+left out: ds.left_out lists them, and printing the data set shows how many there are.]],
 	example = [[print(pcall(data.folder, 'no/such/folder'))  --> false ...data.folder: no/such/folder: cannot open...]],
 	options = {{'limit', 'integer', 'at most so many images of each class'},
 		{'resize', 'any', 'pixels of the shorter side, or {height, width}'},

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- data.mnist: handwritten digits (LeCun, Cortes, Burges).
 local _, internal = ...
-local base = internal.import 'base'
-local idx = internal.import 'dataset_idx'
+local base = internal.import 'interp/prelude/base'
+local idx = internal.import 'nn/data/dataset_idx'
 
 local set = {name = 'mnist', title = 'MNIST', classes = {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9'},
 	url = 'https://storage.googleapis.com/cvdf-datasets/mnist/',

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- data.ptb: Penn Treebank (Marcus, Santorini, Marcinkiewicz, 1993) by words, as preprocessed by Mikolov (2010).
 local _, internal = ...
-local base = internal.import 'base'
-local dataset = internal.import 'dataset'
-local text = internal.import 'dataset_text'
+local base = internal.import 'interp/prelude/base'
+local dataset = internal.import 'nn/base/dataset'
+local text = internal.import 'nn/data/dataset_text'
 local fail = base.fail
 
 local URL = 'http://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz (LDC: ask for the terms of LDC99T42)'

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
--- data.synth: data that is computed (nn/synth_images.c, nn/synth_markov.c), so that everything runs without files.
+-- data.synth: synthetic data (nn/synth_images.c, nn/synth_markov.c), for use without files.
 local _, internal = ...
-local base = internal.import 'base'
-local dataset = internal.import 'dataset'
-local text = internal.import 'dataset_text'
+local base = internal.import 'interp/prelude/base'
+local dataset = internal.import 'nn/base/dataset'
+local text = internal.import 'nn/data/dataset_text'
 local fail = base.fail
 
 local KINDS = {'digits', 'shapes', 'markov'}

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- data.tensors: a data set of tensors that are there.
+-- data.tensors: a data set of existing tensors.
 local _, internal = ...
-local base = internal.import 'base'
-local dataset = internal.import 'dataset'
+local base = internal.import 'interp/prelude/base'
+local dataset = internal.import 'nn/base/dataset'
 local fail, describe = base.fail, base.describe
 
 local entry = base.doc {name = 'data.tensors', usage = 'data.tensors(x, y)  data.tensors(x, y, {classes=, name=})',

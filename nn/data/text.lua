@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- data.text: any file of text by characters or words; without a file, tiny Shakespeare (Karpathy, char-rnn, 2015).
 local _, internal = ...
-local base = internal.import 'base'
-local dataset = internal.import 'dataset'
-local text = internal.import 'dataset_text'
+local base = internal.import 'interp/prelude/base'
+local dataset = internal.import 'nn/base/dataset'
+local text = internal.import 'nn/data/dataset_text'
 local fail = base.fail
 
 local SHAKESPEARE = 1115394

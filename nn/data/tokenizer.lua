@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: MIT
 -- data.tokenizer: the byte pair tokenizers of llama2.c (A. Karpathy, run.c: build_tokenizer, encode, decode). The file
 -- is the length of the longest piece (int32), then for each piece its score (float32), length (int32) and bytes.
--- Pieces 0, 1 and 2 of the file are <unk>, <s> and </s>, the next 256 are the bytes; in Quoll all numbers are one more.
+-- Pieces 0, 1 and 2 of the file are <unk>, <s> and </s>, the next 256 are the bytes; in Quoll all numbers are larger
+-- by one.
 local _, internal = ...
-local base = internal.import 'base'
-local text = internal.import 'dataset_text'
+local base = internal.import 'interp/prelude/base'
+local text = internal.import 'nn/data/dataset_text'
 local fail, doc, describe = base.fail, base.doc, base.describe
 
 local BEGIN, END, BYTES = 2, 3, 3 -- <s>, </s>, and the number before that of byte 0
@@ -32,7 +33,7 @@ local function parse(path, file)
 	return vocab, scores
 end
 
-local entry = doc {name = 'data.tokenizer', usage = "data.tokenizer 'tok512.bin'",
+doc {name = 'data.tokenizer', usage = "data.tokenizer 'tok512.bin'",
 	text = [[The tokenizer of a llama2.c model: t:encode(text) and t:decode(ids) (see `tokenizer:encode`), t.vocab,
 the list of its pieces, and #t.vocab. Numbers count from 1, so that they fit `embedding`: each is one more than in the
 file, <s> is 2. The file is looked for as it is named, then in `data.folders`.]],

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Activations as modules: each calls the tensor's method of that name, with the attributes that its options set.
 local _, internal = ...
-local base = internal.import 'base'
-local module = internal.import 'module'
+local base = internal.import 'interp/prelude/base'
+local module = internal.import 'nn/base/module'
 local input = module.input
 
 local function check_slope(value)

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- nn.Attention: self-attention with several heads; with a cache the keys and values of earlier calls are kept.
+-- nn.Attention: self-attention with several heads; a cache stores the keys and values of earlier calls.
 local _, internal = ...
-local base = internal.import 'base'
-local module = internal.import 'module'
+local base = internal.import 'interp/prelude/base'
+local module = internal.import 'nn/base/module'
 
 -- (B, T, heads D) to (B, heads, T, D): a view
 local function split_heads(x, heads)
@@ -10,7 +10,7 @@ local function split_heads(x, heads)
 	return x:view(b, t, heads, d // heads):transpose(2, 3)
 end
 
--- Writes keys and values behind those of the cache; gives all so far.
+-- Appends keys and values to the cache; returns all of them.
 local function remember(cache, k, v)
 	local from, to = cache.n + 1, cache.n + k:size(3)
 	if to > cache.k:size(3) then

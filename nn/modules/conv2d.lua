@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- nn.Conv2d: a convolution of images (N, C, H, W) with a weight (out, C / groups, kh, kw).
 local _, internal = ...
-local base = internal.import 'base'
-local module = internal.import 'module'
+local base = internal.import 'interp/prelude/base'
+local module = internal.import 'nn/base/module'
 
 local function window(options, name, least, sides)
 	return options[name] and module.window('Conv2d', name, options[name], least, sides)

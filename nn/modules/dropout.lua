@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- nn.Dropout: in training each element is 0 with probability p and scaled up otherwise.
 local _, internal = ...
-local module = internal.import 'module'
+local module = internal.import 'nn/base/module'
 
 return module.define(nn, {
 	name = 'Dropout',

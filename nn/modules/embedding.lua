@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- nn.Embedding: a row of the weight for each number.
 local _, internal = ...
-local module = internal.import 'module'
+local module = internal.import 'nn/base/module'
 
 return module.define(nn, {
 	name = 'Embedding',

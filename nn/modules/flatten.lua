@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- nn.Flatten: all axes from one on as one. A view, for codes as well.
+-- nn.Flatten: merges all axes from a given one on. A view, also of codes.
 local _, internal = ...
-local base = internal.import 'base'
-local module = internal.import 'module'
+local base = internal.import 'interp/prelude/base'
+local module = internal.import 'nn/base/module'
 
 return module.define(nn, {
 	name = 'Flatten',

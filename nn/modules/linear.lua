@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- nn.Linear: x times the transpose of the weight (out, in), plus bias.
 local _, internal = ...
-local module = internal.import 'module'
+local module = internal.import 'nn/base/module'
 
 return module.define(nn, {
 	name = 'Linear',

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Normalisation layers.
 local _, internal = ...
-local module = internal.import 'module'
+local module = internal.import 'nn/base/module'
 
 -- What is added to a variance is no less than 0: its square root is taken.
 local function check_eps(class, options) return module.number(class, 'eps', options.eps or 1e-5, 0, math.huge, true) end

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Pooling of images (N, C, H, W) as modules.
 local _, internal = ...
-local base = internal.import 'base'
-local module = internal.import 'module'
+local base = internal.import 'interp/prelude/base'
+local module = internal.import 'nn/base/module'
 
 -- Pads are limited by the op as well: they are known to be too large here.
 local function check_pad(class, pad, kernel)
@@ -29,7 +29,7 @@ local function text(self)
 	return (type(k) == 'table' and ('{%d,%d}'):format(k[1], k[2]) or tostring(k)) .. module.fields_text(self.geometry, {'stride', 'pad'})
 end
 
--- The geometry with out= beside it.
+-- The geometry, with out= added.
 local function with_out(geometry, out)
 	return {stride = geometry.stride, pad = geometry.pad, out = out}
 end

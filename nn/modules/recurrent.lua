@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Recurrent layers: nn.RNN, nn.LSTM, nn.GRU. Several layers stand on top of each other, each one op over the whole sequence.
+-- Recurrent layers: nn.RNN, nn.LSTM, nn.GRU. Layers can be stacked; each is one op over the whole sequence.
 local _, internal = ...
-local module = internal.import 'module'
+local module = internal.import 'nn/base/module'
 
 -- gates: rows of the weights for each unit; states: h, or h and c; op: a function of nn
 local KINDS = {
@@ -60,7 +60,7 @@ end
 
 -- In integers x is quantized before each layer, and h at each step where the weight's spec allows (help 'nn.lstm').
 local function states_of(spec)
-	local plain = spec.dtype == 'int8' and spec.scheme == 'symmetric' and (not spec.axis or spec.axis == 1)
+	local plain = spec.dtype == 'int8' and spec.affine and not spec.offset and (not spec.axis or spec.axis == 1)
 	return plain and 'int8' or nil
 end
 
@@ -90,10 +90,9 @@ function MODES.train(self, q, x, states)
 end
 
 function MODES.qat(self, q, x, states)
-	local qat = internal.import 'module_qat'
 	return run(self, module.real(x), states,
-		function(field) return is_weight(field) and qat.fake_weight(self, q, field) or self[field] end,
-		function(layer, value) return qat.fake_input(self, q, value, layer) end)
+		function(field) return is_weight(field) and module.fake_weight(self, q, field) or self[field] end,
+		function(layer, value) return module.fake_input(self, q, value, layer) end)
 end
 
 local function define(kind)
@@ -134,7 +133,7 @@ from batch to batch the states are carried over. Weights begin uniform within 1/
 			for layer = 1, self.layers do list[layer] = 'input' .. layer end
 			return list
 		end,
-		-- States go on from call to call, or begin anew.
+		-- Keep the states from call to call, or reset them.
 		carry = function(self, on) self.carrying, self.carried = on, false end,
 		modes = MODES,
 		forward = function(self, x, states)

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- nn.Sequential: modules one after the other. nn.Residual: the same, plus what went in.
+-- nn.Sequential: modules in sequence. nn.Residual: the same, plus its input.
 local _, internal = ...
-local base = internal.import 'base'
-local module = internal.import 'module'
+local base = internal.import 'interp/prelude/base'
+local module = internal.import 'nn/base/module'
 local fail, describe = base.fail, base.describe
 
 -- {'name', module}; a module has a metatable.

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
--- nn.Transformer: a language model. Blocks of attention and feed-forward, each behind a norm and added to what went in
+-- nn.Transformer: a language model. Blocks of attention and feed-forward, each after a norm and added to its input
 -- (pre-norm, as in GPT-2 and Llama).
 local _, internal = ...
-local base = internal.import 'base'
-local module = internal.import 'module'
+local base = internal.import 'interp/prelude/base'
+local module = internal.import 'nn/base/module'
 
 local function norm(kind, d)
 	return kind == 'rmsnorm' and nn.RMSNorm(d) or nn.LayerNorm(d)

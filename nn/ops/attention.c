@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * nn.attention: shapes and layouts; the work is done in nn/attention_f32.c and nn/attention_f64.c. Operands are used
- * where they lie as long as their last axis is dense, so heads are split from (batch, time, heads * d) without a copy.
+ * nn.attention: shapes and layouts; the work is done in nn/attention_f32.c and nn/attention_f64.c. Operands are
+ * read in place if their last axis is dense, so heads are split from (batch, time, heads * d) without a copy.
  */
 #include <math.h>
 #include <string.h>
 
 #include "nn/attention.h"
 #include "tensor/kernels/kernels.h"
-#include "tensor/back.h"
-#include "tensor/dense.h"
+#include "tensor/autograd/back.h"
+#include "tensor/loops/dense.h"
 #include "tensor/ops/ops.h"
 
-#define WIDEST 65536 /* numbers of a head */
+#define WIDEST 65536 /* maximum width of a head */
 
 enum { Q, K, V };
 
@@ -30,7 +30,7 @@ static enum ql_status mismatch(struct ql_ctx *ctx, const struct ql_call *call, c
 		ql_shape_text(call->in[V]->rank, call->in[V]->shape, v));
 }
 
-/* Sizes of (batch, heads, time, width) operands. */
+/* Reads the sizes of (batch, heads, time, width) operands. */
 static enum ql_status split_sizes(struct ql_ctx *ctx, const struct ql_call *call, struct ql_attention *a)
 {
 	const int64_t *q = call->in[Q]->shape, *k = call->in[K]->shape, *v = call->in[V]->shape;
@@ -46,7 +46,7 @@ static enum ql_status split_sizes(struct ql_ctx *ctx, const struct ql_call *call
 	return QL_OK;
 }
 
-/* Sizes of (batch, time, heads * width) operands. */
+/* Reads the sizes of (batch, time, heads * width) operands. */
 static enum ql_status joined_sizes(struct ql_ctx *ctx, const struct ql_call *call, struct ql_attention *a)
 {
 	const int64_t *q = call->in[Q]->shape, *k = call->in[K]->shape, *v = call->in[V]->shape;
@@ -120,7 +120,7 @@ static struct ql_heads heads_in(const struct ql_tensor *t, int64_t width)
 	return (struct ql_heads){ql_tensor_data(t), t->stride[0], width, t->stride[1]};
 }
 
-/* gives t itself when its dtype fits and its last axis is dense, else a contiguous copy */
+/* Gives t itself if it has the dtype and its last axis is dense, else a contiguous copy. */
 static enum ql_status as_rows(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
 {
 	int last = t->rank - 1;
@@ -131,7 +131,7 @@ static enum ql_status as_rows(struct ql_ctx *ctx, struct ql_tensor *t, unsigned 
 	return QL_OK;
 }
 
-/* Operands of the job; o->t are to be released. */
+/* Operands of the job; the caller releases o->t. */
 struct operands {
 	struct ql_tensor *t[3];
 };
@@ -231,7 +231,8 @@ static const struct ql_attr attrs[] = {
 extern const struct ql_op ql_op_attention;
 const struct ql_op ql_op_attention = {
 	.doc = {.name = "attention",
-		.usage = "nn.attention(q, k, v, {causal=, scale=, out=spec})  nn.attention(q, k, v, {heads=, causal=, scale=})",
+		.usage =
+			"nn.attention(q, k, v, {causal=, scale=, out=spec})  nn.attention(q, k, v, {heads=, causal=, scale=})",
 		.text = "softmax(scale * q kᵀ) v for each batch and head: q (b, h, t, d), k (b, h, s, d) and v (b, h, s, e) give (b, h, t, "
 			"e). k and v may have fewer heads, which then serve h / their number neighbouring heads of q each (grouped "
 			"queries). With heads= the operands are (b, time, heads * d) and the result is (b, t, heads * e). With causal, query "

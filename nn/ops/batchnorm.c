@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Batch normalization (Ioffe and Szegedy 2015, arXiv 1502.03167): y = (x - mean) / sqrt(var + eps) * weight +
- * bias per channel (channels.h). The backward reads x and the gradient once for all its sums (those of the
- * statistics too, so that nothing but x is kept) and once more for the result.
+ * Batch normalization (Ioffe and Szegedy 2015, arXiv 1502.03167): y = (x - mean) / sqrt(var + eps) * weight + bias
+ * per channel (nn/channels.h). The backward reads x and the gradient once for all sums (including the statistics,
+ * so that only x is saved) and once more for the result.
  */
 #include <math.h>
 
 #include "nn/channels.h"
-#include "tensor/back.h"
+#include "tensor/autograd/back.h"
+#include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ops/ops.h"
 
@@ -22,7 +23,7 @@ static double epsilon(const struct ql_call *call)
 	return ql_call_float(call, "eps", 1e-5);
 }
 
-/* gives t as contiguous numbers of the dtype that x is computed in */
+/* Gives t contiguous, in the dtype of the computation. */
 static enum ql_status as_dense(struct ql_ctx *ctx, struct ql_tensor *t, bool wide, struct ql_tensor **out)
 {
 	unsigned dtype = wide ? QL_float64 : QL_float32;
@@ -53,8 +54,8 @@ static enum ql_status check_vectors(struct ql_ctx *ctx, const struct ql_call *ca
 			return ql_fail(ctx, QL_ERR_DTYPE, "batchnorm: %s: wanted floats, got %s", names[i],
 				ql_tensor_text(t, text));
 		if (i > 0 && (t->rank != 1 || t->shape[0] != x->shape[1]))
-			return ql_fail(ctx, QL_ERR_SHAPE, "batchnorm: %s: wanted shape (%lld), got %s",
-				names[i], (long long)x->shape[1], ql_shape_text(t->rank, t->shape, text));
+			return ql_fail(ctx, QL_ERR_SHAPE, "batchnorm: %s: wanted shape (%lld), got %s", names[i],
+				(long long)x->shape[1], ql_shape_text(t->rank, t->shape, text));
 	}
 	return QL_OK;
 }
@@ -69,11 +70,10 @@ static enum ql_status check_options(struct ql_ctx *ctx, const struct ql_call *ca
 	for (int d = 2; d < x->rank; d++)
 		m *= x->shape[d];
 	if (!(epsilon(call) > 0))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "batchnorm: eps: wanted a number above 0, got %g",
-			epsilon(call));
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "batchnorm: eps: wanted a number above 0, got %g", epsilon(call));
 	if (!(momentum >= 0 && momentum <= 1))
-		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"batchnorm: momentum: wanted a number from 0 to 1, got %g", momentum);
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "batchnorm: momentum: wanted a number from 0 to 1, got %g", momentum);
 	if (call->n_in == 4 || (!in_training(call) && call->n_in < 5))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "batchnorm: wanted mean and var%s",
 			call->n_in == 4 ? "" : ", or training=true");
@@ -103,7 +103,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 
 /* ---- forward ---- */
 
-/* The batch's statistics become part of the running ones; their variance is the unbiased one. */
+/* Updates the running statistics with the batch's; their variance is unbiased. */
 static void update(struct ql_channels *j, struct ql_tensor *mean, struct ql_tensor *var, double momentum)
 {
 	double m = (double)j->n * (double)j->length;
@@ -119,7 +119,7 @@ static void update(struct ql_channels *j, struct ql_tensor *mean, struct ql_tens
 	var->storage->version++;
 }
 
-/* In float32 the mean may be far from representable against the spread: what it loses goes into b. */
+/* The rounding error of a float32 mean may be large compared with the deviation: b compensates for it. */
 static double rounded(const struct ql_channels *j, double mean)
 {
 	return j->wide ? mean : (double)(float)mean;
@@ -186,8 +186,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 
 /* With xhat = (x - mean) r, r = 1 / sqrt(var + eps), and means over the m numbers of a channel, in training
  * dx = weight r (g - mean(g) - xhat mean(g xhat)); with given statistics dx = weight r g. */
-static void set_gradients(
-	struct ql_channels *j, struct ql_back *b, struct ql_tensor *dw, struct ql_tensor *db)
+static void set_gradients(struct ql_channels *j, struct ql_back *b, struct ql_tensor *dw, struct ql_tensor *db)
 {
 	bool training = in_training(&b->call);
 	double m = (double)j->n * (double)j->length;
@@ -205,8 +204,7 @@ static void set_gradients(
 		product = (j->sums[c].product - (mean - j->shift[c]) * j->sums[c].g) * r; /* sum of g xhat */
 		put(dw, c, product);
 		put(db, c, j->sums[c].g);
-		j->line[c] =
-			(struct ql_channel_line){.mean = rounded(j, mean), .a = at(ql_back_in(b, 1), c) * r};
+		j->line[c] = (struct ql_channel_line){.mean = rounded(j, mean), .a = at(ql_back_in(b, 1), c) * r};
 		if (training) {
 			j->line[c].slope = product / m * r;
 			j->line[c].b = j->sums[c].g / m - (mean - j->line[c].mean) * j->line[c].slope;
@@ -239,8 +237,7 @@ static enum ql_status backward(struct ql_back *b)
 	struct ql_channels j;
 	enum ql_status status = ql_channels_take(b->ctx, &j, is);
 	struct ql_tensor *x = dense(b, ql_back_in(b, 0), j.wide), *g = dense(b, ql_back_grad(b, 0), j.wide);
-	struct ql_tensor *dx = fresh(b, j.wide, is->rank, is->shape),
-			 *dw = fresh(b, j.wide, 1, &is->shape[1]);
+	struct ql_tensor *dx = fresh(b, j.wide, is->rank, is->shape), *dw = fresh(b, j.wide, 1, &is->shape[1]);
 	struct ql_tensor *db = fresh(b, j.wide, 1, &is->shape[1]);
 
 	if (status || b->status)
@@ -264,13 +261,12 @@ static enum ql_status backward(struct ql_back *b)
 
 static const struct ql_attr attrs[] = {
 	{"eps", QL_ATTR_FLOAT, 0, NULL, "added to the variance (default 1e-5)"},
-	{"training", QL_ATTR_BOOL, 0, NULL,
-		"use the batch's statistics and update mean and var (default false)"},
+	{"training", QL_ATTR_BOOL, 0, NULL, "use the batch's statistics and update mean and var (default false)"},
 	{"momentum", QL_ATTR_FLOAT, 0, NULL, "share of the batch in the new mean and var (default 0.1)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
-/* In training mean and var are changed in place and not read again. */
+/* In training, mean and var are updated in place and not read by backward. */
 static uint32_t saves(const struct ql_call *call)
 {
 	return QL_SAVE(0) | QL_SAVE(1) | (in_training(call) ? 0 : QL_SAVE(3) | QL_SAVE(4));

@@ -5,16 +5,17 @@
  */
 #include <math.h>
 
-#include "tensor/back.h"
+#include "tensor/autograd/back.h"
 #include "tensor/ops/ops.h"
-#include "tensor/rows.h"
-#include "tensor/vmath_act.h"
-#include "tensor/vmath_log.h"
+#include "tensor/loops/rows.h"
+#include "tensor/vmath/act.h"
+#include "tensor/vmath/log.h"
 
 #define LEAST_LOG (-100)
 #define LEAST_SLOPE 1e-12
 
-/* The four loops of one loss, as ops that are in no table: its terms, and the gradients by both operands. */
+/* The four loops of one loss, as ops that are not in the table of ops: its terms, and the gradients of both
+ * operands. */
 #define TERMS(op_name, f32_of, f64_of) \
 	QL_MAP_F32_2(op_name##_f32, f32_of) \
 	QL_MAP_F64_2(op_name##_f64, f64_of) \
@@ -82,7 +83,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
-/* NaN passes: the loss is then NaN. */
+/* NaN is accepted: the loss is then NaN. */
 static enum ql_status check_probabilities(struct ql_ctx *ctx, struct ql_tensor *y)
 {
 	struct ql_tensor *ends[2] = {NULL, NULL};

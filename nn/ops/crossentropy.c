@@ -2,25 +2,25 @@
  * Cross-entropy of logits and class numbers, mean over the positions: with L = log sum exp x of a row of c logits,
  *   loss = L - (1 - s) x[target] - s mean(x), s the smoothing (Szegedy et al., "Rethinking the Inception architecture",
  *   2016), gradient (softmax(x) - (1 - s) onehot(target) - s / c) / positions.
- * Forward and backward are one pass over the rows each; what is kept is the logits themselves. Losses of rows are
- * double and summed in order of the rows.
+ * Forward and backward are one pass over the rows each; only the logits are saved. The rows' losses are double and
+ * summed in order.
  */
 #include <math.h>
 #include <string.h>
 
-#include "tensor/back.h"
-#include "tensor/dense.h"
-#include "tensor/exponentials.h"
+#include "tensor/autograd/back.h"
+#include "tensor/loops/dense.h"
+#include "tensor/loops/exponentials.h"
 #include "tensor/kernels/kernels.h"
-#include "tensor/lanes.h"
+#include "tensor/loops/lanes.h"
 #include "tensor/ops/ops.h"
 #include "tensor/parallel.h"
-#include "tensor/rows.h"
+#include "tensor/loops/rows.h"
 #include "tensor/scratch.h"
 #include "tensor/view.h"
 
 #define CHUNK 16384 /* elements claimed at a time */
-#define SKIP 0      /* class number of a position that does not count; classes begin at 1 */
+#define SKIP 0      /* class number of an ignored position; classes start at 1 */
 
 struct job {
 	int variant;
@@ -102,7 +102,7 @@ static void backward_body(void *arg, int64_t begin, int64_t end)
 
 /* ---- the op ---- */
 
-/* gives t with the class axis at the end, or its inverse: t with the last axis at the class axis */
+/* Gives t with the class axis last, or with `back` the inverse. */
 static enum ql_status turn(struct ql_ctx *ctx, struct ql_tensor *t, int axis, bool back, struct ql_tensor **out)
 {
 	int order[QL_MAX_RANK], last = t->rank - 1;
@@ -162,7 +162,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-/* Class numbers as the job wants them; gives how many count. */
+/* Reads and checks the class numbers, and counts those that are not ignored. */
 static enum ql_status read_classes(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_tensor *target,
 	int64_t c, struct ql_tensor **out, int64_t *count)
 {

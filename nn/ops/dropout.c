@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * dropout: every element is 0 with probability p, else x / (1 - p), so that the mean stays (Srivastava et al.,
- * "Dropout", JMLR 15, 2014). Element i is dropped when its word of the counter-based generator is below p 2^32. No mask
- * is kept: the backward draws the same words again from the seed and the first counter.
+ * dropout: every element is 0 with probability p, else x / (1 - p), so that the mean is unchanged (Srivastava et
+ * al., "Dropout", JMLR 15, 2014). Element i is dropped when its word of the counter-based generator is below p
+ * 2^32. No mask is saved: the backward draws the same words again from the seed and the first counter.
  */
 #include <math.h>
 
-#include "tensor/back.h"
-#include "tensor/dense.h"
+#include "tensor/autograd/back.h"
+#include "tensor/loops/dense.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ops/ops.h"
 #include "tensor/parallel.h"
@@ -14,7 +14,7 @@
 
 #define PIECE 1024 /* elements; their words are whole counters */
 #define CHUNK 16   /* pieces claimed at a time */
-#define HALF 0.5   /* p by default */
+#define HALF 0.5   /* default of p */
 
 QL_SIMD(void, drop_f32,
 	(int64_t n, const uint32_t *restrict words, uint32_t least, float by, const float *restrict x,
@@ -36,7 +36,7 @@ struct job {
 	bool wide;
 	int64_t n;
 	uint64_t seed, first; /* counter of element 0 */
-	uint32_t least;       /* words below it drop their element */
+	uint32_t least;       /* smaller words drop their element */
 	double by;
 	const void *x;
 	void *out;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * A layer of gated recurrent units (Cho et al. 2014), in PyTorch's form, with the reset gate behind the product:
+ * A layer of gated recurrent units (Cho et al. 2014), in PyTorch's form, with the reset gate after the product:
  *   r, z = sigmoid(x w_ih' + b_ih + h w_hh' + b_hh),   n = tanh(x w_in' + b_in + r (h w_hn' + b_hn)),
  *   h = (1 - z) n + z h
- * Kept for backward: r z n and h w_hn' + b_hn.
+ * Saved for backward: r z n and h w_hn' + b_hn.
  */
 #include <math.h>
 
 #include "nn/recurrent.h"
-#include "tensor/vmath_act.h"
+#include "tensor/vmath/act.h"
 
 static double sigmoid(double x)
 {
 	return 1 / (1 + exp(-x));
 }
 
-#define SUM_IN(in, g) ((in)[j] + bias[(g) * n + j])
-#define SUM_HIDDEN(g) (hidden[(g) * n + j] + bias_hidden[(g) * n + j])
+#define SUM_IN(in, g) ((in)[j] + bias[(g)*n + j])
+#define SUM_HIDDEN(g) (hidden[(g)*n + j] + bias_hidden[(g)*n + j])
 
 #define FORWARD(independent, real, squash, tangent) \
 	{ \
@@ -26,8 +26,8 @@ static double sigmoid(double x)
 		real *restrict kn = QL_PART(real, row->kept, 2), *restrict ks = QL_PART(real, row->kept, 3); \
 		real *restrict h = row->h; \
 \
-		independent \
-		for (int64_t j = 0; j < n; j++) { \
+		independent for (int64_t j = 0; j < n; j++) \
+		{ \
 			real r = squash(SUM_IN(kr, 0) + SUM_HIDDEN(0)), z = squash(SUM_IN(kz, 1) + SUM_HIDDEN(1)); \
 			real side = SUM_HIDDEN(2), new = tangent(SUM_IN(kn, 2) + r * side); \
 \
@@ -35,7 +35,7 @@ static double sigmoid(double x)
 			kz[j] = z; \
 			kn[j] = new; \
 			ks[j] = side; \
-			h[j] = (1 - z) * new + z * before[j]; \
+			h[j] = (1 - z) * new + z *before[j]; \
 		} \
 	}
 QL_SIMD(void, forward_f32, (const struct ql_cell_row *row), FORWARD(QL_INDEPENDENT, float, ql_sigmoid, ql_tanh))
@@ -48,13 +48,14 @@ static void forward_f64(const struct ql_cell_row *row) FORWARD(, double, sigmoid
 		const real *restrict dy = row->dy, *restrict dh = row->dh; \
 		real *restrict carry = row->carry, *restrict in_r = QL_PART(real, row->din, 0); \
 		real *restrict in_z = QL_PART(real, row->din, 1), *restrict in_n = QL_PART(real, row->din, 2); \
-		real *restrict hidden_r = QL_PART(real, row->dhidden, 0), *restrict hidden_z = QL_PART(real, row->dhidden, 1); \
+		real *restrict hidden_r = QL_PART(real, row->dhidden, 0), *restrict hidden_z = \
+										  QL_PART(real, row->dhidden, 1); \
 		real *restrict hidden_n = QL_PART(real, row->dhidden, 2); \
 \
-		independent \
-		for (int64_t j = 0; j < n; j++) { \
+		independent for (int64_t j = 0; j < n; j++) \
+		{ \
 			real r = kept[j], z = kept[n + j], new = kept[2 * n + j], side = kept[3 * n + j]; \
-			real up = dy[j] + dh[j] + carry[j], dnew = up * (1 - z) * (1 - new * new); \
+			real up = dy[j] + dh[j] + carry[j], dnew = up * (1 - z) * (1 - new *new); \
 			real dr = dnew * side * (r * (1 - r)), dz = up * (before[j] - new) * (z * (1 - z)); \
 \
 			in_r[j] = hidden_r[j] = dr; \
@@ -64,11 +65,16 @@ static void forward_f64(const struct ql_cell_row *row) FORWARD(, double, sigmoid
 			carry[j] = up * z; \
 		} \
 	}
-QL_SIMD(void, backward_f32, (const struct ql_cell_back *row), BACKWARD(QL_INDEPENDENT, float))
-static void backward_f64(const struct ql_cell_back *row) BACKWARD(, double)
+	QL_SIMD(void, backward_f32, (const struct ql_cell_back *row), BACKWARD(QL_INDEPENDENT, float)) static void backward_f64(const struct ql_cell_back *row)
+					BACKWARD(, double)
 
-static const struct ql_recurrent_cell cell = {.gates = 3, .width = 4,
-	.split = true, .f32 = forward_f32, .f64 = forward_f64, .back_f32 = backward_f32, .back_f64 = backward_f64};
+						static const struct ql_recurrent_cell cell = {.gates = 3,
+							.width = 4,
+							.split = true,
+							.f32 = forward_f32,
+							.f64 = forward_f64,
+							.back_f32 = backward_f32,
+							.back_f64 = backward_f64};
 
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 {
@@ -93,8 +99,9 @@ const struct ql_op ql_op_gru = {
 		.text = "A layer of gated recurrent units over whole sequences. " QL_RECURRENT_TEXT
 			"h (batch, hidden) is the state before the first step, the result h that after the last. Gates are in the order "
 			"r z n, and the reset gate multiplies the product of h with its bias, as in PyTorch.",
-		.example = "y, h = nn.gru(tensor.ones(1, 2, 2), tensor.zeros(1, 1), tensor.ones(3, 2), tensor.ones(3, 1))\n"
-			   "print(y:view(2), h:item() == y[1][2][1]:item())  --> float32(2)  0.1149  0.2070 true",
+		.example =
+			"y, h = nn.gru(tensor.ones(1, 2, 2), tensor.zeros(1, 1), tensor.ones(3, 2), tensor.ones(3, 1))\n"
+			"print(y:view(2), h:item() == y[1][2][1]:item())  --> float32(2)  0.1149  0.2070 true",
 		.attrs = attrs},
 	.arity_min = 4,
 	.arity_max = 6,

@@ -2,19 +2,19 @@
  * A layer of long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000), gates
  * in PyTorch's order i f g o:
  *   i, f, o = sigmoid(…), g = tanh(…) of x w_ih' + b_ih + h w_hh' + b_hh,   c = f c + i g,   h = o tanh(c)
- * Kept for backward: i f g o and c after the step.
+ * Saved for backward: i f g o and c after the step.
  */
 #include <math.h>
 
 #include "nn/recurrent.h"
-#include "tensor/vmath_act.h"
+#include "tensor/vmath/act.h"
 
 static double sigmoid(double x)
 {
 	return 1 / (1 + exp(-x));
 }
 
-#define SUM(in, g) ((in)[j] + bias[(g) * n + j] + (hidden[(g) * n + j] + bias_hidden[(g) * n + j]))
+#define SUM(in, g) ((in)[j] + bias[(g)*n + j] + (hidden[(g)*n + j] + bias_hidden[(g)*n + j]))
 
 #define FORWARD(independent, real, squash, tangent) \
 	{ \
@@ -25,9 +25,10 @@ static double sigmoid(double x)
 		real *restrict kg = QL_PART(real, row->kept, 2), *restrict ko = QL_PART(real, row->kept, 3); \
 		real *restrict kc = QL_PART(real, row->kept, 4), *restrict h = row->h; \
 \
-		independent \
-		for (int64_t j = 0; j < n; j++) { \
-			real i = squash(SUM(ki, 0)), f = squash(SUM(kf, 1)), g = tangent(SUM(kg, 2)), o = squash(SUM(ko, 3)); \
+		independent for (int64_t j = 0; j < n; j++) \
+		{ \
+			real i = squash(SUM(ki, 0)), f = squash(SUM(kf, 1)), g = tangent(SUM(kg, 2)), \
+			     o = squash(SUM(ko, 3)); \
 			real c = f * before[j] + i * g; \
 \
 			ki[j] = i; \
@@ -50,8 +51,8 @@ static void forward_f64(const struct ql_cell_row *row) FORWARD(, double, sigmoid
 		real *restrict df = QL_PART(real, row->din, 1), *restrict dg = QL_PART(real, row->din, 2); \
 		real *restrict d_out = QL_PART(real, row->din, 3); \
 \
-		independent \
-		for (int64_t j = 0; j < n; j++) { \
+		independent for (int64_t j = 0; j < n; j++) \
+		{ \
 			real i = kept[j], f = kept[n + j], g = kept[2 * n + j], o = kept[3 * n + j]; \
 			real t = tangent(kept[4 * n + j]), up = dy[j] + dh[j]; \
 			real dc = carry[j] + up * o * (1 - t * t); \
@@ -63,11 +64,16 @@ static void forward_f64(const struct ql_cell_row *row) FORWARD(, double, sigmoid
 			carry[j] = dc * f; \
 		} \
 	}
-QL_SIMD(void, backward_f32, (const struct ql_cell_back *row), BACKWARD(QL_INDEPENDENT, float, ql_tanh))
-static void backward_f64(const struct ql_cell_back *row) BACKWARD(, double, tanh)
+	QL_SIMD(void, backward_f32, (const struct ql_cell_back *row), BACKWARD(QL_INDEPENDENT, float, ql_tanh)) static void backward_f64(const struct ql_cell_back *row)
+					BACKWARD(, double, tanh)
 
-static const struct ql_recurrent_cell cell = {.gates = 4, .width = 5, .c = true, .f32 = forward_f32, .f64 = forward_f64,
-	.back_f32 = backward_f32, .back_f64 = backward_f64};
+						static const struct ql_recurrent_cell cell = {.gates = 4,
+							.width = 5,
+							.c = true,
+							.f32 = forward_f32,
+							.f64 = forward_f64,
+							.back_f32 = backward_f32,
+							.back_f64 = backward_f64};
 
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 {

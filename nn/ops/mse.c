@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Mean squared error: mean((y - target)²), a number. The difference is computed anew for the gradient: nothing of the
- * operands' size is kept but the operands.
+ * Mean squared error: mean((y - target)²), a number. The gradient recomputes the difference, so that only the
+ * operands are saved.
  */
-#include "tensor/back.h"
+#include "tensor/autograd/back.h"
 #include "tensor/ops/ops.h"
 
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)

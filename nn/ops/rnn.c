@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * A plain recurrent layer (Elman 1990): h = act(x w_ih' + b_ih + h w_hh' + b_hh), act tanh or relu. Kept for backward: h.
+ * A plain recurrent layer (Elman 1990): h = act(x w_ih' + b_ih + h w_hh' + b_hh), act tanh or relu. Saved for
+ * backward: h.
  */
 #include <math.h>
 #include <string.h>
 
 #include "nn/recurrent.h"
-#include "tensor/vmath_act.h"
+#include "tensor/vmath/act.h"
 
 #define FORWARD(real, act) \
 	{ \
@@ -31,18 +32,20 @@
 		} \
 	}
 QL_SIMD(void, tanh_f32, (const struct ql_cell_row *row), FORWARD(float, ql_tanh(a)))
-static void tanh_f64(const struct ql_cell_row *row) FORWARD(double, tanh(a))
-QL_SIMD(void, tanh_back_f32, (const struct ql_cell_back *row), BACKWARD(float, 1 - h * h))
-static void tanh_back_f64(const struct ql_cell_back *row) BACKWARD(double, 1 - h * h)
-QL_SIMD(void, relu_f32, (const struct ql_cell_row *row), FORWARD(float, a < 0 ? 0 : a))
-static void relu_f64(const struct ql_cell_row *row) FORWARD(double, a < 0 ? 0 : a)
-QL_SIMD(void, relu_back_f32, (const struct ql_cell_back *row), BACKWARD(float, h > 0 ? 1.0f : 0.0f))
-static void relu_back_f64(const struct ql_cell_back *row) BACKWARD(double, h > 0 ? 1.0 : 0.0)
+static void tanh_f64(const struct ql_cell_row *row) FORWARD(double, tanh(a)) QL_SIMD(void, tanh_back_f32, (const struct ql_cell_back *row), BACKWARD(float, 1 - h * h)) static void tanh_back_f64(const struct ql_cell_back *row) BACKWARD(double,
+			1 - h * h) QL_SIMD(void, relu_f32, (const struct ql_cell_row *row), FORWARD(float, a < 0 ? 0 : a)) static void relu_f64(const struct ql_cell_row *row)
+					FORWARD(double, a < 0 ? 0 : a) QL_SIMD(void, relu_back_f32, (const struct ql_cell_back *row), BACKWARD(float, h > 0 ? 1.0f : 0.0f)) static void relu_back_f64(const struct
+								ql_cell_back *row) BACKWARD(double, h > 0 ? 1.0 : 0.0)
 
-static const struct ql_recurrent_cell tanh_cell = {.gates = 1, .width = 1, .f32 = tanh_f32, .f64 = tanh_f64,
-	.back_f32 = tanh_back_f32, .back_f64 = tanh_back_f64};
-static const struct ql_recurrent_cell relu_cell = {.gates = 1, .width = 1, .f32 = relu_f32, .f64 = relu_f64,
-	.back_f32 = relu_back_f32, .back_f64 = relu_back_f64};
+									static const
+								struct ql_recurrent_cell tanh_cell = {.gates = 1,
+									.width = 1,
+									.f32 = tanh_f32,
+									.f64 = tanh_f64,
+									.back_f32 = tanh_back_f32,
+									.back_f64 = tanh_back_f64};
+static const struct ql_recurrent_cell relu_cell = {
+	.gates = 1, .width = 1, .f32 = relu_f32, .f64 = relu_f64, .back_f32 = relu_back_f32, .back_f64 = relu_back_f64};
 
 static const struct ql_recurrent_cell *cell_of(const struct ql_call *call)
 {
@@ -75,8 +78,9 @@ const struct ql_op ql_op_rnn = {
 		.usage = "y, h = nn.rnn(x, h, w_ih, w_hh, b_ih, b_hh, {batchfirst=, states=, act=})",
 		.text = "A plain recurrent layer over whole sequences: h = act(x w_ih' + b_ih + h w_hh' + b_hh). " QL_RECURRENT_TEXT
 			"There is one gate. h (batch, hidden) is the state before the first step, the result h that after the last.",
-		.example = "y = nn.rnn(tensor.ones(1, 3, 1), tensor.zeros(1, 1), tensor.ones(1, 1), tensor.ones(1, 1), {act='relu'})\n"
-			   "print(y:view(3))  --> float32(3)  1  2  3",
+		.example =
+			"y = nn.rnn(tensor.ones(1, 3, 1), tensor.zeros(1, 1), tensor.ones(1, 1), tensor.ones(1, 1), {act='relu'})\n"
+			"print(y:view(3))  --> float32(3)  1  2  3",
 		.attrs = attrs},
 	.arity_min = 4,
 	.arity_max = 6,

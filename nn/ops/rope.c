@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Rotary position embedding (Su et al., "RoFormer", 2021) on neighbouring pairs, as in llama2: the pair x[2i], x[2i +
- * 1] of a row of d numbers at position p is turned by the angle p base^(-2i / d). The gradient is turned back. Angles,
- * sines and cosines are computed in double, once per position and pair.
+ * Rotary position embedding (Su et al., "RoFormer", 2021) on neighbouring pairs, as in llama2: the pair x[2i], x[2i
+ * + 1] of a row of d numbers at position p is rotated by the angle p base^(-2i / d). The gradient is rotated back.
+ * Angles, sines and cosines are computed in double, once per position and pair.
  */
 #include <math.h>
 #include <string.h>
 
-#include "tensor/back.h"
-#include "tensor/dense.h"
+#include "tensor/autograd/back.h"
+#include "tensor/loops/dense.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ops/ops.h"
 #include "tensor/parallel.h"
@@ -16,8 +16,8 @@
 #define CHUNK 16384 /* elements claimed at a time */
 #define BASE 10000
 
-/* y = x turned; c and s per pair, twice each, the first sine with its sign turned: of a difference beside a sum gcc 12 makes
- * fused instructions, whatever -ffp-contract says */
+/* y = x rotated. c and s are stored twice per pair, the first sine negated: gcc 12 fuses a difference next to a sum
+ * of the same operands even with -ffp-contract=off. */
 #define TURN(type, name) \
 	QL_SIMD(void, name, \
 		(int64_t n, const type *restrict x, const type *restrict c, const type *restrict s, type *restrict y), { \
@@ -32,7 +32,7 @@ TURN(double, turn_f64)
 struct job {
 	int variant;
 	bool wide;
-	int64_t d, positions, inner; /* rows of a position that lie together */
+	int64_t d, positions, inner; /* inner: adjacent rows with the same position */
 	const void *x, *table;       /* table: cosines (positions, d), then sines */
 	void *y;
 };
@@ -73,14 +73,14 @@ static void fill(const struct job *j, double base, double start, double directio
 	}
 }
 
-/* Axis of the positions: by default the last but one. */
+/* The axis of the positions, by default the second to last. */
 static enum ql_status position_axis(struct ql_ctx *ctx, const struct ql_call *call, int *axis)
 {
 	*axis = call->in[0]->rank - 2;
 	return ql_call_axis(ctx, call, "axis", axis);
 }
 
-/* y (allocated, any float dtype) = x turned by the call's angles times `direction` */
+/* y (allocated, any float dtype) = x rotated by the call's angles times `direction`. */
 static enum ql_status rotate(
 	struct ql_ctx *ctx, const struct ql_call *call, struct ql_tensor *x, struct ql_tensor *y, double direction)
 {

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- optim.adamw: Adam with a decay that is not mixed into the gradient.
+-- optim.adamw: Adam with decoupled weight decay.
 local _, internal = ...
-local adam = internal.import 'adam'
+local adam = internal.import 'nn/optim/adam'
 
 return {
 	name = 'adamw',

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- optim.sgd: gradient descent, with momentum and Nesterov's look ahead.
+-- optim.sgd: gradient descent with momentum or Nesterov momentum.
 local _, internal = ...
 
 return {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The range of the least squared error, of data that may change: batches are compared with the history by the divergence of
- * Kullback and Leibler between coarse histograms (eight cells per octave). When it exceeds 0.1 and what chance explains,
- * that is a drift: with that batch and the fifteen that follow, everything before counts half, so that after sixteen
- * batches 1/65536 of the old weight is left; cells below half a value are forgotten.
+ * The range of least squared error for data that may drift: batches are compared with the history by the
+ * Kullback-Leibler divergence of coarse histograms (eight cells per octave). A divergence above 0.1 and above what
+ * chance explains is a drift: that batch and the fifteen after it each halve the older weights, so after sixteen
+ * batches 1/65536 of the old weight is left; cells below half a value are dropped.
  */
 #include <math.h>
 #include <string.h>
 
-#include "quant/observer.h"
+#include "quant/ranges/observer.h"
 
 #define THRESHOLD 0.1
 #define HOLD 16
@@ -17,15 +17,17 @@ enum { DRIFTS, HEAT };
 
 extern const struct ql_observer_kind ql_observer_mse;
 
-/* Group of a cell under the window `low`, which is at or above the cells' own window. */
+/* The group of a cell in the window `low`, which is at or above the cell's own window. */
 static int group_of(const struct ql_ruler *r, int32_t own, int32_t low, int32_t cell)
 {
-	int32_t at = cell == 0 ? 0 : own + cell - low; /* cell under the new window, from 1; 0 and below: the last one */
+	int32_t at =
+		cell == 0 ? 0 : own + cell - low; /* cell under the new window, from 1; 0 and below: the last one */
 
 	return at <= 0 ? 0 : 1 + (at - 1) * 8 / r->per_octave;
 }
 
-/* D(batch || history) over groups; *used: groups that the batch meets. Half a value is added to every group. */
+/* D(batch || history) over groups; *used: number of groups with values of the batch. Every group gets half a value
+ * added. */
 static double divergence(const struct ql_ruler *r, const struct ql_histogram *h, const struct ql_tally *t, int *used)
 {
 	int32_t low = h->low > t->low ? h->low : t->low;
@@ -87,7 +89,8 @@ const struct ql_observer_kind ql_observer_adaptive = {
 		.text = "The best of minmax, percentile, entropy and mse by squared error, for data that may change: when a batch differs "
 			"much from those before, older values count half with it and with each of the fifteen batches behind it; "
 			"o:stats().drifts says how often that happened. Of one tensor the same as mse.",
-		.example = "o = quant.observer 'int8@adaptive'\nfor i = 1, 40 do o:update(tensor.randn(2000) * (i <= 20 and 8 or 1)) end\n"
+		.example =
+			"o = quant.observer 'int8@adaptive'\nfor i = 1, 40 do o:update(tensor.randn(2000) * (i <= 20 and 8 or 1)) end\n"
 			"lo, hi = o:range()\nprint(hi < 6, o:stats().drifts)  --> true 1"},
 	.floor = 0.5,
 	.update = update,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Moving averages of the smallest and the largest value of each batch: the first batch sets them, then
- * m += momentum (batch - m) (PyTorch's MovingAverageMinMaxObserver). Merged by the number of batches.
+ * m += momentum (batch - m) (PyTorch's MovingAverageMinMaxObserver). Merging weights by the number of batches.
  */
-#include "quant/observer.h"
+#include "quant/ranges/observer.h"
 
 enum { LO, HI, BATCHES };
 
@@ -44,7 +44,7 @@ const struct ql_observer_kind ql_observer_average = {
 		.text = "Moving averages of the smallest and the largest value of each batch: the first batch sets them, each further "
 			"one moves them by momentum (0.01) of the difference. Of one tensor the same as minmax.",
 		.example = "o = quant.observer{dtype='int8', observer='average', momentum=0.5}\n"
-			"o:update(tensor{0, 1})\no:update(tensor{0, 3})\nprint(o:range())  --> 0.0 2.0"},
+			   "o:update(tensor{0, 1})\no:update(tensor{0, 3})\nprint(o:range())  --> 0.0 2.0"},
 	.plain = true,
 	.update = update,
 	.merge = merge,

@@ -1,30 +1,35 @@
 /* SPDX-License-Identifier: MIT
- * The threshold whose codes lose the least information (TensorRT's algorithm: GTC 2017 s7310).
+ * The threshold with the least loss of information (TensorRT's algorithm: GTC 2017 s7310).
  *
- * Over a histogram of |x| with `bins` even bins: for every i from 128 to all, P is the first i bins with everything beyond
- * added to the last of them; Q is the first i bins without that, merged into the codes' levels (2^(b-1), or 2^b when all
- * values have one sign and the codes have none) and spread again over the bins that hold something. The last i with the
- * least divergence of Kullback and Leibler D(P || Q) is taken. Bin 0 counts like bin 1: zeros are free. With more levels than
- * bins each bin is a level of its own, and only what is cut off costs anything.
+ * Over a histogram of |x| with `bins` even bins: for every i from 128 to all, P is the first i bins with the weight
+ * of all others added to the last one; Q is the first i bins without that, merged into the codes' levels (2^(b-1),
+ * or 2^b for values of one sign and unsigned codes) and spread again over the nonempty bins. The result is the last
+ * i with the smallest Kullback-Leibler divergence D(P || Q). Bin 0 counts like bin 1: zeros cost nothing. With more
+ * levels than bins each bin is a level, and only clipping has a cost.
  *
- * A candidate that would cut off more than half of the values is none: where the values lie far from 0, the first bin that
- * holds something would be the best of all.
+ * Candidates that clip more than half of the values are excluded: for values far from 0, the first nonempty bin
+ * would be the best.
  *
- * D needs no walk over the bins: with running sums of h, of h log h and of bins that hold something, each level costs one
- * logarithm. Below, `all` is the weight of all bins and `kept` of the first i:
+ * D needs no loop over the bins: with running sums of h, of h log h and of the number of nonempty bins, each level
+ * costs one logarithm. `all` is the weight of all bins and `kept` that of the first i:
  *   D = (sum of p log p - sum over levels of their p log(mean of level)) / all - log all + log kept
  */
 #include <math.h>
 
-#include "quant/observer.h"
+#include "quant/ranges/observer.h"
 
 #define FIRST 128 /* bins of the shortest candidate */
-#define MOST 0.5  /* share that may be cut off: one bin alone always looks like itself */
-#define LEAST 4   /* values per level: of fewer there is no distribution to speak of, and all are kept */
+#define MOST 0.5  /* share that may be clipped: a single bin always equals itself */
+#define EMPTY 8   /* bins tested together; divides their number */
+#define LEAST 4   /* values per level: fewer are not a distribution, and nothing is clipped */
 
+/* Sums over the nonempty bins: most bins of a block of 32 values are empty, and adding 0 changes no bit. */
 struct sums {
-	const double *h; /* bins */
-	double *weight, *log, *held; /* bins + 1: sums over the bins before */
+	const double *h;      /* bins */
+	double *weight, *log; /* sums over the first nonempty bins */
+	double *at;           /* those bins */
+	double *held;         /* bins + 1: number of nonempty bins among the first ones */
+	int n_held;
 };
 
 static double xlogx(double x)
@@ -32,32 +37,65 @@ static double xlogx(double x)
 	return x > 0 ? x * log(x) : 0;
 }
 
-static void run_sums(struct sums *s, int bins)
+static bool is_empty(const double h[EMPTY])
 {
-	s->weight[0] = s->log[0] = s->held[0] = 0;
-	for (int i = 0; i < bins; i++) {
-		s->weight[i + 1] = s->weight[i] + s->h[i];
-		s->log[i + 1] = s->log[i] + xlogx(s->h[i]);
-		s->held[i + 1] = s->held[i] + (s->h[i] > 0);
-	}
+	return ((h[0] + h[1]) + (h[2] + h[3])) + ((h[4] + h[5]) + (h[6] + h[7])) == 0;
 }
 
-static double divergence(const struct sums *s, int bins, int i, int levels)
+static void run_sums(struct sums *s, int bins)
 {
-	double all = s->weight[bins], kept = s->weight[i], tail = all - kept, last = s->h[i - 1], cross = 0;
+	int n = 0;
+
+	s->weight[0] = s->log[0] = s->held[0] = 0;
+	for (int i = 0; i < bins; i++) {
+		if (i % EMPTY == 0 && is_empty(s->h + i)) {
+			for (int k = 1; k <= EMPTY; k++)
+				s->held[i + k] = n;
+			i += EMPTY - 1;
+			continue;
+		}
+		if (s->h[i] > 0) {
+			s->at[n] = i;
+			s->weight[n + 1] = s->weight[n] + s->h[i];
+			s->log[n + 1] = s->log[n] + xlogx(s->h[i]);
+			n++;
+		}
+		s->held[i + 1] = n;
+	}
+	s->n_held = n;
+}
+
+static double weight_before(const struct sums *s, int i)
+{
+	return s->weight[(int)s->held[i]];
+}
+
+/* The next candidate from i on: one that ends in a nonempty bin, or that includes all bins. */
+static int candidate(const struct sums *s, int i)
+{
+	double all = s->weight[s->n_held];
+
+	if (s->h[i - 1] != 0 || all - weight_before(s, i) <= 1e-9 * all)
+		return i;
+	return (int)s->at[(int)s->held[i]] + 1;
+}
+
+static double divergence(const struct sums *s, int i, int levels)
+{
+	double all = s->weight[s->n_held], kept = weight_before(s, i), tail = all - kept, last = s->h[i - 1], cross = 0;
 	int from = 0;
 
-	if (tail > MOST * all || (last == 0 && tail > 1e-9 * all))
+	if (tail > MOST * all)
 		return INFINITY;
 	for (int k = 0; k < levels; k++) {
 		int to = (int)(((int64_t)(k + 1) * i + levels - 1) / levels);
-		double held = s->held[to] - s->held[from], weight = s->weight[to] - s->weight[from];
+		double held = s->held[to] - s->held[from], weight = weight_before(s, to) - weight_before(s, from);
 
-		if (held > 0 && weight > 0)
+		if (weight > 0 && weight != held) /* the logarithm of 1 is 0 */
 			cross += (weight + (to == i ? tail : 0)) * log(weight / held);
 		from = to;
 	}
-	return (s->log[i] - xlogx(last) + xlogx(last + tail) - cross) / all - log(all) + log(kept);
+	return (s->log[(int)s->held[i]] - xlogx(last) + xlogx(last + tail) - cross) / all - log(all) + log(kept);
 }
 
 static int levels_of(const struct ql_view *v)
@@ -71,7 +109,8 @@ static void range(const struct ql_view *v, double *lo, double *hi)
 {
 	double most = fmax(fabs(v->cells.min), fabs(v->cells.max)), best = INFINITY, t = most;
 	int bins = v->rule->bins, levels = levels_of(v);
-	struct sums s = {v->room, v->room + bins, v->room + 2 * bins + 1, v->room + 3 * bins + 2};
+	struct sums s = {
+		v->room, v->room + bins, v->room + 2 * bins + 1, v->room + 3 * bins + 2, v->room + 4 * bins + 2, 0};
 
 	*lo = v->cells.min;
 	*hi = v->cells.max;
@@ -80,11 +119,11 @@ static void range(const struct ql_view *v, double *lo, double *hi)
 	if (v->even)
 		ql_even_bins(v->even, most, bins, v->room);
 	else
-		ql_cells_even(&v->cells, 0, most, true, bins, v->room);
+		ql_range_error_even(&v->cells, 0, most, true, bins, v->room);
 	v->room[0] = v->room[1];
 	run_sums(&s, bins);
-	for (int i = FIRST; i <= bins; i++) {
-		double d = divergence(&s, bins, i, levels);
+	for (int i = candidate(&s, FIRST); i <= bins; i = i < bins ? candidate(&s, i + 1) : i + 1) {
+		double d = divergence(&s, i, levels);
 
 		if (d <= best + 1e-12) {
 			best = d < best ? d : best;
@@ -103,8 +142,11 @@ const struct ql_observer_kind ql_observer_entropy = {
 			"2048 bins (bins=) with what 2^(bits-1) codes leave of it (2^bits where all values have one sign and the codes "
 			"none) and takes the least divergence. The range is -t..t, or what of it holds values. Made for activations at 8 "
 			"bits. Counts are exact for one tensor, and for batches of up to 262144 values together; of more, the bins are made of "
-			"finer ones. With more codes than bins every value is kept, as minmax does.",
-		.example = "x = tensor.linspace(-1, 1, 4096)\n"
+			"finer ones. With more codes than bins every value is kept, as minmax does. Two rules are not TensorRT's: all values are kept "
+			"where there are fewer than four for each code (for 128 codes and more: fewer than 512), and a threshold that would cut off "
+			"more than half of them is not considered (values far from 0, as 10 to 11, would all be cut off).",
+		.example =
+			"x = tensor.linspace(-1, 1, 4096)\n"
 			"print(('%.3f'):format(127 * x:quantize('int8@entropy'):qparams().scale:item()))  --> 1.000"},
 	.even = true,
 	.range = range,

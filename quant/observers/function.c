@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A function of the user's finds the range: the spec carries it (choose), observer.c calls it. This is its name and help.
+ * The observer of a user's function: the spec has the function (choose), interp/bind/observer.c calls it. This file
+ * has its name and help.
  */
-#include "quant/observer.h"
+#include "quant/ranges/observer.h"
 
-/* Stands in where no function can be called: smallest and largest value. */
+/* Used where no function can be called: minimum and maximum. */
 static void range(const struct ql_view *v, double *lo, double *hi)
 {
 	*lo = v->cells.min;
@@ -16,7 +17,7 @@ const struct ql_observer_kind ql_observer_function = {
 		.text = "A function of your own returns the range. It gets a histogram (counts, a list over even bins; edges, one more; lo, "
 			"hi, count, mean, std) and the spec, and is called once for each scale.",
 		.example = "f = function(h, spec) return h.lo / 2, h.hi / 2 end\n"
-			"q = tensor{-2,4}:quantize{dtype='int8', observer=f}\n"
-			"print(('%.3f'):format(127 * q:qparams().scale:item()))  --> 2.000"},
+			   "q = tensor{-2,4}:quantize{dtype='int8', observer=f}\n"
+			   "print(('%.3f'):format(127 * q:qparams().scale:item()))  --> 2.000"},
 	.range = range,
 };

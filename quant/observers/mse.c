@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The range of the least squared error over the histogram. Thresholds t on |x| from the largest value down, 3 % apart,
- * until what they cut off alone costs more than the best; then finer steps around the best one; where the codes need not
- * be symmetric, each end by itself. The ranges of minmax, percentile and entropy are candidates too, so none of them does
- * better on the data seen.
+ * The range of least squared error over the histogram. Tries thresholds t on |x| from the largest value down, 3 %
+ * apart, until clipping alone costs more than the best one; then finer steps around the best one; for codes that
+ * need not be symmetric, each end separately. The ranges of minmax, percentile and entropy are candidates too, so
+ * none of them is better on the observed data.
  */
 #include <math.h>
 
-#include "quant/observer.h"
+#include "quant/ranges/observer.h"
 
 #define STEPS 320 /* 0.97^320: a threshold of 1/17000 of the largest value */
 
@@ -19,14 +19,14 @@ struct search {
 
 static void try_range(struct search *s, double lo, double hi)
 {
-	const struct ql_cells *c = &s->v->cells;
+	const struct ql_range_error *c = &s->v->cells;
 	double error;
 
 	lo = fmax(lo, c->min);
 	hi = fmin(hi, c->max);
 	if (hi < lo || (hi == 0 && lo == 0))
 		return;
-	error = ql_cells_error(c, s->v->rule, lo, hi);
+	error = ql_range_error_of(c, s->v->rule, lo, hi);
 	if (error < s->error || s->error < 0) {
 		s->lo = lo;
 		s->hi = hi;
@@ -42,8 +42,8 @@ static void try_observer(struct search *s, const struct ql_observer_kind *kind)
 	try_range(s, lo, hi);
 }
 
-/* Squared error of the values beyond -t..t, were all others exact. */
-static double cut_off(const struct ql_cells *c, double t)
+/* The squared error of the values beyond -t..t if all others were exact. */
+static double cut_off(const struct ql_range_error *c, double t)
 {
 	double sum = 0;
 
@@ -65,7 +65,7 @@ static void coarse(struct search *s)
 	}
 }
 
-/* Both ends, or one of them, times 1 + k * step around the best of the time. */
+/* Tries both ends, or one of them, times 1 + k * step around the current best. */
 static void around(struct search *s, double step, int steps, bool move_lo, bool move_hi)
 {
 	double lo = s->lo, hi = s->hi;
@@ -105,6 +105,6 @@ const struct ql_observer_kind ql_observer_mse = {
 		.text = "The range of the least squared error, found by trying: the ranges of the other observers and several hundred "
 			"more, by the error that each gives on the histogram.",
 		.example = "x = tensor.randn(10000)\nx[1] = 100\n"
-			"print(x:error(x:quantize 'int4@mse').mse < x:error(x:quantize 'int4').mse)  --> true"},
+			   "print(x:error(x:quantize 'int4@mse').mse < x:error(x:quantize 'int4').mse)  --> true"},
 	.range = range,
 };

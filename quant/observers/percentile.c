@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The range that holds p percent of the values: for symmetric codes the least t with p percent of |x| <= t, else
- * (100 - p) / 2 percent are cut off at each end (onnxruntime's calibrator). Never beyond the values seen.
+ * The range that contains p percent of the values: for symmetric codes the smallest t with p percent of |x| <= t,
+ * else (100 - p) / 2 percent are clipped at each end (onnxruntime's calibrator). Never beyond the observed values.
  */
 #include <math.h>
 
-#include "quant/observer.h"
+#include "quant/ranges/observer.h"
 
-/* Least t with `weight` of |x| <= t: both ends walked inwards from the largest magnitude. */
-static double magnitude(const struct ql_cells *c, double weight)
+/* The smallest t with `weight` of |x| <= t: moves both ends inwards from the largest magnitude. */
+static double magnitude(const struct ql_range_error *c, double weight)
 {
 	double beyond = c->total - weight;
 	int i = 0, k = c->n - 1;
@@ -28,7 +28,7 @@ static double magnitude(const struct ql_cells *c, double weight)
 
 static void range(const struct ql_view *v, double *lo, double *hi)
 {
-	const struct ql_cells *c = &v->cells;
+	const struct ql_range_error *c = &v->cells;
 	double share = v->rule->p / 100, t;
 
 	if (v->rule->is_symmetric) {
@@ -36,10 +36,10 @@ static void range(const struct ql_view *v, double *lo, double *hi)
 		*lo = fmax(-t, c->min);
 		*hi = fmin(t, c->max);
 	} else {
-		*lo = fmax(ql_cells_quantile(c, (1 - share) / 2 * c->total, false), c->min);
-		*hi = fmin(ql_cells_quantile(c, (1 - share) / 2 * c->total, true), c->max);
+		*lo = fmax(ql_range_error_quantile(c, (1 - share) / 2 * c->total, false), c->min);
+		*hi = fmin(ql_range_error_quantile(c, (1 - share) / 2 * c->total, true), c->max);
 	}
-	/* values of one sign lie on one side of the other end */
+	/* values of one sign are all on one side of the other end */
 	*lo = fmin(*lo, c->max);
 	*hi = fmax(*hi, *lo);
 }
@@ -51,7 +51,7 @@ const struct ql_observer_kind ql_observer_percentile = {
 		.text = "The range that holds p percent of the values (above 50, at most 100; 99.99 when not given): of |x| for "
 			"symmetric specs, else with half of the rest cut off at each end. Never beyond the values seen.",
 		.example = "x = tensor.arange(1, 1000)\nx[1000] = 1e6\n"
-			"s = x:quantize{dtype='int8', observer='percentile', p=99}:qparams().scale:item()\n"
-			"print(math.abs(127 * s - 990) < 2)  --> true"},
+			   "s = x:quantize{dtype='int8', observer='percentile', p=99}:qparams().scale:item()\n"
+			   "print(math.abs(127 * s - 990) < 2)  --> true"},
 	.range = range,
 };

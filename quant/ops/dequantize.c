@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * q:dequantize() and q:codes().
  */
-#include "quant/quantize.h"
+#include "quant/ranges/quantize.h"
 
-#include "tensor/back.h"
+#include "tensor/autograd/back.h"
+#include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
 
 static enum ql_status dequantize(struct ql_ctx *ctx, struct ql_call *call)

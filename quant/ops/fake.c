@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: MIT
- * x:fake(spec): the values that quantizing would leave, as floats; the gradient passes straight through where x lies
- * inside the range of the codes, ends included, by the integer before it is clamped:
+ * x:fake(spec): quantizes and dequantizes in floats; the gradient passes straight through where x is inside the
+ * range of the codes, including the ends, by the integer before clamping:
  *   y = (sat(rne(x / s) + z) - z) s     dx = dy [qmin <= rne(x / s) + z <= qmax]
- * One pass writes y and, when a gradient is wanted, the mask (a byte per element). The schemes that are not affine go
- * through codes; there the mask is |x| <= scale for log and |x| <= 1 for binary (BinaryNet, arXiv 1602.02830).
+ * One pass writes y and, if a gradient is required, the mask (a byte per element). Schemes that are not affine go
+ * through codes, with the mask |x| <= scale for log and |x| <= 1 for binary (BinaryNet, arXiv 1602.02830).
  */
-#include "quant/quantize.h"
+#include "quant/ranges/quantize.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "tensor/back.h"
+#include "tensor/autograd/back.h"
 #include "tensor/codec.h"
+#include "tensor/grain.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 #define PIECE 4096
-#define NEAREST 0x1.8p23f /* added and taken off: rounds half to even, |v| < 2^22 */
+#define NEAREST 0x1.8p23f /* adding and subtracting it rounds half to even for |v| < 2^22 */
 
-/* One element: the code without its zero point, between lo and hi; a value just outside of them when it is beyond. */
+/* One element: the code without its zero point in lo..hi, or a value just outside if it exceeds them. */
 #define UNCLAMPED(scale_of, lo_of, hi_of) \
 	float v = x[i] / (scale_of); \
-	float low = (lo_of) - 1; \
+	float low = (lo_of)-1; \
 	float high = (hi_of) + 1; \
 \
 	v = v < low ? low : v > high ? high : v == v ? v : 0; \
@@ -31,13 +32,15 @@
 	float c = v < (lo_of) ? (lo_of) : v > (hi_of) ? (hi_of) : v; \
 	y[i] = c * (scale_of);
 
-QL_SIMD(void, row_masked, (const float *restrict x, int64_t n, float scale, float lo, float hi, float *restrict y,
-	uint8_t *restrict mask), {
-	for (int64_t i = 0; i < n; i++) {
-		UNCLAMPED(scale, lo, hi)
-		mask[i] = c == v && x[i] == x[i];
-	}
-})
+QL_SIMD(void, row_masked,
+	(const float *restrict x, int64_t n, float scale, float lo, float hi, float *restrict y,
+		uint8_t *restrict mask),
+	{
+		for (int64_t i = 0; i < n; i++) {
+			UNCLAMPED(scale, lo, hi)
+			mask[i] = c == v && x[i] == x[i];
+		}
+	})
 
 QL_SIMD(void, row_plain, (const float *restrict x, int64_t n, float scale, float lo, float hi, float *restrict y), {
 	for (int64_t i = 0; i < n; i++) {
@@ -45,31 +48,35 @@ QL_SIMD(void, row_plain, (const float *restrict x, int64_t n, float scale, float
 	}
 })
 
-QL_SIMD(void, each_masked, (const float *restrict x, int64_t n, const float *restrict scale, const float *restrict lo,
-	const float *restrict hi, float *restrict y, uint8_t *restrict mask), {
-	for (int64_t i = 0; i < n; i++) {
-		UNCLAMPED(scale[i], lo[i], hi[i])
-		mask[i] = c == v && x[i] == x[i];
-	}
-})
+QL_SIMD(void, each_masked,
+	(const float *restrict x, int64_t n, const float *restrict scale, const float *restrict lo,
+		const float *restrict hi, float *restrict y, uint8_t *restrict mask),
+	{
+		for (int64_t i = 0; i < n; i++) {
+			UNCLAMPED(scale[i], lo[i], hi[i])
+			mask[i] = c == v && x[i] == x[i];
+		}
+	})
 
-QL_SIMD(void, each_plain, (const float *restrict x, int64_t n, const float *restrict scale, const float *restrict lo,
-	const float *restrict hi, float *restrict y), {
-	for (int64_t i = 0; i < n; i++) {
-		UNCLAMPED(scale[i], lo[i], hi[i])
-	}
-})
+QL_SIMD(void, each_plain,
+	(const float *restrict x, int64_t n, const float *restrict scale, const float *restrict lo,
+		const float *restrict hi, float *restrict y),
+	{
+		for (int64_t i = 0; i < n; i++) {
+			UNCLAMPED(scale[i], lo[i], hi[i])
+		}
+	})
 
 struct job {
 	struct ql_grain g;
 	const float *x, *scale, *lo, *hi; /* lo, hi: codes without zero points, one per scale */
 	float *y;
-	uint8_t *mask; /* NULL: not wanted */
+	uint8_t *mask;  /* NULL: not wanted */
 	int64_t pieces; /* per row */
 	int variant;
 };
 
-/* n elements at `at` under scale s, or scales s.. */
+/* Processes n elements at `at` under scale s, or scales s and following. */
 static void run(const struct job *j, int64_t at, int64_t n, int64_t s)
 {
 	const float *x = j->x + at;
@@ -90,7 +97,8 @@ static void body(void *arg, int64_t begin, int64_t end)
 	const struct job *j = arg;
 
 	for (int64_t i = begin; i < end; i++) {
-		int64_t row = i / j->pieces, column = i % j->pieces * PIECE, stop = ql_min64(column + PIECE, j->g.row), length;
+		int64_t row = i / j->pieces, column = i % j->pieces * PIECE, stop = ql_min64(column + PIECE, j->g.row),
+			length;
 
 		while (column < stop) {
 			int64_t s = ql_grain_scale(&j->g, row, column, &length), n = ql_min64(length, stop - column);
@@ -101,12 +109,15 @@ static void body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
-/* y of x under the params of codes of `dtype` */
+/* Computes y of x with params q for codes of `dtype`. */
 static enum ql_status affine(struct ql_ctx *ctx, const struct ql_qparams *q, unsigned dtype, struct ql_tensor *x,
 	struct ql_tensor *y, uint8_t *mask)
 {
 	struct job j = {.g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block),
-		.x = ql_tensor_data(x), .y = ql_tensor_data(y), .mask = mask, .variant = ctx->kernels->simd->variant};
+		.x = ql_tensor_data(x),
+		.y = ql_tensor_data(y),
+		.mask = mask,
+		.variant = ctx->kernels->simd->variant};
 	int64_t n = ql_tensor_nelem(q->scale);
 	float *numbers = ql_scratch_array(ctx, n, 3 * sizeof(*numbers));
 
@@ -138,14 +149,15 @@ static void mask_within(const struct ql_tensor *x, const struct ql_qparams *q, u
 
 	for (int64_t r = 0; r < g.rows; r++)
 		for (int64_t c = 0; c < g.row; c++) {
-			double most = q->codes.bits == 1 ? 1 : ql_tensor_at_f64(q->scale, ql_grain_scale(&g, r, c, &length));
+			double most =
+				q->codes.bits == 1 ? 1 : ql_tensor_at_f64(q->scale, ql_grain_scale(&g, r, c, &length));
 
 			mask[r * g.row + c] = fabs((double)v[r * g.row + c]) <= most;
 		}
 }
 
-static enum ql_status through_codes(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x,
-	struct ql_tensor **y, uint8_t *mask)
+static enum ql_status through_codes(
+	struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_tensor **y, uint8_t *mask)
 {
 	struct ql_tensor *codes = NULL;
 	enum ql_status status = ql_quantize(ctx, x, spec, &codes);
@@ -155,7 +167,7 @@ static enum ql_status through_codes(struct ql_ctx *ctx, const struct ql_spec *sp
 	if (!status && mask && codes->q)
 		mask_within(x, codes->q, mask);
 	else if (!status && mask)
-		memset(mask, 1, (size_t)ql_tensor_nelem(x)); /* a float dtype keeps every value */
+		memset(mask, 1, (size_t)ql_tensor_nelem(x)); /* a float dtype clips nothing */
 	ql_tensor_release(ctx, codes);
 	return status;
 }
@@ -177,8 +189,8 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
-static enum ql_status compute(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_tensor **y,
-	uint8_t *mask)
+static enum ql_status compute(
+	struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_tensor **y, uint8_t *mask)
 {
 	struct ql_qparams *q = NULL;
 	enum ql_status status;
@@ -295,7 +307,8 @@ const struct ql_op ql_op_fake = {
 		.text = "Fake quantization: the floats that x:quantize(spec):dequantize() would give, bit for bit, in the dtype of x. The "
 			"gradient passes straight through where x lies inside the range of the codes (ends included) and is 0 where it "
 			"was clipped. The scale is not learned: quant.lsq does that.",
-		.example = "x = tensor{-3, 0.4, 1, grad=true}\ny = x:fake{dtype='int8', scale=0.01}\n"
+		.example =
+			"x = tensor{-3, 0.4, 1, grad=true}\ny = x:fake{dtype='int8', scale=0.01}\n"
 			"print(y)  --> float32(3)  -1.2800   0.4000   1.0000\ny:sum():backward()\nprint(x:grad())  --> float32(3)  0  1  1",
 		.attrs = attrs},
 	.arity_min = 1,

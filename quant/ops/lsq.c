@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: MIT
  * quant.lsq(x, scale): quantization with a learned step size (LSQ, arXiv 1902.08153), and with a learned zero point
- * (PyTorch's _fake_quantize_learnable). With u = x / s, codes lo..hi without the zero point, r = clamp(rne(u), lo, hi):
+ * (PyTorch's _fake_quantize_learnable). With u = x / s, codes lo..hi without the zero point, r = clamp(rne(u), lo,
+ * hi):
  *   y = r s
  *   dx = dy where x is inside, else 0
  *   ds = sum of dy (inside: r - u, below: lo, above: hi) / sqrt(N hi_code)
  *   dz = sum of dy (inside: 0, else -s) / sqrt(N hi_code)
- * Inside is lo <= u <= hi; with a zero point lo <= rne(u) <= hi, as in fake. N: values per scale. Sums are taken in double
- * over fixed pieces and joined in order: the same bits on any number of threads.
+ * Inside is lo <= u <= hi; with a zero point lo <= rne(u) <= hi, as in fake. N: values per scale. Sums are computed
+ * in double over fixed pieces and joined in order: the same bits for any number of threads.
  *
- * Signed codes are -(2^(b-1)-1) .. 2^(b-1)-1, but of 3 bits and less -2^(b-1) .. 2^(b-1)-1; so are those with a zero point.
+ * Signed codes are -(2^(b-1)-1) .. 2^(b-1)-1, but with 3 bits or less, or with a zero point, -2^(b-1) .. 2^(b-1)-1.
  */
 #include <math.h>
 #include <string.h>
 
-#include "quant/quantize.h"
-#include "tensor/back.h"
-#include "tensor/codec.h"
+#include "quant/ranges/quantize.h"
+#include "tensor/autograd/back.h"
+#include "tensor/grain.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 #define PIECE 4096 /* elements under one scale, or rows of columns with about as many */
-#define FLOOR 1e-8 /* least scale: training may push it below 0 */
+#define FLOOR 1e-8 /* smallest scale: training may make it negative */
 #define NEAREST_float 0x1.8p23f
 #define NEAREST_double 0x1.8p52
 
-/* Codes without zero point under one scale, all in the dtype of the computation. */
+/* Parameters of one scale in the dtype of the computation; codes without zero point. */
 #define STEPS(type) \
 	struct type##_step { \
 		type scale, lo, hi; \
-		bool rounded; /* x is inside by its integer */ \
+		bool rounded; /* the rounded x decides whether it is inside */ \
 	};
 STEPS(float)
 STEPS(double)
 
-/* u clamped so that it can be rounded, its integer, and that within the codes */
+/* u clamped so that it can be rounded, its integer, and the integer clamped to the codes */
 #define CODE(type) \
 	type u = x[i] / p.scale; \
 	type v = u < p.lo - 1 ? p.lo - 1 : u > p.hi + 1 ? p.hi + 1 : u == u ? u : 0; \
@@ -53,12 +54,13 @@ STEPS(double)
 
 /* Sums of eight lanes, joined in order; `step` elements apart are one lane. */
 #define ROWS(type) \
-	QL_SIMD(void, forward_##type, (const type *restrict x, int64_t count, struct type##_step p, type *restrict y), { \
-		for (int64_t i = 0; i < count; i++) { \
-			CODE(type) \
-			y[i] = r * p.scale; \
-		} \
-	}) \
+	QL_SIMD(void, forward_##type, (const type *restrict x, int64_t count, struct type##_step p, type *restrict y), \
+		{ \
+			for (int64_t i = 0; i < count; i++) { \
+				CODE(type) \
+				y[i] = r * p.scale; \
+			} \
+		}) \
 	QL_SIMD(void, backward_##type, (const type *restrict x, const type *restrict g, int64_t count, \
 		struct type##_step p, type *restrict dx, double *ds, double *dz), { \
 		double a[LANES]; \
@@ -94,17 +96,19 @@ STEPS(double)
 ROWS(float)
 ROWS(double)
 
-/* A row whose elements have a scale each; sums go to one place per element. */
+/* A row with a scale and a sum per element. */
 #define STEP_AT(type) struct type##_step p = {(type)scale[i], (type)lo[i], (type)hi[i], rounded};
 #define COLUMNS(type) \
-	QL_SIMD(void, forward_each_##type, (const type *restrict x, int64_t count, const double *restrict scale, \
-		const double *restrict lo, const double *restrict hi, bool rounded, type *restrict y), { \
-		for (int64_t i = 0; i < count; i++) { \
-			STEP_AT(type) \
-			CODE(type) \
-			y[i] = r * p.scale; \
-		} \
-	}) \
+	QL_SIMD(void, forward_each_##type, \
+		(const type *restrict x, int64_t count, const double *restrict scale, const double *restrict lo, \
+			const double *restrict hi, bool rounded, type *restrict y), \
+		{ \
+			for (int64_t i = 0; i < count; i++) { \
+				STEP_AT(type) \
+				CODE(type) \
+				y[i] = r * p.scale; \
+			} \
+		}) \
 	QL_SIMD(void, backward_each_##type, (const type *restrict x, const type *restrict g, int64_t count, \
 		const double *restrict scale, const double *restrict lo, const double *restrict hi, bool rounded, \
 		type *restrict dx, double *restrict ds, double *restrict dz), { \
@@ -139,7 +143,8 @@ struct job {
 		type *out = (type *)j->out + at; \
 \
 		if (j->dy) \
-			backward_##type[j->variant](x, (const type *)j->dy + at, count, p, out, &j->ds[sum], &j->dz[sum]); \
+			backward_##type[j->variant]( \
+				x, (const type *)j->dy + at, count, p, out, &j->ds[sum], &j->dz[sum]); \
 		else \
 			forward_##type[j->variant](x, count, p, out); \
 	}
@@ -153,8 +158,8 @@ RUN(double)
 		type *out = (type *)j->out + at; \
 \
 		if (j->dy) \
-			backward_each_##type[j->variant](x, (const type *)j->dy + at, j->g.row, j->scale, j->lo, j->hi, j->rounded, \
-				out, j->ds + sum, j->dz + sum); \
+			backward_each_##type[j->variant](x, (const type *)j->dy + at, j->g.row, j->scale, j->lo, \
+				j->hi, j->rounded, out, j->ds + sum, j->dz + sum); \
 		else \
 			forward_each_##type[j->variant](x, j->g.row, j->scale, j->lo, j->hi, j->rounded, out); \
 	}
@@ -176,11 +181,12 @@ static void body(void *arg, int64_t begin, int64_t end)
 	for (int64_t i = begin; i < end; i++) {
 		int64_t row = i / j->pieces, column = i % j->pieces * j->piece, length;
 
-		run(j, row * j->g.row + column, ql_min64(j->piece, j->g.row - column), ql_grain_scale(&j->g, row, column, &length), i);
+		run(j, row * j->g.row + column, ql_min64(j->piece, j->g.row - column),
+			ql_grain_scale(&j->g, row, column, &length), i);
 	}
 }
 
-/* The last axis has the scales: each element another. */
+/* Scales along the last axis: one per element of a row. */
 static void columns_body(void *arg, int64_t begin, int64_t end)
 {
 	const struct job *j = arg;
@@ -212,8 +218,8 @@ static enum ql_status go(struct ql_ctx *ctx, struct job *j, int64_t *sums)
 	}
 	if (n == 0)
 		return QL_OK;
-	return ql_parallel_for(ctx, count, columns ? 4 : ql_max64(1, 65536 / ql_max64(1, ql_min64(PIECE, j->g.row))),
-		n, columns ? columns_body : body, j);
+	return ql_parallel_for(ctx, count, columns ? 4 : ql_max64(1, 65536 / ql_max64(1, ql_min64(PIECE, j->g.row))), n,
+		columns ? columns_body : body, j);
 }
 
 /* ---- numbers ---- */
@@ -232,7 +238,7 @@ static struct range range_of(const struct ql_call *call)
 	return (struct range){bits, is_signed ? bits <= 3 || zero ? -top - 1 : -top : 0, top};
 }
 
-/* axis as the caller gave it, 0-based; -1: one scale */
+/* Reads the axis, 0-based; -1: one scale. */
 static enum ql_status axis_of(struct ql_ctx *ctx, const struct ql_call *call, int *axis)
 {
 	*axis = -1;
@@ -273,7 +279,8 @@ static enum ql_status check_numbers(struct ql_ctx *ctx, const struct ql_call *ca
 	char text[QL_SHAPE_TEXT];
 
 	if (!ql_dtype_is_float(t->dtype) || t->q)
-		return ql_fail(ctx, QL_ERR_DTYPE, "lsq: %s: wanted plain floats, got %s", what, ql_tensor_text(t, text));
+		return ql_fail(
+			ctx, QL_ERR_DTYPE, "lsq: %s: wanted plain floats, got %s", what, ql_tensor_text(t, text));
 	if (axis < 0 ? ql_tensor_nelem(t) == 1 : t->rank == 1 && t->shape[0] == x->shape[axis])
 		return QL_OK;
 	return ql_fail(ctx, QL_ERR_SHAPE, "lsq: %s: wanted %lld number%s, one for %s, got shape %s", what,
@@ -302,7 +309,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-/* gives t contiguous in the dtype of the computation */
+/* Gives t contiguous in the dtype of the computation. */
 static enum ql_status dense(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
 {
 	if (t->dtype == dtype && ql_tensor_is_contiguous(t)) {
@@ -343,9 +350,9 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 
 /* ---- backward ---- */
 
-/* Sums of the pieces, in order, into one number per scale; times `by`, and by -scale for the zero points. */
-static struct ql_tensor *joined(struct ql_back *b, int operand, const struct job *j, const double *part, int64_t sums,
-	double by)
+/* Adds the sums of the pieces, in order, to one number per scale, times `by`, and times -scale for the zero points. */
+static struct ql_tensor *joined(
+	struct ql_back *b, int operand, const struct job *j, const double *part, int64_t sums, double by)
 {
 	const struct ql_result *is = ql_back_shape(b, operand);
 	int64_t n = j->g.scales, length;
@@ -358,7 +365,8 @@ static struct ql_tensor *joined(struct ql_back *b, int operand, const struct job
 		return NULL;
 	memset(sum, 0, (size_t)n * sizeof(*sum));
 	for (int64_t i = 0; i < sums; i++)
-		sum[j->g.kind == QL_GRAIN_COLUMN ? i % j->g.row : ql_grain_scale(&j->g, i / j->pieces, 0, &length)] += part[i];
+		sum[j->g.kind == QL_GRAIN_COLUMN ? i % j->g.row : ql_grain_scale(&j->g, i / j->pieces, 0, &length)] +=
+			part[i];
 	for (int64_t s = 0; s < n; s++)
 		((double *)ql_tensor_data(t))[s] = sum[s] * by * (operand == 2 ? -j->scale[s] : 1);
 	return t;
@@ -376,7 +384,8 @@ static enum ql_status backward(struct ql_back *b)
 {
 	bool zero = b->node->n_in > 2;
 	unsigned dtype = ql_back_shape(b, 0)->dtype == QL_float64 ? QL_float64 : QL_float32;
-	struct ql_tensor *x = owned_dense(b, ql_back_in(b, 0), dtype), *g = owned_dense(b, ql_back_grad(b, 0), dtype), *dx = NULL;
+	struct ql_tensor *x = owned_dense(b, ql_back_in(b, 0), dtype), *g = owned_dense(b, ql_back_grad(b, 0), dtype),
+			 *dx = NULL;
 	struct job j = {.wide = dtype == QL_float64};
 	double factor, count;
 	int64_t sums;
@@ -411,7 +420,8 @@ static const struct ql_attr attrs[] = {
 	{"bits", QL_ATTR_INT, 0, NULL, "of the codes, 2 to 16 (default 8)"},
 	{"signed", QL_ATTR_BOOL, 0, NULL, "codes with a sign (default true)"},
 	{"axis", QL_ATTR_AXIS, 0, NULL, "one scale per index of this axis (default: one for the tensor)"},
-	{"features", QL_ATTR_INT, 0, NULL, "N of the gradient's factor 1 / sqrt(N * largest code): for activations the values of "
+	{"features", QL_ATTR_INT, 0, NULL,
+		"N of the gradient's factor 1 / sqrt(N * largest code): for activations the values of "
 		"one sample (default: all values under a scale)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
@@ -426,8 +436,8 @@ const struct ql_op ql_op_lsq = {
 			"point from -2^(bits-1); unsigned 0 to 2^bits-1. The gradient of the scale carries the factor 1 / sqrt(N * largest "
 			"code). A scale below 1e-8 counts as 1e-8. A good start is 2 * mean|x| / sqrt(largest code).",
 		.example = "s = tensor{0.5, grad=true}\nx = tensor{-3, 0.3, 1, 9}\ny = x:lsq(s, {bits=3})\n"
-			"print(y)  --> float32(4)  -2.0000   0.5000   1.0000   1.5000\ny:sum():backward()\n"
-			"print(('%.4f'):format(s:grad():item()))  --> -0.1732",
+			   "print(y)  --> float32(4)  -2.0000   0.5000   1.0000   1.5000\ny:sum():backward()\n"
+			   "print(('%.4f'):format(s:grad():item()))  --> -0.1732",
 		.attrs = attrs},
 	.arity_min = 2,
 	.arity_max = 3,

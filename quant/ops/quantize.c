@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * x:quantize(spec) and q:requantize(spec).
  */
-#include "quant/quantize.h"
-#include "quant/rescale.h"
+#include "quant/ranges/quantize.h"
+#include "quant/integer/rescale.h"
 
-#include "tensor/back.h"
+#include "tensor/autograd/back.h"
+#include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
 
 static const struct ql_attr attrs[] = {
@@ -54,7 +55,7 @@ const struct ql_op ql_op_quantize = {
 	.backward = ql_backward_same,
 };
 
-/* Codes times the ratio of the scales in fixed point. */
+/* Multiplies codes by the ratio of the scales in fixed point. */
 static enum ql_status requantize_fixed(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec)
 {
 	struct ql_tensor *x = call->in[0];
@@ -62,7 +63,8 @@ static enum ql_status requantize_fixed(struct ql_ctx *ctx, struct ql_call *call,
 	enum ql_status status;
 
 	if (!x->q->scheme->affine || x->q->block || spec->axis || spec->block)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "requantize: rounding: wanted affine codes without blocks and one scale for the "
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"requantize: rounding: wanted affine codes without blocks and one scale for the "
 			"result, got others");
 	call->path = ql_requant_path("integer", spec->requant);
 	call->kernel = "requantize_int";
@@ -74,7 +76,7 @@ static enum ql_status requantize_fixed(struct ql_ctx *ctx, struct ql_call *call,
 	return status ? status : ql_rescale_write(ctx, &ql_rescale_one, spec->requant, x, NULL, call->out[0]);
 }
 
-/* The values, decoded, quantized again: the same bits as dequantize and quantize; or in fixed point. */
+/* Decodes and quantizes again, with the same bits as dequantize and quantize; or in fixed point. */
 static enum ql_status requantize(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_spec *spec = ql_call_attr(call, "spec")->spec;
@@ -84,7 +86,8 @@ static enum ql_status requantize(struct ql_ctx *ctx, struct ql_call *call)
 	call->path = ql_dtype_name(spec->dtype);
 	call->kernel = kernel_of(ctx, spec);
 	if (!x->q)
-		return ql_fail(ctx, QL_ERR_DTYPE, "requantize: wanted a quantized tensor, got plain %s; use :quantize()",
+		return ql_fail(ctx, QL_ERR_DTYPE,
+			"requantize: wanted a quantized tensor, got plain %s; use :quantize()",
 			ql_dtype_name(x->dtype));
 	if (spec->requant)
 		return requantize_fixed(ctx, call, spec);
@@ -104,7 +107,8 @@ const struct ql_op ql_op_requantize = {
 		.usage = "q:requantize(spec)",
 		.text = "The same values under another spec; equal, bit for bit, to q:dequantize():quantize(spec). With rounding= in the spec "
 			"codes are multiplied in fixed point: help 'requantization'.",
-		.example = "q = tensor{-1,1}:quantize 'int16'\nprint(q:requantize('int8'):codes())  --> int8(2)  -127   127",
+		.example =
+			"q = tensor{-1,1}:quantize 'int16'\nprint(q:requantize('int8'):codes())  --> int8(2)  -127   127",
 		.attrs = attrs},
 	.arity_min = 1,
 	.arity_max = 1,

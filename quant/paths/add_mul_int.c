@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * add, sub and mul with out=spec: codes in, codes out. With M = (float)((double)s / s_out):
- * add: y = sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z)
- * sub: the same with a minus
- * mul: y = sat(rint((float)((qa - za) * (qb - zb)) * (float)((double)sa * sb / s_out)) + z)
- * In fixed point (fixed.h) a sum is that of TensorFlow Lite: both operands 2^left times finer than twice the larger scale, each
- * rescaled to it, added, and rescaled to the result.
+ * add, sub and mul with out=spec: codes in, codes out. With M = (float)((double)s / s_out): add: y =
+ * sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z) sub: the same with a minus
+ *      with act='relu' the lowest code is the zero point: the codes of a relu after the sum
+ * mul: y = sat(rint((float)((qa - za) * (qb - zb)) * (float)((double)sa * sb / s_out)) + z) In fixed point
+ * (quant/integer/fixed.h) a sum is that of TensorFlow Lite: both operands, shifted left by `left` bits, are
+ * rescaled to twice the larger scale, added, and rescaled to the result.
  */
-#include "quant/rescale.h"
+#include "quant/integer/rescale.h"
 
 #include <math.h>
 
@@ -59,16 +59,18 @@ static int64_t add_fixed(const struct ql_rescale_fixed *f, int32_t a, int32_t b)
 {
 	int64_t one = (int64_t)1 << f->left;
 
-	return ql_fixed_times(f->rule, false, ql_fixed_times(f->rule, false, a * one, f->m[0]) +
-		ql_fixed_times(f->rule, false, b * one, f->m[1]), f->m[2]);
+	return ql_fixed_times(f->rule, false,
+		ql_fixed_times(f->rule, false, a * one, f->m[0]) + ql_fixed_times(f->rule, false, b * one, f->m[1]),
+		f->m[2]);
 }
 
 static int64_t sub_fixed(const struct ql_rescale_fixed *f, int32_t a, int32_t b)
 {
 	int64_t one = (int64_t)1 << f->left;
 
-	return ql_fixed_times(f->rule, false, ql_fixed_times(f->rule, false, a * one, f->m[0]) -
-		ql_fixed_times(f->rule, false, b * one, f->m[1]), f->m[2]);
+	return ql_fixed_times(f->rule, false,
+		ql_fixed_times(f->rule, false, a * one, f->m[0]) - ql_fixed_times(f->rule, false, b * one, f->m[1]),
+		f->m[2]);
 }
 
 static void mul_multipliers(struct ql_rescale_fixed *f, double unit)
@@ -81,9 +83,17 @@ static int64_t mul_fixed(const struct ql_rescale_fixed *f, int32_t a, int32_t b)
 	return ql_fixed_times(f->rule, f->wide, (int64_t)a * b, f->m[0]);
 }
 
-static const struct ql_rescale add = {add_real, add_units, add_multipliers, add_fixed};
-static const struct ql_rescale subtract = {sub_real, sub_units, add_multipliers, sub_fixed};
-static const struct ql_rescale mul = {mul_real, mul_units, mul_multipliers, mul_fixed};
+static float relu_real(const struct ql_rescale_rows *r, int64_t i)
+{
+	float v = add_real(r, i);
+
+	return v > 0 ? v : 0;
+}
+
+static const struct ql_rescale add = {add_real, add_units, add_multipliers, add_fixed, false};
+static const struct ql_rescale add_relu = {relu_real, add_units, add_multipliers, add_fixed, true};
+static const struct ql_rescale subtract = {sub_real, sub_units, add_multipliers, sub_fixed, false};
+static const struct ql_rescale mul = {mul_real, mul_units, mul_multipliers, mul_fixed, false};
 
 static bool match(struct ql_call *call, const char **reason)
 {
@@ -94,6 +104,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const struct
 {
 	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
 	const struct ql_result *r = &call->result[0];
+	bool sum = f == &add || f == &add_relu;
 	float range[2] = {0, 0};
 	enum ql_status status = ql_tensor_new(ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
 
@@ -103,9 +114,12 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const struct
 		status = ql_rescale_range(ctx, f, call->in[0], call->in[1], r->rank, r->shape, range);
 	if (!status)
 		status = ql_rescale_params(ctx, spec, range, r->rank, r->shape, &call->out[0]->q);
-	if (!status && (f == &add || !spec->requant) && ql_rescale_is_bytes(call->in[0], call->in[1], call->out[0]))
-		return ql_rescale_bytes(ctx, f == &add ? QL_RESCALE_ADD : f == &mul ? QL_RESCALE_MUL : QL_RESCALE_SUB, f, spec->requant,
-			call->in[0], call->in[1], call->out[0]);
+	if (!status && (sum || !spec->requant) && ql_rescale_is_bytes(call->in[0], call->in[1], call->out[0]))
+		return ql_rescale_bytes(ctx,
+			sum         ? QL_RESCALE_ADD
+			: f == &mul ? QL_RESCALE_MUL
+				    : QL_RESCALE_SUB,
+			f, spec->requant, call->in[0], call->in[1], call->out[0]);
 	if (!status)
 		status = ql_rescale_write(ctx, f, spec->requant, call->in[0], call->in[1], call->out[0]);
 	return status;
@@ -113,7 +127,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const struct
 
 static enum ql_status eval_add(struct ql_ctx *ctx, struct ql_call *call)
 {
-	return run(ctx, call, &add, "add_int");
+	return run(ctx, call, ql_call_attr(call, "act") ? &add_relu : &add, "add_int");
 }
 
 static enum ql_status eval_mul(struct ql_ctx *ctx, struct ql_call *call)

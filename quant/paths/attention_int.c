@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT
- * nn.attention of codes with out=. For a query and its keys j, all sums exact:
+ * nn.attention of codes with out=. For a query and its keys j, with exact sums:
  *   s_j = sum over d of (q - zq)(k_j - zk)          32 bits where they fit, else 64
- *   e_j = exp(-(max s - s_j) sq sk scale)            in integers (decay.h), 2^24 for the largest
+ *   e_j = exp(-(max s - s_j) sq sk scale)            in integers (quant/integer/exp_int.h), 2^24 for the largest
  *   a = sum over j of e_j (v_j - zv), S = sum of e_j in 64 bits
  *   y = sat(rint((float)a * M) + zero), M = (float)(sv / ((double)S * s_out)).
- * Neither scores nor shares are rounded to codes in between, so no range of theirs is wanted. A negative scale= takes the
- * smallest sum for the largest.
+ * Neither scores nor probabilities are rounded to codes in between, so they need no range. With a negative scale=
+ * the smallest sum replaces the largest.
  */
 #include <math.h>
 #include <string.h>
 
-#include "quant/decay.h"
-#include "quant/rescale.h"
-#include "quant/rounding.h"
+#include "quant/integer/exp_int.h"
+#include "quant/integer/rescale.h"
+#include "quant/integer/rounding.h"
 #include "quant/spec.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
-#define WIDEST 65536  /* keys: e_j (v - zv) added up stays below 2^63 */
-#define NARROW 33025  /* products of 8-bit codes that add up below 2^31 */
-#define BLOCK 64      /* keys at a time */
-#define SLOTS 16      /* heads at the same time, at most */
+#define WIDEST 65536 /* keys: the sum of e_j (v - zv) stays below 2^63 */
+#define NARROW 33025 /* products of 8-bit codes whose sum stays below 2^31 */
+#define BLOCK 64     /* keys at a time */
+#define SLOTS 16     /* maximum heads processed in parallel */
 
-/* Codes less their zero point, rows by batch, head and position. */
+/* Codes with their zero point; rows by batch, head and position. */
 struct heads {
 	const void *data;
 	unsigned dtype;
@@ -37,13 +37,13 @@ struct job {
 	int64_t batches, heads, shared, queries, keys, d, e;
 	bool causal, turned; /* scale= below 0 */
 	struct heads q, k, v;
-	struct ql_decay decay;
+	struct ql_exp_int exp;
 	double scale, out_scale; /* of v, of the result */
 	struct ql_rounding r;
 	struct ql_tensor *out;
 	int64_t to_batch, to_head, to_row; /* strides of the result */
-	int64_t pitch;       /* keys in whole blocks */
-	int64_t slots, slot; /* memory of each, in bytes */
+	int64_t pitch;                     /* keys in whole blocks */
+	int64_t slots, slot;               /* memory bytes per slot */
 	char *memory;
 	int variant;
 	bool narrow; /* sums of codes fit 32 bits */
@@ -95,7 +95,7 @@ static bool match(struct ql_call *call, const char **reason)
 
 /* ---- one query ---- */
 
-/* n codes of a row less the zero point, to places that are `step` apart */
+/* Reads n codes of a row minus the zero point, storing them `step` apart. */
 static void read_row(const struct heads *h, int64_t at, int64_t n, int64_t step, int32_t *to)
 {
 	int64_t wide[256];
@@ -125,17 +125,18 @@ static void read_row(const struct heads *h, int64_t at, int64_t n, int64_t step,
 SCORES(narrow_scores, int32_t)
 SCORES(wide_scores, int64_t)
 
-/* row = the sum of all v (keys, e), each times its share */
-QL_SIMD(void, add_shares, (int64_t keys, int64_t e, const int64_t *restrict share, const int32_t *restrict v, int64_t *restrict row), {
-	for (int64_t l = 0; l < e; l++)
-		row[l] = 0;
-	for (int64_t n = 0; n < keys; n++) {
-		int32_t by = (int32_t)share[n];
-
+/* row = the sum of all v (keys, e), weighted by the shares */
+QL_SIMD(void, add_shares,
+	(int64_t keys, int64_t e, const int64_t *restrict share, const int32_t *restrict v, int64_t *restrict row), {
 		for (int64_t l = 0; l < e; l++)
-			row[l] += (int64_t)by * v[n * e + l];
-	}
-})
+			row[l] = 0;
+		for (int64_t n = 0; n < keys; n++) {
+			int32_t by = (int32_t)share[n];
+
+			for (int64_t l = 0; l < e; l++)
+				row[l] += (int64_t)by * v[n * e + l];
+		}
+	})
 
 static void write_row(const struct job *j, int64_t at, int64_t sum, int64_t *row)
 {
@@ -146,7 +147,7 @@ static void write_row(const struct job *j, int64_t at, int64_t sum, int64_t *row
 	ql_dtypes[j->out->dtype].from_i64(j->out->storage->data, at, 1, j->e, row);
 }
 
-/* What a head works with: k (d, pitch), v (keys, e), q (d), scores and shares (pitch), sums (e). */
+/* The buffers of a head: k (d, pitch), v (keys, e), q (d), scores and shares (pitch), sums (e). */
 struct memory {
 	int32_t *k, *v, *q;
 	int64_t *score, *row;
@@ -162,7 +163,7 @@ static void run_query(const struct job *j, int64_t i, const struct memory *m, in
 		most = ql_max64(most, m->score[n]);
 	}
 	for (int64_t n = 0; n < keys; n++) {
-		m->score[n] = ql_decay_at(&j->decay, most - m->score[n]);
+		m->score[n] = ql_exp_int_at(&j->exp, most - m->score[n]);
 		sum += m->score[n];
 	}
 	add_shares[j->variant](keys, j->e, m->score, m->v, m->row);
@@ -196,7 +197,7 @@ static void run_head(const struct job *j, int64_t batch, int64_t head, const str
 	}
 }
 
-/* Every slot has its own heads, so its memory is one loop's alone. */
+/* Every slot has its own heads, so only one loop uses its memory. */
 static void body(void *arg, int64_t begin, int64_t end)
 {
 	const struct job *j = arg;
@@ -214,15 +215,19 @@ static void body(void *arg, int64_t begin, int64_t end)
 /* The heads of t, (b, h, n, width) or (b, n, h * width). */
 static struct heads heads_in(const struct ql_tensor *t, int64_t width)
 {
-	struct heads h = {.data = t->storage->data, .dtype = t->dtype, .offset = t->offset, .batch = t->stride[0],
-		.head = t->rank == 4 ? t->stride[1] : width, .row = t->rank == 4 ? t->stride[2] : t->stride[1]};
+	struct heads h = {.data = t->storage->data,
+		.dtype = t->dtype,
+		.offset = t->offset,
+		.batch = t->stride[0],
+		.head = t->rank == 4 ? t->stride[1] : width,
+		.row = t->rank == 4 ? t->stride[2] : t->stride[1]};
 
 	if (t->q->zero_point)
 		h.zero = (int32_t)ql_tensor_at_f64(t->q->zero_point, 0);
 	return h;
 }
 
-/* gives t itself when its last axis is dense, else a copy */
+/* Gives t itself if its last axis is dense, else a copy. */
 static enum ql_status as_rows(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
 	int last = t->rank - 1;
@@ -243,7 +248,8 @@ static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
 		!ql_size_mul((uint64_t)j->pitch, (uint64_t)(j->d + j->e), &narrow) ||
 		!ql_size_add(narrow, (uint64_t)j->d, &narrow) || !ql_size_mul(narrow, 4, &narrow) ||
 		!ql_size_add(wide, narrow, &bytes) || !ql_size_align(bytes, 64, &bytes) || bytes > (uint64_t)1 << 56)
-		return ql_fail(ctx, QL_ERR_OVERFLOW, "attention: wanted keys that fit in memory, got %lld", (long long)j->keys);
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "attention: wanted keys that fit in memory, got %lld",
+			(long long)j->keys);
 	j->slot = (int64_t)bytes;
 	j->memory = ql_scratch_array(ctx, j->slots, bytes);
 	return j->memory ? QL_OK : QL_ERR_MEMORY;
@@ -262,7 +268,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct job *
 	j->k = heads_in(t[1], j->d);
 	j->v = heads_in(t[2], j->e);
 	j->turned = unit < 0;
-	j->decay = ql_decay_of(fabs(unit));
+	j->exp = ql_exp_int_of(fabs(unit));
 	j->scale = ql_tensor_at_f64(t[2]->q->scale, 0);
 	j->out_scale = ql_tensor_at_f64(out->q->scale, 0);
 	j->r = ql_rounding_of(out);
@@ -270,7 +276,8 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct job *
 	j->to_batch = out->stride[0];
 	j->to_head = out->rank == 4 ? out->stride[1] : j->e;
 	j->to_row = out->rank == 4 ? out->stride[2] : out->stride[1];
-	return ql_parallel_for(ctx, j->slots, 1, j->batches * j->heads * j->queries * j->keys * (j->d + j->e) / 2, body, j);
+	return ql_parallel_for(
+		ctx, j->slots, 1, j->batches * j->heads * j->queries * j->keys * (j->d + j->e) / 2, body, j);
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)

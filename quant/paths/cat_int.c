@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * cat and stack with out=spec: the codes of each item rescaled to the result's units, M = (float)((double)s / s_out),
- * y = sat(rint((float)(q - z) * M) + z_out), or in fixed point (fixed.h). Items may meet within a byte of packed codes: these
- * are written one in a byte first.
+ * cat and stack with out=spec: the codes of each item rescaled to the result's units, M = (float)((double)s /
+ * s_out), y = sat(rint((float)(q - z) * M) + z_out), or in fixed point (quant/integer/fixed.h). Items may share a
+ * byte of packed codes: these are first written one per byte.
  */
-#include "quant/rescale.h"
+#include "quant/integer/rescale.h"
 #include "tensor/view.h"
 
 static bool match(struct ql_call *call, const char **reason)
@@ -11,8 +11,9 @@ static bool match(struct ql_call *call, const char **reason)
 	return ql_rescale_fits(call, reason);
 }
 
-/* gives the part of the result where item i goes, from `start` on */
-static enum ql_status part_of(struct ql_ctx *ctx, struct ql_call *call, int axis, int i, int64_t start, struct ql_tensor **part)
+/* Gives the view of the result for an item, starting at `start`. */
+static enum ql_status part_of(
+	struct ql_ctx *ctx, struct ql_call *call, int axis, int i, int64_t start, struct ql_tensor **part)
 {
 	if (call->result[0].rank > call->in[i]->rank)
 		return ql_view_select(ctx, "stack", call->out[0], axis, i, part);
@@ -44,7 +45,7 @@ static unsigned whole_bytes(unsigned dtype)
 	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
 }
 
-/* Replaces *t by the same codes in another dtype. */
+/* Replaces *t with the same codes in another dtype. */
 static enum ql_status pack(struct ql_ctx *ctx, unsigned dtype, struct ql_tensor **t)
 {
 	struct ql_tensor *packed;
@@ -68,7 +69,8 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, int axis)
 
 	call->path = ql_requant_path("integer", spec->requant);
 	for (int i = 0; i < call->n_in && !status && !spec->has_scale; i++)
-		status = ql_rescale_range(ctx, &ql_rescale_one, call->in[i], NULL, call->in[i]->rank, call->in[i]->shape, range);
+		status = ql_rescale_range(
+			ctx, &ql_rescale_one, call->in[i], NULL, call->in[i]->rank, call->in[i]->shape, range);
 	if (!status)
 		status = ql_rescale_params(ctx, spec, range, r->rank, r->shape, &call->out[0]->q);
 	if (!status)

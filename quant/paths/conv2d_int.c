@@ -4,22 +4,23 @@
  */
 #include <string.h>
 
-#include "quant/conv_int.h"
-#include "quant/quantize.h"
-#include "quant/rescale.h"
+#include "quant/integer/conv_int.h"
+#include "quant/ranges/quantize.h"
+#include "quant/integer/rescale.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/scratch.h"
 
 extern const struct ql_path ql_path_conv2d_int;
 
-/* ---- when ---- */
+/* ---- conditions ---- */
 
 static bool fits(const struct ql_tensor *t, const char **reason)
 {
 	if (!t->q)
-		*reason = ql_dtype_is_float(t->dtype) ? "an operand is not quantized" : "an operand is a plain integer tensor";
+		*reason = ql_dtype_is_float(t->dtype) ? "an operand is not quantized"
+						      : "an operand is a plain integer tensor";
 	else if (!t->q->scheme->affine)
-		*reason = "codes of the scheme log are not multiples of a scale";
+		*reason = "codes of this scheme are not multiples of a scale";
 	else if (t->q->block)
 		*reason = "scale varies in blocks";
 	else if (ql_dtypes[t->dtype].bits > 8)
@@ -41,7 +42,7 @@ static bool match(struct ql_call *call, const char **reason)
 
 /* ---- operands ---- */
 
-/* gives contiguous codes of one byte: t itself when it has them */
+/* Gives contiguous codes of one byte: t itself if it has them. */
 static enum ql_status bytes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
 	if (ql_dtypes[t->dtype].bits == 8)
@@ -49,17 +50,22 @@ static enum ql_status bytes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct q
 	return ql_tensor_cast(ctx, t, ql_dtypes[t->dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8, out);
 }
 
-/* The codes of the weight in bytes. Packed ones are unpacked; the second time the bytes are kept with the storage. *keep is
- * to be released. */
-static enum ql_status weight_codes(struct ql_ctx *ctx, struct ql_tensor *w, struct ql_conv_int *j, struct ql_tensor **keep)
+/* The codes of the weight in bytes. Packed ones are unpacked; from the second time on the bytes are cached with the
+ * storage. The caller releases *keep. */
+static enum ql_status weight_codes(
+	struct ql_ctx *ctx, struct ql_tensor *w, struct ql_conv_int *j, struct ql_tensor **keep)
 {
 	size_t bytes = (size_t)ql_tensor_nelem(w);
-	struct ql_derived_key key = {.maker = &ql_path_conv2d_int, .offset = w->offset, .dtype = w->dtype,
-		.size = {w->shape[0], w->shape[1]}, .stride = {w->shape[2], w->shape[3]}}; /* it is dense */
+	struct ql_derived_key key = {.maker = &ql_path_conv2d_int,
+		.offset = w->offset,
+		.dtype = w->dtype,
+		.size = {w->shape[0], w->shape[1]},
+		.stride = {w->shape[2], w->shape[3]}}; /* it is dense */
 	struct ql_derived *place = NULL;
 	enum ql_status status;
 
-	j->w = (struct ql_matrix_int){.dtype = ql_dtypes[w->dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8, .row = j->k, .column = 1};
+	j->w = (struct ql_matrix_int){
+		.dtype = ql_dtypes[w->dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8, .row = j->k, .column = 1};
 	if (ql_dtype_is_packed(w->dtype) && ql_tensor_is_contiguous(w))
 		place = ql_storage_derived(ctx, w->storage, &key);
 	if (place && place->data) {
@@ -103,7 +109,7 @@ static enum ql_status read_params(struct ql_conv_int *j, const struct ql_tensor 
 	return QL_OK;
 }
 
-/* ---- codes as the result ---- */
+/* ---- results as codes ---- */
 
 static bool stays_integer(const struct ql_call *call, const struct ql_spec *spec)
 {
@@ -111,8 +117,8 @@ static bool stays_integer(const struct ql_call *call, const struct ql_spec *spec
 	       ql_dtypes[spec->dtype].bits >= 8 && !strcmp(ql_call_string(call, "act", "relu"), "relu");
 }
 
-static enum ql_status prepare_codes(struct ql_conv_int *j, struct ql_call *call, const struct ql_spec *spec, const struct ql_tensor *w,
-	float sx)
+static enum ql_status prepare_codes(
+	struct ql_conv_int *j, struct ql_call *call, const struct ql_spec *spec, const struct ql_tensor *w, float sx)
 {
 	const float nothing[2] = {0, 0};
 	const struct ql_result *r = &call->result[0];
@@ -148,10 +154,10 @@ static enum ql_status prepare_codes(struct ql_conv_int *j, struct ql_call *call,
 	return QL_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the path ---- */
 
-static enum ql_status results(struct ql_conv_int *j, struct ql_call *call, const struct ql_spec *spec, const struct ql_tensor *x,
-	const struct ql_tensor *w)
+static enum ql_status results(struct ql_conv_int *j, struct ql_call *call, const struct ql_spec *spec,
+	const struct ql_tensor *x, const struct ql_tensor *w)
 {
 	const struct ql_result *r = &call->result[0];
 	enum ql_status status;

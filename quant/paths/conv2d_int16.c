@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: MIT
- * conv2d of quantized operands of which one or both have 16 bits: exact 64-bit sums of codes minus zero
- * points, then the rules of the 8-bit convolution: y = (float)sum * (sx * sw) [+ bias], or codes y =
- * sat(rint((float)(sum + bias) * M) + zero) with M = (float)((double)sx * sw / sy), or in fixed point (fixed.h).
+ * conv2d of quantized operands of which one or both have 16 bits: exact 64-bit sums of codes minus zero points,
+ * then the rules of the 8-bit convolution: y = (float)sum * (sx * sw) [+ bias], or codes y = sat(rint((float)(sum +
+ * bias) * M) + zero) with M = (float)((double)sx * sw / sy), or in fixed point (quant/integer/fixed.h).
  *
- * The sums are products of the weight (o, c kh kw) with unfolded codes (c kh kw, pixels), some lines of
- * pixels of one image at a time; where the window leaves the image stands the zero point of x, which adds
- * nothing.
+ * The sums are products of the weight (o, c kh kw) with unfolded codes (c kh kw, pixels), some lines of pixels of
+ * one image at a time; outside the image they are the zero point of x, which adds nothing.
  */
 #include <string.h>
 
-#include "quant/conv_int.h"
-#include "quant/quantize.h"
-#include "quant/rescale.h"
-#include "quant/rounding.h"
-#include "tensor/gemm.h"
+#include "quant/integer/conv_int.h"
+#include "quant/ranges/quantize.h"
+#include "quant/integer/rescale.h"
+#include "quant/integer/rounding.h"
+#include "tensor/gemm/gemm.h"
 #include "tensor/kernels/kernels.h"
-#include "tensor/matmul.h"
+#include "tensor/gemm/matmul.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
-#include "tensor/window.h"
+#include "tensor/conv/window.h"
 
 #define BYTES ((int64_t)8 << 20) /* of the unfolded matrix */
-#define PIECE 256                /* sums that are turned into codes at a time */
+#define PIECE 256                /* sums converted to codes at a time */
 
 static bool fits(const struct ql_tensor *t, const char **reason)
 {
 	*reason = "an operand is not quantized";
 	if (!t->q)
 		return false;
-	*reason = "codes of the scheme log are not multiples of a scale";
+	*reason = "codes of this scheme are not multiples of a scale";
 	if (!t->q->scheme->affine)
 		return false;
 	*reason = "scale varies in blocks";
@@ -51,18 +50,18 @@ static bool match(struct ql_call *call, const char **reason)
 struct job {
 	struct ql_ctx *ctx;
 	struct ql_conv c;
-	int64_t k, rows, pixels; /* of a group: summed, results; of an image */
+	int64_t k, rows, pixels; /* per group: summed elements, outputs; per image: pixels */
 	int64_t image, group;
-	int64_t line, lines;         /* of pixels that are unfolded */
+	int64_t line, lines;         /* of unfolded pixels */
 	const uint16_t *x;           /* codes (n, c, h, w), int16 or uint16 */
 	uint16_t pad;                /* the zero point of x */
 	uint16_t *patch;             /* (k, lines * width) */
-	const float *scale, *factor; /* (o): sx * sw; that over the result's scale */
+	const float *scale, *factor; /* (o): sx * sw; the same divided by the result's scale */
 	const int64_t *bias;         /* (o) */
 	struct ql_epilogue e;
-	float *y;              /* a float result, or */
-	struct ql_tensor *out; /* codes, by: */
-	const struct ql_fixed *fixed; /* (o): by the rule, in the place of factor */
+	float *y;                     /* float result, or */
+	struct ql_tensor *out;        /* codes, with: */
+	const struct ql_fixed *fixed; /* (o): replaces factor for a fixed-point rule */
 	enum ql_requant rule;
 	struct ql_rounding r;
 };
@@ -88,13 +87,11 @@ static void unfold_rows(void *arg, int64_t begin, int64_t end)
 	int64_t taps = w->kernel[0] * w->kernel[1], per = j->c.c / j->c.groups, width = w->out[1];
 
 	for (int64_t r = begin; r < end; r++) {
-		int64_t channel = j->group * per + r / taps, up = r % taps / w->kernel[1],
-			left = r % w->kernel[1];
+		int64_t channel = j->group * per + r / taps, up = r % taps / w->kernel[1], left = r % w->kernel[1];
 		const uint16_t *plane = j->x + (j->image * j->c.c + channel) * w->in[0] * w->in[1];
 
 		for (int64_t i = 0; i < j->lines; i++)
-			unfold_line(j, plane,
-				(j->line + i) * w->stride[0] + up * w->dilation[0] - w->before[0],
+			unfold_line(j, plane, (j->line + i) * w->stride[0] + up * w->dilation[0] - w->before[0],
 				left * w->dilation[1] - w->before[1], j->patch + (r * j->lines + i) * width);
 	}
 }
@@ -143,22 +140,18 @@ static void store(void *arg, int64_t i, int64_t column, int64_t n, const int32_t
 
 /* ---- running ---- */
 
-static enum ql_status run_lines(
-	struct job *j, const struct ql_matrix_int *w, unsigned dtype, const int32_t *zero)
+static enum ql_status run_lines(struct job *j, const struct ql_matrix_int *w, unsigned dtype, const int32_t *zero)
 {
 	int64_t n = j->lines * j->c.window.out[1];
-	struct ql_matrix_int a = *w,
-			     b = {.data = j->patch, .dtype = dtype, .row = n, .column = 1, .zero = zero};
-	enum ql_status status =
-		ql_parallel_for(j->ctx, j->k, ql_max64(1, 65536 / n), j->k * n / 8, unfold_rows, j);
+	struct ql_matrix_int a = *w, b = {.data = j->patch, .dtype = dtype, .row = n, .column = 1, .zero = zero};
+	enum ql_status status = ql_parallel_for(j->ctx, j->k, ql_max64(1, 65536 / n), j->k * n / 8, unfold_rows, j);
 
 	a.data = (const uint16_t *)w->data + j->group * j->rows * j->k;
 	a.zero = w->zero && w->zero_step ? w->zero + j->group * j->rows : w->zero;
 	return status ? status : ql_gemm_i16(j->ctx, j->rows, n, j->k, &a, &b, store, j);
 }
 
-static enum ql_status run_all(
-	struct job *j, const struct ql_matrix_int *w, unsigned dtype, const int32_t *zero)
+static enum ql_status run_all(struct job *j, const struct ql_matrix_int *w, unsigned dtype, const int32_t *zero)
 {
 	int64_t width = j->c.window.out[1], height = j->c.window.out[0];
 	int64_t most = ql_min64(height, ql_max64(1, BYTES / ql_max64(1, ql_mul64(ql_mul64(j->k, width), 2))));
@@ -178,7 +171,7 @@ static enum ql_status run_all(
 
 /* ---- operands ---- */
 
-/* gives contiguous codes of 16 bits: t itself when it has them */
+/* Gives contiguous codes of 16 bits: t itself if it has them. */
 static enum ql_status wide_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
 	if (ql_dtypes[t->dtype].bits == 16)
@@ -194,8 +187,7 @@ static int64_t zero_of(const struct ql_tensor *t, int64_t i)
 static enum ql_status read_params(
 	struct job *j, const struct ql_tensor *x, const struct ql_tensor *w, struct ql_matrix_int *a)
 {
-	float *scale = ql_scratch_array(j->ctx, j->c.o, sizeof(*scale)),
-	      sx = (float)ql_tensor_at_f64(x->q->scale, 0);
+	float *scale = ql_scratch_array(j->ctx, j->c.o, sizeof(*scale)), sx = (float)ql_tensor_at_f64(x->q->scale, 0);
 	int32_t *zero = ql_scratch_array(j->ctx, j->c.o, sizeof(*zero));
 	bool per = w->q->axis == 0;
 
@@ -211,13 +203,12 @@ static enum ql_status read_params(
 	return QL_OK;
 }
 
-/* ---- codes as the result ---- */
+/* ---- results as codes ---- */
 
 static bool stays_integer(const struct ql_call *call, const struct ql_spec *spec)
 {
-	return spec && spec->scheme && spec->scheme->affine && spec->has_scale && !spec->axis &&
-	       !spec->block && ql_dtypes[spec->dtype].bits >= 8 &&
-	       !strcmp(ql_call_string(call, "act", "relu"), "relu");
+	return spec && spec->scheme && spec->scheme->affine && spec->has_scale && !spec->axis && !spec->block &&
+	       ql_dtypes[spec->dtype].bits >= 8 && !strcmp(ql_call_string(call, "act", "relu"), "relu");
 }
 
 static enum ql_status prepare_codes(struct job *j, struct ql_call *call, const struct ql_spec *spec)
@@ -255,7 +246,7 @@ static enum ql_status prepare_codes(struct job *j, struct ql_call *call, const s
 	return QL_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the path ---- */
 
 static enum ql_status prepare_result(struct job *j, struct ql_call *call, const struct ql_spec *spec)
 {
@@ -270,13 +261,11 @@ static enum ql_status prepare_result(struct job *j, struct ql_call *call, const 
 	return status;
 }
 
-static enum ql_status compute(
-	struct job *j, struct ql_call *call, struct ql_tensor *codes, struct ql_tensor *weight)
+static enum ql_status compute(struct job *j, struct ql_call *call, struct ql_tensor *codes, struct ql_tensor *weight)
 {
 	const struct ql_value *v = ql_call_attr(call, "out");
 	const struct ql_spec *spec = v ? v->spec : NULL;
-	struct ql_matrix_int a = {
-		.data = ql_tensor_data(weight), .dtype = weight->dtype, .row = j->k, .column = 1};
+	struct ql_matrix_int a = {.data = ql_tensor_data(weight), .dtype = weight->dtype, .row = j->k, .column = 1};
 	int32_t zero = (int32_t)zero_of(call->in[0], 0);
 	enum ql_status status = read_params(j, call->in[0], call->in[1], &a);
 

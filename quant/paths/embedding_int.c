@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Rows of a quantized table: their codes and scales are copied into a small quantized tensor, which is decoded. The
- * rest of the table is not read. Bit-equal to decoding the table first. With out= the
- * decoded rows are quantized: the bits of a quantize behind it.
+ * rest of the table is not read. Bit-equal to decoding the table first. With out= the decoded rows are quantized,
+ * with the bits of a quantize after it.
  */
-#include "quant/quantize.h"
+#include "quant/ranges/quantize.h"
+#include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/op.h"
-#include "tensor/rows.h"
+#include "tensor/loops/rows.h"
 #include "tensor/view.h"
 
 static bool match(struct ql_call *call, const char **reason)
@@ -15,7 +16,7 @@ static bool match(struct ql_call *call, const char **reason)
 	return call->in[0]->q && !call->in[1]->q;
 }
 
-/* Replaces a tensor of scales or zero points by those of the rows. */
+/* Replaces a tensor of scales or zero points with those of the rows. */
 static enum ql_status take_into(
 	struct ql_ctx *ctx, struct ql_tensor **t, const int64_t *number, int64_t n, int64_t divisor)
 {
@@ -32,7 +33,7 @@ static enum ql_status take_into(
 	return QL_OK;
 }
 
-/* Params of the rows. Blocks along the rows become blocks of one row: each has the scales of the block it is from. */
+/* Params of the rows. Blocks along the rows become blocks of one row: each row has the scales of its block. */
 static enum ql_status params_of(
 	struct ql_ctx *ctx, const struct ql_qparams *q, const int64_t *number, int64_t n, struct ql_qparams **out)
 {
@@ -55,9 +56,9 @@ static enum ql_status params_of(
 	return status;
 }
 
-/* gives the rows decoded, or as out= wants them */
-static enum ql_status decode_rows(struct ql_ctx *ctx, struct ql_call *call, const int64_t *number, int64_t n,
-	struct ql_tensor **out)
+/* Gives the rows decoded, or quantized by out=. */
+static enum ql_status decode_rows(
+	struct ql_ctx *ctx, struct ql_call *call, const int64_t *number, int64_t n, struct ql_tensor **out)
 {
 	struct ql_tensor *table = call->in[0], *codes = NULL, *real = NULL;
 	const struct ql_value *spec = ql_call_attr(call, "out");

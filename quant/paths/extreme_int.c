@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * max, min, argmax and argmin on codes: within one scale, codes are ordered as the values they stand for. The result of max
- * and min keeps the params; positions are plain integers. A scale of 0 (an all-zero binary tensor) orders nothing, but all
- * its values are equal, and so is the result after decoding; its positions fall back.
+ * max, min, argmax and argmin on codes: under one scale, codes are ordered like the values they represent. The
+ * result of max and min keeps the params; positions are plain integers. With a scale of 0 (an all-zero binary
+ * tensor) all values are equal, and so the decoded result is right; its positions fall back.
  */
 #include <string.h>
 
 #include "tensor/op.h"
-#include "tensor/reduce.h"
+#include "tensor/loops/reduce.h"
 
 /* The reduced axes as a mask; 0 when the call is not valid (infer has already checked it). */
 static unsigned reduced(const struct ql_call *call)
@@ -24,6 +24,9 @@ static bool match(struct ql_call *call, const char **reason)
 	*reason = "plain operand";
 	if (!t->q)
 		return false;
+	*reason = "codes are not ordered as their values are";
+	if (!t->q->scheme->monotone)
+		return false;
 	*reason = "scale varies along a reduced axis";
 	if (t->q->block || (t->q->axis >= 0 && reduced(call) >> t->q->axis & 1))
 		return false;
@@ -31,9 +34,9 @@ static bool match(struct ql_call *call, const char **reason)
 	return t->dtype != QL_binary || call->op->doc.name[0] != 'a';
 }
 
-/* gives t's params with the axis counted after the reduced ones are gone */
-static enum ql_status result_params(struct ql_ctx *ctx, const struct ql_tensor *t, unsigned mask, bool keep,
-	struct ql_qparams **out)
+/* Gives t's params with the axis renumbered after removing the reduced ones. */
+static enum ql_status result_params(
+	struct ql_ctx *ctx, const struct ql_tensor *t, unsigned mask, bool keep, struct ql_qparams **out)
 {
 	unsigned before = 0;
 
@@ -50,7 +53,7 @@ static enum ql_status result_params(struct ql_ctx *ctx, const struct ql_tensor *
 	return QL_OK;
 }
 
-/* The op itself on the plain codes; kernel and result are its own. */
+/* Runs the op itself on the plain codes, with its kernel and result. */
 static enum ql_status on_codes(struct ql_ctx *ctx, struct ql_call *call, struct ql_tensor *codes)
 {
 	struct ql_call plain = *call;
@@ -59,7 +62,8 @@ static enum ql_status on_codes(struct ql_ctx *ctx, struct ql_call *call, struct 
 	plain.in = &codes;
 	status = plain.op->infer(ctx, &plain);
 	if (!status)
-		status = ql_tensor_new(ctx, plain.result[0].dtype, plain.result[0].rank, plain.result[0].shape, &plain.out[0]);
+		status = ql_tensor_new(
+			ctx, plain.result[0].dtype, plain.result[0].rank, plain.result[0].shape, &plain.out[0]);
 	if (!status)
 		status = plain.op->eval(ctx, &plain);
 	call->out[0] = plain.out[0];

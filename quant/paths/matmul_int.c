@@ -4,20 +4,21 @@
  */
 #include <string.h>
 
-#include "quant/fixed.h"
-#include "quant/product.h"
-#include "quant/quantize.h"
+#include "quant/integer/fixed.h"
+#include "quant/integer/product.h"
+#include "quant/ranges/quantize.h"
 #include "tensor/kernels/kernels.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
-/* ---- when ---- */
+/* ---- conditions ---- */
 
 static bool factor_fits(const struct ql_tensor *t, int summed, const char **reason)
 {
 	if (!t->q)
-		*reason = ql_dtype_is_float(t->dtype) ? "an operand is not quantized" : "an operand is a plain integer tensor";
+		*reason = ql_dtype_is_float(t->dtype) ? "an operand is not quantized"
+						      : "an operand is a plain integer tensor";
 	else if (!t->q->scheme->affine)
-		*reason = "codes of the scheme log are not multiples of a scale";
+		*reason = "codes of this scheme are not multiples of a scale";
 	else if (t->q->block && t->q->block_axis == summed)
 		*reason = "scale varies along the summed axis (blocks)";
 	else if (t->q->block)
@@ -58,17 +59,17 @@ struct job {
 };
 
 /* y = (float)sum * (sa * sb) for n columns with one scale each (step 1) or one for all (0). */
-QL_SIMD(void, rescale, (float *restrict y, const int32_t *restrict sum, int64_t n, float sa, const float *restrict sb,
-	int64_t step), {
-	float s = sa * *sb;
+QL_SIMD(void, rescale,
+	(float *restrict y, const int32_t *restrict sum, int64_t n, float sa, const float *restrict sb, int64_t step), {
+		float s = sa * *sb;
 
-	if (step)
-		for (int64_t l = 0; l < n; l++)
-			y[l] = (float)sum[l] * (sa * sb[l]);
-	else
-		for (int64_t l = 0; l < n; l++)
-			y[l] = (float)sum[l] * s;
-})
+		if (step)
+			for (int64_t l = 0; l < n; l++)
+				y[l] = (float)sum[l] * (sa * sb[l]);
+		else
+			for (int64_t l = 0; l < n; l++)
+				y[l] = (float)sum[l] * s;
+	})
 
 static void store(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64)
 {
@@ -85,8 +86,8 @@ static void store(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum
 		ql_epilogue_row(&job->e, j, n, y);
 }
 
-static enum ql_status float_result(struct ql_ctx *ctx, struct ql_call *call, struct ql_product *p,
-	const struct ql_epilogue *e)
+static enum ql_status float_result(
+	struct ql_ctx *ctx, struct ql_call *call, struct ql_product *p, const struct ql_epilogue *e)
 {
 	const struct ql_result *r = &call->result[0];
 	struct job job = {.p = p, .e = *e, .variant = ctx->kernels->simd->variant};
@@ -101,14 +102,14 @@ static enum ql_status float_result(struct ql_ctx *ctx, struct ql_call *call, str
 	return status;
 }
 
-/* ---- the whole ---- */
+/* ---- the path ---- */
 
 static bool stays_integer(const struct ql_call *call, const struct ql_spec *spec)
 {
 	const char *act = ql_call_string(call, "act", "relu");
 
-	return spec && spec->scheme && spec->scheme->affine && spec->dtype != QL_binary && !spec->axis && !spec->block &&
-	       !strcmp(act, "relu");
+	return spec && spec->scheme && spec->scheme->affine && spec->dtype != QL_binary && !spec->axis &&
+	       !spec->block && !strcmp(act, "relu");
 }
 
 static enum ql_status finish(struct ql_ctx *ctx, struct ql_call *call, struct ql_product *p, struct ql_epilogue *e)
@@ -121,8 +122,8 @@ static enum ql_status finish(struct ql_ctx *ctx, struct ql_call *call, struct ql
 	call->kernel = ql_product_kernel(ctx, p);
 	if (stays_integer(call, spec)) {
 		call->path = ql_requant_path(call->path, spec->requant);
-		return ql_product_requantize(ctx, p, spec, e, e->act != NULL, call->result[0].rank, call->result[0].shape,
-			&call->out[0]);
+		return ql_product_requantize(
+			ctx, p, spec, e, e->act != NULL, call->result[0].rank, call->result[0].shape, &call->out[0]);
 	}
 	status = float_result(ctx, call, p, e);
 	return status ? status : ql_quantize_result(ctx, call, spec);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * mean of codes with out=: exact sums of n codes, y = sat(rint((float)(sum - n z) * M) + zero), M = (float)(s / (n s_out)).
  */
-#include "quant/rescale.h"
-#include "quant/rounding.h"
+#include "quant/integer/rescale.h"
+#include "quant/integer/rounding.h"
 #include "tensor/ops/ops.h"
 
 #define ROW 256
@@ -18,7 +18,7 @@ static bool match(struct ql_call *call, const char **reason)
 	return !ql_dtype_is_packed(ql_call_attr(call, "out")->spec->dtype);
 }
 
-/* gives the sums of the codes as int64 */
+/* Gives the sums of the codes as int64. */
 static enum ql_status sums_of(struct ql_ctx *ctx, const struct ql_call *call, struct ql_tensor **out)
 {
 	struct ql_tensor *codes;
@@ -34,7 +34,8 @@ static enum ql_status sums_of(struct ql_ctx *ctx, const struct ql_call *call, st
 	plain.out[0] = NULL;
 	status = plain.op->infer(ctx, &plain);
 	if (!status)
-		status = ql_tensor_new(ctx, plain.result[0].dtype, plain.result[0].rank, plain.result[0].shape, &plain.out[0]);
+		status = ql_tensor_new(
+			ctx, plain.result[0].dtype, plain.result[0].rank, plain.result[0].shape, &plain.out[0]);
 	if (!status)
 		status = plain.op->eval(ctx, &plain);
 	ql_tensor_release(ctx, codes);

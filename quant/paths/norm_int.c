@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * layernorm and rmsnorm of codes with out=. Of a row of n codes q less the zero point, with s their scale:
+ * layernorm and rmsnorm of codes with out=. For a row of n codes q minus the zero point, with scale s:
  *   S = sum of q (rmsnorm: 0), c = n q - S, V = n sum of q^2 - S^2, all exact in 64 bits;
  *   D = 2^p V + rint(2^p eps n^2 / s^2), with an even p up to 32 as large as 61 bits allow;
  *   D is shifted by an even number of bits 2k to 2^62 or more, R = floor of its root, f = (float)(2^(k + p/2) / R);
  *   y = sat(rint(((float)c * f) * w' + b') + zero), w' = (float)(w / s_out), b' = (float)(b / s_out).
- * For V = n^2 variance / s^2, so that c f = (x - mean) / sqrt(variance + eps): mean and variance lose no bit.
+ * This holds because V = n^2 variance / s^2, so that c f = (x - mean) / sqrt(variance + eps). Mean and variance are
+ * exact.
  */
 #include <math.h>
 
-#include "quant/rescale.h"
-#include "quant/rounding.h"
+#include "quant/integer/rescale.h"
+#include "quant/integer/rounding.h"
 #include "quant/spec.h"
-#include "tensor/lines.h"
+#include "tensor/loops/lines.h"
 #include "tensor/scratch.h"
 
 #define LARGEST 0x1p61 /* of the two parts of D */
@@ -26,7 +27,7 @@ struct job {
 	struct ql_rounding r;
 };
 
-/* floor(sqrt(v)), a bit of the result at a time */
+/* floor(sqrt(v)), one bit of the result at a time */
 static uint32_t root_of(uint64_t v)
 {
 	uint64_t root = 0;
@@ -113,7 +114,7 @@ static bool match(struct ql_call *call, const char **reason)
 	return bits_of(call) >= 0;
 }
 
-/* The numbers of operand i over the scale of the result; `otherwise` where there is none. NULL: no memory. */
+/* Operand i divided by the scale of the result; `otherwise` for an absent operand. NULL: out of memory. */
 static float *scaled(struct ql_ctx *ctx, const struct ql_call *call, int i, double otherwise, double scale)
 {
 	int64_t n = call->in[0]->shape[call->in[0]->rank - 1];

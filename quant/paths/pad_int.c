@@ -27,7 +27,7 @@ static bool match_pad(struct ql_call *call, const char **reason)
 	return ql_call_float(call, "value", 0) == 0;
 }
 
-/* Codes less the zero point are padded with 0 and moved back. */
+/* Subtracts the zero point, pads with 0 and adds it again. */
 static enum ql_status eval_pad(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *x = call->in[0], *real = NULL, *zero = NULL, *given[1], *codes = NULL, *sum = NULL;

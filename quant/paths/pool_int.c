@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * maxpool2d and avgpool2d of codes. The largest code stands for the largest value, under every scale that is the same for a
- * plane. The mean is rounded to codes under the params of x, as in PyTorch, or of out= (pool_codes.c).
+ * maxpool2d and avgpool2d of codes. If a plane has one scale, its largest code represents its largest value. The
+ * mean is rounded to codes under the params of x, as in PyTorch, or of out= (quant/integer/pool_codes.c).
  */
-#include "quant/pool_codes.h"
-#include "quant/rescale.h"
+#include "quant/integer/pool_codes.h"
+#include "quant/integer/rescale.h"
 #include "tensor/scratch.h"
 
 static bool match(struct ql_call *call, const char **reason)
@@ -12,6 +12,9 @@ static bool match(struct ql_call *call, const char **reason)
 
 	*reason = "plain operand";
 	if (!q)
+		return false;
+	*reason = "codes are not ordered as their values are";
+	if (!q->scheme->monotone)
 		return false;
 	*reason = "+-1 codes of a zero scale have no order";
 	if (call->in[0]->dtype == QL_binary)
@@ -29,18 +32,18 @@ static bool match_mean(struct ql_call *call, const char **reason)
 
 	if (!match(call, reason))
 		return false;
-	*reason = "codes of the scheme log are not multiples of a scale";
+	*reason = "codes of this scheme are not multiples of a scale";
 	if (!x->q->scheme->affine)
 		return false;
 	*reason = "out= is not an affine spec with one given scale";
-	if (out && (!out->spec->scheme || !out->spec->scheme->affine || out->spec->dtype == QL_binary || out->spec->axis ||
-			   out->spec->block || !out->spec->has_scale))
+	if (out && (!out->spec->scheme || !out->spec->scheme->affine || out->spec->dtype == QL_binary ||
+			   out->spec->axis || out->spec->block || !out->spec->has_scale))
 		return false;
 	*reason = "the sum of a window does not fit 32 bits";
 	return !ql_pool_window(&unused, call, &w) && ql_pool_codes_fit(&w, x->dtype);
 }
 
-/* dtype of whole bytes that holds the codes of another */
+/* The whole-byte dtype for codes of `dtype`. */
 static unsigned whole_bytes(unsigned dtype)
 {
 	if (!ql_dtype_is_packed(dtype))
@@ -48,7 +51,7 @@ static unsigned whole_bytes(unsigned dtype)
 	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
 }
 
-/* gives contiguous codes of whole bytes, without params */
+/* Gives contiguous whole-byte codes without params. */
 static enum ql_status open_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
 	unsigned dtype = whole_bytes(t->dtype);
@@ -57,8 +60,8 @@ static enum ql_status open_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct
 }
 
 /* Zero points of x, and the factors of its sums with out=, as floats and in fixed point. */
-static enum ql_status read_params(struct ql_ctx *ctx, const struct ql_tensor *x, const struct ql_qparams *to,
-	struct ql_pool_codes *p)
+static enum ql_status read_params(
+	struct ql_ctx *ctx, const struct ql_tensor *x, const struct ql_qparams *to, struct ql_pool_codes *p)
 {
 	const struct ql_qparams *q = x->q;
 	int64_t n = ql_tensor_nelem(q->scale);
@@ -86,9 +89,9 @@ static enum ql_status read_params(struct ql_ctx *ctx, const struct ql_tensor *x,
 	return QL_OK;
 }
 
-/* Takes the codes y over as the result, in `dtype` under q. */
-static enum ql_status close_codes(struct ql_ctx *ctx, struct ql_call *call, struct ql_tensor *y, unsigned dtype,
-	struct ql_qparams *q)
+/* Makes the codes y the result, in `dtype` with params q. */
+static enum ql_status close_codes(
+	struct ql_ctx *ctx, struct ql_call *call, struct ql_tensor *y, unsigned dtype, struct ql_qparams *q)
 {
 	enum ql_status status = QL_OK;
 
@@ -101,8 +104,8 @@ static enum ql_status close_codes(struct ql_ctx *ctx, struct ql_call *call, stru
 	return status;
 }
 
-static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, bool mean, unsigned dtype, struct ql_qparams *q,
-	enum ql_requant rule)
+static enum ql_status run(
+	struct ql_ctx *ctx, struct ql_call *call, bool mean, unsigned dtype, struct ql_qparams *q, enum ql_requant rule)
 {
 	const struct ql_result *r = &call->result[0];
 	struct ql_tensor *x = call->in[0], *codes = NULL, *y = NULL;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * relu on codes: max(q, zero_point) under the same params, bit for bit what the fallback would give. Every scheme whose
- * codes grow with the values can do it.
+ * relu on codes: max(q, zero_point) with the same params, bit-equal to the fallback. Works for every scheme whose
+ * codes increase with the values.
  */
 #include <string.h>
 
-#include "tensor/codec.h"
+#include "tensor/grain.h"
 #include "tensor/op.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 static bool match(struct ql_call *call, const char **reason)
 {
@@ -20,8 +20,8 @@ static bool match(struct ql_call *call, const char **reason)
 	*reason = "other params are wanted";
 	if (ql_call_attr(call, "out"))
 		return false;
-	*reason = "+-1 codes have no zero";
-	return t->dtype != QL_binary;
+	*reason = "codes without order or without a zero";
+	return t->q->scheme->monotone && t->q->scheme->zero_code;
 }
 
 struct job {
@@ -33,7 +33,7 @@ struct job {
 
 #define PIECE 512
 
-/* Whole bytes under one scale. */
+/* Whole-byte codes under one scale. */
 #define RAISE(name, type) \
 	QL_SIMD(void, name, (int64_t n, const type *restrict in, type *restrict out, type zero), { \
 		for (int64_t i = 0; i < n; i++) \
@@ -99,9 +99,11 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		j.zero = in->q->zero_point;
 		j.variant = ctx->kernels->simd->variant;
 		if (in->q->axis < 0 && !in->q->block && (in->dtype == QL_uint8 || in->dtype == QL_int8))
-			status = ql_parallel_for(ctx, ql_tensor_nelem(in), 1 << 18, ql_tensor_nelem(in) / 16, bytes_body, &j);
+			status = ql_parallel_for(
+				ctx, ql_tensor_nelem(in), 1 << 18, ql_tensor_nelem(in) / 16, bytes_body, &j);
 		else if (j.g.row)
-			status = ql_parallel_for(ctx, j.g.rows, ql_max64(1, 65536 / j.g.row), j.g.rows * j.g.row, body, &j);
+			status = ql_parallel_for(
+				ctx, j.g.rows, ql_max64(1, 65536 / j.g.row), j.g.rows * j.g.row, body, &j);
 	}
 	ql_tensor_release(ctx, dense);
 	return status;

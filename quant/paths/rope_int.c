@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * nn.rope of codes with out=: with C = rint(2^22 cos) and S = rint(2^22 sin) of the angle of a pair, p and q codes less the zero
- * point, sums exact,
+ * nn.rope of codes with out=: with C = rint(2^22 cos) and S = rint(2^22 sin) of the angle of a pair, p and q codes
+ * minus the zero point, with exact sums,
  *   y = sat(rint((float)(p C - q S) * M) + zero) and of p S + q C, M = (float)(s / (2^22 s_out)).
  */
 #include <math.h>
 
-#include "quant/rescale.h"
-#include "quant/rounding.h"
+#include "quant/integer/rescale.h"
+#include "quant/integer/rounding.h"
 #include "quant/spec.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
@@ -25,7 +25,7 @@ static bool match(struct ql_call *call, const char **reason)
 }
 
 struct job {
-	int64_t d, positions, inner; /* inner: rows of a position that lie together */
+	int64_t d, positions, inner; /* inner: adjacent rows with the same position */
 	const struct ql_tensor *x;
 	struct ql_tensor *y;
 	const int32_t *turns; /* C and S by position and pair */
@@ -47,10 +47,13 @@ static void body(void *arg, int64_t begin, int64_t end)
 
 			ql_dtypes[j->x->dtype].to_i64(j->x->storage->data, j->x->offset + r * j->d + c, 1, n, row);
 			for (int64_t i = 0; i < n; i += 2) {
-				int64_t p = row[i] - j->zero, q = row[i + 1] - j->zero, cosine = turn[c + i], sine = turn[c + i + 1];
+				int64_t p = row[i] - j->zero, q = row[i + 1] - j->zero, cosine = turn[c + i],
+					sine = turn[c + i + 1];
 
-				row[i] = ql_round((float)(p * cosine - q * sine) * j->factor, j->r.lo, j->r.hi, j->r.zero);
-				row[i + 1] = ql_round((float)(p * sine + q * cosine) * j->factor, j->r.lo, j->r.hi, j->r.zero);
+				row[i] = ql_round(
+					(float)(p * cosine - q * sine) * j->factor, j->r.lo, j->r.hi, j->r.zero);
+				row[i + 1] = ql_round(
+					(float)(p * sine + q * cosine) * j->factor, j->r.lo, j->r.hi, j->r.zero);
 			}
 			ql_dtypes[j->y->dtype].from_i64(j->y->storage->data, r * j->d + c, 1, n, row);
 		}
@@ -90,7 +93,8 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct ql_te
 	for (int d = axis + 1; d < dense->rank - 1; d++)
 		j.inner *= dense->shape[d];
 	if (!ql_size_mul((uint64_t)j.positions, ql_size_array(j.d, sizeof(*turns)), &bytes))
-		return ql_fail(ctx, QL_ERR_OVERFLOW, "rope: wanted angles that fit in memory, got %lld positions", (long long)j.positions);
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "rope: wanted angles that fit in memory, got %lld positions",
+			(long long)j.positions);
 	turns = ql_scratch_take(ctx, bytes);
 	if (!turns)
 		return QL_ERR_MEMORY;

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT
  * softmax of codes with out=: along each line, with m the largest code and s the scale,
- *   e = exp(-(m - q) s) in integers (decay.h), S = sum of e,
+ *   e = exp(-(m - q) s) in integers (quant/integer/exp_int.h), S = sum of e,
  *   y = sat(rint((float)e * M) + zero), M = (float)(1 / ((double)S * s_out)).
- * Zero points drop out.
+ * Zero points cancel.
  */
-#include "quant/decay.h"
-#include "quant/rescale.h"
-#include "quant/rounding.h"
+#include "quant/integer/exp_int.h"
+#include "quant/integer/rescale.h"
+#include "quant/integer/rounding.h"
 #include "quant/spec.h"
-#include "tensor/lines.h"
+#include "tensor/loops/lines.h"
 
-#define STEPS 256 /* distances of 8-bit codes: their exponentials are looked up */
+#define STEPS 256 /* differences of 8-bit codes: their exponentials are in a table */
 
 struct job {
-	struct ql_decay decay;
+	struct ql_exp_int exp;
 	int64_t known[STEPS];
-	bool narrow; /* the distances are all below STEPS */
+	bool narrow;  /* all differences are below STEPS */
 	double scale; /* of the result */
 	struct ql_rounding r;
 };
 
 static int64_t at(const struct job *j, int64_t distance)
 {
-	return j->narrow ? j->known[distance] : ql_decay_at(&j->decay, distance);
+	return j->narrow ? j->known[distance] : ql_exp_int_at(&j->exp, distance);
 }
 
 static void line_of_codes(const struct ql_line *l)
@@ -52,11 +52,13 @@ static bool match(struct ql_call *call, const char **reason)
 
 static struct job job_of(const struct ql_tensor *x, const struct ql_qparams *out)
 {
-	struct job j = {.decay = ql_decay_of(ql_tensor_at_f64(x->q->scale, 0)), .scale = ql_tensor_at_f64(out->scale, 0),
-		.r = ql_rounding_of_params(out), .narrow = ql_dtypes[x->dtype].bits <= 8};
+	struct job j = {.exp = ql_exp_int_of(ql_tensor_at_f64(x->q->scale, 0)),
+		.scale = ql_tensor_at_f64(out->scale, 0),
+		.r = ql_rounding_of_params(out),
+		.narrow = ql_dtypes[x->dtype].bits <= 8};
 
 	for (int d = 0; d < STEPS; d++)
-		j.known[d] = ql_decay_at(&j.decay, d);
+		j.known[d] = ql_exp_int_at(&j.exp, d);
 	return j;
 }
 
@@ -75,7 +77,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	j = job_of(x, call->out[0]->q);
 	in = ql_line_axis(x, axis);
 	out = ql_line_axis(call->out[0], axis);
-	in.q = out.q = NULL; /* lines of the numbers that stand in memory */
+	in.q = out.q = NULL; /* lines of the stored numbers */
 	status = ql_lines_run(ctx, call, &lines, &in, &out, NULL, &j);
 	call->path = "integer";
 	call->kernel = "softmax_int";

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT
- * Elementwise functions of one quantized tensor with out=: what the op gives for each code there is, decoded, is computed once
- * in float32 and rounded to the codes of the result; then every element is looked up. So the result is, bit for bit, what
- * decoding, computing and quantizing give. Numbers beside the tensor (q * 0.5) are part of the function.
+ * Elementwise functions of one quantized tensor with out=: the op is computed once in float32 for every possible
+ * code, decoded, and rounded to the codes of the result; then every element is looked up. So the result is
+ * bit-equal to decoding, computing and quantizing. Scalar operands (q * 0.5) are part of the function.
  *
- * 16-bit codes have a table of all 65536 results, and none of fewer with values in between: it is exact, and takes 128 KiB.
- * A tensor with fewer elements than there are codes has its elements computed instead, with the same bits.
+ * 16-bit codes have a table of all 65536 results without interpolation: it is exact and takes 128 KiB. For a tensor
+ * with fewer elements than codes the elements are computed instead, with the same bits.
  */
 #include <float.h>
 
-#include "quant/quantize.h"
-#include "quant/rescale.h"
+#include "quant/ranges/quantize.h"
+#include "quant/integer/rescale.h"
+#include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
-#include "tensor/map.h"
+#include "tensor/loops/map.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 #include "tensor/walk.h"
 
-#define ATTRS 8 /* of an elementwise op, at most */
+#define ATTRS 8 /* maximum of an elementwise op */
 #define ROW 256
 #define CHUNK 65536 /* elements claimed at a time */
 
-/* The only quantized operand; -1 when there are others that are no numbers. */
+/* The only quantized operand; -1 if another operand is not a number. */
 static int operand_of(const struct ql_call *call)
 {
 	int found = -1;
@@ -47,6 +48,9 @@ static bool match(struct ql_call *call, const char **reason)
 	*reason = "out= is no spec of codes with one scale";
 	if (!out->spec->scheme || out->spec->axis || out->spec->block || out->spec->dtype == QL_binary)
 		return false;
+	*reason = "act= wants two quantized operands";
+	if (ql_call_attr(call, "act"))
+		return false;
 	*reason = "wanted one quantized operand, beside numbers only";
 	i = operand_of(call);
 	if (i < 0)
@@ -55,10 +59,11 @@ static bool match(struct ql_call *call, const char **reason)
 	return call->in[i]->q->axis < 0 && !call->in[i]->q->block && call->in[i]->dtype != QL_binary;
 }
 
-/* ---- the function of given codes ---- */
+/* ---- the function of codes ---- */
 
-/* gives what the op gives for the decoded codes, as floats */
-static enum ql_status apply(struct ql_ctx *ctx, const struct ql_call *call, int at, struct ql_tensor *codes, struct ql_tensor **y)
+/* Gives the op's float results for the decoded codes. */
+static enum ql_status apply(
+	struct ql_ctx *ctx, const struct ql_call *call, int at, struct ql_tensor *codes, struct ql_tensor **y)
 {
 	struct ql_tensor *in[QL_MAP_MAX], *x = NULL;
 	struct ql_value attr[ATTRS];
@@ -79,7 +84,8 @@ static enum ql_status apply(struct ql_ctx *ctx, const struct ql_call *call, int 
 	if (!status)
 		status = plain.op->infer(ctx, &plain);
 	if (!status)
-		status = ql_tensor_new(ctx, plain.result[0].dtype, plain.result[0].rank, plain.result[0].shape, &plain.out[0]);
+		status = ql_tensor_new(
+			ctx, plain.result[0].dtype, plain.result[0].rank, plain.result[0].shape, &plain.out[0]);
 	if (!status)
 		status = plain.op->eval(ctx, &plain);
 	ql_tensor_release(ctx, x);
@@ -87,8 +93,8 @@ static enum ql_status apply(struct ql_ctx *ctx, const struct ql_call *call, int 
 	return status;
 }
 
-/* gives every code that the dtype of x can hold, in order of their bit patterns, under the params of x. Schemes other than
- * affine ones know no codes beyond their range. */
+/* Gives every code of x's dtype, in order of bit patterns, with the params of x. Only affine schemes have codes
+ * beyond their range. */
 static enum ql_status all_codes(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor **out)
 {
 	const struct ql_dtype_info *d = &ql_dtypes[x->dtype];
@@ -170,7 +176,7 @@ static enum ql_status run_rows(struct ql_ctx *ctx, struct job *j)
 	ql_walk_finish(&j->walk, packed || ql_dtype_is_packed(j->x->dtype));
 	j->pieces = j->walk.rows ? ql_ceil_div(j->walk.row, ROW) : 0;
 	n = j->walk.rows * j->pieces;
-	/* a range is found by one thread; rows of packed codes may share bytes */
+	/* one thread for a range; rows of packed codes may share bytes */
 	return ql_parallel_for(ctx, n, packed || j->range ? ql_max64(1, n) : 64, j->range ? 0 : n * ROW, rows_body, j);
 }
 
@@ -179,7 +185,8 @@ static bool in_bytes(const struct ql_tensor *x, const struct ql_tensor *out)
 	return ql_dtypes[x->dtype].bits == 8 && ql_dtypes[out->dtype].bits == 8 && ql_tensor_is_contiguous(x);
 }
 
-static enum ql_status look_up(struct ql_ctx *ctx, const struct ql_tensor *x, const struct ql_tensor *table, struct ql_tensor *out)
+static enum ql_status look_up(
+	struct ql_ctx *ctx, const struct ql_tensor *x, const struct ql_tensor *table, struct ql_tensor *out)
 {
 	int64_t n = ql_tensor_nelem(table), *wide;
 	struct job j = {.x = x, .out = out};
@@ -196,9 +203,10 @@ static enum ql_status look_up(struct ql_ctx *ctx, const struct ql_tensor *x, con
 	return run_rows(ctx, &j);
 }
 
-/* ---- the whole ---- */
+/* ---- the path ---- */
 
-/* gives the params of out=: explicit, or fitted to the values of the codes that occur in x. `values`: of `codes`. */
+/* Gives the params of out=: explicit, or fitted to the values of the codes that occur in x. `values` are those of
+ * `codes`. */
 static enum ql_status params_of(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_tensor *x,
 	const struct ql_tensor *values, bool whole, struct ql_qparams **out)
 {
@@ -217,9 +225,9 @@ static enum ql_status params_of(struct ql_ctx *ctx, const struct ql_spec *spec, 
 	return status ? status : ql_rescale_params(ctx, spec, range, x->rank, x->shape, out);
 }
 
-/* gives the codes of the result for `codes`, which are x itself (whole) or all that there are */
-static enum ql_status results_of(struct ql_ctx *ctx, const struct ql_call *call, int at, struct ql_tensor *codes, bool whole,
-	struct ql_tensor **out)
+/* Gives the codes of the result for `codes`, which are x itself (whole) or all possible codes. */
+static enum ql_status results_of(struct ql_ctx *ctx, const struct ql_call *call, int at, struct ql_tensor *codes,
+	bool whole, struct ql_tensor **out)
 {
 	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
 	struct ql_tensor *values = NULL;

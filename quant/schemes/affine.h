@@ -8,9 +8,9 @@
 
 #include "tensor/qparams.h"
 
-/* code = clamp(rint(x / scale), lo - zero, hi - zero) + zero; NaN gives zero. formulas: ONNX QuantizeLinear. */
-static inline void ql_affine_encode(const float *x, int64_t n, float scale, int32_t zero, const struct ql_codes *codes,
-	int32_t *out)
+/* code = clamp(rint(x / scale), lo - zero, hi - zero) + zero; NaN gives zero. Formula: ONNX QuantizeLinear. */
+static inline void ql_affine_encode(
+	const float *x, int64_t n, float scale, int32_t zero, const struct ql_codes *codes, int32_t *out)
 {
 	float lo = (float)(codes->lo - zero), hi = (float)(codes->hi - zero);
 
@@ -22,8 +22,8 @@ static inline void ql_affine_encode(const float *x, int64_t n, float scale, int3
 	}
 }
 
-static inline void ql_affine_decode(const int32_t *q, int64_t n, float scale, int32_t zero, const struct ql_codes *codes,
-	float *out)
+static inline void ql_affine_decode(
+	const int32_t *q, int64_t n, float scale, int32_t zero, const struct ql_codes *codes, float *out)
 {
 	(void)codes;
 	for (int64_t i = 0; i < n; i++)

@@ -18,8 +18,8 @@ static double fit(const struct ql_stats *stats, const struct ql_codes *codes)
 	return (fmax(stats->hi, 0) - fmin(stats->lo, 0)) / ((double)codes->hi - codes->lo);
 }
 
-/* In float32, as ONNX DynamicQuantizeLinear: a range -a..a of 8 bits ends at 127.5 steps, and the quotient's last bit decides
- * whether that is a tie, which goes to the even zero point. */
+/* In float32, like ONNX DynamicQuantizeLinear: a range -a..a of 8 bits ends at 127.5 steps, and the quotient's last
+ * bit decides whether that is a tie, which rounds to the even zero point. */
 static int32_t zero(const struct ql_stats *stats, const struct ql_codes *codes, float scale)
 {
 	float end = (float)fmin(stats->lo, 0) / scale, z = rintf((float)codes->lo - end);
@@ -35,6 +35,9 @@ const struct ql_scheme ql_scheme_asymmetric = {
 			"codes.",
 		.example = "print(tensor{-1,3}:quantize('uint8'):qparams().zero_point:item())  --> 64"},
 	.affine = true,
+	.monotone = true,
+	.zero_code = true,
+	.offset = true,
 	.tight = true,
 	.accepts = ql_affine_accepts,
 	.range = range,

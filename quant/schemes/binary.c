@@ -49,6 +49,7 @@ const struct ql_scheme ql_scheme_binary = {
 		.text = "sign(x) times mean|x|, one bit per element; chosen by the dtype binary. sign(0) is +1.",
 		.example = "print(tensor{-1,3}:quantize('binary'):dequantize())  --> float32(2)  -2   2"},
 	.affine = true,
+	.monotone = true,
 	.accepts = accepts,
 	.range = range,
 	.fit = fit,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Logarithmic: sign and magnitude. Code 0 is 0; code m in 1..M (M = 2^(b-1)-1, without a sign 2^b-1) is scale * 2^(-(M-m)*r) with scale =
- * max|x| and the step r = octaves / (M - 1); r = 1 is LogNet (arXiv 1603.01025). Rounding is in the log domain, so every
- * |x| in [max * 2^-octaves, max] has a relative error of at most 2^(r/2) - 1. Below half of the smallest magnitude: 0.
+ * Logarithmic: sign and magnitude. Code 0 is 0; code m in 1..M (M = 2^(b-1)-1, without a sign 2^b-1) is scale *
+ * 2^(-(M-m)*r) with scale = max|x| and the step r = octaves / (M - 1); r = 1 is LogNet (arXiv 1603.01025). Rounding
+ * is in the log domain, so every |x| in [max * 2^-octaves, max] has a relative error of at most 2^(r/2) - 1. Below
+ * half of the smallest magnitude: 0.
  *
- * Unsigned codes have no negative values: those become 0, and the scale is max(x).
+ * Unsigned codes represent no negative values: these become 0, and the scale is max(x).
  *
- * Encoding is a search in a table of boundaries, so it has no logarithm whose last bit could differ between machines.
+ * Encoding searches a table of boundaries, so it needs no logarithm whose last bit could differ between machines.
  * Table: M values (of m = 1..M), then M boundaries (the least |x| / scale that gives m).
  */
 #include <math.h>
@@ -92,7 +93,7 @@ static void decode(const int32_t *q, int64_t n, float scale, int32_t zero, const
 		int32_t m = q[i] < 0 ? -q[i] : q[i];
 		float v;
 
-		m = m > codes->hi ? codes->hi : m; /* -128 of a foreign file */
+		m = m > codes->hi ? codes->hi : m; /* -128 from another program */
 		v = m ? codes->table[m - 1] * scale : 0;
 		out[i] = q[i] < 0 ? -v : v;
 	}
@@ -104,7 +105,10 @@ const struct ql_scheme ql_scheme_log = {
 		.usage = "x:quantize{dtype='int8', scheme='log', octaves=16}",
 		.text = "Sign and logarithm: codes are evenly spaced powers of 2 below max|x|, code 0 is 0. octaves= sets the range "
 			"(16 at 8 bits, 6 at 4 bits). Unsigned codes have twice as many powers and no negative values, which become 0.",
-		.example = "print(tensor{1,0.5,0.25}:quantize{dtype='int4', scheme='log'}:dequantize())  --> float32(3)  1.0000  0.5000  0.2500"},
+		.example =
+			"print(tensor{1,0.5,0.25}:quantize{dtype='int4', scheme='log'}:dequantize())  --> float32(3)  1.0000  0.5000  0.2500"},
+	.monotone = true,
+	.zero_code = true,
 	.accepts = accepts,
 	.range = range,
 	.fit = fit,

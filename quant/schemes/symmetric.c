@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Symmetric: x = q * scale with codes -(2^(b-1)-1) .. 2^(b-1)-1 and scale = max|x| / (2^(b-1)-1), so -q is always
- * legal. Unsigned codes take the zero point in the middle (128 for uint8) and leave code 0 out.
+ * valid. Unsigned codes have the zero point in the middle (128 for uint8) and do not use code 0.
  */
 #include "quant/schemes/affine.h"
 
@@ -40,6 +40,8 @@ const struct ql_scheme ql_scheme_symmetric = {
 			"zero point in the middle (128 for uint8).",
 		.example = "print(tensor{-1,0,1}:quantize('int8'):codes())  --> int8(3)  -127     0   127"},
 	.affine = true,
+	.monotone = true,
+	.zero_code = true,
 	.accepts = ql_affine_accepts,
 	.range = range,
 	.fit = fit,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The bytes of a whole file. What a packed file becomes is bounded by the caller, who knows what it should hold, so a
- * decompression bomb ends as an error after at most that much memory (twice it, while the block grows).
+ * The bytes of a whole file. The caller bounds the decompressed size, so a decompression bomb is an error after at
+ * most that much memory (twice as much while the block grows).
  */
 #include "tensor/io/bytes.h"
 
@@ -17,13 +17,14 @@ static enum ql_status read_exact(struct ql_stream *s, uint64_t size, struct ql_t
 	int64_t shape = (int64_t)size;
 
 	if (size > s->left)
-		return ql_fail(s->reader->ctx, QL_ERR_FORMAT, "wanted %llu bytes of content, %llu bytes of file hold at most %llu",
-			(unsigned long long)size, (unsigned long long)s->reader->size, (unsigned long long)s->left);
+		return ql_fail(s->reader->ctx, QL_ERR_FORMAT,
+			"wanted %llu bytes of content, %llu bytes of file hold at most %llu", (unsigned long long)size,
+			(unsigned long long)s->reader->size, (unsigned long long)s->left);
 	status = ql_tensor_new(s->reader->ctx, QL_uint8, 1, &shape, out);
 	return status ? status : ql_stream_read(s, ql_tensor_data(*out), size, "content");
 }
 
-/* Reads to the end into a block of ql_alloc that doubles. */
+/* Reads to the end of the stream into a block of ql_alloc that doubles. */
 static enum ql_status read_growing(struct ql_stream *s, uint64_t limit, uint8_t **block, size_t *n)
 {
 	struct ql_ctx *ctx = s->reader->ctx;
@@ -63,8 +64,7 @@ static enum ql_status read_all(struct ql_stream *s, uint64_t limit, struct ql_te
 	return status;
 }
 
-static enum ql_status load(
-	struct ql_reader *r, const char *path, uint64_t size, bool exact, struct ql_tensor **out)
+static enum ql_status load(struct ql_reader *r, const char *path, uint64_t size, bool exact, struct ql_tensor **out)
 {
 	struct ql_stream s = {.open = false};
 	enum ql_coding coding;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Elements between file and tensor.
+ * Conversion of elements between file and tensor.
  */
 #include "tensor/io/elements.h"
 
@@ -7,15 +7,13 @@
 
 #define PIECE 1024 /* unsigned integers widened at a time */
 
-enum ql_status ql_elements_size(
-	struct ql_ctx *ctx, int rank, const int64_t *shape, unsigned bytes, uint64_t *out)
+enum ql_status ql_elements_size(struct ql_ctx *ctx, int rank, const int64_t *shape, unsigned bytes, uint64_t *out)
 {
 	char text[QL_SHAPE_TEXT];
 	bool fits = true, empty = false;
 
 	if (rank > QL_MAX_RANK)
-		return ql_fail(
-			ctx, QL_ERR_UNSUPPORTED, "shape: wanted at most %d axes, got %d", QL_MAX_RANK, rank);
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "shape: wanted at most %d axes, got %d", QL_MAX_RANK, rank);
 	*out = bytes;
 	for (int d = 0; d < rank; d++) {
 		empty = empty || shape[d] == 0;
@@ -40,8 +38,7 @@ static void swap_bytes(uint8_t *p, uint64_t n, unsigned size)
 		}
 }
 
-static enum ql_status widen_piece(
-	struct ql_ctx *ctx, const uint8_t *from, uint64_t n, unsigned size, int64_t *to)
+static enum ql_status widen_piece(struct ql_ctx *ctx, const uint8_t *from, uint64_t n, unsigned size, int64_t *to)
 {
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t value = size == 4 ? ql_le32(from + 4 * i) : ql_le64(from + 8 * i);
@@ -91,8 +88,8 @@ static enum ql_status fill(struct ql_stream *s, const struct ql_element_wire *wi
 	return status;
 }
 
-enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_element_wire *wire, int rank,
-	const int64_t *shape, struct ql_tensor **out)
+enum ql_status ql_elements_read(
+	struct ql_stream *s, const struct ql_element_wire *wire, int rank, const int64_t *shape, struct ql_tensor **out)
 {
 	struct ql_ctx *ctx = s->reader->ctx;
 	uint64_t bytes;
@@ -104,8 +101,7 @@ enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_element_wir
 		return status;
 	if (bytes > s->left)
 		return ql_fail(ctx, QL_ERR_FORMAT, "data: wanted %llu bytes for shape %s, got %llu",
-			(unsigned long long)bytes, ql_shape_text(rank, shape, text),
-			(unsigned long long)s->left);
+			(unsigned long long)bytes, ql_shape_text(rank, shape, text), (unsigned long long)s->left);
 	status = ql_tensor_new(ctx, wire->dtype, rank, shape, out);
 	if (!status)
 		status = fill(s, wire, *out);
@@ -133,8 +129,7 @@ enum ql_status ql_elements_write(struct ql_writer *w, struct ql_tensor *t)
 		return status;
 	data = flat->storage->data;
 	/* the offset of a packed view is a whole number of bytes */
-	status = ql_writer_put(
-		w, data + flat->offset * ql_dtypes[flat->dtype].bits / 8, ql_elements_bytes(flat));
+	status = ql_writer_put(w, data + flat->offset * ql_dtypes[flat->dtype].bits / 8, ql_elements_bytes(flat));
 	ql_tensor_release(w->ctx, flat);
 	return status;
 }

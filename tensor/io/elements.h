@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Elements between a file and a tensor: byte order, unsigned types Quoll has not, bools that are neither 0
- * nor 1.
+ * Conversion of elements between file and tensor: byte order, unsigned types that Quoll lacks, bools other than 0
+ * and 1.
  */
 #ifndef QUOLL_TENSOR_IO_ELEMENTS_H
 #define QUOLL_TENSOR_IO_ELEMENTS_H
@@ -9,8 +9,8 @@
 #include "tensor/io/writer.h"
 #include "tensor/tensor.h"
 
-/* How one element lies in a file. Unsigned integers of 32 and 64 bits become int64, and a file with a value
- * that does not fit is refused. */
+/* The format of one element in a file. Unsigned integers of 32 and 64 bits become int64; a value out of range is an
+ * error. */
 struct ql_element_wire {
 	unsigned dtype; /* of the tensor */
 	unsigned bytes; /* per element in the file; whole-byte types only */
@@ -18,14 +18,13 @@ struct ql_element_wire {
 	bool is_unsigned; /* bytes 4 or 8, dtype int64 */
 };
 
-/* Bytes of `shape` at `bytes` each; fails when they do not fit into 64 bits, or the rank into QL_MAX_RANK. */
-enum ql_status ql_elements_size(
-	struct ql_ctx *ctx, int rank, const int64_t *shape, unsigned bytes, uint64_t *out);
-/* gives a contiguous tensor read from the stream, whose remaining bytes are checked before it is allocated */
-enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_element_wire *wire, int rank,
-	const int64_t *shape, struct ql_tensor **out);
+/* Bytes of `shape` at `bytes` each. Errors: overflow of 64 bits, rank above QL_MAX_RANK. */
+enum ql_status ql_elements_size(struct ql_ctx *ctx, int rank, const int64_t *shape, unsigned bytes, uint64_t *out);
+/* Gives a contiguous tensor read from the stream, after checking that the stream has enough bytes. */
+enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_element_wire *wire, int rank, const int64_t *shape,
+	struct ql_tensor **out);
 
-/* Bytes of the elements alone: whole bytes per row for packed types. */
+/* Bytes of the elements only: whole bytes per row for packed types. */
 uint64_t ql_elements_bytes(const struct ql_tensor *t);
 /* Writes the elements of the view in row-major order, little-endian; a view with gaps is copied first. */
 enum ql_status ql_elements_write(struct ql_writer *w, struct ql_tensor *t);

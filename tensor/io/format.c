@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Choosing a format, loading and saving: the only place that opens files and puts their names into messages.
+ * Chooses a format, loads and saves. Only this file opens files and adds their names to messages.
  */
 #include "tensor/io/format.h"
 
@@ -51,14 +51,13 @@ static const struct ql_format *sniffed(const struct ql_reader *r)
 	return NULL;
 }
 
-/* A file may choose names and texts that end up in a message: control characters, which could move the cursor
- * or make two lines of it, become '?'. (C2 80 to C2 9F are the control characters U+0080 to U+009F in UTF-8.)
+/* A file can contain names and texts that appear in messages: control characters, which could move the cursor or
+ * break the line, become '?'. (C2 80 to C2 9F are the control characters U+0080 to U+009F in UTF-8.)
  */
 static void tame(char *text)
 {
 	for (unsigned char *p = (unsigned char *)text; *p; p++)
-		if (*p < ' ' || *p == 127 ||
-			(*p >= 0x80 && *p < 0xa0 && p > (unsigned char *)text && p[-1] == 0xc2))
+		if (*p < ' ' || *p == 127 || (*p >= 0x80 && *p < 0xa0 && p > (unsigned char *)text && p[-1] == 0xc2))
 			*p = '?';
 }
 
@@ -81,8 +80,7 @@ static enum ql_status unknown(struct ql_ctx *ctx, bool writing)
 
 	for (const struct ql_format *const *f = ql_formats; *f; f++)
 		if (!writing || (*f)->save)
-			n += (size_t)snprintf(
-				names + n, sizeof(names) - n, "%s%s", n ? " " : "", (*f)->extensions);
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? " " : "", (*f)->extensions);
 	return ql_fail(ctx, QL_ERR_UNSUPPORTED, "wanted a file name that ends in one of %s", names);
 }
 
@@ -109,12 +107,15 @@ enum ql_status ql_file_load(
 	return ql_file_fail(ctx, status, "load", path);
 }
 
-/* What can be said before the file is touched. */
+/* Checks before the file is written. */
 static enum ql_status check_save(
-	struct ql_ctx *ctx, const struct ql_format *f, const struct ql_named_list *list)
+	struct ql_ctx *ctx, const struct ql_format *f, const struct ql_named_list *list, unsigned flags)
 {
 	if (!f || !f->save)
 		return unknown(ctx, true);
+	if (flags & ~f->flags)
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "compress: wanted a name that ends in .npz, got %s", f->extensions);
 	if (f->single && (list->n != 1 || list->at[0].name[0]))
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"wanted one tensor without a name, got %lld named ones; use .npz or .safetensors",
@@ -122,11 +123,10 @@ static enum ql_status check_save(
 	return QL_OK;
 }
 
-enum ql_status ql_file_save(
-	struct ql_ctx *ctx, const char *path, const struct ql_named_list *list, unsigned flags)
+enum ql_status ql_file_save(struct ql_ctx *ctx, const char *path, const struct ql_named_list *list, unsigned flags)
 {
 	const struct ql_format *f = ql_format_of(path);
-	enum ql_status status = check_save(ctx, f, list);
+	enum ql_status status = check_save(ctx, f, list, flags);
 	struct ql_writer w;
 
 	if (status)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * IDX, the format of MNIST (Y. LeCun): two zero bytes, a type byte, the number of axes, their sizes as 32-bit
- * big-endian numbers, the elements big-endian. Often gzipped (or .xz); then the size is known only from inside, and
- * what it may be is bounded by the size of the file (stream.h).
+ * big-endian numbers, the elements big-endian. Often compressed (.gz or .xz): the size is then known only from the
+ * header, and bounded by the size of the file (stream.h).
  */
 #include "tensor/io/elements.h"
 #include "tensor/io/format.h"
@@ -26,8 +26,7 @@ static const struct ql_element_wire *wire_of(uint8_t type)
 
 static bool sniff(const uint8_t *head, size_t n)
 {
-	return n >= 4 && head[0] == 0 && head[1] == 0 && wire_of(head[2]) && head[3] >= 1 &&
-	       head[3] <= QL_MAX_RANK;
+	return n >= 4 && head[0] == 0 && head[1] == 0 && wire_of(head[2]) && head[3] >= 1 && head[3] <= QL_MAX_RANK;
 }
 
 static enum ql_status read_all(struct ql_stream *s, struct ql_tensor **out)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * JPEG pictures through libturbojpeg, opened when the first one is read: uint8, (H, W) for gray, (H, W, 3) for colour,
- * baseline and progressive. The pixels are those of libjpeg's accurate transform and smooth upsampling; the orientation that a
- * camera notes (Exif) and colour profiles are not applied.
+ * JPEG images by libturbojpeg, loaded at first use: uint8, (H, W) for gray, (H, W, 3) for colour, baseline and
+ * progressive. The pixels are those of libjpeg's accurate transform and smooth upsampling; Exif orientation and
+ * colour profiles are not applied.
  *
- * The size is taken from the header and limited before anything is allocated: a file of a few bytes can declare 65,535 x
- * 65,535 pixels. What libjpeg warns of (data that end early or do not fit) is an error.
+ * The size in the header is limited before allocating: a file of a few bytes can declare 65,535 x 65,535 pixels.
+ * Warnings of libjpeg (truncated or inconsistent data) are errors. Ctrl-C waits for the library, so its work is
+ * limited as well: each scan of a progressive file processes all pixels.
  */
 #include "tensor/io/jpeg.h"
 
@@ -14,7 +15,9 @@
 #include "tensor/io/format.h"
 
 #define PIXELS_MAX ((uint64_t)1 << 28)
-#define PIXELS_PER_BYTE 2048 /* a block of 64 pixels takes a bit at least, half or less of it when colours are coarser */
+#define WORK_MAX ((uint64_t)1 << 30) /* pixels times scans; about 4 s */
+#define PIXELS_PER_BYTE \
+	2048 /* a block of 64 pixels takes a bit at least, half or less of it when colours are coarser */
 
 /* values of turbojpeg.h, version 2 */
 #define FORMAT_RGB 0
@@ -22,17 +25,18 @@
 #define SPACE_GRAY 2
 #define SPACE_CMYK 3
 #define FLAG_STOP_ON_WARNING 8192
-#define FLAG_LIMIT_SCANS 32768 /* refuses more than 500 scans */
+#define FLAG_LIMIT_SCANS 32768 /* fails above 500 scans */
 
 #define TURBOJPEG_FUNCTIONS(F) \
 	F(tjInitDecompress, void *, (void)) \
 	F(tjDestroy, int, (void *handle)) \
 	F(tjGetErrorStr2, char *, (void *handle)) \
 	F(tjDecompressHeader3, int, \
-		(void *handle, const unsigned char *data, unsigned long n, int *width, int *height, int *subsampling, int *space)) \
+		(void *handle, const unsigned char *data, unsigned long n, int *width, int *height, int *subsampling, \
+			int *space)) \
 	F(tjDecompress2, int, \
-		(void *handle, const unsigned char *data, unsigned long n, unsigned char *to, int width, int pitch, int height, \
-			int format, int flags))
+		(void *handle, const unsigned char *data, unsigned long n, unsigned char *to, int width, int pitch, \
+			int height, int format, int flags))
 
 struct turbojpeg {
 #define F(name, result, parameters) result(*name) parameters;
@@ -40,7 +44,7 @@ struct turbojpeg {
 #undef F
 };
 
-/* NULL when the library is not there or lacks a function. */
+/* NULL if the library is missing or lacks a function. */
 static const struct turbojpeg *turbojpeg(void)
 {
 	static struct turbojpeg functions;
@@ -74,12 +78,34 @@ struct job {
 	int width, height, space;
 };
 
-/* The library's own words, without the name of its function. */
+/* Fails with the library's message, without the name of its function. */
 static enum ql_status refused(const struct job *j)
 {
 	const char *why = j->lib->tjGetErrorStr2(j->handle), *colon = strstr(why, "(): ");
 
 	return ql_fail(j->ctx, QL_ERR_FORMAT, "jpeg: %s", colon ? colon + 4 : why);
+}
+
+/* Counts scans; those of a thumbnail too. */
+static uint64_t count_scans(const struct job *j)
+{
+	const unsigned char *at = j->data, *end = at + j->n;
+	uint64_t n = 0;
+
+	while ((at = memchr(at, 0xff, (size_t)(end - at))) && ++at < end)
+		n += *at == 0xda;
+	return n;
+}
+
+static enum ql_status check_work(const struct job *j)
+{
+	uint64_t pixels = (uint64_t)j->width * (uint64_t)j->height, scans = count_scans(j);
+
+	if (scans <= WORK_MAX / pixels)
+		return QL_OK;
+	return ql_fail(j->ctx, QL_ERR_FORMAT,
+		"jpeg: wanted at most %llu pixels in all scans together, got %llu scans of %d x %d pixels",
+		(unsigned long long)WORK_MAX, (unsigned long long)scans, j->width, j->height);
 }
 
 static enum ql_status read_header(struct job *j)
@@ -100,7 +126,7 @@ static enum ql_status read_header(struct job *j)
 			(unsigned long long)j->n, (unsigned long long)PIXELS_MAX, j->width, j->height);
 	if (j->space >= SPACE_CMYK)
 		return ql_fail(j->ctx, QL_ERR_UNSUPPORTED, "jpeg: wanted gray or colour (RGB), got inks (CMYK)");
-	return QL_OK;
+	return check_work(j);
 }
 
 static enum ql_status decode(struct job *j, struct ql_tensor **out)
@@ -153,9 +179,10 @@ static bool sniff(const uint8_t *head, size_t n)
 const struct ql_format ql_format_jpeg = {
 	.doc = {.name = "jpeg",
 		.usage = "tensor.load 'photo.jpg'",
-		.text = "A picture: uint8, (H, W) for gray, (H, W, 3) for colour, baseline or progressive, of at most 2^28 pixels. x:permute(3, 1, 2) "
-			"brings the colours to the front, x:resize gives it another size. The orientation that a camera notes is not "
-			"applied. It can only be read; libturbojpeg does that (Debian: libturbojpeg0).",
+		.text = "A picture: uint8, (H, W) for gray, (H, W, 3) for colour, baseline or progressive, of at most 2^28 pixels (2^30 in "
+			"all scans of a progressive file together). x:permute(3, 1, 2) "
+			"brings the colours to the front, x:resize gives it another size. The orientation that a camera notes (Exif) is not "
+			"applied, as in PIL's Image.open and torchvision. It can only be read; libturbojpeg does that (Debian: libturbojpeg0).",
 		.example = "print(pcall(tensor.load, 'no.jpg'))  --> false ...no.jpg..."},
 	.extensions = ".jpg .jpeg",
 	.single = true,

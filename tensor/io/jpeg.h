@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Whether pictures in JPEG can be read here.
+ * Whether JPEG images can be read.
  */
 #ifndef QUOLL_TENSOR_IO_JPEG_H
 #define QUOLL_TENSOR_IO_JPEG_H

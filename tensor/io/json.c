@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEPTH_MAX 32 /* brackets inside a value */
+#define DEPTH_MAX 32 /* nesting depth of brackets in a value */
 
 static enum ql_status wanted(struct ql_json *j, const char *what)
 {
@@ -34,12 +34,11 @@ static bool accept(struct ql_json *j, char symbol)
 
 enum ql_status ql_json_open(struct ql_ctx *ctx, const char *what, char *text, size_t n, struct ql_json *j)
 {
-	*j = (struct ql_json){
-		.ctx = ctx, .what = what, .at = text, .begin = text, .end = text + n, .first = true};
+	*j = (struct ql_json){.ctx = ctx, .what = what, .at = text, .begin = text, .end = text + n, .first = true};
 	return accept(j, '{') ? QL_OK : wanted(j, "'{'");
 }
 
-/* Behind the closing quote of the string that starts here. */
+/* Advances past the closing quote of the string that starts here. */
 static enum ql_status skip_string(struct ql_json *j)
 {
 	if (!accept(j, '"'))
@@ -58,7 +57,7 @@ static enum ql_status skip_string(struct ql_json *j)
 	return QL_OK;
 }
 
-/* Behind the bracket that closes the one here. */
+/* Advances past the bracket that closes the one here. */
 static enum ql_status skip_nested(struct ql_json *j)
 {
 	enum ql_status status = QL_OK;
@@ -195,8 +194,8 @@ static char *put_utf8(char *to, uint32_t code)
 	return to;
 }
 
-/* \uXXXX, or two of them for a code above FFFF; zero is refused because names end in one. Returns the
- * position behind it, NULL when it is no character. */
+/* \uXXXX, or two of them for a code above FFFF; U+0000 is an error because names are zero-terminated. Returns the
+ * position after it; NULL if it is not a character. */
 static const char *read_unicode(const char *p, const char *end, uint32_t *code)
 {
 	uint32_t low;
@@ -206,14 +205,13 @@ static const char *read_unicode(const char *p, const char *end, uint32_t *code)
 	p += 4;
 	if (*code < 0xd800 || *code >= 0xe000)
 		return p;
-	if (end - p < 6 || p[0] != '\\' || p[1] != 'u' || !read_hex(p + 2, end, &low) || low < 0xdc00 ||
-		low >= 0xe000)
+	if (end - p < 6 || p[0] != '\\' || p[1] != 'u' || !read_hex(p + 2, end, &low) || low < 0xdc00 || low >= 0xe000)
 		return NULL;
 	*code = 0x10000 + ((*code - 0xd800) << 10) + (low - 0xdc00);
 	return p + 6;
 }
 
-/* p stands behind a backslash; appends the character at *to. */
+/* p is after a backslash; appends the decoded character at *to. */
 static const char *decode_escape(const char *p, const char *end, char **to)
 {
 	static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
@@ -242,9 +240,8 @@ enum ql_status ql_json_string(struct ql_json *j, struct ql_json_value value, cha
 		return ql_fail(j->ctx, QL_ERR_FORMAT, "%s: wanted a string, got '%.*s'", j->what,
 			(int)(value.n < 20 ? value.n : 20), value.at);
 	if (!ql_utf8_valid(p, (size_t)(end - p)))
-		return ql_fail(j->ctx, QL_ERR_FORMAT,
-			"%s: wanted a string in UTF-8, got other bytes at byte %zu", j->what,
-			(size_t)(value.at - j->begin));
+		return ql_fail(j->ctx, QL_ERR_FORMAT, "%s: wanted a string in UTF-8, got other bytes at byte %zu",
+			j->what, (size_t)(value.at - j->begin));
 	while (p && p < end) {
 		if (*p == '\\')
 			p = decode_escape(p + 1, end, &to);
@@ -252,8 +249,8 @@ enum ql_status ql_json_string(struct ql_json *j, struct ql_json_value value, cha
 			*to++ = *p++;
 	}
 	if (!p)
-		return ql_fail(j->ctx, QL_ERR_FORMAT, "%s: wanted a legal escape in the string at byte %zu",
-			j->what, (size_t)(value.at - j->begin));
+		return ql_fail(j->ctx, QL_ERR_FORMAT, "%s: wanted a legal escape in the string at byte %zu", j->what,
+			(size_t)(value.at - j->begin));
 	*to = '\0';
 	return QL_OK;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Checkpoints of llama2.c (A. Karpathy), version 0: seven little-endian int32 (dim, hidden, layers, heads, kv_heads,
- * vocabulary, steps), then float32 arrays without names in a fixed order, one array for all layers:
+ * Checkpoints of llama2.c (A. Karpathy), version 0: seven little-endian int32 (dim, hidden, layers, heads,
+ * kv_heads, vocabulary, steps), then float32 arrays without names in a fixed order, one array for all layers:
  *
- *	embedding (vocabulary, dim)   rms_attention (layers, dim)   wq (layers, dim, dim)   wk, wv (layers, kv, dim)
- *	wo (layers, dim, dim)   rms_ffn (layers, dim)   w1 (layers, hidden, dim)   w2 (layers, dim, hidden)
- *	w3 (layers, hidden, dim)   rms_final (dim)   two tables (steps, dim / heads / 2) of the rotations, left out here
- *	classifier (vocabulary, dim) when the vocabulary is written as a negative number; else it is the embedding
+ * 	embedding (vocabulary, dim)   rms_attention (layers, dim)   wq (layers, dim, dim)   wk, wv (layers, kv, dim)
+ * 	wo (layers, dim, dim)   rms_ffn (layers, dim)   w1 (layers, hidden, dim)   w2 (layers, dim, hidden)
+ * 	w3 (layers, hidden, dim)   rms_final (dim)   two tables (steps, dim / heads / 2) of the rotations, skipped
+ * 	classifier (vocabulary, dim) when the vocabulary is written as a negative number; else it is the embedding
  *
- * where kv = kv_heads * dim / heads. The whole file is accounted for before anything is allocated: the format has no
- * magic number, so its exact size is what tells it from other .bin files.
+ * where kv = kv_heads * dim / heads. The size of the whole file is checked before allocating: the format has no
+ * magic number, so only its exact size distinguishes it from other .bin files.
  */
 #include "tensor/io/elements.h"
 #include "tensor/io/format.h"
@@ -39,8 +39,9 @@ static enum ql_status read_header(const struct ql_reader *r, int32_t field[FIELD
 		field[VOCABULARY] = -field[VOCABULARY];
 	for (int i = 0; i < FIELDS; i++)
 		if (field[i] <= 0)
-			return ql_fail(r->ctx, QL_ERR_FORMAT, "header: %s: wanted a number above 0, got %d; is it a llama2.c checkpoint?",
-				names[i], field[i]);
+			return ql_fail(r->ctx, QL_ERR_FORMAT,
+				"header: %s: wanted a number above 0, got %d; is it a llama2.c checkpoint?", names[i],
+				field[i]);
 	if (field[DIM] % (2 * (int64_t)field[HEADS]) || field[HEADS] % field[KV_HEADS])
 		return ql_fail(r->ctx, QL_ERR_FORMAT,
 			"header: wanted dim in even parts for heads and heads in parts for kv_heads, got %d, %d, %d",

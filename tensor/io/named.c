@@ -21,8 +21,7 @@ static enum ql_status make_room(struct ql_ctx *ctx, struct ql_named_list *list)
 	return QL_OK;
 }
 
-enum ql_status ql_named_add(
-	struct ql_ctx *ctx, struct ql_named_list *list, const char *name, struct ql_tensor *t)
+enum ql_status ql_named_add(struct ql_ctx *ctx, struct ql_named_list *list, const char *name, struct ql_tensor *t)
 {
 	enum ql_status status = make_room(ctx, list);
 	char *copy;
@@ -65,8 +64,7 @@ enum ql_status ql_named_check(struct ql_ctx *ctx, const struct ql_named_list *li
 	qsort(sorted, (size_t)list->n, sizeof(*sorted), compare);
 	for (int64_t i = 1; !status && i < list->n; i++)
 		if (!strcmp(sorted[i], sorted[i - 1]))
-			status = ql_fail(
-				ctx, QL_ERR_ARGUMENT, "wanted every name once, got '%.80s' twice", sorted[i]);
+			status = ql_fail(ctx, QL_ERR_ARGUMENT, "wanted every name once, got '%.80s' twice", sorted[i]);
 	ql_free(ctx, sorted);
 	return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A list of named tensors in order: what a file holds. A file format for one tensor uses one entry whose name
- * is empty.
+ * An ordered list of named tensors: the contents of a file. A format for one tensor uses one entry with an empty
+ * name.
  */
 #ifndef QUOLL_TENSOR_IO_NAMED_H
 #define QUOLL_TENSOR_IO_NAMED_H
@@ -19,12 +19,11 @@ struct ql_named_list {
 };
 
 /* Appends; copies the name and keeps the tensor. */
-enum ql_status ql_named_add(
-	struct ql_ctx *ctx, struct ql_named_list *list, const char *name, struct ql_tensor *t);
+enum ql_status ql_named_add(struct ql_ctx *ctx, struct ql_named_list *list, const char *name, struct ql_tensor *t);
 void ql_named_clear(struct ql_ctx *ctx, struct ql_named_list *list);
 /* Fails when two entries have the same name. */
 enum ql_status ql_named_check(struct ql_ctx *ctx, const struct ql_named_list *list);
-/* Borrowed; NULL when there is no such name. */
+/* Borrowed; NULL for an unknown name. */
 struct ql_tensor *ql_named_find(const struct ql_named_list *list, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Quantization parameters as text, and back with every check that keeps a made-up file from reaching a kernel
- * with numbers that no quantizer makes.
+ * Quantization parameters as text, and parsing them with checks that prevent a crafted file from passing values to
+ * a kernel that no quantizer produces.
  */
 #include "tensor/io/note.h"
 
@@ -10,32 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/codec.h"
+#include "tensor/grain.h"
 #include "tensor/op.h"
 
 #define PIECE 512 /* codes checked at a time */
 #define WORD_MAX 256
 
-/* Words in the order they are written; bit i of a set of seen words is word i. */
-enum word {
-	DTYPE,
-	SHAPE,
-	SCHEME,
-	BITS,
-	LO,
-	HI,
-	OCTAVES,
-	AXIS,
-	BLOCK,
-	BLOCK_AXIS,
-	FROM,
-	NAN_COUNT,
-	INF_COUNT,
-	WORDS
-};
+/* Words in the order of writing; bit i of the set of seen words is word i. */
+enum word { DTYPE, SHAPE, SCHEME, BITS, LO, HI, OCTAVES, AXIS, BLOCK, BLOCK_AXIS, FROM, NAN_COUNT, INF_COUNT, WORDS };
 
-static const char *const names[WORDS] = {"dtype", "shape", "scheme", "bits", "lo", "hi", "octaves", "axis",
-	"block", "block_axis", "from", "nan", "inf"};
+static const char *const names[WORDS] = {
+	"dtype", "shape", "scheme", "bits", "lo", "hi", "octaves", "axis", "block", "block_axis", "from", "nan", "inf"};
 
 #define PLAIN_WORDS (1u << DTYPE | 1u << SHAPE)
 #define ALL_WORDS ((1u << WORDS) - 1u)
@@ -56,8 +41,8 @@ void ql_note_write(const struct ql_tensor *t, struct ql_text *out)
 	if (!q)
 		return;
 	ql_text_add(out, " scheme=%s bits=%d lo=%d hi=%d octaves=%.9g axis=%d block=%d block_axis=%d",
-		q->scheme->doc.name, q->codes.bits, q->codes.lo, q->codes.hi, (double)q->codes.octaves,
-		q->axis, q->block, q->block_axis);
+		q->scheme->doc.name, q->codes.bits, q->codes.lo, q->codes.hi, (double)q->codes.octaves, q->axis,
+		q->block, q->block_axis);
 	ql_text_add(out, " from=%s nan=%lld inf=%lld", ql_dtype_name(q->from), (long long)q->nan_count,
 		(long long)q->inf_count);
 }
@@ -84,7 +69,7 @@ static enum ql_status read_shape(struct ql_ctx *ctx, const char *text, struct ql
 	const char *p = text;
 	char *end;
 
-	errno = 0; /* none of the sizes may have run, and something else may have set it before */
+	errno = 0; /* errno may hold an older error if no size is parsed */
 	if (*p++ != '(')
 		return bad_word(ctx, "sizes in parentheses", text);
 	while (*p >= '0' && *p <= '9' && note->rank < QL_MAX_RANK) {
@@ -135,14 +120,10 @@ static enum ql_status read_word(struct ql_ctx *ctx, enum word word, const char *
 	int64_t n = 0;
 
 	switch (word) {
-	case DTYPE:
-		return read_dtype(ctx, text, &note->dtype);
-	case SHAPE:
-		return read_shape(ctx, text, note);
-	case SCHEME:
-		return read_scheme(ctx, text, note);
-	case OCTAVES:
-		return read_octaves(ctx, text, note);
+	case DTYPE: return read_dtype(ctx, text, &note->dtype);
+	case SHAPE: return read_shape(ctx, text, note);
+	case SCHEME: return read_scheme(ctx, text, note);
+	case OCTAVES: return read_octaves(ctx, text, note);
 	case FROM:
 		status = read_dtype(ctx, text, &dtype);
 		q->from = (uint8_t)dtype;
@@ -171,12 +152,9 @@ static enum ql_status read_word(struct ql_ctx *ctx, enum word word, const char *
 		status = read_int(ctx, text, -1, QL_MAX_RANK - 1, &n);
 		q->block_axis = (int8_t)n;
 		return status;
-	case NAN_COUNT:
-		return read_int(ctx, text, 0, INT64_MAX, &q->nan_count);
-	case INF_COUNT:
-		return read_int(ctx, text, 0, INT64_MAX, &q->inf_count);
-	case WORDS:
-		break;
+	case NAN_COUNT: return read_int(ctx, text, 0, INT64_MAX, &q->nan_count);
+	case INF_COUNT: return read_int(ctx, text, 0, INT64_MAX, &q->inf_count);
+	case WORDS: break;
 	}
 	return QL_OK;
 }
@@ -189,8 +167,7 @@ static int word_of(const char *name)
 	return -1;
 }
 
-/* The next "name=value"; the name ends up in `word`, the result is the value behind its zero byte. NULL:
- * none. */
+/* The next "name=value": copies both to `word`, the name zero-terminated, and returns the value. NULL: none. */
 static char *split(char word[WORD_MAX], const char **text)
 {
 	size_t n = strcspn(*text, " ");
@@ -208,7 +185,7 @@ static char *split(char word[WORD_MAX], const char **text)
 	return equals + 1;
 }
 
-/* The range must be one that the scheme gives: decoders index tables of its length. */
+/* The range must be one that the scheme produces: decoders index tables of its length. */
 static bool is_range(const struct ql_note *note)
 {
 	const struct ql_codes *codes = &note->q.codes;
@@ -223,7 +200,7 @@ static bool is_range(const struct ql_note *note)
 	return false;
 }
 
-/* Range of the codes and granularity against dtype and shape. */
+/* Checks the range of the codes and the granularity against dtype and shape. */
 static enum ql_status check_note(struct ql_ctx *ctx, const struct ql_note *note)
 {
 	const struct ql_dtype_info *d = &ql_dtypes[note->dtype];
@@ -232,8 +209,7 @@ static enum ql_status check_note(struct ql_ctx *ctx, const struct ql_note *note)
 			     : q->block_axis < 0 && q->axis < note->rank;
 
 	if (!q->scheme->accepts(note->dtype))
-		return ql_fail(ctx, QL_ERR_FORMAT,
-			"quantization note: wanted a dtype that the scheme %s has, got %s",
+		return ql_fail(ctx, QL_ERR_FORMAT, "quantization note: wanted a dtype that the scheme %s has, got %s",
 			q->scheme->doc.name, d->name);
 	if (q->codes.bits > d->bits || (q->codes.bits < 2 && d->bits > 1) || !is_range(note))
 		return ql_fail(ctx, QL_ERR_FORMAT,
@@ -241,8 +217,8 @@ static enum ql_status check_note(struct ql_ctx *ctx, const struct ql_note *note)
 			q->scheme->doc.name, d->name, q->codes.bits, q->codes.lo, q->codes.hi);
 	if (!fits)
 		return ql_fail(ctx, QL_ERR_FORMAT,
-			"quantization note: wanted an axis below %d, got axis %d, block %d along %d",
-			note->rank, q->axis, q->block, q->block_axis);
+			"quantization note: wanted an axis below %d, got axis %d, block %d along %d", note->rank,
+			q->axis, q->block, q->block_axis);
 	return QL_OK;
 }
 
@@ -258,8 +234,8 @@ enum ql_status ql_note_read(struct ql_ctx *ctx, const char *text, struct ql_note
 		value = split(name, &text);
 		word = value ? word_of(name) : -1;
 		if (word < 0)
-			return bad_word(ctx, "known words name=value (a newer Quoll may have written it)",
-				value ? name : text);
+			return bad_word(
+				ctx, "known words name=value (a newer Quoll may have written it)", value ? name : text);
 		if (seen & 1u << word)
 			return bad_word(ctx, "every word once", name);
 		seen |= 1u << word;
@@ -272,7 +248,7 @@ enum ql_status ql_note_read(struct ql_ctx *ctx, const char *text, struct ql_note
 	return status || !note->quantized ? status : check_note(ctx, note);
 }
 
-/* Binary has the scale 0 where all values were 0. */
+/* Binary has scale 0 if all values were 0. */
 static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_tensor *scale, bool zero_allowed)
 {
 	int64_t total = ql_tensor_nelem(scale), n;
@@ -283,32 +259,29 @@ static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_tensor *s
 		ql_dtypes[scale->dtype].to_f32(scale->storage->data, begin, 1, n, value);
 		for (int64_t i = 0; i < n; i++)
 			if (!isfinite(value[i]) || value[i] < 0 || (value[i] == 0 && !zero_allowed))
-				return ql_fail(ctx, QL_ERR_FORMAT,
-					"scale: wanted finite numbers above 0, got %g", (double)value[i]);
+				return ql_fail(ctx, QL_ERR_FORMAT, "scale: wanted finite numbers above 0, got %g",
+					(double)value[i]);
 	}
 	return QL_OK;
 }
 
-static enum ql_status check_scale(
-	struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *scale)
+static enum ql_status check_scale(struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *scale)
 {
 	const struct ql_qparams *q = &note->q;
 	struct ql_tensor wanted = {0};
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
 
-	wanted.rank = (uint8_t)ql_grain_shape(
-		note->rank, note->shape, q->axis, q->block_axis, q->block, wanted.shape);
+	wanted.rank = (uint8_t)ql_grain_shape(note->rank, note->shape, q->axis, q->block_axis, q->block, wanted.shape);
 	if (!ql_tensor_same_shape(scale, &wanted))
 		return ql_fail(ctx, QL_ERR_FORMAT, "scale: wanted shape %s, got %s",
-			ql_shape_text(wanted.rank, wanted.shape, a),
-			ql_shape_text(scale->rank, scale->shape, b));
+			ql_shape_text(wanted.rank, wanted.shape, a), ql_shape_text(scale->rank, scale->shape, b));
 	if (scale->dtype != QL_float32 && !(scale->dtype == QL_float16 && q->block))
-		return ql_fail(ctx, QL_ERR_FORMAT, "scale: wanted float32%s, got %s",
-			q->block ? " or float16" : "", ql_dtype_name(scale->dtype));
+		return ql_fail(ctx, QL_ERR_FORMAT, "scale: wanted float32%s, got %s", q->block ? " or float16" : "",
+			ql_dtype_name(scale->dtype));
 	return check_values(ctx, scale, note->dtype == QL_binary);
 }
 
-/* Whole numbers of a contiguous tensor against a range; none is looked at when the dtype has no others. */
+/* Checks integers of a contiguous tensor against a range; skipped when it covers the dtype. */
 static enum ql_status check_range(
 	struct ql_ctx *ctx, const char *what, int64_t lo, int64_t hi, const struct ql_tensor *t)
 {
@@ -324,14 +297,13 @@ static enum ql_status check_range(
 			d->to_i64(t->storage->data, r * pitch + begin, 1, n, value);
 			for (int64_t i = 0; i < n; i++)
 				if (value[i] < lo || value[i] > hi)
-					return ql_fail(ctx, QL_ERR_FORMAT,
-						"%s: wanted %lld to %lld, got %lld", what, (long long)lo,
-						(long long)hi, (long long)value[i]);
+					return ql_fail(ctx, QL_ERR_FORMAT, "%s: wanted %lld to %lld, got %lld", what,
+						(long long)lo, (long long)hi, (long long)value[i]);
 		}
 	return QL_OK;
 }
 
-/* Zero points have the dtype of the codes, packed ones in whole bytes. */
+/* Zero points have the dtype of the codes, or the whole-byte one of packed codes. */
 static unsigned zero_dtype(unsigned dtype)
 {
 	if (!ql_dtype_is_packed(dtype))
@@ -339,8 +311,8 @@ static unsigned zero_dtype(unsigned dtype)
 	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
 }
 
-static enum ql_status check_zero(struct ql_ctx *ctx, const struct ql_note *note,
-	const struct ql_tensor *scale, const struct ql_tensor *zero)
+static enum ql_status check_zero(
+	struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *scale, const struct ql_tensor *zero)
 {
 	const struct ql_dtype_info *d = &ql_dtypes[note->dtype];
 
@@ -350,15 +322,14 @@ static enum ql_status check_zero(struct ql_ctx *ctx, const struct ql_note *note,
 		return ql_fail(ctx, QL_ERR_FORMAT, "zero_point: wanted none for the scheme %s, got one",
 			note->q.scheme->doc.name);
 	if (zero->dtype != zero_dtype(note->dtype) || !ql_tensor_same_shape(zero, scale))
-		return ql_fail(ctx, QL_ERR_FORMAT,
-			"zero_point: wanted the dtype %s and the scale's shape, got others",
+		return ql_fail(ctx, QL_ERR_FORMAT, "zero_point: wanted the dtype %s and the scale's shape, got others",
 			ql_dtype_name(zero_dtype(note->dtype)));
 	return check_range(ctx, "zero_point", d->lo, d->hi, zero);
 }
 
-/* Bits of each channel of an affine per-axis tensor, none above those of the note. */
-static enum ql_status check_bits(struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *scale,
-	const struct ql_tensor *bits)
+/* Checks the bits of each channel of an affine per-axis tensor: at most those of the note. */
+static enum ql_status check_bits(
+	struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *scale, const struct ql_tensor *bits)
 {
 	if (!bits)
 		return QL_OK;
@@ -370,7 +341,7 @@ static enum ql_status check_bits(struct ql_ctx *ctx, const struct ql_note *note,
 	return check_range(ctx, "bits", 2, note->q.codes.bits, bits);
 }
 
-/* n codes under scale s, or (each) scales s.. */
+/* Checks n codes of scale s, or (each) of scales s and following. */
 static enum ql_status check_codes(
 	struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *code, int64_t n, int64_t s, bool each)
 {
@@ -386,7 +357,7 @@ static enum ql_status check_codes(
 	return QL_OK;
 }
 
-/* Codes of a contiguous tensor whose channels have ranges of their own. */
+/* Checks the codes of a contiguous tensor with a range per channel. */
 static enum ql_status check_channels(struct ql_ctx *ctx, const struct ql_tensor *t)
 {
 	struct ql_grain g = ql_grain_of(t->rank, t->shape, t->dtype, t->q->axis, -1, 0);
@@ -413,7 +384,7 @@ enum ql_status ql_note_apply(struct ql_ctx *ctx, const struct ql_note *note, str
 		status = check_zero(ctx, note, scale, zero_point);
 	if (!status)
 		status = check_bits(ctx, note, scale, bits);
-	/* integer kernels are exact because codes stay in their range */
+	/* integer kernels rely on codes being in range */
 	if (!status)
 		status = check_range(ctx, "codes", note->q.codes.lo, note->q.codes.hi, t);
 	if (status)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * What safetensors has no field for, as one line of text per tensor in the file's __metadata__: the dtype and
- *shape of packed elements, and quantization parameters.
+ * Properties for which safetensors has no field, as one line of text per tensor in the file's __metadata__: dtype
+ * and shape of packed elements, and quantization parameters.
  *
- *	"w::quoll": "dtype=int4 shape=(64,33) scheme=symmetric bits=4 lo=-7 hi=7 octaves=0 axis=-1 block=32
- *	             block_axis=1 from=float32 nan=0 inf=0"
+ * 	"w::quoll": "dtype=int4 shape=(64,33) scheme=symmetric bits=4 lo=-7 hi=7 octaves=0 axis=-1 block=32
+ * 	             block_axis=1 from=float32 nan=0 inf=0"
  *
- * dtype and shape are always there; the other words when the tensor is quantized. Axes count from 0, -1 is
- *none. Where channels differ in their bits, bits, lo and hi are the widest channel's.
+ * dtype and shape are always present; the other words if the tensor is quantized. Axes count from 0; -1 is none. If
+ * channels differ in bits, bits, lo and hi are those of the widest channel.
  */
 #ifndef QUOLL_TENSOR_IO_NOTE_H
 #define QUOLL_TENSOR_IO_NOTE_H
@@ -22,13 +22,13 @@ struct ql_note {
 	struct ql_qparams q; /* refs, scale, zero_point and bits not set */
 };
 
-/* Does t need a note? */
+/* True if t needs a note. */
 bool ql_note_needed(const struct ql_tensor *t);
 void ql_note_write(const struct ql_tensor *t, struct ql_text *out);
 /* Looks the scheme up in ctx->quant. Every number is checked against dtype and shape. */
 enum ql_status ql_note_read(struct ql_ctx *ctx, const char *text, struct ql_note *note);
-/* Gives t, the codes, its quantization parameters; keeps scale, zero_point and bits (NULL: none). All are
- * contiguous and may be made up by a file: shapes, dtypes and values are checked. */
+/* Attaches quantization parameters to t, the codes; keeps scale, zero_point and bits (NULL: none). All are
+ * contiguous. Shapes, dtypes and values are checked, because a file may be crafted. */
 enum ql_status ql_note_apply(struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t,
 	struct ql_tensor *scale, struct ql_tensor *zero_point, struct ql_tensor *bits);
 

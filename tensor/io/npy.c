@@ -24,7 +24,7 @@ struct header {
 
 struct cursor {
 	struct ql_ctx *ctx;
-	const char *at; /* ends in a zero byte, which no rule below accepts */
+	const char *at; /* ends with a zero byte, which no rule below accepts */
 };
 
 static const struct {
@@ -93,11 +93,10 @@ static enum ql_status read_size(struct cursor *c, int64_t *out)
 	if (*c->at < '0' || *c->at > '9')
 		return wanted(c, "a size of 0 or more");
 	for (; *c->at >= '0' && *c->at <= '9'; c->at++)
-		if (__builtin_mul_overflow(value, 10, &value) ||
-			__builtin_add_overflow(value, *c->at - '0', &value))
-			return ql_fail(c->ctx, QL_ERR_FORMAT,
-				"header: shape: wanted sizes below 2^63, got a larger one");
-	if (*c->at == 'L') /* as Python 2 wrote them */
+		if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *c->at - '0', &value))
+			return ql_fail(
+				c->ctx, QL_ERR_FORMAT, "header: shape: wanted sizes below 2^63, got a larger one");
+	if (*c->at == 'L') /* a suffix of Python 2 */
 		c->at++;
 	*out = value;
 	return QL_OK;
@@ -111,10 +110,10 @@ static enum ql_status read_shape(struct cursor *c, struct header *h)
 		return wanted(c, "a tuple of sizes");
 	while (!status && !accept(c, ')')) {
 		if (h->rank == QL_MAX_RANK)
-			return ql_fail(c->ctx, QL_ERR_UNSUPPORTED, "shape: wanted at most %d axes, got more",
-				QL_MAX_RANK);
+			return ql_fail(
+				c->ctx, QL_ERR_UNSUPPORTED, "shape: wanted at most %d axes, got more", QL_MAX_RANK);
 		status = read_size(c, &h->shape[h->rank++]);
-		if (!status && !accept(c, ',')) /* a comma may end the tuple */
+		if (!status && !accept(c, ',')) /* a trailing comma is allowed */
 			return accept(c, ')') ? QL_OK : wanted(c, "',' or ')'");
 	}
 	return status;
@@ -127,8 +126,8 @@ static enum ql_status read_descr(struct cursor *c, struct header *h)
 
 	skip_space(c);
 	if (*c->at == '[')
-		return ql_fail(c->ctx, QL_ERR_UNSUPPORTED,
-			"dtype: wanted plain numbers, got records (a structured dtype)");
+		return ql_fail(
+			c->ctx, QL_ERR_UNSUPPORTED, "dtype: wanted plain numbers, got records (a structured dtype)");
 	status = read_string(c, "a dtype such as '<f4'", text, sizeof(text));
 	if (status)
 		return status;
@@ -144,8 +143,8 @@ static enum ql_status read_descr(struct cursor *c, struct header *h)
 		return ql_fail(c->ctx, QL_ERR_UNSUPPORTED,
 			"dtype: wanted plain numbers, got Python objects, whose loading would run code of "
 			"the file");
-	return ql_fail(c->ctx, QL_ERR_UNSUPPORTED,
-		"dtype: wanted one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, got '%s'", text);
+	return ql_fail(
+		c->ctx, QL_ERR_UNSUPPORTED, "dtype: wanted one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, got '%s'", text);
 }
 
 static enum ql_status read_order(struct cursor *c, struct header *h)
@@ -171,16 +170,14 @@ static enum ql_status read_field(struct cursor *c, struct header *h)
 	       : !strcmp(key, "shape")         ? &h->has_shape
 					       : NULL;
 	if (!seen)
-		return ql_fail(c->ctx, QL_ERR_FORMAT,
-			"header: wanted the keys descr, fortran_order, shape, got '%s'", key);
+		return ql_fail(
+			c->ctx, QL_ERR_FORMAT, "header: wanted the keys descr, fortran_order, shape, got '%s'", key);
 	if (*seen)
 		return ql_fail(c->ctx, QL_ERR_FORMAT, "header: wanted every key once, got '%s' twice", key);
 	*seen = true;
 	if (!accept(c, ':'))
 		return wanted(c, "':'");
-	return seen == &h->has_descr   ? read_descr(c, h)
-	       : seen == &h->has_order ? read_order(c, h)
-				       : read_shape(c, h);
+	return seen == &h->has_descr ? read_descr(c, h) : seen == &h->has_order ? read_order(c, h) : read_shape(c, h);
 }
 
 static enum ql_status read_dict(struct cursor *c, struct header *h)
@@ -201,8 +198,8 @@ static enum ql_status read_dict(struct cursor *c, struct header *h)
 	if (!status && *c->at)
 		return wanted(c, "nothing behind '}'");
 	if (!status && !(h->has_descr && h->has_order && h->has_shape))
-		return ql_fail(c->ctx, QL_ERR_FORMAT,
-			"header: wanted the keys descr, fortran_order, shape, one is missing");
+		return ql_fail(
+			c->ctx, QL_ERR_FORMAT, "header: wanted the keys descr, fortran_order, shape, one is missing");
 	return status;
 }
 
@@ -218,8 +215,8 @@ static enum ql_status read_length(struct ql_stream *s, uint32_t *length)
 	if (memcmp(head, "\x93NUMPY", 6))
 		return ql_fail(ctx, QL_ERR_FORMAT, "header: wanted the magic \\x93NUMPY, got another start");
 	if (head[6] < 1 || head[6] > 3 || head[7] != 0)
-		return ql_fail(ctx, QL_ERR_FORMAT, "header: wanted version 1.0, 2.0 or 3.0, got %u.%u",
-			head[6], head[7]);
+		return ql_fail(
+			ctx, QL_ERR_FORMAT, "header: wanted version 1.0, 2.0 or 3.0, got %u.%u", head[6], head[7]);
 	*length = ql_le16(head + 8);
 	if (head[6] > 1) {
 		status = ql_stream_read(s, head + 10, 2, "npy header");
@@ -256,7 +253,7 @@ static enum ql_status read_header(struct ql_stream *s, struct header *h)
 	return status;
 }
 
-/* Elements in column-major order are those of the reversed shape in row-major order. */
+/* Column-major elements are row-major elements of the reversed shape. */
 static enum ql_status read_fortran(struct ql_stream *s, struct header *h, struct ql_tensor **out)
 {
 	struct ql_ctx *ctx = s->reader->ctx;
@@ -320,17 +317,15 @@ enum ql_status ql_npy_check(struct ql_ctx *ctx, const struct ql_tensor *t)
 	return QL_OK;
 }
 
-/* Header text of t, padded so that the elements start at a multiple of 64; returns its length in all. */
+/* Header text of t, padded so that the elements start at a multiple of 64; returns its total length. */
 static size_t make_header(const struct ql_tensor *t, char out[QL_NPY_HEADER_MAX])
 {
 	size_t n = 10, end;
 
-	n += (size_t)snprintf(out + n, QL_NPY_HEADER_MAX - n,
-		"{'descr': '%s%s', 'fortran_order': False, 'shape': (",
+	n += (size_t)snprintf(out + n, QL_NPY_HEADER_MAX - n, "{'descr': '%s%s', 'fortran_order': False, 'shape': (",
 		ql_dtypes[t->dtype].bits > 8 ? "<" : "|", code_of(t->dtype));
 	for (int d = 0; d < t->rank; d++)
-		n += (size_t)snprintf(
-			out + n, QL_NPY_HEADER_MAX - n, d ? " %lld," : "%lld,", (long long)t->shape[d]);
+		n += (size_t)snprintf(out + n, QL_NPY_HEADER_MAX - n, d ? " %lld," : "%lld,", (long long)t->shape[d]);
 	if (t->rank > 1)
 		n--; /* only a tuple of one keeps its comma */
 	n += (size_t)snprintf(out + n, QL_NPY_HEADER_MAX - n, "), }");

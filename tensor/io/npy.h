@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * The .npy format, which also is the content of every .npz entry.
+ * The .npy format, which is also the content of every .npz entry.
  */
 #ifndef QUOLL_TENSOR_IO_NPY_H
 #define QUOLL_TENSOR_IO_NPY_H
 
 #include "tensor/io/elements.h"
 
-#define QL_NPY_HEADER_MAX 512 /* bytes of any header we write */
+#define QL_NPY_HEADER_MAX 512 /* bytes of the longest header written */
 
-/* gives the tensor that the stream holds from its start to its end */
+/* Gives the tensor of a stream, which must contain nothing else. */
 enum ql_status ql_npy_read(struct ql_stream *s, struct ql_tensor **out);
-/* Fails when NumPy has no such dtype, or t is quantized. */
+/* Fails if NumPy lacks the dtype or t is quantized. */
 enum ql_status ql_npy_check(struct ql_ctx *ctx, const struct ql_tensor *t);
 enum ql_status ql_npy_write(struct ql_writer *w, struct ql_tensor *t);
 

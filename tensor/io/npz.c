@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * NumPy's .npz: a zip archive with one .npy file per tensor. Written as np.savez does (stored) or
- * np.savez_compressed (deflated), with a fixed date, so that the same tensors give the same bytes. Local
- * headers always carry the 64-bit sizes, which are known only after the data; the directory uses them where
- * they are needed.
+ * NumPy's .npz: a zip archive with one .npy file per tensor. Written like np.savez (stored) or np.savez_compressed
+ * (deflated), with a fixed date, so that the same tensors give the same bytes. Local headers always have 64-bit
+ * sizes, which are known only after the data; the directory has them where needed.
  */
 #include <string.h>
 
@@ -14,8 +13,7 @@
 #define SMALL_MAX 0xffffffffu
 #define LOCAL_SIZES 4 /* offset of the 64-bit sizes in the extra field */
 
-static enum ql_status load_entry(
-	const struct ql_zip *z, const struct ql_zip_entry *e, struct ql_named_list *out)
+static enum ql_status load_entry(const struct ql_zip *z, const struct ql_zip_entry *e, struct ql_named_list *out)
 {
 	struct ql_ctx *ctx = z->r->ctx;
 	struct ql_stream s;
@@ -25,16 +23,14 @@ static enum ql_status load_entry(
 	enum ql_status status;
 
 	if (n < 4 || strcmp(e->name + n - 4, ".npy") || !ql_utf8_valid(e->name, n))
-		return ql_fail(ctx, QL_ERR_FORMAT, "entry '%.80s': wanted a name in UTF-8 that ends in .npy",
-			e->name);
+		return ql_fail(ctx, QL_ERR_FORMAT, "entry '%.80s': wanted a name in UTF-8 that ends in .npy", e->name);
 	status = ql_stream_open(&s, z->r, e->data, e->packed, e->deflated ? QL_DEFLATE : QL_STORED, e->size);
 	s.summed = true;
 	if (!status)
 		status = ql_npy_read(&s, &t);
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 	if (!status && s.crc != e->crc)
-		status = ql_fail(
-			ctx, QL_ERR_FORMAT, "data: wanted the checksum %08x, got %08x", e->crc, s.crc);
+		status = ql_fail(ctx, QL_ERR_FORMAT, "data: wanted the checksum %08x, got %08x", e->crc, s.crc);
 #endif
 	ql_stream_close(&s);
 	if (!status) {
@@ -59,7 +55,7 @@ static enum ql_status load(const struct ql_reader *r, struct ql_named_list *out)
 	return status;
 }
 
-/* What the directory tells of a written entry. */
+/* The directory's data of a written entry. */
 struct written {
 	const char *name;
 	uint64_t offset, packed, size;
@@ -91,7 +87,7 @@ static unsigned name_flags(const char *name)
 	return 0;
 }
 
-/* version to read, flags, method, time, date, as both headers have them */
+/* Version to read, flags, method, time, date: common to both headers. */
 static void put_common(struct record *r, const char *name, bool deflated)
 {
 	put(r, 2, 45);
@@ -108,7 +104,7 @@ static enum ql_status put_name(struct ql_writer *w, const char *name)
 	return status ? status : ql_writer_put(w, ".npy", 4);
 }
 
-/* The local header with sizes and checksum still open; *sizes and *crc tell where they go. */
+/* Writes the local header with placeholders for sizes and checksum; *sizes and *crc receive their positions. */
 static enum ql_status put_local(
 	struct ql_writer *w, const struct written *e, bool deflated, uint64_t *crc, uint64_t *sizes)
 {
@@ -237,8 +233,7 @@ static enum ql_status check_tensor(struct ql_ctx *ctx, const struct ql_named_lis
 	enum ql_status status;
 
 	if ((n == 0 && list->n > 1) || n > 65000 || !ql_utf8_valid(name, n))
-		return ql_fail(
-			ctx, QL_ERR_ARGUMENT, "wanted names in UTF-8 of 1 to 65000 bytes, got '%.80s'", name);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "wanted names in UTF-8 of 1 to 65000 bytes, got '%.80s'", name);
 	status = ql_npy_check(ctx, list->at[i].tensor);
 	if (status) {
 		memcpy(reason, ctx->err, sizeof(reason));
@@ -290,6 +285,7 @@ const struct ql_format ql_format_npz = {
 			   "tensor.save(file, {a=tensor.ones(2), b=tensor.zeros(3)}, {compress=true})\n"
 			   "print(tensor.load(file).b:size(1))  --> 3"},
 	.extensions = ".npz",
+	.flags = QL_SAVE_COMPRESS,
 	.load = load,
 	.save = save,
 };

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CHUNK ((uint64_t)8 << 20) /* bytes between two looks at the interrupt flag: some milliseconds */
+#define CHUNK ((uint64_t)8 << 20) /* bytes between two polls of the interrupt flag: a few milliseconds */
 
 static enum ql_status system_error(struct ql_ctx *ctx, const char *what)
 {
@@ -22,7 +22,7 @@ enum ql_status ql_reader_open(struct ql_ctx *ctx, const char *path, struct ql_re
 	enum ql_status status = QL_OK;
 
 	*r = (struct ql_reader){.ctx = ctx, .path = path, .fd = -1};
-	/* without O_NONBLOCK a pipe nobody writes to would block here for ever */
+	/* without O_NONBLOCK a pipe without a writer would block forever */
 	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (r->fd < 0)
 		return system_error(ctx, "cannot open");
@@ -55,13 +55,12 @@ enum ql_status ql_reader_check(const struct ql_reader *r, uint64_t offset, uint6
 {
 	if (offset <= r->size && n <= r->size - offset)
 		return QL_OK;
-	return ql_fail(r->ctx, QL_ERR_FORMAT, "%s: wanted %llu bytes at offset %llu, the file ends at %llu",
-		what, (unsigned long long)n, (unsigned long long)offset, (unsigned long long)r->size);
+	return ql_fail(r->ctx, QL_ERR_FORMAT, "%s: wanted %llu bytes at offset %llu, the file ends at %llu", what,
+		(unsigned long long)n, (unsigned long long)offset, (unsigned long long)r->size);
 }
 
 /* At most CHUNK bytes. */
-static enum ql_status read_chunk(
-	const struct ql_reader *r, uint64_t offset, uint64_t n, char *to, const char *what)
+static enum ql_status read_chunk(const struct ql_reader *r, uint64_t offset, uint64_t n, char *to, const char *what)
 {
 	ssize_t got;
 
@@ -72,8 +71,7 @@ static enum ql_status read_chunk(
 		if (got < 0)
 			return ql_fail(r->ctx, QL_ERR_IO, "%s: cannot read: %s", what, strerror(errno));
 		if (got == 0)
-			return ql_fail(
-				r->ctx, QL_ERR_IO, "%s: the file became shorter while it was read", what);
+			return ql_fail(r->ctx, QL_ERR_IO, "%s: the file became shorter while it was read", what);
 		to += got;
 		offset += (uint64_t)got;
 		n -= (uint64_t)got;
@@ -81,8 +79,7 @@ static enum ql_status read_chunk(
 	return QL_OK;
 }
 
-enum ql_status ql_reader_at(
-	const struct ql_reader *r, uint64_t offset, uint64_t n, void *to, const char *what)
+enum ql_status ql_reader_at(const struct ql_reader *r, uint64_t offset, uint64_t n, void *to, const char *what)
 {
 	enum ql_status status = ql_reader_check(r, offset, n, what);
 	uint64_t part;
@@ -98,8 +95,7 @@ enum ql_status ql_reader_at(
 	return status;
 }
 
-enum ql_status ql_reader_take(
-	const struct ql_reader *r, uint64_t offset, uint64_t n, const char *what, char **out)
+enum ql_status ql_reader_take(const struct ql_reader *r, uint64_t offset, uint64_t n, const char *what, char **out)
 {
 	enum ql_status status = ql_reader_check(r, offset, n, what);
 	char *block;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Bounded reading of one file whose size is known: no byte outside of it can be asked for without an error,
- * and nothing is allocated for more bytes than the file holds.
+ * Bounded reading of one file whose size is known: requests outside of it are errors, and no allocation exceeds the
+ * bytes of the file.
  *
- * Reads go through pread straight into their destination. A memory map would end the program with SIGBUS when
- * another process shortens the file meanwhile; here that is an error.
+ * Reads use pread directly into the destination. With a memory map, SIGBUS would end the program if another process
+ * truncates the file; here that is an error.
  */
 #ifndef QUOLL_TENSOR_IO_READER_H
 #define QUOLL_TENSOR_IO_READER_H
@@ -22,21 +22,19 @@ struct ql_reader {
 	uint64_t size;
 };
 
-/* Regular files only: a pipe or device has no size to check against. Messages do not repeat the path; the
- * caller (ql_file_load) puts it in front. */
+/* Regular files only: a pipe or device has no size to check against. Messages omit the path; the caller
+ * (ql_file_load) adds it. */
 enum ql_status ql_reader_open(struct ql_ctx *ctx, const char *path, struct ql_reader *r);
 /* Reads from memory instead; nothing to close. */
 void ql_reader_memory(struct ql_ctx *ctx, const void *data, uint64_t size, struct ql_reader *r);
 void ql_reader_close(struct ql_reader *r);
 
-/* Fails with QL_ERR_FORMAT naming `what` unless the file holds n bytes at `offset`. */
+/* Fails with QL_ERR_FORMAT naming `what` unless the file has n bytes at `offset`. */
 enum ql_status ql_reader_check(const struct ql_reader *r, uint64_t offset, uint64_t n, const char *what);
 /* Copies n bytes at `offset` to `to`. */
-enum ql_status ql_reader_at(
-	const struct ql_reader *r, uint64_t offset, uint64_t n, void *to, const char *what);
-/* gives those n bytes in a block of ql_alloc, followed by one zero byte */
-enum ql_status ql_reader_take(
-	const struct ql_reader *r, uint64_t offset, uint64_t n, const char *what, char **out);
+enum ql_status ql_reader_at(const struct ql_reader *r, uint64_t offset, uint64_t n, void *to, const char *what);
+/* Gives those n bytes in a block of ql_alloc, followed by one zero byte. */
+enum ql_status ql_reader_take(const struct ql_reader *r, uint64_t offset, uint64_t n, const char *what, char **out);
 
 static inline uint16_t ql_le16(const void *p)
 {

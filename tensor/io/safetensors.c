@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Saving safetensors (the header is described in safetensors_header.c).
  *
- * What the format lacks:
+ * Extensions for what the format lacks:
  *  - packed dtypes (int4, uint4, binary with a set bit for +1) are stored as U8, low bits first, every row
  *    of the last axis padded to whole bytes with zero bits, so the last size of the U8 shape is
  *    ceil(size * bits / 8); the real dtype and shape are in the metadata under "name::quoll" (note.h);
  *  - a quantized tensor is its codes under the name, the tensors "name::scale" and "name::zero_point", and
- *    the rest of its parameters in that same note. Loading puts the parts together again.
+ *    the rest of its parameters in that same note. Loading joins the parts.
  *
- * The header lists the tensors in the caller's order. Their data lie in the order of falling element size, so
- * that each is aligned to its own size without gaps, which the format forbids.
+ * The header lists the tensors in the caller's order. Their data are ordered by descending element size, so that
+ * each is aligned to its own size without gaps, which the format forbids.
  */
 #include "tensor/io/safetensors.h"
 
@@ -18,7 +18,7 @@
 #include "tensor/io/format.h"
 #include "tensor/io/note.h"
 
-/* The tensors of the file: those of the caller's list and their parts, and where the data of each begins. */
+/* The tensors of the file: those of the caller's list, their parts, and the data offset of each. */
 struct plan {
 	struct ql_named_list list;
 	uint64_t *begin;
@@ -29,11 +29,10 @@ static enum ql_status check_name(struct ql_ctx *ctx, const char *name)
 	if (!*name)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "wanted a name for every tensor, got an empty one");
 	if (!strcmp(name, "__metadata__"))
-		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"wanted another name than '__metadata__', which the format reserves");
-	if (!ql_utf8_valid(name, strlen(name)))
 		return ql_fail(
-			ctx, QL_ERR_ARGUMENT, "wanted names in UTF-8, got other bytes in '%.80s'", name);
+			ctx, QL_ERR_ARGUMENT, "wanted another name than '__metadata__', which the format reserves");
+	if (!ql_utf8_valid(name, strlen(name)))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "wanted names in UTF-8, got other bytes in '%.80s'", name);
 	return QL_OK;
 }
 
@@ -135,8 +134,7 @@ static void add_entry(const struct ql_named_tensor *item, uint64_t begin, struct
 	ql_text_add_escaped(text, item->name);
 	ql_text_add(text, "\":{\"dtype\":\"%s\",\"shape\":[", ql_safetensors_type(t->dtype));
 	for (int d = 0; d < t->rank; d++) {
-		int64_t size =
-			packed && d == t->rank - 1 ? ql_packed_size(t->shape[d], t->dtype) : t->shape[d];
+		int64_t size = packed && d == t->rank - 1 ? ql_packed_size(t->shape[d], t->dtype) : t->shape[d];
 
 		ql_text_add(text, d ? ",%lld" : "%lld", (long long)size);
 	}

@@ -11,19 +11,19 @@
 
 #define QL_SAFETENSORS_HEADER_MAX 100000000u /* bytes: the format's own cap */
 
-/* What follows a tensor's name in the names of the parts that the format has no field for. */
+/* Suffixes of a tensor's name for the parts that the format has no field for. */
 #define QL_SCALE_TAIL "::scale"
 #define QL_ZERO_TAIL "::zero_point"
 #define QL_BITS_TAIL "::bits"
 #define QL_NOTE_TAIL "::quoll"
 
-/* One tensor of the header. It is kept small, because a file may hold an entry per 50 bytes. */
+/* One tensor of the header. Small, because a file may have an entry per 50 bytes. */
 struct ql_safetensor {
 	char *name;
 	uint64_t begin, end;    /* in the data */
-	uint32_t value, length; /* where its JSON object lies in the header */
-	uint32_t note;          /* where its note lies; 0: none */
-	bool part;              /* is the scale or zero point of another */
+	uint32_t value, length; /* position of its JSON object in the header */
+	uint32_t note;          /* position of its note; 0: none */
+	bool part;              /* is the scale or zero point of another tensor */
 };
 
 struct ql_safetensors {
@@ -50,21 +50,19 @@ struct ql_safetensor_fields {
 enum ql_status ql_safetensors_open(struct ql_safetensors *f);
 void ql_safetensors_close(struct ql_safetensors *f);
 /* The entry called base (n bytes) followed by tail, or NULL. */
-struct ql_safetensor *ql_safetensors_find(
-	struct ql_safetensors *f, const char *base, size_t n, const char *tail);
+struct ql_safetensor *ql_safetensors_find(struct ql_safetensors *f, const char *base, size_t n, const char *tail);
 /* dtype, shape and place of one entry. */
 enum ql_status ql_safetensors_fields(
 	struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_safetensor_fields *out);
-/* Names the tensor in front of the message of a lower layer; returns status. */
-enum ql_status ql_safetensors_where(
-	struct ql_safetensors *f, const struct ql_safetensor *e, enum ql_status status);
+/* Prefixes the message of a lower layer with the tensor's name; returns status. */
+enum ql_status ql_safetensors_where(struct ql_safetensors *f, const struct ql_safetensor *e, enum ql_status status);
 
 enum ql_status ql_safetensors_load(const struct ql_reader *r, struct ql_named_list *out);
 
 /* Name of a plain dtype in the format; packed ones are U8. */
 const char *ql_safetensors_type(unsigned dtype);
 
-/* Bytes that n elements of a packed dtype take in a row. */
+/* Bytes of a row of n elements of a packed dtype. */
 static inline int64_t ql_packed_size(int64_t n, unsigned dtype)
 {
 	return ql_ceil_div(n, 8 / ql_dtypes[dtype].bits);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Header of a safetensors file: 8 bytes length N (little-endian), N bytes JSON, the data. The JSON object has
- *per tensor "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]} with offsets from the start of
- *the data, and strings under "__metadata__". Everything is checked before a byte of data is read: N against
- *the file (and 100 MB, the format's cap), names for repetition, sizes against offsets, and that the tensors
- *cover the data without gap or overlap.
+ * Header of a safetensors file: 8 bytes length N (little-endian), N bytes JSON, the data. The JSON object has per
+ * tensor "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]} with offsets from the start of the
+ * data, and strings under "__metadata__". Everything is checked before data are read: N against the file (and 100
+ * MB, the format's limit), duplicate names, sizes against offsets, and that the tensors cover the data without gap
+ * or overlap.
  */
 #include "tensor/io/safetensors.h"
 
@@ -11,10 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENTRY_MIN 40   /* bytes of the shortest legal entry of a tensor, rounded down */
-#define ENTRY_MAX 4096 /* bytes of the longest one that is parsed */
-#define EXACT_MAX \
-	9007199254740992.0 /* 2^53: whole numbers above it are not exact in a double, as cJSON has them */
+#define ENTRY_MIN 40                 /* bytes of the shortest legal entry of a tensor, rounded down */
+#define ENTRY_MAX 4096               /* bytes of the longest one that is parsed */
+#define EXACT_MAX 9007199254740992.0 /* 2^53: larger integers are not exact in cJSON's doubles */
 
 static const struct {
 	const char *name;
@@ -48,8 +47,7 @@ static enum ql_status bad_entry(struct ql_safetensors *f, const struct ql_safete
 	return ql_fail(f->ctx, QL_ERR_FORMAT, "tensor '%.80s': %s", e->name, reason);
 }
 
-enum ql_status ql_safetensors_where(
-	struct ql_safetensors *f, const struct ql_safetensor *e, enum ql_status status)
+enum ql_status ql_safetensors_where(struct ql_safetensors *f, const struct ql_safetensor *e, enum ql_status status)
 {
 	char reason[sizeof(f->ctx->err)];
 
@@ -65,8 +63,8 @@ static bool whole_number(const cJSON *item, uint64_t *out)
 	return (double)*out == item->valuedouble;
 }
 
-static enum ql_status read_type(struct ql_safetensors *f, const struct ql_safetensor *e, const cJSON *item,
-	struct ql_safetensor_fields *out)
+static enum ql_status read_type(
+	struct ql_safetensors *f, const struct ql_safetensor *e, const cJSON *item, struct ql_safetensor_fields *out)
 {
 	if (!cJSON_IsString(item))
 		return bad_entry(f, e, "dtype: wanted a string");
@@ -81,8 +79,8 @@ static enum ql_status read_type(struct ql_safetensors *f, const struct ql_safete
 		e->name, item->valuestring);
 }
 
-static enum ql_status read_shape(struct ql_safetensors *f, const struct ql_safetensor *e, const cJSON *item,
-	struct ql_safetensor_fields *out)
+static enum ql_status read_shape(
+	struct ql_safetensors *f, const struct ql_safetensor *e, const cJSON *item, struct ql_safetensor_fields *out)
 {
 	const cJSON *size;
 	uint64_t value;
@@ -100,22 +98,21 @@ static enum ql_status read_shape(struct ql_safetensors *f, const struct ql_safet
 	return QL_OK;
 }
 
-static enum ql_status read_offsets(struct ql_safetensors *f, const struct ql_safetensor *e, const cJSON *item,
-	struct ql_safetensor_fields *out)
+static enum ql_status read_offsets(
+	struct ql_safetensors *f, const struct ql_safetensor *e, const cJSON *item, struct ql_safetensor_fields *out)
 {
-	if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 ||
-		!whole_number(item->child, &out->begin) || !whole_number(item->child->next, &out->end))
+	if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 || !whole_number(item->child, &out->begin) ||
+		!whole_number(item->child->next, &out->end))
 		return bad_entry(f, e, "data_offsets: wanted two whole numbers from 0 to 2^53");
 	if (out->begin > out->end || out->end > f->n_data)
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
-			"tensor '%.80s': data_offsets: wanted a range in 0 to %llu, got %llu to %llu",
-			e->name, (unsigned long long)f->n_data, (unsigned long long)out->begin,
-			(unsigned long long)out->end);
+			"tensor '%.80s': data_offsets: wanted a range in 0 to %llu, got %llu to %llu", e->name,
+			(unsigned long long)f->n_data, (unsigned long long)out->begin, (unsigned long long)out->end);
 	return QL_OK;
 }
 
-static enum ql_status read_fields(struct ql_safetensors *f, const struct ql_safetensor *e,
-	const cJSON *object, struct ql_safetensor_fields *out)
+static enum ql_status read_fields(
+	struct ql_safetensors *f, const struct ql_safetensor *e, const cJSON *object, struct ql_safetensor_fields *out)
 {
 	static const char *const keys[3] = {"dtype", "shape", "data_offsets"};
 	const cJSON *found[3] = {NULL, NULL, NULL}, *item;
@@ -174,15 +171,15 @@ static enum ql_status check_entry(struct ql_safetensors *f, struct ql_safetensor
 		return ql_safetensors_where(f, e, status);
 	if (bytes != fields.end - fields.begin)
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
-			"tensor '%.80s': data_offsets: wanted %llu bytes as dtype and shape need, got %llu",
-			e->name, (unsigned long long)bytes, (unsigned long long)(fields.end - fields.begin));
+			"tensor '%.80s': data_offsets: wanted %llu bytes as dtype and shape need, got %llu", e->name,
+			(unsigned long long)bytes, (unsigned long long)(fields.end - fields.begin));
 	e->begin = fields.begin;
 	e->end = fields.end;
 	return QL_OK;
 }
 
-/* Length, braces, and how many tensors there are: each must be long enough to be one, so that the table of
- * entries stays within a small multiple of the header. */
+/* Checks length and braces and counts the tensors. Each entry has a minimum length, so the table of entries is at
+ * most a small multiple of the header. */
 static enum ql_status read_header(struct ql_safetensors *f)
 {
 	uint8_t head[8];
@@ -198,9 +195,8 @@ static enum ql_status read_header(struct ql_safetensors *f)
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
 			"header: wanted at most %llu bytes (the file, and the format's cap of 100 MB), got a "
 			"length of %llu",
-			(unsigned long long)(f->r->size - 8 < QL_SAFETENSORS_HEADER_MAX
-						     ? f->r->size - 8
-						     : QL_SAFETENSORS_HEADER_MAX),
+			(unsigned long long)(f->r->size - 8 < QL_SAFETENSORS_HEADER_MAX ? f->r->size - 8
+											: QL_SAFETENSORS_HEADER_MAX),
 			(unsigned long long)n);
 	status = ql_reader_take(f->r, 8, n, "header", &f->text);
 	if (status)
@@ -213,8 +209,7 @@ static enum ql_status read_header(struct ql_safetensors *f)
 	status = ql_json_open(f->ctx, "header", f->text, f->n_text, &j);
 	while (!status && !(status = ql_json_next(&j, NULL, &value)) && !j.done) {
 		if (*value.at != '{')
-			return ql_fail(f->ctx, QL_ERR_FORMAT,
-				"header: wanted an object for every name, got '%.*s'",
+			return ql_fail(f->ctx, QL_ERR_FORMAT, "header: wanted an object for every name, got '%.*s'",
 				(int)(value.n < 20 ? value.n : 20), value.at);
 		f->n += value.n >= ENTRY_MIN;
 	}
@@ -233,15 +228,14 @@ static enum ql_status read_entries(struct ql_safetensors *f)
 	while (!status && !(status = ql_json_next(&j, &name, &value)) && !j.done) {
 		if (!strcmp(name, "__metadata__")) {
 			if (f->metadata.at)
-				return ql_fail(f->ctx, QL_ERR_FORMAT,
-					"header: wanted __metadata__ once, got it twice");
+				return ql_fail(f->ctx, QL_ERR_FORMAT, "header: wanted __metadata__ once, got it twice");
 			f->metadata = value;
 			continue;
 		}
 		if (value.n < ENTRY_MIN || e == f->entry + f->n)
 			return ql_fail(f->ctx, QL_ERR_FORMAT,
-				"tensor '%.80s': wanted the keys dtype, shape and data_offsets, got '%.*s'",
-				name, (int)(value.n < 40 ? value.n : 40), value.at);
+				"tensor '%.80s': wanted the keys dtype, shape and data_offsets, got '%.*s'", name,
+				(int)(value.n < 40 ? value.n : 40), value.at);
 		*e = (struct ql_safetensor){
 			.name = name, .value = (uint32_t)(value.at - f->text), .length = (uint32_t)value.n};
 		status = check_entry(f, e++);
@@ -267,7 +261,7 @@ static int compare_offsets(const void *a, const void *b, void *file)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Repeated names, gaps and overlaps. */
+/* Checks for duplicate names, gaps and overlaps. */
 static enum ql_status sort_entries(struct ql_safetensors *f)
 {
 	uint64_t end = 0;
@@ -284,9 +278,8 @@ static enum ql_status sort_entries(struct ql_safetensors *f)
 
 		if (e->begin != end)
 			return bad_entry(f, e,
-				e->begin < end
-					? "data_offsets: wanted data of its own, got some of another tensor"
-					: "data_offsets: wanted them to follow the tensor before, got a gap");
+				e->begin < end ? "data_offsets: wanted data of its own, got some of another tensor"
+					       : "data_offsets: wanted them to follow the tensor before, got a gap");
 		end = e->end;
 	}
 	if (end != f->n_data)
@@ -295,7 +288,7 @@ static enum ql_status sort_entries(struct ql_safetensors *f)
 	return QL_OK;
 }
 
-/* `name` against base followed by suffix */
+/* Compares `name` with base followed by suffix. */
 static int compare_joined(const char *name, const char *base, size_t n_base, const char *suffix)
 {
 	int order = strncmp(name, base, n_base);
@@ -303,8 +296,7 @@ static int compare_joined(const char *name, const char *base, size_t n_base, con
 	return order ? order : strcmp(name + n_base, suffix);
 }
 
-struct ql_safetensor *ql_safetensors_find(
-	struct ql_safetensors *f, const char *base, size_t n, const char *tail)
+struct ql_safetensor *ql_safetensors_find(struct ql_safetensors *f, const char *base, size_t n, const char *tail)
 {
 	uint32_t lo = 0, hi = f->n;
 
@@ -343,7 +335,7 @@ static enum ql_status read_note(
 	return QL_OK;
 }
 
-/* The metadata must be strings; the notes among them are attached to their tensors. */
+/* The metadata must be strings; attaches notes to their tensors. */
 static enum ql_status read_metadata(struct ql_safetensors *f)
 {
 	struct ql_json j;
@@ -359,7 +351,7 @@ static enum ql_status read_metadata(struct ql_safetensors *f)
 	return status;
 }
 
-/* Scale, zero point and bits of every quantized tensor: they do not appear by themselves. */
+/* Marks scale, zero point and bits of every quantized tensor, which are not loaded as tensors of their own. */
 static void mark_parts(struct ql_safetensors *f)
 {
 	static const char *const tails[] = {QL_SCALE_TAIL, QL_ZERO_TAIL, QL_BITS_TAIL};

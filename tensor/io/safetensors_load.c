@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Loading safetensors: elements by the checked header, and what the notes in the metadata say on top: packed
- * dtypes and quantization parameters. safetensors.c tells how those are stored.
+ * Loading safetensors: elements by the checked header, then packed dtypes and quantization parameters by the notes
+ * in the metadata. safetensors.c describes how those are stored.
  */
 #include "tensor/io/safetensors.h"
 
@@ -8,7 +8,7 @@
 
 #include "tensor/io/note.h"
 
-/* Zero bits must fill the last byte of every row of a packed tensor: bit counting relies on them. */
+/* The last byte of every row of a packed tensor must be padded with zero bits: bit counting relies on it. */
 static bool padding_is_zero(const struct ql_tensor *t)
 {
 	unsigned bits = ql_dtypes[t->dtype].bits;
@@ -32,8 +32,7 @@ static enum ql_status read_packed(struct ql_safetensors *f, struct ql_stream *s,
 	enum ql_status status;
 
 	for (int d = 0; fits && d < note->rank; d++)
-		fits = fields->shape[d] ==
-		       (d < last ? note->shape[d] : ql_packed_size(note->shape[d], note->dtype));
+		fits = fields->shape[d] == (d < last ? note->shape[d] : ql_packed_size(note->shape[d], note->dtype));
 	if (!fits)
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
 			"packed %s: wanted U8 with a shape that the note explains, got another",
@@ -58,7 +57,7 @@ static bool same_shape(const struct ql_safetensor_fields *fields, const struct q
 	       !memcmp(fields->shape, note->shape, (size_t)note->rank * sizeof(note->shape[0]));
 }
 
-/* gives the elements of one entry; *note says what they mean (dtype and shape are filled without a note, too)
+/* Gives the elements of one entry; *note describes them (dtype and shape are set even without a note).
  */
 static enum ql_status read_elements(
 	struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_note *note, struct ql_tensor **out)
@@ -77,8 +76,8 @@ static enum ql_status read_elements(
 		return status;
 	if (e->note && ql_dtype_is_packed(note->dtype))
 		status = read_packed(f, &s, &fields, note, out);
-	else if (e->note && (fields.wire->is_unsigned || note->dtype != fields.wire->dtype ||
-				    !same_shape(&fields, note)))
+	else if (e->note &&
+		 (fields.wire->is_unsigned || note->dtype != fields.wire->dtype || !same_shape(&fields, note)))
 		status = ql_fail(f->ctx, QL_ERR_FORMAT,
 			"quantization note: wanted the dtype and shape of the tensor, got others");
 	else
@@ -87,7 +86,7 @@ static enum ql_status read_elements(
 	return status;
 }
 
-/* gives scale, zero point or bits; NULL without an error when the file has none */
+/* Gives scale, zero point or bits; NULL without an error if the file has none. */
 static enum ql_status read_part(
 	struct ql_safetensors *f, const struct ql_safetensor *e, const char *tail, struct ql_tensor **out)
 {
@@ -100,13 +99,12 @@ static enum ql_status read_part(
 		return QL_OK;
 	status = read_elements(f, part, &note, out);
 	if (!status && note.quantized)
-		status = ql_fail(
-			f->ctx, QL_ERR_FORMAT, "%s: wanted plain numbers, got a quantized tensor", tail + 2);
+		status = ql_fail(f->ctx, QL_ERR_FORMAT, "%s: wanted plain numbers, got a quantized tensor", tail + 2);
 	return status;
 }
 
-static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_safetensor *e,
-	const struct ql_note *note, struct ql_tensor *t)
+static enum ql_status read_quantized(
+	struct ql_safetensors *f, const struct ql_safetensor *e, const struct ql_note *note, struct ql_tensor *t)
 {
 	struct ql_tensor *scale = NULL, *zero = NULL, *bits = NULL;
 	enum ql_status status = read_part(f, e, QL_SCALE_TAIL, &scale);
@@ -126,8 +124,7 @@ static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_s
 	return status;
 }
 
-static enum ql_status load_entry(
-	struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_named_list *out)
+static enum ql_status load_entry(struct ql_safetensors *f, const struct ql_safetensor *e, struct ql_named_list *out)
 {
 	struct ql_note note;
 	struct ql_tensor *t;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Stored, inflated and xz byte runs.
+ * Streams of stored, deflated and xz bytes.
  */
 #include "tensor/io/stream.h"
 
 #include <string.h>
 
-#define CHUNK ((uint64_t)4 << 20) /* bytes between two looks at the interrupt flag */
+#define CHUNK ((uint64_t)4 << 20) /* bytes between two polls of the interrupt flag */
 
 void *ql_zlib_alloc(void *ctx, unsigned items, unsigned size)
 {
@@ -57,8 +57,7 @@ static enum ql_status inflate_start(struct ql_stream *s, uint64_t bytes, uint64_
 	if (code == Z_MEM_ERROR)
 		return QL_ERR_MEMORY;
 	if (code != Z_OK)
-		return ql_fail(
-			ctx, QL_ERR_UNSUPPORTED, "compressed data: zlib cannot start (%s)", zError(code));
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "compressed data: zlib cannot start (%s)", zError(code));
 	s->open = true;
 	return QL_OK;
 }
@@ -138,7 +137,7 @@ void ql_stream_close(struct ql_stream *s)
 	s->open = false;
 }
 
-/* Fetches the next piece of the file; *n is 0 at its end. */
+/* Reads the next piece of the file; *n is 0 at its end. */
 static enum ql_status fetch(struct ql_stream *s, size_t *n)
 {
 	uint64_t have = s->end - s->at;
@@ -156,11 +155,10 @@ static enum ql_status data_error(struct ql_stream *s, int code)
 {
 	if (code == Z_MEM_ERROR)
 		return QL_ERR_MEMORY;
-	return ql_fail(
-		s->reader->ctx, QL_ERR_FORMAT, "compressed data: %s", s->z.msg ? s->z.msg : zError(code));
+	return ql_fail(s->reader->ctx, QL_ERR_FORMAT, "compressed data: %s", s->z.msg ? s->z.msg : zError(code));
 }
 
-/* Continues with the next member of a gzip file, or notes the end. */
+/* Continues with the next member of a gzip file, or sets the end. */
 static enum ql_status member_end(struct ql_stream *s)
 {
 	if (s->coding == QL_GZIP && (s->z.avail_in > 0 || s->at < s->end))
@@ -238,8 +236,8 @@ static enum ql_status read_unpacked(struct ql_stream *s, uint8_t *to, size_t n, 
 	enum ql_status status = unpack_some(s, to, n, &got);
 
 	if (!status && got < n)
-		status = ql_fail(s->reader->ctx, QL_ERR_FORMAT,
-			"%s: the compressed data end %zu bytes too early", what, n - got);
+		status = ql_fail(s->reader->ctx, QL_ERR_FORMAT, "%s: the compressed data end %zu bytes too early", what,
+			n - got);
 	return status;
 }
 
@@ -284,8 +282,7 @@ enum ql_status ql_stream_read(struct ql_stream *s, void *to, uint64_t n, const c
 		part = (size_t)(n < CHUNK ? n : CHUNK);
 		if (s->reader->ctx->interrupted)
 			return ql_fail(s->reader->ctx, QL_ERR_INTERRUPTED, "interrupted");
-		status = s->coding == QL_STORED ? read_stored(s, at, part, what)
-						: read_unpacked(s, at, part, what);
+		status = s->coding == QL_STORED ? read_stored(s, at, part, what) : read_unpacked(s, at, part, what);
 		if (!status && s->summed)
 			s->crc = (uint32_t)crc32(s->crc, at, (uInt)part);
 	}
@@ -321,8 +318,7 @@ enum ql_status ql_stream_finish(struct ql_stream *s)
 	size_t got = 0;
 
 	if ((s->coding == QL_STORED || s->coding == QL_DEFLATE) && s->left > 0)
-		return ql_fail(ctx, QL_ERR_FORMAT,
-			"data: wanted none after the elements, got %llu bytes more",
+		return ql_fail(ctx, QL_ERR_FORMAT, "data: wanted none after the elements, got %llu bytes more",
 			(unsigned long long)s->left);
 	if (s->coding == QL_STORED)
 		return QL_OK;
@@ -334,8 +330,7 @@ enum ql_status ql_stream_finish(struct ql_stream *s)
 	if (!s->ended)
 		return ql_fail(ctx, QL_ERR_FORMAT, "compressed data: the end is missing");
 	if (s->z.avail_in > 0 || s->at < s->end)
-		return ql_fail(ctx, QL_ERR_FORMAT,
-			"compressed data: wanted nothing behind their end, got %llu bytes",
+		return ql_fail(ctx, QL_ERR_FORMAT, "compressed data: wanted nothing behind their end, got %llu bytes",
 			(unsigned long long)(s->z.avail_in + (s->end - s->at)));
 	return QL_OK;
 }

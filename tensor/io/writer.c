@@ -17,7 +17,7 @@
 #include "tensor/io/stream.h"
 
 #define BUFFER ((size_t)64 << 10)
-#define CHUNK ((size_t)8 << 20) /* bytes between two looks at the interrupt flag */
+#define CHUNK ((size_t)8 << 20) /* bytes between two polls of the interrupt flag */
 #define TEMP_HEAD ".quoll-"
 #define TEMP_TAIL ".part"
 
@@ -26,7 +26,7 @@ static enum ql_status system_error(struct ql_ctx *ctx, const char *what)
 	return ql_fail(ctx, QL_ERR_IO, "%s: %s", what, strerror(errno));
 }
 
-/* The path with a symbolic link at its end followed, so that the link stays and its target is replaced. */
+/* Follows a symbolic link at the end of the path, so that its target is replaced, not the link. */
 static enum ql_status resolve(struct ql_writer *w, const char *path)
 {
 	struct stat info;
@@ -62,8 +62,7 @@ static enum ql_status open_directory(struct ql_writer *w)
 	return w->directory < 0 ? system_error(w->ctx, "cannot open the directory") : QL_OK;
 }
 
-/* What stands under the name now must be a regular file that may be written. A device is refused because the
- * rename would replace it. */
+/* An existing target must be a writable regular file. A device is an error because the rename would replace it. */
 static enum ql_status check_target(struct ql_writer *w, bool *exists, struct stat *old)
 {
 	*exists = !fstatat(w->directory, w->name, old, 0);
@@ -78,7 +77,7 @@ static enum ql_status check_target(struct ql_writer *w, bool *exists, struct sta
 	return QL_OK;
 }
 
-/* The new file gets the permissions of the old one, and its owner where the system allows it. */
+/* Gives the new file the permissions of the old one, and its owner if the system allows it. */
 static enum ql_status take_over(struct ql_writer *w, const struct stat *old)
 {
 	if (old->st_uid != geteuid() && fchown(w->fd, old->st_uid, old->st_gid) && errno != EPERM)
@@ -92,11 +91,10 @@ static bool is_temp(const char *name)
 {
 	size_t n = strlen(name), tail = strlen(TEMP_TAIL);
 
-	return !strncmp(name, TEMP_HEAD, strlen(TEMP_HEAD)) && n > tail &&
-	       !strcmp(name + n - tail, TEMP_TAIL);
+	return !strncmp(name, TEMP_HEAD, strlen(TEMP_HEAD)) && n > tail && !strcmp(name + n - tail, TEMP_TAIL);
 }
 
-/* Removes the file when nobody holds its lock, which the kernel drops when a writer dies. */
+/* Removes the file if its lock is free: the kernel releases the lock when a writer dies. */
 static void remove_if_dead(int directory, const char *name)
 {
 	int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -108,7 +106,7 @@ static void remove_if_dead(int directory, const char *name)
 	close(fd);
 }
 
-/* Failures do not matter here: the files of dead writers stay for another time. */
+/* Failures are ignored: a later save removes the files of dead writers. */
 static void remove_dead(int directory)
 {
 	int again = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -126,8 +124,8 @@ static void remove_dead(int directory)
 	closedir(list);
 }
 
-/* Creates and locks one temporary file; false with errno when that failed, or when someone took it for a dead
- * writer's between the two steps (errno EAGAIN). What was created is removed by ql_writer_close. */
+/* Creates and locks a temporary file; false with errno on failure, or with EAGAIN if another process removed it as
+ * a dead writer's between the two steps. ql_writer_close removes the file. */
 static bool create_temp(struct ql_writer *w)
 {
 	uint64_t random;
@@ -139,7 +137,7 @@ static bool create_temp(struct ql_writer *w)
 	w->fd = openat(w->directory, w->temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (w->fd < 0)
 		return false;
-	/* some network file systems have no locks: then nobody can take it either */
+	/* some network file systems have no locks: then no process can take it either */
 	flock(w->fd, LOCK_EX | LOCK_NB);
 	if (fstat(w->fd, &info))
 		return false;
@@ -184,7 +182,7 @@ enum ql_status ql_writer_open(struct ql_ctx *ctx, const char *path, struct ql_wr
 	return status || !exists ? status : take_over(w, &old);
 }
 
-/* The loop around write(2), which may take less than it was given: above 2 GiB it always does. */
+/* Loops over write(2), which may write less than requested, and always does above 2 GiB. */
 static enum ql_status write_all(struct ql_writer *w, const uint8_t *data, size_t n)
 {
 	ssize_t done;
@@ -298,8 +296,7 @@ enum ql_status ql_writer_section(struct ql_writer *w, bool deflate)
 	if (code == Z_MEM_ERROR)
 		return QL_ERR_MEMORY;
 	if (code != Z_OK)
-		return ql_fail(
-			w->ctx, QL_ERR_UNSUPPORTED, "cannot compress: zlib cannot start (%s)", zError(code));
+		return ql_fail(w->ctx, QL_ERR_UNSUPPORTED, "cannot compress: zlib cannot start (%s)", zError(code));
 	w->deflating = true;
 	return QL_OK;
 }
@@ -317,7 +314,7 @@ enum ql_status ql_writer_section_end(struct ql_writer *w)
 	return status;
 }
 
-/* A file system may take less than it said, or report a full disk only when asked to flush. */
+/* A file system may have written less than reported, or report a full disk only on a flush. */
 static enum ql_status settle(struct ql_writer *w)
 {
 	struct stat info;
@@ -344,10 +341,9 @@ enum ql_status ql_writer_commit(struct ql_writer *w)
 	if (renameat(w->directory, w->temp, w->directory, w->name))
 		return system_error(w->ctx, "cannot rename the finished file");
 	w->temp[0] = '\0';
-	/* some file systems cannot flush a directory and say EINVAL */
+	/* some file systems cannot flush a directory: EINVAL */
 	if (fsync(w->directory) && errno != EINVAL)
-		return system_error(
-			w->ctx, "the file is complete, but its directory cannot be flushed to the disk");
+		return system_error(w->ctx, "the file is complete, but its directory cannot be flushed to the disk");
 	return QL_OK;
 }
 

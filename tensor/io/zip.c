@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Reading a zip archive's directory (PKWARE APPNOTE 6.3, sections 4.3 and 4.5.3). The end record is searched
- * from the end of the file; the directory in front of it lists the entries, and each is compared with the
- * local header that stands before its data.
+ * Reading a zip archive's directory (PKWARE APPNOTE 6.3, sections 4.3 and 4.5.3). The end record is searched from
+ * the end of the file; the directory before it lists the entries, and each is compared with the local header before
+ * its data.
  */
 #include "tensor/io/zip.h"
 
@@ -13,10 +13,10 @@
 #define END64_SIZE 56
 #define ENTRY_SIZE 46
 #define LOCAL_SIZE 30
-#define SMALL_MAX 0xffffffffu /* the field stands in the 64-bit extension */
+#define SMALL_MAX 0xffffffffu /* the value is in the 64-bit extension */
 
 struct end {
-	uint64_t at; /* of the first end record: what lies before it is entries and directory */
+	uint64_t at; /* of the first end record; entries and directory are before it */
 	uint64_t n, size, offset;
 };
 
@@ -59,7 +59,7 @@ static enum ql_status find_end(struct ql_zip *z, struct end *end)
 	return i > 0 || status ? status : bad(z, "wanted an end record, found none");
 }
 
-/* The 64-bit end record, when the locator in front of the end record names one. */
+/* The 64-bit end record, if the locator before the end record points to one. */
 static enum ql_status find_end64(struct ql_zip *z, struct end *end)
 {
 	uint8_t locator[LOCATOR_SIZE], record[END64_SIZE];
@@ -79,12 +79,9 @@ static enum ql_status find_end64(struct ql_zip *z, struct end *end)
 		return status;
 	if (ql_le32(record) != 0x06064b50)
 		return bad(z, "wanted a 64-bit end record, got other bytes");
-	*end = (struct end){.at = at,
-		.n = ql_le64(record + 32),
-		.size = ql_le64(record + 40),
-		.offset = ql_le64(record + 48)};
-	return ql_le64(record + 24) == end->n ? QL_OK
-					      : bad(z, "wanted an archive in one part, got one in several");
+	*end = (struct end){
+		.at = at, .n = ql_le64(record + 32), .size = ql_le64(record + 40), .offset = ql_le64(record + 48)};
+	return ql_le64(record + 24) == end->n ? QL_OK : bad(z, "wanted an archive in one part, got one in several");
 }
 
 static enum ql_status check_end(struct ql_zip *z, const struct end *end)
@@ -101,7 +98,7 @@ static enum ql_status check_end(struct ql_zip *z, const struct end *end)
 	return QL_OK;
 }
 
-/* Fields that are all ones in the entry follow in the extension with the id 1, in this order. */
+/* Fields of all ones in the entry have their values in the extension with id 1, in this order. */
 static bool read_extension(const char *p, size_t n, struct ql_zip_entry *e)
 {
 	uint64_t *wanted[3] = {&e->size, &e->packed, &e->offset};
@@ -127,8 +124,7 @@ static bool read_extension(const char *p, size_t n, struct ql_zip_entry *e)
 }
 
 /* One record of the directory at p, of which n bytes are left; *length is that of the record. */
-static enum ql_status read_entry(
-	struct ql_zip *z, char *p, uint64_t n, struct ql_zip_entry *e, uint64_t *length)
+static enum ql_status read_entry(struct ql_zip *z, char *p, uint64_t n, struct ql_zip_entry *e, uint64_t *length)
 {
 	size_t name, extra;
 	uint16_t flags, method;
@@ -150,7 +146,7 @@ static enum ql_status read_entry(
 		.deflated = method == 8};
 	if (!read_extension(p + ENTRY_SIZE + name, extra, e))
 		return bad(z, "wanted an extra field that fits its record, got a longer one");
-	memmove(p, p + ENTRY_SIZE, name); /* over the record's head, so that a zero byte fits behind it */
+	memmove(p, p + ENTRY_SIZE, name); /* over the record's head, to make room for a zero byte after it */
 	p[name] = '\0';
 	if (strlen(p) != name)
 		return bad(z, "wanted names without zero bytes, got one");
@@ -164,7 +160,7 @@ static enum ql_status read_entry(
 	return QL_OK;
 }
 
-/* Finds the data behind the local header, whose name must be the directory's. */
+/* Finds the data after the local header, whose name must match the directory's. */
 static enum ql_status locate(struct ql_zip *z, struct ql_zip_entry *e, uint64_t limit)
 {
 	uint8_t head[LOCAL_SIZE];
@@ -203,7 +199,8 @@ static int compare_names(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
-/* Entries that share bytes are how a small file claims to hold much ("A better zip bomb", Fifield 2019). */
+/* Entries must not share bytes, by which a small file can declare large contents ("A better zip bomb", Fifield
+ * 2019). */
 static enum ql_status check_apart(struct ql_zip *z)
 {
 	struct ql_zip_entry **sorted = ql_alloc_array(z->r->ctx, (int64_t)z->n, sizeof(struct ql_zip_entry *));
@@ -223,8 +220,7 @@ static enum ql_status check_apart(struct ql_zip *z)
 		if (!strcmp(sorted[i - 1]->name, sorted[i]->name))
 			status = bad_entry(z, sorted[i], "wanted every name once, got it twice");
 	for (uint64_t i = 0; !status && i < z->n; i++)
-		if (z->entry[i].deflated &&
-			(!ql_size_add(total, z->entry[i].size, &total) || total > QL_INFLATE_MAX))
+		if (z->entry[i].deflated && (!ql_size_add(total, z->entry[i].size, &total) || total > QL_INFLATE_MAX))
 			status = bad(z, "wanted at most 8 GiB of inflated data in all, got more declared");
 	ql_free(z->r->ctx, sorted);
 	return status;

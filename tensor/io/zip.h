@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The directory of a zip archive, checked: every entry lies inside the file, before the directory, and shares
- * no byte with another; names are distinct. Stored and deflated entries, with and without the 64-bit
- * extension; no encryption, no archives in several parts.
+ * The checked directory of a zip archive: every entry is inside the file, before the directory, and does not
+ * overlap another; names are distinct. Stored and deflated entries, with and without the 64-bit extension; no
+ * encryption, no archives in several parts.
  */
 #ifndef QUOLL_TENSOR_IO_ZIP_H
 #define QUOLL_TENSOR_IO_ZIP_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Decode rows with vectors of any length: whole vectors straight from and to memory, a rest through a padded
- * copy. The difference of code and zero point is exact in 32 bits, and in float32; one rounding, in the
- * product.
+ * Decode rows with vectors of any length: whole vectors directly in memory, the rest through a padded copy. The
+ * difference of code and zero point is exact in 32 bits and in float32; only the product rounds.
  *
  * The including file defines LANES, ALIGN (bytes of a vector), FLOATS, INTS (types),
  *   WIDEN_int8_t(p) and so on for the four types of codes -> INTS,
@@ -13,7 +12,7 @@
 #include <string.h>
 
 #include "tensor/kernels/kernels.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 QL_INLINE INTS zero_at(const struct ql_affine *p, int64_t i, const bool each)
 {
@@ -27,7 +26,7 @@ QL_INLINE FLOATS scale_at(const struct ql_affine *p, int64_t i, const bool each)
 	return each ? LOADF(p->scale + i) : SPREADF(*p->scale);
 }
 
-/* Scales and zero points of n < LANES elements from the i-th on, padded. */
+/* Scales and zero points of n < LANES elements starting at i, padded. */
 QL_INLINE void rest_params(const struct ql_affine *p, int64_t i, int64_t n, float *scale, int32_t *zero)
 {
 	for (int64_t j = 0; j < LANES; j++) {
@@ -39,9 +38,9 @@ QL_INLINE void rest_params(const struct ql_affine *p, int64_t i, int64_t n, floa
 }
 
 #define DECODE(name, type) \
-	/* whole vectors from the i-th element on; gives where it stopped */ \
-	QL_INLINE int64_t name##_whole(const struct ql_affine *p, const type *q, int64_t i, int64_t n, \
-		float *out, const bool each, const bool stream) \
+	/* whole vectors from element i on; returns the next element */ \
+	QL_INLINE int64_t name##_whole(const struct ql_affine *p, const type *q, int64_t i, int64_t n, float *out, \
+		const bool each, const bool stream) \
 	{ \
 		FLOATS scale = each ? SPREADF(0) : scale_at(p, 0, false); \
 		INTS zero = each ? SPREADI(0) : zero_at(p, 0, false); \
@@ -58,7 +57,7 @@ QL_INLINE void rest_params(const struct ql_affine *p, int64_t i, int64_t n, floa
 		} \
 		return i; \
 	} \
-	/* n < LANES elements from the i-th on */ \
+	/* n < LANES elements starting at i */ \
 	static void name##_rest(const struct ql_affine *p, const type *q, int64_t i, int64_t n, float *out) \
 	{ \
 		type codes[LANES] = {0}; \

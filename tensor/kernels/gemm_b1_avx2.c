@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * 1 x 16 tile. Bits of a byte are counted by two look-ups of 4 bits (vpshufb); a byte holds at most 8 per
- * word, so 31 words are added as bytes before vpsadbw adds them into 64-bit sums.
+ * 1 x 16 tile. Counts the bits of a byte by two 4-bit look-ups (vpshufb). A byte counts at most 8 per word, so 31
+ * words are added as bytes before vpsadbw adds them to 64-bit sums.
  */
 #include <immintrin.h>
 
 #include "tensor/kernels/kernels.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 #define NR 16
 #define NV 4
@@ -14,15 +14,14 @@
 QL_INLINE __m256i count_bytes(__m256i x)
 {
 	const __m256i low = _mm256_set1_epi8(15);
-	const __m256i bits = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1,
-		2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
+	const __m256i bits = _mm256_setr_epi8(
+		0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
 	__m256i n = _mm256_shuffle_epi8(bits, _mm256_and_si256(x, low));
 
 	return _mm256_add_epi8(n, _mm256_shuffle_epi8(bits, _mm256_and_si256(_mm256_srli_epi16(x, 4), low)));
 }
 
-static void tile(
-	int rows, int columns, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *b, int32_t *c)
+static void tile(int rows, int columns, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *b, int32_t *c)
 {
 	const __m256i zero = _mm256_setzero_si256();
 	__m256i sum[NV] = {zero, zero, zero, zero};
@@ -39,8 +38,7 @@ static void tile(
 
 #pragma GCC unroll 4
 			for (int j = 0; j < NV; j++) {
-				__m256i v = _mm256_loadu_si256(
-					(const __m256i *)(const void *)(b + w * NR + 4 * j));
+				__m256i v = _mm256_loadu_si256((const __m256i *)(const void *)(b + w * NR + 4 * j));
 
 				bytes[j] = _mm256_add_epi8(bytes[j], count_bytes(_mm256_xor_si256(x, v)));
 			}

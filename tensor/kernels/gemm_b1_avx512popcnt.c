@@ -4,13 +4,12 @@
 #include <immintrin.h>
 
 #include "tensor/kernels/kernels.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 #define MR 4
 #define NR 16
 
-QL_INLINE void block(
-	const int rows, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *b, int32_t *c)
+QL_INLINE void block(const int rows, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *b, int32_t *c)
 {
 	__m512i sum[MR][2];
 
@@ -32,27 +31,17 @@ QL_INLINE void block(
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
 		for (int j = 0; j < 2; j++)
-			_mm256_storeu_si256(
-				(__m256i *)(void *)(c + i * NR + 8 * j), _mm512_cvtepi64_epi32(sum[i][j]));
+			_mm256_storeu_si256((__m256i *)(void *)(c + i * NR + 8 * j), _mm512_cvtepi64_epi32(sum[i][j]));
 }
 
-static void tile(
-	int rows, int columns, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *b, int32_t *c)
+static void tile(int rows, int columns, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *b, int32_t *c)
 {
 	(void)columns;
 	switch (rows) {
-	case 1:
-		block(1, words, a, lda, b, c);
-		break;
-	case 2:
-		block(2, words, a, lda, b, c);
-		break;
-	case 3:
-		block(3, words, a, lda, b, c);
-		break;
-	case 4:
-		block(4, words, a, lda, b, c);
-		break;
+	case 1: block(1, words, a, lda, b, c); break;
+	case 2: block(2, words, a, lda, b, c); break;
+	case 3: block(3, words, a, lda, b, c); break;
+	case 4: block(4, words, a, lda, b, c); break;
 	}
 }
 

@@ -6,8 +6,7 @@
 #define MR 4
 #define NR 8
 
-static void tile(
-	int rows, int columns, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *b, int32_t *c)
+static void tile(int rows, int columns, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *b, int32_t *c)
 {
 	for (int i = 0; i < rows; i++) {
 		int32_t sum[NR] = {0};

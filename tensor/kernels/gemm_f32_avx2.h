@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * 6 x 16 tile: 12 of the 16 registers hold sums, 2 a row of B, one a number of A.
- * ORDERED as gemm_f32_tile.h has it.
+ * ORDERED: see gemm_f32_tile.h.
  */
 #ifndef QUOLL_TENSOR_GEMM_F32_AVX2_H
 #define QUOLL_TENSOR_GEMM_F32_AVX2_H
@@ -29,8 +29,8 @@ WIDTH(tile_1, 1, false)
 WIDTH(tile_2, 2, false)
 WIDTH(tile_full, 2, true)
 
-static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
-	float *c, int64_t ldc, bool add)
+static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
+	int64_t ldc, bool add)
 {
 	if (columns <= LANES)
 		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, add);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * float32 product by a CBLAS of the user's choice, named in QUOLL_BLAS. An OpenBLAS built for threads is told to use
- * none of its own and is called for slabs of columns from all of ours. Any other is called on one thread only:
- * Debian's serial OpenBLAS 0.3.21 hands out its work buffers without a lock, and two threads that entered cblas_sgemm
- * together got wrong products in 5 % of the calls.
+ * float32 product by a CBLAS of the user's choice, named in QUOLL_BLAS. A threaded OpenBLAS is set to one thread
+ * and called for slabs of columns from all of our threads. Any other library is called from one thread only:
+ * Debian's serial OpenBLAS 0.3.21 allocates its work buffers without a lock, and two concurrent threads in
+ * cblas_sgemm got wrong products in 5 % of the calls.
  */
 #include "tensor/kernels/kernels.h"
 
@@ -20,7 +20,7 @@ typedef void sgemm_fn(int order, int ta, int tb, int m, int n, int k, float alph
 static sgemm_fn *sgemm;
 static bool reentrant;
 
-/* The file behind a function, and its version where it is an OpenBLAS. */
+/* Finds the file of the library, and the version of an OpenBLAS. */
 static void describe(void *library, struct ql_blas *blas)
 {
 	Dl_info info;
@@ -95,8 +95,8 @@ static bool is_reentrant(void)
 	return reentrant;
 }
 
-static void whole(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col,
-	const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc)
+static void whole(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col, const float *b,
+	int64_t b_row, int64_t b_col, float *c, int64_t ldc)
 {
 	/* a row-major matrix has column stride 1; one with row stride 1 is its transpose */
 	bool ta = a_col != 1, tb = b_col != 1;
@@ -106,6 +106,10 @@ static void whole(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row
 }
 
 extern const struct ql_gemm_f32 gemm_f32_blas;
-const struct ql_gemm_f32 gemm_f32_blas = {
-	.name = "gemm_f32_blas", .mr = 1, .nr = 1, .rate = 30, .whole = whole, .reentrant = is_reentrant,
+const struct ql_gemm_f32 gemm_f32_blas = {.name = "gemm_f32_blas",
+	.mr = 1,
+	.nr = 1,
+	.rate = 30,
+	.whole = whole,
+	.reentrant = is_reentrant,
 	.available = available};

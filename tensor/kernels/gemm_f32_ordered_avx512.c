@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Products that are rounded before they are added, for results that are the same bits everywhere.
+ * Rounds each product before adding it, for the same bits on every level.
  */
 #define ORDERED 1
 #include "tensor/kernels/gemm_f32_avx512.h"

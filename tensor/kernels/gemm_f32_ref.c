@@ -19,8 +19,8 @@ static void row(int columns, int64_t k, const float *a, const float *b, int64_t 
 		c[j] = sum[j];
 }
 
-static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
-	float *c, int64_t ldc, bool add)
+static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
+	int64_t ldc, bool add)
 {
 	for (int i = 0; i < rows; i++)
 		row(columns, k, a + i * lda, b, ldb, c + i * ldc, add);

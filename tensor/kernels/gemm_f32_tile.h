@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * The float32 tile for vectors of any length. The sums of a tile stay in registers: `rows` times `vectors` of
- * them; a step of k loads `vectors` vectors of B and spreads one number of each row of A. Every element is
- * summed in order of k, whatever the vector length, the tile or the thread: by fused multiply-add from 0 on,
- * and a sum from before is added at the end; with ORDERED by products that are rounded, from that sum on, as
- * struct ql_gemm_f32 has it. The last vector of a row is masked unless the tile is full, so that nothing
- * beyond the columns is touched. The including file defines
- * ORDERED (0 or 1), VECTOR, LANES, MR, NV (vectors of a tile's row), MASK, MASK_OF(n), LOAD(p), LOAD_SOME(p,
- * mask), STORE(p, v), STORE_SOME(p, mask, v), SPREAD(x), FMA(a, b, c), MUL(a, b), ADD(a, b), ZERO().
+ * The float32 tile for vectors of any length. The sums of a tile stay in registers: `rows` times `vectors` of them;
+ * a step of k loads `vectors` vectors of B and broadcasts one number of each row of A. Every element is summed in
+ * order of k for any vector length, tile or thread: by fused multiply-add starting at 0, the earlier sum added at
+ * the end; with ORDERED by rounded products starting at the earlier sum (see struct ql_gemm_f32). The last vector
+ * of a row is masked unless the tile is full, so that nothing beyond the columns is accessed. The including file
+ * defines ORDERED (0 or 1), VECTOR, LANES, MR, NV (vectors of a tile's row), MASK, MASK_OF(n), LOAD(p),
+ * LOAD_SOME(p, mask), STORE(p, v), STORE_SOME(p, mask, v), SPREAD(x), FMA(a, b, c), MUL(a, b), ADD(a, b), ZERO().
  */
 #ifndef QUOLL_TENSOR_GEMM_F32_TILE_H
 #define QUOLL_TENSOR_GEMM_F32_TILE_H
 
 #include "tensor/kernels/kernels.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 #define NR (NV * LANES)
 
@@ -31,9 +30,9 @@ QL_INLINE void put(float *p, bool last, MASK some, VECTOR v, bool add)
 		STORE(p, v);
 }
 
-/* rows, vectors and full are constants wherever this is inlined, so that sum becomes registers */
-QL_INLINE void block(const int rows, const int vectors, const bool full, int columns, int64_t k,
-	const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
+/* rows, vectors and full are constants wherever this is inlined, so that `sum` stays in registers */
+QL_INLINE void block(const int rows, const int vectors, const bool full, int columns, int64_t k, const float *a,
+	int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
 {
 	MASK some = MASK_OF(columns - (vectors - 1) * LANES);
 	VECTOR sum[MR][NV];
@@ -42,7 +41,8 @@ QL_INLINE void block(const int rows, const int vectors, const bool full, int col
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
 		for (int j = 0; j < vectors; j++)
-			sum[i][j] = ORDERED && add ? load(c + i * ldc + LANES * j, !full && j == vectors - 1, some) : ZERO();
+			sum[i][j] = ORDERED && add ? load(c + i * ldc + LANES * j, !full && j == vectors - 1, some)
+						   : ZERO();
 	for (int64_t l = 0; l < k; l++, b += ldb) {
 		VECTOR v[NV];
 
@@ -66,13 +66,11 @@ QL_INLINE void block(const int rows, const int vectors, const bool full, int col
 }
 
 #define ROWS_CASE(r, v, full) \
-	case r: \
-		block(r, v, full, columns, k, a, lda, b, ldb, c, ldc, add); \
-		break;
-/* `name` for v vectors of columns, the last of them masked unless `full` */
+	case r: block(r, v, full, columns, k, a, lda, b, ldb, c, ldc, add); break;
+/* Defines `name` for v vectors of columns, the last one masked unless `full` */
 #define WIDTH(name, v, full) \
-	static void name(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, \
-		int64_t ldb, float *c, int64_t ldc, bool add) \
+	static void name(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, \
+		float *c, int64_t ldc, bool add) \
 	{ \
 		switch (rows) { \
 			ROWS_CASE(1, v, full) \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * 4 x 8 tile of 64-bit sums. vpmaddwd gives p = a0 b0 + a1 b1 with -2147418112 <= p <= 2^31: the one value
- * that does not fit in 32 bits wraps. u = p + 2147418112 mod 2^32 is exact as an unsigned number, so both
- * halves of a 64-bit lane are added zero-extended and the offset is taken off at the end.
+ * 4 x 8 tile of 64-bit sums. vpmaddwd gives p = a0 b0 + a1 b1 with -2147418112 <= p <= 2^31: the one value that
+ * does not fit in 32 bits wraps. u = p + 2147418112 mod 2^32 is exact as an unsigned number, so both halves of a
+ * 64-bit lane are added zero-extended and the offset is subtracted at the end.
  */
 #include <immintrin.h>
 #include <string.h>
 
 #include "tensor/kernels/kernels.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 #define MR 4
 #define NR 8
@@ -58,26 +58,16 @@ QL_INLINE void block(const int rows, int64_t k4, const int16_t *a, int64_t lda, 
 				(__m256i *)(void *)(c + i * NR + 4 * j), _mm256_sub_epi64(sum[i][j], offset));
 }
 
-static void tile(
-	int rows, int columns, int64_t k4, const int16_t *a, int64_t lda, const int16_t *b, int64_t *c)
+static void tile(int rows, int columns, int64_t k4, const int16_t *a, int64_t lda, const int16_t *b, int64_t *c)
 {
 	(void)columns;
 	switch (rows) {
-	case 1:
-		block(1, k4, a, lda, b, c);
-		break;
-	case 2:
-		block(2, k4, a, lda, b, c);
-		break;
-	case 3:
-		block(3, k4, a, lda, b, c);
-		break;
-	case 4:
-		block(4, k4, a, lda, b, c);
-		break;
+	case 1: block(1, k4, a, lda, b, c); break;
+	case 2: block(2, k4, a, lda, b, c); break;
+	case 3: block(3, k4, a, lda, b, c); break;
+	case 4: block(4, k4, a, lda, b, c); break;
 	}
 }
 
 extern const struct ql_gemm_i16 gemm_i16_avx2;
-const struct ql_gemm_i16 gemm_i16_avx2 = {
-	.name = "gemm_i16_avx2", .mr = MR, .nr = NR, .rate = 20, .tile = tile};
+const struct ql_gemm_i16 gemm_i16_avx2 = {.name = "gemm_i16_avx2", .mr = MR, .nr = NR, .rate = 20, .tile = tile};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * 4 x 16 tile without VNNI. vpmaddubsw would saturate its 16-bit pair sums (255 * 127 * 2 > 32767), so the
- * bytes are widened to 16 bits where they lie, even and odd ones apart, and vpmaddwd adds a0 b0 + a2 b2 and
- * a1 b1 + a3 b3 in 32 bits: exact, and a lane stays a column. 8 of the 16 registers hold sums.
+ * 4 x 16 tile without VNNI. vpmaddubsw would saturate its 16-bit pair sums (255 * 127 * 2 > 32767), so the bytes
+ * are widened to 16 bits in place, even and odd ones separately, and vpmaddwd adds a0 b0 + a2 b2 and a1 b1 + a3 b3
+ * in 32 bits: exact, one column per lane. 8 of the 16 registers hold sums.
  */
 #include <immintrin.h>
 #include <string.h>
 
 #include "tensor/kernels/kernels.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 #define MR 4
 #define NR 16
@@ -39,7 +39,7 @@ QL_INLINE __m256i add_four(__m256i sum, __m256i a0, __m256i a1, __m256i b0, __m2
 	return _mm256_add_epi32(sum, _mm256_madd_epi16(a1, b1));
 }
 
-/* rows is a constant wherever this is inlined, so that the sums become registers */
+/* rows is a constant wherever this is inlined, so that the sums stay in registers */
 QL_INLINE void block(const int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
 {
 	__m256i lo[MR], hi[MR];
@@ -69,29 +69,20 @@ QL_INLINE void block(const int rows, int64_t k4, const uint8_t *a, int64_t lda, 
 	}
 }
 
-static void tile(
-	int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+static void tile(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
 {
-	(void)columns; /* a panel is two vectors wide: not worth a narrower loop */
+	(void)columns; /* a panel has two vectors: a narrower loop does not pay */
 	switch (rows) {
-	case 1:
-		block(1, k4, a, lda, b, c);
-		break;
-	case 2:
-		block(2, k4, a, lda, b, c);
-		break;
-	case 3:
-		block(3, k4, a, lda, b, c);
-		break;
-	case 4:
-		block(4, k4, a, lda, b, c);
-		break;
+	case 1: block(1, k4, a, lda, b, c); break;
+	case 2: block(2, k4, a, lda, b, c); break;
+	case 3: block(3, k4, a, lda, b, c); break;
+	case 4: block(4, k4, a, lda, b, c); break;
 	}
 }
 
 /* 16 bytes at a time, widened: u8 and s8 both fit 16 bits, and their products added in pairs 32. */
-QL_INLINE void dots_block(const int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c,
-	int64_t ldc)
+QL_INLINE void dots_block(const int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb,
+	int32_t *c, int64_t ldc)
 {
 	__m256i sum[DOT_ROWS][QL_DOTS_LINES];
 
@@ -108,7 +99,8 @@ QL_INLINE void dots_block(const int rows, int64_t steps, const uint8_t *a, int64
 			x[i] = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(a + i * lda + k)));
 #pragma GCC unroll 4
 		for (int l = 0; l < QL_DOTS_LINES; l++) {
-			__m256i v = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(b + l * ldb + k)));
+			__m256i v =
+				_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(b + l * ldb + k)));
 
 #pragma GCC unroll 2
 			for (int i = 0; i < rows; i++)
@@ -117,14 +109,16 @@ QL_INLINE void dots_block(const int rows, int64_t steps, const uint8_t *a, int64
 	}
 #pragma GCC unroll 2
 	for (int i = 0; i < rows; i++) {
-		__m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(sum[i][0], sum[i][1]), _mm256_hadd_epi32(sum[i][2], sum[i][3]));
+		__m256i all = _mm256_hadd_epi32(
+			_mm256_hadd_epi32(sum[i][0], sum[i][1]), _mm256_hadd_epi32(sum[i][2], sum[i][3]));
 
 		_mm_storeu_si128((__m128i *)(void *)(c + i * ldc),
 			_mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1)));
 	}
 }
 
-static void dots(int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c, int64_t ldc)
+static void dots(
+	int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c, int64_t ldc)
 {
 	if (rows == 1)
 		dots_block(1, steps, a, lda, b, ldb, c, ldc);
@@ -133,4 +127,5 @@ static void dots(int rows, int64_t steps, const uint8_t *a, int64_t lda, const i
 }
 
 extern const struct ql_gemm_i8 gemm_i8_avx2;
-const struct ql_gemm_i8 gemm_i8_avx2 = {.name = "gemm_i8_avx2", .mr = MR, .nr = NR, .rate = 70, .tile = tile, .dot_rows = DOT_ROWS, .dots = dots};
+const struct ql_gemm_i8 gemm_i8_avx2 = {
+	.name = "gemm_i8_avx2", .mr = MR, .nr = NR, .rate = 70, .tile = tile, .dot_rows = DOT_ROWS, .dots = dots};

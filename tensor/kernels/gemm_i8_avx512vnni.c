@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * 6 x 64 tile: 24 of the 32 registers hold sums, 4 the panel's row, one the spread bytes of A. A step is 24
+ * 6 x 64 tile: 24 of the 32 registers hold sums, 4 the panel's row, one the broadcast bytes of A. A step is 24
  * vpdpbusd against 10 loads, so the multipliers, not the loads, are the limit.
  */
 #include <immintrin.h>
@@ -20,8 +20,7 @@
 #include "tensor/kernels/gemm_i8_vnni.h"
 
 #define WIDTH(v) \
-	static void tile_##v( \
-		int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c) \
+	static void tile_##v(int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c) \
 	{ \
 		switch (rows) { \
 			ROWS_CASE(1, v) \
@@ -33,8 +32,7 @@ WIDTH(2)
 WIDTH(3)
 WIDTH(4)
 
-static void tile(
-	int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+static void tile(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
 {
 	static void (*const width[NV])(int, int64_t, const uint8_t *, int64_t, const int8_t *, int32_t *) = {
 		tile_1, tile_2, tile_3, tile_4};
@@ -42,7 +40,8 @@ static void tile(
 	width[(columns - 1) / LANES](rows, k4, a, lda, b, c);
 }
 
-static void dots(int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c, int64_t ldc)
+static void dots(
+	int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c, int64_t ldc)
 {
 	switch (rows) {
 		DOTS_CASE(1)
@@ -51,5 +50,10 @@ static void dots(int rows, int64_t steps, const uint8_t *a, int64_t lda, const i
 }
 
 extern const struct ql_gemm_i8 gemm_i8_avx512vnni;
-const struct ql_gemm_i8 gemm_i8_avx512vnni = {
-	.name = "gemm_i8_avx512vnni", .mr = MR, .nr = NR, .rate = 200, .tile = tile, .dot_rows = DOT_ROWS, .dots = dots};
+const struct ql_gemm_i8 gemm_i8_avx512vnni = {.name = "gemm_i8_avx512vnni",
+	.mr = MR,
+	.nr = NR,
+	.rate = 200,
+	.tile = tile,
+	.dot_rows = DOT_ROWS,
+	.dots = dots};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * 6 x 16 tile in 256-bit registers, VEX encoded, for processors with VNNI but without AVX-512: 12 of the 16
- * registers hold sums, 2 the panel's row, one the spread bytes of A.
+ * registers hold sums, 2 the panel's row, one the broadcast bytes of A.
  */
 #include <immintrin.h>
 
@@ -18,17 +18,17 @@
 
 #include "tensor/kernels/gemm_i8_vnni.h"
 
-static void tile(
-	int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+static void tile(int rows, int columns, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
 {
-	(void)columns; /* a panel is two vectors wide: not worth a narrower loop */
+	(void)columns; /* a panel has two vectors: a narrower loop does not pay */
 	switch (rows) {
 		ROWS_CASE(1, 2)
 		ROWS_CASE(2, 2) ROWS_CASE(3, 2) ROWS_CASE(4, 2) ROWS_CASE(5, 2) ROWS_CASE(6, 2)
 	}
 }
 
-static void dots(int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c, int64_t ldc)
+static void dots(
+	int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c, int64_t ldc)
 {
 	switch (rows) {
 		DOTS_CASE(1)

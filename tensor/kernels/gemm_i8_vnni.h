@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The tile of the VNNI kernels, for vectors of any length. vpdpbusd adds four u8 x s8 products to a 32-bit
- * sum without an intermediate 16-bit result, so nothing saturates; the sums wrap mod 2^32.
+ * The tile of the VNNI kernels, for vectors of any length. vpdpbusd adds four u8 x s8 products to a 32-bit sum
+ * without an intermediate 16-bit result, so nothing saturates; the sums wrap mod 2^32.
  *
- * The sums of a tile stay in registers: `rows` times `vectors` of them. A step of 4 k loads `vectors` vectors
- * of the panel and, for each row, broadcasts the 4 bytes of A. The including file defines VECTOR, LANES
- * (32-bit lanes), MR, NV (vectors of a panel row), DOT_ROWS, LOAD(p), SPREAD(x), DOT(sum, u8, s8), ZERO(), STORE(p, v) and
- * FOUR_SUMS(v), by four_sums.
+ * The sums of a tile stay in registers: `rows` times `vectors` of them. A step of 4 k loads `vectors` vectors of
+ * the panel and, for each row, broadcasts the 4 bytes of A. The including file defines VECTOR, LANES (32-bit
+ * lanes), MR, NV (vectors of a panel row), DOT_ROWS, LOAD(p), SPREAD(x), DOT(sum, u8, s8), ZERO(), STORE(p, v) and
+ * FOUR_SUMS(v), which uses four_sums.
  */
 #ifndef QUOLL_TENSOR_GEMM_I8_VNNI_H
 #define QUOLL_TENSOR_GEMM_I8_VNNI_H
@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "tensor/kernels/kernels.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 #define NR (NV * LANES)
 
-/* the sums of the lanes of each of four */
+/* The sums of the lanes of each of four vectors. */
 QL_INLINE __m128i four_sums(__m256i v0, __m256i v1, __m256i v2, __m256i v3)
 {
 	__m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(v0, v1), _mm256_hadd_epi32(v2, v3));
@@ -33,9 +33,9 @@ QL_INLINE int32_t four_bytes(const uint8_t *a)
 	return x;
 }
 
-/* rows and vectors are constants wherever this is inlined, so that sum becomes registers */
-QL_INLINE void block(const int rows, const int vectors, int64_t k4, const uint8_t *a, int64_t lda,
-	const int8_t *b, int32_t *c)
+/* rows and vectors are constants wherever this is inlined, so that `sum` stays in registers */
+QL_INLINE void block(
+	const int rows, const int vectors, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
 {
 	VECTOR sum[MR][NV];
 
@@ -66,9 +66,10 @@ QL_INLINE void block(const int rows, const int vectors, int64_t k4, const uint8_
 			STORE(c + i * NR + j * LANES, sum[i][j]);
 }
 
-/* A line of B is read as it lies, so a lane is a k: the lanes of a sum are added at the end. FOUR_SUMS(v) gives those of four. */
-QL_INLINE void dots_block(const int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c,
-	int64_t ldc)
+/* Reads lines of B in place, so lanes are consecutive k and are added at the end: FOUR_SUMS(v) adds those of four
+ * sums. */
+QL_INLINE void dots_block(const int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb,
+	int32_t *c, int64_t ldc)
 {
 	VECTOR sum[DOT_ROWS][QL_DOTS_LINES];
 

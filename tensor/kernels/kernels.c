@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Dispatch: the best entry of kernels.def per family that this CPU has and the level in force allows.
+ * Dispatch: the best entry of kernels.def per family that this CPU supports and the current level allows.
  */
 #include "tensor/kernels/kernels.h"
 
@@ -23,7 +23,7 @@ const int ql_kernel_count = sizeof(ql_kernel_entries) / sizeof(ql_kernel_entries
 static struct ql_kernels table, ordered;
 static char level[16];
 
-/* Forcing ref means: nothing but the portable C of this program, so no library either. */
+/* Level ref allows only the portable C of this program, so no library either. */
 static bool usable(const struct ql_kernel_entry *e, uint32_t features)
 {
 	if (!strcmp(level, "ref") && strcmp(e->isa, "ref"))
@@ -45,7 +45,7 @@ static const void *best(const char *family, uint32_t features)
 	return NULL;
 }
 
-/* ref, the last, is ordered */
+/* The last entry, ref, is ordered. */
 static const struct ql_gemm_f32 *best_tiles(uint32_t features, bool in_order)
 {
 	for (int i = 0; i < ql_kernel_count; i++) {
@@ -83,8 +83,8 @@ const struct ql_kernels *ql_kernels_cpu(void)
 
 	if (!table.simd && !(wanted && ql_kernels_force(wanted))) {
 		if (wanted)
-			fprintf(stderr, "quoll: QUOLL_KERNEL: wanted one of %s native, got %s\n",
-				QL_CPU_LEVELS, wanted);
+			fprintf(stderr, "quoll: QUOLL_KERNEL: wanted one of %s native, got %s\n", QL_CPU_LEVELS,
+				wanted);
 		ql_kernels_force("native");
 	}
 	return &table;

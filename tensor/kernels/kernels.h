@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of chosen kernels, one per family, and the families' interfaces.
+ * The table of selected kernels, one per family, and the interfaces of the families.
  * Integer families give the same bits on every ISA and thread count; so do map, quantize and dequantize
  * (no fused multiply-add anywhere). gemm_f32 states its tolerance; its ordered entries give the same bits, too.
  */
@@ -15,24 +15,24 @@ struct ql_gemm_f32 {
 	const char *name;
 	int mr, nr;
 	int rate; /* multiplications per ns on one core, roughly: for the size of chunks only */
-	/* Each product is rounded and added to the sum before it, the first to 0 or, with add, to c: the same bits as a
-	 * plain loop over k, wherever k is cut. Otherwise products are fused with their additions, which is faster. */
+	/* Each product is rounded and added to the previous sum, the first to 0 or, with add, to c: the same bits
+	 * as a plain loop over k, even if k is split. Otherwise products are fused with their additions, which is
+	 * faster. */
 	bool ordered;
-	void (*tile)(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b,
-		int64_t ldb, float *c, int64_t ldc, bool add);
-	/* Instead of a tile: the whole product by a library. One stride of A and of B
-	 * is 1. */
-	bool (*reentrant)(void); /* of `whole`: several threads may call it at a time */
-	void (*whole)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col,
-		const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
+	void (*tile)(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
+		float *c, int64_t ldc, bool add);
+	/* Instead of a tile: the whole product by a library. A and B each have one stride of 1. */
+	bool (*reentrant)(void); /* whether threads may call `whole` concurrently */
+	void (*whole)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col, const float *b,
+		int64_t b_row, int64_t b_col, float *c, int64_t ldc);
 	/* false: cannot run here (no library); the dispatch then takes the next entry. NULL: always can */
 	bool (*available)(void);
 };
 
-/* One micro-tile product: c[i][j] = sum over 4 * k4 of a (u8; rows lda bytes apart) times panel (s8), mod
- * 2^32. A panel holds nr columns of B: for each group of 4 consecutive k, nr x 4 bytes (the layout of an AMX
- * tile too); k is padded with zeros to a multiple of 4. 1 <= rows <= mr, 1 <= columns <= nr; what lies in c
- * behind the given rows and columns is not defined. */
+/* One micro-tile product: c[i][j] = sum over 4 * k4 of a (u8; rows lda bytes apart) times panel (s8), mod 2^32. A
+ * panel holds nr columns of B: for each group of 4 consecutive k, nr x 4 bytes (the layout of an AMX tile too); k
+ * is padded with zeros to a multiple of 4. 1 <= rows <= mr, 1 <= columns <= nr; elements of c beyond the given rows
+ * and columns are undefined. */
 struct ql_gemm_i8 {
 	const char *name;
 	int mr, nr; /* largest tile; nr is a multiple of 16, mr * nr <= QL_GEMM_TILE */
@@ -42,7 +42,8 @@ struct ql_gemm_i8 {
 	/* c[i][l] = sum over `steps` bytes, a multiple of QL_DOTS_STEP, of a (u8; rows lda bytes apart) times b (s8;
 	 * QL_DOTS_LINES lines ldb bytes apart), mod 2^32; 1 <= rows <= dot_rows, rows of c are ldc apart. */
 	int dot_rows;
-	void (*dots)(int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c, int64_t ldc);
+	void (*dots)(int rows, int64_t steps, const uint8_t *a, int64_t lda, const int8_t *b, int64_t ldb, int32_t *c,
+		int64_t ldc);
 };
 
 #define QL_DOTS_STEP 64
@@ -57,25 +58,25 @@ struct ql_gemm_i16 {
 		int64_t *c /* (mr, nr) */);
 };
 
-/* Differing bits of row i of a and column j, of `words` 64-bit words each. A panel holds for each word nr
- * consecutive columns; lda counts words. */
+/* c[i][j] = number of bits that differ between row i of a and column j, of `words` 64-bit words each. A panel holds
+ * for each word nr consecutive columns; lda counts words. */
 struct ql_gemm_b1 {
 	const char *name;
 	int mr, nr; /* nr is a multiple of 8 */
 	int rate;   /* bits per ns */
-	void (*tile)(int rows, int columns, int64_t words, const uint64_t *a, int64_t lda,
-		const uint64_t *panel, int32_t *c /* (mr, nr) */);
+	void (*tile)(int rows, int columns, int64_t words, const uint64_t *a, int64_t lda, const uint64_t *panel,
+		int32_t *c /* (mr, nr) */);
 };
 
-/* Sums of a few taps over a line of numbers, for 1 to QL_TAPS_OUTPUTS sets of weights, `pairs` pairs each, side by side:
- * to[o * pitch + i] = sum over l < pairs of w[o][l][0] * x[at[l] + step * i] + w[o][l][1] * x[at[l] + step * i + 1] for
- * 0 <= i < n, mod 2^32; step is 1 or 2. Up to QL_TAPS_SLACK numbers behind the last that is needed may be read, and as many
- * sums behind the last of an output be written. */
+/* Sums of a few taps over a line of numbers, for 1 to QL_TAPS_OUTPUTS sets of `pairs` pairs of weights: to[o *
+ * pitch + i] = sum over l < pairs of w[o][l][0] * x[at[l] + step * i] + w[o][l][1] * x[at[l] + step * i + 1] for 0
+ * <= i < n, mod 2^32; step is 1 or 2. Up to QL_TAPS_SLACK numbers after the last one needed may be read, and as
+ * many sums after the last of an output written. */
 struct ql_taps_i16 {
 	const char *name;
 	int rate; /* products per ns, as above */
-	void (*sums)(int64_t n, int step, int outputs, int64_t pairs, const int16_t *x, const int64_t *at, const int16_t *w,
-		int32_t *to, int64_t pitch);
+	void (*sums)(int64_t n, int step, int outputs, int64_t pairs, const int16_t *x, const int64_t *at,
+		const int16_t *w, int32_t *to, int64_t pitch);
 };
 
 #define QL_TAPS_OUTPUTS 4
@@ -88,17 +89,17 @@ static inline int32_t ql_taps_pair(const int16_t *w)
 
 #define QL_GEMM_TILE 1024 /* largest mr * nr of any kernel */
 
-/* How a row of affine codes relates to reals. */
+/* The parameters of a row of affine codes. */
 struct ql_affine {
-	const float *scale;  /* one, or n with `each` */
+	const float *scale;  /* one value, or n with `each` */
 	const int32_t *zero; /* likewise; NULL: 0 */
 	bool each;           /* every element has its own scale and zero point */
-	bool stream;         /* the whole result is larger than the caches: store past them */
+	bool stream;         /* the result is larger than the caches: use non-temporal stores */
 	int32_t lo, hi;      /* range of the codes (quantize) */
 };
 
-/* code = clamp(rint(x / scale), lo - zero, hi - zero) + zero; NaN gives zero, infinities saturate. Returns true when some x was
- * not finite. Codes are stored as their low 8 or 16 bits. */
+/* code = clamp(rint(x / scale), lo - zero, hi - zero) + zero; NaN gives zero, infinities saturate. Returns true if
+ * some x is not finite. Codes are stored as their low 8 or 16 bits. */
 struct ql_quantize {
 	const char *name;
 	bool (*to_8)(const struct ql_affine *p, const float *x, int64_t n, uint8_t *out);
@@ -114,29 +115,31 @@ struct ql_dequantize {
 	void (*from_u16)(const struct ql_affine *p, const uint16_t *q, int64_t n, float *out);
 };
 
-/* Which of the variants that tensor/simd.h generates runs: elementwise maps and reductions. */
+/* Selects the variant of loops generated by tensor/vmath/simd.h: elementwise maps and reductions. */
 struct ql_simd {
 	const char *name;
 	int variant;
 };
 
-#define QL_KERNEL_FAMILIES(F) F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(quantize) F(dequantize) F(simd)
+#define QL_KERNEL_FAMILIES(F) \
+	F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(quantize) F(dequantize) F(simd)
 
 struct ql_kernels {
 #define F(family) const struct ql_##family *family;
 	QL_KERNEL_FAMILIES(F)
 #undef F
-	const struct ql_gemm_f32 *tiles; /* gemm_f32, or the best entry of it that has tiles where that is a library */
-	bool ordered; /* sums of float32 products run in one order, by ordered tiles; of a convolution over (channels, kernel) */
+	const struct ql_gemm_f32 *tiles; /* gemm_f32, or its best entry with tiles if that is a library */
+	bool ordered; /* sums of float32 products in a fixed order; of convolutions over (channels, kernel) */
 };
 
 /* The best kernel per family among the allowed features (QUOLL_KERNEL at first use, ql_kernels_force later). */
 const struct ql_kernels *ql_kernels_cpu(void);
 /* The same with ordered float32 products: every float32 result is the same bits on every CPU, and in exported C. */
 const struct ql_kernels *ql_kernels_ordered(void);
-/* Restricts to a level of cpu.h ("native": all). False: no such level. A level this CPU lacks selects what is below it. */
+/* Restricts to a level of cpu.h ("native": all). False: no such level. A level that this CPU lacks selects the next
+ * lower one. */
 bool ql_kernels_force(const char *level);
-/* Name of the level in force. */
+/* Name of the current level. */
 const char *ql_kernels_level(void);
 
 /* Every entry of kernels.def, for tests and benchmarks. */

@@ -34,7 +34,7 @@ static inline __m256i convert(__m256 v, __m256 lo, __m256 hi)
 	return _mm256_and_si256(code, _mm256_castps_si256(number));
 }
 
-/* low bytes of 32 codes in order: the packs work within 128-bit halves, the permutation puts those right */
+/* Low bytes of 32 codes in order: the packs work within 128-bit halves, the permutation restores the order. */
 static inline __m256i pack_8(__m256i a, __m256i b, __m256i c, __m256i d)
 {
 	const __m256i low = _mm256_set1_epi32(0xff), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);

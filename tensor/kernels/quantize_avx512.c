@@ -33,7 +33,7 @@ static inline __m512i convert(__m512 v, __m512 lo, __m512 hi)
 	return _mm512_maskz_cvtps_epi32(number, _mm512_min_ps(_mm512_max_ps(v, lo), hi));
 }
 
-/* low bytes of 64 codes in order: the packs work within 128-bit quarters, the permutation puts those right */
+/* Low bytes of 64 codes in order: the packs work within 128-bit quarters, the permutation restores the order. */
 static inline __m512i pack_8(__m512i a, __m512i b, __m512i c, __m512i d)
 {
 	const __m512i low = _mm512_set1_epi32(0xff);

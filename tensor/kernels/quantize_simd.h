@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Encode rows with vectors of any length: whole blocks straight from and to memory, a rest through a padded
- * copy. The quotient is clamped, then rounded half to even by the conversion (the bounds are integers, so the
- * order does not matter); a NaN quotient becomes the zero point.
+ * Encode rows with vectors of any length: whole blocks directly in memory, the rest through a padded copy. The
+ * quotient is clamped, then rounded half to even by the conversion (the bounds are integers, so the order does not
+ * matter); a NaN quotient becomes the zero point.
  *
- * The including file defines LANES, BLOCK (elements, 4 vectors), ALIGN (bytes of a vector), FLOATS, INTS
- * (types) and LOADF LOADI SPREADF SPREADI TO_FLOAT SUB_I ADD_I SUB_F OR_F DIV ZERO_F ANY(f) CONVERT(v, lo,
- * hi) -> INTS, 0 for NaN PACK_8(i0, i1, i2, i3), PACK_16(i0, i1) -> INTS, STORE(p, v), STREAM(p, v)
+ * The including file defines LANES, BLOCK (elements, 4 vectors), ALIGN (bytes of a vector), FLOATS, INTS (types)
+ * and LOADF LOADI SPREADF SPREADI TO_FLOAT SUB_I ADD_I SUB_F OR_F DIV ZERO_F ANY(f) CONVERT(v, lo, hi) -> INTS, 0
+ * for NaN PACK_8(i0, i1, i2, i3), PACK_16(i0, i1) -> INTS, STORE(p, v), STREAM(p, v)
  */
 #ifndef QUOLL_TENSOR_QUANTIZE_SIMD_H
 #define QUOLL_TENSOR_QUANTIZE_SIMD_H
@@ -13,14 +13,14 @@
 #include <string.h>
 
 #include "tensor/kernels/kernels.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 struct range {
 	FLOATS scale, lo, hi;
 	INTS zero;
 };
 
-/* each is a constant wherever these are inlined */
+/* `each` is a constant wherever these are inlined */
 QL_INLINE struct range range_at(const struct ql_affine *p, int64_t i, const bool each)
 {
 	struct range r;
@@ -35,9 +35,9 @@ QL_INLINE struct range range_at(const struct ql_affine *p, int64_t i, const bool
 	return r;
 }
 
-/* One block; x - x is not zero where x is not finite, and is collected in *bad. */
-QL_INLINE void block(const struct ql_affine *p, struct range r, const float *x, int64_t i, void *out,
-	const bool each, const int bytes, const bool stream, FLOATS *bad)
+/* One block. x - x is nonzero where x is not finite; *bad collects it. */
+QL_INLINE void block(const struct ql_affine *p, struct range r, const float *x, int64_t i, void *out, const bool each,
+	const int bytes, const bool stream, FLOATS *bad)
 {
 	INTS code[4];
 
@@ -63,9 +63,9 @@ QL_INLINE void block(const struct ql_affine *p, struct range r, const float *x, 
 	}
 }
 
-/* n < BLOCK elements from the i-th on */
-QL_INLINE void rest(const struct ql_affine *p, struct range r, const float *x, int64_t i, int64_t n,
-	char *out, const bool each, const int bytes, FLOATS *bad)
+/* n < BLOCK elements starting at i */
+QL_INLINE void rest(const struct ql_affine *p, struct range r, const float *x, int64_t i, int64_t n, char *out,
+	const bool each, const int bytes, FLOATS *bad)
 {
 	float in[BLOCK] = {0}, scale[BLOCK];
 	int32_t zero[BLOCK] = {0};
@@ -85,8 +85,7 @@ QL_INLINE void rest(const struct ql_affine *p, struct range r, const float *x, i
 	memcpy(out, codes, (size_t)(n * bytes));
 }
 
-QL_INLINE bool run(
-	const struct ql_affine *p, const float *x, int64_t n, void *to, const bool each, const int bytes)
+QL_INLINE bool run(const struct ql_affine *p, const float *x, int64_t n, void *to, const bool each, const int bytes)
 {
 	struct range r = each ? (struct range){0} : range_at(p, 0, false);
 	FLOATS bad = ZERO_F();

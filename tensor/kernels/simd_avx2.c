@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Selects the avx2 variant of the loops that tensor/simd.h generates.
+ * Selects the avx2 variant of the loops that tensor/vmath/simd.h generates.
  */
 #include "tensor/kernels/kernels.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Selects the ref variant of the loops that tensor/simd.h generates.
+ * Selects the ref variant of the loops that tensor/vmath/simd.h generates.
  */
 #include "tensor/kernels/kernels.h"
 

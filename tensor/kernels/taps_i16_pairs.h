@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * Sums of taps with the instruction that multiplies pairs of 16-bit numbers and adds the two products, for vectors of any
- * length. A pair of neighbours (x[p], x[p + 1]) is one 32-bit lane of a load at p. With step 2 the lanes of one load belong
- * to consecutive sums. With step 1 those of a load at p belong to every other sum, and those of a load at p + 1 to the
- * sums between them; ZIP puts both in order.
+ * Sums of taps with the instruction that multiplies pairs of 16-bit numbers and adds the two products, for vectors
+ * of any length. A pair of neighbours (x[p], x[p + 1]) is one 32-bit lane of a load at p. With step 2 the lanes of
+ * one load belong to consecutive sums. With step 1 those of a load at p belong to every other sum, and those of a
+ * load at p + 1 to the sums between them; ZIP interleaves both.
  *
- * The including file defines VECTOR, LANES (32-bit lanes), LOAD(p), SPREAD(p) (one pair of weights into every lane),
- * DOT(sum, x, w), ZERO(), STORE(p, v), ZIP(even, odd, to), SUMS (vectors of sums that fit the registers: 8 or 16).
+ * The including file defines VECTOR, LANES (32-bit lanes), LOAD(p), SPREAD(p) (one pair of weights into every
+ * lane), DOT(sum, x, w), ZERO(), STORE(p, v), ZIP(even, odd, to), SUMS (vectors of sums that fit the registers: 8
+ * or 16).
  */
 #ifndef QUOLL_TENSOR_TAPS_I16_PAIRS_H
 #define QUOLL_TENSOR_TAPS_I16_PAIRS_H
 
 #include "tensor/kernels/kernels.h"
-#include "tensor/simd.h"
+#include "tensor/vmath/simd.h"
 
 #define MOST 4 /* vectors of an output in registers */
 
-/* step, outputs and vectors are constants wherever this is inlined, so that sum becomes registers */
-QL_INLINE void block(const int step, const int outputs, const int vectors, int64_t pairs, const int16_t *x, const int64_t *at,
-	const int16_t *w, int32_t *to, int64_t pitch)
+/* step, outputs and vectors are constants wherever this is inlined, so that `sum` stays in registers */
+QL_INLINE void block(const int step, const int outputs, const int vectors, int64_t pairs, const int16_t *x,
+	const int64_t *at, const int16_t *w, int32_t *to, int64_t pitch)
 {
 	VECTOR sum[QL_TAPS_OUTPUTS][MOST];
 
@@ -52,7 +53,7 @@ QL_INLINE void block(const int step, const int outputs, const int vectors, int64
 				ZIP(sum[o][v - 1], sum[o][v], to + o * pitch + (v - 1) * LANES);
 }
 
-/* most, least: vectors that fit the registers, and the fewest that give sums in order */
+/* most, least: vectors that fit the registers, and the fewest that give ordered sums */
 QL_INLINE void run(const int step, const int outputs, const int most, int64_t n, int64_t pairs, const int16_t *x,
 	const int64_t *at, const int16_t *w, int32_t *to, int64_t pitch)
 {

@@ -5,8 +5,9 @@
 
 #include "tensor/kernels/kernels.h"
 
-/* One pair; the loops for the two steps are apart, so that the compiler sees what is consecutive. */
-static void add_pair(int64_t n, int step, const int16_t *restrict x, int32_t first, int32_t second, uint32_t *restrict to)
+/* Adds one pair. The two steps have separate loops, so that the compiler sees consecutive accesses. */
+static void add_pair(
+	int64_t n, int step, const int16_t *restrict x, int32_t first, int32_t second, uint32_t *restrict to)
 {
 	if (step == 2)
 		for (int64_t i = 0; i < n; i++)

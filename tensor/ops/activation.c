@@ -1,59 +1,70 @@
 /* SPDX-License-Identifier: MIT
- * Activation functions. Integers give float32. relu and relu6 are in relu.c; here is how their gradient passes inside
- * an op that has them built in.
+ * Activation functions. Integers give float32. relu and relu6 are in relu.c; this file has their gradient for ops
+ * that have them built in.
  */
 #include <math.h>
 #include <string.h>
 
 #include "tensor/ops/ops.h"
-#include "tensor/vmath_act.h"
-#include "tensor/vmath_slope.h"
+#include "tensor/vmath/act.h"
+#include "tensor/vmath/slope.h"
 
-QL_SLOPE_OP(relu, 6, b <= 0 ? 0 : a, b <= 0 ? 0 : a); /* of nan it passes, as in PyTorch */
+QL_SLOPE_OP(relu, 6, b <= 0 ? 0 : a, b <= 0 ? 0 : a); /* passes for nan, as in PyTorch */
 QL_SLOPE_OP(relu6, 6, ((b > 0) & (b < 6)) ? a : 0, ((b > 0) & (b < 6)) ? a : 0);
 
-/* As MATH in math.c: the last arguments are the gradient, a that of the result, b what was saved. */
+/* Like MATH in math.c: the last arguments are the gradient's formula; a is the gradient of the result, b the saved
+ * value. */
 #define ACTIVATION(op_name, op_text, op_example, cost, f32_of, f64_of, saved, slope_f32, slope_f64) \
 	QL_MAP_F32_1(op_name##_f32, f32_of) \
 	QL_MAP_F64_1(op_name##_f64, f64_of) \
 	static const struct ql_map op_name##_map = { \
 		.result = QL_MAP_FLOAT, .f32 = op_name##_f32, .f64 = op_name##_f64, .ns_per_16 = cost}; \
 	QL_SLOPE(op_name, saved, cost, slope_f32, slope_f64) \
-	QL_UNARY(op_name, "x:" #op_name "()  x:" #op_name "{out=spec}", op_text, op_example, QL_INPLACE, op_name##_map, \
-		.backward = op_name##_backward, \
-		.saves = QL_SAVES_##saved)
+	QL_UNARY(op_name, "x:" #op_name "()  x:" #op_name "{out=spec}", op_text, op_example, QL_INPLACE, \
+		op_name##_map, .backward = op_name##_backward, .saves = QL_SAVES_##saved)
 
 static double silu_slope_double(double x)
 {
 	double s = 1 / (1 + exp(-x)), rest = 1 / (1 + exp(x)); /* they add up to 1 */
 
-	x = x < -1000 ? -1000 : x > 1000 ? 1000 : x; /* no infinity times 0 */
+	x = x < -1000 ? -1000 : x > 1000 ? 1000 : x; /* avoids infinity times 0 */
 	return s * (1 + x * rest);
 }
 
-#define HARDSWISH_SLOPE b <= -3 ? 0 : b >= 3 ? a : a * (b / 3 + 0.5f)
+#define HARDSWISH_SLOPE b <= -3 ? 0 : b >= 3 ? a : a *(b / 3 + 0.5f)
 
-ACTIVATION(tanh, "The hyperbolic tangent.", "print(tensor{0,1}:tanh())  --> float32(2)  0.0000  0.7616", 20, ql_tanh(a), tanh(a), out,
-	a * ((1 - b) * (1 + b)), a * ((1 - b) * (1 + b)));
-ACTIVATION(sigmoid, "1 / (1 + exp(-x)).", "print(tensor{0,1}:sigmoid())  --> float32(2)  0.5000  0.7311", 20, ql_sigmoid(a),
-	1 / (1 + exp(-a)), out, a * (b * (1 - b)), a * (b * (1 - b)));
+ACTIVATION(tanh, "The hyperbolic tangent.", "print(tensor{0,1}:tanh())  --> float32(2)  0.0000  0.7616", 20, ql_tanh(a),
+	tanh(a), out, a *((1 - b) * (1 + b)), a *((1 - b) * (1 + b)));
+ACTIVATION(sigmoid, "1 / (1 + exp(-x)).", "print(tensor{0,1}:sigmoid())  --> float32(2)  0.5000  0.7311", 20,
+	ql_sigmoid(a), 1 / (1 + exp(-a)), out, a *(b *(1 - b)), a *(b *(1 - b)));
 ACTIVATION(silu, "x * sigmoid(x), also called swish.", "print(tensor{0,1}:silu())  --> float32(2)  0.0000  0.7311", 20,
-	ql_silu(a), a == -INFINITY ? -0.0 : a / (1 + exp(-a)), in,
-	a * ql_silu_slope(b), a * silu_slope_double(b));
-ACTIVATION(hardswish, "x * relu6(x + 3) / 6.", "print(tensor{-4,1,4}:hardswish())  --> float32(3)  -0.0000   0.6667   4.0000", 8,
-	a * (a + 3 > 6 ? 6 : a + 3 > 0 ? a + 3 : a != a ? a : 0) / 6, a * (a + 3 > 6 ? 6 : a + 3 > 0 ? a + 3 : a != a ? a : 0) / 6, in,
-	HARDSWISH_SLOPE, HARDSWISH_SLOPE);
-ACTIVATION(softplus, "log(1 + exp(x)), a smooth relu.", "print(tensor{0,20}:softplus())  --> float32(2)   0.6931  20.0000", 30,
-	ql_softplus(a), (a > 0 ? a : 0) + log1p(exp(-fabs(a))), in, a * ql_sigmoid(b), a / (1 + exp(-b)));
+	ql_silu(a), a == -INFINITY ? -0.0 : a / (1 + exp(-a)), in, a *ql_silu_slope(b), a *silu_slope_double(b));
+ACTIVATION(hardswish, "x * relu6(x + 3) / 6.",
+	"print(tensor{-4,1,4}:hardswish())  --> float32(3)  -0.0000   0.6667   4.0000", 8,
+	a *(a + 3 > 6       ? 6
+		: a + 3 > 0 ? a + 3
+		: a != a    ? a
+			    : 0) /
+		6,
+	a *(a + 3 > 6       ? 6
+		: a + 3 > 0 ? a + 3
+		: a != a    ? a
+			    : 0) /
+		6,
+	in, HARDSWISH_SLOPE, HARDSWISH_SLOPE);
+ACTIVATION(softplus, "log(1 + exp(x)), a smooth relu.",
+	"print(tensor{0,20}:softplus())  --> float32(2)   0.6931  20.0000", 30, ql_softplus(a),
+	(a > 0 ? a : 0) + log1p(exp(-fabs(a))), in, a *ql_sigmoid(b), a / (1 + exp(-b)));
 
 /* ---- gelu ---- */
 
 static const struct ql_attr gelu_attrs[] = {
-	{"approximate", QL_ATTR_STRING, 0, "none tanh", "'tanh': the formula with tanh that some models were trained with (default none)"},
+	{"approximate", QL_ATTR_STRING, 0, "none tanh",
+		"'tanh': the formula with tanh that some models were trained with (default none)"},
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
-/* Without out=: a gradient is not quantized. */
+/* Without out=, because gradients are not quantized. */
 static const struct ql_attr gelu_slope_attrs[] = {
 	{"approximate", QL_ATTR_STRING, 0, "none tanh", ""},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
@@ -82,8 +93,8 @@ static double gelu_double(double x, bool by_tanh)
 	if (x == -INFINITY)
 		return -0.0;
 	/* 2 sqrt(2 / pi) and sqrt(1 / 2) */
-	return by_tanh ? x / (1 + exp(-1.5957691216057307117 * (x + 0.044715 * x * x * x))) :
-			 x * 0.5 * erfc(-x * 0x1.6a09e667f3bcdp-1);
+	return by_tanh ? x / (1 + exp(-1.5957691216057307117 * (x + 0.044715 * x * x * x)))
+		       : x * 0.5 * erfc(-x * 0x1.6a09e667f3bcdp-1);
 }
 
 /* a times the slope at b: P(X <= b) + b p(b) for a standard normal X with density p; of the approximation */
@@ -91,8 +102,8 @@ static double gelu_slope_double(double x, bool by_tanh)
 {
 	double s, rest, inner;
 
-	x = x < -100 ? -100 : x > 100 ? 100 : x; /* no infinity times 0 */
-	if (!by_tanh) /* sqrt(1 / 2), 1 / sqrt(2 pi) */
+	x = x < -100 ? -100 : x > 100 ? 100 : x; /* avoids infinity times 0 */
+	if (!by_tanh)                            /* sqrt(1 / 2), 1 / sqrt(2 pi) */
 		return 0.5 * erfc(-x * 0x1.6a09e667f3bcdp-1) + x * 0x1.9884533d43651p-2 * exp(-0.5 * x * x);
 	inner = 1.5957691216057307117 * (x + 0.044715 * x * x * x);
 	s = 1 / (1 + exp(-inner));
@@ -100,23 +111,29 @@ static double gelu_slope_double(double x, bool by_tanh)
 	return s * (1 + x * rest * 1.5957691216057307117 * (1 + 3 * 0.044715 * x * x));
 }
 
-QL_SIMD(void, gelu_slope_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
-	const float *g = in[0];
-	const float *x = in[1];
+QL_SIMD(void, gelu_slope_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args),
+	{
+		const float *g = in[0];
+		const float *x = in[1];
 
-	if (args->i[0])
-		for (int64_t i = 0; i < n; i++)
-			out[i] = g[i] * ql_gelu_tanh_slope(x[i]);
-	else
-		for (int64_t i = 0; i < n; i++)
-			out[i] = g[i] * ql_gelu_slope(x[i]);
-})
+		if (args->i[0])
+			for (int64_t i = 0; i < n; i++)
+				out[i] = g[i] * ql_gelu_tanh_slope(x[i]);
+		else
+			for (int64_t i = 0; i < n; i++)
+				out[i] = g[i] * ql_gelu_slope(x[i]);
+	})
 
 QL_MAP_F64_2(gelu_slope_f64, a *gelu_slope_double(b, args->i[0] != 0))
-static const struct ql_map gelu_slope_map = {.result = QL_MAP_FLOAT, .f32 = gelu_slope_f32, .f64 = gelu_slope_f64,
-	.ns_per_16 = 16, .prepare = approximate};
-static const struct ql_op gelu_slope = {.doc = {.name = "gelu_slope", .attrs = gelu_slope_attrs}, .arity_min = 2, .arity_max = 2,
-	.infer = ql_map_infer, .eval = ql_map_eval, .impl = &gelu_slope_map};
+static const struct ql_map gelu_slope_map = {
+	.result = QL_MAP_FLOAT, .f32 = gelu_slope_f32, .f64 = gelu_slope_f64, .ns_per_16 = 16, .prepare = approximate};
+static const struct ql_op gelu_slope = {.doc = {.name = "gelu_slope", .attrs = gelu_slope_attrs},
+	.arity_min = 2,
+	.arity_max = 2,
+	.infer = ql_map_infer,
+	.eval = ql_map_eval,
+	.may_overwrite = ql_map_may_overwrite,
+	.impl = &gelu_slope_map};
 
 static enum ql_status gelu_backward(struct ql_back *b)
 {
@@ -125,8 +142,8 @@ static enum ql_status gelu_backward(struct ql_back *b)
 }
 
 QL_MAP_F64_1(gelu_f64, gelu_double(a, args->i[0] != 0))
-static const struct ql_map gelu_map = {.result = QL_MAP_FLOAT, .f32 = gelu_f32, .f64 = gelu_f64, .ns_per_16 = 16,
-	.prepare = approximate};
+static const struct ql_map gelu_map = {
+	.result = QL_MAP_FLOAT, .f32 = gelu_f32, .f64 = gelu_f64, .ns_per_16 = 16, .prepare = approximate};
 const struct ql_op ql_op_gelu = {
 	.doc = {.name = "gelu",
 		.usage = "x:gelu()  x:gelu{approximate='tanh', out=spec}",
@@ -139,6 +156,7 @@ const struct ql_op ql_op_gelu = {
 	.flags = QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
+	.may_overwrite = ql_map_may_overwrite,
 	.impl = &gelu_map,
 	.backward = gelu_backward,
 	.saves = QL_SAVE(0),
@@ -171,21 +189,28 @@ QL_SIMD(void, leakyrelu_f32, (int64_t n, float *restrict out, const float *const
 		out[i] = x[i] > 0 ? x[i] : x[i] * s;
 })
 QL_MAP_F64_1(leakyrelu_f64, a > 0 ? a : a * args->p[0])
-static const struct ql_map leakyrelu_map = {.result = QL_MAP_FLOAT, .f32 = leakyrelu_f32, .f64 = leakyrelu_f64, .prepare = slope};
+static const struct ql_map leakyrelu_map = {
+	.result = QL_MAP_FLOAT, .f32 = leakyrelu_f32, .f64 = leakyrelu_f64, .prepare = slope};
 
-QL_SIMD(void, leakyrelu_slope_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
-	const float *g = in[0];
-	const float *x = in[1];
-	float s = (float)args->p[0];
+QL_SIMD(void, leakyrelu_slope_f32,
+	(int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+		const float *g = in[0];
+		const float *x = in[1];
+		float s = (float)args->p[0];
 
-	for (int64_t i = 0; i < n; i++)
-		out[i] = x[i] > 0 ? g[i] : g[i] * s;
-})
+		for (int64_t i = 0; i < n; i++)
+			out[i] = x[i] > 0 ? g[i] : g[i] * s;
+	})
 QL_MAP_F64_2(leakyrelu_slope_f64, b > 0 ? a : a * args->p[0])
-static const struct ql_map leakyrelu_slope_map = {.result = QL_MAP_FLOAT, .f32 = leakyrelu_slope_f32,
-	.f64 = leakyrelu_slope_f64, .prepare = slope};
-static const struct ql_op leakyrelu_slope = {.doc = {.name = "leakyrelu_slope", .attrs = leakyrelu_slope_attrs}, .arity_min = 2,
-	.arity_max = 2, .infer = ql_map_infer, .eval = ql_map_eval, .impl = &leakyrelu_slope_map};
+static const struct ql_map leakyrelu_slope_map = {
+	.result = QL_MAP_FLOAT, .f32 = leakyrelu_slope_f32, .f64 = leakyrelu_slope_f64, .prepare = slope};
+static const struct ql_op leakyrelu_slope = {.doc = {.name = "leakyrelu_slope", .attrs = leakyrelu_slope_attrs},
+	.arity_min = 2,
+	.arity_max = 2,
+	.infer = ql_map_infer,
+	.eval = ql_map_eval,
+	.may_overwrite = ql_map_may_overwrite,
+	.impl = &leakyrelu_slope_map};
 
 static enum ql_status leakyrelu_backward(struct ql_back *b)
 {
@@ -204,6 +229,7 @@ const struct ql_op ql_op_leakyrelu = {
 	.flags = QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
+	.may_overwrite = ql_map_may_overwrite,
 	.impl = &leakyrelu_map,
 	.backward = leakyrelu_backward,
 	.saves = QL_SAVE(0),

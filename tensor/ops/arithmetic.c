@@ -1,42 +1,74 @@
 /* SPDX-License-Identifier: MIT
  * + - * / // % ^ and negation. Plain integers compute in int64 and wrap to the promoted dtype; / always gives a float;
- * // and % round towards minus infinity, and refuse an integer 0 on the right.
+ * // and % round towards minus infinity; an integer 0 on the right is an error.
  */
 #include <math.h>
 
 #include "tensor/ops/ops.h"
-#include "tensor/vmath_wide.h"
+#include "tensor/vmath/wide.h"
 
 const struct ql_attr ql_out_attrs[] = {
-	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers where it can (default: float32)"},
+	{"out", QL_ATTR_SPEC, 0, NULL,
+		"spec of a quantized result; of codes it stays in integers where it can (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
 QL_MAP_F32_2(add_f32, a + b)
 QL_MAP_F64_2(add_f64, a + b)
 QL_MAP_I64_2(add_i64, (uint64_t)a + (uint64_t)b)
-static const struct ql_map add_map = {.result = QL_MAP_PROMOTE, .f32 = add_f32, .f64 = add_f64, .i64 = add_i64, .ns_per_16 = 6};
+static const struct ql_map add_map = {
+	.result = QL_MAP_PROMOTE, .f32 = add_f32, .f64 = add_f64, .i64 = add_i64, .ns_per_16 = 6};
+
+static const struct ql_attr add_attrs[] = {
+	{"out", QL_ATTR_SPEC, 0, NULL,
+		"spec of a quantized result; of codes it stays in integers where it can (default: float32)"},
+	{"act", QL_ATTR_STRING, QL_INTEGER_ONLY, "relu",
+		"of two quantized operands with out=: the codes of the sum behind it (default: none)"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+static enum ql_status add_backward(struct ql_back *b)
+{
+	const char *act = ql_call_string(&b->call, "act", NULL);
+	struct ql_tensor *g = ql_back_grad(b, 0);
+	bool from_result;
+
+	if (act)
+		g = ql_back_run(b, ql_activation_slope(act, &from_result), g, ql_back_out(b, 0));
+	for (int i = 0; i < 2; i++)
+		if (ql_back_wants(b, i))
+			ql_back_give(b, i, g);
+	return b->status;
+}
+
+static uint32_t add_saves(const struct ql_call *call)
+{
+	return ql_call_attr(call, "act") ? QL_SAVE_RESULT : 0;
+}
 
 const struct ql_op ql_op_add = {
 	.doc = {.name = "add",
-		.usage = "x:add(y, {out=spec})  x + y",
+		.usage = "x:add(y, {out=spec, act='relu'})  x + y",
 		.text = "Elementwise sum of two tensors, or a tensor and a number, with broadcasting. Integers wrap; quantized "
-			"operands give float32, or stay integer when out= names a spec.",
+			"operands give float32, or stay integer when out= names a spec; act='relu' then gives the codes of the relu of the sum.",
 		.example = "print(tensor{1,2}:add(tensor{10,20}))  --> float32(2)  11  22",
-		.attrs = ql_out_attrs},
+		.attrs = add_attrs},
 	.arity_min = 2,
 	.arity_max = 2,
 	.flags = QL_NUMBERS | QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
+	.may_overwrite = ql_map_may_overwrite,
 	.impl = &add_map,
-	.backward = ql_backward_same,
+	.backward = add_backward,
+	.saves_for = add_saves,
 };
 
-QL_MAP_F32_2(mul_f32, a * b)
-QL_MAP_F64_2(mul_f64, a * b)
-QL_MAP_I64_2(mul_i64, (uint64_t)a * (uint64_t)b)
-static const struct ql_map mul_map = {.result = QL_MAP_PROMOTE, .f32 = mul_f32, .f64 = mul_f64, .i64 = mul_i64, .ns_per_16 = 6};
+QL_MAP_F32_2(mul_f32, a *b)
+QL_MAP_F64_2(mul_f64, a *b)
+QL_MAP_I64_2(mul_i64, (uint64_t)a *(uint64_t)b)
+static const struct ql_map mul_map = {
+	.result = QL_MAP_PROMOTE, .f32 = mul_f32, .f64 = mul_f64, .i64 = mul_i64, .ns_per_16 = 6};
 
 static enum ql_status mul_backward(struct ql_back *b)
 {
@@ -60,6 +92,7 @@ const struct ql_op ql_op_mul = {
 	.flags = QL_NUMBERS | QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
+	.may_overwrite = ql_map_may_overwrite,
 	.impl = &mul_map,
 	.backward = mul_backward,
 	.saves_for = ql_saves_other,
@@ -68,7 +101,8 @@ const struct ql_op ql_op_mul = {
 QL_MAP_F32_2(sub_f32, a - b)
 QL_MAP_F64_2(sub_f64, a - b)
 QL_MAP_I64_2(sub_i64, (uint64_t)a - (uint64_t)b)
-static const struct ql_map sub_map = {.result = QL_MAP_PROMOTE, .f32 = sub_f32, .f64 = sub_f64, .i64 = sub_i64, .ns_per_16 = 6};
+static const struct ql_map sub_map = {
+	.result = QL_MAP_PROMOTE, .f32 = sub_f32, .f64 = sub_f64, .i64 = sub_i64, .ns_per_16 = 6};
 
 static enum ql_status sub_backward(struct ql_back *b)
 {
@@ -104,10 +138,10 @@ static uint32_t div_saves(const struct ql_call *call)
 
 QL_BINARY_WITH(div, ql_out_attrs, "x:div(y, {out=spec})  x / y",
 	"Elementwise quotient with broadcasting; integers give float32. By 0 it is inf or nan.",
-	"print(tensor{3,1} / 2)  --> float32(2)  1.5000  0.5000", QL_INPLACE | QL_ELEMENTWISE, div_map, .backward = div_backward,
-	.saves_for = div_saves);
+	"print(tensor{3,1} / 2)  --> float32(2)  1.5000  0.5000", QL_INPLACE | QL_ELEMENTWISE, div_map,
+	.backward = div_backward, .saves_for = div_saves);
 
-/* fmod has the sign of a; as in Lua the result takes that of b. */
+/* fmod has the sign of a; the result has that of b, as in Lua. */
 QL_INLINE float floored_f32(float r, float b)
 {
 	return r != 0 && (r < 0) != (b < 0) ? r + b : r;
@@ -135,18 +169,25 @@ static bool mod_i64(int64_t n, int64_t *out, const int64_t *const *in, const str
 	return true;
 }
 
-static const struct ql_map mod_map = {.result = QL_MAP_PROMOTE, .f32 = mod_f32, .f64 = mod_f64, .i64 = mod_i64,
-	.ns_per_16 = 200, .trouble = "wanted a divisor other than 0 for integers, got 0"};
+static const struct ql_map mod_map = {.result = QL_MAP_PROMOTE,
+	.f32 = mod_f32,
+	.f64 = mod_f64,
+	.i64 = mod_i64,
+	.ns_per_16 = 200,
+	.trouble = "wanted a divisor other than 0 for integers, got 0"};
 
-/* x - floor(x / y) y with the quotient taken as constant */
+/* x - floor(x / y) y with a constant quotient */
 static enum ql_status mod_backward(struct ql_back *b)
 {
 	struct ql_tensor *g = ql_back_grad(b, 0);
 
 	ql_back_give(b, 0, g);
 	if (ql_back_wants(b, 1))
-		ql_back_give(b, 1, ql_back_scaled(b, ql_back_run(b, &ql_op_mul, g,
-			ql_back_run(b, &ql_op_idiv, ql_back_in(b, 0), ql_back_in(b, 1))), -1));
+		ql_back_give(b, 1,
+			ql_back_scaled(b,
+				ql_back_run(b, &ql_op_mul, g,
+					ql_back_run(b, &ql_op_idiv, ql_back_in(b, 0), ql_back_in(b, 1))),
+				-1));
 	return b->status;
 }
 
@@ -155,8 +196,10 @@ static uint32_t mod_saves(const struct ql_call *call)
 	return call->in[1]->node ? QL_SAVE(0) | QL_SAVE(1) : 0;
 }
 
-QL_BINARY(mod, "x:mod(y)  x % y", "Remainder of the division rounded towards minus infinity, as in Lua: it has the sign of y.",
-	"print(tensor{-1,5} % 3)  --> float32(2)  2  2", QL_INPLACE, mod_map, .backward = mod_backward, .saves_for = mod_saves);
+QL_BINARY(mod, "x:mod(y)  x % y",
+	"Remainder of the division rounded towards minus infinity, as in Lua: it has the sign of y.",
+	"print(tensor{-1,5} % 3)  --> float32(2)  2  2", QL_INPLACE, mod_map, .backward = mod_backward,
+	.saves_for = mod_saves);
 
 QL_MAP_F32_2(idiv_f32, floorf(a / b))
 QL_MAP_F64_2(idiv_f64, floor(a / b))
@@ -175,12 +218,18 @@ static bool idiv_i64(int64_t n, int64_t *out, const int64_t *const *in, const st
 	return true;
 }
 
-static const struct ql_map idiv_map = {.result = QL_MAP_PROMOTE, .f32 = idiv_f32, .f64 = idiv_f64, .i64 = idiv_i64,
-	.ns_per_16 = 20, .trouble = "wanted a divisor other than 0 for integers, got 0"};
-QL_BINARY(idiv, "x:idiv(y)  x // y", "Quotient rounded towards minus infinity, as in Lua. Its operands get no gradient.",
+static const struct ql_map idiv_map = {.result = QL_MAP_PROMOTE,
+	.f32 = idiv_f32,
+	.f64 = idiv_f64,
+	.i64 = idiv_i64,
+	.ns_per_16 = 20,
+	.trouble = "wanted a divisor other than 0 for integers, got 0"};
+QL_BINARY(idiv, "x:idiv(y)  x // y",
+	"The quotient x / y of the dtype, rounded towards minus infinity, as in Lua (1 // 0.1 is 10, not Python's 9). Its operands get no "
+	"gradient.",
 	"print(tensor{-1,5} // 3)  --> float32(2)  -1   1", QL_INPLACE, idiv_map, .backward = ql_backward_none);
 
-/* Squares are products, whatever stands beside them. */
+/* Squares are always computed as products, whatever the other elements' exponents. */
 QL_SIMD(void, pow_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
 	const float *x = in[0];
 	const float *y = in[1];
@@ -204,7 +253,7 @@ QL_SIMD(void, pow_f32, (int64_t n, float *restrict out, const float *const *in, 
 })
 QL_MAP_F64_2(pow_f64, b == 2 ? a * a : pow(a, b))
 
-/* By squaring, wrapping; negative exponents are refused. */
+/* By squaring, wrapping; a negative exponent is an error. */
 static bool pow_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
 {
 	(void)args;
@@ -222,10 +271,15 @@ static bool pow_i64(int64_t n, int64_t *out, const int64_t *const *in, const str
 	return true;
 }
 
-static const struct ql_map pow_map = {.result = QL_MAP_PROMOTE, .f32 = pow_f32, .f64 = pow_f64, .i64 = pow_i64,
-	.ns_per_16 = 32, .trouble = "wanted exponents of 0 or more for integers, got a negative one"};
+static const struct ql_map pow_map = {.result = QL_MAP_PROMOTE,
+	.f32 = pow_f32,
+	.f64 = pow_f64,
+	.i64 = pow_i64,
+	.ns_per_16 = 32,
+	.trouble = "wanted exponents of 0 or more for integers, got a negative one"};
 
-/* y x^(y - 1); 0 where y is 0, as PyTorch has it. A single exponent is the common case: squares stay products. */
+/* y x^(y - 1); 0 where y is 0, as in PyTorch. A single exponent is the common case: the slope of squares stays a
+ * product. */
 static struct ql_tensor *pow_base_slope(struct ql_back *b)
 {
 	struct ql_tensor *x = ql_back_in(b, 0), *y = ql_back_in(b, 1), *slope;
@@ -272,9 +326,10 @@ static uint32_t pow_saves(const struct ql_call *call)
 	return QL_SAVE(0) | QL_SAVE(1) | (call->in[1]->node ? QL_SAVE_RESULT : 0);
 }
 
-QL_BINARY_WITH(pow, ql_out_attrs, "x:pow(y, {out=spec})  x ^ y", "x to the power y. Integers wrap and take no negative exponent.",
-	"print(tensor{2,3} ^ 2)  --> float32(2)  4  9", QL_INPLACE | QL_ELEMENTWISE, pow_map,
-	.backward = pow_backward, .saves_for = pow_saves);
+QL_BINARY_WITH(pow, ql_out_attrs, "x:pow(y, {out=spec})  x ^ y",
+	"x to the power y. Integers wrap and take no negative exponent.",
+	"print(tensor{2,3} ^ 2)  --> float32(2)  4  9", QL_INPLACE | QL_ELEMENTWISE, pow_map, .backward = pow_backward,
+	.saves_for = pow_saves);
 
 QL_MAP_F32_1(neg_f32, -a)
 QL_MAP_F64_1(neg_f64, -a)
@@ -287,5 +342,5 @@ static enum ql_status neg_backward(struct ql_back *b)
 	return b->status;
 }
 
-QL_UNARY(neg, "x:neg{out=spec}  -x", "The negated elements. Integers wrap.", "print(-tensor{1,-2})  --> float32(2)  -1   2", QL_INPLACE,
-	neg_map, .backward = neg_backward);
+QL_UNARY(neg, "x:neg{out=spec}  -x", "The negated elements. Integers wrap.",
+	"print(-tensor{1,-2})  --> float32(2)  -1   2", QL_INPLACE, neg_map, .backward = neg_backward);

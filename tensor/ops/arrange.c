@@ -9,7 +9,11 @@
 
 #define ARRANGE(op_name, op_usage, op_text, op_example, op_attrs, op_infer, op_eval, op_backward) \
 	const struct ql_op ql_op_##op_name = { \
-		.doc = {.name = #op_name, .usage = op_usage, .text = op_text, .example = op_example, .attrs = op_attrs}, \
+		.doc = {.name = #op_name, \
+			.usage = op_usage, \
+			.text = op_text, \
+			.example = op_example, \
+			.attrs = op_attrs}, \
 		.arity_min = 1, \
 		.arity_max = 1, \
 		.infer = op_infer, \
@@ -26,7 +30,8 @@ static void say_copy(struct ql_call *call)
 /* ---- tile ---- */
 
 static const struct ql_attr tile_attrs[] = {
-	{"times", QL_ATTR_INTS, QL_POSITIONAL | QL_REQUIRED, NULL, "repetitions of each axis; more of them than axes add axes in front"},
+	{"times", QL_ATTR_INTS, QL_POSITIONAL | QL_REQUIRED, NULL,
+		"repetitions of each axis; more of them than axes add axes in front"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -45,15 +50,17 @@ static enum ql_status infer_tile(struct ql_ctx *ctx, struct ql_call *call)
 		uint64_t product;
 
 		if (n < 0 || !ql_size_mul((uint64_t)n, (uint64_t)size, &product) || product > INT64_MAX)
-			return ql_fail(ctx, QL_ERR_SHAPE, "tile: times: wanted 0 or more that fit in memory, got %lld", (long long)n);
+			return ql_fail(ctx, QL_ERR_SHAPE, "tile: times: wanted 0 or more that fit in memory, got %lld",
+				(long long)n);
 		shape[d] = (int64_t)product;
 	}
 	ql_result_set(call, 0, ql_operand_dtype(t), rank, shape);
 	return QL_OK;
 }
 
-/* gives t (contiguous) with `axis` repeated: seen as (outer, 1, rest) to (outer, times, rest) this is one copy */
-static enum ql_status tile_axis(struct ql_ctx *ctx, const struct ql_tensor *t, int axis, int64_t times, struct ql_tensor **out)
+/* Gives t (contiguous) with `axis` repeated: one copy from (outer, 1, rest) to (outer, times, rest). */
+static enum ql_status tile_axis(
+	struct ql_ctx *ctx, const struct ql_tensor *t, int axis, int64_t times, struct ql_tensor **out)
 {
 	struct ql_tensor from = *t, to;
 	int64_t shape[QL_MAX_RANK], outer = 1, rest = 1;
@@ -75,7 +82,7 @@ static enum ql_status tile_axis(struct ql_ctx *ctx, const struct ql_tensor *t, i
 	return ql_tensor_copy(ctx, &to, &from);
 }
 
-/* Replaces *t by what is made of it. */
+/* Replaces *t with a tensor made from it. */
 static enum ql_status replace(struct ql_ctx *ctx, struct ql_tensor **t, struct ql_tensor *next, enum ql_status status)
 {
 	ql_tensor_release(ctx, *t);
@@ -83,7 +90,7 @@ static enum ql_status replace(struct ql_ctx *ctx, struct ql_tensor **t, struct q
 	return status;
 }
 
-/* Replaces the contiguous *t, with as many axes as the result, by the tiled one. */
+/* Replaces the contiguous *t, of the result's rank, with the tiled tensor. */
 static enum ql_status tile_axes(struct ql_ctx *ctx, struct ql_tensor **t, const struct ql_result *r)
 {
 	struct ql_tensor *next;
@@ -127,7 +134,7 @@ static enum ql_status eval_tile(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-/* One axis after the other is folded: seen as (outer, times, rest) the repetitions are summed. */
+/* Folds one axis after the other: sums the repetitions of (outer, times, rest). */
 static enum ql_status tile_backward(struct ql_back *b)
 {
 	const struct ql_result *in = ql_back_shape(b, 0), *out = &b->call.result[0];
@@ -141,7 +148,8 @@ static enum ql_status tile_backward(struct ql_back *b)
 		return b->status;
 	}
 	for (int d = 0; d < out->rank; d++) {
-		int64_t size = d < out->rank - in->rank ? 1 : in->shape[d - (out->rank - in->rank)], times = out->shape[d] / size;
+		int64_t size = d < out->rank - in->rank ? 1 : in->shape[d - (out->rank - in->rank)],
+			times = out->shape[d] / size;
 
 		rest /= times;
 		if (times > 1)
@@ -188,7 +196,8 @@ static enum ql_status eval_flip(struct ql_ctx *ctx, struct ql_call *call)
 		if (status)
 			return status;
 		if (seen >> d & 1)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "flip: axes: wanted each axis once, got axis %d twice", d + 1);
+			return ql_fail(
+				ctx, QL_ERR_ARGUMENT, "flip: axes: wanted each axis once, got axis %d twice", d + 1);
 		seen |= 1u << d;
 		/* a view with a negative stride, for this copy only */
 		if (backwards.shape[d] > 0)
@@ -198,7 +207,7 @@ static enum ql_status eval_flip(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_tensor_copy(ctx, call->out[0], &backwards);
 }
 
-/* For ops that are their own transpose: the same is done to the gradient. */
+/* For ops that are their own transpose: applies the op to the gradient. */
 static enum ql_status again_backward(struct ql_back *b)
 {
 	ql_back_give(b, 0, ql_back_again(b, b->node->op, ql_back_grad(b, 0), NULL));
@@ -206,8 +215,7 @@ static enum ql_status again_backward(struct ql_back *b)
 }
 
 ARRANGE(flip, "x:flip(1)  x:flip{1, 2}", "Elements in reverse order along the given axes, copied.",
-	"print(tensor{1,2,3}:flip(1))  --> float32(3)  3  2  1", flip_attrs, ql_infer_same, eval_flip,
-	again_backward);
+	"print(tensor{1,2,3}:flip(1))  --> float32(3)  3  2  1", flip_attrs, ql_infer_same, eval_flip, again_backward);
 
 /* ---- pad ---- */
 
@@ -252,12 +260,13 @@ static enum ql_status infer_pad(struct ql_ctx *ctx, struct ql_call *call)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: value: wanted an integer that fits %s, got %.14g",
 			ql_dtype_name(t->dtype), ql_call_float(call, "value", 0));
 	if ((s->n != 1 && s->n % 2) || s->n > 2 * t->rank || (s->n == 1 && t->rank == 0))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: sizes: wanted one number or up to %d pairs, got %d numbers", t->rank, s->n);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: sizes: wanted one number or up to %d pairs, got %d numbers",
+			t->rank, s->n);
 	for (int d = 0; d < t->rank; d++) {
 		padding(call, d, &before, &after);
 		if (before < 0 || after < 0 || before > INT64_MAX / 4 || after > INT64_MAX / 4)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: sizes: wanted 0 or more, got %lld and %lld", (long long)before,
-				(long long)after);
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: sizes: wanted 0 or more, got %lld and %lld",
+				(long long)before, (long long)after);
 		shape[d] = ql_add64(t->shape[d], before + after);
 	}
 	ql_result_set(call, 0, ql_operand_dtype(t), t->rank, shape);
@@ -319,8 +328,7 @@ static enum ql_status pad_backward(struct ql_back *b)
 
 ARRANGE(pad, "x:pad(1, 2)  x:pad{1, 1, 2, 2, value=}",
 	"A border around x, filled with a value: pairs before and after, counted from the last axis.",
-	"print(tensor{1,2}:pad(1, 2))  --> float32(5)  0  1  2  0  0", pad_attrs, infer_pad, eval_pad,
-	pad_backward);
+	"print(tensor{1,2}:pad(1, 2))  --> float32(5)  0  1  2  0  0", pad_attrs, infer_pad, eval_pad, pad_backward);
 
 /* ---- triangles ---- */
 
@@ -340,7 +348,7 @@ static enum ql_status infer_triangle(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_infer_same(ctx, call);
 }
 
-/* Zeroes columns from..to of row r, where the matrix is one of a contiguous batch. */
+/* Clears columns from..to of a row of one matrix of a contiguous batch. */
 static void clear(struct ql_tensor *out, int64_t at, int64_t from, int64_t to)
 {
 	size_t size = ql_dtypes[out->dtype].bits / 8;
@@ -358,7 +366,8 @@ static enum ql_status eval_triangle(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *out = call->out[0];
 	bool lower = call->op->doc.name[3] == 'l';
-	int64_t m = out->shape[out->rank - 2], n = out->shape[out->rank - 1], diagonal = ql_call_int(call, "diagonal", 0);
+	int64_t m = out->shape[out->rank - 2], n = out->shape[out->rank - 1],
+		diagonal = ql_call_int(call, "diagonal", 0);
 	int64_t rows = n ? ql_tensor_nelem(out) / n : 0;
 	enum ql_status status = ql_tensor_copy(ctx, out, call->in[0]);
 

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * Choosing between elements: maximum, minimum, where. nan wins, as in PyTorch; two equal elements share the gradient.
+ * Choosing between elements: maximum, minimum, where. nan wins, as in PyTorch, and -0 is below 0, as in IEEE
+ * 754-2019, so the result does not depend on the order of the operands. Two equal elements share the gradient.
  */
 #include "tensor/ops/ops.h"
 
-/* The gradient g of the larger of x and y as it goes to x: half of it where both are equal. With x and y exchanged it
- * is that of the smaller one as it goes to x. In no table. */
-QL_SIMD(void, larger_slope_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
-	const float *g = in[0];
-	const float *x = in[1];
-	const float *y = in[2];
+/* The part of the gradient g of max(x, y) that goes to x: half of it where both are equal. With x and y exchanged
+ * it is that of min(x, y). Not in the table of ops. */
+QL_SIMD(void, larger_slope_f32,
+	(int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
+		const float *g = in[0];
+		const float *x = in[1];
+		const float *y = in[2];
 
-	(void)args;
-	for (int64_t i = 0; i < n; i++) {
-		float share = x[i] == y[i] ? 0.5f : 1;
+		(void)args;
+		for (int64_t i = 0; i < n; i++) {
+			float share = x[i] == y[i] ? 0.5f : 1;
 
-		out[i] = x[i] < y[i] ? 0 : g[i] * share;
-	}
-})
+			out[i] = x[i] < y[i] ? 0 : g[i] * share;
+		}
+	})
 
 static void larger_slope_f64(int64_t n, double *out, const double *const *in, const struct ql_map_args *args)
 {
@@ -25,15 +27,23 @@ static void larger_slope_f64(int64_t n, double *out, const double *const *in, co
 		out[i] = in[1][i] < in[2][i] ? 0 : in[1][i] == in[2][i] ? in[0][i] / 2 : in[0][i];
 }
 
-static const struct ql_map larger_slope_map = {.result = QL_MAP_FLOAT, .f32 = larger_slope_f32, .f64 = larger_slope_f64};
-static const struct ql_op larger_slope = {.doc = {.name = "larger_slope"}, .arity_min = 3, .arity_max = 3,
-	.infer = ql_map_infer, .eval = ql_map_eval, .impl = &larger_slope_map};
+static const struct ql_map larger_slope_map = {
+	.result = QL_MAP_FLOAT, .f32 = larger_slope_f32, .f64 = larger_slope_f64};
+static const struct ql_op larger_slope = {.doc = {.name = "larger_slope"},
+	.arity_min = 3,
+	.arity_max = 3,
+	.infer = ql_map_infer,
+	.eval = ql_map_eval,
+	.may_overwrite = ql_map_may_overwrite,
+	.impl = &larger_slope_map};
 
 static enum ql_status maximum_backward(struct ql_back *b)
 {
 	for (int i = 0; i < 2; i++)
 		if (ql_back_wants(b, i))
-			ql_back_give(b, i, ql_back_run3(b, &larger_slope, ql_back_grad(b, 0), ql_back_in(b, i), ql_back_in(b, 1 - i)));
+			ql_back_give(b, i,
+				ql_back_run3(
+					b, &larger_slope, ql_back_grad(b, 0), ql_back_in(b, i), ql_back_in(b, 1 - i)));
 	return b->status;
 }
 
@@ -41,27 +51,36 @@ static enum ql_status minimum_backward(struct ql_back *b)
 {
 	for (int i = 0; i < 2; i++)
 		if (ql_back_wants(b, i))
-			ql_back_give(b, i, ql_back_run3(b, &larger_slope, ql_back_grad(b, 0), ql_back_in(b, 1 - i), ql_back_in(b, i)));
+			ql_back_give(b, i,
+				ql_back_run3(
+					b, &larger_slope, ql_back_grad(b, 0), ql_back_in(b, 1 - i), ql_back_in(b, i)));
 	return b->status;
 }
 
-QL_MAP_F32_2(maximum_f32, a > b || a != a ? a : b)
-QL_MAP_F64_2(maximum_f64, a > b || a != a ? a : b)
+#define LARGER ((a == 0) & (b == 0)) ? a + b : a > b || a != a ? a : b
+#define SMALLER ((a == 0) & (b == 0)) ? -(-a - b) : a < b || a != a ? a : b
+
+QL_MAP_F32_2(maximum_f32, LARGER)
+QL_MAP_F64_2(maximum_f64, LARGER)
 QL_MAP_I64_2(maximum_i64, a > b ? a : b)
-static const struct ql_map maximum_map = {.result = QL_MAP_PROMOTE, .f32 = maximum_f32, .f64 = maximum_f64, .i64 = maximum_i64};
-QL_BINARY_WITH(maximum, ql_out_attrs, "x:maximum(y, {out=spec})", "The larger of two elements; nan if one is. (max reduces a tensor.)",
+static const struct ql_map maximum_map = {
+	.result = QL_MAP_PROMOTE, .f32 = maximum_f32, .f64 = maximum_f64, .i64 = maximum_i64};
+QL_BINARY_WITH(maximum, ql_out_attrs, "x:maximum(y, {out=spec})",
+	"The larger of two elements; nan if one is. -0 is below 0. (max reduces a tensor.)",
 	"print(tensor{1,5}:maximum(3))  --> float32(2)  3  5", QL_INPLACE | QL_ELEMENTWISE, maximum_map,
 	.backward = maximum_backward, .saves = QL_SAVE(0) | QL_SAVE(1));
 
-QL_MAP_F32_2(minimum_f32, a < b || a != a ? a : b)
-QL_MAP_F64_2(minimum_f64, a < b || a != a ? a : b)
+QL_MAP_F32_2(minimum_f32, SMALLER)
+QL_MAP_F64_2(minimum_f64, SMALLER)
 QL_MAP_I64_2(minimum_i64, a < b ? a : b)
-static const struct ql_map minimum_map = {.result = QL_MAP_PROMOTE, .f32 = minimum_f32, .f64 = minimum_f64, .i64 = minimum_i64};
-QL_BINARY_WITH(minimum, ql_out_attrs, "x:minimum(y, {out=spec})", "The smaller of two elements; nan if one is. (min reduces a tensor.)",
+static const struct ql_map minimum_map = {
+	.result = QL_MAP_PROMOTE, .f32 = minimum_f32, .f64 = minimum_f64, .i64 = minimum_i64};
+QL_BINARY_WITH(minimum, ql_out_attrs, "x:minimum(y, {out=spec})",
+	"The smaller of two elements; nan if one is. -0 is below 0. (min reduces a tensor.)",
 	"print(tensor{1,5}:minimum(3))  --> float32(2)  1  3", QL_INPLACE | QL_ELEMENTWISE, minimum_map,
 	.backward = minimum_backward, .saves = QL_SAVE(0) | QL_SAVE(1));
 
-/* ---- where: the condition takes no part in the promotion ---- */
+/* ---- where: the condition does not take part in promotion ---- */
 
 static enum ql_status infer_where(struct ql_ctx *ctx, struct ql_call *call)
 {
@@ -70,8 +89,9 @@ static enum ql_status infer_where(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status;
 
 	if (condition->dtype != QL_bool)
-		return ql_fail(ctx, QL_ERR_DTYPE, "where: condition: wanted bool, got %s", ql_tensor_text(condition, text));
-	/* the dtype is that of the other two */
+		return ql_fail(
+			ctx, QL_ERR_DTYPE, "where: condition: wanted bool, got %s", ql_tensor_text(condition, text));
+	/* the dtype is that of the other two operands */
 	call->in++;
 	call->n_in--;
 	call->weak >>= 1;
@@ -91,7 +111,7 @@ QL_SIMD(void, where_f32, (int64_t n, float *restrict out, const float *const *in
 
 	(void)args;
 	for (int64_t i = 0; i < n; i++) {
-		float a = x[i], b = y[i]; /* both read: nothing to branch for */
+		float a = x[i], b = y[i]; /* reads both, so that the loop needs no branch */
 
 		out[i] = c[i] != 0 ? a : b;
 	}
@@ -141,6 +161,7 @@ const struct ql_op ql_op_where = {
 	.flags = QL_NUMBERS | QL_FUNCTION,
 	.infer = infer_where,
 	.eval = ql_map_eval,
+	.may_overwrite = ql_map_may_overwrite,
 	.impl = &where_map,
 	.backward = where_backward,
 	.saves = QL_SAVE(0),

@@ -15,8 +15,8 @@ enum ql_status ql_construct_infer(struct ql_ctx *ctx, struct ql_call *call)
 	const struct ql_value *size = ql_call_attr(call, "size");
 
 	if (size && size->ints.n > QL_MAX_RANK)
-		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted at most %d sizes, got %d", call->op->doc.name, QL_MAX_RANK,
-			size->ints.n);
+		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted at most %d sizes, got %d", call->op->doc.name,
+			QL_MAX_RANK, size->ints.n);
 	ql_result_set(call, 0, (unsigned)ql_call_int(call, "dtype", QL_float32), size ? size->ints.n : 0,
 		size ? size->ints.at : NULL);
 	return QL_OK;
@@ -43,7 +43,11 @@ enum ql_status ql_construct_finish(struct ql_ctx *ctx, struct ql_call *call, str
 
 #define CONSTRUCTOR(op_name, op_usage, op_text, op_example, op_attrs, op_infer, op_eval) \
 	const struct ql_op ql_op_##op_name = { \
-		.doc = {.name = #op_name, .usage = op_usage, .text = op_text, .example = op_example, .attrs = op_attrs}, \
+		.doc = {.name = #op_name, \
+			.usage = op_usage, \
+			.text = op_text, \
+			.example = op_example, \
+			.attrs = op_attrs}, \
 		.flags = QL_FUNCTION | QL_NATIVE, \
 		.infer = op_infer, \
 		.eval = op_eval, \
@@ -79,17 +83,17 @@ static void fill_body(void *arg, int64_t begin, int64_t end)
 	size_t room = (size_t)(end - begin) * f->size /* size: it is allocated */, done = f->size;
 
 	memcpy(to, f->bytes, f->size);
-	for (; done < room; done *= 2) /* what is there is copied behind itself */
+	for (; done < room; done *= 2) /* append a copy of the filled part */
 		memcpy(to + done, to, done < room - done ? done : room - done);
 }
 
-/* Every element becomes `value`: converted once; packed types by a copy from an expanded view. */
+/* Sets every element to a value that is converted once; packed types by a copy from an expanded view. */
 static enum ql_status fill(struct ql_ctx *ctx, struct ql_call *call, double real, int64_t integer, bool exact)
 {
 	const struct ql_result *r = &call->result[0];
 	const struct ql_dtype_info *d = &ql_dtypes[r->dtype];
-	struct ql_storage storage = {.refs = 1, .bytes = 8, .data = exact ? (void *)&integer : (void *)&real,
-		.device = &ql_device_cpu};
+	struct ql_storage storage = {
+		.refs = 1, .bytes = 8, .data = exact ? (void *)&integer : (void *)&real, .device = &ql_device_cpu};
 	struct ql_tensor one = {.refs = 1, .dtype = exact ? QL_int64 : QL_float64, .storage = &storage};
 	struct fill f = {.size = d->bits / 8};
 	enum ql_status status = ql_tensor_new(ctx, r->dtype, r->rank, r->shape, &call->out[0]);
@@ -105,7 +109,8 @@ static enum ql_status fill(struct ql_ctx *ctx, struct ql_call *call, double real
 	else
 		d->from_f64(f.bytes, 0, 1, 1, &real);
 	f.data = call->out[0]->storage->data;
-	return ql_parallel_for(ctx, ql_tensor_nelem(call->out[0]), 32768, ql_tensor_nelem(call->out[0]) / 4, fill_body, &f);
+	return ql_parallel_for(
+		ctx, ql_tensor_nelem(call->out[0]), 32768, ql_tensor_nelem(call->out[0]) / 4, fill_body, &f);
 }
 
 static enum ql_status ones(struct ql_ctx *ctx, struct ql_call *call)
@@ -133,7 +138,8 @@ static enum ql_status infer_full(struct ql_ctx *ctx, struct ql_call *call)
 	d = &ql_dtypes[call->result[0].dtype];
 	if (d->kind != QL_KIND_FLOAT && d->kind != QL_KIND_BOOL &&
 		(v->f != nearbyint(v->f) || v->f < (double)d->lo || v->f > (double)d->hi))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "full: value: wanted an integer that fits %s, got %.14g", d->name, v->f);
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "full: value: wanted an integer that fits %s, got %.14g", d->name, v->f);
 	return QL_OK;
 }
 
@@ -171,11 +177,12 @@ static enum ql_status infer_arange(struct ql_ctx *ctx, struct ql_call *call)
 	int64_t n;
 
 	if (!isfinite(a->f) || !isfinite(b->f) || !isfinite(step) || step == 0 || steps > 0x1p50)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "arange: wanted finite numbers and a step other than 0, got %g, %g and %g", a->f,
-			b->f, step);
-	/* a last step that falls short by rounding alone is taken */
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"arange: wanted finite numbers and a step other than 0, got %g, %g and %g", a->f, b->f, step);
+	/* include a last element that is missed only by rounding */
 	n = steps < 0 ? 0 : (int64_t)floor(steps + (whole(a) && whole(s) ? 0 : 1e-9)) + 1;
-	ql_result_set(call, 0, (unsigned)ql_call_int(call, "dtype", whole(a) && whole(s) ? QL_int64 : QL_float32), 1, &n);
+	ql_result_set(
+		call, 0, (unsigned)ql_call_int(call, "dtype", whole(a) && whole(s) ? QL_int64 : QL_float32), 1, &n);
 	return QL_OK;
 }
 
@@ -225,14 +232,15 @@ static enum ql_status linspace(struct ql_ctx *ctx, struct ql_call *call)
 	for (int64_t i = 0; i < n; i++) {
 		double share = n > 1 ? (double)i / (double)(n - 1) : 0;
 
-		((double *)ql_tensor_data(t))[i] = share < 0.5 ? first + (last - first) * share :
-								 last - (last - first) * (1 - share);
+		((double *)ql_tensor_data(t))[i] =
+			share < 0.5 ? first + (last - first) * share : last - (last - first) * (1 - share);
 	}
 	return status ? status : ql_construct_finish(ctx, call, t, QL_OK);
 }
 
 CONSTRUCTOR(linspace, "tensor.linspace(first, last, n)", "n evenly spaced numbers from first to last, both included.",
-	"print(tensor.linspace(0, 1, 3))  --> float32(3)  0.0000  0.5000  1.0000", linspace_attrs, infer_linspace, linspace);
+	"print(tensor.linspace(0, 1, 3))  --> float32(3)  0.0000  0.5000  1.0000", linspace_attrs, infer_linspace,
+	linspace);
 
 /* ---- the identity ---- */
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * conv2d and its gradients. float32 (and 16-bit floats through it) by tensor/conv.c, float64 by plain loops.
- * The gradient of the input is the same kind of sum as the result: for each remainder of rows and columns by
- * the stride the taps that reach them are gathered from the result's gradient, so no product is computed for
- * nothing.
+ * conv2d and its gradients. float32 (and 16-bit floats through it) by tensor/conv/conv.c, float64 by plain loops.
+ * The gradient of the input is a convolution sum as well: for each remainder of rows and columns modulo the stride,
+ * over the taps that reach them, so no product with an inserted zero is computed.
  */
 #include <string.h>
 
-#include "tensor/conv.h"
+#include "tensor/conv/conv.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ops/ops.h"
 #include "tensor/scratch.h"
@@ -15,8 +14,7 @@ static const struct ql_attr attrs[] = {
 	QL_WINDOW_STRIDE("step of the kernel: a number or {h, w} (default 1)"),
 	QL_WINDOW_PAD,
 	{"dilation", QL_ATTR_INTS, 0, NULL, "distance of the kernel's taps: a number or {h, w} (default 1)"},
-	{"groups", QL_ATTR_INT, 0, NULL,
-		"channels and outputs fall into so many groups that do not mix (default 1)"},
+	{"groups", QL_ATTR_INT, 0, NULL, "channels and outputs fall into so many groups that do not mix (default 1)"},
 	{"act", QL_ATTR_STRING, 0, "relu relu6 gelu silu tanh sigmoid hardswish",
 		"activation behind the bias (default: none)"},
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
@@ -25,14 +23,13 @@ static const struct ql_attr attrs[] = {
 
 /* ---- operands ---- */
 
-/* What an eval works with: contiguous operands in float32 or float64, and a result of that dtype. */
+/* Contiguous operands of an eval in float32 or float64, and a result of that dtype. */
 struct sides {
 	struct ql_tensor *in[2], *out;
 	bool wide; /* float64 */
 };
 
-static enum ql_status as_dense(
-	struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
+static enum ql_status as_dense(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
 {
 	return t->dtype == dtype ? ql_tensor_contiguous(ctx, t, out) : ql_tensor_cast(ctx, t, dtype, out);
 }
@@ -53,9 +50,8 @@ static enum ql_status sides_open(struct ql_ctx *ctx, struct ql_call *call, bool 
 	return status;
 }
 
-/* Hands the result over when it was computed in another dtype. */
-static enum ql_status sides_close(
-	struct ql_ctx *ctx, struct ql_call *call, struct sides *s, enum ql_status status)
+/* Converts the result if it was computed in another dtype. */
+static enum ql_status sides_close(struct ql_ctx *ctx, struct ql_call *call, struct sides *s, enum ql_status status)
 {
 	if (!status && s->out != call->out[0])
 		status = ql_tensor_copy(ctx, call->out[0], s->out);
@@ -65,12 +61,10 @@ static enum ql_status sides_close(
 	return status;
 }
 
-/* Runs `narrow`; where the taps lie too far apart for it, or in float64, `loops`. */
+/* Runs `narrow`, or `loops` for float64 and for taps that are too far apart. */
 static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, const struct ql_conv *c, int64_t rows,
-	enum ql_status (*narrow)(
-		struct ql_ctx *, const struct ql_conv *, const float *, const float *, float *),
-	enum ql_status (*loops)(
-		struct ql_ctx *, const struct ql_conv *, const double *, const double *, double *))
+	enum ql_status (*narrow)(struct ql_ctx *, const struct ql_conv *, const float *, const float *, float *),
+	enum ql_status (*loops)(struct ql_ctx *, const struct ql_conv *, const double *, const double *, double *))
 {
 	struct sides s;
 	bool wide = call->out[0]->dtype == QL_float64;
@@ -79,8 +73,7 @@ static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, const st
 	call->path = wide ? "float64" : "float32";
 	call->kernel = wide ? "ref" : ql_conv_kernel(ctx, rows);
 	if (!status && !wide) {
-		status = narrow(
-			ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), ql_tensor_data(s.out));
+		status = narrow(ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), ql_tensor_data(s.out));
 		if (status == QL_ERR_OVERFLOW) {
 			sides_close(ctx, call, &s, status);
 			status = sides_open(ctx, call, true, &s);
@@ -89,8 +82,7 @@ static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, const st
 		}
 	}
 	if (!status && wide)
-		status = loops(
-			ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), ql_tensor_data(s.out));
+		status = loops(ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), ql_tensor_data(s.out));
 	return sides_close(ctx, call, &s, status);
 }
 
@@ -106,8 +98,8 @@ static enum ql_status check_operands(struct ql_ctx *ctx, const struct ql_call *c
 				"conv2d: operand %d: wanted floats or a quantized tensor, got %s", i + 1,
 				ql_tensor_text(call->in[i], text));
 	if (call->n_in > 2 && (call->in[2]->rank != 1 || call->in[2]->shape[0] != c->o))
-		return ql_fail(ctx, QL_ERR_SHAPE, "conv2d: bias: wanted shape (%lld), got %s",
-			(long long)c->o, ql_shape_text(call->in[2]->rank, call->in[2]->shape, text));
+		return ql_fail(ctx, QL_ERR_SHAPE, "conv2d: bias: wanted shape (%lld), got %s", (long long)c->o,
+			ql_shape_text(call->in[2]->rank, call->in[2]->shape, text));
 	return QL_OK;
 }
 
@@ -145,7 +137,7 @@ static enum ql_status sums(struct ql_ctx *ctx, const struct ql_conv *c, const fl
 	return status ? status : ql_conv_sums(ctx, &s);
 }
 
-/* Bias and activation by other ops, behind sums that were taken without them. */
+/* Applies bias and activation by other ops after the sums. */
 static enum ql_status finish_apart(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const char *act = ql_call_string(call, "act", NULL);
@@ -176,8 +168,7 @@ static enum ql_status finish_apart(struct ql_ctx *ctx, struct ql_call *call)
 
 static const struct ql_epilogue plain;
 
-static enum ql_status sums_only(
-	struct ql_ctx *ctx, const struct ql_conv *c, const float *x, const float *w, float *y)
+static enum ql_status sums_only(struct ql_ctx *ctx, const struct ql_conv *c, const float *x, const float *w, float *y)
 {
 	return sums(ctx, c, x, w, &plain, y);
 }
@@ -195,8 +186,7 @@ static enum ql_status eval_fused(struct ql_ctx *ctx, struct ql_call *call, const
 	if (!status)
 		status = ql_epilogue_of(ctx, call, c->o, &e, &bias);
 	if (!status)
-		status = sums(
-			ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), &e, ql_tensor_data(s.out));
+		status = sums(ctx, c, ql_tensor_data(s.in[0]), ql_tensor_data(s.in[1]), &e, ql_tensor_data(s.out));
 	ql_tensor_release(ctx, bias);
 	return sides_close(ctx, call, &s, status);
 }
@@ -219,8 +209,8 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 
 /* ---- the input's gradient ---- */
 
-/* Taps that reach rows (d 0) or columns (d 1) r, r + stride, …: gives their numbers and, for each, which
- * output the first of these rows is reached from. */
+/* Taps that reach rows (d 0) or columns (d 1) r, r + stride, …: lists them and, for each, the output from which it
+ * reaches the first of these rows. */
 static int64_t taps_of(const struct ql_window *w, int d, int64_t r, int64_t *tap, int64_t *from)
 {
 	int64_t n = 0;
@@ -236,7 +226,7 @@ static int64_t taps_of(const struct ql_window *w, int d, int64_t r, int64_t *tap
 	return n;
 }
 
-/* What one pair of remainders needs: lists of taps and offsets, and the weights in their order. */
+/* One pair of remainders: lists of taps and offsets, and the weights in their order. */
 struct phase {
 	int64_t n[2];
 	int64_t *tap[2], *from[2];
@@ -270,8 +260,8 @@ static void turn_weights(const struct ql_conv *c, const float *w, const struct p
 
 	for (int64_t channel = 0; channel < c->c; channel++)
 		for (int64_t o = 0; o < outputs; o++) {
-			const float *from = w + ((channel / per * outputs + o) * per + channel % per) *
-							kernel[0] * kernel[1];
+			const float *from =
+				w + ((channel / per * outputs + o) * per + channel % per) * kernel[0] * kernel[1];
 
 			for (int64_t i = 0; i < p->n[0]; i++)
 				for (int64_t j = 0; j < p->n[1]; j++)
@@ -289,7 +279,7 @@ static void offsets(const struct phase *p, struct ql_unfold *u)
 	u->taps = p->n[0] * p->n[1];
 	u->y = p->y;
 	u->x = p->x;
-	for (int d = 0; d < 2 && u->taps; d++) { /* from falls as the tap grows */
+	for (int d = 0; d < 2 && u->taps; d++) { /* `from` decreases with the tap */
 		u->low[d] = p->from[d][p->n[d] - 1];
 		u->high[d] = p->from[d][0];
 	}
@@ -354,7 +344,7 @@ static enum ql_status weight_gradient(
 	return status ? status : ql_conv_weight(ctx, &s);
 }
 
-/* ---- ops of the gradients: in no table, only backward calls them ---- */
+/* ---- ops of the gradients: not in the table of ops, called by backward only ---- */
 
 static const struct ql_attr gradient_attrs[] = {
 	{"size", QL_ATTR_INTS, 0, NULL, "shape of what is wanted"},
@@ -401,7 +391,7 @@ static enum ql_status weight_eval(struct ql_ctx *ctx, struct ql_call *call)
 GRADIENT_OP(conv2d_input, input_eval)
 GRADIENT_OP(conv2d_weight, weight_eval)
 
-/* The geometry of the recorded call, from named[n] on: MAX_NAMED with what is in front and the end. */
+/* Appends the geometry of the recorded call at named[n]. MAX_NAMED includes entries before it and the terminator. */
 #define MAX_NAMED 6
 static void geometry(const struct ql_back *b, struct ql_named *named, int n)
 {
@@ -413,8 +403,7 @@ static void geometry(const struct ql_back *b, struct ql_named *named, int n)
 	}
 }
 
-static struct ql_tensor *gradient(
-	struct ql_back *b, const struct ql_op *op, struct ql_tensor *g, int other, int wanted)
+static struct ql_tensor *gradient(struct ql_back *b, const struct ql_op *op, struct ql_tensor *g, int other, int wanted)
 {
 	const struct ql_result *shape = ql_back_shape(b, wanted);
 	struct ql_named named[MAX_NAMED] = {{"size", {.ints = {4, (int64_t *)(uintptr_t)shape->shape}}}};
@@ -423,7 +412,7 @@ static struct ql_tensor *gradient(
 	return ql_back_with(b, op, g, ql_back_in(b, other), named);
 }
 
-/* The gradient before the activation. What its slope needs and the result does not tell is computed again. */
+/* The gradient before the activation. Recomputes the input of the activation if the slope needs it. */
 static struct ql_tensor *before_act(struct ql_back *b)
 {
 	const char *act = ql_call_string(&b->call, "act", NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Running sums along an axis: floats are accumulated in float64 in order, integers in int64.
  */
-#include "tensor/lines.h"
+#include "tensor/loops/lines.h"
 #include "tensor/ops/ops.h"
 
 static void cumsum_f32(const struct ql_line *l)
@@ -35,7 +35,7 @@ static void cumsum_i64(const struct ql_line *l)
 		out[i] = (int64_t)(sum += (uint64_t)in[i]);
 }
 
-/* From the end: the gradient, as element i is in all sums from i on. */
+/* The gradient runs from the end, because element i is in all sums from i on. */
 static void cumsum_slope_f32(const struct ql_line *l)
 {
 	const float *in = l->in;
@@ -63,8 +63,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	int axis;
 	enum ql_status status = ql_line_attr(ctx, call, &axis);
 
-	ql_result_set(
-		call, 0, ql_dtype_is_float(dtype) ? dtype : QL_int64, call->in[0]->rank, call->in[0]->shape);
+	ql_result_set(call, 0, ql_dtype_is_float(dtype) ? dtype : QL_int64, call->in[0]->rank, call->in[0]->shape);
 	return status;
 }
 
@@ -84,10 +83,15 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 static const struct ql_attr attrs[] = {QL_LINE_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}};
 
 static const struct ql_lines cumsum = {.f32 = cumsum_f32, .f64 = cumsum_f64, .i64 = cumsum_i64, .ns_per_element = 1};
-static const struct ql_lines cumsum_slope_lines = {.f32 = cumsum_slope_f32, .f64 = cumsum_slope_f64, .ns_per_element = 1};
-/* in no table */
-static const struct ql_op cumsum_slope = {.doc = {.name = "cumsum_slope", .attrs = attrs}, .arity_min = 1, .arity_max = 1,
-	.infer = infer, .eval = eval, .impl = &cumsum_slope_lines};
+static const struct ql_lines cumsum_slope_lines = {
+	.f32 = cumsum_slope_f32, .f64 = cumsum_slope_f64, .ns_per_element = 1};
+/* not in the table of ops */
+static const struct ql_op cumsum_slope = {.doc = {.name = "cumsum_slope", .attrs = attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = infer,
+	.eval = eval,
+	.impl = &cumsum_slope_lines};
 
 static enum ql_status backward(struct ql_back *b)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Inner product of two vectors: products and lane sums in float64, in the order of tensor/reduce.h; integers
+ * Inner product of two vectors: products and lane sums in float64, in the order of tensor/loops/reduce.h; integers
  * in int64.
  */
 #include "tensor/ops/ops.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
-#include "tensor/lanes.h"
+#include "tensor/loops/lanes.h"
 
 struct dot_job {
 	const struct ql_tensor *x, *y;
@@ -21,10 +21,8 @@ static double block_f64(const struct dot_job *j, int64_t p, int64_t n)
 {
 	double x[QL_REDUCE_BLOCK], y[QL_REDUCE_BLOCK];
 
-	ql_dtypes[j->x->dtype].to_f64(
-		j->x->storage->data, j->x->offset + p * j->x->stride[0], j->x->stride[0], n, x);
-	ql_dtypes[j->y->dtype].to_f64(
-		j->y->storage->data, j->y->offset + p * j->y->stride[0], j->y->stride[0], n, y);
+	ql_dtypes[j->x->dtype].to_f64(j->x->storage->data, j->x->offset + p * j->x->stride[0], j->x->stride[0], n, x);
+	ql_dtypes[j->y->dtype].to_f64(j->y->storage->data, j->y->offset + p * j->y->stride[0], j->y->stride[0], n, y);
 	for (int64_t i = 0; i < n; i++)
 		x[i] *= y[i];
 	return ql_sum_f64(x, n);
@@ -35,10 +33,8 @@ static uint64_t block_i64(const struct dot_job *j, int64_t p, int64_t n)
 	int64_t x[QL_REDUCE_BLOCK], y[QL_REDUCE_BLOCK];
 	uint64_t sum = 0;
 
-	ql_dtypes[j->x->dtype].to_i64(
-		j->x->storage->data, j->x->offset + p * j->x->stride[0], j->x->stride[0], n, x);
-	ql_dtypes[j->y->dtype].to_i64(
-		j->y->storage->data, j->y->offset + p * j->y->stride[0], j->y->stride[0], n, y);
+	ql_dtypes[j->x->dtype].to_i64(j->x->storage->data, j->x->offset + p * j->x->stride[0], j->x->stride[0], n, x);
+	ql_dtypes[j->y->dtype].to_i64(j->y->storage->data, j->y->offset + p * j->y->stride[0], j->y->stride[0], n, y);
 	for (int64_t i = 0; i < n; i++)
 		sum += (uint64_t)x[i] * (uint64_t)y[i];
 	return sum;

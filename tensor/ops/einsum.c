@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Sums of products by index letters. Every operand is brought to distinct letters (a repeated one takes the
- * diagonal) and summed over letters that nobody else has; two operands then are (batch, rows, summed) and
- * (batch, summed, columns) of one matrix product, whose result is permuted into the wanted order.
+ * Sums of products by index letters. Every operand is reduced to distinct letters (diagonals for repeated ones) and
+ * summed over letters that occur nowhere else. Two operands are then (batch, rows, summed) and (batch, summed,
+ * columns) of one matrix product, whose result is permuted.
  */
 #include <string.h>
 
 #include "tensor/equation.h"
 #include "tensor/ops/ops.h"
-#include "tensor/reduce.h"
+#include "tensor/loops/reduce.h"
 #include "tensor/view.h"
 
-/* ---- steps; each replaces *t, of which it owns a reference ---- */
+/* ---- steps; each replaces the tensor that *t owns ---- */
 
 static void put(struct ql_ctx *ctx, struct ql_tensor **t, struct ql_tensor *next)
 {
@@ -18,7 +18,7 @@ static void put(struct ql_ctx *ctx, struct ql_tensor **t, struct ql_tensor *next
 	*t = next;
 }
 
-/* Letters that stand twice: their diagonal. Sizes of 1 beside larger ones are stretched. */
+/* Takes the diagonal of repeated letters. Sizes of 1 broadcast. */
 static enum ql_status take_diagonals(
 	struct ql_ctx *ctx, const struct ql_equation *e, struct ql_term *term, struct ql_tensor **t)
 {
@@ -123,7 +123,7 @@ static void sort_labels(const struct ql_equation *e, struct ql_term *group)
 		}
 }
 
-/* INT64_MAX where it does not fit: no tensor can have that size, as reshape finds. */
+/* INT64_MAX on overflow: reshape then fails, because no tensor has that size. */
 static int64_t size_of(const struct ql_equation *e, const struct ql_term *group)
 {
 	int64_t n = 1;
@@ -155,8 +155,8 @@ static enum ql_status matrices(struct ql_ctx *ctx, const struct ql_equation *e, 
 	return status ? status : reshape(ctx, 3, shape, t);
 }
 
-static enum ql_status multiply(struct ql_ctx *ctx, struct ql_call *call, struct ql_equation *e,
-	struct ql_tensor **t, struct ql_tensor **out)
+static enum ql_status multiply(
+	struct ql_ctx *ctx, struct ql_call *call, struct ql_equation *e, struct ql_tensor **t, struct ql_tensor **out)
 {
 	struct ql_term group[GROUPS] = {{0}}, order = {0};
 	struct ql_call product = {.op = &ql_op_matmul, .in = t, .n_in = 2};
@@ -183,8 +183,8 @@ static enum ql_status multiply(struct ql_ctx *ctx, struct ql_call *call, struct 
 	return status ? status : permute_to(ctx, &order, &e->out, out);
 }
 
-static enum ql_status contract(struct ql_ctx *ctx, struct ql_call *call, struct ql_equation *e,
-	struct ql_tensor **t, struct ql_tensor **out)
+static enum ql_status contract(
+	struct ql_ctx *ctx, struct ql_call *call, struct ql_equation *e, struct ql_tensor **t, struct ql_tensor **out)
 {
 	bool two = e->operands > 1;
 	enum ql_status status = QL_OK;
@@ -237,7 +237,8 @@ static char *write_term(char *at, const struct ql_term *t, char *letter_of, int 
 	return at;
 }
 
-/* Another einsum: the gradient and the other operand, summed to those labels of operand i that they have, in `left`. */
+/* Einsum of the gradient and the other operand, summed to the labels of operand i that occur in them; `left`
+ * receives these. */
 static struct ql_tensor *rearranged(struct ql_back *b, const struct ql_equation *e, int i, struct ql_term *left)
 {
 	bool two = e->operands > 1;
@@ -264,9 +265,9 @@ static struct ql_tensor *rearranged(struct ql_back *b, const struct ql_equation 
 	return ql_back_many(b, &ql_op_einsum, in, two ? 2 : 1, attrs);
 }
 
-/* g, whose axes are `left`, repeated along the labels of operand i that were summed alone: one axis per label. */
-static struct ql_tensor *with_all_labels(struct ql_back *b, const struct ql_equation *e, int i, const struct ql_term *left,
-	struct ql_tensor *g)
+/* g, whose axes are `left`, broadcast along the labels of operand i that only it had: one axis per label. */
+static struct ql_tensor *with_all_labels(
+	struct ql_back *b, const struct ql_equation *e, int i, const struct ql_term *left, struct ql_tensor *g)
 {
 	struct ql_term seen = {0};
 	int64_t size[QL_MAX_RANK], full[QL_MAX_RANK];
@@ -283,7 +284,7 @@ static struct ql_tensor *with_all_labels(struct ql_back *b, const struct ql_equa
 	return ql_back_expand(b, ql_back_reshape(b, g, seen.n, size), seen.n, full);
 }
 
-/* g on the diagonal of zeros, where a letter stands twice in operand i */
+/* g on the diagonal of zeros, for a repeated letter of operand i */
 static struct ql_tensor *on_diagonal(struct ql_back *b, const struct ql_equation *e, int i, struct ql_tensor *g)
 {
 	struct ql_result shape = {.dtype = ql_back_shape(b, i)->dtype, .rank = e->in[i].n};
@@ -327,8 +328,7 @@ static uint32_t saves(const struct ql_call *call)
 }
 
 static const struct ql_attr attrs[] = {
-	{"equation", QL_ATTR_STRING, QL_POSITIONAL | QL_REQUIRED, NULL,
-		"letters for the axes, as 'ij,jk->ik'"},
+	{"equation", QL_ATTR_STRING, QL_POSITIONAL | QL_REQUIRED, NULL, "letters for the axes, as 'ij,jk->ik'"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -341,8 +341,8 @@ const struct ql_op ql_op_einsum = {
 			"the letters that occur once, in alphabetical order. Two operands are multiplied by matmul, "
 			"with its dtype rules.",
 		.example = "a = tensor{{1,2},{3,4}}\n"
-			"print(tensor.einsum('ij,jk->ik', a, a):view(4))  --> float32(4)   7  10  15  22\n"
-			"print(tensor.einsum('ii', a):item())  --> 5.0",
+			   "print(tensor.einsum('ij,jk->ik', a, a):view(4))  --> float32(4)   7  10  15  22\n"
+			   "print(tensor.einsum('ii', a):item())  --> 5.0",
 		.attrs = attrs},
 	.arity_min = 1,
 	.arity_max = 2,

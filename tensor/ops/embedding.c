@@ -5,11 +5,11 @@
  */
 #include <string.h>
 
-#include "tensor/dense.h"
+#include "tensor/loops/dense.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ops/ops.h"
 #include "tensor/parallel.h"
-#include "tensor/rows.h"
+#include "tensor/loops/rows.h"
 #include "tensor/scratch.h"
 #include "tensor/view.h"
 
@@ -68,7 +68,7 @@ static void sum_body(void *arg, int64_t begin, int64_t end)
 		}
 }
 
-/* Positions 0..n-1 in order of their row, and where each of the `rows` rows begins. */
+/* Sorts positions 0..n-1 by row; `first` receives the start of each of the `rows` rows. */
 static enum ql_status sort(struct ql_ctx *ctx, const int64_t *number, int64_t n, int64_t rows, struct job *j)
 {
 	uint64_t bytes, more;
@@ -84,7 +84,7 @@ static enum ql_status sort(struct ql_ctx *ctx, const int64_t *number, int64_t n,
 		return QL_ERR_MEMORY;
 	memset(first, 0, bytes);
 	for (int64_t i = 0; i < n; i++)
-		first[number[i] + 1]++; /* row number - 1 begins one further on once its positions are placed */
+		first[number[i] + 1]++; /* placing the positions below advances each start by one row */
 	for (int64_t r = 1; r <= rows + 1; r++)
 		first[r] += first[r - 1];
 	for (int64_t i = 0; i < n; i++)

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Largest and smallest elements and their positions. NaN wins over every number, as in PyTorch and NumPy: a
- * lane that holds NaN keeps it, because every comparison with it is false.
+ * Largest and smallest elements and their positions. NaN wins over every number, as in PyTorch and NumPy: a lane
+ * keeps NaN, because every comparison with it is false. -0 is below 0, so the sign of a zero does not depend on the
+ * order of joining lanes; positions are those of the first equal element.
  */
 #include <math.h>
 
 #include "tensor/ops/ops.h"
-#include "tensor/reduce.h"
+#include "tensor/loops/reduce.h"
 
-QL_FOLD_F32(max_f32, ((v > a) | (v != v)) ? v : a)
-QL_FOLD_F64(max_f64, ((v > a) | (v != v)) ? v : a)
+#define LARGER ((v == 0) & (a == 0)) ? v + a : ((v > a) | (v != v)) ? v : a
+#define SMALLER ((v == 0) & (a == 0)) ? -(-v - a) : ((v < a) | (v != v)) ? v : a
+
+QL_FOLD_F32(max_f32, LARGER)
+QL_FOLD_F64(max_f64, LARGER)
 QL_FOLD_I64(max_i64, v > a ? v : a)
-QL_FOLD_F32(min_f32, ((v < a) | (v != v)) ? v : a)
-QL_FOLD_F64(min_f64, ((v < a) | (v != v)) ? v : a)
+QL_FOLD_F32(min_f32, SMALLER)
+QL_FOLD_F64(min_f64, SMALLER)
 QL_FOLD_I64(min_i64, v < a ? v : a)
 
 static bool above(double v, double a)
@@ -22,6 +26,16 @@ static bool above(double v, double a)
 static bool below(double v, double a)
 {
 	return v < a || (isnan(v) && !isnan(a));
+}
+
+static double larger(double v, double a)
+{
+	return LARGER;
+}
+
+static double smaller(double v, double a)
+{
+	return SMALLER;
 }
 
 static void close_max(const struct ql_block *block, struct ql_part *part)
@@ -35,7 +49,7 @@ static void close_max(const struct ql_block *block, struct ql_part *part)
 	}
 	part->a = block->f[0][0];
 	for (int64_t l = 1; l < block->lanes; l++)
-		part->a = above(block->f[0][l], part->a) ? block->f[0][l] : part->a;
+		part->a = larger(block->f[0][l], part->a);
 }
 
 static void close_min(const struct ql_block *block, struct ql_part *part)
@@ -49,10 +63,10 @@ static void close_min(const struct ql_block *block, struct ql_part *part)
 	}
 	part->a = block->f[0][0];
 	for (int64_t l = 1; l < block->lanes; l++)
-		part->a = below(block->f[0][l], part->a) ? block->f[0][l] : part->a;
+		part->a = smaller(block->f[0][l], part->a);
 }
 
-/* In each domain the other one's field is 0 on both sides. */
+/* The field of the other domain is 0 on both sides. */
 static void take(struct ql_part *into, const struct ql_part *from)
 {
 	into->a = from->a;
@@ -64,12 +78,16 @@ static void merge_max(struct ql_part *into, const struct ql_part *from)
 {
 	if (above(from->a, into->a) || from->i > into->i)
 		take(into, from);
+	else
+		into->a = larger(from->a, into->a);
 }
 
 static void merge_min(struct ql_part *into, const struct ql_part *from)
 {
 	if (below(from->a, into->a) || from->i < into->i)
 		take(into, from);
+	else
+		into->a = smaller(from->a, into->a);
 }
 
 static double value_real(const struct ql_part *part, double p)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * gather and scatter along an axis by an index tensor of the same rank. Elements move as they are, whatever
- * their dtype; a line of the index is handled by one thread, in order, so of several writes to one place the
- * last one wins.
+ * gather and scatter along an axis by an index tensor of the same rank. Elements are copied without conversion. One
+ * thread processes a line of the index in order, so the last of several writes to one element wins.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -21,14 +20,14 @@ struct move_job {
 	void *to;
 	const struct ql_dtype_info *from_dtype, *to_dtype;
 	int64_t n;         /* indices of a line */
-	int64_t size;      /* legal indices: 1..size, -size..-1 */
+	int64_t size;      /* valid indices: 1..size, -size..-1 */
 	int64_t stride[3]; /* along the axis */
 	bool scatter, add;
 	_Atomic int64_t wrong; /* an index that is out of range, or 0 */
 	atomic_bool bad;
 };
 
-/* Element i of `from` to, or onto, element k of `to`. */
+/* Copies or adds element i of `from` to element k of `to`. */
 static void move(const struct move_job *j, int64_t i, int64_t k)
 {
 	size_t size = j->to_dtype->bits / 8u;
@@ -62,7 +61,7 @@ static void move(const struct move_job *j, int64_t i, int64_t k)
 	}
 }
 
-/* 0-based, or -1 after noting what is wrong */
+/* The 0-based index; -1, recording the index, if it is invalid. */
 static int64_t checked(struct move_job *j, int64_t index)
 {
 	int64_t i = index < 0 ? index + j->size : index - 1;
@@ -85,8 +84,7 @@ static void move_line(struct move_job *j, int64_t line)
 	for (int64_t begin = 0; begin < j->n; begin += PIECE) {
 		int64_t n = ql_min64(PIECE, j->n - begin);
 
-		d->to_i64(j->index->storage->data, at[INDEX] + begin * j->stride[INDEX], j->stride[INDEX], n,
-			index);
+		d->to_i64(j->index->storage->data, at[INDEX] + begin * j->stride[INDEX], j->stride[INDEX], n, index);
 		for (int64_t i = 0; i < n; i++) {
 			int64_t there = checked(j, index[i]), here = begin + i;
 
@@ -104,8 +102,8 @@ static void move_body(void *arg, int64_t begin, int64_t end)
 		move_line(arg, i);
 }
 
-static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct move_job *j,
-	const struct ql_tensor *from, struct ql_tensor *to, int axis)
+static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct move_job *j, const struct ql_tensor *from,
+	struct ql_tensor *to, int axis)
 {
 	const struct ql_tensor *index = call->in[1], *end[3] = {index, from, to};
 	int64_t lines;
@@ -141,20 +139,18 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct move_
 	if (!status && j->bad)
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"%s: index: wanted 1 to %lld (or -%lld to -1), the size of axis %d, got %lld",
-			call->op->doc.name, (long long)j->size, (long long)j->size, axis + 1,
-			(long long)j->wrong);
+			call->op->doc.name, (long long)j->size, (long long)j->size, axis + 1, (long long)j->wrong);
 	return status;
 }
 
-/* The index: integers, the rank of x, nowhere longer than x but along the axis. */
+/* Checks the index: integers, the rank of x, no axis but the gathered one longer than x's. */
 static enum ql_status check_index(struct ql_ctx *ctx, const struct ql_call *call, int axis)
 {
 	const struct ql_tensor *x = call->in[0], *index = call->in[1];
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
 	bool fits = x->rank == index->rank && x->rank > 0;
 
-	if (index->q || !ql_dtype_is_integer(index->dtype) || index->dtype == QL_bool ||
-		index->dtype == QL_binary)
+	if (index->q || !ql_dtype_is_integer(index->dtype) || index->dtype == QL_bool || index->dtype == QL_binary)
 		return ql_fail(ctx, QL_ERR_DTYPE, "%s: index: wanted integers, got %s", call->op->doc.name,
 			ql_tensor_text(index, a));
 	for (int d = 0; fits && d < x->rank; d++)
@@ -198,7 +194,7 @@ static enum ql_status eval_gather(struct ql_ctx *ctx, struct ql_call *call)
 	return status ? status : run(ctx, call, &j, call->in[0], call->out[0], axis);
 }
 
-/* Each element goes back to where it was taken from; elements taken several times get the sum. */
+/* Adds the gradient of each element to its source. */
 static enum ql_status gather_backward(struct ql_back *b)
 {
 	struct ql_tensor *in[3] = {ql_back_zeros(b, ql_back_shape(b, 0)), ql_back_in(b, 1), ql_back_grad(b, 0)};
@@ -219,7 +215,7 @@ const struct ql_op ql_op_gather = {
 			"x[index[i][j]][j]. The result has the shape of the index, an integer tensor with as many "
 			"axes as x, nowhere longer than x but along the axis. Negative positions count from the end.",
 		.example = "x = tensor{{1,2},{3,4}}\n"
-			"print(x:gather(2, tensor{{2},{1}, dtype='int64'}):view(2))  --> float32(2)  2 3",
+			   "print(x:gather(2, tensor{{2},{1}, dtype='int64'}):view(2))  --> float32(2)  2 3",
 		.attrs = gather_attrs},
 	.arity_min = 2,
 	.arity_max = 2,
@@ -250,8 +246,7 @@ static enum ql_status infer_scatter(struct ql_ctx *ctx, struct ql_call *call)
 	if (!fits)
 		return ql_fail(ctx, QL_ERR_SHAPE,
 			"scatter: src: wanted a number or a tensor at least as large as the index %s, got %s",
-			ql_shape_text(index->rank, index->shape, a),
-			ql_shape_text(from->rank, from->shape, b));
+			ql_shape_text(index->rank, index->shape, a), ql_shape_text(from->rank, from->shape, b));
 	return ql_infer_same(ctx, call);
 }
 
@@ -281,7 +276,8 @@ static const struct ql_attr scatter_attrs[] = {
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
-/* true for the elements of the index that wrote last to their place: their numbers are scattered and read back */
+/* True for the elements of the index that were the last to write their destination, found by scattering their
+ * numbers and reading them back. */
 static struct ql_tensor *last_writers(struct ql_back *b, struct ql_tensor *index)
 {
 	struct ql_result places = *ql_back_shape(b, 0);
@@ -300,7 +296,8 @@ static struct ql_tensor *last_writers(struct ql_back *b, struct ql_tensor *index
 	return ql_back_run(b, &ql_op_eq, in[2], ql_back_with(b, &ql_op_gather, scattered(b, in, false), index, axis));
 }
 
-/* Gradient of src, which may be larger than the index: only values that are still there get what came for their place. */
+/* Gradient of src, which may be larger than the index: only values that were not overwritten get the gradient of
+ * their destination. */
 static struct ql_tensor *source_grad(struct ql_back *b, struct ql_tensor *g, struct ql_tensor *index)
 {
 	struct ql_named axis[] = {{"axis", {.i = ql_call_int(&b->call, "axis", 1)}}, {NULL, {.set = false}}};
@@ -338,7 +335,7 @@ const struct ql_op ql_op_scatter = {
 			"number; it is cast to x's dtype. Of several writes to one place the last wins, in row-major "
 			"order of the index; with add=true all are added.",
 		.example = "x = tensor.zeros(3)\n"
-			"print(x:scatter(1, tensor{3,1, dtype='int64'}, tensor{5,6}))  --> float32(3)  6 0 5",
+			   "print(x:scatter(1, tensor{3,1, dtype='int64'}, tensor{5,6}))  --> float32(3)  6 0 5",
 		.attrs = scatter_attrs},
 	.arity_min = 3,
 	.arity_max = 3,

@@ -81,7 +81,8 @@ static enum ql_status infer_cat(struct ql_ctx *ctx, struct ql_call *call)
 	if (status)
 		return status;
 	if (first->rank == 0)
-		return ql_fail(ctx, QL_ERR_SHAPE, "cat: wanted tensors with at least one axis, got a number; use stack");
+		return ql_fail(
+			ctx, QL_ERR_SHAPE, "cat: wanted tensors with at least one axis, got a number; use stack");
 	for (int d = 0; d < first->rank; d++)
 		shape[d] = first->shape[d];
 	for (int i = 1; i < call->n_in; i++) {
@@ -176,7 +177,8 @@ static enum ql_status infer_stack(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status;
 
 	if (first->rank == QL_MAX_RANK)
-		return ql_fail(ctx, QL_ERR_SHAPE, "stack: wanted at most %d axes, got %d", QL_MAX_RANK - 1, first->rank);
+		return ql_fail(
+			ctx, QL_ERR_SHAPE, "stack: wanted at most %d axes, got %d", QL_MAX_RANK - 1, first->rank);
 	status = new_axis(ctx, call, &axis);
 	if (status)
 		return status;

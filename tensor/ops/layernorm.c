@@ -2,22 +2,22 @@
  * layernorm and rmsnorm over the last axis.
  *
  * h = (x - mean) / sqrt(variance + epsilon), y = h w + b (Ba, Kiros, Hinton, "Layer normalization", 2016); rmsnorm
- * leaves the mean and b out (Zhang, Sennrich, "Root mean square layer normalization", 2019). With c = g w, g the
- * gradient of y: dx = (c - mean(c) - h mean(c h)) / sqrt(variance + epsilon), dw = sum g h, db = sum g over the rows;
- * for rmsnorm mean(c) is left out. Nothing but the operands is saved: mean and variance cost less to find again than
- * to read.
+ * omits the mean and b (Zhang, Sennrich, "Root mean square layer normalization", 2019). With c = g w, g the
+ * gradient of y: dx = (c - mean(c) - h mean(c h)) / sqrt(variance + epsilon), dw = sum g h, db = sum g over the
+ * rows; for rmsnorm mean(c) is omitted. Only the operands are saved: recomputing mean and variance costs less than
+ * reading them.
  *
- * Sums along a row are those of lanes.h. A first sum gives a float32 near the mean; what it missed, and the variance,
- * come from the differences to it, so rows far from 0 lose nothing. A row whose squares leave the range of the type is
- * taken in units of a power of two, which is exact. dw and db are summed over parts of the rows, cut by
- * their number alone: float32 over FLUSH rows, then double.
+ * Sums along a row are those of tensor/loops/lanes.h. A first sum gives a float32 near the mean; its error and the
+ * variance are computed from the differences to it, so rows far from 0 keep their precision. A row whose squares
+ * overflow or underflow is scaled by a power of two, which is exact. dw and db are summed over parts of the rows
+ * that depend only on their number: float32 over FLUSH rows, then double.
  */
 #include <math.h>
 #include <string.h>
 
-#include "tensor/dense.h"
+#include "tensor/loops/dense.h"
 #include "tensor/kernels/kernels.h"
-#include "tensor/lanes.h"
+#include "tensor/loops/lanes.h"
 #include "tensor/ops/ops.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
@@ -35,8 +35,8 @@ struct centre {
 	double shift, rest, by;
 };
 
-/* Adds up in the order of lanes.h: lanes of the type are widened after QL_SUM_RUN elements. Whole runs have loops of
- * constant length, so that the lanes stay in registers. */
+/* Sums in the order of tensor/loops/lanes.h: lanes of the type are widened after QL_SUM_RUN elements. Loops over
+ * whole runs have constant length, so that the lanes stay in registers. */
 #define LANE_SUMS(type, count, STEP, ...) \
 	for (; n >= QL_SUM_RUN; n -= QL_SUM_RUN) { \
 		type lane[count][QL_REDUCE_LANES] = {{0}}; \
@@ -172,8 +172,8 @@ static void set_element(const struct job *j, void *x, int64_t i, double value)
 		((float *)x)[i] = (float)value;
 }
 
-/* The row in units of 1 / unit, a power of two near its largest element, goes to `scaled`, when that is what its mean or
- * variance needs. 0: they are finite, or an element is not. */
+/* Scales the row by a power of two near the inverse of its largest element into `scaled`, if its mean or variance
+ * needs that. Returns 0 if they are finite or an element is not. */
 static double rescale(const struct job *j, const void *x, void *scaled, struct centre *c)
 {
 	double most = 0, unit = 1;
@@ -195,7 +195,7 @@ static double rescale(const struct job *j, const void *x, void *scaled, struct c
 	return unit;
 }
 
-/* The row in place becomes h. */
+/* Replaces the row with h. */
 static void normalize(const struct job *j, const struct centre *c, void *row)
 {
 	for (int64_t i = 0; i < j->n; i++)
@@ -205,7 +205,7 @@ static void normalize(const struct job *j, const struct centre *c, void *row)
 			((float *)row)[i] = ((((float *)row)[i] - (float)c->shift) + (float)c->rest) * (float)c->by;
 }
 
-/* The row in place, times the weight plus the bias. */
+/* Multiplies the row by the weight and adds the bias, in place. */
 static void weigh(const struct job *j, void *row)
 {
 	for (int64_t i = 0; i < j->n; i++)
@@ -350,7 +350,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-/* Operands as the rows need them: an absent weight is all 1, an absent bias all 0. */
+/* Operands for the row functions: an absent weight is all 1, an absent bias all 0. */
 struct operands {
 	struct ql_tensor *x, *w, *b;
 };
@@ -421,7 +421,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_dense_finish(ctx, call->out[0], y, status);
 }
 
-/* Memory of the parts: the number of them. */
+/* Allocates the parts and sets their number. */
 static enum ql_status cut_rows(struct ql_ctx *ctx, struct job *j, int64_t *parts)
 {
 	int64_t wanted = ql_min64(PARTS, ql_ceil_div(j->rows, PART_ROWS));

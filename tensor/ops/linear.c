@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * linear: x times the transpose of w, plus bias, then an activation, in one pass over the result. float64, the reference
- * for gradient checks, is made of other ops.
+ * linear: x times the transpose of w, plus bias, then an activation, in one pass over the result. float64, the
+ * reference for gradient checks, runs other ops.
  */
-#include "tensor/matmul.h"
+#include "tensor/gemm/matmul.h"
 
 #include "tensor/kernels/kernels.h"
 #include "tensor/ops/ops.h"
@@ -21,13 +21,15 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 			ql_shape_text(x->rank, x->shape, a), ql_shape_text(w->rank, w->shape, b));
 	for (int i = 0; i < call->n_in; i++) {
 		if (!ql_dtype_is_float(ql_operand_dtype(call->in[i])))
-			return ql_fail(ctx, QL_ERR_DTYPE, "linear: operand %d: wanted a float or a quantized tensor, got %s",
-				i + 1, ql_tensor_text(call->in[i], a));
+			return ql_fail(ctx, QL_ERR_DTYPE,
+				"linear: operand %d: wanted a float or a quantized tensor, got %s", i + 1,
+				ql_tensor_text(call->in[i], a));
 		if (ql_operand_dtype(call->in[i]) != QL_float64 || dtype == QL_float64)
 			continue;
 		if (i == 2)
-			return ql_fail(ctx, QL_ERR_DTYPE, "linear: bias: wanted a float up to 32 bits beside %s, got %s",
-				ql_dtype_name(dtype), ql_tensor_text(call->in[i], a));
+			return ql_fail(ctx, QL_ERR_DTYPE,
+				"linear: bias: wanted a float up to 32 bits beside %s, got %s", ql_dtype_name(dtype),
+				ql_tensor_text(call->in[i], a));
 		dtype = QL_float64;
 	}
 	for (int d = 0; d < x->rank - 1; d++)
@@ -55,8 +57,8 @@ static void rows(void *arg, int64_t begin, int64_t end)
 }
 
 /* y (m, n) contiguous float32, in the shape of the result */
-static enum ql_status compute(struct ql_ctx *ctx, struct ql_call *call, struct ql_tensor *x, struct ql_tensor *w,
-	struct ql_tensor *y)
+static enum ql_status compute(
+	struct ql_ctx *ctx, struct ql_call *call, struct ql_tensor *x, struct ql_tensor *w, struct ql_tensor *y)
 {
 	struct ql_tensor *bias = NULL;
 	struct rows_job j = {.n = w->shape[1], .y = ql_tensor_data(y)};
@@ -136,7 +138,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 
 /* ---- gradients ---- */
 
-/* The gradient before the activation. What its slope needs and the result does not tell is computed again. */
+/* The gradient before the activation. Recomputes the input of the activation if the slope needs it. */
 static struct ql_tensor *before_act(struct ql_back *b)
 {
 	const char *act = ql_call_string(&b->call, "act", NULL);
@@ -165,7 +167,8 @@ static enum ql_status backward(struct ql_back *b)
 		m *= x->shape[d];
 	g = ql_back_reshape(b, g, 2, (const int64_t[]){m, n});
 	if (ql_back_wants(b, 0))
-		ql_back_give(b, 0, ql_back_reshape(b, ql_back_run(b, &ql_op_matmul, g, ql_back_in(b, 1)), x->rank, x->shape));
+		ql_back_give(b, 0,
+			ql_back_reshape(b, ql_back_run(b, &ql_op_matmul, g, ql_back_in(b, 1)), x->rank, x->shape));
 	if (ql_back_wants(b, 1)) {
 		struct ql_tensor *rows = ql_back_reshape(b, ql_back_in(b, 0), 2, (const int64_t[]){m, k});
 
@@ -188,7 +191,8 @@ static uint32_t saves(const struct ql_call *call)
 }
 
 static const struct ql_attr attrs[] = {
-	{"act", QL_ATTR_STRING, 0, "relu relu6 gelu silu tanh sigmoid hardswish", "activation behind the bias (default: none)"},
+	{"act", QL_ATTR_STRING, 0, "relu relu6 gelu silu tanh sigmoid hardswish",
+		"activation behind the bias (default: none)"},
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
@@ -199,7 +203,8 @@ const struct ql_op ql_op_linear = {
 		.text = "x (…, k) times the transpose of w (n, k), plus bias (n) when given, then the activation: one pass over the "
 			"result. Quantized x and w are multiplied in integers as in matmul; bias is added in float32 before the result "
 			"is rounded to the dtype of x. With a float64 operand everything is float64, by plain loops: a reference.",
-		.example = "x, w = tensor{{1,2}}, tensor{{3,4},{-5,6}}\nprint(x:linear(w, tensor{1,-20}, {act='relu'}):totable()[1][1])  --> "
+		.example =
+			"x, w = tensor{{1,2}}, tensor{{3,4},{-5,6}}\nprint(x:linear(w, tensor{1,-20}, {act='relu'}):totable()[1][1])  --> "
 			"12.0",
 		.attrs = attrs},
 	.arity_min = 2,

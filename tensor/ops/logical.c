@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * any and all: whether elements differ from 0. NaN does.
+ * any and all: whether elements are nonzero. NaN is.
  */
 #include "tensor/ops/ops.h"
-#include "tensor/reduce.h"
+#include "tensor/loops/reduce.h"
 
 QL_FOLD_F32(any_f32, v != 0 ? 1 : a)
 QL_FOLD_F64(any_f64, v != 0 ? 1 : a)

@@ -5,7 +5,7 @@
 #include "tensor/ops/ops.h"
 #include "tensor/view.h"
 
-#define POLL 65536 /* elements between two looks at the interrupt flag */
+#define POLL 65536 /* elements between two polls of the interrupt flag */
 
 static enum ql_status check_mask(struct ql_ctx *ctx, const struct ql_call *call)
 {
@@ -18,7 +18,7 @@ static enum ql_status check_mask(struct ql_ctx *ctx, const struct ql_call *call)
 	return QL_OK;
 }
 
-/* Asked at each element, looks at the flag at some. */
+/* Called for each element; polls the flag every POLL elements. */
 static bool stopped(const struct ql_ctx *ctx, int64_t i)
 {
 	return i % POLL == 0 && ql_stopped(ctx);
@@ -55,7 +55,7 @@ static enum ql_status infer_select(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
-/* Where element i, in row-major order, of a contiguous tensor lies; rows of packed types are padded. */
+/* The position in memory of element i, in row-major order, of a contiguous tensor; rows of packed types are padded. */
 static int64_t position(const struct ql_tensor *t, int64_t i)
 {
 	int64_t row = t->rank ? t->shape[t->rank - 1] : 1, per_byte = 8 / ql_dtypes[t->dtype].bits;
@@ -128,7 +128,7 @@ static enum ql_status infer_assign(struct ql_ctx *ctx, struct ql_call *call)
 	return status ? status : ql_infer_same(ctx, call);
 }
 
-/* Result: x with the marked elements taken from the value: one number, or as many values as there are marks. */
+/* The result is x with the marked elements replaced by the value: one number, or as many values as marks. */
 static enum ql_status eval_assign(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *out = call->out[0], *mask = call->in[1], *value = NULL;
@@ -138,8 +138,8 @@ static enum ql_status eval_assign(struct ql_ctx *ctx, struct ql_call *call)
 	if (status)
 		return status;
 	if (given != 1 && given != marks)
-		return ql_fail(ctx, QL_ERR_SHAPE, "index: wanted one value or %lld for the mask, got %lld", (long long)marks,
-			(long long)given);
+		return ql_fail(ctx, QL_ERR_SHAPE, "index: wanted one value or %lld for the mask, got %lld",
+			(long long)marks, (long long)given);
 	status = ql_tensor_copy(ctx, out, call->in[0]);
 	if (!status)
 		status = ql_tensor_cast(ctx, call->in[2], out->dtype, &value);
@@ -155,7 +155,7 @@ static enum ql_status eval_assign(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-/* The marked elements come from the value, which gets their sum where it was a single number. */
+/* The gradient of the marked elements goes to the value; a single number gets their sum. */
 static enum ql_status assign_backward(struct ql_back *b)
 {
 	const struct ql_result *value = ql_back_shape(b, 2);

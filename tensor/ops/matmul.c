@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Matrix product of plain tensors: float32 through the gemm_f32 kernel, float64 by a plain loop (reference), integers
- * exactly: 8-bit operands give int32, 16-bit ones int64, 32- and 64-bit ones int64 with every overflow seen. Quantized
- * operands are a path of quant/.
+ * Matrix product of plain tensors: float32 through the gemm_f32 kernel, float64 by a plain loop (reference),
+ * integers exactly: 8-bit operands give int32, 16-bit ones int64, 32- and 64-bit ones int64 with overflow checks.
+ * Quantized operands have a path in quant/.
  */
-#include "tensor/matmul.h"
+#include "tensor/gemm/matmul.h"
 
 #include <stdatomic.h>
 
@@ -24,7 +24,8 @@ static bool is_half(unsigned dtype)
 static unsigned result_dtype(const struct ql_call *call)
 {
 	const struct ql_tensor *a = call->in[0], *b = call->in[1];
-	int bits = ql_dtypes[a->dtype].bits > ql_dtypes[b->dtype].bits ? ql_dtypes[a->dtype].bits : ql_dtypes[b->dtype].bits;
+	int bits = ql_dtypes[a->dtype].bits > ql_dtypes[b->dtype].bits ? ql_dtypes[a->dtype].bits
+								       : ql_dtypes[b->dtype].bits;
 	unsigned dtype;
 
 	if (plain_integer(a) && plain_integer(b))
@@ -45,10 +46,11 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	if (status)
 		return status;
 	if (integers && dtype != QL_int32 && dtype != QL_int64)
-		return ql_fail(ctx, QL_ERR_DTYPE, "matmul: dtype: wanted int32 or int64 for a product of integers, got %s",
-			ql_dtype_name(dtype));
+		return ql_fail(ctx, QL_ERR_DTYPE,
+			"matmul: dtype: wanted int32 or int64 for a product of integers, got %s", ql_dtype_name(dtype));
 	if (!integers && ql_call_attr(call, "dtype"))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "matmul: dtype: wanted only with plain integer operands, got %s x %s",
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"matmul: dtype: wanted only with plain integer operands, got %s x %s",
 			ql_dtype_name(call->in[0]->dtype), ql_dtype_name(call->in[1]->dtype));
 	ql_result_set(call, 0, dtype, plan.rank, plan.shape);
 	return QL_OK;
@@ -56,7 +58,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 
 /* ---- floats ---- */
 
-/* gives t itself when it has `dtype`, else a contiguous cast */
+/* Gives t itself when it has `dtype`, else a contiguous cast. */
 static enum ql_status as_dtype(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
 {
 	if (t->dtype == dtype) {
@@ -157,7 +159,7 @@ static void store(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum
 	}
 }
 
-/* 32- and 64-bit operands: one sum after the other, each step checked. */
+/* 32- and 64-bit operands: sum by sum, each step checked for overflow. */
 struct wide_job {
 	struct int_job *job;
 	const int64_t *a, *b;
@@ -184,12 +186,13 @@ static void wide_rows(void *arg, int64_t begin, int64_t end)
 
 static unsigned class_of(const struct ql_tensor *a, const struct ql_tensor *b)
 {
-	int bits = ql_dtypes[a->dtype].bits > ql_dtypes[b->dtype].bits ? ql_dtypes[a->dtype].bits : ql_dtypes[b->dtype].bits;
+	int bits = ql_dtypes[a->dtype].bits > ql_dtypes[b->dtype].bits ? ql_dtypes[a->dtype].bits
+								       : ql_dtypes[b->dtype].bits;
 
 	return bits <= 8 ? QL_int8 : bits <= 16 ? QL_int16 : QL_int64;
 }
 
-/* The dtype in which an operand enters the kernel: bool counts as uint8, packed types are unpacked. */
+/* The dtype of an operand in the kernel: bool counts as uint8, packed types are unpacked. */
 static unsigned operand_dtype(const struct ql_tensor *t, unsigned class)
 {
 	if (class == QL_int64)
@@ -246,8 +249,9 @@ static enum ql_status eval_int(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status)
 		status = as_dtype(ctx, call->in[1], operand_dtype(call->in[1], class), &b);
 	call->path = ql_dtype_name(class);
-	call->kernel = class == QL_int8 ? ctx->kernels->gemm_i8->name :
-		       class == QL_int16 ? ctx->kernels->gemm_i16->name : "ref";
+	call->kernel = class == QL_int8    ? ctx->kernels->gemm_i8->name
+		       : class == QL_int16 ? ctx->kernels->gemm_i16->name
+					   : "ref";
 	if (!status)
 		status = int_batches(ctx, a, b, call->out[0], class, &overflow);
 	ql_tensor_release(ctx, a);
@@ -266,7 +270,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 
 /* ---- gradients ---- */
 
-/* t seen as (…, rows, columns): a vector gets the axis that the product gave it, at `at`; the result lost it there. */
+/* t as (…, rows, columns): a vector gets the axis that matmul adds at `at` and removes from the result. */
 static struct ql_tensor *with_axis(struct ql_back *b, struct ql_tensor *t, bool vector, int from_end)
 {
 	int64_t shape[QL_MAX_RANK];
@@ -285,7 +289,7 @@ static struct ql_tensor *transposed(struct ql_back *b, struct ql_tensor *t)
 	return t ? ql_back_transpose(b, t, t->rank - 2, t->rank - 1) : NULL;
 }
 
-/* Gives operand i the matrix t; a vector loses the axis it had got. */
+/* Adds the matrix t to the gradient of operand i; the added axis of a vector is removed. */
 static void give(struct ql_back *b, int i, struct ql_tensor *t)
 {
 	int64_t shape[QL_MAX_RANK];
@@ -316,7 +320,8 @@ static enum ql_status backward(struct ql_back *b)
 
 static const struct ql_attr attrs[] = {
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
-	{"dtype", QL_ATTR_DTYPE, 0, NULL, "int32 or int64 for a product of plain integers (default: int32 for 8-bit ones)"},
+	{"dtype", QL_ATTR_DTYPE, 0, NULL,
+		"int32 or int64 for a product of plain integers (default: int32 for 8-bit ones)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 

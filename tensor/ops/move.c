@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tensor/nearest.h"
+#include "tensor/codec.h"
 #include "tensor/ops/ops.h"
 
 static enum ql_status clone(struct ql_ctx *ctx, struct ql_call *call)
@@ -29,7 +30,8 @@ static enum ql_status contiguous(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *t = call->in[0];
 
-	return ql_tensor_is_contiguous(t) ? ql_tensor_alias(ctx, t, &call->out[0]) : ql_tensor_clone(ctx, t, &call->out[0]);
+	return ql_tensor_is_contiguous(t) ? ql_tensor_alias(ctx, t, &call->out[0])
+					  : ql_tensor_clone(ctx, t, &call->out[0]);
 }
 
 const struct ql_op ql_op_contiguous = {
@@ -82,7 +84,8 @@ static enum ql_status to(struct ql_ctx *ctx, struct ql_call *call)
 	if (!strcmp(target, "cpu"))
 		return ql_tensor_alias(ctx, call->in[0], &call->out[0]);
 	if (!strcmp(target, "cuda") || !strncmp(target, "cuda:", 5))
-		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "to: wanted a device that is here, got '%.20s': no CUDA backend is loaded", target);
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED,
+			"to: wanted a device that is here, got '%.20s': no CUDA backend is loaded", target);
 	snprintf(words, sizeof(words), "%scpu cuda", ql_dtype_names);
 	return ql_fail(ctx, QL_ERR_ARGUMENT, "to: wanted the name of a dtype or device, got '%.40s'%s", target,
 		ql_nearest(target, words, near));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Vector norms (sum |x|^p)^(1/p), computed in float64: squares of float32 neither overflow nor vanish there.
+ * Vector norms (sum |x|^p)^(1/p), computed in float64: squares of float32 neither overflow nor underflow there.
  */
 #include <math.h>
 
 #include "tensor/ops/ops.h"
-#include "tensor/reduce.h"
+#include "tensor/loops/reduce.h"
 
 QL_FOLD_F64(count_f64, a + (v != 0))
 QL_FOLD_F64(magnitude_f64, a + fabs(v))
@@ -84,8 +84,7 @@ NORM(largest, largest_f64, close_largest, merge_largest, real_sum, .start = 0)
 NORM(smallest, smallest_f64, close_smallest, merge_smallest, real_sum, .start = INFINITY, .nonempty = true)
 
 static const struct ql_attr norm_attrs[] = {
-	{"p", QL_ATTR_FLOAT, QL_POSITIONAL, NULL,
-		"order: any number, math.huge for the largest magnitude (default 2)"},
+	{"p", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "order: any number, math.huge for the largest magnitude (default 2)"},
 	QL_REDUCE_ATTRS,
 };
 
@@ -105,7 +104,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		p);
 }
 
-/* t where `some` is true, else 0 */
+/* t where `some` is true, else 0. */
 static struct ql_tensor *only(struct ql_back *b, struct ql_tensor *some, struct ql_tensor *t)
 {
 	return ql_back_run3(b, &ql_op_where, some, t, ql_back_number(b, 0, t));
@@ -124,9 +123,11 @@ static struct ql_tensor *two_slope(struct ql_back *b, struct ql_tensor *g, struc
 }
 
 /* The elements of the extreme magnitude share g evenly. */
-static struct ql_tensor *extreme_slope(struct ql_back *b, struct ql_tensor *g, struct ql_tensor *x, struct ql_tensor *norm)
+static struct ql_tensor *extreme_slope(
+	struct ql_back *b, struct ql_tensor *g, struct ql_tensor *x, struct ql_tensor *norm)
 {
-	struct ql_tensor *same = ql_back_run(b, &ql_op_eq, ql_back_run(b, &ql_op_abs, x, NULL), ql_back_spread(b, norm));
+	struct ql_tensor *same =
+		ql_back_run(b, &ql_op_eq, ql_back_run(b, &ql_op_abs, x, NULL), ql_back_spread(b, norm));
 	struct ql_tensor *count = ql_back_spread(b, ql_back_sum(b, same, ql_back_axes(b), false));
 
 	g = ql_back_run(b, &ql_op_div, ql_back_spread(b, g), count);
@@ -134,8 +135,8 @@ static struct ql_tensor *extreme_slope(struct ql_back *b, struct ql_tensor *g, s
 }
 
 /* g sign(x) (|x| / norm)^(p - 1), 0 where x or the norm is 0 */
-static struct ql_tensor *power_slope(struct ql_back *b, struct ql_tensor *g, struct ql_tensor *x, struct ql_tensor *norm,
-	double p)
+static struct ql_tensor *power_slope(
+	struct ql_back *b, struct ql_tensor *g, struct ql_tensor *x, struct ql_tensor *norm, double p)
 {
 	struct ql_tensor *ratio, *raised;
 

@@ -33,11 +33,10 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	if (x->q || !ql_dtype_is_integer(x->dtype) || x->dtype == QL_bool || x->dtype == QL_binary)
 		return ql_fail(ctx, QL_ERR_DTYPE, "onehot: wanted integers, got %s", ql_tensor_text(x, text));
 	if (ql_dtype_is_packed(dtype))
-		return ql_fail(ctx, QL_ERR_DTYPE, "onehot: dtype: wanted one of whole bytes, got %s",
-			ql_dtype_name(dtype));
+		return ql_fail(
+			ctx, QL_ERR_DTYPE, "onehot: dtype: wanted one of whole bytes, got %s", ql_dtype_name(dtype));
 	if (x->rank == QL_MAX_RANK)
-		return ql_fail(ctx, QL_ERR_SHAPE, "onehot: wanted at most %d axes, got %d", QL_MAX_RANK - 1,
-			x->rank);
+		return ql_fail(ctx, QL_ERR_SHAPE, "onehot: wanted at most %d axes, got %d", QL_MAX_RANK - 1, x->rank);
 	if (given && n < 0)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "onehot: n: wanted 0 or more, got %lld", (long long)n);
 	for (int64_t i = 0; i < count; i++) {
@@ -64,8 +63,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	call->path = ql_dtype_name(out->dtype);
 	memset(out->storage->data, 0, out->storage->bytes);
 	for (int64_t i = 0; i < count; i++)
-		ql_dtypes[out->dtype].from_i64(
-			out->storage->data, i * n + class_of(call->in[0], i) - 1, 1, 1, &one);
+		ql_dtypes[out->dtype].from_i64(out->storage->data, i * n + class_of(call->in[0], i) - 1, 1, 1, &one);
 	return QL_OK;
 }
 

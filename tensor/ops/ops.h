@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Declares the descriptors of ops.def and what op files share.
+ * Shared by op files.
  */
 #ifndef QUOLL_TENSOR_OPS_OPS_H
 #define QUOLL_TENSOR_OPS_OPS_H
 
-#include "tensor/back.h"
-#include "tensor/map.h"
+#include "tensor/autograd/back.h"
+#include "tensor/loops/map.h"
 #include "tensor/op.h"
+#include "tensor/ops.h"
 
-#define X(name) extern const struct ql_op ql_op_##name;
-#include "tensor/ops.def"
-#undef X
-
-/* Runs eval; where the result is packed, on int8 copies, so that it may write to any index. */
+/* Runs eval, on int8 copies if the result is packed, so that it may write elements in any order. */
 enum ql_status ql_eval_in_bytes(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval);
 
 /* The one option out=spec: a quantized result. */
@@ -21,48 +18,53 @@ extern const struct ql_attr ql_out_attrs[];
 /* An operator in a few lines; further members of struct ql_op may follow: .backward = …, .saves = … */
 #define QL_BINARY(op_name, ...) QL_BINARY_WITH(op_name, NULL, __VA_ARGS__)
 #define QL_BINARY_WITH(op_name, op_attrs, op_usage, op_text, op_example, op_flags, op_map, ...) \
-	const struct ql_op ql_op_##op_name = { \
-		.doc = {.name = #op_name, .usage = op_usage, .text = op_text, .example = op_example, .attrs = op_attrs}, \
+	const struct ql_op ql_op_##op_name = {.doc = {.name = #op_name, \
+						      .usage = op_usage, \
+						      .text = op_text, \
+						      .example = op_example, \
+						      .attrs = op_attrs}, \
 		.arity_min = 2, \
 		.arity_max = 2, \
 		.flags = QL_NUMBERS | (op_flags), \
 		.infer = ql_map_infer, \
 		.eval = ql_map_eval, \
+		.may_overwrite = ql_map_may_overwrite, \
 		.impl = &(op_map), \
-		__VA_ARGS__ \
-	}
+		__VA_ARGS__}
 
-/* With out=: of codes under one scale a table of all results (quant/paths/table_int.c). */
+/* With out=: for codes with one scale a table of all results (quant/paths/table_int.c). */
 #define QL_UNARY(op_name, op_usage, op_text, op_example, op_flags, ...) \
 	QL_UNARY_WITH(op_name, ql_out_attrs, op_usage, op_text, op_example, (op_flags) | QL_ELEMENTWISE, __VA_ARGS__)
 #define QL_UNARY_WITH(op_name, op_attrs, op_usage, op_text, op_example, op_flags, op_map, ...) \
-	const struct ql_op ql_op_##op_name = { \
-		.doc = {.name = #op_name, .usage = op_usage, .text = op_text, .example = op_example, .attrs = op_attrs}, \
+	const struct ql_op ql_op_##op_name = {.doc = {.name = #op_name, \
+						      .usage = op_usage, \
+						      .text = op_text, \
+						      .example = op_example, \
+						      .attrs = op_attrs}, \
 		.arity_min = 1, \
 		.arity_max = 1, \
 		.flags = (op_flags), \
 		.infer = ql_map_infer, \
 		.eval = ql_map_eval, \
+		.may_overwrite = ql_map_may_overwrite, \
 		.impl = &(op_map), \
-		__VA_ARGS__ \
-	}
+		__VA_ARGS__}
 
-/* The gradient of an elementwise op with one operand, as an op that is in no table: op_name_slope, from the gradient a
- * of the result and the value b that was saved. */
+/* The gradient of an elementwise op with one operand, as an op that is not in the table of ops: op_name_slope, of
+ * the gradient a of the result and the saved value b. */
 #define QL_SLOPE_OP(op_name, cost, f32_of, f64_of) \
 	QL_MAP_F32_2(op_name##_slope_f32, f32_of) \
 	QL_MAP_F64_2(op_name##_slope_f64, f64_of) \
-	static const struct ql_map op_name##_slope_map = {.result = QL_MAP_FLOAT, \
-		.f32 = op_name##_slope_f32, \
-		.f64 = op_name##_slope_f64, \
-		.ns_per_16 = cost}; \
+	static const struct ql_map op_name##_slope_map = { \
+		.result = QL_MAP_FLOAT, .f32 = op_name##_slope_f32, .f64 = op_name##_slope_f64, .ns_per_16 = cost}; \
 	static const struct ql_op op_name##_slope = {.doc = {.name = #op_name "_slope"}, \
 		.arity_min = 2, \
 		.arity_max = 2, \
 		.infer = ql_map_infer, \
 		.eval = ql_map_eval, \
+		.may_overwrite = ql_map_may_overwrite, \
 		.impl = &op_name##_slope_map}
-/* The same and op_name_backward; `saved` is in or out, for .saves = QL_SAVES_in or QL_SAVES_out. */
+/* The same with op_name_backward; `saved` is in or out, for .saves = QL_SAVES_in or QL_SAVES_out. */
 #define QL_SLOPE(op_name, saved, cost, f32_of, f64_of) \
 	QL_SLOPE_OP(op_name, cost, f32_of, f64_of); \
 	static enum ql_status op_name##_backward(struct ql_back *b) \
@@ -73,8 +75,8 @@ extern const struct ql_attr ql_out_attrs[];
 #define QL_SAVES_in QL_SAVE(0)
 #define QL_SAVES_out QL_SAVE_RESULT
 
-/* How the gradient passes an activation that another op has built in: an op of it and of the result, or, where
- * *from_result is false, of what the activation was applied to. `act` is an op's name. */
+/* The op that computes the gradient of an activation built into another op, from the gradient and the result, or,
+ * if *from_result is false, the input of the activation. `act` is an op's name. */
 const struct ql_op *ql_activation_slope(const char *act, bool *from_result);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * maxpool2d and avgpool2d: the largest number or the mean of each window. The work is in tensor/planes.c.
+ * maxpool2d and avgpool2d: the maximum or the mean of each window. The work is in tensor/conv/planes.c.
  */
 #include "tensor/kernels/kernels.h"
+#include "tensor/codec.h"
 #include "tensor/ops/ops.h"
-#include "tensor/planes.h"
-#include "tensor/window.h"
+#include "tensor/conv/planes.h"
+#include "tensor/conv/window.h"
 
 static bool is_mean(const struct ql_op *op)
 {
@@ -22,8 +23,8 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted x (n, c, h, w), got %s", call->op->doc.name,
 			ql_shape_text(x->rank, x->shape, text));
 	if (!ql_dtype_is_float(ql_operand_dtype(x)))
-		return ql_fail(ctx, QL_ERR_DTYPE, "%s: wanted floats or a quantized tensor, got %s",
-			call->op->doc.name, ql_tensor_text(x, text));
+		return ql_fail(ctx, QL_ERR_DTYPE, "%s: wanted floats or a quantized tensor, got %s", call->op->doc.name,
+			ql_tensor_text(x, text));
 	status = ql_pool_window(ctx, call, &w);
 	if (!status)
 		ql_result_set(call, 0, ql_operand_dtype(x), 4,
@@ -31,7 +32,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-/* gives t contiguous, in float32 or float64 */
+/* Gives t contiguous, in float32 or float64. */
 static enum ql_status as_dense(struct ql_ctx *ctx, struct ql_tensor *t, bool wide, struct ql_tensor **out)
 {
 	unsigned dtype = wide ? QL_float64 : QL_float32;
@@ -144,10 +145,9 @@ const struct ql_op ql_op_avgpool2d = {
 			"counts as 0 and is part of the mean (as in PyTorch); it may be at most half of the window. A window that does "
 			"not fit entirely is left out. Of a quantized x the codes are summed exactly and the mean is rounded once, half "
 			"to even, to a code under the params of x or of out=: give out= where the means have a smaller range than x.",
-		.example =
-			"x = tensor.arange(1, 16):view(1, 1, 4, 4):to 'float32'\n"
-			"print(x:avgpool2d(2):view(4))  --> float32(4)   3.5000   5.5000  11.5000  13.5000\n"
-			"print(x:avgpool2d():item())  --> 8.5",
+		.example = "x = tensor.arange(1, 16):view(1, 1, 4, 4):to 'float32'\n"
+			   "print(x:avgpool2d(2):view(4))  --> float32(4)   3.5000   5.5000  11.5000  13.5000\n"
+			   "print(x:avgpool2d():item())  --> 8.5",
 		.attrs = mean_attrs},
 	.arity_min = 1,
 	.arity_max = 1,

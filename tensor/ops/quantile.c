@@ -5,10 +5,10 @@
  */
 #include <math.h>
 
-#include "tensor/lines.h"
+#include "tensor/loops/lines.h"
 #include "tensor/ops/ops.h"
-#include "tensor/order.h"
-#include "tensor/reduce.h"
+#include "tensor/loops/order.h"
+#include "tensor/loops/reduce.h"
 #include "tensor/scratch.h"
 
 #define SMALL 48 /* lines up to this length are sorted */
@@ -17,7 +17,7 @@ struct quantile_args {
 	const double *q; /* one per result */
 };
 
-/* Number of q * (n - 1): the lower order statistic, and how far to the next. */
+/* The lower order statistic of q * (n - 1), and the fraction to the next. */
 static int64_t position(double q, int64_t n, double *fraction)
 {
 	double at = q * (double)(n - 1), low = floor(at);
@@ -26,7 +26,7 @@ static int64_t position(double q, int64_t n, double *fraction)
 	return (int64_t)low;
 }
 
-/* From the nearer end, so that both ends are met exactly and the result is monotonic; 0 < t < 1. */
+/* Interpolates from the nearer end, so that both ends are exact and the result is monotonic; 0 < t < 1. */
 static double between(double a, double b, double t)
 {
 	if (a == b)
@@ -78,7 +78,8 @@ static double between(double a, double b, double t)
 	static void name(const struct ql_line *l) \
 	{ \
 		const struct quantile_args *args = l->args; \
-		type (*kth)(const struct ql_ctx *, const type *, int64_t, int64_t) = l->n <= SMALL ? name##_small : name##_kth; \
+		type (*kth)(const struct ql_ctx *, const type *, int64_t, int64_t) = \
+			l->n <= SMALL ? name##_small : name##_kth; \
 		const type *x = l->in; \
 		type *out = l->out; \
 		bool nan = l->n == 0; \
@@ -101,10 +102,10 @@ static double between(double a, double b, double t)
 QUANTILE_LINE(quantile_f32, float, uint32_t, 32, ql_key_f32, ql_of_key_f32)
 QUANTILE_LINE(quantile_f64, double, uint64_t, 64, ql_key_f64, ql_of_key_f64)
 
-/* A header on t with the axes that are kept, then those of mask as one: a view when strides allow, else a
+/* A header on t with the axes that are kept, then those of mask as one: a view if the strides allow it, else a
  * copy, given in *copy. */
-static enum ql_status lines_of(struct ql_ctx *ctx, const struct ql_tensor *t, unsigned mask,
-	struct ql_tensor *lines, struct ql_tensor **copy)
+static enum ql_status lines_of(
+	struct ql_ctx *ctx, const struct ql_tensor *t, unsigned mask, struct ql_tensor *lines, struct ql_tensor **copy)
 {
 	struct ql_tensor h = *t;
 	int64_t n = 1;
@@ -138,7 +139,7 @@ static enum ql_status lines_of(struct ql_ctx *ctx, const struct ql_tensor *t, un
 	return QL_OK;
 }
 
-/* The result, (q, kept axes), as lines of m. */
+/* The result (q, kept axes) as lines of m. */
 static struct ql_tensor result_lines(const struct ql_tensor *out, const struct ql_tensor *in, int64_t m)
 {
 	struct ql_tensor h = *out;
@@ -182,15 +183,14 @@ static enum ql_status infer_quantile(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status;
 
 	if (q->rank > 1)
-		return ql_fail(ctx, QL_ERR_SHAPE,
-			"quantile: q: wanted a number or a tensor with one axis, got %s",
+		return ql_fail(ctx, QL_ERR_SHAPE, "quantile: q: wanted a number or a tensor with one axis, got %s",
 			ql_tensor_text(q, text));
 	status = ql_reduce_shape(ctx, call, ql_dtype_is_float(dtype) ? dtype : QL_float32);
 	if (status || q->rank == 0)
 		return status;
 	if (r->rank == QL_MAX_RANK)
-		return ql_fail(ctx, QL_ERR_SHAPE,
-			"quantile: wanted a result of at most %d axes, got one more", QL_MAX_RANK);
+		return ql_fail(
+			ctx, QL_ERR_SHAPE, "quantile: wanted a result of at most %d axes, got one more", QL_MAX_RANK);
 	for (int d = r->rank++; d > 0; d--)
 		r->shape[d] = r->shape[d - 1];
 	r->shape[0] = q->shape[0];
@@ -208,20 +208,20 @@ static enum ql_status eval_quantile(struct ql_ctx *ctx, struct ql_call *call)
 	for (int64_t i = 0; i < m; i++) {
 		q[i] = ql_tensor_at_f64(t, i);
 		if (!(q[i] >= 0 && q[i] <= 1))
-			return ql_fail(ctx, QL_ERR_ARGUMENT,
-				"quantile: q: wanted numbers from 0 to 1, got %g", q[i]);
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "quantile: q: wanted numbers from 0 to 1, got %g", q[i]);
 	}
 	return run(ctx, call, q, m);
 }
 
-/* Positions k of each line (kept axes…, 1), from those in ascending order. */
+/* The positions (kept axes…, 1) of order statistic k of each line. */
 static struct ql_tensor *positions_at(struct ql_back *b, struct ql_tensor *order, int64_t k)
 {
 	return order ? ql_back_narrow(b, order, order->rank - 1, k, 1) : NULL;
 }
 
-/* Adds g times `by` to all (kept axes…, n) at these positions. */
-static struct ql_tensor *add_at(struct ql_back *b, struct ql_tensor *all, struct ql_tensor *at, struct ql_tensor *g, double by)
+/* Adds g times `by` to `all` (kept axes…, n) at these positions. */
+static struct ql_tensor *add_at(
+	struct ql_back *b, struct ql_tensor *all, struct ql_tensor *at, struct ql_tensor *g, double by)
 {
 	struct ql_tensor *in[3] = {all, at, ql_back_scaled(b, g, by)};
 	struct ql_named attrs[] = {{"axis", {.i = -1}}, {"add", {.b = true}}, {NULL, {.set = false}}};
@@ -229,9 +229,9 @@ static struct ql_tensor *add_at(struct ql_back *b, struct ql_tensor *all, struct
 	return ql_back_many(b, &ql_op_scatter, in, 3, attrs);
 }
 
-/* The quantile q goes to the two order statistics around it; g (kept axes…, 1). */
-static struct ql_tensor *quantile_slope(struct ql_back *b, struct ql_tensor *order, struct ql_tensor *all,
-	struct ql_tensor *g, double q)
+/* The gradient g (kept axes…, 1) of quantile q goes to the two adjacent order statistics. */
+static struct ql_tensor *quantile_slope(
+	struct ql_back *b, struct ql_tensor *order, struct ql_tensor *all, struct ql_tensor *g, double q)
 {
 	double t;
 	int64_t k;
@@ -243,9 +243,9 @@ static struct ql_tensor *quantile_slope(struct ql_back *b, struct ql_tensor *ord
 	return t > 0 ? add_at(b, all, positions_at(b, order, k + 1), g, t) : all;
 }
 
-/* How the quantile grows with q, times g: (n - 1) times the distance of the two order statistics. */
-static struct ql_tensor *growth(struct ql_back *b, struct ql_tensor *lines, struct ql_tensor *order, struct ql_tensor *g,
-	double q)
+/* The derivative with respect to q, times g: (n - 1) times the distance of the two order statistics. */
+static struct ql_tensor *growth(
+	struct ql_back *b, struct ql_tensor *lines, struct ql_tensor *order, struct ql_tensor *g, double q)
 {
 	struct ql_named last[] = {{"axis", {.i = -1}}, {NULL, {.set = false}}};
 	struct ql_tensor *low, *high;
@@ -292,8 +292,9 @@ static enum ql_status quantile_backward(struct ql_back *b)
 		if (ql_back_wants(b, 0))
 			all = quantile_slope(b, order, kept ? kept : all, part, at);
 		if (ql_back_wants(b, 1))
-			ql_back_put(b, q->rank ? ql_back_select(b, rates, 0, i) : rates, growth(b, lines, order, part, at));
-		ql_tensor_release(b->ctx, kept); /* all outlives what else the pool took for it */
+			ql_back_put(
+				b, q->rank ? ql_back_select(b, rates, 0, i) : rates, growth(b, lines, order, part, at));
+		ql_tensor_release(b->ctx, kept); /* `all` outlives the other tensors that the pool took for it */
 		kept = all ? ql_tensor_keep(all) : NULL;
 		ql_back_forget(b, pool);
 	}
@@ -311,7 +312,7 @@ const struct ql_op ql_op_quantile = {
 			"result then begins with an axis for them. Integers give float32; nan if there is one, or no "
 			"element.",
 		.example = "print(tensor{1,2,3,4}:quantile(0.5):item())  --> 2.5\n"
-			"print(tensor{1,2,3,4}:quantile(tensor{0,1}))  --> float32(2)  1 4",
+			   "print(tensor{1,2,3,4}:quantile(tensor{0,1}))  --> float32(2)  1 4",
 		.attrs = ql_reduce_attrs},
 	.arity_min = 2,
 	.arity_max = 2,

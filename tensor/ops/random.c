@@ -18,7 +18,7 @@ struct job {
 	int64_t *integer; /* two words each */
 	int64_t low;
 	uint64_t span; /* 0: all 2^64 values */
-	uint32_t keep; /* bits of each word that a real number is made of */
+	uint32_t keep; /* bits of each word used for a real number */
 };
 
 static void real_piece(const struct job *j, int64_t p)
@@ -32,9 +32,9 @@ static void real_piece(const struct job *j, int64_t p)
 	j->convert(j->variant, words, n, j->real + p * PIECE);
 }
 
-/* A number below span from 64 random bits: the upper half of their product. Where the lower half shows that this value
- * has one preimage too many the bits are drawn again, so every value is equally likely: Lemire, "Fast random integer
- * generation in an interval", ACM TOMACS 29, 2019. */
+/* A number below span from 64 random bits: the upper half of their product. If the lower half shows that this value
+ * has one preimage too many, the bits are drawn again, so every value is equally likely: Lemire, "Fast random
+ * integer generation in an interval", ACM TOMACS 29, 2019. */
 static uint64_t below(uint64_t bits, const struct job *j, uint64_t position)
 {
 	unsigned __int128 product = (unsigned __int128)bits * j->span;
@@ -56,7 +56,8 @@ static void integer_piece(const struct job *j, int64_t p)
 	ql_rng_words(j->variant, j->seed, j->first + (uint64_t)p * (PIECE / 2), ql_ceil_div(n, 2), words);
 	for (int64_t i = 0; i < n; i++) {
 		uint64_t bits = (uint64_t)words[2 * i] << 32 | words[2 * i + 1];
-		uint64_t position = 2 * j->first + (uint64_t)(p * PIECE + i), at = j->span ? below(bits, j, position) : bits;
+		uint64_t position = 2 * j->first + (uint64_t)(p * PIECE + i),
+			 at = j->span ? below(bits, j, position) : bits;
 
 		j->integer[p * PIECE + i] = (int64_t)((uint64_t)j->low + at);
 	}
@@ -112,7 +113,8 @@ static enum ql_status infer_float(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status = ql_construct_infer(ctx, call);
 
 	if (!status && !ql_dtype_is_float(call->result[0].dtype))
-		return ql_fail(ctx, QL_ERR_DTYPE, "%s: dtype: wanted a float, got %s; use randint or quant=", call->op->doc.name,
+		return ql_fail(ctx, QL_ERR_DTYPE,
+			"%s: dtype: wanted a float, got %s; use randint or quant=", call->op->doc.name,
 			ql_dtype_name(call->result[0].dtype));
 	return status;
 }
@@ -166,8 +168,8 @@ static enum ql_status infer_randint(struct ql_ctx *ctx, struct ql_call *call)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "randint: wanted low <= high, got %lld and %lld", (long long)low,
 			(long long)high);
 	if (d->kind != QL_KIND_FLOAT && (low < d->lo || high > d->hi))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "randint: wanted low and high that fit %s, got %lld and %lld", d->name,
-			(long long)low, (long long)high);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "randint: wanted low and high that fit %s, got %lld and %lld",
+			d->name, (long long)low, (long long)high);
 	return QL_OK;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * relu and relu6: integers stay integer. Backward reads one bit per element, where the gradient passes, and not the
- * result: a layer that keeps its input as codes (mode train) would otherwise keep the floats as well.
+ * relu and relu6: integers stay integer. Backward reads one bit per element, which marks where the gradient passes,
+ * instead of the result: a layer that saves its input as codes (mode train) would otherwise save the floats as
+ * well.
  */
-#include "tensor/dense.h"
+#include "tensor/loops/dense.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ops/ops.h"
 #include "tensor/parallel.h"
@@ -10,7 +11,7 @@
 #define PIECE 4096 /* elements */
 #define CHUNK 8    /* pieces claimed at a time */
 
-/* -0 and nan stay, as in PyTorch */
+/* -0 and nan are unchanged, as in PyTorch */
 QL_MAP_F32_1(relu_f32, a < 0 ? 0 : a)
 QL_MAP_F64_1(relu_f64, a < 0 ? 0 : a)
 QL_MAP_I64_1(relu_i64, a > 0 ? a : 0)
@@ -35,7 +36,7 @@ static const struct ql_map relu6_map = {.result = QL_MAP_PROMOTE, .f32 = relu6_f
 		for (int64_t k = 0; k < count; k++) \
 			row; \
 	}
-/* Of a result; of nan the gradient passes, as in PyTorch. */
+/* From a result; for nan the gradient passes, as in PyTorch. */
 #define PASSES(name, type, ...) \
 	static bool name##_of(type b) \
 	{ \
@@ -59,9 +60,9 @@ struct job {
 	int variant;
 	bool wide;
 	int64_t n;
-	const void *from;    /* the result; backward: its gradient */
+	const void *from; /* the result; backward: its gradient */
 	uint8_t *bits;
-	void *to;            /* backward: the operand's gradient */
+	void *to;              /* backward: the operand's gradient */
 	passes_f32_fn *of_f32; /* forward only */
 	passes_f64_fn *of_f64;
 };
@@ -101,7 +102,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct job *j, ql_parallel_fn *bod
 
 /* ---- the ops ---- */
 
-/* Of a call that backward will ask for, result 1 is the bits. */
+/* If backward will run, result 1 is the bits. */
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 {
 	enum ql_status status = ql_map_infer(ctx, call);
@@ -123,7 +124,10 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call, passes_f32_
 	enum ql_status status = ql_map_eval(ctx, call);
 	unsigned dtype = ql_dense_dtype(call->out[0]->dtype);
 	struct ql_tensor *from = NULL;
-	struct job j = {.variant = ctx->kernels->simd->variant, .wide = dtype == QL_float64, .of_f32 = of_f32, .of_f64 = of_f64};
+	struct job j = {.variant = ctx->kernels->simd->variant,
+		.wide = dtype == QL_float64,
+		.of_f32 = of_f32,
+		.of_f64 = of_f64};
 
 	if (status || call->n_out < 2)
 		return status;
@@ -187,7 +191,10 @@ static enum ql_status backward(struct ql_back *b)
 
 #define RELU(op_name, op_text, op_example) \
 	const struct ql_op ql_op_##op_name = { \
-		.doc = {.name = #op_name, .usage = "x:" #op_name "()  x:" #op_name "{out=spec}", .text = op_text, .example = op_example, \
+		.doc = {.name = #op_name, \
+			.usage = "x:" #op_name "()  x:" #op_name "{out=spec}", \
+			.text = op_text, \
+			.example = op_example, \
 			.attrs = ql_out_attrs}, \
 		.arity_min = 1, \
 		.arity_max = 1, \

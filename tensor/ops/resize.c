@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * resize: pictures of another size, on the last two axes, whatever stands before them. Columns are resampled before rows
- * (tensor/resample.h); nearest copies elements of any type.
+ * resize: resamples images on the last two axes; axes before them are a batch. Columns are resampled before rows
+ * (tensor/loops/resample.h); nearest copies elements of any type.
  */
 #include <math.h>
 #include <string.h>
 
-#include "tensor/dense.h"
+#include "tensor/loops/dense.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ops/ops.h"
 #include "tensor/parallel.h"
-#include "tensor/resample.h"
+#include "tensor/loops/resample.h"
 
 #define CHUNK 65536 /* elements claimed at a time */
 
 static const struct ql_attr attrs[] = {
-	{"size", QL_ATTR_INTS, QL_POSITIONAL | QL_REQUIRED, NULL, "the new height and width: {h, w}, or one number for both"},
+	{"size", QL_ATTR_INTS, QL_POSITIONAL | QL_REQUIRED, NULL,
+		"the new height and width: {h, w}, or one number for both"},
 	{"mode", QL_ATTR_STRING, 0, "nearest bilinear", "nearest or bilinear (default: bilinear)"},
-	{"antialias", QL_ATTR_BOOL, 0, NULL, "bilinear: when it shrinks, all pixels count, not two of them (default: false)"},
+	{"antialias", QL_ATTR_BOOL, 0, NULL,
+		"bilinear: when it shrinks, all pixels count, not two of them (default: false)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -30,18 +32,21 @@ static bool is_nearest(const struct ql_call *call)
 	return !strcmp(ql_call_string(call, "mode", "bilinear"), "nearest");
 }
 
-/* Of an operand of these sizes. */
-static enum ql_status read_geometry(struct ql_ctx *ctx, const struct ql_call *call, int rank, const int64_t *shape, struct geometry *g)
+/* The geometry of an operand of these sizes. */
+static enum ql_status read_geometry(
+	struct ql_ctx *ctx, const struct ql_call *call, int rank, const int64_t *shape, struct geometry *g)
 {
 	const struct ql_ints *size = &ql_call_attr(call, "size")->ints;
 	bool antialias = ql_call_bool(call, "antialias", false);
 	char text[QL_SHAPE_TEXT];
 
 	if (rank < 2 || shape[rank - 1] < 1 || shape[rank - 2] < 1)
-		return ql_fail(ctx, QL_ERR_SHAPE, "resize: wanted x (n, c, h, w), (c, h, w) or (h, w) with at least one pixel, got %s",
+		return ql_fail(ctx, QL_ERR_SHAPE,
+			"resize: wanted x (n, c, h, w), (c, h, w) or (h, w) with at least one pixel, got %s",
 			ql_shape_text(rank, shape, text));
 	if (size->n < 1 || size->n > 2)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "resize: size: wanted a number or {h, w}, got %d numbers", size->n);
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "resize: size: wanted a number or {h, w}, got %d numbers", size->n);
 	if (antialias && is_nearest(call))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "resize: antialias: wanted mode bilinear, got nearest");
 	g->mode = is_nearest(call) ? QL_RESAMPLE_NEAREST : antialias ? QL_RESAMPLE_ANTIALIAS : QL_RESAMPLE_BILINEAR;
@@ -52,7 +57,8 @@ static enum ql_status read_geometry(struct ql_ctx *ctx, const struct ql_call *ca
 		g->in[d] = shape[rank - 2 + d];
 		g->out[d] = size->at[size->n == 2 ? d : 0];
 		if (g->out[d] < 1)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "resize: size: wanted 1 or more, got %lld", (long long)g->out[d]);
+			return ql_fail(
+				ctx, QL_ERR_ARGUMENT, "resize: size: wanted 1 or more, got %lld", (long long)g->out[d]);
 	}
 	return QL_OK;
 }
@@ -70,7 +76,8 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 		return status;
 	if (g.mode == QL_RESAMPLE_NEAREST ? ql_dtype_is_packed(dtype) : !ql_dtype_is_float(dtype) && dtype != QL_uint8)
 		return ql_fail(ctx, QL_ERR_DTYPE, "resize: wanted %s, got %s",
-			g.mode == QL_RESAMPLE_NEAREST ? "elements of whole bytes" : "floats or uint8 (others: mode nearest)",
+			g.mode == QL_RESAMPLE_NEAREST ? "elements of whole bytes"
+						      : "floats or uint8 (others: mode nearest)",
 			ql_tensor_text(x, text));
 	memcpy(shape, x->shape, sizeof(shape));
 	memcpy(shape + x->rank - 2, g.out, sizeof(g.out));
@@ -136,7 +143,7 @@ static enum ql_status copy_nearest(struct ql_ctx *ctx, struct ql_call *call, con
 
 /* ---- sums ---- */
 
-/* As PyTorch rounds bytes: halves up. */
+/* Rounds halves up, as PyTorch does for bytes. */
 static void round_up(struct ql_tensor *t)
 {
 	float *y = ql_tensor_data(t);
@@ -145,9 +152,9 @@ static void round_up(struct ql_tensor *t)
 		y[i] = floorf(y[i] + 0.5f);
 }
 
-/* y from x, both dense: columns by taps[1], then rows by taps[0]; `bytes`: each result is rounded, as in PyTorch. */
-static enum ql_status both_axes(struct ql_ctx *ctx, const struct ql_taps *taps, int64_t planes, bool bytes, struct ql_tensor *x,
-	struct ql_tensor *y)
+/* y from x, both dense: columns by taps[1], then rows by taps[0]; `bytes`: each pass is rounded, as in PyTorch. */
+static enum ql_status both_axes(struct ql_ctx *ctx, const struct ql_taps *taps, int64_t planes, bool bytes,
+	struct ql_tensor *x, struct ql_tensor *y)
 {
 	bool wide = x->dtype == QL_float64;
 	struct ql_tensor *middle;
@@ -155,11 +162,13 @@ static enum ql_status both_axes(struct ql_ctx *ctx, const struct ql_taps *taps, 
 		ql_tensor_new(ctx, x->dtype, 3, (const int64_t[]){planes, taps[0].in, taps[1].out}, &middle);
 
 	if (!status)
-		status = ql_resample(ctx, &taps[1], wide, planes * taps[0].in, 1, ql_tensor_data(x), ql_tensor_data(middle));
+		status = ql_resample(
+			ctx, &taps[1], wide, planes * taps[0].in, 1, ql_tensor_data(x), ql_tensor_data(middle));
 	if (!status && bytes)
 		round_up(middle);
 	if (!status)
-		status = ql_resample(ctx, &taps[0], wide, planes, taps[1].out, ql_tensor_data(middle), ql_tensor_data(y));
+		status = ql_resample(
+			ctx, &taps[0], wide, planes, taps[1].out, ql_tensor_data(middle), ql_tensor_data(y));
 	if (!status && bytes)
 		round_up(y);
 	ql_tensor_release(ctx, middle);
@@ -226,8 +235,9 @@ const struct ql_op ql_op_resize = {
 			"mean of all pixels that fall on one. 'nearest' copies one pixel, of any dtype: the one at floor(i * old / new). The "
 			"corners of the pictures, not the centres of their corner pixels, are matched, as in PyTorch's interpolate with "
 			"align_corners=false. A picture from a file is (h, w, 3): x:permute(3, 1, 2) brings the colours to the front. Has a gradient.",
-		.example = "x = tensor{{1, 2}, {3, 4}}\n"
-			   "print(x:resize{1, 4}[1], x:resize{size=3, mode='nearest'}[1])  --> float32(4) 2.0000 2.2500 2.7500 3.0000 float32(3) 1 1 2",
+		.example =
+			"x = tensor{{1, 2}, {3, 4}}\n"
+			"print(x:resize{1, 4}[1], x:resize{size=3, mode='nearest'}[1])  --> float32(4) 2.0000 2.2500 2.7500 3.0000 float32(3) 1 1 2",
 		.attrs = attrs},
 	.arity_min = 1,
 	.arity_max = 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rounding, sign, magnitude, bounds, and tests for nan and infinity. What is constant almost everywhere gives its operand no
- * gradient; that of clamp is 0 on the bounds and outside, as PyTorch's.
+ * Rounding, sign, magnitude, bounds, and tests for nan and infinity. Functions that are constant almost everywhere
+ * give no gradient; that of clamp is 0 on the bounds and outside, as in PyTorch.
  */
 #include <math.h>
 
@@ -12,22 +12,33 @@
 	QL_MAP_I64_1(op_name##_i64, i64_of) \
 	static const struct ql_map op_name##_map = { \
 		.result = QL_MAP_PROMOTE, .f32 = op_name##_f32, .f64 = op_name##_f64, .i64 = op_name##_i64}; \
-	QL_UNARY(op_name, "x:" #op_name "()  x:" #op_name "{out=spec}", op_text, op_example, QL_INPLACE, op_name##_map, __VA_ARGS__)
+	QL_UNARY(op_name, "x:" #op_name "()  x:" #op_name "{out=spec}", op_text, op_example, QL_INPLACE, \
+		op_name##_map, __VA_ARGS__)
 
-/* 0 at 0, as PyTorch */
+/* 0 at 0, as in PyTorch */
 QL_SLOPE(abs, in, 6, b > 0 ? a : b < 0 ? -a : b * 0, b > 0 ? a : b < 0 ? -a : b * 0)
-ROUND(abs, "The magnitude. Of the smallest integer it wraps to itself.", "print(tensor{-1,2}:abs())  --> float32(2)  1  2",
-	fabsf(a), fabs(a), a < 0 ? 0 - (uint64_t)a : (uint64_t)a, .backward = abs_backward, .saves = QL_SAVE(0));
-ROUND(round, "The nearest integer, ties to the even one.", "print(tensor{0.5,1.5,-2.5}:round())  --> float32(3)  0  2 -2",
-	rintf(a), rint(a), a, .backward = ql_backward_none);
-ROUND(floor, "The largest integer that is not greater.", "print(tensor{1.7,-1.2}:floor())  --> float32(2)  1 -2", floorf(a),
-	floor(a), a, .backward = ql_backward_none);
-ROUND(ceil, "The smallest integer that is not less.", "print(tensor{1.2,-1.7}:ceil())  --> float32(2)  2 -1", ceilf(a), ceil(a),
-	a, .backward = ql_backward_none);
+ROUND(abs, "The magnitude. Of the smallest integer it wraps to itself.",
+	"print(tensor{-1,2}:abs())  --> float32(2)  1  2", fabsf(a), fabs(a), a < 0 ? 0 - (uint64_t)a : (uint64_t)a,
+	.backward = abs_backward, .saves = QL_SAVE(0));
+ROUND(round, "The nearest integer, ties to the even one.",
+	"print(tensor{0.5,1.5,-2.5}:round())  --> float32(3)  0  2 -2", rintf(a), rint(a), a,
+	.backward = ql_backward_none);
+ROUND(floor, "The largest integer that is not greater.", "print(tensor{1.7,-1.2}:floor())  --> float32(2)  1 -2",
+	floorf(a), floor(a), a, .backward = ql_backward_none);
+ROUND(ceil, "The smallest integer that is not less.", "print(tensor{1.2,-1.7}:ceil())  --> float32(2)  2 -1", ceilf(a),
+	ceil(a), a, .backward = ql_backward_none);
 ROUND(trunc, "The integer part: rounded towards 0.", "print(tensor{1.7,-1.7}:trunc())  --> float32(2)  1 -1", truncf(a),
 	trunc(a), a, .backward = ql_backward_none);
 ROUND(sign, "-1, 0 or 1; nan stays nan.", "print(tensor{-3,0,5}:sign())  --> float32(3) -1  0  1",
-	a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a, a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a, (a > 0) - (a < 0), .backward = ql_backward_none);
+	a > 0    ? 1
+	: a < 0  ? -1
+	: a == 0 ? 0
+		 : a,
+	a > 0    ? 1
+	: a < 0  ? -1
+	: a == 0 ? 0
+		 : a,
+	(a > 0) - (a < 0), .backward = ql_backward_none);
 
 /* ---- clamp ---- */
 
@@ -48,7 +59,7 @@ QL_SIMD(void, clamp_f32, (int64_t n, float *restrict out, const float *const *in
 		out[i] = v > high ? high : v;
 	}
 })
-QL_MAP_F64_1(clamp_f64, a < args->p[0] ? args->p[0] : a > args->p[1] ? args->p[1] : a)
+QL_MAP_F64_1(clamp_f64, a<args->p[0] ? args->p[0] : a> args->p[1] ? args->p[1] : a)
 
 static bool clamp_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
 {
@@ -62,7 +73,7 @@ static bool clamp_i64(int64_t n, int64_t *out, const int64_t *const *in, const s
 	return true;
 }
 
-/* The integers of the dtype that lie within the bounds; there must be some. */
+/* The integers of the dtype within the bounds; false if there are none. */
 static bool integer_bounds(const struct ql_dtype_info *d, struct ql_map_args *args)
 {
 	double low = ceil(args->p[0]), high = floor(args->p[1]);
@@ -79,37 +90,45 @@ static enum ql_status clamp_prepare(struct ql_ctx *ctx, const struct ql_call *ca
 	args->p[0] = ql_call_float(call, "low", -INFINITY);
 	args->p[1] = ql_call_float(call, "high", INFINITY);
 	if (isnan(args->p[0]) || isnan(args->p[1]))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "clamp: wanted bounds that are numbers, got %g and %g", args->p[0], args->p[1]);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "clamp: wanted bounds that are numbers, got %g and %g", args->p[0],
+			args->p[1]);
 	if (args->p[0] > args->p[1]) /* everything becomes high, as in PyTorch, NumPy and ONNX */
 		args->p[0] = args->p[1];
 	if (ql_dtype_is_integer(dtype) && !integer_bounds(&ql_dtypes[dtype], args))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "clamp: wanted bounds with an integer of %s between them, got %g and %g",
-			ql_dtype_name(dtype), args->p[0], args->p[1]);
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"clamp: wanted bounds with an integer of %s between them, got %g and %g", ql_dtype_name(dtype),
+			args->p[0], args->p[1]);
 	return QL_OK;
 }
 
-static const struct ql_map clamp_map = {.result = QL_MAP_PROMOTE, .f32 = clamp_f32, .f64 = clamp_f64, .i64 = clamp_i64,
-	.prepare = clamp_prepare};
+static const struct ql_map clamp_map = {
+	.result = QL_MAP_PROMOTE, .f32 = clamp_f32, .f64 = clamp_f64, .i64 = clamp_i64, .prepare = clamp_prepare};
 
-QL_SIMD(void, clamp_slope_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), {
-	const float *g = in[0];
-	const float *x = in[1];
-	float low = (float)args->p[0], high = (float)args->p[1];
+QL_SIMD(void, clamp_slope_f32, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args),
+	{
+		const float *g = in[0];
+		const float *x = in[1];
+		float low = (float)args->p[0], high = (float)args->p[1];
 
-	for (int64_t i = 0; i < n; i++)
-		out[i] = ((x[i] > low) & (x[i] < high)) ? g[i] : 0;
-})
+		for (int64_t i = 0; i < n; i++)
+			out[i] = ((x[i] > low) & (x[i] < high)) ? g[i] : 0;
+	})
 QL_MAP_F64_2(clamp_slope_f64, ((b > args->p[0]) & (b < args->p[1])) ? a : 0)
-static const struct ql_map clamp_slope_map = {.result = QL_MAP_FLOAT, .f32 = clamp_slope_f32, .f64 = clamp_slope_f64,
-	.prepare = clamp_prepare};
-/* The bounds alone: a gradient is not quantized. */
+static const struct ql_map clamp_slope_map = {
+	.result = QL_MAP_FLOAT, .f32 = clamp_slope_f32, .f64 = clamp_slope_f64, .prepare = clamp_prepare};
+/* Only the bounds, because gradients are not quantized. */
 static const struct ql_attr clamp_slope_attrs[] = {
 	{"low", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, ""},
 	{"high", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, ""},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
-static const struct ql_op clamp_slope = {.doc = {.name = "clamp_slope", .attrs = clamp_slope_attrs}, .arity_min = 2, .arity_max = 2,
-	.infer = ql_map_infer, .eval = ql_map_eval, .impl = &clamp_slope_map};
+static const struct ql_op clamp_slope = {.doc = {.name = "clamp_slope", .attrs = clamp_slope_attrs},
+	.arity_min = 2,
+	.arity_max = 2,
+	.infer = ql_map_infer,
+	.eval = ql_map_eval,
+	.may_overwrite = ql_map_may_overwrite,
+	.impl = &clamp_slope_map};
 
 static enum ql_status clamp_backward(struct ql_back *b)
 {
@@ -129,6 +148,7 @@ const struct ql_op ql_op_clamp = {
 	.flags = QL_INPLACE | QL_ELEMENTWISE,
 	.infer = ql_map_infer,
 	.eval = ql_map_eval,
+	.may_overwrite = ql_map_may_overwrite,
 	.impl = &clamp_map,
 	.backward = clamp_backward,
 	.saves = QL_SAVE(0),
@@ -144,7 +164,8 @@ const struct ql_op ql_op_clamp = {
 		.result = QL_MAP_BOOL, .f32 = op_name##_f32, .f64 = op_name##_f64, .i64 = op_name##_i64}; \
 	QL_UNARY_WITH(op_name, NULL, "x:" #op_name "()", op_text, op_example, 0, op_name##_map)
 
-TEST(isnan, "true where an element is not a number.", "print(tensor{0/0, 1}:isnan())  --> bool(2)   true  false", a != a, a != a);
+TEST(isnan, "true where an element is not a number.", "print(tensor{0/0, 1}:isnan())  --> bool(2)   true  false",
+	a != a, a != a);
 TEST(isfinite, "true where an element is neither nan nor infinite.",
 	"print(tensor{1/0, 1}:isfinite())  --> bool(2)  false   true", a - a == 0, a == a);
 TEST(isinf, "true where an element is infinite.", "print(tensor{1/0, 1}:isinf())  --> bool(2)   true  false",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Views: other shapes over the same storage. Quant params follow; what they cannot follow is refused.
+ * Views: other shapes of the same storage. Quant params are adapted; a view for which they cannot be is an error.
  */
 #include "tensor/view.h"
 
@@ -10,7 +10,11 @@
 
 #define VIEW(op_name, op_usage, op_text, op_example, op_attrs, op_infer, op_backward) \
 	const struct ql_op ql_op_##op_name = { \
-		.doc = {.name = #op_name, .usage = op_usage, .text = op_text, .example = op_example, .attrs = op_attrs}, \
+		.doc = {.name = #op_name, \
+			.usage = op_usage, \
+			.text = op_text, \
+			.example = op_example, \
+			.attrs = op_attrs}, \
 		.arity_min = 1, \
 		.arity_max = 1, \
 		.flags = QL_VIEW, \
@@ -18,7 +22,7 @@
 		.backward = op_backward, \
 	}
 
-/* For ops that keep the row-major order: the gradient under the operand's sizes. */
+/* For ops that keep the row-major order: reshapes the gradient to the operand's sizes. */
 static enum ql_status reshape_backward(struct ql_back *b)
 {
 	const struct ql_result *in = ql_back_shape(b, 0);
@@ -30,11 +34,12 @@ static enum ql_status reshape_backward(struct ql_back *b)
 /* ---- view and reshape ---- */
 
 static const struct ql_attr size_attrs[] = {
-	{"size", QL_ATTR_INTS, QL_POSITIONAL, NULL, "new sizes; one may be -1 and is worked out; none: one element without axes"},
+	{"size", QL_ATTR_INTS, QL_POSITIONAL, NULL,
+		"new sizes; one may be -1 and is worked out; none: one element without axes"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
-/* The sizes asked for, with -1 replaced. */
+/* The requested sizes, with -1 replaced. */
 static enum ql_status wanted_sizes(struct ql_ctx *ctx, const struct ql_call *call, int *rank, int64_t *shape)
 {
 	const struct ql_value *size = ql_call_attr(call, "size");
@@ -53,8 +58,8 @@ static enum ql_status wanted_sizes(struct ql_ctx *ctx, const struct ql_call *cal
 		if (shape[d] == -1 && unknown < 0)
 			unknown = d;
 		else if (shape[d] < 0)
-			return ql_fail(ctx, QL_ERR_SHAPE, "%s: size %d: wanted 0 or more, or one -1, got %lld", name, d + 1,
-				(long long)shape[d]);
+			return ql_fail(ctx, QL_ERR_SHAPE, "%s: size %d: wanted 0 or more, or one -1, got %lld", name,
+				d + 1, (long long)shape[d]);
 		else
 			fits = fits && ql_size_mul(known, (uint64_t)shape[d], &known);
 	}
@@ -64,8 +69,8 @@ static enum ql_status wanted_sizes(struct ql_ctx *ctx, const struct ql_call *cal
 	}
 	if (fits && unknown < 0 && known == (uint64_t)n)
 		return ql_shape_check(ctx, name, *rank, shape);
-	return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted sizes that hold the %lld elements of %s, got %s", name, (long long)n,
-		ql_shape_text(t->rank, t->shape, from), ql_shape_text(*rank, shape, to));
+	return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted sizes that hold the %lld elements of %s, got %s", name,
+		(long long)n, ql_shape_text(t->rank, t->shape, from), ql_shape_text(*rank, shape, to));
 }
 
 static enum ql_status infer_view(struct ql_ctx *ctx, struct ql_call *call)
@@ -82,12 +87,14 @@ VIEW(view, "x:view(2, 3)  x:view(-1)",
 	"shape that would merge or split the axis along which x is quantized.",
 	"print(tensor{1,2,3,4}:view(2, 2)[2])  --> float32(2)  3  4", size_attrs, infer_view, reshape_backward);
 
-/* Elements that share bytes, in rows of another length: t is contiguous, each row begins at a byte. */
-static enum ql_status repack(struct ql_ctx *ctx, const struct ql_tensor *t, int rank, const int64_t *shape, struct ql_tensor **out)
+/* Copies packed elements to rows of another length: t is contiguous, each row starts at a byte. */
+static enum ql_status repack(
+	struct ql_ctx *ctx, const struct ql_tensor *t, int rank, const int64_t *shape, struct ql_tensor **out)
 {
 	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
 	int64_t n = ql_tensor_nelem(t), row = t->rank ? t->shape[t->rank - 1] : 1, to = rank ? shape[rank - 1] : 1;
-	int64_t pitch = ql_ceil_div(row, 8 / d->bits) * (8 / d->bits), to_pitch = ql_ceil_div(to, 8 / d->bits) * (8 / d->bits);
+	int64_t pitch = ql_ceil_div(row, 8 / d->bits) * (8 / d->bits),
+		to_pitch = ql_ceil_div(to, 8 / d->bits) * (8 / d->bits);
 	enum ql_status status = ql_tensor_new(ctx, t->dtype, rank, shape, out);
 	int64_t *codes;
 
@@ -111,9 +118,9 @@ static enum ql_status repack(struct ql_ctx *ctx, const struct ql_tensor *t, int 
 	return QL_OK;
 }
 
-/* gives the packed elements of `dense` under other sizes, with the quantization params of t */
-static enum ql_status reshape_packed(struct ql_ctx *ctx, const struct ql_tensor *dense, int rank, const int64_t *shape,
-	struct ql_tensor **out)
+/* Gives the packed elements of `dense` with other sizes and the quantization params of t. */
+static enum ql_status reshape_packed(
+	struct ql_ctx *ctx, const struct ql_tensor *dense, int rank, const int64_t *shape, struct ql_tensor **out)
 {
 	struct ql_qparams *q = NULL;
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -149,7 +156,8 @@ static enum ql_status infer_reshape(struct ql_ctx *ctx, struct ql_call *call)
 
 VIEW(reshape, "x:reshape(2, 3)",
 	"The same elements, in row-major order, under other sizes: a view where the strides allow it, else a copy.",
-	"print(tensor{{1,2},{3,4}}:t():reshape(4))  --> float32(4)  1  3  2  4", size_attrs, infer_reshape, reshape_backward);
+	"print(tensor{{1,2},{3,4}}:t():reshape(4))  --> float32(4)  1  3  2  4", size_attrs, infer_reshape,
+	reshape_backward);
 
 /* ---- permuting ---- */
 
@@ -207,7 +215,8 @@ static enum ql_status transpose_backward(struct ql_back *b)
 }
 
 VIEW(transpose, "x:transpose(1, 3)", "Two axes exchanged, as a view.",
-	"print(tensor.zeros(2, 3, 4):transpose(1, 3):size())  --> 4\t3\t2", transpose_attrs, infer_transpose, transpose_backward);
+	"print(tensor.zeros(2, 3, 4):transpose(1, 3):size())  --> 4\t3\t2", transpose_attrs, infer_transpose,
+	transpose_backward);
 
 static const struct ql_attr permute_attrs[] = {
 	{"order", QL_ATTR_INTS, QL_POSITIONAL | QL_REQUIRED, NULL, "for each new axis, the old one"},
@@ -228,7 +237,8 @@ static enum ql_status wanted_order(struct ql_ctx *ctx, const struct ql_call *cal
 		if (status)
 			return status;
 		if (seen >> order[d] & 1)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "permute: order: wanted each axis once, got axis %d twice", order[d] + 1);
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "permute: order: wanted each axis once, got axis %d twice",
+				order[d] + 1);
 		seen |= 1u << order[d];
 	}
 	return QL_OK;
@@ -254,7 +264,8 @@ static enum ql_status permute_backward(struct ql_back *b)
 }
 
 VIEW(permute, "x:permute(3, 1, 2)", "Axes in another order, as a view: axis i of the result is axis order[i] of x.",
-	"print(tensor.zeros(2, 3, 4):permute(3, 1, 2):size())  --> 4\t2\t3", permute_attrs, infer_permute, permute_backward);
+	"print(tensor.zeros(2, 3, 4):permute(3, 1, 2):size())  --> 4\t2\t3", permute_attrs, infer_permute,
+	permute_backward);
 
 /* ---- narrowing ---- */
 
@@ -269,12 +280,13 @@ static const struct ql_attr narrow_attrs[] = {
 static enum ql_status narrow_start(struct ql_ctx *ctx, const struct ql_call *call, int *axis, int64_t *start)
 {
 	enum ql_status status = ql_call_axis(ctx, call, "axis", axis);
-	int64_t size = call->in[0]->shape[*axis], given = ql_call_int(call, "start", 1);
+	int64_t size, given = ql_call_int(call, "start", 1);
 
 	if (status)
 		return status;
-	*start = size;
-	if (ql_call_int(call, "length", 0) == 0 && given > 0 && given - 1 == size) /* nothing may also begin after the end */
+	*start = size = call->in[0]->shape[*axis];
+	if (ql_call_int(call, "length", 0) == 0 && given > 0 &&
+		given - 1 == size) /* an empty range may start after the end */
 		return QL_OK;
 	return ql_index(ctx, "narrow: start", given, size, start);
 }
@@ -294,7 +306,7 @@ static enum ql_status infer_narrow(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_view_narrow(ctx, "narrow", t, axis, start, length, &call->out[0]);
 }
 
-/* Zeros with the gradient where the view was. */
+/* Zeros with the gradient at the position of the view. */
 static enum ql_status narrow_backward(struct ql_back *b)
 {
 	struct ql_tensor *all = ql_back_zeros(b, ql_back_shape(b, 0));
@@ -369,7 +381,8 @@ static enum ql_status infer_expand(struct ql_ctx *ctx, struct ql_call *call)
 
 		shape[d] = size->ints.at[d] == -1 && old >= 0 ? t->shape[old] : size->ints.at[d];
 		if (shape[d] < 0)
-			return ql_fail(ctx, QL_ERR_SHAPE, "expand: size %d: wanted 0 or more, got %lld", d + 1, (long long)shape[d]);
+			return ql_fail(ctx, QL_ERR_SHAPE, "expand: size %d: wanted 0 or more, got %lld", d + 1,
+				(long long)shape[d]);
 	}
 	return ql_view_expand(ctx, "expand", t, rank, shape, &call->out[0]);
 }
@@ -393,7 +406,8 @@ static enum ql_status infer_squeeze(struct ql_ctx *ctx, struct ql_call *call)
 	if (status)
 		return status;
 	if (axis >= 0 && t->shape[axis] != 1)
-		return ql_fail(ctx, QL_ERR_SHAPE, "squeeze: wanted an axis of size 1, got size %lld", (long long)t->shape[axis]);
+		return ql_fail(ctx, QL_ERR_SHAPE, "squeeze: wanted an axis of size 1, got size %lld",
+			(long long)t->shape[axis]);
 	for (int d = 0; d < t->rank; d++)
 		if (axis >= 0 ? d != axis : t->shape[d] != 1)
 			shape[rank++] = t->shape[d];
@@ -404,7 +418,8 @@ VIEW(squeeze, "x:squeeze()  x:squeeze(axis)", "Axes of size 1 removed, as a view
 	"print(tensor.zeros(1, 3, 1):squeeze():size())  --> 3", squeeze_attrs, infer_squeeze, reshape_backward);
 
 static const struct ql_attr unsqueeze_attrs[] = {
-	{"axis", QL_ATTR_INT, QL_POSITIONAL | QL_REQUIRED, NULL, "where the new axis stands in the result, negative from the end"},
+	{"axis", QL_ATTR_INT, QL_POSITIONAL | QL_REQUIRED, NULL,
+		"where the new axis stands in the result, negative from the end"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -416,7 +431,8 @@ static enum ql_status infer_unsqueeze(struct ql_ctx *ctx, struct ql_call *call)
 	enum ql_status status;
 
 	if (t->rank == QL_MAX_RANK)
-		return ql_fail(ctx, QL_ERR_SHAPE, "unsqueeze: wanted at most %d axes before, got %d", QL_MAX_RANK - 1, t->rank);
+		return ql_fail(ctx, QL_ERR_SHAPE, "unsqueeze: wanted at most %d axes before, got %d", QL_MAX_RANK - 1,
+			t->rank);
 	status = ql_axis(ctx, "unsqueeze: axis", ql_call_int(call, "axis", 1), t->rank + 1, &axis);
 	if (status)
 		return status;
@@ -431,7 +447,8 @@ VIEW(unsqueeze, "x:unsqueeze(axis)", "A new axis of size 1, as a view.",
 /* ---- splitting ---- */
 
 static const struct ql_attr split_attrs[] = {
-	{"size", QL_ATTR_INT, QL_POSITIONAL | QL_REQUIRED, NULL, "size of each piece along the axis; the last may be shorter"},
+	{"size", QL_ATTR_INT, QL_POSITIONAL | QL_REQUIRED, NULL,
+		"size of each piece along the axis; the last may be shorter"},
 	{"axis", QL_ATTR_AXIS, 0, NULL, "the axis (default 1)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
@@ -446,18 +463,20 @@ static enum ql_status infer_split(struct ql_ctx *ctx, struct ql_call *call)
 	if (status)
 		return status;
 	if (t->rank == 0 || size < 1)
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "split: wanted a tensor with an axis and a size of 1 or more, got %d axes and %lld",
-			t->rank, (long long)size);
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"split: wanted a tensor with an axis and a size of 1 or more, got %d axes and %lld", t->rank,
+			(long long)size);
 	call->n_out = (int)ql_min64(ql_ceil_div(t->shape[axis], size), INT32_MAX);
 	call->list = ql_alloc_array_zeroed(ctx, call->n_out, sizeof(*call->list));
 	if (!call->list)
 		return QL_ERR_MEMORY;
 	for (int i = 0; i < call->n_out && !status; i++)
-		status = ql_view_narrow(ctx, "split", t, axis, i * size, ql_min64(size, t->shape[axis] - i * size), &call->list[i]);
+		status = ql_view_narrow(
+			ctx, "split", t, axis, i * size, ql_min64(size, t->shape[axis] - i * size), &call->list[i]);
 	return status;
 }
 
-/* The pieces side by side; what no gradient came for stays 0. */
+/* Concatenates the pieces' gradients; pieces without one are 0. */
 static enum ql_status split_backward(struct ql_back *b)
 {
 	struct ql_tensor *all = ql_back_zeros(b, ql_back_shape(b, 0));
@@ -468,7 +487,8 @@ static enum ql_status split_backward(struct ql_back *b)
 		b->status = ql_call_axis(b->ctx, &b->call, "axis", &axis);
 	for (int i = 0; i < b->node->n_out && !b->status; i++) {
 		if (b->node->grad[i])
-			ql_back_put(b, ql_back_narrow(b, all, axis, i * size, b->node->grad[i]->shape[axis]), b->node->grad[i]);
+			ql_back_put(b, ql_back_narrow(b, all, axis, i * size, b->node->grad[i]->shape[axis]),
+				b->node->grad[i]);
 		ql_back_forget(b, pool);
 	}
 	ql_back_give(b, 0, all);

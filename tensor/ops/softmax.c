@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * softmax and logsoftmax along an axis, relative to the line's largest element (exponentials.h says how).
+ * softmax and logsoftmax along an axis, relative to the line's largest element (see tensor/loops/exponentials.h).
  */
 #include <math.h>
 
-#include "tensor/exponentials.h"
-#include "tensor/lines.h"
+#include "tensor/loops/exponentials.h"
+#include "tensor/loops/lines.h"
 #include "tensor/ops/ops.h"
-#include "tensor/vmath_log.h"
-#include "tensor/lanes.h"
+#include "tensor/vmath/log.h"
+#include "tensor/loops/lanes.h"
 
 QL_SIMD(void, subtract, (int64_t n, float *restrict out, const float *restrict x, double m, double rest), {
 	for (int64_t i = 0; i < n; i++)
@@ -25,11 +25,11 @@ static void logsoftmax_f32(const struct ql_line *l)
 	float m = ql_row_largest(l->variant, l->in, l->n);
 
 	ql_row_exp(l->variant, l->n, l->out, l->in, m);
-	subtract[l->variant](l->n, l->out, l->in, (double)m,
-		ql_log_f64(ldexp(ql_sum_f32(l->variant, l->out, l->n), -QL_EXP_SCALE)));
+	subtract[l->variant](
+		l->n, l->out, l->in, (double)m, ql_log_f64(ldexp(ql_sum_f32(l->variant, l->out, l->n), -QL_EXP_SCALE)));
 }
 
-/* gives the largest element; out = exp(x - it) */
+/* Returns the largest element m; out = exp(x - m). */
 static double exponentials(const struct ql_line *l, double *out)
 {
 	const double *x = l->in;
@@ -118,8 +118,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	int axis;
 	enum ql_status status = ql_line_attr(ctx, call, &axis);
 
-	ql_result_set(call, 0, ql_dtype_is_float(dtype) ? dtype : QL_float32, call->in[0]->rank,
-		call->in[0]->shape);
+	ql_result_set(call, 0, ql_dtype_is_float(dtype) ? dtype : QL_float32, call->in[0]->rank, call->in[0]->shape);
 	return status;
 }
 
@@ -141,9 +140,10 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 static const struct ql_attr attrs[] = {QL_LINE_ATTR,
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL}};
-static const struct ql_attr slope_attrs[] = {QL_LINE_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}}; /* a gradient is not quantized */
+static const struct ql_attr slope_attrs[] = {
+	QL_LINE_ATTR, {NULL, QL_ATTR_END, 0, NULL, NULL}}; /* gradients are not quantized */
 
-/* The gradients as ops that are in no table. */
+/* The gradients as ops that are not in the table of ops. */
 #define LINE_SLOPE(op_name) \
 	static const struct ql_lines op_name##_slope_lines = { \
 		.f32 = op_name##_slope_f32, .f64 = op_name##_slope_f64, .pair = true, .ns_per_element = 1}; \

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * sort and topk along an axis: values and 1-based positions.
  */
-#include "tensor/lines.h"
+#include "tensor/loops/lines.h"
 #include "tensor/ops/ops.h"
-#include "tensor/order.h"
+#include "tensor/loops/order.h"
 
-/* may go on with element i */
+/* Polls for an interrupt; false: stop before element i. */
 #define POLL_AT(i) ((i) % (1 << 20) != 0 || !ql_stopped(l->ctx))
 
 struct sort_args {
 	int descending;
-	bool part; /* only the first m, selected before they are sorted */
+	bool part; /* only the first m, selected before sorting */
 };
 
 static size_t work(int64_t n, int64_t m)
@@ -83,7 +83,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const struct
 	return ql_lines_run(ctx, call, &kind, &in, &out, &index, args);
 }
 
-/* The positions tell where each value goes back to. A number has no axis to scatter along. */
+/* Scatters the gradient to the positions of the values. A number has no axis to scatter along. */
 static enum ql_status backward(struct ql_back *b)
 {
 	const struct ql_result *x = ql_back_shape(b, 0);
@@ -126,7 +126,7 @@ const struct ql_op ql_op_sort = {
 		.text = "The elements along the axis in ascending order and their 1-based positions (int64). Equal "
 			"elements keep their order; nan comes last in both directions.",
 		.example = "values, indices = tensor{3,1,2}:sort()\n"
-			"print(values, indices)  --> float32(3)  1 2 3 int64(3)  2 3 1",
+			   "print(values, indices)  --> float32(3)  1 2 3 int64(3)  2 3 1",
 		.attrs = sort_attrs},
 	.arity_min = 1,
 	.arity_max = 1,
@@ -148,9 +148,8 @@ static enum ql_status infer_topk(struct ql_ctx *ctx, struct ql_call *call)
 		return status;
 	n = in->rank ? in->shape[axis] : 1;
 	if (k < 0 || k > n)
-		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"topk: k: wanted 0 to %lld, the size of axis %d, got %lld", (long long)n, axis + 1,
-			(long long)k);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "topk: k: wanted 0 to %lld, the size of axis %d, got %lld",
+			(long long)n, axis + 1, (long long)k);
 	return infer_m(ctx, call, k);
 }
 
@@ -175,7 +174,7 @@ const struct ql_op ql_op_topk = {
 			"with largest=false the k smallest, smallest first. Of equal elements the first come first; "
 			"nan only when there are not k numbers.",
 		.example = "values, indices = tensor{3,1,2}:topk(2)\n"
-			"print(values, indices)  --> float32(2)  3 2 int64(2)  1 3",
+			   "print(values, indices)  --> float32(2)  3 2 int64(2)  1 3",
 		.attrs = topk_attrs},
 	.arity_min = 1,
 	.arity_max = 1,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Sum and mean. Integers are summed exactly in 128 bits: the low and the high half of every element have a
- * lane of their own, so no block can overflow.
+ * Sum and mean. Integers are summed exactly in 128 bits: the low and high half of every element have separate
+ * lanes, so no block can overflow.
  */
 #include <math.h>
 
 #include "tensor/ops/ops.h"
-#include "tensor/reduce.h"
+#include "tensor/loops/reduce.h"
 
 QL_FOLD_F32(sum_f32, a + v)
 QL_FOLD_I64(low_i64, a + (v & 0xffffffff))
@@ -17,7 +17,7 @@ static double sum_real(const struct ql_part *part, double p)
 	return part->a;
 }
 
-/* wraps, as all arithmetic on plain integers */
+/* Wraps, like all arithmetic on plain integers. */
 static int64_t sum_integer(const struct ql_part *part)
 {
 	return (int64_t)part->i;
@@ -57,8 +57,8 @@ const struct ql_op ql_op_sum = {
 			"keep their dtype and are added in float32 lanes that are joined in float64, in an order that "
 			"depends neither on strides, threads nor the kind of CPU. Nothing to add gives 0.",
 		.example = "x = tensor{{1,2},{3,4}}\n"
-			"print(x:sum():item())  --> 10.0\n"
-			"print(x:sum(1))  --> float32(2)  4 6",
+			   "print(x:sum():item())  --> 10.0\n"
+			   "print(x:sum(1))  --> float32(2)  4 6",
 		.attrs = ql_reduce_attrs},
 	.arity_min = 1,
 	.arity_max = 1,
@@ -87,7 +87,7 @@ static enum ql_status mean_backward(struct ql_back *b)
 
 	for (int d = 0; d < b->call.result[0].rank; d++)
 		results *= b->call.result[0].shape[d];
-	/* scaled before it is repeated: the results are few */
+	/* scale first: there are fewer results than elements */
 	ql_back_give(b, 0, ql_back_spread(b, ql_back_scaled(b, g, (double)results / (double)n)));
 	return b->status;
 }

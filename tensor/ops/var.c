@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Variance and standard deviation, in float64: within a block the sums of d and d^2 with d = x - (the block's
- * first element), which loses nothing to cancellation because that element is itself one of the block; blocks
+ * first element), which avoids cancellation because that element is one of the block; blocks
  * are joined by mean and sum of squared deviations (Chan, Golub, LeVeque 1979).
  */
 #include <math.h>
 
 #include "tensor/ops/ops.h"
-#include "tensor/reduce.h"
+#include "tensor/loops/reduce.h"
 
 QL_FOLD_F64(square_f64, a + v * v)
 
@@ -22,8 +22,7 @@ static double sum_of(const double *lane, int64_t lanes)
 /* c + a: mean, where c is the first element; b: sum of squared deviations from the mean */
 static void close_var(const struct ql_block *block, struct ql_part *part)
 {
-	double n = (double)block->n, d = sum_of(block->f[0], block->lanes),
-	       square = sum_of(block->f[1], block->lanes);
+	double n = (double)block->n, d = sum_of(block->f[0], block->lanes), square = sum_of(block->f[1], block->lanes);
 	double rest = square - d * d / n;
 
 	part->a = d / n;
@@ -39,7 +38,7 @@ static void merge_var(struct ql_part *into, const struct ql_part *from)
 	into->b += from->b + d * d * (n * (m / (n + m)));
 }
 
-/* p: what is taken off the number of elements in the divisor */
+/* p is subtracted from the number of elements in the divisor. */
 static double real_var(const struct ql_part *part, double p)
 {
 	double divisor = (double)part->n - p;
@@ -86,8 +85,7 @@ static double correction_of(const struct ql_call *call)
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	if (ql_call_attr(call, "correction") && ql_call_attr(call, "unbiased"))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted unbiased or correction, got both",
-			call->op->doc.name);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted unbiased or correction, got both", call->op->doc.name);
 	return ql_reduce_run(ctx, call, call->op->impl, correction_of(call));
 }
 
@@ -103,7 +101,7 @@ static struct ql_tensor *mean_of_lines(struct ql_back *b, struct ql_tensor *x)
 	return mask ? ql_back_with(b, &ql_op_mean, x, NULL, attrs) : x;
 }
 
-/* (x - mean), by `by` and by g, which has the result's shape, along each line */
+/* Gives (x - mean) * by * g along each line; g has the result's shape. */
 static enum ql_status give_deviations(struct ql_back *b, struct ql_tensor *g, double by)
 {
 	struct ql_tensor *x = ql_back_in(b, 0), *deviation = ql_back_run(b, &ql_op_sub, x, mean_of_lines(b, x));
@@ -113,7 +111,7 @@ static enum ql_status give_deviations(struct ql_back *b, struct ql_tensor *g, do
 	return b->status;
 }
 
-/* 1 / (n - correction), the elements of a line being n */
+/* 1 / (n - correction) for lines of n elements. */
 static double share(const struct ql_back *b)
 {
 	int64_t lines = 1;
@@ -130,13 +128,14 @@ static enum ql_status var_backward(struct ql_back *b)
 	return give_deviations(b, ql_back_grad(b, 0), 2 * share(b));
 }
 
-/* g / std; nothing flows where std is 0 */
+/* g / std; the gradient is 0 where std is 0 */
 static enum ql_status std_backward(struct ql_back *b)
 {
 	struct ql_tensor *y = ql_back_out(b, 0), *g = ql_back_grad(b, 0), *zero = ql_back_number(b, 0, g);
 	struct ql_tensor *some = ql_back_run(b, &ql_op_ne, y, zero);
 
-	return give_deviations(b, ql_back_run3(b, &ql_op_where, some, ql_back_run(b, &ql_op_div, g, y), zero), share(b));
+	return give_deviations(
+		b, ql_back_run3(b, &ql_op_where, some, ql_back_run(b, &ql_op_div, g, y), zero), share(b));
 }
 
 const struct ql_op ql_op_var = {
@@ -146,7 +145,7 @@ const struct ql_op ql_op_var = {
 			"divided by n - 1, or by n with unbiased=false. Integers give float32; computed in float64. "
 			"Where n - 1 is 0 it is nan.",
 		.example = "print(tensor{1,2,3,4}:var():item())  --> 1.6667\n"
-			"print(tensor{1,2,3,4}:var{unbiased=false}:item())  --> 1.25",
+			   "print(tensor{1,2,3,4}:var{unbiased=false}:item())  --> 1.25",
 		.attrs = var_attrs},
 	.arity_min = 1,
 	.arity_max = 1,

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "quant/quantize.h"
+#include "quant/ranges/quantize.h"
+#include "tensor/codec.h"
 #include "tensor/io/format.h"
 
 #define MEMORY ((size_t)64 << 20) /* a file may honestly declare as much as deflate can make of it */

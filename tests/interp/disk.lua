@@ -6,7 +6,7 @@ local internal = debug.getregistry()['quoll.internal']
 local program = io.popen('readlink /proc/$PPID/exe'):read 'l'
 local folder = os.tmpname()
 os.execute(('rm %s && mkdir %s'):format(folder, folder))
-local clean <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. folder) end})
+local _ <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. folder) end})
 
 -- Runs the script in an empty file system of 1 MB, which is also the home; $Q is the program, `fill` leaves 0 bytes.
 local function within(script)
@@ -34,7 +34,7 @@ local function has(text, ...)
 		assert(to, ('no %q behind byte %d of: %s'):format(pattern, at, text))
 		at = to + 1
 	end
-	assert(not text:find 'prelude/', text)
+	assert(not text:find 'quoll/interp/', text)
 end
 
 describe('a file system that is read-only', function()

@@ -4,7 +4,7 @@
 local prompt = dofile 'tests/tools/prompt.lua'
 local session = prompt.session
 local internal = debug.getregistry()['quoll.internal']
-local habits = internal.import 'habits'
+local habits = internal.import 'interp/prelude/habits'
 
 local function says(lines, wanted)
 	local out = session(lines)
@@ -100,7 +100,7 @@ it('the answers that are code run', function()
 end)
 
 it('names of plotting and loading have answers, near ones too', function()
-	local suggest = debug.getregistry()['quoll.internal'].import 'habits'
+	local suggest = debug.getregistry()['quoll.internal'].import 'interp/prelude/habits'
 	assert(suggest.answer('plot', 'heatmap'):find 'plot.heat' and suggest.answer('data', 'DataLoader'):find 'data.loader')
 	local function hint(text)
 		local pipe = io.popen(('"/proc/$PPID/exe" -e %q 2>&1'):format(text))

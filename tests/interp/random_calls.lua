@@ -2,7 +2,7 @@
 -- Random wrong calls of everything that has documentation: each error is one line of valid UTF-8 without control characters, and none
 -- of Lua's own errors from inside of Quoll ("attempt to …", "bad argument", a line of the prelude) gets out.
 local internal = debug.getregistry()['quoll.internal']
-local index = internal.import 'help_index'
+local titles = internal.import 'interp/prelude/titles'
 
 -- What writes files, starts programs, measures for long, prints, or changes the process.
 local SKIP = {}
@@ -12,7 +12,7 @@ jupyter.display jupyter.update jupyter.clear graph:print module:fit module:evalu
 	SKIP[title] = true
 end
 local list = {}
-index.each_member(function(title, f)
+titles.each_member(function(title, f)
 	if type(f) == 'function' and not SKIP[title] then list[#list + 1] = {title = title, f = f} end
 end)
 table.sort(list, function(a, b) return a.title < b.title end)
@@ -33,7 +33,7 @@ local values = {x, tensor.ones(2, 2, 2), 'a\nb\27]0;evil\7', {1, 2}, {axis = 1},
 	x:quantize 'int8', set, '\u{e9}\xff' .. ('\u{fc}'):rep(60), {['a\nb'] = 1}, optim.sgd(model), 1 << 40, data.loader(set, {batch = 1})}
 
 local function trouble(text)
-	return text:find '%c' and 'a control character' or not utf8.len(text) and 'no UTF-8' or text:find '^prelude/' and 'a line of the prelude' or
+	return text:find '%c' and 'a control character' or not utf8.len(text) and 'no UTF-8' or text:find '^quoll/' and 'a line of the prelude' or
 		text:find 'attempt to' and "Lua's own error" or text:find 'bad argument' and "Lua's own error"
 end
 

@@ -2,7 +2,7 @@
 -- The studies of scripts/ with --quick: they run, their results make sense, and a second run has nothing to do.
 local folder = os.tmpname()
 os.execute(('rm %s && mkdir %s'):format(folder, folder))
-local clean <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. folder) end})
+local _ <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. folder) end})
 
 -- Runs a study in the folder, with its results there.
 local function run(study, arguments)

@@ -3,8 +3,9 @@
 -- with an option that it does not have, and must refuse both by its own name. The names come from the walk of help_index, so
 -- a new function is tested without a line here; one with options better has valid arguments in `before`.
 local internal = debug.getregistry()['quoll.internal']
-local index = internal.import 'help_index'
-local module = internal.import 'module'
+local index = internal.import 'interp/help/help_index'
+local titles = internal.import 'interp/prelude/titles'
+local module = internal.import 'nn/base/module'
 
 local x, model = tensor.ones(2, 2), nn.Sequential{nn.Linear(2, 2)}
 local image = tensor.ones(1, 1, 4, 4)
@@ -16,7 +17,7 @@ for _, list in ipairs {tensor.ops(), nn.ops()} do
 end
 
 local members, all = {}, {}
-index.each_member(function(title, value)
+titles.each_member(function(title, value)
 	if type(value) == 'function' then
 		members[title] = value
 		all[#all + 1] = title
@@ -49,7 +50,7 @@ end
 local many = {}
 for i = 1, 12 do many[i] = junk end
 
--- Functions that check what they are given by themselves: what they do take, with one argument too many behind it.
+-- Functions that check what they are given by themselves: what they do take, followed by one argument too many.
 local own = {
 	['module:add'] = {model, 'name', nn.ReLU(), 3}, ['optimizer:lr'] = {optim.sgd({tensor{1, grad = true}}), 0.1, 3}, ['report:select'] = {report{{a = 1}}, {'a'}, {'b'}},
 	['quant.bytes'] = {{1, 2}, 'int8', junk},
@@ -69,7 +70,7 @@ describe('an argument too many', function()
 				local operands = {}
 				for i = 1, math.min(op.arity_max, 8) do operands[i] = x end
 				if op.list_in then operands = {{x, x}} end
-				for i = 1, 12 do operands[#operands + 1] = junk end
+				for _ = 1, 12 do operands[#operands + 1] = junk end
 				message_of(title, table.unpack(operands))
 			elseif own[title] then
 				message_of(title, table.unpack(own[title]))
@@ -165,6 +166,33 @@ describe('an option that does not exist', function()
 	end
 end)
 
+-- Lists: what stands beside the items by name would be dropped.
+it('lists refuse fields by name', function()
+	local r, m = report {{a = 1, b = 2}}, nn.Linear(2, 2)
+	local function refused(f, ...)
+		local good, message = pcall(f, ...)
+		assert(not good and message:find "wanted a list.*, got a field 'nosuch' beside it" and not message:find '\n', message)
+	end
+	refused(tensor.cat, {x, x, nosuch = 1})
+	refused(tensor.stack, {x, x, nosuch = 1}, {axis = 1})
+	refused(x.sum, x, {axis = {1, nosuch = 1}})
+	refused(function() return x[{1, nosuch = 1}] end)
+	refused(quant.spec, {bits = {8, 4, nosuch = 1}, axis = 1})
+	refused(quant.compare, x, {'int8', nosuch = 1})
+	refused(quant.compare, x, {nosuch = {'int8'}})
+	refused(quant.search, m, {data = {{x, x}}, choices = {'int8', nosuch = 'int4'}, metric = 'loss', drop = 1})
+	refused(bench.compare, x, {'int8', nosuch = 1})
+	refused(bench.matmul, {sizes = {8, nosuch = 1}})
+	refused(bench.ops, {sizes = {8, nosuch = 1}})
+	refused(report, {{a = 1}, columns = {'a', nosuch = 1}})
+	refused(r.group, r, {nosuch = 'a'})
+	refused(r.group, r, 'a', {b = {'mean', nosuch = 'max'}})
+	refused(r.pivot, r, {rows = {'a', nosuch = 1}, columns = 'b', values = 'b'})
+	refused(r.sort, r, {'a', nosuch = true})
+	refused(plot.line, {{1, 2, 3, nosuch = 'a'}})
+	refused(plot.line, {{1, 2, 3}, {1, 2, 3, nosuch = 'a'}})
+end)
+
 -- What a module's call, the constructors and some methods take as PyTorch does.
 print(nn.LeakyReLU(0.1)(tensor{-1}))                              --> float32(1)  -0.1000
 print(nn.Conv2d(3, 4, 3, 2)(tensor.ones(1, 3, 7, 7)):size())      --> 1 4 3 3
@@ -175,3 +203,106 @@ print(#nn.Linear(3, 4, false):parameters())                       --> 1
 print(nn.Dropout(0.5):train(false)(tensor.ones(4)))               --> float32(4)  1 1 1 1
 print(optim.sgd({tensor{1, grad = true}}, 0.25):lr())             --> 0.25
 print(x:size(1, nil), pcall(x.size, x, 1, 2))                     --> 2 false size: wanted no argument 3, got number 2
+
+-- Values that stand where nothing is read: behind a list, in a list, in a file's options, in a batch.
+local function refuses(wanted, ...)
+	local ok, message = pcall(...)
+	message = tostring(message):gsub('^%S+:%d+: ', '')
+	assert(not ok and message:find(wanted, 1, true), (ok and 'was accepted: ' or 'message: ') .. message)
+end
+
+it('lists hold items only', function()
+	refuses("tensor: wanted no argument 2, got table; options stand in the list", tensor, {1, 2}, {dtype = 'int8'})
+	refuses('tensor: wanted no argument 2, got string int8', tensor, {1, 2}, 'int8')
+	refuses('tensor: wanted no argument 3, got number 3', tensor, 1, nil, 3)
+	refuses("tensor: wanted a list of numbers, got a field 5 beside it", tensor, {1, 2, [5] = 3})
+	refuses("tensor: wanted a list of numbers, got a field 'dtype' beside it", tensor, {{1, 2, dtype = 'int8'}, {1, 2}})
+	refuses("tensor: wanted a list of numbers, got a field 0 beside it", tensor, {[0] = 1, 2})
+	refuses('tensor: level 2: wanted lists of 0 items each', tensor, {{}, {5}})
+	refuses('tensor: values: wanted them as items', tensor, {values = 3})
+	for _ = 1, 10 do refuses("cat: wanted a list of tensors, options in a table behind it, got a field 'axis' beside it", tensor.cat, {x, x, keep = 1, axis = 1, foo = 3}) end
+	refuses("stack: wanted a list of tensors, options in a table behind it, got a field 4 beside it", tensor.stack, {x, x, [4] = x})
+	print(tensor({1, 2}, nil), tensor(3), tensor{{}, {}}, tensor.cat({x, x}, {axis = 1}):size(1)) --> float32(2)  1  2 3 float32(2, 0) 4
+	local lazy = setmetatable({}, {__len = function() return 2 end, __index = function(_, i) return i end})
+	print(tensor(lazy)) --> float32(2)  1  2
+end)
+
+it('options of another file format', function()
+	local file = os.tmpname()
+	for _, format in ipairs {'npy', 'png', 'safetensors'} do
+		local value = format == 'safetensors' and {a = x} or x:to 'uint8'
+		refuses('compress: wanted a name that ends in .npz, got .' .. format, tensor.save, file .. '.' .. format, value, {compress = true})
+		assert(not io.open(file .. '.' .. format))
+		tensor.save(file .. '.' .. format, value, {compress = false})
+		os.remove(file .. '.' .. format)
+	end
+end)
+
+it('batches and inputs', function()
+	local y = tensor{1, 2, dtype = 'int64'}
+	local quiet = {log = false}
+	for _, f in ipairs {model.fit, model.evaluate, model.calibrate} do
+		refuses('data: item 1: wanted a batch {x, y}, got one with a field 3', f, model, {{x, y, 3}}, quiet)
+		refuses('data: item 2: wanted a batch {x, y}, got 5', f, model, {{x, y}, 5, {x, y}}, quiet)
+		refuses('data: item 2: wanted a batch {x, y}, got nil', f, model, {{x, y}, nil, {x, y}}, quiet)
+		refuses('data: item 2: wanted a batch {x, y}, got one without x', f, model, {{x, y}, {nil, y}}, quiet)
+	end
+	refuses('run: inputs: wanted no 2, got one', traced.run, traced, {x, x})
+	refuses("run: inputs: wanted no 'mask', got one", traced.run, traced, {x, mask = x})
+	for _, bad in ipairs {3, 'sgd', {lr = 0.1}, {}} do refuses('fit: opt: wanted an optimizer, as in optim.sgd', model.fit, model, {{x, y}}, {opt = bad}) end
+	refuses('fit: loss: wanted a tensor of one element, got 3', model.fit, model, {{x, y}}, {loss = function() return 3 end, log = false})
+end)
+
+it('words and flags', function()
+	refuses("memory: wanted 'reset' or nothing, got 'rest'", tensor.memory, 'rest')
+	for _, f in ipairs {tensor.memory, quant.fallback} do refuses('wanted a text, got table', f, {nosuch = 1}) end
+	refuses('ledger: wanted true or false, got table', quant.ledger, {nosuch = 1})
+	refuses("log: wanted 'reset' or nothing, got 'rest'", quant.log, 'rest')
+end)
+
+it('m:to takes floats and devices, and changes nothing otherwise', function()
+	for _, name in ipairs {'int8', 'uint8', 'int32', 'bool', 'int4', 'binary'} do
+		local m = nn.Linear(2, 2)
+		refuses(("to: wanted a float dtype or a device, got '%s'; m:quantize gives a model with codes"):format(name), m.to, m, name)
+		assert(m.weight:dtype() == 'float32' and m.bias:dtype() == 'float32')
+	end
+	refuses("wanted the name of a dtype or device, got 'nosuch'", nn.ReLU().to, nn.ReLU(), 'nosuch')
+	for _, name in ipairs {'float16', 'bfloat16', 'float64', 'float32'} do assert(nn.Linear(2, 2):to(name).weight:dtype() == name) end
+	assert(nn.Linear(2, 2):to('cpu').weight:dtype() == 'float32')
+end)
+
+it('a table of options serves more than one call', function()
+	local y = tensor{1, 2, dtype = 'int64'}
+	local options = {log = false}
+	for _ = 1, 2 do
+		local m = nn.Linear(2, 2)
+		local was = m.weight:detach():clone()
+		m:fit({{x, y}}, options)
+		assert(m.weight:detach():error(was).max > 0)
+		assert(next(options) == 'log' and next(options, 'log') == nil)
+	end
+end)
+
+it('nn.Sequential of arguments', function()
+	refuses('Sequential: wanted a list, as in nn.Sequential{module, module, …}, got ReLU', nn.Sequential, nn.ReLU(), nn.ReLU())
+	refuses('Sequential: wanted no argument 2, got ReLU', nn.Sequential, {nn.ReLU()}, nn.ReLU())
+end)
+
+it('items behind a gap and fields in lists', function()
+	local relu = nn.ReLU
+	refuses('Sequential: item 2: wanted no gap in the list, got none', nn.Sequential, {relu(), nil, relu()})
+	refuses('Sequential: item 2: wanted no gap in the list, got none', nn.Sequential, {relu(), [3] = relu()})
+	refuses('Sequential: item 3: wanted no gap in the list, got none', nn.Sequential, {relu(), relu(), nil, relu(), nil})
+	refuses('module: item 1: wanted no gap in the list, got none', nn.module, function() end, {[2] = relu()})
+	refuses('report: item 2: wanted no gap in the list, got none', report, {{a = 1}, [3] = {a = 2}})
+	local p = tensor{1, grad = true}
+	refuses("sgd: wanted a list, got a field 'b' beside it", optim.sgd, {p, b = tensor{1, grad = true}})
+	refuses('sgd: item 2: wanted no gap in the list, got none', optim.sgd, {p, nil, p})
+	refuses("compare: specs: wanted a list, got a field 'a' beside it", quant.compare, x, {'int8', a = 'int4'})
+	refuses("trace: wanted a list, got a field 'mask' beside it", graph.trace, model, {x, mask = x})
+	refuses("view: wanted a list of integers, got a field 4 beside it", x.view, x, {2, 2, [4] = 1})
+	refuses("index: wanted a list of two ends, got a field 'step' beside it", function() return x[{1, {1, 2, step = 2}}] end)
+	refuses("index: wanted a list of indices, got a field 4 beside it", function() return x[{1, 1, [4] = 1}] end)
+	refuses("plot: wanted a list of numbers, options beside the data, got a field 'title' beside it", plot.line, {1, 2}, {title = 'a'}, {title = 'b'})
+	print(#plot.line{{1, 2}, vlines = {a = 1}, hlines = {1, 2}}:text() > 0, #nn.Sequential{relu(), relu()}) --> true 2
+end)

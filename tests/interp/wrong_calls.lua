@@ -99,3 +99,14 @@ os.remove(file)
 os.remove(file .. '.npy')
 os.remove(file .. '.safetensors')
 print(#wrong >= 40, x:sum():item())  --> true 21.0
+
+it('what an operator or an index in brackets refuses names its line', function()
+	for line, code in pairs {
+		['code:1: maskedselect: wanted a bool mask of shape (3), got bool(4)'] = 'return tensor.ones(3)[tensor.ones(4):gt(0)]',
+		['code:2: maskedassign: wanted a bool mask of shape (3), got bool(4)'] = 'local x = tensor.ones(3)\nx[tensor.ones(4):gt(0)] = 1',
+		['code:2: bnot: operand 1: wanted plain integers or bool, got float32(1)'] = 'local x = tensor{1}\nlocal y = ~x',
+	} do
+		local ok, message = pcall(assert(load(code, '=code')))
+		assert(not ok and message == line, message)
+	end
+end)

@@ -95,7 +95,7 @@ for equation, s in pairs {['ij->ji'] = {2, 3}, ['ij->'] = {2, 3}, ['ii'] = {3, 3
 end
 
 -- Reductions: all, one axis, several, kept.
-local function reductions(name, option, ...)
+local function reductions(name, option)
 	for _, axes in ipairs {{}, {axis=1}, {axis=-1, keep=true}, {axis={1, 3}}, {axis={2, 3}, keep=true}} do
 		local all = {}
 		for k, v in pairs(option or {}) do all[k] = v end

@@ -7,7 +7,7 @@ if not found then
 	skip('real input: no data folder (QUOLL_DATA, ./data)')
 	return
 end
-local folder = debug.getinfo(1, 'S').source:match '^@(.*)tests/nn/' or ''
+local folder = debug.getinfo(1, 'S').source:match '^@(.*)tests/' or ''
 local test = data.cifar10 {split='test'}
 
 -- Rows of the logits of a network in expected.json.

@@ -29,8 +29,9 @@ struct layer {
 
 static void open_layer(struct ql_ctx *ctx, struct layer *l)
 {
-	*l = (struct layer){.in = {make(ctx, 3, 3, 4, 5), make(ctx, 2, 3, 6, 0), make(ctx, 2, 3, 6, 0),
-				    make(ctx, 2, 24, 5, 0), make(ctx, 2, 24, 6, 0), make(ctx, 1, 24, 0, 0), make(ctx, 1, 24, 0, 0)}};
+	*l = (struct layer){
+		.in = {make(ctx, 3, 3, 4, 5), make(ctx, 2, 3, 6, 0), make(ctx, 2, 3, 6, 0), make(ctx, 2, 24, 5, 0),
+			make(ctx, 2, 24, 6, 0), make(ctx, 1, 24, 0, 0), make(ctx, 1, 24, 0, 0)}};
 	for (int i = 0; i < 7; i++)
 		CHECK(ql_tape_leaf(ctx, l->in[i]) == QL_OK, "%s", ctx->err);
 }
@@ -126,7 +127,8 @@ static void test_step(struct ql_ctx *ctx)
 	CASE("a state of the wrong shape");
 	ql_tensor_release(ctx, t.state[1]);
 	t.state[1] = make(ctx, 2, 50, 40, 0);
-	CHECK(ql_adam_step(ctx, 1, &t, &o) == QL_ERR_SHAPE && strstr(ctx->err, "adam: state: wanted a dense float32(40, 50)"),
+	CHECK(ql_adam_step(ctx, 1, &t, &o) == QL_ERR_SHAPE &&
+			strstr(ctx->err, "adam: state: wanted a dense float32(40, 50)"),
 		"%s", ctx->err);
 	ql_tensor_release(ctx, t.value);
 	ql_tensor_release(ctx, t.gradient);

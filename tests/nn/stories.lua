@@ -7,7 +7,7 @@ if not file then
 	skip('real input: no data folder (QUOLL_DATA, ./data)')
 	return
 end
-local folder = debug.getinfo(1, 'S').source:match '^@(.*)tests/nn/' or ''
+local folder = debug.getinfo(1, 'S').source:match '^@(.*)tests/' or ''
 local m, texts, batches = nn.llama(file), dofile(folder .. 'tests/golden/stories_ids.lua'), {}
 for i, ids in ipairs(texts) do
 	local n = ids:size(1) - 1
@@ -70,4 +70,4 @@ end)
 local pipe = io.popen(('"/proc/$PPID/exe" %sscripts/stories.lua 2>&1'):format(folder))
 local text = pipe:read 'a'
 pipe:close()
-assert(text:find 'float32 +3.506 ' and text:find 'int8/1 +3.50' and text:find 'int4:32 +4%.%d+ ', text)
+assert(text:find 'float32 +3.506 ' and text:find 'int8/1 +3.50' and text:find 'int4:32 +4%.%d+ ' and text:find 'dynamic +3.5', text)

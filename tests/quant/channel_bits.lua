@@ -213,7 +213,7 @@ it('is a spec with its list', function()
 		return h.lo, h.hi
 	end}
 	o:update(x[{{1, 3}}]):params()
-	o = nil
+	o = nil -- luacheck: ignore 311
 	collectgarbage()
 	collectgarbage()
 	assert(s.bits[3] == 2)
@@ -229,7 +229,7 @@ print(refused{bits = {8, 0 / 0}, axis = 1})  --> ...wanted 2 to 16 for every cha
 print(refused{bits = {8, 'x'}, axis = 1})  --> ...bits: wanted whole numbers in the list, got string
 print(refused{bits = tensor{{8, 4}}, axis = 1})  --> ...plain tensor of one dimension...
 print(refused{bits = {8, 4}, axis = 1, dtype = 'int4'})  --> ...bits: wanted 2 to 4 for int4, got 8
-print(refused{bits = {8, 4}, axis = 1, scheme = 'log'})  --> ...bits: wanted one number with the scheme log, got a list
+print(refused{bits = {8, 4}, axis = 1, scheme = 'log'})  --> ...bits: wanted one number with the scheme log, whose powers are those of one number of bits, got a list...
 print(refused{bits = {8, 4}, axis = 1, dtype = 'float16'})  --> ...nothing beside the dtype float16...
 x:quantize{bits = {8, 4}, axis = 1}  --> error: bits: wanted a number for each of the 7 channels of axis 1, got 2
 x:quantize{bits = BITS, axis = 1, dtype = 'uint8', scale = 1, zero_point = 200}  --> error: zero_point: wanted 0 to 15 for channel 2

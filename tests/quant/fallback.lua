@@ -22,15 +22,13 @@ local mask = tensor{{true, false, true, true}, {false, true, false, true}, {true
 local positions = tensor({{1, 2, 3, 4}, {4, 3, 2, 1}, {1, 1, 2, 2}, {2, 3, 4, 1}, dtype = 'int64'})
 local arguments = {
 	clamp = {-1, 1}, leakyrelu = {0.1}, maskedselect = {mask}, maskedassign = {mask, 2.5}, quantile = {0.25}, topk = {2},
-	gather = {2, positions}, scatter = {2, positions, x}, where = {}, tile = {2, 1}, pad = {1}, resize = {3}, flip = {1}, norm = {2},
+	gather = {2, positions}, scatter = {2, positions, x}, tile = {2, 1}, pad = {1}, resize = {3}, flip = {1}, norm = {2},
 	cumsum = {{axis = 1}}, conv2d = 'images', maxpool2d = 'images', avgpool2d = 'images', fake = {'int4'},
 	embedding = 'skip', lsq = 'skip', -- a table of rows and a scale: see their own tests
 	dot = 'vectors', einsum = 'skip', onehot = 'skip', where = 'skip',
 }
 -- Wants integers or bools by its nature: a decoded operand is refused, and so is a quantized one.
 local refuses = {band = true, bor = true, bxor = true, shl = true, shr = true, bnot = true, onehot = true, maskedassign = false}
-
-local function results(...) return select('#', ...), {...} end
 
 local function equal(a, b)
 	if type(a) ~= 'userdata' then return a == b end

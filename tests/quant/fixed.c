@@ -2,7 +2,7 @@
  * Requantization in fixed point: a published vector, others from TensorFlow Lite's functions written down with Python's
  * unbounded integers, multipliers of chosen factors, and the ends.
  */
-#include "quant/fixed.h"
+#include "quant/integer/fixed.h"
 
 #include <math.h>
 
@@ -105,8 +105,10 @@ static void ends(void)
 					int32_t a = ql_fixed_code((enum ql_requant)rule, wide, sums[i - 1], m, &r);
 					int32_t b = ql_fixed_code((enum ql_requant)rule, wide, sums[i], m, &r);
 
-					CHECK(a <= b && a >= -123 && b <= 132, "%d %d %zu %zu: %d %d", rule, wide, f, i, a, b);
-					CHECK(factors[f] < 0x1p8 || i < 6 || b == 132, "%d %d %zu %zu: %d", rule, wide, f, i, b);
+					CHECK(a <= b && a >= -123 && b <= 132, "%d %d %zu %zu: %d %d", rule, wide, f, i,
+						a, b);
+					CHECK(factors[f] < 0x1p8 || i < 6 || b == 132, "%d %d %zu %zu: %d", rule, wide,
+						f, i, b);
 				}
 }
 

@@ -18,7 +18,7 @@ end)
 it('gives what quantize of all gives, for every kind and granularity', function()
 	tensor.seed(2)
 	local batches = {tensor.randn(3, 400), tensor.randn(3, 400) * 2, tensor.randn(3, 400) + 1}
-	for _, kind in ipairs {'minmax', 'percentile', 'mse'} do
+	for _, kind in ipairs {'minmax', 'percentile', 'entropy', 'mse'} do
 		for _, s in ipairs {'int8', 'uint8', 'uint4', 'int8/1', 'uint8/1', 'int4/-2'} do
 			local o = quant.observer(s .. '@' .. kind)
 			for _, x in ipairs(batches) do o:update(x) end

@@ -24,8 +24,8 @@ local function all(text, pattern)
 	end
 	return count
 end
-local ORDERED, FUSED = hw.force() ~= 'ref' and hw.kernels():where{family='gemm_f32', kernel='ordered_avx2'}[1].here and 'ordered' or 'ref', nil
-FUSED = ORDERED == 'ref' and '_ref$' or '^gemm_f32_avx[25]'
+local ORDERED = hw.force() ~= 'ref' and hw.kernels():where{family='gemm_f32', kernel='ordered_avx2'}[1].here and 'ordered' or 'ref'
+local FUSED = ORDERED == 'ref' and '_ref$' or '^gemm_f32_avx[25]'
 
 it('in modules and graphs of the modes dynamic and static, not in others', function()
 	m:calibrate({{x, x}}, {log=false})
@@ -99,7 +99,7 @@ it('gives the same bits under every kernel and number of threads', function()
 		end
 	end
 	local before, threads = hw.force(), tensor.threads()
-	local restore <close> = setmetatable({}, {__close=function() hw.force(before) tensor.threads(threads) end})
+	local _ <close> = setmetatable({}, {__close=function() hw.force(before) tensor.threads(threads) end})
 	for _, case in ipairs(cases) do case.y = case.f(case.x) end
 	for _, level in ipairs {'ref', 'avx2', 'avxvnni', 'avx512vnni', 'native'} do
 		for n = 1, 2 do

@@ -52,7 +52,7 @@ it('takes memory at the second product only, by few rows only, and gives it back
 	local view = w[{{1, 128}}]
 	for _ = 1, 3 do one:linear(view) end
 	assert(now() - before > panels + 128 * 512) -- a view has its own
-	w, view = nil, nil
+	w, view = nil, nil -- luacheck: ignore 311
 	assert(before - now() >= 256 * 512) -- panels and weight are gone
 end)
 

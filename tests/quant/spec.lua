@@ -71,8 +71,23 @@ it('keeps explicit tensors, whatever becomes of the table', function()
 	collectgarbage()
 	collectgarbage()
 	local again = quant.spec(s)
-	s = nil
+	s = nil -- luacheck: ignore 311
 	collectgarbage()
 	local _ = tensor.full{3, value = 7}
 	assert(again.scale[2]:item() == 0.5 and tensor.ones(3, 2):quantize(again):codes():eq(2):all():item())
 end)
+
+-- what codes can do
+local function abilities(text)
+	local s = quant.spec(text)
+	print(s.affine, s.monotone, s.zero_code, s.offset, s.min, s.max)
+end
+abilities 'int8'                           --> true true true false -127 127
+abilities 'int8 scale=0.5'                 --> true true true false -128 127
+abilities 'uint8'                          --> true true true true 0 255
+abilities 'uint8 symmetric'                --> true true true false 1 255
+abilities 'int8 log'                       --> false true true false -127 127
+abilities 'uint4 log bits=3'               --> false true true false 0 7
+abilities 'binary'                         --> true true false false -1 1
+abilities 'float16'                        --> false false false false nil nil
+print(quant.spec{bits = {8, 4}, axis = 1}.min)  --> -127

@@ -6,7 +6,7 @@ if not codes or not float then
 	skip('real input: no data folder (QUOLL_DATA, ./data)')
 	return
 end
-local folder = debug.getinfo(1, 'S').source:match '^@(.*)tests/quant/' or ''
+local folder = debug.getinfo(1, 'S').source:match '^@(.*)tests/' or ''
 local m, names = dofile(folder .. 'tutorials/models/resnet8.lua')
 m:load(float, {rename=names}):eval()
 local theirs = tensor.load(codes)

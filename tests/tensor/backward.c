@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "tensor/back.h"
+#include "tensor/autograd/back.h"
 #include "tensor/ops/ops.h"
 #include "tests/check.h"
 
@@ -24,8 +24,13 @@ static enum ql_status trap_backward(struct ql_back *b)
 	return ql_backward_same(b);
 }
 
-static const struct ql_op trap = {.doc = {.name = "trap"}, .arity_min = 1, .arity_max = 1, .flags = QL_NATIVE,
-	.eval = trap_eval, .allocates = true, .backward = trap_backward};
+static const struct ql_op trap = {.doc = {.name = "trap"},
+	.arity_min = 1,
+	.arity_max = 1,
+	.flags = QL_NATIVE,
+	.eval = trap_eval,
+	.allocates = true,
+	.backward = trap_backward};
 
 static struct ql_tensor *leaf(struct ql_ctx *ctx, float value)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "quant/schemes/affine.h"
+#include "tensor/codec.h"
 #include "tensor/cpu.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/view.h"
@@ -24,8 +25,7 @@ static uint32_t draw(void)
 
 static float draw_value(void)
 {
-	static const float special[] = {
-		0, -0.0f, 0.5f, 1.5f, -2.5f, NAN, INFINITY, -INFINITY, 3.4e38f, 1e-40f};
+	static const float special[] = {0, -0.0f, 0.5f, 1.5f, -2.5f, NAN, INFINITY, -INFINITY, 3.4e38f, 1e-40f};
 
 	if (draw() % 6 == 0)
 		return special[draw() % 10];
@@ -112,8 +112,7 @@ static int32_t expected_code(const struct ql_tensor *t, int64_t s, float x)
 	return v <= (float)(c->lo - zero) ? c->lo : v >= (float)(c->hi - zero) ? c->hi : (int32_t)v + zero;
 }
 
-static void check_tensor(
-	struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape, const struct grain *g)
+static void check_tensor(struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape, const struct grain *g)
 {
 	struct ql_tensor *x = NULL, *t = NULL, *y = NULL;
 	int64_t n, nan = 0, inf = 0, nans = 0, infs = 0;
@@ -143,12 +142,12 @@ static void check_tensor(
 		codes &= (int32_t)ql_tensor_at_f64(t, i) == code;
 		values &= ((float *)ql_tensor_data(y))[i] == value;
 	}
-	CHECK(codes, "%s, rank %d, axis %d, blocks of %d along %d: codes", ql_dtype_name(dtype), rank,
-		g->axis, g->block, g->block_axis);
-	CHECK(values, "%s, rank %d, axis %d, blocks of %d along %d: values", ql_dtype_name(dtype), rank,
-		g->axis, g->block, g->block_axis);
-	CHECK(nan == nans && inf == infs, "%lld NaN of %lld, %lld Inf of %lld", (long long)nan,
-		(long long)nans, (long long)inf, (long long)infs);
+	CHECK(codes, "%s, rank %d, axis %d, blocks of %d along %d: codes", ql_dtype_name(dtype), rank, g->axis,
+		g->block, g->block_axis);
+	CHECK(values, "%s, rank %d, axis %d, blocks of %d along %d: values", ql_dtype_name(dtype), rank, g->axis,
+		g->block, g->block_axis);
+	CHECK(nan == nans && inf == infs, "%lld NaN of %lld, %lld Inf of %lld", (long long)nan, (long long)nans,
+		(long long)inf, (long long)infs);
 	ql_tensor_release(ctx, x);
 	ql_tensor_release(ctx, t);
 	ql_tensor_release(ctx, y);
@@ -164,8 +163,7 @@ static void check_shape(struct ql_ctx *ctx, int rank, const int64_t *shape)
 		for (int axis = 0; axis < rank; axis++) {
 			check_tensor(ctx, dtypes[d], rank, shape, &(struct grain){axis, -1, 0});
 			for (size_t b = 0; b < sizeof(blocks) / sizeof(blocks[0]); b++)
-				check_tensor(
-					ctx, dtypes[d], rank, shape, &(struct grain){-1, axis, blocks[b]});
+				check_tensor(ctx, dtypes[d], rank, shape, &(struct grain){-1, axis, blocks[b]});
 		}
 	}
 }
@@ -173,8 +171,8 @@ static void check_shape(struct ql_ctx *ctx, int rank, const int64_t *shape)
 static const struct {
 	int rank;
 	int64_t shape[4];
-} shapes[] = {{0, {0}}, {1, {0}}, {1, {1}}, {1, {77}}, {2, {5, 13}}, {2, {3, 0}}, {2, {9, 640}},
-	{3, {3, 4, 10}}, {3, {2, 7, 33}}, {4, {2, 3, 5, 16}}, {1, {5000}}};
+} shapes[] = {{0, {0}}, {1, {0}}, {1, {1}}, {1, {77}}, {2, {5, 13}}, {2, {3, 0}}, {2, {9, 640}}, {3, {3, 4, 10}},
+	{3, {2, 7, 33}}, {4, {2, 3, 5, 16}}, {1, {5000}}};
 
 static void test_level(const char *level, int threads)
 {

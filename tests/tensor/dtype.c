@@ -19,10 +19,10 @@ static uint64_t draw(void)
 
 static double draw_real(int i)
 {
-	static const double special[] = {0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, 126.5, 127.5, 128.5, 254.5, 255.5, -128.5, -129.5,
-		32767.5, 65534.5, 65535.5, 2147483646.5, 2147483647.5, -2147483648.5, -2147483649.5, 0x1p51 + 0.5, 0x1p52 - 0.5,
-		0x1p52 + 1, 0x1p53, 0x1p62, 0x1p63, -0x1p63, 0x1p64, 1e300, -1e300, INFINITY, -INFINITY, NAN, 1e-310,
-		0.49999999999999994, 7.5, 6.5, -8.5};
+	static const double special[] = {0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, 126.5, 127.5, 128.5, 254.5, 255.5, -128.5,
+		-129.5, 32767.5, 65534.5, 65535.5, 2147483646.5, 2147483647.5, -2147483648.5, -2147483649.5,
+		0x1p51 + 0.5, 0x1p52 - 0.5, 0x1p52 + 1, 0x1p53, 0x1p62, 0x1p63, -0x1p63, 0x1p64, 1e300, -1e300,
+		INFINITY, -INFINITY, NAN, 1e-310, 0.49999999999999994, 7.5, 6.5, -8.5};
 	const int n = sizeof(special) / sizeof(special[0]);
 
 	if (i < n)
@@ -63,7 +63,8 @@ static void check_integer(const struct ql_dtype_info *d)
 	for (int i = 0; i < N; i++) {
 		int64_t neighbour, untouched = -1;
 
-		CHECK(got[i] == expected(d, x[i]), "%.17g: %lld, not %lld", x[i], (long long)got[i], (long long)expected(d, x[i]));
+		CHECK(got[i] == expected(d, x[i]), "%.17g: %lld, not %lld", x[i], (long long)got[i],
+			(long long)expected(d, x[i]));
 		CHECK(spread[i] == got[i], "%.17g: %lld with a stride", x[i], (long long)spread[i]);
 		d->to_i64(strided, i * STEP + 1, 1, 1, &neighbour);
 		d->from_i64(dense, i, 1, 1, &untouched);
@@ -73,8 +74,8 @@ static void check_integer(const struct ql_dtype_info *d)
 	d->from_f32(dense, 0, 1, N, f);
 	d->to_i64(dense, 0, 1, N, got);
 	for (int i = 0; i < N; i++)
-		CHECK(got[i] == expected(d, (double)f[i]), "float %.9g: %lld, not %lld", (double)f[i], (long long)got[i],
-			(long long)expected(d, (double)f[i]));
+		CHECK(got[i] == expected(d, (double)f[i]), "float %.9g: %lld, not %lld", (double)f[i],
+			(long long)got[i], (long long)expected(d, (double)f[i]));
 }
 
 static void check_wrap(const struct ql_dtype_info *d)
@@ -104,12 +105,15 @@ static void check_nearest(double x, uint16_t h, float (*back)(uint16_t), double 
 		return;
 	}
 	if (isfinite(below) && (h & 0x7fff) != 0)
-		CHECK(error < fabs(below - x) || (error == fabs(below - x) && !(h & 1)), "%a: %a, %a is as near", x, v, below);
+		CHECK(error < fabs(below - x) || (error == fabs(below - x) && !(h & 1)), "%a: %a, %a is as near", x, v,
+			below);
 	if (isfinite(above))
-		CHECK(error < fabs(above - x) || (error == fabs(above - x) && !(h & 1)), "%a: %a, %a is as near", x, v, above);
+		CHECK(error < fabs(above - x) || (error == fabs(above - x) && !(h & 1)), "%a: %a, %a is as near", x, v,
+			above);
 }
 
-static void check_half(unsigned dtype, float (*back)(uint16_t), uint16_t (*forth)(float), double largest, uint32_t exponent)
+static void check_half(
+	unsigned dtype, float (*back)(uint16_t), uint16_t (*forth)(float), double largest, uint32_t exponent)
 {
 	const struct ql_dtype_info *d = &ql_dtypes[dtype];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The drivers of tensor/gemm.h under every kernel level this CPU has and several thread counts: integer
+ * The drivers of tensor/gemm/gemm.h under every kernel level this CPU has and several thread counts: integer
  * products against plain 64-bit sums (any layout, zero points on both sides, sums beyond 32 bits), float32
  * against double; interrupts, failing allocations, sizes of 0.
  */
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tensor/cpu.h"
-#include "tensor/gemm.h"
+#include "tensor/gemm/gemm.h"
 #include "tensor/kernels/kernels.h"
 #include "tests/check.h"
 
@@ -53,8 +53,8 @@ static int64_t range_draw(int64_t lo, int64_t hi)
 }
 
 /* A matrix of `rows` x `columns` codes; `along` counts its zero points. */
-static struct operand operand_make(int type, int64_t rows, int64_t columns, int64_t along, enum layout layout,
-	enum zeros zeros, enum fill fill)
+static struct operand operand_make(
+	int type, int64_t rows, int64_t columns, int64_t along, enum layout layout, enum zeros zeros, enum fill fill)
 {
 	int bytes = type < 2 ? 1 : 2;
 	struct operand o = {.matrix = {.dtype = types[type].dtype}, .constant = fill != RANDOM};
@@ -92,14 +92,10 @@ static int64_t code_at(const struct ql_matrix_int *x, int64_t i, int64_t j)
 	int64_t at = i * x->row + j * x->column;
 
 	switch (x->dtype) {
-	case QL_int8:
-		return ((const int8_t *)x->data)[at];
-	case QL_uint8:
-		return ((const uint8_t *)x->data)[at];
-	case QL_int16:
-		return ((const int16_t *)x->data)[at];
-	default:
-		return ((const uint16_t *)x->data)[at];
+	case QL_int8: return ((const int8_t *)x->data)[at];
+	case QL_uint8: return ((const uint8_t *)x->data)[at];
+	case QL_int16: return ((const int16_t *)x->data)[at];
+	default: return ((const uint16_t *)x->data)[at];
 	}
 }
 
@@ -182,8 +178,8 @@ static void check_product(struct ql_ctx *ctx, gemm_fn *gemm, struct shape s, con
 	enum ql_status status = gemm(ctx, s.m, s.n, s.k, &a->matrix, &b->matrix, store, &r);
 
 	CHECK(status == QL_OK, "%s: %s", what, ctx->err);
-	CHECK(result_complete(&r), "%s: %lld x %lld x %lld: elements missing or given twice", what,
-		(long long)s.m, (long long)s.n, (long long)s.k);
+	CHECK(result_complete(&r), "%s: %lld x %lld x %lld: elements missing or given twice", what, (long long)s.m,
+		(long long)s.n, (long long)s.k);
 	for (int64_t i = 0; i < s.m; i++)
 		for (int64_t j = 0; j < s.n; j++) {
 			int64_t sum = oracle(a, b, s.k, i, j);
@@ -191,8 +187,8 @@ static void check_product(struct ql_ctx *ctx, gemm_fn *gemm, struct shape s, con
 			good &= r.sum[i * s.n + j] == sum;
 			fits &= sum == (int32_t)sum;
 		}
-	CHECK(good, "%s: %s, %d threads: %lld x %lld x %lld", what, ql_kernels_level(), ctx->threads,
-		(long long)s.m, (long long)s.n, (long long)s.k);
+	CHECK(good, "%s: %s, %d threads: %lld x %lld x %lld", what, ql_kernels_level(), ctx->threads, (long long)s.m,
+		(long long)s.n, (long long)s.k);
 	CHECK(fits || r.wide, "%s: a sum beyond 32 bits came as 32 bits", what);
 	result_free(&r);
 }
@@ -210,26 +206,23 @@ static void check_types(
 	operand_free(&b);
 }
 
-static const struct shape shapes[] = {{1, 1, 1}, {0, 5, 3}, {5, 0, 3}, {4, 6, 0}, {1, 64, 4}, {2, 3, 5},
-	{6, 64, 16}, {7, 65, 17}, {17, 1, 63}, {3, 17, 65}, {13, 127, 129}, {65, 33, 20}, {130, 70, 68},
-	{1, 10, 784}};
+static const struct shape shapes[] = {{1, 1, 1}, {0, 5, 3}, {5, 0, 3}, {4, 6, 0}, {1, 64, 4}, {2, 3, 5}, {6, 64, 16},
+	{7, 65, 17}, {17, 1, 63}, {3, 17, 65}, {13, 127, 129}, {65, 33, 20}, {130, 70, 68}, {1, 10, 784}};
 
 static void test_small(struct ql_ctx *ctx)
 {
 	for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
-		for (int variant = 0;
-			variant<90; variant += shapes[s].m * shapes[s].n * shapes[s].k> 10000 ? 11 : 1) {
-			check_types(ctx, ql_gemm_i8, variant & 1, variant >> 1 & 1, shapes[s], variant,
-				"gemm_i8");
-			check_types(ctx, ql_gemm_i16, variant & 3, variant >> 2 & 3, shapes[s], variant,
-				"gemm_i16");
+		for (int variant = 0; variant<90; variant += shapes[s].m * shapes[s].n * shapes[s].k> 10000 ? 11 : 1) {
+			check_types(ctx, ql_gemm_i8, variant & 1, variant >> 1 & 1, shapes[s], variant, "gemm_i8");
+			check_types(ctx, ql_gemm_i16, variant & 3, variant >> 2 & 3, shapes[s], variant, "gemm_i16");
 		}
 }
 
 /* A B that is read as it lies, memory ending with its last code; with and without the sums of its columns. */
 static void check_in_place(struct ql_ctx *ctx, struct shape s, int64_t gap, int ta, enum zeros za, enum zeros zb)
 {
-	struct operand a = operand_make(ta, s.m, s.k, s.m, ROWS, za, RANDOM), b = operand_make(0, s.k, s.n, s.n, COLUMNS, zb, RANDOM);
+	struct operand a = operand_make(ta, s.m, s.k, s.m, ROWS, za, RANDOM),
+		       b = operand_make(0, s.k, s.n, s.n, COLUMNS, zb, RANDOM);
 	int64_t bytes = (s.n - 1) * (s.k + gap) + s.k;
 	int32_t *sums = take((size_t)s.n * sizeof(*sums));
 
@@ -262,11 +255,14 @@ static void test_in_place(struct ql_ctx *ctx)
 	for (int i = 0; i < 8; i++)
 		for (int j = 0; j < 8; j++)
 			for (int l = 0; l < 8; l++)
-				check_in_place(ctx, (struct shape){rows[i], columns[j], depth[l]}, (i + j + l) % 3 * 31, (i + j) & 1,
-					(enum zeros)((i + l) % ZEROS), (enum zeros)((j + l) % ZEROS));
-	CHECK(!ql_gemm_i8_reads_b(65, 64, &(struct ql_matrix_int){.dtype = QL_int8, .row = 1, .column = 64}), "65 rows are few");
-	CHECK(!ql_gemm_i8_reads_b(1, 64, &(struct ql_matrix_int){.dtype = QL_uint8, .row = 1, .column = 64}), "uint8 is read as int8");
-	CHECK(!ql_gemm_i8_reads_b(1, 64, &(struct ql_matrix_int){.dtype = QL_int8, .row = 10, .column = 1}), "rows are read as lines");
+				check_in_place(ctx, (struct shape){rows[i], columns[j], depth[l]}, (i + j + l) % 3 * 31,
+					(i + j) & 1, (enum zeros)((i + l) % ZEROS), (enum zeros)((j + l) % ZEROS));
+	CHECK(!ql_gemm_i8_reads_b(65, 64, &(struct ql_matrix_int){.dtype = QL_int8, .row = 1, .column = 64}),
+		"65 rows are few");
+	CHECK(!ql_gemm_i8_reads_b(1, 64, &(struct ql_matrix_int){.dtype = QL_uint8, .row = 1, .column = 64}),
+		"uint8 is read as int8");
+	CHECK(!ql_gemm_i8_reads_b(1, 64, &(struct ql_matrix_int){.dtype = QL_int8, .row = 10, .column = 1}),
+		"rows are read as lines");
 }
 
 /* Sums as large as codes can make them: every code at one end, every zero point at the other. */
@@ -278,8 +274,8 @@ static void test_extreme(struct ql_ctx *ctx)
 		for (int t = 0; t < 64; t += depths[d] == 70000 ? 1 : 5) {
 			struct shape s = {2, 3, depths[d]};
 			enum layout l = (enum layout)(t % LAYOUTS);
-			struct operand a = operand_make(
-				t & 1, s.m, s.k, s.m, l, t & 2 ? EACH : NONE, t & 4 ? LOWEST : HIGHEST);
+			struct operand a =
+				operand_make(t & 1, s.m, s.k, s.m, l, t & 2 ? EACH : NONE, t & 4 ? LOWEST : HIGHEST);
 			struct operand b = operand_make(
 				t >> 3 & 1, s.k, s.n, s.n, l, t & 16 ? ONE : NONE, t & 32 ? LOWEST : HIGHEST);
 
@@ -290,8 +286,7 @@ static void test_extreme(struct ql_ctx *ctx)
 	for (int t = 0; t < 64; t += 3) {
 		struct shape s = {2, 3, 70000};
 		struct operand a = operand_make(t & 3, s.m, s.k, s.m, ROWS, EACH, t & 4 ? LOWEST : HIGHEST);
-		struct operand b =
-			operand_make(t >> 3 & 3, s.k, s.n, s.n, ROWS, EACH, t & 32 ? LOWEST : HIGHEST);
+		struct operand b = operand_make(t >> 3 & 3, s.k, s.n, s.n, ROWS, EACH, t & 32 ? LOWEST : HIGHEST);
 
 		check_product(ctx, ql_gemm_i16, s, &a, &b, "gemm_i16 extreme");
 		operand_free(&a);
@@ -311,8 +306,7 @@ static void test_far_zeros(struct ql_ctx *ctx)
 	b.zero[3] = 1000000;
 	check_product(ctx, ql_gemm_i8, s, &a, &b, "gemm_i8 far zeros");
 	a.zero[2] = INT32_MAX;
-	CHECK(ql_gemm_i8(ctx, s.m, s.n, s.k, &a.matrix, &b.matrix, store, NULL) == QL_ERR_ARGUMENT, "%s",
-		ctx->err);
+	CHECK(ql_gemm_i8(ctx, s.m, s.n, s.k, &a.matrix, &b.matrix, store, NULL) == QL_ERR_ARGUMENT, "%s", ctx->err);
 	operand_free(&a);
 	operand_free(&b);
 }
@@ -354,8 +348,7 @@ static void check_bits(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k)
 
 static void test_bits(struct ql_ctx *ctx)
 {
-	static const int64_t size[] = {0, 1, 5, 8, 17, 33},
-			     depth[] = {0, 1, 7, 8, 63, 64, 65, 127, 128, 1000, 70001};
+	static const int64_t size[] = {0, 1, 5, 8, 17, 33}, depth[] = {0, 1, 7, 8, 63, 64, 65, 127, 128, 1000, 70001};
 
 	for (size_t i = 0; i < sizeof(size) / sizeof(size[0]); i++)
 		for (size_t d = 0; d < sizeof(depth) / sizeof(depth[0]); d++)
@@ -364,8 +357,7 @@ static void test_bits(struct ql_ctx *ctx)
 
 /* ---- float32 ---- */
 
-static void check_f32(
-	struct ql_ctx *ctx, struct shape s, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col)
+static void check_f32(struct ql_ctx *ctx, struct shape s, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col)
 {
 	int64_t ldc = s.n + 3;
 	size_t na = (size_t)(s.m * a_row + s.k * a_col + 1), nb = (size_t)(s.k * b_row + s.n * b_col + 1);
@@ -378,15 +370,13 @@ static void check_f32(
 		b[i] = (float)draw() / 0x1p30f - 1;
 	for (int64_t i = 0; i < s.m * ldc; i++)
 		c[i] = 77;
-	CHECK(ql_gemm_f32(ctx, s.m, s.n, s.k, a, a_row, a_col, b, b_row, b_col, c, ldc) == QL_OK, "%s",
-		ctx->err);
+	CHECK(ql_gemm_f32(ctx, s.m, s.n, s.k, a, a_row, a_col, b, b_row, b_col, c, ldc) == QL_OK, "%s", ctx->err);
 	for (int64_t i = 0; i < s.m; i++) {
 		for (int64_t j = 0; j < s.n; j++) {
 			double sum = 0, size = 0;
 
 			for (int64_t l = 0; l < s.k; l++) {
-				double x =
-					(double)a[i * a_row + l * a_col] * (double)b[l * b_row + j * b_col];
+				double x = (double)a[i * a_row + l * a_col] * (double)b[l * b_row + j * b_col];
 
 				sum += x;
 				size += fabs(x);
@@ -396,8 +386,8 @@ static void check_f32(
 		good &= c[i * ldc + s.n] == 77;
 	}
 	CHECK(good, "gemm_f32: %s: %lld x %lld x %lld, strides %lld %lld %lld %lld", ql_gemm_f32_name(ctx),
-		(long long)s.m, (long long)s.n, (long long)s.k, (long long)a_row, (long long)a_col,
-		(long long)b_row, (long long)b_col);
+		(long long)s.m, (long long)s.n, (long long)s.k, (long long)a_row, (long long)a_col, (long long)b_row,
+		(long long)b_col);
 	free(a);
 	free(b);
 	free(c);
@@ -508,10 +498,8 @@ static void test_interrupt(struct ql_ctx *ctx)
 	struct ql_matrix_bits bits = {a.data, 8};
 
 	ctx->interrupted = 1;
-	CHECK(ql_gemm_i8(ctx, s.m, s.n, s.k, &a.matrix, &b.matrix, store, &r) == QL_ERR_INTERRUPTED,
-		"gemm_i8");
-	CHECK(ql_gemm_i16(ctx, s.m, s.n, s.k, &a.matrix, &b.matrix, store, &r) == QL_ERR_INTERRUPTED,
-		"gemm_i16");
+	CHECK(ql_gemm_i8(ctx, s.m, s.n, s.k, &a.matrix, &b.matrix, store, &r) == QL_ERR_INTERRUPTED, "gemm_i8");
+	CHECK(ql_gemm_i16(ctx, s.m, s.n, s.k, &a.matrix, &b.matrix, store, &r) == QL_ERR_INTERRUPTED, "gemm_i16");
 	CHECK(ql_gemm_b1(ctx, s.m, s.n, s.k, &bits, &bits, store, &r) == QL_ERR_INTERRUPTED, "gemm_b1");
 	memset(c, 0, 64 * 64 * 4);
 	CHECK(ql_gemm_f32(ctx, 4, 4, 4, c, 4, 1, c, 4, 1, c + 64, 4) == QL_ERR_INTERRUPTED, "gemm_f32");

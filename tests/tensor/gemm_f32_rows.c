@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/gemm.h"
+#include "tensor/gemm/gemm.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/scratch.h"
 #include "tests/check.h"
@@ -24,7 +24,8 @@ static void test_size(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, bool 
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	size_t bytes = (size_t)(m * (n + APART)) * sizeof(float) + 1;
-	float *a = malloc((size_t)(m * (k + APART)) * sizeof(float) + 1), *b = malloc((size_t)(k * n) * sizeof(float) + 1);
+	float *a = malloc((size_t)(m * (k + APART)) * sizeof(float) + 1),
+	      *b = malloc((size_t)(k * n) * sizeof(float) + 1);
 	float *c = malloc(bytes), *wanted = malloc(bytes);
 	int64_t row = transposed ? 1 : n, column = transposed ? k : 1;
 	struct ql_gemm_f32_panels panels;
@@ -36,7 +37,8 @@ static void test_size(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, bool 
 	CHECK(ql_gemm_f32_pack(ctx, n, k, b, row, column, &panels) == QL_OK, "%s", ctx->err);
 	ql_gemm_f32_rows(&panels, m, a, k + APART, c, n + APART);
 	CHECK(ql_gemm_f32(ctx, m, n, k, a, k + APART, 1, b, row, column, wanted, n + APART) == QL_OK, "%s", ctx->err);
-	CHECK(memcmp(c, wanted, bytes - 1) == 0, "m=%d n=%d k=%d %s", (int)m, (int)n, (int)k, transposed ? "transposed" : "");
+	CHECK(memcmp(c, wanted, bytes - 1) == 0, "m=%d n=%d k=%d %s", (int)m, (int)n, (int)k,
+		transposed ? "transposed" : "");
 	ql_scratch_release(ctx, mark);
 	free(a);
 	free(b);

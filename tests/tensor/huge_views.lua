@@ -48,3 +48,9 @@ for _, spec in ipairs{'int8', 'uint8', 'int4/1', 'int8/2', 'uint4:32', 'int16', 
 		assert(tostring(z):match '\n(.*)' == tostring(z:dequantize()):match '\n(.*)', tostring(spec))
 	end
 end
+
+-- what has no element, or several, is not copied to one without axes
+local single = tensor{7}:squeeze()
+print(refused(single, 'copy_', tensor.zeros(4, 0)))  --> copy_: wanted one element, got (4, 0)
+print(refused(single, 'copy_', tensor{1, 2}))  --> copy_: wanted one element, got (2)
+print(single:copy_(tensor{{5}}):item())  --> 5.0

@@ -52,10 +52,11 @@ static void test_every_item(void)
 				int64_t n = sizes[s], grain = grains[g];
 
 				memset((void *)done, 0, sizeof(done));
-				CHECK(ql_parallel_for(ctx, n, grain, INT64_MAX, count, &grain) == QL_OK, "%s", ctx->err);
+				CHECK(ql_parallel_for(ctx, n, grain, INT64_MAX, count, &grain) == QL_OK, "%s",
+					ctx->err);
 				for (int64_t i = 0; i < MOST; i++)
-					CHECK(done[i] == (i < n), "n %lld, grain %lld: item %lld %d times", (long long)n,
-						(long long)grain, (long long)i, done[i]);
+					CHECK(done[i] == (i < n), "n %lld, grain %lld: item %lld %d times",
+						(long long)n, (long long)grain, (long long)i, done[i]);
 			}
 		ql_ctx_free(ctx);
 	}
@@ -88,8 +89,8 @@ static void test_claims(void)
 	CHECK(ql_parallel_for(ctx, 100, 1, INT64_MAX, slow_first, ctx) == QL_OK, "%s", ctx->err);
 	for (int i = 0; i < 1024; i++)
 		sum += chunks[i];
-	CHECK(sum == 100 && chunks[held - 1] < 100 && afterwards < 10, "%d chunks, %d on the thread, %d of them late", sum,
-		chunks[held - 1], afterwards);
+	CHECK(sum == 100 && chunks[held - 1] < 100 && afterwards < 10, "%d chunks, %d on the thread, %d of them late",
+		sum, chunks[held - 1], afterwards);
 
 	CASE("little work runs on the calling thread");
 	memset((void *)chunks, 0, sizeof(chunks));

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "quant/quantize.h"
+#include "quant/ranges/quantize.h"
 #include "tensor/assign.h"
 #include "tensor/cpu.h"
 #include "tensor/kernels/kernels.h"
-#include "tensor/map.h"
+#include "tensor/loops/map.h"
 #include "tensor/ops/ops.h"
 #include "tensor/scratch.h"
 #include "tensor/view.h"
@@ -69,8 +69,7 @@ static void fill(struct ql_tensor *t)
 
 	need(ql_tensor_new(ctx, t->dtype, t->rank, t->shape, &c));
 	for (int64_t i = 0; i < ql_tensor_nelem(c); i++) {
-		int64_t row = c->rank ? c->shape[c->rank - 1] : 1,
-			pitch = c->rank > 1 ? c->stride[c->rank - 2] : row;
+		int64_t row = c->rank ? c->shape[c->rank - 1] : 1, pitch = c->rank > 1 ? c->stride[c->rank - 2] : row;
 		int64_t at = i / row * pitch + i % row, integer = draw_integer(d);
 		double real = draw_real();
 
@@ -142,8 +141,7 @@ static struct ql_tensor *view_of(enum form form, unsigned dtype, int rank, const
 
 /* ---- running and comparing ---- */
 
-static enum ql_status run(
-	const struct ql_op *op, struct ql_tensor **in, struct ql_tensor *into, struct ql_tensor **out)
+static enum ql_status run(const struct ql_op *op, struct ql_tensor **in, struct ql_tensor *into, struct ql_tensor **out)
 {
 	struct ql_call call = {.op = op, .in = in, .n_in = op->arity_max, .into = into};
 	enum ql_status status = ql_op_apply(ctx, &call);
@@ -187,8 +185,8 @@ static bool same(const struct ql_tensor *a, const struct ql_tensor *b)
 static void check_same(enum ql_status status, enum ql_status expected, const struct ql_op *op,
 	const struct ql_tensor *got, const struct ql_tensor *want, const char *what)
 {
-	CHECK(status == expected, "%s: status %d, of contiguous copies %d: %s", what, (int)status,
-		(int)expected, ctx->err);
+	CHECK(status == expected, "%s: status %d, of contiguous copies %d: %s", what, (int)status, (int)expected,
+		ctx->err);
 	CHECK(!status || refused_well(op), "%s: message '%s'", what, ctx->err);
 	CHECK(same(got, want), "%s: other elements", what);
 }
@@ -213,13 +211,10 @@ static void check_levels(
 
 /* The in-place form on a copy with the layout of the first operand: the result cast to its dtype, or refused
  * and left as it was. */
-static void check_in_place(
-	const struct ql_op *op, struct ql_tensor **in, enum form form, const struct ql_tensor *want)
+static void check_in_place(const struct ql_op *op, struct ql_tensor **in, enum form form, const struct ql_tensor *want)
 {
-	struct ql_tensor *target = view_of(form, in[0]->dtype, in[0]->rank, in[0]->shape), *before,
-	                 *cast = NULL, *got;
-	struct ql_tensor *operands[3] = {
-		target, op->arity_max > 1 ? in[1] : NULL, op->arity_max > 2 ? in[2] : NULL};
+	struct ql_tensor *target = view_of(form, in[0]->dtype, in[0]->rank, in[0]->shape), *before, *cast = NULL, *got;
+	struct ql_tensor *operands[3] = {target, op->arity_max > 1 ? in[1] : NULL, op->arity_max > 2 ? in[2] : NULL};
 	uint64_t version = target->storage->version;
 	enum ql_status status;
 
@@ -389,7 +384,8 @@ static void check_interrupted(void)
 	need(ql_tensor_clone(ctx, h, &before));
 	in[0] = h;
 	ctx->interrupted = 1;
-	CHECK(run(&ql_op_add, in, h, &got) == QL_ERR_INTERRUPTED && same(h, before), "in place with a cast: half written");
+	CHECK(run(&ql_op_add, in, h, &got) == QL_ERR_INTERRUPTED && same(h, before),
+		"in place with a cast: half written");
 	CHECK(ql_tensor_assign(ctx, "test", h, x) == QL_OK && !ctx->finishing, "assignment: not finished");
 	ctx->interrupted = 0;
 	ql_tensor_release(ctx, before);

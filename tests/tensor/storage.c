@@ -6,7 +6,8 @@
 
 static struct ql_derived_key key_of(const void *maker, int64_t offset)
 {
-	return (struct ql_derived_key){.maker = maker, .offset = offset, .stride = {1, 2}, .size = {3, 4}, .dtype = QL_int8};
+	return (struct ql_derived_key){
+		.maker = maker, .offset = offset, .stride = {1, 2}, .size = {3, 4}, .dtype = QL_int8};
 }
 
 static struct ql_derived *place(struct ql_ctx *ctx, struct ql_tensor *t, const void *maker, int64_t offset)

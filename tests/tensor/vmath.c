@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The float32 functions of tensor/vmath*.h against libm in double: every upper half of the 32 bits, with
+ * The float32 functions of tensor/vmath/ against libm in double: every upper half of the 32 bits, with
  * lower halves that differ from one to the next, so denormals, infinities, NaN and the limits of overflow are
  * among them. Errors are counted in units in the last place of the exact result (slopes: of 1). The variants of all
  * instruction sets must agree in every bit.
@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "tensor/cpu.h"
-#include "tensor/vmath_act.h"
-#include "tensor/vmath_arc.h"
-#include "tensor/vmath_log.h"
-#include "tensor/vmath_slope.h"
-#include "tensor/vmath_wide.h"
+#include "tensor/vmath/act.h"
+#include "tensor/vmath/arc.h"
+#include "tensor/vmath/log.h"
+#include "tensor/vmath/slope.h"
+#include "tensor/vmath/wide.h"
 #include "tests/check.h"
 
 #define ROW 1024 /* lower halves per upper half are ROW / 64 */
@@ -58,7 +58,8 @@ static double gelu_slope(double x)
 
 static double gelu_tanh_slope(double x)
 {
-	double z = 1.5957691216057307117 * (x + 0.044715 * x * x * x), inner = 1.5957691216057307117 * (1 + 0.134145 * x * x);
+	double z = 1.5957691216057307117 * (x + 0.044715 * x * x * x),
+	       inner = 1.5957691216057307117 * (1 + 0.134145 * x * x);
 
 	return fabs(x) > 50 ? (x > 0) : sigmoid(z) * (1 + x * sigmoid(-z) * inner);
 }
@@ -144,7 +145,7 @@ static const struct {
 	FUNCTIONS(X)
 #undef X
 #define X(name, reference, bound) {#name, rows_##name, reference, bound, true},
-	SLOPES(X)
+		SLOPES(X)
 #undef X
 };
 
@@ -201,19 +202,19 @@ static void check_function(size_t f, int variants)
 			for (int v = 1; v < variants; v++)
 				CHECK(!memcmp(&out[v][i], &out[0][i], sizeof(float)) ||
 						(isnan(out[0][i]) && isnan(out[v][i])),
-					"variant %d of x = %a: %a, not %a", v, (double)x[i],
-					(double)out[v][i], (double)out[0][i]);
+					"variant %d of x = %a: %a, not %a", v, (double)x[i], (double)out[v][i],
+					(double)out[0][i]);
 		}
 	}
-	CHECK(worst <= functions[f].bound, "%.3f units in the last place at %a, allowed are %.1f", worst,
-		(double)at, functions[f].bound);
+	CHECK(worst <= functions[f].bound, "%.3f units in the last place at %a, allowed are %.1f", worst, (double)at,
+		functions[f].bound);
 }
 
 /* Near whole quarter turns, where the reduction cancels most, and powers of any exponent. */
 static void check_wide(void)
 {
-	static const float close[] = {0x1.f37c8ap95f, 0x1.47d0fep34f, 0x1.32ede2p85f, 0x1.628d4cp40f, 0x1.13093p76f, 0x1.b08c4ap111f, 0x1p127f, 0x1.fffffep127f,
-		0x1p20f, 0x1.000002p20f};
+	static const float close[] = {0x1.f37c8ap95f, 0x1.47d0fep34f, 0x1.32ede2p85f, 0x1.628d4cp40f, 0x1.13093p76f,
+		0x1.b08c4ap111f, 0x1p127f, 0x1.fffffep127f, 0x1p20f, 0x1.000002p20f};
 	double worst_sin = 0, worst_far = 0, worst_log = 0, worst_pow = 0;
 	uint64_t state = 1;
 
@@ -233,9 +234,11 @@ static void check_wide(void)
 	for (int i = 0; i < 100000; i++) {
 		double x = ldexp(1 + 1e-5 * i, i % 3 == 0 ? 0 : i % 60 - 19), want = log(x);
 
-		worst_log = fmax(worst_log, fabs(ql_log_f64(x) - want) / (nextafter(fabs(want), INFINITY) - fabs(want)));
+		worst_log =
+			fmax(worst_log, fabs(ql_log_f64(x) - want) / (nextafter(fabs(want), INFINITY) - fabs(want)));
 	}
-	CHECK(worst_log <= 2 && isnan(ql_log_f64((double)NAN)), "log in double: %.3f units in the last place", worst_log);
+	CHECK(worst_log <= 2 && isnan(ql_log_f64((double)NAN)), "log in double: %.3f units in the last place",
+		worst_log);
 	for (int i = 0; i < 1000000; i++) {
 		float x, y;
 

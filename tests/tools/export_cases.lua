@@ -5,7 +5,7 @@ local exported = dofile 'tests/tools/exported.lua'
 local internal = debug.getregistry()['quoll.internal']
 local ROWS = 1000
 local cases, known = {}, {}
-for _, op in ipairs(internal.import 'graph_export'.exportable()) do known[op] = true end
+for _, op in ipairs(internal.import 'nn/export/export'.exportable()) do known[op] = true end
 
 local function add(name, f, x, o)
 	o = o or {}
@@ -177,16 +177,16 @@ if known.pow then add('pow of codes', function(_, a) return a:quantize(byte):pow
 ---------------------------------------------------------------- layers of language models
 
 local function heads(a, n) return a:view(a:size(1), 3, n, 4 // n):transpose(2, 3) end
-local steps = tensor.randn(ROWS, 3, 4)
-add('attention by heads', function(_, a) return nn.attention(heads(a, 2), heads(a * 2, 2), heads(a - 1, 2), {causal=true}) end, steps)
-add('rope of short rows', function(_, a) return nn.rope(a) end, steps)
+local short = tensor.randn(ROWS, 3, 4)
+add('attention by heads', function(_, a) return nn.attention(heads(a, 2), heads(a * 2, 2), heads(a - 1, 2), {causal=true}) end, short)
+add('rope of short rows', function(_, a) return nn.rope(a) end, short)
 local ids = tensor.randint {ROWS, 5, low=1, high=30}:to 'int32'
 add('embedding of given rows', graph.trace(nn.Sequential {nn.Embedding(30, 7)}, ids[{{1, 1}}]), ids)
 add('embedding in 4 bits', exported.quantized(nn.Sequential {nn.Embedding(30, 7)}, ids, {mode='weight_only', weight='int4:3'}), ids)
 for _, kind in ipairs {'LSTM', 'GRU', 'RNN'} do
 	local m = nn.Sequential {nn[kind](4, 5), nn.Linear(5, 3)}
-	add(kind .. ' of other sizes', graph.trace(m, steps[{{1, 1}}]), steps)
-	add(kind .. ' dynamic, of int8', exported.quantized(m, steps, {mode='dynamic', weight='int8/1', input='int8'}), steps, {single=true})
+	add(kind .. ' of other sizes', graph.trace(m, short[{{1, 1}}]), short)
+	add(kind .. ' dynamic, of int8', exported.quantized(m, short, {mode='dynamic', weight='int8/1', input='int8'}), short, {single=true})
 end
 
 ---------------------------------------------------------------- other types, indices, orders

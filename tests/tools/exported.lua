@@ -26,11 +26,36 @@ local function packed(t)
 	return table.concat(list)
 end
 
-local function run(command)
+-- The name of a folder that is not there yet.
+function exported.new_folder()
+	local folder = os.tmpname()
+	os.remove(folder)
+	return folder
+end
+
+function exported.text_of(file)
+	local f <close> = assert(io.open(file, 'rb'))
+	return f:read 'a'
+end
+
+function exported.put(file, text)
+	local f <close> = assert(io.open(file, 'wb'))
+	f:write(text)
+end
+
+-- Whether the command succeeds, and what it prints.
+function exported.run(command)
 	local pipe = io.popen(command .. ' 2>&1')
 	local output = pipe:read 'a'
-	return pipe:close(), output
+	return pipe:close() == true, output
 end
+
+-- f(…) is an error whose message has the text in it.
+function exported.refused(text, f, ...)
+	local good, message = pcall(f, ...)
+	assert(not good and message:find(text, 1, true), message)
+end
+local new_folder, text_of, put, run = exported.new_folder, exported.text_of, exported.put, exported.run
 
 -- The largest difference of two results in their bytes, as a share of the largest number.
 local function difference(got, want, format)
@@ -49,8 +74,7 @@ end
 
 function exported.check(name, g, x, o)
 	o = o or {}
-	local folder = os.tmpname()
-	os.remove(folder)
+	local folder = new_folder()
 	g:export {dir=folder, name='net', samples=x}
 	local inputs, results, format = {}, {}, nil
 	for i = 1, x:size(1) do
@@ -59,17 +83,14 @@ function exported.check(name, g, x, o)
 		inputs[i], results[i] = packed(one), packed(y)
 		format = FORMATS[y:dtype()]
 	end
-	local file = io.open(folder .. '/in', 'wb')
-	file:write(table.concat(inputs)):close()
+	put(folder .. '/in', table.concat(inputs))
 	for _, flags in ipairs(o.flags or {'CFLAGS=-O2'}) do
 		local good, output = run(("make -C %s -B net %s"):format(folder, flags))
 		assert(good, name .. ': ' .. output)
 		good, output = run(folder .. '/net --selftest')
 		assert(good and output:find '^%d+ passed, 0 failed', name .. ': ' .. flags .. ': ' .. output)
 		assert(run(('%s/net --run < %s/in > %s/out'):format(folder, folder, folder)))
-		file = io.open(folder .. '/out', 'rb')
-		local off = difference(file:read 'a', table.concat(results), format)
-		file:close()
+		local off = difference(text_of(folder .. '/out'), table.concat(results), format)
 		assert(off <= (o.tolerance or 0), ('%s: %s: off by %.3g'):format(name, flags, off))
 	end
 	os.execute('rm -r ' .. folder)
@@ -105,7 +126,8 @@ function exported.modes(name, x, cases)
 		options = options or {}
 		it(('%s %s%s%s: %d inputs'):format(name, mode, options.weight and ' ' .. options.weight or '',
 			options.rounding and ' ' .. options.rounding or '', rows), function()
-			local some, g = x:narrow(1, 1, rows), nil
+			local some = x:narrow(1, 1, rows)
+			local g
 			if mode == 'float' then
 				g = graph.trace(m:fuse(), x:narrow(1, 1, 1))
 			else
@@ -144,8 +166,7 @@ end
 
 -- The graphs of {name=, graph=, x=, tolerance=} as the variants of one program in a folder, with what g:run gives for each row of x.
 function exported.program(cases)
-	local folder, variants, samples = os.tmpname(), {}, {}
-	os.remove(folder)
+	local folder, variants, samples = new_folder(), {}, {}
 	for i, case in ipairs(cases) do variants['c' .. i], samples['c' .. i] = case.graph, case.x end
 	cases[1].graph:export {dir=folder, name='net', variants=variants, samples=samples}
 	local results = {}
@@ -162,8 +183,7 @@ end
 local function bytes_for(program, i, big)
 	local key = i .. (big and 'big' or '')
 	if not program.bytes[key] then
-		local file = io.open(('%s/in%s'):format(program.folder, key), 'wb')
-		file:write((bytes_of(program.cases[i].x, big))):close()
+		put(('%s/in%s'):format(program.folder, key), (bytes_of(program.cases[i].x, big)))
 		local wanted, format = bytes_of(program.results[i], big)
 		program.bytes[key] = {wanted = wanted, format = format}
 	end
@@ -182,9 +202,7 @@ function exported.differing(program, target)
 		local bytes, input = bytes_for(program, i, target.big)
 		good, output = run(('%s%s/net c%d --run < %s/%s > %s/out'):format(before, folder, i, folder, input, folder))
 		assert(good, output)
-		local file = io.open(folder .. '/out', 'rb')
-		local got = file:read 'a'
-		file:close()
+		local got = text_of(folder .. '/out')
 		local off = got == bytes.wanted and 0 or difference(got, bytes.wanted, bytes.format)
 		if off > (case.tolerance or 0) then wrong[#wrong + 1] = ('%s: off by %.3g'):format(case.name, off) end
 	end
@@ -199,7 +217,7 @@ function exported.functions(list, x, parts, tolerance)
 	local function all()
 		for _, case in ipairs(cases) do case.graph = exported.of(list[case.name], x, parts) end
 		local program = exported.program(cases)
-		local remove <close> = setmetatable({}, {__close=function() os.execute('rm -r ' .. program.folder) end})
+		local _ <close> = setmetatable({}, {__close=function() os.execute('rm -r ' .. program.folder) end})
 		wrong = {}
 		for _, flags in ipairs(exported.FLAGS) do
 			for _, text in ipairs(exported.differing(program, {make=flags})) do

@@ -3,7 +3,7 @@
  * byte of the answer. Not a test; run it by hand: tests/prompt_latency (in the build's folder). A wait of ten seconds (20 for
  * a paste) ends it with the screen and what became of the program.
  */
-#include "tests/interp/terminal.h"
+#include "tests/interp/repl/terminal.h"
 
 #define TIMES 200
 #define QUIET 30    /* ms without output: the answer is over */
@@ -77,8 +77,7 @@ static void fill(struct terminal *t, int lines)
 
 	strcpy(text, "\x03\033[200~");
 	for (int i = 1; i <= lines; i++) {
-		snprintf(line, sizeof(line), "local variable_%d = math.max(%d, 'text' .. %d) -- a comment\n",
-			i, i, i);
+		snprintf(line, sizeof(line), "local variable_%d = math.max(%d, 'text' .. %d) -- a comment\n", i, i, i);
 		strcat(text, line);
 	}
 	strcat(text, "\033[201~");

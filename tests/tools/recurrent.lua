@@ -219,7 +219,7 @@ return function(kind)
 		q.w_hh = o.w_hh:quantize 'int8/1'
 		quant.log 'reset'
 		quant.fallback 'error'
-		local y, h = run(q, {states = 'int8'})
+		local y = run(q, {states = 'int8'})
 		quant.fallback 'silent'
 		local row = row_of(op)
 		assert(row.path == 'mixed' and row.kernel:find '^gemm_i8' and row.count == 1)

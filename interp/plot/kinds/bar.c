@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interp/plot/whiskers.h"
 #include "interp/plot/kind.h"
+#include "interp/plot/whiskers.h"
 
 /* Share of a category's width that its bars take. */
 #define FILLED 0.76
@@ -75,8 +75,7 @@ static enum ql_status prepare(struct ql_figure *f)
 		}
 	}
 	if (has_errors(f) && stacked(f))
-		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-			"plot.bar: yerr: wanted bars side by side, got stacked=true");
+		return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.bar: yerr: wanted bars side by side, got stacked=true");
 	return QL_OK;
 }
 
@@ -131,8 +130,8 @@ static void value_text(const struct ql_series *d, int64_t i, bool cells, char *t
 }
 
 /* The value of point i at the end of its bar, y, when there is room for it. */
-static void draw_value(const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d, int64_t i,
-	double x, double y, double room)
+static void draw_value(const struct ql_frame *frame, struct ql_scene *s, const struct ql_series *d, int64_t i, double x,
+	double y, double room)
 {
 	double value = d->y[i];
 	struct ql_point p = ql_frame_point(frame, x, y);
@@ -152,12 +151,10 @@ static void draw_value(const struct ql_frame *frame, struct ql_scene *s, const s
 	if (frame->plan->swapped)
 		ql_scene_text(s, p.x + side * s->em * 0.5, p.y, value < 0 ? 1 : 0, size, HUGE_VAL, text, ink);
 	else if (ql_scene_text_width(s, text, size) <= room)
-		ql_scene_text(
-			s, p.x, p.y + side * s->em * (s->cells ? 0.5 : 0.65), 0.5, size, HUGE_VAL, text, ink);
+		ql_scene_text(s, p.x, p.y + side * s->em * (s->cells ? 0.5 : 0.65), 0.5, size, HUGE_VAL, text, ink);
 }
 
-static void draw_series(
-	const struct ql_figure *f, int64_t k, const struct ql_frame *frame, struct ql_scene *s)
+static void draw_series(const struct ql_figure *f, int64_t k, const struct ql_frame *frame, struct ql_scene *s)
 {
 	const struct ql_plan *p = frame->plan;
 	const struct ql_series *d = &f->series[k];
@@ -178,7 +175,7 @@ static void draw_series(
 		if (lo == 0 && p->y.log)
 			lo = base;
 		ql_frame_bar(frame, s, x + shift + each / 2, each, lo, hi, ink);
-		if (ql_errors_has(d, i)) /* the number stands beyond the error bar */
+		if (ql_errors_has(d, i)) /* the number is beyond the error bar */
 			hi = d->y[i] < 0 ? d->lo[i] : d->hi[i];
 		if (values)
 			draw_value(frame, s, d, i, x + shift + each / 2, hi, room + s->em * 0.2);
@@ -197,13 +194,11 @@ static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct
 static const struct ql_attr attrs[] = {
 	QL_PLOT_COMMON,
 	{"x", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "names of the categories (1, 2, …)"},
-	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL,
-		"numbers, or a list of several series over the same x"},
+	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "numbers, or a list of several series over the same x"},
 	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per value: a series for each"},
 	QL_PLOT_ERRORS,
 	{"stacked", QL_ATTR_BOOL, 0, NULL, "series on top of each other (side by side)"},
-	{"horizontal", QL_ATTR_BOOL, 0, NULL,
-		"bars to the right (when the names are too long to stand below)"},
+	{"horizontal", QL_ATTR_BOOL, 0, NULL, "bars to the right (when the names are too long to stand below)"},
 	{"values", QL_ATTR_BOOL, 0, NULL, "write the numbers at the bars (up to 16 bars)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };

@@ -79,13 +79,11 @@ static enum ql_status prepare(struct ql_figure *f)
 			return QL_ERR_MEMORY;
 		if (f->names.n == before)
 			return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-				"plot.box: names: wanted different names, got '%.40s' twice",
-				f->series[k].name);
+				"plot.box: names: wanted different names, got '%.40s' twice", f->series[k].name);
 	}
 	if (shown < all)
 		snprintf(f->note, sizeof(f->note), "%lld of %lld values not shown (not finite%s)",
-			(long long)(all - shown), (long long)all,
-			log ? ", or not above 0 on a logarithmic axis" : "");
+			(long long)(all - shown), (long long)all, log ? ", or not above 0 on a logarithmic axis" : "");
 	return QL_OK;
 }
 
@@ -102,8 +100,8 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 	ql_plan_categories(f, s, &f->names, p);
 }
 
-static void segment(const struct ql_frame *frame, struct ql_scene *s, double x0, double y0, double x1,
-	double y1, struct ql_ink ink)
+static void segment(
+	const struct ql_frame *frame, struct ql_scene *s, double x0, double y0, double x1, double y1, struct ql_ink ink)
 {
 	struct ql_point a = ql_frame_point(frame, x0, y0), b = ql_frame_point(frame, x1, y1);
 
@@ -150,8 +148,7 @@ static void draw_dots(const struct ql_frame *frame, struct ql_scene *s, double x
 		struct ql_point p = ql_frame_point(frame, x, y);
 
 		if (ql_frame_holds(frame, p))
-			ql_scene_mark(
-				s, p.x, p.y, QL_SHAPE_CIRCLE, s->em * (low + high > 100 ? 0.25 : 0.35), ink);
+			ql_scene_mark(s, p.x, p.y, QL_SHAPE_CIRCLE, s->em * (low + high > 100 ? 0.25 : 0.35), ink);
 	}
 }
 

@@ -32,8 +32,8 @@ static enum ql_status check_names(struct ql_figure *f, const char *option, int64
 
 	if (!o || o->list.n == wanted)
 		return QL_OK;
-	return ql_fail(f->ctx, QL_ERR_SHAPE, "plot.heat: %s: wanted %lld texts, got %lld", option,
-		(long long)wanted, (long long)o->list.n);
+	return ql_fail(f->ctx, QL_ERR_SHAPE, "plot.heat: %s: wanted %lld texts, got %lld", option, (long long)wanted,
+		(long long)o->list.n);
 }
 
 static enum ql_status prepare(struct ql_figure *f)
@@ -61,10 +61,8 @@ static enum ql_status prepare(struct ql_figure *f)
 		c->lo = range[0];
 		c->hi = range[1];
 	}
-	if (ql_figure_option(f, "range") &&
-		!(range[0] < range[1] && isfinite(range[0]) && isfinite(range[1])))
-		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-			"plot.heat: range: wanted {lo, hi}, finite and lo < hi, got %s",
+	if (ql_figure_option(f, "range") && !(range[0] < range[1] && isfinite(range[0]) && isfinite(range[1])))
+		return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.heat: range: wanted {lo, hi}, finite and lo < hi, got %s",
 			ql_figure_pair_text(f, "range", text));
 	if (!(c->hi > c->lo)) {
 		c->lo -= size > 0 ? size * 0.1 : 1;
@@ -83,14 +81,13 @@ static void block_size(const struct ql_figure *f, const struct ql_scene *s, int6
 static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_plan *p)
 {
 	const struct colours *c = f->derived;
-	const struct ql_option *xnames = ql_figure_option(f, "xnames"),
-	                       *ynames = ql_figure_option(f, "ynames");
+	const struct ql_option *xnames = ql_figure_option(f, "xnames"), *ynames = ql_figure_option(f, "ynames");
 	int64_t down, across;
 
 	block_size(f, s, &down, &across);
 	if (down > 1 || across > 1)
-		snprintf(p->note, sizeof(p->note), "each block is the mean of %lld x %lld cells",
-			(long long)down, (long long)across);
+		snprintf(p->note, sizeof(p->note), "each block is the mean of %lld x %lld cells", (long long)down,
+			(long long)across);
 	p->x.names = xnames ? &xnames->list : NULL;
 	p->y.names = ynames ? &ynames->list : NULL;
 	p->x.log = p->y.log = false;
@@ -107,8 +104,7 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 }
 
 /* Mean of the finite values of a block, as a share of the colours' range. */
-static double block_mean(
-	const struct ql_figure *f, int64_t row, int64_t rows, int64_t column, int64_t columns)
+static double block_mean(const struct ql_figure *f, int64_t row, int64_t rows, int64_t column, int64_t columns)
 {
 	const struct colours *c = f->derived;
 	double sum = 0;
@@ -126,8 +122,7 @@ static double block_mean(
 static void draw_values(const struct ql_figure *f, const struct ql_frame *frame, struct ql_scene *s)
 {
 	const struct colours *c = f->derived;
-	double width = (frame->x1 - frame->x0) / (double)f->columns,
-	       height = (frame->y1 - frame->y0) / (double)f->rows;
+	double width = (frame->x1 - frame->x0) / (double)f->columns, height = (frame->y1 - frame->y0) / (double)f->rows;
 	double size = s->cells ? 1 : 0.85, widest = 0;
 	char text[QL_TICK_TEXT];
 
@@ -138,8 +133,7 @@ static void draw_values(const struct ql_figure *f, const struct ql_frame *frame,
 	if (widest > width * 0.92 || s->em > height || s->cells)
 		return;
 	for (int64_t i = 0; i < f->rows * f->columns; i++) {
-		struct ql_point p =
-			ql_frame_point(frame, (double)(i % f->columns + 1), (double)(i / f->columns + 1));
+		struct ql_point p = ql_frame_point(frame, (double)(i % f->columns + 1), (double)(i / f->columns + 1));
 		double t = (f->grid[i] - c->lo) / (c->hi - c->lo);
 		bool dark = c->gradient == QL_GRADIENT_DIVERGING ? fabs(t - 0.5) > 0.33 : t < 0.6;
 

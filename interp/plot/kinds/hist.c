@@ -123,16 +123,16 @@ static void widen(struct bins *b)
 	b->hi = s.hi;
 }
 
-/* Room for n counts behind the head, zeroed. */
+/* A head followed by n counts, zeroed. */
 static struct bins *new_bins(const struct ql_figure *f, int64_t n)
 {
 	uint64_t bytes;
 
-	return ql_alloc_zeroed(f->ctx, ql_size_add(ql_size_array(n, sizeof(double)), sizeof(struct bins), &bytes) ? bytes : SIZE_MAX);
+	return ql_alloc_zeroed(
+		f->ctx, ql_size_add(ql_size_array(n, sizeof(double)), sizeof(struct bins), &bytes) ? bytes : SIZE_MAX);
 }
 
-static enum ql_status prepare_counts(
-	struct ql_figure *f, const struct ql_option *counts, const double range[2])
+static enum ql_status prepare_counts(struct ql_figure *f, const struct ql_option *counts, const double range[2])
 {
 	struct bins *b = new_bins(f, counts->list.n);
 	struct ql_series *s;
@@ -141,8 +141,8 @@ static enum ql_status prepare_counts(
 		return QL_ERR_MEMORY;
 	f->derived = b;
 	if (f->n_series)
-		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-			"plot.hist: counts: wanted no samples beside ready counts, got both");
+		return ql_fail(
+			f->ctx, QL_ERR_ARGUMENT, "plot.hist: counts: wanted no samples beside ready counts, got both");
 	b->n = counts->list.n;
 	b->lo = range[0];
 	b->hi = range[1];
@@ -157,19 +157,18 @@ static enum ql_status check(struct ql_figure *f, bool ranged, const double range
 	char text[64];
 
 	if (bins < 1 || bins > MOST_BINS)
-		return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.hist: bins: wanted 1 to %d, got %lld",
-			MOST_BINS, (long long)bins);
+		return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.hist: bins: wanted 1 to %d, got %lld", MOST_BINS,
+			(long long)bins);
 	if (ql_figure_option(f, "range") &&
 		!(ranged && isfinite(range[0]) && isfinite(range[1]) && range[0] < range[1]))
-		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-			"plot.hist: range: wanted {lo, hi}, finite and lo < hi, got %s",
+		return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.hist: range: wanted {lo, hi}, finite and lo < hi, got %s",
 			ql_figure_pair_text(f, "range", text));
 	if (counts && (counts->list.n < 1 || counts->list.n > 65536))
-		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-			"plot.hist: counts: wanted 1 to 65536 numbers, got %lld", (long long)counts->list.n);
+		return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.hist: counts: wanted 1 to 65536 numbers, got %lld",
+			(long long)counts->list.n);
 	if (counts && !ranged)
-		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-			"plot.hist: counts: wanted range={lo, hi} of the bins too, got none");
+		return ql_fail(
+			f->ctx, QL_ERR_ARGUMENT, "plot.hist: counts: wanted range={lo, hi} of the bins too, got none");
 	return QL_OK;
 }
 
@@ -205,8 +204,7 @@ static enum ql_status prepare(struct ql_figure *f)
 		f->series[k].y = NULL;
 	}
 	if (all.outside || all.n < values)
-		snprintf(f->note, sizeof(f->note),
-			"%lld of %lld values not shown (outside the range or not finite)",
+		snprintf(f->note, sizeof(f->note), "%lld of %lld values not shown (outside the range or not finite)",
 			(long long)(all.outside + values - all.n), (long long)values);
 	return QL_OK;
 }
@@ -268,8 +266,8 @@ static void draw_one(const struct bins *b, int64_t k, const struct ql_frame *fra
 	ink.alpha = 0.9f;
 	for (int64_t i = 0; i < b->n; i++)
 		if (b->count[k * b->n + i] > 0 && edge(b, frame, i) < edge(b, frame, i + 1))
-			ql_frame_rect(frame, s, edge(b, frame, i), base, edge(b, frame, i + 1),
-				b->count[k * b->n + i], ink);
+			ql_frame_rect(
+				frame, s, edge(b, frame, i), base, edge(b, frame, i + 1), b->count[k * b->n + i], ink);
 }
 
 static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct ql_scene *s)
@@ -302,8 +300,7 @@ static const struct ql_attr attrs[] = {
 	{"bins", QL_ATTR_INT, 0, NULL, "number of bins (Freedman-Diaconis; whole widths for integers)"},
 	{"range", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, "{lo, hi} of the bins (that of the data)"},
 	{"density", QL_ATTR_BOOL, 0, NULL, "areas of 1 instead of counts"},
-	{"counts", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL,
-		"ready counts of equal bins over range, instead of samples"},
+	{"counts", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, "ready counts of equal bins over range, instead of samples"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 

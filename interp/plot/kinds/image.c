@@ -69,10 +69,8 @@ static enum ql_status check(struct ql_figure *f)
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.image: columns: wanted 1 or more, got %lld",
 			(long long)ql_figure_int(f, "columns", 1));
 	if (f->channels > 1 && colours && !is(colours, "auto"))
-		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
-			"plot.image: colours: wanted images of one channel, got RGB");
-	if (range && !(ql_figure_pair(f, "range", pair) && pair[0] < pair[1] && isfinite(pair[0]) &&
-			     isfinite(pair[1])))
+		return ql_fail(f->ctx, QL_ERR_ARGUMENT, "plot.image: colours: wanted images of one channel, got RGB");
+	if (range && !(ql_figure_pair(f, "range", pair) && pair[0] < pair[1] && isfinite(pair[0]) && isfinite(pair[1])))
 		return ql_fail(f->ctx, QL_ERR_ARGUMENT,
 			"plot.image: range: wanted {lo, hi}, finite and lo < hi, got %s",
 			ql_figure_pair_text(f, "range", text));
@@ -111,8 +109,8 @@ static enum ql_status prepare(struct ql_figure *f)
 		look->hi = range[1];
 	}
 	if (bad) {
-		snprintf(text, sizeof(text), "%lld of %lld values are not finite (light gray)",
-			(long long)bad, (long long)n);
+		snprintf(text, sizeof(text), "%lld of %lld values are not finite (light gray)", (long long)bad,
+			(long long)n);
 		add_note(f, text);
 	}
 	if (look->gradient == QL_GRADIENT_RGB && (look->lo != 0 || (look->hi != 1 && look->hi != f->white))) {
@@ -150,8 +148,7 @@ static struct grid grid_with(
 static struct grid grid_of(const struct ql_figure *f, const struct ql_scene *s, double width, double height)
 {
 	int64_t wanted = ql_figure_int(f, "columns", 0);
-	struct grid best =
-		grid_with(f, s, width, height, wanted > 0 ? (wanted < f->images ? wanted : f->images) : 1);
+	struct grid best = grid_with(f, s, width, height, wanted > 0 ? (wanted < f->images ? wanted : f->images) : 1);
 	double fine_x = s->cells ? s->fine_x : s->fine_x > 2 ? 4 : 1, fine_y = s->cells ? s->fine_y : fine_x;
 
 	for (int64_t c = 2; !wanted && c <= f->images; c++) {
@@ -183,8 +180,8 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 	p->bar_lo = look->lo;
 	p->bar_hi = look->hi;
 	if ((g.down > 1 || g.across > 1) && !s->cells)
-		snprintf(p->note, sizeof(p->note), "each block is the mean of %lld x %lld pixels",
-			(long long)g.down, (long long)g.across);
+		snprintf(p->note, sizeof(p->note), "each block is the mean of %lld x %lld pixels", (long long)g.down,
+			(long long)g.across);
 }
 
 /* Mean of the finite values of a channel of a block, as a share of the range; NaN: there is none. */
@@ -225,13 +222,12 @@ static double colour_of(const struct ql_figure *f, int64_t image, const struct g
 	return rgb;
 }
 
-static void draw_image(const struct ql_figure *f, const struct grid *g, struct ql_scene *s, int64_t image,
-	double x0, double y1)
+static void draw_image(
+	const struct ql_figure *f, const struct grid *g, struct ql_scene *s, int64_t image, double x0, double y1)
 {
 	const struct look *look = f->derived;
 	int64_t rows = ql_ceil_div(f->rows, g->down), columns = ql_ceil_div(f->columns, g->across);
-	double width = (double)(columns * g->across) * g->scale, height = (double)(rows * g->down) * g->scale,
-	       *to;
+	double width = (double)(columns * g->across) * g->scale, height = (double)(rows * g->down) * g->scale, *to;
 
 	if (s->cells) {
 		x0 = rint(x0 / 2) * 2;
@@ -259,8 +255,8 @@ static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct
 
 		draw_image(f, &g, s, k, left + (g.width - width) / 2, y1);
 		if (titles)
-			ql_scene_text(s, left + g.width / 2, (s->cells ? rint(y1 / 4) * 4 : y1) + g.title / 2,
-				0.5, s->cells ? 1 : 0.9, g.width, titles->list.text[k],
+			ql_scene_text(s, left + g.width / 2, (s->cells ? rint(y1 / 4) * 4 : y1) + g.title / 2, 0.5,
+				s->cells ? 1 : 0.9, g.width, titles->list.text[k],
 				(struct ql_ink){.rgb = QL_INK_TEXT, .alpha = 1});
 	}
 }
@@ -268,13 +264,11 @@ static void draw(const struct ql_figure *f, const struct ql_frame *frame, struct
 static const struct ql_attr attrs[] = {
 	{"title", QL_ATTR_STRING, 0, NULL, "above all images"},
 	{"titles", QL_ATTR_STRING, QL_PLOT_LIST, NULL, "one text above each image of a batch"},
-	{"layout", QL_ATTR_STRING, 0, "auto hw chw hwc nhw nchw nhwc",
-		"order of the axes (auto: by the shape)"},
+	{"layout", QL_ATTR_STRING, 0, "auto hw chw hwc nhw nchw nhwc", "order of the axes (auto: by the shape)"},
 	{"range", QL_ATTR_FLOAT, QL_PLOT_LIST, NULL, "{lo, hi}: black and white, or the ends of the colours"},
 	{"colours", QL_ATTR_STRING, 0, "auto gray viridis diverging",
 		"of one channel (auto: gray; codes in viridis; values of both signs diverging)"},
-	{"codes", QL_ATTR_BOOL, 0, NULL,
-		"a quantized tensor's codes instead of its values (true for (H, W))"},
+	{"codes", QL_ATTR_BOOL, 0, NULL, "a quantized tensor's codes instead of its values (true for (H, W))"},
 	{"columns", QL_ATTR_INT, 0, NULL, "images in a row (as fills the page)"},
 	{"zlabel", QL_ATTR_STRING, 0, NULL, "beside the colour bar"},
 	{"width", QL_ATTR_INT, 0, NULL, "of the picture in pixels (960)"},

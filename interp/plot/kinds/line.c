@@ -5,8 +5,8 @@
  */
 #include <math.h>
 
-#include "interp/plot/whiskers.h"
 #include "interp/plot/kind.h"
+#include "interp/plot/whiskers.h"
 
 /* Up to this number of points each gets a mark. */
 #define MARKED 30
@@ -53,8 +53,7 @@ static void column_add(struct ql_scene *s, struct column *c, struct ql_point p)
 	c->n++;
 }
 
-static void draw_line(
-	const struct ql_series *d, const struct ql_frame *frame, struct ql_scene *s, struct ql_ink ink)
+static void draw_line(const struct ql_series *d, const struct ql_frame *frame, struct ql_scene *s, struct ql_ink ink)
 {
 	struct column c = {0};
 
@@ -94,8 +93,7 @@ static void draw_marks(const struct ql_figure *f, int64_t k, const struct ql_fra
 		struct ql_point p = ql_frame_point(frame, ql_series_x(d, i), d->y[i]);
 
 		/* a point between two gaps has no line to show it */
-		if (!ql_frame_holds(frame, p) ||
-			!(all || (!drawable(d, frame, i - 1) && !drawable(d, frame, i + 1))))
+		if (!ql_frame_holds(frame, p) || !(all || (!drawable(d, frame, i - 1) && !drawable(d, frame, i + 1))))
 			continue;
 		ql_scene_mark(s, p.x, p.y, ql_series_shape(k), s->em * 0.5, ink);
 	}
@@ -106,8 +104,7 @@ static void draw_hints(const struct ql_figure *f, int64_t k, const struct ql_fra
 {
 	const struct ql_series *d = &f->series[k];
 	double every = (frame->x1 - frame->x0) / 5;
-	double next =
-		frame->x0 + every * (0.2 + 0.8 * (double)(k - frame->plan->first) / (double)f->n_series);
+	double next = frame->x0 + every * (0.2 + 0.8 * (double)(k - frame->plan->first) / (double)f->n_series);
 
 	for (int64_t i = 0; i < d->n; i++) {
 		struct ql_point p = ql_frame_point(frame, ql_series_x(d, i), d->y[i]);
@@ -120,7 +117,7 @@ static void draw_hints(const struct ql_figure *f, int64_t k, const struct ql_fra
 	}
 }
 
-/* Bands where bars would be too many to be told apart. */
+/* Bands where bars would be too close to each other to be read. */
 static void draw_errors(const struct ql_figure *f, const struct ql_frame *frame, struct ql_scene *s)
 {
 	for (int64_t k = frame->plan->first; k < frame->plan->last; k++) {
@@ -155,8 +152,7 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 static const struct ql_attr attrs[] = {
 	QL_PLOT_COMMON,
 	{"x", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "numbers, or texts for categories (1, 2, …)"},
-	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL,
-		"numbers, or a list of several series over the same x"},
+	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "numbers, or a list of several series over the same x"},
 	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per point: a series for each"},
 	QL_PLOT_ERRORS,
 	{"band", QL_ATTR_BOOL, 0, NULL, "errors as a band instead of bars (from 13 points on)"},

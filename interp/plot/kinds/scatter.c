@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "interp/plot/whiskers.h"
 #include "interp/plot/kind.h"
 #include "interp/plot/labels.h"
+#include "interp/plot/whiskers.h"
 
 #define MOST_ON_A_SPOT 3
 
@@ -40,8 +40,7 @@ struct spots {
 
 static bool crowded(struct spots *spots, const struct ql_frame *frame, struct ql_point p)
 {
-	int64_t x = (int64_t)((p.x - frame->x0) / spots->size),
-		y = (int64_t)((p.y - frame->y0) / spots->size);
+	int64_t x = (int64_t)((p.x - frame->x0) / spots->size), y = (int64_t)((p.y - frame->y0) / spots->size);
 	unsigned char *count = &spots->count[(y < 0 ? 0 : y) * spots->columns + (x < 0 ? 0 : x)];
 
 	if (*count >= MOST_ON_A_SPOT)
@@ -50,8 +49,8 @@ static bool crowded(struct spots *spots, const struct ql_frame *frame, struct ql
 	return false;
 }
 
-static void draw_series(const struct ql_figure *f, int64_t k, const struct ql_frame *frame,
-	struct ql_scene *s, struct spots *spots)
+static void draw_series(
+	const struct ql_figure *f, int64_t k, const struct ql_frame *frame, struct ql_scene *s, struct spots *spots)
 {
 	const struct ql_series *d = &f->series[k];
 	int64_t n = points(f, frame->plan);
@@ -78,8 +77,7 @@ static void draw_labels(const struct ql_figure *f, const struct ql_frame *frame,
 		return;
 	for (int64_t k = frame->plan->first; k < frame->plan->last; k++)
 		for (int64_t i = 0; i < f->series[k].n; i++)
-			ql_labels_add(&labels,
-				ql_frame_point(frame, ql_series_x(&f->series[k], i), f->series[k].y[i]),
+			ql_labels_add(&labels, ql_frame_point(frame, ql_series_x(&f->series[k], i), f->series[k].y[i]),
 				s->em * mark_size(n) / 2, f->series[k].label ? f->series[k].label[i] : NULL);
 	ql_labels_draw(&labels);
 	ql_labels_free(&labels);
@@ -116,8 +114,7 @@ static void plan(const struct ql_figure *f, const struct ql_scene *s, struct ql_
 static const struct ql_attr attrs[] = {
 	QL_PLOT_COMMON,
 	{"x", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "numbers, or texts for categories (1, 2, …)"},
-	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL,
-		"numbers, or a list of several series over the same x"},
+	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "numbers, or a list of several series over the same x"},
 	{"label", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per point, written beside it"},
 	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per point: a series for each"},
 	QL_PLOT_ERRORS,

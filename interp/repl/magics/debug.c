@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * %debug: from then on inputs go to prelude/debugger.lua, until it is left.
+ * %debug: from then on inputs go to interp/repl/debugger.lua, until it is left.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "interp/prelude/prelude.h"
 #include "interp/repl/magic.h"
+#include "tensor/nearest.h"
 
 /* (text) -> whether the debugger goes on */
 static int step(lua_State *L)
 {
-	ql_prelude_require(L, "debugger");
+	ql_prelude_require(L, "interp/repl/debugger");
 	lua_getfield(L, -1, "step");
 	lua_pushvalue(L, 1);
 	lua_call(L, 1, 1);
@@ -40,7 +41,7 @@ static bool run_debug(struct ql_session *s, const char *rest, size_t size, struc
 		return ql_magic_refuse(
 			s, "debug: wanted drop or nothing, got '%s'%s", word, ql_nearest(word, "drop", near));
 	lua_pop(L, 1);
-	ql_prelude_require(L, "debugger");
+	ql_prelude_require(L, "interp/repl/debugger");
 	lua_getfield(L, -1, "begin");
 	lua_remove(L, -2);
 	lua_pushlstring(L, rest, size);

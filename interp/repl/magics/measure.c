@@ -13,19 +13,19 @@ static bool run_time(struct ql_session *s, const char *rest, size_t size, struct
 
 	(void)rest;
 	(void)size;
-	printf("time %s (processor %s), tensors +%s at the peak, %llu allocations\n",
-		ql_time_text(s->cost.wall, wall), ql_time_text(s->cost.cpu, cpu),
-		ql_amount_text(s->cost.peak, peak), (unsigned long long)s->cost.allocations);
+	printf("time %s (processor %s), tensors +%s at the peak, %llu allocations\n", ql_time_text(s->cost.wall, wall),
+		ql_time_text(s->cost.cpu, cpu), ql_amount_text(s->cost.peak, peak),
+		(unsigned long long)s->cost.allocations);
 	return good;
 }
 
-const struct ql_magic ql_magic_time = {"time", "code", "runs it once: time, memory and float32 fallbacks",
-	QL_TAKES_CODE, run_time, NULL, NULL};
-const struct ql_magic ql_magic_timeit = {"timeit", "[-n calls] [-r runs] code",
-	"runs it many times: median and spread", QL_TAKES_TIMED, NULL, "magic_measure", "timeit"};
+const struct ql_magic ql_magic_time = {
+	"time", "code", "runs it once: time, memory and float32 fallbacks", QL_TAKES_CODE, run_time, NULL, NULL};
+const struct ql_magic ql_magic_timeit = {"timeit", "[-n calls] [-r runs] code", "runs it many times: median and spread",
+	QL_TAKES_TIMED, NULL, "interp/repl/magic_measure", "timeit"};
 const struct ql_magic ql_magic_bench = {"bench", "[-n calls] [-r runs] code",
-	"the same as a report that is kept as Out: median, fastest, spread, kernels, memory", QL_TAKES_TIMED,
-	NULL, "magic_measure", "bench"};
+	"the same as a report that is kept as Out: median, fastest, spread, kernels, memory", QL_TAKES_TIMED, NULL,
+	"interp/repl/magic_measure", "bench"};
 const struct ql_magic ql_magic_explain = {"explain", "",
 	"ops of the last input: kernels, paths, and why some fell back to float32", QL_TAKES_NOTHING, NULL,
-	"magic_measure", "explain"};
+	"interp/repl/magic_measure", "explain"};

@@ -4,9 +4,9 @@
 #include "interp/repl/magic.h"
 
 const struct ql_magic ql_magic_set = {"set", "[name [value]] [--save]",
-	"the settings; changes one; keeps all for later sessions", QL_TAKES_WORDS, NULL, "magic_settings",
+	"the settings; changes one; keeps all for later sessions", QL_TAKES_WORDS, NULL, "interp/repl/magic_settings",
 	"set"};
 const struct ql_magic ql_magic_magics = {
-	"magics", "", "this list", QL_TAKES_NOTHING, NULL, "magic_settings", "magics"};
-const struct ql_magic ql_magic_help = {"help", "[name]", "help on a name, as ?name; alone an overview",
-	QL_TAKES_WORDS, NULL, "magic_settings", "help"};
+	"magics", "", "this list", QL_TAKES_NOTHING, NULL, "interp/repl/magic_settings", "magics"};
+const struct ql_magic ql_magic_help = {"help", "[name]", "help on a name, as ?name; alone an overview", QL_TAKES_WORDS,
+	NULL, "interp/repl/magic_settings", "help"};

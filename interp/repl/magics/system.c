@@ -41,14 +41,13 @@ static bool run_bash(struct ql_session *s, const char *rest, size_t size, struct
 	return good;
 }
 
-const struct ql_magic ql_magic_cd = {"cd", "[folder | -]",
-	"goes to a folder (the home folder), - to the one before", QL_TAKES_WORDS, NULL, "magic_folders",
-	"cd"};
-const struct ql_magic ql_magic_pwd = {"pwd", "", "the folder in which files are looked for", QL_TAKES_NOTHING,
-	NULL, "magic_folders", "pwd"};
-const struct ql_magic ql_magic_ls = {"ls", "[folder | *.lua]", "the files there, folders with a /",
-	QL_TAKES_WORDS, NULL, "magic_folders", "ls"};
-const struct ql_magic ql_magic_sh = {"sh", "command",
-	"as !command; %%sh: all lines below it as one text for sh", QL_TAKES_TEXT, run_sh, NULL, NULL};
-const struct ql_magic ql_magic_bash = {"bash", "command", "the same with bash, which must be installed",
-	QL_TAKES_TEXT, run_bash, NULL, NULL};
+const struct ql_magic ql_magic_cd = {"cd", "[folder | -]", "goes to a folder (the home folder), - to the one before",
+	QL_TAKES_WORDS, NULL, "interp/repl/magic_folders", "cd"};
+const struct ql_magic ql_magic_pwd = {"pwd", "", "the folder in which files are looked for", QL_TAKES_NOTHING, NULL,
+	"interp/repl/magic_folders", "pwd"};
+const struct ql_magic ql_magic_ls = {"ls", "[folder | *.lua]", "the files there, folders with a /", QL_TAKES_WORDS,
+	NULL, "interp/repl/magic_folders", "ls"};
+const struct ql_magic ql_magic_sh = {
+	"sh", "command", "as !command; %%sh: all lines below it as one text for sh", QL_TAKES_TEXT, run_sh, NULL, NULL};
+const struct ql_magic ql_magic_bash = {
+	"bash", "command", "the same with bash, which must be installed", QL_TAKES_TEXT, run_bash, NULL, NULL};

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interp/interrupt.h"
+#include "interp/host/interrupt.h"
 #include "tests/check.h"
 
 #define MANY 4000
@@ -163,8 +163,7 @@ static const char *types(void)
 
 	*text = '\0';
 	for (int i = 0; i < front.n; i++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "",
-			front.sent[i].type);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "", front.sent[i].type);
 	return text;
 }
 
@@ -200,8 +199,7 @@ static void test_cells(void)
 	CASE("a cell: status around, input, stream, result, reply");
 	reply = run("print 'a' io.write 'b' io.stderr:write 'c' 6 * 7");
 	CHECK(is(types(), "status execute_input stream stream execute_result execute_reply status"), "order");
-	CHECK(is(member("status", 0, "execution_state"), "busy") &&
-			is(member("status", 1, "execution_state"), "idle"),
+	CHECK(is(member("status", 0, "execution_state"), "busy") && is(member("status", 1, "execution_state"), "idle"),
 		"1");
 	CHECK(is(member("stream", 0, "text"), "a\nb") && is(member("stream", 1, "text"), "c"), "streams");
 	CHECK(is(plain(find("execute_result", 0)), "42") && is(status(reply), "ok"), "result");
@@ -216,19 +214,15 @@ static void test_cells(void)
 	CHECK(is(plain(find("execute_result", 0)), "6"), "local");
 	CASE("texts with any bytes");
 	run("io.write('\\0\\255\\u{20AC}')");
-	CHECK(is(front.sent[2].raw, "{\"name\":\"stdout\",\"text\":\"\\u0000\xef\xbf\xbd\xe2\x82\xac\"}"),
-		"any bytes");
+	CHECK(is(front.sent[2].raw, "{\"name\":\"stdout\",\"text\":\"\\u0000\xef\xbf\xbd\xe2\x82\xac\"}"), "any bytes");
 	run("io.write('\\xe2') io.write('\\x82') io.write('\\xac')");
 	CHECK(is(member("stream", 0, "text"), "\xe2\x82\xac"), "a character in pieces");
 	CASE("errors");
 	reply = run("local function f() error 'no' end f()");
-	CHECK(is(types(), "status execute_input error execute_reply status") && is(status(reply), "error"),
-		"order");
-	CHECK(is(ql_wire_member(reply, "evalue"), "In[6]:1: no") && is(member("error", 0, "ename"), "Error"),
-		"text");
+	CHECK(is(types(), "status execute_input error execute_reply status") && is(status(reply), "error"), "order");
+	CHECK(is(ql_wire_member(reply, "evalue"), "In[6]:1: no") && is(member("error", 0, "ename"), "Error"), "text");
 	CHECK(cJSON_GetArraySize(at(reply, "traceback")) > 2, "traceback");
-	CHECK(is(ql_wire_member(run("x = = 1"), "ename"), "SyntaxError") &&
-			is(status(run("for i =")), "error"),
+	CHECK(is(ql_wire_member(run("x = = 1"), "ename"), "SyntaxError") && is(status(run("for i =")), "error"),
 		"syntax");
 	CHECK(is(status(run("")), "ok") && is(status(run("-- nothing")), "ok"), "an empty cell");
 }
@@ -242,8 +236,7 @@ static void test_options(void)
 	run("41");
 	reply = run_with("print 'x' silent = 1 77", ",\"silent\":true");
 	CHECK(is(types(), "status execute_reply status") && is(status(reply), "ok"), "quiet");
-	CHECK(ql_wire_integer(reply, "execution_count", 0) == count + 1 &&
-			front.kernel.session.n == count + 1,
+	CHECK(ql_wire_integer(reply, "execution_count", 0) == count + 1 && front.kernel.session.n == count + 1,
 		"count");
 	run("_ .. ' ' .. silent .. tostring(In[#In - 1]) .. tostring(Out[#In])");
 	CHECK(is(plain(find("execute_result", 0)), "\"41 141nil\""), "In, Out and _ are as they were");
@@ -259,11 +252,9 @@ static void test_options(void)
 		"values");
 	CHECK(strstr(ql_wire_member(at(reply, "b"), "evalue"), "attempt to index a nil value"), "message");
 	CASE("a request without code, and one whose content is no object");
-	CHECK(is(status(ask("execute_request", "{}")), "error") &&
-			is(status(ask("execute_request", "[]")), "error"),
+	CHECK(is(status(ask("execute_request", "{}")), "error") && is(status(ask("execute_request", "[]")), "error"),
 		"refused");
-	CHECK(is(status(ask("complete_request", "{\"code\":\"a\\u0000b\",\"cursor_pos\":1}")), "error"),
-		"NUL");
+	CHECK(is(status(ask("complete_request", "{\"code\":\"a\\u0000b\",\"cursor_pos\":1}")), "error"), "NUL");
 }
 
 static void test_queue(void)
@@ -275,8 +266,7 @@ static void test_queue(void)
 	front.queue[0][2] = request("execute_request", "{\"code\":\"ran = 2\"}");
 	front.waiting[0] = 3;
 	run("error 'stop'");
-	CHECK(is(member("execute_reply", 0, "status"), "error") &&
-			is(member("execute_reply", 1, "status"), "aborted"),
+	CHECK(is(member("execute_reply", 0, "status"), "error") && is(member("execute_reply", 1, "status"), "aborted"),
 		"1");
 	CHECK(is(member("execute_reply", 2, "status"), "aborted") && find("kernel_info_reply", 0), "2");
 	run("ran");
@@ -297,8 +287,7 @@ static void test_input(void)
 	front.typed[1] = "{\"value\":\"12 13\"}";
 	front.typed[2] = "{\"value\":\"\\u0004\"}";
 	run("io.write 'name? ' local n = io.read() local a, b = io.read('n', 'n') n, a + b, io.read()");
-	CHECK(is(member("stream", 0, "text"), "name? ") && is(member("input_request", 0, "prompt"), ""),
-		"prompt");
+	CHECK(is(member("stream", 0, "text"), "name? ") && is(member("input_request", 0, "prompt"), ""), "prompt");
 	CHECK(is(plain(find("execute_result", 0)), "\"Ada\""), "line");
 	CHECK(is(plain(find("execute_result", 1)), "25"), "numbers");
 	front.typed[0] = front.typed[1] = front.typed[2] = NULL;
@@ -312,8 +301,7 @@ static void test_input(void)
 	front.typed[0] = NULL;
 	CASE("front ends without input");
 	run_with("(select(2, io.read()))", ",\"allow_stdin\":false");
-	CHECK(is(plain(find("execute_result", 0)), "\"Operation not supported\"") &&
-			!find("input_request", 0),
+	CHECK(is(plain(find("execute_result", 0)), "\"Operation not supported\"") && !find("input_request", 0),
 		"refused");
 	CASE("waiting for input is interrupted");
 	CHECK(is(ql_wire_member(run("io.read()"), "ename"), "Interrupted"), "interrupt");
@@ -326,8 +314,7 @@ static void test_display(void)
 
 	CASE("values in several forms");
 	run("tensor{1, 2}");
-	CHECK(strstr(ql_wire_member(at(find("execute_result", 0), "data"), "text/html"), "<table"),
-		"a tensor");
+	CHECK(strstr(ql_wire_member(at(find("execute_result", 0), "data"), "text/html"), "<table"), "a tensor");
 	run("setmetatable({}, {__mime = function() return {['text/plain'] = 'p', "
 	    "['application/json'] = '{\"a\": [1]}'} end})");
 	content = at(at(find("execute_result", 0), "data"), "application/json");
@@ -338,8 +325,7 @@ static void test_display(void)
 			  "execute_result execute_reply status"),
 		"order");
 	content = find("update_display_data", 0);
-	CHECK(is(plain(content), "2") && is(ql_wire_member(at(content, "transient"), "display_id"), "i"),
-		"update");
+	CHECK(is(plain(content), "2") && is(ql_wire_member(at(content, "transient"), "display_id"), "i"), "update");
 	CHECK(ql_wire_flag(find("clear_output", 0), "wait", false), "wait");
 	CASE("pages");
 	content = cJSON_GetArrayItem(at(run("?quantize"), "payload"), 0);
@@ -363,13 +349,11 @@ static void test_questions(void)
 	CHECK(is(status(ask("is_complete_request", "{\"code\":\"x = = 1\"}")), "invalid"), "3");
 	CHECK(is(status(ask("is_complete_request", "{\"code\":\"?print\"}")), "complete"), "4");
 	CASE("inspect_request");
-	reply = ask(
-		"inspect_request", "{\"code\":\"y = tensor.zeros(2)\",\"cursor_pos\":12,\"detail_level\":0}");
+	reply = ask("inspect_request", "{\"code\":\"y = tensor.zeros(2)\",\"cursor_pos\":12,\"detail_level\":0}");
 	CHECK(ql_wire_flag(reply, "found", false) && strstr(plain(reply), "tensor.zeros"), "a function");
 	run("local mine = tensor.zeros(2, 3);");
 	reply = ask("inspect_request", "{\"code\":\"\xc3\xa9 = mine\",\"cursor_pos\":6}");
-	CHECK(ql_wire_flag(reply, "found", false) && strstr(plain(reply), "mine, float32(2, 3)"), "%s",
-		plain(reply));
+	CHECK(ql_wire_flag(reply, "found", false) && strstr(plain(reply), "mine, float32(2, 3)"), "%s", plain(reply));
 	reply = ask("inspect_request", "{\"code\":\"nothing_at_all\",\"cursor_pos\":3}");
 	CHECK(!ql_wire_flag(reply, "found", true) && is(status(reply), "ok"), "an unknown name");
 	CASE("complete_request");
@@ -379,17 +363,14 @@ static void test_questions(void)
 	CASE("history_request");
 	run("1 + 1");
 	run("'two'");
-	reply = at(ask("history_request",
-			   "{\"hist_access_type\":\"tail\",\"n\":2,\"output\":true,\"raw\":true}"),
+	reply = at(ask("history_request", "{\"hist_access_type\":\"tail\",\"n\":2,\"output\":true,\"raw\":true}"),
 		"history");
 	reply = cJSON_GetArrayItem(reply, 1);
 	CHECK(is(cJSON_GetArrayItem(cJSON_GetArrayItem(reply, 2), 1)->valuestring, "\"two\""), "tail");
-	reply = at(ask("history_request",
-			   "{\"hist_access_type\":\"range\",\"session\":0,\"start\":1,\"stop\":3}"),
+	reply = at(ask("history_request", "{\"hist_access_type\":\"range\",\"session\":0,\"start\":1,\"stop\":3}"),
 		"history");
 	CHECK(cJSON_GetArraySize(reply) == 2, "range");
-	reply = at(ask("history_request", "{\"hist_access_type\":\"search\",\"pattern\":\"1 ?*\",\"n\":1}"),
-		"history");
+	reply = at(ask("history_request", "{\"hist_access_type\":\"search\",\"pattern\":\"1 ?*\",\"n\":1}"), "history");
 	CHECK(cJSON_GetArraySize(reply) == 1, "search");
 }
 
@@ -398,13 +379,11 @@ static void test_others(void)
 	struct ql_envelope e;
 
 	CASE("kernel_info, comms, debugger");
-	CHECK(is(ql_wire_member(at(ask("kernel_info_request", "{}"), "language_info"), "name"), "lua"),
-		"info");
+	CHECK(is(ql_wire_member(at(ask("kernel_info_request", "{}"), "language_info"), "name"), "lua"), "info");
 	CHECK(cJSON_IsObject(at(ask("comm_info_request", "{}"), "comms")), "comms");
 	ask("comm_open", "{\"comm_id\":\"c\",\"target_name\":\"t\",\"data\":{}}");
 	CHECK(is(types(), "status comm_close status") && is(member("comm_close", 0, "comm_id"), "c"), "comm");
-	CHECK(!ql_wire_flag(ask("debug_request", "{\"seq\":4,\"command\":\"attach\"}"), "success", true),
-		"debugger");
+	CHECK(!ql_wire_flag(ask("debug_request", "{\"seq\":4,\"command\":\"attach\"}"), "success", true), "debugger");
 	CASE("unknown types are left alone");
 	CHECK(!ask("make_coffee_request", "{}") && front.n == 0, "%s", types());
 	CASE("the control channel runs no cells");
@@ -412,17 +391,14 @@ static void test_others(void)
 	ql_jupyter_take(&front.kernel, QL_CHANNEL_CONTROL, &e);
 	CHECK(front.n == 0, "%s", types());
 	CASE("os.exit answers and leaves");
-	CHECK(is(status(run("print 'bye' pcall(os.exit, 3)")), "ok") &&
-			is(member("stream", 0, "text"), "bye\n"),
+	CHECK(is(status(run("print 'bye' pcall(os.exit, 3)")), "ok") && is(member("stream", 0, "text"), "bye\n"),
 		"answer");
 	CHECK(front.kernel.leave && front.kernel.code == 3, "code");
 	front.kernel.leave = front.kernel.exiting = false;
 	ql_interrupt_clear(front.kernel.state);
 	CASE("exit and shutdown_request");
-	CHECK(is(ql_wire_member(cJSON_GetArrayItem(at(run("exit"), "payload"), 0), "source"), "ask_exit"),
-		"exit");
-	CHECK(ql_wire_flag(ask("shutdown_request", "{\"restart\":true}"), "restart", false) &&
-			front.kernel.leave,
+	CHECK(is(ql_wire_member(cJSON_GetArrayItem(at(run("exit"), "payload"), 0), "source"), "ask_exit"), "exit");
+	CHECK(ql_wire_flag(ask("shutdown_request", "{\"restart\":true}"), "restart", false) && front.kernel.leave,
 		"shutdown");
 }
 

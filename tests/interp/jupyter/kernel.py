@@ -28,7 +28,6 @@ FOLDER = tempfile.mkdtemp(prefix="quoll-jupyter-")
 os.environ.update(JUPYTER_DATA_DIR=FOLDER + "/data", JUPYTER_RUNTIME_DIR=FOLDER + "/run", JUPYTER_PLATFORM_DIRS="0")
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../..")
 TUTORIAL = ROOT + "/tutorials/01_first_steps.lua"
-HAS_COMPLETION = os.path.exists(ROOT + "/interp/prelude/complete.lua")
 
 
 class Suite(jupyter_kernel_test.KernelTests):
@@ -62,11 +61,6 @@ class Suite(jupyter_kernel_test.KernelTests):
     supported_history_operations = ("tail", "range", "search")
     code_inspect_sample = "tensor.zeros"
     code_clear_output = "jupyter.clear()"
-
-    def test_completion(self):
-        if not HAS_COMPLETION:
-            self.skipTest("this tree has no interp/prelude/complete.lua")
-        super().test_completion()
 
 
 class Welcome(jupyter_kernel_test.IopubWelcomeTests):
@@ -258,7 +252,7 @@ class Own(unittest.TestCase):
 
     def test_progress(self):
         _, outputs = self.run_cell(
-            "local progress = debug.getregistry()['quoll.internal'].import 'progress' "
+            "local progress = debug.getregistry()['quoll.internal'].import 'interp/prelude/progress' "
             "local p = progress.start('work', 30) "
             "for i = 1, 30 do os.execute 'sleep 0.1' p:update(i, function() return 'x' end) end p:done 'finished'")
         text = text_of(outputs, "stderr")
@@ -349,8 +343,6 @@ class Own(unittest.TestCase):
         self.assertEqual(plain(self.run_cell("6 * 7")[1]), ["42"])
 
     def test_completion_counts_characters(self):
-        if not HAS_COMPLETION:
-            self.skipTest("this tree has no interp/prelude/complete.lua")
         code = "\u00e9\u20ac = tensor.zero"
         content = self.kernel.reply(self.kernel.client.complete(code + " + 1", len(code)))["content"]
         self.assertEqual((content["matches"], content["cursor_start"], content["cursor_end"]), (["zeros"], 12, 16))

@@ -37,21 +37,17 @@ static void test_hmac(void)
 
 	CASE("RFC 4231");
 	memset(key, 0x0b, 20);
-	CHECK(hmac_is(key, 20, "Hi There", 8,
-		      "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"),
-		"1");
+	CHECK(hmac_is(key, 20, "Hi There", 8, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"), "1");
 	CHECK(hmac_is("Jefe", 4, "what do ya want for nothing?", 28,
 		      "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"),
 		"2");
 	memset(key, 0xaa, sizeof(key));
 	memset(data, 0xdd, sizeof(data));
-	CHECK(hmac_is(key, 20, data, 50, "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"),
-		"3");
+	CHECK(hmac_is(key, 20, data, 50, "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"), "3");
 	for (int i = 0; i < 25; i++)
 		key[i] = (uint8_t)(i + 1);
 	memset(data, 0xcd, sizeof(data));
-	CHECK(hmac_is(key, 25, data, 50, "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"),
-		"4");
+	CHECK(hmac_is(key, 25, data, 50, "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"), "4");
 	memset(key, 0x0c, 20);
 	CHECK(hmac_is(key, 20, "Test With Truncation", 20, "a3b6167473100ee06e0c796c2955552b"), "5");
 	memset(key, 0xaa, sizeof(key));
@@ -62,8 +58,7 @@ static void test_hmac(void)
 		      "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2"),
 		"7");
 	CASE("equal bytes");
-	CHECK(ql_hmac_equal("abc", "abc", 3) && !ql_hmac_equal("abc", "abd", 3) &&
-			!ql_hmac_equal("xbc", "abc", 3),
+	CHECK(ql_hmac_equal("abc", "abc", 3) && !ql_hmac_equal("abc", "abd", 3) && !ql_hmac_equal("xbc", "abc", 3),
 		"no");
 }
 
@@ -96,12 +91,10 @@ static bool base64_is(const char *bytes, const char *wanted)
 static void test_quoting(void)
 {
 	CASE("texts in JSON");
-	CHECK(quotes_as(
-		      "a\"\\/\n\t\r\b\f\1\x1f\x7f", 12, "\"a\\\"\\\\/\\n\\t\\r\\b\\f\\u0001\\u001f\\u007f\""),
+	CHECK(quotes_as("a\"\\/\n\t\r\b\f\1\x1f\x7f", 12, "\"a\\\"\\\\/\\n\\t\\r\\b\\f\\u0001\\u001f\\u007f\""),
 		"escapes");
 	CHECK(quotes_as("a\0b", 3, "\"a\\u0000b\""), "the byte 0");
-	CHECK(quotes_as(
-		      "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""),
+	CHECK(quotes_as("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""),
 		"UTF-8");
 	CHECK(quotes_as("\xff\xc3", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\""), "no UTF-8");
 	CHECK(quotes_as("\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""), "a surrogate");
@@ -109,8 +102,7 @@ static void test_quoting(void)
 	CHECK(ql_utf8_length("\xe2\x82", 2) == -1 && ql_utf8_length("\xe2z", 2) == 0, "the end of a text");
 	CASE("RFC 4648");
 	CHECK(base64_is("", "") && base64_is("f", "Zg==") && base64_is("fo", "Zm8="), "1");
-	CHECK(base64_is("foo", "Zm9v") && base64_is("foob", "Zm9vYg==") && base64_is("foobar", "Zm9vYmFy"),
-		"2");
+	CHECK(base64_is("foo", "Zm9v") && base64_is("foob", "Zm9vYg==") && base64_is("foobar", "Zm9vYmFy"), "2");
 }
 
 static bool refused(const char *text, const char *wanted)
@@ -145,8 +137,7 @@ static void test_reading(void)
 	object = ql_wire_read(good, strlen(good), &why);
 	CHECK(object && !strcmp(ql_wire_member(object, "a"), "\\u0000"), "an escaped backslash");
 	CHECK(ql_wire_integer(object, "n", 0) == 7 && ql_wire_integer(object, "f", -1) == -1, "integers");
-	CHECK(ql_wire_flag(object, "b", false) && ql_wire_flag(object, "n", true) &&
-			!ql_wire_member(object, "n"),
+	CHECK(ql_wire_flag(object, "b", false) && ql_wire_flag(object, "n", true) && !ql_wire_member(object, "n"),
 		"kinds");
 	cJSON_Delete(object);
 }
@@ -215,7 +206,8 @@ static void test_messages(void)
 	CHECK(dropped(&ours, &e, "a wrong signature: its sender has another key than the connection file"), "content");
 	e = made(&theirs, "hello", "{}");
 	e.frame[2].n = 63;
-	CHECK(dropped(&ours, &e, "a wrong signature: its sender has another key than the connection file"), "a shorter signature");
+	CHECK(dropped(&ours, &e, "a wrong signature: its sender has another key than the connection file"),
+		"a shorter signature");
 	e = made(&theirs, "hello", "{}");
 	free(e.frame[--e.n].at);
 	CHECK(dropped(&ours, &e, "too few frames"), "frames");
@@ -259,8 +251,7 @@ static void test_memory_of_replays(void)
 
 /* ---- connection files ---- */
 
-#define PORTS \
-	"\"shell_port\":5001,\"iopub_port\":5002,\"stdin_port\":5003,\"control_port\":5004,\"hb_port\":5005"
+#define PORTS "\"shell_port\":5001,\"iopub_port\":5002,\"stdin_port\":5003,\"control_port\":5004,\"hb_port\":5005"
 
 static const char *read_as(const char *text, mode_t mode, struct ql_connection *c, const char **warning)
 {
@@ -285,40 +276,32 @@ static void test_connections(void)
 	char address[160];
 
 	CASE("connection files that are taken");
-	CHECK(!*read_as("{" PORTS ",\"ip\":\"127.0.0.1\",\"key\":\"k\",\"transport\":\"tcp\"}", 0600, &c,
-		      &warning),
+	CHECK(!*read_as("{" PORTS ",\"ip\":\"127.0.0.1\",\"key\":\"k\",\"transport\":\"tcp\"}", 0600, &c, &warning),
 		"tcp");
 	CHECK(c.port[QL_CHANNEL_HEARTBEAT] == 5005 && c.port[QL_CHANNEL_SHELL] == 5001 && !warning, "ports");
 	ql_connection_address(&c, QL_CHANNEL_IOPUB, address, sizeof(address));
 	CHECK(!strcmp(address, "tcp://127.0.0.1:5002"), "%s", address);
-	CHECK(!*read_as("{" PORTS ",\"ip\":\"::1\",\"key\":\"k\"}", 0644, &c, &warning) && warning,
-		"a warning");
+	CHECK(!*read_as("{" PORTS ",\"ip\":\"::1\",\"key\":\"k\"}", 0644, &c, &warning) && warning, "a warning");
 	CHECK(!*read_as("{" PORTS ",\"ip\":\"localhost\",\"key\":\"k\"}", 0600, &c, &warning), "localhost");
-	CHECK(!*read_as("{" PORTS ",\"ip\":\"/tmp/x\",\"key\":\"k\",\"transport\":\"ipc\"}", 0600, &c,
-		      &warning),
+	CHECK(!*read_as("{" PORTS ",\"ip\":\"/tmp/x\",\"key\":\"k\",\"transport\":\"ipc\"}", 0600, &c, &warning),
 		"ipc");
 	CASE("connection files that are refused");
 	CHECK(strstr(read_as("{" PORTS ",\"ip\":\"0.0.0.0\",\"key\":\"k\"}", 0600, &c, &warning),
 		      "ip: wanted an address"),
 		"ip");
-	CHECK(strstr(read_as("{" PORTS ",\"ip\":\"192.168.1.1\",\"key\":\"k\"}", 0600, &c, &warning),
-		      "192.168.1.1"),
+	CHECK(strstr(read_as("{" PORTS ",\"ip\":\"192.168.1.1\",\"key\":\"k\"}", 0600, &c, &warning), "192.168.1.1"),
 		"ip");
 	CHECK(strstr(read_as("{" PORTS ",\"ip\":\"*\",\"key\":\"k\"}", 0600, &c, &warning), "'*'"), "any");
-	CHECK(strstr(read_as("{" PORTS ",\"ip\":\"127.0.0.1\",\"key\":\"\"}", 0600, &c, &warning),
-		      "unsigned"),
-		"key");
+	CHECK(strstr(read_as("{" PORTS ",\"ip\":\"127.0.0.1\",\"key\":\"\"}", 0600, &c, &warning), "unsigned"), "key");
 	CHECK(strstr(read_as("{" PORTS ",\"ip\":\"127.0.0.1\"}", 0600, &c, &warning), "unsigned"), "no key");
-	CHECK(strstr(read_as("{" PORTS
-			     ",\"ip\":\"127.0.0.1\",\"key\":\"k\",\"signature_scheme\":\"hmac-md5\"}",
-			     0600, &c, &warning),
+	CHECK(strstr(read_as("{" PORTS ",\"ip\":\"127.0.0.1\",\"key\":\"k\",\"signature_scheme\":\"hmac-md5\"}", 0600,
+			     &c, &warning),
 		      "hmac-sha256"),
 		"scheme");
 	CHECK(strstr(read_as("{\"shell_port\":0,\"ip\":\"127.0.0.1\",\"key\":\"k\"}", 0600, &c, &warning),
 		      "1 to 65535"),
 		"port");
-	CHECK(strstr(read_as("{" PORTS ",\"ip\":\"127.0.0.1\",\"ip\":\"127.0.0.2\",\"key\":\"k\"}", 0600, &c,
-			     &warning),
+	CHECK(strstr(read_as("{" PORTS ",\"ip\":\"127.0.0.1\",\"ip\":\"127.0.0.2\",\"key\":\"k\"}", 0600, &c, &warning),
 		      "twice"),
 		"twice");
 	CHECK(strstr(read_as("not JSON", 0600, &c, &warning), "wanted a connection file"), "no JSON");

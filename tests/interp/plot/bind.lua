@@ -31,7 +31,7 @@ describe('a figure', function()
 	end)
 	it('can be closed, once and for all', function()
 		local fig <const> = plot.line{{1, 2}}
-		do local closing <close> = fig end
+		do local _ <close> = fig end
 		assert(select(2, pcall(fig.text, fig)):find('already closed', 1, true))
 	end)
 	it('frees its memory', function()
@@ -58,7 +58,7 @@ describe('a figure', function()
 	end)
 	it('goes to a display when the program has one', function()
 		local registry, shown = debug.getregistry()
-		local listener <close> = registry['quoll.internal'].listen(function(kind, _, fig) shown = kind == 'display' and fig end, true)
+		local _ <close> = registry['quoll.internal'].listen(function(kind, _, fig) shown = kind == 'display' and fig end, true)
 		local fig = plot.line{{1, 2}}
 		assert(fig:show() == fig and shown == fig)
 	end)

@@ -7,11 +7,11 @@
 #include <lualib.h>
 #include <string.h>
 
-#include "interp/state.h"
-#include "interp/bind.h"
-#include "interp/libs.h"
+#include "interp/host/state.h"
+#include "interp/bind/call.h"
+#include "interp/prelude/libs.h"
 #include "interp/plot/plplot.h"
-#include "quant/quantize.h"
+#include "quant/ranges/quantize.h"
 #include "tests/check.h"
 
 static const struct {
@@ -27,8 +27,7 @@ static const struct {
 	{"line with a band", "return plot.line{{1, 3, 2}, low={0, 1, 1}, high={2, 4, 3}, band=true}"},
 	{"image", "return plot.image{tensor.rand(2, 3, 3), titles={'a', 'b'}, layout='nhw'}"},
 	{"image of codes", "return plot.image{tensor{{1, 2}, {3, 4}}:quantize 'int8'}"},
-	{"bar in panels",
-		"return plot.bar{x={'a', 'b'}, y={{1, 2}, {300, 4}}, names={'p', 'q'}, panels=true}"},
+	{"bar in panels", "return plot.bar{x={'a', 'b'}, y={{1, 2}, {300, 4}}, names={'p', 'q'}, panels=true}"},
 	{"hist", "return plot.hist{{1, 2, 2, 3.5, 7}, {2, 3}, names={'a', 'b'}}"},
 	{"scatter", "return plot.scatter{x={1, 2, 3}, y={2, 1, 3}, label={'a', 'b', 'c'}, group={'u', 'v', "
 		    "'u'}}"},
@@ -76,8 +75,7 @@ static void sweep(lua_State *L, struct ql_ctx *ctx, const char *name, const char
 			break;
 		ctx->memory.fail_after = 0;
 		collect(L);
-		CHECK(ctx->memory.now == before, "failure %d: %zu bytes lost", (int)n,
-			ctx->memory.now - before);
+		CHECK(ctx->memory.now == before, "failure %d: %zu bytes lost", (int)n, ctx->memory.now - before);
 	}
 	ctx->memory.fail_after = 0;
 	CHECK(n > 5 && n < 5000, "%d allocations", (int)n);

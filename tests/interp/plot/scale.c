@@ -49,8 +49,7 @@ static void test_labels(void)
 	check_ticks(256, 2048, false, 8, "250 500 750 1000 1250 1500 1750 2000");
 	check_ticks(0, 3e-7, false, 4, "0 1×10⁻⁷ 2×10⁻⁷ 3×10⁻⁷");
 	check_ticks(0, 0.00042, false, 5, "0 0.0001 0.0002 0.0003 0.0004");
-	check_ticks(
-		1000000, 1000001, false, 5, "1000000.0 1000000.2 1000000.4 1000000.6 1000000.8 1000001.0");
+	check_ticks(1000000, 1000001, false, 5, "1000000.0 1000000.2 1000000.4 1000000.6 1000000.8 1000001.0");
 	check_ticks(2e9, 6e9, false, 5, "2G 3G 4G 5G 6G");
 	check_ticks(1e16, 3e16, false, 3, "1×10¹⁶ 2×10¹⁶ 3×10¹⁶");
 	CASE("scale: ticks of logarithmic axes");
@@ -64,8 +63,7 @@ static void test_labels(void)
 
 static void test_odd(void)
 {
-	const double values[] = {
-		0, 1, -1, 5, 1e-310, 1e-300, -1e300, 1e308, -1.7e308, 1e-5, 123456789, NAN, INFINITY};
+	const double values[] = {0, 1, -1, 5, 1e-310, 1e-300, -1e300, 1e308, -1.7e308, 1e-5, 123456789, NAN, INFINITY};
 	int n = (int)(sizeof(values) / sizeof(values[0]));
 	struct ql_ticks t;
 
@@ -78,8 +76,8 @@ static void test_odd(void)
 
 				CHECK(good, "%g %g mode %d: %g..%g", values[i], values[k], mode, s.lo, s.hi);
 				ql_scale_ticks(&s, 6, &t);
-				CHECK(t.n >= 1 && t.n <= QL_TICKS, "%g %g mode %d: %d ticks", values[i],
-					values[k], mode, t.n);
+				CHECK(t.n >= 1 && t.n <= QL_TICKS, "%g %g mode %d: %d ticks", values[i], values[k],
+					mode, t.n);
 				for (int j = 0; j < t.n; j++) {
 					double at = ql_scale_at(&s, t.tick[j].at);
 
@@ -87,8 +85,7 @@ static void test_odd(void)
 						"%g %g mode %d: tick %g at %g", values[i], values[k], mode,
 						t.tick[j].at, at);
 				}
-				CHECK(!(fabs(ql_scale_at(&s, values[i])) > 51), "%g",
-					ql_scale_at(&s, values[i]));
+				CHECK(!(fabs(ql_scale_at(&s, values[i])) > 51), "%g", ql_scale_at(&s, values[i]));
 			}
 	CASE("scale: constant data lies in the middle, data of one sign never crosses 0");
 	CHECK(fabs(ql_scale_at(&(struct ql_scale){4.5, 5.5, false, false}, 5) - 0.5) < 1e-12, "%s", "");
@@ -108,21 +105,16 @@ static void test_fixed(void)
 	struct ql_ticks t;
 
 	CASE("scale: limits that cannot be shown are refused, turned ones turn the axis");
-	CHECK(!ql_scale_fixed(1, 1, false, &s) && !ql_scale_fixed(0, 1, true, &s) &&
-			!ql_scale_fixed(NAN, 1, false, &s),
+	CHECK(!ql_scale_fixed(1, 1, false, &s) && !ql_scale_fixed(0, 1, true, &s) && !ql_scale_fixed(NAN, 1, false, &s),
 		"%s", "");
 	CHECK(!ql_scale_fixed(1, 1 + 1e-15, false, &s) && !ql_scale_fixed(1, INFINITY, false, &s), "%s", "");
-	CHECK(ql_scale_fixed(10, 0, false, &s) && s.down && ql_scale_at(&s, 10) == 0, "%g",
-		ql_scale_at(&s, 10));
-	CHECK(ql_scale_fixed(1, 100, true, &s) && fabs(ql_scale_at(&s, 10) - 0.5) < 1e-12, "%g",
-		ql_scale_at(&s, 10));
-	CHECK(isnan(ql_scale_at(&s, 0)) && isnan(ql_scale_at(&s, -1)) && isnan(ql_scale_at(&s, NAN)), "%s",
-		"");
+	CHECK(ql_scale_fixed(10, 0, false, &s) && s.down && ql_scale_at(&s, 10) == 0, "%g", ql_scale_at(&s, 10));
+	CHECK(ql_scale_fixed(1, 100, true, &s) && fabs(ql_scale_at(&s, 10) - 0.5) < 1e-12, "%g", ql_scale_at(&s, 10));
+	CHECK(isnan(ql_scale_at(&s, 0)) && isnan(ql_scale_at(&s, -1)) && isnan(ql_scale_at(&s, NAN)), "%s", "");
 	CASE("scale: whole ticks");
 	ql_scale_fixed(0.5, 3.5, false, &s);
 	ql_scale_whole_ticks(&s, 10, &t);
-	CHECK(t.n == 3 && !strcmp(t.tick[0].text, "1") && !strcmp(t.tick[2].text, "3"), "%d: %s", t.n,
-		t.tick[0].text);
+	CHECK(t.n == 3 && !strcmp(t.tick[0].text, "1") && !strcmp(t.tick[2].text, "3"), "%d: %s", t.n, t.tick[0].text);
 	ql_scale_fixed(0, 12, false, &s);
 	ql_scale_whole_ticks(&s, 5, &t);
 	for (int i = 0; i < t.n; i++)
@@ -142,8 +134,7 @@ static void test_numbers(void)
 	CASE("scale: numbers beside bars and in cells");
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		ql_number_text(wanted[i].value, text);
-		CHECK(!strcmp(text, wanted[i].text), "%g: %s, wanted %s", wanted[i].value, text,
-			wanted[i].text);
+		CHECK(!strcmp(text, wanted[i].text), "%g: %s, wanted %s", wanted[i].value, text, wanted[i].text);
 	}
 }
 

@@ -75,8 +75,7 @@ static size_t show(const char *const *environment, const char *answer, bool pixe
 		set_environment(environment);
 		child();
 	}
-	for (ssize_t more;
-		n < sizeof(output) - 1 && (more = read(master, output + n, sizeof(output) - 1 - n)) > 0;) {
+	for (ssize_t more; n < sizeof(output) - 1 && (more = read(master, output + n, sizeof(output) - 1 - n)) > 0;) {
 		n += (size_t)more;
 		output[n] = '\0';
 		if (answer && !answered && strstr(output, "\x1b[c")) {
@@ -99,12 +98,11 @@ static bool has(const char *text)
 
 static void test_choice(void)
 {
-	const char *const kitty[] = {"KITTY_WINDOW_ID", "1", NULL},
-	                  *const term[] = {"TERM", "xterm-kitty", NULL},
-	                  *const ghostty[] = {"TERM_PROGRAM", "ghostty", NULL},
-	                  *const iterm[] = {"TERM_PROGRAM", "iTerm.app", NULL},
-	                  *const remote[] = {"LC_TERMINAL", "iTerm2", NULL},
-	                  *const wezterm[] = {"TERM_PROGRAM", "WezTerm", NULL};
+	const char *const kitty[] = {"KITTY_WINDOW_ID", "1", NULL}, *const term[] = {"TERM", "xterm-kitty", NULL},
+			  *const ghostty[] = {"TERM_PROGRAM", "ghostty", NULL},
+			  *const iterm[] = {"TERM_PROGRAM", "iTerm.app", NULL},
+			  *const remote[] = {"LC_TERMINAL", "iTerm2", NULL},
+			  *const wezterm[] = {"TERM_PROGRAM", "WezTerm", NULL};
 
 	CASE("terminal: kitty is known by its variables");
 	for (int i = 0; i < 3; i++) {
@@ -114,8 +112,7 @@ static void test_choice(void)
 	CASE("terminal: iTerm2 and WezTerm are, too");
 	for (int i = 0; i < 3; i++) {
 		show(i == 0 ? iterm : i == 1 ? remote : wezterm, NULL, true);
-		CHECK(has("\x1b]1337;File=inline=1;size=") && has(":iVBORw0KGgo"), "variant %d: %.40s", i,
-			output);
+		CHECK(has("\x1b]1337;File=inline=1;size=") && has(":iVBORw0KGgo"), "variant %d: %.40s", i, output);
 	}
 }
 
@@ -140,8 +137,8 @@ static void test_request(void)
 
 static void test_plain(void)
 {
-	const char *const environments[][5] = {{"NO_COLOR", "1", NULL}, {"TERM", "dumb", NULL},
-		{"TERM", "", NULL}, {"NO_COLOR", "1", "KITTY_WINDOW_ID", "1", NULL}};
+	const char *const environments[][5] = {{"NO_COLOR", "1", NULL}, {"TERM", "dumb", NULL}, {"TERM", "", NULL},
+		{"NO_COLOR", "1", "KITTY_WINDOW_ID", "1", NULL}};
 	const char *const none[] = {"QUOLL_PLOT", "none", NULL};
 
 	CASE("terminal: no escape byte where none is wanted");
@@ -237,8 +234,8 @@ static uint8_t *decode_sixel(const char *p, int *width, int *height)
 		run = 1;
 		if (*p == '!')
 			p += 1 + (sscanf(p, "!%d%n", &run, &n), n - 1);
-		if (*p == '#' && sscanf(p, "#%d;%d;%d;%d;%d%n", &value[0], &value[1], &value[2], &value[3],
-					 &value[4], &n) == 5) {
+		if (*p == '#' && sscanf(p, "#%d;%d;%d;%d;%d%n", &value[0], &value[1], &value[2], &value[3], &value[4],
+					 &n) == 5) {
 			for (int i = 0; i < 3; i++)
 				colour[value[0]][i] = (uint8_t)((value[2 + i] * 255 + 50) / 100);
 			p += n - 1;
@@ -254,8 +251,7 @@ static uint8_t *decode_sixel(const char *p, int *width, int *height)
 			for (; run-- > 0; x++)
 				for (int i = 0; i < 6; i++)
 					if ((*p - 63) >> i & 1 && x < *width && y + i < *height)
-						memcpy(out + ((size_t)(y + i) * (size_t)*width + (size_t)x) *
-									3,
+						memcpy(out + ((size_t)(y + i) * (size_t)*width + (size_t)x) * 3,
 							colour[now], 3);
 		}
 	}
@@ -283,8 +279,7 @@ static void test_sixel(void)
 		sum += d;
 	}
 	/* 32 colours for a plot: edges are blends, areas are exact to 5 bits */
-	CHECK(sum / (width * height * 3) < 1 && worst < 100, "mean %g, worst %d", sum / (width * height * 3),
-		worst);
+	CHECK(sum / (width * height * 3) < 1 && worst < 100, "mean %g, worst %d", sum / (width * height * 3), worst);
 	CHECK(sixel.n < 100000, "%zu bytes", sixel.n);
 	free(want);
 	free(got);
@@ -327,7 +322,7 @@ static void test_base64(void)
 		exit(1);
 	for (const char *p = kitty.at; p < kitty.at + kitty.n - 1;) {
 		const char *from = memchr(p, ';', (size_t)(kitty.at + kitty.n - p)),
-		           *to = from ? strchr(from, 0x1b) : NULL;
+			   *to = from ? strchr(from, 0x1b) : NULL;
 
 		if (!from || !to)
 			break;
@@ -341,8 +336,7 @@ static void test_base64(void)
 	CHECK(longest == 4096, "chunks of %zu", longest);
 	CHECK(n == png.n && !memcmp(bytes, png.at, n), "%zu bytes of %zu", n, png.n);
 	n = (size_t)((char *)memchr(iterm.at, ':', iterm.n) - iterm.at) + 1;
-	n = from_base64(
-		iterm.at + n, (size_t)((char *)memchr(iterm.at, '\a', iterm.n) - iterm.at) - n, bytes);
+	n = from_base64(iterm.at + n, (size_t)((char *)memchr(iterm.at, '\a', iterm.n) - iterm.at) - n, bytes);
 	CHECK(n == png.n && !memcmp(bytes, png.at, n), "%zu bytes of %zu", n, png.n);
 	free(joined);
 	free(bytes);

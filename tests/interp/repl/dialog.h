@@ -52,8 +52,7 @@ static inline bool dialog_prepare(void)
 
 	signal(SIGPIPE, SIG_IGN);
 	if (openpty(&ours, &theirs, NULL, NULL, NULL)) {
-		SKIP("the prompt in a terminal",
-			"no pseudo-terminal can be opened here (/dev/ptmx, /dev/pts)");
+		SKIP("the prompt in a terminal", "no pseudo-terminal can be opened here (/dev/ptmx, /dev/pts)");
 		return false;
 	}
 	close(ours);
@@ -96,8 +95,8 @@ static inline struct dialog *dialog_open(const char *argument, const char *setti
 		setenv("TERM", "dumb", 1);
 		setenv("HOME", home, 1);
 		setenv("QUOLL_MEMORY", "4000", 1);
-		for (const char *const *name = (const char *const[]){"XDG_STATE_HOME", "XDG_CONFIG_HOME",
-			     "QUOLL_PLOT", "QUOLL_JOURNAL", "NO_COLOR", NULL};
+		for (const char *const *name = (const char *const[]){"XDG_STATE_HOME", "XDG_CONFIG_HOME", "QUOLL_PLOT",
+			     "QUOLL_JOURNAL", "NO_COLOR", NULL};
 			*name; name++)
 			unsetenv(*name);
 		if (setting)
@@ -138,8 +137,7 @@ static inline int dialog_wait(struct dialog *d, const char *text, int ms)
 		}
 		if (left <= 0)
 			return -1;
-		if (!dialog_read(d, (int)left) && waitpid(d->pid, NULL, WNOHANG | WNOWAIT) != 0 &&
-			!dialog_read(d, 50))
+		if (!dialog_read(d, (int)left) && waitpid(d->pid, NULL, WNOHANG | WNOWAIT) != 0 && !dialog_read(d, 50))
 			return -1;
 	}
 }
@@ -157,8 +155,7 @@ static inline void dialog_line(struct dialog *d, const char *line, const char *w
 	dialog_send(d, line);
 	dialog_send(d, "\n");
 	if (*wanted)
-		CHECK(dialog_wait(d, wanted, PATIENCE) >= 0, "%s: wanted %s, got %s", line, wanted,
-			d->out + d->seen);
+		CHECK(dialog_wait(d, wanted, PATIENCE) >= 0, "%s: wanted %s, got %s", line, wanted, d->out + d->seen);
 	CHECK(dialog_wait(d, "In [", PATIENCE) >= 0, "%s: no prompt, got %s", line, d->out + d->seen);
 }
 
@@ -183,8 +180,7 @@ static inline struct dialog *dialog_restore(void)
 		last = last ? last : strstr(d->out, "no session that");
 	}
 	d->seen = last ? (size_t)(last - d->out) : d->size;
-	CHECK(dialog_wait(d, "\nIn [", PATIENCE) >= 0 && dialog_wait(d, "]: ", PATIENCE) >= 0,
-		"no prompt: %s", d->out);
+	CHECK(dialog_wait(d, "\nIn [", PATIENCE) >= 0 && dialog_wait(d, "]: ", PATIENCE) >= 0, "no prompt: %s", d->out);
 	return d;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * labels: quick serial
- * What only a terminal shows: Ctrl-C at random moments and in commands of the shell, remarks below inputs,
+ * What only a terminal shows: Ctrl-C at random moments, in commands of the shell and below a bar, remarks below inputs,
  * the user's settings.
  */
 #define MOMENTS 13
@@ -92,8 +92,7 @@ static void test_plots(void)
 {
 	static const struct {
 		const char *set, *wanted;
-	} kinds[] = {
-		{"kitty", "\033_G"}, {"iterm", "\033]1337;File="}, {"sixel", "\033P"}, {"text", "a picture"}};
+	} kinds[] = {{"kitty", "\033_G"}, {"iterm", "\033]1337;File="}, {"sixel", "\033P"}, {"text", "a picture"}};
 	struct dialog *d = dialog_begin(NULL, NULL);
 	char line[64];
 
@@ -132,11 +131,72 @@ static void test_debug(void)
 	CHECK(dialog_leave(d) == 0, "status");
 }
 
+/* The line of the terminal in which `at` stands, up to it: what \r goes over is covered. */
+static void seen_line(const char *from, const char *at, char line[256])
+{
+	size_t column = 0, most = 0;
+
+	for (const char *c = at; c > from; c--)
+		if (c[-1] == '\n') {
+			from = c;
+			break;
+		}
+	for (const char *c = from; c < at && column < 255; c++) {
+		if (*c == '\r') {
+			column = 0;
+			continue;
+		}
+		line[column++] = *c;
+		most = column > most ? column : most;
+	}
+	line[most] = '\0';
+}
+
+/* Ctrl-C while fit draws its bar: the bar is gone, and the error, which names the user's line, stands in its place. */
+static void test_bar(void)
+{
+	char script[96], line[256];
+	unsigned seed = 5;
+	FILE *f;
+
+	snprintf(script, sizeof(script), "%s/bar.lua", home);
+	f = fopen(script, "w");
+	CHECK(f != NULL, "%s", script);
+	if (!f)
+		return;
+	fputs("local net, x = nn.Linear(128, 128), tensor.randn(128, 128)\n"
+	      "local pair, list = {x, x}, {}\n"
+	      "for i = 1, 1e6 do list[i] = pair end\n"
+	      "net:fit(list, {opt = optim.sgd(net, {lr = 0}), loss = nn.mse})\n",
+		f);
+	fclose(f);
+	for (int i = 0; i < 6; i++) {
+		struct dialog *d = dialog_open(script, "TERM=xterm");
+		int status;
+
+		CASE("Ctrl-C clears the bar of fit, %d", i);
+		CHECK(dialog_wait(d, " to go", PATIENCE) >= 0, "no bar: %s", d->out + d->seen);
+		pause_us(rand_r(&seed) % 250000);
+		dialog_send(d, "\x03");
+		CHECK(dialog_wait(d, "interrupted", PATIENCE) >= 0, "%s", d->out + d->seen);
+		seen_line(d->out, d->out + d->seen, line);
+		CHECK(strstr(line, "bar.lua:4: interrupted") && !strstr(line, "=") && !strstr(line, "to go") &&
+				!strstr(line, "^C"),
+			"the line is: %s", line);
+		while (dialog_read(d, 200))
+			;
+		CHECK(waitpid(d->pid, &status, 0) == d->pid && WIFEXITED(status) && WEXITSTATUS(status) == 130,
+			"status %d", status);
+		dialog_free(d);
+	}
+}
+
 int main(void)
 {
 	if (!dialog_prepare())
 		return check_end();
 	test_shell();
+	test_bar();
 	test_remarks();
 	test_settings();
 	test_plots();

@@ -12,8 +12,7 @@ static const struct {
 	int limit; /* ms */
 } work[] = {
 	{"for i = 1, 3e7 do kept = kept end", 250},
-	{"local t = {} for i = 1, 1e6 do t[i] = {i} end table.sort(t, function(a, b) return a[1] > b[1] end)",
-		250},
+	{"local t = {} for i = 1, 1e6 do t[i] = {i} end table.sort(t, function(a, b) return a[1] > b[1] end)", 250},
 	{"local s = '' for i = 1, 20000 do s = s .. i end", 250},
 	{"for i = 1, 3e4 do io.write(i, ' ') end print()", 250},
 	{"for i = 1, 40 do a:matmul(a) end", 1000},
@@ -59,12 +58,10 @@ static int press_once(struct dialog *d, const char *code, long delay)
 
 static void check_state(struct dialog *d, const char *code)
 {
-	dialog_line(d,
-		"print('kept ' .. kept, a:error(copy).max == 0, q:error(a:quantize 'int8/1').max == 0)",
+	dialog_line(d, "print('kept ' .. kept, a:error(copy).max == 0, q:error(a:quantize 'int8/1').max == 0)",
 		"kept 5\ttrue\ttrue");
 	if (strstr(code, "save"))
-		dialog_line(d,
-			"print('whole', not io.open(file) or tensor.load(file).a:error(copy).max == 0)",
+		dialog_line(d, "print('whole', not io.open(file) or tensor.load(file).a:error(copy).max == 0)",
 			"whole\ttrue");
 }
 

@@ -13,7 +13,7 @@ it('words of IPython get an answer', function()
 	check('%whoss', "%whoss: no such magic; did you mean 'who'?; %magics lists them\n")
 end)
 it('no word of IPython hides one of ours', function()
-	local answer = debug.getregistry()['quoll.internal'].import 'magic_ipython'.answer
+	local answer = debug.getregistry()['quoll.internal'].import 'interp/repl/magic_ipython'.answer
 	for _, magic in ipairs(debug.getregistry()['quoll.internal'].magics()) do assert(not answer(magic[1]), magic[1]) end
 end)
 it('words without arguments refuse them', function()

@@ -59,8 +59,7 @@ static void test_contents(void)
 	dialog_kill(d);
 	for (int i = 0; i < 2; i++) { /* the second time from the journal of the session that restored */
 		d = dialog_restore();
-		CHECK(strstr(d->out, "In [1]: print 'to stdout'") &&
-				strstr(d->out, "\nto stdout\r\nto stderr\r\n"),
+		CHECK(strstr(d->out, "In [1]: print 'to stdout'") && strstr(d->out, "\nto stdout\r\nto stderr\r\n"),
 			"%s", d->out);
 		CHECK(strstr(d->out, "In[2]:1: an error\r\nstack traceback:"), "%s", d->out);
 		CHECK(strstr(d->out, "Out[3]:\r\nfloat32(1, 2)\r\n  1  2\r\n"), "%s", d->out);
@@ -122,8 +121,7 @@ static void test_bounds(void)
 		      "") == 0,
 		"shell");
 	d = dialog_begin(NULL, NULL);
-	CHECK(shell("test $(ls '%s'" FOLDER "/old*.journal | wc -l) -le 200 -a ! -e '%s'" FOLDER
-		    "/old1.journal",
+	CHECK(shell("test $(ls '%s'" FOLDER "/old*.journal | wc -l) -le 200 -a ! -e '%s'" FOLDER "/old1.journal",
 		      home) == 0,
 		"files");
 	CHECK(shell("test -e '%s'" FOLDER "/other%s", "") == 0, "another file went");
@@ -136,9 +134,8 @@ static void test_damage(void)
 
 	CASE("a torn or damaged tail costs that record only");
 	for (int i = 0; i < 4; i++) {
-		static const char *const harm[] = {"printf 'input 3 1000 00000000\\nabc' >>",
-			"printf 'garbage' >>", "printf 'input 3 999999999999999999999999 00000000\\n' >>",
-			"truncate -s -3"};
+		static const char *const harm[] = {"printf 'input 3 1000 00000000\\nabc' >>", "printf 'garbage' >>",
+			"printf 'input 3 999999999999999999999999 00000000\\n' >>", "truncate -s -3"};
 		char command[PATH_MAX];
 
 		begin_anew();
@@ -146,12 +143,11 @@ static void test_damage(void)
 		dialog_line(d, "'first'", "Out[1]");
 		dialog_line(d, "'second'", "Out[2]");
 		dialog_kill(d);
-		snprintf(command, sizeof(command), "for f in '%%s'" FOLDER "/*; do %s \"$f\"; done%%s",
-			harm[i]);
+		snprintf(command, sizeof(command), "for f in '%%s'" FOLDER "/*; do %s \"$f\"; done%%s", harm[i]);
 		CHECK(shell(command, "") == 0, "%s", command);
 		d = dialog_restore();
-		CHECK(strstr(d->out, "Out[1]: \"first\"") && strstr(d->out, "Out[2]: \"second\""), "%s: %s",
-			harm[i], d->out);
+		CHECK(strstr(d->out, "Out[1]: \"first\"") && strstr(d->out, "Out[2]: \"second\""), "%s: %s", harm[i],
+			d->out);
 		CHECK(dialog_leave(d) == 0, "status");
 		d = dialog_restore(); /* the old file counts as ended now */
 		CHECK(strstr(d->out, "no session that did not end"), "%s: %s", harm[i], d->out);
@@ -193,19 +189,17 @@ static void test_places(void)
 	begin_anew();
 	CHECK(shell("echo 1 | HOME='%s' '%s' -i >/dev/null", program) == 0, "-i");
 	CHECK(shell("test ! -e '%s/.local'%s", "") == 0, "recorded");
-	CHECK(shell("echo 1 | '%2$s' --journal '%1$s/piped' -i >/dev/null && grep -q '^end ' '%1$s/piped'",
-		      program) == 0,
+	CHECK(shell("echo 1 | '%2$s' --journal '%1$s/piped' -i >/dev/null && grep -q '^end ' '%1$s/piped'", program) ==
+			0,
 		"--journal");
 
 	CASE("a session that runs is not restored by another");
 	begin_anew();
 	d = dialog_begin(NULL, NULL);
 	dialog_line(d, "'mine'", "Out[1]");
-	CHECK(shell("HOME='%s' '%s' --restore </dev/null 2>&1 | grep -q 'no session that did not end'",
-		      program) == 0,
+	CHECK(shell("HOME='%s' '%s' --restore </dev/null 2>&1 | grep -q 'no session that did not end'", program) == 0,
 		"restored");
-	CHECK(shell("printf '%%%%journal\\n' | HOME='%s' '%s' -i | grep -q running", program) == 0,
-		"not listed");
+	CHECK(shell("printf '%%%%journal\\n' | HOME='%s' '%s' -i | grep -q running", program) == 0, "not listed");
 	CHECK(dialog_leave(d) == 0, "status");
 }
 

@@ -11,8 +11,8 @@ static void check_restored(int n, unsigned seed)
 	char wanted[160];
 
 	for (int i = 1; i < n; i++) {
-		snprintf(wanted, sizeof(wanted), "In [%d]: for k = 1, %d do print(k, %d) end %d\r\n", i,
-			i % 7, i, i * 11);
+		snprintf(wanted, sizeof(wanted), "In [%d]: for k = 1, %d do print(k, %d) end %d\r\n", i, i % 7, i,
+			i * 11);
 		CHECK(strstr(d->out, wanted), "seed %u: no %s in %s", seed, wanted, d->out);
 		if (i % 7)
 			snprintf(wanted, sizeof(wanted), "\n%d\t%d\r\nOut[%d]: %d\r\n", i % 7, i, i, i * 11);

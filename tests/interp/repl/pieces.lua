@@ -7,7 +7,7 @@ local function cell(text)
 	local name = os.tmpname()
 	os.remove(name)
 	name = name .. '.ipynb'
-	internal.write_file(name, internal.import 'json_write'.write {nbformat = 4, nbformat_minor = 2, metadata = {},
+	internal.write_file(name, internal.import 'interp/prelude/json_write'.write {nbformat = 4, nbformat_minor = 2, metadata = {},
 		cells = {{cell_type = 'code', metadata = {}, source = text, outputs = {}}}})
 	local folder, base = name:match '^(.*)/(.*)$' -- messages cut long names
 	local pipe = io.popen(('program=$(readlink "/proc/$PPID/exe"); cd %s; exec "$program" run %s --out - 2>&1'):format(folder, base))

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Which inputs read what has changed since: %%stale, %%run stale.
 local prompt = dofile 'tests/tools/prompt.lua'
-local session, check, has = prompt.session, prompt.check, prompt.has
+local session, check = prompt.session, prompt.check
 
 describe('an input is stale', function()
 	it('when a global that it read has changed', function()

@@ -2,7 +2,7 @@
 -- Sessions that are pasted with their prompts.
 local prompt = dofile 'tests/tools/prompt.lua'
 local check = prompt.check
-local transcript = debug.getregistry()['quoll.internal'].import 'transcript'
+local transcript = debug.getregistry()['quoll.internal'].import 'interp/repl/transcript'
 
 local function cut(text, wanted, ...)
 	local got, cuts = transcript(text)

@@ -14,7 +14,8 @@ static struct bytes xz(const struct bytes *from, bool delta)
 	struct bytes b = {0};
 	lzma_options_lzma options;
 	lzma_options_delta by_one = {.type = LZMA_DELTA_TYPE_BYTE, .dist = 1};
-	lzma_filter filters[3] = {{LZMA_FILTER_DELTA, &by_one}, {LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, NULL}};
+	lzma_filter filters[3] = {
+		{LZMA_FILTER_DELTA, &by_one}, {LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, NULL}};
 
 	lzma_lzma_preset(&options, 6);
 	add_zeros(&b, lzma_stream_buffer_bound(from->n));

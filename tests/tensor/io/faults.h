@@ -31,8 +31,7 @@ static bool fault(const char *name)
 	if (!faults.on)
 		return false;
 	faults.count++;
-	if (!faults.fail_at || faults.count < faults.fail_at ||
-		(faults.count > faults.fail_at && !faults.stay))
+	if (!faults.fail_at || faults.count < faults.fail_at || (faults.count > faults.fail_at && !faults.stay))
 		return false;
 	faults.failed = name;
 	errno = faults.error;

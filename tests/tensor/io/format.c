@@ -37,20 +37,19 @@ static void extensions(void)
 	CHECK(!strcmp(ql_format_of("a.b/x.NPY")->doc.name, "npy"), "npy");
 	CHECK(!strcmp(ql_format_of("x.safetensors")->doc.name, "safetensors"), "safetensors");
 	CHECK(!strcmp(ql_format_of("t10k-labels-idx1-ubyte")->doc.name, "idx"), "idx");
-	CHECK(!ql_format_of(".npy") && !ql_format_of("x.gz") && !ql_format_of("npy") && !ql_format_of(""),
-		"none");
+	CHECK(!ql_format_of(".npy") && !ql_format_of("x.gz") && !ql_format_of("npy") && !ql_format_of(""), "none");
 	CASE("unknown extensions name the known ones");
-	refuse_load(write_file("x.foo", "1234567", 7), "wanted a file name that ends in one of .npy .npz "
-						       ".safetensors .idx -ubyte .idx.gz -ubyte.gz .idx.xz -ubyte.xz .bin .png .jpg .jpeg");
+	refuse_load(write_file("x.foo", "1234567", 7),
+		"wanted a file name that ends in one of .npy .npz "
+		".safetensors .idx -ubyte .idx.gz -ubyte.gz .idx.xz -ubyte.xz .bin .png .jpg .jpeg");
 	refuse_load(write_file("x", "", 0), "wanted a file name");
 	CHECK(save_named(path_of("x.foo"), "", t, 0) &&
-			strstr(ctx->err,
-				"x.foo': wanted a file name that ends in one of .npy .npz .safetensors"),
+			strstr(ctx->err, "x.foo': wanted a file name that ends in one of .npy .npz .safetensors"),
 		"%s", ctx->err);
 	CHECK(!strstr(ctx->err, "jpg"), "%s", ctx->err);
 	CASE("formats that are only read");
-	CHECK(save_named(path_of("x.jpg"), "", t, 0) && strstr(ctx->err, "one of .npy .npz .safetensors .png"),
-		"%s", ctx->err);
+	CHECK(save_named(path_of("x.jpg"), "", t, 0) && strstr(ctx->err, "one of .npy .npz .safetensors .png"), "%s",
+		ctx->err);
 	ql_tensor_release(ctx, t);
 }
 
@@ -73,8 +72,7 @@ static void descriptors(void)
 	for (int i = 0; ql_formats[i]; i++) {
 		const struct ql_format *f = ql_formats[i];
 
-		CHECK(f->doc.name && f->doc.usage && f->doc.text && f->doc.example && f->load, "%s",
-			f->doc.name);
+		CHECK(f->doc.name && f->doc.usage && f->doc.text && f->doc.example && f->load, "%s", f->doc.name);
 		CHECK(f->extensions[0] && f->extensions[strlen(f->extensions) - 1] != ' ', "%s", f->doc.name);
 	}
 }

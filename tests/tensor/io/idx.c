@@ -45,8 +45,7 @@ static void check_type(unsigned type, unsigned dtype, size_t bytes, const double
 		if (CHECK(list.n == 1, "nothing")) {
 			const struct ql_tensor *t = list.at[0].tensor;
 
-			CHECK(t->dtype == dtype && t->rank == 1 && t->shape[0] == 2, "%s",
-				ql_dtype_name(t->dtype));
+			CHECK(t->dtype == dtype && t->rank == 1 && t->shape[0] == 2, "%s", ql_dtype_name(t->dtype));
 			for (int i = 0; i < 2; i++)
 				CHECK(ql_tensor_at_f64(t, i) == wanted[i], "%g", ql_tensor_at_f64(t, i));
 		}
@@ -75,8 +74,7 @@ static void by_content(void)
 
 	CASE("by name and by content");
 	list = load_bytes("train-images-idx3-ubyte", &b);
-	CHECK(list.n == 1 && list.at[0].tensor->rank == 3 && ql_tensor_at_f64(list.at[0].tensor, 23) == 23,
-		"plain");
+	CHECK(list.n == 1 && list.at[0].tensor->rank == 3 && ql_tensor_at_f64(list.at[0].tensor, 23) == 23, "plain");
 	ql_named_clear(ctx, &list);
 	list = load_bytes("TRAIN-IMAGES-IDX3-UBYTE.GZ", &z);
 	CHECK(list.n == 1, "upper case");

@@ -125,5 +125,13 @@ it('inks, sizes that the file cannot hold', function()
 	print(refused())  --> jpeg: wanted a size that ... bytes of file can hold, at most 268435456 pixels, got 65500 x 65500 pixels
 end)
 
-print(pcall(tensor.save, file, tensor({1, dtype = 'uint8'}):view(1, 1)))  --> false ...wanted a file name that ends in one of .npy .npz .safetensors .png
+it('scans that take minutes', function()
+	local bytes = bytes_of 'gray'
+	local size, scan = assert(bytes:find('\xff\xc0', 1, true)), assert(bytes:find('\xff\xda', 1, true))
+	local head = bytes:sub(1, size + 4) .. string.pack('>I2I2', 4096, 4096) .. bytes:sub(size + 9, scan - 1)
+	write(head .. bytes:sub(scan, -3):rep(900) .. bytes:sub(-2))
+	print(refused())  --> jpeg: wanted at most 1073741824 pixels in all scans together, got 900 scans of 4096 x 4096 pixels
+end)
+
+print(pcall(tensor.save, file, tensor{1, dtype = 'uint8'}:view(1, 1)))  --> false ...wanted a file name that ends in one of .npy .npz .safetensors .png
 os.remove(file)

@@ -8,8 +8,7 @@
 static struct bytes numpy_file(unsigned version, const char *dict, const void *data, size_t n)
 {
 	struct bytes b = {0};
-	size_t length = strlen(dict) + 1, head = version == 1 ? 10 : 12,
-	       pad = (64 - (head + length) % 64) % 64;
+	size_t length = strlen(dict) + 1, head = version == 1 ? 10 : 12, pad = (64 - (head + length) % 64) % 64;
 
 	add_text(&b, "\x93NUMPY");
 	add_le(&b, 2, version);
@@ -22,8 +21,8 @@ static struct bytes numpy_file(unsigned version, const char *dict, const void *d
 	return b;
 }
 
-static void check_values(const char *what, struct bytes b, unsigned dtype, int rank, const int64_t *shape,
-	const double *values)
+static void check_values(
+	const char *what, struct bytes b, unsigned dtype, int rank, const int64_t *shape, const double *values)
 {
 	struct ql_named_list list;
 	struct ql_tensor wanted = {.rank = (uint8_t)rank};
@@ -40,8 +39,7 @@ static void check_values(const char *what, struct bytes b, unsigned dtype, int r
 			ql_tensor_text(t, (char[QL_SHAPE_TEXT]){0}));
 		CHECK(ql_tensor_is_contiguous(t), "strides");
 		for (int64_t i = 0; i < ql_tensor_nelem(t); i++)
-			CHECK(ql_tensor_at_f64(t, i) == values[i], "%lld: %g", (long long)i,
-				ql_tensor_at_f64(t, i));
+			CHECK(ql_tensor_at_f64(t, i) == values[i], "%lld: %g", (long long)i, ql_tensor_at_f64(t, i));
 	}
 	ql_named_clear(ctx, &list);
 }
@@ -68,12 +66,10 @@ static void literals(void)
 		NUMPY(1, "{'descr': '<u8', 'fortran_order': False, 'shape': (2,), }",
 			"\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40"),
 		QL_int64, 1, two, (const double[]){1, 4611686018427387904.0});
-	check_values("a bool without axes",
-		NUMPY(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (), }", "\x01"), QL_bool, 0, NULL,
-		(const double[]){1});
-	check_values("a bool that is 7",
-		NUMPY(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (), }", "\x07"), QL_bool, 0, NULL,
-		(const double[]){1});
+	check_values("a bool without axes", NUMPY(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (), }", "\x01"),
+		QL_bool, 0, NULL, (const double[]){1});
+	check_values("a bool that is 7", NUMPY(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (), }", "\x07"),
+		QL_bool, 0, NULL, (const double[]){1});
 	check_values("version 2",
 		NUMPY(2, "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }",
 			"\x07\x00\x00\x00\x08\x00\x00\x00"),
@@ -83,8 +79,8 @@ static void literals(void)
 			"\x07\x00\x00\x00\x08\x00\x00\x00"),
 		QL_int32, 1, two, (const double[]){7, 8});
 	check_values("Python 2",
-		NUMPY(1, "{\"shape\": (2L,), \"fortran_order\": False, \"descr\": \"|i1\"}", "\x07\xf8"),
-		QL_int8, 1, two, (const double[]){7, -8});
+		NUMPY(1, "{\"shape\": (2L,), \"fortran_order\": False, \"descr\": \"|i1\"}", "\x07\xf8"), QL_int8, 1,
+		two, (const double[]){7, -8});
 }
 
 /* The exact bytes that np.save writes for the same array. */
@@ -98,8 +94,7 @@ static void written(void)
 	CASE("the bytes are NumPy's");
 	save_one(path_of("x.npy"), t);
 	got = read_file(path_of("x.npy"));
-	CHECK(got.n == wanted.n && !memcmp(got.at, wanted.at, got.n), "%zu bytes, wanted %zu", got.n,
-		wanted.n);
+	CHECK(got.n == wanted.n && !memcmp(got.at, wanted.at, got.n), "%zu bytes, wanted %zu", got.n, wanted.n);
 	free(got.at);
 	free(wanted.at);
 	ql_tensor_release(ctx, t);
@@ -119,8 +114,8 @@ static void round_trip(struct ql_tensor *t)
 
 static void all_shapes(void)
 {
-	static const int64_t shapes[][QL_MAX_RANK] = {{0}, {5}, {3, 4}, {2, 3, 4}, {2, 1, 3, 3},
-		{1, 2, 1, 2, 3}, {2, 1, 1, 2, 1, 3}, {1, 1, 2, 1, 2, 1, 3}, {2, 1, 2, 1, 2, 1, 1, 3}};
+	static const int64_t shapes[][QL_MAX_RANK] = {{0}, {5}, {3, 4}, {2, 3, 4}, {2, 1, 3, 3}, {1, 2, 1, 2, 3},
+		{2, 1, 1, 2, 1, 3}, {1, 1, 2, 1, 2, 1, 3}, {2, 1, 2, 1, 2, 1, 1, 3}};
 
 	for (unsigned dtype = 0; dtype < QL_DTYPE_COUNT; dtype++) {
 		if (dtype == QL_bfloat16 || ql_dtype_is_packed(dtype))
@@ -318,8 +313,7 @@ static void bad_bytes(void)
 	refuse_dict(deep, "size of 0 or more");
 	CASE("an unsigned number above int64");
 	free(b.at);
-	b = numpy_file(
-		1, "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }", "\0\0\0\0\0\0\0\x80", 8);
+	b = numpy_file(1, "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }", "\0\0\0\0\0\0\0\x80", 8);
 	refuse("bad.npy", &b, "9223372036854775808");
 	free(b.at);
 	free(good.at);

@@ -74,10 +74,8 @@ static void check_literal(const char *what, struct bytes b)
 	list = load_bytes("x.npz", &b);
 	t = ql_named_find(&list, "a");
 	u = ql_named_find(&list, "b");
-	if (CHECK(list.n == 2 && t && u && !strcmp(list.at[0].name, "a"), "%lld entries",
-		    (long long)list.n)) {
-		CHECK(t->dtype == QL_int8 && t->rank == 2 && t->shape[0] == 2 && ql_tensor_at_f64(t, 1) == -2,
-			"a");
+	if (CHECK(list.n == 2 && t && u && !strcmp(list.at[0].name, "a"), "%lld entries", (long long)list.n)) {
+		CHECK(t->dtype == QL_int8 && t->rank == 2 && t->shape[0] == 2 && ql_tensor_at_f64(t, 1) == -2, "a");
 		CHECK(u->dtype == QL_float32 && u->rank == 1 && ql_tensor_at_f64(u, 1) == 1.5, "b");
 	}
 	ql_named_clear(ctx, &list);
@@ -98,14 +96,13 @@ struct entry {
 	uint64_t size, packed, offset; /* as the directory tells; zero: the truth */
 	uint32_t crc;
 	unsigned local_magic, local_extra, extra; /* declared lengths of extra fields */
-	bool big; /* with 64-bit fields in the directory, whatever the values */
+	bool big;                                 /* with 64-bit fields in the directory, whatever the values */
 };
 
 static void add_entry(struct archive *a, const struct entry *e)
 {
 	const char *local = e->local_name ? e->local_name : e->name;
-	size_t n_name = e->n_name ? e->n_name : strlen(e->name),
-	       n_local = e->local_name ? strlen(local) : n_name;
+	size_t n_name = e->n_name ? e->n_name : strlen(e->name), n_local = e->local_name ? strlen(local) : n_name;
 	uint64_t offset = e->offset ? e->offset : a->file.n, size = e->size ? e->size : e->n;
 	uint64_t packed = e->packed ? e->packed : e->n;
 	bool big = e->big || size > 0xfffffffe || packed > 0xfffffffe || offset > 0xfffffffe;
@@ -163,8 +160,7 @@ static struct bytes npy_of(size_t n)
 {
 	struct bytes b = {0};
 	char dict[128];
-	int length = snprintf(
-		dict, sizeof(dict), "{'descr': '|u1', 'fortran_order': False, 'shape': (%zu,), }\n", n);
+	int length = snprintf(dict, sizeof(dict), "{'descr': '|u1', 'fortran_order': False, 'shape': (%zu,), }\n", n);
 
 	add_text(&b, "\x93NUMPY\x01");
 	add_le(&b, 1, 0);
@@ -214,8 +210,7 @@ static void good_archives(void)
 	struct ql_named_list list;
 
 	CASE("64-bit fields of the directory");
-	add_entry(&a, &(struct entry){
-			      .name = "x.npy", .data = npy.at, .n = npy.n, .crc = crc_of(&npy), .big = true});
+	add_entry(&a, &(struct entry){.name = "x.npy", .data = npy.at, .n = npy.n, .crc = crc_of(&npy), .big = true});
 	add_entry(&a, &(struct entry){.name = "\xc3\xbc/y.npy",
 			      .method = 8,
 			      .data = packed.at,
@@ -241,16 +236,11 @@ static void good_archives(void)
 
 static void bad_entries(void)
 {
-	struct bytes npy = npy_of(5), large = npy_of(200000), packed = deflated(&large),
-		     twice = copy_of(&npy);
+	struct bytes npy = npy_of(5), large = npy_of(200000), packed = deflated(&large), twice = copy_of(&npy);
 	uint32_t crc = crc_of(&npy);
 	const struct entry good = {.name = "x.npy", .data = npy.at, .n = npy.n, .crc = crc};
-	const struct entry squeezed = {.name = "x.npy",
-		.method = 8,
-		.data = packed.at,
-		.n = packed.n,
-		.size = large.n,
-		.crc = crc_of(&large)};
+	const struct entry squeezed = {
+		.name = "x.npy", .method = 8, .data = packed.at, .n = packed.n, .size = large.n, .crc = crc_of(&large)};
 	struct entry e;
 
 #define BAD(from, what, memory, reason, ...) \
@@ -293,8 +283,7 @@ static void bad_entries(void)
 	BAD(squeezed, "a bomb of 9 GiB", 0, "8 GiB", e.size = UINT64_C(9) << 30);
 	BAD(squeezed, "a bomb of 2^63", 0, "GiB", e.size = UINT64_C(1) << 63);
 	BAD(squeezed, "deflated data cut off", large.n, "too early", e.n = packed.n - 20);
-	BAD(squeezed, "other bytes", large.n, "compressed data",
-		(e.data = npy.at, e.n = npy.n, e.size = 300));
+	BAD(squeezed, "other bytes", large.n, "compressed data", (e.data = npy.at, e.n = npy.n, e.size = 300));
 	BAD(squeezed, "checksum of deflated data", large.n, "checksum", e.crc++);
 #undef BAD
 	free(npy.at);
@@ -372,10 +361,8 @@ static void bad_end64(void)
 		uint64_t magic, n, all, size, offset, where;
 	} ends[] = {
 		{"none of its magic", "other bytes", 1, 0, 0, 0, 0, 0},
-		{"2^61 entries", "at most 0 entries", 0x06064b50, UINT64_C(1) << 61, UINT64_C(1) << 61, 0, 0,
-			0},
-		{"2^61 entries in 2^61 bytes", "another place", 0x06064b50, 1 << 20, 1 << 20,
-			UINT64_C(1) << 61, 0, 0},
+		{"2^61 entries", "at most 0 entries", 0x06064b50, UINT64_C(1) << 61, UINT64_C(1) << 61, 0, 0, 0},
+		{"2^61 entries in 2^61 bytes", "another place", 0x06064b50, 1 << 20, 1 << 20, UINT64_C(1) << 61, 0, 0},
 		{"offset and size that wrap", "another place", 0x06064b50, 0, 0, 16, UINT64_MAX - 15, 0},
 		{"two counts", "one part", 0x06064b50, 1, 2, 0, 0, 0},
 		{"locator outside", "another place", 0x06064b50, 0, 0, 0, 0, 1000},
@@ -465,8 +452,7 @@ static void names(void)
 	list = load_path(path_of("x.npz"));
 	CHECK(list.n == 1 && !strcmp(list.at[0].name, "arr_0"), "a tensor without a name");
 	ql_named_add(ctx, &list, "arr_0", t);
-	CHECK(ql_file_save(ctx, path_of("y.npz"), &list, 0) && strstr(ctx->err, "'arr_0' twice"), "%s",
-		ctx->err);
+	CHECK(ql_file_save(ctx, path_of("y.npz"), &list, 0) && strstr(ctx->err, "'arr_0' twice"), "%s", ctx->err);
 	CHECK(save_named(path_of("y.npz"), "\xff", t, 0) && strstr(ctx->err, "UTF-8"), "%s", ctx->err);
 	ql_named_clear(ctx, &list);
 	ql_tensor_release(ctx, t);

@@ -16,8 +16,7 @@ struct literal {
 	double values[24];
 };
 
-#define PNG_LITERAL(text) \
-	"\x89PNG\x0d\x0a\x1a\x0a\x00\x00\x00\x0dIHDR\x00\x00\x00" text, sizeof(text) - 1 + 19
+#define PNG_LITERAL(text) "\x89PNG\x0d\x0a\x1a\x0a\x00\x00\x00\x0dIHDR\x00\x00\x00" text, sizeof(text) - 1 + 19
 
 static const struct literal literals[] = {
 	{"1-bit gray",
@@ -41,8 +40,7 @@ static const struct literal literals[] = {
 			    "8\x02\x00\x01\x10\x00\xdd/\x18\xdc\x8e\x00"
 			    "\x00\x00\x00IEND\xae\x42`\x82"),
 		QL_uint8, 3, {2, 3, 4},
-		{255, 0, 0, 255, 0, 255, 0, 0, 0, 0, 255, 255, 10, 20, 30, 255, 255, 0, 0, 255, 0, 255, 0,
-			0}},
+		{255, 0, 0, 255, 0, 255, 0, 0, 0, 0, 255, 255, 10, 20, 30, 255, 255, 0, 0, 255, 0, 255, 0, 0}},
 	{"16-bit gray",
 		PNG_LITERAL("\x03\x00\x00\x00\x02\x10\x00\x00\x00\x00\xe8\x8f"
 			    "\xe5\x85\x00\x00\x00\x16IDATx\xda\x63````dd`\xf8\xff_"
@@ -67,8 +65,7 @@ static void check_literals(void)
 {
 	for (size_t i = 0; i < sizeof(literals) / sizeof(literals[0]); i++) {
 		const struct literal *l = &literals[i];
-		struct ql_tensor wanted = {
-			.rank = (uint8_t)l->rank, .shape = {l->shape[0], l->shape[1], l->shape[2]}};
+		struct ql_tensor wanted = {.rank = (uint8_t)l->rank, .shape = {l->shape[0], l->shape[1], l->shape[2]}};
 		struct ql_named_list list;
 
 		CASE("Pillow's image: %s", l->what);
@@ -79,8 +76,8 @@ static void check_literals(void)
 			if (CHECK(t->dtype == l->dtype && ql_tensor_same_shape(t, &wanted), "%s",
 				    ql_tensor_text(t, (char[QL_SHAPE_TEXT]){0})))
 				for (int64_t k = 0; k < ql_tensor_nelem(t); k++)
-					CHECK(ql_tensor_at_f64(t, k) == l->values[k], "%lld: %g",
-						(long long)k, ql_tensor_at_f64(t, k));
+					CHECK(ql_tensor_at_f64(t, k) == l->values[k], "%lld: %g", (long long)k,
+						ql_tensor_at_f64(t, k));
 		}
 		ql_named_clear(ctx, &list);
 	}
@@ -148,9 +145,7 @@ static void check_image(int depth, int color, int channels, int interlace)
 		for (int i = 0; i < WIDTH * out; i++) {
 			unsigned v = sample(WIDTH, channels, depth, y, palette ? i / 3 : i);
 			unsigned colours[3] = {v, (uint8_t)(v * 7), 255 - v};
-			unsigned wanted = palette     ? colours[i % 3]
-					  : depth < 8 ? v * 255 / ((1u << depth) - 1)
-						      : v;
+			unsigned wanted = palette ? colours[i % 3] : depth < 8 ? v * 255 / ((1u << depth) - 1) : v;
 			double got = ql_tensor_at_f64(list.at[0].tensor, y * WIDTH * out + i);
 
 			CHECK(got == wanted, "row %d, %d: %g, wanted %u", y, i, got, wanted);
@@ -174,8 +169,7 @@ static void kinds(void)
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		for (int k = 0; all[i].depths[k]; k++)
 			for (int interlace = 0; interlace < 2; interlace++) {
-				CASE("%s of %d bits%s", all[i].name, all[i].depths[k],
-					interlace ? ", interlaced" : "");
+				CASE("%s of %d bits%s", all[i].name, all[i].depths[k], interlace ? ", interlaced" : "");
 				check_image(all[i].depths[k], all[i].color, all[i].channels, interlace);
 			}
 }

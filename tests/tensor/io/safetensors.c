@@ -111,8 +111,8 @@ static void compare_lists(const struct ql_named_list *list)
 
 static void all_shapes(void)
 {
-	static const int64_t shapes[][QL_MAX_RANK] = {{0}, {17}, {3, 11}, {2, 3, 9}, {2, 1, 3, 10},
-		{1, 2, 1, 2, 13}, {2, 1, 1, 2, 1, 9}, {1, 1, 2, 1, 2, 1, 16}, {2, 1, 2, 1, 2, 1, 1, 11}};
+	static const int64_t shapes[][QL_MAX_RANK] = {{0}, {17}, {3, 11}, {2, 3, 9}, {2, 1, 3, 10}, {1, 2, 1, 2, 13},
+		{2, 1, 1, 2, 1, 9}, {1, 1, 2, 1, 2, 1, 16}, {2, 1, 2, 1, 2, 1, 1, 11}};
 
 	for (unsigned dtype = 0; dtype < QL_DTYPE_COUNT; dtype++) {
 		struct ql_named_list list = {0};
@@ -127,9 +127,9 @@ static void all_shapes(void)
 
 static void quantized(void)
 {
-	static const char *const specs[] = {"int8", "int8/1", "int8/2", "int8:16", "int8/1:2", "uint8",
-		"uint8/1", "uint8:8", "int16", "uint16/2", "int4", "int4/1", "int4:32", "int4/2:2", "uint4",
-		"uint4/2", "uint4:8", "binary", "binary/1", "binary:8"};
+	static const char *const specs[] = {"int8", "int8/1", "int8/2", "int8:16", "int8/1:2", "uint8", "uint8/1",
+		"uint8:8", "int16", "uint16/2", "int4", "int4/1", "int4:32", "int4/2:2", "uint4", "uint4/2", "uint4:8",
+		"binary", "binary/1", "binary:8"};
 	static const int64_t shape[] = {5, 3, 21};
 	struct ql_tensor *x = counting(QL_float32, 3, shape), *q;
 	float *value = x->storage->data;
@@ -143,8 +143,7 @@ static void quantized(void)
 		struct ql_named_list list = {0};
 
 		CASE("quantized by %s, and views of it", specs[i]);
-		if (!CHECK(!ql_spec_parse(ctx, specs[i], &spec) && !ql_quantize(ctx, x, &spec, &q), "%s",
-			    ctx->err))
+		if (!CHECK(!ql_spec_parse(ctx, specs[i], &spec) && !ql_quantize(ctx, x, &spec, &q), "%s", ctx->err))
 			continue;
 		CHECK(q->q->nan_count == 2 && q->q->inf_count == 1, "counts");
 		add_views(&list, q);
@@ -172,8 +171,7 @@ static void other_fields(void)
 
 	CASE("scheme log, odd bits, explicit scales");
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		if (CHECK(!ql_spec_make(ctx, &fields[i], &spec) && !ql_quantize(ctx, x, &spec, &q), "%s",
-			    ctx->err))
+		if (CHECK(!ql_spec_make(ctx, &fields[i], &spec) && !ql_quantize(ctx, x, &spec, &q), "%s", ctx->err))
 			add_one(&list, q);
 	CHECK(list.at[0].tensor->q->from == QL_float16, "from");
 	compare_lists(&list);
@@ -185,8 +183,8 @@ static void other_fields(void)
 
 static void names(void)
 {
-	static const char *const strange[] = {"a\"b\\c\n\t/", "\x01\x1f\x7f",
-		"\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80", "::quoll", "w::scales", " "};
+	static const char *const strange[] = {
+		"a\"b\\c\n\t/", "\x01\x1f\x7f", "\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80", "::quoll", "w::scales", " "};
 	struct ql_tensor *t = counting(QL_uint8, 1, (const int64_t[]){1}), *q;
 	struct ql_named_list list = {0};
 	struct ql_spec spec;
@@ -195,20 +193,18 @@ static void names(void)
 	for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++)
 		ql_named_add(ctx, &list, strange[i], t);
 	compare_lists(&list);
-	CHECK(save_named(path_of("no.safetensors"), "__metadata__", t, 0) && strstr(ctx->err, "reserves"),
-		"%s", ctx->err);
-	CHECK(save_named(path_of("no.safetensors"), "\xed\xa0\x80", t, 0) && strstr(ctx->err, "UTF-8"), "%s",
+	CHECK(save_named(path_of("no.safetensors"), "__metadata__", t, 0) && strstr(ctx->err, "reserves"), "%s",
 		ctx->err);
+	CHECK(save_named(path_of("no.safetensors"), "\xed\xa0\x80", t, 0) && strstr(ctx->err, "UTF-8"), "%s", ctx->err);
 	ql_named_add(ctx, &list, " ", t);
-	CHECK(ql_file_save(ctx, path_of("no.safetensors"), &list, 0) && strstr(ctx->err, "twice"), "%s",
-		ctx->err);
+	CHECK(ql_file_save(ctx, path_of("no.safetensors"), &list, 0) && strstr(ctx->err, "twice"), "%s", ctx->err);
 	ql_named_clear(ctx, &list);
 	ql_spec_parse(ctx, "int8", &spec);
 	ql_quantize(ctx, t, &spec, &q);
 	ql_named_add(ctx, &list, "w", q);
 	ql_named_add(ctx, &list, "w::scale", t);
-	CHECK(ql_file_save(ctx, path_of("no.safetensors"), &list, 0) && strstr(ctx->err, "'w::scale' twice"),
-		"%s", ctx->err);
+	CHECK(ql_file_save(ctx, path_of("no.safetensors"), &list, 0) && strstr(ctx->err, "'w::scale' twice"), "%s",
+		ctx->err);
 	ql_named_clear(ctx, &list);
 	save_one(path_of("x.safetensors"), t);
 	list = load_path(path_of("x.safetensors"));
@@ -230,8 +226,7 @@ static void refuse_header(const char *header, size_t n, const char *reason)
 }
 
 /* one tensor "x" */
-#define X(dtype, shape, offsets) \
-	"{\"x\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+#define X(dtype, shape, offsets) "{\"x\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 #define TWO(a, b) \
 	"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" a "}," \
 	"\"y\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" b "}}"
@@ -270,10 +265,9 @@ static void bad_objects(void)
 		{"{\"x\":{\"dtype\":\"U8\"}}", "keys dtype, shape", 0},
 		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}", "',' or '}'", 4},
 		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},}", "a string", 4},
-		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"shape\":[4],\"data_offsets\":[0,4]}}",
-			"once, got 'shape'", 4},
-		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4],\"more\":1}}", "got 'more'",
+		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"shape\":[4],\"data_offsets\":[0,4]}}", "once, got 'shape'",
 			4},
+		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4],\"more\":1}}", "got 'more'", 4},
 		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4] \"data_offsets\":[0,4]}}", "JSON object", 4},
 		{"{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]]}", "JSON object", 4},
 	};
@@ -365,12 +359,9 @@ static void bad_names(void)
 		{"{\"\xff\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8", 4},
 		{"{\"\xc0\x80\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8", 4},
 		{"{\"\xed\xa0\x80\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8", 4},
-		{"{\"\xf4\x90\x80\x80\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8",
-			4},
-		{"{\"a\nb\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "control characters",
-			4},
-		{"{\"\\u001b[2J\\n\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,5]}}",
-			"tensor '?[2J?'", 4},
+		{"{\"\xf4\x90\x80\x80\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "UTF-8", 4},
+		{"{\"a\nb\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", "control characters", 4},
+		{"{\"\\u001b[2J\\n\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,5]}}", "tensor '?[2J?'", 4},
 		{"{\"\\u009b2J\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,5]}}", "2J'", 4},
 		{"{\"abc", "'\"'", 0},
 		{"{\"abc\\", "'\"'", 0},
@@ -449,8 +440,8 @@ static void bad_sizes(void)
 #define PACKED(shape) "\"w\":{\"dtype\":\"U8\",\"shape\":" shape ",\"data_offsets\":[0,4]}"
 #define NOTE(text) "{\"__metadata__\":{\"w::quoll\":\"" text "\"},"
 #define WORDS(dtype, scheme, bits, lo, hi, axis, block, block_axis) \
-	"dtype=" dtype " shape=(2,4) scheme=" scheme " bits=" bits " lo=" lo " hi=" hi \
-	" octaves=16 axis=" axis " block=" block " block_axis=" block_axis " from=float32 nan=0 inf=0"
+	"dtype=" dtype " shape=(2,4) scheme=" scheme " bits=" bits " lo=" lo " hi=" hi " octaves=16 axis=" axis \
+	" block=" block " block_axis=" block_axis " from=float32 nan=0 inf=0"
 #define INT8(axis, block, block_axis) WORDS("int8", "symmetric", "8", "-127", "127", axis, block, block_axis)
 #define SCALE(dtype, shape, end) \
 	",\"w::scale\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[8," end "]}}"
@@ -478,8 +469,7 @@ static void bad_notes(void)
 		{NOTE("dtype=int8  shape=(2,4)") W "}", "known words", 8},
 		{NOTE("dtype=int8 shape=(2,4) colour=red") W "}", "newer Quoll", 8},
 		{NOTE("dtype") W "}", "known words", 8},
-		{"{\"__metadata__\":{\"w::quoll\":\"dtype=int8 shape=(2,4)\",\"w::quoll\":\"\"}," W "}",
-			"got two", 8},
+		{"{\"__metadata__\":{\"w::quoll\":\"dtype=int8 shape=(2,4)\",\"w::quoll\":\"\"}," W "}", "got two", 8},
 		{NOTE(INT8("-1", "0", "-1")) W "}", "wanted a tensor 'w::scale'", 8},
 		{NOTE(INT8("-1", "0", "-1")) W SCALE("F32", "[1]", "12"), "wanted shape ()", 12},
 		{NOTE(INT8("0", "0", "-1")) W SCALE("F32", "[1]", "12"), "wanted shape (2)", 12},
@@ -497,23 +487,19 @@ static void bad_notes(void)
 		{NOTE(INT8("-1", "4294967300", "1")) W SCALE("F32", "[]", "12"), "from 0 to", 12},
 		{NOTE(WORDS("int8", "cubic", "8", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
 			"a known quantization scheme", 12},
-		{NOTE(WORDS("int8", "binary", "8", "-127", "127", "-1", "0", "-1"))
-				W SCALE("F32", "[]", "12"),
+		{NOTE(WORDS("int8", "binary", "8", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
 			"scheme binary", 12},
 		{NOTE(WORDS("int8", "log", "4", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
 			"codes of scheme log", 12},
-		{NOTE(WORDS("int8", "symmetric", "9", "-255", "255", "-1", "0", "-1"))
-				W SCALE("F32", "[]", "12"),
+		{NOTE(WORDS("int8", "symmetric", "9", "-255", "255", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
 			"9 bits", 12},
-		{NOTE(WORDS("int8", "symmetric", "1", "0", "0", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-			"1 bits", 12},
+		{NOTE(WORDS("int8", "symmetric", "1", "0", "0", "-1", "0", "-1")) W SCALE("F32", "[]", "12"), "1 bits",
+			12},
 		{NOTE(WORDS("int8", "symmetric", "17", "0", "0", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
 			"from 1 to 16", 12},
-		{NOTE(WORDS("int8", "symmetric", "8", "-128", "300", "-1", "0", "-1"))
-				W SCALE("F32", "[]", "12"),
+		{NOTE(WORDS("int8", "symmetric", "8", "-128", "300", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
 			"from -128 to 300", 12},
-		{NOTE(WORDS("int8", "symmetric", "8", "x", "127", "-1", "0", "-1"))
-				W SCALE("F32", "[]", "12"),
+		{NOTE(WORDS("int8", "symmetric", "8", "x", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
 			"whole number", 12},
 		{NOTE(WORDS("int8", "symmetric", "3", "-3", "3", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
 			"wanted -3 to 3, got 4", 12},
@@ -564,8 +550,7 @@ static void unsigned_data(void)
 	CASE("U32 and U64");
 	set_le(&b, b.n - 4, 4, 0xffffffffu);
 	list = load_bytes("x.safetensors", &b);
-	CHECK(list.at[0].tensor->dtype == QL_int64 && ql_tensor_at_f64(list.at[0].tensor, 1) == 4294967295.0,
-		"U32");
+	CHECK(list.at[0].tensor->dtype == QL_int64 && ql_tensor_at_f64(list.at[0].tensor, 1) == 4294967295.0, "U32");
 	ql_named_clear(ctx, &list);
 	free(b.at);
 	b = file_of(X("\"U64\"", "[1]", "[0,8]"), 8);

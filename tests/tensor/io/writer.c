@@ -76,14 +76,12 @@ static void every_call_fails(const char *path, unsigned flags, bool stay, int er
 		WITH_FAULT(n, stay, error, status = save_named(path, "", after, flags));
 		calls = faults.failed ? 1 << 20 : 0;
 		value = contents(path, &size);
-		CHECK(value == 1 || (value == 2 && size == 200000), "%s %d: value %d", faults.failed, n,
-			value);
+		CHECK(value == 1 || (value == 2 && size == 200000), "%s %d: value %d", faults.failed, n, value);
 		CHECK(status || value == 2, "%s %d: success, but the old file", faults.failed, n);
 		CHECK(!status || (strstr(ctx->err, path) && strstr(ctx->err, strerror(error))), "%s %d: %s",
 			faults.failed, n, ctx->err);
 		CHECK(status == QL_OK || status == QL_ERR_IO, "%s %d: status %d", faults.failed, n, status);
-		CHECK(ctx->memory.now == memory && open_files() == files, "%s %d: something is kept",
-			faults.failed, n);
+		CHECK(ctx->memory.now == memory && open_files() == files, "%s %d: something is kept", faults.failed, n);
 		CHECK(temporary_files() == 0 || stay || !strcmp(faults.failed, "unlinkat"),
 			"%s %d: a temporary file is left", faults.failed, n);
 	}
@@ -97,8 +95,7 @@ static void system_calls(void)
 	static const struct {
 		const char *name;
 		int error;
-	} errors[] = {
-		{"disk full", ENOSPC}, {"device error", EIO}, {"not permitted", EACCES}, {"quota", EDQUOT}};
+	} errors[] = {{"disk full", ENOSPC}, {"device error", EIO}, {"not permitted", EACCES}, {"quota", EDQUOT}};
 	static const char *const files[] = {"x.npy", "x.npz", "x.safetensors"};
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
@@ -106,7 +103,8 @@ static void system_calls(void)
 			CASE("%s: each call fails once: %s", files[k], errors[i].name);
 			every_call_fails(path_of(files[k]), 0, false, errors[i].error);
 			CASE("%s: each call and all behind it fail: %s", files[k], errors[i].name);
-			every_call_fails(path_of(files[k]), QL_SAVE_COMPRESS, true, errors[i].error);
+			every_call_fails(path_of(files[k]), strstr(files[k], ".npz") ? QL_SAVE_COMPRESS : 0, true,
+				errors[i].error);
 		}
 }
 
@@ -198,8 +196,7 @@ static void targets(void)
 			(info.st_mode & 07777) == 0640,
 		"mode of a new file");
 	CASE("a path without a folder");
-	CHECK(!chdir(folder) && !save_named("here.npy", "", u, 0) && contents("here.npy", &size) == 2, "%s",
-		ctx->err);
+	CHECK(!chdir(folder) && !save_named("here.npy", "", u, 0) && contents("here.npy", &size) == 2, "%s", ctx->err);
 	chdir("/");
 	ql_tensor_release(ctx, t);
 	ql_tensor_release(ctx, u);
@@ -280,8 +277,8 @@ static void killed(void)
 		waitpid(child, NULL, 0);
 		left += temporary_files() > 0;
 		value = contents(path, &size);
-		whole += CHECK((value == 1 && size == 3000000) || (value == 2 && size == 1000000),
-			"round %d: value %d", i, value);
+		whole += CHECK((value == 1 && size == 3000000) || (value == 2 && size == 1000000), "round %d: value %d",
+			i, value);
 	}
 	CHECK(whole == ROUNDS, "%d of %d whole", whole, ROUNDS);
 	CHECK(left > ROUNDS / 10, "only %d rounds hit a save", left);
@@ -308,8 +305,8 @@ static void reading(void)
 
 			WITH_FAULT(n, false, EIO, status = ql_file_load(ctx, path_of(names[k]), &list, NULL));
 			more = faults.failed != NULL;
-			CHECK(more && strcmp(faults.failed, "close") ? status == QL_ERR_IO : !status,
-				"%s %d: %s", faults.failed, n, ctx->err);
+			CHECK(more && strcmp(faults.failed, "close") ? status == QL_ERR_IO : !status, "%s %d: %s",
+				faults.failed, n, ctx->err);
 			CHECK(!status || strstr(ctx->err, strerror(EIO)), "%s", ctx->err);
 			ql_named_clear(ctx, &list);
 			CHECK(ctx->memory.now == memory, "memory is kept");

@@ -108,6 +108,5 @@ static void fault(void)
 	leave(99);
 }
 
-__attribute__((section(".vectors"), used)) static void (*const vectors[16])(void) = {
-	(void (*)(void))stack_top, reset, fault, fault, fault, fault, fault, NULL, NULL, NULL, NULL, fault,
-	fault, NULL, fault, tick};
+__attribute__((section(".vectors"), used)) static void (*const vectors[16])(void) = {(void (*)(void))stack_top, reset,
+	fault, fault, fault, fault, fault, NULL, NULL, NULL, NULL, fault, fault, NULL, fault, tick};

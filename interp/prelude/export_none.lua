@@ -1,9 +1,0 @@
--- SPDX-License-Identifier: MIT
--- Ops that have no C version, and why; tests/nn/export.lua wants an exporter or a reason of every op.
-local RANDOM = "its numbers are random, and each run's are others"
-local LOSS = 'a loss is for training; export what the model gives'
-return {
-	rand = RANDOM, randn = RANDOM, randint = RANDOM, dropout = RANDOM .. '; in use nn.Dropout is left out',
-	empty = 'its elements have no values', maskedselect = 'its size depends on values; tensor.where and sums of products with a mask keep sizes',
-	mse = LOSS, crossentropy = LOSS, bce = LOSS, bcelogits = LOSS,
-}

@@ -1,0 +1,502 @@
+-- SPDX-License-Identifier: MIT
+-- g:export: a graph as plain C99. The forward pass is a list of calls, one per node; only the functions that are used
+-- are written. Values are in one static arena, weights in constant arrays.
+--
+-- nn/export/ops/<family>.lua (nn/export/ops.def) emits the C of a node with a function emit(e, node), which uses
+--   e:input(node, i, layout)   C expression of operand i (a pointer), in the requested layout, and its properties (value_of)
+--   e:output(node, layout)     the same for the first result, which is allocated in the arena
+--   e:array(name, ctype, values, text)   a constant array; returns its name
+--   e:part(name, fields)       an instance of that function template (e:template); returns its name
+--   e:call(format, …)          a line of the forward pass
+-- Images have channels last (nhwc) between convolutions; e:input converts if the layouts differ.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local core = internal.import 'nn/graph/core'
+local layouts = internal.import 'nn/export/layout'
+local names = internal.import 'nn/export/names'
+local none = internal.import 'nn/export/none'
+local ops = internal.import 'nn/graph/ops'
+local parts = internal.import 'nn/export/parts'
+local size = internal.import 'nn/graph/size'
+local vmath = internal.import 'nn/export/vmath'
+local fail = base.fail
+
+local emitters
+
+local function emitter_of(op)
+	if not emitters then
+		emitters = {}
+		for _, file in ipairs(internal.registry 'nn/export/ops') do
+			local entry = internal.import(file)
+			for _, name in ipairs(entry.ops) do
+				if emitters[name] then fail("export: wanted one emitter for '%s', got two, the second in %s.lua", name, file) end
+				emitters[name] = entry
+			end
+		end
+	end
+	return emitters[op]
+end
+
+local function exportable()
+	local list = {}
+	emitter_of ''
+	for name in next, emitters do list[#list + 1] = name end
+	table.sort(list)
+	return list
+end
+
+---------------------------------------------------------------- values
+
+local CTYPES = {float32 = 'float', int8 = 'int8_t', uint8 = 'uint8_t', int16 = 'int16_t', uint16 = 'uint16_t', int4 = 'int8_t',
+	uint4 = 'uint8_t', binary = 'int8_t', int32 = 'int32_t', int64 = 'int64_t', bool = 'uint8_t'}
+local BYTES = {float = 4, int8_t = 1, uint8_t = 1, int16_t = 2, uint16_t = 2, int32_t = 4, int64_t = 8, uint32_t = 4}
+
+local function number(value)
+	if type(value) == 'number' or value == nil then return value end
+	return value:nelem() == 1 and value:item() or nil
+end
+
+-- Facts of a result: shape (numbers), count, ctype, dtype, and of codes scale (float literal's value), zero, lo, hi.
+-- params: the place of those that are found on the way.
+local function facts_of(result, batch, where, params)
+	local f = {dtype = result.dtype, ctype = CTYPES[result.dtype], shape = size.at(result.shape, batch), count = size.count(result.shape, batch)}
+	if not f.ctype then fail("export: node '%s': wanted %s, got %s", where, 'float32, integers of whole bytes, bool or codes', result.dtype) end
+	if result.spec then
+		f.scale, f.zero = number(result.spec.scale), number(result.spec.zero_point) or 0
+		f.scale = f.scale and string.unpack('<f', string.pack('<f', f.scale)) -- as the library keeps it
+		f.lo, f.hi = result.spec.min, result.spec.max
+		f.params = not f.scale and params or nil
+		if not f.scale and not params or not result.spec.affine then
+			fail("export: node '%s': wanted affine codes with one scale that is known, got '%s'", where, tostring(result.spec))
+		end
+	end
+	f.bytes = f.count * BYTES[f.ctype]
+	f.wide_zero = f.scale and f.bytes > f.count and result.spec.zero_point ~= nil -- codes less zero points need 17 bits
+	return f
+end
+
+local function is_image(f) return #f.shape == 4 and f.shape[2] > 1 and f.shape[3] * f.shape[4] > 1 end
+
+---------------------------------------------------------------- the program that is written
+
+local program = {}
+program.__index = program
+
+-- A place in the arena; `at` is fixed when all lines are known.
+local function new_buffer(e, bytes)
+	local b = {bytes = math.max(1, bytes), first = #e.lines + 1, last = #e.lines + 1, id = #e.buffers + 1}
+	e.buffers[b.id] = b
+	return b
+end
+
+local function pointer(e, v, const)
+	v.buffer.last = #e.lines + 1
+	if v.buffer.name then return v.buffer.name end
+	return ('(%s%s *)(arena + @%d@)'):format(const and 'const ' or '', v.facts.ctype, v.buffer.id)
+end
+
+-- What a line names in the arena lives until there.
+function program:line(text)
+	if self.inner then
+		self.inner[#self.inner + 1] = text
+		return
+	end
+	local at = #self.lines + 1
+	self.lines[at] = '\t' .. text
+	for id in text:gmatch '@(%d+)@' do
+		local buffer = self.buffers[tonumber(id)]
+		buffer.last = math.max(buffer.last, at)
+	end
+end
+
+-- The lines that emit() writes as one, a loop: what any of them names lives during all of them.
+function program:block(emit)
+	self.inner = {}
+	emit()
+	local text = layouts.indented(self.inner)
+	self.inner = nil
+	self:line(text)
+end
+
+function program:call(format, ...) self:line(format:format(...)) end
+
+-- The value of an edge is that tensor.
+function program:known(ref, tensor)
+	local name = core.split(ref)
+	local f = facts_of(self.graph:result_of(ref), self.batch, name)
+	local flat = tensor:contiguous():to(f.ctype == 'float' and 'float64' or 'int64'):view(f.count):totable()
+	self.values[ref] = {facts = f, layout = 'plain', buffer = {name = self:array(name .. '_value', f.ctype, flat, 'a constant'), first = 0, last = 0}}
+	return self.values[ref]
+end
+
+-- The same, when it is asked for.
+function program:gives(ref, tensor) self.folded[ref] = tensor end
+
+-- The value {facts, buffer, layout} of an edge.
+function program:value(ref)
+	local v = self.values[ref]
+	if v then return v end
+	local node, decoded = self.graph.nodes[core.split(ref)], self.decoded[ref]
+	if decoded then return self:known(ref, decoded:dequantize()) end
+	if self.folded[ref] then return self:known(ref, self.folded[ref]) end
+	if node.op ~= 'const' then fail("export: node '%s': its result is not known where it is used", node.name) end
+	if node.value:quantized() then return self:codes_value(ref, node) end
+	return self:known(ref, node.value)
+end
+
+-- That of a constant whose codes have one scale.
+function program:codes_value(ref, node)
+	local p, spec = node.value:qparams(), node.value:spec()
+	if p.scale:nelem() ~= 1 or p.block or not spec.affine then
+		fail("export: node '%s': wanted affine codes with one scale where it is used, got %s", node.name, internal.describe(node.value))
+	end
+	local all = quant.spec {dtype = spec.dtype, bits = spec.bits, scheme = spec.scheme, scale = 1}
+	local f = facts_of({shape = node.results[1].shape, dtype = node.value:dtype(), spec = {affine = true, min = all.min, max = all.max,
+		scale = p.scale, zero_point = p.zero_point}}, self.batch, node.name)
+	local flat = node.value:codes():to('int64'):contiguous():view(f.count):totable()
+	local v = {facts = f, layout = 'plain', buffer = {name = self:array(node.name .. '_value', f.ctype, flat, 'codes'), first = 0, last = 0}}
+	self.values[ref] = v
+	return v
+end
+
+local function transposed(e, v, layout)
+	v.other = v.other or {}
+	if v.other[layout] then return v.other[layout] end
+	local f = v.facts
+	local made = {facts = f, layout = layout, buffer = new_buffer(e, f.bytes)}
+	local n, c, pixels = f.shape[1], f.shape[2], f.shape[3] * f.shape[4]
+	local rows, columns = c, pixels -- of each image: (C, HW) to (HW, C)
+	if layout == 'plain' then rows, columns = pixels, c end
+	e:call('%s(%s, %d, %d, %d, %s);', e:part('transpose', {type = f.ctype}), pointer(e, v, true), n, rows, columns, pointer(e, made))
+	v.other[layout] = made
+	return made
+end
+
+-- Ops that take codes whose range is found on the way.
+local DYNAMIC = {linear = true, conv2d = true, matmul = true, dequantize = true, lstm = true, gru = true, rnn = true}
+
+-- Operand i of a node as a C expression, and its properties. layout: 'nhwc', 'plain' or nil (any; the third result is
+-- the layout).
+function program:input(node, i, layout)
+	local v = self:value(node.inputs[i])
+	if v.facts.params and not DYNAMIC[node.op] then
+		fail("export: node '%s': wanted floats or codes with a scale that is known, got codes whose range is found on the way", node.name)
+	end
+	if layout and v.layout ~= layout and is_image(v.facts) then v = transposed(self, v, layout) end
+	return pointer(self, v, true), v.facts, v.layout
+end
+
+function program:facts(ref) return self:value(ref).facts end
+
+-- The place of the node's result. `like`: facts of codes whose params the result has; params: found on the way, of a quantize.
+function program:output(node, layout, at, like, params)
+	local ref = core.ref(node.name, at)
+	local result = self.graph:result_of(ref)
+	if like then result = {shape = result.shape, dtype = like.dtype} end
+	local f = facts_of(result, self.batch, node.name, params)
+	if like then f.scale, f.zero, f.lo, f.hi, f.params = like.scale, like.zero, like.lo, like.hi, like.params end
+	local v = {facts = f, layout = layout or 'plain', buffer = new_buffer(self, f.bytes)}
+	self.values[ref] = v
+	return pointer(self, v), f
+end
+
+-- The node's result is operand i, seen with another shape.
+function program:alias(node, i, layout)
+	local decoded = self.decoded[node.inputs[i]]
+	if decoded then return self:decodes(node.name, decoded) end
+	local v = self:value(node.inputs[i])
+	if v.layout ~= 'plain' and is_image(v.facts) and layout ~= 'any' then v = transposed(self, v, 'plain') end
+	local f = facts_of(self.graph:result_of(node.name), self.batch, node.name, v.facts.params)
+	self.values[node.name] = {facts = f, layout = layout == 'any' and v.layout or 'plain', buffer = v.buffer}
+end
+
+-- Memory for the length of the next call, or as long as lines name it.
+function program:scratch(bytes, ctype)
+	local b = new_buffer(self, bytes)
+	return ('(%s *)(arena + @%d@)'):format(ctype or 'void', b.id)
+end
+
+-- Operand i as input() gives it, codes decoded: an op that has no integer version computes with floats.
+function program:plain(node, i)
+	local x, f = self:input(node, i, 'plain')
+	if not f.scale then return x, f end
+	local real = {dtype = 'float32', ctype = 'float', shape = f.shape, count = f.count, bytes = BYTES.float * f.count}
+	local decoded = self:scratch(real.bytes, 'float')
+	self:call('%s(%s, %d, %s, %s, %s);', self:part('dequantize', {type = f.ctype}), x, f.count, self.float(f.scale), f.zero, decoded)
+	return decoded, real
+end
+
+-- Sizes of the node's first result.
+function program:shape_of(node) return size.at(self.graph:result_of(node.name).shape, self.batch) end
+
+function program:constant(node, i)
+	local ref = node.inputs[i]
+	if self.folded[ref] then return self.folded[ref] end
+	local producer = type(ref) == 'string' and self.graph.nodes[core.split(ref)]
+	return producer and producer.op == 'const' and producer.value or nil
+end
+
+-- The quantized tensor that an operand is decoded from, nil: none.
+function program:decoded_from(ref) return self.decoded[ref] end
+
+-- The results of decode are not computed: layers read the codes (nn/export/decode.lua).
+function program:decodes(ref, tensor) self.decoded[ref] = tensor end
+
+-- Scale and zero point of codes as C expressions: numbers, or of the struct q_params that the value was quantized by.
+function program:params(f)
+	f.params.last = #self.lines + 1
+	return ('((struct q_params *)(arena + @%d@))'):format(f.params.id)
+end
+
+-- A place for such.
+function program:new_params() return new_buffer(self, 8) end
+
+function program:scale_of(f)
+	return f.params and ('%s(%s)'):format(self:part 'found_scale', self:params(f)) or self.float(f.scale)
+end
+function program:zero_of(f) return f.params and ('%s(%s)'):format(self:part 'found_zero', self:params(f)) or tostring(f.zero) end
+
+-- A constant array of numbers; equal arrays are written once.
+function program:array(name, ctype, values, text)
+	local body = parts.values(ctype, values)
+	local key = ctype .. body
+	if self.arrays[key] then return self.arrays[key] end
+	local unique = self.names:fresh(name)
+	self.arrays[key] = unique
+	self.array_list[#self.array_list + 1] = {name = unique, ctype = ctype, count = #values, body = body, values = values, text = text,
+		bytes = #values * BYTES[ctype]}
+	return unique
+end
+
+-- The function of a template of nn/export/parts.lua, with its fields; what it needs comes before it.
+function program:part(name, fields)
+	local function add(what, given)
+		local made = parts.instance(what, given or {})
+		if self.parts[made.name] then return made.name end
+		self.parts[made.name] = true
+		for _, need in ipairs(made.needs) do add(need[1], need[2]) end
+		self.part_list[#self.part_list + 1] = made.text
+		return made.name
+	end
+	return add(name, fields)
+end
+
+-- A function of an op of graph.op, from a text with ${name} and ${field}; needs lists parts, and functions of tensor/vmath/vmath.h without
+-- their ql_. Gives its name.
+function program:func(name, text, fields, needs)
+	local list, order = {}, {}
+	for i, need in ipairs(needs or {}) do list[i] = {parts.has(need) and need or vmath.part('ql_' .. need)} end
+	for field, value in next, fields or {} do
+		if not tostring(value):find '^[%w_]+$' then fail("export: func: %s: wanted a word for '%s', got '%.40s'", name, field, tostring(value)) end
+		order[#order + 1] = field
+	end
+	table.sort(order)
+	local key = 'user_' .. names.identifier(name)
+	if self.texts[key] and self.texts[key] ~= text then fail("export: func: wanted one text for '%s', got two", name) end
+	self.texts[key] = text
+	parts.add(key, {fields = order, needs = list, text = text}, true)
+	return self:part(key, fields)
+end
+
+-- A constant of a struct type that a part defines (there: is defined already); gives its name.
+function program:struct(type, name, text, there)
+	if not there then self:part(type:match '^q_(.+)$') end
+	local key = type .. text
+	if self.arrays[key] then return self.arrays[key] end
+	local unique = self.names:fresh(name)
+	self.arrays[key] = unique
+	self.struct_list[#self.struct_list + 1] = ('static const struct %s %s = %s;'):format(type, unique, text)
+	return unique
+end
+
+-- A constant array of such: list of texts.
+function program:structs(type, name, list)
+	self:part(type:match '^q_(.+)$')
+	local key = type .. '[]' .. table.concat(list)
+	if self.arrays[key] then return self.arrays[key] end
+	local unique = self.names:fresh(name)
+	self.arrays[key] = unique
+	self.struct_list[#self.struct_list + 1] = ('static const struct %s %s[%d] = {\n\t%s\n};'):format(type, unique, #list, table.concat(list, ',\n\t'))
+	return unique
+end
+
+-- A float as it is, in hexadecimal; rounding to float32; rounding to an integer, half to even.
+program.float = parts.float
+function program.single(x) return (string.unpack('<f', string.pack('<f', x))) end
+function program.rint(x) return math.abs(x) < 2.0 ^ 51 and (x + 0x1.8p52) - 0x1.8p52 or x end
+
+---------------------------------------------------------------- the arena
+
+-- Offsets by first fit in the order of sizes: two buffers overlap only when they never live at once.
+local function place(buffers)
+	local order = {}
+	for _, b in ipairs(buffers) do
+		if not b.name then order[#order + 1] = b end
+	end
+	table.sort(order, function(a, b)
+		if a.bytes ~= b.bytes then return a.bytes > b.bytes end
+		return a.id < b.id
+	end)
+	local placed, total = {}, 0
+	for _, b in ipairs(order) do
+		local busy = {}
+		for _, other in ipairs(placed) do
+			if other.first <= b.last and b.first <= other.last then busy[#busy + 1] = other end
+		end
+		table.sort(busy, function(x, y) return x.at < y.at end)
+		local at = 0
+		for _, other in ipairs(busy) do
+			if at + b.bytes <= other.at then break end
+			at = math.max(at, (other.at + other.bytes + 63) // 64 * 64)
+		end
+		b.at = at
+		placed[#placed + 1] = b
+		total = math.max(total, at + b.bytes)
+	end
+	return total
+end
+
+---------------------------------------------------------------- from graph to program
+
+local SHARED = {'arrays', 'array_list', 'parts', 'part_list', 'texts', 'struct_list', 'parameters'}
+
+-- What all variants of one export have in common: functions, constants and names; and the list of the variants' programs.
+local function new_bundle()
+	local bundle = {names = names.new(), variants = {}}
+	for _, field in ipairs(SHARED) do bundle[field] = {} end
+	return bundle
+end
+
+local function new_program(g, bundle, batch)
+	local e = setmetatable({graph = g, batch = batch, names = bundle.names, lines = {}, buffers = {}, values = {}, inputs = {}, results = {},
+		costs = {}, decoded = {}, folded = {}, loose = {}}, program)
+	for _, field in ipairs(SHARED) do e[field] = bundle[field] end
+	return e
+end
+
+-- Parameters of the forward functions are called the same in all variants.
+local function parameter(e, name)
+	e.parameters[name] = e.parameters[name] or e.names:fresh(name)
+	return e.parameters[name]
+end
+
+local function with_elements(f, name)
+	if f.count == 0 then fail("export: '%s': wanted elements, got none: %s%s", name, f.dtype, size.text(f.shape)) end
+end
+
+local function add_input(e, node)
+	local f = facts_of(node.results[1], e.batch, node.name)
+	with_elements(f, node.name)
+	local name = parameter(e, node.name)
+	e.inputs[#e.inputs + 1] = {name = name, facts = f, layout = e.layout, spec = node.results[1].spec}
+	e.values[node.name] = {facts = f, layout = e.layout == 'nhwc' and is_image(f) and 'nhwc' or 'plain', buffer = {name = name, last = 0, first = 0}}
+end
+
+-- By the C of a rule, of graph.op, or of a user's op.
+local function emit_own(e, node, emit)
+	if not emit then
+		fail("export: node '%s': the op '%s' has no C version: give graph.op an emit=function(e, node)", node.name, node.op)
+	end
+	emit(e, node)
+	for i in ipairs(node.results) do
+		local ref = core.ref(node.name, i)
+		if not e.values[ref] then fail("export: node '%s': emit of '%s' did not call e:output for result %d", node.name, node.op, i) end
+	end
+end
+
+-- The node for this batch size: its options and scalar operands.
+local function for_batch(e, node)
+	local seen, inputs = {}, {}
+	for key, value in next, node do seen[key] = value end
+	for i, ref in ipairs(node.inputs) do inputs[i] = size.at(ref, e.batch) end
+	seen.attrs, seen.inputs = size.at(node.attrs, e.batch), inputs
+	return seen
+end
+
+-- The result of a node with only constant operands is a constant as well.
+local function fold(e, node)
+	local operands = {}
+	for i, ref in ipairs(node.inputs) do
+		operands[i] = type(ref) == 'number' and ref or e:constant(node, i)
+		if not operands[i] then return false end
+	end
+	for i, value in ipairs(#operands > 0 and ops.apply(node.op, operands, node.attrs) or {}) do
+		if value:quantized() then return false end
+		e:gives(core.ref(node.name, i), value)
+	end
+	return #operands > 0
+end
+
+local function without(node)
+	local why = none[node.op]
+	if why then fail("export: node '%s': %s has no C version: %s", node.name, node.op, why) end
+	fail("export: node '%s': no C version of %s; known: %s", node.name, node.op, table.concat(exportable(), ' '))
+end
+
+-- The C of Quoll for the node: what an emit of one's own may fall back to.
+function program:default(node)
+	local entry = emitter_of(node.op)
+	if entry then entry.emit(self, node) elseif not fold(self, node) then without(node) end
+end
+
+local function add_node(e, given)
+	local before, arrays, node, inexact = #e.lines, #e.array_list, for_batch(e, given), e.inexact
+	e.inexact = false
+	local own = node.emit or ops.emitter(node.op)
+	if own or ops.user(node.op) then
+		emit_own(e, node, own)
+	else
+		e:default(node)
+	end
+	e.loose[node.name], e.inexact = e.inexact, e.inexact or inexact
+	local bytes = 0
+	for i = arrays + 1, #e.array_list do bytes = bytes + e.array_list[i].bytes end
+	e.costs[#e.costs + 1] = {node = node.name, op = node.op, macs = ops.macs(e.graph, node, e.batch), bytes = bytes, first = before + 1,
+		last = #e.lines}
+end
+
+-- Bytes of the arena that are in use while the lines of a node run.
+local function memory_of(e, cost)
+	local most = 0
+	for line = cost.first, cost.last do
+		local sum = 0
+		for _, b in ipairs(e.buffers) do
+			if b.first <= line and line <= b.last then sum = sum + b.bytes end
+		end
+		most = math.max(most, sum)
+	end
+	return most
+end
+
+local function add_outputs(e)
+	core.each_output(e.graph, function(leaf, _, path)
+		local v = e:value(leaf.ref)
+		with_elements(v.facts, leaf.ref)
+		local wanted = e.layout == 'nhwc' and 'nhwc' or 'plain'
+		if is_image(v.facts) and v.layout ~= wanted then v = transposed(e, v, wanted) end
+		local name = parameter(e, 'output' .. (#e.results > 0 and #e.results + 1 or ''))
+		e.results[#e.results + 1] = {name = name, facts = v.facts, path = path, layout = e.layout}
+		e:call('memcpy(%s, %s, sizeof(%s) * %d);', name, pointer(e, v, true), v.facts.ctype, v.facts.count)
+	end)
+end
+
+-- The graph as one more variant of the bundle. image: 'nhwc' or 'nchw', the order in which images come in and go out.
+local function compile(g, bundle, batch, image)
+	local e = new_program(g, bundle, batch)
+	e.layout = image
+	for _, name in ipairs(g.inputs) do add_input(e, g.nodes[name]) end
+	for _, name in ipairs(g.order) do
+		local node = g.nodes[name]
+		if node.op ~= 'input' and node.op ~= 'const' then add_node(e, node) end
+	end
+	add_outputs(e)
+	e.arena = place(e.buffers)
+	for i, text in ipairs(e.lines) do
+		e.lines[i] = text:gsub('@(%d+)@', function(id) return tostring(e.buffers[tonumber(id)].at) end)
+	end
+	for _, cost in ipairs(e.costs) do cost.memory = memory_of(e, cost) end
+	bundle.variants[#bundle.variants + 1] = e
+	return e
+end
+
+return {new = new_bundle, compile = compile, exportable = exportable, none = none}

@@ -1,0 +1,118 @@
+-- SPDX-License-Identifier: MIT
+-- Requantization in fixed point in exported C: bit-equal to quant/integer/fixed.c. Negative numbers are never shifted.
+local _, internal = ...
+local parts = internal.import 'nn/export/parts'
+local fixed = {}
+
+parts.add('fixed', {text = [[
+struct q_fixed { /* a factor: multiplier * 2^(shift - 31) */
+	int32_t multiplier, shift;
+};
+]]})
+parts.add('clamp', {text = [[
+static int64_t q_clamp(int64_t x, int64_t lo, int64_t hi)
+{
+	return x < lo ? lo : x > hi ? hi : x;
+}
+]]})
+parts.add('shifted', {text = [[
+/* floor(x / 2^n) */
+static int64_t q_shifted(int64_t x, int n)
+{
+	return x >= 0 ? x >> n : ~(~x >> n);
+}
+]]})
+parts.add('single', {needs = {{'fixed'}, {'clamp'}, {'shifted'}}, text = [[
+/* sum * m, rounded once. */
+static int64_t q_single(int64_t sum, struct q_fixed m)
+{
+	sum = q_clamp(sum, INT32_MIN, INT32_MAX);
+	return q_shifted(sum * m.multiplier + ((int64_t)1 << (30 - m.shift)), 31 - m.shift);
+}
+]]})
+parts.add('double', {needs = {{'fixed'}, {'clamp'}, {'shifted'}}, text = [[
+/* sum * m: the high half of the doubled product, rounded, then a rounding shift. */
+static int64_t q_double(int64_t sum, struct q_fixed m)
+{
+	int left = m.shift > 0 ? m.shift : 0, right = m.shift > 0 ? 0 : -m.shift;
+	int64_t mask = ((int64_t)1 << right) - 1, high;
+
+	sum = q_clamp(q_clamp(sum, INT32_MIN, INT32_MAX) * ((int64_t)1 << left), INT32_MIN, INT32_MAX) * m.multiplier;
+	high = (sum + (sum >= 0 ? (int64_t)1 << 30 : 1 - ((int64_t)1 << 30))) / ((int64_t)1 << 31);
+	return q_shifted(high, right) + ((high & mask) > (mask >> 1) + (high < 0));
+}
+]]})
+parts.add('wide', {needs = {{'fixed'}, {'clamp'}, {'shifted'}}, text = [[
+/* A 64-bit sum times m, whose multiplier is rounded to 16 bits. */
+static int64_t q_wide(int64_t sum, struct q_fixed m)
+{
+	int64_t reduced = m.multiplier < 0x7fff0000 ? (m.multiplier + (1 << 15)) >> 16 : 0x7fff;
+
+	sum = q_clamp(sum, -((int64_t)1 << 47), ((int64_t)1 << 47) - 1);
+	if (m.shift > 14)
+		return q_clamp(sum, -(1 << 20), 1 << 20) * reduced * ((int64_t)1 << (m.shift - 15));
+	return q_shifted(sum * reduced + ((int64_t)1 << (14 - m.shift)), 15 - m.shift);
+}
+]]})
+parts.add('limits', {text = [[
+struct q_limits { /* how sums become codes from lo + zero to hi + zero */
+	int32_t lo, hi, zero;
+	int relu;
+};
+]]})
+parts.add('storex', {fields = {'sum', 'y', 'rule'}, needs = function(f) return {{f.rule}, {'limits'}} end, text = [[
+static void ${name}(${sum} sum, const ${sum} *bias, const struct q_fixed *factor, int32_t j, const struct q_limits *c, ${y} *y)
+{
+	int64_t v = (int64_t)sum + bias[j];
+
+	v = c->relu && v < 0 ? 0 : v;
+	*y = (${y})(q_clamp(q_${rule}(v, factor[j]), c->lo, c->hi) + c->zero);
+}
+]]})
+
+-- lo, hi, zero: ends of the codes less the zero point.
+parts.add('requantizex', {fields = {'x', 'y', 'rule'}, needs = function(f) return {{f.rule}} end, text = [[
+static void ${name}(const ${x} *x, int32_t from, struct q_fixed m, int32_t n, int32_t lo, int32_t hi, int32_t zero, ${y} *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = (${y})(q_clamp(q_${rule}((int64_t)x[i] - from, m), lo, hi) + zero);
+}
+]]})
+parts.add('addx', {fields = {'a', 'b', 'y', 'rule'}, needs = function(f) return {{f.rule}} end, text = [[
+/* Both `left` bits finer, rescaled by m[0] and m[1], added, rescaled by m[2]. */
+static void ${name}(const ${a} *a, int32_t za, const ${b} *b, int32_t zb, const struct q_fixed *m, int left, int32_t n, int32_t lo,
+	int32_t hi, int32_t zero, ${y} *y)
+{
+	int64_t one = (int64_t)1 << left;
+	int32_t i;
+
+	for (i = 0; i < n; i++) {
+		int64_t v = q_${rule}(((int64_t)a[i] - za) * one, m[0]) + q_${rule}(((int64_t)b[i] - zb) * one, m[1]);
+
+		y[i] = (${y})(q_clamp(q_${rule}(v, m[2]), lo, hi) + zero);
+	}
+}
+]]})
+
+-- The rule of a node whose result are codes, as the name of its part; nil: the float rule.
+function fixed.rule(spec, wide)
+	local rule = spec and spec.rounding
+	return rule and (wide and 'wide' or rule)
+end
+
+-- A bound of codes less their zero point: an integer under a fixed-point rule, else a float.
+function fixed.bound(e, value, rule) return rule and ('%d'):format(value) or e.float(value) end
+
+-- "{multiplier, shift}" of a factor.
+function fixed.text(m) return ('{%d, %d}'):format(internal.fixed(m)) end
+
+-- A constant array of factors; gives its name.
+function fixed.array(e, name, factors)
+	local list = {}
+	for i, m in ipairs(factors) do list[i] = fixed.text(m) end
+	return e:structs('q_fixed', name, list)
+end
+
+return fixed

@@ -1,0 +1,191 @@
+-- SPDX-License-Identifier: MIT
+-- softmax, layernorm, rmsnorm and mean of codes: the integer arithmetic of quant/integer/exp_int.h,
+-- quant/paths/softmax_int.c and norm_int.c. nn/export/ops/lines.lua emits the ops and calls this file for codes.
+local _, internal = ...
+local axes = internal.import 'nn/export/axes'
+local base = internal.import 'interp/prelude/base'
+local parts = internal.import 'nn/export/parts'
+
+parts.add('exp_int', {text = [[
+struct q_exp_int { /* exp(-d * unit) of whole numbers d */
+	uint64_t factor;
+	int64_t limit;
+	int shift;
+	const uint32_t *table; /* 2^(30 - i / 256) */
+};
+
+/* 2^24 for d = 0: a power of two from the table, linear in between. */
+static int64_t q_exp_int(const struct q_exp_int *c, int64_t d)
+{
+	uint64_t t, i, e;
+
+	if (d > c->limit)
+		return 0;
+	t = ((uint64_t)d * c->factor) >> c->shift;
+	i = t >> 16 & 255;
+	e = c->table[i] - (((uint64_t)(c->table[i] - c->table[i + 1]) * (t & 65535)) >> 16);
+	i = (t >> 24) + 6;
+	return (int64_t)((e + ((uint64_t)1 << (i - 1))) >> i);
+}
+]]})
+
+parts.add('softmaxcodes', {fields = {'x', 'y'}, needs = {{'exp_int'}, {'round'}}, text = [[
+/* x (rows, n, inner) along n */
+static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, const struct q_exp_int *c, double scale, float lo, float hi,
+	int32_t zero, ${y} *y)
+{
+	int32_t r, i, j;
+
+	for (r = 0; r < rows; r++, x += n * inner, y += n * inner)
+		for (j = 0; j < inner; j++) {
+			int32_t most = x[j];
+			int64_t sum = 0;
+			float factor;
+
+			for (i = 1; i < n; i++)
+				most = x[i * inner + j] > most ? x[i * inner + j] : most;
+			for (i = 0; i < n; i++)
+				sum += q_exp_int(c, most - (int32_t)x[i * inner + j]);
+			factor = (float)(1.0 / ((double)sum * scale));
+			for (i = 0; i < n; i++)
+				y[i * inner + j] = (${y})q_round((float)q_exp_int(c, most - (int32_t)x[i * inner + j]) * factor, lo, hi, zero);
+		}
+}
+]]})
+
+parts.add('inverse', {text = [[
+/* 1 / sqrt(v 2^-bits), 0 for 0: v is shifted to 2^62 or more, and its root found a bit at a time */
+static float q_inverse(uint64_t v, int bits)
+{
+	uint64_t root = 0, bit;
+	int k = bits / 2;
+
+	if (v == 0)
+		return 0.0f;
+	for (; v < (uint64_t)1 << 62; v <<= 2)
+		k++;
+	for (bit = (uint64_t)1 << 62; bit; bit >>= 2) {
+		int fits = v >= root + bit;
+
+		v -= fits ? root + bit : 0;
+		root = (root >> 1) + (fits ? bit : 0);
+	}
+	return (float)((double)((int64_t)1 << k) / (double)(uint32_t)root);
+}
+]]})
+parts.add('normcodes', {fields = {'x', 'y'}, needs = {{'inverse'}, {'round'}}, text = [[
+/* Rows of n codes; w and b are over the scale of y */
+static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t from, int centred, int bits, uint64_t epsilon, const float *w,
+	const float *b, float lo, float hi, int32_t zero, ${y} *y)
+{
+	int32_t r, i;
+
+	for (r = 0; r < rows; r++, x += n, y += n) {
+		int64_t sum = 0, square = 0;
+		float factor;
+
+		for (i = 0; i < n; i++) {
+			int64_t v = (int64_t)x[i] - from;
+
+			sum += v;
+			square += v * v;
+		}
+		sum = centred ? sum : 0;
+		factor = q_inverse(((uint64_t)(n * square - sum * sum) << bits) + epsilon, bits);
+		for (i = 0; i < n; i++) {
+			float h = (float)(n * ((int64_t)x[i] - from) - sum) * factor;
+
+			h = h * w[i];
+			y[i] = (${y})q_round(h + b[i], lo, hi, zero);
+		}
+	}
+}
+]]})
+
+local codes = {ops = {}}
+
+-- The constant struct for a scale; gives its name.
+function codes.exp_int(e, node, unit)
+	local factor, shift, limit, values = internal.exp_int(unit)
+	local table_name = e:array('exp_int_table', 'uint32_t', values, '2^(30 - i / 256)')
+	return e:struct('q_exp_int', node.name .. '_exp_int', ('{%d, %d, %d, %s}'):format(factor, limit, shift, table_name))
+end
+
+local function axis_of(value, rank) return value < 0 and rank + 1 + value or value end
+
+local function softmax(e, node)
+	local x, f = e:input(node, 1, 'plain')
+	local y, g = e:output(node)
+	local axis, rows, inner = axis_of(node.attrs.axis or -1, #f.shape), 1, 1
+	for i = 1, axis - 1 do rows = rows * f.shape[i] end
+	for i = axis + 1, #f.shape do inner = inner * f.shape[i] end
+	e:call('%s(%s, %d, %d, %d, &%s, %a, %s, %s, %d, %s);', e:part('softmaxcodes', {x = f.ctype, y = g.ctype}), x, rows, f.shape[axis] or 1, inner,
+		codes.exp_int(e, node, f.scale), g.scale, e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
+end
+
+-- Half to even, of numbers from 0 to 2^62.
+local function whole(x) return math.tointeger(x < 2.0 ^ 52 and (x + 2.0 ^ 52) - 2.0 ^ 52 or x) end
+
+-- The constants of a row of n: bits and epsilon.
+local function row_constants(node, f, n)
+	local per = n / f.scale
+	local epsilon, most = (node.attrs.eps or 1e-5) * per * per, n * 2.0 ^ tonumber(f.dtype:match '%d+$')
+	local larger, bits = math.max(epsilon, most * most), 32
+	while not (larger * 2.0 ^ bits < 2.0 ^ 61) do bits = bits - 2 end
+	if bits < 0 then base.fail("export: node '%s': wanted shorter rows or a smaller eps: their squares do not fit 64 bits", node.name) end
+	return bits, whole(epsilon * 2.0 ^ bits)
+end
+
+local function scaled(e, node, at, n, otherwise, scale)
+	local t = node.inputs[at] and e:constant(node, at)
+	if node.inputs[at] and (not t or t:quantized()) then
+		base.fail("export: node '%s': wanted weight and bias as floats that the graph holds", node.name)
+	end
+	local list = t and t:to('float64'):contiguous():view(n):totable() or {}
+	for i = 1, n do list[i] = e.single((list[i] or otherwise) / scale) end
+	return e:array(node.name .. (at == 2 and '_weight' or '_bias'), 'float', list, 'over the scale of the result')
+end
+
+local function norm(e, node)
+	local x, f = e:input(node, 1, 'plain')
+	local y, g = e:output(node)
+	local n = f.shape[#f.shape]
+	local bits, epsilon = row_constants(node, f, n)
+	e:call('%s(%s, %d, %d, %d, %d, %d, %d, %s, %s, %s, %s, %d, %s);', e:part('normcodes', {x = f.ctype, y = g.ctype}), x, f.count // n, n, f.zero,
+		node.op == 'layernorm' and 1 or 0, bits, epsilon, scaled(e, node, 2, n, 1, g.scale), scaled(e, node, 3, n, 0, g.scale),
+		e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
+end
+
+parts.add('meancodes', {fields = {'x', 'y'}, needs = {{'round'}}, text = [[
+/* x (rows, n, inner) over n */
+static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64_t from, float factor, float lo, float hi, int32_t zero,
+	${y} *y)
+{
+	int32_t r, i, j;
+
+	for (r = 0; r < rows; r++, x += n * inner)
+		for (j = 0; j < inner; j++) {
+			int64_t sum = 0;
+
+			for (i = 0; i < n; i++)
+				sum += x[i * inner + j];
+			*y++ = (${y})q_round((float)(sum - n * from) * factor, lo, hi, zero);
+		}
+}
+]]})
+
+local function mean(e, node)
+	local x, f = e:input(node, 1, 'plain')
+	local y, g = e:output(node)
+	local rows, n, inner
+	x, rows, n, inner = axes.lines(e, node, x, f)
+	e:call('%s(%s, %d, %d, %d, %d, %s, %s, %s, %d, %s);', e:part('meancodes', {x = f.ctype, y = g.ctype}), x, rows, n, inner, f.zero,
+		e.float(e.single(f.scale / (n * g.scale))), e.float(g.lo - g.zero), e.float(g.hi - g.zero), g.zero, y)
+end
+
+local BY = {mean = mean, softmax = softmax, layernorm = norm, rmsnorm = norm}
+
+function codes.can(node) return BY[node.op] ~= nil and node.attrs.out ~= nil end
+function codes.emit(e, node) BY[node.op](e, node) end
+
+return codes

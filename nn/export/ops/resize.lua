@@ -1,0 +1,106 @@
+-- SPDX-License-Identifier: MIT
+-- resize in exported C: the taps of each output row and column (tensor/loops/resample.h) are constant arrays, found by resizing unit
+-- matrices. Columns before rows, from the first tap to the last, so results are the same bits.
+local _, internal = ...
+local cast = internal.import 'nn/export/ops/cast'
+local parts = internal.import 'nn/export/parts'
+
+local RESIZE = [[
+/* Planes (rows, columns) of other sizes. Taps: the first input and the number of inputs, with their weights one after the other. */
+static void ${name}(const ${x} *x, int32_t planes, int32_t rows, int32_t columns, const int32_t *row, const float *row_weight,
+	int32_t out_rows, const int32_t *column, const float *column_weight, int32_t out_columns, ${x} *y)
+{
+	int32_t p, i, j, a, b;
+
+	for (p = 0; p < planes; p++, x += rows * columns) {
+		const float *v = row_weight;
+
+		for (i = 0; i < out_rows; v += row[2 * i + 1], i++) {
+			const float *w = column_weight;
+
+			for (j = 0; j < out_columns; w += column[2 * j + 1], j++) {
+				float sum = 0;
+
+				for (a = 0; a < row[2 * i + 1]; a++) {
+					const ${x} *from = x + (row[2 * i] + a) * columns + column[2 * j];
+					float part = w[0] * (float)from[0];
+
+					for (b = 1; b < column[2 * j + 1]; b++)
+						part += w[b] * (float)from[b];
+					part = @ROUND@(part);
+					sum = a ? sum + v[a] * part : v[a] * part;
+				}
+				*y++ = (${x})@ROUND@(sum);
+			}
+		}
+	}
+}
+]]
+parts.add('resizef', {fields = {'x'}, text = (RESIZE:gsub('\t+part = @ROUND@%(part%);\n', ''):gsub('@ROUND@', ''))})
+parts.add('resizebytes', {fields = {'x'}, needs = {{'floor'}}, text = (RESIZE:gsub('@ROUND@%((%w+)%)', 'q_floor(%1 + 0.5f)'))})
+parts.add('nearest', {fields = {'x'}, text = [=[
+/* Planes (rows, columns): the pixel of each output. */
+static void ${name}(const ${x} *x, int32_t planes, int32_t rows, int32_t columns, const int32_t *row, int32_t out_rows, const int32_t *column,
+	int32_t out_columns, ${x} *y)
+{
+	int32_t p, i, j;
+
+	for (p = 0; p < planes; p++, x += rows * columns)
+		for (i = 0; i < out_rows; i++)
+			for (j = 0; j < out_columns; j++)
+				*y++ = x[row[i] * columns + column[j]];
+}
+]=]})
+
+-- What each of `to` outputs reads of `from` inputs: pairs of the first input and their number, and the weights.
+local function taps(from, to, attrs)
+	local places, weights = {}, {}
+	local scale = from / to
+	local reach = math.ceil(math.max(scale, 1)) + 2
+	for i = 1, to do
+		local centre = math.floor((i - 0.5) * scale)
+		local first, last = math.max(centre - reach, 0), math.min(centre + reach, from - 1)
+		places[i] = {first = first, last = last}
+	end
+	local unit = tensor.eye(from):resize {size = {from, to}, mode = attrs.mode, antialias = attrs.antialias}:t()
+	local list = {}
+	for i, place in ipairs(places) do
+		local row, lo, hi = unit[i]:narrow(1, place.first + 1, place.last - place.first + 1):totable(), nil, nil
+		for k, w in ipairs(row) do
+			if w ~= 0 then lo, hi = lo or k, k end
+		end
+		list[#list + 1], list[#list + 2] = place.first + lo - 1, hi - lo + 1
+		for k = lo, hi do weights[#weights + 1] = row[k] end
+	end
+	return list, weights
+end
+
+local function firsts(list)
+	local first = {}
+	for i = 1, #list, 2 do first[#first + 1] = list[i] end
+	return first
+end
+
+local function resize(e, node)
+	local x, f = e:plain(node, 1)
+	if f.ctype ~= 'float' and f.ctype ~= 'uint8_t' and node.attrs.mode ~= 'nearest' then x, f = cast.floats(e, node, 1) end
+	local y, g = e:output(node)
+	local rank = #f.shape
+	local rows, columns, out_rows, out_columns = f.shape[rank - 1], f.shape[rank], g.shape[rank - 1], g.shape[rank]
+	local planes = f.count // (rows * columns)
+	local row, row_weight = taps(rows, out_rows, node.attrs)
+	local column, column_weight = taps(columns, out_columns, node.attrs)
+	local function array(name, ctype, values, text) return e:array(node.name .. name, ctype, values, text) end
+	if node.attrs.mode == 'nearest' then
+		return e:call('%s(%s, %d, %d, %d, %s, %d, %s, %d, %s);', e:part('nearest', {x = f.ctype}), x, planes, rows, columns,
+			array('_rows', 'int32_t', firsts(row), 'rows that are copied'), out_rows,
+			array('_columns', 'int32_t', firsts(column), 'columns that are copied'), out_columns, y)
+	end
+	e:call('%s(%s, %d, %d, %d, %s, %s, %d, %s, %s, %d, %s);', e:part(f.ctype == 'uint8_t' and 'resizebytes' or 'resizef', {x = f.ctype}), x,
+		planes, rows, columns, array('_rows', 'int32_t', row, 'first row and number of rows'),
+		array('_row_weights', 'float', row_weight, 'weights of rows'), out_rows,
+		array('_columns', 'int32_t', column, 'first column and number of columns'),
+		array('_column_weights', 'float', column_weight, 'weights of columns'), out_columns, y)
+end
+
+return {ops = {'resize'}, emit = resize}

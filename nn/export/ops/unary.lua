@@ -1,0 +1,127 @@
+-- SPDX-License-Identifier: MIT
+-- Elementwise functions of one float, with the formulas of tensor/ops/math.c, activation.c, arithmetic.c and round.c: the same
+-- bits. Of 8-bit codes, where the node gives
+-- codes: by a table of all 256 results. Of anything else: nn/export/ops/map.lua.
+local _, internal = ...
+internal.import 'nn/export/libm'
+local parts = internal.import 'nn/export/parts'
+local vmath = internal.import 'nn/export/vmath'
+local by_table = internal.import 'nn/export/ops/table'
+
+parts.add('rint', {needs = {{vmath.part 'ql_magnitude'}, {vmath.part 'ql_signed'}}, text = [[
+/* Half to even; the sign of 0 is that of x. */
+static float q_rint(float x)
+{
+	float r = q_magnitude(x);
+
+	if (!(r < 8388608.0f))
+		return x;
+	r = (r + 8388608.0f) - 8388608.0f;
+	return q_signed(r, x);
+}
+]]})
+parts.add('floor', {needs = {{'rint'}}, text = [[
+static float q_floor(float x)
+{
+	float r = q_rint(x);
+
+	return r > x ? r - 1.0f : r;
+}
+]]})
+parts.add('ceil', {needs = {{'rint'}}, text = [[
+static float q_ceil(float x)
+{
+	float r = q_rint(x);
+
+	return r < x ? q_signed(r + 1.0f, x) : r;
+}
+]]})
+
+local function angle(formula)
+	return ('ql_magnitude(a) < 1048576.0f ? %s : %s'):format(formula, (formula:gsub('(ql_%a+)', '%1_far')))
+end
+
+local FORMULAS = {
+	abs = 'a < 0.0f ? -a : a > 0.0f ? a : a != a ? a : 0.0f',
+	neg = '-a',
+	square = 'a * a',
+	reciprocal = '1.0f / a',
+	exp = 'ql_exp(a)', exp2 = 'ql_exp2(a)', expm1 = 'ql_expm1(a)',
+	log = 'ql_log(a)', log2 = 'ql_log2(a)', log10 = 'ql_log10(a)', log1p = 'ql_log1p(a)',
+	tanh = 'ql_tanh(a)', sigmoid = 'ql_sigmoid(a)', silu = 'ql_silu(a)', softplus = 'ql_softplus(a)',
+	relu = 'a < 0.0f ? 0.0f : a',
+	relu6 = 'a > 6.0f ? 6.0f : a < 0.0f ? 0.0f : a',
+	sqrt = '(float)q_sqrt((double)a)', rsqrt = '1.0f / (float)q_sqrt((double)a)',
+	sin = angle 'ql_sin(a)', cos = angle 'ql_cos(a)', tan = angle 'ql_sin(a) / ql_cos(a)', erf = 'ql_erf(a)', asin = 'ql_asin(a)', acos = 'ql_acos(a)', atan = 'ql_atan(a)',
+	round = 'q_rint(a)', floor = 'q_floor(a)', ceil = 'q_ceil(a)', trunc = 'a < 0.0f ? q_ceil(a) : q_floor(a)',
+	sign = 'a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : a != a ? a : 0.0f',
+	hardswish = 'a * (a + 3.0f > 6.0f ? 6.0f : a + 3.0f > 0.0f ? a + 3.0f : a != a ? a : 0.0f) / 6.0f',
+}
+
+local function single(x) return (string.unpack('<f', string.pack('<f', x))) end
+
+local function formula(op, attrs)
+	if op == 'gelu' then return attrs.approximate == 'tanh' and 'ql_gelu_tanh(a)' or 'ql_gelu(a)' end
+	if op == 'leakyrelu' then
+		return ('a > 0.0f ? a : a * %s'):format(parts.float(single(attrs.slope or 0.01)))
+	end
+	if op == 'clamp' then
+		local most = attrs.high or math.huge -- low above high: everything becomes high
+		local low, high = parts.float(single(math.min(attrs.low or -math.huge, most))), parts.float(single(most))
+		return ('a < %s ? %s : a > %s ? %s : a'):format(low, low, high, high)
+	end
+	return FORMULAS[op]
+end
+
+-- Parts of this folder that a formula calls.
+local OWN = {sqrt = {'sqrt'}, rsqrt = {'sqrt'}, round = {'rint'}, floor = {'floor'}, ceil = {'ceil'}, trunc = {'ceil', 'floor'}}
+
+local unary = {ops = {'gelu', 'leakyrelu', 'clamp'}}
+for name in next, FORMULAS do unary.ops[#unary.ops + 1] = name end
+
+-- The expression of a float a, and the parts it needs.
+function unary.expression(op, attrs)
+	local text, needs = vmath.expression(formula(op, attrs))
+	for _, own in ipairs(OWN[op] or {}) do needs[#needs + 1] = {own} end
+	return text, needs
+end
+
+-- The part that applies the op to floats, in place or not.
+function unary.part(op, attrs)
+	local text, needs = unary.expression(op, attrs)
+	local name = 'map_' .. op .. (op == 'gelu' and attrs.approximate == 'tanh' and '_tanh' or '')
+	if op == 'clamp' then name = name .. '_' .. internal.sha256(text):sub(1, 12) end
+	if op == 'leakyrelu' then name = name .. '_' .. text:gsub('[^%w]', '_') end
+	parts.add(name, {needs = needs, text = ([[
+static void ${name}(const float *x, int32_t n, float *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++) {
+		float a = x[i];
+
+		y[i] = %s;
+	}
+}
+]]):format(text)})
+	return name
+end
+
+function unary.emit(e, node)
+	if node.op ~= 'relu' or node.attrs.out then
+		if by_table.operand(e, node) then return by_table.emit(e, node) end
+	end
+	local f, g = e:facts(node.inputs[1]), e.graph:result_of(node.name)
+	if f.scale and node.op == 'relu' and g.spec then
+		local x, _, layout = e:input(node, 1)
+		local y = e:output(node, layout)
+		e:call('%s(%s, %d, %d, %s);', e:part('relu', {x = f.ctype}), x, f.count, f.zero, y)
+		return
+	end
+	if f.scale or f.ctype ~= 'float' then return internal.import('nn/export/ops/map').emit(e, node) end
+	local x, _, layout = e:input(node, 1)
+	local y = e:output(node, layout)
+	e:call('%s(%s, %d, %s);', e:part(unary.part(node.op, node.attrs)), x, f.count, y)
+end
+
+return unary

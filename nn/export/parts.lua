@@ -1,0 +1,598 @@
+-- SPDX-License-Identifier: MIT
+-- The functions of exported C, as templates: ${field} is replaced by a field, and a function's name ends with its
+-- fields, so that each is written once per combination of types. The arithmetic is bit-equal to that of the kernels
+-- (quant/integer/rounding.h, quant/integer/product_codes.c, quant/integer/conv_out.c, quant/integer/rescale_bytes.c,
+-- quant/integer/pool_codes.c): change them together.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local parts = {}
+local templates = {}
+
+-- A template: fields in the order of its name, what it needs (a list, or a function of the fields), text.
+-- Two texts under one name are refused: the later would change what the earlier stood for; ops of users may be replaced.
+function parts.add(name, entry, replace)
+	local old = templates[name]
+	if old and old.text and entry.text and old.text ~= entry.text and not replace then
+		base.fail("export: wanted one text for the template '%s', got two", name)
+	end
+	templates[name] = entry
+end
+function parts.has(name) return templates[name] ~= nil end
+
+local SHORT = {float = 'f32', int8_t = 'i8', uint8_t = 'u8', int16_t = 'i16', uint16_t = 'u16', int32_t = 'i32', int64_t = 'i64'}
+
+function parts.short(type) return SHORT[type] or type end
+
+local function full_name(name, fields)
+	local full = 'q_' .. name
+	for _, field in ipairs(templates[name].fields or {}) do
+		if fields[field] then full = full .. '_' .. (SHORT[fields[field]] or fields[field]) end
+	end
+	return full
+end
+
+-- Weights that share bytes: their C type, bytes of a row of k, and the function that reads one ($at in templates).
+local PACKED = {
+	int4 = {ctype = 'uint8_t', pitch = '((k + 1) / 2)', at = 'q_int4(%s, %s)'},
+	uint4 = {ctype = 'uint8_t', pitch = '((k + 1) / 2)', at = 'q_uint4(%s, %s)'},
+	binary = {ctype = 'uint8_t', pitch = '((k + 7) / 8)', at = 'q_binary(%s, %s)'},
+}
+
+-- What a part calls another by: its name, or for families that differ in their last word only the family's.
+local FAMILIES = {'^store', '^row', '^decode', '^first'}
+
+local function role_of(name)
+	for _, pattern in ipairs(FAMILIES) do
+		if name:find(pattern) then return name:match(pattern) end
+	end
+	return name
+end
+
+-- {name, text, needs}: a function that it needs is known in the text by the name of its template.
+function parts.instance(name, fields)
+	local entry = templates[name]
+	local needs = entry.needs or {}
+	if type(needs) == 'function' then needs = needs(fields) end
+	local packed = PACKED[fields.w]
+	local all = setmetatable({name = full_name(name, fields), factor = fields.rule and 'struct q_fixed' or 'float',
+		bound = fields.rule and 'int32_t' or 'float', result = fields.rule and fields.y ~= 'float' and 'struct q_limits' or 'struct q_codes',
+		bias = fields.w == 'uint4' and fields.sum and 'struct q_zeros_' .. parts.short(fields.sum) or fields.sum,
+		pitch = packed and packed.pitch or 'k', w = packed and packed.ctype}, {__index = fields})
+	for _, need in ipairs(needs) do all[role_of(need[1])] = full_name(need[1], need[2] or {}) end
+	if packed then needs = table.move(needs, 1, #needs, 2, {{fields.w}}) end
+	local text = entry.text:gsub('%$at%((%w+), (%b())%)', function(array, index)
+		return (packed and packed.at or '%s[%s]'):format(array, index:sub(2, -2))
+	end):gsub('%${(%w+)}', function(field)
+		local value = all[field]
+		if value == nil then error('export: template ' .. name .. ' has no field ' .. field) end
+		return value
+	end)
+	return {name = all.name, text = text, needs = needs}
+end
+
+parts.add('int4', {text = [[
+/* Number i of a row with two in each byte, the first in the low half. */
+static int32_t q_int4(const uint8_t *w, int32_t i)
+{
+	return ((w[i >> 1] >> (i & 1) * 4 & 15) ^ 8) - 8;
+}
+]]})
+parts.add('uint4', {text = [[
+/* Number i of a row with two in each byte, the first in the low half. */
+static int32_t q_uint4(const uint8_t *w, int32_t i)
+{
+	return w[i >> 1] >> (i & 1) * 4 & 15;
+}
+]]})
+parts.add('binary', {text = [[
+/* Number i, -1 or 1, of a row with eight in each byte, the first in the lowest bit. */
+static int32_t q_binary(const uint8_t *w, int32_t i)
+{
+	return (w[i >> 3] >> (i & 7) & 1) * 2 - 1;
+}
+]]})
+
+-- Exactly this float32.
+function parts.float(x)
+	if x ~= x then return '(0.0f / 0.0f)' end
+	if x == math.huge then return '(1.0f / 0.0f)' end
+	if x == -math.huge then return '(-1.0f / 0.0f)' end
+	return ('%af'):format(x)
+end
+
+-- Integers, as many in a line as fit at the width of the widest.
+local function integer_lines(values)
+	local lo, hi = math.min(0, values[1]), values[1]
+	for i = 2, #values do
+		local value = values[i]
+		if value < lo then lo = value elseif value > hi then hi = value end
+	end
+	local per, lines = 110 // (math.max(#('%d'):format(lo), #('%d'):format(hi)) + 2), {}
+	for i = 1, #values, per do lines[#lines + 1] = table.concat(values, ', ', i, math.min(i + per - 1, #values)) end
+	return lines, lo
+end
+
+local function float_lines(values)
+	local lines, line, width = {}, {}, 0
+	for i, value in ipairs(values) do
+		local text = parts.float(value)
+		if width + #text + 2 > 110 then
+			lines[#lines + 1], line, width = table.concat(line, ', '), {}, 0
+		end
+		line[#line + 1], width = text, width + #text + 2
+		if i == #values then lines[#lines + 1] = table.concat(line, ', ') end
+	end
+	return lines
+end
+
+-- The elements of an array, as text of lines below 120 characters.
+function parts.values(ctype, values)
+	if ctype == 'float' then return '\t' .. table.concat(float_lines(values), ',\n\t') end
+	if #values == 0 then return '\t' end
+	local whole = values
+	if math.type(values[1]) ~= 'integer' or table.concat(values, ' '):find '[.e]' then
+		whole = {}
+		for i, value in ipairs(values) do whole[i] = math.tointeger(value) end
+	end
+	local lines, lo = integer_lines(whole)
+	local text = '\t' .. table.concat(lines, ',\n\t')
+	if lo > -2147483648 then return text end
+	text = text:gsub('%-2147483648%f[^%d]', 'INT32_MIN') -- neither is a literal in C
+	return (text:gsub('%-9223372036854775808%f[^%d]', 'INT64_MIN'))
+end
+
+---------------------------------------------------------------- rounding
+
+parts.add('round', {text = [[
+/* sat(rint(v)) + zero, half to even; nan gives the zero point. Adding 1.5 2^23 to |v| < 2^22 leaves no fraction. */
+static int32_t q_round(float v, float lo, float hi, int32_t zero)
+{
+	v = v == v ? v : 0.0f;
+	v = v < lo ? lo : v;
+	v = v > hi ? hi : v;
+	return (int32_t)((v + 12582912.0f) - 12582912.0f) + zero;
+}
+]]})
+
+parts.add('params', {text = [[
+struct q_params { /* of codes whose range is found on the way */
+	float scale;
+	int32_t zero;
+};
+]]})
+for field, type in pairs {scale = 'float', zero = 'int32_t'} do
+	parts.add('found_' .. field, {needs = {{'params'}}, text = ([[
+static %s q_found_%s(const struct q_params *p)
+{
+	return p->%s;
+}
+]]):format(type, field, field)})
+end
+parts.add('finite', {text = [[
+/* 1 if the value x, in units of s, takes a code that decodes to a finite number. x / s is below 2^22. */
+static int q_is_finite(float x, float s)
+{
+	float code = x / s;
+
+	code = (code + 12582912.0f) - 12582912.0f;
+	return code < 1.0f || code * s - code * s == 0.0f;
+}
+
+/* The scale s, changed so that the range's end x is not decoded to infinity, as quant/ranges/fit.c does it. */
+static float q_finite(float s, double x)
+{
+	float less = s * 0x1.fffffep-1f, code;
+
+	if (q_is_finite((float)x, s))
+		return s;
+	if (q_is_finite((float)x, less))
+		return less;
+	code = (float)x / s;
+	code = (code + 12582912.0f) - 12582912.0f;
+	return (float)(x / (((double)code - 0.5) * (1 - 0x1p-20)));
+}
+]]})
+parts.add('range', {needs = {{'params'}, {'finite'}}, text = [[
+/* Scale and zero point for codes lo to hi of the values x, whose infinities and nan do not count; as quant/ranges/fit.c fits
+ * them: the range in double and with 0 in it, the scale rounded to float, a normal number. */
+static void q_range(const float *x, int32_t n, int symmetric, int32_t lo, int32_t hi, struct q_params *p)
+{
+	double least = 0, most = 0, scale;
+	float end;
+	int32_t i;
+
+	for (i = 0; i < n; i++) {
+		least = x[i] - x[i] == 0.0f && x[i] < least ? x[i] : least;
+		most = x[i] - x[i] == 0.0f && x[i] > most ? x[i] : most;
+	}
+	if (symmetric)
+		scale = (most > -least ? most : -least) / ((hi - lo) / 2);
+	else
+		scale = (most - least) / ((double)hi - lo);
+	p->scale = scale > 0 ? (float)scale : 1.0f;
+	p->scale = p->scale < FLT_MIN ? FLT_MIN : p->scale;
+	for (i = 0; i < 2 && p->scale > FLT_MAX / 0x1p17f; i++)
+		p->scale = q_finite(q_finite(p->scale, -least), most);
+	if (symmetric) {
+		p->zero = (lo + hi) / 2;
+		return;
+	}
+	end = (float)least / p->scale;
+	end = (float)lo - end;
+	end = end < (float)lo ? (float)lo : end > (float)hi ? (float)hi : end;
+	p->zero = (int32_t)((end + 12582912.0f) - 12582912.0f);
+}
+]]})
+parts.add('folded', {fields = {'sum'}, needs = {{'params'}}, text = [[
+/* For sums of codes whose range is found on the way: the factors of the outputs, and what the zero point adds to their sums. */
+static void ${name}(const struct q_params *p, const float *scale, const ${sum} *sums, int32_t n, float *factor, ${sum} *bias)
+{
+	int32_t j;
+
+	for (j = 0; j < n; j++) {
+		factor[j] = p->scale * scale[j];
+		bias[j] = -(p->zero * sums[j]);
+	}
+}
+]]})
+
+parts.add('quantize', {fields = {'type'}, needs = {{'round'}}, text = [[
+static void ${name}(const float *x, int32_t n, float scale, float lo, float hi, int32_t zero, ${type} *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = (${type})q_round(x[i] / scale, lo, hi, zero);
+}
+]]})
+
+parts.add('sign', {text = [[
+static void ${name}(const float *x, int32_t n, int8_t *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = x[i] < 0.0f ? -1 : 1;
+}
+]]})
+
+parts.add('dequantize', {fields = {'type'}, text = [[
+static void ${name}(const ${type} *x, int32_t n, float scale, int32_t zero, float *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = (float)((int32_t)x[i] - zero) * scale;
+}
+]]})
+
+parts.add('requantize', {fields = {'x', 'y'}, needs = {{'round'}}, text = [[
+/* As decoded and quantized again. */
+static void ${name}(const ${x} *x, int32_t from, float scale, float unit, int32_t n, float lo, float hi, int32_t zero, ${y} *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = (${y})q_round((float)((int32_t)x[i] - from) * scale / unit, lo, hi, zero);
+}
+]]})
+
+parts.add('sqrt', {text = [[
+/* The square root by Newton's steps on 1 <= x < 4; the last takes x - r * r exactly, from r in two halves, so that the result is
+ * rounded as the processor's. */
+static double q_sqrt(double x)
+{
+	double scale = 1, r = 1.5, high, low;
+	int i;
+
+	if (!(x > 0) || x - x != 0)
+		return x < 0 ? (x - x) / (x - x) : x;
+	for (; x >= 4; x *= 0.25)
+		scale *= 2;
+	for (; x < 1; x *= 4)
+		scale *= 0.5;
+	for (i = 0; i < 6; i++)
+		r = 0.5 * (r + x / r);
+	high = 134217729.0 * r;
+	high = high - (high - r);
+	low = r - high;
+	r = r + (((x - high * high) - 2 * high * low) - low * low) / (2 * r);
+	return r * scale;
+}
+]]})
+
+---------------------------------------------------------------- moving
+
+parts.add('transpose', {fields = {'type'}, text = [[
+/* (n, rows, columns) to (n, columns, rows) */
+static void ${name}(const ${type} *x, int32_t n, int32_t rows, int32_t columns, ${type} *y)
+{
+	int32_t i, r, c;
+
+	for (i = 0; i < n; i++)
+		for (c = 0; c < columns; c++)
+			for (r = 0; r < rows; r++)
+				y[(i * columns + c) * rows + r] = x[(i * rows + r) * columns + c];
+}
+]]})
+
+---------------------------------------------------------------- products
+
+parts.add('dot4', {fields = {'x', 'w', 'sum'}, text = [[
+/* Products of x (n) with four rows of w. */
+static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t pitch, ${sum} sum[4])
+{
+	const ${w} *w1 = w + pitch, *w2 = w1 + pitch, *w3 = w2 + pitch;
+	${sum} a = 0, b = 0, c = 0, d = 0;
+	int32_t i;
+
+	for (i = 0; i < n; i++) {
+		a += (${sum})x[i] * $at(w, (i));
+		b += (${sum})x[i] * $at(w1, (i));
+		c += (${sum})x[i] * $at(w2, (i));
+		d += (${sum})x[i] * $at(w3, (i));
+	}
+	sum[0] = a;
+	sum[1] = b;
+	sum[2] = c;
+	sum[3] = d;
+}
+]]})
+
+parts.add('dot1', {fields = {'x', 'w', 'sum'}, text = [[
+static ${sum} ${name}(const ${x} *x, const ${w} *w, int32_t n)
+{
+	${sum} a = 0;
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		a += (${sum})x[i] * $at(w, (i));
+	return a;
+}
+]]})
+
+-- How a sum becomes a result: codes, or floats with a bias that is added after scaling.
+local CODES = [[
+static void ${name}(${sum} sum, const ${sum} *bias, const float *factor, int32_t j, const struct q_codes *c, ${y} *y)
+{
+	sum += bias[j];
+	sum = c->relu && sum < 0 ? 0 : sum;
+	*y = (${y})q_round((float)sum * factor[j], c->lo, c->hi, c->zero);
+}
+]]
+local FLOATS = [[
+static void ${name}(${sum} sum, const ${sum} *bias, const float *factor, int32_t j, const struct q_codes *c, ${y} *y)
+{
+	float v = (float)(sum + bias[j]) * factor[j];
+
+	if (c->add)
+		v = v + c->add[j];
+	*y = c->relu && v < 0.0f ? 0.0f : v;
+}
+]]
+
+-- Sums of floats have no bias of their own.
+local PLAIN = [[
+static void ${name}(float sum, const float *bias, const float *factor, int32_t j, const struct q_codes *c, float *y)
+{
+	(void)bias;
+	(void)factor;
+	if (c->add)
+		sum = sum + c->add[j];
+	*y = c->relu && sum < 0.0f ? 0.0f : sum;
+}
+]]
+
+parts.add('codes', {text = [[
+struct q_codes { /* how sums become results: codes from lo + zero to hi + zero, or floats */
+	float lo, hi;
+	int32_t zero;
+	int relu;
+	const float *add; /* bias of floats, or 0 */
+};
+]]})
+parts.add('store', {fields = {'sum', 'y'}, needs = {{'round'}, {'codes'}}, text = CODES})
+parts.add('storef', {fields = {'sum', 'y'}, needs = {{'codes'}}, text = FLOATS})
+
+parts.add('storeff', {needs = {{'codes'}}, text = PLAIN})
+
+local function store_of(f)
+	return {f.sum == 'float' and 'storeff' or f.y == 'float' and 'storef' or f.rule and 'storex' or 'store',
+		{sum = f.sum, y = f.y, rule = f.rule}}
+end
+
+local function product_needs(f)
+	return {{'dot4', {x = f.x, w = f.w, sum = f.sum}}, {'dot1', {x = f.x, w = f.w, sum = f.sum}},
+		store_of(f)}
+end
+
+-- One row of x (k) by w (n, k).
+parts.add('row', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = product_needs, text = [[
+static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t k, const ${sum} *bias, const ${factor} *factor,
+	const ${result} *c, ${y} *y)
+{
+	${sum} sum[4];
+	int32_t whole = n - n % 4, j, l;
+
+	for (j = 0; j < whole; j += 4) {
+		${dot4}(x, w + j * ${pitch}, k, ${pitch}, sum);
+		for (l = 0; l < 4; l++)
+			${store}(sum[l], bias, factor, j + l, c, y + j + l);
+	}
+	for (j = whole; j < n; j++)
+		${store}(${dot1}(x, w + j * ${pitch}, k), bias, factor, j, c, y + j);
+}
+]]})
+
+-- Of codes whose zero points do not leave them in 4 bits.
+parts.add('zeros', {fields = {'sum'}, text = [[
+struct ${name} { /* what sums of codes become whole by: added, and zero points of w times the sum of x */
+	const ${sum} *bias;
+	const uint8_t *zero;
+};
+]]})
+parts.add('rowz', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f)
+	return {{'zeros', {sum = f.sum}}, {'dot1', {x = f.x, w = f.w, sum = f.sum}}, store_of(f)}
+end, text = [[
+static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t k, const ${bias} *bias, const ${factor} *factor,
+	const ${result} *c, ${y} *y)
+{
+	${sum} total = 0;
+	int32_t j;
+
+	for (j = 0; j < k; j++)
+		total += x[j];
+	for (j = 0; j < n; j++)
+		${store}(${dot1}(x, w + j * ${pitch}, k) - total * bias->zero[j], bias->bias, factor, j, c, y + j);
+}
+]]})
+function parts.row_of(f) return f.w == 'uint4' and 'rowz' or 'row' end
+
+parts.add('linear', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f) return {{parts.row_of(f), f}} end, text = [[
+/* x (m, k) by w (n, k) */
+static void ${name}(const ${x} *x, int32_t m, const ${w} *w, int32_t n, int32_t k, const ${bias} *bias, const ${factor} *factor,
+	const ${result} *c, ${y} *y)
+{
+	int32_t i;
+
+	for (i = 0; i < m; i++)
+		${row}(x + i * k, w, n, k, bias, factor, c, y + i * n);
+}
+]]})
+
+parts.add('window', {text = [[
+struct q_window { /* of images (n, height, width, channels) */
+	int32_t n, height, width, channels, out_height, out_width;
+	int32_t kernel_height, kernel_width, stride_height, stride_width, top, left, dilation_height, dilation_width;
+};
+]]})
+
+parts.add('patch', {fields = {'x'}, needs = {{'window'}}, text = [[
+/* What a window sees, (kernel_height, kernel_width, channels); outside of the image is `zero`. */
+static void ${name}(const ${x} *image, const struct q_window *w, int32_t row, int32_t column, ${x} zero, ${x} *patch)
+{
+	int32_t a, b, i, y, x;
+
+	for (a = 0; a < w->kernel_height; a++)
+		for (b = 0; b < w->kernel_width; b++, patch += w->channels) {
+			y = row * w->stride_height - w->top + a * w->dilation_height;
+			x = column * w->stride_width - w->left + b * w->dilation_width;
+			if (y >= 0 && y < w->height && x >= 0 && x < w->width)
+				memcpy(patch, image + (y * w->width + x) * w->channels, (size_t)w->channels * sizeof(${x}));
+			else
+				for (i = 0; i < w->channels; i++)
+					patch[i] = zero;
+		}
+}
+]]})
+
+parts.add('conv', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f) return {{'patch', {x = f.x}}, {parts.row_of(f), f}} end, text = [[
+/* Images (n, height, width, channels) by w (outputs, kernel_height, kernel_width, channels). */
+static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t outputs, const ${bias} *bias,
+	const ${factor} *factor, const ${result} *c, ${x} zero, ${x} *patch, ${y} *y)
+{
+	int32_t k = v->kernel_height * v->kernel_width * v->channels, i, a, b;
+
+	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
+		for (a = 0; a < v->out_height; a++)
+			for (b = 0; b < v->out_width; b++, y += outputs) {
+				${patch}(x, v, a, b, zero, patch);
+				${row}(patch, w, outputs, k, bias, factor, c, y);
+			}
+}
+]]})
+
+parts.add('depthwise', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f)
+	return {{'window'}, store_of(f)}
+end, text = [[
+/* Each channel by itself: w (kernel_height, kernel_width, channels * multiplier). */
+static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t multiplier, const ${sum} *bias,
+	const ${factor} *factor, const ${result} *c, int32_t zero, ${y} *y)
+{
+	int32_t outputs = v->channels * multiplier, i, a, b, p, q, o, row, column;
+
+	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
+		for (a = 0; a < v->out_height; a++)
+			for (b = 0; b < v->out_width; b++, y += outputs)
+				for (o = 0; o < outputs; o++) {
+					${sum} sum = 0;
+
+					for (p = 0; p < v->kernel_height; p++)
+						for (q = 0; q < v->kernel_width; q++) {
+							row = a * v->stride_height - v->top + p * v->dilation_height;
+							column = b * v->stride_width - v->left + q * v->dilation_width;
+							if (row < 0 || row >= v->height || column < 0 || column >= v->width)
+								continue;
+							sum += (${sum})(x[(row * v->width + column) * v->channels + o / multiplier] - zero) *
+								$at(w, ((p * v->kernel_width + q) * outputs + o));
+						}
+					${store}(sum, bias, factor, o, c, y + o);
+				}
+}
+]]})
+
+parts.add('grouped', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f)
+	return {{'window'}, store_of(f)}
+end, text = [[
+/* One output of one place: its group's channels of the window times w (kernel_height, kernel_width, channels / groups). */
+static ${sum} ${name}_at(const ${x} *x, const struct q_window *v, int32_t per, const ${w} *w, int32_t a, int32_t b, int32_t zero)
+{
+	int32_t p, q, i, row, column;
+	${sum} sum = 0;
+
+	for (p = 0; p < v->kernel_height; p++)
+		for (q = 0; q < v->kernel_width; q++) {
+			row = a * v->stride_height - v->top + p * v->dilation_height;
+			column = b * v->stride_width - v->left + q * v->dilation_width;
+			if (row < 0 || row >= v->height || column < 0 || column >= v->width)
+				continue;
+			for (i = 0; i < per; i++)
+				sum += (${sum})(x[(row * v->width + column) * v->channels + i] - zero) *
+					$at(w, ((p * v->kernel_width + q) * per + i));
+		}
+	return sum;
+}
+
+/* Images (n, height, width, channels) by w (outputs, kernel_height, kernel_width, channels / groups). */
+static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t outputs, int32_t groups, const ${sum} *bias,
+	const ${factor} *factor, const ${result} *c, int32_t zero, ${y} *y)
+{
+	int32_t per = v->channels / groups, k = per * v->kernel_height * v->kernel_width, i, a, b, o;
+
+	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
+		for (a = 0; a < v->out_height; a++)
+			for (b = 0; b < v->out_width; b++, y += outputs)
+				for (o = 0; o < outputs; o++)
+					${store}(${name}_at(x + o / (outputs / groups) * per, v, per, w + o * ${pitch}, a, b, zero), bias, factor, o, c,
+						y + o);
+}
+]]})
+
+---------------------------------------------------------------- sums of codes
+
+parts.add('add', {fields = {'a', 'b', 'y'}, needs = {{'round'}}, text = [[
+static void ${name}(const ${a} *a, int32_t za, float ma, const ${b} *b, int32_t zb, float mb, int32_t n, float lo, float hi,
+	int32_t zero, ${y} *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++) {
+		float v = (float)((int32_t)a[i] - za) * ma;
+
+		v = v + (float)((int32_t)b[i] - zb) * mb;
+		y[i] = (${y})q_round(v, lo, hi, zero);
+	}
+}
+]]})
+
+parts.add('relu', {fields = {'x'}, text = [[
+static void ${name}(const ${x} *x, int32_t n, ${x} zero, ${x} *y)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		y[i] = x[i] > zero ? x[i] : zero;
+}
+]]})
+
+return parts

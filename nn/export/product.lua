@@ -1,0 +1,175 @@
+-- SPDX-License-Identifier: MIT
+-- Shared by linear and conv2d: the weight's codes as an array, and for each output the bias and the factor of its
+-- sums, as in quant/integer/product_codes.c and quant/integer/conv_out.c.
+local _, internal = ...
+local axes = internal.import 'nn/export/axes'
+local base = internal.import 'interp/prelude/base'
+local decode = internal.import 'nn/export/decode'
+local fixed = internal.import 'nn/export/fixed'
+local parts = internal.import 'nn/export/parts'
+local quantize = internal.import 'nn/export/ops/quantize'
+local unary = internal.import 'nn/export/ops/unary'
+local product = {}
+
+local function numbers(t) return t and t:to('float64'):contiguous():view(t:nelem()):totable() end
+
+-- The codes less their zero points, in the smallest C type, 4 bits two in a byte; `order` permutes the axes first, k: numbers in a row.
+-- Codes that do not fit 4 bits are unchanged, and the last result is an array of zero points (also with `rows`).
+local function codes_of(e, node, w, order, k, rows)
+	local p, codes, raw, zeros = w:qparams(), w:codes():to 'int64', nil, nil
+	if p.zero_point then
+		local shape = {w:size(1)}
+		for i = 2, w:dim() do shape[i] = 1 end
+		local zero = p.zero_point:to 'int64'
+		raw, zeros = codes, zero
+		codes = codes - (zero:nelem() > 1 and zero:view(table.unpack(shape)) or zero:item())
+	end
+	local lo, hi = codes:min():item(), codes:max():item()
+	local whole = w:dtype() == 'uint4' and rows and (lo < -8 or hi > 7)
+	local kept = whole and raw or codes
+	local flat = (order and kept:permute(table.unpack(order)) or kept):contiguous():view(w:nelem()):totable()
+	local dtype = lo >= -128 and hi <= 127 and 'int8' or lo >= -32768 and hi <= 32767 and 'int16' or 'int32'
+	if w:dtype() == 'binary' then dtype = 'binary' end
+	if w:dtype():find 'int4' and lo >= -8 and hi <= 7 then dtype = 'int4' end
+	if whole then dtype = 'uint4' end
+	local name, kind = decode.array(e, node.name .. '_weight', flat, k, dtype, whole and 'codes' or 'codes less their zero points')
+	if not whole then return name, kind, codes end
+	local list = zeros:view(zeros:nelem()):totable()
+	for j = #list + 1, w:size(1) do list[j] = list[1] end
+	return name, kind, codes, e:array(node.name .. '_zero', 'uint8_t', list, 'zero points of the weights')
+end
+
+-- The C type of sums: 64 bits with operands of 16, or where 32 might not do.
+local function sum_type(x, w, per)
+	local wide = x.ctype == 'int16_t' or x.ctype == 'uint16_t' or w:dtype():find '16' ~= nil
+	return (wide or per >= 16512) and 'int64_t' or 'int32_t', wide
+end
+
+-- Results under a range of x that is found on the way: floats; factors and the part of the zero point are computed before.
+local function found(e, node, x, y, p, scales, sums, fold)
+	if y.scale then base.fail("export: node '%s': wanted floats as results of codes whose range is found, got codes", node.name) end
+	local add = e:scratch(p.outputs * 4)
+	local sum = e:scratch(p.outputs * (p.sum == 'int64_t' and 8 or 4))
+	for j = 1, fold and 0 or p.outputs do sums[j] = 0 end
+	e:call('%s(%s, %s, %s, %d, %s, %s);', e:part('folded', {sum = p.sum}), e:params(x), e:array(node.name .. '_scale', 'float', scales, 'scales of w'),
+		e:array(node.name .. '_sum', p.sum, sums, 'sums of the codes of each output'), p.outputs, add, sum)
+	p.factor, p.bias = add, sum
+	return p
+end
+
+-- The bias together with zero points that the codes of w still have.
+local function with_zeros(e, p, zeros)
+	if zeros then
+		e:part('zeros', {sum = p.sum})
+		p.bias = ('&(struct q_zeros_%s){%s, %s}'):format(parts.short(p.sum), p.bias, zeros)
+	end
+	return p
+end
+
+-- How sums become results y: the name of a q_limits (integers, where a fixed-point rule gives codes) or of a q_codes.
+local function result_of(e, node, y, rule, bias, relu)
+	local name = node.name .. '_codes'
+	if rule and y.scale then return e:struct('q_limits', name, ('{%d, %d, %d, %d}'):format(y.lo - y.zero, y.hi - y.zero, y.zero, relu)) end
+	local add = not y.scale and bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
+	return e:struct('q_codes', name, ('{%s, %s, %d, %d, %s}'):format(e.float(y.scale and y.lo - y.zero or 0),
+		e.float(y.scale and y.hi - y.zero or 0), y.scale and y.zero or 0, relu, add or '0'))
+end
+
+-- Fields for the parts: w (name), wtype, bias, factor, codes (the name of a q_codes), sum (C type), rule.
+-- sums: of the codes of each output, where x has a zero point that the loops do not take off. k: numbers in a row of the array.
+-- at: the operand that is the weight (2); another one has neither bias nor activation.
+function product.prepare(e, node, x, y, order, fold, k, at)
+	local w, bias = e:constant(node, at or 2), not at and node.inputs[3] and numbers(e:constant(node, 3))
+	if not w or not w:quantized() then base.fail("export: node '%s': wanted a quantized weight that the graph holds", node.name) end
+	local params = w:qparams()
+	if params.block or params.axis and params.axis ~= 1 or not w:spec().affine then
+		base.fail("export: node '%s': weight: wanted affine codes with one scale for each output, got '%s'", node.name, tostring(w:spec()))
+	end
+	local p = {outputs = w:size(1), per = w:nelem() // w:size(1)}
+	local codes, zeros, wide
+	p.w, p.wtype, codes, zeros = codes_of(e, node, w, order, k or p.per, not k)
+	p.sum, wide = sum_type(x, w, p.per)
+	p.rule = y.scale and fixed.rule(node.attrs.out, wide) or nil
+	local scales = numbers(params.scale)
+	for j = #scales + 1, p.outputs do scales[j] = scales[1] end
+	local sums = codes:contiguous():view(p.outputs, p.per):sum {axis = 2}:totable()
+	p.codes = '&' .. result_of(e, node, y, p.rule, bias, not at and node.attrs.act == 'relu' and 1 or 0)
+	if x.params then return with_zeros(e, found(e, node, x, y, p, scales, sums, fold), zeros) end
+	local biases, factors = {}, {}
+	for j = 1, p.outputs do
+		local unit = e.single(e.single(x.scale) * scales[j])
+		local b = y.scale and bias and e.rint(bias[j] / unit) or 0
+		local nan = b ~= b -- gives the zero point, as in ql_round_bias
+		b = nan and 0 or b
+		if math.abs(b) >= 2.0 ^ 61 then
+			base.fail("export: node '%s': bias: wanted less than 2^61 steps of the sum, got %.0f for output %d", node.name, b, j)
+		end
+		if math.abs(b) >= 2.0 ^ 30 then p.sum = 'int64_t' end
+		biases[j] = math.tointeger(b) - (fold and math.tointeger(x.zero * sums[j]) or 0)
+		factors[j] = y.scale and e.single(x.scale) * scales[j] / y.scale or unit
+		if nan then factors[j] = 0 end
+		if not p.rule then factors[j] = e.single(factors[j]) end
+	end
+	p.bias = e:array(node.name .. '_sum', p.sum, biases, 'added to the sums: bias at the scale of x times that of w')
+	p.factor = p.rule and fixed.array(e, node.name .. '_factor', factors) or e:array(node.name .. '_factor', 'float', factors,
+		y.scale and 'scale of x times that of w over that of y' or 'scale of x times that of w')
+	return with_zeros(e, p, zeros)
+end
+
+-- How sums of floats become results: fields of a q_codes.
+local function plain_codes(e, node, add, at)
+	return '&' .. e:struct('q_codes', node.name .. '_codes', ('{0.0f, 0.0f, 0, %d, %s}'):format(
+		not at and node.attrs.act == 'relu' and 1 or 0, add or '0'))
+end
+
+-- A float weight that is computed, brought into the order of axes in scratch memory.
+local function computed(e, node, order, at, add)
+	local x, f = e:input(node, at or 2, 'plain')
+	if f.ctype ~= 'float' then base.fail("export: node '%s': wanted a weight of floats or one that the graph holds, got %s", node.name, f.dtype) end
+	local shape, strides, dense = {}, {}, axes.dense(f.shape)
+	for i, axis in ipairs(order or {}) do shape[i], strides[i] = f.shape[axis], dense[axis] end
+	local w = order and e:scratch(f.bytes, 'float') or x
+	if order then axes.copy(e, node, 'float', shape, x, strides, w) end
+	return {w = w, wtype = 'float', sum = 'float', outputs = f.shape[1], per = f.count // f.shape[1], codes = plain_codes(e, node, add, at),
+		bias = '0', factor = '0'}
+end
+
+-- The same for float weights.
+function product.prepare_float(e, node, order, at)
+	local w, bias = e:constant(node, at or 2), not at and node.inputs[3] and numbers(e:constant(node, 3))
+	local add = bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
+	if not w then return computed(e, node, order, at, add) end
+	if w:quantized() then base.fail("export: node '%s': wanted a float weight, got one of codes", node.name) end
+	local flat = numbers(order and w:permute(table.unpack(order)) or w)
+	return {w = e:array(node.name .. '_weight', 'float', flat, 'weights'), wtype = 'float', sum = 'float', outputs = w:size(1),
+		per = w:nelem() // w:size(1), codes = plain_codes(e, node, add, at), bias = '0', factor = '0'}
+end
+
+-- For weights that are decoded, by a node before or because x (facts) is of floats: the fields of decode.weight and codes; nil for others.
+function product.prepare_decoded(e, node, x, at)
+	local w = e:decoded_from(node.inputs[at or 2])
+	if not w and not (x.scale or x.params) then
+		local held = e:constant(node, at or 2)
+		w = held and held:quantized() and held
+	end
+	if not w then return end
+	local bias = not at and node.inputs[3] and numbers(e:constant(node, 3))
+	local p = decode.weight(e, node, w, node.name .. '_weight')
+	p.codes = plain_codes(e, node, bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result'), at)
+	return p
+end
+
+-- The result y (facts g) of a layer by emit(y, g). One with an activation that is no relu is a float before, also binary codes and those
+-- of convolutions below 8 bits: computed in place, then quantized.
+function product.result(e, node, y, g, emit)
+	local act = node.attrs.act
+	act = act ~= 'relu' and act or nil
+	if not act and not (g.dtype == 'binary' or node.op == 'conv2d' and g.dtype:find 'int4') then return emit(y, g) end
+	local floats = {dtype = 'float32', ctype = 'float', shape = g.shape, count = g.count, bytes = 4 * g.count}
+	local v = g.scale and e:scratch(4 * g.count) or y
+	emit(v, floats)
+	if act then e:call('%s(%s, %d, %s);', e:part(unary.part(act, {})), v, g.count, v) end
+	if g.scale then quantize.known(e, v, y, g) end
+end
+
+return product

@@ -1,0 +1,442 @@
+-- SPDX-License-Identifier: MIT
+-- g:export: options, the variants' graphs, test vectors, the report, and writing all files or none. They are written
+-- to a temporary folder next to the target, which is then renamed; if the target exists, each file is moved into it.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local core = internal.import 'nn/graph/core'
+local decide = internal.import 'nn/graph/decide'
+local export = internal.import 'nn/export/export'
+local files = internal.import 'nn/export/files'
+local interface = internal.import 'nn/export/interface'
+local main = internal.import 'nn/export/main'
+local measure = internal.import 'nn/export/measure'
+local names = internal.import 'nn/export/names'
+local project = internal.import 'nn/export/project'
+local report = internal.import 'interp/prelude/report'
+local rounding = internal.import 'nn/graph/rounding'
+local rules = internal.import 'nn/quantize/rules'
+local size = internal.import 'nn/graph/size'
+local vectors = internal.import 'nn/export/vectors'
+local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
+
+local MOST = 1 << 22 -- numbers of the inputs in main.c: 60 MB of text
+local LAYOUTS = {'nchw', 'nhwc'}
+local VECTORS = 2 -- inputs in main.c that the program tests itself with, unless vectors= says so
+
+local export_doc = core.method('export', "g:export{dir='net_c', name='net'}",
+	[[Writes the graph as C99 into a folder: <name>.c, <name>.h, <name>_ops.h (the functions that are called, no others), <name>_weights.h, main.c
+and a Makefile.
+
+`make` builds a program of its own: --selftest compares with results of g:run that are stored in it, --run reads inputs
+from stdin, --time N measures.
+
+<name>_run(state, …) keeps all values in the struct that the caller passes, so it is reentrant;
+<name>_forward(…) uses a static one. -D<NAME>_CONFIG='"file.h"' names a header that may set the macros <NAME>_LAYER(index, name), called
+before each layer, <NAME>_ARENA_ATTRIBUTE (a section for the static state) and <NAME>_NO_ARENA (no static state).
+
+input= and output= choose codes of 8 bits at the borders: int8 codes are uint8 codes less 128. The input has to be quantized in the
+graph by one scale, the result to be codes or to have a range that calibration saw (softmax and sigmoid: 1/256). <name>.h has scales,
+zero points and sizes as macros. layout='nhwc' takes and gives images with the channels last. A graph of mode static with
+rounding='double' or 'single' that takes and gives codes computes with integers alone in convolutions, linear layers, sums and pooling.
+
+No malloc, no library functions but memcpy and memset, never math.h: functions such as tanh are written out.
+
+All results are those of
+g:run bit for bit, floats as well, on every processor; of a graph that is none of a quantized model of the modes static and dynamic
+those of g:run(x, {ordered=true}), which adds products in the order of the C. A nan is a nan, whatever its bits. Within 2e-6 of the
+largest, but not the same bits are norms of other powers than 0, 1, 2 and infinity, functions and softmax of integers of 32 and 64
+bits, and ops of one's own that say so: where codes hang on such a float, the vectors of --selftest are the first for which none is at
+an edge, of 30 more than are wanted, as far as samples= has rows; else their tolerance is twice what it changes.
+
+The graph is one of g:quantize, or the trace of a model, float or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as the observer minmax does, of affine codes
+under one scale (with input='uint8@entropy' or another observer it is refused: these are for static); weight_only, whose weights are decoded row by row.
+rounding= exports it under another rule for integer results (help 'requantization'): g:quantize{rounding=} gives these bits in
+g:run, too. Weights of 4 bits lie two in a byte, binary ones eight.
+
+Every op has a C version but those of random numbers, losses and
+x[mask], whose size depends on values. Values are float32, integers of whole bytes, bool and affine codes under one scale, of 4 bits
+and binary ones, too: refused are float16, bfloat16 and float64, :to 'int4' and 'uint4', and of values that are not constants (weights may be
+anything) quantize and fake with a scale for each channel or block, of the scheme log, or whose range another observer than minmax finds, binary
+codes whose scale is found, and fake of binary. What is an error in Quoll for some values (division of integers by 0, a number that is none of a
+place) gives 0 in C.
+
+variants= puts several precisions side by side, as <name>_forward_<variant>, with one arena for all: a list of specs ('float32' is the graph
+as it is, 'int8' is g:quantize{mode='static', weight='int8/1'}, 'int16' takes int16 activations, too), or a table name -> spec, options of
+g:quantize, or another graph; specs and options want g to be the float graph. The program takes the variant as its first word.
+
+blob=true keeps the weights in <name>.bin, which <name>_load(file) reads and checks; the forward functions then give 1 until it is done.
+
+The self-test has vectors= inputs: the first rows of samples=, batch= for each, or random numbers.
+project= adds CMakeLists.txt, a Zephyr module, or lays the files out as an Arduino library; see nn/export/INTEGRATION.md.
+
+All files are written or none. Returns a report: for each node multiplications, bytes of its constants and bytes of the arena that
+are in use; the note has the sums, with cc= also flash and stack.]],
+	[[m = nn.Sequential{nn.Linear(4, 3)}
+m:calibrate({{tensor.randn(8, 4), tensor.ones(8)}}, {log=false})
+g = graph.trace(m:quantize{mode='static'}, tensor.zeros(1, 4))
+folder = os.tmpname()
+os.remove(folder)
+r = g:export{dir=folder, name='tiny'}
+print(r[2].node, r[2].macs, io.open(folder .. '/tiny.c') ~= nil)  --> linear1 12 true
+os.execute('rm -r ' .. folder)]],
+	{{'dir', 'text', 'folder; it is made'}, {'name', 'text', "of files and functions (default 'model')"}, {'batch', 'integer', 'inputs in one pass (default 1)'},
+		{'profile', 'text', 'regular expression: nodes whose time is counted'}, {'samples', 'any', 'inputs to test with: a tensor, a list with one for each input, or these by variant (default: random)'},
+		{'vectors', 'positive integer', 'how many inputs main.c tests with (default 2)'},
+		{'input', 'text', 'float int8 uint8: what the inputs are (default: as in the graph)'},
+		{'output', 'text', 'float int8 uint8: what the results are (default: as in the graph)'},
+		{'layout', 'text', "of images that come in and go out: nchw (channels first, default) or nhwc"},
+		{'project', 'text', 'make cmake zephyr arduino: files for a build system beside (default make)'},
+		{'cc', 'text', "compiler command, as 'arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -Os': the note has flash and stack"},
+		{'max_ram', 'positive integer', 'bytes: an error when the arena (and the stack, with cc=) needs more'},
+		{'max_flash', 'positive integer', 'bytes: an error when the constants (and the code, with cc=) need more'},
+		{'rounding', 'text', 'float single double: rule of integer results (default: that of the graph)'},
+		{'variants', 'list', 'specs, or name -> spec, options or graph'}, {'blob', 'true or false', 'weights in a file of their own (default false)'}})
+
+local function check(o)
+	if not o.dir then fail("export: dir: wanted a folder, got nothing") end
+	base.check_path('export: dir', o.dir)
+	if o.name then base.check_path('export: name', o.name) end
+	if o.samples ~= nil and type(o.samples) ~= 'table' and not is_tensor(o.samples) then
+		fail('export: samples: wanted a tensor or a list of them, got %s', describe(o.samples))
+	end
+	if o.batch and o.batch < 1 then fail('export: batch: wanted 1 or more, got %d', o.batch) end
+	if o.rounding then rounding.check('export', o.rounding) end
+	for _, what in ipairs {'input', 'output'} do
+		if o[what] then interface.check(what, o[what]) end
+	end
+	if o.project then project.check(o.project) end
+	if o.layout and not base.one_of(o.layout, LAYOUTS) then
+		fail('export: layout: wanted nchw (channels first) or nhwc (channels last), got %s%s', describe(o.layout), base.near(o.layout, LAYOUTS))
+	end
+	local reason = o.profile and rules.no_pattern(o.profile)
+	if reason then fail("export: profile: wanted a POSIX extended regular expression, got '%.60s': %s", o.profile, reason) end
+	return o
+end
+
+---------------------------------------------------------------- variants
+
+-- 'int8' as options of g:quantize; nil: floats.
+local function options_of(word)
+	local spec = quant.spec(word)
+	if not spec.scheme then return nil end
+	local weight = word:find '[/:@]' and word or word .. '/1'
+	return {mode = 'static', weight = weight, input = spec.bits > 8 and 'int16' or nil}
+end
+
+local function variant_graph(g, name, value)
+	if core.is_graph(value) then return value end
+	local done = decide.done(g)
+	if done then
+		fail("export: variants: %s: wanted the float graph, got one in which '%s' is quantized already; export variants of the float \z
+			graph, or give graphs by name, {a=graph1, b=graph2}", name, done)
+	end
+	local o = value
+	if type(value) == 'string' then o = options_of(value) end
+	if o == nil then return g end
+	if type(o) ~= 'table' or getmetatable(o) then
+		fail("export: variants: %s: wanted a spec, options of g:quantize or a graph, got %s", name, describe(value))
+	end
+	return (g:quantize(o))
+end
+
+-- A list of {name=, graph=}; without variants= one that has no name.
+local function variants_of(g, o)
+	if not o.variants then return {{graph = g}} end
+	local list, words = {}, {}
+	for key, value in next, o.variants do
+		local name = math.type(key) == 'integer' and value or key
+		if type(name) ~= 'string' then fail('export: variants: wanted names, got %s', describe(name)) end
+		list[#list + 1] = {name = name, value = value, at = math.type(key) == 'integer' and key or math.huge}
+	end
+	if #list == 0 then fail('export: variants: wanted at least one, got none') end
+	table.sort(list, function(a, b)
+		if a.at ~= b.at then return a.at < b.at end
+		return a.name < b.name
+	end)
+	for _, v in ipairs(list) do
+		v.graph = variant_graph(g, v.name, v.value)
+		v.word = names.identifier(v.name)
+		if words[v.word] then fail("export: variants: wanted names that differ in C, got '%s' and '%s'", words[v.word], v.name) end
+		words[v.word] = v.name
+	end
+	return list
+end
+
+local function timed_nodes(e, pattern)
+	local list = {}
+	for _, c in ipairs(e.costs) do
+		if pattern and internal.matches(pattern, c.node) and c.last >= c.first then list[#list + 1] = c end
+	end
+	return list
+end
+
+-- Their programs.
+local function compile(list, o)
+	local bundle, timed = export.new(), false
+	bundle.id, bundle.blob = names.program(o.name or 'model'), o.blob
+	for _, v in ipairs(list) do
+		local e = export.compile(v.graph, bundle, math.tointeger(o.batch or 1), o.layout or 'nchw')
+		e.variant, e.suffix = v.word, v.word and '_' .. v.word or ''
+		e.timed = timed_nodes(e, o.profile)
+		timed = timed or #e.timed > 0
+	end
+	bundle.timed = timed
+	if o.profile and not timed then
+		local nodes = {}
+		for i, c in ipairs(bundle.variants[1].costs) do nodes[i] = c.node end
+		fail("export: profile: wanted a pattern that matches a node, got '%.60s'; nodes: %s", o.profile, table.concat(nodes, ' ', 1, math.min(#nodes, 12)))
+	end
+	if o.blob and #bundle.array_list == 0 then fail('export: blob: wanted a graph with constants, got none') end
+	return bundle
+end
+
+---------------------------------------------------------------- vectors
+
+-- A list has a tensor for each input; vectors= has its own rows in each.
+local function check_samples(e, samples, wanted)
+	local list = type(samples) == 'table' and samples or {samples}
+	if #list > #e.inputs and type(samples) == 'table' then
+		fail('export: samples: wanted a tensor or a list with one for each of %d input%s, got a list of %d', #e.inputs, #e.inputs == 1 and '' or 's',
+			#list)
+	end
+	for _, given in ipairs(list) do
+		if wanted and is_tensor(given) and given:dim() > 0 and given:size(1) < wanted * e.batch then
+			fail('export: vectors: wanted at most %d, as many as samples= has rows for, got %d', given:size(1) // e.batch, wanted)
+		end
+	end
+end
+
+local function check_size(e, wanted)
+	local count = 0
+	for _, v in ipairs(e.inputs) do count = count + v.facts.count end
+	if count * wanted > MOST then
+		fail('export: batch: wanted at most %d numbers in the inputs of the self-test, got %d inputs of %d; take a smaller batch= or vectors=', MOST,
+			wanted, count)
+	end
+end
+
+local function sample_of(e, i, k, samples)
+	local v = e.inputs[i]
+	local given = type(samples) == 'table' and samples[i] or samples
+	if samples and not is_tensor(given) then
+		fail("export: samples: wanted a tensor for '%s', got %s", v.name, describe(given))
+	end
+	if given then
+		local first = math.min((k - 1) * e.batch + 1, given:size(1) - e.batch + 1)
+		if first < 1 then fail('export: samples: wanted at least %d rows, got %d', e.batch, given:size(1)) end
+		local rows = given:narrow(1, first, e.batch)
+		if v.spec and not rows:quantized() and rows:dtype() == 'float32' then rows = rows:quantize(v.spec) end
+		local want = ('%s%s'):format(v.facts.dtype, size.text(v.facts.shape))
+		if rows:dtype() .. size.text {rows:size()} ~= want then
+			fail("export: samples: wanted %s for '%s', got %s", want, v.name, internal.describe(rows))
+		end
+		return rows
+	end
+	if v.spec then return tensor.randn(table.unpack(v.facts.shape)):quantize(v.spec) end
+	if v.facts.ctype == 'float' then return tensor.randn(table.unpack(v.facts.shape)) end
+	fail("export: samples: wanted inputs for '%s', whose dtype is %s", v.name, v.facts.dtype)
+end
+
+-- Number of batches in samples=.
+local function batches_of(e, samples)
+	local n = math.huge
+	for i in ipairs(e.inputs) do
+		local given = type(samples) == 'table' and samples[i] or samples
+		n = given and math.min(n, given:size(1) // e.batch) or n
+	end
+	return n
+end
+
+-- Inputs (rows of samples= in batches, or normal random numbers, the same for all variants) and what g:run gives for them.
+local function vectors_of(g, e, samples, wanted)
+	check_samples(e, samples, wanted)
+	check_size(e, wanted or VECTORS)
+	local seed, position = internal.rng(20261121, 0)
+	local _ <close> = setmetatable({}, {__close = function() internal.rng(seed, position) end})
+	local _ <close> = internal.nograd()
+	wanted = wanted or VECTORS
+	return vectors.choose(g, e, wanted, function(k)
+		if k > wanted and k > batches_of(e, samples) then return nil end
+		local inputs = {}
+		for i in ipairs(e.inputs) do inputs[i] = sample_of(e, i, k, samples) end
+		return inputs
+	end)
+end
+
+-- The samples for a variant: its own if given by name (random ones if it has none), else those for all variants.
+local function samples_of(list, v, samples)
+	if type(samples) ~= 'table' or type(next(samples)) ~= 'string' then return samples end
+	for name in next, samples do
+		local known = {}
+		for i, other in ipairs(list) do known[i] = other.name end
+		if not base.one_of(name, known) then
+			fail("export: samples: wanted names of variants, got %s%s", describe(name), base.near(name, known))
+		end
+	end
+	return samples[v.name]
+end
+
+---------------------------------------------------------------- the files
+
+-- name -> text, of all of them.
+local function texts_of(bundle, list, o)
+	local tests = {}
+	for i, v in ipairs(list) do
+		tests[i] = vectors_of(v.graph, bundle.variants[i], samples_of(list, v, o.samples), o.vectors)
+	end
+	local texts = {}
+	if bundle.blob then texts[bundle.id .. '.bin'], bundle.blob_hash = files.blob(bundle) end
+	bundle.stamp = 0
+	local parts = {files.source(bundle), files.ops(bundle), files.weights(bundle)}
+	for _, a in ipairs(bundle.array_list) do parts[#parts + 1] = a.body end
+	bundle.stamp = tonumber(internal.sha256(table.concat(parts)):sub(1, 8), 16)
+	texts[bundle.id .. '.h'], texts[bundle.id .. '.c'] = files.header(bundle), files.source(bundle)
+	texts[bundle.id .. '_ops.h'] = files.ops(bundle)
+	texts[bundle.id .. '_weights.h'], texts['main.c'], texts.Makefile = files.weights(bundle), main(bundle, tests), files.makefile(bundle)
+	return project.arrange(o.project or 'make', texts, bundle)
+end
+
+local function quoted(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
+
+-- The shell's complaint, or nil.
+local function shell(format, ...)
+	local words = {...}
+	for i, word in ipairs(words) do words[i] = quoted(word) end
+	local pipe <close> = io.popen(format:format(table.unpack(words)) .. ' 2>&1')
+	local output = pipe:read 'a'
+	if not pipe:close() then return output:match '[^\n]*' end
+end
+
+local function is_folder(path) return not shell('test -d %s', path) end
+
+-- A file of that name that no export wrote: someone's own Makefile. (The weights of blob= have no room for words.)
+local function is_foreign(path)
+	local file = io.open(path, 'rb')
+	if not file or path:find '%.bin$' then return false end
+	local head <close> = file
+	return not (head:read(2000) or ''):find('Quoll', 1, true)
+end
+
+-- What keeps the files from taking their places; nil: nothing.
+local function obstacle(folder, texts)
+	for name in next, texts do
+		if is_folder(folder .. '/' .. name) then return ("'%s' is a folder"):format(name) end
+		if is_foreign(folder .. '/' .. name) then return ("'%s' was not written by g:export; nothing was overwritten"):format(name) end
+	end
+end
+
+-- One by one: each is whole, but a process that is killed meanwhile leaves files of two exports, which do not compile together.
+local function move_in(folder, made, texts)
+	for name in next, texts do
+		local good, problem = os.rename(made .. '/' .. name, folder .. '/' .. name)
+		if not good then return problem end
+	end
+end
+
+local FEW = 1000 -- files in a folder that may be linked into another one
+
+-- All in one step: `made` gets links to what else is in the folder, then both exchange their names. False where that cannot be.
+local function exchange(folder, made, texts)
+	local count = "test \"$(find %s | head -n 1001 | wc -l)\" -le " .. FEW
+	if shell(count .. ' && mkdir %s && cp -al %s/. %s', folder, made .. '/all', folder, made .. '/all') then return false end
+	for name in next, texts do
+		internal.write_file(made .. '/all/' .. name, texts[name])
+	end
+	if not internal.exchange(made .. '/all', folder) then return false end
+	shell('cp -aln %s/. %s', made .. '/all', folder) -- files that were added meanwhile
+	return true
+end
+
+local made_here = 0
+
+-- A temporary name next to the folder, with the process id; removes leftovers of dead processes.
+local function beside(folder)
+	made_here = made_here + 1
+	shell([[for d in %s.quoll-*-*.part; do
+	p=${d##*.quoll-}; p=${p%%%%-*}
+	case $p in ''|*[!0-9]*) continue;; esac
+	[ ! -d "$d" ] || [ -d /proc/"$p" ] || kill -0 "$p" 2>/dev/null || rm -rf -- "$d"
+done; true]], folder)
+	local pid <close> = io.popen 'echo $PPID'
+	return ('%s.quoll-%s-%d.part'):format(folder, pid:read 'l', made_here)
+end
+
+local function make_folders(made, texts)
+	local problem = shell('mkdir -p -- %s', made)
+	for name in next, texts do
+		local inner = name:match '^(.*)/'
+		problem = problem or inner and shell('mkdir -p -- %s', made .. '/' .. inner)
+	end
+	return problem
+end
+
+-- All or none; what was there stays when something fails.
+local function write(folder, texts)
+	folder = folder:gsub('(.)/+$', '%1')
+	local there, real = is_folder(folder), folder
+	if there then
+		local pipe <close> = io.popen(('cd -- %s && pwd -P'):format(quoted(folder)))
+		real = pipe:read 'l' or folder
+	end
+	local made = beside(real)
+	local _ <close> = setmetatable({}, {__close = function() shell('rm -rf -- %s', made) end})
+	local problem = make_folders(made, texts)
+	if problem then fail("export: dir: cannot make '%.99s': %s", folder, (problem:gsub('%.quoll%-[%d-]+%.part', ''))) end
+	for name, text in next, texts do
+		local good, message = pcall(internal.write_file, made .. '/' .. name, text)
+		if not good then fail("export: dir: cannot write into '%.99s': %s", folder, message) end
+	end
+	if there then
+		problem = obstacle(real, texts) or make_folders(real, texts)
+		if not problem and not exchange(real, made, texts) then problem = move_in(real, made, texts) end
+	else
+		problem = select(2, os.rename(made, folder))
+	end
+	if problem then fail("export: dir: cannot write into '%.99s': %s", folder, problem) end
+end
+
+---------------------------------------------------------------- the report
+
+local function cost_report(bundle, texts, constants, made)
+	local several = bundle.variants[1].variant
+	local rows = {columns = {'node', 'op', 'macs', 'bytes', 'memory'}}
+	if several then table.insert(rows.columns, 1, 'variant') end
+	local arena, macs, bytes = 0, {}, 0
+	for _, e in ipairs(bundle.variants) do
+		local sum = 0
+		for _, c in ipairs(e.costs) do
+			rows[#rows + 1] = {variant = e.variant, node = c.node, op = c.op, macs = c.macs, bytes = c.bytes, memory = c.memory}
+			sum = sum + c.macs
+		end
+		arena, macs[#macs + 1] = math.max(arena, e.arena), ('%d%s'):format(sum, several and ' (' .. e.variant .. ')' or '')
+	end
+	for _, text in next, texts do bytes = bytes + #text end
+	rows.note = ('%s: constants %d bytes, arena %d bytes, %d functions, %s multiplications; files of %d bytes'):format(bundle.id, constants, arena,
+		#bundle.part_list, table.concat(macs, ', '), bytes)
+	if made then
+		rows.note = ('%s; flash %d bytes, of which %d are code%s'):format(rows.note, made.flash, made.flash - constants,
+			made.stack and ('; stack %d bytes, C library not counted'):format(made.stack) or '')
+	end
+	return report(rows)
+end
+
+function core.methods.export(g, options)
+	core.expect(g, 'export')
+	local o = check(base.options(export_doc, options))
+	local list = variants_of(g, o)
+	for _, v in ipairs(list) do
+		v.graph = o.rounding and rounding.apply(v.graph, o.rounding) or v.graph
+		if o.input or o.output then v.graph = interface.apply(v.graph, o.input or 'float', o.output or 'float') end
+	end
+	local bundle = compile(list, o)
+	local arena, constants = 8 * files.arena_words(bundle), 0
+	for _, a in ipairs(bundle.array_list) do constants = constants + a.bytes end
+	if not o.cc then measure.check(bundle, o, arena, constants) end
+	local texts = texts_of(bundle, list, o)
+	local made = o.cc and measure.compiled(texts, bundle.id, o.cc)
+	if made then measure.check(bundle, o, arena, constants, made) end
+	write(o.dir, texts)
+	return cost_report(bundle, texts, constants, made)
+end
+
+return true

@@ -1,0 +1,99 @@
+-- SPDX-License-Identifier: MIT
+-- The invariants of graphs, checked after each pass. A violation is a bug in this code or in a user's pass; the error
+-- names the node.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local ops = internal.import 'nn/graph/ops'
+local core = internal.import 'nn/graph/core'
+local check = {}
+
+local function wrong(node, format, ...)
+	base.fail("graph: node '%s' (%s): " .. format, node.name, node.op, ...)
+end
+
+-- Each input exists, comes before the node, and lists it among its users.
+local function check_inputs(g, node, seen)
+	for i, ref in ipairs(node.inputs) do
+		if type(ref) == 'string' then
+			local producer, at = core.split(ref)
+			if not g.nodes[producer] then wrong(node, "input %d: wanted a node, got '%s'", i, ref) end
+			if not seen[producer] then wrong(node, "input %d: wanted a node that runs before, got '%s'", i, ref) end
+			if not g.nodes[producer].results[at] then wrong(node, "input %d: wanted one of %d results, got '%s'", i,
+				#g.nodes[producer].results, ref) end
+			local listed = false
+			for _, user in ipairs(g.users[producer]) do listed = listed or user == node.name end
+			if not listed then wrong(node, "input %d: '%s' does not know it as its user", i, producer) end
+		elseif type(ref) ~= 'number' and not core.size.is_affine(ref) then
+			wrong(node, 'input %d: wanted an edge or a number, got %s', i, base.describe(ref))
+		end
+	end
+end
+
+-- Each user has it as an input.
+local function check_users(g, node)
+	for _, name in ipairs(g.users[node.name]) do
+		local takes = false
+		for _, ref in ipairs(g.nodes[name] and g.nodes[name].inputs or {}) do
+			takes = takes or type(ref) == 'string' and core.split(ref) == node.name
+		end
+		if not takes then wrong(node, "'%s' is listed as its user but does not take it", name) end
+	end
+end
+
+local function has(list, at)
+	for _, value in ipairs(list or {}) do
+		if value == at then return true end
+	end
+	return false
+end
+
+-- Codes are passed only to ops that accept them, and to quantized nodes that require them.
+local function check_types(g, node)
+	local form, info = ops.form(node.op), ops.info(node.op)
+	for i, ref in ipairs(node.inputs) do
+		local given = type(ref) == 'string' and g:result_of(ref)
+		local codes = given and given.spec ~= nil
+		if codes and not node.mode and not node.traced and not (form and form.gives == 'same') and not info.native and not info.view then
+			wrong(node, "input %d: wanted %s, got codes of %s from '%s'", i, 'floats', given.dtype, ref)
+		end
+		if node.mode and node.mode ~= 'weight_only' and not codes and form and
+			(has(form.inputs, i) or has(form.weights, i)) and given then
+			wrong(node, "input %d: wanted codes, got %s from '%s'", i, given.dtype, ref)
+		end
+	end
+	for i, result in ipairs(core.infer(g, node)) do
+		local recorded = node.results[i]
+		if recorded.dtype ~= result.dtype or (recorded.spec ~= nil) ~= (result.spec ~= nil) then
+			wrong(node, 'result %d: recorded as %s%s, its inputs give %s%s', i, recorded.dtype, recorded.spec and ' codes' or '',
+				result.dtype, result.spec and ' codes' or '')
+		end
+	end
+end
+
+-- Raises when something does not hold. keep_dead: nodes that nothing needs are allowed.
+function check.check(g, keep_dead)
+	local seen, needed, count = {}, {}, 0
+	for _, name in ipairs(g.order) do
+		local node = g.nodes[name]
+		if not node or node.name ~= name then base.fail("graph: wanted a node '%s' under its name", name) end
+		if seen[name] then wrong(node, 'it stands twice in the order') end
+		check_inputs(g, node, seen)
+		seen[name] = true
+		check_users(g, node)
+		check_types(g, node)
+		needed[name] = #g.users[name] > 0 or node.op == 'input'
+		count = count + 1
+	end
+	core.each_output(g, function(leaf)
+		local name = core.split(leaf.ref)
+		if not seen[name] then base.fail("graph: output: wanted a node, got '%s'", leaf.ref) end
+		needed[name] = true
+	end)
+	for name in next, g.nodes do
+		if not seen[name] then base.fail("graph: node '%s' stands in no order", name) end
+		if not needed[name] and not keep_dead then wrong(g.nodes[name], 'an orphan: nothing takes it') end
+	end
+	return count
+end
+
+return check

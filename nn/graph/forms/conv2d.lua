@@ -1,0 +1,15 @@
+-- SPDX-License-Identifier: MIT
+-- Quantized form of conv2d: codes of up to 16 bits with one scale, weights with one scale or one per output channel;
+-- binary ones with inputs of at most 8 bits.
+local function fits(_, weight, input)
+	local good = not (weight and (weight.block or not weight.affine or weight.axis and weight.axis ~= 1) or input and not input.affine)
+	local function wide(a, b) return a and b and a.scheme == 'binary' and (tonumber(b.dtype:match '%d+$') or 1) > 8 end
+	return good and not wide(weight, input) and not wide(input, weight), 'affine codes of up to 16 bits (binary: 8) with one scale for each output'
+end
+
+return {ops = {'conv2d'}, inputs = {1}, weights = {2}, gives = 'codes', fits = fits,
+	macs = function(shape)
+		local w, count = shape(2), 1
+		for _, d in ipairs(shape(0)) do count = count * d end
+		return count * w[2] * w[3] * w[4]
+	end}

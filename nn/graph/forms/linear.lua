@@ -1,0 +1,20 @@
+-- SPDX-License-Identifier: MIT
+-- Quantized form of linear and matmul: codes of the input and of the weight, exact integer sums, floats or codes out.
+local function product(n) return function(shape)
+	local a, b = shape(1), shape(2)
+	local count = 1
+	for _, d in ipairs(a) do count = count * d end
+	return count * b[#b - n]
+end end
+
+-- One scale for each result: axis is that of the outputs in the weight.
+local function one_scale(axis) return function(_, weight)
+	return not weight or not weight.block and weight.affine and (not weight.axis or weight.axis == axis),
+		('affine codes with one scale for each output (axis %d)'):format(axis)
+end end
+
+return {
+	{ops = {'linear'}, inputs = {1}, weights = {2}, gives = 'codes', fits = one_scale(1), macs = product(1)},
+	-- A matrix that the graph holds is a weight, any other an activation. matmul counts the batch of the first operand.
+	{ops = {'matmul'}, inputs = {1}, weights = {2}, either = true, gives = 'codes', fits = one_scale(2), macs = product(0)},
+}

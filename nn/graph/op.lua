@@ -1,0 +1,255 @@
+-- SPDX-License-Identifier: MIT
+-- graph.op: a user-defined op. A call is checked against `infer`; in a traced module it is one node, whatever ops
+-- `run` calls, because recording is off during the call. Its quantized form and its emitter are found by name, like
+-- those of nn/graph/forms.def and nn/export/ops.def.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local core = internal.import 'nn/graph/core'
+local module = internal.import 'nn/base/module'
+local ops = internal.import 'nn/graph/ops'
+local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
+
+---------------------------------------------------------------- what an op is made of
+
+local FORM = {inputs = 'table', weights = 'table', gives = 'string', needs = 'boolean', all = 'boolean', fits = 'function', macs = 'function'}
+local GIVES = {'codes', 'float', 'same'}
+
+local function check_form(name, form)
+	local known, gives = {}, false
+	for field in next, FORM do known[#known + 1] = field end
+	table.sort(known)
+	for field, value in next, form do
+		local kind = FORM[field]
+		if not kind then fail("op: %s: form: unknown field '%.40s'%s", name, tostring(field), base.near(field, known)) end
+		if type(value) ~= kind then fail('op: %s: form.%s: wanted a %s, got %s', name, field, kind, describe(value)) end
+	end
+	for _, word in ipairs(GIVES) do gives = gives or form.gives == word end
+	if not gives then
+		fail("op: %s: form.gives: wanted %s, got %s%s", name, table.concat(GIVES, ', '), describe(form.gives), base.near(form.gives, GIVES))
+	end
+	for _, field in ipairs {'inputs', 'weights'} do
+		for _, at in ipairs(form[field] or {}) do
+			if math.type(at) ~= 'integer' or at < 1 then
+				fail('op: %s: form.%s: wanted positions of operands, got %s', name, field, describe(at))
+			end
+		end
+	end
+	local made = {ops = {name}, inputs = {1}, weights = {}}
+	for field, value in next, form do made[field] = value end
+	return made
+end
+
+local function check_name(name, replace)
+	if type(name) ~= 'string' or not name:find '^%a[%w_]*$' then
+		fail("op: name: wanted letters, digits and '_', got %s", describe(name))
+	end
+	if not replace and ops.user(name) then
+		fail("op: name: wanted one that is free, got '%s', which is defined already; replace=true puts the new op in its place", name)
+	end
+	if ops.built_in(name) then
+		fail("op: name: wanted one that is free, got '%s', which is an op of Quoll; with replace=true and emit= alone it gets other C", name)
+	end
+	return name
+end
+
+---------------------------------------------------------------- a call
+
+-- What infer sees of an operand.
+local function type_of(x)
+	if not is_tensor(x) then return x end
+	return {shape = {x:size()}, dtype = x:dtype(), spec = x:quantized() and x:spec() or nil}
+end
+
+local function check_inferred(def, results)
+	if #results == 0 then fail('%s: infer: wanted {shape=, dtype=} for each result, got nothing', def.name) end
+	for i, result in ipairs(results) do
+		local shape = type(result) == 'table' and result.shape
+		local good = type(shape) == 'table' and (result.dtype == nil or type(result.dtype) == 'string')
+		for _, n in ipairs(good and shape or {}) do good = good and math.type(n) == 'integer' and n >= 0 end
+		if not good then
+			fail('%s: infer: result %d: wanted {shape={sizes}, dtype=\'…\'}, got %s', def.name, i,
+				type(result) == 'table' and 'a table without such a shape' or describe(result))
+		end
+	end
+end
+
+-- What a form adds to infer, which speaks of floats: codes out where out= is given, or those that came in.
+local function with_codes(def, results, operands, attrs)
+	local first, x = results[1], operands[1]
+	if attrs.out then
+		first.dtype, first.spec = attrs.out.dtype, attrs.out
+	elseif def.form and def.form.gives == 'same' and is_tensor(x) and x:quantized() then
+		first.dtype, first.spec = x:dtype(), x:spec()
+	end
+end
+
+local function infer(def, operands, attrs)
+	local types = {}
+	for i, x in ipairs(operands) do types[i] = type_of(x) end
+	types[#types + 1] = attrs
+	local results = {def.infer(table.unpack(types))}
+	check_inferred(def, results)
+	for i, result in ipairs(results) do results[i] = {shape = result.shape, dtype = result.dtype or 'float32', spec = result.spec} end
+	with_codes(def, results, operands, attrs)
+	return results
+end
+
+local function result_text(result)
+	return result.dtype .. core.size.text(result.shape) .. (result.spec and ' codes' or '')
+end
+
+local function check_results(def, wanted, results)
+	if #wanted ~= results.n then fail('%s: infer tells of %d results, run gave %d', def.name, #wanted, results.n) end
+	for i, result in ipairs(wanted) do
+		local x = results[i]
+		if not is_tensor(x) then fail('%s: run: result %d: wanted a tensor, got %s', def.name, i, describe(x)) end
+		local good = x:dtype() == result.dtype and x:quantized() == (result.spec ~= nil) and x:dim() == #result.shape
+		for axis, n in ipairs(result.shape) do good = good and x:size(axis) == n end
+		if not good then
+			fail('%s: result %d: infer says %s, run gave %s', def.name, i, result_text(result), result_text(type_of(x)))
+		end
+	end
+end
+
+-- Runs without being recorded.
+local function quietly(f, ...)
+	local recorder, tracer = internal.record(nil), module.tracer
+	module.tracer = nil
+	local _ <close> = setmetatable({}, {__close = function()
+		internal.record(recorder)
+		module.tracer = tracer
+	end})
+	return internal.unyieldable(f, ...) -- dropped in a yield, it would leave the recorder away
+end
+
+-- How often each operand was written to.
+local function versions(operands)
+	local list = {}
+	for i, x in ipairs(operands) do list[i] = is_tensor(x) and internal.writes(x) or 0 end
+	return list
+end
+
+local function apply(def, operands, attrs)
+	local wanted = infer(def, operands, attrs)
+	local arguments, before = table.move(operands, 1, #operands, 1, {}), versions(operands)
+	arguments[#arguments + 1] = attrs
+	local results = table.pack(quietly(def.run, table.unpack(arguments)))
+	for i, version in ipairs(versions(operands)) do
+		if version ~= before[i] then fail('%s: run: wanted a function that leaves operands as they are, got one that writes into operand %d', def.name, i) end
+	end
+	check_results(def, wanted, results)
+	return results
+end
+
+-- Operands: tensors and numbers in front; then options.
+local function read_arguments(def, ...)
+	local operands, n = {}, select('#', ...)
+	local rest
+	for i = 1, n do
+		local value = (select(i, ...))
+		if is_tensor(value) or type(value) == 'number' then
+			operands[i] = value
+		elseif i == n and type(value) == 'table' and getmetatable(value) == nil then
+			rest = value
+		else
+			fail('%s: operand %d: wanted a tensor or a number, got %s', def.name, i, describe(value))
+		end
+	end
+	if not is_tensor(operands[1]) then fail('%s: operand 1: wanted a tensor, got %s', def.name, describe(operands[1])) end
+	local attrs = {}
+	for key, value in next, base.options(def.doc, rest) do attrs[key] = value end
+	if attrs.out then attrs.out = quant.spec(attrs.out) end
+	return operands, attrs
+end
+
+local function call(def, ...)
+	local operands, attrs = read_arguments(def, ...)
+	local results = apply(def, operands, attrs)
+	if module.tracer then
+		local recorder = internal.record(nil)
+		internal.record(recorder)
+		recorder('op', def.name, operands, attrs, {table.unpack(results, 1, results.n)}, false)
+	end
+	return table.unpack(results, 1, results.n)
+end
+
+---------------------------------------------------------------- graph.op
+
+local options = base.doc {name = 'graph.op', usage = "f = graph.op{name='clip', infer=, run=, emit=, form=, options=}",
+	text = [[An op of your own: a function of tensors that graph.trace takes as one node. Operands (tensors, numbers) come first, options behind them
+in a table, and all functions get them so:
+
+infer(x, …, options) gives {shape={sizes}, dtype='float32'} for each result; of an operand it sees {shape=, dtype=, spec=}, not the values.
+
+run(x, …, options) computes, with any tensor functions. To write into operands is an error, as is a result that infer did not tell of.
+
+options= lists what the op takes by name, {name, type, text} each, the types being integer, number, text, true or false, list.
+
+form= gives it a quantized form, so that rules reach it: inputs= and weights= (positions of operands that may be codes; {1} and {}), gives= 'codes'
+(with out= run gives codes of that spec, else floats), 'float' or 'same' (codes under the params of x), needs=true (in integers only where the
+result is wanted as codes, as sums), fits(node), which gives false and words for what it can where it cannot, and macs(shape), with
+shape(i) the sizes of operand i and shape(0) of the result. infer speaks of floats; codes follow from gives.
+
+emit(e, node) writes C for g:export: x, f = e:input(node, i) is the C expression of operand i and its facts (shape, count, ctype, and of codes scale,
+zero, lo, hi), y, g = e:output(node) the same for the result; e:input(node, i, 'plain') asks for channels in front, as in Quoll: without it an image may
+have them last, as the third result says ('plain' or 'nhwc'), and e:output(node, layout) passes that on.
+
+e:func(name, text, fields, needs)
+is a C function from text with ${name} and ${field} in it, written once for each combination of fields (types); needs= lists functions
+that it calls: 'round', 'exp', 'tanh' …, known there as q_round and so on. e:array(name, ctype, values, text) is a constant array, e:constant(node, i)
+the tensor of a constant operand, e:scratch(bytes) memory for one call, e.float(x) a float in C; e:call(format, …) a line of the forward pass.
+
+Set e.inexact = true where floats are not the same bits. Without emit g:export refuses the op by name.
+
+A name that is taken is refused; with replace=true the new op takes the place of your own one, in graphs that exist, too. For an op of
+Quoll replace=true with emit= alone gives it other C in all exports (without emit: Quoll's again); a rule of m:quantize and g:quantize,
+{'fc', 'int8/1', emit=f} or {'fc', false, emit=f}, does so for the nodes that it matches. e:default(node) writes the C of Quoll. The self-test of the export
+compares with what Quoll computes, so C that is wrong is found.]],
+	example = [[clip = graph.op{name='symclip', replace=true, options={{'limit', 'number', 'largest magnitude'}},
+	infer=function(x) return {shape=x.shape, dtype=x.dtype} end,
+	run=function(x, o) return x:clamp(-o.limit, o.limit) end}
+m = nn.module(function(self, x) return clip(self.fc(x), {limit=2}) end, {fc=nn.Linear(3, 2)})
+g = graph.trace(m, tensor.ones(1, 3))
+print(clip(tensor{-3, 1}, {limit=2}), g:node('symclip1').shape)  --> float32(2)  -2 1 (B, 2)]],
+	options = {{'name', 'text', 'what its nodes are called'}, {'infer', 'function', 'sizes and dtypes of the results'}, {'run', 'function', 'computes them'},
+		{'emit', 'function', 'writes C (for g:export)'}, {'form', 'list', 'its quantized form'}, {'options', 'list', 'what it takes by name'},
+		{'replace', 'true or false', 'of an op of yours with this name (default false)'}}}
+
+local function check_options(name, list, form)
+	local made = {}
+	for i, option in ipairs(list or {}) do
+		if type(option) ~= 'table' or type(option[1]) ~= 'string' or type(option[2]) ~= 'string' or not base.is_type(option[2]) then
+			fail("op: %s: options: item %d: wanted {name, type, text} with a type such as 'number', got %s", name, i,
+				type(option) == 'table' and describe(option[2]) or describe(option))
+		end
+		if option[1] == 'out' then fail("op: %s: options: item %d: wanted another name than 'out', which a form brings along", name, i) end
+		made[i] = option
+	end
+	if form and form.gives == 'codes' then made[#made + 1] = {'out', 'spec', 'of the codes that it gives out'} end
+	return made
+end
+
+-- Other C for an op of Quoll: what the op computes stays.
+local function replace_emitter(name, o)
+	for _, field in ipairs {'infer', 'run', 'form', 'options'} do
+		if o[field] then fail("op: %s: %s: wanted emit= alone for an op of Quoll, got %s", name, field, describe(o[field])) end
+	end
+	if name == 'input' or name == 'const' then fail("op: name: wanted an op, got '%s'", name) end
+	ops.set_emitter(name, o.emit)
+end
+
+function graph.op(o)
+	o = base.options(options, o)
+	if o.replace and type(o.name) == 'string' and ops.built_in(o.name) then return replace_emitter(o.name, o) end
+	local name = check_name(o.name, o.replace)
+	for _, field in ipairs {'infer', 'run'} do
+		if not o[field] then fail('op: %s: %s: wanted a function, got nothing', name, field) end
+	end
+	local def = {name = name, infer = o.infer, run = o.run, emit = o.emit, form = o.form and check_form(name, o.form), user = true}
+	def.doc = {name = name, options = check_options(name, o.options, def.form)}
+	def.apply = function(operands, attrs) return apply(def, operands, attrs) end
+	ops.define(def)
+	return function(...) return call(def, ...) end
+end
+
+return true

@@ -1,0 +1,121 @@
+-- SPDX-License-Identifier: MIT
+-- Ops in graphs: applying one by name (all ops of the tables, and `assign`), and its quantized form, the first for
+-- its name in the files of nn/graph/forms.def.
+--
+-- A form (one table, or a list of them, returned by such a file):
+--   ops      the names it stands for
+--   inputs   operands that are activations and can be codes;  weights  operands that are weights
+--   gives    'codes': has out=, the spec of what it gives out; 'float': codes in, floats out; 'same': what comes in
+--            'places': codes in, plain integers out
+--   needs    true: it is an integer op only where its operands are codes of known range, and (but for 'places') when out= is given
+--   all      every operand is an activation;  numbers  some may be numbers, which stay as they are
+--   decodes  codes of weights are decoded by the op itself: in mode weight_only it stays as it is
+--   fits(node)   false and the reason when this node has no integer version
+--   attrs(node, weight)   more attributes of the integer version, or nil
+--   macs(shape)  multiplications; shape(i): sizes of operand i, shape(0): of the first result
+local _, internal = ...
+local size = internal.import 'nn/graph/size'
+local ops = {}
+local list, forms
+local user = {} -- name -> op of graph.op
+
+local function op_list()
+	if list then return list end
+	list = {}
+	for _, all in ipairs {tensor.ops(), nn.ops()} do
+		for _, op in ipairs(all) do list[op.name] = op end
+	end
+	list.assign = {name = 'assign'}
+	return list
+end
+
+function ops.info(name) return op_list()[name] or user[name] or {name = name} end
+
+local OWN = {input = true, const = true} -- nodes that are no ops
+function ops.built_in(name) return OWN[name] or op_list()[name] ~= nil end
+
+-- An op of graph.op: {name=, apply=, emit=, form=}.
+function ops.define(def) user[def.name] = def end
+function ops.user(name) return user[name] end
+
+-- C of the user's own for ops by name: of graph.op, and in the place of Quoll's (nil: Quoll's again).
+local emitters = {}
+function ops.set_emitter(name, emit) emitters[name] = emit end
+function ops.emitter(name) return user[name] and user[name].emit or emitters[name] end
+
+function ops.form(name)
+	if not forms then
+		forms = {}
+		for _, file in ipairs(internal.registry 'nn/graph/forms') do
+			local entry = internal.import(file)
+			for _, form in ipairs(entry.ops and {entry} or entry) do
+				for _, op in ipairs(form.ops) do forms[op] = forms[op] or form end
+			end
+		end
+	end
+	return user[name] and user[name].form or forms[name]
+end
+
+-- Names of all ops whose nodes can be quantized, for messages.
+function ops.quantizable()
+	local names = {}
+	ops.form ''
+	local function add(name, form)
+		if form and form.gives and form.gives ~= 'same' then names[#names + 1] = name end
+	end
+	for name, form in next, forms do add(name, form) end
+	for name, def in next, user do add(name, def.form) end
+	table.sort(names)
+	return names
+end
+
+-- A copy with the slices {axis, first, length} replaced.
+local function assign(x, value, slices)
+	local y = x:clone()
+	local view = y
+	for _, s in ipairs(slices) do
+		view = s[3] == 0 and view:select(s[1], s[2]) or view:narrow(s[1], s[2], s[3])
+	end
+	view:copy_(value)
+	return y
+end
+
+-- Applies an op by name; gives the list of its results. A spec follows the operands, other attributes are passed by
+-- name.
+function ops.apply(name, operands, attrs)
+	if name == 'assign' then return {assign(operands[1], operands[2], attrs.slices)} end
+	if user[name] then return user[name].apply(operands, attrs) end
+	local info, arguments = ops.info(name), {table.unpack(operands)}
+	if info.list_in then arguments = {operands} end
+	local rest
+	for key, value in next, attrs do
+		if key == 'spec' then
+			arguments[#arguments + 1] = value
+		else
+			rest = rest or {}
+			rest[key] = value
+		end
+	end
+	arguments[#arguments + 1] = rest
+	local results = {internal.op(name)(table.unpack(arguments))}
+	return info.list_out and results[1] or results
+end
+
+-- Multiplications of a node for a batch of b; 0 for those that no form counts.
+function ops.macs(g, node, b)
+	local form = ops.form(node.op)
+	if not form or not form.macs then return 0 end
+	return form.macs(function(i) return size.at(i == 0 and node.results[1].shape or g:result_of(node.inputs[i]).shape, b) end)
+end
+
+local BITS = {bool = 8, binary = 1}
+-- Bytes of a result for a batch of b; rows of packed dtypes are padded to whole bytes.
+function ops.bytes(result, b)
+	local bits = BITS[result.dtype] or tonumber(result.dtype:match '%d+$')
+	local n = size.count(result.shape, b)
+	if bits >= 8 then return n * bits // 8 end
+	local row = #result.shape > 0 and size.at(result.shape[#result.shape], b) or 1
+	return row == 0 and 0 or n // row * ((row * bits + 7) // 8)
+end
+
+return ops

@@ -1,0 +1,115 @@
+-- SPDX-License-Identifier: MIT
+-- g:pass: runs passes over a graph. A pass is a file of nn/graph/passes.def that returns {group=, text=,
+-- run=function(edit, say)}: it modifies the edit (nn/graph/core.lua) and reports each change by say(node name, what).
+-- The resulting graph is checked; the original graph is unchanged.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local core = internal.import 'nn/graph/core'
+local report = internal.import 'interp/prelude/report'
+local fail, describe = base.fail, base.describe
+local methods, method = core.methods, core.method
+local pass = {}
+
+local ROUNDS = 100 -- a group that goes on for longer runs in circles
+
+local function registry()
+	local list, by_name, groups, words = {}, {}, {}, {}
+	for _, file in ipairs(internal.registry 'nn/graph/passes') do
+		local entry, name = internal.import(file), file:match '[^/]+$'
+		list[#list + 1] = {name = name, run = entry.run, group = entry.group, text = entry.text}
+		by_name[name] = {list[#list]}
+		words[#words + 1] = name
+		if entry.group then
+			if not groups[entry.group] then
+				groups[entry.group] = {}
+				if entry.group ~= name then words[#words + 1] = entry.group end
+			end
+			table.insert(groups[entry.group], list[#list])
+		end
+	end
+	return by_name, groups, words, list
+end
+
+local function find(name)
+	local by_name, groups, words = registry()
+	local found = by_name[name] or groups[name]
+	if not found then
+		fail("pass: wanted one of %s, got %s%s", table.concat(words, ' '), describe(name), base.near(name, words))
+	end
+	return found
+end
+
+-- Runs one pass until nothing changes; false when nothing did.
+local function run_one(g, entry, rows)
+	local e = core.edit(g)
+	entry.run(e, function(node, what) rows[#rows + 1] = {pass = entry.name, node = node, what = what} end)
+	if e.changes == 0 then return g, false end
+	local good, made = pcall(e.finish, e)
+	if not good then fail("pass: '%s' broke the graph: %s", entry.name, tostring(made):gsub('^[^:]*:%d+: ', '')) end
+	return made, true
+end
+
+-- The passes one after the other, again until none has anything to do.
+function pass.run(g, names, rows)
+	for _, name in ipairs(names) do
+		local entries, rounds, again = find(name), 0, true
+		while again do
+			again = false
+			for _, entry in ipairs(entries) do
+				local changed
+				g, changed = run_one(g, entry, rows)
+				again = again or changed
+			end
+			rounds = rounds + 1
+			if rounds > ROUNDS then fail("pass: '%s' finds no end", name) end
+		end
+	end
+	return g
+end
+
+-- For an edit that is no graph yet: its types do not fit in between. Runs the passes until none has anything to do, then `settle`,
+-- then the last ones once, and finishes.
+function pass.loose(e, names, settle, last)
+	local function one(name)
+		local before = e.changes
+		find(name)[1].run(e, function() end)
+		e:sweep()
+		return e.changes > before
+	end
+	local rounds, again = 0, true
+	while again do
+		again = false
+		for _, name in ipairs(names) do again = one(name) or again end
+		rounds = rounds + 1
+		if rounds > ROUNDS then fail("pass: '%s' finds no end", names[1]) end
+	end
+	settle(e)
+	for _, name in ipairs(last) do one(name) end
+	return e:finish()
+end
+
+method('pass', "g:pass 'fuse'  g:pass{'fold', 'fuse', 'dce'}",
+	[[A new graph that computes the same with fewer nodes, and a report with a row for each change; g stays as it is. Passes by name,
+or all of a group, again until nothing is left to do:
+fold: fold_norm (batch norm into the weights of the layer before it), fold_constants (nodes whose inputs are all constant).
+fuse: fuse_activation (an activation becomes the act= of the layer before it), merge_equal (two quantize of one value),
+fuse_requantize (dequantize and quantize behind each other: removed when nothing changes, else one requantize),
+raise_quantize (a quantize moves up through what only moves or compares, and becomes the out= of an integer op), clamp_codes
+(act='relu6' becomes 'relu' where the codes end at 6 or below, and a relu goes where they begin at 0: the op before it saturates there).
+insert_borders puts dequantize where codes meet an op without an integer version, dce removes what the outputs do not need (each
+pass does so, too). After each pass the graph is checked: edges in both directions, order, types, no orphans.]],
+	[[m = nn.Sequential{nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()}
+g = graph.trace(m, tensor.ones(1, 3, 8, 8))
+h, r = g:pass{'fold', 'fuse'}
+print(#r, r[1].pass, h:node('conv1').attrs.act)  --> 2 fold_norm relu]])
+function methods.pass(g, names)
+	core.expect(g, 'pass')
+	if type(names) == 'string' then names = {names} end
+	if type(names) ~= 'table' or #names == 0 then fail('pass: wanted the name of a pass or a list of them, got %s', describe(names)) end
+	local rows = {columns = {'pass', 'node', 'what'}}
+	local made = pass.run(g, names, rows)
+	rows.note = ('%d nodes, before %d'):format(#made.order, #g.order)
+	return made, report(rows)
+end
+
+return pass

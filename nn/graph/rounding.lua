@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: MIT
+-- The rounding rule of integer results for a whole graph: the field rounding of every out= and requantize.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local core = internal.import 'nn/graph/core'
+local rounding = {RULES = {'float', 'single', 'double'}}
+
+function rounding.check(what, rule)
+	for _, known in ipairs(rounding.RULES) do
+		if rule == known then return rule end
+	end
+	base.fail('%s: rounding: wanted float, single or double, got %s%s', what, base.describe(rule), base.near(rule, rounding.RULES))
+end
+
+local function with(spec, rule)
+	return quant.spec {dtype = spec.dtype, bits = spec.bits, scheme = spec.scheme, axis = spec.axis, block = spec.block,
+		observer = spec.observer, p = spec.p, momentum = spec.momentum, scale = spec.scale, zero_point = spec.zero_point, rounding = rule}
+end
+
+-- Ops whose results are sums of codes. Tables, norms, softmax and attention have their own rule, and what is a float
+-- before it
+-- becomes a code (also codes of convolutions below 8 bits, and binary ones) is divided, under every rule.
+local SUMS = {linear = true, matmul = true, conv2d = true, add = true, sub = true, mul = true, cat = true, stack = true, avgpool2d = true}
+
+local function is_integer(node)
+	for _, ref in ipairs(node.inputs) do
+		if type(ref) ~= 'string' then return false end -- with a number it is a table
+	end
+	local dtype = node.attrs.out.dtype
+	if dtype == 'binary' or node.op == 'conv2d' and dtype:find 'int4' then return false end
+	return SUMS[node.op] and (not node.attrs.act or node.attrs.act == 'relu')
+end
+
+-- The graph under the rule; itself when nothing changes.
+function rounding.apply(g, rule)
+	local e, changed = core.edit(g), false
+	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
+		local node = e.nodes[name]
+		local key = node.op == 'requantize' and 'spec' or node.attrs.out and is_integer(node) and 'out'
+		local spec = key and node.attrs[key]
+		if spec and spec.affine and (spec.rounding or 'float') ~= rule then
+			local made = with(spec, rule)
+			node = e:set_attr(node, key, made)
+			if key == 'out' and node.spec and node.spec.output then
+				local known = {}
+				for field, value in next, node.spec do known[field] = value end
+				known.output = made
+				e:change(node, {spec = known})
+			end
+			changed = true
+		end
+	end
+	return changed and e:finish() or g
+end
+
+return rounding

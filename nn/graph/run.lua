@@ -1,0 +1,196 @@
+-- SPDX-License-Identifier: MIT
+-- g:run: runs the nodes in order, each by the op's own function, so that the values are bit-equal to the module's.
+-- Where floats become codes, the last bit of a sum may decide between two codes: such graphs run with ordered
+-- products (tensor/kernels/kernels.h), like quantized modules and exported C. A value is released after its last
+-- user.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local core = internal.import 'nn/graph/core'
+local ops = internal.import 'nn/graph/ops'
+local size = internal.import 'nn/graph/size'
+local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
+local methods, method = core.methods, core.method
+local run = {}
+
+---------------------------------------------------------------- trees of inputs and outputs
+
+-- A key that the graph has no input for.
+local function refuse_other(what, items, value)
+	for key in next, value do
+		if items[key] == nil then fail('run: %s: wanted no %s, got one', what, describe(key)) end
+	end
+end
+
+-- Calls each(tensor, leaf) for the leaves of a tree like this one in the value.
+local function match_tree(what, tree, value, each)
+	if tree.ref then
+		if not is_tensor(value) then fail('run: %s: wanted a tensor, got %s', tree.ref, describe(value)) end
+		return each(value, tree.ref)
+	end
+	if type(value) ~= 'table' then fail('run: %s: wanted a list of tensors, got %s', what, describe(value)) end
+	refuse_other(what, tree.items, value)
+	for key, inner in next, tree.items do match_tree(what .. '.' .. key, inner, value[key], each) end
+end
+
+-- The value of a tree of references.
+function run.build(tree, get)
+	if tree.ref then return get(tree.ref) end
+	if not tree.items then return tree.value end
+	local made = {}
+	for key, inner in next, tree.items do made[key] = run.build(inner, get) end
+	return made
+end
+
+---------------------------------------------------------------- the batch
+
+local function check_input(g, name, x, b)
+	local result = g.nodes[name].results[1]
+	local shape = size.at(result.shape, b)
+	local good = x:dim() == #shape and x:dtype() == result.dtype
+	for i, n in ipairs(shape) do good = good and x:size(i) == n end
+	if not good then
+		fail('run: %s: wanted %s%s, got %s', name, result.dtype, size.text(result.shape), internal.describe(x))
+	end
+end
+
+-- name -> tensor of the inputs, and their batch.
+local function read_inputs(g, x)
+	local given, values, b = #g.input_trees == 1 and is_tensor(x) and {x} or x, {}, nil
+	if type(given) ~= 'table' then fail('run: wanted a tensor or a list of tensors, got %s', describe(x)) end
+	refuse_other('inputs', g.input_trees, given)
+	for i, tree in ipairs(g.input_trees) do
+		match_tree('input ' .. i, tree, given[i], function(tensor, name) values[name] = tensor end)
+	end
+	for _, name in ipairs(g.inputs) do
+		local axis = g.axes[name]
+		if axis and values[name]:dim() >= axis then b = b or values[name]:size(axis) end
+	end
+	b = b or 1
+	for _, name in ipairs(g.inputs) do check_input(g, name, values[name], b) end
+	return values, b
+end
+
+---------------------------------------------------------------- running
+
+-- ref -> number of times that it is taken.
+local function count_uses(g)
+	local left = {}
+	for _, name in ipairs(g.order) do
+		for _, ref in ipairs(g.nodes[name].inputs) do
+			if type(ref) == 'string' then left[ref] = (left[ref] or 0) + 1 end
+		end
+	end
+	core.each_output(g, function(leaf) left[leaf.ref] = (left[leaf.ref] or 0) + 1 end)
+	return left
+end
+
+local function operands_of(node, values, b)
+	local operands = {}
+	for i, ref in ipairs(node.inputs) do operands[i] = type(ref) == 'string' and values[ref] or size.at(ref, b) end
+	return operands
+end
+
+-- Applies one node. Errors of ops name it.
+local function apply(node, operands, b)
+	local good, results = pcall(ops.apply, node.op, operands, size.varies(node.attrs) and size.at(node.attrs, b) or node.attrs)
+	if not good then fail("run: node '%s': %s", node.name, tostring(results):gsub('^[^:]*:%d+: ', '')) end
+	return results
+end
+
+local function check_results(node, results, b)
+	for i, recorded in ipairs(node.results) do
+		local x = results[i]
+		local good = x:dtype() == recorded.dtype and x:quantized() == (recorded.spec ~= nil) and x:dim() == #recorded.shape
+		for d, n in ipairs(recorded.shape) do good = good and x:size(d) == size.at(n, b) end
+		if not good then
+			fail("run: node '%s': recorded as %s%s%s, got %s", node.name, recorded.dtype, size.text(recorded.shape),
+				recorded.spec and ' codes' or '', internal.describe(x))
+		end
+	end
+end
+
+-- Runs the graph; gives a function ref -> tensor for what is still alive: outputs and what `keep` names, and the copies made. `o`:
+--   keep    set of refs;  check  compare dtypes and shapes with what is recorded
+--   stop    name of a node before which it ends
+--   ordered products in one order (nil: g.ordered, which g:quantize sets and a quantized module brings along)
+--   store(node, results)   may return replacements (in an arena); kept values are then copied
+function run.execute(g, x, o)
+	local _ <close> = internal.nograd()
+	local in_order = o.ordered
+	if in_order == nil then in_order = g.ordered end
+	local _ <close> = in_order and internal.ordered() or nil
+	local values, b = read_inputs(g, x)
+	local left, copies = count_uses(g), {}
+	for _, name in ipairs(g.order) do
+		local node = g.nodes[name]
+		if name == o.stop then break end
+		if node.op == 'const' then
+			values[name] = node.value
+		elseif node.op ~= 'input' then
+			local operands = operands_of(node, values, b)
+			local results = apply(node, operands, b)
+			if o.check then check_results(node, results, b) end
+			if o.store then results = o.store(node, results) end
+			for i, result in ipairs(results) do
+				local ref = core.ref(name, i)
+				if left[ref] or o.keep and o.keep[ref] then values[ref] = result end
+				if o.store and o.keep and o.keep[ref] then copies[ref] = result:clone() end
+			end
+			for _, ref in ipairs(node.inputs) do
+				if type(ref) == 'string' then
+					left[ref] = left[ref] - 1
+					if left[ref] == 0 and not (o.keep and o.keep[ref]) then values[ref] = nil end
+				end
+			end
+		end
+	end
+	return function(ref) return values[ref] end, copies
+end
+
+local function outputs_of(g, get)
+	local list = {}
+	for i, tree in ipairs(g.outputs) do list[i] = run.build(tree, get) end
+	return list, #g.outputs
+end
+
+local function kept(g, keep)
+	local set, list = {}, type(keep) == 'string' and {keep} or keep or {}
+	for _, ref in ipairs(list) do
+		if type(ref) ~= 'string' then fail('run: keep: wanted names of nodes, got %s', describe(ref)) end
+		local name = core.split(ref)
+		if not g.nodes[name or ''] then fail("run: keep: wanted the name of a node, got '%.60s'%s", ref, base.near(ref, g.order)) end
+		set[ref] = true
+	end
+	return set, list
+end
+
+local options = method('run', "g:run(x)  g:run({x, y})  g:run(x, {keep='conv1'})",
+	[[What the traced module gives for x, for any batch and bit for bit: the same ops in the same order. Several inputs come as a
+list. keep= names inner values ('conv1', of a second result 'lstm1:2', or a list): they come behind the outputs in a table by
+name. check=true compares dtypes and shapes on the way with those of the graph. The graph
+of a quantized model (modes static and dynamic, by m:quantize or g:quantize) adds products of floats in one order, that of exported C,
+as the model itself does: the same bits on every processor. Others are faster, and give the bits of their C with ordered=true.]],
+	[[m = nn.Sequential{nn.Linear(3, 2), nn.ReLU()}
+g = graph.trace(m, tensor.ones(1, 3))
+x = tensor.randn(5, 3)
+y, inner = g:run(x, {keep='linear1'})
+print(y:error(m(x)).max, inner.linear1:size())  --> 0.0 5 2]],
+	{{'keep', 'text or list', 'names of values to give out'}, {'check', 'true or false', 'compare dtypes and shapes (default false)'},
+		{'arena', 'true or false', "keep all values in one block as g:plan lays them out (default false)"},
+		{'ordered', 'true or false', 'add products of floats in the order of exported C (default: in graphs of quantized models)'}})
+function methods.run(g, x, o)
+	core.expect(g, 'run')
+	o = base.options(options, o)
+	local keep, names = kept(g, o.keep)
+	local store
+	if o.arena then store = internal.import('nn/graph/plan').arena(g, x, read_inputs) end
+	local get, copies = run.execute(g, x, {keep = keep, check = o.check, store = store, ordered = o.ordered})
+	local list, n = outputs_of(g, get)
+	if #names == 0 then return table.unpack(list, 1, n) end
+	local inner = {}
+	for _, name in ipairs(names) do inner[name] = copies[name] or get(name) end
+	list[n + 1] = inner
+	return table.unpack(list, 1, n + 1)
+end
+
+return run

@@ -1,0 +1,182 @@
+-- SPDX-License-Identifier: MIT
+-- Data-free equalization of the ranges of two consecutive layers, and correction of the biases of a quantized
+-- model (Nagel et al. 2019, arXiv 1906.04721, sections 4.1 and 4.2).
+--   s_i = sqrt(r1_i r2_i) / r2_i    W1_i / s_i, b1_i / s_i, W2_:i * s_i    then r1_i = r2_i; r: largest absolute weight of channel i
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local fit = internal.import 'nn/base/fit'
+local module = internal.import 'nn/base/module'
+local fuse = internal.import('nn/quantize/fuse').fuse
+local fail = base.fail
+local methods, method = module.methods, module.method
+
+local SWEEPS, CLOSE = 50, 1e-3
+local THROUGH = {Flatten = true, MaxPool2d = true, AvgPool2d = true, Dropout = true, ReLU = true} -- f(s x) = s f(x) by channel, s > 0
+
+---------------------------------------------------------------- equalization
+
+local function is_layer(m)
+	local name = module.class_of(m).name
+	return (name == 'Linear' or name == 'Conv2d') and not rawget(m, 'quantized')
+end
+
+local function groups_of(m) return module.class_of(m).name == 'Conv2d' and m.geometry.groups or 1 end
+
+-- The weight of the second layer by input channel: a view (channels, …) when there is one for `n` channels.
+local function by_input(w, groups, n)
+	if groups == n and n > 1 then return w:view(n, w:nelem() // n) end -- one group for each channel
+	if groups ~= 1 or w:size(2) % n ~= 0 then return nil end
+	local each = w:nelem() // w:size(1) // n
+	return w:view(w:size(1), n, each):permute(2, 1, 3)
+end
+
+local function largest(rows) -- (n, …) -> (n)
+	return rows:contiguous():view(rows:size(1), rows:nelem() // rows:size(1)):abs():max {axis = 2}
+end
+
+-- What nn.Flatten makes of a Linear's rows has its channels side by side, not each in one piece as an image's.
+local function is_mixed(first, second)
+	return module.class_of(first).name == 'Linear' and second.weight:size(2) ~= first.weight:size(1)
+end
+
+-- {one=, bias=, two=} of pairs in a list of children: the weights of both, two by input channels.
+local function pairs_of(m, count, list, shared)
+	local first
+	local function is_shared(layer) return shared[layer] or shared[layer.weight] or layer.bias and shared[layer.bias] end
+	for i = 1, count do
+		local child = m[i]
+		if is_layer(child) and is_shared(child) then
+			first = nil
+		elseif is_layer(child) then
+			local one = first and not is_mixed(first, child) and first.weight:detach()
+			local two = one and by_input(child.weight:detach(), groups_of(child), one:size(1))
+			if two then list[#list + 1] = {one = one, bias = first.bias and first.bias:detach(), two = two} end
+			first = (not child.act or child.act == 'relu') and child or nil
+		elseif not THROUGH[module.class_of(child).name] or rawget(child, 'axis') == 1 then
+			first = nil
+		end
+	end
+	return list
+end
+
+local function scaled(rows, factor)
+	local shape = {factor:nelem()}
+	for i = 2, rows:dim() do shape[i] = 1 end
+	rows:mul_(factor:view(table.unpack(shape)))
+end
+
+-- Equalizes one pair; returns the distance of its ranges, as a logarithm.
+local function equalize_pair(one, bias, two)
+	local n = one:size(1)
+	local r1, r2 = largest(one), largest(two)
+	local dead = r1:eq(0):to 'float32' + r2:eq(0):to 'float32'
+	local s = tensor.where(dead:gt(0), tensor.ones(n), (r1 / r2):sqrt())
+	scaled(one, s ^ -1)
+	if bias then bias:div_(s) end
+	scaled(two, s)
+	return s:log():abs():max():item()
+end
+
+-- All pairs again and again until nothing changes.
+local function sweep(list)
+	local _ <close> = internal.nograd()
+	for _ = 1, SWEEPS do
+		local far = 0
+		for _, pair in ipairs(list) do far = math.max(far, equalize_pair(pair.one, pair.bias, pair.two)) end
+		if far < CLOSE then break end
+	end
+end
+
+local function equalize(m)
+	local list, shared = {}, module.shared(m)
+	module.walk(m, function(_, inner)
+		local name = module.class_of(inner).name
+		if name == 'Sequential' then pairs_of(inner, #inner, list, shared) end
+		if name == 'Residual' then pairs_of(inner, inner.body, list, shared) end
+	end)
+	sweep(list)
+	return #list
+end
+
+method('equalize', 'm:equalize()', [[A fused copy of m (see m:fuse) in which the channels between two layers that follow each other, with at
+most ReLU, pooling and Flatten between, are scaled so that each has weights of the same size on both sides. The outputs are the same
+but for rounding; with one scale for a whole weight ('int8') much less is lost. Needs no data; calibrate afterwards.]],
+	[[m = nn.Sequential{nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)}
+e = m:equalize()
+print(e(tensor.ones(1, 4)):error(m(tensor.ones(1, 4))).max < 1e-5)  --> true]])
+function methods.equalize(m)
+	module.parts_of(m, 'equalize')
+	local new = fuse(m:clone():eval())
+	equalize(new)
+	return new
+end
+
+---------------------------------------------------------------- bias correction
+
+-- Sums values by channel; mean() is nil without any.
+local function channel_mean()
+	local sum, n = nil, 0
+	return {
+		add = function(y)
+			local axis = y:dim() == 4 and 2 or y:dim()
+			local axes = {}
+			for i = 1, y:dim() do
+				if i ~= axis then axes[#axes + 1] = i end
+			end
+			local total = y:to 'float64':sum {axis = axes}
+			sum, n = sum and sum + total or total, n + y:nelem() // y:size(axis)
+		end,
+		mean = function() return sum and sum / n end,
+	}
+end
+
+-- Sums the layer's output before its activation, in float, over a pass: the mean of each channel.
+local function mean_of(model, layer, data, batches)
+	local total = channel_mean()
+	local function hook(self, ...)
+		local q, act = rawget(self, 'quantized'), self.act
+		local output = q and q.output
+		self.act = false
+		if q then q.output = nil end
+		local y = module.real((module.run(self, ...)))
+		self.act = act
+		if q then q.output = output end
+		total.add(y)
+		return module.run(self, ...)
+	end
+	local _ <close> = internal.fields {layer, module.HOOK, hook}
+	fit.begin_pass(model, data)
+	local seen = 0
+	for x in fit.batches('quantize: biascorrect', data) do
+		model(x)
+		seen = seen + 1
+		if seen >= batches then break end
+	end
+	if seen == 0 then fail('quantize: biascorrect: wanted at least one batch, got none') end
+	return total.mean()
+end
+
+-- Moves the bias of each quantized Linear and Conv2d, from the first to the last, so that the mean of each channel is that of
+-- the float model. Gives how many it moved.
+local function correct(quantized, float, data, batches)
+	local floats, moved = {}, 0
+	module.walk(float, function(name, inner) floats[name] = inner end)
+	local _ <close> = fit.in_mode(quantized, false)
+	local _ <close> = internal.nograd()
+	module.walk(quantized, function(name, layer)
+		local class = module.class_of(layer).name
+		if not rawget(layer, 'quantized') or class ~= 'Linear' and class ~= 'Conv2d' then return end
+		local want, have = mean_of(float, floats[name], data, batches), mean_of(quantized, layer, data, batches)
+		if not want or not have then return end
+		local bias = (want - have):to 'float32'
+		if layer.bias then
+			module.set_tensor(layer, 'bias', layer.bias:detach() + bias)
+		else
+			module.parameter(layer, 'bias', bias)
+		end
+		moved = moved + 1
+	end)
+	return moved
+end
+
+return {equalize = equalize, correct = correct, by_input = by_input, sweep = sweep, channel_mean = channel_mean}

@@ -1,0 +1,70 @@
+-- SPDX-License-Identifier: MIT
+-- The forward of a quantized layer in each mode. q is the layer's field `quantized`:
+--   mode, weight, input, output   specs (input and output nil: float); static ones have scale and zero_point
+-- A layer's class gives weights, a list of its fields that are quantized, and compute(m, x, weight, out).
+local _, internal = ...
+local module = internal.import 'nn/base/module'
+local modes = module.modes
+
+local function number(value) return type(value) == 'number' and value or value and value:item() or 0 end
+
+-- The codes of x under the spec: x itself if it already has that spec, else newly quantized.
+local function codes(x, spec)
+	if not spec then return module.real(x) end
+	if not x:quantized() then return x:quantize(spec) end
+	local p = x:qparams()
+	if p.dtype ~= spec.dtype or p.bits ~= spec.bits or p.scheme ~= spec.scheme or p.axis then
+		return x:dequantize():quantize(spec)
+	end
+	if not spec.scale or number(p.scale) == number(spec.scale) and number(p.zero_point) == number(spec.zero_point) then return x end
+	return x:requantize(spec)
+end
+module.codes = codes
+
+-- Codes of less than a byte share bytes along one axis: of a convolution with rows of 3, along the channels, so that no byte is
+-- left half empty.
+function module.weight_codes(weight, spec)
+	local packed = quant.dtype(quant.spec(spec).dtype).packed > 1
+	if not packed or weight:dim() ~= 4 or weight:size(4) % 2 == 0 or weight:size(2) % 2 ~= 0 then return weight:quantize(spec) end
+	return weight:permute(1, 3, 4, 2):contiguous():quantize(spec):permute(1, 4, 2, 3)
+end
+
+-- The result of a layer has the dtype of what goes in (static: float32, as codes pass between layers): sums, scales, bias and activation are computed
+-- in float32 and rounded once. Gives 'float16' or 'bfloat16', else nil.
+local function half(x)
+	local dtype = x:quantized() and x:qparams().from or x:dtype()
+	return (dtype == 'float16' or dtype == 'bfloat16') and dtype or nil
+end
+module.half = half
+
+-- x, in the form that the layer needs, times the integer weight; out is a spec, or nil: floats.
+local function compute(m, given, x, weight, out)
+	local class = module.class_of(m)
+	if not class.no_input then return class.compute(m, x, weight, out or half(given)) end
+	if out then return class.compute(m, x, weight, out) end
+	local y, dtype = class.compute(m, x, weight), half(weight)
+	return dtype and y:to(dtype) or y
+end
+
+-- Integer weights, float arithmetic: they are decoded at each call. An embedding decodes the rows that it needs.
+function modes.weight_only(m, q, x)
+	local class = module.class_of(m)
+	if class.no_input then return compute(m, x, x, m.weight, q.output) end
+	local weight = m.weight:dequantize()
+	return class.compute(m, module.real(x), q.shape and weight:view(table.unpack(q.shape)) or weight)
+end
+
+function modes.dynamic(m, q, x)
+	return compute(m, x, codes(x, q.input), m.weight)
+end
+
+function modes.static(m, q, x)
+	return module.class_of(m).compute(m, codes(x, q.input), m.weight, q.output)
+end
+
+-- Integers forward, the gradient as if nothing had been rounded: the tape keeps the codes, and decodes them for dX and dW.
+function modes.train(m, q, x)
+	return compute(m, x, codes(x, q.input), m.weight:quantize(q.weight))
+end
+
+return modes

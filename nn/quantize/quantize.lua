@@ -1,0 +1,451 @@
+-- SPDX-License-Identifier: MIT
+-- m:quantize: a new model whose layers run in integers, and a report of the result for each layer.
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local module = internal.import 'nn/base/module'
+local equalizer = internal.import 'nn/quantize/equalize'
+local fuse = internal.import('nn/quantize/fuse').fuse
+local qat = internal.import 'nn/quantize/qat'
+local report = internal.import 'interp/prelude/report'
+local rules = internal.import 'nn/quantize/rules'
+local sites = internal.import 'nn/quantize/sites'
+internal.import 'nn/quantize/modes'
+local fail, describe = base.fail, base.describe
+local methods, method = module.methods, module.method
+
+local MODES = {'auto', 'static', 'dynamic', 'weight_only', 'qat', 'train'}
+local TRAINED = {qat = true, train = true} -- keep float weights
+
+local function check_mode(mode)
+	for _, known in ipairs(MODES) do
+		if mode == known then return mode end
+	end
+	fail("quantize: mode: wanted %s, got %s%s", table.concat(MODES, ', '), describe(mode), base.near(mode, MODES))
+end
+
+---------------------------------------------------------------- one layer
+
+-- What the scale of a static spec is: the one that it names, else that of the range which calibration saw; nil: neither.
+local function calibrated(layer, what, wanted)
+	wanted = wanted and quant.spec(wanted)
+	if wanted and wanted.scale then return wanted end
+	local o = rawget(layer, 'observers')
+	o = o and o[what]
+	if not o or o.count == 0 then return end
+	local s = quant.spec(o.spec)
+	local p
+	if not wanted or wanted.dtype == s.dtype and wanted.bits == s.bits and wanted.scheme == s.scheme then
+		p = o:params()
+		p = {scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item()}
+	else
+		s = wanted
+		local lo, hi = o:range()
+		p = quant.params(lo, hi, s)
+	end
+	if s.scheme == 'binary' then p = {scale = p.scale} end
+	return quant.spec {dtype = s.dtype, bits = s.bits, scheme = s.scheme, scale = p.scale, zero_point = p.zero_point}
+end
+
+-- The names of a layer's observed inputs.
+local function inputs_of(layer)
+	local class = module.class_of(layer)
+	return class.observed and class.observed(layer) or class.no_input and {} or {'input'}
+end
+
+local trained = setmetatable({}, {__mode = 'k'}) -- layers that were in mode train
+
+local function mode_of(name, layer, wanted, spec)
+	local input = inputs_of(layer)[1]
+	if wanted == 'auto' then return module.class_of(layer).no_input and 'weight_only' or
+		calibrated(layer, input, spec) and 'static' or 'dynamic' end
+	if module.class_of(layer).no_input and not TRAINED[wanted] then return 'weight_only' end
+	if wanted == 'static' and not calibrated(layer, input, spec) then
+		if trained[layer] then
+			fail("quantize: %s: mode 'static' wanted a calibrated layer, got one of mode 'train', which keeps no ranges; calibrate and quantize m:dequantize()", name)
+		end
+		fail("quantize: %s: mode 'static' wanted a calibrated layer, got one that saw no data; call m:calibrate(data) before", name)
+	end
+	return wanted
+end
+
+-- Blocks run along all weights of an output: a convolution's are laid flat.
+local function flat(weight, q)
+	if not q.weight.block or weight:dim() <= 2 then return weight end
+	q.shape = {weight:size()}
+	return weight:view(q.shape[1], weight:nelem() // q.shape[1])
+end
+
+-- Bytes and number of the parameters of a layer that stay float.
+local function float_bytes(layer)
+	local bytes, count = 0, 0
+	for _, field in ipairs(module.tensors(layer)) do
+		local value = rawget(layer, field)
+		if value and not module.is_buffer(layer, field) then bytes, count = bytes + value:nbytes(), count + value:nelem() end
+	end
+	return bytes, count
+end
+
+-- made: codes of weights that several layers hold, by weight and spec.
+local function codes_of(weight, q, made)
+	local value, key = flat(weight:detach(), q), tostring(q.weight) .. tostring(q.weight.observer)
+	if q.weight.scale then return module.weight_codes(value, q.weight) end
+	made[weight] = made[weight] or {}
+	made[weight][key] = made[weight][key] or module.weight_codes(value, q.weight)
+	return made[weight][key]
+end
+
+local function quantize_weights(layer, q, made)
+	local before, after, count = 0, 0, 0
+	for _, field in ipairs(module.weights(layer)) do
+		local weight = rawget(layer, field)
+		local codes = codes_of(weight, q, made)
+		before, after, count = before + weight:nbytes(), after + codes:nbytes(), count + weight:nelem()
+		rawset(layer, field, codes)
+	end
+	return before, after, count
+end
+
+-- {lo=, hi=} of each calibrated input, false of the others.
+local function ranges_of(layer)
+	local observers, ranges = rawget(layer, 'observers') or {}, {}
+	for i, what in ipairs(inputs_of(layer)) do
+		local o = observers[what]
+		ranges[i] = false
+		if o and o.count > 0 then
+			local lo, hi = o:range()
+			ranges[i] = {lo = lo, hi = hi}
+		end
+	end
+	return ranges
+end
+
+local function train_layer(name, layer, o, mode)
+	local q = mode == 'qat' and qat.prepare(layer, o, ranges_of(layer)) or
+		{mode = mode, weight = quant.spec(o.weight), input = not module.class_of(layer).no_input and quant.spec(o.input) or nil}
+	local bytes, count = float_bytes(layer)
+	rawset(layer, 'quantized', q)
+	rawset(layer, 'observers', nil)
+	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = q.weight.name,
+		input = q.input and q.input.name or 'float', output = 'float', bits = 8 * bytes / math.max(1, count), bytes = bytes,
+		float_bytes = bytes, why = 'weights stay float while they are trained'}
+end
+
+-- A layer that was trained with rounded floats: its scales are kept.
+local function convert_layer(name, layer)
+	local old = rawget(layer, 'quantized')
+	local q = {mode = 'static', weight = old.weight, inputs = {}}
+	for i, input in ipairs(old.inputs) do q.inputs[i] = qat.frozen_input(layer, input) end
+	q.input = q.inputs[1]
+	local before, after, count = 0, 0, 0
+	for _, field in ipairs(module.weights(layer)) do
+		local weight, codes = layer[field], qat.codes(layer, old, field)
+		before, after, count = before + weight:nbytes(), after + codes:nbytes(), count + weight:nelem()
+		rawset(layer, field, codes)
+	end
+	for _, field in ipairs(qat.parameters(old)) do module.forget(layer, field) end
+	if module.class_of(layer).no_input then q.mode = 'weight_only' end
+	rawset(layer, 'quantized', q)
+	rawset(layer, 'frozen', q.mode)
+	return {name = name, kind = module.class_of(layer).name, mode = q.mode, weight = q.weight.name,
+		input = q.input and q.input.name or 'float', output = 'float', bits = 8 * after / math.max(1, count), bytes = after,
+		float_bytes = before, why = 'scales of the training'}
+end
+
+-- A spec for the output of a static layer, with its scale, because outputs are not observed.
+local function check_output(name, layer, mode, output)
+	local spec = quant.spec(output)
+	if mode ~= 'static' then
+		fail("quantize: %s: output: wanted mode 'static', got '%s', which gives floats", name, mode)
+	end
+	if not spec.scale then
+		fail("quantize: %s: output: wanted a spec with scale=, got '%s'; without output= a calibrated layer gives the next one \z
+			its codes by itself", name, tostring(spec))
+	end
+	if module.class_of(layer).observed then
+		fail('quantize: %s: output: wanted a layer that gives codes, got %s, which gives floats', name, module.class_of(layer).name)
+	end
+	return spec
+end
+
+local function check_input(name, spec)
+	local s = spec and quant.spec(spec)
+	if s and (s.axis or s.block) then
+		fail("quantize: %s: input: wanted one scale for the whole tensor, got '%s'", name, tostring(s))
+	end
+end
+
+local function quantize_layer(name, layer, o, made)
+	if o.mode == 'static' or o.mode == 'auto' then check_input(name, o.asked) end
+	local mode = mode_of(name, layer, o.mode, o.asked)
+	if TRAINED[mode] then return train_layer(name, layer, o, mode) end
+	local q = {mode = mode, weight = quant.spec(o.weight)}
+	local why = ''
+	local varies = q.weight.block or q.weight.axis and q.weight.axis ~= 1
+	if (varies or not q.weight.affine) and mode ~= 'weight_only' then
+		if not o.optional then
+			fail("quantize: %s: weight: wanted affine codes with one scale for an output in mode '%s', got '%s'%s; use \z
+				mode='weight_only', or optional=true in a rule", name, mode, tostring(q.weight), varies and ', whose scales change along the sum' or '')
+		end
+		mode, q.mode, why = 'weight_only', 'weight_only', varies and 'scales that change along the sum have no integer product' or 'codes of logarithms have no integer product'
+	end
+	if mode == 'static' then
+		q.inputs = {}
+		for i, what in ipairs(inputs_of(layer)) do q.inputs[i] = calibrated(layer, what, o.asked) end
+		q.input = q.inputs[1]
+	end
+	if o.output then q.output = check_output(name, layer, mode, o.output) end
+	q.given_output = o.output ~= nil or nil
+	if mode == 'dynamic' then q.input = not module.class_of(layer).no_input and quant.spec(o.input) or nil end
+	local before, after, count = quantize_weights(layer, q, made)
+	rawset(layer, 'frozen', mode)
+	rawset(layer, 'quantized', q)
+	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = q.weight.name,
+		input = q.input and q.input.name or 'float', output = 'float', bits = 8 * after / math.max(1, count), bytes = after,
+		float_bytes = before, why = why}
+end
+
+---------------------------------------------------------------- before and after
+
+-- Equal ranges of channels; those of calibration are no longer true.
+local function equalize(new, data)
+	equalizer.equalize(new)
+	local spec
+	module.walk(new, function(_, layer)
+		for _, o in next, rawget(layer, 'observers') or {} do spec = spec or o.spec end
+	end)
+	if not spec then return end
+	if data == true then
+		fail('quantize: equalize: wanted data to calibrate with again, because the ranges change, got true')
+	end
+	new:calibrate(data, {input = spec, log = false})
+end
+
+local function prepare(new, options, mode)
+	if TRAINED[mode] then
+		for _, name in ipairs {'equalize', 'biascorrect'} do
+			if options[name] then fail("quantize: %s: wanted a mode without training, got '%s'", name, mode) end
+		end
+		return
+	end
+	new:eval()
+	if options.fuse ~= false then fuse(new) end
+	if options.equalize then equalize(new, options.equalize) end
+	return options.biascorrect and new:clone()
+end
+
+---------------------------------------------------------------- the model
+
+local function skipped(name, layer, why)
+	local bytes, count = float_bytes(layer)
+	return {name = name, kind = module.class_of(layer).name, mode = 'float', weight = 'float', input = 'float', output = 'float',
+		bits = 8 * bytes / math.max(1, count), bytes = bytes, float_bytes = bytes, why = why}
+end
+
+local function why_not(layer)
+	local class = module.class_of(layer)
+	if class.name == 'BatchNorm2d' then return 'no layer with weights before it to be folded into' end
+	return 'no integer version'
+end
+
+local function has_static(rows)
+	for _, row in ipairs(rows) do
+		if row.mode == 'static' then return true end
+	end
+	return false
+end
+
+-- Weights that several layers hold: lists of {name, layer, field, weight}.
+local function ties_of(m)
+	local holders, ties = {}, {}
+	module.walk(m, function(name, layer)
+		for _, field in ipairs(module.weights(layer) or {}) do
+			local weight = layer[field]
+			holders[weight] = holders[weight] or {}
+			table.insert(holders[weight], {name = name, layer = layer, field = field, weight = weight})
+			if #holders[weight] == 2 then ties[#ties + 1] = holders[weight] end
+		end
+	end)
+	return ties
+end
+
+-- Says in the rows which ties were cut, and what keeps them. Gives the bytes that rows count twice, now and of the float model.
+local function tell_ties(rows, ties)
+	local by_name, now, before, cut = {}, 0, 0, {}
+	for _, row in ipairs(rows) do by_name[row.name] = row end
+	for _, tie in ipairs(ties) do
+		local first = tie[1]
+		for i = 2, #tie do
+			local value = tie[i].layer[tie[i].field]
+			before = before + 4 * tie[i].weight:nelem()
+			if rawequal(value, first.layer[first.field]) then
+				now = now + value:nbytes()
+			else
+				cut[#cut + 1] = ("'%s' and '%s'"):format(first.name, tie[i].name)
+				for at, other in pairs {[i] = first.name, [1] = tie[i].name} do
+					local row = by_name[tie[at].name]
+					row.why = ((row.why or '') ~= '' and row.why .. '; ' or '') .. ("its weight was that of '%s', which has another spec or stays float: now there are \z
+						two; the same weight= for both keeps one"):format(other)
+				end
+			end
+		end
+	end
+	return now, before, #cut > 0 and '; one weight became two in ' .. table.concat(cut, ', ') or ''
+end
+
+local function totals(rows, ties)
+	local twice, twice_before, cut = tell_ties(rows, ties)
+	local bytes, before, n = -twice, -twice_before, 0
+	for _, row in ipairs(rows) do
+		bytes, before = bytes + row.bytes, before + row.float_bytes
+		n = n + (row.mode ~= 'float' and 1 or 0)
+	end
+	return ('%d of %d layers quantized; weights %d bytes, %.3f of the float model\'s'):format(n, #rows, bytes, bytes / math.max(1, before)) .. cut .. (bytes > before and '; this is larger than the float model' or '')
+end
+
+-- What a layer's rule asks for; nil and why it stays float.
+local function wanted_of(name, layer, chosen, options, mode)
+	local weight = chosen.weight or options.weight or 'int8/1'
+	local wanted = {mode = check_mode(chosen.mode or mode), weight = weight, optional = chosen.optional, output = rules.output(chosen, options),
+		asked = chosen.input or options.input, input = chosen.input or options.input or (mode == 'train' and 'int8' or 'uint8')}
+	if TRAINED[wanted.mode] then return wanted end
+	if rules.is_float(quant.spec(weight)) then return nil, "its weight is to be 'float32'" end
+	if module.class_of(layer).no_input then return wanted end
+	local found, why = rules.mode(chosen, {mode = mode, input = options.input}, quant.spec(weight))
+	if not found then fail('quantize: %s: %s', name, why) end
+	wanted.mode = found
+	return wanted
+end
+
+local function add_details(rows, by_name)
+	for _, row in ipairs(rows) do
+		local layer = by_name[row.name]
+		local q = layer and rawget(layer, 'quantized')
+		if q then
+			if q.output then row.output = q.output.name end
+			rawset(layer, 'said', ('%s, weight %s, input %s'):format(row.mode, row.weight, row.input) ..
+				(q.output and ', output ' .. row.output or ''))
+		end
+	end
+end
+
+-- Layers of mode train keep their weights as floats: what was trained is quantized like a float model.
+local function trained_as_float(m)
+	module.walk(m, function(_, layer)
+		local q = rawget(layer, 'quantized')
+		if not q or q.mode ~= 'train' then return end
+		trained[layer] = true
+		rawset(layer, 'quantized', nil)
+		rawset(layer, 'frozen', nil)
+	end)
+	module.mark_codes(m)
+	return m
+end
+
+local quantize = method('quantize', "m:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
+	[[A new model whose layers with weights run in integers; m is untouched. Returns the model and a report with a row for each
+layer: mode, specs, bits per weight, bytes, and why a layer stayed float.
+
+Modes:
+static: the input range is frozen as m:calibrate found it (an error without it). The model is traced with a row that m:calibrate has kept, and
+what becomes of each op is what g:quantize decides: codes pass between layers without becoming float, and sums, pooling, activations,
+norms, softmax and attention of nn modules are integer ops where their ranges are known and their result is taken as codes. The report
+has a row for each of these, too; an op that a Lua function calls stays float, and its row says so: graph.trace(m, x):quantize reaches it.
+Bits and coverage are those of g:quantize otherwise.
+
+dynamic: the input range is
+found at each call. weight_only: integer weights, float arithmetic. auto (default): static where calibrated, else dynamic.
+train: float weights that are quantized at each step, integer forward, gradients with decoded codes: the model can be trained.
+Results have the dtype of what goes in: to float16 they are rounded once, behind scales and bias in float32.
+
+weight=, input= and output= are specs. In mode static one with scale= (and zero_point=) needs no calibration, another is given the
+range that calibration saw; output=, always with its scale, makes a layer give codes.
+
+rules= is a list of {pattern, spec} or
+{pattern, mode=, weight=, input=, output=, emit=} (emit: C of one's own for g:export, see graph.op), first match wins, false or 'float32' leaves a layer float, input=false or 'float32' its inputs (mode weight_only), output=false or 'float32' its result, which the next layer then quantizes by itself, as weight=false, input=false and output=false of the call do for all that no rule takes; patterns are POSIX extended regular expressions, anchored at the start of the name (no lazy quantifiers, no \d or \w).
+
+In all modes but qat
+and train batch norm is folded first (fuse=false: not).
+
+qat: float weights and inputs are rounded at each step as their specs say (x:fake), with gradients passed straight through;
+learn=true in a spec makes its scale a parameter (x:lsq). Make the optimizer afterwards. The trained model's
+m:quantize{mode='static'} keeps the scales; m:verify(x) compares both.]],
+	[[m = nn.Sequential{nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 4)}
+q, coverage = m:quantize{mode='dynamic'}
+print(q(tensor.ones(2, 64)):size())  --> 2 4
+print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
+	{{'mode', 'text', 'auto static dynamic weight_only qat train (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
+		{'input', 'spec', "(default 'uint8'; train: 'int8')"}, {'output', 'spec', 'of what static layers give out, with scale='},
+		{'rules', 'list', 'exceptions by name'},
+		{'equalize', 'any', 'true, or data to calibrate with again: scale channels first (m:equalize)'},
+		{'biascorrect', 'any', 'data: move biases so that the mean of each channel is that of the float model'},
+		{'fuse', 'true or false', 'fold batch norm (default true)'}})
+function methods.quantize(m, options)
+	module.parts_of(m, 'quantize')
+	options = base.options(quantize, rules.options(options))
+	local mode = check_mode(options.mode or 'auto')
+	local new, reader = trained_as_float(m:clone()), rules.reader(options.rules)
+	local float = prepare(new, options, mode)
+	local traced, untraced
+	if mode == 'static' or mode == 'auto' then traced, untraced = sites.trace(new) end
+	local rows, names, by_name, made, ties = {}, {}, {}, {}, ties_of(new)
+	rows.columns = {'name', 'kind', 'mode', 'weight', 'input', 'output', 'bits', 'bytes', 'float_bytes', 'why'}
+	module.walk(new, function(name, layer)
+		local class = module.class_of(layer)
+		by_name[name] = layer
+		if not class.weights then
+			if module.parameter_count(layer) > 0 then rows[#rows + 1] = skipped(name, layer, why_not(layer)) end
+			return
+		end
+		local before = rawget(layer, 'quantized')
+		if before and before.mode == 'qat' and (mode == 'static' or mode == 'auto') then
+			names[#names + 1] = name
+			rows[#rows + 1] = convert_layer(name, layer)
+			return
+		end
+		if before then fail('quantize: %s: wanted a float layer, got one that is quantized already; q:dequantize() gives a float model', name) end
+		names[#names + 1] = name
+		local chosen = reader.find(name, layer)
+		rawset(layer, 'emit', chosen and chosen.emit or nil)
+		if chosen == false or chosen.float then
+			rows[#rows + 1] = skipped(name, layer, 'a rule says so')
+			return
+		end
+		local wanted, why = wanted_of(name, layer, chosen, options, mode)
+		rows[#rows + 1] = wanted and quantize_layer(name, layer, wanted, made) or skipped(name, layer, why)
+	end)
+	reader.finish(names)
+	if #names == 0 then fail('quantize: wanted a model with layers that have weights, got none') end
+	if traced then sites.adopt(new, traced, rows, options) end
+	for _, name in ipairs(names) do
+		local q = rawget(by_name[name], 'quantized')
+		if q and not TRAINED[q.mode] then rawset(by_name[name], 'observers', nil) end
+	end
+	module.mark_codes(new)
+	if float then equalizer.correct(new, float, options.biascorrect, 8) end
+	add_details(rows, by_name)
+	rows.note = totals(rows, ties) .. reader.unused()
+	if untraced and has_static(rows) then rows.note = ('%s; layers take floats from each other: %s'):format(rows.note, untraced) end
+	return new, report(rows)
+end
+
+method('verify', 'q:verify(x)', [[Compares a model of mode qat with what becomes of it in integers, for the input x: a report of one row
+with the largest difference of the outputs (max), their largest absolute value, the signal to noise ratio (sqnr, dB) and the
+share of rows in which both have their largest output at the same place (agree, percent). Both round by the same rule: what
+differs is the order of float sums, and codes on the edge between two.]],
+	[[m = nn.Sequential{nn.Linear(8, 4)}
+x = tensor.randn(16, 8)
+m:calibrate({{x, x}}, {log=false})
+q = m:quantize{mode='qat'}
+print(q:verify(x).max < 1e-4)  --> true]])
+function methods.verify(m, x)
+	module.parts_of(m, 'verify')
+	local integer = m:clone():eval():quantize {mode = 'static'}
+	local _ <close> = internal.nograd()
+	local float = m:clone():eval()
+	local a, b = module.real(float(x)), module.real(integer(x))
+	local e = a:error(b)
+	local agree = 100 * a:argmax(-1):eq(b:argmax(-1)):to('float32'):mean():item()
+	return report {{e.max, a:abs():max():item(), e.sqnr, agree}, columns = {'max', 'largest', 'sqnr', 'agree'}}
+end
+
+return {calibrated = calibrated}

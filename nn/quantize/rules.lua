@@ -1,0 +1,227 @@
+-- SPDX-License-Identifier: MIT
+-- Rules: an ordered list of how to quantize layers; the first rule that matches a layer's name applies.
+--   {pattern, spec or false, emit=}  {pattern, mode=, weight=, input=, output=, optional=, emit=}  function(name, module) -> spec, false, table or nil; of a graph function(node)
+local _, internal = ...
+local base = internal.import 'interp/prelude/base'
+local fail, describe = base.fail, base.describe
+local NAMES = {'mode', 'weight', 'input', 'output', 'optional', 'emit'}
+local rules = {fields = NAMES}
+
+local FIELDS = {}
+for _, name in ipairs(NAMES) do FIELDS[name] = true end
+
+local function check_field(i, key)
+	if not FIELDS[key] then
+		fail("rules: item %d: unknown field '%.40s'%s", i, tostring(key), base.near(key, NAMES))
+	end
+end
+
+-- Perl's and Lua's classes, lazy quantifiers and groups have no meaning in POSIX extended regular expressions, or another one:
+-- glibc takes '.*?' for '(.*)?'. What to write instead, or nil.
+local INSTEAD = {d = '[0-9]', D = '[^0-9]', w = '[A-Za-z0-9_]', W = '[^A-Za-z0-9_]', s = '[[:space:]]', S = '[^[:space:]]', a = '[A-Za-z]',
+	l = '[a-z]', u = '[A-Z]'}
+local function foreign(pattern)
+	local at = 1
+	while at <= #pattern do
+		local c, after = pattern:sub(at, at), pattern:sub(at + 1, at + 1)
+		if c == '[' then
+			at = pattern:find(']', at + (after == '^' and 3 or 2), true) or #pattern
+			local class = pattern:find('^:%]%]', at - 1)
+			at = class and at + 1 or at
+		elseif (c == '\\' or c == '%') and after:find '%w' then
+			return ("'%s%s' is none; write %s"):format(c, after, INSTEAD[after] or 'the characters themselves, [abc] or [[:alnum:]]')
+		elseif c == '\\' then
+			at = at + 1
+		elseif c:find '[*+?}]' and after == '?' then
+			return ("there are no lazy quantifiers; write '%s' without '?'"):format(c)
+		elseif c == '(' and after == '?' then
+			return "there are no groups that begin with '(?'"
+		end
+		at = at + 1
+	end
+end
+
+-- The pattern that matches this name only.
+function rules.pattern(name) return (name:gsub('[%.%[%]%(%)%*%+%?%^%$|\\{}]', '\\%0')) .. '$' end
+
+-- Why a text is no pattern for names, or nil.
+function rules.no_pattern(pattern)
+	if pattern:find('\0', 1, true) then return 'it holds a zero byte' end
+	local good, reason = internal.matches(pattern, '')
+	return foreign(pattern) or good == nil and reason or nil
+end
+
+local function check(rule, i)
+	if type(rule) == 'function' then return end
+	if type(rule) ~= 'table' or type(rule[1]) ~= 'string' then
+		fail('rules: item %d: wanted {pattern, spec} or a function, got %s', i, describe(rule))
+	end
+	local reason = rules.no_pattern(rule[1])
+	if reason then fail("rules: item %d: wanted a POSIX extended regular expression, got '%.60s': %s", i, rule[1], reason) end
+	for key in next, rule do
+		if key ~= 1 and key ~= 2 then check_field(i, key) end
+	end
+	if rule.optional ~= nil and type(rule.optional) ~= 'boolean' then
+		fail('rules: item %d: optional: wanted true or false, got %s', i, describe(rule.optional))
+	end
+	if rule.emit ~= nil and type(rule.emit) ~= 'function' then
+		fail('rules: item %d: emit: wanted a function(e, node), got %s', i, describe(rule.emit))
+	end
+	for _, name in ipairs {'mode', 'weight', 'input', 'output'} do
+		if rule[2] == false and rule[name] then
+			fail('rules: item %d: %s: wanted none beside false, which leaves the layer float, got %s', i, name, describe(rule[name]))
+		end
+	end
+end
+
+-- Whether a spec means plain float32.
+function rules.is_float(spec) return spec ~= nil and spec.scheme == nil and spec.dtype == 'float32' end
+
+-- false means floats.
+local function floats(fields)
+	for _, key in ipairs {'weight', 'input', 'output'} do
+		if fields[key] == false then fields[key] = 'float32' end
+	end
+	return fields
+end
+
+-- Fields that replace the defaults; false: leave float (with the C of the rule, where it has one).
+local function choice(value, rule, i)
+	if value == false then
+		if type(rule) ~= 'table' or not rule.emit then return false end
+		return {float = true, emit = rule.emit}
+	end
+	local fields = {}
+	if type(value) == 'table' and not getmetatable(value) and (value.mode or value.weight ~= nil or value.input ~= nil or
+		value.output ~= nil or value.emit) then
+		for key, inner in next, value do
+			check_field(i, key)
+			fields[key] = inner
+		end
+	elseif value ~= nil then
+		fields.weight = value
+	end
+	for key in next, FIELDS do
+		if type(rule) == 'table' and rule[key] ~= nil then fields[key] = rule[key] end
+	end
+	return floats(fields)
+end
+
+-- The options of a call whose weight=, input= and output= may be false, too; base.options checks what comes out.
+function rules.options(options)
+	if type(options) ~= 'table' then return options end
+	local copy = {}
+	for key, value in next, options do copy[key] = value end
+	return floats(copy)
+end
+
+-- The output= of a rule, or else of the defaults `o`: nil where neither has one, false for floats.
+function rules.output(chosen, o)
+	local output = chosen.output or o.output
+	return output and not rules.is_float(quant.spec(output)) and output or output and false
+end
+
+-- The mode that a rule (or the defaults `o`) asks for, given the spec of the weight. Float specs make it weight_only, but where the mode
+-- is named beside them: then nil and why not.
+function rules.mode(chosen, o, weight)
+	local mode = chosen.mode or o.mode
+	if mode ~= 'static' and mode ~= 'dynamic' and mode ~= 'auto' then return mode end
+	local function named(field) return chosen[field] and chosen.mode or not chosen[field] and mode ~= 'auto' and mode or nil end
+	local input = chosen.input or o.input
+	input = input and quant.spec(input)
+	for field, spec in next, {input = input or nil, weight = weight} do
+		if not spec.scheme then
+			if named(field) and named(field) ~= 'auto' then
+				return nil, ("%s: wanted a spec of codes in mode '%s', got '%s'; mode='weight_only' computes with floats"):format(field,
+					named(field), tostring(spec))
+			end
+			mode = 'weight_only'
+		end
+	end
+	return mode
+end
+
+-- The rules behind `i`, not used so far, whose patterns fit the name, too: `behind` keeps for each which rules have taken what it fits, and
+-- the last name.
+local function note_behind(list, used, i, name, also, behind)
+	for k = i + 1, #list do
+		local pattern = not used[k] and type(list[k]) == 'table' and list[k][1]
+		if pattern and (internal.matches(pattern, name) or also and internal.matches(pattern, also)) then
+			behind[k] = behind[k] or {}
+			behind[k].name, behind[k][i] = name, true
+		end
+	end
+end
+
+-- 'item 1', 'items 1, 3'
+local function takers(before, last, word)
+	local list = {}
+	for i = 1, last do list[#list + 1] = before[i] and tostring(i) or nil end
+	return word .. (#list > 1 and 's ' or ' ') .. table.concat(list, ', ')
+end
+
+-- Rules that do nothing, for the notes of reports.
+local function unused_text(list, used, behind)
+	local none, late = {}, {}
+	for i, rule in ipairs(list) do
+		local name = type(rule) == 'table' and ("'%s'"):format(rule[1]) or 'function'
+		if not used[i] and behind[i] then
+			late[#late + 1] = ('; rule %d (%s) does nothing: %s before it took all that it matches'):format(i, name, takers(behind[i], i, 'rule'))
+		elseif not used[i] then
+			none[#none + 1] = ('%d (%s)'):format(i, name)
+		end
+	end
+	return (#none > 0 and '; matched nothing: rule ' .. table.concat(none, ', ') or '') .. table.concat(late)
+end
+
+-- An object whose find(name, module, also) returns false, or fields (none: no rule matched), and the index of the
+-- rule; unused() reports in words
+-- which rules took no name, finish() refuses them. A pattern may fit the name or `also`, when that is given.
+-- `given` makes of name and module what functions get (graphs: the node alone).
+function rules.reader(list, given)
+	given = given or function(name, module) return name, module end
+	list = list or {}
+	if type(list) ~= 'table' then fail('rules: wanted a list, got %s', describe(list)) end
+	for key in next, list do
+		if math.type(key) ~= 'integer' then fail('rules: wanted a list of {pattern, spec}, got a field %s', describe(key)) end
+	end
+	for i = 1, #list do check(list[i], i) end
+	local used, behind = {}, {}
+	local function taken(i, name, also)
+		used[i] = true
+		note_behind(list, used, i, name, also, behind)
+	end
+	return {
+		find = function(name, module, also)
+			for i, rule in ipairs(list) do
+				if type(rule) == 'function' then
+					local value = rule(given(name, module))
+					used[i] = true
+					if value ~= nil then
+						taken(i, name, also)
+						return choice(value, rule, i), i
+					end
+				elseif internal.matches(rule[1], name) or also and internal.matches(rule[1], also) then
+					taken(i, name, also)
+					return choice(rule[2], rule, i), i
+				end
+			end
+			return {}
+		end,
+		unused = function() return unused_text(list, used, behind) end,
+		finish = function(names)
+			for i, rule in ipairs(list) do
+				local wanted = not used[i] and type(rule) == 'table' and not rule.optional
+				if wanted and behind[i] then
+					fail("rules: item %d: wanted a pattern that is the first to match a layer, got '%.60s': it matches '%s', but %s before it took all \z
+						that it matches; put it in front", i, rule[1], behind[i].name, takers(behind[i], i, 'item'))
+				elseif wanted then
+					fail("rules: item %d: wanted a pattern that matches a layer, got '%.60s'%s; layers: %s", i, rule[1],
+						base.near(rule[1]:gsub('[^%w_]', ''), names), table.concat(names, ' ', 1, math.min(#names, 12)))
+				end
+			end
+		end,
+	}
+end
+
+return rules

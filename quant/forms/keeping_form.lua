@@ -1,9 +1,0 @@
--- SPDX-License-Identifier: MIT
--- Ops that give codes under the scale that came in: what moves elements about, and what only compares them. Quantizing commutes
--- with them, bit for bit, under one scale for the whole tensor: rounding is monotone, and 0.0 has the code of the zero point.
-return {
-	{ops = {'relu', 'maxpool2d', 'view', 'reshape', 't', 'transpose', 'permute', 'narrow', 'select', 'expand', 'squeeze', 'unsqueeze',
-		'contiguous'}, inputs = {1}, weights = {}, gives = 'same'},
-	{ops = {'pad'}, inputs = {1}, weights = {}, gives = 'same',
-		fits = function(node) return (node.attrs.value or 0) == 0, 'a border of 0' end},
-}

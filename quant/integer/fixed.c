@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * Fixed-point requantization; fixed.h has the formulas. The same functions in exported C: nn/export/fixed.lua.
+ */
+#include "quant/integer/fixed.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *ql_requant_path(const char *path, enum ql_requant rule)
+{
+	static const char *const paths[][3] = {{"int8", "int8 single", "int8 double"},
+		{"int16", "int16 single", "int16 double"}, {"binary", "binary single", "binary double"},
+		{"integer", "integer single", "integer double"}};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (!strcmp(path, paths[i][0]))
+			return paths[i][rule];
+	return path;
+}
+
+struct ql_fixed ql_fixed_of(double m)
+{
+	int shift;
+	double part = m > 0 ? frexp(m, &shift) : 0;
+	int64_t multiplier = (int64_t)floor(part * 0x1p31 + 0.5);
+
+	if (!(m > 0))
+		return (struct ql_fixed){0, 0};
+	if (multiplier == (int64_t)1 << 31) {
+		multiplier /= 2;
+		shift++;
+	}
+	if (shift < -31)
+		return (struct ql_fixed){0, 0};
+	if (shift > 30)
+		return (struct ql_fixed){INT32_MAX, 30};
+	return (struct ql_fixed){(int32_t)multiplier, shift};
+}
+
+static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
+{
+	return x < lo ? lo : x > hi ? hi : x;
+}
+
+/* floor(x / 2^n) */
+static int64_t shifted(int64_t x, int n)
+{
+	return x >= 0 ? x >> n : ~(~x >> n);
+}
+
+static int64_t times_single(int64_t sum, struct ql_fixed m)
+{
+	return shifted(sum * m.multiplier + ((int64_t)1 << (30 - m.shift)), 31 - m.shift);
+}
+
+static int64_t times_double(int64_t sum, struct ql_fixed m)
+{
+	int left = m.shift > 0 ? m.shift : 0, right = m.shift > 0 ? 0 : -m.shift;
+	int64_t product = clamp(sum * ((int64_t)1 << left), INT32_MIN, INT32_MAX) * m.multiplier;
+	int64_t high = (product + (product >= 0 ? (int64_t)1 << 30 : 1 - ((int64_t)1 << 30))) / ((int64_t)1 << 31);
+	int64_t mask = ((int64_t)1 << right) - 1;
+
+	return shifted(high, right) + ((high & mask) > (mask >> 1) + (high < 0));
+}
+
+/* The 16-bit multiplier represents up to 2^14; above it, every sum of more than 20 bits is far outside the codes. */
+static int64_t times_wide(int64_t sum, struct ql_fixed m)
+{
+	int64_t reduced = m.multiplier < 0x7fff0000 ? (m.multiplier + (1 << 15)) >> 16 : 0x7fff;
+
+	if (m.shift > 14)
+		return clamp(sum, -(1 << 20), 1 << 20) * reduced * ((int64_t)1 << (m.shift - 15));
+	return shifted(sum * reduced + ((int64_t)1 << (14 - m.shift)), 15 - m.shift);
+}
+
+int64_t ql_fixed_times(enum ql_requant rule, bool wide, int64_t sum, struct ql_fixed m)
+{
+	if (wide)
+		return times_wide(clamp(sum, -((int64_t)1 << 47), ((int64_t)1 << 47) - 1), m);
+	sum = clamp(sum, INT32_MIN, INT32_MAX);
+	return rule == QL_REQUANT_DOUBLE ? times_double(sum, m) : times_single(sum, m);
+}
+
+int32_t ql_fixed_code(enum ql_requant rule, bool wide, int64_t sum, struct ql_fixed m, const struct ql_rounding *r)
+{
+	return (int32_t)clamp(ql_fixed_times(rule, wide, sum, m), (int64_t)r->lo, (int64_t)r->hi) + r->zero;
+}
+
+void ql_fixed_sums(const struct ql_sum_codes *c, int64_t first, int64_t n, const int32_t *sum, void *out)
+{
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = c->each ? first + i : 0, s = (int64_t)sum[i] + c->bias[at];
+		int32_t code = ql_fixed_code(c->rule, false, s < c->least ? c->least : s, c->fixed[at], &c->r);
+
+		((uint8_t *)out)[i] = (uint8_t)code;
+	}
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * Pooling of codes: the maximum or the mean of each window.
+ */
+#ifndef QUOLL_QUANT_INTEGER_POOL_CODES_H
+#define QUOLL_QUANT_INTEGER_POOL_CODES_H
+
+#include "quant/integer/fixed.h"
+#include "tensor/conv/window.h"
+
+/* Consecutive planes of whole-byte codes. */
+struct ql_pool_codes {
+	struct ql_window w;
+	int64_t planes;
+	unsigned dtype, out_dtype; /* int8, uint8, int16 or uint16; equal for the maximum */
+	const void *x;
+	void *out;
+	bool mean;
+	/* For the mean: zero points of x; plane p has zero[p / per % zeros]. */
+	const int32_t *zero;
+	int64_t per, zeros;
+	const float *factor; /* from sums to units of the result, indexed like `zero`; NULL: result has x's params */
+	const struct ql_fixed *fixed; /* replaces factor for a rule of fixed point */
+	enum ql_requant rule;
+	struct ql_rounding r; /* rounding of the result, with a factor */
+};
+
+/* True if the sums of a window fit 32 bits. */
+bool ql_pool_codes_fit(const struct ql_window *w, unsigned dtype);
+enum ql_status ql_pool_codes(struct ql_ctx *ctx, const struct ql_pool_codes *p);
+
+#endif

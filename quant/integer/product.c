@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ * Operands of an integer product: codes for the kernels, scales and zero points as arrays.
+ *
+ * A matrix b that is multiplied by few rows is read in place if possible. Otherwise (its codes are packed, or its
+ * summed axis is not contiguous) its panels are cached with its storage (tensor/storage.h) from the second product
+ * on, until it is written to. With many rows packing is a small part of the time, and for a single product caching
+ * gains nothing.
+ */
+#include "quant/integer/product.h"
+
+#include "tensor/kernels/kernels.h"
+#include "tensor/scratch.h"
+#include "tensor/view.h"
+
+#define FEW_ROWS 64 /* packing takes longer than their products */
+
+static bool both_binary(const struct ql_tensor *a, const struct ql_tensor *b)
+{
+	return a->dtype == QL_binary && b->dtype == QL_binary;
+}
+
+/* The dtype in which the kernels read the codes: packed types are unpacked to int8. */
+static unsigned byte_codes(unsigned dtype)
+{
+	return ql_dtype_is_packed(dtype) ? QL_int8 : dtype;
+}
+
+/* Gives the codes as a plain tensor. */
+static enum ql_status codes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
+{
+	enum ql_status status;
+
+	if (ql_dtype_is_packed(t->dtype))
+		return ql_tensor_cast(ctx, t, byte_codes(t->dtype), out);
+	status = ql_tensor_alias(ctx, t, out);
+	if (!status) {
+		ql_qparams_release(ctx, (*out)->q);
+		(*out)->q = NULL;
+	}
+	return status;
+}
+
+/* Gives the bits with the summed axis packed: (…, lines, k). */
+static enum ql_status bits_of(struct ql_ctx *ctx, struct ql_tensor *t, bool columns, struct ql_tensor **out)
+{
+	struct ql_tensor *lines = NULL;
+	int order[QL_MAX_RANK];
+	enum ql_status status;
+
+	for (int d = 0; d < t->rank; d++)
+		order[d] = d;
+	if (columns && t->rank > 1) {
+		order[t->rank - 1] = t->rank - 2;
+		order[t->rank - 2] = t->rank - 1;
+	}
+	status = ql_view_permute(ctx, "matmul", t, order, &lines);
+	if (!status)
+		status = ql_tensor_cast(ctx, lines, QL_binary, out);
+	ql_tensor_release(ctx, lines);
+	return status;
+}
+
+static enum ql_status read_params(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_factor *f)
+{
+	const struct ql_qparams *q = t->q;
+	int64_t n = ql_tensor_nelem(q->scale);
+	float *scale = ql_scratch_array(ctx, n, sizeof(*scale));
+	int32_t *zero = q->zero_point ? ql_scratch_array(ctx, n, sizeof(*zero)) : NULL;
+
+	if (!scale || (q->zero_point && !zero))
+		return QL_ERR_MEMORY;
+	for (int64_t i = 0; i < n; i++) {
+		scale[i] = (float)ql_tensor_at_f64(q->scale, i);
+		if (zero)
+			zero[i] = (int32_t)ql_tensor_at_f64(q->zero_point, i);
+	}
+	f->scale = scale;
+	f->zero = zero;
+	f->dtype = byte_codes(t->dtype);
+	return QL_OK;
+}
+
+/* Determines along which axis of the product the scale of t varies; `line` is the axis of rows (a) or columns (b),
+ * -1: none. */
+static void place_scales(const struct ql_matmul *plan, const struct ql_tensor *t, int line, struct ql_factor *f)
+{
+	int batches = t->rank > 2 ? t->rank - 2 : 0;
+
+	f->per = t->q->axis < 0 ? QL_PER_TENSOR : t->q->axis == line ? QL_PER_LINE : QL_PER_BATCH;
+	f->batch_axis = t->q->axis + plan->batch_rank - batches;
+}
+
+/* ---- cached panels ---- */
+
+static struct ql_matrix_int matrix_of(const struct ql_tensor *b, const void *data)
+{
+	return (struct ql_matrix_int){.data = data, .dtype = b->dtype, .row = b->stride[0], .column = b->stride[1]};
+}
+
+static const char of_sums = 's'; /* sums do not depend on the kernel */
+
+/* Returns the cache slot for data derived from b; `maker` identifies the kind of data. */
+static struct ql_derived *place_of(struct ql_ctx *ctx, struct ql_tensor *b, const void *maker)
+{
+	struct ql_derived_key key = {.maker = maker,
+		.offset = b->offset,
+		.dtype = b->dtype,
+		.stride = {b->stride[0], b->stride[1]},
+		.size = {b->shape[0], b->shape[1]}};
+
+	return ql_storage_derived(ctx, b->storage, &key);
+}
+
+/* The codes of b, or its cached panels. */
+static enum ql_status panels_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
+{
+	struct ql_derived *place = place_of(ctx, b, ctx->kernels->gemm_i8);
+	enum ql_status status = ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, NULL, place, &p->b.panels);
+	struct ql_matrix_int matrix;
+
+	if (status || p->b.panels.kernel)
+		return status;
+	status = codes_of(ctx, b, &p->b.codes);
+	if (status)
+		return status;
+	matrix = matrix_of(p->b.codes, ql_tensor_data(p->b.codes));
+	return ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, &matrix, place, &p->b.panels);
+}
+
+static enum ql_status codes_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
+{
+	bool alone = !p->wide && b->rank == 2 && p->plan.batches == 1;
+	struct ql_matrix_int matrix = alone ? matrix_of(b, NULL) : (struct ql_matrix_int){0};
+	bool in_place = alone && ql_gemm_i8_reads_b(p->plan.m, p->plan.k, &matrix);
+	enum ql_status status;
+
+	if (alone && !in_place && p->plan.m <= FEW_ROWS)
+		return panels_of_b(ctx, b, p);
+	status = codes_of(ctx, b, &p->b.codes);
+	if (status || !in_place)
+		return status;
+	matrix.data = ql_tensor_data(p->b.codes);
+	return ql_gemm_i8_keep_sums(ctx, p->plan.n, p->plan.k, &matrix, place_of(ctx, b, &of_sums), &p->b.sums);
+}
+
+enum ql_status ql_product_start(
+	struct ql_ctx *ctx, const char *op, struct ql_tensor *a, struct ql_tensor *b, struct ql_product *p)
+{
+	enum ql_status status;
+
+	*p = (struct ql_product){
+		.bits = both_binary(a, b), .wide = ql_dtypes[a->dtype].bits > 8 || ql_dtypes[b->dtype].bits > 8};
+	status = ql_matmul_plan(ctx, op, a, b, &p->plan);
+	if (!status)
+		status = p->bits ? bits_of(ctx, a, false, &p->a.codes) : codes_of(ctx, a, &p->a.codes);
+	if (!status)
+		status = p->bits ? bits_of(ctx, b, true, &p->b.codes) : codes_of_b(ctx, b, p);
+	if (!status && !p->bits) /* unpacked codes have other strides; bits are (…, n, k) */
+		status = ql_matmul_plan(ctx, op, p->a.codes, p->b.codes ? p->b.codes : b, &p->plan);
+	if (!status)
+		status = read_params(ctx, a, &p->a);
+	if (!status)
+		status = read_params(ctx, b, &p->b);
+	if (status)
+		return status;
+	place_scales(&p->plan, a, a->rank > 1 ? a->rank - 2 : -1, &p->a);
+	place_scales(&p->plan, b, b->rank > 1 ? b->rank - 1 : -1, &p->b);
+	return QL_OK;
+}
+
+void ql_product_done(struct ql_ctx *ctx, struct ql_product *p)
+{
+	ql_tensor_release(ctx, p->a.codes);
+	ql_tensor_release(ctx, p->b.codes);
+}
+
+/* Index along `axis` of batch i; 0 if the operand is broadcast there. */
+static int64_t batch_index(const struct ql_matmul *plan, int axis, int64_t i, int64_t stride)
+{
+	for (int d = plan->batch_rank - 1; d > axis; d--)
+		i /= plan->batch_shape[d];
+	return stride ? i % plan->batch_shape[axis] : 0;
+}
+
+static int64_t first_of(const struct ql_product *p, const struct ql_factor *f, int64_t i, int64_t *step)
+{
+	const int64_t *strides = f == &p->a ? p->plan.a_batch : p->plan.b_batch;
+
+	*step = f->per == QL_PER_LINE;
+	return f->per == QL_PER_BATCH ? batch_index(&p->plan, f->batch_axis, i, strides[f->batch_axis]) : 0;
+}
+
+const float *ql_factor_scale(const struct ql_product *p, const struct ql_factor *f, int64_t i, int64_t *step)
+{
+	int64_t first = first_of(p, f, i, step);
+
+	return f->scale + first;
+}
+
+static struct ql_matrix_int matrix(
+	const struct ql_product *p, const struct ql_factor *f, int64_t i, int64_t offset, int64_t row, int64_t column)
+{
+	struct ql_matrix_int m = {.dtype = f->dtype, .row = row, .column = column, .sums = f->sums};
+	int64_t first = first_of(p, f, i, &m.zero_step);
+
+	if (f->panels.kernel)
+		m.panels = &f->panels;
+	else
+		m.data = (const char *)f->codes->storage->data + offset * (ql_dtypes[f->dtype].bits / 8);
+	m.zero = f->zero ? f->zero + first : NULL;
+	return m;
+}
+
+/* Bytes of one row of packed bits, and of one matrix of them. */
+static struct ql_matrix_bits bit_matrix(
+	const struct ql_tensor *t, const int64_t *batch_strides, const struct ql_matmul *plan, int64_t i, int64_t lines)
+{
+	int64_t row = ql_ceil_div(plan->k, 8), at = 0, matrices = 1;
+
+	/* the copy is contiguous: batches of t in order, broadcast axes counted once */
+	for (int d = plan->batch_rank - 1; d >= 0; d--) {
+		int64_t index = i % plan->batch_shape[d];
+
+		i /= plan->batch_shape[d];
+		if (!batch_strides[d])
+			continue;
+		at += index * matrices;
+		matrices *= plan->batch_shape[d];
+	}
+	return (struct ql_matrix_bits){(const char *)t->storage->data + at * lines * row, row};
+}
+
+enum ql_status ql_product_run(struct ql_ctx *ctx, struct ql_product *p, int64_t i, ql_gemm_store_fn *store, void *arg)
+{
+	const struct ql_matmul *plan = &p->plan;
+	int64_t ao, bo;
+	struct ql_matrix_int a, b;
+
+	if (p->bits) {
+		struct ql_matrix_bits x = bit_matrix(p->a.codes, plan->a_batch, plan, i, plan->m);
+		struct ql_matrix_bits y = bit_matrix(p->b.codes, plan->b_batch, plan, i, plan->n);
+
+		return ql_gemm_b1(ctx, plan->m, plan->n, plan->k, &x, &y, store, arg);
+	}
+	ql_matmul_batch(plan, p->a.codes, p->b.codes ? p->b.codes : p->a.codes, i, &ao, &bo);
+	a = matrix(p, &p->a, i, ao, plan->a_row, plan->a_col);
+	b = matrix(p, &p->b, i, bo, plan->b_row, plan->b_col);
+	if (p->wide)
+		return ql_gemm_i16(ctx, plan->m, plan->n, plan->k, &a, &b, store, arg);
+	return ql_gemm_i8(ctx, plan->m, plan->n, plan->k, &a, &b, store, arg);
+}
+
+const char *ql_product_path(const struct ql_product *p)
+{
+	return p->bits ? "binary" : p->wide ? "int16" : "int8";
+}
+
+const char *ql_product_kernel(const struct ql_ctx *ctx, const struct ql_product *p)
+{
+	return p->bits   ? ctx->kernels->gemm_b1->name
+	       : p->wide ? ctx->kernels->gemm_i16->name
+			 : ctx->kernels->gemm_i8->name;
+}

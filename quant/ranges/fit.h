@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * Scale and zero point of one range: the scheme's formula, the rounding of the scale, and overflow.
+ */
+#ifndef QUOLL_QUANT_RANGES_FIT_H
+#define QUOLL_QUANT_RANGES_FIT_H
+
+#include "tensor/qparams.h"
+
+/* How a scale is rounded: to nearest float32, or to float16 (of its normal range) to nearest or upwards. */
+enum ql_scale_round { QL_SCALE_FLOAT, QL_SCALE_HALF, QL_SCALE_HALF_UP };
+
+/* True if each scale is a normal number in float16; a scale of 0 counts as 1. */
+bool ql_fit_half(const double *scale, int64_t n);
+/* The scale and zero point (0 when the scheme has none) whose codes cover the range of `stats`. A zero range has
+ * scale 1, or 0 with binary codes. */
+float ql_fit(const struct ql_scheme *scheme, const struct ql_stats *stats, const struct ql_codes *codes,
+	enum ql_scale_round round, int32_t *zero);
+
+#endif

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT
+ * Computes params and codes from a spec and data; quant/ranges/fit.c fits one range.
+ */
+#include "quant/ranges/quantize.h"
+
+#include <math.h>
+
+#include "quant/ranges/fit.h"
+#include "quant/ranges/observer.h"
+#include "tensor/codec.h"
+#include "tensor/grain.h"
+#include "tensor/scratch.h"
+
+static enum ql_status layout(
+	struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape, struct ql_qparams *q)
+{
+	int axis = -1;
+	enum ql_status status;
+
+	q->axis = q->block_axis = -1;
+	q->block = 0;
+	if (spec->axis) {
+		status = ql_axis(ctx, "quantize: axis", spec->axis, rank, &axis);
+		if (status)
+			return status;
+	}
+	if (spec->each_bits && ql_tensor_nelem(spec->each_bits) != shape[axis])
+		return ql_fail(ctx, QL_ERR_SHAPE,
+			"quantize: bits: wanted a number for each of the %lld channels of axis %d, got %lld",
+			(long long)shape[axis], axis + 1, (long long)ql_tensor_nelem(spec->each_bits));
+	if (!spec->block) {
+		q->axis = (int8_t)axis;
+		return QL_OK;
+	}
+	if (rank == 0)
+		return ql_fail(
+			ctx, QL_ERR_SHAPE, "quantize: block: wanted a tensor with at least one axis, got a number");
+	q->block = (int32_t)spec->block;
+	q->block_axis = (int8_t)(axis < 0 ? rank - 1 : axis);
+	return QL_OK;
+}
+
+/* True if blocks under this spec have float16 scales when the values allow it. */
+static bool wants_half(const struct ql_spec *spec)
+{
+	return spec->block && ql_dtypes[spec->dtype].bits <= 8;
+}
+
+/* True if params under this spec have zero points. */
+static bool has_zero_points(const struct ql_spec *spec)
+{
+	return spec->scheme->zero &&
+	       (spec->has_zero || spec->scheme->offset || ql_dtypes[spec->dtype].kind == QL_KIND_UINT);
+}
+
+/* Zero points have the dtype of the codes, or its whole-byte type: views must be able to select single ones. */
+static unsigned zero_dtype(unsigned dtype)
+{
+	if (!ql_dtype_is_packed(dtype))
+		return dtype;
+	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
+}
+
+static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	unsigned dtype, struct ql_qparams *q)
+{
+	int64_t s_shape[QL_MAX_RANK];
+	int s_rank = ql_grain_shape(rank, shape, q->axis, q->block_axis, q->block, s_shape);
+	enum ql_status status = ql_tensor_new(ctx, dtype, s_rank, s_shape, &q->scale);
+
+	if (!status && has_zero_points(spec))
+		status = ql_tensor_zeros(ctx, zero_dtype(spec->dtype), s_rank, s_shape, &q->zero_point);
+	return status;
+}
+
+/* Stores element i, in row-major order, of a contiguous tensor whose packed rows are padded to whole bytes. */
+static void store(struct ql_tensor *t, int64_t i, double value)
+{
+	if (t->rank > 1)
+		i += i / t->shape[t->rank - 1] * (t->stride[t->rank - 2] - t->shape[t->rank - 1]);
+	if (ql_dtype_is_float(t->dtype))
+		ql_dtypes[t->dtype].from_f64(t->storage->data, i, 1, 1, &value);
+	else
+		ql_dtypes[t->dtype].from_i64(t->storage->data, i, 1, 1, &(int64_t){(int64_t)value});
+}
+
+/* ---- explicit scale and zero point ---- */
+
+static enum ql_status check_given(
+	struct ql_ctx *ctx, const char *what, const struct ql_tensor *given, const struct ql_tensor *to)
+{
+	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
+
+	if (!given->q && ql_tensor_same_shape(given, to))
+		return QL_OK;
+	return ql_fail(ctx, QL_ERR_SHAPE, "quantize: %s: wanted a plain tensor of shape %s, got %s", what,
+		ql_shape_text(to->rank, to->shape, a), ql_shape_text(given->rank, given->shape, b));
+}
+
+/* Checks tensors again, because they may have been written to since the spec was made. */
+static enum ql_status given_scales(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *to)
+{
+	const struct ql_tensor *given = spec->scale_tensor;
+	int64_t n = ql_tensor_nelem(to);
+	enum ql_status status = given ? check_given(ctx, "scale", given, to) : QL_OK;
+
+	for (int64_t i = 0; i < n && !status; i++) {
+		double scale = given ? ql_tensor_at_f64(given, i) : spec->scale;
+
+		status = ql_spec_check_scale(ctx, "quantize", scale);
+		if (!status)
+			store(to, i, scale);
+	}
+	return status;
+}
+
+static enum ql_status given_zeros(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *to)
+{
+	const struct ql_tensor *given = spec->zero_tensor;
+	int64_t n = ql_tensor_nelem(to);
+	enum ql_status status = given ? check_given(ctx, "zero_point", given, to) : QL_OK;
+
+	for (int64_t i = 0; i < n && !status; i++) {
+		double zero = given ? ql_tensor_at_f64(given, i) : ql_spec_zero(spec, i);
+
+		status = ql_spec_check_zero(ctx, "quantize", spec, zero, spec->each_bits ? i : 0);
+		if (!status)
+			store(to, i, zero);
+	}
+	return status;
+}
+
+static enum ql_status given_numbers(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_qparams *q)
+{
+	enum ql_status status = given_scales(ctx, spec, q->scale);
+
+	return status || !q->zero_point ? status : given_zeros(ctx, spec, q->zero_point);
+}
+
+/* Explicit float16 scales of blocks stay float16. */
+static unsigned given_dtype(const struct ql_spec *spec)
+{
+	bool half = spec->block && spec->scale_tensor && spec->scale_tensor->dtype == QL_float16;
+
+	return half ? QL_float16 : QL_float32;
+}
+
+/* ---- computed from data ---- */
+
+/* Fills scale and zero_point of q, for a tensor of `shape`, from the ranges. */
+static enum ql_status fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	int64_t n, const struct ql_stats *stats, struct ql_qparams *q)
+{
+	double *scale = ql_scratch_array(ctx, n, sizeof(*scale));
+	enum ql_scale_round round = QL_SCALE_FLOAT;
+	enum ql_status status;
+
+	if (!scale)
+		return QL_ERR_MEMORY;
+	for (int64_t i = 0; i < n; i++) {
+		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : q->codes;
+
+		scale[i] = spec->scheme->fit(&stats[i], &codes);
+	}
+	if (wants_half(spec) && ql_fit_half(scale, n))
+		round = spec->scheme->tight ? QL_SCALE_HALF_UP : QL_SCALE_HALF;
+	status = new_scales(ctx, spec, rank, shape, round ? QL_float16 : QL_float32, q);
+	for (int64_t i = 0; i < n && !status; i++) {
+		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : q->codes;
+		int32_t zero;
+
+		store(q->scale, i, (double)ql_fit(spec->scheme, &stats[i], &codes, round, &zero));
+		if (q->zero_point)
+			store(q->zero_point, i, zero);
+	}
+	return status;
+}
+
+static enum ql_status fit(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams *q)
+{
+	struct ql_grain g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block);
+	struct ql_stats *stats = ql_scratch_array(ctx, g.scales, sizeof(*stats));
+	int64_t nan, inf;
+	enum ql_status status;
+
+	if (!stats)
+		return QL_ERR_MEMORY;
+	status = ql_grain_stats(ctx, &g, ql_tensor_data(x), stats, &nan, &inf);
+	if (!status)
+		status = ql_observe_once(ctx, spec, &g, ql_tensor_data(x), stats);
+	return status ? status : fit_stats(ctx, spec, x->rank, x->shape, g.scales, stats, q);
+}
+
+enum ql_status ql_quantize_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int64_t n,
+	const struct ql_stats *stats, struct ql_tensor **scale, struct ql_tensor **zero)
+{
+	struct ql_qparams q = {.axis = spec->axis ? 0 : -1, .block_axis = -1};
+	enum ql_status status;
+
+	q.codes = ql_spec_codes(spec, false, 0);
+	status = fit_stats(ctx, spec, spec->axis ? 1 : 0, &n, n, stats, &q);
+	*scale = status ? NULL : q.scale;
+	*zero = status ? NULL : q.zero_point;
+	if (status) {
+		ql_tensor_release(ctx, q.scale);
+		ql_tensor_release(ctx, q.zero_point);
+	}
+	return status;
+}
+
+/* Copies the bits of each channel, because the spec only borrows them. */
+static enum ql_status take_bits(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_qparams *q)
+{
+	enum ql_status status = ql_tensor_clone(ctx, spec->each_bits, &q->bits);
+
+	if (!status)
+		ql_qparams_settle(ctx, q, spec->dtype);
+	return status;
+}
+
+enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	struct ql_tensor *x, struct ql_qparams **out)
+{
+	struct ql_qparams *q = ql_alloc_zeroed(ctx, sizeof(*q));
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	enum ql_status status;
+
+	*out = NULL;
+	if (!q)
+		return QL_ERR_MEMORY;
+	q->refs = 1;
+	q->scheme = spec->scheme;
+	q->from = QL_float32;
+	q->codes = ql_spec_codes(spec, spec->has_scale, 0);
+	status = layout(ctx, spec, rank, shape, q);
+	if (!status && !spec->has_scale && x) {
+		status = fit(ctx, spec, x, q);
+	} else if (!status) {
+		struct ql_spec unit = *spec;
+
+		if (!spec->has_scale)
+			unit.scale = 1; /* zeros{quant=}: any scale decodes 0 to 0 */
+		status = new_scales(ctx, spec, rank, shape, given_dtype(spec), q);
+		if (!status)
+			status = given_numbers(ctx, &unit, q);
+	}
+	if (!status && spec->each_bits)
+		status = take_bits(ctx, spec, q);
+	ql_scratch_release(ctx, mark);
+	if (status)
+		ql_qparams_release(ctx, q);
+	else
+		*out = q;
+	return status;
+}
+
+/* Gives x as contiguous plain float32. */
+static enum ql_status plain_f32(struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor **out)
+{
+	if (x->dtype == QL_float32 && ql_tensor_is_contiguous(x)) {
+		*out = ql_tensor_keep(x);
+		return QL_OK;
+	}
+	return ql_tensor_cast(ctx, x, QL_float32, out);
+}
+
+enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out)
+{
+	struct ql_tensor *plain = NULL, *codes = NULL;
+	enum ql_status status;
+
+	*out = NULL;
+	if (x->q)
+		return ql_fail(ctx, QL_ERR_DTYPE,
+			"quantize: wanted plain numbers, got a tensor that is already quantized; use "
+			":requantize()");
+	if (ql_dtype_is_float(spec->dtype))
+		return ql_tensor_cast(ctx, x, spec->dtype, out);
+	if (spec->requant)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"quantize: rounding: wanted integer results for '%s' (out= of an op that stays in "
+			"integers, requantize), got floats, which are divided by the scale",
+			ql_requant_name(spec->requant));
+	status = plain_f32(ctx, x, &plain);
+	if (!status)
+		status = ql_tensor_new(ctx, spec->dtype, x->rank, x->shape, &codes);
+	if (!status)
+		status = ql_quantize_params(ctx, spec, x->rank, x->shape, plain, &codes->q);
+	if (!status) {
+		codes->q->from = x->dtype;
+		status = ql_encode(ctx, plain, codes, &codes->q->nan_count, &codes->q->inf_count);
+	}
+	ql_tensor_release(ctx, plain);
+	if (status)
+		ql_tensor_release(ctx, codes);
+	else
+		*out = codes;
+	return status;
+}
+
+enum ql_status ql_quantize_result(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec)
+{
+	struct ql_tensor *q;
+	enum ql_status status;
+
+	if (!spec || call->out[0]->q)
+		return QL_OK;
+	status = ql_quantize(ctx, call->out[0], spec, &q);
+	if (status)
+		return status;
+	ql_tensor_release(ctx, call->out[0]);
+	call->out[0] = q;
+	return QL_OK;
+}
+
+enum ql_status ql_quantize_range(
+	struct ql_ctx *ctx, const struct ql_spec *spec, double lo, double hi, float *scale, int32_t *zero)
+{
+	struct ql_stats stats = {.lo = lo, .hi = hi, .meanabs = (fabs(lo) + fabs(hi)) / 2, .count = 1};
+	struct ql_codes codes;
+
+	if (!isfinite(lo) || !isfinite(hi) || lo > hi)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "params: wanted finite lo <= hi, got %g and %g", lo, hi);
+	if (!spec->scheme)
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "params: wanted a spec with codes, got %s", ql_dtype_name(spec->dtype));
+	codes = ql_spec_codes(spec, false, 0);
+	if (spec->each_bits)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"params: bits: wanted one number, because one range is given, got a list");
+	*scale = ql_fit(spec->scheme, &stats, &codes, QL_SCALE_FLOAT, zero);
+	return QL_OK;
+}
+
+/* ---- sizes ---- */
+
+/* Equal bits of all channels are stored as one number. */
+static bool differ(const struct ql_tensor *bits)
+{
+	int64_t n = ql_tensor_nelem(bits);
+
+	for (int64_t i = 1; i < n; i++)
+		if (ql_tensor_at_f64(bits, i) != ql_tensor_at_f64(bits, 0))
+			return true;
+	return false;
+}
+
+enum ql_status ql_quantize_bytes(
+	struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape, uint64_t *bytes)
+{
+	int64_t s_shape[QL_MAX_RANK];
+	struct ql_qparams q;
+	uint64_t rows = 1, scales = 1, row = rank ? (uint64_t)shape[rank - 1] : 1;
+	int s_rank;
+	enum ql_status status;
+
+	for (int d = 0; d < rank; d++)
+		if (shape[d] < 0 || (d < rank - 1 && !ql_size_mul(rows, (uint64_t)shape[d], &rows)) ||
+			rows > UINT32_MAX || row > UINT32_MAX)
+			return ql_fail(ctx, QL_ERR_OVERFLOW,
+				"estimate: wanted sizes of a tensor that fits in memory, got a larger one");
+	/* size: rows and row are below 2^32, a row has at most 8 bytes an element */
+	*bytes = rows * ((row * ql_dtypes[spec->dtype].bits + 7) / 8);
+	if (!spec->scheme)
+		return QL_OK;
+	status = layout(ctx, spec, rank, shape, &q);
+	if (status)
+		return status;
+	s_rank = ql_grain_shape(rank, shape, q.axis, q.block_axis, q.block, s_shape);
+	for (int d = 0; d < s_rank; d++)
+		scales *= (uint64_t)s_shape[d];
+	*bytes += scales * (wants_half(spec) ? 2 : 4);
+	if (spec->each_bits)
+		*bytes += differ(spec->each_bits) ? scales : 0;
+	if (has_zero_points(spec))
+		*bytes += scales * (ql_dtypes[zero_dtype(spec->dtype)].bits / 8);
+	return QL_OK;
+}
+
+/* ---- consistency ---- */
+
+static enum ql_status check_codes(struct ql_ctx *ctx, const struct ql_tensor *t)
+{
+	int64_t n = ql_tensor_nelem(t), behind = 1;
+
+	for (int d = t->q->axis + 1; d < t->rank; d++)
+		behind *= t->shape[d];
+	for (int64_t i = 0; i < n; i++) {
+		struct ql_codes codes =
+			t->q->bits ? ql_qparams_codes(t->q, t->dtype, i / behind % t->shape[t->q->axis]) : t->q->codes;
+		/* codes from other programs may use the whole dtype; fewer bits are enforced */
+		bool fewer = codes.bits < ql_dtypes[t->dtype].bits;
+		int64_t lo = fewer ? codes.lo : ql_dtypes[t->dtype].lo, hi = fewer ? codes.hi : ql_dtypes[t->dtype].hi;
+		double code = ql_tensor_at_f64(t, i);
+
+		if (code < (double)lo || code > (double)hi)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: code %lld: wanted %lld to %lld, got %g",
+				(long long)i + 1, (long long)lo, (long long)hi, code);
+	}
+	return QL_OK;
+}
+
+static enum ql_status check_params(struct ql_ctx *ctx, const struct ql_tensor *t)
+{
+	const struct ql_qparams *q = t->q;
+	int64_t shape[QL_MAX_RANK], n = ql_tensor_nelem(q->scale);
+	struct ql_tensor wanted = {
+		.rank = (uint8_t)ql_grain_shape(t->rank, t->shape, q->axis, q->block_axis, q->block, shape)};
+
+	for (int d = 0; d < wanted.rank; d++)
+		wanted.shape[d] = shape[d];
+	if (!ql_tensor_same_shape(&wanted, q->scale) ||
+		(q->zero_point && !ql_tensor_same_shape(&wanted, q->zero_point)))
+		return ql_fail(ctx, QL_ERR_SHAPE, "check: wanted one scale per group, got another number");
+	for (int64_t i = 0; i < n; i++) {
+		double s = ql_tensor_at_f64(q->scale, i), z = q->zero_point ? ql_tensor_at_f64(q->zero_point, i) : 0;
+
+		if (!isfinite(s) || s < 0 || (s == 0 && t->dtype != QL_binary))
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: scale %lld: wanted a finite number > 0, got %g",
+				(long long)i + 1, s);
+		if (z < (double)ql_dtypes[t->dtype].lo || z > (double)ql_dtypes[t->dtype].hi)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: zero_point %lld: wanted %lld to %lld, got %g",
+				(long long)i + 1, (long long)ql_dtypes[t->dtype].lo, (long long)ql_dtypes[t->dtype].hi,
+				z);
+	}
+	return QL_OK;
+}
+
+enum ql_status ql_quantize_check(struct ql_ctx *ctx, struct ql_tensor *t)
+{
+	enum ql_status status = t->q ? check_params(ctx, t) : QL_OK;
+
+	return status || !t->q ? status : check_codes(ctx, t);
+}

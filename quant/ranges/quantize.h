@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * Quantizing by a spec: statistics per scale, the observer's range, the scheme's fit, encoding.
+ */
+#ifndef QUOLL_QUANT_RANGES_QUANTIZE_H
+#define QUOLL_QUANT_RANGES_QUANTIZE_H
+
+#include "quant/spec.h"
+#include "tensor/op.h"
+
+/* Gives x quantized: codes with params, same shape; a float dtype in the spec gives a plain cast. Errors: x already
+ * quantized, an axis out of range, an explicit scale or zero point of the wrong shape or value. */
+enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out);
+/* Replaces a call's float result with codes under `spec`. Does nothing without a spec or when the result is
+ * quantized. */
+enum ql_status ql_quantize_result(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec);
+/* Gives an uninitialized tensor of `shape` with the spec's params; scales are the spec's explicit ones or, when x
+ * is given, fitted to x. */
+enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	struct ql_tensor *x, struct ql_qparams **out);
+/* The scale (rounded to float32) and zero point of one range [lo, hi]: quant.params. */
+enum ql_status ql_quantize_range(
+	struct ql_ctx *ctx, const struct ql_spec *spec, double lo, double hi, float *scale, int32_t *zero);
+
+/* Gives scale and zero point (NULL: the scheme has none) of `n` ranges: rank 1, or rank 0 when the spec has no axis. */
+enum ql_status ql_quantize_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int64_t n,
+	const struct ql_stats *stats, struct ql_tensor **scale, struct ql_tensor **zero);
+
+/* Checks a quantized tensor: shapes of scale and zero_point, finite scales > 0 (0 only for an all-zero binary
+ * tensor), zero points and codes in range. A plain tensor passes. */
+enum ql_status ql_quantize_check(struct ql_ctx *ctx, struct ql_tensor *t);
+
+/* Bytes of a tensor of `shape` under the spec, with row padding, scales and zero points; assumes float16 scales for
+ * blocks of at most 8 bits. */
+enum ql_status ql_quantize_bytes(
+	struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape, uint64_t *bytes);
+
+/* The functions that the program registers with the context. */
+extern const struct ql_quant ql_quant_default;
+extern const struct ql_op *const ql_quant_ops[]; /* NULL-terminated */
+
+#endif

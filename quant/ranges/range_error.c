@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ * The squared error of quantizing the values of a histogram with a range.
+ *
+ * In units of the scale, with n = the nearest code (clamped to the range of the codes), the integral of (u - n)^2
+ * from 0 to u is n / 12 + (u - n)^3 / 3: every whole step adds 1/12, and n is constant beyond the last code. So the
+ * error of a cell is a difference of two such values, exact for evenly spread values at any width of cells and
+ * steps.
+ */
+#include "quant/ranges/range_error.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "quant/ranges/fit.h"
+#include "tensor/vmath/simd.h"
+
+#define LANES 8
+#define POINT 0x1p-20 /* half the relative width of a cell of a single value */
+#define EDGE 0.501    /* steps beyond the outer codes that are not clipped: a rounded scale may leave ends at 0.5 */
+
+/* Cells of both signs, the minimum and maximum, and empty padding cells. */
+static size_t room_for(const struct ql_ruler *r)
+{
+	return (size_t)r->cells * 2 + 2 + LANES;
+}
+
+size_t ql_range_error_bytes(const struct ql_ruler *r)
+{
+	return room_for(r) * 4 * sizeof(double);
+}
+
+static void push(struct ql_range_error *c, double lo, double hi, double weight)
+{
+	if (hi <= lo) { /* a single value: a narrow cell around it */
+		double half = fabs(lo) * POINT;
+
+		hi = lo + half + (lo == 0 ? DBL_MIN : 0);
+		lo -= half;
+	}
+	c->lo[c->n] = lo;
+	c->hi[c->n] = hi;
+	c->weight[c->n] = weight;
+	c->density[c->n++] = weight / (hi - lo);
+	c->total += weight;
+}
+
+/* A cell of a histogram includes its end that is nearer to 0. */
+static bool holds(double lo, double hi, double value)
+{
+	return lo < 0 || hi <= 0 ? lo < value && value <= hi : lo <= value && value < hi;
+}
+
+/* Adds a cell, limited to the observed values. Minimum and maximum are known exactly: in their cells one value is
+ * placed exactly and only the others are spread. */
+static void place(struct ql_range_error *c, double lo, double hi, double weight)
+{
+	bool first = holds(lo, hi, c->min), last = holds(lo, hi, c->max);
+	double spread = weight - first - last;
+
+	lo = lo > c->min ? lo : c->min;
+	hi = hi < c->max ? hi : c->max;
+	if (hi <= lo || spread < 0) {
+		push(c, lo, hi, weight);
+		return;
+	}
+	if (first)
+		push(c, lo, lo, 1);
+	if (spread > 0)
+		push(c, lo, hi, spread);
+	if (last)
+		push(c, hi, hi, 1);
+}
+
+static void start(struct ql_range_error *c, const struct ql_ruler *r, const struct ql_moments *m, void *room)
+{
+	size_t n = room_for(r);
+
+	*c = (struct ql_range_error){.lo = room, .min = m->count ? m->lo : 0, .max = m->count ? m->hi : 0};
+	c->hi = c->lo + n;
+	c->weight = c->hi + n;
+	c->density = c->weight + n;
+}
+
+/* Appends empty cells of zero width, so that loops run over whole lanes. */
+static void pad(struct ql_range_error *c)
+{
+	for (int i = c->n; i < c->n + LANES; i++)
+		c->lo[i] = c->hi[i] = c->weight[i] = c->density[i] = 0;
+}
+
+/* Limits the range of a faded histogram to its cells. */
+static void narrow(struct ql_range_error *c)
+{
+	if (c->n == 0)
+		return;
+	c->min = fmax(c->min, c->lo[0]);
+	c->max = fmin(c->max, c->hi[c->n - 1]);
+}
+
+void ql_range_error_take(struct ql_range_error *c, const struct ql_histogram *h, double floor, void *room)
+{
+	const struct ql_ruler *r = &h->ruler;
+	const double *positive = h->weight, *negative = h->weight + r->cells;
+
+	start(c, r, &h->moments, room);
+	for (int32_t i = r->cells - 1; i >= 0; i--)
+		if (negative[i] > floor)
+			place(c, -ql_ruler_edge(r, h->low, i + 1), -ql_ruler_edge(r, h->low, i), negative[i]);
+	for (int32_t i = 0; i < r->cells; i++)
+		if (positive[i] > floor)
+			place(c, ql_ruler_edge(r, h->low, i), ql_ruler_edge(r, h->low, i + 1), positive[i]);
+	pad(c);
+	if (floor > 0)
+		narrow(c);
+}
+
+void ql_range_error_take_tally(struct ql_range_error *c, const struct ql_ruler *r, const struct ql_tally *t, void *room)
+{
+	const uint32_t *positive = t->count, *negative = t->count + r->cells;
+
+	start(c, r, &t->moments, room);
+	for (int32_t i = r->cells - 1; i >= 0; i--)
+		if (negative[i])
+			place(c, -ql_ruler_edge(r, t->low, i + 1), -ql_ruler_edge(r, t->low, i), negative[i]);
+	for (int32_t i = 0; i < r->cells; i++)
+		if (positive[i])
+			place(c, ql_ruler_edge(r, t->low, i), ql_ruler_edge(r, t->low, i + 1), positive[i]);
+	pad(c);
+}
+
+/* The rank of a cell in the order of values: negative ones count down. */
+static int32_t rank_of(const struct ql_ruler *r, int32_t slot)
+{
+	return slot < r->cells ? slot : r->cells - 1 - slot;
+}
+
+/* Shell sort: few numbers, no function calls. */
+static void sort(int32_t *x, int n)
+{
+	static const int gaps[] = {132, 57, 23, 10, 4, 1};
+
+	for (size_t g = 0; g < sizeof(gaps) / sizeof(*gaps); g++)
+		for (int i = gaps[g]; i < n; i++) {
+			int32_t v = x[i];
+			int k = i;
+
+			for (; k >= gaps[g] && x[k - gaps[g]] > v; k -= gaps[g])
+				x[k] = x[k - gaps[g]];
+			x[k] = v;
+		}
+}
+
+void ql_range_error_take_few(
+	struct ql_range_error *c, const struct ql_ruler *r, const struct ql_tally *t, int32_t *slot, int n, void *room)
+{
+	int finite = 0, count;
+
+	start(c, r, &t->moments, room);
+	for (int i = 0; i < n; i++)
+		if (slot[i] < 2 * r->cells)
+			slot[finite++] = rank_of(r, slot[i]);
+	sort(slot, finite);
+	for (int i = 0; i < finite; i += count) {
+		int32_t at = slot[i] < 0 ? -1 - slot[i] : slot[i];
+		double near = ql_ruler_edge(r, t->low, at), far = ql_ruler_edge(r, t->low, at + 1);
+
+		for (count = 1; i + count < finite && slot[i + count] == slot[i]; count++)
+			;
+		place(c, slot[i] < 0 ? -far : near, slot[i] < 0 ? -near : far, count);
+	}
+	pad(c);
+}
+
+/* ---- the error of a range ---- */
+
+/* The float32 scale and zero point of the range lo..hi. */
+static float rule_fit(const struct ql_rule *rule, double lo, double hi, int32_t *zero)
+{
+	struct ql_stats stats = {.lo = lo, .hi = hi, .meanabs = (fabs(lo) + fabs(hi)) / 2, .count = 1};
+
+	return ql_fit(rule->scheme, &stats, &rule->codes, QL_SCALE_FLOAT, zero);
+}
+
+void ql_rule_reach(const struct ql_rule *rule, double lo, double hi, double *from, double *to)
+{
+	int32_t zero;
+	double scale = (double)rule_fit(rule, lo, hi, &zero);
+
+	*from = rule->scheme->affine ? (rule->codes.lo - zero - EDGE) * scale : rule->codes.lo < 0 ? -scale : 0;
+	*to = rule->scheme->affine ? (rule->codes.hi - zero + EDGE) * scale : scale;
+}
+
+#define NEAREST 0x1.8p52 /* adding and subtracting it rounds half to even */
+
+/* sum of density * integral of (u - n)^2, u = x * inverse; codes a..b. n is a multiple of LANES. */
+QL_SIMD(double, affine_error, (const struct ql_range_error *c, int64_t n, double inverse, double a, double b), {
+	double lane[LANES];
+
+	for (int l = 0; l < LANES; l++)
+		lane[l] = 0;
+	for (int64_t i = 0; i < n; i += LANES)
+		for (int l = 0; l < LANES; l++) {
+			double u = c->lo[i + l] * inverse;
+			double v = c->hi[i + l] * inverse;
+			double p = u < a ? a : u;
+			double q = v < a ? a : v;
+
+			p = ((p > b ? b : p) + NEAREST) - NEAREST;
+			q = ((q > b ? b : q) + NEAREST) - NEAREST;
+			lane[l] += c->density[i + l] *
+				   ((q - p) * (1.0 / 12) +
+					   ((v - q) * (v - q) * (v - q) - (u - p) * (u - p) * (u - p)) * (1.0 / 3));
+		}
+	for (int w = LANES / 2; w > 0; w /= 2)
+		for (int l = 0; l < w; l++)
+			lane[l] += lane[l + w];
+	return lane[0];
+})
+
+/* The error by the scheme's encoder and decoder, at the middle of each cell. */
+static double scheme_error(const struct ql_range_error *c, const struct ql_rule *rule, float scale, int32_t zero)
+{
+	float x[256], y[256];
+	int32_t code[256];
+	double sum = 0;
+
+	for (int i = 0; i < c->n; i += 256) {
+		int m = c->n - i < 256 ? c->n - i : 256;
+
+		for (int j = 0; j < m; j++)
+			x[j] = (float)(0.5 * c->lo[i + j] + 0.5 * c->hi[i + j]);
+		rule->scheme->encode(x, m, scale, zero, &rule->codes, code);
+		rule->scheme->decode(code, m, scale, zero, &rule->codes, y);
+		for (int j = 0; j < m; j++)
+			sum += c->weight[i + j] * ((double)x[j] - (double)y[j]) * ((double)x[j] - (double)y[j]);
+	}
+	return sum;
+}
+
+double ql_range_error_of(const struct ql_range_error *c, const struct ql_rule *rule, double lo, double hi)
+{
+	int32_t zero;
+	float scale = rule_fit(rule, lo, hi, &zero);
+	double s = (double)scale;
+
+	if (!rule->scheme->affine)
+		return scheme_error(c, rule, scale, zero);
+	return s * s * s *
+	       affine_error[rule->variant](
+		       c, ql_ceil_div(c->n, LANES) * LANES, 1 / s, rule->codes.lo - zero, rule->codes.hi - zero);
+}
+
+/* ---- counting ---- */
+
+/* Weight of cell i within lo..hi. */
+static double inside(const struct ql_range_error *c, int i, double lo, double hi)
+{
+	double from = c->lo[i] > lo ? c->lo[i] : lo, to = c->hi[i] < hi ? c->hi[i] : hi;
+
+	if (from == c->lo[i] && to == c->hi[i])
+		return c->weight[i];
+	return to > from ? c->density[i] * (to - from) : 0;
+}
+
+double ql_range_error_outside(const struct ql_range_error *c, double lo, double hi)
+{
+	double sum = 0;
+
+	for (int i = 0; i < c->n; i++)
+		sum += c->weight[i] - inside(c, i, lo, hi);
+	return sum > 0 ? sum : 0;
+}
+
+double ql_range_error_quantile(const struct ql_range_error *c, double weight, bool reverse)
+{
+	double sum = 0;
+
+	for (int k = 0; k < c->n; k++) {
+		int i = reverse ? c->n - 1 - k : k;
+		double share = (weight - sum) / c->weight[i];
+
+		if (share <= 1) {
+			share = share > 0 ? share : 0;
+			return reverse ? c->hi[i] - share * (c->hi[i] - c->lo[i])
+				       : c->lo[i] + share * (c->hi[i] - c->lo[i]);
+		}
+		sum += c->weight[i];
+	}
+	return reverse ? c->min : c->max;
+}
+
+void ql_bins_add(double first, double last, double weight, int bins, double *out)
+{
+	int a, b;
+
+	first = fmin(fmax(first, 0), bins);
+	last = fmin(fmax(last, 0), bins);
+	a = (int)fmin(first, bins - 1);
+	b = (int)fmin(last, bins - 1);
+	if (a == b) {
+		out[a] += weight;
+		return;
+	}
+	for (int i = a; i <= b; i++) {
+		double l = first > i ? first : i, h = last < i + 1 ? last : i + 1;
+
+		out[i] += weight * ((h - l) / (last - first));
+	}
+}
+
+void ql_range_error_even(const struct ql_range_error *c, double lo, double hi, bool magnitude, int bins, double *out)
+{
+	double width = (hi - lo) / bins;
+
+	memset(out, 0, (size_t)bins * sizeof(*out));
+	if (!(width > 0))
+		return;
+	for (int i = 0; i < c->n; i++) {
+		double from = c->lo[i], to = c->hi[i];
+
+		if (magnitude && from < 0) {
+			from = -c->hi[i] > 0 ? -c->hi[i] : 0;
+			to = -c->lo[i];
+		}
+		ql_bins_add((from - lo) / width, (to - lo) / width, c->weight[i], bins, out);
+	}
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * Sums of a convolution in float32: the result or the input's gradient (ql_conv_sums), the weight's gradient
+ * (ql_conv_weight). Both work block by block of pixels on unfolded sources (unfold.h) and the tiles of
+ * gemm_f32. wide.c has the same sums in float64 by plain loops.
+ */
+#ifndef QUOLL_TENSOR_CONV_CONV_H
+#define QUOLL_TENSOR_CONV_CONV_H
+
+#include "tensor/gemm/matmul.h"
+#include "tensor/conv/unfold.h"
+#include "tensor/conv/window.h"
+
+/* target[image][g * rows + i][pixel] = sum over channels c of group g and taps t of
+ * a[g * rows + i][c * taps + t] * unfolded[image][g * channels + c][t][pixel], in order of c and t. */
+struct ql_conv_sums {
+	struct ql_unfold u; /* planes: groups * channels */
+	int64_t groups, channels, rows;
+	const float *a;
+	float *target; /* (images, groups * rows, th, tw) */
+	int64_t th, tw;
+	int64_t at[2], every[2]; /* pixel (i, j) goes to (at[0] + i * every[0], at[1] + j * every[1]) */
+	struct ql_epilogue e;    /* bias per row of the target */
+};
+
+/* QL_ERR_OVERFLOW: the taps are so far apart that a block's patch would be too large. */
+enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s);
+/* True for many small images with many taps in the padding; ql_conv_sums then calls ql_conv_batch. */
+bool ql_conv_is_batch(const struct ql_ctx *ctx, const struct ql_conv_sums *s);
+enum ql_status ql_conv_batch(struct ql_ctx *ctx, const struct ql_conv_sums *s);
+/* Name of the kernel that it uses: one of gemm_f32, or "simd" when there are too few rows for tiles. */
+const char *ql_conv_kernel(const struct ql_ctx *ctx, int64_t rows);
+
+/* weight[g * rows + i][c * taps + t] = sum over images and pixels of g[image][g * rows + i][pixel] *
+ * unfolded. The division of the images into parts depends on the sizes only, and the parts' sums are added in order. */
+struct ql_conv_weight {
+	struct ql_unfold u;
+	int64_t groups, channels, rows;
+	const float *gradient; /* (images, groups * rows, gh, gw) */
+	float *weight;         /* (groups * rows, channels * taps) */
+};
+
+enum ql_status ql_conv_weight(struct ql_ctx *ctx, const struct ql_conv_weight *s);
+
+/* The unfolding of a convolution's input; taps from scratch memory. */
+enum ql_status ql_conv_unfold(struct ql_ctx *ctx, const struct ql_conv *c, const float *x, struct ql_unfold *u);
+
+/* Buffers for running chunks of tasks; one piece per thread. */
+struct ql_slots {
+	char *data;
+	size_t bytes; /* of a piece */
+	int n;
+	_Atomic int *busy;
+};
+
+enum ql_status ql_slots_take(struct ql_ctx *ctx, uint64_t bytes, struct ql_slots *s);
+/* Takes a piece that no other thread uses; pass *slot to ql_slots_leave. */
+void *ql_slots_enter(struct ql_slots *s, int *slot);
+void ql_slots_leave(struct ql_slots *s, int slot);
+
+/* float64: y = conv(x, w), the gradients dx (from g and w) and dw (from g and x). Exactly one of y, dx, dw is
+ * written, the other operands are read; plain loops, for checks. */
+enum ql_status ql_conv_wide_y(struct ql_ctx *ctx, const struct ql_conv *c, const double *x, const double *w, double *y);
+enum ql_status ql_conv_wide_dx(
+	struct ql_ctx *ctx, const struct ql_conv *c, const double *g, const double *w, double *dx);
+enum ql_status ql_conv_wide_dw(
+	struct ql_ctx *ctx, const struct ql_conv *c, const double *g, const double *x, double *dw);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * Geometry of sliding windows. With a kernel of k, dilation d and p rows of padding in all, n rows give floor((n +
+ * p - (d (k - 1) + 1)) / stride) + 1. Every number is at most QL_WINDOW_MOST, so products of two fit in 64 bits.
+ */
+#include "tensor/conv/window.h"
+
+/* Reads one or two numbers of attribute `name`, each >= lo. */
+static enum ql_status read_pair(
+	struct ql_ctx *ctx, const struct ql_call *call, const char *name, int64_t lo, int64_t *pair)
+{
+	const struct ql_value *v = ql_call_attr(call, name);
+
+	if (!v)
+		return QL_OK;
+	if (v->ints.n < 1 || v->ints.n > 2)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: %s: wanted a number or {h, w}, got %d numbers",
+			call->op->doc.name, name, v->ints.n);
+	for (int d = 0; d < 2; d++) {
+		pair[d] = v->ints.at[v->ints.n == 2 ? d : 0];
+		if (pair[d] < lo || pair[d] > QL_WINDOW_MOST)
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: %s: wanted %lld or more and at most %lld, got %lld",
+				call->op->doc.name, name, (long long)lo, (long long)QL_WINDOW_MOST, (long long)pair[d]);
+	}
+	return QL_OK;
+}
+
+static enum ql_status read_pad(struct ql_ctx *ctx, const struct ql_call *call, struct ql_window *w)
+{
+	const struct ql_value *v = ql_call_attr(call, "pad");
+	enum ql_status status;
+
+	if (v && v->ints.n == 4) {
+		for (int d = 0; d < 4; d++)
+			if (v->ints.at[d] < 0 || v->ints.at[d] > QL_WINDOW_MOST)
+				return ql_fail(ctx, QL_ERR_ARGUMENT,
+					"%s: pad: wanted 0 or more and at most %lld, got %lld", call->op->doc.name,
+					(long long)QL_WINDOW_MOST, (long long)v->ints.at[d]);
+		for (int d = 0; d < 2; d++) {
+			w->before[d] = v->ints.at[2 * d];
+			w->after[d] = v->ints.at[2 * d + 1];
+		}
+		return QL_OK;
+	}
+	if (v && v->ints.n > 2)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"%s: pad: wanted a number, {h, w} or {top, bottom, left, right}, got %d numbers",
+			call->op->doc.name, v->ints.n);
+	status = read_pair(ctx, call, "pad", 0, w->before);
+	w->after[0] = w->before[0];
+	w->after[1] = w->before[1];
+	return status;
+}
+
+static enum ql_status slide(struct ql_ctx *ctx, const struct ql_call *call, struct ql_window *w)
+{
+	const int64_t *in = w->in, *k = w->kernel;
+
+	for (int d = 0; d < 2; d++) {
+		int64_t padded = in[d] + w->before[d] + w->after[d], reach = w->dilation[d] * (k[d] - 1) + 1;
+
+		if (reach > padded)
+			return ql_fail(ctx, QL_ERR_SHAPE,
+				"%s: wanted a kernel no larger than the padded input, got a kernel of %lld x %lld "
+				"that reaches over %lld %s of %lld",
+				call->op->doc.name, (long long)k[0], (long long)k[1], (long long)reach,
+				d ? "columns" : "rows", (long long)padded);
+		w->out[d] = (padded - reach) / w->stride[d] + 1;
+	}
+	return QL_OK;
+}
+
+/* Reads stride=, pad= and dilation= of the call (those that its op has) for w->in and w->kernel and sets the other
+ * members. `stride` is the default of stride=; 0: the size of the kernel. */
+static enum ql_status read_window(struct ql_ctx *ctx, const struct ql_call *call, int64_t stride, struct ql_window *w)
+{
+	enum ql_status status = QL_OK;
+
+	for (int d = 0; d < 2; d++) {
+		w->stride[d] = stride ? stride : w->kernel[d];
+		w->dilation[d] = 1;
+		w->before[d] = w->after[d] = 0;
+		if (w->kernel[d] < 1 || w->kernel[d] > QL_WINDOW_MOST)
+			return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted a kernel of at least 1 x 1, got %lld x %lld",
+				call->op->doc.name, (long long)w->kernel[0], (long long)w->kernel[1]);
+	}
+	status = read_pair(ctx, call, "stride", 1, w->stride);
+	if (!status)
+		status = read_pair(ctx, call, "dilation", 1, w->dilation);
+	if (!status)
+		status = read_pad(ctx, call, w);
+	return status ? status : slide(ctx, call, w);
+}
+
+/* Fails if a window could be entirely in the padding. */
+static enum ql_status check_pad(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_window *w)
+{
+	for (int d = 0; d < 2; d++)
+		if (2 * ql_max64(w->before[d], w->after[d]) > w->kernel[d])
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"%s: pad: wanted at most half of the kernel (%lld x %lld), got %lld",
+				call->op->doc.name, (long long)w->kernel[0], (long long)w->kernel[1],
+				(long long)ql_max64(w->before[d], w->after[d]));
+	return QL_OK;
+}
+
+enum ql_status ql_pool_window(struct ql_ctx *ctx, const struct ql_call *call, struct ql_window *w)
+{
+	const struct ql_tensor *x = call->in[0];
+	const struct ql_value *k = ql_call_attr(call, "k");
+	enum ql_status status;
+
+	*w = (struct ql_window){.in = {x->shape[2], x->shape[3]}};
+	for (int d = 0; d < 2; d++)
+		w->kernel[d] = !k || k->ints.n == 0 ? w->in[d] : k->ints.at[k->ints.n == 2 ? d : 0];
+	if (k && k->ints.n > 2)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: k: wanted a number or {h, w}, got %d numbers",
+			call->op->doc.name, k->ints.n);
+	status = read_window(ctx, call, 0, w);
+	return status ? status : check_pad(ctx, call, w);
+}
+
+void ql_window_reach(const struct ql_window *w, int d, int64_t shift, int64_t *from, int64_t *to)
+{
+	int64_t lo = shift < 0 ? ql_ceil_div(-shift, w->stride[d]) : 0;
+	int64_t hi = shift >= w->in[d] ? 0 : (w->in[d] - 1 - shift) / w->stride[d] + 1;
+
+	*from = ql_min64(lo, w->out[d]);
+	*to = ql_max64(*from, ql_min64(hi, w->out[d]));
+}
+
+enum ql_status ql_conv_read(struct ql_ctx *ctx, const struct ql_call *call, int x_rank, const int64_t *x, int w_rank,
+	const int64_t *w, struct ql_conv *out)
+{
+	const char *op = call->op->doc.name;
+	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
+	int64_t groups = ql_call_int(call, "groups", 1);
+
+	if (x_rank != 4 || w_rank != 4)
+		return ql_fail(ctx, QL_ERR_SHAPE,
+			"%s: wanted x (n, c, h, w) and w (out, c / groups, kh, kw), got %s and %s", op,
+			ql_shape_text(x_rank, x, a), ql_shape_text(w_rank, w, b));
+	if (groups < 1 || x[1] % groups || w[0] % groups)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"%s: groups: wanted a divisor of %lld channels and of %lld outputs, got %lld", op,
+			(long long)x[1], (long long)w[0], (long long)groups);
+	if (x[1] / groups != w[1])
+		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted w (out, %lld, kh, kw) for x %s in %lld group%s, got %s",
+			op, (long long)(x[1] / groups), ql_shape_text(x_rank, x, a), (long long)groups,
+			groups == 1 ? "" : "s", ql_shape_text(w_rank, w, b));
+	*out = (struct ql_conv){.window = {.in = {x[2], x[3]}, .kernel = {w[2], w[3]}},
+		.n = x[0],
+		.c = x[1],
+		.o = w[0],
+		.groups = groups};
+	return read_window(ctx, call, 1, &out->window);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ * float32 product. A task is a block of rows times a few panels of columns. For each DEPTH of k it packs a panel of
+ * B on its stack, which stays in the second-level cache while the block's rows are processed; A is read in place
+ * when its rows are contiguous, else from a copy. Every element is a sum of sums over DEPTH products, in order of
+ * k: the bits do not depend on the threads or the other rows and columns.
+ */
+#include "tensor/gemm/gemm.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "tensor/gemm/pack.h"
+#include "tensor/gemm/plan.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/parallel.h"
+#include "tensor/scratch.h"
+
+#define DEPTH QL_GEMM_DEPTH /* k of a packed panel */
+#define PANEL (DEPTH * 64)  /* numbers of a packed panel: nr <= 64 */
+#define ROWS 512            /* of a block: with DEPTH half a megabyte of A */
+#define COLUMNS 256
+#define FEW_ROWS 12 /* up to this many rows reading B in place is faster than packing */
+#define TASKS_PER_THREAD 4
+#define TASK_NS 50e6
+#define BYTES_PER_NS 20 /* of B, with few rows */
+#define COPY_ROWS 16
+#define SLAB 64        /* columns that make a library call worthwhile */
+#define WHOLE_WORK 1e9 /* products per library call: interrupts are seen between calls */
+
+struct matrix {
+	const float *data;
+	int64_t row, column;
+};
+
+struct job {
+	struct ql_ctx *ctx;
+	const struct ql_gemm_f32 *kernel;
+	int64_t m, n, k;
+	struct matrix a, b;
+	float *c;
+	int64_t ldc;
+	int64_t rows, columns; /* of a task */
+	int64_t across;        /* tasks across the columns */
+};
+
+extern const struct ql_gemm_f32 gemm_f32_ref;
+
+const char *ql_gemm_f32_name(struct ql_ctx *ctx)
+{
+	return ctx->kernels->gemm_f32->name;
+}
+
+/* ---- copies of A ---- */
+
+struct copy {
+	struct matrix from;
+	int64_t rows, columns, pitch;
+	float *to;
+};
+
+/* COPY_ROWS rows at a time, so that adjacent columns are read together */
+static void copy_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct copy *c = arg;
+
+	for (int64_t block = begin; block < end; block++) {
+		int64_t first = block * COPY_ROWS, rows = ql_min64(COPY_ROWS, c->rows - first);
+		const float *from = c->from.data + first * c->from.row;
+		float *to = c->to + first * c->pitch;
+
+		for (int64_t j = 0; j < c->columns; j++)
+			for (int64_t i = 0; i < rows; i++)
+				to[i * c->pitch + j] = from[i * c->from.row + j * c->from.column];
+	}
+}
+
+/* Makes x (rows, columns) a copy with consecutive rows. The pitch avoids powers of two, which would map many rows
+ * to the same few cache sets. */
+static enum ql_status copy_rows(struct ql_ctx *ctx, int64_t rows, int64_t columns, struct matrix *x)
+{
+	struct copy c = {.from = *x, .rows = rows, .columns = columns, .pitch = columns + (columns % 512 ? 0 : 16)};
+	uint64_t bytes;
+
+	if (!ql_size_mul((uint64_t)c.pitch, sizeof(float), &bytes))
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)columns);
+	c.to = ql_gemm_take(ctx, rows, bytes);
+	if (!c.to)
+		return QL_ERR_MEMORY;
+	*x = (struct matrix){c.to, c.pitch, 1};
+	return ql_parallel_for(
+		ctx, ql_ceil_div(rows, COPY_ROWS), ql_max64(1, 4096 / columns), rows * columns, copy_body, &c);
+}
+
+/* ---- tasks ---- */
+
+/* One panel of one depth times rows i..stop-1. */
+static void panel_product(const struct job *j, int64_t i, int64_t stop, int64_t column, int columns, int64_t l)
+{
+	int nr = j->kernel->nr;
+	int64_t depth = ql_min64(DEPTH, j->k - l);
+	struct matrix b = {j->b.data + l * j->b.row + column * j->b.column, j->b.row, j->b.column};
+	_Alignas(64) float packed[PANEL];
+
+	if (b.column != 1 || stop - i > FEW_ROWS) {
+		ql_gemm_panel_f32(j->ctx->kernels->simd->variant, b.data, b.row, b.column, depth, columns, nr, packed);
+		b = (struct matrix){packed, nr, 1};
+	}
+	for (; i < stop; i += j->kernel->mr)
+		j->kernel->tile((int)ql_min64(j->kernel->mr, stop - i), columns, depth, j->a.data + i * j->a.row + l,
+			j->a.row, b.data, b.row, j->c + i * j->ldc + column, j->ldc, l > 0);
+}
+
+static void task_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+	int nr = j->kernel->nr;
+
+	for (int64_t t = begin; t < end; t++) {
+		int64_t i = t / j->across * j->rows, first = t % j->across * j->columns;
+		int64_t stop = ql_min64(i + j->rows, j->m), last = ql_min64(first + j->columns, j->n);
+
+		if (stop - i <= FEW_ROWS) /* reading B dominates: read each column sequentially */
+			for (int64_t c = first; c < last && !ql_stopped(j->ctx); c += nr)
+				for (int64_t l = 0; l < j->k; l += DEPTH)
+					panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
+		else
+			for (int64_t l = 0; l < j->k && !ql_stopped(j->ctx); l += DEPTH)
+				for (int64_t c = first; c < last; c += nr)
+					panel_product(j, i, stop, c, (int)ql_min64(nr, last - c), l);
+	}
+}
+
+static int64_t tasks_of(const struct job *j)
+{
+	return ql_ceil_div(j->m, j->rows) * ql_ceil_div(j->n, j->columns);
+}
+
+/* Starts with blocks that fit the caches, then shrinks them until every thread has several tasks and none is long. */
+static void cut(struct job *j)
+{
+	int mr = j->kernel->mr, nr = j->kernel->nr;
+	int64_t wanted = TASKS_PER_THREAD * j->ctx->threads;
+	double ns = (double)j->k / j->kernel->rate;
+
+	j->rows = ql_ceil_div(j->m, ql_ceil_div(j->m, ROWS));
+	j->columns = COLUMNS;
+	while (j->columns > nr && (tasks_of(j) < wanted || (double)j->rows * (double)j->columns * ns > TASK_NS))
+		j->columns = ql_ceil_div(j->columns / 2, nr) * nr;
+	while (j->rows > 8 * mr && tasks_of(j) < wanted)
+		j->rows = (j->rows + 1) / 2;
+	while (j->rows > mr && (double)j->rows * (double)j->columns * ns > TASK_NS)
+		j->rows = (j->rows + 1) / 2;
+	j->rows = ql_ceil_div(j->rows, mr) * mr;
+	j->across = ql_ceil_div(j->n, j->columns);
+}
+
+static enum ql_status by_tiles(struct ql_ctx *ctx, struct job *j)
+{
+	double work = (double)j->n * (double)j->k * ((double)j->m / j->kernel->rate + 4.0 / BYTES_PER_NS);
+
+	if (j->a.column != 1 && j->k > 1) {
+		enum ql_status status = copy_rows(ctx, j->m, j->k, &j->a);
+
+		if (status)
+			return status;
+	}
+	cut(j);
+	return ql_parallel_for(ctx, tasks_of(j), 1, work < 1e18 ? (int64_t)work : INT64_MAX, task_body, j);
+}
+
+/* ---- a library ---- */
+
+/* True if rows or columns of x (rows, columns) are contiguous without overlap; strides of an axis of size one are
+ * ignored. */
+static bool is_dense(int64_t rows, int64_t columns, struct matrix *x)
+{
+	int64_t row = rows == 1 ? columns : x->row, column = columns == 1 ? rows : x->column;
+
+	if ((columns == 1 || x->column == 1) && row >= columns && row <= INT_MAX) {
+		*x = (struct matrix){x->data, row, 1};
+		return true;
+	}
+	if ((rows == 1 || x->row == 1) && column >= rows && column <= INT_MAX) {
+		*x = (struct matrix){x->data, 1, column};
+		return true;
+	}
+	return false;
+}
+
+/* Columns of B and C per library call. */
+static int64_t slab(const struct job *j, int threads)
+{
+	double columns = WHOLE_WORK / ((double)j->m * (double)j->k);
+	int64_t step = columns < 1 ? 1 : columns > (double)j->n ? j->n : (int64_t)columns;
+
+	return threads > 1 ? ql_min64(step, ql_max64(SLAB, ql_ceil_div(j->n, 2 * threads))) : step;
+}
+
+static void slab_body(void *arg, int64_t begin, int64_t end)
+{
+	const struct job *j = arg;
+
+	j->kernel->whole(j->m, end - begin, j->k, j->a.data, j->a.row, j->a.column, j->b.data + begin * j->b.column,
+		j->b.row, j->b.column, j->c + begin, j->ldc);
+}
+
+static enum ql_status by_library(struct ql_ctx *ctx, struct job *j)
+{
+	int threads = j->kernel->reentrant() ? ctx->threads : 1;
+	double work = (double)j->m * (double)j->n * (double)j->k / j->kernel->rate;
+	enum ql_status status = QL_OK;
+
+	if (!is_dense(j->m, j->k, &j->a))
+		status = copy_rows(ctx, j->m, j->k, &j->a);
+	if (!status && !is_dense(j->k, j->n, &j->b))
+		status = copy_rows(ctx, j->k, j->n, &j->b);
+	if (status)
+		return status;
+	return ql_parallel_for(
+		ctx, j->n, slab(j, threads), threads > 1 && work < 1e18 ? (int64_t)work : 0, slab_body, j);
+}
+
+enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
+	int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	struct job j = {.ctx = ctx,
+		.kernel = ctx->kernels->gemm_f32,
+		.m = m,
+		.n = n,
+		.k = k,
+		.a = {a, a_row, a_col},
+		.b = {b, b_row, b_col},
+		.c = c,
+		.ldc = ldc};
+	bool fits = ql_max64(ql_max64(m, n), ql_max64(k, ldc)) <= INT_MAX - 16;
+	enum ql_status status;
+
+	if (m == 0 || n == 0)
+		return QL_OK;
+	if (k == 0) {
+		for (int64_t i = 0; i < m; i++)
+			memset(c + i * ldc, 0, (size_t)n * sizeof(*c));
+		return QL_OK;
+	}
+	if (j.kernel->whole && !fits)
+		j.kernel = &gemm_f32_ref;
+	status = j.kernel->whole ? by_library(ctx, &j) : by_tiles(ctx, &j);
+	ql_scratch_release(ctx, mark);
+	return status;
+}

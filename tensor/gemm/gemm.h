@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * Matrix products C (m, n) = A (m, k) * B (k, n) on the calling context's kernels and threads. Sizes may be
+ * 0; k = 0 gives zeros. Temporaries are in scratch memory. All functions poll for an interrupt.
+ */
+#ifndef QUOLL_TENSOR_GEMM_GEMM_H
+#define QUOLL_TENSOR_GEMM_GEMM_H
+
+#include "tensor/base.h"
+#include "tensor/dtype.h"
+
+struct ql_gemm_f32;
+struct ql_gemm_i8;
+
+/* An integer matrix with element strides. The product is of codes minus zero points. */
+struct ql_matrix_int {
+	const void *data;
+	unsigned dtype;      /* QL_int8 or QL_uint8; for ql_gemm_i16 also QL_int16 and QL_uint16 */
+	int64_t row, column; /* strides in elements, of any size */
+	/* Zero points, one per row of A or column of B (zero_step 1) or one for all (0); NULL: 0. Any value. */
+	const int32_t *zero;
+	int64_t zero_step;
+	/* For B of ql_gemm_i8: panels packed earlier; `data` is then not read. NULL: B is packed for this product. */
+	const struct ql_gemm_i8_panels *panels;
+	/* For a B that ql_gemm_i8 reads in place: sums of its columns computed earlier. NULL: they are computed. */
+	const int32_t *sums;
+};
+
+/* B (k, n) of 8-bit codes packed for the tiles of a kernel, with the sums of its columns. */
+struct ql_gemm_i8_panels {
+	const struct ql_gemm_i8 *kernel;
+	const uint8_t *data;
+	const int32_t *sum; /* (n), mod 2^32 */
+	const int64_t *sum_wide;
+};
+
+/* Bytes that ql_gemm_i8_pack needs; 0 if they overflow 64 bits. */
+uint64_t ql_gemm_i8_panel_bytes(const struct ql_gemm_i8 *kernel, int64_t n, int64_t k);
+/* Packs b into `memory` (64-byte aligned); *out points into it. */
+enum ql_status ql_gemm_i8_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b, void *memory,
+	struct ql_gemm_i8_panels *out);
+
+/* The same, cached with the storage of b (tensor/storage.h) in the slot `place`, whose maker is the kernel; NULL:
+ * not cached. out->kernel is NULL when nothing is cached: at the first request, or when out of memory. With b NULL
+ * it only looks the cache up. */
+struct ql_derived;
+enum ql_status ql_gemm_i8_keep(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b,
+	struct ql_derived *place, struct ql_gemm_i8_panels *out);
+
+/* Receives n consecutive sums of row i starting at column j. Exactly one of the two is given: sum32 if no element
+ * of the product can exceed 32 bits, else sum64. Every element is given once. Runs on worker threads: it must not
+ * fail, allocate or call the host. */
+typedef void ql_gemm_store_fn(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64);
+
+/* Exact for all codes and zero points whose sums fit in 64 bits. */
+enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
+	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg);
+/* True if, for m rows of A, ql_gemm_i8 reads the lines of B's transpose in place instead of packing B. */
+bool ql_gemm_i8_reads_b(int64_t m, int64_t k, const struct ql_matrix_int *b);
+/* The column sums of such a B for b->sums, cached like panels; *out is NULL when nothing is cached. */
+enum ql_status ql_gemm_i8_keep_sums(struct ql_ctx *ctx, int64_t n, int64_t k, const struct ql_matrix_int *b,
+	struct ql_derived *place, const int32_t **out);
+/* The same for any mix of 8- and 16-bit operands; always 64-bit sums. */
+enum ql_status ql_gemm_i16(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
+	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg);
+
+/* Rows of packed bits (1: +1, 0: -1), low bits first. Bits after the first k of a row are ignored. */
+struct ql_matrix_bits {
+	const void *data;
+	int64_t row; /* distance of rows in bytes */
+};
+
+/* Sums of k products of +-1: A is (m, k); b is (n, k), its rows are the columns of B. Always 32-bit sums.
+ */
+enum ql_status ql_gemm_b1(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_bits *a,
+	const struct ql_matrix_bits *b, ql_gemm_store_fn *store, void *arg);
+
+/* float32, strides in elements; c is row-major with rows ldc elements apart and does not overlap a or b. The
+ * tolerance is that of struct ql_gemm_f32. */
+enum ql_status ql_gemm_f32(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row,
+	int64_t a_col, const float *b, int64_t b_row, int64_t b_col, float *c, int64_t ldc);
+
+/* B (k, n) of float32 in panels of nr columns, k rows of nr numbers each, packed once for several products. The
+ * kernel is ctx->kernels->tiles. */
+struct ql_gemm_f32_panels {
+	const struct ql_gemm_f32 *kernel;
+	int64_t n, k;
+	const float *data;
+};
+/* Length of the panels in floats. */
+int64_t ql_gemm_f32_panels_length(const struct ql_gemm_f32 *kernel, int64_t n, int64_t k);
+/* Packs into `memory` on this thread. Element (l, j) of B is b[l * b_row + j * b_col]; one of the strides is 1. */
+struct ql_gemm_f32_panels ql_gemm_f32_panels_of(
+	const struct ql_ctx *ctx, int64_t n, int64_t k, const float *b, int64_t b_row, int64_t b_col, float *memory);
+/* Packs into scratch memory on all threads. */
+enum ql_status ql_gemm_f32_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const float *b, int64_t b_row, int64_t b_col,
+	struct ql_gemm_f32_panels *out);
+/* c (m, n) = a (m, k) times the panels, on this thread; with tiles the bits of ql_gemm_f32. Rows of a are
+ * contiguous; a smaller n uses the first columns. Does not allocate or fail, for use in parallel loops. */
+void ql_gemm_f32_rows(
+	const struct ql_gemm_f32_panels *b, int64_t m, const float *a, int64_t a_row, float *c, int64_t ldc);
+/* Name of the kernel that ql_gemm_f32 uses. */
+const char *ql_gemm_f32_name(struct ql_ctx *ctx);
+
+#endif

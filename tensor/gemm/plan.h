@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * Divides an integer product into tasks.
+ */
+#ifndef QUOLL_TENSOR_GEMM_PLAN_H
+#define QUOLL_TENSOR_GEMM_PLAN_H
+
+#include "tensor/gemm/gemm.h"
+
+/* A task is one panel of nr columns times one block of rows; task t is panel t % panels of block t / panels,
+ * so that threads which claim neighbouring tasks share the block. */
+struct ql_gemm_plan {
+	int64_t row_block; /* a multiple of mr */
+	int64_t blocks, panels;
+	int64_t grain; /* tasks per chunk of ql_parallel_for */
+	int64_t work_ns;
+};
+
+/* The properties of a kernel that the plan depends on. */
+struct ql_gemm_shape {
+	int mr, nr;
+	int rate;          /* products per ns */
+	int64_t row_bytes; /* of one packed row of A */
+};
+
+/* m, n > 0 */
+struct ql_gemm_plan ql_gemm_plan_of(
+	const struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_gemm_shape *shape);
+
+/* count * size bytes of scratch, checked; NULL with a message. */
+void *ql_gemm_take(struct ql_ctx *ctx, int64_t count, uint64_t size);
+
+#endif

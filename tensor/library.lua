@@ -1,0 +1,129 @@
+-- SPDX-License-Identifier: MIT
+-- tensor.load and tensor.save. A file of named tensors becomes a table name -> tensor in the order of the file: its
+-- metatable has the list of names, which pairs, #t, printing and saving follow. Fields can be added and removed as in
+-- any table; new ones follow the old ones, sorted.
+local tensor, internal = ...
+local base = internal.import 'interp/prelude/base'
+local fail, doc, describe, is_tensor = base.fail, base.doc, base.describe, base.is_tensor
+local LINES = 60 -- tensors shown by print
+
+local function check_file(what, file)
+	if type(file) ~= 'string' or file == '' then fail('%s: file: wanted a file name, got %s', what, describe(file)) end
+	if file:find('\0', 1, true) then fail('%s: file: wanted a file name, got one with a zero byte', what) end
+end
+
+-- Names in order, for any table whose keys are names.
+local function names_of(t)
+	local meta, names, known = getmetatable(t), {}, {}
+	for _, name in ipairs(type(meta) == 'table' and meta.order or {}) do
+		if rawget(t, name) ~= nil then names[#names + 1] = name end
+		known[name] = true
+	end
+	local new = {}
+	for name in next, t do
+		if not known[name] then new[#new + 1] = name end
+	end
+	table.sort(new, function(a, b)
+		if type(a) == type(b) and type(a) ~= 'table' then return a < b end
+		return type(a) < type(b)
+	end)
+	return table.move(new, 1, #new, #names + 1, names)
+end
+
+local function each(t)
+	local names, i = names_of(t), 0
+	return function()
+		local name, value
+		repeat
+			i = i + 1
+			name = names[i]
+			value = name ~= nil and rawget(t, name)
+		until name == nil or value ~= nil -- some may have been removed meanwhile
+		return name, value
+	end
+end
+
+local function text_of(t)
+	local names, width, lines, bytes = names_of(t), 0, {}, 0
+	for i = 1, math.min(#names, LINES) do width = math.max(width, #tostring(names[i])) end
+	width = math.min(width, 60)
+	for i, name in ipairs(names) do
+		local value = t[name]
+		bytes = bytes + (is_tensor(value) and value:nbytes() or 0)
+		if i <= LINES then
+			lines[i] = ('  %-' .. width .. 's  %s'):format(name, describe(value))
+		end
+	end
+	if #names > LINES then lines[LINES + 1] = ('  … (%d more)'):format(#names - LINES) end
+	return ('%d tensor%s, %d bytes\n'):format(#names, #names == 1 and '' or 's', bytes) .. table.concat(lines, '\n')
+end
+
+local function named(names, tensors)
+	local t = {}
+	for i, name in ipairs(names) do t[name] = tensors[i] end
+	return setmetatable(t, {__name = 'tensors', order = names, __pairs = each, __tostring = text_of,
+		__len = function(self) return #names_of(self) end})
+end
+
+doc {name = 'tensor.load', usage = "tensor.load 'w.safetensors'",
+	text = [[Loads a file: .npy, idx (MNIST, .gz too) and .png give a tensor; .npz and .safetensors give a table name -> tensor in
+which pairs follows the order of the file. help 'npy', 'safetensors' and so on tell what each format holds. A damaged file is
+an error of one line, whatever is in it.]],
+	example = [[file = os.tmpname() .. '.npz'
+tensor.save(file, {a=tensor{1,2}, b=tensor{{3}}})
+for name, x in pairs(tensor.load(file)) do print(name, x:nelem()) end  --> a 2
+--> b 1]]}
+
+function tensor.load(file)
+	check_file('load', file)
+	if file:find '%.csv$' then fail("load: %s: wanted a file of tensors, got a table of text; bench.load '…csv' gives a report, r:column(name) its numbers", file) end
+	local names, tensors, single = internal.load_file(file)
+	if not names then fail('%s', tensors) end
+	if single then return tensors[1] end
+	return named(names, tensors)
+end
+
+local save = doc {name = 'tensor.save', usage = "tensor.save('w.safetensors', {w=x, b=y})",
+	text = [[Saves a tensor, or a table name -> tensor, as .npy (one tensor), .npz or .safetensors. The file is replaced as a whole or
+not at all. Quantized tensors keep their scales in .safetensors; the other formats take x:codes() or x:dequantize(). A tensor
+without a name is called arr_0 in .npz and tensor in .safetensors.]],
+	options = {{'compress', 'true or false', '.npz: deflate the data (default false)'}},
+	example = [[file = os.tmpname() .. '.safetensors'
+tensor.save(file, {w=tensor.ones(2, 3):quantize 'int8/1'})
+print(tensor.load(file).w:qparams().axis)  --> 1]]}
+
+local function check(name, value)
+	if type(name) ~= 'string' then fail('save: wanted names as keys, as in {w=x}, got %s', describe(name)) end
+	if not is_tensor(value) then fail('save: %.80s: wanted a tensor, got %s', name, describe(value)) end
+end
+
+function tensor.save(file, t, options)
+	check_file('save', file)
+	options = base.options(save, options)
+	local names, tensors = {''}, {t}
+	if type(t) == 'table' then
+		names, tensors = names_of(t), {}
+		for i, name in ipairs(names) do
+			tensors[i] = t[name]
+			check(name, tensors[i])
+		end
+	elseif not is_tensor(t) then
+		fail('save: wanted a tensor or a table of named tensors, got %s', describe(t))
+	end
+	local done, message = internal.save_file(file, names, tensors, options.compress)
+	if not done then fail('%s', message) end
+end
+
+doc {name = 'tensor.nograd', usage = 'tensor.nograd(fn, …)',
+	text = [[Calls fn(…) while nothing is recorded for gradients, and returns its results: for evaluation, which then keeps no
+intermediate values, and for writing to tensors with requires_grad. Recording goes on afterwards, also after an error. A coroutine that fn resumes records nothing either; one that
+yields inside of its own nograd leaves it on for itself only.]],
+	example = [[w = tensor{1, 2, grad=true}
+y = tensor.nograd(function() w:add_(1) return w * 2 end)
+print(y, y:requires_grad())  --> float32(2)  4 6 false]]}
+
+function tensor.nograd(fn, ...)
+	if type(fn) ~= 'function' then fail('nograd: wanted a function, got %s', describe(fn)) end
+	local _ <close> = internal.nograd()
+	return fn(...)
+end

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * Activation functions for float32 on top of vmath.h: the same rules, errors of at most 2 units in the
+ * last place for tanh, erf, softplus, 4 for sigmoid and silu, 5 for gelu (denormal results included).
+ */
+#ifndef QUOLL_TENSOR_VMATH_ACT_H
+#define QUOLL_TENSOR_VMATH_ACT_H
+
+#include "tensor/vmath/vmath.h"
+
+/* Odd polynomial below 0.55, else 1 - 2 / (e^2x + 1). */
+QL_INLINE float ql_tanh(float x)
+{
+	float a = ql_limit(fabsf(x), 0, 10), z = x * x, p = -6.67962851e-3f, big;
+
+	p = p * z + 2.13190485e-2f;
+	p = p * z + -5.39040677e-2f;
+	p = p * z + 0.133330107f;
+	p = p * z + -0.333333284f;
+	big = 1 - 2 / (ql_exp(a + a) + 1);
+	return copysignf(a < 0.55f ? x + x * (z * p) : big, x);
+}
+
+/* With e = e^-|x|, which cannot overflow: 1 / (1 + e) for x >= 0, e / (1 + e) for x < 0, where the last factor of e
+ * is applied after the division, so that denormal results round once. */
+QL_INLINE float ql_sigmoid(float x)
+{
+	uint32_t biased;
+	float r = ql_exp_reduce(-ql_limit(fabsf(x), 0, 104), &biased),
+	      first = (ql_exp_near(r) + 1) * ql_power_first(biased);
+	float second = ql_power_second(biased), d = 1 + first * second;
+
+	return x < 0 ? first / d * second : 1 / d;
+}
+
+/* x sigmoid(x) */
+QL_INLINE float ql_silu(float x)
+{
+	uint32_t biased;
+	float a = ql_limit(fabsf(x), 0, 110), r = ql_exp_reduce(-a, &biased),
+	      first = (ql_exp_near(r) + 1) * ql_power_first(biased);
+	float second = ql_power_second(biased), d = 1 + first * second;
+
+	return x < 0 ? -a * first / d * second : x / d;
+}
+
+/* max(x, 0) + log1p(e^-|x|); log1p(f) = f - (h - s (h + z p(z))), h = f^2 / 2, s = f / (2 + f), z = s^2 */
+QL_INLINE float ql_softplus(float x)
+{
+	float f = ql_exp(-fabsf(x)), h = 0.5f * f * f, s = f / (2 + f), z = s * s, p = 0.242445096f;
+
+	p = p * z + 0.214440212f;
+	p = p * z + 0.286152065f;
+	p = p * z + 0.399989486f;
+	p = p * z + 0.666666746f;
+	return (x > 0 ? x : 0) + (f - (h - s * (h + z * p)));
+}
+
+/* Odd polynomial below 1, else 1 - e^(-x^2) p(x), p fitted to e^(x^2) erfc(x) in 1..4. */
+QL_INLINE float ql_erf(float x)
+{
+	float a = ql_limit(fabsf(x), 0, 4), z = a * a, p = 7.8069032e-5f, q = -3.93789756e-4f;
+
+	p = p * z + -7.9978531e-4f;
+	p = p * z + 5.18716220e-3f;
+	p = p * z + -2.68533472e-2f;
+	p = p * z + 0.112835787f;
+	p = p * z + -0.37612626f;
+	p = p * z + 0.128379166f;
+	q = q * a + 6.06578495e-3f;
+	q = q * a + -4.13122661e-2f;
+	q = q * a + 0.1650168f;
+	q = q * a + -0.433136493f;
+	q = q * a + 0.794005632f;
+	q = q * a + -1.04895377f;
+	q = q * a + 0.986291647f;
+	return a < 1 ? x + x * p : copysignf(1 - ql_exp(-z) * q, x);
+}
+
+/* x P(X <= x) for a standard normal X = max(x, 0) - a e^(-a^2 / 2) t g(t), a = |x|, t = c / (c + a), where t g(t)
+ * is e^(a^2 / 2) P(X > a), fitted in 0..14.6 around the point where g is 1/4. Two terms that would lose precision
+ * are computed exactly and added to the small part r of the exponent: half the square of the last bits of a, and
+ * the effect of rounding c + a (the logarithm of t g(t) falls by about 0.8 t^2 a). */
+QL_INLINE float ql_gelu(float x)
+{
+	const float c = 4.015625f;
+	float a = ql_limit(fabsf(x), 0, 14.5f), head = ql_of_bits(ql_bits(a) & 0xfffff000), d = c + a, t = c / d;
+	float u = t - 0.663625062f, g = 0.0176230464f, r, near;
+	uint32_t biased;
+
+	g = g * u + 0.0358604155f;
+	g = g * u + -0.0218757205f;
+	g = g * u + -0.0997596458f;
+	g = g * u + -0.0132624079f;
+	g = g * u + 0.270995468f;
+	g = g * u + 0.548828602f;
+	g = g * u + 0.613948703f;
+	g = g * u + 0.464899004f;
+	g = g * u; /* g(t) - 1/4 */
+	r = ql_exp_reduce(-0.5f * head * head, &biased);
+	near = ql_exp_near(r - (0.5f * (a - head) * (a + head) + 0.8f * (a - (d - c)) * t * t));
+	t = a * t;
+	t = (0.25f * t + t * (g + near * (g + 0.25f))) * ql_power_first(biased) * ql_power_second(biased);
+	return (x < 0 ? -0.0f : x) - t; /* -0 where the result underflows, as for silu */
+}
+
+/* x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)), the approximation by tanh. Its error grows with the exponent:
+ * 4 units in the last place near 0, about 250 for x < -9, where the result is below 1e-31. */
+QL_INLINE float ql_gelu_tanh(float x)
+{
+	float y = ql_limit(x, -20, INFINITY);
+
+	return y * ql_sigmoid(1.59576912f * y + 7.13548163e-2f * y * (y * y));
+}
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ * Codes and elementwise loops: every entry of kernels.def that this CPU can run, against plain loops or
+ * against the ref entry bit for bit: ties, NaN, infinities, denormals, ends of the codes. One line per
+ * kernel.
+ */
+#include <float.h>
+#include <math.h>
+
+#include "tensor/loops/map.h"
+#include "tensor/ops/ops.h"
+#include "tests/tools/kernels.h"
+
+/* ---- quantize ---- */
+
+struct codes {
+	int32_t lo, hi;
+	int bytes;
+};
+
+static const struct codes ranges[] = {{-127, 127, 1}, {-128, 127, 1}, {0, 255, 1}, {-7, 7, 1}, {0, 15, 1},
+	{-32767, 32767, 2}, {-32768, 32767, 2}, {0, 65535, 2}};
+static const float scales[] = {1, 0.5f, 0.1f, 0.00214854861f, 3e-5f, 1e-38f, FLT_MIN, 1e-40f, 1e30f, FLT_MAX};
+static const float specials[] = {0, -0.0f, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 126.5f, 127.5f, -127.5f, -128.5f, 254.5f,
+	255.5f, 32766.5f, 32767.5f, 65534.5f, 0.273939937f, FLT_MIN, -FLT_MIN, 1e-45f, -1e-45f, FLT_MAX, -FLT_MAX,
+	1e-40f, 1e9f, -1e9f, 0x1p31f, -0x1p31f, 0x1p40f};
+
+/* Values around the codes' range, some of them special, and with `bad` also NaN and infinities. */
+static float value(const struct codes *r, float scale, bool bad)
+{
+	static const float non_finite[] = {NAN, -NAN, INFINITY, -INFINITY};
+	uint32_t kind = draw() % 8;
+
+	if (bad && kind == 0)
+		return non_finite[draw() % 4];
+	if (kind < 3)
+		return specials[draw() % (sizeof(specials) / sizeof(specials[0]))];
+	if (kind < 5) /* near a tie */
+		return ((float)(r->lo + (int32_t)(draw() % (uint32_t)(r->hi - r->lo + 1))) + 0.5f) * scale;
+	return (float)((double)r->lo + ((double)r->hi - (double)r->lo) * (double)draw() / 0x1p31) * 1.2f * scale;
+}
+
+struct quantize_case {
+	const struct codes *r;
+	int64_t n;
+	int shift; /* bytes by which the output is off a 64-byte line */
+	bool each, zero, stream, bad;
+	float scale;
+};
+
+static bool run_quantize(const struct ql_quantize *k, const struct quantize_case *q, const struct ql_affine *p,
+	const float *x, void *out)
+{
+	if (q->r->bytes == 1)
+		return k->to_8(p, x, q->n, out);
+	return k->to_16(p, x, q->n, out);
+}
+
+static void check_quantize(const struct ql_quantize *k, const struct ql_quantize *ref, const struct quantize_case *q)
+{
+	size_t n = (size_t)q->n, used = n * (size_t)q->r->bytes;
+	float *x = take(n * 4 + 4), *scale = take(n * 4 + 4);
+	int32_t *zero = take(n * 4 + 4);
+	char *mine = take(used + 256), *theirs = take(used + 256);
+	struct ql_affine p = {.scale = scale,
+		.zero = q->zero ? zero : NULL,
+		.each = q->each,
+		.stream = q->stream,
+		.lo = q->r->lo,
+		.hi = q->r->hi};
+	bool bad = false, a, b;
+
+	for (size_t i = 0; i < n + 1; i++) {
+		scale[i] = q->each && i ? scales[draw() % (sizeof(scales) / sizeof(scales[0]))] : q->scale;
+		zero[i] = q->r->lo + (int32_t)(draw() % (uint32_t)(q->r->hi - q->r->lo + 1));
+		x[i] = value(q->r, scale[q->each ? i : 0], q->bad);
+		bad |= i < n && !isfinite(x[i]);
+	}
+	a = run_quantize(k, q, &p, x, mine + q->shift);
+	b = run_quantize(ref, q, &p, x, theirs + q->shift);
+	CHECK(!memcmp(mine, theirs, used + 192),
+		"%s: n %lld, codes %d..%d, scale %g, each %d, zero %d, stream %d, shift %d", k->name, (long long)q->n,
+		q->r->lo, q->r->hi, (double)q->scale, q->each, q->zero, q->stream, q->shift);
+	CHECK(a == bad && b == bad, "%s: says %d, there are non-finite values: %d", k->name, a, bad);
+	CHECK(guarded(mine, 0, (size_t)q->shift) && guarded(mine, used + (size_t)q->shift, used + 192),
+		"%s: wrote outside", k->name);
+	free(x);
+	free(scale);
+	free(zero);
+	free(mine);
+	free(theirs);
+}
+
+/* The ref entry against the formula in double: the quotient of two floats rounded through double is exact. */
+static void check_quantize_ref(const struct ql_quantize *k, const struct codes *r, float scale)
+{
+	struct ql_affine p = {.scale = &scale, .lo = r->lo, .hi = r->hi};
+
+	for (int i = 0; i < 2000; i++) {
+		float x = value(r, scale, true);
+		int32_t zero = r->lo + (int32_t)(draw() % (uint32_t)(r->hi - r->lo + 1)), got;
+		double code = nearbyint((double)(float)((double)x / (double)scale)) + zero;
+		uint16_t wide;
+		uint8_t narrow;
+
+		p.zero = &zero;
+		if (r->bytes == 1) {
+			k->to_8(&p, &x, 1, &narrow);
+			got = r->lo < 0 ? (int8_t)narrow : narrow;
+		} else {
+			k->to_16(&p, &x, 1, &wide);
+			got = r->lo < 0 ? (int16_t)wide : wide;
+		}
+		code = isnan(x) ? zero : code < r->lo ? r->lo : code > r->hi ? r->hi : code;
+		CHECK(got == (int32_t)code, "%s: x %a, scale %a, zero %d: wanted %g, got %d", k->name, (double)x,
+			(double)scale, zero, code, got);
+	}
+}
+
+extern const struct ql_quantize quantize_ref;
+extern const struct ql_dequantize dequantize_ref;
+
+static void test_quantize(const void *kernel)
+{
+	const struct ql_quantize *k = kernel;
+
+	for (size_t r = 0; r < sizeof(ranges) / sizeof(ranges[0]); r++)
+		for (size_t s = 0; s < sizeof(scales) / sizeof(scales[0]); s++) {
+			struct quantize_case q = {.r = &ranges[r], .scale = scales[s]};
+
+			for (q.n = 0; q.n < 140; q.n++) {
+				q.each = q.n % 2;
+				q.zero = q.n % 3;
+				q.stream = q.n % 5 > 2;
+				q.bad = q.n % 7 > 3;
+				q.shift = (int)(q.n * 14) % 64;
+				check_quantize(k, &quantize_ref, &q);
+			}
+			q.n = 1000;
+			for (int flags = 0; flags < 16; flags++) {
+				q.each = flags & 1;
+				q.zero = flags & 2;
+				q.stream = flags & 4;
+				q.bad = flags & 8;
+				check_quantize(k, &quantize_ref, &q);
+			}
+			if (k == &quantize_ref)
+				check_quantize_ref(k, &ranges[r], scales[s]);
+		}
+}
+
+/* ---- dequantize ---- */
+
+enum { FROM_I8, FROM_U8, FROM_I16, FROM_U16, FROMS };
+
+static void run_dequantize(
+	const struct ql_dequantize *k, int from, const struct ql_affine *p, const void *q, int64_t n, float *out)
+{
+	switch (from) {
+	case FROM_I8: k->from_i8(p, q, n, out); break;
+	case FROM_U8: k->from_u8(p, q, n, out); break;
+	case FROM_I16: k->from_i16(p, q, n, out); break;
+	default: k->from_u16(p, q, n, out);
+	}
+}
+
+static int32_t code_at(int from, const void *q, int64_t i)
+{
+	switch (from) {
+	case FROM_I8: return ((const int8_t *)q)[i];
+	case FROM_U8: return ((const uint8_t *)q)[i];
+	case FROM_I16: return ((const int16_t *)q)[i];
+	default: return ((const uint16_t *)q)[i];
+	}
+}
+
+static void check_dequantize(
+	const struct ql_dequantize *k, int from, int64_t n, int shift, bool each, bool has_zero, bool stream, float one)
+{
+	static const int32_t lo[] = {-128, 0, -32768, 0}, hi[] = {127, 255, 32767, 65535};
+	size_t count = (size_t)n;
+	uint8_t *q = take(2 * count + 2);
+	float *scale = take(4 * count + 4), *out = take(4 * count + 256);
+	int32_t *zero = take(4 * count + 4);
+	struct ql_affine p = {.scale = scale, .zero = has_zero ? zero : NULL, .each = each, .stream = stream};
+	bool good = true;
+
+	for (size_t i = 0; i < 2 * count; i++)
+		q[i] = (uint8_t)(n > 60000 ? (i / 2) >> (i % 2 * 8) : draw());
+	for (size_t i = 0; i <= count; i++) {
+		scale[i] = each && i ? scales[draw() % (sizeof(scales) / sizeof(scales[0]))] : one;
+		zero[i] = lo[from] + (int32_t)(draw() % (uint32_t)(hi[from] - lo[from] + 1));
+	}
+	run_dequantize(k, from, &p, q, n, out + shift);
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = each ? i : 0;
+		float wanted = (float)((double)(code_at(from, q, i) - (has_zero ? zero[at] : 0)) * (double)scale[at]);
+
+		good &= !memcmp(&wanted, &out[shift + i], sizeof(wanted)); /* bits: zeros have signs */
+	}
+	CHECK(good, "%s: from %d, n %lld, shift %d, each %d, zero %d, stream %d, scale %g", k->name, from, (long long)n,
+		shift, each, has_zero, stream, (double)one);
+	CHECK(guarded(out, 0, (size_t)shift * 4) && guarded(out, ((size_t)shift + count) * 4, 4 * count + 192),
+		"%s: wrote outside", k->name);
+	free(q);
+	free(scale);
+	free(out);
+	free(zero);
+}
+
+static void test_dequantize(const void *kernel)
+{
+	for (int from = 0; from < FROMS; from++)
+		for (size_t s = 0; s < sizeof(scales) / sizeof(scales[0]); s++) {
+			for (int64_t n = 0; n < 70; n++)
+				check_dequantize(
+					kernel, from, n, (int)(n * 5 % 16), n % 2, n % 3 > 0, n % 5 > 2, scales[s]);
+			for (int flags = 0; flags < 8; flags++)
+				check_dequantize(kernel, from, 1000, flags, flags & 1, flags & 2, flags & 4, scales[s]);
+			check_dequantize(kernel, from, 65536, 0, false, s % 2, false, scales[s]);
+		}
+}
+
+/* ---- simd ---- */
+
+static bool same(float a, float b)
+{
+	return !memcmp(&a, &b, sizeof(a)) || (isnan(a) && isnan(b));
+}
+
+/* The elementwise ops' loops: the variant against the portable one. */
+static void test_simd(const void *kernel)
+{
+	const struct ql_simd *k = kernel;
+	float in[QL_MAP_MAX][300], mine[300], theirs[300];
+	const float *const operands[QL_MAP_MAX] = {in[0], in[1], in[2]};
+	const struct ql_map_args args = {.p = {-0.5, 0.75, 1, 1}};
+	const struct codes range = {-10, 10, 1};
+
+	for (int i = 0; i < 300 * QL_MAP_MAX; i++)
+		in[i / 300][i % 300] = value(&range, 1, true);
+	for (int i = 0; ql_ops[i]; i++) {
+		const struct ql_map *map = ql_ops[i]->impl;
+
+		if (ql_ops[i]->eval != ql_map_eval || !map->f32)
+			continue; /* bit operations have no float loop */
+		for (int64_t n = 0; n < 300; n = n < 40 ? n + 1 : n + 37) {
+			bool good = true;
+
+			map->f32[k->variant](n, mine, operands, &args);
+			map->f32[0](n, theirs, operands, &args);
+			for (int64_t j = 0; j < n; j++)
+				good &= same(mine[j], theirs[j]);
+			CHECK(good, "%s: %s, n %lld", k->name, ql_ops[i]->doc.name, (long long)n);
+		}
+	}
+}
+
+/* ---- all ---- */
+
+/* tests/kernels.c */
+#define test_gemm_f32 NULL
+#define test_gemm_i8 NULL
+#define test_gemm_i16 NULL
+#define test_taps_i16 NULL
+#define test_gemm_b1 NULL
+
+int main(void)
+{
+#define F(name) {#name, test_##name},
+	static const struct family families[] = {QL_KERNEL_FAMILIES(F)};
+#undef F
+
+	test_kernels(families, sizeof(families) / sizeof(families[0]));
+	return check_end();
+}

@@ -1,0 +1,42 @@
+-- SPDX-License-Identifier: MIT
+-- Ops that keep codes: for every one of them quantizing before and behind gives the same codes.
+tensor.seed(26)
+
+local ops = {
+	relu = function(v) return v:relu() end,
+	maxpool2d = function(v) return v:maxpool2d(2) end,
+	pad = function(v) return v:pad{1, 2} end,
+	view = function(v) return v:view(v:size(1), 4, 36) end,
+	reshape = function(v) return v:reshape(v:size(1), 144) end,
+	transpose = function(v) return v:transpose(2, 3) end,
+	permute = function(v) return v:permute(1, 4, 2, 3) end,
+	narrow = function(v) return v:narrow(2, 2, 2) end,
+	select = function(v) return v:select(3, 2) end,
+	squeeze = function(v) return v:narrow(2, 1, 1):squeeze(2) end,
+	unsqueeze = function(v) return v:unsqueeze(2) end,
+	contiguous = function(v) return v:permute(1, 4, 2, 3):contiguous() end,
+	expand = function(v) return v:narrow(2, 1, 1):expand(v:size(1), 3, 6, 6) end,
+	t = function(v) return v:reshape(v:size(1), 144):t() end,
+}
+
+it('quantize commutes with each of them, and with nothing else', function()
+	local internal = debug.getregistry()['quoll.internal']
+	local forms, count = {internal.import 'nn/graph/forms/keeping'}, 0
+	for _, form in ipairs(forms[1]) do
+		for _, name in ipairs(form.ops) do
+			assert(ops[name], 'no case for ' .. name)
+			for _, spec in ipairs {{dtype='int8', scale=0.02}, {dtype='uint8', scale=0.03, zero_point=77}, {dtype='int16', scale=3e-4}} do
+				local m = nn.module(function(_, v) return ops[name](v):quantize(spec) end)
+				local g = graph.trace(m, tensor.randn(2, 4, 6, 6))
+				local h, r = g:pass 'raise_quantize'
+				assert(#r >= 1 and h.nodes[h.order[2]].op == 'quantize', name)
+				local x = tensor.randn(3, 4, 6, 6) * 3
+				assert(h:run(x, {check=true}):codes():eq(m(x):codes()):all():item(), name)
+				count = count + 1
+			end
+		end
+	end
+	assert(count == 42, count)
+	local g = graph.trace(nn.module(function(_, v) return v:sigmoid():quantize{dtype='int8', scale=0.02} end), tensor.randn(2, 3))
+	print(#select(2, g:pass 'raise_quantize'))  --> 0
+end)

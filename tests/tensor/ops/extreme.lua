@@ -1,0 +1,51 @@
+-- SPDX-License-Identifier: MIT
+-- max, min, argmax, argmin: values, positions of the first, nan, integers beyond float.
+local x = tensor{{3, -1, 4, 1}, {-5, 9, 2, -6}, {5, 3, -5, 9}}
+print(x:max(), x:min(), x:argmax(), x:argmin())  --> 9 -6 6 8
+print(x:max(1), x:min(2))  --> float32(4) 5 9 4 9 float32(3) -1 -6 -5
+print(x:argmax(1), x:argmin(2))  --> int64(4) 3 2 1 3 int64(3) 2 4 3
+print(x:argmax{axis = {1, 2}}, x:argmax{axis = 2, keep = true}:size())  --> 6 3 1
+print(x:max():dtype(), x:argmax():dtype())  --> float32 int64
+
+-- the first of equals, also far apart; -0 equals 0
+local y = tensor.zeros(5000)
+y[1500] = 7
+y[4000] = 7
+print(y:argmax(), y:view(5, 1000):argmax(2), y:argmin())  --> 1500 int64(5) 1 500 1 1000 1 1
+print(tensor{-0.0, 0.0}:argmax(), tensor{0.0, -0.0}:argmin())  --> 1 1
+
+-- of equal zeros the value is 0 for max and -0 for min, wherever they are; the position is that of the first
+for _, at in ipairs{{1, 2}, {2, 1}, {2, 17}, {17, 2}, {3, 70000}, {70000, 3}} do
+	local z = tensor.full{100000, value = -1}
+	z[at[1]], z[at[2]] = 0.0, -0.0
+	for _, v in ipairs{z, z:to 'float64', z:view(10, 10000):contiguous():view(-1)} do
+		assert(1 / v:max():item() == 1 / 0 and 1 / (-v):min():item() == -1 / 0, table.concat(at, ' '))
+		assert(v:argmax():item() == math.min(at[1], at[2]) and (-v):argmin():item() == math.min(at[1], at[2]))
+	end
+	assert(1 / z:view(100000, 1):max(1):item() == 1 / 0 and 1 / z:view(1, 100000):max(2):item() == 1 / 0)
+end
+
+-- nan wins, the first one
+local n = tensor{1, 5, 0/0, 9, 0/0}
+print(n:max(), n:min(), n:argmax(), n:argmin())  --> nan nan 3 3
+y[4100] = 0/0
+print(y:max(), y:argmax(), y:view(5, 1000):max(2))  --> nan 4100 float32(5) 0 7 0 7 nan
+print(tensor{-1/0, -1/0}:max(), tensor{-1/0, -1/0}:argmax(), tensor{1/0}:min())  --> -inf 1 inf
+
+-- dtypes are kept, integers are exact
+for _, dtype in ipairs{'int8', 'uint8', 'int16', 'uint16', 'int32', 'int64', 'float16', 'bfloat16', 'float64'} do
+	local t = tensor{{3, 100, 7}, {2, 1, 100}, dtype = dtype}
+	assert(t:max():dtype() == dtype and t:max():item() == 100 and t:min():item() == 1, dtype)
+	assert(t:argmax():item() == 2 and t:argmax(1)[3]:item() == 2, dtype)
+end
+print(tensor{(1 << 53) + 1, 1 << 53, dtype = 'int64'}:argmin())  --> 2
+print(tensor{math.mininteger, math.mininteger, dtype = 'int64'}:max():item())  --> -9223372036854775808
+print(tensor{true, false}:max(), tensor{true, false}:min(), tensor{true, false}:max():dtype())  --> true false bool
+local packed = tensor{{1, -8, 7}, {3, 5, -2}, dtype = 'int4'}
+print(packed:max(1), packed:min(2), packed:argmax(2))  --> int4(3) 3 5 7 int4(2) -8 -2 int64(2) 3 2
+print(tensor{1, -1, dtype = 'binary'}:min())  --> -1
+
+-- of nothing
+print(pcall(function() return tensor.zeros(0):max() end))  --> false ...max: wanted at least one element to reduce, got float32(0)
+print(pcall(function() return tensor.zeros(2, 0):argmin(2) end))  --> false ...argmin: wanted at least one element...
+print(tensor.zeros(2, 0):max(1):size())  --> 0
