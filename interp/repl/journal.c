@@ -163,11 +163,17 @@ struct entry {
 	struct stat st;
 };
 
+/* By nanoseconds: two sessions may end in the same second. */
 static int newest_first(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
+	const struct timespec *s = &x->st.st_mtim, *t = &y->st.st_mtim;
 
-	return x->st.st_mtime != y->st.st_mtime ? x->st.st_mtime < y->st.st_mtime ? 1 : -1 : -strcmp(x->name, y->name);
+	if (s->tv_sec != t->tv_sec)
+		return s->tv_sec < t->tv_sec ? 1 : -1;
+	if (s->tv_nsec != t->tv_nsec)
+		return s->tv_nsec < t->tv_nsec ? 1 : -1;
+	return -strcmp(x->name, y->name);
 }
 
 /* Journals of the folder, the newest first; the caller frees the list and the names. */

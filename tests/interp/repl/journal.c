@@ -90,7 +90,6 @@ static void test_hint(void)
 	other = dialog_begin(NULL, NULL);
 	CHECK(!strstr(other->out, hint), "while it runs: %s", other->out);
 	CHECK(dialog_leave(other) == 0, "status");
-	sleep(1); /* the times of files are compared by seconds */
 	dialog_line(d, "2 + 2", "Out[2]: 4");
 	dialog_kill(d);
 	d = dialog_begin(NULL, NULL);
@@ -98,6 +97,30 @@ static void test_hint(void)
 	CHECK(dialog_leave(d) == 0, "status");
 	d = dialog_begin(NULL, NULL);
 	CHECK(!strstr(d->out, hint), "later: %s", d->out);
+	CHECK(dialog_leave(d) == 0, "status");
+}
+
+/* The later name belongs to the file that was written first, both in one second. */
+static void test_same_second(void)
+{
+	struct dialog *d;
+
+	CASE("of two that ended in one second the later is restored");
+	begin_anew();
+	d = dialog_begin(NULL, NULL);
+	dialog_line(d, "'the first'", "the first");
+	dialog_kill(d);
+	CHECK(shell("cd '%s'" FOLDER
+		    " && mv 2*.journal z.journal && touch -d \"@$(($(date +%%s) / 1000 * 1000)).2\" z.journal%s",
+		      "") == 0,
+		"touch");
+	d = dialog_begin(NULL, NULL);
+	dialog_line(d, "'the second'", "the second");
+	dialog_kill(d);
+	CHECK(shell("cd '%s'" FOLDER " && touch -d \"@$(($(date +%%s) / 1000 * 1000)).7\" 2*.journal%s", "") == 0,
+		"touch");
+	d = dialog_restore();
+	CHECK(strstr(d->out, "the second") && !strstr(d->out, "the first"), "%s", d->out);
 	CHECK(dialog_leave(d) == 0, "status");
 }
 
@@ -210,6 +233,7 @@ int main(void)
 	test_clean();
 	test_contents();
 	test_hint();
+	test_same_second();
 	test_bounds();
 	test_damage();
 	test_places();
