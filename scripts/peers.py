@@ -5,7 +5,7 @@
   scripts/peers.py [ITEM...] [--threads 2] [--rounds 7] [--budget 0.3] [--quoll build/release/quoll] [--json FILE]
 
 Run it with a Python that has torch. Every peer is a process of its own that answers JSON lines, {"case", "item", "args",
-"threads", "budget"} -> {"t": [seconds, ...], "med": s, "cpu": s} or {"skip": why}; `quoll bench --worker` is one of them.
+"threads", "budget"} -> {"t": [seconds, ...], "med": s, "cpu": s} or {"skip": why}; `quoll scripts/bench_worker.lua` is one of them.
 In each round every peer has a turn, so that a slow minute of the machine hits all of them; a turn in which other
 processes used more than 8 % of a core is repeated, up to three times. Prints for each item the fastest call and the
 median of the rounds' medians in ms, and Quoll's ratio to the peer for both (below 1: Quoll is faster).
@@ -312,7 +312,7 @@ def main():
     unknown = [i for i in o.items if i not in CASES]
     if unknown:
         ap.error('unknown item %s; known: %s' % (unknown[0], ' '.join(CASES)))
-    peers = [Peer('quoll', [o.quoll, 'bench', '--worker'], o.threads),
+    peers = [Peer('quoll', [o.quoll, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'bench_worker.lua')], o.threads),
              Peer('torch', [sys.executable, os.path.abspath(__file__), '--worker'], o.threads)]
     print('%-20s %10s %10s %10s %10s %7s %7s' % ('item, ms', 'quoll min', 'median', 'torch min', 'median', 'ratio', 'median'))
     for item in o.items or DEFAULT:

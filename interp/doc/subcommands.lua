@@ -97,10 +97,6 @@ Runs as a Jupyter kernel; FILE is the connection file that Jupyter writes. insta
 	{name = 'kernel uninstall', usage = 'kernel uninstall [options]', files = '', text = 'Removes the kernel specification.',
 		options = {{'--user', nil, 'for this user (the default)'}, {'--prefix', 'DIR', 'below DIR/share/jupyter', 'FILE'},
 			{'--name', 'NAME', 'what the kernel is called (default quoll)'}}, example = 'quoll kernel uninstall'},
-	{name = 'bench', usage = 'bench --worker', files = '', text = [[
-Answers timing requests on stdin, one JSON object a line, as a peer of scripts/peers.py. What this machine does is told by
-bench.ops{} and bench.matmul{}: quoll -e "help 'bench'".]],
-		options = {{'--worker', nil, 'the only way to run it'}}, example = 'quoll bench --worker <requests'},
 }
 subcommands.list = list
 

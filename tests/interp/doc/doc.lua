@@ -120,7 +120,6 @@ try quoll --plot =
 try quoll --kernel avx
 try quoll test --kernel avx51
 try quoll run --html tr
-try quoll bench --
 try quoll doctor --
 ]]
 	f:close()
@@ -128,7 +127,7 @@ try quoll doctor --
 	local said = pipe:read 'a'
 	assert(said == 'run\n--html\n--threads\n--luals --luacheck\n' ..
 		'report\n--html --help\n--into --help\n--dry-run\nuninstall\n--prefix\nkitty\nkitty\nkitty iterm sixel text none\n' ..
-		'avx2 avxvnni avx512vnni\navx512vnni\ntry.bash\n--worker --help\n--help\n', said)
+		'avx2 avxvnni avx512vnni\navx512vnni\ntry.bash\n--help\n', said)
 	pipe:close()
 end)
 it('completes file names with blanks in bash', function()

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- labels: quick serial
--- quoll bench --worker: one answer per request, whatever the request.
+-- scripts/bench_worker.lua: one answer per request, whatever the request.
 local function number(text, key) return tonumber(text:match('"' .. key .. '":([-%d.e]+)')) end
 
 local function ask(...)
@@ -8,7 +8,7 @@ local function ask(...)
 	local file = assert(io.open(name, 'w'))
 	file:write(table.concat({...}, '\n'), '\n')
 	file:close()
-	local pipe = io.popen('exec "/proc/$PPID/exe" bench --worker < ' .. name)
+	local pipe = io.popen('exec "/proc/$PPID/exe" scripts/bench_worker.lua < ' .. name)
 	local answers = {}
 	for line in pipe:lines() do answers[#answers + 1] = line end
 	local good = pipe:close()
@@ -38,10 +38,4 @@ it('goes on after an item that fails', function()
 	local a = ask('{"case":"gemm_f32","item":"x","args":{"M":-1,"N":8,"K":8},"threads":1,"budget":0}',
 		'{"case":"overhead","item":"loop_add","args":{},"threads":1,"budget":0}')
 	assert(a[1]:find '^{"skip":".*wanted 0 or more, got %-1"}$' and number(a[2], 'med') > 0, a[1])
-end)
-
-it('knows no other form', function()
-	local pipe = io.popen('"/proc/$PPID/exe" bench 2>&1')
-	assert(pipe:read 'a':find 'bench: wanted %-%-worker, got nothing')
-	assert(not pipe:close())
 end)

@@ -1,13 +1,11 @@
 -- SPDX-License-Identifier: MIT
--- `quoll bench --worker`: Quoll as one of the peers of a comparison. Each line of stdin is a JSON object {case, item,
+-- Quoll as one of the peers of a comparison (scripts/peers.py): quoll scripts/bench_worker.lua <requests. Each line of stdin is a JSON object {case, item,
 -- args, threads, budget}; the answer, one line, is {"t":[seconds, ...],"med":seconds,"cpu":seconds} with the times of
 -- calls made in `budget` seconds (at least two; with a call over 1.5 s, one), or {"skip":"why"}. Data is built and
 -- warmed up at the first request for an item and kept until another item is asked for. What is timed is what a user
 -- would write, results and their collection included.
-local _, internal = ...
-local json = internal.import 'interp/prelude/json'
+local json = debug.getregistry()['quoll.internal'].import 'interp/prelude/json' -- no JSON reader is public
 local clock = hw.clock
-local tensor = tensor
 
 local WARM = 0.15 -- seconds of calls before the first timed one: threads have spread, clocks are up
 local KEEP = 400 -- times reported at most, the fastest
@@ -319,26 +317,23 @@ local function skip(why)
 	return ('{"skip":"%s"}'):format(tostring(why):gsub('[%c"\\]', ' '):sub(1, 200))
 end
 
-return function()
-	local key, work
-	for line in io.lines() do
-		local good, request = pcall(json, line)
-		local reply
-		if not good or type(request) ~= 'table' then
-			reply = skip(good and 'wanted an object' or request)
-		else
-			local wanted = ('%s/%s/%s'):format(request.case, request.item, request.threads)
-			local why
-			if key ~= wanted then
-				key, work = wanted, nil -- luacheck: ignore 311 (freed before the next is built)
-				collectgarbage()
-				good, work = pcall(build, request)
-				if not good then work, why = nil, work end
-			end
-			reply = work and answer(measure(work, request.budget or 0.15)) or skip(why or 'n/a')
+local key, work
+for line in io.lines() do
+	local good, request = pcall(json, line)
+	local reply
+	if not good or type(request) ~= 'table' then
+		reply = skip(good and 'wanted an object' or request)
+	else
+		local wanted = ('%s/%s/%s'):format(request.case, request.item, request.threads)
+		local why
+		if key ~= wanted then
+			key, work = wanted, nil -- luacheck: ignore 311 (freed before the next is built)
+			collectgarbage()
+			good, work = pcall(build, request)
+			if not good then work, why = nil, work end
 		end
-		io.write(reply, '\n')
-		io.flush()
+		reply = work and answer(measure(work, request.budget or 0.15)) or skip(why or 'n/a')
 	end
-	return 0
+	io.write(reply, '\n')
+	io.flush()
 end
