@@ -249,7 +249,7 @@ os.remove 'nb.lua']])
 concept('display', [[Notebooks, exported pages and Jupyter show a value in the richest form that it has: figures as pictures, tensors, reports and
 models as tables, everything else as the prompt does. A class of your own gives its forms by the metafield __mime, a function of the
 value that returns texts by mime type: text/plain, text/html, text/markdown, image/svg+xml, or image/png as bytes. Exported pages take
-only the harmless part of HTML and SVG. __tostring is what the prompt shows.]],
+plain tables and words of HTML and show other HTML as text. __tostring is what the prompt shows.]],
 	[[swatch = setmetatable({colour = 'teal'}, {__name = 'swatch', __tostring = function(s) return s.colour end, __mime = function(s)
   return {['image/svg+xml'] = '<svg width="40" height="40"><rect width="40" height="40" fill="' .. s.colour .. '"/></svg>'}
 end})

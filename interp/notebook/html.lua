@@ -3,9 +3,9 @@
 -- the page forbids both), all text escaped, pictures inside. Light or dark as the reader's system is.
 local _, internal = ...
 local mime = internal.import 'interp/prelude/mime'
-local clean = internal.import 'interp/notebook/clean'
 local highlight = internal.import 'interp/notebook/highlight'
 local notebook = internal.import 'interp/notebook/notebook'
+local plain = internal.import 'interp/notebook/plain'
 local text_html = internal.import 'interp/notebook/text'
 local escape = mime.escape
 
@@ -39,24 +39,43 @@ local function html_block(html, text)
 	return folded('<div>' .. html .. '</div>', rows, 'rows', type(text) == 'string' and text:match '[^\n]*' or '')
 end
 
+local function picture(data, kind, base64)
+	return ('<div class="fig"><img alt="%s" src="data:%s;base64,%s"></div>'):format(
+		escape(type(data['text/plain']) == 'string' and data['text/plain'] or 'picture'), kind, base64)
+end
+
+-- SVG of others is a picture of its own: browsers run and load nothing in those. It needs the name space there.
+local function foreign_svg(data, text)
+	local at = text:find '<svg[%s>]'
+	if not at then return nil end
+	text = mime.clean(text:sub(at))
+	if not text:match '^[^>]*':find 'xmlns=' then text = text:gsub('^<svg', '%0 xmlns="http://www.w3.org/2000/svg"') end
+	return picture(data, 'image/svg+xml', mime.base64(text))
+end
+
+-- HTML of others is shown as text: what it says of itself as text, else its source.
+local function foreign_html(data, html)
+	local text = type(data['text/plain']) == 'string' and data['text/plain']:find '%S' and data['text/plain'] or html
+	return text_block(text) .. '<pre class="note">(HTML, shown as text)</pre>'
+end
+
 -- The richest form that can be shown inertly.
 local function bundle(data, context)
-	local svg = type(data['image/svg+xml']) == 'string' and clean.svg(data['image/svg+xml'])
-	if svg then return '<div class="fig">' .. svg .. '</div>' end
+	local svg = type(data['image/svg+xml']) == 'string' and data['image/svg+xml']
+	local own = svg and plain.svg(mime.clean(svg))
+	if own then return '<div class="fig">' .. own .. '</div>' end
 	for _, kind in ipairs(IMAGES) do
 		local bytes = type(data[kind]) == 'string' and mime.from_base64(data[kind])
-		if bytes then
-			return ('<div class="fig"><img alt="%s" src="data:%s;base64,%s"></div>'):format(
-				escape(type(data['text/plain']) == 'string' and data['text/plain'] or 'picture'), kind, mime.base64(bytes))
-		end
+		if bytes then return picture(data, kind, mime.base64(bytes)) end
 	end
-	if type(data['text/html']) == 'string' then
-		local html = clean.html(data['text/html'])
-		if html:find '%S' then return html_block(html, data['text/plain']) end
-	end
+	local drawn = svg and foreign_svg(data, svg)
+	if drawn then return drawn end
+	local html = type(data['text/html']) == 'string' and data['text/html']:find '%S' and mime.clean(data['text/html'])
+	if html and plain.is_html(html) then return html_block(html, data['text/plain']) end
 	if type(data['text/markdown']) == 'string' then
 		return '<div class="text">' .. text_html(data['text/markdown'], context) .. '</div>'
 	end
+	if html then return foreign_html(data, html) end
 	for _, kind in ipairs {'text/latex', 'text/plain'} do
 		if type(data[kind]) == 'string' then return text_block(data[kind]) end
 	end

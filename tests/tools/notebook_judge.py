@@ -57,7 +57,7 @@ def is_harmless(tag, attributes, value):
     if value.startswith("#"):
         return True
     if tag == "img":
-        return re.match(r"data:image/(png|jpeg|gif|webp);base64,[a-z0-9+/=]*$", value)
+        return re.match(r"data:image/(png|jpeg|gif|webp|svg\+xml);base64,[a-z0-9+/=]*$", value)
     if tag == "a" and value.startswith("data:application/octet-stream;base64,"):
         return "download" in attributes
     return tag == "a" and (re.match(r"https?:", value) or not re.match(r"[^/?#]*:", value)) and not value.startswith("//")

@@ -3,7 +3,7 @@
 -- the names, texts and outputs are.
 local internal = debug.getregistry()['quoll.internal']
 local page_of, text_of = internal.import 'interp/notebook/html', internal.import 'interp/notebook/text'
-local math_of, clean = internal.import 'interp/notebook/math', internal.import 'interp/notebook/clean'
+local math_of, plain = internal.import 'interp/notebook/math', internal.import 'interp/notebook/plain'
 
 local function set(words)
 	local s = {}
@@ -17,13 +17,13 @@ local TAGS = set [[html head meta title style body nav main footer details summa
 h6 strong em del ul ol li table tr th td caption tbody thead blockquote b i sub sup small
 svg g path rect circle ellipse line polyline polygon text tspan defs clipPath linearGradient radialGradient stop use pattern
 math mrow mi mn mo mtext mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd mspace]]
-local PLAIN = set [[class lang charset name content open id start colspan rowspan alt download xmlns d points x y x1 y1 x2 y2 cx cy r
+local PLAIN = set [[class version lang charset name content open id start colspan rowspan alt download xmlns d points x y x1 y1 x2 y2 cx cy r
 rx ry width height viewBox transform fill fill-opacity fill-rule stroke stroke-width stroke-opacity stroke-linecap
 stroke-linejoin stroke-dasharray font-family font-size font-weight font-style text-anchor dominant-baseline opacity clip-path id
 offset stop-color color display xml:space mathvariant largeop stretchy accent linethickness]]
 
 local function check_address(tag, name, value)
-	if tag == 'img' then return value:find '^data:image/%a+;base64,[%w+/=]*$' end
+	if tag == 'img' then return value:find '^data:image/[%a+]+;base64,[%w+/=]*$' end
 	if tag == 'use' then return value:find '^#[%w_.:-]+$' end
 	if tag ~= 'a' or name ~= 'href' then return false end
 	local plain = value:gsub('&amp;', '&')
@@ -38,10 +38,13 @@ local function fault(page)
 	if not page:find '^<!doctype html>\n' or not at or at > 200 then return 'no policy at its beginning' end
 	page = page:sub(1, at - 1):gsub('^<!doctype html>', '') .. page:sub(at + #policy)
 	page = page:gsub('<style>.-</style>', '', 1)
-	local open = {}
+	local open, in_svg = {}, false
 	for from, text in page:gmatch '()<([^>]*)>?' do
 		local slash, tag, rest = text:match '^(/?)(%a[%w]*)(.*)$'
+		if tag == 'svg' then in_svg = slash == '' end
 		if not tag or not TAGS[tag] then return ('<%s at %d'):format(text:sub(1, 60), from) end
+		local closed = slash == '' and #open > 0 and in_svg and rest:find '%s*/$' -- an empty element of a picture
+		if closed then rest = rest:sub(1, closed - 1) end
 		while rest ~= '' do
 			local name, value, behind = rest:match '^%s+([%a][%w:-]*)="([^"<>]*)"()'
 			if not name then name, value, behind = rest:match '^%s+(open)()()' end
@@ -55,7 +58,7 @@ local function fault(page)
 			end
 			rest = rest:sub(behind)
 		end
-		if slash == '' and not ({meta = 1, br = 1, hr = 1, img = 1})[tag] then
+		if slash == '' and not closed and not ({meta = 1, br = 1, hr = 1, img = 1})[tag] then
 			open[#open + 1] = tag
 		elseif slash == '/' and table.remove(open) ~= tag then
 			return ('</%s> at %d closes something else'):format(tag, from)
@@ -182,7 +185,7 @@ end)
 it('knows a page that is not inert', function()
 	local page = page_of(notebook_of{{kind = 'markdown', source = 'x'}})
 	assert(not fault(page))
-	for _, bad in ipairs {'<script>', '<p onclick="x">', '<a href="javascript:x">', '<img src="http://a/">', '<p>', '</p>', '<', '\0',
+	for _, bad in ipairs {'<script>', '<p onclick="x">', '<a href="javascript:x">', '<img src="http://a/">', '<p>', '<p/>', '</p>', '<', '\0',
 		'<rect fill="url(http://x)">'} do
 		assert(fault((page:gsub('<p>x</p>', function() return bad end))), bad)
 	end
@@ -291,12 +294,63 @@ it('writes formulas', function()
 		assert(math_of(broken, true):find '^<math.*</math>$', broken)
 	end
 end)
-it('cleans what others made', function()
-	assert(clean.html '<table onclick="x"><tr><td colspan="2" style="x">a<script>b</script>c</td></table><p>d' ==
-		'<table><tr><td colspan="2">ac</td></tr></table><p>d</p>')
-	assert(clean.svg '<?xml version="1.0"?><svg width="5" onload="x"><g style="fill:red;zoom:2"><path d="M0 0"/></g></svg><p>' ==
-		'<svg xmlns="http://www.w3.org/2000/svg" width="5"><g fill="red"><path d="M0 0"></path></g></svg>')
-	assert(clean.svg 'no picture' == nil and clean.svg '<svg' == nil)
+it('takes only markup that is its own', function()
+	for _, own in ipairs {'a &lt; b', '<table class="tensor"><tr><td colspan="2">a</td></tr></table><p>b<br>c</p>', '<b>a <em>b</em></b>'} do
+		assert(plain.is_html(own), own)
+	end
+	for _, foreign in ipairs {'a > b', '<', '<b', '<table border="1"><tr></tr></table>', '<b onclick="x">a</b>', '<b class="x" id="y">a</b>', '<b>a', 'a</b>',
+		'<b><em>a</b></em>', '<div/>', '<B>a</B>', '<img src="x">', '<a href="x">a</a>', '<style></style>', '<b class=x>a</b>', '<b class="x"y>a</b>',
+		'<b class="x" class="<">a</b>', '<!-- x -->', '<svg></svg>', '<td colspan="99999">a</td>', '<b class="a b">a</b>'} do
+		assert(not plain.is_html(foreign), foreign)
+	end
+	local own = '<svg width="5" viewBox="0 0 5 5"><g clip-path="url(#q1)"><path d="M0 0"/></g></svg>'
+	assert(plain.svg(own) == own and plain.svg('<?xml version="1.0"?><!DOCTYPE svg>' .. own) == own)
+	for _, foreign in ipairs {'no picture', '<svg', '<svg>', own .. '<p>', own .. '</svg>', '<svg onload="x"></svg>', '<svg><style></style></svg>',
+		'<svg><g fill="url(http://x)"/></svg>', '<svg><g fill="url(x)"/></svg>', '<svg><g fill="&#117;rl(x)"/></svg>', '<svg><g fill="a\\b"/></svg>',
+		'<svg><g clip-path="url(x#q1)"/></svg>', '<svg xmlns="http://x"></svg>', '<svg><g style="fill:red"/></svg>', '<svg><a href="x"/></svg>',
+		'<svg><use href="#a"/></svg>', '<svg><image/></svg>', '<svg><animate/></svg>', '<svg><set/></svg>', '<svg><title>x</title></svg>',
+		'<svg><foreignObject><p>x</p></foreignObject></svg>', "<svg width='5'></svg>"} do
+		assert(not plain.svg(foreign), foreign)
+	end
+end)
+it('shows HTML of others as text and their SVG as a picture', function()
+	local function out(data)
+		local page = page_of(notebook_of{{kind = 'code', source = 'x', outputs = {{output_type = 'execute_result', data = data}}}})
+		assert(not fault(page), fault(page))
+		return page:match '<div class="out">(.-)</div>\n</div>\n</main>'
+	end
+	local note = '<pre class="note">(HTML, shown as text)</pre>'
+	local pandas = '<table border="1" class="dataframe"><tr><th>a</th></tr></table>'
+	assert(out{['text/html'] = pandas, ['text/plain'] = '   a\n0  1'} == '<pre>   a\n0  1</pre>' .. note)
+	assert(out{['text/html'] = '<i id=x>a</i>'} == '<pre>&lt;i id=x&gt;a&lt;/i&gt;</pre>' .. note)
+	assert(out{['text/html'] = pandas, ['text/markdown'] = '*a*'} == '<div class="text"><p><em>a</em></p></div>')
+	assert(out{['text/html'] = '<table><tr><td>a</td></tr></table>', ['text/plain'] = 'a'} == '<div><table><tr><td>a</td></tr></table></div>')
+	local mime = internal.import 'interp/prelude/mime'
+	assert(out{['image/svg+xml'] = '<?xml?><svg onload="x"><style/></svg>', ['text/plain'] = 'a"b'} ==
+		'<div class="fig"><img alt="a&quot;b" src="data:image/svg+xml;base64,' ..
+		mime.base64 '<svg xmlns="http://www.w3.org/2000/svg" onload="x"><style/></svg>' .. '"></div>')
+	assert(out{['image/svg+xml'] = '<svg width="5"><rect width="5"/></svg>'} == '<div class="fig"><svg width="5"><rect width="5"/></svg></div>')
+	assert(out{['image/svg+xml'] = '<svg onload="x"></svg>', ['image/png'] = 'iVBORw0KGgo='}:find 'data:image/png')
+	assert(out{['image/svg+xml'] = 'none', ['text/plain'] = 'a'} == '<pre>a</pre>')
+end)
+it('takes in its own figures, tensors, reports and models as markup', function()
+	local mime = internal.import 'interp/prelude/mime'
+	local values = {tensor.randn(3, 4), tensor.randn(2, 3, 4), tensor.randn(30, 40):quantize 'int8/1', report{{a = '<x>', b = 1, note = 'n&m'}},
+		nn.Sequential{nn.Linear(2, 3), nn.ReLU()}}
+	for _, value in ipairs(values) do assert(plain.is_html(mime.bundle(value)['text/html']), mime.bundle(value)['text/html']) end
+	local figures = {plot.line {{1, 3}, {2, 2}, names = {'a', 'b'}, title = '<t> & "u"', xlabel = 'x', ylabel = 'ü'}, plot.line {{1, 100}, ylog = true},
+		plot.scatter {x = {1, 1, 2, 1}, y = {1, 1, 3, 1}, label = {'aa', 'bb', 'cc', 'dd'}}, plot.hist {tensor.randn(50)}, plot.bar {{1, 2}},
+		plot.box {{1, 2, 3}}, plot.heat {{{1, 2}, {3, 0 / 0}}}, plot.line {{1, 2, 3}, vlines = {2}, hlines = {2}, yerr = {1, 1, 1}}}
+	if not pcall(figures[1].svg, figures[1]) then skip 'no plplot' end
+	for _, figure in ipairs(figures) do assert(plain.svg(figure:svg()), figure:svg()) end
+end)
+it('judges long markup in linear time', function()
+	local start = hw.clock()
+	for _, text in ipairs {('<b>'):rep(3e5), '<b' .. (' '):rep(1e6) .. '=>', '<b ' .. ('class="x" '):rep(1e5) .. '>', ('<'):rep(1e6),
+		('<svg '):rep(2e5), ('<svg>'):rep(2e5) .. ('</svg> '):rep(2e5)} do
+		assert(not plain.is_html(text) and (not plain.svg(text) or text:find '</svg>'))
+	end
+	assert(hw.clock() - start < 60)
 end)
 it('has contents, a download and folds long outputs', function()
 	local lines = ('x\n'):rep(60)
