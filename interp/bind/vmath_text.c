@@ -11,7 +11,6 @@
 #define X(name) \
 	extern const char ql_source_##name[], ql_source_end_##name[]; \
 	__asm__(".pushsection .rodata\n" \
-		".global ql_source_" #name ", ql_source_end_" #name "\n" \
 		"ql_source_" #name ": .incbin \"" #name ".h\"\n" \
 		"ql_source_end_" #name ": .byte 0\n" \
 		".popsection\n");

@@ -16,7 +16,14 @@
 
 #define QL_VALUE 32
 
-const struct ql_setting_info ql_settings[QL_SETTING_COUNT] = {
+struct setting {
+	const char *name, *otherwise;
+	int64_t lo, hi;
+	const char *choices; /* NULL: an integer */
+	const char *text;
+};
+
+static const struct setting settings[QL_SETTING_COUNT] = {
 #define X(name, otherwise, lo, hi, choices, text) {#name, otherwise, lo, hi, choices, text},
 #include "interp/host/settings.def"
 #undef X
@@ -30,7 +37,7 @@ const char *ql_setting_text(enum ql_setting setting)
 
 	if (plot && *plot)
 		return plot;
-	return *values[setting] ? values[setting] : ql_settings[setting].otherwise;
+	return *values[setting] ? values[setting] : settings[setting].otherwise;
 }
 
 int64_t ql_setting_int(enum ql_setting setting)
@@ -55,7 +62,7 @@ static const char *names(void)
 static int find(const char *name)
 {
 	for (int i = 0; i < QL_SETTING_COUNT; i++)
-		if (!strcmp(ql_settings[i].name, name))
+		if (!strcmp(settings[i].name, name))
 			return i;
 	return -1;
 }
@@ -70,12 +77,12 @@ static bool is_choice(const char *choices, const char *value)
 	return false;
 }
 
-static bool is_integer(const struct ql_setting_info *s, const char *value)
+static bool is_integer(const struct setting *s, const char *value)
 {
 	char *end;
 	long long i = strtoll(value, &end, 10);
 
-	if (s == &ql_settings[QL_SETTING_width] && i > 0 && i < 20)
+	if (s == &settings[QL_SETTING_width] && i > 0 && i < 20)
 		return false;
 	return end != value && !*end && i >= s->lo && i <= s->hi && strlen(value) < QL_VALUE;
 }
@@ -84,7 +91,7 @@ static bool is_integer(const struct ql_setting_info *s, const char *value)
 static bool put_setting(const char *name, const char *value, char error[QL_SETTING_ERROR])
 {
 	int i = find(name);
-	const struct ql_setting_info *s = &ql_settings[i < 0 ? 0 : i];
+	const struct setting *s = &settings[i < 0 ? 0 : i];
 	char near[96];
 
 	if (i < 0) {
@@ -130,7 +137,7 @@ static int publish(lua_State *L)
 	lua_createtable(L, 0, QL_SETTING_COUNT);
 	for (int i = 0; i < QL_SETTING_COUNT; i++) {
 		lua_pushstring(L, ql_setting_text((enum ql_setting)i));
-		lua_setfield(L, -2, ql_settings[i].name);
+		lua_setfield(L, -2, settings[i].name);
 	}
 	lua_setfield(L, -2, "settings");
 	return 0;
@@ -159,7 +166,7 @@ static int push_settings(lua_State *L)
 {
 	lua_createtable(L, QL_SETTING_COUNT, 0);
 	for (int i = 0; i < QL_SETTING_COUNT; i++) {
-		const struct ql_setting_info *s = &ql_settings[i];
+		const struct setting *s = &settings[i];
 
 		lua_createtable(L, 5, 0);
 		lua_pushstring(L, s->name);

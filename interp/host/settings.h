@@ -16,15 +16,6 @@ enum ql_setting {
 	QL_SETTING_COUNT
 };
 
-struct ql_setting_info {
-	const char *name, *otherwise;
-	int64_t lo, hi;
-	const char *choices; /* NULL: an integer */
-	const char *text;
-};
-
-extern const struct ql_setting_info ql_settings[QL_SETTING_COUNT];
-
 #define QL_SETTING_ERROR 256
 
 /* The value as text; valid until the setting changes. */

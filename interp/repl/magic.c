@@ -20,7 +20,7 @@
 #include "interp/repl/magics.def"
 #undef X
 
-const struct ql_magic *const ql_magics[] = {
+static const struct ql_magic *const magics[] = {
 #define X(name) &ql_magic_##name,
 #include "interp/repl/magics.def"
 #undef X
@@ -337,7 +337,7 @@ static const struct ql_magic *find_word(const char *text, size_t size, size_t *f
 
 	while (n < size && !strchr(" \t\r\n;", text[n]))
 		n++;
-	for (const struct ql_magic *const *m = ql_magics; *m; m++)
+	for (const struct ql_magic *const *m = magics; *m; m++)
 		if (strlen((*m)->name) == n && !memcmp((*m)->name, text, n)) {
 			*from += n;
 			return *m;

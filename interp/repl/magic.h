@@ -30,8 +30,6 @@ struct ql_magic {
 	const char *file, *field;
 };
 
-extern const struct ql_magic *const ql_magics[]; /* NULL-terminated */
-
 /* NULL: the text is Lua. *from is where the rest begins. */
 const struct ql_magic *ql_magic_find(const char *text, size_t size, size_t *from);
 bool ql_magic_takes_code(const struct ql_magic *magic);
