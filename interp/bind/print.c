@@ -127,8 +127,8 @@ static int add_header(luaL_Buffer *b, const struct ql_tensor *t)
 		if (t->dtype != QL_binary && ql_tensor_nelem(t) <= QL_FACTS_MAX)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.2f %% at the ends", 100 * at_ends(t));
 		if (t->q->nan_count || t->q->inf_count)
-			n += (size_t)snprintf(text + n, sizeof(text) - n, ", met %lld NaN and %lld Inf",
-				(long long)t->q->nan_count, (long long)t->q->inf_count);
+			snprintf(text + n, sizeof(text) - n, ", met %lld NaN and %lld Inf", (long long)t->q->nan_count,
+				(long long)t->q->inf_count);
 	}
 	ql_width_cut(text, sizeof(text), ql_width());
 	luaL_addstring(b, text);

@@ -89,9 +89,7 @@ char *ql_utf8_clean(struct ql_ctx *ctx, const char *text, size_t n)
 		i += length ? length : 1;
 		if (!length)
 			o += ql_utf8_put(0xFFFD, o);
-		else if (length == 1 && !p[i - 1])
-			*o++ = ' ';
-		else if (unwanted(ql_utf8_next(&at)))
+		else if ((length == 1 && !p[i - 1]) || unwanted(ql_utf8_next(&at)))
 			*o++ = ' ';
 		else
 			for (size_t k = i - length; k < i; k++)
