@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The only encoder and decoder. Elements are processed in pieces; within a piece the scale is constant (rows,
  * blocks) or advances with the elements (one scale per column). Kernels convert affine codes of up to 16 bits
- * (4-bit ones through a buffer of bytes), the scheme's row functions all others.
+ * (packed ones through a buffer of bytes), the scheme's row functions all others.
  */
 #include "tensor/grain.h"
 
@@ -109,7 +109,7 @@ static void encode_kernel(struct codec *c, const struct run *r)
 			p.stream = false;
 			bad |= k->to_8(&p, x + i, m, buffer);
 			narrow(c, r, i, m, buffer);
-			ql_codes_put4(c->q, r->code + i, m, buffer);
+			ql_codes_put(c->dtype, c->q, r->code + i, m, buffer);
 		}
 	if (bad)
 		count_non_finite(c, x, r->n);
@@ -126,13 +126,13 @@ static void decode_kernel(struct codec *c, const struct run *r)
 	case QL_uint8: k->from_u8(&r->affine, (const uint8_t *)c->q + r->code, r->n, out); return;
 	case QL_int16: k->from_i16(&r->affine, (const int16_t *)c->q + r->code, r->n, out); return;
 	case QL_uint16: k->from_u16(&r->affine, (const uint16_t *)c->q + r->code, r->n, out); return;
-	default: break;
+	default: break; /* packed */
 	}
 	for (int64_t i = 0; i < r->n; i += BUFFER) {
 		struct ql_affine p = advanced(&r->affine, i);
 		int64_t m = ql_min64(BUFFER, r->n - i);
 
-		ql_codes_get4(c->q, r->code + i, m, c->dtype == QL_int4, buffer);
+		ql_codes_get(c->dtype, c->q, r->code + i, m, buffer);
 		k->from_i8(&p, buffer, m, out + i);
 	}
 }

@@ -1,45 +1,129 @@
 /* SPDX-License-Identifier: MIT
- * Codes that no kernel stores: 4-bit fields, and ranges per element. Kernels clamp to the widest range, then these
+ * Codes that no kernel stores: packed fields, and ranges per element. Kernels clamp to the widest range, then these
  * functions to the range of each element, which gives the same as one clamp to the latter.
  */
 #include "tensor/codes.h"
 
+#include <string.h>
+
+#include "tensor/base.h"
 #include "tensor/dtype.h"
 
-static void put4(uint8_t *q, int64_t at, uint8_t code)
+/* Every other run of `bits` low bits in lanes of `lane` bits: the even ones; the odd ones are `lane` bits higher. */
+static inline uint64_t evens(int bits, int lane)
 {
-	int shift = (int)(at & 1) * 4;
+	uint64_t all = ((uint64_t)1 << bits) - 1;
 
-	q[at / 2] = (uint8_t)((q[at / 2] & (0xf0 >> shift)) | (code & 15) << shift);
+	for (int at = 2 * lane; at < 64; at *= 2)
+		all |= all << at;
+	return all;
 }
 
-void ql_codes_put4(uint8_t *restrict q, int64_t at, int64_t n, const uint8_t *restrict code)
+/* Eight fields of a byte each, the last one highest, to and from the low bits of a word: neighbours are joined or parted
+ * three times. */
+static inline uint64_t joined(uint64_t x, int bits)
 {
-	int64_t i = 0;
-
-	if (at % 2 && n > 0)
-		put4(q, at, code[i++]);
-	q += (at + i) / 2;
-	for (int64_t pair = 0; pair < (n - i) / 2; pair++)
-		q[pair] = (uint8_t)((code[i + 2 * pair] & 15) | code[i + 2 * pair + 1] << 4);
-	if ((n - i) % 2)
-		put4(q + (n - i) / 2, 0, code[n - 1]);
+	x = (x & evens(bits, 8)) | (x >> 8 & evens(bits, 8)) << bits;
+	x = (x & evens(2 * bits, 16)) | (x >> 16 & evens(2 * bits, 16)) << 2 * bits;
+	return (x & evens(4 * bits, 32)) | (x >> 32 & evens(4 * bits, 32)) << 4 * bits;
 }
 
-void ql_codes_get4(const uint8_t *q, int64_t at, int64_t n, bool is_signed, int8_t *code)
+static inline uint64_t parted(uint64_t x, int bits)
 {
-	const int flip = is_signed ? 8 : 0;
-	int64_t i = 0;
+	x = (x & evens(4 * bits, 32)) | (x >> 4 * bits & evens(4 * bits, 32)) << 32;
+	x = (x & evens(2 * bits, 16)) | (x >> 2 * bits & evens(2 * bits, 16)) << 16;
+	return (x & evens(bits, 8)) | (x >> bits & evens(bits, 8)) << 8;
+}
 
-	if (at % 2 && n > 0)
-		code[i++] = (int8_t)(((q[at / 2] >> 4) ^ flip) - flip);
-	q += (at + i) / 2;
-	for (int64_t pairs = (n - i) / 2; pairs > 0; pairs--, q++, i += 2) {
-		code[i] = (int8_t)(((*q & 15) ^ flip) - flip);
-		code[i + 1] = (int8_t)(((*q >> 4) ^ flip) - flip);
+/* Copies the sign bit of each field to the bits above it. */
+static inline uint64_t extended(uint64_t x, int bits)
+{
+	return x | (x >> (bits - 1) & 0x0101010101010101u) * (256u - (1u << bits));
+}
+
+/* Groups of eight elements, `bits` bytes each. */
+static inline void put_groups(uint8_t *restrict q, int64_t groups, const uint8_t *restrict code, int bits)
+{
+	for (int64_t g = 0; g < groups; g++) {
+		uint64_t x;
+
+		memcpy(&x, code + 8 * g, 8);
+		x = joined(x, bits);
+		memcpy(q + bits * g, &x, (size_t)bits);
 	}
-	if (i < n)
-		code[i] = (int8_t)(((*q & 15) ^ flip) - flip);
+}
+
+static inline void get_groups(
+	const uint8_t *restrict q, int64_t groups, uint8_t *restrict code, int bits, bool is_signed)
+{
+	for (int64_t g = 0; g < groups; g++) {
+		uint64_t x = 0;
+
+		memcpy(&x, q + bits * g, (size_t)bits);
+		x = parted(x, bits);
+		x = is_signed ? extended(x, bits) : x;
+		memcpy(code + 8 * g, &x, 8);
+	}
+}
+
+static void put_some(unsigned dtype, void *q, int64_t at, int64_t n, const uint8_t *code)
+{
+	int64_t wide[8];
+
+	for (int64_t i = 0; i < n; i++)
+		wide[i] = code[i];
+	ql_dtypes[dtype].from_i64(q, at, 1, n, wide);
+}
+
+static void get_some(unsigned dtype, const void *q, int64_t at, int64_t n, int8_t *code)
+{
+	int64_t wide[8];
+
+	ql_dtypes[dtype].to_i64(q, at, 1, n, wide);
+	for (int64_t i = 0; i < n; i++)
+		code[i] = (int8_t)wide[i];
+}
+
+/* Elements before the first whole group. */
+static int64_t head(int64_t at, int64_t n)
+{
+	return ql_min64(n, (8 - at % 8) % 8);
+}
+
+void ql_codes_put(unsigned dtype, void *restrict q, int64_t at, int64_t n, const uint8_t *restrict code)
+{
+	int64_t first = head(at, n), groups = (n - first) / 8, done = first + 8 * groups;
+	uint8_t *to = (uint8_t *)q + (at + first) / 8 * ql_dtypes[dtype].bits;
+
+	put_some(dtype, q, at, first, code);
+	switch (ql_dtypes[dtype].bits) {
+	case 2: put_groups(to, groups, code + first, 2); break;
+	case 3: put_groups(to, groups, code + first, 3); break;
+	case 4: put_groups(to, groups, code + first, 4); break;
+	case 5: put_groups(to, groups, code + first, 5); break;
+	case 6: put_groups(to, groups, code + first, 6); break;
+	default: put_groups(to, groups, code + first, 7); break;
+	}
+	put_some(dtype, q, at + done, n - done, code + done);
+}
+
+void ql_codes_get(unsigned dtype, const void *restrict q, int64_t at, int64_t n, int8_t *restrict code)
+{
+	const bool is_signed = ql_dtypes[dtype].kind == QL_KIND_INT;
+	int64_t first = head(at, n), groups = (n - first) / 8, done = first + 8 * groups;
+	const uint8_t *from = (const uint8_t *)q + (at + first) / 8 * ql_dtypes[dtype].bits;
+	uint8_t *to = (uint8_t *)code + first;
+
+	get_some(dtype, q, at, first, code);
+	switch (ql_dtypes[dtype].bits) {
+	case 2: get_groups(from, groups, to, 2, is_signed); break;
+	case 3: get_groups(from, groups, to, 3, is_signed); break;
+	case 4: get_groups(from, groups, to, 4, is_signed); break;
+	case 5: get_groups(from, groups, to, 5, is_signed); break;
+	case 6: get_groups(from, groups, to, 6, is_signed); break;
+	default: get_groups(from, groups, to, 7, is_signed); break;
+	}
+	get_some(dtype, q, at + done, n - done, code + done);
 }
 
 #define NARROW(name, type) \

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tensor/float8.h"
+
 static float f32_of_bits(uint32_t bits)
 {
 	float x;
@@ -65,32 +67,27 @@ uint16_t ql_f32_to_bf16(float x)
 	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* Avoids the double rounding of a float64 narrowed to float32 first. */
-static uint16_t f64_to_f16(double x)
+/* Round to odd: a second rounding to fewer digits then gives what one rounding of x would. */
+static float odd_of_f64(double x)
 {
 	float f = (float)x;
 	double back = (double)f;
 
-	/* round to odd first: then only the second rounding has an effect */
 	if (isfinite(x) && back != x && !(bits_of_f32(f) & 1u)) {
 		uint32_t bits = bits_of_f32(f);
 
 		f = f32_of_bits((fabs(back) > fabs(x)) ? bits - 1u : bits + 1u);
 	}
-	return ql_f32_to_f16(f);
+	return f;
 }
 
-static uint16_t f64_to_bf16(double x)
+static float odd_of_i64(int64_t x)
 {
-	float f = (float)x;
-	double back = (double)f;
+	int64_t low = x & 0xffff;
 
-	if (isfinite(x) && back != x && !(bits_of_f32(f) & 1u)) {
-		uint32_t bits = bits_of_f32(f);
-
-		f = f32_of_bits((fabs(back) > fabs(x)) ? bits - 1u : bits + 1u);
-	}
-	return ql_f32_to_bf16(f);
+	if (x < -(1LL << 53) || x > 1LL << 53) /* not always a double: 48 digits, rounded to odd */
+		x = (x - low) | (low ? 0x10000 : 0);
+	return odd_of_f64((double)x);
 }
 
 /* Half to even, saturating, NaN to 0, without calls or branches. Adding 2^52 rounds to an integer. */
@@ -149,8 +146,8 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 #define LOAD ql_f16_to_f32
 #define LOAD_I64(v) saturate((double)ql_f16_to_f32(v), INT64_MIN, INT64_MAX)
 #define STORE_F32 ql_f32_to_f16
-#define STORE_F64 f64_to_f16
-#define STORE_I64(v) f64_to_f16((double)(v))
+#define STORE_F64(v) ql_f32_to_f16(odd_of_f64(v))
+#define STORE_I64(v) ql_f32_to_f16(odd_of_i64(v))
 #include "tensor/dtype_row.h"
 
 #define T bfloat16
@@ -158,8 +155,35 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 #define LOAD ql_bf16_to_f32
 #define LOAD_I64(v) saturate((double)ql_bf16_to_f32(v), INT64_MIN, INT64_MAX)
 #define STORE_F32 ql_f32_to_bf16
-#define STORE_F64 f64_to_bf16
-#define STORE_I64(v) f64_to_bf16((double)(v))
+#define STORE_F64(v) ql_f32_to_bf16(odd_of_f64(v))
+#define STORE_I64(v) ql_f32_to_bf16(odd_of_i64(v))
+#include "tensor/dtype_row.h"
+
+#define T float8_e4m3
+#define C uint8_t
+#define LOAD ql_e4m3_to_f32
+#define LOAD_I64(v) saturate((double)ql_e4m3_to_f32(v), INT64_MIN, INT64_MAX)
+#define STORE_F32 ql_f32_to_e4m3
+#define STORE_F64(v) ql_f32_to_e4m3(odd_of_f64(v))
+#define STORE_I64(v) ql_f32_to_e4m3(odd_of_i64(v))
+#include "tensor/dtype_row.h"
+
+#define T float8_e5m2
+#define C uint8_t
+#define LOAD ql_e5m2_to_f32
+#define LOAD_I64(v) saturate((double)ql_e5m2_to_f32(v), INT64_MIN, INT64_MAX)
+#define STORE_F32 ql_f32_to_e5m2
+#define STORE_F64(v) ql_f32_to_e5m2(odd_of_f64(v))
+#define STORE_I64(v) ql_f32_to_e5m2(odd_of_i64(v))
+#include "tensor/dtype_row.h"
+
+#define T float8_e8m0
+#define C uint8_t
+#define LOAD ql_e8m0_to_f32
+#define LOAD_I64(v) saturate((double)ql_e8m0_to_f32(v), INT64_MIN, INT64_MAX)
+#define STORE_F32 ql_f32_to_e8m0
+#define STORE_F64(v) ql_f32_to_e8m0(odd_of_f64(v))
+#define STORE_I64(v) ql_f32_to_e8m0(odd_of_i64(v))
 #include "tensor/dtype_row.h"
 
 #define T int8
@@ -226,20 +250,54 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 #define STORE_I64(v) ((uint8_t)((v) != 0))
 #include "tensor/dtype_row.h"
 
+#define T int6
+#define BITS 6
+#define SIGNED 1
+#include "tensor/dtype_packed.h"
+
+#define T uint6
+#define BITS 6
+#define SIGNED 0
+#include "tensor/dtype_packed.h"
+
+#define T int5
+#define BITS 5
+#define SIGNED 1
+#include "tensor/dtype_packed.h"
+
+#define T uint5
+#define BITS 5
+#define SIGNED 0
+#include "tensor/dtype_packed.h"
+
 #define T int4
 #define BITS 4
-#define DECODE(code) ((int)((code) ^ 8u) - 8)
-#define ENCODE(value) ((unsigned)(value))
-#define FROM_FLOAT(v) saturate_32(v, -8, 7)
-#define FROM_I64(v) ((int)((v)&15))
+#define SIGNED 1
 #include "tensor/dtype_packed.h"
 
 #define T uint4
 #define BITS 4
-#define DECODE(code) ((int)(code))
-#define ENCODE(value) ((unsigned)(value))
-#define FROM_FLOAT(v) saturate_32(v, 0, 15)
-#define FROM_I64(v) ((int)((v)&15))
+#define SIGNED 0
+#include "tensor/dtype_packed.h"
+
+#define T int3
+#define BITS 3
+#define SIGNED 1
+#include "tensor/dtype_packed.h"
+
+#define T uint3
+#define BITS 3
+#define SIGNED 0
+#include "tensor/dtype_packed.h"
+
+#define T int2
+#define BITS 2
+#define SIGNED 1
+#include "tensor/dtype_packed.h"
+
+#define T uint2
+#define BITS 2
+#define SIGNED 0
 #include "tensor/dtype_packed.h"
 
 #define T binary
@@ -251,15 +309,15 @@ static inline int32_t saturate_32(double x, double lo, double hi)
 #include "tensor/dtype_packed.h"
 
 const struct ql_dtype_info ql_dtypes[QL_DTYPE_COUNT] = {
-#define X(name, bits, kind, lo, hi, ctype) \
-	{#name, bits, QL_KIND_##kind, lo, hi, name##_to_f32, name##_to_f64, name##_to_i64, name##_from_f32, \
+#define X(name, bits, kind, lo, hi, digits) \
+	{#name, bits, QL_KIND_##kind, lo, hi, digits, name##_to_f32, name##_to_f64, name##_to_i64, name##_from_f32, \
 		name##_from_f64, name##_from_i64},
 #include "tensor/dtype.def"
 #undef X
 };
 
 const char ql_dtype_names[] =
-#define X(dtype, bits, kind, lo, hi, ctype) #dtype " "
+#define X(dtype, bits, kind, lo, hi, digits) #dtype " "
 #include "tensor/dtype.def"
 #undef X
 	;

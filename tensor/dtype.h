@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum ql_dtype {
-#define X(name, bits, kind, lo, hi, ctype) QL_##name,
+#define X(name, bits, kind, lo, hi, digits) QL_##name,
 #include "tensor/dtype.def"
 #undef X
 	QL_DTYPE_COUNT
@@ -17,8 +17,8 @@ enum ql_dtype {
 
 enum ql_dtype_kind { QL_KIND_FLOAT, QL_KIND_INT, QL_KIND_UINT, QL_KIND_BOOL, QL_KIND_BINARY };
 
-/* Convert a row of n elements; element i is at index offset + i * stride of `base` (packed types: indices count 4-
- * or 1-bit fields, low bits first). from_f32 and from_f64 round half to even and saturate (NaN gives 0), from_i64
+/* Convert a row of n elements; element i is at index offset + i * stride of `base` (packed types: a stream of
+ * fields, element i at bit i * bits, low bits first). from_f32 and from_f64 round half to even and saturate (NaN gives 0), from_i64
  * wraps, as C does. bool: any non-zero value is 1. binary: values >= 0 are +1, others -1. */
 typedef void ql_row_to_f32_fn(const void *base, int64_t offset, int64_t stride, int64_t n, float *out);
 typedef void ql_row_to_f64_fn(const void *base, int64_t offset, int64_t stride, int64_t n, double *out);
@@ -32,6 +32,7 @@ struct ql_dtype_info {
 	uint8_t bits;
 	enum ql_dtype_kind kind;
 	int64_t lo, hi;
+	uint8_t digits; /* of a float's significand, with the leading one */
 	ql_row_to_f32_fn *to_f32;
 	ql_row_to_f64_fn *to_f64;
 	ql_row_to_i64_fn *to_i64;
@@ -64,8 +65,29 @@ static inline bool ql_dtype_is_packed(unsigned dtype)
 	return ql_dtypes[dtype].bits < 8;
 }
 
-/* Dtype of the result of two operands. Order: bool < integers < float16/bfloat16 < float32 < float64; float16 with
- * bfloat16 gives float32. Two integers give the wider one; signed and unsigned of the same width give the next
+/* Elements in the fewest whole bytes: offsets and strides of packed tensors are multiples of it, and so is the length
+ * of a row in memory. */
+static inline int ql_dtype_group(unsigned dtype)
+{
+	unsigned bits = ql_dtypes[dtype].bits;
+
+	return bits >= 8 || bits % 2 ? (bits < 8 ? 8 : 1) : bits % 4 ? 4 : 2;
+}
+/* Length in elements of a row of n elements with its padding. */
+static inline int64_t ql_dtype_pitch(unsigned dtype, int64_t n)
+{
+	int64_t last = ql_dtype_group(dtype) - 1;
+
+	return (n + last) & ~last;
+}
+/* The dtype of one byte per element that holds the codes of a packed one; any other dtype itself. */
+static inline unsigned ql_dtype_whole(unsigned dtype)
+{
+	return !ql_dtype_is_packed(dtype) ? dtype : ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
+}
+
+/* Dtype of the result of two operands. Order: bool < integers < floats of 8 and 16 bits < float32 < float64; two
+ * different ones of the former give float32. Two integers give the wider one; signed and unsigned of the same width give the next
  * wider signed one. */
 unsigned ql_dtype_promote(unsigned a, unsigned b);
 

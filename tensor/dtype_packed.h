@@ -1,24 +1,41 @@
 /* SPDX-License-Identifier: MIT
- * Template, included once per type: the six row converters of a packed dtype of BITS bits, low bits first. The
- * includer defines T, BITS, DECODE(code) -> int from the raw field and ENCODE(int) -> raw field of a value that is
- * already clamped to LO..HI.
+ * Template, included once per type: the six row converters of a packed dtype of BITS bits, a bit stream with element
+ * i at bit i * BITS, low bits first; a field may straddle two bytes. The includer defines T, BITS and SIGNED (0 or 1);
+ * a type whose numbers are not its codes defines, in place of SIGNED, DECODE(code) -> int from the raw field,
+ * ENCODE(int) -> raw field of a number of the type, FROM_FLOAT(v) and FROM_I64(v) -> the number for v.
  */
 #define QL_CAT2(a, b) a##_##b
 #define QL_CAT(a, b) QL_CAT2(a, b)
-#define QL_PER_BYTE (8 / BITS)
 #define QL_FIELD ((1u << BITS) - 1u)
+
+#ifdef SIGNED
+#define QL_HALF (SIGNED << (BITS - 1))
+#define DECODE(code) ((int)((code) ^ (unsigned)QL_HALF) - QL_HALF)
+#define ENCODE(value) ((unsigned)(value))
+#define FROM_FLOAT(v) saturate_32(v, -QL_HALF, (int)QL_FIELD - QL_HALF)
+#define FROM_I64(v) ((int)((v) & (int64_t)QL_FIELD))
+#endif
 
 static inline int QL_CAT(T, get)(const uint8_t *p, int64_t i)
 {
-	return DECODE(((unsigned)p[i / QL_PER_BYTE] >> (i % QL_PER_BYTE * BITS)) & QL_FIELD);
+	int64_t bit = i * BITS;
+	unsigned shift = (unsigned)(bit & 7), code = p[bit >> 3];
+
+	if (8 % BITS != 0) /* the second byte may be the first again */
+		code |= (unsigned)p[(bit + BITS - 1) >> 3] << 8;
+	return DECODE(code >> shift & QL_FIELD);
 }
 
 static inline void QL_CAT(T, set)(uint8_t *p, int64_t i, int value)
 {
-	unsigned shift = (unsigned)(i % QL_PER_BYTE) * BITS;
-	unsigned old = p[i / QL_PER_BYTE] & ~(QL_FIELD << shift);
+	int64_t bit = i * BITS;
+	unsigned shift = (unsigned)(bit & 7), mask = QL_FIELD << shift;
+	unsigned code = (ENCODE(value) & QL_FIELD) << shift;
 
-	p[i / QL_PER_BYTE] = (uint8_t)(old | ((ENCODE(value) & QL_FIELD) << shift));
+	p += bit >> 3;
+	p[0] = (uint8_t)((p[0] & ~mask) | code);
+	if (8 % BITS != 0 && shift + BITS > 8)
+		p[1] = (uint8_t)((p[1] & ~(mask >> 8)) | code >> 8);
 }
 
 static void QL_CAT(T, to_f32)(const void *base, int64_t offset, int64_t stride, int64_t n, float *out)
@@ -59,10 +76,11 @@ static void QL_CAT(T, from_i64)(void *base, int64_t offset, int64_t stride, int6
 
 #undef QL_CAT
 #undef QL_CAT2
-#undef QL_PER_BYTE
 #undef QL_FIELD
+#undef QL_HALF
 #undef T
 #undef BITS
+#undef SIGNED
 #undef DECODE
 #undef ENCODE
 #undef FROM_FLOAT

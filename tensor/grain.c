@@ -17,8 +17,7 @@ struct ql_grain ql_grain_of(int rank, const int64_t *shape, unsigned dtype, int 
 {
 	struct ql_grain g = {.kind = QL_GRAIN_ROW, .rows = 1, .repeat = 1, .period = 1, .block = block, .scales = 1};
 	int of = block ? block_axis : axis, last = rank - 1, first;
-	int per = ql_dtype_is_packed(dtype) ? 8 / ql_dtypes[dtype].bits : 1;
-	bool padded = rank > 0 && shape[last] % per != 0;
+	bool padded = rank > 0 && ql_dtype_pitch(dtype, shape[last]) != shape[last];
 	int64_t between = 1;
 
 	/* axes after the quantized one form one row unless rows are padded */
@@ -28,7 +27,7 @@ struct ql_grain ql_grain_of(int rank, const int64_t *shape, unsigned dtype, int 
 	g.row = 1;
 	for (int d = first; d < rank; d++)
 		g.row *= shape[d];
-	g.pitch = rank ? ql_ceil_div(g.row, per) * per : 1;
+	g.pitch = rank ? ql_dtype_pitch(dtype, g.row) : 1;
 	for (int d = 0; d < first; d++)
 		g.rows *= shape[d];
 	if (of < 0)

@@ -36,15 +36,10 @@ enum ql_status ql_shape_check(struct ql_ctx *ctx, const char *op, int rank, cons
 	return QL_OK;
 }
 
-static int64_t row_alignment(unsigned dtype)
-{
-	return ql_dtype_is_packed(dtype) ? 8 / ql_dtypes[dtype].bits : 1;
-}
-
 /* Checks the sizes, sets contiguous strides and computes the byte count. */
 static enum ql_status layout(struct ql_ctx *ctx, struct ql_tensor *t, uint64_t *bytes)
 {
-	uint64_t n = 1, align = (uint64_t)row_alignment(t->dtype);
+	uint64_t n = 1, align = (uint64_t)ql_dtype_group(t->dtype);
 	bool ok = true;
 	char text[QL_SHAPE_TEXT];
 
@@ -170,7 +165,7 @@ bool ql_tensor_is_contiguous(const struct ql_tensor *t)
 			return false;
 		n *= t->shape[d];
 		if (d == t->rank - 1 && ql_dtype_is_packed(t->dtype))
-			n = ql_mul64(ql_ceil_div(n, row_alignment(t->dtype)), row_alignment(t->dtype));
+			n = ql_dtype_pitch(t->dtype, n);
 	}
 	return true;
 }
@@ -203,13 +198,14 @@ static int packed_axis(const struct ql_tensor *t)
 	return t->rank - 1;
 }
 
-uint64_t ql_rows_bytes(int64_t rows, int64_t row, unsigned bits)
+uint64_t ql_rows_bytes(int64_t rows, int64_t row, unsigned dtype)
 {
+	unsigned bits = ql_dtypes[dtype].bits;
 	uint64_t bytes;
 
 	if (!ql_size_mul((uint64_t)row / 8, bits, &bytes))
 		return INT64_MAX;
-	bytes += ((uint64_t)row % 8 * bits + 7) / 8; /* size: the rest is below 8 elements */
+	bytes += (uint64_t)ql_dtype_pitch(dtype, row % 8) * bits / 8; /* size: the rest is at most 8 elements */
 	return ql_size_mul((uint64_t)rows, bytes, &bytes) && bytes < INT64_MAX ? bytes : INT64_MAX;
 }
 
@@ -218,7 +214,7 @@ uint64_t ql_tensor_nbytes(const struct ql_tensor *t)
 	int64_t row = t->rank ? t->shape[packed_axis(t)] : 1, rows = row ? ql_tensor_nelem(t) / row : 0;
 	const struct ql_tensor *params[] = {
 		t->q ? t->q->scale : NULL, t->q ? t->q->zero_point : NULL, t->q ? t->q->bits : NULL};
-	uint64_t bytes = ql_rows_bytes(rows, row, ql_dtypes[t->dtype].bits);
+	uint64_t bytes = t->rank ? ql_rows_bytes(rows, row, t->dtype) : (ql_dtypes[t->dtype].bits + 7u) / 8;
 
 	for (int i = 0; i < 3; i++)
 		if (params[i]) /* of three numbers below 2^63, two of scales that fit in memory */
@@ -247,7 +243,7 @@ static bool needs_double(const struct ql_dtype_info *d)
 	return d->kind == QL_KIND_FLOAT ? d->bits > 32 : d->bits > 24;
 }
 
-/* Integers are converted through int64, which is exact; with a float on either side through the wider float. */
+/* Integers are converted through int64, which is exact; a float to or from another type through the wider float. */
 static void convert(const struct copy *c, int64_t dst, int64_t dst_stride, int64_t src, int64_t src_stride, int64_t n)
 {
 	const struct ql_dtype_info *from = &ql_dtypes[c->from], *to = &ql_dtypes[c->to];
@@ -262,6 +258,9 @@ static void convert(const struct copy *c, int64_t dst, int64_t dst_stride, int64
 		if (to->kind == QL_KIND_INT || to->kind == QL_KIND_UINT)
 			for (int64_t i = 0; i < n; i++)
 				row.i[i] = row.i[i] < to->lo ? to->lo : row.i[i] > to->hi ? to->hi : row.i[i];
+		to->from_i64(c->dst, dst, dst_stride, n, row.i);
+	} else if (from->kind != QL_KIND_FLOAT && from->bits == 64) { /* not all are doubles: one rounding */
+		from->to_i64(c->src, src, src_stride, n, row.i);
 		to->from_i64(c->dst, dst, dst_stride, n, row.i);
 	} else if (needs_double(from) || needs_double(to)) {
 		from->to_f64(c->src, src, src_stride, n, row.d);

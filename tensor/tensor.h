@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * A tensor: shape, strides and offset over a shared storage; quantization parameters follow the view.
  *
- * Axes are 0-based in C (1-based in Lua). Strides and offset count elements. Packed types (4 and 1 bit): at most
- * one axis, the packed one, has stride 1; every other stride and the offset are multiples of 8 / bits; rows are
- * padded to whole bytes with zero bits.
+ * Axes are 0-based in C (1-based in Lua). Strides and offset count elements. Packed types (below 8 bits): at
+ * most one axis, the packed one, has stride 1; every other stride and the offset are multiples of ql_dtype_group, the
+ * fewest elements that fill whole bytes; rows are padded to such groups with zero bits.
  */
 #ifndef QUOLL_TENSOR_TENSOR_H
 #define QUOLL_TENSOR_TENSOR_H
@@ -64,8 +64,8 @@ bool ql_tensor_overlaps_itself(const struct ql_tensor *t);
 bool ql_tensor_same_shape(const struct ql_tensor *a, const struct ql_tensor *b);
 /* Bytes of the elements (packed rows padded), scales and zero points; INT64_MAX when an expanded view has more. */
 uint64_t ql_tensor_nbytes(const struct ql_tensor *t);
-/* Bytes of `rows` rows of `row` elements, each row padded to whole bytes; INT64_MAX on overflow. */
-uint64_t ql_rows_bytes(int64_t rows, int64_t row, unsigned bits);
+/* Bytes of `rows` rows of `row` elements, packed ones padded to whole groups; INT64_MAX on overflow. */
+uint64_t ql_rows_bytes(int64_t rows, int64_t row, unsigned dtype);
 /* Address of the first element; whole-byte dtypes only. */
 void *ql_tensor_data(const struct ql_tensor *t);
 

@@ -5,27 +5,22 @@
 
 #include "tensor/qparams.h"
 
-static int per_byte(const struct ql_tensor *t)
-{
-	return ql_dtype_is_packed(t->dtype) ? 8 / ql_dtypes[t->dtype].bits : 1;
-}
-
-/* The rule for packed types: at most one axis of stride 1, all other strides in whole bytes. */
+/* The rule for packed types: at most one axis of stride 1, all other strides in whole groups. */
 static bool packed_ok(const struct ql_tensor *t)
 {
-	int per = per_byte(t), packed = 0;
+	int group = ql_dtype_group(t->dtype), packed = 0;
 
-	if (per == 1)
+	if (group == 1)
 		return true;
 	for (int d = 0; d < t->rank; d++) {
 		if (t->shape[d] == 1)
 			continue;
 		if (t->stride[d] == 1)
 			packed++;
-		else if (t->stride[d] % per)
+		else if (t->stride[d] % group)
 			return false;
 	}
-	return packed <= 1 && t->offset % per == 0;
+	return packed <= 1 && t->offset % group == 0;
 }
 
 /* Gives `view`, a header on the stack, as a tensor that shares t's storage and owns `q`. */

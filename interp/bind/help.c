@@ -105,6 +105,17 @@ static const char *const kind_texts[] = {[QL_KIND_FLOAT] = "float",
 	[QL_KIND_BOOL] = "true or false",
 	[QL_KIND_BINARY] = "-1 or 1"};
 
+/* " Unsigned: see uint8." for int8, and the like. */
+static const char *counterpart(lua_State *L, const struct ql_dtype_info *d)
+{
+	bool is_signed = d->kind == QL_KIND_INT;
+
+	for (int i = 0; i < QL_DTYPE_COUNT; i++)
+		if (ql_dtypes[i].bits == d->bits && ql_dtypes[i].kind == (is_signed ? QL_KIND_UINT : QL_KIND_INT))
+			return lua_pushfstring(L, " %s: see %s.", is_signed ? "Unsigned" : "Signed", ql_dtypes[i].name);
+	return "";
+}
+
 static void add_dtype(lua_State *L, const struct ql_dtype_info *d)
 {
 	bool ranged = d->kind == QL_KIND_INT || d->kind == QL_KIND_UINT;
@@ -115,8 +126,8 @@ static void add_dtype(lua_State *L, const struct ql_dtype_info *d)
 	if (ranged)
 		snprintf(range, sizeof(range), ", %lld to %lld", (long long)d->lo, (long long)d->hi);
 	doc.usage = lua_pushfstring(L, "tensor.zeros{2, 3, dtype='%s'}", d->name);
-	doc.text = lua_pushfstring(L, "Element type: %s of %d bit%s%s%s.", kind_texts[d->kind], (int)d->bits,
-		d->bits > 1 ? "s" : "", range, d->bits < 8 ? ", packed" : "");
+	doc.text = lua_pushfstring(L, "Element type: %s of %d bit%s%s%s.%s", kind_texts[d->kind], (int)d->bits,
+		d->bits > 1 ? "s" : "", range, d->bits < 8 ? ", packed" : "", ranged ? counterpart(L, d) : "");
 	doc.example = lua_pushfstring(L, "print(tensor.zeros{2, dtype='%s'}:dtype())  --> %s", d->name, d->name);
 	lua_pushvalue(L, top);
 	add(L, "dtype", NULL, &doc);

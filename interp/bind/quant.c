@@ -68,7 +68,7 @@ static int quant_dtype(lua_State *L)
 	lua_setfield(L, -2, "signed");
 	lua_pushboolean(L, d->kind == QL_KIND_FLOAT);
 	lua_setfield(L, -2, "float");
-	set_integer(L, "packed", d->bits < 8 ? 8 / d->bits : 1);
+	set_integer(L, "packed", ql_dtype_group((unsigned)dtype));
 	if (d->kind == QL_KIND_FLOAT)
 		return 1;
 	set_integer(L, "min", d->lo);
@@ -385,7 +385,7 @@ static const struct ql_doc docs[] = {
 		"specs widen the range to hold 0 first. An error when lo > hi or one is not finite.",
 		"p = quant.params(-1, 3, 'uint8')\nprint(p.zero_point)  --> 64", NULL},
 	{"dtype", "quant.dtype(name)",
-		"Facts of a dtype as a table: name, bits, signed, float, packed (elements per byte) and, of integers, min, max, levels.",
+		"Facts of a dtype as a table: name, bits, signed, float, packed (elements in the fewest whole bytes; 1: not packed) and, of integers, min, max, levels.",
 		"d = quant.dtype 'int4'\nprint(d.bits, d.min, d.max, d.packed)  --> 4 -8 7 2", NULL},
 	{"fallback", "quant.fallback()  quant.fallback(mode)",
 		"What happens when an op has to dequantize its operands: silent (the default: it is counted in quant.log), warn (a "

@@ -256,6 +256,9 @@ static int place(lua_State *L)
 	memcpy((char *)block->storage->data + offset, (*dense)->storage->data, (*dense)->storage->bytes);
 	ql_storage_release(ctx, (*box)->storage);
 	(*box)->storage = ql_storage_keep(block->storage);
+	if (offset * 8 %
+		ql_dtypes[t->dtype].bits) /* not a whole number of elements: its values stay in its own storage */
+		return 1;
 	(*box)->offset = offset * 8 / ql_dtypes[t->dtype].bits;
 	return 1;
 }

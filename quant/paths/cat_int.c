@@ -38,13 +38,6 @@ static enum ql_status write_items(struct ql_ctx *ctx, struct ql_call *call, enum
 	return status;
 }
 
-static unsigned whole_bytes(unsigned dtype)
-{
-	if (!ql_dtype_is_packed(dtype))
-		return dtype;
-	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
-}
-
 /* Replaces *t with the same codes in another dtype. */
 static enum ql_status pack(struct ql_ctx *ctx, unsigned dtype, struct ql_tensor **t)
 {
@@ -65,7 +58,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, int axis)
 	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
 	const struct ql_result *r = &call->result[0];
 	float range[2] = {0, 0};
-	enum ql_status status = ql_tensor_new(ctx, whole_bytes(spec->dtype), r->rank, r->shape, &call->out[0]);
+	enum ql_status status = ql_tensor_new(ctx, ql_dtype_whole(spec->dtype), r->rank, r->shape, &call->out[0]);
 
 	call->path = ql_requant_path("integer", spec->requant);
 	for (int i = 0; i < call->n_in && !status && !spec->has_scale; i++)

@@ -47,7 +47,7 @@ static enum ql_status bytes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct q
 {
 	if (ql_dtypes[t->dtype].bits == 8)
 		return ql_tensor_contiguous(ctx, t, out);
-	return ql_tensor_cast(ctx, t, ql_dtypes[t->dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8, out);
+	return ql_tensor_cast(ctx, t, ql_dtype_whole(t->dtype), out);
 }
 
 /* The codes of the weight in bytes. Packed ones are unpacked; from the second time on the bytes are cached with the
@@ -64,8 +64,7 @@ static enum ql_status weight_codes(
 	struct ql_derived *place = NULL;
 	enum ql_status status;
 
-	j->w = (struct ql_matrix_int){
-		.dtype = ql_dtypes[w->dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8, .row = j->k, .column = 1};
+	j->w = (struct ql_matrix_int){.dtype = ql_dtype_whole(w->dtype), .row = j->k, .column = 1};
 	if (ql_dtype_is_packed(w->dtype) && ql_tensor_is_contiguous(w))
 		place = ql_storage_derived(ctx, w->storage, &key);
 	if (place && place->data) {

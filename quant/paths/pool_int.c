@@ -43,18 +43,10 @@ static bool match_mean(struct ql_call *call, const char **reason)
 	return !ql_pool_window(&unused, call, &w) && ql_pool_codes_fit(&w, x->dtype);
 }
 
-/* The whole-byte dtype for codes of `dtype`. */
-static unsigned whole_bytes(unsigned dtype)
-{
-	if (!ql_dtype_is_packed(dtype))
-		return dtype;
-	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
-}
-
 /* Gives contiguous whole-byte codes without params. */
 static enum ql_status open_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
-	unsigned dtype = whole_bytes(t->dtype);
+	unsigned dtype = ql_dtype_whole(t->dtype);
 
 	return dtype == t->dtype ? ql_tensor_contiguous(ctx, t, out) : ql_tensor_cast(ctx, t, dtype, out);
 }
@@ -117,7 +109,7 @@ static enum ql_status run(
 	if (!status)
 		status = open_codes(ctx, x, &codes);
 	if (!status)
-		status = ql_tensor_new(ctx, whole_bytes(dtype), r->rank, r->shape, &y);
+		status = ql_tensor_new(ctx, ql_dtype_whole(dtype), r->rank, r->shape, &y);
 	if (!status) {
 		p.dtype = codes->dtype;
 		p.out_dtype = y->dtype;

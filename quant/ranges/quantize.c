@@ -53,14 +53,6 @@ static bool has_zero_points(const struct ql_spec *spec)
 	       (spec->has_zero || spec->scheme->offset || ql_dtypes[spec->dtype].kind == QL_KIND_UINT);
 }
 
-/* Zero points have the dtype of the codes, or its whole-byte type: views must be able to select single ones. */
-static unsigned zero_dtype(unsigned dtype)
-{
-	if (!ql_dtype_is_packed(dtype))
-		return dtype;
-	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
-}
-
 static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	unsigned dtype, struct ql_qparams *q)
 {
@@ -69,7 +61,7 @@ static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec,
 	enum ql_status status = ql_tensor_new(ctx, dtype, s_rank, s_shape, &q->scale);
 
 	if (!status && has_zero_points(spec))
-		status = ql_tensor_zeros(ctx, zero_dtype(spec->dtype), s_rank, s_shape, &q->zero_point);
+		status = ql_tensor_zeros(ctx, ql_dtype_whole(spec->dtype), s_rank, s_shape, &q->zero_point);
 	return status;
 }
 
@@ -360,7 +352,8 @@ enum ql_status ql_quantize_bytes(
 			return ql_fail(ctx, QL_ERR_OVERFLOW,
 				"estimate: wanted sizes of a tensor that fits in memory, got a larger one");
 	/* size: rows and row are below 2^32, a row has at most 8 bytes an element */
-	*bytes = rows * ((row * ql_dtypes[spec->dtype].bits + 7) / 8);
+	*bytes =
+		rank ? ql_rows_bytes((int64_t)rows, (int64_t)row, spec->dtype) : (ql_dtypes[spec->dtype].bits + 7u) / 8;
 	if (!spec->scheme)
 		return QL_OK;
 	status = layout(ctx, spec, rank, shape, &q);
@@ -373,7 +366,7 @@ enum ql_status ql_quantize_bytes(
 	if (spec->each_bits)
 		*bytes += differ(spec->each_bits) ? scales : 0;
 	if (has_zero_points(spec))
-		*bytes += scales * (ql_dtypes[zero_dtype(spec->dtype)].bits / 8);
+		*bytes += scales * (ql_dtypes[ql_dtype_whole(spec->dtype)].bits / 8);
 	return QL_OK;
 }
 

@@ -116,7 +116,8 @@ uint64_t ql_elements_bytes(const struct ql_tensor *t)
 {
 	int64_t row = t->rank ? t->shape[t->rank - 1] : 1;
 
-	return ql_rows_bytes(row ? ql_tensor_nelem(t) / row : 0, row, ql_dtypes[t->dtype].bits);
+	return t->rank ? ql_rows_bytes(row ? ql_tensor_nelem(t) / row : 0, row, t->dtype)
+		       : (ql_dtypes[t->dtype].bits + 7u) / 8;
 }
 
 enum ql_status ql_elements_write(struct ql_writer *w, struct ql_tensor *t)

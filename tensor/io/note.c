@@ -303,14 +303,6 @@ static enum ql_status check_range(
 	return QL_OK;
 }
 
-/* Zero points have the dtype of the codes, or the whole-byte one of packed codes. */
-static unsigned zero_dtype(unsigned dtype)
-{
-	if (!ql_dtype_is_packed(dtype))
-		return dtype;
-	return ql_dtypes[dtype].kind == QL_KIND_UINT ? QL_uint8 : QL_int8;
-}
-
 static enum ql_status check_zero(
 	struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *scale, const struct ql_tensor *zero)
 {
@@ -321,9 +313,9 @@ static enum ql_status check_zero(
 	if (!note->q.scheme->zero)
 		return ql_fail(ctx, QL_ERR_FORMAT, "zero_point: wanted none for the scheme %s, got one",
 			note->q.scheme->doc.name);
-	if (zero->dtype != zero_dtype(note->dtype) || !ql_tensor_same_shape(zero, scale))
+	if (zero->dtype != ql_dtype_whole(note->dtype) || !ql_tensor_same_shape(zero, scale))
 		return ql_fail(ctx, QL_ERR_FORMAT, "zero_point: wanted the dtype %s and the scale's shape, got others",
-			ql_dtype_name(zero_dtype(note->dtype)));
+			ql_dtype_name(ql_dtype_whole(note->dtype)));
 	return check_range(ctx, "zero_point", d->lo, d->hi, zero);
 }
 

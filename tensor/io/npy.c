@@ -373,7 +373,7 @@ const struct ql_format ql_format_npy = {
 	.doc = {.name = "npy",
 		.usage = "tensor.load 'x.npy'",
 		.text = "One tensor as NumPy's np.save writes it: float16/32/64, integers, bool; either byte "
-			"order and either element order. uint32 and uint64 are read as int64. bfloat16, "
+			"order and either element order. uint32 and uint64 are read as int64. bfloat16, float8, "
 			"packed and quantized tensors do not exist in NumPy: use .safetensors.",
 		.example = "file = os.tmpname() .. '.npy'\ntensor.save(file, tensor{1, 2, 3})\n"
 			   "print(tensor.load(file):size(1))  --> 3"},

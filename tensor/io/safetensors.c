@@ -70,6 +70,11 @@ static enum ql_status make_plan(struct ql_ctx *ctx, struct plan *p, const struct
 	enum ql_status status = QL_OK;
 
 	for (int64_t i = 0; !status && i < list->n; i++)
+		if (!ql_safetensors_type(list->at[i].tensor->dtype))
+			status =
+				ql_fail(ctx, QL_ERR_UNSUPPORTED, "'%.80s': wanted a dtype that safetensors has, got %s",
+					list->at[i].name, ql_dtype_name(list->at[i].tensor->dtype));
+	for (int64_t i = 0; !status && i < list->n; i++)
 		status = plan_tensor(ctx, p, lone ? "tensor" : list->at[i].name, list->at[i].tensor);
 	if (!status)
 		status = ql_named_check(ctx, &p->list);

@@ -59,13 +59,13 @@ enum ql_status ql_safetensors_where(struct ql_safetensors *f, const struct ql_sa
 
 enum ql_status ql_safetensors_load(const struct ql_reader *r, struct ql_named_list *out);
 
-/* Name of a plain dtype in the format; packed ones are U8. */
+/* Name of a dtype in the format: U8 for packed ones, which have a note; NULL when it has none. */
 const char *ql_safetensors_type(unsigned dtype);
 
 /* Bytes of a row of n elements of a packed dtype. */
 static inline int64_t ql_packed_size(int64_t n, unsigned dtype)
 {
-	return ql_ceil_div(n, 8 / ql_dtypes[dtype].bits);
+	return (int64_t)ql_rows_bytes(1, n, dtype);
 }
 
 #endif

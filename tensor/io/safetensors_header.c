@@ -23,6 +23,9 @@ static const struct {
 	{"F64", {QL_float64, 8, false, false}},
 	{"F16", {QL_float16, 2, false, false}},
 	{"BF16", {QL_bfloat16, 2, false, false}},
+	{"F8_E4M3", {QL_float8_e4m3, 1, false, false}},
+	{"F8_E5M2", {QL_float8_e5m2, 1, false, false}},
+	{"F8_E8M0", {QL_float8_e8m0, 1, false, false}},
 	{"I8", {QL_int8, 1, false, false}},
 	{"U8", {QL_uint8, 1, false, false}},
 	{"I16", {QL_int16, 2, false, false}},
@@ -39,7 +42,7 @@ const char *ql_safetensors_type(unsigned dtype)
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (types[i].wire.dtype == dtype && !types[i].wire.is_unsigned)
 			return types[i].name;
-	return "U8";
+	return ql_dtype_is_packed(dtype) ? "U8" : NULL;
 }
 
 static enum ql_status bad_entry(struct ql_safetensors *f, const struct ql_safetensor *e, const char *reason)
@@ -74,8 +77,8 @@ static enum ql_status read_type(
 			return QL_OK;
 		}
 	return ql_fail(f->ctx, QL_ERR_UNSUPPORTED,
-		"tensor '%.80s': dtype: wanted one of BOOL U8 I8 U16 I16 U32 I32 U64 I64 F16 BF16 F32 F64, "
-		"got '%.20s'",
+		"tensor '%.80s': dtype: wanted one of BOOL U8 I8 U16 I16 U32 I32 U64 I64 F8_E4M3 F8_E5M2 F8_E8M0 F16 BF16 F32 "
+		"F64, got '%.20s'",
 		e->name, item->valuestring);
 }
 

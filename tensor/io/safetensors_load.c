@@ -8,18 +8,22 @@
 
 #include "tensor/io/note.h"
 
-/* The last byte of every row of a packed tensor must be padded with zero bits: bit counting relies on it. */
+/* Every row of a packed tensor must be padded with zero bits: bit counting relies on it. */
 static bool padding_is_zero(const struct ql_tensor *t)
 {
 	unsigned bits = ql_dtypes[t->dtype].bits;
 	int64_t row = t->rank ? t->shape[t->rank - 1] : 1;
-	unsigned used = (unsigned)((uint64_t)row * bits % 8);
-	uint64_t bytes = ((uint64_t)row * bits + 7) / 8; /* size: t is allocated */
+	uint64_t used = (uint64_t)row * bits,
+		 pitch = t->rank ? ql_rows_bytes(1, row, t->dtype) : 1; /* size: in memory */
 	const uint8_t *data = t->storage->data;
 
-	for (uint64_t at = bytes; used && at <= t->storage->bytes; at += bytes)
-		if (data[at - 1] >> used)
+	for (uint64_t at = 0; used % 8 && at < t->storage->bytes; at += pitch)
+		if (data[at + used / 8] >> used % 8)
 			return false;
+	for (uint64_t at = 0; at < t->storage->bytes; at += pitch)
+		for (uint64_t i = (used + 7) / 8; i < pitch; i++)
+			if (data[at + i])
+				return false;
 	return true;
 }
 

@@ -119,7 +119,7 @@ static enum ql_status eval_tile(struct ql_ctx *ctx, struct ql_call *call)
 		if (r->shape[d] == 0)
 			return ql_tensor_new(ctx, r->dtype, r->rank, r->shape, &call->out[0]);
 	}
-	status = ql_tensor_cast(ctx, in, ql_dtype_is_packed(in->dtype) ? QL_int8 : in->dtype, &t);
+	status = ql_tensor_cast(ctx, in, ql_dtype_whole(in->dtype), &t);
 	if (status)
 		return status;
 	status = ql_view_reshape(ctx, "tile", t, r->rank, shape, &next);

@@ -58,11 +58,11 @@ static enum ql_status infer_select(struct ql_ctx *ctx, struct ql_call *call)
 /* The position in memory of element i, in row-major order, of a contiguous tensor; rows of packed types are padded. */
 static int64_t position(const struct ql_tensor *t, int64_t i)
 {
-	int64_t row = t->rank ? t->shape[t->rank - 1] : 1, per_byte = 8 / ql_dtypes[t->dtype].bits;
+	int64_t row = t->rank ? t->shape[t->rank - 1] : 1;
 
 	if (!ql_dtype_is_packed(t->dtype))
 		return t->offset + i;
-	return t->offset + i / row * ql_ceil_div(row, per_byte) * per_byte + i % row;
+	return t->offset + i / row * ql_dtype_pitch(t->dtype, row) + i % row;
 }
 
 /* Copies element i of `from` to element j of `to`, both contiguous and of one dtype. */

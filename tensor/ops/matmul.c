@@ -16,9 +16,9 @@ static bool plain_integer(const struct ql_tensor *t)
 	return !t->q && ql_dtype_is_integer(t->dtype);
 }
 
-static bool is_half(unsigned dtype)
+static bool is_short(unsigned dtype)
 {
-	return dtype == QL_float16 || dtype == QL_bfloat16;
+	return ql_dtype_is_float(dtype) && ql_dtypes[dtype].bits < 32;
 }
 
 static unsigned result_dtype(const struct ql_call *call)
@@ -31,7 +31,7 @@ static unsigned result_dtype(const struct ql_call *call)
 	if (plain_integer(a) && plain_integer(b))
 		return (unsigned)ql_call_int(call, "dtype", bits <= 8 ? QL_int32 : QL_int64);
 	dtype = ql_dtype_promote(ql_operand_dtype(a), ql_operand_dtype(b));
-	if (is_half(dtype) && !a->q && !b->q)
+	if (is_short(dtype) && !a->q && !b->q)
 		return dtype;
 	return dtype == QL_float64 ? QL_float64 : QL_float32;
 }
@@ -118,7 +118,7 @@ static enum ql_status eval_float(struct ql_ctx *ctx, struct ql_call *call)
 	call->kernel = dtype == QL_float64 ? "ref" : ql_gemm_f32_name(ctx);
 	if (!status && dtype == QL_float64) {
 		status = f64_batches(ctx, a, b, ql_tensor_data(out));
-	} else if (!status && is_half(out->dtype)) { /* sums in float32, rounded once */
+	} else if (!status && is_short(out->dtype)) { /* sums in float32, rounded once */
 		status = ql_tensor_new(ctx, QL_float32, out->rank, out->shape, &wide);
 		if (!status)
 			status = ql_matmul_f32(ctx, "matmul", a, b, ql_tensor_data(wide));

@@ -97,8 +97,8 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct job *
 /* As many bits as the dtype holds, so that rounding never gives 1. */
 static enum ql_status eval_rand(struct ql_ctx *ctx, struct ql_call *call)
 {
-	unsigned dtype = call->result[0].dtype;
-	uint32_t keep = dtype == QL_float16 ? 0xffe00000u : dtype == QL_bfloat16 ? 0xff000000u : UINT32_MAX;
+	int digits = ql_dtypes[call->result[0].dtype].digits;
+	uint32_t keep = digits < 24 ? UINT32_MAX << (32 - digits) : UINT32_MAX;
 
 	return run(ctx, call, &(struct job){.convert = ql_rng_uniform, .keep = keep}, 1);
 }
@@ -122,7 +122,7 @@ static enum ql_status infer_float(struct ql_ctx *ctx, struct ql_call *call)
 const struct ql_op ql_op_rand = {
 	.doc = {.name = "rand",
 		.usage = "tensor.rand(2, 3)  tensor.rand{2, 3, dtype=, quant=}",
-		.text = "Uniform random numbers in [0, 1), multiples of 2^-24 (float16: 2^-11, bfloat16: 2^-8). The same seed gives the same bits on any machine and "
+		.text = "Uniform random numbers in [0, 1), multiples of 2^-24 (float16: 2^-11, bfloat16: 2^-8, float8_e4m3: 2^-4, float8_e5m2: 2^-3). The same seed gives the same bits on any machine and "
 			"number of threads.",
 		.example = "tensor.seed(1)\nprint(tensor.rand(1000):max():item() < 1)  --> true",
 		.attrs = ql_construct_attrs},

@@ -87,14 +87,13 @@ VIEW(view, "x:view(2, 3)  x:view(-1)",
 	"shape that would merge or split the axis along which x is quantized.",
 	"print(tensor{1,2,3,4}:view(2, 2)[2])  --> float32(2)  3  4", size_attrs, infer_view, reshape_backward);
 
-/* Copies packed elements to rows of another length: t is contiguous, each row starts at a byte. */
+/* Copies packed elements to rows of another length: t is contiguous, each row starts at a group. */
 static enum ql_status repack(
 	struct ql_ctx *ctx, const struct ql_tensor *t, int rank, const int64_t *shape, struct ql_tensor **out)
 {
 	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
 	int64_t n = ql_tensor_nelem(t), row = t->rank ? t->shape[t->rank - 1] : 1, to = rank ? shape[rank - 1] : 1;
-	int64_t pitch = ql_ceil_div(row, 8 / d->bits) * (8 / d->bits),
-		to_pitch = ql_ceil_div(to, 8 / d->bits) * (8 / d->bits);
+	int64_t pitch = ql_dtype_pitch(t->dtype, row), to_pitch = ql_dtype_pitch(t->dtype, to);
 	enum ql_status status = ql_tensor_new(ctx, t->dtype, rank, shape, out);
 	int64_t *codes;
 

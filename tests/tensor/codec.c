@@ -155,15 +155,18 @@ static void check_tensor(struct ql_ctx *ctx, unsigned dtype, int rank, const int
 
 static void check_shape(struct ql_ctx *ctx, int rank, const int64_t *shape)
 {
-	static const unsigned dtypes[] = {QL_int8, QL_uint8, QL_int16, QL_uint16, QL_int4, QL_uint4};
-	static const int blocks[] = {1, 3, 32, 300};
+	static const int blocks[] = {1, 3, 32, 300, 257};
 
-	for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); d++) {
-		check_tensor(ctx, dtypes[d], rank, shape, &(struct grain){-1, -1, 0});
+	for (unsigned d = 0; d < QL_DTYPE_COUNT; d++) {
+		bool codes = ql_dtypes[d].kind == QL_KIND_INT || ql_dtypes[d].kind == QL_KIND_UINT;
+
+		if (!codes || ql_dtypes[d].bits > 16)
+			continue;
+		check_tensor(ctx, d, rank, shape, &(struct grain){-1, -1, 0});
 		for (int axis = 0; axis < rank; axis++) {
-			check_tensor(ctx, dtypes[d], rank, shape, &(struct grain){axis, -1, 0});
+			check_tensor(ctx, d, rank, shape, &(struct grain){axis, -1, 0});
 			for (size_t b = 0; b < sizeof(blocks) / sizeof(blocks[0]); b++)
-				check_tensor(ctx, dtypes[d], rank, shape, &(struct grain){-1, axis, blocks[b]});
+				check_tensor(ctx, d, rank, shape, &(struct grain){-1, axis, blocks[b]});
 		}
 	}
 }

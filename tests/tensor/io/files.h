@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <dirent.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -308,10 +309,21 @@ static inline bool same_elements(const struct ql_tensor *a, const struct ql_tens
 
 	if (a->dtype != b->dtype || !ql_tensor_same_shape(a, b))
 		return false;
-	for (int64_t i = 0; i < n; i++)
-		if (ql_tensor_at_f64(a, i) != ql_tensor_at_f64(b, i))
+	for (int64_t i = 0; i < n; i++) {
+		double x = ql_tensor_at_f64(a, i), y = ql_tensor_at_f64(b, i);
+
+		if (x != y && !(isnan(x) && isnan(y)))
 			return false;
+	}
 	return true;
+}
+
+/* Whether NumPy has a dtype for these elements. */
+static inline bool numpy_has(unsigned dtype)
+{
+	bool small_float = ql_dtype_is_float(dtype) && ql_dtypes[dtype].bits < 32 && dtype != QL_float16;
+
+	return !small_float && !ql_dtype_is_packed(dtype);
 }
 
 #endif

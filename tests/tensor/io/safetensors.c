@@ -279,7 +279,7 @@ static void bad_dtypes(void)
 {
 	static const struct bad_header headers[] = {
 		{X("\"U7\"", "[4]", "[0,4]"), "got 'U7'", 4},
-		{X("\"F8_E4M3\"", "[4]", "[0,4]"), "got 'F8_E4M3'", 4},
+		{X("\"F4\"", "[4]", "[0,4]"), "got 'F4'", 4},
 		{X("\"u8\"", "[4]", "[0,4]"), "got 'u8'", 4},
 		{X("\"\"", "[4]", "[0,4]"), "got ''", 4},
 		{X("8", "[4]", "[0,4]"), "wanted a string", 4},
