@@ -39,17 +39,35 @@ const char ql_observer_names[] =
 #undef X
 const char ql_requant_names[] = "float single double";
 const char ql_priority_names[] = "accuracy speed";
-const char ql_spec_dtypes[] = "int8 uint8 int4 uint4 int16 uint16 binary float32 float16 bfloat16";
 
-/* ---- validation ---- */
+/* ---- dtypes ---- */
 
+/* Codes of at most 16 bits, and floats of at most 32 bits that have a mantissa. */
 static bool legal_dtype(int dtype)
 {
-	return dtype >= 0 &&
-	       (dtype == QL_binary || dtype == QL_float32 || dtype == QL_float16 || dtype == QL_bfloat16 ||
-		       ((ql_dtypes[dtype].kind == QL_KIND_INT || ql_dtypes[dtype].kind == QL_KIND_UINT) &&
-			       ql_dtypes[dtype].bits <= 16));
+	const struct ql_dtype_info *d = &ql_dtypes[dtype < 0 ? 0 : dtype];
+
+	if (dtype < 0 || d->kind == QL_KIND_BOOL)
+		return false;
+	return d->kind == QL_KIND_FLOAT ? d->bits <= 32 && d->digits > 1 : d->bits <= 16;
 }
+
+char ql_spec_dtypes[QL_SPEC_DTYPES];
+
+/* Lists the names before main: the text belongs to constant tables of options. */
+__attribute__((constructor)) static void list_dtypes(void)
+{
+	for (int floats = 0; floats < 2; floats++)
+		for (int i = 0; i < QL_DTYPE_COUNT; i++) {
+			size_t n = strlen(ql_spec_dtypes);
+
+			if (legal_dtype(i) && ql_dtype_is_float((unsigned)i) == floats)
+				snprintf(ql_spec_dtypes + n, sizeof(ql_spec_dtypes) - n, n ? " %s" : "%s",
+					ql_dtypes[i].name);
+		}
+}
+
+/* ---- validation ---- */
 
 /* The bits of the widest channel; checks the fields that each_bits requires. */
 static enum ql_status widest_bits(struct ql_ctx *ctx, const struct ql_spec_fields *f, int *bits)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Specs: string and table form, defaults, round trip, what is refused.
-for _, text in ipairs{'int8', 'uint8', 'int8/1', 'int4:32', 'int4/2:16', 'binary/1', 'int16', 'uint4', 'float16'} do
+for _, text in ipairs{'int8', 'uint8', 'int8/1', 'int4:32', 'int4/2:16', 'binary/1', 'int16', 'uint4', 'float16', 'int3', 'uint2/1', 'int6:32',
+	'uint5', 'float8_e4m3', 'float8_e5m2'} do
 	assert(tostring(quant.spec(text)) == text, text)
 	assert(quant.spec(tostring(quant.spec(text))) == quant.spec(text), text)
 end
@@ -10,13 +11,13 @@ print(quant.spec{dtype = 'int8', block = false, axis = 1})  --> int8/1
 
 local function refused(spec) return select(2, pcall(quant.spec, spec)) end
 print(refused 'int9')  --> ...dtype: wanted one of int8...got 'int9'; did you mean 'int8'?
-print(refused 'int3')  --> ...got 'int3'; did you mean 'int4'?
+print(refused 'int7')  --> ...got 'int7'; did you mean 'int6'?
 print(refused 'unit8')  --> ...got 'unit8'; did you mean 'uint8'?
 print(refused 'int8@minmx')  --> ...observer: wanted one of minmax average...function, got 'minmx'; did you mean 'minmax'?
 print(refused{scheme = 'symetric'})  --> ...scheme: wanted one of symmetric...got 'symetric'; did you mean 'symmetric'?
 print(refused{bits = 8, observer = 'entrpy'})  --> ...got 'entrpy'; did you mean 'entropy'?
 print(refused{dtype = 'int8', rounding = 'singel'})  --> spec: rounding: wanted one of float single double, got 'singel'; did you mean 'single'?
-print(refused 'nothing')  --> spec: dtype: wanted one of int8 uint8 int4 uint4 int16 uint16 binary float32 float16 bfloat16, got 'nothing'
+print(refused 'nothing')  --> spec: dtype: wanted one of int8 uint8 int16 uint16 int6 uint6 int5 uint5 int4 uint4 int3 uint3 int2 uint2 binary float32 float16 bfloat16 float8_e4m3 float8_e5m2, got 'nothing'
 print(pcall(tensor.quantize, tensor{1}, 'int9'))  --> false quantize: spec: dtype: wanted...
 print(refused 'int8/')  --> ...wanted dtype[/axis][:block][@observer]...
 print(refused 'int8/x')  --> ...got 'int8/x'
