@@ -98,17 +98,24 @@ end
 
 ---------------------------------------------------------------- keys
 
+local function sorted(set)
+	local list = {}
+	for name in pairs(set) do list[#list + 1] = name end
+	table.sort(list)
+	return list
+end
+
 -- Sets cell.key of every cell of code; `parameters` is a text that stands for all that was given from outside.
 function notebook.keys(nb, parameters)
 	local writers = {} -- name -> keys of the cells that wrote it so far
 	for _, cell in ipairs(nb.cells) do
 		if cell.kind == 'code' then
-			local parts, reads, writes = {cell.source, cell.tags.parameters and parameters or ''}, effects(notebook.lua_of(cell))
-			for _, name in ipairs(reads) do
+			local parts, facts = {cell.source, cell.tags.parameters and parameters or ''}, effects(notebook.lua_of(cell))
+			for _, name in ipairs(sorted(facts.reads)) do
 				if writers[name] then parts[#parts + 1] = name .. '=' .. writers[name] end
 			end
 			cell.key = internal.hash(table.concat(parts, '\0'))
-			for _, name in ipairs(writes) do
+			for name in pairs(facts.writes) do
 				writers[name] = internal.hash((writers[name] or '') .. cell.key)
 			end
 		end

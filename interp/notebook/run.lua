@@ -4,6 +4,7 @@
 -- `raises-exception` may; `parameters` gets the values given from outside after it. Any other error ends the run.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
+local effects = internal.import 'interp/notebook/effects'
 local mime = internal.import 'interp/prelude/mime'
 local notebook = internal.import 'interp/notebook/notebook'
 local notebook_stale = internal.import 'interp/notebook/stale'
@@ -81,14 +82,12 @@ local READERS = {number = function(text) return tonumber(text) end,
 		if text == 'true' or text == 'false' then return text == 'true' end
 	end}
 
--- Names that the cell assigns at its top level.
+-- Names that the cell assigns: a set, and a list in their order.
 local function parameters_of(cell)
-	local known, names = {}, {}
-	for _, v in ipairs(internal.variables(notebook.lua_of(cell))) do
-		if v.outside and not known[v.name] and (v.after == '=' or v.after == '<' or v.after == ',' or v.before == 'local') then
-			known[v.name] = true
-			names[#names + 1] = v.name
-		end
+	local text, names, listed = notebook.lua_of(cell), {}, {}
+	local known = effects(text).assigned
+	for name in text:gmatch '[%a_][%w_]*' do
+		if known[name] and not listed[name] then names[#names + 1], listed[name] = name, true end
 	end
 	return known, names
 end

@@ -20,7 +20,6 @@ local _, internal = ...
 local effects = internal.import 'interp/notebook/effects'
 local notebook = internal.import 'interp/notebook/notebook'
 local stale = internal.import 'interp/input/stale'
-local uses = internal.import 'interp/prelude/uses'
 
 local KEPT = {'outputs', 'seconds', 'peak', 'fallbacks', 'execution_count', 'ran', 'kept', 'failed', 'marks',
 	'random_before', 'random', 'held'}
@@ -79,37 +78,8 @@ local function of_marks(marks)
 	return facts
 end
 
--- The longest beginning, in lines, that compiles.
-local function compile(text)
-	local ends = {#text}
-	for at in text:gmatch '()\n' do table.insert(ends, 2, at) end
-	for _, to in ipairs(ends) do
-		local f = load(text:sub(1, to), '=cell', 't')
-		if f then return f end
-	end
-end
-
-local function of_text(text)
-	local facts, f = {reads = {}, writes = {}, first = {}}, compile(text)
-	local used = f and uses(f, true) or {reads = {}, first = {}}
-	local certain = not used.whole
-	for name in pairs(used.reads) do certain = certain and not stale.is_function(name) end
-	local reads, writes = effects(text)
-	for _, name in ipairs(writes) do facts.writes[name] = true end
-	for _, name in ipairs(reads) do
-		facts.reads[name] = true
-		facts.first[name] = certain and used.first[name] or nil
-	end
-	local seen = {}
-	for _, v in ipairs(f and certain and internal.variables(text) or {}) do
-		if not seen[v.name] and v.outside and v.before == 'local' and not used.reads[v.name] then facts.first[v.name] = true end
-		seen[v.name] = true
-	end
-	return facts
-end
-
 local function facts_of(cell, before)
-	return before and before.marks and of_marks(before.marks) or of_text(notebook.lua_of(cell))
+	return before and before.marks and of_marks(before.marks) or effects(notebook.lua_of(cell))
 end
 
 local round = {}
@@ -132,7 +102,7 @@ function round:undo(cell, instead)
 	for name in pairs(old.writes) do
 		local anew = false
 		for _, new in ipairs(old.first[name] and instead or {}) do
-			anew = anew or notebook.runs(new) and of_text(notebook.lua_of(new)).first[name]
+			anew = anew or notebook.runs(new) and effects(notebook.lua_of(new)).first[name]
 		end
 		if not anew then self:undo_name(name) end
 	end
@@ -151,15 +121,14 @@ local function draws(cell) return not same_random(cell.random_before, cell.rando
 -- Names that are local variables at the top of a cell.
 local function locals_of(set, nb)
 	for _, cell in ipairs(code_cells(nb)) do
-		for _, v in ipairs(internal.variables(notebook.lua_of(cell))) do
-			if v.outside and (v.before == 'local' or v.after == '<') then set[v.name] = true end
-		end
+		for name in pairs(effects(notebook.lua_of(cell)).locals) do set[name] = true end
 	end
 end
 
 local function has_old_local(self, cell, touched)
-	for _, v in ipairs(internal.variables(notebook.lua_of(cell))) do
-		if self.locals[v.name] and touched[v.name] then return true end
+	local facts = effects(notebook.lua_of(cell))
+	for name in pairs(self.locals) do
+		if touched[name] and (facts.reads[name] or facts.writes[name]) then return true end
 	end
 	return false
 end

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the notebooks of the prelude need of C: tokens of Lua text, the variables it names, a hash, and
+ * What the notebooks of the prelude need of C: tokens of Lua text, a hash, and
  * whether files have changed. Everything else about notebooks is Lua.
  */
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "interp/host/interrupt.h"
 #include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
-#include "interp/input/scan.h"
+#include "interp/input/lexer.h"
 #include "interp/host/style.h"
 
 static const char *const kinds[] = {[QL_TOKEN_NAME] = "name",
@@ -41,46 +41,6 @@ static int tokens(lua_State *L)
 		lua_pushinteger(L, (lua_Integer)token.begin + 1);
 		lua_rawseti(L, 2, ++n);
 		lua_pushinteger(L, (lua_Integer)token.end);
-		lua_rawseti(L, 2, ++n);
-	}
-	return 1;
-}
-
-static void set_piece(lua_State *L, const char *name, const struct ql_scan *s, const struct ql_token *t)
-{
-	lua_pushlstring(L, s->lexer.text + t->begin, t->end - t->begin);
-	lua_setfield(L, -2, name);
-}
-
-/* variables(text) -> list of {name=, before=, after=, outside=}: each mention of a variable (no field, method
- * or label), with the tokens beside it ("": none) and whether it is outside of all blocks and brackets */
-static int variables(lua_State *L)
-{
-	size_t size;
-	const char *text = luaL_checklstring(L, 1, &size);
-	struct ql_scan s = ql_scan_begin(text, size);
-	bool open = false; /* the entry on top waits for the token after it */
-	lua_Integer n = 0;
-
-	lua_settop(L, 1);
-	lua_newtable(L);
-	while (ql_scan_next(&s)) {
-		if (open) {
-			set_piece(L, "after", &s, &s.token);
-			lua_rawseti(L, 2, ++n);
-		}
-		open = ql_scan_is_variable(&s);
-		if (!open)
-			continue;
-		lua_createtable(L, 0, 4);
-		set_piece(L, "name", &s, &s.token);
-		set_piece(L, "before", &s, &s.last);
-		lua_pushboolean(L, ql_scan_outside(&s));
-		lua_setfield(L, -2, "outside");
-	}
-	if (open) {
-		lua_pushliteral(L, "");
-		lua_setfield(L, -2, "after");
 		lua_rawseti(L, 2, ++n);
 	}
 	return 1;
@@ -163,9 +123,9 @@ static int dim(lua_State *L)
 
 int ql_open_notebook(lua_State *L)
 {
-	static const luaL_Reg functions[] = {{"tokens", tokens}, {"variables", variables}, {"hash", hash},
-		{"file_state", file_state}, {"make_folder", make_folder}, {"working_folder", working_folder},
-		{"sleep", sleep_for}, {"dim", dim}, {NULL, NULL}};
+	static const luaL_Reg functions[] = {{"tokens", tokens}, {"hash", hash}, {"file_state", file_state},
+		{"make_folder", make_folder}, {"working_folder", working_folder}, {"sleep", sleep_for}, {"dim", dim},
+		{NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

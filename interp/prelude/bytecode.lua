@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- Reads what string.dump writes: the functions of a chunk with their instructions, constants, upvalues and lines. Layout: ldump.c of
 -- Lua 5.4; instructions: lopcodes.h; lines: ldebug.c (a signed byte each from the one before, -128: an absolute one follows).
-local bytecode = {MOVE = 0, GETUPVAL = 9, SETUPVAL = 10, GETTABUP = 11, SETTABUP = 15, SETFIELD = 18, CLOSURE = 79}
+local bytecode = {MOVE = 0, LOADK = 3, LOADNIL = 8, GETUPVAL = 9, SETUPVAL = 10, GETTABUP = 11, GETTABLE = 12, GETI = 13, GETFIELD = 14,
+	SETTABUP = 15, SETTABLE = 16, SETI = 17, SETFIELD = 18, SELF = 20, TESTSET = 67, CALL = 68, TAILCALL = 69, TFORCALL = 76, CLOSURE = 79,
+	VARARG = 80}
 local unpack = string.unpack
 
 local text, at -- of the dump that is read
@@ -35,9 +37,9 @@ local CONSTANT = { -- by the tags of lobject.h: nil, false, true, integer, float
 }
 
 -- A function of the dump: {code =, count = of instructions, constants =, upvalues = {{instack, index}}, inner =, names = of upvalues,
--- starts = set of the instructions from which on a local variable is there, line =, deltas =, absolute = lines}
+-- starts = set of the instructions from which on a local variable is there, last = names of those that live at its end, line =, deltas =, absolute = lines}
 local function read_function()
-	local f = {constants = {}, upvalues = {}, inner = {}, names = {}, starts = {}}
+	local f = {constants = {}, upvalues = {}, inner = {}, names = {}, starts = {}, last = {}}
 	string() -- source
 	f.line = size()
 	size() -- last line
@@ -62,9 +64,9 @@ local function read_function()
 		f.absolute[i] = size()
 	end
 	for _ = 1, size() do -- local variables
-		string()
+		local name = string()
 		f.starts[size()] = true
-		size()
+		if size() == f.count then f.last[#f.last + 1] = name end
 	end
 	for i = 0, size() - 1 do f.names[i] = string() end
 	return f
@@ -87,10 +89,10 @@ function bytecode.canonical(f)
 	return table.concat(parts, '\0'), texts
 end
 
--- Opcode, A, B, C and Bx of instruction i, from 0 on.
+-- Opcode, A, B, C, Bx and k of instruction i, from 0 on.
 function bytecode.decode(f, i)
 	local instruction = unpack('<I4', text, f.code + 4 * i)
-	return instruction & 0x7f, instruction >> 7 & 0xff, instruction >> 16 & 0xff, instruction >> 24, instruction >> 15
+	return instruction & 0x7f, instruction >> 7 & 0xff, instruction >> 16 & 0xff, instruction >> 24, instruction >> 15, instruction >> 15 & 1 == 1
 end
 
 -- The line of instruction i.

@@ -3,6 +3,7 @@
  *	internal.nested_tokens(text) -> list of {kind, begin, end, open}: 1-based, inclusive, blanks left out
  *	internal.magics() -> list of {name, arguments, text}
  *	internal.entries(path, prefix) -> list of {name, is_folder}, or nil: of names that begin so
+ *	internal.input_function(text) -> the function that the prompt would call for the input; nil: it does not compile
  *	internal.pieces(text) -> list of {from=, to= (bytes), line=, magic= whether it is no Lua, code= where
  *its code begins} internal.keys() -> list of {keys, command, text} of keys.def
  */
@@ -184,6 +185,16 @@ static int internal_pieces(lua_State *L)
 	return 1;
 }
 
+/* Compiled as it is: variables of earlier inputs are globals in it. */
+static int internal_input_function(lua_State *L)
+{
+	struct ql_cell cell;
+	size_t size;
+	const char *text = luaL_checklstring(L, 1, &size);
+
+	return ql_cell_compile(L, text, size, "=input", false, &cell) == QL_CELL_READY;
+}
+
 static int internal_keys(lua_State *L)
 {
 	static const char *const rows[][3] = {
@@ -262,7 +273,8 @@ static int internal_folder(lua_State *L)
 int ql_open_ask(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"nested_tokens", internal_tokens}, {"magics", internal_magics},
-		{"keys", internal_keys}, {"pieces", internal_pieces}, {"entries", internal_folder}, {NULL, NULL}};
+		{"keys", internal_keys}, {"pieces", internal_pieces}, {"input_function", internal_input_function},
+		{"entries", internal_folder}, {NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

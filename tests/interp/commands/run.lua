@@ -197,16 +197,4 @@ it('ends with 130 at Ctrl-C and keeps what there is', function()
 	local _, _, code = os.execute(('cd %s && timeout -s INT 2 "/proc/$PPID/exe" run k.lua >k.log 2>&1; true'):format(folder))
 	assert(code == 0 and read 'k.log':find '^first\n' and read 'k.log':find 'interrupted' and read 'k.out.json':find 'first', read 'k.log')
 end)
-it('knows what a cell reads and writes', function()
-	local effects = internal.import 'interp/notebook/effects'
-	local function both(text)
-		local reads, writes = effects(text)
-		return table.concat(reads, ' ') .. ' / ' .. table.concat(writes, ' ')
-	end
-	for text, want in pairs {['x = y + z'] = 'x y z / x', ['local a, b = f(c)'] = 'a b c f / a b', ['print(tensor.ones(2))'] = ' / ', ['t.x = 1'] = 't / t',
-		['t[i].y = u.v'] = 'i t u / t', ['x:add_(y)'] = 'x y / x', ['z = x:relu()'] = 'x z / z', ['m:fit(d)'] = 'd m / m', ['x:add(1)'] = 'x / x',
-		['function g() h = 1 end'] = 'g h / g h', ['-- x = 1'] = ' / ', ['for i = 1, n do end'] = 'i n / i', ['if x == y then end'] = 'x y / '} do
-		assert(both(text) == want, text .. ': ' .. both(text))
-	end
-end)
 os.execute('rm -r ' .. folder)
