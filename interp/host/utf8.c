@@ -6,63 +6,6 @@
 
 #include <string.h>
 
-uint32_t ql_utf8_next(const char **text)
-{
-	const unsigned char *p = (const unsigned char *)*text;
-	int more = *p < 0x80 ? 0 : *p < 0xE0 ? 1 : *p < 0xF0 ? 2 : 3;
-	uint32_t c = more ? *p & (0x3Fu >> more) : *p;
-
-	if (!c && !more)
-		return 0;
-	for (int i = 1; i <= more; i++)
-		c = c << 6 | (p[i] & 0x3Fu);
-	*text += more + 1;
-	return c;
-}
-
-int ql_utf8_put(uint32_t c, char *out)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xC0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 0x3F));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xE0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 0x3F));
-		out[2] = (char)(0x80 | (c & 0x3F));
-		return 3;
-	}
-	out[0] = (char)(0xF0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 0x3F));
-	out[2] = (char)(0x80 | (c >> 6 & 0x3F));
-	out[3] = (char)(0x80 | (c & 0x3F));
-	return 4;
-}
-
-/* Length of the well-formed character at p (n bytes left), 0 when it is malformed: RFC 3629, table of
- * section 4. */
-static size_t well_formed(const unsigned char *p, size_t n)
-{
-	size_t length = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
-	unsigned lo = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
-	unsigned hi = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
-
-	if (!length || length > n)
-		return 0;
-	for (size_t i = 1; i < length; i++) {
-		if (p[i] < lo || p[i] > hi)
-			return 0;
-		lo = 0x80;
-		hi = 0xBF;
-	}
-	return length;
-}
-
 /* Controls C0, DEL and C1; the line and paragraph separators; the marks that turn the direction of writing,
  * which could make a label pretend to be another; U+FFFE and U+FFFF, which XML forbids. */
 static bool unwanted(uint32_t c)
@@ -73,7 +16,6 @@ static bool unwanted(uint32_t c)
 
 char *ql_utf8_clean(struct ql_ctx *ctx, const char *text, size_t n)
 {
-	const unsigned char *p = (const unsigned char *)text;
 	uint64_t room;
 	char *out, *o;
 
@@ -83,17 +25,17 @@ char *ql_utf8_clean(struct ql_ctx *ctx, const char *text, size_t n)
 	if (!out)
 		return NULL;
 	for (size_t i = 0; i < n;) {
-		size_t length = well_formed(p + i, n - i);
-		const char *at = text + i;
+		int length = ql_utf8_length(text + i, n - i);
+		const char *at = text + i, *next = at, *end = at + (length > 0 ? length : 1);
 
-		i += length ? length : 1;
-		if (!length)
+		i = (size_t)(end - text);
+		if (length <= 0)
 			o += ql_utf8_put(0xFFFD, o);
-		else if ((length == 1 && !p[i - 1]) || unwanted(ql_utf8_next(&at)))
+		else if (unwanted(ql_utf8_next(&next))) /* 0, too */
 			*o++ = ' ';
 		else
-			for (size_t k = i - length; k < i; k++)
-				*o++ = text[k];
+			while (at < end)
+				*o++ = *at++;
 	}
 	*o = '\0';
 	return out;

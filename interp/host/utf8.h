@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * UTF-8 as labels need it: cleaning, decoding, widths on a terminal and in a sans-serif font.
+ * UTF-8 as labels need it: cleaning, widths on a terminal and in a sans-serif font.
  */
 #ifndef QUOLL_INTERP_HOST_UTF8_H
 #define QUOLL_INTERP_HOST_UTF8_H
@@ -8,11 +8,8 @@
 #include <stdint.h>
 
 #include "tensor/base.h"
+#include "tensor/utf8.h"
 
-/* The next character of valid UTF-8; *text moves on. 0 at the end. */
-uint32_t ql_utf8_next(const char **text);
-/* Appends the character; returns the number of bytes, at most 4. */
-int ql_utf8_put(uint32_t c, char *out);
 /* gives a copy in which malformed bytes are U+FFFD and control characters are spaces */
 char *ql_utf8_clean(struct ql_ctx *ctx, const char *text, size_t n);
 /* Columns of a terminal: 0 for combining marks, 2 for wide characters. */

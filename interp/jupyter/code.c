@@ -9,6 +9,7 @@
 #include "interp/prelude/prelude.h"
 #include "interp/repl/pieces.h"
 #include "interp/input/scan.h"
+#include "tensor/utf8.h"
 
 /* ---- characters and bytes ---- */
 

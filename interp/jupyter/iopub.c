@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tensor/utf8.h"
+
 #define QL_PIPE_AT_ONCE ((size_t)1 << 20) /* bytes taken from a child before others get their turn */
 
 static const char *const names[] = {"stdout", "stderr"};

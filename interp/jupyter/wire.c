@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tensor/utf8.h"
+
 #define QL_WIRE_DEEPEST 100
 
 /* ---- writing ---- */
@@ -52,32 +54,6 @@ void ql_wire_print(struct ql_wire *t, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
 	ql_wire_put(t, text);
-}
-
-/* After Unicode 15, table 3-7: the second byte's range depends on the first. */
-int ql_utf8_length(const char *at, size_t n)
-{
-	const unsigned char *p = (const unsigned char *)at;
-	unsigned lo = 0x80, hi = 0xBF;
-	int length = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
-
-	if (p[0] == 0xE0)
-		lo = 0xA0;
-	else if (p[0] == 0xED)
-		hi = 0x9F;
-	else if (p[0] == 0xF0)
-		lo = 0x90;
-	else if (p[0] == 0xF4)
-		hi = 0x8F;
-	for (int i = 1; i < length; i++) {
-		if ((size_t)i == n)
-			return -1;
-		if (p[i] < lo || p[i] > hi)
-			return 0;
-		lo = 0x80;
-		hi = 0xBF;
-	}
-	return length;
 }
 
 static void quote_one(struct ql_wire *t, unsigned char c)

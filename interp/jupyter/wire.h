@@ -26,10 +26,6 @@ void ql_wire_quote_0(struct ql_wire *t, const char *text);
 void ql_wire_base64(struct ql_wire *t, const char *bytes, size_t n);
 void ql_wire_free(struct ql_wire *t);
 
-/* Length of the well-formed UTF-8 character at `at`, 1 to 4; 0: there is none; -1: the text ends within it.
- */
-int ql_utf8_length(const char *at, size_t n);
-
 /* The object in the text; NULL, told in *why (a constant), when it is none, is nested too deeply, has a name
  * twice at its top, or a NUL character in a text, which cJSON would take for its end. To be freed by
  * cJSON_Delete. */

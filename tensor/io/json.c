@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tensor/utf8.h"
+
 #define DEPTH_MAX 32 /* nesting depth of brackets in a value */
 
 static enum ql_status wanted(struct ql_json *j, const char *what)
@@ -128,33 +130,6 @@ enum ql_status ql_json_close(struct ql_json *j)
 	return j->at == j->end ? QL_OK : wanted(j, "nothing behind the object");
 }
 
-bool ql_utf8_valid(const char *text, size_t n)
-{
-	static const uint32_t least[4] = {0, 0x80, 0x800, 0x10000};
-	const unsigned char *p = (const unsigned char *)text, *end = p + n;
-
-	while (p < end) {
-		int more = *p < 0x80                 ? 0
-			   : *p >= 0xc2 && *p < 0xe0 ? 1
-			   : *p >= 0xe0 && *p < 0xf0 ? 2
-			   : *p >= 0xf0 && *p < 0xf5 ? 3
-						     : -1;
-		uint32_t code = *p & (more < 1 ? 0x7fu : 0x3fu >> more);
-
-		if (more < 0 || end - p <= more)
-			return false;
-		for (int i = 1; i <= more; i++) {
-			if ((p[i] & 0xc0) != 0x80)
-				return false;
-			code = code << 6 | (p[i] & 0x3fu);
-		}
-		if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-			return false;
-		p += more + 1;
-	}
-	return true;
-}
-
 static bool read_hex(const char *p, const char *end, uint32_t *code)
 {
 	*code = 0;
@@ -172,26 +147,6 @@ static bool read_hex(const char *p, const char *end, uint32_t *code)
 		*code = *code << 4 | (uint32_t)digit;
 	}
 	return true;
-}
-
-static char *put_utf8(char *to, uint32_t code)
-{
-	if (code < 0x80) {
-		*to++ = (char)code;
-		return to;
-	}
-	if (code >= 0x10000) {
-		*to++ = (char)(0xf0 | code >> 18);
-		*to++ = (char)(0x80 | (code >> 12 & 0x3f));
-	} else if (code >= 0x800) {
-		*to++ = (char)(0xe0 | code >> 12);
-	}
-	if (code >= 0x800)
-		*to++ = (char)(0x80 | (code >> 6 & 0x3f));
-	else
-		*to++ = (char)(0xc0 | code >> 6);
-	*to++ = (char)(0x80 | (code & 0x3f));
-	return to;
 }
 
 /* \uXXXX, or two of them for a code above FFFF; U+0000 is an error because names are zero-terminated. Returns the
@@ -226,7 +181,7 @@ static const char *decode_escape(const char *p, const char *end, char **to)
 		return NULL;
 	p = read_unicode(p + 1, end, &code);
 	if (p)
-		*to = put_utf8(*to, code);
+		*to += ql_utf8_put(code, *to);
 	return p;
 }
 

@@ -32,9 +32,6 @@ enum ql_status ql_json_string(struct ql_json *j, struct ql_json_value value, cha
 /* Fails unless only spaces follow the object. */
 enum ql_status ql_json_close(struct ql_json *j);
 
-/* True for valid UTF-8 (no surrogates, no overlong forms). */
-bool ql_utf8_valid(const char *text, size_t n);
-
 /* A growable text; zero-initialise, free `at` with ql_free. */
 struct ql_text {
 	struct ql_ctx *ctx;

@@ -9,6 +9,7 @@
 #include "tensor/io/json.h"
 #include "tensor/io/npy.h"
 #include "tensor/io/zip.h"
+#include "tensor/utf8.h"
 
 #define SMALL_MAX 0xffffffffu
 #define LOCAL_SIZES 4 /* offset of the 64-bit sizes in the extra field */

@@ -17,6 +17,7 @@
 
 #include "tensor/io/format.h"
 #include "tensor/io/note.h"
+#include "tensor/utf8.h"
 
 /* The tensors of the file: those of the caller's list, their parts, and the data offset of each. */
 struct plan {
