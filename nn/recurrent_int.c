@@ -18,7 +18,7 @@ bool ql_steps_int_fits(const struct ql_tensor *w, const char **reason)
 {
 	if (!w->q)
 		*reason = "w_hh is not quantized";
-	else if (w->dtype != QL_int8 || !w->q->scheme->affine || w->q->zero_point)
+	else if (w->dtype != QL_int8 || !ql_qparams_affine(w->q) || w->q->zero_point)
 		*reason = "w_hh is not symmetric int8";
 	else if (w->q->block || w->q->axis == 1)
 		*reason = "scale of w_hh varies along the summed axis";

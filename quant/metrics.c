@@ -8,6 +8,7 @@
 
 #include "tensor/codec.h"
 #include "tensor/grain.h"
+#include "tensor/grid.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 
@@ -57,40 +58,49 @@ static enum ql_status values(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_
 	return ql_tensor_cast(ctx, t, QL_float32, out);
 }
 
-/* The ends of the interval that the codes of scale s represent, widened by half a step. */
-static void limits(const struct ql_tensor *y, int64_t s, double *lo, double *hi)
+/* The ends of the interval that the codes of scale s represent; of integers, widened by half a step. */
+static void limits(const struct ql_tensor *y, int64_t s, double scale, double shift, double *lo, double *hi)
 {
-	double scale = ql_tensor_at_f64(y->q->scale, s);
+	const struct ql_grid_table *grid = y->q->codes.grid;
 	double zero = y->q->zero_point ? ql_tensor_at_f64(y->q->zero_point, s) : 0;
 	struct ql_codes codes = ql_qparams_codes(y->q, y->dtype, s);
 
-	*lo = (codes.lo - zero - 0.5) * scale;
-	*hi = (codes.hi - zero + 0.5) * scale;
-	if (!y->q->scheme->affine) { /* log: the largest code is the scale itself */
+	*lo = (codes.lo - zero - 0.5) * scale + shift;
+	*hi = (codes.hi - zero + 0.5) * scale + shift;
+	if (grid) {
+		*lo = (double)grid->value[grid->code[0]] * scale;
+		*hi = (double)grid->value[grid->code[grid->ranks - 1]] * scale;
+	} else if (!y->q->scheme->affine) { /* log: the largest code is the scale itself */
 		*hi = scale;
 		*lo = codes.lo < 0 ? -scale : 0;
 	}
 }
 
-static double clipped_share(const struct ql_tensor *y, const float *x)
+static enum ql_status clipped_share(struct ql_ctx *ctx, const struct ql_tensor *y, const float *x, double *share)
 {
 	struct ql_grain g = ql_grain_of(y->rank, y->shape, QL_float32, y->q->axis, y->q->block_axis, y->q->block);
-	int64_t count = 0, run;
+	int64_t count = 0, run, scales = ql_tensor_nelem(y->q->scale);
+	float *scale = ql_scratch_array(ctx, scales, 2 * sizeof(*scale)), *shift = scale + scales;
+	enum ql_status status = scale ? ql_qparams_scales(ctx, y->q->scale, scale) : QL_ERR_MEMORY;
 	double lo, hi;
 
-	if (y->dtype == QL_binary)
-		return 0; /* two values clip nothing */
+	*share = 0;
+	if (!status && y->q->shift)
+		status = ql_qparams_scales(ctx, y->q->shift, shift);
+	if (status || y->dtype == QL_binary)
+		return status; /* two values clip nothing */
 	for (int64_t r = 0; r < g.rows; r++)
 		for (int64_t c = 0; c < g.row; c += run) {
 			int64_t s = ql_grain_scale(&g, r, c, &run);
 
 			if (g.kind >= QL_GRAIN_COLUMN)
 				run = 1;
-			limits(y, s, &lo, &hi);
+			limits(y, s, (double)scale[s], y->q->shift ? (double)shift[s] : 0, &lo, &hi);
 			for (int64_t i = 0; i < run; i++)
 				count += (double)x[r * g.row + c + i] < lo || (double)x[r * g.row + c + i] > hi;
 		}
-	return g.rows > 0 && g.row > 0 ? (double)count / (double)(g.rows * g.row) : 0;
+	*share = g.rows > 0 && g.row > 0 ? (double)count / (double)(g.rows * g.row) : 0;
+	return QL_OK;
 }
 
 static void summarise(const struct job *j, int64_t parts, struct ql_error_report *out)
@@ -142,7 +152,9 @@ enum ql_status ql_error_measure(
 	}
 	if (!status) {
 		summarise(&j, parts, out);
-		out->clipped = y->q ? clipped_share(y, j.x) : 0;
+		out->clipped = 0;
+		if (y->q)
+			status = clipped_share(ctx, y, j.x, &out->clipped);
 	}
 	ql_tensor_release(ctx, xv);
 	ql_tensor_release(ctx, yv);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "quant/observer_kind.h"
+#include "quant/spec_format.h"
 #include "tensor/nearest.h"
 
 #define X(name) extern const struct ql_scheme ql_scheme_##name;
@@ -54,7 +55,7 @@ static bool legal_dtype(int dtype)
 
 char ql_spec_dtypes[QL_SPEC_DTYPES];
 
-/* Lists the names before main: the text belongs to constant tables of options. */
+/* Lists the dtypes, then the formats, before main: the text belongs to constant tables of options. */
 __attribute__((constructor)) static void list_dtypes(void)
 {
 	for (int floats = 0; floats < 2; floats++)
@@ -65,6 +66,11 @@ __attribute__((constructor)) static void list_dtypes(void)
 				snprintf(ql_spec_dtypes + n, sizeof(ql_spec_dtypes) - n, n ? " %s" : "%s",
 					ql_dtypes[i].name);
 		}
+	for (int i = 0; ql_quant_formats[i]; i++) {
+		size_t n = strlen(ql_spec_dtypes);
+
+		snprintf(ql_spec_dtypes + n, sizeof(ql_spec_dtypes) - n, " %s", ql_quant_formats[i]->doc.name);
+	}
 }
 
 /* ---- validation ---- */
@@ -108,10 +114,24 @@ static enum ql_status misplaced(
 		dtype, got);
 }
 
+static enum ql_status unknown_dtype(struct ql_ctx *ctx, const char *got)
+{
+	char near[96];
+
+	if (ql_scheme_by_name(got))
+		return misplaced(ctx, "dtype", "int8 uint8 int4 uint4 int16 uint16 binary float16", got, "int8");
+	return ql_fail(ctx, QL_ERR_ARGUMENT,
+		"spec: dtype: wanted a dtype like int8, uint4, binary or float16, or a format like nf4 or mxfp4 "
+		"(quant.formats() lists them), got '%.60s'%s",
+		got, ql_nearest(got, ql_spec_dtypes, near));
+}
+
 static enum ql_status make_dtype(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
-	int dtype, bits = f->bits;
+	int dtype, bits = f->bits < 1 || f->bits > 16 ? -1 : (int)f->bits;
 
+	if (!f->has_bits && !f->bits)
+		bits = 0;
 	if (f->each_bits && widest_bits(ctx, f, &bits))
 		return QL_ERR_ARGUMENT;
 	s->each_bits = f->each_bits;
@@ -127,9 +147,12 @@ static enum ql_status make_dtype(struct ql_ctx *ctx, const struct ql_spec_fields
 		s->bits = bits;
 		return QL_OK;
 	}
+	s->format = ql_quant_format_by_name(f->dtype);
+	if (s->format)
+		return ql_spec_make_format(ctx, f, s);
 	dtype = ql_dtype_by_name(f->dtype);
 	if (!legal_dtype(dtype))
-		return misplaced(ctx, "dtype", ql_spec_dtypes, f->dtype, "int8");
+		return unknown_dtype(ctx, f->dtype);
 	s->dtype = (unsigned)dtype;
 	s->bits = bits ? bits : ql_dtypes[dtype].bits;
 	if (s->bits > ql_dtypes[dtype].bits || (bits == 1 && dtype != QL_binary))
@@ -143,21 +166,32 @@ static enum ql_status make_scheme(struct ql_ctx *ctx, const struct ql_spec_field
 	enum ql_dtype_kind kind = ql_dtypes[s->dtype].kind;
 	const char *name = f->scheme;
 
+	if (s->format)
+		return QL_OK;
 	if (kind == QL_KIND_FLOAT) {
-		if (f->scheme || f->has_axis || f->has_block || f->observer || f->has_scale ||
+		if (f->scheme || f->minimum || f->has_axis || f->has_block || f->observer || f->has_scale ||
 			s->bits != ql_dtypes[s->dtype].bits)
 			return ql_fail(ctx, QL_ERR_ARGUMENT,
 				"spec: wanted nothing beside the dtype %s, which is stored as it is",
 				ql_dtype_name(s->dtype));
 		return QL_OK;
 	}
+	if (f->minimum && name)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scheme: wanted none beside +min, got '%s'", name);
 	if (!name)
-		name = kind == QL_KIND_BINARY                ? "binary"
-		       : kind == QL_KIND_UINT || f->has_zero ? "asymmetric"
-							     : "symmetric";
+		name = f->minimum                                  ? "minimum"
+		       : kind == QL_KIND_BINARY                    ? "binary"
+		       : kind == QL_KIND_UINT || f->has_zero_point ? "asymmetric"
+								   : "symmetric";
 	s->scheme = ql_scheme_by_name(name);
 	if (!s->scheme)
 		return ql_fail_choice(ctx, "spec: scheme", ql_scheme_names, name);
+	if (s->scheme->shift && kind == QL_KIND_INT)
+		s->dtype = ql_spec_unsigned(s->dtype);
+	if (s->scheme->grid)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: scheme: wanted the name of a format, which has a table, instead of %s %s",
+			ql_dtype_name(s->dtype), name);
 	if (!s->scheme->accepts(s->dtype))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scheme: wanted one that takes %s, got '%s'",
 			ql_dtype_name(s->dtype), name);
@@ -166,7 +200,7 @@ static enum ql_status make_scheme(struct ql_ctx *ctx, const struct ql_spec_field
 			"spec: bits: wanted one number with the scheme %s, whose powers are those of one "
 			"number of bits, got a list; lists are for symmetric and asymmetric",
 			name);
-	if (f->has_zero && !s->scheme->zero)
+	if (f->has_zero_point && !s->scheme->zero)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted none with the scheme %s", name);
 	return QL_OK;
 }
@@ -180,7 +214,7 @@ static enum ql_status make_granularity(struct ql_ctx *ctx, const struct ql_spec_
 		return ql_fail(
 			ctx, QL_ERR_ARGUMENT, "spec: block: wanted 1 or more elements, got %lld", (long long)f->block);
 	s->axis = f->has_axis ? (int)f->axis : 0;
-	s->block = f->has_block ? f->block : 0;
+	s->block = f->has_block ? f->block : s->format ? s->format->block : 0;
 	return QL_OK;
 }
 
@@ -281,9 +315,9 @@ static enum ql_status take_numbers(struct ql_ctx *ctx, const struct ql_spec_fiel
 	enum ql_status status = QL_OK;
 
 	s->has_scale = f->has_scale;
-	s->has_zero = f->has_zero;
+	s->has_zero = f->has_zero_point;
 	s->scale = f->scale;
-	s->zero = f->zero;
+	s->zero = f->zero_point;
 	s->scale_tensor = f->scale_tensor;
 	s->zero_tensor = f->zero_tensor;
 	if (s->scale_tensor && ql_tensor_nelem(s->scale_tensor) == 1 && !s->scale_tensor->q) {
@@ -321,10 +355,10 @@ double ql_spec_octaves(int bits)
 
 static enum ql_status make_numbers(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
-	bool is_log = s->scheme && !strcmp(s->scheme->doc.name, "log");
+	bool is_log = s->scheme && s->scheme->table_length;
 	enum ql_status status;
 
-	if (f->has_zero && !f->has_scale)
+	if (f->has_zero_point && !f->has_scale)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: zero_point: wanted together with scale, got it alone");
 	if (f->octaves != 0 && (!is_log || !(f->octaves > 0 && f->octaves <= 120)))
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
@@ -399,6 +433,10 @@ static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fie
 				ql_dtype_name(s->dtype));
 		return QL_OK;
 	}
+	if ((f->choose || (f->observer && strcmp(f->observer, "minmax"))) && (s->scheme->mean || s->scheme->shift) &&
+		s->dtype != QL_binary)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: observer: wanted minmax with the scheme %s, got %s",
+			s->scheme->doc.name, f->choose ? "a function" : f->observer);
 	s->choose = f->choose;
 	s->choose_key = f->choose_key;
 	s->observer = f->choose ? &ql_observer_function : ql_observer_by_name(f->observer ? f->observer : "minmax");
@@ -429,12 +467,12 @@ static enum ql_status choose_priority(struct ql_ctx *ctx, const struct ql_spec *
 	if (!accurate || f->has_scale)
 		return QL_OK;
 	if (!f->has_axis && !f->has_block) {
-		f->has_block = s->bits <= 4 && s->dtype != QL_binary;
-		f->has_axis = !f->has_block;
+		f->has_block = s->bits <= 4 && s->dtype != QL_binary && !s->format;
+		f->has_axis = !f->has_block && !(s->format && s->format->block);
 		f->axis = f->has_axis ? 1 : 0;
 		f->block = f->has_block ? FINE_BLOCK : 0;
 	}
-	if (!f->observer && !f->choose && s->dtype != QL_binary)
+	if (!f->observer && !f->choose && s->dtype != QL_binary && !f->minimum && !(s->scheme && s->scheme->mean))
 		f->observer = "mse";
 	return QL_OK;
 }
@@ -457,6 +495,8 @@ enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *giv
 	if (!status)
 		status = make_numbers(ctx, fields, spec);
 	if (!status)
+		status = ql_spec_make_scaling(ctx, fields, spec);
+	if (!status)
 		status = make_observer(ctx, fields, spec);
 	if (!status)
 		status = make_requant(ctx, fields, spec);
@@ -465,7 +505,11 @@ enum ql_status ql_spec_make(struct ql_ctx *ctx, const struct ql_spec_fields *giv
 
 struct ql_codes ql_spec_codes(const struct ql_spec *spec, bool wide, int64_t i)
 {
-	struct ql_codes codes = {.bits = (uint8_t)spec->bits, .octaves = (float)spec->octaves};
+	struct ql_codes codes = {.bits = (uint8_t)spec->bits,
+		.octaves = (float)spec->octaves,
+		.grid = spec->grid,
+		.scaling = (uint8_t)spec->scaling,
+		.overflow = spec->overflow};
 
 	if (spec->each_bits)
 		codes.bits = (uint8_t)ql_tensor_at_f64(spec->each_bits, i);
@@ -491,7 +535,8 @@ static bool same_list(const struct ql_tensor *a, const struct ql_tensor *b)
 bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b)
 {
 	return same_list(a->each_bits, b->each_bits) && a->dtype == b->dtype && a->bits == b->bits &&
-	       a->scheme == b->scheme && a->axis == b->axis && a->block == b->block && a->observer == b->observer &&
+	       a->scheme == b->scheme && a->format == b->format && a->grid == b->grid && a->scaling == b->scaling &&
+	       a->overflow == b->overflow && a->axis == b->axis && a->block == b->block && a->observer == b->observer &&
 	       a->p == b->p && a->momentum == b->momentum && a->bins == b->bins && a->choose == b->choose &&
 	       a->choose_key == b->choose_key && a->octaves == b->octaves && a->has_scale == b->has_scale &&
 	       (float)a->scale == (float)b->scale && a->has_zero == b->has_zero && a->zero == b->zero &&
@@ -507,6 +552,10 @@ void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec)
 	spec->bits = t->q->codes.bits;
 	spec->each_bits = t->q->bits;
 	spec->scheme = t->q->scheme;
+	spec->format = t->q->format;
+	spec->grid = t->q->codes.grid;
+	spec->scaling = (enum ql_scaling)t->q->codes.scaling;
+	spec->overflow = t->q->codes.overflow;
 	spec->observer = ql_observers[0];
 	spec->p = QL_SPEC_P;
 	spec->momentum = QL_SPEC_MOMENTUM;

@@ -6,7 +6,7 @@
 #ifndef QUOLL_QUANT_SPEC_H
 #define QUOLL_QUANT_SPEC_H
 
-#include "tensor/qparams.h"
+#include "quant/format.h"
 
 struct ql_observer_kind;
 struct ql_spec;
@@ -24,9 +24,13 @@ struct ql_spec {
 	int bits;       /* of the codes, 2..16; 1 for binary; of the dtype for floats; of the widest channel */
 	struct ql_tensor
 		*each_bits; /* borrowed; int8, one dimension: bits of each channel of the axis; NULL: the same */
-	const struct ql_scheme *scheme; /* NULL for floats */
-	int axis;                       /* as given: 1-based, negative from the end; 0: none */
-	int64_t block;                  /* 0: none */
+	const struct ql_scheme *scheme;       /* NULL for floats */
+	const struct ql_quant_format *format; /* NULL: none */
+	const struct ql_grid_table *grid;     /* values of the codes; NULL: those of the scheme's formula */
+	enum ql_scaling scaling;
+	bool overflow; /* saturate=false */
+	int axis;      /* as given: 1-based, negative from the end; 0: none */
+	int64_t block; /* 0: none */
 	const struct ql_observer_kind *observer;
 	double p, momentum;     /* of the observers percentile and average */
 	int bins;               /* of histograms */
@@ -40,25 +44,29 @@ struct ql_spec {
 	enum ql_requant requant;                      /* for integer results; quantizing floats divides */
 };
 
-/* Fields as given in the user's table or text, before validation; absent ones are 0 or NULL. */
+/* Fields as given in the user's table or text, before validation; absent ones are 0 or NULL. Those of spec.def, then
+ * values that are no single words or numbers. */
 struct ql_spec_fields {
-	const char *dtype, *scheme, *observer;
-	int bits;
+#define FIELD_STRING(key) const char *key;
+#define FIELD_INT(key) \
+	bool has_##key; \
+	int64_t key;
+#define FIELD_FLOAT(key) \
+	bool has_##key; \
+	double key;
+#define FIELD_BOOL(key) bool has_##key, key;
+#define X(key, kind, place, words, text) FIELD_##kind(key)
+#include "quant/spec.def"
+#undef X
+#undef FIELD_STRING
+#undef FIELD_INT
+#undef FIELD_FLOAT
+#undef FIELD_BOOL
+	bool minimum; /* +min */
 	struct ql_tensor *each_bits;
-	bool has_axis, has_block;
-	int64_t axis, block;
-	bool has_p, has_momentum, has_bins;
-	double p, momentum;
-	int64_t bins;
+	struct ql_tensor *scale_tensor, *zero_tensor;
 	ql_choose_fn *choose;
 	const void *choose_key;
-	double octaves;
-	bool has_scale, has_zero;
-	double scale;
-	int64_t zero;
-	struct ql_tensor *scale_tensor, *zero_tensor;
-	const char *rounding;
-	const char *priority; /* accuracy or speed: chooses defaults of axis, block and observer */
 	const char *bits_list, *scale_list, *zero_list; /* lists of a text; converted to tensors before ql_spec_make */
 };
 
@@ -104,7 +112,7 @@ void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec);
 extern const struct ql_scheme *const ql_schemes[];
 const struct ql_scheme *ql_scheme_by_name(const char *name);
 /* Allowed words of the fields, separated by spaces, for messages and completion. */
-#define QL_SPEC_DTYPES 256
+#define QL_SPEC_DTYPES 1024
 extern char ql_spec_dtypes[QL_SPEC_DTYPES]; /* separated by blanks; constant */
 extern const char ql_scheme_names[], ql_observer_names[], ql_requant_names[], ql_priority_names[];
 /* float, single or double: the values of a spec's field `rounding`. */

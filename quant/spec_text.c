@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Specs as text, in both directions: dtype[/axis][:block][@observer], then words in any order, separated by blanks:
+ * Specs as text, in both directions: dtype[/axis][:block][+min][@observer], then words in any order, separated by
+ * blanks. A format's name may be in place of the dtype.
  *   the name of a scheme            int8 asymmetric
  *   key=value                       int4/1 bits=3      uint8@percentile p=99.9      int8 log octaves=8
  *   lists, numbers after a comma    int8/1 bits=8,4,2      uint8/1 scale=0.1,0.2 zero_point=3,4
  *   lists of more than one axis     int8:32 scale=2x3:0.1,0.2,0.3,0.4,0.5,0.6
  * Printed text parses to an equal spec: numbers have as many digits as that needs. A word begins with a letter
- * after a blank, so that suffixes of the first word ('+min', ':outer') remain available.
+ * after a blank.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@
 static enum ql_status grammar(struct ql_ctx *ctx, const char *text)
 {
 	return ql_fail(ctx, QL_ERR_ARGUMENT,
-		"spec: wanted dtype[/axis][:block][@observer] and words like 'int8/1', 'int4:32' or "
+		"spec: wanted dtype[/axis][:block][+min][@observer] and words like 'int8/1', 'int4:32' or "
 		"'int8 log bits=6', got '%.60s'",
 		text);
 }
@@ -60,52 +61,85 @@ static bool read_integer(const char *text, int64_t *value)
 	return end != text && *end == '\0';
 }
 
-enum word_kind { WORD_STRING, WORD_NUMBER, WORD_INTEGER };
+enum word_kind { WORD_STRING, WORD_FLOAT, WORD_INT, WORD_BOOL };
 
 struct word {
 	const char *key;
 	enum word_kind kind;
 	bool *has;         /* set if the word is present; NULL: its value shows it */
-	void *value;       /* const char *, double or int64_t */
+	void *value;       /* const char *, double, int64_t or bool */
 	const char **list; /* receives the text of a list; NULL: one value only */
 };
 
+#define QL_SPEC_WORDS 16
+
+/* Fills `words` with the fields that have a text form key=value; returns their number. */
+static int list_words(struct ql_spec_fields *f, struct word words[QL_SPEC_WORDS])
+{
+	int n = 0;
+
+#define HAS_STRING(key) NULL
+#define HAS_FLOAT(key) &f->has_##key
+#define HAS_INT(key) &f->has_##key
+#define HAS_BOOL(key) &f->has_##key
+#define PUT_FIRST(key, kind)
+#define PUT_WORD(key, kind) words[n++] = (struct word){#key, WORD_##kind, HAS_##kind(key), &f->key, NULL};
+#define X(key, kind, place, choices, text) PUT_##place(key, kind)
+#include "quant/spec.def"
+#undef X
+	for (int i = 0; i < n; i++)
+		words[i].list = !strcmp(words[i].key, "bits")         ? &f->bits_list
+				: !strcmp(words[i].key, "scale")      ? &f->scale_list
+				: !strcmp(words[i].key, "zero_point") ? &f->zero_list
+								      : NULL;
+	return n;
+}
+
+static const char keys[] =
+#define KEY_FIRST(key)
+#define KEY_WORD(key) #key " "
+#define X(key, kind, place, choices, text) KEY_##place(key)
+#include "quant/spec.def"
+#undef X
+	;
+
+static bool read_bool(const char *text, bool *value)
+{
+	*value = !strcmp(text, "true");
+	return *value || !strcmp(text, "false");
+}
+
+static bool read_value(const struct word *w, char *value)
+{
+	switch (w->kind) {
+	case WORD_STRING: *(const char **)w->value = value; return *value != '\0';
+	case WORD_FLOAT: return read_double(value, w->value);
+	case WORD_INT: return read_integer(value, w->value);
+	case WORD_BOOL: return read_bool(value, w->value);
+	}
+	return false;
+}
+
 static enum ql_status read_word(struct ql_ctx *ctx, const struct word *w, char *value)
 {
+	static const char *const wanted[] = {"a word", "a number", "a whole number", "true or false"};
 	bool is_list = w->list && strpbrk(value, ",:"), ok;
 
 	if (is_list)
 		*w->list = value;
-	if (is_list || w->kind == WORD_STRING)
-		ok = *value != '\0';
-	else
-		ok = w->kind == WORD_NUMBER ? read_double(value, w->value) : read_integer(value, w->value);
-	if (!is_list && w->kind == WORD_STRING)
-		*(const char **)w->value = value;
+	ok = is_list ? *value != '\0' : read_value(w, value);
 	if (w->has)
 		*w->has = true;
 	return ok ? QL_OK
-		  : ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted %s%s, got '%.40s'", w->key,
-			    w->kind == WORD_STRING   ? "a word"
-			    : w->kind == WORD_NUMBER ? "a number"
-						     : "a whole number",
+		  : ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted %s%s, got '%.40s'", w->key, wanted[w->kind],
 			    w->list ? " or a list" : "", value);
 }
 
 /* One word after the first. `seen` has a bit for each key, and one for a scheme. */
-static enum ql_status take_word(struct ql_ctx *ctx, char *word, struct ql_spec_fields *f, int64_t *bits, unsigned *seen)
+static enum ql_status take_word(struct ql_ctx *ctx, char *word, struct ql_spec_fields *f, unsigned *seen)
 {
-	static const char keys[] = "bits octaves p momentum bins scale zero_point rounding priority";
-	bool has_octaves, has_bits;
-	const struct word words[] = {{"bits", WORD_INTEGER, &has_bits, bits, &f->bits_list},
-		{"octaves", WORD_NUMBER, &has_octaves, &f->octaves, NULL}, {"p", WORD_NUMBER, &f->has_p, &f->p, NULL},
-		{"momentum", WORD_NUMBER, &f->has_momentum, &f->momentum, NULL},
-		{"bins", WORD_INTEGER, &f->has_bins, &f->bins, NULL},
-		{"scale", WORD_NUMBER, &f->has_scale, &f->scale, &f->scale_list},
-		{"zero_point", WORD_INTEGER, &f->has_zero, &f->zero, &f->zero_list},
-		{"rounding", WORD_STRING, NULL, &f->rounding, NULL},
-		{"priority", WORD_STRING, NULL, &f->priority, NULL}};
-	const int n = sizeof(words) / sizeof(*words);
+	struct word words[QL_SPEC_WORDS];
+	const int n = list_words(f, words);
 	char *value = strchr(word, '='), near[96];
 	int i = n;
 
@@ -118,7 +152,7 @@ static enum ql_status take_word(struct ql_ctx *ctx, char *word, struct ql_spec_f
 		for (i = 0; i < n && strcmp(word, words[i].key); i++)
 			;
 		if (i == n)
-			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted one of %s before '=', got '%.40s'%s", keys,
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted one of %sbefore '=', got '%.40s'%s", keys,
 				word, ql_nearest(word, keys, near));
 	} else {
 		f->scheme = word;
@@ -133,19 +167,30 @@ static enum ql_status take_words(struct ql_ctx *ctx, char *rest, struct ql_spec_
 {
 	enum ql_status status = QL_OK;
 	unsigned seen = 0;
-	int64_t bits = 0;
 
 	while (!status && *rest) {
 		size_t n = strcspn(rest, BLANKS);
 		char *next = rest + n + strspn(rest + n, BLANKS);
 
 		rest[n] = '\0';
-		status = take_word(ctx, rest, f, &bits, &seen);
+		status = take_word(ctx, rest, f, &seen);
 		rest = next;
 	}
-	if (seen & 1 && !f->bits_list)
-		f->bits = bits < 1 || bits > 16 ? -1 : (int)bits;
+	if (f->bits_list)
+		f->has_bits = false;
 	return status;
+}
+
+/* Removes "+min" from the end of the first word. False: something else follows '+'. */
+static bool take_minimum(char *copy, bool *minimum)
+{
+	char *plus = strchr(copy, '+');
+
+	if (!plus)
+		return true;
+	*plus = '\0';
+	*minimum = true;
+	return !strcmp(plus + 1, "min");
 }
 
 enum ql_status ql_spec_split(struct ql_ctx *ctx, const char *text, char *copy, struct ql_spec_fields *fields)
@@ -163,7 +208,7 @@ enum ql_status ql_spec_split(struct ql_ctx *ctx, const char *text, char *copy, s
 		*at = '\0';
 		fields->observer = at + 1;
 	}
-	if (!take_number(copy, ':', &fields->has_block, &fields->block) ||
+	if (!take_minimum(copy, &fields->minimum) || !take_number(copy, ':', &fields->has_block, &fields->block) ||
 		!take_number(copy, '/', &fields->has_axis, &fields->axis) || copy[0] == '\0')
 		return grammar(ctx, text);
 	fields->dtype = copy;
@@ -331,28 +376,46 @@ static void say_option(const struct printer *p, const char *key, double value, d
 	say_number(p, value, false);
 }
 
-static void print(const struct printer *p, const struct ql_spec *s)
+/* dtype[/axis][:block][+min][@observer] */
+static void print_first(const struct printer *p, const struct ql_spec *s)
+{
+	p->put(p->arg, s->format ? s->format->doc.name : ql_dtype_name(s->dtype));
+	if (s->axis)
+		say(p, "/%d", s->axis);
+	if (s->block && !(s->format && s->block == s->format->block))
+		say(p, ":%lld", (long long)s->block);
+	if (s->scheme && s->scheme->shift && !s->format)
+		p->put(p->arg, "+min");
+	if (s->observer && strcmp(s->observer->doc.name, "minmax"))
+		say(p, "@%s", s->observer->doc.name);
+}
+
+static void print_scheme(const struct printer *p, const struct ql_spec *s)
 {
 	bool is_unsigned = ql_dtypes[s->dtype].kind == QL_KIND_UINT;
 	const char *usual = s->dtype == QL_binary ? "binary" : is_unsigned ? "asymmetric" : "symmetric";
 
-	p->put(p->arg, ql_dtype_name(s->dtype));
-	if (s->axis)
-		say(p, "/%d", s->axis);
-	if (s->block)
-		say(p, ":%lld", (long long)s->block);
-	if (!s->scheme)
-		return;
-	if (strcmp(s->observer->doc.name, "minmax"))
-		say(p, "@%s", s->observer->doc.name);
 	if (s->each_bits)
 		say_list(p, "bits", s->each_bits);
 	else if (s->bits != ql_dtypes[s->dtype].bits)
 		say(p, " bits=%d", s->bits);
-	if (strcmp(s->scheme->doc.name, usual))
+	if (strcmp(s->scheme->doc.name, usual) && !s->scheme->shift)
 		say(p, " %s", s->scheme->doc.name);
-	if (!strcmp(s->scheme->doc.name, "log"))
+	if (s->scheme->table_length)
 		say_option(p, "octaves", s->octaves, ql_spec_octaves(s->bits));
+}
+
+static void print(const struct printer *p, const struct ql_spec *s)
+{
+	print_first(p, s);
+	if (!s->scheme)
+		return;
+	if (!s->format)
+		print_scheme(p, s);
+	if (s->scaling != (s->format ? s->format->scaling : QL_SCALING_EXACT))
+		say(p, " scaling=%s", ql_scaling_name(s->scaling));
+	if (s->overflow)
+		p->put(p->arg, " saturate=false");
 	say_option(p, "p", s->p, QL_SPEC_P);
 	say_option(p, "momentum", s->momentum, QL_SPEC_MOMENTUM);
 	say_option(p, "bins", s->bins, QL_SPEC_BINS);

@@ -4,10 +4,6 @@
 -- table keys with a scheme's name in tensor, quant, nn, gpu, interp outside of quant/schemes. Run in the repository root; exit status 1
 -- when something is found that EXCEPTIONS does not list.
 local EXCEPTIONS = { -- file, a text of the line, and why the name is needed there
-	{'quant/spec.c', '"log"', 'octaves is read only with the scheme that has it'},
-	{'quant/spec_text.c', '"log"', 'octaves is printed only with the scheme that has it'},
-	{'interp/bind/spec.c', '"log"', 'the field octaves exists only with the scheme that has it'},
-	{'interp/bind/quant.c', '"log"', 'the field octaves exists only with the scheme that has it'},
 	{'nn/quantize/quantize.lua', "s.scheme == 'binary'", 'an observer may give a zero point that binary does not take'},
 	{'nn/graph/forms/conv2d.lua', "a.scheme == 'binary'", 'products of bits and 16-bit codes have no kernel'},
 	{'interp/bench/hw_recommend.lua', "scheme == 'asymmetric'", 'the dtype in which each tried scheme is usual'},

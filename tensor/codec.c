@@ -11,9 +11,11 @@
 #include "tensor/codec.h"
 #include "tensor/codes.h"
 #include "tensor/cpu.h"
+#include "tensor/grid.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
+#include "tensor/vmath/simd.h"
 
 #define PIECE 4096 /* elements per piece */
 #define BUFFER 512 /* elements of one conversion buffer on the stack */
@@ -26,6 +28,7 @@ struct codec {
 	struct ql_codes codes;
 	unsigned dtype;
 	const float *scale;
+	const float *shift;     /* NULL: all 0 */
 	const int32_t *zero;    /* NULL: all 0 */
 	const int32_t *lo, *hi; /* encode: the range under each scale; NULL: that of `codes` */
 	bool stream;            /* the result is larger than the caches */
@@ -40,12 +43,15 @@ struct codec {
 struct run {
 	struct ql_affine affine;
 	int64_t code, plain, n; /* first element in the codes and in the floats */
+	const float *in;        /* encode: the values */
+	const float *shift;     /* one, or one per element with `each`; NULL: 0 */
 	const int32_t *lo, *hi; /* with `each`: a range per element, within affine's; NULL: affine's */
 };
 
+/* True if runs may have a scale per element. */
 static bool has_kernel(const struct codec *c)
 {
-	return c->scheme->affine && c->dtype != QL_binary;
+	return c->codes.grid || (c->scheme->affine && c->dtype != QL_binary);
 }
 
 static void count_non_finite(struct codec *c, const float *x, int64_t n)
@@ -91,7 +97,7 @@ static void narrow(const struct codec *c, const struct run *r, int64_t i, int64_
 static void encode_kernel(struct codec *c, const struct run *r)
 {
 	const struct ql_quantize *k = c->kernels->quantize;
-	const float *x = c->in + r->plain;
+	const float *x = r->in;
 	uint8_t buffer[BUFFER];
 	bool bad = false;
 
@@ -137,6 +143,45 @@ static void decode_kernel(struct codec *c, const struct run *r)
 	}
 }
 
+/* ---- through a grid ---- */
+
+static void encode_grid(struct codec *c, const struct run *r)
+{
+	int variant = c->kernels->simd->variant;
+	uint8_t buffer[BUFFER];
+
+	if (any_non_finite(r->in, r->n))
+		count_non_finite(c, r->in, r->n);
+	for (int64_t i = 0; i < r->n; i += BUFFER) {
+		struct ql_affine p = advanced(&r->affine, i);
+		int64_t m = ql_min64(BUFFER, r->n - i);
+		bool whole = ql_dtypes[c->dtype].bits == 8;
+		uint8_t *to = whole ? (uint8_t *)c->q + r->code + i : buffer;
+
+		ql_grid_encode(c->codes.grid, variant, c->codes.overflow, r->in + i, p.scale, p.each, m, to);
+		if (!whole)
+			ql_codes_put(c->dtype, c->q, r->code + i, m, buffer);
+	}
+}
+
+static void decode_grid(struct codec *c, const struct run *r)
+{
+	int variant = c->kernels->simd->variant;
+	float *out = c->out + r->plain;
+	int8_t buffer[BUFFER];
+
+	for (int64_t i = 0; i < r->n; i += BUFFER) {
+		struct ql_affine p = advanced(&r->affine, i);
+		int64_t m = ql_min64(BUFFER, r->n - i);
+		bool whole = ql_dtypes[c->dtype].bits == 8;
+
+		if (!whole)
+			ql_codes_get(c->dtype, c->q, r->code + i, m, buffer);
+		ql_grid_decode(c->codes.grid, variant, whole ? (uint8_t *)c->q + r->code + i : (uint8_t *)buffer,
+			p.scale, p.each, m, out + i);
+	}
+}
+
 /* ---- through the scheme ---- */
 
 static void encode_scheme(struct codec *c, const struct run *r)
@@ -146,12 +191,12 @@ static void encode_scheme(struct codec *c, const struct run *r)
 	int64_t wide[BUFFER];
 	int32_t code[BUFFER];
 
-	if (any_non_finite(c->in + r->plain, r->n))
-		count_non_finite(c, c->in + r->plain, r->n);
+	if (any_non_finite(r->in, r->n))
+		count_non_finite(c, r->in, r->n);
 	for (int64_t i = 0; i < r->n; i += BUFFER) {
 		int64_t m = ql_min64(BUFFER, r->n - i);
 
-		c->scheme->encode(c->in + r->plain + i, m, scale, zero, &c->codes, code);
+		c->scheme->encode(r->in + i, m, scale, zero, &c->codes, code);
 		for (int64_t j = 0; j < m; j++)
 			wide[j] = code[j];
 		ql_dtypes[c->dtype].from_i64(c->q, r->code + i, 1, m, wide);
@@ -175,6 +220,27 @@ static void decode_scheme(struct codec *c, const struct run *r)
 	}
 }
 
+/* ---- shifts ---- */
+
+QL_SIMD(void, subtract,
+	(const float *restrict x, const float *restrict shift, bool each, int64_t n, float *restrict out), {
+		if (each)
+			for (int64_t i = 0; i < n; i++)
+				out[i] = x[i] - shift[i];
+		else
+			for (int64_t i = 0; i < n; i++)
+				out[i] = x[i] - *shift;
+	})
+
+QL_SIMD(void, add, (const float *restrict shift, bool each, int64_t n, float *restrict out), {
+	if (each)
+		for (int64_t i = 0; i < n; i++)
+			out[i] += shift[i];
+	else
+		for (int64_t i = 0; i < n; i++)
+			out[i] += *shift;
+})
+
 /* ---- pieces ---- */
 
 static void scheme_run(struct codec *c, const struct run *r)
@@ -185,6 +251,8 @@ static void scheme_run(struct codec *c, const struct run *r)
 		struct run one = {
 			.affine = advanced(&r->affine, i), .code = r->code + i, .plain = r->plain + i, .n = step};
 
+		one.in = r->in ? r->in + i : NULL;
+
 		if (c->out)
 			decode_scheme(c, &one);
 		else
@@ -192,20 +260,45 @@ static void scheme_run(struct codec *c, const struct run *r)
 	}
 }
 
-static void codec_run(struct codec *c, const struct run *r)
+static void plain_run(struct codec *c, const struct run *r)
 {
 	if (!has_kernel(c))
 		scheme_run(c, r);
-	else if (c->out)
-		decode_kernel(c, r);
+	else if (c->codes.grid)
+		(c->out ? decode_grid : encode_grid)(c, r);
 	else
-		encode_kernel(c, r);
+		(c->out ? decode_kernel : encode_kernel)(c, r);
+}
+
+static void codec_run(struct codec *c, const struct run *r)
+{
+	int variant = c->kernels->simd->variant;
+	float moved[BUFFER];
+
+	if (!r->shift || c->out)
+		plain_run(c, r);
+	if (r->shift && c->out)
+		add[variant](r->shift, r->affine.each, r->n, c->out + r->plain);
+	for (int64_t i = 0; i < r->n && r->shift && !c->out; i += BUFFER) {
+		struct run part = *r;
+
+		part.affine = advanced(&r->affine, i);
+		part.n = ql_min64(BUFFER, r->n - i);
+		part.code += i;
+		part.in = moved;
+		part.lo = r->lo ? r->lo + i : NULL;
+		part.hi = r->hi ? r->hi + i : NULL;
+		subtract[variant](r->in + i, r->shift + (r->affine.each ? i : 0), r->affine.each, part.n, moved);
+		plain_run(c, &part);
+	}
 }
 
 static struct run run_at(const struct codec *c, int64_t row, int64_t column, int64_t n, int64_t scale)
 {
 	struct run r = {.code = row * c->g.pitch + column, .plain = row * c->g.row + column, .n = n};
 
+	r.in = c->in ? c->in + r.plain : NULL;
+	r.shift = c->shift ? c->shift + scale : NULL;
 	r.affine.scale = c->scale + scale;
 	r.affine.zero = c->zero ? c->zero + scale : NULL;
 	r.affine.each = c->g.kind >= QL_GRAIN_COLUMN;
@@ -217,8 +310,10 @@ static struct run run_at(const struct codec *c, int64_t row, int64_t column, int
 	return r;
 }
 
-/* Expands the scales and zero points of n elements of a row, starting at any column `at`, to one per element. */
-static void spread_scales(const struct codec *c, int64_t row, int64_t at, int64_t n, float *scale, int32_t *zero)
+/* Expands the scales, shifts and zero points of n elements of a row, starting at any column `at`, to one per element.
+ */
+static void spread_scales(
+	const struct codec *c, int64_t row, int64_t at, int64_t n, float *scale, float *shift, int32_t *zero)
 {
 	int64_t run, s = ql_grain_scale(&c->g, row, at, &run);
 
@@ -228,6 +323,8 @@ static void spread_scales(const struct codec *c, int64_t row, int64_t at, int64_
 
 		for (int64_t j = i; j < stop; j++)
 			scale[j] = one;
+		for (int64_t j = i; c->shift && j < stop; j++)
+			shift[j] = c->shift[s];
 		for (int64_t j = i; c->zero && j < stop; j++)
 			zero[j] = c->zero[s];
 		i = stop;
@@ -239,13 +336,14 @@ static void spread_scales(const struct codec *c, int64_t row, int64_t at, int64_
  * block. */
 static void short_blocks(struct codec *c, int64_t row, int64_t begin, int64_t end)
 {
-	float scale[BUFFER];
+	float scale[BUFFER], shift[BUFFER];
 	int32_t zero[BUFFER];
 
 	for (int64_t at = begin; at < end; at += BUFFER) {
 		struct run r = run_at(c, row, at, ql_min64(BUFFER, end - at), 0);
 
-		spread_scales(c, row, at, r.n, scale, zero);
+		spread_scales(c, row, at, r.n, scale, shift, zero);
+		r.shift = c->shift ? shift : NULL;
 		r.affine.scale = scale;
 		r.affine.zero = c->zero ? zero : NULL;
 		r.affine.each = true;
@@ -303,16 +401,6 @@ static uint64_t stream_above(void)
 	return l3 ? l3 / 2 : (size_t)8 << 20;
 }
 
-static void read_scales(const struct ql_tensor *t, int64_t n, float *out)
-{
-	if (ql_tensor_is_contiguous(t)) {
-		ql_dtypes[t->dtype].to_f32(t->storage->data, t->offset, 1, n, out);
-		return;
-	}
-	for (int64_t i = 0; i < n; i++)
-		out[i] = (float)ql_tensor_at_f64(t, i);
-}
-
 /* The ranges of the channels' codes, if they differ. */
 static enum ql_status take_ranges(struct ql_ctx *ctx, struct codec *c, const struct ql_qparams *q, int64_t n)
 {
@@ -338,8 +426,9 @@ static enum ql_status codec_start(struct ql_ctx *ctx, struct codec *c, const str
 {
 	const struct ql_qparams *q = t->q;
 	int64_t n = ql_tensor_nelem(q->scale);
-	float *scale;
+	float *scale, *shift;
 	int32_t *zero;
+	enum ql_status status;
 	uint64_t bytes = ql_size_array(ql_tensor_nelem(t), encoding ? ql_dtypes[t->dtype].bits / 8u : sizeof(float));
 
 	c->g = ql_grain_of(t->rank, t->shape, t->dtype, q->axis, q->block_axis, q->block);
@@ -351,12 +440,18 @@ static enum ql_status codec_start(struct ql_ctx *ctx, struct codec *c, const str
 	c->stream = bytes > stream_above();
 	scale = ql_scratch_array(ctx, n, sizeof(*scale));
 	zero = q->zero_point ? ql_scratch_array(ctx, n, sizeof(*zero)) : NULL;
-	if (!scale || (q->zero_point && !zero))
+	shift = q->shift ? ql_scratch_array(ctx, n, sizeof(*shift)) : NULL;
+	if (!scale || (q->zero_point && !zero) || (q->shift && !shift))
 		return QL_ERR_MEMORY;
-	read_scales(q->scale, n, scale);
+	status = ql_qparams_scales(ctx, q->scale, scale);
+	if (!status && shift)
+		status = ql_qparams_scales(ctx, q->shift, shift);
+	if (status)
+		return status;
 	for (int64_t i = 0; i < n && zero; i++)
 		zero[i] = (int32_t)ql_tensor_at_f64(q->zero_point, i);
 	c->scale = scale;
+	c->shift = shift;
 	c->zero = zero;
 	if (encoding && take_ranges(ctx, c, q, n))
 		return QL_ERR_MEMORY;
@@ -413,6 +508,15 @@ static void scale_index(const struct ql_qparams *q, int rank, const int64_t *ind
 		out[d] = d == q->block_axis ? index[d] / q->block : index[d];
 }
 
+/* One scale or shift, which may be quantized. */
+static enum ql_status number_at(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *index, float *value)
+{
+	if (t->q)
+		return ql_decode_element(ctx, t, index, value);
+	*value = (float)ql_tensor_get_f64(t, index);
+	return QL_OK;
+}
+
 enum ql_status ql_decode_element(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *index, float *value)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -420,12 +524,19 @@ enum ql_status ql_decode_element(struct ql_ctx *ctx, const struct ql_tensor *t, 
 	struct codec c = {.scheme = q->scheme, .codes = q->codes};
 	int32_t code = (int32_t)ql_tensor_get_i64(t, index), zero;
 	int64_t at[QL_MAX_RANK] = {0};
+	float scale = 0, shift = 0;
 	enum ql_status status = take_table(ctx, &c);
 
 	scale_index(q, t->rank, index, at);
 	zero = q->zero_point ? (int32_t)ql_tensor_get_i64(q->zero_point, at) : 0;
 	if (!status)
-		q->scheme->decode(&code, 1, (float)ql_tensor_get_f64(q->scale, at), zero, &c.codes, value);
+		status = number_at(ctx, q->scale, at, &scale);
+	if (!status && q->shift)
+		status = number_at(ctx, q->shift, at, &shift);
+	if (!status)
+		q->scheme->decode(&code, 1, scale, zero, &c.codes, value);
+	if (!status && q->shift)
+		*value += shift;
 	ql_scratch_release(ctx, mark);
 	return status;
 }

@@ -3,6 +3,7 @@
  */
 #include "tensor/qparams.h"
 
+#include "tensor/codec.h"
 #include "tensor/view.h"
 
 struct ql_qparams *ql_qparams_keep(struct ql_qparams *q)
@@ -17,6 +18,7 @@ void ql_qparams_release(struct ql_ctx *ctx, struct ql_qparams *q)
 		return;
 	ql_tensor_release(ctx, q->scale);
 	ql_tensor_release(ctx, q->zero_point);
+	ql_tensor_release(ctx, q->shift);
 	ql_tensor_release(ctx, q->bits);
 	ql_free(ctx, q);
 }
@@ -32,6 +34,8 @@ struct ql_qparams *ql_qparams_copy(struct ql_ctx *ctx, const struct ql_qparams *
 	ql_tensor_keep(copy->scale);
 	if (copy->zero_point)
 		ql_tensor_keep(copy->zero_point);
+	if (copy->shift)
+		ql_tensor_keep(copy->shift);
 	if (copy->bits)
 		ql_tensor_keep(copy->bits);
 	return copy;
@@ -73,7 +77,7 @@ static bool same_values(const struct ql_tensor *a, const struct ql_tensor *b)
 
 	if (!a || !b)
 		return a == b;
-	if (!ql_tensor_same_shape(a, b))
+	if (!ql_tensor_same_shape(a, b) || !a->q != !b->q || (a->q && !ql_qparams_equal(a->q, b->q)))
 		return false;
 	n = ql_tensor_nelem(a);
 	for (int64_t i = 0; i < n; i++)
@@ -84,18 +88,40 @@ static bool same_values(const struct ql_tensor *a, const struct ql_tensor *b)
 
 bool ql_qparams_equal(const struct ql_qparams *a, const struct ql_qparams *b)
 {
-	return a == b ||
-	       (a->scheme == b->scheme && a->codes.lo == b->codes.lo && a->codes.hi == b->codes.hi &&
-		       a->codes.octaves == b->codes.octaves && a->axis == b->axis && a->block_axis == b->block_axis &&
-		       a->block == b->block && same_values(a->scale, b->scale) &&
-		       same_values(a->zero_point, b->zero_point) && same_values(a->bits, b->bits));
+	return a == b || (a->scheme == b->scheme && a->codes.lo == b->codes.lo && a->codes.hi == b->codes.hi &&
+				 a->codes.octaves == b->codes.octaves && a->codes.grid == b->codes.grid &&
+				 a->codes.overflow == b->codes.overflow && a->format == b->format &&
+				 a->axis == b->axis && a->block_axis == b->block_axis && a->block == b->block &&
+				 same_values(a->scale, b->scale) && same_values(a->zero_point, b->zero_point) &&
+				 same_values(a->shift, b->shift) && same_values(a->bits, b->bits));
+}
+
+enum ql_status ql_qparams_scales(struct ql_ctx *ctx, const struct ql_tensor *scale, float *out)
+{
+	struct ql_tensor *plain = NULL;
+	enum ql_status status = scale->q ? ql_decode(ctx, scale, &plain) : QL_OK;
+	const struct ql_tensor *t = plain ? plain : scale;
+	int64_t n = ql_tensor_nelem(scale);
+
+	if (!status && ql_tensor_is_contiguous(t))
+		ql_dtypes[t->dtype].to_f32(t->storage->data, t->offset, 1, n, out);
+	else
+		for (int64_t i = 0; i < n && !status; i++)
+			out[i] = (float)ql_tensor_at_f64(t, i);
+	ql_tensor_release(ctx, plain);
+	return status;
+}
+
+bool ql_qparams_affine(const struct ql_qparams *q)
+{
+	return q->scheme->affine && !q->shift && !q->scale->q;
 }
 
 /* ---- views ---- */
 
 enum follow { PERMUTE, NARROW, SELECT, RESHAPE, EXPAND };
 
-/* A view operation on scale, zero_point and bits, in their own axes. */
+/* A view operation on scale, zero_point, shift and bits, in their own axes. */
 struct change {
 	enum follow kind;
 	const char *op;
@@ -142,7 +168,7 @@ static enum ql_status replace(struct ql_ctx *ctx, const struct change *c, struct
 	return QL_OK;
 }
 
-/* Gives a copy of the params with views of scale, zero_point and bits; `dtype` is that of the codes. */
+/* Gives a copy of the params with views of scale, zero_point, shift and bits; `dtype` is that of the codes. */
 static enum ql_status changed(
 	struct ql_ctx *ctx, const struct change *c, const struct ql_qparams *q, unsigned dtype, struct ql_qparams **out)
 {
@@ -155,6 +181,8 @@ static enum ql_status changed(
 	status = replace(ctx, c, &copy->scale);
 	if (!status)
 		status = replace(ctx, c, &copy->zero_point);
+	if (!status)
+		status = replace(ctx, c, &copy->shift);
 	if (!status)
 		status = replace(ctx, c, &copy->bits);
 	if (status) {

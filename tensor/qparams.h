@@ -6,6 +6,9 @@
  * Layout of scale and zero_point: rank 0 per tensor; (size of axis) per axis; for blocks the tensor's own shape
  * with block_axis replaced by ceil(size / block). Channels of an axis may have different numbers of bits: their
  * codes share a dtype, and each channel uses its own range.
+ *
+ * Levels of scales: the scale tensor may itself be quantized (codes of 6 or 8 bits with an outer scale, as in NVFP4
+ * and k-quants), or of a narrow float dtype. Read scales with ql_qparams_scales, never from the storage.
  */
 #ifndef QUOLL_TENSOR_QPARAMS_H
 #define QUOLL_TENSOR_QPARAMS_H
@@ -13,14 +16,19 @@
 #include "tensor/attr.h"
 #include "tensor/tensor.h"
 
+struct ql_quant_format;
+struct ql_grid_table;
 struct ql_scheme;
 
 /* Range of the codes of one spec. `bits` may be smaller than the dtype's. */
 struct ql_codes {
 	uint8_t bits;
+	bool overflow;   /* floating point beyond its range becomes infinity or NaN; else it saturates */
+	uint8_t scaling; /* how scales follow from ranges: enum ql_scaling of quant/format.h */
 	int32_t lo, hi;
-	float octaves;      /* log only */
-	const float *table; /* of schemes with a table, during a conversion; else NULL */
+	float octaves;                    /* log only */
+	const float *table;               /* of schemes with a table, during a conversion; else NULL */
+	const struct ql_grid_table *grid; /* values of the codes; NULL: those of the scheme's formula */
 };
 
 /* Immutable after creation and shared by views (the scale tensor's contents may be written by slice). */
@@ -33,9 +41,12 @@ struct ql_qparams {
 	int32_t block;                /* elements per scale along block_axis; 0: no blocks */
 	uint8_t from;                 /* dtype before quantization */
 	int64_t nan_count, inf_count; /* non-finite values in the input: NaN -> zero_point, Inf saturates */
-	struct ql_tensor *scale;      /* float32, or float16 for blocks of at most 8 bits */
+	struct ql_tensor *scale;      /* any float dtype, or quantized */
 	struct ql_tensor *zero_point; /* dtype of the codes (packed: the whole-byte one); NULL: the scheme has none */
-	struct ql_tensor *bits;       /* int8, shape of scale: bits of each channel; NULL: the same for all */
+	struct ql_tensor
+		*shift;         /* shape of scale, any float dtype or quantized: x = (q - zero_point) * scale + shift */
+	struct ql_tensor *bits; /* int8, shape of scale: bits of each channel; NULL: the same for all */
+	const struct ql_quant_format *format; /* named format of the spec, for texts and files; NULL: none */
 };
 
 /* Statistics of the finite values under one scale, from which a scheme fits its parameters. */
@@ -52,6 +63,9 @@ struct ql_scheme {
 	bool zero_code; /* the zero point (0 without one) decodes to exactly 0: relu, padding */
 	bool offset;    /* the zero point comes from the data; else it is 0, or the middle of unsigned codes */
 	bool tight;     /* all codes are needed for the range, so that a scale rounded down would clip its ends */
+	bool grid;      /* the values of codes are a grid's (codes->grid) */
+	bool shift;     /* codes begin at the minimum, a real number: x = q * scale + shift */
+	bool mean;      /* the scale comes from mean |x|, so that observers do not apply */
 	bool (*accepts)(unsigned dtype);
 	/* Fills lo and hi from dtype and bits; `wide`: with an explicit scale the whole range of the bits is legal. */
 	void (*range)(unsigned dtype, bool wide, struct ql_codes *codes);
@@ -80,6 +94,10 @@ struct ql_codes ql_qparams_codes(const struct ql_qparams *q, unsigned dtype, int
  * be shared. */
 void ql_qparams_settle(struct ql_ctx *ctx, struct ql_qparams *q, unsigned dtype);
 bool ql_qparams_equal(const struct ql_qparams *a, const struct ql_qparams *b);
+/* Gives the scales (or shifts) as float32 in row-major order; out has room for all of them. */
+enum ql_status ql_qparams_scales(struct ql_ctx *ctx, const struct ql_tensor *scale, float *out);
+/* True if codes are integers of x = (q - zero_point) * scale with plain scales: what integer products can use. */
+bool ql_qparams_affine(const struct ql_qparams *q);
 
 /* Views. Each gives the params of the view, or fails naming `op` and suggesting :dequantize(). */
 enum ql_status ql_qparams_permute(

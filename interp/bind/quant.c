@@ -12,6 +12,7 @@
 #include "interp/prelude/libs.h"
 #include "interp/bind/surplus.h"
 #include "interp/bind/values.h"
+#include "quant/format.h"
 #include "quant/metrics.h"
 #include "quant/ranges/observer.h"
 #include "quant/ranges/quantize.h"
@@ -209,6 +210,12 @@ static int method_qparams(lua_State *L)
 		push_alias(L, q->zero_point);
 		lua_setfield(L, -2, "zero_point");
 	}
+	if (q->shift) {
+		push_alias(L, q->shift);
+		lua_setfield(L, -2, "minimum");
+	}
+	if (q->format)
+		set_string(L, "format", q->format->doc.name);
 	set_string(L, "dtype", ql_dtype_name(t->dtype));
 	set_string(L, "scheme", q->scheme->doc.name);
 	set_string(L, "from", ql_dtype_name(q->from));
@@ -223,7 +230,7 @@ static int method_qparams(lua_State *L)
 		set_integer(L, "axis", (q->block ? q->block_axis : q->axis) + 1);
 	if (q->block)
 		set_integer(L, "block", q->block);
-	if (!strcmp(q->scheme->doc.name, "log"))
+	if (q->scheme->table_length)
 		ql_set_number(L, "octaves", (double)q->codes.octaves);
 	set_integer(L, "nan", q->nan_count);
 	set_integer(L, "inf", q->inf_count);
@@ -280,8 +287,8 @@ static void push_value(lua_State *L, int index)
 
 static int qparams_tostring(lua_State *L)
 {
-	static const char *const fields[] = {"dtype", "scheme", "bits", "min", "max", "axis", "block", "octaves",
-		"scale", "zero_point", "from", "nan", "inf"};
+	static const char *const fields[] = {"format", "dtype", "scheme", "bits", "min", "max", "axis", "block",
+		"octaves", "scale", "zero_point", "minimum", "from", "nan", "inf"};
 	char head[32];
 	int pieces = 1;
 

@@ -13,6 +13,7 @@
 #include "interp/bind/functions.h"
 #include "interp/bind/surplus.h"
 #include "quant/ranges/observer.h"
+#include "tensor/grid.h"
 
 #define LISTS "quoll.spec bits"
 
@@ -228,65 +229,128 @@ static struct ql_codes range_of(const struct ql_spec *s)
 	return ql_spec_codes(s, s->has_scale || s->scale_tensor, 0);
 }
 
+/* The values of the codes of a format with a table, from code 0 on; else nil. */
+static void push_values(lua_State *L, const struct ql_spec *s)
+{
+	if (!s->grid) {
+		lua_pushnil(L);
+		return;
+	}
+	lua_createtable(L, s->grid->n, 0);
+	for (int i = 0; i < s->grid->n; i++) {
+		lua_pushnumber(L, (double)s->grid->value[i]);
+		lua_rawseti(L, -2, i + 1);
+	}
+}
+
+static void push_flag(lua_State *L, bool has, const bool *flag)
+{
+	lua_pushboolean(L, has && *flag);
+}
+
+static void push_integer(lua_State *L, bool has, lua_Integer value)
+{
+	has ? lua_pushinteger(L, value) : lua_pushnil(L);
+}
+
+static void push_number(lua_State *L, bool has, double value)
+{
+	has ? lua_pushnumber(L, value) : lua_pushnil(L);
+}
+
+static void push_word(lua_State *L, bool has, const char *word)
+{
+	lua_pushstring(L, has ? word : NULL);
+}
+
+static bool observer_is(const struct ql_spec *s, const char *name)
+{
+	return s->observer && !strcmp(s->observer->doc.name, name);
+}
+
+static void push_bits(lua_State *L, const struct ql_spec *s)
+{
+	s->each_bits ? ql_bits_push(L, s->each_bits) : lua_pushinteger(L, s->bits);
+}
+
+static void push_observer(lua_State *L, const struct ql_spec *s)
+{
+	s->choose ? ql_function_push(L, s->choose_key) : push_word(L, s->observer, s->observer ? s->observer->doc.name : NULL);
+}
+
+static void push_scale(lua_State *L, const struct ql_spec *s)
+{
+	s->scale_tensor ? push_tensor(L, s->scale_tensor) : push_number(L, s->has_scale, s->scale);
+}
+
+static void push_zero(lua_State *L, const struct ql_spec *s)
+{
+	s->zero_tensor ? push_tensor(L, s->zero_tensor) : push_integer(L, s->has_zero, s->zero);
+}
+
+/* Fields of a spec object, in the order of help: F(key, what pushes its value). */
+#define FIELDS \
+	F(dtype, lua_pushstring(L, ql_dtype_name(s->dtype))) \
+	F(format, push_word(L, s->format, s->format ? s->format->doc.name : NULL)) \
+	F(bits, push_bits(L, s)) \
+	F(scheme, push_word(L, s->scheme, s->scheme ? s->scheme->doc.name : NULL)) \
+	F(values, push_values(L, s)) \
+	F(affine, push_flag(L, s->scheme, s->scheme ? &s->scheme->affine : NULL)) \
+	F(shift, push_flag(L, s->scheme, s->scheme ? &s->scheme->shift : NULL)) \
+	F(monotone, push_flag(L, s->scheme, s->scheme ? &s->scheme->monotone : NULL)) \
+	F(zero_code, push_flag(L, s->scheme, s->scheme ? &s->scheme->zero_code : NULL)) \
+	F(offset, push_flag(L, s->scheme, s->scheme ? &s->scheme->offset : NULL)) \
+	F(min, push_integer(L, s->scheme, s->scheme ? range_of(s).lo : 0)) \
+	F(max, push_integer(L, s->scheme, s->scheme ? range_of(s).hi : 0)) \
+	F(scaling, push_word(L, s->scheme, ql_scaling_name(s->scaling))) \
+	F(saturate, lua_pushboolean(L, !s->overflow)) \
+	F(axis, push_integer(L, s->axis, s->axis)) \
+	F(block, push_integer(L, s->block, s->block)) \
+	F(observer, push_observer(L, s)) \
+	F(p, push_number(L, observer_is(s, "percentile"), s->p)) \
+	F(momentum, push_number(L, observer_is(s, "average"), s->momentum)) \
+	F(bins, push_integer(L, s->observer, s->bins)) \
+	F(octaves, push_number(L, s->scheme && s->scheme->table_length, s->octaves)) \
+	F(scale, push_scale(L, s)) \
+	F(zero_point, push_zero(L, s)) \
+	F(rounding, push_word(L, s->requant, ql_requant_name(s->requant))) \
+	F(name, push_text(L, s, false))
+
+#define F(key, push) \
+	static void field_##key(lua_State *L, const struct ql_spec *s) \
+	{ \
+		(void)s; \
+		push; \
+	}
+FIELDS
+#undef F
+
+static const struct {
+	const char *key;
+	void (*push)(lua_State *L, const struct ql_spec *s);
+} fields[] = {
+#define F(key, push) {#key, field_##key},
+	FIELDS
+#undef F
+};
+
 static int spec_index(lua_State *L)
 {
+	static const char names[] =
+#define F(key, push) #key " "
+		FIELDS
+#undef F
+		;
 	const struct ql_spec *s = luaL_checkudata(L, 1, QL_SPEC);
 	const char *key = luaL_checkstring(L, 2);
 	char near[96];
 
-	if (!strcmp(key, "dtype"))
-		lua_pushstring(L, ql_dtype_name(s->dtype));
-	else if (!strcmp(key, "bits"))
-		s->each_bits ? ql_bits_push(L, s->each_bits) : lua_pushinteger(L, s->bits);
-	else if (!strcmp(key, "scheme"))
-		lua_pushstring(L, s->scheme ? s->scheme->doc.name : NULL);
-	else if (!strcmp(key, "affine"))
-		lua_pushboolean(L, s->scheme && s->scheme->affine);
-	else if (!strcmp(key, "monotone"))
-		lua_pushboolean(L, s->scheme && s->scheme->monotone);
-	else if (!strcmp(key, "zero_code"))
-		lua_pushboolean(L, s->scheme && s->scheme->zero_code);
-	else if (!strcmp(key, "offset"))
-		lua_pushboolean(L, s->scheme && s->scheme->offset);
-	else if (!strcmp(key, "min"))
-		s->scheme ? lua_pushinteger(L, range_of(s).lo) : lua_pushnil(L);
-	else if (!strcmp(key, "max"))
-		s->scheme ? lua_pushinteger(L, range_of(s).hi) : lua_pushnil(L);
-	else if (!strcmp(key, "axis"))
-		s->axis ? lua_pushinteger(L, s->axis) : lua_pushnil(L);
-	else if (!strcmp(key, "block"))
-		s->block ? lua_pushinteger(L, s->block) : lua_pushnil(L);
-	else if (!strcmp(key, "observer"))
-		s->choose ? ql_function_push(L, s->choose_key)
-			  : (void)lua_pushstring(L, s->observer ? s->observer->doc.name : NULL);
-	else if (!strcmp(key, "p"))
-		s->observer && !strcmp(s->observer->doc.name, "percentile") ? lua_pushnumber(L, s->p) : lua_pushnil(L);
-	else if (!strcmp(key, "momentum"))
-		s->observer && !strcmp(s->observer->doc.name, "average") ? lua_pushnumber(L, s->momentum)
-									 : lua_pushnil(L);
-	else if (!strcmp(key, "bins"))
-		s->observer ? lua_pushinteger(L, s->bins) : lua_pushnil(L);
-	else if (!strcmp(key, "octaves"))
-		s->scheme && !strcmp(s->scheme->doc.name, "log") ? lua_pushnumber(L, s->octaves) : lua_pushnil(L);
-	else if (!strcmp(key, "scale") && s->scale_tensor)
-		push_tensor(L, s->scale_tensor);
-	else if (!strcmp(key, "zero_point") && s->zero_tensor)
-		push_tensor(L, s->zero_tensor);
-	else if (!strcmp(key, "scale"))
-		s->has_scale ? lua_pushnumber(L, s->scale) : lua_pushnil(L);
-	else if (!strcmp(key, "zero_point"))
-		s->has_zero ? lua_pushinteger(L, s->zero) : lua_pushnil(L);
-	else if (!strcmp(key, "name"))
-		push_text(L, s, false);
-	else if (!strcmp(key, "rounding"))
-		s->requant ? (void)lua_pushstring(L, ql_requant_name(s->requant)) : lua_pushnil(L);
-	else
-		return ql_error(L, "spec: no field '%.40s'%s", key,
-			ql_nearest(key,
-				"dtype bits scheme affine monotone zero_code offset min max axis block observer p momentum bins octaves scale zero_point "
-				"rounding name",
-				near));
-	return 1;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+		if (!strcmp(fields[i].key, key)) {
+			fields[i].push(L, s);
+			return 1;
+		}
+	return ql_error(L, "spec: no field '%.40s'%s", key, ql_nearest(key, names, near));
 }
 
 static const luaL_Reg spec_meta[] = {

@@ -10,22 +10,9 @@
 #include "interp/bind/values.h"
 
 const struct ql_attr ql_spec_attrs[] = {
-	{"dtype", QL_ATTR_STRING, 0, ql_spec_dtypes, "dtype of the codes"},
-	{"bits", QL_ATTR_INT, 0, NULL, "2 to 16 instead of dtype; a list: of each channel of the axis"},
-	{"scheme", QL_ATTR_STRING, 0, ql_scheme_names,
-		"how codes stand for values; signed codes: symmetric, unsigned: asymmetric"},
-	{"axis", QL_ATTR_INT, 0, NULL, "one scale per index of this axis; with block: the axis along which blocks run"},
-	{"block", QL_ATTR_INT, 0, NULL, "elements per scale"},
-	{"observer", QL_ATTR_STRING, 0, ql_observer_names,
-		"how the range is found: minmax unless given; or a function"},
-	{"p", QL_ATTR_FLOAT, 0, NULL, "percent of the values that the observer percentile keeps"},
-	{"momentum", QL_ATTR_FLOAT, 0, NULL, "weight of a new batch, of the observer average"},
-	{"bins", QL_ATTR_INT, 0, NULL, "bins of the observers' histograms"},
-	{"octaves", QL_ATTR_FLOAT, 0, NULL, "range of the scheme log"},
-	{"scale", QL_ATTR_FLOAT, 0, NULL, "explicit scale"},
-	{"zero_point", QL_ATTR_INT, 0, NULL, "explicit zero point"},
-	{"rounding", QL_ATTR_STRING, 0, ql_requant_names, "rule of integer results: float unless given"},
-	{"priority", QL_ATTR_STRING, 0, ql_priority_names, "accuracy or speed: defaults of axis, block and observer"},
+#define X(key, kind, place, words, text) {#key, QL_ATTR_##kind, 0, words, text},
+#include "quant/spec.def"
+#undef X
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -37,7 +24,7 @@ static bool take_object(lua_State *L, const char *what, const char *key, int spe
 		return true;
 	}
 	if (!strcmp(key, "zero_point") && (f->zero_tensor = ql_test_tensor(L, value))) {
-		f->has_zero = true;
+		f->has_zero_point = true;
 		return true;
 	}
 	if (!strcmp(key, "bits") && (lua_type(L, value) == LUA_TTABLE || ql_test_tensor(L, value))) {
@@ -51,45 +38,27 @@ static bool take_object(lua_State *L, const char *what, const char *key, int spe
 	return false;
 }
 
+enum {
+#define X(key, kind, place, words, text) FIELD_##key,
+#include "quant/spec.def"
+#undef X
+};
+
 /* Sets the field of ql_spec_attrs[i]. */
 static void set_field(struct ql_spec_fields *f, int i, const struct ql_value *v)
 {
+#define SET_STRING(key) f->key = v->s
+#define SET_INT(key) (f->has_##key = true, f->key = v->i)
+#define SET_FLOAT(key) (f->has_##key = true, f->key = v->f)
+#define SET_BOOL(key) (f->has_##key = true, f->key = v->b)
 	switch (i) {
-	case 0: f->dtype = v->s; break;
-	case 1: f->bits = v->i < 1 || v->i > 16 ? -1 : (int)v->i; break;
-	case 2: f->scheme = v->s; break;
-	case 3:
-		f->has_axis = true;
-		f->axis = v->i;
+#define X(key, kind, place, words, text) \
+	case FIELD_##key: \
+		SET_##kind(key); \
 		break;
-	case 4:
-		f->has_block = true;
-		f->block = v->i;
-		break;
-	case 5: f->observer = v->s; break;
-	case 6:
-		f->has_p = true;
-		f->p = v->f;
-		break;
-	case 7:
-		f->has_momentum = true;
-		f->momentum = v->f;
-		break;
-	case 8:
-		f->has_bins = true;
-		f->bins = v->i;
-		break;
-	case 9: f->octaves = v->f; break;
-	case 10:
-		f->has_scale = true;
-		f->scale = v->f;
-		break;
-	case 11:
-		f->has_zero = true;
-		f->zero = v->i;
-		break;
-	case 12: f->rounding = v->s; break;
-	default: f->priority = v->s; break;
+#include "quant/spec.def"
+#undef X
+	default: break;
 	}
 }
 
@@ -104,7 +73,7 @@ static void spec_field(lua_State *L, const char *what, const char *key, int spec
 		ql_unknown_name(L, what, "field", ql_spec_attrs, spec);
 	if (take_object(L, what, key, spec, value, f))
 		return;
-	if (lua_type(L, value) == LUA_TBOOLEAN && !lua_toboolean(L, value))
+	if (lua_type(L, value) == LUA_TBOOLEAN && !lua_toboolean(L, value) && ql_spec_attrs[i].type != QL_ATTR_BOOL)
 		return; /* axis=false, block=false: not given */
 	args.n_ints = args.n_specs = 0;
 	ql_value_read(L, what, &ql_spec_attrs[i], value, &args, &v);
@@ -114,7 +83,7 @@ static void spec_field(lua_State *L, const char *what, const char *key, int spec
 /* What q:qparams() holds beside the fields of a spec. */
 static bool is_fact(const char *key)
 {
-	static const char *const facts[] = {"min", "max", "from", "nan", "inf"};
+	static const char *const facts[] = {"min", "max", "from", "nan", "inf", "minimum", "format"};
 
 	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
 		if (!strcmp(key, facts[i]))
@@ -134,11 +103,31 @@ static bool is_qparams(lua_State *L, int index)
 	return same;
 }
 
+/* Of params under a format: its name, which stays on the stack, and their axis and block; NULL for others. Scales follow
+ * from the data again. */
+static const char *format_of(lua_State *L, int index, struct ql_spec_fields *f)
+{
+	if (lua_getfield(L, index, "format") != LUA_TSTRING) {
+		lua_pop(L, 1);
+		return NULL;
+	}
+	f->dtype = lua_tostring(L, -1);
+	f->has_axis = lua_getfield(L, index, "axis") == LUA_TNUMBER;
+	f->axis = lua_tointeger(L, -1);
+	f->has_block = lua_getfield(L, index, "block") == LUA_TNUMBER;
+	f->block = lua_tointeger(L, -1);
+	lua_pop(L, 2);
+	return f->dtype;
+}
+
 /* The fields stay on the stack: reading a list of bits may call Lua. */
 static void read_spec_fields(lua_State *L, int index, const char *what, struct ql_spec_fields *f)
 {
 	bool facts = is_qparams(L, index);
+	const char *format = facts ? format_of(L, index, f) : NULL;
 
+	if (format)
+		return;
 	lua_pushnil(L);
 	while (lua_next(L, index)) {
 		int value = lua_gettop(L);

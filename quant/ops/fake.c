@@ -13,6 +13,7 @@
 #include "tensor/autograd/back.h"
 #include "tensor/codec.h"
 #include "tensor/grain.h"
+#include "tensor/grid.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
@@ -141,19 +142,36 @@ static enum ql_status affine(struct ql_ctx *ctx, const struct ql_qparams *q, uns
 
 /* ---- schemes that are not affine ---- */
 
-static void mask_within(const struct ql_tensor *x, const struct ql_qparams *q, uint8_t *mask)
+/* The values that the codes of a scale and shift of 1 and 0 reach. */
+static void reach_of(const struct ql_qparams *q, float *least, float *most)
+{
+	const struct ql_grid_table *grid = q->codes.grid;
+
+	*most = grid ? grid->value[grid->code[grid->ranks - 1]] : q->shift ? (float)q->codes.hi : 1;
+	*least = grid ? grid->value[grid->code[0]] : q->shift ? 0 : -1;
+}
+
+static enum ql_status mask_within(
+	struct ql_ctx *ctx, const struct ql_tensor *x, const struct ql_qparams *q, uint8_t *mask)
 {
 	struct ql_grain g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block);
 	const float *v = ql_tensor_data(x);
-	int64_t length;
+	int64_t length, n = ql_tensor_nelem(q->scale);
+	float *scale = ql_scratch_array(ctx, n, 2 * sizeof(*scale)), *shift = scale + n, least, most;
+	enum ql_status status = scale ? ql_qparams_scales(ctx, q->scale, scale) : QL_ERR_MEMORY;
 
-	for (int64_t r = 0; r < g.rows; r++)
+	if (!status && q->shift)
+		status = ql_qparams_scales(ctx, q->shift, shift);
+	reach_of(q, &least, &most);
+	for (int64_t r = 0; r < g.rows && !status; r++)
 		for (int64_t c = 0; c < g.row; c++) {
-			double most =
-				q->codes.bits == 1 ? 1 : ql_tensor_at_f64(q->scale, ql_grain_scale(&g, r, c, &length));
+			int64_t k = ql_grain_scale(&g, r, c, &length);
+			float one = q->codes.bits == 1 ? 1 : scale[k], from = q->shift ? shift[k] : 0;
+			float value = v[r * g.row + c];
 
-			mask[r * g.row + c] = fabs((double)v[r * g.row + c]) <= most;
+			mask[r * g.row + c] = value >= least * one + from && value <= most * one + from;
 		}
+	return status;
 }
 
 static enum ql_status through_codes(
@@ -165,7 +183,7 @@ static enum ql_status through_codes(
 	if (!status)
 		status = codes->q ? ql_decode(ctx, codes, y) : ql_tensor_cast(ctx, codes, QL_float32, y);
 	if (!status && mask && codes->q)
-		mask_within(x, codes->q, mask);
+		status = mask_within(ctx, x, codes->q, mask);
 	else if (!status && mask)
 		memset(mask, 1, (size_t)ql_tensor_nelem(x)); /* a float dtype clips nothing */
 	ql_tensor_release(ctx, codes);
@@ -195,7 +213,7 @@ static enum ql_status compute(
 	struct ql_qparams *q = NULL;
 	enum ql_status status;
 
-	if (!spec->scheme || !spec->scheme->affine || spec->dtype == QL_binary)
+	if (!spec->scheme || !spec->scheme->affine || spec->scheme->shift || spec->dtype == QL_binary)
 		return through_codes(ctx, spec, x, y, mask);
 	status = ql_quantize_params(ctx, spec, x->rank, x->shape, x, &q);
 	if (!status)

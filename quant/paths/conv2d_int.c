@@ -19,7 +19,7 @@ static bool fits(const struct ql_tensor *t, const char **reason)
 	if (!t->q)
 		*reason = ql_dtype_is_float(t->dtype) ? "an operand is not quantized"
 						      : "an operand is a plain integer tensor";
-	else if (!t->q->scheme->affine)
+	else if (!ql_qparams_affine(t->q))
 		*reason = "codes of this scheme are not multiples of a scale";
 	else if (t->q->block)
 		*reason = "scale varies in blocks";

@@ -28,7 +28,7 @@ static bool fits(const struct ql_tensor *t, const char **reason)
 	if (!t->q)
 		return false;
 	*reason = "codes of this scheme are not multiples of a scale";
-	if (!t->q->scheme->affine)
+	if (!ql_qparams_affine(t->q))
 		return false;
 	*reason = "scale varies in blocks";
 	if (t->q->block)

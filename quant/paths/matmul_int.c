@@ -17,7 +17,7 @@ static bool factor_fits(const struct ql_tensor *t, int summed, const char **reas
 	if (!t->q)
 		*reason = ql_dtype_is_float(t->dtype) ? "an operand is not quantized"
 						      : "an operand is a plain integer tensor";
-	else if (!t->q->scheme->affine)
+	else if (!ql_qparams_affine(t->q))
 		*reason = "codes of this scheme are not multiples of a scale";
 	else if (t->q->block && t->q->block_axis == summed)
 		*reason = "scale varies along the summed axis (blocks)";
@@ -108,8 +108,8 @@ static bool stays_integer(const struct ql_call *call, const struct ql_spec *spec
 {
 	const char *act = ql_call_string(call, "act", "relu");
 
-	return spec && spec->scheme && spec->scheme->affine && spec->dtype != QL_binary && !spec->axis &&
-	       !spec->block && !strcmp(act, "relu");
+	return spec && spec->scheme && spec->scheme->affine && !spec->scheme->shift && spec->dtype != QL_binary &&
+	       !spec->axis && !spec->block && !strcmp(act, "relu");
 }
 
 static enum ql_status finish(struct ql_ctx *ctx, struct ql_call *call, struct ql_product *p, struct ql_epilogue *e)

@@ -16,7 +16,7 @@ static bool one_scale(const struct ql_call *call, const char **reason)
 	if (!x->q)
 		return false;
 	*reason = "only whole-byte codes of affine schemes with one scale";
-	return x->q->scheme->affine && x->q->axis < 0 && !x->q->block && ql_dtypes[x->dtype].bits % 8 == 0;
+	return ql_qparams_affine(x->q) && x->q->axis < 0 && !x->q->block && ql_dtypes[x->dtype].bits % 8 == 0;
 }
 
 static bool match_pad(struct ql_call *call, const char **reason)

@@ -33,11 +33,12 @@ static bool match_mean(struct ql_call *call, const char **reason)
 	if (!match(call, reason))
 		return false;
 	*reason = "codes of this scheme are not multiples of a scale";
-	if (!x->q->scheme->affine)
+	if (!ql_qparams_affine(x->q))
 		return false;
 	*reason = "out= is not an affine spec with one given scale";
-	if (out && (!out->spec->scheme || !out->spec->scheme->affine || out->spec->dtype == QL_binary ||
-			   out->spec->axis || out->spec->block || !out->spec->has_scale))
+	if (out &&
+		(!out->spec->scheme || !out->spec->scheme->affine || out->spec->scheme->shift ||
+			out->spec->dtype == QL_binary || out->spec->axis || out->spec->block || !out->spec->has_scale))
 		return false;
 	*reason = "the sum of a window does not fit 32 bits";
 	return !ql_pool_window(&unused, call, &w) && ql_pool_codes_fit(&w, x->dtype);

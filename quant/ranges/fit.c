@@ -11,7 +11,9 @@
 #include <float.h>
 #include <math.h>
 
+#include "quant/format.h"
 #include "tensor/grain.h"
+#include "tensor/grid.h"
 
 #define F16_MIN 0x1p-14
 #define F16_MAX 65504.0
@@ -55,10 +57,41 @@ static float finite_scale(float s, double most)
 	return (float)(most / (((double)top - 0.5) * BELOW_TIE));
 }
 
+/* Bits after the leading one of the largest codes. */
+static int mantissa_of(const struct ql_codes *codes)
+{
+	if (!codes->grid)
+		return codes->bits - 2;
+	return codes->grid->minifloat ? codes->grid->minifloat->mantissa : 0;
+}
+
+double ql_fit_scale(const struct ql_scheme *scheme, const struct ql_stats *stats, const struct ql_codes *codes)
+{
+	double scale = scheme->fit(stats, codes), unit = codes->grid ? (double)codes->grid->unit : (double)codes->hi;
+
+	if (!codes->scaling)
+		return scale;
+	return ql_scaling_of(
+		(enum ql_scaling)codes->scaling, fmax(fabs(stats->lo), fabs(stats->hi)), unit, mantissa_of(codes));
+}
+
+/* Halves are ordered as sign and magnitude. */
+float ql_fit_minimum(const struct ql_stats *stats, bool half)
+{
+	float m = (float)stats->lo;
+	uint16_t h = ql_f32_to_f16(m);
+
+	if (!half)
+		return (double)m > stats->lo ? nextafterf(m, -INFINITY) : m;
+	if ((double)ql_f16_to_f32(h) > stats->lo)
+		h = h == 0 ? 0x8001 : h & 0x8000u ? (uint16_t)(h + 1) : (uint16_t)(h - 1);
+	return ql_f16_to_f32(h);
+}
+
 float ql_fit(const struct ql_scheme *scheme, const struct ql_stats *stats, const struct ql_codes *codes,
 	enum ql_scale_round round, int32_t *zero)
 {
-	double scale = scheme->fit(stats, codes);
+	double scale = ql_fit_scale(scheme, stats, codes);
 	float s;
 
 	*zero = 0;
@@ -66,7 +99,8 @@ float ql_fit(const struct ql_scheme *scheme, const struct ql_stats *stats, const
 		s = codes->bits == 1 ? 0 : 1;
 	else
 		s = rounded(scale, round);
-	for (int i = 0; i < 2 && scheme->affine && s > FLT_MAX / 0x1p17f; i++) /* 2^17: above all codes */
+	for (int i = 0; i < 2 && scheme->affine && !codes->scaling && s > FLT_MAX / 0x1p17f;
+		i++) /* 2^17: above all codes */
 		s = finite_scale(finite_scale(s, -stats->lo), stats->hi);
 	if (scheme->zero)
 		*zero = scheme->zero(stats, codes, s);

@@ -9,6 +9,10 @@
 /* How a scale is rounded: to nearest float32, or to float16 (of its normal range) to nearest or upwards. */
 enum ql_scale_round { QL_SCALE_FLOAT, QL_SCALE_HALF, QL_SCALE_HALF_UP };
 
+/* The scale in double before it is rounded, by the scheme and the rule of powers of two; 0 when all values are 0. */
+double ql_fit_scale(const struct ql_scheme *scheme, const struct ql_stats *stats, const struct ql_codes *codes);
+/* The minimum as it is stored: not above stats->lo. `half`: in float16. */
+float ql_fit_minimum(const struct ql_stats *stats, bool half);
 /* True if each scale is a normal number in float16; a scale of 0 counts as 1. */
 bool ql_fit_half(const double *scale, int64_t n);
 /* The scale and zero point (0 when the scheme has none) whose codes cover the range of `stats`. A zero range has

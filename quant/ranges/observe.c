@@ -46,7 +46,7 @@ enum ql_status ql_rule_of(struct ql_ctx *ctx, const struct ql_spec *spec, struct
 		.bins = spec->bins,
 		.variant = ctx->kernels->simd->variant};
 	r->codes = ql_spec_codes(spec, false, 0);
-	r->is_binary = spec->dtype == QL_binary;
+	r->is_binary = spec->scheme->mean;
 	r->is_symmetric = !scheme->offset;
 	if (!scheme->table_length)
 		return QL_OK;
@@ -233,7 +233,7 @@ enum ql_status ql_observe_once(struct ql_ctx *ctx, const struct ql_spec *spec, c
 	int64_t n = g->rows * g->row, work = n * 4 + g->scales * 3000000;
 	enum ql_status status;
 
-	if (spec->observer->plain || spec->dtype == QL_binary || n == 0)
+	if (spec->observer->plain || spec->scheme->mean || n == 0)
 		return QL_OK;
 	status = ql_observe_check(ctx, g);
 	if (!status)

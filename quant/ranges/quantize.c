@@ -43,7 +43,7 @@ static enum ql_status layout(
 /* True if blocks under this spec have float16 scales when the values allow it. */
 static bool wants_half(const struct ql_spec *spec)
 {
-	return spec->block && ql_dtypes[spec->dtype].bits <= 8;
+	return spec->block && ql_dtypes[spec->dtype].bits <= 8 && !(spec->format && spec->format->scale);
 }
 
 /* True if params under this spec have zero points. */
@@ -62,6 +62,8 @@ static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec,
 
 	if (!status && has_zero_points(spec))
 		status = ql_tensor_zeros(ctx, ql_dtype_whole(spec->dtype), s_rank, s_shape, &q->zero_point);
+	if (!status && spec->scheme->shift)
+		status = ql_tensor_zeros(ctx, dtype, s_rank, s_shape, &q->shift);
 	return status;
 }
 
@@ -139,33 +141,87 @@ static unsigned given_dtype(const struct ql_spec *spec)
 
 /* ---- computed from data ---- */
 
-/* Fills scale and zero_point of q, for a tensor of `shape`, from the ranges. */
-static enum ql_status fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
-	int64_t n, const struct ql_stats *stats, struct ql_qparams *q)
+/* How the scales of these ranges are rounded: to float16 if all of them, and the minimums, are normal numbers there. */
+static enum ql_status choose_round(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_codes *all,
+	int64_t n, const struct ql_stats *stats, enum ql_scale_round *round)
 {
-	double *scale = ql_scratch_array(ctx, n, sizeof(*scale));
-	enum ql_scale_round round = QL_SCALE_FLOAT;
-	enum ql_status status;
+	double *scale = ql_scratch_array(ctx, n, 2 * sizeof(*scale));
 
+	*round = QL_SCALE_FLOAT;
 	if (!scale)
 		return QL_ERR_MEMORY;
 	for (int64_t i = 0; i < n; i++) {
-		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : q->codes;
+		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : *all;
+		struct ql_stats range = stats[i];
 
-		scale[i] = spec->scheme->fit(&stats[i], &codes);
+		if (spec->scheme->shift)
+			range.lo = (double)ql_fit_minimum(&range, true);
+		scale[i] = ql_fit_scale(spec->scheme, &range, &codes);
+		scale[n + i] = fabs(range.lo) < fabs(stats[i].lo) / 2 ? INFINITY : fabs(range.lo);
 	}
-	if (wants_half(spec) && ql_fit_half(scale, n))
-		round = spec->scheme->tight ? QL_SCALE_HALF_UP : QL_SCALE_HALF;
-	status = new_scales(ctx, spec, rank, shape, round ? QL_float16 : QL_float32, q);
+	if (wants_half(spec) && ql_fit_half(scale, spec->scheme->shift ? 2 * n : n))
+		*round = spec->scheme->tight ? QL_SCALE_HALF_UP : QL_SCALE_HALF;
+	return QL_OK;
+}
+
+/* The spec of the format's scales; a plain dtype when they are not quantized themselves. */
+static enum ql_status spec_of_scales(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_spec *of)
+{
+	*of = (struct ql_spec){.dtype = QL_float32};
+	return spec->format && spec->format->scale ? ql_spec_parse(ctx, spec->format->scale, of) : QL_OK;
+}
+
+/* Codes the float32 scales by the format's spec of scales. One above 0 that would become 0 takes the least code. */
+static enum ql_status code_scales(struct ql_ctx *ctx, const struct ql_spec *of, struct ql_tensor **scale)
+{
+	struct ql_tensor *coded = NULL, *back = NULL;
+	enum ql_status status = ql_quantize(ctx, *scale, of, &coded);
+	const float *plain = ql_tensor_data(*scale);
+
+	if (!status && coded->q)
+		status = ql_decode(ctx, coded, &back);
+	for (int64_t i = 0; back && i < ql_tensor_nelem(back); i++)
+		if (plain[i] > 0 && ((const float *)ql_tensor_data(back))[i] == 0)
+			store(coded, i, 1);
+	ql_tensor_release(ctx, back);
+	if (status) {
+		ql_tensor_release(ctx, coded);
+		return status;
+	}
+	ql_tensor_release(ctx, *scale);
+	*scale = coded;
+	return QL_OK;
+}
+
+/* Fills scale, zero_point and shift of q, for a tensor of `shape`, from the ranges. */
+static enum ql_status fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	int64_t n, const struct ql_stats *stats, struct ql_qparams *q)
+{
+	enum ql_scale_round round;
+	struct ql_spec of;
+	enum ql_status status = choose_round(ctx, spec, &q->codes, n, stats, &round);
+
+	if (!status)
+		status = spec_of_scales(ctx, spec, &of);
+	if (!status)
+		status = new_scales(ctx, spec, rank, shape, round ? QL_float16 : QL_float32, q);
 	for (int64_t i = 0; i < n && !status; i++) {
 		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : q->codes;
+		struct ql_stats range = stats[i];
 		int32_t zero;
 
-		store(q->scale, i, (double)ql_fit(spec->scheme, &stats[i], &codes, round, &zero));
+		if (q->shift) {
+			range.lo = (double)ql_fit_minimum(&range, round != QL_SCALE_FLOAT);
+			store(q->shift, i, range.lo);
+		}
+		if (of.scheme && range.lo == 0 && range.hi == 0)
+			store(q->scale, i, 0);
+		else
+			store(q->scale, i, (double)ql_fit(spec->scheme, &range, &codes, round, &zero));
 		if (q->zero_point)
 			store(q->zero_point, i, zero);
 	}
-	return status;
+	return status || of.dtype == QL_float32 ? status : code_scales(ctx, &of, &q->scale);
 }
 
 static enum ql_status fit(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams *q)
@@ -197,6 +253,7 @@ enum ql_status ql_quantize_stats(struct ql_ctx *ctx, const struct ql_spec *spec,
 		ql_tensor_release(ctx, q.scale);
 		ql_tensor_release(ctx, q.zero_point);
 	}
+	ql_tensor_release(ctx, q.shift);
 	return status;
 }
 
@@ -222,6 +279,7 @@ enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec
 		return QL_ERR_MEMORY;
 	q->refs = 1;
 	q->scheme = spec->scheme;
+	q->format = spec->format;
 	q->from = QL_float32;
 	q->codes = ql_spec_codes(spec, spec->has_scale, 0);
 	status = layout(ctx, spec, rank, shape, q);
@@ -362,7 +420,19 @@ enum ql_status ql_quantize_bytes(
 	s_rank = ql_grain_shape(rank, shape, q.axis, q.block_axis, q.block, s_shape);
 	for (int d = 0; d < s_rank; d++)
 		scales *= (uint64_t)s_shape[d];
-	*bytes += scales * (wants_half(spec) ? 2 : 4);
+	if (spec->format && spec->format->scale) {
+		struct ql_spec of;
+		uint64_t more = 0;
+
+		status = spec_of_scales(ctx, spec, &of);
+		if (!status)
+			status = ql_quantize_bytes(ctx, &of, s_rank, s_shape, &more);
+		if (status)
+			return status;
+		*bytes += more;
+	} else {
+		*bytes += scales * (wants_half(spec) ? 2 : 4) * (spec->scheme->shift ? 2 : 1);
+	}
 	if (spec->each_bits)
 		*bytes += differ(spec->each_bits) ? scales : 0;
 	if (has_zero_points(spec))
@@ -393,30 +463,61 @@ static enum ql_status check_codes(struct ql_ctx *ctx, const struct ql_tensor *t)
 	return QL_OK;
 }
 
-static enum ql_status check_params(struct ql_ctx *ctx, const struct ql_tensor *t)
+static enum ql_status check_shapes(struct ql_ctx *ctx, const struct ql_tensor *t)
 {
 	const struct ql_qparams *q = t->q;
-	int64_t shape[QL_MAX_RANK], n = ql_tensor_nelem(q->scale);
+	int64_t shape[QL_MAX_RANK];
 	struct ql_tensor wanted = {
 		.rank = (uint8_t)ql_grain_shape(t->rank, t->shape, q->axis, q->block_axis, q->block, shape)};
 
 	for (int d = 0; d < wanted.rank; d++)
 		wanted.shape[d] = shape[d];
-	if (!ql_tensor_same_shape(&wanted, q->scale) ||
-		(q->zero_point && !ql_tensor_same_shape(&wanted, q->zero_point)))
-		return ql_fail(ctx, QL_ERR_SHAPE, "check: wanted one scale per group, got another number");
-	for (int64_t i = 0; i < n; i++) {
-		double s = ql_tensor_at_f64(q->scale, i), z = q->zero_point ? ql_tensor_at_f64(q->zero_point, i) : 0;
+	if (ql_tensor_same_shape(&wanted, q->scale) &&
+		(!q->zero_point || ql_tensor_same_shape(&wanted, q->zero_point)) &&
+		(!q->shift || ql_tensor_same_shape(&wanted, q->shift)))
+		return QL_OK;
+	return ql_fail(ctx, QL_ERR_SHAPE, "check: wanted one scale per group, got another number");
+}
 
-		if (!isfinite(s) || s < 0 || (s == 0 && t->dtype != QL_binary))
+/* Scales that are codes may be 0, for blocks of zeros. */
+static enum ql_status check_numbers(
+	struct ql_ctx *ctx, const struct ql_tensor *t, const float *scale, const float *shift)
+{
+	const struct ql_qparams *q = t->q;
+	int64_t n = ql_tensor_nelem(q->scale);
+
+	for (int64_t i = 0; i < n; i++) {
+		double s = (double)scale[i], z = q->zero_point ? ql_tensor_at_f64(q->zero_point, i) : 0;
+
+		if (!isfinite(s) || s < 0 || (s == 0 && t->dtype != QL_binary && !q->scale->q))
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: scale %lld: wanted a finite number > 0, got %g",
 				(long long)i + 1, s);
 		if (z < (double)ql_dtypes[t->dtype].lo || z > (double)ql_dtypes[t->dtype].hi)
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: zero_point %lld: wanted %lld to %lld, got %g",
 				(long long)i + 1, (long long)ql_dtypes[t->dtype].lo, (long long)ql_dtypes[t->dtype].hi,
 				z);
+		if (q->shift && !isfinite(shift[i]))
+			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: minimum %lld: wanted a finite number, got %g",
+				(long long)i + 1, (double)shift[i]);
 	}
 	return QL_OK;
+}
+
+static enum ql_status check_params(struct ql_ctx *ctx, const struct ql_tensor *t)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	int64_t n = ql_tensor_nelem(t->q->scale);
+	float *numbers = ql_scratch_array(ctx, n, 2 * sizeof(*numbers));
+	enum ql_status status = numbers ? check_shapes(ctx, t) : QL_ERR_MEMORY;
+
+	if (!status)
+		status = ql_qparams_scales(ctx, t->q->scale, numbers);
+	if (!status && t->q->shift)
+		status = ql_qparams_scales(ctx, t->q->shift, numbers + n);
+	if (!status)
+		status = check_numbers(ctx, t, numbers, numbers + n);
+	ql_scratch_release(ctx, mark);
+	return status;
 }
 
 enum ql_status ql_quantize_check(struct ql_ctx *ctx, struct ql_tensor *t)

@@ -50,6 +50,7 @@ const struct ql_scheme ql_scheme_binary = {
 		.example = "print(tensor{-1,3}:quantize('binary'):dequantize())  --> float32(2)  -2   2"},
 	.affine = true,
 	.monotone = true,
+	.mean = true,
 	.accepts = accepts,
 	.range = range,
 	.fit = fit,

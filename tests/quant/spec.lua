@@ -10,16 +10,16 @@ print(quant.spec('int8').scheme, quant.spec('uint8').scheme, quant.spec('binary'
 print(quant.spec{dtype = 'int8', block = false, axis = 1})  --> int8/1
 
 local function refused(spec) return select(2, pcall(quant.spec, spec)) end
-print(refused 'int9')  --> ...dtype: wanted one of int8...got 'int9'; did you mean 'int8'?
+print(refused 'int9')  --> ...dtype: wanted a dtype like int8...got 'int9'; did you mean 'int8'?
 print(refused 'int7')  --> ...got 'int7'; did you mean 'int6'?
 print(refused 'unit8')  --> ...got 'unit8'; did you mean 'uint8'?
 print(refused 'int8@minmx')  --> ...observer: wanted one of minmax average...function, got 'minmx'; did you mean 'minmax'?
 print(refused{scheme = 'symetric'})  --> ...scheme: wanted one of symmetric...got 'symetric'; did you mean 'symmetric'?
 print(refused{bits = 8, observer = 'entrpy'})  --> ...got 'entrpy'; did you mean 'entropy'?
 print(refused{dtype = 'int8', rounding = 'singel'})  --> spec: rounding: wanted one of float single double, got 'singel'; did you mean 'single'?
-print(refused 'nothing')  --> spec: dtype: wanted one of int8 uint8 int16 uint16 int6 uint6 int5 uint5 int4 uint4 int3 uint3 int2 uint2 binary float32 float16 bfloat16 float8_e4m3 float8_e5m2, got 'nothing'
+print(refused 'nothing')  --> spec: dtype: wanted a dtype like int8...or a format like nf4...got 'nothing'
 print(pcall(tensor.quantize, tensor{1}, 'int9'))  --> false quantize: spec: dtype: wanted...
-print(refused 'int8/')  --> ...wanted dtype[/axis][:block][@observer]...
+print(refused 'int8/')  --> ...wanted dtype[/axis][:block][+min][@observer]...
 print(refused 'int8/x')  --> ...got 'int8/x'
 print(refused 'int8:0')  --> ...block: wanted 1 or more elements, got 0
 print(refused 'int8/99')  --> ...axis: wanted 1 to 8...got 99

@@ -164,7 +164,7 @@ static void other_fields(void)
 		{.dtype = "uint8", .scheme = "symmetric"},
 		{.bits = 5},
 		{.bits = 11, .has_axis = true, .axis = 1},
-		{.dtype = "int8", .has_scale = true, .scale = 0.01, .has_zero = true, .zero = 3},
+		{.dtype = "int8", .has_scale = true, .scale = 0.01, .has_zero_point = true, .zero_point = 3},
 	};
 	struct ql_spec spec;
 	struct ql_named_list list = {0};

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * What a format decides in a spec, and the options of its scales and its range.
+ */
+#include "quant/spec_format.h"
+
+#include "tensor/grid.h"
+#include "tensor/nearest.h"
+
+unsigned ql_spec_unsigned(unsigned dtype)
+{
+	for (unsigned i = 0; i < QL_DTYPE_COUNT; i++)
+		if (ql_dtypes[i].kind == QL_KIND_UINT && ql_dtypes[i].bits == ql_dtypes[dtype].bits)
+			return i;
+	return dtype;
+}
+
+enum ql_status ql_spec_make_format(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+{
+	const struct ql_quant_format *format = s->format;
+	const char *given = f->has_bits || f->each_bits ? "bits"
+			    : f->scheme                 ? "scheme"
+			    : f->minimum                ? "+min"
+			    : f->has_zero_point         ? "zero_point"
+							: NULL;
+
+	if (given)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted none beside the format %s, which decides it",
+			given, format->doc.name);
+	if (format->fixed && f->has_block && f->block != format->block)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: block: wanted %lld, the block of the format %s, got %lld",
+			(long long)format->block, format->doc.name, (long long)f->block);
+	s->dtype = format->dtype;
+	s->bits = ql_dtypes[format->dtype].bits;
+	s->scheme = format->scheme;
+	s->grid = format->grid->n ? ql_grid_table(format->grid) : NULL;
+	s->scaling = format->scaling;
+	return QL_OK;
+}
+
+enum ql_status ql_spec_make_scaling(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+{
+	const struct ql_minifloat *m = s->grid ? s->grid->minifloat : NULL;
+
+	if (f->scaling && (!s->scheme || s->scheme->mean || s->scheme->tight || f->has_scale))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scaling: wanted a scale of max|x| beside it, got %s",
+			f->has_scale ? "an explicit scale"
+			: s->scheme  ? s->scheme->doc.name
+				     : ql_dtype_name(s->dtype));
+	if (f->scaling && !ql_scaling_by_name(f->scaling, &s->scaling))
+		return ql_fail_choice(ctx, "spec: scaling", ql_scaling_names, f->scaling);
+	if (f->scaling && s->format && s->format->scaling && !s->scaling)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: scaling: wanted a power of two for the format %s, got exact", s->format->doc.name);
+	if (f->has_saturate && !(m && (m->infinity || m->nan)))
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: saturate: wanted a format with infinity or NaN beside it (fp8_e4m3, fp8_e5m2), got %s",
+			s->format ? s->format->doc.name : ql_dtype_name(s->dtype));
+	s->overflow = f->has_saturate && !f->saturate;
+	return QL_OK;
+}
