@@ -35,7 +35,7 @@ struct ql_grid {
 	const float *value; /* n values; NULL: those of `minifloat` */
 	const struct ql_minifloat *minifloat;
 	enum ql_grid_tie tie;
-	float unit; /* the value that a scale maps the largest |x| to; 0: the largest finite |value| */
+	float unit;      /* the value that a scale maps the largest |x| to; 0: the largest finite |value| */
 	bool reciprocal; /* x times 1 / scale, rounded in float32, instead of x / scale (bitsandbytes) */
 };
 
@@ -46,7 +46,7 @@ struct ql_grid_table {
 	int zero;                             /* the code of the value nearest to 0: that of NaN when no code is NaN */
 	int nan;                              /* code of NaN */
 	float unit;
-	float least;   /* of the finite values */
+	float least;     /* of the finite values */
 	bool monotone;   /* values increase with codes */
 	bool reciprocal; /* as in the grid */
 	float value[QL_GRID_MAX];

@@ -275,7 +275,8 @@ static void push_bits(lua_State *L, const struct ql_spec *s)
 
 static void push_observer(lua_State *L, const struct ql_spec *s)
 {
-	s->choose ? ql_function_push(L, s->choose_key) : push_word(L, s->observer, s->observer ? s->observer->doc.name : NULL);
+	s->choose ? ql_function_push(L, s->choose_key)
+		  : push_word(L, s->observer, s->observer ? s->observer->doc.name : NULL);
 }
 
 static void push_scale(lua_State *L, const struct ql_spec *s)

@@ -35,10 +35,18 @@ static float half_scale(float s, bool up)
 	return ql_f16_to_f32(up && ql_f16_to_f32(half) < s ? (uint16_t)(half + 1) : half);
 }
 
-static float rounded(double scale, enum ql_scale_round round)
+/* Powers of two, and factors whose reciprocal is bounded, may be subnormal. */
+static bool may_be_subnormal(const struct ql_codes *codes)
+{
+	return codes->scaling || (codes->grid && codes->grid->reciprocal);
+}
+
+static float rounded(double scale, enum ql_scale_round round, bool subnormal)
 {
 	float s = (float)scale;
 
+	if (subnormal && s < FLT_MIN)
+		return s;
 	s = s < FLT_MIN ? FLT_MIN : s > FLT_MAX ? FLT_MAX : s;
 	return round == QL_SCALE_FLOAT ? s : half_scale(s, round == QL_SCALE_HALF_UP);
 }
@@ -98,7 +106,7 @@ float ql_fit(const struct ql_scheme *scheme, const struct ql_stats *stats, const
 	if (scale == 0)
 		s = codes->bits == 1 ? 0 : 1;
 	else
-		s = rounded(scale, round);
+		s = rounded(scale, round, may_be_subnormal(codes));
 	for (int i = 0; i < 2 && scheme->affine && !codes->scaling && s > FLT_MAX / 0x1p17f;
 		i++) /* 2^17: above all codes */
 		s = finite_scale(finite_scale(s, -stats->lo), stats->hi);

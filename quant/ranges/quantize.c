@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "quant/ranges/fit.h"
-#include "quant/ranges/observer.h"
+#include "quant/ranges/scales.h"
 #include "tensor/codec.h"
 #include "tensor/grain.h"
 #include "tensor/scratch.h"
@@ -40,44 +40,6 @@ static enum ql_status layout(
 	return QL_OK;
 }
 
-/* True if blocks under this spec have float16 scales when the values allow it. */
-static bool wants_half(const struct ql_spec *spec)
-{
-	return spec->block && ql_dtypes[spec->dtype].bits <= 8 && !(spec->format && spec->format->scale);
-}
-
-/* True if params under this spec have zero points. */
-static bool has_zero_points(const struct ql_spec *spec)
-{
-	return spec->scheme->zero &&
-	       (spec->has_zero || spec->scheme->offset || ql_dtypes[spec->dtype].kind == QL_KIND_UINT);
-}
-
-static enum ql_status new_scales(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
-	unsigned dtype, struct ql_qparams *q)
-{
-	int64_t s_shape[QL_MAX_RANK];
-	int s_rank = ql_grain_shape(rank, shape, q->axis, q->block_axis, q->block, s_shape);
-	enum ql_status status = ql_tensor_new(ctx, dtype, s_rank, s_shape, &q->scale);
-
-	if (!status && has_zero_points(spec))
-		status = ql_tensor_zeros(ctx, ql_dtype_whole(spec->dtype), s_rank, s_shape, &q->zero_point);
-	if (!status && spec->scheme->shift)
-		status = ql_tensor_zeros(ctx, dtype, s_rank, s_shape, &q->shift);
-	return status;
-}
-
-/* Stores element i, in row-major order, of a contiguous tensor whose packed rows are padded to whole bytes. */
-static void store(struct ql_tensor *t, int64_t i, double value)
-{
-	if (t->rank > 1)
-		i += i / t->shape[t->rank - 1] * (t->stride[t->rank - 2] - t->shape[t->rank - 1]);
-	if (ql_dtype_is_float(t->dtype))
-		ql_dtypes[t->dtype].from_f64(t->storage->data, i, 1, 1, &value);
-	else
-		ql_dtypes[t->dtype].from_i64(t->storage->data, i, 1, 1, &(int64_t){(int64_t)value});
-}
-
 /* ---- explicit scale and zero point ---- */
 
 static enum ql_status check_given(
@@ -103,7 +65,7 @@ static enum ql_status given_scales(struct ql_ctx *ctx, const struct ql_spec *spe
 
 		status = ql_spec_check_scale(ctx, "quantize", scale);
 		if (!status)
-			store(to, i, scale);
+			ql_scales_store(to, i, scale);
 	}
 	return status;
 }
@@ -119,7 +81,7 @@ static enum ql_status given_zeros(struct ql_ctx *ctx, const struct ql_spec *spec
 
 		status = ql_spec_check_zero(ctx, "quantize", spec, zero, spec->each_bits ? i : 0);
 		if (!status)
-			store(to, i, zero);
+			ql_scales_store(to, i, zero);
 	}
 	return status;
 }
@@ -139,106 +101,6 @@ static unsigned given_dtype(const struct ql_spec *spec)
 	return half ? QL_float16 : QL_float32;
 }
 
-/* ---- computed from data ---- */
-
-/* How the scales of these ranges are rounded: to float16 if all of them, and the minimums, are normal numbers there. */
-static enum ql_status choose_round(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_codes *all,
-	int64_t n, const struct ql_stats *stats, enum ql_scale_round *round)
-{
-	double *scale = ql_scratch_array(ctx, n, 2 * sizeof(*scale));
-
-	*round = QL_SCALE_FLOAT;
-	if (!scale)
-		return QL_ERR_MEMORY;
-	for (int64_t i = 0; i < n; i++) {
-		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : *all;
-		struct ql_stats range = stats[i];
-
-		if (spec->scheme->shift)
-			range.lo = (double)ql_fit_minimum(&range, true);
-		scale[i] = ql_fit_scale(spec->scheme, &range, &codes);
-		scale[n + i] = fabs(range.lo) < fabs(stats[i].lo) / 2 ? INFINITY : fabs(range.lo);
-	}
-	if (wants_half(spec) && ql_fit_half(scale, spec->scheme->shift ? 2 * n : n))
-		*round = spec->scheme->tight ? QL_SCALE_HALF_UP : QL_SCALE_HALF;
-	return QL_OK;
-}
-
-/* The spec of the format's scales; a plain dtype when they are not quantized themselves. */
-static enum ql_status spec_of_scales(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_spec *of)
-{
-	*of = (struct ql_spec){.dtype = QL_float32};
-	return spec->format && spec->format->scale ? ql_spec_parse(ctx, spec->format->scale, of) : QL_OK;
-}
-
-/* Codes the float32 scales by the format's spec of scales. One above 0 that would become 0 takes the least code. */
-static enum ql_status code_scales(struct ql_ctx *ctx, const struct ql_spec *of, struct ql_tensor **scale)
-{
-	struct ql_tensor *coded = NULL, *back = NULL;
-	enum ql_status status = ql_quantize(ctx, *scale, of, &coded);
-	const float *plain = ql_tensor_data(*scale);
-
-	if (!status && coded->q)
-		status = ql_decode(ctx, coded, &back);
-	for (int64_t i = 0; back && i < ql_tensor_nelem(back); i++)
-		if (plain[i] > 0 && ((const float *)ql_tensor_data(back))[i] == 0)
-			store(coded, i, 1);
-	ql_tensor_release(ctx, back);
-	if (status) {
-		ql_tensor_release(ctx, coded);
-		return status;
-	}
-	ql_tensor_release(ctx, *scale);
-	*scale = coded;
-	return QL_OK;
-}
-
-/* Fills scale, zero_point and shift of q, for a tensor of `shape`, from the ranges. */
-static enum ql_status fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
-	int64_t n, const struct ql_stats *stats, struct ql_qparams *q)
-{
-	enum ql_scale_round round;
-	struct ql_spec of;
-	enum ql_status status = choose_round(ctx, spec, &q->codes, n, stats, &round);
-
-	if (!status)
-		status = spec_of_scales(ctx, spec, &of);
-	if (!status)
-		status = new_scales(ctx, spec, rank, shape, round ? QL_float16 : QL_float32, q);
-	for (int64_t i = 0; i < n && !status; i++) {
-		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : q->codes;
-		struct ql_stats range = stats[i];
-		int32_t zero;
-
-		if (q->shift) {
-			range.lo = (double)ql_fit_minimum(&range, round != QL_SCALE_FLOAT);
-			store(q->shift, i, range.lo);
-		}
-		if (of.scheme && range.lo == 0 && range.hi == 0)
-			store(q->scale, i, 0);
-		else
-			store(q->scale, i, (double)ql_fit(spec->scheme, &range, &codes, round, &zero));
-		if (q->zero_point)
-			store(q->zero_point, i, zero);
-	}
-	return status || of.dtype == QL_float32 ? status : code_scales(ctx, &of, &q->scale);
-}
-
-static enum ql_status fit(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams *q)
-{
-	struct ql_grain g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block);
-	struct ql_stats *stats = ql_scratch_array(ctx, g.scales, sizeof(*stats));
-	int64_t nan, inf;
-	enum ql_status status;
-
-	if (!stats)
-		return QL_ERR_MEMORY;
-	status = ql_grain_stats(ctx, &g, ql_tensor_data(x), stats, &nan, &inf);
-	if (!status)
-		status = ql_observe_once(ctx, spec, &g, ql_tensor_data(x), stats);
-	return status ? status : fit_stats(ctx, spec, x->rank, x->shape, g.scales, stats, q);
-}
-
 enum ql_status ql_quantize_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int64_t n,
 	const struct ql_stats *stats, struct ql_tensor **scale, struct ql_tensor **zero)
 {
@@ -246,7 +108,7 @@ enum ql_status ql_quantize_stats(struct ql_ctx *ctx, const struct ql_spec *spec,
 	enum ql_status status;
 
 	q.codes = ql_spec_codes(spec, false, 0);
-	status = fit_stats(ctx, spec, spec->axis ? 1 : 0, &n, n, stats, &q);
+	status = ql_scales_fit_stats(ctx, spec, spec->axis ? 1 : 0, &n, n, stats, &q);
 	*scale = status ? NULL : q.scale;
 	*zero = status ? NULL : q.zero_point;
 	if (status) {
@@ -284,13 +146,13 @@ enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec
 	q->codes = ql_spec_codes(spec, spec->has_scale, 0);
 	status = layout(ctx, spec, rank, shape, q);
 	if (!status && !spec->has_scale && x) {
-		status = fit(ctx, spec, x, q);
+		status = ql_scales_fit(ctx, spec, x, q);
 	} else if (!status) {
 		struct ql_spec unit = *spec;
 
 		if (!spec->has_scale)
 			unit.scale = 1; /* zeros{quant=}: any scale decodes 0 to 0 */
-		status = new_scales(ctx, spec, rank, shape, given_dtype(spec), q);
+		status = ql_scales_new(ctx, spec, rank, shape, given_dtype(spec), q);
 		if (!status)
 			status = given_numbers(ctx, &unit, q);
 	}
@@ -424,18 +286,18 @@ enum ql_status ql_quantize_bytes(
 		struct ql_spec of;
 		uint64_t more = 0;
 
-		status = spec_of_scales(ctx, spec, &of);
+		status = ql_scales_spec(ctx, spec, &of);
 		if (!status)
 			status = ql_quantize_bytes(ctx, &of, s_rank, s_shape, &more);
 		if (status)
 			return status;
 		*bytes += more;
 	} else {
-		*bytes += scales * (wants_half(spec) ? 2 : 4) * (spec->scheme->shift ? 2 : 1);
+		*bytes += scales * (ql_scales_half(spec) ? 2 : 4) * (spec->scheme->shift ? 2 : 1);
 	}
 	if (spec->each_bits)
 		*bytes += differ(spec->each_bits) ? scales : 0;
-	if (has_zero_points(spec))
+	if (ql_scales_have_zeros(spec))
 		*bytes += scales * (ql_dtypes[ql_dtype_whole(spec->dtype)].bits / 8);
 	return QL_OK;
 }

@@ -131,7 +131,7 @@ it('refuses what has no meaning', function()
 		return text
 	end
 	assert(message(x.conv2d, x, w, {pad=-1}):find 'conv2d: pad: wanted 0 or more')
-	assert(message(x.conv2d, x, w, {out='nope'}):find 'conv2d: out: spec: dtype: wanted one of')
+	assert(message(x.conv2d, x, w, {out='nope'}):find 'conv2d: out: spec: dtype: wanted a dtype like')
 	assert(message(x.conv2d, x, tensor.randn(2, 4, 3, 3):quantize 'int8', {}):find 'conv2d: wanted w %(out, 3, kh, kw%)')
 end)
 

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ * Scales, zero points and minimums of a spec from ranges: their dtypes, their rounding, and scales that are coded
+ * themselves.
+ */
+#include "quant/ranges/scales.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "quant/ranges/fit.h"
+#include "quant/ranges/observer.h"
+#include "quant/ranges/quantize.h"
+#include "tensor/codec.h"
+#include "tensor/grid.h"
+#include "tensor/scratch.h"
+
+/* True if blocks under this spec have float16 scales when the values allow it. */
+bool ql_scales_half(const struct ql_spec *spec)
+{
+	return spec->block && ql_dtypes[spec->dtype].bits <= 8 && !(spec->format && spec->format->scale);
+}
+
+/* True if params under this spec have zero points. */
+bool ql_scales_have_zeros(const struct ql_spec *spec)
+{
+	return spec->scheme->zero &&
+	       (spec->has_zero || spec->scheme->offset || ql_dtypes[spec->dtype].kind == QL_KIND_UINT);
+}
+
+enum ql_status ql_scales_new(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	unsigned dtype, struct ql_qparams *q)
+{
+	int64_t s_shape[QL_MAX_RANK];
+	int s_rank = ql_grain_shape(rank, shape, q->axis, q->block_axis, q->block, s_shape);
+	enum ql_status status = ql_tensor_new(ctx, dtype, s_rank, s_shape, &q->scale);
+
+	if (!status && ql_scales_have_zeros(spec))
+		status = ql_tensor_zeros(ctx, ql_dtype_whole(spec->dtype), s_rank, s_shape, &q->zero_point);
+	if (!status && spec->scheme->shift)
+		status = ql_tensor_zeros(ctx, dtype, s_rank, s_shape, &q->shift);
+	return status;
+}
+
+/* Stores element i, in row-major order, of a contiguous tensor whose packed rows are padded to whole bytes. */
+void ql_scales_store(struct ql_tensor *t, int64_t i, double value)
+{
+	if (t->rank > 1)
+		i += i / t->shape[t->rank - 1] * (t->stride[t->rank - 2] - t->shape[t->rank - 1]);
+	if (ql_dtype_is_float(t->dtype))
+		ql_dtypes[t->dtype].from_f64(t->storage->data, i, 1, 1, &value);
+	else
+		ql_dtypes[t->dtype].from_i64(t->storage->data, i, 1, 1, &(int64_t){(int64_t)value});
+}
+
+/* ---- computed from data ---- */
+
+/* How the scales of these ranges are rounded: to float16 if all of them, and the minimums, are normal numbers there. */
+static enum ql_status choose_round(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_codes *all,
+	int64_t n, const struct ql_stats *stats, enum ql_scale_round *round)
+{
+	double *scale = ql_scratch_array(ctx, n, 2 * sizeof(*scale));
+
+	*round = QL_SCALE_FLOAT;
+	if (!scale)
+		return QL_ERR_MEMORY;
+	for (int64_t i = 0; i < n; i++) {
+		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : *all;
+		struct ql_stats range = stats[i];
+
+		if (spec->scheme->shift)
+			range.lo = (double)ql_fit_minimum(&range, true);
+		scale[i] = ql_fit_scale(spec->scheme, &range, &codes);
+		scale[n + i] = fabs(range.lo) < fabs(stats[i].lo) / 2 ? INFINITY : fabs(range.lo);
+	}
+	if (ql_scales_half(spec) && ql_fit_half(scale, spec->scheme->shift ? 2 * n : n))
+		*round = spec->scheme->tight ? QL_SCALE_HALF_UP : QL_SCALE_HALF;
+	return QL_OK;
+}
+
+/* The spec of the format's scales; a plain dtype when they are not quantized themselves. */
+enum ql_status ql_scales_spec(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_spec *of)
+{
+	const char *text = spec->format ? spec->format->scale : NULL;
+	int dtype = text ? ql_dtype_by_name(text) : QL_float32;
+
+	*of = (struct ql_spec){.dtype = dtype < 0 ? 0 : (unsigned)dtype};
+	return dtype < 0 || !ql_dtype_is_float(of->dtype) ? ql_spec_parse(ctx, text ? text : "float32", of) : QL_OK;
+}
+
+/* The code of 1 under an outer scale of 1, for blocks of zeros. */
+static int64_t code_of_one(const struct ql_spec *of)
+{
+	uint8_t code = 1;
+
+	if (of->grid)
+		ql_grid_encode(of->grid, 0, false, &(float){1}, &(float){1}, false, 1, &code);
+	return code;
+}
+
+/* One outer scale of all scales comes from the largest one before that is rounded. */
+static void set_outer(struct ql_spec *of, double most)
+{
+	struct ql_stats stats = {.hi = most, .count = 1};
+	struct ql_codes codes;
+	int32_t zero;
+
+	if (!of->scheme || of->axis || of->block)
+		return;
+	codes = ql_spec_codes(of, false, 0);
+	of->has_scale = true;
+	of->scale = (double)ql_fit(of->scheme, &stats, &codes, QL_SCALE_FLOAT, &zero);
+}
+
+/* Codes the float32 scales by the format's spec of scales. One above 0 that would become 0 takes the least code. */
+static enum ql_status code_scales(struct ql_ctx *ctx, const struct ql_spec *of, struct ql_tensor **scale)
+{
+	struct ql_tensor *coded = NULL, *back = NULL;
+	enum ql_status status = ql_quantize(ctx, *scale, of, &coded);
+	const float *plain = ql_tensor_data(*scale);
+
+	if (!status && coded->q)
+		status = ql_decode(ctx, coded, &back);
+	for (int64_t i = 0; back && i < ql_tensor_nelem(back); i++)
+		if (coded->q && ((const float *)ql_tensor_data(back))[i] == 0)
+			ql_scales_store(coded, i, plain[i] > 0 ? 1 : (double)code_of_one(of));
+	ql_tensor_release(ctx, back);
+	if (status) {
+		ql_tensor_release(ctx, coded);
+		return status;
+	}
+	ql_tensor_release(ctx, *scale);
+	*scale = coded;
+	return QL_OK;
+}
+
+/* Fills scale, zero_point and shift of q, for a tensor of `shape`, from the ranges. */
+enum ql_status ql_scales_fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	int64_t n, const struct ql_stats *stats, struct ql_qparams *q)
+{
+	enum ql_scale_round round;
+	struct ql_spec of;
+	double most = 0;
+	enum ql_status status = choose_round(ctx, spec, &q->codes, n, stats, &round);
+
+	if (!status)
+		status = ql_scales_spec(ctx, spec, &of);
+	if (!status)
+		status = ql_scales_new(ctx, spec, rank, shape, round ? QL_float16 : QL_float32, q);
+	for (int64_t i = 0; i < n && !status; i++) {
+		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : q->codes;
+		struct ql_stats range = stats[i];
+		int32_t zero;
+
+		if (q->shift) {
+			range.lo = (double)ql_fit_minimum(&range, round != QL_SCALE_FLOAT);
+			ql_scales_store(q->shift, i, range.lo);
+		}
+		most = fmax(most, ql_fit_scale(spec->scheme, &range, &codes));
+		if (of.scheme && range.lo == 0 && range.hi == 0)
+			ql_scales_store(q->scale, i, 0);
+		else
+			ql_scales_store(q->scale, i, (double)ql_fit(spec->scheme, &range, &codes, round, &zero));
+		if (q->zero_point)
+			ql_scales_store(q->zero_point, i, zero);
+	}
+	if (status || of.dtype == QL_float32)
+		return status;
+	set_outer(&of, most);
+	return code_scales(ctx, &of, &q->scale);
+}
+
+/* Replaces the means of magnitudes with those of sums in double. */
+static enum ql_status exact_means(struct ql_ctx *ctx, const struct ql_grain *g, const float *x, struct ql_stats *stats)
+{
+	double *sum = ql_scratch_array(ctx, g->scales, sizeof(*sum));
+	int64_t run, s;
+
+	if (!sum)
+		return QL_ERR_MEMORY;
+	memset(sum, 0, (size_t)g->scales * sizeof(*sum));
+	for (int64_t r = 0; r < g->rows && !ql_stopped(ctx); r++)
+		for (int64_t c = 0; c < g->row; c += run) {
+			s = ql_grain_scale(g, r, c, &run);
+			run = g->kind >= QL_GRAIN_COLUMN ? 1 : run;
+			for (int64_t i = 0; i < run; i++) {
+				float v = x[r * g->row + c + i];
+
+				sum[s] += v - v == 0 ? (double)fabsf(v) : 0;
+			}
+		}
+	for (s = 0; s < g->scales; s++)
+		stats[s].meanabs = stats[s].count ? sum[s] / (double)stats[s].count : 0;
+	return QL_OK;
+}
+
+enum ql_status ql_scales_fit(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams *q)
+{
+	struct ql_grain g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block);
+	struct ql_stats *stats = ql_scratch_array(ctx, g.scales, sizeof(*stats));
+	int64_t nan, inf;
+	enum ql_status status;
+
+	if (!stats)
+		return QL_ERR_MEMORY;
+	status = ql_grain_stats(ctx, &g, ql_tensor_data(x), stats, &nan, &inf);
+	if (!status && spec->scheme->mean && spec->scheme->zero_code)
+		status = exact_means(ctx, &g, ql_tensor_data(x), stats);
+	if (!status)
+		status = ql_observe_once(ctx, spec, &g, ql_tensor_data(x), stats);
+	return status ? status : ql_scales_fit_stats(ctx, spec, x->rank, x->shape, g.scales, stats, q);
+}

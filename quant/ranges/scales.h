@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * Scales, zero points and minimums of a spec from ranges.
+ */
+#ifndef QUOLL_QUANT_RANGES_SCALES_H
+#define QUOLL_QUANT_RANGES_SCALES_H
+
+#include "quant/spec.h"
+#include "tensor/grain.h"
+
+/* True if blocks under this spec have float16 scales when the values allow it. */
+bool ql_scales_half(const struct ql_spec *spec);
+/* True if params under this spec have zero points. */
+bool ql_scales_have_zeros(const struct ql_spec *spec);
+/* Makes the tensors scale (uninitialized), zero_point and shift (zeros; if the spec has them) of q for a tensor of
+ * `shape`; `dtype` is that of scales and shifts. */
+enum ql_status ql_scales_new(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	unsigned dtype, struct ql_qparams *q);
+/* Stores element i, in row-major order, of a contiguous tensor whose packed rows are padded to whole bytes. */
+void ql_scales_store(struct ql_tensor *t, int64_t i, double value);
+/* The spec of the format's scales; a plain dtype when they are not quantized themselves. */
+enum ql_status ql_scales_spec(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_spec *of);
+/* Makes and fills scale, zero_point and shift of q, for a tensor of `shape`, from n ranges. */
+enum ql_status ql_scales_fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	int64_t n, const struct ql_stats *stats, struct ql_qparams *q);
+/* The same from the contiguous float32 x, with the spec's observer. */
+enum ql_status ql_scales_fit(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams *q);
+
+#endif
