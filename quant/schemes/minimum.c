@@ -28,7 +28,7 @@ const struct ql_scheme ql_scheme_minimum = {
 		.usage = "x:quantize 'int4:32+min'",
 		.text = "x = q * scale + minimum with a real minimum per scale and unsigned codes; both are float16. For blocks whose "
 			"range is far from 0. There is no integer product: ops decode first.",
-		.example = "print(tensor{5,7,20}:quantize('int4:32+min'):dequantize())  --> float32(3)   5   6  20"},
+		.example = "print(tensor{5,7,20}:quantize('int4:32+min'):dequantize())  --> float32(3)   5   7  20"},
 	.affine = true,
 	.monotone = true,
 	.tight = true,
