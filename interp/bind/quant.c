@@ -54,16 +54,39 @@ static int quant_params(lua_State *L)
 	return 1;
 }
 
+static void push_dtype_names(lua_State *L)
+{
+	lua_createtable(L, QL_DTYPE_COUNT, 0);
+	for (unsigned i = 0; i < QL_DTYPE_COUNT; i++) {
+		lua_pushstring(L, ql_dtype_name(i));
+		lua_seti(L, -2, (lua_Integer)i + 1);
+	}
+}
+
 static int quant_dtype(lua_State *L)
 {
-	const char *name = ql_check_string(L, 1, "dtype");
-	int dtype = ql_dtype_by_name(name);
-	const struct ql_dtype_info *d = &ql_dtypes[dtype < 0 ? 0 : dtype];
+	static const char *const kinds[] = {[QL_KIND_FLOAT] = "float",
+		[QL_KIND_INT] = "int",
+		[QL_KIND_UINT] = "uint",
+		[QL_KIND_BOOL] = "bool",
+		[QL_KIND_BINARY] = "binary"};
+	const struct ql_dtype_info *d;
+	const char *name;
+	int dtype;
 
+	if (lua_gettop(L) == 0) {
+		push_dtype_names(L);
+		return 1;
+	}
+	name = ql_check_string(L, 1, "dtype");
+	dtype = ql_dtype_by_name(name);
 	if (dtype < 0)
 		return ql_raise(L, ql_fail_choice(ql_ctx_of(L), "dtype", ql_dtype_names, name));
-	lua_createtable(L, 0, 8);
+	d = &ql_dtypes[dtype];
+	lua_createtable(L, 0, 10);
 	set_string(L, "name", d->name);
+	set_string(L, "kind", kinds[d->kind]);
+	set_string(L, "whole", ql_dtype_name(ql_dtype_whole((unsigned)dtype)));
 	set_integer(L, "bits", d->bits);
 	lua_pushboolean(L, d->kind != QL_KIND_UINT && d->kind != QL_KIND_BOOL);
 	lua_setfield(L, -2, "signed");
@@ -391,8 +414,10 @@ static const struct ql_doc docs[] = {
 		"The scale and zero point that a spec gives to data between lo and hi, as a table {scale=, zero_point=}. Asymmetric "
 		"specs widen the range to hold 0 first. An error when lo > hi or one is not finite.",
 		"p = quant.params(-1, 3, 'uint8')\nprint(p.zero_point)  --> 64", NULL},
-	{"dtype", "quant.dtype(name)",
-		"Facts of a dtype as a table: name, bits, signed, float, packed (elements in the fewest whole bytes; 1: not packed) and, of integers, min, max, levels.",
+	{"dtype", "quant.dtype(name)  quant.dtype()",
+		"Facts of a dtype as a table: name, bits, kind (float, int, uint, bool or binary), signed, float, packed (elements in the "
+		"fewest whole bytes; 1: not packed), whole (the dtype of one byte per element that holds the codes of a packed one; of "
+		"others the name) and, of integers, min, max, levels. Without a name: a list of the names of all dtypes.",
 		"d = quant.dtype 'int4'\nprint(d.bits, d.min, d.max, d.packed)  --> 4 -8 7 2", NULL},
 	{"fallback", "quant.fallback()  quant.fallback(mode)",
 		"What happens when an op has to dequantize its operands: silent (the default: it is counted in quant.log), warn (a "

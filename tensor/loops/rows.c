@@ -71,7 +71,7 @@ struct job {
 	char *to;
 	const int64_t *number;
 	int64_t divisor;
-	size_t pitch, bytes; /* distance of rows in the source; size of a row */
+	size_t pitch, to_pitch, bytes; /* distance of rows in the source and the copy; size of a row */
 };
 
 static void take_body(void *arg, int64_t begin, int64_t end)
@@ -79,7 +79,7 @@ static void take_body(void *arg, int64_t begin, int64_t end)
 	const struct job *j = arg;
 
 	for (int64_t i = begin; i < end; i++)
-		memcpy(j->to + (size_t)i * j->bytes, j->from + (size_t)((j->number[i] - 1) / j->divisor) * j->pitch,
+		memcpy(j->to + (size_t)i * j->to_pitch, j->from + (size_t)((j->number[i] - 1) / j->divisor) * j->pitch,
 			j->bytes);
 }
 
@@ -115,6 +115,7 @@ static enum ql_status take(struct ql_ctx *ctx, const struct ql_tensor *t, const 
 	for (int d = 1; d < t->rank; d++)
 		row *= t->shape[d];
 	j.bytes = ((size_t)row * bits + 7) / 8; /* size: *out is allocated, or no row is copied */
+	j.to_pitch = (size_t)ql_dtype_pitch(t->dtype, row) * bits / 8;
 	j.to = ql_tensor_nelem(*out) ? (*out)->storage->data : NULL;
 	if (!j.to)
 		return QL_OK;
