@@ -53,7 +53,7 @@ end
 -- The word for codes of logarithms, whose part it makes; nil for others.
 local function log_word(spec)
 	if spec.affine then return end
-	local unsigned = spec.dtype:sub(1, 1) == 'u'
+	local unsigned = not quant.dtype(spec.dtype).signed
 	local top, values = (1 << (unsigned and spec.bits or spec.bits - 1)) - 1, {}
 	local step = top > 1 and spec.octaves / (top - 1) or 0
 	for m = 1, top do values[m] = 2.0 ^ (-(top - m) * step) end
@@ -85,34 +85,35 @@ static void ${name}(const float *x, int32_t m, const ${w} *w, int32_t n, int32_t
 	}
 }
 ]]})
-local WHOLE = {int8 = 'int8_t', uint8 = 'uint8_t', int16 = 'int16_t', uint16 = 'uint16_t', int32 = 'int32_t', int4 = 'int8_t',
-	uint4 = 'uint8_t', binary = 'int8_t'}
-
 local function flat(t, dtype) return t:to(dtype):contiguous():view(t:nelem()):totable() end
 
--- Rows of k numbers, n per byte, the first in the lowest bits; each row starts at a byte.
+-- Rows of k numbers of `bits` bits each, the first in the lowest ones; each row starts at a byte.
 local function packed(values, k, bits)
-	local list, per, mask = {}, 8 // bits, (1 << bits) - 1
+	local list, mask = {}, (1 << bits) - 1
 	for row = 0, #values // k - 1 do
-		for first = 1, k, per do
-			local byte = 0
-			for i = 0, math.min(per, k - first + 1) - 1 do byte = byte | (values[row * k + first + i] & mask) << (i * bits) end
-			list[#list + 1] = byte
+		local held, n = 0, 0 -- bits that are not a byte yet
+		for i = row * k + 1, row * k + k do
+			held, n = held | (values[i] & mask) << n, n + bits
+			if n >= 8 then
+				list[#list + 1] = held & 255
+				held, n = held >> 8, n - 8
+			end
 		end
+		if n > 0 then list[#list + 1] = held end
 	end
 	return list
 end
 
+local IN_EACH_BYTE = {[1] = 'eight in each byte', [2] = 'four in each byte', [4] = 'two in each byte'}
+
 -- An array of codes in rows of k; packed where their dtype is. Gives its name and what templates call its type.
 function decode.array(e, name, values, k, dtype, text)
-	if dtype == 'int4' or dtype == 'uint4' then
-		return e:array(name, 'uint8_t', packed(values, k, 4), text .. ', two in each byte'), dtype
-	end
-	if dtype == 'binary' then
+	local d, ctype = quant.dtype(dtype), parts.ctype(dtype)
+	if d.bits >= 8 then return e:array(name, ctype, values, text), ctype end
+	if d.kind == 'binary' then
 		for i, value in ipairs(values) do values[i] = value > 0 and 1 or 0 end
-		return e:array(name, 'uint8_t', packed(values, k, 1), text .. ', eight in each byte'), dtype
 	end
-	return e:array(name, WHOLE[dtype], values, text), WHOLE[dtype]
+	return e:array(name, 'uint8_t', packed(values, k, d.bits), ('%s, %s'):format(text, IN_EACH_BYTE[d.bits] or d.bits .. ' bits each')), dtype
 end
 
 -- Scales along an axis after the rows: the numbers that one of them covers, and spread(list), which repeats them for
@@ -143,7 +144,7 @@ function decode.weight(e, node, t, name)
 	local codes, kind = decode.array(e, name, flat(t:codes(), 'int64'), k, dtype, 'codes')
 	local z, zero = 'int8_t', '0'
 	if p.zero_point then
-		z = WHOLE[dtype]
+		z = parts.ctype(dtype)
 		local zeros = flat(p.zero_point, 'int64')
 		zero = e:array(name .. '_zero', z, along and along.spread(zeros) or zeros, 'zero points')
 	end

@@ -47,8 +47,6 @@ end
 
 ---------------------------------------------------------------- values
 
-local CTYPES = {float32 = 'float', int8 = 'int8_t', uint8 = 'uint8_t', int16 = 'int16_t', uint16 = 'uint16_t', int4 = 'int8_t',
-	uint4 = 'uint8_t', binary = 'int8_t', int32 = 'int32_t', int64 = 'int64_t', bool = 'uint8_t'}
 local BYTES = {float = 4, int8_t = 1, uint8_t = 1, int16_t = 2, uint16_t = 2, int32_t = 4, int64_t = 8, uint32_t = 4}
 
 local function number(value)
@@ -59,7 +57,7 @@ end
 -- Facts of a result: shape (numbers), count, ctype, dtype, and of codes scale (float literal's value), zero, lo, hi.
 -- params: the place of those that are found on the way.
 local function facts_of(result, batch, where, params)
-	local f = {dtype = result.dtype, ctype = CTYPES[result.dtype], shape = size.at(result.shape, batch), count = size.count(result.shape, batch)}
+	local f = {dtype = result.dtype, ctype = parts.ctype(result.dtype), shape = size.at(result.shape, batch), count = size.count(result.shape, batch)}
 	if not f.ctype then fail("export: node '%s': wanted %s, got %s", where, 'float32, integers of whole bytes, bool or codes', result.dtype) end
 	if result.spec then
 		f.scale, f.zero = number(result.spec.scale), number(result.spec.zero_point) or 0

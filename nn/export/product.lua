@@ -13,8 +13,16 @@ local product = {}
 
 local function numbers(t) return t and t:to('float64'):contiguous():view(t:nelem()):totable() end
 
--- The codes less their zero points, in the smallest C type, 4 bits two in a byte; `order` permutes the axes first, k: numbers in a row.
--- Codes that do not fit 4 bits are unchanged, and the last result is an array of zero points (also with `rows`).
+-- The type of the codes less their zero points, lo to hi: packed as those of w (facts d) are when they fit, else the smallest.
+local function type_of(d, lo, hi)
+	local half = 1 << (d.bits - 1)
+	if d.kind == 'binary' then return d.name end
+	if d.bits < 8 and lo >= -half and hi < half then return ('int%d'):format(d.bits) end
+	return lo >= -128 and hi <= 127 and 'int8' or lo >= -32768 and hi <= 32767 and 'int16' or 'int32'
+end
+
+-- The codes less their zero points, in the smallest C type, packed ones as a stream of bits; `order` permutes the axes first, k: numbers in
+-- a row. Packed codes without a sign that do not fit are unchanged, and the last result is an array of zero points (also with `rows`).
 local function codes_of(e, node, w, order, k, rows)
 	local p, codes, raw, zeros = w:qparams(), w:codes():to 'int64', nil, nil
 	if p.zero_point then
@@ -24,14 +32,12 @@ local function codes_of(e, node, w, order, k, rows)
 		raw, zeros = codes, zero
 		codes = codes - (zero:nelem() > 1 and zero:view(table.unpack(shape)) or zero:item())
 	end
-	local lo, hi = codes:min():item(), codes:max():item()
-	local whole = w:dtype() == 'uint4' and rows and (lo < -8 or hi > 7)
+	local d = quant.dtype(w:dtype())
+	local dtype = type_of(d, codes:min():item(), codes:max():item())
+	local whole = rows and d.bits < 8 and d.kind == 'uint' and quant.dtype(dtype).bits >= 8
 	local kept = whole and raw or codes
 	local flat = (order and kept:permute(table.unpack(order)) or kept):contiguous():view(w:nelem()):totable()
-	local dtype = lo >= -128 and hi <= 127 and 'int8' or lo >= -32768 and hi <= 32767 and 'int16' or 'int32'
-	if w:dtype() == 'binary' then dtype = 'binary' end
-	if w:dtype():find 'int4' and lo >= -8 and hi <= 7 then dtype = 'int4' end
-	if whole then dtype = 'uint4' end
+	if whole then dtype = d.name end
 	local name, kind = decode.array(e, node.name .. '_weight', flat, k, dtype, whole and 'codes' or 'codes less their zero points')
 	if not whole then return name, kind, codes end
 	local list = zeros:view(zeros:nelem()):totable()
@@ -41,7 +47,7 @@ end
 
 -- The C type of sums: 64 bits with operands of 16, or where 32 might not do.
 local function sum_type(x, w, per)
-	local wide = x.ctype == 'int16_t' or x.ctype == 'uint16_t' or w:dtype():find '16' ~= nil
+	local wide = x.ctype == 'int16_t' or x.ctype == 'uint16_t' or quant.dtype(w:dtype()).bits > 8
 	return (wide or per >= 16512) and 'int64_t' or 'int32_t', wide
 end
 
@@ -164,7 +170,8 @@ end
 function product.result(e, node, y, g, emit)
 	local act = node.attrs.act
 	act = act ~= 'relu' and act or nil
-	if not act and not (g.dtype == 'binary' or node.op == 'conv2d' and g.dtype:find 'int4') then return emit(y, g) end
+	local d = quant.dtype(g.dtype)
+	if not act and not (d.kind == 'binary' or node.op == 'conv2d' and d.bits < 8) then return emit(y, g) end
 	local floats = {dtype = 'float32', ctype = 'float', shape = g.shape, count = g.count, bytes = 4 * g.count}
 	local v = g.scale and e:scratch(4 * g.count) or y
 	emit(v, floats)

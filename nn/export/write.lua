@@ -51,11 +51,11 @@ an edge, of 30 more than are wanted, as far as samples= has rows; else their tol
 The graph is one of g:quantize, or the trace of a model, float or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as the observer minmax does, of affine codes
 under one scale (with input='uint8@entropy' or another observer it is refused: these are for static); weight_only, whose weights are decoded row by row.
 rounding= exports it under another rule for integer results (help 'requantization'): g:quantize{rounding=} gives these bits in
-g:run, too. Weights of 4 bits lie two in a byte, binary ones eight.
+g:run, too. Weights below 8 bits are streams of bits, rows padded to whole bytes.
 
 Every op has a C version but those of random numbers, losses and
-x[mask], whose size depends on values. Values are float32, integers of whole bytes, bool and affine codes under one scale, of 4 bits
-and binary ones, too: refused are float16, bfloat16 and float64, :to 'int4' and 'uint4', and of values that are not constants (weights may be
+x[mask], whose size depends on values. Values are float32, integers of whole bytes, bool and affine codes under one scale, packed ones,
+too: refused are floats other than float32, :to a packed dtype, and of values that are not constants (weights may be
 anything) quantize and fake with a scale for each channel or block, of the scheme log, or whose range another observer than minmax finds, binary
 codes whose scale is found, and fake of binary. What is an error in Quoll for some values (division of integers by 0, a number that is none of a
 place) gives 0 in C.

@@ -108,14 +108,12 @@ function ops.macs(g, node, b)
 	return form.macs(function(i) return size.at(i == 0 and node.results[1].shape or g:result_of(node.inputs[i]).shape, b) end)
 end
 
-local BITS = {bool = 8, binary = 1}
--- Bytes of a result for a batch of b; rows of packed dtypes are padded to whole bytes.
+-- Bytes of a result for a batch of b; rows of packed dtypes are padded to whole groups of elements.
 function ops.bytes(result, b)
-	local bits = BITS[result.dtype] or tonumber(result.dtype:match '%d+$')
-	local n = size.count(result.shape, b)
-	if bits >= 8 then return n * bits // 8 end
-	local row = #result.shape > 0 and size.at(result.shape[#result.shape], b) or 1
-	return row == 0 and 0 or n // row * ((row * bits + 7) // 8)
+	local d, n = quant.dtype(result.dtype), size.count(result.shape, b)
+	if d.bits >= 8 or #result.shape == 0 then return (n * d.bits + 7) // 8 end
+	local row = size.at(result.shape[#result.shape], b)
+	return row == 0 and 0 or n // row * ((row + d.packed - 1) // d.packed * d.packed * d.bits // 8)
 end
 
 return ops

@@ -26,8 +26,8 @@ local function is_integer(node)
 	for _, ref in ipairs(node.inputs) do
 		if type(ref) ~= 'string' then return false end -- with a number it is a table
 	end
-	local dtype = node.attrs.out.dtype
-	if dtype == 'binary' or node.op == 'conv2d' and dtype:find 'int4' then return false end
+	local d = quant.dtype(node.attrs.out.dtype)
+	if d.kind == 'binary' or node.op == 'conv2d' and d.bits < 8 then return false end
 	return SUMS[node.op] and (not node.attrs.act or node.attrs.act == 'relu')
 end
 

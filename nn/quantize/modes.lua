@@ -21,19 +21,20 @@ local function codes(x, spec)
 end
 module.codes = codes
 
--- Codes of less than a byte share bytes along one axis: of a convolution with rows of 3, along the channels, so that no byte is
--- left half empty.
+-- Codes of less than a byte share bytes along one axis, in groups: of a convolution with rows of 3, along the channels when
+-- that leaves fewer bits empty.
 function module.weight_codes(weight, spec)
-	local packed = quant.dtype(quant.spec(spec).dtype).packed > 1
-	if not packed or weight:dim() ~= 4 or weight:size(4) % 2 == 0 or weight:size(2) % 2 ~= 0 then return weight:quantize(spec) end
+	local group = quant.dtype(quant.spec(spec).dtype).packed
+	local function padded(n) return (n + group - 1) // group * group end
+	if weight:dim() ~= 4 or weight:size(2) * padded(weight:size(4)) <= weight:size(4) * padded(weight:size(2)) then return weight:quantize(spec) end
 	return weight:permute(1, 3, 4, 2):contiguous():quantize(spec):permute(1, 4, 2, 3)
 end
 
 -- The result of a layer has the dtype of what goes in (static: float32, as codes pass between layers): sums, scales, bias and activation are computed
--- in float32 and rounded once. Gives 'float16' or 'bfloat16', else nil.
+-- in float32 and rounded once. Gives the name of a float of 16 bits, else nil.
 local function half(x)
-	local dtype = x:quantized() and x:qparams().from or x:dtype()
-	return (dtype == 'float16' or dtype == 'bfloat16') and dtype or nil
+	local d = quant.dtype(x:quantized() and x:qparams().from or x:dtype())
+	return d.float and d.bits == 16 and d.name or nil
 end
 module.half = half
 
@@ -42,8 +43,9 @@ local function compute(m, given, x, weight, out)
 	local class = module.class_of(m)
 	if not class.no_input then return class.compute(m, x, weight, out or half(given)) end
 	if out then return class.compute(m, x, weight, out) end
-	local y, dtype = class.compute(m, x, weight), half(weight)
-	return dtype and y:to(dtype) or y
+	local y = class.compute(m, x, weight)
+	local rounds = quant.dtype(y:dtype()).bits < 16 -- of a table of float8, which is too coarse for what follows
+	return y:to(half(weight) or rounds and 'float32' or y:dtype())
 end
 
 -- Integer weights, float arithmetic: they are decoded at each call. An embedding decodes the rows that it needs.

@@ -2,9 +2,9 @@
  * Saving safetensors (the header is described in safetensors_header.c).
  *
  * Extensions for what the format lacks:
- *  - packed dtypes (int4, uint4, binary with a set bit for +1) are stored as U8, low bits first, every row
- *    of the last axis padded to whole bytes with zero bits, so the last size of the U8 shape is
- *    ceil(size * bits / 8); the real dtype and shape are in the metadata under "name::quoll" (note.h);
+ *  - packed dtypes (int4, uint3, binary with a set bit for +1) are stored as U8, a stream of fields with the low bits
+ *    first, every row of the last axis padded with zero bits to whole groups (ql_dtype_group), so the last size of the
+ *    U8 shape is that of a row in memory; the real dtype and shape are in the metadata under "name::quoll" (note.h);
  *  - a quantized tensor is its codes under the name, the tensors "name::scale" and "name::zero_point", and
  *    the rest of its parameters in that same note. Loading joins the parts.
  *

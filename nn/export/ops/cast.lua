@@ -79,7 +79,7 @@ function cast.floats(e, node, i) return cast.operand(e, node, i, 'float32', 'flo
 function cast.emit(e, node)
 	local f, result = e:facts(node.inputs[1]), e.graph:result_of(node.name)
 	if not f.scale and f.dtype == result.dtype then return e:alias(node, 1) end
-	if result.dtype == 'int4' or result.dtype == 'uint4' or result.dtype == 'binary' then
+	if quant.dtype(result.dtype).bits < 8 then
 		base.fail("export: node '%s': wanted a type of whole bytes, got %s to %s", node.name, f.dtype, result.dtype)
 	end
 	local x, plain = e:plain(node, 1)

@@ -125,7 +125,7 @@ local function operands_of(e, node, domain, result)
 			list[i] = {number = number_text(e, ref, domain)}
 		else
 			local x, f = e:plain(node, i)
-			if f.dtype == 'int4' or f.dtype == 'uint4' or f.dtype == 'binary' then
+			if quant.dtype(f.dtype).bits < 8 then
 				base.fail("export: node '%s': wanted types of whole bytes for %s, got %s", node.name, node.op, f.dtype)
 			end
 			list[i] = {x = x, ctype = f.ctype, strides = axes.broadcast(f.shape, result)}

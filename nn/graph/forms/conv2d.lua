@@ -3,7 +3,7 @@
 -- binary ones with inputs of at most 8 bits.
 local function fits(_, weight, input)
 	local good = not (weight and (weight.block or not weight.affine or weight.axis and weight.axis ~= 1) or input and not input.affine)
-	local function wide(a, b) return a and b and a.scheme == 'binary' and (tonumber(b.dtype:match '%d+$') or 1) > 8 end
+	local function wide(a, b) return a and b and a.scheme == 'binary' and quant.dtype(b.dtype).bits > 8 end
 	return good and not wide(weight, input) and not wide(input, weight), 'affine codes of up to 16 bits (binary: 8) with one scale for each output'
 end
 
