@@ -76,24 +76,37 @@ function quant.log(reset)
   return report(rows)
 end
 
+-- Dtypes of codes.
+local function code_dtypes()
+  local list = {}
+  for _, name in ipairs(quant.dtype()) do
+    local d = quant.dtype(name)
+    if d.bits <= 16 and not d.float and d.kind ~= 'bool' then list[#list + 1] = name end
+  end
+  return list
+end
+
 doc {name = 'quant.ops', usage = 'quant.ops()',
   text = [[What each op does with quantized operands of each dtype, as a report: the name of its integer path, view, native
-(takes them as they are) or fallback.]],
+(takes them as they are) or fallback. Dtypes without a sign, which are as those with one, are fields of the rows only.]],
   example = "print(quant.ops():where{op='relu'}.int8)  --> integer"}
 
 function quant.ops()
   local by, text = {}, {}
   for _, p in ipairs(quant.paths()) do
     by[p.op], text[p.op] = by[p.op] or {}, p.text
-    for dtype, path in p.dtypes:gmatch '(%w+)=?(%w*)' do by[p.op][dtype] = path ~= '' and path or p.path end
+    for dtype, path in next, p.dtypes do by[p.op][dtype] = path end
   end
-  local rows = {columns = {'op', 'int8', 'uint8', 'int4', 'uint4', 'int16', 'uint16', 'binary', 'when'}}
+  local rows, dtypes = {columns = {'op'}}, code_dtypes()
+  for _, dtype in ipairs(dtypes) do
+    if quant.dtype(dtype).kind ~= 'uint' then rows.columns[#rows.columns + 1] = dtype end
+  end
+  rows.columns[#rows.columns + 1] = 'when'
   for _, op in ipairs(tensor.ops()) do
     local any = op.table and not by[op.name]
     local found = by[any and '*' or op.name]
     local row = {op = op.name, when = text[any and '*' or op.name]}
-    for i = 2, #rows.columns - 1 do
-      local dtype = rows.columns[i]
+    for _, dtype in ipairs(dtypes) do
       row[dtype] = found and found[dtype] or (op.view and 'view') or (op.native and 'native') or 'fallback'
     end
     if op.arity_max > 0 then rows[#rows + 1] = row end

@@ -87,7 +87,7 @@ static enum ql_status clipped_share(struct ql_ctx *ctx, const struct ql_tensor *
 	*share = 0;
 	if (!status && y->q->shift)
 		status = ql_qparams_scales(ctx, y->q->shift, shift);
-	if (status || y->dtype == QL_binary)
+	if (status || ql_dtype_is_binary(y->dtype))
 		return status; /* two values clip nothing */
 	for (int64_t r = 0; r < g.rows; r++)
 		for (int64_t c = 0; c < g.row; c += run) {

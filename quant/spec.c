@@ -155,7 +155,7 @@ static enum ql_status make_dtype(struct ql_ctx *ctx, const struct ql_spec_fields
 		return unknown_dtype(ctx, f->dtype);
 	s->dtype = (unsigned)dtype;
 	s->bits = bits ? bits : ql_dtypes[dtype].bits;
-	if (s->bits > ql_dtypes[dtype].bits || (bits == 1 && dtype != QL_binary))
+	if (s->bits > ql_dtypes[dtype].bits || (bits == 1 && !ql_dtype_is_binary(s->dtype)))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: bits: wanted 2 to %d for %s, got %d", ql_dtypes[dtype].bits,
 			f->dtype, s->bits);
 	return QL_OK;
@@ -391,7 +391,7 @@ static enum ql_status make_requant(struct ql_ctx *ctx, const struct ql_spec_fiel
 			break;
 		} else if (i == 2)
 			return ql_fail_choice(ctx, "spec: rounding", ql_requant_names, f->rounding);
-	if (s->requant && !(s->scheme && s->scheme->affine && s->dtype != QL_binary))
+	if (s->requant && !(s->scheme && s->scheme->affine && !ql_dtype_is_binary(s->dtype)))
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"spec: rounding: wanted affine codes of 2 to 16 bits beside it, got %s",
 			s->scheme ? s->scheme->doc.name : ql_dtype_name(s->dtype));
@@ -434,7 +434,7 @@ static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fie
 		return QL_OK;
 	}
 	if ((f->choose || (f->observer && strcmp(f->observer, "minmax"))) && (s->scheme->mean || s->scheme->shift) &&
-		s->dtype != QL_binary)
+		!ql_dtype_is_binary(s->dtype))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: observer: wanted minmax with the scheme %s, got %s",
 			s->scheme->doc.name, f->choose ? "a function" : f->observer);
 	s->choose = f->choose;
@@ -467,12 +467,13 @@ static enum ql_status choose_priority(struct ql_ctx *ctx, const struct ql_spec *
 	if (!accurate || f->has_scale)
 		return QL_OK;
 	if (!f->has_axis && !f->has_block) {
-		f->has_block = s->bits <= 4 && s->dtype != QL_binary && !s->format;
+		f->has_block = s->bits <= 4 && !ql_dtype_is_binary(s->dtype) && !s->format;
 		f->has_axis = !f->has_block && !(s->format && s->format->block);
 		f->axis = f->has_axis ? 1 : 0;
 		f->block = f->has_block ? FINE_BLOCK : 0;
 	}
-	if (!f->observer && !f->choose && s->dtype != QL_binary && !f->minimum && !(s->scheme && s->scheme->mean))
+	if (!f->observer && !f->choose && !ql_dtype_is_binary(s->dtype) && !f->minimum &&
+		!(s->scheme && s->scheme->mean))
 		f->observer = "mse";
 	return QL_OK;
 }

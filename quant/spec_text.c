@@ -393,7 +393,7 @@ static void print_first(const struct printer *p, const struct ql_spec *s)
 static void print_scheme(const struct printer *p, const struct ql_spec *s)
 {
 	bool is_unsigned = ql_dtypes[s->dtype].kind == QL_KIND_UINT;
-	const char *usual = s->dtype == QL_binary ? "binary" : is_unsigned ? "asymmetric" : "symmetric";
+	const char *usual = ql_dtype_is_binary(s->dtype) ? "binary" : is_unsigned ? "asymmetric" : "symmetric";
 
 	if (s->each_bits)
 		say_list(p, "bits", s->each_bits);

@@ -51,7 +51,7 @@ struct run {
 /* True if runs may have a scale per element. */
 static bool has_kernel(const struct codec *c)
 {
-	return c->codes.grid || (c->scheme->affine && c->dtype != QL_binary);
+	return c->codes.grid || (c->scheme->affine && !ql_dtype_is_binary(c->dtype));
 }
 
 static void count_non_finite(struct codec *c, const float *x, int64_t n)

@@ -60,6 +60,14 @@ static inline bool ql_dtype_is_integer(unsigned dtype)
 {
 	return ql_dtypes[dtype].kind != QL_KIND_FLOAT;
 }
+static inline bool ql_dtype_is_bool(unsigned dtype)
+{
+	return ql_dtypes[dtype].kind == QL_KIND_BOOL;
+}
+static inline bool ql_dtype_is_binary(unsigned dtype)
+{
+	return ql_dtypes[dtype].kind == QL_KIND_BINARY;
+}
 static inline bool ql_dtype_is_packed(unsigned dtype)
 {
 	return ql_dtypes[dtype].bits < 8;

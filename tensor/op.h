@@ -77,9 +77,10 @@ struct ql_op {
 /* An integer implementation of an op, registered by quant/. `match` returns true if it can run the call, else sets
  * *reason to a static string. `eval` allocates out[] and sets call->kernel. */
 struct ql_path {
-	const char *op;     /* name of the op it serves; NULL: any */
-	const char *name;   /* as the ledger shows it: "int8" */
-	const char *dtypes; /* for quant.ops(): accepted dtypes, by spaces; dtype=path where eval names another path */
+	const char *op;   /* name of the op it serves; NULL: any */
+	const char *name; /* as the ledger shows it: "int8" */
+	const char *
+		codes; /* for quant.ops(): 8, 16 (bits), packed, binary; 16=path where eval names another path, =*: the dtype */
 	const char *text;
 	bool (*match)(struct ql_call *call, const char **reason);
 	ql_eval_fn *eval;

@@ -167,7 +167,52 @@ static int quant_ledger(lua_State *L)
 	return 1;
 }
 
-/* Every op with its integer paths: rows op, dtype, path, text. */
+/* The word of ql_path.codes that dtype d belongs to; NULL: none. */
+static const char *class_of(const struct ql_dtype_info *d)
+{
+	if (d->kind == QL_KIND_BINARY)
+		return "binary";
+	if (d->kind != QL_KIND_INT && d->kind != QL_KIND_UINT)
+		return NULL;
+	return d->bits < 8 ? "packed" : d->bits == 8 ? "8" : d->bits == 16 ? "16" : NULL;
+}
+
+/* Where the word of d stands in the list, its end in *end; NULL: nowhere. */
+static const char *find_class(const char *codes, const struct ql_dtype_info *d, const char **end)
+{
+	const char *class = class_of(d);
+
+	for (const char *at = codes; class && *at; at = *end + strspn(*end, " ")) {
+		size_t n = strcspn(at, "= ");
+
+		*end = at + strcspn(at, " ");
+		if (n == strlen(class) && !strncmp(at, class, n))
+			return at + n;
+	}
+	return NULL;
+}
+
+/* Pushes a table: the name of the path that an operand of each dtype takes. */
+static void push_path_dtypes(lua_State *L, const struct ql_path *p)
+{
+	lua_newtable(L);
+	for (int i = 0; i < QL_DTYPE_COUNT; i++) {
+		const struct ql_dtype_info *d = &ql_dtypes[i];
+		const char *end, *at = find_class(p->codes, d, &end);
+
+		if (!at)
+			continue;
+		if (at == end)
+			lua_pushstring(L, p->name);
+		else if (at[1] == '*')
+			lua_pushstring(L, d->name);
+		else
+			lua_pushlstring(L, at + 1, (size_t)(end - at - 1));
+		lua_setfield(L, -2, d->name);
+	}
+}
+
+/* Every op with its integer paths: rows op, path, dtypes, text. */
 static int quant_paths(lua_State *L)
 {
 	const struct ql_path *const *p = ql_ctx_of(L)->quant->paths;
@@ -178,7 +223,8 @@ static int quant_paths(lua_State *L)
 		lua_createtable(L, 0, 4);
 		set_string(L, "op", (*p)->op ? (*p)->op : "*");
 		set_string(L, "path", (*p)->name);
-		set_string(L, "dtypes", (*p)->dtypes);
+		push_path_dtypes(L, *p);
+		lua_setfield(L, -2, "dtypes");
 		set_string(L, "text", (*p)->text);
 		lua_seti(L, -2, ++n);
 	}
@@ -428,8 +474,8 @@ static const struct ql_doc docs[] = {
 		"quant.ledger(true)\nx = tensor{1}:relu()\nprint(#quant.ledger(), quant.ledger()[1].op)  --> 1 relu",
 		NULL},
 	{"paths", "quant.paths()",
-		"The integer implementations as a plain list of tables: op ('*': every elementwise op), path, dtypes, text. quant.ops "
-		"arranges them by op.",
+		"The integer implementations as a plain list of tables: op ('*': every elementwise op), path, dtypes (a table: the path that "
+		"an operand of each dtype takes), text. quant.ops arranges them by op.",
 		"print(#quant.paths() > 0, quant.paths()[1].op ~= nil)  --> true true", NULL},
 	{"lsq", "quant.lsq(x, scale, {bits=4, signed=true, axis=})",
 		"The same as x:lsq: fake quantization whose scale is learned.",

@@ -106,7 +106,11 @@ static double *numbers(const struct ql_plot_reader *r, int64_t n)
 /* The value of a full channel; 0: not known. */
 static double white_of(const struct ql_tensor *t)
 {
-	return t->q ? 0 : t->dtype == QL_uint8 ? 255 : t->dtype == QL_uint16 ? 65535 : t->dtype == QL_bool ? 1 : 0;
+	return t->q                         ? 0
+	       : t->dtype == QL_uint8       ? 255
+	       : t->dtype == QL_uint16      ? 65535
+	       : ql_dtype_is_bool(t->dtype) ? 1
+					    : 0;
 }
 
 /* Distance in a contiguous tensor between neighbours along the axis. */

@@ -150,7 +150,8 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 
 	if (x->rank < 1)
 		return ql_fail(ctx, QL_ERR_SHAPE, "crossentropy: wanted logits with an axis of classes, got a number");
-	if (target->q || !ql_dtype_is_integer(target->dtype) || target->dtype == QL_bool || target->dtype == QL_binary)
+	if (target->q || !ql_dtype_is_integer(target->dtype) || ql_dtype_is_bool(target->dtype) ||
+		ql_dtype_is_binary(target->dtype))
 		return ql_fail(ctx, QL_ERR_DTYPE, "crossentropy: target: wanted class numbers (integers), got %s",
 			ql_tensor_text(target, text));
 	if (!(smoothing >= 0 && smoothing <= 1))

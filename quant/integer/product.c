@@ -16,7 +16,7 @@
 
 static bool both_binary(const struct ql_tensor *a, const struct ql_tensor *b)
 {
-	return a->dtype == QL_binary && b->dtype == QL_binary;
+	return ql_dtype_is_binary(a->dtype) && ql_dtype_is_binary(b->dtype);
 }
 
 /* The dtype in which the kernels read the codes: packed types are unpacked to int8. */

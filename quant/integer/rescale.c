@@ -19,8 +19,8 @@ bool ql_rescale_fits(const struct ql_call *call, const char **reason)
 	if (!spec)
 		return false;
 	*reason = "out= is not an affine spec with one scale";
-	if (!spec->scheme || !spec->scheme->affine || spec->scheme->shift || spec->dtype == QL_binary || spec->axis ||
-		spec->block)
+	if (!spec->scheme || !spec->scheme->affine || spec->scheme->shift || ql_dtype_is_binary(spec->dtype) ||
+		spec->axis || spec->block)
 		return false;
 	for (int i = 0; i < call->n_in; i++) {
 		const struct ql_qparams *q = call->in[i]->q;
@@ -69,7 +69,7 @@ bool ql_rescale_out_fits(const struct ql_call *call, const char **reason)
 	if (!spec)
 		return false;
 	*reason = "out= is not an affine spec with one given scale";
-	return spec->scheme && spec->scheme->affine && !spec->scheme->shift && spec->dtype != QL_binary &&
+	return spec->scheme && spec->scheme->affine && !spec->scheme->shift && !ql_dtype_is_binary(spec->dtype) &&
 	       !spec->axis && !spec->block && spec->has_scale;
 }
 
@@ -79,7 +79,7 @@ bool ql_rescale_one_scale(const struct ql_tensor *t, const char **reason)
 	if (!t->q)
 		return false;
 	*reason = "an operand has several scales, or is not affine";
-	return t->q->axis < 0 && !t->q->block && ql_qparams_affine(t->q) && t->dtype != QL_binary;
+	return t->q->axis < 0 && !t->q->block && ql_qparams_affine(t->q) && !ql_dtype_is_binary(t->dtype);
 }
 
 enum ql_status ql_rescale_float_only(struct ql_ctx *ctx, const struct ql_call *call)

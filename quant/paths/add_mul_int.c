@@ -140,13 +140,13 @@ static enum ql_status eval_sub(struct ql_ctx *ctx, struct ql_call *call)
 	return run(ctx, call, &subtract, "sub_int");
 }
 
-#define DTYPES "int8 uint8 int16 uint16 int4 uint4 binary"
+#define CODES "8 16 packed binary"
 
 extern const struct ql_path ql_path_add_int;
 const struct ql_path ql_path_add_int = {
 	.op = "add",
 	.name = "integer",
-	.dtypes = DTYPES,
+	.codes = CODES,
 	.text = "with out=: both operands rescaled to the result's units, one rounding",
 	.match = match,
 	.eval = eval_add,
@@ -156,7 +156,7 @@ extern const struct ql_path ql_path_mul_int;
 const struct ql_path ql_path_mul_int = {
 	.op = "mul",
 	.name = "integer",
-	.dtypes = DTYPES,
+	.codes = CODES,
 	.text = "with out=: exact product of codes, rescaled once",
 	.match = match,
 	.eval = eval_mul,
@@ -166,7 +166,7 @@ extern const struct ql_path ql_path_sub_int;
 const struct ql_path ql_path_sub_int = {
 	.op = "sub",
 	.name = "integer",
-	.dtypes = DTYPES,
+	.codes = CODES,
 	.text = "with out=: both operands rescaled to the result's units, one rounding",
 	.match = match,
 	.eval = eval_sub,

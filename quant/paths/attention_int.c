@@ -303,7 +303,7 @@ extern const struct ql_path ql_path_attention_int;
 const struct ql_path ql_path_attention_int = {
 	.op = "attention",
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16",
+	.codes = "8 16",
 	.text = "with out= of a given scale: exact scores, exponentials in integers, one rounding",
 	.match = match,
 	.eval = eval,

@@ -93,7 +93,7 @@ extern const struct ql_path ql_path_cat_int;
 const struct ql_path ql_path_cat_int = {
 	.op = "cat",
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16 int4 uint4 binary",
+	.codes = "8 16 packed binary",
 	.text = "with out=: codes rescaled to the result's units",
 	.match = match,
 	.eval = eval,
@@ -103,7 +103,7 @@ extern const struct ql_path ql_path_stack_int;
 const struct ql_path ql_path_stack_int = {
 	.op = "stack",
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16 int4 uint4 binary",
+	.codes = "8 16 packed binary",
 	.text = "with out=: codes rescaled to the result's units",
 	.match = match,
 	.eval = eval_stack,

@@ -215,7 +215,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 const struct ql_path ql_path_conv2d_int = {
 	.op = "conv2d",
 	.name = "int8",
-	.dtypes = "int8 uint8 int4 uint4 binary",
+	.codes = "8 packed binary",
 	.text = "exact integer sums; one scale for x, one for w or for each output channel",
 	.match = match,
 	.eval = eval,

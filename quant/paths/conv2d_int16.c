@@ -34,7 +34,7 @@ static bool fits(const struct ql_tensor *t, const char **reason)
 	if (t->q->block)
 		return false;
 	*reason = "+-1 codes have no 16-bit convolution";
-	return t->dtype != QL_binary;
+	return !ql_dtype_is_binary(t->dtype);
 }
 
 static bool match(struct ql_call *call, const char **reason)
@@ -308,7 +308,7 @@ extern const struct ql_path ql_path_conv2d_int16;
 const struct ql_path ql_path_conv2d_int16 = {
 	.op = "conv2d",
 	.name = "int16",
-	.dtypes = "int16 uint16",
+	.codes = "16",
 	.text = "exact integer sums in 64 bits; one scale for x, one for w or for each output channel",
 	.match = match,
 	.eval = eval,

@@ -96,7 +96,7 @@ extern const struct ql_path ql_path_embedding_int;
 const struct ql_path ql_path_embedding_int = {
 	.op = "embedding",
 	.name = "rows",
-	.dtypes = "int8=int8 uint8=uint8 int16=int16 uint16=uint16 int4=int4 uint4=uint4 binary=binary",
+	.codes = "8=* 16=* packed=* binary=*",
 	.text = "only the rows that are asked for are decoded; with out= they are quantized again",
 	.match = match,
 	.eval = eval,

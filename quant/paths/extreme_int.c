@@ -31,7 +31,7 @@ static bool match(struct ql_call *call, const char **reason)
 	if (t->q->block || (t->q->axis >= 0 && reduced(call) >> t->q->axis & 1))
 		return false;
 	*reason = "+-1 codes of a zero scale have no order";
-	return t->dtype != QL_binary || call->op->doc.name[0] != 'a';
+	return !ql_dtype_is_binary(t->dtype) || call->op->doc.name[0] != 'a';
 }
 
 /* Gives t's params with the axis renumbered after removing the reduced ones. */
@@ -95,7 +95,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	const struct ql_path ql_path_##path_name = { \
 		.op = op_name, \
 		.name = "integer", \
-		.dtypes = "int8 uint8 int16 uint16 int4 uint4 binary", \
+		.codes = "8 16 packed binary", \
 		.text = text_of, \
 		.match = match, \
 		.eval = eval, \

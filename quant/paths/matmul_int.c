@@ -108,8 +108,8 @@ static bool stays_integer(const struct ql_call *call, const struct ql_spec *spec
 {
 	const char *act = ql_call_string(call, "act", "relu");
 
-	return spec && spec->scheme && spec->scheme->affine && !spec->scheme->shift && spec->dtype != QL_binary &&
-	       !spec->axis && !spec->block && !strcmp(act, "relu");
+	return spec && spec->scheme && spec->scheme->affine && !spec->scheme->shift &&
+	       !ql_dtype_is_binary(spec->dtype) && !spec->axis && !spec->block && !strcmp(act, "relu");
 }
 
 static enum ql_status finish(struct ql_ctx *ctx, struct ql_call *call, struct ql_product *p, struct ql_epilogue *e)
@@ -161,13 +161,13 @@ static enum ql_status eval_linear(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-#define DTYPES "int8 uint8 int16=int16 uint16=int16 int4 uint4 binary=binary"
+#define CODES "8 16=int16 packed binary=binary"
 
 extern const struct ql_path ql_path_matmul_int;
 const struct ql_path ql_path_matmul_int = {
 	.op = "matmul",
 	.name = "int8",
-	.dtypes = DTYPES,
+	.codes = CODES,
 	.text = "exact integer sums; scales per tensor, row of a, column of b or batch",
 	.match = match_matmul,
 	.eval = eval_matmul,
@@ -177,7 +177,7 @@ extern const struct ql_path ql_path_linear_int;
 const struct ql_path ql_path_linear_int = {
 	.op = "linear",
 	.name = "int8",
-	.dtypes = DTYPES,
+	.codes = CODES,
 	.text = "exact integer sums; scales per tensor, row of x or row of w",
 	.match = match_linear,
 	.eval = eval_linear,

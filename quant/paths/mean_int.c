@@ -78,7 +78,7 @@ extern const struct ql_path ql_path_mean_int;
 const struct ql_path ql_path_mean_int = {
 	.op = "mean",
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16 int4 uint4",
+	.codes = "8 16 packed",
 	.text = "with out= of a given scale: exact sums of codes, rounded once",
 	.match = match,
 	.eval = eval,

@@ -156,7 +156,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	const struct ql_path ql_path_##path_name = { \
 		.op = op_name, \
 		.name = "integer", \
-		.dtypes = "int8 uint8 int16 uint16 int4 uint4", \
+		.codes = "8 16 packed", \
 		.text = "with out= of a given scale: exact sums and squares of codes, one root for each row", \
 		.match = match, \
 		.eval = eval, \

@@ -62,7 +62,7 @@ extern const struct ql_path ql_path_pad_int;
 const struct ql_path ql_path_pad_int = {
 	.op = "pad",
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16",
+	.codes = "8 16",
 	.text = "the zero point as the border, under the same scale",
 	.match = match_pad,
 	.eval = eval_pad,

@@ -17,7 +17,7 @@ static bool match(struct ql_call *call, const char **reason)
 	if (!q->scheme->monotone)
 		return false;
 	*reason = "+-1 codes of a zero scale have no order";
-	if (call->in[0]->dtype == QL_binary)
+	if (ql_dtype_is_binary(call->in[0]->dtype))
 		return false;
 	*reason = "scale varies inside of a plane";
 	return !q->block && q->axis < 2;
@@ -36,9 +36,9 @@ static bool match_mean(struct ql_call *call, const char **reason)
 	if (!ql_qparams_affine(x->q))
 		return false;
 	*reason = "out= is not an affine spec with one given scale";
-	if (out &&
-		(!out->spec->scheme || !out->spec->scheme->affine || out->spec->scheme->shift ||
-			out->spec->dtype == QL_binary || out->spec->axis || out->spec->block || !out->spec->has_scale))
+	if (out && (!out->spec->scheme || !out->spec->scheme->affine || out->spec->scheme->shift ||
+			   ql_dtype_is_binary(out->spec->dtype) || out->spec->axis || out->spec->block ||
+			   !out->spec->has_scale))
 		return false;
 	*reason = "the sum of a window does not fit 32 bits";
 	return !ql_pool_window(&unused, call, &w) && ql_pool_codes_fit(&w, x->dtype);
@@ -155,7 +155,7 @@ extern const struct ql_path ql_path_maxpool2d_int, ql_path_avgpool2d_int;
 const struct ql_path ql_path_maxpool2d_int = {
 	.op = "maxpool2d",
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16 int4 uint4",
+	.codes = "8 16 packed",
 	.text = "the largest code of each window, under the same scale",
 	.match = match,
 	.eval = eval_max,
@@ -163,7 +163,7 @@ const struct ql_path ql_path_maxpool2d_int = {
 const struct ql_path ql_path_avgpool2d_int = {
 	.op = "avgpool2d",
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16 int4 uint4",
+	.codes = "8 16 packed",
 	.text = "exact sums of codes, rounded once: under the same scale, or the one of out=",
 	.match = match_mean,
 	.eval = eval_mean,

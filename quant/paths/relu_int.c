@@ -113,7 +113,7 @@ extern const struct ql_path ql_path_relu_int;
 const struct ql_path ql_path_relu_int = {
 	.op = "relu",
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16 int4 uint4",
+	.codes = "8 16 packed",
 	.text = "max(q, zero_point)",
 	.match = match,
 	.eval = eval,

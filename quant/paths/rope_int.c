@@ -123,7 +123,7 @@ extern const struct ql_path ql_path_rope_int;
 const struct ql_path ql_path_rope_int = {
 	.op = "rope",
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16",
+	.codes = "8 16",
 	.text = "with out= of a given scale: pairs turned by whole numbers, one rounding",
 	.match = match,
 	.eval = eval,

@@ -88,7 +88,7 @@ extern const struct ql_path ql_path_softmax_int;
 const struct ql_path ql_path_softmax_int = {
 	.op = "softmax",
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16 int4 uint4",
+	.codes = "8 16 packed",
 	.text = "with out= of a given scale: exponentials of differences by table, summed and divided in integers",
 	.match = match,
 	.eval = eval,

@@ -46,7 +46,7 @@ static bool match(struct ql_call *call, const char **reason)
 	if (!(call->op->flags & QL_ELEMENTWISE) || !out)
 		return false;
 	*reason = "out= is no spec of codes with one scale";
-	if (!out->spec->scheme || out->spec->axis || out->spec->block || out->spec->dtype == QL_binary)
+	if (!out->spec->scheme || out->spec->axis || out->spec->block || ql_dtype_is_binary(out->spec->dtype))
 		return false;
 	*reason = "act= wants two quantized operands";
 	if (ql_call_attr(call, "act"))
@@ -56,7 +56,7 @@ static bool match(struct ql_call *call, const char **reason)
 	if (i < 0)
 		return false;
 	*reason = "scale varies: each scale would want a table of its own";
-	return call->in[i]->q->axis < 0 && !call->in[i]->q->block && call->in[i]->dtype != QL_binary;
+	return call->in[i]->q->axis < 0 && !call->in[i]->q->block && !ql_dtype_is_binary(call->in[i]->dtype);
 }
 
 /* ---- the function of codes ---- */
@@ -272,7 +272,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 extern const struct ql_path ql_path_table_int;
 const struct ql_path ql_path_table_int = {
 	.name = "integer",
-	.dtypes = "int8 uint8 int16 uint16 int4 uint4",
+	.codes = "8 16 packed",
 	.text = "with out=: codes of the result are looked up by the codes of one operand",
 	.match = match,
 	.eval = eval,

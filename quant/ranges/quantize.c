@@ -351,7 +351,7 @@ static enum ql_status check_numbers(
 	for (int64_t i = 0; i < n; i++) {
 		double s = (double)scale[i], z = q->zero_point ? ql_tensor_at_f64(q->zero_point, i) : 0;
 
-		if (!isfinite(s) || s < 0 || (s == 0 && t->dtype != QL_binary && !q->scale->q))
+		if (!isfinite(s) || s < 0 || (s == 0 && !ql_dtype_is_binary(t->dtype) && !q->scale->q))
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: scale %lld: wanted a finite number > 0, got %g",
 				(long long)i + 1, s);
 		if (z < (double)ql_dtypes[t->dtype].lo || z > (double)ql_dtypes[t->dtype].hi)

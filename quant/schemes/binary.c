@@ -8,7 +8,7 @@
 
 static bool accepts(unsigned dtype)
 {
-	return dtype == QL_binary;
+	return ql_dtype_is_binary(dtype);
 }
 
 static void range(unsigned dtype, bool wide, struct ql_codes *codes)

@@ -83,7 +83,7 @@ static enum ql_status fill(struct ql_stream *s, const struct ql_element_wire *wi
 	if (!status && wire->big_endian)
 		swap_bytes(data, n, wire->bytes);
 	/* kernels rely on a bool being 0 or 1 */
-	for (uint64_t i = 0; !status && wire->dtype == QL_bool && i < n; i++)
+	for (uint64_t i = 0; !status && ql_dtype_is_bool(wire->dtype) && i < n; i++)
 		data[i] = data[i] != 0;
 	return status;
 }

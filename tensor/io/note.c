@@ -278,7 +278,7 @@ static enum ql_status check_scale(struct ql_ctx *ctx, const struct ql_note *note
 	if (scale->dtype != QL_float32 && !(scale->dtype == QL_float16 && q->block))
 		return ql_fail(ctx, QL_ERR_FORMAT, "scale: wanted float32%s, got %s", q->block ? " or float16" : "",
 			ql_dtype_name(scale->dtype));
-	return check_values(ctx, scale, note->dtype == QL_binary);
+	return check_values(ctx, scale, ql_dtype_is_binary(note->dtype));
 }
 
 /* Checks integers of a contiguous tensor against a range; skipped when it covers the dtype. */

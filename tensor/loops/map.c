@@ -81,7 +81,7 @@ enum ql_status ql_map_infer(struct ql_ctx *ctx, struct ql_call *call)
 		dtype = QL_bool;
 	else if (ql_dtype_is_integer(dtype) && (map->result == QL_MAP_FLOAT || !map->i64))
 		dtype = QL_float32;
-	else if (dtype == QL_bool || dtype == QL_binary)
+	else if (ql_dtype_is_bool(dtype) || ql_dtype_is_binary(dtype))
 		dtype = QL_int64;
 	call->result[0].dtype = dtype;
 	return QL_OK;

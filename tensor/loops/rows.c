@@ -30,7 +30,8 @@ enum ql_status ql_rows_infer(struct ql_ctx *ctx, struct ql_call *call)
 	if (table->rank != 2)
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted a table of shape (v, d), got %s", call->op->doc.name,
 			ql_shape_text(table->rank, table->shape, text));
-	if (ids->q || !ql_dtype_is_integer(ids->dtype) || ids->dtype == QL_bool || ids->dtype == QL_binary)
+	if (ids->q || !ql_dtype_is_integer(ids->dtype) || ql_dtype_is_bool(ids->dtype) ||
+		ql_dtype_is_binary(ids->dtype))
 		return ql_fail(ctx, QL_ERR_DTYPE, "%s: ids: wanted integers, got %s", call->op->doc.name,
 			ql_tensor_text(ids, text));
 	if (ids->rank == QL_MAX_RANK)

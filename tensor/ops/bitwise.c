@@ -13,7 +13,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	for (int i = 0; i < call->n_in; i++) {
 		const struct ql_tensor *t = call->in[i];
 
-		all_bool = all_bool && t->dtype == QL_bool;
+		all_bool = all_bool && ql_dtype_is_bool(t->dtype);
 		if (!ql_dtype_is_integer(ql_operand_dtype(t)))
 			return ql_fail(ctx, QL_ERR_DTYPE, "%s: operand %d: wanted plain integers or bool, got %s",
 				call->op->doc.name, i + 1, ql_tensor_text(t, text));
@@ -28,7 +28,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 static enum ql_status prepare(struct ql_ctx *ctx, const struct ql_call *call, struct ql_map_args *args)
 {
 	(void)ctx;
-	args->p[0] = call->in[0]->dtype == QL_bool;
+	args->p[0] = ql_dtype_is_bool(call->in[0]->dtype);
 	return QL_OK;
 }
 

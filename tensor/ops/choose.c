@@ -88,7 +88,7 @@ static enum ql_status infer_where(struct ql_ctx *ctx, struct ql_call *call)
 	char text[QL_SHAPE_TEXT];
 	enum ql_status status;
 
-	if (condition->dtype != QL_bool)
+	if (!ql_dtype_is_bool(condition->dtype))
 		return ql_fail(
 			ctx, QL_ERR_DTYPE, "where: condition: wanted bool, got %s", ql_tensor_text(condition, text));
 	/* the dtype is that of the other two operands */
@@ -99,7 +99,7 @@ static enum ql_status infer_where(struct ql_ctx *ctx, struct ql_call *call)
 	call->in--;
 	call->n_in++;
 	call->weak <<= 1;
-	if (!status && call->in[1]->dtype == QL_bool && call->in[2]->dtype == QL_bool)
+	if (!status && ql_dtype_is_bool(call->in[1]->dtype) && ql_dtype_is_bool(call->in[2]->dtype))
 		call->result[0].dtype = QL_bool;
 	return status ? status : ql_infer_broadcast(ctx, call);
 }

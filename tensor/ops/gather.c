@@ -150,7 +150,8 @@ static enum ql_status check_index(struct ql_ctx *ctx, const struct ql_call *call
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
 	bool fits = x->rank == index->rank && x->rank > 0;
 
-	if (index->q || !ql_dtype_is_integer(index->dtype) || index->dtype == QL_bool || index->dtype == QL_binary)
+	if (index->q || !ql_dtype_is_integer(index->dtype) || ql_dtype_is_bool(index->dtype) ||
+		ql_dtype_is_binary(index->dtype))
 		return ql_fail(ctx, QL_ERR_DTYPE, "%s: index: wanted integers, got %s", call->op->doc.name,
 			ql_tensor_text(index, a));
 	for (int d = 0; fits && d < x->rank; d++)

@@ -12,7 +12,7 @@ static enum ql_status check_mask(struct ql_ctx *ctx, const struct ql_call *call)
 	const struct ql_tensor *x = call->in[0], *mask = call->in[1];
 	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
 
-	if (mask->dtype != QL_bool || !ql_tensor_same_shape(x, mask))
+	if (!ql_dtype_is_bool(mask->dtype) || !ql_tensor_same_shape(x, mask))
 		return ql_fail(ctx, QL_ERR_SHAPE, "%s: wanted a bool mask of shape %s, got %s", call->op->doc.name,
 			ql_shape_text(x->rank, x->shape, a), ql_tensor_text(mask, b));
 	return QL_OK;

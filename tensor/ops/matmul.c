@@ -197,7 +197,7 @@ static unsigned operand_dtype(const struct ql_tensor *t, unsigned class)
 {
 	if (class == QL_int64)
 		return QL_int64;
-	if (t->dtype == QL_bool)
+	if (ql_dtype_is_bool(t->dtype))
 		return QL_uint8;
 	return ql_dtype_is_packed(t->dtype) ? QL_int8 : t->dtype;
 }

@@ -30,7 +30,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	bool given = ql_call_attr(call, "n") != NULL;
 	char text[QL_SHAPE_TEXT];
 
-	if (x->q || !ql_dtype_is_integer(x->dtype) || x->dtype == QL_bool || x->dtype == QL_binary)
+	if (x->q || !ql_dtype_is_integer(x->dtype) || ql_dtype_is_bool(x->dtype) || ql_dtype_is_binary(x->dtype))
 		return ql_fail(ctx, QL_ERR_DTYPE, "onehot: wanted integers, got %s", ql_tensor_text(x, text));
 	if (ql_dtype_is_packed(dtype))
 		return ql_fail(
