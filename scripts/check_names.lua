@@ -24,7 +24,7 @@ end
 
 local function asks(line, name)
 	local quoted = "['\"]" .. name .. "['\"]"
-	line = line:gsub('dtype[%(%)]*%s*[=~]=%s*' .. quoted, '') -- a dtype of that name, not the scheme
+	line = line:gsub('dtype[%(%)]*%s*[=~]=%s*' .. quoted, ''):gsub('kind%s*[=~]=%s*' .. quoted, '') -- a dtype or kind of dtype of that name
 	return line:find('[=~]=%s*' .. quoted) or line:find(quoted .. '%s*[=~]=') or line:find('%[' .. quoted .. '%]%s*=')
 		or line:find('strcmp%(.*' .. quoted) or line:find('scheme_by_name%(' .. quoted)
 end

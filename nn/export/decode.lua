@@ -3,6 +3,7 @@
 -- z) * s as in quant/schemes, and multiplied as floats, so the sums are those of decoded weights.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
+local packed = internal.import 'nn/export/packed'
 local parts = internal.import 'nn/export/parts'
 local decode = {}
 
@@ -87,33 +88,11 @@ static void ${name}(const float *x, int32_t m, const ${w} *w, int32_t n, int32_t
 ]]})
 local function flat(t, dtype) return t:to(dtype):contiguous():view(t:nelem()):totable() end
 
--- Rows of k numbers of `bits` bits each, the first in the lowest ones; each row starts at a byte.
-local function packed(values, k, bits)
-	local list, mask = {}, (1 << bits) - 1
-	for row = 0, #values // k - 1 do
-		local held, n = 0, 0 -- bits that are not a byte yet
-		for i = row * k + 1, row * k + k do
-			held, n = held | (values[i] & mask) << n, n + bits
-			if n >= 8 then
-				list[#list + 1] = held & 255
-				held, n = held >> 8, n - 8
-			end
-		end
-		if n > 0 then list[#list + 1] = held end
-	end
-	return list
-end
-
-local IN_EACH_BYTE = {[1] = 'eight in each byte', [2] = 'four in each byte', [4] = 'two in each byte'}
-
 -- An array of codes in rows of k; packed where their dtype is. Gives its name and what templates call its type.
 function decode.array(e, name, values, k, dtype, text)
-	local d, ctype = quant.dtype(dtype), parts.ctype(dtype)
+	local d, ctype = quant.dtype(dtype), packed.ctype(dtype)
 	if d.bits >= 8 then return e:array(name, ctype, values, text), ctype end
-	if d.kind == 'binary' then
-		for i, value in ipairs(values) do values[i] = value > 0 and 1 or 0 end
-	end
-	return e:array(name, 'uint8_t', packed(values, k, d.bits), ('%s, %s'):format(text, IN_EACH_BYTE[d.bits] or d.bits .. ' bits each')), dtype
+	return e:array(name, 'uint8_t', packed.rows(values, k, d), ('%s, %s'):format(text, packed.layout(d))), dtype
 end
 
 -- Scales along an axis after the rows: the numbers that one of them covers, and spread(list), which repeats them for
@@ -144,7 +123,7 @@ function decode.weight(e, node, t, name)
 	local codes, kind = decode.array(e, name, flat(t:codes(), 'int64'), k, dtype, 'codes')
 	local z, zero = 'int8_t', '0'
 	if p.zero_point then
-		z = parts.ctype(dtype)
+		z = packed.ctype(dtype)
 		local zeros = flat(p.zero_point, 'int64')
 		zero = e:array(name .. '_zero', z, along and along.spread(zeros) or zeros, 'zero points')
 	end

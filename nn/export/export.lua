@@ -16,6 +16,7 @@ local layouts = internal.import 'nn/export/layout'
 local names = internal.import 'nn/export/names'
 local none = internal.import 'nn/export/none'
 local ops = internal.import 'nn/graph/ops'
+local packed = internal.import 'nn/export/packed'
 local parts = internal.import 'nn/export/parts'
 local size = internal.import 'nn/graph/size'
 local vmath = internal.import 'nn/export/vmath'
@@ -57,7 +58,7 @@ end
 -- Facts of a result: shape (numbers), count, ctype, dtype, and of codes scale (float literal's value), zero, lo, hi.
 -- params: the place of those that are found on the way.
 local function facts_of(result, batch, where, params)
-	local f = {dtype = result.dtype, ctype = parts.ctype(result.dtype), shape = size.at(result.shape, batch), count = size.count(result.shape, batch)}
+	local f = {dtype = result.dtype, ctype = packed.ctype(result.dtype), shape = size.at(result.shape, batch), count = size.count(result.shape, batch)}
 	if not f.ctype then fail("export: node '%s': wanted %s, got %s", where, 'float32, integers of whole bytes, bool or codes', result.dtype) end
 	if result.spec then
 		f.scale, f.zero = number(result.spec.scale), number(result.spec.zero_point) or 0

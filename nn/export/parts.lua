@@ -5,6 +5,7 @@
 -- quant/integer/pool_codes.c): change them together.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
+local packed = internal.import 'nn/export/packed'
 local parts = {}
 local templates = {}
 
@@ -31,27 +32,6 @@ local function full_name(name, fields)
 	return full
 end
 
--- The C type of elements of a dtype, of packed codes that of one in bytes of its own; nil: exported C has none.
-function parts.ctype(dtype)
-	local d = quant.dtype(dtype)
-	if d.float then return d.bits == 32 and 'float' or nil end
-	return ((d.signed and 'int%d_t' or 'uint%d_t'):format(math.max(8, d.bits)))
-end
-
--- Weights that share bytes, by dtype: facts of it, their C type, bytes of a row of k, and the function that reads one ($at in templates).
-local PACKED = {}
-for _, name in ipairs(quant.dtype()) do
-	local d = quant.dtype(name)
-	if d.bits < 8 then
-		local per = 8 // d.bits
-		PACKED[name] = {dtype = d, ctype = 'uint8_t', at = 'q_' .. name .. '(%s, %s)',
-			pitch = 8 % d.bits == 0 and ('((k + %d) / %d)'):format(per - 1, per) or ('((k * %d + 7) / 8)'):format(d.bits)}
-	end
-end
-
--- Whether templates read elements of type `w` as packed ones without a sign, whose zero points are kept apart.
-local function keeps_zeros(w) return PACKED[w] and PACKED[w].dtype.kind == 'uint' end
-
 -- What a part calls another by: its name, or for families that differ in their last word only the family's.
 local FAMILIES = {'^store', '^row', '^decode', '^first'}
 
@@ -67,15 +47,15 @@ function parts.instance(name, fields)
 	local entry = templates[name]
 	local needs = entry.needs or {}
 	if type(needs) == 'function' then needs = needs(fields) end
-	local packed = PACKED[fields.w]
+	local shared = packed.of[fields.w]
 	local all = setmetatable({name = full_name(name, fields), factor = fields.rule and 'struct q_fixed' or 'float',
 		bound = fields.rule and 'int32_t' or 'float', result = fields.rule and fields.y ~= 'float' and 'struct q_limits' or 'struct q_codes',
-		bias = keeps_zeros(fields.w) and fields.sum and 'struct q_zeros_' .. parts.short(fields.sum) or fields.sum,
-		pitch = packed and packed.pitch or 'k', w = packed and packed.ctype}, {__index = fields})
+		bias = packed.keeps_zeros(fields.w) and fields.sum and 'struct q_zeros_' .. parts.short(fields.sum) or fields.sum,
+		pitch = shared and shared.pitch or 'k', w = shared and 'uint8_t'}, {__index = fields})
 	for _, need in ipairs(needs) do all[role_of(need[1])] = full_name(need[1], need[2] or {}) end
-	if packed then needs = table.move(needs, 1, #needs, 2, {{fields.w}}) end
+	if shared then needs = table.move(needs, 1, #needs, 2, {{fields.w}}) end
 	local text = entry.text:gsub('%$at%((%w+), (%b())%)', function(array, index)
-		return (packed and packed.at or '%s[%s]'):format(array, index:sub(2, -2))
+		return (shared and shared.at or '%s[%s]'):format(array, index:sub(2, -2))
 	end):gsub('%${(%w+)}', function(field)
 		local value = all[field]
 		if value == nil then error('export: template ' .. name .. ' has no field ' .. field) end
@@ -84,28 +64,7 @@ function parts.instance(name, fields)
 	return {name = all.name, text = text, needs = needs}
 end
 
--- The functions that read packed elements.
-local function field_of(d)
-	local mask, shift = (1 << d.bits) - 1, ({[1] = 3, [2] = 2, [4] = 1})[d.bits]
-	if shift then return ('w[i >> %d] >> (i & %d)%s & %d'):format(shift, (1 << shift) - 1, d.bits > 1 and ' * ' .. d.bits or '', mask) end
-	return ('(w[i * %d >> 3] | w[(i * %d + %d) >> 3] << 8) >> (i * %d & 7) & %d'):format(d.bits, d.bits, d.bits - 1, d.bits, mask)
-end
-
-local IN_EACH_BYTE = {[1] = 'eight in each byte, the first in the lowest bit', [2] = 'four in each byte, the first in the lowest bits',
-	[4] = 'two in each byte, the first in the low half'}
-
-for name, packed in next, PACKED do
-	local d, value = packed.dtype, field_of(packed.dtype)
-	local half = 1 << (d.bits - 1)
-	if d.kind == 'binary' then value = ('(%s) * 2 - 1'):format(value) elseif d.signed then value = ('((%s) ^ %d) - %d'):format(value, half, half) end
-	parts.add(name, {text = ([[
-/* Number i%s of a row with %s. */
-static int32_t q_%s(const uint8_t *w, int32_t i)
-{
-	return %s;
-}
-]]):format(d.kind == 'binary' and ', -1 or 1,' or '', IN_EACH_BYTE[d.bits] or d.bits .. ' bits each, low bits first', name, value)})
-end
+for _, name in ipairs(packed.names) do parts.add(name, {text = packed.of[name].text}) end
 
 -- Exactly this float32.
 function parts.float(x)
@@ -461,7 +420,7 @@ static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t k, const ${
 		${store}(${dot1}(x, w + j * ${pitch}, k) - total * bias->zero[j], bias->bias, factor, j, c, y + j);
 }
 ]]})
-function parts.row_of(f) return keeps_zeros(f.w) and 'rowz' or 'row' end
+function parts.row_of(f) return packed.keeps_zeros(f.w) and 'rowz' or 'row' end
 
 parts.add('linear', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f) return {{parts.row_of(f), f}} end, text = [[
 /* x (m, k) by w (n, k) */

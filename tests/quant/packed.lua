@@ -64,7 +64,7 @@ for _, name in ipairs(names) do
 				compare('linear' .. grain, 'int8', function(p, q) return p:linear(q) end, {a, b}, {a8, b8})
 				compare('linear out=' .. grain, 'int8', function(p, q) return p:linear(q, {out = 'uint8'}) end, {a, b}, {a8, b8})
 				compare('matmul' .. grain, 'int8', function(p, q) return p:matmul(q:t()) end, {a, b}, {a8, b8})
-				compare('with bytes' .. grain, 'int8', function(p, q) return x:quantize('uint8'):linear(q) end, {a, b}, {a8, b8})
+				compare('with bytes' .. grain, 'int8', function(q) return x:quantize('uint8'):linear(q) end, {b}, {b8})
 			end
 			local blocks, blocks8 = pair(w, ':8')
 			compare('blocks', nil, function(q) return x:linear(q) end, {blocks}, {blocks8})
