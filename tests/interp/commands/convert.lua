@@ -1,28 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- quoll convert, as a user calls it: nothing runs, outputs go along as far as they belong to the text.
-local folder = os.tmpname()
-os.execute(('rm %s && mkdir %s'):format(folder, folder))
-
-local function write(name, text)
-	local f = assert(io.open(folder .. '/' .. name, 'wb'))
-	f:write(text)
-	f:close()
-end
-
-local function read(name)
-	local f = io.open(folder .. '/' .. name, 'rb')
-	local text = f and f:read 'a'
-	if f then f:close() end
-	return text
-end
-
--- stdout, stderr, exit code
-local function quoll(arguments)
-	local pipe = io.popen(('cd %s && exec "/proc/$PPID/exe" %s 2>%s/stderr'):format(folder, arguments, folder))
-	local out = pipe:read 'a'
-	local _, _, code = pipe:close()
-	return out, read 'stderr', code
-end
+local scratch = dofile 'tests/tools/scratch.lua'
+local folder, write, read = scratch.folder()
+local function quoll(arguments) return scratch.quoll(folder, arguments) end
 
 it('goes from .ipynb to .lua and on, with outputs', function()
 	write('e.ipynb', [[{"nbformat": 4, "nbformat_minor": 2, "metadata": {}, "cells": [{"cell_type": "markdown", "metadata": {}, "source": "# T"},
@@ -70,4 +50,3 @@ it('says what is wrong', function()
 	end
 	assert(not read 'x.lua' and quoll 'convert --help':find 'side file')
 end)
-os.execute('rm -r ' .. folder)

@@ -1,29 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- quoll run, as a user calls it: what is shown, what is kept, exit codes, errors, saving while watched.
 local internal = debug.getregistry()['quoll.internal']
-local folder = os.tmpname()
-os.execute(('rm %s && mkdir %s'):format(folder, folder))
-
-local function write(name, text)
-	local f = assert(io.open(folder .. '/' .. name, 'wb'))
-	f:write(text)
-	f:close()
-end
-
-local function read(name)
-	local f = io.open(folder .. '/' .. name, 'rb')
-	local text = f and f:read 'a'
-	if f then f:close() end
-	return text
-end
-
--- stdout, stderr, exit code
-local function quoll(arguments)
-	local pipe = io.popen(('cd %s && exec "/proc/$PPID/exe" %s 2>%s/stderr'):format(folder, arguments, folder))
-	local out = pipe:read 'a'
-	local _, _, code = pipe:close()
-	return out, read 'stderr', code
-end
+local scratch = dofile 'tests/tools/scratch.lua'
+local folder, write, read = scratch.folder()
+local function quoll(arguments) return scratch.quoll(folder, arguments) end
 
 local NB = [=[
 -- %% [markdown]
@@ -197,4 +177,3 @@ it('ends with 130 at Ctrl-C and keeps what there is', function()
 	local _, _, code = os.execute(('cd %s && timeout -s INT 2 "/proc/$PPID/exe" run k.lua >k.log 2>&1; true'):format(folder))
 	assert(code == 0 and read 'k.log':find '^first\n' and read 'k.log':find 'interrupted' and read 'k.out.json':find 'first', read 'k.log')
 end)
-os.execute('rm -r ' .. folder)

@@ -1,19 +1,12 @@
 -- SPDX-License-Identifier: MIT
 -- `quoll test` of notebooks: percent files and .ipynb run as notebooks, and what cells show is judged.
 local internal = debug.getregistry()['quoll.internal']
-local folder = os.tmpname()
-os.execute(('rm %s && mkdir %s'):format(folder, folder))
-
-local function write(name, text)
-	local file = assert(io.open(folder .. '/' .. name, 'wb'))
-	file:write(text)
-	file:close()
-end
+local scratch = dofile 'tests/tools/scratch.lua'
+local folder, write = scratch.folder()
 
 local function run(arguments)
-	local pipe = io.popen(('cd %s && exec "/proc/$PPID/exe" test %s 2>&1'):format(folder, arguments))
-	local output = pipe:read 'a'
-	return output, pipe:close()
+	local text, code = scratch.shell(folder, '$exe test ' .. arguments)
+	return text, code == 0
 end
 
 -- The counts of a file of these cells, 'bad' when the exit status tells a failure; and all that was printed.
@@ -145,4 +138,3 @@ describe('a file', function()
 		assert(run 'nb.lua b.lua':find '3 passed, 0 failed, 0 skipped\n$')
 	end)
 end)
-os.execute('rm -r ' .. folder)

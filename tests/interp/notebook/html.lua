@@ -260,19 +260,13 @@ it('writes text cells', function()
 	end
 end)
 it('takes pictures beside the notebook into the page, and no other file', function()
-	local folder = os.tmpname()
-	os.execute(('rm %s && mkdir -p %s/sub'):format(folder, folder))
-	local function put(name, bytes)
-		local f = assert(io.open(folder .. '/' .. name, 'wb'))
-		f:write(bytes)
-		f:close()
-	end
+	local folder, put = dofile 'tests/tools/scratch.lua'.folder()
+	os.execute('mkdir ' .. folder .. '/sub')
 	put('a.png', '\137PNG\r\n\26\nxyz')
 	put('b.png', 'no picture')
 	local function html(address) return text_of('![t](' .. address .. ')', {headings = {}, folder = folder .. '/sub/../'}) end
 	assert(html 'a.png' == '<p><img alt="t" src="data:image/png;base64,iVBORw0KGgp4eXo="></p>', html 'a.png')
 	assert(html 'b.png' == '<p><a href="b.png">t</a></p>' and html 'sub/../a.png':find '<a href' and not html '/etc/passwd':find '<img')
-	os.execute('rm -r ' .. folder)
 end)
 it('writes formulas', function()
 	local function body(tex, display) return (math_of(tex, display):gsub('^<math[^>]*><mrow>', ''):gsub('</mrow></math>$', '')) end

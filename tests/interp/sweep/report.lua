@@ -1,29 +1,10 @@
 -- SPDX-License-Identifier: MIT
 -- quoll sweep report, merge and diff; hostile text on its way through the results file into all of them.
 local internal = debug.getregistry()['quoll.internal']
-local folder = os.tmpname()
-os.execute(('rm %s && mkdir %s'):format(folder, folder))
-local _ <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. folder) end})
-
-local function write(name, text)
-	local handle = assert(io.open(folder .. '/' .. name, 'w'))
-	handle:write(text)
-	handle:close()
-end
-
-local function read(name)
-	local handle = io.open(folder .. '/' .. name)
-	local text = handle and handle:read 'a' or ''
-	if handle then handle:close() end
-	return text
-end
-
-local function run(arguments)
-	local pipe = io.popen(('cd %s && { /proc/$PPID/exe %s; } 2>&1'):format(folder, arguments))
-	local text = pipe:read 'a'
-	local _, _, code = pipe:close()
-	return text, code
-end
+local scratch = dofile 'tests/tools/scratch.lua'
+local folder, write, read_file = scratch.folder()
+local function read(name) return read_file(name) or '' end
+local function run(arguments) return scratch.shell(folder, '$exe ' .. arguments) end
 
 local function fresh(name, text)
 	os.execute(('rm -f %s/*'):format(folder))

@@ -1,21 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- scripts/sweep_slurm.sh and scripts/sweep_parallel.sh, with sbatch, srun and parallel played by small scripts.
-local folder = os.tmpname()
-os.execute(('rm %s && mkdir -p %s/bin %s/place'):format(folder, folder, folder))
-local _ <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. folder) end})
-
-local function write(name, text)
-	local handle = assert(io.open(folder .. '/' .. name, 'w'))
-	handle:write(text)
-	handle:close()
-end
-
-local function read(name)
-	local handle = io.open(folder .. '/' .. name)
-	local text = handle and handle:read 'a' or ''
-	if handle then handle:close() end
-	return text
-end
+local scratch = dofile 'tests/tools/scratch.lua'
+local folder, write, read_file = scratch.folder()
+local function read(name) return read_file(name) or '' end
+os.execute(('mkdir %s/bin %s/place'):format(folder, folder))
 
 local function program(name, text)
 	write('bin/' .. name, '#!/bin/sh\n' .. text)

@@ -1,30 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- Sweeps, as a user runs them: scripts in a folder of their own, run as processes.
-local folder = os.tmpname()
-os.execute(('rm %s && mkdir %s'):format(folder, folder))
-local _ <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. folder) end})
-
-local function write(name, text)
-	local handle = assert(io.open(folder .. '/' .. name, 'w'))
-	handle:write(text)
-	handle:close()
-end
-
-local function read(name)
-	local handle = io.open(folder .. '/' .. name)
-	local text = handle and handle:read 'a' or ''
-	if handle then handle:close() end
-	return text
-end
-
--- What the command prints (stdout and stderr) and its exit code.
-local function shell(command)
-	local pipe = io.popen(('cd %s && exe=/proc/$PPID/exe && { %s; } 2>&1'):format(folder, command))
-	local text = pipe:read 'a'
-	local _, how, code = pipe:close()
-	return text, how == 'exit' and code or how
-end
-
+local scratch = dofile 'tests/tools/scratch.lua'
+local folder, write, read_file = scratch.folder()
+local function read(name) return read_file(name) or '' end
+local function shell(command) return scratch.shell(folder, command) end
 local function run(arguments) return shell('$exe ' .. arguments) end
 
 local function lines(text) return select(2, text:gsub('\n', '')) end
