@@ -2,13 +2,8 @@
 -- m:fit that is ended from outside, by kill -9 and by Ctrl-C, at chosen steps and at any moment: the file of the last whole epoch is
 -- there, and the run that goes on from it has the bits of one that nobody disturbed. An LSTM, a GRU and a Transformer, with dropout,
 -- a shuffling loader and optimizers that have a state. What such networks refuse.
-local function read(command)
-	local pipe = io.popen(command)
-	local text = pipe:read 'a'
-	pipe:close()
-	return text
-end
-local program = read 'readlink /proc/$PPID/exe':gsub('\n', '')
+local scratch = dofile 'tests/tools/scratch.lua'
+local read, program = scratch.output, scratch.program
 
 -- The program that is disturbed: it trains arg[1], saves to arg[2], sends itself the signal arg[3] in step arg[4], and at the end
 -- writes the parameters to arg[5].

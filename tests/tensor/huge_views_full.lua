@@ -5,13 +5,8 @@
 -- plots and lists them, and at a prompt. An op over 2^61 elements goes on for years, so each process has a limit in time, after
 -- which the next one continues after that call.
 -- QUOLL_FUZZ_SECONDS: how long, 20 unless set. QUOLL_FUZZ_SEED: where to begin.
-local function read(command)
-	local pipe = io.popen(command)
-	local text = pipe:read 'a'
-	pipe:close()
-	return text
-end
-local program = read 'readlink /proc/$PPID/exe':gsub('\n', '')
+local scratch = dofile 'tests/tools/scratch.lua'
+local read, program = scratch.output, scratch.program
 local seconds, seed = tonumber(os.getenv 'QUOLL_FUZZ_SECONDS') or 20, math.tointeger(tonumber(os.getenv 'QUOLL_FUZZ_SEED') or 1)
 local AT_ONCE, LIMIT = 400, 2
 

@@ -9,12 +9,7 @@ local function run(arguments, before)
 	return text, select(3, pipe:close())
 end
 
-local function read(path)
-	local handle = io.open(path, 'rb')
-	local text = handle and handle:read 'a'
-	if handle then handle:close() end
-	return text
-end
+local read = dofile 'tests/tools/scratch.lua'.read
 
 local folder = os.tmpname()
 os.remove(folder)

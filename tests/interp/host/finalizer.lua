@@ -1,13 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Ctrl-C ends a finalizer that does not end, and then what ran when the collector called it; otherwise finalizers are those of plain Lua
 -- (sections 2.5.3 and 6.1 of the manual).
-local function read(command)
-	local pipe = io.popen(command)
-	local text = pipe:read 'a'
-	pipe:close()
-	return text
-end
-local program = read 'readlink /proc/$PPID/exe':gsub('\n', '')
+local scratch = dofile 'tests/tools/scratch.lua'
+local read, program = scratch.output, scratch.program
 
 -- Runs code in which signal() is Ctrl-C, in a process of its own, which has 20 seconds.
 local function run(code)

@@ -7,15 +7,8 @@ local inside, beside = base .. '/inside', base .. '/beside'
 assert(os.execute(('mkdir -p %s %s'):format(inside, beside)))
 local secret = beside .. '/secret.txt'
 
-local function write(path, text)
-	local file <close> = assert(io.open(path, 'wb'))
-	file:write(text)
-end
-
-local function read(path)
-	local file <close> = io.open(path, 'rb')
-	return file and file:read 'a'
-end
+local scratch = dofile 'tests/tools/scratch.lua'
+local write, read = scratch.write, scratch.read
 
 local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 

@@ -1,16 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- os.tmpname in TMPDIR; the folder of a run of tests, which is gone after success, failure, Ctrl-C and kill alike.
 local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
-local function read(command)
-	local pipe = io.popen(command)
-	local text = pipe:read 'a'
-	pipe:close()
-	return text
-end
-local program = read 'readlink /proc/$PPID/exe':gsub('\n', '')
-local base = os.tmpname()
-os.remove(base)
-assert(os.execute('mkdir ' .. base))
+local scratch = dofile 'tests/tools/scratch.lua'
+local read, program = scratch.output, scratch.program
+local base = scratch.folder()
 local function count() return tonumber(read('find ' .. base .. ' -mindepth 1 | wc -l')) end
 
 -- Runs the code as a test file, and `more` files, in a run of its own below `base`. A shell may have taken SIGINT away.

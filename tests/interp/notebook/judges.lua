@@ -17,7 +17,7 @@ if not command 'python3 -m venv --help' then skip 'no python3 with venv' end
 if not command(('python3 -m venv %s/venv && %s/venv/bin/pip install -q jupytext nbformat lxml'):format(folder, folder)) then
 	skip 'PyPI cannot be reached, or this python3 makes no venv'
 end
-local program = io.popen('readlink /proc/$PPID/exe'):read 'l'
+local program = dofile 'tests/tools/scratch.lua'.program
 
 local function judge(files)
 	local good, said = command(('%s/venv/bin/python tests/tools/notebook_judge.py %s %s %s'):format(folder, program, folder, files))

@@ -1,14 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- A results file that was damaged is loaded, or refused in one line that names no place of ours.
-local folder = os.tmpname()
-os.remove(folder)
-assert(os.execute('mkdir ' .. folder))
+local scratch = dofile 'tests/tools/scratch.lua'
+local folder, write = scratch.folder(), scratch.write
 local script, file = folder .. '/s.lua', folder .. '/s.db'
-
-local function write(path, text)
-	local f <close> = assert(io.open(path, 'wb'))
-	f:write(text)
-end
 
 write(script, [[return {name='s', grid={bits={8,4,2}}, run=function(c)
 	if c.bits == 2 then error 'no luck' end
