@@ -2,10 +2,9 @@
  * The bytes of whole files, plain, gzip and xz, and what damaged ones and bombs do.
  */
 #include <lzma.h>
-#include <zlib.h>
 
 #include "tensor/io/bytes.h"
-#include "tests/tensor/io/files.h"
+#include "tests/tensor/io/deflate.h"
 
 #define UNPACKING ((size_t)9 << 20) /* xz takes its dictionary at once, whatever the file holds */
 
@@ -28,23 +27,6 @@ static struct bytes xz(const struct bytes *from, bool delta)
 			exit(2);
 		b.n = n;
 	}
-	return b;
-}
-
-static struct bytes gzip(const struct bytes *from)
-{
-	struct bytes b = {0};
-	z_stream z = {0};
-
-	deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-	add_zeros(&b, deflateBound(&z, from->n) + 32);
-	z.next_in = from->at;
-	z.avail_in = (uInt)from->n;
-	z.next_out = b.at;
-	z.avail_out = (uInt)b.n;
-	deflate(&z, Z_FINISH);
-	b.n -= z.avail_out;
-	deflateEnd(&z);
 	return b;
 }
 

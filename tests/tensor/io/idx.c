@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * IDX, plain and gzipped, by name and by content, and malformed files.
  */
-#include <zlib.h>
 
-#include "tests/tensor/io/files.h"
+#include "tests/tensor/io/deflate.h"
 
 static struct bytes idx_of(unsigned type, unsigned rank, const int64_t *shape, size_t n)
 {
@@ -14,23 +13,6 @@ static struct bytes idx_of(unsigned type, unsigned rank, const int64_t *shape, s
 		add_be(&b, 4, (uint64_t)shape[d]);
 	for (size_t i = 0; i < n; i++)
 		add_le(&b, 1, i);
-	return b;
-}
-
-static struct bytes gzip(const struct bytes *from)
-{
-	struct bytes b = {0};
-	z_stream z = {0};
-
-	deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-	add_zeros(&b, deflateBound(&z, from->n) + 32);
-	z.next_in = from->at;
-	z.avail_in = (uInt)from->n;
-	z.next_out = b.at;
-	z.avail_out = (uInt)b.n;
-	deflate(&z, Z_FINISH);
-	b.n -= z.avail_out;
-	deflateEnd(&z);
 	return b;
 }
 

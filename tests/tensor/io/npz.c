@@ -3,7 +3,7 @@
  */
 #include <zlib.h>
 
-#include "tests/tensor/io/files.h"
+#include "tests/tensor/io/deflate.h"
 
 /* np.savez(f, a=np.array([[1, -2], [3, 4]], 'i1'), b=np.array([0.5, 1.5], 'f4')) */
 static const char savez[] =
@@ -167,23 +167,6 @@ static struct bytes npy_of(size_t n)
 	add_le(&b, 2, (uint64_t)length);
 	add(&b, dict, (size_t)length);
 	add_zeros(&b, n);
-	return b;
-}
-
-static struct bytes deflated(const struct bytes *from)
-{
-	struct bytes b = {0};
-	z_stream z = {0};
-
-	deflateInit2(&z, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
-	add_zeros(&b, deflateBound(&z, from->n));
-	z.next_in = from->at;
-	z.avail_in = (uInt)from->n;
-	z.next_out = b.at;
-	z.avail_out = (uInt)b.n;
-	deflate(&z, Z_FINISH);
-	b.n -= z.avail_out;
-	deflateEnd(&z);
 	return b;
 }
 
