@@ -1,13 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Activation functions. Expected values from double precision, written with 7 digits.
-local function close(op, x, want, dtype, tolerance)
-	local got = x:to(dtype)
-	got = got[op](got):to('float64'):totable()
-	for i = 1, #want do
-		local bound = tolerance * math.max(math.abs(want[i]), 1e-37)
-		assert(math.abs(got[i] - want[i]) <= bound, ('%s %s: item %d: %.9g, wanted %.9g'):format(op, dtype, i, got[i], want[i]))
-	end
-end
+local elementwise = dofile 'tests/tools/elementwise.lua'
 
 local x = tensor{-20, -3, -1, -0.5, 0, 0.25, 1, 2.5, 10, dtype = 'float64'}
 local want = {
@@ -18,14 +11,7 @@ local want = {
 	softplus = {2.061154e-09, 0.04858735, 0.3132617, 0.474077, 0.6931472, 0.8259394, 1.313262, 2.57889, 10.00005},
 	hardswish = {0, 0, -0.3333333, -0.2083333, 0, 0.1354167, 0.6666667, 2.291667, 10}
 }
-for op, values in pairs(want) do
-	describe(op, function()
-		it('is right in float32 and float64', function()
-			close(op, x, values, 'float32', 2e-6)
-			close(op, x, values, 'float64', 1e-6)
-		end)
-	end)
-end
+for op, values in pairs(want) do elementwise(op, x, values, {float32 = 2e-6, float64 = 1e-6}) end
 local inf, nan = math.huge, 0 / 0
 print(tensor{-inf, inf, nan}:relu(), tensor{-inf, inf, nan}:tanh(), tensor{-inf, inf, nan}:sigmoid())  --> float32(3) 0 inf nan float32(3) -1 1 nan float32(3) 0 1 nan
 print(tensor{inf, nan}:gelu(), tensor{inf, nan}:silu(), tensor{-inf, inf}:softplus())  --> float32(2) inf nan float32(2) inf nan float32(2) 0 inf

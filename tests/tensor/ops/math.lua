@@ -1,13 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Exponentials, logarithms, roots, trigonometry. Expected values from double precision, written with 7 digits.
-local function close(op, x, want, dtype, tolerance)
-	local got = x:to(dtype)
-	got = got[op](got):to('float64'):totable()
-	for i = 1, #want do
-		local bound = tolerance * math.max(math.abs(want[i]), 1e-37)
-		assert(math.abs(got[i] - want[i]) <= bound, ('%s %s: item %d: %.9g, wanted %.9g'):format(op, dtype, i, got[i], want[i]))
-	end
-end
+local elementwise = dofile 'tests/tools/elementwise.lua'
 
 local x = tensor{-20, -3, -1, -0.5, 0, 0.25, 1, 2.5, 10, dtype = 'float64'}
 local of_x = {
@@ -30,21 +23,9 @@ local of_y = {
 	rsqrt = {3.162278e+17, 316.2278, 3.162278, 1.414214, 1, 0.7071068, 0.3162278, 1e-15},
 	reciprocal = {1e+35, 100000, 10, 2, 1, 0.5, 0.1, 1e-30},
 }
-for op, want in pairs(of_x) do
-	describe(op, function()
-		it('is right in float32 and float64', function()
-			close(op, x, want, 'float32', 1e-6)
-			close(op, x, want, 'float64', 6e-7)
-		end)
-	end)
-end
+for op, want in pairs(of_x) do elementwise(op, x, want, {float32 = 1e-6, float64 = 6e-7}) end
 for op, want in pairs(of_y) do
-	describe(op, function()
-		it('is right in float32 and float64', function()
-			close(op, y, want, 'float32', op == 'log1p' and 1e-5 or 1e-6)
-			close(op, y, want, 'float64', op == 'log1p' and 1e-5 or 6e-7)
-		end)
-	end)
+	elementwise(op, y, want, op == 'log1p' and {float32 = 1e-5, float64 = 1e-5} or {float32 = 1e-6, float64 = 6e-7})
 end
 local inf, nan = math.huge, 0 / 0
 print(tensor{inf, -inf, nan, 89, -104, 88.7}:exp())  --> float32(6)
