@@ -11,6 +11,9 @@ end
 -- The path of this program.
 scratch.program = scratch.output 'readlink /proc/$PPID/exe':gsub('\n', '')
 
+-- What a piece of Lua prints in a process whose folder of data is another one.
+function scratch.with_data(folder, code) return scratch.output(('QUOLL_DATA=%q exec %s -e %q 2>&1'):format(folder, scratch.program, code)) end
+
 -- Writes a file.
 function scratch.write(path, text)
 	local file <close> = assert(io.open(path, 'wb'))

@@ -1,11 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- CIFAR-10: partial sets, splits by place, damaged files; with files made here, and with the real ones.
-local function run(folder, code)
-	local pipe = io.popen(('QUOLL_DATA=%q exec "/proc/$PPID/exe" -e %q 2>&1'):format(folder, code))
-	local text = pipe:read 'a'
-	pipe:close()
-	return (text:gsub('\n$', ''))
-end
+local with_data = dofile 'tests/tools/scratch.lua'.with_data
+local function run(folder, code) return (with_data(folder, code):gsub('\n$', '')) end
 
 local folder = os.tmpname()
 os.execute(('rm %s && mkdir -p %s/cifar10'):format(folder, folder))

@@ -1,11 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Fashion-MNIST: read from files made here, in the published layout.
-local function run(folder, code)
-	local pipe = io.popen(('QUOLL_DATA=%q exec "/proc/$PPID/exe" -e %q 2>&1'):format(folder, code))
-	local text = pipe:read 'a'
-	pipe:close()
-	return (text:gsub('\n$', ''))
-end
+local with_data = dofile 'tests/tools/scratch.lua'.with_data
+local function run(folder, code) return (with_data(folder, code):gsub('\n$', '')) end
 
 it('tells which files are not there', function()
 	local text = run('/nowhere', "print(select(2, pcall(data.fashion, {split='test'})))")

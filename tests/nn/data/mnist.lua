@@ -8,13 +8,7 @@ local function refused(pattern, f, ...)
 	return message
 end
 
--- Runs code in a process with another folder of data; gives what it prints.
-local function with_data(folder, code)
-	local pipe = io.popen(('QUOLL_DATA=%q exec "/proc/$PPID/exe" -e %q 2>&1'):format(folder, code))
-	local text = pipe:read 'a'
-	pipe:close()
-	return text
-end
+local with_data = dofile 'tests/tools/scratch.lua'.with_data
 
 it('tells which files are not there, their size, where they are from and where to put them', function()
 	local text = with_data('/nowhere', "print(select(2, pcall(data.mnist)))")

@@ -1,11 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Penn Treebank: counts, numbers and speed. Sums of the numbers were computed in Python.
-local function run(folder, code)
-	local pipe = io.popen(('QUOLL_DATA=%q exec "/proc/$PPID/exe" -e %q 2>&1'):format(folder, code))
-	local text = pipe:read 'a'
-	pipe:close()
-	return text
-end
+local run = dofile 'tests/tools/scratch.lua'.with_data
 
 it('tells which files are not there', function()
 	local text = run('/nowhere', 'print(select(2, pcall(data.ptb)))')
