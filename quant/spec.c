@@ -213,6 +213,12 @@ static enum ql_status make_granularity(struct ql_ctx *ctx, const struct ql_spec_
 	if (f->has_block && (f->block < 1 || f->block > INT32_MAX))
 		return ql_fail(
 			ctx, QL_ERR_ARGUMENT, "spec: block: wanted 1 or more elements, got %lld", (long long)f->block);
+	if (f->has_outer && (f->outer < 1 || f->outer > INT32_MAX))
+		return ql_fail(
+			ctx, QL_ERR_ARGUMENT, "spec: outer: wanted 1 or more scales, got %lld", (long long)f->outer);
+	if (f->has_outer && ql_spec_check_outer(ctx, f, s))
+		return QL_ERR_ARGUMENT;
+	s->outer = f->has_outer ? f->outer : 0;
 	s->axis = f->has_axis ? (int)f->axis : 0;
 	s->block = f->has_block ? f->block : s->format ? s->format->block : 0;
 	return QL_OK;
@@ -537,12 +543,12 @@ bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b)
 {
 	return same_list(a->each_bits, b->each_bits) && a->dtype == b->dtype && a->bits == b->bits &&
 	       a->scheme == b->scheme && a->format == b->format && a->grid == b->grid && a->scaling == b->scaling &&
-	       a->overflow == b->overflow && a->axis == b->axis && a->block == b->block && a->observer == b->observer &&
-	       a->p == b->p && a->momentum == b->momentum && a->bins == b->bins && a->choose == b->choose &&
-	       a->choose_key == b->choose_key && a->octaves == b->octaves && a->has_scale == b->has_scale &&
-	       (float)a->scale == (float)b->scale && a->has_zero == b->has_zero && a->zero == b->zero &&
-	       same_list(a->scale_tensor, b->scale_tensor) && same_list(a->zero_tensor, b->zero_tensor) &&
-	       a->requant == b->requant;
+	       a->overflow == b->overflow && a->axis == b->axis && a->block == b->block && a->outer == b->outer &&
+	       a->observer == b->observer && a->p == b->p && a->momentum == b->momentum && a->bins == b->bins &&
+	       a->choose == b->choose && a->choose_key == b->choose_key && a->octaves == b->octaves &&
+	       a->has_scale == b->has_scale && (float)a->scale == (float)b->scale && a->has_zero == b->has_zero &&
+	       a->zero == b->zero && same_list(a->scale_tensor, b->scale_tensor) &&
+	       same_list(a->zero_tensor, b->zero_tensor) && a->requant == b->requant;
 }
 
 void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec)
@@ -563,6 +569,8 @@ void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec)
 	spec->bins = QL_SPEC_BINS;
 	spec->octaves = (double)t->q->codes.octaves;
 	spec->block = t->q->block;
+	if (t->q->scale->q && !(spec->format && spec->format->fixed))
+		spec->outer = t->q->scale->q->block;
 	if (t->q->axis >= 0)
 		spec->axis = t->q->axis + 1;
 	else if (t->q->block && t->q->block_axis != t->rank - 1)

@@ -31,6 +31,7 @@ struct ql_spec {
 	bool overflow; /* saturate=false */
 	int axis;      /* as given: 1-based, negative from the end; 0: none */
 	int64_t block; /* 0: none */
+	int64_t outer; /* scales under an outer scale (double quantization); 0: scales are not quantized */
 	const struct ql_observer_kind *observer;
 	double p, momentum;     /* of the observers percentile and average */
 	int bins;               /* of histograms */

@@ -58,3 +58,18 @@ enum ql_status ql_spec_make_scaling(struct ql_ctx *ctx, const struct ql_spec_fie
 	s->overflow = f->has_saturate && !f->saturate;
 	return QL_OK;
 }
+
+enum ql_status ql_spec_check_outer(struct ql_ctx *ctx, const struct ql_spec_fields *f, const struct ql_spec *s)
+{
+	const char *got = !s->scheme                                            ? ql_dtype_name(s->dtype)
+			  : s->format && s->format->fixed                       ? s->format->doc.name
+			  : s->scheme->shift || s->scheme->offset || s->scaling ? s->scheme->doc.name
+			  : f->has_scale                                        ? "an explicit scale"
+			  : !f->has_block && !(s->format && s->format->block)   ? "no block"
+										: NULL;
+
+	if (!got)
+		return QL_OK;
+	return ql_fail(ctx, QL_ERR_ARGUMENT,
+		"spec: outer: wanted blocks whose scales come from max|x| beside it, without zero points, got %s", got);
+}

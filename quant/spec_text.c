@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Specs as text, in both directions: dtype[/axis][:block][+min][@observer], then words in any order, separated by
+ * Specs as text, in both directions: dtype[/axis][:block[:outer]][+min][@observer], then words in any order, separated by
  * blanks. A format's name may be in place of the dtype.
  *   the name of a scheme            int8 asymmetric
  *   key=value                       int4/1 bits=3      uint8@percentile p=99.9      int8 log octaves=8
@@ -27,7 +27,7 @@
 static enum ql_status grammar(struct ql_ctx *ctx, const char *text)
 {
 	return ql_fail(ctx, QL_ERR_ARGUMENT,
-		"spec: wanted dtype[/axis][:block][+min][@observer] and words like 'int8/1', 'int4:32' or "
+		"spec: wanted dtype[/axis][:block[:outer]][+min][@observer] and words like 'int8/1', 'int4:32' or "
 		"'int8 log bits=6', got '%.60s'",
 		text);
 }
@@ -71,7 +71,7 @@ struct word {
 	const char **list; /* receives the text of a list; NULL: one value only */
 };
 
-#define QL_SPEC_WORDS 16
+#define QL_SPEC_WORDS 24
 
 /* Fills `words` with the fields that have a text form key=value; returns their number. */
 static int list_words(struct ql_spec_fields *f, struct word words[QL_SPEC_WORDS])
@@ -181,6 +181,14 @@ static enum ql_status take_words(struct ql_ctx *ctx, char *rest, struct ql_spec_
 	return status;
 }
 
+/* Removes ":outer" after ":block". False: there is something else. */
+static bool take_outer(char *copy, struct ql_spec_fields *f)
+{
+	char *first = strchr(copy, ':'), *second = first ? strchr(first + 1, ':') : NULL;
+
+	return !second || take_number(second, ':', &f->has_outer, &f->outer);
+}
+
 /* Removes "+min" from the end of the first word. False: something else follows '+'. */
 static bool take_minimum(char *copy, bool *minimum)
 {
@@ -208,7 +216,8 @@ enum ql_status ql_spec_split(struct ql_ctx *ctx, const char *text, char *copy, s
 		*at = '\0';
 		fields->observer = at + 1;
 	}
-	if (!take_minimum(copy, &fields->minimum) || !take_number(copy, ':', &fields->has_block, &fields->block) ||
+	if (!take_minimum(copy, &fields->minimum) || !take_outer(copy, fields) ||
+		!take_number(copy, ':', &fields->has_block, &fields->block) ||
 		!take_number(copy, '/', &fields->has_axis, &fields->axis) || copy[0] == '\0')
 		return grammar(ctx, text);
 	fields->dtype = copy;
@@ -376,14 +385,16 @@ static void say_option(const struct printer *p, const char *key, double value, d
 	say_number(p, value, false);
 }
 
-/* dtype[/axis][:block][+min][@observer] */
+/* dtype[/axis][:block[:outer]][+min][@observer] */
 static void print_first(const struct printer *p, const struct ql_spec *s)
 {
 	p->put(p->arg, s->format ? s->format->doc.name : ql_dtype_name(s->dtype));
 	if (s->axis)
 		say(p, "/%d", s->axis);
-	if (s->block && !(s->format && s->block == s->format->block))
+	if (s->block && (s->outer || !(s->format && s->block == s->format->block)))
 		say(p, ":%lld", (long long)s->block);
+	if (s->outer)
+		say(p, ":%lld", (long long)s->outer);
 	if (s->scheme && s->scheme->shift && !s->format)
 		p->put(p->arg, "+min");
 	if (s->observer && strcmp(s->observer->doc.name, "minmax"))

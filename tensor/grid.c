@@ -80,7 +80,9 @@ static void build(const struct ql_grid *grid, struct ql_grid_table *t)
 {
 	float value[QL_GRID_MAX];
 
-	for (int i = 0; i < grid->n; i++)
+	if (grid->fill)
+		grid->fill(value);
+	for (int i = 0; i < grid->n && !grid->fill; i++)
 		value[i] = grid->minifloat ? minifloat_value(grid->minifloat, i) : grid->value[i];
 	ql_grid_fill(t, value, grid->n, grid->tie);
 	t->minifloat = grid->minifloat;

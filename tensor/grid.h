@@ -32,7 +32,8 @@ enum ql_grid_tie {
 struct ql_grid {
 	const char *name;
 	int n;              /* codes */
-	const float *value; /* n values; NULL: those of `minifloat` */
+	const float *value; /* n values; NULL: those of `fill` or `minifloat` */
+	void (*fill)(float *value);
 	const struct ql_minifloat *minifloat;
 	enum ql_grid_tie tie;
 	float unit;      /* the value that a scale maps the largest |x| to; 0: the largest finite |value| */

@@ -307,6 +307,7 @@ static void push_zero(lua_State *L, const struct ql_spec *s)
 	F(saturate, lua_pushboolean(L, !s->overflow)) \
 	F(axis, push_integer(L, s->axis, s->axis)) \
 	F(block, push_integer(L, s->block, s->block)) \
+	F(outer, push_integer(L, s->outer, s->outer)) \
 	F(observer, push_observer(L, s)) \
 	F(p, push_number(L, observer_is(s, "percentile"), s->p)) \
 	F(momentum, push_number(L, observer_is(s, "average"), s->momentum)) \

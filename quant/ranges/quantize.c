@@ -202,6 +202,8 @@ enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct
 		codes->q->from = x->dtype;
 		status = ql_encode(ctx, plain, codes, &codes->q->nan_count, &codes->q->inf_count);
 	}
+	if (!status && spec->outer)
+		status = ql_scales_code_outer(ctx, spec->outer, codes->q);
 	ql_tensor_release(ctx, plain);
 	if (status)
 		ql_tensor_release(ctx, codes);
@@ -262,7 +264,7 @@ enum ql_status ql_quantize_bytes(
 {
 	int64_t s_shape[QL_MAX_RANK];
 	struct ql_qparams q;
-	uint64_t rows = 1, scales = 1, row = rank ? (uint64_t)shape[rank - 1] : 1;
+	uint64_t rows = 1, scales = 1, row = rank ? (uint64_t)shape[rank - 1] : 1, more = 0;
 	int s_rank;
 	enum ql_status status;
 
@@ -282,24 +284,13 @@ enum ql_status ql_quantize_bytes(
 	s_rank = ql_grain_shape(rank, shape, q.axis, q.block_axis, q.block, s_shape);
 	for (int d = 0; d < s_rank; d++)
 		scales *= (uint64_t)s_shape[d];
-	if (spec->format && spec->format->scale) {
-		struct ql_spec of;
-		uint64_t more = 0;
-
-		status = ql_scales_spec(ctx, spec, &of);
-		if (!status)
-			status = ql_quantize_bytes(ctx, &of, s_rank, s_shape, &more);
-		if (status)
-			return status;
-		*bytes += more;
-	} else {
-		*bytes += scales * (ql_scales_half(spec) ? 2 : 4) * (spec->scheme->shift ? 2 : 1);
-	}
+	status = ql_scales_bytes(ctx, spec, s_rank, s_shape, &more);
+	*bytes += more;
 	if (spec->each_bits)
 		*bytes += differ(spec->each_bits) ? scales : 0;
 	if (ql_scales_have_zeros(spec))
 		*bytes += scales * (ql_dtypes[ql_dtype_whole(spec->dtype)].bits / 8);
-	return QL_OK;
+	return status;
 }
 
 /* ---- consistency ---- */

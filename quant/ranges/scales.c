@@ -209,3 +209,92 @@ enum ql_status ql_scales_fit(struct ql_ctx *ctx, const struct ql_spec *spec, str
 		status = ql_observe_once(ctx, spec, &g, ql_tensor_data(x), stats);
 	return status ? status : ql_scales_fit_stats(ctx, spec, x->rank, x->shape, g.scales, stats, q);
 }
+
+/* ---- double quantization ---- */
+
+/* Params of scales in blocks of `outer` around `mean`: x = table[code] * largest |x - mean| + mean. */
+static enum ql_status outer_params(
+	struct ql_ctx *ctx, const struct ql_spec *of, struct ql_tensor *scale, float mean, struct ql_qparams **out)
+{
+	struct ql_tensor *around = NULL;
+	enum ql_status status = ql_tensor_clone(ctx, scale, &around);
+	int64_t n = ql_tensor_nelem(scale);
+
+	for (int64_t i = 0; i < n && !status; i++)
+		((float *)ql_tensor_data(around))[i] -= mean;
+	if (!status)
+		status = ql_quantize_params(ctx, of, scale->rank, scale->shape, around, out);
+	if (!status)
+		status = ql_tensor_new(ctx, QL_float32, (*out)->scale->rank, (*out)->scale->shape, &(*out)->shift);
+	for (int64_t i = 0; !status && i < ql_tensor_nelem((*out)->shift); i++)
+		((float *)ql_tensor_data((*out)->shift))[i] = mean;
+	ql_tensor_release(ctx, around);
+	return status;
+}
+
+static float mean_of(const float *x, int64_t n)
+{
+	double sum = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		sum += (double)x[i];
+	return n ? (float)(sum / (double)n) : 0;
+}
+
+/* The spec of scales under double quantization. */
+static enum ql_status outer_spec(struct ql_ctx *ctx, int64_t outer, struct ql_spec *of)
+{
+	enum ql_status status = ql_spec_parse(ctx, "dynamic8", of);
+
+	of->block = outer;
+	return status;
+}
+
+enum ql_status ql_scales_code_outer(struct ql_ctx *ctx, int64_t outer, struct ql_qparams *q)
+{
+	struct ql_spec of;
+	struct ql_tensor *plain = NULL, *codes = NULL;
+	enum ql_status status = outer_spec(ctx, outer, &of);
+
+	if (!status)
+		status = ql_tensor_cast(ctx, q->scale, QL_float32, &plain);
+	if (!status)
+		status = ql_tensor_new(ctx, of.dtype, plain->rank, plain->shape, &codes);
+	if (!status)
+		status = outer_params(
+			ctx, &of, plain, mean_of(ql_tensor_data(plain), ql_tensor_nelem(plain)), &codes->q);
+	if (!status)
+		status = ql_encode(ctx, plain, codes, NULL, NULL);
+	ql_tensor_release(ctx, plain);
+	if (status) {
+		ql_tensor_release(ctx, codes);
+		return status;
+	}
+	ql_tensor_release(ctx, q->scale);
+	q->scale = codes;
+	return QL_OK;
+}
+
+enum ql_status ql_scales_bytes(
+	struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape, uint64_t *bytes)
+{
+	struct ql_spec of;
+	uint64_t scales = 1, each = ql_scales_half(spec) ? 2 : 4, outer = 1;
+	enum ql_status status = QL_OK;
+
+	for (int d = 0; d < rank; d++) {
+		scales *= (uint64_t)shape[d];
+		outer *= d == rank - 1 && spec->outer ? (uint64_t)ql_ceil_div(shape[d], spec->outer)
+						      : (uint64_t)shape[d];
+	}
+	if (spec->outer) {
+		*bytes = scales + outer * 2 * sizeof(float);
+	} else if (spec->format && spec->format->scale) {
+		status = ql_scales_spec(ctx, spec, &of);
+		if (!status)
+			status = ql_quantize_bytes(ctx, &of, rank, shape, bytes);
+	} else {
+		*bytes = scales * each * (spec->scheme->shift ? 2 : 1);
+	}
+	return status;
+}

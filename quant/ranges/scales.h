@@ -25,4 +25,13 @@ enum ql_status ql_scales_fit_stats(struct ql_ctx *ctx, const struct ql_spec *spe
 /* The same from the contiguous float32 x, with the spec's observer. */
 enum ql_status ql_scales_fit(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams *q);
 
+/* Double quantization: replaces the float scales of q by 8-bit numbers in blocks of `outer` around their mean, after
+ * codes were made with the float scales (QLoRA, arXiv 2305.14314, section 3). */
+enum ql_status ql_scales_code_outer(struct ql_ctx *ctx, int64_t outer, struct ql_qparams *q);
+
+/* Bytes of the scales and minimums of the spec; `shape` is that of the scale tensor. Assumes float16 scales for blocks
+ * of at most 8 bits. */
+enum ql_status ql_scales_bytes(
+	struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape, uint64_t *bytes);
+
 #endif

@@ -69,6 +69,20 @@ local function every_half()
 	return tensor(list)
 end
 
+it('nf4:64:256: scales of 8 bits around their mean', function()
+	local golden, w = load 'nf4', inputs.w:reshape(1, -1)
+	local x = tensor.cat({w, w * 4}, 2)
+	x = x:narrow(2, 1, golden.double_scale:nelem() * 64)
+	local q = x:quantize 'nf4:64:256'
+	same(tensor(q:qparams().scale:codes():totable()), golden.double_scale_codes, 'codes of scales')
+	same(q:qparams().scale:dequantize(), golden.double_scale, 'scales')
+	local y, list = q:dequantize():reshape(-1):totable(), {}
+	for i = 1, #y, 32 do list[#list + 1] = y[i] end
+	same(tensor(list), golden.double_y, 'values')
+	assert(tostring(q:spec()) == 'nf4:64:256' and q:spec() == quant.spec {dtype = 'nf4', block = 64, outer = 256})
+	assert(q:nbytes() == quant.bytes({1, x:size(2)}, 'nf4:64:256'), q:nbytes())
+end)
+
 -- Every float16 number under a scale of 1, saturating and not.
 it('small floating point: all codes and all float16 numbers', function()
 	local golden, halves = load 'elements', every_half()

@@ -1,0 +1,41 @@
+-- SPDX-License-Identifier: MIT
+-- Time and error of every number format, as ratios in one run:
+--   quoll scripts/formats.lua [elements=67108864] [rounds=3] [format …]
+-- Encode and decode beside int8:32 (and int4:32) on as many elements; the SQNR on normal values.
+local options, chosen = {elements = 1 << 26, rounds = 3}, {}
+for _, word in ipairs(arg) do
+	local key, value = word:match '^(%w+)=(%d+)$'
+	if key then options[key] = math.tointeger(value) else chosen[#chosen + 1] = word end
+end
+if #chosen == 0 then
+	for name in quant.formats and pairs(quant.formats()) or ('fp8_e4m3 fp8_e4m3:32 fp6_e2m3:32 fp4_e2m1:32 mxfp8_e4m3 mxfp6_e2m3 mxfp4 mxint8 nvfp4 nf4 af4 ternary int2:32 int3:32 int4:32 int6:32 int4:32+min'):gmatch '%S+' do
+		chosen[#chosen + 1] = name
+	end
+end
+
+local x = tensor.randn(options.elements // 4096, 4096)
+local function best(f)
+	local least = math.huge
+	for _ = 1, options.rounds do
+		local before = hw.clock()
+		f()
+		least = math.min(least, hw.clock() - before)
+	end
+	return least
+end
+
+local function times(spec)
+	local q
+	local encode = best(function() q = x:quantize(spec) end)
+	local decode = best(function() q:dequantize() end)
+	return encode, decode, x:error(q).sqnr, q:nbytes() * 8 / x:nelem()
+end
+
+local e8, d8 = times 'int8:32'
+local e4 = times 'int4:32'
+print(('int8:32: encode %.0f ms, decode %.0f ms; int4:32: encode %.0f ms'):format(e8 * 1e3, d8 * 1e3, e4 * 1e3))
+for _, spec in ipairs(chosen) do
+	local encode, decode, sqnr, bits = times(spec)
+	print(('%-14s encode %5.2f of int8:32, %5.2f of int4:32; decode %5.2f of int8:32; %6.2f dB, %.4f bits'):format(spec,
+		encode / e8, encode / e4, decode / d8, sqnr, bits))
+end
