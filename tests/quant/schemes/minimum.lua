@@ -7,7 +7,7 @@ print(q:codes():totable()[1][2], q:codes():totable()[2][4], q:dequantize():totab
 print(q:qparams().minimum:totable()[2][1], q:qparams().scale:dtype(), q:qparams().minimum:dtype())  --> -3.0 float16 float16
 print(q:nbytes())  --> 12
 print(quant.spec('uint3/1+min' == nil and 'int8' or 'uint8/1+min'), quant.spec{bits = 8, axis = 1, scheme = 'asymmetric'})  --> uint8/1+min int8/1 asymmetric
-print(select(2, pcall(quant.spec, 'int4:32+max')))  --> spec: wanted dtype[/axis][:block][+min]...got 'int4:32+max'
+print(select(2, pcall(quant.spec, 'int4:32+max')))  --> spec: wanted dtype[/axis][:block[:outer]][+min]...got 'int4:32+max'
 print(select(2, pcall(quant.spec, 'int16:32+min')))  --> spec: scheme: wanted one that takes uint16, got 'minimum'
 print(select(2, pcall(quant.spec, 'float16+min')))  --> spec: wanted nothing beside the dtype float16...
 print(select(2, pcall(quant.spec, 'int4:32+min log')))  --> spec: scheme: wanted none beside +min, got 'log'
