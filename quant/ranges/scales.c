@@ -294,8 +294,8 @@ enum ql_status ql_scales_bytes(
 		if (!status)
 			status = ql_quantize_bytes(ctx, &of, rank, shape, bytes);
 	} else {
-		*bytes = scales * each *
-			 (spec->scheme->shift ? 2 : 1); /* size: fewer scales than elements, of at most 8 bytes */
+		each *= spec->scheme->shift ? 2 : 1;
+		*bytes = scales * each; /* size: fewer scales than elements, of at most 8 bytes */
 	}
 	return status;
 }
