@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tensor/codes.h"
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
 #include "tensor/tape.h"
@@ -279,6 +280,15 @@ static void repeat(char *dst, const char *src, size_t size, size_t n)
 		memcpy(dst + done * size, dst, (done < n - done ? done : n - done) * size);
 }
 
+/* Whether packed integers become bytes, all of which are in range. */
+static bool unpacks(const struct copy *c)
+{
+	const struct ql_dtype_info *from = &ql_dtypes[c->from], *to = &ql_dtypes[c->to];
+
+	return from->bits < 8 && to->bits == 8 && (to->kind == QL_KIND_INT || to->kind == QL_KIND_UINT) &&
+	       (from->kind == QL_KIND_UINT || (from->kind == QL_KIND_INT && to->kind == QL_KIND_INT));
+}
+
 static void copy_piece(const struct copy *c, int64_t piece)
 {
 	const struct ql_walk *w = &c->walk;
@@ -297,6 +307,10 @@ static void copy_piece(const struct copy *c, int64_t piece)
 			memcpy(dst, src, (size_t)n * size);
 		else
 			repeat(dst, src, size, (size_t)n);
+		return;
+	}
+	if (dst_stride == 1 && src_stride == 1 && unpacks(c)) {
+		ql_codes_get(c->from, c->src, offset[1], n, (int8_t *)c->dst + offset[0]);
 		return;
 	}
 	if (c->from == QL_int64 && c->to == QL_int64) { /* copy without conversion */
