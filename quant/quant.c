@@ -2,6 +2,7 @@
  * The tables of this folder and the functions that it registers with tensor/.
  */
 #include "quant/ranges/quantize.h"
+#include "quant/ranges/scales.h"
 
 #define X(name) extern const struct ql_op ql_op_##name;
 #include "quant/ops.def"
@@ -24,4 +25,5 @@ static const struct ql_path *const paths[] = {
 	NULL,
 };
 
-const struct ql_quant ql_quant_default = {.paths = paths, .quantize = ql_quantize, .scheme = ql_scheme_by_name};
+const struct ql_quant ql_quant_default = {
+	.paths = paths, .quantize = ql_quantize, .scheme = ql_scheme_by_name, .formats = &ql_format_words};

@@ -94,6 +94,19 @@ struct ql_quant {
 		struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out);
 	/* The scheme called `name`, for files; NULL when unknown. */
 	const struct ql_scheme *(*scheme)(const char *name);
+	const struct ql_format_words *formats;
+};
+
+/* Formats as files name them. */
+struct ql_format_words {
+	const struct ql_quant_format *(*by_name)(const char *name); /* NULL when unknown */
+	const char *(*name)(const struct ql_quant_format *format);
+	bool (*scaling_by_name)(const char *name, uint8_t *scaling);
+	const char *(*scaling_name)(uint8_t scaling);
+	/* Sets the grid of the params, whose scales are not set yet, and checks that the format can have them. */
+	enum ql_status (*complete)(struct ql_ctx *ctx, unsigned dtype, struct ql_qparams *q);
+	/* Checks dtypes, levels and values of scale and shift, whose shapes are right. */
+	enum ql_status (*check_scales)(struct ql_ctx *ctx, unsigned dtype, const struct ql_qparams *q);
 };
 
 /* Runs the call; on QL_OK the outputs are given in call->out (or call->list). On an error no tensor is left. */

@@ -332,7 +332,7 @@ static enum ql_status check_shapes(struct ql_ctx *ctx, const struct ql_tensor *t
 	return ql_fail(ctx, QL_ERR_SHAPE, "check: wanted one scale per group, got another number");
 }
 
-/* Scales that are codes may be 0, for blocks of zeros. */
+/* Scales that are codes may be 0, for blocks of zeros, and just below, around their mean. */
 static enum ql_status check_numbers(
 	struct ql_ctx *ctx, const struct ql_tensor *t, const float *scale, const float *shift)
 {
@@ -342,7 +342,8 @@ static enum ql_status check_numbers(
 	for (int64_t i = 0; i < n; i++) {
 		double s = (double)scale[i], z = q->zero_point ? ql_tensor_at_f64(q->zero_point, i) : 0;
 
-		if (!isfinite(s) || s < 0 || (s == 0 && !ql_dtype_is_binary(t->dtype) && !q->scale->q))
+		if (!isfinite(s) || (s < 0 && !(q->scale->q && q->scale->q->shift)) ||
+			(s == 0 && !ql_dtype_is_binary(t->dtype) && !q->scale->q))
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: scale %lld: wanted a finite number > 0, got %g",
 				(long long)i + 1, s);
 		if (z < (double)ql_dtypes[t->dtype].lo || z > (double)ql_dtypes[t->dtype].hi)

@@ -242,7 +242,7 @@ static float mean_of(const float *x, int64_t n)
 }
 
 /* The spec of scales under double quantization. */
-static enum ql_status outer_spec(struct ql_ctx *ctx, int64_t outer, struct ql_spec *of)
+enum ql_status ql_scales_outer_spec(struct ql_ctx *ctx, int64_t outer, struct ql_spec *of)
 {
 	enum ql_status status = ql_spec_parse(ctx, "dynamic8", of);
 
@@ -254,7 +254,7 @@ enum ql_status ql_scales_code_outer(struct ql_ctx *ctx, int64_t outer, struct ql
 {
 	struct ql_spec of;
 	struct ql_tensor *plain = NULL, *codes = NULL;
-	enum ql_status status = outer_spec(ctx, outer, &of);
+	enum ql_status status = ql_scales_outer_spec(ctx, outer, &of);
 
 	if (!status)
 		status = ql_tensor_cast(ctx, q->scale, QL_float32, &plain);

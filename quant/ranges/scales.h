@@ -29,9 +29,15 @@ enum ql_status ql_scales_fit(struct ql_ctx *ctx, const struct ql_spec *spec, str
  * codes were made with the float scales (QLoRA, arXiv 2305.14314, section 3). */
 enum ql_status ql_scales_code_outer(struct ql_ctx *ctx, int64_t outer, struct ql_qparams *q);
 
+/* The spec of scales under double quantization. */
+enum ql_status ql_scales_outer_spec(struct ql_ctx *ctx, int64_t outer, struct ql_spec *of);
+
 /* Bytes of the scales and minimums of the spec; `shape` is that of the scale tensor. Assumes float16 scales for blocks
  * of at most 8 bits. */
 enum ql_status ql_scales_bytes(
 	struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape, uint64_t *bytes);
+
+/* What tensor/ asks about formats in files. */
+extern const struct ql_format_words ql_format_words;
 
 #endif

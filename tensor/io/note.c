@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Quantization parameters as text, and parsing them with checks that prevent a crafted file from passing values to
- * a kernel that no quantizer produces.
+ * Quantization parameters as text, and back. Words are checked against each other here, tensors in note_apply.c.
  */
 #include "tensor/io/note.h"
 
@@ -10,19 +9,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/grain.h"
 #include "tensor/op.h"
 
-#define PIECE 512 /* codes checked at a time */
 #define WORD_MAX 256
 
 /* Words in the order of writing; bit i of the set of seen words is word i. */
-enum word { DTYPE, SHAPE, SCHEME, BITS, LO, HI, OCTAVES, AXIS, BLOCK, BLOCK_AXIS, FROM, NAN_COUNT, INF_COUNT, WORDS };
+enum word {
+	DTYPE,
+	SHAPE,
+	SCHEME,
+	BITS,
+	LO,
+	HI,
+	OCTAVES,
+	AXIS,
+	BLOCK,
+	BLOCK_AXIS,
+	FROM,
+	NAN_COUNT,
+	INF_COUNT,
+	VERSION,
+	FORMAT,
+	SCALING,
+	OVERFLOW,
+	WORDS
+};
 
-static const char *const names[WORDS] = {
-	"dtype", "shape", "scheme", "bits", "lo", "hi", "octaves", "axis", "block", "block_axis", "from", "nan", "inf"};
+static const char *const names[WORDS] = {"dtype", "shape", "scheme", "bits", "lo", "hi", "octaves", "axis", "block",
+	"block_axis", "from", "nan", "inf", "version", "format", "scaling", "overflow"};
 
 #define PLAIN_WORDS (1u << DTYPE | 1u << SHAPE)
+#define FIRST_WORDS ((1u << VERSION) - 1u) /* of version 1, which is not written */
 #define ALL_WORDS ((1u << WORDS) - 1u)
 
 bool ql_note_needed(const struct ql_tensor *t)
@@ -30,8 +47,16 @@ bool ql_note_needed(const struct ql_tensor *t)
 	return t->q || ql_dtype_is_packed(t->dtype);
 }
 
-void ql_note_write(const struct ql_tensor *t, struct ql_text *out)
+/* True for params that version 1 cannot express. */
+static bool is_second(const struct ql_qparams *q)
 {
+	return q->format || q->codes.grid || q->codes.scaling || q->codes.overflow || q->shift || q->scale->q ||
+	       ql_dtypes[q->scale->dtype].bits < 16;
+}
+
+void ql_note_write(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_text *out)
+{
+	const struct ql_format_words *words = ctx->quant ? ctx->quant->formats : NULL;
 	const struct ql_qparams *q = t->q;
 
 	ql_text_add(out, "dtype=%s shape=(", ql_dtype_name(t->dtype));
@@ -45,6 +70,10 @@ void ql_note_write(const struct ql_tensor *t, struct ql_text *out)
 		q->block, q->block_axis);
 	ql_text_add(out, " from=%s nan=%lld inf=%lld", ql_dtype_name(q->from), (long long)q->nan_count,
 		(long long)q->inf_count);
+	if (words && is_second(q))
+		ql_text_add(out, " version=2 format=%s scaling=%s overflow=%d",
+			q->format ? words->name(q->format) : "-", words->scaling_name(q->codes.scaling),
+			q->codes.overflow);
 }
 
 static enum ql_status bad_word(struct ql_ctx *ctx, const char *wanted, const char *word)
@@ -102,6 +131,30 @@ static enum ql_status read_scheme(struct ql_ctx *ctx, const char *text, struct q
 	return note->q.scheme ? QL_OK : bad_word(ctx, "a known quantization scheme", text);
 }
 
+static enum ql_status read_format(struct ql_ctx *ctx, const char *text, struct ql_note *note)
+{
+	const struct ql_format_words *words = ctx->quant ? ctx->quant->formats : NULL;
+
+	note->q.format = words && strcmp(text, "-") ? words->by_name(text) : NULL;
+	return note->q.format || !strcmp(text, "-")
+		       ? QL_OK
+		       : bad_word(ctx, "a known format (a newer Quoll may have written it)", text);
+}
+
+static enum ql_status read_scaling(struct ql_ctx *ctx, const char *text, struct ql_note *note)
+{
+	const struct ql_format_words *words = ctx->quant ? ctx->quant->formats : NULL;
+
+	return words && words->scaling_by_name(text, &note->q.codes.scaling)
+		       ? QL_OK
+		       : bad_word(ctx, "a known rule of scales (a newer Quoll may have written it)", text);
+}
+
+static enum ql_status read_version(struct ql_ctx *ctx, const char *text)
+{
+	return strcmp(text, "2") ? bad_word(ctx, "version 2 (a newer Quoll may have written it)", text) : QL_OK;
+}
+
 static enum ql_status read_octaves(struct ql_ctx *ctx, const char *text, struct ql_note *note)
 {
 	char *end;
@@ -154,6 +207,13 @@ static enum ql_status read_word(struct ql_ctx *ctx, enum word word, const char *
 		return status;
 	case NAN_COUNT: return read_int(ctx, text, 0, INT64_MAX, &q->nan_count);
 	case INF_COUNT: return read_int(ctx, text, 0, INT64_MAX, &q->inf_count);
+	case VERSION: return read_version(ctx, text);
+	case FORMAT: return read_format(ctx, text, note);
+	case SCALING: return read_scaling(ctx, text, note);
+	case OVERFLOW:
+		status = read_int(ctx, text, 0, 1, &n);
+		q->codes.overflow = n == 1;
+		return status;
 	case WORDS: break;
 	}
 	return QL_OK;
@@ -201,16 +261,20 @@ static bool is_range(const struct ql_note *note)
 }
 
 /* Checks the range of the codes and the granularity against dtype and shape. */
-static enum ql_status check_note(struct ql_ctx *ctx, const struct ql_note *note)
+static enum ql_status check_note(struct ql_ctx *ctx, struct ql_note *note)
 {
 	const struct ql_dtype_info *d = &ql_dtypes[note->dtype];
-	const struct ql_qparams *q = &note->q;
+	struct ql_qparams *q = &note->q;
+	enum ql_status status;
 	bool fits = q->block ? q->axis < 0 && q->block_axis >= 0 && q->block_axis < note->rank
 			     : q->block_axis < 0 && q->axis < note->rank;
 
 	if (!q->scheme->accepts(note->dtype))
 		return ql_fail(ctx, QL_ERR_FORMAT, "quantization note: wanted a dtype that the scheme %s has, got %s",
 			q->scheme->doc.name, d->name);
+	status = ctx->quant->formats->complete(ctx, note->dtype, q);
+	if (status)
+		return status;
 	if (q->codes.bits > d->bits || (q->codes.bits < 2 && d->bits > 1) || !is_range(note))
 		return ql_fail(ctx, QL_ERR_FORMAT,
 			"quantization note: wanted the codes of scheme %s in %s, got %d bits from %d to %d",
@@ -241,154 +305,10 @@ enum ql_status ql_note_read(struct ql_ctx *ctx, const char *text, struct ql_note
 		seen |= 1u << word;
 		status = read_word(ctx, (enum word)word, value, note);
 	}
-	if (!status && seen != PLAIN_WORDS && seen != ALL_WORDS)
+	if (!status && seen != PLAIN_WORDS && seen != FIRST_WORDS && seen != ALL_WORDS)
 		return ql_fail(ctx, QL_ERR_FORMAT,
-			"quantization note: wanted dtype and shape, or all 13 words, one is missing");
-	note->quantized = seen == ALL_WORDS;
+			"quantization note: wanted dtype and shape, or all %d words of version %d, one is missing",
+			seen >> VERSION ? WORDS : VERSION, seen >> VERSION ? 2 : 1);
+	note->quantized = seen != PLAIN_WORDS;
 	return status || !note->quantized ? status : check_note(ctx, note);
-}
-
-/* Binary has scale 0 if all values were 0. */
-static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_tensor *scale, bool zero_allowed)
-{
-	int64_t total = ql_tensor_nelem(scale), n;
-	float value[PIECE];
-
-	for (int64_t begin = 0; begin < total; begin += n) {
-		n = ql_min64(PIECE, total - begin);
-		ql_dtypes[scale->dtype].to_f32(scale->storage->data, begin, 1, n, value);
-		for (int64_t i = 0; i < n; i++)
-			if (!isfinite(value[i]) || value[i] < 0 || (value[i] == 0 && !zero_allowed))
-				return ql_fail(ctx, QL_ERR_FORMAT, "scale: wanted finite numbers above 0, got %g",
-					(double)value[i]);
-	}
-	return QL_OK;
-}
-
-static enum ql_status check_scale(struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *scale)
-{
-	const struct ql_qparams *q = &note->q;
-	struct ql_tensor wanted = {0};
-	char a[QL_SHAPE_TEXT], b[QL_SHAPE_TEXT];
-
-	wanted.rank = (uint8_t)ql_grain_shape(note->rank, note->shape, q->axis, q->block_axis, q->block, wanted.shape);
-	if (!ql_tensor_same_shape(scale, &wanted))
-		return ql_fail(ctx, QL_ERR_FORMAT, "scale: wanted shape %s, got %s",
-			ql_shape_text(wanted.rank, wanted.shape, a), ql_shape_text(scale->rank, scale->shape, b));
-	if (scale->dtype != QL_float32 && !(scale->dtype == QL_float16 && q->block))
-		return ql_fail(ctx, QL_ERR_FORMAT, "scale: wanted float32%s, got %s", q->block ? " or float16" : "",
-			ql_dtype_name(scale->dtype));
-	return check_values(ctx, scale, ql_dtype_is_binary(note->dtype));
-}
-
-/* Checks integers of a contiguous tensor against a range; skipped when it covers the dtype. */
-static enum ql_status check_range(
-	struct ql_ctx *ctx, const char *what, int64_t lo, int64_t hi, const struct ql_tensor *t)
-{
-	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
-	int64_t row = t->rank ? t->shape[t->rank - 1] : 1, rows = row ? ql_tensor_nelem(t) / row : 0;
-	int64_t pitch = t->rank > 1 ? t->stride[t->rank - 2] : row, value[PIECE], n;
-
-	if (lo <= d->lo && hi >= d->hi)
-		return QL_OK;
-	for (int64_t r = 0; r < rows; r++)
-		for (int64_t begin = 0; begin < row; begin += n) {
-			n = ql_min64(PIECE, row - begin);
-			d->to_i64(t->storage->data, r * pitch + begin, 1, n, value);
-			for (int64_t i = 0; i < n; i++)
-				if (value[i] < lo || value[i] > hi)
-					return ql_fail(ctx, QL_ERR_FORMAT, "%s: wanted %lld to %lld, got %lld", what,
-						(long long)lo, (long long)hi, (long long)value[i]);
-		}
-	return QL_OK;
-}
-
-static enum ql_status check_zero(
-	struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *scale, const struct ql_tensor *zero)
-{
-	const struct ql_dtype_info *d = &ql_dtypes[note->dtype];
-
-	if (!zero)
-		return QL_OK;
-	if (!note->q.scheme->zero)
-		return ql_fail(ctx, QL_ERR_FORMAT, "zero_point: wanted none for the scheme %s, got one",
-			note->q.scheme->doc.name);
-	if (zero->dtype != ql_dtype_whole(note->dtype) || !ql_tensor_same_shape(zero, scale))
-		return ql_fail(ctx, QL_ERR_FORMAT, "zero_point: wanted the dtype %s and the scale's shape, got others",
-			ql_dtype_name(ql_dtype_whole(note->dtype)));
-	return check_range(ctx, "zero_point", d->lo, d->hi, zero);
-}
-
-/* Checks the bits of each channel of an affine per-axis tensor: at most those of the note. */
-static enum ql_status check_bits(
-	struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *scale, const struct ql_tensor *bits)
-{
-	if (!bits)
-		return QL_OK;
-	if (note->q.axis < 0 || !note->q.scheme->affine)
-		return ql_fail(ctx, QL_ERR_FORMAT, "bits: wanted none for the scheme %s %s, got some",
-			note->q.scheme->doc.name, note->q.axis < 0 ? "without an axis" : "");
-	if (bits->dtype != QL_int8 || !ql_tensor_same_shape(bits, scale))
-		return ql_fail(ctx, QL_ERR_FORMAT, "bits: wanted int8 and the scale's shape, got others");
-	return check_range(ctx, "bits", 2, note->q.codes.bits, bits);
-}
-
-/* Checks n codes of scale s, or (each) of scales s and following. */
-static enum ql_status check_codes(
-	struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *code, int64_t n, int64_t s, bool each)
-{
-	struct ql_codes codes = {0};
-
-	for (int64_t i = 0; i < n; i++) {
-		if (each || i == 0)
-			codes = ql_qparams_codes(t->q, t->dtype, s + (each ? i : 0));
-		if (code[i] < codes.lo || code[i] > codes.hi)
-			return ql_fail(ctx, QL_ERR_FORMAT, "codes: wanted %d to %d in a channel of %d bits, got %lld",
-				codes.lo, codes.hi, codes.bits, (long long)code[i]);
-	}
-	return QL_OK;
-}
-
-/* Checks the codes of a contiguous tensor with a range per channel. */
-static enum ql_status check_channels(struct ql_ctx *ctx, const struct ql_tensor *t)
-{
-	struct ql_grain g = ql_grain_of(t->rank, t->shape, t->dtype, t->q->axis, -1, 0);
-	int64_t code[PIECE], n, run;
-	enum ql_status status = QL_OK;
-
-	for (int64_t r = 0; r < g.rows; r++)
-		for (int64_t begin = 0; begin < g.row && !status; begin += n) {
-			int64_t s = ql_grain_scale(&g, r, begin, &run);
-
-			n = ql_min64(PIECE, g.row - begin);
-			ql_dtypes[t->dtype].to_i64(t->storage->data, r * g.pitch + begin, 1, n, code);
-			status = check_codes(ctx, t, code, n, s, g.kind == QL_GRAIN_COLUMN);
-		}
-	return status;
-}
-
-enum ql_status ql_note_apply(struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t,
-	struct ql_tensor *scale, struct ql_tensor *zero_point, struct ql_tensor *bits)
-{
-	enum ql_status status = check_scale(ctx, note, scale);
-
-	if (!status)
-		status = check_zero(ctx, note, scale, zero_point);
-	if (!status)
-		status = check_bits(ctx, note, scale, bits);
-	/* integer kernels rely on codes being in range */
-	if (!status)
-		status = check_range(ctx, "codes", note->q.codes.lo, note->q.codes.hi, t);
-	if (status)
-		return status;
-	t->q = ql_alloc(ctx, sizeof(*t->q));
-	if (!t->q)
-		return QL_ERR_MEMORY;
-	*t->q = note->q;
-	t->q->refs = 1;
-	t->q->scale = ql_tensor_keep(scale);
-	t->q->zero_point = zero_point ? ql_tensor_keep(zero_point) : NULL;
-	t->q->bits = bits ? ql_tensor_keep(bits) : NULL;
-	ql_qparams_settle(ctx, t->q, t->dtype);
-	return bits ? check_channels(ctx, t) : QL_OK;
 }

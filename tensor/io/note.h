@@ -7,6 +7,12 @@
  *
  * dtype and shape are always present; the other words if the tensor is quantized. Axes count from 0; -1 is none. If
  * channels differ in bits, bits, lo and hi are those of the widest channel.
+ *
+ * Formats, powers of two as scales, minimums and scales that are codes need version 2, which has more words:
+ *
+ * 	"... nan=0 inf=0 version=2 format=nvfp4 scaling=exact overflow=0"
+ *
+ * format is "-" without a name. Programs that know version 1 only refuse such a note.
  */
 #ifndef QUOLL_TENSOR_IO_NOTE_H
 #define QUOLL_TENSOR_IO_NOTE_H
@@ -19,17 +25,22 @@ struct ql_note {
 	int rank;
 	int64_t shape[QL_MAX_RANK];
 	bool quantized;
-	struct ql_qparams q; /* refs, scale, zero_point and bits not set */
+	struct ql_qparams q; /* refs and tensors not set */
+};
+
+/* Tensors stored beside the codes; all but scale may be NULL. */
+struct ql_note_parts {
+	struct ql_tensor *scale, *zero_point, *shift, *bits;
 };
 
 /* True if t needs a note. */
 bool ql_note_needed(const struct ql_tensor *t);
-void ql_note_write(const struct ql_tensor *t, struct ql_text *out);
-/* Looks the scheme up in ctx->quant. Every number is checked against dtype and shape. */
+void ql_note_write(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_text *out);
+/* Looks scheme and format up in ctx->quant. Every number is checked against dtype and shape. */
 enum ql_status ql_note_read(struct ql_ctx *ctx, const char *text, struct ql_note *note);
-/* Attaches quantization parameters to t, the codes; keeps scale, zero_point and bits (NULL: none). All are
- * contiguous. Shapes, dtypes and values are checked, because a file may be crafted. */
-enum ql_status ql_note_apply(struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t,
-	struct ql_tensor *scale, struct ql_tensor *zero_point, struct ql_tensor *bits);
+/* Attaches quantization parameters to t, the codes; keeps the parts. All are contiguous. Shapes, dtypes and values
+ * are checked, because a file may be crafted. */
+enum ql_status ql_note_apply(
+	struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t, const struct ql_note_parts *parts);
 
 #endif

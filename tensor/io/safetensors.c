@@ -5,8 +5,9 @@
  *  - packed dtypes (int4, uint3, binary with a set bit for +1) are stored as U8, a stream of fields with the low bits
  *    first, every row of the last axis padded with zero bits to whole groups (ql_dtype_group), so the last size of the
  *    U8 shape is that of a row in memory; the real dtype and shape are in the metadata under "name::quoll" (note.h);
- *  - a quantized tensor is its codes under the name, the tensors "name::scale" and "name::zero_point", and
- *    the rest of its parameters in that same note. Loading joins the parts.
+ *  - a quantized tensor is its codes under the name, the tensors "name::scale", "name::zero_point" and
+ *    "name::minimum", and the rest of its parameters in that same note. A scale that is quantized itself has a
+ *    note and a "name::scale::scale" of its own. Loading joins the parts.
  *
  * The header lists the tensors in the caller's order. Their data are ordered by descending element size, so that
  * each is aligned to its own size without gaps, which the format forbids.
@@ -37,19 +38,24 @@ static enum ql_status check_name(struct ql_ctx *ctx, const char *name)
 	return QL_OK;
 }
 
+static enum ql_status plan_tensor(struct ql_ctx *ctx, struct plan *p, const char *name, struct ql_tensor *t);
+
 static enum ql_status plan_part(
 	struct ql_ctx *ctx, struct plan *p, const char *name, const char *tail, struct ql_tensor *t)
 {
 	struct ql_text joined = {.ctx = ctx};
 	enum ql_status status = QL_ERR_MEMORY;
 
+	if (!t)
+		return QL_OK;
 	ql_text_add(&joined, "%s%s", name, tail);
 	if (!joined.failed)
-		status = ql_named_add(ctx, &p->list, joined.at, t);
+		status = plan_tensor(ctx, p, joined.at, t);
 	ql_free(ctx, joined.at);
 	return status;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): scales that are quantized themselves have plain scales */
 static enum ql_status plan_tensor(struct ql_ctx *ctx, struct plan *p, const char *name, struct ql_tensor *t)
 {
 	enum ql_status status = check_name(ctx, name);
@@ -58,9 +64,11 @@ static enum ql_status plan_tensor(struct ql_ctx *ctx, struct plan *p, const char
 		status = ql_named_add(ctx, &p->list, name, t);
 	if (!status && t->q)
 		status = plan_part(ctx, p, name, QL_SCALE_TAIL, t->q->scale);
-	if (!status && t->q && t->q->zero_point)
+	if (!status && t->q)
 		status = plan_part(ctx, p, name, QL_ZERO_TAIL, t->q->zero_point);
-	if (!status && t->q && t->q->bits)
+	if (!status && t->q)
+		status = plan_part(ctx, p, name, QL_SHIFT_TAIL, t->q->shift);
+	if (!status && t->q)
 		status = plan_part(ctx, p, name, QL_BITS_TAIL, t->q->bits);
 	return status;
 }
@@ -113,7 +121,7 @@ static enum ql_status put_data(struct ql_writer *w, const struct plan *p)
 	return status;
 }
 
-static void add_metadata(const struct ql_named_list *list, struct ql_text *text)
+static void add_metadata(struct ql_ctx *ctx, const struct ql_named_list *list, struct ql_text *text)
 {
 	bool any = false;
 
@@ -123,7 +131,7 @@ static void add_metadata(const struct ql_named_list *list, struct ql_text *text)
 		ql_text_add(text, any ? ",\"" : "\"__metadata__\":{\"");
 		ql_text_add_escaped(text, list->at[i].name);
 		ql_text_add(text, QL_NOTE_TAIL "\":\"");
-		ql_note_write(list->at[i].tensor, text);
+		ql_note_write(ctx, list->at[i].tensor, text);
 		ql_text_add(text, "\"");
 		any = true;
 	}
@@ -155,7 +163,7 @@ static enum ql_status put_header(struct ql_writer *w, const struct plan *p, stru
 	enum ql_status status;
 
 	ql_text_add(text, "{");
-	add_metadata(&p->list, text);
+	add_metadata(w->ctx, &p->list, text);
 	for (int64_t i = 0; i < p->list.n; i++) {
 		if (i)
 			ql_text_add(text, ",");
@@ -196,9 +204,9 @@ static enum ql_status save(struct ql_writer *w, const struct ql_named_list *list
 const struct ql_format ql_format_safetensors = {
 	.doc = {.name = "safetensors",
 		.usage = "tensor.save('w.safetensors', {w=t, b=u})",
-		.text = "Named tensors of every dtype. Quantized tensors keep scale, zero_point and scheme; "
-			"other programs see their codes under the name and the rest as name::scale, "
-			"name::zero_point and metadata. Packed dtypes are U8 for others. uint32 and uint64 "
+		.text = "Named tensors of every dtype. Quantized tensors keep scale, zero_point, minimum, scheme and "
+			"format; other programs see their codes under the name and the rest as name::scale, "
+			"name::zero_point, name::minimum and metadata. Packed dtypes are U8 for others. uint32 and uint64 "
 			"are read as int64.",
 		.example = "file = os.tmpname() .. '.safetensors'\n"
 			   "tensor.save(file, {w=tensor.ones(2, 3):quantize 'int4:2'})\n"

@@ -14,6 +14,7 @@
 /* Suffixes of a tensor's name for the parts that the format has no field for. */
 #define QL_SCALE_TAIL "::scale"
 #define QL_ZERO_TAIL "::zero_point"
+#define QL_SHIFT_TAIL "::minimum"
 #define QL_BITS_TAIL "::bits"
 #define QL_NOTE_TAIL "::quoll"
 
@@ -23,7 +24,7 @@ struct ql_safetensor {
 	uint64_t begin, end;    /* in the data */
 	uint32_t value, length; /* position of its JSON object in the header */
 	uint32_t note;          /* position of its note; 0: none */
-	bool part;              /* is the scale or zero point of another tensor */
+	bool part;              /* of another, quantized tensor */
 };
 
 struct ql_safetensors {

@@ -8,6 +8,8 @@
 
 #include "tensor/io/note.h"
 
+#define LEVELS 1 /* scales of quantized tensors may be quantized, the scales of those not */
+
 /* Every row of a packed tensor must be padded with zero bits: bit counting relies on it. */
 static bool padding_is_zero(const struct ql_tensor *t)
 {
@@ -90,9 +92,12 @@ static enum ql_status read_elements(
 	return status;
 }
 
-/* Gives scale, zero point or bits; NULL without an error if the file has none. */
+static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_safetensor *e,
+	const struct ql_note *note, int levels, struct ql_tensor *t);
+
+/* Gives one part; NULL without an error if the file has none. levels: how often its scale may be quantized. */
 static enum ql_status read_part(
-	struct ql_safetensors *f, const struct ql_safetensor *e, const char *tail, struct ql_tensor **out)
+	struct ql_safetensors *f, const struct ql_safetensor *e, const char *tail, int levels, struct ql_tensor **out)
 {
 	const struct ql_safetensor *part = ql_safetensors_find(f, e->name, strlen(e->name), tail);
 	struct ql_note note;
@@ -103,28 +108,34 @@ static enum ql_status read_part(
 		return QL_OK;
 	status = read_elements(f, part, &note, out);
 	if (!status && note.quantized)
-		status = ql_fail(f->ctx, QL_ERR_FORMAT, "%s: wanted plain numbers, got a quantized tensor", tail + 2);
+		status = levels ? read_quantized(f, part, &note, levels - 1, *out)
+				: ql_fail(f->ctx, QL_ERR_FORMAT, "%s: wanted plain numbers, got a quantized tensor",
+					  tail + 2);
 	return status;
 }
 
-static enum ql_status read_quantized(
-	struct ql_safetensors *f, const struct ql_safetensor *e, const struct ql_note *note, struct ql_tensor *t)
+/* NOLINTNEXTLINE(misc-no-recursion): `levels` bounds it */
+static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_safetensor *e,
+	const struct ql_note *note, int levels, struct ql_tensor *t)
 {
-	struct ql_tensor *scale = NULL, *zero = NULL, *bits = NULL;
-	enum ql_status status = read_part(f, e, QL_SCALE_TAIL, &scale);
+	struct ql_note_parts parts = {0};
+	enum ql_status status = read_part(f, e, QL_SCALE_TAIL, levels, &parts.scale);
 
-	if (!status && !scale)
+	if (!status && !parts.scale)
 		status = ql_fail(f->ctx, QL_ERR_FORMAT,
 			"scale: wanted a tensor '%.80s" QL_SCALE_TAIL "', the file has none", e->name);
 	if (!status)
-		status = read_part(f, e, QL_ZERO_TAIL, &zero);
+		status = read_part(f, e, QL_ZERO_TAIL, 0, &parts.zero_point);
 	if (!status)
-		status = read_part(f, e, QL_BITS_TAIL, &bits);
+		status = read_part(f, e, QL_SHIFT_TAIL, levels, &parts.shift);
 	if (!status)
-		status = ql_note_apply(f->ctx, note, t, scale, zero, bits);
-	ql_tensor_release(f->ctx, scale);
-	ql_tensor_release(f->ctx, zero);
-	ql_tensor_release(f->ctx, bits);
+		status = read_part(f, e, QL_BITS_TAIL, 0, &parts.bits);
+	if (!status)
+		status = ql_note_apply(f->ctx, note, t, &parts);
+	ql_tensor_release(f->ctx, parts.scale);
+	ql_tensor_release(f->ctx, parts.zero_point);
+	ql_tensor_release(f->ctx, parts.shift);
+	ql_tensor_release(f->ctx, parts.bits);
 	return status;
 }
 
@@ -135,7 +146,7 @@ static enum ql_status load_entry(struct ql_safetensors *f, const struct ql_safet
 	enum ql_status status = read_elements(f, e, &note, &t);
 
 	if (!status && note.quantized)
-		status = read_quantized(f, e, &note, t);
+		status = read_quantized(f, e, &note, LEVELS, t);
 	if (status)
 		status = ql_safetensors_where(f, e, status);
 	else

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ * Formats as files store them: what the words and the scales of a file must be like for x:quantize to have made them.
+ */
+#include <math.h>
+
+#include "quant/ranges/scales.h"
+#include "tensor/grid.h"
+#include "tensor/op.h"
+#include "tensor/scratch.h"
+
+static const char *format_name(const struct ql_quant_format *format)
+{
+	return format->doc.name;
+}
+
+static bool scaling_by_name(const char *name, uint8_t *scaling)
+{
+	enum ql_scaling rule;
+	bool known = ql_scaling_by_name(name, &rule);
+
+	*scaling = known ? (uint8_t)rule : 0;
+	return known;
+}
+
+static const char *scaling_name(uint8_t scaling)
+{
+	return ql_scaling_name((enum ql_scaling)scaling);
+}
+
+/* Codes beyond the range exist in floating point only. */
+static bool may_overflow(const struct ql_grid_table *grid)
+{
+	const struct ql_minifloat *m = grid ? grid->minifloat : NULL;
+
+	return m && (m->infinity || m->nan);
+}
+
+static enum ql_status complete(struct ql_ctx *ctx, unsigned dtype, struct ql_qparams *q)
+{
+	const struct ql_quant_format *f = q->format;
+
+	if (!f && q->scheme->grid)
+		return ql_fail(ctx, QL_ERR_FORMAT, "quantization note: wanted a format beside the scheme %s, got none",
+			q->scheme->doc.name);
+	if (f && (f->scheme != q->scheme || f->dtype != dtype || q->codes.bits != ql_dtypes[dtype].bits))
+		return ql_fail(ctx, QL_ERR_FORMAT,
+			"quantization note: wanted the scheme %s in %s for the format %s, got %s in %s with %d bits",
+			f->scheme->doc.name, ql_dtype_name(f->dtype), f->doc.name, q->scheme->doc.name,
+			ql_dtype_name(dtype), q->codes.bits);
+	if (f && f->fixed && q->block != f->block)
+		return ql_fail(ctx, QL_ERR_FORMAT, "quantization note: wanted blocks of %lld for the format %s, got %d",
+			(long long)f->block, f->doc.name, q->block);
+	q->codes.grid = f && f->grid->n ? ql_grid_table(f->grid) : NULL;
+	if (q->codes.overflow && !may_overflow(q->codes.grid))
+		return ql_fail(ctx, QL_ERR_FORMAT,
+			"quantization note: wanted overflow=0 without codes of infinity or NaN, got 1");
+	return QL_OK;
+}
+
+/* ---- scales ---- */
+
+static bool same_codes(const struct ql_tensor *t, const struct ql_spec *of)
+{
+	return t->q && of->scheme && t->dtype == of->dtype && t->q->scheme == of->scheme &&
+	       t->q->format == of->format && !t->q->scale->q && !t->q->shift == !of->outer;
+}
+
+/* The spec of the scales beside float32 and float16; none: of->dtype is float32. */
+static enum ql_status coded_spec(
+	struct ql_ctx *ctx, const struct ql_qparams *q, const struct ql_tensor *t, struct ql_spec *of)
+{
+	const struct ql_spec spec = {.format = q->format};
+	enum ql_status status;
+
+	if (!t->q || !t->q->block || !q->block || (q->format && q->format->fixed))
+		return ql_scales_spec(ctx, &spec, of);
+	status = ql_scales_outer_spec(ctx, t->q->block, of);
+	of->outer = of->block;
+	return status;
+}
+
+/* float32, float16 for blocks, what the format's scales are, or codes of double quantization. */
+static enum ql_status check_kind(
+	struct ql_ctx *ctx, const char *what, const struct ql_qparams *q, const struct ql_tensor *t)
+{
+	struct ql_spec of;
+	enum ql_status status;
+
+	if (!t->q && (t->dtype == QL_float32 || (t->dtype == QL_float16 && q->block)))
+		return QL_OK;
+	status = coded_spec(ctx, q, t, &of);
+	if (status || same_codes(t, &of) || (!t->q && !of.scheme && t->dtype == of.dtype))
+		return status;
+	return ql_fail(ctx, QL_ERR_FORMAT, "%s: wanted %s, got %s%s", what,
+		q->format && q->format->scale ? q->format->scale
+		: q->block                    ? "float32 or float16"
+					      : "float32",
+		t->q ? "quantized " : "", ql_dtype_name(t->dtype));
+}
+
+/* Numbers above `least`. */
+static enum ql_status check_numbers(struct ql_ctx *ctx, const char *what, const struct ql_tensor *t, float least)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	int64_t n = ql_tensor_nelem(t);
+	float *value = ql_scratch_array(ctx, n, sizeof(*value));
+	enum ql_status status = value ? ql_qparams_scales(ctx, t, value) : QL_ERR_MEMORY;
+
+	for (int64_t i = 0; i < n && !status; i++)
+		if (!isfinite(value[i]) || value[i] < least)
+			status = ql_fail(ctx, QL_ERR_FORMAT, "%s: wanted finite numbers%s, got %g", what,
+				least > 0 ? " above 0" : "", (double)value[i]);
+	ql_scratch_release(ctx, mark);
+	return status;
+}
+
+/* The least scale: binary has scale 0 if all values were 0, scales that are codes may be 0 too, and those of codes
+ * around their mean may be just below. */
+static float least_scale(unsigned dtype, const struct ql_qparams *q)
+{
+	if (q->scale->q && q->scale->q->shift)
+		return -INFINITY;
+	return ql_dtype_is_binary(dtype) || q->scale->q ? 0 : nextafterf(0, 1);
+}
+
+static enum ql_status check_scales(struct ql_ctx *ctx, unsigned dtype, const struct ql_qparams *q)
+{
+	enum ql_status status = check_kind(ctx, "scale", q, q->scale);
+
+	if (!status)
+		status = check_numbers(ctx, "scale", q->scale, least_scale(dtype, q));
+	if (!status && q->shift)
+		status = check_kind(ctx, "minimum", q, q->shift);
+	if (!status && q->shift)
+		status = check_numbers(ctx, "minimum", q->shift, -INFINITY);
+	return status;
+}
+
+const struct ql_format_words ql_format_words = {
+	.by_name = ql_quant_format_by_name,
+	.name = format_name,
+	.scaling_by_name = scaling_by_name,
+	.scaling_name = scaling_name,
+	.complete = complete,
+	.check_scales = check_scales,
+};
