@@ -114,6 +114,30 @@ function quant.ops()
   return report(rows)
 end
 
+doc {name = 'quant.formats', usage = "quant.formats()  quant.formats 'nf4'",
+  text = [[The named formats that a spec takes in place of a dtype, as a report: name, bits per weight (scales counted, where blocks divide
+the rows), storage (dtype of the codes), scale (dtype or format of the scales; for formats with a name:block of their own also float16),
+block (elements per scale; 0: one scale per tensor) and what it is. With a name only its row, whose columns are read by name. See formats.]],
+  example = "print(quant.formats('nf4').bits, quant.formats('mxfp4').scale)  --> 4.5 float8_e8m0"}
+
+-- Bits per weight of a matrix so large that what there is once per tensor does not count.
+local function bits_per_weight(name) return math.floor(8 * quant.bytes({4096, 4096}, name) / 2 ^ 24 * 1e4 + 0.5) / 1e4 end
+
+function quant.formats(name)
+  if name ~= nil and type(name) ~= 'string' then base.fail('formats: wanted the name of a format or nothing, got %s', base.describe(name)) end
+  local rows, names = {columns = {'name', 'bits', 'storage', 'scale', 'block', 'what'}}, {}
+  for i, f in ipairs(internal.formats()) do
+    names[i] = f.name
+    if not name or name == f.name then
+      rows[#rows + 1] = {name = f.name, bits = bits_per_weight(f.name), storage = f.storage, scale = f.scale, block = f.block or 0, what = f.what}
+    end
+  end
+  if name and #rows == 0 then
+    base.fail("formats: wanted one of %s, got '%.40s'%s", table.concat(names, ' '), name, base.near(name, names))
+  end
+  return report(rows)
+end
+
 -- Median of up to 5 runs, as many as begin within BUDGET seconds; at least one.
 local BUDGET = 0.5
 local function median_ms(fn)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Hands the prelude everything that is documented in C: internal.docs() gives one list of plain tables, read
- * from the registries (ops, schemes, observers, dtypes, kernels, formats, devices) and the lists of
+ * from the registries (ops, schemes, formats, observers, dtypes, kernels, formats, devices) and the lists of
  * ql_doc_register. How help looks is interp/help/help.lua.
  */
 #include <string.h>
@@ -170,6 +170,26 @@ static void add_families(lua_State *L)
 	}
 }
 
+/* "FP4 ...: codes in uint4, a scale in float8_e8m0 per 32 elements." */
+static void add_number_format(lua_State *L, const struct ql_quant_format *f)
+{
+	struct ql_doc doc = f->doc;
+	int top = lua_gettop(L);
+	const char *scale = f->scale ? f->scale : f->block ? "float16 or float32" : "float32";
+	const char *per = f->block ? lua_pushfstring(L, "%d elements%s", (int)f->block,
+					     f->fixed ? "" : " unless the spec says otherwise (name:64)")
+				   : "tensor; name/1 and name:32 as with other dtypes";
+
+	doc.text = lua_pushfstring(L, "%s. Codes in %s, a scale in %s per %s. See formats.", doc.text,
+		ql_dtype_name(f->dtype), scale, per);
+	if (!doc.example)
+		doc.example = lua_pushfstring(
+			L, "print(tensor.ones(2, 256):quantize('%s'):spec())  --> %s", doc.name, doc.name);
+	lua_pushvalue(L, top);
+	add(L, "number format", NULL, &doc);
+	lua_settop(L, top);
+}
+
 static int internal_docs(lua_State *L)
 {
 	lua_settop(L, 0);
@@ -180,6 +200,8 @@ static int internal_docs(lua_State *L)
 	add_lists(L);
 	for (int i = 0; ql_schemes[i]; i++, lua_settop(L, 1))
 		add(L, "scheme", NULL, &ql_schemes[i]->doc);
+	for (int i = 0; ql_quant_formats[i]; i++)
+		add_number_format(L, ql_quant_formats[i]);
 	for (int i = 0; ql_observers[i]; i++, lua_settop(L, 1))
 		add(L, "observer", NULL, &ql_observers[i]->doc);
 	for (int i = 0; i < QL_DTYPE_COUNT; i++)
@@ -212,8 +234,30 @@ static int internal_spec_fields(lua_State *L)
 	return 1;
 }
 
-static const luaL_Reg internal[] = {
-	{"docs", internal_docs}, {"spec_fields", internal_spec_fields}, {"source", internal_source}, {NULL, NULL}};
+/* internal.formats(): rows name, storage, scale, block (nil: none), fixed, what */
+static int internal_formats(lua_State *L)
+{
+	lua_newtable(L);
+	for (int i = 0; ql_quant_formats[i]; i++) {
+		const struct ql_quant_format *f = ql_quant_formats[i];
+
+		lua_createtable(L, 0, 6);
+		set_text(L, "name", f->doc.name);
+		set_text(L, "storage", ql_dtype_name(f->dtype));
+		set_text(L, "scale", f->scale ? f->scale : "float32");
+		set_text(L, "what", f->doc.text);
+		set_flag(L, "fixed", f->fixed);
+		if (f->block) {
+			lua_pushinteger(L, f->block);
+			lua_setfield(L, -2, "block");
+		}
+		lua_seti(L, -2, i + 1);
+	}
+	return 1;
+}
+
+static const luaL_Reg internal[] = {{"docs", internal_docs}, {"formats", internal_formats},
+	{"spec_fields", internal_spec_fields}, {"source", internal_source}, {NULL, NULL}};
 
 int ql_open_help(lua_State *L)
 {

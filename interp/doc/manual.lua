@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- The reference manual, from the documentation of help: concepts, then each module with its functions and the methods of
--- its objects, then schemes, observers, dtypes, formats, kernels and devices; every entry links to the related ones.
+-- its objects, then schemes, number formats, observers, dtypes, file formats, kernels and devices; every entry links to the related ones.
 local _, internal = ...
 local index = internal.import 'interp/help/help_index'
 local mime = internal.import 'interp/prelude/mime'
@@ -10,7 +10,7 @@ local manual = {}
 -- Chapters: a heading, and which entries are in it.
 local MODULES = {{'tensor', 'x'}, {'quant', 'spec', 'observer'}, {'nn', 'module'}, {'optim', 'optimizer'}, {'data', 'dataset', 'loader',
 	'vocab', 'tokenizer', 'text'}, {'graph'}, {'report', 'report'}, {'bench'}, {'plot', 'figure'}, {'hw'}, {'gpu'}, {'sweep'}}
-local KINDS = {{'scheme', 'Schemes'}, {'observer', 'Observers'}, {'dtype', 'Dtypes'}, {'format', 'File formats'},
+local KINDS = {{'scheme', 'Schemes'}, {'number format', 'Number formats'}, {'observer', 'Observers'}, {'dtype', 'Dtypes'}, {'format', 'File formats'},
 	{'kernel', 'Kernels'}, {'device', 'Devices'}}
 
 local function by_title(a, b) return a.title:lower() < b.title:lower() end

@@ -53,8 +53,10 @@ tostring of a spec is such a text, and quant.spec reads it back as the same spec
 4096 numbers). A scale alone means the zero point 0, as in ONNX, or the middle of the codes with symmetric unsigned ones. Explicit
 numbers are checked: scales finite and above 0, zero points whole and within the codes, as many of both.
 
-dtypes: int8 uint8 int4 uint4 int16 uint16 binary, or bits=2…16; float32 float16 bfloat16 are stored as they are. The
-scheme is symmetric for signed dtypes, asymmetric for unsigned ones, or log.
+dtypes: int8 uint8 int4 uint4 int16 uint16, 2 3 5 and 6 bits too, binary, or bits=2…16; float32 float16 bfloat16 float8_e4m3
+float8_e5m2 are stored as they are. A format's name may be in place of the dtype: 'mxfp4', 'nf4:64', 'nvfp4'; see formats. The scheme is
+symmetric for signed dtypes, asymmetric for unsigned ones, or log. +min after a block of 2 to 8 bits: a real minimum for each scale, and
+codes from 0 on, 'int4:32+min'.
 
 rounding= is the rule by which integer results (out= of quantized operands, q:requantize) become codes: 'float' (the default), or
 one of fixed point, see requantization. Numbers are quantized by dividing, whatever it says.
@@ -66,6 +68,27 @@ output. What is fast and good enough on this machine is measured by hw.recommend
 print(quant.spec 'uint8'.scheme)  --> asymmetric
 print(quant.spec 'int8 log bits=6'.scheme)  --> log
 print(quant.spec{dtype='int8', priority='accuracy'})  --> int8/1@mse]])
+
+concept('formats', [[A format is a name for codes, their values and their scales together, given where a spec has a dtype: x:quantize 'mxfp4',
+m:quantize{weight='nf4:64'}, quant.compare(x, {'nvfp4', 'int4:32'}). quant.formats() lists them with bits per weight; help 'mxfp4' says
+what one is.
+
+  fp8_e4m3 fp8_e5m2, fp6_…, fp4_…   small floating point; /1, :32 as of dtypes
+  mxfp8_…, mxfp6_…, mxfp4, mxint8   OCP MX: a power of two for 32 elements
+  nvfp4          a scale in FP8 for 16 elements, and one in float32
+  nf4:64 af4:64  16 values by quantiles, scale max|x|
+  ternary        -1, 0, 1 with scale mean|x|
+
+q:dtype() is the dtype in which codes are stored, q:spec() the format, q:codes() the codes: bit fields, which need not be in the order of
+their values. q:qparams().scale may be quantized itself (nvfp4) or of a narrow dtype (float8_e8m0); it prints as numbers.
+
+scaling= says how a power of two follows from the largest |x| (floor, even, ceil of OCP MX; pow2: the least that clips nothing);
+saturate=false lets FP8 overflow to infinity or NaN. Sums and products of tables have no integer path: ops decode first and the ledger
+says so. Views work where they keep the blocks whole; files keep the format. Plain dtypes of the same values, without a scale, are
+float8_e4m3 and float8_e5m2. See spec, grid, quantization.]],
+	[[q = tensor.ones(4, 64):quantize 'mxfp4'
+print(q:dtype(), q:spec(), q:qparams().scale:dtype())  --> uint4 mxfp4 float8_e8m0
+print(#quant.formats() > 10)  --> true]])
 
 concept('printing', [[print(x) shows dtype and shape, then the values; of more than 1000 elements only three at both ends of each axis.
 With more than two axes the whole takes 40 lines at most: fewer blocks of both ends, then fewer rows; %set lines says another limit, 0 none.

@@ -27,7 +27,7 @@ end
 
 local KINDS = {concept = 'a concept', module = 'a module', scheme = "a scheme of quant specs: scheme='%s'",
 	observer = "an observer of quant specs: observer='%s' or '…@%s'", dtype = 'a dtype', kernel = 'a family of kernels',
-	device = 'a device', format = 'a file format'}
+	device = 'a device', format = 'a file format', ['number format'] = "a format of quant specs: x:quantize '%s'"}
 
 local function heading(entry)
 	local kind = KINDS[entry.kind]
@@ -141,8 +141,8 @@ local function add_overview(out, index)
 		"and at the prompt; require 'quoll' gives all of it in one table.", '')
 	out[#out + 1] = ''
 	add_list(out, modules)
-	for _, kind in ipairs {'concept', 'scheme', 'observer', 'dtype', 'format'} do
-		add_names(out, kind:gsub('^%l', string.upper) .. 's', of_kind(index, kind))
+	for _, kind in ipairs {'concept', 'scheme', 'number format', 'observer', 'dtype', 'format'} do
+		add_names(out, (kind == 'format' and 'File formats') or kind:gsub('^%l', string.upper) .. 's', of_kind(index, kind))
 	end
 	out[#out + 1] = ''
 	for _, line in ipairs {"help 'quantize'     a name: x:quantize, quant.spec, int8, spec",

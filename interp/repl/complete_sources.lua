@@ -91,6 +91,7 @@ function sources.specs(content)
 	for dtype in field 'dtype'[4]:gmatch '%S+' do add(dtype, guess.doc_of(dtype)) end
 	add('int8/1', 'one scale for each index of axis 1')
 	add('int4:32', 'one scale for 32 elements')
+	add('int4:32+min', 'one scale and one minimum for 32 elements')
 	for _, observer in ipairs(observers()) do add('uint8@' .. observer.text, observer.doc) end
 	return list, 0
 end
@@ -137,14 +138,16 @@ end
 -- Words that have help of their own say that.
 local function described(words, kind, doc)
 	local list, known = {}, {}
-	for _, item in ipairs(kind and of_kind(kind) or {}) do known[item.text] = item.doc end
+	for _, one in ipairs(kind or {}) do
+		for _, item in ipairs(of_kind(one)) do known[item.text] = known[item.text] or item.doc end
+	end
 	for _, word in ipairs(words) do
 		if word ~= 'function' then list[#list + 1] = {text = word, kind = 'value', doc = known[word] or doc} end
 	end
 	return list
 end
 
-local KINDS = {dtype = 'dtype', scheme = 'scheme', observer = 'observer'}
+local KINDS = {dtype = {'dtype', 'number format'}, scheme = {'scheme'}, observer = {'observer'}}
 
 -- The values of an option {name, type, text, choices} where they are a closed list.
 function sources.values(option)
@@ -232,6 +235,7 @@ function sources.argument(entry, content)
 		if name == 'to' then table.move(of_kind 'device', 1, #of_kind 'device', #list + 1, list) end
 		return list, 0
 	end
+	if entry.title == 'quant.formats' then return of_kind 'number format', 0 end
 	if SPECS[name] and entry.title:find '[.:]' and not entry.title:find '^module:' then return sources.specs(content) end
 	if entry.title == 'quant.fallback' then
 		return {{text = 'silent', kind = 'value', doc = ''}, {text = 'warn', kind = 'value', doc = ''},
