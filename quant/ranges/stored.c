@@ -123,9 +123,23 @@ static float least_scale(unsigned dtype, const struct ql_qparams *q)
 	return ql_dtype_is_binary(dtype) || q->scale->q ? 0 : nextafterf(0, 1);
 }
 
+/* Only codes of double quantization have a minimum that their scheme does not have. */
+static enum ql_status check_shift(struct ql_ctx *ctx, const struct ql_qparams *q)
+{
+	struct ql_spec of;
+	enum ql_status status = q->block ? ql_scales_outer_spec(ctx, q->block, &of) : QL_OK;
+
+	if (status || (q->block && q->format == of.format) || q->scheme->shift)
+		return status;
+	return ql_fail(ctx, QL_ERR_FORMAT, "minimum: wanted none for the scheme %s, got some", q->scheme->doc.name);
+}
+
 static enum ql_status check_scales(struct ql_ctx *ctx, unsigned dtype, const struct ql_qparams *q)
 {
 	enum ql_status status = check_kind(ctx, "scale", q, q->scale);
+
+	if (!status && q->shift)
+		status = check_shift(ctx, q);
 
 	if (!status)
 		status = check_numbers(ctx, "scale", q->scale, least_scale(dtype, q));

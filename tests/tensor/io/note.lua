@@ -6,7 +6,8 @@ local FILE = FOLDER .. '.safetensors'
 
 local SPECS = {'int8', 'uint8/1', 'int4:32', 'binary/1', 'int8 log', 'int8/1 bits=8,4,2,8,4,2', 'int4:32+min', 'uint3:16+min', 'int8:32+min', 'uint8:32 bits=7',
 	'int8 scaling=pow2', 'mxfp4 scaling=even', 'fp8_e4m3 saturate=false', 'fp6_e2m3/1', 'fp6_e3m2:32', 'nf4:32', 'mxfp4/1', 'int2', 'uint3', 'int5', 'uint6/1',
-	'float8_e4m3', 'float8_e5m2', 'float16'}
+	'float8_e4m3', 'float8_e5m2', 'float16',
+	'nf4:64:4', 'int4:32:4', 'fp8_e4m3:16:256', {bits = 7}, 'int8/1 bits=7', 'uint8:32+min bits=7', 'int2:32:2'}
 for _, f in ipairs(quant.formats()) do SPECS[#SPECS + 1] = f.name end
 
 local function same(a, b, what)
@@ -40,7 +41,7 @@ it('every format and its views come back', function()
 		tensor.save(FILE, list)
 		local back = tensor.load(FILE)
 		for name, view in pairs(list) do
-			same(view, back[name], spec .. ' ' .. name)
+			same(view, back[name], ('%s %s'):format(q:quantized() and q:spec() or spec, name))
 			views = views + 1
 		end
 		for name in pairs(back) do assert(list[name], name) end
@@ -136,6 +137,10 @@ it('ranges and numbers that no quantizer makes', function()
 	expect(refused(m, '"w::minimum"', '"w::maximum"'), 'minimum: wanted one per scale for the scheme minimum, got none')
 	expect(refused(m, nil, nil, function(data) return data:sub(1, 30) .. '\x00\x7e' .. data:sub(33) end), 'minimum: wanted finite numbers, got nan')
 	expect(refused(m, 'scheme=minimum', 'scheme=asymmetric'), 'minimum: wanted none for the scheme asymmetric')
+	local nf = tensor.randn(4, 64):quantize 'nf4:16:4'
+	expect(refused(nf, 'format=nf4', 'format=fp4_e2m1'), 'loaded') -- the same storage and scales
+	expect(refused(nf, 'block=4 ', 'block=2 '), 'scale: wanted shape (4, 2), got (4, 1)')
+	expect(refused(nf, 'format=dynamic8', 'format=fp8_e4m3'), 'minimum: wanted none for the scheme grid, got some')
 	expect(refused(tensor.randn(4, 64):quantize 'ternary', nil, nil, function(data) return data:sub(1, -2) .. '\xaa' end), 'codes: wanted -1 to 1, got -2')
 end)
 
