@@ -452,8 +452,9 @@ static const struct ql_doc docs[] = {
 		"Checks a spec (a text or a table), fills in the defaults and returns it as an object that prints as a text which is "
 		"read back as the same spec; its fields can be read: dtype bits scheme axis block observer p momentum bins octaves scale "
 		"zero_point rounding, and name, the text without scale and zero_point. What its codes can do: affine (x = (q - zero_point) * "
-		"scale), monotone (a larger code is never a smaller value), zero_code (0 is a code), offset (the zero point comes from the "
-		"data), min and max of the codes. See spec.",
+		"scale), shift (a real minimum is added), values (under a scale of 1, of the bit fields from 0 on, where codes number the "
+		"entries of a table), monotone (a larger code is never a smaller value), zero_code (0 is a code), offset (the zero point "
+		"comes from the data), min and max of the codes. See spec.",
 		"s = quant.spec{bits=4, axis=1}\nprint(s, s.dtype, s.scheme, s.affine, s.min)  --> int4/1 int4 symmetric true -7",
 		NULL},
 	{"params", "quant.params(lo, hi, spec)",

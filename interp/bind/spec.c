@@ -229,18 +229,45 @@ static struct ql_codes range_of(const struct ql_spec *s)
 	return ql_spec_codes(s, s->has_scale || s->scale_tensor, 0);
 }
 
-/* The values of the codes of a format with a table, from code 0 on; else nil. */
+/* Values of codes under a scale of 1, by a scheme with a table. */
+static void scheme_values(const struct ql_spec *s, struct ql_codes codes, int n, float *table, float *value)
+{
+	int sign = ql_dtypes[s->dtype].kind == QL_KIND_INT ? n / 2 : 0;
+
+	s->scheme->table_fill(&codes, table);
+	codes.table = table;
+	for (int i = 0; i < n; i++) {
+		int32_t code = (i ^ sign) - sign;
+
+		s->scheme->decode(&code, 1, 1, 0, &codes, value + i);
+	}
+}
+
+/* The values under a scale of 1 of the bit fields of codes from 0 on, where they are a table; nil where they follow
+ * from integers. */
 static void push_values(lua_State *L, const struct ql_spec *s)
 {
-	if (!s->grid) {
+	bool formula = s->scheme && s->scheme->table_length;
+	int n = s->grid ? s->grid->n : formula ? 1 << ql_dtypes[s->dtype].bits : 0;
+	struct ql_codes codes = formula ? ql_spec_codes(s, false, 0) : (struct ql_codes){0};
+	size_t extra = formula ? s->scheme->table_length(&codes) : 0;
+	const float *value;
+	float *room;
+
+	if (!n) {
 		lua_pushnil(L);
 		return;
 	}
-	lua_createtable(L, s->grid->n, 0);
-	for (int i = 0; i < s->grid->n; i++) {
-		lua_pushnumber(L, (double)s->grid->value[i]);
+	room = lua_newuserdatauv(L, (size_t)ql_size_array(n + (int64_t)extra, sizeof(*room)), 0);
+	value = s->grid ? s->grid->value : room;
+	if (!s->grid)
+		scheme_values(s, codes, n, room + n, room);
+	lua_createtable(L, n, 0);
+	for (int i = 0; i < n; i++) {
+		lua_pushnumber(L, (double)value[i]);
 		lua_rawseti(L, -2, i + 1);
 	}
+	lua_remove(L, -2);
 }
 
 static void push_flag(lua_State *L, bool has, const bool *flag)
@@ -296,7 +323,7 @@ static void push_zero(lua_State *L, const struct ql_spec *s)
 	F(bits, push_bits(L, s)) \
 	F(scheme, push_word(L, s->scheme, s->scheme ? s->scheme->doc.name : NULL)) \
 	F(values, push_values(L, s)) \
-	F(affine, push_flag(L, s->scheme, s->scheme ? &s->scheme->affine : NULL)) \
+	F(affine, lua_pushboolean(L, s->scheme && s->scheme->affine && !s->scheme->shift)) \
 	F(shift, push_flag(L, s->scheme, s->scheme ? &s->scheme->shift : NULL)) \
 	F(monotone, push_flag(L, s->scheme, s->scheme ? &s->scheme->monotone : NULL)) \
 	F(zero_code, push_flag(L, s->scheme, s->scheme ? &s->scheme->zero_code : NULL)) \

@@ -1,77 +1,111 @@
 -- SPDX-License-Identifier: MIT
--- Quantized weights with float arithmetic (mode weight_only): a row of codes is decoded to a scratch row, (float)(q -
--- z) * s as in quant/schemes, and multiplied as floats, so the sums are those of decoded weights.
+-- Quantized weights with float arithmetic (mode weight_only): a row of codes is decoded to a scratch row as in tensor/codec.c, and
+-- multiplied as floats, so the sums are those of decoded weights.
+--
+-- A code is a bit field. Its value is (q - zero point) times the scale, or an entry of a table times the scale (grids, and the scheme log);
+-- then the minimum is added. Scales keep their form: float16, float8_e8m0, and codes of a table under one outer scale where these need less
+-- memory than floats; others become floats.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local packed = internal.import 'nn/export/packed'
 local parts = internal.import 'nn/export/parts'
 local decode = {}
 
-parts.add('decode', {fields = {'w', 'z'}, text = [[
-/* n codes with scales (and zero points, or 0) for each `block` of them. */
-static void ${name}(const ${w} *w, int32_t n, const float *scale, const ${z} *zero, int32_t block, float *y)
-{
-	int32_t from, to, i, b;
+local function flat(t, dtype) return t:to(dtype):contiguous():view(t:nelem()):totable() end
 
-	for (from = 0, b = 0; from < n; from = to, b++) {
-		int32_t z = zero ? zero[b] : 0;
+---------------------------------------------------------------- scales
 
-		to = n - from < block ? n : from + block;
-		for (i = from; i < to; i++)
-			y[i] = (float)((int32_t)$at(w, (i)) - z) * scale[b];
-	}
-}
-]]})
--- Codes of logarithms: magnitudes from a table.
-local LOG = [[
-/* n codes with scales for each `block` of them: 0, or the sign and the number of a power of 2. */
-static void ${name}(const ${w} *w, int32_t n, const float *scale, const ${z} *zero, int32_t block, float *y)
+local SCALE = [[
+/* Scale or minimum i. */
+static float ${name}(const struct ${weights} *g, const ${stored} *scale, int32_t i)
 {
-	static const float power[%d] = {
 %s
-	};
-	int32_t from, to, i, b;
-
-	for (from = 0, b = 0; from < n; from = to, b++) {
-		to = n - from < block ? n : from + block;
-		for (i = from; i < to; i++) {
-			int32_t q = $at(w, (i)), m = q < 0 ? -q : q;
-			float v = m ? power[(m > %d ? %d : m) - 1] * scale[b] : 0.0f;
-
-			y[i] = q < 0 ? -v : v;
-		}
-	}
-	(void)zero;
 }
 ]]
+local function add_scale(form, text)
+	parts.add('scale' .. form, {fields = {'s', 'z', 'how'}, needs = function(f) return {{'weights', f}} end, text = SCALE:format(text)})
+end
+add_scale('float', '\t(void)g;\n\treturn scale[i];')
+add_scale('table', '\treturn g->scales[scale[i]] * g->outer;')
+-- float16: of the exponent only the bias differs.
+local BITS = '%s\n\tfloat value;\n\n\t(void)g;\n\tmemcpy(&value, &bits, sizeof(value));\n\treturn %s;'
+add_scale('float16', BITS:format('\tuint32_t bits = (uint32_t)(scale[i] & 0x7fff) << 13;', 'scale[i] >> 15 ? -(value * 0x1p112f) : value * 0x1p112f'))
+-- A power of two; 2^-127 is subnormal.
+add_scale('e8m0', BITS:format('\tuint32_t bits = scale[i] == 255 ? 0x7fc00000u : scale[i] ? (uint32_t)scale[i] << 23 : 0x400000u;', 'value'))
 
--- The part that decodes, for the fields of those that need it. log: the suffix with bits and octaves.
-function decode.part(f)
-	if f.log then return {'decode' .. f.log, {w = f.w, z = f.z}} end
-	return {'decode', {w = f.w, z = f.z}}
+local function single_bits(x) return (string.unpack('<I4', string.pack('<f', x))) end
+
+-- The bits of a float16 number.
+local function half_bits(x)
+	local bits = single_bits(x)
+	local sign, exponent, mantissa = bits >> 31 << 15, (bits >> 23 & 255) - 112, bits & 0x7fffff
+	if exponent > 0 then return sign | exponent << 10 | mantissa >> 13 end
+	return sign | math.tointeger(math.abs(x) * 2.0 ^ 24)
 end
 
--- The word for codes of logarithms, whose part it makes; nil for others.
-local function log_word(spec)
-	if spec.affine then return end
-	local unsigned = not quant.dtype(spec.dtype).signed
-	local top, values = (1 << (unsigned and spec.bits or spec.bits - 1)) - 1, {}
-	local step = top > 1 and spec.octaves / (top - 1) or 0
-	for m = 1, top do values[m] = 2.0 ^ (-(top - m) * step) end
-	local word = ('log_%s%d_%s'):format(unsigned and 'u' or '', spec.bits, (('%.9g'):format(spec.octaves):gsub('[^%w]', '_')))
-	parts.add('decode' .. word, {fields = {'w', 'z'}, text = LOG:format(top, parts.values('float', values), top, top)})
-	return word
+-- Forms in which scales are stored, the first that takes them: takes(scale, minimum), the C type, and the numbers.
+local FORMS = {
+	{form = 'float16', stored = 'uint16_t', takes = function(scale, minimum)
+		return scale:dtype() == 'float16' and (not minimum or minimum:dtype() == 'float16')
+	end, number = half_bits},
+	{form = 'e8m0', stored = 'uint8_t', takes = function(scale, minimum) return scale:dtype() == 'float8_e8m0' and not minimum end,
+		number = function(x) return single_bits(x) >> 23 & 255 end},
+	{form = 'table', stored = 'uint8_t', takes = function(scale, minimum)
+		local values = not minimum and scale:quantized() and scale:spec().values
+		return values and #values <= 256 and scale:qparams().scale:nelem() == 1 and not scale:qparams().minimum
+			and scale:nelem() + 4 * #values < 4 * scale:nelem()
+	end},
+	{form = 'float', stored = 'float', takes = function() return true end},
+}
+
+-- Numbers of scales or minimums as they are stored.
+local function stored(entry, t)
+	if entry.form == 'table' then return flat(t:codes(), 'int64') end
+	local list = flat(t:quantized() and t:dequantize() or t, 'float64')
+	for i, x in ipairs(entry.number and list or {}) do list[i] = entry.number(x) end
+	return list
 end
 
-parts.add('weights', {fields = {'z'}, text = [[
-struct ${name} { /* how rows of codes are decoded: scales (and zero points, or 0) of a row are `step` apart */
-	const float *scale;
-	const ${z} *zero;
+---------------------------------------------------------------- rows
+
+parts.add('weights', {fields = {'s', 'z', 'how'}, text = [[
+struct ${name} { /* how rows of codes are decoded: scales of a row are `step` apart, one for each `block` of codes */
+${members}
 	int32_t step, block;
 };
 ]]})
-parts.add('linearw', {fields = {'w', 'z', 'log'}, needs = function(f)
-	return {decode.part(f), {'weights', {z = f.z}}, {'dot1', {x = 'float', w = 'float', sum = 'float'}}, {'storeff'}}
+
+-- Templates by what a value is made of: z: a zero point; t: a table; m: a minimum.
+local VALUES = {[''] = '(float)$at(w, (i)) * scale', z = '(float)((int32_t)$at(w, (i)) - z) * scale', t = 'g->value[$at(w, (i))] * scale'}
+for how, value in next, VALUES do
+	for _, m in ipairs {'', 'm'} do
+		parts.add('decode' .. how .. m, {fields = {'w', 's', 'z'}, needs = function(f) return {{'scale' .. f.s, f}, {'weights', f}} end, text = ([[
+/* Row j of n codes. */
+static void ${name}(const ${w} *w, int32_t n, const struct ${weights} *g, int32_t j, float *y)
+{
+	int32_t from, to, i, b = j * g->step;
+
+	for (from = 0; from < n; from = to, b++) {
+		float scale = ${scale}(g, g->scale, b);@BEFORE@
+
+		to = n - from < g->block ? n : from + g->block;
+		for (i = from; i < to; i++)
+			y[i] = @VALUE@;@AFTER@
+	}
+}
+]]):gsub('@(%u+)@', {VALUE = value, BEFORE = (how == 'z' and '\n\t\tint32_t z = g->zero[b];' or '') ..
+				(m == 'm' and '\n\t\tfloat minimum = ${scale}(g, g->minimum, b);' or ''),
+			AFTER = m == 'm' and '\n\t\tfor (i = from; i < to; i++)\n\t\t\ty[i] = y[i] + minimum;' or ''})})
+	end
+end
+
+-- The part that decodes, for the fields of those that need it.
+function decode.part(f) return {'decode' .. (f.how or ''), f} end
+-- The fields of templates that decode, for their names.
+decode.fields = {'w', 's', 'z', 'how'}
+
+parts.add('linearw', {fields = decode.fields, needs = function(f)
+	return {decode.part(f), {'weights', f}, {'dot1', {x = 'float', w = 'float', sum = 'float'}}, {'storeff'}}
 end, text = [[
 /* x (m, k) by w (n, k), whose rows are decoded into `row` (k). */
 static void ${name}(const float *x, int32_t m, const ${w} *w, int32_t n, int32_t k, const struct ${weights} *g,
@@ -80,13 +114,14 @@ static void ${name}(const float *x, int32_t m, const ${w} *w, int32_t n, int32_t
 	int32_t i, j;
 
 	for (j = 0; j < n; j++) {
-		${decode}(w + j * ${pitch}, k, g->scale + j * g->step, g->zero ? g->zero + j * g->step : 0, g->block, row);
+		${decode}(w + j * ${pitch}, k, g, j, row);
 		for (i = 0; i < m; i++)
 			${store}(${dot1}(x + i * k, row, k), 0, 0, j, c, y + i * n + j);
 	}
 }
 ]]})
-local function flat(t, dtype) return t:to(dtype):contiguous():view(t:nelem()):totable() end
+
+---------------------------------------------------------------- arrays
 
 -- An array of codes in rows of k; packed where their dtype is. Gives its name and what templates call its type.
 function decode.array(e, name, values, k, dtype, text)
@@ -108,29 +143,51 @@ local function along_row(t, axis)
 	end}
 end
 
--- A quantized tensor (rows, …) whose codes are decoded in rows: fields w (the array), kind, z, groups (a struct), n, k.
+-- The array of codes: its name and what templates call its type. With a table the codes are unsigned bit fields.
+local function codes_of(e, name, t, k, by_table)
+	local dtype, list = t:dtype(), flat(t:codes(), 'int64')
+	local bits = quant.dtype(dtype).bits
+	if by_table then
+		dtype = 'uint' .. bits
+		for i, q in ipairs(list) do list[i] = q & (1 << bits) - 1 end
+	end
+	return decode.array(e, name, list, k, dtype, 'codes')
+end
+
+-- A quantized tensor (rows, …) whose codes are decoded in rows: fields w (the array), part (those of templates), groups (a struct), n, k.
 function decode.weight(e, node, t, name)
-	local p, rows = t:qparams(), t:size(1)
-	local k, dtype = t:nelem() // rows, t:dtype()
-	local scales = flat(p.scale, 'float64')
-	local blocks = p.block and #scales // rows or 1
+	local p, spec, rows = t:qparams(), t:spec(), t:size(1)
+	local k = t:nelem() // rows
 	if p.block and (t:dim() > 2 or p.axis and p.axis ~= t:dim()) then
 		base.fail("export: node '%s': weight: wanted codes with scales per tensor, along one axis or in blocks of rows, got '%s'", node.name,
-			tostring(t:spec()))
+			tostring(spec))
 	end
 	local along = not p.block and p.axis and p.axis > 1 and along_row(t, p.axis)
-	if along then scales = along.spread(scales) end
-	local codes, kind = decode.array(e, name, flat(t:codes(), 'int64'), k, dtype, 'codes')
-	local z, zero = 'int8_t', '0'
-	if p.zero_point then
-		z = packed.ctype(dtype)
-		local zeros = flat(p.zero_point, 'int64')
-		zero = e:array(name .. '_zero', z, along and along.spread(zeros) or zeros, 'zero points')
+	local spread = along and along.spread or function(list) return list end
+	local values, form = spec.values, nil
+	for i = #FORMS, 1, -1 do form = FORMS[i].takes(p.scale, p.minimum) and FORMS[i] or form end
+	local codes, kind = codes_of(e, name, t, k, values)
+	local scales, members, fields = spread(stored(form, p.scale)), {}, {}
+	local function member(ctype, label, value)
+		members[#members + 1] = ('\t%s%s;'):format(ctype, label)
+		fields[#fields + 1] = value
 	end
-	e:part('weights', {z = z})
-	local groups = e:struct('q_weights_' .. parts.short(z), name .. '_groups', ('{%s, %s, %d, %d}'):format(
-		e:array(name .. '_scale', 'float', scales, 'scales'), zero, #scales > 1 and not along and blocks or 0, along and along.block or p.block or k), true)
-	return {w = codes, kind = kind, z = z, log = log_word(t:spec()), groups = '&' .. groups, n = rows, k = k}
+	local function array(label, ctype, list, text) member(('const %s *'):format(ctype), label, e:array(name .. '_' .. label, ctype, list, text)) end
+	array('scale', form.stored, scales, 'scales')
+	if form.form == 'table' then
+		array('scales', 'float', p.scale:spec().values, 'values of the codes of scales')
+		member('float ', 'outer', e.float(p.scale:qparams().scale:item()))
+	end
+	if values then array('value', 'float', values, 'values of codes') end
+	local z = p.zero_point and packed.ctype(t:dtype())
+	if z then array('zero', z, spread(flat(p.zero_point, 'int64')), 'zero points') end
+	if p.minimum then array('minimum', form.stored, spread(stored(form, p.minimum)), 'minimums') end
+	local how = (values and 't' or z and 'z' or '') .. (p.minimum and 'm' or '')
+	local part = {w = kind, s = form.form, z = z, how = how ~= '' and how or nil, stored = form.stored, members = table.concat(members, '\n')}
+	local step = #scales > 1 and not along and (p.block and #scales // rows or 1) or 0
+	local groups = e:struct(e:part('weights', part), name .. '_groups', ('{%s, %d, %d}'):format(table.concat(fields, ', '), step,
+		along and along.block or p.block or k), true)
+	return {w = codes, part = part, groups = '&' .. groups, n = rows, k = k}
 end
 
 return decode

@@ -33,7 +33,7 @@ local function full_name(name, fields)
 end
 
 -- What a part calls another by: its name, or for families that differ in their last word only the family's.
-local FAMILIES = {'^store', '^row', '^decode', '^first'}
+local FAMILIES = {'^store', '^row', '^decode', '^first', '^scale'}
 
 local function role_of(name)
 	for _, pattern in ipairs(FAMILIES) do

@@ -51,7 +51,9 @@ an edge, of 30 more than are wanted, as far as samples= has rows; else their tol
 The graph is one of g:quantize, or the trace of a model, float or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as the observer minmax does, of affine codes
 under one scale (with input='uint8@entropy' or another observer it is refused: these are for static); weight_only, whose weights are decoded row by row.
 rounding= exports it under another rule for integer results (help 'requantization'): g:quantize{rounding=} gives these bits in
-g:run, too. Weights below 8 bits are streams of bits, rows padded to whole bytes.
+g:run, too. Weights may be of any format of quant.formats(). Those below 8 bits are streams of bits, rows padded to whole bytes; grids and the
+scheme log are a table of values beside the codes. Scales and minimums stay float16, powers of two stay 8 bits, and so do FP8 scales under
+one outer scale (nvfp4) where table and codes are smaller than floats; other scales are written as float32.
 
 Every op has a C version but those of random numbers, losses and
 x[mask], whose size depends on values. Values are float32, integers of whole bytes, bool and affine codes under one scale, packed ones,

@@ -16,7 +16,10 @@ static bool match(struct ql_call *call, const char **reason)
 	return call->in[0]->q && !call->in[1]->q;
 }
 
-/* Replaces a tensor of scales or zero points with those of the rows. */
+static enum ql_status params_of(struct ql_ctx *ctx, const struct ql_qparams *q, const int64_t *number, int64_t n,
+	int64_t divisor, struct ql_qparams **out);
+
+/* Replaces a tensor of scales, minimums or zero points, which may be quantized, with those of the rows. */
 static enum ql_status take_into(
 	struct ql_ctx *ctx, struct ql_tensor **t, const int64_t *number, int64_t n, int64_t divisor)
 {
@@ -26,16 +29,21 @@ static enum ql_status take_into(
 	if (!*t)
 		return QL_OK;
 	status = ql_rows_take(ctx, *t, number, n, divisor, &rows);
-	if (status)
+	if (!status && (*t)->q)
+		status = params_of(ctx, (*t)->q, number, n, divisor, &rows->q);
+	if (status) {
+		ql_tensor_release(ctx, rows);
 		return status;
+	}
 	ql_tensor_release(ctx, *t);
 	*t = rows;
 	return QL_OK;
 }
 
-/* Params of the rows. Blocks along the rows become blocks of one row: each row has the scales of its block. */
-static enum ql_status params_of(
-	struct ql_ctx *ctx, const struct ql_qparams *q, const int64_t *number, int64_t n, struct ql_qparams **out)
+/* Params of the rows (number[i] - 1) / divisor. Blocks along the rows become blocks of one row: each row has the scales
+ * of its block. */
+static enum ql_status params_of(struct ql_ctx *ctx, const struct ql_qparams *q, const int64_t *number, int64_t n,
+	int64_t divisor, struct ql_qparams **out)
 {
 	bool down = q->block && q->block_axis == 0;
 	struct ql_qparams *p = ql_qparams_copy(ctx, q);
@@ -45,11 +53,11 @@ static enum ql_status params_of(
 	if (!p)
 		return QL_ERR_MEMORY;
 	if (q->block || q->axis == 0) {
-		int64_t divisor = down ? q->block : 1;
+		struct ql_tensor **each[] = {&p->scale, &p->zero_point, &p->shift};
 
-		status = take_into(ctx, &p->scale, number, n, divisor);
-		if (!status)
-			status = take_into(ctx, &p->zero_point, number, n, divisor);
+		divisor *= down ? q->block : 1;
+		for (int i = 0; i < 3 && !status; i++)
+			status = take_into(ctx, each[i], number, n, divisor);
 	}
 	if (down)
 		p->block = 1;
@@ -65,7 +73,7 @@ static enum ql_status decode_rows(
 	enum ql_status status = ql_rows_take(ctx, table, number, n, 1, &codes);
 
 	if (!status)
-		status = params_of(ctx, table->q, number, n, &codes->q);
+		status = params_of(ctx, table->q, number, n, 1, &codes->q);
 	if (!status)
 		status = ql_decode(ctx, codes, spec ? &real : out);
 	if (!status && spec)

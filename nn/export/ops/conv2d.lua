@@ -71,8 +71,8 @@ static void ${name}(const float *x, const struct q_window *v, const float *w, in
 }
 ]]})
 
-parts.add('convw', {fields = {'w', 'z', 'log'}, needs = function(f)
-	return {{'tapsum'}, decode.part(f), {'weights', {z = f.z}}, {'storeff'}}
+parts.add('convw', {fields = decode.fields, needs = function(f)
+	return {{'tapsum'}, decode.part(f), {'weights', f}, {'storeff'}}
 end, text = [[
 /* Images (n, height, width, channels) by w (outputs, channels / groups, kernel_height, kernel_width): the codes of an output
  * are decoded into the second half of `memory` and put with the channels last into the first. */
@@ -82,7 +82,7 @@ static void ${name}(const float *x, const struct q_window *v, const ${w} *w, int
 	int32_t per = v->channels / groups, taps = v->kernel_height * v->kernel_width, k = per * taps, o, i, p, a, b;
 
 	for (o = 0; o < outputs; o++) {
-		${decode}(w + o * ${pitch}, k, g->scale + o * g->step, g->zero ? g->zero + o * g->step : 0, g->block, memory + k);
+		${decode}(w + o * ${pitch}, k, g, o, memory + k);
 		for (p = 0; p < taps; p++)
 			for (i = 0; i < per; i++)
 				memory[p * per + i] = memory[k + i * taps + p];
@@ -115,7 +115,7 @@ local function emit(e, node, x, f, y, g)
 	local v = window.of(e, node, f, g, {w[3], w[4]})
 	local d = product.prepare_decoded(e, node, f)
 	if d then
-		e:call('%s(%s, &%s, %s, %d, %d, %s, %s, %s, %s);', e:part('convw', {w = d.kind, z = d.z, log = d.log}), x, v, d.w, d.n, groups, d.groups, d.codes,
+		e:call('%s(%s, &%s, %s, %d, %d, %s, %s, %s, %s);', e:part('convw', d.part), x, v, d.w, d.n, groups, d.groups, d.codes,
 			e:scratch(d.k * 8), y)
 	elseif not (f.scale or f.params) then
 		emit_floats(e, node, x, y, v, groups)

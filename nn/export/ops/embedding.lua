@@ -25,17 +25,16 @@ static void ${name}(const ${w} *w, int32_t rows, int32_t k, %sconst ${ids} *ids,
 }
 ]]
 parts.add('embedding', {fields = {'w', 'ids'}, text = TEXT:format('', 'memcpy(y, w + row * k, (size_t)k * sizeof(*y))')})
-parts.add('embeddingw', {fields = {'w', 'z', 'log', 'ids'}, needs = function(f)
-	return {decode.part(f), {'weights', {z = f.z}}}
-end, text = TEXT:format('const struct ${weights} *g, ', [[${decode}(w + row * ${pitch}, k, g->scale + row * g->step,
-				g->zero ? g->zero + row * g->step : 0, g->block, y)]])})
+parts.add('embeddingw', {fields = {'w', 's', 'z', 'how', 'ids'}, needs = function(f)
+	return {decode.part(f), {'weights', f}}
+end, text = TEXT:format('const struct ${weights} *g, ', '${decode}(w + row * ${pitch}, k, g, row, y)')})
 
 -- Floats at y.
 local function rows(e, node, w, ids, f, y)
 	if w:quantized() then
 		local d = decode.weight(e, node, w, node.name .. '_weight')
-		e:call('%s(%s, %d, %d, %s, %s, %d, %s);', e:part('embeddingw', {w = d.kind, z = d.z, log = d.log, ids = f.ctype}), d.w, d.n, d.k, d.groups, ids,
-			f.count, y)
+		d.part.ids = f.ctype
+		e:call('%s(%s, %d, %d, %s, %s, %d, %s);', e:part('embeddingw', d.part), d.w, d.n, d.k, d.groups, ids, f.count, y)
 		return
 	end
 	e:call('%s(%s, %d, %d, %s, %d, %s);', e:part('embedding', {w = 'float', ids = f.ctype}), e:input(node, 1, 'plain'), w:size(1), w:size(2),

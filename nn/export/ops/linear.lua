@@ -23,7 +23,7 @@ return {ops = {'linear'}, emit = function(e, node)
 	product.result(e, node, result, facts, function(y, g)
 		local d = product.prepare_decoded(e, node, f)
 		if d then
-			e:call('%s(%s, %d, %s, %d, %d, %s, %s, %s, %s);', e:part('linearw', {w = d.kind, z = d.z, log = d.log}), x, rows_of(f), d.w, d.n, d.k,
+			e:call('%s(%s, %d, %s, %d, %d, %s, %s, %s, %s);', e:part('linearw', d.part), x, rows_of(f), d.w, d.n, d.k,
 				d.groups, d.codes, e:scratch(d.k * 4), y)
 			return
 		end

@@ -53,7 +53,7 @@ local function rows_by(e, node, at, k, f)
 	if d then
 		local row = e:scratch(k * 4)
 		return function(x, y)
-			e:call('%s(%s, 1, %s, %d, %d, %s, %s, %s, %s);', e:part('linearw', {w = d.kind, z = d.z, log = d.log}), x, d.w, d.n, k, d.groups, d.codes, row, y)
+			e:call('%s(%s, 1, %s, %d, %d, %s, %s, %s, %s);', e:part('linearw', d.part), x, d.w, d.n, k, d.groups, d.codes, row, y)
 		end
 	end
 	local p = codes and product.prepare(e, node, f, FLOAT, nil, true, nil, at) or product.prepare_float(e, node, nil, at)

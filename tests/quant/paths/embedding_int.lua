@@ -4,7 +4,8 @@ tensor.seed(1)
 local table_, ids = tensor.randn(50, 70), tensor.randint {3, 5, low = 1, high = 50, dtype = 'int32'}
 
 for _, spec in ipairs {'int8', 'int8/1', 'int8/2', 'uint8/1', 'int16/1', 'uint16', 'int4/1', 'uint4', 'int4:32', 'uint4:32', 'binary/1',
-	{dtype = 'int8', axis = 1, block = 16}, {dtype = 'uint4', axis = 1, block = 7}, {dtype = 'int8', scheme = 'log'}} do
+	{dtype = 'int8', axis = 1, block = 16}, {dtype = 'uint4', axis = 1, block = 7}, {dtype = 'int8', scheme = 'log'}, 'mxfp4', 'nvfp4', 'nf4', 'nf4:16:3', 'fp6_e3m2/1',
+	'uint4:32+min', 'int5:16', {dtype = 'nvfp4', axis = 1}, {dtype = 'nf4', axis = 1, block = 8}, {dtype = 'uint3', axis = 1, block = 8, scheme = 'minimum'}} do
 	it('is bit-equal for ' .. tostring(quant.spec(spec)), function()
 		local q = table_:quantize(spec)
 		quant.log(true)

@@ -1,0 +1,63 @@
+-- SPDX-License-Identifier: MIT
+-- labels: full
+-- Weights of every number format in exported C: the same bits as g:run, by every compiler that is here.
+local exported = dofile 'tests/tools/exported.lua'
+exported.skip()
+
+-- Short blocks at the end of rows, fields across bytes, each form of scales and minimums.
+local SPECS = {'fp8_e4m3', 'fp8_e4m3/1', 'fp8_e5m2:32', 'fp6_e2m3', 'fp6_e3m2/1', 'fp6_e3m2:32', 'fp4_e2m1', 'fp4_e2m1:16', 'mxfp8_e4m3', 'mxfp8_e5m2',
+	'mxfp6_e2m3', 'mxfp6_e3m2', 'mxfp4', 'mxint8', 'nvfp4', 'nf4', 'nf4:16', 'nf4:16:3', 'af4', 'ternary', 'int2', 'int2:32', 'uint2/1', 'int3', 'int3/1', 'int3:32', 'uint3/1',
+	'int5/1', 'uint5:16', 'int6:32', 'uint6/1', 'int4:32', 'uint2:32+min', 'uint3:32+min', 'uint4:16+min', 'uint5:32+min', 'uint6:32+min', 'uint8:32+min',
+	'int8 log', 'int4/1 log', 'uint4 log', 'int16 log', 'binary', 'binary/1'}
+local COMPILERS = {}
+for _, cc in ipairs {'gcc', 'clang'} do
+	if os.execute(cc .. ' --version >/dev/null 2>&1') then
+		for _, flags in ipairs {'-O0', '-O3'} do COMPILERS[#COMPILERS + 1] = ('CC=%s CFLAGS=%s'):format(cc, flags) end
+	end
+end
+if #COMPILERS == 0 then COMPILERS = exported.FLAGS end
+
+-- The model with weights of each format as the variants of one program.
+local function every(m, x, specs)
+	local cases = {}
+	for i, spec in ipairs(specs or SPECS) do
+		cases[i] = {name = spec, x = x, graph = exported.quantized(m, x, {mode='weight_only', weight=spec})}
+	end
+	local program = exported.program(cases)
+	local _ <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. program.folder) end})
+	for _, make in ipairs(COMPILERS) do
+		local wrong = exported.differing(program, {make = make})
+		assert(#wrong == 0, make .. ': ' .. table.concat(wrong, '; '))
+	end
+end
+
+tensor.seed(15)
+it('linear: 1000 inputs', function()
+	every(nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5, {bias=false})}, tensor.randn(1000, 75))
+end)
+it('convolutions, one of them in groups', function()
+	every(nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 6, 3, {groups=2, stride=2})}, tensor.randn(40, 3, 7, 6))
+end)
+it('embedding', function()
+	every(nn.Sequential {nn.Embedding(30, 70), nn.Linear(70, 3)}, tensor.randint{50, 4, low=1, high=30, dtype='int32'})
+end)
+it('lstm', function() every(nn.Sequential {nn.LSTM(20, 9)}, tensor.randn(20, 4, 20), {'mxfp4', 'nf4', 'nvfp4', 'int3:32', 'fp8_e4m3/1', 'uint4:16+min'}) end)
+it('many scales of NVFP4 keep their 8 bits', function()
+	local m = nn.Sequential {nn.Linear(256, 48)}
+	every(m, tensor.randn(20, 256), {'nvfp4'})
+	local folder = exported.new_folder()
+	exported.quantized(m, tensor.randn(2, 256), {mode='weight_only', weight='nvfp4'}):export {dir=folder, name='net'}
+	local text = exported.text_of(folder .. '/net_weights.h')
+	os.execute('rm -r ' .. folder)
+	assert(text:find 'uint8_t linear1_weight_scale%[768%]' and text:find 'uint8_t linear1_weight%[6144%]', text:sub(1, 2000))
+end)
+it('codes of 2 to 6 bits in integers', function()
+	local m = nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5)}
+	local x = tensor.randn(100, 75)
+	for _, mode in ipairs {'static', 'dynamic'} do
+		for _, spec in ipairs {'ternary', 'int2/1', 'int3/1', 'int5', 'int6/1', 'uint2/1', 'uint3/1', 'uint5/1', 'uint6'} do
+			local g = exported.quantized(m, x, {mode=mode, weight=spec})
+			exported.check(mode .. ' ' .. spec, g, x)
+		end
+	end
+end)
