@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Help on what the prompt does by itself.
+-- Help on the prompt itself.
 local _, internal = ...
 local doc = internal.import 'interp/prelude/base'.doc
 
@@ -8,101 +8,100 @@ local function concept(name, text, example)
 end
 
 concept('prompt', [[Inputs are numbered: In[3] is the text, Out[3] and _ the value, which is shown unless the input
-ends in ; . Local variables live on
-from input to input. In keeps 1000 inputs, Out 100 values, tensors above 1 MiB only as long as something else holds
-them. A line that begins with
-% ? ! or = is no Lua: help 'magics'. Below an input stands what a user must know: ops that fell back to float32
-(%explain tells why),
-more than a second or 64 MiB of tensors, inputs that became stale. Ctrl-C stops what runs, Ctrl-D leaves.
+ends in ; . Local variables remain visible in later inputs. In keeps 1000 inputs, Out 100 values; tensors above 1 MiB are kept only
+while something else refers to them. A line that begins with
+% ? ! or = is not Lua: help 'magics'. A line below an input reports ops that fell back to float32
+(%explain shows the reason),
+more than a second or 64 MiB of tensors, and inputs that became stale. Ctrl-C interrupts, Ctrl-D exits.
 
-On a terminal every input and its output is recorded: help 'journal'. %set changes how things are shown: help
+On a terminal every input and its output is recorded: help 'journal'. %set changes how values are shown: help
 'settings'.]],
 	[[print(io.popen([=[echo "6 * 7" | "/proc/$PPID/exe" -i]=]):read 'a')  --> In [1]: Out[1]: 42
 --> In [2]: ]])
 
-concept('magics', [=[Words of the prompt that begin with %, and other inputs that are no Lua. %magics lists them. Each is a
-line of its own and may stand between lines of Lua, but not within a block or bracket; the lines run in their order, and the
-value of the last one is shown. %time, %timeit and %bench take as many lines as make their code whole, %%time and the like all
-that follow.
+concept('magics', [=[Commands of the prompt that begin with %, and other inputs that are not Lua. %magics lists them. Each is a
+line of its own; lines of Lua may precede and follow it, but it may not be inside a block or bracket. Lines run in order, and the
+value of the last one is shown. %time, %timeit and %bench take as many lines as complete their code, %%time and the like all
+following lines.
 
-  %time code  %timeit code  %bench code   once, often, as a report in Out
+  %time code  %timeit code  %bench code   once, repeatedly, as a report in Out
                            %timeit -n 100 -r 5 code: 5 samples of 100 calls;
                            only %time keeps the local variables of the code
   %explain                 ops of the last input: kernels, paths, reasons
   %who  %forget name  %reset -f  %save file  %load file      the variables
-  %run file | 3 | 3-5 | above | stale     again, under its number; a notebook
+  %run file | 3 | 3-5 | above | stale     reruns under its number; a notebook
                            (-- %% cells, .ipynb) runs cell by cell
   %edit [n | file]  %history [text] [-n 20] [-o] [-f file]
                            -F: replaces a file; -g: inputs of all sessions
   %cd [folder | -]  %pwd  %ls [folder | *.lua]    where files are
   %sh command  %bash command              %%sh, %%bash: all lines below
   %help [name]             as ?name
-  %stale [n]  %journal     what changed; sessions on record
+  %stale [n]  %journal     what changed; recorded sessions
   %debug                   the variables where the last error was raised
   %set [name [value]] [--save]            help 'settings'
   ?name  name?  ??name  ?*part*  !command  $ command  =expression
 
-?name of a variable of yours tells of a tensor dtype, shape, bytes, spec and scales, of a table its fields
-(?cfg.lr one of them), of a function how it is called, where it stands and the comment above it; ??name its text.
+For a variable of yours, ?name shows dtype, shape, bytes, spec and scales of a tensor, the fields of a table
+(?cfg.lr for one of them), and the parameters, place and comment of a function; ??name shows its source.
 
-A text that was copied with its prompts, In [3]: or >>>, may be pasted as it is: the prompts are cut off, outputs left out.
-Other words of IPython say what to type instead.
+Text copied with its prompts, In [3]: or >>>, can be pasted as it is: prompts and outputs are removed.
+Other commands of IPython print what to type instead.
 
-%save writes a .safetensors file: tensors with their quantization, models, optimizers, specs, tables with what they
-share, text,
-numbers; views become tensors of their own, gradients are left out. It names what it cannot keep: functions, and
-models that hold some. %load brings
-them back, locals as locals, and runs nothing of the file. A file that is no such one, the weights of a model for example, is not
-replaced.
+%save writes a .safetensors file: tensors with their quantization, models, optimizers, specs, tables with shared
+references, strings,
+numbers; views become separate tensors, gradients are not saved. It lists what it cannot save: functions, and
+models that contain them. %load restores
+variables, locals as locals, and runs no code from the file. %save does not replace other files, such as the weights of a
+model.
 
-!command has the terminal: Ctrl-C ends it, not the prompt; what it prints is not recorded, but in a notebook it is kept with
-the cell. A status other than 0 is told and stops nothing. %edit uses $VISUAL, $EDITOR
+!command runs in the terminal: Ctrl-C ends the command, not the prompt; its output is not recorded, but in a notebook it is kept
+with the cell. A nonzero exit status is reported and stops nothing. %edit uses $VISUAL, $EDITOR
 or vi.
 
 %debug keeps the values of the failed input until the next error, or until %debug drop.]=],
 	[[x = tensor{1, 2}
 print(x:sum():item())  --> 3.0]])
 
-concept('stale', [[An input is stale when something it read has changed since: a variable has another value, a tensor
-was changed in place, a table or a model
-holds something else, a function that it called is another one or reads something else, or the value was made by a
+concept('stale', [[An input is stale when something that it read has changed since: a variable has another value, a tensor
+was modified in place, a table or a model
+has other contents, a function that it called was replaced or reads something else, or the value comes from a
 stale input.
-%stale lists them with the reason, %stale 4 tells what In[4] read and wrote, %run stale runs them again in their order.
+%stale lists stale inputs with the reason, %stale 4 shows what In[4] read and wrote, %run stale reruns them in order.
 
-Not stale: an input that only defined a function; one that assigned again all that it read; one whose variables were
-all assigned anew by later
-inputs, or that was typed again; one whose tensor later inputs changed on (x:add_(1), then x:mul_(2)).
+Not stale: an input that only defined a function; one that reassigned everything it read; one whose variables were
+all reassigned by later
+inputs, or that was entered again; one whose tensor later inputs modified further (x:add_(1), then x:mul_(2)).
 
-What is read is known from the compiled code: fields, parameters and inner locals of the same name do not count.
-Tables are compared by their
-contents (the first 20000 entries), objects of C other than tensors only by which they are. Code that reads variables
+Reads are found in the compiled code: fields, parameters and inner locals of the same name do not count.
+Tables are compared by
+contents (the first 20000 entries), C objects other than tensors by identity. Reads of variables
 by a computed
-name (_G[name]), or what methods of objects read, is not seen.]],
+name (_G[name]) and reads by methods of objects are not detected.]],
 	[[x = tensor{1, 2}
 y = x:sum():item()
 x:mul_(2)        -- at the prompt: stale now: the input that made y
 print(y, x:sum():item())  --> 3.0 6.0]])
 
-concept('journal', [[On a terminal every input and what it prints, shows and raises is written to a file of the
-session before the next prompt appears:
-$XDG_STATE_HOME/quoll/journal/ (default ~/.local/state), for you alone to read (0600). A crash, a closed window or
+concept('journal', [[On a terminal every input with its output, values and errors is written to the session's
+file before the next prompt appears:
+$XDG_STATE_HOME/quoll/journal/ (default ~/.local/state), readable by you only (0600). A crash, a closed window or
 kill -9 loses nothing that was
-shown before; the file is brought to the disk after each input, so a power failure loses at most the running one.
+shown; the file is synced after each input, so a power failure loses at most the running one.
 
-`quoll --restore` shows the last session that did not end by itself and puts its inputs into In; nothing is run: %run
-above does it, but for inputs that had failed, were interrupted or had not ended, which it names;
-%run 3 runs one. `quoll --restore file` takes another, %journal lists them. What children write to the terminal
-themselves
-is not recorded, of one input at most 1 MiB, of one session at most 32 MiB of output; files go after 30 days, 200
+`quoll --restore` shows the last session that did not exit normally and puts its inputs into In without running them: %run
+above runs them, except inputs that failed, were interrupted or did not finish, which it lists;
+%run 3 runs one. `quoll --restore file` takes another session, %journal lists them. Output that child processes write
+directly to the terminal
+is not recorded; per input at most 1 MiB, per session at most 32 MiB of output are; files are deleted after 30 days, 200
 sessions or 256 MiB.
 
---journal file records elsewhere (also a pipe's session), --journal none (or QUOLL_JOURNAL=none) not at all.]],
+--journal file records to that file (also a session from a pipe), --journal none (or QUOLL_JOURNAL=none) records nothing.]],
 	[[x = 'inputs of the prompt are recorded, those of scripts are not'
 print(#x)  --> 59]])
 
 concept('settings', [[%set lists the settings of the prompt with their values, %set name value changes one, %set name
-value --save keeps all in
-$XDG_CONFIG_HOME/quoll/settings (default ~/.config), which a prompt on a terminal reads.
+value --save stores all in
+$XDG_CONFIG_HOME/quoll/settings (default ~/.config), which a prompt on a terminal reads at start.
 
   colours auto|on|off      editing_mode auto|emacs|vi  footer auto|on|off
   precision 0 to 16        stale auto|on|off          width 0 or 20 to 1000

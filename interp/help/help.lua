@@ -169,7 +169,7 @@ local function add_search(out, index, text)
 	local hint = method and ("did you mean '%s'?"):format(method) or near(text, all_titles(index)):gsub('^; ', '')
 	if hint ~= '' then out[#out + 1] = ("No name '%s': %s"):format(text, hint) end
 	if #found == 0 then
-		if hint == '' then out[#out + 1] = ("Nothing is known of '%s'; help() tells what there is."):format(text) end
+		if hint == '' then out[#out + 1] = ("No help for '%s'; help() lists all topics."):format(text) end
 		return
 	end
 	if hint ~= '' then out[#out + 1] = '' end
@@ -229,7 +229,7 @@ return function(...)
 		elseif value == nil then
 			out[1] = "The value is nil: a name is given as text, help 'name'."
 		else
-			out[1] = ('A %s has no help of its own; help() tells what there is.'):format(type(value))
+			out[1] = ('No help for a %s; help() lists all topics.'):format(type(value))
 		end
 	end
 	print(table.concat(out, '\n'))

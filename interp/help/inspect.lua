@@ -206,5 +206,5 @@ return function(name, value, with_text)
 	print(('%s, %s'):format(name, line or 'a table'))
 	print_object(value, page)
 	if not page then return end
-	print(("\n  help '%s' tells what it can do, help '%s:*' lists the methods."):format(page, page == 'tensor' and 'x' or page))
+	print(("\n  help '%s' describes it, help '%s:*' lists its methods."):format(page, page == 'tensor' and 'x' or page))
 end
