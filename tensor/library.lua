@@ -67,7 +67,7 @@ end
 
 doc {name = 'tensor.load', usage = "tensor.load 'w.safetensors'",
 	text = [[Loads a file: .npy, idx (MNIST, .gz too) and .png give a tensor; .npz and .safetensors give a table name -> tensor in
-which pairs follows the order of the file. help 'npy', 'safetensors' and so on tell what each format holds. A damaged file is
+which pairs follows the order of the file. help 'npy', 'safetensors' and so on describe what each format holds. A damaged file is
 an error of one line, whatever is in it.]],
 	example = [[file = os.tmpname() .. '.npz'
 tensor.save(file, {a=tensor{1,2}, b=tensor{{3}}})

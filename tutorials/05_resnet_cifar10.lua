@@ -219,7 +219,7 @@ for _, net in ipairs(networks) do
 	net.variants = {int8 = g:quantize{mode = 'static'}, mixed = g:quantize{mode = 'static', rules = net.rules}, float32 = g}
 	print(g:export{dir = net.dir, name = 'net', samples = net.photos, variants = net.variants, profile = '.*conv.*', blob = net.name == 'resnet9'})
 	net.compiles = os.execute(('make -s -C %s >%s_make.txt 2>&1 && %s/net --selftest'):format(net.dir, net.dir, net.dir))
-	print(net.compiles and 'compiled' or ('no C compiler here, or %s_make.txt tells why'):format(net.dir))
+	print(net.compiles and 'compiled' or ('no C compiler here, or %s_make.txt says why'):format(net.dir))
 end
 
 -- %% [markdown]

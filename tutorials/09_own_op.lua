@@ -199,7 +199,7 @@ if os.execute 'make -s -C out/09_c >out/09_make.txt 2>&1 && out/09_c/net --selft
 	assert(same == #wanted)
 	os.execute 'out/09_c/net int8 --time 1000; out/09_c/net float32 --time 1000'
 else
-	print 'no C compiler here, or out/09_make.txt tells why'
+	print 'no C compiler here, or out/09_make.txt says why'
 end
 
 -- %% [markdown]

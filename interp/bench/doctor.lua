@@ -43,7 +43,7 @@ local function check_processor(add)
 	for i, size in ipairs {f.l1, f.l2, f.l3} do
 		if size > 0 then caches[#caches + 1] = ('L%d %s'):format(i, bytes_text(size)) end
 	end
-	add('caches', #caches > 0 and 'ok' or 'none', #caches > 0 and table.concat(caches, ', ') or 'the system does not tell')
+	add('caches', #caches > 0 and 'ok' or 'none', #caches > 0 and table.concat(caches, ', ') or 'the system does not report them')
 	add('instructions', 'ok', table.concat(here, ' ') .. (#absent > 0 and '; not here: ' .. table.concat(absent, ' ') or ''))
 end
 
@@ -111,7 +111,7 @@ local function check_gpu(add, facts)
 	else
 		add('driver', 'none', driver.error)
 	end
-	add('toolkit', root and 'ok' or 'none', root and ('CUDA %s, %s'):format(version or '(version not told)', root) or
+	add('toolkit', root and 'ok' or 'none', root and ('CUDA %s, %s'):format(version or '(unknown version)', root) or
 		'no nvcc in CUDA_HOME, PATH or /usr/local/cuda')
 	if usable then return add('plug-in', 'ok', info.plugin) end
 	add('plug-in', (info.plugin or os.getenv 'QUOLL_GPU_PLUGIN') and 'problem' or 'none', why)

@@ -12,7 +12,7 @@ doc {name = 'hw', kind = 'module', usage = 'hw.features  hw.kernels  hw.force  h
 	text = [[What the processor has and which kernels run on it.]]}
 
 doc {name = 'hw.kernels', usage = 'hw.kernels()',
-	text = [[A report of all kernels: family (help 'gemm_i8' and so on tells what it computes), kernel (the instructions it is
+	text = [[A report of all kernels: family (help 'gemm_i8' and so on says what it computes), kernel (the instructions it is
 written for), here (this machine can run it), used (it is the one in force for its family) and tile (rows x columns that a product
 works on at once). See hw.force.]],
 	example = [[r = hw.kernels()

@@ -20,7 +20,7 @@ local recommend = doc {name = 'hw.recommend', usage = "hw.recommend{op='matmul',
 spec and mode for m:quantize, kernel, ms, speedup over float32, saving (share of the bytes of the weights), sqnr of the output for
 normal random data, and why, in words. All ways are measured once (again if times scattered or the machine was busy) and kept in the user's cache
 (XDG_CACHE_HOME or ~/.cache, quoll/measured.tsv); a second result is a report of them. When none keeps what was asked for: nil, and the reason.
-In mode static the input arrives as codes, as it does behind another static layer.]],
+In mode static the input arrives as codes, as it does after another static layer.]],
 	options = WORKLOAD,
 	example = [[r = hw.recommend{op='matmul', m=64, n=64, k=64}
 print(r.spec ~= nil, r.ms > 0, #r.why > 0)  --> true true true]]}

@@ -156,7 +156,7 @@ local time = doc {name = 'bench.time', usage = 'bench.time(fn, {runs=10, calls=,
 per sample), the kernels and paths that the ledger saw, the peak of tensor memory above the start in bytes, and the
 threads, level of kernels, load of the system and processor. Pinned threads (tensor.threads(n, {pin=true}) or --pin) give steadier times. The time includes the garbage collection that the calls
 cause. Put several into one table with report{bench.time(f), bench.time(g)}.]],
-	options = with_times {{'name', 'text', 'what stands in the first column'},
+	options = with_times {{'name', 'text', 'the text of the first column'},
 		{'calls', 'integer', 'calls in each sample (default: as many as take 1 ms)'}},
 	example = [[x = tensor.zeros(256, 256)
 r = bench.time(function() return x:relu() end, {name='relu', runs=3})

@@ -84,7 +84,7 @@ static int read_operand_list(lua_State *L, struct op_frame *f, int first)
 
 	if (lua_type(L, first) != LUA_TTABLE)
 		ql_error(L, "%s: wanted a list of tensors, got %s", name, luaL_typename(L, first));
-	ql_check_list(L, name, "tensors, options in a table behind it", first);
+	ql_check_list(L, name, "tensors, then options in a table", first);
 	n = luaL_len(L, first);
 	if (n < 1 || n > 1 << 20)
 		ql_error(L, "%s: wanted a list of 1 or more tensors, got %lld", name, (long long)n);

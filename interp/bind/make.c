@@ -112,7 +112,7 @@ static void refuse_more(lua_State *L)
 		if (!lua_isnil(L, i)) {
 			ql_value_got(L, i, got);
 			ql_error(L,
-				"tensor: wanted no argument %d, got %s; options stand in the list, as in tensor{1, 2, dtype='int8'}",
+				"tensor: wanted no argument %d, got %s; options go into the list, as in tensor{1, 2, dtype='int8'}",
 				i - 1, got);
 		}
 }

@@ -357,7 +357,7 @@ static const struct ql_doc method_docs[] = {
 
 static const struct ql_doc docs[] = {
 	{"observer", "quant.observer 'uint8@entropy'  quant.observer{dtype='int8', observer='percentile', p=99.9}",
-		"An object that looks at one tensor after another, o:update(x), and then tells the range, o:range(), and the scale and "
+		"An object that observes tensors one after another, o:update(x), and then gives the range, o:range(), and the scale and "
 		"zero point, o:params(), that a spec needs for them. It keeps a histogram of fixed size (about 200 kB, with entropy 1.7 MB, with an axis for "
 		"each scale), not the data; neither the order of the batches nor how they are cut matters, but for average and "
 		"adaptive. o.spec is the spec, o.count the number of finite values seen; o:stats, o:plot, o:merge, o:reset.",

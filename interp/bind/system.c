@@ -273,7 +273,8 @@ static const luaL_Reg internal[] = {{"width", internal_width}, {"fix_width", int
 	{"kernels", internal_kernels}, {"ordered", internal_ordered}, {NULL, NULL}};
 
 static const struct ql_attr force_attrs[] = {
-	{"level", QL_ATTR_STRING, QL_POSITIONAL, QL_CPU_LEVELS " native", "the best kernels allowed; none: only tells"},
+	{"level", QL_ATTR_STRING, QL_POSITIONAL, QL_CPU_LEVELS " native",
+		"the best kernels allowed; none: only reports"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 

@@ -226,7 +226,7 @@ static const struct ql_doc docs[] = {
 		"Bytes of the elements that this view shows; of a quantized tensor with its scales and zero "
 		"points.",
 		"x = tensor.zeros(1000)\nprint(x:nbytes(), x:quantize('int8'):nbytes())  --> 4000 1004", NULL},
-	{"quantized", "x:quantized()", "Whether the elements are codes with a scale (x:qparams() tells which).",
+	{"quantized", "x:quantized()", "Whether the elements are codes with a scale (x:qparams() has the parameters).",
 		"print(tensor{1}:quantized(), tensor{1}:quantize('int8'):quantized())  --> false true", NULL},
 	{"iscontiguous", "x:iscontiguous()",
 		"Whether the elements lie in memory without gaps in the order of the axes, the last one "

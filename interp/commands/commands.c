@@ -18,7 +18,7 @@ const struct ql_letter ql_letters[] = {
 	{"-", "", "runs stdin as a script"},
 	{"--kernel FILE", "", "runs as a Jupyter kernel, as `kernel FILE` does"},
 	{"--", "", "ends the options"},
-	{"-v, --version", "", "tells the version"},
+	{"-v, --version", "", "prints the version"},
 	{"-h, --help", "", "this text"},
 	{NULL, NULL, NULL},
 };

@@ -17,4 +17,4 @@ static int run(struct ql_state *s, int argc, char **argv)
 }
 
 const struct ql_command ql_command_doctor = {
-	"doctor", "", "tells what was found on this machine and why not; exits with 1 when something is wrong", run};
+	"doctor", "", "reports what this machine has; exits with 1 when something is wrong", run};

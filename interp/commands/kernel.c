@@ -64,4 +64,4 @@ static int run(struct ql_state *s, int argc, char **argv)
 }
 
 const struct ql_command ql_command_kernel = {"kernel", "FILE, install, uninstall",
-	"a Jupyter kernel; install tells Jupyter of it (--user, --prefix DIR, --name NAME)", run};
+	"a Jupyter kernel; install registers it with Jupyter (--user, --prefix DIR, --name NAME)", run};

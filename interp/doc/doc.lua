@@ -28,7 +28,7 @@ local function parse(arguments)
 	end
 	local ending = file and (file:match '%.([%w]+)$' or ''):lower()
 	if file and not form and not ENDINGS[ending] then
-		return nil, ("doc: %s: the name does not tell the form (quoll doc --help lists them)"):format(file)
+		return nil, ("doc: %s: the name does not say which form is wanted (quoll doc --help lists them)"):format(file)
 	end
 	return form or ENDINGS[ending] or 'md', file
 end

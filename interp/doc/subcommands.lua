@@ -51,7 +51,7 @@ command again does only what is missing. Options that it does not know are for t
 --help and diff --help tell what they take; quoll -e "help 'sweep'" tells more.]],
 		options = {{'--jobs', 'N', 'trials that run at the same time (default 1; timings need 1)'}, {'--retry', 'N', 'how often a trial that fails is tried again'},
 			{'--timeout', '10m', 'limit for one trial: seconds, or with s m h d'}, {'--memory', '2G', 'limit for one trial: MiB, or with M G'},
-			{'--fail-fast', nil, 'ends the sweep with the first trial that fails'}, {'--keep-going', nil, 'goes on behind failures, whatever the script says'},
+			{'--fail-fast', nil, 'ends the sweep with the first trial that fails'}, {'--keep-going', nil, 'continues after failures, whatever the script says'},
 			{'--force', nil, 'runs again what is done'}, {'--dry-run', nil, 'only lists the trials'},
 			{'--shard', 'i/n', 'only the i-th of n parts, in a results file of its own'}, {'--db', 'FILE', 'the results file', 'FILE'},
 			{'--seeds', 'N', 'how many seeds for each configuration'}},
@@ -65,7 +65,7 @@ The rows are the finished trials of the script as it was when the sweep last ran
 			{'--env', nil, 'also machine, version, load and so on of each trial'}, {'--all', nil, 'also trials of earlier versions of the script'}},
 		example = 'quoll sweep report scripts/ptq.db --html ptq.html --x bytes --y value'},
 	{name = 'sweep merge', usage = 'sweep merge [--into FILE] FILE…', files = 'FILE', text = [[
-Joins results files, as those of the shards of a sweep. A trial that two files tell differently is a conflict: it is named, and the
+Joins results files, as those of the shards of a sweep. A trial that differs between two files is a conflict: it is named, and the
 exit code is 1.]],
 		options = {{'--into', 'FILE', 'the file to write to (default: that of the shards, without the number)', 'FILE'}},
 		example = 'quoll sweep merge ptq.1of2.db ptq.2of2.db'},
@@ -89,7 +89,7 @@ Tells what was found on this machine and why not: processor, kernels, plots, Jup
 kernel FILE
 kernel install [options]
 kernel uninstall [options]]==], files = 'install uninstall', text = [[
-Runs as a Jupyter kernel; FILE is the connection file that Jupyter writes. install tells Jupyter of it.]],
+Runs as a Jupyter kernel; FILE is the connection file that Jupyter writes. install registers it with Jupyter.]],
 		options = {}, example = 'quoll kernel install --user'},
 	{name = 'kernel install', usage = 'kernel install [options]', files = '', text = 'Writes the kernel specification that makes Jupyter offer Quoll.',
 		options = {{'--user', nil, 'for this user (the default)'}, {'--prefix', 'DIR', 'below DIR/share/jupyter', 'FILE'},

@@ -247,7 +247,7 @@ function stale.after(wanted)
 	end
 	if #names == 0 then return nil end
 	local more = #names > 6 and (' and %d more'):format(#names - 6) or ''
-	return ('stale now: %s%s; %%stale tells why, %%run stale runs %s again'):format(table.concat(names, ' ', 1,
+	return ('stale now: %s%s; %%stale shows why, %%run stale runs %s again'):format(table.concat(names, ' ', 1,
 		math.min(#names, 6)), more, #names == 1 and 'it' or 'them')
 end
 

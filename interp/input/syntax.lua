@@ -5,8 +5,8 @@ local _, internal = ...
 
 -- Of a line as it stands: {pattern, what to write here, pattern of what is none}. The first that fits counts.
 local RAW = {
-	{'"""', 'a text of several lines stands in [[ ]]'},
-	{"'''", 'a text of several lines stands in [[ ]]'},
+	{'"""', 'a string of several lines is written in [[ ]]'},
+	{"'''", 'a string of several lines is written in [[ ]]'},
 }
 
 -- The same for a line without its strings and comments.
@@ -21,17 +21,17 @@ local HINTS = {
 	{'^%s*!', "a line that begins with ! runs in the shell, but not within a block or bracket"},
 	{'%f[^%w_%)%]%s=]!%s*[%w_%(]', "'not' is that operator here"},
 	{'^%s*%l*if%s+%(?%s*[%w_%.]+%s*=%f[^=]', "'==' compares, '=' assigns"},
-	{'%f[%w_]elif%f[^%w_]', "'elseif' is that word here, with 'then' behind the condition"},
+	{'%f[%w_]elif%f[^%w_]', "Lua writes 'elseif', with 'then' after the condition"},
 	{'%f[%w_]else%s+if%f[^%w_]', "'elseif' is one word here"},
 	{'%f[%w_]lambda%f[^%w_]', "a function without a name is written: function(x) return … end"},
-	{'^%s*%%%%?%a', "a %word stands on a line of its own, outside of blocks and brackets"},
-	{'^%s*%?', "a ? stands on a line of its own, outside of blocks and brackets"},
+	{'^%s*%%%%?%a', "a %word is a line of its own, outside of blocks and brackets"},
+	{'^%s*%?', "a ? is a line of its own, outside of blocks and brackets"},
 	{'^%s*help%s+([%w_%.:]+)', "?%1 or help '%1' asks for help"},
-	{'^%s*print%s+[%w_]', "the arguments of a call stand in brackets: print(x)"},
+	{'^%s*print%s+[%w_]', "arguments of a call go in parentheses: print(x)"},
 	{'%[%s*:', "a range is a text: x[':, 1'], x['1:10'], counted from 1, both ends included"},
 	{'%[%s*%-?%d*%s*:%s*%-?%d*', "a range is a text: x['1:10'], counted from 1, both ends included"},
 	{'=%s*%[%s*[%w%-%]"\']', 'a list is written in braces: {1, 2, 3}'},
-	{'%([^()]-%f[%w_][%a_][%w_]*%s*=%f[^=]', 'options stand in braces: f(x, {name = value})'},
+	{'%([^()]-%f[%w_][%a_][%w_]*%s*=%f[^=]', 'options go in braces: f(x, {name = value})'},
 	{'%[.*%f[%w_]for%f[^%w_].*%sin%s', 'a list is filled in a loop: for i, v in ipairs(list) do t[i] = v end'},
 	{'^%s*%[', 'a list is written in braces: {1, 2, 3}'},
 	{'{[^}]*["%w%s]%s*:%s', "fields are written {name = value}, {['any text'] = value}"},
@@ -40,7 +40,7 @@ local HINTS = {
 	{'%f[%w_]is%s+[%w_]', "'==' compares: x == nil"},
 	{'%f[%w_]not%s+in%f[^%w_]', 'whether a table has a field: t.name == nil'},
 	{'[%w_%)%]]%s*@%s*[%w_%(]', 'the matrix product is written a:matmul(b)'},
-	{'["\']%s*%.%s*%l+%s*%(', "a text stands in brackets before its method: ('%d'):format(3)"},
+	{'["\']%s*%.%s*%l+%s*%(', "a string needs parentheses before its method: ('%d'):format(3)"},
 	{'^%s*[%w_%.]+%s*=%s*[%w_%.]+%s*=%f[^=]', 'each assignment is a statement of its own'},
 	{'%?.*:', "the choice between two values is written: condition and a or b"},
 	{'%*%*', "'^' is the power here, x^2, or x:pow(2)"},

@@ -68,7 +68,7 @@ static void answer_info(struct ql_jupyter *k, enum ql_channel channel, struct ql
 			"\"mimetype\":\"text/x-lua\",\"file_extension\":\".lua\",\"pygments_lexer\":\"lua\","
 			"\"codemirror_mode\":\"lua\",\"nbconvert_exporter\":\"script\"},");
 	ql_wire_put(&c, "\"banner\":\"Quoll " QUOLL_VERSION ", " LUA_VERSION ": quantization-aware tensors. "
-			"help() explains, ?name tells about a name\",\"help_links\":[{\"text\":\"Lua 5.4\","
+			"help() explains, ?name describes a name\",\"help_links\":[{\"text\":\"Lua 5.4\","
 			"\"url\":\"https://www.lua.org/manual/5.4/\"}],\"debugger\":false,\"supported_features\":[]}");
 	ql_jupyter_reply(k, channel, m, "kernel_info_reply", &c);
 }

@@ -64,7 +64,7 @@ static bool folder_of(const struct ql_kernelspec *spec, char path[PATH_MAX], cha
 	else if (home && *home)
 		n = snprintf(path, PATH_MAX, "%s/.local/share/jupyter/kernels/%s", home, spec->name);
 	else
-		return fail(out, "install: HOME is not set; --prefix DIR tells where to");
+		return fail(out, "install: HOME is not set; give --prefix DIR");
 	return n < PATH_MAX - 32 || fail(out, "the path of the kernelspec is too long");
 }
 

@@ -314,7 +314,7 @@ static void load_wrapped(lua_State *L, const struct text *t, size_t from, struct
 	wrapped = lua_tolstring(L, -1, &n);
 	if (load_text(L, t->chunk, wrapped, n)) {
 		lua_pop(L, 2);
-		cell->lost = "a label or goto stands in the way";
+		cell->lost = "a label or goto prevents it";
 		load_bare(L, t, from);
 		return;
 	}

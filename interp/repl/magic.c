@@ -195,11 +195,11 @@ static bool is_taken(struct ql_session *s, const struct ql_magic *magic, const c
 	while (to > from && strchr(" \t\r\n;", rest[to - 1]))
 		to--;
 	if (from < to && magic->takes == QL_TAKES_NOTHING)
-		return ql_magic_refuse(s, "%s%s: wanted nothing behind it, got '%.*s'", mark, magic->name,
+		return ql_magic_refuse(s, "%s%s: wanted nothing after it, got '%.*s'", mark, magic->name,
 			(int)(to - from), rest + from);
 	if (magic->takes == QL_TAKES_WORDS && memchr(rest + from, '\n', to - from))
-		return ql_magic_refuse(
-			s, "%s%s: wanted one line, got more; behind %%%% only code may go on", mark, magic->name);
+		return ql_magic_refuse(s, "%s%s: wanted one line, got more; only code may follow %%%% on more lines",
+			mark, magic->name);
 	return true;
 }
 

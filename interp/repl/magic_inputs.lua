@@ -125,7 +125,7 @@ function magics.run(text, number)
 		elseif word == 'stale' then
 			add_stale(jobs)
 		elseif i == 1 and word:find '^%-' and not internal.exists(word) then
-			fail("run: no option '%s': a file runs in the variables of the prompt; %%time and %%debug stand on lines of their own", word)
+			fail("run: no option '%s': a file runs with the variables of the prompt; %%time and %%debug are lines of their own", word)
 		elseif i == 1 then
 			return file_job(word, words)
 		else

@@ -48,7 +48,7 @@ function magics.explain()
 			row.reason and '\n      ' .. row.reason or ''))
 	end
 	print(fell == 0 and 'nothing fell back to float32' or
-		("%d op%s fell back to float32; help 'fallback' tells what can be done"):format(fell, fell == 1 and '' or 's'))
+		("%d op%s fell back to float32; see help 'fallback'"):format(fell, fell == 1 and '' or 's'))
 end
 
 return magics

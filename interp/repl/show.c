@@ -175,7 +175,7 @@ static void show_cost(const struct ql_session *s)
 		add_part(line, sizeof(line), part);
 	}
 	if (s->cost.fallbacks) {
-		snprintf(part, sizeof(part), "%llu op%s fell back to float32; %%explain tells why",
+		snprintf(part, sizeof(part), "%llu op%s fell back to float32; %%explain shows why",
 			(unsigned long long)s->cost.fallbacks, s->cost.fallbacks == 1 ? "" : "s");
 		add_part(line, sizeof(line), part);
 	}

@@ -115,7 +115,7 @@ local run_doc = doc {name = 'sweep.run',
 parameters, then results. c is the table of the trial's parameters; run returns results by name (numbers, texts,
 booleans), a row of a report, or one number. log(name, value, step) records a course over steps (read it with
 sweep.steps). Each trial is a process of its own that runs this script again up to here, with random numbers started
-from c.seed (1 without seeds), so what stands before sweep.run happens in every trial, what follows only once.
+from c.seed (1 without seeds), so code before sweep.run runs in every trial, code after it only once.
 Finished trials are in the results file and are not run again, whatever ended the run; failed ones are tried again
 by the next one. A crash, an endless loop (timeout) or too much memory costs one trial; its last 20 lines are shown
 and kept. Two processes may work on one file. Options of the command line win, see sweep. With several jobs, threads
@@ -125,7 +125,7 @@ are shared among them: compare timings with jobs=1 only.]],
 		{'grid', 'list', 'a list of values for each parameter: all combinations'},
 		{'zip', 'list', 'lists of one length: first with first, second with second'},
 		{'list', 'list', 'combinations one by one: a list of tables'},
-		{'random', 'integer', 'so many different draws from grid, where {min=, max=, log=true} stands for a range'},
+		{'random', 'integer', 'so many different draws from grid, where {min=, max=, log=true} is a range'},
 		{'random_seed', 'integer', 'of the draws (default 1)'},
 		{'seeds', 'any', 'a number n for c.seed = 1 to n, or a list: each combination with each seed'},
 		{'data', 'text or list', 'files that the results depend on, by their contents'},
@@ -135,7 +135,7 @@ are shared among them: compare timings with jobs=1 only.]],
 		{'retry', 'integer', 'further attempts for a trial that failed (default 0)'},
 		{'fail_fast', 'true or false', 'the first failure ends the sweep with an error'},
 		{'force', 'true or false', 'run finished trials again'},
-		{'dry_run', 'true or false', 'only tell what would run'},
+		{'dry_run', 'true or false', 'only print what would run'},
 		{'shard', 'text', "'i/n': only the i-th of n parts, in a results file of its own"},
 		{'db', 'text', 'the results file (default: name.db beside the script)'},
 		{'log', 'true or false', 'show how far it is (default true)'}},

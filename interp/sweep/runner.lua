@@ -316,7 +316,7 @@ function runner.work(run, o)
 	view:line(('%s: %d of %d trials are done, %d failed; results in %s'):format(run.name, run.counts.done,
 		run.counts.total, run.counts.failed, run.db_file))
 	local why = run.changed and 'the script or its data changed while it ran; the same command runs what they are now' or
-		run.stopping and ('a trial failed (fail_fast); quoll sweep report %s tells why'):format(run.db_file)
+		run.stopping and ('a trial failed (fail_fast); quoll sweep report %s shows why'):format(run.db_file)
 	return run.failures, why or nil
 end
 

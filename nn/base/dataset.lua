@@ -52,7 +52,7 @@ end
 doc {name = 'dataset', kind = 'concept',
 	text = [[What `data.mnist`, `data.synth` and their like give: samples ds.x with targets ds.y along the first axis,
 ds.name, ds.classes (a list of names; the class number in y is the place in it, from 1) and ds.note, what should be
-known of it. #ds is the number of samples, ds[i] the pair {x, y} of one, and printing tells all of it. `data.loader`
+known of it. #ds is the number of samples, ds[i] the pair {x, y} of one, and printing shows all of it. `data.loader`
 makes batches.
 
 Images are uint8 (n, channels, height, width) with scale 1/255, so 0 to 255 mean 0 to 1; y is int64 (n), as argmax

@@ -68,7 +68,7 @@ end
 
 local generate = method('generate', 'm:generate(ids, {steps=100, temperature=1, topk=})',
 	[[Goes on with a text: ids are the numbers of its tokens (n), a list, or several texts of one length (B, n). Returns them with the new
-ones behind. temperature 0 takes the likeliest token; topk draws among the k likeliest only. Random numbers as tensor.seed
+ones after it. temperature 0 takes the likeliest token; topk draws among the k likeliest only. Random numbers as tensor.seed
 says. stop= is a token that ends the text (of one text). Where the text becomes longer than a Transformer's context, it goes on
 with the second half of it.]],
 	[[m = nn.Transformer{vocab=10, d=8, heads=2, layers=1, ff=16}

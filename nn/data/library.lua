@@ -6,7 +6,7 @@ local fail, doc, describe = base.fail, base.doc, base.describe
 
 doc {name = 'data', kind = 'module', usage = "data.mnist{split='train'}  data.loader(ds, {batch=128})",
 	text = [[Data sets, the loader that makes batches of them, and where their files are looked for. Nothing is ever
-downloaded: an error tells which files to get, from where, and where to put them. `data.synth` needs no files.]]}
+downloaded: an error lists which files to get, from where, and where to put them. `data.synth` needs no files.]]}
 
 doc {name = 'data.folders', usage = 'data.folders()',
 	text = [[The folders in which data.find looks, in this order: that of the option --data or of QUOLL_DATA (alone,

@@ -90,7 +90,7 @@ fields.
 shuffle=true draws another order for every pass, from tensor.seed and the number of the pass alone. The batches of
 images stay uint8 with their scale unless normalize= makes them float32, (value - mean) / std with one number for each
 channel. augment= changes images at random: crop=4 adds 4 zeros on each side and cuts the size out again, flip=true
-mirrors every second one, cutout=8 blanks a square of 8 around a random pixel (with the mean, when normalize= tells
+mirrors every second one, cutout=8 blanks a square of 8 around a random pixel (with the mean, when normalize= gives
 it). What happens to an image depends on its number and the pass, so the bits are the same with any number of threads.
 
 Tokens want steps=: x is (batch, steps) and y the same tokens one further on. order='streams' cuts the text into

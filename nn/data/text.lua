@@ -11,7 +11,7 @@ local MOST = 1 << 30 -- bytes of a text, unpacked
 local TRAIN, VALID = 0.9, 0.05
 
 local entry = base.doc {name = 'data.text', usage = "data.text{file='book.txt', level='char'}",
-	text = [[A text by characters (UTF-8) or by words (what stands between blanks; <eos> ends each line): d.train, the
+	text = [[A text by characters (UTF-8) or by words (separated by blanks; <eos> ends each line): d.train, the
 first 90 % of its tokens, d.valid, 5 %, and d.test, the rest, int32 (n) from 1; d.vocab, the list of all characters in
 order, or of all words by their first occurrence; `text:encode` and `text:decode`. steps= gives `data.loader` its
 steps. The file may be packed (.xz, .gz) and is looked for as it is named, then in `data.folders`; by default it is

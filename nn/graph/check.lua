@@ -76,7 +76,7 @@ function check.check(g, keep_dead)
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
 		if not node or node.name ~= name then base.fail("graph: wanted a node '%s' under its name", name) end
-		if seen[name] then wrong(node, 'it stands twice in the order') end
+		if seen[name] then wrong(node, 'it is twice in the order') end
 		check_inputs(g, node, seen)
 		seen[name] = true
 		check_users(g, node)
@@ -90,7 +90,7 @@ function check.check(g, keep_dead)
 		needed[name] = true
 	end)
 	for name in next, g.nodes do
-		if not seen[name] then base.fail("graph: node '%s' stands in no order", name) end
+		if not seen[name] then base.fail("graph: node '%s' is missing from the order", name) end
 		if not needed[name] and not keep_dead then wrong(g.nodes[name], 'an orphan: nothing takes it') end
 	end
 	return count

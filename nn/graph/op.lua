@@ -99,7 +99,7 @@ local function result_text(result)
 end
 
 local function check_results(def, wanted, results)
-	if #wanted ~= results.n then fail('%s: infer tells of %d results, run gave %d', def.name, #wanted, results.n) end
+	if #wanted ~= results.n then fail('%s: infer declares %d results, run gave %d', def.name, #wanted, results.n) end
 	for i, result in ipairs(wanted) do
 		local x = results[i]
 		if not is_tensor(x) then fail('%s: run: result %d: wanted a tensor, got %s', def.name, i, describe(x)) end
@@ -176,12 +176,12 @@ end
 ---------------------------------------------------------------- graph.op
 
 local options = base.doc {name = 'graph.op', usage = "f = graph.op{name='clip', infer=, run=, emit=, form=, options=}",
-	text = [[An op of your own: a function of tensors that graph.trace takes as one node. Operands (tensors, numbers) come first, options behind them
+	text = [[An op of your own: a function of tensors that graph.trace takes as one node. Operands (tensors, numbers) come first, then options
 in a table, and all functions get them so:
 
 infer(x, …, options) gives {shape={sizes}, dtype='float32'} for each result; of an operand it sees {shape=, dtype=, spec=}, not the values.
 
-run(x, …, options) computes, with any tensor functions. To write into operands is an error, as is a result that infer did not tell of.
+run(x, …, options) computes, with any tensor functions. Writing to operands is an error, as is a result that infer did not declare.
 
 options= lists what the op takes by name, {name, type, text} each, the types being integer, number, text, true or false, list.
 

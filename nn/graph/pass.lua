@@ -93,7 +93,7 @@ method('pass', "g:pass 'fuse'  g:pass{'fold', 'fuse', 'dce'}",
 or all of a group, again until nothing is left to do:
 fold: fold_norm (batch norm into the weights of the layer before it), fold_constants (nodes whose inputs are all constant).
 fuse: fuse_activation (an activation becomes the act= of the layer before it), merge_equal (two quantize of one value),
-fuse_requantize (dequantize and quantize behind each other: removed when nothing changes, else one requantize),
+fuse_requantize (dequantize followed by quantize: removed when nothing changes, else one requantize),
 raise_quantize (a quantize moves up through what only moves or compares, and becomes the out= of an integer op), clamp_codes
 (act='relu6' becomes 'relu' where the codes end at 6 or below, and a relu goes where they begin at 0: the op before it saturates there).
 insert_borders puts dequantize where codes meet an op without an integer version, dce removes what the outputs do not need (each

@@ -195,7 +195,7 @@ end
 local options = method('plan', 'g:plan()  g:plan{batch=8}',
 	[[Where every value between input and output would lie in one block of memory: a report with node, first and last (positions of
 the nodes that write and read it last), bytes, offset (multiples of 64); inplace names nodes that write over their operand, views the
-nodes whose results are views into it. Values that never live at the same time share memory. The note tells the size of the block,
+nodes whose results are views into it. Values that never live at the same time share memory. The note has the size of the block,
 the largest sum of values that live at one node (no block can be smaller) and what all buffers would take without sharing. Inputs and
 constants are not counted; buffers count as whole multiples of 64 bytes. batch= (default 1). g:run(x, {arena=true}) runs with exactly this layout.]],
 	[[m = nn.Sequential{nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 16), nn.Linear(16, 4)}

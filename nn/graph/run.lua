@@ -166,7 +166,7 @@ end
 
 local options = method('run', "g:run(x)  g:run({x, y})  g:run(x, {keep='conv1'})",
 	[[What the traced module gives for x, for any batch and bit for bit: the same ops in the same order. Several inputs come as a
-list. keep= names inner values ('conv1', of a second result 'lstm1:2', or a list): they come behind the outputs in a table by
+list. keep= names inner values ('conv1', of a second result 'lstm1:2', or a list): they follow the outputs in a table by
 name. check=true compares dtypes and shapes on the way with those of the graph. The graph
 of a quantized model (modes static and dynamic, by m:quantize or g:quantize) adds products of floats in one order, that of exported C,
 as the model itself does: the same bits on every processor. Others are faster, and give the bits of their C with ordered=true.]],

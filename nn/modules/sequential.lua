@@ -44,7 +44,7 @@ module.define(nn, {
 	name = 'Sequential', list = true,
 	usage = 'nn.Sequential{module, module, …}',
 	text = [[The modules one after the other, each called with what the one before gave. m[i] is a module, #m their number; their
-names are kind and number, m.linear1; {'name', module} in place of a module gives it a name. m:add puts one more behind them.]],
+names are kind and number, m.linear1; {'name', module} in place of a module gives it a name. m:add appends one.]],
 	example = [[m = nn.Sequential{nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)}
 print(m(tensor.ones(5, 3)):size())  --> 5 2
 print(#m, m.linear2 == m[3])  --> 3 true
@@ -55,7 +55,7 @@ print(m.fc1 == m[1], m.fc2 == m[3])  --> true true]],
 })
 
 base.doc {name = 'module:add', usage = "m:add(module)  m:add('fc1', module)",
-	text = [[Puts a module behind the last one of an nn.Sequential, with a name of its own when one is given, and returns m. An optimizer
+	text = [[Appends a module to an nn.Sequential, with a name if one is given, and returns m. An optimizer
 that was made before does not train it; what calibration saw does not cover it.]],
 	example = [[m = nn.Sequential{nn.Linear(3, 4)}:add(nn.ReLU()):add('out', nn.Linear(4, 2))
 print(#m, m.out == m[3], m(tensor.ones(5, 3)):size())  --> 3 true 5 2]]}
@@ -78,7 +78,7 @@ end
 return module.define(nn, {
 	name = 'Residual', list = true,
 	usage = 'nn.Residual{module, module, …, shortcut=module}',
-	text = [[x + the modules applied to x; with shortcut= that module's result instead of x. An activation behind the sum stands behind
+	text = [[x + the modules applied to x; with shortcut= that module's result instead of x. An activation after the sum stands after
 the Residual.]],
 	options = {{'shortcut', 'any', 'module that x passes through (default: x as it is)'}},
 	example = [[m = nn.Residual{nn.Linear(3, 3)}

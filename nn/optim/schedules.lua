@@ -39,7 +39,7 @@ end
 
 define({name = 'optim.cosine', usage = 'optim.cosine{lr=, steps=, warmup=, last=}',
 	text = [[A learning rate that rises in equal parts to lr within the first `warmup` steps and then falls along half a cosine towards
-`last`, which is reached behind `steps` steps. As lr= of an optimizer, or called with the number of a step.]],
+`last`, which is reached after `steps` steps. As lr= of an optimizer, or called with the number of a step.]],
 	options = {{'lr', 'number', 'the highest rate'}, {'steps', 'integer', 'how many steps there will be'},
 		{'warmup', 'integer', 'steps of the rise (default 0)'}, {'last', 'number', 'rate at the end (default 0)'}},
 	example = [[rate = optim.cosine{lr=0.1, steps=100}

@@ -72,7 +72,7 @@ local function fuse(m)
 	return m
 end
 
-method('fuse', 'm:fuse()', [[A copy of m in the mode of use in which each batch norm behind a convolution or a Linear is folded into its
+method('fuse', 'm:fuse()', [[A copy of m in the mode of use in which each batch norm after a convolution or a Linear is folded into its
 weight and bias, and a ReLU or ReLU6 after one is done in the same pass. Where one follows the other in nn.Sequential and nn.Residual;
 names stay. The outputs are the same but for rounding.]],
 	[[m = nn.Sequential{nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()}:eval()

@@ -355,7 +355,7 @@ Bits and coverage are those of g:quantize otherwise.
 dynamic: the input range is
 found at each call. weight_only: integer weights, float arithmetic. auto (default): static where calibrated, else dynamic.
 train: float weights that are quantized at each step, integer forward, gradients with decoded codes: the model can be trained.
-Results have the dtype of what goes in: to float16 they are rounded once, behind scales and bias in float32.
+Results have the dtype of what goes in: to float16 they are rounded once, after scales and bias in float32.
 
 weight=, input= and output= are specs. In mode static one with scale= (and zero_point=) needs no calibration, another is given the
 range that calibration saw; output=, always with its scale, makes a layer give codes.

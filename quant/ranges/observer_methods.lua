@@ -48,7 +48,7 @@ end
 
 local options = doc {name = 'observer:plot', usage = "o:plot{file='histogram.png'}",
 	text = [[The histogram of the values seen, counts on a logarithmic axis, with the ends of the chosen range and the part of the
-values that lies outside of it, whose share stands in the title. Returns the figure.]],
+values outside of it, whose share is in the title. Returns the figure.]],
 	options = {{'file', 'text', 'file to write: .png .svg .pdf (default: show it)'},
 		{'bins', 'integer', 'bars over the whole range (default 256)'},
 		{'scale', 'integer', 'which scale, of a spec with an axis (default 1)'}, {'title', 'text', 'instead of the usual title'}},

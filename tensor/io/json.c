@@ -127,7 +127,7 @@ enum ql_status ql_json_next(struct ql_json *j, char **key, struct ql_json_value 
 enum ql_status ql_json_close(struct ql_json *j)
 {
 	skip_space(j);
-	return j->at == j->end ? QL_OK : wanted(j, "nothing behind the object");
+	return j->at == j->end ? QL_OK : wanted(j, "nothing after the object");
 }
 
 static bool read_hex(const char *p, const char *end, uint32_t *code)

@@ -196,7 +196,7 @@ static enum ql_status read_dict(struct cursor *c, struct header *h)
 	}
 	skip_space(c);
 	if (!status && *c->at)
-		return wanted(c, "nothing behind '}'");
+		return wanted(c, "nothing after '}'");
 	if (!status && !(h->has_descr && h->has_order && h->has_shape))
 		return ql_fail(
 			c->ctx, QL_ERR_FORMAT, "header: wanted the keys descr, fortran_order, shape, one is missing");

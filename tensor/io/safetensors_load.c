@@ -52,7 +52,7 @@ static enum ql_status read_packed(struct ql_safetensors *f, struct ql_stream *s,
 	status = ql_stream_read(s, (*out)->storage->data, s->left, "data");
 	if (!status && !padding_is_zero(*out))
 		return ql_fail(f->ctx, QL_ERR_FORMAT,
-			"packed %s: wanted zero bits behind the end of every row, got others",
+			"packed %s: wanted zero bits after the end of every row, got others",
 			ql_dtype_name(note->dtype));
 	return status;
 }

@@ -330,7 +330,7 @@ enum ql_status ql_stream_finish(struct ql_stream *s)
 	if (!s->ended)
 		return ql_fail(ctx, QL_ERR_FORMAT, "compressed data: the end is missing");
 	if (s->z.avail_in > 0 || s->at < s->end)
-		return ql_fail(ctx, QL_ERR_FORMAT, "compressed data: wanted nothing behind their end, got %llu bytes",
+		return ql_fail(ctx, QL_ERR_FORMAT, "compressed data: wanted nothing after their end, got %llu bytes",
 			(unsigned long long)(s->z.avail_in + (s->end - s->at)));
 	return QL_OK;
 }

@@ -23,7 +23,7 @@ static const struct ql_attr add_attrs[] = {
 	{"out", QL_ATTR_SPEC, 0, NULL,
 		"spec of a quantized result; of codes it stays in integers where it can (default: float32)"},
 	{"act", QL_ATTR_STRING, QL_INTEGER_ONLY, "relu",
-		"of two quantized operands with out=: the codes of the sum behind it (default: none)"},
+		"of two quantized operands with out=: the codes of the sum (default: none)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 

@@ -11,8 +11,7 @@
 		.result = QL_MAP_BOOL, .f32 = op_name##_f32, .f64 = op_name##_f64, .i64 = op_name##_i64}; \
 	QL_BINARY(op_name, op_usage, op_text, op_example, 0, op_name##_map)
 
-COMPARE(eq, "x:eq(y)",
-	"true where elements are equal. (x == y tells whether both are the same view of the same storage.)",
+COMPARE(eq, "x:eq(y)", "true where elements are equal. (x == y: whether both are the same view of the same storage.)",
 	"print(tensor{1,2}:eq(2))  --> bool(2)  false   true", a == b);
 COMPARE(ne, "x:ne(y)", "true where elements differ.", "print(tensor{1,2}:ne(2))  --> bool(2)   true  false", a != b);
 COMPARE(lt, "x:lt(y)", "true where x is less than y.", "print(tensor{1,2}:lt(2))  --> bool(2)   true  false", a < b);

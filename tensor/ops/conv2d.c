@@ -16,7 +16,7 @@ static const struct ql_attr attrs[] = {
 	{"dilation", QL_ATTR_INTS, 0, NULL, "distance of the kernel's taps: a number or {h, w} (default 1)"},
 	{"groups", QL_ATTR_INT, 0, NULL, "channels and outputs fall into so many groups that do not mix (default 1)"},
 	{"act", QL_ATTR_STRING, 0, "relu relu6 gelu silu tanh sigmoid hardswish",
-		"activation behind the bias (default: none)"},
+		"activation after the bias (default: none)"},
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };

@@ -337,7 +337,7 @@ const struct ql_op ql_op_einsum = {
 		.usage = "tensor.einsum('ij,jk->ik', a, b)",
 		.text = "Sum of products by index letters, one letter for each axis of one or two operands: letters "
 			"that are missing in the result are summed over, a letter twice in one operand takes the "
-			"diagonal, '...' stands for any further axes, which broadcast. Without '->' the result has "
+			"diagonal, '...' matches any further axes, which broadcast. Without '->' the result has "
 			"the letters that occur once, in alphabetical order. Two operands are multiplied by matmul, "
 			"with its dtype rules.",
 		.example = "a = tensor{{1,2},{3,4}}\n"

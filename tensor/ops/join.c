@@ -159,7 +159,7 @@ const struct ql_op ql_op_cat = {
 };
 
 static const struct ql_attr stack_attrs[] = {
-	{"axis", QL_ATTR_INT, QL_POSITIONAL, NULL, "where the new axis stands in the result (default 1)"},
+	{"axis", QL_ATTR_INT, QL_POSITIONAL, NULL, "position of the new axis in the result (default 1)"},
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; codes are then rescaled without leaving integers"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };

@@ -192,7 +192,7 @@ static uint32_t saves(const struct ql_call *call)
 
 static const struct ql_attr attrs[] = {
 	{"act", QL_ATTR_STRING, 0, "relu relu6 gelu silu tanh sigmoid hardswish",
-		"activation behind the bias (default: none)"},
+		"activation after the bias (default: none)"},
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };

@@ -418,7 +418,7 @@ VIEW(squeeze, "x:squeeze()  x:squeeze(axis)", "Axes of size 1 removed, as a view
 
 static const struct ql_attr unsqueeze_attrs[] = {
 	{"axis", QL_ATTR_INT, QL_POSITIONAL | QL_REQUIRED, NULL,
-		"where the new axis stands in the result, negative from the end"},
+		"position of the new axis in the result, negative from the end"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 

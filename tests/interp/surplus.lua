@@ -212,7 +212,7 @@ local function refuses(wanted, ...)
 end
 
 it('lists hold items only', function()
-	refuses("tensor: wanted no argument 2, got table; options stand in the list", tensor, {1, 2}, {dtype = 'int8'})
+	refuses("tensor: wanted no argument 2, got table; options go into the list", tensor, {1, 2}, {dtype = 'int8'})
 	refuses('tensor: wanted no argument 2, got string int8', tensor, {1, 2}, 'int8')
 	refuses('tensor: wanted no argument 3, got number 3', tensor, 1, nil, 3)
 	refuses("tensor: wanted a list of numbers, got a field 5 beside it", tensor, {1, 2, [5] = 3})
@@ -220,8 +220,8 @@ it('lists hold items only', function()
 	refuses("tensor: wanted a list of numbers, got a field 0 beside it", tensor, {[0] = 1, 2})
 	refuses('tensor: level 2: wanted lists of 0 items each', tensor, {{}, {5}})
 	refuses('tensor: values: wanted them as items', tensor, {values = 3})
-	for _ = 1, 10 do refuses("cat: wanted a list of tensors, options in a table behind it, got a field 'axis' beside it", tensor.cat, {x, x, keep = 1, axis = 1, foo = 3}) end
-	refuses("stack: wanted a list of tensors, options in a table behind it, got a field 4 beside it", tensor.stack, {x, x, [4] = x})
+	for _ = 1, 10 do refuses("cat: wanted a list of tensors, then options in a table, got a field 'axis' beside it", tensor.cat, {x, x, keep = 1, axis = 1, foo = 3}) end
+	refuses("stack: wanted a list of tensors, then options in a table, got a field 4 beside it", tensor.stack, {x, x, [4] = x})
 	print(tensor({1, 2}, nil), tensor(3), tensor{{}, {}}, tensor.cat({x, x}, {axis = 1}):size(1)) --> float32(2)  1  2 3 float32(2, 0) 4
 	local lazy = setmetatable({}, {__len = function() return 2 end, __index = function(_, i) return i end})
 	print(tensor(lazy)) --> float32(2)  1  2

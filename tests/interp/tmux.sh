@@ -122,7 +122,7 @@ scenario 'fallbacks, %explain, %bench'
 start
 line "q = tensor.randn(64, 64):quantize 'int8'"
 line '(q + 1):exp();'
-check '1 op fell back to float32; %explain tells why'
+check '1 op fell back to float32; %explain shows why'
 line '%explain'
 check 'the result is float32 without out='
 line '%bench q:relu()'

@@ -198,7 +198,7 @@ static const struct ql_attr attrs[] = {
 	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per value: a series for each"},
 	QL_PLOT_ERRORS,
 	{"stacked", QL_ATTR_BOOL, 0, NULL, "series on top of each other (side by side)"},
-	{"horizontal", QL_ATTR_BOOL, 0, NULL, "bars to the right (when the names are too long to stand below)"},
+	{"horizontal", QL_ATTR_BOOL, 0, NULL, "horizontal bars (for names that are too long to fit below)"},
 	{"values", QL_ATTR_BOOL, 0, NULL, "write the numbers at the bars (up to 16 bars)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };

@@ -171,7 +171,7 @@ static const struct ql_attr attrs[] = {
 	QL_PLOT_COMMON,
 	{"y", QL_ATTR_FLOAT, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "the samples, instead of by position"},
 	{"group", QL_ATTR_STRING, QL_PLOT_LIST | QL_PLOT_DATA, NULL, "one text per sample: a box for each"},
-	{"horizontal", QL_ATTR_BOOL, 0, NULL, "boxes lie (when the names are too long to stand below)"},
+	{"horizontal", QL_ATTR_BOOL, 0, NULL, "horizontal boxes (for names that are too long to fit below)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 

@@ -31,7 +31,7 @@ it('runs cells as inputs of the prompt', function()
 	write('a.lua', NB)
 	local out, err, code = quoll 'run a.lua'
 	assert(code == 0, err)
-	assert(out == 'abc\ttrue\nOut[3]: 3\n1 op fell back to float32; %explain tells why\nOut[6]: 6\n', out)
+	assert(out == 'abc\ttrue\nOut[3]: 3\n1 op fell back to float32; %explain shows why\nOut[6]: 6\n', out)
 	assert(err:find('^a.lua:14: wanted\nstack traceback:\n') and not err:find 'prelude' and not err:find 'never', err)
 end)
 it('keeps the outputs in a side file', function()
@@ -54,7 +54,7 @@ it('shows them again without running', function()
 end)
 it('takes parameters of the type that they have', function()
 	assert(quoll 'run a.lua --param n=2 --param name=7 --param fast=false' ==
-		'7\tfalse\nOut[4]: 2\n1 op fell back to float32; %explain tells why\nOut[7]: 4\n')
+		'7\tfalse\nOut[4]: 2\n1 op fell back to float32; %explain shows why\nOut[7]: 4\n')
 	for arguments, message in pairs {['--param m=1'] = "--param m: no such parameter", ['--param nam=1'] = "did you mean 'name'?; the cell has: n name fast",
 		['--param n=x'] = "--param n: wanted a number, got 'x'", ['--param fast=1'] = "--param fast: wanted true or false, got '1'",
 		['--param n'] = "--param: wanted name=value, got 'n'"} do

@@ -173,7 +173,7 @@ it('writes a manual page without a fault', function() judge('mandoc', '-T lint q
 it('chooses the form by the name, and says what is wrong', function()
 	assert(quoll 'doc a.lua' == '' and assert(loadfile(folder .. '/a.lua')))
 	assert(quoll 'doc m.html' == '' and io.open(folder .. '/m.html'):read(15) == '<!doctype html>')
-	for arguments, message in pairs {['a.txt'] = 'does not tell the form',
+	for arguments, message in pairs {['a.txt'] = 'does not say which form',
 		['--html --md'] = 'wanted one form, got --html and --md', ['a.md b.md'] = "wanted one file, got 'a.md' and 'b.md'", ['no/such/a.md'] = 'no/such/a.md'} do
 		local out, code = quoll('doc ' .. arguments)
 		assert(code == 1 and out:find(message, 1, true) and not out:find 'traceback', out)

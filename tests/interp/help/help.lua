@@ -179,7 +179,7 @@ it('helps with what it does not know', function()
 	assert(page 'quantiza':find "No name 'quantiza': did you mean 'quantize'%?")
 	assert(page 'saturat':find '^Entries with')
 	assert(page 'qqqqqqq' == "No help for 'qqqqqqq'; help() lists all topics.")
-	assert(page(nil):find 'The value is nil' and page(3):find 'A number has no help' and page(print):find 'has no help')
+	assert(page(nil):find 'The value is nil' and page(3):find 'No help for a number' and page(print):find 'has no help')
 	assert(page(function() end):find 'has no help')
 end)
 

@@ -133,7 +133,7 @@ static void test_measure(struct terminal *t)
 		{"#_, _.name", "~Out[41]: 1 ~ \"tensor.ones(10):sum()\""}, {"%time", "~usage: %time code"});
 	CASE("the line below an input; %%explain tells which ops fell back and why");
 	RUN(t, {"q = tensor.ones(4, 4):quantize 'int8'", ""},
-		{"(q + 1):exp();", "1 op fell back to float32; %explain tells why"},
+		{"(q + 1):exp();", "1 op fell back to float32; %explain shows why"},
 		{"%explain", "~add ~int8q~fallback~without out=~exp ~1 op fell back to float32"},
 		{"%set footer on", ""}, {"1;", "~s, tensors +0 B at the peak"}, {"%set footer off", ""},
 		{"(q + 1):exp();", ""}, {"%set footer auto", ""});
@@ -201,7 +201,7 @@ static void test_stale(void)
 	CASE("stale inputs are told, %%run stale runs them, in place changes count");
 	RUN(t, {"v = tensor{1, 2, 3}", ""}, {"sum = v:sum():item()", ""}, {"half = sum / 2", ""},
 		{"v:max():item()", "Out[4]: 3.0"},
-		{"v:mul_(10);", "stale now: In[2] In[3]; %stale tells why, %run stale runs them again"},
+		{"v:mul_(10);", "stale now: In[2] In[3]; %stale shows why, %run stale runs them again"},
 		{"%stale", "~In[2] ~read v, changed by In[5]~"
 			   "In[3] ~read sum, which In[2] makes~In[4] ~read v, changed by In[5]"},
 		{"%run stale", "Out[4]: 30.0"}, {"sum, half", "~Out[8]: 60.0 ~30.0"}, {"%stale", "nothing is stale"});

@@ -46,7 +46,7 @@ static void test_remarks(void)
 	CASE("remarks below an input");
 	dialog_line(d, "w = 1", "");
 	dialog_line(d, "y = w", "");
-	dialog_line(d, "w = 2", "stale now: In[2]; %stale tells why, %run stale runs it again\r\n");
+	dialog_line(d, "w = 2", "stale now: In[2]; %stale shows why, %run stale runs it again\r\n");
 	dialog_line(d, "w", "Out[4]: 2\r\n");
 	dialog_line(d, "w = 3", "");
 	CHECK(!strstr(d->out, "stale now: In[4]") && !strstr(d->out, "In[2] In[4]"),

@@ -18,7 +18,7 @@ it('no word of IPython hides one of ours', function()
 end)
 it('words without arguments refuse them', function()
 	for _, word in ipairs {'who', 'explain', 'magics', 'journal', 'pwd'} do
-		check(('%%%s x y;'):format(word), ("%%%s: wanted nothing behind it, got 'x y'\n"):format(word))
+		check(('%%%s x y;'):format(word), ("%%%s: wanted nothing after it, got 'x y'\n"):format(word))
 	end
 	has('%debug x', "wanted drop or nothing, got 'x'\n")
 	has('%debug dorp', "got 'dorp'; did you mean 'drop'?\n")
@@ -40,12 +40,12 @@ describe('syntax of other languages', function()
 		['if a != b then end'] = "'~=' is the operator 'not equal' here", ['x += 1'] = "there is no '+=' in Lua: x = x + …", ['x.y[2] -= 3'] = 'x.y[2] = x.y[2] - …',
 		['x = a && b'] = "'and' is that operator here", ['x = a || b'] = "'or' is that operator here", ['if !x then end'] = "'not' is that operator here",
 		['if (a = 1) then end'] = "'==' compares", ['x++'] = "there is no '++' in Lua: x = x + 1", ['help tensor'] = "?tensor or help 'tensor' asks for help", ['x = [1, 2]'] = 'a list is written in braces: {1, 2, 3}',
-		['f(x, axis=1)'] = 'options stand in braces: f(x, {name = value})', ['x[:, 1]'] = "a range is a text: x[':, 1'], x['1:10']", ['def f(x):'] = 'function name(x) … end',
+		['f(x, axis=1)'] = 'options go in braces: f(x, {name = value})', ['x[:, 1]'] = "a range is a text: x[':, 1'], x['1:10']", ['def f(x):'] = 'function name(x) … end',
 		['import torch'] = 'nothing is imported', ['from torch import nn'] = 'nothing is imported', ['y = x ** 2'] = "'^' is the power here", ['x = 5 # five plus two'] = "'--' begins a comment",
 		['// note'] = "'--' begins a comment", ['f = lambda x: x'] = 'function(x) return … end', ['print x'] = 'print(x)', ['y = a ? b : c'] = 'condition and a or b',
 		['for i in range(3):\n    print(i)'] = 'a loop is written: for i = 1, n do … end', ['while x:\n    f()'] = 'while … do … end',
 		['del x'] = 'a variable goes away by x = nil, a local one of the prompt by %forget x', ['files = !ls'] = "io.popen('ls'):read 'a'",
-		['"""doc"""'] = 'stands in [[ ]]', ["s = '''a"] = 'stands in [[ ]]', ['[i for i in x]'] = 'a list is filled in a loop', ['[1, 2]'] = 'in braces',
+		['"""doc"""'] = 'is written in [[ ]]', ["s = '''a"] = 'is written in [[ ]]', ['[i for i in x]'] = 'a list is filled in a loop', ['[1, 2]'] = 'in braces',
 		["d = {'a': 1}"] = 'fields are written {name = value}', ['y = 1 if x else 2'] = 'condition and a or b', ['x is None'] = "'==' compares: x == nil",
 		['if x is not None then end'] = "'~=' compares: x ~= nil", ['a @ b'] = 'a:matmul(b)', ['"%d".format(3)'] = "('%d'):format(3)",
 		['x = y = 3'] = 'a statement of its own', ['# comment'] = "'--' begins a comment", ['"a" + "b"'] = 'texts are joined by ..',

@@ -188,7 +188,7 @@ describe('local variables', function()
 	it('that cannot be kept are named', function()
 		local out = session 'do goto over end local z = 1 ::over::\nz'
 
-		assert(out:find 'not kept: a label or goto stands in the way\nOut%[2%]: nil\n$', out)
+		assert(out:find 'not kept: a label or goto prevents it\nOut%[2%]: nil\n$', out)
 	end)
 	it('cannot break out of their wrapper', function()
 		check('local a = 1 end, function()', "In[1]:1: <eof> expected near 'end'\n")
@@ -274,7 +274,7 @@ describe('magics', function()
 	it('ops that fell back are counted', function()
 		local out = session('q = tensor{1, 2}:quantize "int8"\n(q + 1);\nq + 1 q + 2;')
 
-		assert(out:find '1 op fell back to float32; %%explain tells why\n', out)
+		assert(out:find '1 op fell back to float32; %%explain shows why\n', out)
 	end)
 end)
 

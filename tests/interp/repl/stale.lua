@@ -108,6 +108,6 @@ describe('%stale n', function()
 end)
 
 it('%set stale on says it below the input', function()
-	check('%set stale on\nw = 1\ny = w\nw = 2', 'stale now: In[3]; %stale tells why, %run stale runs it again\n')
+	check('%set stale on\nw = 1\ny = w\nw = 2', 'stale now: In[3]; %stale shows why, %run stale runs it again\n')
 	check('w = 1\ny = w\nw = 2', '')
 end)

@@ -248,7 +248,7 @@ static void bad_headers(void)
 		{"{'descr': '|u1', 'fortran_order': False, 'shape': (8,), 'more': 1}", "got 'more'"},
 		{"{'descr' '|u1', 'fortran_order': False, 'shape': (8,)}", "':'"},
 		{"{'descr': '|u1' 'fortran_order': False, 'shape': (8,)}", "',' or '}'"},
-		{"{'descr': '|u1', 'fortran_order': False, 'shape': (8,)} 1", "nothing behind"},
+		{"{'descr': '|u1', 'fortran_order': False, 'shape': (8,)} 1", "nothing after"},
 		{"{descr: '|u1', 'fortran_order': False, 'shape': (8,)}", "the key"},
 		{"{'des\\x63r': '|u1', 'fortran_order': False, 'shape': (8,)}", "the key"},
 		{"__import__('os').system('true')", "'{'"},

@@ -41,7 +41,7 @@ it('%explain tells the paths of the last input only', function()
 	has("q = tensor{1, 2}:quantize 'int8'\n(q + 1);\n%explain", 'add', 'int8q x int64', 'fallback', 'the result is float32 without out=',
 		'1 op fell back to float32')
 	local out = session "q = tensor{1, 2}:quantize 'int8'\n(q + 1);\nq:relu();\n%explain"
-	out = out:match 'tells why\n(.*)'
+	out = out:match 'shows why\n(.*)'
 	assert(out:find 'relu' and not out:find 'add ' and out:find 'nothing fell back to float32', out)
 	has('for i = 1, 3 do tensor.ones(2):exp() end\n%explain', 'exp', '(3 times)')
 	has('x = tensor.ones(2):exp()\nquant.log(true);\nx:exp();\n%explain', 'exp')

@@ -24,7 +24,7 @@ it('footer: on shows time and bytes, off not even fallbacks', function()
 	local out = session '%set footer on\nx = tensor.zeros(1024)'
 	assert(out:find '\n?%d+%.%d+ %ws, tensors %+%d+%.%d KiB at the peak\n$', out)
 	check("%set footer off\nq = tensor{1, 2}:quantize 'int8'\n(q + 1);", '')
-	has("q = tensor{1, 2}:quantize 'int8'\n(q + 1);", '1 op fell back to float32; %explain tells why')
+	has("q = tensor{1, 2}:quantize 'int8'\n(q + 1);", '1 op fell back to float32; %explain shows why')
 end)
 
 it('plot: text, none; the environment is followed', function()

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Pass fuse_requantize: dequantize and quantize behind each other, bit for bit.
+-- Pass fuse_requantize: dequantize followed by quantize, bit for bit.
 tensor.seed(8)
 local x = tensor.randn(30, 50) * 3
 
