@@ -149,7 +149,7 @@ local function weight_bytes(m)
 	return layer.weight:nbytes()
 end
 
--- The user's random numbers go on behind it as if nothing had been drawn.
+-- The user's random numbers go on after it as if nothing had been drawn.
 function measured.own_random()
 	local seed, position = internal.rng(20240229, 0)
 	return setmetatable({}, {__close = function() internal.rng(seed, position) end})

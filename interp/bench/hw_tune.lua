@@ -78,7 +78,7 @@ local function present(measured, o, stop)
 	return rows, left
 end
 
--- Those under other settings behind them, of the ways that keep what is asked for, but for speed.
+-- Those under other settings after them, of the ways that keep what is asked for, but for speed.
 local function others(measured, o, rows, stop)
 	local ways, left = {}, 0
 	for _, row in ipairs(rows) do

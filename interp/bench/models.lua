@@ -24,7 +24,7 @@ local function list_of(models)
 		if type(value) == 'table' and not module.is_module(value) then
 			model = value[1]
 			for key, inner in next, value do
-				if type(key) == 'string' then fields[key] = inner end -- m:quantize gives its report behind the model
+				if type(key) == 'string' then fields[key] = inner end -- m:quantize gives its report after the model
 			end
 		end
 		if type(name) ~= 'string' or not module.is_module(model) then

@@ -77,7 +77,7 @@ static void read_options(
 	}
 }
 
-/* A table behind the operands: sizes in its array part, options in the rest. */
+/* A table after the operands: sizes in its array part, options in the rest. */
 static void read_table(
 	lua_State *L, const char *name, const struct ql_attr *attrs, int index, struct ql_arguments *args)
 {
@@ -95,7 +95,7 @@ static void read_table(
 	read_options(L, name, attrs, index, args);
 }
 
-/* Consecutive numbers for one list of integers: x:view(2, 3). Returns the index behind them. */
+/* Consecutive numbers for one list of integers: x:view(2, 3). Returns the index after them. */
 static int read_number_run(lua_State *L, const char *name, const struct ql_attr *a, int index,
 	struct ql_arguments *args, struct ql_value *v)
 {

@@ -45,7 +45,7 @@ struct op_frame {
 	struct ql_arguments args;
 };
 
-/* Operands first..: returns the index of the first argument behind them. */
+/* Operands first..: returns the index of the first argument after them. */
 static int read_operands(lua_State *L, struct op_frame *f, int first)
 {
 	const struct ql_op *op = f->call.op;
@@ -111,7 +111,7 @@ static int read_operand_list(lua_State *L, struct op_frame *f, int first)
 	return first + 2;
 }
 
-/* einsum and the like: strings may stand before the operands. They are moved behind them. */
+/* einsum and the like: strings may precede the operands. They are moved after them. */
 static void move_leading_string(lua_State *L, const struct ql_op *op, int first)
 {
 	if (op->arity_max && lua_type(L, first) == LUA_TSTRING && lua_gettop(L) > first) {
@@ -120,7 +120,7 @@ static void move_leading_string(lua_State *L, const struct ql_op *op, int first)
 	}
 }
 
-/* x:gather(axis, index): the axis is moved behind the operands. */
+/* x:gather(axis, index): the axis is moved after the operands. */
 static void move_second_number(lua_State *L, const struct ql_op *op, int first)
 {
 	if (!(op->flags & QL_AXIS_SECOND) || lua_type(L, first + 1) != LUA_TNUMBER || lua_gettop(L) == first + 1)
@@ -246,7 +246,7 @@ static int op_finish(lua_State *L, struct op_frame *f)
 	return n;
 }
 
-/* Operands are the first arguments, or the list behind its array (read_operand_list); results lie on top. */
+/* Operands are the first arguments, or the list after its array (read_operand_list); results lie on top. */
 static void tell_recorder(lua_State *L, const struct op_frame *f, bool in_place, int n_results)
 {
 	bool list = f->call.op->flags & QL_LIST_IN, lists = f->call.op->flags & QL_LIST_OUT;

@@ -227,7 +227,7 @@ static int internal_source(lua_State *L)
 	return 1;
 }
 
-/* internal.spec_fields(): what a spec given as a table takes, as options of a function are told */
+/* internal.spec_fields(): what a spec given as a table takes, in the form of the options of a function */
 static int internal_spec_fields(lua_State *L)
 {
 	push_options(L, ql_spec_attrs);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Tensors in for loops: pairs(x) and ipairs(x) give 1, x[1] and so on along dimension 1.
  *
- * pairs asks __pairs. ipairs indexes with 1, 2, … until it gets nil, while an index behind the end is an error everywhere else:
+ * pairs asks __pairs. ipairs indexes with 1, 2, … until it gets nil, while an index after the end is an error everywhere else:
  * where an index is out of range it is asked who indexes. ipairs gives the same iterator for every table, which is
  * kept to be compared with.
  */
@@ -27,7 +27,7 @@ bool ql_iterate_ends(lua_State *L, const struct ql_tensor *t, int key)
 	return same;
 }
 
-/* (x, i) -> i + 1, x[i + 1]; behind the end: nil */
+/* (x, i) -> i + 1, x[i + 1]; after the end: nil */
 static int next(lua_State *L)
 {
 	struct ql_tensor *t = ql_check_tensor(L, 1, "pairs");

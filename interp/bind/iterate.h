@@ -9,7 +9,7 @@
 
 struct ql_tensor;
 
-/* Called by __index: ipairs asks for the element behind the last one of t. */
+/* Called by __index: ipairs asks for the element after the last one of t. */
 bool ql_iterate_ends(lua_State *L, const struct ql_tensor *t, int key);
 /* Sets the metafields of the metatable on top. */
 void ql_iterate_open(lua_State *L);

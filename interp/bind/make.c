@@ -86,7 +86,7 @@ static void fill_nested(lua_State *L, const struct nested *n, int axis, struct q
 	}
 }
 
-/* Options stand in the hash part of the outermost list. */
+/* Options are in the hash part of the outermost list. */
 static void read_make_options(lua_State *L, int index, struct ql_arguments *args)
 {
 	lua_newtable(L);
@@ -103,7 +103,7 @@ static void read_make_options(lua_State *L, int index, struct ql_arguments *args
 	ql_read_arguments(L, "tensor", make_attrs, lua_gettop(L), args);
 }
 
-/* Behind the list, where PyTorch has dtype=. */
+/* After the list, where PyTorch has dtype=. */
 static void refuse_more(lua_State *L)
 {
 	char got[QL_DESCRIPTION];

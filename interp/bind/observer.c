@@ -277,7 +277,7 @@ static int observer_tostring(lua_State *L)
 	return 1;
 }
 
-/* Methods, and the fields spec and count (of finite values: what o:stats() tells, at once). The methods of the
+/* Methods, and the fields spec and count (of finite values: what o:stats() reports, at once). The methods of the
  * prelude come with the first name that is not here. */
 static int observer_index(lua_State *L)
 {

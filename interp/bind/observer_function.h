@@ -8,7 +8,7 @@
 
 #include "quant/spec.h"
 
-/* Puts the function at `index` into the spec's fields. The function lives as long as whoever gave it keeps it. */
+/* Puts the function at `index` into the spec's fields. The function lives as long as its giver keeps it. */
 void ql_observer_function_name(lua_State *L, int index, struct ql_spec_fields *fields);
 
 #endif

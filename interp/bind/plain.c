@@ -109,7 +109,7 @@ static int string_keys(lua_State *L, int table, lua_Integer list, const char *ke
 	int found = 0;
 
 	*n = 0;
-	if (list > STEPS) /* what comes behind the list; there may be millions of elements in it */
+	if (list > STEPS) /* what comes after the list; there may be millions of elements in it */
 		lua_pushinteger(L, list);
 	else
 		lua_pushnil(L);

@@ -177,7 +177,7 @@ static const char *class_of(const struct ql_dtype_info *d)
 	return d->bits < 8 ? "packed" : d->bits == 8 ? "8" : d->bits == 16 ? "16" : NULL;
 }
 
-/* Where the word of d stands in the list, its end in *end; NULL: nowhere. */
+/* Where the word of d is in the list, its end in *end; NULL: nowhere. */
 static const char *find_class(const char *codes, const struct ql_dtype_info *d, const char **end)
 {
 	const char *class = class_of(d);

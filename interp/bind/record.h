@@ -8,7 +8,7 @@
 
 #include "interp/bind/call.h"
 
-/* Somebody wants to be told. */
+/* There is a listener. */
 bool ql_recorded(lua_State *L);
 
 /* One application of an op. Operands lie at first .. first + n_operands - 1 of the stack, or in the list at
@@ -22,7 +22,7 @@ struct ql_applied {
 };
 void ql_record_op(lua_State *L, const struct ql_applied *a);
 
-/* Something else, by name ("index", "assign", "copy_", "read", "alias"): the n values on top are told as they
+/* Something else, by name ("index", "assign", "copy_", "read", "alias"): the n values on top are reported as they
  * are and stay. */
 void ql_record(lua_State *L, const char *what, int n);
 

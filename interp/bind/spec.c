@@ -144,7 +144,7 @@ static struct ql_tensor *list_of(lua_State *L, const char *what, const char *fie
 	return *box;
 }
 
-/* "quantize: spec: dtype: …", whoever of the two says "spec: " */
+/* "quantize: spec: dtype: …", whichever of the two says "spec: " */
 _Noreturn void ql_spec_failed(lua_State *L, const char *what)
 {
 	const char *message = ql_ctx_of(L)->err;

@@ -81,7 +81,7 @@ static bool belongs(lua_State *L, lua_Integer n, bool options)
 	return options && lua_type(L, -1) == LUA_TSTRING;
 }
 
-/* The walk begins behind the last item: an array of millions has nothing there. Lua shuffles names, so the first of the alphabet is
+/* The walk begins after the last item: an array of millions has nothing there. Lua shuffles names, so the first of the alphabet is
  * told. */
 static void check_rest(lua_State *L, const char *what, const char *items, int index, bool names)
 {

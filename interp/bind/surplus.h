@@ -8,7 +8,7 @@
 
 /* Raises "name: wanted no argument 3, got number" when an argument after the first `most` is not nil. */
 void ql_refuse_surplus(lua_State *L, const char *name, int most);
-/* Raises when the list has something beside its items, which would be dropped: fields by name, items behind a gap. `items`: what it
+/* Raises when the list has something beside its items, which would be dropped: fields by name, items after a gap. `items`: what it
  * lists. */
 void ql_check_list(lua_State *L, const char *what, const char *items, int index);
 /* The same, but names belong to the caller. */

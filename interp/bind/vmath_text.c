@@ -17,7 +17,7 @@
 FILES(X)
 #undef X
 
-/* vmath() -> the text of all, one behind the other */
+/* vmath() -> the text of all, one after the other */
 static int vmath(lua_State *L)
 {
 	luaL_Buffer b;

@@ -8,7 +8,7 @@
 #include "interp/jupyter/sockets.h"
 #include "interp/jupyter/zmq.h"
 
-/* Options behind install and uninstall. */
+/* Options after install and uninstall. */
 static void read_options(lua_State *L, int argc, char **argv, struct ql_kernelspec *spec)
 {
 	*spec = (struct ql_kernelspec){.name = "quoll"};

@@ -12,7 +12,7 @@ local function options_of(entry)
 	return options
 end
 
--- What may stand before the command, with one dash or two. An option's text that ends in ": a b c" lists its values.
+-- What may precede the command, with one dash or two. An option's text that ends in ": a b c" lists its values.
 local function general(program)
 	local list = {}
 	for _, l in ipairs(program.letters) do

@@ -2,7 +2,7 @@
 -- What the subcommands of the program take: the one table behind `quoll NAME --help`, unknown options, and the completions
 -- of shells. An entry:
 --   name       'run', 'sweep report'
---   usage      one line or several behind `quoll`
+--   usage      one line or several after `quoll`
 --   text       what it does
 --   options    list of {name, argument or nil, text, values}: values are words separated by blanks, or 'FILE'
 --   example    lines of a shell
@@ -153,7 +153,7 @@ local function unknown(entry, word)
 end
 
 -- Arguments of the command before it runs, its name first: the exit code when they ask for help or hold an option that there is
--- not, else nil. What stands behind -- is none of ours.
+-- not, else nil. What is after -- is none of ours.
 function subcommands.check(arguments)
 	local entry = subcommands[arguments[1] .. ' ' .. (arguments[2] or '')]
 	local i = entry and 3 or 2

@@ -88,7 +88,7 @@ function cases.of(lines)
 	return found
 end
 
--- Wraps the statements that must fail, so that the file goes on behind them. No line moves.
+-- Wraps the statements that must fail, so that the file goes on after them. No line moves.
 function cases.wrap(text, list)
 	local rows = {}
 	for row in (text .. '\n'):gmatch '(.-)\n' do rows[#rows + 1] = row end

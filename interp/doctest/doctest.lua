@@ -307,7 +307,7 @@ local function run_apart(name, arguments, setting)
 	return passed, failed, skips
 end
 
--- arguments: files and folders; behind `--`: arguments for the files. `--kernel NAME` runs all of them with that
+-- arguments: files and folders; after `--`: arguments for the files. `--kernel NAME` runs all of them with that
 -- level of kernels. Returns the exit status.
 return function(arguments)
 	internal.fix_width()

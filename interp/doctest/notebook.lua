@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- `quoll test` of a notebook: its cells run as with `quoll run` (interp/notebook/run.lua), and what they put out is compared with their
 -- `-->` comments as in any other test (interp/doctest/doctest.lua). Beyond that
---   * the value that a cell shows is compared with the `-->` behind or below its last expression, written with or without Out[n]:
+--   * the value that a cell shows is compared with the `-->` after or below its last expression, written with or without Out[n]:
 --   * a `-->` in the line below a %word, a !command or any other line belongs to that line
 --   * each cell that ran is one case; one with the tag `skip` is skipped by name; one with the tag `raises` must fail, with the
 --     message of its `--> error:` when it has one

@@ -111,7 +111,7 @@ function index.near_method(text)
 	end
 end
 
--- Where an entry stands among those of the same name.
+-- Where an entry is among those of the same name.
 local RANK = {concept = 1, module = 1, ['function'] = 4, method = 3}
 local function rank(entry)
 	if entry.title:sub(1, 2) == 'x:' then return 2 end
@@ -171,14 +171,14 @@ end
 local MOST = 6        -- related entries that are named
 local LIKE = 0.14     -- least likeness of two texts; 1: the same words
 
--- Concepts and functions whose names are also words of English: a mention counts only when it is written as code, or behind "see".
+-- Concepts and functions whose names are also words of English: a mention counts only when it is written as code, or after "see".
 local WORDS = {}
 for word in ([[keys state files memory errors options views display figure prompt stale journal function error notebook
 random settings help source who]]):gmatch '%S+' do
 	WORDS[word] = true
 end
 
--- Is the name at first..last of the text written as code, `name`, or behind "see"? (name(…) is part of a formula mostly.)
+-- Is the name at first..last of the text written as code, `name`, or after "see"? (name(…) is part of a formula mostly.)
 local function as_code(text, first, last)
 	local before, behind = text:sub(math.max(1, first - 5), first - 1), text:sub(last + 1, last + 1)
 	return before:sub(-1) == '`' and behind == '`' or before:find '[Ss]ee $' ~= nil
@@ -219,7 +219,7 @@ local function citations()
 	return cited
 end
 
--- How often each word stands in name, text and options; the name's count more.
+-- How often each word is in name, text and options; the name's count more.
 local function words_of(entry)
 	local counts = {}
 	for _, option in ipairs(entry.options or {}) do counts['=' .. option[1]] = 1 end

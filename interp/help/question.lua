@@ -96,7 +96,7 @@ local function of_lua(name)
 	end
 end
 
--- ?%word: what to type behind it; nil: there is none.
+-- ?%word: what to type after it; nil: there is none.
 local function of_magic(name)
 	local word = name:match '^%%%%?(%l+)$'
 	for _, magic in ipairs(word and internal.magics() or {}) do

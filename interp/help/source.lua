@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- The global `source`: prints the text of a function that is written in Lua, with where it stands.
+-- The global `source`: prints the text of a function that is written in Lua, with where it is.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local fail, doc, describe = base.fail, base.doc, base.describe

@@ -35,7 +35,7 @@ static int finish(lua_State *L, int status, lua_KContext context)
 	return lua_gettop(L);
 }
 
-/* What stands in __gc; the user's function is its upvalue. An interrupt goes on in what ran before the collector. */
+/* What is in __gc; the user's function is its upvalue. An interrupt goes on in what ran before the collector. */
 static int finalize(lua_State *L)
 {
 	lua_State *co;

@@ -29,10 +29,10 @@ struct ql_options {
 #define QL_OPTIONS_ERROR 256
 
 /* Takes "--name=value", or "--name" with its value in `next` (which may be NULL), into the environment.
- * Returns the number of arguments used, 1 or 2; 0: there is no such option; -1: the value is wrong, told in
+ * Returns the number of arguments used, 1 or 2; 0: there is no such option; -1: the value is wrong, with the reason in
  * `error`. */
 int ql_options_take(const char *argument, const char *next, char error[QL_OPTIONS_ERROR]);
-/* Reads all options from the environment; false, told in `error`, when one is out of range. */
+/* Reads all options from the environment; false, with the reason in `error`, when one is out of range. */
 bool ql_options_read(struct ql_options *options, char error[QL_OPTIONS_ERROR]);
 /* The lines of --help. */
 void ql_options_help(FILE *f);

@@ -65,7 +65,7 @@ static bool in_named_class(int c, int name)
 	return isupper(name) ? !in : in;
 }
 
-/* Behind the class that begins at p. */
+/* After the class that begins at p. */
 static const char *class_end(struct ql_pattern_match *m, const char *p)
 {
 	char first = *p++;
@@ -130,7 +130,7 @@ static bool in_class(const struct ql_pattern_match *m, const char *at, const cha
 	}
 }
 
-/* ---- repetitions: the class p..end, the rest of the pattern behind its mark ---- */
+/* ---- repetitions: the class p..end, the rest of the pattern after its mark ---- */
 
 static const char *match(struct ql_pattern_match *m, const char *at, const char *p);
 
@@ -195,7 +195,7 @@ static const char *close_capture(struct ql_pattern_match *m, const char *at, con
 	return found;
 }
 
-/* Behind the text of capture %1 to %9 when it stands here; NULL when it does not. */
+/* After the text of capture %1 to %9 when it is here; NULL when it does not. */
 static const char *match_reference(struct ql_pattern_match *m, const char *at, char digit)
 {
 	int i = digit - '1';
@@ -209,7 +209,7 @@ static const char *match_reference(struct ql_pattern_match *m, const char *at, c
 	return at + size;
 }
 
-/* ---- %b and %f; p is behind the letter ---- */
+/* ---- %b and %f; p is after the letter ---- */
 
 static const char *match_balance(struct ql_pattern_match *m, const char *at, const char *p)
 {
@@ -234,7 +234,7 @@ static const char *match_balance(struct ql_pattern_match *m, const char *at, con
 	return NULL;
 }
 
-/* Before the text and behind it stands the character 0. */
+/* Before the text and after it stands the character 0. */
 static bool at_frontier(struct ql_pattern_match *m, const char *at, const char *p, const char *end)
 {
 	int before = at == m->text ? 0 : byte_at(at - 1), here = at == m->text_end ? 0 : byte_at(at);
@@ -244,7 +244,7 @@ static bool at_frontier(struct ql_pattern_match *m, const char *at, const char *
 
 /* ---- the sequence ---- */
 
-/* An item that begins with "%" and is no class: *at and *p go behind it, or *at becomes NULL. False: it is a
+/* An item that begins with "%" and is no class: *at and *p go after it, or *at becomes NULL. False: it is a
  * class. */
 static bool match_special(struct ql_pattern_match *m, const char **at, const char **p)
 {

@@ -69,7 +69,7 @@ static void take_debug(lua_State *L)
 	lua_pop(L, 1);
 }
 
-/* Names of the environment that a script may read: no secrets stand there. */
+/* Names of the environment that a script may read: no secrets are there. */
 static int getenv_of_ours(lua_State *L)
 {
 	static const char *const known[] = {"HOME", "LANG", "LC_ALL", "NO_COLOR", "TERM", "TMPDIR", "TZ"};

@@ -22,7 +22,7 @@ enum ql_setting {
 const char *ql_setting_text(enum ql_setting setting);
 int64_t ql_setting_int(enum ql_setting setting);
 bool ql_setting_is(enum ql_setting setting, const char *word);
-/* Takes the lines "name value" of the user's file, if there is one; what is wrong in it is told on stderr and
+/* Takes the lines "name value" of the user's file, if there is one; what is wrong in it is reported on stderr and
  * left out. */
 void ql_settings_load(lua_State *L);
 

@@ -32,7 +32,7 @@ struct ql_state {
 	bool warning_open; /* a warning is being written in pieces */
 };
 
-/* gives a state ready for scripts; NULL, told in `error`, when there is no memory or a library does not open.
+/* gives a state ready for scripts; NULL, with the reason in `error`, when there is no memory or a library does not open.
  * `fail_after` > 0 makes that allocation of Lua and all later ones fail (tests), see alloc.h. */
 struct ql_state *ql_state_new(const struct ql_options *options, uint64_t fail_after, char error[QL_STATE_ERROR]);
 void ql_state_free(struct ql_state *s);

@@ -14,7 +14,7 @@
 
 #define QL_PIECE ((size_t)1 << 20) /* bytes copied between two looks at the interrupt flag */
 
-/* The 0-based place that a 1-based argument means, negative from the end; more than `size`: behind the text.
+/* The 0-based place that a 1-based argument means, negative from the end; more than `size`: after the text.
  */
 static size_t place(lua_Integer given, size_t size)
 {
@@ -376,7 +376,7 @@ static size_t behind(lua_State *L, const char *text, size_t size, size_t at, lua
 	while (*n > 0 && at < size) {
 		do
 			poll(L, ++at);
-		while (continues(text, at)); /* there is a zero behind the text */
+		while (continues(text, at)); /* there is a zero after the text */
 		--*n;
 	}
 	return at;

@@ -34,7 +34,7 @@ const char *ql_temporary_folder(void)
 	return name && *name ? name : "/tmp";
 }
 
-/* Only what is safe behind a fork of a process with threads. */
+/* Only what is safe after a fork of a process with threads. */
 static _Noreturn void remove_later(int end)
 {
 	int nothing = open("/dev/null", O_RDWR);

@@ -59,7 +59,7 @@ static int long_level(const struct ql_lexer *l)
 	return peek(l, 0) == '[' && peek(l, n) == '[' ? (int)n - 1 : -1;
 }
 
-/* Goes behind the closing bracket; false: there is none. */
+/* Goes after the closing bracket; false: there is none. */
 static bool skip_long(struct ql_lexer *l, int level)
 {
 	for (l->at += (size_t)level + 2; l->at < l->size; l->at++) {
@@ -115,7 +115,7 @@ static void skip_comment(struct ql_lexer *l, struct ql_token *t)
 		l->at++;
 }
 
-/* Like Lua: everything that could belong to a number, a sign only behind the exponent's letter. */
+/* Like Lua: everything that could belong to a number, a sign only after the exponent's letter. */
 static void skip_number(struct ql_lexer *l)
 {
 	bool hex = peek(l, 0) == '0' && (peek(l, 1) == 'x' || peek(l, 1) == 'X');

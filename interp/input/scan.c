@@ -24,7 +24,7 @@ bool ql_scan_outside(const struct ql_scan *s)
 bool ql_scan_is_variable(const struct ql_scan *s)
 {
 	char before = s->last.kind == QL_TOKEN_OP ? s->lexer.text[s->last.end - 1] : ' ';
-	bool range = s->last.end - s->last.begin > 1 && before == '.'; /* ".." stands before a value */
+	bool range = s->last.end - s->last.begin > 1 && before == '.'; /* ".." precedes a value */
 
 	return s->token.kind == QL_TOKEN_NAME && (range || (before != '.' && before != ':'));
 }

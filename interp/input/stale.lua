@@ -6,9 +6,9 @@
 -- names that it wrote: assigned, or changed in place, which shows in the fingerprint.
 --
 -- A cell is stale when a value that it read is not as it left it, or when that value was made by a stale cell. Not so
---   * what it changed itself and a cell behind it changed on (x:add_(1), then x:mul_(2)); when a cell before it did,
+--   * what it changed itself and a cell after it changed on (x:add_(1), then x:mul_(2)); when a cell before it did,
 -- it is;
---   * when all it wrote was assigned anew by cells behind it, or its very text ran again behind it: it does not
+--   * when all it wrote was assigned anew by cells after it, or its very text ran again after it: it does not
 -- matter any more.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
@@ -18,7 +18,7 @@ local fingerprint = internal.fingerprint
 local methods = {}
 methods.__index = methods
 
-local KEPT = 1000 -- cells behind the current one
+local KEPT = 1000 -- cells after the current one
 local IGNORED = {_ = true, In = true, Out = true}
 
 -- The value that a name has for the next input: a kept local, else a global.

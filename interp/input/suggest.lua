@@ -98,7 +98,7 @@ local STRINGS = {
 	{"attempt to mul a 'string' with a 'number'", "; a text is repeated by ('ab'):rep(3)"},
 }
 
--- What to put behind the message, or nil.
+-- What to put after the message, or nil.
 return function(message, line)
 	for _, hint in ipairs(STRINGS) do
 		if message:find(hint[1]) then return hint[2] end

@@ -101,7 +101,7 @@ local function block_above(text, number)
 	end
 end
 
--- `%timeit -n x 1`: what stands behind -n is taken for code where it is no number (interp/repl/magic.c), and that may not compile.
+-- `%timeit -n x 1`: what is after -n is taken for code where it is no number (interp/repl/magic.c), and that may not compile.
 local function wrong_option(line)
 	local word, rest = line:match '^%s*%%+(%l+)%s+(%-.*)$'
 	if word ~= 'timeit' and word ~= 'bench' then return nil end

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The connection file, by which a front end tells a kernel where to listen and the key of its signatures.
+ * The connection file, in which a front end gives a kernel the ports to listen on and the key of its signatures.
  */
 #ifndef QUOLL_INTERP_JUPYTER_CONNECTION_H
 #define QUOLL_INTERP_JUPYTER_CONNECTION_H
@@ -19,7 +19,7 @@ struct ql_connection {
 
 #define QL_CONNECTION_ERROR 512
 
-/* False, told in `error`, when the file is not to be trusted or not understood. *warning is NULL or a
+/* False, with the reason in `error`, when the file is not to be trusted or not understood. *warning is NULL or a
  * constant. */
 bool ql_connection_read(
 	const char *file, struct ql_connection *c, char error[QL_CONNECTION_ERROR], const char **warning);

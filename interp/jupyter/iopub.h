@@ -17,7 +17,7 @@ void ql_iopub_parent(struct ql_jupyter *k, struct ql_wire_frame parent);
 void ql_iopub_write(struct ql_jupyter *k, int name, const char *text, size_t n);
 /* Sends what was printed until now. */
 void ql_iopub_flush(struct ql_jupyter *k);
-/* Sends a message that belongs to the present parent, behind all that was printed. Frees what the content
+/* Sends a message that belongs to the present parent, after all that was printed. Frees what the content
  * holds. */
 void ql_iopub_publish(struct ql_jupyter *k, const char *type, struct ql_wire *content);
 /* The same for another parent: of a request on the control channel. */

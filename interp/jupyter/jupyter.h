@@ -41,7 +41,7 @@ struct ql_jupyter {
 	struct ql_session session;
 	struct ql_listener listener;
 	struct ql_port port;
-	FILE *log; /* what nobody can be told otherwise; NULL: nowhere */
+	FILE *log; /* for what cannot be reported otherwise; NULL: nowhere */
 	struct ql_recall history;
 
 	/* of the interpreter's thread */
@@ -65,7 +65,7 @@ struct ql_jupyter {
 	atomic_bool leave;
 };
 
-/* False, told in `error`: there is no memory. The kernel begins to listen to the output and to stand in for
+/* False, with the reason in `error`: there is no memory. The kernel begins to listen to the output and to stand in for
  * stdin. */
 bool ql_jupyter_begin(struct ql_jupyter *k, struct ql_state *state, const struct ql_port *port, const char *key,
 	char error[QL_CONNECTION_ERROR]);

@@ -50,12 +50,12 @@ struct ql_message {
 
 /* Takes the frames, good or bad. NULL: *m is to be freed; else why the message is to be dropped (a constant)
  * and there is nothing to free. "" says that it is well signed, but its content was refused: *m is to be
- * freed, content is NULL and *why_content tells the reason. */
+ * freed, content is NULL and *why_content is the reason. */
 const char *ql_message_read(
 	struct ql_signer *s, struct ql_envelope *frames, struct ql_message *m, const char **why_content);
 void ql_message_free(struct ql_message *m);
 
-/* The signed frames of a message behind `identities` (of `to`, or one topic). False: there is no memory. */
+/* The signed frames of a message after `identities` (of `to`, or one topic). False: there is no memory. */
 bool ql_message_make(struct ql_signer *s, const struct ql_wire_frame *identity, int identities, const char *type,
 	struct ql_wire_frame parent, struct ql_wire_frame metadata, const struct ql_wire *content,
 	struct ql_envelope *out);

@@ -24,12 +24,12 @@ end
 
 local NAME = '[%a_][%w_]*'
 
--- The name at the byte `position` (from 0), with what stands before it: 'tensor.zeros', 'x:quantize'.
+-- The name at the byte `position` (from 0), with what precedes it: 'tensor.zeros', 'x:quantize'.
 local function name_at(text, position)
 	local from = position + 1
 	while from > 1 and text:sub(from - 1, from - 1):find '[%w_.:]' do from = from - 1 end
 	local chain = text:match('^' .. NAME .. '[%w_.:]*', from)
-	if not chain then -- behind a call: the name before its bracket
+	if not chain then -- after a call: the name before its bracket
 		local head = text:sub(1, position):match('(' .. NAME .. '[%w_.:]*)%s*[({][^(){}]*$')
 		return head
 	end

@@ -7,7 +7,7 @@
 
 #include "interp/jupyter/jupyter.h"
 
-/* Runs the kernel of a connection file until it is told to leave; returns its exit code. False, told in
+/* Runs the kernel of a connection file until it is told to leave; returns its exit code. False, with the reason in
  * `error`: it could not be started. */
 bool ql_jupyter_serve(struct ql_state *state, const char *file, int *code, char error[QL_CONNECTION_ERROR]);
 

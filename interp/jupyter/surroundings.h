@@ -18,7 +18,7 @@ struct ql_surroundings {
 
 /* From here on children read nothing and print into the kernel's pipes, SIGINT interrupts cells (a second one
  * does not end the process) and SIGTERM makes the kernel leave. `wake` is an eventfd that wakes the
- * interpreter's thread. False, told in `error`: no file descriptors. */
+ * interpreter's thread. False, with the reason in `error`: no file descriptors. */
 bool ql_surroundings_begin(struct ql_surroundings *p, struct ql_jupyter *k, int wake, char error[QL_CONNECTION_ERROR]);
 /* For the service thread, now and then: leaves when the parent is gone. While the kernel is to leave,
  * interrupts it again and again: the first one is lost when a cell is just about to start a child. */

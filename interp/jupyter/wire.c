@@ -123,7 +123,7 @@ void ql_wire_free(struct ql_wire *t)
 
 /* ---- reading ---- */
 
-/* Goes over a string; `at` is behind the opening quote. */
+/* Goes over a string; `at` is after the opening quote. */
 static size_t pass_string(const char *text, size_t n, size_t at, const char **why)
 {
 	while (at < n && text[at] != '"') {

@@ -26,7 +26,7 @@ void ql_wire_quote_0(struct ql_wire *t, const char *text);
 void ql_wire_base64(struct ql_wire *t, const char *bytes, size_t n);
 void ql_wire_free(struct ql_wire *t);
 
-/* The object in the text; NULL, told in *why (a constant), when it is none, is nested too deeply, has a name
+/* The object in the text; NULL, with the reason in *why (a constant), when it is none, is nested too deeply, has a name
  * twice at its top, or a NUL character in a text, which cJSON would take for its end. To be freed by
  * cJSON_Delete. */
 cJSON *ql_wire_read(const char *text, size_t n, const char **why);

@@ -51,7 +51,7 @@ struct ql_zmq {
 #undef F
 };
 
-/* NULL, told in `error`, with the Debian package to install, when there is none. */
+/* NULL, with the reason in `error`, with the Debian package to install, when there is none. */
 const struct ql_zmq *ql_zmq_open(char *error, size_t size);
 /* One line for `quoll doctor`; true: a kernel can be run. */
 bool ql_zmq_describe(char *text, size_t size);

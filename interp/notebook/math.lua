@@ -226,7 +226,7 @@ function parser:inner(text)
 	return p:row {}
 end
 
--- One element without its scripts; true when limits stand above and below.
+-- One element without its scripts; true when limits are above and below.
 function parser:atom()
 	local t = self:take()
 	local kind, text = t[1], t[2]
@@ -260,7 +260,7 @@ function parser:atom()
 	return token('mtext', '\\' .. text)
 end
 
--- An element with what stands at its feet and head.
+-- An element with what is at its feet and head.
 function parser:scripted()
 	local base, limits = self:atom()
 	local low, high

@@ -8,7 +8,7 @@
 --   -- %%% Deeper                      as many more % as cell_depth
 --
 -- A header `-- ---` … `-- ---` holds YAML, of which `jupyter:` is the notebook's metadata and the rest becomes a raw
--- cell. What stands before the first marker is a cell, too. In a cell of code `-- %word …` stands for the magic `%word …`
+-- cell. What precedes the first marker is a cell, too. In a cell of code `-- %word …` stands for the magic `%word …`
 -- of a notebook, because the file must stay Lua; it runs when it is a word of the prompt.
 --
 -- A cell is {kind = code, markdown or raw, source, metadata, line = of its first line in the file, code = as it stands
@@ -67,7 +67,7 @@ local function read_options(text, metadata, wrong)
 	if rest ~= '' then wrong([[wanted name=value, got '%s']], rest) end
 end
 
--- What stands behind the signs: title, [kind], options. Returns the kind and the metadata.
+-- What is after the signs: title, [kind], options. Returns the kind and the metadata.
 local function read_marker(text, wrong)
 	local metadata, kind = {}, 'code'
 	local depth, rest = text:match '^(%%*)%s*(.-)%s*$'
@@ -109,7 +109,7 @@ end
 
 local function uncomment(line) return line:match '^%-%- (.*)$' or line:match '^%-%-(.*)$' end
 
--- The header, when there is one from line `first` on: metadata, what else it says, the line behind it. Jupytext writes a
+-- The header, when there is one from line `first` on: metadata, what else it says, the line after it. Jupytext writes a
 -- line about the encoding before it where the file is not ASCII.
 local function read_header(lines, first, name)
 	if (lines[first] or ''):find '^%-%- %-%*%- coding' then first = first + 1 end
@@ -163,7 +163,7 @@ local function make_cell(kind, metadata, lines, from, to, name)
 		code = kind == 'code' and table.concat(code, '\n') or nil}
 end
 
--- Cells of the lines from `first` on. What stands before the first marker counts when it is not blank.
+-- Cells of the lines from `first` on. What precedes the first marker counts when it is not blank.
 local function read_cells(lines, comments, first, name)
 	local cells, kind, metadata, from = {}, 'code', {}, first
 	local function close(to, marker)
@@ -264,7 +264,7 @@ local function is_default(metadata)
 	return true
 end
 
--- The header as it was read, when it still says the same, else a new one; with a blank line behind it.
+-- The header as it was read, when it still says the same, else a new one; with a blank line after it.
 local function header_of(nb, front)
 	if nb.header then
 		local good, before = pcall(percent.read, nb.header .. '\n', '')

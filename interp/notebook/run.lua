@@ -198,7 +198,7 @@ local function judge(self, cell)
 	return false
 end
 
--- Sets the parameters behind their cell. Returns whether that was possible, and an interrupt.
+-- Sets the parameters after their cell. Returns whether that was possible, and an interrupt.
 local function set_parameters(self, cell)
 	self.overridden = true
 	local good, text = pcall(overrides, self.given)

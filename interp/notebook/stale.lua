@@ -12,7 +12,7 @@
 -- the cells that wrote it run again. That is not needed when the cell assigned it before it looked at it, and what stands
 -- there now does, too. Undone are also names that a cell is to read which perhaps runs again, when a cell below it wrote them:
 -- it must not see what only comes later.
--- Cells behind one that failed have not been looked at: they keep the touched names for the next round, and show nothing
+-- Cells after one that failed have not been looked at: they keep the touched names for the next round, and show nothing
 -- until then.
 --
 -- What cells read or write elsewhere (files, the clock) is not seen.
@@ -33,7 +33,7 @@ local function code_cells(nb)
 end
 
 -- Whether each cell of the new notebook was there before, in the same order: the longest common subsequence of the texts.
--- Returns new cell -> old one, and for each old one that is gone the new ones that stand in its place: {cell, list}.
+-- Returns new cell -> old one, and for each old one that is gone the new ones that are in its place: {cell, list}.
 local function compare(old, new)
 	local a, b, length = code_cells(old), code_cells(new), {}
 	for i = #a + 1, 1, -1 do

@@ -9,7 +9,7 @@ local highlight = internal.import 'interp/notebook/highlight'
 local escape = mime.escape
 
 local DEEPEST = 20 -- of lists and quotations
-local MOST = 1e7   -- bytes that are looked at behind the marks of one page; then marks are letters, so that no text takes long
+local MOST = 1e7   -- bytes that are looked at after the marks of one page; then marks are letters, so that no text takes long
 
 ---------------------------------------------------------------- addresses
 

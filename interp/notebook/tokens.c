@@ -46,7 +46,7 @@ static int tokens(lua_State *L)
 	return 1;
 }
 
-/* hash(text) -> 16 hexadecimal digits: FNV-1a. It tells texts apart that differ by chance, not by malice. */
+/* hash(text) -> 16 hexadecimal digits: FNV-1a. It distinguishes texts that differ by chance, not by malice. */
 static int hash(lua_State *L)
 {
 	size_t size;

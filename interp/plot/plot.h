@@ -2,7 +2,7 @@
  * The Lua module `plot`: figures from tables and tensors.
  *
  * A figure shows itself: its metatable has a field __show, a function that returns the bytes which show the
- * figure on stdout (a picture or text); the prompt writes them. fig:show() also tells the listeners (interp/host/output.h),
+ * figure on stdout (a picture or text); the prompt writes them. fig:show() also calls the listeners (interp/host/output.h),
  * such as a notebook.
  */
 #ifndef QUOLL_INTERP_PLOT_PLOT_H

@@ -73,7 +73,7 @@ static struct {
 
 #define INSTALL "; install it with: apt-get install --no-install-recommends libplplot17 plplot-driver-cairo"
 #define SANS 0
-/* Pixels of the font per millimetre that plplot is told, whatever the page; a little more for the svg driver,
+/* Pixels of the font per millimetre as given to plplot, whatever the page; a little more for the svg driver,
  * which rounds down to whole pixels. */
 #define PIXELS_PER_MM 3.78
 #define SVG_PIXELS_PER_MM 3.74

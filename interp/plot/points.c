@@ -139,7 +139,7 @@ static bool is_pairs(lua_State *L, int index)
 	return pairs;
 }
 
-/* A tensor of shape (n, 2): read as 2n values of y, then told apart. */
+/* A tensor of shape (n, 2): read as 2n values of y, then separated. */
 static struct ql_series *read_tensor_pairs(struct ql_plot_reader *r, int index, int64_t n)
 {
 	struct ql_series *s = add_series(r, 2 * n, true);

@@ -131,7 +131,7 @@ struct style {
 	char suffix[40]; /* "k", "×10⁻⁵" */
 };
 
-/* Digits behind the point that tell multiples of `step` apart. */
+/* Digits after the point that tell multiples of `step` apart. */
 static int decimals_of(double step)
 {
 	int n = 0;

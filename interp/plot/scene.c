@@ -34,7 +34,7 @@ void ql_scene_cut(struct ql_scene *s, size_t n_items)
 		s->n_items = n_items;
 }
 
-/* Room for `more` entries behind n in the array *at. */
+/* Room for `more` entries after n in the array *at. */
 static bool grow(struct ql_scene *s, void **at, size_t *room, size_t n, size_t more, size_t size)
 {
 	uint64_t wanted, bytes;

@@ -6,7 +6,7 @@
 
 #include "interp/plot/plplot.h"
 
-/* gives the same picture: sized in pixels, with names of its own (several figures may stand in one HTML
+/* gives the same picture: sized in pixels, with names of its own (several figures may be in one HTML
  * page), a third of the bytes. */
 enum ql_status ql_svg_tidy(struct ql_ctx *ctx, const char *svg, size_t n, struct ql_encoded *out);
 

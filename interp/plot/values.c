@@ -92,7 +92,7 @@ int64_t ql_read_length(const struct ql_plot_reader *r, int index)
 		return ql_tensor_nelem(t);
 	if (lua_type(r->L, index) != LUA_TTABLE)
 		ql_read_fail(r, "wanted a list or a tensor, got %s", luaL_typename(r->L, index));
-	if (lua_topointer(r->L, index) == lua_topointer(r->L, r->table)) /* options stand there */
+	if (lua_topointer(r->L, index) == lua_topointer(r->L, r->table)) /* options are there */
 		ql_check_gaps(r->L, "plot", "numbers", index);
 	else
 		ql_check_list(r->L, "plot", "numbers, options beside the data", index);

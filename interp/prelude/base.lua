@@ -230,7 +230,7 @@ base.describe = describe
 
 function base.is_type(word) return types[word] ~= nil end
 
--- Checks that a list has nothing beside its items, which would be dropped: names (with `names` they are the caller's), and items behind
+-- Checks that a list has nothing beside its items, which would be dropped: names (with `names` they are the caller's), and items after
 -- a gap, which # may or may not count. Returns the list.
 function base.list(what, list, names)
 	local n, other = 0, nil

@@ -69,7 +69,7 @@ end
 
 local value
 
--- Items behind an opening bracket, up to the closing one.
+-- Items after an opening bracket, up to the closing one.
 local function items(close, each)
 	at = at + 1
 	blanks()

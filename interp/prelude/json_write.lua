@@ -66,7 +66,7 @@ function value_text(value, indent, level)
 	return tostring(value)
 end
 
--- In one line, or with each item on a line of its own behind `indent` for each level.
+-- In one line, or with each item on a line of its own after `indent` for each level.
 function json.write(value, indent) return value_text(value, indent, 0) end
 
 return json

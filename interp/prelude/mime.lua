@@ -14,7 +14,7 @@ local mime = {}
 local ENTITIES = {['&'] = '&amp;', ['<'] = '&lt;', ['>'] = '&gt;', ['"'] = '&quot;', ["'"] = '&#39;'}
 
 -- Text of any origin as HTML text or as the value of a quoted attribute: markup becomes entities, what is no
--- character of XML or no UTF-8 becomes the replacement character, so that the text also stands in SVG.
+-- character of XML or no UTF-8 becomes the replacement character, so that the text is valid in SVG, too.
 function mime.escape(text)
 	return (mime.clean(text):gsub('[&<>"\']', ENTITIES))
 end

@@ -32,7 +32,7 @@ void ql_prelude_global(lua_State *L, const char *name);
 bool ql_prelude_is_own(const char *source);
 /* Runs the files of tensor methods that have not run yet; false: there were none. Raises. */
 bool ql_prelude_methods(lua_State *L);
-/* The text behind a chunk name ("=quoll/interp/prelude/show.lua"); NULL when it names no file of the prelude. */
+/* The text after a chunk name ("=quoll/interp/prelude/show.lua"); NULL when it names no file of the prelude. */
 const char *ql_prelude_source(const char *chunk, size_t *size);
 
 #endif

@@ -46,7 +46,7 @@ end
 function methods:done(text)
 	if self.live and self.drawn > 0 then
 		local width = internal.width and internal.width() or 80
-		io.stderr:write('\r', (' '):rep(math.min(self.drawn + 2, width - 1)), '\r') -- with the ^C that a terminal shows behind it
+		io.stderr:write('\r', (' '):rep(math.min(self.drawn + 2, width - 1)), '\r') -- with the ^C that a terminal shows after it
 		io.stderr:flush()
 		self.drawn = 0
 	end

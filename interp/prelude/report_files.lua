@@ -57,7 +57,7 @@ local function to_csv(s)
 	return table.concat(lines, '\n') .. '\n'
 end
 
--- One field from `at`: its value, whether it was quoted, and where the separator stands.
+-- One field from `at`: its value, whether it was quoted, and where the separator is.
 local function csv_take(text, at, file)
 	if text:sub(at, at) ~= '"' then
 		local stop = text:find('[,\r\n]', at) or #text + 1

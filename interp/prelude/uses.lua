@@ -18,7 +18,7 @@ local OP = bytecode
 local KEEPS = {} -- instructions that change no register: stores, jumps, comparisons, returns
 for op in ('10 15 16 17 18 46 47 48 54 55 56 57 58 59 60 61 62 63 64 65 66 70 71 72 78 81 82'):gmatch '%d+' do KEEPS[tonumber(op)] = true end
 local ABOVE = {[OP.CALL] = 0, [OP.TAILCALL] = 0, [OP.TFORCALL] = 4, [OP.VARARG] = 0} -- these change all registers from A + this on
-local JUMPS = {} -- JMP, comparisons, TEST, TESTSET; FORLOOP, FORPREP, TFORPREP, TFORLOOP: behind them code may not run
+local JUMPS = {} -- JMP, comparisons, TEST, TESTSET; FORLOOP, FORPREP, TFORPREP, TFORLOOP: after them code may not run
 for op = 56, 67 do JUMPS[op] = true end
 for op = 73, 77 do JUMPS[op] = op ~= 76 or nil end
 local CALLS = {[OP.CALL] = true, [OP.TAILCALL] = true, [OP.TFORCALL] = true}

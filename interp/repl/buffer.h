@@ -23,7 +23,7 @@ struct ql_buffer {
 	int group;   /* > 0: changes join into one step */
 };
 
-/* Replaces and puts the cursor behind what came; undoable. False: no memory. */
+/* Replaces and puts the cursor after what came; undoable. False: no memory. */
 bool ql_buffer_replace(struct ql_buffer *b, size_t from, size_t to, const char *text, size_t n);
 /* At the cursor; typed characters of one word are undone together. */
 bool ql_buffer_type(struct ql_buffer *b, const char *text, size_t n);

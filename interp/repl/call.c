@@ -146,7 +146,7 @@ static int handler(lua_State *L)
 	return ql_traceback_handler(L);
 }
 
-/* The results stand above `base`. */
+/* The results are above `base`. */
 static bool is_shown(lua_State *L, const struct ql_cell *cell, int base)
 {
 	if (lua_gettop(L) == base || cell->quiet)

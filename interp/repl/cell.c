@@ -2,7 +2,7 @@
  * What an input is, decided by Lua's own compiler:
  *   1. "return TEXT" compiles: an expression, its values are shown;
  *   2. TEXT compiles: statements. Is the last one a call, its values are shown. It begins where a ";" can be
- * put in front without changing the bytecode: text alone does not tell, `x = f` and `(g)()` on two lines are
+ * put in front without changing the bytecode: the text alone does not decide, `x = f` and `(g)()` on two lines are
  * one statement;
  *   3. TEXT = statements, then an expression that is no statement: found as the longest such ending;
  *   4. else it is incomplete when a compiler's message ends at <eof>, or wrong.
@@ -172,7 +172,7 @@ static size_t last_call(lua_State *L, const struct text *t)
 	return QL_NOWHERE;
 }
 
-/* The longest ending that is an expression behind whole statements. *unfinished: with more text it could be
+/* The longest ending that is an expression after whole statements. *unfinished: with more text it could be
  * one. */
 static size_t last_expression(lua_State *L, const struct text *t, bool *unfinished)
 {
@@ -193,7 +193,7 @@ static size_t last_expression(lua_State *L, const struct text *t, bool *unfinish
 
 /* ---- the cell ---- */
 
-/* What a look at the tokens tells. */
+/* What the tokens show. */
 struct outline {
 	bool empty, quiet, open; /* no token; ends in ";"; ends within a block or bracket */
 	size_t first;            /* where the first token begins */

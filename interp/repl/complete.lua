@@ -3,7 +3,7 @@
 -- `position` (bytes before the cursor). The bytes from+1 to `to` are to be replaced by a match. Used by the line editor
 -- and by Jupyter.
 --
--- The text before the cursor is cut into tokens and read backwards: what stands before a dot or colon, which call a
+-- The text before the cursor is cut into tokens and read backwards: what precedes a dot or colon, which call a
 -- brace or a string belongs to. Nothing of the user runs: tables are read raw, objects are known by their metatables'
 -- names, and what a call would return is guessed from the documentation (interp/repl/complete_guess.lua).
 local _, internal = ...
@@ -14,7 +14,7 @@ local MOST = 1000 -- matches that are handed out
 
 ---------------------------------------------------------------- where the cursor is
 
--- Tokens before the cursor; `word` is the name that the cursor stands behind, `inside` the string it stands in.
+-- Tokens before the cursor; `word` is the name that the cursor is after, `inside` the string it is in.
 local function look(text)
 	local at = {text = text, tokens = internal.nested_tokens(text), word = ''}
 	local last = at.tokens[#at.tokens]
@@ -25,7 +25,7 @@ local function look(text)
 	elseif (last[1] == 'name' or last[1] == 'keyword') and last[3] == #text then
 		at.word = text:sub(last[2], last[3])
 	elseif last[1] == 'number' and last[3] == #text then
-		at.comment = true -- nothing fits behind a digit
+		at.comment = true -- nothing fits after a digit
 	end
 	if at.inside or at.word ~= '' then at.tokens[#at.tokens] = nil end
 	for _, token in ipairs(at.tokens) do token.text = text:sub(token[2], token[3]) end
@@ -106,7 +106,7 @@ local function role_here(tokens)
 	if open[1] then return role(tokens, open, 1), open[1][1] end
 end
 
--- Names of the fields, and the number of other items, behind the brace at `first`.
+-- Names of the fields, and the number of other items, after the brace at `first`.
 local function given_in(tokens, first)
 	local given, depth, items = {}, 0, 0
 	for i = first + 1, #tokens do
@@ -264,7 +264,7 @@ local function complete_path(text, word, folders_only)
 	return finish(#text - #word + skip, #text, fitting, word:sub(skip + 1))
 end
 
--- Behind a %word that takes no code: a file, a setting, help.
+-- After a %word that takes no code: a file, a setting, help.
 local function complete_argument(text)
 	local magic, rest = text:match '^%s*%%%%?(%a+)%s+(.*)$'
 	local word = rest and rest:match '%S*$'

@@ -242,7 +242,7 @@ function guess.members(tokens, i, callable)
 	return list
 end
 
--- Matches for a string in brackets behind the token at i: t['key
+-- Matches for a string in brackets after the token at i: t['key
 function guess.keys(tokens, i)
 	local list, value = {}, infer(tokens, i).value
 	for key, item in next, type(value) == 'table' and value or {} do

@@ -174,7 +174,7 @@ function sources.files(path)
 	return list, #folder
 end
 
--- What may stand behind %set: names, then values.
+-- What may be after %set: names, then values.
 function sources.settings(name)
 	local list = {}
 	for _, s in ipairs(internal.list_settings()) do
@@ -208,7 +208,7 @@ local function rule_list()
 	return {items = {options = options, items = SPEC, specs = 2}}
 end
 
--- What the table behind some names is: see role in interp/repl/complete.lua.
+-- What the table after some names is: see role in interp/repl/complete.lua.
 function sources.list_of(name)
 	if name == 'choices' then return SPEC_LIST end
 	if name == 'rules' then return rule_list() end

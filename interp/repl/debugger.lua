@@ -69,7 +69,7 @@ local function source_lines(frame)
 	return text
 end
 
--- The lines around that of the frame, `around` before and behind it; false: there are none.
+-- The lines around that of the frame, `around` before and after it; false: there are none.
 local function show_source(around)
 	local frame = frames()[chosen]
 	local text, number = source_lines(frame), 0

@@ -16,7 +16,7 @@ static void insert_newline(struct ql_editor *e)
 	size_t to = b->cursor;
 
 	while (to < b->text.size && (b->text.at[to] == ' ' || b->text.at[to] == '\t'))
-		to++; /* what goes to the new line stands at its indentation */
+		to++; /* what goes to the new line is at its indentation */
 	ql_menu_close(e);
 	ql_buffer_group(b);
 	ql_buffer_replace(b, b->cursor, to, "\n", 1);

@@ -14,7 +14,7 @@ static bool equal(const struct ql_bytes *a, const struct ql_bytes *b)
 	return a->size == b->size && (a->size == 0 || !memcmp(a->at, b->at, a->size));
 }
 
-/* Is the text one of the user's own, it is the draft, and what stands before the cursor is what entries must
+/* Is the text one of the user's own, it is the draft, and what precedes the cursor is what entries must
  * begin with. */
 static void note_draft(struct ql_editor *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Completion: Tab inserts what all candidates share and opens the list; Tab again goes through it. While a
- * candidate is only looked at, it stands in the text as one change that can be taken back.
+ * candidate is only looked at, it is in the text as one change that can be taken back.
  */
 #include <string.h>
 

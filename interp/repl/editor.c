@@ -78,7 +78,7 @@ bool ql_editor_clean(struct ql_bytes *out, const char *text, size_t n)
 	return true;
 }
 
-/* One edit. A line end behind the last line is left out: it was copied with the line. */
+/* One edit. A line end after the last line is left out: it was copied with the line. */
 static void paste_text(struct ql_editor *e, const char *text, size_t n)
 {
 	struct ql_bytes clean = {0};

@@ -43,7 +43,7 @@ struct ql_menu {
 	bool open;
 	struct ql_matches matches;
 	size_t chosen; /* SIZE_MAX: none */
-	size_t length; /* bytes of what stands in the text at matches.from now */
+	size_t length; /* bytes of what is in the text at matches.from now */
 };
 
 /* editing_mode vi. A command is [count] operator [count] motion. */
@@ -79,7 +79,7 @@ struct ql_editor {
 typedef void ql_edit_fn(struct ql_editor *e);
 
 void ql_editor_begin(struct ql_editor *e, struct ql_history *history, const struct ql_editor_host *host);
-/* One key; e->wish tells what is asked for. */
+/* One key; e->wish is what is asked for. */
 void ql_editor_key(struct ql_editor *e, uint32_t key);
 /* For a new input: no text, no undo; kills and settings stay. */
 void ql_editor_clear(struct ql_editor *e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The layout is walked twice with the same code: once to count rows and find the cursor, once to fill the
- * rows that are shown. A line that is too long goes on in the next row; a wide character never stands in two
+ * rows that are shown. A line that is too long goes on in the next row; a wide character is never split between two
  * rows. What is below the text is cut, not wrapped.
  */
 #include "interp/repl/frame.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A frame: what the rows of the terminal shall show, and where the cursor stands.
+ * A frame: what the rows of the terminal shall show, and where the cursor is.
  */
 #ifndef QUOLL_INTERP_REPL_FRAME_H
 #define QUOLL_INTERP_REPL_FRAME_H

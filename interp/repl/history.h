@@ -26,16 +26,16 @@ struct ql_history {
 /* Adds as the newest; an equal one goes away, so do blanks at the end. False: not kept, for it begins with a
  * blank or is empty. */
 bool ql_history_add(struct ql_history *h, const char *text, size_t n);
-/* The entry before `from` (or behind it) that begins with the text; QL_HISTORY_NOWHERE: none. */
+/* The entry before `from` (or after it) that begins with the text; QL_HISTORY_NOWHERE: none. */
 size_t ql_history_prefix(const struct ql_history *h, size_t from, int step, const char *text, size_t n);
-/* The entry at `from` or before (or behind) that contains the text; *at is where. A text without capitals
+/* The entry at `from` or before (or after) that contains the text; *at is where. A text without capitals
  * finds both cases. */
 size_t ql_history_search(const struct ql_history *h, size_t from, int step, const char *text, size_t n, size_t *at);
 void ql_history_free(struct ql_history *h);
 
 /* ---- the file (history_file.c) ---- */
 
-/* Reads the file, making its folder when needed; `error` tells what is wrong, and then nothing is written
+/* Reads the file, making its folder when needed; `error` says what is wrong, and then nothing is written
  * later. */
 void ql_history_open(struct ql_history *h, const char *path);
 /* Adds to the list and to the file. */

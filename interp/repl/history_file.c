@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The file of the history: one line for each input, with \n for its line ends and \\ for a backslash. An
  * input is appended with a single write under a lock, so sessions that run side by side do not mix their
- * lines. A file that has grown to twice what is kept is replaced as a whole: whoever waits for the lock of
+ * lines. A file that has grown to twice what is kept is replaced as a whole: a process that waits for the lock of
  * the old one sees by its inode that it is gone, and opens again. The lock is waited for a second at most: whoever
  * holds it longer is stopped, and must not stop this prompt.
  */
@@ -70,7 +70,7 @@ static const char *reason(void)
 	return errno == EWOULDBLOCK ? "another process does not give its lock back" : strerror(errno);
 }
 
-/* Opens and locks what has that name now; -1: errno tells why. */
+/* Opens and locks what has that name now; -1: errno has the reason. */
 static int open_locked(const char *path)
 {
 	for (int i = 0; i < QL_TRIES; i++) {

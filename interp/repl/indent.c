@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Walks the tokens before a place with a stack of what is open, each with the indentation of the line it
- * stands on. A new line stands QL_INDENT deeper than the line of the innermost open one.
+ * is on. A new line is indented QL_INDENT deeper than the line of the innermost open one.
  */
 #include "interp/repl/indent.h"
 

@@ -10,7 +10,7 @@
 
 /* Blanks that a line begun at `at` gets. Blocks that are opened on one line count once. */
 int ql_indent_after(const struct ql_bytes *t, size_t at);
-/* When what stands before `at` on its line is only a word that closes a block (end, else, until, a bracket):
+/* When what precedes `at` on its line is only a word that closes a block (end, else, until, a bracket):
  * the blanks it wants before it; -1: it is nothing of the kind. */
 int ql_indent_closing(const struct ql_bytes *t, size_t at);
 

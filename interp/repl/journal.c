@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Writing of journals, and what interp/repl/journal_read.lua needs to read them. A write that fails (a full disk)
- * takes back what it wrote and ends the recording, which is told once: the session goes on.
+ * takes back what it wrote and ends the recording, which is reported once: the session goes on.
  */
 #include "interp/repl/journal.h"
 
@@ -388,7 +388,7 @@ static int journal_files(lua_State *L)
 	return 1;
 }
 
-/* journal_end(path, size): cuts off what is behind `size` bytes of whole records and marks the session as
+/* journal_end(path, size): cuts off what is after `size` bytes of whole records and marks the session as
  * ended */
 static int journal_end(lua_State *L)
 {

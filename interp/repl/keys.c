@@ -119,7 +119,7 @@ static uint32_t tilde_key(unsigned n)
 	return n < sizeof(names) / sizeof(names[0]) ? names[n] : QL_KEY_UNKNOWN;
 }
 
-/* A key told by its code point (CSI u, and xterm's modifyOtherKeys). */
+/* A key given by its code point (CSI u, and xterm's modifyOtherKeys). */
 static uint32_t code_key(unsigned code, unsigned modifier)
 {
 	uint32_t how = modifiers(modifier), key = code;

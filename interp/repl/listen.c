@@ -21,7 +21,7 @@ struct box {
 	struct ql_listener listener;
 	lua_State *L; /* the main thread, on which the function is called */
 	bool open;
-	char failure[256]; /* of the function, the first; told at the end */
+	char failure[256]; /* of the function, the first; reported at the end */
 };
 
 static const char *const kinds[] = {[QL_OUTPUT_STDOUT] = "stdout",
@@ -119,7 +119,7 @@ static int session(lua_State *L)
 }
 
 /* s:input(text, final, chunk, line) -> false when more lines are wanted; whether it was interrupted, which is then
- * forgotten. `chunk` and `line`: the name and first line that messages tell, of a cell in a file. */
+ * forgotten. `chunk` and `line`: the name and first line in messages, of a cell in a file. */
 static int session_input(lua_State *L)
 {
 	struct ql_session *s = luaL_checkudata(L, 1, SESSION);
@@ -164,7 +164,7 @@ static int session_cost(lua_State *L)
 	return 4;
 }
 
-/* s:line() -> where the magic that runs stands in the input; 0: Lua runs */
+/* s:line() -> where the magic that runs is in the input; 0: Lua runs */
 static int session_line(lua_State *L)
 {
 	struct ql_session *s = luaL_checkudata(L, 1, SESSION);

@@ -6,7 +6,7 @@
  *
  * on the same line numbers. The outer chunk is called once; the upvalues a and b of the function that it
  *returns are then joined with the kept variables (lua_upvaluejoin), and after the run `save` keeps the
- *upvalue c of the closure it gets. A call of `save` also stands before every `return` of the input's own
+ *upvalue c of the closure it gets. A call of `save` also precedes every `return` of the input's own
  *function and before the last expression. Constants that the compiler folded away are no upvalues: calling
  *the closure gives their values.
  *
@@ -166,7 +166,7 @@ static void add_used(lua_State *L, struct ql_locals *l, struct ql_name name)
 		l->used[l->n_used++] = name;
 }
 
-/* Behind a top-level `local`: reads the names. The scanner stops at the token that does not belong to the
+/* After a top-level `local`: reads the names. The scanner stops at the token that does not belong to the
  * list. */
 static void read_declaration(struct ql_scan *s, struct ql_locals *l)
 {

@@ -31,7 +31,7 @@ struct ql_locals {
 	bool keep; /* what was made is kept: not by code that runs many times to be measured */
 };
 
-/* What stands before the last expression of an input: a plain `return f()` would be a tail call, and the
+/* What precedes the last expression of an input: a plain `return f()` would be a tail call, and the
  * input's line would be missing in tracebacks. A to-be-closed variable in scope prevents that. `name` is
  * unused in the text. */
 #define QL_LOCALS_RETURN " local %s <close> = nil return "

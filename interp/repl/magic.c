@@ -132,7 +132,7 @@ bool ql_magic_refuse(struct ql_session *s, const char *format, ...)
 }
 
 /* An error that a magic raises about what was typed begins with its name, or says `usage:`. The code of a magic
- * may fail, too: that error tells its own place. */
+ * may fail, too: that error has its own place. */
 static bool is_own(const struct ql_magic *magic, const char *text, const char *trace)
 {
 	size_t name = strlen(magic->name);
@@ -425,7 +425,7 @@ static bool begins_anew(const char *text, size_t size)
 	return size > 0 && is_letter(text[0]);
 }
 
-/* Where the option ends that stands at `at`: "-n 10", "-n10" or "-q", so that no expression of Lua is meant:
+/* Where the option ends that is at `at`: "-n 10", "-n10" or "-q", so that no expression of Lua is meant:
  * `-n - 10` is one. */
 static size_t option_end(const char *text, size_t size, size_t at)
 {

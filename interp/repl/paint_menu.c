@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What stands below the text: the line of a search, or the list of completions in columns, with the kind and
+ * What is below the text: the line of a search, or the list of completions in columns, with the kind and
  * text of the chosen one in the last line.
  */
 #include <string.h>
@@ -71,7 +71,7 @@ static struct grid grid_of(const struct ql_menu *m, int columns, int rows)
 	return g;
 }
 
-/* Rows are filled first, as Tab goes through them. Brackets tell the chosen one where colours do not. */
+/* Rows are filled first, as Tab goes through them. Brackets mark the chosen one where colours do not. */
 static void paint_grid(struct ql_painted *p, const struct ql_menu *m, const struct grid *g, bool plain)
 {
 	size_t i = g->first;

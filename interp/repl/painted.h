@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Text with a style for each byte, and how the editor's text and what stands below it are painted.
+ * Text with a style for each byte, and how the editor's text and what is below it are painted.
  */
 #ifndef QUOLL_INTERP_REPL_PAINTED_H
 #define QUOLL_INTERP_REPL_PAINTED_H

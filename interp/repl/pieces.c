@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A line that begins outside of all blocks and brackets is no Lua when it begins with ? ! or $, when it is a
  * "name?", or when it begins with a %word: `x = a` and `% b` on two lines are Lua, so an indented word must
- * be one that there is, and no blank may stand behind the %. A word that takes code has as many lines as make
+ * be one that there is, and no blank may be after the %. A word that takes code has as many lines as make
  * it whole, a %%word all that are left.
  */
 #include "interp/repl/pieces.h"
@@ -35,7 +35,7 @@ static size_t line_begin(const struct ql_pieces *p, size_t at, size_t lo)
 	return at;
 }
 
-/* What begins with the line at `at`, whose first token is at `first`, behind Lua text. */
+/* What begins with the line at `at`, whose first token is at `first`, after Lua text. */
 static const struct ql_magic *find_behind(const struct ql_pieces *p, size_t at, size_t first, size_t *from)
 {
 	const char *text = p->text + first;
@@ -183,7 +183,7 @@ enum ql_cell_state ql_pieces_state(struct ql_pieces p, const char *chunk, struct
 		if (state == QL_CELL_INCOMPLETE && p.at < p.size)
 			state = QL_CELL_WRONG; /* no more lines can mend it */
 		if (state == QL_CELL_WRONG || state == QL_CELL_INCOMPLETE) {
-			lua_rotate(p.L, top + 1, 1); /* the message, above what it may stand on */
+			lua_rotate(p.L, top + 1, 1); /* the message, above what it may be on */
 			lua_settop(p.L, top + 1);
 			return state;
 		}

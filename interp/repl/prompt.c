@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One input: keys are read and done as long as there are any, then the frame is drawn with a single write.
- * Bytes are read one by one, so what was typed behind the end of an input is still there for io.read or the
+ * Bytes are read one by one, so what was typed after the end of an input is still there for io.read or the
  * next one.
  */
 #include "interp/repl/prompt.h"

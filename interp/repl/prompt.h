@@ -19,7 +19,7 @@ struct ql_prompt {
 	struct ql_painted text, below;
 	struct ql_bytes out;
 	int columns, rows;
-	const char *first, *more; /* what stands before the first line and all others */
+	const char *first, *more; /* what precedes the first line and all others */
 	bool any;                 /* any text is a whole input */
 };
 

@@ -24,7 +24,7 @@ static void record(struct ql_session *s)
 		fprintf(stderr, "%s; this session is not recorded\n", error);
 }
 
-/* Shows a session that ended by a crash, before anything is recorded; false: there is none, which was told.
+/* Shows a session that ended by a crash, before anything is recorded; false: there is none, which was reported.
  */
 static bool restore(struct ql_session *s, const char *path)
 {

@@ -12,7 +12,7 @@ struct ql_restore {
 	const char *path;
 };
 
-/* Opens the journal of a new session: on a terminal, or where --journal names a file. What goes wrong is told
+/* Opens the journal of a new session: on a terminal, or where --journal names a file. What goes wrong is reported
  * on stderr. */
 void ql_record_begin(struct ql_session *s, const struct ql_restore *restore);
 

@@ -7,7 +7,7 @@
 #include "interp/repl/frame.h"
 
 struct ql_screen {
-	struct ql_screen_frame shown; /* rows 0: nothing yet; the terminal's cursor stands at the beginning of an
+	struct ql_screen_frame shown; /* rows 0: nothing yet; the terminal's cursor is at the beginning of an
 				  empty row */
 	int row, column;              /* of the terminal's cursor, in rows of the frame */
 	int rows;                     /* that the terminal has below the first one, used or not */

@@ -27,7 +27,7 @@ struct ql_session {
 	size_t skip;       /* line breaks before it, so that its lines have the numbers that they have in a file */
 	const char
 		*place; /* of what runs, for messages of magics: "In[3]", "nb.lua"; NULL: a whole input of the prompt */
-	int line;       /* where the magic that runs stands; 0: Lua runs */
+	int line;       /* where the magic that runs is; 0: Lua runs */
 	int calls;      /* functions that the running input has called */
 	struct ql_cost cost;
 	struct ql_journal *journal; /* NULL: nothing is recorded; the owner's */
@@ -38,7 +38,7 @@ void ql_session_begin(struct ql_session *s, struct ql_state *state);
 /* Runs one input, prints results and errors, goes to the next number. False: the input is incomplete and
  * nothing was done, unless `final`, which makes that an error. Never raises. */
 bool ql_session_input(struct ql_session *s, const char *text, size_t size, bool final);
-/* What stands before the input: "In [3]: ", for more of its lines "   ...: "; returns its width. */
+/* What precedes the input: "In [3]: ", for more of its lines "   ...: "; returns its width. */
 #define QL_PROMPT 32
 int ql_session_prompt(const struct ql_session *s, bool more, char text[QL_PROMPT]);
 

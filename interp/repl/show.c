@@ -15,7 +15,7 @@
 #include "interp/trace/traceback.h"
 #include "interp/host/width.h"
 
-#define QL_MUCH ((size_t)64 << 20) /* bytes of tensors that an input is told to have taken */
+#define QL_MUCH ((size_t)64 << 20) /* bytes of tensors above which an input's use of memory is reported */
 
 /* Pushes the text shown for the value at `index`. Raises only for an interrupt or no memory. */
 static void push_shown(lua_State *L, int index)
@@ -151,7 +151,7 @@ const char *ql_time_text(double seconds, char text[QL_AMOUNT])
 	return text;
 }
 
-/* A part of the line, behind a comma when it is not the first. */
+/* A part of the line, after a comma when it is not the first. */
 static void add_part(char *line, size_t room, const char *part)
 {
 	size_t n = strlen(line);
@@ -159,7 +159,7 @@ static void add_part(char *line, size_t room, const char *part)
 	snprintf(line + n, room - n, "%s%s", n ? ", " : "", part);
 }
 
-/* Fallbacks are always told: they are what a user must know. The rest is for people, who see it when it is
+/* Fallbacks are always reported: a user must know of them. The rest is for people, who see it when it is
  * much. */
 static void show_cost(const struct ql_session *s)
 {

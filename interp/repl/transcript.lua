@@ -5,7 +5,7 @@
 --
 -- When other lines have prompts, too, lines without one are outputs; otherwise those are from `Out[3]:` on.
 
--- What begins an input and what its further lines; behind it a blank or nothing, as In[3]:upper() is Lua.
+-- What begins an input and what its further lines; after it a blank or nothing, as In[3]:upper() is Lua.
 local STYLES = {
 	{'^%s*In ?%[%d+%]:', '^%s*%.%.%.+:'},
 	{'^%s*quoll>', '^%s*%.%.%.+'},
@@ -13,7 +13,7 @@ local STYLES = {
 	{'^%s*>', '^%s*>>'},
 }
 
--- What stands behind the prompt in the line, or nil.
+-- What is after the prompt in the line, or nil.
 local function behind(line, pattern)
 	local _, last = line:find(pattern)
 	local rest = last and line:sub(last + 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Raw mode by termios. Carriage returns stay translated, so what was typed ahead is lines for io.read.
  * Bracketed paste (2004) is on while raw. Signals that end or stop the process restore the terminal first and
- * are then raised again as they would have been; those that only tell something (SIGWINCH, SIGCONT) write a
+ * are then raised again as they would have been; those that only notify (SIGWINCH, SIGCONT) write a
  * byte into a pipe, because they may arrive on any thread while this one waits in poll.
  */
 #include "interp/repl/tty.h"

@@ -15,7 +15,7 @@ static struct ql_bytes *text_of(struct ql_editor *e)
 	return &e->buffer.text;
 }
 
-/* In normal mode the cursor stands on a character, not behind the last. */
+/* In normal mode the cursor is on a character, not after the last. */
 static void settle(struct ql_editor *e)
 {
 	size_t end = ql_motion_line_end(text_of(e), e->buffer.cursor);
@@ -103,7 +103,7 @@ static void run_motion(struct ql_editor *e, uint32_t key)
 	uint32_t operator= v->operator;
 
 	if (operator== 'c' &&(key == 'w' || key == 'W') && !ql_vi_is_blank(text_of(e), at)) {
-		key = key == 'w' ? 'e' : 'E'; /* cw changes the word, not the blanks behind it */
+		key = key == 'w' ? 'e' : 'E'; /* cw changes the word, not the blanks after it */
 		if (n == 1 && ql_vi_ends_word(text_of(e), at, key == 'E')) {
 			operate(e, operator, at, QL_REACH_WITH);
 			finish(e);
@@ -213,7 +213,7 @@ static bool enter_insert(struct ql_editor *e, uint32_t key)
 	return true;
 }
 
-/* Keys that stand for an operator with its motion. */
+/* Keys that are short for an operator with its motion. */
 static bool run_short(struct ql_editor *e, uint32_t key)
 {
 	static const struct {

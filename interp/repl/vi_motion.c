@@ -208,7 +208,7 @@ static const struct {
 
 #define QL_MOTIONS (sizeof(motions) / sizeof(motions[0]))
 
-/* What is found backwards does not reach over the character that the cursor stands on. */
+/* What is found backwards does not reach over the character that the cursor is on. */
 enum ql_reach ql_vi_move(struct ql_editor *e, uint32_t key, size_t *at)
 {
 	for (size_t i = 0; i < QL_MOTIONS; i++) {

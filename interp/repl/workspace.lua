@@ -7,7 +7,7 @@ local magics = {}
 
 local function fail(text, ...) error(text:format(...), 0) end
 
--- The file and the names behind it; a file without an ending gets one.
+-- The file and the names after it; a file without an ending gets one.
 local function parse(verb, text)
 	local words = {}
 	for word in text:gmatch '%S+' do words[#words + 1] = word end

@@ -50,7 +50,7 @@ static struct database *check_database(lua_State *L)
 	return d;
 }
 
-/* What the system says, where that tells more than SQLite's "disk I/O error" and "unable to open"; else NULL. */
+/* What the system says, where that says more than SQLite's "disk I/O error" and "unable to open"; else NULL. */
 static const char *cause_of(const struct database *d)
 {
 	int cause = sql->sqlite3_system_errno(d->handle);

@@ -73,7 +73,7 @@ end
 
 ---------------------------------------------------------------- the command line
 
--- Takes args[i], when it is an option; returns the index behind it, or nil.
+-- Takes args[i], when it is an option; returns the index after it, or nil.
 local function take(args, i, found, strict)
 	local name, value = args[i]:match '^%-%-([%w%-]+)=?(.*)$'
 	if not name then return nil end

@@ -5,7 +5,7 @@
  * threads of OpenMP may hold locks then. It leads a process group of its own: Ctrl-C on the terminal reaches
  * the sweep only, which then decides, and all that a trial started is ended together. It is killed by the
  * system when the sweep dies, whatever way (PR_SET_PDEATHSIG). stdout and stderr come back by one pipe, and
- * what the trial tells about itself by another (descriptor 3). A third one ends with exec, or tells its
+ * what the trial reports about itself by another (descriptor 3). A third one ends with exec, or tells its
  * error.
  *
  * Limits: `data` bytes of writable private memory (RLIMIT_DATA) and `cpu` seconds (RLIMIT_CPU) are the
@@ -164,7 +164,7 @@ static void close_pipes(int pipes[][2], int n)
 	}
 }
 
-/* The child's ends go to `plan`, the end where its error is read to *error; false: errno tells. */
+/* The child's ends go to `plan`, the end where its error is read goes to *error; false: errno has the reason. */
 static bool make_pipes(struct process *p, struct plan *plan, int *error)
 {
 	int pipes[3][2], n = 0;
@@ -235,7 +235,7 @@ static int process_start(lua_State *L)
 	close(plan.status);
 	close(plan.error);
 	if (pid > 0) {
-		setpgid(pid, pid); /* whoever is first */
+		setpgid(pid, pid); /* whichever is first */
 		p->pid = pid;
 		failed = error_of_exec(p, error);
 	} else {

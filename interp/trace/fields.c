@@ -77,7 +77,7 @@ static void push_variable(struct path *p, const char *name)
 	lua_remove(L, -2);
 }
 
-/* Pushes the key behind "[": a number, a text without escapes, a variable; false: another expression. */
+/* Pushes the key after "[": a number, a text without escapes, a variable; false: another expression. */
 static bool push_index(struct path *p)
 {
 	const char *text = p->lexer.text + p->token.begin;
@@ -103,7 +103,7 @@ static bool push_index(struct path *p)
 	}
 }
 
-/* Behind a value that is on top: pushes the key of the next step and reads past it; false: the path ends. */
+/* After a value that is on top: pushes the key of the next step and reads past it; false: the path ends. */
 static bool push_key(struct path *p)
 {
 	bool dot = p->token.kind == QL_TOKEN_OP && ql_token_is(&p->lexer, &p->token, ".");

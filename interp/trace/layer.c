@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A module is called by one function of nn/base/module.lua, which the registry knows: its frames on the stack, with the module
- * as their first local variable, tell what is running.
+ * as their first local variable, show what is running.
  */
 #include "interp/trace/layer.h"
 

@@ -4,7 +4,7 @@
  *
  * Shown per Lua function: file:line and the line's text. For the innermost Lua function of the user also the
  * tensors and models among its locals, its upvalues, and the globals and fields that the line names; of plain values
- * those that the line names. Which layer of a module was running stands behind the message. Without a function of the user
+ * those that the line names. Which layer of a module was running is after the message. Without a function of the user
  * there is the message alone.
  * Of the prelude only the function that was called is named, unless the error is its own: the message then begins
  * with its place.
@@ -96,7 +96,7 @@ static void add_value(struct trace *t, const char *name, bool plain)
 	t->values++;
 }
 
-/* The `n` bytes stand as a word before `at` in the line. */
+/* The `n` bytes before `at` in the line are a word of their own. */
 static bool stands_before(const char *line, size_t at, size_t n)
 {
 	struct ql_lexer lexer = ql_lexer_begin(line, at);
@@ -108,7 +108,7 @@ static bool stands_before(const char *line, size_t at, size_t n)
 	return false;
 }
 
-/* A name behind this token is a field or method. */
+/* A name after this token is a field or method. */
 static bool is_access(const struct ql_lexer *lexer, const struct ql_token *before)
 {
 	return before->kind == QL_TOKEN_OP && (ql_token_is(lexer, before, ".") || ql_token_is(lexer, before, ":"));
@@ -176,7 +176,7 @@ static void add_field(void *self, const char *text)
 	add_value(self, text, true);
 }
 
-/* Pushes the value alone: nothing else may stand above the buffer's box when text is added. NULL: nothing is pushed. */
+/* Pushes the value alone: nothing else may be above the buffer's box when text is added. NULL: nothing is pushed. */
 static const char *push_upvalue(lua_State *L, lua_Debug *ar, int i)
 {
 	const char *name;
@@ -264,7 +264,7 @@ static void end_repeats(struct trace *t)
 	t->repeats = 0;
 }
 
-/* The text of the frame before, at index 2, tells a recursion, of which one frame is enough. */
+/* The text of the frame before, at index 2, shows a recursion, of which one frame is enough. */
 static bool is_repeated(struct trace *t)
 {
 	bool same = lua_rawequal(t->L, 2, -1);

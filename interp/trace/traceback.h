@@ -20,7 +20,7 @@ int ql_traceback_depth(lua_State *L);
 /* Lets tracebacks show lines of a chunk that is not a file. `chunk` is its name as given to lua_load:
  * "=In[3]". May raise. */
 void ql_traceback_source(lua_State *L, const char *chunk, const char *text, size_t size);
-/* Writes what the handler made, the message behind `prefix` in the colour of errors. */
+/* Writes what the handler made, the message after `prefix` in the colour of errors. */
 void ql_traceback_print(FILE *f, const char *prefix, const char *text);
 
 #endif
