@@ -4,7 +4,6 @@
 -- table keys with a scheme's name in tensor, quant, nn, gpu, interp outside of quant/schemes. Run in the repository root; exit status 1
 -- when something is found that EXCEPTIONS does not list.
 local EXCEPTIONS = { -- file, a text of the line, and why the name is needed there
-	{'nn/quantize/quantize.lua', "s.scheme == 'binary'", 'an observer may give a zero point that binary does not take'},
 	{'nn/graph/forms/conv2d.lua', "a.scheme == 'binary'", 'products of bits and 16-bit codes have no kernel'},
 	{'interp/bench/hw_recommend.lua', "scheme == 'asymmetric'", 'the dtype in which each tried scheme is usual'},
 }

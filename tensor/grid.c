@@ -112,6 +112,11 @@ const struct ql_grid_table *ql_grid_table(const struct ql_grid *grid)
 	return &tables[i];
 }
 
+float ql_grid_most(const struct ql_grid_table *t)
+{
+	return t->value[t->code[t->ranks - 1]];
+}
+
 /* ---- encoding ---- */
 
 QL_SIMD(void, divide_one, (const float *restrict x, float scale, int64_t n, float *restrict out), {

@@ -60,6 +60,9 @@ const struct ql_grid_table *ql_grid_table(const struct ql_grid *grid);
 /* Fills a table from n <= 256 values, of which NaN ones are not encoded; false: fewer than 2 finite values. */
 bool ql_grid_fill(struct ql_grid_table *t, const float *value, int n, enum ql_grid_tie tie);
 
+/* The largest finite value. */
+float ql_grid_most(const struct ql_grid_table *t);
+
 /* Rows of n elements with one scale, or (each) one per element. Code bytes are unpacked. variant: of the SIMD
  * loops. NaN becomes t->nan. overflow: floating point beyond its range becomes infinity or NaN where it has them,
  * else the largest value. */

@@ -50,7 +50,8 @@ static int quant_params(lua_State *L)
 		return ql_raise(L, status);
 	lua_createtable(L, 0, 2);
 	ql_set_number(L, "scale", (double)scale);
-	set_integer(L, "zero_point", zero);
+	if (spec.scheme->zero)
+		set_integer(L, "zero_point", zero);
 	return 1;
 }
 
@@ -458,7 +459,7 @@ static const struct ql_doc docs[] = {
 		"s = quant.spec{bits=4, axis=1}\nprint(s, s.dtype, s.scheme, s.affine, s.min)  --> int4/1 int4 symmetric true -7",
 		NULL},
 	{"params", "quant.params(lo, hi, spec)",
-		"The scale and zero point that a spec gives to data between lo and hi, as a table {scale=, zero_point=}. Asymmetric "
+		"The scale and zero point that a spec gives to data between lo and hi, as a table {scale=, zero_point=} (nil: the scheme has none). Asymmetric "
 		"specs widen the range to hold 0 first. An error when lo > hi or one is not finite.",
 		"p = quant.params(-1, 3, 'uint8')\nprint(p.zero_point)  --> 64", NULL},
 	{"dtype", "quant.dtype(name)  quant.dtype()",

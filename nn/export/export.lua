@@ -13,6 +13,7 @@ local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
 local layouts = internal.import 'nn/export/layout'
+local like = internal.import 'quant/like'
 local names = internal.import 'nn/export/names'
 local none = internal.import 'nn/export/none'
 local ops = internal.import 'nn/graph/ops'
@@ -149,7 +150,7 @@ function program:codes_value(ref, node)
 	if p.scale:nelem() ~= 1 or p.block or not spec.affine then
 		fail("export: node '%s': wanted affine codes with one scale where it is used, got %s", node.name, internal.describe(node.value))
 	end
-	local all = quant.spec {dtype = spec.dtype, bits = spec.bits, scheme = spec.scheme, scale = 1}
+	local all = like.spec(spec, {scale = 1})
 	local f = facts_of({shape = node.results[1].shape, dtype = node.value:dtype(), spec = {affine = true, min = all.min, max = all.max,
 		scale = p.scale, zero_point = p.zero_point}}, self.batch, node.name)
 	local flat = node.value:codes():to('int64'):contiguous():view(f.count):totable()
@@ -187,13 +188,13 @@ end
 
 function program:facts(ref) return self:value(ref).facts end
 
--- The place of the node's result. `like`: facts of codes whose params the result has; params: found on the way, of a quantize.
-function program:output(node, layout, at, like, params)
+-- The place of the node's result. `source`: facts of codes whose params the result has; params: found on the way, of a quantize.
+function program:output(node, layout, at, source, params)
 	local ref = core.ref(node.name, at)
 	local result = self.graph:result_of(ref)
-	if like then result = {shape = result.shape, dtype = like.dtype} end
+	if source then result = {shape = result.shape, dtype = source.dtype} end
 	local f = facts_of(result, self.batch, node.name, params)
-	if like then f.scale, f.zero, f.lo, f.hi, f.params = like.scale, like.zero, like.lo, like.hi, like.params end
+	if source then f.scale, f.zero, f.lo, f.hi, f.params = source.scale, source.zero, source.lo, source.hi, source.params end
 	local v = {facts = f, layout = layout or 'plain', buffer = new_buffer(self, f.bytes)}
 	self.values[ref] = v
 	return pointer(self, v), f

@@ -2,6 +2,7 @@
 -- Queries of passes about codes: whether a value is quantized, with which parameters, and whether two specs are equal.
 local _, internal = ...
 local core = internal.import 'nn/graph/core'
+local like = internal.import 'quant/like'
 local ops = internal.import 'nn/graph/ops'
 local codes = {CONVERSIONS = {quantize = true, dequantize = true, requantize = true}}
 
@@ -45,7 +46,7 @@ function codes.same_params(e, ref, spec)
 	if not has or not codes.fixed(has) or not codes.fixed(spec) then return false end
 	local s1, z1 = codes.params(has)
 	local s2, z2 = codes.params(spec)
-	return has.dtype == spec.dtype and has.bits == spec.bits and has.scheme == spec.scheme and s1 == s2 and z1 == z2
+	return like.same(has, spec) and s1 == s2 and z1 == z2
 end
 
 return codes

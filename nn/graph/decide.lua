@@ -5,6 +5,7 @@ local base = internal.import 'interp/prelude/base'
 local calibrated = internal.import('nn/quantize/quantize').calibrated
 local codes = internal.import 'nn/graph/codes'
 local core = internal.import 'nn/graph/core'
+local like = internal.import 'quant/like'
 local module = internal.import 'nn/base/module'
 local ops = internal.import 'nn/graph/ops'
 local rules = internal.import 'nn/quantize/rules'
@@ -162,10 +163,9 @@ local function join_spec(d, node, ref, chosen)
 end
 
 -- A constant operand combined with codes gets codes of the same kind, by its own range.
-local function constant_spec(value, like)
-	local p = value:quantize {dtype = like.dtype, bits = like.bits, scheme = like.scheme}:qparams()
-	return quant.spec {dtype = like.dtype, bits = like.bits, scheme = like.scheme, scale = p.scale:item(),
-		zero_point = p.zero_point and p.zero_point:item()}
+local function constant_spec(value, taken)
+	local p = value:quantize(like.fields(taken, {})):qparams()
+	return like.spec(taken, {scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item()})
 end
 
 -- A sum, product, join or function: only values that come out of quantized nodes are codes; those with known ranges take part. A value
@@ -176,7 +176,7 @@ local function decide_join(d, node, row, inputs, chosen)
 	local asked = chosen.input and quant.spec(chosen.input)
 	if asked and not asked.scheme or rules.output(chosen, d) == false then return 'a rule says so' end
 	asked = asked and chosen.mode == 'static' and codes.fixed(asked) and asked or nil
-	local constants, like = {}, nil
+	local constants, taken = {}, nil
 	row.inputs = {}
 	for _, at in ipairs(inputs) do
 		local producer = d.g.nodes[core.split(node.inputs[at])]
@@ -184,11 +184,11 @@ local function decide_join(d, node, row, inputs, chosen)
 			constants[at] = producer.value
 		else
 			row.inputs[at] = asked or join_spec(d, node, node.inputs[at], chosen)
-			like = like or row.inputs[at]
+			taken = taken or row.inputs[at]
 		end
 	end
-	if not like then return 'its operands are no codes, or nothing has seen their range' end
-	for at, value in next, constants do row.inputs[at] = constant_spec(value, like) end
+	if not taken then return 'its operands are no codes, or nothing has seen their range' end
+	for at, value in next, constants do row.inputs[at] = constant_spec(value, taken) end
 	row.mode = 'static'
 	row.output = chosen.output and quant.spec(chosen.output)
 	local wrong = wrong_specs(node, row)
@@ -206,8 +206,7 @@ end
 -- The default is a scale for each output, which in the matrix of matmul is a column; a spec of a rule is taken literally.
 local function along_outputs(spec, node)
 	if node.op ~= 'matmul' or spec.axis ~= 1 or spec.block or spec.scale then return spec end
-	return quant.spec {dtype = spec.dtype, bits = spec.bits, scheme = spec.scheme, axis = 2, observer = spec.observer, p = spec.p,
-		momentum = spec.momentum, octaves = spec.octaves}
+	return like.spec(spec, {axis = 2, observer = spec.observer, p = spec.p, momentum = spec.momentum})
 end
 
 -- Codes that the graph holds already stay as they are.

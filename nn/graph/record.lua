@@ -5,6 +5,7 @@
 -- An in-place write gives the tensor's box a new value; views of the same memory are stale and must not be read.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
+local like = internal.import 'quant/like'
 local module = internal.import 'nn/base/module'
 local fail, is_tensor = base.fail, base.is_tensor
 local identity, storage = internal.identity, internal.storage
@@ -181,8 +182,7 @@ end
 -- The spec of codes with their own scale: quantizing what was decoded gives them again. nil for a plain tensor.
 function record.spec_of(x)
 	local p = x:quantized() and x:qparams()
-	return p and quant.spec {dtype = p.dtype, bits = p.bits, scheme = p.scheme, scale = p.scale:item(),
-		zero_point = p.zero_point and p.zero_point:item()} or nil
+	return p and like.spec(p, {scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item()}) or nil
 end
 
 -- Runs m with the tensors of the inputs in the places that the trees say.

@@ -3,6 +3,7 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
+local like = internal.import 'quant/like'
 local rounding = {RULES = {'float', 'single', 'double'}}
 
 function rounding.check(what, rule)
@@ -13,8 +14,7 @@ function rounding.check(what, rule)
 end
 
 local function with(spec, rule)
-	return quant.spec {dtype = spec.dtype, bits = spec.bits, scheme = spec.scheme, axis = spec.axis, block = spec.block,
-		observer = spec.observer, p = spec.p, momentum = spec.momentum, scale = spec.scale, zero_point = spec.zero_point, rounding = rule}
+	return like.spec(spec, {axis = spec.axis, block = spec.block, observer = spec.observer, p = spec.p, momentum = spec.momentum, scale = spec.scale, zero_point = spec.zero_point, rounding = rule})
 end
 
 -- Ops whose results are sums of codes. Tables, norms, softmax and attention have their own rule, and what is a float

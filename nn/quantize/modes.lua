@@ -3,6 +3,7 @@
 --   mode, weight, input, output   specs (input and output nil: float); static ones have scale and zero_point
 -- A layer's class gives weights, a list of its fields that are quantized, and compute(m, x, weight, out).
 local _, internal = ...
+local like = internal.import 'quant/like'
 local module = internal.import 'nn/base/module'
 local modes = module.modes
 
@@ -13,7 +14,7 @@ local function codes(x, spec)
 	if not spec then return module.real(x) end
 	if not x:quantized() then return x:quantize(spec) end
 	local p = x:qparams()
-	if p.dtype ~= spec.dtype or p.bits ~= spec.bits or p.scheme ~= spec.scheme or p.axis then
+	if not like.same(p, spec) or p.axis or p.block then
 		return x:dequantize():quantize(spec)
 	end
 	if not spec.scale or number(p.scale) == number(spec.scale) and number(p.zero_point) == number(spec.zero_point) then return x end

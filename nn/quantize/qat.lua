@@ -4,6 +4,7 @@
 -- makes such a layer static with the same scales, so that its codes are those of training.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
+local like = internal.import 'quant/like'
 local module = internal.import 'nn/base/module'
 local fail = base.fail
 local qat = {}
@@ -66,20 +67,15 @@ local function learned_input(layer, input, range, suffix)
 	if range then start(layer, input, range.lo, range.hi) end
 end
 
-local function spec_like(spec, fields)
-	fields.dtype, fields.bits, fields.scheme = spec.dtype, spec.bits, spec.scheme
-	return fields
-end
-
 local function prepare_input(layer, given, range, suffix)
 	local input = {spec = plain(given)}
 	if is_learned(given) then
 		learned_input(layer, input, range, suffix)
 	elseif range then
 		local p = quant.params(range.lo, range.hi, input.spec)
-		input.spec = quant.spec(spec_like(input.spec, {scale = p.scale, zero_point = p.zero_point}))
+		input.spec = like.spec(input.spec, {scale = p.scale, zero_point = p.zero_point})
 	else
-		input.tracker = quant.observer(spec_like(input.spec, {observer = 'average'}))
+		input.tracker = quant.observer(like.fields(input.spec, {observer = 'average'}))
 	end
 	return input
 end
@@ -141,14 +137,14 @@ function qat.frozen_input(layer, input)
 	if input.learned then
 		local low = s.offset and quant.params(0, 1, s).zero_point or nil
 		if input.zero then low = math.max(low, math.min(low + 2 ^ s.bits - 1, low + math.floor(layer[input.zero]:item() + 0.5))) end
-		return quant.spec(spec_like(s, {scale = math.max(1e-8, layer[input.scale]:item()), zero_point = low and math.tointeger(low)}))
+		return like.spec(s, {scale = math.max(1e-8, layer[input.scale]:item()), zero_point = low and math.tointeger(low)})
 	end
 	if not input.tracker then return s end
 	if input.tracker.count == 0 then
 		fail("quantize: wanted a layer that was trained or calibrated before it is used in mode 'qat', got one that saw no data")
 	end
 	local p = input.tracker:params()
-	return quant.spec(spec_like(s, {scale = p.scale, zero_point = p.zero_point}))
+	return like.spec(s, {scale = p.scale, zero_point = p.zero_point})
 end
 
 -- The names of the parameters that only training needs.

@@ -5,6 +5,7 @@ local base = internal.import 'interp/prelude/base'
 local module = internal.import 'nn/base/module'
 local equalizer = internal.import 'nn/quantize/equalize'
 local fuse = internal.import('nn/quantize/fuse').fuse
+local like = internal.import 'quant/like'
 local qat = internal.import 'nn/quantize/qat'
 local report = internal.import 'interp/prelude/report'
 local rules = internal.import 'nn/quantize/rules'
@@ -34,7 +35,7 @@ local function calibrated(layer, what, wanted)
 	if not o or o.count == 0 then return end
 	local s = quant.spec(o.spec)
 	local p
-	if not wanted or wanted.dtype == s.dtype and wanted.bits == s.bits and wanted.scheme == s.scheme then
+	if not wanted or like.same(wanted, s) then
 		p = o:params()
 		p = {scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item()}
 	else
@@ -42,8 +43,8 @@ local function calibrated(layer, what, wanted)
 		local lo, hi = o:range()
 		p = quant.params(lo, hi, s)
 	end
-	if s.scheme == 'binary' then p = {scale = p.scale} end
-	return quant.spec {dtype = s.dtype, bits = s.bits, scheme = s.scheme, scale = p.scale, zero_point = p.zero_point}
+	if s.shift then fail("quantize: input: wanted codes without a minimum, got '%s'", tostring(s)) end
+	return like.spec(s, {scale = p.scale, zero_point = p.zero_point})
 end
 
 -- The names of a layer's observed inputs.
@@ -186,7 +187,8 @@ local function quantize_layer(name, layer, o, made)
 			fail("quantize: %s: weight: wanted affine codes with one scale for an output in mode '%s', got '%s'%s; use \z
 				mode='weight_only', or optional=true in a rule", name, mode, tostring(q.weight), varies and ', whose scales change along the sum' or '')
 		end
-		mode, q.mode, why = 'weight_only', 'weight_only', varies and 'scales that change along the sum have no integer product' or 'codes of logarithms have no integer product'
+		mode, q.mode, why = 'weight_only', 'weight_only', varies and 'scales that change along the sum have no integer product' or
+			("codes of '%s' have no integer product"):format(q.weight.name)
 	end
 	if mode == 'static' then
 		q.inputs = {}

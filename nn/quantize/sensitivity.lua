@@ -66,7 +66,7 @@ end
 -- The share of the range of the codes that 99 % of the weights use.
 local function used_range(q)
 	local p, codes = q:qparams(), q:codes():to 'float32'
-	if p.zero_point then codes = q:dequantize() end
+	if p.zero_point or not q:spec().affine then codes = q:dequantize() end
 	return codes:abs():quantile(0.99):item() / math.max(codes:abs():max():item(), 1e-300)
 end
 
@@ -106,6 +106,11 @@ local function cause_of(fact)
 	return 'resolution', ('a step is %.2g of the rms of the weights'):format(fact.step)
 end
 
+local function real_scales(q)
+	local scale = q:qparams().scale
+	return scale:quantized() and scale:dequantize() or scale:to 'float32'
+end
+
 -- Statistics of one layer's weights and outputs.
 local function look(module, float, quantized, seen)
 	local w = weights_of(module, float, quantized)
@@ -113,7 +118,9 @@ local function look(module, float, quantized, seen)
 	for _, field in ipairs(module.weights(quantized)) do row.bytes = row.bytes + rawget(quantized, field):nbytes() end
 	local rms = math.sqrt(power(w.w))
 	fact.crest, fact.used = w.w:abs():max():item() / math.max(rms, 1e-300), used_range(w.q)
-	fact.step = w.q:qparams().scale:to('float32'):mean():item() / math.max(rms, 1e-300)
+	-- where steps differ: the even step that would have this error
+	local step = w.q:spec().affine and real_scales(w.q):mean():item() or math.sqrt(12 * w.noise)
+	fact.step = step / math.max(rms, 1e-300)
 	fact.dead, fact.rows = dead_channels(w)
 	if seen and seen.y then
 		local q = rawget(quantized, 'quantized')

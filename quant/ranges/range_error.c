@@ -13,11 +13,13 @@
 #include <string.h>
 
 #include "quant/ranges/fit.h"
+#include "tensor/grid.h"
 #include "tensor/vmath/simd.h"
 
 #define LANES 8
-#define POINT 0x1p-20 /* half the relative width of a cell of a single value */
-#define EDGE 0.501    /* steps beyond the outer codes that are not clipped: a rounded scale may leave ends at 0.5 */
+#define WITHIN (1 + 0x1p-20) /* of the ends of a table, whose scale was rounded */
+#define POINT 0x1p-20        /* half the relative width of a cell of a single value */
+#define EDGE 0.501 /* steps beyond the outer codes that are not clipped: a rounded scale may leave ends at 0.5 */
 
 /* Cells of both signs, the minimum and maximum, and empty padding cells. */
 static size_t room_for(const struct ql_ruler *r)
@@ -187,8 +189,18 @@ void ql_rule_reach(const struct ql_rule *rule, double lo, double hi, double *fro
 	int32_t zero;
 	double scale = (double)rule_fit(rule, lo, hi, &zero);
 
-	*from = rule->scheme->affine ? (rule->codes.lo - zero - EDGE) * scale : rule->codes.lo < 0 ? -scale : 0;
-	*to = rule->scheme->affine ? (rule->codes.hi - zero + EDGE) * scale : scale;
+	if (rule->scheme->affine) {
+		double first = rule->scheme->shift ? lo : 0;
+
+		*from = first + (rule->codes.lo - zero - EDGE) * scale;
+		*to = first + (rule->codes.hi - zero + EDGE) * scale;
+	} else if (rule->codes.grid) {
+		*from = (double)rule->codes.grid->least * scale * WITHIN;
+		*to = (double)ql_grid_most(rule->codes.grid) * scale * WITHIN;
+	} else {
+		*from = rule->codes.lo < 0 ? -scale : 0;
+		*to = scale;
+	}
 }
 
 #define NEAREST 0x1.8p52 /* adding and subtracting it rounds half to even */
@@ -218,8 +230,9 @@ QL_SIMD(double, affine_error, (const struct ql_range_error *c, int64_t n, double
 	return lane[0];
 })
 
-/* The error by the scheme's encoder and decoder, at the middle of each cell. */
-static double scheme_error(const struct ql_range_error *c, const struct ql_rule *rule, float scale, int32_t zero)
+/* The error by the scheme's encoder and decoder, at the middle of each cell; `shift`: minimum of the values. */
+static double scheme_error(
+	const struct ql_range_error *c, const struct ql_rule *rule, float scale, int32_t zero, double shift)
 {
 	float x[256], y[256];
 	int32_t code[256];
@@ -229,7 +242,7 @@ static double scheme_error(const struct ql_range_error *c, const struct ql_rule 
 		int m = c->n - i < 256 ? c->n - i : 256;
 
 		for (int j = 0; j < m; j++)
-			x[j] = (float)(0.5 * c->lo[i + j] + 0.5 * c->hi[i + j]);
+			x[j] = (float)(0.5 * c->lo[i + j] + 0.5 * c->hi[i + j] - shift);
 		rule->scheme->encode(x, m, scale, zero, &rule->codes, code);
 		rule->scheme->decode(code, m, scale, zero, &rule->codes, y);
 		for (int j = 0; j < m; j++)
@@ -244,8 +257,8 @@ double ql_range_error_of(const struct ql_range_error *c, const struct ql_rule *r
 	float scale = rule_fit(rule, lo, hi, &zero);
 	double s = (double)scale;
 
-	if (!rule->scheme->affine)
-		return scheme_error(c, rule, scale, zero);
+	if (!rule->scheme->affine || rule->scheme->shift)
+		return scheme_error(c, rule, scale, zero, rule->scheme->shift ? lo : 0);
 	return s * s * s *
 	       affine_error[rule->variant](
 		       c, ql_ceil_div(c->n, LANES) * LANES, 1 / s, rule->codes.lo - zero, rule->codes.hi - zero);
