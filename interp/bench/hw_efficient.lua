@@ -11,8 +11,9 @@ local SMALL, LARGE = {rows = 8, n = 64}, {rows = 64, n = 512}
 
 -- The usual codes of the other operand: activations, or for 16 bits and binary ones of the same kind.
 local function input_of(spec)
-	if not spec.scheme or spec.dtype == 'binary' then return spec.dtype end
-	return (spec.dtype == 'int16' or spec.dtype == 'uint16') and 'int16' or 'uint8'
+	local d = quant.dtype(spec.dtype)
+	if not spec.scheme or d.kind == 'binary' then return spec.dtype end
+	return d.bits == 16 and 'int16' or 'uint8'
 end
 
 -- A function that runs the op under a spec, and the codes it works on.

@@ -183,7 +183,7 @@ local function random(...)
 end
 
 local function is_float(spec)
-	return spec == 'float32' or spec == 'float16' or spec == 'bfloat16'
+	return quant.spec(spec).scheme == nil
 end
 
 -- x stored or quantized as the spec says.
@@ -271,7 +271,8 @@ end
 local function input_for(weight)
 	local spec = quant.spec(weight)
 	if spec.block or not spec.affine then return 'float32' end
-	if quant.dtype(spec.dtype).bits > 8 or spec.dtype == 'uint8' or spec.dtype == 'binary' or is_float(spec.dtype) then return spec.dtype end
+	local d = quant.dtype(spec.dtype)
+	if d.bits > 8 or d.float or d.kind == 'binary' or d.bits == 8 and d.kind == 'uint' then return spec.dtype end
 	return 'int8'
 end
 

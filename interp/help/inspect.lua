@@ -42,7 +42,7 @@ local function print_params(t)
 end
 
 local function print_values(t)
-	if t:nelem() == 0 or t:dtype() == 'bool' or t:quantized() and t:nelem() > BIG then return end
+	if t:nelem() == 0 or quant.dtype(t:dtype()).kind == 'bool' or t:quantized() and t:nelem() > BIG then return end
 	local values = t:quantized() and t:dequantize() or t
 	row('values', (range_of(values:detach())))
 end

@@ -60,7 +60,8 @@ end
 
 -- In integers x is quantized before each layer, and h at each step where the weight's spec allows (help 'nn.lstm').
 local function states_of(spec)
-	local plain = spec.dtype == 'int8' and spec.affine and not spec.offset and (not spec.axis or spec.axis == 1)
+	local d = quant.dtype(spec.dtype)
+	local plain = d.bits == 8 and d.kind == 'int' and spec.affine and not spec.offset and (not spec.axis or spec.axis == 1)
 	return plain and 'int8' or nil
 end
 

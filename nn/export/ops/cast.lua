@@ -49,7 +49,7 @@ local function literal(v) return v == math.mininteger and '(-9223372036854775807
 
 -- The elements at x, whose facts are f, as elements of the dtype at y.
 function cast.call(e, x, f, dtype, ctype, y)
-	local part = dtype == 'bool' and 'castbool' or f.ctype == 'float' and ctype ~= 'float' and 'castround' or 'cast'
+	local part = quant.dtype(dtype).kind == 'bool' and 'castbool' or f.ctype == 'float' and ctype ~= 'float' and 'castround' or 'cast'
 	if part == 'castround' then
 		local lo, hi = table.unpack(LIMITS[ctype])
 		return e:call('%s(%s, %d, %s, %s, %s, %s, %s);', e:part(part, {y = ctype}), x, f.count, e.float(e.single(lo)), e.float(e.single(hi)),
@@ -66,7 +66,7 @@ end
 -- Operand i, plain (or with codes decoded), as elements of that type; given: its facts are those of `f`.
 function cast.operand(e, node, i, dtype, ctype)
 	local x, f = e:plain(node, i)
-	if f.ctype == ctype and (dtype ~= 'bool' or f.dtype == 'bool') then return x, f end
+	if f.ctype == ctype and (f.dtype == dtype or quant.dtype(dtype).kind ~= 'bool') then return x, f end
 	local made, facts = e:scratch(math.max(1, f.count) * 8, ctype), {}
 	cast.call(e, x, f, dtype, ctype, made)
 	for key, value in next, f do facts[key] = value end

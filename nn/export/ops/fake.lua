@@ -26,7 +26,7 @@ end
 
 local function fake(e, node)
 	local spec = node.attrs.spec
-	if spec.axis or spec.block or not spec.affine or spec.dtype == 'binary' then refuse(node, spec) end
+	if spec.axis or spec.block or not spec.affine or quant.dtype(spec.dtype).kind == 'binary' then refuse(node, spec) end
 	if not spec.scale and spec.observer ~= 'minmax' then refuse(node, spec) end
 	local x, f = cast.floats(e, node, 1)
 	local y = e:output(node)

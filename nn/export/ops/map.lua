@@ -31,14 +31,11 @@ local TESTS = {isnan = 0, isinf = 0, isfinite = 1} -- of integers
 local ANGLES = {sin = true, cos = true, tan = true} -- a wide integer that lost bits is another angle
 local COMPARES = {eq = true, ne = true, lt = true, le = true, gt = true, ge = true}
 
-local LIMITS = {int8 = {-0x80, 0x7f}, uint8 = {0, 0xff}, int16 = {-0x8000, 0x7fff}, uint16 = {0, 0xffff}, int32 = {-0x80000000, 0x7fffffff},
-	int64 = {math.mininteger, math.maxinteger}, bool = {0, 1}}
-
 local function literal(v) return v == math.mininteger and '(-9223372036854775807 - 1)' or ('%d'):format(v) end
 
 -- The integers of the dtype that lie within the bounds (tensor/ops/round.c).
 local function clamp(attrs, dtype)
-	local lo, hi = table.unpack(LIMITS[dtype])
+	local lo, hi = quant.dtype(dtype).min, quant.dtype(dtype).max
 	local low, high = math.ceil(math.max(math.min(attrs.low or -math.huge, attrs.high or math.huge), lo + 0.0)), math.floor(math.min(attrs.high or math.huge, hi + 0.0))
 	low, high = math.tointeger(low) or lo, math.tointeger(high) or hi
 	return ('a < %s ? %s : a > %s ? %s : a'):format(literal(low), literal(low), literal(high), literal(high))
@@ -48,7 +45,7 @@ end
 local function formula(node, domain, dtype)
 	local op = node.op
 	if domain == 'int64_t' then
-		local text = op == 'clamp' and clamp(node.attrs, dtype) or op == 'bnot' and dtype == 'bool' and '!a' or ANY[op] or WHOLE[op]
+		local text = op == 'clamp' and clamp(node.attrs, dtype) or op == 'bnot' and quant.dtype(dtype).kind == 'bool' and '!a' or ANY[op] or WHOLE[op]
 		return text, {NEEDS.int64_t[op] and {NEEDS.int64_t[op]}}
 	end
 	if domain == 'double' and ANGLES[op] then return ('q_wide_%s(a)'):format(op), {{'wide_' .. op}} end

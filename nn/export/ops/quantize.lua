@@ -24,7 +24,7 @@ local function quantize_found(e, node)
 		base.fail("export: node '%s': wanted the observer minmax where the range is found on the way (mode 'dynamic'), or a scale \z
 			(mode 'static'), got '%s'", node.name, tostring(spec))
 	end
-	if spec.axis or spec.block or not spec.affine or spec.dtype == 'binary' then
+	if spec.axis or spec.block or not spec.affine or quant.dtype(spec.dtype).kind == 'binary' then
 		base.fail("export: node '%s': wanted affine codes under one scale by the observer minmax, or with a scale, got '%s'", node.name,
 			tostring(spec))
 	end
@@ -39,7 +39,7 @@ end
 
 -- The floats at x as codes at y, whose facts are g.
 local function known(e, x, y, g)
-	if g.dtype == 'binary' then return e:call('%s(%s, %d, %s);', e:part 'sign', x, g.count, y) end
+	if quant.dtype(g.dtype).kind == 'binary' then return e:call('%s(%s, %d, %s);', e:part 'sign', x, g.count, y) end
 	e:call('%s(%s, %d, %s, %s, %s, %d, %s);', e:part('quantize', {type = g.ctype}), x, g.count, e.float(g.scale), e.float(g.lo - g.zero),
 		e.float(g.hi - g.zero), g.zero, y)
 end

@@ -77,8 +77,9 @@ end
 -- The weight of h is multiplied in integers (ql_steps_int_fits).
 local function in_integers(e, node, at)
 	local w = node.attrs.states == 'int8' and e:constant(node, at)
-	if not w or not w:quantized() or w:dtype() ~= 'int8' then return false end
-	local p = w:qparams()
+	if not w or not w:quantized() then return false end
+	local p, d = w:qparams(), quant.dtype(w:dtype())
+	if d.bits ~= 8 or d.kind ~= 'int' then return false end
 	return w:spec().affine and not p.zero_point and not p.block and p.axis ~= 2
 end
 

@@ -5,7 +5,8 @@ local list = {}
 
 -- h is quantized at each step where the weight's spec allows (help 'nn.lstm').
 local function attrs(_, weight)
-	local plain = weight.dtype == 'int8' and weight.affine and not weight.offset and (not weight.axis or weight.axis == 1) and not weight.block
+	local d = quant.dtype(weight.dtype)
+	local plain = d.bits == 8 and d.kind == 'int' and weight.affine and not weight.offset and (not weight.axis or weight.axis == 1) and not weight.block
 	return {states = plain and 'int8' or nil}
 end
 

@@ -24,7 +24,8 @@ end
 -- Whether the value is made by a sum of codes in integers.
 local function is_sum(e, node)
 	local function takes(spec) return spec and spec.affine and not spec.block end
-	if node.op ~= 'add' or not node.attrs.out or node.attrs.act or not takes(node.attrs.out) or node.attrs.out.dtype == 'binary' then return false end
+	local out = node.op == 'add' and node.attrs.out
+	if not out or node.attrs.act or not takes(out) or quant.dtype(out.dtype).kind == 'binary' then return false end
 	for i = 1, 2 do
 		local ref = node.inputs[i]
 		if type(ref) ~= 'string' or not codes.are_codes(e, ref) or not takes(codes.spec_of(e, ref)) then return false end
