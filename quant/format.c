@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "quant/user_format.h"
 #include "tensor/grid.h"
 
 #define X(name) extern const struct ql_scheme ql_scheme_##name;
@@ -51,12 +52,22 @@ const char ql_quant_format_names[] =
 #undef X
 	;
 
-const struct ql_quant_format *ql_quant_format_by_name(const char *name)
+const struct ql_quant_format *ql_quant_format_by_name(const struct ql_ctx *ctx, const char *name)
 {
 	for (int i = 0; ql_quant_formats[i]; i++)
 		if (!strcmp(ql_quant_formats[i]->doc.name, name))
 			return ql_quant_formats[i];
+	for (const struct ql_user_format *u = ctx->formats; u; u = u->next)
+		if (!strcmp(u->format.doc.name, name))
+			return &u->format;
 	return NULL;
+}
+
+const struct ql_grid_table *ql_quant_format_table(const struct ql_quant_format *format)
+{
+	if (format->table)
+		return format->table;
+	return format->grid && format->grid->n ? ql_grid_table(format->grid) : NULL;
 }
 
 /* ---- scales ---- */

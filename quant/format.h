@@ -17,17 +17,20 @@ struct ql_quant_format {
 	struct ql_doc doc;
 	unsigned dtype; /* of the codes */
 	const struct ql_scheme *scheme;
-	const struct ql_grid *grid; /* without values: codes are integers */
-	int64_t block;              /* default; 0: none */
-	bool fixed;                 /* the block cannot be changed */
-	const char *scale;          /* spec of the scales; NULL: float32, or float16 for blocks */
-	enum ql_scaling scaling;    /* default */
+	const struct ql_grid *grid;        /* without values: codes are integers; NULL: `table` */
+	const struct ql_grid_table *table; /* of formats made at run time */
+	int64_t block;                     /* default; 0: none */
+	bool fixed;                        /* the block cannot be changed */
+	const char *scale;                 /* spec of the scales; NULL: float32, or float16 for blocks */
+	enum ql_scaling scaling;           /* default */
 };
 
 extern const struct ql_quant_format *const ql_quant_formats[]; /* NULL-terminated */
 extern const char ql_quant_format_names[];                     /* separated by spaces */
-/* NULL when unknown. */
-const struct ql_quant_format *ql_quant_format_by_name(const char *name);
+/* The format called `name`, also one of the user; NULL when unknown. */
+const struct ql_quant_format *ql_quant_format_by_name(const struct ql_ctx *ctx, const char *name);
+/* The values of its codes; NULL: integers. */
+const struct ql_grid_table *ql_quant_format_table(const struct ql_quant_format *format);
 
 extern const char ql_scaling_names[]; /* exact floor even ceil pow2 */
 const char *ql_scaling_name(enum ql_scaling scaling);

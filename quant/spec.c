@@ -55,22 +55,37 @@ static bool legal_dtype(int dtype)
 
 char ql_spec_dtypes[QL_SPEC_DTYPES];
 
+static bool has_word(const char *words, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ')
+		if (!strncmp(at, word, n) && (at[n] == ' ' || !at[n]))
+			return true;
+	return false;
+}
+
+bool ql_spec_add_name(const char *name)
+{
+	size_t n = strlen(ql_spec_dtypes);
+
+	if (has_word(ql_spec_dtypes, name))
+		return true;
+	if (n + strlen(name) + 2 > sizeof(ql_spec_dtypes))
+		return false;
+	snprintf(ql_spec_dtypes + n, sizeof(ql_spec_dtypes) - n, n ? " %s" : "%s", name);
+	return true;
+}
+
 /* Lists the dtypes, then the formats, before main: the text belongs to constant tables of options. */
 __attribute__((constructor)) static void list_dtypes(void)
 {
 	for (int floats = 0; floats < 2; floats++)
-		for (int i = 0; i < QL_DTYPE_COUNT; i++) {
-			size_t n = strlen(ql_spec_dtypes);
-
+		for (int i = 0; i < QL_DTYPE_COUNT; i++)
 			if (legal_dtype(i) && ql_dtype_is_float((unsigned)i) == floats)
-				snprintf(ql_spec_dtypes + n, sizeof(ql_spec_dtypes) - n, n ? " %s" : "%s",
-					ql_dtypes[i].name);
-		}
-	for (int i = 0; ql_quant_formats[i]; i++) {
-		size_t n = strlen(ql_spec_dtypes);
-
-		snprintf(ql_spec_dtypes + n, sizeof(ql_spec_dtypes) - n, " %s", ql_quant_formats[i]->doc.name);
-	}
+				ql_spec_add_name(ql_dtypes[i].name);
+	for (int i = 0; ql_quant_formats[i]; i++)
+		ql_spec_add_name(ql_quant_formats[i]->doc.name);
 }
 
 /* ---- validation ---- */
@@ -147,7 +162,7 @@ static enum ql_status make_dtype(struct ql_ctx *ctx, const struct ql_spec_fields
 		s->bits = bits;
 		return QL_OK;
 	}
-	s->format = ql_quant_format_by_name(f->dtype);
+	s->format = ql_quant_format_by_name(ctx, f->dtype);
 	if (s->format)
 		return ql_spec_make_format(ctx, f, s);
 	dtype = ql_dtype_by_name(f->dtype);

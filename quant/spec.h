@@ -113,8 +113,10 @@ void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec);
 extern const struct ql_scheme *const ql_schemes[];
 const struct ql_scheme *ql_scheme_by_name(const char *name);
 /* Allowed words of the fields, separated by spaces, for messages and completion. */
-#define QL_SPEC_DTYPES 1024
-extern char ql_spec_dtypes[QL_SPEC_DTYPES]; /* separated by blanks; constant */
+#define QL_SPEC_DTYPES 8192
+extern char ql_spec_dtypes[QL_SPEC_DTYPES]; /* separated by blanks */
+/* Adds the name of a format made at run time to them; false: no room. */
+bool ql_spec_add_name(const char *name);
 extern const char ql_scheme_names[], ql_observer_names[], ql_requant_names[], ql_priority_names[];
 /* float, single or double: the values of a spec's field `rounding`. */
 const char *ql_requant_name(enum ql_requant rule);

@@ -32,7 +32,7 @@ enum ql_status ql_spec_make_format(struct ql_ctx *ctx, const struct ql_spec_fiel
 	s->dtype = format->dtype;
 	s->bits = ql_dtypes[format->dtype].bits;
 	s->scheme = format->scheme;
-	s->grid = format->grid->n ? ql_grid_table(format->grid) : NULL;
+	s->grid = ql_quant_format_table(format);
 	s->scaling = format->scaling;
 	return QL_OK;
 }

@@ -70,6 +70,7 @@ struct ql_ctx {
 	const struct ql_quant *quant;                    /* integer paths and the quantizer, set by quant/ (op.h) */
 	void (*warn)(struct ql_ctx *, const char *text); /* NULL: warnings are dropped */
 	void *host;                                      /* for the program that embeds the library */
+	struct ql_user_format *formats;                  /* made by the user: quant/user_format.h */
 };
 
 /* True when work should stop: the user interrupted, and no tensor is half written. The result is discarded. */

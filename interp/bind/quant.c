@@ -7,6 +7,7 @@
 
 #include "interp/bind/call.h"
 #include "interp/bind/describe.h"
+#include "interp/bind/quant_scheme.h"
 #include "interp/bind/spec.h"
 #include "interp/bind/spec_read.h"
 #include "interp/prelude/libs.h"
@@ -443,12 +444,21 @@ static int method_check(lua_State *L)
 }
 
 static const luaL_Reg functions[] = {{"spec", ql_spec_new}, {"params", quant_params}, {"dtype", quant_dtype},
-	{"fallback", quant_fallback}, {"ledger", quant_ledger}, {"paths", quant_paths}, {"bytes", quant_bytes},
+	{"fallback", quant_fallback}, {"ledger", quant_ledger}, {"paths", quant_paths}, {"bytes", quant_bytes}, {"scheme", ql_quant_scheme},
 	{NULL, NULL}};
 static const luaL_Reg methods[] = {{"qparams", method_qparams}, {"spec", method_spec}, {"metrics", method_metrics},
 	{"origin", method_origin}, {"check", method_check}, {NULL, NULL}};
 
 static const struct ql_doc docs[] = {
+	{"scheme", "quant.scheme{name='p2', table={-1, -0.5, 0, 0.5, 1}}",
+		"Makes a number format of your own: codes are the numbers of up to 256 values, x = value * scale. Returns its spec; the "
+		"name then goes wherever a dtype goes in a spec ('p2/1', 'p2:32@mse'): quantize, compare, rules, calibration, exported "
+		"C. A scale is max|x| over unit (the largest |value| unless given). x becomes the nearest value, in a tie the lower "
+		"one. Codes take as few bits as the table needs (2 to 6 or 8). A name may be used again; tensors keep their values. "
+		"Values are not evenly spaced, so ops decode first and run in float32.",
+		"quant.scheme{name='p2', table={-1, -0.5, -0.25, 0, 0.25, 0.5, 1}}\n"
+		"print(tensor{4, -0.9, 0.1}:quantize('p2'):dequantize())  --> float32(3)   4  -1   0",
+		NULL},
 	{"spec", "quant.spec(s)",
 		"Checks a spec (a text or a table), fills in the defaults and returns it as an object that prints as a text which is "
 		"read back as the same spec; its fields can be read: dtype bits scheme axis block observer p momentum bins octaves scale "

@@ -10,6 +10,7 @@
 #include "interp/prelude/libs.h"
 #include "interp/host/style.h"
 #include "quant/ranges/quantize.h"
+#include "quant/user_format.h"
 #include "tensor/team.h"
 
 static const lua_CFunction openers[] = {
@@ -140,6 +141,7 @@ void ql_state_free(struct ql_state *s)
 	if (s->L)
 		lua_close(s->L);
 	ql_discarded_clear(s);
+	ql_user_formats_free(s->ctx);
 	ql_ctx_free(s->ctx);
 	free(s);
 }

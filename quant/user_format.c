@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ * Formats made at run time.
+ */
+#include "quant/user_format.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "quant/spec.h"
+#include "tensor/op.h"
+
+extern const struct ql_scheme ql_scheme_grid;
+
+/* The narrowest dtype that holds n codes. */
+static unsigned storage_of(int64_t n)
+{
+	unsigned best = QL_uint8;
+
+	for (unsigned i = 0; i < QL_DTYPE_COUNT; i++)
+		if (ql_dtypes[i].kind == QL_KIND_UINT && ql_dtypes[i].hi >= n - 1 &&
+			ql_dtypes[i].bits < ql_dtypes[best].bits)
+			best = i;
+	return best;
+}
+
+static enum ql_status check_name(struct ql_ctx *ctx, const char *name)
+{
+	const struct ql_quant_format *format = ql_quant_format_by_name(ctx, name);
+	size_t n = strlen(name);
+	bool good = n > 0 && n < QL_FORMAT_NAME && isalpha((unsigned char)name[0]);
+
+	for (size_t i = 0; i < n; i++)
+		good &= isalnum((unsigned char)name[i]) || name[i] == '_';
+	if (!good)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"scheme: name: wanted a letter, then up to 30 letters, digits or _, got '%.40s'", name);
+	if ((format && !format->table) || ql_dtype_by_name(name) >= 0 || ql_scheme_by_name(name))
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"scheme: name: wanted a new one, got '%s', which is a dtype, scheme or format of Quoll", name);
+	return QL_OK;
+}
+
+static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_user_fields *f)
+{
+	if (f->n < 2 || f->n > QL_GRID_MAX)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "scheme: table: wanted 2 to %d values, got %lld", QL_GRID_MAX,
+			(long long)f->n);
+	for (int64_t i = 0; i < f->n; i++)
+		if (!isfinite((float)f->value[i]))
+			return ql_fail(ctx, QL_ERR_ARGUMENT,
+				"scheme: table: wanted finite float32 values, got %g as number %lld", f->value[i],
+				(long long)i + 1);
+	if (f->unit < 0 || !isfinite((float)f->unit))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "scheme: unit: wanted a finite number above 0, got %g", f->unit);
+	if (f->block < 0 || f->block > INT32_MAX)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "scheme: block: wanted 1 or more elements, got %lld",
+			(long long)f->block);
+	return QL_OK;
+}
+
+static bool fill(struct ql_user_format *u, const struct ql_user_fields *f)
+{
+	float value[QL_GRID_MAX];
+
+	for (int64_t i = 0; i < f->n; i++)
+		value[i] = (float)f->value[i];
+	if (!ql_grid_fill(&u->table, value, (int)f->n, QL_TIE_LOWER) || !(u->table.unit > 0))
+		return false;
+	if (f->unit > 0)
+		u->table.unit = (float)f->unit;
+	snprintf(u->name, sizeof(u->name), "%s", f->name);
+	snprintf(u->text, sizeof(u->text), "%s", f->text ? f->text : "a table of the user");
+	u->format = (struct ql_quant_format){.doc = {.name = u->name, .usage = u->name, .text = u->text},
+		.dtype = storage_of(f->n),
+		.scheme = &ql_scheme_grid,
+		.table = &u->table,
+		.block = f->block};
+	return true;
+}
+
+enum ql_status ql_user_format_add(struct ql_ctx *ctx, const struct ql_user_fields *f)
+{
+	enum ql_status status = check_name(ctx, f->name);
+	struct ql_user_format *u;
+
+	if (!status)
+		status = check_values(ctx, f);
+	if (status)
+		return status;
+	u = ql_alloc_zeroed(ctx, sizeof(*u));
+	if (!u)
+		return QL_ERR_MEMORY;
+	if (!fill(u, f)) {
+		ql_free(ctx, u);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "scheme: table: wanted two different values, got only one");
+	}
+	if (!ql_spec_add_name(u->name)) {
+		ql_free(ctx, u);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "scheme: name: wanted at most some hundred formats, got more");
+	}
+	u->next = ctx->formats;
+	ctx->formats = u;
+	return QL_OK;
+}
+
+void ql_user_formats_free(struct ql_ctx *ctx)
+{
+	while (ctx && ctx->formats) {
+		struct ql_user_format *u = ctx->formats;
+
+		ctx->formats = u->next;
+		ql_free(ctx, u);
+	}
+}

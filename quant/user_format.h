@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * Formats that users make at run time: a table of values with a name, which specs then take like those of formats.def.
+ * They live as long as their context, because specs and tensors refer to them; a new one of the same name is found
+ * first.
+ */
+#ifndef QUOLL_QUANT_USER_FORMAT_H
+#define QUOLL_QUANT_USER_FORMAT_H
+
+#include "quant/format.h"
+#include "tensor/grid.h"
+
+#define QL_FORMAT_NAME 32
+#define QL_FORMAT_TEXT 256
+
+struct ql_user_format {
+	struct ql_quant_format format;
+	struct ql_grid_table table;
+	struct ql_user_format *next;
+	char name[QL_FORMAT_NAME], text[QL_FORMAT_TEXT];
+};
+
+/* What a new format is made of. */
+struct ql_user_fields {
+	const char *name, *text; /* text: for help; may be NULL */
+	const double *value;
+	int64_t n;     /* values */
+	double unit;   /* what the largest |x| is scaled to; 0: the largest |value| */
+	int64_t block; /* elements per scale unless the spec says otherwise; 0: one scale */
+};
+
+/* Errors: a name that is taken or no name, fewer than 2 or more than 256 values, values that are not finite or not
+ * two different ones, unit or block out of range. */
+enum ql_status ql_user_format_add(struct ql_ctx *ctx, const struct ql_user_fields *f);
+void ql_user_formats_free(struct ql_ctx *ctx);
+
+#endif
