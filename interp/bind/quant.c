@@ -444,8 +444,8 @@ static int method_check(lua_State *L)
 }
 
 static const luaL_Reg functions[] = {{"spec", ql_spec_new}, {"params", quant_params}, {"dtype", quant_dtype},
-	{"fallback", quant_fallback}, {"ledger", quant_ledger}, {"paths", quant_paths}, {"bytes", quant_bytes}, {"scheme", ql_quant_scheme},
-	{NULL, NULL}};
+	{"fallback", quant_fallback}, {"ledger", quant_ledger}, {"paths", quant_paths}, {"bytes", quant_bytes},
+	{"scheme", ql_quant_scheme}, {NULL, NULL}};
 static const luaL_Reg methods[] = {{"qparams", method_qparams}, {"spec", method_spec}, {"metrics", method_metrics},
 	{"origin", method_origin}, {"check", method_check}, {NULL, NULL}};
 
