@@ -58,7 +58,7 @@ const struct ql_quant_format *ql_quant_format_by_name(const struct ql_ctx *ctx, 
 		if (!strcmp(ql_quant_formats[i]->doc.name, name))
 			return ql_quant_formats[i];
 	for (const struct ql_user_format *u = ctx->formats; u; u = u->next)
-		if (!strcmp(u->format.doc.name, name))
+		if (!strcmp(u->name, name) || !strcmp(u->stored, name))
 			return &u->format;
 	return NULL;
 }

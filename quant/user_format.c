@@ -60,6 +60,21 @@ static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_user_fiel
 	return QL_OK;
 }
 
+/* FNV-1a, 64 bits. */
+static uint64_t hash_of(const void *data, size_t size)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ ((const uint8_t *)data)[i]) * 0x100000001b3u;
+	return hash;
+}
+
+const char *ql_format_stored_name(const struct ql_quant_format *format)
+{
+	return format->table ? ((const struct ql_user_format *)format)->stored : format->doc.name;
+}
+
 static bool fill(struct ql_user_format *u, const struct ql_user_fields *f)
 {
 	float value[QL_GRID_MAX];
@@ -71,6 +86,8 @@ static bool fill(struct ql_user_format *u, const struct ql_user_fields *f)
 	if (f->unit > 0)
 		u->table.unit = (float)f->unit;
 	snprintf(u->name, sizeof(u->name), "%s", f->name);
+	snprintf(u->stored, sizeof(u->stored), "%s#%016llx", f->name,
+		(unsigned long long)hash_of(value, (size_t)f->n * sizeof(*value)));
 	snprintf(u->text, sizeof(u->text), "%s", f->text ? f->text : "a table of the user");
 	u->format = (struct ql_quant_format){.doc = {.name = u->name, .usage = u->name, .text = u->text},
 		.dtype = storage_of(f->n),

@@ -17,6 +17,7 @@ struct ql_user_format {
 	struct ql_grid_table table;
 	struct ql_user_format *next;
 	char name[QL_FORMAT_NAME], text[QL_FORMAT_TEXT];
+	char stored[QL_FORMAT_NAME + 20]; /* in files: the name, # and a hash of the values */
 };
 
 /* What a new format is made of. */
@@ -31,6 +32,8 @@ struct ql_user_fields {
 /* Errors: a name that is taken or no name, fewer than 2 or more than 256 values, values that are not finite or not
  * two different ones, unit or block out of range. */
 enum ql_status ql_user_format_add(struct ql_ctx *ctx, const struct ql_user_fields *f);
+/* The name of a format in files: another table of the same name is another format there. */
+const char *ql_format_stored_name(const struct ql_quant_format *format);
 void ql_user_formats_free(struct ql_ctx *ctx);
 
 #endif

@@ -3,15 +3,11 @@
  */
 #include <math.h>
 
+#include "quant/user_format.h"
 #include "quant/ranges/scales.h"
 #include "tensor/grid.h"
 #include "tensor/op.h"
 #include "tensor/scratch.h"
-
-static const char *format_name(const struct ql_quant_format *format)
-{
-	return format->doc.name;
-}
 
 static bool scaling_by_name(const char *name, uint8_t *scaling)
 {
@@ -50,7 +46,7 @@ static enum ql_status complete(struct ql_ctx *ctx, unsigned dtype, struct ql_qpa
 	if (f && f->fixed && q->block != f->block)
 		return ql_fail(ctx, QL_ERR_FORMAT, "quantization note: wanted blocks of %lld for the format %s, got %d",
 			(long long)f->block, f->doc.name, q->block);
-	q->codes.grid = f && f->grid->n ? ql_grid_table(f->grid) : NULL;
+	q->codes.grid = f ? ql_quant_format_table(f) : NULL;
 	if (q->codes.overflow && !may_overflow(q->codes.grid))
 		return ql_fail(ctx, QL_ERR_FORMAT,
 			"quantization note: wanted overflow=0 without codes of infinity or NaN, got 1");
@@ -152,7 +148,7 @@ static enum ql_status check_scales(struct ql_ctx *ctx, unsigned dtype, const str
 
 const struct ql_format_words ql_format_words = {
 	.by_name = ql_quant_format_by_name,
-	.name = format_name,
+	.name = ql_format_stored_name,
 	.scaling_by_name = scaling_by_name,
 	.scaling_name = scaling_name,
 	.complete = complete,

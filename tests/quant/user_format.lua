@@ -62,6 +62,18 @@ it('a name may be used again; tensors keep their values', function()
 	assert(q:spec() ~= quant.spec 'again')
 end)
 
+it('files know the table, not only its name', function()
+	local path = os.tmpname()
+	quant.scheme{name = 'kept', table = {-1, 0, 2}}
+	local q = tensor.randn(8, 32):quantize 'kept:16'
+	tensor.save(path, {q = q})
+	local back = tensor.load(path).q
+	assert(back:spec() == q:spec() and back:dequantize():error(q:dequantize()).max == 0)
+	quant.scheme{name = 'kept', table = {-1, 0, 3}}
+	assert(tensor.load(path).q:dequantize():error(q:dequantize()).max == 0)
+	os.remove(path)
+end)
+
 it('what has no meaning is refused', function()
 	local function refused(t) return select(2, pcall(quant.scheme, t)) end
 	local long = {}
