@@ -78,6 +78,7 @@ const char *ql_format_stored_name(const struct ql_quant_format *format)
 static bool fill(struct ql_user_format *u, const struct ql_user_fields *f)
 {
 	float value[QL_GRID_MAX];
+	size_t size;
 
 	for (int64_t i = 0; i < f->n; i++)
 		value[i] = (float)f->value[i];
@@ -86,8 +87,8 @@ static bool fill(struct ql_user_format *u, const struct ql_user_fields *f)
 	if (f->unit > 0)
 		u->table.unit = (float)f->unit;
 	snprintf(u->name, sizeof(u->name), "%s", f->name);
-	snprintf(u->stored, sizeof(u->stored), "%s#%016llx", f->name,
-		(unsigned long long)hash_of(value, (size_t)f->n * sizeof(*value)));
+	size = (size_t)f->n * sizeof(*value); /* size: at most 256 values */
+	snprintf(u->stored, sizeof(u->stored), "%s#%016llx", f->name, (unsigned long long)hash_of(value, size));
 	snprintf(u->text, sizeof(u->text), "%s", f->text ? f->text : "a table of the user");
 	u->format = (struct ql_quant_format){.doc = {.name = u->name, .usage = u->name, .text = u->text},
 		.dtype = storage_of(f->n),

@@ -63,7 +63,7 @@ it('a name may be used again; tensors keep their values', function()
 end)
 
 it('files know the table, not only its name', function()
-	local path = os.tmpname()
+	local path = os.tmpname() .. '.safetensors'
 	quant.scheme{name = 'kept', table = {-1, 0, 2}}
 	local q = tensor.randn(8, 32):quantize 'kept:16'
 	tensor.save(path, {q = q})
