@@ -120,10 +120,19 @@ uint64_t ql_elements_bytes(const struct ql_tensor *t)
 		       : (ql_dtypes[t->dtype].bits + 7u) / 8;
 }
 
+/* True if rows of the packed t end within bytes: a view's may hold bits of the elements after it there. */
+static bool has_padding(const struct ql_tensor *t)
+{
+	int64_t row = t->rank ? t->shape[t->rank - 1] : 1;
+
+	return ql_dtype_is_packed(t->dtype) && row * ql_dtypes[t->dtype].bits % 8;
+}
+
 enum ql_status ql_elements_write(struct ql_writer *w, struct ql_tensor *t)
 {
 	struct ql_tensor *flat;
-	enum ql_status status = ql_tensor_contiguous(w->ctx, t, &flat);
+	enum ql_status status =
+		has_padding(t) ? ql_tensor_clone(w->ctx, t, &flat) : ql_tensor_contiguous(w->ctx, t, &flat);
 	const uint8_t *data;
 
 	if (status)
