@@ -84,7 +84,7 @@ static void take_body(void *arg, int64_t begin, int64_t end)
 			j->bytes);
 }
 
-/* True if each row is dense; rows may have any distance. */
+/* True if each row is dense; rows may have any distance, of packed elements in whole bytes. */
 static bool has_dense_rows(const struct ql_tensor *t)
 {
 	int64_t stride = 1;
@@ -94,7 +94,7 @@ static bool has_dense_rows(const struct ql_tensor *t)
 			return false;
 		stride *= t->shape[d];
 	}
-	return !ql_dtype_is_packed(t->dtype) || t->rank == 2;
+	return !ql_dtype_is_packed(t->dtype) || (t->rank == 2 && t->stride[0] * ql_dtypes[t->dtype].bits % 8 == 0);
 }
 
 static enum ql_status take(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *number, int64_t n,
