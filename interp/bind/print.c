@@ -12,7 +12,9 @@
 
 #include "interp/host/settings.h"
 #include "interp/host/width.h"
+#include "quant/format.h"
 #include "tensor/codec.h"
+#include "tensor/grid.h"
 #include "tensor/qparams.h"
 
 #define QL_PRINT_MAX 1000
@@ -35,16 +37,31 @@ static void range_of(const struct ql_tensor *t, double *lo, double *hi)
 	}
 }
 
-static size_t range_text(char *text, size_t size, const char *name, const struct ql_tensor *t)
+/* Of scales that are codes what they stand for. */
+static size_t range_text(lua_State *L, char *text, size_t size, const char *name, const struct ql_tensor *t)
 {
+	bool few = ql_tensor_nelem(t) <= QL_FACTS_MAX;
+	struct ql_tensor *plain = NULL;
 	double lo, hi;
 
-	if (ql_tensor_nelem(t) > QL_FACTS_MAX)
+	if (!few || (t->q && ql_decode(ql_ctx_of(L), t, &plain)))
 		return (size_t)snprintf(text, size, ", %lld %ss", (long long)ql_tensor_nelem(t), name);
-	range_of(t, &lo, &hi);
+	range_of(plain ? plain : t, &lo, &hi);
+	ql_tensor_release(ql_ctx_of(L), plain);
 	if (lo == hi)
 		return (size_t)snprintf(text, size, ", %s %.4g", name, lo);
 	return (size_t)snprintf(text, size, ", %s %.4g..%.4g", name, lo, hi);
+}
+
+/* True for the codes of the ends of the range, and of infinity and NaN. */
+static bool is_end(const struct ql_codes *codes, int64_t code)
+{
+	const struct ql_grid_table *g = codes->grid;
+
+	if (!g)
+		return code <= codes->lo || code >= codes->hi;
+	return code < 0 || code >= g->n ||
+	       !(g->value[code] > g->least && g->value[code] < g->value[g->code[g->ranks - 1]]);
 }
 
 /* Share of codes at either end of their range: of values that were clipped, or from which the range was found. Which of the
@@ -56,11 +73,9 @@ static double at_ends(const struct ql_tensor *t)
 	struct ql_codes codes = t->q->codes;
 
 	for (int64_t i = 0; i < n; i++) {
-		int64_t code = ql_tensor_get_i64(t, index);
-
 		if (t->q->bits)
 			codes = ql_qparams_codes(t->q, t->dtype, index[t->q->axis]);
-		count += code <= codes.lo || code >= codes.hi;
+		count += is_end(&codes, ql_tensor_get_i64(t, index));
 		for (int d = t->rank - 1; d >= 0 && ++index[d] == t->shape[d]; d--)
 			index[d] = 0;
 	}
@@ -92,7 +107,9 @@ char *ql_describe(const struct ql_tensor *t, char text[256])
 	char shape[QL_SHAPE_TEXT], grain[48];
 
 	ql_shape_text(t->rank, t->shape, shape);
-	if (t->q)
+	if (t->q && t->q->format)
+		snprintf(text, 256, "%s%.150s%s", t->q->format->doc.name, shape, granularity(t->q, grain));
+	else if (t->q)
 		snprintf(text, 256, "%s%.150s %s%s", ql_dtype_name(t->dtype), shape, t->q->scheme->doc.name,
 			granularity(t->q, grain));
 	else
@@ -100,19 +117,21 @@ char *ql_describe(const struct ql_tensor *t, char text[256])
 	return text;
 }
 
-size_t ql_describe_params(const struct ql_tensor *t, char *text, size_t size)
+size_t ql_describe_params(lua_State *L, const struct ql_tensor *t, char *text, size_t size)
 {
-	size_t n = range_text(text, size, "scale", t->q->scale);
+	const struct ql_qparams *q = t->q;
+	const struct ql_tensor *part[] = {q->scale, q->zero_point, q->shift, q->bits};
+	static const char *const names[] = {"scale", "zero_point", "minimum", "bits"};
+	size_t n = 0;
 
-	if (t->q->zero_point && n < size)
-		n += range_text(text + n, size - n, "zero_point", t->q->zero_point);
-	if (t->q->bits && n < size)
-		n += range_text(text + n, size - n, "bits", t->q->bits);
+	for (int i = 0; i < 4; i++)
+		if (part[i] && n < size)
+			n += range_text(L, text + n, size - n, names[i], part[i]);
 	return n;
 }
 
 /* What matters most comes first: the end is cut in a narrow window. Returns the columns. */
-static int add_header(luaL_Buffer *b, const struct ql_tensor *t)
+static int add_header(lua_State *L, luaL_Buffer *b, const struct ql_tensor *t)
 {
 	char text[512], bytes[32], base[256];
 	size_t n;
@@ -121,7 +140,7 @@ static int add_header(luaL_Buffer *b, const struct ql_tensor *t)
 		return 0;
 	n = (size_t)snprintf(text, sizeof(text), "%s", ql_describe(t, base));
 	if (t->q) {
-		n += ql_describe_params(t, text + n, sizeof(text) - n);
+		n += ql_describe_params(L, t, text + n, sizeof(text) - n);
 		bytes_text(ql_tensor_nbytes(t), bytes);
 		n += (size_t)snprintf(text + n, sizeof(text) - n, ", %s", bytes);
 		if (!ql_dtype_is_binary(t->dtype) && ql_tensor_nelem(t) <= QL_FACTS_MAX)
@@ -431,7 +450,7 @@ int ql_print_tostring(lua_State *L)
 		values = *box;
 	}
 	luaL_buffinit(L, &b);
-	column = add_header(&b, t);
+	column = add_header(L, &b, t);
 	if (t->rank == 0 && t->q)
 		luaL_addstring(&b, "  ");
 	add_values(L, &b, values, column);

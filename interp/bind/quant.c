@@ -17,6 +17,7 @@
 #include "quant/metrics.h"
 #include "quant/ranges/observer.h"
 #include "quant/ranges/quantize.h"
+#include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ledger.h"
 
@@ -313,18 +314,36 @@ static int method_qparams(lua_State *L)
 
 #define SHOWN 12 /* numbers of a tensor */
 
-/* Pushes "float32(3) 0.01 0.02 0.03": the first ones of many. */
+/* Number i of t, in row-major order: of codes what it stands for. */
+static double number_at(lua_State *L, const struct ql_tensor *t, int64_t i)
+{
+	int64_t index[QL_MAX_RANK];
+	enum ql_status status;
+	float value;
+
+	if (!t->q)
+		return ql_tensor_at_f64(t, i);
+	for (int d = t->rank - 1; d >= 0; d--) {
+		index[d] = i % t->shape[d];
+		i /= t->shape[d];
+	}
+	status = ql_decode_element(ql_ctx_of(L), t, index, &value);
+	if (status)
+		ql_raise(L, status);
+	return (double)value;
+}
+
+/* Pushes "float32(3) 0.01 0.02 0.03": the first ones of many, after what they are stored as. */
 static void push_numbers(lua_State *L, const struct ql_tensor *t)
 {
 	int64_t n = ql_tensor_nelem(t);
-	char shape[QL_SHAPE_TEXT], number[48];
+	char text[256], number[48];
 	luaL_Buffer b;
 
 	luaL_buffinit(L, &b);
-	luaL_addstring(&b, ql_dtype_name(t->dtype));
-	luaL_addstring(&b, t->rank ? ql_shape_text(t->rank, t->shape, shape) : "");
+	luaL_addstring(&b, ql_describe(t, text));
 	for (int64_t i = 0; i < n && i < SHOWN; i++) {
-		snprintf(number, sizeof(number), " %.7g", ql_tensor_at_f64(t, i));
+		snprintf(number, sizeof(number), " %.7g", number_at(L, t, i));
 		luaL_addstring(&b, number);
 	}
 	snprintf(number, sizeof(number), " … (%lld)", (long long)n);
@@ -500,7 +519,8 @@ static const struct ql_doc docs[] = {
 
 static const struct ql_doc method_docs[] = {
 	{"qparams", "q:qparams()",
-		"How codes map to numbers, as a table: scale and zero_point (tensors; zero_point nil: 0), dtype, scheme, bits (a list "
+		"How codes map to numbers, as a table: scale, zero_point and minimum (tensors; nil: 0; a scale may be quantized itself), "
+		"format (its name, if it has one), dtype, scheme, bits (a list "
 		"where channels differ), min and max of the codes (of the widest channel), axis and block where there are, from (the dtype before), nan and inf (how many were met). nil when "
 		"the tensor is not quantized. It prints its values, and it is a spec with explicit numbers: `x:quantize`(q:qparams()) "
 		"quantizes x as q is.",

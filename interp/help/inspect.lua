@@ -36,8 +36,10 @@ local function print_params(t)
 	if not q then return end
 	row('spec', tostring(t:spec()))
 	row('scheme', q.scheme)
+	if q.scale and (q.scale:quantized() or q.format) then row('scales in', tostring(q.scale:spec() or q.scale:dtype())) end
 	if q.scale then with_count('scale', q.scale, q) end
 	if q.zero_point then with_count('zero point', q.zero_point, q) end
+	if q.minimum then with_count('minimum', q.minimum, q) end
 	if q.min then row('codes', ('%s to %s'):format(number_text(q.min), number_text(q.max))) end
 end
 

@@ -24,6 +24,7 @@ local function scheme_of(t)
 	if not q then
 		return ''
 	end
+	if q.format then return tostring(t:spec()) end
 	return q.scheme .. (q.axis and '/' .. q.axis or '') .. (q.block and ':' .. q.block or '')
 end
 

@@ -5,7 +5,8 @@
 --	{"version": 1, "variables": [{"name":, "local":, "value": V}], "objects": [O]}
 --	V   text, true, false, an integer; {"f": "0x1.8p+1"} a float (C's %a), {"x": "00ff"} text that is no UTF-8,
 --	    {"t": name} a tensor, {"r": number} one of the objects, {"k": "parts" or "state"} a hidden key
---	O   {"kind": "table", "items": [[key, value], …]}, also with kind module (class), optimizer (rule) or spec
+--	O   {"kind": "table", "items": [[key, value], …]}, also with kind module (class), optimizer (rule) or spec, whose
+--	    items are its text, or its fields
 -- What is shared, or contains itself, is one object. Reading builds tables and puts the metatables of known classes
 -- on them:
 -- nothing is run, no name is looked up but in the lists of classes and rules.
@@ -14,7 +15,8 @@ local base = internal.import 'interp/prelude/base'
 local is_tensor = base.is_tensor
 local format = {NAME = 'quoll.workspace', VERSION = 1}
 
-local SPEC_FIELDS = {'dtype', 'scheme', 'axis', 'block', 'observer', 'p', 'momentum', 'bins', 'octaves', 'scale', 'zero_point', 'learn', 'rounding'}
+local SPEC_FIELDS = {'dtype', 'bits', 'scheme', 'axis', 'block', 'outer', 'observer', 'p', 'momentum', 'bins', 'octaves', 'scale', 'zero_point',
+	'rounding', 'scaling', 'saturate'}
 
 ---------------------------------------------------------------- JSON
 
@@ -113,15 +115,27 @@ local function encode_table(w, value, path)
 	return ('{"r":%d}'):format(number)
 end
 
-local function encode_spec(w, value, path)
-	local object = {kind = 'spec'}
+-- The fields of a spec that has no text: its observer is a function, which is left out, or a list is long.
+local function spec_fields(w, value, path)
+	local items = {}
 	for _, field in ipairs(SPEC_FIELDS) do
 		local good, item = pcall(function() return value[field] end)
-		if good and item ~= nil then
+		local decided = value.format and (field == 'scheme' or field == 'bits')
+		if field == 'dtype' then item = value.format or item end
+		if field == 'bits' and type(item) == 'table' or field == 'scaling' and item == 'exact' or field == 'saturate' and item then item = nil end
+		if good and item ~= nil and not decided then
 			local text = encode(w, item, path .. '.' .. field)
-			if text then object[#object + 1] = ('["%s",%s]'):format(field, text) end
+			if text then items[#items + 1] = ('["%s",%s]'):format(field, text) end
 		end
 	end
+	return items
+end
+
+local function encode_spec(w, value, path)
+	local text = tostring(value)
+	local good, back = pcall(quant.spec, text)
+	local object = good and back == value and {('["text",%s]'):format(json_value(text))} or spec_fields(w, value, path)
+	object.kind = 'spec'
 	local number = #w.objects + 1
 	w.objects[number], w.numbers[value] = object, number
 	return ('{"r":%d}'):format(number)
@@ -253,7 +267,7 @@ local function make_objects(r, objects)
 		if objects[i].kind == 'spec' then
 			local fields = {}
 			fill(r, objects[i], fields)
-			r.made[i] = quant.spec(fields)
+			r.made[i] = quant.spec(fields.text or fields)
 		else
 			r.made[i] = {}
 		end

@@ -87,7 +87,7 @@ static void add_value(struct trace *t, const char *name, bool plain)
 	size_t n = known ? strlen(text) : 0;
 
 	if (known && box && (*box)->q)
-		ql_describe_params(*box, text + n, sizeof(text) - n);
+		ql_describe_params(t->L, *box, text + n, sizeof(text) - n);
 	lua_pop(t->L, 1);
 	if (!known || t->values >= QL_VALUES)
 		return;

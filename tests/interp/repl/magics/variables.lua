@@ -34,7 +34,7 @@ describe('%save and %load', function()
 	end)
 	it('keep tensors with dtype, shape and quant params', function()
 		same("x = tensor{{1, 2}, {3, 4}} y = x y2 = {x}", 'x, x == y, y2[1] == x', 'Out[2]:\nfloat32(2, 2)\n  1  2\n  3  4\ntrue\ntrue\n')
-		for _, spec in ipairs {'int8', 'uint8/1', 'int4:32', 'binary', 'int16', 'uint4/2'} do
+		for _, spec in ipairs {'int8', 'uint8/1', 'int4:32', 'binary', 'int16', 'uint4/2', 'nvfp4', 'mxfp4', 'nf4:32:2', 'int4:32+min', 'ternary'} do
 			same(("tensor.seed(1) x = tensor.randn(4, 64) q = x:quantize '%s'"):format(spec),
 				("q:dequantize():error(x:quantize '%s':dequantize()).max, q:quantized()"):format(spec), 'Out[2]: 0.0\ttrue\n')
 		end
@@ -44,6 +44,12 @@ describe('%save and %load', function()
 		end
 		same('x = tensor.zeros(0, 3) s = tensor{2.5}:sum()', 'x:size()', 'Out[2]: 0\t3\n')
 		same('w = tensor{1, 2, grad=true}', 'w:requires_grad()', 'Out[2]: true\n')
+	end)
+	it('keep specs', function()
+		same("s = {} for i, t in ipairs{'mxfp4 scaling=even', 'nf4:32:4', 'int4:32+min', 'fp8_e4m3/1 saturate=false', 'int8/1 bits=8,4', 'int4 bits=3', 'uint8@percentile p=99'} " ..
+			'do s[i] = quant.spec(t) end', 'table.unpack(s)', 'Out[2]: mxfp4 scaling=even\tnf4:32:4\tuint4:32+min\tfp8_e4m3/1 saturate=false\tint8/1 bits=8,4\tint4 bits=3\tuint8@percentile p=99\n')
+		same("s = quant.spec{dtype='nf4', block=32, observer=function(h) return -1, 1 end} k = 2", 's, k', 'Out[2]: nf4:32\t2\n')
+		same("s = quant.spec{dtype='uint8', scale=0.25, zero_point=3}", 's', 'Out[2]: uint8 scale=0.25 zero_point=3\n')
 	end)
 	it('keep models, quantized ones too, and optimizers that go on', function()
 		local net = 'tensor.seed(3) m = nn.Sequential{nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)} x = tensor.randn(5, 3) '
