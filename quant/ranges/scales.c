@@ -15,7 +15,7 @@
 #include "tensor/scratch.h"
 
 /* True if blocks under this spec have float16 scales when the values allow it. */
-bool ql_scales_half(const struct ql_spec *spec)
+static bool has_half_scales(const struct ql_spec *spec)
 {
 	return spec->block && ql_dtypes[spec->dtype].bits <= 8 && !(spec->format && spec->format->scale);
 }
@@ -72,7 +72,7 @@ static enum ql_status choose_round(struct ql_ctx *ctx, const struct ql_spec *spe
 		scale[i] = ql_fit_scale(spec->scheme, &range, &codes);
 		scale[n + i] = fabs(range.lo) < fabs(stats[i].lo) / 2 ? INFINITY : fabs(range.lo);
 	}
-	if (ql_scales_half(spec) && ql_fit_half(scale, spec->scheme->shift ? 2 * n : n))
+	if (has_half_scales(spec) && ql_fit_half(scale, spec->scheme->shift ? 2 * n : n))
 		*round = spec->scheme->tight ? QL_SCALE_HALF_UP : QL_SCALE_HALF;
 	return QL_OK;
 }
@@ -279,7 +279,7 @@ enum ql_status ql_scales_bytes(
 	struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape, uint64_t *bytes)
 {
 	struct ql_spec of;
-	uint64_t scales = 1, each = ql_scales_half(spec) ? 2 : 4, outer = 1;
+	uint64_t scales = 1, each = has_half_scales(spec) ? 2 : 4, outer = 1;
 	enum ql_status status = QL_OK;
 
 	for (int d = 0; d < rank; d++) {

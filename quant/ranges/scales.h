@@ -7,8 +7,6 @@
 #include "quant/spec.h"
 #include "tensor/grain.h"
 
-/* True if blocks under this spec have float16 scales when the values allow it. */
-bool ql_scales_half(const struct ql_spec *spec);
 /* True if params under this spec have zero points. */
 bool ql_scales_have_zeros(const struct ql_spec *spec);
 /* Makes the tensors scale (uninitialized), zero_point and shift (zeros; if the spec has them) of q for a tensor of
