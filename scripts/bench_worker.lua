@@ -62,7 +62,7 @@ local function trained(f, g, ...)
 	end
 end
 
--- name of an item -> its function: forward, and with '_grad' behind the name forward and backward
+-- name of an item -> its function: forward, and with '_grad' after the name forward and backward
 local function with_gradients(list)
 	local items = {}
 	for name, make in pairs(list) do

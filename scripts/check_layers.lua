@@ -12,7 +12,7 @@ local ORDER = {
 	{'interp/notebook'}, {'interp/repl'}, {'interp/jupyter'}, {'interp/doc'}, {'interp/sweep'}, {'interp/bench'}, {'interp/doctest'},
 	{'interp/commands'}, {'interp'},
 }
--- Files that put the parts of their layer together stand at its right end.
+-- Files that put the parts of their layer together are at its right end.
 local TOP = {['quant/quant.c'] = 'quant/paths', ['nn/nn.c'] = 'nn/ops', ['quant/library.lua'] = 'quant/paths', ['nn/library.lua'] = 'nn/export'}
 local GROUND = 'interp/prelude'
 local only = { -- what a line says: the only files that may say it

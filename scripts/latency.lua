@@ -26,7 +26,7 @@ local function levels()
 	return list
 end
 
--- What stands before a sweep runs again in each of its trials, so both come before what is made of them.
+-- What precedes a sweep runs again in each of its trials, so both come before what is made of them.
 local shapes = quick and {'1x64x64', '16x64x48'} or {'1x512x512', '1x1024x1024', '1x4096x4096', '8x1024x1024',
 	'32x1024x1024', '64x64x64', '128x128x128', '256x256x256', '512x512x512', '1024x1024x1024', '128x64x576',
 	'1024x32x288', '100x1000x27', '127x129x131'}

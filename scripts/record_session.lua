@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
--- The session at the top of README.md, recorded: takes the inputs that stand there behind "In [n]: " (and "   ...:
+-- The session at the top of README.md, recorded: takes the inputs that are there after "In [n]: " (and "   ...:
 -- "), gives them to the prompt of
 -- this very program through a pipe, and writes what it showed in their place. The prompt does not echo what a pipe
 -- gives it, so
--- the inputs are put back behind their prompts; nothing else is changed. tests/interp/readme.lua compares without
+-- the inputs are put back after their prompts; nothing else is changed. tests/interp/readme.lua compares without
 -- writing.
 --	quoll scripts/record_session.lua [README.md]      (in the root of the repository)
 local record = {}
 
--- The first ``` block, and what is before and behind it.
+-- The first ``` block, and what is before and after it.
 function record.split(text)
 	local before, block, behind = text:match '^(.-```\n)(.-)(```\n.*)$'
 	assert(block and block:find '^In %[1%]: ', 'no session in the first block')

@@ -3,7 +3,7 @@
 --   quoll scripts/stories.lua              perplexity and bytes with weights in float32, int8/1 and int4:32, and with inputs in integers, too
 --                                          (with QUOLL_DATA)
 --   quoll scripts/stories.lua --sample     writes tests/golden/stories_ids.lua anew: 20 texts, seeds 1 to 20, temperature 1,
---                                          256 tokens each behind the mark of the beginning
+--                                          256 tokens each after the mark of the beginning
 -- The ids are kept because float products may differ in their last bits from machine to machine, and then a draw may, too.
 local file, tokens = data.find 'weights/stories260K.bin', data.find 'weights/tok512.bin'
 if not file or not tokens then
@@ -41,7 +41,7 @@ local function sample()
 	print('written: ' .. golden)
 end
 
--- A list of batches (x, y): y is the token behind each of x.
+-- A list of batches (x, y): y is the token after each of x.
 local function batches(texts)
 	local list = {}
 	for i, ids in ipairs(texts) do
