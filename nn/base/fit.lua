@@ -86,8 +86,8 @@ local function in_mode(m, training) return internal.fields(module.mode_fields(m,
 ---------------------------------------------------------------- evaluate
 
 local evaluate = method('evaluate', "m:evaluate(data, {metric='accuracy'})",
-	[[Runs the model over all batches of a loader (or a list of {x, y}) in the mode of use, without recording gradients, and
-returns a report of one row: the metric under its name, and as value; the number of positions that counted and of batches,
+	[[Runs the model over all batches of a loader (or a list of {x, y}) in eval mode, without recording gradients, and
+returns a report of one row: the metric under its name and as value, the number of counted positions and of batches,
 milliseconds per batch. Metrics: accuracy (percent), perplexity, loss, mse, or a function(y, target) that gives a number.]],
 	[[m = nn.Linear(2, 2)
 m.weight:detach():copy_(tensor.eye(2))

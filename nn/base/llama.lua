@@ -14,7 +14,7 @@ local PLACES = {
 }
 
 doc {name = 'nn.llama', usage = "nn.llama 'stories260K.bin'",
-	text = [[The model in a checkpoint of llama2.c (version 0, float32), in the mode of use: an nn.Transformer with RMS norms, rotary
+	text = [[The model in a checkpoint of llama2.c (version 0, float32), in eval mode: an nn.Transformer with RMS norms, rotary
 positions, the gated feed-forward part and no biases. Token numbers are the file's plus one, as `data.tokenizer` gives them.]],
 	example = "print(pcall(nn.llama, 'no/such/file.bin'))  --> false	..."}
 

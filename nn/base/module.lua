@@ -430,7 +430,7 @@ function methods.train(m, on)
 	return set_training(m, on ~= false)
 end
 
-method('eval', 'm:eval()', [[Sets the mode of use and returns m: dropout does nothing, batch norm takes its running statistics.]],
+method('eval', 'm:eval()', [[Sets eval mode and returns m: dropout does nothing, batch norm uses its running statistics.]],
 	[[m = nn.Dropout(0.5):eval()
 print(m(tensor{1, 2}))  --> float32(2)  1 2]])
 function methods.eval(m)

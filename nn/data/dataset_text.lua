@@ -39,8 +39,8 @@ local function check_self(d, name)
 	if getmetatable(d) ~= meta then fail('%s: wanted a text, as in d:%s(…), got %s', name, name, describe(d)) end
 end
 
-doc {name = 'text:encode', usage = "d:encode 'some text'", text = [[The numbers of the characters or words of a text,
-int32 (n). What the vocabulary lacks becomes <unk> where it has that, else it is an error.]],
+doc {name = 'text:encode', usage = "d:encode 'some text'", text = [[The ids of the characters or words of a text,
+int32 (n). Unknown ones become <unk> if the vocabulary has it; otherwise they are an error.]],
 	example = [[d = data.synth{kind='markov', n=100}
 print(d:encode 'ab c')  --> int32(4)  2 3 1 4]]}
 
@@ -64,8 +64,8 @@ local function numbers(ids)
 end
 text.numbers = numbers
 
-doc {name = 'text:decode', usage = 'd:decode(ids)', text = [[The text of a tensor or list of numbers: characters in a
-row, or words with blanks between them, where <eos> ends a line.]],
+doc {name = 'text:decode', usage = 'd:decode(ids)', text = [[The text of a tensor or list of ids: characters,
+or words separated by blanks, where <eos> ends a line.]],
 	example = [[d = data.synth{kind='markov', n=100}
 print(d:decode(d:encode 'a cab'))  --> a cab]]}
 

@@ -12,7 +12,7 @@ local set = {name = 'fashion', title = 'Fashion-MNIST',
 local entry = base.doc {name = 'data.fashion', usage = "data.fashion{split='train'}",
 	text = [[Clothes in ten classes: 55000 training images (28 x 28, gray), 5000 for validation (the last of the
 60000) and 10000 for tests, as a `dataset`. The files are the published ones, packed (.gz) or not, in the folder
-fashion of `data.folders`; when they are not there the error says where they come from.]],
+fashion of `data.folders`; if they are missing, the error says where to get them.]],
 	example = [[if data.find 'fashion/t10k-images-idx3-ubyte.gz' then
   ds = data.fashion{split='test', limit=3}
   assert(#ds == 3 and ds.classes[ds.y[1]:item()] == 'boot')

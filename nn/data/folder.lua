@@ -6,10 +6,10 @@ local dataset = internal.import 'nn/base/dataset'
 local fail, describe = base.fail, internal.describe
 
 local entry = base.doc {name = 'data.folder', usage = "data.folder 'fruits'  data.folder('photos', {resize=72, crop=64})",
-	text = [[A `dataset` of the PNG and JPEG images in fruits/apple, fruits/pear and so on: the folders' names, in the order of
-the alphabet, are ds.classes. All images must be gray or all in colour, 8 bits; an alpha channel is left out. They must have one size,
-or get one: resize=n makes the shorter side n pixels and keeps the proportions, resize={h, w} gives both sides; crop=n or crop={h, w}
-then takes the centre. resize is bilinear with antialiasing (`x:resize`). Files that are no images, and those beside the folders, are
+	text = [[A `dataset` of the PNG and JPEG images in fruits/apple, fruits/pear and so on: the folder names, in alphabetical
+order, are ds.classes. All images must be gray or all in colour, with 8 bits; an alpha channel is dropped. They must have the same size
+or be brought to one: resize=n makes the shorter side n pixels and keeps the proportions, resize={h, w} sets both sides; crop=n or crop={h, w}
+then takes the centre. resize is bilinear with antialiasing (`x:resize`). Files that are not images, or not in a class folder, are
 left out: ds.left_out lists them, and printing the data set shows how many there are.]],
 	example = [[print(pcall(data.folder, 'no/such/folder'))  --> false ...data.folder: no/such/folder: cannot open...]],
 	options = {{'limit', 'integer', 'at most so many images of each class'},

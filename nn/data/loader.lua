@@ -82,37 +82,36 @@ end
 ---------------------------------------------------------------- the loader
 
 local entry = doc {name = 'data.loader', usage = "data.loader(ds, {batch=128, shuffle=true})",
-	text = [[Makes batches: for x, y in loader() do … end is one pass over a data set (`data.mnist` …), over a tensor
-of samples or over a tensor of tokens (`data.ptb`). #loader is the number of batches of a pass; loader.batch,
-loader.data, loader.stream and loader.epoch (passes begun; may be set, to go on where a training was left) are its
-fields.
+	text = [[Makes batches: for x, y in loader() do … end is one pass over a data set (`data.mnist` …), a tensor
+of samples or a tensor of tokens (`data.ptb`). #loader is the number of batches per pass; its fields are loader.batch,
+loader.data, loader.stream and loader.epoch (the number of passes begun; set it to resume training).
 
-shuffle=true draws another order for every pass, from tensor.seed and the number of the pass alone. The batches of
-images stay uint8 with their scale unless normalize= makes them float32, (value - mean) / std with one number for each
-channel. augment= changes images at random: crop=4 adds 4 zeros on each side and cuts the size out again, flip=true
-mirrors every second one, cutout=8 blanks a square of 8 around a random pixel (with the mean, when normalize= gives
-it). What happens to an image depends on its number and the pass, so the bits are the same with any number of threads.
+shuffle=true draws a new order for every pass, which depends on tensor.seed and the number of the pass only. Batches of
+images stay uint8 with their scale unless normalize= makes them float32, (value - mean) / std with one number per
+channel. augment= changes images at random: crop=4 pads each side with 4 zeros and crops back to the size, flip=true
+mirrors half of them, cutout=8 blanks a square of 8 around a random pixel (with the mean, if normalize= gives
+it). The changes depend on the number of the image and the pass, so the bits are the same with any number of threads.
 
-Tokens want steps=: x is (batch, steps) and y the same tokens one further on. order='streams' cuts the text into
-`batch` long streams, and row r of a batch goes on where row r of the batch before ended (for recurrent networks; what
-does not fill the streams is left out, the last batch may have fewer steps). order='windows' takes windows from the
-whole text: in order, or with shuffle=true beginning anywhere. Streams are the default, windows with shuffle=true and
+Tokens need steps=: x is (batch, steps) and y is x shifted by one token. order='streams' cuts the text into
+`batch` long streams, and row r of a batch continues row r of the previous batch (for recurrent networks; tokens that
+do not fill the streams are dropped, the last batch may have fewer steps). order='windows' takes windows from the
+whole text: in order, or at random places with shuffle=true. The default is streams, or windows with shuffle=true and
 for a text made with steps=.
 
-Where it pays a thread prepares the next two batches meanwhile; it ends with the pass, also when the loop is left
+A thread prepares the next two batches when that is faster; it ends with the pass, also when the loop is left
 early.]],
 	example = [[ds = data.synth{kind='digits', n=100, seed=1}
 loader = data.loader(ds, {batch=32, shuffle=true})
 for x, y in loader() do n = x:size(1) end
 print(#loader, n)  --> 4 4]],
-	options = {{'batch', 'integer', 'samples of a batch (default 32)'},
-		{'shuffle', 'true or false', 'another order in every pass (default false)'},
-		{'drop', 'true or false', 'leave out a last batch that is not full (default false)'},
+	options = {{'batch', 'integer', 'samples per batch (default 32)'},
+		{'shuffle', 'true or false', 'a new order in every pass (default false)'},
+		{'drop', 'true or false', 'drop the last batch if it is not full (default false)'},
 		{'augment', 'list', 'random changes of images: {crop=4, flip=true, cutout=8}'},
 		{'normalize', 'any', 'float32 batches: true, or {mean=, std=} with numbers or lists of one for each channel'},
-		{'steps', 'integer', 'tokens of a row'},
+		{'steps', 'integer', 'tokens per row'},
 		{'order', 'text', "'streams' or 'windows'"},
-		{'prefetch', 'true or false', 'with or without the thread (default: where it pays)'}}}
+		{'prefetch', 'true or false', 'use the thread (default: when it is faster)'}}}
 
 local function make_plan(source, given)
 	local tokens = is_tensor(source) and (given.steps or steps_of[source])

@@ -339,7 +339,7 @@ end
 
 local options = base.doc {name = 'graph.trace', usage = 'graph.trace(m, x)  graph.trace(m, {x, y})',
 	text = [[The graph of a module: every op of its forward as a named node, with sizes for any batch (B). x is an example of the
-input, also of codes under one scale; several inputs, also lists of them, come as a list. The module runs in the mode of use with batches of 1, 2 and 3 rows of x, along axis 1 of
+input, also of codes under one scale; several inputs, also lists of them, come as a list. The module runs in eval mode with batches of 1, 2 and 3 rows of x, along axis 1 of
 each input, or that of batch= (an axis, or a list with one per input; false: its sizes are fixed). Sizes that differ must grow evenly
 with the batch; numbers and the like that the module returns beside tensors must be the same for all. x:item() and x:totable() of what depends on the input, ops that differ from batch to batch and writing into
 the input or a module's tensors are errors that name the module.

@@ -30,9 +30,9 @@ end
 return module.define(nn, {
 	name = 'Attention',
 	usage = 'nn.Attention(size, heads, {causal=false, kvheads=, bias=true, rope=false})',
-	text = [[Self-attention of x (B, T, size): query, key, value and out are nn.Linear layers, between them nn.attention for each head.
+	text = [[Self-attention of x (B, T, size): nn.Linear layers query, key, value and out, with nn.attention for each head between them.
 causal: no position attends to later ones. kvheads: fewer heads of keys and values, each shared by several of the query
-(grouped-query attention). rope: positions by rotation (nn.rope) of queries and keys. m(x, cache) with a cache of m:cache(B, n)
+(grouped-query attention). rope: rotary positions (nn.rope) of queries and keys. m(x, cache) with a cache of m:cache(B, n)
 continues after what earlier calls have seen.]],
 	options = {{'causal', 'true or false', 'default false'}, {'kvheads', 'integer', 'heads of keys and values (default: heads)'},
 		{'bias', 'true or false', 'in the layers (default true)'}, {'rope', 'true or false', 'default false'}},

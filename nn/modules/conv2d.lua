@@ -12,10 +12,10 @@ return module.define(nn, {
 	name = 'Conv2d', word = 'conv',
 	usage = 'nn.Conv2d(inputs, outputs, kernel, {stride=1, pad=0, dilation=1, groups=1, bias=true})  nn.Conv2d(inputs, outputs, kernel, stride, pad)',
 	text = [[A layer x:conv2d(weight, bias) for images (N, inputs, H, W): weight is (outputs, inputs / groups, kh, kw), bias (outputs).
-kernel, stride, pad and dilation are a number or {height, width}; pad may be {top, bottom, left, right}. Both begin with uniform
+kernel, stride, pad and dilation are a number or {height, width}; pad may be {top, bottom, left, right}. Both are initialized with uniform
 random numbers within 1/sqrt(inputs / groups * kh * kw), as in PyTorch.]],
 	options = {{'stride', 'any', 'step of the window (default 1)'}, {'pad', 'any', 'zeros around the image (default 0)'},
-		{'dilation', 'any', 'distance of the weights (default 1)'}, {'groups', 'integer', 'independent groups of channels (default 1)'},
+		{'dilation', 'any', 'spacing of the weights (default 1)'}, {'groups', 'integer', 'independent groups of channels (default 1)'},
 		{'bias', 'true or false', 'add a bias (default true)'}}, positional = {'stride', 'pad', 'dilation', 'groups', 'bias'},
 	example = [[m = nn.Conv2d(3, 8, 3, {pad=1})
 print(m(tensor.ones(2, 3, 16, 16)):size())  --> 2 8 16 16]],

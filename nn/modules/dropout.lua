@@ -6,8 +6,8 @@ local module = internal.import 'nn/base/module'
 return module.define(nn, {
 	name = 'Dropout',
 	usage = 'nn.Dropout(p)  nn.Dropout{p=0.5}',
-	text = [[nn.dropout as a module: in training each element becomes 0 with probability p (default 0.5), the others are divided by
-1 - p; in use x passes as it is. Random numbers as tensor.seed says.]],
+	text = [[nn.dropout as a module: in training mode each element becomes 0 with probability p (default 0.5), and the others are divided by
+1 - p; in eval mode x is returned unchanged. Random numbers depend on tensor.seed.]],
 	example = [[m = nn.Dropout(0.5):eval()
 print(m(tensor{1, 2}))  --> float32(2)  1 2]],
 	options = {{'p', 'number', 'share of the elements that become 0 (default 0.5)'}}, positional = {'p'},

@@ -6,7 +6,7 @@ local module = internal.import 'nn/base/module'
 return module.define(nn, {
 	name = 'Embedding',
 	usage = 'nn.Embedding(count, size)',
-	text = [[weight:embedding(ids): for each of the numbers 1 to count its row of the weight (count, size). The weight begins with normal
+	text = [[weight:embedding(ids): the rows of the weight (count, size) for ids from 1 to count. The weight is initialized with normal
 random numbers.]],
 	example = [[m = nn.Embedding(10, 4)
 print(m(tensor{{1, 2, 10}, dtype='int32'}):size())  --> 1 3 4]],

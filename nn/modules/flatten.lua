@@ -7,8 +7,8 @@ local module = internal.import 'nn/base/module'
 return module.define(nn, {
 	name = 'Flatten',
 	usage = 'nn.Flatten()  nn.Flatten(axis)',
-	text = [[(N, …) to (N, n): all axes from `axis` on become one. Axes count from 1: nn.Flatten(2) is the default and keeps the first,
-nn.Flatten(1) makes one axis of all. Quantized tensors keep their parameters.]],
+	text = [[(N, …) to (N, n): merges all axes from `axis` on into one. Axes count from 1: nn.Flatten(2) is the default and keeps the first;
+nn.Flatten(1) merges all axes. Quantized tensors keep their parameters.]],
 	example = 'print(nn.Flatten()(tensor.zeros(2, 1, 28, 28)):size())  --> 2 784',
 	options = {{'axis', 'positive integer', 'the first of the axes that become one (default 2)'}}, positional = {'axis'},
 	integer = true,

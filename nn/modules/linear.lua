@@ -6,7 +6,7 @@ local module = internal.import 'nn/base/module'
 return module.define(nn, {
 	name = 'Linear',
 	usage = 'nn.Linear(inputs, outputs, {bias=true})  nn.Linear(inputs, outputs, bias)',
-	text = [[A layer x:linear(weight, bias) for x (…, inputs): weight is (outputs, inputs), bias (outputs). Both begin with uniform random
+	text = [[A layer x:linear(weight, bias) for x (…, inputs): weight is (outputs, inputs), bias (outputs). Both are initialized with uniform random
 numbers within 1/sqrt(inputs) (Kaiming's uniform rule with a = sqrt(5), as in PyTorch).]],
 	options = {{'bias', 'true or false', 'add a bias (default true)'}}, positional = {'bias'},
 	example = [[m = nn.Linear(3, 2)

@@ -17,8 +17,8 @@ end
 module.define(nn, {
 	name = 'BatchNorm2d', word = 'batchnorm',
 	usage = 'nn.BatchNorm2d(channels, {eps=1e-5, momentum=0.1})  nn.BatchNorm2d(channels, eps, momentum)',
-	text = [[Normalises each channel of (N, C, H, W): in training by the mean and variance of the batch, which running_mean and
-running_var follow with the momentum (variance unbiased, as in PyTorch); in use by these. Then times weight plus bias.
+	text = [[Normalizes each channel of (N, C, H, W): in training mode with the mean and variance of the batch, which update running_mean and
+running_var with the momentum (unbiased variance, as in PyTorch); in eval mode with these. The result is multiplied by weight, and bias is added.
 m:fuse() folds it into the convolution before it.]],
 	options = {{'eps', 'number', 'added to the variance (default 1e-5)'}, {'momentum', 'number', 'default 0.1'}},
 	positional = {'eps', 'momentum'},
@@ -43,7 +43,7 @@ print(m(tensor.randn(8, 3, 4, 4)):size())  --> 8 3 4 4]],
 module.define(nn, {
 	name = 'LayerNorm', word = 'layernorm',
 	usage = 'nn.LayerNorm(size, {eps=1e-5, bias=true})  nn.LayerNorm(size, eps)',
-	text = [[x:layernorm(weight, bias): each row along the last axis is brought to mean 0 and variance 1, then times weight plus bias.]],
+	text = [[x:layernorm(weight, bias): each row along the last axis is normalized to mean 0 and variance 1, multiplied by weight, and bias is added.]],
 	options = {{'eps', 'number', 'added to the variance (default 1e-5)'}, {'bias', 'true or false', 'default true'}},
 	positional = {'eps'},
 	example = 'print(nn.LayerNorm(4)(tensor.randn(2, 4)):size())  --> 2 4',
@@ -65,7 +65,7 @@ module.define(nn, {
 return module.define(nn, {
 	name = 'RMSNorm', word = 'rmsnorm',
 	usage = 'nn.RMSNorm(size, {eps=1e-5})  nn.RMSNorm(size, eps)',
-	text = [[x:rmsnorm(weight): each row along the last axis divided by its root mean square, then times weight.]],
+	text = [[x:rmsnorm(weight): each row along the last axis is divided by its root mean square and multiplied by weight.]],
 	options = {{'eps', 'number', 'added to the mean square (default 1e-5)'}}, positional = {'eps'},
 	example = 'print(nn.RMSNorm(4)(tensor.randn(2, 4)):size())  --> 2 4',
 	init = function(self, options, size)

@@ -43,8 +43,8 @@ end
 module.define(nn, {
 	name = 'Sequential', list = true,
 	usage = 'nn.Sequential{module, module, …}',
-	text = [[The modules one after the other, each called with what the one before gave. m[i] is a module, #m their number; their
-names are kind and number, m.linear1; {'name', module} in place of a module gives it a name. m:add appends one.]],
+	text = [[Runs the modules in order, each on the result of the one before. m[i] is a module, #m their number; their
+names are kind and number, m.linear1; {'name', module} in place of a module names it. m:add appends one.]],
 	example = [[m = nn.Sequential{nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)}
 print(m(tensor.ones(5, 3)):size())  --> 5 2
 print(#m, m.linear2 == m[3])  --> 3 true
@@ -55,8 +55,8 @@ print(m.fc1 == m[1], m.fc2 == m[3])  --> true true]],
 })
 
 base.doc {name = 'module:add', usage = "m:add(module)  m:add('fc1', module)",
-	text = [[Appends a module to an nn.Sequential, with a name if one is given, and returns m. An optimizer
-that was made before does not train it; what calibration saw does not cover it.]],
+	text = [[Appends a module to an nn.Sequential, with a name if one is given, and returns m. Optimizers
+made before do not train it, and earlier calibration does not cover it.]],
 	example = [[m = nn.Sequential{nn.Linear(3, 4)}:add(nn.ReLU()):add('out', nn.Linear(4, 2))
 print(#m, m.out == m[3], m(tensor.ones(5, 3)):size())  --> 3 true 5 2]]}
 
@@ -78,9 +78,9 @@ end
 return module.define(nn, {
 	name = 'Residual', list = true,
 	usage = 'nn.Residual{module, module, …, shortcut=module}',
-	text = [[x + the modules applied to x; with shortcut= that module's result instead of x. An activation after the sum stands after
+	text = [[x + the modules applied to x; with shortcut= that module's result instead of x. Put an activation of the sum after
 the Residual.]],
-	options = {{'shortcut', 'any', 'module that x passes through (default: x as it is)'}},
+	options = {{'shortcut', 'any', 'module applied to x (default: x unchanged)'}},
 	example = [[m = nn.Residual{nn.Linear(3, 3)}
 print(m(tensor.ones(2, 3)):size())  --> 2 3]],
 	init = function(self, list)

@@ -64,13 +64,13 @@ end
 return module.define(nn, {
 	name = 'Transformer', list = true,
 	usage = 'nn.Transformer{vocab=, d=, heads=, layers=, ff=, context=256}',
-	text = [[A language model: numbers of tokens (B, T) to logits (B, T, vocab). Embedding, blocks of nn.Attention and a feed-forward
-part with ff units, each after a norm and added to its input, a last norm, and a Linear head that shares the embedding's
-weight (tie=false: has its own). norm='rmsnorm', act='swiglu', position='rope', bias=false and kvheads= make it a Llama.
-m:generate writes text with a cache of keys and values.]],
+	text = [[A language model from token ids (B, T) to logits (B, T, vocab): an embedding, blocks of nn.Attention and a feed-forward
+part with ff units, each after a norm and added to its input, a final norm, and a Linear head that shares the embedding's
+weight (tie=false: it has its own). norm='rmsnorm', act='swiglu', position='rope', bias=false and kvheads= make it a Llama.
+m:generate generates text with a cache of keys and values.]],
 	options = {{'vocab', 'integer', 'number of tokens'}, {'d', 'integer', 'size of the vectors'}, {'heads', 'integer', 'of attention'},
 		{'kvheads', 'integer', 'of keys and values (default: heads)'}, {'layers', 'integer', 'blocks'},
-		{'ff', 'integer', 'units of the feed-forward part (default 4 d)'}, {'context', 'integer', 'positions at most (default 256)'},
+		{'ff', 'integer', 'units of the feed-forward part (default 4 d)'}, {'context', 'integer', 'maximum number of positions (default 256)'},
 		{'causal', 'true or false', 'no position attends to later ones (default true)'}, {'dropout', 'number', 'default 0'},
 		{'norm', 'text', 'layernorm (default) or rmsnorm'}, {'act', 'text', 'gelu (default), relu or swiglu'},
 		{'position', 'text', 'learned (default) or rope'}, {'bias', 'true or false', 'in the layers (default true)'},

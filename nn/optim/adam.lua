@@ -8,8 +8,8 @@ return {
 	text = [[Adam (Kingma and Ba 2014) for the parameters of a module or a list of tensors: with the gradient d = grad + decay·x, running means
 first of d and second of d², x = x - lr·first' / (sqrt(second') + eps), where ' divides by 1 - beta^step. Default of lr: 0.001.
 decay adds to the gradient; optim.adamw shrinks the parameters instead.]],
-	options = {{'beta1', 'number', 'how much of the mean of the gradients stays in a step (default 0.9)'},
-		{'beta2', 'number', 'the same for the squares (default 0.999)'}, {'eps', 'number', 'added to the root (default 1e-8)'}},
+	options = {{'beta1', 'number', 'decay of the running mean of gradients (default 0.9)'},
+		{'beta2', 'number', 'decay of the running mean of squares (default 0.999)'}, {'eps', 'number', 'added to the root (default 1e-8)'}},
 	example = [[x = tensor{4, grad=true}
 o = optim.adam({x}, {lr=0.1})
 y = (x * x):sum()

@@ -7,9 +7,9 @@ return {
 	name = 'adamw',
 	usage = 'optim.adamw(m, {lr=, beta1=, beta2=, eps=, decay=, clip=, limit=})  optim.adamw(m, lr, {…})',
 	text = [[Adam with decoupled weight decay (Loshchilov and Hutter 2017): each step first multiplies the parameters by 1 - lr·decay, and
-decay has no part in the gradient. The rest is optim.adam; default of lr: 0.001.]],
-	options = {{'beta1', 'number', 'how much of the mean of the gradients stays in a step (default 0.9)'},
-		{'beta2', 'number', 'the same for the squares (default 0.999)'}, {'eps', 'number', 'added to the root (default 1e-8)'}},
+decay is not added to the gradient. Otherwise it is optim.adam; default of lr: 0.001.]],
+	options = {{'beta1', 'number', 'decay of the running mean of gradients (default 0.9)'},
+		{'beta2', 'number', 'decay of the running mean of squares (default 0.999)'}, {'eps', 'number', 'added to the root (default 1e-8)'}},
 	example = [[x = tensor{4, grad=true}
 o = optim.adamw({x}, {lr=0.1, decay=0.5})
 y = (x * x):sum()

@@ -7,14 +7,14 @@ local doc, fail = base.doc, base.fail
 
 doc {name = 'optim', kind = 'module', usage = 'optim.adam(m, {lr=1e-3})',
 	text = [[Optimizers: o = optim.sgd(m, {lr=0.1}) makes one for the parameters of a module or for a list of tensors; after
-loss:backward(), o:step() changes them and o:zero() forgets the gradients. o:lr, o:state and o:load are for schedules of one's own
-and checkpoints. lr= also takes a schedule: optim.cosine, optim.onecycle, optim.step, or any function of the number of the step.]]}
+loss:backward(), o:step() updates them and o:zero() clears the gradients. o:lr, o:state and o:load serve custom schedules
+and checkpoints. lr= also takes a schedule: optim.cosine, optim.onecycle, optim.step, or any function of the step number.]]}
 
 for _, file in ipairs(internal.registry 'nn/optim') do optimizer.define(optim, internal.import(file)) end
 for name, schedule in pairs(internal.import 'nn/optim/schedules') do optim[name] = schedule end
 
 doc {name = 'optim.norm', usage = 'optim.norm(m)',
-	text = [[The norm of all gradients of a module or of a list of tensors together: the square root of the sum of all squares, added up in
+	text = [[The global norm of the gradients of a module or of a list of tensors: the square root of the sum of all squares, accumulated in
 float64. Tensors without a gradient count as 0. nan or inf: some gradient is not finite.]],
 	example = [[x = tensor{3, 4, grad=true}
 y = (x * x):sum() * 0.5
@@ -25,10 +25,10 @@ function optim.norm(m)
 end
 
 local clip = doc {name = 'optim.clip', usage = 'optim.clip(m, {clip=, limit=})',
-	text = [[Changes the gradients of a module or of a list of tensors, and returns their norm before. The optimizers' options clip= and
-limit= do the same within the step, without writing the gradients. A norm that is nan or inf leaves all as it is.]],
-	options = {{'clip', 'number', 'largest norm of all gradients together; above it all are scaled down'},
-		{'limit', 'number', 'each element is limited to -limit..limit, after clip'}},
+	text = [[Clips the gradients of a module or of a list of tensors and returns their norm before clipping. The optimizers' options clip= and
+limit= do the same within the step, without writing the gradients. If the norm is nan or inf, nothing is changed.]],
+	options = {{'clip', 'number', 'maximum global norm; larger gradients are scaled down to it'},
+		{'limit', 'number', 'clamps each element to -limit..limit, after clip'}},
 	example = [[x = tensor{3, 4, grad=true}
 y = (x * x):sum() * 0.5
 y:backward()

@@ -38,10 +38,10 @@ local function ease(a, b, part)
 end
 
 define({name = 'optim.cosine', usage = 'optim.cosine{lr=, steps=, warmup=, last=}',
-	text = [[A learning rate that rises in equal parts to lr within the first `warmup` steps and then falls along half a cosine towards
-`last`, which is reached after `steps` steps. As lr= of an optimizer, or called with the number of a step.]],
-	options = {{'lr', 'number', 'the highest rate'}, {'steps', 'integer', 'how many steps there will be'},
-		{'warmup', 'integer', 'steps of the rise (default 0)'}, {'last', 'number', 'rate at the end (default 0)'}},
+	text = [[A learning rate that rises linearly to lr within the first `warmup` steps and then falls along half a cosine to
+`last`, which it reaches after `steps` steps. Give it as lr= of an optimizer, or call it with a step number.]],
+	options = {{'lr', 'number', 'the highest rate'}, {'steps', 'integer', 'number of steps'},
+		{'warmup', 'integer', 'steps of linear warmup (default 0)'}, {'last', 'number', 'rate at the end (default 0)'}},
 	example = [[rate = optim.cosine{lr=0.1, steps=100}
 print(rate(1), rate(51), rate(101))  --> 0.1 0.05 0.0
 o = optim.sgd({tensor{1, grad=true}}, {lr=rate})
@@ -55,10 +55,10 @@ print(o:lr())  --> 0.1]]}, function(read)
 end)
 
 define({name = 'optim.onecycle', usage = 'optim.onecycle{lr=, steps=, rise=, first=, last=}',
-	text = [[One cycle: from lr/first up to lr within the part `rise` of the steps, then down to lr/first/last at the last step, both along
-half a cosine (Smith 2018, in the form of PyTorch's OneCycleLR; the momentum stays as it is).]],
-	options = {{'lr', 'number', 'the highest rate'}, {'steps', 'integer', 'how many steps there will be, at least 2'},
-		{'rise', 'number', 'part of the steps in which the rate rises (default 0.3)'},
+	text = [[One cycle: up from lr/first to lr within the fraction `rise` of the steps, then down to lr/first/last at the last step, both along
+half a cosine (Smith 2018, as in PyTorch's OneCycleLR; the momentum is constant).]],
+	options = {{'lr', 'number', 'the highest rate'}, {'steps', 'integer', 'number of steps, at least 2'},
+		{'rise', 'number', 'fraction of the steps in which the rate rises (default 0.3)'},
 		{'first', 'number', 'how many times lower the first rate is (default 25)'},
 		{'last', 'number', 'how many times lower than the first the last one is (default 10000)'}},
 	example = [[rate = optim.onecycle{lr=0.5, steps=11, first=5, rise=0.5}
@@ -74,7 +74,7 @@ print(rate(1))  --> 0.1]]}, function(read)
 end)
 
 define({name = 'optim.step', usage = 'optim.step{lr=, every=, factor=}',
-	text = [[A learning rate that is multiplied by a factor after every so many steps.]],
+	text = [[A learning rate that is multiplied by `factor` every `every` steps.]],
 	options = {{'lr', 'number', 'the first rate'}, {'every', 'integer', 'steps between two changes'},
 		{'factor', 'number', 'what the rate is multiplied by (default 0.1)'}},
 	example = [[rate = optim.step{lr=0.5, every=30, factor=0.5}

@@ -8,8 +8,8 @@ return {
 	text = [[Stochastic gradient descent for the parameters of a module or a list of tensors: with the gradient d = grad + decay·x,
 v = momentum·v + d, the step is x = x - lr·v, with nesterov x = x - lr·(d + momentum·v). Default of lr: 0.001. 16-bit parameters are
 computed in float32 and rounded once a step, so steps below half a unit in the last place are lost.]],
-	options = {{'momentum', 'number', 'part of the last step that goes on (default 0)'},
-		{'nesterov', 'true or false', 'look one momentum ahead (default false)'}},
+	options = {{'momentum', 'number', 'fraction of the previous step that is kept (default 0)'},
+		{'nesterov', 'true or false', 'Nesterov momentum (default false)'}},
 	example = [[x = tensor{4, grad=true}
 o = optim.sgd({x}, {lr=0.1, momentum=0.9})
 for i = 1, 100 do

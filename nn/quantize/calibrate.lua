@@ -59,11 +59,11 @@ local function keep_example(m, x)
 end
 
 local calibrate = method('calibrate', "m:calibrate(data, {input='uint8', batches=32})",
-	[[Runs batches of data through the model in the mode of use and lets observers see what goes into every layer with weights, and into the
-sums, pooling, activations, norms and attention of nn modules: what m:quantize and g:quantize need.
-input= is the spec of the activations, with the observer that finds their range ('uint8@entropy'). The outputs of the model are
-the same, bit for bit. A second call begins anew. Afterwards m:quantize{mode='static'} can be used; m:observers() shows what
-was found. Returns m.]],
+	[[Runs batches of data through the model in eval mode while observers record the inputs of every layer with weights and of the
+sums, pooling, activations, norms and attention of nn modules, as m:quantize and g:quantize need.
+input= is the spec of the activations, with the observer that chooses their range ('uint8@entropy'). The outputs of the model are
+bit-identical. A second call starts over. Afterwards m:quantize{mode='static'} can be used; m:observers() shows the
+ranges. Returns m.]],
 	[[m = nn.Sequential{nn.Linear(2, 2)}
 m:calibrate({{tensor.ones(4, 2), tensor.ones(4)}})
 print(#m:observers())  --> 1]],

@@ -72,9 +72,9 @@ local function fuse(m)
 	return m
 end
 
-method('fuse', 'm:fuse()', [[A copy of m in the mode of use in which each batch norm after a convolution or a Linear is folded into its
-weight and bias, and a ReLU or ReLU6 after one is done in the same pass. Where one follows the other in nn.Sequential and nn.Residual;
-names stay. The outputs are the same but for rounding.]],
+method('fuse', 'm:fuse()', [[A copy of m in eval mode in which each batch norm after a convolution or a Linear is folded into its
+weight and bias, and a ReLU or ReLU6 after one runs in the same pass. Only modules that follow each other in nn.Sequential and nn.Residual are fused;
+names stay. The outputs are equal up to rounding.]],
 	[[m = nn.Sequential{nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()}:eval()
 print(#m:fuse(), m:fuse().conv1.act)  --> 1 relu]])
 function methods.fuse(m)
