@@ -37,15 +37,16 @@ test = data.loader(d.test, {batch = 32, steps = 128, order = 'windows'})
 valid = data.loader(d.valid, {batch = 32, steps = 128, order = 'windows'})
 
 -- %% [markdown]
--- ## Six ways to store the weights
+-- ## Eight ways to store the weights
 --
 -- `int4/1` has one scale for each output; `int4:32` one for each 32 weights of it; `uint4:32@mse` cuts each block's range where the
--- squared error is least. The embedding stays as it is.
+-- squared error is least. `mxfp4` is floating point of 4 bits with a power of two for 32 weights, `nf4:64` a table of the quantiles of a
+-- normal distribution with a scale for 64. The embedding stays as it is.
 
 -- %%
 batches = quick and 2 or nil
 v = {float32 = m}
-for _, s in ipairs{'int8/1', 'int4/1', 'int4:128', 'int4:64', 'int4:32', 'uint4:32@mse'} do
+for _, s in ipairs{'int8/1', 'int4/1', 'int4:128', 'int4:64', 'int4:32', 'uint4:32@mse', 'mxfp4', 'nf4:64'} do
 	v[s] = m:quantize{mode = 'weight_only', weight = s, rules = {{'embedding.*', false}}}
 end
 r = bench.models(v, {data = test, metric = 'perplexity', batches = batches})

@@ -175,6 +175,13 @@ local function check_input(name, spec)
 	end
 end
 
+-- The spec of the input, where its codes have no integer product: the layer decodes them and those of any weight. nil: they have one.
+local function decodes(layer, weight, input)
+	local class = module.class_of(layer)
+	if not input or input.affine or class.observed or class.no_input then return end
+	return not (weight.block and layer.weight:dim() > 2) and input or nil
+end
+
 local function quantize_layer(name, layer, o, made)
 	if o.mode == 'static' or o.mode == 'auto' then check_input(name, o.asked) end
 	local mode = mode_of(name, layer, o.mode, o.asked)
@@ -182,7 +189,10 @@ local function quantize_layer(name, layer, o, made)
 	local q = {mode = mode, weight = quant.spec(o.weight)}
 	local why = ''
 	local varies = q.weight.block or q.weight.axis and q.weight.axis ~= 1
-	if (varies or not q.weight.affine) and mode ~= 'weight_only' then
+	local decoded = decodes(layer, q.weight, mode == 'static' and calibrated(layer, inputs_of(layer)[1], o.asked) or mode == 'dynamic' and quant.spec(o.input))
+	if decoded then
+		why = ("codes of '%s' have no integer product: floats of decoded codes"):format(decoded.name)
+	elseif (varies or not q.weight.affine) and mode ~= 'weight_only' then
 		if not o.optional then
 			fail("quantize: %s: weight: wanted affine codes with one scale for an output in mode '%s', got '%s'%s; use \z
 				mode='weight_only', or optional=true in a rule", name, mode, tostring(q.weight), varies and ', whose scales change along the sum' or '')

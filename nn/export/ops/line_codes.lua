@@ -129,7 +129,7 @@ local function whole(x) return math.tointeger(x < 2.0 ^ 52 and (x + 2.0 ^ 52) - 
 -- The constants of a row of n: bits and epsilon.
 local function row_constants(node, f, n)
 	local per = n / f.scale
-	local epsilon, most = (node.attrs.eps or 1e-5) * per * per, n * 2.0 ^ tonumber(f.dtype:match '%d+$')
+	local epsilon, most = (node.attrs.eps or 1e-5) * per * per, n * 2.0 ^ quant.dtype(f.dtype).bits
 	local larger, bits = math.max(epsilon, most * most), 32
 	while not (larger * 2.0 ^ bits < 2.0 ^ 61) do bits = bits - 2 end
 	if bits < 0 then base.fail("export: node '%s': wanted shorter rows or a smaller eps: their squares do not fit 64 bits", node.name) end

@@ -164,7 +164,7 @@ return {ops = {'matmul'}, emit = function(e, node)
 			y = 'float'}), a, b, at, batches, m, n, k, y)
 		return
 	end
-	local wide = f.dtype:find '16' ~= nil or h.dtype:find '16' ~= nil
+	local wide = quant.dtype(f.dtype).bits > 8 or quant.dtype(h.dtype).bits > 8
 	local rule = fixed.rule(node.attrs.out, wide)
 	local factors = scales
 	local name

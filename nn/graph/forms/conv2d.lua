@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Quantized form of conv2d: codes of up to 16 bits with one scale, weights with one scale or one per output channel;
--- binary ones with inputs of at most 8 bits.
+-- binary ones with inputs of at most 8 bits. Inputs without an integer product are decoded with the codes of any weight but blocks.
 local function fits(_, weight, input)
+	if input and not input.affine and not (weight and weight.block) then return true end
 	local good = not (weight and (weight.block or not weight.affine or weight.axis and weight.axis ~= 1) or input and not input.affine)
 	local function wide(a, b) return a and b and a.scheme == 'binary' and quant.dtype(b.dtype).bits > 8 end
 	return good and not wide(weight, input) and not wide(input, weight), 'affine codes of up to 16 bits (binary: 8) with one scale for each output'

@@ -7,9 +7,10 @@ local function product(n) return function(shape)
 	return count * b[#b - n]
 end end
 
--- One scale for each result: axis is that of the outputs in the weight.
-local function one_scale(axis) return function(_, weight)
-	return not weight or not weight.block and weight.affine and (not weight.axis or weight.axis == axis),
+-- One scale for each result: axis is that of the outputs in the weight. Codes of the input that have no integer product are decoded with
+-- those of any weight.
+local function one_scale(axis) return function(_, weight, input)
+	return input and not input.affine or not weight or not weight.block and weight.affine and (not weight.axis or weight.axis == axis),
 		('affine codes with one scale for each output (axis %d)'):format(axis)
 end end
 

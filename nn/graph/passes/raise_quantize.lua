@@ -8,7 +8,7 @@ local ops = internal.import 'nn/graph/ops'
 
 local function can_pass(e, node, spec)
 	local form = ops.form(node.op)
-	local whole = (tonumber(spec.dtype:match '%d+$') or 1) >= 8 and spec.affine -- packed codes cannot be viewed at will
+	local whole = quant.dtype(spec.dtype).bits >= 8 and spec.affine -- packed codes cannot be viewed at will
 	if not form or form.gives ~= 'same' or not whole or type(node.inputs[1]) ~= 'string' then return false end
 	if codes.are_codes(e, node.inputs[1]) then return false end
 	return not form.fits or (form.fits(node)) == true

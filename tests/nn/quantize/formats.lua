@@ -82,6 +82,22 @@ it('activations in floating point: one scale, floats in the layer', function()
 		assert(not ok and message:find(input, 1, true) and not message:find '\n.*\n', message)
 		assert(mlp(x):error(q(x)).sqnr > (input:find 'fp8' and 20 or 10))
 	end
+	-- weights in floating point, too: the values of both, multiplied as floats
+	for _, case in ipairs {{mlp, x, 'fp8_e4m3/1'}, {conv, images, 'fp8_e4m3/1'}, {mlp, x, 'mxfp4'}} do
+		local m, given, weight = table.unpack(case)
+		m:calibrate({{given, given}}, {log=false})
+		for _, mode in ipairs {'static', 'dynamic'} do
+			local q, r = m:quantize {mode=mode, weight=weight, input='fp8_e4m3'}
+			assert(r[1].mode == mode and r[1].why == "codes of 'fp8_e4m3' have no integer product: floats of decoded codes", r[1].why)
+			same((graph.trace(m, given):quantize {mode=mode, weight=weight, input='fp8_e4m3'}):run(given), q(given), weight .. ' ' .. mode)
+			local float = rounded(m, weight)
+			local first = float[1](given:fake(mode == 'static' and q[1].quantized.input or 'fp8_e4m3'))
+			local got = q[1](given)
+			got = got:quantized() and got:dequantize() or got
+			local most = (mode == 'static' and 1 / 16 or 1e-5) * first:abs():max():item() -- static: rounded again for the next layer
+			assert(first:relu():error(got:relu()).max < most, ('%s %s: %g'):format(weight, mode, first:relu():error(got:relu()).max))
+		end
+	end
 	for input, wanted in pairs {['mxfp4'] = 'one scale for the whole tensor', nf4 = 'one scale for the whole tensor', ['uint8+min'] = 'codes without a minimum'} do
 		local ok, message = pcall(mlp.quantize, mlp, {mode='static', input=input})
 		assert(not ok and message:find(wanted, 1, true), message)
