@@ -3,6 +3,7 @@
  * from the registries (ops, schemes, formats, observers, dtypes, kernels, formats, devices) and the lists of
  * ql_doc_register. How help looks is interp/help/help.lua.
  */
+#include <math.h>
 #include <string.h>
 
 #include "interp/bind/call.h"
@@ -116,6 +117,24 @@ static const char *counterpart(lua_State *L, const struct ql_dtype_info *d)
 	return "";
 }
 
+/* Pushes ", 4 bits of significand, up to 448" of a float; the latter for 8 bits, whose codes are few enough to look at. */
+static const char *float_facts(lua_State *L, const struct ql_dtype_info *d)
+{
+	float most = 0;
+
+	for (int c = 0; c < 256 && d->bits == 8; c++) {
+		uint8_t code = (uint8_t)c;
+		float value;
+
+		d->to_f32(&code, 0, 1, 1, &value);
+		most = isfinite(value) && value > most ? value : most;
+	}
+	if (d->bits > 8)
+		return lua_pushfstring(L, ", %d bits of significand", (int)d->digits);
+	return lua_pushfstring(
+		L, ", %d bit%s of significand, up to %f", (int)d->digits, d->digits > 1 ? "s" : "", (lua_Number)most);
+}
+
 static void add_dtype(lua_State *L, const struct ql_dtype_info *d)
 {
 	bool ranged = d->kind == QL_KIND_INT || d->kind == QL_KIND_UINT;
@@ -126,8 +145,9 @@ static void add_dtype(lua_State *L, const struct ql_dtype_info *d)
 	if (ranged)
 		snprintf(range, sizeof(range), ", %lld to %lld", (long long)d->lo, (long long)d->hi);
 	doc.usage = lua_pushfstring(L, "tensor.zeros{2, 3, dtype='%s'}", d->name);
-	doc.text = lua_pushfstring(L, "Element type: %s of %d bit%s%s%s.%s", kind_texts[d->kind], (int)d->bits,
-		d->bits > 1 ? "s" : "", range, d->bits < 8 ? ", packed" : "", ranged ? counterpart(L, d) : "");
+	doc.text = lua_pushfstring(L, "Element type: %s of %d bit%s%s%s%s.%s", kind_texts[d->kind], (int)d->bits,
+		d->bits > 1 ? "s" : "", range, d->bits < 8 ? ", packed" : "",
+		d->kind == QL_KIND_FLOAT ? float_facts(L, d) : "", ranged ? counterpart(L, d) : "");
 	doc.example = lua_pushfstring(L, "print(tensor.zeros{2, dtype='%s'}:dtype())  --> %s", d->name, d->name);
 	lua_pushvalue(L, top);
 	add(L, "dtype", NULL, &doc);
