@@ -46,12 +46,6 @@ _Static_assert(0
 	"more formats than tables of grids");
 #undef X
 
-const char ql_quant_format_names[] =
-#define X(id, label, ...) label " "
-#include "quant/formats.def"
-#undef X
-	;
-
 const struct ql_quant_format *ql_quant_format_by_name(const struct ql_ctx *ctx, const char *name)
 {
 	for (int i = 0; ql_quant_formats[i]; i++)

@@ -26,7 +26,6 @@ struct ql_quant_format {
 };
 
 extern const struct ql_quant_format *const ql_quant_formats[]; /* NULL-terminated */
-extern const char ql_quant_format_names[];                     /* separated by spaces */
 /* The format called `name`, also one of the user; NULL when unknown. */
 const struct ql_quant_format *ql_quant_format_by_name(const struct ql_ctx *ctx, const char *name);
 /* The values of its codes; NULL: integers. */
