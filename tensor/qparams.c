@@ -117,6 +117,11 @@ bool ql_qparams_affine(const struct ql_qparams *q)
 	return q->scheme->affine && !q->shift && !q->scale->q;
 }
 
+bool ql_qparams_monotone(const struct ql_qparams *q)
+{
+	return q->scheme->monotone && !(q->scale->q && q->scale->q->shift);
+}
+
 /* ---- views ---- */
 
 enum follow { PERMUTE, NARROW, SELECT, RESHAPE, EXPAND };

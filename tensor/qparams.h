@@ -98,6 +98,9 @@ bool ql_qparams_equal(const struct ql_qparams *a, const struct ql_qparams *b);
 enum ql_status ql_qparams_scales(struct ql_ctx *ctx, const struct ql_tensor *scale, float *out);
 /* True if codes are integers of x = (q - zero_point) * scale with plain scales: what integer products can use. */
 bool ql_qparams_affine(const struct ql_qparams *q);
+/* True if a larger code under one scale is never a smaller value: not where scales may be below 0, as those that are
+ * coded around their mean. */
+bool ql_qparams_monotone(const struct ql_qparams *q);
 
 /* Views. Each gives the params of the view, or fails naming `op` and suggesting :dequantize(). */
 enum ql_status ql_qparams_permute(

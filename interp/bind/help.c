@@ -13,6 +13,7 @@
 #include "nn/nn.h"
 #include "quant/ranges/observer.h"
 #include "quant/ranges/quantize.h"
+#include "quant/user_format.h"
 #include "tensor/device.h"
 #include "tensor/io/format.h"
 #include "tensor/kernels/kernels.h"
@@ -254,24 +255,33 @@ static int internal_spec_fields(lua_State *L)
 	return 1;
 }
 
-/* internal.formats(): rows name, storage, scale, block (nil: none), fixed, what */
+static void push_number_format(lua_State *L, const struct ql_quant_format *f)
+{
+	lua_createtable(L, 0, 6);
+	set_text(L, "name", f->doc.name);
+	set_text(L, "storage", ql_dtype_name(f->dtype));
+	set_text(L, "scale", f->scale ? f->scale : "float32");
+	set_text(L, "what", f->doc.text ? f->doc.text : "");
+	set_flag(L, "fixed", f->fixed);
+	if (f->block) {
+		lua_pushinteger(L, f->block);
+		lua_setfield(L, -2, "block");
+	}
+}
+
+/* internal.formats(): rows name, storage, scale, block (nil: none), fixed, what; those of quant.scheme last */
 static int internal_formats(lua_State *L)
 {
+	lua_Integer n = 0;
+
 	lua_newtable(L);
 	for (int i = 0; ql_quant_formats[i]; i++) {
-		const struct ql_quant_format *f = ql_quant_formats[i];
-
-		lua_createtable(L, 0, 6);
-		set_text(L, "name", f->doc.name);
-		set_text(L, "storage", ql_dtype_name(f->dtype));
-		set_text(L, "scale", f->scale ? f->scale : "float32");
-		set_text(L, "what", f->doc.text);
-		set_flag(L, "fixed", f->fixed);
-		if (f->block) {
-			lua_pushinteger(L, f->block);
-			lua_setfield(L, -2, "block");
-		}
-		lua_seti(L, -2, i + 1);
+		push_number_format(L, ql_quant_formats[i]);
+		lua_seti(L, -2, ++n);
+	}
+	for (const struct ql_user_format *u = ql_ctx_of(L)->formats; u; u = u->next) {
+		push_number_format(L, &u->format);
+		lua_seti(L, -2, ++n);
 	}
 	return 1;
 }

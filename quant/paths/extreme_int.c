@@ -25,7 +25,7 @@ static bool match(struct ql_call *call, const char **reason)
 	if (!t->q)
 		return false;
 	*reason = "codes are not ordered as their values are";
-	if (!t->q->scheme->monotone)
+	if (!ql_qparams_monotone(t->q))
 		return false;
 	*reason = "scale varies along a reduced axis";
 	if (t->q->block || (t->q->axis >= 0 && reduced(call) >> t->q->axis & 1))

@@ -14,7 +14,7 @@ static bool match(struct ql_call *call, const char **reason)
 	if (!q)
 		return false;
 	*reason = "codes are not ordered as their values are";
-	if (!q->scheme->monotone)
+	if (!ql_qparams_monotone(q))
 		return false;
 	*reason = "+-1 codes of a zero scale have no order";
 	if (ql_dtype_is_binary(call->in[0]->dtype))

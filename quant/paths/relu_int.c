@@ -21,7 +21,7 @@ static bool match(struct ql_call *call, const char **reason)
 	if (ql_call_attr(call, "out"))
 		return false;
 	*reason = "codes without order or without a zero";
-	return t->q->scheme->monotone && t->q->scheme->zero_code;
+	return ql_qparams_monotone(t->q) && t->q->scheme->zero_code;
 }
 
 struct job {

@@ -251,3 +251,22 @@ it('rows of a packed table of one column', function()
 		assert(table_of:embedding(ids):eq(table_of:dequantize():embedding(ids)):all():item(), spec)
 	end
 end)
+
+-- A small scale among large ones comes back below 0, so that the largest code is the least value.
+it('order of codes under scales that are coded around their mean', function()
+	local negative = 0
+	for _, seed in ipairs {182, 241, 364} do
+		tensor.seed(seed)
+		local x = tensor.randn(32, 32) * (tensor.rand(32, 1) * 12 - 9):exp()
+		for _, spec in ipairs {'int4:32:256', 'int4/1:8:64', 'int8:16:2', 'nf4:32:256'} do
+			local q = x:quantize(spec)
+			local d = q:dequantize()
+			negative = negative + (q:qparams().scale:dequantize():min():item() < 0 and 1 or 0)
+			local y = q:relu()
+			assert((y:quantized() and y:dequantize() or y):eq(d:relu()):all():item(), spec)
+			assert(q:max{axis = 2}:to('float32'):eq(d:max{axis = 2}):all():item(), spec)
+			assert(q:view(1, 1, 32, 32):maxpool2d{2}:to('float32'):eq(d:view(1, 1, 32, 32):maxpool2d{2}):all():item(), spec)
+		end
+	end
+	assert(negative == 3, negative)
+end)
