@@ -28,9 +28,11 @@ struct ql_spec {
 	const struct ql_quant_format *format; /* NULL: none */
 	const struct ql_grid_table *grid;     /* values of the codes; NULL: those of the scheme's formula */
 	enum ql_scaling scaling;
-	bool overflow; /* saturate=false */
-	int axis;      /* as given: 1-based, negative from the end; 0: none */
-	int64_t block; /* 0: none */
+	bool has_min, has_max;
+	int32_t quant_min, quant_max; /* bounds of the codes beside those of the bits */
+	bool overflow;                /* saturate=false */
+	int axis;                     /* as given: 1-based, negative from the end; 0: none */
+	int64_t block;                /* 0: none */
 	int64_t outer; /* scales under an outer scale (double quantization); 0: scales are not quantized */
 	const struct ql_observer_kind *observer;
 	double p, momentum;     /* of the observers percentile and average */

@@ -41,7 +41,7 @@ enum ql_status ql_spec_make_scaling(struct ql_ctx *ctx, const struct ql_spec_fie
 {
 	const struct ql_minifloat *m = s->grid ? s->grid->minifloat : NULL;
 
-	if (f->scaling && (!s->scheme || s->scheme->mean || s->scheme->tight || f->has_scale))
+	if (f->scaling && (!s->scheme || s->scheme->mean || s->scheme->shift || f->has_scale))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scaling: wanted a scale of max|x| beside it, got %s",
 			f->has_scale ? "an explicit scale"
 			: s->scheme  ? s->scheme->doc.name
@@ -51,6 +51,9 @@ enum ql_status ql_spec_make_scaling(struct ql_ctx *ctx, const struct ql_spec_fie
 	if (f->scaling && s->format && s->format->scaling && !s->scaling)
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"spec: scaling: wanted a power of two for the format %s, got exact", s->format->doc.name);
+	if (f->scaling && s->scheme->tight && s->scaling && s->scaling != QL_SCALING_POW2)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scaling: wanted exact or pow2 with the scheme %s, got %s",
+			s->scheme->doc.name, f->scaling);
 	if (f->has_saturate && !(m && (m->infinity || m->nan)))
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"spec: saturate: wanted a format with infinity or NaN beside it (fp8_e4m3, fp8_e5m2), got %s",
@@ -72,4 +75,34 @@ enum ql_status ql_spec_check_outer(struct ql_ctx *ctx, const struct ql_spec_fiel
 		return QL_OK;
 	return ql_fail(ctx, QL_ERR_ARGUMENT,
 		"spec: outer: wanted blocks whose scales come from max|x| beside it, without zero points, got %s", got);
+}
+
+enum ql_status ql_spec_make_bounds(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
+{
+	struct ql_codes codes;
+	int64_t lo, hi, zero;
+
+	if (!f->has_quant_min && !f->has_quant_max)
+		return QL_OK;
+	if (!s->scheme || !s->scheme->affine || s->scheme->mean || s->scheme->shift || s->each_bits || s->format)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: quant_min: wanted symmetric or asymmetric codes of one number of bits beside it, got %s",
+			s->format   ? s->format->doc.name
+			: s->scheme ? s->scheme->doc.name
+				    : ql_dtype_name(s->dtype));
+	codes = ql_spec_codes(s, true, 0);
+	lo = f->has_quant_min ? f->quant_min : codes.lo;
+	hi = f->has_quant_max ? f->quant_max : codes.hi;
+	zero = s->scheme->offset || ql_dtypes[s->dtype].kind == QL_KIND_INT ? 0
+									    : ((int64_t)codes.lo + codes.hi + 1) / 2;
+	if (lo < codes.lo || hi > codes.hi || lo >= hi || (!s->scheme->offset && (lo >= zero || hi <= zero)))
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: quant_min: wanted %d <= quant_min < quant_max <= %d%s, got %lld and %lld", codes.lo,
+			codes.hi, s->scheme->offset ? "" : " around the zero point", (long long)lo, (long long)hi);
+	codes = ql_spec_codes(s, false, 0);
+	s->has_min = f->has_quant_min && lo != codes.lo;
+	s->has_max = f->has_quant_max && hi != codes.hi;
+	s->quant_min = s->has_min ? (int32_t)lo : 0;
+	s->quant_max = s->has_max ? (int32_t)hi : 0;
+	return QL_OK;
 }

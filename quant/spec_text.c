@@ -120,6 +120,15 @@ static bool read_value(const struct word *w, char *value)
 	return false;
 }
 
+/* scale=pow2 is short for scaling=pow2. */
+static bool take_pow2(const struct word *w, const char *value, struct ql_spec_fields *f)
+{
+	if (w->value != &f->scale || strcmp(value, "pow2"))
+		return false;
+	f->scaling = "pow2";
+	return true;
+}
+
 static enum ql_status read_word(struct ql_ctx *ctx, const struct word *w, char *value)
 {
 	static const char *const wanted[] = {"a word", "a number", "a whole number", "true or false"};
@@ -160,7 +169,7 @@ static enum ql_status take_word(struct ql_ctx *ctx, char *word, struct ql_spec_f
 	if (*seen & 1u << i)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: wanted %s once, got it twice", value ? word : "a scheme");
 	*seen |= 1u << i;
-	return value ? read_word(ctx, &words[i], value) : QL_OK;
+	return value && !take_pow2(&words[i], value, f) ? read_word(ctx, &words[i], value) : QL_OK;
 }
 
 static enum ql_status take_words(struct ql_ctx *ctx, char *rest, struct ql_spec_fields *f)
@@ -412,6 +421,10 @@ static void print_scheme(const struct printer *p, const struct ql_spec *s)
 		say(p, " bits=%d", s->bits);
 	if (strcmp(s->scheme->doc.name, usual) && !s->scheme->shift)
 		say(p, " %s", s->scheme->doc.name);
+	if (s->has_min)
+		say(p, " quant_min=%d", s->quant_min);
+	if (s->has_max)
+		say(p, " quant_max=%d", s->quant_max);
 	if (s->scheme->table_length)
 		say_option(p, "octaves", s->octaves, ql_spec_octaves(s->bits));
 }

@@ -270,6 +270,7 @@ static int method_qparams(lua_State *L)
 {
 	struct ql_tensor *t = ql_check_tensor(L, 1, "qparams");
 	const struct ql_qparams *q = t->q;
+	struct ql_spec spec;
 
 	if (!q) {
 		lua_pushnil(L);
@@ -298,6 +299,11 @@ static int method_qparams(lua_State *L)
 	lua_setfield(L, -2, "bits");
 	set_integer(L, "min", q->codes.lo);
 	set_integer(L, "max", q->codes.hi);
+	ql_spec_of(t, &spec);
+	if (spec.has_min)
+		set_integer(L, "quant_min", spec.quant_min);
+	if (spec.has_max)
+		set_integer(L, "quant_max", spec.quant_max);
 	if (q->axis >= 0 || q->block)
 		set_integer(L, "axis", (q->block ? q->block_axis : q->axis) + 1);
 	if (q->block)

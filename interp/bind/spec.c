@@ -332,6 +332,8 @@ static void push_zero(lua_State *L, const struct ql_spec *s)
 	F(max, push_integer(L, s->scheme, s->scheme ? range_of(s).hi : 0)) \
 	F(scaling, push_word(L, s->scheme, ql_scaling_name(s->scaling))) \
 	F(saturate, lua_pushboolean(L, !s->overflow)) \
+	F(quant_min, push_integer(L, s->has_min, s->quant_min)) \
+	F(quant_max, push_integer(L, s->has_max, s->quant_max)) \
 	F(axis, push_integer(L, s->axis, s->axis)) \
 	F(block, push_integer(L, s->block, s->block)) \
 	F(outer, push_integer(L, s->outer, s->outer)) \

@@ -23,6 +23,10 @@ static bool take_object(lua_State *L, const char *what, const char *key, int spe
 		f->has_scale = true;
 		return true;
 	}
+	if (!strcmp(key, "scale") && lua_type(L, value) == LUA_TSTRING && !strcmp(lua_tostring(L, value), "pow2")) {
+		f->scaling = "pow2";
+		return true;
+	}
 	if (!strcmp(key, "zero_point") && (f->zero_tensor = ql_test_tensor(L, value))) {
 		f->has_zero_point = true;
 		return true;

@@ -79,6 +79,8 @@ double ql_fit_scale(const struct ql_scheme *scheme, const struct ql_stats *stats
 
 	if (!codes->scaling)
 		return scale;
+	if (codes->scaling == QL_SCALING_POW2)
+		return ql_scaling_of(QL_SCALING_POW2, scale, 1, 0);
 	return ql_scaling_of(
 		(enum ql_scaling)codes->scaling, fmax(fabs(stats->lo), fabs(stats->hi)), unit, mantissa_of(codes));
 }

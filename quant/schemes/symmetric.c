@@ -17,11 +17,13 @@ static void range(unsigned dtype, bool wide, struct ql_codes *codes)
 	codes->hi = middle + top;
 }
 
+/* Codes on the shorter side of the zero point, which quant_min and quant_max may bound. */
 static double fit(const struct ql_stats *stats, const struct ql_codes *codes)
 {
 	double most = fmax(fabs(stats->lo), fabs(stats->hi));
+	int32_t middle = codes->lo >= 0 ? steps(codes) + 1 : 0, below = middle - codes->lo, above = codes->hi - middle;
 
-	return most / steps(codes);
+	return most / (below < above ? below : above);
 }
 
 /* The middle of the codes: 0 for signed ones. */

@@ -245,7 +245,7 @@ static char *split(char word[WORD_MAX], const char **text)
 	return equals + 1;
 }
 
-/* The range must be one that the scheme produces: decoders index tables of its length. */
+/* The range must be one that the scheme produces, or integers within it: decoders index tables of its length. */
 static bool is_range(const struct ql_note *note)
 {
 	const struct ql_codes *codes = &note->q.codes;
@@ -256,6 +256,8 @@ static bool is_range(const struct ql_note *note)
 		note->q.scheme->range(note->dtype, wide, &range);
 		if (range.lo == codes->lo && range.hi == codes->hi)
 			return true;
+		if (wide && note->q.scheme->affine && !note->q.scheme->mean && !note->q.scheme->shift) /* bounded */
+			return range.lo <= codes->lo && codes->lo < codes->hi && codes->hi <= range.hi;
 	}
 	return false;
 }
