@@ -12,6 +12,7 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
+local grid = internal.import 'nn/export/grid'
 local layouts = internal.import 'nn/export/layout'
 local like = internal.import 'quant/like'
 local names = internal.import 'nn/export/names'
@@ -57,8 +58,14 @@ local function number(value)
 end
 
 -- Facts of a result: shape (numbers), count, ctype, dtype, and of codes scale (float literal's value), zero, lo, hi.
--- params: the place of those that are found on the way.
-local function facts_of(result, batch, where, params)
+-- params: the place of those that are found on the way. rounds: codes of a table may be kept as floats (nn/export/grid.lua).
+local facts_of
+function facts_of(result, batch, where, params, rounds)
+	if rounds and result.spec and not result.spec.affine and grid.fits(result.spec) then
+		local f = facts_of({shape = result.shape, dtype = 'float32'}, batch, where)
+		f.grid, f.grid_scale = result.spec, string.unpack('<f', string.pack('<f', number(result.spec.scale)))
+		return f
+	end
 	local f = {dtype = result.dtype, ctype = packed.ctype(result.dtype), shape = size.at(result.shape, batch), count = size.count(result.shape, batch)}
 	if not f.ctype then fail("export: node '%s': wanted %s, got %s", where, 'float32, integers of whole bytes, bool or codes', result.dtype) end
 	if result.spec then
@@ -188,12 +195,15 @@ end
 
 function program:facts(ref) return self:value(ref).facts end
 
+-- Ops that round their result to codes of a table.
+local ROUNDS = {quantize = true, linear = true, conv2d = true}
+
 -- The place of the node's result. `source`: facts of codes whose params the result has; params: found on the way, of a quantize.
 function program:output(node, layout, at, source, params)
 	local ref = core.ref(node.name, at)
 	local result = self.graph:result_of(ref)
 	if source then result = {shape = result.shape, dtype = source.dtype} end
-	local f = facts_of(result, self.batch, node.name, params)
+	local f = facts_of(result, self.batch, node.name, params, ROUNDS[node.op])
 	if source then f.scale, f.zero, f.lo, f.hi, f.params = source.scale, source.zero, source.lo, source.hi, source.params end
 	local v = {facts = f, layout = layout or 'plain', buffer = new_buffer(self, f.bytes)}
 	self.values[ref] = v
@@ -206,7 +216,7 @@ function program:alias(node, i, layout)
 	if decoded then return self:decodes(node.name, decoded) end
 	local v = self:value(node.inputs[i])
 	if v.layout ~= 'plain' and is_image(v.facts) and layout ~= 'any' then v = transposed(self, v, 'plain') end
-	local f = facts_of(self.graph:result_of(node.name), self.batch, node.name, v.facts.params)
+	local f = facts_of(self.graph:result_of(node.name), self.batch, node.name, v.facts.params, v.facts.grid)
 	self.values[node.name] = {facts = f, layout = layout == 'any' and v.layout or 'plain', buffer = v.buffer}
 end
 
@@ -472,6 +482,7 @@ local function add_outputs(e)
 	core.each_output(e.graph, function(leaf, _, path)
 		local v = e:value(leaf.ref)
 		with_elements(v.facts, leaf.ref)
+		if v.facts.grid then fail("export: '%s': wanted a result of floats or affine codes, got '%s'", leaf.ref, v.facts.grid.name) end
 		local wanted = e.layout == 'nhwc' and 'nhwc' or 'plain'
 		if is_image(v.facts) and v.layout ~= wanted then v = transposed(e, v, wanted) end
 		local name = parameter(e, 'output' .. (#e.results > 0 and #e.results + 1 or ''))

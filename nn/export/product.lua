@@ -171,12 +171,12 @@ function product.result(e, node, y, g, emit)
 	local act = node.attrs.act
 	act = act ~= 'relu' and act or nil
 	local d = quant.dtype(g.dtype)
-	if not act and not (d.kind == 'binary' or node.op == 'conv2d' and d.bits < 8) then return emit(y, g) end
+	if not act and not (g.grid or d.kind == 'binary' or node.op == 'conv2d' and d.bits < 8) then return emit(y, g) end
 	local floats = {dtype = 'float32', ctype = 'float', shape = g.shape, count = g.count, bytes = 4 * g.count}
-	local v = g.scale and e:scratch(4 * g.count) or y
+	local v = (g.scale or g.grid) and e:scratch(4 * g.count) or y
 	emit(v, floats)
 	if act then e:call('%s(%s, %d, %s);', e:part(unary.part(act, {})), v, g.count, v) end
-	if g.scale then quantize.known(e, v, y, g) end
+	if g.scale or g.grid then quantize.known(e, v, y, g) end
 end
 
 return product

@@ -58,7 +58,7 @@ one outer scale (nvfp4) where table and codes are smaller than floats; other sca
 Every op has a C version but those of random numbers, losses and
 x[mask], whose size depends on values. Values are float32, integers of whole bytes, bool and affine codes under one scale, packed ones,
 too: refused are floats other than float32, :to a packed dtype, and of values that are not constants (weights may be
-anything) quantize and fake with a scale for each channel or block, of the scheme log, or whose range another observer than minmax finds, binary
+anything; codes of a table under one known scale, such as fp8_e4m3, are kept as rounded floats) quantize and fake with a scale for each channel or block, of the scheme log, or whose range another observer than minmax finds, binary
 codes whose scale is found, and fake of binary. What is an error in Quoll for some values (division of integers by 0, a number that is none of a
 place) gives 0 in C.
 

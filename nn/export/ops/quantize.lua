@@ -5,6 +5,7 @@ local base = internal.import 'interp/prelude/base'
 
 local cast = internal.import 'nn/export/ops/cast'
 local fixed = internal.import 'nn/export/fixed'
+local grid = internal.import 'nn/export/grid'
 
 -- The operand as floats: codes decoded, both in any layout, or of integers.
 local function floats(e, node)
@@ -39,6 +40,7 @@ end
 
 -- The floats at x as codes at y, whose facts are g.
 local function known(e, x, y, g)
+	if g.grid then return grid.emit(e, x, y, g) end
 	if quant.dtype(g.dtype).kind == 'binary' then return e:call('%s(%s, %d, %s);', e:part 'sign', x, g.count, y) end
 	e:call('%s(%s, %d, %s, %s, %s, %d, %s);', e:part('quantize', {type = g.ctype}), x, g.count, e.float(g.scale), e.float(g.lo - g.zero),
 		e.float(g.hi - g.zero), g.zero, y)

@@ -61,3 +61,22 @@ it('codes of 2 to 6 bits in integers', function()
 		end
 	end
 end)
+it('activations in floating point, with nan, infinities and zeros', function()
+	local m = nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 9), nn.ReLU(), nn.Linear(9, 5, {bias=false})}
+	local x, odd = tensor.randn(1000, 75), tensor.randn(1000, 75)
+	odd[1]:fill_(0)
+	odd[2][2], odd[3][1], odd[4][1] = 0 / 0, 1 / 0, -1 / 0
+	odd[5]:mul_(1e-6)
+	odd[6]:mul_(-100)
+	local conv = nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 6, 3, {groups=2}), nn.Flatten(), nn.Linear(120, 3)}
+	local images = tensor.randn(20, 3, 7, 6)
+	for _, input in ipairs {'fp8_e4m3', 'fp8_e5m2', 'fp6_e2m3', 'fp6_e3m2', 'fp4_e2m1'} do
+		for _, weight in ipairs {'int8/1', 'fp8_e4m3/1', 'mxfp4'} do
+			exported.check(input, exported.quantized(m, x, {mode='static', weight=weight, input=input}), odd, {flags=COMPILERS})
+		end
+		exported.check(input, exported.quantized(conv, images, {mode='static', weight='fp8_e4m3/1', input=input}), images, {flags=COMPILERS})
+	end
+	for input, wanted in pairs {['fp8_e4m3 saturate=false'] = 'fp8_e4m3', ['int8 log'] = 'int8 log'} do
+		exported.refused(wanted, function() exported.quantized(m, x, {mode='static', input=input}):export {dir=exported.new_folder(), name='net'} end)
+	end
+end)
