@@ -238,7 +238,7 @@ static int place(lua_State *L)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
 	struct ql_tensor *block = ql_check_tensor(L, 1, "place"), *t = ql_check_tensor(L, 3, "place"), **box, **dense;
-	lua_Integer offset = luaL_checkinteger(L, 2);
+	lua_Integer offset = luaL_checkinteger(L, 2), bits = ql_dtypes[t->dtype].bits;
 	enum ql_status status;
 
 	dense = ql_box_new(L);
@@ -253,13 +253,13 @@ static int place(lua_State *L)
 		(*dense)->storage->bytes > block->storage->bytes - (size_t)offset)
 		return ql_error(L, "place: wanted %zu bytes from %lld on in a block of uint8, got %zu",
 			(*dense)->storage->bytes, (long long)offset, block->storage->bytes);
+	if (offset * 8 / bits * bits != offset * 8 || offset * 8 / bits % ql_dtype_group(t->dtype))
+		return ql_error(L, "place: wanted an offset of whole groups of %s, got %lld bytes",
+			ql_dtype_name(t->dtype), (long long)offset);
 	memcpy((char *)block->storage->data + offset, (*dense)->storage->data, (*dense)->storage->bytes);
 	ql_storage_release(ctx, (*box)->storage);
 	(*box)->storage = ql_storage_keep(block->storage);
-	if (offset * 8 %
-		ql_dtypes[t->dtype].bits) /* not a whole number of elements: its values stay in its own storage */
-		return 1;
-	(*box)->offset = offset * 8 / ql_dtypes[t->dtype].bits;
+	(*box)->offset = offset * 8 / bits;
 	return 1;
 }
 

@@ -49,7 +49,13 @@ local function last_uses(g, of)
 	return last
 end
 
--- ref -> buffer {ref=, bytes=, first=}; results that share memory have that of their operand, inputs and constants none.
+-- Offsets are multiples of ALIGN, and those of packed elements of the bytes of a group, too.
+local function align_of(dtype)
+	local d = quant.dtype(dtype)
+	return ALIGN * (d.bits < 8 and d.packed * d.bits // 8 or 1)
+end
+
+-- ref -> buffer {ref=, bytes=, align=, first=}; results that share memory have that of their operand, inputs and constants none.
 local function own_buffers(g, b)
 	local of, list = {}, {}
 	for at, name in ipairs(g.order) do
@@ -59,7 +65,7 @@ local function own_buffers(g, b)
 			if result.alias then
 				of[ref] = of[node.inputs[result.alias]]
 			elseif node.op ~= 'const' and node.op ~= 'input' then
-				of[ref] = {ref = ref, node = node, bytes = ops.bytes(result, b), first = at, note = ''}
+				of[ref] = {ref = ref, node = node, bytes = ops.bytes(result, b), align = align_of(result.dtype), first = at, note = ''}
 				list[#list + 1] = of[ref]
 			end
 		end
@@ -106,7 +112,7 @@ local function lowest(buffer, placed)
 	local at = 0
 	for _, other in ipairs(around) do
 		if at + aligned(buffer.bytes) <= other.offset then break end
-		at = math.max(at, aligned(other.offset + other.bytes))
+		at = math.max(at, (other.offset + other.bytes + buffer.align - 1) // buffer.align * buffer.align)
 	end
 	return at
 end

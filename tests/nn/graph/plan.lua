@@ -86,3 +86,23 @@ it('refuses a batch of 0 and an unknown option', function()
 	print(pcall(g.plan, g, {bach=1}))  --> false ...did you mean 'batch'...
 	print(#graph.trace(nn.Sequential{nn.Flatten()}, tensor.ones(1, 2)):plan())  --> 0
 end)
+
+it('packed values of every width lie in the arena', function()
+	tensor.seed(2)
+	local m = nn.Sequential {nn.Linear(13, 11), nn.ReLU(), nn.Linear(11, 7), nn.ReLU(), nn.Linear(7, 3)}
+	local x = tensor.randn(4, 13)
+	for _, name in ipairs(quant.dtype()) do
+		local d = quant.dtype(name)
+		if d.bits < 8 and d.kind ~= 'binary' then
+			local g = graph.trace(m, x)
+			g:calibrate {{x, x}}
+			local q = g:quantize {mode = 'static', weight = 'int8/1', input = name}
+			assert(q:run(x):eq(q:run(x, {arena = true})):all():item(), name)
+			local unit = d.packed * d.bits // 8
+			for _, row in ipairs(q:plan()) do
+				local dtype = q.nodes[row.node].results[1].dtype
+				assert(dtype ~= name or row.offset % (64 * unit) == 0, name)
+			end
+		end
+	end
+end)
