@@ -236,7 +236,7 @@ local TOPS = {}
 for top in ('tensor quant nn gpu interp scripts tests tutorials'):gmatch '%l+' do TOPS[top] = true end
 -- Files that a recipe of HACKING.md makes.
 local EXAMPLES = {['tensor/ops/cube.c'] = true, ['tests/tensor/cube.lua'] = true, ['nn/graph/passes/double_negation.lua'] = true,
-	['tests/nn/graph/passes/double_negation.lua'] = true}
+	['tests/nn/graph/passes/double_negation.lua'] = true, ['quant/grids/nf3.c'] = true, ['tests/quant/grids/nf3.lua'] = true}
 
 -- All files and folders; where a path holds *, what stands for it has no /.
 local all = {}
