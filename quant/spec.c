@@ -38,7 +38,7 @@ const char ql_observer_names[] =
 #include "quant/observers.def"
 	;
 #undef X
-const char ql_requant_names[] = "float single double";
+const char ql_requant_names[] = "float single double stochastic";
 const char ql_priority_names[] = "accuracy speed";
 
 /* ---- dtypes ---- */
@@ -406,7 +406,12 @@ const char *ql_requant_name(enum ql_requant rule)
 
 static enum ql_status make_requant(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
-	for (int i = 0; i < 3 && f->rounding; i++)
+	s->stochastic = f->rounding && !strcmp(f->rounding, "stochastic");
+	if (s->stochastic && (!s->scheme || !(s->scheme->affine || s->scheme->grid) || ql_dtype_is_binary(s->dtype)))
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: rounding: wanted affine codes or a format beside stochastic, got %s",
+			s->scheme ? s->scheme->doc.name : ql_dtype_name(s->dtype));
+	for (int i = 0; i < 3 && f->rounding && !s->stochastic; i++)
 		if (!strcmp(f->rounding, requants[i])) {
 			s->requant = (enum ql_requant)i;
 			break;

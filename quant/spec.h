@@ -31,6 +31,7 @@ struct ql_spec {
 	bool has_min, has_max;
 	int32_t quant_min, quant_max; /* bounds of the codes beside those of the bits */
 	bool overflow;                /* saturate=false */
+	bool stochastic;              /* rounding of floats to codes; else to nearest */
 	int axis;                     /* as given: 1-based, negative from the end; 0: none */
 	int64_t block;                /* 0: none */
 	int64_t outer; /* scales under an outer scale (double quantization); 0: scales are not quantized */

@@ -445,8 +445,8 @@ static void print(const struct printer *p, const struct ql_spec *s)
 	say_option(p, "bins", s->bins, QL_SPEC_BINS);
 	if (p->numbers)
 		say_numbers(p, s);
-	if (s->requant)
-		say(p, " rounding=%s", ql_requant_name(s->requant));
+	if (s->requant || s->stochastic)
+		say(p, " rounding=%s", s->stochastic ? "stochastic" : ql_requant_name(s->requant));
 }
 
 void ql_spec_print(const struct ql_spec *spec, bool numbers, ql_spec_put_fn *put, void *arg)

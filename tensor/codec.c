@@ -14,7 +14,9 @@
 #include "tensor/grid.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
+#include "tensor/rng.h"
 #include "tensor/scratch.h"
+#include "tensor/stochastic.h"
 #include "tensor/vmath/simd.h"
 
 #define PIECE 4096 /* elements per piece */
@@ -28,14 +30,15 @@ struct codec {
 	struct ql_codes codes;
 	unsigned dtype;
 	const float *scale;
-	const float *shift;     /* NULL: all 0 */
-	const int32_t *zero;    /* NULL: all 0 */
-	const int32_t *lo, *hi; /* encode: the range under each scale; NULL: that of `codes` */
-	bool stream;            /* the result is larger than the caches */
-	void *q;                /* contiguous codes */
-	const float *in;        /* encode */
-	float *out;             /* decode */
-	int64_t pieces;         /* per row */
+	const float *shift;                 /* NULL: all 0 */
+	const int32_t *zero;                /* NULL: all 0 */
+	const int32_t *lo, *hi;             /* encode: the range under each scale; NULL: that of `codes` */
+	bool stream;                        /* the result is larger than the caches */
+	void *q;                            /* contiguous codes */
+	const float *in;                    /* encode */
+	const struct ql_stochastic *random; /* encode: rounding; NULL: to nearest */
+	float *out;                         /* decode */
+	int64_t pieces;                     /* per row */
 	_Atomic int64_t nan, inf;
 };
 
@@ -260,8 +263,28 @@ static void scheme_run(struct codec *c, const struct run *r)
 	}
 }
 
+static void encode_random(struct codec *c, const struct run *r)
+{
+	int64_t code[BUFFER];
+
+	if (any_non_finite(r->in, r->n))
+		count_non_finite(c, r->in, r->n);
+	for (int64_t i = 0; i < r->n; i += BUFFER) {
+		struct ql_affine p = advanced(&r->affine, i);
+		int64_t m = ql_min64(BUFFER, r->n - i);
+
+		ql_stochastic_encode(c->random, &p, c->codes.grid, r->lo ? r->lo + i : NULL, r->hi ? r->hi + i : NULL,
+			r->plain + i, m, r->in + i, code);
+		ql_dtypes[c->dtype].from_i64(c->q, r->code + i, 1, m, code);
+	}
+}
+
 static void plain_run(struct codec *c, const struct run *r)
 {
+	if (c->random) {
+		encode_random(c, r);
+		return;
+	}
 	if (!has_kernel(c))
 		scheme_run(c, r);
 	else if (c->codes.grid)
@@ -285,6 +308,7 @@ static void codec_run(struct codec *c, const struct run *r)
 		part.affine = advanced(&r->affine, i);
 		part.n = ql_min64(BUFFER, r->n - i);
 		part.code += i;
+		part.plain += i;
 		part.in = moved;
 		part.lo = r->lo ? r->lo + i : NULL;
 		part.hi = r->hi ? r->hi + i : NULL;
@@ -377,21 +401,6 @@ static void codec_body(void *arg, int64_t begin, int64_t end)
 		codec_piece(arg, i);
 }
 
-static enum ql_status take_table(struct ql_ctx *ctx, struct codec *c)
-{
-	float *table;
-
-	c->codes.table = NULL;
-	if (!c->scheme->table_length)
-		return QL_OK;
-	table = ql_scratch_array(ctx, (int64_t)c->scheme->table_length(&c->codes), sizeof(*table));
-	if (!table)
-		return QL_ERR_MEMORY;
-	c->scheme->table_fill(&c->codes, table);
-	c->codes.table = table;
-	return QL_OK;
-}
-
 /* A result larger than half of the last-level cache would only evict other data (measured on 64 Mi elements).
  */
 static uint64_t stream_above(void)
@@ -455,7 +464,7 @@ static enum ql_status codec_start(struct ql_ctx *ctx, struct codec *c, const str
 	c->zero = zero;
 	if (encoding && take_ranges(ctx, c, q, n))
 		return QL_ERR_MEMORY;
-	return take_table(ctx, c);
+	return ql_codes_table(ctx, c->scheme, &c->codes);
 }
 
 static enum ql_status codec_loop(struct ql_ctx *ctx, struct codec *c)
@@ -497,50 +506,6 @@ enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct q
 	return status;
 }
 
-/* Index of the element's scale. */
-static void scale_index(const struct ql_qparams *q, int rank, const int64_t *index, int64_t *out)
-{
-	if (!q->block) {
-		out[0] = q->axis >= 0 ? index[q->axis] : 0;
-		return;
-	}
-	for (int d = 0; d < rank; d++)
-		out[d] = d == q->block_axis ? index[d] / q->block : index[d];
-}
-
-/* One scale or shift, which may be quantized. */
-static enum ql_status number_at(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *index, float *value)
-{
-	if (t->q)
-		return ql_decode_element(ctx, t, index, value);
-	*value = (float)ql_tensor_get_f64(t, index);
-	return QL_OK;
-}
-
-enum ql_status ql_decode_element(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *index, float *value)
-{
-	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	const struct ql_qparams *q = t->q;
-	struct codec c = {.scheme = q->scheme, .codes = q->codes};
-	int32_t code = (int32_t)ql_tensor_get_i64(t, index), zero;
-	int64_t at[QL_MAX_RANK] = {0};
-	float scale = 0, shift = 0;
-	enum ql_status status = take_table(ctx, &c);
-
-	scale_index(q, t->rank, index, at);
-	zero = q->zero_point ? (int32_t)ql_tensor_get_i64(q->zero_point, at) : 0;
-	if (!status)
-		status = number_at(ctx, q->scale, at, &scale);
-	if (!status && q->shift)
-		status = number_at(ctx, q->shift, at, &shift);
-	if (!status)
-		q->scheme->decode(&code, 1, scale, zero, &c.codes, value);
-	if (!status && q->shift)
-		*value += shift;
-	ql_scratch_release(ctx, mark);
-	return status;
-}
-
 /* Gives x itself when it is contiguous float32, else a contiguous float32 copy. */
 static enum ql_status as_f32(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor **out)
 {
@@ -549,10 +514,11 @@ static enum ql_status as_f32(struct ql_ctx *ctx, const struct ql_tensor *x, stru
 	return ql_tensor_cast(ctx, x, QL_float32, out);
 }
 
-enum ql_status ql_encode(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf)
+static enum ql_status encode(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t,
+	const struct ql_stochastic *random, int64_t *nan, int64_t *inf)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct codec c = {0};
+	struct codec c = {.random = random};
 	struct ql_tensor *dense = NULL, *plain = NULL;
 	bool direct = ql_tensor_is_contiguous(t);
 	enum ql_status status;
@@ -580,4 +546,19 @@ enum ql_status ql_encode(struct ql_ctx *ctx, const struct ql_tensor *x, struct q
 	ql_tensor_release(ctx, plain);
 	ql_scratch_release(ctx, mark);
 	return status;
+}
+
+enum ql_status ql_encode(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf)
+{
+	return encode(ctx, x, t, NULL, nan, inf);
+}
+
+enum ql_status ql_encode_stochastic(
+	struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf)
+{
+	struct ql_stochastic random = {.seed = ctx->seed,
+		.first = ql_rng_take(ctx, ql_tensor_nelem(x)),
+		.variant = ctx->kernels->simd->variant};
+
+	return encode(ctx, x, t, &random, nan, inf);
 }

@@ -4,7 +4,7 @@
 #ifndef QUOLL_TENSOR_CODEC_H
 #define QUOLL_TENSOR_CODEC_H
 
-#include "tensor/tensor.h"
+#include "tensor/qparams.h"
 
 /* Gives a contiguous float32 tensor with the decoded values of the quantized t. */
 enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out);
@@ -14,5 +14,12 @@ enum ql_status ql_decode_element(struct ql_ctx *ctx, const struct ql_tensor *t, 
  * params; the counts of NaN and Inf are added to *nan and *inf unless NULL. All encoding goes through this function. */
 enum ql_status ql_encode(
 	struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf);
+
+/* The same with stochastic rounding (tensor/stochastic.h), which takes as many random words as there are elements. */
+enum ql_status ql_encode_stochastic(
+	struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf);
+
+/* Sets codes->table, in scratch memory, for a scheme that has one, else NULL. */
+enum ql_status ql_codes_table(struct ql_ctx *ctx, const struct ql_scheme *scheme, struct ql_codes *codes);
 
 #endif

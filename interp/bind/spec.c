@@ -344,7 +344,8 @@ static void push_zero(lua_State *L, const struct ql_spec *s)
 	F(octaves, push_number(L, s->scheme && s->scheme->table_length, s->octaves)) \
 	F(scale, push_scale(L, s)) \
 	F(zero_point, push_zero(L, s)) \
-	F(rounding, push_word(L, s->requant, ql_requant_name(s->requant))) \
+	F(rounding, \
+		push_word(L, s->requant || s->stochastic, s->stochastic ? "stochastic" : ql_requant_name(s->requant))) \
 	F(name, push_text(L, s, false))
 
 #define F(key, push) \

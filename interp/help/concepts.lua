@@ -59,7 +59,9 @@ defaults to symmetric for signed dtypes and asymmetric for unsigned ones; log is
 minimum with each scale, and codes start at 0: 'int4:32+min'.
 
 rounding= selects how integer results (out= of quantized operands, q:requantize) become codes: 'float' (the default), or
-a fixed-point rule, see requantization. It does not affect x:quantize, which always divides.
+a fixed-point rule, see requantization. It does not affect x:quantize, which always divides. rounding='stochastic' is for
+x:quantize: it rounds up or down at random in proportion to the distance, which keeps the mean; tensor.seed and the position of an
+element decide. quant_min= and quant_max= bound the codes; scaling='pow2' makes scales powers of two.
 
 priority= fills in fields that are not given. 'speed', the default: one scale and the observer minmax. 'accuracy': one scale per row (axis 1), or
 per 32 elements at 4 bits and below, and the observer mse. It is meant for weights: inputs have one scale, and integer products need one scale per

@@ -19,8 +19,8 @@ bool ql_rescale_fits(const struct ql_call *call, const char **reason)
 	if (!spec)
 		return false;
 	*reason = "out= is not an affine spec with one scale";
-	if (!spec->scheme || !spec->scheme->affine || spec->scheme->shift || ql_dtype_is_binary(spec->dtype) ||
-		spec->axis || spec->block)
+	if (!spec->scheme || !spec->scheme->affine || spec->scheme->shift || spec->stochastic ||
+		ql_dtype_is_binary(spec->dtype) || spec->axis || spec->block)
 		return false;
 	for (int i = 0; i < call->n_in; i++) {
 		const struct ql_qparams *q = call->in[i]->q;
@@ -69,8 +69,8 @@ bool ql_rescale_out_fits(const struct ql_call *call, const char **reason)
 	if (!spec)
 		return false;
 	*reason = "out= is not an affine spec with one given scale";
-	return spec->scheme && spec->scheme->affine && !spec->scheme->shift && !ql_dtype_is_binary(spec->dtype) &&
-	       !spec->axis && !spec->block && spec->has_scale;
+	return spec->scheme && spec->scheme->affine && !spec->scheme->shift && !spec->stochastic &&
+	       !ql_dtype_is_binary(spec->dtype) && !spec->axis && !spec->block && spec->has_scale;
 }
 
 bool ql_rescale_one_scale(const struct ql_tensor *t, const char **reason)

@@ -213,7 +213,7 @@ static enum ql_status compute(
 	struct ql_qparams *q = NULL;
 	enum ql_status status;
 
-	if (!spec->scheme || !spec->scheme->affine || spec->scheme->shift || spec->outer ||
+	if (!spec->scheme || !spec->scheme->affine || spec->scheme->shift || spec->outer || spec->stochastic ||
 		ql_dtype_is_binary(spec->dtype))
 		return through_codes(ctx, spec, x, y, mask);
 	status = ql_quantize_params(ctx, spec, x->rank, x->shape, x, &q);

@@ -62,7 +62,8 @@ static enum ql_status requantize_fixed(struct ql_ctx *ctx, struct ql_call *call,
 	float range[2] = {0, 0};
 	enum ql_status status;
 
-	if (!ql_qparams_affine(x->q) || spec->scheme->shift || x->q->block || spec->axis || spec->block)
+	if (!ql_qparams_affine(x->q) || spec->scheme->shift || spec->stochastic || x->q->block || spec->axis ||
+		spec->block)
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"requantize: rounding: wanted affine codes without blocks and one scale for the "
 			"result, got others");

@@ -207,8 +207,8 @@ static enum ql_status read_params(
 
 static bool stays_integer(const struct ql_call *call, const struct ql_spec *spec)
 {
-	return spec && spec->scheme && spec->scheme->affine && spec->has_scale && !spec->axis && !spec->block &&
-	       ql_dtypes[spec->dtype].bits >= 8 && !strcmp(ql_call_string(call, "act", "relu"), "relu");
+	return spec && spec->scheme && spec->scheme->affine && !spec->stochastic && spec->has_scale && !spec->axis &&
+	       !spec->block && ql_dtypes[spec->dtype].bits >= 8 && !strcmp(ql_call_string(call, "act", "relu"), "relu");
 }
 
 static enum ql_status prepare_codes(struct job *j, struct ql_call *call, const struct ql_spec *spec)

@@ -108,7 +108,7 @@ static bool stays_integer(const struct ql_call *call, const struct ql_spec *spec
 {
 	const char *act = ql_call_string(call, "act", "relu");
 
-	return spec && spec->scheme && spec->scheme->affine && !spec->scheme->shift &&
+	return spec && spec->scheme && spec->scheme->affine && !spec->scheme->shift && !spec->stochastic &&
 	       !ql_dtype_is_binary(spec->dtype) && !spec->axis && !spec->block && !strcmp(act, "relu");
 }
 

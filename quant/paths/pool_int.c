@@ -37,8 +37,8 @@ static bool match_mean(struct ql_call *call, const char **reason)
 		return false;
 	*reason = "out= is not an affine spec with one given scale";
 	if (out && (!out->spec->scheme || !out->spec->scheme->affine || out->spec->scheme->shift ||
-			   ql_dtype_is_binary(out->spec->dtype) || out->spec->axis || out->spec->block ||
-			   !out->spec->has_scale))
+			   out->spec->stochastic || ql_dtype_is_binary(out->spec->dtype) || out->spec->axis ||
+			   out->spec->block || !out->spec->has_scale))
 		return false;
 	*reason = "the sum of a window does not fit 32 bits";
 	return !ql_pool_window(&unused, call, &w) && ql_pool_codes_fit(&w, x->dtype);

@@ -46,7 +46,8 @@ static bool match(struct ql_call *call, const char **reason)
 	if (!(call->op->flags & QL_ELEMENTWISE) || !out)
 		return false;
 	*reason = "out= is no spec of codes with one scale";
-	if (!out->spec->scheme || out->spec->axis || out->spec->block || ql_dtype_is_binary(out->spec->dtype))
+	if (!out->spec->scheme || out->spec->stochastic || out->spec->axis || out->spec->block ||
+		ql_dtype_is_binary(out->spec->dtype))
 		return false;
 	*reason = "act= wants two quantized operands";
 	if (ql_call_attr(call, "act"))

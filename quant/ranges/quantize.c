@@ -200,7 +200,8 @@ enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct
 		status = ql_quantize_params(ctx, spec, x->rank, x->shape, plain, &codes->q);
 	if (!status) {
 		codes->q->from = x->dtype;
-		status = ql_encode(ctx, plain, codes, &codes->q->nan_count, &codes->q->inf_count);
+		status = (spec->stochastic ? ql_encode_stochastic : ql_encode)(
+			ctx, plain, codes, &codes->q->nan_count, &codes->q->inf_count);
 	}
 	if (!status && spec->outer)
 		status = ql_scales_code_outer(ctx, spec->outer, codes->q);
