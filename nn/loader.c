@@ -63,8 +63,9 @@ static enum ql_status check_images(struct ql_ctx *ctx, const struct ql_loader_pl
 		return ql_fail(ctx, QL_ERR_DTYPE,
 			"loader: %s: wanted images, uint8 (n, channels, height, width), got %s",
 			augment ? "augment" : "normalize", ql_tensor_text(p->x, text));
-	if (p->x->q && (p->x->q->axis >= 0 || p->x->q->block_axis >= 0))
-		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "loader: %s: wanted images with one scale, got %s",
+	if (p->x->q && (p->x->q->axis >= 0 || p->x->q->block_axis >= 0 || !ql_qparams_affine(p->x->q)))
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED,
+			"loader: %s: wanted images with one scale and codes that are multiples of it, got %s",
 			augment ? "augment" : "normalize", ql_tensor_text(p->x, text));
 	if (p->x->shape[1] > QL_LOADER_CHANNELS)
 		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "loader: wanted images of at most %d channels, got %lld",
@@ -397,7 +398,7 @@ static enum ql_status prepare(struct ql_loader *l, const struct ql_loader_plan *
 	int32_t zero = 0;
 	uint64_t bytes;
 
-	if (is_image(p->x) && q && q->axis < 0 && q->block_axis < 0) {
+	if (is_image(p->x) && q && q->axis < 0 && q->block_axis < 0 && ql_qparams_affine(q)) {
 		scale = (float)ql_tensor_get_f64(q->scale, NULL);
 		zero = q->zero_point ? (int32_t)ql_tensor_get_i64(q->zero_point, NULL) : 0;
 	}

@@ -328,6 +328,7 @@ data.loader(y, {steps=3, order='stream'})    --> error: loader: order: wanted 's
 data.loader(y, {steps=3, order='streams', shuffle=true})  --> error: loader: shuffle: streams continue
 data.loader(ds, {augment={crop=1}})          --> error: loader: augment: wanted images, uint8 (n, channels, height, width), got float32(103, 3)
 data.loader(ds, {normalize=true})            --> error: loader: normalize: wanted images
+data.loader(data.tensors(tensor.rand(4, 1, 8, 8):quantize 'fp8_e4m3'), {normalize=true})  --> error: codes that are multiples of it
 data.loader(pictures, {augment={crp=1}})     --> error: did you mean 'crop'
 data.loader(pictures, {augment={crop=-1}})   --> error: loader: augment: crop: wanted a number of pixels, got -1
 data.loader(pictures, {augment={flip=1}})    --> error: loader: augment: flip: wanted true or false, got 1
