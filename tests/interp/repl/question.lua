@@ -18,6 +18,12 @@ it('a lone help is help()', function()
 	prompt.check('help = 5\nhelp', 'Out[2]: 5\n')
 end)
 
+it('formats of specs, and tensors of them', function()
+	has('?mxfp4', "mxfp4, a format of quant specs: x:quantize 'mxfp4'", 'scale in float8_e8m0 per 32 elements')
+	has("x = tensor.ones(2, 64):quantize 'nvfp4'\n?x", 'x, nvfp4(2, 64), blocks of 16 on axis 2', 'spec       nvfp4', 'scales in  fp8_e4m3', 'scale      0.166667 (8')
+	has("x = tensor.ones(2, 64):quantize 'int4:32+min'\n?x", 'minimum    1 (4 of them')
+end)
+
 it("what is Lua's own: its place in the manual; %words: what to type", function()
 	local manual = 'https://www.lua.org/manual/5.4/manual.html#'
 	prompt.check('?print', 'print is a function of Lua: ' .. manual .. 'pdf-print\n')
