@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "quant/blocks/block.h"
 #include "quant/user_format.h"
 #include "tensor/grid.h"
 
@@ -16,17 +17,28 @@
 #include "quant/formats.def"
 #undef X
 
+#define FREE(n)
+#define FIXED(n)
+#define BLOCKS(n, kind) extern const struct ql_block_kind ql_block_kind_##kind;
+#define X(id, label, storage, scheme_name, grid_name, blocks, ...) blocks
+#include "quant/formats.def"
+#undef X
+#undef FREE
+#undef FIXED
+#undef BLOCKS
+
 const struct ql_grid ql_grid_none = {.n = 0};
 
 #define FREE(n) .block = (n)
 #define FIXED(n) .block = (n), .fixed = true
-#define X(id, label, storage, scheme_name, grid_name, blocks, scales, rule, about) \
+#define BLOCKS(n, kind) .block = (n), .fixed = true, .blocks = &ql_block_kind_##kind
+#define X(id, label, storage, scheme_name, grid_name, block_of, scales, rule, about) \
 	static const struct ql_quant_format format_##id = { \
 		.doc = {.name = label, .usage = "x:quantize '" label "'", .text = about}, \
 		.dtype = QL_##storage, \
 		.scheme = &ql_scheme_##scheme_name, \
 		.grid = &ql_grid_##grid_name, \
-		blocks, \
+		block_of, \
 		.scale = scales, \
 		.scaling = QL_SCALING_##rule};
 #include "quant/formats.def"

@@ -8,6 +8,8 @@
 #include "tensor/attr.h"
 #include "tensor/qparams.h"
 
+struct ql_block_kind;
+
 /* How a scale follows from the largest |x|: that over the grid's unit; or a power of two (OCP MX): the floor of
  * log2 of the largest |x|, of it rounded to the mantissa bits of the grid, its ceiling, or the least power of two
  * that clips nothing. */
@@ -23,6 +25,8 @@ struct ql_quant_format {
 	bool fixed;                        /* the block cannot be changed */
 	const char *scale;                 /* spec of the scales; NULL: float32, or float16 for blocks */
 	enum ql_scaling scaling;           /* default */
+	/* Finds scales and codes from the data of a block (quant/blocks); NULL: from statistics. */
+	const struct ql_block_kind *blocks;
 };
 
 extern const struct ql_quant_format *const ql_quant_formats[]; /* NULL-terminated */

@@ -490,7 +490,7 @@ static enum ql_status choose_priority(struct ql_ctx *ctx, const struct ql_spec *
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"spec: priority: wanted none beside the dtype %s, which is stored as it is",
 			ql_dtype_name(s->dtype));
-	if (!accurate || f->has_scale)
+	if (!accurate || f->has_scale || (s->format && s->format->blocks))
 		return QL_OK;
 	if (!f->has_axis && !f->has_block) {
 		f->has_block = s->bits <= 4 && !ql_dtype_is_binary(s->dtype) && !s->format;

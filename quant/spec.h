@@ -45,6 +45,7 @@ struct ql_spec {
 	double scale; /* when scale_tensor is NULL */
 	int64_t zero;
 	struct ql_tensor *scale_tensor, *zero_tensor; /* borrowed */
+	struct ql_tensor *importance;                 /* borrowed; of the columns; NULL: all alike */
 	enum ql_requant requant;                      /* for integer results; quantizing floats divides */
 };
 
@@ -59,6 +60,7 @@ struct ql_spec_fields {
 	bool has_##key; \
 	double key;
 #define FIELD_BOOL(key) bool has_##key, key;
+#define FIELD_TENSOR(key) struct ql_tensor *key;
 #define X(key, kind, place, words, text) FIELD_##kind(key)
 #include "quant/spec.def"
 #undef X
@@ -66,6 +68,7 @@ struct ql_spec_fields {
 #undef FIELD_INT
 #undef FIELD_FLOAT
 #undef FIELD_BOOL
+#undef FIELD_TENSOR
 	bool minimum; /* +min */
 	struct ql_tensor *each_bits;
 	struct ql_tensor *scale_tensor, *zero_tensor;

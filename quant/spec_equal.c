@@ -29,7 +29,7 @@ bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b)
 	       a->choose_key == b->choose_key && a->octaves == b->octaves && a->has_scale == b->has_scale &&
 	       (float)a->scale == (float)b->scale && a->has_zero == b->has_zero && a->zero == b->zero &&
 	       same_list(a->scale_tensor, b->scale_tensor) && same_list(a->zero_tensor, b->zero_tensor) &&
-	       a->requant == b->requant && a->stochastic == b->stochastic;
+	       same_list(a->importance, b->importance) && a->requant == b->requant && a->stochastic == b->stochastic;
 }
 
 /* Bounds of the codes that are not those of the bits. */

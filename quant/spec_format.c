@@ -3,6 +3,9 @@
  */
 #include "quant/spec_format.h"
 
+#include <string.h>
+
+#include "quant/blocks/block.h"
 #include "tensor/grid.h"
 #include "tensor/nearest.h"
 
@@ -14,6 +17,17 @@ unsigned ql_spec_unsigned(unsigned dtype)
 	return dtype;
 }
 
+/* What a format with a fit of its own decides, too. */
+static const char *decided(const struct ql_spec_fields *f)
+{
+	return f->observer || f->choose                      ? "observer"
+	       : f->has_bins                                 ? "bins"
+	       : f->has_scale                                ? "scale"
+	       : f->scaling                                  ? "scaling"
+	       : f->rounding && strcmp(f->rounding, "float") ? "rounding"
+							     : NULL;
+}
+
 enum ql_status ql_spec_make_format(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
 	const struct ql_quant_format *format = s->format;
@@ -23,6 +37,8 @@ enum ql_status ql_spec_make_format(struct ql_ctx *ctx, const struct ql_spec_fiel
 			    : f->has_zero_point         ? "zero_point"
 							: NULL;
 
+	if (!given && format->blocks)
+		given = decided(f);
 	if (given)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: %s: wanted none beside the format %s, which decides it",
 			given, format->doc.name);
@@ -58,6 +74,10 @@ enum ql_status ql_spec_make_scaling(struct ql_ctx *ctx, const struct ql_spec_fie
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"spec: saturate: wanted a format with infinity or NaN beside it (fp8_e4m3, fp8_e5m2), got %s",
 			s->format ? s->format->doc.name : ql_dtype_name(s->dtype));
+	if (f->importance && !(s->format && s->format->blocks && s->format->blocks->importance))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: importance: wanted none beside %s, which does not use it",
+			s->format ? s->format->doc.name : ql_dtype_name(s->dtype));
+	s->importance = f->importance;
 	s->overflow = f->has_saturate && !f->saturate;
 	return QL_OK;
 }
@@ -84,7 +104,8 @@ enum ql_status ql_spec_make_bounds(struct ql_ctx *ctx, const struct ql_spec_fiel
 
 	if (!f->has_quant_min && !f->has_quant_max)
 		return QL_OK;
-	if (!s->scheme || !s->scheme->affine || s->scheme->mean || s->scheme->shift || s->each_bits || s->format)
+	if (!s->scheme || !s->scheme->affine || s->scheme->mean || s->scheme->shift || s->scheme->any_scale ||
+		s->each_bits || s->format)
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"spec: quant_min: wanted symmetric or asymmetric codes of one number of bits beside it, got %s",
 			s->format   ? s->format->doc.name

@@ -13,7 +13,7 @@ enum ql_status ql_spec_make_format(struct ql_ctx *ctx, const struct ql_spec_fiel
 enum ql_status ql_spec_check_outer(struct ql_ctx *ctx, const struct ql_spec_fields *f, const struct ql_spec *s);
 /* Takes quant_min= and quant_max=. Errors: no affine codes, bounds that the dtype does not have or without room. */
 enum ql_status ql_spec_make_bounds(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s);
-/* Takes scaling= and saturate=. Errors: a scheme or format that they do not apply to. */
+/* Takes scaling=, saturate= and importance=. Errors: a scheme or format that they do not apply to. */
 enum ql_status ql_spec_make_scaling(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s);
 /* The unsigned integer dtype of as many bits; `dtype` itself if there is none. */
 unsigned ql_spec_unsigned(unsigned dtype);

@@ -83,6 +83,7 @@ static int list_words(struct ql_spec_fields *f, struct word words[QL_SPEC_WORDS]
 #define HAS_INT(key) &f->has_##key
 #define HAS_BOOL(key) &f->has_##key
 #define PUT_FIRST(key, kind)
+#define PUT_TABLE(key, kind)
 #define PUT_WORD(key, kind) words[n++] = (struct word){#key, WORD_##kind, HAS_##kind(key), &f->key, NULL};
 #define X(key, kind, place, choices, text) PUT_##place(key, kind)
 #include "quant/spec.def"
@@ -97,6 +98,7 @@ static int list_words(struct ql_spec_fields *f, struct word words[QL_SPEC_WORDS]
 
 static const char keys[] =
 #define KEY_FIRST(key)
+#define KEY_TABLE(key)
 #define KEY_WORD(key) #key " "
 #define X(key, kind, place, choices, text) KEY_##place(key)
 #include "quant/spec.def"

@@ -32,7 +32,8 @@ static float minifloat_value(const struct ql_minifloat *f, int code)
 static float edge_of(const struct ql_grid_table *g, int rank, enum ql_grid_tie tie)
 {
 	float low = g->value[g->code[rank]], high = g->value[g->code[rank + 1]], middle = (low + high) / 2;
-	bool up = tie == QL_TIE_EVEN ? !(g->code[rank + 1] & 1) : tie == QL_TIE_ZERO && fabsf(high) < fabsf(low);
+	bool up = tie == QL_TIE_UPPER ||
+		  (tie == QL_TIE_EVEN ? !(g->code[rank + 1] & 1) : tie == QL_TIE_ZERO && fabsf(high) < fabsf(low));
 
 	if (!isfinite(middle))
 		middle = low / 2 + high / 2;

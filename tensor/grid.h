@@ -25,6 +25,7 @@ struct ql_minifloat {
 
 enum ql_grid_tie {
 	QL_TIE_LOWER, /* the lower value */
+	QL_TIE_UPPER, /* the upper value */
 	QL_TIE_EVEN,  /* the even code */
 	QL_TIE_ZERO,  /* the value nearer to 0 */
 };

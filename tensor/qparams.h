@@ -66,6 +66,7 @@ struct ql_scheme {
 	bool grid;      /* the values of codes are a grid's (codes->grid) */
 	bool shift;     /* codes begin at the minimum, a real number: x = q * scale + shift */
 	bool mean;      /* the scale comes from mean |x|, so that observers do not apply */
+	bool any_scale; /* a scale may be 0 or negative */
 	bool (*accepts)(unsigned dtype);
 	/* Fills lo and hi from dtype and bits; `wide`: with an explicit scale the whole range of the bits is legal. */
 	void (*range)(unsigned dtype, bool wide, struct ql_codes *codes);

@@ -127,6 +127,8 @@ struct ql_spec *ql_spec_push(lua_State *L, const struct ql_spec *spec)
 		ql_tensor_keep(box->scale_tensor);
 	if (box->zero_tensor)
 		ql_tensor_keep(box->zero_tensor);
+	if (box->importance)
+		ql_tensor_keep(box->importance);
 	if (box->choose) {
 		ql_function_push(L, spec->choose_key);
 		lua_setiuservalue(L, -2, 1);
@@ -184,7 +186,8 @@ static int spec_gc(lua_State *L)
 	ql_tensor_discard(L, box->each_bits);
 	ql_tensor_discard(L, box->scale_tensor);
 	ql_tensor_discard(L, box->zero_tensor);
-	box->each_bits = box->scale_tensor = box->zero_tensor = NULL;
+	ql_tensor_discard(L, box->importance);
+	box->each_bits = box->scale_tensor = box->zero_tensor = box->importance = NULL;
 	return 0;
 }
 
@@ -344,6 +347,7 @@ static void push_zero(lua_State *L, const struct ql_spec *s)
 	F(octaves, push_number(L, s->scheme && s->scheme->table_length, s->octaves)) \
 	F(scale, push_scale(L, s)) \
 	F(zero_point, push_zero(L, s)) \
+	F(importance, s->importance ? push_tensor(L, s->importance) : lua_pushnil(L)) \
 	F(rounding, \
 		push_word(L, s->requant || s->stochastic, s->stochastic ? "stochastic" : ql_requant_name(s->requant))) \
 	F(name, push_text(L, s, false))

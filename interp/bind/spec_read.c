@@ -55,6 +55,7 @@ static void set_field(struct ql_spec_fields *f, int i, const struct ql_value *v)
 #define SET_INT(key) (f->has_##key = true, f->key = v->i)
 #define SET_FLOAT(key) (f->has_##key = true, f->key = v->f)
 #define SET_BOOL(key) (f->has_##key = true, f->key = v->b)
+#define SET_TENSOR(key) f->key = v->tensor
 	switch (i) {
 #define X(key, kind, place, words, text) \
 	case FIELD_##key: \
@@ -171,7 +172,7 @@ bool ql_read_spec(lua_State *L, int index, const char *what, struct ql_spec *spe
 	read_spec_fields(L, index, what, &f);
 	if (ql_spec_make(ql_ctx_of(L), &f, spec))
 		ql_spec_failed(L, what);
-	if (spec->each_bits || spec->scale_tensor || spec->zero_tensor || spec->choose)
+	if (spec->each_bits || spec->scale_tensor || spec->zero_tensor || spec->importance || spec->choose)
 		ql_spec_push(L, spec); /* whatever becomes of the table */
 	else
 		lua_pushnil(L);

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "quant/blocks/block.h"
 #include "tensor/autograd/back.h"
 #include "tensor/codec.h"
 #include "tensor/grain.h"
@@ -147,8 +148,10 @@ static void reach_of(const struct ql_qparams *q, float *least, float *most)
 {
 	const struct ql_grid_table *grid = q->codes.grid;
 
-	*most = grid ? grid->value[grid->code[grid->ranks - 1]] : q->shift ? (float)q->codes.hi : 1;
-	*least = grid ? grid->value[grid->code[0]] : q->shift ? 0 : -1;
+	bool integers = q->scheme->affine && q->codes.bits > 1;
+
+	*most = grid ? grid->value[grid->code[grid->ranks - 1]] : integers ? (float)q->codes.hi : 1;
+	*least = grid ? grid->value[grid->code[0]] : integers ? (float)q->codes.lo : -1;
 }
 
 static enum ql_status mask_within(
@@ -169,7 +172,9 @@ static enum ql_status mask_within(
 			float one = q->codes.bits == 1 ? 1 : scale[k], from = q->shift ? shift[k] : 0;
 			float value = v[r * g.row + c];
 
-			mask[r * g.row + c] = value >= least * one + from && value <= most * one + from;
+			float a = least * one + from, b = most * one + from;
+
+			mask[r * g.row + c] = value >= fminf(a, b) && value <= fmaxf(a, b);
 		}
 	return status;
 }
@@ -213,8 +218,8 @@ static enum ql_status compute(
 	struct ql_qparams *q = NULL;
 	enum ql_status status;
 
-	if (!spec->scheme || !spec->scheme->affine || spec->scheme->shift || spec->outer || spec->stochastic ||
-		ql_dtype_is_binary(spec->dtype))
+	if (!spec->scheme || ql_block_fits(spec) || !spec->scheme->affine || spec->scheme->shift || spec->outer ||
+		spec->stochastic || ql_dtype_is_binary(spec->dtype))
 		return through_codes(ctx, spec, x, y, mask);
 	status = ql_quantize_params(ctx, spec, x->rank, x->shape, x, &q);
 	if (!status)

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "quant/blocks/block.h"
 #include "quant/ranges/fit.h"
 #include "quant/ranges/scales.h"
 #include "tensor/codec.h"
@@ -37,7 +38,7 @@ static enum ql_status layout(
 			ctx, QL_ERR_SHAPE, "quantize: block: wanted a tensor with at least one axis, got a number");
 	q->block = (int32_t)spec->block;
 	q->block_axis = (int8_t)(axis < 0 ? rank - 1 : axis);
-	return QL_OK;
+	return ql_block_fits(spec) ? ql_block_check(ctx, spec, shape[q->block_axis]) : QL_OK;
 }
 
 /* ---- explicit scale and zero point ---- */
@@ -129,14 +130,41 @@ static enum ql_status take_bits(struct ql_ctx *ctx, const struct ql_spec *spec, 
 	return status;
 }
 
+/* By the data of blocks. */
+static enum ql_status quantize_blocks(
+	struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *plain, struct ql_tensor **out)
+{
+	struct ql_qparams place;
+	enum ql_status status = layout(ctx, spec, plain->rank, plain->shape, &place);
+
+	return status ? status : ql_block_quantize(ctx, spec, plain, place.block_axis, out);
+}
+
+/* The params alone of quantize_blocks. */
+static enum ql_status block_params(
+	struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams **out)
+{
+	struct ql_tensor *codes;
+	enum ql_status status = quantize_blocks(ctx, spec, x, &codes);
+
+	if (status)
+		return status;
+	*out = ql_qparams_keep(codes->q);
+	ql_tensor_release(ctx, codes);
+	return QL_OK;
+}
+
 enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	struct ql_tensor *x, struct ql_qparams **out)
 {
-	struct ql_qparams *q = ql_alloc_zeroed(ctx, sizeof(*q));
+	struct ql_qparams *q;
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	enum ql_status status;
 
 	*out = NULL;
+	if (x && ql_block_fits(spec))
+		return block_params(ctx, spec, x, out);
+	q = ql_alloc_zeroed(ctx, sizeof(*q));
 	if (!q)
 		return QL_ERR_MEMORY;
 	q->refs = 1;
@@ -145,7 +173,9 @@ enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec
 	q->from = QL_float32;
 	q->codes = ql_spec_codes(spec, spec->has_scale, 0);
 	status = layout(ctx, spec, rank, shape, q);
-	if (!status && !spec->has_scale && x) {
+	if (!status && ql_block_fits(spec)) {
+		status = ql_block_zeros(ctx, spec, rank, shape, q);
+	} else if (!status && !spec->has_scale && x) {
 		status = ql_scales_fit(ctx, spec, x, q);
 	} else if (!status) {
 		struct ql_spec unit = *spec;
@@ -194,6 +224,13 @@ enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct
 			"integers, requantize), got floats, which are divided by the scale",
 			ql_requant_name(spec->requant));
 	status = plain_f32(ctx, x, &plain);
+	if (!status && ql_block_fits(spec)) {
+		status = quantize_blocks(ctx, spec, plain, out);
+		ql_tensor_release(ctx, plain);
+		if (!status)
+			(*out)->q->from = x->dtype;
+		return status;
+	}
 	if (!status)
 		status = ql_tensor_new(ctx, spec->dtype, x->rank, x->shape, &codes);
 	if (!status)
@@ -285,7 +322,10 @@ enum ql_status ql_quantize_bytes(
 	s_rank = ql_grain_shape(rank, shape, q.axis, q.block_axis, q.block, s_shape);
 	for (int d = 0; d < s_rank; d++)
 		scales *= (uint64_t)s_shape[d];
-	status = ql_scales_bytes(ctx, spec, s_rank, s_shape, &more);
+	if (ql_block_fits(spec))
+		more = ql_block_bytes(spec, scales);
+	else
+		status = ql_scales_bytes(ctx, spec, s_rank, s_shape, &more);
 	*bytes += more;
 	if (spec->each_bits)
 		*bytes += differ(spec->each_bits) ? scales : 0;
@@ -333,18 +373,20 @@ static enum ql_status check_shapes(struct ql_ctx *ctx, const struct ql_tensor *t
 	return ql_fail(ctx, QL_ERR_SHAPE, "check: wanted one scale per group, got another number");
 }
 
-/* Scales that are codes may be 0, for blocks of zeros, and just below, around their mean. */
+/* Scales that are codes may be 0, for blocks of zeros, and just below, around their mean. Those of quant/blocks may be any
+ * finite number. */
 static enum ql_status check_numbers(
 	struct ql_ctx *ctx, const struct ql_tensor *t, const float *scale, const float *shift)
 {
 	const struct ql_qparams *q = t->q;
 	int64_t n = ql_tensor_nelem(q->scale);
+	bool free = q->scheme->any_scale || (q->format && q->format->blocks);
 
 	for (int64_t i = 0; i < n; i++) {
 		double s = (double)scale[i], z = q->zero_point ? ql_tensor_at_f64(q->zero_point, i) : 0;
 
-		if (!isfinite(s) || (s < 0 && !(q->scale->q && q->scale->q->shift)) ||
-			(s == 0 && !ql_dtype_is_binary(t->dtype) && !q->scale->q))
+		if (!isfinite(s) || (s < 0 && !free && !(q->scale->q && q->scale->q->shift)) ||
+			(s == 0 && !free && !ql_dtype_is_binary(t->dtype) && !q->scale->q))
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: scale %lld: wanted a finite number > 0, got %g",
 				(long long)i + 1, s);
 		if (z < (double)ql_dtypes[t->dtype].lo || z > (double)ql_dtypes[t->dtype].hi)

@@ -3,6 +3,7 @@
  */
 #include <math.h>
 
+#include "quant/blocks/block.h"
 #include "quant/user_format.h"
 #include "quant/ranges/scales.h"
 #include "tensor/grid.h"
@@ -75,6 +76,12 @@ static enum ql_status coded_spec(
 	return status;
 }
 
+static enum ql_status not_of_blocks(struct ql_ctx *ctx, const char *what, const struct ql_qparams *q)
+{
+	return ql_fail(
+		ctx, QL_ERR_FORMAT, "%s: wanted numbers of the format %s, got others", what, q->format->doc.name);
+}
+
 /* float32, float16 for blocks, what the format's scales are, or codes of double quantization. */
 static enum ql_status check_kind(
 	struct ql_ctx *ctx, const char *what, const struct ql_qparams *q, const struct ql_tensor *t)
@@ -82,6 +89,8 @@ static enum ql_status check_kind(
 	struct ql_spec of;
 	enum ql_status status;
 
+	if (q->format && q->format->blocks)
+		return ql_block_has(q, t, t == q->shift) ? QL_OK : not_of_blocks(ctx, what, q);
 	if (!t->q && (t->dtype == QL_float32 || (t->dtype == QL_float16 && q->block)))
 		return QL_OK;
 	status = coded_spec(ctx, q, t, &of);
@@ -114,7 +123,7 @@ static enum ql_status check_numbers(struct ql_ctx *ctx, const char *what, const 
  * around their mean may be just below. */
 static float least_scale(unsigned dtype, const struct ql_qparams *q)
 {
-	if (q->scale->q && q->scale->q->shift)
+	if ((q->scale->q && q->scale->q->shift) || q->scheme->any_scale || (q->format && q->format->blocks))
 		return -INFINITY;
 	return ql_dtype_is_binary(dtype) || q->scale->q ? 0 : nextafterf(0, 1);
 }
@@ -123,9 +132,13 @@ static float least_scale(unsigned dtype, const struct ql_qparams *q)
 static enum ql_status check_shift(struct ql_ctx *ctx, const struct ql_qparams *q)
 {
 	struct ql_spec of;
-	enum ql_status status = q->block ? ql_scales_outer_spec(ctx, q->block, &of) : QL_OK;
+	enum ql_status status;
 
-	if (status || (q->block && q->format == of.format) || q->scheme->shift)
+	if (q->scheme->shift)
+		return QL_OK;
+	status = q->block ? ql_scales_outer_spec(ctx, q->block, &of) : QL_OK;
+
+	if (status || (q->block && q->format == of.format))
 		return status;
 	return ql_fail(ctx, QL_ERR_FORMAT, "minimum: wanted none for the scheme %s, got some", q->scheme->doc.name);
 }
