@@ -326,6 +326,10 @@ enum ql_status ql_qparams_reshape(struct ql_ctx *ctx, const char *op, const stru
 	for (int d = 0; d < rank; d++)
 		c.shape[d] = d == axis ? ql_ceil_div(shape[d], q->block) : shape[d];
 	status = changed(ctx, &c, q, t->dtype, out);
+	if (status == QL_ERR_SHAPE && q->scale->q) /* packed codes of scales: their rows are whole bytes */
+		return ql_fail(ctx, QL_ERR_SHAPE,
+			"%s: wanted a shape that keeps the rows of the quantized scales, got %s to %s; use :dequantize() first",
+			op, ql_shape_text(t->rank, t->shape, from), ql_shape_text(rank, shape, to));
 	if (!status)
 		(*out)->block_axis = (int8_t)axis;
 	return status;
