@@ -15,7 +15,9 @@ static enum ql_status dequantize(struct ql_ctx *ctx, struct ql_call *call)
 	if (!t->q)
 		return ql_tensor_alias(ctx, t, &call->out[0]);
 	call->path = "float32";
-	call->kernel = t->q->scheme->affine && (bits == 8 || bits == 16) ? ctx->kernels->dequantize->name : "ref";
+	call->kernel = t->q->scheme->grid                                  ? ctx->kernels->simd->name
+		       : t->q->scheme->affine && (bits == 8 || bits == 16) ? ctx->kernels->dequantize->name
+									   : "ref";
 	return ql_decode(ctx, t, &call->out[0]);
 }
 

@@ -26,7 +26,11 @@ static const char *kernel_of(const struct ql_ctx *ctx, const struct ql_spec *spe
 {
 	int bits = ql_dtypes[spec->dtype].bits;
 
-	return spec->scheme && spec->scheme->affine && (bits == 8 || bits == 16) ? ctx->kernels->quantize->name : "ref";
+	if (spec->scheme && spec->scheme->grid && !spec->stochastic)
+		return ctx->kernels->simd->name;
+	return spec->scheme && spec->scheme->affine && !spec->stochastic && (bits == 8 || bits == 16)
+		       ? ctx->kernels->quantize->name
+		       : "ref";
 }
 
 static enum ql_status quantize(struct ql_ctx *ctx, struct ql_call *call)

@@ -46,3 +46,13 @@ it('observers choose their range', function()
 	local plain, best = w:error(w:quantize 'fp4_e2m1').sqnr, w:error(w:quantize 'fp4_e2m1@mse').sqnr
 	assert(best > plain, ('%g against %g'):format(best, plain))
 end)
+
+it('the ledger names the loop that ran', function()
+	quant.log(true)
+	local w = tensor.randn(4, 64):quantize 'nf4'
+	w:dequantize()
+	local rows = quant.log()
+	quant.log(false)
+	for i = 2, 3 do assert(rows[i].kernel:find '^simd_' or rows[i].kernel == 'ref', rows[i].kernel) end
+	assert(rows[2].kernel == rows[1].kernel and rows[3].kernel == rows[1].kernel, rows[3].kernel)
+end)
