@@ -57,7 +57,9 @@ static void check_keys(lua_State *L)
 {
 	lua_pushnil(L);
 	while (lua_next(L, 1)) {
-		if (lua_type(L, -2) != LUA_TSTRING || ql_attr_find(attrs, lua_tostring(L, -2)) < 0)
+		if (lua_type(L, -2) != LUA_TSTRING)
+			ql_error(L, "scheme: wanted fields by name, name= and table=, got a list");
+		if (ql_attr_find(attrs, lua_tostring(L, -2)) < 0)
 			ql_unknown_name(L, "scheme", "field", attrs, 1);
 		lua_pop(L, 1);
 	}
