@@ -131,6 +131,7 @@ function index.find(text)
 	table.sort(found, function(a, b)
 		local ra, rb = rank(a), rank(b)
 		if ra ~= rb then return ra < rb end
+		if (a.title == text) ~= (b.title == text) then return a.title == text end -- mxfp4 before gguf.mxfp4
 		return a.title < b.title
 	end)
 	if #found == 0 and text:find '._$' then return index.find(text:sub(1, -2)) end
