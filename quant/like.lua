@@ -6,6 +6,8 @@ local like = {}
 function like.fields(given, fields)
 	fields.dtype = given.format or given.dtype
 	if not given.format then fields.bits, fields.scheme, fields.octaves = given.bits, given.scheme, given.octaves end
+	fields.quant_min, fields.quant_max = given.quant_min, given.quant_max
+	if given.rounding == 'stochastic' then fields.rounding = fields.rounding or 'stochastic' end
 	if given.saturate == false then fields.saturate = false end
 	if given.scaling ~= 'exact' and not fields.scale then fields.scaling = given.scaling end
 	return fields
@@ -13,9 +15,19 @@ end
 
 function like.spec(given, fields) return quant.spec(like.fields(given, fields)) end
 
+local CODES = {'dtype', 'bits', 'scheme', 'format', 'octaves', 'quant_min', 'quant_max'}
+
 -- Whether codes of both mean the same under equal scales.
 function like.same(a, b)
-	return a.dtype == b.dtype and a.bits == b.bits and a.scheme == b.scheme and a.format == b.format and a.octaves == b.octaves
+	for _, field in ipairs(CODES) do
+		if a[field] ~= b[field] then return false end
+	end
+	return true
+end
+
+-- Whether two specs also give the same scales to a range and round alike.
+function like.fits(a, b)
+	return like.same(a, b) and a.scaling == b.scaling and a.saturate == b.saturate and (a.rounding == 'stochastic') == (b.rounding == 'stochastic')
 end
 
 return like

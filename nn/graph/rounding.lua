@@ -14,7 +14,7 @@ function rounding.check(what, rule)
 end
 
 local function with(spec, rule)
-	return like.spec(spec, {axis = spec.axis, block = spec.block, observer = spec.observer, p = spec.p, momentum = spec.momentum, scale = spec.scale, zero_point = spec.zero_point, rounding = rule})
+	return like.spec(spec, {axis = spec.axis, block = spec.block, outer = spec.outer, observer = spec.observer, p = spec.p, momentum = spec.momentum, scale = spec.scale, zero_point = spec.zero_point, rounding = rule})
 end
 
 -- Ops whose results are sums of codes. Tables, norms, softmax and attention have their own rule, and what is a float

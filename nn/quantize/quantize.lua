@@ -35,7 +35,7 @@ local function calibrated(layer, what, wanted)
 	if not o or o.count == 0 then return end
 	local s = quant.spec(o.spec)
 	local p
-	if not wanted or like.same(wanted, s) then
+	if not wanted or like.fits(wanted, s) then
 		p = o:params()
 		p = {scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item()}
 	else

@@ -124,3 +124,16 @@ it('sensitivity, search and estimate', function()
 		assert(quant.estimate(mlp, spec).bytes == w)
 	end
 end)
+
+it('bounds, scaling and rounding of an input spec are kept', function()
+	local m = nn.Sequential{nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 4)}:eval()
+	local x = tensor.randn(16, 64)
+	m:calibrate{{x}}
+	local function made(input) return m:quantize{weight = 'int8/1', input = input, mode = 'static'} end
+	local plain, narrow = made 'uint8', made 'uint8 quant_max=31'
+	assert(m(x):error(narrow(x)).sqnr < m(x):error(plain(x)).sqnr - 6)
+	local random = made 'uint8 rounding=stochastic'
+	assert(random(x):error(random(x)).max > 0 and plain(x):error(plain(x)).max == 0)
+	local power = made 'uint8 scale=pow2'
+	assert(m(x):error(power(x)).max > 0 and power(x):error(plain(x)).max > 0)
+end)
