@@ -2,6 +2,7 @@
 -- m:fit that is ended from outside, by kill -9 and by Ctrl-C, at chosen steps and at any moment: the file of the last whole epoch is
 -- there, and the run that goes on from it has the bits of one that nobody disturbed. An LSTM, a GRU and a Transformer, with dropout,
 -- a shuffling loader and optimizers that have a state. What such networks refuse.
+-- labels: once
 local scratch = dofile 'tests/tools/scratch.lua'
 local read, program = scratch.output, scratch.program
 

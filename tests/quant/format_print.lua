@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- How tensors of formats print: by the format's name, with the numbers that their scales stand for.
+-- labels: once
 local x = tensor.ones(2, 64) * 6
 local function header(t) return (tostring(t):gsub('\n.*', '')) end
 print(header(x:quantize 'mxfp4'))  --> mxfp4(2, 64), blocks of 32 on axis 2, scale 1, 68 B, 100.00 % at the ends

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Specs: string and table form, defaults, round trip, what is refused.
+-- labels: once
 for _, text in ipairs{'int8', 'uint8', 'int8/1', 'int4:32', 'int4/2:16', 'binary/1', 'int16', 'uint4', 'float16', 'int3', 'uint2/1', 'int6:32',
 	'uint5', 'float8_e4m3', 'float8_e5m2'} do
 	assert(tostring(quant.spec(text)) == text, text)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- The text of a spec: whatever a spec is made of, it prints as a text that quant.spec reads back as an equal spec, and both
 -- quantize to the same bits.
+-- labels: once
 local function refused(spec) return select(2, pcall(quant.spec, spec)) end
 
 local seen = 0

@@ -60,14 +60,22 @@ it('works on slices and repeated axes', function()
 	end
 end)
 
+-- The same without texts, for large tensors that have no NaN: equal numbers, and equal signs of zeros.
+local function same(a, b)
+	for i, t in ipairs(a) do
+		if t:dtype() ~= b[i]:dtype() or not t:eq(b[i]):all():item() or not (1 / t):eq(1 / b[i]):all():item() then return false end
+	end
+	return #a == #b
+end
+
 it('gives the same bits on every thread count and kernel level', function()
 	local threads, level = tensor.threads(), hw.features().level
 	local x, long = tensor.randn(300, 700), tensor.randn(100003)
 	for name in pairs(LINES) do
-		local want, once = {bits(results(name, x, 1)), bits(results(name, x, 2))}, bits(results(name, long, 1))
+		local want, once = {results(name, x, 1), results(name, x, 2)}, results(name, long, 1)
 		local function check(what)
-			for axis = 1, 2 do assert(bits(results(name, x, axis)) == want[axis], name .. what) end
-			assert(bits(results(name, long, 1)) == once, name .. what)
+			for axis = 1, 2 do assert(same(results(name, x, axis), want[axis]), name .. what) end
+			assert(same(results(name, long, 1), once), name .. what)
 		end
 		for _, n in ipairs{1, 2, 3} do
 			tensor.threads(n)
@@ -86,6 +94,6 @@ it('handles wide tensors with few long lines', function()
 	local x = tensor.randn(20000, 3)
 	local copy = x:t():contiguous()
 	for axis_name, op in pairs{cumsum = 'cumsum', softmax = 'softmax'} do
-		assert(bits{x[op](x, 1)} == bits{copy[op](copy, 2):t()}, axis_name)
+		assert(same({x[op](x, 1)}, {copy[op](copy, 2):t()}), axis_name)
 	end
 end)

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- CIFAR-10: partial sets, splits by place, damaged files; with files made here, and with the real ones.
+-- labels: once
 local with_data = dofile 'tests/tools/scratch.lua'.with_data
 local function run(folder, code) return (with_data(folder, code):gsub('\n$', '')) end
 

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Fashion-MNIST: read from files made here, in the published layout.
+-- labels: once
 local with_data = dofile 'tests/tools/scratch.lua'.with_data
 local function run(folder, code) return (with_data(folder, code):gsub('\n$', '')) end
 

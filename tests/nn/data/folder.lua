@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- data.folder with PNG files that are written here: 8-bit gray and RGB without compression.
+-- labels: once
 local function crc(text)
 	local c = 0xffffffff
 	for i = 1, #text do

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- data.loader: what batches hold, the same bits with and without the thread and for any number of threads, and that the
 -- thread ends whenever a pass does.
+-- labels: once
 local n = 103
 local x = tensor.arange(0, n - 1):to 'float32':view(n, 1):expand(n, 3):contiguous()
 local y = tensor.arange(1, n):to 'int64'

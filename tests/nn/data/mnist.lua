@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- MNIST: counts, labels and mean of the published set, splits, and what absent and damaged files say.
+-- labels: once
 local have = data.find 'mnist/train-images-idx3-ubyte.gz' and data.find 'mnist/t10k-images-idx3-ubyte.gz'
 
 local function refused(pattern, f, ...)

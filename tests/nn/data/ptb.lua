@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Penn Treebank: counts, numbers and speed. Sums of the numbers were computed in Python.
+-- labels: once
 local run = dofile 'tests/tools/scratch.lua'.with_data
 
 it('tells which files are not there', function()

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Computed data: the same bits always, classes equally likely, a task that can be learned, and an entropy that is right.
+-- labels: once
 local a, b = data.synth{kind='digits', n=500, seed=3}, data.synth{kind='digits', n=500, seed=3}
 print(a.x:size())                                         --> 500 1 28 28
 print(a.x:dtype(), a.x:qparams().scale:item() * 255, a.y:dtype())  --> uint8 1.0 int64

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- data.tensors, and what every data set can do.
+-- labels: once
 local x, y = tensor{{1,2},{3,4},{5,6},{7,8},{9,10}}, tensor{1,2,1,2,1, dtype='int64'}
 local ds = data.tensors(x, y, {name='five', classes={'odd', 'even'}})
 print(#ds, ds.name)          --> 5 five

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- data.text by characters and by words, from files of any kind; sums of tiny Shakespeare were computed in Python.
+-- labels: once
 local folder = os.tmpname()
 os.execute('rm ' .. folder .. ' && mkdir ' .. folder)
 local function write(name, text)

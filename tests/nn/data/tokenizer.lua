@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- The tokenizer of llama2.c. Expected numbers come from a plain transcription of run.c in Python, one added to each.
+-- labels: once
 local path = os.tmpname()
 local function write(text)
 	local f <close> = assert(io.open(path, 'wb'))

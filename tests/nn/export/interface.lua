@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- The borders of exported C: codes in and out, channels first or last, memory of the caller, a hook at each layer.
+-- labels: once
 local exported = dofile 'tests/tools/exported.lua'
 exported.skip()
 

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- g:export that is ended by kill -9 at any moment: the folder holds one export or the other as a whole, and all that was there beside;
 -- what a killed process leaves beside the folder goes at the next export.
+-- labels: once
 local program = dofile 'tests/tools/scratch.lua'.program
 local exported = dofile 'tests/tools/exported.lua'
 local put, base = exported.put, exported.new_folder()

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- g:export{project=, cc=, max_ram=, max_flash=}: files for build systems, sizes on a device; and what nn/export/INTEGRATION.md claims.
+-- labels: once
 local exported = dofile 'tests/tools/exported.lua'
 exported.skip()
 

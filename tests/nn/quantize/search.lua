@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- quant.search against all combinations, its budgets, and a search that was stopped.
+-- labels: once
 local function refused(text, f, ...)
 	local good, message = pcall(f, ...)
 	assert(not good and message:find(text, 1, true), message)
