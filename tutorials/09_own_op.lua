@@ -210,5 +210,5 @@ end
 
 -- %%
 wrong = graph.op{name = 'wrongshape', replace = true, infer = function(x) return {shape = {x.shape[1]}} end, run = squared_float}
-print(select(2, pcall(wrong, tensor.ones(2, 3))))  --> ...wrongshape: result 1: infer says float32(2), run gave float32(2, 3)
-print(select(2, pcall(graph.op, {name = 'relu', infer = shape_of, run = squared_float})))  --> ...'relu', which is an op of Quoll; with replace=true and emit= alone it gets other C
+print(select(2, pcall(wrong, tensor.ones(2, 3))))  --> ...wrongshape: result 1: infer declares float32(2), run returned float32(2, 3)
+print(select(2, pcall(graph.op, {name = 'relu', infer = shape_of, run = squared_float})))  --> ...'relu', which is a built-in op; replace=true with emit= alone replaces its C

@@ -11,7 +11,7 @@ local function wrong(node, format, ...)
 	base.fail("graph: node '%s' (%s): " .. format, node.name, node.op, ...)
 end
 
--- Each input exists, comes before the node, and lists it among its users.
+-- Every input exists, precedes the node, and lists the node among its users.
 local function check_inputs(g, node, seen)
 	for i, ref in ipairs(node.inputs) do
 		if type(ref) == 'string' then
@@ -22,21 +22,21 @@ local function check_inputs(g, node, seen)
 				#g.nodes[producer].results, ref) end
 			local listed = false
 			for _, user in ipairs(g.users[producer]) do listed = listed or user == node.name end
-			if not listed then wrong(node, "input %d: '%s' does not know it as its user", i, producer) end
+			if not listed then wrong(node, "input %d: '%s' does not list it as a user", i, producer) end
 		elseif type(ref) ~= 'number' and not core.size.is_affine(ref) then
 			wrong(node, 'input %d: wanted an edge or a number, got %s', i, base.describe(ref))
 		end
 	end
 end
 
--- Each user has it as an input.
+-- Every listed user has the node as an input.
 local function check_users(g, node)
 	for _, name in ipairs(g.users[node.name]) do
 		local takes = false
 		for _, ref in ipairs(g.nodes[name] and g.nodes[name].inputs or {}) do
 			takes = takes or type(ref) == 'string' and core.split(ref) == node.name
 		end
-		if not takes then wrong(node, "'%s' is listed as its user but does not take it", name) end
+		if not takes then wrong(node, "'%s' is listed as a user but does not use it", name) end
 	end
 end
 
@@ -70,13 +70,13 @@ local function check_types(g, node)
 	end
 end
 
--- Raises when something does not hold. keep_dead: nodes that nothing needs are allowed.
+-- Raises an error if an invariant is violated. keep_dead: nodes that no output needs are allowed.
 function check.check(g, keep_dead)
 	local seen, needed, count = {}, {}, 0
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
 		if not node or node.name ~= name then base.fail("graph: wanted a node '%s' under its name", name) end
-		if seen[name] then wrong(node, 'it is twice in the order') end
+		if seen[name] then wrong(node, 'it appears twice in the order') end
 		check_inputs(g, node, seen)
 		seen[name] = true
 		check_users(g, node)
@@ -91,7 +91,7 @@ function check.check(g, keep_dead)
 	end)
 	for name in next, g.nodes do
 		if not seen[name] then base.fail("graph: node '%s' is missing from the order", name) end
-		if not needed[name] and not keep_dead then wrong(g.nodes[name], 'an orphan: nothing takes it') end
+		if not needed[name] and not keep_dead then wrong(g.nodes[name], 'an orphan: no node uses it') end
 	end
 	return count
 end

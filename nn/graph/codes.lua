@@ -6,16 +6,16 @@ local like = internal.import 'quant/like'
 local ops = internal.import 'nn/graph/ops'
 local codes = {CONVERSIONS = {quantize = true, dequantize = true, requantize = true}}
 
--- Scale and zero point as numbers; nil where a spec has none, or one for each channel.
+-- Scale and zero point as numbers; nil if the spec has none or one per channel.
 function codes.params(spec)
 	local scale, zero = internal.spec_params(spec)
 	return scale, zero or 0
 end
 
--- It has one scale, known now.
+-- Whether the spec has a single scale that is already known.
 function codes.fixed(spec) return spec.scheme ~= nil and not spec.axis and not spec.block and (codes.params(spec)) ~= nil end
 
--- A text that is equal only for equal specs. Without parameters each call finds its own, and the text is the rule.
+-- A string that is equal only for equal specs. Parameters that are not known yet are found at each call and do not count.
 function codes.key(spec)
 	local scale, zero = codes.params(spec)
 	return ('%s|%s|%s|%s|%s'):format(tostring(spec), spec.bits, spec.scheme, scale and ('%a'):format(scale) or 'found', zero)

@@ -3,7 +3,7 @@
 -- graphs share unchanged nodes and all tensors.
 --
 -- A node:
---   name, op       op is one of the tables of ops, or 'input', 'const', 'assign'
+--   name, op       op is the name of a registered op, or 'input', 'const', 'assign'
 --   inputs         operands: 'name' (its first result), 'name:2', or a number
 --   attrs          attributes by name; integers may grow with the batch (nn/graph/size.lua)
 --   results        list of {shape=, dtype=, spec=, alias=}: alias is the operand whose memory it shares
@@ -19,7 +19,7 @@ local size = internal.import 'nn/graph/size'
 local fail = base.fail
 
 local core = {}
-local methods, hidden = {}, {} -- hidden ones are for these files
+local methods, hidden = {}, {} -- hidden: methods for the files of nn/graph only
 local meta = {__name = 'quoll.graph', methods = methods}
 debug.getregistry()[meta.__name] = meta -- for help and completion
 
@@ -59,7 +59,7 @@ function hidden.result_of(g, ref)
 	return g.nodes[name].results[at]
 end
 
--- Positions in their order, then names in theirs.
+-- Positions in ascending order, then names in alphabetical order.
 local function sorted_keys(items)
 	local keys = {}
 	for key in next, items do keys[#keys + 1] = key end
@@ -77,8 +77,8 @@ local function each_leaf(tree, each, value, path)
 	end
 end
 
--- Calls each(leaf, value, path) for every leaf of the trees of outputs, always in the same order; values: what g:run gave, or nil;
--- path: its keys, as '2.name', nil where a tensor is all that comes out.
+-- Calls each(leaf, value, path) for every leaf of the output trees, in a fixed order. values: the results of g:run, or nil;
+-- path: the keys of the leaf, such as '2.name'; nil if the only output is a tensor.
 function core.each_output(g, each, values)
 	for i, tree in ipairs(g.outputs) do each_leaf(tree, each, values and values[i], #g.outputs > 1 and tostring(i) or nil) end
 end
@@ -99,13 +99,13 @@ local function of_spec(result, spec)
 	return {shape = result.shape, dtype = spec.dtype, spec = spec.scheme and spec or nil, alias = nil}
 end
 
--- What the results of a node are, from what it takes; types are dtype and, of codes, spec.
+-- The result types of a node, derived from its inputs. A type is the dtype and, for codes, the spec.
 function core.infer(g, node)
 	if node.op == 'input' or node.op == 'const' then return node.results end
 	local first = type(node.inputs[1]) == 'string' and g:result_of(node.inputs[1]) or nil
 	local form, was = ops.form(node.op), node.results[1]
 	if node.op == 'quantize' or node.op == 'requantize' then return {of_spec(was, node.attrs.spec)} end
-	if node.op == 'dequantize' then -- plain numbers stay what they are
+	if node.op == 'dequantize' then -- plain tensors are unchanged
 		return {{shape = was.shape, dtype = first.spec and 'float32' or first.dtype, alias = not first.spec and was.alias or nil}}
 	end
 	if node.attrs.out then return {of_spec(was, node.attrs.out)} end
@@ -122,7 +122,7 @@ end
 local edits = {}
 edits.__index = edits
 
--- A copy of g to be changed; finish() gives the new graph.
+-- An editable copy of g; finish() returns the new graph.
 function core.edit(g)
 	local e = {nodes = {}, order = table.move(g.order, 1, #g.order, 1, {}), outputs = {}, changes = 0}
 	for key, value in next, g do
@@ -136,9 +136,9 @@ end
 
 edits.result_of = hidden.result_of
 
----------------------------------------------------------------- who takes what, kept up to date
+---------------------------------------------------------------- users, kept up to date
 
--- ref -> list of {name=, at=} of the nodes that take it, and {output=true} for each output.
+-- ref -> list of {name=, at=} of the nodes that use it, and {output=true} for each output.
 local function link(users, name, inputs)
 	for at, ref in ipairs(inputs) do
 		if type(ref) == 'string' then
@@ -167,13 +167,13 @@ local function find_users(e)
 	return users
 end
 
--- Who takes this result: a list of {name=, at=} and {output=true}.
+-- The users of this result: a list of {name=, at=} and {output=true}.
 function edits:users_of(ref)
 	self.users = self.users or find_users(self)
 	return self.users[ref] or {}
 end
 
--- The only user, when it is a node.
+-- The node that is the only user; nil if there are others or the user is an output.
 function edits:only_user(ref)
 	local users = self:users_of(ref)
 	return #users == 1 and users[1].name and self.nodes[users[1].name] or nil
@@ -188,7 +188,7 @@ function edits:fresh(name)
 	return free
 end
 
--- A new node before the one called `before` (nil: in front of all).
+-- Inserts a new node before the node called `before` (nil: at the front).
 function edits:add(node, before)
 	local at = 1
 	for i, name in ipairs(self.order) do
@@ -201,7 +201,7 @@ function edits:add(node, before)
 	return node
 end
 
--- The node with other fields in its place; it is another table.
+-- Replaces the node by a copy with these fields changed, and returns the copy.
 function edits:change(node, fields)
 	local made = {}
 	for key, value in next, node do made[key] = value end
@@ -229,7 +229,7 @@ function edits:set_input(node, at, ref)
 	return self:change(node, {inputs = inputs})
 end
 
--- All users of `from` take `to`, but for the node called `but`.
+-- Makes all users of `from` use `to` instead, except the node called `but`.
 function edits:redirect(from, to, but)
 	local list = self:users_of(from)
 	for _, user in ipairs(table.move(list, 1, #list, 1, {})) do
@@ -247,13 +247,13 @@ local function moved(map, from, to)
 	return made
 end
 
--- `to` has become the value that `from` was: its users, and what is known about it.
+-- `to` replaces `from`: takes over its users and its observed ranges.
 function edits:take_over(from, to)
 	self:redirect(from, to)
 	self.observed, self.observers = moved(self.observed, from, to), moved(self.observers, from, to)
 end
 
--- Names in an order in which they can run, what nothing needs left out (inputs stay).
+-- Names in an executable order, without nodes that no output needs (inputs stay).
 local function sorted(e)
 	local order, state = {}, {}
 	local function visit(name)
@@ -300,7 +300,7 @@ local function sorted(e)
 	return order
 end
 
--- The graph of the fields: users and types follow from nodes and edges.
+-- Builds a graph from the fields; users and types are derived from nodes and edges.
 function core.build(fields, keep_dead)
 	local g = {}
 	for _, key in ipairs {'inputs', 'axes', 'input_trees', 'outputs', 'root', 'observed', 'observers', 'ordered'} do
@@ -329,7 +329,7 @@ function core.build(fields, keep_dead)
 	return g
 end
 
--- Leaves out what nothing needs.
+-- Removes nodes that no output needs.
 function edits:sweep()
 	self.order = sorted(self)
 	local nodes = {}
@@ -339,7 +339,7 @@ end
 
 function edits:finish() return core.build(self) end
 
--- Bytes that a node's constants hold.
+-- Bytes of the constants that a node uses.
 function core.const_bytes(g, node)
 	local bytes = 0
 	for _, ref in ipairs(node.inputs) do

@@ -23,15 +23,15 @@ end
 
 ---------------------------------------------------------------- ranges
 
--- The layers of the module by name, for their observers.
+-- The layers of the module by name; they hold the observers.
 function decide.layers_of(g)
 	local list = {}
 	if g.root then module.walk(g.root, function(name, inner) list[name] = inner end) end
 	return list
 end
 
--- The spec with scale for a value, from g:calibrate, or from what m:calibrate has seen there (the observer of the node's own
--- module first); nil: neither, and no scale was given.
+-- The spec of a value, with scale: from g:calibrate, or from an observer of m:calibrate (that of the node's own module first);
+-- nil if neither has observed the value and the spec gives no scale.
 local function spec_for(d, node, ref, wanted)
 	local s = wanted and quant.spec(wanted)
 	if s and codes.params(s) then return s end
@@ -54,7 +54,7 @@ decide.spec_for = spec_for
 
 ---------------------------------------------------------------- one node
 
--- The constants among the operands that are weights, and the operands that are activations.
+-- The operands that are constant weights, and the operands that are activations.
 local function operands_of(g, node, form)
 	local weights, inputs = {}, {}
 	for _, at in ipairs(form.weights) do
@@ -78,8 +78,8 @@ local function operands_of(g, node, form)
 	return weights, inputs
 end
 
--- Calls each(ref) for a value and for those that it is made of by moving or comparing only, and gives the node that made the
--- first of them.
+-- Calls each(ref) for a value and for the values from which it is derived by moving or comparing elements only; returns the node
+-- that computes the first of them.
 local function chain(g, ref, each)
 	local node = g.nodes[core.split(ref)]
 	each(ref)
@@ -93,14 +93,14 @@ local function chain(g, ref, each)
 	return node
 end
 
--- Bytes of a weight under the spec, and before.
+-- Bytes of a weight under the spec, and of the original weight.
 local function value_bytes(value, spec)
 	local shape = {value:size()}
 	if spec and spec.block and #shape > 2 then shape = {shape[1], value:nelem() // shape[1]} end
 	return spec and quant.bytes(shape, spec) or value:nbytes(), value:nbytes()
 end
 
--- Those of a node's weights, and their number.
+-- The same for all weights of a node, and their number of elements.
 local function weight_bytes(g, node, weights, spec)
 	local after, before, count = 0, 0, 0
 	for _, at in ipairs(weights) do
@@ -135,7 +135,7 @@ local function mode_for(d, node, row, inputs, chosen)
 	return wanted, specs
 end
 
--- What is wrong with the specs; nil: nothing.
+-- The error in the specs, or nil.
 local function wrong_specs(node, row)
 	for _, spec in next, row.inputs do
 		if spec.axis or spec.block then
@@ -144,17 +144,17 @@ local function wrong_specs(node, row)
 	end
 	local output = row.output
 	if not output then return end
-	if row.mode ~= 'static' then return ("output: wanted mode 'static', got '%s', which gives floats"):format(row.mode) end
+	if row.mode ~= 'static' then return ("output: wanted mode 'static', got '%s', which returns floats"):format(row.mode) end
 	if not codes.fixed(output) then
-		return ("output: wanted a spec with scale=, got '%s'; without output= a node gives the next one its codes by itself"):format(
+		return ("output: wanted a spec with scale=, got '%s'; without output= codes pass to the next node automatically"):format(
 			tostring(output))
 	end
 	if row.form.gives ~= 'codes' then
-		return ('output: wanted a node that gives codes, got %s, which gives floats'):format(node.op)
+		return ('output: wanted a node that returns codes, got %s, which returns floats'):format(node.op)
 	end
 end
 
--- The spec of a value from a node that can return codes: that of the layer that uses it, else by its range.
+-- The spec of a value whose node can return codes: the spec of the layer that uses it, else one from its range.
 local function join_spec(d, node, ref, chosen)
 	local wanted
 	local from = d.by_name[chain(d.g, ref, function(inner) wanted = wanted or d.wanted[inner] end).name]
@@ -162,17 +162,17 @@ local function join_spec(d, node, ref, chosen)
 	return gives and (wanted or spec_for(d, node, ref, chosen.input)) or nil
 end
 
--- A constant operand combined with codes gets codes of the same kind, by its own range.
+-- A constant operand that is combined with codes is quantized in the same way, with its own range.
 local function constant_spec(value, taken)
 	local p = value:quantize(like.fields(taken, {})):qparams()
 	return like.spec(taken, {scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item()})
 end
 
--- A sum, product, join or function: only values that come out of quantized nodes are codes; those with known ranges take part. A value
--- that a layer takes as codes is taken as the same codes; the defaults are those of layers, as in m:quantize.
+-- Decides about a sum, product, join or function. Operands must have known ranges and come from quantized nodes. A value that a
+-- layer also uses gets the codes of that layer; the defaults are those of layers, as in m:quantize.
 local function decide_join(d, node, row, inputs, chosen)
 	local mode = chosen.mode and check_mode(chosen.mode) or d.mode
-	if mode ~= 'static' and mode ~= 'auto' then return "it is an integer op in mode 'static' only" end
+	if mode ~= 'static' and mode ~= 'auto' then return "it has an integer version in mode 'static' only" end
 	local asked = chosen.input and quant.spec(chosen.input)
 	if asked and not asked.scheme or rules.output(chosen, d) == false then return 'a rule says so' end
 	asked = asked and chosen.mode == 'static' and codes.fixed(asked) and asked or nil
@@ -187,7 +187,7 @@ local function decide_join(d, node, row, inputs, chosen)
 			taken = taken or row.inputs[at]
 		end
 	end
-	if not taken then return 'its operands are no codes, or nothing has seen their range' end
+	if not taken then return 'its operands are not codes, or their range was not observed' end
 	for at, value in next, constants do row.inputs[at] = constant_spec(value, taken) end
 	row.mode = 'static'
 	row.output = chosen.output and quant.spec(chosen.output)
@@ -203,13 +203,13 @@ local function decide_join(d, node, row, inputs, chosen)
 	end
 end
 
--- The default is a scale for each output, which in the matrix of matmul is a column; a spec of a rule is taken literally.
+-- The default is one scale per output, which is a column of the matrix of matmul; the spec of a rule is used literally.
 local function along_outputs(spec, node)
 	if node.op ~= 'matmul' or spec.axis ~= 1 or spec.block or spec.scale then return spec end
 	return like.spec(spec, {axis = 2, observer = spec.observer, p = spec.p, momentum = spec.momentum})
 end
 
--- Codes that the graph holds already stay as they are.
+-- Weights that are codes already are not changed.
 local function weight_spec(d, node, weights, chosen)
 	for _, at in ipairs(weights) do
 		local value = d.g.nodes[node.inputs[at]].value
@@ -221,7 +221,7 @@ end
 
 local function decide_layer(d, node, row, weights, inputs, chosen)
 	row.weights, row.weight = weights, #weights > 0 and weight_spec(d, node, weights, chosen) or nil
-	if rules.is_float(row.weight) then return "its weight is to be 'float32'" end
+	if rules.is_float(row.weight) then return "the spec of its weight is 'float32'" end
 	local mode, specs = mode_for(d, node, row, inputs, chosen)
 	if not mode then return specs, 'always' end
 	row.mode = mode
@@ -246,7 +246,7 @@ local function decide_layer(d, node, row, weights, inputs, chosen)
 	end
 end
 
--- Whether codes that the graph holds are decoded for a weight: mode weight_only, in which the node itself is a float op.
+-- Whether the weight is codes that the graph decodes: mode weight_only, in which the node itself is a float op.
 local function is_decoded(g, ref)
 	local node = type(ref) == 'string' and g.nodes[core.split(ref)]
 	while node and (node.op == 'view' or node.op == 'dequantize' or node.op == 'to') do
@@ -265,7 +265,7 @@ local function is_done(g, node, form)
 	return false
 end
 
--- The name of a node with weights that is quantized already, nil: none.
+-- The name of a node with weights that is quantized already, or nil.
 function decide.done(g)
 	for _, name in ipairs(g.order) do
 		local form = ops.form(g.nodes[name].op)
@@ -273,7 +273,7 @@ function decide.done(g)
 	end
 end
 
--- Why a node cannot be quantized at all; nil: it can.
+-- The reason why a node cannot be quantized at all, or nil.
 local function why_float(g, node, form)
 	if is_done(g, node, form) then return 'quantized already', true end
 	if not form or not form.gives then
@@ -281,7 +281,7 @@ local function why_float(g, node, form)
 	end
 end
 
--- The row; when the node stays float why, and whether that is an error: 'always', or for nodes that a rule has 'matched'.
+-- Returns the row; for a node that stays float also the reason, and when that is an error: 'always', or 'matched' (by a rule).
 local function decide_node(d, node, matched, chosen)
 	local form = ops.form(node.op)
 	local row = {node = node, form = form, rule = matched, weights = {}, inputs = {}, why = ''}
@@ -303,7 +303,7 @@ end
 
 ---------------------------------------------------------------- all
 
--- Nodes that only pass codes along, and conversions, are no business of rules.
+-- Rules do not apply to conversions and to nodes that only pass codes on.
 local function is_asked(node)
 	local form, info = ops.form(node.op), ops.info(node.op)
 	if node.op == 'input' or node.op == 'const' or node.op == 'assign' or codes.CONVERSIONS[node.op] then return false end
@@ -316,9 +316,9 @@ local function left_float(row, why)
 	return row
 end
 
--- A list of {node, rule, mode, weight, inputs (operand -> spec), output, weights (operands), why} in the order of the graph, and the
--- reader of the rules. `trouble(row, message)` is told of a node that a rule or mode asks for in vain; `float` are names of joins that
--- have turned out to be float ops; `found` keeps the specs of ranges from call to call.
+-- Returns a list of {node, rule, mode, weight, inputs (operand -> spec), output, weights (operands), why} in the order of the graph,
+-- and the reader of the rules. `trouble(row, message)` is called for a node that cannot be what a rule or mode requests; `float` has
+-- the names of joins that have to stay float ops; `found` caches the specs of ranges between calls.
 function decide.all(g, o, trouble, float, found)
 	local d = {g = g, mode = check_mode(o.mode or 'auto'), weight = o.weight, input = o.input, output = o.output, by_name = {}, wanted = {},
 		layers = decide.layers_of(g), found = found or {}}
@@ -328,12 +328,12 @@ function decide.all(g, o, trouble, float, found)
 		if is_asked(node) then
 			local form = ops.form(node.op)
 			local layer = form and #(form.weights or {}) > 0 and node.module ~= '' and node.module or nil
-			local chosen, rule = reader.find(name, g:node(name), layer) -- several nodes of one layer go by its name, too
+			local chosen, rule = reader.find(name, g:node(name), layer) -- rules also match the layer's name, for layers with several nodes
 			local row, why, bad
 			if chosen == false or chosen.float then
 				row = left_float({node = node, rule = rule, weights = {}, emit = chosen and chosen.emit}, 'a rule says so')
 			elseif float and float[name] then
-				row = left_float({node = node, rule = rule, weights = {}}, 'its result, or an operand, is wanted as floats')
+				row = left_float({node = node, rule = rule, weights = {}}, 'its result or an operand is needed as floats')
 			else
 				row, why, bad = decide_node(d, node, rule, chosen)
 				row.optional, row.emit = chosen.optional, chosen.emit
@@ -351,14 +351,14 @@ function decide.all(g, o, trouble, float, found)
 	return list, reader
 end
 
--- The operands of a row that are its weights, also of one that stays float.
+-- The weight operands of a row, also of a row that stays float.
 local function weights_of(g, row)
 	local form = row.form or ops.form(row.node.op)
 	if form and #row.weights == 0 and form.weights and not row.mode then return operands_of(g, row.node, form) or {} end
 	return row.weights
 end
 
--- Bytes of the weights of all rows, and before: what layers share counts once.
+-- Bytes of the weights of all rows, and of the original weights; shared weights count once.
 function decide.bytes(g, list)
 	local after, before, seen = 0, 0, {}
 	for _, row in ipairs(list) do
@@ -374,7 +374,7 @@ function decide.bytes(g, list)
 	return after, before
 end
 
--- The columns that match and quantize share.
+-- The columns of the reports of g:match and g:quantize.
 function decide.row(g, row)
 	local function text(spec, otherwise) return spec and spec.name or otherwise end
 	local node, inputs = row.node, {}

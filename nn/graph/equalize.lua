@@ -27,7 +27,7 @@ local function is_layer(e, node)
 	return (node.op == 'linear' or node.op == 'conv2d') and not node.mode and not node.traced and not node.attrs.out and own_value(e, node.inputs[2])
 end
 
--- Whether a view lays the channels of images flat, each in one piece, or changes nothing.
+-- Whether a view changes nothing, or flattens images such that each channel stays contiguous.
 local function keeps_channels(e, node)
 	local from, to = e:result_of(node.inputs[1]).shape, node.results[1].shape
 	if #from == 4 then return #to == 2 end
@@ -39,7 +39,7 @@ end
 
 local THROUGH = {relu = true, maxpool2d = true, avgpool2d = true, contiguous = true, view = keeps_channels, reshape = keeps_channels}
 
--- The layer after this one, or nil.
+-- The following layer, or nil.
 local function next_layer(e, node)
 	local taker = e:only_user(node.name)
 	while taker and THROUGH[taker.op] and (THROUGH[taker.op] == true or THROUGH[taker.op](e, taker)) do taker = e:only_user(taker.name) end
@@ -69,8 +69,8 @@ local function pairs_of(e, made)
 	return list
 end
 
--- Which values calibration has observed, and the spec with which: of g:calibrate, else of m:calibrate. What passes have taken away is
--- left out.
+-- The values that calibration has observed, with their specs: those of g:calibrate, else of m:calibrate. Values that passes have
+-- removed are left out.
 local function observed_values(g, layers)
 	local refs, spec = {}, nil
 	for ref, observer in next, g.observers or {} do
@@ -87,7 +87,7 @@ local function observed_values(g, layers)
 	return refs, spec
 end
 
--- Observers that have seen the refs of the graph over the batches.
+-- Runs the batches and returns observers of the refs.
 local function observe(g, refs, spec, data)
 	local observers, n = {}, 0
 	for ref in next, refs do observers[ref] = quant.observer(spec):label(ref) end
@@ -101,8 +101,8 @@ local function observe(g, refs, spec, data)
 	return observers
 end
 
--- The graph with equal ranges of channels. Those of calibration are no longer true: `data` is calibrated with again. layers: of the
--- module, by name.
+-- The graph with equalized channel ranges. Because this invalidates calibrated ranges, the graph is calibrated again with `data`.
+-- layers: the layers of the module by name.
 function equalize.equalize(g, data, layers)
 	local e, made = core.edit(g), {}
 	equalizer.sweep(pairs_of(e, made))
@@ -117,7 +117,7 @@ end
 
 ---------------------------------------------------------------- means
 
--- The sums of a layer before its activation, as floats, over a pass: the mean of each channel.
+-- Mean per channel of a layer's float sums before the activation, over one pass through the data.
 local function mean_of(g, name, data)
 	local node, keep, attrs = g.nodes[name], {}, {}
 	for key, value in next, node.attrs do
@@ -136,7 +136,7 @@ local function mean_of(g, name, data)
 	return total.mean()
 end
 
--- The graph with another bias for a layer.
+-- The graph with the bias of a layer replaced.
 local function with_bias(g, name, shift)
 	local e = core.edit(g)
 	local node = e.nodes[name]
@@ -158,8 +158,8 @@ local function has_bias(g, node)
 	return not node.inputs[3] or producer.op == 'const' and producer.value:dtype() == 'float32'
 end
 
--- The quantized graph in which the bias of each layer of `list`, from the first to the last, is moved so that the mean of each channel is that
--- of the float graph.
+-- Corrects the bias of each layer of `list`, from the first to the last, so that the mean of each channel equals that of the float
+-- graph; returns the quantized graph.
 function equalize.correct(float, quantized, list, data)
 	for _, row in ipairs(list) do
 		local name = row.node.name

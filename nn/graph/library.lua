@@ -5,9 +5,9 @@ local graph, internal = ...
 local base = internal.import 'interp/prelude/base'
 
 base.doc {name = 'graph', kind = 'module', usage = 'g = graph.trace(m, x)  print(g)  y = g:run(x)  q = g:quantize{mode=\'static\'}',
-	text = [[A model as a graph of named nodes, made by graph.trace: g:run computes it, g:print, g:node and g:dot show it, g:plan lays out its
-memory, g:match and g:quantize decide for each node by rules how it is quantized, g:calibrate finds ranges, g:pass changes it. Each
-change gives a new graph; tensors are shared. graph.op adds an op of your own.]]}
+	text = [[A model as a graph of named nodes, built by graph.trace. g:run computes it, g:print, g:node and g:dot show it, g:plan lays out its
+memory, g:match and g:quantize decide by rules how each node is quantized, g:calibrate observes ranges, g:pass transforms it. Every
+change returns a new graph that shares its tensors with the old one. graph.op adds a user-defined op.]]}
 
 graph.trace = internal.import('nn/graph/trace').trace
 internal.import 'nn/graph/run'

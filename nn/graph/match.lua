@@ -15,7 +15,7 @@ local methods, method = core.methods, core.method
 local RUNS = 5
 local measured = {} -- op, sizes and specs -> ms
 
--- A substitute for a value: random floats, small positive integers.
+-- A substitute for a value: random floats or small positive integers.
 local function sample(result, b)
 	local shape = size.at(result.shape, b)
 	local sizes = {table.unpack(shape)}
@@ -23,7 +23,7 @@ local function sample(result, b)
 	return tensor.ones {dtype = result.dtype, table.unpack(sizes)}
 end
 
--- The operands as the decision would have them.
+-- The operands in the form that the decision requires.
 local function operands_of(g, row, b)
 	local list, weights = {}, {}
 	for _, at in ipairs(row.weights) do weights[at] = true end
@@ -47,7 +47,7 @@ local function operands_of(g, row, b)
 	return list
 end
 
--- Times do not depend on scales.
+-- The time does not depend on the scale.
 local function name_of(spec) return spec and spec.name or 'float' end
 
 local function key_of(g, row, b)
@@ -86,11 +86,13 @@ local function ms_of(g, row, b)
 end
 
 local options = method('match', "g:match(rules)  g:match(rules, {mode='static', ms=true})",
-	[[What g:quantize{rules=rules} would do, without doing it: a report with a row for each node that can be quantized or that a rule
-names, with the index of the rule ('-': none), mode, specs, bits per weight, bytes of the weights, and why a node would stay float, or
-that g:quantize would refuse ("error: …"). The note sums the bytes, those of weights that nodes share once, and names rules that match nothing, or only what rules before them took. mode=, weight=, input= and output= are the
-defaults as in g:quantize, of whose own decision these are the rows; ms=true adds the milliseconds of each node for batch= rows (default 1), measured here with random values, once
-for each op with these sizes and specs.]],
+	[[Shows what g:quantize{rules=rules} would do, without doing it: a report with a row for each node that can be quantized or that a
+rule names. Columns: index of the rule ('-': none), mode, specs, bits per weight, bytes of the weights, and why the node would stay
+float or why g:quantize would refuse it ("error: …"). The note has the total of the bytes (shared weights count once) and names rules
+that match nothing, or nothing that earlier rules leave.
+
+mode=, weight=, input= and output= are the defaults, as in g:quantize, which makes the same decisions. ms=true adds the milliseconds of
+each node for batch= rows (default 1), measured on this machine with random values, once per op, sizes and specs.]],
 	[[m = nn.Sequential{nn.Linear(8, 16, {name='fc1'}), nn.ReLU(), nn.Linear(16, 4)}
 r = graph.trace(m, tensor.ones(1, 8)):match{{'fc.*', 'int4/1'}, {'linear.*', false}}
 print(r[1].node, r[1].rule, r[1].weight, r[2].rule, r[2].mode)  --> fc1 1 int4/1 2 float]],

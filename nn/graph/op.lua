@@ -9,7 +9,7 @@ local module = internal.import 'nn/base/module'
 local ops = internal.import 'nn/graph/ops'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 
----------------------------------------------------------------- what an op is made of
+---------------------------------------------------------------- checks of the parts of an op
 
 local FORM = {inputs = 'table', weights = 'table', gives = 'string', needs = 'boolean', all = 'boolean', fits = 'function', macs = 'function'}
 local GIVES = {'codes', 'float', 'same'}
@@ -44,17 +44,17 @@ local function check_name(name, replace)
 		fail("op: name: wanted letters, digits and '_', got %s", describe(name))
 	end
 	if not replace and ops.user(name) then
-		fail("op: name: wanted one that is free, got '%s', which is defined already; replace=true puts the new op in its place", name)
+		fail("op: name: wanted an unused name, got '%s', which is defined already; replace=true replaces that op", name)
 	end
 	if ops.built_in(name) then
-		fail("op: name: wanted one that is free, got '%s', which is an op of Quoll; with replace=true and emit= alone it gets other C", name)
+		fail("op: name: wanted an unused name, got '%s', which is a built-in op; replace=true with emit= alone replaces its C", name)
 	end
 	return name
 end
 
 ---------------------------------------------------------------- a call
 
--- What infer sees of an operand.
+-- The description of an operand that infer gets.
 local function type_of(x)
 	if not is_tensor(x) then return x end
 	return {shape = {x:size()}, dtype = x:dtype(), spec = x:quantized() and x:spec() or nil}
@@ -73,7 +73,7 @@ local function check_inferred(def, results)
 	end
 end
 
--- What a form adds to infer, which speaks of floats: codes out where out= is given, or those that came in.
+-- Applies the form to the types of infer, which are floats: codes of out= where it is given, or those of the input.
 local function with_codes(def, results, operands, attrs)
 	local first, x = results[1], operands[1]
 	if attrs.out then
@@ -99,19 +99,19 @@ local function result_text(result)
 end
 
 local function check_results(def, wanted, results)
-	if #wanted ~= results.n then fail('%s: infer declares %d results, run gave %d', def.name, #wanted, results.n) end
+	if #wanted ~= results.n then fail('%s: infer declares %d results, run returned %d', def.name, #wanted, results.n) end
 	for i, result in ipairs(wanted) do
 		local x = results[i]
 		if not is_tensor(x) then fail('%s: run: result %d: wanted a tensor, got %s', def.name, i, describe(x)) end
 		local good = x:dtype() == result.dtype and x:quantized() == (result.spec ~= nil) and x:dim() == #result.shape
 		for axis, n in ipairs(result.shape) do good = good and x:size(axis) == n end
 		if not good then
-			fail('%s: result %d: infer says %s, run gave %s', def.name, i, result_text(result), result_text(type_of(x)))
+			fail('%s: result %d: infer declares %s, run returned %s', def.name, i, result_text(result), result_text(type_of(x)))
 		end
 	end
 end
 
--- Runs without being recorded.
+-- Calls f while recording is off.
 local function quietly(f, ...)
 	local recorder, tracer = internal.record(nil), module.tracer
 	module.tracer = nil
@@ -119,10 +119,10 @@ local function quietly(f, ...)
 		internal.record(recorder)
 		module.tracer = tracer
 	end})
-	return internal.unyieldable(f, ...) -- dropped in a yield, it would leave the recorder away
+	return internal.unyieldable(f, ...) -- a coroutine dropped in a yield would leave recording off
 end
 
--- How often each operand was written to.
+-- The write count of each operand.
 local function versions(operands)
 	local list = {}
 	for i, x in ipairs(operands) do list[i] = is_tensor(x) and internal.writes(x) or 0 end
@@ -135,13 +135,13 @@ local function apply(def, operands, attrs)
 	arguments[#arguments + 1] = attrs
 	local results = table.pack(quietly(def.run, table.unpack(arguments)))
 	for i, version in ipairs(versions(operands)) do
-		if version ~= before[i] then fail('%s: run: wanted a function that leaves operands as they are, got one that writes into operand %d', def.name, i) end
+		if version ~= before[i] then fail('%s: run: wanted a function that does not modify its operands, got one that writes into operand %d', def.name, i) end
 	end
 	check_results(def, wanted, results)
 	return results
 end
 
--- Operands: tensors and numbers in front; then options.
+-- Splits arguments into operands (leading tensors and numbers) and options.
 local function read_arguments(def, ...)
 	local operands, n = {}, select('#', ...)
 	local rest
@@ -176,44 +176,47 @@ end
 ---------------------------------------------------------------- graph.op
 
 local options = base.doc {name = 'graph.op', usage = "f = graph.op{name='clip', infer=, run=, emit=, form=, options=}",
-	text = [[An op of your own: a function of tensors that graph.trace takes as one node. Operands (tensors, numbers) come first, then options
-in a table, and all functions get them so:
+	text = [[Defines a user op: returns a function of tensors that graph.trace records as one node. Its arguments are operands (tensors, numbers)
+followed by a table of options; infer and run get the same arguments.
 
-infer(x, …, options) gives {shape={sizes}, dtype='float32'} for each result; of an operand it sees {shape=, dtype=, spec=}, not the values.
+infer(x, …, options) returns {shape={sizes}, dtype='float32'} for each result. Operands are given as {shape=, dtype=, spec=}, without
+their values.
 
-run(x, …, options) computes, with any tensor functions. Writing to operands is an error, as is a result that infer did not declare.
+run(x, …, options) computes the results with any tensor functions. Writing to operands is an error, and so is a result that differs
+from what infer declares.
 
-options= lists what the op takes by name, {name, type, text} each, the types being integer, number, text, true or false, list.
+options= lists the named options, each {name, type, text}; types are integer, number, text, true or false, list.
 
-form= gives it a quantized form, so that rules reach it: inputs= and weights= (positions of operands that may be codes; {1} and {}), gives= 'codes'
-(with out= run gives codes of that spec, else floats), 'float' or 'same' (codes under the params of x), needs=true (in integers only where the
-result is wanted as codes, as sums), fits(node), which gives false and words for what it can where it cannot, and macs(shape), with
-shape(i) the sizes of operand i and shape(0) of the result. infer speaks of floats; codes follow from gives.
+form= declares a quantized form, so that rules apply to the op. Fields: inputs= and weights= (positions of operands that may be codes;
+default {1} and {}); gives= 'codes' (with out=, run returns codes of that spec, else floats), 'float', or 'same' (codes with the
+parameters of x); needs=true (integers are used only if the result is needed as codes, as for sums); fits(node), which returns false
+and a text of what is supported if the node has no integer version; macs(shape), where shape(i) is the sizes of operand i and shape(0)
+those of the result. infer always describes floats; codes follow from gives.
 
-emit(e, node) writes C for g:export: x, f = e:input(node, i) is the C expression of operand i and its facts (shape, count, ctype, and of codes scale,
-zero, lo, hi), y, g = e:output(node) the same for the result; e:input(node, i, 'plain') asks for channels in front, as in Quoll: without it an image may
-have them last, as the third result says ('plain' or 'nhwc'), and e:output(node, layout) passes that on.
+emit(e, node) writes C for g:export. x, f = e:input(node, i) returns the C expression of operand i and its properties (shape, count,
+ctype; for codes scale, zero, lo, hi); y, g = e:output(node) does the same for the result. Images may have their channels last: the third result
+of e:input is the layout ('plain' or 'nhwc'), which e:output(node, layout) passes on; e:input(node, i, 'plain') requests channels first.
 
-e:func(name, text, fields, needs)
-is a C function from text with ${name} and ${field} in it, written once for each combination of fields (types); needs= lists functions
-that it calls: 'round', 'exp', 'tanh' …, known there as q_round and so on. e:array(name, ctype, values, text) is a constant array, e:constant(node, i)
-the tensor of a constant operand, e:scratch(bytes) memory for one call, e.float(x) a float in C; e:call(format, …) a line of the forward pass.
+Further methods: e:func(name, text, fields, needs) returns a C function made from a text that contains ${name} and ${field}, written
+once for each combination of fields (types); needs= lists the functions that it calls: 'round', 'exp', 'tanh' …, named q_round and so
+on in the text. e:array(name, ctype, values, text) returns a constant array, e:constant(node, i) the tensor of a constant operand,
+e:scratch(bytes) memory for one call, e.float(x) a C literal. e:call(format, …) adds a line to the forward pass.
 
-Set e.inexact = true where floats are not the same bits. Without emit g:export refuses the op by name.
+Set e.inexact = true if floats are not bit-equal to run. Without emit=, g:export refuses the op by name.
 
-A name that is taken is refused; with replace=true the new op takes the place of your own one, in graphs that exist, too. For an op of
-Quoll replace=true with emit= alone gives it other C in all exports (without emit: Quoll's again); a rule of m:quantize and g:quantize,
-{'fc', 'int8/1', emit=f} or {'fc', false, emit=f}, does so for the nodes that it matches. e:default(node) writes the C of Quoll. The self-test of the export
-compares with what Quoll computes, so C that is wrong is found.]],
+A name that is in use is refused unless replace=true, which replaces a user op, also in existing graphs. For a built-in op,
+replace=true with emit= alone replaces its C in all exports (without emit=: restores it); a rule of m:quantize or g:quantize,
+{'fc', 'int8/1', emit=f} or {'fc', false, emit=f}, does so for the nodes that it matches. e:default(node) writes the built-in C. The
+self-test of an export compares the C with the results of Quoll, so wrong C is detected.]],
 	example = [[clip = graph.op{name='symclip', replace=true, options={{'limit', 'number', 'largest magnitude'}},
 	infer=function(x) return {shape=x.shape, dtype=x.dtype} end,
 	run=function(x, o) return x:clamp(-o.limit, o.limit) end}
 m = nn.module(function(self, x) return clip(self.fc(x), {limit=2}) end, {fc=nn.Linear(3, 2)})
 g = graph.trace(m, tensor.ones(1, 3))
 print(clip(tensor{-3, 1}, {limit=2}), g:node('symclip1').shape)  --> float32(2)  -2 1 (B, 2)]],
-	options = {{'name', 'text', 'what its nodes are called'}, {'infer', 'function', 'sizes and dtypes of the results'}, {'run', 'function', 'computes them'},
-		{'emit', 'function', 'writes C (for g:export)'}, {'form', 'list', 'its quantized form'}, {'options', 'list', 'what it takes by name'},
-		{'replace', 'true or false', 'of an op of yours with this name (default false)'}}}
+	options = {{'name', 'text', 'name of the op'}, {'infer', 'function', 'sizes and dtypes of the results'}, {'run', 'function', 'computes the results'},
+		{'emit', 'function', 'writes C (for g:export)'}, {'form', 'list', 'quantized form'}, {'options', 'list', 'named options of the op'},
+		{'replace', 'true or false', 'replace an op of this name (default false)'}}}
 
 local function check_options(name, list, form)
 	local made = {}
@@ -222,17 +225,17 @@ local function check_options(name, list, form)
 			fail("op: %s: options: item %d: wanted {name, type, text} with a type such as 'number', got %s", name, i,
 				type(option) == 'table' and describe(option[2]) or describe(option))
 		end
-		if option[1] == 'out' then fail("op: %s: options: item %d: wanted another name than 'out', which a form brings along", name, i) end
+		if option[1] == 'out' then fail("op: %s: options: item %d: wanted another name than 'out', which forms add themselves", name, i) end
 		made[i] = option
 	end
-	if form and form.gives == 'codes' then made[#made + 1] = {'out', 'spec', 'of the codes that it gives out'} end
+	if form and form.gives == 'codes' then made[#made + 1] = {'out', 'spec', 'spec of the result'} end
 	return made
 end
 
--- Other C for an op of Quoll: what the op computes stays.
+-- Replaces the C of a built-in op, not its computation.
 local function replace_emitter(name, o)
 	for _, field in ipairs {'infer', 'run', 'form', 'options'} do
-		if o[field] then fail("op: %s: %s: wanted emit= alone for an op of Quoll, got %s", name, field, describe(o[field])) end
+		if o[field] then fail("op: %s: %s: wanted emit= alone for a built-in op, got %s", name, field, describe(o[field])) end
 	end
 	if name == 'input' or name == 'const' then fail("op: name: wanted an op, got '%s'", name) end
 	ops.set_emitter(name, o.emit)

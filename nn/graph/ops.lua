@@ -3,13 +3,13 @@
 -- its name in the files of nn/graph/forms.def.
 --
 -- A form (one table, or a list of them, returned by such a file):
---   ops      the names it stands for
+--   ops      names of the ops that it describes
 --   inputs   operands that are activations and can be codes;  weights  operands that are weights
---   gives    'codes': has out=, the spec of what it gives out; 'float': codes in, floats out; 'same': what comes in
---            'places': codes in, plain integers out
---   needs    true: it is an integer op only where its operands are codes of known range, and (but for 'places') when out= is given
---   all      every operand is an activation;  numbers  some may be numbers, which stay as they are
---   decodes  codes of weights are decoded by the op itself: in mode weight_only it stays as it is
+--   gives    result: 'codes': has out=, the spec of the result; 'float': floats from codes; 'same': codes of the input's spec;
+--            'places': plain integers from codes
+--   needs    true: it is an integer op only if its operands are codes of known range and (except 'places') out= is given
+--   all      every operand is an activation;  numbers  some may be numbers, which are not changed
+--   decodes  the op itself decodes codes of weights: in mode weight_only it is not changed
 --   fits(node)   false and the reason when this node has no integer version
 --   attrs(node, weight)   more attributes of the integer version, or nil
 --   macs(shape)  multiplications; shape(i): sizes of operand i, shape(0): of the first result
@@ -31,14 +31,14 @@ end
 
 function ops.info(name) return op_list()[name] or user[name] or {name = name} end
 
-local OWN = {input = true, const = true} -- nodes that are no ops
+local OWN = {input = true, const = true} -- nodes that are not ops
 function ops.built_in(name) return OWN[name] or op_list()[name] ~= nil end
 
 -- An op of graph.op: {name=, apply=, emit=, form=}.
 function ops.define(def) user[def.name] = def end
 function ops.user(name) return user[name] end
 
--- C of the user's own for ops by name: of graph.op, and in the place of Quoll's (nil: Quoll's again).
+-- User-defined emitters by op name: those of graph.op, and replacements of built-in ones (nil: restores the built-in one).
 local emitters = {}
 function ops.set_emitter(name, emit) emitters[name] = emit end
 function ops.emitter(name) return user[name] and user[name].emit or emitters[name] end
@@ -101,7 +101,7 @@ function ops.apply(name, operands, attrs)
 	return info.list_out and results[1] or results
 end
 
--- Multiplications of a node for a batch of b; 0 for those that no form counts.
+-- Multiplications of a node for a batch of b; 0 for ops without a form or without macs.
 function ops.macs(g, node, b)
 	local form = ops.form(node.op)
 	if not form or not form.macs then return 0 end

@@ -10,7 +10,7 @@ local fail, describe = base.fail, base.describe
 local methods, method = core.methods, core.method
 local pass = {}
 
-local ROUNDS = 100 -- a group that goes on for longer runs in circles
+local ROUNDS = 100 -- a group that needs more does not terminate
 
 local function registry()
 	local list, by_name, groups, words = {}, {}, {}, {}
@@ -39,7 +39,7 @@ local function find(name)
 	return found
 end
 
--- Runs one pass until nothing changes; false when nothing did.
+-- Runs one pass once; the second result is false if nothing changed.
 local function run_one(g, entry, rows)
 	local e = core.edit(g)
 	entry.run(e, function(node, what) rows[#rows + 1] = {pass = entry.name, node = node, what = what} end)
@@ -49,7 +49,7 @@ local function run_one(g, entry, rows)
 	return made, true
 end
 
--- The passes one after the other, again until none has anything to do.
+-- Runs each pass or group repeatedly until it changes nothing.
 function pass.run(g, names, rows)
 	for _, name in ipairs(names) do
 		local entries, rounds, again = find(name), 0, true
@@ -61,14 +61,14 @@ function pass.run(g, names, rows)
 				again = again or changed
 			end
 			rounds = rounds + 1
-			if rounds > ROUNDS then fail("pass: '%s' finds no end", name) end
+			if rounds > ROUNDS then fail("pass: '%s' does not terminate", name) end
 		end
 	end
 	return g
 end
 
--- For an edit that is no graph yet: its types do not fit in between. Runs the passes until none has anything to do, then `settle`,
--- then the last ones once, and finishes.
+-- For an edit whose types are not consistent yet, so that no graph can be built in between: runs the passes until none changes
+-- anything, then `settle`, then the last passes once, and finishes the edit.
 function pass.loose(e, names, settle, last)
 	local function one(name)
 		local before = e.changes
@@ -81,7 +81,7 @@ function pass.loose(e, names, settle, last)
 		again = false
 		for _, name in ipairs(names) do again = one(name) or again end
 		rounds = rounds + 1
-		if rounds > ROUNDS then fail("pass: '%s' finds no end", names[1]) end
+		if rounds > ROUNDS then fail("pass: '%s' does not terminate", names[1]) end
 	end
 	settle(e)
 	for _, name in ipairs(last) do one(name) end
@@ -89,15 +89,20 @@ function pass.loose(e, names, settle, last)
 end
 
 method('pass', "g:pass 'fuse'  g:pass{'fold', 'fuse', 'dce'}",
-	[[A new graph that computes the same with fewer nodes, and a report with a row for each change; g stays as it is. Passes by name,
-or all of a group, again until nothing is left to do:
-fold: fold_norm (batch norm into the weights of the layer before it), fold_constants (nodes whose inputs are all constant).
-fuse: fuse_activation (an activation becomes the act= of the layer before it), merge_equal (two quantize of one value),
-fuse_requantize (dequantize followed by quantize: removed when nothing changes, else one requantize),
-raise_quantize (a quantize moves up through what only moves or compares, and becomes the out= of an integer op), clamp_codes
-(act='relu6' becomes 'relu' where the codes end at 6 or below, and a relu goes where they begin at 0: the op before it saturates there).
-insert_borders puts dequantize where codes meet an op without an integer version, dce removes what the outputs do not need (each
-pass does so, too). After each pass the graph is checked: edges in both directions, order, types, no orphans.]],
+	[[Returns a new graph that computes the same with fewer nodes, and a report with a row for each change; g is not modified. Passes are
+given by name or by group, and run until they change nothing.
+
+fold: fold_norm (folds batch norm into the weights of the layer before it), fold_constants (evaluates nodes whose inputs are all
+constant).
+
+fuse: fuse_activation (an activation becomes the act= of the layer before it), merge_equal (merges equal quantize nodes of one value),
+fuse_requantize (dequantize followed by quantize: removed if the parameters are equal, else one requantize), raise_quantize (moves a
+quantize up through ops that only move or compare elements, and makes it the out= of an integer op), clamp_codes (act='relu6' becomes
+'relu' where the largest code decodes to 6 or less, and a relu is removed where the smallest code decodes to 0, because the op before it
+saturates there).
+
+insert_borders inserts dequantize before ops without an integer version; dce removes nodes that no output needs (every pass does this,
+too). The graph is checked after each pass: edges in both directions, order, types, no orphans.]],
 	[[m = nn.Sequential{nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()}
 g = graph.trace(m, tensor.ones(1, 3, 8, 8))
 h, r = g:pass{'fold', 'fuse'}

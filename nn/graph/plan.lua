@@ -15,7 +15,7 @@ local ALIGN, TRIES = 64, 60
 
 ---------------------------------------------------------------- buffers
 
--- The operand whose memory the result may take: same bytes, made by the operand's own buffer, dead afterwards.
+-- The buffer of an operand that the result may overwrite: same size and dtype, not used afterwards.
 local function in_place(g, node, at, bytes, b, of, last)
 	local info, me = ops.info(node.op), node.results[1]
 	if not (info.inplace and info.elementwise) or node.mode then return end
@@ -49,13 +49,13 @@ local function last_uses(g, of)
 	return last
 end
 
--- Offsets are multiples of ALIGN, and those of packed elements of the bytes of a group, too.
+-- Offsets are multiples of ALIGN; those of packed dtypes also of the bytes of a group.
 local function align_of(dtype)
 	local d = quant.dtype(dtype)
 	return ALIGN * (d.bits < 8 and d.packed * d.bits // 8 or 1)
 end
 
--- ref -> buffer {ref=, bytes=, align=, first=}; results that share memory have that of their operand, inputs and constants none.
+-- ref -> buffer {ref=, bytes=, align=, first=}. Results that alias an operand have its buffer; inputs and constants have none.
 local function own_buffers(g, b)
 	local of, list = {}, {}
 	for at, name in ipairs(g.order) do
@@ -73,7 +73,7 @@ local function own_buffers(g, b)
 	return of, list
 end
 
--- Buffers that are written in the place of another one are joined with it.
+-- Joins buffers that are written in place with the buffer that they overwrite.
 local function share_in_place(g, b, of, list)
 	local last, joined = last_uses(g, of), {}
 	for _, buffer in ipairs(list) do
@@ -102,7 +102,7 @@ end
 
 local function aligned(n) return (n + ALIGN - 1) // ALIGN * ALIGN end
 
--- The lowest offset at which the buffer meets none of those placed that live with it.
+-- The lowest offset at which the buffer overlaps no placed buffer that is live at the same time.
 local function lowest(buffer, placed)
 	local around = {}
 	for _, other in ipairs(placed) do
@@ -127,7 +127,7 @@ local function place(list)
 	return peak
 end
 
--- Largest sum of buffers (of whole multiples of ALIGN) that live at one node: no plan can do with less.
+-- Largest sum of buffers (rounded up to ALIGN) that are live at one node: a lower bound for every plan.
 local function bound(list, n)
 	local sum, best, where = {}, 0, 1
 	for at = 1, n do sum[at] = 0 end
@@ -158,7 +158,7 @@ local function sorted(list, before)
 	return copy
 end
 
--- Exchanges two of the list, by numbers that are the same in every run.
+-- Exchanges two entries of the list, chosen by pseudo-random numbers that are the same in every run.
 local function shuffled(list, seed)
 	local copy = table.move(list, 1, #list, 1, {})
 	for _ = 1, 2 do
@@ -187,7 +187,7 @@ local function best_placing(list, least)
 	return place(best or {}) or 0
 end
 
--- Buffers with offsets for a batch of b, what each ref lies in, the peak and the bound with its node.
+-- Buffers with offsets for a batch of b, the buffer of each ref, the peak, and the bound with its node.
 function plan.make(g, b)
 	local of, list = own_buffers(g, b)
 	local kept = share_in_place(g, b, of, list)
@@ -199,11 +199,12 @@ end
 ---------------------------------------------------------------- the report
 
 local options = method('plan', 'g:plan()  g:plan{batch=8}',
-	[[Where every value between input and output would lie in one block of memory: a report with node, first and last (positions of
-the nodes that write and read it last), bytes, offset (multiples of 64); inplace names nodes that write over their operand, views the
-nodes whose results are views into it. Values that never live at the same time share memory. The note has the size of the block,
-the largest sum of values that live at one node (no block can be smaller) and what all buffers would take without sharing. Inputs and
-constants are not counted; buffers count as whole multiples of 64 bytes. batch= (default 1). g:run(x, {arena=true}) runs with exactly this layout.]],
+	[[Lays out all values between input and output in one block of memory and returns a report. Columns: node, first and last (positions
+of the node that writes the buffer and of the last that reads it), bytes, offset (a multiple of 64), inplace (nodes that overwrite their
+operand there), views (nodes whose results are views of it). Values that are never live at the same time share memory. The note has the
+size of the block, the largest sum of values that are live at one node (a lower bound) and the size without sharing. Inputs and
+constants are not counted; buffers are rounded up to multiples of 64 bytes. batch= (default 1). g:run(x, {arena=true}) uses exactly this
+layout.]],
 	[[m = nn.Sequential{nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 16), nn.Linear(16, 4)}
 g = graph.trace(m, tensor.ones(1, 16))
 r = g:plan()
@@ -231,7 +232,7 @@ function methods.plan(g, o)
 		rows[#rows + 1] = {node = buffer.node.name, first = buffer.first, last = buffer.last, bytes = buffer.bytes, offset = buffer.offset,
 			inplace = table.concat(inside, ' '), views = table.concat(views, ' ')}
 	end
-	rows.note = ("%d bytes; at node '%s' %d bytes live at the same time, all buffers are %d"):format(p.peak, p.where or '', p.bound, sum)
+	rows.note = ("%d bytes; at node '%s' %d bytes are live at the same time, all buffers take %d"):format(p.peak, p.where or '', p.bound, sum)
 	return report(rows), p.peak, p.bound
 end
 

@@ -27,7 +27,7 @@ local function result_of(value)
 	return {{shape = {value:size()}, dtype = value:dtype(), spec = value:quantized() and value:spec() or nil}}
 end
 
--- The constant with the codes of a weight; one for all nodes that want the same.
+-- The constant with the codes of a weight; nodes with the same weight and spec share it.
 local function quantized_weight(e, node, at, spec, made)
 	local ref = node.inputs[at]
 	local key = ref .. '|' .. codes.key(spec)
@@ -54,7 +54,7 @@ local function add_op(e, name, op, ref, attrs, node, shape)
 		results = {{shape = shape, dtype = 'float32'}}}, node.name).name
 end
 
--- Decoded in front of a float op; weights that were laid flat for blocks get their shape back.
+-- Inserts a dequantize before a float op; weights that were flattened for blocks get their shape back.
 local function decoded(e, ref, node, shape)
 	local name = add_op(e, ref .. '.dequantize', 'dequantize', ref, {}, node, e.nodes[ref].results[1].shape)
 	if #e.nodes[ref].results[1].shape == #shape then return name end
@@ -121,8 +121,8 @@ end
 
 ---------------------------------------------------------------- quantize
 
--- The edit with the nodes quantized that are decided to be, all passes but the last done; the list of decisions, and what has to stay a
--- float op. `values`: weights that were quantized before, `found`: ranges.
+-- Returns the edit after quantizing the chosen nodes and running all passes but the last; the list of decisions; and the names of
+-- nodes that have to stay float ops. `values`: weights that are quantized already, `found`: ranges.
 local function attempt(start, o, trouble, float, values, found)
 	local list, reader = decide.all(start, o, trouble, float, found)
 	local e, made, more = core.edit(start), {values = values}, {}
@@ -135,7 +135,7 @@ local function attempt(start, o, trouble, float, values, found)
 		reader
 end
 
--- Whether the activations of a node have no other users: then they need not be codes.
+-- Whether the activations of a node have no other users, so that they can stay floats.
 local function takes_alone(g, node)
 	for _, at in ipairs(ops.form(node.op).inputs) do
 		local ref = node.inputs[at]
@@ -149,8 +149,8 @@ local function takes_alone(g, node)
 	return true
 end
 
--- A function that turns out to be a float op takes floats as they are where nobody else wants them as codes: all is decided again
--- without it. Sums and joins take what the layers beside them take.
+-- A function that has to be a float op uses floats directly if no other node needs its operand as codes: everything is decided again
+-- without it. Sums and joins use the codes of the layers that share their operands.
 local function attempts(start, o, trouble, float)
 	local values, found = {}, {}
 	while true do
@@ -178,18 +178,18 @@ local function totals(g, made, rows)
 		before, counts.quantize or 0, counts.requantize or 0, counts.dequantize or 0)
 end
 
--- What became of the rows after the passes: codes out, joins that stayed float.
+-- Updates the rows after the passes: specs of results, joins that stayed float.
 local function settle_rows(made, list)
 	for _, row in ipairs(list) do
 		local node = made.nodes[row.node.name]
 		if row.mode and node and row.form.needs and not node.mode then
-			row.mode, row.inputs, row.output, row.why = nil, {}, nil, 'its result, or an operand, is wanted as floats'
+			row.mode, row.inputs, row.output, row.why = nil, {}, nil, 'its result or an operand is needed as floats'
 		end
 		if row.mode and node and node.attrs.out then row.output = node.attrs.out end
 	end
 end
 
--- A rule for sums and functions alone that stay float, all of them, is asked for in vain.
+-- A rule that matches only sums and functions, all of which stay float, is an error.
 local function check_vain(list, wanted, trouble)
 	local first, served = {}, {}
 	for _, row in ipairs(list) do
@@ -207,9 +207,9 @@ local function check_vain(list, wanted, trouble)
 	end
 end
 
--- What g:quantize does, and g:match shows: the graph, the decision about each node, and the reader of the rules. `trouble(row, why)` is told
--- of a node that a rule or mode asks for in vain.
--- `float`: names of nodes that stay float ops, or nil.
+-- Shared by g:quantize and g:match: returns the graph, the decision about each node, and the reader of the rules.
+-- `trouble(row, why)` is called for a node that cannot be what a rule or mode requests. `float`: names of nodes that stay float ops,
+-- or nil.
 local function plan(g, o, trouble, float)
 	local function told(row, why)
 		if row.rule then why = ('%s (rule %d)'):format(why, row.rule) end
@@ -224,7 +224,7 @@ local function plan(g, o, trouble, float)
 	return final, list, reader, start
 end
 
--- Rules that fit nothing are refused, and a graph in which there is nothing to do.
+-- Refuses rules that match nothing, and a graph without nodes to quantize.
 local function check_done(list, reader, o)
 	local names, count = {}, 0
 	for i, row in ipairs(list) do
@@ -235,7 +235,7 @@ local function check_done(list, reader, o)
 	if count == 0 and not o.rules and o.weight ~= 'float32' then fail('quantize: wanted a graph with nodes that can be quantized, got none') end
 end
 
--- Some value that is computed becomes codes (weights are no such).
+-- Whether any computed value becomes codes (weights do not count).
 local function has_codes(g)
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
@@ -248,30 +248,30 @@ local function has_codes(g)
 end
 
 local options = method('quantize', "g:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
-	[[A new graph in which nodes with weights run in integers, and a report with a row for each node that could: rule, mode, specs, bits
-per weight, bytes and why it stayed float. g is untouched. Modes, specs and rules are those of m:quantize; rules match the names of nodes
-(of a layer with several nodes also that of the layer), and a function gets the node (g:node).
+	[[Returns a new graph in which nodes with weights run in integers, and a report with a row for each node that could: rule, mode, specs,
+bits per weight, bytes, and why it stayed float. g is not modified. Modes, specs and rules are those of m:quantize; rules match the names
+of nodes (also the name of a layer with several nodes), and a function in rules gets the node (g:node).
 
-The values in between are nodes: quantize where floats become codes, requantize where codes change
-their parameters, dequantize where an op has no integer version. Where a quantized node feeds another one, codes pass between them
-(out=), through what only moves or compares them.
+Conversions are nodes: quantize where floats become codes, requantize where codes change their parameters, dequantize before an op
+without an integer version. Between quantized nodes the values stay codes (out=), also through ops that only move or compare elements.
 
-Where their result is wanted as codes and calibration has seen their ranges (m:calibrate those of nn modules, g:calibrate all) these are
-integer ops, too: sums, differences, products and joins, functions of one tensor (gelu, sigmoid, x * 2, …) by table, softmax,
-layernorm, rmsnorm, attention, rope, embedding, mean; argmax and argmin compare codes where the range of what they take is known; a rule with output={dtype=, scale=} wants codes of the last one.
+These ops run in integers, too, if calibration has observed their ranges (m:calibrate: those of nn modules, g:calibrate: all) and their
+result is needed as codes: sums, differences, products and joins; functions of one tensor (gelu, sigmoid, x * 2, …), by table; softmax,
+layernorm, rmsnorm, attention, rope, embedding, mean. argmax and argmin compare codes if the range of their operand is known. A rule
+with output={dtype=, scale=} makes the last node return codes.
 
 static: ranges come from m:calibrate of the traced module, from g:calibrate, or from specs with scale= (and zero_point=).
 
-A rule that
-matches an op without an integer version is an error (optional=true: it stays float, and the report says so), also one that
-matches no node, or only nodes that rules before it took (optional=true: the note of the report says so), and one for sums and functions
-alone of which none can be in integers: they want known ranges (g:calibrate, or mode='static' with input=, scale included) and a result that is taken as codes (by a following layer, or output=).
+A rule is an error if it matches an op without an integer version (optional=true: the op stays float, and the report says so), if it
+matches no node or only nodes that earlier rules match (optional=true: the note of the report says so), or if it matches only sums and
+functions, none of which can run in integers: these need known ranges (g:calibrate, or mode='static' with input= including its scale) and
+a result that is used as codes (by a following layer, or output=).
 
-weight=false (or 'float32') leaves a node float, input=false makes its mode weight_only, output=false its result a float. Batch norm is folded and activations are fused first (fuse=false: not).
+weight=false (or 'float32') leaves a node float, input=false makes its mode weight_only, output=false makes its result float. Before
+quantization batch norm is folded and activations are fused (fuse=false: not).
 
-rounding= is the rule by which integer
-results become codes: 'float', or in fixed point 'single' or 'double' (help 'requantization'); what is a float before is divided by
-the scale under every rule.]],
+rounding= is the rule that rounds integer results to codes: 'float', or in fixed point 'single' or 'double' (help 'requantization').
+Results that are computed in float are divided by the scale under every rule.]],
 	[[m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)}
 x = tensor.randn(32, 8)
 m:calibrate({{x, x}}, {log=false})
@@ -279,7 +279,7 @@ g = graph.trace(m, x)
 q, r = g:quantize{mode='static'}
 print(q:run(x):error(m:quantize{mode='static'}(x)).max, q:node('linear1').attrs.out.dtype)  --> 0.0 uint8]],
 	{{'mode', 'text', 'auto static dynamic weight_only (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
-		{'input', 'spec', "(default 'uint8')"}, {'output', 'spec', 'of what static nodes give out, with scale='},
+		{'input', 'spec', "(default 'uint8')"}, {'output', 'spec', 'spec of the results of static nodes, with scale='},
 		{'rules', 'list', 'exceptions by name'}, {'fuse', 'true or false', 'fold and fuse first (default true)'},
 		{'equalize', 'any', 'true, or data to calibrate with again: scale channels first, as m:quantize'},
 		{'biascorrect', 'any', 'data: move biases so that the mean of each channel is that of the float graph, as m:quantize'},
@@ -302,7 +302,7 @@ end
 
 ---------------------------------------------------------------- calibrate
 
--- The values that quantized nodes would take: those are observed.
+-- The operands of nodes that can be quantized: the values to observe.
 local function wanted_values(g)
 	local refs = {}
 	for _, name in ipairs(g.order) do
@@ -317,17 +317,17 @@ local function wanted_values(g)
 			end
 		end
 	end
-	if next(refs) then -- results may be wanted as codes
+	if next(refs) then -- the results may be needed as codes
 		core.each_output(g, function(leaf) refs[leaf.ref] = g:result_of(leaf.ref).dtype == 'float32' or nil end)
 	end
 	return refs
 end
 
 local calibrate = method('calibrate', "g:calibrate(data, {input='uint8', batches=32})",
-	[[Runs batches of data through the graph and lets observers see every value that a quantized node would take, also the operands of sums,
-products and joins in models written in Lua, where m:calibrate sees layers only. Afterwards g:quantize{mode='static'} takes
-these ranges. input= is the spec with the observer, batches= how many. The values are not touched. data: a loader or a list of
-{x, y}, of which x is used; x may be a list where the graph has several inputs. Returns g.]],
+	[[Runs batches of data through the graph while observers record every operand of a node that can be quantized, including the operands
+of sums, products and joins in models written in Lua, of which m:calibrate observes the layers only. g:quantize{mode='static'} then uses
+these ranges. input= is the spec with the observer, batches= the number of batches. The values are not changed. data: a loader or a list
+of {x, y}, of which x is used; x may be a list if the graph has several inputs. Returns g.]],
 	[[m = nn.module(function(self, x) return self.a(x) + self.b(x) end, {a=nn.Linear(4, 4), b=nn.Linear(4, 4)})
 x = tensor.randn(16, 4)
 g = graph.trace(m, x):calibrate({{x, x}}, {log=false})

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- One run of a module while each op that Lua applies is recorded (interp/bind/record.c): a list of raw nodes {op, operands, attrs, results,
--- scope}, operands being values {node, at}. Graphs are made of several such records by nn/graph/trace.lua.
+-- Records one run of a module: each op that Lua applies (interp/bind/record.c) becomes a raw node {op, operands, attrs, results,
+-- scope}, whose operands are values {node, at}. nn/graph/trace.lua builds a graph from several such records.
 --
--- An in-place write gives the tensor's box a new value; views of the same memory are stale and must not be read.
+-- An in-place write assigns a new value to the tensor's box; views of the same memory become stale and must not be read.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local like = internal.import 'quant/like'
@@ -19,7 +19,7 @@ function record.where(scope)
 	return scope and scope.path ~= '' and ("module '%s'"):format(scope.path) or 'the model'
 end
 
--- A value: which result of which raw node; stale when its memory was written to since.
+-- A value: a result of a raw node; stale if its memory has been written to since.
 function record:new_value(tensor, node, at)
 	local block = storage(tensor)
 	local value = {node = node, at = at, storage = block, version = self.versions[block] or 0}
@@ -36,7 +36,7 @@ local function result_of(tensor, operands)
 	return result
 end
 
--- The value of a tensor; one that no op has made is a constant.
+-- The value of a tensor; a tensor that no op has computed is a constant.
 function record:value_of(tensor)
 	local value = self.values[identity(tensor)]
 	if not value then
@@ -57,12 +57,12 @@ function record:add(op, operands, attrs, results)
 	for i, operand in ipairs(operands) do
 		node.operands[i] = is_tensor(operand) and self:value_of(operand) or operand
 		node.tainted = node.tainted or is_tensor(operand) and node.operands[i].node.tainted
-		if is_tensor(operand) and operand:quantized() then -- codes that are constant are weights: the op is not yet an integer one
+		if is_tensor(operand) and operand:quantized() then -- constant codes are weights: the op is not an integer op yet
 			node.traced = node.operands[i].node.op ~= 'const' or node.traced or 'weights'
 		end
 	end
 	if op == 'maskedselect' and node.tainted then
-		fail('trace: %s: x[mask] gives as many elements as the values say; wanted sizes that follow from those of the input',
+		fail('trace: %s: wanted sizes that depend on the sizes of the input only, got x[mask], whose size depends on values',
 			record.where(self.scope))
 	end
 	self.nodes[#self.nodes + 1] = node
@@ -74,16 +74,16 @@ function record:add(op, operands, attrs, results)
 	return node
 end
 
--- In place: the tensor's box holds another value from now on, and its views are stale.
+-- In place: the tensor's box holds a new value from now on, and its views are stale.
 function record:write(op, operands, attrs)
 	local tensor = operands[1]
 	local before = self:value_of(tensor)
 	if before.node.op == 'const' or before.node.op == 'input' then
-		fail('trace: %s: %s_ writes into %s, which the graph would not do', record.where(self.scope), op,
-			before.node.op == 'input' and 'the input' or 'a tensor that was there before')
+		fail('trace: %s: %s_: wanted a tensor that the module computes, got %s; a graph does not modify it', record.where(self.scope), op,
+			before.node.op == 'input' and 'the input' or 'a tensor that existed before the call')
 	end
 	for i, operand in ipairs(operands) do
-		local free = op == 'assign' or op == 'maskedassign' -- these cast to the dtype of what they write into
+		local free = op == 'assign' or op == 'maskedassign' -- these cast to the dtype of the destination
 		if is_tensor(operand) and operand:dtype() ~= tensor:dtype() and not free or tensor:quantized() then
 			fail('trace: %s: %s_: wanted operands of one float dtype, got %s; write x = x:%s(…)', record.where(self.scope), op,
 				internal.describe(operands[i]), op)
@@ -98,7 +98,7 @@ function record:write(op, operands, attrs)
 	for _, value in ipairs(given) do node.tainted = node.tainted or type(value) == 'table' and value.node.tainted end
 end
 
--- Slices one by one: only the last result has a tensor, those between follow from the sizes.
+-- Applies the slices one by one: only the last result has a tensor; the others follow from the sizes.
 function record:slices(x, slices, result)
 	if #slices == 0 then
 		self.values[identity(result)] = self:value_of(x)
@@ -144,7 +144,7 @@ end
 
 ---------------------------------------------------------------- modules
 
--- A module is entered: its ops belong to the scope. What calibration observes is noted by the value.
+-- Called when a module is entered: its ops belong to the scope. Notes the names under which calibration observes values.
 function record:call(m, run, ...)
 	local path = self.paths[m] or self.scope and self.scope.path or ''
 	local outer, class = self.scope, module.class_of(m)
@@ -179,13 +179,13 @@ local function output_tree(self, value)
 	return tree
 end
 
--- The spec of codes with their own scale: quantizing what was decoded gives them again. nil for a plain tensor.
+-- The spec of codes with their own scale, under which quantizing the decoded values returns the same codes. nil for a plain tensor.
 function record.spec_of(x)
 	local p = x:quantized() and x:qparams()
 	return p and like.spec(p, {scale = p.scale:item(), zero_point = p.zero_point and p.zero_point:item()}) or nil
 end
 
--- Runs m with the tensors of the inputs in the places that the trees say.
+-- Runs m with the input tensors arranged as in the trees.
 function record.run(m, inputs, trees)
 	local self = setmetatable({nodes = {}, values = {}, versions = {}, alive = {}, notes = {}, calls = {}}, record)
 	self.paths, self.known = names_of(m)
@@ -205,7 +205,7 @@ function record.run(m, inputs, trees)
 		internal.record(before)
 		module.tracer = nil
 	end})
-	-- A coroutine that yielded here and never came back would leave everything recorded.
+	-- A coroutine that yields here and is never resumed would leave recording on.
 	local results = table.pack(internal.unyieldable(m, table.unpack(arguments)))
 	if is_tensor(results[1]) and results.n == 1 then self:note(m, 'output', results[1]) end
 	self.outputs = {}

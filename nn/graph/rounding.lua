@@ -17,21 +17,20 @@ local function with(spec, rule)
 	return like.spec(spec, {axis = spec.axis, block = spec.block, outer = spec.outer, observer = spec.observer, p = spec.p, momentum = spec.momentum, scale = spec.scale, zero_point = spec.zero_point, rounding = rule})
 end
 
--- Ops whose results are sums of codes. Tables, norms, softmax and attention have their own rule, and what is a float
--- before it
--- becomes a code (also codes of convolutions below 8 bits, and binary ones) is divided, under every rule.
+-- Ops whose results are sums of codes. Tables, norms, softmax and attention have their own rule. Results that are floats before they
+-- become codes (also those of convolutions below 8 bits, and binary ones) are divided by the scale under every rule.
 local SUMS = {linear = true, matmul = true, conv2d = true, add = true, sub = true, mul = true, cat = true, stack = true, avgpool2d = true}
 
 local function is_integer(node)
 	for _, ref in ipairs(node.inputs) do
-		if type(ref) ~= 'string' then return false end -- with a number it is a table
+		if type(ref) ~= 'string' then return false end -- with a number the op is a table
 	end
 	local d = quant.dtype(node.attrs.out.dtype)
 	if d.kind == 'binary' or node.op == 'conv2d' and d.bits < 8 then return false end
 	return SUMS[node.op] and (not node.attrs.act or node.attrs.act == 'relu')
 end
 
--- The graph under the rule; itself when nothing changes.
+-- The graph under the rule; g itself if nothing changes.
 function rounding.apply(g, rule)
 	local e, changed = core.edit(g), false
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do

@@ -14,14 +14,14 @@ local run = {}
 
 ---------------------------------------------------------------- trees of inputs and outputs
 
--- A key that the graph has no input for.
+-- Refuses a key for which the graph has no input.
 local function refuse_other(what, items, value)
 	for key in next, value do
-		if items[key] == nil then fail('run: %s: wanted no %s, got one', what, describe(key)) end
+		if items[key] == nil then fail("run: %s: wanted only inputs of the graph, got another at %s", what, describe(key)) end
 	end
 end
 
--- Calls each(tensor, leaf) for the leaves of a tree like this one in the value.
+-- Calls each(tensor, leaf) for the leaves of a value with the structure of the tree.
 local function match_tree(what, tree, value, each)
 	if tree.ref then
 		if not is_tensor(value) then fail('run: %s: wanted a tensor, got %s', tree.ref, describe(value)) end
@@ -72,7 +72,7 @@ end
 
 ---------------------------------------------------------------- running
 
--- ref -> number of times that it is taken.
+-- ref -> number of its uses.
 local function count_uses(g)
 	local left = {}
 	for _, name in ipairs(g.order) do
@@ -90,7 +90,7 @@ local function operands_of(node, values, b)
 	return operands
 end
 
--- Applies one node. Errors of ops name it.
+-- Applies one node. Error messages name the node.
 local function apply(node, operands, b)
 	local good, results = pcall(ops.apply, node.op, operands, size.varies(node.attrs) and size.at(node.attrs, b) or node.attrs)
 	if not good then fail("run: node '%s': %s", node.name, tostring(results):gsub('^[^:]*:%d+: ', '')) end
@@ -109,10 +109,11 @@ local function check_results(node, results, b)
 	end
 end
 
--- Runs the graph; gives a function ref -> tensor for what is still alive: outputs and what `keep` names, and the copies made. `o`:
---   keep    set of refs;  check  compare dtypes and shapes with what is recorded
---   stop    name of a node before which it ends
---   ordered products in one order (nil: g.ordered, which g:quantize sets and a quantized module brings along)
+-- Runs the graph; returns a function ref -> tensor for values that are still live (outputs and those named by `keep`), and the
+-- copies made. `o`:
+--   keep    set of refs;  check  compare dtypes and shapes with those recorded
+--   stop    name of the node before which to stop
+--   ordered add products in a fixed order (nil: g.ordered, which g:quantize and tracing a quantized module set)
 --   store(node, results)   may return replacements (in an arena); kept values are then copied
 function run.execute(g, x, o)
 	local _ <close> = internal.nograd()
@@ -165,17 +166,19 @@ local function kept(g, keep)
 end
 
 local options = method('run', "g:run(x)  g:run({x, y})  g:run(x, {keep='conv1'})",
-	[[What the traced module gives for x, for any batch and bit for bit: the same ops in the same order. Several inputs come as a
-list. keep= names inner values ('conv1', of a second result 'lstm1:2', or a list): they follow the outputs in a table by
-name. check=true compares dtypes and shapes on the way with those of the graph. The graph
-of a quantized model (modes static and dynamic, by m:quantize or g:quantize) adds products of floats in one order, that of exported C,
-as the model itself does: the same bits on every processor. Others are faster, and give the bits of their C with ordered=true.]],
+	[[Runs the graph on x, for any batch size: the same ops in the same order as the traced module, so the results are bit-identical.
+Several inputs are given as a list. keep= names intermediate values ('conv1', a second result 'lstm1:2', or a list); they are returned
+after the outputs in a table by name. check=true compares dtypes and shapes with those of the graph.
+
+The graph of a quantized model (modes static and dynamic, by m:quantize or g:quantize) adds float products in a fixed order, that of
+exported C, as the model itself does: the same bits on every processor. Other graphs are faster, and have the bits of their exported C
+with ordered=true.]],
 	[[m = nn.Sequential{nn.Linear(3, 2), nn.ReLU()}
 g = graph.trace(m, tensor.ones(1, 3))
 x = tensor.randn(5, 3)
 y, inner = g:run(x, {keep='linear1'})
 print(y:error(m(x)).max, inner.linear1:size())  --> 0.0 5 2]],
-	{{'keep', 'text or list', 'names of values to give out'}, {'check', 'true or false', 'compare dtypes and shapes (default false)'},
+	{{'keep', 'text or list', 'names of values to return'}, {'check', 'true or false', 'compare dtypes and shapes (default false)'},
 		{'arena', 'true or false', "keep all values in one block as g:plan lays them out (default false)"},
 		{'ordered', 'true or false', 'add products of floats in the order of exported C (default: in graphs of quantized models)'}})
 function methods.run(g, x, o)

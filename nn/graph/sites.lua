@@ -15,14 +15,14 @@ local function names_of(layer, node)
 	return list and list[key_of(node)]
 end
 
--- Whether the module of the node takes a decision about it: a layer by its specs, other ops by sites.
+-- Whether the node's module can store a decision about it: a layer in its specs, other ops in sites.
 local function can_set(d, node)
 	local layer = d.layers[node.module]
 	if not layer then return false end
 	return d.is_layer(node) and module.weights(layer) ~= nil or not d.shared[layer] and names_of(layer, node) ~= nil
 end
 
--- Rules that repeat what has become of the layers.
+-- Rules that reproduce the state of the layers.
 local function rules_of(rows, d)
 	local rules = {}
 	for _, row in ipairs(rows) do
@@ -41,7 +41,7 @@ local function rules_of(rows, d)
 	return rules
 end
 
--- The spec, with its scale, of the codes that an operand is; nil: floats.
+-- The spec (with scale) of an operand that is codes; nil for floats.
 local function operand_spec(d, ref)
 	if type(ref) ~= 'string' then return nil end
 	local node = d.final.nodes[d.split(ref)]
@@ -49,8 +49,8 @@ local function operand_spec(d, ref)
 	return d.final:result_of(ref).spec and d.codes.spec_of(d.final, ref) or nil
 end
 
--- A layer gives the codes that follow it in the graph. An activation that the graph has taken into the layer follows in the module: only
--- relu, and relu6 where the codes end at 6, are the same there.
+-- A layer returns the codes that follow it in the graph. An activation that the graph has fused into the layer is separate in the
+-- module: this is equivalent only for relu, and for relu6 if the largest code decodes to 6.
 local function set_layer(layer, node)
 	local q, out = rawget(layer, 'quantized'), node.attrs.out
 	if not q or q.given_output or module.class_of(layer).observed then return end
@@ -69,7 +69,7 @@ local function set_site(d, layer, node)
 	rawset(layer, 'sites', all)
 end
 
--- The model without the rounding of mode qat: what is traced are the ops.
+-- The model without the rounding of mode qat, so that the trace has the float ops.
 local function bare(m)
 	local found = false
 	module.walk(m, function(_, inner) found = found or rawget(inner, 'quantized') ~= nil end)
@@ -79,10 +79,10 @@ local function bare(m)
 	return copy
 end
 
--- A trace of the float model with the row that calibration has kept; nil and why not.
+-- A trace of the float model with the row saved by calibration; or nil and the reason.
 function sites.trace(m)
 	local example = rawget(m, 'example')
-	if not example then return nil, 'm:calibrate(data) has seen no tensor' end
+	if not example then return nil, 'm:calibrate(data) has observed no tensor' end
 	for _, p in ipairs(m:parameters()) do
 		if p:dtype() ~= 'float32' then return nil, 'its parameters are ' .. p:dtype() end
 	end
@@ -93,7 +93,7 @@ end
 
 local LUA = "a Lua function calls '%s': graph.trace(m, x):quantize{…} runs it in integers"
 
--- The row of the report for a node that is no layer.
+-- The row of the report for a node that is not a layer.
 local function add_row(rows, d, row, node)
 	local layer = d.layers[row.node.module]
 	local name = row.node.name
@@ -117,7 +117,7 @@ local function add_row(rows, d, row, node)
 	rows[#rows + 1] = made
 end
 
--- Puts the graph's decisions into the modules of `new`, whose layers are quantized; g is the trace of what they were. Adds rows.
+-- Stores the graph's decisions in the modules of `new`, whose layers are quantized; g is the trace of the float model. Adds rows.
 function sites.adopt(new, g, rows, o)
 	local ops = internal.import 'nn/graph/ops'
 	local record, core = internal.import 'nn/graph/record', internal.import 'nn/graph/core'

@@ -20,7 +20,7 @@ end
 
 function AFFINE.__eq(a, b) return is_affine(a) and is_affine(b) and a.per == b.per and a.plus == b.plus end
 
--- The integers v[i] of the batches size.batches[i]; nil: they do not grow evenly.
+-- The size with values v[i] for the batches size.batches[i]; nil if it is not linear in the batch.
 local function fit(v)
 	local b = size.batches
 	local per = (v[2] - v[1]) // (b[2] - b[1])
@@ -59,7 +59,7 @@ local function merge_tables(values)
 	return merged
 end
 
--- One value for all batches; nil: they differ.
+-- The common value of all batches; nil if they differ.
 function merge(values)
 	local kind, equal, integers = type(values[1]), true, true
 	for _, value in ipairs(values) do
@@ -75,7 +75,7 @@ function merge(values)
 end
 size.merge = merge
 
--- The value for a batch of b, inside of tables as well.
+-- The value for a batch of b, also of sizes within tables.
 function size.at(value, b)
 	if is_affine(value) then return value.per * b + value.plus end
 	if type(value) ~= 'table' then return value end

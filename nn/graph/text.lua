@@ -38,7 +38,7 @@ local function bytes_of(node)
 	return bytes
 end
 
--- The report of print: what is constant is left to the nodes that take it, unless asked for.
+-- The report of g:print; constants have rows only on request.
 local function rows_of(g, constants, attributes)
 	local rows = {columns = {'node', 'op', 'inputs', 'shape', 'dtype', 'spec', 'mode', 'weights', 'bytes', 'macs'}}
 	if attributes then table.insert(rows.columns, 'attributes') end
@@ -76,7 +76,7 @@ g:print()  --> node...macs
 --> 2 nodes...
 --> row]],
 	{{'constants', 'true or false', 'rows for constants, too (default false)'},
-		{'attributes', 'true or false', 'what the ops were given (default false)'}})
+		{'attributes', 'true or false', 'a column of attributes (default false)'}})
 function methods.print(g, o)
 	core.expect(g, 'print')
 	o = base.options(print_options, o)
@@ -91,9 +91,9 @@ core.meta.__tostring = function(g) return tostring(rows_of(g)) end
 
 local SHAPE = {__tostring = size.text}
 
-method('node', "g:node 'conv1'", [[A node as a table: name, op, module, kind, inputs and users (names), attrs, shape, dtype, bytes, macs, results
-(a list with shape, dtype and spec of each), value (of a constant), mode and spec with weight, input and output of a quantized one.
-'lstm1:2' is the second result of lstm1. It is a copy: writing into it changes nothing.]],
+method('node', "g:node 'conv1'", [[Returns a node as a table: name, op, module, kind, inputs and users (names), attrs, shape, dtype, bytes, macs, results
+(a list of {shape, dtype, spec}), value (of a constant), mode and spec = {weight, input, output} (of a quantized node). 'lstm1:2' is the
+second result of lstm1. The table is a copy: writing to it does not change the graph.]],
 	[[g = graph.trace(nn.Sequential{nn.Linear(3, 2)}, tensor.ones(1, 3))
 n = g:node 'linear1'
 print(n.op, n.shape, n.inputs[2], n.users[1])  --> linear (B, 2) linear1.weight nil]])
@@ -118,7 +118,7 @@ end
 
 local function quoted(text) return '"' .. text:gsub('[\\"]', '\\%0') .. '"' end
 
--- A name that no node has.
+-- A name that no node uses.
 local function fresh_output(g, name)
 	while g.nodes[name] do name = name .. '_' end
 	return name
@@ -152,8 +152,8 @@ local function dot_lines(g)
 	return table.concat(lines, '\n')
 end
 
-method('dot', "g:dot 'net.dot'", [[Writes the graph in the language of Graphviz (dot -Tsvg net.dot -o net.svg) and returns the text; quantized nodes are
-filled, constants left out; several outputs are output1, output2 and so on. Without a file only the text is returned.]],
+method('dot', "g:dot 'net.dot'", [[Writes the graph in the DOT language of Graphviz (dot -Tsvg net.dot -o net.svg) and returns the text. Quantized nodes
+are filled, constants are omitted, several outputs are named output1, output2 and so on. Without a file it only returns the text.]],
 	[[g = graph.trace(nn.Sequential{nn.Linear(3, 2)}, tensor.ones(1, 3))
 print(g:dot():find('"input" -> "linear1"', 1, true) ~= nil)  --> true]])
 function methods.dot(g, file)

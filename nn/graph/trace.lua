@@ -15,7 +15,7 @@ local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 
 ---------------------------------------------------------------- inputs
 
--- Tensors of nested lists, in order; a tree with their names.
+-- The tensors of nested lists in order, and a tree with their names.
 local function flatten(value, name, list)
 	if is_tensor(value) then
 		list[#list + 1] = {name = name, tensor = value}
@@ -31,7 +31,7 @@ end
 
 ---------------------------------------------------------------- batches
 
--- Rows 1 .. b, again from the first when there are no more; changed values in the runs after the first.
+-- Rows 1 .. b, repeated from the first if x has fewer; the values are changed in the runs after the first.
 local function rows(x, axis, b, change)
 	if x:quantized() then return rows(x:dequantize(), axis, b, change):quantize(record.spec_of(x)) end
 	if axis and x:size(axis) == 0 then -- no row to repeat
@@ -59,7 +59,7 @@ local function variant(inputs, axes, i)
 	return list
 end
 
----------------------------------------------------------------- one graph of three records
+---------------------------------------------------------------- merging three records
 
 local function same_values(a, b)
 	if a:dtype() ~= b:dtype() or a:dim() ~= b:dim() or a:quantized() ~= b:quantized() then return false end
@@ -82,7 +82,7 @@ local function check_same(nodes)
 				size.batches[1] == 1 and '' or 's', b and label(b) or 'nothing', size.batches[i])
 		end
 		if a.op == 'const' and not same_values(a.value, b.value) then
-			fail('trace: %s: wanted tensors that are made by ops or are the same in every call, got one of %s that differs from call to call',
+			fail('trace: %s: wanted tensors that are computed by ops or equal in every call, got one of %s that differs between calls',
 				record.where(a.scope), internal.describe(a.value))
 		end
 	end
@@ -93,7 +93,7 @@ local function merged(nodes, what, values)
 	if value == nil then
 		local texts = {}
 		for i, v in ipairs(values) do texts[i] = type(v) == 'table' and size.text(v) or tostring(v) end
-		fail('trace: %s: %s: wanted a value that is the same for every batch or grows evenly with it, got %s', label(nodes[1]), what,
+		fail('trace: %s: %s: wanted a value that is the same for every batch or linear in it, got %s', label(nodes[1]), what,
 			table.concat(texts, ' '))
 	end
 	return value
@@ -114,7 +114,7 @@ local function merge_results(nodes)
 	return results
 end
 
--- Position of each raw node of a record.
+-- The position of each raw node in a record.
 local function positions(raw)
 	local at = {}
 	for i, node in ipairs(raw.nodes) do at[node] = i end
@@ -132,7 +132,7 @@ local function merge_operands(nodes, at, made)
 			for i = 2, #nodes do
 				local other = nodes[i].operands[k]
 				if type(other) ~= 'table' or at[i][other.node] ~= at[1][first.node] or other.at ~= first.at then
-					fail('trace: %s: operand %d: wanted the same value for every batch, got others', label(nodes[1]), k)
+					fail('trace: %s: operand %d: wanted the same value for every batch, got different ones', label(nodes[1]), k)
 				end
 			end
 			inputs[k] = {made[first.node], first.at}
@@ -141,13 +141,13 @@ local function merge_operands(nodes, at, made)
 	return inputs
 end
 
--- Whether a node is what its layer is there for: it takes a weight; in layers without weights every op is.
+-- Whether a node is the main op of its layer: it uses a weight; in layers without weights every op counts.
 local function is_main(node, scope)
 	local form = scope.class.weights and ops.form(node.op)
 	return not scope.class.weights or form and #(form.weights or {}) > 0
 end
 
--- New nodes of the first record's raw ones, edges still as {node, at}.
+-- Creates nodes from the raw nodes of the first record; edges are still {node, at}.
 local function merge(raws)
 	local at, list, made = {}, {}, {}
 	for i, raw in ipairs(raws) do at[i] = positions(raw) end
@@ -177,7 +177,7 @@ end
 
 ---------------------------------------------------------------- names
 
--- Of a module without parts the only main op is called as the module, others <module>.<op><n>.
+-- The only main op of a module without submodules has the name of the module; others are named <module>.<op><n>.
 local function scope_name(node, scope, counts)
 	local path = scope.path
 	if scope.leaf and path ~= '' then
@@ -231,7 +231,7 @@ local function union(trees)
 	return keys
 end
 
--- The same tree for every batch; gives whether a tensor is in it.
+-- Checks that the tree is the same for every batch; returns whether it contains a tensor.
 local function same_outputs(trees, at, where)
 	local first, values = trees[1], {}
 	for i = 1, #size.batches do
@@ -241,14 +241,14 @@ local function same_outputs(trees, at, where)
 				size.batches[1] == 1 and '' or 's', shown(other), size.batches[i])
 		end
 		if first.value and (at[i][other.value.node] ~= at[1][first.value.node] or other.value.at ~= first.value.at) then
-			fail('trace: %s: wanted the same value for every batch, got others', where)
+			fail('trace: %s: wanted the same value for every batch, got different ones', where)
 		end
 		values[i] = describe(other.plain)
 	end
 	if first.value then return true end
 	for i = 2, first.items and 0 or #values do
 		local one, other = first.plain, trees[i].plain
-		if one ~= other and (one == one or other == other) then -- nan is as good as nan
+		if one ~= other and (one == one or other == other) then -- nan equals nan
 			fail('trace: %s: wanted a value that is the same for every batch, got %s', where, table.concat(values, ' '))
 		end
 	end
@@ -338,23 +338,26 @@ local function axes_of(inputs, batch)
 end
 
 local options = base.doc {name = 'graph.trace', usage = 'graph.trace(m, x)  graph.trace(m, {x, y})',
-	text = [[The graph of a module: every op of its forward as a named node, with sizes for any batch (B). x is an example of the
-input, also of codes under one scale; several inputs, also lists of them, come as a list. The module runs in eval mode with batches of 1, 2 and 3 rows of x, along axis 1 of
-each input, or that of batch= (an axis, or a list with one per input; false: its sizes are fixed). Sizes that differ must grow evenly
-with the batch; numbers and the like that the module returns beside tensors must be the same for all. x:item() and x:totable() of what depends on the input, ops that differ from batch to batch and writing into
-the input or a module's tensors are errors that name the module.
-A layer's node is called as the layer (linear1, residual1.conv2, as in m:named()), other ops <module>.<op><number>; nn options
-{name=} change that. Parameters and other tensors are nodes 'const'. print(g) shows it; see g:run, g:plan, g:match, g:quantize.]],
+	text = [[Returns the graph of a module: every op of its forward as a named node, with sizes for any batch (B). x is an example input, plain or
+codes with one scale; several inputs, also nested, are given as a list.
+
+The module runs in eval mode with batches of 1, 2 and 3 rows of x, along axis 1 of each input or along batch= (an axis, or a list with
+one per input; false: fixed sizes). Sizes that differ must be linear in the batch; numbers and other values that the module returns
+beside tensors must be the same for every batch. Errors that name the module: x:item() and x:totable() of values that depend on the
+input, ops that differ between batches, and writing to the input or to a module's tensors.
+
+The node of a layer has the layer's name (linear1, residual1.conv2, as in m:named()), other ops are named <module>.<op><number>; the
+option {name=} of nn modules changes that. Parameters and other tensors are 'const' nodes. print(g) shows the graph; see g:run, g:plan, g:match, g:quantize.]],
 	example = [[m = nn.Sequential{nn.Linear(3, 2), nn.ReLU()}
 g = graph.trace(m, tensor.ones(1, 3))
 print(g:node('linear1').shape, g:node('relu1').inputs[1])  --> (B, 2) linear1]],
 	options = {{'batch', 'any', 'axis of the batch in each input (default 1), or false'},
-		{'dead', 'true or false', 'keep what the outputs do not need (default false)'}}}
+		{'dead', 'true or false', 'keep nodes that no output needs (default false)'}}}
 
 local function trace(m, x, o)
 	if not module.is_module(m) then fail('trace: wanted a module, got %s', describe(m)) end
 	o = base.options(options, o)
-	if module.tracer then fail 'trace: wanted to be called outside of a module that is traced' end
+	if module.tracer then fail 'trace: wanted a call outside of a module that is being traced' end
 	local given, inputs, trees = is_tensor(x) and {x} or x, {}, {}
 	if type(given) ~= 'table' or #given == 0 then fail('trace: wanted an example of the input, got %s', describe(x)) end
 	base.list('trace', given)

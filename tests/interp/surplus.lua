@@ -247,8 +247,8 @@ it('batches and inputs', function()
 		refuses('data: item 2: wanted a batch {x, y}, got nil', f, model, {{x, y}, nil, {x, y}}, quiet)
 		refuses('data: item 2: wanted a batch {x, y}, got one without x', f, model, {{x, y}, {nil, y}}, quiet)
 	end
-	refuses('run: inputs: wanted no 2, got one', traced.run, traced, {x, x})
-	refuses("run: inputs: wanted no 'mask', got one", traced.run, traced, {x, mask = x})
+	refuses('run: inputs: wanted only inputs of the graph, got another at 2', traced.run, traced, {x, x})
+	refuses("run: inputs: wanted only inputs of the graph, got another at 'mask'", traced.run, traced, {x, mask = x})
 	for _, bad in ipairs {3, 'sgd', {lr = 0.1}, {}} do refuses('fit: opt: wanted an optimizer, as in optim.sgd', model.fit, model, {{x, y}}, {opt = bad}) end
 	refuses('fit: loss: wanted a tensor of one element, got 3', model.fit, model, {{x, y}}, {loss = function() return 3 end, log = false})
 end)

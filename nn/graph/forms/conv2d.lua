@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Quantized form of conv2d: codes of up to 16 bits with one scale, weights with one scale or one per output channel;
--- binary ones with inputs of at most 8 bits. Inputs without an integer product are decoded with the codes of any weight but blocks.
+-- binary ones with inputs of at most 8 bits. Inputs whose codes have no integer product are decoded, together with weights of any format without blocks.
 local function fits(_, weight, input)
 	if input and not input.affine and not (weight and weight.block) then return true end
 	local good = not (weight and (weight.block or not weight.affine or weight.axis and weight.axis ~= 1) or input and not input.affine)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Quantized form of linear and matmul: codes of the input and of the weight, exact integer sums, floats or codes out.
+-- Quantized form of linear and matmul: exact integer sums of products of codes; the result is floats or codes.
 local function product(n) return function(shape)
 	local a, b = shape(1), shape(2)
 	local count = 1
@@ -7,8 +7,8 @@ local function product(n) return function(shape)
 	return count * b[#b - n]
 end end
 
--- One scale for each result: axis is that of the outputs in the weight. Codes of the input that have no integer product are decoded with
--- those of any weight.
+-- One scale per output; axis is the axis of the outputs in the weight. Inputs whose codes have no integer product are decoded,
+-- together with weights of any format.
 local function one_scale(axis) return function(_, weight, input)
 	return input and not input.affine or not weight or not weight.block and weight.affine and (not weight.axis or weight.axis == axis),
 		('affine codes with one scale for each output (axis %d)'):format(axis)
@@ -16,6 +16,6 @@ end end
 
 return {
 	{ops = {'linear'}, inputs = {1}, weights = {2}, gives = 'codes', fits = one_scale(1), macs = product(1)},
-	-- A matrix that the graph holds is a weight, any other an activation. matmul counts the batch of the first operand.
+	-- A constant matrix is a weight, any other an activation. matmul counts the batch of the first operand.
 	{ops = {'matmul'}, inputs = {1}, weights = {2}, either = true, gives = 'codes', fits = one_scale(2), macs = product(0)},
 }

@@ -6,7 +6,7 @@
 local _, internal = ...
 local codes = internal.import 'nn/graph/codes'
 
--- Whether 6 has the largest code, or one beyond it.
+-- Whether 6 is encoded as the largest code or saturates.
 local function ends_below(spec)
 	local scale, zero = codes.params(spec)
 	local largest = (1 << (spec.dtype:sub(1, 1) == 'u' and spec.bits or spec.bits - 1)) - 1
@@ -21,7 +21,7 @@ local function is_non_negative(e, ref)
 	return select(2, codes.params(spec)) == (spec.dtype:sub(1, 1) == 'u' and 0 or -(1 << (spec.bits - 1)))
 end
 
--- Whether the value is made by a sum of codes in integers.
+-- Whether the value is computed by an integer sum of codes.
 local function is_sum(e, node)
 	local function takes(spec) return spec and spec.affine and not spec.block end
 	local out = node.op == 'add' and node.attrs.out
@@ -33,17 +33,17 @@ local function is_sum(e, node)
 	return true
 end
 
-return {group = 'fuse', text = 'relu6 into relu, and relu into nothing, where the codes end there', run = function(e, say)
+return {group = 'fuse', text = 'relu6 becomes relu, and relu is removed, where codes saturate there', run = function(e, say)
 	for _, name in ipairs(table.move(e.order, 1, #e.order, 1, {})) do
 		local node = e.nodes[name]
 		local out = node.attrs.act == 'relu6' and node.mode and node.mode ~= 'weight_only' and node.attrs.out
 		if out and codes.fixed(out) and out.affine and ends_below(out) then
 			e:set_attr(node, 'act', 'relu')
-			say(name, 'relu6 is relu: the codes end at 6 or below')
+			say(name, 'relu6 becomes relu: the largest code decodes to 6 or less')
 		end
 		if node.op == 'relu' and is_non_negative(e, node.inputs[1]) then
 			e:take_over(name, node.inputs[1])
-			say(name, 'removed: the codes begin at 0')
+			say(name, 'removed: the smallest code decodes to 0')
 		elseif node.op == 'relu' and type(node.inputs[1]) == 'string' and e:only_user(node.inputs[1]) == node and is_sum(e, e.nodes[node.inputs[1]]) then
 			local sum = e:set_attr(e.nodes[node.inputs[1]], 'act', 'relu')
 			e:take_over(name, sum.name)

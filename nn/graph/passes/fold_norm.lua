@@ -19,7 +19,7 @@ local function norm_of(e, node)
 	return norm
 end
 
--- The layer that the norm can go into.
+-- The layer into which the norm can be folded.
 local function layer_of(e, node)
 	local ref = node.inputs[1]
 	local layer = type(ref) == 'string' and e.nodes[ref]

@@ -16,14 +16,14 @@ return {text = 'dequantize between codes and float ops', run = function(e, say)
 		local node = e.nodes[name]
 		for at, ref in ipairs(takes_codes(node) and {} or node.inputs) do
 			if type(ref) == 'string' and codes.are_codes(e, ref) then
-				local border = ref:gsub(':', '_') .. '.dequantize'
-				if not e.nodes[border] or e.nodes[border].inputs[1] ~= ref then
-					border = e:fresh(border)
-					e:add({name = border, op = 'dequantize', inputs = {ref}, attrs = {}, module = node.module, kind = node.kind,
+				local decoded = ref:gsub(':', '_') .. '.dequantize'
+				if not e.nodes[decoded] or e.nodes[decoded].inputs[1] ~= ref then
+					decoded = e:fresh(decoded)
+					e:add({name = decoded, op = 'dequantize', inputs = {ref}, attrs = {}, module = node.module, kind = node.kind,
 						results = {{shape = e:result_of(ref).shape, dtype = 'float32'}}}, name)
 				end
-				e:set_input(e.nodes[name], at, border)
-				say(border, 'before ' .. name)
+				e:set_input(e.nodes[name], at, decoded)
+				say(decoded, 'before ' .. name)
 			end
 		end
 	end

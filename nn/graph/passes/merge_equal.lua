@@ -11,7 +11,7 @@ return {group = 'fuse', text = 'two equal quantize or dequantize of one value', 
 			local key = ('%s|%s|%s'):format(node.op, node.inputs[1], node.attrs.spec and codes.key(node.attrs.spec) or '')
 			if seen[key] then
 				e:redirect(name, seen[key])
-				say(name, 'the same as ' .. seen[key])
+				say(name, 'equal to ' .. seen[key])
 			else
 				seen[key] = name
 			end

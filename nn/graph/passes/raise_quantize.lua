@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
--- Pass raise_quantize: a quantize with known parameters moves up through ops that only move elements or compare them, which then
--- run on codes, bit for bit the same; after an integer op without other users it becomes its out=: the integer sum is
--- rounded to codes once instead of twice.
+-- Pass raise_quantize: moves a quantize with known parameters up through ops that only move or compare elements; these then run on
+-- codes, with bit-identical results. After an integer op without other users the quantize becomes its out=, so that the integer sum
+-- is rounded once instead of twice.
 local _, internal = ...
 local codes = internal.import 'nn/graph/codes'
 local ops = internal.import 'nn/graph/ops'
 
 local function can_pass(e, node, spec)
 	local form = ops.form(node.op)
-	local whole = quant.dtype(spec.dtype).bits >= 8 and spec.affine -- packed codes cannot be viewed at will
+	local whole = quant.dtype(spec.dtype).bits >= 8 and spec.affine -- not every view of packed codes is possible
 	if not form or form.gives ~= 'same' or not whole or type(node.inputs[1]) ~= 'string' then return false end
 	if codes.are_codes(e, node.inputs[1]) then return false end
 	return not form.fits or (form.fits(node)) == true
@@ -46,7 +46,7 @@ local function swap(e, quantize, node)
 		spec = quantize.results[1].spec}}})
 end
 
-return {group = 'fuse', text = 'quantize up through what keeps codes, into the out= of integer ops', run = function(e, say)
+return {group = 'fuse', text = 'quantize up through ops that keep codes, into the out= of integer ops', run = function(e, say)
 	for i = #e.order, 1, -1 do
 		local node = e.nodes[e.order[i]]
 		local spec, ref = node.attrs.spec, node.inputs[1]

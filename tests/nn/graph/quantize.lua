@@ -155,7 +155,7 @@ it('float specs in rules mean float weights or float inputs; beside a named mode
 		assert(q:run(x, {check=true}):error(wanted(x)).max == 0)
 	end
 	local q, r = g:quantize{mode='dynamic', rules={{'linear1', weight='float32'}, {'linear2', 'float16'}}}
-	print(r:where{node='linear1'}.mode, r:where{node='linear1'}.why, r:where{node='linear2'}.mode)  --> float its weight is to be 'float32' weight_only
+	print(r:where{node='linear1'}.mode, r:where{node='linear1'}.why, r:where{node='linear2'}.mode)  --> float the spec of its weight is 'float32' weight_only
 	print(q:node('linear1.weight').dtype, q:node('linear2.weight').dtype)  --> float32 float16
 	for _, object in ipairs {m, g} do
 		fails("linear1: input: wanted a spec of codes in mode 'dynamic', got 'float32'; mode='weight_only'", object.quantize, object,
@@ -170,9 +170,9 @@ it('rules for sums alone are served, or refused with what to do', function()
 	local x = tensor.randn(32, 8)
 	local g = graph.trace(m, x)
 	local a, b = {dtype='int8', scale=0.05}, {dtype='int8', scale=0.1}
-	fails('residual1.add1: its operands are no codes, or nothing has seen their range; .* g:calibrate.* %(rule 1%)', g.quantize, g,
+	fails('residual1.add1: its operands are not codes, or their range was not observed; .* g:calibrate.* %(rule 1%)', g.quantize, g,
 		{mode='dynamic', rules={{'residual.*add.*', mode='static'}}})
-	fails("residual1.add1: it is an integer op in mode 'static' only; .*rule 1", g.quantize, g, {mode='dynamic', rules={{'.*add.*', 'int8'}}})
+	fails("residual1.add1: it has an integer version in mode 'static' only; .*rule 1", g.quantize, g, {mode='dynamic', rules={{'.*add.*', 'int8'}}})
 	fails("residual1.add1: output: wanted operands that are codes or whose range is known, got 'residual1.linear1'; call g:calibrate", g.quantize, g,
 		{mode='static', input=a, rules={{'.*add.*', output=b}}})
 	fails("residual1.add1: output: wanted a spec with scale=, got 'int8'", g.quantize, g, {mode='static', input=a, rules={{'.*add.*', input=a, output='int8'}}})
@@ -184,7 +184,7 @@ it('rules for sums alone are served, or refused with what to do', function()
 	q:run(x, {check=true})
 	print(#quant.log():where{op='add', path='integer'}, #quant.log():where{path='fallback'})  --> 1 0
 	local _, float = g:quantize{mode='dynamic', rules={{'.*add.*', input='float32', optional=true}}}
-	print(float:where{op='add'}.why)  --> it is an integer op in mode 'static' only
+	print(float:where{op='add'}.why)  --> it has an integer version in mode 'static' only
 end)
 
 it('rules that quant.search and quant.sensitivity write fit the graph', function()

@@ -142,7 +142,7 @@ it('slices become select and narrow, writing becomes a value of its own', functi
 		y[x:gt(0)] = 0
 		return y
 	end), rows)
-	fails('as many elements as the values say', graph.trace, nn.module(function(_, x) return x[x:gt(0)]:sum() end), rows(2))
+	fails('got x%[mask%], whose size depends on values', graph.trace, nn.module(function(_, x) return x[x:gt(0)]:sum() end), rows(2))
 	fails('changed in place', graph.trace, nn.module(function(_, x)
 		local y = x * 1
 		local view = y:narrow(1, 1, 1)
@@ -154,8 +154,8 @@ it('slices become select and narrow, writing becomes a value of its own', functi
 		y:narrow(1, 1, 1):copy_(x:narrow(1, 1, 1))
 		return y
 	end), rows(2))
-	fails('relu_ writes into the input', graph.trace, nn.module(function(_, x) return x:relu_() end), rows(2))
-	fails('add_ writes into a tensor that was there before', graph.trace,
+	fails('relu_: wanted a tensor that the module computes, got the input', graph.trace, nn.module(function(_, x) return x:relu_() end), rows(2))
+	fails('add_: wanted a tensor that the module computes, got a tensor that existed before the call', graph.trace,
 		nn.module(function(self, x) return x + self.count:add_(1) end, {count=tensor.zeros{1, dtype='int64'}}), rows(2))
 end)
 
@@ -172,7 +172,7 @@ it('tensors that no op made must be the same in every call', function()
 	local g = same(nn.module(function(_, x) return x + table_ + tensor{1, 2, 3, 4, 5, 6} end), rows)
 	print(g:node('const1').op, g:node('const2').value)  --> const float32(6)  1 2 3 4 5 6
 	local count = 0
-	fails('wanted tensors that are made by ops or are the same in every call', graph.trace, nn.module(function(_, x)
+	fails('wanted tensors that are computed by ops or equal in every call', graph.trace, nn.module(function(_, x)
 		count = count + 1
 		return x + tensor{count}
 	end), rows(2))
@@ -218,7 +218,7 @@ it('wants tensors from the forward, and what is none to be the same for every ba
 		['returns a tensor, got a table'] = function() return {4, {}} end,
 		['output 2: wanted a value that is the same for every batch, got 1 2 3'] = function(_, x) return x, x:size(1) end,
 		['output 1.n: wanted a value that is the same for every batch, got 1 2 3'] = function(_, x) return {x, n=x:size(1)} end,
-		['output 2: wanted the same value for every batch, got others'] = function(_, x)
+		['output 2: wanted the same value for every batch, got different ones'] = function(_, x)
 			local y = x:relu()
 			return x, x:size(1) == 3 and x or y
 		end,

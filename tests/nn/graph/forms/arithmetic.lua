@@ -30,9 +30,9 @@ end)
 
 it('a sum that is wanted as floats, or with an operand that no layer gave, is a float op', function()
 	local _, q, r = quantized(function(self, v) return self.a(v) + self.b(v) end)
-	print(r:where{op='add'}.mode, q:node('add1').inputs[1], r:where{op='add'}.why)  --> float a.dequantize its result, or an operand, is wanted as floats
+	print(r:where{op='add'}.mode, q:node('add1').inputs[1], r:where{op='add'}.why)  --> float a.dequantize its result or an operand is needed as floats
 	_, q, r = quantized(function(self, v) return self.c(v:exp() + v:sin()) end)
-	print(r:where{op='add'}.mode, r:where{op='add'}.why, q:node('add1').inputs[1])  --> float its operands are no codes, or nothing has seen their range exp1
+	print(r:where{op='add'}.mode, r:where{op='add'}.why, q:node('add1').inputs[1])  --> float its operands are not codes, or their range was not observed exp1
 end)
 
 it('with a number, or a constant', function()

@@ -7,7 +7,7 @@ local g = graph.trace(m, x)
 
 it('stays float in mode dynamic, and is an integer op after m:calibrate, as in m:quantize', function()
 	local q, r = g:quantize{mode='dynamic'}
-	print(r:where{op='attention'}.mode, r:where{op='attention'}.why)  --> float it is an integer op in mode 'static' only
+	print(r:where{op='attention'}.mode, r:where{op='attention'}.why)  --> float it has an integer version in mode 'static' only
 	print(q:run(x, {check=true}):error(m:quantize{mode='dynamic'}(x)).max)  --> 0.0
 	m:calibrate({{x, x}}, {log=false})
 	q, r = graph.trace(m, x):quantize{mode='static'}

@@ -23,8 +23,8 @@ end)
 it('stays float at the end, or behind floats', function()
 	local m = nn.Sequential{nn.LayerNorm(8), nn.Linear(8, 4), nn.Softmax()}
 	local q, r = graph.trace(m, x):calibrate({{x, x}}, {log=false}):quantize{mode='static'}
-	print(r:where{op='layernorm'}.why)  --> its operands are no codes, or nothing has seen their range
-	print(r:where{op='softmax'}.why, q:node('linear1').attrs.out)  --> its result, or an operand, is wanted as floats nil
+	print(r:where{op='layernorm'}.why)  --> its operands are not codes, or their range was not observed
+	print(r:where{op='softmax'}.why, q:node('linear1').attrs.out)  --> its result or an operand is needed as floats nil
 	q = graph.trace(m, x):calibrate({{x, x}}, {log=false}):quantize{mode='static',
 		rules={{'softmax1', output={dtype='int8', scale=1 / 256, zero_point=-128}}}}
 	local y = q:run(x, {check=true})

@@ -25,7 +25,7 @@ it('stays a float op where nothing has seen the range, in other modes, and where
 	m:calibrate({{x, x}}, {log=false})
 	local g = graph.trace(m, x)
 	local _, r = g:quantize{mode='static'}
-	print(r:where{op='argmax'}.mode, r:where{op='argmax'}.why)  --> float its operands are no codes, or nothing has seen their range
+	print(r:where{op='argmax'}.mode, r:where{op='argmax'}.why)  --> float its operands are not codes, or their range was not observed
 	g:calibrate({{x, x}}, {log=false})
 	print(select(2, g:quantize{mode='dynamic'}):where{op='argmax'}.mode)  --> float
 	local q, s = g:quantize{mode='static', rules={{'argmax.*', false}}}

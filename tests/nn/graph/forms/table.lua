@@ -47,7 +47,7 @@ it('an activation whose result is wanted as floats is fused again', function()
 	local m = nn.Sequential{nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 4), nn.Sigmoid()}
 	local g = graph.trace(m, x):calibrate({{x, x}}, {log=false})
 	local q, r = g:quantize{mode='static'}
-	print(q:node('gelu1').op, q:node('linear1').attrs.out.name, q:node('linear2').attrs.act, r:where{op='sigmoid'}.why)  --> gelu uint8 sigmoid its result, or an operand, is wanted as floats
+	print(q:node('gelu1').op, q:node('linear1').attrs.out.name, q:node('linear2').attrs.act, r:where{op='sigmoid'}.why)  --> gelu uint8 sigmoid its result or an operand is needed as floats
 	assert(q:run(x, {check=true}):error(m(x)).sqnr > 25)
 	-- as codes when asked for: the params of TFLite
 	q = g:quantize{mode='static', rules={{'sigmoid1', output={dtype='int8', scale=1 / 256, zero_point=-128}}}}

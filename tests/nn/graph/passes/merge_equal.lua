@@ -13,7 +13,7 @@ it('merges equal conversions, also found ranges, and keeps those that differ', f
 	local h, r = g:pass 'merge_equal'
 	local count = 0
 	for _, name in ipairs(h.order) do count = count + (h.nodes[name].op == 'quantize' and 1 or 0) end
-	print(count, r[1].node, r[1].what)  --> 4 quantize2 the same as quantize1
+	print(count, r[1].node, r[1].what)  --> 4 quantize2 equal to quantize1
 	print(h:run(x):error(m(x)).max)  --> 0.0
 	print(#select(2, h:pass 'merge_equal'))  --> 0
 end)
