@@ -2,13 +2,13 @@
 -- %% [markdown]
 -- # 0  The prompt
 --
--- `./quoll` opens it. This page is a tour: each cell below gives a few inputs to a prompt of its own and shows what a
--- user would see. Type them
--- yourself beside it; `%magics` lists the words that begin with `%`, `help` explains the rest, Ctrl-D leaves.
+-- `./quoll` starts the prompt. This page is a tour: each cell below passes a few inputs to a fresh prompt and shows what a user
+-- would see. Try them in a prompt of your own; `%magics` lists the commands that begin with `%`, `help` explains the rest, Ctrl-D
+-- exits.
 
 -- %%
--- Runs the inputs in a fresh prompt and prints the session as it looks on a terminal. A pipe is not echoed, so the
--- inputs are put behind their prompts. `session` is the last one.
+-- Runs the inputs in a fresh prompt and prints the session as it appears on a terminal. Input from a pipe is not echoed, so the
+-- inputs are inserted after their prompts. `session` is the last session.
 session = ''
 function show(inputs, arguments)
 	local name = os.tmpname()
@@ -37,11 +37,11 @@ function show(inputs, arguments)
 end
 
 -- %% [markdown]
--- ## Values, and what came before
+-- ## Values and earlier results
 --
--- The value of an input is shown and kept in `Out[n]` and `_`; a `;` at the end keeps it back. `local` variables live
--- on, as real variables that
--- closures share. `In` and `Out` are bounded, and big tensors stay in `Out` only as long as something else holds them.
+-- The value of an input is printed and stored in `Out[n]` and `_`; a `;` at the end suppresses the output. `local` variables persist
+-- between inputs, as real locals that closures share. `In` and `Out` are bounded, and large tensors stay in `Out` only while
+-- something else references them.
 
 -- %%
 show {
@@ -56,22 +56,20 @@ show {
 assert(session:find 'Out%[5%]: 2\n' and session:find 'Out%[7%]: 85\n')
 
 -- %% [markdown]
--- ## Help is where you are
+-- ## Help
 --
--- `?name` explains a name, `??name` adds the source of what is written in Lua, `?*part*` finds names and
--- descriptions. Wrong names are met with the
--- nearest right one, everywhere.
+-- `?name` explains a name, `??name` adds the source of functions written in Lua, `?*part*` searches names and descriptions. For a
+-- misspelled name the closest existing one is suggested, everywhere.
 
 -- %%
 show {'?x:clamp', '?*sensitiv*', 'tesnor{1, 2}', 'tensor{1, 2}:quantise "int8"', "tensor{1, 2}:quantize 'int9'", '%tiem 1 + 1'}
 assert(session:find "did you mean 'tensor'" and session:find "did you mean 'quantize'" and session:find "did you mean 'time'")
 
 -- %% [markdown]
--- ## What an input cost, and on which path it ran
+-- ## The cost of an input, and the path that it took
 --
--- Ops that had to leave the integers are told below the input; `%explain` says which, why, and with which kernels all
--- others ran. `%time` runs code
--- once, `%bench` many times, with a report that is a value like any other.
+-- Ops that fell back from integers to floats are reported below the input; `%explain` says which, why, and which kernels the others
+-- used. `%time` runs code once, `%bench` many times and returns a report, which is a value like any other.
 
 -- %%
 show {
@@ -85,11 +83,11 @@ show {
 assert(session:find 'fell back to float32; %%explain' and session:find 'gemm_' and session:find 'tensors %+3.8 MiB at the peak')
 
 -- %% [markdown]
--- ## What is out of date
+-- ## Stale inputs
 --
--- The prompt knows what each input read, through the functions that it called, too. When one of these values changes
--- (a tensor in place, a field
--- of a table, a model that trains on), the input is stale; `%run stale` runs such inputs again under their numbers.
+-- The prompt tracks the values that each input reads, also through the functions that it calls. When one of these values changes (a
+-- tensor in place, a field of a table, a model in training), the input becomes stale; `%run stale` runs such inputs again under
+-- their numbers.
 
 -- %%
 show {
@@ -105,11 +103,11 @@ show {
 assert(session:find 'In%[3%] read x, changed by In%[4%]' and session:find 'Out%[7%]: 1400.0' and session:find 'nothing is stale')
 
 -- %% [markdown]
--- ## When something fails
+-- ## Errors
 --
--- A traceback shows the line, and every tensor and model of the failing expression with shape, dtype and
--- quantization. `%debug` goes on from there: the variables
--- of each frame are kept, `up` and `down` walk, any expression is evaluated where the error was.
+-- A traceback shows the line, and every tensor and model in the failing expression with shape, dtype and quantization. `%debug`
+-- inspects the failed call: the variables of each frame are available, `up` and `down` change the frame, and any expression is
+-- evaluated in the context of the error.
 
 -- %%
 show {
@@ -124,11 +122,10 @@ show {'function f(a) local b = a:sum(1) error "stop" end', 'f(tensor.ones(2, 2))
 assert(session:find 'a +float32%(2, 2%)' and session:find 'Out%[4%]: "back"')
 
 -- %% [markdown]
--- ## Inputs again, and out of the prompt
+-- ## Running inputs again, and saving them
 --
--- `%run 3`, `%run 2-5`, `%run above` and `%run file.lua` run things, `%edit` opens an input in $EDITOR and runs what
--- comes back, `%history -f notes.lua`
--- writes the inputs as a notebook, which is a script, too.
+-- `%run 3`, `%run 2-5`, `%run above` and `%run file.lua` run inputs or files, `%edit` opens an input in $EDITOR and runs the result,
+-- `%history -f notes.lua` writes the inputs as a notebook, which is also a script.
 
 -- %%
 notes = os.tmpname()
@@ -137,11 +134,11 @@ assert(session:find 'Out%[4%]: 42')
 os.remove(notes)
 
 -- %% [markdown]
--- ## Keeping the variables
+-- ## Saving variables
 --
--- `%save file` writes all variables (or those that are named) into one .safetensors file: tensors with their
--- quantization, models, optimizers, tables with what
--- they share, text and numbers. What cannot be kept is named. `%load` brings them back and runs nothing of the file.
+-- `%save file` writes all variables (or the named ones) to one .safetensors file: tensors with their quantization, models,
+-- optimizers, tables including shared references, strings and numbers. Variables that cannot be saved are listed. `%load` restores
+-- them and executes nothing from the file.
 
 -- %%
 kept = os.tmpname() .. '.safetensors'
@@ -157,12 +154,11 @@ os.remove(kept)
 os.remove((kept:gsub('%.safetensors$', '')))
 
 -- %% [markdown]
--- ## A crash loses nothing
+-- ## Recovery after a crash
 --
--- On a terminal every input and its output is on disk before the next prompt appears. After a crash, a closed window
--- or `kill -9`, `quoll --restore` shows
--- the session and puts its inputs into `In`; nothing runs until you say `%run above`. Here the journal is asked for
--- by name, and the prompt kills itself.
+-- On a terminal every input and its output is on disk before the next prompt appears. After a crash, a closed window or `kill -9`,
+-- `quoll --restore` shows the session and puts its inputs into `In`; nothing runs until you enter `%run above`. In this cell the
+-- journal is named explicitly, and the prompt kills itself.
 
 -- %%
 journal = os.tmpname()
@@ -175,12 +171,12 @@ os.remove(journal)
 -- %% [markdown]
 -- ## Settings
 --
--- `%set` lists how the prompt behaves, `%set name value` changes it, `--save` keeps it for later sessions.
+-- `%set` lists the settings of the prompt, `%set name value` changes one, `--save` keeps it for later sessions.
 
 -- %%
 show {'%set precision 2', 'tensor{1 / 3, 2 / 3}', '%set plot text', "plot.line{{1, 4, 9, 16}, title='squares'}", '%set plto none'}
 assert(session:find '0.33  0.67' and session:find 'squares' and session:find "did you mean 'plot'")
 
 -- %% [markdown]
--- Pictures appear in the terminal itself where it takes kitty's, iTerm2's or sixel graphics, as characters elsewhere.
+-- Figures appear in the terminal itself if it supports kitty, iTerm2 or sixel graphics, otherwise as text.
 -- Next: `01_first_steps.lua`.

@@ -2,11 +2,11 @@
 -- %% [markdown]
 -- # 1  First steps: what quantization does to a tensor
 --
--- A quantized tensor holds small integers (*codes*) and a few numbers that say what they mean: `x = (code - zero_point) *
--- scale`. This tutorial makes some, measures what was lost, and shows where the loss comes from: the range that the codes
--- must cover, how many scales share the work, and outliers. It runs on random numbers, real photographs and real weights.
+-- A quantized tensor holds small integers (*codes*) and a few parameters that define their values: `x = (code - zero_point) *
+-- scale`. This tutorial quantizes tensors, measures the error, and shows its causes: the range that the codes must cover, the number
+-- of scales, and outliers. It uses random numbers, real photographs and real weights.
 --
--- Run it with `./quoll tutorials/01_first_steps.lua`; `--quick` takes smaller inputs. Pictures go to the folder `out/`.
+-- Run it with `./quoll tutorials/01_first_steps.lua`; `--quick` uses smaller inputs. Figures are written to the folder `out/`.
 
 -- %%
 quick = os.getenv 'QUOLL_QUICK' ~= nil
@@ -30,8 +30,8 @@ print(q[{1, {1, 5}}]:dequantize())  --> float32(5)  -0.1425  -0.1425  -0.5343   
 print(x[{1, {1, 5}}])  --> float32(5)  -0.1380  -0.1324  -0.5450   0.3702   0.4234
 
 -- %% [markdown]
--- No value inside the range is off by more than half a step. The usual figure of merit is the signal-to-quantization-noise
--- ratio (SQNR) in decibels: every further bit is worth about 6 dB.
+-- The error of a value inside the range is at most half a step. The usual figure of merit is the signal-to-quantization-noise ratio
+-- (SQNR) in decibels: each additional bit is worth about 6 dB.
 
 -- %%
 e = x:error(q)
@@ -46,7 +46,7 @@ print(('expected from the step: %.1f dB, measured: %.1f dB'):format(expected, e.
 -- ## Specs compared
 --
 -- A spec is `dtype[/axis][:block]`: `int8/1` has one scale per row, `int4:32` one per 32 consecutive elements of a row.
--- More scales cost a few bytes and follow the data more closely.
+-- More scales cost a few bytes and fit the data better.
 
 -- %%
 specs = {'int16', 'int8', 'uint8', 'int8/1', 'int8:32', 'int4', 'int4/1', 'int4:32', 'int4:64', 'binary/1'}
@@ -55,16 +55,16 @@ print(r)
 r:plot{kind = 'bar', x = 'spec', y = 'sqnr', title = 'randn(1000, 100)', ylabel = 'SQNR in dB', file = 'out/01_sqnr.png'}
 
 -- %% [markdown]
--- Error against time: one point per spec. Down and to the left is better.
+-- Error against time, one point per spec. Lower left is better.
 
 -- %%
-r:plot{kind = 'scatter', x = 'ms', y = 'max', label = 'spec', ylog = true, title = 'what a spec costs and loses',
+r:plot{kind = 'scatter', x = 'ms', y = 'max', label = 'spec', ylog = true, title = 'time and error of each spec',
   xlabel = 'ms to quantize', ylabel = 'largest error', file = 'out/01_error_latency.png'}
 
 -- %% [markdown]
 -- ## The error grows with the range
 --
--- The step is the range divided by the number of codes, so scaling the input scales the error: a straight line.
+-- The step is the range divided by the number of codes, so the error is proportional to the scale of the input: a straight line.
 
 -- %%
 y = {}
@@ -89,8 +89,8 @@ plot.hist{z:quantize('int8'):codes():to('float32'):view(-1), bins = 128, ylog = 
 -- %% [markdown]
 -- ## A real image
 --
--- Photographs are not Gaussian: no negative values, and a hard upper end. The data is looked for in the folder given by
--- `--data`, then in `QUOLL_DATA`, `./data` and the user's data folder; without it the same code runs on a drawn picture.
+-- Photographs are not Gaussian: they have no negative values and a hard upper limit. The data is searched for in the folder given by
+-- `--data`, then in `QUOLL_DATA`, `./data` and the user's data folder; without it the same code uses a procedural image.
 
 -- %%
 function image()
@@ -111,15 +111,15 @@ r = quant.compare(photo, {'uint8', 'int8', 'uint4', 'int4', 'uint4/1', 'uint4:32
 print(r:sort('sqnr', true))
 
 -- %% [markdown]
--- Four bits: bands appear in the sky. The pictures show the real values of the codes.
+-- With four bits, banding appears in the sky. The pictures show the decoded values.
 
 -- %%
-plot.heat{photo, title = 'as it is', file = 'out/01_photo.png'}:show()
+plot.heat{photo, title = 'original', file = 'out/01_photo.png'}:show()
 plot.heat{photo:quantize('uint4'):dequantize(), title = 'uint4: 16 values', file = 'out/01_photo_uint4.png'}:show()
 plot.heat{photo:quantize('binary/1'):dequantize(), title = 'binary/1', file = 'out/01_photo_binary.png'}
 
 -- %% [markdown]
--- Digits of MNIST are bytes already: with an explicit scale of 1/255 nothing is lost at 8 bits.
+-- The images of MNIST are bytes already: with an explicit scale of 1/255, 8 bits are lossless.
 
 -- %%
 function digits()
@@ -175,7 +175,7 @@ rows.columns = {'layer', 'int8', 'int8/1', 'int4', 'int4/1', 'int4:32'}
 print(report(rows))
 
 -- %% [markdown]
--- Error against latency once more, on the largest layer: the choice is not the same as for random numbers.
+-- Error against latency again, for the largest layer: the best choice differs from that for random numbers.
 
 -- %%
 largest = w[1][2]

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 -- %% [markdown]
--- # 2  Mixed precision, and the ledger of what really ran in integers
+-- # 2  Mixed precision, and the ledger of ops that ran in integers
 --
--- Two quantized matrices multiply in integers: 8-bit codes, exact 32-bit sums, one rounding at the end. Everything that has
--- no integer kernel is computed on the decoded float32 values instead. That is never silent: the ledger says which op ran
--- on which path with which kernel, how often, and why it fell back.
+-- Two quantized matrices are multiplied in integers: 8-bit codes, exact 32-bit sums, one rounding at the end. An op without an
+-- integer kernel is computed with the decoded float32 values instead. This is never silent: the ledger records which op used which
+-- path and kernel, how often, and why it fell back.
 
 -- %%
 quick = os.getenv 'QUOLL_QUICK' ~= nil
@@ -16,7 +16,7 @@ quant.log 'reset'
 -- %% [markdown]
 -- ## An integer product
 --
--- Rows of the left matrix and columns of the right one have a scale of their own; `/1` and `/2` name the axis.
+-- Each row of the left matrix and each column of the right one has its own scale; `/1` and `/2` specify the axis.
 
 -- %%
 a, w = tensor.randn{256, 1024}, tensor.randn{1024, 512}
@@ -31,7 +31,7 @@ print(('relative error %.2f %%'):format(100 * relative))  --> relative error 1.1
 assert(relative > 0.0105 and relative < 0.0115)
 
 -- %% [markdown]
--- The sums themselves are exact. The product of the codes as plain integers shows them.
+-- The sums are exact, as the product of the codes as plain integers shows.
 
 -- %%
 sums = qa:codes():matmul(qw:codes())
@@ -43,8 +43,8 @@ assert(y:error(exact).max == 0)
 -- %% [markdown]
 -- ## Mixed operands fall back
 --
--- int8 times float32 has no integer meaning: the int8 side is decoded. The result is the same, bit for bit, as decoding by
--- hand.
+-- A product of int8 and float32 cannot be computed in integers: the int8 operand is decoded. The result is bit-identical to decoding
+-- it explicitly.
 
 -- %%
 m = qa:matmul(w)
@@ -55,8 +55,8 @@ print(z:dtype())  --> float32
 print(quant.log())
 
 -- %% [markdown]
--- A relu needs no float: it raises codes to the zero point and stays int8. Sums and products stay integers when `out=` says
--- in which spec.
+-- A relu needs no floats: it clamps codes at the zero point, and the result is int8. Sums and products stay in integers if `out=`
+-- gives the spec of the result.
 
 -- %%
 p = qa:relu()
@@ -65,8 +65,8 @@ s = qa:add(p, {out = 'int8'})
 print(s:dtype(), s:explain())
 
 -- %% [markdown]
--- Some products cannot stay in integers even between quantized tensors, and the reason is said: here the scales change
--- along the axis that is summed.
+-- Some products of quantized tensors cannot be computed in integers, and the reason is reported: in this case the scales vary along
+-- the summed axis.
 
 -- %%
 print(a:quantize('int8/2'):matmul(qw):explain())  --> ...because scale varies along the summed axis
@@ -75,9 +75,9 @@ print(a:quantize('int4:32'):matmul(qw):explain())  --> ...because scale varies a
 -- %% [markdown]
 -- ## On real digits
 --
--- A product with a purpose: which of some thousand labelled digits of MNIST looks most like a new one? The scores are one
--- matrix product of rows of length 1, so the same question can be asked in float32, int8, int4 and with one bit per pixel.
--- Without the data, noisy drawn patterns stand in.
+-- An application: which of some thousand labelled digits of MNIST is most similar to a new one? The scores are one matrix product of
+-- normalized rows, which can be computed in float32, int8, int4 and with one bit per pixel. Without the data, noisy procedural
+-- patterns are used.
 
 -- %%
 patterns = nil -- drawn once, where there are no digits
@@ -115,12 +115,12 @@ r = report(rows)
 print(r)                       -- correct and same: percent
 assert(r[2].path == 'int8' and r[6].path == 'binary' and r[7].path == 'fallback')
 assert(math.abs(r[2].correct - r[1].correct) <= 1, 'int8 must not cost more than a point')
-r:plot{kind = 'scatter', x = 'ms', y = 'correct', label = 'spec', title = 'nearest digit: what a precision costs',
+r:plot{kind = 'scatter', x = 'ms', y = 'correct', label = 'spec', title = 'nearest digit: time and accuracy of each precision',
   xlabel = 'ms for all scores', ylabel = '% correct', file = 'out/02_digits.png'}
 
 -- %% [markdown]
--- One bit per pixel guesses: it keeps the sign only, and no pixel is negative. Taking the mean picture away first gives the
--- signs a meaning.
+-- One bit per pixel is no better than guessing: it keeps only the sign, and no pixel is negative. Subtracting the mean image first
+-- makes the signs informative.
 
 -- %%
 middle = known:mean{axis = 1, keep = true}
@@ -131,9 +131,9 @@ print(('binary/1 around the mean: %.1f %% correct, with 1/32 of the bytes'):form
 assert(correct / #truth > 0.5)
 
 -- %% [markdown]
--- ## When silence is not wanted
+-- ## Warnings and errors on fallback
 --
--- `quant.fallback 'warn'` says each fallback, `'error'` refuses it.
+-- `quant.fallback 'warn'` reports each fallback, `'error'` refuses it.
 
 -- %%
 quant.fallback 'error'
@@ -142,10 +142,9 @@ quant.fallback 'silent'
 print(quant.ops():where(function(row) return row.op == 'matmul' or row.op == 'relu' or row.op == 'exp' end))
 
 -- %% [markdown]
--- ## What the precisions cost
+-- ## Speed of the precisions
 --
--- The same product timed in float32, int8 and int4. Timings differ from machine to machine; the report names kernel and
--- machine.
+-- The same product timed in float32, int8 and int4. Times depend on the machine; the report names kernel and machine.
 
 -- %%
 r = bench.matmul{sizes = quick and {64, 128} or {256, 512, 1024, 2048}, dtypes = {'float32', 'int8', 'int4:32'}}

@@ -2,9 +2,9 @@
 -- %% [markdown]
 -- # 3  Calibration: what range?
 --
--- The weights of a network are known. Its activations are not: before they can become 8-bit codes, somebody has to say between
--- which numbers they will lie. An **observer** looks at batches and says so. If it takes the largest value that it ever saw,
--- one outlier makes every step coarse; if it cuts too early, the outliers are wrong. Each observer is another compromise.
+-- The weights of a network are known, but its activations are not: before they can become 8-bit codes, their range must be
+-- determined. An **observer** estimates the range from batches of data. If it uses the largest value, one outlier makes every step
+-- coarse; if it clips too early, large values are wrong. Each observer is a different compromise.
 
 -- %%
 quick = os.getenv 'QUOLL_QUICK' ~= nil
@@ -15,8 +15,8 @@ tensor.seed(3)
 -- %% [markdown]
 -- ## Six observers on the same data
 --
--- Batches as a ReLU gives them, with one value far out. All observers see all batches; none keeps them: each has a histogram
--- of fixed size.
+-- Batches like those after a ReLU, with one outlier. All observers process all batches; none stores them: each has a histogram of
+-- fixed size.
 
 -- %%
 function batch()
@@ -50,10 +50,10 @@ r = report(r)
 print(r)
 
 -- %% [markdown]
--- `sqnr` counts the outlier, `bulk` is without it. At 8 bits there are steps enough for both: the observers that weigh an error
--- against another keep the outlier, too. At 4 bits they part. minmax keeps the outlier and loses the bulk, entropy and percentile
--- do the opposite, mse finds the least squared error of all. Which is right depends on what the outlier means to the network, and
--- only the network can tell: see below.
+-- `sqnr` includes the outlier, `bulk` does not. At 8 bits there are enough steps for both: the observers that minimize an error keep
+-- the outlier, too. At 4 bits they differ. minmax keeps the outlier at the cost of the bulk, entropy and percentile do the opposite,
+-- and mse has the smallest squared error. Which one is best depends on how much the outlier matters to the network, as the next
+-- section shows.
 
 -- %%
 four = r:where{dtype = 'uint4'}
@@ -70,8 +70,8 @@ obs.uint4.minmax:plot{file = 'out/03_minmax.png'}
 -- %% [markdown]
 -- ## Real activations
 --
--- The inside of a trained perceptron for handwritten digits. `m:calibrate` puts an observer before every layer and runs
--- batches through the model, whose outputs stay what they are. Without the data, drawn digits stand in.
+-- The activations of a trained perceptron for handwritten digits. `m:calibrate` puts an observer before every layer and runs batches
+-- through the model, whose outputs do not change. Without the data, procedural digits are used.
 
 -- %%
 folder = (arg and arg[0] or ''):match '^(.*/)' or ''
@@ -113,10 +113,10 @@ r:where{bits = 4}:plot{kind = 'bar', x = 'observer', y = 'accuracy', title = 'ac
 	file = 'out/03_accuracy.png'}
 
 -- %% [markdown]
--- At 8 bits every observer will do here. At 4 bits there are only 16 steps to spend, and how they are spent shows. `hi` is the
--- range that was chosen for the input of the last layer.
+-- At 8 bits any observer is good enough for this network. At 4 bits there are only 16 steps, and the choice of the range matters.
+-- `hi` is the upper end of the range chosen for the input of the last layer.
 --
--- ## Your own rule
+-- ## User-defined observers
 --
 -- An observer may be a function of the histogram: `counts` for bins between `lo` and `hi`.
 

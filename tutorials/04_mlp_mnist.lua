@@ -2,8 +2,8 @@
 -- %% [markdown]
 -- # 4  A perceptron: train, calibrate, quantize, measure
 --
--- The whole way once: handwritten digits, a network of three layers, 8-bit integers, and one table that says what was gained and
--- what was lost. In full mode it is trained here (`--quick` trains on a part of the images).
+-- The complete workflow: handwritten digits, a network of three layers, 8-bit integers, and a table of speed, size and accuracy. The
+-- network is trained in this tutorial (with `--quick` on a part of the images).
 
 -- %%
 quick = os.getenv 'QUOLL_QUICK' ~= nil
@@ -15,8 +15,8 @@ tensor.seed(1)
 -- %% [markdown]
 -- ## Data
 --
--- Images come as uint8 tensors that already carry the scale 1/255: they are quantized data, not numbers to be scaled. The last
--- 5000 training images are kept for choices (`split='validation'`); test images are looked at once, at the end.
+-- Images are uint8 tensors with the scale 1/255: they are quantized already and need no scaling. The last 5000 training images are
+-- reserved for validation (`split='validation'`); the test images are used once, at the end.
 
 -- %%
 found, why = data.find 'mnist/train-images-idx3-ubyte.gz'
@@ -47,11 +47,11 @@ print(r)
 assert(r[#r].valid > (quick and 94 or 97.5))
 
 -- %% [markdown]
--- ## Two ways to integers
+-- ## Two quantization modes
 --
--- **dynamic**: weights become int8 once, with a scale for each output; the range of the activations is found anew at each call.
--- **static**: the range is found before, by calibration, and frozen. Then nothing has to be searched at use, and codes can go
--- from layer to layer without becoming float: look at the column `output`.
+-- **dynamic**: weights become int8 once, with one scale per output; the range of the activations is determined at each call.
+-- **static**: the range is determined in advance by calibration and then fixed. No range has to be found at inference, and codes pass
+-- from layer to layer without conversion to float, as the column `output` shows.
 
 -- %%
 dyn = m:quantize{mode = 'dynamic', weight = 'int8/1', input = 'uint8'}
@@ -62,7 +62,7 @@ print(coverage)
 assert(coverage[1].output ~= 'float')
 
 -- %% [markdown]
--- The ledger is the proof: three integer products, nothing fell back.
+-- The ledger confirms it: three integer products and no fallback.
 
 -- %%
 quant.log 'reset'
@@ -74,7 +74,7 @@ print(quant.log())
 assert(#quant.log():where{path = 'fallback'} == 0)
 
 -- %% [markdown]
--- ## What was gained, what was lost
+-- ## Speed, size and accuracy
 
 -- %%
 r = bench.models({float32 = m, dynamic = dyn, static = sta}, {data = test, metric = 'accuracy'})
@@ -90,7 +90,7 @@ assert(by.static.weight_bytes < 0.26 * by.float32.weight_bytes)
 -- %% [markdown]
 -- ## Fewer bits
 --
--- 4-bit weights in blocks of 32 are multiplied in float (`weight_only`): smaller still, not faster.
+-- 4-bit weights in blocks of 32 are multiplied in float (`weight_only`): smaller, but not faster.
 
 -- %%
 rows = {}
@@ -99,4 +99,4 @@ for _, spec in ipairs{'int8/1', 'int4/1', 'int4:32', 'int4:16', 'binary/1'} do
 end
 r = bench.models(rows, {data = test, metric = 'accuracy'})
 print(r:sort 'weight_bytes')
-r:plot{kind = 'scatter', x = 'weight_bytes', y = 'accuracy', label = 'model', title = 'what a bit of weight is worth', file = 'out/04_bits.png'}
+r:plot{kind = 'scatter', x = 'weight_bytes', y = 'accuracy', label = 'model', title = 'accuracy against size of the weights', file = 'out/04_bits.png'}

@@ -3,9 +3,9 @@
 -- %% [markdown]
 -- # 5  Convolutional networks: ranges, integers from layer to layer, four bits, and C
 --
--- Photos of ten classes, residual networks, 8-bit integers. What must happen to batch norm, what calibration decides, how often
--- the integer network gives the *same* answer, which layers can do with 4 bits, how training gets 4-bit weights through all of
--- them, and how a network leaves as C that gives the same bits.
+-- Photos of ten classes, residual networks, 8-bit integers. This tutorial folds batch norm, calibrates, counts how often the integer
+-- network gives the *same* answer, finds the layers for which 4 bits are enough, trains a network with 4-bit weights in all layers,
+-- and exports networks as C with bit-identical results.
 
 -- %%
 quick = os.getenv 'QUOLL_QUICK' ~= nil
@@ -17,9 +17,9 @@ tensor.seed(5)
 -- %% [markdown]
 -- ## Data and network
 --
--- ResNet9 in half its width, 1.6 million weights; they were made by `scripts/train.lua resnet9`. The last 5000 training images
--- serve for calibration and for choices; test images are only counted. Without the photos, coloured shapes and a small network
--- stand in.
+-- ResNet9 at half width, 1.6 million weights, trained by `scripts/train.lua resnet9`. The last 5000 training images serve for
+-- calibration and validation; test images serve for evaluation only. Without the photos, procedural shapes and a small network are
+-- used.
 
 -- %%
 found, why = data.find 'cifar10/data_batch_5.bin.xz'
@@ -45,10 +45,10 @@ test = data.loader(unseen, {batch = 200, normalize = norm})
 print(m:summary())
 
 -- %% [markdown]
--- ## Batch norm goes away
+-- ## Folding batch norm
 --
--- In use, batch norm is a multiplication and an addition per channel, and so is part of the convolution before it: `fuse` puts it
--- there, exactly but for rounding. Only the fused weights are worth quantizing.
+-- At inference, batch norm is a multiplication and an addition per channel, so it can be folded into the convolution before it:
+-- `fuse` does this, exactly up to rounding. The folded weights are the ones to quantize.
 
 -- %%
 f = m:fuse()
@@ -61,10 +61,10 @@ end
 print(e.sqnr > 80)  --> true
 
 -- %% [markdown]
--- ## Calibration, and what stays integer
+-- ## Calibration, and integers between layers
 --
--- The column `output` says how a layer hands its result on: codes, wherever the next layer takes codes. Only the last one
--- gives floats.
+-- The column `output` shows the type of a layer's result: codes, wherever the next layer accepts codes. Only the last layer returns
+-- floats.
 
 -- %%
 f:calibrate(calib, {input = 'uint8@entropy', batches = quick and 2 or 10})
@@ -82,8 +82,8 @@ print(#quant.log():where{path = 'fallback'})  --> 0
 -- %% [markdown]
 -- ## Side by side
 --
--- Accuracy hides what happens to single images: some become right while others become wrong. `agreement` counts those with the
--- same answer.
+-- Accuracy hides what happens to single images: some become correct while others become wrong. `agreement` counts the images with
+-- the same answer.
 
 -- %%
 function agreement(a, b)
@@ -110,7 +110,7 @@ print(('%.0f bits a weight'):format(32 * by.static.weight_bytes / by.float32.wei
 -- %% [markdown]
 -- ## Which range?
 --
--- Six ways to find the range of the activations; the weights are the same. All see the same images.
+-- Six observers for the range of the activations; weights and images are the same.
 
 -- %%
 rows = {float32 = f}
@@ -124,9 +124,9 @@ print(r:sort 'agreement')
 r:where(function(row) return row.model ~= 'float32' end):plot{kind = 'bar', x = 'model', y = 'agreement', title = 'same answer as float32', ylabel = '%', file = 'out/05_observers.png'}
 
 -- %% [markdown]
--- ## Networks of others
+-- ## Published networks
 --
--- Published weights of ResNet20 and of MLPerf Tiny's ResNet8, in the same way. (With the photos only.)
+-- The same for published weights of ResNet20 and of MLPerf Tiny's ResNet8 (only if the photos are available).
 
 -- %%
 others = {}
@@ -152,9 +152,9 @@ end
 -- ## Rules
 --
 -- As a graph (`graph.trace`) a network is a list of named nodes, and an ordered list of rules decides for each how it is
--- computed. A pattern is a regular expression for names; the first that matches wins, `false` leaves a node float. `match`
--- only tells what would happen: here the weights of the last layer take 8 bits, those of convolutions 16 with a scale for each
--- output channel. From here on all is done with the published network and with ResNet9.
+-- computed. A pattern is a regular expression for names; the first that matches wins, `false` leaves a node float. `match` only
+-- shows what would happen: the weights of the last layer get 8 bits, those of convolutions 16 with one scale per output channel. The
+-- rest of this tutorial uses the published network and ResNet9.
 
 -- %%
 networks = {}
@@ -179,10 +179,10 @@ end
 -- %% [markdown]
 -- ## A spec for each layer
 --
--- Not every layer minds 4 bits. `quant.sensitivity` quantizes one at a time and tells what that costs and why. `quant.search`
--- measures each layer with each spec, solves for the best assignment within a budget (here 65 % of the bytes of 8 bits) and
--- measures what it proposes: rules to use as they are, and the front of combinations that nothing beats. Both see training
--- images only. They go by the loss: it notices what does not yet turn a class over.
+-- For some layers 4 bits are enough. `quant.sensitivity` quantizes one layer at a time and reports the loss and its cause.
+-- `quant.search` measures each layer with each spec, solves for the best assignment within a budget (here 65 % of the bytes of 8
+-- bits) and measures the proposal: it returns rules ready for use, and the Pareto front of combinations. Both use training images
+-- only. Both minimize the loss, which is sensitive to changes that do not alter the predicted class yet.
 
 -- %%
 for _, net in ipairs(networks) do
@@ -192,7 +192,7 @@ for _, net in ipairs(networks) do
 	print((quant.sensitivity(net.model, how)))
 	how.spec, how.choices, how.bytes = nil, {'int4/1', 'int8/1'}, 0.65 * quant.estimate(net.model, 'int8/1').bytes
 	net.rules, pareto = quant.search(net.model, how)
-	pareto:plot{kind = 'scatter', x = 'bytes', y = 'drop', title = net.name .. ': what a byte buys', ylabel = 'loss above float32', file = 'out/05_pareto_' .. net.name .. '.png'}
+	pareto:plot{kind = 'scatter', x = 'bytes', y = 'drop', title = net.name .. ': loss against bytes', ylabel = 'loss above float32', file = 'out/05_pareto_' .. net.name .. '.png'}
 	mixed = net.model:quantize{mode = 'weight_only', rules = net.rules}
 	r = bench.models({float32 = net.model, int8 = net.model:quantize{mode = 'weight_only', weight = 'int8/1'}, mixed = mixed,
 		int4 = net.model:quantize{mode = 'weight_only', weight = 'int4/1'}}, {data = net.test, metric = 'accuracy'})
@@ -204,12 +204,12 @@ for _, net in ipairs(networks) do
 end
 
 -- %% [markdown]
--- ## Out as C
+-- ## Export as C
 --
--- `export` writes C99 that needs nothing: no library, no allocation, one block of memory for all values, and a `main.c` that
--- tests itself. Here three precisions of a network stand side by side in one program; weights that two of them share are written
--- once. What comes out are the bits of `g:run`, on any processor; so a photo that the exported program gets wrong is wrong here
--- as well. ResNet9 has megabytes of weights: `blob=true` keeps them in a file that the program reads, not in its source.
+-- `export` writes C99 without dependencies: no library, no allocation, one block of memory for all values, and a `main.c` with a
+-- self-test. In this example one program contains three precisions of a network; weights that two of them share are written once.
+-- The results are bit-identical to `g:run` on any processor, so both misclassify the same photos. ResNet9 has megabytes of weights:
+-- `blob=true` stores them in a file that the program reads, not in its source.
 
 -- %%
 for _, net in ipairs(networks) do
@@ -223,8 +223,8 @@ for _, net in ipairs(networks) do
 end
 
 -- %% [markdown]
--- The program reads photos as floats from standard input and writes logits: equal bit for bit, in every precision. `ordered` asks a float
--- network for sums in the order of its C, which is slower than Quoll's own; networks with codes have them anyway.
+-- The program reads photos as floats from standard input and writes logits, which are bit-identical in every precision. `ordered`
+-- makes a float network add in the order of its C, which is slower than Quoll's default; networks with codes always do.
 
 -- %%
 differ = 0
@@ -249,9 +249,9 @@ print(differ)  --> 0
 -- %% [markdown]
 -- ## Four bits everywhere
 --
--- Rounded afterwards, 4-bit weights in all layers and 8-bit activations cost points: one scale for an output channel has only
--- 15 levels. Trained a little longer with the rounding in place (`qat`, learned steps), the network finds weights that live on
--- those levels.
+-- Post-training quantization to 4-bit weights in all layers and 8-bit activations costs some points of accuracy: each output channel
+-- has only 15 levels. After a little more training with the rounding in place (`qat`, learned steps), the weights are adapted to these
+-- levels.
 
 -- %%
 f:calibrate(calib, {input = 'uint8@mse', batches = quick and 1 or 10})
@@ -264,7 +264,7 @@ qat4 = q:quantize{mode = 'static'}
 r = bench.models({float32 = f, ptq4 = {ptq4, bits = 4, agreement = agreement(f, ptq4)}, qat4 = {qat4, bits = 4, agreement = agreement(f, qat4)},
 	static = {static, bits = 8, agreement = agreement(f, static)}}, {data = test, metric = 'accuracy'})
 print(r)
-r:plot{kind = 'scatter', x = 'weight_bytes', y = 'accuracy', label = 'model', title = 'what a bit of weight is worth', file = 'out/05_bits.png'}
+r:plot{kind = 'scatter', x = 'weight_bytes', y = 'accuracy', label = 'model', title = 'accuracy against size of the weights', file = 'out/05_bits.png'}
 by = {}
 for i = 1, #r do by[r[i].model] = r[i] end
 print(by.qat4.weight_bytes < (real and 0.14 or 0.17) * by.float32.weight_bytes)  --> true

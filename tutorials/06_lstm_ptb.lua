@@ -3,9 +3,9 @@
 -- %% [markdown]
 -- # 6  A recurrent language model: dynamic quantization
 --
--- An LSTM reads newspaper text word by word and says how likely each next word is. Its state runs through the same weights step
--- by step, so an error made once is fed back; and the ranges of its state depend on the text. That is why recurrent networks are
--- mostly quantized *dynamically*: weights in advance, activations with the range that they have just now.
+-- An LSTM reads newspaper text word by word and predicts the probability of each next word. Its state passes through the same weights
+-- at each step, so errors are fed back, and the ranges of the state depend on the text. Therefore recurrent networks are mostly
+-- quantized *dynamically*: weights in advance, activations with their current range.
 
 -- %%
 quick = os.getenv 'QUOLL_QUICK' ~= nil
@@ -17,8 +17,8 @@ tensor.seed(6)
 -- %% [markdown]
 -- ## Text and model
 --
--- Two LSTM layers of 200, 10000 words, and the embedding shared by the last layer; weights by `scripts/train.lua lstm`. Without the
--- Penn Treebank a Markov chain stands in, and a tiny model is trained.
+-- Two LSTM layers of 200 units, 10000 words, and an embedding shared with the last layer; weights by `scripts/train.lua lstm`.
+-- Without the Penn Treebank the text comes from a Markov chain, and a tiny model is trained.
 
 -- %%
 found, why = data.find 'ptb/ptb.train.txt.xz'
@@ -43,8 +43,9 @@ print(m:summary())
 -- %% [markdown]
 -- ## Integers
 --
--- `dynamic` finds the range of each activation at each call, `static` was told them by the validation text. `dynamic_all` has the
--- embedding in int8, too; it is shared with the last layer, and most of the bytes. Each step of the LSTM is two integer products.
+-- `dynamic` determines the range of each activation at each call, `static` uses ranges calibrated on the validation text.
+-- `dynamic_all` has the embedding in int8, too; it is shared with the last layer and takes most of the bytes. Each step of the LSTM
+-- is two integer products.
 
 -- %%
 m:calibrate(valid, {input = 'uint8', batches = quick and 4 or 50})
@@ -76,7 +77,7 @@ assert(by['int4:32'].value < 1.05 * by.float32.value)
 -- %% [markdown]
 -- ## Fewer bits for the weights
 --
--- The error of each number of bits, with blocks of 32 weights to a scale.
+-- Perplexity for each number of bits, with one scale per block of 32 weights.
 
 -- %%
 rows = {float32 = m}
@@ -87,4 +88,4 @@ r = bench.models(rows, {data = test, metric = 'perplexity', batches = quick and 
 r = r:sort 'perplexity'
 print(r)
 print(r[#r].bits, r[#r - 1].bits, r[#r - 2].bits)  --> 2 3 4
-r:where(function(row) return row.bits end):plot{x = 'bits', y = 'perplexity', title = 'perplexity by bits of a weight', file = 'out/06_bits.png'}
+r:where(function(row) return row.bits end):plot{x = 'bits', y = 'perplexity', title = 'perplexity against bits per weight', file = 'out/06_bits.png'}

@@ -2,9 +2,9 @@
 -- %% [markdown]
 -- # 7  A language model with 4-bit weights
 --
--- A small Transformer that writes like Shakespeare, one character at a time. For large language models memory is what counts: to
--- write one token, every weight is read once. So the weights are stored in 4 bits and decoded when they are needed
--- (`weight_only`). How much worse does the model become, and which way of 4 bits is best?
+-- A small Transformer that writes like Shakespeare, one character at a time. Large language models are limited by memory bandwidth:
+-- to generate one token, every weight is read once. Therefore weights are stored in 4 bits and decoded when they are needed
+-- (`weight_only`). How much worse does the model become, and which 4-bit format is best?
 
 -- %%
 quick = os.getenv 'QUOLL_QUICK' ~= nil
@@ -16,7 +16,8 @@ tensor.seed(7)
 -- %% [markdown]
 -- ## The text and the model
 --
--- The weights were made by `scripts/train.lua transformer`. Without the text a Markov chain stands in, and a tiny model is trained.
+-- The weights are those of `scripts/train.lua transformer`. Without the text, a Markov chain generates one, and a tiny model is
+-- trained.
 
 -- %%
 if data.find 'text/tinyshakespeare.txt.xz' then
@@ -37,11 +38,11 @@ test = data.loader(d.test, {batch = 32, steps = 128, order = 'windows'})
 valid = data.loader(d.valid, {batch = 32, steps = 128, order = 'windows'})
 
 -- %% [markdown]
--- ## Eight ways to store the weights
+-- ## Eight formats for the weights
 --
--- `int4/1` has one scale for each output; `int4:32` one for each 32 weights of it; `uint4:32@mse` cuts each block's range where the
--- squared error is least. `mxfp4` is floating point of 4 bits with a power of two for 32 weights, `nf4:64` a table of the quantiles of a
--- normal distribution with a scale for 64. The embedding stays as it is.
+-- `int4/1` has one scale per output, `int4:32` one per 32 weights of an output; `uint4:32@mse` clips the range of each block to
+-- minimize the squared error. `mxfp4` is 4-bit floating point with a power-of-two scale per 32 weights, `nf4:64` a table of quantiles
+-- of the normal distribution with a scale per 64 weights. The embedding stays float.
 
 -- %%
 batches = quick and 2 or nil
@@ -51,21 +52,21 @@ for _, s in ipairs{'int8/1', 'int4/1', 'int4:128', 'int4:64', 'int4:32', 'uint4:
 end
 r = bench.models(v, {data = test, metric = 'perplexity', batches = batches})
 print(r:sort 'weight_bytes')
-r:plot{kind = 'scatter', x = 'weight_bytes', y = 'perplexity', label = 'model', title = 'what a bit of weight is worth', file = 'out/07_w4.png'}:show()
+r:plot{kind = 'scatter', x = 'weight_bytes', y = 'perplexity', label = 'model', title = 'perplexity against size of the weights', file = 'out/07_w4.png'}:show()
 by = {}
 for i = 1, #r do by[r[i].model] = r[i] end
 assert(by['int8/1'].value < 1.01 * by.float32.value and by['int4:32'].value < 1.04 * by.float32.value)
 head = v['int4:32'].head.weight
 print(8 * head:nbytes() / head:nelem())  --> 4.5
 print(('%.2f'):format(by['int8/1'].value / by.float32.value))  --> 1.00
--- the tiny model that stands in is mostly embedding, which stays float
+-- most weights of the tiny substitute model are in the embedding, which stays float
 assert(by['int4:32'].weight_bytes < (prompt == 'The ' and 0.17 or 0.35) * by.float32.weight_bytes)
 
 -- %% [markdown]
--- ## Integers all the way
+-- ## Integer products
 --
--- With 8 bits for activations as well, the products run in integers: with ranges found at each call (`dynamic`), or frozen by
--- calibration on the validation text (`static`).
+-- With 8-bit activations as well, the products run in integers, with ranges determined at each call (`dynamic`) or by calibration on
+-- the validation text (`static`).
 
 -- %%
 m:calibrate(valid, {input = 'uint8', batches = quick and 2 or 16})
@@ -77,7 +78,7 @@ for i = 1, #r do assert(r[i].value < 1.01 * r[1].value) end
 print(('%.2f'):format(r[2].value / r[1].value))  --> 1.00
 
 -- %% [markdown]
--- ## What it writes
+-- ## Generated text
 
 -- %%
 for _, name in ipairs{'float32', 'int4:32'} do

@@ -2,10 +2,9 @@
 -- %% [markdown]
 -- # 8  Training for few bits: quantization-aware training with learned steps
 --
--- With 8 bits a trained network can be rounded afterwards. With 2 it cannot: there are four codes for a weight, and rounding to
--- them is a heavy blow. In **quantization-aware training** the network feels the rounding while it learns: forward with rounded
--- numbers, backward as if they had not been rounded (the straight-through estimator). **LSQ** (Esser et al. 2020) learns the
--- step sizes as well.
+-- With 8 bits, post-training quantization works. With 2 bits it does not: a weight has only four codes, and rounding to them destroys
+-- the accuracy. **Quantization-aware training** includes the rounding in training: the forward pass uses rounded values, the backward
+-- pass treats the rounding as the identity (the straight-through estimator). **LSQ** (Esser et al. 2020) also learns the step sizes.
 
 -- %%
 quick = os.getenv 'QUOLL_QUICK' ~= nil
@@ -34,9 +33,9 @@ print(m:evaluate(test, {metric = 'accuracy'}))
 -- %% [markdown]
 -- ## The same network with 8, 4, 3 and 2 bits
 --
--- Weights *and* activations of all layers, the first and the last included. `ptq` is rounded afterwards, with the range of least
--- squared error; `lsq` trains a little more and is then converted: what is measured are the integers. Most papers leave the first
--- and the last layer in 8 bits, as they are small and suffer most: `ends8`, by two rules.
+-- Weights *and* activations of all layers, including the first and the last. `ptq` is post-training quantization with the range of
+-- least squared error; `lsq` trains a little longer and is then converted, so the measured model runs in integers. Most papers keep
+-- the first and the last layer in 8 bits, as they are small and sensitive: `ends8` does so with two rules.
 
 -- %%
 function steps(b) return {bits = b, axis = 1, learn = true}, {bits = b, scheme = 'asymmetric', learn = true} end
@@ -65,7 +64,7 @@ end
 r = bench.models(out, {data = test, metric = 'accuracy'})
 print(r)
 r:where{method = 'ptq'}:plot{x = 'bits', y = 'accuracy', title = 'rounded afterwards', file = 'out/08_ptq.png'}:show()
-r:plot{kind = 'scatter', x = 'weight_bytes', y = 'accuracy', label = 'model', title = 'bits and how they were reached', file = 'out/08_qat.png'}
+r:plot{kind = 'scatter', x = 'weight_bytes', y = 'accuracy', label = 'model', title = 'accuracy against size, by method', file = 'out/08_qat.png'}
 
 -- %%
 by = {}

@@ -1,14 +1,13 @@
 -- SPDX-License-Identifier: MIT
 -- labels: full
 -- %% [markdown]
--- # 9  An op of your own: from an idea to integers to C
+-- # 9  A user-defined op: floats, integers, exported C
 --
--- A library never has the op that you have just thought of. Here one is added without leaving the prompt: it trains, it
--- becomes a node of the graph, it gets an integer version that rules can choose, and it goes into the exported C, where it
--- must give the same bits.
+-- This tutorial adds an op without leaving the prompt: it can be trained, becomes a node of the graph, gets an integer version that
+-- rules can choose, and is included in exported C with bit-identical results.
 --
--- The op is the **squared ReLU**, y = max(x, 0)^2, which let Transformers learn faster than the plain one (So et al. 2021,
--- Primer). It is a good one for integers: no exponential, no table, one multiplication.
+-- The op is the **squared ReLU**, y = max(x, 0)^2, with which Transformers learn faster than with the plain ReLU (So et al. 2021,
+-- Primer). It suits integers well: no exponential, no table, one multiplication.
 
 -- %%
 quick = os.getenv 'QUOLL_QUICK' ~= nil
@@ -27,11 +26,11 @@ norm = {mean = {0.1307}, std = {0.3081}}
 train, test = data.loader(images, {batch = 64, shuffle = true, normalize = norm}), data.loader(unseen, {batch = 500, normalize = norm})
 
 -- %% [markdown]
--- ## 1  Floats: what it gives, and what shape that has
+-- ## 1  Floats: the computation and the shape of the result
 --
--- `graph.op` wants two functions. `run` computes, with whatever tensor functions there are; gradients follow from them.
--- `infer` tells the size and dtype of the result without computing it, and every call is checked against it: a wrong `infer`
--- is found at once, not in the C. `replace = true`: a name that is taken is an error otherwise, and we come back to this one.
+-- `graph.op` needs two functions. `run` computes the result with any tensor functions; gradients follow from these. `infer` returns
+-- the size and dtype of the result without computing it. Every call is checked against it, so a wrong `infer` is detected at once and
+-- not in the C. `replace = true` is needed because a name in use is an error otherwise, and this op is redefined below.
 
 -- %%
 function shape_of(x) return {shape = x.shape} end
@@ -43,7 +42,7 @@ squared(x):sum():backward()
 print(x:grad())  --> float32(2)  0  6
 
 -- %% [markdown]
--- A perceptron with it, trained as any other:
+-- A perceptron with this op, trained like any other:
 
 -- %%
 m = nn.module(function(self, x)
@@ -59,11 +58,11 @@ for x in test() do
 end
 
 -- %% [markdown]
--- ## 2  One node, and in its way
+-- ## 2  One node without an integer version
 --
--- `graph.trace` sees the op as one node, though `run` is made of two ops. Quantized, the layers before and behind it run on
--- integers, but the node itself has no integer version: the layer before it gives floats, and codes are made again behind it.
--- A rule that asks for integers is told so.
+-- `graph.trace` records the op as one node, although `run` calls two ops. After quantization the layers before and after it run in
+-- integers, but the node itself has no integer version: the layer before it returns floats, and its result is quantized again.
+-- A rule that requests integers for it is an error.
 
 -- %%
 function count(g)
@@ -81,13 +80,12 @@ print(g:match({{'sqrelu.*', 'int8'}}, {mode = 'static'}):where{op = 'sqrelu'}[1]
 -- %% [markdown]
 -- ## 3  Integers
 --
--- Codes q stand for s (q - z). So the square is s^2 d^2 with d = max(q - z, 0), an integer of at most 255: d^2 fits where
--- floats are exact. One multiplication by s^2 and one rounding to the codes of the result are all there is to do; no
--- intermediate result is rounded to 8 bits.
+-- Codes q represent s (q - z). So the square is s^2 d^2 with d = max(q - z, 0), an integer of at most 255, and d^2 is exact in
+-- float32. What remains is one multiplication by s^2 and one rounding to the codes of the result; no intermediate result is rounded
+-- to 8 bits.
 --
--- `form` says that operand 1 may be codes, and that codes come out: `run` then finds the spec of its result in `o.out`, where
--- the next layer wants codes; without it floats are wanted. `infer` stays as it is: it speaks of floats, the codes follow from
--- `gives`.
+-- `form` declares that operand 1 may be codes and that the result is codes: `run` gets the spec of the result in `o.out` if the next
+-- layer needs codes; otherwise it returns floats. `infer` does not change: it describes floats, and codes follow from `gives`.
 
 -- %%
 function squared_codes(x, o)
@@ -109,9 +107,8 @@ print(r)
 print(count(q).quantize, q:node('sqrelu1').dtype, q:node('sqrelu1').mode)  --> 1 uint8 static
 
 -- %% [markdown]
--- One `quantize` is left, that of the photos; from there to the last layer everything is codes. The integer version is not
--- checked by anybody else, so it is compared here, value by value: with exact input it may be off by half a step of its
--- result, never more.
+-- One `quantize` remains, that of the images; from there to the last layer all values are codes. Nothing else checks the integer
+-- version, so it is compared value by value: for exact input its error is at most half a step of the result.
 
 -- %%
 spec = {dtype = 'uint8', scale = 0.05}
@@ -134,13 +131,13 @@ assert(integer > float - 1)
 -- %% [markdown]
 -- ## 4  C
 --
--- Without `emit` an export names the op and stops. `emit` writes the C: `e:input` and `e:output` are the places of operand and
--- result with all that is known of them, `e:func` is a function from a text, written once for each combination of types,
--- `e:call` is a line of the forward pass. The library's own `q_round` (round half to even, saturate, add the zero point) is
--- asked for as 'round'.
+-- Without `emit`, g:export fails with an error that names the op. `emit` writes the C: `e:input` and `e:output` return the C
+-- expressions of operand and result with their properties, `e:func` makes a function from a text, written once for each combination
+-- of types, `e:call` adds a line to the forward pass. The built-in `q_round` (round half to even, saturate, add the zero point) is
+-- requested as 'round'.
 --
--- Same bits means the same operations in the same order: (float)(d d) is exact, times s^2 is one rounding, the division by the
--- scale another, exactly as `run` has it.
+-- Bit-identical results need the same operations in the same order: (float)(d d) is exact, the product with s^2 rounds once, the
+-- division by the scale rounds again, exactly as in `run`.
 
 -- %%
 print(select(2, pcall(q.export, q, {dir = 'out/09_c'})))
@@ -184,7 +181,7 @@ squared = graph.op{name = 'sqrelu', replace = true, infer = shape_of, run = eith
 print(q:export{dir = 'out/09_c', name = 'net', samples = photos, variants = {int8 = q, float32 = g}})
 
 -- %% [markdown]
--- The export's own test compares with `g:run` on stored input; the rest of the test images follow here, logit by logit.
+-- The self-test of the export compares with `g:run` on stored inputs; this cell compares the logits of all other test images.
 
 -- %%
 if os.execute 'make -s -C out/09_c >out/09_make.txt 2>&1 && out/09_c/net --selftest' then
@@ -203,10 +200,10 @@ else
 end
 
 -- %% [markdown]
--- ## 5  When something does not fit
+-- ## 5  Errors
 --
--- What `infer` says must be so, in every call. An op of this kind is part of the session; one that all should have is a C file
--- of the library (HACKING.md: "an elementwise op, start to end").
+-- Every call must return what `infer` declares. A user-defined op exists for the session; an op for all users is a C file of the
+-- library (HACKING.md: "an elementwise op, start to end").
 
 -- %%
 wrong = graph.op{name = 'wrongshape', replace = true, infer = function(x) return {shape = {x.shape[1]}} end, run = squared_float}
