@@ -9,6 +9,7 @@
 
 #include "quant/observer_kind.h"
 #include "quant/spec_format.h"
+#include "tensor/grid.h"
 #include "tensor/nearest.h"
 
 #define X(name) extern const struct ql_scheme ql_scheme_##name;
@@ -450,6 +451,12 @@ static enum ql_status make_parameters(struct ql_ctx *ctx, const struct ql_spec_f
 	return QL_OK;
 }
 
+/* True if no observer can choose a range: the scale comes from means or minimums, or a codebook from the tensor. */
+static bool has_own_fit(const struct ql_spec *s)
+{
+	return !ql_dtype_is_binary(s->dtype) && (s->scheme->mean || s->scheme->shift || (s->grid && s->grid->learned));
+}
+
 static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
 	if (ql_dtype_is_float(s->dtype)) {
@@ -459,10 +466,10 @@ static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fie
 				ql_dtype_name(s->dtype));
 		return QL_OK;
 	}
-	if ((f->choose || (f->observer && strcmp(f->observer, "minmax"))) && (s->scheme->mean || s->scheme->shift) &&
-		!ql_dtype_is_binary(s->dtype))
-		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: observer: wanted minmax with the scheme %s, got %s",
-			s->scheme->doc.name, f->choose ? "a function" : f->observer);
+	if ((f->choose || (f->observer && strcmp(f->observer, "minmax"))) && has_own_fit(s))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: observer: wanted minmax with the %s %s, got %s",
+			s->grid ? "format" : "scheme", s->grid ? s->format->doc.name : s->scheme->doc.name,
+			f->choose ? "a function" : f->observer);
 	s->choose = f->choose;
 	s->choose_key = f->choose_key;
 	s->observer = f->choose ? &ql_observer_function : ql_observer_by_name(f->observer ? f->observer : "minmax");
@@ -499,7 +506,7 @@ static enum ql_status choose_priority(struct ql_ctx *ctx, const struct ql_spec *
 		f->block = f->has_block ? FINE_BLOCK : 0;
 	}
 	if (!f->observer && !f->choose && !ql_dtype_is_binary(s->dtype) && !f->minimum &&
-		!(s->scheme && s->scheme->mean))
+		!(s->scheme && s->scheme->mean) && !(s->grid && s->grid->learned))
 		f->observer = "mse";
 	return QL_OK;
 }

@@ -54,7 +54,7 @@ void ql_spec_of(const struct ql_tensor *t, struct ql_spec *spec)
 	spec->each_bits = t->q->bits;
 	spec->scheme = t->q->scheme;
 	spec->format = t->q->format;
-	spec->grid = t->q->codes.grid;
+	spec->grid = t->q->values ? ql_quant_format_table(t->q->format) : t->q->codes.grid;
 	spec->scaling = (enum ql_scaling)t->q->codes.scaling;
 	spec->overflow = t->q->codes.overflow;
 	take_bounds(t->q, t->dtype, spec);

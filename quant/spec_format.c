@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "quant/blocks/block.h"
+#include "quant/importance.h"
 #include "tensor/grid.h"
 #include "tensor/nearest.h"
 
@@ -74,7 +74,7 @@ enum ql_status ql_spec_make_scaling(struct ql_ctx *ctx, const struct ql_spec_fie
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"spec: saturate: wanted a format with infinity or NaN beside it (fp8_e4m3, fp8_e5m2), got %s",
 			s->format ? s->format->doc.name : ql_dtype_name(s->dtype));
-	if (f->importance && !(s->format && s->format->blocks && s->format->blocks->importance))
+	if (f->importance && !ql_importance_fits(s))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: importance: wanted none beside %s, which does not use it",
 			s->format ? s->format->doc.name : ql_dtype_name(s->dtype));
 	s->importance = f->importance;

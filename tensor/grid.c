@@ -88,6 +88,7 @@ static void build(const struct ql_grid *grid, struct ql_grid_table *t)
 	ql_grid_fill(t, value, grid->n, grid->tie);
 	t->minifloat = grid->minifloat;
 	t->reciprocal = grid->reciprocal;
+	t->learned = grid->learned;
 	if (grid->minifloat && grid->minifloat->nan)
 		t->nan = grid->minifloat->nan;
 	if (grid->unit > 0)

@@ -39,6 +39,7 @@ struct ql_grid {
 	enum ql_grid_tie tie;
 	float unit;      /* the value that a scale maps the largest |x| to; 0: the largest finite |value| */
 	bool reciprocal; /* x times 1 / scale, rounded in float32, instead of x / scale (bitsandbytes) */
+	bool learned;    /* a codebook of each tensor (quant/ranges/codebook.h); these values hold without data */
 };
 
 /* A grid ready for conversion. */
@@ -51,6 +52,7 @@ struct ql_grid_table {
 	float least;     /* of the finite values */
 	bool monotone;   /* values increase with codes */
 	bool reciprocal; /* as in the grid */
+	bool learned;    /* as in the grid; false in the codebook of a tensor */
 	float value[QL_GRID_MAX];
 	float edge[QL_GRID_MAX];   /* between rank i and i + 1; +inf beyond the last */
 	uint8_t code[QL_GRID_MAX]; /* of rank i */

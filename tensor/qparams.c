@@ -4,7 +4,15 @@
 #include "tensor/qparams.h"
 
 #include "tensor/codec.h"
+#include "tensor/grid.h"
+#include "tensor/op.h"
 #include "tensor/view.h"
+
+/* The table of a codebook, shared by the params of views. */
+struct ql_codebook {
+	int refs;
+	struct ql_grid_table table;
+};
 
 struct ql_qparams *ql_qparams_keep(struct ql_qparams *q)
 {
@@ -20,6 +28,9 @@ void ql_qparams_release(struct ql_ctx *ctx, struct ql_qparams *q)
 	ql_tensor_release(ctx, q->zero_point);
 	ql_tensor_release(ctx, q->shift);
 	ql_tensor_release(ctx, q->bits);
+	ql_tensor_release(ctx, q->values);
+	if (q->codebook && --q->codebook->refs == 0)
+		ql_free(ctx, q->codebook);
 	ql_free(ctx, q);
 }
 
@@ -38,7 +49,29 @@ struct ql_qparams *ql_qparams_copy(struct ql_ctx *ctx, const struct ql_qparams *
 		ql_tensor_keep(copy->shift);
 	if (copy->bits)
 		ql_tensor_keep(copy->bits);
+	if (copy->values)
+		ql_tensor_keep(copy->values);
+	if (copy->codebook)
+		copy->codebook->refs++;
 	return copy;
+}
+
+enum ql_status ql_qparams_set_values(struct ql_ctx *ctx, struct ql_qparams *q, struct ql_tensor *values)
+{
+	struct ql_codebook *book = ql_alloc(ctx, sizeof(*book));
+
+	if (!book)
+		return QL_ERR_MEMORY;
+	if (!ql_grid_fill(&book->table, ql_tensor_data(values), (int)ql_tensor_nelem(values), QL_TIE_LOWER)) {
+		ql_free(ctx, book);
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "values: wanted two different finite numbers, got fewer");
+	}
+	book->refs = 1;
+	book->table.unit = q->codes.grid->unit;
+	q->values = ql_tensor_keep(values);
+	q->codebook = book;
+	q->codes.grid = &book->table;
+	return QL_OK;
 }
 
 struct ql_codes ql_qparams_codes(const struct ql_qparams *q, unsigned dtype, int64_t i)
@@ -89,11 +122,13 @@ static bool same_values(const struct ql_tensor *a, const struct ql_tensor *b)
 bool ql_qparams_equal(const struct ql_qparams *a, const struct ql_qparams *b)
 {
 	return a == b || (a->scheme == b->scheme && a->codes.lo == b->codes.lo && a->codes.hi == b->codes.hi &&
-				 a->codes.octaves == b->codes.octaves && a->codes.grid == b->codes.grid &&
-				 a->codes.overflow == b->codes.overflow && a->format == b->format &&
-				 a->axis == b->axis && a->block_axis == b->block_axis && a->block == b->block &&
-				 same_values(a->scale, b->scale) && same_values(a->zero_point, b->zero_point) &&
-				 same_values(a->shift, b->shift) && same_values(a->bits, b->bits));
+				 a->codes.octaves == b->codes.octaves &&
+				 (a->codes.grid == b->codes.grid || (a->values && b->values)) &&
+				 same_values(a->values, b->values) && a->codes.overflow == b->codes.overflow &&
+				 a->format == b->format && a->axis == b->axis && a->block_axis == b->block_axis &&
+				 a->block == b->block && same_values(a->scale, b->scale) &&
+				 same_values(a->zero_point, b->zero_point) && same_values(a->shift, b->shift) &&
+				 same_values(a->bits, b->bits));
 }
 
 enum ql_status ql_qparams_scales(struct ql_ctx *ctx, const struct ql_tensor *scale, float *out)

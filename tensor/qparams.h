@@ -18,6 +18,7 @@
 
 struct ql_quant_format;
 struct ql_grid_table;
+struct ql_codebook;
 struct ql_scheme;
 
 /* Range of the codes of one spec. `bits` may be smaller than the dtype's. */
@@ -46,6 +47,8 @@ struct ql_qparams {
 	struct ql_tensor
 		*shift;         /* shape of scale, any float dtype or quantized: x = (q - zero_point) * scale + shift */
 	struct ql_tensor *bits; /* int8, shape of scale: bits of each channel; NULL: the same for all */
+	struct ql_tensor *values; /* float32 (number of codes): the codebook of this tensor; NULL: the format's table */
+	struct ql_codebook *codebook;         /* `values` as codes.grid; NULL without */
 	const struct ql_quant_format *format; /* named format of the spec, for texts and files; NULL: none */
 };
 
@@ -94,6 +97,9 @@ struct ql_codes ql_qparams_codes(const struct ql_qparams *q, unsigned dtype, int
 /* Sets `codes` to those of the widest channel and drops `bits` when all channels have the same number. q must not
  * be shared. */
 void ql_qparams_settle(struct ql_ctx *ctx, struct ql_qparams *q, unsigned dtype);
+/* Makes `values`, float32 and contiguous, the codebook of q, which must not be shared and must not have one. Errors: fewer
+ * than two different finite values. */
+enum ql_status ql_qparams_set_values(struct ql_ctx *ctx, struct ql_qparams *q, struct ql_tensor *values);
 bool ql_qparams_equal(const struct ql_qparams *a, const struct ql_qparams *b);
 /* Gives the scales (or shifts) as float32 in row-major order; out has room for all of them. */
 enum ql_status ql_qparams_scales(struct ql_ctx *ctx, const struct ql_tensor *scale, float *out);

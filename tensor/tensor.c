@@ -214,11 +214,11 @@ uint64_t ql_tensor_nbytes(const struct ql_tensor *t)
 {
 	int64_t row = t->rank ? t->shape[packed_axis(t)] : 1, rows = row ? ql_tensor_nelem(t) / row : 0;
 	const struct ql_tensor *params[] = {t->q ? t->q->scale : NULL, t->q ? t->q->zero_point : NULL,
-		t->q ? t->q->shift : NULL, t->q ? t->q->bits : NULL};
+		t->q ? t->q->shift : NULL, t->q ? t->q->bits : NULL, t->q ? t->q->values : NULL};
 	uint64_t bytes = t->rank ? ql_rows_bytes(rows, row, t->dtype) : (ql_dtypes[t->dtype].bits + 7u) / 8;
 
-	for (int i = 0; i < 4; i++)
-		if (params[i]) /* of four numbers below 2^63, two of scales that fit in memory */
+	for (size_t i = 0; i < sizeof(params) / sizeof(*params); i++)
+		if (params[i]) /* of five numbers below 2^63, four of parts that fit in memory */
 			bytes += ql_tensor_nbytes(params[i]);
 	return bytes < INT64_MAX ? bytes : INT64_MAX;
 }

@@ -287,6 +287,10 @@ static int method_qparams(lua_State *L)
 		push_alias(L, q->shift);
 		lua_setfield(L, -2, "minimum");
 	}
+	if (q->values) {
+		push_alias(L, q->values);
+		lua_setfield(L, -2, "values");
+	}
 	if (q->format)
 		set_string(L, "format", q->format->doc.name);
 	set_string(L, "dtype", ql_dtype_name(t->dtype));
@@ -384,7 +388,7 @@ static void push_value(lua_State *L, int index)
 static int qparams_tostring(lua_State *L)
 {
 	static const char *const fields[] = {"format", "dtype", "scheme", "bits", "min", "max", "axis", "block",
-		"octaves", "scale", "zero_point", "minimum", "from", "nan", "inf"};
+		"octaves", "values", "scale", "zero_point", "minimum", "from", "nan", "inf"};
 	char head[32];
 	int pieces = 1;
 

@@ -247,11 +247,11 @@ static void scheme_values(const struct ql_spec *s, struct ql_codes codes, int n,
 }
 
 /* The values under a scale of 1 of the bit fields of codes from 0 on, where they are a table; nil where they follow
- * from integers. */
+ * from integers, or are learned from each tensor. */
 static void push_values(lua_State *L, const struct ql_spec *s)
 {
 	bool formula = s->scheme && s->scheme->table_length;
-	int n = s->grid ? s->grid->n : formula ? 1 << ql_dtypes[s->dtype].bits : 0;
+	int n = s->grid ? (s->grid->learned ? 0 : s->grid->n) : formula ? 1 << ql_dtypes[s->dtype].bits : 0;
 	struct ql_codes codes = formula ? ql_spec_codes(s, false, 0) : (struct ql_codes){0};
 	size_t extra = formula ? s->scheme->table_length(&codes) : 0;
 	const float *value;

@@ -88,7 +88,7 @@ static void spec_field(lua_State *L, const char *what, const char *key, int spec
 /* What q:qparams() holds beside the fields of a spec. */
 static bool is_fact(const char *key)
 {
-	static const char *const facts[] = {"min", "max", "from", "nan", "inf", "minimum", "format"};
+	static const char *const facts[] = {"min", "max", "from", "nan", "inf", "minimum", "values", "format"};
 
 	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
 		if (!strcmp(key, facts[i]))

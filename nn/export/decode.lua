@@ -164,7 +164,7 @@ function decode.weight(e, node, t, name)
 	end
 	local along = not p.block and p.axis and p.axis > 1 and along_row(t, p.axis)
 	local spread = along and along.spread or function(list) return list end
-	local values, form = spec.values, nil
+	local values, form = p.values and flat(p.values, 'float64') or spec.values, nil
 	for i = #FORMS, 1, -1 do form = FORMS[i].takes(p.scale, p.minimum) and FORMS[i] or form end
 	local codes, kind = codes_of(e, name, t, k, values)
 	local scales, members, fields = spread(stored(form, p.scale)), {}, {}

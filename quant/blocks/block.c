@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "quant/importance.h"
 #include "tensor/codes.h"
 #include "tensor/grain.h"
 #include "tensor/kernels/kernels.h"
@@ -238,33 +239,7 @@ static void body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
-/* ---- importance ---- */
-
-static enum ql_status take_importance(struct ql_ctx *ctx, const struct ql_spec *spec, int64_t n, const float **out)
-{
-	const struct ql_tensor *given = spec->importance;
-	float *w;
-
-	*out = NULL;
-	if (!given)
-		return QL_OK;
-	if (given->q || given->rank != 1 || given->shape[0] != n)
-		return ql_fail(ctx, QL_ERR_SHAPE,
-			"quantize: importance: wanted a plain tensor of the %lld columns, got %lld numbers",
-			(long long)n, (long long)ql_tensor_nelem(given));
-	w = ql_scratch_array(ctx, n, sizeof(*w));
-	if (!w)
-		return QL_ERR_MEMORY;
-	for (int64_t i = 0; i < n; i++) {
-		w[i] = (float)ql_tensor_at_f64(given, i);
-		if (!(w[i] >= 0 && w[i] <= LARGEST))
-			return ql_fail(ctx, QL_ERR_ARGUMENT,
-				"quantize: importance: wanted 0 to %g for every column, got %g for column %lld",
-				(double)LARGEST, (double)w[i], (long long)i + 1);
-	}
-	*out = w;
-	return QL_OK;
-}
+/* ---- tensors ---- */
 
 /* Mean of x * x of every row, summed in order. */
 static enum ql_status take_squares(struct ql_ctx *ctx, struct job *j, int64_t rows)
@@ -290,8 +265,6 @@ static enum ql_status take_squares(struct ql_ctx *ctx, struct job *j, int64_t ro
 	return QL_OK;
 }
 
-/* ---- tensors ---- */
-
 /* Blocks along the last axis. */
 static enum ql_status quantize_rows(
 	struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_tensor *x, struct ql_tensor *t)
@@ -304,7 +277,7 @@ static enum ql_status quantize_rows(
 	j.row = x->shape[x->rank - 1];
 	j.tiles = ql_ceil_div(j.row, QL_TILE);
 	rows = j.row ? ql_tensor_nelem(x) / j.row : 0;
-	status = take_importance(ctx, spec, j.row, &j.importance);
+	status = ql_importance(ctx, spec, j.row, &j.importance);
 	if (!status)
 		status = take_squares(ctx, &j, rows);
 	if (!status)

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "quant/blocks/block.h"
+#include "quant/ranges/codebook.h"
 #include "quant/ranges/fit.h"
 #include "quant/ranges/scales.h"
 #include "tensor/codec.h"
@@ -188,6 +189,8 @@ enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec
 	}
 	if (!status && spec->each_bits)
 		status = take_bits(ctx, spec, q);
+	if (!status)
+		status = ql_codebook_learn(ctx, spec, x, q);
 	ql_scratch_release(ctx, mark);
 	if (status)
 		ql_qparams_release(ctx, q);
@@ -326,7 +329,7 @@ enum ql_status ql_quantize_bytes(
 		more = ql_block_bytes(spec, scales);
 	else
 		status = ql_scales_bytes(ctx, spec, s_rank, s_shape, &more);
-	*bytes += more;
+	*bytes += more + ql_codebook_bytes(spec);
 	if (spec->each_bits)
 		*bytes += differ(spec->each_bits) ? scales : 0;
 	if (ql_scales_have_zeros(spec))

@@ -30,7 +30,7 @@ struct ql_note {
 
 /* Tensors stored beside the codes; all but scale may be NULL. */
 struct ql_note_parts {
-	struct ql_tensor *scale, *zero_point, *shift, *bits;
+	struct ql_tensor *scale, *zero_point, *shift, *bits, *values;
 };
 
 /* True if t needs a note. */

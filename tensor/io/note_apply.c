@@ -2,7 +2,10 @@
  * Attaching quantization parameters from a file to the codes, with checks that prevent a crafted file from passing
  * values to a kernel that no quantizer produces.
  */
+#include <math.h>
+
 #include "tensor/grain.h"
+#include "tensor/grid.h"
 #include "tensor/io/note.h"
 #include "tensor/op.h"
 
@@ -89,6 +92,26 @@ static enum ql_status check_bits(
 	return check_range(ctx, "bits", 2, note->q.codes.bits, bits);
 }
 
+/* A codebook if the format learns one. */
+static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_note *note, const struct ql_tensor *values)
+{
+	const struct ql_grid_table *grid = note->q.codes.grid;
+
+	if (!values && !(grid && grid->learned))
+		return QL_OK;
+	if (!grid || !grid->learned)
+		return ql_fail(ctx, QL_ERR_FORMAT, "values: wanted none for the scheme %s, got some",
+			note->q.scheme->doc.name);
+	if (!values || values->dtype != QL_float32 || values->rank != 1 || values->shape[0] != grid->n)
+		return ql_fail(ctx, QL_ERR_FORMAT, "values: wanted %d numbers in float32, got %s", grid->n,
+			values ? "others" : "none");
+	for (int i = 0; i < grid->n; i++)
+		if (!isfinite(((const float *)ql_tensor_data(values))[i]))
+			return ql_fail(ctx, QL_ERR_FORMAT, "values: wanted finite numbers, got %g",
+				(double)((const float *)ql_tensor_data(values))[i]);
+	return QL_OK;
+}
+
 /* Checks n codes of scale s, or (each) of scales s and following. */
 static enum ql_status check_codes(
 	struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *code, int64_t n, int64_t s, bool each)
@@ -134,6 +157,8 @@ enum ql_status ql_note_apply(
 		status = check_shift(ctx, note, parts->scale, parts->shift);
 	if (!status)
 		status = check_bits(ctx, note, parts->scale, parts->bits);
+	if (!status)
+		status = check_values(ctx, note, parts->values);
 	/* integer kernels and tables rely on codes being in range */
 	if (!status)
 		status = check_range(ctx, "codes", note->q.codes.lo, note->q.codes.hi, t);
@@ -149,6 +174,8 @@ enum ql_status ql_note_apply(
 	t->q->shift = parts->shift ? ql_tensor_keep(parts->shift) : NULL;
 	t->q->bits = parts->bits ? ql_tensor_keep(parts->bits) : NULL;
 	status = ctx->quant->formats->check_scales(ctx, t->dtype, t->q);
+	if (!status && parts->values)
+		status = ql_qparams_set_values(ctx, t->q, parts->values);
 	ql_qparams_settle(ctx, t->q, t->dtype);
 	return status || !parts->bits ? status : check_channels(ctx, t);
 }

@@ -70,6 +70,8 @@ static enum ql_status plan_tensor(struct ql_ctx *ctx, struct plan *p, const char
 		status = plan_part(ctx, p, name, QL_SHIFT_TAIL, t->q->shift);
 	if (!status && t->q)
 		status = plan_part(ctx, p, name, QL_BITS_TAIL, t->q->bits);
+	if (!status && t->q)
+		status = plan_part(ctx, p, name, QL_VALUES_TAIL, t->q->values);
 	return status;
 }
 

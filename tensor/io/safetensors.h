@@ -16,6 +16,7 @@
 #define QL_ZERO_TAIL "::zero_point"
 #define QL_SHIFT_TAIL "::minimum"
 #define QL_BITS_TAIL "::bits"
+#define QL_VALUES_TAIL "::values"
 #define QL_NOTE_TAIL "::quoll"
 
 /* One tensor of the header. Small, because a file may have an entry per 50 bytes. */

@@ -357,7 +357,7 @@ static enum ql_status read_metadata(struct ql_safetensors *f)
 /* Marks the parts of every quantized tensor, themselves quantized or not, which are not loaded as tensors of their own. */
 static void mark_parts(struct ql_safetensors *f)
 {
-	static const char *const tails[] = {QL_SCALE_TAIL, QL_ZERO_TAIL, QL_SHIFT_TAIL, QL_BITS_TAIL};
+	static const char *const tails[] = {QL_SCALE_TAIL, QL_ZERO_TAIL, QL_SHIFT_TAIL, QL_BITS_TAIL, QL_VALUES_TAIL};
 
 	for (uint32_t i = 0; i < f->n; i++) {
 		struct ql_safetensor *e = &f->entry[i];

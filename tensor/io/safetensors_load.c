@@ -131,11 +131,14 @@ static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_s
 	if (!status)
 		status = read_part(f, e, QL_BITS_TAIL, 0, &parts.bits);
 	if (!status)
+		status = read_part(f, e, QL_VALUES_TAIL, 0, &parts.values);
+	if (!status)
 		status = ql_note_apply(f->ctx, note, t, &parts);
 	ql_tensor_release(f->ctx, parts.scale);
 	ql_tensor_release(f->ctx, parts.zero_point);
 	ql_tensor_release(f->ctx, parts.shift);
 	ql_tensor_release(f->ctx, parts.bits);
+	ql_tensor_release(f->ctx, parts.values);
 	return status;
 }
 

@@ -6,7 +6,7 @@ exported.skip()
 
 -- Short blocks at the end of rows, fields across bytes, each form of scales and minimums.
 local SPECS = {'fp8_e4m3', 'fp8_e4m3/1', 'fp8_e5m2:32', 'fp6_e2m3', 'fp6_e3m2/1', 'fp6_e3m2:32', 'fp4_e2m1', 'fp4_e2m1:16', 'mxfp8_e4m3', 'mxfp8_e5m2',
-	'mxfp6_e2m3', 'mxfp6_e3m2', 'mxfp4', 'mxint8', 'nvfp4', 'nf4', 'nf4:16', 'nf4:16:3', 'af4', 'ternary', 'int2', 'int2:32', 'uint2/1', 'int3', 'int3/1', 'int3:32', 'uint3/1',
+	'mxfp6_e2m3', 'mxfp6_e3m2', 'mxfp4', 'mxint8', 'nvfp4', 'nf4', 'nf4:16', 'nf4:16:3', 'af4', 'kmeans4', 'kmeans4:16', 'ternary', 'int2', 'int2:32', 'uint2/1', 'int3', 'int3/1', 'int3:32', 'uint3/1',
 	'int5/1', 'uint5:16', 'int6:32', 'uint6/1', 'int4:32', 'uint2:32+min', 'uint3:32+min', 'uint4:16+min', 'uint5:32+min', 'uint6:32+min', 'uint8:32+min',
 	'int8 log', 'int4/1 log', 'uint4 log', 'int16 log', 'binary', 'binary/1'}
 local COMPILERS = {}
@@ -34,6 +34,10 @@ end
 tensor.seed(15)
 it('linear: 1000 inputs', function()
 	every(nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5, {bias=false})}, tensor.randn(1000, 75))
+end)
+it('formats of GGUF', function()
+	every(nn.Sequential {nn.Linear(256, 13), nn.ReLU()}, tensor.randn(100, 256), {'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q2_k', 'q3_k',
+		'q4_k', 'q5_k', 'q6_k', 'iq4_nl', 'tq1_0', 'tq2_0', 'gguf.mxfp4'})
 end)
 it('convolutions, one of them in groups', function()
 	every(nn.Sequential {nn.Conv2d(3, 8, 3, {pad=1}), nn.ReLU(), nn.Conv2d(8, 6, 3, {groups=2, stride=2})}, tensor.randn(40, 3, 7, 6))
