@@ -4,7 +4,7 @@ local _, internal = ...
 local parts = internal.import 'nn/export/parts'
 local axes = {}
 
--- 1-based axis from the end when negative.
+-- The 1-based axis; negative axes count from the end.
 function axes.at(value, rank) return value < 0 and rank + 1 + value or value end
 
 -- Strides of a dense tensor, in elements.
@@ -17,7 +17,7 @@ function axes.dense(shape)
 	return strides
 end
 
--- Strides of an operand against the shape of the result, 0 where it repeats.
+-- Strides of an operand in the shape of the result; 0 along axes that are broadcast.
 function axes.broadcast(shape, result)
 	local strides, step = {}, 1
 	for i = #result, 1, -1 do
@@ -28,7 +28,7 @@ function axes.broadcast(shape, result)
 	return strides
 end
 
--- Sizes, and a list of the strides of each operand, where neighbouring axes that all walk through in one go are one.
+-- Returns the sizes and the strides of each operand after merging adjacent axes that are contiguous in all operands.
 function axes.merge(shape, ...)
 	local given, n, made = {...}, {}, {}
 	for o = 1, #given do made[o] = {} end
@@ -44,14 +44,14 @@ function axes.merge(shape, ...)
 	return n, made
 end
 
--- The list with as many fillers in front as make it `count` long.
+-- The list, padded at the front with fillers to the length `count`.
 function axes.filled(list, filler, count)
 	local made = table.move(list, 1, #list, 1, {})
 	while #made < count do table.insert(made, 1, filler) end
 	return made
 end
 
--- Calls emit(sizes, strides, offsets) for what remains of merged axes when there are at most `most`: the axes in front are unrolled.
+-- Calls emit(sizes, strides, offsets) with at most `most` of the merged axes; leading axes beyond that are unrolled.
 function axes.unrolled(n, strides, most, emit)
 	local function go(first, offsets)
 		if #n - first < most then
@@ -70,31 +70,31 @@ function axes.unrolled(n, strides, most, emit)
 	go(1, zeros)
 end
 
--- A pointer moved by so many elements.
+-- A pointer advanced by a number of elements.
 function axes.moved(pointer, by) return by == 0 and pointer or ('%s + %d'):format(pointer, by) end
 
--- x with the axes that the node reduces, seen as n of (rows, n, inner); none given: all. Axes that are no neighbours are
--- copied after the others first. Returns the C expression, rows, n, inner.
+-- Views x as (rows, n, inner), where n are the axes that the node reduces (all, if none are given). If these are not adjacent, x is
+-- copied first with the reduced axes last. Returns the C expression, rows, n, inner.
 function axes.lines(e, node, x, f)
 	local given, reduced, order, shape = node.attrs.axis, {}, {}, f.shape
 	if type(given) == 'number' then given = {given} end
 	for i = 1, #shape do reduced[i] = not given or #given == 0 end
 	for _, axis in ipairs(given or {}) do reduced[axes.at(axis, #shape)] = true end
-	local rows, n, inner, borders = 1, 1, 1, 0
+	local rows, n, inner, runs = 1, 1, 1, 0
 	for i, d in ipairs(shape) do
-		borders = borders + (reduced[i] and not reduced[i - 1] and 1 or 0)
-		if reduced[i] then n = n * d elseif n == 1 and borders == 0 then rows = rows * d else inner = inner * d end
+		runs = runs + (reduced[i] and not reduced[i - 1] and 1 or 0)
+		if reduced[i] then n = n * d elseif n == 1 and runs == 0 then rows = rows * d else inner = inner * d end
 	end
-	if borders <= 1 then return x, rows, n, inner end
+	if runs <= 1 then return x, rows, n, inner end
 	for _, which in ipairs {false, true} do
 		for i = 1, #shape do
 			if reduced[i] == which then order[#order + 1] = i end
 		end
 	end
-	local dense, sizes, strides, behind = axes.dense(shape), {}, {}, e:scratch(f.bytes, f.ctype)
+	local dense, sizes, strides, moved = axes.dense(shape), {}, {}, e:scratch(f.bytes, f.ctype)
 	for i, axis in ipairs(order) do sizes[i], strides[i] = shape[axis], dense[axis] end
-	axes.copy(e, node, f.ctype, sizes, x, strides, behind)
-	return behind, f.count // math.max(1, n), n, 1
+	axes.copy(e, node, f.ctype, sizes, x, strides, moved)
+	return moved, f.count // math.max(1, n), n, 1
 end
 
 parts.add('copy', {fields = {'type'}, text = [==[
@@ -116,7 +116,7 @@ static void ${name}(const ${type} *x, const int32_t *s, const int32_t *n, ${type
 }
 ]==]})
 
--- Elements of this shape from x, the C expression, with these strides (nil: dense) to y with those.
+-- Copies elements of this shape from x (a C expression) with strides `from` to y with strides `to`; nil: dense.
 function axes.copy(e, node, ctype, shape, x, from, y, to)
 	local n, strides = axes.merge(shape, from or axes.dense(shape), to or axes.dense(shape))
 	for _, size in ipairs(shape) do

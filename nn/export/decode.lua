@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
--- Quantized weights with float arithmetic (mode weight_only): a row of codes is decoded to a scratch row as in tensor/codec.c, and
--- multiplied as floats, so the sums are those of decoded weights.
+-- Quantized weights with float arithmetic (mode weight_only): each row of codes is decoded to a scratch row as in tensor/codec.c and
+-- multiplied as floats, so the sums equal those of decoded weights.
 --
--- A code is a bit field. Its value is (q - zero point) times the scale, or an entry of a table times the scale (grids, and the scheme log);
--- then the minimum is added. Scales keep their form: float16, float8_e8m0, and codes of a table under one outer scale where these need less
--- memory than floats; others become floats.
+-- A code is a bit field. Its value is (q - zero point) times the scale, or a table entry times the scale (grids and the scheme log),
+-- plus the minimum if there is one. Scales are stored as float16, float8_e8m0, or codes of a table under one outer scale if this needs
+-- less memory than floats; other scales become floats.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local packed = internal.import 'nn/export/packed'
@@ -27,7 +27,7 @@ local function add_scale(form, text)
 end
 add_scale('float', '\t(void)g;\n\treturn scale[i];')
 add_scale('table', '\treturn g->scales[scale[i]] * g->outer;')
--- float16: of the exponent only the bias differs.
+-- float16: only the exponent bias differs.
 local BITS = '%s\n\tfloat value;\n\n\t(void)g;\n\tmemcpy(&value, &bits, sizeof(value));\n\treturn %s;'
 add_scale('float16', BITS:format('\tuint32_t bits = (uint32_t)(scale[i] & 0x7fff) << 13;', 'scale[i] >> 15 ? -(value * 0x1p112f) : value * 0x1p112f'))
 -- A power of two; 2^-127 is subnormal.
@@ -43,7 +43,7 @@ local function half_bits(x)
 	return sign | math.tointeger(math.abs(x) * 2.0 ^ 24)
 end
 
--- Forms in which scales are stored, the first that takes them: takes(scale, minimum), the C type, and the numbers.
+-- Storage forms of scales; the first that accepts them is used: takes(scale, minimum), the C type, and the numbers.
 local FORMS = {
 	{form = 'float16', stored = 'uint16_t', takes = function(scale, minimum)
 		return scale:dtype() == 'float16' and (not minimum or minimum:dtype() == 'float16')
@@ -58,7 +58,7 @@ local FORMS = {
 	{form = 'float', stored = 'float', takes = function() return true end},
 }
 
--- Numbers of scales or minimums as they are stored.
+-- The stored numbers of scales or minimums.
 local function stored(entry, t)
 	if entry.form == 'table' then return flat(t:codes(), 'int64') end
 	local list = flat(t:quantized() and t:dequantize() or t, 'float64')
@@ -75,7 +75,7 @@ ${members}
 };
 ]]})
 
--- Templates by what a value is made of: z: a zero point; t: a table; m: a minimum.
+-- Templates by the components of a value: z: a zero point; t: a table; m: a minimum.
 local VALUES = {[''] = '(float)$at(w, (i)) * scale', z = '(float)((int32_t)$at(w, (i)) - z) * scale', t = 'g->value[$at(w, (i))] * scale'}
 for how, value in next, VALUES do
 	for _, m in ipairs {'', 'm'} do
@@ -99,9 +99,9 @@ static void ${name}(const ${w} *w, int32_t n, const struct ${weights} *g, int32_
 	end
 end
 
--- The part that decodes, for the fields of those that need it.
+-- The part that decodes rows, for the fields of parts that need it.
 function decode.part(f) return {'decode' .. (f.how or ''), f} end
--- The fields of templates that decode, for their names.
+-- The fields in the names of templates that decode.
 decode.fields = {'w', 's', 'z', 'how'}
 
 parts.add('linearw', {fields = decode.fields, needs = function(f)
@@ -123,15 +123,14 @@ static void ${name}(const float *x, int32_t m, const ${w} *w, int32_t n, int32_t
 
 ---------------------------------------------------------------- arrays
 
--- An array of codes in rows of k; packed where their dtype is. Gives its name and what templates call its type.
+-- An array of codes in rows of k, packed if their dtype is. Returns its name and the type name used by templates.
 function decode.array(e, name, values, k, dtype, text)
 	local d, ctype = quant.dtype(dtype), packed.ctype(dtype)
 	if d.bits >= 8 then return e:array(name, ctype, values, text), ctype end
 	return e:array(name, 'uint8_t', packed.rows(values, k, d), ('%s, %s'):format(text, packed.layout(d))), dtype
 end
 
--- Scales along an axis after the rows: the numbers that one of them covers, and spread(list), which repeats them for
--- a whole row.
+-- Scales along an axis after the rows: the number of elements per scale, and spread(list), which repeats them for a whole row.
 local function along_row(t, axis)
 	local block, times = 1, 1
 	for i = axis + 1, t:dim() do block = block * t:size(i) end
@@ -143,7 +142,7 @@ local function along_row(t, axis)
 	end}
 end
 
--- The array of codes: its name and what templates call its type. With a table the codes are unsigned bit fields.
+-- The array of codes: its name and the type name used by templates. With a table the codes are unsigned bit fields.
 local function codes_of(e, name, t, k, by_table)
 	local dtype, list = t:dtype(), flat(t:codes(), 'int64')
 	local bits = quant.dtype(dtype).bits
@@ -154,7 +153,7 @@ local function codes_of(e, name, t, k, by_table)
 	return decode.array(e, name, list, k, dtype, 'codes')
 end
 
--- A quantized tensor (rows, …) whose codes are decoded in rows: fields w (the array), part (those of templates), groups (a struct), n, k.
+-- A quantized tensor (rows, …) whose rows are decoded: fields w (the array), part (fields of templates), groups (a struct), n, k.
 function decode.weight(e, node, t, name)
 	local p, spec, rows = t:qparams(), t:spec(), t:size(1)
 	local k = t:nelem() // rows

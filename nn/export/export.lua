@@ -57,8 +57,8 @@ local function number(value)
 	return value:nelem() == 1 and value:item() or nil
 end
 
--- Facts of a result: shape (numbers), count, ctype, dtype, and of codes scale (float literal's value), zero, lo, hi.
--- params: the place of those that are found on the way. rounds: codes of a table may be kept as floats (nn/export/grid.lua).
+-- Properties of a result: shape (numbers), count, ctype, dtype; for codes scale (a float32 value), zero, lo, hi.
+-- params: the memory of parameters that are found at run time. rounds: codes of a table may be stored as floats (nn/export/grid.lua).
 local facts_of
 function facts_of(result, batch, where, params, rounds)
 	if rounds and result.spec and not result.spec.affine and grid.fits(result.spec) then
@@ -70,7 +70,7 @@ function facts_of(result, batch, where, params, rounds)
 	if not f.ctype then fail("export: node '%s': wanted %s, got %s", where, 'float32, integers of whole bytes, bool or codes', result.dtype) end
 	if result.spec then
 		f.scale, f.zero = number(result.spec.scale), number(result.spec.zero_point) or 0
-		f.scale = f.scale and string.unpack('<f', string.pack('<f', f.scale)) -- as the library keeps it
+		f.scale = f.scale and string.unpack('<f', string.pack('<f', f.scale)) -- rounded to float32, as in the library
 		f.lo, f.hi = result.spec.min, result.spec.max
 		f.params = not f.scale and params or nil
 		if not f.scale and not params or not result.spec.affine then
@@ -84,12 +84,12 @@ end
 
 local function is_image(f) return #f.shape == 4 and f.shape[2] > 1 and f.shape[3] * f.shape[4] > 1 end
 
----------------------------------------------------------------- the program that is written
+---------------------------------------------------------------- the generated program
 
 local program = {}
 program.__index = program
 
--- A place in the arena; `at` is fixed when all lines are known.
+-- A buffer in the arena; its offset is assigned when all lines are known.
 local function new_buffer(e, bytes)
 	local b = {bytes = math.max(1, bytes), first = #e.lines + 1, last = #e.lines + 1, id = #e.buffers + 1}
 	e.buffers[b.id] = b
@@ -102,7 +102,7 @@ local function pointer(e, v, const)
 	return ('(%s%s *)(arena + @%d@)'):format(const and 'const ' or '', v.facts.ctype, v.buffer.id)
 end
 
--- What a line names in the arena lives until there.
+-- Buffers that a line mentions are live until that line.
 function program:line(text)
 	if self.inner then
 		self.inner[#self.inner + 1] = text
@@ -116,7 +116,7 @@ function program:line(text)
 	end
 end
 
--- The lines that emit() writes as one, a loop: what any of them names lives during all of them.
+-- Treats the lines that emit() writes as one (a loop): buffers that any of them mentions are live during all of them.
 function program:block(emit)
 	self.inner = {}
 	emit()
@@ -127,7 +127,7 @@ end
 
 function program:call(format, ...) self:line(format:format(...)) end
 
--- The value of an edge is that tensor.
+-- Sets the value of an edge to a constant tensor.
 function program:known(ref, tensor)
 	local name = core.split(ref)
 	local f = facts_of(self.graph:result_of(ref), self.batch, name)
@@ -136,7 +136,7 @@ function program:known(ref, tensor)
 	return self.values[ref]
 end
 
--- The same, when it is asked for.
+-- The same, evaluated when it is first used.
 function program:gives(ref, tensor) self.folded[ref] = tensor end
 
 -- The value {facts, buffer, layout} of an edge.
@@ -151,11 +151,11 @@ function program:value(ref)
 	return self:known(ref, node.value)
 end
 
--- That of a constant whose codes have one scale.
+-- The value of a constant whose codes have one scale.
 function program:codes_value(ref, node)
 	local p, spec = node.value:qparams(), node.value:spec()
 	if p.scale:nelem() ~= 1 or p.block or not spec.affine then
-		fail("export: node '%s': wanted affine codes with one scale where it is used, got %s", node.name, internal.describe(node.value))
+		fail("export: node '%s': wanted affine codes with one scale as an operand, got %s", node.name, internal.describe(node.value))
 	end
 	local all = like.spec(spec, {scale = 1})
 	local f = facts_of({shape = node.results[1].shape, dtype = node.value:dtype(), spec = {affine = true, min = all.min, max = all.max,
@@ -179,7 +179,7 @@ local function transposed(e, v, layout)
 	return made
 end
 
--- Ops that take codes whose range is found on the way.
+-- Ops that accept codes whose range is found at run time.
 local DYNAMIC = {linear = true, conv2d = true, matmul = true, dequantize = true, lstm = true, gru = true, rnn = true}
 
 -- Operand i of a node as a C expression, and its properties. layout: 'nhwc', 'plain' or nil (any; the third result is
@@ -187,7 +187,7 @@ local DYNAMIC = {linear = true, conv2d = true, matmul = true, dequantize = true,
 function program:input(node, i, layout)
 	local v = self:value(node.inputs[i])
 	if v.facts.params and not DYNAMIC[node.op] then
-		fail("export: node '%s': wanted floats or codes with a scale that is known, got codes whose range is found on the way", node.name)
+		fail("export: node '%s': wanted floats or codes with a known scale, got codes whose range is found at run time", node.name)
 	end
 	if layout and v.layout ~= layout and is_image(v.facts) then v = transposed(self, v, layout) end
 	return pointer(self, v, true), v.facts, v.layout
@@ -198,7 +198,8 @@ function program:facts(ref) return self:value(ref).facts end
 -- Ops that round their result to codes of a table.
 local ROUNDS = {quantize = true, linear = true, conv2d = true}
 
--- The place of the node's result. `source`: facts of codes whose params the result has; params: found on the way, of a quantize.
+-- Allocates the node's result. `source`: properties of codes whose parameters the result has; params: those that a quantize finds at
+-- run time.
 function program:output(node, layout, at, source, params)
 	local ref = core.ref(node.name, at)
 	local result = self.graph:result_of(ref)
@@ -210,7 +211,7 @@ function program:output(node, layout, at, source, params)
 	return pointer(self, v), f
 end
 
--- The node's result is operand i, seen with another shape.
+-- The node's result is a view of operand i with another shape.
 function program:alias(node, i, layout)
 	local decoded = self.decoded[node.inputs[i]]
 	if decoded then return self:decodes(node.name, decoded) end
@@ -220,13 +221,13 @@ function program:alias(node, i, layout)
 	self.values[node.name] = {facts = f, layout = layout == 'any' and v.layout or 'plain', buffer = v.buffer}
 end
 
--- Memory for the length of the next call, or as long as lines name it.
+-- Scratch memory that is live until the last line that mentions it.
 function program:scratch(bytes, ctype)
 	local b = new_buffer(self, bytes)
 	return ('(%s *)(arena + @%d@)'):format(ctype or 'void', b.id)
 end
 
--- Operand i as input() gives it, codes decoded: an op that has no integer version computes with floats.
+-- Operand i like input(), with codes decoded: an op without an integer version computes with floats.
 function program:plain(node, i)
 	local x, f = self:input(node, i, 'plain')
 	if not f.scale then return x, f end
@@ -246,19 +247,19 @@ function program:constant(node, i)
 	return producer and producer.op == 'const' and producer.value or nil
 end
 
--- The quantized tensor that an operand is decoded from, nil: none.
+-- The quantized tensor from which an operand is decoded, or nil.
 function program:decoded_from(ref) return self.decoded[ref] end
 
--- The results of decode are not computed: layers read the codes (nn/export/decode.lua).
+-- Decoded weights are not stored: layers read the codes (nn/export/decode.lua).
 function program:decodes(ref, tensor) self.decoded[ref] = tensor end
 
--- Scale and zero point of codes as C expressions: numbers, or of the struct q_params that the value was quantized by.
+-- Scale and zero point of codes as C expressions: numbers, or members of the struct q_params with which the value was quantized.
 function program:params(f)
 	f.params.last = #self.lines + 1
 	return ('((struct q_params *)(arena + @%d@))'):format(f.params.id)
 end
 
--- A place for such.
+-- Allocates a struct q_params.
 function program:new_params() return new_buffer(self, 8) end
 
 function program:scale_of(f)
@@ -278,7 +279,7 @@ function program:array(name, ctype, values, text)
 	return unique
 end
 
--- The function of a template of nn/export/parts.lua, with its fields; what it needs comes before it.
+-- An instance of a function template of nn/export/parts.lua with these fields; the functions that it needs are written before it.
 function program:part(name, fields)
 	local function add(what, given)
 		local made = parts.instance(what, given or {})
@@ -291,8 +292,8 @@ function program:part(name, fields)
 	return add(name, fields)
 end
 
--- A function of an op of graph.op, from a text with ${name} and ${field}; needs lists parts, and functions of tensor/vmath/vmath.h without
--- their ql_. Gives its name.
+-- A function of a user op, from a text with ${name} and ${field}; needs lists parts and functions of tensor/vmath/vmath.h without the
+-- prefix ql_. Returns its name.
 function program:func(name, text, fields, needs)
 	local list, order = {}, {}
 	for i, need in ipairs(needs or {}) do list[i] = {parts.has(need) and need or vmath.part('ql_' .. need)} end
@@ -308,7 +309,7 @@ function program:func(name, text, fields, needs)
 	return self:part(key, fields)
 end
 
--- A constant of a struct type that a part defines (there: is defined already); gives its name.
+-- A constant of a struct type that a part defines; equal constants are written once. Returns its name.
 function program:struct(type, name, text, there)
 	if not there then self:part(type:match '^q_(.+)$') end
 	local key = type .. text
@@ -319,7 +320,7 @@ function program:struct(type, name, text, there)
 	return unique
 end
 
--- A constant array of such: list of texts.
+-- A constant array of structs: a list of initializers.
 function program:structs(type, name, list)
 	self:part(type:match '^q_(.+)$')
 	local key = type .. '[]' .. table.concat(list)
@@ -330,14 +331,14 @@ function program:structs(type, name, list)
 	return unique
 end
 
--- A float as it is, in hexadecimal; rounding to float32; rounding to an integer, half to even.
+-- An exact hexadecimal float literal; rounding to float32; rounding to an integer, half to even.
 program.float = parts.float
 function program.single(x) return (string.unpack('<f', string.pack('<f', x))) end
 function program.rint(x) return math.abs(x) < 2.0 ^ 51 and (x + 0x1.8p52) - 0x1.8p52 or x end
 
 ---------------------------------------------------------------- the arena
 
--- Offsets by first fit in the order of sizes: two buffers overlap only when they never live at once.
+-- Assigns offsets by first fit in descending order of size: buffers overlap only if they are never live at the same time.
 local function place(buffers)
 	local order = {}
 	for _, b in ipairs(buffers) do
@@ -370,7 +371,7 @@ end
 
 local SHARED = {'arrays', 'array_list', 'parts', 'part_list', 'texts', 'struct_list', 'parameters'}
 
--- What all variants of one export have in common: functions, constants and names; and the list of the variants' programs.
+-- The functions, constants and names that all variants of an export share, and the list of the variants' programs.
 local function new_bundle()
 	local bundle = {names = names.new(), variants = {}}
 	for _, field in ipairs(SHARED) do bundle[field] = {} end
@@ -384,7 +385,7 @@ local function new_program(g, bundle, batch)
 	return e
 end
 
--- Parameters of the forward functions are called the same in all variants.
+-- Parameters of the forward functions have the same names in all variants.
 local function parameter(e, name)
 	e.parameters[name] = e.parameters[name] or e.names:fresh(name)
 	return e.parameters[name]
@@ -402,7 +403,7 @@ local function add_input(e, node)
 	e.values[node.name] = {facts = f, layout = e.layout == 'nhwc' and is_image(f) and 'nhwc' or 'plain', buffer = {name = name, last = 0, first = 0}}
 end
 
--- By the C of a rule, of graph.op, or of a user's op.
+-- Calls the user's emitter: that of a rule, of graph.op, or of a user op.
 local function emit_own(e, node, emit)
 	if not emit then
 		fail("export: node '%s': the op '%s' has no C version: give graph.op an emit=function(e, node)", node.name, node.op)
@@ -414,7 +415,7 @@ local function emit_own(e, node, emit)
 	end
 end
 
--- The node for this batch size: its options and scalar operands.
+-- The node with options and scalar operands evaluated for this batch size.
 local function for_batch(e, node)
 	local seen, inputs = {}, {}
 	for key, value in next, node do seen[key] = value end
@@ -443,7 +444,7 @@ local function without(node)
 	fail("export: node '%s': no C version of %s; known: %s", node.name, node.op, table.concat(exportable(), ' '))
 end
 
--- The C of Quoll for the node: what an emit of one's own may fall back to.
+-- Writes the built-in C of the node; user emitters may call it.
 function program:default(node)
 	local entry = emitter_of(node.op)
 	if entry then entry.emit(self, node) elseif not fold(self, node) then without(node) end
@@ -465,7 +466,7 @@ local function add_node(e, given)
 		last = #e.lines}
 end
 
--- Bytes of the arena that are in use while the lines of a node run.
+-- Bytes of the arena that are live while the lines of a node run.
 local function memory_of(e, cost)
 	local most = 0
 	for line = cost.first, cost.last do
@@ -491,7 +492,7 @@ local function add_outputs(e)
 	end)
 end
 
--- The graph as one more variant of the bundle. image: 'nhwc' or 'nchw', the order in which images come in and go out.
+-- Adds the graph to the bundle as a variant. image: 'nhwc' or 'nchw', the layout of images at inputs and outputs.
 local function compile(g, bundle, batch, image)
 	local e = new_program(g, bundle, batch)
 	e.layout = image

@@ -12,7 +12,7 @@ local comment = names.comment
 
 function files.forward_name(bundle, e) return bundle.id .. '_forward' .. e.suffix end
 
--- A macro of the header that no other one is called; the same for the same words.
+-- The unique name of a header macro; the same words give the same name.
 local function macro(bundle, ...)
 	bundle.macros = bundle.macros or {taken = {}}
 	local key = table.concat({...}, '|')
@@ -40,7 +40,7 @@ local function declaration_run(bundle, e)
 	return ('%s %s_run%s(struct %s_state *state, %s)'):format(bundle.blob and 'int' or 'void', bundle.id, e.suffix, bundle.id, arguments(e))
 end
 
--- Nodes that are lines of the forward pass.
+-- Nodes that have lines in the forward pass.
 local function layers_of(e)
 	local list = {}
 	for _, c in ipairs(e.costs) do list[#list + 1] = c.last >= c.first and c or nil end
@@ -54,13 +54,13 @@ local function value_text(v, what)
 	return (' *   %s: %s of %s (%s)%s'):format(comment(v.name), what, f.ctype, table.concat(files.shape_of(v), ', '), codes)
 end
 
--- Sizes as they are in memory.
+-- Sizes in memory order.
 function files.shape_of(v)
 	local s = v.facts.shape
 	return v.layout == 'nhwc' and #s == 4 and {s[1], s[3], s[4], s[2]} or s
 end
 
--- Numbers of the interface as macros: counts, and how codes map to values.
+-- Macros of the interface: element counts, scales and zero points.
 local function macros(bundle)
 	local lines = {('#define %s %d /* sizeof(struct %s_state) */'):format(macro(bundle, 'arena_bytes'), 8 * files.arena_words(bundle), bundle.id)}
 	for _, e in ipairs(bundle.variants) do
@@ -87,8 +87,8 @@ end
 
 local LOADED = [[
 
-/* Reads the weights; to be called before the first pass, which gives 1 and does nothing without (else 0). Returns 0; 1: the file
- * cannot be read; 2: it is cut short, damaged or of another export.
+/* Reads the weights. Call it before the first pass: until it has succeeded, the forward functions return 1 and do nothing (else 0).
+ * Returns 0; 1: the file cannot be read; 2: it is truncated, damaged or of another export.
  */
 int @ID@_load(const char *file);
 ]]
@@ -115,7 +115,7 @@ function files.header(bundle)
 	lines[#lines + 1] = ('#define %s 0x%08xu\n'):format(files.stamp_macro(bundle), bundle.stamp)
 	lines[#lines + 1] = '/* A value is (code - zero point) * scale. */\n' .. macros(bundle) .. '\n'
 	lines[#lines + 1] = '#ifdef __cplusplus\nextern "C" {\n#endif\n'
-	lines[#lines + 1] = ('/* The memory of one pass. Nothing in it needs to be set before, or lives longer. */\nstruct %s_state {\n\tuint64_t arena[%d];\n};\n'):format(
+	lines[#lines + 1] = ('/* The memory of one pass. It needs no initialization, and its contents are not used by the next pass. */\nstruct %s_state {\n\tuint64_t arena[%d];\n};\n'):format(
 		bundle.id, files.arena_words(bundle))
 	for _, e in ipairs(bundle.variants) do
 		lines[#lines + 1] = declaration(bundle, e) .. ';\n' .. declaration_run(bundle, e) .. ';'
@@ -130,7 +130,7 @@ end
 
 ---------------------------------------------------------------- weights
 
--- In blob form the arrays have no values yet.
+-- With blob=true the arrays are loaded at run time.
 function files.weights(bundle)
 	local lines = {'/* Exported by Quoll: constants of ' .. bundle.id .. '. Rows of weights are outputs; of a convolution (output, height, width, channel). */',
 		stamp_check(bundle)}
@@ -178,7 +178,7 @@ static const struct {
 @TABLES@
 };
 
-/* Little-endian numbers become those of this machine. */
+/* Converts little-endian numbers to the byte order of this machine. */
 static void q_load_order(unsigned char *p, uint32_t size, uint32_t count)
 {
 	const uint16_t one = 1;
@@ -257,7 +257,7 @@ local HEAD = [[
 
 local function quoted(text) return '"' .. text:gsub('[^%w_ .:/-]', '_') .. '"' end
 
--- The functions that are called, each written once for its types.
+-- The functions that are called, each written once per combination of types.
 function files.ops(bundle)
 	local lines = {('/* Exported by Quoll: the functions of %s, those that it calls and no others. */'):format(bundle.id), stamp_check(bundle)}
 	for _, text in ipairs(bundle.part_list) do lines[#lines + 1] = text end
@@ -286,7 +286,7 @@ local function hooks(bundle)
 		NO = macro(bundle, 'no_arena')}))
 end
 
--- The call lines of each node below its name, of some between two readings of the clock.
+-- The lines of each node, below its name; those of timed nodes between two readings of the clock.
 local function body(bundle, e)
 	local heads, begins, ends, list = {}, {}, {}, layers_of(e)
 	for i, c in ipairs(list) do

@@ -55,7 +55,7 @@ static int64_t q_wide(int64_t sum, struct q_fixed m)
 }
 ]]})
 parts.add('limits', {text = [[
-struct q_limits { /* how sums become codes from lo + zero to hi + zero */
+struct q_limits { /* limits of codes less the zero point: codes are lo + zero to hi + zero */
 	int32_t lo, hi, zero;
 	int relu;
 };
@@ -96,19 +96,19 @@ static void ${name}(const ${a} *a, int32_t za, const ${b} *b, int32_t zb, const 
 }
 ]]})
 
--- The rule of a node whose result are codes, as the name of its part; nil: the float rule.
+-- The rounding rule of a node that returns codes, as the name of its part; nil: the float rule.
 function fixed.rule(spec, wide)
 	local rule = spec and spec.rounding
 	return rule and (wide and 'wide' or rule)
 end
 
--- A bound of codes less their zero point: an integer under a fixed-point rule, else a float.
+-- A limit of codes less their zero point: an integer under a fixed-point rule, else a float.
 function fixed.bound(e, value, rule) return rule and ('%d'):format(value) or e.float(value) end
 
 -- "{multiplier, shift}" of a factor.
 function fixed.text(m) return ('{%d, %d}'):format(internal.fixed(m)) end
 
--- A constant array of factors; gives its name.
+-- A constant array of factors; returns its name.
 function fixed.array(e, name, factors)
 	local list = {}
 	for i, m in ipairs(factors) do list[i] = fixed.text(m) end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Activations in codes of a table under one known scale (fp8_e4m3, fp4_e2m1): no op computes with such codes, so exported C keeps their
--- values: floats, rounded to the table as tensor/grid.c does it.
+-- Activations in codes of a table under one known scale (fp8_e4m3, fp4_e2m1). No op computes with such codes, so exported C stores
+-- their values: floats, rounded to the table as in tensor/grid.c.
 local _, internal = ...
 local like = internal.import 'quant/like'
 local parts = internal.import 'nn/export/parts'
@@ -43,8 +43,8 @@ local function beside(x, direction)
 	return (string.unpack('<f', string.pack('<i4', bits + (x > 0 and direction or -direction))))
 end
 
--- Values of a spec in their order with the edges between them, the value of nan, and whether there is a -0; nil where the values are not
--- rounded to the nearest one.
+-- The values of a spec in ascending order with the edges between them, the value of nan, and whether there is a -0; nil if codes are
+-- not those of the nearest value.
 local function table_of(spec)
 	local values, zeros, sorted = {}, 0, {}
 	for i, v in ipairs(spec.values) do values[i] = v end
@@ -66,12 +66,12 @@ local function table_of(spec)
 	return sorted, edges, rounded {0 / 0}[1], zeros > 1
 end
 
--- Whether results of the spec can be kept so.
+-- Whether results of the spec can be stored as rounded floats.
 function grid.fits(spec)
 	return spec.values ~= nil and #spec.values <= 256 and spec.scale ~= nil and spec.saturate and not spec.axis and not spec.block and table_of(spec) ~= nil
 end
 
--- The floats at x as values at y, whose facts are g.
+-- Rounds the floats at x to values at y, which has the properties g.
 function grid.emit(e, x, y, g)
 	local values, edges, nan, minus = table_of(g.grid)
 	e:call('%s(%s, %d, %s, %s, %s, %d, %s, %d, %s);', e:part 'togrid', x, g.count, e.float(g.grid_scale), e:array('values', 'float', values, 'values of codes'),

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- The types at the borders of a graph: g:export{input=, output=} makes an export take and return codes where the
--- graph quantizes its inputs and decodes its results. Codes inside do not change: int8 codes are uint8 codes minus
--- 128, and so are their zero points.
+-- The types of inputs and outputs: g:export{input=, output=} makes an export accept and return codes where the graph quantizes its
+-- inputs and decodes its results. Values do not change: int8 codes and zero points are those of uint8 minus 128.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local codes = internal.import 'nn/graph/codes'
@@ -17,7 +16,7 @@ function interface.check(what, word)
 	fail('export: %s: wanted %s, got %s%s', what, table.concat(interface.TYPES, ' '), base.describe(word), base.near(word, interface.TYPES))
 end
 
--- The spec of the same values in 8 bits of the other sign; nil where the codes are no affine ones of 8 bits.
+-- The spec of the same values in 8-bit codes of the other signedness; nil if the codes are not affine ones of 8 bits.
 local function as(spec, dtype)
 	if spec.dtype == dtype then return spec end
 	if spec.bits ~= 8 or not spec.offset or not codes.fixed(spec) then return nil end
@@ -31,7 +30,7 @@ end
 
 ---------------------------------------------------------------- inputs
 
--- The nodes that quantize this input, all by one spec.
+-- The nodes that quantize this input, all with the same spec.
 local function quantizers(e, name)
 	local list, spec = {}, nil
 	for _, user in ipairs(e:users_of(name)) do
@@ -39,7 +38,7 @@ local function quantizers(e, name)
 		local own = node and (node.op == 'quantize' or node.op == 'requantize') and node.attrs.spec
 		if not own or not codes.fixed(own) or spec and codes.key(own) ~= codes.key(spec) then
 			fail("export: input: wanted an input that is quantized once, with a scale that is known, got '%s', which '%s' takes %s", name,
-				node and node.name or 'the output', own and 'with another scale, or one that is found on the way' or 'as floats')
+				node and node.name or 'the output', own and 'with another scale, or one that is found at run time' or 'as floats')
 		end
 		list[#list + 1], spec = node.name, own
 	end
@@ -50,9 +49,9 @@ local function set_input(e, name, dtype)
 	local node = e.nodes[name]
 	local result = node.results[1]
 	local spec, list = result.spec, {}
-	if not spec and result.dtype ~= 'float32' then return end -- numbers of tokens
+	if not spec and result.dtype ~= 'float32' then return end -- indices such as tokens
 	if not spec then list, spec = quantizers(e, name) end
-	if not spec then return end -- nothing takes it
+	if not spec then return end -- no node uses it
 	local made = as(spec, dtype) or refused('input', name, dtype, spec)
 	e:change(node, {results = {{shape = result.shape, dtype = made.dtype, spec = made}}})
 	for _, user in ipairs(list) do e:redirect(user, name) end
@@ -60,7 +59,7 @@ end
 
 ---------------------------------------------------------------- results
 
--- Gives the codes of a value the other sign, where they are made.
+-- Changes the signedness of a value's codes where they are computed.
 local function set_codes(e, ref, dtype)
 	local node = e.nodes[core.split(ref)]
 	local form = ops.form(node.op)
@@ -81,11 +80,11 @@ local function range_of(g, node, ref, dtype)
 	local spec = decide.spec_for({g = g, layers = decide.layers_of(g), found = {}}, node, ref, dtype == 'int8' and quant.spec {dtype = 'int8',
 		scheme = 'asymmetric'} or 'uint8')
 	if spec then return spec end
-	fail("export: output: wanted a result whose range is known, got '%s', which gives floats: call m:calibrate(data) or g:calibrate(data) before \z
+	fail("export: output: wanted a result whose range is known, got '%s', which returns floats: call m:calibrate(data) or g:calibrate(data) before \z
 		g:quantize, or give a rule with output={dtype=, scale=}", node.name)
 end
 
--- Whether the node takes codes and has a version that gives some.
+-- Whether the node's operands are codes and it has a version that returns codes.
 local function is_integer(e, node)
 	local form = ops.form(node.op)
 	local first = form and form.gives == 'codes' and type(node.inputs[1]) == 'string' and e:result_of(node.inputs[1]).spec
@@ -110,7 +109,7 @@ end
 
 ---------------------------------------------------------------- both
 
--- The rule of integer results that the graph has, nil: none.
+-- The rounding rule of the graph's integer results, or nil.
 local function rule_of(g)
 	for _, name in ipairs(g.order) do
 		local out = g.nodes[name].attrs.out
@@ -118,7 +117,7 @@ local function rule_of(g)
 	end
 end
 
--- The graph with other types at its borders ('float': as they are).
+-- The graph with other types of inputs and outputs ('float': unchanged).
 function interface.apply(g, input, output)
 	local rule = rule_of(g)
 	local e = core.edit(g)

@@ -2,7 +2,7 @@
 -- The layout of exported C: indentation by tabs, no line of code beyond 120 columns.
 local layout = {}
 
--- The lines of a block, each as deep as the braces and loops around it.
+-- Indents the lines of a block by the nesting of braces and loops.
 function layout.indented(lines)
 	local made, level, extra, stack = {}, 0, 0, {}
 	for line in table.concat(lines, '\n'):gmatch '[^\n]*' do

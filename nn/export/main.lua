@@ -13,7 +13,7 @@ local function numbers_of(t, ctype, image)
 	return parts.values(ctype, flat:to(ctype == 'float' and 'float64' or 'int64'):view(flat:nelem()):totable())
 end
 
--- Arrays of numbers, equal ones once.
+-- Arrays of numbers; equal arrays are written once.
 local function new_vectors()
 	local list, known = {}, {}
 	return list, function(v, t)
@@ -90,7 +90,7 @@ end
 
 local MAIN = [[
 /* Runs @ID@: --selftest compares with the results that Quoll gave, --run reads inputs from stdin until its end and writes the
- * results to stdout as they lie in memory, --time N tells the time of one pass.@WHICH@
+ * results to stdout in their memory format, --time N prints the time of one pass.@WHICH@
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +108,7 @@ static int same_bytes(const void *a, const void *b, size_t n)
 	return memcmp(a, b, n) == 0;
 }
 
-/* Floats may be off by this share of the largest. */
+/* The error of floats may be at most this fraction of the largest magnitude. */
 static int same_floats(const float *a, const float *b, size_t n, double tolerance)
 {
 	double most = 0, off = 0;
@@ -137,7 +137,7 @@ static int wrong(const char *what, int same)
 	return !same;
 }
 
-/* The next n bytes of stdin: 1; 0 at its end, where `first` may stand; -1: it ends within. */
+/* Reads n bytes from stdin. Returns 1; 0 at the end of input, if `first` allows it; -1 if the input ends too early. */
 static int take(void *to, size_t n, int first)
 {
 	size_t got = fread(to, 1, n, stdin);
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
 
 local LOAD = [[
 
-/* The weights lie beside the program unless they are named. */
+/* The weights are in the folder of the program unless a path is given. */
 static int load(const char *program, const char *file)
 {
 	static char path[4096];
@@ -261,6 +261,6 @@ return function(bundle, vectors)
 	local fields = {ID = bundle.id, STAMP = files.stamp_check(bundle), VECTORS = table.concat(list, '\n\n'), VARIANTS = table.concat(functions, '\n'),
 		ROWS = table.concat(rows, ',\n'), USAGE = usage, LOADING = bundle.blob and LOADING or '',
 		LOAD = bundle.blob and LOAD:gsub('@ID@', bundle.id) or '', WHICH = several and
-			('\n * A variant (%s) may stand before; else it is the first one, and --selftest tests all.'):format(table.concat(names, ', ')) or ''}
+			('\n * The first argument may be a variant (%s); the default is the first one, and --selftest tests all.'):format(table.concat(names, ', ')) or ''}
 	return layout.wrapped((MAIN:gsub('@(%u+)@', fields)))
 end

@@ -15,7 +15,7 @@ end
 
 ---------------------------------------------------------------- the object
 
--- Bytes of the sections of an ELF object that are loaded: those that are only read, those that begin with values, those of zeros. nil: no ELF.
+-- Bytes of the loaded sections of an ELF object: read-only, initialized, zero-initialized; nil if it is not ELF.
 local function sections(object)
 	if not object or object:sub(1, 4) ~= '\x7fELF' then return end
 	local wide, order = object:byte(5) == 2, object:byte(6) == 1 and '<' or '>'
@@ -34,7 +34,7 @@ local function sections(object)
 	return read, data, zeros
 end
 
--- The deepest chain of calls from the forward passes, by gcc's -fcallgraph-info=su; nil: there is none.
+-- Stack size of the deepest call chain from the forward passes, by gcc's -fcallgraph-info=su; nil if not available.
 local function stack_of(graph, id)
 	if not graph then return end
 	local frame, calls, depth = {}, {}, {}
@@ -45,7 +45,7 @@ local function stack_of(graph, id)
 	end
 	local function deepest(name)
 		if depth[name] then return depth[name] end
-		depth[name] = 0 -- no function calls itself
+		depth[name] = 0 -- there is no recursion
 		local most = 0
 		for _, inner in ipairs(calls[name] or {}) do most = math.max(most, deepest(inner)) end
 		depth[name] = (frame[name] or 0) + most
@@ -59,7 +59,7 @@ local function stack_of(graph, id)
 	return most
 end
 
--- {flash=, stack=} of the texts by the compiler.
+-- Compiles the files and returns {flash=, stack=}.
 function measure.compiled(texts, id, cc)
 	local folder = os.tmpname()
 	os.remove(folder)
@@ -86,7 +86,7 @@ end
 
 ---------------------------------------------------------------- limits
 
--- The node during which most of the arena is in use.
+-- The node with the largest use of the arena.
 local function largest(bundle)
 	local most
 	for _, e in ipairs(bundle.variants) do
@@ -97,7 +97,7 @@ local function largest(bundle)
 	return most
 end
 
--- made: what measure.compiled gave, or nil: memory is the arena alone then, flash the constants.
+-- made: the result of measure.compiled, or nil: then only arena and constants are checked.
 function measure.check(bundle, o, arena, constants, made)
 	local stack = made and made.stack or 0
 	if o.max_ram and arena + stack > o.max_ram then
@@ -108,7 +108,7 @@ function measure.check(bundle, o, arena, constants, made)
 	local flash = made and made.flash or constants
 	if o.max_flash and flash > o.max_flash then
 		fail('export: max_flash: wanted at most %d bytes, got %d: constants %d%s', o.max_flash, flash, constants,
-			made and (', code %d'):format(flash - constants) or '; cc= adds that of the code')
+			made and (', code %d'):format(flash - constants) or '; with cc= the code counts, too')
 	end
 end
 

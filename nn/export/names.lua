@@ -3,7 +3,7 @@
 local names = {}
 names.__index = names
 
--- Words of C, what its headers declare that are read, and what exported files use for themselves.
+-- Keywords of C, names declared by the included headers, and names that exported files use.
 local RESERVED = {}
 for word in ([[auto break case char const continue default do double else enum extern float for goto if inline int long register
 	restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm main arena memory memcpy
@@ -20,14 +20,14 @@ function names.identifier(text)
 	return word
 end
 
--- The name of files and functions: an identifier that is no file and no target of the Makefile.
+-- The name of files and functions: an identifier that is neither a file nor a target of the Makefile.
 local FILES = {main = true, test = true, clean = true, all = true, Makefile = true}
 function names.program(text)
 	local word = names.identifier(text)
 	return FILES[word] and word .. '_net' or word
 end
 
--- Words inside of a comment.
+-- Text within a comment.
 function names.comment(text) return (text:gsub('[^%w ,;:()%[%]{}=+_.<>-]', '_')) end
 
 function names:fresh(text)

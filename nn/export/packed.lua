@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- Elements that share bytes in exported C, for every packed dtype: rows are streams of bits, element i at bit i * bits, low bits
 -- first, each row padded to whole bytes.
---   packed.ctype(dtype)   the C type of one element, of a packed one in a byte of its own; nil: exported C has none
---   packed.of[dtype]      dtype (its facts), pitch (bytes of a row of k), at (how templates read one), text (the function that does)
+--   packed.ctype(dtype)   the C type of one element (one byte for an unpacked element of a packed dtype); nil if C has none
+--   packed.of[dtype]      dtype (its properties), pitch (bytes of a row of k), at (how templates read one), text (the function for that)
 --   packed.names          those dtypes
 local packed = {of = {}, names = {}}
 
@@ -12,12 +12,12 @@ function packed.ctype(dtype)
 	return ((d.signed and 'int%d_t' or 'uint%d_t'):format(math.max(8, d.bits)))
 end
 
--- Whether templates read elements of type `w` as packed ones without a sign, whose zero points are kept apart.
+-- Whether templates read elements of type `w` as packed unsigned codes, whose zero points are stored separately.
 function packed.keeps_zeros(w) return packed.of[w] and packed.of[w].dtype.kind == 'uint' end
 
 local IN_EACH_BYTE = {[1] = 'eight in each byte', [2] = 'four in each byte', [4] = 'two in each byte'}
 
--- How a row is laid out, for comments.
+-- The layout of a row, for comments.
 function packed.layout(d) return IN_EACH_BYTE[d.bits] or d.bits .. ' bits each' end
 
 -- The C expression of field i.
@@ -56,7 +56,7 @@ end
 function packed.rows(values, k, d)
 	local list, mask = {}, (1 << d.bits) - 1
 	for row = 0, #values // k - 1 do
-		local held, n = 0, 0 -- bits that are not a byte yet
+		local held, n = 0, 0 -- bits of an incomplete byte
 		for i = row * k + 1, row * k + k do
 			local code = values[i]
 			if d.kind == 'binary' then code = code > 0 and 1 or 0 end

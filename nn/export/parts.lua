@@ -9,8 +9,8 @@ local packed = internal.import 'nn/export/packed'
 local parts = {}
 local templates = {}
 
--- A template: fields in the order of its name, what it needs (a list, or a function of the fields), text.
--- Two texts under one name are refused: the later would change what the earlier stood for; ops of users may be replaced.
+-- A template: fields in the order in which they appear in its name, needs (a list, or a function of the fields), text.
+-- A second text under the same name is an error, except for replaced user ops.
 function parts.add(name, entry, replace)
 	local old = templates[name]
 	if old and old.text and entry.text and old.text ~= entry.text and not replace then
@@ -32,7 +32,7 @@ local function full_name(name, fields)
 	return full
 end
 
--- What a part calls another by: its name, or for families that differ in their last word only the family's.
+-- The name by which other parts call a part: its own, or that of its family if members differ in the last word only.
 local FAMILIES = {'^store', '^row', '^decode', '^first', '^scale'}
 
 local function role_of(name)
@@ -42,7 +42,7 @@ local function role_of(name)
 	return name
 end
 
--- {name, text, needs}: a function that it needs is known in the text by the name of its template.
+-- {name, text, needs}: the text calls a needed function by the name of its template.
 function parts.instance(name, fields)
 	local entry = templates[name]
 	local needs = entry.needs or {}
@@ -66,7 +66,7 @@ end
 
 for _, name in ipairs(packed.names) do parts.add(name, {text = packed.of[name].text}) end
 
--- Exactly this float32.
+-- The literal of exactly this float32.
 function parts.float(x)
 	if x ~= x then return '(0.0f / 0.0f)' end
 	if x == math.huge then return '(1.0f / 0.0f)' end
@@ -74,7 +74,7 @@ function parts.float(x)
 	return ('%af'):format(x)
 end
 
--- Integers, as many in a line as fit at the width of the widest.
+-- Integers in columns of the width of the widest.
 local function integer_lines(values)
 	local lo, hi = math.min(0, values[1]), values[1]
 	for i = 2, #values do
@@ -99,7 +99,7 @@ local function float_lines(values)
 	return lines
 end
 
--- The elements of an array, as text of lines below 120 characters.
+-- The elements of an array, as lines of less than 120 characters.
 function parts.values(ctype, values)
 	if ctype == 'float' then return '\t' .. table.concat(float_lines(values), ',\n\t') end
 	if #values == 0 then return '\t' end
@@ -129,7 +129,7 @@ static int32_t q_round(float v, float lo, float hi, int32_t zero)
 ]]})
 
 parts.add('params', {text = [[
-struct q_params { /* of codes whose range is found on the way */
+struct q_params { /* of codes whose range is found at run time */
 	float scale;
 	int32_t zero;
 };
@@ -143,7 +143,7 @@ static %s q_found_%s(const struct q_params *p)
 ]]):format(type, field, field)})
 end
 parts.add('finite', {text = [[
-/* 1 if the value x, in units of s, takes a code that decodes to a finite number. x / s is below 2^22. */
+/* 1 if x with the scale s is encoded as a code that decodes to a finite number. x / s is below 2^22. */
 static int q_is_finite(float x, float s)
 {
 	float code = x / s;
@@ -167,8 +167,8 @@ static float q_finite(float s, double x)
 }
 ]]})
 parts.add('range', {needs = {{'params'}, {'finite'}}, text = [[
-/* Scale and zero point for codes lo to hi of the values x, whose infinities and nan do not count; as quant/ranges/fit.c fits
- * them: the range in double and with 0 in it, the scale rounded to float, a normal number. */
+/* Scale and zero point of codes lo to hi for the finite values of x, as in quant/ranges/fit.c: the range is computed in double and
+ * includes 0; the scale is rounded to float and is a normal number. */
 static void q_range(const float *x, int32_t n, int symmetric, int32_t lo, int32_t hi, struct q_params *p)
 {
 	double least = 0, most = 0, scale;
@@ -198,7 +198,7 @@ static void q_range(const float *x, int32_t n, int symmetric, int32_t lo, int32_
 }
 ]]})
 parts.add('folded', {fields = {'sum'}, needs = {{'params'}}, text = [[
-/* For sums of codes whose range is found on the way: the factors of the outputs, and what the zero point adds to their sums. */
+/* For sums of codes whose range is found at run time: the factors of the outputs, and the terms of the zero point in their sums. */
 static void ${name}(const struct q_params *p, const float *scale, const ${sum} *sums, int32_t n, float *factor, ${sum} *bias)
 {
 	int32_t j;
@@ -241,7 +241,7 @@ static void ${name}(const ${type} *x, int32_t n, float scale, int32_t zero, floa
 ]]})
 
 parts.add('requantize', {fields = {'x', 'y'}, needs = {{'round'}}, text = [[
-/* As decoded and quantized again. */
+/* Equivalent to decoding and quantizing again. */
 static void ${name}(const ${x} *x, int32_t from, float scale, float unit, int32_t n, float lo, float hi, int32_t zero, ${y} *y)
 {
 	int32_t i;
@@ -325,7 +325,7 @@ static ${sum} ${name}(const ${x} *x, const ${w} *w, int32_t n)
 }
 ]]})
 
--- How a sum becomes a result: codes, or floats with a bias that is added after scaling.
+-- Conversion of a sum to a result: codes, or floats with a bias that is added after scaling.
 local CODES = [[
 static void ${name}(${sum} sum, const ${sum} *bias, const float *factor, int32_t j, const struct q_codes *c, ${y} *y)
 {
@@ -358,7 +358,7 @@ static void ${name}(float sum, const float *bias, const float *factor, int32_t j
 ]]
 
 parts.add('codes', {text = [[
-struct q_codes { /* how sums become results: codes from lo + zero to hi + zero, or floats */
+struct q_codes { /* conversion of sums to results: codes from lo + zero to hi + zero, or floats */
 	float lo, hi;
 	int32_t zero;
 	int relu;
@@ -398,9 +398,9 @@ static void ${name}(const ${x} *x, const ${w} *w, int32_t n, int32_t k, const ${
 }
 ]]})
 
--- Of codes whose zero points do not leave them in 4 bits.
+-- For codes that do not fit their packed dtype after subtraction of the zero point.
 parts.add('zeros', {fields = {'sum'}, text = [[
-struct ${name} { /* what sums of codes become whole by: added, and zero points of w times the sum of x */
+struct ${name} { /* corrections of sums of codes: a constant, and zero points of w times the sum of x */
 	const ${sum} *bias;
 	const uint8_t *zero;
 };
@@ -442,7 +442,7 @@ struct q_window { /* of images (n, height, width, channels) */
 ]]})
 
 parts.add('patch', {fields = {'x'}, needs = {{'window'}}, text = [[
-/* What a window sees, (kernel_height, kernel_width, channels); outside of the image is `zero`. */
+/* The elements of a window, (kernel_height, kernel_width, channels); those outside of the image are `zero`. */
 static void ${name}(const ${x} *image, const struct q_window *w, int32_t row, int32_t column, ${x} zero, ${x} *patch)
 {
 	int32_t a, b, i, y, x;
@@ -479,7 +479,7 @@ static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int3
 parts.add('depthwise', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f)
 	return {{'window'}, store_of(f)}
 end, text = [[
-/* Each channel by itself: w (kernel_height, kernel_width, channels * multiplier). */
+/* Depthwise: w (kernel_height, kernel_width, channels * multiplier). */
 static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t multiplier, const ${sum} *bias,
 	const ${factor} *factor, const ${result} *c, int32_t zero, ${y} *y)
 {
@@ -508,7 +508,7 @@ static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int3
 parts.add('grouped', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f)
 	return {{'window'}, store_of(f)}
 end, text = [[
-/* One output of one place: its group's channels of the window times w (kernel_height, kernel_width, channels / groups). */
+/* One output at one position: the channels of its group in the window times w (kernel_height, kernel_width, channels / groups). */
 static ${sum} ${name}_at(const ${x} *x, const struct q_window *v, int32_t per, const ${w} *w, int32_t a, int32_t b, int32_t zero)
 {
 	int32_t p, q, i, row, column;

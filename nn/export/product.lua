@@ -13,7 +13,7 @@ local product = {}
 
 local function numbers(t) return t and t:to('float64'):contiguous():view(t:nelem()):totable() end
 
--- The type of the codes less their zero points, lo to hi: packed as those of w (facts d) are when they fit, else the smallest.
+-- The type of codes less their zero points, with values lo to hi: packed like w (dtype d) if they fit, else the smallest C type.
 local function type_of(d, lo, hi)
 	local half = 1 << (d.bits - 1)
 	if d.kind == 'binary' then return d.name end
@@ -21,8 +21,8 @@ local function type_of(d, lo, hi)
 	return lo >= -128 and hi <= 127 and 'int8' or lo >= -32768 and hi <= 32767 and 'int16' or 'int32'
 end
 
--- The codes less their zero points, in the smallest C type, packed ones as a stream of bits; `order` permutes the axes first, k: numbers in
--- a row. Packed codes without a sign that do not fit are unchanged, and the last result is an array of zero points (also with `rows`).
+-- The codes less their zero points in the smallest C type, packed ones as a bit stream. `order` permutes the axes first; k: length of a
+-- row. Packed unsigned codes that do not fit are unchanged; then the last result is an array of zero points (also with `rows`).
 local function codes_of(e, node, w, order, k, rows)
 	local p, codes, raw, zeros = w:qparams(), w:codes():to 'int64', nil, nil
 	if p.zero_point then
@@ -45,15 +45,15 @@ local function codes_of(e, node, w, order, k, rows)
 	return name, kind, codes, e:array(node.name .. '_zero', 'uint8_t', list, 'zero points of the weights')
 end
 
--- The C type of sums: 64 bits with operands of 16, or where 32 might not do.
+-- The C type of sums: 64 bits for 16-bit operands or if 32 bits might overflow.
 local function sum_type(x, w, per)
 	local wide = x.ctype == 'int16_t' or x.ctype == 'uint16_t' or quant.dtype(w:dtype()).bits > 8
 	return (wide or per >= 16512) and 'int64_t' or 'int32_t', wide
 end
 
--- Results under a range of x that is found on the way: floats; factors and the part of the zero point are computed before.
+-- If the range of x is found at run time, results are floats; factors and the terms of the zero point are computed before.
 local function found(e, node, x, y, p, scales, sums, fold)
-	if y.scale then base.fail("export: node '%s': wanted floats as results of codes whose range is found, got codes", node.name) end
+	if y.scale then base.fail("export: node '%s': wanted float results for codes whose range is found at run time, got codes", node.name) end
 	local add = e:scratch(p.outputs * 4)
 	local sum = e:scratch(p.outputs * (p.sum == 'int64_t' and 8 or 4))
 	for j = 1, fold and 0 or p.outputs do sums[j] = 0 end
@@ -63,7 +63,7 @@ local function found(e, node, x, y, p, scales, sums, fold)
 	return p
 end
 
--- The bias together with zero points that the codes of w still have.
+-- The bias combined with zero points that are not subtracted from the codes of w.
 local function with_zeros(e, p, zeros)
 	if zeros then
 		e:part('zeros', {sum = p.sum})
@@ -72,7 +72,7 @@ local function with_zeros(e, p, zeros)
 	return p
 end
 
--- How sums become results y: the name of a q_limits (integers, where a fixed-point rule gives codes) or of a q_codes.
+-- The conversion of sums to results y: the name of a q_limits (codes by a fixed-point rule) or of a q_codes.
 local function result_of(e, node, y, rule, bias, relu)
 	local name = node.name .. '_codes'
 	if rule and y.scale then return e:struct('q_limits', name, ('{%d, %d, %d, %d}'):format(y.lo - y.zero, y.hi - y.zero, y.zero, relu)) end
@@ -81,12 +81,12 @@ local function result_of(e, node, y, rule, bias, relu)
 		e.float(y.scale and y.hi - y.zero or 0), y.scale and y.zero or 0, relu, add or '0'))
 end
 
--- Fields for the parts: w (name), wtype, bias, factor, codes (the name of a q_codes), sum (C type), rule.
--- sums: of the codes of each output, where x has a zero point that the loops do not take off. k: numbers in a row of the array.
--- at: the operand that is the weight (2); another one has neither bias nor activation.
+-- Fields of the parts: w (name), wtype, bias, factor, codes (the name of a q_codes), sum (C type), rule.
+-- sums: sums of the codes of each output, for zero points of x that the loops do not subtract. k: length of a row of the array.
+-- at: the index of the weight operand (2); others have neither bias nor activation.
 function product.prepare(e, node, x, y, order, fold, k, at)
 	local w, bias = e:constant(node, at or 2), not at and node.inputs[3] and numbers(e:constant(node, 3))
-	if not w or not w:quantized() then base.fail("export: node '%s': wanted a quantized weight that the graph holds", node.name) end
+	if not w or not w:quantized() then base.fail("export: node '%s': wanted a constant quantized weight", node.name) end
 	local params = w:qparams()
 	if params.block or params.axis and params.axis ~= 1 or not w:spec().affine then
 		base.fail("export: node '%s': weight: wanted affine codes with one scale for each output, got '%s'", node.name, tostring(w:spec()))
@@ -122,16 +122,16 @@ function product.prepare(e, node, x, y, order, fold, k, at)
 	return with_zeros(e, p, zeros)
 end
 
--- How sums of floats become results: fields of a q_codes.
+-- The conversion of float sums to results: fields of a q_codes.
 local function plain_codes(e, node, add, at)
 	return '&' .. e:struct('q_codes', node.name .. '_codes', ('{0.0f, 0.0f, 0, %d, %s}'):format(
 		not at and node.attrs.act == 'relu' and 1 or 0, add or '0'))
 end
 
--- A float weight that is computed, brought into the order of axes in scratch memory.
+-- A computed float weight, permuted to the order of axes in scratch memory.
 local function computed(e, node, order, at, add)
 	local x, f = e:input(node, at or 2, 'plain')
-	if f.ctype ~= 'float' then base.fail("export: node '%s': wanted a weight of floats or one that the graph holds, got %s", node.name, f.dtype) end
+	if f.ctype ~= 'float' then base.fail("export: node '%s': wanted a float weight or a constant, got %s", node.name, f.dtype) end
 	local shape, strides, dense = {}, {}, axes.dense(f.shape)
 	for i, axis in ipairs(order or {}) do shape[i], strides[i] = f.shape[axis], dense[axis] end
 	local w = order and e:scratch(f.bytes, 'float') or x
@@ -145,13 +145,13 @@ function product.prepare_float(e, node, order, at)
 	local w, bias = e:constant(node, at or 2), not at and node.inputs[3] and numbers(e:constant(node, 3))
 	local add = bias and e:array(node.name .. '_bias', 'float', bias, 'added to the result')
 	if not w then return computed(e, node, order, at, add) end
-	if w:quantized() then base.fail("export: node '%s': wanted a float weight, got one of codes", node.name) end
+	if w:quantized() then base.fail("export: node '%s': wanted a float weight, got codes", node.name) end
 	local flat = numbers(order and w:permute(table.unpack(order)) or w)
 	return {w = e:array(node.name .. '_weight', 'float', flat, 'weights'), wtype = 'float', sum = 'float', outputs = w:size(1),
 		per = w:nelem() // w:size(1), codes = plain_codes(e, node, add, at), bias = '0', factor = '0'}
 end
 
--- For weights that are decoded, by a node before or because x (facts) is of floats: the fields of decode.weight and codes; nil for others.
+-- For weights that are decoded, by a preceding node or because x is float: the fields of decode.weight and codes; nil for others.
 function product.prepare_decoded(e, node, x, at)
 	local w = e:decoded_from(node.inputs[at or 2])
 	if not w and not (x.scale or x.params) then
@@ -165,8 +165,8 @@ function product.prepare_decoded(e, node, x, at)
 	return p
 end
 
--- The result y (facts g) of a layer by emit(y, g). One with an activation that is no relu is a float before, also binary codes and those
--- of convolutions below 8 bits: computed in place, then quantized.
+-- Emits the result y (properties g) of a layer with emit(y, g). If its activation is not a relu, or its codes are binary or those of a
+-- convolution below 8 bits, the result is computed as floats first and then quantized.
 function product.result(e, node, y, g, emit)
 	local act = node.attrs.act
 	act = act ~= 'relu' and act or nil

@@ -58,7 +58,7 @@ function project.check(kind)
 	base.fail('export: project: wanted %s, got %s%s', table.concat(project.KINDS, ' '), base.describe(kind), base.near(kind, project.KINDS))
 end
 
--- Adds the files of the kind to the texts, or moves these.
+-- Adds the files of this kind of project to the texts, or moves texts to other folders.
 function project.arrange(kind, texts, bundle)
 	local function filled(text)
 		return (text:gsub('@(%u+)@', {ID = bundle.id, UPPER = bundle.id:upper(),

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Sums of floats in exported C, in the order and so with the bits of tensor/loops/reduce.h and tensor/loops/lanes.c:
+-- Sums of floats in exported C, in the same order as, and bit-identical to, tensor/loops/reduce.h and tensor/loops/lanes.c:
 -- 32 lanes, joined in four chains; and the row functions of softmax, logsoftmax and attention
 -- (tensor/loops/exponentials.c). Change them together.
 local _, internal = ...
@@ -97,7 +97,7 @@ static float q_largest(const float *x, int32_t n, int32_t step)
 ]]})
 
 parts.add('exp_below', {needs = {{vmath.part 'ql_exp_reduce'}, {vmath.part 'ql_exp_near'}, {vmath.part 'ql_of_bits'}}, text = [[
-/* exp(a - m) 2^24 for a <= m; what rounding the difference loses is put back. */
+/* exp(a - m) 2^24 for a <= m, with a correction of the rounding error of the difference. */
 static float q_exp_below(float a, float m)
 {
 	float d = a - m, b = d - a, e = (a - (d - b)) - (m + b), r;

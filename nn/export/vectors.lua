@@ -1,15 +1,14 @@
 -- SPDX-License-Identifier: MIT
--- Inputs for the self-test of exported C. A float of an op that is not bit-equal there (e.inexact) may differ in the
--- last places; rounded to a code it may give the neighbouring code, and the result differs by far more. To find such
--- inputs, the graph also runs with these floats changed by NUDGE of their largest, once up and once down, each
--- element with its own sign.
+-- Inputs for the self-test of exported C. A float of an op that is not bit-equal in C (e.inexact) may differ in the last bits; rounded
+-- to a code it may become the adjacent code, and then the result differs by far more. To find such inputs, the graph also runs with
+-- these floats changed by NUDGE times the largest magnitude, once up and once down, each element with its own sign.
 local _, internal = ...
 local core = internal.import 'nn/graph/core'
 local run = internal.import 'nn/graph/run'
 local vectors = {}
 
-local NUDGE = 1e-6 -- several times what such ops differ by
-local FLOATS = 2e-5 -- what floats of a whole graph may differ by
+local NUDGE = 1e-6 -- several times the error of such ops
+local FLOATS = 2e-5 -- error allowed in floats of a whole graph
 local MORE = 30 -- additional candidates
 
 local JUMPS = {}
@@ -56,7 +55,7 @@ end
 
 local function numbers(x) return (x:quantized() and x:codes() or x):to 'float64' end
 
--- The largest difference of floats as a share of the largest, and whether integers or codes differ.
+-- The largest difference of floats relative to the largest magnitude, and whether integers or codes differ.
 local function apart(a, b)
 	local share, other = 0, false
 	local function most_of(x) return x:nelem() > 0 and tensor.where(x:isfinite(), x:abs(), 0.0):max():item() or 0 end
@@ -87,8 +86,9 @@ local function better(a, b)
 	return a.share < b.share
 end
 
--- A list of `wanted` {inputs=, results=, tolerance= (of floats)}: the first inputs of which no code hangs on such an op; where there
--- are too few, also those whose results change least, with twice that as the tolerance. inputs_of(i): the i-th inputs, nil: there are no more.
+-- A list of `wanted` {inputs=, results=, tolerance= (of floats)}: the first inputs of which no code depends on the error of such an op;
+-- if there are too few, also those whose results change least, with twice that change as the tolerance. inputs_of(i): the i-th inputs,
+-- or nil if there are no more.
 function vectors.choose(g, e, wanted, inputs_of)
 	local list, others = {}, {}
 	local hard = not jumps(g, e)

@@ -7,7 +7,7 @@ local parts = internal.import 'nn/export/parts'
 local vmath = {}
 local functions, macros
 
--- What math.h would give, without it.
+-- Replacements of definitions of math.h.
 local OWN = {fabsf = 'ql_magnitude', copysignf = 'ql_signed', INFINITY = 'ql_of_bits(0x7f800000u)', NAN = 'ql_of_bits(0x7fc00000u)'}
 local EXTRA = [[
 
@@ -43,7 +43,7 @@ local function needs_of(text, own)
 	return needs
 end
 
--- Registers the function (and what it needs) as a part; gives the part's name, without "q_".
+-- Registers the function and those that it calls as parts; returns the part's name without "q_".
 function vmath.part(name)
 	if not functions then read() end
 	local short = name:match '^ql_(.+)$'
@@ -56,7 +56,7 @@ function vmath.part(name)
 	return short
 end
 
--- The expression with q_ names, and the parts that it needs.
+-- The expression with names beginning with q_, and the parts that it needs.
 function vmath.expression(text)
 	if not functions then read() end
 	return (text:gsub('%f[%w_]ql_([%w_]+)', 'q_%1')), needs_of(text, '')

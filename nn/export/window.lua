@@ -15,7 +15,7 @@ local function before(pad)
 	return pair(pad, 0)
 end
 
--- kernel: {height, width}; gives the name of the constant.
+-- kernel: {height, width}; returns the name of the constant.
 function window.of(e, node, x, y, kernel)
 	local sh, sw = pair(node.attrs.stride, node.op == 'conv2d' and 1 or nil)
 	if not sh then sh, sw = kernel[1], kernel[2] end

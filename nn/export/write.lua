@@ -21,58 +21,56 @@ local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 
 local MOST = 1 << 22 -- numbers of the inputs in main.c: 60 MB of text
 local LAYOUTS = {'nchw', 'nhwc'}
-local VECTORS = 2 -- inputs in main.c that the program tests itself with, unless vectors= says so
+local VECTORS = 2 -- inputs of the self-test in main.c, unless vectors= is given
 
 local export_doc = core.method('export', "g:export{dir='net_c', name='net'}",
-	[[Writes the graph as C99 into a folder: <name>.c, <name>.h, <name>_ops.h (the functions that are called, no others), <name>_weights.h, main.c
-and a Makefile.
+	[[Writes the graph as C99 to a folder: <name>.c, <name>.h, <name>_ops.h (only the functions that are called), <name>_weights.h, main.c
+and a Makefile. All files are written or none. See nn/export/INTEGRATION.md for the use of an export in a project.
 
-`make` builds a program of its own: --selftest compares with results of g:run that are stored in it, --run reads inputs
-from stdin, --time N measures.
+Program: `make` builds a test program. --selftest compares with stored results of g:run, --run reads inputs from stdin, --time N
+measures. The self-test has vectors= inputs: the first rows of samples=, batch= rows for each, or random numbers.
 
-<name>_run(state, …) keeps all values in the struct that the caller passes, so it is reentrant;
-<name>_forward(…) uses a static one. -D<NAME>_CONFIG='"file.h"' names a header that may set the macros <NAME>_LAYER(index, name), called
-before each layer, <NAME>_ARENA_ATTRIBUTE (a section for the static state) and <NAME>_NO_ARENA (no static state).
+Functions: <name>_run(state, …) keeps all values in a struct that the caller passes, so it is reentrant; <name>_forward(…) uses a
+static one. -D<NAME>_CONFIG='"file.h"' names a header that may define the macros <NAME>_LAYER(index, name), called before each layer,
+<NAME>_ARENA_ATTRIBUTE (a section for the static state) and <NAME>_NO_ARENA (no static state). There is no malloc; the only library
+functions are memcpy and memset, and functions such as tanh are included in the C.
 
-input= and output= choose codes of 8 bits at the borders: int8 codes are uint8 codes less 128. The input has to be quantized in the
-graph by one scale, the result to be codes or to have a range that calibration saw (softmax and sigmoid: 1/256). <name>.h has scales,
-zero points and sizes as macros. layout='nhwc' takes and gives images with the channels last. A graph of mode static with
-rounding='double' or 'single' that takes and gives codes computes with integers alone in convolutions, linear layers, sums and pooling.
+Interface: input= and output= choose 8-bit codes for inputs and outputs; int8 codes are uint8 codes minus 128. The graph must quantize
+the input with one scale; the result must be codes or have a calibrated range (softmax and sigmoid: scale 1/256). <name>.h has scales,
+zero points and sizes as macros. layout='nhwc' is for images with channels last. A static graph with rounding='double' or 'single' whose
+inputs and outputs are codes uses integer arithmetic only in convolutions, linear layers, sums and pooling.
 
-No malloc, no library functions but memcpy and memset, never math.h: functions such as tanh are written out.
+Bits: all results, including floats, are bit-identical to g:run on every processor; for graphs that are not of a quantized model in
+mode static or dynamic, to g:run(x, {ordered=true}), which adds products in the order of the C. The bits of nan may differ. Exceptions,
+within 2e-6 of the largest magnitude: norms with powers other than 0, 1, 2 and infinity; functions and softmax of 32- and 64-bit
+integers; user ops that set e.inexact. If codes are computed from such floats, --selftest uses inputs for which no code is close to a
+rounding boundary, chosen among the wanted ones and 30 more as far as samples= has rows; otherwise the tolerance is twice the effect.
 
-All results are those of
-g:run bit for bit, floats as well, on every processor; of a graph that is none of a quantized model of the modes static and dynamic
-those of g:run(x, {ordered=true}), which adds products in the order of the C. A nan is a nan, whatever its bits. Within 2e-6 of the
-largest, but not the same bits are norms of other powers than 0, 1, 2 and infinity, functions and softmax of integers of 32 and 64
-bits, and ops of one's own that say so: where codes hang on such a float, the vectors of --selftest are the first for which none is at
-an edge, of 30 more than are wanted, as far as samples= has rows; else their tolerance is twice what it changes.
+Modes: the graph may come from g:quantize or from the trace of a model, float or quantized in any mode. static. dynamic: the C finds
+ranges like the observer minmax, for affine codes with one scale; other observers (input='uint8@entropy') are for static only and are
+refused. weight_only: weights are decoded row by row. rounding= exports the graph under another rule for integer results (help
+'requantization'); g:quantize{rounding=} makes g:run use it, too.
 
-The graph is one of g:quantize, or the trace of a model, float or of m:quantize, in any mode: static; dynamic, whose ranges the C finds as the observer minmax does, of affine codes
-under one scale (with input='uint8@entropy' or another observer it is refused: these are for static); weight_only, whose weights are decoded row by row.
-rounding= exports it under another rule for integer results (help 'requantization'): g:quantize{rounding=} gives these bits in
-g:run, too. Weights may be of any format of quant.formats(). Those below 8 bits are streams of bits, rows padded to whole bytes; grids and the
-scheme log are a table of values beside the codes. Scales and minimums stay float16, powers of two stay 8 bits, and so do FP8 scales under
-one outer scale (nvfp4) where table and codes are smaller than floats; other scales are written as float32.
+Weights may have any format of quant.formats(). Codes below 8 bits are bit streams with rows padded to whole bytes; grids and the scheme
+log have a table of values. float16 scales and minimums stay float16, powers of two are stored in 8 bits, and so are FP8 scales under one
+outer scale (nvfp4) if table and codes are smaller than floats; other scales are float32.
 
-Every op has a C version but those of random numbers, losses and
-x[mask], whose size depends on values. Values are float32, integers of whole bytes, bool and affine codes under one scale, packed ones,
-too: refused are floats other than float32, :to a packed dtype, and of values that are not constants (weights may be
-anything; codes of a table under one known scale, such as fp8_e4m3, are kept as rounded floats) quantize and fake with a scale for each channel or block, of the scheme log, or whose range another observer than minmax finds, binary
-codes whose scale is found, and fake of binary. What is an error in Quoll for some values (division of integers by 0, a number that is none of a
-place) gives 0 in C.
+Limits: all ops are supported except random numbers, losses and x[mask], whose size depends on values. Values may be float32, integers
+of whole bytes, bool, and affine codes with one scale, also packed; codes of a table with one known scale, such as fp8_e4m3, are stored
+as rounded floats. Refused are other float dtypes, :to a packed dtype, fake of binary, and for values that are not constant: quantize and
+fake with a scale per channel or block, with the scheme log or with an observer other than minmax, and binary codes without a given
+scale. Where Quoll raises an error for certain values (integer division by 0, an index out of range), the C returns 0.
 
-variants= puts several precisions side by side, as <name>_forward_<variant>, with one arena for all: a list of specs ('float32' is the graph
-as it is, 'int8' is g:quantize{mode='static', weight='int8/1'}, 'int16' takes int16 activations, too), or a table name -> spec, options of
-g:quantize, or another graph; specs and options want g to be the float graph. The program takes the variant as its first word.
+variants= exports several precisions as <name>_forward_<variant> with a common arena: a list of specs ('float32' is the unchanged graph,
+'int8' is g:quantize{mode='static', weight='int8/1'}, 'int16' has int16 activations, too), or a table name -> spec, options of g:quantize,
+or a graph. Specs and options require g to be the float graph. The first argument of the program selects the variant.
 
-blob=true keeps the weights in <name>.bin, which <name>_load(file) reads and checks; the forward functions then give 1 until it is done.
+blob=true stores the weights in <name>.bin, which <name>_load(file) reads and checks; the forward functions return 1 until then.
 
-The self-test has vectors= inputs: the first rows of samples=, batch= for each, or random numbers.
-project= adds CMakeLists.txt, a Zephyr module, or lays the files out as an Arduino library; see nn/export/INTEGRATION.md.
+project= adds CMakeLists.txt or a Zephyr module, or arranges the files as an Arduino library.
 
-All files are written or none. Returns a report: for each node multiplications, bytes of its constants and bytes of the arena that
-are in use; the note has the sums, with cc= also flash and stack.]],
+Returns a report with a row for each node: multiplications, bytes of its constants, and bytes of the arena that are live. The note has
+the totals, with cc= also flash and stack.]],
 	[[m = nn.Sequential{nn.Linear(4, 3)}
 m:calibrate({{tensor.randn(8, 4), tensor.ones(8)}}, {log=false})
 g = graph.trace(m:quantize{mode='static'}, tensor.zeros(1, 4))
@@ -81,18 +79,18 @@ os.remove(folder)
 r = g:export{dir=folder, name='tiny'}
 print(r[2].node, r[2].macs, io.open(folder .. '/tiny.c') ~= nil)  --> linear1 12 true
 os.execute('rm -r ' .. folder)]],
-	{{'dir', 'text', 'folder; it is made'}, {'name', 'text', "of files and functions (default 'model')"}, {'batch', 'integer', 'inputs in one pass (default 1)'},
-		{'profile', 'text', 'regular expression: nodes whose time is counted'}, {'samples', 'any', 'inputs to test with: a tensor, a list with one for each input, or these by variant (default: random)'},
-		{'vectors', 'positive integer', 'how many inputs main.c tests with (default 2)'},
-		{'input', 'text', 'float int8 uint8: what the inputs are (default: as in the graph)'},
-		{'output', 'text', 'float int8 uint8: what the results are (default: as in the graph)'},
-		{'layout', 'text', "of images that come in and go out: nchw (channels first, default) or nhwc"},
-		{'project', 'text', 'make cmake zephyr arduino: files for a build system beside (default make)'},
-		{'cc', 'text', "compiler command, as 'arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -Os': the note has flash and stack"},
+	{{'dir', 'text', 'folder; created if missing'}, {'name', 'text', "of files and functions (default 'model')"}, {'batch', 'integer', 'inputs in one pass (default 1)'},
+		{'profile', 'text', 'regular expression: nodes to time'}, {'samples', 'any', 'inputs of the self-test: a tensor, a list with one per input, or these by variant (default: random)'},
+		{'vectors', 'positive integer', 'number of inputs of the self-test (default 2)'},
+		{'input', 'text', 'float int8 uint8: type of the inputs (default: as in the graph)'},
+		{'output', 'text', 'float int8 uint8: type of the results (default: as in the graph)'},
+		{'layout', 'text', "of images at inputs and outputs: nchw (channels first, default) or nhwc"},
+		{'project', 'text', 'make cmake zephyr arduino: files for a build system (default make)'},
+		{'cc', 'text', "compiler command, such as 'arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -Os', to measure flash and stack"},
 		{'max_ram', 'positive integer', 'bytes: an error when the arena (and the stack, with cc=) needs more'},
 		{'max_flash', 'positive integer', 'bytes: an error when the constants (and the code, with cc=) need more'},
 		{'rounding', 'text', 'float single double: rule of integer results (default: that of the graph)'},
-		{'variants', 'list', 'specs, or name -> spec, options or graph'}, {'blob', 'true or false', 'weights in a file of their own (default false)'}})
+		{'variants', 'list', 'specs, or name -> spec, options or graph'}, {'blob', 'true or false', 'weights in a separate file (default false)'}})
 
 local function check(o)
 	if not o.dir then fail("export: dir: wanted a folder, got nothing") end
@@ -172,7 +170,7 @@ local function timed_nodes(e, pattern)
 	return list
 end
 
--- Their programs.
+-- Compiles the variants to one bundle.
 local function compile(list, o)
 	local bundle, timed = export.new(), false
 	bundle.id, bundle.blob = names.program(o.name or 'model'), o.blob
@@ -194,7 +192,7 @@ end
 
 ---------------------------------------------------------------- vectors
 
--- A list has a tensor for each input; vectors= has its own rows in each.
+-- Checks samples=: a list has one tensor per input, each with enough rows for vectors=.
 local function check_samples(e, samples, wanted)
 	local list = type(samples) == 'table' and samples or {samples}
 	if #list > #e.inputs and type(samples) == 'table' then
@@ -249,7 +247,7 @@ local function batches_of(e, samples)
 	return n
 end
 
--- Inputs (rows of samples= in batches, or normal random numbers, the same for all variants) and what g:run gives for them.
+-- Inputs (batches of rows of samples=, or normal random numbers, the same for all variants) and the results of g:run.
 local function vectors_of(g, e, samples, wanted)
 	check_samples(e, samples, wanted)
 	check_size(e, wanted or VECTORS)
@@ -280,7 +278,7 @@ end
 
 ---------------------------------------------------------------- the files
 
--- name -> text, of all of them.
+-- name -> text of all files.
 local function texts_of(bundle, list, o)
 	local tests = {}
 	for i, v in ipairs(list) do
@@ -300,7 +298,7 @@ end
 
 local function quoted(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
 
--- The shell's complaint, or nil.
+-- Runs a shell command; returns its error message, or nil.
 local function shell(format, ...)
 	local words = {...}
 	for i, word in ipairs(words) do words[i] = quoted(word) end
@@ -311,7 +309,7 @@ end
 
 local function is_folder(path) return not shell('test -d %s', path) end
 
--- A file of that name that no export wrote: someone's own Makefile. (The weights of blob= have no room for words.)
+-- Whether a file exists that was not written by an export, such as a user's Makefile. (The weights of blob= have no such mark.)
 local function is_foreign(path)
 	local file = io.open(path, 'rb')
 	if not file or path:find '%.bin$' then return false end
@@ -319,7 +317,7 @@ local function is_foreign(path)
 	return not (head:read(2000) or ''):find('Quoll', 1, true)
 end
 
--- What keeps the files from taking their places; nil: nothing.
+-- The reason why the files cannot be replaced, or nil.
 local function obstacle(folder, texts)
 	for name in next, texts do
 		if is_folder(folder .. '/' .. name) then return ("'%s' is a folder"):format(name) end
@@ -327,7 +325,8 @@ local function obstacle(folder, texts)
 	end
 end
 
--- One by one: each is whole, but a process that is killed meanwhile leaves files of two exports, which do not compile together.
+-- Moves the files one by one: each is complete, but a process that is killed meanwhile leaves files of two exports, which do not
+-- compile together.
 local function move_in(folder, made, texts)
 	for name in next, texts do
 		local good, problem = os.rename(made .. '/' .. name, folder .. '/' .. name)
@@ -337,7 +336,8 @@ end
 
 local FEW = 1000 -- files in a folder that may be linked into another one
 
--- All in one step: `made` gets links to what else is in the folder, then both exchange their names. False where that cannot be.
+-- Replaces all files in one step: `made` gets hard links to the other files of the folder, then both are exchanged. Returns false if
+-- that is not possible.
 local function exchange(folder, made, texts)
 	local count = "test \"$(find %s | head -n 1001 | wc -l)\" -le " .. FEW
 	if shell(count .. ' && mkdir %s && cp -al %s/. %s', folder, made .. '/all', folder, made .. '/all') then return false end
@@ -372,7 +372,7 @@ local function make_folders(made, texts)
 	return problem
 end
 
--- All or none; what was there stays when something fails.
+-- Writes all files or none; on failure existing files are unchanged.
 local function write(folder, texts)
 	folder = folder:gsub('(.)/+$', '%1')
 	local there, real = is_folder(folder), folder

@@ -156,14 +156,14 @@ end
 local function check_output(name, layer, mode, output)
 	local spec = quant.spec(output)
 	if mode ~= 'static' then
-		fail("quantize: %s: output: wanted mode 'static', got '%s', which gives floats", name, mode)
+		fail("quantize: %s: output: wanted mode 'static', got '%s', which returns floats", name, mode)
 	end
 	if not spec.scale then
 		fail("quantize: %s: output: wanted a spec with scale=, got '%s'; without output= a calibrated layer gives the next one \z
 			its codes by itself", name, tostring(spec))
 	end
 	if module.class_of(layer).observed then
-		fail('quantize: %s: output: wanted a layer that gives codes, got %s, which gives floats', name, module.class_of(layer).name)
+		fail('quantize: %s: output: wanted a layer that returns codes, got %s, which returns floats', name, module.class_of(layer).name)
 	end
 	return spec
 end

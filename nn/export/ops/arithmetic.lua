@@ -9,7 +9,7 @@ local float = internal.import 'nn/export/ops/float'
 local parts = internal.import 'nn/export/parts'
 local by_table = internal.import 'nn/export/ops/table'
 
--- The smallest code less the zero point; of a relu it is 0.
+-- The smallest code less the zero point; 0 with a relu.
 local function lowest(node, r) return node.attrs.act == 'relu' and math.max(r.lo - r.zero, 0) or r.lo - r.zero end
 
 -- In fixed point (quant/paths/add_mul_int.c).

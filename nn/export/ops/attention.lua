@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Attention of floats, one query at a time, with a causal mask and shared heads, in the order and so with the bits of
--- nn/attention_f32.c; rotary positions with a table of angles.
+-- Attention of floats, one query at a time, with causal mask and grouped heads, bit-equal to nn/attention_f32.c; rotary positions with a
+-- table of angles.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local parts = internal.import 'nn/export/parts'
@@ -8,13 +8,13 @@ internal.import 'nn/export/sums'
 local of_codes = internal.import 'nn/export/ops/attention_codes'
 
 parts.add('attention', {needs = {{'largest'}, {'exp_below'}, {'sum'}}, text = [[
-struct q_heads { /* where heads and rows lie: of q and the result, of k, of v */
+struct q_heads { /* strides of heads and rows: of q and the result, of k, of v */
 	int32_t batches, heads, shared, queries, keys, width, result_width, causal;
 	int32_t q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, y_batch, y_head, y_row;
 	float scale;
 };
 
-/* One query: scores of the keys that it sees, softmax, the mean of the values. */
+/* One query: scores of the visible keys, softmax, weighted mean of the values. */
 static void q_attend(const float *q, const float *k, const float *v, const struct q_heads *s, int32_t seen, float *score, float *y)
 {
 	float most, by;
@@ -83,7 +83,7 @@ local function attention(e, node)
 end
 
 parts.add('rope', {text = [[
-/* Pairs of x (outer, positions, inner, d) turned by the angles of table: cosines (positions, d / 2), then sines. */
+/* Rotates pairs of x (outer, positions, inner, d) by the angles of table: cosines (positions, d / 2), then sines. */
 static void ${name}(const float *x, int32_t outer, int32_t positions, int32_t inner, int32_t d, const float *table, float *y)
 {
 	int32_t o, p, i, j;

@@ -21,12 +21,12 @@ static void ${name}(const float *x, int32_t outer, int32_t channels, int32_t inn
 
 local function single(v) return (string.unpack('f', string.pack('f', v))) end
 
--- What the mean loses as a float goes into b.
+-- The rounding error of the float mean is added to b.
 local function lines_of(e, node)
 	local list = {}
 	for i = 2, 5 do
 		local t = e:constant(node, i)
-		if not t then base.fail("export: node '%s': wanted vectors that the graph holds", node.name) end
+		if not t then base.fail("export: node '%s': wanted constant vectors", node.name) end
 		list[i] = t:to 'float64':totable()
 	end
 	local mean, a, b = {}, {}, {}
@@ -39,7 +39,7 @@ local function lines_of(e, node)
 end
 
 return {ops = {'batchnorm'}, emit = function(e, node)
-	if node.attrs.training then base.fail("export: node '%s': wanted given means and variances, got training=true", node.name) end
+	if node.attrs.training then base.fail("export: node '%s': wanted inference with stored mean and variance, got training=true", node.name) end
 	local x, f, layout = e:input(node, 1)
 	if f.ctype ~= 'float' then base.fail("export: node '%s': wanted floats, got %s", node.name, f.dtype) end
 	local mean, a, b = lines_of(e, node)

@@ -47,7 +47,7 @@ local LIMITS = {int8_t = {-0x80, 0x7f}, uint8_t = {0, 0xff}, int16_t = {-0x8000,
 
 local function literal(v) return v == math.mininteger and '(-9223372036854775807 - 1)' or ('%d'):format(v) end
 
--- The elements at x, whose facts are f, as elements of the dtype at y.
+-- Converts the elements at x (properties f) to the dtype at y.
 function cast.call(e, x, f, dtype, ctype, y)
 	local part = quant.dtype(dtype).kind == 'bool' and 'castbool' or f.ctype == 'float' and ctype ~= 'float' and 'castround' or 'cast'
 	if part == 'castround' then
@@ -63,7 +63,7 @@ function cast.call(e, x, f, dtype, ctype, y)
 	e:call('%s(%s, %d, %s);', e:part(part, {x = f.ctype, y = ctype}), x, f.count, y)
 end
 
--- Operand i, plain (or with codes decoded), as elements of that type; given: its facts are those of `f`.
+-- Operand i, plain (or with codes decoded), converted to that type; `f`: its properties, if known.
 function cast.operand(e, node, i, dtype, ctype)
 	local x, f = e:plain(node, i)
 	if f.ctype == ctype and (f.dtype == dtype or quant.dtype(dtype).kind ~= 'bool') then return x, f end

@@ -10,7 +10,7 @@ local window = internal.import 'nn/export/window'
 
 -- Sums of floats run over (channels, kernel_height, kernel_width), as in Quoll.
 parts.add('tapsum', {needs = {{'window'}}, text = [[
-/* One output of one place: `per` channels of the window times w (kernel_height, kernel_width, per). */
+/* One output at one position: `per` channels of the window times w (kernel_height, kernel_width, per). */
 static float q_tapsum(const float *x, const struct q_window *v, int32_t per, const float *w, int32_t a, int32_t b)
 {
 	int32_t p, q, i, row, column;
@@ -109,7 +109,7 @@ end
 
 local BYTES = {uint8_t = 1, int8_t = 1, int16_t = 2, uint16_t = 2}
 
--- y, facts g, of a convolution.
+-- Emits the result y (properties g) of a convolution.
 local function emit(e, node, x, f, y, g)
 	local w, groups = e.graph:result_of(node.inputs[2]).shape, node.attrs.groups or 1
 	local v = window.of(e, node, f, g, {w[3], w[4]})

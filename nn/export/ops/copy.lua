@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
--- Elements in another order, some of them, or several times: permute, transpose, t, narrow, select, expand, split, tile. Of any type.
+-- Ops that reorder, select or repeat elements of any type: permute, transpose, t, narrow, select, expand, split, tile.
 local _, internal = ...
 local axes = internal.import 'nn/export/axes'
 
--- offset and strides of the result against x, for each op.
+-- Offset and strides in x of the result of each op.
 local VIEWS = {}
 function VIEWS.permute(a, _, s)
 	local made = {}
@@ -52,7 +52,7 @@ local function split(e, node)
 	end
 end
 
--- Each axis of the result is one that repeats and one of x.
+-- Each axis of the result is split into an axis of repetitions and one of x.
 local function tile(e, node)
 	local x, f = e:plain(node, 1)
 	local y, g = e:output(node)

@@ -11,7 +11,7 @@ internal.import 'nn/export/ops/index' -- offset
 
 local function add(name, sum, product)
 	parts.add(name, {fields = {'a', 'b', 'y'}, needs = {{'offset'}}, text = ([[
-/* Axes of which the first `kept` are those of y and the others are summed over: n sizes, sa and sb strides. */
+/* The first `kept` axes are those of y, the others are summed: n sizes, sa and sb strides. */
 static void ${name}(const ${a} *a, const ${b} *b, int32_t outputs, int32_t terms, int32_t kept, int32_t summed, const int32_t *n,
 	const int32_t *sa, const int32_t *sb, ${y} *y)
 {
@@ -33,7 +33,7 @@ end
 add('einsum', 'float', 'P * Q')
 add('einsumwrap', 'uint64_t', '(uint64_t)P * (uint64_t)Q')
 
--- The letters of a term; '...' are the axes 'dots-1', … counted from the last.
+-- The letters of a term; '...' stands for the axes 'dots-1', … counted from the last.
 local function letters_of(term, dots)
 	local list = {}
 	for letter in term:gsub('%.%.%.', '.'):gmatch '[%a.]' do
@@ -75,7 +75,7 @@ local function read(equation, shapes)
 	return terms, right and letters_of(right, most) or implicit(terms, most)
 end
 
--- Size of each letter, and its stride in each operand: a letter twice walks along the diagonal.
+-- Size of each letter, and its stride in each operand; a repeated letter takes the diagonal.
 local function walk(terms, shapes)
 	local sizes, strides = {}, {}
 	for i, term in ipairs(terms) do
@@ -91,7 +91,7 @@ end
 
 local einsum = {ops = {'einsum', 'dot'}}
 
--- Letters of a term once each: those that `own` says yes to, and the others.
+-- The distinct letters of a term: those for which `own` is true, and the others.
 local function parted(term, own)
 	local mine, others, seen = {}, {}, {}
 	for _, letter in ipairs(term) do
@@ -113,8 +113,8 @@ local function product_of(list)
 	return n
 end
 
--- The operand at x of floats summed over the letters `alone`, in the order `kept`; returns the C expression and
--- strides by letter.
+-- Sums the float operand at x over the letters `alone`, with the others in the order `kept`; returns the C expression and strides by
+-- letter.
 local function summed_alone(e, node, x, sizes, strides, kept, alone)
 	local all = table.move(alone, 1, #alone, #kept + 1, table.move(kept, 1, #kept, 1, {}))
 	local shape, rows, n = picked(sizes, all), product_of(picked(sizes, kept)), product_of(picked(sizes, alone))
@@ -125,7 +125,7 @@ local function summed_alone(e, node, x, sizes, strides, kept, alone)
 	return y, made
 end
 
--- The node's operands by this equation; also what exporters of products leave to sums of any types.
+-- Emits the node with this equation; also used by exporters of products for other types.
 function einsum.product(e, node, equation)
 	local pointers, shapes, facts = {}, {}, {}
 	local real = e.graph:result_of(node.name).dtype:find '^float'

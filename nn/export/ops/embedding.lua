@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Rows of a table by number, of floats or codes; only these rows are decoded. A number out of range, an error in
--- Quoll, gives zeros. With out= the rows are then quantized.
+-- Rows of a table by index, of floats or codes; only these rows are decoded. An index out of range, an error in Quoll, gives zeros. With
+-- out= the rows are then quantized.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local decode = internal.import 'nn/export/decode'
@@ -8,7 +8,7 @@ local parts = internal.import 'nn/export/parts'
 local quantize = internal.import 'nn/export/ops/quantize'
 
 local TEXT = [[
-/* Rows of w (rows, k) by numbers from 1 on; zeros for others. */
+/* Rows of w (rows, k) by 1-based indices; zeros for indices out of range. */
 static void ${name}(const ${w} *w, int32_t rows, int32_t k, %sconst ${ids} *ids, int32_t n,
 	float *y)
 {
@@ -43,10 +43,10 @@ end
 
 return {ops = {'embedding'}, emit = function(e, node)
 	local w = e:constant(node, 1) or e:decoded_from(node.inputs[1])
-	if not w then base.fail("export: node '%s': wanted a table that the graph holds", node.name) end
+	if not w then base.fail("export: node '%s': wanted a constant table", node.name) end
 	local ids, f = e:input(node, 2, 'plain')
 	local y, g = e:output(node)
-	if not f.ctype:find '^u?int' then base.fail("export: node '%s': wanted numbers of rows, got %s", node.name, f.dtype) end
+	if not f.ctype:find '^u?int' then base.fail("export: node '%s': wanted integer indices, got %s", node.name, f.dtype) end
 	local floats = g.scale and e:scratch(4 * g.count) or y
 	rows(e, node, w, ids, f, floats)
 	if g.scale then quantize.known(e, floats, y, g) end

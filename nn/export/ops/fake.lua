@@ -8,7 +8,7 @@ local ops = internal.import 'nn/graph/ops'
 local parts = internal.import 'nn/export/parts'
 
 parts.add('fake', {needs = {{'round'}}, text = [[
-/* As quantized, to codes from lo to hi without the zero point, and decoded. */
+/* Quantizes to codes from lo to hi (less the zero point) and decodes. */
 static void q_fake(const float *x, int32_t n, float scale, float lo, float hi, float *y)
 {
 	int32_t i;
@@ -48,7 +48,7 @@ local function lsq(e, node)
 	if type(node.inputs[2]) == 'number' then scale = tensor {node.inputs[2]} end
 	if type(node.inputs[3]) == 'number' then zero = tensor {node.inputs[3]} end
 	if not scale or scale:nelem() ~= 1 or node.inputs[3] and not zero then
-		base.fail("export: node '%s': wanted one scale (and zero point) that the graph holds", node.name)
+		base.fail("export: node '%s': wanted one constant scale (and zero point)", node.name)
 	end
 	local bits, attrs = node.attrs.bits or 8, node.attrs
 	local half = 1 << (bits - 1)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Arithmetic of two floats with broadcasting, in the order of tensor/ops/arithmetic.c: the same bits. With constants as operands.
+-- Arithmetic of two floats with broadcasting, bit-equal to tensor/ops/arithmetic.c. Operands may be constants.
 local _, internal = ...
 local axes = internal.import 'nn/export/axes'
 local parts = internal.import 'nn/export/parts'
@@ -8,7 +8,7 @@ local by_table = internal.import 'nn/export/ops/table'
 local FORMULAS = {add = 'a + b', sub = 'a - b', mul = 'a * b', div = 'a / b',
 	maximum = 'a == 0 && b == 0 ? a + b : a > b || a != a ? a : b', minimum = 'a == 0 && b == 0 ? -(-a - b) : a < b || a != a ? a : b'}
 
--- Merged axes, four of them at least; as many as there are.
+-- Merged axes, padded to four.
 local function merged(shape, a, b)
 	local n, strides = axes.merge(shape, a, b)
 	return axes.filled(n, 1, 4), axes.filled(strides[1], 0, 4), axes.filled(strides[2], 0, 4)
@@ -34,7 +34,7 @@ static void ${name}(const float *x, const int32_t *sx, const float *y, const int
 }
 ]==]
 
--- An edge or a number as a pointer.
+-- The C pointer of an operand that is an edge or a number.
 local function operand(e, node, i)
 	local ref = node.inputs[i]
 	if type(ref) == 'number' then return e:array(node.name .. '_number', 'float', {e.single(ref)}, 'a number') end

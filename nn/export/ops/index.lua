@@ -8,7 +8,7 @@ local cast = internal.import 'nn/export/ops/cast'
 local parts = internal.import 'nn/export/parts'
 
 parts.add('offset', {text = [[
-/* Where element i, by rows, of a tensor with sizes n lies with strides s. */
+/* Offset of element i, in row-major order, of a tensor with sizes n and strides s. */
 static int32_t q_offset(int32_t i, int32_t rank, const int32_t *n, const int32_t *s)
 {
 	int32_t at = 0;
@@ -21,7 +21,7 @@ static int32_t q_offset(int32_t i, int32_t rank, const int32_t *n, const int32_t
 }
 ]]})
 parts.add('gather', {fields = {'x', 'index'}, needs = {{'offset'}}, text = [[
-/* From x, along an axis with `size` elements that are `step` apart; places from 1, from the end when negative. */
+/* Reads x along an axis with `size` elements that are `step` apart; 1-based indices, negative ones count from the end. */
 static void ${name}(const ${x} *x, const ${index} *index, int32_t count, int32_t rank, const int32_t *n, const int32_t *s, int32_t size,
 	int32_t step, ${x} *y)
 {
@@ -37,7 +37,7 @@ static void ${name}(const ${x} *x, const ${index} *index, int32_t count, int32_t
 for name, value in pairs {scatter = '(${y})x[from]', scatteradd = '(${y})(y[at] + (${y})x[from])',
 	scatterwrap = '(${y})((uint64_t)y[at] + (uint64_t)x[from])'} do
 	parts.add(name, {fields = {'x', 'index', 'y'}, needs = {{'offset'}}, text = ([[
-/* To y, along an axis with `size` elements that are `step` apart; places from 1, from the end when negative. */
+/* Writes y along an axis with `size` elements that are `step` apart; 1-based indices, negative ones count from the end. */
 static void ${name}(const ${x} *x, const int32_t *sx, const ${index} *index, int32_t count, int32_t rank, const int32_t *n,
 	const int32_t *s, int32_t size, int32_t step, ${y} *y)
 {
@@ -56,7 +56,7 @@ static void ${name}(const ${x} *x, const int32_t *sx, const ${index} *index, int
 ]]):gsub('@VALUE@', value)})
 end
 parts.add('onehot', {fields = {'x', 'y'}, text = [[
-/* Rows of n with 1 at the number, from 1. */
+/* Rows of n zeros with 1 at the 1-based index. */
 static void ${name}(const ${x} *x, int32_t count, int32_t n, ${y} *y)
 {
 	int32_t i, j;
@@ -67,7 +67,7 @@ static void ${name}(const ${x} *x, int32_t count, int32_t n, ${y} *y)
 }
 ]]})
 parts.add('masked', {fields = {'type'}, text = [[
-/* Where the mask is set the next of the values, `step` apart, else x. */
+/* Takes the next of the values, which are `step` apart, where the mask is set, else x. */
 static void ${name}(const ${type} *x, const uint8_t *mask, int32_t n, const ${type} *value, int32_t step, ${type} *y)
 {
 	int32_t i;
@@ -79,7 +79,7 @@ static void ${name}(const ${type} *x, const uint8_t *mask, int32_t n, const ${ty
 }
 ]]})
 
--- Strides along all axes but one, that axis' size and stride.
+-- Strides along all axes but one, and the size and stride of that axis.
 local function along(node, shape)
 	local axis, strides = axes.at(node.attrs.axis, #shape), axes.dense(shape)
 	local step = strides[axis]

@@ -5,7 +5,7 @@ local base = internal.import 'interp/prelude/base'
 local fixed = internal.import 'nn/export/fixed'
 local parts = internal.import 'nn/export/parts'
 
--- Blocks of `count` numbers go to places that are `pitch` apart.
+-- Copies blocks of `count` elements to positions that are `pitch` apart.
 local function place(name, fields, arguments, value, needs)
 	parts.add(name, {fields = fields, needs = needs, text = ([[
 static void ${name}(const ${x} *x, int32_t blocks, int32_t count, int32_t pitch, @ARGUMENTS@${y} *y)

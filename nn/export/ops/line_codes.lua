@@ -54,7 +54,7 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, const
 ]]})
 
 parts.add('inverse', {text = [[
-/* 1 / sqrt(v 2^-bits), 0 for 0: v is shifted to 2^62 or more, and its root found a bit at a time */
+/* 1 / sqrt(v 2^-bits), 0 for 0: v is normalized to 2^62 or more, and its root is computed bit by bit */
 static float q_inverse(uint64_t v, int bits)
 {
 	uint64_t root = 0, bit;
@@ -104,7 +104,7 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t from, int ce
 
 local codes = {ops = {}}
 
--- The constant struct for a scale; gives its name.
+-- The constant struct for a scale; returns its name.
 function codes.exp_int(e, node, unit)
 	local factor, shift, limit, values = internal.exp_int(unit)
 	local table_name = e:array('exp_int_table', 'uint32_t', values, '2^(30 - i / 256)')
@@ -132,14 +132,14 @@ local function row_constants(node, f, n)
 	local epsilon, most = (node.attrs.eps or 1e-5) * per * per, n * 2.0 ^ quant.dtype(f.dtype).bits
 	local larger, bits = math.max(epsilon, most * most), 32
 	while not (larger * 2.0 ^ bits < 2.0 ^ 61) do bits = bits - 2 end
-	if bits < 0 then base.fail("export: node '%s': wanted shorter rows or a smaller eps: their squares do not fit 64 bits", node.name) end
+	if bits < 0 then base.fail("export: node '%s': wanted shorter rows or a smaller eps, because sums of squares overflow 64 bits", node.name) end
 	return bits, whole(epsilon * 2.0 ^ bits)
 end
 
 local function scaled(e, node, at, n, otherwise, scale)
 	local t = node.inputs[at] and e:constant(node, at)
 	if node.inputs[at] and (not t or t:quantized()) then
-		base.fail("export: node '%s': wanted weight and bias as floats that the graph holds", node.name)
+		base.fail("export: node '%s': wanted constant float weight and bias", node.name)
 	end
 	local list = t and t:to('float64'):contiguous():view(n):totable() or {}
 	for i = 1, n do list[i] = e.single((list[i] or otherwise) / scale) end

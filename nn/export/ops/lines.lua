@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Softmax and its logarithm, layer and RMS norm along the last axis, sums and similar reductions along adjacent axes,
--- argmax and argmin, running sums. Sums of floats have Quoll's order (nn/export/sums.lua) and so the same bits; those
--- of integers wrap.
+-- argmax and argmin, running sums. Sums of floats are added in Quoll's order (nn/export/sums.lua) and are bit-equal; those of integers
+-- wrap.
 local _, internal = ...
 local axes = internal.import 'nn/export/axes'
 local base = internal.import 'interp/prelude/base'
@@ -45,7 +45,7 @@ end
 
 local function softmax(e, node)
 	local given = e:facts(node.inputs[1])
-	e.inexact = e.inexact or given.ctype ~= 'float' and not given.scale -- Quoll takes integers to double
+	e.inexact = e.inexact or given.ctype ~= 'float' and not given.scale -- Quoll computes integers in double
 	local x, f = cast.floats(e, node, 1)
 	local y = e:output(node)
 	local needs = {{'largest'}, {'exp_below'}, {'sum'}}
@@ -58,11 +58,11 @@ end
 ---------------------------------------------------------------- norms
 
 parts.add('centre', {needs = {{'sum'}, {'join_lanes'}, {'sqrt'}}, text = [[
-struct q_centre { /* of a row: its normalized elements are ((x - shift) + rest) * by */
+struct q_centre { /* normalization of a row: elements are ((x - shift) + rest) * by */
 	float shift, rest, by;
 };
 
-/* As tensor/ops/layernorm.c: differences to a float near the mean, in lanes as q_lanes has them. */
+/* As in tensor/ops/layernorm.c: differences to a float near the mean, in lanes like q_lanes. */
 static struct q_centre ${name}_of(const float *x, int32_t n, double eps, int center)
 {
 	struct q_centre c = {center ? (float)(q_sum(x, n, 1) / (double)n) : 0.0f, 0, 0};
@@ -91,7 +91,7 @@ static struct q_centre ${name}_of(const float *x, int32_t n, double eps, int cen
 	return c;
 }
 
-/* A row whose squares are no floats, in units of a power of two: y then holds the row, which is returned. */
+/* Scales a row whose squares overflow or underflow by a power of two; writes it to y and returns y. */
 static const float *${name}(struct q_centre *c, const float *x, int32_t n, double eps, int center, float *y)
 {
 	double most = 0, unit = 1, size;
@@ -205,10 +205,10 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, @Y@ *
 }
 ]]):gsub('@(%u+)@', {Y = type, SUM = words[1], VALUE = words[2]})})
 end
--- Of floats the first nan, if there is one.
+-- For floats the first nan, if there is one.
 local function add_place(name, which, better)
 	parts.add(name, {fields = {'x'}, text = ([[
-/* Places, from 1, of the first @WHICH@ of each row: x (rows, n, inner) over n. */
+/* 1-based index of the first @WHICH@ element along n of x (rows, n, inner). */
 static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int64_t *y)
 {
 	int32_t r, i, j, best;

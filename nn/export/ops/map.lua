@@ -28,12 +28,12 @@ local WHOLE = {add = '(uint64_t)a + (uint64_t)b', sub = '(uint64_t)a - (uint64_t
 local NEEDS = {float = {mod = 'mod', idiv = 'floor', pow = 'power'},
 	int64_t = {mod = 'iremainder', idiv = 'idivide', pow = 'ipower', shl = 'shift', shr = 'shift'}}
 local TESTS = {isnan = 0, isinf = 0, isfinite = 1} -- of integers
-local ANGLES = {sin = true, cos = true, tan = true} -- a wide integer that lost bits is another angle
+local ANGLES = {sin = true, cos = true, tan = true} -- a wide integer that is rounded is a different angle
 local COMPARES = {eq = true, ne = true, lt = true, le = true, gt = true, ge = true}
 
 local function literal(v) return v == math.mininteger and '(-9223372036854775807 - 1)' or ('%d'):format(v) end
 
--- The integers of the dtype that lie within the bounds (tensor/ops/round.c).
+-- Clamps integers to those of the dtype within the bounds (tensor/ops/round.c).
 local function clamp(attrs, dtype)
 	local lo, hi = quant.dtype(dtype).min, quant.dtype(dtype).max
 	local low, high = math.ceil(math.max(math.min(attrs.low or -math.huge, attrs.high or math.huge), lo + 0.0)), math.floor(math.min(attrs.high or math.huge, hi + 0.0))
@@ -41,7 +41,7 @@ local function clamp(attrs, dtype)
 	return ('a < %s ? %s : a > %s ? %s : a'):format(literal(low), literal(low), literal(high), literal(high))
 end
 
--- Expression in the domain, and what it needs.
+-- The expression in the domain, and the parts that it needs.
 local function formula(node, domain, dtype)
 	local op = node.op
 	if domain == 'int64_t' then
@@ -55,7 +55,7 @@ end
 
 ---------------------------------------------------------------- types
 
--- The C type in which the node is computed, and whether a double in Quoll is a float here: functions of wide integers.
+-- The C type in which the node is computed, and whether float replaces a double of Quoll: functions of wide integers.
 local function domain_of(e, node)
 	local real, wide, op = false, false, node.op
 	for _, ref in ipairs(node.inputs) do
@@ -80,7 +80,7 @@ local function number_text(e, value, domain)
 	return value - value == 0 and ('%a'):format(value) or parts.float(value)
 end
 
--- The function of these operands, of which some are numbers; their types are fields x1, x2, x3.
+-- The function for these operands, some of which are numbers; their types are fields x1, x2, x3.
 local function text_of(expression, domain, operands)
 	local arguments, begin, read = {}, {}, {}
 	for i, operand in ipairs(operands) do
@@ -131,7 +131,7 @@ local function operands_of(e, node, domain, result)
 	return list
 end
 
--- Whether an op of nothing but these has no element to look at: tests of integers.
+-- Tests of integers have a constant result, so elements are not read.
 local function fill(e, node)
 	local y, g = e:output(node)
 	e:call('%s(%s, %d, %d);', e:part('fill', {type = g.ctype}), y, g.count, TESTS[node.op])

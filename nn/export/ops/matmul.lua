@@ -18,7 +18,7 @@ for kind, value in pairs(STORE) do
 	parts.add('matmul' .. kind, {fields = {'a', 'b', 'sum', 'y', 'rule'}, needs = function(f)
 		return {f.rule and {f.rule} or kind == 'codes' and {'round'} or nil}
 	end, text = ([[
-/* For each batch a (m, k), from offset[0], by b (k, n), from offset[1]. */
+/* For each batch: a (m, k) at offset[0] times b (k, n) at offset[1]. */
 static void ${name}(const ${a} *a, ${sum} za, const ${b} *b, ${sum} zb, const int32_t *offset, int32_t batches, int32_t m, int32_t n,
 	int32_t k, const ${factor} *factor, int32_t step, ${bound} lo, ${bound} hi, int32_t zero, ${y} *y)
 {
@@ -43,7 +43,7 @@ static void ${name}(const ${a} *a, ${sum} za, const ${b} *b, ${sum} zb, const in
 end
 
 parts.add('factors', {text = [[
-/* Factors of sums, where a range is found on the way. */
+/* Factors of sums, where a range is found at run time. */
 static void q_factors(float a, const float *b, int32_t n, float *factor)
 {
 	int32_t j;
@@ -53,7 +53,7 @@ static void q_factors(float a, const float *b, int32_t n, float *factor)
 }
 ]]})
 parts.add('factor', {text = [[
-/* The same of two ranges that are found on the way. */
+/* The same of two ranges that are found at run time. */
 static void q_factor(float a, float b, float *factor)
 {
 	factor[0] = a * b;
@@ -90,7 +90,7 @@ local function plan(a, b)
 	return m, n, k, batches, offsets
 end
 
--- A constant matrix of codes, scales of whose columns may differ: name, facts with zero 0, and scales.
+-- A constant matrix of codes, with one scale or one per column: name, properties with zero 0, and scales.
 local function weight(e, node)
 	local w = e:constant(node, 2)
 	if not w or not w:quantized() then return end
@@ -107,9 +107,9 @@ local function weight(e, node)
 	return name, {shape = {w:size()}, ctype = ctype, zero = 0, dtype = w:dtype()}, p.scale:to('float64'):view(p.scale:nelem()):totable()
 end
 
--- Factors that are computed when the ranges are known: the name of scratch memory.
+-- Factors that are computed at run time from the ranges: the name of scratch memory.
 local function found_factors(e, node, f, h, scales, g)
-	if g.scale then base.fail("export: node '%s': wanted floats as results of codes whose range is found, got codes", node.name) end
+	if g.scale then base.fail("export: node '%s': wanted float results for codes whose range is found at run time, got codes", node.name) end
 	local factor = e:scratch(4 * math.max(1, #scales))
 	if h.params or #scales == 0 then
 		e:call('%s(%s, %s, %s);', e:part 'factor', e:scale_of(f), e:scale_of(h), factor)
@@ -129,7 +129,7 @@ local function factors_of(e, f, scales, g, rule)
 	return list
 end
 
--- Plain floats or codes on both sides; anything else is summed as einsum does it.
+-- Plain floats or codes for both operands; other types are computed like einsum.
 local function has_kernel(e, node)
 	local kinds = {}
 	for i = 1, 2 do

@@ -8,7 +8,7 @@ internal.import 'nn/export/sums'
 local parts = internal.import 'nn/export/parts'
 
 parts.add('moments', {text = [[
-struct q_moments { /* of n numbers: mean less `first`, sum of squared deviations from the mean */
+struct q_moments { /* of n numbers: mean minus `first`, sum of squared deviations from the mean */
 	double n, first, mean, square;
 };
 

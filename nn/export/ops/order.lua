@@ -7,14 +7,14 @@ local base = internal.import 'interp/prelude/base'
 local parts = internal.import 'nn/export/parts'
 
 parts.add('first', {fields = {'x'}, text = [[
-/* Whether a stands before b. */
+/* Whether a precedes b. */
 static int ${name}(${x} a, ${x} b, int descending)
 {
 	return descending ? a > b : a < b;
 }
 ]]})
 parts.add('firstnan', {text = [[
-/* Whether a stands before b: nan is last. */
+/* Whether a precedes b; nan is last. */
 static int q_firstnan(float a, float b, int descending)
 {
 	return a != a ? 0 : b != b ? 1 : descending ? a > b : a < b;
@@ -22,7 +22,7 @@ static int q_firstnan(float a, float b, int descending)
 ]]})
 
 parts.add('sink', {fields = {'x'}, needs = function(f) return {f.x == 'float' and {'firstnan'} or {'first', f}} end, text = [[
-/* heap[i] sinks until none below it stands before it; of equal elements the one of the lower place is first. */
+/* Sifts heap[i] down until no child precedes it; of equal elements the one with the lower index is first. */
 static void ${name}(const ${x} *x, int32_t step, int descending, int32_t *heap, int32_t n, int32_t i)
 {
 	int32_t place = heap[i], k;
@@ -52,7 +52,7 @@ static void ${name}(const ${x} *x, int32_t step, int descending, int32_t *heap, 
 }
 ]]})
 parts.add('order', {fields = {'x'}, needs = function(f) return {{'heap', f}, {'sink', f}} end, text = [[
-/* The first k along n of x (rows, n, inner), and their places from 1; heap (n). */
+/* The first k along n of x (rows, n, inner), and their 1-based indices; heap (n). */
 static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int32_t k, int descending, int32_t *heap, ${x} *y,
 	int64_t *places)
 {
@@ -71,7 +71,7 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int32
 }
 ]]})
 parts.add('between', {text = [[
-/* From the nearer end, so that both ends are met exactly; 0 <= t < 1. */
+/* Interpolates from the nearer end, so that both ends are exact; 0 <= t < 1. */
 static double q_between(double a, double b, double t)
 {
 	if (t <= 0 || a == b)
@@ -107,7 +107,7 @@ static void ${name}(const ${x} *x, int32_t rows, int32_t n, int32_t inner, int32
 }
 ]]})
 
--- Rows, n and inner along one axis; of a number 1, 1, 1.
+-- Rows, n and inner along one axis; 1, 1, 1 for a scalar.
 local function line(node, shape)
 	local axis = axes.at(node.attrs.axis or -1, #shape)
 	local rows, inner = 1, 1
@@ -136,7 +136,7 @@ local function shares(e, node)
 	local q = node.inputs[2]
 	if type(q) == 'number' then return {q} end
 	q = e:constant(node, 2)
-	if not q then base.fail("export: node '%s': q: wanted a number or a tensor that the graph holds", node.name) end
+	if not q then base.fail("export: node '%s': q: wanted a number or a constant tensor", node.name) end
 	return q:dim() == 0 and {q:item()} or q:to('float64'):totable()
 end
 

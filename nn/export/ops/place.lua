@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Ops that move elements: pad adds a border, flip reverses axes. In any layout, for any type; the border of codes is
--- their zero point. tril and triu set zeros on one side of a diagonal, assign (x[{…}] = y) replaces a slice.
+-- Ops that move elements: pad adds padding, flip reverses axes. In any layout, for any type; codes are padded with their zero point.
+-- tril and triu set zeros on one side of a diagonal, assign (x[{…}] = y) replaces a slice.
 local _, internal = ...
 local axes = internal.import 'nn/export/axes'
 local base = internal.import 'interp/prelude/base'
@@ -17,13 +17,13 @@ static void ${name}(${type} *y, int32_t n, ${type} value)
 }
 ]==]})
 
--- A list by axis in the order in which the axes lie in memory.
+-- Reorders a list by axis to the order of the axes in memory.
 local function in_memory(list, layout)
 	if layout ~= 'nhwc' then return list end
 	return {list[1], list[3], list[4], list[2]}
 end
 
--- The number of elements before x along each axis; the sizes come in pairs from the last axis on.
+-- The padding before x along each axis; sizes are given in pairs, beginning with the last axis.
 local function before_of(sizes, rank)
 	local before = {}
 	for i = 1, rank do before[i] = 0 end
@@ -40,7 +40,7 @@ local function border(e, node, f, g, y)
 end
 
 parts.add('triangle', {fields = {'type'}, text = [[
-/* Matrices (m, n) without what is above (upper: below) the diagonal. */
+/* Matrices (m, n) with zeros above (upper: below) the diagonal. */
 static void ${name}(const ${type} *x, int32_t rows, int32_t m, int32_t n, int64_t diagonal, int upper, ${type} *y)
 {
 	int32_t r, i;
@@ -81,7 +81,7 @@ local function slice(slices, shape)
 	return at, sizes, strides
 end
 
--- What is written is cast to the type of x and broadcasts.
+-- The source is cast to the type of x and broadcast.
 local function assign(e, node)
 	local x, f = e:plain(node, 1)
 	local value, v

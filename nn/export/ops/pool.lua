@@ -67,17 +67,17 @@ end
 -- Codes under the params of x: half to even of the exact quotient.
 parts.add('meanpool', {fields = {'x', 'y'}, needs = {{'window'}}, text = (mean_pool('int32_t zero, ', 'int32_t', '(int32_t)X - zero',
 	'(${y})((int32_t)(((double)sum / (double)count + 6755399441055744.0) - 6755399441055744.0) + zero)'))})
--- Codes under others.
+-- Codes with other params.
 parts.add('rescalepool', {fields = {'x', 'y'}, needs = {{'window'}, {'round'}}, text = (mean_pool(
 	'int32_t from, float factor, float lo, float hi, int32_t zero, ', 'int32_t', '(int32_t)X - from',
 	'(${y})q_round((float)sum * factor, lo, hi, zero)'))})
 parts.add('fixedpool', {fields = {'x', 'y', 'rule'}, needs = function(f) return {{'window'}, {f.rule}} end, text = (mean_pool(
 	'int32_t from, struct q_fixed m, int32_t lo, int32_t hi, int32_t zero, ', 'int64_t', '(int64_t)X - from',
 	'(${y})(q_clamp(q_${rule}(sum, m), lo, hi) + zero)'))}) -- rules of nn/export/fixed.lua
--- Floats as tensor/conv/planes.c sums them: tap by tap, or a whole plane at once.
+-- Floats, summed as in tensor/conv/planes.c: tap by tap, or a whole plane at once.
 parts.add('meanpoolf', {fields = {'x', 'y'}, needs = {{'window'}}, text = (mean_pool('float share, ', 'float', 'X', 'sum * share'))})
 parts.add('planemean', {needs = {{'sum'}}, text = [[
-/* Means of planes (n, pixels, channels): of few numbers in 16 lanes of float. */
+/* Means of planes (n, pixels, channels); few elements are added in 16 lanes of float. */
 static void ${name}(const float *x, int32_t n, int32_t pixels, int32_t channels, float *y)
 {
 	float lane[16], sum;
@@ -101,7 +101,7 @@ static void ${name}(const float *x, int32_t n, int32_t pixels, int32_t channels,
 
 local LEAST = {uint8_t = '0', uint16_t = '0', int8_t = '-128', int16_t = '-32768', float = parts.float(-math.huge)}
 
--- Under the params of x, or into others (quant/integer/pool_codes.c).
+-- With the params of x, or rescaled to others (quant/integer/pool_codes.c).
 local function mean(e, node, x, f, g, v, count, y)
 	if not node.attrs.out then
 		e:call('%s(%s, &%s, %d, %s);', e:part('meanpool', {x = f.ctype, y = f.ctype}), x, v, f.zero, y)

@@ -7,7 +7,7 @@ local cast = internal.import 'nn/export/ops/cast'
 local fixed = internal.import 'nn/export/fixed'
 local grid = internal.import 'nn/export/grid'
 
--- The operand as floats: codes decoded, both in any layout, or of integers.
+-- The operand as floats: decoded codes or converted integers, in any layout.
 local function floats(e, node)
 	local facts = e:facts(node.inputs[1])
 	if facts.ctype ~= 'float' and not facts.scale then return cast.floats(e, node, 1) end
@@ -22,7 +22,7 @@ end
 local function quantize_found(e, node)
 	local spec = node.attrs.spec
 	if spec.observer ~= 'minmax' then
-		base.fail("export: node '%s': wanted the observer minmax where the range is found on the way (mode 'dynamic'), or a scale \z
+		base.fail("export: node '%s': wanted the observer minmax where the range is found at run time (mode 'dynamic'), or a scale \z
 			(mode 'static'), got '%s'", node.name, tostring(spec))
 	end
 	if spec.axis or spec.block or not spec.affine or quant.dtype(spec.dtype).kind == 'binary' then
@@ -38,7 +38,7 @@ local function quantize_found(e, node)
 		e:scale_of(g), lo, zero, hi, zero, zero, y)
 end
 
--- The floats at x as codes at y, whose facts are g.
+-- Quantizes the floats at x to codes at y (properties g).
 local function known(e, x, y, g)
 	if g.grid then return grid.emit(e, x, y, g) end
 	if quant.dtype(g.dtype).kind == 'binary' then return e:call('%s(%s, %d, %s);', e:part 'sign', x, g.count, y) end
@@ -62,7 +62,7 @@ local function dequantize(e, node)
 	e:call('%s(%s, %d, %s, %s, %s);', e:part('dequantize', {type = f.ctype}), x, f.count, e:scale_of(f), e:zero_of(f), y)
 end
 
--- y = sat(rint((float)(q - z) * s / s_out) + zero), or in fixed point (quant/ops/quantize.c); where the range is found as of floats.
+-- y = sat(rint((float)(q - z) * s / s_out) + zero), or in fixed point (quant/ops/quantize.c); if the range is found at run time, like floats.
 local function requantize(e, node)
 	if not node.attrs.spec.scale then return quantize_found(e, node) end
 	local x, f, layout = e:input(node, 1)

@@ -46,7 +46,7 @@ parts.add('rnn_relu', {text = HEAD:format('one part', '', ELMAN:format 'a < 0.0f
 local GATES = {lstm = 4, gru = 3, rnn = 1}
 local FLOAT = {ctype = 'float'}
 
--- A function that writes the product of a row of k at x with the weight of operand `at` to y. in_codes: of the row.
+-- A function that writes the product of a row of k at x with the weight of operand `at` to y. in_codes: properties of the row's codes.
 local function rows_by(e, node, at, k, f)
 	local codes = f.scale or f.params
 	local d = not codes and product.prepare_decoded(e, node, f, at)
@@ -63,7 +63,7 @@ local function rows_by(e, node, at, k, f)
 	end
 end
 
--- h in symmetric int8, every row by its own range.
+-- h in symmetric int8, with a range per row.
 local function codes_of_h(e, node, at, n, h)
 	local f = {ctype = 'int8_t', params = e:new_params(), zero = 0, count = n}
 	local codes, p = e:scratch(n), e:params(f)
@@ -74,7 +74,7 @@ local function codes_of_h(e, node, at, n, h)
 	end
 end
 
--- The weight of h is multiplied in integers (ql_steps_int_fits).
+-- Whether the weight of h is multiplied in integers (ql_steps_int_fits).
 local function in_integers(e, node, at)
 	local w = node.attrs.states == 'int8' and e:constant(node, at)
 	if not w or not w:quantized() then return false end

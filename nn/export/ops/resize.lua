@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: MIT
 -- resize in exported C: the taps of each output row and column (tensor/loops/resample.h) are constant arrays, found by resizing unit
--- matrices. Columns before rows, from the first tap to the last, so results are the same bits.
+-- matrices. Columns are computed before rows, and taps in ascending order, so results are bit-equal.
 local _, internal = ...
 local cast = internal.import 'nn/export/ops/cast'
 local parts = internal.import 'nn/export/parts'
 
 local RESIZE = [[
-/* Planes (rows, columns) of other sizes. Taps: the first input and the number of inputs, with their weights one after the other. */
+/* Resizes planes (rows, columns). Taps: index of the first input and number of inputs; the weights are concatenated. */
 static void ${name}(const ${x} *x, int32_t planes, int32_t rows, int32_t columns, const int32_t *row, const float *row_weight,
 	int32_t out_rows, const int32_t *column, const float *column_weight, int32_t out_columns, ${x} *y)
 {
@@ -39,7 +39,7 @@ static void ${name}(const ${x} *x, int32_t planes, int32_t rows, int32_t columns
 parts.add('resizef', {fields = {'x'}, text = (RESIZE:gsub('\t+part = @ROUND@%(part%);\n', ''):gsub('@ROUND@', ''))})
 parts.add('resizebytes', {fields = {'x'}, needs = {{'floor'}}, text = (RESIZE:gsub('@ROUND@%((%w+)%)', 'q_floor(%1 + 0.5f)'))})
 parts.add('nearest', {fields = {'x'}, text = [=[
-/* Planes (rows, columns): the pixel of each output. */
+/* Resizes planes (rows, columns) by nearest neighbour. */
 static void ${name}(const ${x} *x, int32_t planes, int32_t rows, int32_t columns, const int32_t *row, int32_t out_rows, const int32_t *column,
 	int32_t out_columns, ${x} *y)
 {
@@ -52,7 +52,7 @@ static void ${name}(const ${x} *x, int32_t planes, int32_t rows, int32_t columns
 }
 ]=]})
 
--- What each of `to` outputs reads of `from` inputs: pairs of the first input and their number, and the weights.
+-- The taps of each of `to` outputs among `from` inputs: pairs of first input and count, and the weights.
 local function taps(from, to, attrs)
 	local places, weights = {}, {}
 	local scale = from / to

@@ -26,10 +26,10 @@ local function all_codes(f)
 	return (tensor(list) * tensor.full {1, value = f.scale}):quantize {dtype = TYPES[f.ctype], scale = f.scale, zero_point = f.zero}
 end
 
--- The exporters of floats ask here when codes come in.
+-- Called by the emitters of float ops for operands that are codes.
 local emitter = {ops = {}}
 
--- The only operand that is a tensor, and only if the node gives codes; nil: none.
+-- The only tensor operand, if the node returns codes; else nil.
 function emitter.operand(e, node)
 	local found
 	for i, ref in ipairs(node.inputs) do

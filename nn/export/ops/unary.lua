@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Elementwise functions of one float, with the formulas of tensor/ops/math.c, activation.c, arithmetic.c and round.c: the same
--- bits. Of 8-bit codes, where the node gives
--- codes: by a table of all 256 results. Of anything else: nn/export/ops/map.lua.
+-- Elementwise functions of one float, with the formulas of tensor/ops/math.c, activation.c, arithmetic.c and round.c, so they are
+-- bit-equal; relu of codes. Other functions from codes to codes are tables (nn/export/ops/table.lua), other types are in map.lua.
 local _, internal = ...
 internal.import 'nn/export/libm'
 local parts = internal.import 'nn/export/parts'

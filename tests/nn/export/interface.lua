@@ -93,10 +93,10 @@ it('what cannot be is refused', function()
 	wants("export: layout: wanted nchw (channels first) or nhwc (channels last), got 'hwc'; did you mean 'nhwc'?", fixed, {layout='hwc'})
 	wants("export: input: wanted an input that is quantized once, with a scale that is known, got 'input', which 'conv1' takes as floats", float,
 		{input='int8'})
-	wants('or one that is found on the way', float:quantize {mode='dynamic'}, {input='int8'})
+	wants('or one that is found at run time', float:quantize {mode='dynamic'}, {input='int8'})
 	local blind = nn.Sequential {nn.Linear(4, 3)}
 	local g = graph.trace(blind, tensor.ones(1, 4)):quantize {mode='static', input={dtype='uint8', scale=0.1, zero_point=3}}
-	refused("export: output: wanted a result whose range is known, got 'linear1', which gives floats: call m:calibrate(data)", g.export, g,
+	refused("export: output: wanted a result whose range is known, got 'linear1', which returns floats: call m:calibrate(data)", g.export, g,
 		{dir='/proc/none', output='int8'})
 end)
 

@@ -219,7 +219,7 @@ it('static: specs that are given are taken as they are', function()
 	q = small:quantize {mode='static', rules={{'fc1', output={dtype='uint8', scale=0.5, zero_point=7}}}}
 	assert(q.fc1(a):qparams().zero_point:item() == 7 and q(a):size(2) == 4)
 	refused("quantize: fc1: output: wanted a spec with scale=, got 'uint8'", small.quantize, small, {mode='static', output='uint8'})
-	refused("quantize: fc1: output: wanted mode 'static', got 'dynamic', which gives floats", small.quantize, small,
+	refused("quantize: fc1: output: wanted mode 'static', got 'dynamic', which returns floats", small.quantize, small,
 		{mode='dynamic', output={dtype='uint8', scale=0.5}})
 	refused("quantize: fc1: input: wanted one scale for the whole tensor, got 'int8/1'", small.quantize, small,
 		{mode='static', input='int8/1'})

@@ -33,5 +33,5 @@ it('not by the statistics of the batch', function()
 	local g, folder = graph.trace(nn.module(function(self, a) return nn.batchnorm(a, self.w, self.w, self.w, self.w, {training=true}) end,
 		{w=tensor.ones(5)}), image), os.tmpname()
 	os.remove(folder)
-	print(pcall(g.export, g, {dir=folder}))  --> false ...wanted given means and variances, got training=true
+	print(pcall(g.export, g, {dir=folder}))  --> false ...wanted inference with stored mean and variance, got training=true
 end)

@@ -22,7 +22,7 @@ for _, rule in ipairs {'float', 'single', 'double'} do
 	list['to codes, ' .. rule] = function(_, a) return a:quantize(A):matmul(a:transpose(3, 4):quantize(B), {out=out}) end
 end
 exported.functions(list, x)
-it('ranges that are found on the way, of both operands or beside a matrix', function()
+it('ranges that are found at run time, of both operands or beside a matrix', function()
 	local one, columns_of = x:narrow(1, 1, 40), tensor.randn(6, 7)
 	for _, input in ipairs {'uint8', 'int8', 'int16'} do
 		local both = exported.of(function(_, a) return a:matmul(a:transpose(3, 4)) end, one):quantize {mode='dynamic', input=input}

@@ -83,5 +83,5 @@ it('other observers than minmax: in mode static', function()
 	exported.check('entropy', exported.quantized(small, rows, {mode='static', input='uint8@entropy'}), rows)
 	local g = exported.quantized(small, rows, {mode='dynamic', input='uint8@entropy'})
 	g:run(rows)
-	print(pcall(g.export, g, {dir='/proc/none/x', samples=rows}))  --> false ...wanted the observer minmax where the range is found on the way (mode 'dynamic'), or a scale (mode 'static'), got 'uint8@entropy'
+	print(pcall(g.export, g, {dir='/proc/none/x', samples=rows}))  --> false ...wanted the observer minmax where the range is found at run time (mode 'dynamic'), or a scale (mode 'static'), got 'uint8@entropy'
 end)
