@@ -86,6 +86,7 @@ static bool fill(struct ql_user_format *u, const struct ql_user_fields *f)
 		return false;
 	if (f->unit > 0)
 		u->table.unit = (float)f->unit;
+	ql_grid_use_index(&u->table, &u->index);
 	snprintf(u->name, sizeof(u->name), "%s", f->name);
 	size = (size_t)f->n * sizeof(*value); /* size: at most 256 values */
 	snprintf(u->stored, sizeof(u->stored), "%s#%016llx", f->name, (unsigned long long)hash_of(value, size));

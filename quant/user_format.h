@@ -15,6 +15,7 @@
 struct ql_user_format {
 	struct ql_quant_format format;
 	struct ql_grid_table table;
+	struct ql_grid_index index;
 	struct ql_user_format *next;
 	char name[QL_FORMAT_NAME], text[QL_FORMAT_TEXT];
 	char stored[QL_FORMAT_NAME + 20]; /* in files: the name, # and a hash of the values */

@@ -6,13 +6,16 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tensor/vmath/simd.h"
 
-#define FEW 33    /* ranks */
-#define STEPS 8   /* of the bisection */
-#define PIECE 512 /* elements at a time */
+#define FEW 33        /* ranks */
+#define STEPS 8       /* of the bisection */
+#define CELL_SHIFT 18 /* bits of a float32 below those of a cell */
+#define MOST_STEPS 6  /* from the start of a cell; else bisection */
+#define PIECE 512     /* elements at a time */
 
 /* ---- tables ---- */
 
@@ -73,8 +76,45 @@ bool ql_grid_fill(struct ql_grid_table *t, const float *value, int n, enum ql_gr
 	t->nan = t->nan < 0 ? t->zero : t->nan;
 	t->least = t->value[t->code[0]];
 	for (int i = 0; i < QL_GRID_MAX; i++)
-		t->edge[i] = i < t->ranks - 1 ? edge_of(t, i, tie) : INFINITY;
+		t->edge[i] = i < t->ranks - 1 ? edge_of(t, i, tie) : NAN;
 	return true;
+}
+
+/* ---- index ---- */
+
+static int rank_of(const struct ql_grid_table *t, float x)
+{
+	int rank = 0;
+
+	while (rank < t->ranks - 1 && x >= t->edge[rank])
+		rank++;
+	return rank;
+}
+
+/* The value of a bit pattern; of NaN the infinity of its sign. */
+static float value_of(uint32_t bits)
+{
+	float x;
+
+	memcpy(&x, &bits, 4);
+	return isnan(x) ? (bits >> 31 ? -INFINITY : INFINITY) : x;
+}
+
+void ql_grid_use_index(struct ql_grid_table *t, struct ql_grid_index *index)
+{
+	if (t->ranks <= FEW || t->minifloat)
+		return;
+	index->steps = 0;
+	for (uint32_t cell = 0; cell < QL_GRID_CELLS; cell++) {
+		int a = rank_of(t, value_of(cell << CELL_SHIFT));
+		int b = rank_of(t, value_of((cell << CELL_SHIFT) | ((1u << CELL_SHIFT) - 1)));
+		int low = a < b ? a : b, most = a < b ? b - a : a - b;
+
+		index->start[cell] = (uint8_t)low;
+		index->steps = most > index->steps ? most : index->steps;
+	}
+	if (index->steps <= MOST_STEPS)
+		t->index = index;
 }
 
 static void build(const struct ql_grid *grid, struct ql_grid_table *t)
@@ -93,6 +133,12 @@ static void build(const struct ql_grid *grid, struct ql_grid_table *t)
 		t->nan = grid->minifloat->nan;
 	if (grid->unit > 0)
 		t->unit = grid->unit;
+	if (t->ranks > FEW && !t->minifloat) {
+		struct ql_grid_index *index = malloc(sizeof(*index)); /* as long as the program */
+
+		if (index)
+			ql_grid_use_index(t, index);
+	}
 }
 
 const struct ql_grid_table *ql_grid_table(const struct ql_grid *grid)
@@ -210,11 +256,28 @@ QL_SIMD(void, bisect_edges, (const struct ql_grid_table *g, const float *restric
 		}
 	})
 
+QL_SIMD(void, walk_edges, (const struct ql_grid_table *g, const float *restrict t, int64_t n, int32_t *restrict rank), {
+	const uint8_t *start = g->index->start;
+	const float *edge = g->edge;
+	int steps = g->index->steps;
+
+	for (int64_t i = 0; i < n; i++) {
+		uint32_t b;
+
+		memcpy(&b, &t[i], 4);
+		int32_t at = start[b >> CELL_SHIFT];
+
+		for (int k = 0; k < steps; k++)
+			at += t[i] >= edge[at];
+		rank[i] = at;
+	}
+})
+
 static void search(const struct ql_grid_table *g, int variant, const float *t, int64_t n, uint8_t *code)
 {
 	int32_t rank[PIECE];
 
-	(g->ranks <= FEW ? count_edges : bisect_edges)[variant](g, t, n, rank);
+	(g->index ? walk_edges : g->ranks <= FEW ? count_edges : bisect_edges)[variant](g, t, n, rank);
 	for (int64_t i = 0; i < n; i++)
 		code[i] = isnan(t[i]) ? (uint8_t)g->nan : g->code[rank[i]];
 }

@@ -42,6 +42,13 @@ struct ql_grid {
 	bool learned;    /* a codebook of each tensor (quant/ranges/codebook.h); these values hold without data */
 };
 
+/* Where the search for a value begins: by the sign, exponent and 5 bits of the mantissa of a float32. */
+#define QL_GRID_CELLS 16384
+struct ql_grid_index {
+	int steps;                    /* most edges in one cell */
+	uint8_t start[QL_GRID_CELLS]; /* rank of the least value of the cell */
+};
+
 /* A grid ready for conversion. */
 struct ql_grid_table {
 	const struct ql_minifloat *minifloat; /* encode by rounding instead of a search; NULL: search */
@@ -54,14 +61,19 @@ struct ql_grid_table {
 	bool reciprocal; /* as in the grid */
 	bool learned;    /* as in the grid; false in the codebook of a tensor */
 	float value[QL_GRID_MAX];
-	float edge[QL_GRID_MAX];   /* between rank i and i + 1; +inf beyond the last */
-	uint8_t code[QL_GRID_MAX]; /* of rank i */
+	float edge[QL_GRID_MAX];           /* between rank i and i + 1; NaN beyond the last */
+	uint8_t code[QL_GRID_MAX];         /* of rank i */
+	const struct ql_grid_index *index; /* of large tables; NULL: none */
 };
 
 /* Gives the table of a grid with static storage; built once. */
 const struct ql_grid_table *ql_grid_table(const struct ql_grid *grid);
 /* Fills a table from n <= 256 values, of which NaN ones are not encoded; false: fewer than 2 finite values. */
 bool ql_grid_fill(struct ql_grid_table *t, const float *value, int n, enum ql_grid_tie tie);
+
+/* Fills the index and makes the search of t use it, unless t is small or its values are too close for it. The index must
+ * live as long as t. */
+void ql_grid_use_index(struct ql_grid_table *t, struct ql_grid_index *index);
 
 /* The largest finite value. */
 float ql_grid_most(const struct ql_grid_table *t);

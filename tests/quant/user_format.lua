@@ -95,3 +95,23 @@ it('what has no meaning is refused', function()
 	assert(refused{name = 'a', table = {0, 1}, block = 0}:find 'block: wanted an integer above 0, got 0')
 	assert(refused{name = 'a', table = {0, 1}, unit = -1}:find 'unit: wanted a number above 0')
 end)
+
+it('searches large tables: infinity, edges and close values', function()
+	for _, n in ipairs {34, 100, 255, 256} do
+		for _, unit in ipairs {1, 1e-9} do -- close beside 1: too close for an index
+			local list, name = {}, ('t%d_%d'):format(n, unit < 1 and 1 or 0)
+			for i = 1, n do list[i] = unit < 1 and 1 + (i - n // 2) * 2.0 ^ -22 or (i - n // 2) / 3 end
+			quant.scheme {name = name, table = list}
+			local x = tensor(list)
+			local all = tensor.cat({x, x + 1e-7, x - 1e-7, tensor.randn(5000) * n / 3, tensor {1 / 0, -1 / 0, 1e38, -1e38, 0, -0.0}}, 1)
+			local q = all:quantize {dtype = name, scale = 1}
+			local codes, values = q:codes():totable(), x:to 'float64':totable()
+			assert(codes[all:nelem() - 5] == n - 1 and codes[all:nelem() - 4] == 0)
+			for i, v in ipairs(all:to 'float64':totable()) do
+				local best = math.huge
+				for _, w in ipairs(values) do best = math.min(best, math.abs(v - w)) end
+				assert(v == 1 / 0 or v == -1 / 0 or math.abs(v - values[codes[i] + 1]) <= best + 1e-6 * math.abs(v), v)
+			end
+		end
+	end
+end)
