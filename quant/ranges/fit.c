@@ -101,7 +101,12 @@ float ql_fit_minimum(const struct ql_stats *stats, bool half)
 float ql_fit(const struct ql_scheme *scheme, const struct ql_stats *stats, const struct ql_codes *codes,
 	enum ql_scale_round round, int32_t *zero)
 {
-	double scale = ql_fit_scale(scheme, stats, codes);
+	return ql_fit_rounded(scheme, ql_fit_scale(scheme, stats, codes), stats, codes, round, zero);
+}
+
+float ql_fit_rounded(const struct ql_scheme *scheme, double scale, const struct ql_stats *stats,
+	const struct ql_codes *codes, enum ql_scale_round round, int32_t *zero)
+{
 	float s;
 
 	*zero = 0;

@@ -19,5 +19,8 @@ bool ql_fit_half(const double *scale, int64_t n);
  * scale 1, or 0 with binary codes. */
 float ql_fit(const struct ql_scheme *scheme, const struct ql_stats *stats, const struct ql_codes *codes,
 	enum ql_scale_round round, int32_t *zero);
+/* The same from a scale of ql_fit_scale. */
+float ql_fit_rounded(const struct ql_scheme *scheme, double scale, const struct ql_stats *stats,
+	const struct ql_codes *codes, enum ql_scale_round round, int32_t *zero);
 
 #endif

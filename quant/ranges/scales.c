@@ -5,9 +5,9 @@
 #include "quant/ranges/scales.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "quant/ranges/fit.h"
+#include "quant/ranges/means.h"
 #include "quant/ranges/observer.h"
 #include "quant/ranges/quantize.h"
 #include "tensor/codec.h"
@@ -54,13 +54,18 @@ void ql_scales_store(struct ql_tensor *t, int64_t i, double value)
 
 /* ---- computed from data ---- */
 
-/* How the scales of these ranges are rounded: to float16 if all of them, and the minimums, are normal numbers there. */
+/* How the scales of these ranges are rounded: to float16 if all of them, and the minimums, are normal numbers there.
+ * *out: the scales before rounding; NULL where they are not known yet. */
 static enum ql_status choose_round(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_codes *all,
-	int64_t n, const struct ql_stats *stats, enum ql_scale_round *round)
+	int64_t n, const struct ql_stats *stats, enum ql_scale_round *round, const double **out)
 {
-	double *scale = ql_scratch_array(ctx, n, 2 * sizeof(*scale));
+	double *scale;
 
 	*round = QL_SCALE_FLOAT;
+	*out = NULL;
+	if (!has_half_scales(spec))
+		return QL_OK;
+	scale = ql_scratch_array(ctx, n, 2 * sizeof(*scale));
 	if (!scale)
 		return QL_ERR_MEMORY;
 	for (int64_t i = 0; i < n; i++) {
@@ -72,8 +77,9 @@ static enum ql_status choose_round(struct ql_ctx *ctx, const struct ql_spec *spe
 		scale[i] = ql_fit_scale(spec->scheme, &range, &codes);
 		scale[n + i] = fabs(range.lo) < fabs(stats[i].lo) / 2 ? INFINITY : fabs(range.lo);
 	}
-	if (has_half_scales(spec) && ql_fit_half(scale, spec->scheme->shift ? 2 * n : n))
+	if (ql_fit_half(scale, spec->scheme->shift ? 2 * n : n))
 		*round = spec->scheme->tight ? QL_SCALE_HALF_UP : QL_SCALE_HALF;
+	*out = *round || !spec->scheme->shift ? scale : NULL; /* minimums in float32 are others */
 	return QL_OK;
 }
 
@@ -139,8 +145,9 @@ enum ql_status ql_scales_fit_stats(struct ql_ctx *ctx, const struct ql_spec *spe
 {
 	enum ql_scale_round round;
 	struct ql_spec of;
-	double most = 0;
-	enum ql_status status = choose_round(ctx, spec, &q->codes, n, stats, &round);
+	const double *known;
+	double most = 0, scale;
+	enum ql_status status = choose_round(ctx, spec, &q->codes, n, stats, &round, &known);
 
 	if (!status)
 		status = ql_scales_spec(ctx, spec, &of);
@@ -149,17 +156,19 @@ enum ql_status ql_scales_fit_stats(struct ql_ctx *ctx, const struct ql_spec *spe
 	for (int64_t i = 0; i < n && !status; i++) {
 		struct ql_codes codes = spec->each_bits ? ql_spec_codes(spec, false, i) : q->codes;
 		struct ql_stats range = stats[i];
-		int32_t zero;
+		int32_t zero = 0;
 
 		if (q->shift) {
 			range.lo = (double)ql_fit_minimum(&range, round != QL_SCALE_FLOAT);
 			ql_scales_store(q->shift, i, range.lo);
 		}
-		most = fmax(most, ql_fit_scale(spec->scheme, &range, &codes));
+		scale = known ? known[i] : ql_fit_scale(spec->scheme, &range, &codes);
+		most = fmax(most, scale);
 		if (of.scheme && range.lo == 0 && range.hi == 0)
 			ql_scales_store(q->scale, i, 0);
 		else
-			ql_scales_store(q->scale, i, (double)ql_fit(spec->scheme, &range, &codes, round, &zero));
+			ql_scales_store(
+				q->scale, i, (double)ql_fit_rounded(spec->scheme, scale, &range, &codes, round, &zero));
 		if (q->zero_point)
 			ql_scales_store(q->zero_point, i, zero);
 	}
@@ -167,30 +176,6 @@ enum ql_status ql_scales_fit_stats(struct ql_ctx *ctx, const struct ql_spec *spe
 		return status;
 	set_outer(&of, most);
 	return code_scales(ctx, &of, &q->scale);
-}
-
-/* Replaces the means of magnitudes with those of sums in double. */
-static enum ql_status exact_means(struct ql_ctx *ctx, const struct ql_grain *g, const float *x, struct ql_stats *stats)
-{
-	double *sum = ql_scratch_array(ctx, g->scales, sizeof(*sum));
-	int64_t run, s;
-
-	if (!sum)
-		return QL_ERR_MEMORY;
-	memset(sum, 0, (size_t)g->scales * sizeof(*sum));
-	for (int64_t r = 0; r < g->rows && !ql_stopped(ctx); r++)
-		for (int64_t c = 0; c < g->row; c += run) {
-			s = ql_grain_scale(g, r, c, &run);
-			run = g->kind >= QL_GRAIN_COLUMN ? 1 : run;
-			for (int64_t i = 0; i < run; i++) {
-				float v = x[r * g->row + c + i];
-
-				sum[s] += v - v == 0 ? (double)fabsf(v) : 0;
-			}
-		}
-	for (s = 0; s < g->scales; s++)
-		stats[s].meanabs = stats[s].count ? sum[s] / (double)stats[s].count : 0;
-	return QL_OK;
 }
 
 enum ql_status ql_scales_fit(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams *q)
@@ -204,7 +189,7 @@ enum ql_status ql_scales_fit(struct ql_ctx *ctx, const struct ql_spec *spec, str
 		return QL_ERR_MEMORY;
 	status = ql_grain_stats(ctx, &g, ql_tensor_data(x), stats, &nan, &inf);
 	if (!status && spec->scheme->mean && spec->scheme->zero_code)
-		status = exact_means(ctx, &g, ql_tensor_data(x), stats);
+		status = ql_means(ctx, &g, ql_tensor_data(x), stats);
 	if (!status)
 		status = ql_observe_once(ctx, spec, &g, ql_tensor_data(x), stats);
 	return status ? status : ql_scales_fit_stats(ctx, spec, x->rank, x->shape, g.scales, stats, q);
