@@ -14,7 +14,7 @@ local function refused(spec) return select(2, pcall(quant.spec, spec)) end
 print(refused 'int9')  --> ...dtype: wanted a dtype like int8...got 'int9'; did you mean 'int8'?
 print(refused 'int7')  --> ...got 'int7'; did you mean 'int6'?
 print(refused 'unit8')  --> ...got 'unit8'; did you mean 'uint8'?
-print(refused 'int8@minmx')  --> ...observer: wanted one of minmax average...function, got 'minmx'; did you mean 'minmax'?
+print(refused 'int8@minmx')  --> ...observer: wanted one of minmax..., got 'minmx'; did you mean 'minmax'?
 print(refused{scheme = 'symetric'})  --> ...scheme: wanted one of symmetric...got 'symetric'; did you mean 'symmetric'?
 print(refused{bits = 8, observer = 'entrpy'})  --> ...got 'entrpy'; did you mean 'entropy'?
 print(refused{dtype = 'int8', rounding = 'singel'})  --> spec: rounding: wanted one of float single double stochastic, got 'singel'; did you mean 'single'?

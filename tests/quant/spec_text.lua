@@ -73,7 +73,7 @@ it('takes words in any order and any number of blanks', function()
 end)
 
 it('refuses what is no spec, by name', function()
-	print(refused 'int8 asymetric')  --> spec: wanted a scheme (symmetric asymmetric log binary grid minimum full absmean ) or key=value after the dtype, got 'asymetric'; did you mean 'asymmetric'?
+	print(refused 'int8 asymetric')  --> spec: wanted a scheme (symmetric asymmetric...) or key=value after the dtype, got 'asymetric'; did you mean 'asymmetric'?
 	print(refused 'int8 bit=3')  --> spec: wanted one of bits p...before '=', got 'bit'; did you mean 'bits'?
 	print(refused 'int8 bits=3 bits=4')  --> spec: wanted bits once, got it twice
 	print(refused 'int8 log asymmetric')  --> spec: wanted a scheme once, got it twice
