@@ -10,7 +10,7 @@ local report = internal.import 'interp/prelude/report'
 local fail = base.fail
 local methods, method = module.methods, module.method
 
--- Which values of a module are observed: 'input' of layers with weights, both operands of a sum.
+-- The observed values of a module: 'input' of layers with weights, both operands of a sum.
 local function observed(m)
 	local class = module.class_of(m)
 	if class.observed then return class.observed(m) end
@@ -34,7 +34,7 @@ local function hook(self, x, ...)
 	return module.run(self, x, ...)
 end
 
--- Gives the number of observers, and the fields that are set as long as they look.
+-- Returns the number of observers, and the fields that are set during observation.
 local function attach(m, spec)
 	local n, fields = 0, {}
 	module.walk(m, function(name, inner)
@@ -52,18 +52,17 @@ local function attach(m, spec)
 	return n, fields
 end
 
--- A row of the input, for m:quantize to trace the model with.
+-- Saves a row of the input, with which m:quantize traces the model.
 local function keep_example(m, x)
 	local row = base.is_tensor(x) and x:dim() > 0 and x:size(1) > 0 and x:narrow(1, 1, 1):clone() or nil
 	rawset(m, 'example', row)
 end
 
 local calibrate = method('calibrate', "m:calibrate(data, {input='uint8', batches=32})",
-	[[Runs batches of data through the model in eval mode while observers record the inputs of every layer with weights and of the
-sums, pooling, activations, norms and attention of nn modules, as m:quantize and g:quantize need.
-input= is the spec of the activations, with the observer that chooses their range ('uint8@entropy'). The outputs of the model are
-bit-identical. A second call starts over. Afterwards m:quantize{mode='static'} can be used; m:observers() shows the
-ranges. Returns m.]],
+	[[Runs batches of data through the model in eval mode while observers record the inputs of every layer with weights, and of the sums,
+pooling, activations, norms and attention of nn modules, for m:quantize and g:quantize. input= is the spec of the activations, with the
+observer that chooses their range ('uint8@entropy'). The outputs of the model do not change. A second call starts over. Afterwards
+m:quantize{mode='static'} can be used; m:observers() shows the ranges. Returns m.]],
 	[[m = nn.Sequential{nn.Linear(2, 2)}
 m:calibrate({{tensor.ones(4, 2), tensor.ones(4)}})
 print(#m:observers())  --> 1]],
@@ -95,11 +94,11 @@ function methods.calibrate(m, data, options)
 		if n >= wanted then break end
 	end
 	if n == 0 then fail('calibrate: data: wanted at least one batch, got none') end
-	rawset(m, 'output_observer', result) -- of the whole model, for results that are to be codes
+	rawset(m, 'output_observer', result) -- of the whole model, for results that become codes
 	return m
 end
 
-method('observers', 'm:observers()', [[What calibration has seen: a report with a row for each observer.]],
+method('observers', 'm:observers()', [[Returns a report with a row for each observer of the calibration: its name, spec and range.]],
 	[[m = nn.Sequential{nn.Linear(2, 2)}
 m:calibrate({{tensor.ones(4, 2), tensor.ones(4)}})
 print(m:observers().name)  --> linear1]])

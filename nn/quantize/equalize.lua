@@ -22,7 +22,7 @@ end
 
 local function groups_of(m) return module.class_of(m).name == 'Conv2d' and m.geometry.groups or 1 end
 
--- The weight of the second layer by input channel: a view (channels, …) when there is one for `n` channels.
+-- The weight of the second layer by input channel: a view (channels, …), if one exists for `n` channels.
 local function by_input(w, groups, n)
 	if groups == n and n > 1 then return w:view(n, w:nelem() // n) end -- one group for each channel
 	if groups ~= 1 or w:size(2) % n ~= 0 then return nil end
@@ -34,12 +34,12 @@ local function largest(rows) -- (n, …) -> (n)
 	return rows:contiguous():view(rows:size(1), rows:nelem() // rows:size(1)):abs():max {axis = 2}
 end
 
--- What nn.Flatten makes of a Linear's rows has its channels side by side, not each in one piece as an image's.
+-- nn.Flatten leaves the channels of a Linear's rows interleaved, not contiguous like those of an image.
 local function is_mixed(first, second)
 	return module.class_of(first).name == 'Linear' and second.weight:size(2) ~= first.weight:size(1)
 end
 
--- {one=, bias=, two=} of pairs in a list of children: the weights of both, two by input channels.
+-- {one=, bias=, two=} for each pair in a list of children: the weights of both layers, `two` by input channels.
 local function pairs_of(m, count, list, shared)
 	local first
 	local function is_shared(layer) return shared[layer] or shared[layer.weight] or layer.bias and shared[layer.bias] end
@@ -65,7 +65,7 @@ local function scaled(rows, factor)
 	rows:mul_(factor:view(table.unpack(shape)))
 end
 
--- Equalizes one pair; returns the distance of its ranges, as a logarithm.
+-- Equalizes one pair; returns the logarithm of the ratio of its ranges.
 local function equalize_pair(one, bias, two)
 	local n = one:size(1)
 	local r1, r2 = largest(one), largest(two)
@@ -77,7 +77,7 @@ local function equalize_pair(one, bias, two)
 	return s:log():abs():max():item()
 end
 
--- All pairs again and again until nothing changes.
+-- Equalizes all pairs repeatedly until convergence.
 local function sweep(list)
 	local _ <close> = internal.nograd()
 	for _ = 1, SWEEPS do
@@ -98,9 +98,10 @@ local function equalize(m)
 	return #list
 end
 
-method('equalize', 'm:equalize()', [[A fused copy of m (see m:fuse) in which the channels between two layers that follow each other, with at
-most ReLU, pooling and Flatten between, are scaled so that each has weights of the same size on both sides. The outputs are the same
-but for rounding; with one scale for a whole weight ('int8') much less is lost. Needs no data; calibrate afterwards.]],
+method('equalize', 'm:equalize()', [[Returns a fused copy of m (see m:fuse) with cross-layer equalization: the channels between two consecutive
+layers, with at most ReLU, pooling and Flatten between them, are scaled so that their weights have the same range in both layers. The
+outputs are equal up to rounding; the error of weights with a single scale ('int8') is much smaller. No data is needed; calibrate
+afterwards.]],
 	[[m = nn.Sequential{nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)}
 e = m:equalize()
 print(e(tensor.ones(1, 4)):error(m(tensor.ones(1, 4))).max < 1e-5)  --> true]])
@@ -113,7 +114,7 @@ end
 
 ---------------------------------------------------------------- bias correction
 
--- Sums values by channel; mean() is nil without any.
+-- Sums values by channel; mean() is nil if there are none.
 local function channel_mean()
 	local sum, n = nil, 0
 	return {
@@ -130,7 +131,7 @@ local function channel_mean()
 	}
 end
 
--- Sums the layer's output before its activation, in float, over a pass: the mean of each channel.
+-- Mean per channel of the layer's float output before its activation, over one pass through the data.
 local function mean_of(model, layer, data, batches)
 	local total = channel_mean()
 	local function hook(self, ...)
@@ -156,8 +157,8 @@ local function mean_of(model, layer, data, batches)
 	return total.mean()
 end
 
--- Moves the bias of each quantized Linear and Conv2d, from the first to the last, so that the mean of each channel is that of
--- the float model. Gives how many it moved.
+-- Corrects the bias of each quantized Linear and Conv2d, from the first to the last, so that the mean of each channel equals that of
+-- the float model. Returns the number of corrected layers.
 local function correct(quantized, float, data, batches)
 	local floats, moved = {}, 0
 	module.walk(float, function(name, inner) floats[name] = inner end)

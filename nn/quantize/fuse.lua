@@ -8,9 +8,9 @@ local methods, method = module.methods, module.method
 
 local function is_kind(m, name) return module.class_of(m).name == name end
 
--- The weight and bias of a layer followed by the norm {weight, bias, mean, var, eps}; bias may be nil. The weight in
--- float32 and in
--- the order of TensorFlow's converter: codes at a tie come out as there (tests/quant/tflite_codes.lua). The bias in double, rounded once.
+-- The weight and bias of a layer followed by the norm {weight, bias, mean, var, eps}; bias may be nil. The weight is computed in float32
+-- in the order of TensorFlow's converter, so that ties give the same codes (tests/quant/tflite_codes.lua); the bias in double, rounded
+-- once.
 local function folded(weight, bias, norm)
 	local _ <close> = internal.nograd()
 	local function wide(t) return t:to 'float64' end
@@ -43,7 +43,7 @@ local function can_act(layer, act)
 		not rawget(layer, 'quantized')
 end
 
--- Children by position without those that are folded.
+-- Children by position, without folded ones.
 local function fuse_list(m, count, shared)
 	local kept = {}
 	for i = 1, count do
@@ -72,9 +72,9 @@ local function fuse(m)
 	return m
 end
 
-method('fuse', 'm:fuse()', [[A copy of m in eval mode in which each batch norm after a convolution or a Linear is folded into its
-weight and bias, and a ReLU or ReLU6 after one runs in the same pass. Only modules that follow each other in nn.Sequential and nn.Residual are fused;
-names stay. The outputs are equal up to rounding.]],
+method('fuse', 'm:fuse()', [[Returns a copy of m in eval mode in which each batch norm after a convolution or Linear is folded into its
+weight and bias, and a ReLU or ReLU6 after such a layer becomes its activation. Only adjacent modules in nn.Sequential and nn.Residual
+are fused; names do not change. The outputs are equal up to rounding.]],
 	[[m = nn.Sequential{nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()}:eval()
 print(#m:fuse(), m:fuse().conv1.act)  --> 1 relu]])
 function methods.fuse(m)

@@ -43,7 +43,7 @@ function layers.quantized(m, names, choice, o)
 	return (m:quantize {mode = o.mode, input = o.input, rules = rules})
 end
 
--- The metric of a model on the data, and how many targets it counts.
+-- The metric of a model on the data, and the number of targets.
 function layers.measure(m, data, metric, o)
 	local sum, n = metrics.sum(metric), 0
 	local _ <close> = fit.in_mode(m, false)
@@ -86,10 +86,10 @@ function layers.first_batch(what, data)
 	fail('%s: data: wanted at least one batch, got none', what)
 end
 
--- A spec of codes: floats have nothing to be measured.
+-- Checks that the spec is one of codes.
 function layers.check_spec(what, spec)
 	local s = quant.spec(spec)
-	if not s.scheme then fail("%s: wanted a spec of codes, as 'int8/1', got '%s'; false leaves a layer float", what, tostring(s)) end
+	if not s.scheme then fail("%s: wanted a spec of codes, such as 'int8/1', got '%s'; false leaves a layer float", what, tostring(s)) end
 	return s
 end
 

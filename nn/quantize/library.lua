@@ -6,7 +6,7 @@ local module = internal.import 'nn/base/module'
 internal.import 'nn/quantize/sensitivity'
 internal.import 'nn/quantize/search'
 
--- The weights of all layers of a model that can be quantized: bytes, their number, and signal to noise.
+-- The weights of all quantizable layers of a model: bytes, number of weights, and signal-to-noise ratio.
 function estimate.of_model(m, spec)
   if not module.is_module(m) then return nil end
   local s = quant.spec(spec)

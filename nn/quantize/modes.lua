@@ -22,8 +22,8 @@ local function codes(x, spec)
 end
 module.codes = codes
 
--- Codes of less than a byte share bytes along one axis, in groups: of a convolution with rows of 3, along the channels when
--- that leaves fewer bits empty.
+-- Codes below 8 bits are packed along one axis in groups: for a convolution with rows of 3 along the channels, if that wastes fewer
+-- bits.
 function module.weight_codes(weight, spec)
 	local group = quant.dtype(quant.spec(spec).dtype).packed
 	local function padded(n) return (n + group - 1) // group * group end
@@ -31,15 +31,15 @@ function module.weight_codes(weight, spec)
 	return weight:permute(1, 3, 4, 2):contiguous():quantize(spec):permute(1, 4, 2, 3)
 end
 
--- The result of a layer has the dtype of what goes in (static: float32, as codes pass between layers): sums, scales, bias and activation are computed
--- in float32 and rounded once. Gives the name of a float of 16 bits, else nil.
+-- The result of a layer has the dtype of the input (static: float32, as codes pass between layers): sums, scales, bias and activation
+-- are computed in float32 and rounded once. Returns the name of a 16-bit float dtype, else nil.
 local function half(x)
 	local d = quant.dtype(x:quantized() and x:qparams().from or x:dtype())
 	return d.float and d.bits == 16 and d.name or nil
 end
 module.half = half
 
--- x, in the form that the layer needs, times the integer weight; out is a spec, or nil: floats.
+-- The product of x, converted as the layer requires, and the integer weight; out is a spec, or nil for floats.
 local function compute(m, given, x, weight, out)
 	local class = module.class_of(m)
 	if not class.no_input then return class.compute(m, x, weight, out or half(given)) end
@@ -49,7 +49,7 @@ local function compute(m, given, x, weight, out)
 	return y:to(half(weight) or rounds and 'float32' or y:dtype())
 end
 
--- Integer weights, float arithmetic: they are decoded at each call. An embedding decodes the rows that it needs.
+-- Integer weights, float arithmetic: weights are decoded at each call. An embedding decodes only the rows that it needs.
 function modes.weight_only(m, q, x)
 	local class = module.class_of(m)
 	if class.no_input then return compute(m, x, x, m.weight, q.output) end
@@ -65,7 +65,7 @@ function modes.static(m, q, x)
 	return module.class_of(m).compute(m, codes(x, q.input), m.weight, q.output)
 end
 
--- Integers forward, the gradient as if nothing had been rounded: the tape keeps the codes, and decodes them for dX and dW.
+-- Integers in the forward pass; the gradient ignores rounding: the tape keeps the codes and decodes them for dX and dW.
 function modes.train(m, q, x)
 	return compute(m, x, codes(x, q.input), m.weight:quantize(q.weight))
 end

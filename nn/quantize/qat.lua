@@ -46,7 +46,7 @@ local function learn_weight(layer, field, q)
 	q.scales[field] = name
 end
 
--- What is known of one input of a layer: most have one, recurrent layers one for each layer inside.
+-- The state of one input of a layer; recurrent modules have one per inner layer, others a single one.
 --   spec; learned: scale and zero name parameters; tracker: an observer of the batches; ready: the range is known
 local function start(layer, input, lo, hi)
 	local _ <close> = internal.nograd()
@@ -56,7 +56,7 @@ local function start(layer, input, lo, hi)
 	input.ready = true
 end
 
--- The range is taken from calibration when there is one, else from the first batch.
+-- The initial range is that of calibration, if there was one, else that of the first batch.
 local function learned_input(layer, input, range, suffix)
 	input.learned, input.ready, input.scale = true, range ~= nil, 'input_scale' .. suffix
 	module.parameter(layer, input.scale, tensor {1.0})
@@ -83,7 +83,7 @@ end
 -- o: the specs weight and input; ranges: a list of {lo=, hi=} or false, one for each observed input of the layer
 function qat.prepare(layer, o, ranges)
 	local q = {mode = 'qat', weight = plain(o.weight), scales = {}, inputs = {}}
-	if q.weight.block then fail("quantize: weight: wanted one scale for an output in mode 'qat', got '%s'", tostring(q.weight)) end
+	if q.weight.block then fail("quantize: weight: wanted one scale per output in mode 'qat', got '%s'", tostring(q.weight)) end
 	if is_learned(o.weight) then
 		if type(q.weight.bits) == 'table' then
 			fail("quantize: weight: wanted one number of bits with learn=true, got '%s'", tostring(q.weight))
@@ -111,7 +111,7 @@ end
 
 local function fake_input(layer, q, x, i)
 	local input = q.inputs[i or 1]
-	if not input then return x end -- numbers of rows
+	if not input then return x end -- indices of rows
 	x = module.real(x)
 	if input.learned then return learned(layer, input, x) end
 	if input.tracker and layer.training then input.tracker:update(x:detach()) end
@@ -131,7 +131,7 @@ end
 
 ---------------------------------------------------------------- converting
 
--- An input's spec with the scale and zero point that training has come to.
+-- An input's spec with the scale and zero point found by training.
 function qat.frozen_input(layer, input)
 	local s = input.spec
 	if input.learned then
@@ -141,13 +141,13 @@ function qat.frozen_input(layer, input)
 	end
 	if not input.tracker then return s end
 	if input.tracker.count == 0 then
-		fail("quantize: wanted a layer that was trained or calibrated before it is used in mode 'qat', got one that saw no data")
+		fail("quantize: wanted a layer that was trained or calibrated before its use in mode 'qat', got one without data")
 	end
 	local p = input.tracker:params()
 	return like.spec(s, {scale = p.scale, zero_point = p.zero_point})
 end
 
--- The names of the parameters that only training needs.
+-- Names of the parameters that are needed for training only.
 function qat.parameters(q)
 	local list = {}
 	for _, name in pairs(q.scales) do list[#list + 1] = name end
@@ -158,7 +158,7 @@ function qat.parameters(q)
 	return list
 end
 
--- The weight's codes under the learned scale: clamped before, because 4 bits and more use the narrow range.
+-- The weight's codes under the learned scale; values are clamped first, because 4 bits and more use the narrow range.
 local function learned_codes(layer, q, field)
 	local weight, scale = layer[field]:detach(), layer[q.scales[field]]:detach():maximum(1e-8)
 	local high = 2 ^ (q.weight.bits - 1) - 1
@@ -174,14 +174,14 @@ local function learned_codes(layer, q, field)
 		scale = q.weight.axis and scale or scale:item()})
 end
 
--- The codes that training computed with.
+-- The codes that were used in training.
 function qat.codes(layer, q, field)
 	local _ <close> = internal.nograd()
 	if q.scales[field] then return learned_codes(layer, q, field) end
 	return module.weight_codes(layer[field]:detach(), q.weight)
 end
 
--- For kinds of modules that run by themselves.
+-- For modules with a forward of their own.
 module.fake_weight, module.fake_input = qat.fake_weight, qat.fake_input
 
 return qat

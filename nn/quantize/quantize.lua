@@ -26,7 +26,7 @@ end
 
 ---------------------------------------------------------------- one layer
 
--- What the scale of a static spec is: the one that it names, else that of the range which calibration saw; nil: neither.
+-- The scale of a static spec: the given one, else that of the calibrated range; nil if there is neither.
 local function calibrated(layer, what, wanted)
 	wanted = wanted and quant.spec(wanted)
 	if wanted and wanted.scale then return wanted end
@@ -62,14 +62,14 @@ local function mode_of(name, layer, wanted, spec)
 	if module.class_of(layer).no_input and not TRAINED[wanted] then return 'weight_only' end
 	if wanted == 'static' and not calibrated(layer, input, spec) then
 		if trained[layer] then
-			fail("quantize: %s: mode 'static' wanted a calibrated layer, got one of mode 'train', which keeps no ranges; calibrate and quantize m:dequantize()", name)
+			fail("quantize: %s: mode 'static' wanted a calibrated layer, got one of mode 'train', which stores no ranges; calibrate and quantize m:dequantize()", name)
 		end
-		fail("quantize: %s: mode 'static' wanted a calibrated layer, got one that saw no data; call m:calibrate(data) before", name)
+		fail("quantize: %s: mode 'static' wanted a calibrated layer, got one without data; call m:calibrate(data) first", name)
 	end
 	return wanted
 end
 
--- Blocks run along all weights of an output: a convolution's are laid flat.
+-- Blocks are formed over all weights of an output, so the weights of a convolution are flattened.
 local function flat(weight, q)
 	if not q.weight.block or weight:dim() <= 2 then return weight end
 	q.shape = {weight:size()}
@@ -86,7 +86,7 @@ local function float_bytes(layer)
 	return bytes, count
 end
 
--- made: codes of weights that several layers hold, by weight and spec.
+-- made: codes of shared weights, by weight and spec.
 local function codes_of(weight, q, made)
 	local value, key = flat(weight:detach(), q), tostring(q.weight) .. tostring(q.weight.observer)
 	if q.weight.scale then return module.weight_codes(value, q.weight) end
@@ -106,7 +106,7 @@ local function quantize_weights(layer, q, made)
 	return before, after, count
 end
 
--- {lo=, hi=} of each calibrated input, false of the others.
+-- {lo=, hi=} of each calibrated input, false for others.
 local function ranges_of(layer)
 	local observers, ranges = rawget(layer, 'observers') or {}, {}
 	for i, what in ipairs(inputs_of(layer)) do
@@ -128,10 +128,10 @@ local function train_layer(name, layer, o, mode)
 	rawset(layer, 'observers', nil)
 	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = q.weight.name,
 		input = q.input and q.input.name or 'float', output = 'float', bits = 8 * bytes / math.max(1, count), bytes = bytes,
-		float_bytes = bytes, why = 'weights stay float while they are trained'}
+		float_bytes = bytes, why = 'weights stay float during training'}
 end
 
--- A layer that was trained with rounded floats: its scales are kept.
+-- A layer that was trained in mode qat keeps its scales.
 local function convert_layer(name, layer)
 	local old = rawget(layer, 'quantized')
 	local q = {mode = 'static', weight = old.weight, inputs = {}}
@@ -175,7 +175,7 @@ local function check_input(name, spec)
 	end
 end
 
--- The spec of the input, where its codes have no integer product: the layer decodes them and those of any weight. nil: they have one.
+-- The spec of the input if its codes have no integer product, so that the layer decodes them and the weight; else nil.
 local function decodes(layer, weight, input)
 	local class = module.class_of(layer)
 	if not input or input.affine or class.observed or class.no_input then return end
@@ -191,10 +191,10 @@ local function quantize_layer(name, layer, o, made)
 	local varies = q.weight.block or q.weight.axis and q.weight.axis ~= 1
 	local decoded = decodes(layer, q.weight, mode == 'static' and calibrated(layer, inputs_of(layer)[1], o.asked) or mode == 'dynamic' and quant.spec(o.input))
 	if decoded then
-		why = ("codes of '%s' have no integer product: floats of decoded codes"):format(decoded.name)
+		why = ("codes of '%s' have no integer product: computed with decoded floats"):format(decoded.name)
 	elseif (varies or not q.weight.affine) and mode ~= 'weight_only' then
 		if not o.optional then
-			fail("quantize: %s: weight: wanted affine codes with one scale for an output in mode '%s', got '%s'%s; use \z
+			fail("quantize: %s: weight: wanted affine codes with one scale per output in mode '%s', got '%s'%s; use \z
 				mode='weight_only', or optional=true in a rule", name, mode, tostring(q.weight), varies and ', whose scales change along the sum' or '')
 		end
 		mode, q.mode, why = 'weight_only', 'weight_only', varies and 'scales that change along the sum have no integer product' or
@@ -218,7 +218,7 @@ end
 
 ---------------------------------------------------------------- before and after
 
--- Equal ranges of channels; those of calibration are no longer true.
+-- Equalizes the ranges of channels, which invalidates calibrated ranges.
 local function equalize(new, data)
 	equalizer.equalize(new)
 	local spec
@@ -255,7 +255,7 @@ end
 
 local function why_not(layer)
 	local class = module.class_of(layer)
-	if class.name == 'BatchNorm2d' then return 'no layer with weights before it to be folded into' end
+	if class.name == 'BatchNorm2d' then return 'no layer with weights before it into which to fold it' end
 	return 'no integer version'
 end
 
@@ -266,7 +266,7 @@ local function has_static(rows)
 	return false
 end
 
--- Weights that several layers hold: lists of {name, layer, field, weight}.
+-- Shared weights: lists of {name, layer, field, weight}.
 local function ties_of(m)
 	local holders, ties = {}, {}
 	module.walk(m, function(name, layer)
@@ -280,7 +280,8 @@ local function ties_of(m)
 	return ties
 end
 
--- Says in the rows which ties were cut, and what keeps them. Gives the bytes that rows count twice, now and of the float model.
+-- Notes in the rows which weights are no longer shared, and how to keep them shared. Returns the bytes that rows count twice, now and
+-- in the float model.
 local function tell_ties(rows, ties)
 	local by_name, now, before, cut = {}, 0, 0, {}
 	for _, row in ipairs(rows) do by_name[row.name] = row end
@@ -301,7 +302,7 @@ local function tell_ties(rows, ties)
 			end
 		end
 	end
-	return now, before, #cut > 0 and '; one weight became two in ' .. table.concat(cut, ', ') or ''
+	return now, before, #cut > 0 and '; weights are no longer shared in ' .. table.concat(cut, ', ') or ''
 end
 
 local function totals(rows, ties)
@@ -311,16 +312,16 @@ local function totals(rows, ties)
 		bytes, before = bytes + row.bytes, before + row.float_bytes
 		n = n + (row.mode ~= 'float' and 1 or 0)
 	end
-	return ('%d of %d layers quantized; weights %d bytes, %.3f of the float model\'s'):format(n, #rows, bytes, bytes / math.max(1, before)) .. cut .. (bytes > before and '; this is larger than the float model' or '')
+	return ('%d of %d layers quantized; weights %d bytes, %.3f of the float model\'s'):format(n, #rows, bytes, bytes / math.max(1, before)) .. cut .. (bytes > before and '; the float model is smaller' or '')
 end
 
--- What a layer's rule asks for; nil and why it stays float.
+-- The options that a layer's rule requests; or nil and why it stays float.
 local function wanted_of(name, layer, chosen, options, mode)
 	local weight = chosen.weight or options.weight or 'int8/1'
 	local wanted = {mode = check_mode(chosen.mode or mode), weight = weight, optional = chosen.optional, output = rules.output(chosen, options),
 		asked = chosen.input or options.input, input = chosen.input or options.input or (mode == 'train' and 'int8' or 'uint8')}
 	if TRAINED[wanted.mode] then return wanted end
-	if rules.is_float(quant.spec(weight)) then return nil, "its weight is to be 'float32'" end
+	if rules.is_float(quant.spec(weight)) then return nil, "the spec of its weight is 'float32'" end
 	if module.class_of(layer).no_input then return wanted end
 	local found, why = rules.mode(chosen, {mode = mode, input = options.input}, quant.spec(weight))
 	if not found then fail('quantize: %s: %s', name, why) end
@@ -340,7 +341,7 @@ local function add_details(rows, by_name)
 	end
 end
 
--- Layers of mode train keep their weights as floats: what was trained is quantized like a float model.
+-- Layers of mode train have float weights, so the trained model is quantized like a float model.
 local function trained_as_float(m)
 	module.walk(m, function(_, layer)
 		local q = rawget(layer, 'quantized')
@@ -354,39 +355,43 @@ local function trained_as_float(m)
 end
 
 local quantize = method('quantize', "m:quantize{mode='static', weight='int8/1', input='uint8', rules=}",
-	[[A new model whose layers with weights run in integers; m is untouched. Returns the model and a report with a row for each
-layer: mode, specs, bits per weight, bytes, and why a layer stayed float.
+	[[Returns a new model whose layers with weights run in integers, and a report with a row for each layer: mode, specs, bits per weight,
+bytes, and why a layer stayed float. m is not modified.
 
 Modes:
-static: the input range is frozen as m:calibrate found it (an error without it). The model is traced with a row that m:calibrate has kept, and
-what becomes of each op is what g:quantize decides: codes pass between layers without becoming float, and sums, pooling, activations,
-norms, softmax and attention of nn modules are integer ops where their ranges are known and their result is taken as codes. The report
-has a row for each of these, too; an op that a Lua function calls stays float, and its row says so: graph.trace(m, x):quantize reaches it.
-Bits and coverage are those of g:quantize otherwise.
 
-dynamic: the input range is
-found at each call. weight_only: integer weights, float arithmetic. auto (default): static where calibrated, else dynamic.
-train: float weights that are quantized at each step, integer forward, gradients with decoded codes: the model can be trained.
-Results have the dtype of what goes in: to float16 they are rounded once, after scales and bias in float32.
+static: input ranges are fixed by m:calibrate, which is required. The model is traced with a row that m:calibrate has saved, and each op
+is quantized as by g:quantize: codes pass between layers without conversion to float, and sums, pooling, activations, norms, softmax and
+attention of nn modules run in integers if their ranges are known and their result is used as codes. The report has rows for these ops,
+too. An op that is called by a Lua function stays float, as its row says; graph.trace(m, x):quantize can quantize it. Otherwise bits and
+coverage are those of g:quantize.
 
-weight=, input= and output= are specs. In mode static one with scale= (and zero_point=) needs no calibration, another is given the
-range that calibration saw; output=, always with its scale, makes a layer give codes.
+dynamic: input ranges are found at each call. weight_only: integer weights, float arithmetic. auto (default): static for calibrated
+layers, else dynamic.
 
-rules= is a list of {pattern, spec} or
-{pattern, mode=, weight=, input=, output=, emit=} (emit: C of one's own for g:export, see graph.op), first match wins, false or 'float32' leaves a layer float, input=false or 'float32' its inputs (mode weight_only), output=false or 'float32' its result, which the next layer then quantizes by itself, as weight=false, input=false and output=false of the call do for all that no rule takes; patterns are POSIX extended regular expressions, anchored at the start of the name (no lazy quantifiers, no \d or \w).
+train: float weights that are quantized at each step, an integer forward pass, gradients with decoded codes, so the model can be trained.
 
-In all modes but qat
-and train batch norm is folded first (fuse=false: not).
+qat: float weights and inputs are rounded at each step by their specs (x:fake), with straight-through gradients; learn=true in a spec
+makes its scale a parameter (x:lsq). Create the optimizer afterwards. m:quantize{mode='static'} of the trained model keeps the scales;
+m:verify(x) compares both.
 
-qat: float weights and inputs are rounded at each step as their specs say (x:fake), with gradients passed straight through;
-learn=true in a spec makes its scale a parameter (x:lsq). Make the optimizer afterwards. The trained model's
-m:quantize{mode='static'} keeps the scales; m:verify(x) compares both.]],
+Results have the dtype of the input; float16 results are rounded once, after scales and bias in float32. In all modes except qat and
+train batch norm is folded first (fuse=false: not).
+
+weight=, input= and output= are specs. In mode static a spec with scale= (and zero_point=) needs no calibration; others get the
+calibrated range. output=, which always needs a scale, makes a layer return codes.
+
+rules= is a list of {pattern, spec} or {pattern, mode=, weight=, input=, output=, emit=}; the first match applies. A spec of false or
+'float32' leaves a layer float, input=false or 'float32' its inputs (mode weight_only), output=false or 'float32' its result, which the
+next layer then quantizes itself. weight=false, input=false and output=false of the call do the same for all layers without a rule.
+Patterns are POSIX extended regular expressions, anchored at the start of the name (no lazy quantifiers, no \d or \w). emit= is a
+user-defined emitter of C for g:export, see graph.op.]],
 	[[m = nn.Sequential{nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 4)}
 q, coverage = m:quantize{mode='dynamic'}
 print(q(tensor.ones(2, 64)):size())  --> 2 4
 print(#coverage, coverage[1].mode, coverage[1].weight)  --> 2 dynamic int8/1]],
 	{{'mode', 'text', 'auto static dynamic weight_only qat train (default auto)'}, {'weight', 'spec', "default 'int8/1'"},
-		{'input', 'spec', "(default 'uint8'; train: 'int8')"}, {'output', 'spec', 'of what static layers give out, with scale='},
+		{'input', 'spec', "(default 'uint8'; train: 'int8')"}, {'output', 'spec', 'spec of the results of static layers, with scale='},
 		{'rules', 'list', 'exceptions by name'},
 		{'equalize', 'any', 'true, or data to calibrate with again: scale channels first (m:equalize)'},
 		{'biascorrect', 'any', 'data: move biases so that the mean of each channel is that of the float model'},
@@ -440,7 +445,7 @@ function methods.quantize(m, options)
 	return new, report(rows)
 end
 
-method('verify', 'q:verify(x)', [[Compares a model of mode qat with what becomes of it in integers, for the input x: a report of one row
+method('verify', 'q:verify(x)', [[Compares a model of mode qat with its integer conversion, for the input x: a report of one row
 with the largest difference of the outputs (max), their largest absolute value, the signal to noise ratio (sqnr, dB) and the
 share of rows in which both have their largest output at the same place (agree, percent). Both round by the same rule: what
 differs is the order of float sums, and codes on the edge between two.]],

@@ -16,8 +16,8 @@ local function check_field(i, key)
 	end
 end
 
--- Perl's and Lua's classes, lazy quantifiers and groups have no meaning in POSIX extended regular expressions, or another one:
--- glibc takes '.*?' for '(.*)?'. What to write instead, or nil.
+-- Classes of Perl and Lua, lazy quantifiers and non-capturing groups have no or another meaning in POSIX extended regular expressions:
+-- glibc reads '.*?' as '(.*)?'. Returns what to write instead, or nil.
 local INSTEAD = {d = '[0-9]', D = '[^0-9]', w = '[A-Za-z0-9_]', W = '[^A-Za-z0-9_]', s = '[[:space:]]', S = '[^[:space:]]', a = '[A-Za-z]',
 	l = '[a-z]', u = '[A-Z]'}
 local function foreign(pattern)
@@ -41,10 +41,10 @@ local function foreign(pattern)
 	end
 end
 
--- The pattern that matches this name only.
+-- The pattern that matches only this name.
 function rules.pattern(name) return (name:gsub('[%.%[%]%(%)%*%+%?%^%$|\\{}]', '\\%0')) .. '$' end
 
--- Why a text is no pattern for names, or nil.
+-- The reason why a text is not a valid pattern, or nil.
 function rules.no_pattern(pattern)
 	if pattern:find('\0', 1, true) then return 'it holds a zero byte' end
 	local good, reason = internal.matches(pattern, '')
@@ -85,7 +85,7 @@ local function floats(fields)
 	return fields
 end
 
--- Fields that replace the defaults; false: leave float (with the C of the rule, where it has one).
+-- Fields that replace the defaults; false: leave float (with the emitter of the rule, if it has one).
 local function choice(value, rule, i)
 	if value == false then
 		if type(rule) ~= 'table' or not rule.emit then return false end
@@ -107,7 +107,7 @@ local function choice(value, rule, i)
 	return floats(fields)
 end
 
--- The options of a call whose weight=, input= and output= may be false, too; base.options checks what comes out.
+-- The options of a call, in which weight=, input= and output= may be false; the result is checked by base.options.
 function rules.options(options)
 	if type(options) ~= 'table' then return options end
 	local copy = {}
@@ -115,14 +115,14 @@ function rules.options(options)
 	return floats(copy)
 end
 
--- The output= of a rule, or else of the defaults `o`: nil where neither has one, false for floats.
+-- The output= of a rule, else of the defaults `o`: nil if neither has one, false for floats.
 function rules.output(chosen, o)
 	local output = chosen.output or o.output
 	return output and not rules.is_float(quant.spec(output)) and output or output and false
 end
 
--- The mode that a rule (or the defaults `o`) asks for, given the spec of the weight. Float specs make it weight_only, but where the mode
--- is named beside them: then nil and why not.
+-- The mode requested by a rule (or the defaults `o`), given the spec of the weight. A float input spec implies weight_only; if another
+-- mode is given as well, returns nil and the error.
 function rules.mode(chosen, o, weight)
 	local mode = chosen.mode or o.mode
 	if mode ~= 'static' and mode ~= 'dynamic' and mode ~= 'auto' then return mode end
@@ -141,7 +141,7 @@ function rules.mode(chosen, o, weight)
 	return mode
 end
 
--- The rules behind `i`, not used so far, whose patterns fit the name, too: `behind` keeps for each which rules have taken what it fits, and
+-- Finds unused rules after `i` whose patterns match the name, too; `behind` records for each of them the rules that matched first and
 -- the last name.
 local function note_behind(list, used, i, name, also, behind)
 	for k = i + 1, #list do
@@ -160,7 +160,7 @@ local function takers(before, last, word)
 	return word .. (#list > 1 and 's ' or ' ') .. table.concat(list, ', ')
 end
 
--- Rules that do nothing, for the notes of reports.
+-- Rules without effect, for the notes of reports.
 local function unused_text(list, used, behind)
 	local none, late = {}, {}
 	for i, rule in ipairs(list) do
@@ -174,10 +174,9 @@ local function unused_text(list, used, behind)
 	return (#none > 0 and '; matched nothing: rule ' .. table.concat(none, ', ') or '') .. table.concat(late)
 end
 
--- An object whose find(name, module, also) returns false, or fields (none: no rule matched), and the index of the
--- rule; unused() reports in words
--- which rules took no name, finish() refuses them. A pattern may fit the name or `also`, when that is given.
--- `given` makes of name and module what functions get (graphs: the node alone).
+-- Returns an object: find(name, module, also) returns false, or fields (empty: no rule matched), and the index of the rule; unused()
+-- describes the rules that matched no name, finish() refuses them. A pattern may match the name or `also`, if given. `given` converts
+-- name and module to the arguments of functions (for graphs the node alone).
 function rules.reader(list, given)
 	given = given or function(name, module) return name, module end
 	list = list or {}

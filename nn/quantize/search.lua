@@ -12,36 +12,35 @@ local metrics = internal.import 'nn/base/metrics'
 local fail, describe = base.fail, base.describe
 
 local STATES = 20000
-local FRONT = 12 -- combinations of the front that are measured
+local FRONT = 12 -- combinations of the front to measure
 
 local search = base.doc {name = 'quant.search', usage = "quant.search(m, {data=valid, metric='accuracy', choices={'int4/1', 'int8/1'}, drop=0.5})",
-	text = [[Chooses a spec for the weights of each layer: rules for m:quantize{rules=}, and a report of the combinations on the
-front of cost and metric, each measured.
+	text = [[Chooses a spec for the weights of each layer within a budget. Returns rules for m:quantize{rules=}, a report of the measured
+combinations on the Pareto front of cost and metric, and a report that explains each step.
 
-One budget: drop (how much worse the metric may become; bytes are made least, or with
-minimize='ms' the time; a drop that equals the budget keeps it: accuracy is compared in counts, other metrics within a millionth of the
-float model's value, the rounding of a float32 mean), bytes (of all quantizable weights) or ms (sum of the layers' times): then the drop is made least. false among
+Exactly one budget is required. drop: the largest allowed loss of the metric; the bytes are minimized, or with minimize='ms' the time.
+bytes (of all quantizable weights) or ms (sum of the layers' times): the drop is minimized. A drop equal to the budget is allowed:
+accuracy is compared in counts, other metrics within a millionth of the float model's value, the rounding of a float32 mean. false among
 the choices leaves a layer float.
 
-method='greedy' takes steps instead of solving exactly: from the best choice everywhere it goes down where
-a byte (or ms) costs least. Drops of single layers do not quite add up: what comes out so is measured, and while it loses more than
-drop= a layer goes up; chosen is the best that keeps the budget of all that were measured.
+method='exact' solves a knapsack problem. method='greedy' starts with the best choice for each layer and repeatedly takes the step with
+the smallest loss per byte (or ms) saved. Because the drops of single layers are not exactly additive, the proposal is measured, and
+while its drop exceeds drop= a layer gets a finer spec; the best measured combination within the budget is chosen.
 
-The report's rows, one for each of these: bytes,
-ms, predicted (sum of the drops of single layers), value of the metric, drop, front, chosen, rules. A third result is a report of the steps,
-each explained.
+Columns of the report, one row per combination: bytes, ms, predicted (sum of the drops of single layers), value (of the metric), drop,
+front, chosen, rules.
 
-file= keeps every measurement as it is made, and a second call takes it from there; a file of another model, other data
-(rows with their targets, in any order, and the number of batches), metric or options is an error. To tell them apart, the data is gone
-through once more. A function (metric, loss) is identified by its code and the contents of what it takes from outside.
+file= stores every measurement at once, and later calls reuse it. A file of another model, other data (rows with their targets, in any
+order, and the number of batches), metric or options is an error; this check reads the data once more. A function (metric, loss) is
+identified by its code and the contents of its upvalues and globals.
 
-mode= and input= are those of m:quantize (mode is weight_only unless it is given; calibrate before static).]],
+mode= and input= are those of m:quantize (default mode weight_only; calibrate before static).]],
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}: not the test data'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
 		{'choices', 'list', "specs, and false (default {'int4/1', 'int8/1'})"}, {'drop', 'number', 'budget, in the unit of the metric'},
 		{'bytes', 'number', 'budget'}, {'ms', 'number', 'budget'}, {'minimize', 'text', "with drop: 'bytes' (default) or 'ms'"},
 		{'method', 'text', "'exact' (default) or 'greedy'"}, {'mode', 'text', 'as in m:quantize (default weight_only)'},
 		{'input', 'spec', "of activations (default 'uint8')"}, {'loss', 'function', 'for the metric loss'},
-		{'batches', 'positive integer', 'use so many (default: all)'}, {'file', 'text', 'keeps the measurements'}, {'log', 'true or false', 'draw a bar (default true)'}},
+		{'batches', 'positive integer', 'number of batches (default: all)'}, {'file', 'text', 'stores the measurements'}, {'log', 'true or false', 'draw a bar (default true)'}},
 	example = [[tensor.seed(1)
 m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)}
 data = {{tensor.randn(32, 8), tensor.randint{32, low=1, high=3}}}
@@ -80,7 +79,7 @@ local function bytes_of(module, layer)
 	return bytes
 end
 
--- Median milliseconds of a layer's call on what it is given.
+-- Median milliseconds of a layer's call on its recorded input.
 local function ms_of(layer, x)
 	if not x then return 0 end
 	layer(x)
@@ -96,7 +95,7 @@ end
 
 ---------------------------------------------------------------- knapsack
 
--- states: list of {cost, drop, pick (linked list)}; keeps those that no other beats, at most STATES.
+-- states: list of {cost, drop, pick (linked list)}; keeps the Pareto-optimal ones, at most STATES.
 local function prune(states)
 	table.sort(states, function(a, b)
 		if a.cost ~= b.cost then return a.cost < b.cost end
@@ -116,7 +115,7 @@ local function prune(states)
 	return thin
 end
 
--- The front of all combinations: cost ascending, drop descending. `add` sums drops.
+-- The Pareto front of all combinations: cost ascending, drop descending. `add` sums drops.
 local function front_of(names, choices, entries, cost, add)
 	local states = {{cost = 0, drop = 0}}
 	for _, name in ipairs(names) do
@@ -139,7 +138,7 @@ local function picks_of(state, names)
 	return picks
 end
 
--- From the choice of least drop everywhere, one layer at a time to the cheaper choice that costs least drop per unit saved.
+-- Starts with the choice of least drop for each layer; each step takes the cheaper choice with the least drop per unit saved.
 local function greedy_front(names, choices, entries, cost, add)
 	local picks, states = {}, {}
 	local function state()
@@ -176,7 +175,7 @@ local function greedy_front(names, choices, entries, cost, add)
 	return states
 end
 
--- The state of a front that keeps the budget: cheapest within a drop, or least drop within a cost; nil: none does.
+-- The best state of a front within the budget: cheapest within a drop, or least drop within a cost; nil if there is none.
 local function within(front, o, keeps)
 	local found
 	for _, s in ipairs(front) do
@@ -244,7 +243,7 @@ local function rules_text(names, choices, picks)
 	return table.concat(parts, ' ')
 end
 
--- The layer, and its choice, that wins most drop for what it costs when it goes up; nil: all are at their finest.
+-- The layer and choice with the largest gain per cost of a finer spec; nil if all layers have their finest.
 local function finer(names, entries, picks, cost)
 	local best
 	for _, name in ipairs(names) do
@@ -258,8 +257,8 @@ local function finer(names, entries, picks, cost)
 	if best then return best.name, best.pick end
 end
 
--- Drops do not quite add up, so a row of the front may be better than the one that was predicted to be: the cheapest that keeps a drop, or
--- the least drop within a cost.
+-- Drops are not exactly additive, so another row of the front may be better than the predicted one: the cheapest within a drop, or the
+-- least drop within a cost.
 local function best_measured(list, o, cost, keeps)
 	local first, second = 'drop', cost
 	if o.drop then first, second = cost, 'drop' end
@@ -270,7 +269,7 @@ local function best_measured(list, o, cost, keeps)
 		if not least or row.drop < least.drop then least = row end
 	end
 	if not best then
-		fail('search: drop: no combination of the choices keeps %.6g when it is measured; the best of %d loses %.6g', o.drop, #list, least.drop)
+		fail('search: drop: no combination of the choices is within %.6g when measured; the best of %d loses %.6g', o.drop, #list, least.drop)
 	end
 	return best
 end
@@ -330,11 +329,11 @@ function quant.search(m, options)
 	end
 	local state = within(front, o, keeps)
 	if not state and not o.drop then
-		fail('search: %s: no combination of the choices keeps %.6g; the least is %.6g', cost, o.bytes or o.ms, front[1].cost)
+		fail('search: %s: no combination of the choices is within %.6g; the least is %.6g', cost, o.bytes or o.ms, front[1].cost)
 	end
 	local picks = picks_of(state or front[#front], names)
 	local row = add(picks)
-	note(state and 'the best by the sum of single drops' or 'the least sum of single drops, over the budget', row)
+	note(state and 'best by the sum of single drops' or 'least sum of single drops, over the budget', row)
 	while o.drop and not keeps(row.drop) do
 		local name, pick = finer(names, entries, row.picks, cost)
 		if not name then break end
@@ -342,7 +341,7 @@ function quant.search(m, options)
 		for other, i in pairs(row.picks) do picks[other] = i end
 		picks[name] = pick
 		row = add(picks)
-		note(('%s goes up to %s'):format(name, name_of(choices[pick])), row)
+		note(('%s changes to %s'):format(name, name_of(choices[pick])), row)
 	end
 	for i = 0, FRONT - 1 do
 		add(picks_of(front[1 + math.floor(i * (#front - 1) / math.max(1, FRONT - 1))], names))
@@ -350,7 +349,7 @@ function quant.search(m, options)
 	end
 	local chosen = best_measured(list, o, cost, keeps)
 	if chosen.text ~= row.text then
-		note(('the %s of all measured that keep the budget'):format(o.drop and 'cheapest' or 'least drop'), chosen)
+		note(('the %s of all measured within the budget'):format(o.drop and 'cheapest' or 'least drop'), chosen)
 	end
 	mark_front(list, cost)
 	local called = metric.name == 'metric' and 'value' or metric.name

@@ -8,7 +8,7 @@ local module = internal.import 'nn/base/module'
 local fail = base.fail
 local store = {}
 
--- A file of lines "key<TAB>value<TAB>bytes<TAB>ms<TAB>count"; a torn last line is cut off. Its first line names what was measured.
+-- A file of lines "key<TAB>value<TAB>bytes<TAB>ms<TAB>count"; an incomplete last line is removed. The first line identifies the model, data and options.
 function store.open(path, head)
 	local known = {}
 	if not path then return known, function() end end
@@ -22,10 +22,10 @@ function store.open(path, head)
 		file:close()
 		if not text then fail("search: file: '%s': wanted a file, got one that cannot be read: %s", path, why) end
 		if text:find '^quoll search [12] ' then
-			fail("search: file: %s: wanted measurements of this version, got those of an earlier one, without counts; remove it or name another", path)
+			fail("search: file: %s: wanted measurements of this version, got those of an earlier one, without counts; remove the file or give another", path)
 		end
 		if text:match '^[^\n]*' ~= head then
-			fail("search: file: %s: wanted measurements of this model, data and options, got those of others; remove it or name another", path)
+			fail("search: file: %s: wanted measurements of this model, data and options, got those of others; remove the file or give another", path)
 		end
 		for key, value, bytes, ms, count in text:gmatch '\n([^\t\n]+)\t([^\t\n]+)\t([^\t\n]+)\t([^\t\n]+)\t([^\t\n]+)%f[\n]' do
 			known[key] = {value = tonumber(value), bytes = tonumber(bytes), ms = tonumber(ms), count = math.tointeger(count)}
@@ -40,7 +40,7 @@ function store.open(path, head)
 	end
 end
 
----------------------------------------------------------------- what was measured
+---------------------------------------------------------------- identity of model, data and options
 
 -- Names, shapes and sums of the weights.
 local function of_weights(names, by_name)
@@ -54,7 +54,7 @@ local function of_weights(names, by_name)
 	return table.concat(parts, ' ')
 end
 
--- Each row with its target, summed, so that a loader may shuffle them; as one where rows have no target each.
+-- Sums hashes of rows with their targets, so that the order does not matter; batches without a target per row are hashed as a whole.
 local function of_batch(x, y)
 	if x:dim() == 0 or y:dim() == 0 or x:size(1) ~= y:size(1) then
 		return tonumber(internal.sha256(identity.tensor(x) .. identity.tensor(y)):sub(1, 16), 16)
@@ -66,7 +66,7 @@ local function of_batch(x, y)
 	return sum
 end
 
--- One pass over the batches that are measured.
+-- One pass over the batches used for measuring.
 local function of_data(o)
 	local sum, n = 0, 0
 	for x, y in fit.batches('search', o.data) do

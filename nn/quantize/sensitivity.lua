@@ -8,22 +8,22 @@ local SHARE = 0.3         -- of the error's power that a cause must explain
 local CLIPPED = 0.1       -- percent of the inputs
 
 local sensitivity = base.doc {name = 'quant.sensitivity', usage = "quant.sensitivity(m, {data=valid, metric='accuracy', spec='int4/1'})",
-	text = [[Which layers suffer when they are quantized by spec, most sensitive first.
+	text = [[Measures how sensitive each layer is to quantization by spec. Returns a report, most sensitive layer first, and a list of rules for
+m:quantize{rules=} that leaves the most sensitive layers float (together four fifths of the drop).
 
-Columns: weight (signal to noise of
-the weights, dB), local (of the layer's output, given what the float model feeds it), accumulated (of its output in the model that
-is quantized everywhere), only (the metric with this layer alone quantized) and only_drop, but (with all layers but this one
-quantized) and gain (what leaving it float wins), bytes, cause and why:
-outliers (99 % of the weights use less than a third of the codes), saturation (inputs beyond the calibrated range), bias shift (the
-error has a mean in each channel), dead channel (weights of an output all become 0), else resolution (the step is coarse).
+Columns: weight (signal-to-noise ratio of the weights, dB), local (of the layer's output for the input of the float model), accumulated
+(of its output in the fully quantized model), only (the metric with this layer alone quantized) and only_drop, but (with all layers
+except this one quantized) and gain (the improvement by leaving it float), bytes, cause and why.
 
-Returns the report and a list of rules that keeps the layers float which lose most (together four fifths of the drop): use
-them as they are in m:quantize{rules=}. mode= and input= are those of m:quantize; mode is weight_only unless it is given, and
-calibration must come before mode='static'. The drop of batch norm's folding is not counted: the float model is the folded one.]],
+Causes: outliers (99 % of the weights use less than a third of the codes), saturation (inputs outside of the calibrated range), bias
+shift (the error has a nonzero mean per channel), dead channel (all weights of an output become 0), else resolution (the step is coarse).
+
+mode= and input= are those of m:quantize; the default mode is weight_only, and mode='static' requires calibration. The effect of folding
+batch norm is not counted: the reference is the folded float model.]],
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}: not the test data'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
 		{'spec', 'spec', "of the weights (default 'int8/1')"}, {'mode', 'text', 'weight_only static dynamic auto (default weight_only)'},
 		{'input', 'spec', "of activations (default 'uint8')"}, {'loss', 'function', 'for the metric loss'},
-		{'batches', 'positive integer', 'use so many (default: all)'}, {'log', 'true or false', 'draw a bar (default true)'}},
+		{'batches', 'positive integer', 'number of batches (default: all)'}, {'log', 'true or false', 'draw a bar (default true)'}},
 	example = [[tensor.seed(1)
 m = nn.Sequential{nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)}
 data = {{tensor.randn(32, 8), tensor.randint{32, low=1, high=3}}}
@@ -39,7 +39,7 @@ local function decibels(signal, noise)
 	return 10 * math.log(math.max(signal, 1e-300) / noise, 10)
 end
 
--- Weights of a layer, their codes and the spec they have: the field with the largest error.
+-- Weights, codes and spec of the layer's weight field with the largest error.
 local function weights_of(module, float, quantized)
 	local worst
 	for _, field in ipairs(module.weights(float)) do
@@ -63,14 +63,14 @@ local function dead_channels(w)
 	return (before:gt(0):to 'int64' * after:eq(0):to 'int64'):sum():item(), rows
 end
 
--- The share of the range of the codes that 99 % of the weights use.
+-- The fraction of the range of codes that 99 % of the weights use.
 local function used_range(q)
 	local p, codes = q:qparams(), q:codes():to 'float32'
 	if p.zero_point or not q:spec().affine then codes = q:dequantize() end
 	return codes:abs():quantile(0.99):item() / math.max(codes:abs():max():item(), 1e-300)
 end
 
--- The share of the error's power that its mean in each channel has.
+-- The fraction of the error's power that is due to its mean per channel.
 local function shift_of(error)
 	local axis = error:dim() == 4 and 2 or error:dim()
 	local axes = {}
@@ -95,13 +95,13 @@ end
 local function cause_of(fact)
 	if fact.dead > 0 then return 'dead channel', ('%d of %d outputs have weights that all became 0'):format(fact.dead, fact.rows) end
 	if fact.clipped > CLIPPED and fact.clipped_share > SHARE then
-		return 'saturation', ('%.2g %% of the inputs lie outside of the range and make %.0f %% of the error'):format(fact.clipped, 100 * fact.clipped_share)
+		return 'saturation', ('%.2g %% of the inputs are out of range and cause %.0f %% of the error'):format(fact.clipped, 100 * fact.clipped_share)
 	end
 	if fact.used < BULK then
 		return 'outliers', ('99 %% of the weights use %.2g of the range, the largest is %.1f times the rms'):format(fact.used, fact.crest)
 	end
 	if fact.shift > SHARE then
-		return 'bias shift', ('the mean of a channel makes %.0f %% of the error'):format(100 * fact.shift)
+		return 'bias shift', ('the mean per channel is %.0f %% of the error'):format(100 * fact.shift)
 	end
 	return 'resolution', ('a step is %.2g of the rms of the weights'):format(fact.step)
 end
@@ -118,7 +118,7 @@ local function look(module, float, quantized, seen)
 	for _, field in ipairs(module.weights(quantized)) do row.bytes = row.bytes + rawget(quantized, field):nbytes() end
 	local rms = math.sqrt(power(w.w))
 	fact.crest, fact.used = w.w:abs():max():item() / math.max(rms, 1e-300), used_range(w.q)
-	-- where steps differ: the even step that would have this error
+	-- for steps that differ: the uniform step with the same error
 	local step = w.q:spec().affine and real_scales(w.q):mean():item() or math.sqrt(12 * w.noise)
 	fact.step = step / math.max(rms, 1e-300)
 	fact.dead, fact.rows = dead_channels(w)
@@ -137,7 +137,7 @@ end
 
 local COLUMNS = {'layer', 'kind', 'spec', 'weight', 'local', 'accumulated', 'only', 'only_drop', 'but', 'gain', 'bytes', 'cause', 'why', 'rule'}
 
--- Rules that leave the most sensitive layers float, until four fifths of the sum of the drops are spared.
+-- Rules that leave the most sensitive layers float, which together have four fifths of the drop.
 local function rules_of(layers, rows)
 	local total, spared, list = 0, 0, {}
 	for _, row in ipairs(rows) do total = total + math.max(0, row.only_drop) end
@@ -149,7 +149,7 @@ local function rules_of(layers, rows)
 	return list
 end
 
--- The name of the data set when it is known to be one that models are trained on: 'CIFAR-10 train'.
+-- The name of the data set if it is known as training data, such as 'CIFAR-10 train'.
 local function training_set(source)
 	local set = type(source) == 'table' and rawget(source, 'data')
 	local name = type(set) == 'table' and rawget(set, 'name')

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: MIT
--- Integer ops inside of modules, as g:quantize decides them: sums, norms, attention, functions, pooling. A kind of module lists the ops
--- that can run on codes in `sites`: name of the op's node in the module ('main': the module's only op) -> the names
--- of its operands in calibration. Its forward gets operands and out= from module.site, which reads the field `sites`
--- of the module. nn/graph/sites.lua decides: it sets trace and adopt.
+-- Integer ops within modules, chosen by g:quantize: sums, norms, attention, functions, pooling. A class of modules lists the ops that can
+-- run on codes in `sites`: name of the op's node in the module ('main': the module's only op) -> the names of its operands in
+-- calibration. Its forward gets operands and out= from module.site, which reads the field `sites` of the module. nn/graph/sites.lua
+-- makes the decisions; it sets trace and adopt.
 local _, internal = ...
 local module = internal.import 'nn/base/module'
 local sites = {}
 
 ---------------------------------------------------------------- in forward
 
--- out= and the operands of an op: codes where it is an integer one, else nil and floats.
+-- out= and the operands of an op: codes for an integer op, else nil and floats.
 function module.site(m, key, a, b, c)
 	if module.tracer or rawget(m, 'watch') then
 		local names = module.class_of(m).sites[key]

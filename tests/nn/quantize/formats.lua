@@ -48,7 +48,7 @@ end
 it('formats without an integer product are refused in static and dynamic; optional=true makes them weight_only', function()
 	for _, spec in ipairs {'mxfp4', 'nf4', 'nvfp4', 'fp8_e4m3/1', 'uint4:32+min', 'mxint8', 'uint4/1+min'} do
 		local ok, message = pcall(mlp.quantize, mlp, {mode='dynamic', weight=spec})
-		assert(not ok and message:find("quantize: linear1: weight: wanted affine codes with one scale for an output in mode 'dynamic', got '", 1, true), message)
+		assert(not ok and message:find("quantize: linear1: weight: wanted affine codes with one scale per output in mode 'dynamic', got '", 1, true), message)
 		ok, message = pcall(function() return graph.trace(mlp, x):quantize {mode='dynamic', weight=spec} end)
 		assert(not ok and message:find('weight_only decodes any', 1, true), message)
 		local q, r = mlp:quantize {mode='dynamic', rules={{'linear1', spec, optional=true}}}
@@ -89,7 +89,7 @@ it('activations in floating point: one scale, floats in the layer', function()
 		m:calibrate({{given, given}}, {log=false})
 		for _, mode in ipairs {'static', 'dynamic'} do
 			local q, r = m:quantize {mode=mode, weight=weight, input='fp8_e4m3'}
-			assert(r[1].mode == mode and r[1].why == "codes of 'fp8_e4m3' have no integer product: floats of decoded codes", r[1].why)
+			assert(r[1].mode == mode and r[1].why == "codes of 'fp8_e4m3' have no integer product: computed with decoded floats", r[1].why)
 			same((graph.trace(m, given):quantize {mode=mode, weight=weight, input='fp8_e4m3'}):run(given), q(given), weight .. ' ' .. mode)
 			local float = rounded(m, weight)
 			local first = float[1](given:fake(mode == 'static' and q[1].quantized.input or 'fp8_e4m3'))

@@ -73,7 +73,7 @@ it('dynamic, weight_only, auto', function()
 	_, c = m:quantize {}
 	assert(c[1].mode == 'static')
 	refused("quantize: linear1: mode 'static' wanted a calibrated layer", fresh.quantize, fresh, {mode='static'})
-	refused("quantize: linear1: weight: wanted affine codes with one scale for an output in mode 'dynamic', got 'int4:32'", fresh.quantize, fresh,
+	refused("quantize: linear1: weight: wanted affine codes with one scale per output in mode 'dynamic', got 'int4:32'", fresh.quantize, fresh,
 		{mode='dynamic', weight='int4:32'})
 end)
 
@@ -97,7 +97,7 @@ it('train: real integers forward, gradients with decoded codes', function()
 	for _, o in ipairs {{mode='weight_only', weight='int8/1'}, {mode='dynamic', weight='int8/1', input='uint8'}} do
 		assert(q:eval():quantize(o)(x):error(q:dequantize():eval():quantize(o)(x)).max == 0)
 	end
-	refused("quantize: linear1: mode 'static' wanted a calibrated layer, got one of mode 'train', which keeps no ranges; "
+	refused("quantize: linear1: mode 'static' wanted a calibrated layer, got one of mode 'train', which stores no ranges; "
 		.. 'calibrate and quantize m:dequantize()', q.quantize, q, {mode='static'})
 	local f = q:dequantize():eval()
 	f:calibrate({{x, target}}, {log=false})
@@ -319,7 +319,7 @@ it('keeps a weight that two layers share, or says that it became two', function(
 	assert(not note:find 'became two')
 	q, r = m:quantize {mode='dynamic', rules={{'embedding.*', false}}}
 	note = tostring(r):gsub('%s+', ' ')
-	assert(note:find("one weight became two in 'embedding' and 'head'; this is larger than the float model", 1, true), note)
+	assert(note:find("weights are no longer shared in 'embedding' and 'head'; the float model is smaller", 1, true), note)
 	assert(r:where{name='head'}.why:find "its weight was that of 'embedding'" and r:where{name='embedding'}.why:find 'a rule says so; its weight')
 	assert(q.embedding.weight:dtype() == 'float32' and q.head.weight:dtype() == 'int8' and q:nbytes() > m:nbytes())
 	q, r = m:quantize {mode='dynamic', rules={{'embedding|head', weight='int4:16', mode='weight_only'}}}

@@ -214,12 +214,12 @@ it('bad input', function()
 	refused('search: wanted one budget, drop=, bytes= or ms=, got 2', quant.search, m, {data=data, metric='mse', drop=1, ms=1})
 	refused("search: method: wanted 'exact' or 'greedy', got 'gredy'; did you mean 'greedy'?", quant.search, m,
 		{data=data, metric='mse', drop=1, method='gredy'})
-	refused('search: bytes: no combination of the choices keeps 10; the least is', quant.search, m,
+	refused('search: bytes: no combination of the choices is within 10; the least is', quant.search, m,
 		{data=data, metric='mse', choices=choices, bytes=10, log=false})
-	refused('search: drop: no combination of the choices keeps', quant.search, m,
+	refused('search: drop: no combination of the choices is within', quant.search, m,
 		{data=data, metric='mse', choices={'int4/1'}, drop=1e-9, log=false})
 	refused('search: choices: wanted a list of specs, got an empty one', quant.search, m, {data=data, choices={}, drop=1})
-	refused("search: choices: item 2: wanted a spec of codes, as 'int8/1', got 'float32'", quant.search, m,
+	refused("search: choices: item 2: wanted a spec of codes, such as 'int8/1', got 'float32'", quant.search, m,
 		{data=data, metric='mse', choices={'int8', 'float32'}, drop=1})
 	refused('search: drop: wanted 0 or more', quant.search, m, {data=data, metric='mse', drop=0 / 0})
 	refused('search: batches: wanted positive integer, got -1', quant.search, m, {data=data, metric='mse', drop=1, batches=-1})

@@ -79,7 +79,7 @@ it('bad input', function()
 	local m = made()
 	refused('sensitivity: wanted a model, got 3', quant.sensitivity, 3, {})
 	for _, spec in ipairs {'float32', 'float16'} do
-		refused(("sensitivity: spec: wanted a spec of codes, as 'int8/1', got '%s'"):format(spec), quant.sensitivity, m, {data=data_of(m), spec=spec})
+		refused(("sensitivity: spec: wanted a spec of codes, such as 'int8/1', got '%s'"):format(spec), quant.sensitivity, m, {data=data_of(m), spec=spec})
 	end
 	refused('sensitivity: batches: wanted positive integer, got 0', quant.sensitivity, m, {data=data_of(m), batches=0})
 	refused('sensitivity: data: wanted a loader', quant.sensitivity, m, {})

@@ -46,7 +46,7 @@ it('scales that change along the sum, and codes of logarithms, are refused in m:
 			local good, message = pcall(g.quantize, g, {mode=mode, weight=spec})
 			assert(not good and message:find('linear1: linear has integer versions for affine codes with one scale for each output (axis 1) only', 1, true), message)
 			good, message = pcall(m.quantize, m, {mode=mode, weight=spec})
-			assert(not good and message:find('linear1: weight: wanted affine codes with one scale for an output', 1, true), message)
+			assert(not good and message:find('linear1: weight: wanted affine codes with one scale per output', 1, true), message)
 		end
 		assert(g:quantize{mode='weight_only', weight=spec}:run(x):error(m:quantize{mode='weight_only', weight=spec}(x)).max == 0)
 	end
