@@ -2,14 +2,31 @@
 -- Time and error of every number format, as ratios in one run:
 --   quoll scripts/formats.lua [elements=67108864] [rounds=3] [format …]
 -- Encode and decode beside int8:32 (and int4:32) on as many elements; the SQNR on normal values.
+--   quoll scripts/formats.lua file=weights.safetensors [format …]
+-- quant.compare on all weights of a file (tensors of two or more axes), as rows of 256.
 local options, chosen = {elements = 1 << 26, rounds = 3}, {}
 for _, word in ipairs(arg) do
-	local key, value = word:match '^(%w+)=(%d+)$'
-	if key then options[key] = math.tointeger(value) else chosen[#chosen + 1] = word end
+	local key, value = word:match '^(%w+)=(.+)$'
+	if key then options[key] = math.tointeger(value) or value else chosen[#chosen + 1] = word end
 end
 if #chosen == 0 then
-	chosen = {'int2:32', 'int3:32', 'int4:32', 'int6:32', 'uint8:32', 'int4:32+min', 'nf4:64:256'}
+	chosen = {'int2:32', 'uint2:32', 'int3:32', 'uint3:32', 'int4:32', 'int5:32', 'int6:32', 'uint8:32', 'int4:32+min', 'nf4:64:256'}
 	for _, row in ipairs(quant.formats()) do chosen[#chosen + 1] = row.name end
+end
+
+-- All weights in the order of their names.
+local function weights_of(file)
+	local named, names, list = tensor.load(file), {}, {}
+	for name, t in pairs(named) do if t:dim() > 1 then names[#names + 1] = name end end
+	table.sort(names)
+	for i, name in ipairs(names) do list[i] = named[name]:reshape(named[name]:nelem()) end
+	local all = tensor.cat(list, 1)
+	return all:narrow(1, 1, all:nelem() // 256 * 256):view(-1, 256)
+end
+
+if options.file then
+	print(quant.compare(weights_of(options.file), chosen))
+	return
 end
 
 local x = tensor.randn(options.elements // 4096, 4096)
