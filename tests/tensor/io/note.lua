@@ -164,6 +164,37 @@ it('ranges and numbers that no quantizer makes', function()
 	expect(refused(tensor.randn(4, 64):quantize 'ternary', nil, nil, function(data) return data:sub(1, -2) .. '\xaa' end), 'codes: wanted -1 to 1, got -2')
 end)
 
+it('codebooks', function()
+	local q = tensor.randn(4, 64):quantize 'kmeans4'
+	expect(refused(q), 'loaded')
+	expect(refused(q, '"w::values"', '"w::other"'), 'values: wanted 16 numbers in float32, got none')
+	expect(refused(q, 'format=kmeans4', 'format=nf4'), 'values: wanted none for the scheme grid, got some')
+	expect(refused(tensor.randn(4, 64):quantize 'nf4', 'format=nf4', 'format=kmeans4'), 'values: wanted 16 numbers in float32, got none')
+	expect(refused(q, '[16]', '[4,4]'), 'values: wanted 16 numbers in float32, got others')
+	for _, bad in ipairs {0 / 0, 1 / 0, -1 / 0} do -- the values are the first of the data
+		expect(refused(q, nil, nil, function(data) return string.pack('<f', bad) .. data:sub(5) end), 'values: wanted finite numbers')
+	end
+	expect(refused(q, nil, nil, function(data) return string.pack('<f', 0.5):rep(16) .. data:sub(65) end), 'values: wanted two different finite numbers')
+end)
+
+it('formats of GGUF', function()
+	local x = tensor.randn(2, 256)
+	for _, name in ipairs {'q4_0', 'q4_1', 'q8_0', 'iq4_nl', 'tq2_0', 'gguf.mxfp4', 'q2_k', 'q3_k', 'q4_k', 'q5_k', 'q6_k'} do
+		local q = x:quantize(name)
+		expect(refused(q), 'loaded')
+		expect(refused(q, 'block=' .. q:qparams().block, 'block=64'), 'wanted blocks of')
+		expect(refused(q, 'format=' .. name, 'format=q9_0'), 'a known format')
+		expect(refused(q, 'scaling=', 'scaling=even scaling='), 'every word once')
+	end
+	local k = x:quantize 'q4_k'
+	expect(refused(k, 'format=q4_k', 'format=q5_k'), 'wanted the scheme minimum in uint5 for the format q5_k')
+	expect(refused(k, 'format=q4_k', 'format=q4_1'), 'wanted numbers of the format q4_1, got others')
+	expect(refused(x:quantize 'q4_1', 'format=q4_1', 'format=q4_k'), 'wanted numbers of the format q4_k, got others')
+	expect(refused(k, '"w::minimum"', '"w::maximum"'), 'the note of a tensor in the file, there is none')
+	expect(refused(x:quantize 'q4_1', '"w::minimum"', '"w::maximum"'), 'minimum: wanted one per scale for the scheme minimum, got none')
+	expect(refused(x:quantize 'q4_0', nil, nil, function(data) return '\x00\x7e' .. data:sub(3) end), 'scale: wanted finite numbers')
+end)
+
 it('scales of scales of scales', function()
 	local q = tensor.randn(4, 64):quantize 'nvfp4'
 	tensor.save(FILE, {w = q, ['w::scale::scale::x'] = q:qparams().scale})
@@ -178,7 +209,7 @@ end)
 
 it('changed bytes are refused or give a tensor that checks', function()
 	local loaded, other = 0, 0
-	for _, spec in ipairs {'nvfp4', 'mxfp4', 'int4:32+min', 'nf4', 'ternary', 'fp8_e4m3/1'} do
+	for _, spec in ipairs {'nvfp4', 'mxfp4', 'int4:32+min', 'nf4', 'kmeans4', 'ternary', 'fp8_e4m3/1', 'q8_0'} do
 		tensor.save(FILE, {w = tensor.randn(4, 64):quantize(spec)})
 		local text = read()
 		for _ = 1, 100 do
