@@ -17,6 +17,7 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
+#include "tensor/ragged.h"
 
 #define SLOTS 2
 #define PREFETCH_NS 100000
@@ -31,6 +32,7 @@ struct slot {
 struct ql_loader {
 	struct ql_ctx *ctx;
 	struct ql_tensor *x, *y; /* kept: f borrows their bytes */
+	bool x_opened, y_opened; /* ql_ragged_open */
 	struct ql_filler f;
 	int64_t *order;
 	float *table;
@@ -420,6 +422,19 @@ static enum ql_status prepare(struct ql_loader *l, const struct ql_loader_plan *
 	return QL_OK;
 }
 
+/* The thread reads elements of the tensors until the loader is closed. */
+static enum ql_status open_data(struct ql_loader *l)
+{
+	enum ql_status status = ql_ragged_open(l->ctx, l->x->storage);
+
+	l->x_opened = !status;
+	if (!status && l->y) {
+		status = ql_ragged_open(l->ctx, l->y->storage);
+		l->y_opened = !status;
+	}
+	return status;
+}
+
 static enum ql_status start(struct ql_loader *l)
 {
 	bool pays = l->f.batches >= 3 && cost(&l->f, ql_filler_height(&l->f, 0)) >= PREFETCH_NS;
@@ -447,8 +462,11 @@ enum ql_status ql_loader_open(struct ql_ctx *ctx, const struct ql_loader_plan *p
 	l->ctx = ctx;
 	l->x = ql_tensor_keep(plan->x);
 	l->y = plan->y ? ql_tensor_keep(plan->y) : NULL;
-	set_filler(l, plan, batches);
-	status = prepare(l, plan);
+	status = open_data(l);
+	if (!status) {
+		set_filler(l, plan, batches);
+		status = prepare(l, plan);
+	}
 	if (!status)
 		status = start(l);
 	if (status) {
@@ -482,6 +500,10 @@ void ql_loader_close(struct ql_loader *l)
 		ql_tensor_release(ctx, l->slot[i].x);
 		ql_tensor_release(ctx, l->slot[i].y);
 	}
+	if (l->x_opened)
+		ql_ragged_close(ctx, l->x->storage);
+	if (l->y_opened)
+		ql_ragged_close(ctx, l->y->storage);
 	ql_tensor_release(ctx, l->x);
 	ql_tensor_release(ctx, l->y);
 	ql_free(ctx, l->order);

@@ -57,6 +57,7 @@ struct ql_ctx {
 	struct ql_node *dying;       /* list of tape nodes being freed, see tape.c */
 	bool freeing;                /* a caller is freeing that list */
 	uint64_t nodes;              /* tape nodes created so far */
+	int depth;                   /* ops that are being applied: one within the other */
 	int nograd;                  /* above 0: nothing is recorded */
 	int ordered;                 /* above 0: `kernels` has ordered products, see kernels.h */
 	bool recorded;               /* the host records each call (interp/bind/record.h) */

@@ -14,6 +14,7 @@
 #include "tensor/grid.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
+#include "tensor/ragged.h"
 #include "tensor/rng.h"
 #include "tensor/scratch.h"
 #include "tensor/stochastic.h"
@@ -30,11 +31,13 @@ struct codec {
 	struct ql_codes codes;
 	unsigned dtype;
 	const float *scale;
-	const float *shift;                 /* NULL: all 0 */
-	const int32_t *zero;                /* NULL: all 0 */
-	const int32_t *lo, *hi;             /* encode: the range under each scale; NULL: that of `codes` */
-	bool stream;                        /* the result is larger than the caches */
-	void *q;                            /* contiguous codes */
+	const float *shift;             /* NULL: all 0 */
+	const int32_t *zero;            /* NULL: all 0 */
+	const int32_t *lo, *hi;         /* encode: the range under each scale; NULL: that of `codes` */
+	bool stream;                    /* the result is larger than the caches */
+	void *q;                        /* contiguous codes */
+	const struct ql_ragged *ragged; /* decode: the codes from element `first` on; NULL: `q` */
+	int64_t first;
 	const float *in;                    /* encode */
 	const struct ql_stochastic *random; /* encode: rounding; NULL: to nearest */
 	float *out;                         /* decode */
@@ -124,12 +127,36 @@ static void encode_kernel(struct codec *c, const struct run *r)
 		count_non_finite(c, x, r->n);
 }
 
+static void decode_ragged(struct codec *c, const struct run *r)
+{
+	const struct ql_dequantize *k = c->kernels->dequantize;
+	float *out = c->out + r->plain;
+	uint16_t buffer[BUFFER];
+
+	for (int64_t i = 0; i < r->n; i += BUFFER) {
+		struct ql_affine p = advanced(&r->affine, i);
+		int64_t m = ql_min64(BUFFER, r->n - i);
+
+		ql_ragged_get(c->ragged, c->first + r->code + i, m, buffer);
+		switch (ql_dtype_whole(c->dtype)) {
+		case QL_int8: k->from_i8(&p, (const int8_t *)buffer, m, out + i); break;
+		case QL_uint8: k->from_u8(&p, (const uint8_t *)buffer, m, out + i); break;
+		case QL_int16: k->from_i16(&p, (const int16_t *)buffer, m, out + i); break;
+		default: k->from_u16(&p, buffer, m, out + i); break;
+		}
+	}
+}
+
 static void decode_kernel(struct codec *c, const struct run *r)
 {
 	const struct ql_dequantize *k = c->kernels->dequantize;
 	float *out = c->out + r->plain;
 	int8_t buffer[BUFFER];
 
+	if (c->ragged) {
+		decode_ragged(c, r);
+		return;
+	}
 	switch (c->dtype) {
 	case QL_int8: k->from_i8(&r->affine, (const int8_t *)c->q + r->code, r->n, out); return;
 	case QL_uint8: k->from_u8(&r->affine, (const uint8_t *)c->q + r->code, r->n, out); return;
@@ -493,7 +520,9 @@ enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct q
 		const struct ql_tensor *codes = dense ? dense : t;
 		int64_t skip = codes->offset * ql_dtypes[t->dtype].bits / 8;
 
-		c.q = (char *)codes->storage->data + skip;
+		c.ragged = ql_ragged_closed(codes) ? codes->storage->ragged : NULL;
+		c.first = codes->offset;
+		c.q = c.ragged ? NULL : (char *)codes->storage->data + skip;
 		c.out = ql_tensor_data(*out);
 		status = codec_loop(ctx, &c);
 	}
@@ -520,7 +549,7 @@ static enum ql_status encode(struct ql_ctx *ctx, const struct ql_tensor *x, stru
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct codec c = {.random = random};
 	struct ql_tensor *dense = NULL, *plain = NULL;
-	bool direct = ql_tensor_is_contiguous(t);
+	bool direct = ql_tensor_is_contiguous(t) && !ql_ragged_closed(t);
 	enum ql_status status;
 
 	status = as_f32(ctx, x, &plain);

@@ -10,6 +10,7 @@
 #include "tensor/codec.h"
 #include "tensor/fallback.h"
 #include "tensor/ledger.h"
+#include "tensor/ragged.h"
 #include "tensor/scratch.h"
 #include "tensor/tape.h"
 
@@ -166,20 +167,37 @@ static const struct ql_path *find_path(struct ql_ctx *ctx, struct ql_call *call,
 	return NULL;
 }
 
+/* Runs `eval` with the operands' codes in memory as their dtype has them. */
+static enum ql_status eval_dense(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval)
+{
+	enum ql_status status = QL_OK;
+	int opened = 0;
+
+	for (; opened < call->n_in && !status; opened += !status)
+		status = ql_ragged_open(ctx, call->in[opened]->storage);
+	if (call->into && call->out[0] == call->into)
+		call->into->storage->version++;
+	if (!status)
+		status = eval(ctx, call);
+	while (opened-- > 0)
+		ql_ragged_close(ctx, call->in[opened]->storage);
+	return status;
+}
+
 static enum ql_status allocate_and_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	enum ql_status status = QL_OK;
 
-	if (call->into && call->op->may_overwrite && call->op->may_overwrite(call)) {
+	if (call->into && call->op->may_overwrite && call->op->may_overwrite(call))
 		call->out[0] = ql_tensor_keep(call->into);
-		call->into->storage->version++;
-	}
 	if (!(call->op->flags & QL_LIST_OUT) && !call->op->allocates)
 		for (int i = 0; i < call->n_out && !status; i++)
 			if (!call->out[i])
 				status = ql_tensor_new(ctx, call->result[i].dtype, call->result[i].rank,
 					call->result[i].shape, &call->out[i]);
-	return status ? status : call->op->eval(ctx, call);
+	if (status)
+		return status;
+	return call->op->flags & QL_RAGGED ? call->op->eval(ctx, call) : eval_dense(ctx, call, call->op->eval);
 }
 
 static enum ql_status run_fallback(struct ql_ctx *ctx, struct ql_call *call, const char *reason)
@@ -253,7 +271,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call)
 		path = find_path(ctx, call, &reason);
 	if (path) {
 		call->path = path->name; /* eval may set a more specific name */
-		return path->eval(ctx, call);
+		return path->ragged ? path->eval(ctx, call) : eval_dense(ctx, call, path->eval);
 	}
 	status = check_integer(ctx, call, reason);
 	if (status)
@@ -327,6 +345,21 @@ static void drop_private(struct ql_ctx *ctx, struct ql_call *call)
 	}
 }
 
+/* Results whose channels differ in bits are stored so. Within another op they stay dense: it reads their elements. */
+static enum ql_status pack_results(struct ql_ctx *ctx, struct ql_call *call)
+{
+	enum ql_status status = QL_OK;
+
+	if (ctx->depth || call->into || call->op->flags & QL_VIEW)
+		return QL_OK;
+	for (int i = 0; i < QL_MAX_OUT && !status; i++)
+		if (call->out[i])
+			status = ql_ragged_pack(ctx, call->out[i]);
+	for (int i = 0; call->list && i < call->n_out && !status; i++)
+		status = ql_ragged_pack(ctx, call->list[i]);
+	return status;
+}
+
 static void record(struct ql_ctx *ctx, struct ql_call *call, uint64_t operands)
 {
 	uint32_t row;
@@ -359,9 +392,13 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 	for (int i = 0; i < call->n_out && !status && !(call->op->flags & (QL_LIST_OUT | QL_VIEW)); i++)
 		status = ql_shape_check(ctx, call->op->doc.name, call->result[i].rank, call->result[i].shape);
 	ctx->nograd++; /* ops called by eval must not record nodes */
+	ctx->depth++;
 	if (!status)
 		status = run(ctx, call);
+	ctx->depth--;
 	ctx->nograd--;
+	if (!status)
+		status = pack_results(ctx, call);
 	if (!status && call->into)
 		status = write_into(ctx, call);
 	if (!status && !call->into && ql_tape_wanted(ctx, call))

@@ -20,6 +20,7 @@
 #define QL_FUNCTION 64u     /* tensor.name only, not a method */
 #define QL_METHOD 128u      /* method only */
 #define QL_ELEMENTWISE 512u /* even with out=, element i of the result depends only on elements i of the operands */
+#define QL_RAGGED 1024u     /* reads operands by functions that know ragged.h: the codes stay as they are stored */
 #define QL_AXIS_SECOND 256u /* the axis is the argument after the first operand: x:gather(axis, index) */
 
 struct ql_op;
@@ -84,6 +85,7 @@ struct ql_path {
 	const char *text;
 	bool (*match)(struct ql_call *call, const char **reason);
 	ql_eval_fn *eval;
+	bool ragged; /* as QL_RAGGED */
 };
 
 /* Functions that quant/ registers with the context. */

@@ -5,7 +5,7 @@
  *
  * Layout of scale and zero_point: rank 0 per tensor; (size of axis) per axis; for blocks the tensor's own shape
  * with block_axis replaced by ceil(size / block). Channels of an axis may have different numbers of bits: their
- * codes share a dtype, and each channel uses its own range.
+ * codes share a dtype, and each channel uses its own range; ragged.h stores each at its own width.
  *
  * Levels of scales: the scale tensor may itself be quantized (codes of 6 or 8 bits with an outer scale, as in NVFP4
  * and k-quants), or of a narrow float dtype. Read scales with ql_qparams_scales, never from the storage.

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "tensor/ragged.h"
+
 #define MOST 4 /* slots per storage; the oldest is dropped */
 
 /* Up to this many bytes of CPU memory follow the storage in the same block: one allocation less for small tensors,
@@ -58,7 +60,17 @@ void ql_storage_release(struct ql_ctx *ctx, struct ql_storage *s)
 		drop_first(ctx, &s->derived);
 	if (s->data != inline_data(s))
 		s->device->free(ctx, s->data);
+	ql_ragged_free(ctx, s->ragged);
 	ql_free(ctx, s);
+}
+
+void ql_storage_ragged(struct ql_ctx *ctx, struct ql_storage *s, struct ql_ragged *ragged)
+{
+	if (s->data != inline_data(s))
+		s->device->free(ctx, s->data);
+	s->data = NULL;
+	s->bytes = ragged->bytes;
+	s->ragged = ragged;
 }
 
 static bool same_key(const struct ql_derived_key *a, const struct ql_derived_key *b)

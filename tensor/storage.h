@@ -7,6 +7,8 @@
 
 #include "tensor/device.h"
 
+struct ql_ragged;
+
 struct ql_storage {
 	int refs;
 	size_t bytes;
@@ -14,6 +16,7 @@ struct ql_storage {
 	void *data;
 	const struct ql_device *device;
 	struct ql_derived *derived; /* list of data derived from the bytes; NULL: none */
+	struct ql_ragged *ragged;   /* codes of channels that differ in bits (ragged.h); NULL: elements of one dtype */
 };
 
 /* Identifies data derived from the bytes for repeated use, such as packed weights. It is freed with the storage or
@@ -36,6 +39,8 @@ struct ql_derived {
 struct ql_storage *ql_storage_new(struct ql_ctx *ctx, const struct ql_device *device, size_t bytes);
 struct ql_storage *ql_storage_keep(struct ql_storage *s);
 void ql_storage_release(struct ql_ctx *ctx, struct ql_storage *s);
+/* Replaces the bytes, in CPU memory, with `ragged`, which the storage then owns. */
+void ql_storage_ragged(struct ql_ctx *ctx, struct ql_storage *s, struct ql_ragged *ragged);
 /* Returns the cache slot of `key`, a new empty one if there is none. `asked` lets the caller skip data that is
  * requested only once. The slot is valid until the next call for this storage. NULL, without an error, when out of
  * memory. */

@@ -9,6 +9,7 @@
 #include "tensor/codes.h"
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
+#include "tensor/ragged.h"
 #include "tensor/tape.h"
 #include "tensor/transpose.h"
 #include "tensor/walk.h"
@@ -217,6 +218,8 @@ uint64_t ql_tensor_nbytes(const struct ql_tensor *t)
 		t->q ? t->q->shift : NULL, t->q ? t->q->bits : NULL, t->q ? t->q->values : NULL};
 	uint64_t bytes = t->rank ? ql_rows_bytes(rows, row, t->dtype) : (ql_dtypes[t->dtype].bits + 7u) / 8;
 
+	if (t->q && t->storage->ragged)
+		bytes = ql_ragged_bytes(t);
 	for (size_t i = 0; i < sizeof(params) / sizeof(*params); i++)
 		if (params[i]) /* of five numbers below 2^63, four of parts that fit in memory */
 			bytes += ql_tensor_nbytes(params[i]);
@@ -328,8 +331,8 @@ static void copy_body(void *arg, int64_t begin, int64_t end)
 		copy_piece(arg, i);
 }
 
-/* dst and src do not overlap. */
-static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
+/* dst and src do not overlap, and their elements are in memory. */
+static enum ql_status copy_dense(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
 {
 	struct copy c = {.from = src->dtype, .to = dst->dtype, .src = src->storage->data, .dst = dst->storage->data};
 	bool packed = ql_dtype_is_packed(dst->dtype);
@@ -355,6 +358,22 @@ static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, cons
 	/* neighbouring rows of the packed axis share bytes: one thread */
 	return ql_parallel_for(ctx, n, ql_max64(1, 32768 / c.walk.row),
 		packed && ql_walk_stride(&c.walk, 0) != 1 ? 0 : ql_tensor_nelem(dst), copy_body, &c);
+}
+
+/* dst and src do not overlap. */
+static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
+{
+	enum ql_status status = ql_ragged_open(ctx, src->storage);
+
+	if (status)
+		return status;
+	status = ql_ragged_open(ctx, dst->storage);
+	if (!status) {
+		status = copy_dense(ctx, dst, src);
+		ql_ragged_close(ctx, dst->storage);
+	}
+	ql_ragged_close(ctx, src->storage);
+	return status;
 }
 
 enum ql_status ql_tensor_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
@@ -392,6 +411,8 @@ enum ql_status ql_tensor_clone(struct ql_ctx *ctx, const struct ql_tensor *t, st
 
 	if (!status && t->q)
 		(*out)->q = ql_qparams_keep(t->q);
+	if (!status && ql_ragged_closed(t))
+		status = ql_ragged_pack(ctx, *out);
 	return status;
 }
 
@@ -419,6 +440,8 @@ double ql_tensor_get_f64(const struct ql_tensor *t, const int64_t *index)
 {
 	double value;
 
+	if (ql_ragged_closed(t))
+		return (double)ql_ragged_get_one(t->storage->ragged, element(t, index));
 	ql_dtypes[t->dtype].to_f64(t->storage->data, element(t, index), 1, 1, &value);
 	return value;
 }
@@ -427,6 +450,8 @@ int64_t ql_tensor_get_i64(const struct ql_tensor *t, const int64_t *index)
 {
 	int64_t value;
 
+	if (ql_ragged_closed(t))
+		return ql_ragged_get_one(t->storage->ragged, element(t, index));
 	ql_dtypes[t->dtype].to_i64(t->storage->data, element(t, index), 1, 1, &value);
 	return value;
 }

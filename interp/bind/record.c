@@ -242,13 +242,14 @@ static int place(lua_State *L)
 	enum ql_status status;
 
 	dense = ql_box_new(L);
-	status = ql_tensor_clone(ctx, t, dense);
+	status = ql_tensor_cast(ctx, t, t->dtype, dense);
 	if (status)
 		return ql_raise(L, status);
 	box = ql_box_new(L);
 	status = ql_tensor_alias(ctx, *dense, box);
 	if (status)
 		return ql_raise(L, status);
+	(*box)->q = t->q ? ql_qparams_keep(t->q) : NULL;
 	if (offset < 0 || block->dtype != QL_uint8 || (size_t)offset > block->storage->bytes ||
 		(*dense)->storage->bytes > block->storage->bytes - (size_t)offset)
 		return ql_error(L, "place: wanted %zu bytes from %lld on in a block of uint8, got %zu",

@@ -39,7 +39,7 @@ something is quantized: x:quantize, quant.compare, quant.estimate, options such 
   'int4:32'     one scale per 32 elements of the last axis
   'int8@mse'    how the range of the data is chosen: see observers
   {bits=3, axis=1}, {dtype='uint8', scale=0.1, zero_point=128}
-  {bits={8,4,2}, axis=1}   a number of bits for each channel; stored in the dtype that holds the widest one
+  {bits={8,4,2}, axis=1}   a number of bits for each channel, which are stored at their own widths; the dtype is that of the widest one
   q:qparams()   the parameters of a tensor, with its scales and zero points; q:spec() is the spec without them
 
 More words, separated by blanks, set other fields: a scheme, or field=value; lists are separated by commas.

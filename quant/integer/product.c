@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Operands of an integer product: codes for the kernels, scales and zero points as arrays.
  *
- * A matrix b that is multiplied by few rows is read in place if possible. Otherwise (its codes are packed, or its
+ * A matrix b that is multiplied by few rows is read in place if possible. Otherwise (its codes are packed or ragged, or its
  * summed axis is not contiguous) its panels are cached with its storage (tensor/storage.h) from the second product
  * on, until it is written to. With many rows packing is a small part of the time, and for a single product caching
  * gains nothing.
@@ -9,6 +9,7 @@
 #include "quant/integer/product.h"
 
 #include "tensor/kernels/kernels.h"
+#include "tensor/ragged.h"
 #include "tensor/scratch.h"
 #include "tensor/view.h"
 
@@ -30,7 +31,7 @@ static enum ql_status codes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct q
 {
 	enum ql_status status;
 
-	if (ql_dtype_is_packed(t->dtype))
+	if (ql_dtype_is_packed(t->dtype) || ql_ragged_closed(t))
 		return ql_tensor_cast(ctx, t, byte_codes(t->dtype), out);
 	status = ql_tensor_alias(ctx, t, out);
 	if (!status) {
@@ -131,7 +132,7 @@ static enum ql_status codes_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct
 {
 	bool alone = !p->wide && b->rank == 2 && p->plan.batches == 1;
 	struct ql_matrix_int matrix = alone ? matrix_of(b, NULL) : (struct ql_matrix_int){0};
-	bool in_place = alone && ql_gemm_i8_reads_b(p->plan.m, p->plan.k, &matrix);
+	bool in_place = alone && !ql_ragged_closed(b) && ql_gemm_i8_reads_b(p->plan.m, p->plan.k, &matrix);
 	enum ql_status status;
 
 	if (alone && !in_place && p->plan.m <= FEW_ROWS)

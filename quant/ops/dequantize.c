@@ -30,7 +30,7 @@ const struct ql_op ql_op_dequantize = {
 		.example = "print(tensor{-1,1}:quantize('int8'):dequantize())  --> float32(2)  -1   1"},
 	.arity_min = 1,
 	.arity_max = 1,
-	.flags = QL_NATIVE,
+	.flags = QL_NATIVE | QL_RAGGED,
 	.eval = dequantize,
 	.allocates = true,
 	.backward = ql_backward_same,
@@ -51,7 +51,8 @@ extern const struct ql_op ql_op_codes;
 const struct ql_op ql_op_codes = {
 	.doc = {.name = "codes",
 		.usage = "q:codes()",
-		.text = "The raw integers: a plain view of the same storage, so writing to it changes the quantized tensor.",
+		.text = "The raw integers: a plain view of the same storage, so writing to it changes the quantized tensor. "
+			"Where channels differ in bits, a number beyond those of its channel saturates.",
 		.example = "print(tensor{-1,1}:quantize('int8'):codes())  --> int8(2)  -127   127"},
 	.arity_min = 1,
 	.arity_max = 1,

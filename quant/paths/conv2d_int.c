@@ -8,6 +8,7 @@
 #include "quant/ranges/quantize.h"
 #include "quant/integer/rescale.h"
 #include "tensor/kernels/kernels.h"
+#include "tensor/ragged.h"
 #include "tensor/scratch.h"
 
 extern const struct ql_path ql_path_conv2d_int;
@@ -45,12 +46,12 @@ static bool match(struct ql_call *call, const char **reason)
 /* Gives contiguous codes of one byte: t itself if it has them. */
 static enum ql_status bytes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
-	if (ql_dtypes[t->dtype].bits == 8)
+	if (ql_dtypes[t->dtype].bits == 8 && !ql_ragged_closed(t))
 		return ql_tensor_contiguous(ctx, t, out);
 	return ql_tensor_cast(ctx, t, ql_dtype_whole(t->dtype), out);
 }
 
-/* The codes of the weight in bytes. Packed ones are unpacked; from the second time on the bytes are cached with the
+/* The codes of the weight in bytes. Packed and ragged ones are unpacked; from the second time on the bytes are cached with the
  * storage. The caller releases *keep. */
 static enum ql_status weight_codes(
 	struct ql_ctx *ctx, struct ql_tensor *w, struct ql_conv_int *j, struct ql_tensor **keep)
@@ -65,7 +66,7 @@ static enum ql_status weight_codes(
 	enum ql_status status;
 
 	j->w = (struct ql_matrix_int){.dtype = ql_dtype_whole(w->dtype), .row = j->k, .column = 1};
-	if (ql_dtype_is_packed(w->dtype) && ql_tensor_is_contiguous(w))
+	if ((ql_dtype_is_packed(w->dtype) || ql_ragged_closed(w)) && ql_tensor_is_contiguous(w))
 		place = ql_storage_derived(ctx, w->storage, &key);
 	if (place && place->data) {
 		j->w.data = place->data;
@@ -219,4 +220,5 @@ const struct ql_path ql_path_conv2d_int = {
 	.text = "exact integer sums; one scale for x, one for w or for each output channel",
 	.match = match,
 	.eval = eval,
+	.ragged = true,
 };

@@ -11,6 +11,7 @@
 #include "quant/ranges/scales.h"
 #include "tensor/codec.h"
 #include "tensor/grain.h"
+#include "tensor/ragged.h"
 #include "tensor/scratch.h"
 
 static enum ql_status layout(
@@ -300,6 +301,17 @@ static bool differ(const struct ql_tensor *bits)
 	return false;
 }
 
+/* Bytes of the codes if each channel of `row` elements has its own number of bits. */
+static uint64_t channel_bytes(const struct ql_tensor *bits, int64_t row)
+{
+	uint64_t bytes = 0;
+
+	for (int64_t i = 0; i < ql_tensor_nelem(bits);
+		i++) /* size: as many rows, each below 2^37 bytes, as in memory */
+		bytes += ql_ragged_row_bytes(row, (int)ql_tensor_at_f64(bits, i));
+	return bytes;
+}
+
 enum ql_status ql_quantize_bytes(
 	struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape, uint64_t *bytes)
 {
@@ -325,13 +337,15 @@ enum ql_status ql_quantize_bytes(
 	s_rank = ql_grain_shape(rank, shape, q.axis, q.block_axis, q.block, s_shape);
 	for (int d = 0; d < s_rank; d++)
 		scales *= (uint64_t)s_shape[d];
+	if (spec->each_bits && differ(spec->each_bits))
+		*bytes = channel_bytes(spec->each_bits, (int64_t)(rows * row / scales));
 	if (ql_block_fits(spec))
 		more = ql_block_bytes(spec, scales);
 	else
 		status = ql_scales_bytes(ctx, spec, s_rank, s_shape, &more);
 	*bytes += more + ql_codebook_bytes(spec);
-	if (spec->each_bits)
-		*bytes += differ(spec->each_bits) ? scales : 0;
+	if (spec->each_bits && differ(spec->each_bits))
+		*bytes += scales;
 	if (ql_scales_have_zeros(spec))
 		*bytes += scales * (ql_dtypes[ql_dtype_whole(spec->dtype)].bits / 8);
 	return status;

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "tensor/ragged.h"
+
 #define PIECE 1024 /* unsigned integers widened at a time */
 
 enum ql_status ql_elements_size(struct ql_ctx *ctx, int rank, const int64_t *shape, unsigned bytes, uint64_t *out)
@@ -116,6 +118,8 @@ uint64_t ql_elements_bytes(const struct ql_tensor *t)
 {
 	int64_t row = t->rank ? t->shape[t->rank - 1] : 1;
 
+	if (ql_ragged_wanted(t))
+		return ql_ragged_bytes(t);
 	return t->rank ? ql_rows_bytes(row ? ql_tensor_nelem(t) / row : 0, row, t->dtype)
 		       : (ql_dtypes[t->dtype].bits + 7u) / 8;
 }
@@ -128,18 +132,45 @@ static bool has_padding(const struct ql_tensor *t)
 	return ql_dtype_is_packed(t->dtype) && row * ql_dtypes[t->dtype].bits % 8;
 }
 
-enum ql_status ql_elements_write(struct ql_writer *w, struct ql_tensor *t)
+static enum ql_status write_dense(struct ql_writer *w, struct ql_tensor *t)
 {
 	struct ql_tensor *flat;
 	enum ql_status status =
 		has_padding(t) ? ql_tensor_clone(w->ctx, t, &flat) : ql_tensor_contiguous(w->ctx, t, &flat);
 	const uint8_t *data;
 
-	if (status)
-		return status;
-	data = flat->storage->data;
-	/* the offset of a packed view is a whole number of bytes */
-	status = ql_writer_put(w, data + flat->offset * ql_dtypes[flat->dtype].bits / 8, ql_elements_bytes(flat));
+	if (!status)
+		status = ql_ragged_open(w->ctx, flat->storage); /* of one channel, or of codes alone */
+	if (!status) {
+		data = flat->storage->data;
+		/* the offset of a packed view is a whole number of bytes */
+		status = ql_writer_put(
+			w, data + flat->offset * ql_dtypes[flat->dtype].bits / 8, ql_elements_bytes(flat));
+		ql_ragged_close(w->ctx, flat->storage);
+	}
 	ql_tensor_release(w->ctx, flat);
 	return status;
+}
+
+/* The rows of the channels. */
+static enum ql_status write_ragged(struct ql_writer *w, struct ql_tensor *t)
+{
+	const struct ql_ragged *r = t->storage->ragged;
+	bool whole = r && t->offset == 0 && ql_tensor_is_contiguous(t) && r->rows * r->row == ql_tensor_nelem(t);
+	struct ql_tensor *rows;
+	enum ql_status status = whole ? ql_tensor_alias(w->ctx, t, &rows) : ql_tensor_clone(w->ctx, t, &rows);
+
+	if (!status)
+		status = ql_ragged_pack(w->ctx, rows);
+	if (!status)
+		status = ql_writer_put(w, rows->storage->ragged->data, rows->storage->ragged->bytes);
+	ql_tensor_release(w->ctx, rows);
+	return status;
+}
+
+enum ql_status ql_elements_write(struct ql_writer *w, struct ql_tensor *t)
+{
+	if (ql_ragged_wanted(t))
+		return write_ragged(w, t);
+	return write_dense(w, t);
 }

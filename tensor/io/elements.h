@@ -24,7 +24,7 @@ enum ql_status ql_elements_size(struct ql_ctx *ctx, int rank, const int64_t *sha
 enum ql_status ql_elements_read(struct ql_stream *s, const struct ql_element_wire *wire, int rank, const int64_t *shape,
 	struct ql_tensor **out);
 
-/* Bytes of the elements only: whole bytes per row for packed types. */
+/* Bytes of the elements only: whole bytes per row for packed types, and per channel where channels differ in bits. */
 uint64_t ql_elements_bytes(const struct ql_tensor *t);
 /* Writes the elements of the view in row-major order, little-endian; a view with gaps is copied first. */
 enum ql_status ql_elements_write(struct ql_writer *w, struct ql_tensor *t);

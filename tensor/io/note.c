@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tensor/op.h"
+#include "tensor/ragged.h"
 
 #define WORD_MAX 256
 
@@ -32,15 +33,17 @@ enum word {
 	FORMAT,
 	SCALING,
 	OVERFLOW,
+	ROWS,
 	WORDS
 };
 
 static const char *const names[WORDS] = {"dtype", "shape", "scheme", "bits", "lo", "hi", "octaves", "axis", "block",
-	"block_axis", "from", "nan", "inf", "version", "format", "scaling", "overflow"};
+	"block_axis", "from", "nan", "inf", "version", "format", "scaling", "overflow", "rows"};
 
 #define PLAIN_WORDS (1u << DTYPE | 1u << SHAPE)
 #define FIRST_WORDS ((1u << VERSION) - 1u) /* of version 1, which is not written */
-#define ALL_WORDS ((1u << WORDS) - 1u)
+#define SECOND_WORDS ((1u << ROWS) - 1u)
+#define THIRD_WORDS ((1u << WORDS) - 1u)
 
 bool ql_note_needed(const struct ql_tensor *t)
 {
@@ -70,10 +73,10 @@ void ql_note_write(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_text
 		q->block, q->block_axis);
 	ql_text_add(out, " from=%s nan=%lld inf=%lld", ql_dtype_name(q->from), (long long)q->nan_count,
 		(long long)q->inf_count);
-	if (words && is_second(q))
-		ql_text_add(out, " version=2 format=%s scaling=%s overflow=%d",
+	if (words && (is_second(q) || ql_ragged_wanted(t)))
+		ql_text_add(out, " version=%d format=%s scaling=%s overflow=%d%s", ql_ragged_wanted(t) ? 3 : 2,
 			q->format ? words->name(q->format) : "-", words->scaling_name(q->codes.scaling),
-			q->codes.overflow);
+			q->codes.overflow, ql_ragged_wanted(t) ? " rows=channels" : "");
 }
 
 static enum ql_status bad_word(struct ql_ctx *ctx, const char *wanted, const char *word)
@@ -150,9 +153,16 @@ static enum ql_status read_scaling(struct ql_ctx *ctx, const char *text, struct 
 		       : bad_word(ctx, "a known rule of scales (a newer Quoll may have written it)", text);
 }
 
-static enum ql_status read_version(struct ql_ctx *ctx, const char *text)
+static enum ql_status read_version(struct ql_ctx *ctx, const char *text, struct ql_note *note)
 {
-	return strcmp(text, "2") ? bad_word(ctx, "version 2 (a newer Quoll may have written it)", text) : QL_OK;
+	note->version = !strcmp(text, "2") ? 2 : !strcmp(text, "3") ? 3 : 0;
+	return note->version ? QL_OK : bad_word(ctx, "version 2 or 3 (a newer Quoll may have written it)", text);
+}
+
+static enum ql_status read_rows(struct ql_ctx *ctx, const char *text, struct ql_note *note)
+{
+	note->ragged = true;
+	return strcmp(text, "channels") ? bad_word(ctx, "rows=channels", text) : QL_OK;
 }
 
 static enum ql_status read_octaves(struct ql_ctx *ctx, const char *text, struct ql_note *note)
@@ -207,7 +217,8 @@ static enum ql_status read_word(struct ql_ctx *ctx, enum word word, const char *
 		return status;
 	case NAN_COUNT: return read_int(ctx, text, 0, INT64_MAX, &q->nan_count);
 	case INF_COUNT: return read_int(ctx, text, 0, INT64_MAX, &q->inf_count);
-	case VERSION: return read_version(ctx, text);
+	case VERSION: return read_version(ctx, text, note);
+	case ROWS: return read_rows(ctx, text, note);
 	case FORMAT: return read_format(ctx, text, note);
 	case SCALING: return read_scaling(ctx, text, note);
 	case OVERFLOW:
@@ -288,6 +299,16 @@ static enum ql_status check_note(struct ql_ctx *ctx, struct ql_note *note)
 	return QL_OK;
 }
 
+/* True for all words of the version, and for the two of packed elements. */
+static bool has_words(unsigned seen, int version)
+{
+	switch (version) {
+	case 3: return seen == THIRD_WORDS;
+	case 2: return seen == SECOND_WORDS;
+	default: return seen == FIRST_WORDS || seen == PLAIN_WORDS;
+	}
+}
+
 enum ql_status ql_note_read(struct ql_ctx *ctx, const char *text, struct ql_note *note)
 {
 	unsigned seen = 0;
@@ -307,10 +328,14 @@ enum ql_status ql_note_read(struct ql_ctx *ctx, const char *text, struct ql_note
 		seen |= 1u << word;
 		status = read_word(ctx, (enum word)word, value, note);
 	}
-	if (!status && seen != PLAIN_WORDS && seen != FIRST_WORDS && seen != ALL_WORDS)
+	if (!status && !has_words(seen, note->version))
 		return ql_fail(ctx, QL_ERR_FORMAT,
-			"quantization note: wanted dtype and shape, or all %d words of version %d, one is missing",
-			seen >> VERSION ? WORDS : VERSION, seen >> VERSION ? 2 : 1);
+			"quantization note: wanted dtype and shape, or all %d words of version %d, one is %s",
+			note->version == 3   ? WORDS
+			: note->version == 2 ? ROWS
+					     : VERSION,
+			note->version ? note->version : 1,
+			note->version < 3 && note->ragged ? "not one of them" : "missing");
 	note->quantized = seen != PLAIN_WORDS;
 	return status || !note->quantized ? status : check_note(ctx, note);
 }

@@ -8,6 +8,7 @@
 #include "tensor/grid.h"
 #include "tensor/io/note.h"
 #include "tensor/op.h"
+#include "tensor/ragged.h"
 
 #define PIECE 512 /* codes checked at a time */
 
@@ -146,6 +147,84 @@ static enum ql_status check_channels(struct ql_ctx *ctx, const struct ql_tensor 
 	return status;
 }
 
+/* Bytes of the rows of channels; false on an overflow. */
+static bool rows_bytes(const struct ql_note *note, const struct ql_tensor *bits, uint64_t *bytes)
+{
+	struct ql_tensor like = {.rank = (uint8_t)note->rank};
+	int64_t rows = note->shape[note->q.axis], n;
+
+	for (int d = 0; d < note->rank; d++)
+		like.shape[d] = note->shape[d];
+	n = ql_tensor_nelem(&like);
+	*bytes = 0;
+	for (int64_t i = 0; i < rows; i++)
+		if (!ql_size_add(*bytes, ql_ragged_row_bytes(n / rows, (int)ql_tensor_at_f64(bits, i)), bytes))
+			return false;
+	return true;
+}
+
+enum ql_status ql_note_room(
+	struct ql_ctx *ctx, const struct ql_note *note, const struct ql_note_parts *parts, struct ql_tensor **out)
+{
+	uint64_t bytes = 0, given = (uint64_t)ql_tensor_nelem(parts->rows);
+	enum ql_status status = ql_shape_check(ctx, "shape", note->rank, note->shape);
+
+	*out = NULL;
+	if (!status && (!parts->bits || note->q.axis < 0))
+		status = ql_fail(ctx, QL_ERR_FORMAT, "bits: wanted a number for every channel of an axis, got none");
+	if (!status)
+		status = check_scale(ctx, note, parts->scale);
+	if (!status)
+		status = check_bits(ctx, note, parts->scale, parts->bits);
+	if (!status && (!rows_bytes(note, parts->bits, &bytes) || bytes != given || !given))
+		status = ql_fail(ctx, QL_ERR_FORMAT,
+			"codes: wanted the %llu bytes of channels of these bits and this shape, got %llu",
+			(unsigned long long)bytes, (unsigned long long)given);
+	return status ? status : ql_tensor_new(ctx, note->dtype, note->rank, note->shape, out);
+}
+
+static struct ql_tensor *keep(struct ql_tensor *t)
+{
+	return t ? ql_tensor_keep(t) : NULL;
+}
+
+static enum ql_status attach(
+	struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t, const struct ql_note_parts *parts)
+{
+	enum ql_status status;
+
+	t->q = ql_alloc(ctx, sizeof(*t->q));
+	if (!t->q)
+		return QL_ERR_MEMORY;
+	*t->q = note->q;
+	t->q->refs = 1;
+	t->q->scale = keep(parts->scale);
+	t->q->zero_point = keep(parts->zero_point);
+	t->q->shift = keep(parts->shift);
+	t->q->bits = keep(parts->bits);
+	status = ctx->quant->formats->check_scales(ctx, t->dtype, t->q);
+	return status || !parts->values ? status : ql_qparams_set_values(ctx, t->q, parts->values);
+}
+
+/* Sets the codes, if they are ragged, and checks them: integer kernels and tables rely on codes being in range. */
+static enum ql_status finish(
+	struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t, const struct ql_note_parts *parts)
+{
+	enum ql_status status = QL_OK;
+
+	if (note->ragged)
+		status = ql_ragged_take(ctx, t, parts->rows->storage->data, (size_t)ql_tensor_nelem(parts->rows));
+	if (!status)
+		status = ql_ragged_open(ctx, t->storage);
+	if (status)
+		return status;
+	status = check_range(ctx, "codes", note->q.codes.lo, note->q.codes.hi, t);
+	if (!status && parts->bits)
+		status = check_channels(ctx, t);
+	ql_ragged_close(ctx, t->storage);
+	return status ? status : ql_ragged_pack(ctx, t);
+}
+
 enum ql_status ql_note_apply(
 	struct ql_ctx *ctx, const struct ql_note *note, struct ql_tensor *t, const struct ql_note_parts *parts)
 {
@@ -159,23 +238,10 @@ enum ql_status ql_note_apply(
 		status = check_bits(ctx, note, parts->scale, parts->bits);
 	if (!status)
 		status = check_values(ctx, note, parts->values);
-	/* integer kernels and tables rely on codes being in range */
 	if (!status)
-		status = check_range(ctx, "codes", note->q.codes.lo, note->q.codes.hi, t);
+		status = attach(ctx, note, t, parts);
 	if (status)
 		return status;
-	t->q = ql_alloc(ctx, sizeof(*t->q));
-	if (!t->q)
-		return QL_ERR_MEMORY;
-	*t->q = note->q;
-	t->q->refs = 1;
-	t->q->scale = ql_tensor_keep(parts->scale);
-	t->q->zero_point = parts->zero_point ? ql_tensor_keep(parts->zero_point) : NULL;
-	t->q->shift = parts->shift ? ql_tensor_keep(parts->shift) : NULL;
-	t->q->bits = parts->bits ? ql_tensor_keep(parts->bits) : NULL;
-	status = ctx->quant->formats->check_scales(ctx, t->dtype, t->q);
-	if (!status && parts->values)
-		status = ql_qparams_set_values(ctx, t->q, parts->values);
 	ql_qparams_settle(ctx, t->q, t->dtype);
-	return status || !parts->bits ? status : check_channels(ctx, t);
+	return finish(ctx, note, t, parts);
 }

@@ -12,6 +12,7 @@
 
 #include "tensor/io/elements.h"
 #include "tensor/io/format.h"
+#include "tensor/ragged.h"
 
 #define SIDE_MAX 1000000 /* pixels along one side */
 
@@ -242,8 +243,12 @@ static enum ql_status save(struct ql_writer *w, const struct ql_named_list *list
 	(void)flags;
 	if (!status)
 		status = ql_tensor_contiguous(w->ctx, list->at[0].tensor, &job.t);
-	if (status)
+	if (!status)
+		status = ql_ragged_open(w->ctx, job.t->storage);
+	if (status) {
+		ql_tensor_release(w->ctx, job.t);
 		return status;
+	}
 	job.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &job, fail, ignore, &job, take, give);
 	job.info = job.png ? png_create_info_struct(job.png) : NULL;
 	if (!job.info)
@@ -251,6 +256,7 @@ static enum ql_status save(struct ql_writer *w, const struct ql_named_list *list
 	else
 		status = guarded_encode(&job);
 	png_destroy_write_struct(&job.png, &job.info);
+	ql_ragged_close(w->ctx, job.t->storage);
 	ql_tensor_release(w->ctx, job.t);
 	return status;
 }

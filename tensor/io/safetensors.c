@@ -7,7 +7,9 @@
  *    U8 shape is that of a row in memory; the real dtype and shape are in the metadata under "name::quoll" (note.h);
  *  - a quantized tensor is its codes under the name, the tensors "name::scale", "name::zero_point" and
  *    "name::minimum", and the rest of its parameters in that same note. A scale that is quantized itself has a
- *    note and a "name::scale::scale" of its own. Loading joins the parts.
+ *    note and a "name::scale::scale" of its own. Loading joins the parts;
+ *  - where channels differ in bits, the codes are U8 of one axis, the rows of tensor/ragged.h, and "name::bits" has
+ *    the bits of each channel.
  *
  * The header lists the tensors in the caller's order. Their data are ordered by descending element size, so that
  * each is aligned to its own size without gaps, which the format forbids.
@@ -18,6 +20,7 @@
 
 #include "tensor/io/format.h"
 #include "tensor/io/note.h"
+#include "tensor/ragged.h"
 #include "tensor/utf8.h"
 
 /* The tensors of the file: those of the caller's list, their parts, and the data offset of each. */
@@ -97,7 +100,7 @@ static enum ql_status make_plan(struct ql_ctx *ctx, struct plan *p, const struct
 
 static unsigned element_bytes(const struct ql_tensor *t)
 {
-	return ql_dtype_is_packed(t->dtype) ? 1 : ql_dtypes[t->dtype].bits / 8u;
+	return ql_dtype_is_packed(t->dtype) || ql_ragged_wanted(t) ? 1 : ql_dtypes[t->dtype].bits / 8u;
 }
 
 static void place_data(struct plan *p)
@@ -148,8 +151,11 @@ static void add_entry(const struct ql_named_tensor *item, uint64_t begin, struct
 
 	ql_text_add(text, "\"");
 	ql_text_add_escaped(text, item->name);
-	ql_text_add(text, "\":{\"dtype\":\"%s\",\"shape\":[", ql_safetensors_type(t->dtype));
-	for (int d = 0; d < t->rank; d++) {
+	ql_text_add(text, "\":{\"dtype\":\"%s\",\"shape\":[",
+		ql_safetensors_type(ql_ragged_wanted(t) ? QL_uint8 : t->dtype));
+	if (ql_ragged_wanted(t))
+		ql_text_add(text, "%llu", (unsigned long long)ql_elements_bytes(t));
+	for (int d = 0; d < t->rank && !ql_ragged_wanted(t); d++) {
 		int64_t size = packed && d == t->rank - 1 ? ql_packed_size(t->shape[d], t->dtype) : t->shape[d];
 
 		ql_text_add(text, d ? ",%lld" : "%lld", (long long)size);

@@ -57,6 +57,15 @@ static enum ql_status read_packed(struct ql_safetensors *f, struct ql_stream *s,
 	return status;
 }
 
+/* The bytes of channels that differ in bits. */
+static enum ql_status read_rows(struct ql_safetensors *f, struct ql_stream *s,
+	const struct ql_safetensor_fields *fields, struct ql_tensor **out)
+{
+	if (fields->wire->dtype != QL_uint8 || fields->rank != 1)
+		return ql_fail(f->ctx, QL_ERR_FORMAT, "rows of channels: wanted U8 of one axis, got others");
+	return ql_elements_read(s, fields->wire, fields->rank, fields->shape, out);
+}
+
 static bool same_shape(const struct ql_safetensor_fields *fields, const struct ql_note *note)
 {
 	return fields->rank == note->rank &&
@@ -80,7 +89,9 @@ static enum ql_status read_elements(
 		status = ql_stream_open(&s, f->r, f->data + e->begin, e->end - e->begin, QL_STORED, 0);
 	if (status)
 		return status;
-	if (e->note && ql_dtype_is_packed(note->dtype))
+	if (e->note && note->ragged)
+		status = read_rows(f, &s, &fields, out);
+	else if (e->note && ql_dtype_is_packed(note->dtype))
 		status = read_packed(f, &s, &fields, note, out);
 	else if (e->note &&
 		 (fields.wire->is_unsigned || note->dtype != fields.wire->dtype || !same_shape(&fields, note)))
@@ -93,7 +104,7 @@ static enum ql_status read_elements(
 }
 
 static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_safetensor *e,
-	const struct ql_note *note, int levels, struct ql_tensor *t);
+	const struct ql_note *note, int levels, struct ql_tensor **t);
 
 /* Gives one part; NULL without an error if the file has none. levels: how often its scale may be quantized. */
 static enum ql_status read_part(
@@ -108,15 +119,15 @@ static enum ql_status read_part(
 		return QL_OK;
 	status = read_elements(f, part, &note, out);
 	if (!status && note.quantized)
-		status = levels ? read_quantized(f, part, &note, levels - 1, *out)
-				: ql_fail(f->ctx, QL_ERR_FORMAT, "%s: wanted plain numbers, got a quantized tensor",
-					  tail + 2);
+		status = levels && !note.ragged ? read_quantized(f, part, &note, levels - 1, out)
+						: ql_fail(f->ctx, QL_ERR_FORMAT,
+							  "%s: wanted plain numbers, got a quantized tensor", tail + 2);
 	return status;
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): `levels` bounds it */
 static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_safetensor *e,
-	const struct ql_note *note, int levels, struct ql_tensor *t)
+	const struct ql_note *note, int levels, struct ql_tensor **t)
 {
 	struct ql_note_parts parts = {0};
 	enum ql_status status = read_part(f, e, QL_SCALE_TAIL, levels, &parts.scale);
@@ -130,10 +141,15 @@ static enum ql_status read_quantized(struct ql_safetensors *f, const struct ql_s
 		status = read_part(f, e, QL_SHIFT_TAIL, levels, &parts.shift);
 	if (!status)
 		status = read_part(f, e, QL_BITS_TAIL, 0, &parts.bits);
+	if (!status && note->ragged) {
+		parts.rows = *t;
+		status = ql_note_room(f->ctx, note, &parts, t);
+	}
 	if (!status)
 		status = read_part(f, e, QL_VALUES_TAIL, 0, &parts.values);
 	if (!status)
-		status = ql_note_apply(f->ctx, note, t, &parts);
+		status = ql_note_apply(f->ctx, note, *t, &parts);
+	ql_tensor_release(f->ctx, parts.rows);
 	ql_tensor_release(f->ctx, parts.scale);
 	ql_tensor_release(f->ctx, parts.zero_point);
 	ql_tensor_release(f->ctx, parts.shift);
@@ -149,7 +165,7 @@ static enum ql_status load_entry(struct ql_safetensors *f, const struct ql_safet
 	enum ql_status status = read_elements(f, e, &note, &t);
 
 	if (!status && note.quantized)
-		status = read_quantized(f, e, &note, LEVELS, t);
+		status = read_quantized(f, e, &note, LEVELS, &t);
 	if (status)
 		status = ql_safetensors_where(f, e, status);
 	else

@@ -39,7 +39,7 @@ it('packs where the widest channel has four bits', function()
 		local bits = {4, 2, 3, 2, 4, 3, 4}
 		local q = of:quantize{bits = bits, axis = axis}
 		assert(q:dtype() == 'int4' and same(q:codes():to 'int8', of:quantize{dtype = 'int8', bits = bits, axis = axis}:codes()))
-		assert(q:nbytes() == (axis == 1 and 7 * 21 or 41 * 4) + 7 * 4 + 7)
+		assert(q:nbytes() == 21 + 11 + 16 + 11 + 21 + 16 + 21 + 7 * 4 + 7)
 	end
 end)
 it('is the same for long rows, big tensors and more threads', function()
@@ -146,22 +146,68 @@ it('is saved and loaded, and a made-up file is refused', function()
 	local f = assert(io.open(file, 'rb'))
 	local bytes = f:read 'a'
 	f:close()
-	local at = assert(bytes:find('\8\4\2\3\6\5\7', 1, true))
-	local function load_with(changed)
+	local function load_with(from, to)
+		local first, last = assert(bytes:find(from, 1, true))
 		f = assert(io.open(file, 'wb'))
-		f:write(bytes:sub(1, at - 1), changed, bytes:sub(at + 7))
+		f:write(bytes:sub(1, first - 1), to, bytes:sub(last + 1))
 		f:close()
-		return select(2, pcall(tensor.load, file))
+		local ok, message = pcall(tensor.load, file)
+		return ok and 'loaded' or message
 	end
-	assert(load_with('\8\4\2\3\6\5\1'):find('bits: wanted 2 to 8, got 1', 1, true))
-	assert(load_with('\8\4\2\3\6\5\9'):find('bits: wanted 2 to 8, got 9', 1, true))
-	assert(load_with('\2\4\2\3\6\5\7'):find('codes: wanted -1 to 1 in a channel of 2 bits', 1, true))
-	assert(load_with('\4\4\4\4\4\4\4'):find('codes: wanted', 1, true))
+	local function refuses(from, to, wanted)
+		local message = load_with(from, to)
+		assert(message:find(wanted, 1, true) and not message:find '\n', message)
+	end
+	local own = '\8\4\2\3\6\5\7'
+	refuses(own, '\8\4\2\3\6\5\1', 'bits: wanted 2 to 8, got 1')
+	refuses(own, '\8\4\2\3\6\5\9', 'bits: wanted 2 to 8, got 9')
+	refuses(own, '\2\4\2\3\6\5\7', 'codes: wanted the 152 bytes of channels of these bits and this shape, got 182')
+	refuses(own, '\7\4\2\3\6\5\8', 'codes: wanted')
+	refuses(own, '\5\5\5\5\5\5\5', 'got 182')
+	-- a code that no quantizer gives, and bits after the end of a row
+	local rows = {}
+	for i = 1, 7 do rows[i] = w[i]:codes():totable() end
+	local first = {}
+	for i = 1, 41 do first[i] = string.pack('b', rows[1][i]) end
+	first = table.concat(first)
+	refuses(first, '\x80' .. first:sub(2), 'codes: wanted -127 to 127')
+	local second = {} -- 41 codes of 4 bits: half a byte is left
+	for i = 1, 41, 2 do second[#second + 1] = string.char(rows[2][i] & 15 | (rows[2][i + 1] or 0) << 4 & 240) end
+	second = table.concat(second)
+	refuses(first .. second, first .. second:sub(1, -2) .. string.char(second:byte(-1) | 16), 'wanted zero bits after the end of every channel')
+	for _, c in ipairs {{'rows=channels', 'rows=others'}, {' rows=channels', '              '}, {'version=3', 'version=2'}, {'version=3', 'version=4'},
+		{'shape=(7,41)', 'shape=(7,42)'}, {'shape=(7,41)', 'shape=(41,7)'}, {'shape=(7,41)', 'shape=(7,0,)'}, {'shape=(7,41)', 'shape=(0,41)'},
+		{'shape=(7,41) ', 'shape=(7,99999999999999999) '}, {'axis=0 block=0', 'axis=1 block=0'}, {'axis=0 block=0', 'axis=-1 block=0'},
+		{'w::bits', 'w::bitz'}, {'"U8","shape":[182]', '"I8","shape":[182]'}, {'"shape":[182]', '"shape":[2,91]'}, {'dtype=int8', 'dtype=int6'},
+		{'scheme=symmetric', 'scheme=log'}} do
+		local message = load_with(c[1], c[2])
+		assert(message ~= 'loaded' and not message:find '\n', c[2])
+	end
+	assert(load_with(own, own) == 'loaded')
+	os.remove(file)
+end)
+it('loads what older versions wrote, at the width of the widest', function()
+	local file = os.tmpname() .. '.safetensors'
+	local function write(codes, bits)
+		local head = '{"__metadata__":{"w::quoll":"dtype=int8 shape=(2,3) scheme=symmetric bits=8 lo=-127 hi=127 octaves=0 axis=0 block=0 block_axis=-1 from=float32 nan=0 inf=0"},'
+			.. '"w":{"dtype":"I8","shape":[2,3],"data_offsets":[8,14]},"w::scale":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'
+			.. '"w::bits":{"dtype":"I8","shape":[2],"data_offsets":[14,16]}}'
+		head = head .. (' '):rep(-#head % 8)
+		local f = assert(io.open(file, 'wb'))
+		f:write(string.pack('<s8', head), string.pack('<ffbbbbbbbb', 0.5, 0.25, codes[1], codes[2], codes[3], codes[4], codes[5], codes[6], bits[1], bits[2]))
+		f:close()
+		return tensor.load(file).w
+	end
+	local q = write({-127, 3, 100, -3, 2, 0}, {8, 3}):check()
+	print(q:codes(), q:nbytes(), list(q))  --> int8(2, 3)
+	--> -127    3  100
+	-->   -3    2    0	15	8,3
+	print(pcall(write, {-127, 3, 100, -4, 2, 0}, {8, 3}))  --> false...codes: wanted -3 to 3 in a channel of 3 bits, got -4
 	os.remove(file)
 end)
 it('estimates', function()
 	local r = quant.estimate({7, 41}, {bits = BITS, axis = 1})
-	assert(r.ideal == 1 - 5 / 32 and r.bytes == 7 * 41 + 7 * 4 + 7 and r.bytes == x:quantize{bits = BITS, axis = 1}:nbytes())
+	assert(r.ideal == 1 - 5 / 32 and r.bytes == 41 + 21 + 11 + 16 + 31 + 26 + 36 + 7 * 4 + 7 and r.bytes == x:quantize{bits = BITS, axis = 1}:nbytes())
 	assert(math.abs(r.saving - (1 - r.bytes / (4 * 7 * 41))) < 1e-12)
 	assert(quant.estimate(x, {bits = BITS, axis = 1}).sqnr > quant.estimate(x, {bits = 2, axis = 1}).sqnr)
 	assert(quant.estimate({3, 4}, {bits = {4, 4, 4}, axis = 1}).bytes == quant.estimate({3, 4}, 'int4/1').bytes)

@@ -115,7 +115,9 @@ local function expect(why, wanted) assert(why:find(wanted, 1, true), ('wanted %s
 
 it('unknown words, versions and formats', function()
 	local q = tensor.randn(4, 64):quantize 'nvfp4'
-	expect(refused(q, 'version=2', 'version=3'), 'version 2 (a newer Quoll may have written it), got \'3\'')
+	expect(refused(q, 'version=2', 'version=4'), 'version 2 or 3 (a newer Quoll may have written it), got \'4\'')
+	expect(refused(q, 'version=2', 'version=3'), 'all 18 words of version 3, one is missing')
+	expect(refused(q, 'overflow=0', 'overflow=0 rows=channels'), 'all 17 words of version 2, one is not one of them')
 	expect(refused(q, 'version=2', 'version=x'), "got 'x'")
 	expect(refused(q, 'version=2 ', ''), 'one is missing')
 	expect(refused(q, 'version=2', 'version=2 version=2'), 'every word once')
