@@ -110,6 +110,8 @@ enum ql_status ql_spec_check_zero(
 	struct ql_ctx *ctx, const char *who, const struct ql_spec *spec, double zero, int64_t i);
 /* The range of the codes of channel i (any i without each_bits); `wide`: with an explicit scale. */
 struct ql_codes ql_spec_codes(const struct ql_spec *spec, bool wide, int64_t i);
+/* The fields that make an equal spec: those that are not defaults. Tensors are borrowed, texts are those of tables. */
+void ql_spec_fields_of(const struct ql_spec *spec, struct ql_spec_fields *fields);
 /* True if all fields and the contents of the tensors are equal. */
 bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b);
 /* Sets *spec to the spec of t's quant params, without explicit scales. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Equality of specs, and the spec of a tensor.
  */
+#include <string.h>
+
 #include "quant/observer_kind.h"
 #include "quant/spec.h"
 #include "tensor/grid.h"
@@ -18,18 +20,31 @@ static bool same_list(const struct ql_tensor *a, const struct ql_tensor *b)
 	return true;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+/* By the fields of spec.def. Formats of one name are different ones after quant.scheme has made another. */
 bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b)
 {
-	return same_list(a->each_bits, b->each_bits) && a->dtype == b->dtype && a->bits == b->bits &&
-	       a->scheme == b->scheme && a->format == b->format && a->grid == b->grid && a->scaling == b->scaling &&
-	       a->overflow == b->overflow && a->axis == b->axis && a->block == b->block && a->outer == b->outer &&
-	       a->has_min == b->has_min && a->has_max == b->has_max && a->quant_min == b->quant_min &&
-	       a->quant_max == b->quant_max && a->observer == b->observer && a->p == b->p &&
-	       a->momentum == b->momentum && a->bins == b->bins && a->choose == b->choose &&
-	       a->choose_key == b->choose_key && a->octaves == b->octaves && a->has_scale == b->has_scale &&
-	       (float)a->scale == (float)b->scale && a->has_zero == b->has_zero && a->zero == b->zero &&
-	       same_list(a->scale_tensor, b->scale_tensor) && same_list(a->zero_tensor, b->zero_tensor) &&
-	       same_list(a->importance, b->importance) && a->requant == b->requant && a->stochastic == b->stochastic;
+	struct ql_spec_fields f, g;
+
+	ql_spec_fields_of(a, &f);
+	ql_spec_fields_of(b, &g);
+#define SAME_STRING(key) same_text(f.key, g.key)
+#define SAME_NUMBER(key) (f.has_##key == g.has_##key && (!f.has_##key || f.key == g.key))
+#define SAME_INT(key) SAME_NUMBER(key)
+#define SAME_FLOAT(key) SAME_NUMBER(key)
+#define SAME_BOOL(key) SAME_NUMBER(key)
+#define SAME_TENSOR(key) same_list(f.key, g.key)
+#define X(key, kind, place, words, text) &&SAME_##kind(key)
+	return true
+#include "quant/spec.def"
+	       && a->format == b->format && a->grid == b->grid && f.minimum == g.minimum && f.choose == g.choose &&
+	       f.choose_key == g.choose_key && same_list(f.each_bits, g.each_bits) &&
+	       same_list(f.scale_tensor, g.scale_tensor) && same_list(f.zero_tensor, g.zero_tensor);
+#undef X
 }
 
 /* Bounds of the codes that are not those of the bits. */

@@ -74,7 +74,7 @@ end)
 
 it('refuses what is no spec, by name', function()
 	print(refused 'int8 asymetric')  --> spec: wanted a scheme (symmetric asymmetric...) or key=value after the dtype, got 'asymetric'; did you mean 'asymmetric'?
-	print(refused 'int8 bit=3')  --> spec: wanted one of bits p...before '=', got 'bit'; did you mean 'bits'?
+	print(refused 'int8 bit=3')  --> spec: wanted one of bits quant_min...before '=', got 'bit'; did you mean 'bits'?
 	print(refused 'int8 bits=3 bits=4')  --> spec: wanted bits once, got it twice
 	print(refused 'int8 log asymmetric')  --> spec: wanted a scheme once, got it twice
 	print(refused 'int8 bits=x')  --> spec: bits: wanted a whole number or a list, got 'x'
