@@ -71,7 +71,7 @@ const struct ql_quant_format *ql_quant_format_by_name(const struct ql_ctx *ctx, 
 
 const struct ql_grid_table *ql_quant_format_table(const struct ql_quant_format *format)
 {
-	if (format->table)
+	if (format->table || format->functions)
 		return format->table;
 	return format->grid && format->grid->n ? ql_grid_table(format->grid) : NULL;
 }

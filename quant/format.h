@@ -19,12 +19,15 @@ struct ql_quant_format {
 	struct ql_doc doc;
 	unsigned dtype; /* of the codes */
 	const struct ql_scheme *scheme;
-	const struct ql_grid *grid;        /* without values: codes are integers; NULL: `table` */
-	const struct ql_grid_table *table; /* of formats made at run time */
-	int64_t block;                     /* default; 0: none */
-	bool fixed;                        /* the block cannot be changed */
-	const char *scale;                 /* spec of the scales; NULL: float32, or float16 for blocks */
-	enum ql_scaling scaling;           /* default */
+	const struct ql_grid *grid;                 /* without values: codes are integers; NULL: `table` */
+	const struct ql_grid_table *table;          /* of formats made at run time */
+	const struct ql_codec_functions *functions; /* the same, made of functions */
+	const char *stored;      /* of formats made at run time: the name in files; NULL: the name itself */
+	int bits;                /* of the codes; 0: those of dtype */
+	int64_t block;           /* default; 0: none */
+	bool fixed;              /* the block cannot be changed */
+	const char *scale;       /* spec of the scales; NULL: float32, or float16 for blocks */
+	enum ql_scaling scaling; /* default */
 	/* Finds scales and codes from the data of a block (quant/blocks); NULL: from statistics. */
 	const struct ql_block_kind *blocks;
 };

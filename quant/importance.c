@@ -4,6 +4,7 @@
 #include "quant/importance.h"
 
 #include "quant/blocks/block.h"
+#include "tensor/codec_functions.h"
 #include "tensor/grid.h"
 #include "tensor/scratch.h"
 
@@ -11,8 +12,10 @@
 
 bool ql_importance_fits(const struct ql_spec *spec)
 {
-	return (spec->format && spec->format->blocks && spec->format->blocks->importance) ||
-	       (spec->grid && spec->grid->learned);
+	const struct ql_quant_format *format = spec->format;
+
+	return (format && format->blocks && format->blocks->importance) ||
+	       (format && format->functions && format->functions->fit) || (spec->grid && spec->grid->learned);
 }
 
 enum ql_status ql_importance(struct ql_ctx *ctx, const struct ql_spec *spec, int64_t n, const float **out)

@@ -87,8 +87,8 @@ static enum ql_status clipped_share(struct ql_ctx *ctx, const struct ql_tensor *
 	*share = 0;
 	if (!status && y->q->shift)
 		status = ql_qparams_scales(ctx, y->q->shift, shift);
-	if (status || ql_dtype_is_binary(y->dtype))
-		return status; /* two values clip nothing */
+	if (status || ql_dtype_is_binary(y->dtype) || y->q->scheme->host)
+		return status; /* two values clip nothing; what functions clip is not known */
 	for (int64_t r = 0; r < g.rows; r++)
 		for (int64_t c = 0; c < g.row; c += run) {
 			int64_t s = ql_grain_scale(&g, r, c, &run);

@@ -20,6 +20,7 @@ struct ql_view;
 struct ql_observer_kind {
 	struct ql_doc doc;
 	bool plain;   /* for one tensor the range is its smallest and largest value */
+	bool errors;  /* compares values with those of their codes */
 	bool even;    /* needs counts of |x| in even bins */
 	double floor; /* cells of at most this weight are dropped */
 	/* Called for a batch before it is added to the histogram; NULL: nothing to do. */

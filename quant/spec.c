@@ -204,9 +204,9 @@ static enum ql_status make_scheme(struct ql_ctx *ctx, const struct ql_spec_field
 		return ql_fail_choice(ctx, "spec: scheme", ql_scheme_names, name);
 	if (s->scheme->shift && kind == QL_KIND_INT)
 		s->dtype = ql_spec_unsigned(s->dtype);
-	if (s->scheme->grid)
+	if (s->scheme->grid || s->scheme->host)
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"spec: scheme: wanted the name of a format, which has a table, instead of %s %s",
+			"spec: scheme: wanted the name of a format, which has a table or functions, instead of %s %s",
 			ql_dtype_name(s->dtype), name);
 	if (!s->scheme->accepts(s->dtype))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scheme: wanted one that takes %s, got '%s'",
@@ -257,10 +257,12 @@ int32_t ql_spec_zero(const struct ql_spec *spec, int64_t i)
 	return fixed_zero(spec) ? spec->scheme->zero(&(struct ql_stats){0}, &codes, 1) : 0;
 }
 
-enum ql_status ql_spec_check_scale(struct ql_ctx *ctx, const char *who, double scale)
+enum ql_status ql_spec_check_scale(struct ql_ctx *ctx, const char *who, const struct ql_spec *s, double scale)
 {
-	if ((float)scale > 0 && isfinite((float)scale))
+	if (isfinite((float)scale) && ((float)scale > 0 || s->scheme->host))
 		return QL_OK;
+	if (s->scheme->host)
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: scale: wanted a finite number, got %g", who, scale);
 	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: scale: wanted a finite number > 0, got %g", who, scale);
 }
 
@@ -322,7 +324,7 @@ static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_spec *s)
 
 	for (int64_t i = 0; i < scales && s->has_scale && !status; i++)
 		status = ql_spec_check_scale(
-			ctx, "spec", s->scale_tensor ? ql_tensor_at_f64(s->scale_tensor, i) : s->scale);
+			ctx, "spec", s, s->scale_tensor ? ql_tensor_at_f64(s->scale_tensor, i) : s->scale);
 	if (s->zero_tensor || s->each_bits)
 		zeros = ql_tensor_nelem(s->zero_tensor ? s->zero_tensor : s->each_bits);
 	for (int64_t i = 0; i < zeros && s->has_zero && !status; i++)
@@ -410,8 +412,10 @@ static enum ql_status make_requant(struct ql_ctx *ctx, const struct ql_spec_fiel
 	s->stochastic = f->rounding && !strcmp(f->rounding, "stochastic");
 	if (s->stochastic && (!s->scheme || !(s->scheme->affine || s->scheme->grid) || ql_dtype_is_binary(s->dtype)))
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"spec: rounding: wanted affine codes or a format beside stochastic, got %s",
-			s->scheme ? s->scheme->doc.name : ql_dtype_name(s->dtype));
+			"spec: rounding: wanted affine codes or a format with a table beside stochastic, got %s",
+			s->scheme && s->scheme->host ? s->format->doc.name
+			: s->scheme                  ? s->scheme->doc.name
+						     : ql_dtype_name(s->dtype));
 	for (int i = 0; i < 3 && f->rounding && !s->stochastic; i++)
 		if (!strcmp(f->rounding, requants[i])) {
 			s->requant = (enum ql_requant)i;
@@ -476,6 +480,14 @@ static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fie
 	if (s->observer == &ql_observer_function && !f->choose)
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"spec: observer: wanted the function itself, observer=function(histogram, spec) … end, got its name");
+	if (s->observer && s->observer->errors && s->scheme->host)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: observer: wanted one that does not try codes beside the format %s of functions, got %s",
+			s->format->doc.name, s->observer->doc.name);
+	if (s->observer && !s->observer->plain && s->importance && s->scheme->host)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: observer: wanted minmax beside importance with the format %s, got %s",
+			s->format->doc.name, s->observer->doc.name);
 	if (!s->observer)
 		return misplaced(ctx, "observer", ql_observer_names, f->observer, ql_dtype_name(s->dtype));
 	return make_parameters(ctx, f, s);
@@ -506,7 +518,8 @@ static enum ql_status choose_priority(struct ql_ctx *ctx, const struct ql_spec *
 		f->block = f->has_block ? FINE_BLOCK : 0;
 	}
 	if (!f->observer && !f->choose && !ql_dtype_is_binary(s->dtype) && !f->minimum &&
-		!(s->scheme && s->scheme->mean) && !(s->grid && s->grid->learned))
+		!(s->scheme && s->scheme->mean) && !(s->grid && s->grid->learned) &&
+		!(s->format && s->format->functions))
 		f->observer = "mse";
 	return QL_OK;
 }
@@ -544,6 +557,7 @@ struct ql_codes ql_spec_codes(const struct ql_spec *spec, bool wide, int64_t i)
 	struct ql_codes codes = {.bits = (uint8_t)spec->bits,
 		.octaves = (float)spec->octaves,
 		.grid = spec->grid,
+		.host = spec->format ? spec->format->functions : NULL,
 		.scaling = (uint8_t)spec->scaling,
 		.overflow = spec->overflow};
 

@@ -105,7 +105,7 @@ char *ql_spec_text(const struct ql_spec *spec, char text[QL_SPEC_TEXT]);
  * codes, else 0. */
 int32_t ql_spec_zero(const struct ql_spec *spec, int64_t i);
 /* Check an explicit scale or zero point of channel i; `who` begins the message. */
-enum ql_status ql_spec_check_scale(struct ql_ctx *ctx, const char *who, double scale);
+enum ql_status ql_spec_check_scale(struct ql_ctx *ctx, const char *who, const struct ql_spec *spec, double scale);
 enum ql_status ql_spec_check_zero(
 	struct ql_ctx *ctx, const char *who, const struct ql_spec *spec, double zero, int64_t i);
 /* The range of the codes of channel i (any i without each_bits); `wide`: with an explicit scale. */

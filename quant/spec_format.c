@@ -46,7 +46,7 @@ enum ql_status ql_spec_make_format(struct ql_ctx *ctx, const struct ql_spec_fiel
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: block: wanted %lld, the block of the format %s, got %lld",
 			(long long)format->block, format->doc.name, (long long)f->block);
 	s->dtype = format->dtype;
-	s->bits = ql_dtypes[format->dtype].bits;
+	s->bits = format->bits ? format->bits : ql_dtypes[format->dtype].bits;
 	s->scheme = format->scheme;
 	s->grid = ql_quant_format_table(format);
 	s->scaling = format->scaling;
@@ -57,11 +57,12 @@ enum ql_status ql_spec_make_scaling(struct ql_ctx *ctx, const struct ql_spec_fie
 {
 	const struct ql_minifloat *m = s->grid ? s->grid->minifloat : NULL;
 
-	if (f->scaling && (!s->scheme || s->scheme->mean || s->scheme->shift || f->has_scale))
+	if (f->scaling && (!s->scheme || s->scheme->mean || s->scheme->shift || s->scheme->host || f->has_scale))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: scaling: wanted a scale of max|x| beside it, got %s",
-			f->has_scale ? "an explicit scale"
-			: s->scheme  ? s->scheme->doc.name
-				     : ql_dtype_name(s->dtype));
+			f->has_scale                   ? "an explicit scale"
+			: s->scheme && s->scheme->host ? s->format->doc.name
+			: s->scheme                    ? s->scheme->doc.name
+						       : ql_dtype_name(s->dtype));
 	if (f->scaling && !ql_scaling_by_name(f->scaling, &s->scaling))
 		return ql_fail_choice(ctx, "spec: scaling", ql_scaling_names, f->scaling);
 	if (f->scaling && s->format && s->format->scaling && !s->scaling)
@@ -77,6 +78,10 @@ enum ql_status ql_spec_make_scaling(struct ql_ctx *ctx, const struct ql_spec_fie
 	if (f->importance && !ql_importance_fits(s))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "spec: importance: wanted none beside %s, which does not use it",
 			s->format ? s->format->doc.name : ql_dtype_name(s->dtype));
+	if (f->importance && s->format->functions && f->has_scale)
+		return ql_fail(ctx, QL_ERR_ARGUMENT,
+			"spec: importance: wanted none beside an explicit scale, got both for the format %s",
+			s->format->doc.name);
 	s->importance = f->importance;
 	s->overflow = f->has_saturate && !f->saturate;
 	return QL_OK;
@@ -85,7 +90,7 @@ enum ql_status ql_spec_make_scaling(struct ql_ctx *ctx, const struct ql_spec_fie
 enum ql_status ql_spec_check_outer(struct ql_ctx *ctx, const struct ql_spec_fields *f, const struct ql_spec *s)
 {
 	const char *got = !s->scheme                                            ? ql_dtype_name(s->dtype)
-			  : s->format && s->format->fixed                       ? s->format->doc.name
+			  : s->format && (s->format->fixed || s->scheme->host)  ? s->format->doc.name
 			  : s->scheme->shift || s->scheme->offset || s->scaling ? s->scheme->doc.name
 			  : f->has_scale                                        ? "an explicit scale"
 			  : !f->has_block && !(s->format && s->format->block)   ? "no block"

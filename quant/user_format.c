@@ -11,16 +11,15 @@
 #include "quant/spec.h"
 #include "tensor/op.h"
 
-extern const struct ql_scheme ql_scheme_grid;
+extern const struct ql_scheme ql_scheme_grid, ql_scheme_functions;
 
-/* The narrowest dtype that holds n codes. */
-static unsigned storage_of(int64_t n)
+/* The narrowest dtype that holds codes up to `most`. */
+static unsigned storage_of(enum ql_dtype_kind kind, int64_t most)
 {
-	unsigned best = QL_uint8;
+	unsigned best = kind == QL_KIND_INT ? QL_int8 : QL_uint8;
 
 	for (unsigned i = 0; i < QL_DTYPE_COUNT; i++)
-		if (ql_dtypes[i].kind == QL_KIND_UINT && ql_dtypes[i].hi >= n - 1 &&
-			ql_dtypes[i].bits < ql_dtypes[best].bits)
+		if (ql_dtypes[i].kind == kind && ql_dtypes[i].hi >= most && ql_dtypes[i].bits < ql_dtypes[best].bits)
 			best = i;
 	return best;
 }
@@ -36,7 +35,7 @@ static enum ql_status check_name(struct ql_ctx *ctx, const char *name)
 	if (!good)
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"scheme: name: wanted a letter, then up to 30 letters, digits or _, got '%.40s'", name);
-	if ((format && !format->table) || ql_dtype_by_name(name) >= 0 || ql_scheme_by_name(name))
+	if ((format && !format->stored) || ql_dtype_by_name(name) >= 0 || ql_scheme_by_name(name))
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"scheme: name: wanted a new one, got '%s', which is a dtype, scheme or format of Quoll", name);
 	return QL_OK;
@@ -44,10 +43,12 @@ static enum ql_status check_name(struct ql_ctx *ctx, const char *name)
 
 static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_user_fields *f)
 {
-	if (f->n < 2 || f->n > QL_GRID_MAX)
+	if (f->functions && (f->bits < 2 || f->bits > 8))
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "scheme: bits: wanted 2 to 8, got %lld", (long long)f->bits);
+	if (!f->functions && (f->n < 2 || f->n > QL_GRID_MAX))
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "scheme: table: wanted 2 to %d values, got %lld", QL_GRID_MAX,
 			(long long)f->n);
-	for (int64_t i = 0; i < f->n; i++)
+	for (int64_t i = 0; i < f->n && !f->functions; i++)
 		if (!isfinite((float)f->value[i]))
 			return ql_fail(ctx, QL_ERR_ARGUMENT,
 				"scheme: table: wanted finite float32 values, got %g as number %lld", f->value[i],
@@ -72,10 +73,39 @@ static uint64_t hash_of(const void *data, size_t size)
 
 const char *ql_format_stored_name(const struct ql_quant_format *format)
 {
-	return format->table ? ((const struct ql_user_format *)format)->stored : format->doc.name;
+	return format->stored ? format->stored : format->doc.name;
 }
 
-static bool fill(struct ql_user_format *u, const struct ql_user_fields *f)
+static void fill_names(struct ql_user_format *u, const struct ql_user_fields *f)
+{
+	snprintf(u->name, sizeof(u->name), "%s", f->name);
+	snprintf(u->text, sizeof(u->text), "%s",
+		f->text        ? f->text
+		: f->functions ? "functions of the user"
+			       : "a table of the user");
+	u->format.doc = (struct ql_doc){.name = u->name, .usage = u->name, .text = u->text};
+	u->format.block = f->block;
+	u->format.stored = u->stored;
+}
+
+/* What functions do has no hash: a file knows their name. */
+static void fill_functions(struct ql_user_format *u, const struct ql_user_fields *f)
+{
+	bool is_signed = f->is_signed;
+	int64_t most = (INT64_C(1) << (f->bits - (is_signed ? 1 : 0))) - 1;
+
+	fill_names(u, f);
+	snprintf(u->stored, sizeof(u->stored), "%s" QL_FORMAT_FUNCTIONS, f->name);
+	u->functions = *f->functions;
+	u->functions.name = u->name;
+	u->functions.unit = f->unit > 0 ? (float)f->unit : 1;
+	u->format.dtype = storage_of(is_signed ? QL_KIND_INT : QL_KIND_UINT, most);
+	u->format.bits = (int)f->bits;
+	u->format.scheme = &ql_scheme_functions;
+	u->format.functions = &u->functions;
+}
+
+static bool fill_table(struct ql_user_format *u, const struct ql_user_fields *f)
 {
 	float value[QL_GRID_MAX];
 	size_t size;
@@ -87,15 +117,12 @@ static bool fill(struct ql_user_format *u, const struct ql_user_fields *f)
 	if (f->unit > 0)
 		u->table.unit = (float)f->unit;
 	ql_grid_use_index(&u->table, &u->index);
-	snprintf(u->name, sizeof(u->name), "%s", f->name);
+	fill_names(u, f);
 	size = (size_t)f->n * sizeof(*value); /* size: at most 256 values */
 	snprintf(u->stored, sizeof(u->stored), "%s#%016llx", f->name, (unsigned long long)hash_of(value, size));
-	snprintf(u->text, sizeof(u->text), "%s", f->text ? f->text : "a table of the user");
-	u->format = (struct ql_quant_format){.doc = {.name = u->name, .usage = u->name, .text = u->text},
-		.dtype = storage_of(f->n),
-		.scheme = &ql_scheme_grid,
-		.table = &u->table,
-		.block = f->block};
+	u->format.dtype = storage_of(QL_KIND_UINT, f->n - 1);
+	u->format.scheme = &ql_scheme_grid;
+	u->format.table = &u->table;
 	return true;
 }
 
@@ -111,7 +138,9 @@ enum ql_status ql_user_format_add(struct ql_ctx *ctx, const struct ql_user_field
 	u = ql_alloc_zeroed(ctx, sizeof(*u));
 	if (!u)
 		return QL_ERR_MEMORY;
-	if (!fill(u, f)) {
+	if (f->functions) {
+		fill_functions(u, f);
+	} else if (!fill_table(u, f)) {
 		ql_free(ctx, u);
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "scheme: table: wanted two different values, got only one");
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Formats that users make at run time: a table of values with a name, which specs then take like those of formats.def.
+ * Formats that users make at run time: a table of values with a name, or functions that encode and decode, which specs then
+ * take like those of formats.def.
  * They live as long as their context, because specs and tensors refer to them; a new one of the same name is found
  * first.
  */
@@ -7,31 +8,37 @@
 #define QUOLL_QUANT_USER_FORMAT_H
 
 #include "quant/format.h"
+#include "tensor/codec_functions.h"
 #include "tensor/grid.h"
 
 #define QL_FORMAT_NAME 32
 #define QL_FORMAT_TEXT 256
+#define QL_FORMAT_FUNCTIONS "#functions" /* after the names of formats of functions in files */
 
 struct ql_user_format {
 	struct ql_quant_format format;
 	struct ql_grid_table table;
 	struct ql_grid_index index;
+	struct ql_codec_functions functions;
 	struct ql_user_format *next;
 	char name[QL_FORMAT_NAME], text[QL_FORMAT_TEXT];
-	char stored[QL_FORMAT_NAME + 20]; /* in files: the name, # and a hash of the values */
+	char stored[QL_FORMAT_NAME + 20]; /* in files: the name, # and a hash of the values or "functions" */
 };
 
 /* What a new format is made of. */
 struct ql_user_fields {
 	const char *name, *text; /* text: for help; may be NULL */
 	const double *value;
-	int64_t n;     /* values */
-	double unit;   /* what the largest |x| is scaled to; 0: the largest |value| */
+	int64_t n;                                  /* values */
+	const struct ql_codec_functions *functions; /* instead of values; copied; name and unit are set here */
+	int64_t bits;                               /* of the codes of functions */
+	bool is_signed;
+	double unit;   /* what the largest |x| is scaled to; 0: the largest |value|, or 1 with functions */
 	int64_t block; /* elements per scale unless the spec says otherwise; 0: one scale */
 };
 
 /* Errors: a name that is taken or no name, fewer than 2 or more than 256 values, values that are not finite or not
- * two different ones, unit or block out of range. */
+ * two different ones, bits, unit or block out of range. */
 enum ql_status ql_user_format_add(struct ql_ctx *ctx, const struct ql_user_fields *f);
 /* The name of a format in files: another table of the same name is another format there. */
 const char *ql_format_stored_name(const struct ql_quant_format *format);

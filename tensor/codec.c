@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "tensor/codec.h"
+#include "tensor/codec_functions.h"
 #include "tensor/codes.h"
 #include "tensor/cpu.h"
 #include "tensor/grid.h"
@@ -60,24 +61,26 @@ static bool has_kernel(const struct codec *c)
 	return c->codes.grid || (c->scheme->affine && !ql_dtype_is_binary(c->dtype));
 }
 
-static void count_non_finite(struct codec *c, const float *x, int64_t n)
-{
-	int64_t nan = 0, inf = 0;
-
-	for (int64_t i = 0; i < n; i++) {
-		nan += isnan(x[i]) != 0;
-		inf += isinf(x[i]) != 0;
-	}
-	atomic_fetch_add(&c->nan, nan);
-	atomic_fetch_add(&c->inf, inf);
-}
-
 static bool any_non_finite(const float *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		if (x[i] - x[i] != 0)
 			return true;
 	return false;
+}
+
+static void count_non_finite(struct codec *c, const float *x, int64_t n)
+{
+	int64_t nan = 0, inf = 0;
+
+	if (!any_non_finite(x, n))
+		return;
+	for (int64_t i = 0; i < n; i++) {
+		nan += isnan(x[i]) != 0;
+		inf += isinf(x[i]) != 0;
+	}
+	atomic_fetch_add(&c->nan, nan);
+	atomic_fetch_add(&c->inf, inf);
 }
 
 /* ---- through the kernels ---- */
@@ -180,8 +183,7 @@ static void encode_grid(struct codec *c, const struct run *r)
 	int variant = c->kernels->simd->variant;
 	uint8_t buffer[BUFFER];
 
-	if (any_non_finite(r->in, r->n))
-		count_non_finite(c, r->in, r->n);
+	count_non_finite(c, r->in, r->n);
 	for (int64_t i = 0; i < r->n; i += BUFFER) {
 		struct ql_affine p = advanced(&r->affine, i);
 		int64_t m = ql_min64(BUFFER, r->n - i);
@@ -221,8 +223,7 @@ static void encode_scheme(struct codec *c, const struct run *r)
 	int64_t wide[BUFFER];
 	int32_t code[BUFFER];
 
-	if (any_non_finite(r->in, r->n))
-		count_non_finite(c, r->in, r->n);
+	count_non_finite(c, r->in, r->n);
 	for (int64_t i = 0; i < r->n; i += BUFFER) {
 		int64_t m = ql_min64(BUFFER, r->n - i);
 
@@ -282,7 +283,6 @@ static void scheme_run(struct codec *c, const struct run *r)
 			.affine = advanced(&r->affine, i), .code = r->code + i, .plain = r->plain + i, .n = step};
 
 		one.in = r->in ? r->in + i : NULL;
-
 		if (c->out)
 			decode_scheme(c, &one);
 		else
@@ -294,8 +294,7 @@ static void encode_random(struct codec *c, const struct run *r)
 {
 	int64_t code[BUFFER];
 
-	if (any_non_finite(r->in, r->n))
-		count_non_finite(c, r->in, r->n);
+	count_non_finite(c, r->in, r->n);
 	for (int64_t i = 0; i < r->n; i += BUFFER) {
 		struct ql_affine p = advanced(&r->affine, i);
 		int64_t m = ql_min64(BUFFER, r->n - i);
@@ -428,15 +427,6 @@ static void codec_body(void *arg, int64_t begin, int64_t end)
 		codec_piece(arg, i);
 }
 
-/* A result larger than half of the last-level cache would only evict other data (measured on 64 Mi elements).
- */
-static uint64_t stream_above(void)
-{
-	size_t l3 = ql_cpu()->l3;
-
-	return l3 ? l3 / 2 : (size_t)8 << 20;
-}
-
 /* The ranges of the channels' codes, if they differ. */
 static enum ql_status take_ranges(struct ql_ctx *ctx, struct codec *c, const struct ql_qparams *q, int64_t n)
 {
@@ -473,7 +463,7 @@ static enum ql_status codec_start(struct ql_ctx *ctx, struct codec *c, const str
 	c->codes = q->codes;
 	c->dtype = t->dtype;
 	c->pieces = ql_ceil_div(c->g.row, PIECE);
-	c->stream = bytes > stream_above();
+	c->stream = bytes > ql_cpu_stream_above();
 	scale = ql_scratch_array(ctx, n, sizeof(*scale));
 	zero = q->zero_point ? ql_scratch_array(ctx, n, sizeof(*zero)) : NULL;
 	shift = q->shift ? ql_scratch_array(ctx, n, sizeof(*shift)) : NULL;
@@ -504,6 +494,22 @@ static enum ql_status codec_loop(struct ql_ctx *ctx, struct codec *c)
 	return ql_parallel_for(ctx, n, ql_max64(1, 65536 / ql_max64(1, each)), c->g.rows * c->g.row / 2, codec_body, c);
 }
 
+/* Through functions of the host, or in pieces. */
+static enum ql_status codec_all(struct ql_ctx *ctx, struct codec *c)
+{
+	struct ql_codec_rows rows = {c->codes.host, c->g, c->dtype, c->codes.lo, c->codes.hi, c->scale};
+	int64_t nan = 0, inf = 0;
+	enum ql_status status;
+
+	if (!c->scheme->host)
+		return codec_loop(ctx, c);
+	status = c->out ? ql_codec_functions_decode(ctx, &rows, c->q, c->out)
+			: ql_codec_functions_encode(ctx, &rows, c->in, c->q, &nan, &inf);
+	c->nan = nan;
+	c->inf = inf;
+	return status;
+}
+
 enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -524,7 +530,7 @@ enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct q
 		c.first = codes->offset;
 		c.q = c.ragged ? NULL : (char *)codes->storage->data + skip;
 		c.out = ql_tensor_data(*out);
-		status = codec_loop(ctx, &c);
+		status = codec_all(ctx, &c);
 	}
 	ql_tensor_release(ctx, dense);
 	ql_scratch_release(ctx, mark);
@@ -562,7 +568,7 @@ static enum ql_status encode(struct ql_ctx *ctx, const struct ql_tensor *x, stru
 
 		c.q = (char *)codes->storage->data + codes->offset * ql_dtypes[t->dtype].bits / 8;
 		c.in = ql_tensor_data(plain);
-		status = codec_loop(ctx, &c);
+		status = codec_all(ctx, &c);
 		t->storage->version++;
 	}
 	if (!status && dense)

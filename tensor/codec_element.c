@@ -2,6 +2,7 @@
  * Decoding single elements, for printing a few of many, and the tables of schemes that have one.
  */
 #include "tensor/codec.h"
+#include "tensor/codec_functions.h"
 #include "tensor/qparams.h"
 #include "tensor/scratch.h"
 
@@ -40,6 +41,15 @@ static enum ql_status number_at(struct ql_ctx *ctx, const struct ql_tensor *t, c
 	return QL_OK;
 }
 
+static enum ql_status decode_one(
+	struct ql_ctx *ctx, const struct ql_codes *codes, unsigned dtype, const void *code, float scale, float *value)
+{
+	struct ql_codec_rows rows = {
+		codes->host, ql_grain_of(0, NULL, dtype, -1, -1, 0), dtype, codes->lo, codes->hi, &scale};
+
+	return ql_codec_functions_decode(ctx, &rows, code, value);
+}
+
 enum ql_status ql_decode_element(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *index, float *value)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -56,7 +66,9 @@ enum ql_status ql_decode_element(struct ql_ctx *ctx, const struct ql_tensor *t, 
 		status = number_at(ctx, q->scale, at, &scale);
 	if (!status && q->shift)
 		status = number_at(ctx, q->shift, at, &shift);
-	if (!status)
+	if (!status && q->scheme->host)
+		status = decode_one(ctx, &codes, QL_int32, &code, scale, value);
+	else if (!status)
 		q->scheme->decode(&code, 1, scale, zero, &codes, value);
 	if (!status && q->shift)
 		*value += shift;

@@ -164,3 +164,10 @@ int64_t ql_cpu_level(const char *name)
 	}
 	return strcmp(name, "native") ? -1 : (int64_t)UINT32_MAX;
 }
+
+uint64_t ql_cpu_stream_above(void)
+{
+	size_t l3 = ql_cpu()->l3;
+
+	return l3 ? l3 / 2 : (size_t)8 << 20;
+}

@@ -27,6 +27,8 @@ struct ql_cpu {
 
 /* The processor, detected at the first call. */
 const struct ql_cpu *ql_cpu(void);
+/* Bytes of a result above which it is written past the caches: it would only evict other data (measured on 64 Mi elements). */
+uint64_t ql_cpu_stream_above(void);
 
 /* Levels that QUOLL_KERNEL and hw.force accept, lowest first; each includes those before it. */
 #define QL_CPU_LEVELS "ref avx2 avxvnni avx512vnni amx"

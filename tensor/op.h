@@ -102,6 +102,8 @@ struct ql_quant {
 /* Formats as files name them. */
 struct ql_format_words {
 	const struct ql_quant_format *(*by_name)(const struct ql_ctx *ctx, const char *name); /* NULL when unknown */
+	enum ql_status (*missing)(
+		struct ql_ctx *ctx, const char *name); /* fails: what to do about a name that is unknown */
 	const char *(*name)(const struct ql_quant_format *format);
 	bool (*scaling_by_name)(const char *name, uint8_t *scaling);
 	const char *(*scaling_name)(uint8_t scaling);

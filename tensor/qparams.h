@@ -16,6 +16,7 @@
 #include "tensor/attr.h"
 #include "tensor/tensor.h"
 
+struct ql_codec_functions;
 struct ql_quant_format;
 struct ql_grid_table;
 struct ql_codebook;
@@ -27,9 +28,10 @@ struct ql_codes {
 	bool overflow;   /* floating point beyond its range becomes infinity or NaN; else it saturates */
 	uint8_t scaling; /* how scales follow from ranges: enum ql_scaling of quant/format.h */
 	int32_t lo, hi;
-	float octaves;                    /* log only */
-	const float *table;               /* of schemes with a table, during a conversion; else NULL */
-	const struct ql_grid_table *grid; /* values of the codes; NULL: those of the scheme's formula */
+	float octaves;                         /* log only */
+	const float *table;                    /* of schemes with a table, during a conversion; else NULL */
+	const struct ql_grid_table *grid;      /* values of the codes; NULL: those of the scheme's formula */
+	const struct ql_codec_functions *host; /* of schemes with `host`; else NULL */
 };
 
 /* Immutable after creation and shared by views (the scale tensor's contents may be written by slice). */
@@ -70,6 +72,7 @@ struct ql_scheme {
 	bool shift;     /* codes begin at the minimum, a real number: x = q * scale + shift */
 	bool mean;      /* the scale comes from mean |x|, so that observers do not apply */
 	bool any_scale; /* a scale may be 0 or negative */
+	bool host;      /* functions of the host convert (codes->host): encode and decode are NULL, only codec.c can */
 	bool (*accepts)(unsigned dtype);
 	/* Fills lo and hi from dtype and bits; `wide`: with an explicit scale the whole range of the bits is legal. */
 	void (*range)(unsigned dtype, bool wide, struct ql_codes *codes);

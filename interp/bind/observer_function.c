@@ -70,6 +70,7 @@ static enum ql_status choose(
 	struct choice c = {.spec = spec, .view = view};
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	enum ql_status status = QL_OK;
+	bool recorded = ctx->recorded, failed;
 
 	c.even = ql_scratch_array(ctx, spec->bins, sizeof(*c.even));
 	if (!c.even)
@@ -78,9 +79,12 @@ static enum ql_status choose(
 		return ql_fail(ctx, QL_ERR_MEMORY,
 			"observer: function: wanted room for a call, got too many calls inside each other");
 	ql_range_error_even(&view->cells, view->cells.min, view->cells.max, false, spec->bins, c.even);
+	ctx->recorded = false; /* graph.trace sees the op that needs the function, not what is in it */
 	lua_pushcfunction(L, protected_choice);
 	lua_pushlightuserdata(L, &c);
-	if (lua_pcall(L, 1, 0, 0)) {
+	failed = lua_pcall(L, 1, 0, 0) != LUA_OK;
+	ctx->recorded = recorded;
+	if (failed) {
 		const char *text = lua_tostring(L, -1);
 
 		status = ql_fail(ctx, ctx->interrupted ? QL_ERR_INTERRUPTED : QL_ERR_ARGUMENT, "observer: function: %s",

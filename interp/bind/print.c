@@ -143,7 +143,7 @@ static int add_header(lua_State *L, luaL_Buffer *b, const struct ql_tensor *t)
 		n += ql_describe_params(L, t, text + n, sizeof(text) - n);
 		bytes_text(ql_tensor_nbytes(t), bytes);
 		n += (size_t)snprintf(text + n, sizeof(text) - n, ", %s", bytes);
-		if (!ql_dtype_is_binary(t->dtype) && ql_tensor_nelem(t) <= QL_FACTS_MAX)
+		if (!ql_dtype_is_binary(t->dtype) && !t->q->scheme->host && ql_tensor_nelem(t) <= QL_FACTS_MAX)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.2f %% at the ends", 100 * at_ends(t));
 		if (t->q->nan_count || t->q->inf_count)
 			snprintf(text + n, sizeof(text) - n, ", met %lld NaN and %lld Inf", (long long)t->q->nan_count,

@@ -479,21 +479,37 @@ static const luaL_Reg methods[] = {{"qparams", method_qparams}, {"spec", method_
 	{"origin", method_origin}, {"check", method_check}, {NULL, NULL}};
 
 static const struct ql_doc docs[] = {
-	{"scheme", "quant.scheme{name='p2', table={-1, -0.5, 0, 0.5, 1}}",
+	{"scheme",
+		"quant.scheme{name='p2', table={-1, -0.5, 0, 0.5, 1}}  quant.scheme{name='mine', bits=4, encode=f, decode=g, fit=h}",
 		"Makes a number format of your own: codes are the numbers of up to 256 values, x = value * scale. Returns its spec; the "
 		"name then goes wherever a dtype goes in a spec ('p2/1', 'p2:32@mse'): quantize, compare, rules, calibration, exported "
 		"C. A scale is max|x| over unit (the largest |value| unless given). x becomes the nearest value, in a tie the lower "
 		"one. Codes take as few bits as the table needs (2 to 6 or 8). A name may be used again; tensors keep their values. "
-		"Values are not evenly spaced, so ops decode first and run in float32.",
+		"Values are not evenly spaced, so ops decode first and run in float32.\n\n"
+		"Instead of a table, functions (slow: each conversion calls them, with one row per scale): encode(x, scale) gets float32 "
+		"(rows, n) and (rows, 1) and returns codes (rows, n), whole numbers from 0 to 2^bits-1, or with signed=true from "
+		"-2^(bits-1); bits are 2 to 8. decode(codes, scale) gets int32 and returns values; slices and transposed tensors show it "
+		"other rows than encode saw, so a value depends on its code and scale only. fit(x, importance) returns the scale of each "
+		"row, (rows) or (rows, 1), or a number for one row; without it the scale is max|x| over unit (1 unless given). "
+		"Calibration and observers give fit the two ends of each range as x; importance is nil unless the spec has importance=. "
+		"Short blocks at the end of an axis are a call of their own. NaN is passed as 0, infinity as the largest finite |x| of its "
+		"row. Scales of blocks are stored in float16 when that holds all of them, as in other formats. The gradient of fake passes "
+		"everywhere; exported C, the observer mse, and outer, scaling, saturate and stochastic rounding are refused. A file keeps the "
+		"name, and loading needs functions of that name, which nothing compares with those that wrote it; a trial of a sweep "
+		"defines them in its run function. They cannot yield.",
 		"quant.scheme{name='p2', table={-1, -0.5, -0.25, 0, 0.25, 0.5, 1}}\n"
-		"print(tensor{4, -0.9, 0.1}:quantize('p2'):dequantize())  --> float32(3)   4  -1   0",
+		"print(tensor{4, -0.9, 0.1}:quantize('p2'):dequantize())  --> float32(3)   4  -1   0\n"
+		"quant.scheme{name='roots', bits=4, signed=true, unit=49,\n"
+		"  encode=function(x, scale) return (x / scale):abs():sqrt():round() * (x / scale):sign() end,\n"
+		"  decode=function(codes, scale) return codes * codes:abs() * scale end}\n"
+		"print(tensor{49, -10, 1}:quantize('roots'):dequantize())  --> float32(3)  49  -9   1",
 		NULL},
 	{"spec", "quant.spec(s)",
 		"Checks a spec (a text or a table), fills in the defaults and returns it as an object that prints as a text which is "
 		"read back as the same spec; its fields can be read: dtype bits scheme axis block observer p momentum bins octaves scale "
 		"zero_point rounding, and name, the text without scale and zero_point. What its codes can do: affine (x = (q - zero_point) * "
 		"scale), shift (a real minimum is added), values (under a scale of 1, of the bit fields from 0 on, where codes number the "
-		"entries of a table), monotone (a larger code is never a smaller value), zero_code (0 is a code), offset (the zero point "
+		"entries of a table), functions (Lua functions make the codes: quant.scheme), monotone (a larger code is never a smaller value), zero_code (0 is a code), offset (the zero point "
 		"comes from the data), min and max of the codes. See spec.",
 		"s = quant.spec{bits=4, axis=1}\nprint(s, s.dtype, s.scheme, s.affine, s.min)  --> int4/1 int4 symmetric true -7",
 		NULL},

@@ -326,6 +326,7 @@ static void push_zero(lua_State *L, const struct ql_spec *s)
 	F(bits, push_bits(L, s)) \
 	F(scheme, push_word(L, s->scheme, s->scheme ? s->scheme->doc.name : NULL)) \
 	F(values, push_values(L, s)) \
+	F(functions, lua_pushboolean(L, s->scheme && s->scheme->host)) \
 	F(affine, lua_pushboolean(L, s->scheme && s->scheme->affine && !s->scheme->shift)) \
 	F(shift, push_flag(L, s->scheme, s->scheme ? &s->scheme->shift : NULL)) \
 	F(monotone, push_flag(L, s->scheme, s->scheme ? &s->scheme->monotone : NULL)) \

@@ -492,6 +492,18 @@ local function add_outputs(e)
 	end)
 end
 
+-- C cannot call the Lua functions of a format.
+local function refuse_functions(node)
+	local specs = {}
+	for _, result in ipairs(node.results) do specs[#specs + 1] = result.spec or nil end
+	for _, attr in pairs(node.attrs) do specs[#specs + 1] = type(attr) == 'userdata' and internal.is_spec(attr) and attr or nil end
+	for _, spec in ipairs(specs) do
+		if spec.functions then
+			fail("export: node '%s': wanted codes of integers or of a table, got '%s', whose codes are made by Lua functions", node.name, tostring(spec))
+		end
+	end
+end
+
 -- Adds the graph to the bundle as a variant. image: 'nhwc' or 'nchw', the layout of images at inputs and outputs.
 local function compile(g, bundle, batch, image)
 	local e = new_program(g, bundle, batch)
@@ -499,6 +511,7 @@ local function compile(g, bundle, batch, image)
 	for _, name in ipairs(g.inputs) do add_input(e, g.nodes[name]) end
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
+		refuse_functions(node)
 		if node.op ~= 'input' and node.op ~= 'const' then add_node(e, node) end
 	end
 	add_outputs(e)

@@ -106,5 +106,6 @@ const struct ql_observer_kind ql_observer_mse = {
 			"more, by the error that each gives on the histogram.",
 		.example = "x = tensor.randn(10000)\nx[1] = 100\n"
 			   "print(x:error(x:quantize 'int4@mse').mse < x:error(x:quantize 'int4').mse)  --> true"},
+	.errors = true,
 	.range = range,
 };

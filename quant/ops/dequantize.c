@@ -15,7 +15,8 @@ static enum ql_status dequantize(struct ql_ctx *ctx, struct ql_call *call)
 	if (!t->q)
 		return ql_tensor_alias(ctx, t, &call->out[0]);
 	call->path = "float32";
-	call->kernel = t->q->scheme->grid                                  ? ctx->kernels->simd->name
+	call->kernel = t->q->scheme->host                                  ? "functions"
+		       : t->q->scheme->grid                                ? ctx->kernels->simd->name
 		       : t->q->scheme->affine && (bits == 8 || bits == 16) ? ctx->kernels->dequantize->name
 									   : "ref";
 	return ql_decode(ctx, t, &call->out[0]);

@@ -187,10 +187,11 @@ static enum ql_status through_codes(
 
 	if (!status)
 		status = codes->q ? ql_decode(ctx, codes, y) : ql_tensor_cast(ctx, codes, QL_float32, y);
-	if (!status && mask && codes->q)
+	if (!status && mask && codes->q && !spec->scheme->host)
 		status = mask_within(ctx, x, codes->q, mask);
 	else if (!status && mask)
-		memset(mask, 1, (size_t)ql_tensor_nelem(x)); /* a float dtype clips nothing */
+		memset(mask, 1,
+			(size_t)ql_tensor_nelem(x)); /* a float dtype clips nothing; what functions clip is not known */
 	ql_tensor_release(ctx, codes);
 	return status;
 }

@@ -26,6 +26,8 @@ static const char *kernel_of(const struct ql_ctx *ctx, const struct ql_spec *spe
 {
 	int bits = ql_dtypes[spec->dtype].bits;
 
+	if (spec->scheme && spec->scheme->host)
+		return "functions";
 	if (spec->scheme && spec->scheme->grid && !spec->stochastic)
 		return ctx->kernels->simd->name;
 	return spec->scheme && spec->scheme->affine && !spec->stochastic && (bits == 8 || bits == 16)

@@ -56,6 +56,9 @@ static bool match(struct ql_call *call, const char **reason)
 	i = operand_of(call);
 	if (i < 0)
 		return false;
+	*reason = "codes of functions: only these know what codes stand for";
+	if (out->spec->scheme->host || call->in[i]->q->scheme->host)
+		return false;
 	*reason = "scale varies: each scale would want a table of its own";
 	return call->in[i]->q->axis < 0 && !call->in[i]->q->block && !ql_dtype_is_binary(call->in[i]->dtype);
 }

@@ -194,6 +194,10 @@ static enum ql_status check_kind(struct ql_ctx *ctx, const struct ql_observer *o
 
 	if (kind == own)
 		return QL_OK;
+	if (kind->errors && o->spec.scheme->host)
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED,
+			"params: observer: wanted one that does not try codes beside the format %s of functions, got %s",
+			o->spec.format->doc.name, kind->doc.name);
 	if (kind->update || kind == &ql_observer_function)
 		return ql_fail(ctx, QL_ERR_UNSUPPORTED,
 			"params: observer: wanted one that finds the range from all values (minmax percentile "

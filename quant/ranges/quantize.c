@@ -8,6 +8,7 @@
 #include "quant/blocks/block.h"
 #include "quant/ranges/codebook.h"
 #include "quant/ranges/fit.h"
+#include "quant/ranges/fit_functions.h"
 #include "quant/ranges/scales.h"
 #include "tensor/codec.h"
 #include "tensor/grain.h"
@@ -66,7 +67,7 @@ static enum ql_status given_scales(struct ql_ctx *ctx, const struct ql_spec *spe
 	for (int64_t i = 0; i < n && !status; i++) {
 		double scale = given ? ql_tensor_at_f64(given, i) : spec->scale;
 
-		status = ql_spec_check_scale(ctx, "quantize", scale);
+		status = ql_spec_check_scale(ctx, "quantize", spec, scale);
 		if (!status)
 			ql_scales_store(to, i, scale);
 	}
@@ -269,6 +270,18 @@ enum ql_status ql_quantize_result(struct ql_ctx *ctx, struct ql_call *call, cons
 	return QL_OK;
 }
 
+static enum ql_status range_by_function(
+	struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_stats *stats, float *scale)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	double found = 0;
+	enum ql_status status = ql_fit_functions_ranges(ctx, spec, 1, stats, &found);
+
+	*scale = (float)found;
+	ql_scratch_release(ctx, mark);
+	return status;
+}
+
 enum ql_status ql_quantize_range(
 	struct ql_ctx *ctx, const struct ql_spec *spec, double lo, double hi, float *scale, int32_t *zero)
 {
@@ -285,7 +298,7 @@ enum ql_status ql_quantize_range(
 		return ql_fail(ctx, QL_ERR_ARGUMENT,
 			"params: bits: wanted one number, because one range is given, got a list");
 	*scale = ql_fit(spec->scheme, &stats, &codes, QL_SCALE_FLOAT, zero);
-	return QL_OK;
+	return ql_fit_functions_has(spec) ? range_by_function(ctx, spec, &stats, scale) : QL_OK;
 }
 
 /* ---- sizes ---- */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "quant/ranges/fit.h"
+#include "tensor/codec_functions.h"
 #include "tensor/grid.h"
 #include "tensor/vmath/simd.h"
 
@@ -194,6 +195,9 @@ void ql_rule_reach(const struct ql_rule *rule, double lo, double hi, double *fro
 
 		*from = first + (rule->codes.lo - zero - EDGE) * scale;
 		*to = first + (rule->codes.hi - zero + EDGE) * scale;
+	} else if (rule->codes.host) {
+		*to = (double)rule->codes.host->unit * fabs(scale) * WITHIN;
+		*from = -*to;
 	} else if (rule->codes.grid) {
 		*from = (double)rule->codes.grid->least * scale * WITHIN;
 		*to = (double)ql_grid_most(rule->codes.grid) * scale * WITHIN;
@@ -257,6 +261,8 @@ double ql_range_error_of(const struct ql_range_error *c, const struct ql_rule *r
 	float scale = rule_fit(rule, lo, hi, &zero);
 	double s = (double)scale;
 
+	if (rule->scheme->host)
+		return 0; /* functions cannot be called here */
 	if (!rule->scheme->affine || rule->scheme->shift)
 		return scheme_error(c, rule, scale, zero, rule->scheme->shift ? lo : 0);
 	return s * s * s *

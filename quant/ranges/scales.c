@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "quant/ranges/fit.h"
+#include "quant/ranges/fit_functions.h"
 #include "quant/ranges/means.h"
 #include "quant/ranges/observer.h"
 #include "quant/ranges/quantize.h"
@@ -139,8 +140,26 @@ static enum ql_status code_scales(struct ql_ctx *ctx, const struct ql_spec *of, 
 	return QL_OK;
 }
 
-/* Fills scale, zero_point and shift of q, for a tensor of `shape`, from the ranges. */
-enum ql_status ql_scales_fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+/* Makes q->scale of n numbers that a function found. */
+static enum ql_status store_found(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	int64_t n, const double *scale, struct ql_qparams *q)
+{
+	double *most = ql_scratch_array(ctx, n, sizeof(*most));
+	enum ql_status status = most ? QL_OK : QL_ERR_MEMORY;
+	bool half;
+
+	for (int64_t i = 0; i < n && !status; i++)
+		most[i] = fabs(scale[i]);
+	half = !status && has_half_scales(spec) && ql_fit_half(most, n);
+	if (!status)
+		status = ql_scales_new(ctx, spec, rank, shape, half ? QL_float16 : QL_float32, q);
+	for (int64_t i = 0; i < n && !status; i++)
+		ql_scales_store(q->scale, i, scale[i]);
+	return status;
+}
+
+/* Fills scale, zero_point and shift of q, for a tensor of `shape`, by the scheme's formula. */
+static enum ql_status fit_ranges(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	int64_t n, const struct ql_stats *stats, struct ql_qparams *q)
 {
 	enum ql_scale_round round;
@@ -178,6 +197,35 @@ enum ql_status ql_scales_fit_stats(struct ql_ctx *ctx, const struct ql_spec *spe
 	return code_scales(ctx, &of, &q->scale);
 }
 
+enum ql_status ql_scales_fit_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
+	int64_t n, const struct ql_stats *stats, struct ql_qparams *q)
+{
+	double *scale;
+	enum ql_status status;
+
+	if (!ql_fit_functions_has(spec))
+		return fit_ranges(ctx, spec, rank, shape, n, stats, q);
+	scale = ql_scratch_array(ctx, n, sizeof(*scale));
+	if (!scale)
+		return QL_ERR_MEMORY;
+	status = ql_fit_functions_ranges(ctx, spec, n, stats, scale);
+	return status ? status : store_found(ctx, spec, rank, shape, n, scale, q);
+}
+
+/* By the function of the format, from all data. */
+static enum ql_status fit_data(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_grain *g,
+	const struct ql_tensor *x, struct ql_qparams *q)
+{
+	double *scale = ql_scratch_array(ctx, g->scales, sizeof(*scale));
+	int axis = q->block ? q->block_axis : x->rank - 1;
+	enum ql_status status;
+
+	if (!scale)
+		return QL_ERR_MEMORY;
+	status = ql_fit_functions_data(ctx, spec, g, x, axis, scale);
+	return status ? status : store_found(ctx, spec, x->rank, x->shape, g->scales, scale, q);
+}
+
 enum ql_status ql_scales_fit(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams *q)
 {
 	struct ql_grain g = ql_grain_of(x->rank, x->shape, QL_float32, q->axis, q->block_axis, q->block);
@@ -187,6 +235,8 @@ enum ql_status ql_scales_fit(struct ql_ctx *ctx, const struct ql_spec *spec, str
 
 	if (!stats)
 		return QL_ERR_MEMORY;
+	if (ql_fit_functions_has(spec) && spec->observer->plain)
+		return fit_data(ctx, spec, &g, x, q);
 	status = ql_grain_stats(ctx, &g, ql_tensor_data(x), stats, &nan, &inf);
 	if (!status && spec->scheme->mean && spec->scheme->zero_code)
 		status = ql_means(ctx, &g, ql_tensor_data(x), stats);

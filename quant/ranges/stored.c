@@ -2,6 +2,7 @@
  * Formats as files store them: what the words and the scales of a file must be like for x:quantize to have made them.
  */
 #include <math.h>
+#include <string.h>
 
 #include "quant/blocks/block.h"
 #include "quant/user_format.h"
@@ -32,22 +33,28 @@ static bool may_overflow(const struct ql_grid_table *grid)
 	return m && (m->infinity || m->nan);
 }
 
+static int bits_of(const struct ql_quant_format *f)
+{
+	return f->bits ? f->bits : ql_dtypes[f->dtype].bits;
+}
+
 static enum ql_status complete(struct ql_ctx *ctx, unsigned dtype, struct ql_qparams *q)
 {
 	const struct ql_quant_format *f = q->format;
 
-	if (!f && q->scheme->grid)
+	if (!f && (q->scheme->grid || q->scheme->host))
 		return ql_fail(ctx, QL_ERR_FORMAT, "quantization note: wanted a format beside the scheme %s, got none",
 			q->scheme->doc.name);
-	if (f && (f->scheme != q->scheme || f->dtype != dtype || q->codes.bits != ql_dtypes[dtype].bits))
+	if (f && (f->scheme != q->scheme || f->dtype != dtype || q->codes.bits != bits_of(f)))
 		return ql_fail(ctx, QL_ERR_FORMAT,
-			"quantization note: wanted the scheme %s in %s for the format %s, got %s in %s with %d bits",
-			f->scheme->doc.name, ql_dtype_name(f->dtype), f->doc.name, q->scheme->doc.name,
+			"quantization note: wanted the scheme %s in %s for the format %s (%d bits), got %s in %s with %d bits",
+			f->scheme->doc.name, ql_dtype_name(f->dtype), f->doc.name, bits_of(f), q->scheme->doc.name,
 			ql_dtype_name(dtype), q->codes.bits);
 	if (f && f->fixed && q->block != f->block)
 		return ql_fail(ctx, QL_ERR_FORMAT, "quantization note: wanted blocks of %lld for the format %s, got %d",
 			(long long)f->block, f->doc.name, q->block);
 	q->codes.grid = f ? ql_quant_format_table(f) : NULL;
+	q->codes.host = f ? f->functions : NULL;
 	if (q->codes.overflow && !may_overflow(q->codes.grid))
 		return ql_fail(ctx, QL_ERR_FORMAT,
 			"quantization note: wanted overflow=0 without codes of infinity or NaN, got 1");
@@ -159,8 +166,30 @@ static enum ql_status check_scales(struct ql_ctx *ctx, unsigned dtype, const str
 	return status;
 }
 
+/* Names of formats made at run time have a part after #. */
+static enum ql_status missing(struct ql_ctx *ctx, const char *name)
+{
+	const char *part = strchr(name, '#');
+	int n = part ? (int)(part - name) : 0;
+
+	if (!part)
+		return ql_fail(ctx, QL_ERR_FORMAT,
+			"quantization note: wanted a known format (a newer Quoll may have written it), got '%.60s'",
+			name);
+	if (strcmp(part, QL_FORMAT_FUNCTIONS))
+		return ql_fail(ctx, QL_ERR_FORMAT,
+			"quantization note: wanted the format '%.*s', made by quant.scheme{name='%.*s', table=…} with the values that "
+			"the file was written with, got none of these values",
+			n, name, n, name);
+	return ql_fail(ctx, QL_ERR_FORMAT,
+		"quantization note: wanted the format '%.*s', made by quant.scheme{name='%.*s', encode=…, decode=…} before "
+		"loading, got none",
+		n, name, n, name);
+}
+
 const struct ql_format_words ql_format_words = {
 	.by_name = ql_quant_format_by_name,
+	.missing = missing,
 	.name = ql_format_stored_name,
 	.scaling_by_name = scaling_by_name,
 	.scaling_name = scaling_name,

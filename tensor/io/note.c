@@ -139,9 +139,9 @@ static enum ql_status read_format(struct ql_ctx *ctx, const char *text, struct q
 	const struct ql_format_words *words = ctx->quant ? ctx->quant->formats : NULL;
 
 	note->q.format = words && strcmp(text, "-") ? words->by_name(ctx, text) : NULL;
-	return note->q.format || !strcmp(text, "-")
-		       ? QL_OK
-		       : bad_word(ctx, "a known format (a newer Quoll may have written it)", text);
+	if (note->q.format || !strcmp(text, "-"))
+		return QL_OK;
+	return words ? words->missing(ctx, text) : bad_word(ctx, "a file without formats", text);
 }
 
 static enum ql_status read_scaling(struct ql_ctx *ctx, const char *text, struct ql_note *note)
