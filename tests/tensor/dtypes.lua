@@ -9,7 +9,7 @@ local function names(test)
 end
 local packed = names(function(d) return d.bits < 8 end)
 local small = names(function(d) return d.float and d.bits == 8 end)
-assert(#packed == 11 and #small == 3)
+assert(#packed >= 11 and #small >= 3)
 
 local function same(a, b) return a:dtype() == b:dtype() and (a:to 'float64'):eq(b:to 'float64'):all():item() end
 
