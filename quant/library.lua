@@ -115,8 +115,9 @@ function quant.ops()
 end
 
 doc {name = 'quant.formats', usage = "quant.formats()  quant.formats 'nf4'",
-  text = [[The named formats that a spec takes in place of a dtype, as a report: name, bits per weight (scales counted, where blocks divide
-the rows), storage (dtype of the codes), scale (dtype or format of the scales; for formats with a name:block of their own also float16),
+  text = [[The named formats that a spec takes in place of a dtype, those of quant.scheme too, as a report: name, kind (what codes are: integers,
+numbers of a table, or functions), bits per weight (scales counted, where blocks divide the rows), storage (dtype of the codes), scale
+(dtype or format of the scales; for formats with a name:block of their own also float16; integers have a float16 scale of their own),
 block (elements per scale; 0: one scale per tensor) and what it is. With a name only its row, whose columns are read by name. See formats.]],
   example = "print(quant.formats('nf4').bits, quant.formats('mxfp4').scale)  --> 4.5 float8_e8m0"}
 
@@ -125,11 +126,13 @@ local function bits_per_weight(name) return math.floor(8 * quant.bytes({4096, 40
 
 function quant.formats(name)
   if name ~= nil and type(name) ~= 'string' then base.fail('formats: wanted the name of a format or nothing, got %s', base.describe(name)) end
-  local rows, names = {columns = {'name', 'bits', 'storage', 'scale', 'block', 'what'}}, {}
+  local rows, names = {columns = {'name', 'kind', 'bits', 'storage', 'scale', 'block', 'what'}}, {}
   for i, f in ipairs(internal.formats()) do
     names[i] = f.name
     if not name or name == f.name then
-      rows[#rows + 1] = {name = f.name, bits = bits_per_weight(f.name), storage = f.storage, scale = f.scale, block = f.block or 0, what = f.what}
+      local spec = quant.spec(f.name)
+      local kind = spec.functions and 'functions' or spec.affine and 'integers' or spec.shift and 'integers' or 'table'
+      rows[#rows + 1] = {name = f.name, kind = kind, bits = bits_per_weight(f.name), storage = f.storage, scale = f.scale, block = f.block or 0, what = f.what}
     end
   end
   if name and #rows == 0 then

@@ -13,6 +13,7 @@
 #include "nn/nn.h"
 #include "quant/ranges/observer.h"
 #include "quant/ranges/quantize.h"
+#include "quant/blocks/block.h"
 #include "quant/user_format.h"
 #include "tensor/device.h"
 #include "tensor/io/format.h"
@@ -191,12 +192,20 @@ static void add_families(lua_State *L)
 	}
 }
 
+/* What scales are stored as, in their own words. */
+static const char *scale_of(const struct ql_quant_format *f)
+{
+	if (f->blocks)
+		return ql_dtype_name(f->blocks->scale);
+	return f->scale ? f->scale : "float32";
+}
+
 /* "FP4 ...: codes in uint4, a scale in float8_e8m0 per 32 elements." */
 static void add_number_format(lua_State *L, const struct ql_quant_format *f)
 {
 	struct ql_doc doc = f->doc;
 	int top = lua_gettop(L);
-	const char *scale = f->scale ? f->scale : f->block ? "float16 or float32" : "float32";
+	const char *scale = f->scale || f->blocks ? scale_of(f) : f->block ? "float16 or float32" : "float32";
 	const char *per = f->block ? lua_pushfstring(L, "%d elements%s", (int)f->block,
 					     f->fixed ? "" : " unless the spec says otherwise (name:64)")
 				   : "tensor; name/1 and name:32 as with other dtypes";
@@ -260,16 +269,18 @@ static void push_number_format(lua_State *L, const struct ql_quant_format *f)
 	lua_createtable(L, 0, 6);
 	set_text(L, "name", f->doc.name);
 	set_text(L, "storage", ql_dtype_name(f->dtype));
-	set_text(L, "scale", f->scale ? f->scale : "float32");
+	set_text(L, "scale", scale_of(f));
 	set_text(L, "what", f->doc.text ? f->doc.text : "");
 	set_flag(L, "fixed", f->fixed);
+	set_flag(L, "user", f->stored != NULL);
 	if (f->block) {
 		lua_pushinteger(L, f->block);
 		lua_setfield(L, -2, "block");
 	}
 }
 
-/* internal.formats(): rows name, storage, scale, block (nil: none), fixed, what; those of quant.scheme last */
+/* internal.formats(): rows name, storage, scale, block (nil: none), fixed, user, what; those of quant.scheme last, of those of
+ * one name the newest */
 static int internal_formats(lua_State *L)
 {
 	lua_Integer n = 0;
@@ -280,6 +291,8 @@ static int internal_formats(lua_State *L)
 		lua_seti(L, -2, ++n);
 	}
 	for (const struct ql_user_format *u = ql_ctx_of(L)->formats; u; u = u->next) {
+		if (ql_quant_format_by_name(ql_ctx_of(L), u->name) != &u->format)
+			continue;
 		push_number_format(L, &u->format);
 		lua_seti(L, -2, ++n);
 	}

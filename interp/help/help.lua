@@ -107,7 +107,7 @@ local function add_entry(out, index, entry)
 		out[#out + 1] = 'Example'
 		for line in (entry.example .. '\n'):gmatch '(.-)\n' do out[#out + 1] = '  ' .. line end
 	end
-	local related = index.related(entry)
+	local related = entry.user and {} or index.related(entry)
 	if #related > 0 then
 		out[#out + 1] = ''
 		wrap(out, 'See also ' .. table.concat(related, ', '), '')
@@ -178,12 +178,30 @@ local function add_search(out, index, text)
 	if #found > 40 then out[#out + 1] = ('  … and %d more'):format(#found - 40) end
 end
 
+-- The entry of a format that quant.scheme made, or nil.
+local function user_format(name)
+	for _, f in ipairs(internal.formats()) do
+		if f.user and f.name == name then
+			local spec = quant.spec(name)
+			local values = {}
+			for i, v in ipairs(spec.values or {}) do values[i] = i <= 32 and ('%.6g'):format(v) or nil end
+			local more = spec.values and #spec.values > #values and (' … (%d values)'):format(#spec.values) or ''
+			local codes = spec.functions and 'Codes and values are made by functions of quant.scheme' or 'Values: ' .. table.concat(values, ' ') .. more
+			return {user = true, kind = 'number format', title = name, bare = name, aliases = {}, options = {}, usage = ("x:quantize '%s'"):format(name),
+				text = ('%s.\n\n%s. Codes of %d bits in %s, %s.'):format((f.what:gsub('%.$', '')), codes, spec.bits, f.storage,
+					f.block and ('a scale per %d elements unless the spec says otherwise (%s:64)'):format(f.block, name)
+					or ('a scale per tensor; %s/1 and %s:32 as with other dtypes'):format(name, name))}
+		end
+	end
+end
+
 local function add_text(out, index, text)
 	if text:find '%*' then
 		local found = index.glob(text)
 		if #found > 0 then return add_list(out, found) end
 	end
-	local found = index.find(text)
+	local found, own = index.find(text), user_format(text)
+	if own then found = table.move(found, 1, #found, 2, {own}) end
 	if #found == 0 then return add_search(out, index, text) end
 	add_entry(out, index, found[1])
 	if #found > 1 then

@@ -436,7 +436,7 @@ end})]]
 	local run <close> = io.popen(('cd %s && "/proc/$PPID/exe" s.lua 2>&1'):format(folder))
 	local text = run:read 'a'
 	os.execute('rm -rf ' .. folder)
-	local a, b = text:match 'tried:16%s+([%d.]+)', text:match 'int4:16%s+([%d.]+)'
+	local a, b = text:match 'spec=tried:16[^\n]*sqnr=([%d.]+)', text:match 'spec=int4:16[^\n]*sqnr=([%d.]+)'
 	assert(a and a == b, text)
 end)
 
@@ -468,4 +468,33 @@ it('definitions without a meaning are refused', function()
 		['mine scale=nan'] = 'scale: '} do
 		has(fails(quant.spec, s), 'spec: ' .. want)
 	end
+end)
+
+it('help and quant.formats show formats of the user', function()
+	local function shown(name)
+		local old, text = print, nil
+		print = function(s) text = s end
+		local good, message = pcall(help, name)
+		print = old
+		assert(good, message)
+		return (text:gsub('%s+', ' '))
+	end
+	quant.scheme {name='halves', table={-1, -0.5, 0, 0.5, 1}, block=16, text='Halves.'}
+	has(shown 'halves', "halves, a format of quant specs: x:quantize 'halves'")
+	has(shown 'halves', 'Halves. Values: -1 -0.5 0 0.5 1. Codes of 3 bits in uint3, a scale per 16 elements unless the spec says otherwise (halves:64).')
+	has(shown 'mine', 'Codes and values are made by functions of quant.scheme. Codes of 4 bits in int4, a scale per tensor; mine/1 and mine:32 as with other dtypes.')
+	local many = {}
+	for i = 1, 40 do many[i] = i end
+	quant.scheme {name='many', table=many}
+	has(shown 'many', '31 32 … (40 values).')
+	define {name='relu', text='a method has this name, too'}
+	has(shown 'relu', "relu, a format of quant specs: x:quantize 'relu'")
+	has(shown 'relu', 'Of the same name: ')
+	local count = 0
+	for _, row in ipairs(quant.formats()) do count = count + (row.name == 'mine' and 1 or 0) end
+	local f, t, g, k = quant.formats 'mine', quant.formats 'halves', quant.formats 'q4_0', quant.formats 'q4_k'
+	assert(count == 1 and f.kind == 'functions' and f.bits == 4 and f.block == 0 and f.scale == 'float32')
+	assert(t.kind == 'table' and t.bits == 4 and t.block == 16 and t.storage == 'uint3')
+	assert(g.kind == 'integers' and g.scale == 'float16' and k.scale == 'uint6' and quant.formats 'gguf.mxfp4'.scale == 'float8_e8m0')
+	assert(quant.formats 'q2_k'.scale == 'uint4' and quant.formats 'q6_k'.scale == 'int8' and quant.formats 'mxint8'.kind == 'integers')
 end)
