@@ -9,6 +9,7 @@
 #include "tensor/parallel.h"
 
 #define BUFFER 512 /* codes converted at a time */
+#define FEW 64     /* elements of the storage for each one that is converted alone */
 
 /* ---- fields ---- */
 
@@ -169,24 +170,31 @@ static void get_run(const struct ql_ragged *r, int64_t row, int64_t column, int6
 			((int16_t *)code)[i] = (int16_t)get_field(r, row, column + i);
 }
 
+/* Codes of up to 8 bits, except 7, one per byte. */
+static void put_bytes(struct ql_ragged *r, int64_t row, int64_t column, int64_t n, const uint8_t *byte)
+{
+	uint8_t *to = r->data + r->begin[row];
+
+	if (r->bits[row] == 8)
+		memcpy(to + column, byte, (size_t)n);
+	else
+		ql_codes_put((unsigned)dtype_of(r, r->bits[row]), to, column, n, byte);
+}
+
 static void put_run(struct ql_ragged *r, int64_t row, int64_t column, int64_t n, int64_t *code)
 {
-	int dtype = dtype_of(r, r->bits[row]);
-	uint8_t *to = r->data + r->begin[row], byte[BUFFER];
+	uint8_t byte[BUFFER];
 
 	for (int64_t i = 0; i < n; i++)
 		code[i] = saturated(r, row, code[i]);
-	if (dtype < 0) {
+	if (dtype_of(r, r->bits[row]) < 0) {
 		for (int64_t i = 0; i < n; i++)
 			put_field(r, row, column + i, code[i]);
 		return;
 	}
 	for (int64_t i = 0; i < n; i++)
 		byte[i] = (uint8_t)code[i];
-	if (r->bits[row] == 8)
-		memcpy(to + column, byte, (size_t)n);
-	else
-		ql_codes_put((unsigned)dtype, to, column, n, byte);
+	put_bytes(r, row, column, n, byte);
 }
 
 /* n codes of a row become elements at, at + step, … of the dense codes. */
@@ -213,13 +221,35 @@ static void unpack_run(
 	}
 }
 
+/* Clamps codes of a byte to their channel's range. */
+static void clamp_bytes(const struct ql_ragged *r, int64_t row, int64_t n, const void *dense, uint8_t *out)
+{
+	const int8_t *x = dense;
+	const uint8_t *u = dense;
+	int lo = (int)saturated(r, row, INT8_MIN), hi = (int)saturated(r, row, UINT8_MAX);
+
+	if (is_signed(r))
+		for (int64_t i = 0; i < n; i++)
+			out[i] = (uint8_t)(x[i] < lo ? lo : x[i] > hi ? hi : x[i]);
+	else
+		for (int64_t i = 0; i < n; i++)
+			out[i] = (uint8_t)(u[i] > hi ? hi : u[i]);
+}
+
 static void pack_run(
 	struct ql_ragged *r, int64_t row, int64_t column, int64_t n, const void *dense, int64_t at, int64_t step)
 {
+	bool bytes = step == 1 && ql_dtypes[r->dtype].bits == 8 && dtype_of(r, r->bits[row]) >= 0;
+	uint8_t byte[BUFFER];
 	int64_t wide[BUFFER];
 
 	for (int64_t i = 0, m; i < n; i += m) {
 		m = ql_min64(BUFFER, n - i);
+		if (bytes) {
+			clamp_bytes(r, row, m, (const uint8_t *)dense + at + i, byte);
+			put_bytes(r, row, column + i, m, byte);
+			continue;
+		}
 		ql_dtypes[r->dtype].to_i64(dense, at + i * step, step, m, wide);
 		put_run(r, row, column + i, m, wide);
 	}
@@ -398,4 +428,48 @@ int64_t ql_ragged_get_one(const struct ql_ragged *r, int64_t at)
 	int64_t column, row = place(r, at, &column);
 
 	return row < 0 ? 0 : get_field(r, row, column);
+}
+
+bool ql_ragged_few(const struct ql_tensor *t)
+{
+	const struct ql_ragged *r = t->storage->ragged;
+
+	return ql_ragged_closed(t) && ql_tensor_nelem(t) < r->rows * r->row / FEW;
+}
+
+/* Adds one to the index, in row-major order. */
+static void advance(const struct ql_tensor *t, int64_t *index)
+{
+	for (int d = t->rank - 1; d >= 0 && ++index[d] == t->shape[d]; d--)
+		index[d] = 0;
+}
+
+enum ql_status ql_ragged_gather(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
+{
+	int64_t n = ql_tensor_nelem(t), index[QL_MAX_RANK] = {0};
+	enum ql_status status = ql_tensor_new(ctx, ql_dtype_whole(t->dtype), t->rank, t->shape, out);
+
+	for (int64_t i = 0; i < n && !status; i++, advance(t, index)) {
+		int64_t code = ql_tensor_get_i64(t, index);
+
+		ql_dtypes[(*out)->dtype].from_i64((*out)->storage->data, i, 1, 1, &code);
+	}
+	return status;
+}
+
+void ql_ragged_scatter(struct ql_tensor *t, const struct ql_tensor *from)
+{
+	int64_t n = ql_tensor_nelem(t), index[QL_MAX_RANK] = {0};
+
+	t->storage->version++;
+	for (int64_t i = 0; i < n; i++, advance(t, index)) {
+		int64_t at = t->offset, column, row;
+
+		for (int d = 0; d < t->rank; d++)
+			at += index[d] * t->stride[d];
+		row = place(t->storage->ragged, at, &column);
+		if (row >= 0)
+			put_field(t->storage->ragged, row, column,
+				saturated(t->storage->ragged, row, ql_tensor_get_i64(from, index)));
+	}
 }

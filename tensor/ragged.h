@@ -61,4 +61,11 @@ void ql_ragged_free(struct ql_ctx *ctx, struct ql_ragged *r);
 void ql_ragged_get(const struct ql_ragged *r, int64_t at, int64_t n, void *code);
 int64_t ql_ragged_get_one(const struct ql_ragged *r, int64_t at);
 
+/* True if t has so few elements that they are read or written one by one, by the next two functions. */
+bool ql_ragged_few(const struct ql_tensor *t);
+/* Gives the codes of t as a plain contiguous tensor of whole bytes. */
+enum ql_status ql_ragged_gather(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out);
+/* Writes integers into t, of the same shape; a value beyond its channel's bits saturates. */
+void ql_ragged_scatter(struct ql_tensor *t, const struct ql_tensor *from);
+
 #endif

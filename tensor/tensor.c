@@ -360,11 +360,30 @@ static enum ql_status copy_dense(struct ql_ctx *ctx, struct ql_tensor *dst, cons
 		packed && ql_walk_stride(&c.walk, 0) != 1 ? 0 : ql_tensor_nelem(dst), copy_body, &c);
 }
 
+/* A few elements from a storage of ragged rows, or into one; dst and src do not overlap. */
+static enum ql_status copy_few(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
+{
+	bool from = ql_ragged_few(src);
+	struct ql_tensor *codes;
+	enum ql_status status = from ? ql_ragged_gather(ctx, src, &codes)
+				     : ql_tensor_cast(ctx, src, ql_dtype_whole(dst->dtype), &codes);
+
+	if (!status && ql_ragged_few(dst))
+		ql_ragged_scatter(dst, codes);
+	else if (!status)
+		status = ql_tensor_copy(ctx, dst, codes);
+	ql_tensor_release(ctx, codes);
+	return status;
+}
+
 /* dst and src do not overlap. */
 static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
 {
-	enum ql_status status = ql_ragged_open(ctx, src->storage);
+	enum ql_status status;
 
+	if (ql_ragged_few(src) || ql_ragged_few(dst))
+		return copy_few(ctx, dst, src);
+	status = ql_ragged_open(ctx, src->storage);
 	if (status)
 		return status;
 	status = ql_ragged_open(ctx, dst->storage);

@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "tensor/parallel.h"
+#include "tensor/ragged.h"
+#include "tensor/view.h"
 
 #define CHUNK_BYTES 65536 /* copied at a time */
 #define BYTES_PER_NS 8
+#define FEW 256 /* rows of a table of ragged codes for each one that is unpacked alone */
 
 char *ql_position_text(int rank, const int64_t *shape, int64_t i, char text[QL_SHAPE_TEXT])
 {
@@ -124,6 +127,49 @@ static enum ql_status take(struct ql_ctx *ctx, const struct ql_tensor *t, const 
 		take_body, &j);
 }
 
+/* From codes of channels that differ in bits: a few rows one by one. */
+static enum ql_status take_few(struct ql_ctx *ctx, struct ql_tensor *t, const int64_t *number, int64_t n,
+	int64_t divisor, struct ql_tensor **out)
+{
+	int64_t shape[QL_MAX_RANK];
+	struct ql_tensor *from, *to;
+	enum ql_status status;
+
+	memcpy(shape, t->shape, sizeof(shape));
+	shape[0] = n;
+	status = ql_tensor_new(ctx, t->dtype, t->rank, shape, out);
+	for (int64_t i = 0; i < n && !status; i++) {
+		status = ql_view_narrow(ctx, "embedding", t, 0, (number[i] - 1) / divisor, 1, &from);
+		if (status)
+			break;
+		status = ql_view_narrow(ctx, "embedding", *out, 0, i, 1, &to);
+		if (!status)
+			status = ql_tensor_copy(ctx, to, from);
+		ql_tensor_release(ctx, from);
+		ql_tensor_release(ctx, to);
+	}
+	if (status) {
+		ql_tensor_release(ctx, *out);
+		*out = NULL;
+	}
+	return status;
+}
+
+static enum ql_status take_ragged(struct ql_ctx *ctx, struct ql_tensor *t, const int64_t *number, int64_t n,
+	int64_t divisor, struct ql_tensor **out)
+{
+	enum ql_status status;
+
+	if (n < t->shape[0] / FEW)
+		return take_few(ctx, t, number, n, divisor, out);
+	status = ql_ragged_open(ctx, t->storage);
+	if (status)
+		return status;
+	status = ql_rows_take(ctx, t, number, n, divisor, out);
+	ql_ragged_close(ctx, t->storage);
+	return status;
+}
+
 enum ql_status ql_rows_take(struct ql_ctx *ctx, struct ql_tensor *t, const int64_t *number, int64_t n, int64_t divisor,
 	struct ql_tensor **out)
 {
@@ -131,6 +177,8 @@ enum ql_status ql_rows_take(struct ql_ctx *ctx, struct ql_tensor *t, const int64
 	enum ql_status status;
 
 	*out = NULL;
+	if (ql_ragged_closed(t))
+		return take_ragged(ctx, t, number, n, divisor, out);
 	if (has_dense_rows(t))
 		return take(ctx, t, number, n, divisor, out);
 	status = ql_tensor_clone(ctx, t, &dense);

@@ -225,6 +225,24 @@ it('quantizes the weights of a module', function()
 	local input = tensor.randn(3, 41)
 	assert(same(qat(input), input:fake 'uint8':linear(m.weight:fake{bits = BITS, axis = 1}, m.bias)))
 end)
+it('takes its own widths in models, their files and graphs', function()
+	local m = nn.Sequential{nn.Linear(41, 7), nn.ReLU(), nn.Linear(7, 3)}
+	local four = {8, 2, 3}
+	local q, report = m:quantize{mode = 'dynamic', rules = {{'linear1', {bits = BITS, axis = 1}}, {'linear2', {bits = four, axis = 1}}}}
+	print(report[1].weight, report[2].weight)  --> int8/1 bits=8,4,2,3,6,5,7 int8/1 bits=8,2,3
+	local codes = 41 + 21 + 11 + 16 + 31 + 26 + 36 + 7 + 2 + 3
+	assert(q.linear1.weight:nbytes() + q.linear2.weight:nbytes() == codes + 10 * 5 and q:nbytes() == codes + 10 * 5 + 10 * 4)
+	local file = os.tmpname() .. '.safetensors'
+	q:save(file)
+	local f <close> = assert(io.open(file, 'rb'))
+	assert(f:seek 'end' < 4 * q:nbytes() + 4096)
+	local back = m:quantize{mode = 'dynamic', weight = 'int8/1'}:load(file)
+	local input = tensor.randn(5, 41)
+	assert(back:nbytes() == q:nbytes() and same(back(input), q(input)))
+	os.remove(file)
+	local g = graph.trace(q, input)
+	assert(same(g:run(input), q(input)))
+end)
 it('is kept when a trained model becomes static', function()
 	local m, input = nn.Linear(41, 7), tensor.randn(30, 41)
 	m:calibrate({{input, input}}, {log = false})

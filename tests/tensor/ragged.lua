@@ -181,6 +181,27 @@ it('multiplies as dense codes do, before and after a write', function()
 		end
 	end
 end)
+it('gives single elements and rows of a large table', function()
+	local w = tensor.randn(600, 40):quantize{bits = bits_of(600, 8), axis = 1}
+	local dense, twin = w:codes():clone(), w:clone()
+	for _, ids in ipairs {tensor{599, 1, 7, 7, dtype = 'int64'}, tensor.arange(1, 600):to 'int64'} do
+		assert(equal(w:embedding(ids), w:dequantize():embedding(ids)))
+	end
+	local row = tensor.randn(40)
+	w[7] = row
+	w:t()[3][9] = 0.5
+	w[{{11, 12}, {1, 3}}] = w[{{21, 22}, {1, 3}}]
+	w:codes()[13]:fill_(127)
+	assert(w:check() and w:nbytes() == twin:nbytes())
+	twin[7]:copy_(row) -- all rows at once, dense
+	local all = twin:dequantize()
+	all[9][3] = 0.5
+	all[{{11, 12}, {1, 3}}] = all[{{21, 22}, {1, 3}}]
+	all[13]:fill_(1e9)
+	twin:copy_(all)
+	local codes = twin:codes()
+	assert(equal(w:codes(), codes) and not equal(w:codes(), dense))
+end)
 it('has the gradients of dense codes', function()
 	local w = tensor.randn(6, 10):quantize{bits = bits_of(6, 8), axis = 1}
 	local function gradient(weight)

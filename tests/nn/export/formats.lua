@@ -35,6 +35,19 @@ tensor.seed(15)
 it('linear: 1000 inputs', function()
 	every(nn.Sequential {nn.Linear(75, 13), nn.ReLU(), nn.Linear(13, 5, {bias=false})}, tensor.randn(1000, 75))
 end)
+it('channels that differ in bits, as dense codes of the widest', function()
+	local m, x = nn.Sequential {nn.Linear(21, 4), nn.ReLU(), nn.Linear(4, 3)}, tensor.randn(50, 21)
+	local rules, cases = {{'linear1', {bits={8, 4, 2, 3}, axis=1}}, {'linear2', {dtype='uint4', bits={2, 4, 3}, axis=1}}}, {}
+	for i, mode in ipairs {'weight_only', 'static'} do
+		cases[i] = {name = mode, x = x, graph = exported.quantized(m, x, {mode=mode, rules=rules})}
+	end
+	local program = exported.program(cases)
+	local _ <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. program.folder) end})
+	for _, make in ipairs(COMPILERS) do
+		local wrong = exported.differing(program, {make = make})
+		assert(#wrong == 0, make .. ': ' .. table.concat(wrong, '; '))
+	end
+end)
 it('formats of GGUF', function()
 	every(nn.Sequential {nn.Linear(256, 13), nn.ReLU()}, tensor.randn(100, 256), {'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q2_k', 'q3_k',
 		'q4_k', 'q5_k', 'q6_k', 'iq4_nl', 'tq1_0', 'tq2_0', 'gguf.mxfp4'})
