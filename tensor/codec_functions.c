@@ -87,7 +87,7 @@ static enum ql_status places_of(struct ql_ctx *ctx, const struct ql_grain *g, st
 
 static void gather(struct places *p, const float *x, float *to)
 {
-	int64_t place[BUFFER];
+	int64_t place[BUFFER] = {0};
 
 	restart(p);
 	for (int64_t r = 0; r < p->g->rows; r++)
@@ -102,7 +102,7 @@ static void gather(struct places *p, const float *x, float *to)
 
 static void scatter(struct places *p, const float *from, float *out)
 {
-	int64_t place[BUFFER];
+	int64_t place[BUFFER] = {0};
 
 	restart(p);
 	for (int64_t r = 0; r < p->g->rows; r++)
@@ -117,7 +117,7 @@ static void scatter(struct places *p, const float *from, float *out)
 
 static void gather_codes(struct places *p, unsigned dtype, const void *codes, int32_t *to)
 {
-	int64_t place[BUFFER], wide[BUFFER];
+	int64_t place[BUFFER] = {0}, wide[BUFFER];
 
 	restart(p);
 	for (int64_t r = 0; r < p->g->rows; r++)
@@ -133,7 +133,7 @@ static void gather_codes(struct places *p, unsigned dtype, const void *codes, in
 
 static void scatter_codes(struct places *p, unsigned dtype, const int32_t *from, void *codes)
 {
-	int64_t place[BUFFER], wide[BUFFER];
+	int64_t place[BUFFER] = {0}, wide[BUFFER];
 
 	restart(p);
 	for (int64_t r = 0; r < p->g->rows; r++)
