@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "interp/bind/call.h"
+#include "interp/host/box.h"
 #include "interp/jupyter/zmq.h"
 #include "interp/prelude/libs.h"
 #include "interp/plot/terminal.h"
@@ -20,27 +21,15 @@
 #include "tensor/io/jpeg.h"
 #include "tensor/kernels/blas.h"
 
-static void set_text(lua_State *L, const char *name, const char *value)
-{
-	lua_pushstring(L, value);
-	lua_setfield(L, -2, name);
-}
-
-static void set_integer(lua_State *L, const char *name, lua_Integer value)
-{
-	lua_pushinteger(L, value);
-	lua_setfield(L, -2, name);
-}
-
 static void add_versions(lua_State *L)
 {
-	set_text(L, "quoll", QUOLL_VERSION);
-	set_text(L, "lua", LUA_RELEASE);
-	set_text(L, "compiler", __VERSION__);
-	set_text(L, "png", png_get_libpng_ver(NULL));
-	set_text(L, "zlib", zlibVersion());
-	set_text(L, "lzma", lzma_version_string());
-	set_text(L, "cjson", cJSON_Version());
+	ql_set_text(L, "quoll", QUOLL_VERSION);
+	ql_set_text(L, "lua", LUA_RELEASE);
+	ql_set_text(L, "compiler", __VERSION__);
+	ql_set_text(L, "png", png_get_libpng_ver(NULL));
+	ql_set_text(L, "zlib", zlibVersion());
+	ql_set_text(L, "lzma", lzma_version_string());
+	ql_set_text(L, "cjson", cJSON_Version());
 	lua_pushboolean(L, ql_jpeg_usable());
 	lua_setfield(L, -2, "jpeg");
 }
@@ -51,8 +40,8 @@ static void add_program(lua_State *L)
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
 	path[n > 0 ? n : 0] = '\0';
-	set_text(L, "program", path);
-	set_integer(L, "memory", (lua_Integer)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+	ql_set_text(L, "program", path);
+	ql_set_integer(L, "memory", (lua_Integer)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 	lua_pushboolean(L, isatty(STDOUT_FILENO));
 	lua_setfield(L, -2, "terminal");
 }
@@ -64,9 +53,9 @@ static void add_blas(lua_State *L)
 	lua_createtable(L, 0, 4);
 	lua_pushboolean(L, blas->open);
 	lua_setfield(L, -2, "open");
-	set_text(L, "library", blas->library);
-	set_text(L, "config", blas->config);
-	set_text(L, "error", blas->error);
+	ql_set_text(L, "library", blas->library);
+	ql_set_text(L, "config", blas->config);
+	ql_set_text(L, "error", blas->error);
 	lua_setfield(L, -2, "blas");
 }
 
@@ -116,9 +105,9 @@ static void add_driver(lua_State *L)
 
 	lua_createtable(L, 0, 3);
 	if (!library) {
-		set_text(L, "error", dlerror());
+		ql_set_text(L, "error", dlerror());
 	} else if (!find_functions(library, &d)) {
-		set_text(L, "error", "libcuda.so.1 lacks a function");
+		ql_set_text(L, "error", "libcuda.so.1 lacks a function");
 	} else {
 		code = d.init(0);
 		if (code == 0 && d.version(&version) == 0) {

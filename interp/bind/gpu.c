@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "interp/bind/call.h"
+#include "interp/host/box.h"
 #include "interp/prelude/libs.h"
 #include "interp/bind/surplus.h"
 
@@ -144,30 +145,18 @@ static int gpu_available(lua_State *L)
 	return 2;
 }
 
-static void set_text(lua_State *L, const char *name, const char *value)
-{
-	lua_pushstring(L, value);
-	lua_setfield(L, -2, name);
-}
-
-static void set_integer(lua_State *L, const char *name, uint64_t value)
-{
-	lua_pushinteger(L, (lua_Integer)value);
-	lua_setfield(L, -2, name);
-}
-
 static void push_device(lua_State *L, const struct ql_gpu_info *d)
 {
 	lua_createtable(L, 0, 6);
-	set_text(L, "name", d->name);
+	ql_set_text(L, "name", d->name);
 	lua_pushfstring(L, "%d.%d", (int)d->cc_major, (int)d->cc_minor);
 	lua_setfield(L, -2, "capability");
-	set_integer(L, "processors", (uint64_t)d->processors);
-	set_integer(L, "memory", d->memory);
+	ql_set_integer(L, "processors", d->processors);
+	ql_set_integer(L, "memory", (lua_Integer)d->memory);
 	lua_pushboolean(L, !d->why[0]);
 	lua_setfield(L, -2, "usable");
 	if (d->why[0])
-		set_text(L, "reason", d->why);
+		ql_set_text(L, "reason", d->why);
 }
 
 static int gpu_info(lua_State *L)
@@ -178,9 +167,9 @@ static int gpu_info(lua_State *L)
 	lua_pushboolean(L, g->usable);
 	lua_setfield(L, -2, "available");
 	if (!g->usable)
-		set_text(L, "reason", g->why);
+		ql_set_text(L, "reason", g->why);
 	if (g->path[0])
-		set_text(L, "plugin", g->path);
+		ql_set_text(L, "plugin", g->path);
 	lua_createtable(L, g->count, 0);
 	for (int i = 0; i < g->count; i++) {
 		push_device(L, &g->device[i]);
@@ -196,9 +185,9 @@ static int gpu_memory(lua_State *L)
 	const struct ql_gpu_info *first = ql_gpu_first();
 
 	lua_createtable(L, 0, 3);
-	set_integer(L, "now", 0);
-	set_integer(L, "peak", 0);
-	set_integer(L, "total", first ? first->memory : 0);
+	ql_set_integer(L, "now", 0);
+	ql_set_integer(L, "peak", 0);
+	ql_set_integer(L, "total", first ? (lua_Integer)first->memory : 0);
 	return 1;
 }
 

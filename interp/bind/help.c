@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "interp/bind/call.h"
+#include "interp/host/box.h"
 #include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
 #include "interp/bind/spec_read.h"
@@ -29,12 +30,6 @@ static const char *const type_names[] = {[QL_ATTR_END] = "",
 	[QL_ATTR_DTYPE] = "dtype",
 	[QL_ATTR_SPEC] = "spec",
 	[QL_ATTR_TENSOR] = "tensor"};
-
-static void set_text(lua_State *L, const char *name, const char *value)
-{
-	lua_pushstring(L, value);
-	lua_setfield(L, -2, name);
-}
 
 static void set_flag(lua_State *L, const char *name, bool value)
 {
@@ -66,12 +61,12 @@ static void add(lua_State *L, const char *kind, const char *module, const struct
 	lua_createtable(L, 0, 8);
 	lua_pushvalue(L, -1);
 	lua_seti(L, -3, luaL_len(L, -3) + 1);
-	set_text(L, "kind", kind);
-	set_text(L, "module", module);
-	set_text(L, "name", doc->name);
-	set_text(L, "usage", doc->usage);
-	set_text(L, "text", doc->text);
-	set_text(L, "example", doc->example);
+	ql_set_text(L, "kind", kind);
+	ql_set_text(L, "module", module);
+	ql_set_text(L, "name", doc->name);
+	ql_set_text(L, "usage", doc->usage);
+	ql_set_text(L, "text", doc->text);
+	ql_set_text(L, "example", doc->example);
 	push_options(L, doc->attrs);
 	lua_setfield(L, -2, "options");
 }
@@ -267,10 +262,10 @@ static int internal_spec_fields(lua_State *L)
 static void push_number_format(lua_State *L, const struct ql_quant_format *f)
 {
 	lua_createtable(L, 0, 6);
-	set_text(L, "name", f->doc.name);
-	set_text(L, "storage", ql_dtype_name(f->dtype));
-	set_text(L, "scale", scale_of(f));
-	set_text(L, "what", f->doc.text ? f->doc.text : "");
+	ql_set_text(L, "name", f->doc.name);
+	ql_set_text(L, "storage", ql_dtype_name(f->dtype));
+	ql_set_text(L, "scale", scale_of(f));
+	ql_set_text(L, "what", f->doc.text ? f->doc.text : "");
 	set_flag(L, "fixed", f->fixed);
 	set_flag(L, "user", f->stored != NULL);
 	if (f->block) {

@@ -10,6 +10,7 @@
 #include "interp/bind/quant_scheme.h"
 #include "interp/bind/spec.h"
 #include "interp/bind/spec_read.h"
+#include "interp/host/box.h"
 #include "interp/prelude/libs.h"
 #include "interp/bind/surplus.h"
 #include "interp/bind/values.h"
@@ -20,18 +21,6 @@
 #include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ledger.h"
-
-static void set_string(lua_State *L, const char *key, const char *value)
-{
-	lua_pushstring(L, value);
-	lua_setfield(L, -2, key);
-}
-
-static void set_integer(lua_State *L, const char *key, int64_t value)
-{
-	lua_pushinteger(L, value);
-	lua_setfield(L, -2, key);
-}
 
 /* ---- params, dtypes ---- */
 
@@ -53,7 +42,7 @@ static int quant_params(lua_State *L)
 	lua_createtable(L, 0, 2);
 	ql_set_number(L, "scale", (double)scale);
 	if (spec.scheme->zero)
-		set_integer(L, "zero_point", zero);
+		ql_set_integer(L, "zero_point", zero);
 	return 1;
 }
 
@@ -87,21 +76,21 @@ static int quant_dtype(lua_State *L)
 		return ql_raise(L, ql_fail_choice(ql_ctx_of(L), "dtype", ql_dtype_names, name));
 	d = &ql_dtypes[dtype];
 	lua_createtable(L, 0, 10);
-	set_string(L, "name", d->name);
-	set_string(L, "kind", kinds[d->kind]);
-	set_string(L, "whole", ql_dtype_name(ql_dtype_whole((unsigned)dtype)));
-	set_integer(L, "bits", d->bits);
+	ql_set_text(L, "name", d->name);
+	ql_set_text(L, "kind", kinds[d->kind]);
+	ql_set_text(L, "whole", ql_dtype_name(ql_dtype_whole((unsigned)dtype)));
+	ql_set_integer(L, "bits", d->bits);
 	lua_pushboolean(L, d->kind != QL_KIND_UINT && d->kind != QL_KIND_BOOL);
 	lua_setfield(L, -2, "signed");
 	lua_pushboolean(L, d->kind == QL_KIND_FLOAT);
 	lua_setfield(L, -2, "float");
-	set_integer(L, "packed", ql_dtype_group((unsigned)dtype));
+	ql_set_integer(L, "packed", ql_dtype_group((unsigned)dtype));
 	if (d->kind == QL_KIND_FLOAT)
 		return 1;
-	set_integer(L, "min", d->lo);
-	set_integer(L, "max", d->hi);
+	ql_set_integer(L, "min", d->lo);
+	ql_set_integer(L, "max", d->hi);
 	if (d->bits < 64)
-		set_integer(L, "levels", d->kind == QL_KIND_BINARY ? 2 : d->hi - d->lo + 1);
+		ql_set_integer(L, "levels", d->kind == QL_KIND_BINARY ? 2 : d->hi - d->lo + 1);
 	return 1;
 }
 
@@ -134,13 +123,13 @@ static void push_row(lua_State *L, const struct ql_ledger_row *r)
 	char operands[96];
 
 	lua_createtable(L, 0, 6);
-	set_string(L, "op", r->op);
-	set_string(L, "operands", ql_ledger_operands(r->operands, operands));
-	set_string(L, "path", r->path);
-	set_string(L, "kernel", r->kernel);
+	ql_set_text(L, "op", r->op);
+	ql_set_text(L, "operands", ql_ledger_operands(r->operands, operands));
+	ql_set_text(L, "path", r->path);
+	ql_set_text(L, "kernel", r->kernel);
 	if (r->reason)
-		set_string(L, "reason", r->reason);
-	set_integer(L, "count", (int64_t)r->count);
+		ql_set_text(L, "reason", r->reason);
+	ql_set_integer(L, "count", (int64_t)r->count);
 }
 
 /* quant.ledger(reset): plain rows, for quant/library.lua's log */
@@ -224,11 +213,11 @@ static int quant_paths(lua_State *L)
 	lua_newtable(L);
 	for (; *p; p++) {
 		lua_createtable(L, 0, 4);
-		set_string(L, "op", (*p)->op ? (*p)->op : "*");
-		set_string(L, "path", (*p)->name);
+		ql_set_text(L, "op", (*p)->op ? (*p)->op : "*");
+		ql_set_text(L, "path", (*p)->name);
 		push_path_dtypes(L, *p);
 		lua_setfield(L, -2, "dtypes");
-		set_string(L, "text", (*p)->text);
+		ql_set_text(L, "text", (*p)->text);
 		lua_seti(L, -2, ++n);
 	}
 	return 1;
@@ -292,30 +281,30 @@ static int method_qparams(lua_State *L)
 		lua_setfield(L, -2, "values");
 	}
 	if (q->format)
-		set_string(L, "format", q->format->doc.name);
-	set_string(L, "dtype", ql_dtype_name(t->dtype));
-	set_string(L, "scheme", q->scheme->doc.name);
-	set_string(L, "from", ql_dtype_name(q->from));
+		ql_set_text(L, "format", q->format->doc.name);
+	ql_set_text(L, "dtype", ql_dtype_name(t->dtype));
+	ql_set_text(L, "scheme", q->scheme->doc.name);
+	ql_set_text(L, "from", ql_dtype_name(q->from));
 	if (q->bits)
 		ql_bits_push(L, q->bits);
 	else
 		lua_pushinteger(L, q->codes.bits);
 	lua_setfield(L, -2, "bits");
-	set_integer(L, "min", q->codes.lo);
-	set_integer(L, "max", q->codes.hi);
+	ql_set_integer(L, "min", q->codes.lo);
+	ql_set_integer(L, "max", q->codes.hi);
 	ql_spec_of(t, &spec);
 	if (spec.has_min)
-		set_integer(L, "quant_min", spec.quant_min);
+		ql_set_integer(L, "quant_min", spec.quant_min);
 	if (spec.has_max)
-		set_integer(L, "quant_max", spec.quant_max);
+		ql_set_integer(L, "quant_max", spec.quant_max);
 	if (q->axis >= 0 || q->block)
-		set_integer(L, "axis", (q->block ? q->block_axis : q->axis) + 1);
+		ql_set_integer(L, "axis", (q->block ? q->block_axis : q->axis) + 1);
 	if (q->block)
-		set_integer(L, "block", q->block);
+		ql_set_integer(L, "block", q->block);
 	if (q->scheme->table_length)
 		ql_set_number(L, "octaves", (double)q->codes.octaves);
-	set_integer(L, "nan", q->nan_count);
-	set_integer(L, "inf", q->inf_count);
+	ql_set_integer(L, "nan", q->nan_count);
+	ql_set_integer(L, "inf", q->inf_count);
 	luaL_setmetatable(L, QL_QPARAMS);
 	return 1;
 }

@@ -9,6 +9,7 @@
 
 #include "interp/bind/call.h"
 #include "interp/bind/gpu.h"
+#include "interp/host/box.h"
 #include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
 #include "interp/bind/surplus.h"
@@ -38,12 +39,6 @@ static void set_flag(lua_State *L, const char *name, bool value)
 static void set_size(lua_State *L, const char *name, size_t value)
 {
 	lua_pushinteger(L, (lua_Integer)value);
-	lua_setfield(L, -2, name);
-}
-
-static void set_text(lua_State *L, const char *name, const char *value)
-{
-	lua_pushstring(L, value);
 	lua_setfield(L, -2, name);
 }
 
@@ -82,7 +77,7 @@ static void set_gpu(lua_State *L)
 	int capability = d ? 10 * d->cc_major + d->cc_minor : 0;
 
 	if (d)
-		set_text(L, "gpu", d->name);
+		ql_set_text(L, "gpu", d->name);
 	else
 		set_flag(L, "gpu", false);
 	set_flag(L, "dp4a", capability >= 61);
@@ -95,8 +90,8 @@ static int hw_features(lua_State *L)
 	uint32_t f = cpu->features;
 
 	lua_createtable(L, 0, 16);
-	set_text(L, "name", cpu->name);
-	set_text(L, "simd", f & QL_CPU_AVX512 ? "avx512" : f & QL_CPU_AVX2 ? "avx2" : "sse2");
+	ql_set_text(L, "name", cpu->name);
+	ql_set_text(L, "simd", f & QL_CPU_AVX512 ? "avx512" : f & QL_CPU_AVX2 ? "avx2" : "sse2");
 	set_size(L, "width", f & QL_CPU_AVX512 ? 64 : f & QL_CPU_AVX2 ? 32 : 16);
 	set_flag(L, "vnni", f & QL_CPU_AVX512VNNI);
 	set_flag(L, "avxvnni", f & QL_CPU_AVXVNNI);
@@ -109,7 +104,7 @@ static int hw_features(lua_State *L)
 	set_size(L, "l1", cpu->l1d);
 	set_size(L, "l2", cpu->l2);
 	set_size(L, "l3", cpu->l3);
-	set_text(L, "level", level_in_force());
+	ql_set_text(L, "level", level_in_force());
 	set_gpu(L);
 	return 1;
 }
@@ -185,8 +180,8 @@ static int internal_kernels(lua_State *L)
 		const struct ql_kernel_entry *e = &ql_kernel_entries[i];
 
 		lua_createtable(L, 0, 5);
-		set_text(L, "family", e->family);
-		set_text(L, "kernel", e->isa);
+		ql_set_text(L, "family", e->family);
+		ql_set_text(L, "kernel", e->isa);
 		set_flag(L, "here", runs_here(e));
 		set_flag(L, "used", kernel_of(e->family) == e->kernel);
 		set_tile(L, e);

@@ -3,23 +3,18 @@
  * what the program itself takes.
  */
 #include "interp/commands/commands.h"
+#include "interp/host/box.h"
 #include "interp/host/options.h"
 #include "interp/prelude/prelude.h"
-
-static void set_text(lua_State *L, const char *name, const char *value)
-{
-	lua_pushstring(L, value);
-	lua_setfield(L, -2, name);
-}
 
 static void push_letters(lua_State *L)
 {
 	lua_newtable(L);
 	for (int i = 0; ql_letters[i].letter; i++) {
 		lua_createtable(L, 0, 3);
-		set_text(L, "name", ql_letters[i].letter);
-		set_text(L, "argument", ql_letters[i].argument);
-		set_text(L, "text", ql_letters[i].text);
+		ql_set_text(L, "name", ql_letters[i].letter);
+		ql_set_text(L, "argument", ql_letters[i].argument);
+		ql_set_text(L, "text", ql_letters[i].text);
 		lua_seti(L, -2, i + 1);
 	}
 }
@@ -34,10 +29,10 @@ static void push_options(lua_State *L)
 
 		ql_options_text((enum ql_option)i, &o);
 		lua_createtable(L, 0, 4);
-		set_text(L, "name", o.name);
-		set_text(L, "argument", values[o.kind]);
-		set_text(L, "text", o.text);
-		set_text(L, "variable", o.variable);
+		ql_set_text(L, "name", o.name);
+		ql_set_text(L, "argument", values[o.kind]);
+		ql_set_text(L, "text", o.text);
+		ql_set_text(L, "variable", o.variable);
 		lua_seti(L, -2, i + 1);
 	}
 }
@@ -47,9 +42,9 @@ static void push_commands(lua_State *L)
 	lua_newtable(L);
 	for (int i = 0; ql_commands[i]; i++) {
 		lua_createtable(L, 0, 3);
-		set_text(L, "name", ql_commands[i]->name);
-		set_text(L, "arguments", ql_commands[i]->arguments);
-		set_text(L, "text", ql_commands[i]->text);
+		ql_set_text(L, "name", ql_commands[i]->name);
+		ql_set_text(L, "arguments", ql_commands[i]->arguments);
+		ql_set_text(L, "text", ql_commands[i]->text);
 		lua_seti(L, -2, i + 1);
 	}
 }
@@ -64,7 +59,7 @@ static int command_line(lua_State *L)
 	lua_setfield(L, -2, "options");
 	push_commands(L);
 	lua_setfield(L, -2, "commands");
-	set_text(L, "version", QUOLL_VERSION);
+	ql_set_text(L, "version", QUOLL_VERSION);
 	return 1;
 }
 

@@ -127,6 +127,18 @@ void ql_set_functions(lua_State *L, const luaL_Reg *functions)
 	luaL_setfuncs(L, functions, 0);
 }
 
+void ql_set_text(lua_State *L, const char *key, const char *value)
+{
+	lua_pushstring(L, value);
+	lua_setfield(L, -2, key);
+}
+
+void ql_set_integer(lua_State *L, const char *key, lua_Integer value)
+{
+	lua_pushinteger(L, value);
+	lua_setfield(L, -2, key);
+}
+
 static struct ql_doc_list *docs;
 
 void ql_doc_register(struct ql_doc_list *list)

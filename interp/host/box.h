@@ -50,8 +50,10 @@ struct ql_literal {
 struct ql_tensor *ql_literal_int(struct ql_literal *l, int64_t value);
 struct ql_tensor *ql_literal_float(struct ql_literal *l, double value);
 
-/* Set fields of the table at the top of the stack. */
+/* Set fields of the table at the top of the stack; a NULL text is nil. */
 void ql_set_functions(lua_State *L, const luaL_Reg *functions);
+void ql_set_text(lua_State *L, const char *key, const char *value);
+void ql_set_integer(lua_State *L, const char *key, lua_Integer value);
 
 /* Documentation of things that are not ops: registers a NULL-name-terminated array under a prefix ("tensor",
  * "quant"); help and completion walk all of them. */

@@ -4,6 +4,7 @@
  */
 #include <time.h>
 
+#include "interp/host/box.h"
 #include "interp/prelude/prelude.h"
 #include "interp/repl/marks.h"
 #include "interp/repl/postmortem.h"
@@ -67,22 +68,16 @@ static void push_counts(lua_State *L)
 		c->count[i] = ql_ledger_row(ctx, i + 1)->count;
 }
 
-static void set_text(lua_State *L, const char *name, const char *value)
-{
-	lua_pushstring(L, value);
-	lua_setfield(L, -2, name);
-}
-
 static void push_row(lua_State *L, const struct ql_ledger_row *r, uint64_t count)
 {
 	char operands[96];
 
 	lua_createtable(L, 0, 6);
-	set_text(L, "op", r->op);
-	set_text(L, "operands", ql_ledger_operands(r->operands, operands));
-	set_text(L, "path", r->path);
-	set_text(L, "kernel", r->kernel);
-	set_text(L, "reason", r->reason);
+	ql_set_text(L, "op", r->op);
+	ql_set_text(L, "operands", ql_ledger_operands(r->operands, operands));
+	ql_set_text(L, "path", r->path);
+	ql_set_text(L, "kernel", r->kernel);
+	ql_set_text(L, "reason", r->reason);
 	lua_pushinteger(L, (lua_Integer)count);
 	lua_setfield(L, -2, "count");
 }

@@ -7,15 +7,10 @@
 #include <lauxlib.h>
 #include <string.h>
 
+#include "interp/host/box.h"
 #include "interp/prelude/prelude.h"
 
 #define QL_FRAMES 60 /* innermost ones of a deep recursion */
-
-static void set_text(lua_State *L, const char *name, const char *value)
-{
-	lua_pushstring(L, value);
-	lua_setfield(L, -2, name);
-}
 
 /* The variables of a frame as a list of {name, value}; the frame's table is on top. */
 static void add_locals(lua_State *L, lua_Debug *ar)
@@ -46,10 +41,10 @@ static void push_frame(lua_State *L, lua_Debug *ar)
 	lua_createtable(L, 0, 8);
 	lua_insert(L, -2);
 	lua_setfield(L, -2, "call");
-	set_text(L, "name", ar->name);
-	set_text(L, "source", ar->source);
-	set_text(L, "place", ar->short_src);
-	set_text(L, "what", ar->what);
+	ql_set_text(L, "name", ar->name);
+	ql_set_text(L, "source", ar->source);
+	ql_set_text(L, "place", ar->short_src);
+	ql_set_text(L, "what", ar->what);
 	lua_pushinteger(L, ar->currentline);
 	lua_setfield(L, -2, "line");
 	add_locals(L, ar);
