@@ -9,10 +9,9 @@ internal.import 'quant/estimate'
 local methods = debug.getmetatable(tensor.zeros(1)).methods
 
 doc {name = 'x:error', usage = 'x:error(y)',
-  text = [[How far y is from x, as a report of one row whose columns are read by name: mse, rmse, max (largest absolute error),
-mean (of the error, with sign), sqnr (10·log10 of the power of x over that of the error, in dB; each bit is worth about 6),
-cosine (of the angle between both), clipped (percent of the elements at the ends of the codes of y). Either may be
-quantized.]],
+  text = [[The error of y with respect to x, as a report of one row whose columns are read by name: mse, rmse, max (largest absolute
+error), mean (signed error), sqnr (10·log10 of the power of x over that of the error, in dB; each bit is worth about 6), cosine
+(similarity), clipped (percent of the elements with the lowest or highest code of y). Either tensor may be quantized.]],
   example = "x = tensor{1,-0.5,0.25}\nprint(x:error(x:quantize 'int8').max < 0.5 / 127)  --> true"}
 
 local function check_self(x, name)
@@ -26,7 +25,7 @@ function methods.error(x, y)
   return report{columns = {'mse', 'rmse', 'max', 'mean', 'sqnr', 'cosine', 'clipped'}, m}
 end
 
-doc {name = 'x:ratio', usage = 'q:ratio()', text = [[Bytes as float32 over bytes now, scales counted.]],
+doc {name = 'x:ratio', usage = 'q:ratio()', text = [[Compression ratio: bytes in float32 divided by the bytes of q, including scales.]],
   example = "print(tensor.zeros(1000):quantize('int4'):ratio() > 7.9)  --> true"}
 
 function methods.ratio(q)
@@ -36,8 +35,8 @@ function methods.ratio(q)
 end
 
 doc {name = 'x:layout', usage = 'q:layout()',
-  text = [[How the codes lie in memory, as a report of one row: dtype, bits, packed (elements per byte), alignment in bytes,
-contiguous, bytes, scales (how many).]],
+  text = [[The memory layout of the codes, as a report of one row: dtype, bits, packed (elements per smallest group of whole bytes), alignment in bytes,
+contiguous, bytes, scales (number).]],
   example = "print(tensor.zeros(8):quantize('int4'):layout().packed)  --> 2"}
 
 function methods.layout(q)
@@ -50,7 +49,7 @@ function methods.layout(q)
 end
 
 doc {name = 'x:explain', usage = 'x:explain()',
-  text = [[Says how this value was made: op, operands, path, kernel, device and, when the op fell back to float32, why. See
+  text = [[Describes how this value was computed: op, operands, path, kernel, device and, if the op fell back to float32, the reason. See
 ledger.]],
   example = "q = tensor{1,-2}:quantize 'int8'\nprint((q + 1):explain())  --> add of int8q...path fallback...because..."}
 
@@ -65,8 +64,8 @@ function methods.explain(x)
 end
 
 doc {name = 'quant.log', usage = "quant.log()  quant.log 'reset'",
-  text = [[What ran so far, as a report: op, operands (a q behind the dtype: quantized), path, kernel, count and, for
-fallbacks, the reason. With 'reset' the counts start anew afterwards. See ledger.]],
+  text = [[The ops that have run, as a report: op, operands (a q after the dtype: quantized), path, kernel, count and, for fallbacks,
+the reason. 'reset' clears the counts afterwards. See ledger.]],
   example = "quant.log 'reset'\nx = tensor{1}:quantize 'int8'\nprint(quant.log().op, quant.log().count)  --> quantize 1"}
 
 function quant.log(reset)
@@ -87,8 +86,8 @@ local function code_dtypes()
 end
 
 doc {name = 'quant.ops', usage = 'quant.ops()',
-  text = [[What each op does with quantized operands of each dtype, as a report: the name of its integer path, view, native
-(takes them as they are) or fallback. Dtypes without a sign, which are as those with one, are fields of the rows only.]],
+  text = [[How each op handles quantized operands of each dtype, as a report: the name of its integer path, view, native (uses codes
+directly) or fallback. Unsigned dtypes, which are handled like signed ones, have no columns but are fields of the rows.]],
   example = "print(quant.ops():where{op='relu'}.int8)  --> integer"}
 
 function quant.ops()
@@ -115,10 +114,10 @@ function quant.ops()
 end
 
 doc {name = 'quant.formats', usage = "quant.formats()  quant.formats 'nf4'",
-  text = [[The named formats that a spec takes in place of a dtype, those of quant.scheme too, as a report: name, kind (what codes are: integers,
-numbers of a table, or functions), bits per weight (scales counted, where blocks divide the rows), storage (dtype of the codes), scale
-(dtype or format of the scales; for formats with a name:block of their own also float16; integers have a float16 scale of their own),
-block (elements per scale; 0: one scale per tensor) and what it is. With a name only its row, whose columns are read by name. See formats.]],
+  text = [[The named formats that may replace the dtype in a spec, including those of quant.scheme, as a report: name, kind (of the codes:
+integers, indices of a table, or functions), bits per weight (including scales, for blocks that divide the rows), storage (dtype of the
+codes), scale (dtype or format of the scales; for formats that accept name:block also float16; integers have a float16 scale), block
+(elements per scale; 0: one scale per tensor) and a description. With a name only its row, whose columns are read by name. See formats.]],
   example = "print(quant.formats('nf4').bits, quant.formats('mxfp4').scale)  --> 4.5 float8_e8m0"}
 
 -- Bits per weight of a matrix so large that what there is once per tensor does not count.
@@ -164,9 +163,9 @@ local function compared(x, s)
 end
 
 doc {name = 'quant.compare', usage = "quant.compare(x, {'int8','int8/1','int4:32'})",
-  text = [[Quantizes x by each spec: a report with spec (a text that x:quantize takes), sqnr (dB), max (largest error), cosine, bytes, ratio to
-float32, ms (median of 5 runs, of fewer when they take longer than half a second together) and runs. A spec that is none, or that x
-cannot be quantized by, has a row, too, which says why. bench.compare measures the time with more care.]],
+  text = [[Quantizes x by each spec: a report with spec (as text), sqnr (dB), max (largest error), cosine, bytes, ratio to float32, ms (median
+of 5 runs, or of fewer if these take more than half a second) and runs. An invalid spec, or one that does not apply to x, has a row
+with the reason. bench.compare measures times more precisely.]],
   example = "r = quant.compare(tensor{1,-0.5,0.3}, {'int8','int4'})\nprint(r:best('sqnr').spec)  --> int8"}
 
 function quant.compare(x, specs)

@@ -86,9 +86,9 @@ extern const struct ql_observer_kind ql_observer_adaptive;
 const struct ql_observer_kind ql_observer_adaptive = {
 	.doc = {.name = "adaptive",
 		.usage = "quant.observer 'uint8@adaptive'",
-		.text = "The best of minmax, percentile, entropy and mse by squared error, for data that may change: when a batch differs "
-			"much from those before, older values count half with it and with each of the fifteen batches behind it; "
-			"o:stats().drifts says how often that happened. Of one tensor the same as mse.",
+		.text = "The best of minmax, percentile, entropy and mse by squared error, for data that may drift: when a batch differs "
+			"much from earlier ones, the weight of older values is halved with it and with each of the next fifteen batches; "
+			"o:stats().drifts counts how often that happened. For a single tensor it equals mse.",
 		.example =
 			"o = quant.observer 'int8@adaptive'\nfor i = 1, 40 do o:update(tensor.randn(2000) * (i <= 20 and 8 or 1)) end\n"
 			"lo, hi = o:range()\nprint(hi < 6, o:stats().drifts)  --> true 1"},

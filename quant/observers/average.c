@@ -41,8 +41,8 @@ extern const struct ql_observer_kind ql_observer_average;
 const struct ql_observer_kind ql_observer_average = {
 	.doc = {.name = "average",
 		.usage = "quant.observer{dtype='int8', observer='average', momentum=0.01}",
-		.text = "Moving averages of the smallest and the largest value of each batch: the first batch sets them, each further "
-			"one moves them by momentum (0.01) of the difference. Of one tensor the same as minmax.",
+		.text = "Moving averages of the smallest and the largest value of each batch: the first batch initializes them, each further "
+			"one updates them by momentum (0.01) times the difference. For a single tensor it equals minmax.",
 		.example = "o = quant.observer{dtype='int8', observer='average', momentum=0.5}\n"
 			   "o:update(tensor{0, 1})\no:update(tensor{0, 3})\nprint(o:range())  --> 0.0 2.0"},
 	.plain = true,

@@ -138,13 +138,14 @@ extern const struct ql_observer_kind ql_observer_entropy;
 const struct ql_observer_kind ql_observer_entropy = {
 	.doc = {.name = "entropy",
 		.usage = "x:quantize 'uint8@entropy'  x:quantize{dtype='int8', observer='entropy', bins=2048}",
-		.text = "The threshold t on |x| whose codes lose the least information: the one of TensorRT, which compares a histogram of "
-			"2048 bins (bins=) with what 2^(bits-1) codes leave of it (2^bits where all values have one sign and the codes "
-			"none) and takes the least divergence. The range is -t..t, or what of it holds values. Made for activations at 8 "
-			"bits. Counts are exact for one tensor, and for batches of up to 262144 values together; of more, the bins are made of "
-			"finer ones. With more codes than bins every value is kept, as minmax does. Two rules are not TensorRT's: all values are kept "
-			"where there are fewer than four for each code (for 128 codes and more: fewer than 512), and a threshold that would cut off "
-			"more than half of them is not considered (values far from 0, as 10 to 11, would all be cut off).",
+		.text = "The threshold t on |x| that minimizes the loss of information, as in TensorRT's calibrator: compares a histogram of 2048 "
+			"bins (bins=) with its quantization to 2^(bits-1) codes (2^bits if all values have the same sign and codes are "
+			"unsigned) and takes the smallest Kullback-Leibler divergence. The range is -t..t, limited to that of the values. "
+			"Intended for 8-bit activations. Counts are exact for one tensor, and for batches of up to 262144 values in total; "
+			"beyond that the bins are derived from finer ones. With more codes than bins nothing is clipped, as in minmax. Two rules "
+			"differ from TensorRT: nothing is clipped if there are fewer than four values per code (for 128 codes and more: fewer "
+			"than 512 values), and thresholds that would clip more than half of the values are excluded (values far from 0, such as "
+			"10 to 11, would all be clipped).",
 		.example =
 			"x = tensor.linspace(-1, 1, 4096)\n"
 			"print(('%.3f'):format(127 * x:quantize('int8@entropy'):qparams().scale:item()))  --> 1.000"},

@@ -14,8 +14,8 @@ static void range(const struct ql_view *v, double *lo, double *hi)
 const struct ql_observer_kind ql_observer_function = {
 	.doc = {.name = "function",
 		.usage = "x:quantize{dtype='int8', observer=function(histogram, spec) return lo, hi end}",
-		.text = "A function of your own returns the range. It gets a histogram (counts, a list over even bins; edges, one more; lo, "
-			"hi, count, mean, std) and the spec, and is called once for each scale.",
+		.text = "A user-defined function returns the range. Its arguments are a histogram (counts: a list over bins of equal width, "
+			"edges: one more, lo, hi, count, mean, std) and the spec. It is called once per scale.",
 		.example = "f = function(h, spec) return h.lo / 2, h.hi / 2 end\n"
 			   "q = tensor{-2,4}:quantize{dtype='int8', observer=f}\n"
 			   "print(('%.3f'):format(127 * q:qparams().scale:item()))  --> 2.000"},

@@ -102,8 +102,8 @@ extern const struct ql_observer_kind ql_observer_mse;
 const struct ql_observer_kind ql_observer_mse = {
 	.doc = {.name = "mse",
 		.usage = "x:quantize 'int8@mse'",
-		.text = "The range of the least squared error, found by trying: the ranges of the other observers and several hundred "
-			"more, by the error that each gives on the histogram.",
+		.text = "The range with the least squared error, found by search: candidates are the ranges of the other observers and several "
+			"hundred more, compared by their error on the histogram.",
 		.example = "x = tensor.randn(10000)\nx[1] = 100\n"
 			   "print(x:error(x:quantize 'int4@mse').mse < x:error(x:quantize 'int4').mse)  --> true"},
 	.errors = true,

@@ -48,8 +48,8 @@ extern const struct ql_observer_kind ql_observer_percentile;
 const struct ql_observer_kind ql_observer_percentile = {
 	.doc = {.name = "percentile",
 		.usage = "x:quantize{dtype='int8', observer='percentile', p=99.99}",
-		.text = "The range that holds p percent of the values (above 50, at most 100; 99.99 when not given): of |x| for "
-			"symmetric specs, else with half of the rest cut off at each end. Never beyond the values seen.",
+		.text = "The range that contains p percent of the values (above 50, at most 100; default 99.99): of |x| for symmetric "
+			"specs, else with half of the rest clipped at each end. Never larger than the range of the values.",
 		.example = "x = tensor.arange(1, 1000)\nx[1000] = 1e6\n"
 			   "s = x:quantize{dtype='int8', observer='percentile', p=99}:qparams().scale:item()\n"
 			   "print(math.abs(127 * s - 990) < 2)  --> true"},

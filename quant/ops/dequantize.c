@@ -27,7 +27,7 @@ const struct ql_op ql_op_dequantize = {
 	.doc = {.name = "dequantize",
 		.usage = "q:dequantize()",
 		.text = "The real values of a quantized tensor as float32: (code - zero_point) * scale. A plain tensor is returned "
-			"as it is.",
+			"unchanged.",
 		.example = "print(tensor{-1,1}:quantize('int8'):dequantize())  --> float32(2)  -1   1"},
 	.arity_min = 1,
 	.arity_max = 1,
@@ -53,7 +53,7 @@ const struct ql_op ql_op_codes = {
 	.doc = {.name = "codes",
 		.usage = "q:codes()",
 		.text = "The raw integers: a plain view of the same storage, so writing to it changes the quantized tensor. "
-			"Where channels differ in bits, a number beyond those of its channel saturates.",
+			"If channels differ in bits, numbers that are written saturate to the bits of their channel.",
 		.example = "print(tensor{-1,1}:quantize('int8'):codes())  --> int8(2)  -127   127"},
 	.arity_min = 1,
 	.arity_max = 1,

@@ -329,9 +329,9 @@ extern const struct ql_op ql_op_fake;
 const struct ql_op ql_op_fake = {
 	.doc = {.name = "fake",
 		.usage = "x:fake 'int8/1'  x:fake{dtype='uint8', scale=0.1, zero_point=128}",
-		.text = "Fake quantization: the floats that x:quantize(spec):dequantize() would give, bit for bit, in the dtype of x. The "
-			"gradient passes straight through where x lies inside the range of the codes (ends included) and is 0 where it "
-			"was clipped. The scale is not learned: quant.lsq does that.",
+		.text = "Fake quantization: the values of x:quantize(spec):dequantize(), bit for bit, in the dtype of x. The gradient is "
+			"straight-through for x inside the range of the codes (ends included) and 0 where x is clipped. The scale is "
+			"not learned; x:lsq does that.",
 		.example =
 			"x = tensor{-3, 0.4, 1, grad=true}\ny = x:fake{dtype='int8', scale=0.01}\n"
 			"print(y)  --> float32(3)  -1.2800   0.4000   1.0000\ny:sum():backward()\nprint(x:grad())  --> float32(3)  0  1  1",

@@ -430,11 +430,11 @@ extern const struct ql_op ql_op_lsq;
 const struct ql_op ql_op_lsq = {
 	.doc = {.name = "lsq",
 		.usage = "x:lsq(scale, {bits=4, signed=true, axis=})  x:lsq(scale, zero_point, {bits=8, signed=false})",
-		.text = "Fake quantization whose scale is learned (LSQ): round(clamp(x / scale, lo, hi)) * scale, with gradients for x "
-			"(straight through inside the range), for the scale and, when it is given as a tensor of floats, for the zero "
-			"point, which is rounded when used. Codes: signed -(2^(bits-1)-1) to 2^(bits-1)-1, of 2 and 3 bits and with a zero "
-			"point from -2^(bits-1); unsigned 0 to 2^bits-1. The gradient of the scale carries the factor 1 / sqrt(N * largest "
-			"code). A scale below 1e-8 counts as 1e-8. A good start is 2 * mean|x| / sqrt(largest code).",
+		.text = "Fake quantization with a learned scale (LSQ): round(clamp(x / scale, lo, hi)) * scale, with gradients for x "
+			"(straight-through inside the range), for the scale, and for the zero point if it is a float tensor; it is "
+			"rounded when used. Codes: signed -(2^(bits-1)-1) to 2^(bits-1)-1, for 2 and 3 bits or with a zero point from "
+			"-2^(bits-1); unsigned 0 to 2^bits-1. The gradient of the scale is multiplied by 1 / sqrt(N * largest code). A "
+			"scale below 1e-8 is replaced by 1e-8. A good initial scale is 2 * mean|x| / sqrt(largest code).",
 		.example = "s = tensor{0.5, grad=true}\nx = tensor{-3, 0.3, 1, 9}\ny = x:lsq(s, {bits=3})\n"
 			   "print(y)  --> float32(4)  -2.0000   0.5000   1.0000   1.5000\ny:sum():backward()\n"
 			   "print(('%.4f'):format(s:grad():item()))  --> -0.1732",

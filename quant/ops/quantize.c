@@ -48,8 +48,8 @@ extern const struct ql_op ql_op_quantize;
 const struct ql_op ql_op_quantize = {
 	.doc = {.name = "quantize",
 		.usage = "x:quantize 'int8/1'  x:quantize{dtype='int8', axis=1}",
-		.text = "Codes with scale (and zero point) by a spec: dtype[/axis][:block][@observer] or a table. Rounds half to "
-			"even after an exact division, saturates; NaN becomes the zero point and is counted.",
+		.text = "Quantizes by a spec: dtype[/axis][:block][@observer] or a table. Values are divided by the scale, rounded half to "
+			"even and saturated; NaN becomes the zero point and is counted.",
 		.example = "q = tensor{-1,0.5,1}:quantize 'int8'\nprint(q:codes())  --> int8(3)  -127    64   127",
 		.attrs = attrs},
 	.arity_min = 1,
@@ -112,8 +112,8 @@ extern const struct ql_op ql_op_requantize;
 const struct ql_op ql_op_requantize = {
 	.doc = {.name = "requantize",
 		.usage = "q:requantize(spec)",
-		.text = "The same values under another spec; equal, bit for bit, to q:dequantize():quantize(spec). With rounding= in the spec "
-			"codes are multiplied in fixed point: help 'requantization'.",
+		.text = "Converts to another spec; bit-identical to q:dequantize():quantize(spec). With rounding= in the spec codes are "
+			"rescaled in fixed point: help 'requantization'.",
 		.example =
 			"q = tensor{-1,1}:quantize 'int16'\nprint(q:requantize('int8'):codes())  --> int8(2)  -127   127",
 		.attrs = attrs},

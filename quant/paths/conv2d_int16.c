@@ -309,7 +309,7 @@ const struct ql_path ql_path_conv2d_int16 = {
 	.op = "conv2d",
 	.name = "int16",
 	.codes = "16",
-	.text = "exact integer sums in 64 bits; one scale for x, one for w or for each output channel",
+	.text = "exact integer sums in 64 bits; one scale for x, one for w or per output channel",
 	.match = match,
 	.eval = eval,
 };

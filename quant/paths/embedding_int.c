@@ -105,7 +105,7 @@ const struct ql_path ql_path_embedding_int = {
 	.op = "embedding",
 	.name = "rows",
 	.codes = "8=* 16=* packed=* binary=*",
-	.text = "only the rows that are asked for are decoded; with out= they are quantized again",
+	.text = "only the selected rows are decoded; with out= they are quantized again",
 	.match = match,
 	.eval = eval,
 	.ragged = true,

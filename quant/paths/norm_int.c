@@ -157,7 +157,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		.op = op_name, \
 		.name = "integer", \
 		.codes = "8 16 packed", \
-		.text = "with out= of a given scale: exact sums and squares of codes, one root for each row", \
+		.text = "with out= of a given scale: exact sums and squares of codes, one square root per row", \
 		.match = match, \
 		.eval = eval, \
 	}

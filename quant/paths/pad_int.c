@@ -63,7 +63,7 @@ const struct ql_path ql_path_pad_int = {
 	.op = "pad",
 	.name = "integer",
 	.codes = "8 16",
-	.text = "the zero point as the border, under the same scale",
+	.text = "padded with the zero point, under the same scale",
 	.match = match_pad,
 	.eval = eval_pad,
 };

@@ -124,7 +124,7 @@ const struct ql_path ql_path_rope_int = {
 	.op = "rope",
 	.name = "integer",
 	.codes = "8 16",
-	.text = "with out= of a given scale: pairs turned by whole numbers, one rounding",
+	.text = "with out= of a given scale: pairs rotated in integers, one rounding",
 	.match = match,
 	.eval = eval,
 };

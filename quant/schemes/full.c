@@ -31,7 +31,7 @@ const struct ql_scheme ql_scheme_full = {
 	.doc = {.name = "full",
 		.usage = "x:quantize{dtype='int4', scheme='full'}",
 		.text = "x = q * scale with all codes of the dtype (int4: -8 to 7) and no zero point; unsigned codes have no negative "
-			"values. The blocks of GGUF have it (q4_0, q6_k), whose scales may be negative.",
+			"values. Used by blocks of GGUF (q4_0, q6_k), whose scales may be negative.",
 		.example =
 			"print(tensor{-8,0,7}:quantize{dtype='int4', scheme='full'}:codes())  --> int4(3)  -8   0   7"},
 	.affine = true,

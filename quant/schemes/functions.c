@@ -33,8 +33,8 @@ const struct ql_scheme ql_scheme_functions = {
 	.doc = {.name = "functions",
 		.usage =
 			"quant.scheme{name='mine', bits=4, encode=function(x, scale) … end, decode=function(codes, scale) … end}",
-		.text = "Codes and values are made by Lua functions, which quant.scheme takes: for trying a format, and slow, as each "
-			"conversion calls them. Ops decode first and run in float32.",
+		.text = "Values are encoded and decoded by Lua functions, defined with quant.scheme: for experiments with formats, and slow, "
+			"because each conversion calls them. Ops decode first and run in float32.",
 		.example =
 			"quant.scheme{name='half', bits=4, signed=true, encode=function(x, s) return (x / s * 7):round() end,\n"
 			"  decode=function(c, s) return c * s / 7 end}\n"

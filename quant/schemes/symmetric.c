@@ -38,7 +38,7 @@ extern const struct ql_scheme ql_scheme_symmetric;
 const struct ql_scheme ql_scheme_symmetric = {
 	.doc = {.name = "symmetric",
 		.usage = "x:quantize{dtype='int8', scheme='symmetric'}",
-		.text = "x = q * scale with scale = max|x| / (2^(bits-1) - 1); the default of signed codes. Unsigned codes take a "
+		.text = "x = q * scale with scale = max|x| / (2^(bits-1) - 1); the default of signed codes. Unsigned codes have a "
 			"zero point in the middle (128 for uint8).",
 		.example = "print(tensor{-1,0,1}:quantize('int8'):codes())  --> int8(3)  -127     0   127"},
 	.affine = true,
