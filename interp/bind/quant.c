@@ -85,8 +85,10 @@ static int quant_dtype(lua_State *L)
 	lua_pushboolean(L, d->kind == QL_KIND_FLOAT);
 	lua_setfield(L, -2, "float");
 	ql_set_integer(L, "packed", ql_dtype_group((unsigned)dtype));
-	if (d->kind == QL_KIND_FLOAT)
+	if (d->kind == QL_KIND_FLOAT) {
+		ql_set_integer(L, "digits", d->digits);
 		return 1;
+	}
 	ql_set_integer(L, "min", d->lo);
 	ql_set_integer(L, "max", d->hi);
 	if (d->bits < 64)
@@ -509,7 +511,7 @@ static const struct ql_doc docs[] = {
 	{"dtype", "quant.dtype(name)  quant.dtype()",
 		"Facts of a dtype as a table: name, bits, kind (float, int, uint, bool or binary), signed, float, packed (elements in the "
 		"fewest whole bytes; 1: not packed), whole (the dtype of one byte per element that holds the codes of a packed one; of "
-		"others the name) and, of integers, min, max, levels. Without a name: a list of the names of all dtypes.",
+		"others the name), of integers min, max, levels, of floats digits (bits of the significand with the leading one). Without a name: a list of the names of all dtypes.",
 		"d = quant.dtype 'int4'\nprint(d.bits, d.min, d.max, d.packed)  --> 4 -8 7 2", NULL},
 	{"fallback", "quant.fallback()  quant.fallback(mode)",
 		"What happens when an op has to dequantize its operands: silent (the default: it is counted in quant.log), warn (a "

@@ -39,6 +39,7 @@ local function single_bits(x) return (string.unpack('<I4', string.pack('<f', x))
 local function half_bits(x)
 	local bits = single_bits(x)
 	local sign, exponent, mantissa = bits >> 31 << 15, (bits >> 23 & 255) - 112, bits & 0x7fffff
+	if exponent == 143 then return sign | 0x7c00 | mantissa >> 13 end -- infinity, NaN
 	if exponent > 0 then return sign | exponent << 10 | mantissa >> 13 end
 	return sign | math.tointeger(math.abs(x) * 2.0 ^ 24)
 end
@@ -75,11 +76,52 @@ ${members}
 };
 ]]})
 
--- Templates by the components of a value: z: a zero point; t: a table; m: a minimum.
+-- Weights that are floats of 16 bits, under a scale of 1: the function that reads one.
+parts.add('widehalf', {text = [[
+/* The value of a float16 number: only the bias of the exponent differs, except for infinity and NaN. */
+static float ${name}(uint16_t half)
+{
+	uint32_t bits = (uint32_t)(half & 0x7fff) << 13, sign = (uint32_t)(half & 0x8000) << 16;
+	float value;
+
+	memcpy(&value, &bits, sizeof(value));
+	value = value * 0x1p112f;
+	memcpy(&bits, &value, sizeof(bits));
+	bits = ((half & 0x7c00) == 0x7c00 ? 0x7f800000u | (uint32_t)(half & 0x3ff) << 13 : bits) | sign;
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+]]})
+parts.add('wideupper', {text = [[
+/* The value of a bfloat16 number: the upper half of a float. */
+static float ${name}(uint16_t half)
+{
+	uint32_t bits = (uint32_t)half << 16;
+	float value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+]]})
+local WIDE = {half = half_bits, upper = function(x) return single_bits(x) >> 16 end}
+
+-- How floats of 16 bits are read: bfloat16 has the exponent of a float. nil: other floats.
+local function wide_of(dtype)
+	local d = quant.dtype(dtype)
+	return d.bits == 16 and (d.digits == 8 and 'upper' or 'half') or nil
+end
+
+-- Templates by the components of a value: z: a zero point; t: a table; m: a minimum; half, upper: floats of 16 bits.
 local VALUES = {[''] = '(float)$at(w, (i)) * scale', z = '(float)((int32_t)$at(w, (i)) - z) * scale', t = 'g->value[$at(w, (i))] * scale'}
+for form in next, WIDE do VALUES[form] = ('${wide%s}(w[i]) * scale'):format(form) end
+local function needs_of(f, how)
+	local list = {{'scale' .. f.s, f}, {'weights', f}}
+	if WIDE[how] then list[3] = {'wide' .. how} end
+	return list
+end
 for how, value in next, VALUES do
 	for _, m in ipairs {'', 'm'} do
-		parts.add('decode' .. how .. m, {fields = {'w', 's', 'z'}, needs = function(f) return {{'scale' .. f.s, f}, {'weights', f}} end, text = ([[
+		parts.add('decode' .. how .. m, {fields = {'w', 's', 'z'}, needs = function(f) return needs_of(f, how) end, text = ([[
 /* Row j of n codes. */
 static void ${name}(const ${w} *w, int32_t n, const struct ${weights} *g, int32_t j, float *y)
 {
@@ -153,8 +195,37 @@ local function codes_of(e, name, t, k, by_table)
 	return decode.array(e, name, list, k, dtype, 'codes')
 end
 
+-- Whether a constant has elements that are decoded: codes, or floats of fewer than 32 bits.
+function decode.takes(t)
+	local d = quant.dtype(t:dtype())
+	return t:quantized() or d.float and d.bits < 32
+end
+
+-- decode.weight of floats of 16 bits, and of floats of 8 bits, as a table of the values that occur.
+local function narrow_floats(e, t, name)
+	local list, rows, values, codes, of, how = flat(t, 'float64'), t:size(1), {}, {}, {}, wide_of(t:dtype())
+	local bits = how and WIDE[how]
+	for i, x in ipairs(list) do
+		if bits then
+			codes[i] = bits(x)
+		else
+			local key = string.pack('<f', x)
+			if not of[key] then values[#values + 1], of[key] = x, #values end
+			codes[i] = of[key]
+		end
+	end
+	local k = t:nelem() // rows
+	local w, kind = decode.array(e, name, codes, k, bits and 'uint16' or 'uint8', t:dtype() .. (bits and '' or ', as places in the table of values'))
+	local members, fields = {'\tconst float *scale;'}, {e:array(name .. '_scale', 'float', {1}, 'no scale')}
+	if not bits then members[2], fields[2] = '\tconst float *value;', e:array(name .. '_value', 'float', values, 'the values that occur') end
+	local part = {w = kind, s = 'float', how = how or 't', stored = 'float', members = table.concat(members, '\n')}
+	local groups = e:struct(e:part('weights', part), name .. '_groups', ('{%s, 0, %d}'):format(table.concat(fields, ', '), k), true)
+	return {w = w, part = part, groups = '&' .. groups, n = rows, k = k}
+end
+
 -- A quantized tensor (rows, …) whose rows are decoded: fields w (the array), part (fields of templates), groups (a struct), n, k.
 function decode.weight(e, node, t, name)
+	if not t:quantized() then return narrow_floats(e, t, name) end
 	local p, spec, rows = t:qparams(), t:spec(), t:size(1)
 	local k = t:nelem() // rows
 	if p.block and (t:dim() > 2 or p.axis and p.axis ~= t:dim()) then

@@ -130,7 +130,9 @@ function program:call(format, ...) self:line(format:format(...)) end
 -- Sets the value of an edge to a constant tensor.
 function program:known(ref, tensor)
 	local name = core.split(ref)
-	local f = facts_of(self.graph:result_of(ref), self.batch, name)
+	local result, d = self.graph:result_of(ref), quant.dtype(tensor:dtype())
+	if d.float and d.bits < 32 then result = {shape = result.shape, dtype = 'float32'} end -- the same numbers
+	local f = facts_of(result, self.batch, name)
 	local flat = tensor:contiguous():to(f.ctype == 'float' and 'float64' or 'int64'):view(f.count):totable()
 	self.values[ref] = {facts = f, layout = 'plain', buffer = {name = self:array(name .. '_value', f.ctype, flat, 'a constant'), first = 0, last = 0}}
 	return self.values[ref]

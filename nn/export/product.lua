@@ -156,7 +156,7 @@ function product.prepare_decoded(e, node, x, at)
 	local w = e:decoded_from(node.inputs[at or 2])
 	if not w and not (x.scale or x.params) then
 		local held = e:constant(node, at or 2)
-		w = held and held:quantized() and held
+		w = held and decode.takes(held) and held
 	end
 	if not w then return end
 	local bias = not at and node.inputs[3] and numbers(e:constant(node, 3))

@@ -54,11 +54,12 @@ refused. weight_only: weights are decoded row by row. rounding= exports the grap
 Weights may have any format of quant.formats(). Codes below 8 bits are bit streams with rows padded to whole bytes; grids and the scheme
 log have a table of values. float16 scales and minimums stay float16, powers of two are stored in 8 bits, and so are FP8 scales under one
 outer scale (nvfp4) if table and codes are smaller than floats; other scales are float32. Where channels differ in bits, the codes of all
-have the width of the widest.
+have the width of the widest. Weights in float16, bfloat16, float8_e4m3 and float8_e5m2 are stored so, too; other constants of these
+dtypes become float32.
 
 Limits: all ops are supported except random numbers, losses and x[mask], whose size depends on values. Values may be float32, integers
 of whole bytes, bool, and affine codes with one scale, also packed; codes of a table with one known scale, such as fp8_e4m3, are stored
-as rounded floats. Refused are other float dtypes, :to a packed dtype, fake of binary, and for values that are not constant: quantize and
+as rounded floats. Refused are results of other float dtypes, :to a packed dtype, fake of binary, and for values that are not constant: quantize and
 fake with a scale per channel or block, with the scheme log or with an observer other than minmax, and binary codes without a given
 scale. Where Quoll raises an error for certain values (integer division by 0, an index out of range), the C returns 0.
 

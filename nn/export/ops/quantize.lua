@@ -5,6 +5,7 @@ local base = internal.import 'interp/prelude/base'
 
 local cast = internal.import 'nn/export/ops/cast'
 local fixed = internal.import 'nn/export/fixed'
+local decode = internal.import 'nn/export/decode'
 local grid = internal.import 'nn/export/grid'
 
 -- The operand as floats: decoded codes or converted integers, in any layout.
@@ -55,7 +56,7 @@ end
 
 local function dequantize(e, node)
 	local weight = e:constant(node, 1)
-	if weight and weight:quantized() then return e:decodes(node.name, weight) end
+	if weight and decode.takes(weight) then return e:decodes(node.name, weight) end
 	local x, f, layout = e:input(node, 1)
 	if not f.scale and not f.params then return e:alias(node, 1, 'any') end
 	local y = e:output(node, layout)
