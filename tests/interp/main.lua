@@ -167,7 +167,7 @@ describe('options', function()
 		end
 		for line in out:gmatch '[^\n]+' do assert(#line <= 120, line) end
 	end)
-	it('--version tells both versions', function()
+	it('--version reports both versions', function()
 		assert(run('--version'):find '^Quoll %d+%.%d+%.%d+ %(Lua 5%.4%.%d%)\n$')
 	end)
 end)

@@ -80,7 +80,7 @@ it('gives kernels that the machine has, and the same integers on each', function
 	hw.force(native)
 end)
 
-it('tells the wall time', function()
+it('reports the wall time', function()
 	local start, cpu = hw.clock(), os.clock()
 	os.execute 'sleep 0.05'
 	local wall = hw.clock() - start

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- One case for each unit test of the requirement's quantization module, in this API.
 tensor.seed(3)
-it('tells the hardware', function() assert(hw.features().cores >= 1 and hw.features().level) end)
+it('reports the hardware', function() assert(hw.features().cores >= 1 and hw.features().level) end)
 it('has defaults: signed codes are symmetric, unsigned ones asymmetric', function()
 	assert(quant.spec('int8').scheme == 'symmetric' and quant.spec('int4').scheme == 'symmetric')
 	assert(quant.spec('uint8').scheme == 'asymmetric' and quant.spec('int16').scheme == 'symmetric')

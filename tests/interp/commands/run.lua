@@ -77,7 +77,7 @@ it('stops at an error, with the line of the file', function()
 	write('c.lua', '-- %% tags=["raises-exception"]\nx = 1\n-- %%\nprint(arg[0], arg[1], #arg)\n')
 	assert(quoll 'run c.lua -- --html' == 'c.lua\t--html\t1\n')
 end)
-it('tells where a %word stands that failed', function()
+it('reports where a %word stands that failed', function()
 	for text, message in pairs {['%nope'] = 'c.lua:4: %nope: no such magic; %magics lists them\n', ['%cd -'] = 'c.lua:4: cd: there is no folder before\n',
 		['%timeit -n 0 1'] = 'c.lua:4: timeit: -n: wanted 1 or more, got 0\n', ['%load'] = 'c.lua:4: usage: %load file [name ...]\n',
 		['y = 1\n%cd -'] = 'c.lua:5: cd: there is no folder before\n'} do

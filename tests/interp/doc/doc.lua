@@ -85,7 +85,7 @@ it('has a .luacheckrc with the globals of the program', function()
 	handle:close()
 	assert(checked_in == doc 'luacheck', 'write it anew: quoll doc --luacheck .luacheckrc')
 end)
-it('tells the shells all commands and options', function()
+it('reports the shells all commands and options', function()
 	local bash, zsh, fish, man = doc 'bash', doc 'zsh', doc 'fish', doc 'man'
 	local help = quoll '--help'
 	for name in help:match 'commands.-\n(.*)':gmatch '\n  (%l+) ' do

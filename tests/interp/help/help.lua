@@ -164,7 +164,7 @@ it('names at most six related entries, which belong to it', function()
 	lacks('sweep.run', 'x:log')
 	for _, entry in ipairs(index.list) do assert(#index.related(entry) <= 6, entry.title) end
 end)
-it('tells what belongs together', function()
+it('reports what belongs together', function()
 	assert(page 'quantize':find 'Of the same name: .*quantize' and page 'int8':find '^int8, a dtype')
 	assert(page 'symmetric':find "scheme='symmetric'")
 	assert(page 'bench.time':find 'See also .*report' and page 'tensor':find '\nFunctions\n' and page 'tensor':find '\nMethods\n')

@@ -55,7 +55,7 @@ it('uses locals behind line breaks and comments', function()
 	local e = heard {'local x = 1', '\n\nx + 1', '-- why\nx + 2'}
 	assert(joined(e, 'result') == '2|3' and joined(e, 'error') == '', joined(e, 'error'))
 end)
-it('tells lines of a file', function()
+it('reports lines of a file', function()
 	local events = {}
 	do
 		local _ <close> = internal.listen(function(kind, text) events[#events + 1] = kind .. ' ' .. text end, true)

@@ -16,7 +16,7 @@ local function run(text)
 end
 
 describe('os.execute', function()
-	it('tells how the command ended', function()
+	it('reports how the command ended', function()
 		print(os.execute 'exit 3')     --> nil exit 3
 		print(os.execute 'true')       --> true exit 0
 		print(os.execute 'kill -9 $$') --> nil signal 9

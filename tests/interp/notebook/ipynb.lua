@@ -151,7 +151,7 @@ it('keeps attached pictures', function()
 	nb.file, nb.cells[1].tags, nb.cells[1].index = 'a.ipynb', {}, 1
 	assert(internal.import 'interp/notebook/html'(nb):find 'src="data:image/png;base64,iVBORw0KGgo="')
 end)
-it('tells what is wrong', function()
+it('reports what is wrong', function()
 	local function cell(text) return '{"nbformat": 4, "metadata": {}, "cells": [' .. text .. ']}' end
 	for text, message in pairs {
 		['{'] = 'a.ipynb: wanted a notebook in JSON: wanted a name in quotes at byte 2, got the end',

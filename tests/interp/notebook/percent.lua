@@ -98,7 +98,7 @@ it('writes cells so that reading gives them again', function()
 	end
 	assert(percent.write(percent.read(text, 'a')) == text)
 end)
-it('tells what is wrong, and where', function()
+it('reports what is wrong, and where', function()
 	for text, message in pairs {
 		['x\n-- %% tags={skip}'] = 'a.lua:2: tags: wanted JSON, as in tags=["skip"], got {skip}',
 		['-- %% a='] = 'a.lua:1: a: wanted JSON, as in tags=["skip"], got nothing',

@@ -238,7 +238,7 @@ describe('errors', function()
 end)
 
 describe('magics', function()
-	it('%time tells the cost and shows the value', function()
+	it('%time reports the cost and shows the value', function()
 		assert(session('%time 1 + 1'):find '^Out%[1%]: 2\ntime %d+%.%d+ %ws %(processor .*%), tensors %+0 B at the peak')
 		assert(session('%time for i = 1, 2 do\nend\n5'):find '^time .*\nOut%[2%]: 5\n$')
 		assert(session('%time local x = tensor.zeros(1024)\nx:size()'):find 'tensors %+%d+%.%d KiB.*Out%[2%]: 1024')

@@ -95,7 +95,7 @@ describe('%run stale', function()
 end)
 
 describe('%stale n', function()
-	it('tells what an input read and wrote', function()
+	it('reports what an input read and wrote', function()
 		check('a, b = 1, 2\nc = a + b\n%stale 2\n%stale 1', 'In[2] read a b; wrote c\nIn[1] read no variable; wrote a b\n')
 		check('%stale 9', 'stale: In[9] has not run\n')
 	end)

@@ -109,7 +109,7 @@ it('writes nothing when it only reads', function()
 	assert(internal.sha256_file(folder .. '/s.db') == before)
 end)
 
-it('tells how many trials of earlier versions of the script are left out', function()
+it('reports how many trials of earlier versions of the script are left out', function()
 	local text = [[return {name='e', grid={a={%s}}, run=function(c) return {b=%s * c.a} end}]]
 	fresh('e.lua', text:format('1,2,3', '1'))
 	run 'sweep e.lua'

@@ -313,7 +313,7 @@ it('takes options and values from the command line', function()
 	assert(lines(read 'ran.txt') == before + 1)
 end)
 
-it('tells why a trial cannot be started, before it counts as failed', function()
+it('reports why a trial cannot be started, before it counts as failed', function()
 	local name = ('n'):rep(140000) -- more than Linux takes for one variable of the environment
 	write('s.lua', ("sweep.run{name='%s', db='long.db', grid={x={1,2}}, run=function(c) return {y=1} end}"):format(name))
 	local text, code = run 's.lua'

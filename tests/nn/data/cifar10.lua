@@ -13,7 +13,7 @@ end
 -- a record of class c whose planes are 10, 20, 30
 local function record(c) return string.char(c) .. ('\10'):rep(1024) .. ('\20'):rep(1024) .. ('\30'):rep(1024) end
 
-it('tells all files that are not there', function()
+it('reports all files that are not there', function()
 	local text = run(folder, 'print(select(2, pcall(data.cifar10)))')
 	assert(text:find 'data.cifar10: 5 of 5 files not there' and text:find 'data_batch_5.bin.xz  %(30,730,000 bytes unpacked%)', text)
 	text = run(folder, "print(select(2, pcall(data.cifar10, {split='test'})))")

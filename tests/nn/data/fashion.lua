@@ -4,7 +4,7 @@
 local with_data = dofile 'tests/tools/scratch.lua'.with_data
 local function run(folder, code) return (with_data(folder, code):gsub('\n$', '')) end
 
-it('tells which files are not there', function()
+it('reports which files are not there', function()
 	local text = run('/nowhere', "print(select(2, pcall(data.fashion, {split='test'})))")
 	assert(text:find 'data.fashion: 2 of 2 files not there' and text:find '4,422,102 bytes' and text:find 'put into /nowhere', text)
 end)

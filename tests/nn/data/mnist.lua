@@ -11,7 +11,7 @@ end
 
 local with_data = dofile 'tests/tools/scratch.lua'.with_data
 
-it('tells which files are not there, their size, where they are from and where to put them', function()
+it('reports which files are not there, their size, where they are from and where to put them', function()
 	local text = with_data('/nowhere', "print(select(2, pcall(data.mnist)))")
 	for _, word in ipairs {'data.mnist: 2 of 2 files not there; nothing is downloaded; put into /nowhere:',
 		'mnist/train%-images%-idx3%-ubyte.gz  %(9,912,422 bytes%)  https://', 'mnist/train%-labels%-idx1%-ubyte.gz  %(28,881 bytes%)'} do

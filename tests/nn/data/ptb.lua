@@ -3,7 +3,7 @@
 -- labels: once
 local run = dofile 'tests/tools/scratch.lua'.with_data
 
-it('tells which files are not there', function()
+it('reports which files are not there', function()
 	local text = run('/nowhere', 'print(select(2, pcall(data.ptb)))')
 	assert(text:find 'data.ptb: 3 of 3 files not there' and text:find 'ptb/ptb.valid.txt.xz  %(399,782 bytes unpacked%)', text)
 end)

@@ -6,7 +6,7 @@ local m = nn.Sequential{nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Con
 local x = tensor.randn(2, 3, 8, 8)
 local g = graph.trace(m, x)
 
-it('tells the rule, specs, bits and bytes of each node; g stays as it is', function()
+it('reports the rule, specs, bits and bytes of each node; g stays as it is', function()
 	local before = tostring(g)
 	local r = g:match({{'fc.*', 'int4/1'}, {'conv2', false}, {'conv.*', 'int8'}}, {mode='dynamic'})
 	print(r:where{node='fc1'}.rule, r:where{node='fc1'}.weight, r:where{node='fc1'}.bytes)  --> 1 int4/1 680

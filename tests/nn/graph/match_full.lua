@@ -46,7 +46,7 @@ local lists = {
 }
 
 for name, make in pairs(models) do
-	it('match tells what quantize does: ' .. name, function()
+	it('match reports what quantize does: ' .. name, function()
 		tensor.seed(14)
 		local made, x = (dofile(folder .. 'tutorials/models/' .. name .. '.lua')):eval(), make(2)
 		local layers, all = graph.trace(made, x), graph.trace(made, x):calibrate({{x, x}}, {log=false})

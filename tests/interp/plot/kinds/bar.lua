@@ -32,7 +32,7 @@ dB
    └─────────┬─────────────────┬────────
            int8              int4]])
 	end)
-	it('tells series apart by shades', function()
+	it('distinguishes series by shades', function()
 		assert(text(plot.bar{x = {'a', 'b'}, y = {{3, 2}, {1, 4}}, names = {'p', 'q'}, stacked = true}) == [[
                             ███ p  ▓▓▓ q
   │

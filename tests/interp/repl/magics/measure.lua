@@ -34,9 +34,9 @@ it('the locals of %timeit and %bench are their own, those of %time stay', functi
 	assert(session('%time local xx = 3\nxx'):find 'Out%[2%]: 3\n')
 end)
 
-it('%time tells what one run took', function() has('%time 1 + 1', 'Out[1]: 2\ntime ') end)
+it('%time reports what one run took', function() has('%time 1 + 1', 'Out[1]: 2\ntime ') end)
 
-it('%explain tells the paths of the last input only', function()
+it('%explain reports the paths of the last input only', function()
 	check('%explain', 'the last input ran no op\n')
 	has("q = tensor{1, 2}:quantize 'int8'\n(q + 1);\n%explain", 'add', 'int8q x int64', 'fallback', 'the result is float32 without out=',
 		'1 op fell back to float32')
