@@ -9,7 +9,8 @@ local function one_of(list) return list[random(#list)] end
 
 local pool, observers, figures, threads, in_flight, weak, risen = {}, {}, {}, {}, {}, setmetatable({}, {__mode = 'k'}), {}
 local DTYPES = {'float32', 'float64', 'float16', 'bfloat16', 'int8', 'uint8', 'int32', 'int64', 'bool'}
-local SPECS = {'int8', 'uint8', 'int8/1', 'int4', 'int4:32', 'uint8@percentile', 'int8@mse', 'binary/1', 'int16', 'float16'}
+local SPECS = {'int8', 'uint8', 'int8/1', 'int4', 'int4:32', 'uint8@percentile', 'int8@mse', 'binary/1', 'int16', 'float16', 'kmeans4', 'nf4:2:2', 'evil4', 'evil4/1',
+	'evil4:2', 'evil4:2'}
 local evil, value_of, call_something
 
 local function small_shape()
@@ -129,6 +130,26 @@ local function maybe_lazy(list)
 end
 
 local function speaking(text) return setmetatable({}, {__tostring = function() evil() return text end, __name = chance(50) and 'speaking' or nil}) end
+
+-- A number format of functions that do deeds: integers of 4 bits, and sometimes nonsense. Tensors that it is given may be closed then.
+local function any_result(x)
+	in_flight[#in_flight % 32 + 1] = x
+	evil()
+	if chance(10) then return one_of {any_tensor(), 1, 'x', false, x} end
+	return nil
+end
+local function define_evil()
+	quant.scheme {name = 'evil4', bits = 4, signed = true, unit = 7,
+		encode = function(x, scale) return any_result(x) or (x / scale):round():clamp(-8, 7) end,
+		decode = function(codes, scale) return any_result(scale) or codes:to 'float32' * scale end,
+		fit = function(x) return any_result(x) or x:abs():max {axis = 2} / 7 end}
+end
+define_evil()
+local redefined = 0
+deeds[#deeds + 1] = function()
+	redefined = redefined + 1
+	if redefined < 20 then define_evil() end
+end
 
 -- An object that answers what tostring, print, the prompt, completion and loops ask, and does deeds before.
 local ANSWERS = {
