@@ -18,6 +18,7 @@
 #include "tensor/ragged.h"
 #include "tensor/rng.h"
 #include "tensor/scratch.h"
+#include "tensor/spread.h"
 #include "tensor/stochastic.h"
 #include "tensor/vmath/simd.h"
 
@@ -365,28 +366,22 @@ static struct run run_at(const struct codec *c, int64_t row, int64_t column, int
 static void spread_scales(
 	const struct codec *c, int64_t row, int64_t at, int64_t n, float *scale, float *shift, int32_t *zero)
 {
+	int variant = c->kernels->simd->variant;
 	int64_t run, s = ql_grain_scale(&c->g, row, at, &run);
 
-	for (int64_t i = 0; i < n; s++) {
-		int64_t stop = ql_min64(i + run, n);
-		float one = c->scale[s];
-
-		for (int64_t j = i; j < stop; j++)
-			scale[j] = one;
-		for (int64_t j = i; c->shift && j < stop; j++)
-			shift[j] = c->shift[s];
-		for (int64_t j = i; c->zero && j < stop; j++)
-			zero[j] = c->zero[s];
-		i = stop;
-		run = c->g.block;
-	}
+	run = at % c->g.block ? run : c->g.block; /* the last block may be short */
+	ql_spread_f32(variant, c->scale + s, run, c->g.block, n, scale);
+	if (c->shift)
+		ql_spread_f32(variant, c->shift + s, run, c->g.block, n, shift);
+	if (c->zero)
+		ql_spread_i32(variant, c->zero + s, run, c->g.block, n, zero);
 }
 
 /* Columns begin..end-1 of a row of short blocks, BUFFER at a time: a kernel call per block would cost more than the
  * block. */
 static void short_blocks(struct codec *c, int64_t row, int64_t begin, int64_t end)
 {
-	float scale[BUFFER], shift[BUFFER];
+	_Alignas(64) float scale[BUFFER], shift[BUFFER];
 	int32_t zero[BUFFER];
 
 	for (int64_t at = begin; at < end; at += BUFFER) {

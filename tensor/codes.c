@@ -64,17 +64,24 @@ QL_INLINE void put_groups(uint8_t *restrict q, int64_t groups, const uint8_t *re
 	}
 }
 
+QL_INLINE void get_group(const uint8_t *q, size_t bytes, uint8_t *code, int bits, bool is_signed)
+{
+	uint64_t x = 0;
+
+	memcpy(&x, q, bytes);
+	x = parted(x, bits);
+	x = is_signed ? extended(x, bits) : x;
+	memcpy(code, &x, 8);
+}
+
 QL_INLINE void get_groups(const uint8_t *restrict q, int64_t groups, uint8_t *restrict code, int bits, bool is_signed)
 {
-	for (int64_t g = 0; g < groups; g++) {
-		uint64_t x = 0;
+	int64_t g = 0;
 
-		/* a whole word where the groups after this one have the bytes */
-		memcpy(&x, q + bits * g, g + 4 <= groups ? 8 : (size_t)bits);
-		x = parted(x, bits);
-		x = is_signed ? extended(x, bits) : x;
-		memcpy(code + 8 * g, &x, 8);
-	}
+	for (; g + 4 <= groups; g++) /* a whole word: the groups after this one have the bytes */
+		get_group(q + bits * g, 8, code + 8 * g, bits, is_signed);
+	for (; g < groups; g++)
+		get_group(q + bits * g, (size_t)bits, code + 8 * g, bits, is_signed);
 }
 
 static void put_some(unsigned dtype, void *q, int64_t at, int64_t n, const uint8_t *code)
