@@ -357,7 +357,7 @@ static struct run run_at(const struct codec *c, int64_t row, int64_t column, int
 	r.affine.hi = c->hi && !r.affine.each ? c->hi[scale] : c->codes.hi;
 	r.lo = c->lo && r.affine.each ? c->lo + scale : NULL;
 	r.hi = c->hi && r.affine.each ? c->hi + scale : NULL;
-	r.affine.stream = c->stream && !r.lo; /* else the codes are read again soon */
+	r.affine.stream = c->stream && !r.lo && !(r.shift && c->out); /* else the result is read again soon */
 	return r;
 }
 
@@ -469,8 +469,8 @@ static enum ql_status codec_start(struct ql_ctx *ctx, struct codec *c, const str
 		status = ql_qparams_scales(ctx, q->shift, shift);
 	if (status)
 		return status;
-	for (int64_t i = 0; i < n && zero; i++)
-		zero[i] = (int32_t)ql_tensor_at_f64(q->zero_point, i);
+	if (zero)
+		ql_qparams_zeros(q->zero_point, zero);
 	c->scale = scale;
 	c->shift = shift;
 	c->zero = zero;

@@ -147,6 +147,20 @@ enum ql_status ql_qparams_scales(struct ql_ctx *ctx, const struct ql_tensor *sca
 	return status;
 }
 
+void ql_qparams_zeros(const struct ql_tensor *t, int32_t *out)
+{
+	bool dense = ql_tensor_is_contiguous(t) && !ql_dtype_is_packed(t->dtype);
+	int64_t n = ql_tensor_nelem(t), wide[256];
+
+	for (int64_t i = 0, m; i < n; i += m) {
+		m = ql_min64(n - i, 256);
+		if (dense)
+			ql_dtypes[t->dtype].to_i64(t->storage->data, t->offset + i, 1, m, wide);
+		for (int64_t k = 0; k < m; k++)
+			out[i + k] = dense ? (int32_t)wide[k] : (int32_t)ql_tensor_at_f64(t, i + k);
+	}
+}
+
 bool ql_qparams_affine(const struct ql_qparams *q)
 {
 	return q->scheme->affine && !q->shift && !q->scale->q;

@@ -106,6 +106,8 @@ enum ql_status ql_qparams_set_values(struct ql_ctx *ctx, struct ql_qparams *q, s
 bool ql_qparams_equal(const struct ql_qparams *a, const struct ql_qparams *b);
 /* Gives the scales (or shifts) as float32 in row-major order; out has room for all of them. */
 enum ql_status ql_qparams_scales(struct ql_ctx *ctx, const struct ql_tensor *scale, float *out);
+/* The same of zero points. */
+void ql_qparams_zeros(const struct ql_tensor *zero_point, int32_t *out);
 /* True if codes are integers of x = (q - zero_point) * scale with plain scales: what integer products can use. */
 bool ql_qparams_affine(const struct ql_qparams *q);
 /* True if a larger code under one scale is never a smaller value: not where scales may be below 0, as those that are
