@@ -160,6 +160,11 @@ const struct ql_grid_table *ql_grid_table(const struct ql_grid *grid)
 	return &tables[i];
 }
 
+bool ql_grid_has_zero(const struct ql_grid_table *t)
+{
+	return !t->learned && t->value[t->zero] == 0;
+}
+
 float ql_grid_most(const struct ql_grid_table *t)
 {
 	return t->value[t->code[t->ranks - 1]];

@@ -75,6 +75,8 @@ bool ql_grid_fill(struct ql_grid_table *t, const float *value, int n, enum ql_gr
  * live as long as t. */
 void ql_grid_use_index(struct ql_grid_table *t, struct ql_grid_index *index);
 
+/* True if a code stands for 0 in every tensor: not where values are learned. */
+bool ql_grid_has_zero(const struct ql_grid_table *t);
 /* The largest finite value. */
 float ql_grid_most(const struct ql_grid_table *t);
 

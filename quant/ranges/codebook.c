@@ -190,7 +190,9 @@ static enum ql_status weigh(struct ql_ctx *ctx, const struct ql_spec *spec, stru
 		status = ql_importance(ctx, spec, j->columns, &j->importance);
 	for (int64_t i = 0; i < n && !status; i++)
 		most = fmax(most, (double)scale[i]);
-	for (int64_t i = 0; i < n && !status; i++)
+	for (int64_t i = 0; i < n && !status && most == 0; i++)
+		j->weight[i] = 0; /* nothing but zeros */
+	for (int64_t i = 0; i < n && !status && most > 0; i++)
 		j->weight[i] = ONE * ((double)scale[i] / most) * ((double)scale[i] / most);
 	for (int64_t i = 0; i < j->columns && !status && j->importance; i++)
 		j->most = fmax(j->most, (double)j->importance[i]);

@@ -111,7 +111,7 @@ float ql_fit_rounded(const struct ql_scheme *scheme, double scale, const struct 
 
 	*zero = 0;
 	if (scale == 0)
-		s = codes->bits == 1 ? 0 : 1;
+		s = codes->bits == 1 || (codes->grid && !ql_grid_has_zero(codes->grid)) ? 0 : 1;
 	else
 		s = rounded(scale, round, may_be_subnormal(codes));
 	for (int i = 0; i < 2 && scheme->affine && !codes->scaling && s > FLT_MAX / 0x1p17f;

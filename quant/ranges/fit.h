@@ -16,7 +16,7 @@ float ql_fit_minimum(const struct ql_stats *stats, bool half);
 /* True if each scale is a normal number in float16; a scale of 0 counts as 1. */
 bool ql_fit_half(const double *scale, int64_t n);
 /* The scale and zero point (0 when the scheme has none) whose codes cover the range of `stats`. A zero range has
- * scale 1, or 0 with binary codes. */
+ * scale 1, or 0 where no code stands for 0: binary codes, tables without it. */
 float ql_fit(const struct ql_scheme *scheme, const struct ql_stats *stats, const struct ql_codes *codes,
 	enum ql_scale_round round, int32_t *zero);
 /* The same from a scale of ql_fit_scale. */

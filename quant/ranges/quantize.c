@@ -12,6 +12,7 @@
 #include "quant/ranges/scales.h"
 #include "tensor/codec.h"
 #include "tensor/grain.h"
+#include "tensor/grid.h"
 #include "tensor/ragged.h"
 #include "tensor/scratch.h"
 
@@ -411,12 +412,13 @@ static enum ql_status check_numbers(
 	const struct ql_qparams *q = t->q;
 	int64_t n = ql_tensor_nelem(q->scale);
 	bool free = q->scheme->any_scale || (q->format && q->format->blocks);
+	bool none = ql_dtype_is_binary(t->dtype) || q->scale->q || (q->codes.grid && !ql_grid_has_zero(q->codes.grid));
 
 	for (int64_t i = 0; i < n; i++) {
 		double s = (double)scale[i], z = q->zero_point ? ql_tensor_at_f64(q->zero_point, i) : 0;
 
 		if (!isfinite(s) || (s < 0 && !free && !(q->scale->q && q->scale->q->shift)) ||
-			(s == 0 && !free && !ql_dtype_is_binary(t->dtype) && !q->scale->q))
+			(s == 0 && !free && !none))
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "check: scale %lld: wanted a finite number > 0, got %g",
 				(long long)i + 1, s);
 		if (z < (double)ql_dtypes[t->dtype].lo || z > (double)ql_dtypes[t->dtype].hi)

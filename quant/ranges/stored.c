@@ -126,12 +126,14 @@ static enum ql_status check_numbers(struct ql_ctx *ctx, const char *what, const 
 	return status;
 }
 
-/* The least scale: binary has scale 0 if all values were 0, scales that are codes may be 0 too, and those of codes
+/* The least scale: binary codes and tables without 0 have scale 0 if all values were 0, scales that are codes may be 0 too, and those of codes
  * around their mean may be just below. */
 static float least_scale(unsigned dtype, const struct ql_qparams *q)
 {
 	if ((q->scale->q && q->scale->q->shift) || q->scheme->any_scale || (q->format && q->format->blocks))
 		return -INFINITY;
+	if (q->codes.grid && !ql_grid_has_zero(q->codes.grid))
+		return 0;
 	return ql_dtype_is_binary(dtype) || q->scale->q ? 0 : nextafterf(0, 1);
 }
 

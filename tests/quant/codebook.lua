@@ -64,6 +64,23 @@ it('finds up to 16 values again', function()
 	assert(tensor {0 / 0, 1, 2, 1 / 0}:quantize 'kmeans4':qparams().nan == 1)
 end)
 
+it('decodes blocks of zeros to zeros beside others, however small these are', function()
+	quant.scheme {name = 'nozero', table = {-4, -2, -1, 1, 2, 4}}
+	for _, size in ipairs {1, 1e-4, 1e-6} do
+		local x = tensor.randn(6, 64) * size
+		x[3] = tensor.zeros(64)
+		for _, spec in ipairs {'kmeans4:64', 'kmeans4:32', 'nozero:32', 'nozero/1'} do
+			local q = x:quantize(spec):check()
+			assert(q:dequantize()[3]:eq(0):all():item(), spec)
+			if spec:find 'kmeans' then assert(x:error(q).sqnr > 18, ('%s %g %g'):format(spec, size, x:error(q).sqnr)) end
+			local file = os.tmpname() .. '.safetensors'
+			tensor.save(file, {w = q})
+			assert(tensor.load(file).w:dequantize():eq(q:dequantize()):all():item())
+			os.remove(file)
+		end
+	end
+end)
+
 it('has the same bits for every number of threads', function()
 	tensor.seed(6)
 	local x, threads, first = tensor.randn(1300, 512), tensor.threads(), nil
