@@ -216,19 +216,20 @@ static enum ql_status wrong_shape(struct ql_ctx *ctx, const struct ql_codec_func
 		ql_shape_text(wanted->rank, wanted->shape, a), ql_shape_text(got->rank, got->shape, b));
 }
 
-/* Replaces what a function returned with contiguous float64; `like` has the shape that is wanted. */
+/* Replaces what a function returned with contiguous float64; `like` has the shape that is wanted.
+ * column: a list of as many numbers, or one number for one row, will do. */
 static enum ql_status take(struct ql_ctx *ctx, const struct ql_codec_functions *f, const char *function,
-	const char *what, const struct ql_tensor *like, struct ql_tensor **t)
+	const char *what, const struct ql_tensor *like, bool column, struct ql_tensor **t)
 {
 	struct ql_tensor *got = *t;
-	bool flat = got->rank == 1 && like->shape[1] == 1 && got->shape[0] == like->shape[0];
-	bool one = got->rank == 0 && like->shape[1] == 1 && like->shape[0] == 1;
+	bool flat = got->rank == 1 && got->shape[0] == like->shape[0];
+	bool one = got->rank == 0 && like->shape[0] == 1;
 	enum ql_status status;
 
 	if (got->q)
 		return ql_fail(ctx, QL_ERR_DTYPE, "scheme %s: %s: wanted plain %s, got a quantized tensor", f->name,
 			function, what);
-	if (!ql_tensor_same_shape(got, like) && !(!strcmp(function, "fit") && (flat || one)))
+	if (!ql_tensor_same_shape(got, like) && !(column && (flat || one)))
 		return wrong_shape(ctx, f, function, what, like, got);
 	status = ql_tensor_cast(ctx, got, QL_float64, t);
 	ql_tensor_release(ctx, got);
@@ -266,9 +267,11 @@ static bool begin(struct ql_ctx *ctx)
 	return finishing;
 }
 
-static enum ql_status encode_rows(struct ql_ctx *ctx, const struct ql_codec_rows *rows, struct ql_tensor *x,
-	struct ql_tensor *scale, int32_t *codes)
+static enum ql_status encode_rows(
+	struct ql_ctx *ctx, const void *how, struct ql_tensor *x, struct ql_tensor *scale, void *made)
 {
+	const struct ql_codec_rows *rows = how;
+	int32_t *codes = made;
 	const struct ql_codec_functions *f = rows->functions;
 	struct ql_tensor *got = NULL;
 	bool finishing = begin(ctx);
@@ -276,7 +279,7 @@ static enum ql_status encode_rows(struct ql_ctx *ctx, const struct ql_codec_rows
 
 	ctx->finishing = finishing;
 	if (!status)
-		status = take(ctx, f, "encode", "codes", x, &got);
+		status = take(ctx, f, "encode", "codes", x, false, &got);
 	if (!status)
 		status = check_codes(ctx, rows, ql_tensor_data(got), ql_tensor_nelem(got));
 	for (int64_t i = 0; !status && i < ql_tensor_nelem(got); i++)
@@ -285,9 +288,11 @@ static enum ql_status encode_rows(struct ql_ctx *ctx, const struct ql_codec_rows
 	return status;
 }
 
-static enum ql_status decode_rows(struct ql_ctx *ctx, const struct ql_codec_rows *rows, struct ql_tensor *codes,
-	struct ql_tensor *scale, float *x)
+static enum ql_status decode_rows(
+	struct ql_ctx *ctx, const void *how, struct ql_tensor *codes, struct ql_tensor *scale, void *made)
 {
+	const struct ql_codec_rows *rows = how;
+	float *x = made;
 	const struct ql_codec_functions *f = rows->functions;
 	struct ql_tensor *got = NULL;
 	bool finishing = begin(ctx);
@@ -295,23 +300,25 @@ static enum ql_status decode_rows(struct ql_ctx *ctx, const struct ql_codec_rows
 
 	ctx->finishing = finishing;
 	if (!status)
-		status = take(ctx, f, "decode", "values", codes, &got);
+		status = take(ctx, f, "decode", "values", codes, false, &got);
 	for (int64_t i = 0; !status && i < ql_tensor_nelem(got); i++)
 		x[i] = (float)((const double *)ql_tensor_data(got))[i];
 	ql_tensor_release(ctx, got);
 	return status;
 }
 
-static enum ql_status fit_rows(struct ql_ctx *ctx, const struct ql_codec_functions *f, struct ql_tensor *x,
-	struct ql_tensor *importance, double *scale)
+static enum ql_status fit_rows(
+	struct ql_ctx *ctx, const void *how, struct ql_tensor *x, struct ql_tensor *importance, void *made)
 {
+	const struct ql_codec_functions *f = how;
+	double *scale = made;
 	struct ql_tensor like = {.rank = 2, .shape = {x->shape[0], 1}}, *got = NULL;
 	bool finishing = begin(ctx);
 	enum ql_status status = f->fit(ctx, f, x, importance, &got);
 
 	ctx->finishing = finishing;
 	if (!status)
-		status = take(ctx, f, "fit", "scales", &like, &got);
+		status = take(ctx, f, "fit", "scales", &like, true, &got);
 	if (!status)
 		status = check_scales(ctx, f, ql_tensor_data(got), x->shape[0]);
 	for (int64_t i = 0; !status && i < x->shape[0]; i++)
@@ -321,6 +328,33 @@ static enum ql_status fit_rows(struct ql_ctx *ctx, const struct ql_codec_functio
 }
 
 /* ---- whole tensors ---- */
+
+/* One call of a function: its rows, a number or the weights of each, and where in the results these rows begin. */
+typedef enum ql_status rows_fn(
+	struct ql_ctx *ctx, const void *how, struct ql_tensor *part, struct ql_tensor *other, void *made);
+
+/* Calls fn for the whole rows and for the short ones. elements: `other` has one number for each element, else for each row.
+ * made: where the results of both begin. */
+static enum ql_status each_kind(struct ql_ctx *ctx, const struct places *p, struct ql_tensor *all,
+	struct ql_tensor *other, bool elements, rows_fn *fn, const void *how, void *made[2])
+{
+	enum ql_status status = QL_OK;
+
+	for (int k = 0; k < 2 && !status; k++) {
+		struct ql_tensor *part = NULL, *beside = NULL;
+
+		if (!p->rows[k])
+			continue;
+		status = matrix(ctx, p, k, true, all, &part);
+		if (!status)
+			status = matrix(ctx, p, k, elements, other, &beside);
+		if (!status)
+			status = fn(ctx, how, part, beside, made[k]);
+		ql_tensor_release(ctx, part);
+		ql_tensor_release(ctx, beside);
+	}
+	return status;
+}
 
 static enum ql_status encode_all(
 	struct ql_ctx *ctx, const struct ql_codec_rows *rows, const float *x, void *codes, int64_t *nan, int64_t *inf)
@@ -335,19 +369,9 @@ static enum ql_status encode_all(
 	status = gather_finite(ctx, &p, x, &all, nan, inf);
 	if (!status)
 		status = scales_of(ctx, &p, rows->scale, &scales);
-	for (int k = 0; k < 2 && !status; k++) {
-		struct ql_tensor *part = NULL, *scale = NULL;
-
-		if (!p.rows[k])
-			continue;
-		status = matrix(ctx, &p, k, true, all, &part);
-		if (!status)
-			status = matrix(ctx, &p, k, false, scales, &scale);
-		if (!status)
-			status = encode_rows(ctx, rows, part, scale, made + (k ? p.rows[0] * p.n[0] : 0));
-		ql_tensor_release(ctx, part);
-		ql_tensor_release(ctx, scale);
-	}
+	if (!status)
+		status = each_kind(
+			ctx, &p, all, scales, false, encode_rows, rows, (void *[]){made, made + p.rows[0] * p.n[0]});
 	ql_tensor_release(ctx, all);
 	ql_tensor_release(ctx, scales);
 	if (!status)
@@ -381,19 +405,9 @@ static enum ql_status decode_all(struct ql_ctx *ctx, const struct ql_codec_rows 
 		gather_codes(&p, rows->dtype, codes, ql_tensor_data(all));
 	if (!status)
 		status = scales_of(ctx, &p, rows->scale, &scales);
-	for (int k = 0; k < 2 && !status; k++) {
-		struct ql_tensor *part = NULL, *scale = NULL;
-
-		if (!p.rows[k])
-			continue;
-		status = matrix(ctx, &p, k, true, all, &part);
-		if (!status)
-			status = matrix(ctx, &p, k, false, scales, &scale);
-		if (!status)
-			status = decode_rows(ctx, rows, part, scale, made + (k ? p.rows[0] * p.n[0] : 0));
-		ql_tensor_release(ctx, part);
-		ql_tensor_release(ctx, scale);
-	}
+	if (!status)
+		status = each_kind(
+			ctx, &p, all, scales, false, decode_rows, rows, (void *[]){made, made + p.rows[0] * p.n[0]});
 	ql_tensor_release(ctx, all);
 	ql_tensor_release(ctx, scales);
 	if (!status)
@@ -427,19 +441,8 @@ static enum ql_status fit_all(struct ql_ctx *ctx, const struct ql_codec_function
 	status = gather_finite(ctx, &p, x, &all, &unused, &unused);
 	if (!status && importance)
 		status = gather_finite(ctx, &p, importance, &weights, &unused, &unused);
-	for (int k = 0; k < 2 && !status; k++) {
-		struct ql_tensor *part = NULL, *weight = NULL;
-
-		if (!p.rows[k])
-			continue;
-		status = matrix(ctx, &p, k, true, all, &part);
-		if (!status)
-			status = matrix(ctx, &p, k, true, weights, &weight);
-		if (!status)
-			status = fit_rows(ctx, f, part, weight, made + (k ? p.rows[0] : 0));
-		ql_tensor_release(ctx, part);
-		ql_tensor_release(ctx, weight);
-	}
+	if (!status)
+		status = each_kind(ctx, &p, all, weights, true, fit_rows, f, (void *[]){made, made + p.rows[0]});
 	ql_tensor_release(ctx, all);
 	ql_tensor_release(ctx, weights);
 	for (int64_t s = 0; s < g->scales && !status; s++)
