@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The only encoder and decoder. Elements are processed in pieces; within a piece the scale is constant (rows,
- * blocks) or advances with the elements (one scale per column). Kernels convert affine codes of up to 16 bits
- * (packed ones through a buffer of bytes), the scheme's row functions all others.
+ * The only encoder and decoder. Elements are processed in pieces, and pieces in runs under one scale (rows, blocks) or
+ * with a scale per element (columns, short blocks). Kernels convert affine codes of up to 16 bits (packed ones through a
+ * buffer of bytes), the loops of tensor/grid.c codes of a grid, and the scheme's row functions all others.
  */
 #include "tensor/grain.h"
 
@@ -35,10 +35,10 @@ struct codec {
 	const float *scale;
 	const float *shift;             /* NULL: all 0 */
 	const int32_t *zero;            /* NULL: all 0 */
-	const int32_t *lo, *hi;         /* encode: the range under each scale; NULL: that of `codes` */
+	const int32_t *lo, *hi;         /* encode: range of the codes of each scale; NULL: that of `codes` */
 	bool stream;                    /* the result is larger than the caches */
 	void *q;                        /* contiguous codes */
-	const struct ql_ragged *ragged; /* decode: the codes from element `first` on; NULL: `q` */
+	const struct ql_ragged *ragged; /* decode: codes from element `first` on; NULL: they are in `q` */
 	int64_t first;
 	const float *in;                    /* encode */
 	const struct ql_stochastic *random; /* encode: rounding; NULL: to nearest */
@@ -47,16 +47,16 @@ struct codec {
 	_Atomic int64_t nan, inf;
 };
 
-/* Elements under one scale, or (each) with a scale per element. */
+/* Consecutive elements with one scale, or with a scale per element (affine.each). */
 struct run {
 	struct ql_affine affine;
-	int64_t code, plain, n; /* first element in the codes and in the floats */
+	int64_t code, plain, n; /* index of the first element in the codes and in the floats; number of elements */
 	const float *in;        /* encode: the values */
 	const float *shift;     /* one, or one per element with `each`; NULL: 0 */
 	const int32_t *lo, *hi; /* with `each`: a range per element, within affine's; NULL: affine's */
 };
 
-/* True if runs may have a scale per element. */
+/* True if codes are converted by kernels or a grid, whose runs may have a scale per element. */
 static bool has_kernel(const struct codec *c)
 {
 	return c->codes.grid || (c->scheme->affine && !ql_dtype_is_binary(c->dtype));
@@ -97,7 +97,7 @@ static struct ql_affine advanced(const struct ql_affine *p, int64_t i)
 	return q;
 }
 
-/* Clamps codes i.. of the run, which are in the widest channel's range, to their own ranges. */
+/* Clamps codes i..i+n-1 of the run from the range of the widest channel to their own ranges. */
 static void narrow(const struct codec *c, const struct run *r, int64_t i, int64_t n, void *q)
 {
 	if (r->lo)
@@ -361,8 +361,7 @@ static struct run run_at(const struct codec *c, int64_t row, int64_t column, int
 	return r;
 }
 
-/* Expands the scales, shifts and zero points of n elements of a row, starting at any column `at`, to one per element.
- */
+/* Expands the scales, shifts and zero points of n elements of a row, from column `at` on, to one per element. */
 static void spread_scales(
 	const struct codec *c, int64_t row, int64_t at, int64_t n, float *scale, float *shift, int32_t *zero)
 {
@@ -377,8 +376,8 @@ static void spread_scales(
 		ql_spread_i32(variant, c->zero + s, run, c->g.block, n, zero);
 }
 
-/* Columns begin..end-1 of a row of short blocks, BUFFER at a time: a kernel call per block would cost more than the
- * block. */
+/* Converts columns begin..end-1 of a row of short blocks, BUFFER at a time: calling a kernel for each block would take
+ * longer than converting it. */
 static void short_blocks(struct codec *c, int64_t row, int64_t begin, int64_t end)
 {
 	_Alignas(64) float scale[BUFFER], shift[BUFFER];
@@ -396,8 +395,7 @@ static void short_blocks(struct codec *c, int64_t row, int64_t begin, int64_t en
 	}
 }
 
-/* PIECE is a multiple of 8, so pieces of a packed row never share a byte; one thread processes the blocks of a
- * piece. */
+/* PIECE is a multiple of 8, so pieces of a packed row never share a byte. */
 static void codec_piece(struct codec *c, int64_t i)
 {
 	const struct ql_grain *g = &c->g;
@@ -422,7 +420,7 @@ static void codec_body(void *arg, int64_t begin, int64_t end)
 		codec_piece(arg, i);
 }
 
-/* The ranges of the channels' codes, if they differ. */
+/* Reads the range of each channel's codes if channels differ in bits. */
 static enum ql_status take_ranges(struct ql_ctx *ctx, struct codec *c, const struct ql_qparams *q, int64_t n)
 {
 	int32_t *lo;
@@ -489,7 +487,7 @@ static enum ql_status codec_loop(struct ql_ctx *ctx, struct codec *c)
 	return ql_parallel_for(ctx, n, ql_max64(1, 65536 / ql_max64(1, each)), c->g.rows * c->g.row / 2, codec_body, c);
 }
 
-/* Through functions of the host, or in pieces. */
+/* Converts everything, by functions of the host or in pieces. */
 static enum ql_status codec_all(struct ql_ctx *ctx, struct codec *c)
 {
 	struct ql_codec_rows rows = {c->codes.host, c->g, c->dtype, c->codes.lo, c->codes.hi, c->scale};

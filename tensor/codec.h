@@ -6,20 +6,23 @@
 
 #include "tensor/qparams.h"
 
-/* Gives a contiguous float32 tensor with the decoded values of the quantized t. */
+/* Decodes the quantized t into *out, a new contiguous float32 tensor of the same shape. Errors: out of memory; those
+ * of a format whose codec is a function of the host. */
 enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out);
-/* Decodes one element of the quantized t at a 0-based index: for printing a few elements of a large tensor. */
+/* Decodes one element of the quantized t; index has t->rank 0-based numbers. For printing a few elements of a large
+ * tensor. */
 enum ql_status ql_decode_element(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *index, float *value);
-/* Writes the float32 values x (same shape as t, any strides) into the quantized t as codes under t's own
- * params; the counts of NaN and Inf are added to *nan and *inf unless NULL. All encoding goes through this function. */
+/* Encodes x (same shape as t, any dtype and strides) into the quantized t, with t's own params. *nan and *inf receive
+ * the numbers of NaN and infinite values; both may be NULL. Errors as in ql_decode. All encoding goes through this
+ * function or the next one. */
 enum ql_status ql_encode(
 	struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf);
 
-/* The same with stochastic rounding (tensor/stochastic.h), which takes as many random words as there are elements. */
+/* The same with stochastic rounding (tensor/stochastic.h), which uses one random word of the context per element. */
 enum ql_status ql_encode_stochastic(
 	struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf);
 
-/* Sets codes->table, in scratch memory, for a scheme that has one, else NULL. */
+/* Sets codes->table to the scheme's table, in scratch memory; NULL if the scheme has none. */
 enum ql_status ql_codes_table(struct ql_ctx *ctx, const struct ql_scheme *scheme, struct ql_codes *codes);
 
 #endif

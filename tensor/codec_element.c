@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Decoding single elements, for printing a few of many, and the tables of schemes that have one.
+ * Decodes single elements, and fills the tables of schemes that have one.
  */
 #include "tensor/codec.h"
 #include "tensor/codec_functions.h"
@@ -21,7 +21,7 @@ enum ql_status ql_codes_table(struct ql_ctx *ctx, const struct ql_scheme *scheme
 	return QL_OK;
 }
 
-/* Index of the element's scale. */
+/* Converts the index of an element to that of its scale. */
 static void scale_index(const struct ql_qparams *q, int rank, const int64_t *index, int64_t *out)
 {
 	if (!q->block) {
@@ -32,7 +32,7 @@ static void scale_index(const struct ql_qparams *q, int rank, const int64_t *ind
 		out[d] = d == q->block_axis ? index[d] / q->block : index[d];
 }
 
-/* One scale or shift, which may be quantized. */
+/* Reads a scale or shift, which may be quantized itself. */
 static enum ql_status number_at(struct ql_ctx *ctx, const struct ql_tensor *t, const int64_t *index, float *value)
 {
 	if (t->q)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rows of elements for functions of the host. Rows have one length, but for the short blocks at the end of an axis, which are
- * converted by a call of their own.
+ * Gathers the elements of each scale into rows for functions of the host. All rows have the same length except the short
+ * blocks at the end of an axis, which are converted by a second call.
  */
 #include "tensor/codec_functions.h"
 
@@ -12,15 +12,15 @@
 
 #define BUFFER 512
 
-/* Where the elements of each scale are among the gathered ones: all whole rows first, then all short ones. */
+/* The positions of each scale's elements among the gathered ones: whole rows first, then short ones. */
 struct places {
 	const struct ql_grain *g;
 	int64_t total;
-	int64_t rows[2], n[2]; /* whole rows and short ones: how many, and their length */
-	int64_t *row, *next;   /* of each scale: its row, and the place of its next element */
+	int64_t rows[2], n[2]; /* of whole and of short rows: their number and length */
+	int64_t *row, *next;   /* per scale: its row, and the position of its next element */
 };
 
-/* Adds 1 to the count of each of `n` elements of row r from `first` on, and gives the count before in `before`. */
+/* For n elements of row r from `first` on: stores the count of the element's scale in `before`, then adds 1 to it. */
 static void count(const struct ql_grain *g, int64_t r, int64_t first, int64_t n, int64_t *counts, int64_t *before)
 {
 	bool each = g->kind >= QL_GRAIN_COLUMN;
@@ -46,7 +46,7 @@ static void restart(struct places *p)
 	}
 }
 
-/* Numbers the rows: whole ones first. */
+/* Assigns rows to the scales, whole rows first, from the counts in p->next. */
 static void number(struct places *p)
 {
 	int64_t at[2] = {0, 0};
@@ -147,7 +147,7 @@ static void scatter_codes(struct places *p, unsigned dtype, const int32_t *from,
 		}
 }
 
-/* Makes the elements of a row finite. */
+/* Replaces and counts the values of a row that are not finite. */
 static void repair(float *x, int64_t n, int64_t *nan, int64_t *inf)
 {
 	float most = 0;
@@ -186,7 +186,8 @@ static enum ql_status scales_of(struct ql_ctx *ctx, const struct places *p, cons
 	return status;
 }
 
-/* Gives the rows of kind k as a matrix, of gathered elements, or of numbers with one per row; NULL gives NULL. */
+/* Gives the rows of kind k (0: whole, 1: short) as a matrix: of gathered elements, or of one number per row. `all` may be
+ * NULL; then *out is. */
 static enum ql_status matrix(
 	struct ql_ctx *ctx, const struct places *p, int k, bool elements, struct ql_tensor *all, struct ql_tensor **out)
 {
@@ -216,8 +217,8 @@ static enum ql_status wrong_shape(struct ql_ctx *ctx, const struct ql_codec_func
 		ql_shape_text(wanted->rank, wanted->shape, a), ql_shape_text(got->rank, got->shape, b));
 }
 
-/* Replaces what a function returned with contiguous float64; `like` has the shape that is wanted.
- * column: a list of as many numbers, or one number for one row, will do. */
+/* Casts the result of a function to contiguous float64; it must have the shape of `like`. With `column`, a list of
+ * like->shape[0] numbers, or a single number for one row, is accepted too. */
 static enum ql_status take(struct ql_ctx *ctx, const struct ql_codec_functions *f, const char *function,
 	const char *what, const struct ql_tensor *like, bool column, struct ql_tensor **t)
 {
@@ -258,7 +259,7 @@ static enum ql_status check_scales(struct ql_ctx *ctx, const struct ql_codec_fun
 	return QL_OK;
 }
 
-/* What the functions write is not finished until they have returned. */
+/* Makes the call of a function interruptible. Returns the previous state. */
 static bool begin(struct ql_ctx *ctx)
 {
 	bool finishing = ctx->finishing;
@@ -329,12 +330,13 @@ static enum ql_status fit_rows(
 
 /* ---- whole tensors ---- */
 
-/* One call of a function: its rows, a number or the weights of each, and where in the results these rows begin. */
+/* Calls a function for the rows `part`. other: the scale of each row, or the weight of each element. made: where the
+ * results of these rows begin. */
 typedef enum ql_status rows_fn(
 	struct ql_ctx *ctx, const void *how, struct ql_tensor *part, struct ql_tensor *other, void *made);
 
-/* Calls fn for the whole rows and for the short ones. elements: `other` has one number for each element, else for each row.
- * made: where the results of both begin. */
+/* Calls fn for the whole rows and for the short ones. elements: `other` has one number per element, else one per row.
+ * made: where the results of each kind begin. */
 static enum ql_status each_kind(struct ql_ctx *ctx, const struct places *p, struct ql_tensor *all,
 	struct ql_tensor *other, bool elements, rows_fn *fn, const void *how, void *made[2])
 {
@@ -457,7 +459,7 @@ enum ql_status ql_codec_functions_fit(struct ql_ctx *ctx, const struct ql_codec_
 	enum ql_status status = QL_OK;
 
 	for (int64_t s = 0; s < g->scales; s++)
-		scale[s] = 1; /* of no elements */
+		scale[s] = 1; /* of an empty tensor */
 	if (g->rows && g->row)
 		status = fit_all(ctx, f, g, x, importance, scale);
 	ql_scratch_release(ctx, mark);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tables of grids, and the loops that convert rows. Tables of up to FEW values are searched by counting the edges
- * below a value, larger ones by bisection, floating point is rounded by arithmetic.
+ * Tables of grids, and the loops that convert rows. In tables of up to FEW values, encoding counts the edges up to a
+ * value; larger tables are searched from an index or by bisection; floating point is rounded by arithmetic.
  */
 #include "tensor/grid.h"
 
@@ -13,8 +13,8 @@
 
 #define FEW 33        /* ranks */
 #define STEPS 8       /* of the bisection */
-#define CELL_SHIFT 18 /* bits of a float32 below those of a cell */
-#define MOST_STEPS 6  /* from the start of a cell; else bisection */
+#define CELL_SHIFT 18 /* low bits of a float32 that do not affect its cell */
+#define MOST_STEPS 6  /* edges in a cell; with more, bisection is used */
 #define PIECE 512     /* elements at a time */
 
 /* ---- tables ---- */
@@ -31,7 +31,7 @@ static float minifloat_value(const struct ql_minifloat *f, int code)
 	return sign ? -value : value;
 }
 
-/* The least value that becomes the upper of two neighbours. */
+/* The smallest value that is encoded as the upper of two neighbours. */
 static float edge_of(const struct ql_grid_table *g, int rank, enum ql_grid_tie tie)
 {
 	float low = g->value[g->code[rank]], high = g->value[g->code[rank + 1]], middle = (low + high) / 2;
@@ -43,7 +43,7 @@ static float edge_of(const struct ql_grid_table *g, int rank, enum ql_grid_tie t
 	return up ? middle : nextafterf(middle, INFINITY);
 }
 
-/* Inserts a code in the order of values; of equal values the first code is used. */
+/* Inserts a code in the order of values. Of codes with equal values only the first is used. */
 static void rank_code(struct ql_grid_table *t, int code)
 {
 	int at = t->ranks;
@@ -91,7 +91,7 @@ static int rank_of(const struct ql_grid_table *t, float x)
 	return rank;
 }
 
-/* The value of a bit pattern; of NaN the infinity of its sign. */
+/* The float with these bits; infinity of the same sign for NaN. */
 static float value_of(uint32_t bits)
 {
 	float x;
@@ -134,7 +134,7 @@ static void build(const struct ql_grid *grid, struct ql_grid_table *t)
 	if (grid->unit > 0)
 		t->unit = grid->unit;
 	if (t->ranks > FEW && !t->minifloat) {
-		struct ql_grid_index *index = malloc(sizeof(*index)); /* as long as the program */
+		struct ql_grid_index *index = malloc(sizeof(*index)); /* never freed */
 
 		if (index)
 			ql_grid_use_index(t, index);
@@ -196,8 +196,8 @@ QL_SIMD(void, invert_each, (const float *restrict x, const float *restrict scale
 		out[i] = x[i] * (1 / (scale[i] > LEAST_SCALE ? scale[i] : LEAST_SCALE));
 })
 
-/* code = rint(|t| * 2^(mantissa - e)) plus what smaller exponents e take, e at least the least exponent; adding
- * 1.5 * 2^23 rounds half to even. */
+/* code = rint(|t| * 2^(mantissa - e)) + number of codes with smaller exponents. e is the exponent of t, but not below that
+ * of the smallest normal number. Adding 1.5 * 2^23 rounds half to even. */
 QL_SIMD(void, round_minifloat,
 	(const struct ql_minifloat *f, bool overflow, int zero, const float *restrict t, int64_t n,
 		uint8_t *restrict code),
@@ -209,7 +209,8 @@ QL_SIMD(void, round_minifloat,
 		const uint32_t shift = (uint32_t)f->exponent + mantissa;
 		const uint32_t nan = f->nan ? f->nan : (uint32_t)zero;
 		const uint32_t nan_sign = f->nan ? 1 : 0;
-		const uint32_t cap = ((most >> mantissa) + least + 1) << 23; /* beyond most, still exact */
+		const uint32_t cap = ((most >> mantissa) + least + 1)
+				     << 23; /* above most; the sum below is still exact */
 
 		for (int64_t i = 0; i < n; i++) {
 			uint32_t b;

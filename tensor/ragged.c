@@ -9,7 +9,7 @@
 #include "tensor/parallel.h"
 
 #define BUFFER 512 /* codes converted at a time */
-#define FEW 64     /* elements of the storage for each one that is converted alone */
+#define FEW 64     /* smaller parts of a storage than 1/FEW are read and written element by element */
 
 /* ---- fields ---- */
 
@@ -18,7 +18,7 @@ static bool is_signed(const struct ql_ragged *r)
 	return ql_dtypes[r->dtype].kind == QL_KIND_INT;
 }
 
-/* The dtype with fields of that width, which has faster converters; -1: none. */
+/* The dtype of that many bits, which has faster converters; -1: none, or more than 8 bits. */
 static int dtype_of(const struct ql_ragged *r, unsigned bits)
 {
 	for (int d = 0; d < QL_DTYPE_COUNT; d++)
@@ -60,7 +60,7 @@ static int64_t saturated(const struct ql_ragged *r, int64_t row, int64_t value)
 
 /* ---- layout ---- */
 
-/* The row of an element of the dense codes; -1 for padding. */
+/* The row and column of an element of the dense codes; -1 for padding. */
 static int64_t place(const struct ql_ragged *r, int64_t at, int64_t *column)
 {
 	int64_t line = at / r->pitch, rest = at % r->pitch;
@@ -96,7 +96,7 @@ uint64_t ql_ragged_bytes(const struct ql_tensor *t)
 	return bytes < INT64_MAX ? bytes : INT64_MAX;
 }
 
-/* Sets how lines of the dense codes become rows. */
+/* Sets the mapping from lines of the dense codes to rows. */
 static void set_lines(struct ql_ragged *r, const struct ql_tensor *t)
 {
 	int axis = t->q->axis, last = t->rank - 1;
@@ -152,7 +152,7 @@ void ql_ragged_free(struct ql_ctx *ctx, struct ql_ragged *r)
 
 /* ---- rows ---- */
 
-/* n codes of a row as bytes, or as 16 bits. */
+/* Reads n codes of a row, as bytes or as 16-bit numbers. */
 static void get_run(const struct ql_ragged *r, int64_t row, int64_t column, int64_t n, void *code)
 {
 	int dtype = ql_dtypes[r->dtype].bits <= 8 ? dtype_of(r, r->bits[row]) : -1;
@@ -170,7 +170,7 @@ static void get_run(const struct ql_ragged *r, int64_t row, int64_t column, int6
 			((int16_t *)code)[i] = (int16_t)get_field(r, row, column + i);
 }
 
-/* Codes of up to 8 bits, except 7, one per byte. */
+/* Writes codes given one per byte; the row has up to 8 bits and a dtype of that width (not 7). */
 static void put_bytes(struct ql_ragged *r, int64_t row, int64_t column, int64_t n, const uint8_t *byte)
 {
 	uint8_t *to = r->data + r->begin[row];
@@ -197,7 +197,7 @@ static void put_run(struct ql_ragged *r, int64_t row, int64_t column, int64_t n,
 	put_bytes(r, row, column, n, byte);
 }
 
-/* n codes of a row become elements at, at + step, … of the dense codes. */
+/* Copies n codes of a row to elements at, at + step, … of the dense codes. */
 static void unpack_run(
 	const struct ql_ragged *r, int64_t row, int64_t column, int64_t n, void *dense, int64_t at, int64_t step)
 {
@@ -221,7 +221,7 @@ static void unpack_run(
 	}
 }
 
-/* Clamps codes of a byte to their channel's range. */
+/* Clamps 8-bit codes to their channel's range. */
 static void clamp_bytes(const struct ql_ragged *r, int64_t row, int64_t n, const void *dense, uint8_t *out)
 {
 	const int8_t *x = dense;
@@ -288,7 +288,7 @@ static void convert_body(void *arg, int64_t begin, int64_t end)
 		convert_row(arg, i);
 }
 
-/* All rows to or from dense codes. Packed columns share bytes: one thread. */
+/* Converts all rows to or from dense codes. Columns of packed codes share bytes, so one thread unpacks them. */
 static enum ql_status convert(struct ql_ctx *ctx, struct ql_ragged *r, void *dense, bool pack)
 {
 	struct job j = {.r = r, .dense = dense, .pack = pack};
@@ -300,7 +300,7 @@ static enum ql_status convert(struct ql_ctx *ctx, struct ql_ragged *r, void *den
 
 /* ---- storages ---- */
 
-/* Whether t covers a storage of dense codes and its channels differ in bits. */
+/* True if t covers a whole storage of dense codes and its channels differ in bits. */
 static bool can_pack(const struct ql_tensor *t)
 {
 	const struct ql_qparams *q = t->q;
@@ -331,7 +331,7 @@ enum ql_status ql_ragged_pack(struct ql_ctx *ctx, struct ql_tensor *t)
 	return status;
 }
 
-/* Bits after the last code of a row. */
+/* True if all bits after the last code of each row are 0. */
 static bool padding_is_zero(const struct ql_ragged *r)
 {
 	for (int64_t i = 0; i < r->rows; i++) {
@@ -437,7 +437,7 @@ bool ql_ragged_few(const struct ql_tensor *t)
 	return ql_ragged_closed(t) && ql_tensor_nelem(t) < r->rows * r->row / FEW;
 }
 
-/* Adds one to the index, in row-major order. */
+/* Advances the index to the next element in row-major order. */
 static void advance(const struct ql_tensor *t, int64_t *index)
 {
 	for (int d = t->rank - 1; d >= 0 && ++index[d] == t->shape[d]; d--)

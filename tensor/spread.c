@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Numbers of blocks for each of their elements. The usual blocks have loops of constant length.
+ * Expands numbers of blocks. The common block sizes have loops of constant length.
  */
 #include "tensor/spread.h"
 
