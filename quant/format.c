@@ -113,7 +113,7 @@ double ql_scaling_of(enum ql_scaling scaling, double most, double unit, int mant
 		return most / unit;
 	if (scaling == QL_SCALING_POW2)
 		return ldexp(1, exponent_of(most / unit, true));
-	if (scaling == QL_SCALING_EVEN) /* 1.1…1 in binary goes to the next power of two */
+	if (scaling == QL_SCALING_EVEN) /* binary 1.1…1 rounds up to the next power of two */
 		most += ldexp(0.5, exponent_of(most, false) - mantissa);
 	e = exponent_of(most, scaling == QL_SCALING_CEIL) - exponent_of(unit, false);
 	return ldexp(1, e < -127 ? -127 : e > 127 ? 127 : e);

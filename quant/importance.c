@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Weights of columns.
+ * Reads and checks the weights of columns.
  */
 #include "quant/importance.h"
 

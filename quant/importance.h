@@ -6,10 +6,10 @@
 
 #include "quant/spec.h"
 
-/* Gives spec->importance as n floats in scratch memory; NULL when there is none. Errors: another shape, numbers below 0 or
- * above 1e10. */
+/* Gives spec->importance as n floats in scratch memory; NULL if the spec has none. Errors: a shape other than (n), or a
+ * quantized tensor; numbers that are not in 0..1e10. */
 enum ql_status ql_importance(struct ql_ctx *ctx, const struct ql_spec *spec, int64_t n, const float **out);
-/* True if the spec's format uses it. */
+/* True if the spec's format uses importance. */
 bool ql_importance_fits(const struct ql_spec *spec);
 
 #endif

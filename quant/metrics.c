@@ -58,7 +58,7 @@ static enum ql_status values(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_
 	return ql_tensor_cast(ctx, t, QL_float32, out);
 }
 
-/* The ends of the interval that the codes of scale s represent; of integers, widened by half a step. */
+/* The ends of the interval that the codes of scale s represent, widened by half a step if the codes are integers. */
 static void limits(const struct ql_tensor *y, int64_t s, double scale, double shift, double *lo, double *hi)
 {
 	const struct ql_grid_table *grid = y->q->codes.grid;
@@ -88,7 +88,7 @@ static enum ql_status clipped_share(struct ql_ctx *ctx, const struct ql_tensor *
 	if (!status && y->q->shift)
 		status = ql_qparams_scales(ctx, y->q->shift, shift);
 	if (status || ql_dtype_is_binary(y->dtype) || y->q->scheme->host)
-		return status; /* two values clip nothing; what functions clip is not known */
+		return status; /* binary codes clip nothing; what functions clip is unknown */
 	for (int64_t r = 0; r < g.rows; r++)
 		for (int64_t c = 0; c < g.row; c += run) {
 			int64_t s = ql_grain_scale(&g, r, c, &run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Specs: validation, defaults, comparison.
+ * Specs: validation and defaults.
  */
 #include "quant/spec.h"
 
@@ -78,7 +78,7 @@ bool ql_spec_add_name(const char *name)
 	return true;
 }
 
-/* Lists the dtypes, then the formats, before main: the text belongs to constant tables of options. */
+/* Lists the dtypes, then the formats, before main, because constant tables of options refer to the text. */
 __attribute__((constructor)) static void list_dtypes(void)
 {
 	for (int floats = 0; floats < 2; floats++)
@@ -116,7 +116,7 @@ static enum ql_status widest_bits(struct ql_ctx *ctx, const struct ql_spec_field
 	return QL_OK;
 }
 
-/* Fails for an unknown word. For the name of a scheme given as dtype or observer the message says where it belongs. */
+/* Fails for an unknown word. If a scheme was given as dtype or observer, the message says where its name belongs. */
 static enum ql_status misplaced(
 	struct ql_ctx *ctx, const char *field, const char *choices, const char *got, const char *dtype)
 {
@@ -242,7 +242,7 @@ static enum ql_status make_granularity(struct ql_ctx *ctx, const struct ql_spec_
 
 /* ---- explicit numbers ---- */
 
-/* True for symmetric codes: their only zero point is that of the scheme. */
+/* True for symmetric codes, whose zero point is determined by the scheme. */
 static bool fixed_zero(const struct ql_spec *s)
 {
 	return s->scheme->affine && !s->scheme->tight;
@@ -333,7 +333,7 @@ static enum ql_status check_values(struct ql_ctx *ctx, const struct ql_spec *s)
 	return status;
 }
 
-/* A tensor of one element counts as a number. */
+/* Reads the explicit scale and zero point. A tensor of one element counts as a number. */
 static enum ql_status take_numbers(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
 	enum ql_status status = QL_OK;
@@ -429,7 +429,7 @@ static enum ql_status make_requant(struct ql_ctx *ctx, const struct ql_spec_fiel
 	return QL_OK;
 }
 
-/* Parameters require the observer that uses them. */
+/* Reads the parameters of observers; each requires the observer that uses it. */
 static enum ql_status make_parameters(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s)
 {
 	const char *name = s->observer->doc.name;
@@ -495,8 +495,8 @@ static enum ql_status make_observer(struct ql_ctx *ctx, const struct ql_spec_fie
 
 #define FINE_BLOCK 32 /* elements per scale for 4 bits and less */
 
-/* Defaults of absent fields. speed: one scale and the minimum and maximum. accuracy: a scale per row, below 5 bits
- * per block of a row, and the range of least squared error. */
+/* Sets the defaults that priority= implies. speed: one scale and the observer minmax. accuracy: one scale per row, or
+ * per block for at most 4 bits, and the observer mse. */
 static enum ql_status choose_priority(struct ql_ctx *ctx, const struct ql_spec *s, struct ql_spec_fields *f)
 {
 	bool accurate = f->priority && !strcmp(f->priority, "accuracy");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The spec: what to quantize to. One struct for x:quantize, the options out= and quant=, and the rest of the
- * library. As text: dtype[/axis][:block][@observer] and words, e.g. 'int8', 'int8/1', 'int4:32', 'uint8@mse', 'int8
- * log bits=6'; the grammar is in spec_text.c.
+ * The spec: how to quantize. One struct for x:quantize, the options out= and quant=, and the rest of the library. As
+ * text: dtype[/axis][:block][@observer] and words, e.g. 'int8', 'int8/1', 'int4:32', 'uint8@mse', 'int8 log bits=6';
+ * the grammar is in spec_text.c.
  */
 #ifndef QUOLL_QUANT_SPEC_H
 #define QUOLL_QUANT_SPEC_H
@@ -29,7 +29,7 @@ struct ql_spec {
 	const struct ql_grid_table *grid;     /* values of the codes; NULL: those of the scheme's formula */
 	enum ql_scaling scaling;
 	bool has_min, has_max;
-	int32_t quant_min, quant_max; /* bounds of the codes beside those of the bits */
+	int32_t quant_min, quant_max; /* bounds of the codes, if has_min and has_max; else those of the bits */
 	bool overflow;                /* saturate=false */
 	bool stochastic;              /* rounding of floats to codes; else to nearest */
 	int axis;                     /* as given: 1-based, negative from the end; 0: none */
@@ -45,12 +45,12 @@ struct ql_spec {
 	double scale; /* when scale_tensor is NULL */
 	int64_t zero;
 	struct ql_tensor *scale_tensor, *zero_tensor; /* borrowed */
-	struct ql_tensor *importance;                 /* borrowed; of the columns; NULL: all alike */
+	struct ql_tensor *importance;                 /* borrowed; weights of the columns; NULL: equal weights */
 	enum ql_requant requant;                      /* for integer results; quantizing floats divides */
 };
 
-/* Fields as given in the user's table or text, before validation; absent ones are 0 or NULL. Those of spec.def, then
- * values that are no single words or numbers. */
+/* Fields as given in the user's table or text, before validation; absent ones are 0 or NULL. First those of spec.def,
+ * then values other than a single word or number. */
 struct ql_spec_fields {
 #define FIELD_STRING(key) const char *key;
 #define FIELD_INT(key) \
@@ -84,7 +84,7 @@ double ql_spec_octaves(int bits); /* default of the scheme log */
 
 #define QL_SPEC_TEXT 96
 
-/* Parses the text form. The strings in `fields` point into `copy`, which has room for a copy of the text. */
+/* Parses the text form. The strings in `fields` point into `copy`, which has strlen(text) + 1 bytes. */
 enum ql_status ql_spec_split(struct ql_ctx *ctx, const char *text, char *copy, struct ql_spec_fields *fields);
 /* Gives the numbers of a list as a contiguous tensor; `what` is the field's name. Integers must be in the dtype's
  * range. */
@@ -108,7 +108,7 @@ int32_t ql_spec_zero(const struct ql_spec *spec, int64_t i);
 enum ql_status ql_spec_check_scale(struct ql_ctx *ctx, const char *who, const struct ql_spec *spec, double scale);
 enum ql_status ql_spec_check_zero(
 	struct ql_ctx *ctx, const char *who, const struct ql_spec *spec, double zero, int64_t i);
-/* The range of the codes of channel i (any i without each_bits); `wide`: with an explicit scale. */
+/* The codes of channel i (any i without each_bits), with their range; `wide`: with an explicit scale. */
 struct ql_codes ql_spec_codes(const struct ql_spec *spec, bool wide, int64_t i);
 /* The fields that make an equal spec: those that are not defaults. Tensors are borrowed, texts are those of tables. */
 void ql_spec_fields_of(const struct ql_spec *spec, struct ql_spec_fields *fields);
@@ -122,11 +122,11 @@ extern const struct ql_scheme *const ql_schemes[];
 const struct ql_scheme *ql_scheme_by_name(const char *name);
 /* Allowed words of the fields, separated by spaces, for messages and completion. */
 #define QL_SPEC_DTYPES 8192
-extern char ql_spec_dtypes[QL_SPEC_DTYPES]; /* separated by blanks */
-/* Adds the name of a format made at run time to them; false: no room. */
+extern char ql_spec_dtypes[QL_SPEC_DTYPES];
+/* Adds the name of a format made at run time to ql_spec_dtypes; false: no room. */
 bool ql_spec_add_name(const char *name);
 extern const char ql_scheme_names[], ql_observer_names[], ql_requant_names[], ql_priority_names[];
-/* float, single or double: the values of a spec's field `rounding`. */
+/* Returns the rule's word for the field `rounding`: float, single or double. */
 const char *ql_requant_name(enum ql_requant rule);
 
 #endif

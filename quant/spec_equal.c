@@ -25,7 +25,7 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-/* By the fields of spec.def. Formats of one name are different ones after quant.scheme has made another. */
+/* Compares the fields of spec.def. Formats are compared by address, because quant.scheme may redefine a name. */
 bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b)
 {
 	struct ql_spec_fields f, g;
@@ -47,7 +47,7 @@ bool ql_spec_equal(const struct ql_spec *a, const struct ql_spec *b)
 #undef X
 }
 
-/* Bounds of the codes that are not those of the bits. */
+/* Sets the bounds of the codes that differ from those of the bits. */
 static void take_bounds(const struct ql_qparams *q, unsigned dtype, struct ql_spec *spec)
 {
 	struct ql_codes narrow = q->codes, wide = q->codes;

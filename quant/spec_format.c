@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a format decides in a spec, and the options of its scales and its range.
+ * The fields of a spec that its format determines, and the options of scales and code range.
  */
 #include "quant/spec_format.h"
 
@@ -17,7 +17,7 @@ unsigned ql_spec_unsigned(unsigned dtype)
 	return dtype;
 }
 
-/* What a format with a fit of its own decides, too. */
+/* Returns a given field that only formats with their own fit (quant/blocks) determine; NULL: none is given. */
 static const char *decided(const struct ql_spec_fields *f)
 {
 	return f->observer || f->choose                      ? "observer"

@@ -6,16 +6,16 @@
 
 #include "quant/spec.h"
 
-/* Fills dtype, bits, scheme, grid and scaling from s->format. Error: a field beside the name that the format decides.
- */
+/* Fills dtype, bits, scheme, grid and scaling from s->format. Error: a given field that the format determines. */
 enum ql_status ql_spec_make_format(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s);
-/* Checks that scales can be quantized in blocks: outer=. */
+/* Checks that outer= applies, i.e. that the scales can be quantized in blocks. */
 enum ql_status ql_spec_check_outer(struct ql_ctx *ctx, const struct ql_spec_fields *f, const struct ql_spec *s);
-/* Takes quant_min= and quant_max=. Errors: no affine codes, bounds that the dtype does not have or without room. */
+/* Sets the bounds quant_min= and quant_max=. Errors: codes that are not affine; bounds outside of the dtype's range, or
+ * with fewer than two codes. */
 enum ql_status ql_spec_make_bounds(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s);
-/* Takes scaling=, saturate= and importance=. Errors: a scheme or format that they do not apply to. */
+/* Sets scaling=, saturate= and importance=. Errors: a scheme or format that they do not apply to. */
 enum ql_status ql_spec_make_scaling(struct ql_ctx *ctx, const struct ql_spec_fields *f, struct ql_spec *s);
-/* The unsigned integer dtype of as many bits; `dtype` itself if there is none. */
+/* Returns the unsigned integer dtype of the same number of bits; `dtype` itself if there is none. */
 unsigned ql_spec_unsigned(unsigned dtype);
 
 #endif

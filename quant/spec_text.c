@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Specs from text (spec_print.c prints them): dtype[/axis][:block[:outer]][+min][@observer], then words in any order, separated by
- * blanks. A format's name may be in place of the dtype.
+ * Parses specs (spec_print.c prints them): dtype[/axis][:block[:outer]][+min][@observer], then words in any order,
+ * separated by blanks. The name of a format may replace the dtype.
  *   the name of a scheme            int8 asymmetric
  *   key=value                       int4/1 bits=3      uint8@percentile p=99.9      int8 log octaves=8
  *   lists, numbers after a comma    int8/1 bits=8,4,2      uint8/1 scale=0.1,0.2 zero_point=3,4
  *   lists of more than one axis     int8:32 scale=2x3:0.1,0.2,0.3,0.4,0.5,0.6
- * Printed text parses to an equal spec: numbers have as many digits as that needs. A word begins with a letter
+ * Printed text parses to an equal spec, because numbers are printed with enough digits. A word begins with a letter
  * after a blank.
  */
 #include <math.h>
@@ -29,7 +29,7 @@ static enum ql_status grammar(struct ql_ctx *ctx, const char *text)
 		text);
 }
 
-/* Parses and removes the number after `mark`. False: there is something else. */
+/* Parses and removes the number after `mark`, if present. False: not a number. */
 static bool take_number(char *copy, char mark, bool *has, int64_t *value)
 {
 	char *at = strchr(copy, mark), *end;
@@ -155,7 +155,7 @@ static enum ql_status take_words(struct ql_ctx *ctx, char *rest, struct ql_spec_
 	return status;
 }
 
-/* Removes ":outer" after ":block". False: there is something else. */
+/* Parses and removes ":outer" after ":block", if present. False: not a number. */
 static bool take_outer(char *copy, struct ql_spec_fields *f)
 {
 	char *first = strchr(copy, ':'), *second = first ? strchr(first + 1, ':') : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The fields of a spec that its text has as key=value, from spec.def: for reading and printing.
+ * The fields of a spec that are words (key=value) of its text, from spec.def; for parsing and printing.
  */
 #ifndef QUOLL_QUANT_SPEC_WORDS_H
 #define QUOLL_QUANT_SPEC_WORDS_H
@@ -11,11 +11,11 @@ enum ql_spec_word_kind { QL_WORD_STRING, QL_WORD_FLOAT, QL_WORD_INT, QL_WORD_BOO
 struct ql_spec_word {
 	const char *key;
 	enum ql_spec_word_kind kind;
-	bool *has;                 /* set if the word is present; NULL: its value shows it */
+	bool *has;                 /* true if the word is present; NULL: present if its value is not NULL */
 	void *value;               /* const char *, double, int64_t or bool */
 	const char **list;         /* receives the text of a list; NULL: one value only */
 	struct ql_tensor **tensor; /* of the list; NULL: one value only */
-	bool bare;                 /* without its key: the scheme */
+	bool bare;                 /* written without its key (the scheme) */
 };
 
 #define QL_SPEC_WORDS 24

@@ -88,7 +88,7 @@ static void fill_names(struct ql_user_format *u, const struct ql_user_fields *f)
 	u->format.stored = u->stored;
 }
 
-/* What functions do has no hash: a file knows their name. */
+/* Functions have no hash, so files identify them by name only. */
 static void fill_functions(struct ql_user_format *u, const struct ql_user_fields *f)
 {
 	bool is_signed = f->is_signed;

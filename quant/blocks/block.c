@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Runs the kinds of blocks over tensors: rows in tiles, in parallel, and the tensors of scales and shifts, which may be
- * codes with an outer float16 scale for each superblock.
+ * Applies the kinds of blocks to tensors: encodes tiles of rows in parallel, and stores scales and shifts, which may be
+ * codes with an outer float16 scale per superblock.
  */
 #include "quant/blocks/block.h"
 
@@ -17,7 +17,7 @@
 #include "tensor/scratch.h"
 #include "tensor/view.h"
 
-/* Every float16 scale of a block of larger values is infinite; the squares of these are not. */
+/* Values are clipped here: the float16 scale of larger ones saturates anyway, and squares up to here are finite. */
 #define LARGEST 1e10f
 #define OUTER QL_float16 /* dtype of the scales of superblocks */
 
@@ -151,7 +151,7 @@ struct job {
 	_Atomic int64_t nan, inf;
 };
 
-/* Element `column` of a row of a contiguous tensor, whose packed rows are padded. */
+/* Index of an element of a contiguous tensor whose packed rows are padded. */
 static int64_t element(const struct ql_tensor *t, int64_t row, int64_t column)
 {
 	return row * ql_dtype_pitch(t->dtype, t->shape[t->rank - 1]) + column;
@@ -306,7 +306,7 @@ static enum ql_status quantize_last(
 	return status;
 }
 
-/* Moves the axis to the end and the codes back. */
+/* Moves the axis to the end, encodes, and moves it back. */
 enum ql_status ql_block_quantize(
 	struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, int axis, struct ql_tensor **out)
 {

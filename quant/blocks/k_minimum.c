@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * q2_k, q4_k, q5_k of GGUF: superblocks of 256 in blocks of 16 or 32. x = d * sc * q - dmin * mc, where the codes sc and
- * mc of a block have 4 or 6 bits and the superblock has float16 d and dmin. Scale and minimum of a block come from a
- * search, and the codes are made again under the rounded ones.
+ * q2_k, q4_k, q5_k of GGUF: superblocks of 256 in blocks of 16 or 32. x = d * sc * q - dmin * mc, where the codes sc
+ * and mc of a block have 4 or 6 bits and the superblock has float16 d and dmin. A search finds the scale and minimum
+ * of each block; after these are rounded, the codes are computed again.
  */
 #include "quant/blocks/positive.h"
 #include "quant/blocks/search.h"
@@ -23,7 +23,7 @@ QL_INLINE void root_weights(int n, const f8 *x, f8 *w)
 		w[i] = sum + ABS(x[i]);
 }
 
-/* The weights of 8 blocks without importance, and the trials of the search. */
+/* The weights of 8 blocks, and the trials of the search, if no importance is given. */
 QL_INLINE void plain_weights(const struct ql_block_kind *kind, const f8 *x, f8 *w, struct ql_search_grid *grid)
 {
 	*grid = (struct ql_search_grid){-0.5f, 0.1f, 15, kind->top == 3};
@@ -37,8 +37,8 @@ QL_INLINE void plain_weights(const struct ql_block_kind *kind, const f8 *x, f8 *
 		w[i] = ABS(x[i]);
 }
 
-/* Codes of scales or minimums, which are rounded by the largest one. q2_k has no upper bound to enforce: the largest is
- * `top`. Of the others a negative scale wraps around. */
+/* Encodes scales or minimums in units of the largest one / top; returns that unit. As in ggml, q2_k (top = 15)
+ * saturates and the others wrap negative values around modulo 256. */
 QL_INLINE float code_by_largest(int n, int top, const float *v, uint8_t *code)
 {
 	float most = 0;
@@ -69,7 +69,7 @@ QL_INLINE void code_scales(const struct ql_block_kind *kind, struct ql_block_til
 	}
 }
 
-/* Codes of 8 blocks from number g on, under their rounded scales; those of the search where the scale is 0. */
+/* Encodes 8 blocks, from block g on, with their rounded scales; if a scale is 0, the codes of the search remain. */
 QL_INLINE void code_elements(const struct ql_block_kind *kind, struct ql_block_tile *t, int g, const f8 *x, i8 *code)
 {
 	f8 d, m;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * q3_k and q6_k of GGUF: superblocks of 256 in blocks of 16. x = d * sc * q, where the code sc of a block has 6 or 8 bits
- * and a sign, and the superblock has a float16 d. The scale of a block comes from a search, and the codes are made again
- * under the rounded one.
+ * q3_k and q6_k of GGUF: superblocks of 256 in blocks of 16. x = d * sc * q, where the signed code sc of a block has
+ * 6 or 8 bits and the superblock has a float16 d. A search finds the scale of each block; after it is rounded, the
+ * codes are computed again.
  */
 #include "quant/blocks/positive.h"
 #include "quant/blocks/search.h"
@@ -9,13 +9,13 @@
 #define BLOCK 16
 #define BLOCKS 16
 #define GROUPS 2 /* of 8 blocks */
-#define ROUNDS 5 /* of improving single codes */
+#define ROUNDS 5 /* passes that improve single codes */
 
 struct sums {
 	f8 xq, qq;
 };
 
-/* Changes the code of one element in the lanes where the scale of least squares then has a smaller error. */
+/* Changes the code of one element in the lanes where the least-squares scale then has a smaller error. */
 QL_INLINE void improve(int top, const f8 *x, i8 *code, struct sums *s, i8 *changed)
 {
 	f8 w = *x * *x, wx = w * *x, q = FLOATS(*code), x_rest = s->xq - wx * q, q_rest = s->qq - (w * q) * q;
@@ -42,7 +42,7 @@ QL_INLINE bool any(const i8 *mask)
 	return all != 0;
 }
 
-/* Codes are q + top; 0 in blocks of zeros. A lane without a change stays as it is, so that all may go on together. */
+/* Codes are q + top; 0 in blocks of zeros. Further passes do not affect lanes that no longer change. */
 QL_INLINE void search_by_codes(int top, const f8 *x, i8 *code, f8 *scale)
 {
 	f8 most, value, none = FLOATS((i8)x[0] & 0);
@@ -87,7 +87,7 @@ static float extreme(const float *v)
 
 /* ---- q3_k ---- */
 
-/* The scales under importance: a search like that of elements, in one lane. */
+/* Encodes the scales if importance is given, by the search for elements, in one lane. */
 QL_INLINE float search_scales(const float *scale, const float *sum_w, uint8_t *out)
 {
 	f8 v[BLOCKS] = {0}, w[BLOCKS] = {0}, d;
@@ -121,7 +121,7 @@ QL_INLINE void code_scales_3(struct ql_block_tile *t, const float *scale, const 
 
 /* ---- q6_k ---- */
 
-/* False: a superblock of zeros. */
+/* Returns false for a superblock of zeros. */
 QL_INLINE bool code_scales_6(struct ql_block_tile *t, const float *scale)
 {
 	float value = extreme(scale), inverse = -128 / value;
@@ -139,7 +139,7 @@ QL_INLINE bool code_scales_6(struct ql_block_tile *t, const float *scale)
 
 /* ---- both ---- */
 
-/* Codes of 8 blocks from number g on, under their rounded scales; those of the search where the scale is 0. */
+/* Encodes 8 blocks, from block g on, with their rounded scales; if a scale is 0, the codes of the search remain. */
 QL_INLINE void code_elements(int top, struct ql_block_tile *t, int g, const f8 *x, i8 *code)
 {
 	f8 d;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Vectors of 8 float32 or int32 lanes, one block in each, for the encoders of this folder. Vectors are passed by pointer,
- * because the compiler options of the callers differ.
+ * Vectors of 8 float32 or int32 lanes, one block in each, for the encoders of this folder. Vectors are passed by
+ * pointer, because callers are compiled for different instruction sets.
  */
 #ifndef QUOLL_QUANT_BLOCKS_LANES_H
 #define QUOLL_QUANT_BLOCKS_LANES_H
@@ -20,7 +20,7 @@ typedef int32_t i8 __attribute__((vector_size(32)));
 /* Lanes of a where the mask is all ones, those of b where it is 0. */
 #define PICK(mask, a, b) ((f8)(((i8)(mask) & (i8)(a)) | (~(i8)(mask) & (i8)(b))))
 #define PICK_INT(mask, a, b) (((mask) & (a)) | (~(mask) & (b)))
-/* Rounds |v| < 2^22 half to even; any other v, and NaN, gives some integer of at most 23 bits. */
+/* Rounds |v| < 2^22 half to even; other values and NaN give an unspecified integer of at most 23 bits. */
 #define ROUND(v) (((i8)((v) + 0x1.8p23f) & 0x7fffff) - 0x400000)
 #define FLOATS(l) __builtin_convertvector(l, f8)
 #define ABS(v) ((f8)((i8)(v)&0x7fffffff))
@@ -48,7 +48,7 @@ QL_INLINE void ql_lanes_store(const i8 *code, int n, uint8_t *row)
 			row[g * n + i] = (uint8_t)code[i][g];
 }
 
-/* The largest |x|, and the first element that has it. */
+/* The largest |x|, and the first element with that magnitude. */
 QL_INLINE void ql_lanes_largest(const f8 *x, int n, f8 *most, f8 *value)
 {
 	f8 m = x[0] - x[0], v = m;
@@ -64,7 +64,7 @@ QL_INLINE void ql_lanes_largest(const f8 *x, int n, f8 *most, f8 *value)
 	*value = v;
 }
 
-/* float16, nearest, ties to even; saturates, and NaN (of sums that overflowed) is 0. */
+/* Rounds to float16, half to even; saturates. NaN (from sums that overflowed) becomes 0. */
 QL_INLINE float ql_half(float v)
 {
 	v = v != v ? 0 : v > 65504 ? 65504 : v < -65504 ? -65504 : v;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Codes of the scales of one superblock under importance.
+ * Encodes the scales of a superblock if importance is given.
  */
 #include "quant/blocks/positive.h"
 
 #include <math.h>
 #include <string.h>
 
-#define ROUNDS 5 /* of improving single codes */
+#define ROUNDS 5 /* passes that improve single codes */
 
 int ql_positive_round(float v)
 {
@@ -35,7 +35,7 @@ static int code_of(float v, int top)
 	return code < top ? code : top;
 }
 
-/* The inverse scale of least error among nine. */
+/* The inverse scale of least error among nine candidates. */
 static float choose(int n, int top, float most, const float *v, const float *w)
 {
 	float chosen = (float)top / most, best = 0;
@@ -65,7 +65,7 @@ struct sums {
 	float xq, qq;
 };
 
-/* Changes the code of one value where the scale of least squares then has a smaller error. */
+/* Changes the code of one value if the least-squares scale then has a smaller error. */
 static bool improve(int top, float v, float w, int *code, struct sums *s)
 {
 	float q = (float)*code, x_rest = s->xq - w * v * q, q_rest = s->qq - w * q * q;

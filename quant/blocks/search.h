@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Searches for the scale of least weighted squared error, in all lanes at once. They are ggml's searches operation by
- * operation: a trial rounds all elements by one inverse scale, and the best scale for those codes follows by least
- * squares. The codes of the best trial are made again from its inverse at the end instead of being kept.
+ * Searches for the scale of least weighted squared error, in all lanes at once. They follow ggml's searches operation
+ * by operation: a trial rounds all elements with one inverse scale, and least squares gives the best scale for these
+ * codes. Only the inverse scale of the best trial is kept; its codes are computed again at the end.
  */
 #ifndef QUOLL_QUANT_BLOCKS_SEARCH_H
 #define QUOLL_QUANT_BLOCKS_SEARCH_H
@@ -105,7 +105,7 @@ QL_INLINE void ql_search_error(
 	*out = sum;
 }
 
-/* The scale and minimum of least squares for codes q; false lanes in `valid`: the codes are all alike. */
+/* The scale and minimum of least squares for codes q; a lane of `valid` is false if all its codes are equal. */
 QL_INLINE void ql_search_solve(int n, const struct ql_search_fixed *f, const f8 *x, const f8 *w, const f8 *q, f8 *scale,
 	f8 *minimum, i8 *valid)
 {
@@ -128,7 +128,7 @@ QL_INLINE void ql_search_solve(int n, const struct ql_search_fixed *f, const f8 
 	*valid = d > 0;
 }
 
-/* Gives the codes, the scale and minus the minimum. A block without a range has scale 0. */
+/* Gives the codes, the scale and the negated minimum. A block with no values above its minimum has scale 0. */
 QL_INLINE void ql_search_minimum(
 	int n, int top, const struct ql_search_grid *g, const f8 *x, const f8 *w, i8 *code, f8 *scale, f8 *minimum)
 {
@@ -162,7 +162,7 @@ QL_INLINE void ql_search_minimum(
 		from = PICK(better, low, from);
 		best = PICK(better, error, best);
 		found = PICK(better, s, found);
-		low = PICK(better, m, low); /* later trials begin there */
+		low = PICK(better, m, low); /* later trials start from it */
 	}
 	for (int i = 0; i < n; i++) {
 		code[i] = ROUND(inverse * (x[i] - from));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * q8_0, q4_0, q5_0, q4_1, q5_1 of GGUF: blocks of 32 with a float16 scale, which may be negative (the largest |x| becomes
- * the lowest code), or with a float16 scale and minimum. Codes are made with the scale before it is rounded. With
- * importance, scale and minimum have the least weighted squared error instead.
+ * q8_0, q4_0, q5_0, q4_1, q5_1 of GGUF: blocks of 32 with a float16 scale, which may be negative (the largest |x|
+ * becomes the lowest code), or with a float16 scale and minimum. Codes are computed before the scale is rounded. If
+ * importance is given, a search finds the scale and minimum of least weighted squared error.
  */
 #include "quant/blocks/search.h"
 
 #define BLOCK 32
 
-/* Weights of the searches: importance times a magnitude that the whole row lifts. */
+/* Weights of the searches: importance * sqrt(mean of x * x over the row + x * x). */
 QL_INLINE void weigh(const struct ql_block_tile *t, f8 *x, f8 *w)
 {
 	float row[QL_TILE];
@@ -46,7 +46,7 @@ QL_SIMD(void, fit_bytes, (const struct ql_block_kind *kind, struct ql_block_tile
 
 		for (int i = 0; i < BLOCK; i++) {
 			float v = x[i] * id;
-			float a = fabsf(v) < 255 ? fabsf(v) : 0; /* subnormal numbers overflow */
+			float a = fabsf(v) < 255 ? fabsf(v) : 0; /* the inverse of a subnormal scale overflows */
 			int whole = (int)a;
 
 			whole += a - (float)whole >= 0.5f;
@@ -58,7 +58,7 @@ QL_SIMD(void, fit_bytes, (const struct ql_block_kind *kind, struct ql_block_tile
 
 /* ---- q4_0, q5_0 ---- */
 
-/* The first element of the largest |x|. */
+/* The first element with the largest |x|. */
 QL_INLINE float extreme(const float *x)
 {
 	float most = largest(x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * iq4_nl and mxfp4 of GGUF: blocks of 32 whose codes are a table's. iq4_nl searches its float16 scale, and makes codes
- * with it before it is rounded. mxfp4 differs from OCP's: ties go toward zero, negative zero is not used, a block of
- * zeros has the least power of two, and the exponent is that of log2 rounded to float32.
+ * iq4_nl and mxfp4 of GGUF: blocks of 32 whose codes index a table. iq4_nl searches for its scale and computes codes
+ * before it is rounded to float16. mxfp4 differs from OCP's: ties go toward zero, negative zero is not used, a block
+ * of zeros has the smallest power of two, and the exponent is computed from log2 rounded to float32.
  */
 #include "quant/blocks/search.h"
 
@@ -101,7 +101,7 @@ QL_SIMD(void, fit_table, (const struct ql_block_kind *kind, struct ql_block_tile
 
 /* ---- mxfp4 ---- */
 
-/* Exponent of the scale. log2 of numbers just below a power of two is rounded up to it. */
+/* Exponent of the scale. log2 in float32 rounds numbers just below a power of two up to its exponent. */
 static int exponent_of(float most)
 {
 	int e = most > 0 ? (int)floorf((float)log2((double)most)) - 2 : -127;

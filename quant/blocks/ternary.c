@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tq1_0 and tq2_0 of GGUF: codes -1, 0, 1 under the largest |x| of 256 elements in float16. Half of it and more becomes
- * 1. They differ in their files only: five codes in a byte, or four.
+ * tq1_0 and tq2_0 of GGUF: codes -1, 0, 1 with the largest |x| of 256 elements, in float16, as scale. Magnitudes of at
+ * least half of it are encoded as 1 or -1. The formats differ only in files: five or four codes per byte.
  */
 #include "quant/blocks/lanes.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * AbnormalFloat 4: least expected |error| for normal values under the largest of 64 of them (arXiv 2306.06965,
- * the table for blocks of 64).
+ * AbnormalFloat 4: the values of least expected |error| for normally distributed x in blocks of 64, each divided by its
+ * largest |x| (arXiv 2306.06965, the table for blocks of 64).
  */
 #include "tensor/grid.h"
 

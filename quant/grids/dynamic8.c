@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Signed dynamic 8-bit numbers (arXiv 1511.04561; 8-bit Optimizers, arXiv 2110.02861): a decimal exponent in unary, the
- * rest of the bits a fraction between 0.1 and 1, so that 7 decades are covered. Steps are rounded as bitsandbytes does.
+ * Signed dynamic 8-bit numbers (arXiv 1511.04561; 8-bit Optimizers, arXiv 2110.02861): a decimal exponent in unary,
+ * and a fraction between 0.1 and 1 in the remaining bits, which covers 7 decades. Intermediate results are rounded as
+ * in bitsandbytes.
  */
 #include <math.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * FP4 of OCP MX: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives (OCP
- * Microscaling Formats 1.0). Rounds half to even.
+ * FP4: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives (OCP Microscaling Formats 1.0). Rounds half to even.
  */
 #include "tensor/grid.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * FP6 of OCP MX, largest value 7.5 (OCP
- * Microscaling Formats 1.0). Rounds half to even.
+ * FP6 with 3 bits of mantissa, largest value 7.5 (OCP Microscaling Formats 1.0). Rounds half to even.
  */
 #include "tensor/grid.h"
 

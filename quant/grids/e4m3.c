@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * FP8 of OCP without infinity: largest value 448, codes 0x7f and 0xff are NaN (OCP
- * Microscaling Formats 1.0). Rounds half to even.
+ * FP8 without infinity: largest value 448, codes 0x7f and 0xff are NaN (OCP Microscaling Formats 1.0). Rounds half to
+ * even.
  */
 #include "tensor/grid.h"
 

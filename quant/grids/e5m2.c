@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * FP8 with the exponent range of float16, infinity and NaN: largest value 57344 (OCP
- * Microscaling Formats 1.0). Rounds half to even.
+ * FP8 with the exponent range of float16, infinity and NaN: largest value 57344 (OCP Microscaling Formats 1.0). Rounds
+ * half to even.
  */
 #include "tensor/grid.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * 16 values that each tensor learns. Those here hold without data, for tensors of zeros.
+ * 16 values that are learned for each tensor. These are used without data, as for tensors of zeros.
  */
 #include "tensor/grid.h"
 

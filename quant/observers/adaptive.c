@@ -21,13 +21,13 @@ extern const struct ql_observer_kind ql_observer_mse;
 static int group_of(const struct ql_ruler *r, int32_t own, int32_t low, int32_t cell)
 {
 	int32_t at =
-		cell == 0 ? 0 : own + cell - low; /* cell under the new window, from 1; 0 and below: the last one */
+		cell == 0 ? 0 : own + cell - low; /* cell in the new window, from 1; 0 and below: too small for it */
 
 	return at <= 0 ? 0 : 1 + (at - 1) * 8 / r->per_octave;
 }
 
-/* D(batch || history) over groups; *used: number of groups with values of the batch. Every group gets half a value
- * added. */
+/* D(batch || history) over groups, with half a value added to every group of the history. *used: number of groups with
+ * values of the batch. */
 static double divergence(const struct ql_ruler *r, const struct ql_histogram *h, const struct ql_tally *t, int *used)
 {
 	int32_t low = h->low > t->low ? h->low : t->low;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * The threshold with the least loss of information (TensorRT's algorithm: GTC 2017 s7310).
  *
- * Over a histogram of |x| with `bins` even bins: for every i from 128 to all, P is the first i bins with the weight
- * of all others added to the last one; Q is the first i bins without that, merged into the codes' levels (2^(b-1),
- * or 2^b for values of one sign and unsigned codes) and spread again over the nonempty bins. The result is the last
- * i with the smallest Kullback-Leibler divergence D(P || Q). Bin 0 counts like bin 1: zeros cost nothing. With more
- * levels than bins each bin is a level, and only clipping has a cost.
+ * Uses a histogram of |x| with `bins` even bins. For every i from 128 to the number of bins, P is the first i bins
+ * with the weight of all others added to the last one; Q is the first i bins without that weight, merged into the
+ * codes' levels (2^(b-1), or 2^b for values of one sign and unsigned codes) and spread again over the nonempty bins.
+ * The result is the last i with the smallest Kullback-Leibler divergence D(P || Q). Bin 0 is given the count of bin
+ * 1, so zeros cost nothing. With more levels than bins each bin is a level, and only clipping has a cost.
  *
- * Candidates that clip more than half of the values are excluded: for values far from 0, the first nonempty bin
- * would be the best.
+ * Candidates that clip more than half of the values are excluded: otherwise, for values far from 0, the first
+ * nonempty bin would be the best.
  *
  * D needs no loop over the bins: with running sums of h, of h log h and of the number of nonempty bins, each level
  * costs one logarithm. `all` is the weight of all bins and `kept` that of the first i:
@@ -21,7 +21,7 @@
 #define FIRST 128 /* bins of the shortest candidate */
 #define MOST 0.5  /* share that may be clipped: a single bin always equals itself */
 #define EMPTY 8   /* bins tested together; divides their number */
-#define LEAST 4   /* values per level: fewer are not a distribution, and nothing is clipped */
+#define LEAST 4   /* values per level: with fewer there is no meaningful distribution, and nothing is clipped */
 
 /* Sums over the nonempty bins: most bins of a block of 32 values are empty, and adding 0 changes no bit. */
 struct sums {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The observer of a user's function: the spec has the function (choose), interp/bind/observer.c calls it. This file
- * has its name and help.
+ * The observer for a user-defined function. The function is in the spec (choose), and interp/bind/observer.c calls it;
+ * this file provides name and help.
  */
 #include "quant/ranges/observer.h"
 
-/* Used where no function can be called: minimum and maximum. */
+/* Minimum and maximum, used where the function cannot be called. */
 static void range(const struct ql_view *v, double *lo, double *hi)
 {
 	*lo = v->cells.min;

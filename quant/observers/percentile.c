@@ -39,7 +39,7 @@ static void range(const struct ql_view *v, double *lo, double *hi)
 		*lo = fmax(ql_range_error_quantile(c, (1 - share) / 2 * c->total, false), c->min);
 		*hi = fmin(ql_range_error_quantile(c, (1 - share) / 2 * c->total, true), c->max);
 	}
-	/* values of one sign are all on one side of the other end */
+	/* if all values have the same sign, one end may be beyond all of them */
 	*lo = fmin(*lo, c->max);
 	*hi = fmax(*hi, *lo);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Full: x = q * scale with all codes of the dtype, no zero point, and a scale of either sign: signed codes reach one step
- * further down than up, so that a negative scale suits blocks whose largest |x| is positive (GGUF).
+ * Full: x = q * scale with all codes of the dtype, no zero point, and a scale of either sign: signed codes reach one
+ * step further down than up, so that a negative scale suits blocks whose largest |x| is positive (GGUF).
  */
 #include "quant/schemes/affine.h"
 
@@ -18,7 +18,7 @@ static void range(unsigned dtype, bool wide, struct ql_codes *codes)
 	codes->hi = is_signed ? (1 << (codes->bits - 1)) - 1 : (1 << codes->bits) - 1;
 }
 
-/* From statistics the scale is positive. Unsigned codes have no negative values. */
+/* A scale from statistics is positive. Unsigned codes represent no negative values. */
 static double fit(const struct ql_stats *stats, const struct ql_codes *codes)
 {
 	double up = fmax(stats->hi, 0) / codes->hi;

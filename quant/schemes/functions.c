@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Functions: codes and values are made by functions of the user (quant.scheme{encode=, decode=}). The scale maps the largest
- * |x| to a number of the format, 1 unless it says otherwise, or comes from a third function. Nothing is known of the codes
- * but their range, so no path computes with them.
+ * Functions: user-defined functions encode and decode (quant.scheme{encode=, decode=}). The scale maps the largest
+ * |x| to the format's unit (default 1), or a third function finds it. Only the range of the codes is known, so no
+ * path computes with them.
  */
 #include <math.h>
 

@@ -41,7 +41,7 @@ static void encode(const float *x, int64_t n, float scale, int32_t zero, const s
 	}
 }
 
-/* Codes beyond the table, from another program, are its last one. */
+/* Codes beyond the table, which other programs may write, are decoded as its last one. */
 static void decode(const int32_t *q, int64_t n, float scale, int32_t zero, const struct ql_codes *codes, float *out)
 {
 	(void)zero;

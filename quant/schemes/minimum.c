@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Minimum: x = q * scale + m with codes 0 .. 2^b-1 from the block's minimum m on, which is a real number. Unlike a
- * zero point, m need not be a multiple of the scale and the range need not contain 0 (Q4_1 of GGUF, HQQ, AWQ).
+ * Minimum: x = q * scale + m with codes 0 .. 2^b-1 and the block's minimum m, a real number. Unlike with a zero
+ * point, m need not be a multiple of the scale, and the range need not contain 0 (Q4_1 of GGUF, HQQ, AWQ).
  */
 #include "quant/schemes/affine.h"
 
