@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Sums of a convolution tap by tap, for groups with few channels (depthwise: one) or few outputs, where unfolding
- * would cost more than the sums. A task computes some rows of the result of one group and image: it copies the rows
- * of codes that they read as 16-bit numbers minus the zero point, zero in the padding, and adds the taps of each
+ * would cost more than the sums. A task computes some rows of the result of one group and image: it copies the codes
+ * that these rows read, as 16-bit numbers minus the zero point with zeros in the padding, and adds the taps of each
  * output in pairs of neighbours (tensor/kernels/kernels.h, taps_i16). For taps without a neighbour (dilation, the
  * last of an odd number) the second weight is 0.
  *
- * With stride 1 and narrow images all rows of a task are one line: its sums at the ends of the rows are meaningless
- * and skipped.
+ * With stride 1 and narrow images, all rows of a task are summed as one line; the sums at the ends of the rows are
+ * meaningless and skipped.
  */
 #include <string.h>
 
@@ -18,10 +18,10 @@
 
 #define CHANNELS 4       /* per group: unfolding these costs more than the sums */
 #define OUTPUTS 64       /* per group: with more of them unfolding pays */
-#define MORE_CHANNELS 64 /* where unfolding copies row by row, because the result has another width or a stride, */
-#define FEW_OUTPUTS 16   /* and few outputs (for each step of the stride) share its cost, */
-#define WIDTH 10         /* in rows wide enough for vectors */
-#define NUMBERS 16384    /* of a task's copy: half of the first-level cache */
+#define MORE_CHANNELS 64 /* per group, if unfolding copies row by row (a stride, or a result of another width) */
+#define FEW_OUTPUTS 16   /* per group and step of the stride, in this case: few outputs share the cost of unfolding */
+#define WIDTH 10         /* least columns of the result, in this case */
+#define NUMBERS 16384    /* in a task's copy: half of the first-level cache */
 #define MOST ((int64_t)1 << 20)
 #define NARROW 64 /* columns of a result whose rows are summed as one line */
 #define TASK_NS 50000
@@ -36,7 +36,7 @@ struct job {
 	int64_t block, blocks; /* rows of the result in a task; tasks of a group and image */
 	int64_t pitch, lines;  /* of the copy: numbers of a line, lines of a channel */
 	bool together;         /* the rows of a task are one line */
-	int64_t apart;         /* sums per output, including what the kernel may write after them */
+	int64_t apart; /* from the sums of an output to the next, including slack that the kernel may write to */
 	uint64_t copy_bytes;
 	struct ql_slots slots;
 };

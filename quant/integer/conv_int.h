@@ -22,18 +22,18 @@ struct ql_conv_int {
 	const float *scale;      /* (o): sx * sw */
 	struct ql_epilogue e;    /* bias per output; act */
 	int variant;             /* of the loops of tensor/vmath/simd.h */
-	float *y;                /* float result, or */
-	struct ql_tensor *out;   /* codes, with: */
+	float *y;                /* float result; or codes: */
+	struct ql_tensor *out;   /* NULL: float result */
 	const int64_t *bias;     /* (o) */
-	const float *factor;     /* (o); in fixed point `fixed` */
+	const float *factor;     /* (o); in fixed point, `fixed` */
 	const struct ql_fixed *fixed;
 	enum ql_requant rule;
 	struct ql_rounding r;
 	bool relu, narrow; /* narrow: sum + bias fits 32 bits */
 };
 
-/* Converts and stores the sums of n pixels of one output and image, starting at `pixel`. Exactly one of sum32 and
- * sum64 is given. May be called on any thread. */
+/* Converts and stores the sums of n pixels of one output and image, from `pixel` on. Exactly one of sum32 and sum64
+ * is not NULL. May be called on any thread. */
 void ql_conv_int_store(const struct ql_conv_int *j, int64_t image, int64_t output, int64_t pixel, int64_t n,
 	const int32_t *sum32, const int64_t *sum64);
 

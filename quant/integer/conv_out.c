@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The results of the sums of a convolution: y = (float)sum * (sx * sw) [+ bias] [act], each step rounded, or codes
- * y = sat(rint((float)(sum + bias) * M) + zero), or in fixed point (fixed.h).
+ * Converts the sums of a convolution to floats, y = (float)sum * (sx * sw) [+ bias] [act], each step rounded, or to
+ * codes, y = sat(rint((float)(sum + bias) * M) + zero), or in fixed point (fixed.h).
  */
 #include "quant/integer/conv_int.h"
 

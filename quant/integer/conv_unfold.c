@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Sums of a convolution as products of the weight (o, c kh kw) with the unfolded codes (c kh kw, pixels), some
- * images at a time: each row of the unfolded matrix is a shifted image of codes; outside the image it has the zero
- * point of x, which adds nothing. Results are rows of pixels, so they are written in place.
+ * Sums of a convolution as products of the weight (o, c kh kw) with the unfolded codes (c kh kw, pixels), some images
+ * at a time. Each row of the unfolded matrix is a shifted image of codes, padded with the zero point of x, which adds
+ * nothing. Results are rows of pixels, so they are written in place.
  */
 #include <string.h>
 
@@ -21,7 +21,7 @@ struct job {
 	uint8_t *patch; /* (k, images * pixels) */
 };
 
-/* With stride 1 and a result of the image's width, the plane is the shifted image except for the edges. */
+/* With stride 1 and a result as wide as the image, the plane is the shifted image except for its edges. */
 static void shift_plane(const struct job *j, const uint8_t *plane, int64_t up, int64_t left, uint8_t *to)
 {
 	const struct ql_window *w = &j->c->c.window;
@@ -58,8 +58,8 @@ static void copy_over(uint8_t *to, const uint8_t *from, int64_t n)
 		memcpy(to + i, from + i, LANE);
 }
 
-/* Unfolds one row of the result, of which from..end are inside the image. Excess bytes of a copy are overwritten by
- * the padding filled here and by the following rows, of which there must be `more` in the image and in the result. */
+/* Unfolds one row of the result, whose columns from..end-1 are inside the image. Excess bytes of a copy are
+ * overwritten by the padding and by later rows; without enough later rows (`more`) the copy is exact. */
 static void unfold_row(const struct job *j, const uint8_t *row, int64_t from, int64_t end, bool more, uint8_t *out)
 {
 	const struct ql_window *w = &j->c->c.window;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * exp(-d * unit) of integers d >= 0 in integer arithmetic: the exponential of softmax on codes and on sums of
- * products of codes.
+ * exp(-d * unit) of integers d >= 0 in integer arithmetic, for softmax of codes and of sums of products of codes.
  *
  *   t = (d * factor) >> shift         d * unit in octaves, with 24 fraction bits
  *   e = 2^-t                          a table of 2^(-i / 256) times 2^30, interpolated linearly, shifted to 2^24
@@ -17,13 +16,13 @@
 struct ql_exp_int {
 	uint64_t factor; /* 2^30 to 2^31, less for units below 4e-10 */
 	int shift;
-	int64_t limit; /* above it the result is 0 */
+	int64_t limit; /* largest d with a result that may not be 0 */
 };
 
 /* rint(2^(30 - i / 256)) */
 extern const uint32_t ql_exp_int_table[257];
 
-/* unit >= 0, finite. */
+/* unit: >= 0, finite. */
 struct ql_exp_int ql_exp_int_of(double unit);
 
 static inline int64_t ql_exp_int_at(const struct ql_exp_int *c, int64_t d)

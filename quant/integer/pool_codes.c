@@ -39,7 +39,7 @@ static void rows_of(const struct ql_window *w, int64_t i, int64_t *from, int64_t
 	*to = ql_min64(w->in[0], first + w->kernel[0]);
 }
 
-/* Every step-th number of a line, the common steps apart. */
+/* Every step-th number of a line; the common steps have their own loops. */
 #define PICK(out, line, n, step) \
 	do { \
 		if ((step) == 1) \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * An integer product in one pass: if the scale of the result is given, all sums fit 32 bits and a has one scale,
- * codes are written as the sums are computed. The rule, and so every bit, is that of product_out.c.
+ * An integer product in one pass: if the scale of the result is given, all sums fit 32 bits and a has one scale, codes
+ * are written while sums are computed. The rule is that of product_out.c, bit for bit.
  */
 #include "quant/integer/fixed.h"
 #include "quant/integer/product.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * An integer product with out=spec. The float rule of requantization: M = (float)((double)sa * sb / scale), y =
- * sat(rint((float)(sum + bias) * M) + zero), bias as an integer at sa * sb; or fixed point (fixed.h). Sums are
- * stored in 64 bits between the pass that finds the range and the one that writes codes.
+ * sat(rint((float)(sum + bias) * M) + zero), with the bias rounded to a multiple of sa * sb; or fixed point
+ * (fixed.h). Sums are stored in 64 bits between the pass that finds the range and the one that writes codes.
  */
 #include "quant/integer/fixed.h"
 #include "quant/integer/product.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The engine of add, mul and cat with out=, and of requantize in fixed point. Scales and zero points are broadcast
+ * Computes add, sub, mul and cat with out=, and requantize in fixed point. Scales and zero points are broadcast
  * operands of the walk, so any mix of per-tensor and per-axis operands uses the same loop.
  */
 #include "quant/integer/rescale.h"
@@ -112,7 +112,7 @@ struct source {
 	bool has_zero;
 };
 
-/* A header over the per-axis values with the shape (1, …, size, …, 1). */
+/* A tensor header over the per-axis values, with the shape (1, …, size, …, 1). */
 static struct ql_tensor spread(const struct ql_tensor *values, const struct ql_tensor *codes)
 {
 	struct ql_tensor t = *values;
@@ -174,7 +174,7 @@ static void read_rows(const struct job *j, const int64_t *offset, int64_t n, str
 	}
 }
 
-/* Codes in fixed point. Neighbours mostly have the same scales: their multipliers are computed once. */
+/* Computes codes in fixed point. Neighbours mostly have the same scales, so their multipliers are computed once. */
 static void fixed_codes(const struct job *j, const struct ql_rescale_rows *r, int64_t n, int64_t *code)
 {
 	struct ql_rescale_fixed f = j->fixed;

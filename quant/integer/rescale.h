@@ -26,8 +26,9 @@ struct ql_rescale_fixed {
 	struct ql_fixed m[3];
 };
 
-/* The functions of an op: the real value of element i; the same in units of the result's scale `unit`, each step
- * rounded to float32; in fixed point, filling f->m from f->scale, and the value of codes minus zero points. */
+/* The functions of an op. real: the real value of element i. units: the same in units of the result's scale `unit`,
+ * each step rounded to float32. multipliers: fills f->m from f->scale, for fixed point. fixed: the result for codes
+ * minus zero points a and b, in fixed point. */
 struct ql_rescale {
 	float (*real)(const struct ql_rescale_rows *r, int64_t i);
 	float (*units)(const struct ql_rescale_rows *r, int64_t i, double unit);
@@ -57,10 +58,10 @@ enum ql_rescale_op { QL_RESCALE_ADD, QL_RESCALE_SUB, QL_RESCALE_MUL };
 
 /* True if ql_rescale_bytes accepts the tensors: dense 8-bit codes of one shape, with one scale each. */
 bool ql_rescale_is_bytes(const struct ql_tensor *a, const struct ql_tensor *b, const struct ql_tensor *out);
-/* A vectorized ql_rescale_write with the same bits, by op. Fixed-point rules for sums only. */
+/* ql_rescale_write, vectorized, with the same bits. Fixed-point rules for QL_RESCALE_ADD only. */
 enum ql_status ql_rescale_bytes(struct ql_ctx *ctx, enum ql_rescale_op op, const struct ql_rescale *f,
 	enum ql_requant rule, const struct ql_tensor *a, const struct ql_tensor *b, struct ql_tensor *out);
-/* Extends range[0] (lo) and range[1] (hi) by the range of the real values. */
+/* Extends range[0] (lo) and range[1] (hi) to include the real values of the result, of shape `shape`. */
 enum ql_status ql_rescale_range(struct ql_ctx *ctx, const struct ql_rescale *f, const struct ql_tensor *a,
 	const struct ql_tensor *b, int rank, const int64_t *shape, float range[2]);
 /* Gives the params of out=: explicit, or fitted to the range. */

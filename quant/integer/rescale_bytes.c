@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sums, differences and products of two tensors of 8-bit codes with one scale each, of the same shape and dense:
- * the rules of quant/paths/add_mul_int.c in vectors.
+ * Sums, differences and products of two dense tensors of 8-bit codes of the same shape, with one scale each: the
+ * rules of quant/paths/add_mul_int.c, vectorized.
  *   y = sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z)     Mb negated for a difference: same bits
  *   y = sat(rint((float)(qa - za) * (float)(qb - zb) * M) + z)           the first product is exact
  * In fixed point (sums) each of the 256 codes of an operand is rescaled once, in a table.

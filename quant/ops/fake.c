@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * x:fake(spec): quantizes and dequantizes in floats; the gradient passes straight through where x is inside the
- * range of the codes, including the ends, by the integer before clamping:
+ * x:fake(spec): quantizes and dequantizes in floats. The gradient is straight-through if x is inside the range of the
+ * codes, ends included, which the integer before clamping decides:
  *   y = (sat(rne(x / s) + z) - z) s     dx = dy [qmin <= rne(x / s) + z <= qmax]
  * One pass writes y and, if a gradient is required, the mask (a byte per element). Schemes that are not affine go
  * through codes, with the mask |x| <= scale for log and |x| <= 1 for binary (BinaryNet, arXiv 1602.02830).
@@ -143,7 +143,7 @@ static enum ql_status affine(struct ql_ctx *ctx, const struct ql_qparams *q, uns
 
 /* ---- schemes that are not affine ---- */
 
-/* The values that the codes of a scale and shift of 1 and 0 reach. */
+/* The smallest and largest value of codes with scale 1 and shift 0. */
 static void reach_of(const struct ql_qparams *q, float *least, float *most)
 {
 	const struct ql_grid_table *grid = q->codes.grid;
@@ -191,7 +191,7 @@ static enum ql_status through_codes(
 		status = mask_within(ctx, x, codes->q, mask);
 	else if (!status && mask)
 		memset(mask, 1,
-			(size_t)ql_tensor_nelem(x)); /* a float dtype clips nothing; what functions clip is not known */
+			(size_t)ql_tensor_nelem(x)); /* a float dtype clips nothing; what functions clip is unknown */
 	ql_tensor_release(ctx, codes);
 	return status;
 }

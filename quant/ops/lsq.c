@@ -238,14 +238,14 @@ static struct range range_of(const struct ql_call *call)
 	return (struct range){bits, is_signed ? bits <= 3 || zero ? -top - 1 : -top : 0, top};
 }
 
-/* Reads the axis, 0-based; -1: one scale. */
+/* Reads the 0-based axis; -1: one scale. */
 static enum ql_status axis_of(struct ql_ctx *ctx, const struct ql_call *call, int *axis)
 {
 	*axis = -1;
 	return ql_call_axis(ctx, call, "axis", axis);
 }
 
-/* Scales and ends of the codes for the job, from tensors (shape-checked by infer). */
+/* Reads the scales and the ends of the codes from tensors, whose shapes infer has checked. */
 static enum ql_status read_numbers(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_tensor *scale,
 	const struct ql_tensor *zero, struct job *j)
 {

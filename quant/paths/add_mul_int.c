@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * add, sub and mul with out=spec: codes in, codes out. With M = (float)((double)s / s_out): add: y =
- * sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z) sub: the same with a minus
- *      with act='relu' the lowest code is the zero point: the codes of a relu after the sum
- * mul: y = sat(rint((float)((qa - za) * (qb - zb)) * (float)((double)sa * sb / s_out)) + z) In fixed point
- * (quant/integer/fixed.h) a sum is that of TensorFlow Lite: both operands, shifted left by `left` bits, are
- * rescaled to twice the larger scale, added, and rescaled to the result.
+ * add, sub and mul with out=spec: codes in, codes out. With M = (float)((double)s / s_out),
+ *   add: y = sat(rint((float)(qa - za) * Ma + (float)(qb - zb) * Mb) + z); with act='relu' the lowest code is the zero
+ *        point, which gives the codes of a relu after the sum
+ *   sub: the same with a minus
+ *   mul: y = sat(rint((float)((qa - za) * (qb - zb)) * (float)((double)sa * sb / s_out)) + z)
+ * In fixed point (quant/integer/fixed.h) a sum is that of TensorFlow Lite: both operands, shifted left by `left`
+ * bits, are rescaled to twice the larger scale, added, and rescaled to the result.
  */
 #include "quant/integer/rescale.h"
 

@@ -24,7 +24,7 @@
 #define BLOCK 64     /* keys at a time */
 #define SLOTS 16     /* maximum heads processed in parallel */
 
-/* Codes with their zero point; rows by batch, head and position. */
+/* The codes of an operand: a row for each batch, head and position. */
 struct heads {
 	const void *data;
 	unsigned dtype;
@@ -35,14 +35,14 @@ struct heads {
 struct job {
 	const struct ql_ctx *ctx;
 	int64_t batches, heads, shared, queries, keys, d, e;
-	bool causal, turned; /* scale= below 0 */
+	bool causal, turned; /* turned: scale= is negative */
 	struct heads q, k, v;
 	struct ql_exp_int exp;
 	double scale, out_scale; /* of v, of the result */
 	struct ql_rounding r;
 	struct ql_tensor *out;
 	int64_t to_batch, to_head, to_row; /* strides of the result */
-	int64_t pitch;                     /* keys in whole blocks */
+	int64_t pitch;                     /* keys, rounded up to whole blocks */
 	int64_t slots, slot;               /* memory bytes per slot */
 	char *memory;
 	int variant;
@@ -197,7 +197,7 @@ static void run_head(const struct job *j, int64_t batch, int64_t head, const str
 	}
 }
 
-/* Every slot has its own heads, so only one loop uses its memory. */
+/* Every slot processes heads of its own, one after the other, in its own memory. */
 static void body(void *arg, int64_t begin, int64_t end)
 {
 	const struct job *j = arg;

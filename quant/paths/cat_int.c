@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * cat and stack with out=spec: the codes of each item rescaled to the result's units, M = (float)((double)s /
- * s_out), y = sat(rint((float)(q - z) * M) + z_out), or in fixed point (quant/integer/fixed.h). Items may share a
- * byte of packed codes: these are first written one per byte.
+ * cat and stack with out=spec: the codes of each item are rescaled to the result's units, M = (float)((double)s /
+ * s_out), y = sat(rint((float)(q - z) * M) + z_out), or in fixed point (quant/integer/fixed.h). Packed codes are
+ * first written one per byte, because items may share bytes.
  */
 #include "quant/integer/rescale.h"
 #include "tensor/view.h"

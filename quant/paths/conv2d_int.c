@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * conv2d of quantized operands in integers: exact sums of codes minus zero points, then the rules of linear: y = (float)sum *
- * (sx * sw) [+ bias], or codes y = sat(rint((float)(sum + bias) * M) + zero).
+ * conv2d of quantized operands in integers: exact sums of codes minus zero points, then the rules of linear: y =
+ * (float)sum * (sx * sw) [+ bias], or codes y = sat(rint((float)(sum + bias) * M) + zero).
  */
 #include <string.h>
 
@@ -43,7 +43,7 @@ static bool match(struct ql_call *call, const char **reason)
 
 /* ---- operands ---- */
 
-/* Gives contiguous codes of one byte: t itself if it has them. */
+/* Gives contiguous codes of one byte each; t itself if its codes are. */
 static enum ql_status bytes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
 	if (ql_dtypes[t->dtype].bits == 8 && !ql_ragged_closed(t))
@@ -51,8 +51,8 @@ static enum ql_status bytes_of(struct ql_ctx *ctx, struct ql_tensor *t, struct q
 	return ql_tensor_cast(ctx, t, ql_dtype_whole(t->dtype), out);
 }
 
-/* The codes of the weight in bytes. Packed and ragged ones are unpacked; from the second time on the bytes are cached with the
- * storage. The caller releases *keep. */
+/* Sets j->w to the codes of the weight in bytes. Packed and ragged codes are unpacked, and cached with the storage
+ * from the second call on. The caller releases *keep. */
 static enum ql_status weight_codes(
 	struct ql_ctx *ctx, struct ql_tensor *w, struct ql_conv_int *j, struct ql_tensor **keep)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * conv2d of quantized operands of which one or both have 16 bits: exact 64-bit sums of codes minus zero points,
+ * conv2d of quantized operands, one or both of 16 bits: exact 64-bit sums of codes minus zero points,
  * then the rules of the 8-bit convolution: y = (float)sum * (sx * sw) [+ bias], or codes y = sat(rint((float)(sum +
  * bias) * M) + zero) with M = (float)((double)sx * sw / sy), or in fixed point (quant/integer/fixed.h).
  *
  * The sums are products of the weight (o, c kh kw) with unfolded codes (c kh kw, pixels), some lines of pixels of
- * one image at a time; outside the image they are the zero point of x, which adds nothing.
+ * one image at a time, padded with the zero point of x, which adds nothing.
  */
 #include <string.h>
 
@@ -59,8 +59,8 @@ struct job {
 	const float *scale, *factor; /* (o): sx * sw; the same divided by the result's scale */
 	const int64_t *bias;         /* (o) */
 	struct ql_epilogue e;
-	float *y;                     /* float result, or */
-	struct ql_tensor *out;        /* codes, with: */
+	float *y;                     /* float result; or codes: */
+	struct ql_tensor *out;        /* NULL: float result */
 	const struct ql_fixed *fixed; /* (o): replaces factor for a fixed-point rule */
 	enum ql_requant rule;
 	struct ql_rounding r;
@@ -171,7 +171,7 @@ static enum ql_status run_all(struct job *j, const struct ql_matrix_int *w, unsi
 
 /* ---- operands ---- */
 
-/* Gives contiguous codes of 16 bits: t itself if it has them. */
+/* Gives contiguous codes of 16 bits; t itself if its codes are. */
 static enum ql_status wide_codes(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
 {
 	if (ql_dtypes[t->dtype].bits == 16)

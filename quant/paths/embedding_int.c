@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Rows of a quantized table: their codes and scales are copied into a small quantized tensor, which is decoded. The
- * rest of the table is not read. Bit-equal to decoding the table first. With out= the decoded rows are quantized,
- * with the bits of a quantize after it.
+ * rest of the table is not read. Bit-identical to decoding the table first. With out=, the decoded rows are quantized
+ * as by quantize.
  */
 #include "quant/ranges/quantize.h"
 #include "tensor/codec.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * max, min, argmax and argmin on codes: under one scale, codes are ordered like the values they represent. The
- * result of max and min keeps the params; positions are plain integers. With a scale of 0 (an all-zero binary
- * tensor) all values are equal, and so the decoded result is right; its positions fall back.
+ * max, min, argmax and argmin on codes: under one scale, codes are ordered like the values they represent. The result
+ * of max and min keeps the params; positions are plain integers. With a scale of 0 (an all-zero binary tensor) all
+ * values are equal: max and min are right for any code, and argmax and argmin fall back.
  */
 #include <string.h>
 
 #include "tensor/op.h"
 #include "tensor/loops/reduce.h"
 
-/* The reduced axes as a mask; 0 when the call is not valid (infer has already checked it). */
+/* The reduced axes as a mask; 0 if the call is not valid, but infer has already checked it. */
 static unsigned reduced(const struct ql_call *call)
 {
 	struct ql_ctx unused = {0};

@@ -87,7 +87,7 @@ static double epsilon_of(const struct ql_call *call)
 	return ql_call_float(call, "eps", 1e-5) * n * n;
 }
 
-/* p; -1: a row is too long, or eps too large */
+/* p; -1 if a row is too long or eps too large */
 static int bits_of(const struct ql_call *call)
 {
 	const struct ql_tensor *x = call->in[0];

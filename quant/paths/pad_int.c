@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * pad of codes with 0: the zero point as the border, under the same params.
+ * pad of codes with 0: the border is the zero point, and the params stay the same.
  */
 #include <string.h>
 

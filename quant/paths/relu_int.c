@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * relu on codes: max(q, zero_point) with the same params, bit-equal to the fallback. Works for every scheme whose
- * codes increase with the values.
+ * relu on codes: max(q, zero_point) with the same params, bit-identical to the fallback. Works for every scheme whose
+ * codes increase with their values and whose zero point represents 0.
  */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Elementwise functions of one quantized tensor with out=: the op is computed once in float32 for every possible
- * code, decoded, and rounded to the codes of the result; then every element is looked up. So the result is
- * bit-equal to decoding, computing and quantizing. Scalar operands (q * 0.5) are part of the function.
+ * Elementwise functions of one quantized tensor with out=: every possible code is decoded, the op is computed in
+ * float32, and its result is rounded to a code; then every element is looked up. The result is bit-identical to
+ * decoding, computing and quantizing. Scalar operands (q * 0.5) are part of the function.
  *
- * 16-bit codes have a table of all 65536 results without interpolation: it is exact and takes 128 KiB. For a tensor
+ * 16-bit codes have a table of all 65536 results, without interpolation: it is exact and takes 128 KiB. For a tensor
  * with fewer elements than codes the elements are computed instead, with the same bits.
  */
 #include <float.h>
@@ -128,7 +128,7 @@ struct job {
 	struct ql_tensor *out;
 	const uint8_t *bytes; /* 8-bit codes to 8-bit codes; else NULL */
 	const int64_t *table;
-	float *range; /* NULL: write; else the numbers of `values` that occur */
+	float *range; /* NULL: write codes; else find the range of the `values` that occur */
 	const float *values;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Codebooks by k-means of the scaled values x / scale in -1..1. An error there counts scale^2 times in x, which is the
- * weight of a value. Values are counted in bins of 2 / BINS, whose clusters are optimal (quant/ranges/kmeans.h), and the
- * means of the clusters are then those of the values themselves.
+ * Codebooks by k-means of the scaled values x / scale in -1..1, weighted by scale^2, because errors of x are scale
+ * times as large. Values are counted in bins of width 2 / BINS; the clusters of bins are optimal
+ * (quant/ranges/kmeans.h), and the means are those of the values in each cluster.
  */
 #include "quant/ranges/codebook.h"
 
@@ -17,20 +17,20 @@
 #include "tensor/scratch.h"
 
 #define BINS 16384
-#define SLOTS 16                /* counts of bins */
+#define SLOTS 16                /* partial histograms */
 #define PART ((int64_t)1 << 18) /* values of one sum: the same for every number of threads */
 #define PIECE 512
-#define ONE 0x1p20 /* weight of the largest scale: whole numbers, whose sums do not depend on their order */
+#define ONE 0x1p20 /* weight of the largest scale; weights are integers, so sums do not depend on their order */
 
 struct job {
 	const struct ql_grain *g;
 	const float *x, *scale, *importance; /* importance: of columns, NULL: 1 */
 	double *weight;                      /* of each scale, 0 to ONE */
 	double most;                         /* the largest importance */
-	int64_t n, part, columns;            /* part: values of a slot */
+	int64_t n, part, columns;            /* part: values per slot */
 	int64_t *count;                      /* weights of the bins (SLOTS, BINS) */
 	double *sum;                         /* weighted values of clusters (parts, k) */
-	uint8_t cluster[BINS];               /* of a bin */
+	uint8_t cluster[BINS];               /* of each bin */
 	int k;
 };
 
@@ -40,7 +40,7 @@ struct piece {
 	int64_t w[PIECE];
 };
 
-/* Reads at most PIECE values from `at`; returns how many. */
+/* Reads at most PIECE values from `at` on; returns their number. */
 static int64_t read_piece(const struct job *j, int64_t at, int64_t end, struct piece *p)
 {
 	int64_t c = at % j->g->row, run, s = ql_grain_scale(j->g, at / j->g->row, c, &run);
@@ -99,7 +99,7 @@ static void sum_body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
-/* Counts into slot 0. */
+/* Sums the weights of the bins in slot 0. */
 static enum ql_status count(struct ql_ctx *ctx, struct job *j)
 {
 	int64_t slots = ql_max64(1, ql_min64(SLOTS, j->n / PART));
@@ -116,7 +116,8 @@ static enum ql_status count(struct ql_ctx *ctx, struct job *j)
 	return status;
 }
 
-/* Clusters of the bins that have a weight, and the weight of each; returns how many. */
+/* Divides the bins of nonzero weight into clusters and sums the weight of each. Returns the number of clusters; -1 if
+ * out of memory. */
 static int divide(struct ql_ctx *ctx, struct job *j, double total[QL_GRID_MAX])
 {
 	double *value = ql_scratch_array(ctx, BINS, 2 * sizeof(*value)), *weight = value + BINS;
@@ -191,7 +192,7 @@ static enum ql_status weigh(struct ql_ctx *ctx, const struct ql_spec *spec, stru
 	for (int64_t i = 0; i < n && !status; i++)
 		most = fmax(most, (double)scale[i]);
 	for (int64_t i = 0; i < n && !status && most == 0; i++)
-		j->weight[i] = 0; /* nothing but zeros */
+		j->weight[i] = 0; /* x is all zeros */
 	for (int64_t i = 0; i < n && !status && most > 0; i++)
 		j->weight[i] = ONE * ((double)scale[i] / most) * ((double)scale[i] / most);
 	for (int64_t i = 0; i < j->columns && !status && j->importance; i++)
@@ -200,7 +201,7 @@ static enum ql_status weigh(struct ql_ctx *ctx, const struct ql_spec *spec, stru
 	return status;
 }
 
-/* The k values of least error; those of the format where no value has a weight, or all values are one. */
+/* Learns the k values of least error. Leaves `value` unchanged if all weights are 0 or all means are equal. */
 static enum ql_status learn(struct ql_ctx *ctx, struct job *j, float *value)
 {
 	double total[QL_GRID_MAX];

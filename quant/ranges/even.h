@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Counts of |x| in evenly spaced bins from 0 to a top, for the observer entropy. With all values available, the top
- * is the largest |x| and the bins are those of the algorithm. For batches there are many more bins, up to a power
- * of two that doubles when exceeded: pairs of bins are then merged, nothing is resampled, and the order of the
- * batches does not matter. The algorithm's bins are computed from these at the end. The first values are stored, so
- * that small numbers of values are counted exactly.
+ * Counts of |x| in evenly spaced bins from 0 to `top`, for the observer entropy. If all values are available, top is
+ * the largest |x| and the bins are those of the algorithm. Batches are counted in many more bins, with a power of two
+ * as top that doubles when it is exceeded: pairs of bins are then merged, so nothing is resampled, and the order of
+ * the batches does not matter. The algorithm's bins are computed from these at the end. The first values are stored,
+ * so that small numbers of values are counted exactly.
  */
 #ifndef QUOLL_QUANT_RANGES_EVEN_H
 #define QUOLL_QUANT_RANGES_EVEN_H
 
 #include "quant/ranges/histogram.h"
 
-#define QL_EVEN_FINE 262144 /* bins for batches, with one scale: 64 or more in each of 2048 */
-#define QL_EVEN_EACH 65536  /* the same, per scale of several */
+#define QL_EVEN_FINE 262144 /* bins for batches under one scale: at least 64 for each of 2048 bins */
+#define QL_EVEN_EACH 65536  /* the same per scale, if there are several */
 #define QL_EVEN_KEPT 262144 /* values that an observer stores, shared by its scales */
 
 struct ql_even {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Finds the ranges of all scales of an observer, by its own kind or by another.
+ * Finds the ranges of all scales of an observer, by its own kind or another one.
  */
 #ifndef QUOLL_QUANT_RANGES_FIND_H
 #define QUOLL_QUANT_RANGES_FIND_H
@@ -20,7 +20,7 @@ struct ql_find {
 /* Initializes f; `slots` has QL_OBSERVE_SLOTS entries. Error: "no samples". */
 enum ql_status ql_find_start(struct ql_ctx *ctx, const struct ql_observer *o, struct ql_find *f, struct ql_rule *rule,
 	struct ql_observe_slot *slots);
-/* Finds the ranges by f->kind; with `judging` also error, clipped and total. The arrays are in scratch memory. */
+/* Finds the ranges lo and hi by f->kind; with `judging`, also error, clipped, total. Arrays are in scratch memory. */
 enum ql_status ql_find(struct ql_ctx *ctx, struct ql_find *f, bool judging);
 /* The view of one scale. */
 struct ql_view ql_observed_view(const struct ql_find *f, struct ql_observe_slot *s, int64_t scale);

@@ -35,7 +35,7 @@ static float half_scale(float s, bool up)
 	return ql_f16_to_f32(up && ql_f16_to_f32(half) < s ? (uint16_t)(half + 1) : half);
 }
 
-/* Powers of two, and factors whose reciprocal is bounded, may be subnormal. */
+/* Scales that are powers of two, or whose reciprocal is bounded, may be subnormal. */
 static bool may_be_subnormal(const struct ql_codes *codes)
 {
 	return codes->scaling || (codes->grid && codes->grid->reciprocal);
@@ -65,7 +65,7 @@ static float finite_scale(float s, double most)
 	return (float)(most / (((double)top - 0.5) * BELOW_TIE));
 }
 
-/* Bits after the leading one of the largest codes. */
+/* The number of bits after the leading one in the largest codes. */
 static int mantissa_of(const struct ql_codes *codes)
 {
 	if (!codes->grid)
@@ -85,7 +85,7 @@ double ql_fit_scale(const struct ql_scheme *scheme, const struct ql_stats *stats
 		(enum ql_scaling)codes->scaling, fmax(fabs(stats->lo), fabs(stats->hi)), unit, mantissa_of(codes));
 }
 
-/* Halves are ordered as sign and magnitude. */
+/* float16 bit patterns are ordered by sign and magnitude. */
 float ql_fit_minimum(const struct ql_stats *stats, bool half)
 {
 	float m = (float)stats->lo;

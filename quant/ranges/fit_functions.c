@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Calls the function that finds scales, with all data or with the ends of ranges that observers found.
+ * Calls the function that finds scales, with all data or with the ends of the ranges of observers.
  */
 #include "quant/ranges/fit_functions.h"
 

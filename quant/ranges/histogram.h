@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A histogram of float32 values; its memory does not depend on their number or magnitude.
+ * Histogram of float32 values. Its size does not depend on their number or magnitude.
  *
  * Cells are logarithmic, like floats: each octave of |x| is divided into `per_octave` cells. Twelve octaves below
  * the largest value have cells; one cell counts everything smaller. The cell of a value is a shift of its bits. A
@@ -42,21 +42,22 @@ struct ql_histogram {
 	struct ql_ruler ruler;
 	struct ql_moments moments;
 	int32_t low;
-	double *weight; /* 2 * cells; counts, smaller where old values have faded */
+	double *weight; /* 2 * cells; counts, reduced by ql_histogram_fade */
 };
 
 /* Bytes of tally.count and of histogram.weight */
 size_t ql_tally_bytes(const struct ql_ruler *r);
 size_t ql_histogram_bytes(const struct ql_ruler *r);
 
-/* The elements of one scale in a contiguous tensor: `runs` runs of n elements, `stride` apart within a run. */
+/* The elements of one scale in a contiguous tensor: `runs` runs of n elements. The first run begins at `offset`, runs
+ * are `between` apart, and elements of a run are `stride` apart. */
 struct ql_strand {
 	int64_t runs, offset, between, stride, n;
 };
 struct ql_strand ql_strand_of(const struct ql_grain *g, int64_t scale);
 
-/* Counts the values of a strand: two passes. t->count is cleared first; at most 2^32 - 1 values. For use in
- * parallel loops. `variant` as in tensor/vmath/simd.h. */
+/* Counts the values of a strand, at most 2^32 - 1, in two passes; t->count is cleared first. For use in parallel loops.
+ * `variant` as in tensor/vmath/simd.h. */
 void ql_tally_take(
 	struct ql_tally *t, const struct ql_ruler *r, int variant, const float *x, const struct ql_strand *s);
 #define QL_TALLY_FEW 512 /* up to this many values, cells are listed instead of counted */

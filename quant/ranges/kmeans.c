@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * k-means in one dimension. The least error of the first i + 1 numbers in j runs is a minimum over the begin of run j,
- * which never moves left when i grows; so the begins of a layer are found from the middle of what is left outwards.
+ * k-means in one dimension. The least error of the first i + 1 numbers in j runs is a minimum over the start of run
+ * j. The best start never decreases with i, so the starts of a layer are found by divide and conquer.
  */
 #include "quant/ranges/kmeans.h"
 
@@ -16,8 +16,8 @@ struct sums {
 struct layers {
 	const struct sums *before;
 	int n;
-	double *last, *next; /* least error of the first i + 1 numbers with one run less, and with this one */
-	int *begin;          /* of the last run, for this layer */
+	double *last, *next; /* least error of the first i + 1 numbers in j - 1 and in j runs */
+	int *begin;          /* start of the last of j runs */
 };
 
 /* The error of one run from..to. */
@@ -29,7 +29,7 @@ static double error_of(const struct sums *before, int from, int to)
 	return fmax(b->square - a->square - v * v / w, 0);
 }
 
-/* The best begin lo..hi of the run that ends with number i. */
+/* Finds the best start, in lo..hi, of the run that ends with number i. */
 static void find_begin(struct layers *l, int i, int lo, int hi)
 {
 	double best = INFINITY;

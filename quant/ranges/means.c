@@ -15,7 +15,7 @@ struct means {
 	const struct ql_grain *g;
 	const float *x;
 	int64_t part, n; /* elements of a part, of all */
-	int64_t step;    /* sums between parts; 0: no scale has elements of two parts */
+	int64_t step;    /* sums per part; 0: no scale has elements in two parts, so all parts share the sums */
 	double *sum;
 };
 

@@ -151,7 +151,7 @@ static struct ql_view tally_view(const struct once *o, struct ql_observe_slot *s
 	return v;
 }
 
-/* The cells of a few values are listed: clearing and searching all cells would take a hundred times as long. */
+/* Lists the cells of a few values: clearing and searching all cells would take a hundred times as long. */
 static void take(const struct once *o, struct ql_observe_slot *s, const struct ql_strand *strand)
 {
 	s->n_few = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Shared by observers of one tensor and of many: buffers for scales that are processed in parallel, counting one
+ * Code that observers of one tensor and of many share: buffers for scales that are processed in parallel, counting one
  * scale in parts, and calling the user's function.
  */
 #ifndef QUOLL_QUANT_RANGES_OBSERVE_H
@@ -20,7 +20,7 @@ struct ql_observe_slot {
 	int32_t few[QL_TALLY_FEW];
 };
 
-/* n contiguous values under one scale */
+/* n contiguous values under one scale, counted in parts of `part` values. */
 struct ql_parts {
 	const struct ql_ruler *ruler;
 	const float *x;
@@ -41,7 +41,7 @@ enum ql_status ql_observe_slots(
 enum ql_status ql_observe_check(struct ql_ctx *ctx, const struct ql_grain *g);
 /* Counts the values into the first slot's tally, in parallel parts. */
 enum ql_status ql_count_parts(struct ql_ctx *ctx, struct ql_parts *p);
-/* Calls the spec's function for a range and checks it. */
+/* Calls the spec's function for a range. Errors: those of the function; ends that are not finite, or lo > hi. */
 enum ql_status ql_choose(
 	struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_view *v, double *lo, double *hi);
 

@@ -139,8 +139,8 @@ struct update {
 	int64_t first;
 };
 
-/* Where to store `n` more values; NULL: earlier values were not all stored, or there is no space. `before` is the
- * state before this batch. */
+/* Reserves memory for `n` more values. NULL: not all earlier values were stored, or there is no space. `before` is
+ * the state before this batch. */
 static float *keep(const struct ql_observer *o, struct ql_observed *seen, const struct ql_moments *before, int64_t n)
 {
 	float *to = seen->kept + seen->n_kept;

@@ -34,11 +34,11 @@ enum ql_status ql_observe_once(struct ql_ctx *ctx, const struct ql_spec *spec, c
 struct ql_observed {
 	struct ql_histogram histogram;
 	double own[QL_OBSERVER_OWN];
-	/* For kinds with `even`: all values in fine bins; the values themselves while they fit. */
+	/* For kinds with `even`: counts of all values in fine bins, and the values themselves as long as they fit. */
 	struct ql_even all;
 	float *kept;
 	int64_t n_kept;
-	struct ql_even once; /* of a first batch that does not fit: spec.bins, in the memory of `kept` */
+	struct ql_even once; /* a first batch that does not fit, counted in spec.bins bins in the memory of `kept` */
 	int64_t n_once;
 };
 
@@ -51,7 +51,7 @@ struct ql_observer {
 	struct ql_observed *seen; /* scales */
 	char label[64];           /* name of what it observes, for warnings; may be empty */
 	bool busy;                /* for the host: an operation that may call a user's function is running */
-	int64_t warned;           /* batches at the last warning: one warning for the same data */
+	int64_t warned;           /* value of `batches` at the last warning, which is not repeated for the same data */
 };
 
 /* Errors: a spec without codes, with blocks or with explicit numbers. */
@@ -59,7 +59,7 @@ enum ql_status ql_observer_new(struct ql_ctx *ctx, const struct ql_spec *spec, s
 void ql_observer_free(struct ql_ctx *ctx, struct ql_observer *o);
 /* Clears all data. */
 void ql_observer_reset(struct ql_ctx *ctx, struct ql_observer *o);
-/* Adds the values of x: floats, or quantized (decoded first). On failure nothing has changed. */
+/* Adds the values of x: floats, or quantized (decoded first). Nothing changes on failure. */
 enum ql_status ql_observer_update(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor *x);
 /* Adds the data of `other`; specs must be equal. */
 enum ql_status ql_observer_merge(struct ql_ctx *ctx, struct ql_observer *o, const struct ql_observer *other);

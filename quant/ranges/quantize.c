@@ -134,7 +134,7 @@ static enum ql_status take_bits(struct ql_ctx *ctx, const struct ql_spec *spec, 
 	return status;
 }
 
-/* By the data of blocks. */
+/* Quantizes with a format of quant/blocks. */
 static enum ql_status quantize_blocks(
 	struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *plain, struct ql_tensor **out)
 {
@@ -144,7 +144,7 @@ static enum ql_status quantize_blocks(
 	return status ? status : ql_block_quantize(ctx, spec, plain, place.block_axis, out);
 }
 
-/* The params alone of quantize_blocks. */
+/* Gives only the params of quantize_blocks. */
 static enum ql_status block_params(
 	struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *x, struct ql_qparams **out)
 {
@@ -404,8 +404,8 @@ static enum ql_status check_shapes(struct ql_ctx *ctx, const struct ql_tensor *t
 	return ql_fail(ctx, QL_ERR_SHAPE, "check: wanted one scale per group, got another number");
 }
 
-/* Scales that are codes may be 0, for blocks of zeros, and just below, around their mean. Those of quant/blocks may be any
- * finite number. */
+/* Scales that are quantized themselves may be 0, for blocks of zeros, and slightly negative if they are coded around
+ * their mean. Those of quant/blocks may be any finite number. */
 static enum ql_status check_numbers(
 	struct ql_ctx *ctx, const struct ql_tensor *t, const float *scale, const float *shift)
 {

@@ -13,8 +13,8 @@ enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct
 /* Replaces a call's float result with codes under `spec`. Does nothing without a spec or when the result is
  * quantized. */
 enum ql_status ql_quantize_result(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec);
-/* Gives an uninitialized tensor of `shape` with the spec's params; scales are the spec's explicit ones or, when x
- * is given, fitted to x. */
+/* Gives the params of a tensor of `shape` under the spec. Scales are the spec's explicit ones, or fitted to x; if x
+ * is NULL they are those of a tensor of zeros. */
 enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	struct ql_tensor *x, struct ql_qparams **out);
 /* The scale (rounded to float32) and zero point of one range [lo, hi]: quant.params. */
@@ -25,8 +25,8 @@ enum ql_status ql_quantize_range(
 enum ql_status ql_quantize_stats(struct ql_ctx *ctx, const struct ql_spec *spec, int64_t n,
 	const struct ql_stats *stats, struct ql_tensor **scale, struct ql_tensor **zero);
 
-/* Checks a quantized tensor: shapes of scale and zero_point, finite scales > 0 (0 only for an all-zero binary
- * tensor), zero points and codes in range. A plain tensor passes. */
+/* Checks a quantized tensor: shapes of scale, zero_point and shift; finite scales > 0 (or >= 0, or of either sign, if
+ * scheme and format allow); zero points and codes in range. A plain tensor passes. */
 enum ql_status ql_quantize_check(struct ql_ctx *ctx, struct ql_tensor *t);
 
 /* Bytes of a tensor of `shape` under the spec, with row padding, scales and zero points; assumes float16 scales for

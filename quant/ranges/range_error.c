@@ -18,7 +18,7 @@
 #include "tensor/vmath/simd.h"
 
 #define LANES 8
-#define WITHIN (1 + 0x1p-20) /* of the ends of a table, whose scale was rounded */
+#define WITHIN (1 + 0x1p-20) /* tolerance at the ends of a table, because its scale was rounded */
 #define POINT 0x1p-20        /* half the relative width of a cell of a single value */
 #define EDGE 0.501 /* steps beyond the outer codes that are not clipped: a rounded scale may leave ends at 0.5 */
 

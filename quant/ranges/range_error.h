@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The squared error of quantizing with a range, and quantiles, for observers: computed from the nonempty cells of a
+ * For observers: the squared error of quantizing with a range, and quantiles, computed from the nonempty cells of a
  * histogram in ascending order.
  */
 #ifndef QUOLL_QUANT_RANGES_RANGE_ERROR_H
@@ -7,7 +7,8 @@
 
 #include "quant/ranges/histogram.h"
 
-/* Cells with values in lo..hi, assumed evenly spread. Cells do not overlap or extend beyond the observed values. */
+/* Cells with values in lo..hi, assumed to be evenly spread. Cells do not overlap or extend beyond the observed
+ * values. */
 struct ql_range_error {
 	int n;
 	double *lo, *hi, *weight, *density; /* density: weight / (hi - lo) */
@@ -15,7 +16,7 @@ struct ql_range_error {
 	double min, max;                    /* of the values, or of the cells that remain after fading */
 };
 
-/* A spec's codes and parameters of observers. */
+/* The codes of a spec and the parameters of its observer. */
 struct ql_rule {
 	const struct ql_scheme *scheme;
 	struct ql_codes codes; /* with the scheme's table, if it has one */

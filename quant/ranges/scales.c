@@ -21,7 +21,6 @@ static bool has_half_scales(const struct ql_spec *spec)
 	return spec->block && ql_dtypes[spec->dtype].bits <= 8 && !(spec->format && spec->format->scale);
 }
 
-/* True if params under this spec have zero points. */
 bool ql_scales_have_zeros(const struct ql_spec *spec)
 {
 	return spec->scheme->zero &&
@@ -42,7 +41,6 @@ enum ql_status ql_scales_new(struct ql_ctx *ctx, const struct ql_spec *spec, int
 	return status;
 }
 
-/* Stores element i, in row-major order, of a contiguous tensor whose packed rows are padded to whole bytes. */
 void ql_scales_store(struct ql_tensor *t, int64_t i, double value)
 {
 	if (t->rank > 1)
@@ -55,8 +53,8 @@ void ql_scales_store(struct ql_tensor *t, int64_t i, double value)
 
 /* ---- computed from data ---- */
 
-/* How the scales of these ranges are rounded: to float16 if all of them, and the minimums, are normal numbers there.
- * *out: the scales before rounding; NULL where they are not known yet. */
+/* Chooses the rounding of scales: to float16 if all of them, and the minimums, are normal numbers in float16. *out: the
+ * scales before rounding; NULL if they have not been computed. */
 static enum ql_status choose_round(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_codes *all,
 	int64_t n, const struct ql_stats *stats, enum ql_scale_round *round, const double **out)
 {
@@ -80,11 +78,10 @@ static enum ql_status choose_round(struct ql_ctx *ctx, const struct ql_spec *spe
 	}
 	if (ql_fit_half(scale, spec->scheme->shift ? 2 * n : n))
 		*round = spec->scheme->tight ? QL_SCALE_HALF_UP : QL_SCALE_HALF;
-	*out = *round || !spec->scheme->shift ? scale : NULL; /* minimums in float32 are others */
+	*out = *round || !spec->scheme->shift ? scale : NULL; /* scales change with float32 minimums */
 	return QL_OK;
 }
 
-/* The spec of the format's scales; a plain dtype when they are not quantized themselves. */
 enum ql_status ql_scales_spec(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_spec *of)
 {
 	const char *text = spec->format ? spec->format->scale : NULL;
@@ -104,7 +101,7 @@ static int64_t code_of_one(const struct ql_spec *of)
 	return code;
 }
 
-/* One outer scale of all scales comes from the largest one before that is rounded. */
+/* Sets the outer scale, if there is only one, from the largest scale before rounding. */
 static void set_outer(struct ql_spec *of, double most)
 {
 	struct ql_stats stats = {.hi = most, .count = 1};
@@ -118,7 +115,8 @@ static void set_outer(struct ql_spec *of, double most)
 	of->scale = (double)ql_fit(of->scheme, &stats, &codes, QL_SCALE_FLOAT, &zero);
 }
 
-/* Codes the float32 scales by the format's spec of scales. One above 0 that would become 0 takes the least code. */
+/* Quantizes the float32 scales by the format's spec of scales. Scales above 0 that would become 0 get the smallest
+ * code. */
 static enum ql_status code_scales(struct ql_ctx *ctx, const struct ql_spec *of, struct ql_tensor **scale)
 {
 	struct ql_tensor *coded = NULL, *back = NULL;
@@ -140,7 +138,7 @@ static enum ql_status code_scales(struct ql_ctx *ctx, const struct ql_spec *of, 
 	return QL_OK;
 }
 
-/* Makes q->scale of n numbers that a function found. */
+/* Makes q->scale from n scales that a function found. */
 static enum ql_status store_found(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	int64_t n, const double *scale, struct ql_qparams *q)
 {
@@ -212,7 +210,7 @@ enum ql_status ql_scales_fit_stats(struct ql_ctx *ctx, const struct ql_spec *spe
 	return status ? status : store_found(ctx, spec, rank, shape, n, scale, q);
 }
 
-/* By the function of the format, from all data. */
+/* Fits the scales to all data, by the function of the format. */
 static enum ql_status fit_data(struct ql_ctx *ctx, const struct ql_spec *spec, const struct ql_grain *g,
 	const struct ql_tensor *x, struct ql_qparams *q)
 {
@@ -247,7 +245,7 @@ enum ql_status ql_scales_fit(struct ql_ctx *ctx, const struct ql_spec *spec, str
 
 /* ---- double quantization ---- */
 
-/* Params of scales in blocks of `outer` around `mean`: x = table[code] * largest |x - mean| + mean. */
+/* Makes the params of scales in blocks of `outer` around `mean`: x = table[code] * largest |x - mean| + mean. */
 static enum ql_status outer_params(
 	struct ql_ctx *ctx, const struct ql_spec *of, struct ql_tensor *scale, float mean, struct ql_qparams **out)
 {
@@ -276,7 +274,6 @@ static float mean_of(const float *x, int64_t n)
 	return n ? (float)(sum / (double)n) : 0;
 }
 
-/* The spec of scales under double quantization. */
 enum ql_status ql_scales_outer_spec(struct ql_ctx *ctx, int64_t outer, struct ql_spec *of)
 {
 	enum ql_status status = ql_spec_parse(ctx, "dynamic8", of);

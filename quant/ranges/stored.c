@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Formats as files store them: what the words and the scales of a file must be like for x:quantize to have made them.
+ * Formats in files: checks that the words and scales of a file are such as x:quantize makes.
  */
 #include <math.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static const char *scaling_name(uint8_t scaling)
 	return ql_scaling_name((enum ql_scaling)scaling);
 }
 
-/* Codes beyond the range exist in floating point only. */
+/* True if the grid is floating point with codes for overflow. */
 static bool may_overflow(const struct ql_grid_table *grid)
 {
 	const struct ql_minifloat *m = grid ? grid->minifloat : NULL;
@@ -69,7 +69,7 @@ static bool same_codes(const struct ql_tensor *t, const struct ql_spec *of)
 	       t->q->format == of->format && !t->q->scale->q && !t->q->shift == !of->outer;
 }
 
-/* The spec of the scales beside float32 and float16; none: of->dtype is float32. */
+/* Gives the spec of scales that are neither float32 nor float16; of->dtype is float32 if there is none. */
 static enum ql_status coded_spec(
 	struct ql_ctx *ctx, const struct ql_qparams *q, const struct ql_tensor *t, struct ql_spec *of)
 {
@@ -89,7 +89,8 @@ static enum ql_status not_of_blocks(struct ql_ctx *ctx, const char *what, const 
 		ctx, QL_ERR_FORMAT, "%s: wanted numbers of the format %s, got others", what, q->format->doc.name);
 }
 
-/* float32, float16 for blocks, what the format's scales are, or codes of double quantization. */
+/* Checks that scales or minimums are float32, float16 (of blocks), as the format's scales, or codes of double
+ * quantization. */
 static enum ql_status check_kind(
 	struct ql_ctx *ctx, const char *what, const struct ql_qparams *q, const struct ql_tensor *t)
 {
@@ -110,7 +111,7 @@ static enum ql_status check_kind(
 		t->q ? "quantized " : "", ql_dtype_name(t->dtype));
 }
 
-/* Numbers above `least`. */
+/* Checks that the numbers are finite and not below `least`. */
 static enum ql_status check_numbers(struct ql_ctx *ctx, const char *what, const struct ql_tensor *t, float least)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -126,8 +127,8 @@ static enum ql_status check_numbers(struct ql_ctx *ctx, const char *what, const 
 	return status;
 }
 
-/* The least scale: binary codes and tables without 0 have scale 0 if all values were 0, scales that are codes may be 0 too, and those of codes
- * around their mean may be just below. */
+/* The least valid scale. Binary codes and tables without 0 have scale 0 if all values were 0. Scales that are quantized
+ * themselves may be 0 too, and slightly negative if they are coded around their mean. */
 static float least_scale(unsigned dtype, const struct ql_qparams *q)
 {
 	if ((q->scale->q && q->scale->q->shift) || q->scheme->any_scale || (q->format && q->format->blocks))
@@ -137,7 +138,7 @@ static float least_scale(unsigned dtype, const struct ql_qparams *q)
 	return ql_dtype_is_binary(dtype) || q->scale->q ? 0 : nextafterf(0, 1);
 }
 
-/* Only codes of double quantization have a minimum that their scheme does not have. */
+/* Checks that q may have a shift: by its scheme, or as codes of double quantization. */
 static enum ql_status check_shift(struct ql_ctx *ctx, const struct ql_qparams *q)
 {
 	struct ql_spec of;
@@ -168,7 +169,7 @@ static enum ql_status check_scales(struct ql_ctx *ctx, unsigned dtype, const str
 	return status;
 }
 
-/* Names of formats made at run time have a part after #. */
+/* Fails for an unknown format. Names of formats made at run time have a suffix after #. */
 static enum ql_status missing(struct ql_ctx *ctx, const char *name)
 {
 	const char *part = strchr(name, '#');
