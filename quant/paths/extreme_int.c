@@ -24,7 +24,7 @@ static bool match(struct ql_call *call, const char **reason)
 	*reason = "plain operand";
 	if (!t->q)
 		return false;
-	*reason = "codes are not ordered as their values are";
+	*reason = "codes are not ordered like their values";
 	if (!ql_qparams_monotone(t->q))
 		return false;
 	*reason = "scale varies along a reduced axis";

@@ -13,13 +13,13 @@ static bool match(struct ql_call *call, const char **reason)
 	*reason = "plain operand";
 	if (!q)
 		return false;
-	*reason = "codes are not ordered as their values are";
+	*reason = "codes are not ordered like their values";
 	if (!ql_qparams_monotone(q))
 		return false;
 	*reason = "+-1 codes of a zero scale have no order";
 	if (ql_dtype_is_binary(call->in[0]->dtype))
 		return false;
-	*reason = "scale varies inside of a plane";
+	*reason = "scale varies within a plane";
 	return !q->block && q->axis < 2;
 }
 

@@ -45,21 +45,21 @@ static bool match(struct ql_call *call, const char **reason)
 
 	if (!(call->op->flags & QL_ELEMENTWISE) || !out)
 		return false;
-	*reason = "out= is no spec of codes with one scale";
+	*reason = "out= is not a spec of codes with one scale";
 	if (!out->spec->scheme || out->spec->stochastic || out->spec->axis || out->spec->block ||
 		ql_dtype_is_binary(out->spec->dtype))
 		return false;
-	*reason = "act= wants two quantized operands";
+	*reason = "act= needs two quantized operands";
 	if (ql_call_attr(call, "act"))
 		return false;
-	*reason = "wanted one quantized operand, beside numbers only";
+	*reason = "operands other than one quantized tensor and numbers";
 	i = operand_of(call);
 	if (i < 0)
 		return false;
-	*reason = "codes of functions: only these know what codes stand for";
+	*reason = "codes of functions: only these can decode them";
 	if (out->spec->scheme->host || call->in[i]->q->scheme->host)
 		return false;
-	*reason = "scale varies: each scale would want a table of its own";
+	*reason = "scale varies: each scale would need its own table";
 	return call->in[i]->q->axis < 0 && !call->in[i]->q->block && !ql_dtype_is_binary(call->in[i]->dtype);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Formats in files: checks that the words and scales of a file are such as x:quantize makes.
+ * Formats in files: checks that the words and scales of a file are possible results of x:quantize.
  */
 #include <math.h>
 #include <string.h>

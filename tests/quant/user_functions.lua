@@ -199,7 +199,7 @@ it('ops decode first and say why; out= encodes', function()
 		assert(rows[i].op ~= 'quantize' or not rows[i].operands:find 'mine' or rows[i].kernel == 'functions')
 	end
 	local text = table.concat(reasons, '\n')
-	has(text, 'exp: codes of functions: only these know what codes stand for')
+	has(text, 'exp: codes of functions: only these can decode them')
 	has(text, 'matmul: ')
 	has(text, 'relu: ')
 	local _ <close> = setmetatable({quant.fallback 'error'}, {__close = function(t) quant.fallback(t[1]) end})

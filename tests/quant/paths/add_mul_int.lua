@@ -45,7 +45,7 @@ describe('add', function()
 		local q = x:quantize 'int8'
 		assert(q:add(q, {out='uint8', act='relu'}):qparams().zero_point:item() == 0) -- its own range has no negative values
 		local refused = 'add: act: wanted quantized operands and out= that an integer kernel takes, got none: '
-		for reason, call in pairs {['no operand is quantized'] = {x, y}, ['act= wants'] = {q, 1, {out='int8'}}, ['the result is float32'] = {q, q},
+		for reason, call in pairs {['no operand is quantized'] = {x, y}, ['act= needs'] = {q, 1, {out='int8'}}, ['the result is float32'] = {q, q},
 			['an operand has'] = {x:quantize 'int8:4', q, {out='int8'}}} do
 			local options = call[3] or {}
 			options.act = 'relu'

@@ -65,8 +65,8 @@ it('views, empty tensors, other schemes, options', function()
 end)
 
 it('falls back and says why', function()
-	print((x:quantize 'int8/1':gelu {out='int8'}:explain()))  --> ...fallback...each scale would want a table of its own
-	print((x:quantize 'int8':gelu {out='int8/1'}:explain()))  --> ...fallback...out= is no spec of codes with one scale
+	print((x:quantize 'int8/1':gelu {out='int8'}:explain()))  --> ...fallback...each scale would need its own table
+	print((x:quantize 'int8':gelu {out='int8/1'}:explain()))  --> ...fallback...out= is not a spec of codes with one scale
 	print((x:quantize 'int8':gelu():dtype()))  --> float32
 	print(pcall(x.gelu, x:quantize 'int8', {out='int99'}))  --> false ...int99...
 	print(pcall(x.gelu, x:quantize 'int8', {ouT='int8'}))  --> false ...did you mean 'out'?...
