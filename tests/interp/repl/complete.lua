@@ -28,6 +28,17 @@ local function has(text, wanted, none)
 	end
 end
 
+-- The names of a registry, without those in `none`, as they come or sorted and quoted.
+local function registry(file, none, quoted)
+	local list = {}
+	for name in io.open(file):read 'a':gmatch '\nX%(([%w_]+)' do
+		if name ~= none then list[#list + 1] = quoted and "'" .. name .. "'" or name end
+	end
+	if quoted then table.sort(list) end
+	assert(#list > 5, file)
+	return table.concat(list, ' ')
+end
+
 x = tensor.zeros(2, 3)
 m = nn.Linear(3, 4)
 plain = {alpha = 1, beta = function() end, inner = {deep = {deeper = 1}}, ['not a name'] = 1}
@@ -155,9 +166,9 @@ describe('specs as tables', function()
 	end)
 	it('have values', function()
 		check("quant.spec{dtype='int", 'int8 int16 int6 int5 int4 int3 int2')
-		check("x:quantize{scheme='", 'symmetric asymmetric log binary grid minimum full absmean functions')
-		check("m:quantize{weight={observer='", 'minmax average percentile entropy mse adaptive')
-		check('m:quantize{weight={observer=', "'adaptive' 'average' 'entropy' 'minmax' 'mse' 'percentile'")
+		check("x:quantize{scheme='", registry 'quant/schemes.def')
+		check("m:quantize{weight={observer='", registry('quant/observers.def', 'function'))
+		check('m:quantize{weight={observer=', registry('quant/observers.def', 'function', true))
 		check("quant.spec{rounding='", 'float single double stochastic')
 		check("x:quantize{priority='", 'accuracy speed')
 		local _, _, got = matches "x:quantize{scheme='sy"
@@ -167,7 +178,8 @@ describe('specs as tables', function()
 		check("m:quantize{rules={{'linear.*', ", 'emit= input= mode= optional= output= weight=')
 		check("m:quantize{rules={{'linear.*', mode='st", 'static')
 		check("g:quantize{rules={{'linear.*', 'int8@ent", 'entropy')
-		check("quant.search(m, {choices={'int8@m", 'minmax mse')
+		check("quant.search(m, {choices={'int8@ms", 'mse', 'ms')
+		has("quant.search(m, {choices={'int8@m", 'minmax mse')
 	end)
 	it('other tables have none', function()
 		has('quant.spec{scale={', 'dtype=', true)
