@@ -138,7 +138,7 @@ static void check_keys(const char *keys, const char *wanted)
 	CHECK(!strcmp(got, wanted), "%s: wanted %s, got %s", keys, wanted, got);
 }
 
-static void test_editing(void)
+static void test_moving(void)
 {
 	begin();
 	CASE("moving");
@@ -151,6 +151,10 @@ static void test_editing(void)
 	check_keys("ab\033\rcdef\033\rg" UP, "ab\nc|def\ng");
 	check_keys("abcd\033\rx\033\refgh" UP UP, "abcd|\nx\nefgh"); /* the column is kept over a shorter line */
 	check_keys("ab\033\rcd\033<", "|ab\ncd");
+}
+
+static void test_changing(void)
+{
 	CASE("removing");
 	check_keys("abc\x7F", "ab|");
 	check_keys("abc" LEFT "\033[3~", "ab|");
@@ -181,6 +185,10 @@ static void test_editing(void)
 	check_keys("one two\x01\033u", "ONE| two");
 	check_keys("ONE\x01\033l", "one|");
 	check_keys("oNE\x01\033c", "One|");
+}
+
+static void test_lines(void)
+{
 	CASE("lines and indentation");
 	check_keys("if x then\033\ry", "if x then\n  y|");
 	check_keys("f(function()\033\ry\033\rend", "f(function()\n  y\nend|");
@@ -333,14 +341,12 @@ static void write_raw(const char *text)
 	fclose(f);
 }
 
-static void test_file(void)
+/* Leaves 101 entries in the file. */
+static void test_shared_file(void)
 {
 	struct ql_history a = {0}, b = {0};
 	struct stat info;
 
-	if (!mkdtemp(folder))
-		return;
-	snprintf(path, sizeof(path), "%s/state/quoll/history", folder);
 	CASE("the history's file: made for the user alone, multi-line inputs whole");
 	ql_history_open(&a, path);
 	CHECK(!*a.error, "%s", a.error);
@@ -360,6 +366,12 @@ static void test_file(void)
 	CHECK(a.n == 101 && !*a.error, "%zu %s", a.n, a.error);
 	CHECK(!strcmp(a.entry[100].text.at, "z = 99"), "%s", a.entry[100].text.at);
 	ql_history_free(&a);
+}
+
+static void test_unusable_file(void)
+{
+	struct ql_history a = {0};
+
 	CASE("a lock that is never given back costs a second, and the history only");
 	{
 		int other = open(path, O_RDONLY);
@@ -390,6 +402,13 @@ static void test_file(void)
 	CHECK(a.n == 1, "in memory it works");
 	ql_history_free(&a);
 	rmdir(path);
+}
+
+static void test_long_file(void)
+{
+	struct ql_history a = {0};
+	struct stat info;
+
 	CASE("a file that has grown is replaced by what is kept");
 	{
 		FILE *f = fopen(path, "w");
@@ -406,6 +425,16 @@ static void test_file(void)
 	ql_history_open(&a, path);
 	CHECK(a.n == 5001 && !strcmp(a.entry[5000].text.at, "last = 1"), "%zu", a.n);
 	ql_history_free(&a);
+}
+
+static void test_file(void)
+{
+	if (!mkdtemp(folder))
+		return;
+	snprintf(path, sizeof(path), "%s/state/quoll/history", folder);
+	test_shared_file();
+	test_unusable_file();
+	test_long_file();
 	unlink(path);
 	for (char *slash; (slash = strrchr(path, '/')) && slash > path + 8;) {
 		*slash = '\0';
@@ -417,7 +446,9 @@ int main(void)
 {
 	test_keys();
 	test_paste();
-	test_editing();
+	test_moving();
+	test_changing();
+	test_lines();
 	test_completion();
 	test_history();
 	test_vi();

@@ -448,75 +448,85 @@ static void bad_sizes(void)
 
 /* Notes that say what no quantizer makes. The data are codes 1 to 8 and, as scale, the bytes 9 10 11 12 …,
  * which are small positive floats. */
-static void bad_notes(void)
-{
-	static const struct {
-		const char *header, *reason;
-		size_t n;
-	} notes[] = {
-		{NOTE("") W "}", "one is missing", 8},
-		{NOTE("dtype=int8") W "}", "one is missing", 8},
-		{NOTE("dtype=int8 shape=(2,4) scheme=symmetric") W "}", "one is missing", 8},
-		{NOTE("dtype=int8 dtype=int8") W "}", "every word once", 8},
-		{NOTE("dtype=int9 shape=(2,4)") W "}", "a dtype", 8},
-		{NOTE("dtype=int8 shape=(4,2)") W "}", "wanted the dtype and shape", 8},
-		{NOTE("dtype=uint8 shape=(2,4)") W "}", "wanted the dtype and shape", 8},
-		{NOTE("dtype=int8 shape=2,4") W "}", "sizes in parentheses", 8},
-		{NOTE("dtype=int8 shape=(2,)") W "}", "sizes in parentheses", 8},
-		{NOTE("dtype=int8 shape=(2,4") W "}", "sizes in parentheses", 8},
-		{NOTE("dtype=int8 shape=(99999999999999999999)") W "}", "sizes in parentheses", 8},
-		{NOTE("dtype=int8 shape=(1,1,1,1,1,1,1,2,4)") W "}", "sizes in parentheses", 8},
-		{NOTE("dtype=int8  shape=(2,4)") W "}", "known words", 8},
-		{NOTE("dtype=int8 shape=(2,4) colour=red") W "}", "newer Quoll", 8},
-		{NOTE("dtype") W "}", "known words", 8},
-		{"{\"__metadata__\":{\"w::quoll\":\"dtype=int8 shape=(2,4)\",\"w::quoll\":\"\"}," W "}", "got two", 8},
-		{NOTE(INT8("-1", "0", "-1")) W "}", "wanted a tensor 'w::scale'", 8},
-		{NOTE(INT8("-1", "0", "-1")) W SCALE("F32", "[1]", "12"), "wanted shape ()", 12},
-		{NOTE(INT8("0", "0", "-1")) W SCALE("F32", "[1]", "12"), "wanted shape (2)", 12},
-		{NOTE(INT8("-1", "4", "1")) W SCALE("F32", "[2,2]", "24"), "wanted shape (2, 1)", 24},
-		{NOTE(INT8("-1", "0", "-1")) W SCALE("F16", "[]", "10"), "wanted float32", 10},
-		{NOTE(INT8("-1", "0", "-1")) W SCALE("I32", "[]", "12"), "wanted float32", 12},
-		{NOTE(INT8("2", "0", "-1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
-		{NOTE(INT8("8", "0", "-1")) W SCALE("F32", "[]", "12"), "from -1 to 7", 12},
-		{NOTE(INT8("-2", "0", "-1")) W SCALE("F32", "[]", "12"), "from -1 to 7", 12},
-		{NOTE(INT8("0", "4", "1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
-		{NOTE(INT8("-1", "4", "2")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
-		{NOTE(INT8("-1", "4", "-1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
-		{NOTE(INT8("-1", "0", "1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
-		{NOTE(INT8("-1", "-4", "1")) W SCALE("F32", "[]", "12"), "from 0 to", 12},
-		{NOTE(INT8("-1", "4294967300", "1")) W SCALE("F32", "[]", "12"), "from 0 to", 12},
-		{NOTE(WORDS("int8", "cubic", "8", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-			"a known quantization scheme", 12},
-		{NOTE(WORDS("int8", "binary", "8", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-			"scheme binary", 12},
-		{NOTE(WORDS("int8", "log", "4", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-			"codes of scheme log", 12},
-		{NOTE(WORDS("int8", "symmetric", "9", "-255", "255", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-			"9 bits", 12},
-		{NOTE(WORDS("int8", "symmetric", "1", "0", "0", "-1", "0", "-1")) W SCALE("F32", "[]", "12"), "1 bits",
-			12},
-		{NOTE(WORDS("int8", "symmetric", "17", "0", "0", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-			"from 1 to 16", 12},
-		{NOTE(WORDS("int8", "symmetric", "8", "-128", "300", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-			"from -128 to 300", 12},
-		{NOTE(WORDS("int8", "symmetric", "8", "x", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-			"whole number", 12},
-		{NOTE(WORDS("int8", "symmetric", "3", "-3", "3", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
-			"wanted -3 to 3, got 4", 12},
-		{NOTE(WORDS("float32", "symmetric", "8", "-127", "127", "-1", "0",
-			 "-1")) "\"w\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[0,32]}}",
-			"scheme symmetric", 32},
-		{NOTE("dtype=int4 shape=(2,4)") PACKED("[4]") "}", "packed int4", 4},
-		{NOTE("dtype=int4 shape=(2,5)") PACKED("[2,2]") "}", "packed int4", 4},
-		{NOTE("dtype=int4 shape=(2,9223372036854775807)") PACKED("[2,2]") "}", "packed int4", 4},
-		{NOTE("dtype=int4 shape=(2,3)") PACKED("[2,2]") "}", "", 4},
-		{NOTE("dtype=binary shape=(2,9)") PACKED("[2,2]") "}", "zero bits", 4},
-		{NOTE("dtype=binary shape=(2,9)") "\"w\":{\"dtype\":\"I8\",\"shape\":[2,2],\"data_offsets\":["
-						  "0,4]}}",
-			"packed binary", 4},
-	};
+struct bad_note {
+	const char *header, *reason;
+	size_t n;
+};
 
-	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
+static const struct bad_note bad_words_notes[] = {
+	{NOTE("") W "}", "one is missing", 8},
+	{NOTE("dtype=int8") W "}", "one is missing", 8},
+	{NOTE("dtype=int8 shape=(2,4) scheme=symmetric") W "}", "one is missing", 8},
+	{NOTE("dtype=int8 dtype=int8") W "}", "every word once", 8},
+	{NOTE("dtype=int9 shape=(2,4)") W "}", "a dtype", 8},
+	{NOTE("dtype=int8 shape=(4,2)") W "}", "wanted the dtype and shape", 8},
+	{NOTE("dtype=uint8 shape=(2,4)") W "}", "wanted the dtype and shape", 8},
+	{NOTE("dtype=int8 shape=2,4") W "}", "sizes in parentheses", 8},
+	{NOTE("dtype=int8 shape=(2,)") W "}", "sizes in parentheses", 8},
+	{NOTE("dtype=int8 shape=(2,4") W "}", "sizes in parentheses", 8},
+	{NOTE("dtype=int8 shape=(99999999999999999999)") W "}", "sizes in parentheses", 8},
+	{NOTE("dtype=int8 shape=(1,1,1,1,1,1,1,2,4)") W "}", "sizes in parentheses", 8},
+	{NOTE("dtype=int8  shape=(2,4)") W "}", "known words", 8},
+	{NOTE("dtype=int8 shape=(2,4) colour=red") W "}", "newer Quoll", 8},
+	{NOTE("dtype") W "}", "known words", 8},
+	{"{\"__metadata__\":{\"w::quoll\":\"dtype=int8 shape=(2,4)\",\"w::quoll\":\"\"}," W "}", "got two", 8},
+};
+
+static const struct bad_note bad_grain_notes[] = {
+	{NOTE(INT8("-1", "0", "-1")) W "}", "wanted a tensor 'w::scale'", 8},
+	{NOTE(INT8("-1", "0", "-1")) W SCALE("F32", "[1]", "12"), "wanted shape ()", 12},
+	{NOTE(INT8("0", "0", "-1")) W SCALE("F32", "[1]", "12"), "wanted shape (2)", 12},
+	{NOTE(INT8("-1", "4", "1")) W SCALE("F32", "[2,2]", "24"), "wanted shape (2, 1)", 24},
+	{NOTE(INT8("-1", "0", "-1")) W SCALE("F16", "[]", "10"), "wanted float32", 10},
+	{NOTE(INT8("-1", "0", "-1")) W SCALE("I32", "[]", "12"), "wanted float32", 12},
+	{NOTE(INT8("2", "0", "-1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
+	{NOTE(INT8("8", "0", "-1")) W SCALE("F32", "[]", "12"), "from -1 to 7", 12},
+	{NOTE(INT8("-2", "0", "-1")) W SCALE("F32", "[]", "12"), "from -1 to 7", 12},
+	{NOTE(INT8("0", "4", "1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
+	{NOTE(INT8("-1", "4", "2")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
+	{NOTE(INT8("-1", "4", "-1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
+	{NOTE(INT8("-1", "0", "1")) W SCALE("F32", "[]", "12"), "an axis below 2", 12},
+	{NOTE(INT8("-1", "-4", "1")) W SCALE("F32", "[]", "12"), "from 0 to", 12},
+	{NOTE(INT8("-1", "4294967300", "1")) W SCALE("F32", "[]", "12"), "from 0 to", 12},
+};
+
+static const struct bad_note bad_codes_notes[] = {
+	{NOTE(WORDS("int8", "cubic", "8", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
+		"a known quantization scheme", 12},
+	{NOTE(WORDS("int8", "binary", "8", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"), "scheme binary",
+		12},
+	{NOTE(WORDS("int8", "log", "4", "-127", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
+		"codes of scheme log", 12},
+	{NOTE(WORDS("int8", "symmetric", "9", "-255", "255", "-1", "0", "-1")) W SCALE("F32", "[]", "12"), "9 bits",
+		12},
+	{NOTE(WORDS("int8", "symmetric", "1", "0", "0", "-1", "0", "-1")) W SCALE("F32", "[]", "12"), "1 bits", 12},
+	{NOTE(WORDS("int8", "symmetric", "17", "0", "0", "-1", "0", "-1")) W SCALE("F32", "[]", "12"), "from 1 to 16",
+		12},
+	{NOTE(WORDS("int8", "symmetric", "8", "-128", "300", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
+		"from -128 to 300", 12},
+	{NOTE(WORDS("int8", "symmetric", "8", "x", "127", "-1", "0", "-1")) W SCALE("F32", "[]", "12"), "whole number",
+		12},
+	{NOTE(WORDS("int8", "symmetric", "3", "-3", "3", "-1", "0", "-1")) W SCALE("F32", "[]", "12"),
+		"wanted -3 to 3, got 4", 12},
+	{NOTE(WORDS("float32", "symmetric", "8", "-127", "127", "-1", "0",
+		 "-1")) "\"w\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[0,32]}}",
+		"scheme symmetric", 32},
+};
+
+static const struct bad_note bad_packed_notes[] = {
+	{NOTE("dtype=int4 shape=(2,4)") PACKED("[4]") "}", "packed int4", 4},
+	{NOTE("dtype=int4 shape=(2,5)") PACKED("[2,2]") "}", "packed int4", 4},
+	{NOTE("dtype=int4 shape=(2,9223372036854775807)") PACKED("[2,2]") "}", "packed int4", 4},
+	{NOTE("dtype=int4 shape=(2,3)") PACKED("[2,2]") "}", "", 4},
+	{NOTE("dtype=binary shape=(2,9)") PACKED("[2,2]") "}", "zero bits", 4},
+	{NOTE("dtype=binary shape=(2,9)") "\"w\":{\"dtype\":\"I8\",\"shape\":[2,2],\"data_offsets\":["
+					  "0,4]}}",
+		"packed binary", 4},
+};
+
+static void bad_notes(const struct bad_note *notes, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
 		struct bytes b = file_of(notes[i].header, notes[i].n);
 
 		CASE("%.*s", 100, notes[i].header + 29);
@@ -573,7 +583,10 @@ int main(void)
 	names();
 	bad_headers();
 	bad_sizes();
-	bad_notes();
+	bad_notes(bad_words_notes, sizeof(bad_words_notes) / sizeof(bad_words_notes[0]));
+	bad_notes(bad_grain_notes, sizeof(bad_grain_notes) / sizeof(bad_grain_notes[0]));
+	bad_notes(bad_codes_notes, sizeof(bad_codes_notes) / sizeof(bad_codes_notes[0]));
+	bad_notes(bad_packed_notes, sizeof(bad_packed_notes) / sizeof(bad_packed_notes[0]));
 	bad_scales();
 	unsigned_data();
 	printf("%d malformed files\n", cases);
