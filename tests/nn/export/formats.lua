@@ -17,18 +17,23 @@ for _, cc in ipairs {'gcc', 'clang'} do
 end
 if #COMPILERS == 0 then COMPILERS = exported.FLAGS end
 
--- The model with weights of each format as the variants of one program.
-local function every(m, x, specs)
-	local cases = {}
-	for i, spec in ipairs(specs or SPECS) do
-		cases[i] = {name = spec, x = x, graph = exported.quantized(m, x, {mode='weight_only', weight=spec})}
-	end
+-- The cases as the variants of one program.
+local function equal(cases)
 	local program = exported.program(cases)
 	local _ <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. program.folder) end})
 	for _, make in ipairs(COMPILERS) do
 		local wrong = exported.differing(program, {make = make})
 		assert(#wrong == 0, make .. ': ' .. table.concat(wrong, '; '))
 	end
+end
+
+-- The model with weights of each format.
+local function every(m, x, specs)
+	local cases = {}
+	for i, spec in ipairs(specs or SPECS) do
+		cases[i] = {name = spec, x = x, graph = exported.quantized(m, x, {mode='weight_only', weight=spec})}
+	end
+	equal(cases)
 end
 
 tensor.seed(15)
@@ -41,12 +46,7 @@ it('channels that differ in bits, as dense codes of the widest', function()
 	for i, mode in ipairs {'weight_only', 'static'} do
 		cases[i] = {name = mode, x = x, graph = exported.quantized(m, x, {mode=mode, rules=rules})}
 	end
-	local program = exported.program(cases)
-	local _ <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. program.folder) end})
-	for _, make in ipairs(COMPILERS) do
-		local wrong = exported.differing(program, {make = make})
-		assert(#wrong == 0, make .. ': ' .. table.concat(wrong, '; '))
-	end
+	equal(cases)
 end)
 it('formats of GGUF', function()
 	every(nn.Sequential {nn.Linear(256, 13), nn.ReLU()}, tensor.randn(100, 256), {'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q2_k', 'q3_k',
