@@ -3,11 +3,11 @@
 """Compares Quoll's encoders of ggml's blocks with ggml: codes, errors, time.
 
   scripts/goldens_ggml.py --ggml LIBRARY [--timed LIBRARY] [--quoll build/release/quoll] [--data FOLDER]
-                          [--threads 1] [--repeats 3] [--keep FOLDER] [FORMAT...]
+                          [--elements 1048576] [--threads 1] [--repeats 3] [--keep FOLDER] [FORMAT...]
 
-Inputs are 4096 x 256 normal numbers and, from the folder `weights` of --data, the matrices and kernels of ResNet20 and all
-numbers of stories260K, flattened to rows of 256. Quoll quantizes them and writes its codes, values and times to an npz file
-(--keep leaves the files in FOLDER; given again, the script reads them without running Quoll: --quoll ''). LIBRARY is ggml's
+Inputs are --elements normal numbers and, from the folder `weights` of --data ('': none), the matrices and kernels of ResNet20
+and all numbers of stories260K, flattened to rows of 256. Quoll quantizes them and writes its codes, values and times to an npz
+file (--keep leaves the files in FOLDER; given again, the script reads them without running Quoll: --quoll ''). LIBRARY is ggml's
 reference code, as scripts/goldens.py says. --timed names another build of it for the times, such as one with -O3 -march=native.
 
 Prints for each format and input: blocks whose codes are all equal, blocks whose values are all equal, Quoll's squared error
@@ -63,8 +63,8 @@ def safetensors(path):
     return np.concatenate(parts)
 
 
-def inputs(folder):
-    out = {'randn': np.random.default_rng(1).standard_normal((4096, 256)).astype(np.float32)}
+def inputs(folder, elements):
+    out = {'randn': np.random.default_rng(1).standard_normal((elements // 256, 256)).astype(np.float32)}
     if folder:
         weights = os.path.join(folder, 'weights')
         out['resnet20'] = rows(safetensors(os.path.join(weights, 'resnet20-cifar10.safetensors')))
@@ -150,6 +150,7 @@ def main():
     p.add_argument('--timed', metavar='LIBRARY')
     p.add_argument('--quoll', default='build/release/quoll')
     p.add_argument('--data', default=os.environ.get('QUOLL_DATA'))
+    p.add_argument('--elements', type=int, default=4096 * 256)
     p.add_argument('--threads', type=int, default=1)
     p.add_argument('--repeats', type=int, default=3)
     p.add_argument('--keep', metavar='FOLDER')
@@ -159,7 +160,9 @@ def main():
     unknown = [n for n in args.formats if n not in goldens.Ggml.names]
     if unknown:
         sys.exit('goldens_ggml.py: wanted formats of %s, got %s' % (' '.join(goldens.Ggml.names), ' '.join(unknown)))
-    given = inputs(args.data)
+    if args.elements < 256 or args.elements % 256:
+        sys.exit('goldens_ggml.py: wanted a positive multiple of 256 as --elements, got %d' % args.elements)
+    given = inputs(args.data, args.elements)
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or temporary
         os.makedirs(folder, exist_ok=True)
