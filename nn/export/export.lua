@@ -13,6 +13,7 @@ local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
 local grid = internal.import 'nn/export/grid'
+local split = internal.import 'nn/export/split'
 local layouts = internal.import 'nn/export/layout'
 local like = internal.import 'quant/like'
 local names = internal.import 'nn/export/names'
@@ -58,10 +59,11 @@ local function number(value)
 end
 
 -- Properties of a result: shape (numbers), count, ctype, dtype; for codes scale (a float32 value), zero, lo, hi.
--- params: the memory of parameters that are found at run time. rounds: codes of a table may be stored as floats (nn/export/grid.lua).
+-- params: the memory of parameters that are found at run time. Codes of a table are stored as floats (nn/export/grid.lua): grid,
+-- grid_scale.
 local facts_of
-function facts_of(result, batch, where, params, rounds)
-	if rounds and result.spec and not result.spec.affine and grid.fits(result.spec) then
+function facts_of(result, batch, where, params)
+	if result.spec and not result.spec.affine and grid.fits(result.spec) then
 		local f = facts_of({shape = result.shape, dtype = 'float32'}, batch, where)
 		f.grid, f.grid_scale = result.spec, string.unpack('<f', string.pack('<f', number(result.spec.scale)))
 		return f
@@ -197,16 +199,13 @@ end
 
 function program:facts(ref) return self:value(ref).facts end
 
--- Ops that round their result to codes of a table.
-local ROUNDS = {quantize = true, linear = true, conv2d = true}
-
 -- Allocates the node's result. `source`: properties of codes whose parameters the result has; params: those that a quantize finds at
 -- run time.
 function program:output(node, layout, at, source, params)
 	local ref = core.ref(node.name, at)
 	local result = self.graph:result_of(ref)
 	if source then result = {shape = result.shape, dtype = source.dtype} end
-	local f = facts_of(result, self.batch, node.name, params, ROUNDS[node.op])
+	local f = facts_of(result, self.batch, node.name, params)
 	if source then f.scale, f.zero, f.lo, f.hi, f.params = source.scale, source.zero, source.lo, source.hi, source.params end
 	local v = {facts = f, layout = layout or 'plain', buffer = new_buffer(self, f.bytes)}
 	self.values[ref] = v
@@ -219,7 +218,7 @@ function program:alias(node, i, layout)
 	if decoded then return self:decodes(node.name, decoded) end
 	local v = self:value(node.inputs[i])
 	if v.layout ~= 'plain' and is_image(v.facts) and layout ~= 'any' then v = transposed(self, v, 'plain') end
-	local f = facts_of(self.graph:result_of(node.name), self.batch, node.name, v.facts.params, v.facts.grid)
+	local f = facts_of(self.graph:result_of(node.name), self.batch, node.name, v.facts.params)
 	self.values[node.name] = {facts = f, layout = layout == 'any' and v.layout or 'plain', buffer = v.buffer}
 end
 
@@ -508,6 +507,7 @@ end
 
 -- Adds the graph to the bundle as a variant. image: 'nhwc' or 'nchw', the layout of images at inputs and outputs.
 local function compile(g, bundle, batch, image)
+	g = split(g)
 	local e = new_program(g, bundle, batch)
 	e.layout = image
 	for _, name in ipairs(g.inputs) do add_input(e, g.nodes[name]) end

@@ -34,41 +34,56 @@ static void q_togrid(const float *x, int32_t n, float scale, const float *value,
 }
 ]]})
 
-local function single(x) return (string.unpack('<f', string.pack('<f', x))) end
-
--- The next float32 in that direction (1 or -1); x is finite.
-local function beside(x, direction)
-	if x == 0 then return direction * 2.0 ^ -149 end
-	local bits = string.unpack('<i4', string.pack('<f', x))
-	return (string.unpack('<f', string.pack('<i4', bits + (x > 0 and direction or -direction))))
+-- Integers in the order of the float32 numbers, and back.
+local function key(x)
+	local k = string.unpack('<i4', string.pack('<f', math.abs(x)))
+	return x < 0 and -k or k
 end
 
--- The values of a spec in ascending order with the edges between them, the value of nan, and whether there is a -0; nil if codes are
--- not those of the nearest value.
+local function number(k)
+	local x = string.unpack('<f', string.pack('<i4', math.abs(k)))
+	return k < 0 and -x or x
+end
+
+-- edge[i]: the least float32 that is rounded to values[i + 1], all by bisection at once.
+local function edges_of(values, rounded)
+	local low, high, middle = {}, {}, {}
+	for i = 1, #values - 1 do
+		local a, b = values[i], values[i + 1]
+		low[i], high[i] = key(a == a and a or -math.huge), key(b == b and b or math.huge)
+	end
+	for _ = 1, 33 do
+		for i = 1, #low do middle[i] = number((low[i] + high[i]) // 2) end
+		for i, v in ipairs(rounded(middle)) do
+			local at, above = (low[i] + high[i]) // 2, v == values[i + 1]
+			if values[i + 1] ~= values[i + 1] then above = v ~= values[i] end
+			if low[i] < high[i] and above then high[i] = at elseif low[i] < high[i] then low[i] = at + 1 end
+		end
+	end
+	for i = 1, #low do low[i] = number(low[i]) end
+	return low
+end
+
+-- The values of a spec in ascending order, the edges between them, the value of nan, and whether there is a -0. Without saturation the
+-- first and last value are those of infinities: inf or nan.
 local function table_of(spec)
-	local values, zeros, sorted = {}, 0, {}
-	for i, v in ipairs(spec.values) do values[i] = v end
-	table.sort(values, function(a, b) return a == a and (b ~= b or a < b) end)
-	for _, v in ipairs(values) do
-		if v == 0 then zeros = zeros + 1 end
-		if v == v and math.abs(v) < math.huge and v ~= sorted[#sorted] then sorted[#sorted + 1] = v end
-	end
-	local one = like.spec(spec, {scale = 1})
+	local one, zeros, sorted, values = like.spec(spec, {scale = 1}), 0, {}, {}
 	local function rounded(list) return tensor(list):quantize(one):dequantize():totable() end
-	local edges, below = {}, {}
-	for i = 1, #sorted - 1 do edges[i] = single(single(sorted[i] + sorted[i + 1]) / 2) end
-	for i, v in ipairs(rounded(edges)) do edges[i] = v == sorted[i + 1] and edges[i] or beside(edges[i], 1) end
-	for i, v in ipairs(edges) do below[i] = beside(v, -1) end
-	local up, down = rounded(edges), rounded(below)
-	for i = 1, #edges do
-		if up[i] ~= sorted[i + 1] or down[i] ~= sorted[i] then return end
+	for _, v in ipairs(spec.values) do
+		if v == 0 then zeros = zeros + 1 end
+		if v == v and math.abs(v) < math.huge then sorted[#sorted + 1] = v end
 	end
-	return sorted, edges, rounded {0 / 0}[1], zeros > 1
+	table.sort(sorted)
+	local ends = rounded {-math.huge, math.huge, 0 / 0}
+	if ends[1] ~= sorted[1] then values[1] = ends[1] end
+	for _, v in ipairs(sorted) do values[#values + 1] = v ~= values[#values] and v or nil end
+	if ends[2] ~= values[#values] then values[#values + 1] = ends[2] end
+	return values, edges_of(values, rounded), ends[3], zeros > 1
 end
 
 -- Whether results of the spec can be stored as rounded floats.
 function grid.fits(spec)
-	return spec.values ~= nil and #spec.values <= 256 and spec.scale ~= nil and spec.saturate and not spec.axis and not spec.block and table_of(spec) ~= nil
+	return spec.values ~= nil and #spec.values <= 256 and spec.scale ~= nil and not spec.axis and not spec.block and spec.rounding ~= 'stochastic'
 end
 
 -- Rounds the floats at x to values at y, which has the properties g.

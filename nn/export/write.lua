@@ -59,9 +59,9 @@ dtypes become float32.
 
 Limits: all ops are supported except random numbers, losses and x[mask], whose size depends on values. Values may be float32, integers
 of whole bytes, bool, and affine codes with one scale, also packed; codes of a table with one known scale, such as fp8_e4m3, are stored
-as rounded floats. Refused are results of other float dtypes, :to a packed dtype, fake of binary, and for values that are not constant: quantize and
-fake with a scale per channel or block, with the scheme log or with an observer other than minmax, and binary codes without a given
-scale. Where Quoll raises an error for certain values (integer division by 0, an index out of range), the C returns 0.
+as rounded floats, which ops compute with. Refused are results of other float dtypes, :to a packed dtype, fake of binary, and for values
+that are not constant: quantize and fake with a scale per channel or block or with an observer other than minmax, fake of codes of a
+table, and binary codes without a given scale. Where Quoll raises an error for certain values (integer division by 0, an index out of range), the C returns 0.
 
 variants= exports several precisions as <name>_forward_<variant> with a common arena: a list of specs ('float32' is the unchanged graph,
 'int8' is g:quantize{mode='static', weight='int8/1'}, 'int16' has int16 activations, too), or a table name -> spec, options of g:quantize,

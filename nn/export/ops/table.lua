@@ -36,7 +36,8 @@ function emitter.operand(e, node)
 		if type(ref) == 'string' and found then return end
 		found = type(ref) == 'string' and i or found
 	end
-	return found and e.graph:result_of(node.name).spec and e:facts(node.inputs[found]).scale and found or nil
+	local spec = e.graph:result_of(node.name).spec
+	return found and spec and spec.affine and e:facts(node.inputs[found]).scale and found or nil
 end
 
 function emitter.emit(e, node)

@@ -93,7 +93,42 @@ it('activations in floating point, with nan, infinities and zeros', function()
 		end
 		exported.check(input, exported.quantized(conv, images, {mode='static', weight='fp8_e4m3/1', input=input}), images, {flags=COMPILERS})
 	end
-	for input, wanted in pairs {['fp8_e4m3 saturate=false'] = 'fp8_e4m3', ['int8 log'] = 'int8 log'} do
-		exported.refused(wanted, function() exported.quantized(m, x, {mode='static', input=input}):export {dir=exported.new_folder(), name='net'} end)
+	for _, input in ipairs {'fp8_e4m3 saturate=false', 'fp8_e5m2 saturate=false', 'int8 log', 'int4 log'} do
+		exported.check(input, exported.quantized(m, x, {mode='static', input=input, weight='int8/1'}), odd, {flags=COMPILERS})
+	end
+end)
+-- Ops between codes of a table, with and without out=.
+it('ops of codes in floating point', function()
+	local x, images = tensor.randn(40, 16), tensor.randn(8, 3, 8, 8)
+	local residual = nn.module(function(m, x) local y = m.a(x):tanh(); return m.c(m.b(y):relu() + y * 2) end,
+		{a=nn.Linear(16, 16), b=nn.Linear(16, 16), c=nn.Linear(16, 5)})
+	local joined = nn.module(function(m, x) local y = m.a(x); return m.c(tensor.cat({y, m.b(y):relu()}, {axis=2})) end,
+		{a=nn.Linear(16, 16), b=nn.Linear(16, 16), c=nn.Linear(32, 5)})
+	for _, input in ipairs {'fp8_e4m3', 'fp6_e3m2', 'fp4_e2m1', 'int8 log'} do
+		for name, case in pairs {norm = {nn.Sequential {nn.Linear(16, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 8), nn.Softmax(2)}, x},
+			pool = {nn.Sequential {nn.Conv2d(3, 8, 3), nn.Sigmoid(), nn.AvgPool2d(2), nn.Conv2d(8, 8, 2), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8, 4)}, images},
+			residual = {residual, x}, joined = {joined, x}} do
+			exported.check(input .. ' ' .. name, exported.quantized(case[1], case[2], {mode='static', weight='int8/1', input=input}), case[2])
+		end
+	end
+end)
+it('out= of codes of another kind than the operands', function()
+	local x = tensor.randn(6, 4, 6, 6)
+	local OPS = {avgpool = function(v, o) return tensor.avgpool2d(v, {k=2, out=o}) end, relu = function(v, o) return v:relu{out=o} end,
+		gelu = function(v, o) return v:gelu{out=o} end, add = function(v, o) return tensor.add(v, v, {out=o}) end,
+		mul = function(v, o) return tensor.mul(v, 3, {out=o}) end, softmax = function(v, o) return v:softmax(2, {out=o}) end,
+		matmul = function(v, o) return tensor.matmul(v, v, {out=o}) end, cat = function(v, o) return tensor.cat({v, v}, {axis=2, out=o}) end,
+		convert = function(v, o) return v:quantized() and v:requantize(o) or v:quantize(o) end}
+	for from, to in pairs {int8 = 'fp8_e4m3', fp8_e4m3 = 'int8', float32 = 'int8', fp6_e3m2 = 'fp4_e2m1'} do
+		local spec, out = from ~= 'float32' and quant.spec(from .. ' scale=0.05'), quant.spec(to .. ' scale=0.07')
+		local cases = {}
+		for name, op in pairs(OPS) do
+			local f = nn.module(function(_, v) return op(spec and v:quantize(spec) or v, out):dequantize() end, {})
+			cases[#cases + 1] = {name = from .. ' ' .. to .. ' ' .. name, x = x, graph = graph.trace(f, x:narrow(1, 1, 1))}
+		end
+		local program = exported.program(cases)
+		local _ <close> = setmetatable({}, {__close = function() os.execute('rm -r ' .. program.folder) end})
+		local wrong = exported.differing(program, {make = COMPILERS[1]})
+		assert(#wrong == 0, table.concat(wrong, '; '))
 	end
 end)
