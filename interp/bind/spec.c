@@ -332,6 +332,8 @@ static void push_zero(lua_State *L, const struct ql_spec *s)
 	F(monotone, push_flag(L, s->scheme, s->scheme ? &s->scheme->monotone : NULL)) \
 	F(zero_code, push_flag(L, s->scheme, s->scheme ? &s->scheme->zero_code : NULL)) \
 	F(offset, push_flag(L, s->scheme, s->scheme ? &s->scheme->offset : NULL)) \
+	F(mean, push_flag(L, s->scheme, s->scheme ? &s->scheme->mean : NULL)) \
+	F(any_scale, push_flag(L, s->scheme, s->scheme ? &s->scheme->any_scale : NULL)) \
 	F(min, push_integer(L, s->scheme, s->scheme ? range_of(s).lo : 0)) \
 	F(max, push_integer(L, s->scheme, s->scheme ? range_of(s).hi : 0)) \
 	F(scaling, push_word(L, s->scheme, ql_scaling_name(s->scaling))) \

@@ -4,6 +4,7 @@
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local cast = internal.import 'nn/export/ops/cast'
+local quantize = internal.import 'nn/export/ops/quantize'
 local ops = internal.import 'nn/graph/ops'
 local parts = internal.import 'nn/export/parts'
 
@@ -37,6 +38,7 @@ local function fake(e, node)
 		e:call('%s(%s, %d, %s, %s, %s, %s);', e:part 'fake', x, f.count, e.float(single(scale)), e.float(lo - zero), e.float(hi - zero), y)
 		return
 	end
+	quantize.follows_extremes(node, spec)
 	local found = {params = e:new_params()}
 	e:call('%s(%s, %d, %d, %d, %d, %s);', e:part 'range', x, f.count, spec.offset and 0 or 1, lo, hi, e:params(found))
 	local zero = e:zero_of(found)

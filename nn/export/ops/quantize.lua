@@ -19,6 +19,14 @@ local function floats(e, node)
 	return decoded, {dtype = 'float32', ctype = 'float', shape = f.shape, count = f.count, bytes = 4 * f.count}, layout
 end
 
+-- q_range has the scales of symmetric and asymmetric codes; those from mean |x| and from codes with one more below 0 than above differ.
+local function follows_extremes(node, spec)
+	if spec.mean or spec.any_scale then
+		base.fail("export: node '%s': wanted a scale that follows from the range where it is found at run time (mode 'dynamic'), or a given \z
+			scale, got '%s'", node.name, tostring(spec))
+	end
+end
+
 -- The range is found at run time: scale and zero point are stored with the codes.
 local function quantize_found(e, node)
 	local spec = node.attrs.spec
@@ -26,6 +34,7 @@ local function quantize_found(e, node)
 		base.fail("export: node '%s': wanted the observer minmax where the range is found at run time (mode 'dynamic'), or a scale \z
 			(mode 'static'), got '%s'", node.name, tostring(spec))
 	end
+	follows_extremes(node, spec)
 	if spec.axis or spec.block or not spec.affine or quant.dtype(spec.dtype).kind == 'binary' then
 		base.fail("export: node '%s': wanted affine codes under one scale by the observer minmax, or with a scale, got '%s'", node.name,
 			tostring(spec))
@@ -80,6 +89,6 @@ local function requantize(e, node)
 end
 
 local by = {quantize = quantize, dequantize = dequantize, requantize = requantize}
-return {ops = {'quantize', 'dequantize', 'requantize'}, known = known, emit = function(e, node)
+return {ops = {'quantize', 'dequantize', 'requantize'}, known = known, follows_extremes = follows_extremes, emit = function(e, node)
 	by[node.op](e, node)
 end}

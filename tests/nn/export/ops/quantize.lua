@@ -68,7 +68,7 @@ end)
 it('codes that C has no version of are refused', function()
 	local x = tensor.randn(2, 6)
 	for text, f in pairs {
-		["affine codes with one scale that is known, got 'int8 log scale=1'"] = function(_, v) return v:quantize {dtype='int8', scheme='log', scale=1}:dequantize() end,
+		["affine codes with one scale that is known, got 'int16 log scale=1'"] = function(_, v) return v:quantize {dtype='int16', scheme='log', scale=1}:dequantize() end,
 		["got 'int8/2'"] = function(_, v) return v:quantize 'int8/2':dequantize() end,
 		["got 'int4:2'"] = function(_, v) return v:quantize 'int4:2':dequantize() end,
 		["got 'binary'"] = function(_, v) return v:quantize 'binary':dequantize() end,
@@ -84,4 +84,22 @@ it('other observers than minmax: in mode static', function()
 	local g = exported.quantized(small, rows, {mode='dynamic', input='uint8@entropy'})
 	g:run(rows)
 	print(pcall(g.export, g, {dir='/proc/none/x', samples=rows}))  --> false ...wanted the observer minmax where the range is found at run time (mode 'dynamic'), or a scale (mode 'static'), got 'uint8@entropy'
+end)
+it('scales found at run time: those of extremes only', function()
+	local x = tensor {{0, 1, -1, 0.3, 0.7, 3, -1.5}, {-9, 3, 2, 1, 0.1, 0.7, 5}}
+	for _, spec in ipairs {'int8', 'int8 asymmetric', 'uint8', 'uint8 symmetric', 'int4', 'ternary', 'int8 full', 'uint4 full', 'int8 absmean'} do
+		for _, op in ipairs {'quantize', 'fake'} do
+			local function f(_, a)
+				if op == 'fake' then return a:fake(spec) end
+				return a:quantize(spec):dequantize()
+			end
+			local g = exported.of(f, x)
+			local good, why = pcall(exported.check, spec, g, x)
+			if quant.spec(spec).mean or quant.spec(spec).any_scale then
+				assert(not good and why:find 'wanted a scale that follows from', why)
+			else
+				assert(good, why)
+			end
+		end
+	end
 end)
