@@ -5,18 +5,11 @@
  * One loss is accepted: when Lua gets no memory at all, not even for the call of a finalizer, it drops that
  * finalizer with a warning.
  */
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "interp/host/lifetime.h"
-#include "interp/repl/session.h"
-#include "interp/host/state.h"
-#include "interp/host/temporary.h"
 #include "interp/trace/traceback.h"
-#include "tests/check.h"
-
-#define QL_RUNS 20000 /* more than any script needs: a sweep that does not end is a failure */
+#include "tests/tools/alloc_fail.h"
 
 static const struct {
 	const char *name, *text;
@@ -131,64 +124,11 @@ static const char *const inputs[] = {
 	"?y",
 	"who()",
 	"%time 1",
-	"?nothing",
 	"_",
 	"local q <const> = 5 return q",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static int quiet(int fd)
-{
-	int saved;
-
-	fflush(stdout);
-	fflush(stderr);
-	saved = dup(fd);
-	if (!freopen("/dev/null", "w", fd == STDOUT_FILENO ? stdout : stderr))
-		abort();
-	return saved;
-}
-
-static void loud(int fd, int saved)
-{
-	fflush(stdout);
-	fflush(stderr);
-	dup2(saved, fd);
-	close(saved);
-}
-
-static int dropped; /* finalizers that Lua could not call */
-
-static void count_warning(void *state, const char *text, int more)
-{
-	(void)state;
-	(void)more;
-	dropped += strstr(text, "__gc") != NULL;
-}
-
-static struct ql_state *state_new(void)
-{
-	struct ql_options options;
-	char error[QL_STATE_ERROR];
-	struct ql_state *s = NULL;
-
-	if (ql_options_read(&options, error))
-		s = ql_state_new(&options, 0, error);
-	CHECK(s, "%s", error);
-	if (s)
-		lua_setwarnf(s->L, count_warning, NULL);
-	return s;
-}
-
-/* A tensor whose values no failure may change. */
-static void make_witness(lua_State *L)
-{
-	int failed = luaL_dostring(L, "witness = tensor{1, 2, 3, 4}");
-
-	CHECK(!failed, "%s", lua_tostring(L, -1));
-	lua_settop(L, 0);
-}
 
 /* `forever`: Lua got no memory at all. Returns the bytes that the next check has to find. */
 static size_t check_state(struct ql_state *s, size_t bytes, const char *name, uint64_t n, bool forever)
@@ -364,51 +304,6 @@ static void test_start(void)
 	CHECK(n > 100 && n < QL_RUNS, "%llu allocations", (unsigned long long)n);
 }
 
-static int begin(lua_State *L)
-{
-	ql_session_begin(lua_touserdata(L, 1), ql_state_of(L));
-	return 0;
-}
-
-static void sweep_input(struct ql_state *s, struct ql_session *session, const char *text, bool forever)
-{
-	for (uint64_t n = 1; n < QL_RUNS; n++) {
-		uint64_t left;
-
-		s->memory.fail_forever = forever;
-		s->memory.fail_after = n;
-		ql_session_input(session, text, strlen(text), true);
-		left = s->memory.fail_after;
-		s->memory.fail_after = 0;
-		s->memory.failing = false;
-		CHECK(lua_gettop(s->L) == 0, "%s: %llu: %d values left", text, (unsigned long long)n, lua_gettop(s->L));
-		lua_settop(s->L, 0);
-		if (left > 0)
-			return;
-	}
-	CHECK(false, "%s: too many allocations", text);
-}
-
-static void test_inputs(void)
-{
-	struct ql_state *s = state_new();
-	struct ql_session session;
-	int out = quiet(STDOUT_FILENO), err = quiet(STDERR_FILENO);
-
-	CASE("inputs of the prompt");
-	make_witness(s->L);
-	lua_pushcfunction(s->L, begin);
-	lua_pushlightuserdata(s->L, &session);
-	CHECK(lua_pcall(s->L, 1, 0, 0) == LUA_OK, "session");
-	for (size_t i = 0; i < COUNT(inputs); i++) {
-		sweep_input(s, &session, inputs[i], false);
-		sweep_input(s, &session, inputs[i], true);
-	}
-	ql_state_free(s);
-	loud(STDERR_FILENO, err);
-	loud(STDOUT_FILENO, out);
-}
-
 int main(void)
 {
 	if (!ql_temporary_start()) /* for the scripts that write files */
@@ -416,7 +311,7 @@ int main(void)
 	test_scripts();
 	test_first_use();
 	test_start();
-	test_inputs();
+	sweep_inputs(inputs, COUNT(inputs));
 	ql_temporary_end();
 	return check_end();
 }
