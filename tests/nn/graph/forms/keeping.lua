@@ -40,3 +40,17 @@ it('quantize commutes with each of them, and with nothing else', function()
 	local g = graph.trace(nn.module(function(_, v) return v:sigmoid():quantize{dtype='int8', scale=0.02} end), tensor.randn(2, 3))
 	print(#select(2, g:pass 'raise_quantize'))  --> 0
 end)
+
+it('the graph has the type of the result for every kind of codes', function()
+	for _, spec in ipairs {'int8 scale=0.02', 'int3 full scale=0.5', 'int8 log scale=3', 'fp8_e4m3 scale=0.1', 'binary scale=1', 'nf4 scale=3', 'ternary scale=1'} do
+		for name, op in pairs(ops) do
+			local good, y = pcall(op, tensor.randn(2, 4, 6, 6):quantize(spec))
+			if good then
+				local m = nn.module(function(_, v) return op(v:quantize(spec)) end)
+				local g = graph.trace(m, tensor.randn(2, 4, 6, 6))
+				local typed = g:result_of(g.outputs[1].ref)
+				assert((typed.spec ~= nil) == y:quantized(), ('%s of %s: %s, %s'):format(name, spec, typed.dtype, y:dtype()))
+			end
+		end
+	end
+end)
