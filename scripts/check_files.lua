@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- What holds for every file of the repository: a licence line at the top of the sources, no path of somebody's
 -- machine, no blanks at the end of a line, a newline at the end of the file. Run in the repository root.
-local sources = {c = true, h = true, cu = true, def = true, lua = true, awk = true, sh = true}
+local sources = {c = true, h = true, cu = true, cpp = true, def = true, lua = true, awk = true, sh = true}
 local private = {} -- patterns of folders that exist on one machine only
 for _, folder in ipairs {'home', 'work', 'root', 'Users'} do private[#private + 1] = '/' .. folder .. '/%a' end
 local checked, broken = 0, 0

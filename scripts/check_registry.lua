@@ -38,7 +38,7 @@ local function lines_of(def)
 	local keys, text = {}, read(def):gsub('/%*.-%*/', '')
 	for arguments in text:gmatch '%f[%w]X(%b())' do
 		local first, second = arguments:match '^%(%s*([%w_]+)%s*,?%s*([%w_]*)'
-		keys[#keys + 1] = def:find '/kernels%.def$' and first .. '_' .. second or first
+		keys[#keys + 1] = def:find '/kernels/kernels%.def$' and first .. '_' .. second or first
 	end
 	return keys
 end
@@ -111,9 +111,29 @@ local function check_lua_registry(def, folder, files)
 	end
 end
 
+-- Kernels of devices: a file and a line of one name each, and a test of that name in tests/gpu or one that names the kernel.
+local function check_device_kernels(def, folder)
+	local keys, tests = {}, {}
+	for _, file in ipairs(find "tests/gpu -name '*.c'") do tests[#tests + 1] = read(file) end
+	tests = table.concat(tests)
+	for _, key in ipairs(lines_of(def)) do
+		keys[key] = true
+		check(exists(('%s/%s.cu'):format(folder, key)), '%s: no file %s/%s.cu', def, folder, key)
+	end
+	for _, file in ipairs(find(folder .. " -maxdepth 1 -name '*.cu'")) do
+		local stem, names = file:match '([^/]+)%.cu$', {}
+		for name in ('\n' .. read(file)):gmatch '\nconst struct ql_gpu_kernel ql_gpu_kernel_([%w_]+) = ' do names[#names + 1] = name end
+		check(#names == 1 and names[1] == stem, '%s: wanted one descriptor, ql_gpu_kernel_%s', file, stem)
+		check(keys[stem], '%s: no line in %s', file, def)
+		check(exists(('tests/gpu/%s.c'):format(stem)) or tests:find(('"%s"'):format(stem), 1, true), '%s: no test tests/gpu/%s.c, and none names it',
+			file, stem)
+	end
+end
+
 local function check_registry(def)
 	local folder, mixed = folder_of(def)
 	if not folder then return end
+	if folder == 'gpu/kernels' then return check_device_kernels(def, folder) end
 	local files = find(folder .. " -maxdepth 1 -name '*.lua'")
 	if #files > 0 then return check_lua_registry(def, folder, files) end
 	local keys, defined, texts = {}, {}, {}
@@ -127,7 +147,7 @@ local function check_registry(def)
 			check(keys[name], '%s: %s has no line in %s', file, name, def)
 		end
 		local stem = file:match '([^/]+)%.c$'
-		if #names > 0 and not def:find '/kernels%.def$' then -- tests/kernels.c reads that table itself
+		if #names > 0 and not def:find '/kernels/kernels%.def$' then -- tests/kernels.c reads that table itself
 			check(has_test(folder, stem), '%s: no test tests/%s/%s.lua', file, folder, stem)
 		elseif stem and not mixed then
 			check(#names > 0, '%s: no descriptor of %s', file, def)
@@ -218,7 +238,7 @@ end
 ---------------------------------------------------------------- files and folders
 
 local LONGEST = 600 -- lines of a source
-local SOURCES = "-name '*.c' -o -name '*.h' -o -name '*.lua' -o -name '*.cu'"
+local SOURCES = "-name '*.c' -o -name '*.h' -o -name '*.lua' -o -name '*.cu' -o -name '*.cpp'"
 
 local function check_sources()
 	local stems = {}
@@ -226,7 +246,7 @@ local function check_sources()
 		local _, rows = read(file):gsub('\n', '')
 		check(rows <= LONGEST, '%s: %d lines, wanted at most %d', file, rows, LONGEST)
 		local place, ending = file:match '^(.*)%.(%w+)$'
-		local kind = ending == 'h' and 'c' or ending
+		local kind = (ending == 'h' or ending == 'cpp') and 'c' or ending
 		check(not stems[place] or stems[place] == kind, '%s: %s.%s has the same stem', file, place, stems[place])
 		stems[place] = kind
 	end

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * The language of kernels as far as ours use it: qualifiers, built-in variables, barriers, shuffles, votes, atomics
+ * and functions of the device. The meaning of each is that of the CUDA C++ programming guide.
+ */
+#ifndef QUOLL_GPU_EMU_DEVICE_H
+#define QUOLL_GPU_EMU_DEVICE_H
+
+#include <math.h>
+#include <string.h>
+
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __align__(n) alignas(n)
+
+struct dim3 {
+	unsigned x, y, z;
+	constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c)
+	{
+	}
+};
+struct alignas(8) int2 {
+	int x, y;
+};
+struct alignas(16) int4 {
+	int x, y, z, w;
+};
+struct alignas(8) uint2 {
+	unsigned x, y;
+};
+struct alignas(16) uint4 {
+	unsigned x, y, z, w;
+};
+struct alignas(8) float2 {
+	float x, y;
+};
+struct alignas(16) float4 {
+	float x, y, z, w;
+};
+
+/* Of the thread that runs. */
+extern dim3 ql_emu_thread, ql_emu_block, ql_emu_block_dim, ql_emu_grid_dim;
+extern unsigned char *ql_emu_shared;
+/* The fault that kernels built with -DQL_PLANTED show: a number of tests/gpu/bugs.def, from QUOLL_EMU_BUG; 0: none. */
+extern int ql_emu_bug;
+#define threadIdx ql_emu_thread
+#define blockIdx ql_emu_block
+#define blockDim ql_emu_block_dim
+#define gridDim ql_emu_grid_dim
+#define warpSize 32
+
+/* What the lanes of a warp have shown in their last exchange, by lane. */
+struct ql_emu_slots {
+	unsigned char (*lane)[64];
+};
+/* Waits until all lanes of the mask are here with the same `what`, then shows their values to each other. */
+ql_emu_slots ql_emu_exchange(const char *what, unsigned mask, const void *value, size_t bytes);
+void ql_emu_sync_block();
+/* Ends the kernel with this message. */
+void ql_emu_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+unsigned ql_emu_lane();
+
+static inline void __syncthreads()
+{
+	ql_emu_sync_block();
+}
+static inline void __syncwarp(unsigned mask = ~0u)
+{
+	ql_emu_exchange("__syncwarp", mask, nullptr, 0);
+}
+
+template <typename T> static inline T ql_emu_take(const char *what, unsigned mask, T value, unsigned from)
+{
+	ql_emu_slots slots = ql_emu_exchange(what, mask, &value, sizeof(value));
+
+	if (!(mask >> from & 1))
+		ql_emu_fault("%s reads lane %u, which does not take part", what, from);
+	memcpy(&value, slots.lane[from], sizeof(value));
+	return value;
+}
+template <typename T> static inline T __shfl_sync(unsigned mask, T value, int from, int width = 32)
+{
+	unsigned lane = ql_emu_lane(), w = (unsigned)width;
+
+	return ql_emu_take("__shfl_sync", mask, value, (lane & ~(w - 1)) | ((unsigned)from & (w - 1)));
+}
+template <typename T> static inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32)
+{
+	unsigned lane = ql_emu_lane(), from = lane ^ (unsigned)bits, w = (unsigned)width;
+
+	return ql_emu_take("__shfl_xor_sync", mask, value, from / w > lane / w ? lane : from);
+}
+template <typename T> static inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32)
+{
+	unsigned lane = ql_emu_lane(), w = (unsigned)width;
+
+	return ql_emu_take("__shfl_down_sync", mask, value, lane % w + by < w ? lane + by : lane);
+}
+static inline unsigned __ballot_sync(unsigned mask, int predicate)
+{
+	ql_emu_slots slots = ql_emu_exchange("__ballot_sync", mask, &predicate, sizeof(predicate));
+	unsigned votes = 0;
+
+	for (unsigned l = 0; l < 32; l++) {
+		int vote = 0;
+
+		if (mask >> l & 1)
+			memcpy(&vote, slots.lane[l], sizeof(vote));
+		votes |= (unsigned)(vote != 0) << l;
+	}
+	return votes;
+}
+static inline int __any_sync(unsigned mask, int predicate)
+{
+	return __ballot_sync(mask, predicate) != 0;
+}
+static inline int __all_sync(unsigned mask, int predicate)
+{
+	return __ballot_sync(mask, predicate) == mask;
+}
+
+/* One fiber runs at a time, so plain reads and writes are atomic. */
+template <typename T> static inline T atomicAdd(T *at, T value)
+{
+	T old = *at;
+
+	*at = (T)(old + value);
+	return old;
+}
+template <typename T> static inline T atomicMax(T *at, T value)
+{
+	T old = *at;
+
+	*at = value > old ? value : old;
+	return old;
+}
+template <typename T> static inline T atomicMin(T *at, T value)
+{
+	T old = *at;
+
+	*at = value < old ? value : old;
+	return old;
+}
+template <typename T> static inline T atomicCAS(T *at, T wanted, T value)
+{
+	T old = *at;
+
+	if (old == wanted)
+		*at = value;
+	return old;
+}
+static inline void __threadfence()
+{
+}
+
+#endif

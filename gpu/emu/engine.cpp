@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: MIT
+// Threads as fibers of Boost.Context. See engine.h.
+#include "gpu/emu/engine.h"
+
+#include <boost/context/fiber.hpp>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <vector>
+
+dim3 ql_emu_thread, ql_emu_block, ql_emu_block_dim, ql_emu_grid_dim;
+unsigned char *ql_emu_shared;
+int ql_emu_bug;
+
+namespace
+{
+namespace context = boost::context;
+
+constexpr size_t PAGE = 4096, STACK = 32 * PAGE;
+
+enum class waits { nothing, block, warp, ended };
+
+struct lane {
+	context::fiber fiber;
+	dim3 index;
+	waits state;
+	const char *what; // of the exchange
+	unsigned mask;
+	unsigned char slot[QL_EMU_SLOT];
+};
+
+// The stacks stay for the next launch; the lowest page of each is never mapped.
+struct stacks {
+	char *base = nullptr;
+	size_t n = 0;
+
+	bool grow(size_t wanted)
+	{
+		if (wanted <= n)
+			return true;
+		release();
+		void *at = mmap(nullptr, wanted * (STACK + PAGE), PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (at == MAP_FAILED)
+			return false;
+		base = static_cast<char *>(at);
+		n = wanted;
+		for (size_t i = 0; i < n; i++)
+			if (mprotect(bottom(i), STACK, PROT_READ | PROT_WRITE))
+				return false;
+		return true;
+	}
+	char *bottom(size_t i) const
+	{
+		return base + i * (STACK + PAGE) + PAGE;
+	}
+	void release()
+	{
+		if (base)
+			munmap(base, n * (STACK + PAGE));
+		base = nullptr;
+		n = 0;
+	}
+	~stacks()
+	{
+		release();
+	}
+};
+
+struct keep_stack {
+	void deallocate(context::stack_context &)
+	{
+	}
+};
+
+struct fault {
+};
+
+struct engine {
+	stacks room;
+	std::vector<lane> lanes;
+	std::vector<unsigned char> shown; // slots, by lane of the block
+	context::fiber scheduler;
+	const std::function<void()> *body = nullptr;
+	unsigned threads = 0, now = 0;
+	bool alone = false, failed = false, running = false;
+	char why[200];
+
+	void start(unsigned i);
+	void wait(waits state);
+	void resume(unsigned i);
+	bool open_warp(unsigned first, unsigned n);
+	void run_warp(unsigned first, const std::vector<unsigned> &order);
+	bool open_block();
+	void run_block(const std::vector<unsigned> &warps, const std::vector<unsigned> &order);
+	void run_alone(const std::vector<unsigned> &warps, const std::vector<unsigned> &order);
+	void fail(const char *format, va_list args);
+};
+
+engine e;
+
+void engine::fail(const char *format, va_list args)
+{
+	int n;
+
+	if (failed)
+		return;
+	failed = true;
+	n = snprintf(why, sizeof(why), "block (%u, %u, %u), thread (%u, %u, %u): ", ql_emu_block.x, ql_emu_block.y,
+		ql_emu_block.z, ql_emu_thread.x, ql_emu_thread.y, ql_emu_thread.z);
+	vsnprintf(why + n, sizeof(why) - (size_t)n, format, args);
+}
+
+void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void report(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	e.fail(format, args);
+	va_end(args);
+}
+
+// ---- fibers ----
+
+void engine::start(unsigned i)
+{
+	context::stack_context stack;
+
+	stack.size = STACK;
+	stack.sp = room.bottom(i) + STACK;
+	lanes[i].state = waits::nothing;
+	lanes[i].fiber = context::fiber(std::allocator_arg, context::preallocated(stack.sp, stack.size, stack),
+		keep_stack(), [this, i](context::fiber &&from) {
+			scheduler = std::move(from);
+			try {
+				(*body)();
+			} catch (const fault &) {
+			}
+			lanes[i].state = waits::ended;
+			return std::move(scheduler);
+		});
+}
+
+void engine::wait(waits state)
+{
+	lanes[now].state = state;
+	scheduler = std::move(scheduler).resume();
+}
+
+void engine::resume(unsigned i)
+{
+	now = i;
+	ql_emu_thread = lanes[i].index;
+	lanes[i].fiber = std::move(lanes[i].fiber).resume();
+}
+
+// ---- warps ----
+
+// Opens the exchanges of a warp whose lanes all wait or have ended; false when there is none.
+bool engine::open_warp(unsigned first, unsigned n)
+{
+	unsigned waiting = 0, opened = 0;
+
+	for (unsigned l = 0; l < n; l++)
+		waiting |= (unsigned)(lanes[first + l].state == waits::warp) << l;
+	for (unsigned l = 0; l < n && !failed; l++) {
+		const lane &a = lanes[first + l];
+		unsigned mask = a.mask & (n < 32 ? (1u << n) - 1 : ~0u), same = 0;
+
+		if (!(waiting >> l & 1) || opened >> l & 1)
+			continue;
+		for (unsigned k = 0; k < n; k++)
+			if (mask >> k & 1 && waiting >> k & 1 && !(opened >> k & 1) &&
+				lanes[first + k].mask == a.mask && !strcmp(lanes[first + k].what, a.what))
+				same |= 1u << k;
+		ql_emu_thread = a.index;
+		if (!(a.mask >> l & 1))
+			report("%s without its own lane in the mask", a.what);
+		else if (same != mask)
+			report("%d of %d lanes reach %s", __builtin_popcount(same), __builtin_popcount(mask), a.what);
+		opened |= same;
+	}
+	for (unsigned l = 0; l < n; l++)
+		if (opened >> l & 1) {
+			memcpy(&shown[(size_t)(first + l) * QL_EMU_SLOT], lanes[first + l].slot, QL_EMU_SLOT);
+			lanes[first + l].state = waits::nothing;
+		}
+	return opened != 0 && !failed;
+}
+
+// Runs a warp until all its lanes wait for the block or have ended.
+void engine::run_warp(unsigned first, const std::vector<unsigned> &order)
+{
+	unsigned n = std::min(32u, threads - first);
+
+	do {
+		for (unsigned l : order)
+			if (l < n && lanes[first + l].state == waits::nothing && !failed)
+				resume(first + l);
+	} while (!failed && open_warp(first, n));
+}
+
+// ---- blocks ----
+
+// Opens the barrier of the block when every thread waits there; false when all have ended.
+bool engine::open_block()
+{
+	unsigned at = 0;
+
+	for (unsigned i = 0; i < threads; i++)
+		at += lanes[i].state == waits::block;
+	if (at == 0)
+		return false;
+	if (at != threads) {
+		report("%u of %u threads reach __syncthreads, the others have ended", at, threads);
+		return false;
+	}
+	for (unsigned i = 0; i < threads; i++)
+		lanes[i].state = waits::nothing;
+	return true;
+}
+
+void engine::run_block(const std::vector<unsigned> &warps, const std::vector<unsigned> &order)
+{
+	for (unsigned i = 0; i < threads; i++)
+		start(i);
+	do {
+		for (unsigned w : warps)
+			if (!failed)
+				run_warp(w * 32, order);
+	} while (!failed && open_block());
+	for (unsigned i = 0; failed && i < threads; i++)
+		lanes[i].fiber = context::fiber(); // unwinds its stack
+}
+
+void engine::run_alone(const std::vector<unsigned> &warps, const std::vector<unsigned> &order)
+{
+	for (unsigned w : warps)
+		for (unsigned l : order) {
+			now = w * 32 + l;
+			if (now >= threads || failed)
+				continue;
+			ql_emu_thread = lanes[now].index;
+			try {
+				(*body)();
+			} catch (const fault &) {
+			}
+		}
+}
+
+// ---- orders ----
+
+struct order {
+	bool backward = false;
+	uint64_t seed = 0; // 0: none
+
+	order()
+	{
+		const char *text = getenv("QUOLL_EMU_ORDER");
+
+		backward = text && !strcmp(text, "backward");
+		seed = text && !backward ? strtoull(text, nullptr, 10) : 0;
+	}
+	std::vector<unsigned> of(unsigned n, uint64_t salt) const
+	{
+		std::vector<unsigned> list(n);
+
+		std::iota(list.begin(), list.end(), 0u);
+		if (backward)
+			std::reverse(list.begin(), list.end());
+		if (seed) {
+			std::mt19937_64 random(seed + salt);
+
+			std::shuffle(list.begin(), list.end(), random);
+		}
+		return list;
+	}
+	// Block number i of n: a walk by a step without a common divisor.
+	uint64_t block(uint64_t i, uint64_t n) const
+	{
+		uint64_t step = seed ? 1 + seed * 7919 % n : 1;
+
+		while (std::gcd(step, n) != 1)
+			step++;
+		return backward ? n - 1 - i : (i * step + seed) % n;
+	}
+};
+
+bool prepare(dim3 block, bool alone)
+{
+	e.threads = block.x * block.y * block.z;
+	if (!alone && !e.room.grow(e.threads))
+		return false;
+	if (e.lanes.size() < e.threads)
+		e.lanes.resize(e.threads);
+	e.shown.assign((size_t)(e.threads + 31) / 32 * 32 * QL_EMU_SLOT, 0xCD);
+	for (unsigned i = 0; i < e.threads; i++)
+		e.lanes[i].index = dim3(i % block.x, i / block.x % block.y, i / block.x / block.y);
+	return true;
+}
+} // namespace
+
+// ---- what kernels call ----
+
+unsigned ql_emu_lane()
+{
+	return e.now & 31;
+}
+
+void ql_emu_fault(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	e.fail(format, args);
+	va_end(args);
+	throw fault();
+}
+
+void ql_emu_sync_block()
+{
+	if (e.alone)
+		ql_emu_fault("__syncthreads in a kernel that was launched without barriers");
+	e.wait(waits::block);
+}
+
+ql_emu_slots ql_emu_exchange(const char *what, unsigned mask, const void *value, size_t bytes)
+{
+	unsigned i = e.now;
+
+	if (e.alone)
+		ql_emu_fault("%s in a kernel that was launched without barriers", what);
+	if (bytes)
+		memcpy(e.lanes[i].slot, value, bytes);
+	e.lanes[i].what = what;
+	e.lanes[i].mask = mask;
+	e.wait(waits::warp);
+	return {reinterpret_cast<unsigned char(*)[QL_EMU_SLOT]>(&e.shown[(size_t)(i & ~31u) * QL_EMU_SLOT])};
+}
+
+// ---- launches ----
+
+bool ql_emu_run(
+	dim3 grid, dim3 block, size_t shared, bool alone, const std::function<void()> &body, char *why, size_t size)
+{
+	order how;
+	const char *bug = getenv("QUOLL_EMU_BUG");
+	uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
+	std::unique_ptr<unsigned char, void (*)(void *)> memory(
+		static_cast<unsigned char *>(aligned_alloc(1024, shared ? shared : 1)), free);
+
+	if (!memory || !prepare(block, alone)) {
+		snprintf(why, size, "out of memory for the threads of a block");
+		return false;
+	}
+	ql_emu_bug = bug ? atoi(bug) : 0;
+	e.body = &body;
+	e.alone = alone;
+	e.failed = false;
+	ql_emu_block_dim = block;
+	ql_emu_grid_dim = grid;
+	ql_emu_shared = memory.get();
+	std::vector<unsigned> warps = how.of((e.threads + 31) / 32, 1), lanes = how.of(32, 2);
+	for (uint64_t i = 0; i < blocks && !e.failed; i++) {
+		uint64_t b = how.block(i, blocks);
+
+		ql_emu_block =
+			dim3((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y));
+		memset(memory.get(), 0xCD, shared);
+		if (alone)
+			e.run_alone(warps, lanes);
+		else
+			e.run_block(warps, lanes);
+	}
+	if (e.failed)
+		snprintf(why, size, "%s", e.why);
+	return !e.failed;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * The descriptor of a kernel and what its functions get. A file gpu/kernels/<name>.cu defines one,
+ * `ql_gpu_kernel_<name>`, with a line in gpu/kernels.def.
+ */
+#ifndef QUOLL_GPU_KERNELS_KERNEL_H
+#define QUOLL_GPU_KERNELS_KERNEL_H
+
+#include <cuda_runtime.h>
+#include <stdbool.h>
+
+#include "gpu/abi.h"
+
+/* The first fault that kernels found since it was cleared; on the device. */
+struct ql_gpu_record {
+	unsigned long long taken; /* 0: none */
+	struct ql_gpu_fault fault;
+};
+
+/* Where a kernel runs. */
+struct ql_gpu_place {
+	cudaStream_t stream;
+	struct ql_gpu_record *record;
+	int32_t processors;
+};
+
+struct ql_gpu_kernel {
+	const char *op; /* names of ops, separated by spaces */
+	const char *name, *family;
+	int32_t exact, cc;
+	/* False: not for this call; plan->why says why. Fills plan->path and plan->workspace. Addresses are NULL. */
+	bool (*plan)(const struct ql_gpu_call *call, struct ql_gpu_plan *plan);
+	cudaError_t (*run)(const struct ql_gpu_place *place, const struct ql_gpu_call *call);
+};
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * How kernels are written and launched, for nvcc and for the emulation. Shared memory is one struct, given by its size at
+ * the launch.
+ *   QL_KERNEL(256) name(arguments) { QL_SHARED(struct tile, tile); … }      a kernel of at most 256 threads a block
+ * QL_BUG(name) is false, but for the test that plants the fault tests/gpu/bugs.def calls by that name.
+ */
+#ifndef QUOLL_GPU_KERNELS_LAUNCH_H
+#define QUOLL_GPU_KERNELS_LAUNCH_H
+
+#include "gpu/kernels/kernel.h"
+
+#ifdef QL_EMULATION
+#include <functional>
+cudaError_t ql_emu_launch(
+	dim3 grid, dim3 block, size_t shared, bool alone, cudaStream_t stream, std::function<void()> body);
+#define QL_SHARED(type, name) type &name = *reinterpret_cast<type *>(ql_emu_shared)
+#define QL_KERNEL(threads) static void
+#else
+#define QL_KERNEL(threads) static __global__ void __launch_bounds__(threads)
+extern __shared__ __align__(1024) unsigned char ql_shared[];
+#define QL_SHARED(type, name) type &name = *reinterpret_cast<type *>(ql_shared)
+#endif
+
+#ifdef QL_PLANTED
+enum ql_bug {
+	QL_BUG_none,
+#define X(name, test, text) QL_BUG_##name,
+#include "tests/gpu/bugs.def"
+#undef X
+};
+#define QL_BUG(name) (ql_emu_bug == QL_BUG_##name)
+#else
+#define QL_BUG(name) false
+#endif
+
+/* Adds kernel(args…) to the stream. */
+template <typename... P, typename... A>
+static inline cudaError_t ql_launch(
+	void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, A... args)
+{
+#ifdef QL_EMULATION
+	return ql_emu_launch(grid, block, shared, false, stream, [=] { kernel(args...); });
+#else
+	if (shared > 48 * 1024) {
+		cudaError_t error =
+			cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+
+		if (error)
+			return error;
+	}
+	kernel<<<grid, block, shared, stream>>>(args...);
+	return cudaGetLastError();
+#endif
+}
+
+/* The same for a kernel without barriers, shuffles and shared memory; the emulation then runs a plain loop. */
+template <typename... P, typename... A>
+static inline cudaError_t ql_launch_free(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A... args)
+{
+#ifdef QL_EMULATION
+	return ql_emu_launch(grid, block, 0, true, stream, [=] { kernel(args...); });
+#else
+	return ql_launch(kernel, grid, block, 0, stream, args...);
+#endif
+}
+
+/* Blocks of `each` items for n of them, at most `most`: kernels walk on by the size of the grid. */
+static inline dim3 ql_blocks(int64_t n, int64_t each, int64_t most = 1 << 20)
+{
+	int64_t blocks = (n + each - 1) / each;
+
+	return dim3((unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks));
+}
+
+/* Position of this thread among all, and their number. */
+__device__ static inline int64_t ql_thread()
+{
+	return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+__device__ static inline int64_t ql_threads()
+{
+	return (int64_t)gridDim.x * blockDim.x;
+}
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ * The kernel copy: views against plain loops, casts between all whole-byte dtypes against ql_tensor_cast.
+ */
+#include "tensor/tensor.h"
+#include "tests/tools/gpu_device.h"
+
+static struct gpu g;
+
+/* ---- views ---- */
+
+struct view {
+	const char *what;
+	int rank;
+	int64_t shape[4], stride[4], first; /* within a buffer of 4096 elements */
+};
+
+static const struct view views[] = {
+	{"dense", 2, {3, 16}, {16, 1}, 0},
+	{"dense, from an odd element", 2, {3, 16}, {16, 1}, 3},
+	{"one element", 0, {0}, {0}, 7},
+	{"transposed", 2, {17, 5}, {1, 17}, 0},
+	{"narrowed", 3, {3, 5, 7}, {130, 13, 1}, 11},
+	{"permuted", 4, {2, 3, 4, 5}, {1, 40, 10, 2}, 1},
+	{"reversed", 1, {1000}, {-1}, 1999},
+	{"expanded", 3, {4, 3, 5}, {0, 1, 0}, 2},
+	{"every third", 1, {333}, {3}, 0},
+	{"empty", 2, {0, 5}, {5, 1}, 0},
+	{"more than a launch", 2, {64, 63}, {64, 1}, 0},
+};
+#define VIEWS (sizeof(views) / sizeof(views[0]))
+
+static void expect_view(const struct view *v, const unsigned char *from, size_t size, unsigned char *to, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = v->first, left = i;
+
+		for (int d = v->rank - 1; d >= 0; d--) {
+			at += left % v->shape[d] * v->stride[d];
+			left /= v->shape[d];
+		}
+		memcpy(to + (size_t)i * size, from + (size_t)at * size, size);
+	}
+}
+
+static void try_view(const char *dtype, const struct view *v)
+{
+	static unsigned char data[4096 * 8], want[4096 * 8], got[4096 * 8];
+	size_t size = ql_dtypes[ql_dtype_by_name(dtype)].bits / 8;
+	struct ql_gpu_tensor in, out;
+	int64_t n;
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (unsigned char)gpu_draw();
+	in = gpu_tensor(&g, dtype, 1, (const int64_t[]){4096}, data, 0);
+	out = gpu_tensor(&g, dtype, v->rank, v->shape, NULL, 0);
+	in.rank = v->rank;
+	in.at = (char *)in.base + v->first * (int64_t)size;
+	for (int d = 0; d < v->rank; d++) {
+		in.shape[d] = v->shape[d];
+		in.stride[d] = v->stride[d];
+	}
+	n = gpu_count(&out);
+	expect_view(v, data, size, want, n);
+	if (gpu_run(&g, gpu_call("copy", &in, 1, &out, 1)) && n) {
+		gpu_get(&g, &out, got);
+		CHECK(!memcmp(got, want, (size_t)n * size), "%s, %s: other bytes", v->what, dtype);
+	}
+	gpu_free(&g, &in);
+	gpu_free(&g, &out);
+}
+
+/* ---- casts ---- */
+
+static struct ql_tensor *random_tensor(struct ql_ctx *ctx, unsigned dtype, int64_t n)
+{
+	static const double special[] = {0, -0.0, 0.5, 1.5, -2.5, 127.5, 255.5, -32768.5, 65535.5, 3e9, -3e9, 1e19,
+		-1e19, 448, 464, 65519, 65520, 1e-40, 6e-8, 5e-324, 3.4e38, 1e300, INFINITY, -INFINITY, NAN};
+	struct ql_tensor *t = NULL;
+	unsigned char *bytes;
+
+	if (ql_tensor_new(ctx, dtype, 1, &n, &t))
+		return NULL;
+	bytes = ql_tensor_data(t);
+	for (int64_t i = 0; i < n * ql_dtypes[dtype].bits / 8; i++)
+		bytes[i] = ql_dtype_is_bool(dtype) ? (unsigned char)(gpu_draw() & 1) : (unsigned char)gpu_draw();
+	for (int64_t i = 0; ql_dtype_is_float(dtype) && i < 25; i++)
+		ql_dtypes[dtype].from_f64(bytes, i, 1, 1, &special[i]);
+	return t;
+}
+
+static bool same(unsigned dtype, const void *a, const void *b, int64_t i)
+{
+	size_t size = ql_dtypes[dtype].bits / 8;
+	double x, y;
+
+	if (!memcmp((const char *)a + (size_t)i * size, (const char *)b + (size_t)i * size, size))
+		return true;
+	if (!ql_dtype_is_float(dtype))
+		return false;
+	ql_dtypes[dtype].to_f64(a, i, 1, 1, &x);
+	ql_dtypes[dtype].to_f64(b, i, 1, 1, &y);
+	return isnan(x) && isnan(y);
+}
+
+static void try_cast(struct ql_ctx *ctx, unsigned from, unsigned to)
+{
+	enum { N = 700 };
+	int64_t n = N;
+	struct ql_tensor *x = random_tensor(ctx, from, n), *want = NULL;
+	struct ql_gpu_tensor in, out;
+	int64_t got[N];
+
+	if (!CHECK(x && !ql_tensor_cast(ctx, x, to, &want), "no memory"))
+		return;
+	in = gpu_tensor(&g, ql_dtype_name(from), 1, &n, ql_tensor_data(x), 0);
+	out = gpu_tensor(&g, ql_dtype_name(to), 1, &n, NULL, 0);
+	if (gpu_run(&g, gpu_call("copy", &in, 1, &out, 1))) {
+		gpu_get(&g, &out, got);
+		for (int64_t i = 0; i < n; i++)
+			CHECK(same(to, got, ql_tensor_data(want), i), "%s to %s: element %d, %.17g",
+				ql_dtype_name(from), ql_dtype_name(to), (int)i, ql_tensor_at_f64(x, i));
+	} else {
+		CHECK(false, "refused: %s", g.why);
+	}
+	gpu_free(&g, &in);
+	gpu_free(&g, &out);
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, want);
+}
+
+static void try_casts(struct ql_ctx *ctx)
+{
+	for (unsigned from = 0; from < QL_DTYPE_COUNT; from++)
+		for (unsigned to = 0; to < QL_DTYPE_COUNT; to++)
+			if (!ql_dtype_is_packed(from) && !ql_dtype_is_packed(to))
+				try_cast(ctx, from, to);
+}
+
+/* All values of 8 and 16 bits. */
+static void try_all_small(struct ql_ctx *ctx, unsigned from)
+{
+	int64_t n = 1 << ql_dtypes[from].bits;
+	struct ql_tensor *x = NULL, *want = NULL;
+	struct ql_gpu_tensor in, out;
+	float *got = malloc((size_t)n * sizeof(*got));
+
+	if (!CHECK(got && !ql_tensor_new(ctx, from, 1, &n, &x), "no memory"))
+		return;
+	for (int64_t i = 0; i < n; i++)
+		memcpy((char *)ql_tensor_data(x) + i * ql_dtypes[from].bits / 8, &i, ql_dtypes[from].bits / 8);
+	if (!CHECK(!ql_tensor_cast(ctx, x, QL_float32, &want), "no memory"))
+		return;
+	in = gpu_tensor(&g, ql_dtype_name(from), 1, &n, ql_tensor_data(x), 0);
+	out = gpu_tensor(&g, "float32", 1, &n, NULL, 0);
+	if (gpu_run(&g, gpu_call("copy", &in, 1, &out, 1))) {
+		gpu_get(&g, &out, got);
+		for (int64_t i = 0; i < n; i++)
+			CHECK(gpu_same_f32(got[i], ((float *)ql_tensor_data(want))[i]), "code %d", (int)i);
+	}
+	gpu_free(&g, &in);
+	gpu_free(&g, &out);
+	free(got);
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, want);
+}
+
+static void refusals(void)
+{
+	int64_t n = 8;
+	struct ql_gpu_tensor in = gpu_tensor(&g, "int4", 1, &n, "\1\2\3\4", 0),
+			     out = gpu_tensor(&g, "int8", 1, &n, NULL, 0);
+
+	CHECK(!gpu_run(&g, gpu_call("copy", &in, 1, &out, 1)) && strstr(g.why, "less than a byte"), "%s", g.why);
+	gpu_free(&g, &in);
+	gpu_free(&g, &out);
+}
+
+int main(void)
+{
+	struct ql_ctx *ctx = ql_ctx_new(1);
+
+	if (!ctx || !gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+		return check_end();
+	for (int o = 0; o < ORDERS; o++) {
+		CASE("views, threads %s", gpu_order(o));
+		for (size_t i = 0; i < VIEWS; i++) {
+			try_view("uint8", &views[i]);
+			try_view("float16", &views[i]);
+			try_view("float32", &views[i]);
+			try_view("int64", &views[i]);
+		}
+	}
+	CASE("casts between all whole-byte dtypes");
+	try_casts(ctx);
+	for (unsigned d = 0; d < QL_DTYPE_COUNT; d++)
+		if (ql_dtype_is_float(d) && ql_dtypes[d].bits <= 16) {
+			CASE("all values of %s", ql_dtype_name(d));
+			try_all_small(ctx, d);
+		}
+	CASE("refusals");
+	refusals();
+	gpu_close(&g);
+	ql_ctx_free(ctx);
+	return check_end();
+}
