@@ -25,6 +25,19 @@ static inline int64_t ql_count(const struct ql_gpu_tensor *t)
 	return n;
 }
 
+/* Elements in row-major order without gaps. */
+static inline bool ql_dense(const struct ql_gpu_tensor *t)
+{
+	int64_t n = 1;
+
+	for (int d = t->rank - 1; d >= 0; d--) {
+		if (t->shape[d] != 1 && t->stride[d] != n)
+			return ql_count(t) == 0;
+		n *= t->shape[d];
+	}
+	return true;
+}
+
 /* Drops axes of size 1 and joins axes that follow each other in all operands; at least one axis is left. */
 static inline void ql_strided_join(struct ql_strided *s)
 {
