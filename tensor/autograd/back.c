@@ -52,11 +52,19 @@ const struct ql_result *ql_back_shape(const struct ql_back *b, int i)
 	return &b->node->edge[i].is;
 }
 
-static bool set_attrs(struct ql_value *attr, const struct ql_op *op, const struct ql_named *named)
+/* `recorded`: the call whose attributes are taken over; NULL: none */
+static bool set_attrs(
+	struct ql_value *attr, const struct ql_op *op, const struct ql_call *recorded, const struct ql_named *named)
 {
 	const struct ql_attr *a = op->doc.attrs;
 
 	memset(attr, 0, MAX_ATTRS * sizeof(*attr));
+	for (int i = 0; recorded && a && a[i].type != QL_ATTR_END && i < MAX_ATTRS; i++) {
+		const struct ql_value *v = ql_call_attr(recorded, a[i].name);
+
+		if (v)
+			attr[i] = *v;
+	}
 	for (; named && named->name; named++) {
 		int i = 0;
 
@@ -70,16 +78,27 @@ static bool set_attrs(struct ql_value *attr, const struct ql_op *op, const struc
 	return true;
 }
 
+static struct ql_tensor *no_attribute(struct ql_back *b, const struct ql_op *op)
+{
+	return ql_back_own(b, NULL, ql_fail(b->ctx, QL_ERR_ARGUMENT, "%s: no such attribute", op->doc.name));
+}
+
+/* False after a failure; an operand that one should have made is then NULL. */
+static bool may_run(const struct ql_back *b, struct ql_tensor *const *in, int n_in)
+{
+	for (int i = 0; i < n_in; i++)
+		if (!in[i])
+			return false;
+	return !b->status;
+}
+
 /* Runs the call and owns its result `which`. */
 static struct ql_tensor *apply_call(struct ql_back *b, struct ql_call *call, int which)
 {
 	struct ql_tensor *t = NULL;
 	enum ql_status status;
 
-	for (int i = 0; i < call->n_in; i++)
-		if (!call->in[i])
-			return NULL;
-	if (b->status)
+	if (!may_run(b, call->in, call->n_in))
 		return NULL;
 	status = ql_op_apply(b->ctx, call);
 	for (int i = 0; i < QL_MAX_OUT && !status; i++) {
@@ -99,8 +118,8 @@ static struct ql_tensor *apply(struct ql_back *b, const struct ql_op *op, struct
 
 	if (b->status)
 		return NULL;
-	if (!set_attrs(attr, op, named))
-		return ql_back_own(b, NULL, ql_fail(b->ctx, QL_ERR_ARGUMENT, "%s: no such attribute", op->doc.name));
+	if (!set_attrs(attr, op, NULL, named))
+		return no_attribute(b, op);
 	return apply_call(b, &call, which);
 }
 
@@ -136,6 +155,32 @@ struct ql_tensor *ql_back_many(
 	struct ql_back *b, const struct ql_op *op, struct ql_tensor **in, int n_in, const struct ql_named *attrs)
 {
 	return apply(b, op, in, n_in, attrs, 0);
+}
+
+struct ql_tensor *ql_back_all(struct ql_back *b, const struct ql_op *op, struct ql_tensor **in, int n_in,
+	const struct ql_named *attrs, struct ql_tensor **out)
+{
+	struct ql_tensor *only[QL_MAX_OUT];
+	struct ql_value attr[MAX_ATTRS];
+	struct ql_call call = {.op = op, .in = in, .n_in = n_in, .attr = attr};
+	enum ql_status status;
+
+	out = out ? out : only;
+	memset(out, 0, QL_MAX_OUT * sizeof(*out));
+	if (!may_run(b, in, n_in))
+		return NULL;
+	if (!set_attrs(attr, op, &b->call, attrs))
+		return no_attribute(b, op);
+	status = ql_op_apply(b->ctx, &call);
+	for (int i = 0; i < QL_MAX_OUT; i++)
+		if (i == 0 || call.out[i])
+			out[i] = ql_back_own(b, call.out[i], status ? status : b->status);
+	return out[0];
+}
+
+struct ql_call ql_back_forward(const struct ql_call *call, const struct ql_op *op)
+{
+	return (struct ql_call){.op = op, .in = call->in + 1, .n_in = call->n_in - 1, .attr = call->attr};
 }
 
 struct ql_tensor *ql_back_run3(

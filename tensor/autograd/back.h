@@ -57,6 +57,11 @@ struct ql_tensor *ql_back_many(
 	struct ql_back *b, const struct ql_op *op, struct ql_tensor **in, int n_in, const struct ql_named *attrs);
 /* The same with the attributes of the recorded call: `op` has the attribute list of the recorded op. */
 struct ql_tensor *ql_back_again(struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, struct ql_tensor *c);
+/* All results of an op. Its attributes are those of the recorded call that it has under the same name and, after them,
+ * `attrs` (NULL: none). out (QL_MAX_OUT; may be NULL if only the first is wanted) receives the results, NULL where there
+ * is none. Returns the first. */
+struct ql_tensor *ql_back_all(struct ql_back *b, const struct ql_op *op, struct ql_tensor **in, int n_in,
+	const struct ql_named *attrs, struct ql_tensor **out);
 /* Result `which` of an op with one operand. */
 struct ql_tensor *ql_back_nth(
 	struct ql_back *b, const struct ql_op *op, struct ql_tensor *a, const struct ql_named *attrs, int which);
@@ -94,6 +99,10 @@ struct ql_tensor *ql_back_own(struct ql_back *b, struct ql_tensor *t, enum ql_st
 /* Adds t to the gradient of operand i, summed over the axes along which the operand was broadcast and cast to its
  * dtype. Does nothing if the operand requires no gradient. */
 void ql_back_give(struct ql_back *b, int i, struct ql_tensor *t);
+
+/* In the eval of the op of a gradient, whose operands are a gradient and then the operands of `op` (the last ones may be
+ * left out): the call of `op`, to share functions with its eval. */
+struct ql_call ql_back_forward(const struct ql_call *call, const struct ql_op *op);
 
 /* For ops that are constant almost everywhere: the operands get no gradient. */
 ql_backward_fn ql_backward_none;
