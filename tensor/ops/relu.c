@@ -156,18 +156,21 @@ static enum ql_status relu6_eval(struct ql_ctx *ctx, struct ql_call *call)
 	return eval(ctx, call, relu6_f32_passes[variant], relu6_f64_passes[variant]);
 }
 
-static enum ql_status mask(struct ql_ctx *ctx, struct ql_tensor *g, struct ql_tensor *bits, struct ql_tensor *out)
+/* Operands: the gradient of the result, the bits. */
+static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
+	struct ql_tensor *out = call->out[0], *from = NULL, *to = NULL;
 	unsigned dtype = ql_dense_dtype(out->dtype);
-	struct ql_tensor *from = NULL, *to = NULL;
 	struct job j = {.variant = ctx->kernels->simd->variant, .wide = dtype == QL_float64, .n = ql_tensor_nelem(out)};
-	enum ql_status status = ql_dense_of(ctx, g, dtype, &from);
+	enum ql_status status = ql_dense_of(ctx, call->in[0], dtype, &from);
 
+	call->path = ql_dtype_name(dtype);
+	call->kernel = ctx->kernels->simd->name;
 	if (!status)
 		status = ql_dense_result(ctx, out, dtype, &to);
 	if (!status) {
 		j.from = ql_tensor_data(from);
-		j.bits = ql_tensor_data(bits);
+		j.bits = ql_tensor_data(call->in[1]);
 		j.to = ql_tensor_data(to);
 		status = run(ctx, &j, apply);
 	}
@@ -175,18 +178,37 @@ static enum ql_status mask(struct ql_ctx *ctx, struct ql_tensor *g, struct ql_te
 	return ql_dense_finish(ctx, out, to, status);
 }
 
-static enum ql_status backward(struct ql_back *b)
+/* The gradient of both ops, in no table of ops. */
+static const struct ql_op relu_back = {
+	.doc = {.name = "relu_back"}, .arity_min = 2, .arity_max = 2, .infer = ql_infer_same, .eval = back_eval};
+
+/* The gradient for codes, whose result is saved as codes. */
+static enum ql_status backward_codes(struct ql_back *b)
 {
-	struct ql_tensor *g = ql_back_grad(b, 0), *bits = ql_back_out(b, 1), *dx = NULL;
+	struct ql_tensor *g = ql_back_grad(b, 0), *zero = ql_back_number(b, 0, g), *y = NULL;
 
 	if (b->status)
 		return b->status;
-	b->status = ql_tensor_new(b->ctx, g->dtype, g->rank, g->shape, &dx);
-	dx = ql_back_own(b, dx, b->status);
-	if (!b->status)
-		b->status = mask(b->ctx, g, bits, dx);
-	ql_back_give(b, 0, dx);
+	b->status = ql_dense_of(b->ctx, ql_back_out(b, 0), QL_float32, &y);
+	y = ql_back_own(b, y, b->status);
+	g = ql_back_run3(b, &ql_op_where, ql_back_run(b, &ql_op_le, y, zero), zero, g);
+	if (b->call.op == &ql_op_relu6)
+		g = ql_back_run3(b, &ql_op_where, ql_back_run(b, &ql_op_lt, y, ql_back_number(b, 6, y)), g, zero);
+	ql_back_give(b, 0, g);
 	return b->status;
+}
+
+static enum ql_status backward(struct ql_back *b)
+{
+	if (b->node->n_out < 2)
+		return backward_codes(b);
+	ql_back_give(b, 0, ql_back_run(b, &relu_back, ql_back_grad(b, 0), ql_back_out(b, 1)));
+	return b->status;
+}
+
+static uint32_t saves(const struct ql_call *call)
+{
+	return call->in[0]->q ? QL_SAVE_RESULT : 0;
 }
 
 #define RELU(op_name, op_text, op_example) \
@@ -203,6 +225,7 @@ static enum ql_status backward(struct ql_back *b)
 		.eval = op_name##_eval, \
 		.impl = &op_name##_map, \
 		.backward = backward, \
+		.saves_for = saves, \
 	}
 
 RELU(relu, "max(x, 0). A quantized operand stays quantized: its codes are raised to the zero point.",

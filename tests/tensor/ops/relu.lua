@@ -41,6 +41,21 @@ it('views and gradients in another order', function()
 	assert(leaf:grad():narrow(2, 3, 40):eq(g:t():narrow(2, 3, 40) * x:narrow(2, 3, 40):gt(0):to 'float32'):all():item())
 	assert(leaf:grad():narrow(2, 1, 2):eq(0):all():item())
 end)
+it('of codes it passes where the result is between the ends', function()
+	local x, g = tensor{-9, -0.1, 0, 0.25, 5, 9}, tensor{1, 2, 3, 4, 5, 6}
+	for _, spec in ipairs{{dtype='int8', scale=0.125}, {dtype='uint8', scale=0.125, zero_point=80}, 'int4', 'mxfp4'} do
+		for _, op in ipairs{'relu', 'relu6'} do
+			local leaf = x:clone():requires_grad_()
+			local codes = leaf:quantize(spec)
+			local decoded = codes:detach():dequantize()
+			local y = codes[op](codes)
+			y:backward(g)
+			local wanted = decoded:gt(0)
+			if op == 'relu6' then wanted = wanted:band(decoded:lt(6)) end
+			assert(leaf:grad():eq(g * wanted:to 'float32'):all():item(), op)
+		end
+	end
+end)
 it('backward keeps one bit per element, not the result', function()
 	local x = tensor.randn(4096, 64):requires_grad_()
 	collectgarbage()
