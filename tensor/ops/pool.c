@@ -2,7 +2,7 @@
  * maxpool2d and avgpool2d: the maximum or the mean of each window. The work is in tensor/conv/planes.c.
  */
 #include "tensor/kernels/kernels.h"
-#include "tensor/codec.h"
+#include "tensor/loops/dense.h"
 #include "tensor/ops/ops.h"
 #include "tensor/conv/planes.h"
 #include "tensor/conv/window.h"
@@ -32,14 +32,6 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-/* Gives t contiguous, in float32 or float64. */
-static enum ql_status as_dense(struct ql_ctx *ctx, struct ql_tensor *t, bool wide, struct ql_tensor **out)
-{
-	unsigned dtype = wide ? QL_float64 : QL_float32;
-
-	return t->dtype == dtype ? ql_tensor_contiguous(ctx, t, out) : ql_tensor_cast(ctx, t, dtype, out);
-}
-
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *out = call->out[0], *x = NULL, *y = NULL;
@@ -49,7 +41,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	call->path = ql_dtype_name(j.wide ? QL_float64 : QL_float32);
 	call->kernel = ctx->kernels->simd->name;
 	if (!status)
-		status = as_dense(ctx, call->in[0], j.wide, &x);
+		status = ql_dense_of(ctx, call->in[0], j.wide ? QL_float64 : QL_float32, &x);
 	if (!status && out->dtype != (j.wide ? QL_float64 : QL_float32))
 		status = ql_tensor_new(ctx, QL_float32, 4, out->shape, &y);
 	else if (!status)
@@ -64,44 +56,6 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	ql_tensor_release(ctx, x);
 	ql_tensor_release(ctx, y);
 	return status;
-}
-
-static struct ql_tensor *dense(struct ql_back *b, struct ql_tensor *t, bool wide)
-{
-	struct ql_tensor *out = NULL;
-	enum ql_status status;
-
-	if (!t)
-		return NULL;
-	status = t->q ? ql_decode(b->ctx, t, &out) : as_dense(b->ctx, t, wide, &out);
-	return ql_back_own(b, out, status);
-}
-
-static enum ql_status backward(struct ql_back *b)
-{
-	const struct ql_result *is = ql_back_shape(b, 0);
-	struct ql_planes j = {.mean = is_mean(b->call.op), .wide = is->dtype == QL_float64};
-	struct ql_result shape = *is;
-	struct ql_tensor *g = dense(b, ql_back_grad(b, 0), j.wide), *x = NULL, *y = NULL, *dx = NULL;
-	enum ql_status status = ql_pool_window(b->ctx, &b->call, &j.w);
-
-	shape.dtype = j.wide ? QL_float64 : QL_float32;
-	if (!status)
-		status = ql_tensor_new(b->ctx, shape.dtype, 4, shape.shape, &dx);
-	dx = ql_back_own(b, dx, status);
-	if (!j.mean) {
-		x = dense(b, ql_back_in(b, 0), j.wide);
-		y = dense(b, ql_back_out(b, 0), j.wide);
-	}
-	if (b->status)
-		return b->status;
-	j.x = x ? ql_tensor_data(x) : NULL;
-	j.y = y ? ql_tensor_data(y) : NULL;
-	j.g = ql_tensor_data(g);
-	j.out = ql_tensor_data(dx);
-	b->status = ql_planes_gradient(b->ctx, shape.shape[0] * shape.shape[1], &j);
-	ql_back_give(b, 0, dx);
-	return b->status;
 }
 
 static const struct ql_attr max_attrs[] = {
@@ -119,6 +73,84 @@ static const struct ql_attr mean_attrs[] = {
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
+/* ---- gradients: ops in no table ---- */
+
+/* Operands: the gradient of the result; of maxpool2d also x and the result. */
+static enum ql_status back_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_value *size = ql_call_attr(call, "size");
+
+	(void)ctx;
+	ql_result_set(call, 0, ql_dense_dtype(call->in[0]->dtype), 4, size ? size->ints.at : call->in[1]->shape);
+	return QL_OK;
+}
+
+static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *dx = call->out[0], *in[3] = {NULL}, *of_x = dx;
+	struct ql_call forward = {.op = call->op, .in = &of_x, .n_in = 1, .attr = call->attr};
+	struct ql_planes j = {.mean = call->n_in == 1, .wide = dx->dtype == QL_float64};
+	enum ql_status status = ql_pool_window(ctx, &forward, &j.w);
+
+	call->path = ql_dtype_name(dx->dtype);
+	call->kernel = ctx->kernels->simd->name;
+	for (int i = 0; i < call->n_in && !status; i++)
+		status = ql_dense_of(ctx, call->in[i], dx->dtype, &in[i]);
+	if (!status) {
+		j.g = ql_tensor_data(in[0]);
+		j.x = in[1] ? ql_tensor_data(in[1]) : NULL;
+		j.y = in[2] ? ql_tensor_data(in[2]) : NULL;
+		j.out = ql_tensor_data(dx);
+		status = ql_planes_gradient(ctx, dx->shape[0] * dx->shape[1], &j);
+	}
+	for (int i = 0; i < 3; i++)
+		ql_tensor_release(ctx, in[i]);
+	return status;
+}
+
+static const struct ql_op maxpool2d_back = {
+	.doc = {.name = "maxpool2d_back", .attrs = max_attrs},
+	.arity_min = 3,
+	.arity_max = 3,
+	.flags = QL_NATIVE,
+	.infer = back_infer,
+	.eval = back_eval,
+};
+
+static const struct ql_attr mean_back_attrs[] = {
+	{"size", QL_ATTR_INTS, 0, NULL, "shape of x"},
+	{"k", QL_ATTR_INTS, 0, "all", "as in avgpool2d"},
+	QL_WINDOW_STRIDE("as in avgpool2d"),
+	QL_WINDOW_PAD,
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+static const struct ql_op avgpool2d_back = {
+	.doc = {.name = "avgpool2d_back", .attrs = mean_back_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = back_infer,
+	.eval = back_eval,
+};
+
+static enum ql_status max_backward(struct ql_back *b)
+{
+	struct ql_tensor *in[] = {ql_back_grad(b, 0), ql_back_in(b, 0), ql_back_out(b, 0)};
+
+	ql_back_give(b, 0, ql_back_all(b, &maxpool2d_back, in, 3, NULL, NULL));
+	return b->status;
+}
+
+static enum ql_status mean_backward(struct ql_back *b)
+{
+	const struct ql_result *x = ql_back_shape(b, 0);
+	struct ql_named size[] = {{"size", {.ints = {4, (int64_t *)(uintptr_t)x->shape}}}, {NULL, {.set = false}}};
+	struct ql_tensor *g = ql_back_grad(b, 0);
+
+	ql_back_give(b, 0, ql_back_all(b, &avgpool2d_back, &g, 1, size, NULL));
+	return b->status;
+}
+
 const struct ql_op ql_op_maxpool2d = {
 	.doc = {.name = "maxpool2d",
 		.usage = "x:maxpool2d(k, {stride=, pad=})",
@@ -133,7 +165,7 @@ const struct ql_op ql_op_maxpool2d = {
 	.arity_max = 1,
 	.infer = infer,
 	.eval = eval,
-	.backward = backward,
+	.backward = max_backward,
 	.saves = QL_SAVE(0) | QL_SAVE_RESULT,
 };
 
@@ -153,5 +185,5 @@ const struct ql_op ql_op_avgpool2d = {
 	.arity_max = 1,
 	.infer = infer,
 	.eval = eval,
-	.backward = backward,
+	.backward = mean_backward,
 };
