@@ -438,61 +438,88 @@ static enum ql_status cut_rows(struct ql_ctx *ctx, struct job *j, int64_t *parts
 	return j->lanes && j->sums ? QL_OK : QL_ERR_MEMORY;
 }
 
-static struct ql_tensor *new_like(struct ql_back *b, const struct ql_tensor *t)
-{
-	struct ql_tensor *out = NULL;
-	enum ql_status status = ql_tensor_new(b->ctx, t->dtype, t->rank, t->shape, &out);
-
-	return ql_back_own(b, out, status);
-}
-
-static enum ql_status run_backward(struct ql_back *b, struct job *j, const struct operands *o, struct ql_tensor *g)
-{
-	struct ql_tensor *dx = new_like(b, o->x), *dw = new_like(b, o->w), *db = new_like(b, o->w);
-	int64_t parts = 0;
-
-	if (!b->status && j->rows)
-		b->status = cut_rows(b->ctx, j, &parts);
-	if (b->status)
-		return b->status;
-	j->g = ql_tensor_data(g);
-	j->dx = ql_tensor_data(dx);
-	b->status = ql_parallel_for(b->ctx, parts, 1, j->rows * j->n * 2, backward_body, j);
-	if (b->status)
-		return b->status;
-	join_parts(j, parts, 0, ql_tensor_data(dw));
-	join_parts(j, parts, 1, ql_tensor_data(db));
-	ql_back_give(b, 0, dx);
-	if (b->node->n_in > 1)
-		ql_back_give(b, 1, dw);
-	if (b->node->n_in > 2)
-		ql_back_give(b, 2, db);
-	return b->status;
-}
-
-static enum ql_status backward(struct ql_back *b)
-{
-	struct ql_tensor *x = ql_back_in(b, 0), *g = ql_back_grad(b, 0), *dense = NULL;
-	struct operands o = {NULL, NULL, NULL};
-	struct job j;
-
-	if (b->status)
-		return b->status;
-	b->status = start(b->ctx, &b->call, x, b->node->n_in > 1 ? ql_back_in(b, 1) : NULL, NULL, &o, &j);
-	if (!b->status)
-		b->status = ql_dense_of(b->ctx, g, o.x->dtype, &dense);
-	if (!b->status)
-		run_backward(b, &j, &o, dense);
-	ql_tensor_release(b->ctx, dense);
-	release(b->ctx, &o);
-	return b->status;
-}
-
 static const struct ql_attr attrs[] = {
 	{"eps", QL_ATTR_FLOAT, 0, NULL, "added to the variance (default 1e-5)"},
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
+
+/* ---- gradients: ops in no table ---- */
+
+/* Operands: the gradient of the result, x, the weight if there is one. Results: the gradients of x, weight and bias. */
+static enum ql_status back_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *x = call->in[1];
+	unsigned dtype = ql_dense_dtype(ql_operand_dtype(x));
+
+	(void)ctx;
+	ql_result_set(call, 0, dtype, x->rank, x->shape);
+	ql_result_set(call, 1, dtype, 1, &x->shape[x->rank - 1]);
+	ql_result_set(call, 2, dtype, 1, &x->shape[x->rank - 1]);
+	call->n_out = 3;
+	return QL_OK;
+}
+
+static enum ql_status run_back(struct ql_ctx *ctx, struct ql_call *call, struct job *j)
+{
+	int64_t parts = 0;
+	enum ql_status status = j->rows ? cut_rows(ctx, j, &parts) : QL_OK;
+
+	j->dx = ql_tensor_data(call->out[0]);
+	if (!status)
+		status = ql_parallel_for(ctx, parts, 1, j->rows * j->n * 2, backward_body, j);
+	if (status)
+		return status;
+	join_parts(j, parts, 0, ql_tensor_data(call->out[1]));
+	join_parts(j, parts, 1, ql_tensor_data(call->out[2]));
+	return QL_OK;
+}
+
+static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_call forward = ql_back_forward(call, call->op->impl);
+	struct ql_tensor *g = NULL;
+	struct operands o = {NULL, NULL, NULL};
+	struct job j;
+	enum ql_status status =
+		start(ctx, &forward, forward.in[0], forward.n_in > 1 ? forward.in[1] : NULL, NULL, &o, &j);
+
+	if (!status)
+		status = ql_dense_of(ctx, call->in[0], o.x->dtype, &g);
+	if (!status) {
+		call->path = ql_dtype_name(o.x->dtype);
+		call->kernel = ctx->kernels->simd->name;
+		j.g = ql_tensor_data(g);
+		status = run_back(ctx, call, &j);
+	}
+	ql_tensor_release(ctx, g);
+	release(ctx, &o);
+	return status;
+}
+
+#define BACK(name_) \
+	static const struct ql_op name_##_back = {.doc = {.name = #name_ "_back", .attrs = attrs}, \
+		.arity_min = 2, \
+		.arity_max = 3, \
+		.outputs = 3, \
+		.flags = QL_NATIVE, \
+		.infer = back_infer, \
+		.eval = back_eval, \
+		.impl = &ql_op_##name_}; \
+	static enum ql_status name_##_backward(struct ql_back *b) \
+	{ \
+		struct ql_tensor *out[QL_MAX_OUT], *in[] = {ql_back_grad(b, 0), ql_back_in(b, 0), NULL}; \
+		int n_in = b->node->n_in; \
+\
+		if (n_in > 1) \
+			in[2] = ql_back_in(b, 1); \
+		ql_back_all(b, &name_##_back, in, n_in > 1 ? 3 : 2, NULL, out); \
+		for (int i = 0; i < n_in; i++) \
+			ql_back_give(b, i, out[i]); \
+		return b->status; \
+	}
+BACK(layernorm)
+BACK(rmsnorm)
 
 const struct ql_op ql_op_layernorm = {
 	.doc = {.name = "layernorm",
@@ -508,7 +535,7 @@ const struct ql_op ql_op_layernorm = {
 	.arity_max = 3,
 	.infer = infer,
 	.eval = eval,
-	.backward = backward,
+	.backward = layernorm_backward,
 	.saves = QL_SAVE(0) | QL_SAVE(1),
 };
 
@@ -523,6 +550,6 @@ const struct ql_op ql_op_rmsnorm = {
 	.arity_max = 2,
 	.infer = infer,
 	.eval = eval,
-	.backward = backward,
+	.backward = rmsnorm_backward,
 	.saves = QL_SAVE(0) | QL_SAVE(1),
 };
