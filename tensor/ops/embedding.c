@@ -94,41 +94,59 @@ static enum ql_status sort(struct ql_ctx *ctx, const int64_t *number, int64_t n,
 	return QL_OK;
 }
 
-static enum ql_status run_backward(struct ql_back *b, const struct ql_tensor *ids, struct ql_tensor *g)
-{
-	const struct ql_result *table = ql_back_shape(b, 0);
-	int64_t n = ql_tensor_nelem(ids), rows = table->shape[0];
-	struct ql_tensor *sum = NULL;
-	struct job j = {
-		.variant = b->ctx->kernels->simd->variant, .wide = g->dtype == QL_float64, .d = table->shape[1]};
+/* ---- gradient: an op in no table ---- */
 
-	b->status = ql_tensor_new(b->ctx, g->dtype, 2, table->shape, &sum);
-	sum = ql_back_own(b, sum, b->status);
-	if (!b->status)
-		b->status = sort(b->ctx, ql_tensor_data(ids), n, rows, &j);
-	if (b->status)
-		return b->status;
-	j.g = ql_tensor_data(g);
-	j.table = ql_tensor_data(sum);
-	b->status = ql_parallel_for(
-		b->ctx, rows, ql_max64(1, CHUNK / ql_max64(1, j.d)), (rows + 2 * n) * j.d / 4, sum_body, &j);
-	ql_back_give(b, 0, sum);
-	return b->status;
+/* Operands: the gradient of the result, ids. */
+static enum ql_status back_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	(void)ctx;
+	ql_result_set(call, 0, ql_dense_dtype(call->in[0]->dtype), 2, ql_call_attr(call, "size")->ints.at);
+	return QL_OK;
 }
+
+static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *sum = call->out[0], *g = NULL, *ids = NULL;
+	int64_t n = ql_tensor_nelem(call->in[1]), rows = sum->shape[0];
+	struct job j = {.variant = ctx->kernels->simd->variant, .wide = sum->dtype == QL_float64, .d = sum->shape[1]};
+	enum ql_status status = ql_rows_numbers(ctx, "embedding", call->in[1], rows, &ids);
+
+	call->path = ql_dtype_name(sum->dtype);
+	call->kernel = ctx->kernels->simd->name;
+	if (!status)
+		status = ql_dense_of(ctx, call->in[0], sum->dtype, &g);
+	if (!status)
+		status = sort(ctx, ql_tensor_data(ids), n, rows, &j);
+	if (!status) {
+		j.g = ql_tensor_data(g);
+		j.table = ql_tensor_data(sum);
+		status = ql_parallel_for(
+			ctx, rows, ql_max64(1, CHUNK / ql_max64(1, j.d)), (rows + 2 * n) * j.d / 4, sum_body, &j);
+	}
+	ql_tensor_release(ctx, ids);
+	ql_tensor_release(ctx, g);
+	return status;
+}
+
+static const struct ql_attr back_attrs[] = {
+	{"size", QL_ATTR_INTS, 0, NULL, "shape of the table"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+static const struct ql_op embedding_back = {
+	.doc = {.name = "embedding_back", .attrs = back_attrs},
+	.arity_min = 2,
+	.arity_max = 2,
+	.infer = back_infer,
+	.eval = back_eval,
+};
 
 static enum ql_status backward(struct ql_back *b)
 {
-	struct ql_tensor *g = ql_back_grad(b, 0), *dense = NULL, *ids = NULL;
+	const struct ql_result *table = ql_back_shape(b, 0);
+	struct ql_named size[] = {{"size", {.ints = {2, (int64_t *)(uintptr_t)table->shape}}}, {NULL, {.set = false}}};
 
-	if (b->status)
-		return b->status;
-	b->status = ql_rows_numbers(b->ctx, "embedding", ql_back_in(b, 1), ql_back_shape(b, 0)->shape[0], &ids);
-	if (!b->status)
-		b->status = ql_dense_of(b->ctx, g, ql_dense_dtype(g->dtype), &dense);
-	if (!b->status)
-		run_backward(b, ids, dense);
-	ql_tensor_release(b->ctx, ids);
-	ql_tensor_release(b->ctx, dense);
+	ql_back_give(b, 0, ql_back_with(b, &embedding_back, ql_back_grad(b, 0), ql_back_in(b, 1), size));
 	return b->status;
 }
 
