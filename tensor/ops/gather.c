@@ -277,23 +277,41 @@ static const struct ql_attr scatter_attrs[] = {
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
+static enum ql_status numbers_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	(void)ctx;
+	ql_result_set(call, 0, QL_int64, call->in[0]->rank, call->in[0]->shape);
+	return QL_OK;
+}
+
+static enum ql_status numbers_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	int64_t n = ql_tensor_nelem(call->out[0]), *to = ql_tensor_data(call->out[0]);
+
+	(void)ctx;
+	call->path = "int64";
+	for (int64_t i = 0; i < n; i++)
+		to[i] = i;
+	return QL_OK;
+}
+
+/* An op in no table: the elements of the operand, the index, numbered in row-major order from 0. */
+static const struct ql_op scatter_numbers = {.doc = {.name = "scatter_numbers"},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = numbers_infer,
+	.eval = numbers_eval};
+
 /* True for the elements of the index that were the last to write their destination, found by scattering their
  * numbers and reading them back. */
 static struct ql_tensor *last_writers(struct ql_back *b, struct ql_tensor *index)
 {
 	struct ql_result places = *ql_back_shape(b, 0);
 	struct ql_named axis[] = {{"axis", {.i = ql_call_int(&b->call, "axis", 1)}}, {NULL, {.set = false}}};
-	struct ql_tensor *in[3] = {NULL, index, NULL}, *numbers = NULL;
-	enum ql_status status;
+	struct ql_tensor *in[3] = {NULL, index, ql_back_run(b, &scatter_numbers, index, NULL)};
 
-	if (b->status)
-		return NULL;
 	places.dtype = QL_int64;
 	in[0] = ql_back_zeros(b, &places);
-	status = ql_tensor_new(b->ctx, QL_int64, index->rank, index->shape, &numbers);
-	in[2] = ql_back_own(b, numbers, status);
-	for (int64_t i = 0; in[2] && i < ql_tensor_nelem(index); i++)
-		((int64_t *)in[2]->storage->data)[i] = i;
 	return ql_back_run(b, &ql_op_eq, in[2], ql_back_with(b, &ql_op_gather, scattered(b, in, false), index, axis));
 }
 
