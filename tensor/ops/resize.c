@@ -200,30 +200,64 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_dense_finish(ctx, out, y, status);
 }
 
-static enum ql_status backward(struct ql_back *b)
+/* ---- gradient: an op in no table ---- */
+
+/* Operand: the gradient of the result. */
+static enum ql_status back_infer(struct ql_ctx *ctx, struct ql_call *call)
 {
-	const struct ql_result *is = ql_back_shape(b, 0);
-	struct ql_tensor *g = ql_back_grad(b, 0), *dense = NULL, *dx = NULL;
-	unsigned dtype = ql_dense_dtype(is->dtype);
+	const struct ql_tensor *g = call->in[0];
+
+	(void)ctx;
+	ql_result_set(call, 0, ql_dense_dtype(g->dtype), g->rank, ql_call_attr(call, "from")->ints.at);
+	return QL_OK;
+}
+
+static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *dx = call->out[0], *g = NULL;
 	struct geometry geometry;
 	struct ql_taps taps, back[2];
+	enum ql_status status = read_geometry(ctx, call, dx->rank, dx->shape, &geometry);
 
-	if (b->status)
-		return b->status;
-	b->status = read_geometry(b->ctx, &b->call, is->rank, is->shape, &geometry);
-	for (int d = 0; d < 2 && !b->status; d++) {
-		b->status = ql_taps_make(b->ctx, geometry.mode, geometry.in[d], geometry.out[d], &taps);
-		if (!b->status)
-			b->status = ql_taps_transpose(b->ctx, &taps, &back[d]);
+	call->path = ql_dtype_name(dx->dtype);
+	call->kernel = ctx->kernels->simd->name;
+	for (int d = 0; d < 2 && !status; d++) {
+		status = ql_taps_make(ctx, geometry.mode, geometry.in[d], geometry.out[d], &taps);
+		if (!status)
+			status = ql_taps_transpose(ctx, &taps, &back[d]);
 	}
-	if (!b->status)
-		b->status = ql_dense_of(b->ctx, g, dtype, &dense);
-	if (!b->status)
-		b->status = ql_tensor_new(b->ctx, dtype, is->rank, is->shape, &dx);
-	if (!b->status)
-		b->status = both_axes(b->ctx, back, geometry.planes, false, dense, dx);
-	ql_tensor_release(b->ctx, dense);
-	ql_back_give(b, 0, ql_back_own(b, dx, b->status));
+	if (!status)
+		status = ql_dense_of(ctx, call->in[0], dx->dtype, &g);
+	if (!status)
+		status = both_axes(ctx, back, geometry.planes, false, g, dx);
+	ql_tensor_release(ctx, g);
+	return status;
+}
+
+static const struct ql_attr back_attrs[] = {
+	{"from", QL_ATTR_INTS, 0, NULL, "shape of x"},
+	{"size", QL_ATTR_INTS, 0, NULL, "as in resize"},
+	{"mode", QL_ATTR_STRING, 0, "nearest bilinear", "as in resize"},
+	{"antialias", QL_ATTR_BOOL, 0, NULL, "as in resize"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+static const struct ql_op resize_back = {
+	.doc = {.name = "resize_back", .attrs = back_attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = back_infer,
+	.eval = back_eval,
+};
+
+static enum ql_status backward(struct ql_back *b)
+{
+	const struct ql_result *x = ql_back_shape(b, 0);
+	struct ql_named from[] = {
+		{"from", {.ints = {x->rank, (int64_t *)(uintptr_t)x->shape}}}, {NULL, {.set = false}}};
+	struct ql_tensor *g = ql_back_grad(b, 0);
+
+	ql_back_give(b, 0, ql_back_all(b, &resize_back, &g, 1, from, NULL));
 	return b->status;
 }
 
