@@ -133,25 +133,33 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return status ? status : drop(ctx, ql_call_float(call, "p", HALF), state, x, call->out[0]);
 }
 
-static enum ql_status backward(struct ql_back *b)
-{
-	struct ql_tensor *g = ql_back_grad(b, 0), *state = ql_back_out(b, 1), *dx = NULL;
-
-	if (b->status)
-		return b->status;
-	b->status = ql_tensor_new(b->ctx, g->dtype, g->rank, g->shape, &dx);
-	dx = ql_back_own(b, dx, b->status);
-	if (!b->status)
-		b->status = drop(b->ctx, ql_call_float(&b->call, "p", HALF), ql_tensor_data(state), g, dx);
-	ql_back_give(b, 0, dx);
-	return b->status;
-}
-
 static const struct ql_attr attrs[] = {
 	{"p", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "probability that an element becomes 0 (default 0.5)"},
 	{"training", QL_ATTR_BOOL, 0, NULL, "false: x itself (default true)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
+
+/* The gradient as an op in no table. Operands: that of the result, the state. */
+static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	call->path = ql_dtype_name(ql_dense_dtype(call->out[0]->dtype));
+	call->kernel = ctx->kernels->simd->name;
+	return drop(ctx, ql_call_float(call, "p", HALF), ql_tensor_data(call->in[1]), call->in[0], call->out[0]);
+}
+
+static const struct ql_op dropout_back = {
+	.doc = {.name = "dropout_back", .attrs = attrs},
+	.arity_min = 2,
+	.arity_max = 2,
+	.infer = ql_infer_same,
+	.eval = back_eval,
+};
+
+static enum ql_status backward(struct ql_back *b)
+{
+	ql_back_give(b, 0, ql_back_again(b, &dropout_back, ql_back_grad(b, 0), ql_back_out(b, 1)));
+	return b->status;
+}
 
 extern const struct ql_op ql_op_dropout;
 const struct ql_op ql_op_dropout = {
