@@ -149,20 +149,6 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return rotate(ctx, call, call->in[0], call->out[0], 1);
 }
 
-static enum ql_status backward(struct ql_back *b)
-{
-	struct ql_tensor *g = ql_back_grad(b, 0), *dx = NULL;
-
-	if (b->status)
-		return b->status;
-	b->status = ql_tensor_new(b->ctx, g->dtype, g->rank, g->shape, &dx);
-	dx = ql_back_own(b, dx, b->status);
-	if (!b->status)
-		b->status = rotate(b->ctx, &b->call, g, dx, -1);
-	ql_back_give(b, 0, dx);
-	return b->status;
-}
-
 static const struct ql_attr attrs[] = {
 	{"base", QL_ATTR_FLOAT, 0, NULL, "slows the rotation from pair to pair (default 10000)"},
 	{"start", QL_ATTR_INT, 0, NULL, "position of the first row, from 1; later with a cache of keys (default 1)"},
@@ -170,6 +156,28 @@ static const struct ql_attr attrs[] = {
 	{"out", QL_ATTR_SPEC, 0, NULL, "spec of a quantized result; of codes it stays in integers (default: float32)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
+
+/* The gradient as an op in no table: that of the result, rotated back. */
+static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	call->path = ql_dtype_name(ql_dense_dtype(call->out[0]->dtype));
+	call->kernel = ctx->kernels->simd->name;
+	return rotate(ctx, call, call->in[0], call->out[0], -1);
+}
+
+static const struct ql_op rope_back = {
+	.doc = {.name = "rope_back", .attrs = attrs},
+	.arity_min = 1,
+	.arity_max = 1,
+	.infer = ql_infer_same,
+	.eval = back_eval,
+};
+
+static enum ql_status backward(struct ql_back *b)
+{
+	ql_back_give(b, 0, ql_back_again(b, &rope_back, ql_back_grad(b, 0), NULL));
+	return b->status;
+}
 
 extern const struct ql_op ql_op_rope;
 const struct ql_op ql_op_rope = {
