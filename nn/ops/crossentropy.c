@@ -251,34 +251,6 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-static enum ql_status backward(struct ql_back *b)
-{
-	struct ql_tensor *x = ql_back_in(b, 0), *target = ql_back_in(b, 1), *g = ql_back_grad(b, 0), *dx = NULL,
-			 *turned = NULL;
-	struct operands o = {NULL, NULL, 0, 0};
-	struct job j;
-
-	if (b->status)
-		return b->status;
-	b->status = start(b->ctx, &b->call, x, target, &o, &j);
-	if (!b->status) {
-		b->status = ql_tensor_new(b->ctx, o.x->dtype, o.x->rank, o.x->shape, &dx);
-		dx = ql_back_own(b, dx, b->status);
-	}
-	if (!b->status) {
-		j.dx = ql_tensor_data(dx);
-		j.g = ql_tensor_at_f64(g, 0) / (double)o.count;
-		b->status =
-			ql_parallel_for(b->ctx, j.rows, ql_max64(1, CHUNK / j.c), j.rows * j.c * 2, backward_body, &j);
-	}
-	if (!b->status) {
-		b->status = turn(b->ctx, dx, o.axis, true, &turned);
-		ql_back_give(b, 0, ql_back_own(b, turned, b->status));
-	}
-	release(b->ctx, &o);
-	return b->status;
-}
-
 static const struct ql_attr attrs[] = {
 	{"axis", QL_ATTR_AXIS, 0, NULL, "the axis of the classes (default: the last)"},
 	{"ignore", QL_ATTR_INT, 0, NULL, "a class number whose positions do not count, of any value (default: none)"},
@@ -288,6 +260,61 @@ static const struct ql_attr attrs[] = {
 };
 
 extern const struct ql_op ql_op_crossentropy;
+
+/* ---- gradient: an op in no table ---- */
+
+/* Operands: the gradient of the loss, logits, target. The result has the layout of the logits. */
+static enum ql_status back_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *x = call->in[1];
+
+	(void)ctx;
+	ql_result_set(call, 0, ql_dense_dtype(ql_operand_dtype(x)), x->rank, x->shape);
+	return QL_OK;
+}
+
+static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_call forward = ql_back_forward(call, &ql_op_crossentropy);
+	struct ql_tensor *dx = NULL;
+	struct operands o = {NULL, NULL, 0, 0};
+	struct job j;
+	enum ql_status status = start(ctx, &forward, forward.in[0], forward.in[1], &o, &j);
+
+	if (!status)
+		status = ql_tensor_new(ctx, o.x->dtype, o.x->rank, o.x->shape, &dx);
+	if (!status) {
+		call->path = ql_dtype_name(o.x->dtype);
+		call->kernel = ctx->kernels->simd->name;
+		j.dx = ql_tensor_data(dx);
+		j.g = ql_tensor_at_f64(call->in[0], 0) / (double)o.count;
+		status = ql_parallel_for(ctx, j.rows, ql_max64(1, CHUNK / j.c), j.rows * j.c * 2, backward_body, &j);
+	}
+	if (!status)
+		status = turn(ctx, dx, o.axis, true, &call->out[0]);
+	ql_tensor_release(ctx, dx);
+	release(ctx, &o);
+	return status;
+}
+
+static const struct ql_op crossentropy_back = {
+	.doc = {.name = "crossentropy_back", .attrs = attrs},
+	.arity_min = 3,
+	.arity_max = 3,
+	.flags = QL_NATIVE,
+	.infer = back_infer,
+	.eval = back_eval,
+	.allocates = true,
+};
+
+static enum ql_status backward(struct ql_back *b)
+{
+	struct ql_tensor *in[] = {ql_back_grad(b, 0), ql_back_in(b, 0), ql_back_in(b, 1)};
+
+	ql_back_give(b, 0, ql_back_all(b, &crossentropy_back, in, 3, NULL, NULL));
+	return b->status;
+}
+
 const struct ql_op ql_op_crossentropy = {
 	.doc = {.name = "crossentropy",
 		.usage =
