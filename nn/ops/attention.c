@@ -177,49 +177,6 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_dense_finish(ctx, call->out[0], y, status);
 }
 
-static enum ql_status run_backward(struct ql_back *b, struct ql_attention *a, struct ql_tensor *g)
-{
-	struct ql_tensor *d[3];
-
-	for (int i = 0; i < 3; i++) {
-		const struct ql_result *is = ql_back_shape(b, i);
-		enum ql_status status = ql_tensor_new(b->ctx, g->dtype, is->rank, is->shape, &d[i]);
-
-		d[i] = ql_back_own(b, status ? NULL : d[i], status);
-		if (b->status)
-			return b->status;
-	}
-	a->g = heads_in(g, a->e);
-	a->dq = heads_in(d[Q], a->d);
-	a->dk = heads_in(d[K], a->d);
-	a->dv = heads_in(d[V], a->e);
-	b->status =
-		g->dtype == QL_float64 ? ql_attention_f64_backward(b->ctx, a) : ql_attention_f32_backward(b->ctx, a);
-	for (int i = 0; i < 3; i++)
-		ql_back_give(b, i, d[i]);
-	return b->status;
-}
-
-static enum ql_status backward(struct ql_back *b)
-{
-	struct ql_tensor *in[3] = {ql_back_in(b, Q), ql_back_in(b, K), ql_back_in(b, V)}, *g = ql_back_grad(b, 0),
-			 *rows = NULL;
-	struct operands o = {{NULL}};
-	struct ql_attention a;
-	unsigned dtype = ql_dense_dtype(b->call.result[0].dtype);
-
-	if (b->status)
-		return b->status;
-	b->status = start(b->ctx, &b->call, in, dtype, &o, &a);
-	if (!b->status)
-		b->status = as_rows(b->ctx, g, dtype, &rows);
-	if (!b->status)
-		run_backward(b, &a, rows);
-	ql_tensor_release(b->ctx, rows);
-	release(b->ctx, &o);
-	return b->status;
-}
-
 static const struct ql_attr attrs[] = {
 	{"causal", QL_ATTR_BOOL, 0, NULL, "a query sees no later keys; the last query sees all (default false)"},
 	{"scale", QL_ATTR_FLOAT, 0, NULL, "factor of the scores (default 1 / sqrt(d))"},
@@ -229,6 +186,68 @@ static const struct ql_attr attrs[] = {
 };
 
 extern const struct ql_op ql_op_attention;
+
+/* ---- gradients: an op in no table ---- */
+
+/* Operands: the gradient of the result, q, k, v. Results: the gradients of q, k and v. */
+static enum ql_status back_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	(void)ctx;
+	for (int i = 0; i < 3; i++) {
+		const struct ql_tensor *t = call->in[1 + i];
+
+		ql_result_set(call, i, ql_dense_dtype(call->in[0]->dtype), t->rank, t->shape);
+	}
+	call->n_out = 3;
+	return QL_OK;
+}
+
+static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_call forward = ql_back_forward(call, &ql_op_attention);
+	unsigned dtype = call->result[0].dtype;
+	struct operands o = {{NULL}};
+	struct ql_attention a;
+	struct ql_tensor *g = NULL;
+	enum ql_status status = start(ctx, &forward, forward.in, dtype, &o, &a);
+
+	if (!status)
+		status = as_rows(ctx, call->in[0], dtype, &g);
+	if (!status) {
+		a.g = heads_in(g, a.e);
+		a.dq = heads_in(call->out[Q], a.d);
+		a.dk = heads_in(call->out[K], a.d);
+		a.dv = heads_in(call->out[V], a.e);
+		call->path = ql_dtype_name(dtype);
+		call->kernel = dtype == QL_float64 ? "ref" : ctx->kernels->tiles->name;
+		status = dtype == QL_float64 ? ql_attention_f64_backward(ctx, &a) : ql_attention_f32_backward(ctx, &a);
+	}
+	ql_tensor_release(ctx, g);
+	release(ctx, &o);
+	return status;
+}
+
+static const struct ql_op attention_back = {
+	.doc = {.name = "attention_back", .attrs = attrs},
+	.arity_min = 4,
+	.arity_max = 4,
+	.outputs = 3,
+	.flags = QL_NATIVE,
+	.infer = back_infer,
+	.eval = back_eval,
+};
+
+static enum ql_status backward(struct ql_back *b)
+{
+	struct ql_tensor *in[] = {ql_back_grad(b, 0), ql_back_in(b, Q), ql_back_in(b, K), ql_back_in(b, V)};
+	struct ql_tensor *out[QL_MAX_OUT];
+
+	ql_back_all(b, &attention_back, in, 4, NULL, out);
+	for (int i = 0; i < 3; i++)
+		ql_back_give(b, i, out[i]);
+	return b->status;
+}
+
 const struct ql_op ql_op_attention = {
 	.doc = {.name = "attention",
 		.usage =
