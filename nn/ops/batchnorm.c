@@ -7,8 +7,8 @@
 
 #include "nn/channels.h"
 #include "tensor/autograd/back.h"
-#include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
+#include "tensor/loops/dense.h"
 #include "tensor/ops/ops.h"
 
 /* ---- operands ---- */
@@ -21,14 +21,6 @@ static bool in_training(const struct ql_call *call)
 static double epsilon(const struct ql_call *call)
 {
 	return ql_call_float(call, "eps", 1e-5);
-}
-
-/* Gives t contiguous, in the dtype of the computation. */
-static enum ql_status as_dense(struct ql_ctx *ctx, struct ql_tensor *t, bool wide, struct ql_tensor **out)
-{
-	unsigned dtype = wide ? QL_float64 : QL_float32;
-
-	return t->dtype == dtype ? ql_tensor_contiguous(ctx, t, out) : ql_tensor_cast(ctx, t, dtype, out);
 }
 
 static double at(const struct ql_tensor *t, int64_t c)
@@ -167,7 +159,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	call->path = ql_dtype_name(j.wide ? QL_float64 : QL_float32);
 	call->kernel = ctx->kernels->simd->name;
 	if (!status)
-		status = as_dense(ctx, call->in[0], j.wide, &x);
+		status = ql_dense_of(ctx, call->in[0], j.wide ? QL_float64 : QL_float32, &x);
 	if (!status && half)
 		status = ql_tensor_new(ctx, QL_float32, out->rank, out->shape, &y);
 	if (!status) {
@@ -182,13 +174,13 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-/* ---- backward ---- */
+/* ---- gradients: an op in no table ---- */
 
 /* With xhat = (x - mean) r, r = 1 / sqrt(var + eps), and means over the m numbers of a channel, in training
  * dx = weight r (g - mean(g) - xhat mean(g xhat)); with given statistics dx = weight r g. */
-static void set_gradients(struct ql_channels *j, struct ql_back *b, struct ql_tensor *dw, struct ql_tensor *db)
+static void set_gradients(struct ql_channels *j, const struct ql_call *call)
 {
-	bool training = in_training(&b->call);
+	bool training = in_training(call);
 	double m = (double)j->n * (double)j->length;
 
 	for (int64_t c = 0; c < j->channels; c++) {
@@ -197,14 +189,14 @@ static void set_gradients(struct ql_channels *j, struct ql_back *b, struct ql_te
 		if (training) {
 			ql_channels_moments(j, c, &mean, &var);
 		} else {
-			mean = at(ql_back_in(b, 3), c);
-			var = at(ql_back_in(b, 4), c);
+			mean = at(call->in[3], c);
+			var = at(call->in[4], c);
 		}
-		r = 1 / sqrt(var + epsilon(&b->call));
+		r = 1 / sqrt(var + epsilon(call));
 		product = (j->sums[c].product - (mean - j->shift[c]) * j->sums[c].g) * r; /* sum of g xhat */
-		put(dw, c, product);
-		put(db, c, j->sums[c].g);
-		j->line[c] = (struct ql_channel_line){.mean = rounded(j, mean), .a = at(ql_back_in(b, 1), c) * r};
+		put(call->out[1], c, product);
+		put(call->out[2], c, j->sums[c].g);
+		j->line[c] = (struct ql_channel_line){.mean = rounded(j, mean), .a = at(call->in[2], c) * r};
 		if (training) {
 			j->line[c].slope = product / m * r;
 			j->line[c].b = j->sums[c].g / m - (mean - j->line[c].mean) * j->line[c].slope;
@@ -212,51 +204,47 @@ static void set_gradients(struct ql_channels *j, struct ql_back *b, struct ql_te
 	}
 }
 
-static struct ql_tensor *dense(struct ql_back *b, struct ql_tensor *t, bool wide)
+/* Operands: the gradient of the result, x, weight and, unless training, mean and var. Results: the gradients of x,
+ * weight and bias. */
+static enum ql_status back_infer(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct ql_tensor *out = NULL;
-	enum ql_status status;
+	const struct ql_tensor *x = call->in[1];
+	unsigned dtype = ql_dense_dtype(call->in[0]->dtype);
 
-	if (!t)
-		return NULL;
-	status = t->q ? ql_decode(b->ctx, t, &out) : as_dense(b->ctx, t, wide, &out);
-	return ql_back_own(b, out, status);
+	(void)ctx;
+	ql_result_set(call, 0, dtype, x->rank, x->shape);
+	ql_result_set(call, 1, dtype, 1, &x->shape[1]);
+	ql_result_set(call, 2, dtype, 1, &x->shape[1]);
+	call->n_out = 3;
+	return QL_OK;
 }
 
-static struct ql_tensor *fresh(struct ql_back *b, bool wide, int rank, const int64_t *shape)
+static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct ql_tensor *t = NULL;
-	enum ql_status status = ql_tensor_new(b->ctx, wide ? QL_float64 : QL_float32, rank, shape, &t);
-
-	return ql_back_own(b, t, status);
-}
-
-static enum ql_status backward(struct ql_back *b)
-{
-	const struct ql_result *is = ql_back_shape(b, 0);
+	struct ql_tensor *x = NULL, *g = NULL;
 	struct ql_channels j;
-	enum ql_status status = ql_channels_take(b->ctx, &j, is);
-	struct ql_tensor *x = dense(b, ql_back_in(b, 0), j.wide), *g = dense(b, ql_back_grad(b, 0), j.wide);
-	struct ql_tensor *dx = fresh(b, j.wide, is->rank, is->shape), *dw = fresh(b, j.wide, 1, &is->shape[1]);
-	struct ql_tensor *db = fresh(b, j.wide, 1, &is->shape[1]);
+	enum ql_status status = ql_channels_take(ctx, &j, &call->result[0]);
 
-	if (status || b->status)
-		return status ? status : b->status;
-	j.backward = true;
-	j.x = ql_tensor_data(x);
-	j.g = ql_tensor_data(g);
-	j.out = ql_tensor_data(dx);
-	status = ql_channels_sum(&j);
+	call->path = ql_dtype_name(call->result[0].dtype);
+	call->kernel = ctx->kernels->simd->name;
+	if (!status)
+		status = ql_dense_of(ctx, call->in[1], call->result[0].dtype, &x);
+	if (!status)
+		status = ql_dense_of(ctx, call->in[0], call->result[0].dtype, &g);
 	if (!status) {
-		set_gradients(&j, b, dw, db);
-		status = ql_back_wants(b, 0) ? ql_channels_apply(&j) : QL_OK;
+		j.backward = true;
+		j.x = ql_tensor_data(x);
+		j.g = ql_tensor_data(g);
+		j.out = ql_tensor_data(call->out[0]);
+		status = ql_channels_sum(&j);
 	}
-	if (status)
-		return status;
-	ql_back_give(b, 0, dx);
-	ql_back_give(b, 1, dw);
-	ql_back_give(b, 2, db);
-	return b->status;
+	if (!status) {
+		set_gradients(&j, call);
+		status = ql_channels_apply(&j);
+	}
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, g);
+	return status;
 }
 
 static const struct ql_attr attrs[] = {
@@ -265,6 +253,29 @@ static const struct ql_attr attrs[] = {
 	{"momentum", QL_ATTR_FLOAT, 0, NULL, "share of the batch in the new mean and var (default 0.1)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
+
+static const struct ql_op batchnorm_back = {
+	.doc = {.name = "batchnorm_back", .attrs = attrs},
+	.arity_min = 3,
+	.arity_max = 5,
+	.outputs = 3,
+	.flags = QL_NATIVE,
+	.infer = back_infer,
+	.eval = back_eval,
+};
+
+static enum ql_status backward(struct ql_back *b)
+{
+	struct ql_tensor *in[5] = {ql_back_grad(b, 0), ql_back_in(b, 0), ql_back_in(b, 1)}, *out[QL_MAX_OUT];
+	bool training = in_training(&b->call);
+
+	for (int i = 3; i < 5 && !training; i++)
+		in[i] = ql_back_in(b, i);
+	ql_back_all(b, &batchnorm_back, in, training ? 3 : 5, NULL, out);
+	for (int i = 0; i < 3; i++)
+		ql_back_give(b, i, out[i]);
+	return b->status;
+}
 
 /* In training, mean and var are updated in place and not read by backward. */
 static uint32_t saves(const struct ql_call *call)
