@@ -53,7 +53,25 @@ struct ql_recurrent_cell {
 
 enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell);
 enum ql_status ql_recurrent_eval(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell);
-enum ql_status ql_recurrent_backward(struct ql_back *b, const struct ql_recurrent_cell *cell);
+/* `steps` is the op of the steps backward, QL_RECURRENT_BACK. */
+enum ql_status ql_recurrent_backward(
+	struct ql_back *b, const struct ql_recurrent_cell *cell, const struct ql_op *steps);
+enum ql_status ql_recurrent_back_infer(struct ql_ctx *ctx, struct ql_call *call);
+enum ql_status ql_recurrent_back_eval(struct ql_ctx *ctx, struct ql_call *call);
+
+/* The steps backward as an op in no table. Operands: the gradients of y, h (, c), the saved values, w_hh, then c or,
+ * for a cell without it, h and y. Results: din, the gradient of h before the first step, then that of c or, with
+ * `split`, dhidden. */
+#define QL_RECURRENT_BACK(variable, text, the_cell) \
+	static const struct ql_op variable = {.doc = {.name = text, .attrs = attrs}, \
+		.arity_min = 6, \
+		.arity_max = 6, \
+		.outputs = 3, \
+		.flags = QL_NATIVE, \
+		.infer = ql_recurrent_back_infer, \
+		.eval = ql_recurrent_back_eval, \
+		.allocates = true, \
+		.impl = &(the_cell)}
 
 /* For attribute lists and help texts. */
 /* clang-format off */

@@ -1,20 +1,135 @@
 /* SPDX-License-Identifier: MIT
- * Recurrent layers backward through time: the steps from the last to the first give the gradients of all sums (din on
- * the side of x, dhidden on that of h); those of x and of the weights are then products over all steps at once.
+ * Recurrent layers backward through time: the steps from the last to the first, one op, give the gradients of all sums
+ * (din on the side of x, dhidden on that of h); those of x and of the weights are then products over all steps at once.
  */
 #include <string.h>
 
 #include "nn/recurrent_steps.h"
 #include "tensor/ops/ops.h"
 
-/* All tensors are in the dtype of the computation and owned by the pool of the backward. */
+/* ---- the steps: an op in no table ---- */
+
+/* Operands: the gradients of y, h (, c); the saved values, w_hh; c or, for a cell without it, h and y. */
+enum { DY, DH, DC };
+
+static int kept_index(const struct ql_recurrent_cell *cell)
+{
+	return cell->c ? DC + 1 : DC;
+}
+
+enum ql_status ql_recurrent_back_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_recurrent_cell *cell = call->op->impl;
+	struct ql_sequences g = ql_sequences_of(call, cell);
+	int64_t sums[2] = {g.rows, cell->gates * g.hidden};
+
+	(void)ctx;
+	ql_result_set(call, 0, g.dtype, 2, sums);
+	ql_result_set(call, 1, g.dtype, 2, call->in[DH]->shape);
+	if (cell->c)
+		ql_result_set(call, 2, g.dtype, 2, call->in[DC]->shape);
+	else
+		ql_result_set(call, 2, g.dtype, 2, sums);
+	call->n_out = cell->c || cell->split ? 3 : 2;
+	return QL_OK;
+}
+
+/* The tensors of a call, in the dtype of the computation. */
+struct steps {
+	struct ql_sequences g;
+	struct ql_tensor *dy, *w, *state, *y; /* state: the first c or h */
+	struct ql_tensor *dh, *carry;         /* gradients of the results; then of the previous states */
+	struct ql_tensor *din, *dhidden;
+};
+
+static enum ql_status take(struct ql_ctx *ctx, const struct ql_call *call, struct steps *t)
+{
+	const struct ql_recurrent_cell *cell = call->op->impl;
+	struct ql_tensor **in = call->in, **rest = in + kept_index(cell) + 1;
+	unsigned dtype = t->g.dtype;
+	enum ql_status status = ql_recurrent_plain(ctx, in[DY], dtype, &t->dy);
+
+	if (!status)
+		status = ql_recurrent_plain(ctx, rest[0], dtype, &t->w);
+	if (!status)
+		status = ql_recurrent_plain(ctx, rest[1], dtype, &t->state);
+	if (!status && !cell->c)
+		status = ql_recurrent_plain(ctx, rest[2], dtype, &t->y);
+	if (!status) /* these are written to */
+		status = ql_tensor_cast(ctx, in[DH], dtype, &t->dh);
+	if (!status && cell->c)
+		status = ql_tensor_cast(ctx, in[DC], dtype, &t->carry);
+	else if (!status)
+		status = ql_tensor_zeros(ctx, dtype, 2, in[DH]->shape, &t->carry);
+	if (!status)
+		status = ql_tensor_new(ctx, dtype, 2, call->result[0].shape, &t->din);
+	if (!status && cell->split)
+		status = ql_tensor_new(ctx, dtype, 2, call->result[0].shape, &t->dhidden);
+	return status;
+}
+
+static enum ql_status walk(struct ql_ctx *ctx, const struct ql_call *call, struct steps *t)
+{
+	const struct ql_recurrent_cell *cell = call->op->impl;
+	struct ql_steps s = {.ctx = ctx, .cell = cell, .g = t->g};
+	enum ql_status status;
+
+	s.h = cell->c ? NULL : ql_tensor_data(t->state);
+	s.c = cell->c ? ql_tensor_data(t->state) : NULL;
+	s.y = t->y ? ql_tensor_data(t->y) : NULL;
+	s.kept = ql_tensor_data(call->in[kept_index(cell)]);
+	s.dy = ql_tensor_data(t->dy);
+	s.dh = ql_tensor_data(t->dh);
+	s.carry = ql_tensor_data(t->carry);
+	s.din = ql_tensor_data(t->din);
+	s.dhidden = t->dhidden ? ql_tensor_data(t->dhidden) : s.din;
+	status = ql_steps_factor_of(ctx, t->w, false, &s.w);
+	return status ? status : ql_steps_run(ctx, &s, true);
+}
+
+static enum ql_status hand_out(struct ql_ctx *ctx, struct ql_call *call, const struct steps *t)
+{
+	const struct ql_recurrent_cell *cell = call->op->impl;
+	enum ql_status status = QL_OK;
+
+	if (cell->c)
+		call->out[1] = ql_tensor_keep(t->dh);
+	else
+		status = ql_op_run(ctx, &ql_op_add, t->dh, t->carry, &call->out[1]);
+	if (status)
+		return status;
+	call->out[0] = ql_tensor_keep(t->din);
+	if (cell->c || cell->split)
+		call->out[2] = ql_tensor_keep(cell->c ? t->carry : t->dhidden);
+	return QL_OK;
+}
+
+enum ql_status ql_recurrent_back_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct steps t = {.g = ql_sequences_of(call, call->op->impl)};
+	struct ql_tensor *all[8];
+	enum ql_status status = take(ctx, call, &t);
+
+	call->path = ql_dtype_name(t.g.dtype);
+	call->kernel = t.g.dtype == QL_float64 ? "ref" : ql_gemm_f32_name(ctx);
+	if (!status)
+		status = walk(ctx, call, &t);
+	if (!status)
+		status = hand_out(ctx, call, &t);
+	memcpy(all, (struct ql_tensor *[]){t.dy, t.w, t.state, t.y, t.dh, t.carry, t.din, t.dhidden}, sizeof(all));
+	for (int i = 0; i < 8; i++)
+		ql_tensor_release(ctx, all[i]);
+	return status;
+}
+
+/* ---- the gradients ---- */
+
+/* Tensors of the dtype of the computation, owned by the pool of the backward. */
 struct backward {
 	struct ql_back *b;
 	const struct ql_recurrent_cell *cell;
 	struct ql_sequences g;
-	struct ql_tensor *y, *h, *c, *kept, *w; /* as recorded */
-	struct ql_tensor *dy, *dh, *carry;      /* gradients of the results; then of the previous states */
-	struct ql_tensor *din, *dhidden;
+	struct ql_tensor *din, *dh, *dc, *dhidden;
 };
 
 static struct ql_tensor *plain(struct backward *p, struct ql_tensor *t)
@@ -28,93 +143,41 @@ static struct ql_tensor *plain(struct backward *p, struct ql_tensor *t)
 	return ql_back_own(p->b, out, status);
 }
 
-/* A writable dense copy. */
-static struct ql_tensor *copy(struct backward *p, struct ql_tensor *t)
-{
-	struct ql_tensor *out = NULL;
-	enum ql_status status;
-
-	if (!t)
-		return NULL;
-	status = ql_tensor_cast(p->b->ctx, t, p->g.dtype, &out);
-	return ql_back_own(p->b, out, status);
-}
-
-static struct ql_tensor *zeros(struct backward *p, int64_t rows, int64_t columns)
-{
-	return ql_back_zeros(p->b, &(struct ql_result){.dtype = p->g.dtype, .rank = 2, .shape = {rows, columns}});
-}
-
-static struct ql_tensor *empty(struct backward *p, int64_t rows, int64_t columns)
-{
-	struct ql_tensor *t = NULL;
-	enum ql_status status = p->b->status;
-
-	if (status)
-		return NULL;
-	status = ql_tensor_new(p->b->ctx, p->g.dtype, 2, (int64_t[]){rows, columns}, &t);
-	return ql_back_own(p->b, t, status);
-}
-
-static void collect(struct backward *p)
+static void run_steps(struct backward *p, const struct ql_op *op)
 {
 	struct ql_back *b = p->b;
-	int64_t sums = p->cell->gates * p->g.hidden;
+	struct ql_tensor *in[6], *out[QL_MAX_OUT];
+	int n = 0;
 
-	p->y = plain(p, ql_back_out(b, 0));
-	p->kept = ql_back_out(b, b->node->n_out - 1);
-	p->h = plain(p, ql_back_in(b, 1));
-	p->c = p->cell->c ? plain(p, ql_back_in(b, 2)) : NULL;
-	p->w = plain(p, ql_back_in(b, p->g.first + 1));
-	p->dy = plain(p, ql_back_grad(b, 0));
-	p->dh = copy(p, ql_back_grad(b, 1));
-	p->carry = p->cell->c ? copy(p, ql_back_grad(b, 2)) : zeros(p, p->g.batch, p->g.hidden);
-	p->din = empty(p, p->g.rows, sums);
-	p->dhidden = p->cell->split ? empty(p, p->g.rows, sums) : p->din;
-}
-
-static enum ql_status walk(struct backward *p)
-{
-	struct ql_ctx *ctx = p->b->ctx;
-	struct ql_steps s = {.ctx = ctx, .cell = p->cell, .g = p->g};
-	enum ql_status status = p->b->status;
-
-	if (status)
-		return status;
-	s.h = ql_tensor_data(p->h);
-	s.c = p->c ? ql_tensor_data(p->c) : NULL;
-	s.y = ql_tensor_data(p->y);
-	s.kept = ql_tensor_data(p->kept);
-	s.dy = ql_tensor_data(p->dy);
-	s.dh = ql_tensor_data(p->dh);
-	s.carry = ql_tensor_data(p->carry);
-	s.din = ql_tensor_data(p->din);
-	s.dhidden = ql_tensor_data(p->dhidden);
-	status = ql_steps_factor_of(ctx, p->w, false, &s.w);
-	return status ? status : ql_steps_run(ctx, &s, true);
+	in[n++] = ql_back_grad(b, 0);
+	in[n++] = ql_back_grad(b, 1);
+	if (p->cell->c)
+		in[n++] = ql_back_grad(b, 2);
+	in[n++] = ql_back_out(b, b->node->n_out - 1);
+	in[n++] = ql_back_in(b, p->g.first + 1);
+	in[n++] = ql_back_in(b, p->cell->c ? 2 : 1);
+	if (!p->cell->c)
+		in[n++] = ql_back_out(b, 0);
+	p->din = ql_back_all(b, op, in, n, NULL, out);
+	p->dh = out[1];
+	p->dc = p->cell->c ? out[2] : NULL;
+	p->dhidden = p->cell->split ? out[2] : p->din;
 }
 
 /* h before each step, (rows, hidden) */
 static struct ql_tensor *states_before(struct backward *p)
 {
-	struct ql_tensor *t = empty(p, p->g.rows, p->g.hidden);
+	struct ql_back *b = p->b;
 	const struct ql_sequences *g = &p->g;
-	size_t bytes = ql_size_array(g->hidden, g->size);
-	char *to, *y, *h;
+	int axis = g->step == 1 ? 1 : 0; /* of the steps */
+	int64_t one[3] = {g->batch, g->batch, g->hidden}, rows[2] = {g->rows, g->hidden};
+	struct ql_tensor *y = plain(p, ql_back_out(b, 0)), *in[2];
+	struct ql_named attrs[] = {{"axis", {.i = axis + 1}}, {NULL, {.set = false}}};
 
-	if (!t || p->b->status)
-		return NULL;
-	to = ql_tensor_data(t);
-	y = ql_tensor_data(p->y);
-	h = ql_tensor_data(p->h);
-	for (int64_t i = 0; i < g->batch; i++)
-		for (int64_t s = 0; s < g->steps; s++) {
-			int64_t row = i * g->row + s * g->step;
-
-			memcpy(to + (size_t)row * bytes,
-				s ? y + (size_t)(row - g->step) * bytes : h + (size_t)i * bytes, bytes);
-		}
-	return t;
+	one[axis] = 1;
+	in[0] = ql_back_reshape(b, plain(p, ql_back_in(b, 1)), 3, one);
+	in[1] = y ? ql_back_narrow(b, y, axis, 0, g->steps - 1) : NULL;
+	return ql_back_reshape(b, ql_back_many(b, &ql_op_cat, in, 2, attrs), 2, rows);
 }
 
 /* a' times b, both with one row per step and sequence */
@@ -142,10 +205,9 @@ static void give_states(struct backward *p)
 {
 	struct ql_back *b = p->b;
 
+	ql_back_give(b, 1, p->dh);
 	if (p->cell->c)
-		ql_back_give(b, 2, p->carry);
-	if (ql_back_wants(b, 1))
-		ql_back_give(b, 1, p->cell->c ? p->dh : ql_back_run(b, &ql_op_add, p->dh, p->carry));
+		ql_back_give(b, 2, p->dc);
 	if (ql_back_wants(b, p->g.first + 1))
 		ql_back_give(b, p->g.first + 1, outer(p, p->dhidden, states_before(p)));
 }
@@ -166,15 +228,11 @@ static void give_biases(struct backward *p)
 	ql_back_give(b, hidden, sum);
 }
 
-enum ql_status ql_recurrent_backward(struct ql_back *b, const struct ql_recurrent_cell *cell)
+enum ql_status ql_recurrent_backward(struct ql_back *b, const struct ql_recurrent_cell *cell, const struct ql_op *steps)
 {
 	struct backward p = {.b = b, .cell = cell, .g = ql_sequences_of(&b->call, cell)};
-	enum ql_status status;
 
-	collect(&p);
-	status = walk(&p);
-	if (status)
-		return status;
+	run_steps(&p, steps);
 	give_inputs(&p);
 	give_states(&p);
 	give_biases(&p);

@@ -85,12 +85,14 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_recurrent_eval(ctx, call, &cell);
 }
 
+static const struct ql_attr attrs[] = {QL_RECURRENT_ATTRS, {NULL, QL_ATTR_END, 0, NULL, NULL}};
+
+QL_RECURRENT_BACK(lstm_back, "lstm_back", cell);
+
 static enum ql_status backward(struct ql_back *b)
 {
-	return ql_recurrent_backward(b, &cell);
+	return ql_recurrent_backward(b, &cell, &lstm_back);
 }
-
-static const struct ql_attr attrs[] = {QL_RECURRENT_ATTRS, {NULL, QL_ATTR_END, 0, NULL, NULL}};
 
 const struct ql_op ql_op_lstm = {
 	.doc = {.name = "lstm",

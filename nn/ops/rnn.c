@@ -62,16 +62,21 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_recurrent_eval(ctx, call, cell_of(call));
 }
 
-static enum ql_status backward(struct ql_back *b)
-{
-	return ql_recurrent_backward(b, cell_of(&b->call));
-}
-
 static const struct ql_attr attrs[] = {
 	QL_RECURRENT_ATTRS,
 	{"act", QL_ATTR_STRING, 0, "tanh relu", "activation of the cell (default tanh)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
+
+QL_RECURRENT_BACK(tanh_back, "rnn_back", tanh_cell);
+QL_RECURRENT_BACK(relu_back, "rnn_back", relu_cell);
+
+static enum ql_status backward(struct ql_back *b)
+{
+	const struct ql_recurrent_cell *cell = cell_of(&b->call);
+
+	return ql_recurrent_backward(b, cell, cell == &tanh_cell ? &tanh_back : &relu_back);
+}
 
 const struct ql_op ql_op_rnn = {
 	.doc = {.name = "rnn",
