@@ -16,6 +16,7 @@
 #include "tensor/grain.h"
 #include "tensor/grid.h"
 #include "tensor/kernels/kernels.h"
+#include "tensor/loops/dense.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 #include "tensor/vmath/simd.h"
@@ -292,31 +293,41 @@ static void slope_body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
+/* The gradient as an op in no table. Operands: that of the result, the mask. */
+static enum ql_status back_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *g = call->in[0];
+
+	(void)ctx;
+	ql_result_set(call, 0, ql_dense_dtype(g->dtype), g->rank, g->shape);
+	return QL_OK;
+}
+
+static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *out = call->out[0], *g = NULL;
+	struct slope s = {.variant = ctx->kernels->simd->variant, .wide = out->dtype == QL_float64};
+	enum ql_status status = ql_dense_of(ctx, call->in[0], out->dtype, &g);
+
+	call->path = ql_dtype_name(out->dtype);
+	call->kernel = ctx->kernels->simd->name;
+	if (!status) {
+		s.g = ql_tensor_data(g);
+		s.out = ql_tensor_data(out);
+		s.mask = ql_tensor_data(call->in[1]);
+		s.n = ql_tensor_nelem(out);
+		status = ql_parallel_for(ctx, ql_ceil_div(s.n, PIECE), 16, s.n / 4, slope_body, &s);
+	}
+	ql_tensor_release(ctx, g);
+	return status;
+}
+
+static const struct ql_op fake_back = {
+	.doc = {.name = "fake_back"}, .arity_min = 2, .arity_max = 2, .infer = back_infer, .eval = back_eval};
+
 static enum ql_status backward(struct ql_back *b)
 {
-	struct ql_tensor *g = ql_back_grad(b, 0), *mask = ql_back_out(b, 1), *dense = NULL, *out = NULL;
-	struct slope s = {.variant = b->ctx->kernels->simd->variant};
-	enum ql_status status;
-
-	if (!g || !mask)
-		return b->status;
-	s.wide = g->dtype == QL_float64;
-	status = ql_tensor_cast(b->ctx, g, s.wide ? QL_float64 : QL_float32, &dense);
-	dense = ql_back_own(b, dense, status);
-	if (!dense)
-		return b->status;
-	status = ql_tensor_new(b->ctx, dense->dtype, dense->rank, dense->shape, &out);
-	out = ql_back_own(b, out, status);
-	if (!out)
-		return b->status;
-	s.g = ql_tensor_data(dense);
-	s.out = ql_tensor_data(out);
-	s.mask = ql_tensor_data(mask);
-	s.n = ql_tensor_nelem(out);
-	status = ql_parallel_for(b->ctx, ql_ceil_div(s.n, PIECE), 16, s.n / 4, slope_body, &s);
-	if (status)
-		return status;
-	ql_back_give(b, 0, out);
+	ql_back_give(b, 0, ql_back_run(b, &fake_back, ql_back_grad(b, 0), ql_back_out(b, 1)));
 	return b->status;
 }
 
