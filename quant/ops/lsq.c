@@ -18,6 +18,7 @@
 #include "tensor/autograd/back.h"
 #include "tensor/grain.h"
 #include "tensor/kernels/kernels.h"
+#include "tensor/loops/dense.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 #include "tensor/vmath/simd.h"
@@ -309,16 +310,6 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-/* Gives t contiguous in the dtype of the computation. */
-static enum ql_status dense(struct ql_ctx *ctx, struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
-{
-	if (t->dtype == dtype && ql_tensor_is_contiguous(t)) {
-		*out = ql_tensor_keep(t);
-		return QL_OK;
-	}
-	return ql_tensor_cast(ctx, t, dtype, out);
-}
-
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	unsigned dtype = call->result[0].dtype == QL_float64 ? QL_float64 : QL_float32;
@@ -330,7 +321,7 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 
 	call->kernel = ctx->kernels->simd->name;
 	if (!status)
-		status = dense(ctx, call->in[0], dtype, &x);
+		status = ql_dense_of(ctx, call->in[0], dtype, &x);
 	if (!status)
 		status = ql_tensor_new(ctx, dtype, x->rank, x->shape, &y);
 	if (!status)
@@ -342,78 +333,10 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		status = go(ctx, &j, &sums);
 	}
 	if (!status)
-		status = dense(ctx, y, call->result[0].dtype, &call->out[0]);
+		status = ql_dense_of(ctx, y, call->result[0].dtype, &call->out[0]);
 	ql_tensor_release(ctx, x);
 	ql_tensor_release(ctx, y);
 	return status;
-}
-
-/* ---- backward ---- */
-
-/* Adds the sums of the pieces, in order, to one number per scale, times `by`, and times -scale for the zero points. */
-static struct ql_tensor *joined(
-	struct ql_back *b, int operand, const struct job *j, const double *part, int64_t sums, double by)
-{
-	const struct ql_result *is = ql_back_shape(b, operand);
-	int64_t n = j->g.scales, length;
-	double *sum = ql_scratch_array(b->ctx, n, sizeof(*sum));
-	struct ql_tensor *t = NULL;
-	enum ql_status status = sum ? ql_tensor_new(b->ctx, QL_float64, is->rank, is->shape, &t) : QL_ERR_MEMORY;
-
-	t = ql_back_own(b, t, status);
-	if (!t)
-		return NULL;
-	memset(sum, 0, (size_t)n * sizeof(*sum));
-	for (int64_t i = 0; i < sums; i++)
-		sum[j->g.kind == QL_GRAIN_COLUMN ? i % j->g.row : ql_grain_scale(&j->g, i / j->pieces, 0, &length)] +=
-			part[i];
-	for (int64_t s = 0; s < n; s++)
-		((double *)ql_tensor_data(t))[s] = sum[s] * by * (operand == 2 ? -j->scale[s] : 1);
-	return t;
-}
-
-static struct ql_tensor *owned_dense(struct ql_back *b, struct ql_tensor *t, unsigned dtype)
-{
-	struct ql_tensor *out = NULL;
-	enum ql_status status = t ? dense(b->ctx, t, dtype, &out) : b->status;
-
-	return status && !t ? NULL : ql_back_own(b, out, status);
-}
-
-static enum ql_status backward(struct ql_back *b)
-{
-	bool zero = b->node->n_in > 2;
-	unsigned dtype = ql_back_shape(b, 0)->dtype == QL_float64 ? QL_float64 : QL_float32;
-	struct ql_tensor *x = owned_dense(b, ql_back_in(b, 0), dtype), *g = owned_dense(b, ql_back_grad(b, 0), dtype),
-			 *dx = NULL;
-	struct job j = {.wide = dtype == QL_float64};
-	double factor, count;
-	int64_t sums;
-	int axis;
-	enum ql_status status = b->status ? b->status : axis_of(b->ctx, &b->call, &axis);
-
-	if (!status)
-		status = ql_tensor_new(b->ctx, dtype, x->rank, x->shape, &dx);
-	dx = ql_back_own(b, dx, status);
-	if (!status)
-		status = read_numbers(b->ctx, &b->call, ql_back_in(b, 1), zero ? ql_back_in(b, 2) : NULL, &j);
-	if (!status) {
-		j.g = ql_grain_of(x->rank, x->shape, QL_float32, axis, -1, 0);
-		j.x = ql_tensor_data(x);
-		j.dy = ql_tensor_data(g);
-		j.out = ql_tensor_data(dx);
-		status = go(b->ctx, &j, &sums);
-	}
-	if (status)
-		return status;
-	count = (double)(ql_tensor_nelem(x) / ql_max64(1, j.g.scales));
-	factor = 1 / sqrt(fmax(1, (double)ql_call_int(&b->call, "features", (int64_t)count)) * range_of(&b->call).hi);
-	ql_back_give(b, 0, dx);
-	if (ql_back_wants(b, 1))
-		ql_back_give(b, 1, joined(b, 1, &j, j.ds, sums, factor));
-	if (zero && ql_back_wants(b, 2))
-		ql_back_give(b, 2, joined(b, 2, &j, j.dz, sums, factor));
-	return b->status;
 }
 
 static const struct ql_attr attrs[] = {
@@ -427,6 +350,107 @@ static const struct ql_attr attrs[] = {
 };
 
 extern const struct ql_op ql_op_lsq;
+
+/* ---- gradients: an op in no table ---- */
+
+/* Operands: the gradient of the result, x, scale, the zero point if there is one. Results: the gradients of these. */
+static enum ql_status back_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	unsigned dtype = ql_dense_dtype(call->in[0]->dtype);
+
+	(void)ctx;
+	call->n_out = call->n_in - 1;
+	for (int i = 0; i < call->n_out; i++) {
+		const struct ql_tensor *t = call->in[1 + i];
+
+		ql_result_set(call, i, i ? QL_float64 : dtype, t->rank, t->shape);
+	}
+	return QL_OK;
+}
+
+/* Adds the sums of the pieces, in order, to one number per scale, times `by`, and times -scale for the zero points. */
+static void join(const struct job *j, const double *part, int64_t sums, double by, bool zero, double *to)
+{
+	int64_t n = j->g.scales, length;
+
+	memset(to, 0, (size_t)n * sizeof(*to));
+	for (int64_t i = 0; i < sums; i++)
+		to[j->g.kind == QL_GRAIN_COLUMN ? i % j->g.row : ql_grain_scale(&j->g, i / j->pieces, 0, &length)] +=
+			part[i];
+	for (int64_t s = 0; s < n; s++)
+		to[s] = to[s] * by * (zero ? -j->scale[s] : 1);
+}
+
+static enum ql_status run_back(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_call *forward,
+	const struct ql_tensor *x, struct job *j)
+{
+	int64_t sums, count;
+	double factor;
+	int axis;
+	enum ql_status status = axis_of(ctx, forward, &axis);
+
+	if (!status)
+		status = read_numbers(ctx, forward, forward->in[1], forward->n_in > 2 ? forward->in[2] : NULL, j);
+	if (status)
+		return status;
+	j->g = ql_grain_of(x->rank, x->shape, QL_float32, axis, -1, 0);
+	status = go(ctx, j, &sums);
+	if (status)
+		return status;
+	count = ql_tensor_nelem(x) / ql_max64(1, j->g.scales);
+	factor = 1 / sqrt(fmax(1, (double)ql_call_int(forward, "features", count)) * range_of(forward).hi);
+	join(j, j->ds, sums, factor, false, ql_tensor_data(call->out[1]));
+	if (call->n_out > 2)
+		join(j, j->dz, sums, factor, true, ql_tensor_data(call->out[2]));
+	return QL_OK;
+}
+
+static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_call forward = ql_back_forward(call, &ql_op_lsq);
+	unsigned dtype = call->result[0].dtype;
+	struct job j = {.wide = dtype == QL_float64};
+	struct ql_tensor *x = NULL, *g = NULL;
+	enum ql_status status = ql_dense_of(ctx, forward.in[0], dtype, &x);
+
+	call->path = ql_dtype_name(dtype);
+	call->kernel = ctx->kernels->simd->name;
+	if (!status)
+		status = ql_dense_of(ctx, call->in[0], dtype, &g);
+	if (!status) {
+		j.x = ql_tensor_data(x);
+		j.dy = ql_tensor_data(g);
+		j.out = ql_tensor_data(call->out[0]);
+		status = run_back(ctx, call, &forward, x, &j);
+	}
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, g);
+	return status;
+}
+
+static const struct ql_op lsq_back = {
+	.doc = {.name = "lsq_back", .attrs = attrs},
+	.arity_min = 3,
+	.arity_max = 4,
+	.outputs = 3,
+	.flags = QL_NATIVE,
+	.infer = back_infer,
+	.eval = back_eval,
+};
+
+static enum ql_status backward(struct ql_back *b)
+{
+	struct ql_tensor *in[4] = {ql_back_grad(b, 0)}, *out[QL_MAX_OUT];
+	int n_in = b->node->n_in;
+
+	for (int i = 0; i < n_in; i++)
+		in[1 + i] = ql_back_in(b, i);
+	ql_back_all(b, &lsq_back, in, 1 + n_in, NULL, out);
+	for (int i = 0; i < n_in; i++)
+		ql_back_give(b, i, out[i]);
+	return b->status;
+}
+
 const struct ql_op ql_op_lsq = {
 	.doc = {.name = "lsq",
 		.usage = "x:lsq(scale, {bits=4, signed=true, axis=})  x:lsq(scale, zero_point, {bits=8, signed=false})",

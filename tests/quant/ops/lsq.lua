@@ -142,3 +142,17 @@ print(pcall(xs.lsq, xs, tensor{1}, tensor{1, 2}))  --> false ...zero_point: want
 print(pcall(xs.lsq, xs, tensor{1}, {bit = 4}))  --> false ...did you mean 'bits'?...
 print(pcall(xs.lsq, xs, tensor{1}, {features = 0}))  --> false ...features: wanted 1 or more...
 print(pcall(xs.lsq, xs, tensor{1}, {axis = 3}))  --> false ...axis...
+
+it('the gradients of codes are those of their values', function()
+	local x = tensor.arange(-20, 19):to 'float32' / 10
+	local function gradients(decode)
+		local leaf, scale = x:clone():requires_grad_(), tensor{0.3, grad=true}
+		local codes = leaf:quantize{dtype='int8', scale=0.05}
+		local y = (decode and codes:dequantize() or codes):lsq(scale, {bits=3})
+		y:backward(x:abs())
+		return leaf:grad(), scale:grad()
+	end
+	local a, b = gradients(false)
+	local c, d = gradients(true)
+	assert(a:eq(c):all():item() and b:eq(d):all():item())
+end)
