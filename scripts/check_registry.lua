@@ -5,6 +5,7 @@
 -- lines and files of more than 500 (headers: 150) are named, but are no error. Errors, too, are
 --   * two structs of one name, and two functions that are given to the prelude or made global under one name: the later one would
 --     silently win
+--   * a function with a struct ql_back that reads or writes elements: backwards only compose ops (tensor/autograd/README.md)
 --   * a source file of more than 600 lines
 --   * two sources of one stem in a folder: box.c with box.h is one, box.c with box.lua are two
 --   * a folder without a README.md (below tests/ only that one needs one), and a path in HACKING.md or a README.md that does not exist
@@ -168,6 +169,22 @@ local function warn_of_length(file, text)
 	if rows > limit then print(('%s: %d lines'):format(file, rows)) end
 end
 
+-- What a backward may not use, and the functions that may all the same.
+local ELEMENTS = {'ql_tensor_data', 'storage%->data', 'ql_tensor_at_', 'ql_tensor_get_', 'to_[fi]64', 'from_[fi]64', 'ql_parallel_for'}
+local MAY_READ = {
+	ql_back_number = 'makes a tensor of one number', quantile_backward = 'the numbers q decide which ops run',
+	pow_base_slope = 'a single exponent decides which ops run',
+}
+local function check_backwards(file, text)
+	for name, head, body in text:gsub('/%*.-%*/', ''):gmatch '([%w_]+)(%b())[%s\\]*(%b{})' do
+		if (head:find 'struct ql_back %*' or head:find 'struct backward %*') and not MAY_READ[name] then
+			for _, what in ipairs(ELEMENTS) do
+				check(not body:find(what), '%s: %s uses %s: a backward only composes ops', file, name, what)
+			end
+		end
+	end
+end
+
 ---------------------------------------------------------------- names that two files take
 
 local REPLACES = {live = 'interp/jupyter/execute.c'} -- on purpose, while it is a Jupyter kernel
@@ -317,6 +334,7 @@ for _, def in ipairs(find "tensor quant nn gpu interp -name '*.def'") do
 end
 for _, file in ipairs(find "tensor quant nn gpu interp -name '*.[ch]'") do
 	warn_of_length(file, read(file))
+	check_backwards(file, read(file))
 	take_names(file)
 end
 print(('%d rules checked, %d broken'):format(checked, broken))
