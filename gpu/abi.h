@@ -100,7 +100,16 @@ struct ql_gpu_codes {
 	const struct ql_gpu_grid *grid;                         /* NULL: codes are integers */
 	const struct ql_gpu_tensor *scale, *zero_point, *shift; /* NULL: 1, 0, 0 */
 	const struct ql_gpu_tensor *each_bits;                  /* int8, of each channel; NULL: all have `bits` */
-	int64_t *counts; /* on the device: NaN and infinite elements of what was quantized; NULL: not wanted */
+	int64_t *counts;  /* on the device: NaN and infinite elements of what was quantized; NULL: not wanted */
+	int32_t fit;      /* with QL_GPU_FIND: enum ql_gpu_fit */
+	int32_t rounding; /* result of a product: enum ql_requant of quant/spec.h */
+};
+
+/* How scale and zero point follow from the finite values under a scale. */
+enum ql_gpu_fit {
+	QL_GPU_FIT_HOST,    /* by another rule: the host finds them */
+	QL_GPU_FIT_LARGEST, /* from max |x|; the zero point is 0, or the middle of unsigned codes */
+	QL_GPU_FIT_RANGE    /* from the range with 0; the zero point is where 0 is */
 };
 
 enum ql_gpu_option_type {

@@ -119,6 +119,15 @@ static inline int __all_sync(unsigned mask, int predicate)
 	return __ballot_sync(mask, predicate) == mask;
 }
 
+template <typename T> static inline T min(T a, T b)
+{
+	return b < a ? b : a;
+}
+template <typename T> static inline T max(T a, T b)
+{
+	return a < b ? b : a;
+}
+
 /* One fiber runs at a time, so plain reads and writes are atomic. */
 template <typename T> static inline T atomicAdd(T *at, T value)
 {

@@ -9,10 +9,11 @@
 
 #define QL_STRIDED_MOST 2
 
-/* Element i in row-major order is at offset[operand] elements from its first one. The last axis is the row. */
+/* Element i in row-major order is at offset[operand] elements from its first one. Along the axis `cut` operand 1 advances
+ * once per `block` elements. */
 struct ql_strided {
-	int32_t rank;
-	int64_t count; /* elements */
+	int32_t rank, cut; /* cut: -1: none */
+	int64_t count, block;
 	int64_t shape[QL_GPU_MAX_RANK], stride[QL_STRIDED_MOST][QL_GPU_MAX_RANK];
 };
 
@@ -41,10 +42,10 @@ static inline bool ql_dense(const struct ql_gpu_tensor *t)
 /* Drops axes of size 1 and joins axes that follow each other in all operands; at least one axis is left. */
 static inline void ql_strided_join(struct ql_strided *s)
 {
-	int n = 0;
+	int n = 0, cut = -1;
 
 	for (int d = 0; d < s->rank; d++) {
-		bool joins = n > 0;
+		bool joins = n > 0 && d != s->cut && cut != n - 1;
 
 		if (s->shape[d] == 1)
 			continue;
@@ -54,8 +55,10 @@ static inline void ql_strided_join(struct ql_strided *s)
 		s->shape[n] = (joins ? s->shape[n] : 1) * s->shape[d];
 		for (int k = 0; k < QL_STRIDED_MOST; k++)
 			s->stride[k][n] = s->stride[k][d];
+		cut = d == s->cut ? n : cut;
 		n++;
 	}
+	s->cut = cut;
 	if (n == 0) {
 		s->shape[0] = 1;
 		for (int k = 0; k < QL_STRIDED_MOST; k++)
@@ -72,6 +75,7 @@ static inline struct ql_strided ql_strided_of(
 	struct ql_strided s = {};
 
 	s.count = 1;
+	s.cut = -1;
 	for (int d = 0; d < a->rank; d++) {
 		if (!(mask >> d & 1))
 			continue;
@@ -87,15 +91,13 @@ static inline struct ql_strided ql_strided_of(
 __device__ static __forceinline__ void ql_strided_at(const ql_strided &s, int64_t i, int64_t offset[QL_STRIDED_MOST])
 {
 	offset[0] = offset[1] = 0;
-	for (int d = s.rank - 1; d > 0; d--) {
-		int64_t at = i % s.shape[d];
+	for (int d = s.rank - 1; d >= 0; d--) {
+		int64_t at = d ? i % s.shape[d] : i;
 
-		i /= s.shape[d];
+		i = d ? i / s.shape[d] : 0;
 		offset[0] += at * s.stride[0][d];
-		offset[1] += at * s.stride[1][d];
+		offset[1] += (d == s.cut ? at / s.block : at) * s.stride[1][d];
 	}
-	offset[0] += i * s.stride[0][0];
-	offset[1] += i * s.stride[1][0];
 }
 
 /* plan->why, and false. */

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT
+ * quantize and encode: affine codes of 8 and 16 bits per tensor, axis or block, by the arithmetic of tensor/kernels/
+ * quantize_ref.c: division, half to even, saturation; NaN becomes the zero point. With QL_GPU_FIND scale and zero point are
+ * found first, by quant/ranges/fit.c.
+ *
+ * blocks_fit_half answers, as one int32, whether all scales that quantize would find for blocks are normal float16 numbers,
+ * so that the caller can choose their dtype.
+ */
+#include <float.h>
+
+#include "gpu/kernels/launch.h"
+#include "gpu/kernels/scales.h"
+
+#define THREADS 256
+#define WARPS (THREADS / 32)
+#define PIECE 16384 /* elements that a warp looks at */
+#define SHORT 64    /* up to here a thread looks at all elements of a scale */
+#define ALL 0xffffffffu
+
+/* ---- the range under each scale ---- */
+
+/* Ordered as the floats are; 0 and ~0 belong to NaN. */
+QL_NUMBER uint32_t key_of(float x)
+{
+	uint32_t bits = ql_bits_of(x);
+
+	return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+QL_NUMBER float of_key(uint32_t key)
+{
+	return ql_float_of(key >> 31 ? key & 0x7fffffffu : ~key);
+}
+
+/* Of the finite values under a scale: hi is 0 when there is none. */
+struct found {
+	uint32_t *lo, *hi;
+};
+
+struct search {
+	ql_strided kept;  /* operand 0: the first element under each scale */
+	ql_strided along; /* its elements; of blocks: one axis, of which the last block of a line has fewer */
+	int64_t scales, pieces;
+	int64_t line, blocks; /* of blocks: elements of the line, blocks in it; else 0 */
+	int64_t inner;        /* of blocks: scales after the block axis */
+	const void *in;
+	int32_t from;
+	struct found found;
+};
+
+/* Elements under a scale; blocks at the end of a line have fewer. */
+QL_NUMBER int64_t elements_of(const search &s, int64_t scale)
+{
+	int64_t left = s.blocks ? s.line - scale / s.inner % s.blocks * s.along.count : s.along.count;
+
+	return left < s.along.count && !QL_BUG(find_short_block) ? left : s.along.count;
+}
+
+/* Widens lo .. hi by element i of the scale whose elements begin at `first`. */
+QL_NUMBER void look(const search &s, int64_t first, int64_t i, uint32_t &lo, uint32_t &hi)
+{
+	int64_t at[QL_STRIDED_MOST];
+	float x;
+
+	ql_strided_at(s.along, i, at);
+	x = ql_load_f32(s.from, s.in, first + at[0]);
+	if (x - x == 0) {
+		lo = min(lo, key_of(x));
+		hi = max(hi, key_of(x));
+	}
+}
+
+/* A warp for PIECE elements of a scale. */
+QL_KERNEL(THREADS) find_ranges(search s)
+{
+	for (int64_t item = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32; item < s.scales * s.pieces;
+		item += (int64_t)gridDim.x * WARPS) {
+		int64_t scale = item / s.pieces, begin = item % s.pieces * PIECE, n = elements_of(s, scale);
+		int64_t first[QL_STRIDED_MOST], end = begin + PIECE < n ? begin + PIECE : n;
+		uint32_t lo = ~0u, hi = 0;
+
+		ql_strided_at(s.kept, scale, first);
+		for (int64_t i = begin + (threadIdx.x & 31); i < end; i += 32)
+			look(s, first[0], i, lo, hi);
+		for (int d = 16; d; d >>= 1) {
+			lo = min(lo, __shfl_xor_sync(ALL, lo, d));
+			hi = max(hi, __shfl_xor_sync(ALL, hi, d));
+		}
+		if ((threadIdx.x & 31) == 0 && hi) {
+			atomicMin(&s.found.lo[scale], lo);
+			atomicMax(&s.found.hi[scale], hi);
+		}
+	}
+}
+
+/* A thread for each scale. */
+QL_KERNEL(THREADS) find_short_ranges(search s)
+{
+	for (int64_t scale = ql_thread(); scale < s.scales; scale += ql_threads()) {
+		int64_t n = elements_of(s, scale), first[QL_STRIDED_MOST];
+		uint32_t lo = ~0u, hi = 0;
+
+		ql_strided_at(s.kept, scale, first);
+		for (int64_t i = 0; i < n; i++)
+			look(s, first[0], i, lo, hi);
+		s.found.lo[scale] = lo;
+		s.found.hi[scale] = hi;
+	}
+}
+
+/* ---- scale and zero point from a range ---- */
+
+struct rule {
+	int32_t fit, bits, lo, hi;
+};
+
+QL_NUMBER int32_t middle_of(const rule &r)
+{
+	return r.lo >= 0 ? 1 << (r.bits - 1) : 0;
+}
+
+QL_NUMBER double scale_of(const rule &r, double lo, double hi)
+{
+	int32_t middle = middle_of(r), below = middle - r.lo, above = r.hi - middle;
+
+	if (r.fit == QL_GPU_FIT_RANGE)
+		return (fmax(hi, 0.0) - fmin(lo, 0.0)) / ((double)r.hi - r.lo);
+	return fmax(fabs(lo), fabs(hi)) / (below < above ? below : above);
+}
+
+/* finite_scale of quant/ranges/fit.c: no code of the range may decode to infinity. */
+QL_NUMBER float finite_scale(float s, double most)
+{
+	float end = (float)most, top = rintf(end / s), less = s * 0x1.fffffep-1f;
+
+	if (top < 1 || isfinite(top * s))
+		return s;
+	if (isfinite(rintf(end / less) * less))
+		return less;
+	return (float)(most / (((double)top - 0.5) * (1 - 0x1p-20)));
+}
+
+/* half: 0 float32, 1 to nearest float16, 2 upwards to float16 */
+QL_NUMBER float rounded_scale(double scale, int32_t half)
+{
+	float s = (float)scale;
+	uint16_t h;
+
+	s = s < FLT_MIN ? FLT_MIN : s > FLT_MAX ? FLT_MAX : s;
+	if (!half)
+		return s;
+	h = ql_to_f16(s);
+	return ql_from_f16(half == 2 && ql_from_f16(h) < s ? (uint16_t)(h + 1) : h);
+}
+
+QL_NUMBER int32_t zero_of(const rule &r, double lo, float scale)
+{
+	float z = rintf((float)r.lo - (float)fmin(lo, 0.0) / scale);
+
+	if (r.fit == QL_GPU_FIT_LARGEST)
+		return middle_of(r);
+	return z < (float)r.lo ? r.lo : z > (float)r.hi ? r.hi : (int32_t)z;
+}
+
+QL_KERNEL(THREADS) fit(found f, rule r, ql_scales s, int64_t scales)
+{
+	int32_t half = s.scale_type != QL_E_float16 ? 0 : r.fit == QL_GPU_FIT_RANGE ? 2 : 1;
+
+	for (int64_t i = ql_thread(); i < scales; i += ql_threads()) {
+		double lo = f.hi[i] ? (double)of_key(f.lo[i]) : 0, hi = f.hi[i] ? (double)of_key(f.hi[i]) : 0;
+		double scale = scale_of(r, lo, hi);
+		float x = scale == 0 ? 1 : rounded_scale(scale, half);
+
+		for (int k = 0; k < 2 && x > FLT_MAX / 0x1p17f; k++)
+			x = finite_scale(finite_scale(x, -lo), hi);
+		ql_store_f32(s.scale_type, s.scale, i, x);
+		if (s.zero)
+			ql_store_i64(s.zero_type, s.zero, i, zero_of(r, lo, x));
+	}
+}
+
+/* *all was 1 and becomes 0 when a scale is no normal float16 number. */
+QL_KERNEL(THREADS) fits_half(found f, rule r, int32_t *all, int64_t scales)
+{
+	for (int64_t i = ql_thread(); i < scales; i += ql_threads()) {
+		double lo = f.hi[i] ? (double)of_key(f.lo[i]) : 0, hi = f.hi[i] ? (double)of_key(f.hi[i]) : 0;
+		double scale = scale_of(r, lo, hi);
+
+		if (scale != 0 && (scale < 0x1p-14 || scale > 65504.0))
+			atomicMin(all, 0);
+	}
+}
+
+QL_KERNEL(32) set_one(int32_t *to)
+{
+	if (ql_thread() == 0)
+		*to = 1;
+}
+
+/* ---- codes ---- */
+
+struct encoding {
+	ql_strided walk;
+	ql_scales scales;
+	const void *in;
+	void *out;
+	unsigned long long *counts;
+	int32_t from, to;
+};
+
+QL_KERNEL(THREADS) encode(encoding c)
+{
+	for (int64_t i = ql_thread(); i < c.walk.count; i += ql_threads()) {
+		int64_t at[QL_STRIDED_MOST];
+		int32_t zero, code;
+		float x, v;
+
+		ql_strided_at(c.walk, i, at);
+		x = ql_load_f32(c.from, c.in, at[0]);
+		if (c.scales.shift)
+			x -= ql_load_f32(c.scales.shift_type, c.scales.shift, at[1]);
+		zero = ql_zero_at(c.scales, at[1]);
+		v = rintf(x / ql_scale_at(c.scales, at[1]));
+		v = v < (float)(c.scales.lo - zero) ? (float)(c.scales.lo - zero) : v;
+		v = v > (float)(c.scales.hi - zero) ? (float)(c.scales.hi - zero) : v;
+		code = v != v ? zero : (int32_t)v + zero;
+		ql_store_i64(c.to, c.out, i, code);
+		if (c.counts && x - x != 0)
+			atomicAdd(&c.counts[x == x], 1ull);
+	}
+}
+
+/* ---- the call ---- */
+
+static int64_t scales_of(const struct ql_gpu_tensor *t, const struct ql_gpu_codes *c)
+{
+	int64_t n = 1;
+
+	if (!c->block)
+		return c->axis < 0 ? 1 : t->shape[c->axis];
+	for (int d = 0; d < t->rank; d++)
+		n *= d == c->block_axis ? (t->shape[d] + c->block - 1) / c->block : t->shape[d];
+	return n;
+}
+
+static bool asks_half(const struct ql_gpu_call *call)
+{
+	return !strcmp(call->op, "blocks_fit_half");
+}
+
+static bool plan_find(const struct ql_gpu_codes *c, struct ql_gpu_plan *p)
+{
+	if (c->fit != QL_GPU_FIT_LARGEST && c->fit != QL_GPU_FIT_RANGE)
+		return ql_refuse(p, "a scale that does not follow from the range");
+	if (c->scaling || c->shift || c->grid || !(c->flags & QL_GPU_AFFINE) || c->each_bits)
+		return ql_refuse(p, "scales by another rule than the range of the values");
+	return true;
+}
+
+static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
+{
+	const struct ql_gpu_tensor *in = call->in, *out = call->out;
+	const struct ql_gpu_codes *c = out->codes;
+	bool half = asks_half(call);
+
+	if (!c || in->codes || (in->flags & QL_GPU_NUMBER) || !ql_element_whole(ql_element_of(in->dtype)))
+		return ql_refuse(p, "wanted plain numbers of whole bytes, to be quantized");
+	if (half && ql_element_of(out->dtype) != QL_E_int32)
+		return ql_refuse(p, "wanted an int32 result");
+	if (!half && (!ql_scales_fit(out, p) || !ql_dense(out)))
+		return p->why[0] ? false : ql_refuse(p, "the result is a view");
+	if ((half || c->flags & QL_GPU_FIND) && !plan_find(c, p))
+		return false;
+	p->path = out->dtype;
+	p->workspace = half || c->flags & QL_GPU_FIND ? (uint64_t)scales_of(in, c) * 2 * sizeof(uint32_t) : 0;
+	return true;
+}
+
+static search search_of(const struct ql_gpu_tensor *in, const struct ql_gpu_codes *c, void *workspace)
+{
+	struct ql_gpu_tensor first = *in;
+	search s = {};
+
+	s.scales = scales_of(in, c);
+	s.from = ql_element_of(in->dtype);
+	s.in = in->at;
+	s.found.lo = static_cast<uint32_t *>(workspace);
+	s.found.hi = s.found.lo + s.scales;
+	if (c->block) {
+		int axis = c->block_axis;
+
+		s.line = in->shape[axis];
+		s.blocks = (s.line + c->block - 1) / c->block;
+		s.inner = 1;
+		for (int d = axis + 1; d < in->rank; d++)
+			s.inner *= in->shape[d];
+		first.shape[axis] = s.blocks;
+		first.stride[axis] = in->stride[axis] * c->block;
+		s.kept = ql_strided_of(&first, NULL, ~0u);
+		s.along = ql_strided_of(in, NULL, 1u << axis);
+		s.along.count = c->block < s.line ? c->block : s.line;
+		s.along.shape[0] = s.along.count;
+	} else {
+		uint32_t kept = c->axis < 0 ? 0 : 1u << c->axis;
+
+		s.kept = ql_strided_of(in, NULL, kept);
+		s.along = ql_strided_of(in, NULL, ~kept);
+	}
+	s.pieces = (s.along.count + PIECE - 1) / PIECE;
+	return s;
+}
+
+/* Ranges of all scales into the workspace. */
+static cudaError_t find(const struct ql_gpu_place *place, const search &s)
+{
+	size_t bytes = (size_t)s.scales * sizeof(uint32_t);
+	cudaError_t error = cudaMemsetAsync(s.found.lo, 0xff, bytes, place->stream);
+
+	if (!error)
+		error = cudaMemsetAsync(s.found.hi, 0, bytes, place->stream);
+	if (error || s.pieces == 0)
+		return error;
+	if (s.along.count <= SHORT)
+		return ql_launch_free(find_short_ranges, ql_blocks(s.scales, THREADS), dim3(THREADS), place->stream, s);
+	return ql_launch(find_ranges, ql_blocks(s.scales * s.pieces, WARPS), dim3(THREADS), 0, place->stream, s);
+}
+
+static cudaError_t answer_half(const struct ql_gpu_place *place, const struct ql_gpu_call *call, const search &s)
+{
+	const struct ql_gpu_codes *c = call->out->codes;
+	rule r = {c->fit, c->bits, c->lo, c->hi};
+	int32_t *all = static_cast<int32_t *>(call->out->at);
+	cudaError_t error = ql_launch_free(set_one, dim3(1), dim3(32), place->stream, all);
+
+	if (error || s.scales == 0)
+		return error;
+	error = find(place, s);
+	if (error)
+		return error;
+	return ql_launch_free(
+		fits_half, ql_blocks(s.scales, THREADS), dim3(THREADS), place->stream, s.found, r, all, s.scales);
+}
+
+static cudaError_t find_scales(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
+{
+	const struct ql_gpu_codes *c = call->out->codes;
+	search s = search_of(call->in, c, call->workspace);
+	rule r = {c->fit, c->bits, c->lo, c->hi};
+	cudaError_t error;
+
+	if (asks_half(call))
+		return answer_half(place, call, s);
+	if (s.scales == 0)
+		return cudaSuccess;
+	error = find(place, s);
+	if (error)
+		return error;
+	return ql_launch_free(
+		fit, ql_blocks(s.scales, THREADS), dim3(THREADS), place->stream, s.found, r, ql_scales_of(c), s.scales);
+}
+
+static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
+{
+	const struct ql_gpu_codes *codes = call->out->codes;
+	cudaError_t error = cudaSuccess;
+	encoding c = {};
+
+	if (asks_half(call) || codes->flags & QL_GPU_FIND)
+		error = find_scales(place, call);
+	if (error || asks_half(call))
+		return error;
+	c.walk = ql_scales_walk(call->in, codes);
+	c.scales = ql_scales_of(codes);
+	c.in = call->in->at;
+	c.out = call->out->at;
+	c.counts = reinterpret_cast<unsigned long long *>(codes->counts);
+	c.from = ql_element_of(call->in->dtype);
+	c.to = ql_element_of(call->out->dtype);
+	if (c.counts)
+		error = cudaMemsetAsync(c.counts, 0, 2 * sizeof(*c.counts), place->stream);
+	if (error || c.walk.count == 0)
+		return error;
+	return ql_launch_free(encode, ql_blocks(c.walk.count, THREADS), dim3(THREADS), place->stream, c);
+}
+
+extern "C" const struct ql_gpu_kernel ql_gpu_kernel_quantize;
+const struct ql_gpu_kernel ql_gpu_kernel_quantize = {
+	"quantize encode blocks_fit_half", "quantize", "simt", QL_GPU_BITS, 80, plan, run};
