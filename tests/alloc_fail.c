@@ -94,6 +94,13 @@ static const struct {
 		      "local y, hn, c = nn.lstm(x, h, h, tensor.ones(8, 4), tensor.ones(8, 2)) "
 		      "y = (y * y):sum() y:backward() nn.gru(x, h, tensor.ones(6, 4), tensor.ones(6, 2)) "
 		      "nn.rnn(x:detach():quantize 'int8', h, tensor.ones(2, 4):quantize 'int8/1', tensor.ones(2, 2))"},
+	{"ops of gradients",
+		"local function leaf(...) return tensor.randn(...):requires_grad_() end "
+		"local x, w, s = leaf(1, 2, 4, 4), leaf(2), tensor{0.1, grad = true} "
+		"local y = nn.batchnorm(x:relu6(), w, w, {training = true}):maxpool2d(2):resize{3, 3}:avgpool2d():view(2) "
+		"y = y:fake('int8'):lsq(s):scatter(1, tensor{1, 1, dtype = 'int64'}, w:quantize('int8'):relu():dequantize()) "
+		"y = nn.gru(tensor.ones(1, 2, 2), y:view(1, 2), tensor.ones(6, 2), leaf(6, 2)) "
+		"y:sum():backward() assert(x:grad() and w:grad() and s:grad())"},
 	{"optimizers", "local x = tensor.ones(4, 3):requires_grad_() for _, kind in ipairs{'sgd', 'adam'} do "
 		       "local o = optim[kind]({x}, {lr = 0.1, clip = 1}) o:zero() local y = (x * x):sum() y:backward() "
 		       "o:step() o:load(o:state()) tostring(o) end optim.clip({x}, {limit = 0.5})"},
