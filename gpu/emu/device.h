@@ -60,6 +60,14 @@ void ql_emu_sync_block();
 void ql_emu_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 unsigned ql_emu_lane();
 
+/* Ends the kernel if these bytes are not all in one allocation of the device. */
+void ql_emu_global(const char *what, const void *at, size_t bytes);
+/* cp.async of this thread: `bytes` of `size` bytes are read, the others are 0. In the order `backward` a copy is made at
+ * once, else as late as a wait allows. */
+void ql_emu_async(void *to, const void *from, int bytes, int size);
+void ql_emu_async_commit();
+void ql_emu_async_wait(int groups);
+
 static inline void __syncthreads()
 {
 	ql_emu_sync_block();

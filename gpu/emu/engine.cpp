@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -26,6 +27,13 @@ constexpr size_t PAGE = 4096, STACK = 32 * PAGE;
 
 enum class waits { nothing, block, warp, ended };
 
+// A copy to shared memory that is not made yet.
+struct copy {
+	void *to;
+	const void *from;
+	int bytes, size;
+};
+
 struct lane {
 	context::fiber fiber;
 	dim3 index;
@@ -33,6 +41,8 @@ struct lane {
 	const char *what; // of the exchange
 	unsigned mask;
 	unsigned char slot[QL_EMU_SLOT];
+	std::vector<copy> fresh; // not in a group
+	std::deque<std::vector<copy>> groups;
 };
 
 // The stacks stay for the next launch; the lowest page of each is never mapped.
@@ -89,7 +99,7 @@ struct engine {
 	context::fiber scheduler;
 	const std::function<void()> *body = nullptr;
 	unsigned threads = 0, now = 0;
-	bool alone = false, failed = false, running = false;
+	bool alone = false, failed = false, early = false; // early: asynchronous copies are made at once
 	char why[200];
 
 	void start(unsigned i);
@@ -136,6 +146,8 @@ void engine::start(unsigned i)
 	stack.size = STACK;
 	stack.sp = room.bottom(i) + STACK;
 	lanes[i].state = waits::nothing;
+	lanes[i].fresh.clear();
+	lanes[i].groups.clear();
 	lanes[i].fiber = context::fiber(std::allocator_arg, context::preallocated(stack.sp, stack.size, stack),
 		keep_stack(), [this, i](context::fiber &&from) {
 			scheduler = std::move(from);
@@ -345,6 +357,37 @@ ql_emu_slots ql_emu_exchange(const char *what, unsigned mask, const void *value,
 	return {reinterpret_cast<unsigned char(*)[QL_EMU_SLOT]>(&e.shown[(size_t)(i & ~31u) * QL_EMU_SLOT])};
 }
 
+static void make(const copy &c)
+{
+	memcpy(c.to, c.from, (size_t)c.bytes);
+	memset(static_cast<char *>(c.to) + c.bytes, 0, (size_t)(c.size - c.bytes));
+}
+
+void ql_emu_async(void *to, const void *from, int bytes, int size)
+{
+	copy c = {to, from, bytes, size};
+
+	if (e.early)
+		make(c);
+	else
+		e.lanes[e.now].fresh.push_back(c);
+}
+
+void ql_emu_async_commit()
+{
+	e.lanes[e.now].groups.push_back(std::move(e.lanes[e.now].fresh));
+	e.lanes[e.now].fresh.clear();
+}
+
+void ql_emu_async_wait(int groups)
+{
+	std::deque<std::vector<copy>> &queue = e.lanes[e.now].groups;
+
+	for (; queue.size() > (size_t)groups; queue.pop_front())
+		for (const copy &c : queue.front())
+			make(c);
+}
+
 // ---- launches ----
 
 bool ql_emu_run(
@@ -353,8 +396,11 @@ bool ql_emu_run(
 	order how;
 	const char *bug = getenv("QUOLL_EMU_BUG");
 	uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
+	void *at = nullptr;
+	int failed = posix_memalign(
+		&at, 1024, shared ? shared : 1); // not more than was asked for: the sanitizer sees the end
 	std::unique_ptr<unsigned char, void (*)(void *)> memory(
-		static_cast<unsigned char *>(aligned_alloc(1024, shared ? shared : 1)), free);
+		failed ? nullptr : static_cast<unsigned char *>(at), free);
 
 	if (!memory || !prepare(block, alone)) {
 		snprintf(why, size, "out of memory for the threads of a block");
@@ -363,6 +409,7 @@ bool ql_emu_run(
 	ql_emu_bug = bug ? atoi(bug) : 0;
 	e.body = &body;
 	e.alone = alone;
+	e.early = how.backward;
 	e.failed = false;
 	ql_emu_block_dim = block;
 	ql_emu_grid_dim = grid;

@@ -95,8 +95,7 @@ void step(cudaStream_t s)
 	std::function<void()> call = std::move(s->queue.front());
 
 	s->queue.pop_front();
-	if (!state.stays)
-		call();
+	call();
 }
 
 cudaError_t drain(cudaStream_t s)
@@ -209,7 +208,6 @@ cudaError_t cudaFreeAsync(void *at, cudaStream_t stream)
 {
 	auto i = state.device.find(static_cast<char *>(at));
 
-	ENTER();
 	if (i == state.device.end() || i->second.freed)
 		return note(cudaErrorInvalidValue);
 	i->second.freed = true;
@@ -218,7 +216,7 @@ cudaError_t cudaFreeAsync(void *at, cudaStream_t stream)
 		state.device.erase(static_cast<char *>(at));
 		free(at);
 	});
-	return cudaSuccess;
+	return entered(); // a device that is lost gives its memory back
 }
 
 cudaError_t cudaMallocHost(void **at, size_t bytes)
@@ -232,7 +230,6 @@ cudaError_t cudaMallocHost(void **at, size_t bytes)
 
 cudaError_t cudaFreeHost(void *at)
 {
-	ENTER();
 	if (!state.host.erase(static_cast<char *>(at)))
 		return note(cudaErrorInvalidValue);
 	free(at);
@@ -406,6 +403,21 @@ const char *cudaGetErrorString(cudaError_t error)
 }
 } // extern "C"
 
+void ql_emu_global(const char *what, const void *at, size_t bytes)
+{
+	const char *p = static_cast<const char *>(at);
+	auto i = state.device.upper_bound(p);
+
+	if (bytes == 0)
+		return;
+	if (i != state.device.begin()) {
+		--i;
+		if (bytes <= i->second.bytes && p - i->first <= (ptrdiff_t)(i->second.bytes - bytes))
+			return;
+	}
+	ql_emu_fault("%s of %d bytes beyond the ends of an allocation", what, (int)bytes);
+}
+
 cudaError_t ql_emu_launch(
 	dim3 grid, dim3 block, size_t shared, bool alone, cudaStream_t stream, std::function<void()> body)
 {
@@ -416,7 +428,7 @@ cudaError_t ql_emu_launch(
 		grid.y > 65535 || grid.z == 0 || grid.z > 65535 || shared > QL_EMU_SHARED)
 		return note(cudaErrorInvalidConfiguration);
 	add(stream, [=] {
-		if (!ql_emu_run(grid, block, shared, alone, body, state.why, sizeof(state.why)))
+		if (!state.stays && !ql_emu_run(grid, block, shared, alone, body, state.why, sizeof(state.why)))
 			state.stays = state.last = cudaErrorLaunchFailure;
 	});
 	return cudaSuccess;

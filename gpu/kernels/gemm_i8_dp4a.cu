@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ * linear and matmul of 8-bit codes by dp4a: tiles of 64 x 64 results, 64 codes of k at a time; a thread has 4 x 4 results,
+ * 16 lines apart.
+ */
+#include "gpu/kernels/launch.h"
+#include "gpu/kernels/product.h"
+#include "gpu/kernels/ptx.h"
+
+#define THREADS 256
+#define SIDE 16 /* threads of a row of the block */
+#define TILE 64
+#define EACH (TILE / SIDE)
+#define DEEP 64
+#define WORDS (DEEP / 4)
+
+struct tiles {
+	uint32_t a[TILE][WORDS + 1], b[TILE][WORDS + 1];
+};
+
+/* Codes k0 .. k0 + 3 of a line, 0 beyond its end. */
+__device__ static uint32_t four(const ql_code_matrix &l, const uint8_t *line, int64_t k0, int64_t k)
+{
+	uint32_t word = 0;
+
+	for (int i = 0; i < 4; i++)
+		if (k0 + i < k)
+			word |= (uint32_t)line[(k0 + i) * l.step] << 8 * i;
+	return word;
+}
+
+__device__ static void fetch(uint32_t (*to)[WORDS + 1], const ql_code_matrix &l, const uint8_t *from, int64_t first,
+	int64_t lines, int64_t k0, int64_t k)
+{
+	for (int c = (int)threadIdx.x; c < TILE * WORDS / 4; c += THREADS) {
+		int line = c / (WORDS / 4), at = c % (WORDS / 4) * 4;
+		const uint8_t *source = from + (first + line) * l.line;
+		int64_t begin = k0 + at * 4;
+		uint4 v = {0, 0, 0, 0};
+
+		if (first + line < lines && l.wide && begin + 16 <= k)
+			v = ql_load_16(source + begin);
+		else if (first + line < lines)
+			v = {four(l, source, begin, k), four(l, source, begin + 4, k), four(l, source, begin + 8, k),
+				four(l, source, begin + 12, k)};
+		to[line][at] = v.x;
+		to[line][at + 1] = v.y;
+		to[line][at + 2] = v.z;
+		to[line][at + 3] = v.w;
+	}
+}
+
+struct sums {
+	int32_t product[EACH][EACH], a[EACH], b[EACH];
+};
+
+template <bool A, bool B> __device__ static void multiply(const tiles &t, const ql_code_product &x, sums &s)
+{
+	int column = (int)threadIdx.x % SIDE, row = (int)threadIdx.x / SIDE;
+
+	for (int k = 0; k < WORDS; k++) {
+		uint32_t a[EACH], b[EACH];
+
+		for (int i = 0; i < EACH; i++) {
+			a[i] = t.a[row + i * SIDE][k];
+			b[i] = t.b[column + i * SIDE][k];
+		}
+		for (int i = 0; i < EACH; i++)
+			for (int j = 0; j < EACH; j++)
+				s.product[i][j] = ql_dp4a<A, B>(a[i], b[j], s.product[i][j]);
+		for (int i = 0; i < EACH && (x.a.scales.zero || x.b.scales.zero); i++) {
+			s.a[i] = ql_dp4a<A, false>(a[i], 0x01010101u, s.a[i]);
+			s.b[i] = ql_dp4a<B, false>(b[i], 0x01010101u, s.b[i]);
+		}
+	}
+}
+
+template <bool A, bool B>
+__device__ static void tile(tiles &t, const ql_code_product &x, int64_t number, int64_t i0, int64_t j0)
+{
+	ql_batch from = ql_batch_at(x, number);
+	int column = (int)threadIdx.x % SIDE, row = (int)threadIdx.x / SIDE;
+	sums s = {};
+
+	for (int64_t k0 = 0; k0 < x.k; k0 += DEEP) {
+		fetch(t.a, x.a, from.a, i0, x.m, k0, x.k);
+		fetch(t.b, x.b, from.b, j0, x.n, k0, x.k);
+		__syncthreads();
+		multiply<A, B>(t, x, s);
+		if (!QL_BUG(dp4a_barrier))
+			__syncthreads(); /* before the tiles are written again */
+	}
+	for (int i = 0; i < EACH; i++)
+		for (int j = 0; j < EACH; j++) {
+			int64_t r = i0 + row + i * SIDE, c = j0 + column + j * SIDE;
+
+			if (r < x.m && c < x.n)
+				ql_product_store(x, number, from, r, c, s.product[i][j], s.a[i], s.b[j]);
+		}
+}
+
+template <bool A, bool B> QL_KERNEL(THREADS) gemm(ql_code_product x)
+{
+	QL_SHARED(struct tiles, t);
+	int64_t down = (x.m + TILE - 1) / TILE, across = (x.n + TILE - 1) / TILE, all = down * across * x.batches;
+
+	for (int64_t i = blockIdx.x; i < all; i += gridDim.x)
+		tile<A, B>(t, x, i / (down * across), i % down * TILE, i / down % across * TILE);
+}
+
+/* ---- the call ---- */
+
+static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
+{
+	struct ql_code_product x;
+
+	return ql_product_of(call, &x, p);
+}
+
+template <bool A, bool B> static cudaError_t launch(const struct ql_gpu_place *place, const ql_code_product &x)
+{
+	int64_t all = (x.m + TILE - 1) / TILE * ((x.n + TILE - 1) / TILE) * x.batches;
+
+	return ql_launch(gemm<A, B>, ql_blocks(all, 1), dim3(THREADS), sizeof(struct tiles), place->stream, x);
+}
+
+static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
+{
+	struct ql_gpu_plan p = {};
+	struct ql_code_product x;
+
+	if (!ql_product_of(call, &x, &p))
+		return cudaErrorInvalidValue;
+	if (x.m * x.n * x.batches == 0)
+		return cudaSuccess;
+	if (x.a.is_unsigned)
+		return x.b.is_unsigned ? launch<true, true>(place, x) : launch<true, false>(place, x);
+	return x.b.is_unsigned ? launch<false, true>(place, x) : launch<false, false>(place, x);
+}
+
+extern "C" const struct ql_gpu_kernel ql_gpu_kernel_gemm_i8_dp4a;
+const struct ql_gpu_kernel ql_gpu_kernel_gemm_i8_dp4a = {
+	"linear matmul", "gemm_i8_dp4a", "dp4a", QL_GPU_BITS, 80, plan, run};
