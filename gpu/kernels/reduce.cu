@@ -212,6 +212,8 @@ __device__ static struct part part_of_block(
 	}
 	if (KIND != SUM_F32 && KIND != SUM_F64)
 		room.warp[warp] = any_order(r, at, begin, end, threadIdx.x, THREADS);
+	if (QL_BUG(reduce_divergence) && warp == 3)
+		return p;
 	if (!QL_BUG(reduce_barrier))
 		__syncthreads();
 	if (KIND == SUM_F32 && warp == 0) {

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * Runs each wrapper of ptx.h by itself, for tests: the op `wrapper` with the option name=. On a GPU it shows whether the
+ * instruction means what the emulation says. Operand and result are dense words (uint32 in int32 tensors), laid out as the
+ * comments say.
+ */
+#include "gpu/kernels/launch.h"
+#include "gpu/kernels/ptx.h"
+#include "gpu/kernels/strided.h"
+
+#define LANES 32
+
+/* Word groups of 4 are copied. */
+QL_KERNEL(LANES) by_load(const uint32_t *in, uint32_t *out, int64_t words)
+{
+	for (int64_t i = ql_thread() * 4; i + 4 <= words; i += ql_threads() * 4) {
+		uint4 v = ql_load_16(in + i);
+
+		out[i] = v.x;
+		out[i + 1] = v.y;
+		out[i + 2] = v.z;
+		out[i + 3] = v.w;
+	}
+}
+
+QL_KERNEL(LANES) by_store(const uint32_t *in, uint32_t *out, int64_t words)
+{
+	for (int64_t i = ql_thread() * 4; i + 4 <= words; i += ql_threads() * 4) {
+		uint4 v = {in[i], in[i + 1], in[i + 2], in[i + 3]};
+
+		ql_store_16(out + i, v);
+	}
+}
+
+/* 32 groups of 16 bytes, of group i the first i mod 17 are read; twice, as two groups of copies. */
+struct rows {
+	uint32_t word[2][LANES][4];
+};
+
+QL_KERNEL(LANES) by_async(const uint32_t *in, uint32_t *out, int64_t words)
+{
+	QL_SHARED(struct rows, s);
+	int lane = (int)threadIdx.x;
+
+	for (int g = 0; g < 2; g++) {
+		ql_async_16(s.word[g][lane], in + g * LANES * 4 + lane * 4, lane % 17);
+		ql_async_commit();
+	}
+	ql_async_wait<1>();
+	__syncthreads();
+	for (int i = 0; i < 4; i++)
+		out[lane * 4 + i] = s.word[0][(lane + 1) % LANES][i];
+	ql_async_wait<0>();
+	__syncthreads();
+	for (int i = 0; i < 4 && words; i++)
+		out[LANES * 4 + lane * 4 + i] = s.word[1][(lane + 1) % LANES][i];
+}
+
+/* Triples a, b, c, one for every fourth word; results by the signs of a and b: both signed, a unsigned, b unsigned, both. */
+QL_KERNEL(LANES) by_dp4a(const uint32_t *in, uint32_t *out, int64_t words)
+{
+	for (int64_t i = ql_thread(); i < words / 4; i += ql_threads()) {
+		uint32_t a = in[3 * i], b = in[3 * i + 1];
+		int32_t c = (int32_t)in[3 * i + 2];
+
+		out[4 * i] = (uint32_t)ql_dp4a<false, false>(a, b, c);
+		out[4 * i + 1] = (uint32_t)ql_dp4a<true, false>(a, b, c);
+		out[4 * i + 2] = (uint32_t)ql_dp4a<false, true>(a, b, c);
+		out[4 * i + 3] = (uint32_t)ql_dp4a<true, true>(a, b, c);
+	}
+}
+
+/* 32 rows of 16 bytes; results: the four words of each lane. */
+QL_KERNEL(LANES) by_matrices(const uint32_t *in, uint32_t *out, int64_t words)
+{
+	QL_SHARED(struct rows, s);
+	int lane = (int)threadIdx.x;
+	uint32_t got[4];
+
+	for (int i = 0; i < 4 && words; i++)
+		s.word[0][lane][i] = in[lane * 4 + i];
+	__syncthreads();
+	ql_load_matrices(got, s.word[0][lane]);
+	for (int i = 0; i < 4; i++)
+		out[lane * 4 + i] = got[i];
+}
+
+/* a: 16 rows of 8 words, b: 8 columns of 8 words, d: 16 rows of 8 words; result: d after the product. */
+template <bool A, bool B> QL_KERNEL(LANES) by_mma(const uint32_t *in, uint32_t *out, int64_t words)
+{
+	int lane = (int)threadIdx.x, g = lane / 4, t = lane % 4;
+	const uint32_t *b_words = in + 128, *d_words = in + 192;
+	uint32_t a[4] = {in[g * 8 + t], in[(g + 8) * 8 + t], in[g * 8 + 4 + t], in[(g + 8) * 8 + 4 + t]};
+	uint32_t b[2] = {b_words[g * 8 + t], b_words[g * 8 + 4 + t]};
+	int32_t d[4];
+
+	for (int i = 0; i < 4; i++)
+		d[i] = (int32_t)d_words[(g + i / 2 * 8) * 8 + t * 2 + i % 2];
+	ql_mma_i8<A, B>(d, a, b);
+	for (int i = 0; i < 4 && words; i++)
+		out[(g + i / 2 * 8) * 8 + t * 2 + i % 2] = (uint32_t)d[i];
+}
+
+struct wrapper {
+	const char *name;
+	void (*kernel)(const uint32_t *, uint32_t *, int64_t);
+	int32_t in, out; /* least number of words */
+};
+
+static const struct wrapper *find(const struct ql_gpu_call *call)
+{
+	static const struct wrapper all[] = {{"load_16", by_load, 4, 4}, {"store_16", by_store, 4, 4},
+		{"async_16", by_async, 256, 256}, {"dp4a", by_dp4a, 3, 4}, {"load_matrices", by_matrices, 128, 128},
+		{"mma_s8s8", by_mma<false, false>, 320, 128}, {"mma_u8s8", by_mma<true, false>, 320, 128},
+		{"mma_s8u8", by_mma<false, true>, 320, 128}, {"mma_u8u8", by_mma<true, true>, 320, 128}};
+
+	for (int i = 0; i < call->n_options; i++)
+		for (const struct wrapper &w : all)
+			if (!strcmp(call->options[i].name, "name") && !strcmp(call->options[i].s, w.name))
+				return &w;
+	return NULL;
+}
+
+static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
+{
+	const struct wrapper *w = find(call);
+
+	if (!w)
+		return ql_refuse(p, "no wrapper of that name");
+	if (!ql_dense(&call->in[0]) || !ql_dense(&call->out[0]) || ql_count(&call->in[0]) < w->in ||
+		ql_count(&call->out[0]) < w->out)
+		return ql_refuse(p, "too few words");
+	p->path = "ptx";
+	return true;
+}
+
+static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
+{
+	return ql_launch(find(call)->kernel, dim3(1), dim3(LANES), sizeof(struct rows), place->stream,
+		static_cast<const uint32_t *>(call->in[0].at), static_cast<uint32_t *>(call->out[0].at),
+		ql_count(&call->in[0]));
+}
+
+extern "C" const struct ql_gpu_kernel ql_gpu_kernel_wrappers;
+const struct ql_gpu_kernel ql_gpu_kernel_wrappers = {"wrapper", "wrappers", "simt", QL_GPU_BITS, 80, plan, run};

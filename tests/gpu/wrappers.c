@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * The instructions that gpu/kernels/ptx.h wraps, one by one, against their definitions in the PTX ISA manual.
+ */
+#include "tests/tools/gpu_device.h"
+
+#define WORDS 400
+
+static struct gpu g;
+static uint32_t in[WORDS], got[WORDS], want[WORDS];
+
+static int32_t byte(const uint32_t *words, int i, bool is_unsigned)
+{
+	uint8_t code = (uint8_t)(words[i / 4] >> i % 4 * 8);
+
+	return is_unsigned ? code : (int8_t)code;
+}
+
+/* Runs the wrapper on random words into `got`. */
+static bool run(const char *name)
+{
+	int64_t n = WORDS;
+	struct ql_gpu_option option = {.name = "name", .type = QL_GPU_OPTION_TEXT, .s = name};
+	struct ql_gpu_tensor from, to = gpu_tensor(&g, "int32", 1, &n, NULL, 0);
+	struct ql_gpu_call call = gpu_call("wrapper", &from, 1, &to, 1);
+	bool good;
+
+	for (int i = 0; i < WORDS; i++)
+		in[i] = gpu_draw();
+	memset(want, 0xEE, sizeof(want));
+	from = gpu_tensor(&g, "int32", 1, &n, in, 0);
+	g.v->fill(g.s, to.at, 0xEE, to.bytes);
+	call.options = &option;
+	call.n_options = 1;
+	good = CHECK(gpu_run(&g, call), "%s refused: %s", name, g.why);
+	gpu_get(&g, &to, got);
+	gpu_free(&g, &from);
+	gpu_free(&g, &to);
+	return good;
+}
+
+static void expect(const char *name)
+{
+	for (int i = 0; i < WORDS; i++)
+		CHECK(got[i] == want[i], "%s: word %d is %08x, wanted %08x", name, i, got[i], want[i]);
+}
+
+static void copies(void)
+{
+	for (int which = 0; which < 2; which++) {
+		run(which ? "store_16" : "load_16");
+		memcpy(want, in, sizeof(in));
+		expect(which ? "store_16" : "load_16");
+	}
+}
+
+/* Each lane shows what its neighbour copied: the first lane mod 17 bytes, then zeros. */
+static void async(void)
+{
+	run("async_16");
+	for (int group = 0; group < 2; group++)
+		for (int lane = 0; lane < 32; lane++) {
+			int from = (lane + 1) % 32;
+			unsigned char row[16] = {0};
+
+			memcpy(row, in + group * 128 + from * 4, (size_t)(from % 17));
+			memcpy(want + group * 128 + lane * 4, row, sizeof(row));
+		}
+	expect("async_16");
+}
+
+static void dp4a(void)
+{
+	run("dp4a");
+	for (int i = 0; i < WORDS / 4 && 3 * i + 2 < WORDS; i++)
+		for (int signs = 0; signs < 4; signs++) {
+			int32_t sum = (int32_t)in[3 * i + 2];
+
+			for (int k = 0; k < 4; k++)
+				sum = (int32_t)((uint32_t)sum + (uint32_t)(byte(&in[3 * i], k, signs & 1) *
+									   byte(&in[3 * i + 1], k, signs & 2)));
+			want[4 * i + signs] = (uint32_t)sum;
+		}
+	for (int i = 0; i < 4 * (WORDS / 4); i++)
+		CHECK(got[i] == want[i], "dp4a: word %d is %08x, wanted %08x", i, got[i], want[i]);
+}
+
+/* Matrix i has rows 8 i to 8 i + 7; lane l gets word l mod 4 of row l / 4 of each. */
+static void matrices(void)
+{
+	run("load_matrices");
+	for (int lane = 0; lane < 32; lane++)
+		for (int i = 0; i < 4; i++)
+			want[lane * 4 + i] = in[(8 * i + lane / 4) * 4 + lane % 4];
+	expect("load_matrices");
+}
+
+static void mma(const char *name, bool a, bool b)
+{
+	run(name);
+	for (int row = 0; row < 16; row++)
+		for (int column = 0; column < 8; column++) {
+			uint32_t sum = in[192 + row * 8 + column];
+
+			for (int k = 0; k < 32; k++)
+				sum += (uint32_t)(byte(in + row * 8, k, a) * byte(in + 128 + column * 8, k, b));
+			want[row * 8 + column] = sum;
+		}
+	expect(name);
+}
+
+int main(void)
+{
+	if (!gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+		return check_end();
+	for (int o = 0; o < ORDERS; o++) {
+		CASE("threads %s", gpu_order(o));
+		copies();
+		async();
+		dp4a();
+		matrices();
+		mma("mma_s8s8", false, false);
+		mma("mma_u8s8", true, false);
+		mma("mma_s8u8", false, true);
+		mma("mma_u8u8", true, true);
+	}
+	gpu_close(&g);
+	return check_end();
+}
