@@ -9,9 +9,10 @@ local ops = internal.import 'nn/graph/ops'
 -- Ops that read and write codes of any kind by themselves.
 local WHOLE = {linear = true, conv2d = true}
 
+-- Constants may have any codes: emitters read them as weights.
 local function is_affine(g, ref)
-	local spec = g:result_of(ref).spec
-	return spec and spec.affine and spec.scale
+	local node, spec = g.nodes[core.split(ref)], g:result_of(ref).spec
+	return node.op == 'const' and spec or spec and spec.affine and spec.scale
 end
 
 -- Whether the operands that the op takes as codes are affine codes of one scale; others, such as the weight of a norm, are floats.
