@@ -21,12 +21,14 @@ int32_t ql_stream_alloc(struct ql_gpu_stream *s, uint64_t bytes, void **at)
 		s->device, cudaMallocAsync(at, bytes ? bytes : 1, s->stream), "allocating memory", s->op);
 }
 
+/* Also on a lost device, which the emulation could otherwise not tell from a leak. */
 int32_t ql_stream_free(struct ql_gpu_stream *s, void *at)
 {
-	int32_t status = ql_device_enter(s->device);
+	cudaError_t error = cudaSetDevice(s->device->index);
 
-	return status || !at ? status
-			     : ql_device_status(s->device, cudaFreeAsync(at, s->stream), "freeing memory", s->op);
+	if (at)
+		error = cudaFreeAsync(at, s->stream);
+	return s->device->lost ? QL_GPU_LOST : ql_device_status(s->device, error, "freeing memory", s->op);
 }
 
 int32_t ql_stream_copy(struct ql_gpu_stream *s, void *at, const void *from, uint64_t bytes)

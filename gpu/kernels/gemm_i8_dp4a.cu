@@ -14,21 +14,25 @@
 #define WORDS (DEEP / 4)
 
 struct tiles {
-	uint32_t a[TILE][WORDS + 1], b[TILE][WORDS + 1];
+	union {
+		uint32_t line[2][TILE][WORDS + 1]; /* of a and b */
+		int32_t product[TILE][TILE + 1];   /* afterwards */
+	};
+	int32_t sum[2][TILE]; /* of the codes of each line */
 };
 
 /* Codes k0 .. k0 + 3 of a line, 0 beyond its end. */
-__device__ static uint32_t four(const ql_code_matrix &l, const uint8_t *line, int64_t k0, int64_t k)
+QL_DEVICE uint32_t four(const ql_code_matrix &l, const uint8_t *line, int64_t k0, int64_t k)
 {
 	uint32_t word = 0;
 
 	for (int i = 0; i < 4; i++)
-		if (k0 + i < k)
+		if (k0 + i < k + QL_BUG(dp4a_tail))
 			word |= (uint32_t)line[(k0 + i) * l.step] << 8 * i;
 	return word;
 }
 
-__device__ static void fetch(uint32_t (*to)[WORDS + 1], const ql_code_matrix &l, const uint8_t *from, int64_t first,
+QL_DEVICE void fetch(uint32_t (*to)[WORDS + 1], const ql_code_matrix &l, const uint8_t *from, int64_t first,
 	int64_t lines, int64_t k0, int64_t k)
 {
 	for (int c = (int)threadIdx.x; c < TILE * WORDS / 4; c += THREADS) {
@@ -53,49 +57,70 @@ struct sums {
 	int32_t product[EACH][EACH], a[EACH], b[EACH];
 };
 
-template <bool A, bool B> __device__ static void multiply(const tiles &t, const ql_code_product &x, sums &s)
+template <bool A, bool B> QL_DEVICE void multiply(const tiles &t, bool zeros, sums &s)
 {
 	int column = (int)threadIdx.x % SIDE, row = (int)threadIdx.x / SIDE;
 
 	for (int k = 0; k < WORDS; k++) {
 		uint32_t a[EACH], b[EACH];
 
+		QL_UNROLL
 		for (int i = 0; i < EACH; i++) {
-			a[i] = t.a[row + i * SIDE][k];
-			b[i] = t.b[column + i * SIDE][k];
+			a[i] = t.line[0][row + i * SIDE][k];
+			b[i] = t.line[1][column + i * SIDE][k];
 		}
-		for (int i = 0; i < EACH; i++)
+		QL_UNROLL
+		for (int i = 0; i < EACH; i++) {
+			QL_UNROLL
 			for (int j = 0; j < EACH; j++)
 				s.product[i][j] = ql_dp4a<A, B>(a[i], b[j], s.product[i][j]);
-		for (int i = 0; i < EACH && (x.a.scales.zero || x.b.scales.zero); i++) {
-			s.a[i] = ql_dp4a<A, false>(a[i], 0x01010101u, s.a[i]);
-			s.b[i] = ql_dp4a<B, false>(b[i], 0x01010101u, s.b[i]);
+			s.a[i] = zeros ? ql_dp4a<A, false>(a[i], 0x01010101u, s.a[i]) : 0;
+			s.b[i] = zeros ? ql_dp4a<B, false>(b[i], 0x01010101u, s.b[i]) : 0;
 		}
 	}
 }
 
+/* Puts the sums of this thread where all can read them. */
+QL_DEVICE void keep(tiles &t, const sums &s)
+{
+	int column = (int)threadIdx.x % SIDE, row = (int)threadIdx.x / SIDE;
+
+	QL_UNROLL
+	for (int i = 0; i < EACH; i++) {
+		QL_UNROLL
+		for (int j = 0; j < EACH; j++)
+			t.product[row + i * SIDE][column + j * SIDE] = s.product[i][j];
+		if (column == 0)
+			t.sum[0][row + i * SIDE] = s.a[i];
+		if (row == 0)
+			t.sum[1][column + i * SIDE] = s.b[i];
+	}
+}
+
 template <bool A, bool B>
-__device__ static void tile(tiles &t, const ql_code_product &x, int64_t number, int64_t i0, int64_t j0)
+QL_DEVICE void tile(tiles &t, const ql_code_product &x, int64_t number, int64_t i0, int64_t j0)
 {
 	ql_batch from = ql_batch_at(x, number);
-	int column = (int)threadIdx.x % SIDE, row = (int)threadIdx.x / SIDE;
+	bool zeros = x.a.scales.zero || x.b.scales.zero;
 	sums s = {};
 
 	for (int64_t k0 = 0; k0 < x.k; k0 += DEEP) {
-		fetch(t.a, x.a, from.a, i0, x.m, k0, x.k);
-		fetch(t.b, x.b, from.b, j0, x.n, k0, x.k);
+		fetch(t.line[0], x.a, from.a, i0, x.m, k0, x.k);
+		fetch(t.line[1], x.b, from.b, j0, x.n, k0, x.k);
 		__syncthreads();
-		multiply<A, B>(t, x, s);
+		multiply<A, B>(t, zeros, s);
 		if (!QL_BUG(dp4a_barrier))
 			__syncthreads(); /* before the tiles are written again */
 	}
-	for (int i = 0; i < EACH; i++)
-		for (int j = 0; j < EACH; j++) {
-			int64_t r = i0 + row + i * SIDE, c = j0 + column + j * SIDE;
+	keep(t, s);
+	__syncthreads();
+	for (int e = (int)threadIdx.x; e < TILE * TILE; e += THREADS) {
+		int r = e / TILE, c = e % TILE;
 
-			if (r < x.m && c < x.n)
-				ql_product_store(x, number, from, r, c, s.product[i][j], s.a[i], s.b[j]);
-		}
+		if (i0 + r < x.m && j0 + c < x.n)
+			ql_product_store(x, number, from, i0 + r, j0 + c, t.product[r][c], t.sum[0][r], t.sum[1][c]);
+	}
+	__syncthreads(); /* before the next tile is fetched */
 }
 
 template <bool A, bool B> QL_KERNEL(THREADS) gemm(ql_code_product x)
@@ -127,11 +152,13 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 {
 	struct ql_gpu_plan p = {};
 	struct ql_code_product x;
+	cudaError_t error;
 
 	if (!ql_product_of(call, &x, &p))
 		return cudaErrorInvalidValue;
-	if (x.m * x.n * x.batches == 0)
-		return cudaSuccess;
+	error = ql_product_begin(x, place->stream);
+	if (error || x.m * x.n * x.batches == 0)
+		return error;
 	if (x.a.is_unsigned)
 		return x.b.is_unsigned ? launch<true, true>(place, x) : launch<true, false>(place, x);
 	return x.b.is_unsigned ? launch<false, true>(place, x) : launch<false, false>(place, x);

@@ -19,15 +19,18 @@ struct stage {
 	uint8_t a[TILE][PITCH], b[TILE][PITCH];
 };
 struct tiles {
-	struct stage stage[STAGES];
+	union {
+		struct stage stage[STAGES];
+		int32_t product[TILE][TILE + 4]; /* afterwards */
+	};
 	int32_t sum[2][TILE]; /* of the codes of each line */
 };
 
 /* ---- from global to shared memory ---- */
 
 /* Codes k0 .. k0 + DEEP - 1 of the lines first .. first + TILE - 1; 0 beyond the ends. */
-__device__ static void fetch(uint8_t (*to)[PITCH], const ql_code_matrix &l, const uint8_t *from, int64_t first,
-	int64_t lines, int64_t k0, int64_t k)
+QL_DEVICE void fetch(uint8_t (*to)[PITCH], const ql_code_matrix &l, const uint8_t *from, int64_t first, int64_t lines,
+	int64_t k0, int64_t k)
 {
 	for (int c = (int)threadIdx.x; c < TILE * DEEP / 16; c += THREADS) {
 		int line = c / (DEEP / 16), at = c % (DEEP / 16) * 16;
@@ -47,7 +50,7 @@ __device__ static void fetch(uint8_t (*to)[PITCH], const ql_code_matrix &l, cons
 	}
 }
 
-__device__ static void fetch_stage(
+QL_DEVICE void fetch_stage(
 	tiles &t, const ql_code_product &x, const ql_batch &from, int64_t i0, int64_t j0, int64_t step)
 {
 	struct stage &s = t.stage[step % STAGES];
@@ -62,20 +65,24 @@ __device__ static void fetch_stage(
 /* ---- products ---- */
 
 template <bool A, bool B>
-__device__ static void multiply(const stage &s, int row, int column, int32_t sum[ROWS / 16][COLUMNS / 8][4])
+QL_DEVICE void multiply(const stage &s, int row, int column, int32_t sum[ROWS / 16][COLUMNS / 8][4])
 {
 	int lane = (int)threadIdx.x & 31;
 
+	QL_UNROLL
 	for (int k = 0; k < DEEP; k += 32) {
 		uint32_t b[COLUMNS / 16][4];
 
 		/* two columns of 8, each in two halves of k */
+		QL_UNROLL
 		for (int j = 0; j < COLUMNS / 16; j++)
 			ql_load_matrices(b[j], &s.b[column + j * 16 + lane / 16 * 8 + lane % 8][k + lane / 8 % 2 * 16]);
+		QL_UNROLL
 		for (int i = 0; i < ROWS / 16; i++) {
 			uint32_t a[4];
 
 			ql_load_matrices(a, &s.a[row + i * 16 + lane % 16][k + lane / 16 * 16]);
+			QL_UNROLL
 			for (int j = 0; j < COLUMNS / 8; j++)
 				ql_mma_i8<A, B>(sum[i][j], a, &b[j / 2][j % 2 * 2]);
 		}
@@ -83,7 +90,7 @@ __device__ static void multiply(const stage &s, int row, int column, int32_t sum
 }
 
 /* Adds the codes of one line of the stage: thread i has line i of a, thread TILE + i line i of b. */
-template <bool A, bool B> __device__ static int32_t add_line(const stage &s, int32_t sum)
+template <bool A, bool B> QL_DEVICE int32_t add_line(const stage &s, int32_t sum)
 {
 	int line = (int)threadIdx.x % TILE;
 
@@ -99,11 +106,27 @@ template <bool A, bool B> __device__ static int32_t add_line(const stage &s, int
 
 /* ---- a tile of results ---- */
 
+QL_DEVICE void keep(tiles &t, int row, int column, const int32_t sum[ROWS / 16][COLUMNS / 8][4])
+{
+	int lane = (int)threadIdx.x & 31;
+
+	QL_UNROLL
+	for (int i = 0; i < ROWS / 16; i++) {
+		QL_UNROLL
+		for (int j = 0; j < COLUMNS / 8; j++) {
+			QL_UNROLL
+			for (int e = 0; e < 4; e++)
+				t.product[row + i * 16 + lane / 4 + e / 2 * 8][column + j * 8 + lane % 4 * 2 + e % 2] =
+					sum[i][j][e];
+		}
+	}
+}
+
 template <bool A, bool B>
-__device__ static void tile(tiles &t, const ql_code_product &x, int64_t number, int64_t i0, int64_t j0)
+QL_DEVICE void tile(tiles &t, const ql_code_product &x, int64_t number, int64_t i0, int64_t j0)
 {
 	ql_batch from = ql_batch_at(x, number);
-	int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x & 31;
+	int warp = (int)threadIdx.x / 32;
 	int row = warp % (TILE / ROWS) * ROWS, column = warp / (TILE / ROWS) * COLUMNS;
 	int64_t steps = (x.k + DEEP - 1) / DEEP;
 	int32_t sum[ROWS / 16][COLUMNS / 8][4] = {}, line = 0;
@@ -122,18 +145,18 @@ __device__ static void tile(tiles &t, const ql_code_product &x, int64_t number, 
 		if (x.a.scales.zero || x.b.scales.zero)
 			line = add_line<A, B>(t.stage[s % STAGES], line);
 	}
+	if (!QL_BUG(mma_reuse))
+		__syncthreads(); /* the stages have been read, their memory is free */
+	keep(t, row, column, sum);
 	t.sum[threadIdx.x / TILE][threadIdx.x % TILE] = line;
 	__syncthreads();
-	for (int i = 0; i < ROWS / 16; i++)
-		for (int j = 0; j < COLUMNS / 8; j++)
-			for (int e = 0; e < 4; e++) {
-				int r = row + i * 16 + lane / 4 + e / 2 * 8, c = column + j * 8 + lane % 4 * 2 + e % 2;
+	for (int e = (int)threadIdx.x; e < TILE * TILE; e += THREADS) {
+		int r = e / TILE, c = e % TILE;
 
-				if (i0 + r < x.m && (j0 + c < x.n || QL_BUG(mma_column_bound)))
-					ql_product_store(x, number, from, i0 + r, j0 + c, sum[i][j][e], t.sum[0][r],
-						t.sum[1][c]);
-			}
-	__syncthreads(); /* before the next tile writes the sums */
+		if (i0 + r < x.m && (j0 + c < x.n || QL_BUG(mma_column_bound)))
+			ql_product_store(x, number, from, i0 + r, j0 + c, t.product[r][c], t.sum[0][r], t.sum[1][c]);
+	}
+	__syncthreads(); /* before the next tile is fetched */
 }
 
 template <bool A, bool B> QL_KERNEL(THREADS) gemm(ql_code_product x)
@@ -165,11 +188,13 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 {
 	struct ql_gpu_plan p = {};
 	struct ql_code_product x;
+	cudaError_t error;
 
 	if (!ql_product_of(call, &x, &p))
 		return cudaErrorInvalidValue;
-	if (x.m * x.n * x.batches == 0)
-		return cudaSuccess;
+	error = ql_product_begin(x, place->stream);
+	if (error || x.m * x.n * x.batches == 0)
+		return error;
 	if (x.a.is_unsigned)
 		return x.b.is_unsigned ? launch<true, true>(place, x) : launch<true, false>(place, x);
 	return x.b.is_unsigned ? launch<false, true>(place, x) : launch<false, false>(place, x);

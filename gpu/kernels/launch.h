@@ -21,6 +21,15 @@ extern __shared__ __align__(1024) unsigned char ql_shared[];
 #define QL_SHARED(type, name) type &name = *reinterpret_cast<type *>(ql_shared)
 #endif
 
+/* A function of a kernel, always inlined: calls cost registers. */
+#define QL_DEVICE __device__ static __forceinline__
+/* Before a loop of a fixed number of rounds, whose arrays then stay in registers. */
+#ifdef QL_EMULATION
+#define QL_UNROLL
+#else
+#define QL_UNROLL _Pragma("unroll")
+#endif
+
 #ifdef QL_PLANTED
 enum ql_bug {
 	QL_BUG_none,
@@ -73,11 +82,11 @@ static inline dim3 ql_blocks(int64_t n, int64_t each, int64_t most = 1 << 20)
 }
 
 /* Position of this thread among all, and their number. */
-__device__ static inline int64_t ql_thread()
+QL_DEVICE int64_t ql_thread()
 {
 	return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
-__device__ static inline int64_t ql_threads()
+QL_DEVICE int64_t ql_threads()
 {
 	return (int64_t)gridDim.x * blockDim.x;
 }

@@ -5,6 +5,8 @@
 #ifndef QUOLL_GPU_KERNELS_PRODUCT_H
 #define QUOLL_GPU_KERNELS_PRODUCT_H
 
+#include "gpu/kernels/act.h"
+#include "gpu/kernels/fixed.h"
 #include "gpu/kernels/scales.h"
 
 /* Lines of k codes: rows of a, columns of b. Strides in bytes. */
@@ -16,8 +18,6 @@ struct ql_code_matrix {
 	int64_t per_line; /* 1: a scale for each line; else 0 */
 };
 
-enum ql_act { QL_ACT_NONE, QL_ACT_RELU, QL_ACT_RELU6 };
-
 struct ql_code_product {
 	int64_t m, n, k, batches;
 	struct ql_code_matrix a, b;
@@ -26,7 +26,10 @@ struct ql_code_product {
 	int32_t bias_type, act;
 	void *out; /* (batches, m, n) */
 	int32_t to;
-	bool codes; /* of `result`, which has one scale; else float32 */
+	bool codes;   /* of `result`, which has one scale; else float32 */
+	bool divided; /* floats, divided by that scale; else sums are rescaled by the rule `rounding` */
+	int32_t rounding;
+	unsigned long long *counts; /* of NaN and infinite floats that are divided; NULL: not wanted */
 	ql_scales result;
 };
 
@@ -154,7 +157,7 @@ static inline bool ql_bias_of(const struct ql_gpu_call *call, struct ql_code_pro
 	const struct ql_gpu_tensor *bias = &call->in[2];
 	const char *act = ql_text_option(call, "act");
 
-	x->act = !act ? QL_ACT_NONE : !strcmp(act, "relu") ? QL_ACT_RELU : !strcmp(act, "relu6") ? QL_ACT_RELU6 : -1;
+	x->act = ql_act_of(act);
 	if (x->act < 0)
 		return ql_refuse(p, "an activation that the kernel does not have");
 	if (call->n_in < 3)
@@ -182,9 +185,13 @@ static inline bool ql_result_of(const struct ql_gpu_call *call, struct ql_code_p
 		return false;
 	if (out->codes->flags & QL_GPU_FIND)
 		return ql_refuse(p, "the range of the result is not known before");
-	if (out->codes->axis >= 0 || out->codes->block || out->codes->shift || out->codes->rounding ||
-		(x->act != QL_ACT_NONE && x->act != QL_ACT_RELU))
-		return ql_refuse(p, "wanted one scale for the result, no activation but relu, and rounding of floats");
+	if (out->codes->axis >= 0 || out->codes->block || out->codes->shift)
+		return ql_refuse(p, "wanted one scale for the result");
+	x->divided = x->act != QL_ACT_none && x->act != QL_ACT_relu;
+	x->rounding = out->codes->rounding;
+	x->counts = reinterpret_cast<unsigned long long *>(out->codes->counts);
+	if (x->divided && x->rounding)
+		return ql_refuse(p, "rounding: wanted integer results, got an activation of floats");
 	x->result = ql_scales_of(out->codes);
 	return true;
 }
@@ -223,7 +230,7 @@ static inline bool ql_product_of(const struct ql_gpu_call *call, struct ql_code_
 		return false;
 	x->a.wide = ql_is_wide(&x->a, x->offset, 0);
 	x->b.wide = ql_is_wide(&x->b, x->offset, 1);
-	p->path = "int8";
+	p->path = x->rounding == QL_ROUNDING_SINGLE ? "int8 single" : x->rounding ? "int8 double" : "int8";
 	return true;
 }
 
@@ -261,11 +268,23 @@ QL_NUMBER int32_t ql_round_code(float v, int32_t lo, int32_t hi, int32_t zero)
 	return (int32_t)rintf(v) + zero;
 }
 
-QL_NUMBER float ql_activate(int32_t act, float y)
+/* The code of a sum in units of m times the scale of the result. */
+QL_NUMBER int32_t ql_rescale(const ql_code_product &x, int64_t sum, double m)
 {
-	if (act == QL_ACT_RELU6 && y > 6)
-		return 6;
-	return act != QL_ACT_NONE && y < 0 ? 0 : y;
+	int32_t zero = ql_zero_at(x.result, 0), lo = x.result.lo, hi = x.result.hi;
+
+	if (x.rounding == QL_ROUNDING_FLOAT)
+		return ql_round_code((float)sum * (float)m, lo, hi, zero);
+	return (int32_t)ql_clamp_i64(ql_fixed_product(x.rounding, sum, m), lo - zero, hi - zero) + zero;
+}
+
+/* As quantize. */
+QL_NUMBER void ql_store_divided(const ql_code_product &x, int64_t at, float y)
+{
+	ql_store_i64(x.to, x.out, at,
+		ql_round_code(rintf(y / ql_scale_at(x.result, 0)), x.result.lo, x.result.hi, ql_zero_at(x.result, 0)));
+	if (x.counts && y - y != 0)
+		atomicAdd(&x.counts[y == y], 1ull);
 }
 
 /* Writes the result of row i and column j of a batch from the sum of products of codes, and the sums of codes of both
@@ -279,19 +298,28 @@ QL_NUMBER void ql_product_store(const ql_code_product &x, int64_t number, const 
 	float sa = ql_scale_at(x.a.scales, ia), sb = ql_scale_at(x.b.scales, ib), y;
 	bool none = false;
 
-	if (!x.codes) {
+	if (!x.codes || x.divided) {
 		y = (float)exact * (sa * sb);
 		if (x.bias)
 			y += ql_load_f32(x.bias_type, x.bias, j);
-		static_cast<float *>(x.out)[at] = ql_activate(x.act, y);
+		y = ql_activate(x.act, y);
+		if (!x.codes)
+			static_cast<float *>(x.out)[at] = y;
+		else
+			ql_store_divided(x, at, y);
 		return;
 	}
 	if (x.bias)
 		exact += ql_bias_units(ql_load_f32(x.bias_type, x.bias, j), sa * sb, &none);
-	if (none || (x.act == QL_ACT_RELU && exact < 0))
+	if (none || (x.act == QL_ACT_relu && exact < 0))
 		exact = 0;
-	y = (float)exact * (float)((double)sa * (double)sb / (double)ql_scale_at(x.result, 0));
-	ql_store_i64(x.to, x.out, at, ql_round_code(y, x.result.lo, x.result.hi, ql_zero_at(x.result, 0)));
+	ql_store_i64(x.to, x.out, at, ql_rescale(x, exact, (double)sa * (double)sb / (double)ql_scale_at(x.result, 0)));
+}
+
+/* Before run. */
+static inline cudaError_t ql_product_begin(const ql_code_product &x, cudaStream_t stream)
+{
+	return x.codes && x.counts ? cudaMemsetAsync(x.counts, 0, 2 * sizeof(*x.counts), stream) : cudaSuccess;
 }
 
 #endif

@@ -42,7 +42,7 @@ union room {
 
 /* ---- elements ---- */
 
-__device__ static int64_t place(const reduction &r, int64_t result)
+QL_DEVICE int64_t place(const reduction &r, int64_t result)
 {
 	int64_t at[QL_STRIDED_MOST];
 
@@ -51,7 +51,7 @@ __device__ static int64_t place(const reduction &r, int64_t result)
 }
 
 /* Offset of element i of a result. */
-__device__ static __forceinline__ int64_t element(const reduction &r, int64_t i)
+QL_DEVICE int64_t element(const reduction &r, int64_t i)
 {
 	int64_t at[QL_STRIDED_MOST];
 
@@ -63,18 +63,18 @@ __device__ static __forceinline__ int64_t element(const reduction &r, int64_t i)
 
 /* ---- the order of extremes: NaN wins, -0 is below 0 ---- */
 
-__device__ static __forceinline__ double further(int32_t what, double v, double a)
+QL_DEVICE double further(int32_t what, double v, double a)
 {
 	if (v == 0 && a == 0)
 		return what == MAX ? v + a : -(-v - a);
 	return v != v || (what == MAX ? v > a : v < a) ? v : a;
 }
-__device__ static __forceinline__ int64_t further(int32_t what, int64_t v, int64_t a)
+QL_DEVICE int64_t further(int32_t what, int64_t v, int64_t a)
 {
 	return (what == MAX ? v > a : v < a) ? v : a;
 }
 
-__device__ static __forceinline__ struct part nothing(const reduction &r)
+QL_DEVICE struct part nothing(const reduction &r)
 {
 	struct part p = {0, 0, 0};
 
@@ -85,7 +85,7 @@ __device__ static __forceinline__ struct part nothing(const reduction &r)
 	return p;
 }
 
-__device__ static __forceinline__ void join(const reduction &r, struct part &into, const struct part &from)
+QL_DEVICE void join(const reduction &r, struct part &into, const struct part &from)
 {
 	if (r.kind == EXTREME_F) {
 		into.a = further(r.what, from.a, into.a);
@@ -101,7 +101,7 @@ __device__ static __forceinline__ void join(const reduction &r, struct part &int
 /* ---- lanes of a warp ---- */
 
 /* Four chains of every fourth lane, as ql_join_lanes. */
-__device__ static double join_lanes(double x)
+QL_DEVICE double join_lanes(double x)
 {
 	int lane = (int)threadIdx.x & 31;
 	double s = 0;
@@ -112,7 +112,7 @@ __device__ static double join_lanes(double x)
 }
 
 /* For what has no order. */
-__device__ static struct part join_any(const reduction &r, struct part p)
+QL_DEVICE struct part join_any(const reduction &r, struct part p)
 {
 	for (int d = 16; d; d >>= 1) {
 		struct part other = p;
@@ -127,7 +127,7 @@ __device__ static struct part join_any(const reduction &r, struct part p)
 
 /* ---- pieces: elements begin .. end - 1 of the result whose first element is at `at` ---- */
 
-__device__ static float run_f32(const reduction &r, int64_t at, int64_t begin, int64_t end)
+QL_DEVICE float run_f32(const reduction &r, int64_t at, int64_t begin, int64_t end)
 {
 	float sum = 0;
 
@@ -136,7 +136,7 @@ __device__ static float run_f32(const reduction &r, int64_t at, int64_t begin, i
 	return sum;
 }
 
-__device__ static double block_f64(const reduction &r, int64_t at, int64_t begin, int64_t end)
+QL_DEVICE double block_f64(const reduction &r, int64_t at, int64_t begin, int64_t end)
 {
 	double sum = 0;
 
@@ -146,8 +146,7 @@ __device__ static double block_f64(const reduction &r, int64_t at, int64_t begin
 }
 
 /* By `step` threads of which this is number `first`. */
-__device__ static struct part any_order(
-	const reduction &r, int64_t at, int64_t begin, int64_t end, int64_t first, int64_t step)
+QL_DEVICE struct part any_order(const reduction &r, int64_t at, int64_t begin, int64_t end, int64_t first, int64_t step)
 {
 	struct part p = nothing(r);
 
@@ -172,8 +171,7 @@ __device__ static struct part any_order(
 
 /* ---- one part by one warp ---- */
 
-template <int KIND>
-__device__ static struct part part_of_warp(const reduction &r, int64_t at, int64_t begin, int64_t end)
+template <int KIND> QL_DEVICE struct part part_of_warp(const reduction &r, int64_t at, int64_t begin, int64_t end)
 {
 	struct part p = {0, 0, 0};
 
@@ -195,8 +193,7 @@ __device__ static struct part part_of_warp(const reduction &r, int64_t at, int64
 /* ---- one part by all warps of the block; thread 0 has the result ---- */
 
 template <int KIND>
-__device__ static struct part part_of_block(
-	const reduction &r, union room &room, int64_t at, int64_t begin, int64_t end)
+QL_DEVICE struct part part_of_block(const reduction &r, union room &room, int64_t at, int64_t begin, int64_t end)
 {
 	int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x & 31;
 	int64_t n = end - begin, step = KIND == SUM_F32 ? RUN : BLOCK, pieces = (n + step - 1) / step;
@@ -238,12 +235,12 @@ __device__ static struct part part_of_block(
 /* ---- results ---- */
 
 /* The 128-bit sum as a double, rounded once. */
-__device__ static double wide_sum(const struct part &p)
+QL_DEVICE double wide_sum(const struct part &p)
 {
 	return (double)((__int128)p.hi * ((int64_t)1 << 32) + p.lo);
 }
 
-__device__ static void store(const reduction &r, int64_t i, const struct part &p)
+QL_DEVICE void store(const reduction &r, int64_t i, const struct part &p)
 {
 	double n = (double)r.along.count, value = p.a;
 

@@ -176,6 +176,10 @@ static int32_t everything(void)
 	g.v->last_error(g.d, g.error, sizeof(g.error));
 	if (!status && sum != 0)
 		status = 100;
+	if (g.s) {
+		g.v->free(g.s, in.base);
+		g.v->free(g.s, out.base);
+	}
 	free(x);
 	return status;
 }

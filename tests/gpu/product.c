@@ -330,6 +330,97 @@ static void try_core(struct ql_ctx *ctx, const struct shape *s)
 	ql_tensor_release(ctx, call.out[0]);
 }
 
+/* ---- the core: activations, results as codes by all three rules ---- */
+
+struct result {
+	const char *act, *out; /* NULL: none, floats */
+	float scale;
+	int rounding;
+};
+
+static const struct result results_of_core[] = {
+	{"gelu", NULL, 0, 0},
+	{"silu", NULL, 0, 0},
+	{"tanh", NULL, 0, 0},
+	{"sigmoid", NULL, 0, 0},
+	{"hardswish", NULL, 0, 0},
+	{"relu", NULL, 0, 0},
+	{"relu6", NULL, 0, 0},
+	{NULL, "uint8", 1.5f, 0},
+	{"relu", "int8", 0.75f, 0},
+	{"relu", "int16", 1e-3f, 0},
+	{"gelu", "uint8", 0.5f, 0},
+	{"tanh", "int8", 0.01f, 0},
+	{NULL, "int8", 1.5f, QL_REQUANT_SINGLE},
+	{NULL, "uint8", 0.7f, QL_REQUANT_DOUBLE},
+	{"relu", "uint8", 1e-4f, QL_REQUANT_SINGLE},
+	{"relu", "int8", 900.0f, QL_REQUANT_DOUBLE},
+};
+
+static void expect_result(const struct result *r, const struct ql_gpu_tensor in[3], const struct ql_tensor *want)
+{
+	struct ql_gpu_option act = {.name = "act", .type = QL_GPU_OPTION_TEXT, .s = r->act};
+	struct gpu_codes codes;
+	struct ql_gpu_tensor out;
+	struct ql_gpu_call call = gpu_call("linear", in, 3, &out, 1);
+
+	call.options = &act;
+	call.n_options = r->act != NULL;
+	if (r->out) {
+		gpu_codes_of(&g, &codes, want, false);
+		codes.codes.rounding = r->rounding;
+		out = codes.t;
+	} else {
+		out = gpu_of_core(&g, want, false);
+	}
+	for (size_t k = 0; k < 2; k++) {
+		g.v->force(g.d, families[k]);
+		g.v->fill(g.s, out.at, 0xAB, out.bytes);
+		if (CHECK(gpu_run(&g, call), "refused: %s", g.why))
+			gpu_expect(&g, &out, want, families[k]);
+	}
+	g.v->force(g.d, NULL);
+	if (r->out)
+		gpu_codes_free(&g, &codes);
+	else
+		gpu_free(&g, &out);
+}
+
+static void try_result(struct ql_ctx *ctx, const struct result *r)
+{
+	int64_t x_shape[] = {9, 60}, w_shape[] = {20, 60}, n = 20;
+	struct ql_tensor *in[3] = {quantized(ctx, "uint8", 2, x_shape), quantized(ctx, "int8/1", 2, w_shape), NULL};
+	struct ql_spec spec;
+	struct ql_value attr[4] = {{.set = r->act != NULL, .s = r->act}, {.set = r->out != NULL, .spec = &spec}};
+	struct ql_call call = {.op = ql_op_by_name(ql_ops, "linear"), .in = in, .n_in = 3, .attr = attr};
+	struct gpu_codes a, b;
+	struct ql_gpu_tensor operands[3];
+
+	CASE("act %s, result %s, rounding %d", r->act ? r->act : "none", r->out ? r->out : "float32", r->rounding);
+	if (!CHECK(in[0] && in[1] && !ql_tensor_new(ctx, QL_float32, 1, &n, &in[2]), "%s", ctx->err) ||
+		!CHECK(!ql_spec_parse(ctx, r->out ? r->out : "int8", &spec), "%s", ctx->err))
+		return;
+	for (int64_t j = 0; j < n; j++)
+		((float *)ql_tensor_data(in[2]))[j] = j == 7 ? NAN : gpu_draw_float() * 20;
+	spec.has_scale = true;
+	spec.scale = (double)r->scale;
+	spec.requant = (enum ql_requant)r->rounding;
+	if (!CHECK(!ql_op_apply(ctx, &call), "%s", ctx->err))
+		return;
+	gpu_codes_of(&g, &a, in[0], false);
+	gpu_codes_of(&g, &b, in[1], false);
+	operands[0] = a.t;
+	operands[1] = b.t;
+	operands[2] = gpu_of_core(&g, in[2], true);
+	expect_result(r, operands, call.out[0]);
+	gpu_codes_free(&g, &a);
+	gpu_codes_free(&g, &b);
+	gpu_free(&g, &operands[2]);
+	for (int i = 0; i < 3; i++)
+		ql_tensor_release(ctx, in[i]);
+	ql_tensor_release(ctx, call.out[0]);
+}
+
 static void refusals(struct ql_ctx *ctx)
 {
 	static const struct {
@@ -378,6 +469,8 @@ int main(void)
 	}
 	for (size_t i = 0; i < sizeof(core_shapes) / sizeof(core_shapes[0]); i++)
 		try_core(ctx, &core_shapes[i]);
+	for (size_t i = 0; i < sizeof(results_of_core) / sizeof(results_of_core[0]); i++)
+		try_result(ctx, &results_of_core[i]);
 	refusals(ctx);
 	gpu_close(&g);
 	ql_ctx_free(ctx);
