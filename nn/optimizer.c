@@ -10,6 +10,7 @@
 
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
+#include "tensor/remote.h"
 #include "tensor/scratch.h"
 #include "tensor/vmath/simd.h"
 
@@ -265,8 +266,8 @@ static enum ql_status run(struct ql_ctx *ctx, struct loop *l)
 	return ql_parallel_for(ctx, l->chunks, 1, work < 1e18 ? (int64_t)work : INT64_MAX, step_body, l);
 }
 
-/* numbers[i] belongs to tensor i. */
-static enum ql_status apply(
+/* numbers[i] belongs to tensor i; tensors of the host. */
+static enum ql_status apply_here(
 	struct ql_ctx *ctx, int n, struct ql_trained *list, const struct rule *rule, const struct numbers *numbers)
 {
 	struct ql_tensor **keep = ql_scratch_array(ctx, n, sizeof(*keep));
@@ -295,6 +296,60 @@ static enum ql_status apply(
 	for (int i = 0; i < l.items; i++) {
 		ql_tensor_release(ctx, keep[i]);
 		ql_tensor_release(ctx, l.item[i].copy);
+	}
+	return status;
+}
+
+/* Copies what a step has written back to the tensors' device. */
+static enum ql_status return_step(struct ql_ctx *ctx, const struct ql_trained *t)
+{
+	struct ql_tensor *const written[] = {t->value, t->state[0], t->state[1]};
+	enum ql_status status = QL_OK;
+
+	for (int i = 0; i < 3 && !status; i++)
+		if (written[i] && ql_is_remote(written[i]))
+			status = ql_storage_return(ctx, written[i]->storage);
+	return status;
+}
+
+/* Gives the tensors in the host's memory. */
+static enum ql_status host_step(struct ql_ctx *ctx, const struct ql_trained *t, struct ql_trained *out)
+{
+	struct ql_tensor *const from[] = {t->value, t->gradient, t->state[0], t->state[1]};
+	struct ql_tensor **const to[] = {&out->value, &out->gradient, &out->state[0], &out->state[1]};
+	enum ql_status status = QL_OK;
+
+	*out = (struct ql_trained){.step = t->step};
+	for (int i = 0; i < 4 && !status; i++)
+		if (from[i])
+			status = ql_tensor_host(ctx, from[i], to[i]);
+	return status;
+}
+
+/* numbers[i] belongs to tensor i. Tensors of a device are stepped in the host's memory. */
+static enum ql_status apply(
+	struct ql_ctx *ctx, int n, struct ql_trained *list, const struct rule *rule, const struct numbers *numbers)
+{
+	struct ql_trained *host = ql_scratch_array(ctx, n, sizeof(*host));
+	bool remote = false;
+	enum ql_status status = host ? QL_OK : QL_ERR_MEMORY;
+	int made = 0;
+
+	for (int i = 0; i < n; i++)
+		remote |= ql_is_remote(list[i].value);
+	if (!remote || status)
+		return status ? status : apply_here(ctx, n, list, rule, numbers);
+	for (; made < n && !status; made++)
+		status = host_step(ctx, &list[made], &host[made]);
+	if (!status)
+		status = apply_here(ctx, n, host, rule, numbers);
+	for (int i = 0; i < n && !status; i++)
+		status = return_step(ctx, &list[i]);
+	for (int i = 0; i < made; i++) {
+		ql_tensor_release(ctx, host[i].value);
+		ql_tensor_release(ctx, host[i].gradient);
+		ql_tensor_release(ctx, host[i].state[0]);
+		ql_tensor_release(ctx, host[i].state[1]);
 	}
 	return status;
 }
@@ -430,12 +485,15 @@ static enum ql_status norm_items(struct ql_ctx *ctx, struct loop *l, int n, stru
 	char text[QL_SHAPE_TEXT];
 
 	for (int i = 0; i < n && !status; i++) {
-		struct ql_tensor *dense;
+		struct ql_tensor *dense, *host;
 
 		if (!ql_dtype_is_float(list[i]->dtype) || list[i]->q)
 			return ql_fail(ctx, QL_ERR_DTYPE, "norm: wanted plain float tensors, got %s",
 				ql_tensor_text(list[i], text));
-		status = ql_tensor_contiguous(ctx, list[i], &dense);
+		status = ql_tensor_host(ctx, list[i], &host);
+		if (!status)
+			status = ql_tensor_contiguous(ctx, host, &dense);
+		ql_tensor_release(ctx, host);
 		if (status)
 			return status;
 		l->item[l->items] = (struct item){.gradient = ql_tensor_data(dense),

@@ -11,6 +11,7 @@
 #include "tensor/grid.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
+#include "tensor/remote.h"
 
 #define PART 16384
 
@@ -129,7 +130,7 @@ static void summarise(const struct job *j, int64_t parts, struct ql_error_report
 		out->cosine = 0;
 }
 
-enum ql_status ql_error_measure(
+static enum ql_status measure(
 	struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor *y, struct ql_error_report *out)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -159,5 +160,20 @@ enum ql_status ql_error_measure(
 	ql_tensor_release(ctx, xv);
 	ql_tensor_release(ctx, yv);
 	ql_scratch_release(ctx, mark);
+	return status;
+}
+
+enum ql_status ql_error_measure(
+	struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor *y, struct ql_error_report *out)
+{
+	struct ql_tensor *hx = NULL, *hy = NULL;
+	enum ql_status status = ql_tensor_host(ctx, x, &hx);
+
+	if (!status)
+		status = ql_tensor_host(ctx, y, &hy);
+	if (!status)
+		status = measure(ctx, hx, hy, out);
+	ql_tensor_release(ctx, hx);
+	ql_tensor_release(ctx, hy);
 	return status;
 }

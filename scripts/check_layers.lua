@@ -61,7 +61,7 @@ local function check_use(file, number, path)
 	local theirs, folder = rank_of(path)
 	if not theirs then return check(false, '%s:%d: %s is in no folder of check_layers.lua', file, number, path) end
 	if file:find '%.lua$' and folder == GROUND then return check(true) end
-	if my_folder:find '^interp' and path == 'gpu/abi.h' then return check(true) end
+	if my_folder:find '^interp' and (path == 'gpu/abi.h' or path == 'gpu/device.h') then return check(true) end
 	if layers[folder:match '^%a+'] == layers.gpu or layers[my_folder:match '^%a+'] == layers.gpu then
 		return check(folder == my_folder or my_folder == 'gpu' and theirs < rank.nn, '%s:%d: %s must not use %s', file, number, my_folder, path)
 	end

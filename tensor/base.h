@@ -45,6 +45,7 @@ struct ql_scratch;
 struct ql_ledger;
 struct ql_kernels;
 struct ql_quant;
+struct ql_device;
 
 enum ql_fallback_mode { QL_FALLBACK_SILENT, QL_FALLBACK_WARN, QL_FALLBACK_ERROR };
 
@@ -63,7 +64,12 @@ struct ql_ctx {
 	bool recorded;               /* the host records each call (interp/bind/record.h) */
 	int threads;                 /* upper bound for ql_parallel_for */
 	uint64_t seed, rng_position; /* see rng.h */
-	enum ql_fallback_mode fallback;
+	enum ql_fallback_mode fallback;      /* of quantized operands without an integer kernel */
+	enum ql_fallback_mode host_fallback; /* of ops without a kernel of their operands' device */
+	const struct ql_device *device;      /* where constructors place tensors; NULL: the CPU */
+	struct ql_device *devices;           /* those that are open, but the CPU */
+	/* Finds a device other than the CPU; set by the host. NULL: there are none. */
+	enum ql_status (*find_device)(struct ql_ctx *ctx, const char *name, const struct ql_device **out);
 	struct ql_cache *cache;                          /* freed blocks, for reuse */
 	struct ql_scratch *scratch;                      /* temporaries of the running operation */
 	struct ql_ledger *ledger;                        /* what ran where, and why */

@@ -16,6 +16,7 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/ragged.h"
+#include "tensor/remote.h"
 #include "tensor/rng.h"
 #include "tensor/scratch.h"
 #include "tensor/spread.h"
@@ -510,6 +511,8 @@ enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct q
 	struct ql_tensor *dense = NULL;
 	enum ql_status status;
 
+	if (ql_is_remote(t))
+		return ql_remote_decode(ctx, t, out);
 	status = ql_tensor_new(ctx, QL_float32, t->rank, t->shape, out);
 	if (!status && !ql_tensor_is_contiguous(t))
 		status = ql_tensor_cast(ctx, t, t->dtype, &dense);
@@ -578,15 +581,18 @@ static enum ql_status encode(struct ql_ctx *ctx, const struct ql_tensor *x, stru
 
 enum ql_status ql_encode(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf)
 {
+	if (ql_is_remote(x) || ql_is_remote(t))
+		return ql_remote_encode(ctx, x, t, ql_encode, nan, inf);
 	return encode(ctx, x, t, NULL, nan, inf);
 }
 
 enum ql_status ql_encode_stochastic(
 	struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf)
 {
-	struct ql_stochastic random = {.seed = ctx->seed,
-		.first = ql_rng_take(ctx, ql_tensor_nelem(x)),
-		.variant = ctx->kernels->simd->variant};
+	struct ql_stochastic random = {.seed = ctx->seed, .variant = ctx->kernels->simd->variant};
 
+	if (ql_is_remote(x) || ql_is_remote(t))
+		return ql_remote_encode(ctx, x, t, ql_encode_stochastic, nan, inf);
+	random.first = ql_rng_take(ctx, ql_tensor_nelem(x));
 	return encode(ctx, x, t, &random, nan, inf);
 }

@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "tensor/device.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ledger.h"
 #include "tensor/scratch.h"
@@ -28,6 +29,12 @@ void ql_ctx_free(struct ql_ctx *ctx)
 {
 	if (!ctx)
 		return;
+	while (ctx->devices) {
+		struct ql_device *d = ctx->devices;
+
+		ctx->devices = d->next;
+		d->close(d);
+	}
 	ql_ledger_free(ctx);
 	ql_scratch_free(ctx);
 	ql_cache_free(ctx);

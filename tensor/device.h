@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Devices that own memory. Only the CPU is always available; others are loaded at run time.
+ * Devices that own memory and run ops. Only the CPU is always available; others are loaded at run time (gpu/device.h).
  */
 #ifndef QUOLL_TENSOR_DEVICE_H
 #define QUOLL_TENSOR_DEVICE_H
@@ -7,13 +7,41 @@
 #include "tensor/attr.h"
 #include "tensor/base.h"
 
-/* `alloc` and `free` add and subtract their bytes in ctx->memory.held, as ql_alloc does. */
+struct ql_call;
+
 struct ql_device {
-	struct ql_doc doc;
-	void *(*alloc)(struct ql_ctx *ctx, size_t bytes);
-	void (*free)(struct ql_ctx *ctx, void *block);
+	struct ql_doc doc; /* name: "cpu", "cuda:0", "cudaemu" */
+	/* The host cannot read the memory: addresses are of the device, and the functions below are not NULL. All of them
+	 * take the device's own context, in which errors are stored. */
+	bool remote;
+	struct ql_ctx *ctx;
+	void *state;
+	/* Gives uninitialized bytes; NULL with an error when there is no memory. `free` does not wait for work that uses them.
+	 * Both count their bytes in ctx->memory.held, as ql_alloc does. */
+	void *(*alloc)(struct ql_ctx *ctx, const struct ql_device *d, size_t bytes);
+	void (*free)(struct ql_ctx *ctx, const struct ql_device *d, void *block, size_t bytes);
+	/* In the order of the device's work. read waits; write returns when `host` may be reused. */
+	enum ql_status (*read)(const struct ql_device *d, void *host, const void *at, size_t bytes);
+	enum ql_status (*write)(const struct ql_device *d, void *at, const void *host, size_t bytes);
+	enum ql_status (*copy)(const struct ql_device *d, void *to, const void *from, size_t bytes);
+	enum ql_status (*fill)(const struct ql_device *d, void *at, uint8_t value, size_t bytes);
+	/* Waits for all work; reports errors of ops that have run since the last wait. */
+	enum ql_status (*sync)(const struct ql_device *d);
+	/* Whether the device has a kernel for some calls of the op of that name. */
+	bool (*has)(const struct ql_device *d, const char *op);
+	/* Chooses the kernel of a call whose results are inferred; sets call->path and call->kernel. NULL: none, and
+	 * call->reason says why. The plan is valid until the next call of find. */
+	const void *(*find)(const struct ql_device *d, struct ql_call *call);
+	/* Queues the call, whose results are allocated. */
+	enum ql_status (*run)(const struct ql_device *d, struct ql_call *call, const void *plan);
+	/* Closes the device and frees d; there are no storages left on it. */
+	void (*close)(struct ql_device *d);
+	struct ql_device *next; /* in ctx->devices */
 };
 
 extern const struct ql_device ql_device_cpu;
+
+/* The device called `name`; an error that lists those that are there. */
+enum ql_status ql_device_by_name(struct ql_ctx *ctx, const char *name, const struct ql_device **out);
 
 #endif

@@ -65,19 +65,21 @@ local function named(names, tensors)
 		__len = function(self) return #names_of(self) end})
 end
 
-doc {name = 'tensor.load', usage = "tensor.load 'w.safetensors'",
+local load = doc {name = 'tensor.load', usage = "tensor.load 'w.safetensors'  tensor.load('w.npz', {device='cuda'})",
 	text = [[Loads a file: .npy, idx (MNIST, .gz too) and .png give a tensor; .npz and .safetensors give a table name -> tensor in
 which pairs follows the order of the file. help 'npy', 'safetensors' and so on describe what each format holds. A damaged file is
 an error of one line, whatever is in it.]],
+	options = {{'device', 'text', 'where the tensors will be (default cpu, see --device)'}},
 	example = [[file = os.tmpname() .. '.npz'
 tensor.save(file, {a=tensor{1,2}, b=tensor{{3}}})
 for name, x in pairs(tensor.load(file)) do print(name, x:nelem()) end  --> a 2
 --> b 1]]}
 
-function tensor.load(file)
+function tensor.load(file, options)
 	check_file('load', file)
+	options = base.options(load, options)
 	if file:find '%.csv$' then fail("load: %s: wanted a file of tensors, got a table of text; bench.load '…csv' gives a report, r:column(name) its numbers", file) end
-	local names, tensors, single = internal.load_file(file)
+	local names, tensors, single = internal.load_file(file, options.device)
 	if not names then fail('%s', tensors) end
 	if single then return tensors[1] end
 	return named(names, tensors)

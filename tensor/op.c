@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tensor/codec.h"
+#include "tensor/device_run.h"
 #include "tensor/fallback.h"
 #include "tensor/ledger.h"
 #include "tensor/ragged.h"
@@ -138,7 +139,7 @@ static bool any_quantized(const struct ql_call *call)
 	return false;
 }
 
-static void drop_outputs(struct ql_ctx *ctx, struct ql_call *call)
+void ql_call_drop(struct ql_ctx *ctx, struct ql_call *call)
 {
 	for (int i = 0; i < QL_MAX_OUT; i++) {
 		ql_tensor_release(ctx, call->out[i]);
@@ -193,8 +194,8 @@ static enum ql_status allocate_and_eval(struct ql_ctx *ctx, struct ql_call *call
 	if (!(call->op->flags & QL_LIST_OUT) && !call->op->allocates)
 		for (int i = 0; i < call->n_out && !status; i++)
 			if (!call->out[i])
-				status = ql_tensor_new(ctx, call->result[i].dtype, call->result[i].rank,
-					call->result[i].shape, &call->out[i]);
+				status = ql_tensor_new_on(ctx, call->device, call->result[i].dtype,
+					call->result[i].rank, call->result[i].shape, &call->out[i]);
 	if (status)
 		return status;
 	return call->op->flags & QL_RAGGED ? call->op->eval(ctx, call) : eval_dense(ctx, call, call->op->eval);
@@ -377,16 +378,10 @@ static void record(struct ql_ctx *ctx, struct ql_call *call, uint64_t operands)
 		call->into->origin = row;
 }
 
-enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
+enum ql_status ql_op_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	uint64_t operands = ql_ledger_key(call);
 	enum ql_status status = check_into(ctx, call);
 
-	call->n_out = 1;
-	call->path = call->kernel = call->reason = NULL;
-	call->list = NULL;
-	memset(call->out, 0, sizeof(call->out));
 	if (!status && call->op->infer)
 		status = call->op->infer(ctx, call);
 	for (int i = 0; i < call->n_out && !status && !(call->op->flags & (QL_LIST_OUT | QL_VIEW)); i++)
@@ -401,15 +396,31 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 		status = pack_results(ctx, call);
 	if (!status && call->into)
 		status = write_into(ctx, call);
+	return status;
+}
+
+enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	uint64_t operands = ql_ledger_key(call);
+	enum ql_status status;
+
+	call->n_out = 1;
+	call->path = call->kernel = call->reason = NULL;
+	call->list = NULL;
+	memset(call->out, 0, sizeof(call->out));
+	status = ql_call_place(ctx, call);
+	if (!status)
+		status = call->device->remote ? ql_device_eval(ctx, call) : ql_op_eval(ctx, call);
 	if (!status && !call->into && ql_tape_wanted(ctx, call))
 		status = ql_tape_record(ctx, call);
 	drop_private(ctx, call);
 	if (status)
-		drop_outputs(ctx, call);
+		ql_call_drop(ctx, call);
 	else
 		record(ctx, call, operands);
 	if (!status && call->into) {
-		drop_outputs(ctx, call);
+		ql_call_drop(ctx, call);
 		call->out[0] = ql_tensor_keep(call->into);
 	}
 	ql_scratch_release(ctx, mark);

@@ -21,6 +21,7 @@
 #define QL_METHOD 128u      /* method only */
 #define QL_ELEMENTWISE 512u /* even with out=, element i of the result depends only on elements i of the operands */
 #define QL_RAGGED 1024u     /* reads operands by functions that know ragged.h: the codes stay as they are stored */
+#define QL_ANYWHERE 2048u   /* eval is made of views, copies and other ops: it runs where its operands are */
 #define QL_AXIS_SECOND 256u /* the axis is the argument after the first operand: x:gather(axis, index) */
 
 struct ql_op;
@@ -40,6 +41,7 @@ struct ql_call {
 	uint32_t weak;               /* bit i: operand i (< 32) was a literal number and adapts to the others' dtype */
 	const struct ql_value *attr; /* one per op->doc.attrs */
 	struct ql_tensor *into;      /* destination of an in-place call; else NULL */
+	const struct ql_device *device; /* of the operands, where the results will be; set by ql_op_apply */
 	struct ql_result result[QL_MAX_OUT];
 	struct ql_tensor *out[QL_MAX_OUT];
 	struct ql_tensor **list; /* outputs of a QL_LIST_OUT op, from ql_alloc: the caller frees it */
@@ -113,6 +115,11 @@ struct ql_format_words {
 	enum ql_status (*check_scales)(struct ql_ctx *ctx, unsigned dtype, const struct ql_qparams *q);
 };
 
+/* The op without the tape and the ledger: infer -> choose -> allocate -> run, for operands in the host's memory or an op
+ * with QL_VIEW or QL_ANYWHERE. For op.c and device_run.c. */
+enum ql_status ql_op_eval(struct ql_ctx *ctx, struct ql_call *call);
+/* Releases the results of a call. */
+void ql_call_drop(struct ql_ctx *ctx, struct ql_call *call);
 /* Runs the call; on QL_OK the outputs are given in call->out (or call->list). On an error no tensor is left. */
 enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call);
 /* ql_op_apply with one or two operands (b may be NULL) and no attributes, for calls inside the library. */

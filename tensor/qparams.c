@@ -6,6 +6,7 @@
 #include "tensor/codec.h"
 #include "tensor/grid.h"
 #include "tensor/op.h"
+#include "tensor/remote.h"
 #include "tensor/view.h"
 
 /* The table of a codebook, shared by the params of views. */
@@ -138,8 +139,10 @@ enum ql_status ql_qparams_scales(struct ql_ctx *ctx, const struct ql_tensor *sca
 	const struct ql_tensor *t = plain ? plain : scale;
 	int64_t n = ql_tensor_nelem(scale);
 
-	if (!status && ql_tensor_is_contiguous(t))
-		ql_dtypes[t->dtype].to_f32(t->storage->data, t->offset, 1, n, out);
+	const void *data = status ? NULL : ql_storage_bytes(t->storage);
+
+	if (!status && data && ql_tensor_is_contiguous(t))
+		ql_dtypes[t->dtype].to_f32(data, t->offset, 1, n, out);
 	else
 		for (int64_t i = 0; i < n && !status; i++)
 			out[i] = (float)ql_tensor_at_f64(t, i);
@@ -149,13 +152,14 @@ enum ql_status ql_qparams_scales(struct ql_ctx *ctx, const struct ql_tensor *sca
 
 void ql_qparams_zeros(const struct ql_tensor *t, int32_t *out)
 {
-	bool dense = ql_tensor_is_contiguous(t) && !ql_dtype_is_packed(t->dtype);
+	const void *data = ql_storage_bytes(t->storage);
+	bool dense = data && ql_tensor_is_contiguous(t) && !ql_dtype_is_packed(t->dtype);
 	int64_t n = ql_tensor_nelem(t), wide[256];
 
 	for (int64_t i = 0, m; i < n; i += m) {
 		m = ql_min64(n - i, 256);
 		if (dense)
-			ql_dtypes[t->dtype].to_i64(t->storage->data, t->offset + i, 1, m, wide);
+			ql_dtypes[t->dtype].to_i64(data, t->offset + i, 1, m, wide);
 		for (int64_t k = 0; k < m; k++)
 			out[i + k] = dense ? (int32_t)wide[k] : (int32_t)ql_tensor_at_f64(t, i + k);
 	}

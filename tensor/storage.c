@@ -21,16 +21,41 @@ static void *inline_data(struct ql_storage *s)
 	return (char *)s + INLINE_OFFSET;
 }
 
+static bool alloc_remote(struct ql_ctx *ctx, struct ql_storage *s)
+{
+	s->remote = ql_alloc_zeroed(ctx, sizeof(*s->remote));
+	if (!s->remote)
+		return false;
+	s->remote->at = s->device->alloc(ctx, s->device, s->bytes);
+	if (s->remote->at)
+		return true;
+	ql_free(ctx, s->remote);
+	return false;
+}
+
+/* Frees the bytes and what was derived from them. */
+static void free_bytes(struct ql_ctx *ctx, struct ql_storage *s)
+{
+	if (s->remote) {
+		ql_storage_release(ctx, s->remote->mirror);
+		s->device->free(ctx, s->device, s->remote->at, s->bytes);
+		ql_free(ctx, s->remote);
+	} else if (s->data != inline_data(s)) {
+		s->device->free(ctx, s->device, s->data, s->bytes);
+	}
+}
+
 struct ql_storage *ql_storage_new(struct ql_ctx *ctx, const struct ql_device *device, size_t bytes)
 {
-	bool inside = device == &ql_device_cpu && bytes <= INLINE_BYTES;
+	bool inside = !device->remote && bytes <= INLINE_BYTES;
 	struct ql_storage *s = ql_alloc(ctx, inside ? INLINE_OFFSET + bytes : sizeof(*s));
 
 	if (!s)
 		return NULL;
 	*s = (struct ql_storage){.refs = 1, .bytes = bytes, .device = device};
-	s->data = inside ? inline_data(s) : device->alloc(ctx, bytes);
-	if (!s->data) {
+	if (!device->remote)
+		s->data = inside ? inline_data(s) : device->alloc(ctx, device, bytes);
+	if (device->remote ? !alloc_remote(ctx, s) : !s->data) {
 		ql_free(ctx, s);
 		return NULL;
 	}
@@ -58,16 +83,14 @@ void ql_storage_release(struct ql_ctx *ctx, struct ql_storage *s)
 		return;
 	while (s->derived)
 		drop_first(ctx, &s->derived);
-	if (s->data != inline_data(s))
-		s->device->free(ctx, s->data);
+	free_bytes(ctx, s);
 	ql_ragged_free(ctx, s->ragged);
 	ql_free(ctx, s);
 }
 
 void ql_storage_ragged(struct ql_ctx *ctx, struct ql_storage *s, struct ql_ragged *ragged)
 {
-	if (s->data != inline_data(s))
-		s->device->free(ctx, s->data);
+	free_bytes(ctx, s);
 	s->data = NULL;
 	s->bytes = ragged->bytes;
 	s->ragged = ragged;

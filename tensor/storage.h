@@ -8,12 +8,21 @@
 #include "tensor/device.h"
 
 struct ql_ragged;
+struct ql_storage;
+
+/* Bytes that the host cannot read (tensor/remote.h). */
+struct ql_remote {
+	void *at;                  /* address on the device */
+	struct ql_storage *mirror; /* a copy in the host's memory; NULL: none */
+	uint64_t mirrored;         /* version of the bytes that the mirror has */
+};
 
 struct ql_storage {
 	int refs;
 	size_t bytes;
 	uint64_t version;
-	void *data;
+	void *data;               /* NULL if the storage is remote or ragged */
+	struct ql_remote *remote; /* NULL: the bytes are in the host's memory */
 	const struct ql_device *device;
 	struct ql_derived *derived; /* list of data derived from the bytes; NULL: none */
 	struct ql_ragged *ragged;   /* codes of channels that differ in bits (ragged.h); NULL: elements of one dtype */

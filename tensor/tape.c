@@ -135,6 +135,7 @@ enum ql_status ql_tape_leaf(struct ql_ctx *ctx, struct ql_tensor *t)
 		return QL_ERR_MEMORY;
 	t->node_output = 0;
 	t->node->result[0].is = shape_of(t);
+	t->node->result[0].device = t->storage->device;
 	return QL_OK;
 }
 
@@ -241,6 +242,7 @@ static enum ql_status record_operands(
 		bool literal = i < 32 && call->weak >> i & 1;
 
 		e->is = shape_of(t);
+		e->device = t->storage->device;
 		if (t->node) {
 			e->node = t->node;
 			e->node->refs++;
@@ -264,6 +266,7 @@ static enum ql_status record_results(
 		enum ql_status status;
 
 		node->result[i].is = shape_of(t);
+		node->result[i].device = t->storage->device;
 		if (!(saves & QL_SAVE_RESULT) && i < outputs)
 			continue;
 		status = ql_tensor_alias(ctx, t, &node->result[i].value);

@@ -19,6 +19,7 @@ struct ql_edge {
 	struct ql_tensor *value; /* kept when op->saves has QL_SAVE(i), else NULL */
 	uint64_t version;        /* version of value's storage when recorded */
 	struct ql_result is;     /* dtype (float32 when quantized) and shape */
+	const struct ql_device *device;
 };
 
 struct ql_node {

@@ -3,6 +3,7 @@
  */
 #include "tensor/tensor.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "tensor/parallel.h"
 #include "tensor/qparams.h"
 #include "tensor/ragged.h"
+#include "tensor/remote.h"
 #include "tensor/tape.h"
 #include "tensor/transpose.h"
 #include "tensor/walk.h"
@@ -65,7 +67,17 @@ static enum ql_status layout(struct ql_ctx *ctx, struct ql_tensor *t, uint64_t *
 	return QL_OK;
 }
 
-enum ql_status ql_tensor_new(struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape, struct ql_tensor **out)
+/* Sets all bytes to 0. */
+static enum ql_status clear(struct ql_storage *s)
+{
+	if (s->remote)
+		return s->device->fill(s->device, s->remote->at, 0, s->bytes);
+	memset(s->data, 0, s->bytes);
+	return QL_OK;
+}
+
+enum ql_status ql_tensor_new_on(struct ql_ctx *ctx, const struct ql_device *device, unsigned dtype, int rank,
+	const int64_t *shape, struct ql_tensor **out)
 {
 	struct ql_tensor header = {.refs = 1, .dtype = (uint8_t)dtype, .rank = (uint8_t)rank}, *t;
 	uint64_t bytes;
@@ -83,25 +95,43 @@ enum ql_status ql_tensor_new(struct ql_ctx *ctx, unsigned dtype, int rank, const
 	if (!t)
 		return QL_ERR_MEMORY;
 	*t = header;
-	t->storage = ql_storage_new(ctx, &ql_device_cpu, bytes);
+	t->storage = ql_storage_new(ctx, device, bytes);
 	if (!t->storage) {
 		ql_free(ctx, t);
 		return QL_ERR_MEMORY;
 	}
 	if (ql_dtype_is_packed(dtype))
-		memset(t->storage->data, 0, bytes);
-	*out = t;
-	return QL_OK;
+		status = clear(t->storage);
+	if (status)
+		ql_tensor_release(ctx, t);
+	else
+		*out = t;
+	return status;
+}
+
+enum ql_status ql_tensor_new(struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape, struct ql_tensor **out)
+{
+	return ql_tensor_new_on(ctx, &ql_device_cpu, dtype, rank, shape, out);
+}
+
+enum ql_status ql_tensor_zeros_on(struct ql_ctx *ctx, const struct ql_device *device, unsigned dtype, int rank,
+	const int64_t *shape, struct ql_tensor **out)
+{
+	enum ql_status status = ql_tensor_new_on(ctx, device, dtype, rank, shape, out);
+
+	if (!status)
+		status = clear((*out)->storage);
+	if (status) {
+		ql_tensor_release(ctx, *out);
+		*out = NULL;
+	}
+	return status;
 }
 
 enum ql_status ql_tensor_zeros(
 	struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape, struct ql_tensor **out)
 {
-	enum ql_status status = ql_tensor_new(ctx, dtype, rank, shape, out);
-
-	if (!status)
-		memset((*out)->storage->data, 0, (*out)->storage->bytes);
-	return status;
+	return ql_tensor_zeros_on(ctx, &ql_device_cpu, dtype, rank, shape, out);
 }
 
 enum ql_status ql_tensor_of_f32(struct ql_ctx *ctx, float value, struct ql_tensor **out)
@@ -381,6 +411,8 @@ static enum ql_status copy_apart(struct ql_ctx *ctx, struct ql_tensor *dst, cons
 {
 	enum ql_status status;
 
+	if (src->storage->remote || dst->storage->remote)
+		return ql_remote_copy(ctx, dst, src);
 	if (ql_ragged_few(src) || ql_ragged_few(dst))
 		return copy_few(ctx, dst, src);
 	status = ql_ragged_open(ctx, src->storage);
@@ -402,7 +434,7 @@ enum ql_status ql_tensor_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const s
 
 	if (dst->storage != src->storage)
 		return copy_apart(ctx, dst, src);
-	status = ql_tensor_new(ctx, src->dtype, src->rank, src->shape, &apart);
+	status = ql_tensor_new_on(ctx, src->storage->device, src->dtype, src->rank, src->shape, &apart);
 	if (!status)
 		status = copy_apart(ctx, apart, src);
 	if (!status)
@@ -413,7 +445,7 @@ enum ql_status ql_tensor_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const s
 
 enum ql_status ql_tensor_cast(struct ql_ctx *ctx, const struct ql_tensor *t, unsigned dtype, struct ql_tensor **out)
 {
-	enum ql_status status = ql_tensor_new(ctx, dtype, t->rank, t->shape, out);
+	enum ql_status status = ql_tensor_new_on(ctx, t->storage->device, dtype, t->rank, t->shape, out);
 
 	if (!status)
 		status = copy_apart(ctx, *out, t);
@@ -457,21 +489,25 @@ static int64_t element(const struct ql_tensor *t, const int64_t *index)
 
 double ql_tensor_get_f64(const struct ql_tensor *t, const int64_t *index)
 {
-	double value;
+	const void *data = ql_storage_bytes(t->storage);
+	double value = NAN;
 
 	if (ql_ragged_closed(t))
 		return (double)ql_ragged_get_one(t->storage->ragged, element(t, index));
-	ql_dtypes[t->dtype].to_f64(t->storage->data, element(t, index), 1, 1, &value);
+	if (data)
+		ql_dtypes[t->dtype].to_f64(data, element(t, index), 1, 1, &value);
 	return value;
 }
 
 int64_t ql_tensor_get_i64(const struct ql_tensor *t, const int64_t *index)
 {
-	int64_t value;
+	const void *data = ql_storage_bytes(t->storage);
+	int64_t value = 0;
 
 	if (ql_ragged_closed(t))
 		return ql_ragged_get_one(t->storage->ragged, element(t, index));
-	ql_dtypes[t->dtype].to_i64(t->storage->data, element(t, index), 1, 1, &value);
+	if (data)
+		ql_dtypes[t->dtype].to_i64(data, element(t, index), 1, 1, &value);
 	return value;
 }
 

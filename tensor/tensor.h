@@ -36,6 +36,11 @@ enum ql_status ql_tensor_new(
 	struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape, struct ql_tensor **out);
 enum ql_status ql_tensor_zeros(
 	struct ql_ctx *ctx, unsigned dtype, int rank, const int64_t *shape, struct ql_tensor **out);
+/* The same on a device; ql_tensor_new and ql_tensor_zeros use the CPU. */
+enum ql_status ql_tensor_new_on(struct ql_ctx *ctx, const struct ql_device *device, unsigned dtype, int rank,
+	const int64_t *shape, struct ql_tensor **out);
+enum ql_status ql_tensor_zeros_on(struct ql_ctx *ctx, const struct ql_device *device, unsigned dtype, int rank,
+	const int64_t *shape, struct ql_tensor **out);
 /* Give a rank-0 float32 or int64 tensor. */
 enum ql_status ql_tensor_of_f32(struct ql_ctx *ctx, float value, struct ql_tensor **out);
 enum ql_status ql_tensor_of_i64(struct ql_ctx *ctx, int64_t value, struct ql_tensor **out);
@@ -66,7 +71,7 @@ bool ql_tensor_same_shape(const struct ql_tensor *a, const struct ql_tensor *b);
 uint64_t ql_tensor_nbytes(const struct ql_tensor *t);
 /* Bytes of `rows` rows of `row` elements, packed ones padded to whole groups; INT64_MAX on overflow. */
 uint64_t ql_rows_bytes(int64_t rows, int64_t row, unsigned dtype);
-/* Address of the first element; whole-byte dtypes only. */
+/* Address of the first element; whole-byte dtypes in the host's memory only. */
 void *ql_tensor_data(const struct ql_tensor *t);
 
 /* One element as double / int64 by 0-based index. */

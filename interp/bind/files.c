@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Files of tensors for the prelude, where tensor.load and tensor.save are (tensor/library.lua):
- *	internal.load_file(path) -> names, tensors, single; or nil, message
+ *	internal.load_file(path [, device]) -> names, tensors, single; or nil, message
  *	internal.save_file(path, names, tensors, compress) -> true; or nil, message
  * names and tensors are lists of one length; single: the format holds one tensor without a name.
  */
@@ -11,6 +11,7 @@
 #include "interp/host/lifetime.h"
 #include "interp/prelude/prelude.h"
 #include "tensor/io/format.h"
+#include "tensor/remote.h"
 
 /* Owns the list while Lua may raise. */
 struct list_box {
@@ -50,9 +51,15 @@ static int load_file(lua_State *L)
 {
 	const char *path = luaL_checkstring(L, 1);
 	struct list_box *b = list_box_new(L);
+	const struct ql_device *device = b->ctx->device ? b->ctx->device : &ql_device_cpu;
+	const char *name = luaL_optstring(L, 2, NULL);
 	const struct ql_format *format = NULL;
-	enum ql_status status = ql_file_load(b->ctx, path, &b->list, &format);
+	enum ql_status status = name ? ql_device_by_name(b->ctx, name, &device) : QL_OK;
 	int n;
+
+	if (status)
+		return ql_raise(L, status);
+	status = ql_file_load(b->ctx, path, &b->list, &format);
 
 	if (status == QL_ERR_MEMORY) {
 		ql_collect(L);
@@ -69,7 +76,10 @@ static int load_file(lua_State *L)
 		lua_pushstring(L, b->list.at[i].name);
 		lua_rawseti(L, -3, i + 1);
 		box = ql_box_new(L);
-		*box = b->list.at[i].tensor;
+		status = ql_tensor_to(b->ctx, b->list.at[i].tensor, device, box);
+		if (status)
+			return ql_raise(L, status);
+		ql_tensor_release(b->ctx, b->list.at[i].tensor);
 		b->list.at[i].tensor = NULL;
 		lua_rawseti(L, -2, i + 1);
 	}

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * The global `gpu`: finds the device plug-in, opens it once and asks what is there. Without one everything
- * answers "no" with the reason. What the machine has of NVIDIA's is looked up only for gpu.info, without
- * CUDA's headers.
+ * Finds the device plug-ins, opens each once and asks what is there. The global `gpu` is in gpu_functions.c.
  */
 #include "interp/bind/gpu.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "interp/bind/call.h"
-#include "interp/host/box.h"
-#include "interp/prelude/libs.h"
-#include "interp/bind/surplus.h"
+#define NAME 64
+#define PLUGINS 2
 
-#define FILE_NAME "quoll_cuda.so"
-
-static struct ql_gpu gpu;
+static struct ql_gpu plugins[PLUGINS] = {{.file = "quoll_cuda.so"}, {.file = "quoll_cudaemu.so"}};
+static const char *const words[PLUGINS] = {"cuda", "cudaemu"}; /* names of their devices, for messages */
 
 /* ---- the plug-in ---- */
 
@@ -36,16 +32,19 @@ static bool beside(const char *tail, char *path, size_t size)
 	return slash && (size_t)snprintf(path + used, size - used, "%s", tail) < size - used;
 }
 
-static bool locate(char *path, size_t size)
+static bool locate(const struct ql_gpu *g, char *path, size_t size)
 {
-	static const char *const tails[] = {"/" FILE_NAME, "/../lib/quoll/" FILE_NAME};
-	const char *wanted = getenv("QUOLL_GPU_PLUGIN");
+	static const char *const folders[] = {"/", "/../lib/quoll/"};
+	const char *wanted = g == plugins ? getenv("QUOLL_GPU_PLUGIN") : NULL;
+	char tail[64];
 
 	if (wanted && *wanted)
 		return (size_t)snprintf(path, size, "%s", wanted) < size;
-	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++)
-		if (beside(tails[i], path, size) && access(path, R_OK) == 0)
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(tail, sizeof(tail), "%s%s", folders[i], g->file);
+		if (beside(tail, path, size) && access(path, R_OK) == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -54,22 +53,22 @@ static const char *driver_text(void)
 	return access("/proc/driver/nvidia/version", R_OK) == 0 ? "" : ", and there is no NVIDIA driver";
 }
 
-/* The table, or NULL with gpu.why filled. The library stays open. */
-static const struct ql_gpu_vtable *load(const char *path)
+/* The table, or NULL with g->why filled. The library stays open. */
+static const struct ql_gpu_vtable *load(struct ql_gpu *g, const char *path)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	ql_gpu_entry_fn *entry = NULL;
 	const struct ql_gpu_vtable *v;
 
 	if (!library) {
-		snprintf(gpu.why, sizeof(gpu.why), "%s", dlerror());
+		snprintf(g->why, sizeof(g->why), "%s", dlerror());
 		return NULL;
 	}
 	*(void **)&entry = dlsym(library, QL_GPU_ENTRY);
 	v = entry ? entry(QL_GPU_ABI) : NULL;
 	if (v && v->abi == QL_GPU_ABI && v->size >= sizeof(*v))
 		return v;
-	snprintf(gpu.why, sizeof(gpu.why),
+	snprintf(g->why, sizeof(g->why),
 		entry ? "%s was built for another version of the program"
 		      : "%s has no function " QL_GPU_ENTRY ": it is no plug-in of Quoll",
 		path);
@@ -78,53 +77,55 @@ static const struct ql_gpu_vtable *load(const char *path)
 }
 
 /* Copies the reason of the first device that cannot be used; true when one can. */
-static bool any_usable(void)
+static bool any_usable(struct ql_gpu *g)
 {
-	for (int i = 0; i < gpu.count; i++)
-		if (!gpu.device[i].why[0])
+	for (int i = 0; i < g->count; i++)
+		if (!g->device[i].why[0])
 			return true;
-	snprintf(gpu.why, sizeof(gpu.why), "%.95s: %s", gpu.device[0].name, gpu.device[0].why);
+	snprintf(g->why, sizeof(g->why), "%.95s: %s", g->device[0].name, g->device[0].why);
 	return false;
 }
 
-static void open_once(void)
+static void open_once(struct ql_gpu *g)
 {
 	const struct ql_gpu_vtable *v;
 	int32_t n;
 
-	if (!locate(gpu.path, sizeof(gpu.path))) {
-		gpu.path[0] = '\0';
-		snprintf(
-			gpu.why, sizeof(gpu.why), "no GPU plug-in (" FILE_NAME ") beside the program%s", driver_text());
+	if (!locate(g, g->path, sizeof(g->path))) {
+		g->path[0] = '\0';
+		snprintf(g->why, sizeof(g->why), "no GPU plug-in (%s) beside the program%s", g->file, driver_text());
 		return;
 	}
-	v = load(gpu.path);
+	v = load(g, g->path);
 	if (!v)
 		return;
-	gpu.plugin = v;
-	n = v->probe(gpu.device, QL_GPU_DEVICES, gpu.why);
-	if (n < 0 && !gpu.why[0])
-		snprintf(gpu.why, sizeof(gpu.why), "the plug-in %.16s gives no reason", v->name);
-	gpu.count = n < 0 ? 0 : n < QL_GPU_DEVICES ? n : QL_GPU_DEVICES;
+	g->plugin = v;
+	n = v->probe(g->device, QL_GPU_DEVICES, g->why);
+	if (n < 0 && !g->why[0])
+		snprintf(g->why, sizeof(g->why), "the plug-in %.16s gives no reason", v->name);
+	g->count = n < 0 ? 0 : n < QL_GPU_DEVICES ? n : QL_GPU_DEVICES;
 	if (n == 0)
-		snprintf(gpu.why, sizeof(gpu.why), "the plug-in %.16s found no device", v->name);
-	gpu.usable = gpu.count > 0 && any_usable();
+		snprintf(g->why, sizeof(g->why), "the plug-in %.16s found no device", v->name);
+	g->usable = g->count > 0 && any_usable(g);
 }
 
-static const struct ql_gpu *opened_gpu(void)
+static const struct ql_gpu *opened(struct ql_gpu *g)
 {
-	static bool tried;
-
-	if (!tried) {
-		tried = true;
-		open_once();
+	if (!g->tried) {
+		g->tried = true;
+		open_once(g);
 	}
-	return &gpu;
+	return g;
+}
+
+const struct ql_gpu *ql_gpu_main(void)
+{
+	return opened(plugins);
 }
 
 const struct ql_gpu_info *ql_gpu_first(void)
 {
-	const struct ql_gpu *g = opened_gpu();
+	const struct ql_gpu *g = ql_gpu_main();
 
 	for (int i = 0; i < g->count; i++)
 		if (!g->device[i].why[0])
@@ -132,105 +133,74 @@ const struct ql_gpu_info *ql_gpu_first(void)
 	return NULL;
 }
 
-/* ---- Lua ---- */
+/* ---- devices ---- */
 
-static int gpu_available(lua_State *L)
+/* "cuda" for the first device of the plug-in, "cuda:1" for the second one */
+static void name_device(const struct ql_gpu *g, int index, char name[NAME])
 {
-	const struct ql_gpu *g = opened_gpu();
-
-	lua_pushboolean(L, g->usable);
-	if (g->usable)
-		return 1;
-	lua_pushstring(L, g->why);
-	return 2;
+	snprintf(name, NAME, index ? "%s:%d" : "%s", g->plugin->name, index);
 }
 
-static void push_device(lua_State *L, const struct ql_gpu_info *d)
+/* The index in "cuda" or "cuda:1"; -1: a device of another plug-in. */
+static int index_of(const struct ql_gpu *g, const char *name)
 {
-	lua_createtable(L, 0, 6);
-	ql_set_text(L, "name", d->name);
-	lua_pushfstring(L, "%d.%d", (int)d->cc_major, (int)d->cc_minor);
-	lua_setfield(L, -2, "capability");
-	ql_set_integer(L, "processors", d->processors);
-	ql_set_integer(L, "memory", (lua_Integer)d->memory);
-	lua_pushboolean(L, !d->why[0]);
-	lua_setfield(L, -2, "usable");
-	if (d->why[0])
-		ql_set_text(L, "reason", d->why);
+	size_t n = g->plugin ? strlen(g->plugin->name) : 0;
+	char *end;
+	long index;
+
+	if (!g->plugin || strncmp(name, g->plugin->name, n) || (name[n] && name[n] != ':'))
+		return -1;
+	if (!name[n])
+		return 0;
+	index = strtol(name + n + 1, &end, 10);
+	return *end || end == name + n + 1 || index < 0 || index >= QL_GPU_DEVICES ? -1 : (int)index;
 }
 
-static int gpu_info(lua_State *L)
+static enum ql_status open_device(struct ql_ctx *ctx, const struct ql_gpu *g, int index, const struct ql_device **out)
 {
-	const struct ql_gpu *g = opened_gpu();
+	char name[NAME];
 
-	lua_createtable(L, 0, 4);
-	lua_pushboolean(L, g->usable);
-	lua_setfield(L, -2, "available");
-	if (!g->usable)
-		ql_set_text(L, "reason", g->why);
-	if (g->path[0])
-		ql_set_text(L, "plugin", g->path);
-	lua_createtable(L, g->count, 0);
-	for (int i = 0; i < g->count; i++) {
-		push_device(L, &g->device[i]);
-		lua_seti(L, -2, i + 1);
+	name_device(g, index, name);
+	if (index >= g->count)
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "device: wanted one of the %d devices that are here, got '%s'",
+			g->count, name);
+	if (g->device[index].why[0])
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "device: '%s' cannot be used: %s", name, g->device[index].why);
+	for (struct ql_device *d = ctx->devices; d; d = d->next)
+		if (!strcmp(d->doc.name, name)) {
+			*out = d;
+			return QL_OK;
+		}
+	return ql_gpu_open(ctx, g->plugin, index, name, out);
+}
+
+enum ql_status ql_gpu_find(struct ql_ctx *ctx, const char *name, const struct ql_device **out)
+{
+	for (size_t i = 0; i < PLUGINS; i++) {
+		const struct ql_gpu *g = opened(&plugins[i]);
+		int index = index_of(g, name);
+
+		if (index >= 0)
+			return open_device(ctx, g, index, out);
 	}
-	lua_setfield(L, -2, "devices");
-	return 1;
+	for (size_t i = PLUGINS; i-- > 0;) /* its plug-in is missing: say why */
+		if (!strncmp(name, words[i], strlen(words[i])))
+			return ql_fail(ctx, QL_ERR_UNSUPPORTED, "device: wanted one that is here, got '%.20s': %s",
+				name, plugins[i].why[0] ? plugins[i].why : "there is no such device");
+	return ql_fail(ctx, QL_ERR_ARGUMENT, "device: wanted cpu, cuda, cuda:1, … or cudaemu, got '%.40s'", name);
 }
 
-/* No device is opened before tensors can be there, so all of it is zero or what the machine has. */
-static int gpu_memory(lua_State *L)
+void ql_gpu_each(void (*f)(void *arg, const char *name, const struct ql_gpu_info *info), void *arg)
 {
-	const struct ql_gpu_info *first = ql_gpu_first();
+	char name[NAME];
 
-	lua_createtable(L, 0, 3);
-	ql_set_integer(L, "now", 0);
-	ql_set_integer(L, "peak", 0);
-	ql_set_integer(L, "total", first ? (lua_Integer)first->memory : 0);
-	return 1;
-}
+	for (size_t i = 0; i < PLUGINS; i++) {
+		const struct ql_gpu *g = opened(&plugins[i]);
 
-static int gpu_sync(lua_State *L)
-{
-	(void)L; /* nothing can be queued: no device is open */
-	return 0;
-}
-
-static const luaL_Reg functions[] = {
-	{"available", gpu_available}, {"info", gpu_info}, {"memory", gpu_memory}, {"sync", gpu_sync}, {NULL, NULL}};
-
-static const struct ql_doc docs[] = {
-	{"available", "gpu.available()",
-		"true when a GPU can be used; else false and the reason. The first call looks for the "
-		"plug-in: the file named in "
-		"QUOLL_GPU_PLUGIN, else quoll_cuda.so beside the program or in ../lib/quoll from there.",
-		"ok, why = gpu.available()\nprint(type(ok), ok or #why > 0)  --> boolean true", NULL},
-	{"info", "gpu.info()",
-		"What is known of the GPUs: a table with available, reason (when not), plugin (the file that "
-		"was opened or tried), "
-		"and devices: a list of tables with name, capability, processors, memory in bytes, usable, "
-		"and reason when not.",
-		"print(gpu.info().available == gpu.available())  --> true", NULL},
-	{"memory", "gpu.memory()",
-		"Bytes that tensors hold on the GPU (now), their highest sum (peak) and the memory of the "
-		"device (total); all 0 "
-		"without one.",
-		"print(gpu.memory().now)  --> 0", NULL},
-	{"sync", "gpu.sync()",
-		"Waits until the GPU has done all that was asked of it; returns at once when there is "
-		"nothing to wait for.",
-		"gpu.sync()", NULL},
-	{NULL, NULL, NULL, NULL, NULL},
-};
-
-int ql_open_gpu(lua_State *L)
-{
-	static struct ql_doc_list list = {.module = "gpu", .docs = docs};
-
-	ql_doc_register(&list);
-	lua_newtable(L);
-	ql_set_documented(L, functions, docs);
-	lua_setglobal(L, "gpu");
-	return 0;
+		for (int k = 0; k < g->count; k++)
+			if (!g->device[k].why[0]) {
+				name_device(g, k, name);
+				f(arg, name, &g->device[k]);
+			}
+	}
 }

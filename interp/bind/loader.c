@@ -51,7 +51,10 @@ static bool flag_field(lua_State *L, const char *name)
 /* The tensor stays on the stack. */
 static struct ql_tensor *tensor_field(lua_State *L, const char *name)
 {
-	return lua_getfield(L, 1, name) == LUA_TNIL ? NULL : ql_check_tensor(L, -1, "loader");
+	if (lua_getfield(L, 1, name) == LUA_TNIL)
+		return NULL;
+	ql_host_tensor(L, -1);
+	return ql_check_tensor(L, -1, "loader");
 }
 
 static bool numbers_field(lua_State *L, const char *name, float out[QL_LOADER_CHANNELS])
@@ -106,17 +109,23 @@ static int loader_length(lua_State *L)
 	return 1;
 }
 
-static void pass_end(struct ql_loader **pass)
-{
-	struct ql_loader *l = *pass;
+/* A pass over the data. */
+struct pass {
+	struct ql_loader *loader; /* NULL: it has ended */
+	const struct ql_device *device;
+};
 
-	*pass = NULL;
+static void pass_end(struct pass *pass)
+{
+	struct ql_loader *l = pass->loader;
+
+	pass->loader = NULL;
 	ql_loader_close(l);
 }
 
 static int pass_close(lua_State *L)
 {
-	struct ql_loader **pass = luaL_checkudata(L, 1, PASS);
+	struct pass *pass = luaL_checkudata(L, 1, PASS);
 
 	if (ql_lifetime_may_free(L))
 		pass_end(pass);
@@ -125,19 +134,23 @@ static int pass_close(lua_State *L)
 
 static int pass_next(lua_State *L)
 {
-	struct ql_loader **pass = luaL_checkudata(L, 1, PASS);
+	struct pass *pass = luaL_checkudata(L, 1, PASS);
 	struct ql_tensor **x, **y;
 	enum ql_status status;
 
-	if (!*pass)
+	if (!pass->loader)
 		return 0;
 	x = ql_box_new(L);
 	y = ql_box_new(L);
-	status = ql_loader_next(*pass, x, y);
+	status = ql_loader_next(pass->loader, x, y);
 	if (status == QL_ERR_MEMORY) {
 		ql_collect(L);
-		status = ql_loader_next(*pass, x, y);
+		status = ql_loader_next(pass->loader, x, y);
 	}
+	if (!status)
+		status = ql_place_box(L, x, pass->device);
+	if (!status)
+		status = ql_place_box(L, y, pass->device);
 	if (status)
 		return ql_raise(L, status);
 	ql_pay_gc(L);
@@ -148,33 +161,53 @@ static int pass_next(lua_State *L)
 	return *y ? 2 : (lua_pop(L, 1), 1);
 }
 
+/* Where batches go: the field device, or where the samples are if that is no CPU, or NULL for that of --device. */
+static const struct ql_device *wanted_device(lua_State *L)
+{
+	const struct ql_device *device = NULL;
+
+	if (lua_getfield(L, 1, "device") == LUA_TSTRING) {
+		enum ql_status status = ql_device_by_name(ql_ctx_of(L), lua_tostring(L, -1), &device);
+
+		if (status)
+			ql_raise(L, status);
+	} else {
+		lua_getfield(L, 1, "x");
+		device = ql_check_tensor(L, -1, "loader")->storage->device;
+		lua_pop(L, 1);
+		device = device->remote ? device : NULL;
+	}
+	lua_pop(L, 1);
+	return device;
+}
+
 static int loader_open(lua_State *L)
 {
 	static const luaL_Reg meta[] = {
 		{"__call", pass_next}, {"__close", pass_close}, {"__gc", pass_close}, {NULL, NULL}};
 	struct ql_loader_plan plan;
-	struct ql_loader **pass;
+	struct pass *pass;
 	enum ql_status status;
 
 	read_plan(L, &plan);
 	pass = lua_newuserdatauv(L, sizeof(*pass), 0);
-	*pass = NULL;
+	*pass = (struct pass){.device = wanted_device(L)};
 	if (ql_metatable_new(L, PASS))
 		luaL_setfuncs(L, meta, 0);
 	lua_setmetatable(L, -2);
-	status = ql_loader_open(ql_ctx_of(L), &plan, pass);
+	status = ql_loader_open(ql_ctx_of(L), &plan, &pass->loader);
 	if (status == QL_ERR_MEMORY) {
 		ql_tensor_keep(plan.x);
 		if (plan.y)
 			ql_tensor_keep(plan.y);
 		ql_collect(L);
-		status = ql_loader_open(ql_ctx_of(L), &plan, pass);
+		status = ql_loader_open(ql_ctx_of(L), &plan, &pass->loader);
 		ql_tensor_release(ql_ctx_of(L), plan.x);
 		ql_tensor_release(ql_ctx_of(L), plan.y);
 	}
 	if (status)
 		return ql_raise(L, status);
-	lua_pushboolean(L, ql_loader_prefetches(*pass));
+	lua_pushboolean(L, ql_loader_prefetches(pass->loader));
 	return 2;
 }
 
@@ -201,6 +234,8 @@ static int read_bytes(lua_State *L)
 		ql_collect(L);
 		status = ql_bytes_load(ctx, path, size, exact, box);
 	}
+	if (!status)
+		status = ql_place_box(L, box, NULL);
 	if (status) {
 		lua_pushnil(L);
 		lua_pushstring(L, ctx->err);
@@ -212,8 +247,10 @@ static int read_bytes(lua_State *L)
 
 static int bytes_text(lua_State *L)
 {
-	struct ql_tensor *t = ql_check_tensor(L, 1, "bytes_text");
+	struct ql_tensor *t;
 
+	ql_host_tensor(L, 1);
+	t = ql_check_tensor(L, 1, "bytes_text");
 	if (t->dtype != QL_uint8 || !ql_tensor_is_contiguous(t))
 		return ql_error(L, "bytes_text: wanted contiguous uint8");
 	lua_pushlstring(L, ql_tensor_data(t), (size_t)ql_tensor_nelem(t));

@@ -6,12 +6,13 @@
 #include "interp/bind/describe.h"
 #include "interp/bind/surplus.h"
 #include "quant/ranges/quantize.h"
+#include "tensor/remote.h"
 #include "tensor/tape.h"
 
 static const struct ql_attr make_attrs[] = {
 	{"values", QL_ATTR_FLOAT, 0, NULL, "nested lists of numbers"},
 	{"dtype", QL_ATTR_DTYPE, 0, NULL, "element type (default float32, bool for booleans)"},
-	{"device", QL_ATTR_STRING, 0, "cpu", "where it lives (default cpu)"},
+	{"device", QL_ATTR_STRING, 0, NULL, "where it is (default cpu, see --device)"},
 	{"quant", QL_ATTR_SPEC, 0, NULL, "quantize by this spec"},
 	{"grad", QL_ATTR_BOOL, 0, NULL, "collect a gradient, see backward (default false)"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
@@ -117,6 +118,20 @@ static void refuse_more(lua_State *L)
 		}
 }
 
+/* Moves the tensor in `box` to the device of that name, or to the default one. */
+static enum ql_status place(struct ql_ctx *ctx, struct ql_tensor **box, const struct ql_value *name)
+{
+	const struct ql_device *device = ctx->device ? ctx->device : &ql_device_cpu;
+	enum ql_status status = name->set ? ql_device_by_name(ctx, name->s, &device) : QL_OK;
+	struct ql_tensor *made = *box;
+
+	if (status || !device->remote)
+		return status;
+	status = ql_tensor_to(ctx, made, device, box);
+	ql_tensor_release(ctx, made);
+	return status;
+}
+
 int ql_make_tensor(lua_State *L)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
@@ -146,6 +161,9 @@ int ql_make_tensor(lua_State *L)
 	lua_pushvalue(L, 2);
 	fill_nested(L, &n, 0, *box, &at);
 	lua_pop(L, 1);
+	status = place(ctx, box, &args.value[2]);
+	if (status)
+		return ql_raise(L, status);
 	if (args.value[4].set && args.value[4].b) {
 		if (args.value[3].set)
 			return ql_error(L, "tensor: wanted quant= or grad=, got both");

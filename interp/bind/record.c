@@ -14,6 +14,7 @@
 #include "quant/integer/exp_int.h"
 #include "quant/integer/fixed.h"
 #include "quant/ranges/quantize.h"
+#include "tensor/remote.h"
 
 static const char recorder[] = "quoll.recorder"; /* registry: the function; nil: none */
 
@@ -257,7 +258,15 @@ static int place(lua_State *L)
 	if (offset * 8 / bits * bits != offset * 8 || offset * 8 / bits % ql_dtype_group(t->dtype))
 		return ql_error(L, "place: wanted an offset of whole groups of %s, got %lld bytes",
 			ql_dtype_name(t->dtype), (long long)offset);
-	memcpy((char *)block->storage->data + offset, (*dense)->storage->data, (*dense)->storage->bytes);
+	if ((*dense)->storage->device != block->storage->device)
+		return ql_error(L, "place: wanted a block on %s, got %s", (*dense)->storage->device->doc.name,
+			block->storage->device->doc.name);
+	if (ql_is_remote(block))
+		status = ql_remote_put(ctx, block, (size_t)offset, *dense);
+	else
+		memcpy((char *)block->storage->data + offset, (*dense)->storage->data, (*dense)->storage->bytes);
+	if (status)
+		return ql_raise(L, status);
 	ql_storage_release(ctx, (*box)->storage);
 	(*box)->storage = ql_storage_keep(block->storage);
 	(*box)->offset = offset * 8 / bits;

@@ -17,6 +17,10 @@ static int synth_images(lua_State *L)
 	struct ql_tensor **x = ql_box_new(L), **y = ql_box_new(L);
 	enum ql_status status = (kind ? ql_synth_shapes : ql_synth_digits)(ql_ctx_of(L), n, seed, x, y);
 
+	if (!status)
+		status = ql_place_box(L, x, NULL);
+	if (!status)
+		status = ql_place_box(L, y, NULL);
 	if (status)
 		return ql_raise(L, status);
 	ql_pay_gc(L);
@@ -31,6 +35,10 @@ static int synth_markov(lua_State *L)
 	double entropy;
 	enum ql_status status = ql_synth_markov(ql_ctx_of(L), n, chain, seed, tokens, matrix, &entropy);
 
+	if (!status)
+		status = ql_place_box(L, tokens, NULL);
+	if (!status)
+		status = ql_place_box(L, matrix, NULL);
 	if (status)
 		return ql_raise(L, status);
 	ql_pay_gc(L);

@@ -83,6 +83,7 @@ static struct ql_vocab_token text_of(lua_State *L, int index)
 		text.at = lua_tolstring(L, index, &text.n);
 		return text;
 	}
+	ql_host_tensor(L, index);
 	t = ql_check_tensor(L, index, "encode");
 	if (t->dtype != QL_uint8 || !ql_tensor_is_contiguous(t))
 		ql_error(L, "encode: wanted text or contiguous uint8");
@@ -100,6 +101,8 @@ static int vocab_encode(lua_State *L)
 	enum ql_status status =
 		ql_vocab_encode(ql_ctx_of(L), v, text.at, text.n, level, lua_toboolean(L, 4), unknown, box);
 
+	if (!status)
+		status = ql_place_box(L, box, NULL);
 	if (status)
 		return ql_raise(L, status);
 	ql_pay_gc(L);

@@ -10,6 +10,7 @@
 #include "interp/host/interrupt.h"
 #include "interp/prelude/prelude.h"
 #include "interp/host/text.h"
+#include "tensor/remote.h"
 
 /* Pushes the place of the caller, or, when that is the prelude, of the innermost line outside of it, as base.fail does:
  * what an op of a module is given comes from the one who calls the module. x[mask] and -x call their op from a metamethod of C,
@@ -120,6 +121,39 @@ struct ql_tensor *ql_check_tensor(lua_State *L, int index, const char *what)
 	if (!t)
 		ql_error(L, "%s: wanted a tensor, got %s", what, luaL_typename(L, index));
 	return t;
+}
+
+enum ql_status ql_place_box(lua_State *L, struct ql_tensor **box, const struct ql_device *device)
+{
+	struct ql_ctx *ctx = ql_ctx_of(L);
+	struct ql_tensor *t = *box;
+	enum ql_status status;
+
+	device = device ? device : ctx->device ? ctx->device : &ql_device_cpu;
+	if (!t || t->storage->device == device)
+		return QL_OK;
+	status = ql_tensor_to(ctx, t, device, box);
+	if (!*box)
+		*box = t; /* as it was */
+	else
+		ql_tensor_release(ctx, t);
+	return status;
+}
+
+struct ql_tensor *ql_host_tensor(lua_State *L, int index)
+{
+	struct ql_tensor *t = ql_test_tensor(L, index), **box;
+	enum ql_status status;
+
+	if (!t || !ql_is_remote(t))
+		return t;
+	index = lua_absindex(L, index);
+	box = ql_box_new(L);
+	status = ql_tensor_host(ql_ctx_of(L), t, box);
+	if (status)
+		ql_raise(L, status);
+	lua_replace(L, index);
+	return *box;
 }
 
 void ql_set_functions(lua_State *L, const luaL_Reg *functions)

@@ -35,6 +35,10 @@ struct ql_tensor **ql_box_new(lua_State *L);
 struct ql_tensor **ql_test_box(lua_State *L, int index);
 /* The tensor at `index`, or NULL. A box that was closed raises. */
 struct ql_tensor *ql_test_tensor(lua_State *L, int index);
+/* Moves the tensor in a box to the device; NULL: to that of --device. An empty box stays empty. */
+enum ql_status ql_place_box(lua_State *L, struct ql_tensor **box, const struct ql_device *device);
+/* The tensor at `index`, or NULL; one on a device is replaced there by a copy in the host's memory. */
+struct ql_tensor *ql_host_tensor(lua_State *L, int index);
 struct ql_tensor *ql_check_tensor(lua_State *L, int index, const char *what);
 
 /* A number as a tensor of rank 0 that lives on the C stack, int64 or float64. */

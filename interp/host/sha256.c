@@ -119,7 +119,7 @@ static int push_hex(lua_State *L, struct ql_sha256 *h)
  * elements */
 static int internal_sha256(lua_State *L)
 {
-	struct ql_tensor **box = luaL_testudata(L, 1, QL_TENSOR);
+	struct ql_tensor *host = ql_host_tensor(L, 1), **box = host ? luaL_testudata(L, 1, QL_TENSOR) : NULL;
 	const void *bytes;
 	struct ql_sha256 h;
 	size_t n;

@@ -84,7 +84,7 @@ static int open_all(lua_State *L)
 
 static struct ql_state *fail(struct ql_state *s, char *error, const char *text)
 {
-	snprintf(error, QL_STATE_ERROR, "%s", text ? text : "not enough memory");
+	snprintf(error, QL_STATE_ERROR, "%.500s", text ? text : "not enough memory");
 	ql_state_free(s);
 	return NULL;
 }
@@ -105,6 +105,14 @@ static struct ql_ctx *context_new(struct ql_state *s)
 	s->memory.limit = (size_t)limit;
 	s->memory.interrupted = &ctx->interrupted;
 	return ctx;
+}
+
+/* --device */
+static bool place_tensors(struct ql_state *s)
+{
+	const char *name = s->options.at[QL_OPTION_device].s;
+
+	return !name || !ql_device_by_name(s->ctx, name, &s->ctx->device);
 }
 
 struct ql_state *ql_state_new(const struct ql_options *options, uint64_t fail_after, char error[QL_STATE_ERROR])
@@ -128,6 +136,8 @@ struct ql_state *ql_state_new(const struct ql_options *options, uint64_t fail_af
 	lua_pushcfunction(L, open_all);
 	if (lua_pcall(L, 0, 0, 0))
 		return fail(s, error, lua_tostring(L, -1));
+	if (!place_tensors(s))
+		return fail(s, error, s->ctx->err);
 	return s;
 }
 

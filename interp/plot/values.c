@@ -12,6 +12,7 @@
 #include "interp/host/utf8.h"
 #include "interp/bind/surplus.h"
 #include "tensor/codec.h"
+#include "tensor/remote.h"
 
 _Noreturn void ql_read_fail(const struct ql_plot_reader *r, const char *format, ...)
 {
@@ -57,17 +58,18 @@ bool ql_read_is_numbers(lua_State *L, int index)
 /* Real values of any tensor, in order. */
 static enum ql_status tensor_numbers(struct ql_ctx *ctx, struct ql_tensor *t, double *out)
 {
-	struct ql_tensor *decoded = NULL, *wide = NULL;
-	enum ql_status status = t->q ? ql_decode(ctx, t, &decoded) : QL_OK;
+	struct ql_tensor *host = NULL, *decoded = NULL, *wide = NULL;
+	enum ql_status status = ql_tensor_host(ctx, t, &host);
 
+	if (!status && t->q)
+		status = ql_decode(ctx, host, &decoded);
 	if (!status)
-		status = ql_tensor_cast(ctx, decoded ? decoded : t, QL_float64, &wide);
+		status = ql_tensor_cast(ctx, decoded ? decoded : host, QL_float64, &wide);
 	if (!status)
 		memcpy(out, ql_tensor_data(wide), (size_t)ql_tensor_nelem(t) * sizeof(double));
-	if (decoded)
-		ql_tensor_release(ctx, decoded);
-	if (wide)
-		ql_tensor_release(ctx, wide);
+	ql_tensor_release(ctx, host);
+	ql_tensor_release(ctx, decoded);
+	ql_tensor_release(ctx, wide);
 	return status;
 }
 

@@ -109,13 +109,14 @@ print(#loader, n)  --> 4 4]],
 		{'drop', 'true or false', 'drop the last batch if it is not full (default false)'},
 		{'augment', 'list', 'random changes of images: {crop=4, flip=true, cutout=8}'},
 		{'normalize', 'any', 'float32 batches: true, or {mean=, std=} with numbers or lists of one for each channel'},
+		{'device', 'text', 'where batches are put (default: where the samples are, else cpu, see --device)'},
 		{'steps', 'integer', 'tokens per row'},
 		{'order', 'text', "'streams' or 'windows'"},
 		{'prefetch', 'true or false', 'use the thread (default: when it is faster)'}}}
 
 local function make_plan(source, given)
 	local tokens = is_tensor(source) and (given.steps or steps_of[source])
-	local plan = {batch = given.batch or 32, drop = given.drop, shuffle = given.shuffle, prefetch = given.prefetch}
+	local plan = {batch = given.batch or 32, drop = given.drop, shuffle = given.shuffle, prefetch = given.prefetch, device = given.device}
 	if tokens then
 		plan.x, plan.steps = source:contiguous(), tokens
 		plan.order = order_of(given, steps_of[source] and not given.steps)

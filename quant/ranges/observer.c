@@ -12,6 +12,7 @@
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
 #include "tensor/view.h"
+#include "tensor/remote.h"
 
 enum ql_status ql_observer_new(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_observer **out)
 {
@@ -248,7 +249,7 @@ static enum ql_status values(struct ql_ctx *ctx, struct ql_tensor *x, struct ql_
 	return status;
 }
 
-enum ql_status ql_observer_update(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor *x)
+static enum ql_status update_from(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor *x)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	bool fresh = o->scales == 0;
@@ -269,6 +270,17 @@ enum ql_status ql_observer_update(struct ql_ctx *ctx, struct ql_observer *o, str
 	ql_scratch_release(ctx, mark);
 	if (fresh && (status || ql_tensor_nelem(x) == 0))
 		ql_observer_reset(ctx, o);
+	return status;
+}
+
+enum ql_status ql_observer_update(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor *x)
+{
+	struct ql_tensor *host;
+	enum ql_status status = ql_tensor_host(ctx, x, &host);
+
+	if (!status)
+		status = update_from(ctx, o, host);
+	ql_tensor_release(ctx, host);
 	return status;
 }
 

@@ -283,7 +283,7 @@ struct ql_tensor *ql_back_zeros(struct ql_back *b, const struct ql_result *shape
 
 	if (b->status)
 		return NULL;
-	status = ql_tensor_zeros(b->ctx, shape->dtype, shape->rank, shape->shape, &t);
+	status = ql_tensor_zeros_on(b->ctx, b->node->result[0].device, shape->dtype, shape->rank, shape->shape, &t);
 	return ql_back_own(b, t, status);
 }
 

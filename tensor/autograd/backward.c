@@ -6,6 +6,7 @@
 
 #include "tensor/autograd/back.h"
 #include "tensor/ops.h"
+#include "tensor/remote.h"
 #include "tensor/scratch.h"
 
 /* Nodes with a gradient, the newest first; `seen` lists all of them, for cleaning up. */
@@ -260,11 +261,16 @@ static enum ql_status walk(struct ql_ctx *ctx, struct walk *w, struct ql_tensor 
 
 static enum ql_status ones_like(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
 {
-	enum ql_status status = ql_tensor_new(ctx, ql_operand_dtype(t), t->rank, t->shape, out);
+	struct ql_tensor *host;
+	enum ql_status status = ql_tensor_new(ctx, ql_operand_dtype(t), t->rank, t->shape, &host);
 	double one = 1;
 
-	if (!status)
-		ql_dtypes[(*out)->dtype].from_f64((*out)->storage->data, 0, 1, 1, &one);
+	*out = NULL;
+	if (status)
+		return status;
+	ql_dtypes[host->dtype].from_f64(host->storage->data, 0, 1, 1, &one);
+	status = ql_tensor_to(ctx, host, t->storage->device, out);
+	ql_tensor_release(ctx, host);
 	return status;
 }
 

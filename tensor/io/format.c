@@ -3,6 +3,8 @@
  */
 #include "tensor/io/format.h"
 
+#include "tensor/remote.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -123,19 +125,50 @@ static enum ql_status check_save(
 	return QL_OK;
 }
 
-enum ql_status ql_file_save(struct ql_ctx *ctx, const char *path, const struct ql_named_list *list, unsigned flags)
+/* The list with copies in the host's memory of tensors that are on a device. */
+static enum ql_status host_list(struct ql_ctx *ctx, const struct ql_named_list *list, struct ql_named_list *host)
+{
+	enum ql_status status;
+
+	host->n = 0;
+	host->at = ql_alloc_array(ctx, list->n, sizeof(*host->at));
+	if (!host->at)
+		return QL_ERR_MEMORY;
+	for (; host->n < list->n; host->n++) {
+		host->at[host->n].name = list->at[host->n].name;
+		status = ql_tensor_host(ctx, list->at[host->n].tensor, &host->at[host->n].tensor);
+		if (status)
+			return status;
+	}
+	return QL_OK;
+}
+
+static void drop_list(struct ql_ctx *ctx, struct ql_named_list *host)
+{
+	for (int64_t i = 0; i < host->n; i++)
+		ql_tensor_release(ctx, host->at[i].tensor);
+	ql_free(ctx, host->at);
+}
+
+enum ql_status ql_file_save(struct ql_ctx *ctx, const char *path, const struct ql_named_list *given, unsigned flags)
 {
 	const struct ql_format *f = ql_format_of(path);
-	enum ql_status status = check_save(ctx, f, list, flags);
+	enum ql_status status = check_save(ctx, f, given, flags);
+	struct ql_named_list list = {.n = 0};
 	struct ql_writer w;
 
-	if (status)
-		return ql_file_fail(ctx, status, "save", path);
-	status = ql_writer_open(ctx, path, &w);
 	if (!status)
-		status = f->save(&w, list, flags);
+		status = host_list(ctx, given, &list);
+	if (!status)
+		status = ql_writer_open(ctx, path, &w);
+	if (status) {
+		drop_list(ctx, &list);
+		return ql_file_fail(ctx, status, "save", path);
+	}
+	status = f->save(&w, &list, flags);
 	if (!status)
 		status = ql_writer_commit(&w);
 	ql_writer_close(&w);
+	drop_list(ctx, &list);
 	return status ? ql_file_fail(ctx, status, "save", path) : QL_OK;
 }

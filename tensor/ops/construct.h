@@ -8,7 +8,7 @@
 
 #define QL_CONSTRUCT_OPTIONS_OF(dtype_text) \
 	{"dtype", QL_ATTR_DTYPE, 0, NULL, dtype_text}, \
-		{"device", QL_ATTR_STRING, 0, "cpu", "where it lives (default cpu)"}, \
+		{"device", QL_ATTR_STRING, 0, NULL, "where it is (default cpu, see --device)"}, \
 	{ \
 		"quant", QL_ATTR_SPEC, 0, NULL, "quantize the result by this spec" \
 	}

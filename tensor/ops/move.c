@@ -7,6 +7,7 @@
 #include "tensor/nearest.h"
 #include "tensor/codec.h"
 #include "tensor/ops/ops.h"
+#include "tensor/remote.h"
 
 static enum ql_status clone(struct ql_ctx *ctx, struct ql_call *call)
 {
@@ -20,7 +21,7 @@ const struct ql_op ql_op_clone = {
 		.example = "x = tensor{1,2}\ny = x:clone()\ny[1] = 9\nprint(x)  --> float32(2)  1  2"},
 	.arity_min = 1,
 	.arity_max = 1,
-	.flags = QL_NATIVE | QL_RAGGED,
+	.flags = QL_NATIVE | QL_RAGGED | QL_ANYWHERE,
 	.eval = clone,
 	.allocates = true,
 	.backward = ql_backward_same,
@@ -41,14 +42,14 @@ const struct ql_op ql_op_contiguous = {
 		.example = "print(tensor{{1,2},{3,4}}:t():contiguous():stride())  --> 2\t1"},
 	.arity_min = 1,
 	.arity_max = 1,
-	.flags = QL_NATIVE | QL_RAGGED,
+	.flags = QL_NATIVE | QL_RAGGED | QL_ANYWHERE,
 	.eval = contiguous,
 	.allocates = true,
 	.backward = ql_backward_same,
 };
 
 static const struct ql_attr to_attrs[] = {
-	{"target", QL_ATTR_STRING, QL_POSITIONAL | QL_REQUIRED, NULL, "a dtype, or a device: cpu, cuda"},
+	{"target", QL_ATTR_STRING, QL_POSITIONAL | QL_REQUIRED, NULL, "a dtype, or a device: cpu, cuda, cuda:1, cudaemu"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -77,15 +78,17 @@ static enum ql_status to(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const char *target = ql_call_string(call, "target", "");
 	int dtype = ql_dtype_by_name(target);
+	const struct ql_device *device;
 	char near[96], words[256];
+	enum ql_status status;
 
 	if (dtype >= 0)
 		return to_dtype(ctx, call->in[0], (unsigned)dtype, &call->out[0]);
-	if (!strcmp(target, "cpu"))
-		return ql_tensor_alias(ctx, call->in[0], &call->out[0]);
-	if (!strcmp(target, "cuda") || !strncmp(target, "cuda:", 5))
-		return ql_fail(ctx, QL_ERR_UNSUPPORTED,
-			"to: wanted a device that is here, got '%.20s': no CUDA backend is loaded", target);
+	status = ql_device_by_name(ctx, target, &device);
+	if (!status)
+		return ql_tensor_to(ctx, call->in[0], device, &call->out[0]);
+	if (!strncmp(target, "cuda", 4) || !strcmp(target, "cpu"))
+		return status;
 	snprintf(words, sizeof(words), "%scpu cuda", ql_dtype_names);
 	return ql_fail(ctx, QL_ERR_ARGUMENT, "to: wanted the name of a dtype or device, got '%.40s'%s", target,
 		ql_nearest(target, words, near));
@@ -100,7 +103,7 @@ const struct ql_op ql_op_to = {
 		.attrs = to_attrs},
 	.arity_min = 1,
 	.arity_max = 1,
-	.flags = QL_NATIVE | QL_RAGGED,
+	.flags = QL_NATIVE | QL_RAGGED | QL_ANYWHERE,
 	.eval = to,
 	.allocates = true,
 	.backward = ql_backward_same,

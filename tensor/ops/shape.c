@@ -7,6 +7,7 @@
 
 #include "tensor/ops/ops.h"
 #include "tensor/scratch.h"
+#include "tensor/remote.h"
 
 #define VIEW(op_name, op_usage, op_text, op_example, op_attrs, op_infer, op_backward) \
 	const struct ql_op ql_op_##op_name = { \
@@ -94,11 +95,14 @@ static enum ql_status repack(
 	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
 	int64_t n = ql_tensor_nelem(t), row = t->rank ? t->shape[t->rank - 1] : 1, to = rank ? shape[rank - 1] : 1;
 	int64_t pitch = ql_dtype_pitch(t->dtype, row), to_pitch = ql_dtype_pitch(t->dtype, to);
+	const void *data = ql_storage_bytes(t->storage);
 	enum ql_status status = ql_tensor_new(ctx, t->dtype, rank, shape, out);
 	int64_t *codes;
 
 	if (status || n == 0)
 		return status;
+	if (!data)
+		return QL_ERR_IO; /* the error is set */
 	codes = ql_scratch_array(ctx, to, sizeof(*codes));
 	if (!codes) {
 		ql_tensor_release(ctx, *out);
@@ -110,7 +114,7 @@ static enum ql_status repack(
 			int64_t at = r * to + i;
 
 			step = ql_min64(to - i, row - at % row);
-			d->to_i64(t->storage->data, t->offset + at / row * pitch + at % row, 1, step, codes + i);
+			d->to_i64(data, t->offset + at / row * pitch + at % row, 1, step, codes + i);
 		}
 		d->from_i64((*out)->storage->data, r * to_pitch, 1, to, codes);
 	}
@@ -122,11 +126,15 @@ static enum ql_status reshape_packed(
 	struct ql_ctx *ctx, const struct ql_tensor *dense, int rank, const int64_t *shape, struct ql_tensor **out)
 {
 	struct ql_qparams *q = NULL;
+	struct ql_tensor *codes = NULL;
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	enum ql_status status = dense->q ? ql_qparams_reshape(ctx, "reshape", dense, rank, shape, &q) : QL_OK;
 
 	if (!status)
-		status = repack(ctx, dense, rank, shape, out);
+		status = repack(ctx, dense, rank, shape, &codes);
+	if (!status)
+		status = ql_tensor_to(ctx, codes, dense->storage->device, out);
+	ql_tensor_release(ctx, codes);
 	ql_scratch_release(ctx, mark);
 	if (status)
 		ql_qparams_release(ctx, q);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * Memory and waiting of a plug-in's device.
+ */
+#include "gpu/device.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define NAME 40
+
+struct opened {
+	struct ql_device device;
+	const struct ql_gpu_vtable *v;
+	struct ql_gpu_device *gpu;
+	struct ql_gpu_stream *stream;
+	char name[NAME], usage[NAME + 16];
+};
+
+static const struct opened *opened(const struct ql_device *d)
+{
+	return d->state;
+}
+
+/* The status of a function of the plug-in, with its words as the error. */
+static enum ql_status checked(struct ql_ctx *ctx, const struct opened *o, const char *what, int32_t status)
+{
+	char text[320] = "";
+
+	if (status == QL_GPU_OK)
+		return QL_OK;
+	o->v->last_error(o->gpu, text, sizeof(text));
+	return ql_fail(ctx, status == QL_GPU_MEMORY ? QL_ERR_MEMORY : QL_ERR_UNSUPPORTED, "%s: %s: %s", what, o->name,
+		text[0] ? text : "failed without a reason");
+}
+
+/* ---- memory ---- */
+
+static void *device_alloc(struct ql_ctx *ctx, const struct ql_device *d, size_t bytes)
+{
+	const struct opened *o = opened(d);
+	void *at = NULL;
+
+	if (checked(ctx, o, "alloc", o->v->alloc(o->stream, bytes ? bytes : 1, &at)))
+		return NULL;
+	ctx->memory.held += bytes;
+	return at;
+}
+
+static void device_free(struct ql_ctx *ctx, const struct ql_device *d, void *block, size_t bytes)
+{
+	const struct opened *o = opened(d);
+
+	o->v->free(o->stream, block);
+	ctx->memory.held -= bytes;
+}
+
+static enum ql_status device_read(const struct ql_device *d, void *host, const void *at, size_t bytes)
+{
+	const struct opened *o = opened(d);
+
+	return bytes ? checked(d->ctx, o, "read", o->v->to_host(o->stream, host, at, bytes)) : QL_OK;
+}
+
+static enum ql_status device_write(const struct ql_device *d, void *at, const void *host, size_t bytes)
+{
+	const struct opened *o = opened(d);
+
+	return bytes ? checked(d->ctx, o, "write", o->v->to_device(o->stream, at, host, bytes)) : QL_OK;
+}
+
+static enum ql_status device_copy(const struct ql_device *d, void *to, const void *from, size_t bytes)
+{
+	const struct opened *o = opened(d);
+
+	return bytes ? checked(d->ctx, o, "copy", o->v->copy(o->stream, to, from, bytes)) : QL_OK;
+}
+
+static enum ql_status device_fill(const struct ql_device *d, void *at, uint8_t value, size_t bytes)
+{
+	const struct opened *o = opened(d);
+
+	return bytes ? checked(d->ctx, o, "fill", o->v->fill(o->stream, at, value, bytes)) : QL_OK;
+}
+
+/* Polls, so that Ctrl-C ends the wait; the work goes on. */
+static enum ql_status device_sync(const struct ql_device *d)
+{
+	const struct opened *o = opened(d);
+	const struct timespec pause = {.tv_nsec = 50000};
+	int32_t status;
+
+	while ((status = o->v->stream_query(o->stream)) == QL_GPU_PENDING) {
+		if (ql_stopped(d->ctx))
+			return ql_fail(d->ctx, QL_ERR_INTERRUPTED, "interrupted");
+		nanosleep(&pause, NULL);
+	}
+	return checked(d->ctx, o, "sync", status);
+}
+
+enum ql_status ql_gpu_memory(const struct ql_device *d, bool reset, struct ql_gpu_memory *out)
+{
+	const struct opened *o = opened(d);
+	enum ql_status status = reset ? checked(d->ctx, o, "memory", o->v->memory_reset(o->gpu)) : QL_OK;
+
+	return status ? status : checked(d->ctx, o, "memory", o->v->memory(o->gpu, out));
+}
+
+/* ---- kernels ---- */
+
+static bool device_has(const struct ql_device *d, const char *op)
+{
+	const struct opened *o = opened(d);
+
+	return o->v->op_find && o->v->op_find(op) >= 0;
+}
+
+/* ---- opening ---- */
+
+static void device_close(struct ql_device *d)
+{
+	struct opened *o = d->state;
+
+	if (o->stream)
+		o->v->stream_close(o->stream);
+	if (o->gpu)
+		o->v->close(o->gpu);
+	ql_free(d->ctx, o);
+}
+
+bool ql_gpu_is(const struct ql_device *d)
+{
+	return d->close == device_close;
+}
+
+static const struct ql_device functions = {
+	.remote = true,
+	.alloc = device_alloc,
+	.free = device_free,
+	.read = device_read,
+	.write = device_write,
+	.copy = device_copy,
+	.fill = device_fill,
+	.sync = device_sync,
+	.has = device_has,
+	.close = device_close,
+};
+
+enum ql_status ql_gpu_open(struct ql_ctx *ctx, const struct ql_gpu_vtable *v, int32_t index, const char *name,
+	const struct ql_device **out)
+{
+	struct opened *o = ql_alloc_zeroed(ctx, sizeof(*o));
+	enum ql_status status;
+
+	if (!o)
+		return QL_ERR_MEMORY;
+	o->v = v;
+	snprintf(o->name, sizeof(o->name), "%s", name);
+	snprintf(o->usage, sizeof(o->usage), "x:to '%s'", o->name);
+	o->device = functions;
+	o->device.ctx = ctx;
+	o->device.state = o;
+	o->device.doc = (struct ql_doc){.name = o->name, .usage = o->usage, .text = "A device of a plug-in."};
+	status = checked(ctx, o, "open", v->open(index, &o->gpu));
+	if (!status)
+		status = checked(ctx, o, "open", v->stream_open(o->gpu, &o->stream));
+	if (status) {
+		device_close(&o->device);
+		return status;
+	}
+	o->device.next = ctx->devices;
+	ctx->devices = &o->device;
+	*out = &o->device;
+	return QL_OK;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * A device of a plug-in (gpu/abi.h) as a struct ql_device of the library.
+ */
+#ifndef QUOLL_GPU_DEVICE_H
+#define QUOLL_GPU_DEVICE_H
+
+#include "gpu/abi.h"
+#include "tensor/device.h"
+
+/* Opens device `index` of the plug-in as `name`, which is copied, and adds it to ctx->devices. Errors: what the plug-in
+ * says; out of memory. */
+enum ql_status ql_gpu_open(struct ql_ctx *ctx, const struct ql_gpu_vtable *v, int32_t index, const char *name,
+	const struct ql_device **out);
+/* Memory of the device; with `reset` the peak begins again. An error of the plug-in. */
+enum ql_status ql_gpu_memory(const struct ql_device *d, bool reset, struct ql_gpu_memory *out);
+/* Whether d was opened by ql_gpu_open. */
+bool ql_gpu_is(const struct ql_device *d);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * The global `gpu`. Without a plug-in everything answers "no" with the reason.
+ */
+#include "interp/bind/gpu.h"
+
+#include <string.h>
+
+#include "interp/bind/call.h"
+#include "interp/bind/surplus.h"
+#include "interp/host/box.h"
+#include "interp/prelude/libs.h"
+
+static int gpu_available(lua_State *L)
+{
+	const struct ql_gpu *g = ql_gpu_main();
+
+	lua_pushboolean(L, g->usable);
+	if (g->usable)
+		return 1;
+	lua_pushstring(L, g->why);
+	return 2;
+}
+
+static void push_device(lua_State *L, const struct ql_gpu_info *d)
+{
+	lua_createtable(L, 0, 6);
+	ql_set_text(L, "name", d->name);
+	lua_pushfstring(L, "%d.%d", (int)d->cc_major, (int)d->cc_minor);
+	lua_setfield(L, -2, "capability");
+	ql_set_integer(L, "processors", d->processors);
+	ql_set_integer(L, "memory", (lua_Integer)d->memory);
+	lua_pushboolean(L, !d->why[0]);
+	lua_setfield(L, -2, "usable");
+	if (d->why[0])
+		ql_set_text(L, "reason", d->why);
+}
+
+static int gpu_info(lua_State *L)
+{
+	const struct ql_gpu *g = ql_gpu_main();
+
+	lua_createtable(L, 0, 4);
+	lua_pushboolean(L, g->usable);
+	lua_setfield(L, -2, "available");
+	if (!g->usable)
+		ql_set_text(L, "reason", g->why);
+	if (g->path[0])
+		ql_set_text(L, "plugin", g->path);
+	lua_createtable(L, g->count, 0);
+	for (int i = 0; i < g->count; i++) {
+		push_device(L, &g->device[i]);
+		lua_seti(L, -2, i + 1);
+	}
+	lua_setfield(L, -2, "devices");
+	return 1;
+}
+
+/* gpu.memory('reset'): the peak begins again. Sums over the devices that are open. */
+static int gpu_memory(lua_State *L)
+{
+	static const char *const choices[] = {"", "reset", NULL};
+	bool reset = luaL_checkoption(L, 1, "", choices) == 1;
+	const struct ql_gpu_info *first = ql_gpu_first();
+	struct ql_gpu_memory sum = {.total = first ? first->memory : 0}, m;
+
+	for (const struct ql_device *d = ql_ctx_of(L)->devices; d; d = d->next) {
+		enum ql_status status = ql_gpu_is(d) ? ql_gpu_memory(d, reset, &m) : QL_OK;
+
+		if (status)
+			return ql_raise(L, status);
+		sum.now += m.now;
+		sum.peak += m.peak;
+	}
+	lua_createtable(L, 0, 3);
+	ql_set_integer(L, "now", (lua_Integer)sum.now);
+	ql_set_integer(L, "peak", (lua_Integer)sum.peak);
+	ql_set_integer(L, "total", (lua_Integer)sum.total);
+	return 1;
+}
+
+static int gpu_sync(lua_State *L)
+{
+	for (const struct ql_device *d = ql_ctx_of(L)->devices; d; d = d->next) {
+		enum ql_status status = d->sync(d);
+
+		if (status)
+			return ql_raise(L, status);
+	}
+	return 0;
+}
+
+static void add_name(void *arg, const char *name, const struct ql_gpu_info *info)
+{
+	lua_State *L = arg;
+
+	(void)info;
+	lua_pushstring(L, name);
+	lua_seti(L, -2, luaL_len(L, -2) + 1);
+}
+
+static int gpu_devices(lua_State *L)
+{
+	lua_newtable(L);
+	lua_pushliteral(L, "cpu");
+	lua_seti(L, -2, 1);
+	ql_gpu_each(add_name, L);
+	return 1;
+}
+
+static int gpu_fallback(lua_State *L)
+{
+	static const char *const modes[] = {"silent", "warn", "error", NULL};
+	struct ql_ctx *ctx = ql_ctx_of(L);
+
+	if (!lua_isnoneornil(L, 1))
+		ctx->host_fallback = (enum ql_fallback_mode)luaL_checkoption(L, 1, NULL, modes);
+	lua_pushstring(L, modes[ctx->host_fallback]);
+	return 1;
+}
+
+static const luaL_Reg functions[] = {{"available", gpu_available}, {"info", gpu_info}, {"memory", gpu_memory},
+	{"sync", gpu_sync}, {"devices", gpu_devices}, {"fallback", gpu_fallback}, {NULL, NULL}};
+
+static const struct ql_doc docs[] = {
+	{"available", "gpu.available()",
+		"true when a GPU can be used; else false and the reason. The first call looks for the "
+		"plug-in: the file named in "
+		"QUOLL_GPU_PLUGIN, else quoll_cuda.so beside the program or in ../lib/quoll from there.",
+		"ok, why = gpu.available()\nprint(type(ok), ok or #why > 0)  --> boolean true", NULL},
+	{"info", "gpu.info()",
+		"What is known of the GPUs: a table with available, reason (when not), plugin (the file that "
+		"was opened or tried), "
+		"and devices: a list of tables with name, capability, processors, memory in bytes, usable, "
+		"and reason when not.",
+		"print(gpu.info().available == gpu.available())  --> true", NULL},
+	{"memory", "gpu.memory()  gpu.memory 'reset'",
+		"Bytes that tensors hold on the devices that are in use (now), their highest sum (peak; 'reset' begins again) and "
+		"the memory of the first device (total); all 0 without one.",
+		"print(gpu.memory().now)  --> 0", NULL},
+	{"sync", "gpu.sync()",
+		"Waits until the devices have done all that was asked of them; returns at once when there is nothing to wait for.",
+		"gpu.sync()", NULL},
+	{"devices", "gpu.devices()",
+		"Names for x:to, device= and --device: cpu, and the devices of the plug-ins that can be used. cuda is the first GPU, "
+		"cuda:1 the second one; cudaemu runs the GPU's kernels on the CPU, for tests and learning.",
+		"print(gpu.devices()[1])  --> cpu", NULL},
+	{"fallback", "gpu.fallback 'silent'|'warn'|'error'",
+		"What happens where a device has no kernel for an op: it runs on the host with copies of the operands, and the "
+		"result goes to the device (silent, the default; the ledger shows path host with the reason), the same with a "
+		"warning, or an error. Returns the mode.",
+		"print(gpu.fallback())  --> silent", NULL},
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
+int ql_open_gpu(lua_State *L)
+{
+	static struct ql_doc_list list = {.module = "gpu", .docs = docs};
+
+	ql_ctx_of(L)->find_device = ql_gpu_find;
+	ql_doc_register(&list);
+	lua_newtable(L);
+	ql_set_documented(L, functions, docs);
+	lua_setglobal(L, "gpu");
+	return 0;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ * Runs ops on a device, and on the host what the device has no kernel for.
+ */
+#include "tensor/device_run.h"
+
+#include <string.h>
+
+#include "tensor/ledger.h"
+#include "tensor/remote.h"
+#include "tensor/scratch.h"
+
+/* ---- the device of a call ---- */
+
+static enum ql_status place_of_attr(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const char *name = ql_call_string(call, "device", NULL);
+
+	call->device = ctx->device && ctx->depth == 0 ? ctx->device : &ql_device_cpu;
+	return name ? ql_device_by_name(ctx, name, &call->device) : QL_OK;
+}
+
+static enum ql_status fail_mixed(
+	struct ql_ctx *ctx, const struct ql_call *call, const struct ql_device *a, const struct ql_device *b)
+{
+	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted operands on one device, got %s and %s; use :to '%s'",
+		call->op->doc.name, a->doc.name, b->doc.name, a->remote ? a->doc.name : b->doc.name);
+}
+
+enum ql_status ql_call_place(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_device *found = NULL;
+
+	if (call->n_in == 0 && !call->into)
+		return place_of_attr(ctx, call);
+	for (int i = call->into ? -1 : 0; i < call->n_in; i++) {
+		const struct ql_tensor *t = i < 0 ? call->into : call->in[i];
+		const struct ql_device *device = t->storage->device;
+
+		if (device == found || (t->rank == 0 && !device->remote))
+			continue;
+		if (found)
+			return fail_mixed(ctx, call, found, device);
+		found = device;
+	}
+	call->device = found ? found : &ql_device_cpu;
+	return QL_OK;
+}
+
+/* ---- on the host ---- */
+
+/* The operands of a call as tensors of the host. */
+struct mirrored {
+	struct ql_call call;
+	struct ql_tensor **in; /* n_in + 1: the last one is `into`, or NULL */
+	uint64_t *version;     /* of their storages before the call */
+	struct ql_value *attr;
+};
+
+static struct ql_tensor *given(const struct ql_call *call, int i)
+{
+	return i < call->n_in ? call->in[i] : call->into;
+}
+
+/* Tensors among the attributes are needed on the host, too. */
+static enum ql_status mirror_attrs(struct ql_ctx *ctx, const struct ql_call *call, struct mirrored *m)
+{
+	const struct ql_attr *a = call->op->doc.attrs;
+	enum ql_status status = QL_OK;
+	int n = 0;
+
+	while (a && call->attr && a[n].type != QL_ATTR_END)
+		n++;
+	if (n == 0)
+		return QL_OK;
+	m->attr = ql_scratch_take(ctx, ql_size_array(n, sizeof(*m->attr)));
+	if (!m->attr)
+		return QL_ERR_MEMORY;
+	memcpy(m->attr, call->attr, ql_size_array(n, sizeof(*m->attr)));
+	for (int i = 0; i < n; i++)
+		if (a[i].type == QL_ATTR_TENSOR)
+			m->attr[i].tensor = NULL;
+	m->call.attr = m->attr;
+	for (int i = 0; i < n && !status; i++)
+		if (a[i].type == QL_ATTR_TENSOR && call->attr[i].set)
+			status = ql_tensor_host(ctx, call->attr[i].tensor, &m->attr[i].tensor);
+	return status;
+}
+
+static void drop_attrs(struct ql_ctx *ctx, struct mirrored *m)
+{
+	const struct ql_attr *a = m->call.op->doc.attrs;
+
+	for (int i = 0; m->attr && a[i].type != QL_ATTR_END; i++)
+		if (a[i].type == QL_ATTR_TENSOR)
+			ql_tensor_release(ctx, m->attr[i].tensor);
+}
+
+static enum ql_status mirror_operands(struct ql_ctx *ctx, const struct ql_call *call, struct mirrored *m)
+{
+	int n = call->n_in + 1;
+	enum ql_status status;
+
+	m->in = ql_scratch_take(ctx, ql_size_array(n, sizeof(*m->in)));
+	m->version = ql_scratch_take(ctx, ql_size_array(n, sizeof(*m->version)));
+	if (!m->in || !m->version)
+		return QL_ERR_MEMORY;
+	memset(m->in, 0, ql_size_array(n, sizeof(*m->in)));
+	m->call = *call;
+	m->call.in = m->in;
+	m->call.device = &ql_device_cpu;
+	status = mirror_attrs(ctx, call, m);
+	for (int i = 0; i < n && !status; i++) {
+		if (!given(call, i))
+			continue;
+		status = ql_tensor_host(ctx, given(call, i), &m->in[i]);
+		for (int j = 0; j < i && !status; j++)
+			if (given(call, i) == given(call, j)) { /* the same tensor stays the same */
+				ql_tensor_release(ctx, m->in[i]);
+				m->in[i] = ql_tensor_keep(m->in[j]);
+				break;
+			}
+	}
+	for (int i = 0; i < n && !status; i++)
+		m->version[i] = m->in[i] ? m->in[i]->storage->version : 0;
+	m->call.into = m->in[n - 1];
+	return status;
+}
+
+/* Copies operands that the op has written back to the device: once for each storage. */
+static enum ql_status return_written(struct ql_ctx *ctx, const struct ql_call *call, struct mirrored *m)
+{
+	enum ql_status status = QL_OK;
+
+	for (int i = 0; i <= call->n_in && !status; i++) {
+		struct ql_tensor *t = given(call, i);
+		bool done = false;
+
+		if (!t || !ql_is_remote(t) || m->in[i]->storage->version == m->version[i])
+			continue;
+		for (int j = 0; j < i; j++)
+			done |= given(call, j) && given(call, j)->storage == t->storage;
+		if (!done)
+			status = ql_storage_return(ctx, t->storage);
+	}
+	return status;
+}
+
+/* Gives a header of t's storage with the shape of `like`, a view of t's mirror. */
+static enum ql_status same_view(struct ql_ctx *ctx, struct ql_tensor *t, const struct ql_tensor *host,
+	struct ql_tensor *like, struct ql_tensor **out)
+{
+	enum ql_status status = ql_tensor_alias(ctx, t, out);
+
+	if (status)
+		return status;
+	(*out)->dtype = like->dtype;
+	(*out)->rank = like->rank;
+	(*out)->offset = like->offset;
+	memcpy((*out)->shape, like->shape, sizeof(like->shape));
+	memcpy((*out)->stride, like->stride, sizeof(like->stride));
+	if (like->q == host->q)
+		return QL_OK;
+	ql_qparams_release(ctx, (*out)->q);
+	(*out)->q = NULL;
+	return like->q ? ql_qparams_to(ctx, like->q, t->storage->device, &(*out)->q) : QL_OK;
+}
+
+/* Replaces a result in the host's memory by one on the device: the given operand where the op gave that. */
+static enum ql_status move_result(
+	struct ql_ctx *ctx, const struct ql_call *call, struct mirrored *m, struct ql_tensor **result)
+{
+	struct ql_tensor *host = *result, *moved = NULL;
+	enum ql_status status = QL_OK;
+
+	for (int i = 0; host && i <= call->n_in && !moved && !status; i++) {
+		struct ql_tensor *t = given(call, i);
+
+		if (!t)
+			continue;
+		if (host == m->in[i])
+			moved = ql_tensor_keep(t);
+		else if (host->storage == m->in[i]->storage)
+			status = same_view(ctx, t, m->in[i], host, &moved);
+	}
+	if (host && !moved && !status)
+		status = ql_tensor_to(ctx, host, call->device, &moved);
+	ql_tensor_release(ctx, host);
+	*result = moved;
+	return status;
+}
+
+static enum ql_status move_results(struct ql_ctx *ctx, struct ql_call *call, struct mirrored *m)
+{
+	enum ql_status status = QL_OK, one;
+
+	call->n_out = m->call.n_out;
+	call->list = m->call.list;
+	memcpy(call->result, m->call.result, sizeof(call->result));
+	memcpy(call->out, m->call.out, sizeof(call->out));
+	if (call->into) { /* the result is in the operand */
+		ql_call_drop(ctx, call);
+		return QL_OK;
+	}
+	for (int i = 0; i < QL_MAX_OUT; i++) {
+		one = move_result(ctx, call, m, &call->out[i]);
+		status = status ? status : one;
+	}
+	for (int i = 0; call->list && i < call->n_out; i++) {
+		one = move_result(ctx, call, m, &call->list[i]);
+		status = status ? status : one;
+	}
+	return status;
+}
+
+static enum ql_status check_fallback(struct ql_ctx *ctx, const struct ql_call *call, const char *reason)
+{
+	const char *name = call->op->doc.name, *device = call->device->doc.name;
+
+	if (ctx->host_fallback == QL_FALLBACK_WARN)
+		ql_warn(ctx, "%s: runs on the host: %s: %s", name, device, reason);
+	if (ctx->host_fallback != QL_FALLBACK_ERROR)
+		return QL_OK;
+	return ql_fail(ctx, QL_ERR_UNSUPPORTED,
+		"%s: wanted a kernel of %s, got none: %s; gpu.fallback 'silent' runs it on the host", name, device,
+		reason);
+}
+
+static enum ql_status run_on_host(struct ql_ctx *ctx, struct ql_call *call, const char *reason)
+{
+	struct mirrored m = {.attr = NULL};
+	enum ql_status status = check_fallback(ctx, call, reason);
+
+	if (!status)
+		status = mirror_operands(ctx, call, &m);
+	if (!status)
+		status = ql_op_eval(ctx, &m.call);
+	if (!status) {
+		status = move_results(ctx, call, &m);
+		call->kernel = m.call.kernel ? m.call.kernel : "ref";
+	} else if (m.call.op) {
+		ql_call_drop(ctx, &m.call);
+	}
+	if (!status)
+		status = return_written(ctx, call, &m);
+	for (int i = 0; m.in && i <= call->n_in; i++)
+		ql_tensor_release(ctx, m.in[i]);
+	if (m.call.op)
+		drop_attrs(ctx, &m);
+	call->path = "host";
+	call->reason = reason;
+	return status;
+}
+
+/* ---- on the device ---- */
+
+static bool any_codes(const struct ql_call *call)
+{
+	for (int i = 0; i < call->n_in; i++)
+		if (call->in[i]->q)
+			return true;
+	return false;
+}
+
+enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	unsigned flags = call->op->flags;
+
+	if (flags & QL_VIEW || (flags & QL_ANYWHERE && (flags & QL_NATIVE || !any_codes(call))))
+		return ql_op_eval(ctx, call);
+	return run_on_host(ctx, call, "the device has no kernel of the op");
+}
