@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Memory and waiting of a plug-in's device.
+ * A plug-in's device: memory, waiting, kernels.
  */
 #include "gpu/device.h"
 
@@ -7,7 +7,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "gpu/call.h"
+#include "tensor/scratch.h"
+
 #define NAME 40
+#define REASONS 64 /* different reasons of refusals that are kept */
 
 struct opened {
 	struct ql_device device;
@@ -15,6 +19,10 @@ struct opened {
 	struct ql_gpu_device *gpu;
 	struct ql_gpu_stream *stream;
 	char name[NAME], usage[NAME + 16];
+	struct ql_gpu_plan plan; /* of the last call of find */
+	char *reason[REASONS];
+	int reasons;
+	uint64_t serial;
 };
 
 static const struct opened *opened(const struct ql_device *d)
@@ -115,6 +123,63 @@ static bool device_has(const struct ql_device *d, const char *op)
 	return o->v->op_find && o->v->op_find(op) >= 0;
 }
 
+/* The text, kept as long as the device: the ledger refers to it. */
+static const char *kept_reason(struct opened *o, const char *text)
+{
+	for (int i = 0; i < o->reasons; i++)
+		if (!strcmp(o->reason[i], text))
+			return o->reason[i];
+	if (o->reasons < REASONS && (o->reason[o->reasons] = ql_strdup(o->device.ctx, text)))
+		return o->reason[o->reasons++];
+	return "the device has no kernel for these operands";
+}
+
+static const void *device_find(const struct ql_device *d, struct ql_call *call)
+{
+	struct opened *o = d->state;
+	struct ql_scratch_mark mark = ql_scratch_mark(d->ctx);
+	struct ql_gpu_packed *p = ql_scratch_take(d->ctx, sizeof(*p));
+	const char *why = p ? ql_gpu_pack(d->ctx, call, p) : "no memory for the description of the call";
+	int32_t op = o->v->op_find(call->op->doc.name);
+	bool found = false;
+
+	if (!why) {
+		o->plan = (struct ql_gpu_plan){.size = sizeof(o->plan)};
+		found = op >= 0 && o->v->plan(o->gpu, op, &p->call, &o->plan) == QL_GPU_OK;
+		why = o->plan.why;
+	}
+	ql_scratch_release(d->ctx, mark);
+	if (!found) {
+		call->reason = kept_reason(o, why);
+		return NULL;
+	}
+	call->kernel = o->plan.name;
+	call->path = o->plan.path && *o->plan.path ? o->plan.path : ql_dtype_name(call->result[0].dtype);
+	return &o->plan;
+}
+
+static enum ql_status device_run(const struct ql_device *d, struct ql_call *call, const void *plan)
+{
+	struct opened *o = d->state;
+	const struct ql_gpu_plan *chosen = plan;
+	struct ql_scratch_mark mark = ql_scratch_mark(d->ctx);
+	struct ql_gpu_packed *p = ql_scratch_take(d->ctx, sizeof(*p));
+	const char *why = p ? ql_gpu_pack(d->ctx, call, p) : "no memory for the description of the call";
+	enum ql_status status = why ? ql_fail(d->ctx, QL_ERR_MEMORY, "%s: %s", call->op->doc.name, why) : QL_OK;
+
+	if (!status && chosen->workspace)
+		status = checked(
+			d->ctx, o, call->op->doc.name, o->v->alloc(o->stream, chosen->workspace, &p->call.workspace));
+	if (!status) {
+		p->call.serial = ++o->serial;
+		status = checked(d->ctx, o, call->op->doc.name, o->v->run(o->stream, &p->call, chosen));
+	}
+	if (p && p->call.workspace)
+		o->v->free(o->stream, p->call.workspace);
+	ql_scratch_release(d->ctx, mark);
+	return status;
+}
+
 /* ---- opening ---- */
 
 static void device_close(struct ql_device *d)
@@ -125,6 +190,8 @@ static void device_close(struct ql_device *d)
 		o->v->stream_close(o->stream);
 	if (o->gpu)
 		o->v->close(o->gpu);
+	for (int i = 0; i < o->reasons; i++)
+		ql_free(d->ctx, o->reason[i]);
 	ql_free(d->ctx, o);
 }
 
@@ -143,6 +210,8 @@ static const struct ql_device functions = {
 	.fill = device_fill,
 	.sync = device_sync,
 	.has = device_has,
+	.find = device_find,
+	.run = device_run,
 	.close = device_close,
 };
 

@@ -130,8 +130,7 @@ static void summarise(const struct job *j, int64_t parts, struct ql_error_report
 		out->cosine = 0;
 }
 
-static enum ql_status measure(
-	struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor *y, struct ql_error_report *out)
+static enum ql_status measure(struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor *y, struct ql_error_report *out)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct ql_tensor *xv = NULL, *yv = NULL;

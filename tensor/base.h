@@ -69,7 +69,8 @@ struct ql_ctx {
 	const struct ql_device *device;      /* where constructors place tensors; NULL: the CPU */
 	struct ql_device *devices;           /* those that are open, but the CPU */
 	/* Finds a device other than the CPU; set by the host. NULL: there are none. */
-	enum ql_status (*find_device)(struct ql_ctx *ctx, const char *name, const struct ql_device **out);
+	enum ql_status (*find_device)(
+		struct ql_ctx *ctx, const char *what, const char *name, const struct ql_device **out);
 	struct ql_cache *cache;                          /* freed blocks, for reuse */
 	struct ql_scratch *scratch;                      /* temporaries of the running operation */
 	struct ql_ledger *ledger;                        /* what ran where, and why */

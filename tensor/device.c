@@ -27,13 +27,13 @@ const struct ql_device ql_device_cpu = {
 	.free = cpu_free,
 };
 
-enum ql_status ql_device_by_name(struct ql_ctx *ctx, const char *name, const struct ql_device **out)
+enum ql_status ql_device_by_name(struct ql_ctx *ctx, const char *what, const char *name, const struct ql_device **out)
 {
 	if (!strcmp(name, ql_device_cpu.doc.name)) {
 		*out = &ql_device_cpu;
 		return QL_OK;
 	}
 	if (ctx->find_device)
-		return ctx->find_device(ctx, name, out);
-	return ql_fail(ctx, QL_ERR_UNSUPPORTED, "device: wanted cpu, got '%.40s'", name);
+		return ctx->find_device(ctx, what, name, out);
+	return ql_fail(ctx, QL_ERR_UNSUPPORTED, "%s: wanted cpu, got '%.40s'", what, name);
 }

@@ -41,7 +41,7 @@ struct ql_device {
 
 extern const struct ql_device ql_device_cpu;
 
-/* The device called `name`; an error that lists those that are there. */
-enum ql_status ql_device_by_name(struct ql_ctx *ctx, const char *name, const struct ql_device **out);
+/* The device called `name`; errors name `what`, function and argument, and say why it is not there. */
+enum ql_status ql_device_by_name(struct ql_ctx *ctx, const char *what, const char *name, const struct ql_device **out);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include "tensor/device_run.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tensor/ledger.h"
@@ -14,9 +15,13 @@
 static enum ql_status place_of_attr(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const char *name = ql_call_string(call, "device", NULL);
+	char what[64];
 
 	call->device = ctx->device && ctx->depth == 0 ? ctx->device : &ql_device_cpu;
-	return name ? ql_device_by_name(ctx, name, &call->device) : QL_OK;
+	if (!name)
+		return QL_OK;
+	snprintf(what, sizeof(what), "%s: device", call->op->doc.name);
+	return ql_device_by_name(ctx, what, name, &call->device);
 }
 
 static enum ql_status fail_mixed(
@@ -261,11 +266,48 @@ static bool any_codes(const struct ql_call *call)
 	return false;
 }
 
+/* Infers the results and runs a kernel of the device; *reason is set if there is none, and nothing has changed. */
+static enum ql_status try_device(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
+{
+	const void *plan;
+	enum ql_status status = call->op->infer(ctx, call);
+
+	for (int i = 0; i < call->n_out && !status; i++)
+		status = ql_shape_check(ctx, call->op->doc.name, call->result[i].rank, call->result[i].shape);
+	if (status)
+		return status;
+	plan = call->device->find(call->device, call);
+	if (!plan) {
+		*reason = call->reason;
+		return QL_OK;
+	}
+	for (int i = 0; i < call->n_out && !status; i++)
+		status = ql_tensor_new_on(ctx, call->device, call->result[i].dtype, call->result[i].rank,
+			call->result[i].shape, &call->out[i]);
+	return status ? status : call->device->run(call->device, call, plan);
+}
+
+/* Whether a kernel of the device may give the results: the others need their place first. */
+static bool allocates_plainly(const struct ql_call *call)
+{
+	return call->op->infer && !call->op->allocates && !(call->op->flags & QL_LIST_OUT) && !call->into &&
+	       !ql_call_attr(call, "out") && !ql_call_attr(call, "quant");
+}
+
 enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
+	const char *reason = "the device has no kernel of the op";
 	unsigned flags = call->op->flags;
+	enum ql_status status;
 
 	if (flags & QL_VIEW || (flags & QL_ANYWHERE && (flags & QL_NATIVE || !any_codes(call))))
 		return ql_op_eval(ctx, call);
-	return run_on_host(ctx, call, "the device has no kernel of the op");
+	if (call->device->has(call->device, call->op->doc.name) && allocates_plainly(call)) {
+		reason = NULL;
+		status = try_device(ctx, call, &reason);
+		if (status || !reason)
+			return status;
+		call->n_out = 1;
+	}
+	return run_on_host(ctx, call, reason);
 }

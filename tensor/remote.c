@@ -5,6 +5,7 @@
 #include "tensor/remote.h"
 
 #include "tensor/codec.h"
+#include "tensor/op.h"
 #include "tensor/ragged.h"
 #include "tensor/tape.h"
 
@@ -250,6 +251,32 @@ enum ql_status ql_tensor_to(
 	return status;
 }
 
+/* ---- kernels of the device ---- */
+
+/* Runs the kernel of that name with one operand into `out`, if there is one. */
+static enum ql_status run_kernel(const struct ql_op *op, struct ql_tensor *in, struct ql_tensor *out, bool *done)
+{
+	const struct ql_device *d = out->storage->device;
+	struct ql_call call = {.op = op, .in = &in, .n_in = 1, .device = d, .n_out = 1};
+	const void *plan = NULL;
+
+	*done = false;
+	if (!d->has(d, op->doc.name))
+		return QL_OK;
+	ql_result_set(&call, 0, out->dtype, out->rank, out->shape);
+	call.out[0] = out;
+	plan = d->find(d, &call);
+	if (!plan)
+		return QL_OK;
+	*done = true;
+	out->storage->version++;
+	return d->run(d, &call, plan);
+}
+
+static const struct ql_op copy_op = {.doc = {.name = "copy"}};
+static const struct ql_op decode_op = {.doc = {.name = "dequantize"}};
+static const struct ql_op encode_op = {.doc = {.name = "encode"}};
+
 /* ---- copying ---- */
 
 /* Copies a tensor of the host into the remote dst. */
@@ -290,6 +317,15 @@ enum ql_status ql_remote_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const s
 	}
 	plain.q = NULL; /* the stored numbers */
 	plain.node = NULL;
+	if (dst->storage->device == src->storage->device) {
+		struct ql_tensor to = *dst;
+		bool done;
+
+		to.q = NULL;
+		status = run_kernel(&copy_op, &plain, &to, &done);
+		if (status || done)
+			return status;
+	}
 	if (!ql_is_remote(src))
 		return copy_up(ctx, dst, &plain);
 	status = ql_tensor_host(ctx, &plain, &host);
@@ -314,9 +350,18 @@ enum ql_status ql_remote_decode(struct ql_ctx *ctx, const struct ql_tensor *t, s
 {
 	struct ql_tensor codes = *t, *host = NULL, *real = NULL;
 	enum ql_status status;
+	bool done;
 
 	codes.node = NULL;
+	status = ql_tensor_new_on(ctx, t->storage->device, QL_float32, t->rank, t->shape, out);
+	if (!status)
+		status = run_kernel(&decode_op, &codes, *out, &done);
+	if (!status && done)
+		return QL_OK;
+	ql_tensor_release(ctx, *out);
 	*out = NULL;
+	if (status)
+		return status;
 	status = ql_tensor_host(ctx, &codes, &host);
 	if (!status)
 		status = ql_decode(ctx, host, &real);
@@ -332,8 +377,14 @@ enum ql_status ql_remote_encode(struct ql_ctx *ctx, const struct ql_tensor *x, s
 {
 	struct ql_tensor plain = *x, *real = NULL, *codes = NULL;
 	enum ql_status status;
+	bool done;
 
 	plain.node = NULL;
+	if (x->storage->device == t->storage->device && !nan && !inf && encode == ql_encode) {
+		status = run_kernel(&encode_op, &plain, t, &done);
+		if (status || done)
+			return status;
+	}
 	status = ql_tensor_host(ctx, &plain, &real);
 	if (!status && !ql_is_remote(t))
 		status = encode(ctx, real, t, nan, inf);

@@ -54,7 +54,7 @@ static int load_file(lua_State *L)
 	const struct ql_device *device = b->ctx->device ? b->ctx->device : &ql_device_cpu;
 	const char *name = luaL_optstring(L, 2, NULL);
 	const struct ql_format *format = NULL;
-	enum ql_status status = name ? ql_device_by_name(b->ctx, name, &device) : QL_OK;
+	enum ql_status status = name ? ql_device_by_name(b->ctx, "load: device", name, &device) : QL_OK;
 	int n;
 
 	if (status)

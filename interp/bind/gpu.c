@@ -156,16 +156,18 @@ static int index_of(const struct ql_gpu *g, const char *name)
 	return *end || end == name + n + 1 || index < 0 || index >= QL_GPU_DEVICES ? -1 : (int)index;
 }
 
-static enum ql_status open_device(struct ql_ctx *ctx, const struct ql_gpu *g, int index, const struct ql_device **out)
+static enum ql_status open_device(
+	struct ql_ctx *ctx, const struct ql_gpu *g, const char *what, int index, const struct ql_device **out)
 {
 	char name[NAME];
 
 	name_device(g, index, name);
 	if (index >= g->count)
-		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "device: wanted one of the %d devices that are here, got '%s'",
-			g->count, name);
+		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "%s: wanted one of the %d devices that are here, got '%s'",
+			what, g->count, name);
 	if (g->device[index].why[0])
-		return ql_fail(ctx, QL_ERR_UNSUPPORTED, "device: '%s' cannot be used: %s", name, g->device[index].why);
+		return ql_fail(
+			ctx, QL_ERR_UNSUPPORTED, "%s: '%s' cannot be used: %s", what, name, g->device[index].why);
 	for (struct ql_device *d = ctx->devices; d; d = d->next)
 		if (!strcmp(d->doc.name, name)) {
 			*out = d;
@@ -174,20 +176,20 @@ static enum ql_status open_device(struct ql_ctx *ctx, const struct ql_gpu *g, in
 	return ql_gpu_open(ctx, g->plugin, index, name, out);
 }
 
-enum ql_status ql_gpu_find(struct ql_ctx *ctx, const char *name, const struct ql_device **out)
+enum ql_status ql_gpu_find(struct ql_ctx *ctx, const char *what, const char *name, const struct ql_device **out)
 {
 	for (size_t i = 0; i < PLUGINS; i++) {
 		const struct ql_gpu *g = opened(&plugins[i]);
 		int index = index_of(g, name);
 
 		if (index >= 0)
-			return open_device(ctx, g, index, out);
+			return open_device(ctx, g, what, index, out);
 	}
 	for (size_t i = PLUGINS; i-- > 0;) /* its plug-in is missing: say why */
 		if (!strncmp(name, words[i], strlen(words[i])))
-			return ql_fail(ctx, QL_ERR_UNSUPPORTED, "device: wanted one that is here, got '%.20s': %s",
-				name, plugins[i].why[0] ? plugins[i].why : "there is no such device");
-	return ql_fail(ctx, QL_ERR_ARGUMENT, "device: wanted cpu, cuda, cuda:1, … or cudaemu, got '%.40s'", name);
+			return ql_fail(ctx, QL_ERR_UNSUPPORTED, "%s: wanted a device that is here, got '%.20s': %s",
+				what, name, plugins[i].why[0] ? plugins[i].why : "there is no such device");
+	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted cpu, cuda, cuda:1, … or cudaemu, got '%.40s'", what, name);
 }
 
 void ql_gpu_each(void (*f)(void *arg, const char *name, const struct ql_gpu_info *info), void *arg)

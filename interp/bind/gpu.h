@@ -24,7 +24,7 @@ struct ql_gpu {
 /* The plug-in of CUDA, or that of QUOLL_GPU_PLUGIN. */
 const struct ql_gpu *ql_gpu_main(void);
 /* For ctx->find_device: "cuda", "cuda:1", "cudaemu". */
-enum ql_status ql_gpu_find(struct ql_ctx *ctx, const char *name, const struct ql_device **out);
+enum ql_status ql_gpu_find(struct ql_ctx *ctx, const char *what, const char *name, const struct ql_device **out);
 /* Calls f with each device that can be used; closed ones, too. */
 void ql_gpu_each(void (*f)(void *arg, const char *name, const struct ql_gpu_info *info), void *arg);
 /* The first device that can be used, or NULL. */

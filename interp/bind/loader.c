@@ -167,7 +167,7 @@ static const struct ql_device *wanted_device(lua_State *L)
 	const struct ql_device *device = NULL;
 
 	if (lua_getfield(L, 1, "device") == LUA_TSTRING) {
-		enum ql_status status = ql_device_by_name(ql_ctx_of(L), lua_tostring(L, -1), &device);
+		enum ql_status status = ql_device_by_name(ql_ctx_of(L), "loader: device", lua_tostring(L, -1), &device);
 
 		if (status)
 			ql_raise(L, status);

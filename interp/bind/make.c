@@ -122,7 +122,7 @@ static void refuse_more(lua_State *L)
 static enum ql_status place(struct ql_ctx *ctx, struct ql_tensor **box, const struct ql_value *name)
 {
 	const struct ql_device *device = ctx->device ? ctx->device : &ql_device_cpu;
-	enum ql_status status = name->set ? ql_device_by_name(ctx, name->s, &device) : QL_OK;
+	enum ql_status status = name->set ? ql_device_by_name(ctx, "tensor: device", name->s, &device) : QL_OK;
 	struct ql_tensor *made = *box;
 
 	if (status || !device->remote)

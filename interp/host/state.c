@@ -112,7 +112,7 @@ static bool place_tensors(struct ql_state *s)
 {
 	const char *name = s->options.at[QL_OPTION_device].s;
 
-	return !name || !ql_device_by_name(s->ctx, name, &s->ctx->device);
+	return !name || !ql_device_by_name(s->ctx, "--device", name, &s->ctx->device);
 }
 
 struct ql_state *ql_state_new(const struct ql_options *options, uint64_t fail_after, char error[QL_STATE_ERROR])

@@ -157,18 +157,17 @@ enum ql_status ql_file_save(struct ql_ctx *ctx, const char *path, const struct q
 	struct ql_named_list list = {.n = 0};
 	struct ql_writer w;
 
-	if (!status)
-		status = host_list(ctx, given, &list);
-	if (!status)
-		status = ql_writer_open(ctx, path, &w);
-	if (status) {
-		drop_list(ctx, &list);
+	if (status)
 		return ql_file_fail(ctx, status, "save", path);
+	status = host_list(ctx, given, &list);
+	if (!status) {
+		status = ql_writer_open(ctx, path, &w);
+		if (!status)
+			status = f->save(&w, &list, flags);
+		if (!status)
+			status = ql_writer_commit(&w);
+		ql_writer_close(&w);
 	}
-	status = f->save(&w, &list, flags);
-	if (!status)
-		status = ql_writer_commit(&w);
-	ql_writer_close(&w);
 	drop_list(ctx, &list);
 	return status ? ql_file_fail(ctx, status, "save", path) : QL_OK;
 }

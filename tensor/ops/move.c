@@ -49,7 +49,8 @@ const struct ql_op ql_op_contiguous = {
 };
 
 static const struct ql_attr to_attrs[] = {
-	{"target", QL_ATTR_STRING, QL_POSITIONAL | QL_REQUIRED, NULL, "a dtype, or a device: cpu, cuda, cuda:1, cudaemu"},
+	{"target", QL_ATTR_STRING, QL_POSITIONAL | QL_REQUIRED, NULL,
+		"a dtype, or a device: cpu, cuda, cuda:1, cudaemu"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -84,7 +85,7 @@ static enum ql_status to(struct ql_ctx *ctx, struct ql_call *call)
 
 	if (dtype >= 0)
 		return to_dtype(ctx, call->in[0], (unsigned)dtype, &call->out[0]);
-	status = ql_device_by_name(ctx, target, &device);
+	status = ql_device_by_name(ctx, "to", target, &device);
 	if (!status)
 		return ql_tensor_to(ctx, call->in[0], device, &call->out[0]);
 	if (!strncmp(target, "cuda", 4) || !strcmp(target, "cpu"))

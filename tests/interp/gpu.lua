@@ -45,7 +45,7 @@ end)
 
 it('says why one cannot be used', function()
 	assert(run(here .. 'none', available) == 'false\tthe driver does not answer')
-	assert(run(here .. 'empty', available) == 'false\tthe plug-in test found no device')
+	assert(run(here .. 'empty', available) == 'false\tthe plug-in ghost found no device')
 	assert(run(here .. 'unusable', available) == 'false\tTest GPU: compute capability too low')
 	assert(run(here .. 'version', available):find 'was built for another version of the program')
 	assert(run(here .. 'unusable', 'print(hw.features().gpu, gpu.info().devices[1].reason)') ==

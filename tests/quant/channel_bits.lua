@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Bits that differ from channel to channel: every channel has the codes that it would have on its own, whatever is done.
 local function list(q) return table.concat(q:qparams().bits, ',') end
 local function flat(a) return (a:quantized() and a:dequantize() or a:to 'float32'):contiguous():view(a:nelem()) end

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Every op x every dtype x scheme: an op on a quantized operand is either in the list of those that stay integer, and
 -- takes that path, or gives exactly the result of the op on the dequantized operand through the fallback, and the ledger
 -- says so. An op that is in neither list fails the test: a new op must be put somewhere.

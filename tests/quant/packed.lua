@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Codes of 2 to 6 bits in packed dtypes against the same codes in bytes ('int3' and 'int8 bits=3' have the same scales and codes):
 -- equal codes, equal results, bit for bit, on the same integer paths; lengths that are no multiple of a group of elements.
 local names = {}

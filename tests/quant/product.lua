@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Products of few rows with one weight again and again. int8 with a contiguous summed axis is read as it lies, and only the sums
 -- of its lines are kept; of other weights the second product keeps packed panels, and the third reads them. The bits are those of
 -- a weight that was never multiplied before; what is written to is packed anew; memory is given back with the weight.

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Integer results under the rules of fixed point: every op against TensorFlow Lite's functions, written down here with Lua's
 -- 64-bit integers.
 local oracle = dofile 'tests/tools/requantize.lua'

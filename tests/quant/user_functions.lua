@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- quant.scheme with functions: number formats whose codes and values Lua makes.
 local function whole(x, s) return (x / s):round():clamp(-7, 7) end
 local function times(c, s) return c * s end

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Sizes that overflow are refused, also of empty tensors; views of one element with up to 2^63 - 1 elements work.
 local function refused(x, method, ...)
 	local ok, message = pcall(x[method], x, ...)

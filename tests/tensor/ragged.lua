@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Codes of channels that differ in bits take their own widths, and everything reads and writes them as if they were
 -- dense: the plain copy of the codes (`dense`) is what each view, read and write is compared with.
 tensor.seed(5)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT
+ * labels: full
  * The ghost: a device plug-in whose memory the host cannot read and that has no kernels, so that every op runs on
  * copies in the host's memory. Addresses are kept as they are, but with a bit set that no pointer has: reading one is a
  * fault. QUOLL_TEST_GPU says what it finds: "version" another interface, "none" no driver, "empty" no device,

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- x:fake(spec): bit for bit quantize and dequantize, for every dtype and granularity; the straight-through gradient.
 local function same(a, b) -- NaN only equals NaN; +0 and -0 differ
 	a, b = a:to('float64'):view(a:nelem()):totable(), b:to('float64'):view(b:nelem()):totable()

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- add and mul with out= stay in integers: M rounded to float32, one rounding of the sum or product.
 local function f32(v) return string.unpack('f', string.pack('f', v)) end
 local function rint(v)

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- nn.attention of codes with out=, against float64: at most a code off; layouts, shared heads, scale, threads.
 tensor.seed(34)
 local a, k, v = tensor.randn(2, 7, 24), tensor.randn(2, 9, 12), tensor.randn(2, 9, 12)

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- cat with out= rescales codes; without it, it falls back.
 local a, b = tensor{{1, -2}, {3, 4}}, tensor{{-8, 0.5}}
 local q = tensor.cat({a:quantize 'int8/1', b:quantize 'uint8'}, {out = 'int8'})

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- conv2d in integers. The oracle: the convolution of codes minus zero points in float64, which is exact below 2^53, then the rule
 -- of the result step by step. Every kernel level runs this file.
 tensor.seed(17)

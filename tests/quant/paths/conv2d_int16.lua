@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- conv2d with 16-bit codes. The oracle: the convolution of codes minus zero points in float64 (exact below 2^53), then the rule of the
 -- result step by step, as in conv2d_int.lua. Every kernel level runs this file.
 tensor.seed(18)

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Embedding of a quantized table: the rows that are asked for, decoded alone, equal to those of the decoded table.
 tensor.seed(1)
 local table_, ids = tensor.randn(50, 70), tensor.randint {3, 5, low = 1, high = 50, dtype = 'int32'}

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- max, min, argmax, argmin on codes equal those of the values, and stay integer.
 local x = tensor{{{1, -2, 3}, {0.5, 7, -4}}, {{2, 2, -9}, {1, 0, 0.25}}}
 for _, spec in ipairs{'int8', 'uint8', 'int8/1', 'uint8/2', 'int4', 'int8/3', {dtype = 'int8', scheme = 'log'}} do

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Integer products against 64-bit sums in Lua, for every pair of dtypes and granularities.
 local seed = 7
 local function random() seed = (seed * 1103515245 + 12345) % 2147483648 return seed / 2147483648 end

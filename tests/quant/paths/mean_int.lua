@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- mean of codes with out=, against float64: the rounded exact means, but for ties.
 tensor.seed(37)
 local x = tensor.randn(7, 6, 40) + 0.4

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- layernorm and rmsnorm of codes with out=, against float64: at most a code off, in rows that are far from 0, too.
 tensor.seed(33)
 local x, w, b = tensor.randn(60, 40), tensor.randn(40), tensor.randn(40)

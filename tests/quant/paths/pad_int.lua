@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- pad of codes stays integer: what it gives decodes to what the op gives on the decoded operand, bit for bit.
 tensor.seed(21)
 for _, spec in ipairs {'uint8', 'int8', 'int16', {dtype='int8', scheme='asymmetric'}} do

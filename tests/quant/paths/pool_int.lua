@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- maxpool2d and avgpool2d of codes. The largest: what it gives decodes to what the op gives on the decoded operand, bit for
 -- bit. The mean: exact sums by a depthwise convolution of the codes in float64, divided in float64 and rounded half to
 -- even; and PyTorch's (2.15, quantized avg_pool2d). Every kernel level runs this file.

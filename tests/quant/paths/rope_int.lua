@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- nn.rope of codes with out=, against float64: at most a code off; axes, views, rows that are longer than a piece.
 tensor.seed(35)
 

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- softmax of codes with out=: 8-bit results are the rounded exact ones, 16-bit ones off by at most 1.
 tensor.seed(32)
 local x = tensor.randn(60, 40)

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Absmean: the scale is mean |x|, codes are symmetric; with 2 bits the ternary weights of BitNet b1.58.
 local q = tensor{-3, 0.4, 1, 2, -0.2}:quantize 'int4 absmean'
 print(q:codes())  --> int4(5)  -2   0   1   2   0

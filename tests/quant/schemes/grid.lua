@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- The scheme of tables: what ops do with codes whose order is not that of their values.
 local x = tensor{{-3, 0.4, 1, 6}, {0, -0.25, 2.4, -5}}
 local q = x:quantize 'fp4_e2m1'

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Minimum: a real minimum per scale, unsigned codes; float16 numbers where they fit.
 local x = tensor{{5, 6.5, 20, 5.5}, {-3, -2, -1.5, -1}}
 local q = x:quantize 'int4:4+min'

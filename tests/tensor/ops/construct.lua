@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Constructors: every dtype, sizes by position and in a table, ranges.
 for _, d in ipairs{'float32', 'float64', 'float16', 'bfloat16', 'int8', 'uint8', 'int16', 'uint16', 'int32', 'int64', 'bool', 'int4',
 	'uint4', 'binary'} do
@@ -19,5 +20,5 @@ print(tensor.eye(3):sum():item(), tensor.eye(2, 3)[2], tensor.eye(2, {dtype = 'i
                                                                                      -->  1 0
                                                                                      -->  0 1
 print(tensor.ones{2, 2, quant = 'int8'}:dtype(), tensor.zeros{3, quant = 'uint8/1'}:qparams().scale:size())  --> int8 3
-print(pcall(tensor.zeros, {2, device = 'cuda'}))  --> false ...device: wanted one of cpu, got 'cuda'
+print(pcall(tensor.zeros, {2, device = 'cuda'}))  --> false ...zeros: device: wanted a device that is here, got 'cuda'...
 print(tensor{1, 2, dtype = 'int8'}:dtype(), tensor{true, false}:dtype(), tensor(3):dim(), tensor{{}, {}}:size())  --> int8 bool 0 2 0

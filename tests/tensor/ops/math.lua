@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Exponentials, logarithms, roots, trigonometry. Expected values from double precision, written with 7 digits.
 local elementwise = dofile 'tests/tools/elementwise.lua'
 

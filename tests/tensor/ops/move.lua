@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- clone, contiguous, to: every dtype to every dtype through known values.
 local x = tensor{{1, 2}, {3, 4}}
 local c = x:t():clone()

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- maxpool2d and avgpool2d: against PyTorch 2, the float32 shortcuts against the plain rows, nan, ties, and what is
 -- refused. tests/nn/gradients.lua compares the gradients with finite differences.
 local function sequence(k, ...)

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- relu and relu6: dtypes, and the gradient that passes by one bit per element.
 local inf, nan = math.huge, 0 / 0
 print(tensor{-inf, inf, nan}:relu(), tensor{-inf, inf, nan}:relu6())  --> float32(3) 0 inf nan float32(3) 0 6 nan

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Quantized forms of add, sub, mul, cat and stack: integer ops where codes come in and are wanted, float ops elsewhere.
 tensor.seed(24)
 local x = tensor.randn(16, 8)

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Quantized form of conv2d in graphs: bits and groups, what has no integer version, multiplications.
 tensor.seed(21)
 local m = nn.Sequential{nn.Conv2d(4, 8, 3, {pad=1, stride=2, groups=2}), nn.ReLU(), nn.Conv2d(8, 8, {1, 3})}

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Quantized forms of linear and matmul in graphs: paths, codes out, weights that are activations, multiplications.
 tensor.seed(20)
 

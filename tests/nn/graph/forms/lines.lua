@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Quantized forms of softmax, layernorm and rmsnorm in graphs: integer between integer layers, float elsewhere.
 tensor.seed(29)
 local x = tensor.randn(32, 8)

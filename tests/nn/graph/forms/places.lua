@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- argmax and argmin in quantized graphs: of codes where the range is known, the same place as of the values, ties too; exported.
 local exported = dofile 'tests/tools/exported.lua'
 tensor.seed(41)

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- Pass raise_quantize: quantize moves up through what moves or compares, bit for bit, and into the out= of integer ops.
 tensor.seed(9)
 local s = quant.spec{dtype='uint8', scale=0.05, zero_point=90}
