@@ -41,7 +41,7 @@ struct alignas(16) float4 {
 /* Of the thread that runs. */
 extern dim3 ql_emu_thread, ql_emu_block, ql_emu_block_dim, ql_emu_grid_dim;
 extern unsigned char *ql_emu_shared;
-/* The fault that kernels built with -DQL_PLANTED show: a number of tests/gpu/bugs.def, from QUOLL_EMU_BUG; 0: none. */
+/* The fault that kernels show: a number of bugs.def, from QUOLL_EMU_BUG; 0: none. */
 extern int ql_emu_bug;
 #define threadIdx ql_emu_thread
 #define blockIdx ql_emu_block

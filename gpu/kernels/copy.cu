@@ -20,7 +20,7 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 		return ql_refuse(p, "elements of less than a byte");
 	if (from != to && (call->in[0].codes || call->out[0].codes))
 		return ql_refuse(p, "codes are never cast");
-	p->path = call->out[0].dtype;
+	p->path = ql_element_get(to).name;
 	return true;
 }
 

@@ -2,7 +2,7 @@
  * How kernels are written and launched, for nvcc and for the emulation. Shared memory is one struct, given by its size at
  * the launch.
  *   QL_KERNEL(256) name(arguments) { QL_SHARED(struct tile, tile); … }      a kernel of at most 256 threads a block
- * QL_BUG(name) is false, but for the test that plants the fault tests/gpu/bugs.def calls by that name.
+ * QL_BUG(name) is false, but in the emulation when a test asks for that fault of gpu/emu/bugs.def.
  */
 #ifndef QUOLL_GPU_KERNELS_LAUNCH_H
 #define QUOLL_GPU_KERNELS_LAUNCH_H
@@ -30,11 +30,11 @@ extern __shared__ __align__(1024) unsigned char ql_shared[];
 #define QL_UNROLL _Pragma("unroll")
 #endif
 
-#ifdef QL_PLANTED
+#ifdef QL_EMULATION
 enum ql_bug {
 	QL_BUG_none,
 #define X(name, test, text) QL_BUG_##name,
-#include "tests/gpu/bugs.def"
+#include "gpu/emu/bugs.def"
 #undef X
 };
 #define QL_BUG(name) (ql_emu_bug == QL_BUG_##name)

@@ -270,7 +270,7 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 		return p->why[0] ? false : ql_refuse(p, "the result is a view");
 	if ((half || c->flags & QL_GPU_FIND) && !plan_find(c, p))
 		return false;
-	p->path = out->dtype;
+	p->path = ql_element_get(ql_element_of(out->dtype)).name;
 	p->workspace = half || c->flags & QL_GPU_FIND ? (uint64_t)scales_of(in, c) * 2 * sizeof(uint32_t) : 0;
 	return true;
 }

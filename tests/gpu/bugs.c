@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The faults of bugs.def are found: for each, the test that it names runs on a plug-in that has them, and must fail.
- * Without a fault the same plug-in passes.
+ * The faults of gpu/emu/bugs.def are found: for each, the test that it names runs with it and must fail.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@ static const struct bug {
 } bugs[] = {
 	{"none", "copy", "nothing"},
 #define X(name, test, what) {#name, #test, what},
-#include "tests/gpu/bugs.def"
+#include "gpu/emu/bugs.def"
 #undef X
 };
 #define BUGS ((int)(sizeof(bugs) / sizeof(bugs[0])))
@@ -48,7 +47,6 @@ static int run(int i)
 	if (child == 0) {
 		snprintf(number, sizeof(number), "%d", i);
 		setenv("QUOLL_EMU_BUG", number, 1);
-		setenv("QUOLL_TEST_CUDAEMU", getenv("QUOLL_TEST_PLANTED"), 1);
 		if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
 			_exit(0);
 		execl(path, path, (char *)NULL);
@@ -61,7 +59,7 @@ static int run(int i)
 
 int main(void)
 {
-	if (!getenv("QUOLL_TEST_PLANTED")) {
+	if (!getenv("QUOLL_TEST_CUDAEMU")) {
 		SKIP("cudaemu",
 			"the emulation is not built: Boost.Context (libboost-context-dev) or a C++ compiler is missing");
 		return check_end();

@@ -10,7 +10,7 @@
 enum bug {
 	BUG_none,
 #define X(name, test, what) BUG_##name,
-#include "tests/gpu/bugs.def"
+#include "gpu/emu/bugs.def"
 #undef X
 };
 
@@ -236,7 +236,7 @@ static void divergence(void)
 	char number[16];
 
 	CASE("a barrier that a part of the block reaches");
-	if (!gpu_load(&planted, "QUOLL_TEST_PLANTED"))
+	if (!gpu_load(&planted, "QUOLL_TEST_CUDAEMU"))
 		return;
 	g = planted;
 	snprintf(number, sizeof(number), "%d", BUG_reduce_divergence);
