@@ -333,11 +333,12 @@ static struct ql_tensor *source_grad(struct ql_back *b, struct ql_tensor *g, str
 
 static enum ql_status scatter_backward(struct ql_back *b)
 {
-	struct ql_tensor *g = ql_back_grad(b, 0), *index = ql_back_in(b, 1), *zero = ql_back_number(b, 0, g);
-	struct ql_tensor *in[3] = {g, index, NULL};
+	struct ql_tensor *g = ql_back_grad(b, 0), *index = ql_back_in(b, 1), *zero, *in[3] = {g, index, NULL};
 
 	if (b->status)
 		return b->status;
+	zero = ql_back_zeros(
+		b, &(struct ql_result){.dtype = g->dtype}); /* where g is: only a number may be elsewhere */
 	in[2] = ql_back_expand(b, zero, index->rank, index->shape);
 	if (ql_back_wants(b, 0))
 		ql_back_give(b, 0, ql_call_bool(&b->call, "add", false) ? g : scattered(b, in, false));
