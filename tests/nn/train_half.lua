@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- m:quantize{mode='train'} with float16 and bfloat16: results rounded once behind scales and bias, gradients with decoded codes,
 -- codes kept for backward.
 tensor.seed(5)

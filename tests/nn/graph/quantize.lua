@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- g:quantize: the same bits as m:quantize where both see the same, explicit scales, rules, chains of dtypes, errors; g:calibrate.
 tensor.seed(12)
 

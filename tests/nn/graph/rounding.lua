@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- g:quantize{rounding=}: every integer result of a graph under one rule.
 tensor.seed(12)
 local function refused(text, f, ...)

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- nn.Transformer, nn.Attention and m:generate: no look into the future, the cache gives what the whole text gives, sharing
 -- of weights, quantized layers.
 tensor.seed(4)

@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- nn.batchnorm: against PyTorch 2, float32 against float64, the running statistics, same bits on any number of
 -- threads, and what is refused. tests/nn/gradients.lua compares the gradients with finite differences.
 local function sequence(k, ...)

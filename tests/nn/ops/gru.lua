@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- The GRU layer: PyTorch's numbers; the cases are those of all recurrent layers (tests/tools/recurrent.lua).
 local expected = {
 	y = {-0.25571796, 0.02901943, -0.07700550, 0.25370945, 0.12705565, 0.46071627, 0.11949553, 0.32253281,

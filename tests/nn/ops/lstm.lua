@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- The LSTM layer: PyTorch's numbers; the cases are those of all recurrent layers (tests/tools/recurrent.lua).
 local expected = {
 	y = {0.04697328, 0.20028086, 0.10055559, 0.17353293, 0.15003571, 0.18617861, 0.16608947, 0.13154070, 0.03801634,

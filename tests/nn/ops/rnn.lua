@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- The plain recurrent layer: PyTorch's numbers; the cases are those of all recurrent layers (tests/tools/recurrent.lua).
 local expected = {
 	y = {-0.58257618, -0.76054348, -0.48537178, -0.33816313, -0.19040537, -0.36927873, -0.06635921, -0.75643177,

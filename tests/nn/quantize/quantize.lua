@@ -1,4 +1,5 @@
 -- SPDX-License-Identifier: MIT
+-- labels: quick host
 -- m:calibrate and m:quantize: every mode, what runs in integers (the ledger says so), rules, coverage, what stays untouched.
 tensor.seed(12)
 local function refused(pattern, ...)
