@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Copies and casts between any strides and whole-byte dtypes, by the rules of tensor/tensor.c: integers by way of int64,
+ * Copies and casts between any strides, to whole-byte dtypes from all, by the rules of tensor/tensor.c: integers by way of int64,
  * saturating; floats by way of the wider of both types. Codes are copied as they are.
  */
 #include "gpu/kernels/launch.h"
@@ -16,8 +16,8 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 		return ql_refuse(p, "copy: wanted one operand and one result");
 	from = ql_element_of(call->in[0].dtype);
 	to = ql_element_of(call->out[0].dtype);
-	if (!ql_element_whole(from) || !ql_element_whole(to))
-		return ql_refuse(p, "elements of less than a byte");
+	if (from < 0 || !ql_element_whole(to))
+		return ql_refuse(p, "a result of packed elements");
 	if (from != to && (call->in[0].codes || call->out[0].codes))
 		return ql_refuse(p, "codes are never cast");
 	p->path = ql_element_get(to).name;

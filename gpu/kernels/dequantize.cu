@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * dequantize: (code - zero point) * scale [+ shift] of affine codes of 8 and 16 bits, each step rounded to float32.
+ * dequantize: (code - zero point) * scale [+ shift] of affine codes up to 16 bits, also packed, each step rounded to float32.
  */
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/scales.h"

@@ -171,6 +171,44 @@ QL_NUMBER float ql_load_small(int element, const void *at, int64_t i)
 	}
 }
 
+/* Packed integers: a stream of fields, low bits first. */
+QL_NUMBER bool ql_is_packed(int element)
+{
+	return element > QL_E_bool; /* tensor/dtype.def ends with them */
+}
+QL_NUMBER int ql_bits_of_packed(int element)
+{
+	switch (element) {
+#define X(name, bits, kind, lo, hi, digits) \
+	case QL_E_##name: \
+		return bits;
+#include "tensor/dtype.def"
+#undef X
+	default: return 0;
+	}
+}
+QL_NUMBER bool ql_is_signed_packed(int element)
+{
+	switch (element) {
+#define X(name, bits, kind, lo, hi, digits) \
+	case QL_E_##name: \
+		return QL_E_##kind == QL_E_INT;
+#include "tensor/dtype.def"
+#undef X
+	default: return false;
+	}
+}
+QL_NUMBER int32_t ql_load_packed(int element, const void *at, int64_t i)
+{
+	int bits = ql_bits_of_packed(element), half = ql_is_signed_packed(element) ? 1 << (bits - 1) : 0;
+	int64_t bit = i * bits;
+	const uint8_t *p = static_cast<const uint8_t *>(at);
+	int code = p[bit >> 3] | p[(bit + bits - 1) >> 3] << 8; /* the second byte may be the first again */
+
+	code = code >> (bit & 7) & ((1 << bits) - 1);
+	return bits == 1 ? code * 2 - 1 : (code ^ half) - half;
+}
+
 /* Of an integer type; of a float, saturated. */
 QL_NUMBER int64_t ql_load_i64(int element, const void *at, int64_t i)
 {
@@ -183,7 +221,10 @@ QL_NUMBER int64_t ql_load_i64(int element, const void *at, int64_t i)
 	case QL_E_int32: return static_cast<const int32_t *>(at)[i];
 	case QL_E_int64: return static_cast<const int64_t *>(at)[i];
 	case QL_E_float64: return ql_saturate(static_cast<const double *>(at)[i], INT64_MIN, INT64_MAX);
-	default: return ql_saturate((double)ql_load_small(element, at, i), INT64_MIN, INT64_MAX);
+	default:
+		if (ql_is_packed(element))
+			return ql_load_packed(element, at, i);
+		return ql_saturate((double)ql_load_small(element, at, i), INT64_MIN, INT64_MAX);
 	}
 }
 

@@ -62,7 +62,7 @@ static inline bool ql_matrix_of(
 	if (!ql_scales_fit(t, p))
 		return false;
 	if (ql_element_get(ql_element_of(t->dtype)).bits != 8)
-		return ql_refuse(p, "codes of 16 bits");
+		return ql_refuse(p, "codes of other than 8 bits");
 	if (c->shift)
 		return ql_refuse(p, "codes with a minimum");
 	if (c->block)
@@ -183,6 +183,8 @@ static inline bool ql_result_of(const struct ql_gpu_call *call, struct ql_code_p
 		return x->to == QL_E_float32 || ql_refuse(p, "wanted a float32 result");
 	if (!ql_scales_fit(out, p))
 		return false;
+	if (!ql_element_whole(x->to))
+		return ql_refuse(p, "a result of packed codes");
 	if (out->codes->flags & QL_GPU_FIND)
 		return ql_refuse(p, "the range of the result is not known before");
 	if (out->codes->axis >= 0 || out->codes->block || out->codes->shift)

@@ -266,6 +266,8 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 		return ql_refuse(p, "wanted plain numbers of whole bytes, to be quantized");
 	if (half && ql_element_of(out->dtype) != QL_E_int32)
 		return ql_refuse(p, "wanted an int32 result");
+	if (!half && !ql_element_whole(ql_element_of(out->dtype)))
+		return ql_refuse(p, "packed codes");
 	if (!half && (!ql_scales_fit(out, p) || !ql_dense(out)))
 		return p->why[0] ? false : ql_refuse(p, "the result is a view");
 	if ((half || c->flags & QL_GPU_FIND) && !plan_find(c, p))

@@ -14,12 +14,12 @@ struct ql_scales {
 	int32_t lo, hi;
 };
 
-/* Integer codes of whole bytes up to 16 bits. */
+/* Integer codes up to 16 bits; packed ones can only be read. */
 static inline bool ql_is_codes(int element)
 {
 	struct ql_element_info e;
 
-	if (!ql_element_whole(element))
+	if (element < 0)
 		return false;
 	e = ql_element_get(element);
 	return (e.kind == QL_E_INT || e.kind == QL_E_UINT) && e.bits <= 16;
@@ -41,7 +41,7 @@ static inline bool ql_scales_fit(const struct ql_gpu_tensor *t, struct ql_gpu_pl
 	if (!c)
 		return ql_refuse(plan, "an operand is not quantized");
 	if (!ql_is_codes(ql_element_of(t->dtype)))
-		return ql_refuse(plan, "codes of other than 8 or 16 bits");
+		return ql_refuse(plan, "codes that are no integers of at most 16 bits");
 	if (!(c->flags & QL_GPU_AFFINE) || c->grid)
 		return ql_refuse(plan, "codes of this scheme are not multiples of a scale");
 	if (c->each_bits)

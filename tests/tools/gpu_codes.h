@@ -15,9 +15,19 @@ struct gpu_codes {
 	int64_t *counts;
 };
 
-/* The dense tensor t; without `data` its elements are whatever the memory holds. */
+/* The dense tensor t; without `data` its elements are whatever the memory holds. Rows of packed elements are padded. */
 static inline struct ql_gpu_tensor gpu_of_core(struct gpu *g, const struct ql_tensor *t, bool data)
 {
+	if (ql_dtype_is_packed(t->dtype)) {
+		int64_t bytes = (int64_t)t->storage->bytes;
+		struct ql_gpu_tensor packed = gpu_tensor(g, "uint8", 1, &bytes, data ? t->storage->data : NULL, 0);
+
+		packed.dtype = ql_dtype_name(t->dtype);
+		packed.rank = t->rank;
+		memcpy(packed.shape, t->shape, sizeof(packed.shape));
+		memcpy(packed.stride, t->stride, sizeof(packed.stride));
+		return packed;
+	}
 	return gpu_tensor(g, ql_dtype_name(t->dtype), t->rank, t->shape, data ? ql_tensor_data(t) : NULL, 0);
 }
 
