@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: MIT
+-- Tensors on the device cudaemu: ops whose kernels run there have the bits of the CPU, and the ledger names the kernels.
+local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
+if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+
+-- Equal bits, where NaN equals NaN.
+local function same(a, b)
+	a, b = a:to 'cpu', b:to 'cpu'
+	return a:dtype() == b:dtype() and (a:eq(b) | (a:ne(a) & b:ne(b))):all():item()
+end
+
+-- Kernels of the op in the ledger since the last reset.
+local function kernels(op)
+	local found = {}
+	for _, row in ipairs(quant.log()) do
+		if row.op == op then found[#found + 1] = row.path .. ' ' .. row.kernel end
+	end
+	return table.concat(found, ', ')
+end
+
+it('reductions run there in the order of the CPU', function()
+	local x = tensor.randn(37, 4100)
+	local y = x:to 'cudaemu'
+	for _, op in ipairs {'sum', 'mean', 'max', 'min'} do
+		for _, axis in ipairs {1, 2} do assert(same(x[op](x, axis), y[op](y, axis)), op) end
+		assert(same(x[op](x), y[op](y)), op)
+	end
+	quant.log 'reset'
+	y:sum(2)
+	print(kernels 'sum', y:sum(2):device())  --> float32 reduce	cudaemu
+end)
+
+it('views, casts and copies stay there', function()
+	local x = tensor.randn(9, 30)
+	local y = x:to 'cudaemu'
+	assert(same(x:t():contiguous(), y:t():contiguous()) and same(x:to 'float16', y:to 'float16'))
+	print(y:t():contiguous():device(), y:to('int8'):device(), y:narrow(2, 3, 5):clone():device())  --> cudaemu	cudaemu	cudaemu
+end)
+
+it('products of codes run there, with bias and activation', function()
+	local x, w, b = tensor.randn(33, 300):quantize 'uint8', tensor.randn(70, 300):quantize 'int8/1', tensor.randn(70)
+	local dx, dw, db = x:to 'cudaemu', w:to 'cudaemu', b:to 'cudaemu'
+	for _, act in ipairs {'relu', 'gelu', 'tanh'} do
+		assert(same(x:linear(w, b, {act = act}), dx:linear(dw, db, {act = act})), act)
+	end
+	quant.log 'reset'
+	local y = dx:linear(dw, db)
+	print(kernels 'linear', y:device(), same(y, x:linear(w, b)))  --> int8 gemm_i8_mma	cudaemu	true
+	quant.log 'reset'
+	y = dx:matmul(dw:t())
+	print(kernels 'matmul', same(y, x:matmul(w:t())))  --> int8 gemm_i8_mma	true
+end)
+
+it('what has no kernel runs on the host, and the ledger says why', function()
+	local y = tensor{4, 2, 3}:to 'cudaemu'
+	quant.log 'reset'
+	print(y:sort():device())  --> cudaemu
+	for _, row in ipairs(quant.log()) do
+		if row.op == 'sort' then print(row.path, row.reason) end  --> host	the device has no kernel of the op
+	end
+end)
