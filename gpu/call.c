@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/grid.h"
+#include "tensor/loops/map.h"
 #include "tensor/remote.h"
 #include "tensor/scratch.h"
 
@@ -174,6 +175,21 @@ static const char *pack_option(const struct ql_attr *a, const struct ql_value *v
 	}
 }
 
+/* Of an elementwise op: what its prepare makes of the attributes, and the domain (tensor/loops/map.h). */
+static const char *pack_row(struct ql_ctx *ctx, const struct ql_call *call, struct ql_gpu_packed *out)
+{
+	struct ql_gpu_option *o = out->option;
+	const char *domain;
+
+	if (ql_map_describe(ctx, call, &domain, &out->args))
+		return "the op refuses its options";
+	o[0] = (struct ql_gpu_option){.name = "domain", .type = QL_GPU_OPTION_TEXT, .s = domain};
+	o[1] = (struct ql_gpu_option){.name = "p", .type = QL_GPU_OPTION_NUMBERS, .n = 4, .numbers = out->args.p};
+	o[2] = (struct ql_gpu_option){.name = "i", .type = QL_GPU_OPTION_INTEGERS, .n = 2, .ints = out->args.i};
+	out->call.n_options = 3;
+	return NULL;
+}
+
 static const char *pack_options(const struct ql_call *call, struct ql_gpu_packed *out)
 {
 	const struct ql_attr *a = call->op->doc.attrs;
@@ -214,5 +230,7 @@ const char *ql_gpu_pack(struct ql_ctx *ctx, const struct ql_call *call, struct q
 		else
 			pack_result(&call->result[i], &out->operand[call->n_in + i]);
 	}
-	return why ? why : pack_options(call, out);
+	if (why)
+		return why;
+	return ql_map_of(call->op) ? pack_row(ctx, call, out) : pack_options(call, out);
 }

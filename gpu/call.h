@@ -5,6 +5,7 @@
 #define QUOLL_GPU_CALL_H
 
 #include "gpu/abi.h"
+#include "tensor/loops/map_args.h"
 #include "tensor/op.h"
 
 #define QL_GPU_OPERANDS 24 /* operands and results */
@@ -15,6 +16,7 @@ struct ql_gpu_packed {
 	struct ql_gpu_call call;
 	struct ql_gpu_tensor operand[QL_GPU_OPERANDS]; /* then the results */
 	struct ql_gpu_option option[QL_GPU_OPTIONS];
+	struct ql_map_args args; /* of an elementwise op */
 };
 
 /* Fills *out; its parts are in scratch memory of the context. Returns NULL, or why a plug-in cannot be asked. Results that

@@ -22,6 +22,7 @@
 #define QL_ELEMENTWISE 512u /* even with out=, element i of the result depends only on elements i of the operands */
 #define QL_RAGGED 1024u     /* reads operands by functions that know ragged.h: the codes stay as they are stored */
 #define QL_ANYWHERE 2048u   /* eval is made of views, copies and other ops: it runs where its operands are */
+#define QL_MAPPED 4096u     /* impl is a struct ql_map whose rows give result 0, though eval is not ql_map_eval */
 #define QL_AXIS_SECOND 256u /* the axis is the argument after the first operand: x:gather(axis, index) */
 
 struct ql_op;

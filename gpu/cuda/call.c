@@ -17,7 +17,7 @@ static const struct ql_gpu_kernel *const kernels[] = {
 };
 #define KERNELS ((int32_t)(sizeof(kernels) / sizeof(kernels[0])))
 
-#define WORDS 8 /* ops of one kernel */
+#define WORDS 256 /* ops of one kernel */
 
 /* Length of the word that `text` begins with, and the next word. */
 static size_t word(const char *text, const char **next)
@@ -79,11 +79,13 @@ int32_t ql_call_plan(struct ql_gpu_device *d, int32_t op, const struct ql_gpu_ca
 	for (int32_t i = op / WORDS; i < KERNELS; i++) {
 		const struct ql_gpu_kernel *k = kernels[i];
 
-		if (find_word(k->op, name, length) < 0 || !may_run(d, k) || !k->plan(call, plan))
+		if (find_word(k->op, name, length) < 0 || !may_run(d, k))
+			continue;
+		plan->exact = k->exact; /* plan may lower it */
+		if (!k->plan(call, plan))
 			continue;
 		plan->kernel = k;
 		plan->name = k->name;
-		plan->exact = k->exact;
 		plan->why[0] = '\0';
 		return QL_GPU_OK;
 	}

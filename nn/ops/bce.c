@@ -30,7 +30,7 @@ QL_INLINE float log_f32(float x)
 	return y < LEAST_LOG ? LEAST_LOG : y;
 }
 
-static double log_f64(double x)
+QL_INLINE double log_f64(double x)
 {
 	double y = log(x);
 
@@ -44,7 +44,7 @@ QL_INLINE float slope_f32(float y, float t)
 	return (y - t) / (d < (float)LEAST_SLOPE ? (float)LEAST_SLOPE : d);
 }
 
-static double slope_f64(double y, double t)
+QL_INLINE double slope_f64(double y, double t)
 {
 	double d = y * (1 - y);
 

@@ -306,9 +306,25 @@ static enum ql_status start(struct ql_ctx *ctx, const struct ql_call *call, stru
 	return j->walk.rows ? fill_constants(ctx, j) : QL_OK;
 }
 
+static const char *const paths[] = {"float32", "float64", "int64"};
+
+const struct ql_map *ql_map_of(const struct ql_op *op)
+{
+	return op->eval == ql_map_eval || op->flags & QL_MAPPED ? op->impl : NULL;
+}
+
+enum ql_status ql_map_describe(
+	struct ql_ctx *ctx, const struct ql_call *call, const char **domain, struct ql_map_args *args)
+{
+	const struct ql_map *map = call->op->impl;
+
+	*domain = paths[domain_of(call)];
+	*args = (struct ql_map_args){.p = {0}};
+	return map->prepare ? map->prepare(ctx, call, args) : QL_OK;
+}
+
 enum ql_status ql_map_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	static const char *const paths[] = {"float32", "float64", "int64"};
 	const struct ql_map *map = call->op->impl;
 	struct map_job j = {
 		.map = map, .domain = domain_of(call), .variant = ctx->kernels->simd->variant, .n_in = call->n_in};

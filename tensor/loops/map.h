@@ -8,16 +8,11 @@
 #ifndef QUOLL_TENSOR_LOOPS_MAP_H
 #define QUOLL_TENSOR_LOOPS_MAP_H
 
+#include "tensor/loops/map_args.h"
 #include "tensor/op.h"
 #include "tensor/vmath/simd.h"
 
 #define QL_MAP_MAX 3 /* operands */
-
-/* Numeric attributes of an op (clamp's bounds, a slope), in the order of its attributes. */
-struct ql_map_args {
-	double p[4];
-	int64_t i[2]; /* the same for integers, where doubles are not exact */
-};
 
 typedef void ql_map_f32_fn(int64_t n, float *out, const float *const *in, const struct ql_map_args *args);
 typedef void ql_map_f64_fn(int64_t n, double *out, const double *const *in, const struct ql_map_args *args);
@@ -43,10 +38,17 @@ struct ql_map {
 
 ql_infer_fn ql_map_infer;
 ql_eval_fn ql_map_eval;
+/* The rows of an op whose result 0 they are; NULL: it has none. */
+const struct ql_map *ql_map_of(const struct ql_op *op);
+/* What the rows of a call whose results are inferred work in ("float32", "float64" or "int64"), and their args; checks the
+ * attributes. */
+enum ql_status ql_map_describe(
+	struct ql_ctx *ctx, const struct ql_call *call, const char **domain, struct ql_map_args *args);
 /* True if, after infer, the result may overwrite call->into element by element. */
 bool ql_map_may_overwrite(const struct ql_call *call);
 
-/* Row functions of one or two operands from an expression in a (and b). F64 and I64 forms are separate because
+/* Names are the op's with _f32, _f64, _i64: by them scripts/device_rows.lua finds the functions for devices.
+ * Row functions of one or two operands from an expression in a (and b). F64 and I64 forms are separate because
  * their expressions usually call other functions. */
 #define QL_MAP_F32_1(name, ...) \
 	QL_SIMD(void, name, (int64_t n, float *restrict out, const float *const *in, const struct ql_map_args *args), { \
@@ -68,7 +70,7 @@ bool ql_map_may_overwrite(const struct ql_call *call);
 		} \
 	})
 #define QL_MAP_F64_1(name, ...) \
-	static void name(int64_t n, double *out, const double *const *in, const struct ql_map_args *args) \
+	QL_ROW void name(int64_t n, double *out, const double *const *in, const struct ql_map_args *args) \
 	{ \
 		(void)args; \
 		for (int64_t i = 0; i < n; i++) { \
@@ -77,7 +79,7 @@ bool ql_map_may_overwrite(const struct ql_call *call);
 		} \
 	}
 #define QL_MAP_F64_2(name, ...) \
-	static void name(int64_t n, double *out, const double *const *in, const struct ql_map_args *args) \
+	QL_ROW void name(int64_t n, double *out, const double *const *in, const struct ql_map_args *args) \
 	{ \
 		(void)args; \
 		for (int64_t i = 0; i < n; i++) { \
@@ -86,7 +88,7 @@ bool ql_map_may_overwrite(const struct ql_call *call);
 		} \
 	}
 #define QL_MAP_I64_1(name, ...) \
-	static bool name(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args) \
+	QL_ROW bool name(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args) \
 	{ \
 		(void)args; \
 		for (int64_t i = 0; i < n; i++) { \
@@ -96,7 +98,7 @@ bool ql_map_may_overwrite(const struct ql_call *call);
 		return true; \
 	}
 #define QL_MAP_I64_2(name, ...) \
-	static bool name(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args) \
+	QL_ROW bool name(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args) \
 	{ \
 		(void)args; \
 		for (int64_t i = 0; i < n; i++) { \

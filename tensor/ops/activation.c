@@ -23,7 +23,7 @@ QL_SLOPE_OP(relu6, 6, ((b > 0) & (b < 6)) ? a : 0, ((b > 0) & (b < 6)) ? a : 0);
 	QL_UNARY(op_name, "x:" #op_name "()  x:" #op_name "{out=spec}", op_text, op_example, QL_INPLACE, \
 		op_name##_map, .backward = op_name##_backward, .saves = QL_SAVES_##saved)
 
-static double silu_slope_double(double x)
+QL_INLINE double silu_slope_double(double x)
 {
 	double s = 1 / (1 + exp(-x)), rest = 1 / (1 + exp(x)); /* they add up to 1 */
 
@@ -88,7 +88,7 @@ QL_SIMD(void, gelu_f32, (int64_t n, float *restrict out, const float *const *in,
 			out[i] = ql_gelu(x[i]);
 })
 
-static double gelu_double(double x, bool by_tanh)
+QL_INLINE double gelu_double(double x, bool by_tanh)
 {
 	if (x == -INFINITY)
 		return -0.0;
@@ -98,7 +98,7 @@ static double gelu_double(double x, bool by_tanh)
 }
 
 /* a times the slope at b: P(X <= b) + b p(b) for a standard normal X with density p; of the approximation */
-static double gelu_slope_double(double x, bool by_tanh)
+QL_INLINE double gelu_slope_double(double x, bool by_tanh)
 {
 	double s, rest, inner;
 

@@ -155,7 +155,7 @@ QL_INLINE double floored_f64(double r, double b)
 QL_MAP_F32_2(mod_f32, floored_f32(fmodf(a, b), b))
 QL_MAP_F64_2(mod_f64, floored_f64(fmod(a, b), b))
 
-static bool mod_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
+QL_ROW bool mod_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
 {
 	(void)args;
 	for (int64_t i = 0; i < n; i++) {
@@ -205,7 +205,7 @@ QL_MAP_F32_2(idiv_f32, floorf(a / b))
 QL_MAP_F64_2(idiv_f64, floor(a / b))
 
 /* INT64_MIN // -1 wraps to itself */
-static bool idiv_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
+QL_ROW bool idiv_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
 {
 	(void)args;
 	for (int64_t i = 0; i < n; i++) {
@@ -254,7 +254,7 @@ QL_SIMD(void, pow_f32, (int64_t n, float *restrict out, const float *const *in, 
 QL_MAP_F64_2(pow_f64, b == 2 ? a * a : pow(a, b))
 
 /* By squaring, wrapping; a negative exponent is an error. */
-static bool pow_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
+QL_ROW bool pow_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
 {
 	(void)args;
 	for (int64_t i = 0; i < n; i++) {

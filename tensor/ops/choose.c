@@ -20,7 +20,7 @@ QL_SIMD(void, larger_slope_f32,
 		}
 	})
 
-static void larger_slope_f64(int64_t n, double *out, const double *const *in, const struct ql_map_args *args)
+QL_ROW void larger_slope_f64(int64_t n, double *out, const double *const *in, const struct ql_map_args *args)
 {
 	(void)args;
 	for (int64_t i = 0; i < n; i++)
@@ -117,7 +117,7 @@ QL_SIMD(void, where_f32, (int64_t n, float *restrict out, const float *const *in
 	}
 })
 
-static void where_f64(int64_t n, double *out, const double *const *in, const struct ql_map_args *args)
+QL_ROW void where_f64(int64_t n, double *out, const double *const *in, const struct ql_map_args *args)
 {
 	(void)args;
 	for (int64_t i = 0; i < n; i++) {
@@ -127,7 +127,7 @@ static void where_f64(int64_t n, double *out, const double *const *in, const str
 	}
 }
 
-static bool where_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
+QL_ROW bool where_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
 {
 	(void)args;
 	for (int64_t i = 0; i < n; i++) {

@@ -220,7 +220,7 @@ static uint32_t saves(const struct ql_call *call)
 			.attrs = ql_out_attrs}, \
 		.arity_min = 1, \
 		.arity_max = 1, \
-		.flags = QL_INPLACE | QL_ELEMENTWISE, \
+		.flags = QL_INPLACE | QL_ELEMENTWISE | QL_MAPPED, \
 		.infer = infer, \
 		.eval = op_name##_eval, \
 		.impl = &op_name##_map, \

@@ -61,7 +61,7 @@ QL_SIMD(void, clamp_f32, (int64_t n, float *restrict out, const float *const *in
 })
 QL_MAP_F64_1(clamp_f64, a<args->p[0] ? args->p[0] : a> args->p[1] ? args->p[1] : a)
 
-static bool clamp_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
+QL_ROW bool clamp_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args)
 {
 	int64_t low = args->i[0], high = args->i[1];
 

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT
+ * Elementwise ops by the functions of their op files (tensor/loops/map.h), which scripts/device_rows.lua takes out of them into
+ * rows.inc: the same operations in the same order, so the bits of the CPU. Dense float32 operands and numbers: a kernel for
+ * each function, EACH elements a thread. Everything else: one kernel per domain, which calls the function by a table, one
+ * element a thread. The caller says the domain and what it made of the op's attributes (options domain, p and i).
+ */
+#include "gpu/kernels/launch.h"
+#include "gpu/kernels/number.h"
+#include "gpu/kernels/strided.h"
+#include "tensor/loops/map_args.h"
+
+#define THREADS 256
+#define EACH 4
+#define OPERANDS 3
+
+typedef void row_f32(int64_t n, float *out, const float *const *in, const struct ql_map_args *args);
+typedef void row_f64(int64_t n, double *out, const double *const *in, const struct ql_map_args *args);
+typedef bool row_i64(int64_t n, int64_t *out, const int64_t *const *in, const struct ql_map_args *args);
+
+#define QL_MARK_ROW QL_DEVICE
+#define QL_MARK_INLINE QL_DEVICE
+#define restrict __restrict__
+#define _Bool bool
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtautological-compare" /* isnan of integers */
+#include "gpu/kernels/rows.inc"
+#pragma GCC diagnostic pop
+#undef restrict
+#undef _Bool
+
+/* Instead of a function that an op has not. */
+QL_DEVICE void absent(int64_t n, float *out, const float *const *, const struct ql_map_args *)
+{
+	memset(out, 0, (size_t)n * sizeof(*out));
+}
+QL_DEVICE void absent(int64_t n, double *out, const double *const *, const struct ql_map_args *)
+{
+	memset(out, 0, (size_t)n * sizeof(*out));
+}
+QL_DEVICE bool absent(int64_t n, int64_t *out, const int64_t *const *, const struct ql_map_args *)
+{
+	memset(out, 0, (size_t)n * sizeof(*out));
+	return false;
+}
+
+/* ---- dense float32 ---- */
+
+struct dense {
+	float *out;
+	const float *in[OPERANDS]; /* NULL: the number */
+	float number[OPERANDS];
+	int64_t n;
+	bool vectors; /* all are aligned to EACH elements */
+	struct ql_map_args args;
+};
+
+/* EACH elements from i on; 0 behind the last one. */
+QL_DEVICE void load_each(const dense &d, int k, int64_t i, bool whole, float x[EACH])
+{
+	if (d.in[k] && whole) {
+		uint4 v = *reinterpret_cast<const uint4 *>(d.in[k] + i);
+
+		x[0] = ql_float_of(v.x);
+		x[1] = ql_float_of(v.y);
+		x[2] = ql_float_of(v.z);
+		x[3] = ql_float_of(v.w);
+		return;
+	}
+	QL_UNROLL
+	for (int j = 0; j < EACH; j++)
+		x[j] = !d.in[k] ? d.number[k] : i + j < d.n ? d.in[k][i + j] : 0;
+}
+
+template <row_f32 *ROW, int N> QL_KERNEL(THREADS) dense_rows(dense d)
+{
+	for (int64_t i = ql_thread() * EACH; i < d.n; i += ql_threads() * EACH) {
+		float x[N][EACH], y[EACH];
+		const float *in[N];
+		bool whole = d.vectors && i + EACH <= d.n;
+
+		QL_UNROLL
+		for (int k = 0; k < N; k++) {
+			in[k] = x[k];
+			load_each(d, k, i, whole, x[k]);
+		}
+		ROW(EACH, y, in, &d.args);
+		if (whole) {
+			*reinterpret_cast<uint4 *>(d.out + i) =
+				uint4{ql_bits_of(y[0]), ql_bits_of(y[1]), ql_bits_of(y[2]), ql_bits_of(y[3])};
+			continue;
+		}
+		QL_UNROLL
+		for (int j = 0; j < EACH; j++)
+			if (i + j < d.n - QL_BUG(rows_tail))
+				d.out[i + j] = y[j];
+	}
+}
+
+template <row_f32 *ROW, int N> static cudaError_t launch_dense(cudaStream_t stream, const dense &d)
+{
+	return ql_launch_free(dense_rows<ROW, N>, ql_blocks(d.n, THREADS * EACH), dim3(THREADS), stream, d);
+}
+
+/* ---- everything else ---- */
+
+struct operand {
+	const void *at; /* NULL: the number */
+	int32_t element;
+	float f32;
+	double f64;
+	int64_t i64;
+	int64_t stride[QL_GPU_MAX_RANK]; /* of the result's axes */
+};
+
+struct elements {
+	void *out;
+	int32_t to, row, n_in, rank;
+	int64_t count, shape[QL_GPU_MAX_RANK];
+	struct operand in[OPERANDS];
+	struct ql_map_args args;
+};
+
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) f32,
+__device__ static row_f32 *const rows_f32[] = {QL_ROWS(X)};
+#undef X
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) f64,
+__device__ static row_f64 *const rows_f64[] = {QL_ROWS(X)};
+#undef X
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) i64,
+__device__ static row_i64 *const rows_i64[] = {QL_ROWS(X)};
+#undef X
+
+QL_DEVICE void load(const operand &o, int64_t at, float *x)
+{
+	*x = o.at ? ql_load_f32(o.element, o.at, at) : o.f32;
+}
+QL_DEVICE void load(const operand &o, int64_t at, double *x)
+{
+	*x = o.at ? ql_load_f64(o.element, o.at, at) : o.f64;
+}
+QL_DEVICE void load(const operand &o, int64_t at, int64_t *x)
+{
+	*x = o.at ? ql_load_i64(o.element, o.at, at) : o.i64;
+}
+
+QL_DEVICE void apply(const elements &e, int64_t i, const float *const *in)
+{
+	float y;
+
+	rows_f32[e.row](1, &y, in, &e.args);
+	ql_store_f32(e.to, e.out, i, y);
+}
+QL_DEVICE void apply(const elements &e, int64_t i, const double *const *in)
+{
+	double y;
+
+	rows_f64[e.row](1, &y, in, &e.args);
+	ql_store_f64(e.to, e.out, i, y);
+}
+QL_DEVICE void apply(const elements &e, int64_t i, const int64_t *const *in)
+{
+	int64_t y;
+
+	if (rows_i64[e.row](1, &y, in, &e.args))
+		ql_store_i64(e.to, e.out, i, y);
+}
+
+template <typename T> QL_KERNEL(THREADS) any_rows(elements e)
+{
+	for (int64_t i = ql_thread(); i < e.count; i += ql_threads()) {
+		T x[OPERANDS];
+		const T *in[OPERANDS];
+		int64_t offset[OPERANDS] = {0, 0, 0}, rest = i;
+
+		for (int d = e.rank - 1; d >= 0; d--) {
+			int64_t at = d ? rest % e.shape[d] : rest;
+
+			rest = d ? rest / e.shape[d] : 0;
+			for (int k = 0; k < OPERANDS; k++)
+				offset[k] += at * e.in[k].stride[d];
+		}
+		for (int k = 0; k < OPERANDS; k++) {
+			in[k] = &x[k];
+			if (k < e.n_in)
+				load(e.in[k], offset[k], &x[k]);
+		}
+		apply(e, i, in);
+	}
+}
+
+/* ---- the ops ---- */
+
+struct row {
+	const char *op, *f32, *f64, *i64;
+	int32_t operands, fails, f32_library, f64_library;
+	cudaError_t (*dense)(cudaStream_t stream, const dense &d);
+};
+
+static const struct row rows[] = {
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) \
+	{#op, #f32, #f64, #i64, operands, fails, f32_library, f64_library, launch_dense<f32, operands>},
+	QL_ROWS(X)
+#undef X
+};
+#define ROWS ((int32_t)(sizeof(rows) / sizeof(rows[0])))
+
+static const char names[] =
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) #op " "
+	QL_ROWS(X)
+#undef X
+	;
+
+static int32_t row_of(const char *op)
+{
+	for (int32_t i = 0; i < ROWS; i++)
+		if (!strcmp(rows[i].op, op))
+			return i;
+	return -1;
+}
+
+static const struct ql_gpu_option *option(const struct ql_gpu_call *call, const char *name)
+{
+	for (int i = 0; i < call->n_options; i++)
+		if (!strcmp(call->options[i].name, name))
+			return &call->options[i];
+	return NULL;
+}
+
+static const char *domain_of(const struct ql_gpu_call *call)
+{
+	const struct ql_gpu_option *o = option(call, "domain");
+
+	return o && o->type == QL_GPU_OPTION_TEXT ? o->s : "float32";
+}
+
+static bool plan_operands(const struct ql_gpu_call *call, bool integer, struct ql_gpu_plan *p)
+{
+	for (int32_t i = 0; i < call->n_in + call->n_out; i++) {
+		const struct ql_gpu_tensor *t = i < call->n_in ? &call->in[i] : &call->out[i - call->n_in];
+
+		if (t->codes)
+			return ql_refuse(p, "wanted plain numbers, got codes");
+		if (integer && (t->flags & (QL_GPU_NUMBER | QL_GPU_INTEGER)) == QL_GPU_NUMBER)
+			return ql_refuse(p, "a float among integers");
+		if (!(t->flags & QL_GPU_NUMBER) && !ql_element_whole(ql_element_of(t->dtype)))
+			return ql_refuse(p, "elements of less than a byte");
+	}
+	return true;
+}
+
+static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
+{
+	const struct row *r = &rows[row_of(call->op)];
+	const char *domain = domain_of(call);
+	bool wide = !strcmp(domain, "float64"), integer = !strcmp(domain, "int64");
+
+	if (call->n_in != r->operands || call->n_out != 1)
+		return ql_refuse(p, call->n_out > 1 ? "a second result, for the gradient" : "other operands");
+	if (!plan_operands(call, integer, p))
+		return false;
+	if (!ql_dense(&call->out[0]))
+		return ql_refuse(p, "the result is a view");
+	if (!strcmp(integer ? r->i64 : wide ? r->f64 : r->f32, "absent"))
+		return ql_refuse(p, "the op has no function of this domain");
+	if (integer && r->fails)
+		return ql_refuse(p, "the operand may be one that the op refuses");
+	p->path = integer ? "int64" : wide ? "float64" : "float32";
+	if (wide ? r->f64_library : !integer && r->f32_library)
+		p->exact = QL_GPU_TOLERANCE;
+	return true;
+}
+
+/* ---- running ---- */
+
+static void fill_args(const struct ql_gpu_call *call, struct ql_map_args *args)
+{
+	const struct ql_gpu_option *p = option(call, "p"), *i = option(call, "i");
+
+	if (p && p->numbers && p->n <= 4)
+		memcpy(args->p, p->numbers, (size_t)p->n * sizeof(*p->numbers));
+	if (i && i->ints && i->n <= 2)
+		memcpy(args->i, i->ints, (size_t)i->n * sizeof(*i->ints));
+}
+
+/* A number of the host in each domain, converted as the host does. */
+static void fill_number(const struct ql_gpu_tensor *t, struct operand *o)
+{
+	bool integer = t->flags & QL_GPU_INTEGER;
+
+	o->f32 = integer ? (float)t->i : (float)t->f;
+	o->f64 = integer ? (double)t->i : t->f;
+	o->i64 = t->i; /* of integers alone, see plan */
+}
+
+static void fill_operand(const struct ql_gpu_tensor *t, const struct ql_gpu_tensor *out, struct operand *o)
+{
+	if (t->flags & QL_GPU_NUMBER) {
+		fill_number(t, o);
+		return;
+	}
+	o->at = t->at;
+	o->element = ql_element_of(t->dtype);
+	for (int d = 0; d < t->rank; d++)
+		o->stride[out->rank - t->rank + d] = t->shape[d] == 1 ? 0 : t->stride[d];
+}
+
+/* Drops axes of size 1 and joins axes that follow each other in all operands. */
+static void join_axes(struct elements *e)
+{
+	int n = 0;
+
+	for (int d = 0; d < e->rank; d++) {
+		bool joins = n > 0;
+
+		if (e->shape[d] == 1)
+			continue;
+		for (int k = 0; k < OPERANDS && joins; k++)
+			joins = e->in[k].stride[n - 1] == e->in[k].stride[d] * e->shape[d];
+		n -= joins;
+		e->shape[n] = (joins ? e->shape[n] : 1) * e->shape[d];
+		for (int k = 0; k < OPERANDS; k++)
+			e->in[k].stride[n] = e->in[k].stride[d];
+		n++;
+	}
+	e->rank = n;
+}
+
+static struct elements elements_of(const struct ql_gpu_call *call)
+{
+	const struct ql_gpu_tensor *out = call->out;
+	struct elements e = {};
+
+	e.out = out->at;
+	e.to = ql_element_of(out->dtype);
+	e.row = row_of(call->op);
+	e.n_in = call->n_in;
+	e.rank = out->rank;
+	e.count = ql_count(out);
+	memcpy(e.shape, out->shape, sizeof(e.shape));
+	for (int k = 0; k < call->n_in; k++)
+		fill_operand(&call->in[k], out, &e.in[k]);
+	fill_args(call, &e.args);
+	join_axes(&e);
+	return e;
+}
+
+/* Whether all operands are dense float32 or numbers. */
+static bool is_dense(const elements &e, dense *d)
+{
+	uintptr_t addresses = (uintptr_t)e.out;
+
+	if (e.to != QL_E_float32 || e.rank > 1)
+		return false;
+	for (int k = 0; k < e.n_in; k++) {
+		const struct operand *o = &e.in[k];
+
+		if (o->at && (o->element != QL_E_float32 || (e.rank && o->stride[0] != 1)))
+			return false;
+		d->in[k] = static_cast<const float *>(o->at);
+		d->number[k] = o->f32;
+		addresses |= (uintptr_t)o->at;
+	}
+	d->out = static_cast<float *>(e.out);
+	d->n = e.count;
+	d->vectors = addresses % (EACH * sizeof(float)) == 0;
+	d->args = e.args;
+	return true;
+}
+
+static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
+{
+	const char *domain = domain_of(call);
+	struct elements e = elements_of(call);
+	dim3 blocks = ql_blocks(e.count, THREADS);
+	struct dense d = {};
+
+	if (e.count == 0)
+		return cudaSuccess;
+	if (!strcmp(domain, "int64"))
+		return ql_launch_free(any_rows<int64_t>, blocks, dim3(THREADS), place->stream, e);
+	if (!strcmp(domain, "float64"))
+		return ql_launch_free(any_rows<double>, blocks, dim3(THREADS), place->stream, e);
+	if (is_dense(e, &d))
+		return rows[e.row].dense(place->stream, d);
+	return ql_launch_free(any_rows<float>, blocks, dim3(THREADS), place->stream, e);
+}
+
+extern "C" const struct ql_gpu_kernel ql_gpu_kernel_rows;
+const struct ql_gpu_kernel ql_gpu_kernel_rows = {names, "rows", "simt", QL_GPU_BITS, 80, plan, run};
