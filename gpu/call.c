@@ -88,6 +88,8 @@ static const char *pack_codes(struct ql_ctx *ctx, const struct ql_qparams *q, co
 		why = pack_level(ctx, q->zero_point, &codes->zero_point);
 	if (!why)
 		why = pack_level(ctx, q->shift, &codes->shift);
+	if (q->counts && q->counts->storage->remote)
+		codes->counts = q->counts->storage->remote->at;
 	*out = codes;
 	return why;
 }
@@ -171,7 +173,11 @@ static const char *pack_option(const struct ql_attr *a, const struct ql_value *v
 		out->n = v->ints.n;
 		out->ints = v->ints.at;
 		return NULL;
-	default: return "an option is a spec or a tensor";
+	case QL_ATTR_SPEC: /* the result has its codes */
+		out->type = QL_GPU_OPTION_TEXT;
+		out->s = "";
+		return NULL;
+	default: return "an option is a tensor";
 	}
 }
 
@@ -208,6 +214,21 @@ static const char *pack_options(const struct ql_call *call, struct ql_gpu_packed
 
 /* ---- calls ---- */
 
+/* A result; the kernel may have to find its scales. */
+static const char *pack_output(
+	struct ql_ctx *ctx, const struct ql_call *call, const struct ql_tensor *t, struct ql_gpu_tensor *out)
+{
+	const char *why = pack_tensor(ctx, t, out);
+	struct ql_gpu_codes *codes;
+
+	if (why || !out->codes || call->fit == QL_FIT_OTHER)
+		return why;
+	codes = (struct ql_gpu_codes *)(uintptr_t)out->codes; /* of scratch memory, made by pack_tensor */
+	codes->flags |= QL_GPU_FIND;
+	codes->fit = (int32_t)call->fit; /* the numbers of enum ql_gpu_fit */
+	return NULL;
+}
+
 const char *ql_gpu_pack(struct ql_ctx *ctx, const struct ql_call *call, struct ql_gpu_packed *out)
 {
 	const char *why = NULL;
@@ -226,7 +247,7 @@ const char *ql_gpu_pack(struct ql_ctx *ctx, const struct ql_call *call, struct q
 		why = pack_tensor(ctx, call->in[i], &out->operand[i]);
 	for (int i = 0; i < call->n_out && !why; i++) {
 		if (call->out[i])
-			why = pack_tensor(ctx, call->out[i], &out->operand[call->n_in + i]);
+			why = pack_output(ctx, call, call->out[i], &out->operand[call->n_in + i]);
 		else
 			pack_result(&call->result[i], &out->operand[call->n_in + i]);
 	}

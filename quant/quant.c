@@ -25,5 +25,8 @@ static const struct ql_path *const paths[] = {
 	NULL,
 };
 
-const struct ql_quant ql_quant_default = {
-	.paths = paths, .quantize = ql_quantize, .scheme = ql_scheme_by_name, .formats = &ql_format_words};
+const struct ql_quant ql_quant_default = {.paths = paths,
+	.quantize = ql_quantize,
+	.result = ql_quantize_on,
+	.scheme = ql_scheme_by_name,
+	.formats = &ql_format_words};

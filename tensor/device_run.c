@@ -266,6 +266,40 @@ static bool any_codes(const struct ql_call *call)
 	return false;
 }
 
+/* The spec of the call's result, or NULL. */
+static const struct ql_spec *wanted_spec(const struct ql_call *call)
+{
+	const struct ql_attr *a = call->op->doc.attrs;
+
+	for (int i = 0; a && call->attr && a[i].type != QL_ATTR_END; i++)
+		if (a[i].type == QL_ATTR_SPEC && call->attr[i].set)
+			return call->attr[i].spec;
+	return NULL;
+}
+
+/* Allocates the results on the device; *reason is set if only the host can. */
+static enum ql_status allocate(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
+{
+	const struct ql_spec *spec = wanted_spec(call);
+	enum ql_status status = QL_OK;
+
+	call->fit = QL_FIT_OTHER;
+	for (int i = 0; i < call->n_out && !status; i++) {
+		const struct ql_result *r = &call->result[i];
+
+		if (!spec || i)
+			status = ql_tensor_new_on(ctx, call->device, r->dtype, r->rank, r->shape, &call->out[i]);
+		else
+			status = ctx->quant->result(ctx, spec, ql_operand_dtype(call->in[0]), r->rank, r->shape,
+				call->device, &call->out[0], &call->fit);
+		if (!status && !call->out[i]) {
+			*reason = "the host finds the scales of this spec";
+			return QL_OK;
+		}
+	}
+	return status;
+}
+
 /* Infers the results and runs a kernel of the device; *reason is set if there is none, and nothing has changed. */
 static enum ql_status try_device(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
 {
@@ -274,24 +308,22 @@ static enum ql_status try_device(struct ql_ctx *ctx, struct ql_call *call, const
 
 	for (int i = 0; i < call->n_out && !status; i++)
 		status = ql_shape_check(ctx, call->op->doc.name, call->result[i].rank, call->result[i].shape);
-	if (status)
+	if (!status)
+		status = allocate(ctx, call, reason);
+	if (status || *reason)
 		return status;
 	plan = call->device->find(call->device, call);
-	if (!plan) {
-		*reason = call->reason;
-		return QL_OK;
-	}
-	for (int i = 0; i < call->n_out && !status; i++)
-		status = ql_tensor_new_on(ctx, call->device, call->result[i].dtype, call->result[i].rank,
-			call->result[i].shape, &call->out[i]);
-	return status ? status : call->device->run(call->device, call, plan);
+	if (plan)
+		return call->device->run(call->device, call, plan);
+	*reason = call->reason;
+	ql_call_drop(ctx, call);
+	return QL_OK;
 }
 
-/* Whether a kernel of the device may give the results: the others need their place first. */
-static bool allocates_plainly(const struct ql_call *call)
+/* Whether infer says all that a kernel's results need: not of ops with lists, or results that may be operands. */
+static bool has_results(const struct ql_call *call)
 {
-	return call->op->infer && !call->op->allocates && !(call->op->flags & QL_LIST_OUT) && !call->into &&
-	       !ql_call_attr(call, "out") && !ql_call_attr(call, "quant");
+	return call->op->infer && call->n_in > 0 && !(call->op->flags & QL_LIST_OUT) && !call->into;
 }
 
 enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
@@ -300,14 +332,17 @@ enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 	unsigned flags = call->op->flags;
 	enum ql_status status;
 
-	if (flags & QL_VIEW || (flags & QL_ANYWHERE && (flags & QL_NATIVE || !any_codes(call))))
+	if (flags & QL_VIEW)
 		return ql_op_eval(ctx, call);
-	if (call->device->has(call->device, call->op->doc.name) && allocates_plainly(call)) {
+	if (call->device->has(call->device, call->op->doc.name) && has_results(call)) {
 		reason = NULL;
 		status = try_device(ctx, call, &reason);
 		if (status || !reason)
 			return status;
 		call->n_out = 1;
+		call->path = call->kernel = call->reason = NULL;
 	}
+	if (flags & QL_ANYWHERE && (flags & QL_NATIVE || !any_codes(call)))
+		return ql_op_eval(ctx, call);
 	return run_on_host(ctx, call, reason);
 }

@@ -50,6 +50,7 @@ struct ql_call {
 	 * always saves them, the caller never gets them. */
 	int n_out;
 	const char *path, *kernel, *reason; /* for the ledger; static strings */
+	enum ql_fit_rule fit;               /* on a device: how the kernel finds the scales of a quantized result */
 };
 
 typedef enum ql_status ql_infer_fn(struct ql_ctx *ctx, struct ql_call *call);
@@ -97,6 +98,10 @@ struct ql_quant {
 	/* Gives x quantized by the spec. */
 	enum ql_status (*quantize)(
 		struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out);
+	/* Gives codes under the spec on a device, whose elements are not set; nor are its scales if *fit is not QL_FIT_OTHER.
+	 * *out is NULL if only the host can find the scales. `from`: the dtype that is quantized. */
+	enum ql_status (*result)(struct ql_ctx *ctx, const struct ql_spec *spec, unsigned from, int rank,
+		const int64_t *shape, const struct ql_device *device, struct ql_tensor **out, enum ql_fit_rule *fit);
 	/* The scheme called `name`, for files; NULL when unknown. */
 	const struct ql_scheme *(*scheme)(const char *name);
 	const struct ql_format_words *formats;

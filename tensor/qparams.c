@@ -30,9 +30,16 @@ void ql_qparams_release(struct ql_ctx *ctx, struct ql_qparams *q)
 	ql_tensor_release(ctx, q->shift);
 	ql_tensor_release(ctx, q->bits);
 	ql_tensor_release(ctx, q->values);
+	ql_tensor_release(ctx, q->counts);
 	if (q->codebook && --q->codebook->refs == 0)
 		ql_free(ctx, q->codebook);
 	ql_free(ctx, q);
+}
+
+void ql_qparams_counts(const struct ql_qparams *q, int64_t *nan, int64_t *inf)
+{
+	*nan = q->nan_count + (q->counts ? ql_tensor_get_i64(q->counts, (const int64_t[]){0}) : 0);
+	*inf = q->inf_count + (q->counts ? ql_tensor_get_i64(q->counts, (const int64_t[]){1}) : 0);
 }
 
 struct ql_qparams *ql_qparams_copy(struct ql_ctx *ctx, const struct ql_qparams *q)
@@ -52,6 +59,8 @@ struct ql_qparams *ql_qparams_copy(struct ql_ctx *ctx, const struct ql_qparams *
 		ql_tensor_keep(copy->bits);
 	if (copy->values)
 		ql_tensor_keep(copy->values);
+	if (copy->counts)
+		ql_tensor_keep(copy->counts);
 	if (copy->codebook)
 		copy->codebook->refs++;
 	return copy;

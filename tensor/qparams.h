@@ -34,6 +34,13 @@ struct ql_codes {
 	const struct ql_codec_functions *host; /* of schemes with `host`; else NULL */
 };
 
+/* How scale and zero point follow from the finite values under a scale, for kernels of devices. */
+enum ql_fit_rule {
+	QL_FIT_OTHER,   /* by another rule, or they are given */
+	QL_FIT_LARGEST, /* from max |x|; the zero point is 0, or the middle of unsigned codes */
+	QL_FIT_RANGE    /* from the range with 0; the zero point is where 0 is */
+};
+
 /* Immutable after creation and shared by views (the scale tensor's contents may be written by slice). */
 struct ql_qparams {
 	int refs;
@@ -49,6 +56,8 @@ struct ql_qparams {
 	struct ql_tensor
 		*shift;         /* shape of scale, any float dtype or quantized: x = (q - zero_point) * scale + shift */
 	struct ql_tensor *bits; /* int8, shape of scale: bits of each channel; NULL: the same for all */
+	struct ql_tensor
+		*counts; /* int64 (2), on the device that quantized: more NaN and infinite values; NULL: none */
 	struct ql_tensor *values; /* float32 (number of codes): the codebook of this tensor; NULL: the format's table */
 	struct ql_codebook *codebook;         /* `values` as codes.grid; NULL without */
 	const struct ql_quant_format *format; /* named format of the spec, for texts and files; NULL: none */
@@ -70,9 +79,10 @@ struct ql_scheme {
 	bool tight;     /* all codes are needed for the range, so that a scale rounded down would clip its ends */
 	bool grid;      /* the values of codes are a grid's (codes->grid) */
 	bool shift;     /* codes begin at the minimum, a real number: x = q * scale + shift */
-	bool mean;      /* the scale comes from mean |x|, so that observers do not apply */
-	bool any_scale; /* a scale may be 0 or negative */
-	bool host;      /* functions of the host convert (codes->host): encode and decode are NULL, only codec.c can */
+	enum ql_fit_rule rule; /* of scales from the smallest and largest value */
+	bool mean;             /* the scale comes from mean |x|, so that observers do not apply */
+	bool any_scale;        /* a scale may be 0 or negative */
+	bool host; /* functions of the host convert (codes->host): encode and decode are NULL, only codec.c can */
 	bool (*accepts)(unsigned dtype);
 	/* Fills lo and hi from dtype and bits; `wide`: with an explicit scale the whole range of the bits is legal. */
 	void (*range)(unsigned dtype, bool wide, struct ql_codes *codes);
@@ -90,6 +100,8 @@ struct ql_scheme {
 	void (*table_fill)(const struct ql_codes *codes, float *table);
 };
 
+/* The numbers of NaN and infinite values in the input; waits for a device that has counted them. */
+void ql_qparams_counts(const struct ql_qparams *q, int64_t *nan, int64_t *inf);
 struct ql_qparams *ql_qparams_keep(struct ql_qparams *q);
 void ql_qparams_release(struct ql_ctx *ctx, struct ql_qparams *q);
 /* Gives a copy of the struct with its own references to scale and zero_point. The caller may change it until it is

@@ -11,7 +11,8 @@
 
 /* ---- mirrors ---- */
 
-enum ql_status ql_storage_host(struct ql_ctx *ctx, struct ql_storage *s, struct ql_storage **out)
+/* Sets *out, borrowed, to a storage in the host's memory with the bytes of s: s itself, or its mirror. */
+static enum ql_status mirror_of(struct ql_ctx *ctx, struct ql_storage *s, struct ql_storage **out)
 {
 	struct ql_remote *r = s->remote;
 	enum ql_status status;
@@ -47,7 +48,7 @@ const void *ql_storage_bytes(const struct ql_storage *s)
 	if (!s->remote)
 		return s->data;
 	/* the mirror is a cache: reading a constant storage may fill it */
-	return ql_storage_host(s->device->ctx, (struct ql_storage *)(uintptr_t)s, &host) ? NULL : host->data;
+	return mirror_of(s->device->ctx, (struct ql_storage *)(uintptr_t)s, &host) ? NULL : host->data;
 }
 
 enum ql_status ql_storage_return(struct ql_ctx *ctx, struct ql_storage *s)
@@ -111,7 +112,7 @@ enum ql_status ql_tensor_host(struct ql_ctx *ctx, struct ql_tensor *t, struct ql
 		*out = ql_tensor_keep(t);
 		return QL_OK;
 	}
-	status = ql_storage_host(ctx, t->storage, &host);
+	status = mirror_of(ctx, t->storage, &host);
 	if (!status)
 		status = ql_tensor_alias(ctx, t, out);
 	if (status)
@@ -149,6 +150,8 @@ static size_t dense_bytes(const struct ql_tensor *t)
 {
 	int64_t row = t->rank ? t->shape[t->rank - 1] : 1;
 
+	if (t->rank == 0)
+		return (ql_dtypes[t->dtype].bits + 7u) / 8;
 	return row ? (size_t)ql_rows_bytes(ql_tensor_nelem(t) / row, row, t->dtype) : 0;
 }
 
@@ -295,7 +298,7 @@ static enum ql_status copy_up(struct ql_ctx *ctx, struct ql_tensor *dst, const s
 		dst->storage->version++;
 		return status;
 	}
-	status = ql_storage_host(ctx, dst->storage, &host);
+	status = mirror_of(ctx, dst->storage, &host);
 	if (status)
 		return status;
 	view.storage = host;

@@ -18,8 +18,6 @@ static inline const struct ql_device *ql_tensor_device(const struct ql_tensor *t
 	return t->storage->device;
 }
 
-/* Sets *out, borrowed, to a storage in the host's memory with the bytes of s: s itself, or its mirror. */
-enum ql_status ql_storage_host(struct ql_ctx *ctx, struct ql_storage *s, struct ql_storage **out);
 /* The bytes in the host's memory for a few elements; NULL if they cannot be read: the next wait of the device fails. */
 const void *ql_storage_bytes(const struct ql_storage *s);
 

@@ -9,6 +9,7 @@
 #include "interp/bind/surplus.h"
 #include "interp/host/box.h"
 #include "interp/prelude/libs.h"
+#include "tensor/nearest.h"
 
 static int gpu_available(lua_State *L)
 {
@@ -58,11 +59,12 @@ static int gpu_info(lua_State *L)
 /* gpu.memory('reset'): the peak begins again. Sums over the devices that are open. */
 static int gpu_memory(lua_State *L)
 {
-	static const char *const choices[] = {"", "reset", NULL};
-	bool reset = luaL_checkoption(L, 1, "", choices) == 1;
+	bool reset = !lua_isnoneornil(L, 1) && strcmp(ql_check_string(L, 1, "memory"), "reset") == 0;
 	const struct ql_gpu_info *first = ql_gpu_first();
 	struct ql_gpu_memory sum = {.total = first ? first->memory : 0}, m;
 
+	if (!reset && !lua_isnoneornil(L, 1))
+		return ql_error(L, "memory: wanted reset, got '%.40s'", lua_tostring(L, 1));
 	for (const struct ql_device *d = ql_ctx_of(L)->devices; d; d = d->next) {
 		enum ql_status status = ql_gpu_is(d) ? ql_gpu_memory(d, reset, &m) : QL_OK;
 
@@ -111,11 +113,20 @@ static int gpu_fallback(lua_State *L)
 {
 	static const char *const modes[] = {"silent", "warn", "error", NULL};
 	struct ql_ctx *ctx = ql_ctx_of(L);
+	const char *wanted;
+	char near[96];
 
-	if (!lua_isnoneornil(L, 1))
-		ctx->host_fallback = (enum ql_fallback_mode)luaL_checkoption(L, 1, NULL, modes);
 	lua_pushstring(L, modes[ctx->host_fallback]);
-	return 1;
+	if (lua_isnone(L, 1) || lua_isnil(L, 1) || lua_gettop(L) == 1)
+		return 1;
+	wanted = ql_check_string(L, 1, "fallback");
+	for (int i = 0; modes[i]; i++)
+		if (!strcmp(wanted, modes[i])) {
+			ctx->host_fallback = (enum ql_fallback_mode)i;
+			return 1;
+		}
+	return ql_error(L, "fallback: wanted silent, warn or error, got '%.40s'%s", wanted,
+		ql_nearest(wanted, "silent warn error", near));
 }
 
 static const luaL_Reg functions[] = {{"available", gpu_available}, {"info", gpu_info}, {"memory", gpu_memory},
@@ -147,7 +158,7 @@ static const struct ql_doc docs[] = {
 	{"fallback", "gpu.fallback 'silent'|'warn'|'error'",
 		"What happens where a device has no kernel for an op: it runs on the host with copies of the operands, and the "
 		"result goes to the device (silent, the default; the ledger shows path host with the reason), the same with a "
-		"warning, or an error. Returns the mode.",
+		"warning, or an error. Returns the mode that was set before.",
 		"print(gpu.fallback())  --> silent", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };

@@ -134,6 +134,7 @@ size_t ql_describe_params(lua_State *L, const struct ql_tensor *t, char *text, s
 static int add_header(lua_State *L, luaL_Buffer *b, const struct ql_tensor *t)
 {
 	char text[512], bytes[32], base[256];
+	int64_t nan, inf;
 	size_t n;
 
 	if (t->rank == 0 && !t->q)
@@ -145,9 +146,10 @@ static int add_header(lua_State *L, luaL_Buffer *b, const struct ql_tensor *t)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, ", %s", bytes);
 		if (!ql_dtype_is_binary(t->dtype) && !t->q->scheme->host && ql_tensor_nelem(t) <= QL_FACTS_MAX)
 			n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.2f %% at the ends", 100 * at_ends(t));
-		if (t->q->nan_count || t->q->inf_count)
-			snprintf(text + n, sizeof(text) - n, ", met %lld NaN and %lld Inf", (long long)t->q->nan_count,
-				(long long)t->q->inf_count);
+		ql_qparams_counts(t->q, &nan, &inf);
+		if (nan || inf)
+			snprintf(text + n, sizeof(text) - n, ", met %lld NaN and %lld Inf", (long long)nan,
+				(long long)inf);
 	}
 	ql_width_cut(text, sizeof(text), ql_width());
 	luaL_addstring(b, text);

@@ -262,6 +262,7 @@ static int method_qparams(lua_State *L)
 	struct ql_tensor *t = ql_check_tensor(L, 1, "qparams");
 	const struct ql_qparams *q = t->q;
 	struct ql_spec spec;
+	int64_t nan, inf;
 
 	if (!q) {
 		lua_pushnil(L);
@@ -305,8 +306,9 @@ static int method_qparams(lua_State *L)
 		ql_set_integer(L, "block", q->block);
 	if (q->scheme->table_length)
 		ql_set_number(L, "octaves", (double)q->codes.octaves);
-	ql_set_integer(L, "nan", q->nan_count);
-	ql_set_integer(L, "inf", q->inf_count);
+	ql_qparams_counts(q, &nan, &inf);
+	ql_set_integer(L, "nan", nan);
+	ql_set_integer(L, "inf", inf);
 	luaL_setmetatable(L, QL_QPARAMS);
 	return 1;
 }

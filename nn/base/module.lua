@@ -467,12 +467,13 @@ print(m.weight:dtype(), m:nbytes())  --> float16 6]])
 function methods.to(m, where)
 	parts_of(m, 'to')
 	if type(where) ~= 'string' then fail('to: wanted the name of a dtype or a device, got %s', describe(where)) end
-	local dtype = tensor.zeros(1):to(where):dtype() -- before anything is changed; raises for a name that is neither
-	if not dtype:find 'float' then
+	local tried = tensor.zeros(1):to(where) -- before anything is changed; raises for a name that is neither
+	local device = tried:device():match '^[%a_]+' == where:match '^[%a_]+' -- "cuda:0" is called "cuda"
+	if not tried:dtype():find 'float' then
 		fail("to: wanted a float dtype or a device, got '%s'; m:quantize gives a model with codes", where)
 	end
 	module.change_tensors(m, function(tensor)
-		if not tensor:quantized() and tensor:dtype():find 'float' then return tensor:detach():to(where) end
+		if device or not tensor:quantized() and tensor:dtype():find 'float' then return tensor:detach():to(where) end
 	end)
 	return m
 end

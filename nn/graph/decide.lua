@@ -138,7 +138,8 @@ end
 -- The error in the specs, or nil.
 local function wrong_specs(node, row)
 	for _, spec in next, row.inputs do
-		if spec.axis or spec.block then
+		local decoded = row.mode == 'dynamic' and not spec.affine -- codes without integer products: computed with decoded floats
+		if (spec.axis or spec.block) and not decoded then
 			return ("input: wanted one scale for the whole tensor, got '%s'"):format(tostring(spec))
 		end
 	end

@@ -19,6 +19,7 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 
 	if (!spec)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: spec: wanted a spec, got false", call->op->doc.name);
+	ql_result_set(call, 0, spec->spec->dtype, call->in[0]->rank, call->in[0]->shape);
 	return QL_OK;
 }
 

@@ -35,6 +35,7 @@ const struct ql_scheme ql_scheme_asymmetric = {
 			"codes.",
 		.example = "print(tensor{-1,3}:quantize('uint8'):qparams().zero_point:item())  --> 64"},
 	.affine = true,
+	.rule = QL_FIT_RANGE,
 	.monotone = true,
 	.zero_code = true,
 	.offset = true,

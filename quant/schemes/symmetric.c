@@ -42,6 +42,7 @@ const struct ql_scheme ql_scheme_symmetric = {
 			"zero point in the middle (128 for uint8).",
 		.example = "print(tensor{-1,0,1}:quantize('int8'):codes())  --> int8(3)  -127     0   127"},
 	.affine = true,
+	.rule = QL_FIT_LARGEST,
 	.monotone = true,
 	.zero_code = true,
 	.accepts = ql_affine_accepts,

@@ -61,6 +61,7 @@ void ql_note_write(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_text
 {
 	const struct ql_format_words *words = ctx->quant ? ctx->quant->formats : NULL;
 	const struct ql_qparams *q = t->q;
+	int64_t nan, inf;
 
 	ql_text_add(out, "dtype=%s shape=(", ql_dtype_name(t->dtype));
 	for (int d = 0; d < t->rank; d++)
@@ -68,11 +69,11 @@ void ql_note_write(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_text
 	ql_text_add(out, ")");
 	if (!q)
 		return;
+	ql_qparams_counts(q, &nan, &inf);
 	ql_text_add(out, " scheme=%s bits=%d lo=%d hi=%d octaves=%.9g axis=%d block=%d block_axis=%d",
 		q->scheme->doc.name, q->codes.bits, q->codes.lo, q->codes.hi, (double)q->codes.octaves, q->axis,
 		q->block, q->block_axis);
-	ql_text_add(out, " from=%s nan=%lld inf=%lld", ql_dtype_name(q->from), (long long)q->nan_count,
-		(long long)q->inf_count);
+	ql_text_add(out, " from=%s nan=%lld inf=%lld", ql_dtype_name(q->from), (long long)nan, (long long)inf);
 	if (words && (is_second(q) || ql_ragged_wanted(t)))
 		ql_text_add(out, " version=%d format=%s scaling=%s overflow=%d%s", ql_ragged_wanted(t) ? 3 : 2,
 			q->format ? words->name(q->format) : "-", words->scaling_name(q->codes.scaling),

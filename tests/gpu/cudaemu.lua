@@ -51,6 +51,38 @@ it('products of codes run there, with bias and activation', function()
 	print(kernels 'matmul', same(y, x:matmul(w:t())))  --> int8 gemm_i8_mma	true
 end)
 
+it('quantizing finds scales, zero points, NaN and infinities there', function()
+	local x = tensor.randn(64, 100)
+	x[3][4], x[5][6] = 0 / 0, 1 / 0
+	local y = x:to 'cudaemu'
+	for _, spec in ipairs {'int8', 'int8/1', 'uint8', 'uint8/2', 'int16', 'int8 scale=0.02'} do
+		quant.log 'reset'
+		local p, q = x:quantize(spec), y:quantize(spec)
+		assert(kernels 'quantize':find 'quantize_' and kernels 'quantize':find(q:dtype() .. ' quantize', 1, true), kernels 'quantize')
+		local a, b = p:qparams(), q:qparams()
+		assert(same(p:codes(), q:codes()) and same(a.scale, b.scale) and same(p:dequantize(), q:dequantize()), spec)
+		assert(b.nan == 1 and b.inf == 1 and (not a.zero_point or same(a.zero_point, b.zero_point)), spec)
+	end
+	for _, spec in ipairs {'int8:32', 'int4', 'nf4', 'fp8_e4m3', 'int8@mse', 'q8_0'} do -- by the host
+		local z = y:narrow(2, 1, 64):contiguous()
+		assert(same(z:quantize(spec):dequantize(), (z:to 'cpu'):quantize(spec):dequantize()), spec)
+	end
+end)
+
+it('quantized layers give the bits of the CPU', function()
+	local x = tensor.randn(33, 100)
+	for _, mode in ipairs {'dynamic', 'static', 'weight_only'} do
+		local m = nn.Sequential {nn.Linear(100, 40), nn.ReLU(), nn.Linear(40, 7)}
+		m:calibrate({{x}}, {log=false})
+		local q = m:quantize {mode=mode, weight='int8/1'}
+		local wanted = q(x)
+		q:to 'cudaemu'
+		quant.log 'reset'
+		assert(same(wanted, q(x:to 'cudaemu')), mode)
+		if mode == 'dynamic' then print(kernels 'linear', kernels 'quantize') end  --> int8 gemm_i8_mma	uint8 quantize
+	end
+end)
+
 it('what has no kernel runs on the host, and the ledger says why', function()
 	local y = tensor{4, 2, 3}:to 'cudaemu'
 	quant.log 'reset'

@@ -286,3 +286,16 @@ it('refuses what it cannot do by name', function()
 	fails('wanted a graph with nodes that can be quantized', g.quantize, graph.trace(nn.ReLU(), x), {mode='dynamic'})
 	fails("wanted a graph, as in g:quantize", g.quantize, m, {})
 end)
+
+it('inputs of formats without integer products: the results of m:quantize', function()
+	local x = tensor.randn(8, 64)
+	for _, input in ipairs {'mxfp8_e4m3', 'nvfp4', 'nf4:64', 'fp8_e4m3/1', 'int4:32+min'} do
+		local m, o = nn.Sequential {nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 8)}, {mode='dynamic', weight='int8/1', input=input}
+		local y, g = m:quantize(o)(x), graph.trace(m, x:narrow(1, 1, 1)):quantize(o)
+		assert(g:run(x):eq(y):all():item(), input)
+		local good, message = pcall(g.export, g, {dir=os.tmpname() .. 'd', name='net'})
+		assert(not good and message:find 'wanted affine codes under one scale', message)
+	end
+	local g = graph.trace(nn.Linear(64, 8), x:narrow(1, 1, 1))
+	print(pcall(g.quantize, g, {mode='dynamic', input='int8:32'}))  --> false ...wanted one scale for the whole tensor, got 'int8:32'
+end)
