@@ -277,6 +277,13 @@ static const struct ql_spec *wanted_spec(const struct ql_call *call)
 	return NULL;
 }
 
+/* Whether the kernel may write into the operand, element by element. */
+static bool overwrites(const struct ql_call *call)
+{
+	return call->into && call->op->may_overwrite && ql_tensor_is_contiguous(call->into) &&
+	       call->op->may_overwrite(call);
+}
+
 /* Allocates the results on the device; *reason is set if only the host can. */
 static enum ql_status allocate(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
 {
@@ -284,9 +291,13 @@ static enum ql_status allocate(struct ql_ctx *ctx, struct ql_call *call, const c
 	enum ql_status status = QL_OK;
 
 	call->fit = QL_FIT_OTHER;
+	if (overwrites(call))
+		call->out[0] = ql_tensor_keep(call->into);
 	for (int i = 0; i < call->n_out && !status; i++) {
 		const struct ql_result *r = &call->result[i];
 
+		if (call->out[i])
+			continue;
 		if (!spec || i)
 			status = ql_tensor_new_on(ctx, call->device, r->dtype, r->rank, r->shape, &call->out[i]);
 		else
@@ -300,12 +311,24 @@ static enum ql_status allocate(struct ql_ctx *ctx, struct ql_call *call, const c
 	return status;
 }
 
+static enum ql_status run_kernel(struct ql_ctx *ctx, struct ql_call *call, const void *plan)
+{
+	enum ql_status status;
+
+	if (call->into && call->out[0] == call->into)
+		call->into->storage->version++;
+	status = call->device->run(call->device, call, plan);
+	return !status && call->into ? ql_call_write_into(ctx, call) : status;
+}
+
 /* Infers the results and runs a kernel of the device; *reason is set if there is none, and nothing has changed. */
 static enum ql_status try_device(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
 {
 	const void *plan;
-	enum ql_status status = call->op->infer(ctx, call);
+	enum ql_status status = ql_call_check_into(ctx, call);
 
+	if (!status)
+		status = call->op->infer(ctx, call);
 	for (int i = 0; i < call->n_out && !status; i++)
 		status = ql_shape_check(ctx, call->op->doc.name, call->result[i].rank, call->result[i].shape);
 	if (!status)
@@ -314,7 +337,7 @@ static enum ql_status try_device(struct ql_ctx *ctx, struct ql_call *call, const
 		return status;
 	plan = call->device->find(call->device, call);
 	if (plan)
-		return call->device->run(call->device, call, plan);
+		return run_kernel(ctx, call, plan);
 	*reason = call->reason;
 	ql_call_drop(ctx, call);
 	return QL_OK;
@@ -323,7 +346,8 @@ static enum ql_status try_device(struct ql_ctx *ctx, struct ql_call *call, const
 /* Whether infer says all that a kernel's results need: not of ops with lists, or results that may be operands. */
 static bool has_results(const struct ql_call *call)
 {
-	return call->op->infer && call->n_in > 0 && !(call->op->flags & QL_LIST_OUT) && !call->into;
+	return call->op->infer && call->n_in > 0 && !(call->op->flags & QL_LIST_OUT) &&
+	       !(call->into && (call->into->q || wanted_spec(call)));
 }
 
 enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)

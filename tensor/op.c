@@ -307,7 +307,7 @@ static enum ql_status convert_into(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_tensor_copy(ctx, to, from);
 }
 
-static enum ql_status write_into(struct ql_ctx *ctx, struct ql_call *call)
+enum ql_status ql_call_write_into(struct ql_ctx *ctx, struct ql_call *call)
 {
 	enum ql_status status;
 
@@ -317,7 +317,7 @@ static enum ql_status write_into(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-static enum ql_status check_into(struct ql_ctx *ctx, const struct ql_call *call)
+enum ql_status ql_call_check_into(struct ql_ctx *ctx, const struct ql_call *call)
 {
 	char what[64];
 	enum ql_status status = QL_OK;
@@ -380,7 +380,7 @@ static void record(struct ql_ctx *ctx, struct ql_call *call, uint64_t operands)
 
 enum ql_status ql_op_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	enum ql_status status = check_into(ctx, call);
+	enum ql_status status = ql_call_check_into(ctx, call);
 
 	if (!status && call->op->infer)
 		status = call->op->infer(ctx, call);
@@ -395,7 +395,7 @@ enum ql_status ql_op_eval(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status)
 		status = pack_results(ctx, call);
 	if (!status && call->into)
-		status = write_into(ctx, call);
+		status = ql_call_write_into(ctx, call);
 	return status;
 }
 

@@ -124,6 +124,9 @@ struct ql_format_words {
 /* The op without the tape and the ledger: infer -> choose -> allocate -> run, for operands in the host's memory or an op
  * with QL_VIEW or QL_ANYWHERE. For op.c and device_run.c. */
 enum ql_status ql_op_eval(struct ql_ctx *ctx, struct ql_call *call);
+/* The two ends of an in-place call, for the same files: whether `into` may be written, and the result put into it. */
+enum ql_status ql_call_check_into(struct ql_ctx *ctx, const struct ql_call *call);
+enum ql_status ql_call_write_into(struct ql_ctx *ctx, struct ql_call *call);
 /* Releases the results of a call. */
 void ql_call_drop(struct ql_ctx *ctx, struct ql_call *call);
 /* Runs the call; on QL_OK the outputs are given in call->out (or call->list). On an error no tensor is left. */

@@ -120,14 +120,28 @@ struct elements {
 	struct ql_map_args args;
 };
 
-#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) f32,
-__device__ static row_f32 *const rows_f32[] = {QL_ROWS(X)};
+/* One element: without the loop. */
+template <row_f32 *ROW> QL_DEVICE void one_f32(const float *const *in, const struct ql_map_args *args, float *y)
+{
+	ROW(1, y, in, args);
+}
+template <row_f64 *ROW> QL_DEVICE void one_f64(const double *const *in, const struct ql_map_args *args, double *y)
+{
+	ROW(1, y, in, args);
+}
+template <row_i64 *ROW> QL_DEVICE bool one_i64(const int64_t *const *in, const struct ql_map_args *args, int64_t *y)
+{
+	return ROW(1, y, in, args);
+}
+
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) one_f32<f32>,
+__device__ static void (*const rows_f32[])(const float *const *, const struct ql_map_args *, float *) = {QL_ROWS(X)};
 #undef X
-#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) f64,
-__device__ static row_f64 *const rows_f64[] = {QL_ROWS(X)};
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) one_f64<f64>,
+__device__ static void (*const rows_f64[])(const double *const *, const struct ql_map_args *, double *) = {QL_ROWS(X)};
 #undef X
-#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) i64,
-__device__ static row_i64 *const rows_i64[] = {QL_ROWS(X)};
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) one_i64<i64>,
+__device__ static bool (*const rows_i64[])(const int64_t *const *, const struct ql_map_args *, int64_t *) = {QL_ROWS(X)};
 #undef X
 
 QL_DEVICE void load(const operand &o, int64_t at, float *x)
@@ -147,21 +161,21 @@ QL_DEVICE void apply(const elements &e, int64_t i, const float *const *in)
 {
 	float y;
 
-	rows_f32[e.row](1, &y, in, &e.args);
+	rows_f32[e.row](in, &e.args, &y);
 	ql_store_f32(e.to, e.out, i, y);
 }
 QL_DEVICE void apply(const elements &e, int64_t i, const double *const *in)
 {
 	double y;
 
-	rows_f64[e.row](1, &y, in, &e.args);
+	rows_f64[e.row](in, &e.args, &y);
 	ql_store_f64(e.to, e.out, i, y);
 }
 QL_DEVICE void apply(const elements &e, int64_t i, const int64_t *const *in)
 {
 	int64_t y;
 
-	if (rows_i64[e.row](1, &y, in, &e.args))
+	if (rows_i64[e.row](in, &e.args, &y))
 		ql_store_i64(e.to, e.out, i, y);
 }
 

@@ -30,6 +30,43 @@ it('reductions run there in the order of the CPU', function()
 	print(kernels 'sum', y:sum(2):device())  --> float32 reduce	cudaemu
 end)
 
+-- Paths and kernels of all ops in the ledger since the last reset.
+local function paths()
+	local found = {}
+	for _, row in ipairs(quant.log()) do found[row.path .. ' ' .. row.kernel] = row.op end
+	return found
+end
+
+it('elementwise ops run there by the functions of their files', function()
+	local x = tensor{-1, 2, 0/0, 1/0, -0.0, 0.25}
+	local y = x:to 'cudaemu'
+	quant.log 'reset'
+	assert(same(x:exp() * 2 + x:relu(), y:exp() * 2 + y:relu()))
+	assert(same(tensor.where(x:gt(0), x, 0):clamp(0, 1), tensor.where(y:gt(0), y, 0):clamp(0, 1)))
+	assert(same(x:clone():mul_(3):gelu{approximate = 'tanh'}, y:clone():mul_(3):gelu{approximate = 'tanh'}))
+	for _, row in ipairs(quant.log()) do assert(row.path ~= 'host', row.op .. ': ' .. tostring(row.reason)) end
+end)
+
+-- relu keeps bits for its gradient, whose making is no function of elements.
+it('so do their gradients', function()
+	for _, op in ipairs(tensor.ops()) do
+		local name = op.name
+		local x = tensor{-1.5, 2, 0.25, -0.0, 0.75}
+		if op.elementwise and op.gradient and op.arity_max == 1 and op.inplace and not name:find '^relu' then
+			local function gradient(at)
+				local leaf = at:clone():requires_grad_()
+				leaf[name](leaf):sum():backward()
+				return leaf:grad()
+			end
+			local want = gradient(x)
+			quant.log 'reset'
+			local got = gradient(x:to 'cudaemu')
+			assert(want and same(want, got) or want == got, name)
+			for path, slope in pairs(paths()) do assert(not path:find '^host', name .. ': ' .. slope) end
+		end
+	end
+end)
+
 it('views, casts and copies stay there', function()
 	local x = tensor.randn(9, 30)
 	local y = x:to 'cudaemu'

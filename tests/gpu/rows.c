@@ -158,6 +158,28 @@ static void compare(const struct ql_op *op, struct ql_tensor **host, struct ql_t
 	ql_tensor_release(ctx, b.out[0]);
 }
 
+/* The form with an underscore. */
+static void compare_into(const struct ql_op *op, struct ql_tensor **host, struct ql_tensor **there, const char *what)
+{
+	struct ql_call a = {.op = op, .in = host, .n_in = op->arity_max, .into = host[0]};
+	struct ql_call b = {.op = op, .in = there, .n_in = op->arity_max, .into = there[0]};
+	uint64_t version = there[0]->storage->version;
+	enum ql_status wanted = ql_op_apply(ctx, &a), status = ql_op_apply(ctx, &b);
+	struct ql_tensor *got, *want;
+
+	CHECK(status == wanted, "%s: status %d, on the host %d: %s", what, (int)status, (int)wanted, ctx->err);
+	CHECK(status || may_refuse(&b) || (b.kernel && !strcmp(b.kernel, "rows")), "%s: %s, %s: %s", what, b.path,
+		b.kernel, b.reason ? b.reason : "");
+	CHECK(status || (b.out[0] == there[0] && there[0]->storage->version > version), "%s: the version stayed", what);
+	need(ql_tensor_to(ctx, there[0], &ql_device_cpu, &got));
+	need(ql_tensor_contiguous(ctx, host[0], &want));
+	CHECK(same(got, want), "%s: other elements", what);
+	ql_tensor_release(ctx, got);
+	ql_tensor_release(ctx, want);
+	ql_tensor_release(ctx, a.out[0]);
+	ql_tensor_release(ctx, b.out[0]);
+}
+
 static void check_forms(
 	const struct ql_op *op, const unsigned *dtype, const enum form *form, int64_t rows, int64_t columns)
 {
@@ -254,6 +276,33 @@ static void check_numbers(const struct ql_op *op)
 		}
 }
 
+/* The in-place form on views, with another dtype, and with the tensor itself turned as the second operand. */
+static void check_in_place(const struct ql_op *op)
+{
+	unsigned plain = is_integer_op(op) ? QL_int32 : QL_float32;
+	const unsigned other[] = {plain, QL_float16, QL_int8, QL_float64};
+
+	for (int form = 0; form < ROW; form++)
+		for (int b = 0; b < 5; b++) {
+			struct ql_tensor *host[2] = {NULL}, *there[2] = {NULL};
+			char what[64];
+
+			operand((enum form)form, b == 4 ? QL_float16 : plain, 8, 8, &host[0], &there[0]);
+			if (op->arity_max == 2 && b == 4) {
+				need(ql_view_permute(ctx, "test", host[0], (const int[]){1, 0}, &host[1]));
+				need(ql_view_permute(ctx, "test", there[0], (const int[]){1, 0}, &there[1]));
+			} else if (op->arity_max == 2) {
+				operand((enum form)((form + b) % ROW), other[b], 8, 8, &host[1], &there[1]);
+			}
+			snprintf(what, sizeof(what), "in place, %s, %d", form_names[form], b);
+			compare_into(op, host, there, what);
+			for (int k = 0; k < 2; k++) {
+				ql_tensor_release(ctx, host[k]);
+				ql_tensor_release(ctx, there[k]);
+			}
+		}
+}
+
 /* ---- options ---- */
 
 static void check_option(const struct ql_op *op, const struct ql_value *attr)
@@ -302,6 +351,8 @@ int main(void)
 		check_all_forms(op);
 		if (op->arity_max > 1)
 			check_numbers(op);
+		if (op->flags & QL_INPLACE)
+			check_in_place(op);
 	}
 	check_options();
 	ql_ctx_free(ctx);
