@@ -150,6 +150,14 @@ static enum ql_status return_written(struct ql_ctx *ctx, const struct ql_call *c
 	return status;
 }
 
+/* After a failure: operands are what they were on the device. */
+static void forget_written(const struct ql_call *call, const struct mirrored *m)
+{
+	for (int i = 0; i <= call->n_in; i++)
+		if (m->in[i] && given(call, i) && m->in[i]->storage->version != m->version[i])
+			ql_storage_forget(given(call, i)->storage);
+}
+
 /* Gives a header of t's storage with the shape of `like`, a view of t's mirror. */
 static enum ql_status same_view(struct ql_ctx *ctx, struct ql_tensor *t, const struct ql_tensor *host,
 	struct ql_tensor *like, struct ql_tensor **out)
@@ -234,9 +242,11 @@ static enum ql_status run_on_host(struct ql_ctx *ctx, struct ql_call *call, cons
 {
 	struct mirrored m = {.attr = NULL};
 	enum ql_status status = check_fallback(ctx, call, reason);
+	bool ready;
 
 	if (!status)
 		status = mirror_operands(ctx, call, &m);
+	ready = !status;
 	if (!status)
 		status = ql_op_eval(ctx, &m.call);
 	if (!status) {
@@ -247,6 +257,8 @@ static enum ql_status run_on_host(struct ql_ctx *ctx, struct ql_call *call, cons
 	}
 	if (!status)
 		status = return_written(ctx, call, &m);
+	if (status && ready)
+		forget_written(call, &m);
 	for (int i = 0; m.in && i <= call->n_in; i++)
 		ql_tensor_release(ctx, m.in[i]);
 	if (m.call.op)

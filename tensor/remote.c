@@ -303,6 +303,8 @@ static enum ql_status copy_up(struct ql_ctx *ctx, struct ql_tensor *dst, const s
 		return status;
 	view.storage = host;
 	status = ql_tensor_copy(ctx, &view, src);
+	if (status)
+		ql_storage_forget(dst->storage);
 	return status ? status : ql_storage_return(ctx, dst->storage);
 }
 

@@ -44,6 +44,13 @@ enum ql_status ql_remote_encode(struct ql_ctx *ctx, const struct ql_tensor *x, s
 
 /* Copies all bytes of t's storage into that of `block`, on the same device, from byte `offset` on. */
 enum ql_status ql_remote_put(struct ql_ctx *ctx, struct ql_tensor *block, size_t offset, const struct ql_tensor *t);
+/* Drops what a failed op has written into the mirror: the bytes of the device hold. */
+static inline void ql_storage_forget(struct ql_storage *s)
+{
+	if (s->remote)
+		s->remote->mirrored = s->version - 1;
+}
+
 /* Copies the bytes of a mirror that was written to back to its storage. */
 enum ql_status ql_storage_return(struct ql_ctx *ctx, struct ql_storage *s);
 
