@@ -158,6 +158,22 @@ static enum ql_status block_params(
 	return QL_OK;
 }
 
+/* zeros{quant=}, and ranges that a device finds: any scale decodes 0 to 0. quant_min and quant_max can exclude zero point 0. */
+static struct ql_spec unit_scale(const struct ql_spec *spec)
+{
+	struct ql_codes codes = ql_spec_codes(spec, true, 0);
+	struct ql_spec unit = *spec;
+
+	unit.scale = 1;
+	if (!spec->each_bits) {
+		int32_t zero = ql_spec_zero(spec, 0);
+
+		unit.zero = zero < codes.lo ? codes.lo : zero > codes.hi ? codes.hi : zero;
+		unit.has_zero = true;
+	}
+	return unit;
+}
+
 enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	struct ql_tensor *x, struct ql_qparams **out)
 {
@@ -182,10 +198,8 @@ enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec
 	} else if (!status && !spec->has_scale && x) {
 		status = ql_scales_fit(ctx, spec, x, q);
 	} else if (!status) {
-		struct ql_spec unit = *spec;
+		struct ql_spec unit = spec->has_scale ? *spec : unit_scale(spec);
 
-		if (!spec->has_scale)
-			unit.scale = 1; /* zeros{quant=}: any scale decodes 0 to 0 */
 		status = ql_scales_new(ctx, spec, rank, shape, given_dtype(spec), q);
 		if (!status)
 			status = given_numbers(ctx, &unit, q);
