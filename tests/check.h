@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static struct {
 	char name[128];
@@ -61,6 +62,18 @@ __attribute__((format(printf, 5, 6))) static inline bool check_one(
 }
 
 #define CHECK(condition, ...) check_one(condition, __FILE__, __LINE__, #condition, __VA_ARGS__)
+
+/* Zeroed memory; without it the test ends here. */
+static inline void *check_alloc(size_t n)
+{
+	void *block = calloc(n ? n : 1, 1);
+
+	if (!block) {
+		printf("no memory for %zu bytes\n", n);
+		exit(1);
+	}
+	return block;
+}
 
 static inline void SKIP(const char *what, const char *why)
 {

@@ -4,7 +4,7 @@
 # checks). It takes seconds a file: after SECONDS_MOST no further file is begun, and those left out are counted.
 # clang_tidy.sh BUILD_FOLDER [FILE ...]
 cd "$(dirname "$0")/.." || exit 1
-SECONDS_MOST=15
+SECONDS_MOST=${SECONDS_MOST:-15}
 build=${1:?wanted the folder of a build}
 shift
 skip() {

@@ -101,14 +101,15 @@ static void try_all_small(struct ql_ctx *ctx, unsigned from)
 	int64_t n = 1 << ql_dtypes[from].bits;
 	struct ql_tensor *x = NULL, *want = NULL;
 	struct ql_gpu_tensor in, out;
-	float *got = malloc((size_t)n * sizeof(*got));
+	float *got;
 
-	if (!CHECK(got && !ql_tensor_new(ctx, from, 1, &n, &x), "no memory"))
+	if (!CHECK(!ql_tensor_new(ctx, from, 1, &n, &x), "no memory"))
 		return;
 	for (int64_t i = 0; i < n; i++)
 		memcpy((char *)ql_tensor_data(x) + i * ql_dtypes[from].bits / 8, &i, ql_dtypes[from].bits / 8);
 	if (!CHECK(!ql_tensor_cast(ctx, x, QL_float32, &want), "no memory"))
 		return;
+	got = check_alloc((size_t)n * sizeof(*got));
 	in = gpu_tensor(&g, ql_dtype_name(from), 1, &n, ql_tensor_data(x), 0);
 	out = gpu_tensor(&g, "float32", 1, &n, NULL, 0);
 	if (gpu_run(&g, gpu_call("copy", &in, 1, &out, 1))) {

@@ -34,12 +34,11 @@ static void probing(void)
 static void copies(void)
 {
 	uint64_t bytes = ((uint64_t)19 << 20) + 3; /* more than two pinned buffers */
-	unsigned char *data = malloc(bytes), *back = malloc(bytes);
+	unsigned char *data = check_alloc(bytes), *back = check_alloc(bytes);
 	void *at = NULL, *other = NULL;
 
 	CASE("copies of 19 MiB");
-	if (!CHECK(data && back && !g.v->alloc(g.s, bytes, &at) && !g.v->alloc(g.s, bytes, &other), "no memory"))
-		return;
+	CHECK(!g.v->alloc(g.s, bytes, &at) && !g.v->alloc(g.s, bytes, &other), "alloc");
 	for (uint64_t i = 0; i < bytes; i++)
 		data[i] = (unsigned char)(i * 2654435761u >> 13);
 	CHECK(!g.v->to_device(g.s, at, data, bytes), "to_device");

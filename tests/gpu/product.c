@@ -67,16 +67,14 @@ static void side_parameters(struct side *s)
 		s->q.zero_point = &s->zeros;
 }
 
-static bool side_new(struct side *s, struct operand o, int64_t lines, int64_t k)
+static void side_new(struct side *s, struct operand o, int64_t lines, int64_t k)
 {
 	int64_t bytes = lines * (k + 16) + 1;
 
 	*s = (struct side){.o = o, .lines = lines, .k = k};
-	s->codes = malloc((size_t)bytes);
-	s->scale = malloc((size_t)lines * sizeof(float));
-	s->zero = malloc((size_t)lines);
-	if (!CHECK(s->codes && s->scale && s->zero, "no memory"))
-		return false;
+	s->codes = check_alloc((size_t)bytes);
+	s->scale = check_alloc((size_t)lines * sizeof(float));
+	s->zero = check_alloc((size_t)lines);
 	side_draw(s);
 	s->line = o.layout == TRANSPOSED ? 1 : o.layout == PITCHED ? (k + 15) / 16 * 16 : k;
 	s->step = o.layout == TRANSPOSED ? lines : 1;
@@ -90,7 +88,6 @@ static bool side_new(struct side *s, struct operand o, int64_t lines, int64_t k)
 	s->t.stride[0] = s->line;
 	s->t.stride[1] = s->step;
 	s->t.codes = &s->q;
-	return true;
 }
 
 static void side_free(struct side *s)
@@ -173,11 +170,11 @@ static void run_linear(const struct side *a, const struct side *b, const struct 
 	struct ql_gpu_tensor in[3] = {a->t, b->t, *bias};
 	struct ql_gpu_option act = {.name = "act", .type = QL_GPU_OPTION_TEXT, .s = f->act};
 	struct ql_gpu_call call = gpu_call("linear", in, f->bias ? 3 : 2, out, 1);
-	void *got = malloc((size_t)out->bytes);
+	void *got = check_alloc((size_t)out->bytes);
 
 	call.options = &act;
 	call.n_options = f->act != NULL;
-	for (size_t k = 0; k < 2 && CHECK(got, "no memory"); k++) {
+	for (size_t k = 0; k < 2; k++) {
 		g.v->force(g.d, families[k]);
 		g.v->fill(g.s, out->at, 0xAB, out->bytes);
 		if (!gpu_run(&g, call)) {
@@ -207,8 +204,8 @@ static void try_linear(struct operand x, struct operand w, int64_t m, int64_t n,
 		.scale = &scale,
 		.zero_point = &zeros};
 
-	if (!side_new(&a, x, m, k) || !side_new(&b, w, n, k))
-		return;
+	side_new(&a, x, m, k);
+	side_new(&b, w, n, k);
 	bias = gpu_tensor(&g, "float32", 1, &n, f.bias, 0);
 	out = gpu_tensor(&g, f.scale > 0 ? "uint8" : "float32", 2, (const int64_t[]){m, n}, NULL, 0);
 	if (f.scale > 0)

@@ -186,7 +186,7 @@ static void check_forms(
 	struct ql_tensor *host[3] = {NULL}, *there[3] = {NULL};
 	char what[160] = "";
 
-	for (int k = 0; k < op->arity_max; k++) {
+	for (int k = 0; k < op->arity_max && k < 3; k++) {
 		operand(form[k], dtype[k], rows, columns, &host[k], &there[k]);
 		snprintf(what + strlen(what), sizeof(what) - strlen(what), " %s %s", form_names[form[k]],
 			ql_dtype_name(dtype[k]));

@@ -78,10 +78,8 @@ static inline void gpu_expect(
 	struct gpu *g, const struct ql_gpu_tensor *got, const struct ql_tensor *t, const char *what)
 {
 	int64_t n = ql_tensor_nelem(t);
-	char *bytes = malloc((size_t)n * 8 + 8);
+	char *bytes = check_alloc((size_t)n * 8 + 8);
 
-	if (!CHECK(bytes, "no memory"))
-		return;
 	gpu_get(g, got, bytes);
 	for (int64_t i = 0; i < n; i++)
 		if (!CHECK(view_same(ql_dtype_name(t->dtype), bytes, ql_tensor_data(t), i), "%s: element %d of %d",

@@ -169,7 +169,12 @@ static inline float gpu_draw_float(void)
 /* Equal bits; any NaN equals any other. */
 static inline bool gpu_same_f32(float a, float b)
 {
-	return (isnan(a) && isnan(b)) || !memcmp(&a, &b, sizeof(a));
+	union {
+		float f;
+		uint32_t bits;
+	} x = {a}, y = {b};
+
+	return (isnan(a) && isnan(b)) || x.bits == y.bits;
 }
 
 #endif

@@ -156,7 +156,7 @@ static void quantized(void)
 /* Fields that the short spec has not. */
 static void other_fields(void)
 {
-	struct ql_tensor *x = counting(QL_float16, 2, (const int64_t[]){4, 9}), *q;
+	struct ql_tensor *x = counting(QL_float16, 2, (const int64_t[]){4, 9}), *q = NULL;
 	struct ql_spec_fields fields[] = {
 		{.dtype = "int8", .scheme = "log", .octaves = 12.3},
 		{.dtype = "int4", .scheme = "log", .has_axis = true, .axis = 2},
