@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/grid.h"
+#include "tensor/kernels/kernels.h"
 #include "tensor/loops/map.h"
 #include "tensor/remote.h"
 #include "tensor/scratch.h"
@@ -237,7 +238,7 @@ const char *ql_gpu_pack(struct ql_ctx *ctx, const struct ql_call *call, struct q
 		.op = call->op->doc.name,
 		.n_in = call->n_in,
 		.n_out = call->n_out,
-		.flags = ctx->ordered ? QL_GPU_ORDERED : 0,
+		.flags = ctx->kernels->gemm_f32->ordered ? QL_GPU_ORDERED : 0, /* also at the level ref */
 		.in = out->operand,
 		.out = out->operand + call->n_in,
 		.options = out->option};
