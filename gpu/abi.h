@@ -158,7 +158,8 @@ struct ql_gpu_plan {
 	const char *name, *path; /* for the ledger: "gemm_i8_mma", "int8" */
 	uint64_t workspace;
 	int32_t exact;
-	char why[160]; /* of a refusal */
+	char why[160];  /* of a refusal */
+	int32_t faults; /* not 0: the kernel may note a fault */
 };
 
 /* What a kernel found in values: the first index out of range, class out of range, division by 0, overflow. */
@@ -170,9 +171,9 @@ enum ql_gpu_fault_kind {
 	QL_GPU_FAULT_OVERFLOW
 };
 struct ql_gpu_fault {
-	uint64_t serial;
-	int32_t kind;
-	int64_t position, value, limit;
+	uint64_t serial;                /* of the call */
+	int32_t kind;                   /* enum ql_gpu_fault_kind */
+	int64_t position, value, limit; /* element of the last operand, in row-major order; values are 1 to limit */
 };
 
 struct ql_gpu_kernel_info {

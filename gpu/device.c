@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "gpu/call.h"
+#include "gpu/faults.h"
 #include "tensor/scratch.h"
 
 #define NAME 40
@@ -23,6 +24,7 @@ struct opened {
 	char *reason[REASONS];
 	int reasons;
 	uint64_t serial;
+	struct ql_gpu_faults faults;
 };
 
 static const struct opened *opened(const struct ql_device *d)
@@ -40,6 +42,21 @@ static enum ql_status checked(struct ql_ctx *ctx, const struct opened *o, const 
 	o->v->last_error(o->gpu, text, sizeof(text));
 	return ql_fail(ctx, status == QL_GPU_MEMORY ? QL_ERR_MEMORY : QL_ERR_UNSUPPORTED, "%s: %s: %s", what, o->name,
 		text[0] ? text : "failed without a reason");
+}
+
+/* Waits for all work. Polls, so that Ctrl-C ends the wait; the work goes on. */
+static enum ql_status wait_idle(const struct ql_device *d)
+{
+	const struct opened *o = opened(d);
+	const struct timespec pause = {.tv_nsec = 20000};
+	int32_t status;
+
+	while ((status = o->v->stream_query(o->stream)) == QL_GPU_PENDING) {
+		if (ql_stopped(d->ctx))
+			return ql_fail(d->ctx, QL_ERR_INTERRUPTED, "interrupted");
+		nanosleep(&pause, NULL);
+	}
+	return checked(d->ctx, o, "waiting", status);
 }
 
 /* ---- memory ---- */
@@ -63,11 +80,30 @@ static void device_free(struct ql_ctx *ctx, const struct ql_device *d, void *blo
 	ctx->memory.held -= bytes;
 }
 
+/* After a wait: reports what kernels have noted. */
+static enum ql_status check_faults(const struct ql_device *d)
+{
+	struct opened *o = d->state;
+	struct ql_gpu_fault fault = {0};
+	enum ql_status status;
+
+	if (!o->faults.any)
+		return QL_OK;
+	o->faults.any = false;
+	status = checked(d->ctx, o, "read", o->v->fault(o->stream, &fault));
+	if (status || fault.kind == QL_GPU_FAULT_NONE)
+		return status;
+	return ql_gpu_faults_fail(d->ctx, &o->faults, &fault);
+}
+
 static enum ql_status device_read(const struct ql_device *d, void *host, const void *at, size_t bytes)
 {
 	const struct opened *o = opened(d);
+	enum ql_status status = bytes ? wait_idle(d) : QL_OK;
 
-	return bytes ? checked(d->ctx, o, "read", o->v->to_host(o->stream, host, at, bytes)) : QL_OK;
+	if (!status && bytes)
+		status = checked(d->ctx, o, "read", o->v->to_host(o->stream, host, at, bytes));
+	return status ? status : check_faults(d);
 }
 
 static enum ql_status device_write(const struct ql_device *d, void *at, const void *host, size_t bytes)
@@ -91,19 +127,11 @@ static enum ql_status device_fill(const struct ql_device *d, void *at, uint8_t v
 	return bytes ? checked(d->ctx, o, "fill", o->v->fill(o->stream, at, value, bytes)) : QL_OK;
 }
 
-/* Polls, so that Ctrl-C ends the wait; the work goes on. */
 static enum ql_status device_sync(const struct ql_device *d)
 {
-	const struct opened *o = opened(d);
-	const struct timespec pause = {.tv_nsec = 50000};
-	int32_t status;
+	enum ql_status status = wait_idle(d);
 
-	while ((status = o->v->stream_query(o->stream)) == QL_GPU_PENDING) {
-		if (ql_stopped(d->ctx))
-			return ql_fail(d->ctx, QL_ERR_INTERRUPTED, "interrupted");
-		nanosleep(&pause, NULL);
-	}
-	return checked(d->ctx, o, "sync", status);
+	return status ? status : check_faults(d);
 }
 
 enum ql_status ql_gpu_memory(const struct ql_device *d, bool reset, struct ql_gpu_memory *out)
@@ -173,6 +201,8 @@ static enum ql_status device_run(const struct ql_device *d, struct ql_call *call
 	if (!status) {
 		p->call.serial = ++o->serial;
 		status = checked(d->ctx, o, call->op->doc.name, o->v->run(o->stream, &p->call, chosen));
+		if (chosen->faults)
+			ql_gpu_faults_add(&o->faults, call, p->call.serial);
 	}
 	if (p && p->call.workspace)
 		o->v->free(o->stream, p->call.workspace);

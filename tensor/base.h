@@ -52,6 +52,8 @@ enum ql_fallback_mode { QL_FALLBACK_SILENT, QL_FALLBACK_WARN, QL_FALLBACK_ERROR 
 /* One per process in practice. Holds all mutable state, so the library has no globals. */
 struct ql_ctx {
 	char err[1024]; /* message of the last status other than QL_OK */
+	/* Why a getter could not read an element of a device, which then is NaN or 0: the next op fails with it. "": none */
+	char unread[1024];
 	struct ql_memory memory;
 	volatile sig_atomic_t interrupted; /* set by the host's signal handler, polled per tile */
 	bool finishing;              /* ignore interrupts: a tensor being written in place must not stay half written */

@@ -399,6 +399,16 @@ enum ql_status ql_op_eval(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
+/* Fails if an element that was read before could not be read. */
+static enum ql_status check_read(struct ql_ctx *ctx)
+{
+	if (!ctx->unread[0])
+		return QL_OK;
+	memcpy(ctx->err, ctx->unread, sizeof(ctx->err));
+	ctx->unread[0] = '\0';
+	return QL_ERR_UNSUPPORTED;
+}
+
 enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -409,7 +419,9 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 	call->path = call->kernel = call->reason = NULL;
 	call->list = NULL;
 	memset(call->out, 0, sizeof(call->out));
-	status = ql_call_place(ctx, call);
+	status = check_read(ctx);
+	if (!status)
+		status = ql_call_place(ctx, call);
 	if (!status)
 		status = call->device->remote ? ql_device_eval(ctx, call) : ql_op_eval(ctx, call);
 	if (!status && !call->into && ql_tape_wanted(ctx, call))

@@ -57,6 +57,14 @@ typedef enum ql_status ql_infer_fn(struct ql_ctx *ctx, struct ql_call *call);
 typedef enum ql_status ql_eval_fn(struct ql_ctx *ctx, struct ql_call *call);
 struct ql_back;
 typedef enum ql_status ql_backward_fn(struct ql_back *b);
+/* A value that the op refuses, found by a kernel of a device: the element `position` of the last operand, which has this shape,
+ * is `value`; wanted were 1 to `limit`. */
+struct ql_fault {
+	int64_t position, value, limit;
+	int rank;
+	const int64_t *shape;
+};
+typedef enum ql_status ql_fault_fn(struct ql_ctx *ctx, const char *op, const struct ql_fault *fault);
 typedef uint32_t ql_saves_fn(const struct ql_call *call);
 
 /* Bits of `saves`: the tensors of a call that backward reads. */
@@ -76,6 +84,7 @@ struct ql_op {
 	ql_backward_fn *backward; /* gradients, composed of other ops (back.h); NULL: no gradient */
 	uint32_t saves;           /* what backward reads */
 	ql_saves_fn *saves_for;   /* replaces `saves` where that depends on the call; NULL: use `saves` */
+	ql_fault_fn *fault;       /* fails with the message of eval for such a value; NULL: op has no such operand */
 	const void *impl;         /* data for an eval that several ops share, e.g. struct ql_map */
 };
 

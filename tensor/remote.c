@@ -4,6 +4,8 @@
  */
 #include "tensor/remote.h"
 
+#include <string.h>
+
 #include "tensor/codec.h"
 #include "tensor/op.h"
 #include "tensor/ragged.h"
@@ -43,12 +45,17 @@ static enum ql_status mirror_of(struct ql_ctx *ctx, struct ql_storage *s, struct
 
 const void *ql_storage_bytes(const struct ql_storage *s)
 {
+	struct ql_ctx *ctx;
 	struct ql_storage *host;
 
 	if (!s->remote)
 		return s->data;
+	ctx = s->device->ctx;
 	/* the mirror is a cache: reading a constant storage may fill it */
-	return mirror_of(s->device->ctx, (struct ql_storage *)(uintptr_t)s, &host) ? NULL : host->data;
+	if (!mirror_of(ctx, (struct ql_storage *)(uintptr_t)s, &host))
+		return host->data;
+	memcpy(ctx->unread, ctx->err, sizeof(ctx->unread));
+	return NULL;
 }
 
 enum ql_status ql_storage_return(struct ql_ctx *ctx, struct ql_storage *s)

@@ -18,7 +18,8 @@ static inline const struct ql_device *ql_tensor_device(const struct ql_tensor *t
 	return t->storage->device;
 }
 
-/* The bytes in the host's memory for a few elements; NULL if they cannot be read: the next wait of the device fails. */
+/* The bytes in the host's memory for a few elements; NULL if they cannot be read: ctx->unread then says
+ * why, with which the next op fails. */
 const void *ql_storage_bytes(const struct ql_storage *s);
 
 /* Gives t as a tensor of the host with the same strides: t itself, or a header of its mirror whose quant params are on the

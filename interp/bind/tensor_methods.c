@@ -8,6 +8,7 @@
 #include "interp/bind/surplus.h"
 #include "tensor/assign.h"
 #include "tensor/codec.h"
+#include "tensor/remote.h"
 
 /* ---- facts ---- */
 
@@ -114,19 +115,34 @@ static void push_element(lua_State *L, const struct ql_tensor *t, int64_t i)
 		lua_pushinteger(L, ql_tensor_get_i64(t, index));
 }
 
-/* The tensor itself, or its decoded values in a box on the stack. */
+/* The tensor itself, or a copy in the host's memory in a box on the stack. */
+static struct ql_tensor *on_host(lua_State *L, struct ql_tensor *t)
+{
+	struct ql_tensor **box;
+	enum ql_status status;
+
+	if (!ql_is_remote(t))
+		return t;
+	box = ql_box_new(L);
+	status = ql_tensor_host(ql_ctx_of(L), t, box);
+	if (status)
+		ql_raise(L, status);
+	return *box;
+}
+
+/* The tensor itself, or its decoded values in a box on the stack; in the host's memory. */
 static struct ql_tensor *real_values(lua_State *L, struct ql_tensor *t)
 {
 	struct ql_tensor **box;
 	enum ql_status status;
 
 	if (!t->q)
-		return t;
+		return on_host(L, t);
 	box = ql_box_new(L);
 	status = ql_decode(ql_ctx_of(L), t, box);
 	if (status)
 		ql_raise(L, status);
-	return *box;
+	return on_host(L, *box);
 }
 
 /* A value of this tensor goes into the program. */

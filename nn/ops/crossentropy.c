@@ -163,6 +163,15 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
+static enum ql_status fail_class(struct ql_ctx *ctx, const char *op, const struct ql_fault *fault)
+{
+	char text[QL_SHAPE_TEXT];
+
+	return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: target: wanted classes 1 to %lld, got %lld at position %s", op,
+		(long long)fault->limit, (long long)fault->value,
+		ql_position_text(fault->rank, fault->shape, fault->position, text));
+}
+
 /* Reads and checks the class numbers, and counts those that are not ignored. */
 static enum ql_status read_classes(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_tensor *target,
 	int64_t c, struct ql_tensor **out, int64_t *count)
@@ -170,7 +179,6 @@ static enum ql_status read_classes(struct ql_ctx *ctx, const struct ql_call *cal
 	const struct ql_value *ignore = ql_call_attr(call, "ignore");
 	enum ql_status status = ql_tensor_cast(ctx, target, QL_int64, out);
 	int64_t *class, n = ql_tensor_nelem(target);
-	char text[QL_SHAPE_TEXT];
 
 	if (status)
 		return status;
@@ -182,9 +190,8 @@ static enum ql_status read_classes(struct ql_ctx *ctx, const struct ql_call *cal
 			continue;
 		}
 		if (class[i] < 1 || class[i] > c)
-			return ql_fail(ctx, QL_ERR_ARGUMENT,
-				"crossentropy: target: wanted classes 1 to %lld, got %lld at position %s", (long long)c,
-				(long long)class[i], ql_position_text(target->rank, target->shape, i, text));
+			return fail_class(ctx, "crossentropy",
+				&(struct ql_fault){i, class[i], c, target -> rank, target -> shape});
 		++*count;
 	}
 	return QL_OK;
@@ -305,6 +312,7 @@ static const struct ql_op crossentropy_back = {
 	.infer = back_infer,
 	.eval = back_eval,
 	.allocates = true,
+	.fault = fail_class,
 };
 
 static enum ql_status backward(struct ql_back *b)
@@ -333,6 +341,7 @@ const struct ql_op ql_op_crossentropy = {
 	.flags = QL_FUNCTION,
 	.infer = infer,
 	.eval = eval,
+	.fault = fail_class,
 	.backward = backward,
 	.saves = QL_SAVE(0) | QL_SAVE(1),
 };

@@ -46,23 +46,31 @@ enum ql_status ql_rows_infer(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
+enum ql_status ql_rows_fault(struct ql_ctx *ctx, const char *op, const struct ql_fault *fault)
+{
+	char text[QL_SHAPE_TEXT];
+
+	return ql_fail(ctx, QL_ERR_ARGUMENT,
+		"%s: ids: wanted 1 to %lld, the rows of the table, got %lld at position %s", op,
+		(long long)fault->limit, (long long)fault->value,
+		ql_position_text(fault->rank, fault->shape, fault->position, text));
+}
+
 enum ql_status ql_rows_numbers(
 	struct ql_ctx *ctx, const char *op, const struct ql_tensor *ids, int64_t size, struct ql_tensor **out)
 {
 	enum ql_status status = ql_tensor_cast(ctx, ids, QL_int64, out);
 	int64_t n = ql_tensor_nelem(ids);
 	const int64_t *number;
-	char text[QL_SHAPE_TEXT];
 
 	if (status)
 		return status;
 	number = ql_tensor_data(*out);
 	for (int64_t i = 0; i < n; i++)
 		if (number[i] < 1 || number[i] > size) {
-			status = ql_fail(ctx, QL_ERR_ARGUMENT,
-				"%s: ids: wanted 1 to %lld, the rows of the table, got %lld at position %s", op,
-				(long long)size, (long long)number[i],
-				ql_position_text(ids->rank, ids->shape, i, text));
+			struct ql_fault fault = {i, number[i], size, ids->rank, ids->shape};
+
+			status = ql_rows_fault(ctx, op, &fault);
 			ql_tensor_release(ctx, *out);
 			*out = NULL;
 			return status;

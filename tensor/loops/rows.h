@@ -8,6 +8,8 @@
 
 /* Checks ranks and dtypes of a call (table (v, d), ids) and sets result 0; errors name the op. */
 enum ql_status ql_rows_infer(struct ql_ctx *ctx, struct ql_call *call);
+/* Fails: an id is no row of the table. */
+enum ql_status ql_rows_fault(struct ql_ctx *ctx, const char *op, const struct ql_fault *fault);
 /* Gives `ids` as contiguous int64; a number outside 1..size is an error that names it and its position.
  */
 enum ql_status ql_rows_numbers(

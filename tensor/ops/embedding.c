@@ -139,6 +139,7 @@ static const struct ql_op embedding_back = {
 	.arity_max = 2,
 	.infer = back_infer,
 	.eval = back_eval,
+	.fault = ql_rows_fault,
 };
 
 static enum ql_status backward(struct ql_back *b)
@@ -163,6 +164,7 @@ const struct ql_op ql_op_embedding = {
 	.arity_max = 2,
 	.infer = ql_rows_infer,
 	.eval = eval,
+	.fault = ql_rows_fault,
 	.allocates = true,
 	.backward = backward,
 	.saves = QL_SAVE(1),

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * The calls of the last kernels that may note faults, and the messages of those that did.
+ */
+#include "gpu/faults.h"
+
+#include <string.h>
+
+void ql_gpu_faults_add(struct ql_gpu_faults *f, const struct ql_call *call, uint64_t serial)
+{
+	struct ql_gpu_suspect *s = &f->call[serial % QL_GPU_FAULTS_KEPT];
+	const struct ql_tensor *last = call->in[call->n_in - 1];
+
+	f->any = true;
+	*s = (struct ql_gpu_suspect){.serial = serial, .op = call->op, .rank = last->rank};
+	memcpy(s->shape, last->shape, sizeof(s->shape));
+}
+
+/* Where the op is not known any more, or has no words of its own. */
+static enum ql_status fail_plainly(struct ql_ctx *ctx, const char *op, const struct ql_gpu_fault *fault)
+{
+	long long value = fault->value, limit = fault->limit, position = fault->position;
+
+	switch (fault->kind) {
+	case QL_GPU_FAULT_DIVISION:
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted a divisor other than 0 for integers, got 0", op);
+	case QL_GPU_FAULT_OVERFLOW:
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "%s: wanted sums that fit the dtype, got a larger one", op);
+	default:
+		return ql_fail(ctx, QL_ERR_ARGUMENT, "%s: wanted 1 to %lld, got %lld at element %lld", op, limit, value,
+			position + 1);
+	}
+}
+
+enum ql_status ql_gpu_faults_fail(struct ql_ctx *ctx, const struct ql_gpu_faults *f, const struct ql_gpu_fault *fault)
+{
+	const struct ql_gpu_suspect *s = &f->call[fault->serial % QL_GPU_FAULTS_KEPT];
+	struct ql_fault found = {.position = fault->position,
+		.value = fault->value,
+		.limit = fault->limit,
+		.rank = s->rank,
+		.shape = s->shape};
+
+	if (s->serial != fault->serial)
+		return fail_plainly(ctx, "an op on the device", fault);
+	if (s->op->fault && (fault->kind == QL_GPU_FAULT_INDEX || fault->kind == QL_GPU_FAULT_CLASS))
+		return s->op->fault(ctx, s->op->doc.name, &found);
+	return fail_plainly(ctx, s->op->doc.name, fault);
+}
