@@ -72,6 +72,13 @@ void ql_cache_free(struct ql_ctx *ctx)
 	free(ctx->cache);
 }
 
+/* printf writes a NaN with its sign, which says nothing. */
+static void drop_sign_of_nan(char *text)
+{
+	for (char *at = text; (at = strstr(at, "-nan")); at++)
+		memmove(at, at + 1, strlen(at));
+}
+
 enum ql_status ql_fail(struct ql_ctx *ctx, enum ql_status status, const char *format, ...)
 {
 	va_list args;
@@ -79,6 +86,7 @@ enum ql_status ql_fail(struct ql_ctx *ctx, enum ql_status status, const char *fo
 	va_start(args, format);
 	vsnprintf(ctx->err, sizeof(ctx->err), format, args);
 	va_end(args);
+	drop_sign_of_nan(ctx->err);
 	return status;
 }
 
@@ -92,6 +100,7 @@ void ql_warn(struct ql_ctx *ctx, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	drop_sign_of_nan(text);
 	ctx->warn(ctx, text);
 }
 

@@ -32,7 +32,9 @@ done | xargs -r -P "$(nproc)" -n 1 sh -c '
 		echo "left out: $0"
 		exit 0
 	fi
-	found=$(clang-tidy --quiet -p "$build" --extra-arg-before=-include --extra-arg-before=tests/tools/clang_tidy.h "$0" 2>/dev/null) ||
+	set -- --extra-arg-before=-include --extra-arg-before=tests/tools/clang_tidy.h
+	[ "$0" != tensor/base.c ] || set -- # it defines ql_fail, which is a macro there
+	found=$(clang-tidy --quiet -p "$build" "$@" "$0" 2>/dev/null) ||
 		printf "%s\n" "wrong: $0" "$found"
 ' >"$log"
 left=$(grep -c '^left out: ' "$log")

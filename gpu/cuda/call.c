@@ -105,7 +105,8 @@ int32_t ql_call_run(struct ql_gpu_stream *s, const struct ql_gpu_call *call, con
 	outside = ql_extent_outside(call);
 	if (outside)
 		return ql_device_fail(s->device, "%s: operand %d is not within its memory", call->op, (int)outside);
-	s->op = k->op;
+	snprintf(s->name, sizeof(s->name), "%s", call->op);
+	s->op = s->name;
 	status = ql_device_status(s->device, k->run(&place, call), k->name, call->op);
 	return status || !s->device->sync ? status : ql_stream_sync(s);
 }

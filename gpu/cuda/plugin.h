@@ -33,6 +33,7 @@ struct ql_gpu_stream {
 	int next;
 	struct ql_gpu_record *record; /* on the device */
 	const char *op;               /* the last one that was run since the stream was idle; NULL: none */
+	char name[48];                /* its name */
 };
 
 struct ql_gpu_event {
