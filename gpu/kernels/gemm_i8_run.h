@@ -2,7 +2,7 @@
  * What the kernels of products of 8-bit codes share: all tiles of a result, the plan, the launch. Include it behind TILE, THREADS,
  * struct tiles and tile<A, B>; A, B: the codes of an operand are unsigned.
  */
-template <bool A, bool B> QL_KERNEL(THREADS) gemm(ql_code_product x)
+template <bool A, bool B> QL_KERNEL(THREADS, 2) gemm(ql_code_product x)
 {
 	QL_SHARED(struct tiles, t);
 	int64_t down = (x.m + TILE - 1) / TILE, across = (x.n + TILE - 1) / TILE, all = down * across * x.batches;

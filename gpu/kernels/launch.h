@@ -2,6 +2,8 @@
  * How kernels are written and launched, for nvcc and for the emulation. Shared memory is one struct, given by its size at
  * the launch.
  *   QL_KERNEL(256) name(arguments) { QL_SHARED(struct tile, tile); … }      a kernel of at most 256 threads a block
+ *   QL_KERNEL(256, 2)       … of which two are to fit on a processor: at most 128 registers
+ * Without the second number the compiler does not spill to let more blocks run at once.
  * QL_BUG(name) is false, but in the emulation when a test asks for that fault of gpu/emu/bugs.def.
  */
 #ifndef QUOLL_GPU_KERNELS_LAUNCH_H
@@ -14,9 +16,10 @@
 cudaError_t ql_emu_launch(
 	dim3 grid, dim3 block, size_t shared, bool alone, cudaStream_t stream, std::function<void()> body);
 #define QL_SHARED(type, name) type &name = *reinterpret_cast<type *>(ql_emu_shared)
-#define QL_KERNEL(threads) static void
+#define QL_KERNEL(...) static void
 #else
-#define QL_KERNEL(threads) static __global__ void __launch_bounds__(threads)
+#define QL_BOUNDS(threads, blocks, ...) static __global__ void __launch_bounds__(threads, blocks)
+#define QL_KERNEL(...) QL_BOUNDS(__VA_ARGS__, 1, 1)
 extern __shared__ __align__(1024) unsigned char ql_shared[];
 #define QL_SHARED(type, name) type &name = *reinterpret_cast<type *>(ql_shared)
 #endif
