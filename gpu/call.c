@@ -238,6 +238,8 @@ const char *ql_gpu_pack(struct ql_ctx *ctx, const struct ql_call *call, struct q
 		.op = call->op->doc.name,
 		.n_in = call->n_in,
 		.n_out = call->n_out,
+		.seed = call->random.seed,
+		.first = call->random.first,
 		.flags = ctx->kernels->gemm_f32->ordered ? QL_GPU_ORDERED : 0, /* also at the level ref */
 		.in = out->operand,
 		.out = out->operand + call->n_in,

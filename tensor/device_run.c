@@ -208,6 +208,7 @@ static enum ql_status move_results(struct ql_ctx *ctx, struct ql_call *call, str
 
 	call->n_out = m->call.n_out;
 	call->list = m->call.list;
+	call->random = m->call.random;
 	memcpy(call->result, m->call.result, sizeof(call->result));
 	memcpy(call->out, m->call.out, sizeof(call->out));
 	if (call->into) { /* the result is in the operand */
@@ -329,6 +330,7 @@ static enum ql_status run_kernel(struct ql_ctx *ctx, struct ql_call *call, const
 
 	if (call->into && call->out[0] == call->into)
 		call->into->storage->version++;
+	ql_call_draw(ctx, call);
 	status = call->device->run(call->device, call, plan);
 	return !status && call->into ? ql_call_write_into(ctx, call) : status;
 }
@@ -355,11 +357,14 @@ static enum ql_status try_device(struct ql_ctx *ctx, struct ql_call *call, const
 	return QL_OK;
 }
 
-/* Whether infer says all that a kernel's results need: not of ops with lists, or results that may be operands. */
+/* Whether infer says all that a kernel's results need: not of ops with lists, results that may be operands, and constructors
+ * of codes. */
 static bool has_results(const struct ql_call *call)
 {
-	return call->op->infer && call->n_in > 0 && !(call->op->flags & QL_LIST_OUT) &&
-	       !(call->into && (call->into->q || wanted_spec(call)));
+	bool codes = wanted_spec(call);
+
+	return call->op->infer && !(call->op->flags & QL_LIST_OUT) && !(codes && call->n_in == 0) &&
+	       !(call->into && (call->into->q || codes));
 }
 
 enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
@@ -368,7 +373,7 @@ enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 	unsigned flags = call->op->flags;
 	enum ql_status status;
 
-	if (flags & QL_VIEW)
+	if (flags & QL_VIEW || (call->op->same && call->op->same(call)))
 		return ql_op_eval(ctx, call);
 	if (call->device->has(call->device, call->op->doc.name) && has_results(call)) {
 		reason = NULL;

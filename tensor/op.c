@@ -12,6 +12,7 @@
 #include "tensor/fallback.h"
 #include "tensor/ledger.h"
 #include "tensor/ragged.h"
+#include "tensor/rng.h"
 #include "tensor/scratch.h"
 #include "tensor/tape.h"
 
@@ -378,6 +379,14 @@ static void record(struct ql_ctx *ctx, struct ql_call *call, uint64_t operands)
 		call->into->origin = row;
 }
 
+void ql_call_draw(struct ql_ctx *ctx, struct ql_call *call)
+{
+	if (!call->op->draws)
+		return;
+	call->random.seed = ctx->seed;
+	call->random.first = ql_rng_take(ctx, call->op->draws(call));
+}
+
 enum ql_status ql_op_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	enum ql_status status = ql_call_check_into(ctx, call);
@@ -386,6 +395,8 @@ enum ql_status ql_op_eval(struct ql_ctx *ctx, struct ql_call *call)
 		status = call->op->infer(ctx, call);
 	for (int i = 0; i < call->n_out && !status && !(call->op->flags & (QL_LIST_OUT | QL_VIEW)); i++)
 		status = ql_shape_check(ctx, call->op->doc.name, call->result[i].rank, call->result[i].shape);
+	if (!status)
+		ql_call_draw(ctx, call);
 	ctx->nograd++; /* ops called by eval must not record nodes */
 	ctx->depth++;
 	if (!status)

@@ -34,6 +34,11 @@ struct ql_result {
 	int64_t shape[QL_MAX_RANK];
 };
 
+/* Where the random numbers of a call begin: those of an op with `draws`, and of the op of its gradient. */
+struct ql_random {
+	uint64_t seed, first; /* first: counter of tensor/rng.h */
+};
+
 /* One application of an op. The caller fills op, in, n_in, weak, attr, into; out is given. */
 struct ql_call {
 	const struct ql_op *op;
@@ -43,6 +48,7 @@ struct ql_call {
 	const struct ql_value *attr; /* one per op->doc.attrs */
 	struct ql_tensor *into;      /* destination of an in-place call; else NULL */
 	const struct ql_device *device; /* of the operands, where the results will be; set by ql_op_apply */
+	struct ql_random random;        /* set when the op runs, if it draws; else by the caller */
 	struct ql_result result[QL_MAX_OUT];
 	struct ql_tensor *out[QL_MAX_OUT];
 	struct ql_tensor **list; /* outputs of a QL_LIST_OUT op, from ql_alloc: the caller frees it */
@@ -81,6 +87,10 @@ struct ql_op {
 	ql_eval_fn *eval;                                  /* computes the allocated out[] from in[] */
 	bool (*may_overwrite)(const struct ql_call *call); /* whether eval may write to call->into; NULL: never */
 	bool allocates;                                    /* eval allocates out[] */
+	/* Whether the result is operand 0 itself, which eval then gives without reading its elements; NULL: never. */
+	bool (*same)(const struct ql_call *call);
+	/* The random words that an inferred call takes; NULL: none. */
+	int64_t (*draws)(const struct ql_call *call);
 	ql_backward_fn *backward; /* gradients, composed of other ops (back.h); NULL: no gradient */
 	uint32_t saves;           /* what backward reads */
 	ql_saves_fn *saves_for;   /* replaces `saves` where that depends on the call; NULL: use `saves` */
@@ -133,6 +143,8 @@ struct ql_format_words {
 /* The op without the tape and the ledger: infer -> choose -> allocate -> run, for operands in the host's memory or an op
  * with QL_VIEW or QL_ANYWHERE. For op.c and device_run.c. */
 enum ql_status ql_op_eval(struct ql_ctx *ctx, struct ql_call *call);
+/* Takes the random words of an inferred call, once. */
+void ql_call_draw(struct ql_ctx *ctx, struct ql_call *call);
 /* The two ends of an in-place call, for the same files: whether `into` may be written, and the result put into it. */
 enum ql_status ql_call_check_into(struct ql_ctx *ctx, const struct ql_call *call);
 enum ql_status ql_call_write_into(struct ql_ctx *ctx, struct ql_call *call);

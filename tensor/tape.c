@@ -291,6 +291,7 @@ enum ql_status ql_tape_record(struct ql_ctx *ctx, struct ql_call *call)
 	node = node_new(ctx, call->op, call->n_in, call->n_out);
 	if (!node)
 		return QL_ERR_MEMORY;
+	node->random = call->random;
 	status = copy_attrs(ctx, node, call->attr);
 	if (!status)
 		status = record_operands(ctx, node, call, saves);

@@ -28,6 +28,7 @@ struct ql_node {
 	uint64_t number;        /* increases: operands have smaller numbers than results */
 	int n_in, n_out;
 	struct ql_edge *edge;    /* n_in */
+	struct ql_random random; /* of the call */
 	struct ql_value *attr;   /* as given, one per op->doc.attrs, without specs; NULL: none */
 	struct ql_edge *result;  /* n_out; value: an alias, kept when op->saves has QL_SAVE_RESULT */
 	struct ql_tensor **grad; /* n_out: gradients accumulated by the running backward */

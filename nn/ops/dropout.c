@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * dropout: every element is 0 with probability p, else x / (1 - p), so that the mean is unchanged (Srivastava et
  * al., "Dropout", JMLR 15, 2014). Element i is dropped when its word of the counter-based generator is below p
- * 2^32. No mask is saved: the backward draws the same words again from the seed and the first counter.
+ * 2^32. No mask is saved: the backward reads the same words again (struct ql_random).
  */
 #include <math.h>
 
@@ -60,17 +60,17 @@ static void body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
-/* state: seed and first counter */
-static enum ql_status drop(
-	struct ql_ctx *ctx, double p, const int64_t *state, struct ql_tensor *x, struct ql_tensor *out)
+static enum ql_status drop(struct ql_ctx *ctx, const struct ql_call *call)
 {
+	struct ql_tensor *x = call->in[0], *out = call->out[0];
+	double p = ql_call_float(call, "p", HALF);
 	struct ql_tensor *from = NULL, *to = NULL;
 	unsigned dtype = ql_dense_dtype(out->dtype);
 	struct job j = {.variant = ctx->kernels->simd->variant,
 		.wide = dtype == QL_float64,
 		.n = ql_tensor_nelem(out),
-		.seed = (uint64_t)state[0],
-		.first = (uint64_t)state[1],
+		.seed = call->random.seed,
+		.first = call->random.first,
 		.least = (uint32_t)fmin(rint(p * 0x1p32), 0x1p32 - 1),
 		.by = 1 / (1 - p)};
 	enum ql_status status = ql_dense_of(ctx, x, dtype, &from);
@@ -91,11 +91,20 @@ static bool is_active(const struct ql_call *call)
 	return ql_call_bool(call, "training", true) && ql_call_float(call, "p", HALF) > 0;
 }
 
+static bool is_same(const struct ql_call *call)
+{
+	return !is_active(call);
+}
+
+static int64_t draws(const struct ql_call *call)
+{
+	return is_active(call) ? ql_tensor_nelem(call->in[0]) : 0;
+}
+
 static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const struct ql_tensor *x = call->in[0];
 	double p = ql_call_float(call, "p", HALF);
-	int64_t two = 2;
 	char text[QL_SHAPE_TEXT];
 
 	if (!(p >= 0 && p < 1))
@@ -106,31 +115,22 @@ static enum ql_status infer(struct ql_ctx *ctx, struct ql_call *call)
 	if (x->q || !ql_dtype_is_float(x->dtype))
 		return ql_fail(ctx, QL_ERR_DTYPE, "dropout: wanted floats while training, got %s%s",
 			ql_tensor_text(x, text), x->q ? "; use :dequantize()" : "");
-	ql_result_set(call, 1, QL_int64, 1, &two);
-	call->n_out = ql_tape_wanted(ctx, call) ? 2 : 1;
 	return ql_infer_same(ctx, call);
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *x = call->in[0];
-	int64_t state[2];
 	enum ql_status status;
 
 	if (!is_active(call)) {
 		call->out[0] = ql_tensor_keep(x);
 		return QL_OK;
 	}
-	state[0] = (int64_t)ctx->seed;
-	state[1] = (int64_t)ql_rng_take(ctx, ql_tensor_nelem(x));
 	call->path = ql_dtype_name(ql_dense_dtype(x->dtype));
 	call->kernel = ctx->kernels->simd->name;
 	status = ql_tensor_new(ctx, x->dtype, x->rank, x->shape, &call->out[0]);
-	if (!status && call->n_out == 2)
-		status = ql_tensor_new(ctx, QL_int64, 1, (const int64_t[]){2}, &call->out[1]);
-	if (!status && call->n_out == 2)
-		ql_dtypes[QL_int64].from_i64(call->out[1]->storage->data, 0, 1, 2, state);
-	return status ? status : drop(ctx, ql_call_float(call, "p", HALF), state, x, call->out[0]);
+	return status ? status : drop(ctx, call);
 }
 
 static const struct ql_attr attrs[] = {
@@ -139,25 +139,25 @@ static const struct ql_attr attrs[] = {
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
-/* The gradient as an op in no table. Operands: that of the result, the state. */
+/* The gradient as an op in no table: the same elements of that of the result are dropped. */
 static enum ql_status back_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	call->path = ql_dtype_name(ql_dense_dtype(call->out[0]->dtype));
 	call->kernel = ctx->kernels->simd->name;
-	return drop(ctx, ql_call_float(call, "p", HALF), ql_tensor_data(call->in[1]), call->in[0], call->out[0]);
+	return drop(ctx, call);
 }
 
 static const struct ql_op dropout_back = {
 	.doc = {.name = "dropout_back", .attrs = attrs},
-	.arity_min = 2,
-	.arity_max = 2,
+	.arity_min = 1,
+	.arity_max = 1,
 	.infer = ql_infer_same,
 	.eval = back_eval,
 };
 
 static enum ql_status backward(struct ql_back *b)
 {
-	ql_back_give(b, 0, ql_back_again(b, &dropout_back, ql_back_grad(b, 0), ql_back_out(b, 1)));
+	ql_back_give(b, 0, ql_back_again(b, &dropout_back, ql_back_grad(b, 0), NULL));
 	return b->status;
 }
 
@@ -178,5 +178,6 @@ const struct ql_op ql_op_dropout = {
 	.eval = eval,
 	.allocates = true,
 	.backward = backward,
-	.saves = QL_SAVE_RESULT,
+	.draws = draws,
+	.same = is_same,
 };

@@ -74,7 +74,23 @@ static void body(void *arg, int64_t begin, int64_t end)
 			real_piece(j, p);
 }
 
-static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct job *j, int words)
+/* A word for each element. */
+static int64_t draws(const struct ql_call *call)
+{
+	const struct ql_result *r = &call->result[0];
+	int64_t n = 1;
+
+	for (int d = 0; d < r->rank; d++)
+		n *= r->shape[d];
+	return n;
+}
+
+static int64_t draws_two(const struct ql_call *call)
+{
+	return 2 * draws(call);
+}
+
+static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct job *j)
 {
 	struct ql_tensor *t;
 	enum ql_status status = ql_construct_base(ctx, call, j->convert ? QL_float32 : QL_int64, &t);
@@ -82,8 +98,8 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct job *
 	if (status)
 		return status;
 	j->n = ql_tensor_nelem(t);
-	j->seed = ctx->seed;
-	j->first = ql_rng_take(ctx, words * j->n);
+	j->seed = call->random.seed;
+	j->first = call->random.first;
 	j->variant = ctx->kernels->simd->variant;
 	if (j->convert)
 		j->real = ql_tensor_data(t);
@@ -100,12 +116,12 @@ static enum ql_status eval_rand(struct ql_ctx *ctx, struct ql_call *call)
 	int digits = ql_dtypes[call->result[0].dtype].digits;
 	uint32_t keep = digits < 24 ? UINT32_MAX << (32 - digits) : UINT32_MAX;
 
-	return run(ctx, call, &(struct job){.convert = ql_rng_uniform, .keep = keep}, 1);
+	return run(ctx, call, &(struct job){.convert = ql_rng_uniform, .keep = keep});
 }
 
 static enum ql_status eval_randn(struct ql_ctx *ctx, struct ql_call *call)
 {
-	return run(ctx, call, &(struct job){.convert = ql_rng_normal, .keep = UINT32_MAX}, 1);
+	return run(ctx, call, &(struct job){.convert = ql_rng_normal, .keep = UINT32_MAX});
 }
 
 static enum ql_status infer_float(struct ql_ctx *ctx, struct ql_call *call)
@@ -129,6 +145,7 @@ const struct ql_op ql_op_rand = {
 	.flags = QL_FUNCTION | QL_NATIVE,
 	.infer = infer_float,
 	.eval = eval_rand,
+	.draws = draws,
 	.allocates = true,
 };
 
@@ -142,6 +159,7 @@ const struct ql_op ql_op_randn = {
 	.flags = QL_FUNCTION | QL_NATIVE,
 	.infer = infer_float,
 	.eval = eval_randn,
+	.draws = draws,
 	.allocates = true,
 };
 
@@ -178,7 +196,7 @@ static enum ql_status eval_randint(struct ql_ctx *ctx, struct ql_call *call)
 	struct job j = {.low = ql_call_int(call, "low", 0)};
 
 	j.span = (uint64_t)ql_call_int(call, "high", 0) - (uint64_t)j.low + 1;
-	return run(ctx, call, &j, 2);
+	return run(ctx, call, &j);
 }
 
 const struct ql_op ql_op_randint = {
@@ -190,5 +208,6 @@ const struct ql_op ql_op_randint = {
 	.flags = QL_FUNCTION | QL_NATIVE,
 	.infer = infer_randint,
 	.eval = eval_randint,
+	.draws = draws_two,
 	.allocates = true,
 };
