@@ -21,12 +21,13 @@ struct ql_element_info {
 	const char *name;
 	int32_t bits, kind; /* enum ql_element_kind */
 	int64_t lo, hi;
+	int32_t digits; /* of a float's significand */
 };
 
 static inline struct ql_element_info ql_element_get(int element)
 {
 	static const struct ql_element_info table[] = {
-#define X(name, bits, kind, lo, hi, digits) {#name, bits, QL_E_##kind, lo, hi},
+#define X(name, bits, kind, lo, hi, digits) {#name, bits, QL_E_##kind, lo, hi, digits},
 #include "tensor/dtype.def"
 #undef X
 	};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * zeros, empty, ones, full, arange and eye by tensor/ops/construct.c: numbers are computed in float64 and stored once.
+ */
+#include "gpu/kernels/launch.h"
+#include "gpu/kernels/number.h"
+#include "gpu/kernels/options.h"
+#include "gpu/kernels/strided.h"
+
+#define THREADS 256
+
+struct construction {
+	void *out;
+	int64_t n, stride;  /* elements to be written, and their distance */
+	double first, step; /* of a constant: first */
+	int32_t to;
+	bool range;
+};
+
+QL_KERNEL(THREADS) construct(construction c)
+{
+	for (int64_t i = ql_thread(); i < c.n; i += ql_threads()) {
+		double x = c.first;
+
+		if (c.range)
+			x = c.first + (double)(i + QL_BUG(construct_place)) * c.step;
+		ql_store_f64(c.to, c.out, i * c.stride, x);
+	}
+}
+
+/* ---- the call ---- */
+
+static bool is_zero(const struct ql_gpu_call *call)
+{
+	return !strcmp(call->op, "zeros") || !strcmp(call->op, "empty");
+}
+
+static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
+{
+	const struct ql_gpu_tensor *out = call->out;
+	int to = ql_element_of(out->dtype);
+
+	if (out->codes || !ql_element_whole(to))
+		return ql_refuse(p, "wanted a result of plain numbers of whole bytes");
+	if (!ql_dense(out))
+		return ql_refuse(p, "the result is a view");
+	p->path = ql_element_get(to).name;
+	return true;
+}
+
+static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
+{
+	const struct ql_gpu_tensor *out = call->out;
+	bool is_eye = !strcmp(call->op, "eye");
+	construction c = {};
+	cudaError_t error;
+
+	c.out = out->at;
+	c.n = ql_count(out);
+	c.stride = 1;
+	c.to = ql_element_of(out->dtype);
+	c.first = ql_option_number(call, "value", 1);
+	if (c.n == 0)
+		return cudaSuccess;
+	if (is_zero(call) || is_eye) {
+		error = cudaMemsetAsync(c.out, 0, (size_t)(c.n * ql_element_get(c.to).bits / 8), place->stream);
+		if (error || !is_eye)
+			return error;
+		c.n = out->shape[0] < out->shape[1] ? out->shape[0] : out->shape[1];
+		c.stride = out->shape[1] + 1;
+	}
+	if (!strcmp(call->op, "arange")) {
+		c.range = true;
+		c.first = ql_option_number(call, "first", 0);
+		c.step = ql_option_number(call, "step", 1);
+	}
+	return ql_launch_free(construct, ql_blocks(c.n, THREADS), dim3(THREADS), place->stream, c);
+}
+
+extern "C" const struct ql_gpu_kernel ql_gpu_kernel_construct;
+const struct ql_gpu_kernel ql_gpu_kernel_construct = {
+	"zeros empty ones full arange eye", "construct", "simt", QL_GPU_BITS, 80, plan, run};
