@@ -126,7 +126,7 @@ local function check_device_kernels(def, folder)
 		for name in ('\n' .. read(file)):gmatch '\nconst struct ql_gpu_kernel ql_gpu_kernel_([%w_]+) = ' do names[#names + 1] = name end
 		check(#names == 1 and names[1] == stem, '%s: wanted one descriptor, ql_gpu_kernel_%s', file, stem)
 		check(keys[stem], '%s: no line in %s', file, def)
-		check(exists(('tests/gpu/%s.c'):format(stem)) or tests:find(('"%s"'):format(stem), 1, true), '%s: no test tests/gpu/%s.c, and none names it',
+		check(exists(('tests/gpu/%s.c'):format(stem)) or exists(('tests/gpu/%s.sh'):format(stem)) or tests:find(('"%s"'):format(stem), 1, true), '%s: no test tests/gpu/%s.c, and none names it',
 			file, stem)
 	end
 end

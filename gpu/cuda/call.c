@@ -74,8 +74,14 @@ int32_t ql_call_plan(struct ql_gpu_device *d, int32_t op, const struct ql_gpu_ca
 {
 	size_t length;
 	const char *name = name_of(op, &length);
+	int32_t status;
 
 	*plan = (struct ql_gpu_plan){.size = sizeof(*plan)};
+	status = ql_device_enter(d); /* a library may be asked for an algorithm */
+	if (status) {
+		snprintf(plan->why, sizeof(plan->why), "%.150s", d->error);
+		return status;
+	}
 	for (int32_t i = op / WORDS; i < KERNELS; i++) {
 		const struct ql_gpu_kernel *k = kernels[i];
 
