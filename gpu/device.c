@@ -25,6 +25,7 @@ struct opened {
 	int reasons;
 	uint64_t serial;
 	struct ql_gpu_faults faults;
+	struct ql_gpu_traffic traffic; /* since the last reset */
 };
 
 static const struct opened *opened(const struct ql_device *d)
@@ -98,9 +99,10 @@ static enum ql_status check_faults(const struct ql_device *d)
 
 static enum ql_status device_read(const struct ql_device *d, void *host, const void *at, size_t bytes)
 {
-	const struct opened *o = opened(d);
+	struct opened *o = d->state;
 	enum ql_status status = bytes ? wait_idle(d) : QL_OK;
 
+	o->traffic.read += bytes;
 	if (!status && bytes)
 		status = checked(d->ctx, o, "read", o->v->to_host(o->stream, host, at, bytes));
 	return status ? status : check_faults(d);
@@ -108,8 +110,9 @@ static enum ql_status device_read(const struct ql_device *d, void *host, const v
 
 static enum ql_status device_write(const struct ql_device *d, void *at, const void *host, size_t bytes)
 {
-	const struct opened *o = opened(d);
+	struct opened *o = d->state;
 
+	o->traffic.written += bytes;
 	return bytes ? checked(d->ctx, o, "write", o->v->to_device(o->stream, at, host, bytes)) : QL_OK;
 }
 
@@ -134,11 +137,15 @@ static enum ql_status device_sync(const struct ql_device *d)
 	return status ? status : check_faults(d);
 }
 
-enum ql_status ql_gpu_memory(const struct ql_device *d, bool reset, struct ql_gpu_memory *out)
+enum ql_status ql_gpu_memory(
+	const struct ql_device *d, bool reset, struct ql_gpu_memory *out, struct ql_gpu_traffic *traffic)
 {
-	const struct opened *o = opened(d);
+	struct opened *o = d->state;
 	enum ql_status status = reset ? checked(d->ctx, o, "memory", o->v->memory_reset(o->gpu)) : QL_OK;
 
+	if (reset)
+		o->traffic = (struct ql_gpu_traffic){.read = 0};
+	*traffic = o->traffic;
 	return status ? status : checked(d->ctx, o, "memory", o->v->memory(o->gpu, out));
 }
 

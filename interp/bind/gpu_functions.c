@@ -9,6 +9,7 @@
 #include "interp/bind/surplus.h"
 #include "interp/host/box.h"
 #include "interp/prelude/libs.h"
+#include "interp/prelude/prelude.h"
 #include "tensor/nearest.h"
 
 static int gpu_available(lua_State *L)
@@ -56,28 +57,67 @@ static int gpu_info(lua_State *L)
 	return 1;
 }
 
-/* gpu.memory('reset'): the peak begins again. Sums over the devices that are open. */
+/* Sums over the devices that are open; `total` is not one. With `reset` peak and counts begin again. */
+static enum ql_status sum_memory(
+	struct ql_ctx *ctx, bool reset, struct ql_gpu_memory *sum, struct ql_gpu_traffic *copied)
+{
+	struct ql_gpu_memory m;
+	struct ql_gpu_traffic one;
+
+	*sum = (struct ql_gpu_memory){.now = 0};
+	*copied = (struct ql_gpu_traffic){.read = 0};
+	for (const struct ql_device *d = ctx->devices; d; d = d->next) {
+		enum ql_status status;
+
+		if (!ql_gpu_is(d))
+			continue;
+		status = ql_gpu_memory(d, reset, &m, &one);
+		if (status)
+			return status;
+		sum->now += m.now;
+		sum->peak += m.peak;
+		copied->read += one.read;
+		copied->written += one.written;
+	}
+	return QL_OK;
+}
+
 static int gpu_memory(lua_State *L)
 {
 	bool reset = !lua_isnoneornil(L, 1) && strcmp(ql_check_string(L, 1, "memory"), "reset") == 0;
-	const struct ql_gpu_info *first = ql_gpu_first();
-	struct ql_gpu_memory sum = {.total = first ? first->memory : 0}, m;
+	const struct ql_gpu_info *first;
+	struct ql_gpu_memory sum;
+	struct ql_gpu_traffic copied;
+	enum ql_status status;
 
 	if (!reset && !lua_isnoneornil(L, 1))
 		return ql_error(L, "memory: wanted reset, got '%.40s'", lua_tostring(L, 1));
-	for (const struct ql_device *d = ql_ctx_of(L)->devices; d; d = d->next) {
-		enum ql_status status = ql_gpu_is(d) ? ql_gpu_memory(d, reset, &m) : QL_OK;
-
-		if (status)
-			return ql_raise(L, status);
-		sum.now += m.now;
-		sum.peak += m.peak;
-	}
-	lua_createtable(L, 0, 3);
+	first = ql_gpu_first();
+	status = sum_memory(ql_ctx_of(L), reset, &sum, &copied);
+	if (status)
+		return ql_raise(L, status);
+	lua_createtable(L, 0, 5);
 	ql_set_integer(L, "now", (lua_Integer)sum.now);
 	ql_set_integer(L, "peak", (lua_Integer)sum.peak);
-	ql_set_integer(L, "total", (lua_Integer)sum.total);
+	ql_set_integer(L, "total", first ? (lua_Integer)first->memory : 0);
+	ql_set_integer(L, "read", (lua_Integer)copied.read);
+	ql_set_integer(L, "written", (lua_Integer)copied.written);
 	return 1;
+}
+
+/* device_peak(reset) -> bytes in use, their highest sum; of the devices that are open: it opens none, and 0, 0 is none.
+ * For measurements that need not be of a device. */
+static int device_peak(lua_State *L)
+{
+	struct ql_gpu_memory sum;
+	struct ql_gpu_traffic copied;
+	enum ql_status status = sum_memory(ql_ctx_of(L), lua_toboolean(L, 1), &sum, &copied);
+
+	if (status)
+		return ql_raise(L, status);
+	lua_pushinteger(L, (lua_Integer)sum.now);
+	lua_pushinteger(L, (lua_Integer)sum.peak);
+	return 2;
 }
 
 static int gpu_sync(lua_State *L)
@@ -145,8 +185,9 @@ static const struct ql_doc docs[] = {
 		"and reason when not.",
 		"print(gpu.info().available == gpu.available())  --> true", NULL},
 	{"memory", "gpu.memory()  gpu.memory 'reset'",
-		"Bytes that tensors hold on the devices that are in use (now), their highest sum (peak; 'reset' begins again) and "
-		"the memory of the first device (total); all 0 without one.",
+		"Bytes that tensors hold on the devices that are in use (now), their highest sum (peak), the memory of the first "
+		"device (total), and bytes that were copied from devices to the host (read) and to them (written); all 0 without a "
+		"device. 'reset' begins peak, read and written again.",
 		"print(gpu.memory().now)  --> 0", NULL},
 	{"sync", "gpu.sync()",
 		"Waits until the devices have done all that was asked of them; returns at once when there is nothing to wait for.",
@@ -172,5 +213,9 @@ int ql_open_gpu(lua_State *L)
 	lua_newtable(L);
 	ql_set_documented(L, functions, docs);
 	lua_setglobal(L, "gpu");
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
+	lua_pushcfunction(L, device_peak);
+	lua_setfield(L, -2, "device_peak");
+	lua_pop(L, 1);
 	return 0;
 }
