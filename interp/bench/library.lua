@@ -7,8 +7,10 @@ local module, internal = ...
 local base = internal.import 'interp/prelude/base'
 local report = internal.import 'interp/prelude/report'
 local files = internal.import 'interp/prelude/report_files'
+local devices = internal.import 'interp/bench/devices'
 local fail, doc, describe = base.fail, base.doc, base.describe
 local clock, features, ledger, tensor = hw.clock, hw.features, quant.ledger, tensor
+local sync = gpu.sync -- ops of devices are queued
 
 local SAMPLE = 1e-3 -- seconds that one sample takes at least
 
@@ -71,6 +73,7 @@ local function warm_up(fn, n, seconds)
 	for _ = 1, n do
 		local start = clock()
 		fn()
+		sync()
 		local took = clock() - start
 		fastest = math.min(fastest, took)
 		if start + took > stop then break end
@@ -84,6 +87,7 @@ local function samples(fn, runs, calls, stop)
 	repeat
 		local start = clock()
 		for _ = 1, calls do fn() end
+		sync()
 		local now = clock()
 		times[#times + 1] = (now - start) / calls
 	until #times == runs or now > stop
@@ -99,11 +103,11 @@ local function measure(fn, o)
 	local fastest = warm_up(fn, o.warmup or WARMUP, timeout / 4)
 	local calls = o.calls or calls_for(fastest)
 	collectgarbage()
-	local peak <close> = watch_peak()
+	local peak <close>, peak_of_devices = watch_peak(), devices.watch()
 	local before = counts()
 	local times = samples(fn, o.runs or RUNS, calls, stop)
 	local row = {runs = #times, calls = calls, kernel = ran(before, 'kernel'), path = ran(before, 'path'),
-		peak = tensor.memory().peak - peak.start}
+		peak = tensor.memory().peak - peak.start, device_peak = peak_of_devices()}
 	table.sort(times)
 	local middle = median(times)
 	row.ms, row.min, row.spread = middle * 1e3, times[1] * 1e3, deviation(times, middle) * 1e3
@@ -128,6 +132,7 @@ local function measured(columns, note, each)
 	end
 	table.move(MACHINE, 1, #MACHINE, #list.columns + 1, list.columns)
 	each(function(row) list[#list + 1] = add_machine(row) end)
+	devices.show(list)
 	return report(list)
 end
 
@@ -153,7 +158,8 @@ local NOTE = 'ms: median time of a call, min: the fastest, spread: median absolu
 local time = doc {name = 'bench.time', usage = 'bench.time(fn, {runs=10, calls=, warmup=3, timeout=10, name=})',
 	text = [[Times a function without arguments: a report of one row with the median in ms, the fastest sample, the spread
 (median absolute deviation), the samples taken, the calls in each (a function faster than 1 ms is called several times
-per sample), the kernels and paths that the ledger saw, the peak of tensor memory above the start in bytes, and the
+per sample), the kernels and paths that the ledger saw, the peak of tensor memory above the start in bytes (where devices were used, theirs
+as device_peak; that of gpu.memory begins again), and the
 threads, level of kernels, load of the system and processor. Pinned threads (tensor.threads(n, {pin=true}) or --pin) give steadier times. The time includes the garbage collection that the calls
 cause. Put several into one table with report{bench.time(f), bench.time(g)}.]],
 	options = with_times {{'name', 'text', 'the text of the first column'},
@@ -292,7 +298,7 @@ binary and float weights, float32 beside blocks (weights only); a table {weight=
 quantized before the clock starts. Data is standard normal.]],
 	options = with_times {{'sizes', 'list', 'n or {m, n, k} each (default 64 128 256 512)'},
 		{'dtypes', 'list', "specs of w, or {weight=, input=} (default 'float32' 'int8' 'int4:32')"},
-		{'device', 'text', "where (default 'cpu')"}},
+		{'device', 'text', "where: 'cuda', … (default cpu, see --device); a column, too"}},
 	example = [[r = bench.matmul{sizes={64}, dtypes={'float32','int8'}, runs=2}
 print(r[2].size, r[2].dtype, r[2].path, r[1].speedup)  --> 64 int8 int8 1.0]]}
 
@@ -313,15 +319,18 @@ function module.matmul(options)
 	local o = check_times(matmul, base.options(matmul, options))
 	local dtypes = check_list('matmul', 'dtypes', o.dtypes or {'float32', 'int8', 'int4:32'}, is_spec)
 	local columns = {'size', 'dtype', 'input', 'ms', 'min', 'spread', 'gops', 'speedup', 'path', 'kernel'}
+	if o.device then table.insert(columns, 4, 'device') end
 	return measured(columns, NOTE .. ', gops: 10^9 operations per second, speedup: over float32', function(add)
 		for _, size in ipairs(base.list('matmul: sizes', o.sizes or {64, 128, 256, 512})) do
 			local name, m, n, k = size_of(size)
-			local x, w = random(m, k):to(o.device or 'cpu'), random(n, k):to(o.device or 'cpu')
+			local x, w = random(m, k), random(n, k)
+			if o.device then x, w = x:to(o.device), w:to(o.device) end
 			local float
 			for _, item in ipairs(dtypes) do
 				local weight, input = pair_of(item)
 				float = float or measure(linear_case(x, w, 'float32', 'float32'), o)
 				local row = weight == 'float32' and input == 'float32' and float or measure(linear_case(x, w, input, weight), o)
+				row.device = o.device
 				row.size, row.dtype, row.input = name, tostring(quant.spec(weight)), tostring(quant.spec(input))
 				row.gops, row.speedup = 2 * m * n * k / row.ms / 1e6, float.ms / row.ms
 				add(row)

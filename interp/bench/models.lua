@@ -6,10 +6,12 @@ local base = internal.import 'interp/prelude/base'
 local fit = internal.import 'nn/base/fit'
 local metrics = internal.import 'nn/base/metrics'
 local module = internal.import 'nn/base/module'
+local devices = internal.import 'interp/bench/devices'
 local progress = internal.import 'interp/prelude/progress'
 local report = internal.import 'interp/prelude/report'
 local fail, doc, describe = base.fail, base.doc, base.describe
 local clock, features, tensor = hw.clock, hw.features, tensor
+local sync = gpu.sync
 
 ---------------------------------------------------------------- which models
 
@@ -79,11 +81,11 @@ end
 local function peak_of(m, x)
 	collectgarbage()
 	local before = internal.peak(0)
-	local start = tensor.memory().now
+	local start, peak_of_devices = tensor.memory().now, devices.watch()
 	m(x)
 	local peak = tensor.memory().peak - start
 	internal.peak(math.max(before, tensor.memory().peak))
-	return peak
+	return peak, peak_of_devices()
 end
 
 ---------------------------------------------------------------- one model
@@ -101,14 +103,17 @@ local function measure(entry, data, metric, o)
 	local bar <close> = progress.start(entry.name, o.batches or fit.length(data), o.log)
 	local row = {model = entry.name, metric = metric.name}
 	fit.begin_pass(m, data)
-	for x, y in fit.batches('models', data) do
+	for x, y in fit.batches('models', data, module.device(m)) do
 		if #times == 0 then
 			m(x) -- the first call allocates
-			row.activation_bytes, row.peak = activation_bytes(m, x), peak_of(m, x)
+			row.activation_bytes = activation_bytes(m, x)
+			row.peak, row.device_peak = peak_of(m, x)
+			sync()
 			fit.begin_pass(m, data)
 		end
 		local start = clock()
 		local output = m(x)
+		sync()
 		times[#times + 1] = clock() - start
 		sum.add(output, y, o.loss or nn.crossentropy)
 		bar:update(#times, function() return ('%s %.4g'):format(metric.name, sum.value()) end)
@@ -141,7 +146,7 @@ local models = doc {name = 'bench.models', usage = "bench.models({float32=m, int
 	text = [[Runs each model over the same data: a report with the metric (under its name and as value), the median time of a batch in
 ms (forward only, measured on every batch), speedup over float32 (or the first), bytes of all parameters, weight_bytes of the
 layers' weights with their scales, activation_bytes (what the layers give out for a batch, summed; views do not count), and
-peak, the most that one batch takes above what was in use. An entry may be {model, bits=2, method='lsq'}: these become columns.]],
+peak, the most that one batch takes above what was in use (on devices: device_peak). Batches go to the device of each model. An entry may be {model, bits=2, method='lsq'}: these become columns.]],
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
 		{'loss', 'function', 'for the metric loss'}, {'batches', 'positive integer', 'use so many (default: all)'},
 		{'log', 'true or false', 'draw a bar (default true)'}},
@@ -169,5 +174,6 @@ return function(given, options)
 		row.threads, row.level, row.load, row.machine = tensor.threads(), f.level, load_now(), f.name
 		rows[i] = row
 	end
+	devices.show(rows)
 	return report(rows)
 end

@@ -161,17 +161,17 @@ int ql_make_tensor(lua_State *L)
 	lua_pushvalue(L, 2);
 	fill_nested(L, &n, 0, *box, &at);
 	lua_pop(L, 1);
-	status = place(ctx, box, &args.value[2]);
-	if (status)
-		return ql_raise(L, status);
-	if (args.value[4].set && args.value[4].b) {
-		if (args.value[3].set)
-			return ql_error(L, "tensor: wanted quant= or grad=, got both");
-		status = ql_tape_leaf(ctx, *box);
-	} else if (args.value[3].set) {
+	if (args.value[4].set && args.value[4].b && args.value[3].set)
+		return ql_error(L, "tensor: wanted quant= or grad=, got both");
+	if (args.value[3].set) {
 		quantized = ql_box_new(L);
 		status = ql_quantize(ctx, *box, args.value[3].spec, quantized);
+		box = quantized;
 	}
+	if (!status)
+		status = place(ctx, box, &args.value[2]);
+	if (!status && args.value[4].set && args.value[4].b)
+		status = ql_tape_leaf(ctx, *box);
 	if (status)
 		return ql_raise(L, status);
 	ql_pay_gc(L);

@@ -161,7 +161,7 @@ local function put(m, found, copy)
 	local _ <close> = internal.nograd()
 	module.change_tensors(m, function(own, name)
 		local value = found[name]
-		if value and (own:quantized() or value:quantized()) then return copy and value:clone() or value end
+		if value and (own:quantized() or value:quantized()) then return copy and value:to(own:device()):clone() or value:to(own:device()) end
 		if value then own:copy_(value) end
 	end)
 end

@@ -43,8 +43,8 @@ local function pair_of(what, i, batch)
 	return batch[1], batch[2]
 end
 
--- An iterator over the batches x, y of one pass: a loader, a function that gives an iterator, or a list of pairs {x, y}.
-local function batches(what, data)
+-- An iterator over the batches x, y of one pass as the data has them.
+local function given_batches(what, data)
 	if module.is_module(data) then fail('%s: data: wanted a loader or a list of batches {x, y}, got a model', what) end
 	if dataset.is(data) then fail('%s: data: wanted a loader, as in data.loader(ds, {batch=32}), got a data set', what) end
 	if is_callable(data) then return checked(what, data()) end
@@ -57,6 +57,17 @@ local function batches(what, data)
 		local batch = data[i]
 		if batch ~= nil or i <= #data then return pair_of(what, i, batch) end
 	end)
+end
+
+-- An iterator over the batches x, y of one pass: a loader, a function that gives an iterator, or a list of pairs {x, y}. They are
+-- moved to the device; nil: they stay where they are.
+local function batches(what, data, device)
+	local iterate, state, control, close = given_batches(what, data)
+	if not device then return iterate, state, control, close end
+	return function()
+		local x, y = iterate()
+		return module.moved(x, device), module.moved(y, device)
+	end, nil, nil, close
 end
 
 -- The number of batches of a pass, if the data knows it.
@@ -105,7 +116,7 @@ function methods.evaluate(m, data, options)
 	local _ <close> = internal.nograd()
 	local bar <close> = progress.start('evaluate', options.batches or length(data), options.log)
 	begin_pass(m, data)
-	for x, y in batches('evaluate', data) do
+	for x, y in batches('evaluate', data, module.device(m)) do
 		check_batch('evaluate', x, y)
 		sum.add(m(x), y, options.loss or nn.crossentropy)
 		n = n + 1
@@ -179,7 +190,7 @@ local function train_epoch(m, data, o, epoch)
 	local total, n, last = 0, 0, length(data)
 	local bar <close> = progress.start(('epoch %d/%d'):format(epoch, o.epochs or 1), last, o.log)
 	begin_pass(m, data)
-	for x, y in batches('fit', data) do
+	for x, y in batches('fit', data, module.device(m)) do
 		check_batch('fit', x, y)
 		n = n + 1
 		total = total + step(m, o, x, y, ('epoch %d, batch %d'):format(epoch, n))

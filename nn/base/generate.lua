@@ -54,7 +54,7 @@ end
 local function draw(logits, temperature, topk)
 	if temperature == 0 then return logits:argmax(-1, {keep = true}) end
 	local p = keep_largest(logits / temperature, topk):softmax():cumsum()
-	local u = tensor.rand(p:size(1), 1) * p:narrow(2, p:size(2), 1)
+	local u = tensor.rand {p:size(1), 1, device = p:device()} * p:narrow(2, p:size(2), 1)
 	return (p:le(u):to 'int64':sum(2, {keep = true}) + 1):clamp(1, p:size(2))
 end
 
@@ -83,6 +83,7 @@ function methods.generate(m, ids, options)
 	if not (temperature >= 0) then fail('generate: temperature: wanted 0 or more, got %s', temperature) end
 	if options.topk and options.topk < 1 then fail('generate: topk: wanted 1 or more, got %d', options.topk) end
 	local all, one = check_ids(ids)
+	all = module.moved(all, module.device(m))
 	local _ <close> = fit.in_mode(m, false)
 	local _ <close> = internal.nograd()
 	local list, new = {all:to 'int64'}, all:to 'int64'

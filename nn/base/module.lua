@@ -323,6 +323,23 @@ function module.change_tensors(m, change)
 	end)
 end
 
+-- The device of the first parameter or buffer, or nil.
+function module.device(m)
+	local found
+	module.each_tensor(m, function(_, tensor) found = found or tensor:device() end)
+	return found
+end
+
+-- The value with its tensors, also in lists, on the device; nil: it stays.
+function module.moved(value, device)
+	if not device then return value end
+	if is_tensor(value) then return value:device() == device and value or value:to(device) end
+	if type(value) ~= 'table' or getmetatable(value) then return value end
+	local list = {}
+	for key, inner in next, value do list[key] = module.moved(inner, device) end
+	return list
+end
+
 -- A table name -> value that remembers the order; pairs follows it.
 local function ordered(names, values, what)
 	return setmetatable(values, {__name = what, order = names, __len = function() return #names end,
@@ -461,7 +478,15 @@ function module.set_tensor(m, field, tensor)
 	if not module.is_buffer(m, field) and not tensor:quantized() then tensor:requires_grad_() end -- again where it is shared
 end
 
-method('to', "m:to 'float16'", [[Casts the float parameters and buffers to a dtype, or moves them to a device, and returns m.]],
+method('device', 'm:device()', [[The name of the device of the parameters and buffers (of the first one), or nil without any.]],
+	[[print(nn.Linear(2, 1):device())  --> cpu]])
+function methods.device(m)
+	parts_of(m, 'device')
+	return module.device(m)
+end
+
+method('to', "m:to 'float16'  m:to 'cuda'", [[Casts the float parameters and buffers to a dtype, or moves all of them to a device (`gpu.devices`; codes
+with their scales, too), and returns m. Make an optimizer after it: moved parameters are other tensors.]],
 	[[m = nn.Linear(2, 1):to 'float16'
 print(m.weight:dtype(), m:nbytes())  --> float16 6]])
 function methods.to(m, where)

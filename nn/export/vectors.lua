@@ -30,7 +30,7 @@ local function moved(x, by)
 	local most = x:abs():max():item()
 	if most - most ~= 0 then return x end
 	if x:dim() == 0 then return x + by * most end
-	return x + (tensor.rand(x:size()) - 0.5):sign() * (by * most)
+	return x + (tensor.rand {device = x:device(), x:size()} - 0.5):sign() * (by * most)
 end
 
 local function results_of(g, inputs, store)

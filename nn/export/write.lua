@@ -218,7 +218,7 @@ local function check_size(e, wanted)
 end
 
 local function sample_of(e, i, k, samples)
-	local v = e.inputs[i]
+	local v, device = e.inputs[i], core.device(e.graph)
 	local given = type(samples) == 'table' and samples[i] or samples
 	if samples and not is_tensor(given) then
 		fail("export: samples: wanted a tensor for '%s', got %s", v.name, describe(given))
@@ -226,7 +226,7 @@ local function sample_of(e, i, k, samples)
 	if given then
 		local first = math.min((k - 1) * e.batch + 1, given:size(1) - e.batch + 1)
 		if first < 1 then fail('export: samples: wanted at least %d rows, got %d', e.batch, given:size(1)) end
-		local rows = given:narrow(1, first, e.batch)
+		local rows = given:narrow(1, first, e.batch):to(device or given:device())
 		if v.spec and not rows:quantized() and rows:dtype() == 'float32' then rows = rows:quantize(v.spec) end
 		local want = ('%s%s'):format(v.facts.dtype, size.text(v.facts.shape))
 		if rows:dtype() .. size.text {rows:size()} ~= want then
@@ -234,8 +234,9 @@ local function sample_of(e, i, k, samples)
 		end
 		return rows
 	end
-	if v.spec then return tensor.randn(table.unpack(v.facts.shape)):quantize(v.spec) end
-	if v.facts.ctype == 'float' then return tensor.randn(table.unpack(v.facts.shape)) end
+	local function random() return tensor.randn {device = device, table.unpack(v.facts.shape)} end
+	if v.spec then return random():quantize(v.spec) end
+	if v.facts.ctype == 'float' then return random() end
 	fail("export: samples: wanted inputs for '%s', whose dtype is %s", v.name, v.facts.dtype)
 end
 

@@ -53,6 +53,14 @@ end
 
 function core.ref(name, at) return at and at > 1 and name .. ':' .. at or name end
 
+-- The device of its constants (of the first one), or nil.
+function core.device(g)
+	for _, name in ipairs(g.order) do
+		local value = g.nodes[name].value
+		if value then return value:device() end
+	end
+end
+
 -- The result of an edge: {shape=, dtype=, spec=}.
 function hidden.result_of(g, ref)
 	local name, at = core.split(ref)

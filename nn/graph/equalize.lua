@@ -91,7 +91,7 @@ end
 local function observe(g, refs, spec, data)
 	local observers, n = {}, 0
 	for ref in next, refs do observers[ref] = quant.observer(spec):label(ref) end
-	for x in fit.batches('quantize: equalize', data) do
+	for x in fit.batches('quantize: equalize', data, core.device(g)) do
 		local get = run.execute(g, x, {keep = refs})
 		for ref, observer in next, observers do observer:update(get(ref)) end
 		n = n + 1
@@ -125,7 +125,7 @@ local function mean_of(g, name, data)
 	end
 	for _, ref in ipairs(node.inputs) do keep[ref] = true end
 	local total, seen = equalizer.channel_mean(), 0
-	for x in fit.batches('quantize: biascorrect', data) do
+	for x in fit.batches('quantize: biascorrect', data, core.device(g)) do
 		local get, operands = run.execute(g, x, {keep = keep, stop = name}), {}
 		for i, ref in ipairs(node.inputs) do operands[i] = get(ref) end
 		total.add(module.real(ops.apply(node.op, operands, attrs)[1]))

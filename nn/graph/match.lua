@@ -16,11 +16,11 @@ local RUNS = 5
 local measured = {} -- op, sizes and specs -> ms
 
 -- A substitute for a value: random floats or small positive integers.
-local function sample(result, b)
+local function sample(g, result, b)
 	local shape = size.at(result.shape, b)
-	local sizes = {table.unpack(shape)}
+	local sizes = {device = core.device(g), table.unpack(shape)}
 	if result.dtype:find 'float' then return tensor.randn(sizes):to(result.dtype) end
-	return tensor.ones {dtype = result.dtype, table.unpack(sizes)}
+	return tensor.ones {dtype = result.dtype, device = sizes.device, table.unpack(sizes)}
 end
 
 -- The operands in the form that the decision requires.
@@ -32,7 +32,7 @@ local function operands_of(g, row, b)
 			list[at] = size.at(ref, b)
 		else
 			local node = g.nodes[core.split(ref)]
-			local x = node.op == 'const' and node.value or sample(g:result_of(ref), b)
+			local x = node.op == 'const' and node.value or sample(g, g:result_of(ref), b)
 			if row.mode and weights[at] then
 				local shape = {x:size()}
 				if row.weight.block and #shape > 2 then x = x:view(shape[1], x:nelem() // shape[1]) end

@@ -238,9 +238,9 @@ end
 
 -- For g:run{arena=true}: a function that moves the results of a node to their places in one block.
 function plan.arena(g, x, read_inputs)
-	local _, b = read_inputs(g, x)
-	local p = plan.make(g, b)
-	local block = tensor.zeros {math.max(ALIGN, p.peak), dtype = 'uint8'}
+	local values, b = read_inputs(g, x)
+	local p, first = plan.make(g, b), values[g.inputs[1]]
+	local block = tensor.zeros {math.max(ALIGN, p.peak), dtype = 'uint8', device = first and first:device() or core.device(g)}
 	return function(node, results)
 		local placed = {}
 		for k, result in ipairs(results) do

@@ -344,7 +344,7 @@ function methods.calibrate(g, data, o)
 	local observers, n = {}, 0
 	for ref in next, refs do observers[ref] = quant.observer(o.input or 'uint8') end
 	local bar <close> = progress.start('calibrate', wanted, o.log)
-	for x in fit.batches('calibrate', data) do
+	for x in fit.batches('calibrate', data, core.device(g)) do
 		local get = run.execute(g, x, {keep = refs})
 		for ref, observer in next, observers do observer:update(get(ref)) end
 		n = n + 1

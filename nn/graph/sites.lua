@@ -86,7 +86,7 @@ function sites.trace(m)
 	for _, p in ipairs(m:parameters()) do
 		if p:dtype() ~= 'float32' then return nil, 'its parameters are ' .. p:dtype() end
 	end
-	local good, g = pcall(graph.trace, bare(m), example)
+	local good, g = pcall(graph.trace, bare(m), module.moved(example, module.device(m)))
 	if not good then return nil, (tostring(g):gsub('^[^:]*:%d+: ', ''):gsub('\n.*', '')) end
 	return g
 end

@@ -36,7 +36,7 @@ local function rows(x, axis, b, change)
 	if x:quantized() then return rows(x:dequantize(), axis, b, change):quantize(record.spec_of(x)) end
 	if axis and x:size(axis) == 0 then -- no row to repeat
 		local sizes = {x:size()}
-		sizes[axis], sizes.dtype = b, x:dtype()
+		sizes[axis], sizes.dtype, sizes.device = b, x:dtype(), x:device()
 		x = tensor.ones(sizes)
 	elseif axis then
 		local list = {}
@@ -45,7 +45,7 @@ local function rows(x, axis, b, change)
 	end
 	if change == 1 or x:nelem() == 0 then return x:clone() end
 	if x:dtype():find '^float' or x:dtype():find '^bfloat' then
-		local other = (tensor.arange(1, x:nelem()):to 'float32' * change):sin()
+		local other = (tensor.arange(1, x:nelem(), {device = x:device()}):to 'float32' * change):sin()
 		return x + (x:dim() == 0 and other:sum() or other:view(x:size())):to(x:dtype())
 	end
 	return x:dim() > 0 and x:flip {axes = {x:dim()}} or x:clone()

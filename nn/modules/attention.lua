@@ -72,7 +72,8 @@ print(m(tensor.randn(1, 5, 8)):size())  --> 1 5 8]],
 	-- Room for n positions of a batch of b.
 	cache = function(self, b, n)
 		local d = self.size // self.heads
-		return {n = 0, k = tensor.zeros(b, self.kvheads, n, d), v = tensor.zeros(b, self.kvheads, n, d)}
+		local function room() return tensor.zeros {b, self.kvheads, n, d, device = module.device(self)} end
+		return {n = 0, k = room(), v = room()}
 	end,
 	describe = function(self)
 		local shown = {kvheads = self.kvheads ~= self.heads and self.kvheads or nil, rope = self.rope or nil}

@@ -20,11 +20,11 @@ end
 local function begin(self, x, given)
 	if given then return given end
 	local b = self.batchfirst and x:size(1) or x:size(2)
-	if self.carried and self.carried[1][1]:size(1) == b then return self.carried end
-	local states = {}
+	if self.carried and self.carried[1][1]:size(1) == b then return module.moved(self.carried, x:device()) end
+	local states, like = {}, {b, self.hidden, dtype = module.real(x):dtype(), device = x:device()}
 	for layer = 1, self.layers do
 		states[layer] = {}
-		for i = 1, self.states do states[layer][i] = tensor.zeros {b, self.hidden, dtype = module.real(x):dtype()} end
+		for i = 1, self.states do states[layer][i] = tensor.zeros(like) end
 	end
 	return states
 end

@@ -157,7 +157,7 @@ end
 
 local function state_like(t)
 	local shape = {t:size()}
-	shape.dtype = t:dtype() == 'float64' and 'float64' or 'float32'
+	shape.dtype, shape.device = t:dtype() == 'float64' and 'float64' or 'float32', t:device()
 	return tensor.zeros(shape)
 end
 
@@ -254,7 +254,7 @@ local function loaded_moment(name, value, t)
 	if not is_tensor(value) or internal.describe(value) ~= internal.describe(like) then
 		fail('load: %s: wanted %s, got %s', name, internal.describe(like), describe(value))
 	end
-	return value:clone()
+	return value:to(t:device()):clone()
 end
 
 local function loaded_moments(s, state)

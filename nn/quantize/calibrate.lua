@@ -85,7 +85,7 @@ function methods.calibrate(m, data, options)
 	local bar <close> = progress.start('calibrate', wanted, options.log)
 	local n, result = 0, quant.observer(options.input or 'uint8')
 	fit.begin_pass(m, data)
-	for x in fit.batches('calibrate', data) do
+	for x in fit.batches('calibrate', data, module.device(m)) do
 		if n == 0 then keep_example(m, x) end
 		local y = m(x)
 		if base.is_tensor(y) and y:dtype():find 'float' then result:update(module.real(y)) end

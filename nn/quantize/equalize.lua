@@ -70,7 +70,7 @@ local function equalize_pair(one, bias, two)
 	local n = one:size(1)
 	local r1, r2 = largest(one), largest(two)
 	local dead = r1:eq(0):to 'float32' + r2:eq(0):to 'float32'
-	local s = tensor.where(dead:gt(0), tensor.ones(n), (r1 / r2):sqrt())
+	local s = tensor.where(dead:gt(0), tensor.ones {n, device = one:device()}, (r1 / r2):sqrt())
 	scaled(one, s ^ -1)
 	if bias then bias:div_(s) end
 	scaled(two, s)
@@ -148,7 +148,7 @@ local function mean_of(model, layer, data, batches)
 	local _ <close> = internal.fields {layer, module.HOOK, hook}
 	fit.begin_pass(model, data)
 	local seen = 0
-	for x in fit.batches('quantize: biascorrect', data) do
+	for x in fit.batches('quantize: biascorrect', data, module.device(model)) do
 		model(x)
 		seen = seen + 1
 		if seen >= batches then break end

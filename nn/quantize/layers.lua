@@ -49,7 +49,7 @@ function layers.measure(m, data, metric, o)
 	local _ <close> = fit.in_mode(m, false)
 	local _ <close> = internal.nograd()
 	fit.begin_pass(m, data)
-	for x, y in fit.batches(o.what, data) do
+	for x, y in fit.batches(o.what, data, module.device(m)) do
 		fit.check_batch(o.what, x, y)
 		sum.add(m(x), y, o.loss or nn.crossentropy)
 		n = n + 1
@@ -80,9 +80,9 @@ function layers.capture(m, names, x)
 	return seen
 end
 
--- The first batch of the data.
-function layers.first_batch(what, data)
-	for x, y in fit.batches(what, data) do return x, y end
+-- The first batch of the data, where the model is.
+function layers.first_batch(what, m, data)
+	for x, y in fit.batches(what, data, module.device(m)) do return x, y end
 	fail('%s: data: wanted at least one batch, got none', what)
 end
 

@@ -59,10 +59,10 @@ end
 -- The initial range is that of calibration, if there was one, else that of the first batch.
 local function learned_input(layer, input, range, suffix)
 	input.learned, input.ready, input.scale = true, range ~= nil, 'input_scale' .. suffix
-	module.parameter(layer, input.scale, tensor {1.0})
+	module.parameter(layer, input.scale, tensor {1.0, device = module.device(layer)})
 	if input.spec.offset and (not range or range.lo < 0) then
 		input.zero = 'input_zero' .. suffix
-		module.parameter(layer, input.zero, tensor {0.0})
+		module.parameter(layer, input.zero, tensor {0.0, device = module.device(layer)})
 	end
 	if range then start(layer, input, range.lo, range.hi) end
 end

@@ -190,7 +190,7 @@ end
 
 local function measure_layers(layers, module, m, names, choices, o, how, metric, store, keep, bar)
 	local float = layers.by_name(layers.quantized(m, names, {}, how))
-	local x = layers.first_batch('search', o.data)
+	local x = layers.first_batch('search', m, o.data)
 	local none = {}
 	local floats = layers.quantized(m, names, none, how)
 	local seen = layers.capture(floats, names, x)

@@ -178,7 +178,7 @@ function quant.sensitivity(m, options)
 	local reference, count = measured(float, 'float32')
 	local worst = measured(full, 'all')
 	local _ <close> = internal.nograd()
-	local x = layers.first_batch('sensitivity', o.data)
+	local x = layers.first_batch('sensitivity', float, o.data)
 	local inside, through = layers.capture(float, names, x), layers.capture(full, names, x)
 	local floats, fulls = layers.by_name(float), layers.by_name(full)
 	local rows = {columns = COLUMNS}
