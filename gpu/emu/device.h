@@ -169,5 +169,9 @@ template <typename T> static inline T atomicCAS(T *at, T wanted, T value)
 static inline void __threadfence()
 {
 }
+static inline int __popc(unsigned x)
+{
+	return __builtin_popcount(x);
+}
 
 #endif

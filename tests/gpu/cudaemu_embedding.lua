@@ -1,0 +1,59 @@
+-- SPDX-License-Identifier: MIT
+-- Rows of tables on the device cudaemu: the bits of the CPU, forward and backward, and its errors.
+local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
+if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+
+local function same(a, b)
+	a, b = a:to 'cpu', b:to 'cpu'
+	return a:dtype() == b:dtype() and a:eq(b):all():item()
+end
+
+-- Kernels of the ledger since the last reset; nothing may have run on the host.
+local function kernels(op)
+	local found = {}
+	for _, row in ipairs(quant.log()) do
+		assert(row.path ~= 'host', row.op .. ': ' .. tostring(row.reason))
+		if row.op == op then found[#found + 1] = row.path .. ' ' .. row.kernel end
+	end
+	return table.concat(found, ', ')
+end
+
+local ids = tensor.randint{7, 30, low = 1, high = 19, dtype = 'int32'}
+
+it('embedding and its gradient', function()
+	local w = tensor.randn(19, 48)
+	local function both(at)
+		local leaf = at:clone():requires_grad_()
+		local y = leaf:embedding(ids:to(at:device()))
+		y:mul(y):sum():backward()
+		return y, leaf:grad()
+	end
+	local y, g = both(w)
+	quant.log 'reset'
+	local dy, dg = both(w:to 'cudaemu')
+	print(kernels 'embedding', kernels 'embedding_back')  --> float32 embedding	float32 embedding_back
+	assert(same(y, dy) and same(g, dg))
+end)
+
+it('rows of codes', function()
+	local w = tensor.randn(19, 48)
+	for _, spec in ipairs {'int8', 'int8/1', 'int4/1', 'uint4:16', 'int8:8'} do
+		local q = w:quantize(spec)
+		local dq, there = q:to 'cudaemu', ids:to 'cudaemu'
+		quant.log 'reset'
+		local y = dq:embedding(there)
+		assert(kernels 'embedding' == q:codes():dtype() .. ' embedding', kernels 'embedding')
+		assert(same(q:embedding(ids), y), spec)
+	end
+end)
+
+it('ids that are no rows are an error at the next wait', function()
+	local w, bad = tensor.randn(19, 4), tensor{{1, 2}, {20, 3}, dtype = 'int64'}
+	local _, wanted = pcall(w.embedding, w, bad)
+	w, bad = w:to 'cudaemu', bad:to 'cudaemu'
+	local y = w:embedding(bad)
+	local ok, got = pcall(gpu.sync)
+	print(ok, got == wanted, y:device())  --> false	true	cudaemu
+	gpu.sync()
+	print(w:embedding(bad:clamp(1, 19)):sum():device())  --> cudaemu
+end)
