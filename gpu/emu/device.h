@@ -166,6 +166,10 @@ template <typename T> static inline T atomicCAS(T *at, T wanted, T value)
 		*at = value;
 	return old;
 }
+static inline float __fmaf_rn(float a, float b, float c)
+{
+	return fmaf(a, b, c);
+}
 static inline void __threadfence()
 {
 }
