@@ -17,7 +17,7 @@ struct ql_scale_axis {
 };
 
 /* Lines of k numbers or codes: rows of a, columns of b. Strides in elements. */
-struct ql_lines {
+struct ql_float_lines {
 	const void *at;
 	int32_t element;
 	int64_t line, step; /* between lines, and between the elements of a line */
@@ -29,7 +29,7 @@ struct ql_lines {
 
 struct ql_float_product {
 	int64_t m, n, k, batches;
-	ql_lines a, b;
+	ql_float_lines a, b;
 	const void *bias; /* (n); NULL: none */
 	int32_t bias_type, act;
 	int64_t bias_step;
@@ -96,8 +96,8 @@ static inline ql_scale_axis ql_scale_axis_of(const struct ql_gpu_tensor *t, int 
 /* ---- from a call (host) ---- */
 
 /* t with lines along the axis `line` and k along `summed`, both numbered from the end; -1: one line. */
-static inline bool ql_lines_of(
-	const struct ql_gpu_tensor *t, int line, int summed, struct ql_lines *l, struct ql_gpu_plan *p)
+static inline bool ql_float_lines_of(
+	const struct ql_gpu_tensor *t, int line, int summed, struct ql_float_lines *l, struct ql_gpu_plan *p)
 {
 	if (t->flags & QL_GPU_NUMBER)
 		return ql_refuse(p, "an operand is a number of the host");
@@ -118,7 +118,7 @@ static inline bool ql_lines_of(
 }
 
 /* Axis `at` of the batches of t, its axis d (-1: it has none, or repeats). */
-static inline void ql_batch_axis(const struct ql_gpu_tensor *t, int d, int at, int64_t size, struct ql_lines *l)
+static inline void ql_batch_axis(const struct ql_gpu_tensor *t, int d, int at, int64_t size, struct ql_float_lines *l)
 {
 	ql_scale_axis s = ql_scale_axis_of(t, d);
 
@@ -184,7 +184,7 @@ static inline bool ql_linear_lines(const struct ql_gpu_call *call, struct ql_flo
 
 	if (a->rank < 1 || w->rank != 2)
 		return ql_refuse(p, "wanted x (…, k) and w (n, k)");
-	if (!ql_lines_of(a, a->rank > 1 ? 1 : -1, 0, &x->a, p) || !ql_lines_of(w, 1, 0, &x->b, p))
+	if (!ql_float_lines_of(a, a->rank > 1 ? 1 : -1, 0, &x->a, p) || !ql_float_lines_of(w, 1, 0, &x->b, p))
 		return false;
 	x->m = ql_size_at(a, 1);
 	x->n = w->shape[0];
@@ -201,7 +201,8 @@ static inline bool ql_matmul_lines(const struct ql_gpu_call *call, struct ql_flo
 
 	if (a->rank < 1 || b->rank < 1)
 		return ql_refuse(p, "wanted operands with axes");
-	if (!ql_lines_of(a, row ? -1 : 1, 0, &x->a, p) || !ql_lines_of(b, column ? -1 : 0, column ? 0 : 1, &x->b, p))
+	if (!ql_float_lines_of(a, row ? -1 : 1, 0, &x->a, p) ||
+		!ql_float_lines_of(b, column ? -1 : 0, column ? 0 : 1, &x->b, p))
 		return false;
 	x->m = row ? 1 : ql_size_at(a, 1);
 	x->n = column ? 1 : ql_size_at(b, 0);
@@ -258,7 +259,7 @@ static inline bool ql_float_product_of(
 }
 
 /* True if 16 bytes can be read at every fourth element (of float32) along k, or along the lines. */
-static inline bool ql_reads_16(const struct ql_lines *l, int64_t along, int64_t across, int64_t elements)
+static inline bool ql_reads_16(const struct ql_float_lines *l, int64_t along, int64_t across, int64_t elements)
 {
 	int64_t all = across;
 
@@ -270,11 +271,11 @@ static inline bool ql_reads_16(const struct ql_lines *l, int64_t along, int64_t 
 /* ---- in kernels ---- */
 
 /* Where a batch begins. */
-struct ql_lines_batch {
+struct ql_float_batch {
 	int64_t at, scale;
 };
 
-QL_NUMBER ql_lines_batch ql_lines_at(const ql_lines &l, int64_t number)
+QL_NUMBER ql_float_batch ql_float_lines_at(const ql_float_lines &l, int64_t number)
 {
 	int64_t at[QL_STRIDED_MOST];
 
@@ -288,7 +289,7 @@ QL_NUMBER int64_t ql_scale_step(const ql_scale_axis &s, uint32_t i)
 }
 
 /* Element k of a line, decoded. */
-QL_NUMBER float ql_line_decode(const ql_lines &l, const ql_lines_batch &from, int64_t line, int64_t k)
+QL_NUMBER float ql_line_decode(const ql_float_lines &l, const ql_float_batch &from, int64_t line, int64_t k)
 {
 	int64_t s = from.scale + ql_scale_step(l.scale_line, (uint32_t)line) + ql_scale_step(l.scale_step, (uint32_t)k);
 	int32_t q = (int32_t)ql_load_i64(l.element, l.at, from.at + line * l.line + k * l.step);
@@ -297,17 +298,17 @@ QL_NUMBER float ql_line_decode(const ql_lines &l, const ql_lines_batch &from, in
 	return l.scales.shift ? v + ql_load_f32(l.scales.shift_type, l.scales.shift, s) : v;
 }
 
-QL_NUMBER void ql_line_value(const ql_lines &l, const ql_lines_batch &from, int64_t line, int64_t k, float *v)
+QL_NUMBER void ql_line_value(const ql_float_lines &l, const ql_float_batch &from, int64_t line, int64_t k, float *v)
 {
 	*v = l.codes ? ql_line_decode(l, from, line, k)
 		     : ql_load_f32(l.element, l.at, from.at + line * l.line + k * l.step);
 }
-QL_NUMBER void ql_line_value(const ql_lines &l, const ql_lines_batch &from, int64_t line, int64_t k, double *v)
+QL_NUMBER void ql_line_value(const ql_float_lines &l, const ql_float_batch &from, int64_t line, int64_t k, double *v)
 {
 	*v = l.codes ? (double)ql_line_decode(l, from, line, k)
 		     : ql_load_f64(l.element, l.at, from.at + line * l.line + k * l.step);
 }
-QL_NUMBER void ql_line_value(const ql_lines &l, const ql_lines_batch &from, int64_t line, int64_t k, int64_t *v)
+QL_NUMBER void ql_line_value(const ql_float_lines &l, const ql_float_batch &from, int64_t line, int64_t k, int64_t *v)
 {
 	*v = ql_load_i64(l.element, l.at, from.at + line * l.line + k * l.step);
 }

@@ -72,8 +72,8 @@ template <int L, bool DOWN> QL_DEVICE void place_of(int q, int *line, int *k)
 
 /* Where this thread begins to read float32 of which four neighbours are aligned, and exist all or none. */
 template <typename T, int L, bool DOWN>
-QL_DEVICE void begin_at(const ql_lines &l, const ql_lines_batch &from, int64_t first, int64_t lines, int64_t begin,
-	on_the_way<T, L> &to)
+QL_DEVICE void begin_at(const ql_float_lines &l, const ql_float_batch &from, int64_t first, int64_t lines,
+	int64_t begin, on_the_way<T, L> &to)
 {
 	int line, k;
 
@@ -125,7 +125,7 @@ template <typename T, int L, bool DOWN> QL_DEVICE void put(T (*to)[L + 4], const
 
 /* Any elements, one at a time; neighbours by neighbouring threads. */
 template <typename T, int L>
-QL_DEVICE void fill(T (*to)[L + 4], const ql_lines &l, const ql_lines_batch &from, bool down, int64_t first,
+QL_DEVICE void fill(T (*to)[L + 4], const ql_float_lines &l, const ql_float_batch &from, bool down, int64_t first,
 	int64_t lines, int64_t k0, int64_t end)
 {
 	QL_ROLLED
@@ -197,8 +197,8 @@ QL_DEVICE void sums_of(tiles<T, M, N> &t, const job &w, int64_t number, int64_t 
 	on_the_way<T, N> next_b;
 	int now = 0;
 
-	begin_at<T, M, down_a>(x.a, ql_lines_at(x.a, number), i0, x.m, begin, next_a);
-	begin_at<T, N, down_b>(x.b, ql_lines_at(x.b, number), j0, x.n, begin, next_b);
+	begin_at<T, M, down_a>(x.a, ql_float_lines_at(x.a, number), i0, x.m, begin, next_a);
+	begin_at<T, N, down_b>(x.b, ql_float_lines_at(x.b, number), j0, x.n, begin, next_b);
 	for (int64_t k0 = begin - DEEP; k0 < end; k0 += DEEP, now ^= 1) {
 		int left = end - k0 - DEEP < DEEP ? (int)(end - k0) - DEEP : DEEP;
 
@@ -220,7 +220,7 @@ QL_DEVICE void sums_of_any(tiles<T, M, N> &t, const job &w, int64_t number, int6
 	int64_t end, T (*sum)[S])
 {
 	const ql_float_product &x = w.x;
-	ql_lines_batch a = ql_lines_at(x.a, number), b = ql_lines_at(x.b, number);
+	ql_float_batch a = ql_float_lines_at(x.a, number), b = ql_float_lines_at(x.b, number);
 	int now = 0;
 
 	for (int64_t k0 = begin; k0 < end; k0 += DEEP, now ^= 1) {
@@ -336,7 +336,7 @@ static enum size size_of(const ql_float_product &x)
 }
 
 /* Whether lines of k elements are fetched by fours. */
-static bool fetches(const struct ql_lines &l, bool down, int64_t lines, int64_t k)
+static bool fetches(const struct ql_float_lines &l, bool down, int64_t lines, int64_t k)
 {
 	return !l.codes && l.element == QL_E_float32 && (down ? lines : k) % 4 == 0 &&
 	       ql_reads_16(&l, down ? l.line : l.step, down ? l.step : l.line, 4);

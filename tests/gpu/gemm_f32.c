@@ -191,11 +191,12 @@ static void expect_near(struct ql_ctx *ctx, const struct test *t, const struct q
 	int64_t m = b[0].core->shape[0], k = b[0].core->shape[1], n = b[1].core->shape[linear ? 0 : 1];
 	struct ql_gpu_tensor out = gpu_tensor(&g, "float32", 2, (const int64_t[]){m, n}, NULL, 0);
 	struct ql_gpu_option act;
-	float *got = check_alloc((size_t)(m * n) * sizeof(float) + 1);
+	float *got;
 
 	if (!CHECK(!plain(ctx, b[0].core, &x) && !plain(ctx, b[1].core, &w), "%s", ctx->err) ||
 		!CHECK(gpu_run(&g, device_call(t, in, &out, &act, 0)), "refused: %s", g.why))
 		return;
+	got = check_alloc((size_t)(m * n) * sizeof(float) + 1);
 	gpu_get(&g, &out, got);
 	for (int64_t e = 0; e < m * n; e += m * n / LONGEST + 1) {
 		double sum = 0, all = 0;
@@ -360,7 +361,7 @@ static void refusals(struct ql_ctx *ctx)
 	struct operand x = {"float32", 0, 2, {32, 32}}, codes = {"=int8:32", 0, 2, {32, 32}},
 		       two = {"=q6_k", 0, 2, {32, 256}}, wide = {"int32", 0, 2, {32, 32}};
 
-	refused(ctx, &codes, &codes, "float32", "two operands of codes");
+	refused(ctx, &codes, &codes, "float32", "blocks");
 	refused(ctx, &x, &two, "float32", "scales that are codes");
 	refused(ctx, &wide, &wide, "int64", "may not fit");
 }
