@@ -315,6 +315,15 @@ static enum ql_status copy_up(struct ql_ctx *ctx, struct ql_tensor *dst, const s
 	return status ? status : ql_storage_return(ctx, dst->storage);
 }
 
+/* Whether all elements are one in the host's memory. */
+static bool is_number(const struct ql_tensor *t)
+{
+	for (int d = 0; d < t->rank; d++)
+		if (t->shape[d] > 1 && t->stride[d] != 0)
+			return false;
+	return !ql_is_remote(t) && !ql_ragged_closed(t);
+}
+
 enum ql_status ql_remote_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
 {
 	struct ql_tensor plain = *src, *host;
@@ -329,12 +338,13 @@ enum ql_status ql_remote_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const s
 	}
 	plain.q = NULL; /* the stored numbers */
 	plain.node = NULL;
-	if (dst->storage->device == src->storage->device) {
-		struct ql_tensor to = *dst;
+	if (dst->storage->device == src->storage->device || is_number(src)) {
+		struct ql_tensor to = *dst, from = plain;
 		bool done;
 
 		to.q = NULL;
-		status = run_kernel(&copy_op, &plain, &to, &done);
+		from.rank = is_number(src) ? 0 : src->rank; /* a number travels with the call */
+		status = run_kernel(&copy_op, &from, &to, &done);
 		if (status || done)
 			return status;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copies and casts between any strides, to whole-byte dtypes from all, by the rules of tensor/tensor.c: integers by way of int64,
- * saturating; floats by way of the wider of both types. Codes are copied as they are.
+ * saturating; floats by way of the wider of both types. Codes are copied as they are. A number of the host fills the result.
  */
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/number.h"
@@ -16,9 +16,9 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 		return ql_refuse(p, "copy: wanted one operand and one result");
 	from = ql_element_of(call->in[0].dtype);
 	to = ql_element_of(call->out[0].dtype);
-	if (from < 0 || !ql_element_whole(to))
+	if (!ql_element_whole(to) || (from < 0 && !(call->in[0].flags & QL_GPU_NUMBER)))
 		return ql_refuse(p, "a result of packed elements");
-	if (from != to && (call->in[0].codes || call->out[0].codes))
+	if ((from != to || (call->in[0].flags & QL_GPU_NUMBER)) && (call->in[0].codes || call->out[0].codes))
 		return ql_refuse(p, "codes are never cast");
 	p->path = ql_element_get(to).name;
 	return true;
@@ -93,9 +93,8 @@ QL_KERNEL(THREADS) convert(void *to, const void *from, ql_strided s, cast c)
 	}
 }
 
-static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
+static cudaError_t run_copy(cudaStream_t stream, const struct ql_gpu_tensor *in, const struct ql_gpu_tensor *out)
 {
-	const struct ql_gpu_tensor *in = call->in, *out = call->out;
 	struct ql_strided s = ql_strided_of(in, out, ~0u);
 	int from = ql_element_of(in->dtype), to = ql_element_of(out->dtype);
 	struct cast c = {from, to, way_of(from, to), ql_element_get(to).lo, ql_element_get(to).hi};
@@ -103,14 +102,57 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 	if (s.count == 0)
 		return cudaSuccess;
 	if (from != to)
-		return ql_launch_free(convert, ql_blocks(s.count, THREADS), dim3(THREADS), place->stream, out->at,
+		return ql_launch_free(convert, ql_blocks(s.count, THREADS), dim3(THREADS), stream, out->at,
 			(const void *)in->at, s, c);
 	switch (ql_element_get(from).bits) {
-	case 8: return move_as<uint8_t>(place->stream, out->at, in->at, s);
-	case 16: return move_as<uint16_t>(place->stream, out->at, in->at, s);
-	case 32: return move_as<uint32_t>(place->stream, out->at, in->at, s);
-	default: return move_as<uint64_t>(place->stream, out->at, in->at, s);
+	case 8: return move_as<uint8_t>(stream, out->at, in->at, s);
+	case 16: return move_as<uint16_t>(stream, out->at, in->at, s);
+	case 32: return move_as<uint32_t>(stream, out->at, in->at, s);
+	default: return move_as<uint64_t>(stream, out->at, in->at, s);
 	}
+}
+
+/* ---- a number of the host ---- */
+
+struct number {
+	int to;
+	bool integer;
+	double f;
+	int64_t i; /* within the range of `to` */
+};
+
+QL_KERNEL(THREADS) fill(void *to, ql_strided s, number x)
+{
+	for (int64_t i = ql_thread(); i < s.count; i += ql_threads()) {
+		int64_t at[QL_STRIDED_MOST];
+
+		ql_strided_at(s, i, at);
+		if (x.integer)
+			ql_store_i64(x.to, to, at[0], x.i);
+		else
+			ql_store_f64(x.to, to, at[0], x.f);
+	}
+}
+
+static cudaError_t run_fill(cudaStream_t stream, const struct ql_gpu_tensor *in, const struct ql_gpu_tensor *out)
+{
+	struct ql_strided s = ql_strided_of(out, NULL, ~0u);
+	int to = ql_element_of(out->dtype);
+	struct ql_element_info info = ql_element_get(to);
+	struct number x = {to, (in->flags & QL_GPU_INTEGER) != 0, in->f, in->i};
+
+	if (info.kind == QL_E_INT || info.kind == QL_E_UINT)
+		x.i = in->i < info.lo ? info.lo : in->i > info.hi ? info.hi : in->i;
+	if (s.count == 0)
+		return cudaSuccess;
+	return ql_launch_free(fill, ql_blocks(s.count, THREADS), dim3(THREADS), stream, out->at, s, x);
+}
+
+static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
+{
+	if (call->in[0].flags & QL_GPU_NUMBER)
+		return run_fill(place->stream, &call->in[0], &call->out[0]);
+	return run_copy(place->stream, &call->in[0], &call->out[0]);
 }
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_copy;

@@ -7,7 +7,7 @@
 #include "tensor/ops/ops.h"
 #include "tensor/view.h"
 
-#define ARRANGE(op_name, op_usage, op_text, op_example, op_attrs, op_infer, op_eval, op_backward) \
+#define ARRANGE(op_name, op_usage, op_text, op_example, op_attrs, op_flags, op_infer, op_eval, op_backward) \
 	const struct ql_op ql_op_##op_name = { \
 		.doc = {.name = #op_name, \
 			.usage = op_usage, \
@@ -16,6 +16,7 @@
 			.attrs = op_attrs}, \
 		.arity_min = 1, \
 		.arity_max = 1, \
+		.flags = op_flags, \
 		.infer = op_infer, \
 		.eval = op_eval, \
 		.backward = op_backward, \
@@ -70,7 +71,7 @@ static enum ql_status tile_axis(
 		*(d < axis ? &outer : &rest) *= t->shape[d];
 		shape[d] = t->shape[d] * (d == axis ? times : 1);
 	}
-	status = ql_tensor_new(ctx, t->dtype, t->rank, shape, out);
+	status = ql_tensor_new_on(ctx, t->storage->device, t->dtype, t->rank, shape, out);
 	if (status)
 		return status;
 	to = **out;
@@ -117,7 +118,7 @@ static enum ql_status eval_tile(struct ql_ctx *ctx, struct ql_call *call)
 	for (int d = 0; d < r->rank; d++) {
 		shape[d] = d < r->rank - in->rank ? 1 : in->shape[d - (r->rank - in->rank)];
 		if (r->shape[d] == 0)
-			return ql_tensor_new(ctx, r->dtype, r->rank, r->shape, &call->out[0]);
+			return ql_tensor_new_on(ctx, call->device, r->dtype, r->rank, r->shape, &call->out[0]);
 	}
 	status = ql_tensor_cast(ctx, in, ql_dtype_whole(in->dtype), &t);
 	if (status)
@@ -171,6 +172,7 @@ const struct ql_op ql_op_tile = {
 	.arity_max = 1,
 	.infer = infer_tile,
 	.eval = eval_tile,
+	.flags = QL_ANYWHERE,
 	.allocates = true,
 	.backward = tile_backward,
 };
@@ -215,7 +217,8 @@ static enum ql_status again_backward(struct ql_back *b)
 }
 
 ARRANGE(flip, "x:flip(1)  x:flip{1, 2}", "Elements in reverse order along the given axes, copied.",
-	"print(tensor{1,2,3}:flip(1))  --> float32(3)  3  2  1", flip_attrs, ql_infer_same, eval_flip, again_backward);
+	"print(tensor{1,2,3}:flip(1))  --> float32(3)  3  2  1", flip_attrs, QL_ANYWHERE, ql_infer_same, eval_flip,
+	again_backward);
 
 /* ---- pad ---- */
 
@@ -328,7 +331,8 @@ static enum ql_status pad_backward(struct ql_back *b)
 
 ARRANGE(pad, "x:pad(1, 2)  x:pad{1, 1, 2, 2, value=}",
 	"A border around x, filled with a value: pairs before and after, counted from the last axis.",
-	"print(tensor{1,2}:pad(1, 2))  --> float32(5)  0  1  2  0  0", pad_attrs, infer_pad, eval_pad, pad_backward);
+	"print(tensor{1,2}:pad(1, 2))  --> float32(5)  0  1  2  0  0", pad_attrs, QL_ANYWHERE, infer_pad, eval_pad,
+	pad_backward);
 
 /* ---- triangles ---- */
 
@@ -384,8 +388,8 @@ static enum ql_status eval_triangle(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 ARRANGE(tril, "x:tril(diagonal)", "The lower triangle of each matrix: elements above the diagonal become 0.",
-	"print(tensor.ones(3, 3):tril():sum():item())  --> 6.0", triangle_attrs, infer_triangle, eval_triangle,
+	"print(tensor.ones(3, 3):tril():sum():item())  --> 6.0", triangle_attrs, 0, infer_triangle, eval_triangle,
 	again_backward);
 ARRANGE(triu, "x:triu(diagonal)", "The upper triangle of each matrix: elements below the diagonal become 0.",
-	"print(tensor.ones(3, 3):triu(1):sum():item())  --> 3.0", triangle_attrs, infer_triangle, eval_triangle,
+	"print(tensor.ones(3, 3):triu(1):sum():item())  --> 3.0", triangle_attrs, 0, infer_triangle, eval_triangle,
 	again_backward);

@@ -17,7 +17,7 @@ static const struct ql_attr attrs[] = {
 static enum ql_status eval_bytes(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval, struct ql_tensor **bytes)
 {
 	struct ql_tensor **given = call->in, *out = call->out[0], *wide;
-	enum ql_status status = ql_tensor_new(ctx, QL_int8, out->rank, out->shape, &wide);
+	enum ql_status status = ql_tensor_new_on(ctx, call->device, QL_int8, out->rank, out->shape, &wide);
 
 	for (int i = 0; i < call->n_in && !status; i++)
 		status = ql_tensor_cast(ctx, given[i], QL_int8, &bytes[i]);
@@ -152,7 +152,7 @@ const struct ql_op ql_op_cat = {
 		.example = "print(tensor.cat{tensor{1,2}, tensor{3}})  --> float32(3)  1  2  3",
 		.attrs = attrs},
 	.arity_min = 1,
-	.flags = QL_LIST_IN | QL_FUNCTION,
+	.flags = QL_LIST_IN | QL_FUNCTION | QL_ANYWHERE,
 	.infer = infer_cat,
 	.eval = eval_cat,
 	.backward = cat_backward,
@@ -238,7 +238,7 @@ const struct ql_op ql_op_stack = {
 		.example = "print(tensor.stack({tensor{1,2}, tensor{3,4}}, {axis = 2})[1])  --> float32(2)  1  3",
 		.attrs = stack_attrs},
 	.arity_min = 1,
-	.flags = QL_LIST_IN | QL_FUNCTION,
+	.flags = QL_LIST_IN | QL_FUNCTION | QL_ANYWHERE,
 	.infer = infer_stack,
 	.eval = eval_stack,
 	.backward = stack_backward,

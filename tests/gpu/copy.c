@@ -95,6 +95,56 @@ static void try_casts(struct ql_ctx *ctx)
 				try_cast(ctx, from, to);
 }
 
+/* A number of the host fills every element of a view, as a cast of it. */
+static void try_number(struct ql_ctx *ctx, unsigned from, double value, unsigned to)
+{
+	int64_t n = 33, got[33];
+	struct ql_tensor *x = NULL, *want = NULL;
+	struct ql_gpu_tensor out = gpu_tensor(&g, ql_dtype_name(to), 1, &n, NULL, 0);
+	struct ql_gpu_tensor in = {.dtype = ql_dtype_name(from), .flags = QL_GPU_NUMBER, .f = value};
+
+	if (from == QL_int64) {
+		in.flags |= QL_GPU_INTEGER;
+		in.i = (int64_t)value;
+	}
+	CHECK(!ql_tensor_new(ctx, from, 0, NULL, &x), "no memory");
+	ql_dtypes[from].from_f64(ql_tensor_data(x), 0, 1, 1, &value);
+	CHECK(!ql_tensor_cast(ctx, x, to, &want), "no memory");
+	g.v->fill(g.s, out.at, 0, out.bytes);
+	out.shape[0] = 11;
+	out.stride[0] = 3;
+	if (gpu_run(&g, gpu_call("copy", &in, 1, &out, 1))) {
+		const int64_t zeros[33] = {0};
+
+		out.bytes = (uint64_t)n * ql_dtypes[to].bits / 8;
+		gpu_get(&g, &out, got);
+		for (int64_t i = 0; i < n; i++) {
+			size_t size = ql_dtypes[to].bits / 8;
+			const char *element = (const char *)got + (size_t)i * size;
+
+			CHECK(!memcmp(element, i % 3 ? (const char *)zeros : ql_tensor_data(want), size),
+				"%g of %s in %s: element %d", value, ql_dtype_name(from), ql_dtype_name(to), (int)i);
+		}
+	} else {
+		CHECK(false, "refused: %s", g.why);
+	}
+	gpu_free(&g, &out);
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, want);
+}
+
+static void try_numbers(struct ql_ctx *ctx)
+{
+	static const double values[] = {0, 1, -3, 100, 300, -40000, 0.1, 2.5, 1e10, -1e300};
+
+	for (unsigned to = 0; to < QL_DTYPE_COUNT; to++)
+		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]) && !ql_dtype_is_packed(to); i++) {
+			try_number(ctx, QL_float64, values[i], to);
+			if (values[i] == rint(values[i]) && fabs(values[i]) < 0x1p62)
+				try_number(ctx, QL_int64, values[i], to);
+		}
+}
+
 /* All values of 8 and 16 bits. */
 static void try_all_small(struct ql_ctx *ctx, unsigned from)
 {
@@ -157,6 +207,8 @@ int main(void)
 			CASE("all values of %s", ql_dtype_name(d));
 			try_all_small(ctx, d);
 		}
+	CASE("numbers");
+	try_numbers(ctx);
 	CASE("refusals");
 	refusals();
 	gpu_close(&g);
