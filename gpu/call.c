@@ -174,6 +174,11 @@ static const char *pack_option(const struct ql_attr *a, const struct ql_value *v
 		out->n = v->ints.n;
 		out->ints = v->ints.at;
 		return NULL;
+	case QL_ATTR_NUMBERS:
+		out->type = QL_GPU_OPTION_NUMBERS;
+		out->n = v->numbers.n;
+		out->numbers = v->numbers.at;
+		return NULL;
 	case QL_ATTR_SPEC: /* the result has its codes */
 		out->type = QL_GPU_OPTION_TEXT;
 		out->s = "";

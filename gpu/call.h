@@ -8,7 +8,7 @@
 #include "tensor/loops/map_args.h"
 #include "tensor/op.h"
 
-#define QL_GPU_OPERANDS 24 /* operands and results */
+#define QL_GPU_OPERANDS QL_DEVICE_OPERANDS /* operands and results */
 #define QL_GPU_OPTIONS 24
 
 /* Room for everything that a struct ql_gpu_call refers to. */

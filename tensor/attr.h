@@ -22,7 +22,8 @@ enum ql_attr_type {
 	QL_ATTR_AXIS,   /* value.i: the caller's 1-based axis as given, negative from the end: see ql_axis */
 	QL_ATTR_DTYPE,  /* value.i: enum ql_dtype */
 	QL_ATTR_SPEC,   /* value.spec */
-	QL_ATTR_TENSOR  /* value.tensor */
+	QL_ATTR_TENSOR, /* value.tensor */
+	QL_ATTR_NUMBERS /* value.numbers: of ops in no table, which no binding calls */
 };
 
 /* flags of an attribute */
@@ -43,6 +44,11 @@ struct ql_ints {
 	int64_t *at;
 };
 
+struct ql_numbers {
+	int n;
+	const double *at;
+};
+
 /* One argument as given. `set` is false when it is absent: use the default. */
 struct ql_value {
 	bool set;
@@ -53,6 +59,7 @@ struct ql_value {
 		bool b;
 		const char *s;
 		struct ql_ints ints;
+		struct ql_numbers numbers;
 		const struct ql_spec *spec;
 		struct ql_tensor *tensor;
 	};

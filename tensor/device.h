@@ -9,6 +9,8 @@
 
 struct ql_call;
 
+#define QL_DEVICE_OPERANDS 64 /* operands and results that a call of find and run has at most */
+
 struct ql_device {
 	struct ql_doc doc; /* name: "cpu", "cuda:0", "cudaemu" */
 	/* The host cannot read the memory: addresses are of the device, and the functions below are not NULL. All of them

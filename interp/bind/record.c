@@ -62,6 +62,7 @@ static void push_value(lua_State *L, const struct ql_attr *a, const struct ql_va
 	case QL_ATTR_DTYPE: lua_pushstring(L, ql_dtype_name((unsigned)v->i)); break;
 	case QL_ATTR_SPEC: ql_spec_push(L, v->spec); break;
 	case QL_ATTR_TENSOR: push_kept(L, v->tensor); break;
+	case QL_ATTR_NUMBERS:
 	case QL_ATTR_END: lua_pushnil(L); break;
 	}
 }

@@ -184,6 +184,7 @@ void ql_value_read(lua_State *L, const char *name, const struct ql_attr *a, int 
 		if (!v->tensor)
 			wrong(L, name, a, "a tensor", index);
 		break;
+	case QL_ATTR_NUMBERS:
 	case QL_ATTR_END: break;
 	}
 }
