@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "nn/optimizer_device.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
-#include "tensor/remote.h"
 #include "tensor/scratch.h"
 #include "tensor/vmath/simd.h"
 
@@ -18,12 +18,13 @@
 #define PIECE 1024 /* elements of 16 bits converted at a time */
 #define LANES 16   /* of a sum of squares */
 
-/* Constants of a step, computed once per tensor. */
+/* Constants of a step, computed once per tensor; gpu/kernels/optimizer.cu has them in this order. */
 struct numbers {
 	double scale, limit, lr, momentum, decay;
-	double keep1, keep2, root, eps, shrink; /* adam: 1 - beta1, beta2, sqrt(1 - beta2^t), eps, 1 - lr decay */
-	bool nesterov, decoupled;
+	double keep1, keep2, root, eps, shrink; /* adam: 1 - beta1, 1 - beta2, sqrt(1 - beta2^t), eps, 1 - lr decay */
+	double nesterov;                        /* 0, 1 */
 };
+#define NUMBERS_COUNT ((int)(sizeof(struct numbers) / sizeof(double)))
 
 /* n elements: value p, gradient g, states s and v (NULL: none) */
 typedef void step_f32_fn(int64_t n, float *p, const float *g, float *s, float *v, const struct numbers *k);
@@ -49,7 +50,7 @@ struct rule {
 #define SGD(real) \
 	{ \
 		NUMBERS(real); \
-		const real momentum = (real)k->momentum, ahead = k->nesterov ? 1 : 0; \
+		const real momentum = (real)k->momentum, ahead = (real)k->nesterov; \
 \
 		(void)v; \
 		if (!s) { \
@@ -300,58 +301,61 @@ static enum ql_status apply_here(
 	return status;
 }
 
-/* Copies what a step has written back to the tensors' device. */
-static enum ql_status return_step(struct ql_ctx *ctx, const struct ql_trained *t)
-{
-	struct ql_tensor *const written[] = {t->value, t->state[0], t->state[1]};
-	enum ql_status status = QL_OK;
+/* ---- steps as ops, which devices have kernels for ---- */
 
-	for (int i = 0; i < 3 && !status; i++)
-		if (written[i] && ql_is_remote(written[i]))
-			status = ql_storage_return(ctx, written[i]->storage);
-	return status;
+/* Operands: for each tensor value and gradient (of clip only the gradient), then the states. They are written; there are no
+ * results. */
+static enum ql_status step_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	(void)ctx;
+	call->n_out = 0;
+	return QL_OK;
 }
 
-/* Gives the tensors in the host's memory. */
-static enum ql_status host_step(struct ql_ctx *ctx, const struct ql_trained *t, struct ql_trained *out)
+static enum ql_status step_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct ql_tensor *const from[] = {t->value, t->gradient, t->state[0], t->state[1]};
-	struct ql_tensor **const to[] = {&out->value, &out->gradient, &out->state[0], &out->state[1]};
-	enum ql_status status = QL_OK;
+	const struct ql_value *numbers = ql_call_attr(call, "numbers");
+	int n = numbers->numbers.n / NUMBERS_COUNT, each = call->n_in / n;
+	struct ql_trained *list = ql_scratch_array(ctx, n, sizeof(*list));
+	struct numbers *k = ql_scratch_array(ctx, n, sizeof(*k));
 
-	*out = (struct ql_trained){.step = t->step};
-	for (int i = 0; i < 4 && !status; i++)
-		if (from[i])
-			status = ql_tensor_host(ctx, from[i], to[i]);
-	return status;
-}
+	if (!list || !k)
+		return QL_ERR_MEMORY;
+	memcpy(k, numbers->numbers.at, ql_size_array(n, sizeof(*k)));
+	for (int i = 0; i < n; i++) {
+		struct ql_tensor **in = call->in + (size_t)i * (size_t)each; /* size: below n_in */
 
-/* numbers[i] belongs to tensor i. Tensors of a device are stepped in the host's memory. */
-static enum ql_status apply(
-	struct ql_ctx *ctx, int n, struct ql_trained *list, const struct rule *rule, const struct numbers *numbers)
-{
-	struct ql_trained *host = ql_scratch_array(ctx, n, sizeof(*host));
-	bool remote = false;
-	enum ql_status status = host ? QL_OK : QL_ERR_MEMORY;
-	int made = 0;
-
-	for (int i = 0; i < n; i++)
-		remote |= ql_is_remote(list[i].value);
-	if (!remote || status)
-		return status ? status : apply_here(ctx, n, list, rule, numbers);
-	for (; made < n && !status; made++)
-		status = host_step(ctx, &list[made], &host[made]);
-	if (!status)
-		status = apply_here(ctx, n, host, rule, numbers);
-	for (int i = 0; i < n && !status; i++)
-		status = return_step(ctx, &list[i]);
-	for (int i = 0; i < made; i++) {
-		ql_tensor_release(ctx, host[i].value);
-		ql_tensor_release(ctx, host[i].gradient);
-		ql_tensor_release(ctx, host[i].state[0]);
-		ql_tensor_release(ctx, host[i].state[1]);
+		list[i] = (struct ql_trained){.value = in[0],
+			.gradient = in[each > 1],
+			.state = {each > 2 ? in[2] : NULL, each > 3 ? in[3] : NULL}};
 	}
-	return status;
+	call->kernel = ctx->kernels->simd->name;
+	return apply_here(ctx, n, list, call->op->impl, k);
+}
+
+static const struct ql_attr step_attrs[] = {
+	{"numbers", QL_ATTR_NUMBERS, QL_REQUIRED, NULL, "struct numbers, for each tensor"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+
+#define STEP_OP(step, rule) \
+	{ \
+		.doc = {.name = step, .attrs = step_attrs}, .flags = QL_NATIVE, .infer = step_infer, \
+		.eval = step_eval, .impl = &(rule) \
+	}
+static const struct ql_op sgd_op = STEP_OP("sgd_step", sgd_rule), adam_op = STEP_OP("adam_step", adam_rule),
+			  clip_op = STEP_OP("gradient_clip", clip_rule);
+
+/* numbers[i] belongs to tensor i. */
+static enum ql_status apply(struct ql_ctx *ctx, const char *what, const struct ql_op *op, int n,
+	struct ql_trained *list, const struct numbers *numbers)
+{
+	bool remote;
+	enum ql_status status = ql_optimizer_place(ctx, what, n, list, &remote);
+
+	if (status || !remote)
+		return status ? status : apply_here(ctx, n, list, op->impl, numbers);
+	return ql_optimizer_step_on(ctx, op, n, list, &numbers->scale, NUMBERS_COUNT);
 }
 
 static struct numbers numbers_of(const struct ql_clip *clip, double lr, double decay)
@@ -382,10 +386,10 @@ enum ql_status ql_sgd_step(struct ql_ctx *ctx, int n, struct ql_trained *list, c
 	for (int i = 0; i < n && !status; i++) {
 		numbers[i] = numbers_of(&options->clip, options->lr, options->decay);
 		numbers[i].momentum = options->momentum;
-		numbers[i].nesterov = options->nesterov;
+		numbers[i].nesterov = options->nesterov ? 1 : 0;
 	}
 	if (!status)
-		status = apply(ctx, n, list, &sgd_rule, numbers);
+		status = apply(ctx, "sgd", &sgd_op, n, list, numbers);
 	ql_scratch_release(ctx, mark);
 	return status;
 }
@@ -394,7 +398,8 @@ enum ql_status ql_adam_step(struct ql_ctx *ctx, int n, struct ql_trained *list, 
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct numbers *numbers = ql_scratch_array(ctx, n, sizeof(*numbers));
-	enum ql_status status = numbers ? check_all(ctx, o->decoupled ? "adamw" : "adam", n, list, 2) : QL_ERR_MEMORY;
+	const char *what = o->decoupled ? "adamw" : "adam";
+	enum ql_status status = numbers ? check_all(ctx, what, n, list, 2) : QL_ERR_MEMORY;
 
 	for (int i = 0; i < n && !status; i++) {
 		double t = (double)list[i].step;
@@ -408,7 +413,7 @@ enum ql_status ql_adam_step(struct ql_ctx *ctx, int n, struct ql_trained *list, 
 		numbers[i].shrink = o->decoupled ? 1 - o->lr * o->decay : 1;
 	}
 	if (!status)
-		status = apply(ctx, n, list, &adam_rule, numbers);
+		status = apply(ctx, what, &adam_op, n, list, numbers);
 	ql_scratch_release(ctx, mark);
 	return status;
 }
@@ -429,7 +434,7 @@ enum ql_status ql_gradient_clip(struct ql_ctx *ctx, int n, struct ql_tensor *con
 	if (!status)
 		status = check_all(ctx, "clip", n, trained, 0);
 	if (!status)
-		status = apply(ctx, n, trained, &clip_rule, numbers);
+		status = apply(ctx, "clip", &clip_op, n, trained, numbers);
 	ql_scratch_release(ctx, mark);
 	return status;
 }
@@ -481,19 +486,12 @@ static void norm_body(void *arg, int64_t begin, int64_t end)
 
 static enum ql_status norm_items(struct ql_ctx *ctx, struct loop *l, int n, struct ql_tensor *const *list)
 {
-	enum ql_status status = QL_OK;
-	char text[QL_SHAPE_TEXT];
+	enum ql_status status;
 
-	for (int i = 0; i < n && !status; i++) {
-		struct ql_tensor *dense, *host;
+	for (int i = 0; i < n; i++) {
+		struct ql_tensor *dense;
 
-		if (!ql_dtype_is_float(list[i]->dtype) || list[i]->q)
-			return ql_fail(ctx, QL_ERR_DTYPE, "norm: wanted plain float tensors, got %s",
-				ql_tensor_text(list[i], text));
-		status = ql_tensor_host(ctx, list[i], &host);
-		if (!status)
-			status = ql_tensor_contiguous(ctx, host, &dense);
-		ql_tensor_release(ctx, host);
+		status = ql_tensor_contiguous(ctx, list[i], &dense);
 		if (status)
 			return status;
 		l->item[l->items] = (struct item){.gradient = ql_tensor_data(dense),
@@ -503,27 +501,94 @@ static enum ql_status norm_items(struct ql_ctx *ctx, struct loop *l, int n, stru
 			.copy = dense};
 		l->chunks += ql_ceil_div(l->item[l->items++].n, CHUNK);
 	}
-	return status;
+	return QL_OK;
 }
 
-enum ql_status ql_gradient_norm(struct ql_ctx *ctx, int n, struct ql_tensor *const *list, double *norm)
+/* One sum for each chunk of all tensors, in order. */
+static enum ql_status sums_of(struct ql_ctx *ctx, int n, struct ql_tensor *const *list, double *sums)
 {
-	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct loop l = {.ctx = ctx, .item = ql_scratch_array(ctx, n, sizeof(*l.item))};
 	enum ql_status status = l.item ? norm_items(ctx, &l, n, list) : QL_ERR_MEMORY;
-	double *sums = status ? NULL : ql_scratch_array(ctx, l.chunks, sizeof(*sums)), sum = 0;
 
-	if (!status && !sums)
-		status = QL_ERR_MEMORY;
 	for (int i = 0; i < l.items && !status; i++)
 		l.item[i].sums = sums + l.item[i].first;
 	if (!status)
 		status = ql_parallel_for(ctx, l.chunks, 1, l.chunks * CHUNK / 8, norm_body, &l);
-	for (int64_t i = 0; i < l.chunks && !status; i++)
-		sum += sums[i];
-	*norm = sqrt(sum);
 	for (int i = 0; i < l.items; i++)
 		ql_tensor_release(ctx, l.item[i].copy);
+	return status;
+}
+
+static double root_of_all(int64_t n, const double *sums)
+{
+	double sum = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		sum += sums[i];
+	return sqrt(sum);
+}
+
+/* Operands: tensors, then the sums of all chunks; those of these tensors from `first` on are written. */
+static enum ql_status squares_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	struct ql_tensor *sums = call->in[call->n_in - 1];
+
+	call->kernel = ctx->kernels->simd->name;
+	sums->storage->version++;
+	return sums_of(ctx, call->n_in - 1, call->in, (double *)ql_tensor_data(sums) + ql_call_int(call, "first", 0));
+}
+
+static enum ql_status norm_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	(void)ctx;
+	ql_result_set(call, 0, QL_float64, 0, NULL);
+	return QL_OK;
+}
+
+static enum ql_status norm_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	call->kernel = ctx->kernels->simd->name;
+	*(double *)ql_tensor_data(call->out[0]) =
+		root_of_all(ql_tensor_nelem(call->in[0]), ql_tensor_data(call->in[0]));
+	return QL_OK;
+}
+
+static const struct ql_attr squares_attrs[] = {
+	{"first", QL_ATTR_INT, QL_REQUIRED, NULL, "number of the first chunk"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+static const struct ql_op squares_op = {.doc = {.name = "gradient_squares", .attrs = squares_attrs},
+				  .flags = QL_NATIVE,
+				  .infer = step_infer,
+				  .eval = squares_eval},
+			  norm_op = {.doc = {.name = "gradient_norm"}, .infer = norm_infer, .eval = norm_eval};
+
+enum ql_status ql_gradient_norm(struct ql_ctx *ctx, int n, struct ql_tensor *const *list, double *norm)
+{
+	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
+	struct ql_trained *trained = ql_scratch_array(ctx, n, sizeof(*trained));
+	enum ql_status status = trained ? QL_OK : QL_ERR_MEMORY;
+	int64_t chunks = 0;
+	double *sums = NULL;
+	bool remote = false;
+	char text[QL_SHAPE_TEXT];
+
+	for (int i = 0; i < n && !status; i++) {
+		trained[i] = (struct ql_trained){.value = list[i], .gradient = list[i]};
+		chunks += ql_ceil_div(ql_tensor_nelem(list[i]), CHUNK);
+		if (!ql_dtype_is_float(list[i]->dtype) || list[i]->q)
+			status = ql_fail(ctx, QL_ERR_DTYPE, "norm: wanted plain float tensors, got %s",
+				ql_tensor_text(list[i], text));
+	}
+	if (!status)
+		status = ql_optimizer_place(ctx, "norm", n, trained, &remote);
+	if (!status && remote) {
+		status = ql_optimizer_norm_on(ctx, &squares_op, &norm_op, n, list, CHUNK, norm);
+	} else if (!status) {
+		sums = ql_scratch_array(ctx, chunks, sizeof(*sums));
+		status = sums ? sums_of(ctx, n, list, sums) : QL_ERR_MEMORY;
+		*norm = status ? 0 : root_of_all(chunks, sums);
+	}
 	ql_scratch_release(ctx, mark);
 	return status;
 }
