@@ -69,6 +69,20 @@ static enum ql_status check_operands(
 	return status;
 }
 
+/* What is saved for backward, (rows, width hidden) in the dtype of the computation, is the last result. */
+static enum ql_status infer_kept(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell)
+{
+	struct ql_sequences g = ql_sequences_of(call, cell);
+	int64_t shape[2] = {g.rows, 0};
+
+	if (__builtin_mul_overflow(g.hidden, (int64_t)cell->width, &shape[1]))
+		return ql_fail(ctx, QL_ERR_OVERFLOW, "%s: h: hidden size %lld is too large", call->op->doc.name,
+			(long long)g.hidden);
+	ql_result_set(call, call->n_out, g.dtype, 2, shape);
+	call->n_out += ql_tape_wanted(ctx, call) ? 1 : 0;
+	return QL_OK;
+}
+
 enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, const struct ql_recurrent_cell *cell)
 {
 	const struct ql_tensor *x = call->in[0], *h = call->in[1];
@@ -89,8 +103,8 @@ enum ql_status ql_recurrent_infer(struct ql_ctx *ctx, struct ql_call *call, cons
 	ql_result_set(call, 0, ql_operand_dtype(x), 3, shape);
 	ql_result_set(call, 1, ql_operand_dtype(x), 2, h->shape);
 	ql_result_set(call, 2, ql_operand_dtype(x), 2, h->shape);
-	call->n_out = (cell->c ? 3 : 2) + (ql_tape_wanted(ctx, call) ? 1 : 0);
-	return QL_OK;
+	call->n_out = cell->c ? 3 : 2;
+	return infer_kept(ctx, call, cell);
 }
 
 /* ---- operands ---- */
@@ -145,18 +159,14 @@ struct forward {
 static enum ql_status make_results(struct ql_ctx *ctx, const struct ql_call *call, const struct ql_recurrent_cell *cell,
 	const struct ql_sequences *g, struct forward *f)
 {
-	int64_t shape[2] = {g->rows, 0};
-	enum ql_status status = QL_OK;
+	const struct ql_result *kept = &call->result[cell->c ? 3 : 2];
+	enum ql_status status = ql_tensor_new(ctx, g->dtype, 3, call->result[0].shape, &f->y);
 
-	if (__builtin_mul_overflow(g->hidden, (int64_t)cell->width, &shape[1]))
-		return ql_fail(ctx, QL_ERR_OVERFLOW, "%s: h: hidden size %lld is too large", call->op->doc.name,
-			(long long)g->hidden);
-	status = ql_tensor_new(ctx, g->dtype, 3, call->result[0].shape, &f->y);
 	if (!status)
 		status = ql_tensor_new(ctx, g->dtype, 2, call->result[1].shape, &f->h);
 	if (!status && cell->c)
 		status = ql_tensor_new(ctx, g->dtype, 2, call->result[2].shape, &f->c);
-	return status ? status : ql_tensor_new(ctx, g->dtype, 2, shape, &f->kept);
+	return status ? status : ql_tensor_new(ctx, g->dtype, 2, kept->shape, &f->kept);
 }
 
 /* Computes x times w_ih for all steps into the first columns of `kept`. If both are quantized, linear computes it,

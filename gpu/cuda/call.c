@@ -65,6 +65,9 @@ static const char *name_of(int32_t op, size_t *length)
 	return text;
 }
 
+/* Whose call is planned or run; devices are called by one thread at a time. */
+static _Thread_local struct ql_gpu_device *current;
+
 static bool may_run(const struct ql_gpu_device *d, const struct ql_gpu_kernel *k)
 {
 	return k->cc <= d->cc && (!d->families[0] || find_word(d->families, k->family, strlen(k->family)) >= 0);
@@ -76,6 +79,7 @@ int32_t ql_call_plan(struct ql_gpu_device *d, int32_t op, const struct ql_gpu_ca
 	const char *name = name_of(op, &length);
 	int32_t status;
 
+	current = d;
 	*plan = (struct ql_gpu_plan){.size = sizeof(*plan)};
 	status = ql_device_enter(d); /* a library may be asked for an algorithm */
 	if (status) {
@@ -100,6 +104,27 @@ int32_t ql_call_plan(struct ql_gpu_device *d, int32_t op, const struct ql_gpu_ca
 	return QL_GPU_FAILED;
 }
 
+bool ql_part_plan(const struct ql_gpu_call *call, struct ql_gpu_plan *plan)
+{
+	int32_t op = ql_call_op_find(call->op);
+
+	*plan = (struct ql_gpu_plan){.size = sizeof(*plan)};
+	if (op < 0)
+		snprintf(plan->why, sizeof(plan->why), "there is no kernel of %s", call->op);
+	return op >= 0 && ql_call_plan(current, op, call, plan) == QL_GPU_OK;
+}
+
+cudaError_t ql_part_run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
+{
+	struct ql_gpu_plan plan;
+	const struct ql_gpu_kernel *k;
+
+	if (!ql_part_plan(call, &plan))
+		return cudaErrorInvalidValue;
+	k = plan.kernel;
+	return k->run(place, call);
+}
+
 int32_t ql_call_run(struct ql_gpu_stream *s, const struct ql_gpu_call *call, const struct ql_gpu_plan *plan)
 {
 	const struct ql_gpu_kernel *k = plan->kernel;
@@ -113,6 +138,7 @@ int32_t ql_call_run(struct ql_gpu_stream *s, const struct ql_gpu_call *call, con
 		return ql_device_fail(s->device, "%s: operand %d is not within its memory", call->op, (int)outside);
 	snprintf(s->name, sizeof(s->name), "%s", call->op);
 	s->op = s->name;
+	current = s->device;
 	status = ql_device_status(s->device, k->run(&place, call), k->name, call->op);
 	return status || !s->device->sync ? status : ql_stream_sync(s);
 }

@@ -5,6 +5,8 @@
 #ifndef QUOLL_GPU_KERNELS_ACT_H
 #define QUOLL_GPU_KERNELS_ACT_H
 
+#include <cuda_runtime.h>
+
 #define QUOLL_TENSOR_VMATH_SIMD_H
 #define QL_INLINE __device__ static __forceinline__
 

@@ -32,4 +32,15 @@ struct ql_gpu_kernel {
 	cudaError_t (*run)(const struct ql_gpu_place *place, const struct ql_gpu_call *call);
 };
 
+/* Another op as a part of a kernel's own call, on the same device (gpu/cuda/call.c). false: no kernel takes it, plan->why
+ * says why. The memory of plan->workspace is a part of the own workspace. */
+#ifdef __cplusplus
+extern "C" {
+#endif
+bool ql_part_plan(const struct ql_gpu_call *call, struct ql_gpu_plan *plan);
+cudaError_t ql_part_run(const struct ql_gpu_place *place, const struct ql_gpu_call *call);
+#ifdef __cplusplus
+}
+#endif
+
 #endif
