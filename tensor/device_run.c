@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tensor/fallback.h"
 #include "tensor/ledger.h"
 #include "tensor/remote.h"
 #include "tensor/scratch.h"
+#include "tensor/tape.h"
 
 /* ---- the device of a call ---- */
 
@@ -367,15 +369,64 @@ static bool has_results(const struct ql_call *call)
 	       !(call->into && (call->into->q || codes));
 }
 
+/* ---- decoded operands ---- */
+
+/* Whether the host would decode the operands, too; *reason says why. */
+static bool decodes(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
+{
+	return any_codes(call) && !(call->op->flags & QL_NATIVE) && !call->into && !wanted_spec(call) &&
+	       !ql_call_path(ctx, call, reason);
+}
+
+/* Runs the call with decoded operands, which stay on the device. */
+static enum ql_status run_decoded(struct ql_ctx *ctx, struct ql_call *call, const char *reason)
+{
+	size_t bytes = ql_size_array(call->n_in, sizeof(*call->in));
+	struct ql_tensor **given_in = call->in, **copy = ql_scratch_take(ctx, bytes),
+			 **decoded = ql_scratch_take(ctx, bytes);
+	enum ql_status status;
+
+	if (!copy || !decoded)
+		return QL_ERR_MEMORY;
+	memcpy(copy, given_in, bytes);
+	memset(decoded, 0, bytes);
+	call->in = copy;
+	ctx->nograd++; /* gradients pass the given operands */
+	ctx->depth++;
+	status = ql_fallback(ctx, call, reason, decoded);
+	ctx->depth--;
+	ctx->nograd--;
+	for (int i = 0; i < call->n_in && !status; i++) /* ql_tape_wanted is to answer the same */
+		if (decoded[i] && given_in[i]->node) {
+			decoded[i]->node = given_in[i]->node;
+			decoded[i]->node_output = given_in[i]->node_output;
+			decoded[i]->node->refs++;
+		}
+	if (!status)
+		status = ql_device_eval(ctx, call);
+	ql_fallback_done(ctx, call->n_in, decoded);
+	call->in = given_in;
+	if (status || (call->path && !strcmp(call->path, "host")))
+		return status;
+	call->path = "fallback";
+	call->reason = reason;
+	return QL_OK;
+}
+
 enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	const char *reason = "the device has no kernel of the op";
+	const char *reason = "the device has no kernel of the op", *why = NULL;
+	bool has = call->device->has(call->device, call->op->doc.name);
 	unsigned flags = call->op->flags;
-	enum ql_status status;
+	enum ql_status status = QL_OK;
 
 	if (flags & QL_VIEW || (call->op->same && call->op->same(call)))
 		return ql_op_eval(ctx, call);
-	if (call->device->has(call->device, call->op->doc.name) && has_results(call)) {
+	if (!any_codes(call))
+		status = ql_call_check_integer(ctx, call, NULL);
+	if (status)
+		return status;
+	if (has && has_results(call)) {
 		reason = NULL;
 		status = try_device(ctx, call, &reason);
 		if (status || !reason)
@@ -385,5 +436,7 @@ enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 	}
 	if (flags & QL_ANYWHERE && (flags & QL_NATIVE || !any_codes(call)))
 		return ql_op_eval(ctx, call);
+	if ((has || flags & QL_ANYWHERE) && decodes(ctx, call, &why))
+		return run_decoded(ctx, call, why);
 	return run_on_host(ctx, call, reason);
 }

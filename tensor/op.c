@@ -158,7 +158,7 @@ static bool serves(const struct ql_path *path, const char *op)
 	return !path->op || (path->op[0] == op[0] && !strcmp(path->op, op));
 }
 
-static const struct ql_path *find_path(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
+const struct ql_path *ql_call_path(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
 {
 	const struct ql_path *const *p = ctx->quant ? ctx->quant->paths : NULL;
 
@@ -244,8 +244,7 @@ static enum ql_status quantize_result(struct ql_ctx *ctx, struct ql_call *call)
 	return QL_OK;
 }
 
-/* An option that only integer paths support is an error without such a path. */
-static enum ql_status check_integer(struct ql_ctx *ctx, const struct ql_call *call, const char *reason)
+enum ql_status ql_call_check_integer(struct ql_ctx *ctx, const struct ql_call *call, const char *reason)
 {
 	const struct ql_attr *a = call->op->doc.attrs;
 
@@ -270,12 +269,12 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call)
 	}
 	/* plain integers may also have a path: exact products */
 	if (!(call->op->flags & QL_NATIVE))
-		path = find_path(ctx, call, &reason);
+		path = ql_call_path(ctx, call, &reason);
 	if (path) {
 		call->path = path->name; /* eval may set a more specific name */
 		return path->ragged ? path->eval(ctx, call) : eval_dense(ctx, call, path->eval);
 	}
-	status = check_integer(ctx, call, reason);
+	status = ql_call_check_integer(ctx, call, reason);
 	if (status)
 		return status;
 	if (any_quantized(call) && !(call->op->flags & QL_NATIVE))

@@ -145,6 +145,10 @@ struct ql_format_words {
 enum ql_status ql_op_eval(struct ql_ctx *ctx, struct ql_call *call);
 /* Takes the random words of an inferred call, once. */
 void ql_call_draw(struct ql_ctx *ctx, struct ql_call *call);
+/* The integer path of a call with quantized operands or plain integers; NULL: none, *reason says why. */
+const struct ql_path *ql_call_path(struct ql_ctx *ctx, struct ql_call *call, const char **reason);
+/* An option that only integer paths support is an error without such a path. */
+enum ql_status ql_call_check_integer(struct ql_ctx *ctx, const struct ql_call *call, const char *reason);
 /* The two ends of an in-place call, for the same files: whether `into` may be written, and the result put into it. */
 enum ql_status ql_call_check_into(struct ql_ctx *ctx, const struct ql_call *call);
 enum ql_status ql_call_write_into(struct ql_ctx *ctx, struct ql_call *call);

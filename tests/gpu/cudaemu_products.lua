@@ -1,0 +1,166 @@
+-- SPDX-License-Identifier: MIT
+-- Products of floats, and of floats and codes, on the device cudaemu: with ordered products forward and backward have the bits of the
+-- CPU, else they are as near as gemm_f32 states; none runs on the host.
+local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
+if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+
+local function same(a, b)
+	a, b = a:detach():to 'cpu', b:detach():to 'cpu'
+	return a:dtype() == b:dtype() and (a:eq(b) | (a:ne(a) & b:ne(b))):all():item()
+end
+
+-- Rows of products in the ledger since the last reset: all are of the device.
+local function products()
+	local found = {}
+	for _, row in ipairs(quant.log()) do
+		if row.op == 'linear' or row.op == 'matmul' then
+			assert(row.path ~= 'host' and row.path ~= 'fallback', row.op .. ': ' .. tostring(row.reason))
+			found[#found + 1] = row.op .. ' ' .. row.path .. ' ' .. row.kernel
+		end
+	end
+	table.sort(found)
+	return table.concat(found, ', ')
+end
+
+-- Sets quant.fallback until the value is closed.
+local function fallback(level)
+	local before = quant.fallback()
+	quant.fallback(level)
+	return setmetatable({}, {__close = function() quant.fallback(before) end})
+end
+
+-- Runs f with the ordered products of the level ref.
+local function ordered(f)
+	local level = hw.force()
+	hw.force 'ref'
+	local ok, message = pcall(f)
+	hw.force(level)
+	assert(ok, message)
+end
+
+-- The result of f of the tensors, and the gradients of all that require one, on a device.
+local function run(device, f, ...)
+	local at = {}
+	for i, t in ipairs {...} do
+		at[i] = t:to(device)
+		if not t:quantized() then at[i] = at[i]:clone():requires_grad_() end
+	end
+	local y = f(table.unpack(at))
+	local results = {y}
+	y:square():sum():backward()
+	for _, t in ipairs(at) do
+		if not t:quantized() then results[#results + 1] = t:grad() end
+	end
+	return results
+end
+
+local function compare(f, ...)
+	local wanted = run('cpu', f, ...)
+	quant.log 'reset'
+	local got = run('cudaemu', f, ...)
+	for i, t in ipairs(wanted) do assert(same(t, got[i]), 'result ' .. i) end
+	return products()
+end
+
+it('floats have the bits of the CPU with ordered products, forward and backward', function()
+	ordered(function()
+		local x, w, b = tensor.randn(33, 70), tensor.randn(21, 70), tensor.randn(21)
+		for _, act in ipairs {'relu', 'gelu', 'tanh', 'silu', 'hardswish', 'sigmoid'} do
+			compare(function(p, q, r) return p:linear(q, r, {act = act}) end, x, w, b)
+		end
+		print(compare(function(p, q) return p:linear(q) end, x, w))  --> linear float32 gemm_f32, matmul float32 gemm_f32
+		compare(function(p, q) return p:matmul(q:t()) end, x, w)
+		compare(function(p, q) return p:matmul(q) end, tensor.randn(3, 5, 20), tensor.randn(20, 7))
+		compare(function(p, q) return p:matmul(q) end, tensor.randn(2, 1, 5, 20), tensor.randn(4, 20, 7))
+		compare(function(p, q) return p:matmul(q) end, tensor.randn(20), tensor.randn(20, 7))
+		compare(function(p, q) return p:transpose(1, 2):linear(q) end, tensor.randn(9, 4, 20), tensor.randn(7, 20))
+	end)
+end)
+
+it('float16, bfloat16 and float64 too', function()
+	ordered(function()
+		for _, dtype in ipairs {'float16', 'bfloat16', 'float64'} do
+			local x, w, b = tensor.randn(13, 50):to(dtype), tensor.randn(21, 50):to(dtype), tensor.randn(21)
+			compare(function(p, q, r) return p:linear(q, r, {act = 'relu'}) end, x, w, b)
+			compare(function(p, q) return p:matmul(q:t()) end, x, w)
+		end
+	end)
+end)
+
+it('weights of codes are decoded as they are read', function()
+	ordered(function()
+		local x, w, b = tensor.randn(11, 64), tensor.randn(20, 64), tensor.randn(20)
+		local _ <close> = fallback 'silent'
+		for _, spec in ipairs {'int8', 'int8/1', 'uint8/1', 'int4:32', 'uint4:16', 'int16/1', 'int3/1', 'q4_1', 'ternary'} do
+			local found = compare(function(p, q, r) return p:linear(q, r) end, x, w:quantize(spec), b)
+			assert(found == 'linear float32 gemm_f32, matmul float32 gemm_f32', spec .. ': ' .. found)
+		end
+	end)
+end)
+
+it('other codes are decoded on the device before, as on the CPU', function()
+	local x = tensor.randn(6, 256)
+	local _ <close> = fallback 'silent'
+	ordered(function()
+		for _, spec in ipairs {'nf4:32', 'q4_k', 'fp8_e4m3', 'int8 log'} do
+			local w = tensor.randn(5, 256):quantize(spec)
+			local wanted, there = x:linear(w), w:to 'cudaemu'
+			quant.log 'reset'
+			assert(same(wanted, (x:to 'cudaemu'):linear(there)), spec)
+			local found
+			for _, row in ipairs(quant.log()) do
+				if row.op == 'linear' then found = row.kernel .. ' ' .. row.path .. ': ' .. row.reason end
+			end
+			assert(found == 'gemm_f32 fallback: an operand is not quantized', spec .. ': ' .. tostring(found))
+		end
+	end)
+	quant.fallback 'error'
+	local w = tensor.randn(5, 256):quantize 'nf4'
+	local _, message = pcall(function() return (x:to 'cudaemu'):linear(w:to 'cudaemu') end)
+	assert(message:find("linear: wanted an integer kernel for float32 x uint4q (quant.fallback is 'error'), got none: an operand is not quantized", 1, true))
+end)
+
+it('options of integer paths are errors without codes', function()
+	local y = tensor {-1, 2}:to 'cudaemu'
+	local _, message = pcall(function() return y:add(y, {act = 'relu'}) end)
+	assert(message:find('add: act: wanted quantized operands and out= that an integer kernel takes, got none: no operand is quantized', 1, true))
+end)
+
+it('products that need no order are near, and integers exact', function()
+	local x, w = tensor.randn(20, 3000), tensor.randn(9, 3000)
+	local y = (x:to 'cudaemu'):linear(w:to 'cudaemu'):to 'cpu'
+	local exact, most = x:to('float64'):linear(w:to 'float64'), x:abs():linear(w:abs()):to 'float64'
+	assert(((y:to 'float64' - exact):abs():le(most * (3000 * 2 ^ -24))):all():item())
+	local a, b = (tensor.randn(7, 40) * 60):to 'int8', (tensor.randn(40, 5) * 60):to 'int8'
+	local p = (a:to 'cudaemu'):matmul(b:to 'cudaemu')
+	print(p:dtype(), same(p, a:matmul(b)))  --> int32	true
+end)
+
+-- The gradients of a small net's input and parameters.
+local function gradients(x, mode, device)
+	tensor.seed(7)
+	local m = nn.Sequential {nn.Linear(64, 40), nn.ReLU(), nn.Linear(40, 7)}
+	m:calibrate({{x}}, {log = false})
+	m = mode == 'float' and m or m:quantize {mode = mode}
+	m:to(device)
+	local g = x:to(device):clone():requires_grad_()
+	quant.log 'reset'
+	m(g):square():sum():backward()
+	local list = {g:grad()}
+	for _, p in ipairs(m:parameters()) do list[#list + 1] = p:grad() end
+	return list
+end
+
+it('layers learn in all modes without a product of the host', function()
+	local _ <close> = fallback 'silent'
+	ordered(function()
+		local x = tensor.randn(12, 64)
+		for mode, rows in pairs {float = 'linear float32 gemm_f32, matmul float32 gemm_f32', qat = 'linear float32 gemm_f32, matmul float32 gemm_f32',
+			train = 'linear int8 gemm_i8_mma, matmul float32 gemm_f32'} do
+			local wanted, got = gradients(x, mode, 'cpu'), gradients(x, mode, 'cudaemu')
+			assert(products() == rows, mode .. ': ' .. products())
+			assert(#wanted == #got and #got == 5)
+			for i, t in ipairs(wanted) do assert(same(t, got[i]), mode .. ' ' .. i) end
+		end
+	end)
+end)
