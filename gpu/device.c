@@ -9,6 +9,7 @@
 
 #include "gpu/call.h"
 #include "gpu/faults.h"
+#include "tensor/kernels/kernels.h"
 #include "tensor/scratch.h"
 
 #define NAME 40
@@ -217,6 +218,14 @@ static enum ql_status device_run(const struct ql_device *d, struct ql_call *call
 	return status;
 }
 
+enum ql_status ql_gpu_force(const struct ql_device *d)
+{
+	const struct opened *o = opened(d);
+	const char *families = ql_kernels_families();
+
+	return o->v->force ? checked(d->ctx, o, "force", o->v->force(o->gpu, *families ? families : NULL)) : QL_OK;
+}
+
 /* ---- opening ---- */
 
 static void device_close(struct ql_device *d)
@@ -270,6 +279,8 @@ enum ql_status ql_gpu_open(struct ql_ctx *ctx, const struct ql_gpu_vtable *v, in
 	status = checked(ctx, o, "open", v->open(index, &o->gpu));
 	if (!status)
 		status = checked(ctx, o, "open", v->stream_open(o->gpu, &o->stream));
+	if (!status)
+		status = ql_gpu_force(&o->device);
 	if (status) {
 		device_close(&o->device);
 		return status;

@@ -20,6 +20,8 @@ enum ql_status ql_gpu_open(struct ql_ctx *ctx, const struct ql_gpu_vtable *v, in
  * plug-in. */
 enum ql_status ql_gpu_memory(
 	const struct ql_device *d, bool reset, struct ql_gpu_memory *out, struct ql_gpu_traffic *traffic);
+/* Lets the device use the kernels of ql_kernels_families only. An error of the plug-in. */
+enum ql_status ql_gpu_force(const struct ql_device *d);
 /* Whether d was opened by ql_gpu_open. */
 bool ql_gpu_is(const struct ql_device *d);
 

@@ -113,7 +113,11 @@ local function check_gpu(add, facts)
 	end
 	add('toolkit', root and 'ok' or 'none', root and ('CUDA %s, %s'):format(version or '(unknown version)', root) or
 		'no nvcc in CUDA_HOME, PATH or /usr/local/cuda')
-	if usable then return add('plug-in', 'ok', info.plugin) end
+	add('devices', 'ok', table.concat(gpu.devices(), ' '))
+	if usable then
+		add('plug-in', 'ok', info.plugin)
+		return add('kernels', 'ok', info.state)
+	end
 	add('plug-in', (info.plugin or os.getenv 'QUOLL_GPU_PLUGIN') and 'problem' or 'none', why)
 end
 

@@ -123,6 +123,16 @@ const struct ql_gpu *ql_gpu_main(void)
 	return opened(plugins);
 }
 
+const struct ql_gpu *ql_gpu_usable(void)
+{
+	const struct ql_gpu *g = ql_gpu_main(), *emulation;
+
+	if (g->usable)
+		return g;
+	emulation = opened(&plugins[1]);
+	return emulation->usable ? emulation : g;
+}
+
 const struct ql_gpu_info *ql_gpu_first(void)
 {
 	const struct ql_gpu *g = ql_gpu_main();

@@ -23,6 +23,8 @@ struct ql_gpu {
 
 /* The plug-in of CUDA, or that of QUOLL_GPU_PLUGIN. */
 const struct ql_gpu *ql_gpu_main(void);
+/* That one if it can be used, else the emulation if that can be. */
+const struct ql_gpu *ql_gpu_usable(void);
 /* For ctx->find_device: "cuda", "cuda:1", "cudaemu". */
 enum ql_status ql_gpu_find(struct ql_ctx *ctx, const char *what, const char *name, const struct ql_device **out);
 /* Calls f with each device that can be used; closed ones, too. */

@@ -10,7 +10,11 @@
 #include "interp/host/box.h"
 #include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
+#include "tensor/kernels/kernels.h"
 #include "tensor/nearest.h"
+
+/* What is known of the kernels as a whole; a table with date and machine in gpu/README.md will change it. */
+#define STATE "tested on the CPU by emulation; not yet run on a GPU"
 
 static int gpu_available(lua_State *L)
 {
@@ -41,9 +45,10 @@ static int gpu_info(lua_State *L)
 {
 	const struct ql_gpu *g = ql_gpu_main();
 
-	lua_createtable(L, 0, 4);
+	lua_createtable(L, 0, 5);
 	lua_pushboolean(L, g->usable);
 	lua_setfield(L, -2, "available");
+	ql_set_text(L, "state", STATE);
 	if (!g->usable)
 		ql_set_text(L, "reason", g->why);
 	if (g->path[0])
@@ -180,7 +185,7 @@ static const struct ql_doc docs[] = {
 		"ok, why = gpu.available()\nprint(type(ok), ok or #why > 0)  --> boolean true", NULL},
 	{"info", "gpu.info()",
 		"What is known of the GPUs: a table with available, reason (when not), plugin (the file that "
-		"was opened or tried), "
+		"was opened or tried), state (what is known of its kernels) "
 		"and devices: a list of tables with name, capability, processors, memory in bytes, usable, "
 		"and reason when not.",
 		"print(gpu.info().available == gpu.available())  --> true", NULL},
@@ -204,8 +209,49 @@ static const struct ql_doc docs[] = {
 	{NULL, NULL, NULL, NULL, NULL},
 };
 
+/* Whether a device of that capability (80 for 8.0) may run it under hw.force. */
+static bool in_use(const struct ql_gpu_kernel_info *k, int capability)
+{
+	const char *families = ql_kernels_families(), *at = strstr(families, k->family);
+
+	return k->cc <= capability &&
+	       (!*families || (at && (at == families || at[-1] == ' ') && strchr(" ", at[strlen(k->family)])));
+}
+
+static void push_kernel(lua_State *L, const struct ql_gpu_kernel_info *k, int capability)
+{
+	lua_createtable(L, 0, 6);
+	ql_set_text(L, "kernel", k->name);
+	ql_set_text(L, "ops", k->op);
+	ql_set_text(L, "family", k->family);
+	ql_set_text(L, "result", k->exact == QL_GPU_BITS ? "bits" : "tolerance");
+	lua_pushfstring(L, "%d.%d", (int)k->cc / 10, (int)k->cc % 10);
+	lua_setfield(L, -2, "capability");
+	lua_pushboolean(L, in_use(k, capability));
+	lua_setfield(L, -2, "used");
+}
+
+/* gpu_kernels() -> a list of the kernels of the plug-in */
+static int gpu_kernels(lua_State *L)
+{
+	const struct ql_gpu *g = ql_gpu_usable();
+	struct ql_gpu_kernel_info k;
+	int capability = 0;
+
+	for (int i = g->count - 1; i >= 0; i--) /* in the end that of the first one */
+		if (!g->device[i].why[0])
+			capability = 10 * g->device[i].cc_major + g->device[i].cc_minor;
+	lua_newtable(L);
+	for (int32_t i = 0; g->plugin && g->plugin->kernels && g->plugin->kernels(i, &k) == QL_GPU_OK; i++) {
+		push_kernel(L, &k, capability);
+		lua_seti(L, -2, i + 1);
+	}
+	return 1;
+}
+
 int ql_open_gpu(lua_State *L)
 {
+	static const luaL_Reg internal[] = {{"device_peak", device_peak}, {"gpu_kernels", gpu_kernels}, {NULL, NULL}};
 	static struct ql_doc_list list = {.module = "gpu", .docs = docs};
 
 	ql_ctx_of(L)->find_device = ql_gpu_find;
@@ -214,8 +260,7 @@ int ql_open_gpu(lua_State *L)
 	ql_set_documented(L, functions, docs);
 	lua_setglobal(L, "gpu");
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
-	lua_pushcfunction(L, device_peak);
-	lua_setfield(L, -2, "device_peak");
+	luaL_setfuncs(L, internal, 0);
 	lua_pop(L, 1);
 	return 0;
 }

@@ -111,8 +111,9 @@ static int hw_features(lua_State *L)
 
 static int hw_force(lua_State *L)
 {
-	char before[16], near[96];
+	char before[96], near[96];
 	const char *level;
+	enum ql_status status = QL_OK;
 
 	ql_kernels_cpu(); /* reads QUOLL_KERNEL when nothing ran yet */
 	snprintf(before, sizeof(before), "%s", ql_kernels_level());
@@ -123,7 +124,11 @@ static int hw_force(lua_State *L)
 		level = lua_tostring(L, 1);
 		if (!ql_kernels_force(level))
 			return ql_error(L, "force: wanted one of %s native, got '%.40s'%s", QL_CPU_LEVELS, level,
-				ql_nearest(level, QL_CPU_LEVELS " native", near));
+				ql_nearest(level, QL_CPU_LEVELS " native " QL_DEVICE_FAMILIES, near));
+		for (const struct ql_device *d = ql_ctx_of(L)->devices; d && !status; d = d->next)
+			status = ql_gpu_force(d);
+		if (status)
+			return ql_raise(L, status);
 	}
 	lua_pushstring(L, before);
 	return 1;
@@ -269,7 +274,8 @@ static const luaL_Reg internal[] = {{"width", internal_width}, {"fix_width", int
 
 static const struct ql_attr force_attrs[] = {
 	{"level", QL_ATTR_STRING, QL_POSITIONAL, QL_CPU_LEVELS " native",
-		"the best kernels allowed; none: only reports"},
+		"the best kernels allowed, and families of devices' kernels (" QL_DEVICE_FAMILIES
+		"); none: only reports"},
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
@@ -293,7 +299,9 @@ static const struct ql_doc docs[] = {
 		"Allows only kernels up to a level and returns the level that was in force before, so that "
 		"hw.force(it) restores "
 		"it. A level that the processor lacks gives the best one below it. Integer results do not "
-		"depend on it. The same "
+		"depend on it. Words " QL_DEVICE_FAMILIES
+		" behind a level or alone allow only these kernels of devices ('ref simt', "
+		"'mma'), of which gpu.kernels has a list. At level ref, devices add products in order, too. The same "
 		"from outside: QUOLL_KERNEL=avx2. See hw.kernels.",
 		"before = hw.force 'ref'\nprint(hw.features().level)  --> ref\nhw.force(before)", force_attrs},
 	{NULL, NULL, NULL, NULL, NULL},

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tensor/cpu.h"
+#include "tensor/kernels/kernels.h"
 
 struct option {
 	const char *name;
@@ -76,7 +77,7 @@ static bool check(const struct option *o, const char *what, const char *text, in
 		snprintf(error, QL_OPTIONS_ERROR, "%s: wanted 0 or 1, got '%.60s'", what, text);
 		return false;
 	}
-	if (o == &table[QL_OPTION_kernel] && ql_cpu_level(text) < 0) {
+	if (o == &table[QL_OPTION_kernel] && !ql_kernels_known(text)) {
 		snprintf(
 			error, QL_OPTIONS_ERROR, "%s: wanted one of %s native, got '%.60s'", what, QL_CPU_LEVELS, text);
 		return false;

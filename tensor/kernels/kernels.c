@@ -21,7 +21,8 @@ const struct ql_kernel_entry ql_kernel_entries[] = {
 const int ql_kernel_count = sizeof(ql_kernel_entries) / sizeof(ql_kernel_entries[0]);
 
 static struct ql_kernels table, ordered;
-static char level[16];
+static char level[16], families[64]; /* of the CPU; of devices, "": all */
+static char text_of_level[sizeof(level) + sizeof(families)];
 
 /* Level ref allows only the portable C of this program, so no library either. */
 static bool usable(const struct ql_kernel_entry *e, uint32_t features)
@@ -58,15 +59,54 @@ static const struct ql_gemm_f32 *best_tiles(uint32_t features, bool in_order)
 	return NULL;
 }
 
+/* Whether the n characters are a word of the list. */
+static bool is_word(const char *list, const char *word, size_t n)
+{
+	for (const char *at = list; *at; at += strcspn(at, " "), at += strspn(at, " "))
+		if (strcspn(at, " ") == n && !strncmp(at, word, n))
+			return true;
+	return false;
+}
+
+/* At most one level ("native" without one) and families, each once, separated by spaces. */
+static bool read_level(const char *text, char cpu[sizeof(level)], char device[sizeof(families)])
+{
+	size_t n, used = 0;
+
+	cpu[0] = device[0] = '\0';
+	for (const char *at = text; *at; at += n, at += strspn(at, " ")) {
+		n = strcspn(at, " ");
+		if (!cpu[0] && n < sizeof(level) && is_word(QL_CPU_LEVELS " native", at, n))
+			snprintf(cpu, sizeof(level), "%.*s", (int)n, at);
+		else if (is_word(QL_DEVICE_FAMILIES, at, n) && !is_word(device, at, n))
+			used += (size_t)snprintf(
+				device + used, sizeof(families) - used, "%s%.*s", used ? " " : "", (int)n, at);
+		else
+			return false;
+	}
+	if (!cpu[0] && used)
+		strcpy(cpu, "native");
+	return cpu[0] != '\0';
+}
+
+bool ql_kernels_known(const char *text)
+{
+	char cpu[sizeof(level)], device[sizeof(families)];
+
+	return read_level(text, cpu, device);
+}
+
 bool ql_kernels_force(const char *name)
 {
-	int64_t allowed = ql_cpu_level(name);
+	char cpu[sizeof(level)], device[sizeof(families)];
 	uint32_t features;
 
-	if (allowed < 0)
+	if (!read_level(name, cpu, device))
 		return false;
-	snprintf(level, sizeof(level), "%s", name);
-	features = ql_cpu()->features & (uint32_t)allowed;
+	strcpy(level, cpu);
+	strcpy(families, device);
+	snprintf(text_of_level, sizeof(text_of_level), "%s%s%s", cpu, device[0] ? " " : "", device);
+	features = ql_cpu()->features & (uint32_t)ql_cpu_level(cpu);
 #define F(family) table.family = best(#family, features);
 	QL_KERNEL_FAMILIES(F)
 #undef F
@@ -98,5 +138,10 @@ const struct ql_kernels *ql_kernels_ordered(void)
 
 const char *ql_kernels_level(void)
 {
-	return level;
+	return text_of_level;
+}
+
+const char *ql_kernels_families(void)
+{
+	return families;
 }

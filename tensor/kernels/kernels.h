@@ -136,11 +136,15 @@ struct ql_kernels {
 const struct ql_kernels *ql_kernels_cpu(void);
 /* The same with ordered float32 products: every float32 result is the same bits on every CPU, and in exported C. */
 const struct ql_kernels *ql_kernels_ordered(void);
-/* Restricts to a level of cpu.h ("native": all). False: no such level. A level that this CPU lacks selects the next
+/* Restricts to a level of cpu.h ("native": all) and, by words behind it or alone, to families of devices' kernels, which devices
+ * ask for (ql_kernels_families). False: no such level or family. A level that this CPU lacks selects the next
  * lower one. */
 bool ql_kernels_force(const char *level);
-/* Name of the current level. */
+/* Whether it is such a text. */
+bool ql_kernels_known(const char *level);
+/* The current level, for ql_kernels_force, and the families of devices' kernels in it; "": all. */
 const char *ql_kernels_level(void);
+const char *ql_kernels_families(void);
 
 /* Every entry of kernels.def, for tests and benchmarks. */
 struct ql_kernel_entry {
