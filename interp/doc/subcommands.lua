@@ -51,6 +51,7 @@ command again does only what is missing. Options that it does not know are for t
 --help and diff --help tell what they take; quoll -e "help 'sweep'" tells more.]],
 		options = {{'--jobs', 'N', 'trials that run at the same time (default 1; timings need 1)'}, {'--retry', 'N', 'how often a trial that fails is tried again'},
 			{'--timeout', '10m', 'limit for one trial: seconds, or with s m h d'}, {'--memory', '2G', 'limit for one trial: MiB, or with M G'},
+			{'--device', 'NAMES', 'where trials make their tensors: cuda, or cuda:0,cuda:1 for jobs in turn'},
 			{'--fail-fast', nil, 'ends the sweep with the first trial that fails'}, {'--keep-going', nil, 'continues after failures, whatever the script says'},
 			{'--force', nil, 'runs again what is done'}, {'--dry-run', nil, 'only lists the trials'},
 			{'--shard', 'i/n', 'only the i-th of n parts, in a results file of its own'}, {'--db', 'FILE', 'the results file', 'FILE'},

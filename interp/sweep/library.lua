@@ -17,7 +17,7 @@ again runs only what is missing or failed, also after a crash. Run a script as `
 file.lua` (which also takes a file that returns the table for sweep.run and prints the results); either ends with exit code 1 when trials
 failed.
 
-Options: bits=8,4 (these values of a parameter only) --jobs N --retry N --timeout 10m --memory 2G
+Options: bits=8,4 (these values of a parameter only) --jobs N --retry N --timeout 10m --memory 2G --device cuda
 --fail-fast --keep-going --force --dry-run --shard i/n --db FILE --seeds N.
 
 `quoll sweep report FILE [--html F]
@@ -132,6 +132,7 @@ are shared among them: compare timings with jobs=1 only.]],
 		{'jobs', 'integer', 'trials at a time (default 1); 0: in this process, without limits, for the prompt'},
 		{'timeout', 'any', "seconds, or text as '10m', that a trial may take"},
 		{'memory', 'any', "MiB, or text as '2G', that a trial may use"},
+		{'device', 'text', "where a trial makes its tensors: 'cuda', or 'cuda:0,cuda:1' for the jobs in turn (default: as --device of the program)"},
 		{'retry', 'integer', 'further attempts for a trial that failed (default 0)'},
 		{'fail_fast', 'true or false', 'the first failure ends the sweep with an error'},
 		{'force', 'true or false', 'run finished trials again'},
@@ -161,6 +162,8 @@ local function all_options(given)
 	for name, value in next, found do o[name] = value end
 	check_counts(o)
 	o.timeout, o.memory = o.timeout and parse.seconds(o.timeout), o.memory and parse.mebibytes(o.memory)
+	o.device = o.device and parse.devices(o.device)
+	if o.device and o.jobs == 0 then fail 'run: device: wanted jobs=1 or more, got 0, which runs the trials in this process' end
 	if o.name == '' then fail 'run: name: wanted a text, got an empty one' end
 	return o, set
 end
@@ -231,7 +234,7 @@ local function work(o, trials, identity, data, file)
 	local env = {jobs = jobs, script = file, commit = commit_of(file and file:match '^(.*)/' or '.'), shard = o.shard}
 	local failures, stopped = internal.import 'interp/sweep/runner'.work({db = db, db_file = o.db, study = study,
 		name = o.name, me = store.worker(), jobs = jobs, threads = threads_of(jobs), timeout = o.timeout,
-		memory = o.memory, retry = o.retry or 0,
+		memory = o.memory, device = o.device, retry = o.retry or 0,
 		fail_fast = o.fail_fast, log = o.log ~= false, env = env, data = data, code = identity.code, text = identity.text}, o)
 	finish(o, failures, stopped)
 	table.insert(parse.state.ran, {db = o.db, study = o.name})

@@ -12,7 +12,7 @@ options.state = {strict = false, failures = 0, ran = {}}
 local FLAGS = {['fail-fast'] = {'fail_fast', true}, ['keep-going'] = {'fail_fast', false},
 	['dry-run'] = {'dry_run', true}, force = {'force', true}}
 local VALUES = {jobs = 'number', retry = 'number', timeout = 'text', memory = 'text', shard = 'text', db = 'text',
-	seeds = 'number'}
+	device = 'text', seeds = 'number'}
 
 local function known_names()
 	local names = {}
@@ -59,6 +59,16 @@ function options.mebibytes(value)
 	local size = number and tonumber(number) * SIZES[unit]
 	if not size or size < 1 then fail("sweep: memory: wanted MiB >= 1 or text as '2G', got %s", describe(value)) end
 	return math.floor(size)
+end
+
+-- Names of 'cuda' or 'cuda:0,cuda:1', one for each trial that runs at the same time, in turn.
+function options.devices(value)
+	local list = {}
+	for name in (value .. ','):gmatch '([^,]*),' do
+		if not name:find '^[%a_][%w_:]*$' then fail("sweep: device: wanted names of devices as 'cuda' or 'cuda:0,cuda:1', got %s", describe(value)) end
+		list[#list + 1] = name
+	end
+	return list
 end
 
 -- index and count of '3/16'

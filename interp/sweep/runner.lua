@@ -25,14 +25,14 @@ local function read_all(file)
 	return text
 end
 
--- Without --threads and --memory before the script: each trial gets its share by its environment.
-local function arguments()
+-- Without --threads, --memory and, where the sweep says devices, --device before the script: each trial gets its own by its environment.
+local function arguments(run)
 	local words, list, before, i = {}, {'/proc/self/exe'}, 0, 2
 	for word in read_all '/proc/self/cmdline':gmatch '([^\0]*)\0' do words[#words + 1] = word end
 	while arg[-before - 1] ~= nil do before = before + 1 end
 	while i <= #words do
 		local option, value = words[i]:match '^%-%-(%a+)(=?)'
-		if i <= before and (option == 'threads' or option == 'memory') then
+		if i <= before and (option == 'threads' or option == 'memory' or option == 'device' and run.device) then
 			i = i + (value == '=' and 1 or 2)
 		else
 			list[#list + 1], i = words[i], i + 1
@@ -53,7 +53,8 @@ local function environment(run, claimed, slot)
 		data = run.data, code = run.code, text = run.text, env = run.env}
 	local list = {'QUOLL_SWEEP_TRIAL=' .. config.encode(told, 'trial'), 'QUOLL_THREADS=' .. run.threads}
 	if run.memory then list[#list + 1] = 'QUOLL_MEMORY=' .. run.memory end
-	local device = device_of(slot)
+	if run.device then list[#list + 1] = 'QUOLL_DEVICE=' .. run.device[1 + (slot - 1) % #run.device] end
+	local device = not run.device and device_of(slot)
 	if device then list[#list + 1] = 'CUDA_VISIBLE_DEVICES=' .. device end
 	return list
 end
@@ -73,7 +74,7 @@ local function start(run, claimed)
 	local one = {claimed = claimed, slot = slot, text = config.text(config.decode(claimed.config)), start = clock(),
 		output = '', told = ''}
 	run.running[#run.running + 1] = one
-	one.process = internal.process_start {arguments = arguments(), environment = environment(run, claimed, slot),
+	one.process = internal.process_start {arguments = arguments(run), environment = environment(run, claimed, slot),
 		data = run.memory and (run.memory + SPARE + 8 * run.threads) << 20 or 0,
 		cpu = run.timeout and math.ceil(run.timeout * run.threads + 60) or 0}
 end
@@ -290,7 +291,8 @@ function loop_here(run, o)
 	end
 end
 
--- run: {db=, db_file=, study=, name=, me=, jobs=, threads=, timeout=, memory=, retry=, fail_fast=, log=, env=, data=}.
+-- run: {db=, db_file=, study=, name=, me=, jobs=, threads=, timeout=, memory=, device=, retry=, fail_fast=,
+-- log=, env=, data=}.
 -- Returns the number of trials that failed for good, and why it stopped before its end, or nil.
 function runner.work(run, o)
 	run.running, run.tries, run.failures, run.looked, run.beaten = {}, {}, 0, -math.huge, clock()
