@@ -24,8 +24,19 @@ q:dequantize, q:requantize, x:error.]],
 	example = [[x = tensor{{1,-2,3},{0.5,0.25,-1}}
 print(x:quantize('int8'):codes():totable()[1][3])  --> 127]]}
 
-doc {name = 'gpu', kind = 'module', usage = 'gpu.available  gpu.info  gpu.memory  gpu.sync', text = [[Reports whether a GPU can be used and, if not, why. Move a tensor to it to use it:
-x:to 'cuda'.]], example = [[print(gpu.memory().total >= 0)  --> true]]}
+doc {name = 'gpu', kind = 'module', usage = 'gpu.available  gpu.info  gpu.devices  gpu.memory  gpu.sync  gpu.fallback  gpu.kernels',
+	text = [[Tensors and models move to a GPU by x:to 'cuda' and m:to 'cuda' and back by :to 'cpu'; tensor.zeros{2, 3, device='cuda'} makes one there,
+tensor.load(file, {device='cuda'}) reads one, and the program's option --device cuda (QUOLL_DEVICE) makes all new tensors there. An op runs
+where its operands are; they are on one device, numbers and CPU tensors of one number mix with any. m:fit, m:evaluate, m:calibrate,
+m:generate, quant.search and bench.models move batches to the model's device; data.loader{device=} gives them there.
+
+gpu.available and gpu.info say what is there and why not, gpu.devices the names: cuda is the first GPU, cuda:1 the second. cudaemu runs the
+same kernels on the CPU, slowly, for tests and learning. What has no kernel runs on the host, with copies of its operands: quant.log shows path
+host and the reason, gpu.fallback makes it a warning or an error. Ops are queued: x:item(), x:totable(), printing, saving and gpu.sync wait for
+them, and bad indices and classes are errors then. gpu.memory counts bytes on devices and those that were copied; hw.force chooses kernels
+(gpu.kernels), and at its level ref products have the bits of the CPU.
+
+State of the kernels: tested on the CPU by emulation; not yet run on a GPU.]], example = [[print(gpu.memory().total >= 0)  --> true]]}
 
 ---------------------------------------------------------------- concepts
 

@@ -147,6 +147,15 @@ local function described(words, kind, doc)
 	return list
 end
 
+-- Devices that can be used; the first question looks for plug-ins.
+local function devices()
+	local list = {}
+	for i, name in ipairs(gpu.devices()) do
+		list[i] = {text = name, kind = 'device', doc = name == 'cpu' and guess.doc_of 'cpu' or name:find '^cudaemu' and 'kernels of GPUs, run on the CPU' or 'a GPU'}
+	end
+	return list
+end
+
 local KINDS = {dtype = {'dtype', 'number format'}, scheme = {'scheme'}, observer = {'observer'}}
 
 -- The values of an option {name, type, text, choices} where they are a closed list.
@@ -155,6 +164,7 @@ function sources.values(option)
 	for word in (option[4] or ''):gmatch '%S+' do choices[#choices + 1] = word end
 	if #choices > 0 then return described(choices, KINDS[name], option[3] or '') end
 	if option[2] == 'dtype' or name == 'dtype' then return of_kind 'dtype' end
+	if name == 'device' then return devices() end
 	if name == 'kind' and (option[3] or ''):find 'kind of plot' then return plots() end
 	return option[2] == 'text' and described(listed(option[3] or '') or {}, nil, option[3]) or {}
 end
@@ -232,12 +242,12 @@ function sources.argument(entry, content)
 	if entry.title == 'help' then return sources.titles(), 0 end
 	if entry.title == 'quant.dtype' or entry.title == 'x:to' or entry.title == 'module:to' then
 		local list = of_kind 'dtype'
-		if name == 'to' then table.move(of_kind 'device', 1, #of_kind 'device', #list + 1, list) end
+		for _, device in ipairs(name == 'to' and devices() or {}) do list[#list + 1] = device end
 		return list, 0
 	end
 	if entry.title == 'quant.formats' then return of_kind 'number format', 0 end
 	if SPECS[name] and entry.title:find '[.:]' and not entry.title:find '^module:' then return sources.specs(content) end
-	if entry.title == 'quant.fallback' then
+	if entry.title == 'quant.fallback' or entry.title == 'gpu.fallback' then
 		return {{text = 'silent', kind = 'value', doc = ''}, {text = 'warn', kind = 'value', doc = ''},
 			{text = 'error', kind = 'value', doc = ''}}, 0
 	end

@@ -56,7 +56,7 @@ for _, net in ipairs(nets) do
 			local last = {data[3], data[4], stream = data.stream}
 			m:fit({data[1], data[2], stream = data.stream}, {opt = opt, log = false}) -- makes the states of the optimizer
 			quant.log 'reset'
-			local step, start, rows = 0, nil, nil
+			local step, start = 0, nil
 			local function loss(y, target) -- bytes from the first loss to the second one: all of a step
 				step = step + 1
 				local now = gpu.memory()
@@ -68,7 +68,7 @@ for _, net in ipairs(nets) do
 				return nn.crossentropy(y, target)
 			end
 			m:fit(last, {opt = opt, loss = loss, log = false})
-			rows = host_rows()
+			local rows = host_rows()
 			note(name, rows, (', a step reads %d bytes and writes %d'):format(start.read, start.written))
 			judge(name, rows)
 			if not JUDGED[name] then return end

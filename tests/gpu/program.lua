@@ -1,0 +1,74 @@
+-- SPDX-License-Identifier: MIT
+-- Devices in the program: --device and QUOLL_DEVICE, families of kernels, sweeps, tutorials, completion, the doctor; in processes of their own.
+local D = os.getenv 'QUOLL_TEST_DEVICE'
+if not D then skip 'cudaemu: the emulation is not built' end
+local scratch = dofile 'tests/tools/scratch.lua'
+local folder, write = scratch.folder()
+local function run(words) return scratch.shell(folder, words) end
+local emulated = D == 'cudaemu'
+
+local WHERE = [[-e 'print(tensor.zeros(2):device(), tensor{1}:device(), tensor{1, 2, quant="int8"}:device(), nn.Linear(2, 1).weight:device())']]
+
+it('make new tensors where --device and QUOLL_DEVICE say', function()
+	local there = ('\t' .. D):rep(4):sub(2)
+	for _, words in ipairs {'$exe --device ' .. D, 'QUOLL_DEVICE=' .. D .. ' $exe'} do
+		local text, code = run(words .. ' ' .. WHERE)
+		assert(code == 0 and text:sub(1, #there) == there, text)
+	end
+	local text = run('$exe --device cpu ' .. WHERE)
+	assert(text:find '^cpu\tcpu\tcpu\tcpu', text)
+	local code
+	text, code = run '$exe --device nowhere -e 1'
+	assert(code ~= 0 and text:find('--device: wanted cpu, cuda, cuda:1, … or cudaemu, got \'nowhere\'', 1, true), text)
+end)
+
+it('say what is there', function()
+	local text = run [[$exe -e 'print(table.concat(gpu.devices(), " "), gpu.info().state, #gpu.kernels(), hw.features().gpu)']]
+	assert(text:find(D, 1, true) and text:find 'tested on the CPU by emulation; not yet run on a GPU', text)
+	text = run '$exe doctor'
+	assert(text:find('devices *ok *cpu.* ' .. D) and text:find 'plug%-in *ok', text)
+	text = run [[$exe -e 'for _, name in ipairs {"gpu", "gpu.fallback", "gpu.kernels", "x:to", "nn.module:to"} do help(name) end']]
+	assert(text:find "x:to 'cuda'" and text:find 'cudaemu', text)
+end)
+
+local PRODUCT = [[local a, b = tensor.randn(8, 64):quantize "int8":to "%s", tensor.randn(8, 64):quantize "int8/1":to "%s" quant.log "reset"
+a:linear(b) local row = quant.log()[1] print(row.path, row.kernel, row.reason)]]
+local product = PRODUCT:gsub('%%s', D):gsub('\n', ' ')
+
+if emulated then
+	it('choose families of kernels', function()
+		local function kernel(level, words) return run(('%s$exe %s -e \'%s\''):format(level and ('QUOLL_KERNEL="%s" '):format(level) or '', words or '', product)) end
+		local text = kernel()
+		assert(text:find '^int8\tgemm_i8_mma', text)
+		text = kernel 'simt dp4a'
+		assert(text:find '^int8\tgemm_i8_dp4a', text)
+		text = kernel(nil, '--kernel "ref dp4a"')
+		assert(text:find '^int8\tgemm_i8_dp4a', text)
+		text = kernel 'simt'
+		assert(text:find '^host\t', text)
+		text = run(([[$exe -e 'tensor.zeros(1):to "%s" print(hw.force "ref dp4a", hw.force()) for _, r in ipairs(gpu.kernels()) do if r.ops == "linear matmul" then print(r.kernel, r.used) end end %s print(hw.force "native", hw.force())']]):format(D, product))
+		assert(text:find '^native\tref dp4a\n' and text:find 'gemm_i8_mma\tfalse' and text:find 'gemm_i8_dp4a\ttrue', text)
+		assert(text:find '\nint8\tgemm_i8_dp4a' and text:find '\nref dp4a\tnative\n', text)
+		for _, bad in ipairs {'dp5a', 'dp4a dp4a', 'ref avx2', ''} do
+			local _, code = run(('$exe --kernel "%s" -e 1'):format(bad))
+			assert(code ~= 0 or bad == '', bad)
+		end
+	end)
+end
+
+it('take trials of sweeps', function()
+	write('s.lua', [[print(sweep.run{name="s", grid={x={1,2}}, log=false, run=function(c) return {where=tensor.zeros(c.x):device()} end})]])
+	for _, words in ipairs {'$exe --device %s s.lua --db a.db', '$exe s.lua --device %s --db b.db', '$exe --device cpu s.lua --device=%s,%s --jobs 2 --db c.db'} do
+		local text = run((words:gsub('%%s', D)))
+		assert(select(2, text:gsub(D, '')) == 2 or text:find('all rows: where ' .. D, 1, true), text)
+	end
+	local text = run '$exe s.lua --device cpu,%'
+	assert(text:find("sweep: device: wanted names of devices as 'cuda' or 'cuda:0,cuda:1'", 1, true), text)
+	text = run("$exe -e 'sweep.run{name=\"s\", grid={x={1}}, run=print, jobs=0, device=\"cpu\"}'")
+	assert(text:find 'run: device: wanted jobs=1 or more', text)
+end)
+
+it('are words of the prompt', function()
+	local text = run(([[printf '%%s\n' 'tensor{1, 2}:to "%s"' 'Out[1] * 2' 'y = Out[1]' '?y' | $exe -i 2>&1]]):format(D))
+	assert(text:find('float32%(2%)  2  4') and text:find('device *' .. D), text)
+end)
