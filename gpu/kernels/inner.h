@@ -115,4 +115,32 @@ static inline void *ql_inner_plain(struct ql_inner *p, const struct ql_gpu_tenso
 	return at;
 }
 
+/* Codes in whole bytes, as linear reads them: t's own, or packed ones as they will be, without memory. */
+static inline struct ql_gpu_tensor ql_bytes_of(const struct ql_gpu_tensor *t)
+{
+	struct ql_element_info e = ql_element_get(ql_element_of(t->dtype));
+	struct ql_gpu_tensor bytes = *t;
+
+	if (e.bits >= 8)
+		return bytes;
+	bytes = ql_dense_tensor(NULL, e.kind == QL_E_UINT ? QL_E_uint8 : QL_E_int8, t->rank, t->shape);
+	bytes.codes = t->codes;
+	return bytes;
+}
+
+/* The same with memory of the workspace. */
+static inline struct ql_gpu_tensor ql_inner_bytes(struct ql_inner *p, const struct ql_gpu_tensor *t)
+{
+	struct ql_gpu_tensor bytes = ql_bytes_of(t), packed = *t, out;
+
+	if (ql_element_get(ql_element_of(t->dtype)).bits >= 8)
+		return bytes;
+	bytes.at = ql_inner_take(p, ql_count(t), 1);
+	packed.codes = NULL;
+	out = bytes;
+	out.codes = NULL;
+	ql_inner_op(p, "copy", &packed, 1, &out);
+	return bytes;
+}
+
 #endif

@@ -174,34 +174,6 @@ template <int CELL, int PRODUCT, typename T> QL_KERNEL(THREADS) forward_step(for
 	}
 }
 
-/* ---- the product of x and w_ih, where no kernel of linear takes it ---- */
-
-template <typename T> struct projection {
-	number_lines<T> x, w;
-	T *out; /* (lines of x, lines of w) */
-};
-
-template <bool ORDERED, typename T> QL_KERNEL(THREADS) project(projection<T> p)
-{
-	constexpr int G = 4, S = ORDERED || sizeof(T) == 8 ? 1 : 4;
-	using memory = tile_memory<T, G, S>;
-	QL_SHARED(memory, t);
-	int64_t quarter = (p.w.lines + G - 1) / G; /* the lines of w as G parts of so many */
-	int64_t across = (quarter + UNITS - 1) / UNITS, all = tiles_of(p.x.lines, quarter);
-
-	for (int64_t i = blockIdx.x; i < all; i += gridDim.x) {
-		int64_t row = i / across * ROWS, unit = i % across * UNITS;
-		int64_t line = row + threadIdx.x / UNITS, u = unit + threadIdx.x % UNITS;
-		T sum[G];
-
-		tile_product<ORDERED, T, G, S>(t, p.x, p.w, row, unit, quarter, p.x.k, sum);
-		QL_UNROLL
-		for (int g = 0; g < G; g++)
-			if (line < p.x.lines && u < quarter && g * quarter + u < p.w.lines)
-				p.out[line * p.w.lines + g * quarter + u] = sum[g];
-	}
-}
-
 /* ---- the call ---- */
 
 /* Operands by their place in the call. */
@@ -248,35 +220,24 @@ static bool operands_of(const struct ql_gpu_call *call, struct operands *o, stru
 	return true;
 }
 
-/* Gives the product of x and w_ih, (rows, gates hidden); *codes: it is one of codes. */
-template <typename T> static T *project_all(struct ql_inner *p, const struct operands *o, bool *codes)
+/* Gives the product of x and w_ih, (rows, gates hidden), by linear; *codes: it is one of codes. */
+static void *project(struct ql_inner *p, const struct operands *o, bool *codes)
 {
-	int64_t sums = o->g.gates * o->g.hidden, shape[3] = {o->x->shape[0], o->x->shape[1], sums},
-		flat[2] = {sums, o->input};
-	T *at = static_cast<T *>(ql_inner_take(p, o->g.rows * sums, sizeof(T)));
+	int64_t sums = o->g.gates * o->g.hidden, shape[3] = {o->x->shape[0], o->x->shape[1], sums};
+	void *at = ql_inner_take(p, o->g.rows * sums, ql_element_get(o->g.element).bits / 8);
 	struct ql_gpu_tensor out = ql_dense_tensor(at, o->g.element, 3, shape), in[2] = {*o->x, *o->w_in};
-	bool ordered = p->flags & QL_GPU_ORDERED;
-	struct projection<T> j;
+	struct ql_gpu_tensor bytes[2] = {ql_bytes_of(o->x), ql_bytes_of(o->w_in)};
 
-	*codes = in[0].codes && in[1].codes && ql_inner_can(p, "linear", in, 2, &out);
-	if (!*codes) {
-		in[0] = ql_dense_tensor(ql_inner_plain(p, o->x, o->g.element), o->g.element, 3, o->x->shape);
-		in[1] = ql_dense_tensor(ql_inner_plain(p, o->w_in, o->g.element), o->g.element, 2, flat);
+	*codes = in[0].codes && in[1].codes;
+	if (*codes && !ql_inner_can(p, "linear", bytes, 2, &out)) {
+		p->plan->exact = QL_GPU_TOLERANCE; /* the CPU may multiply them in integers */
+		*codes = false;
 	}
-	if (ql_inner_can(p, "linear", in, 2, &out)) {
-		ql_inner_op(p, "linear", in, 2, &out);
-		return at;
-	}
-	if (!ordered)
-		p->plan->exact = QL_GPU_TOLERANCE;
-	j.x = lines_of(static_cast<const T *>(in[0].at), o->g.rows, o->input, o->input);
-	j.w = lines_of(static_cast<const T *>(in[1].at), sums, o->input, o->input);
-	j.out = at;
-	if (!p->place || !ql_inner_good(p) || o->g.rows * sums == 0)
-		return at;
-	p->error = ql_launch(ordered ? project<true, T> : project<false, T>,
-		ql_blocks(tiles_of(o->g.rows, (sums + 3) / 4), 1), dim3(THREADS), sizeof(tile_memory<T, 4, 4>),
-		p->place->stream, j);
+	for (int i = 0; i < 2; i++)
+		in[i] = *codes ? ql_inner_bytes(p, &in[i])
+			       : ql_dense_tensor(ql_inner_plain(p, &in[i], o->g.element), o->g.element, in[i].rank,
+					 in[i].shape);
+	ql_inner_op(p, "linear", in, 2, &out);
 	return at;
 }
 
@@ -359,7 +320,8 @@ static void run_parts(struct ql_inner *p, const struct operands *o, const struct
 {
 	int given = o->g.two ? 3 : 2;
 	struct forward<T> f;
-	T *in = project_all<T>(p, o, codes), *next[2];
+	const T *in = static_cast<const T *>(project(p, o, codes));
+	T *next[2];
 
 	f = begin(p, o, call->out, next);
 	f.in = in;

@@ -381,6 +381,7 @@ static const struct form forms[] = {
 	{"int8", "int8", NULL, "int8", "int8"},
 	{NULL, "int8/1", NULL, "int8", "mixed"},
 	{"uint8", "int8/1", NULL, NULL, "mixed"},
+	{"uint8", "int4/1", NULL, NULL, "mixed"},
 	{NULL, "int4/1", NULL, NULL, "float32"},
 	{NULL, "uint8", NULL, "int8", "float32"},
 	{NULL, NULL, "float16", NULL, "float32"},
@@ -476,7 +477,7 @@ static void forms_of_operands(struct ql_ctx *ctx, bool all)
 	for (int c = 0; c < TANH + 1; c++)
 		for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
 			try_form(ctx, (enum cell)c, &forms[f], 3, 23);
-			if (all && f < 4)
+			if (all && f < 5)
 				try_form(ctx, (enum cell)c, &forms[f], 18, 144);
 		}
 }
