@@ -305,7 +305,7 @@ local function check_instructions()
 			check(not fused or words:find '%f[%w]fma%f[%W]' or divides[row], '%s %s: FFMA, though nothing says that it divides, ' ..
 				'takes a root or asks for fma (a word of its budget)', kernel, row)
 		end
-		for word in words:gmatch '%u[%u%d.]+' do
+		for word in words:gmatch '%u[%w.]+' do
 			for row, list in pairs(rows) do check(has(list, word), '%s %s: no %s', kernel, row, word) end
 		end
 	end

@@ -68,9 +68,12 @@ static const char *name_of(int32_t op, size_t *length)
 /* Whose call is planned or run; devices are called by one thread at a time. */
 static _Thread_local struct ql_gpu_device *current;
 
+/* wgmma is for one generation alone; all else runs on later ones, too. */
 static bool may_run(const struct ql_gpu_device *d, const struct ql_gpu_kernel *k)
 {
-	return k->cc <= d->cc && (!d->families[0] || find_word(d->families, k->family, strlen(k->family)) >= 0);
+	bool fits = strcmp(k->family, "wgmma") ? k->cc <= d->cc : k->cc == d->cc;
+
+	return fits && (!d->families[0] || find_word(d->families, k->family, strlen(k->family)) >= 0);
 }
 
 int32_t ql_call_plan(struct ql_gpu_device *d, int32_t op, const struct ql_gpu_call *call, struct ql_gpu_plan *plan)

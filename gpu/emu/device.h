@@ -8,10 +8,13 @@
 #include <math.h>
 #include <string.h>
 
+#include <functional>
+
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(n) alignas(n)
+#define __grid_constant__
 
 struct dim3 {
 	unsigned x, y, z;
@@ -67,6 +70,25 @@ void ql_emu_global(const char *what, const void *at, size_t bytes);
 void ql_emu_async(void *to, const void *from, int bytes, int size);
 void ql_emu_async_commit();
 void ql_emu_async_wait(int groups);
+
+/* bar.sync: waits for `count` threads of the block at barrier `id`. */
+void ql_emu_sync_some(unsigned id, unsigned count);
+/* Waits until ready(at, value); when all threads wait in vain, the kernel ends with a message. */
+void ql_emu_wait(const char *what, bool (*ready)(const void *, unsigned), const void *at, unsigned value);
+/* Work of the block that goes on by itself: in the order `backward` it is done at once, else when all threads wait, by a
+ * seed in any order. */
+void ql_emu_bulk(std::function<void()> work);
+/* A product of this thread that goes on by itself: done at once, or as late as a wait allows. */
+struct ql_emu_product {
+	void (*run)(const ql_emu_product &p);
+	int32_t *d;
+	uint64_t a, b;
+	bool add;
+};
+void ql_emu_product_fence();
+void ql_emu_product_add(const ql_emu_product &p);
+void ql_emu_product_commit();
+void ql_emu_product_wait(int groups);
 
 static inline void __syncthreads()
 {

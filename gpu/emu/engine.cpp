@@ -25,7 +25,7 @@ namespace context = boost::context;
 
 constexpr size_t PAGE = 4096, STACK = 32 * PAGE;
 
-enum class waits { nothing, block, warp, ended };
+enum class waits { nothing, block, warp, some, memory, ended };
 
 // A copy to shared memory that is not made yet.
 struct copy {
@@ -43,6 +43,12 @@ struct lane {
 	unsigned char slot[QL_EMU_SLOT];
 	std::vector<copy> fresh; // not in a group
 	std::deque<std::vector<copy>> groups;
+	bool (*ready)(const void *, unsigned); // of what it waits for in memory
+	const void *ready_at;
+	unsigned ready_value, barrier, barrier_threads;
+	bool fenced; // since the last group of products
+	std::vector<ql_emu_product> products;
+	std::deque<std::vector<ql_emu_product>> product_groups;
 };
 
 // The stacks stay for the next launch; the lowest page of each is never mapped.
@@ -99,15 +105,21 @@ struct engine {
 	context::fiber scheduler;
 	const std::function<void()> *body = nullptr;
 	unsigned threads = 0, now = 0;
-	bool alone = false, failed = false, early = false; // early: asynchronous copies are made at once
+	bool alone = false, failed = false, early = false; // early: asynchronous work is done at once
+	std::deque<std::function<void()>> bulk;            // copies of the block that are not made yet
+	std::mt19937_64 random;
+	bool shuffled = false; // take any of them, not the oldest
 	char why[200];
 
 	void start(unsigned i);
 	void wait(waits state);
 	void resume(unsigned i);
 	bool open_warp(unsigned first, unsigned n);
-	void run_warp(unsigned first, const std::vector<unsigned> &order);
+	bool run_warp(unsigned first, const std::vector<unsigned> &order);
 	bool open_block();
+	bool open_some();
+	bool deliver();
+	bool report_stuck(unsigned at);
 	void run_block(const std::vector<unsigned> &warps, const std::vector<unsigned> &order);
 	void run_alone(const std::vector<unsigned> &warps, const std::vector<unsigned> &order);
 	void fail(const char *format, va_list args);
@@ -148,6 +160,9 @@ void engine::start(unsigned i)
 	lanes[i].state = waits::nothing;
 	lanes[i].fresh.clear();
 	lanes[i].groups.clear();
+	lanes[i].products.clear();
+	lanes[i].product_groups.clear();
+	lanes[i].fenced = false;
 	lanes[i].fiber = context::fiber(std::allocator_arg, context::preallocated(stack.sp, stack.size, stack),
 		keep_stack(), [this, i](context::fiber &&from) {
 			scheduler = std::move(from);
@@ -207,47 +222,121 @@ bool engine::open_warp(unsigned first, unsigned n)
 	return opened != 0 && !failed;
 }
 
-// Runs a warp until all its lanes wait for the block or have ended.
-void engine::run_warp(unsigned first, const std::vector<unsigned> &order)
+// Runs a warp until all its lanes wait for others or have ended; false when none could go on.
+bool engine::run_warp(unsigned first, const std::vector<unsigned> &order)
 {
 	unsigned n = std::min(32u, threads - first);
+	bool ran = false;
 
+	for (unsigned l = 0; l < n; l++) {
+		lane &a = lanes[first + l];
+
+		if (a.state == waits::memory && a.ready(a.ready_at, a.ready_value))
+			a.state = waits::nothing;
+	}
 	do {
 		for (unsigned l : order)
-			if (l < n && lanes[first + l].state == waits::nothing && !failed)
+			if (l < n && lanes[first + l].state == waits::nothing && !failed) {
 				resume(first + l);
+				ran = true;
+			}
 	} while (!failed && open_warp(first, n));
+	return ran;
 }
 
 // ---- blocks ----
 
+// Reports threads that nothing will wake; `at` of them are at __syncthreads.
+bool engine::report_stuck(unsigned at)
+{
+	unsigned memory = 0, some = 0;
+	const char *what = "";
+
+	for (unsigned i = 0; i < threads; i++) {
+		memory += lanes[i].state == waits::memory;
+		some += lanes[i].state == waits::some;
+		if (lanes[i].state == waits::memory || lanes[i].state == waits::some) {
+			what = lanes[i].what;
+			ql_emu_thread = lanes[i].index;
+		}
+	}
+	if (memory || some)
+		report("%s: %u threads wait in vain for memory, %u at a barrier of some threads, %u at __syncthreads",
+			what, memory, some, at);
+	else
+		report("%u of %u threads reach __syncthreads, the others have ended", at, threads);
+	return false;
+}
+
 // Opens the barrier of the block when every thread waits there; false when all have ended.
 bool engine::open_block()
 {
-	unsigned at = 0;
+	unsigned at = 0, ended = 0;
 
-	for (unsigned i = 0; i < threads; i++)
+	for (unsigned i = 0; i < threads; i++) {
 		at += lanes[i].state == waits::block;
-	if (at == 0)
-		return false;
-	if (at != threads) {
-		report("%u of %u threads reach __syncthreads, the others have ended", at, threads);
-		return false;
+		ended += lanes[i].state == waits::ended;
 	}
+	if (ended == threads)
+		return false;
+	if (at != threads)
+		return report_stuck(at);
 	for (unsigned i = 0; i < threads; i++)
 		lanes[i].state = waits::nothing;
 	return true;
 }
 
+// Opens barriers that as many threads have reached as they are for.
+bool engine::open_some()
+{
+	unsigned at[16] = {}, wanted[16] = {};
+	bool opened = false;
+
+	for (unsigned i = 0; i < threads; i++)
+		if (lanes[i].state == waits::some) {
+			at[lanes[i].barrier]++;
+			wanted[lanes[i].barrier] = lanes[i].barrier_threads;
+		}
+	for (unsigned i = 0; i < threads; i++)
+		if (lanes[i].state == waits::some && at[lanes[i].barrier] == wanted[lanes[i].barrier]) {
+			lanes[i].state = waits::nothing;
+			opened = true;
+		}
+	return opened;
+}
+
+// Makes one of the copies that are under way.
+bool engine::deliver()
+{
+	size_t i = 0;
+
+	if (bulk.empty())
+		return false;
+	if (shuffled)
+		i = random() % bulk.size();
+	std::function<void()> work = std::move(bulk[i]);
+
+	bulk.erase(bulk.begin() + (ptrdiff_t)i);
+	try {
+		work();
+	} catch (const fault &) {
+	}
+	return true;
+}
+
 void engine::run_block(const std::vector<unsigned> &warps, const std::vector<unsigned> &order)
 {
+	bool ran;
+
+	bulk.clear();
 	for (unsigned i = 0; i < threads; i++)
 		start(i);
 	do {
+		ran = false;
 		for (unsigned w : warps)
 			if (!failed)
-				run_warp(w * 32, order);
-	} while (!failed && open_block());
+				ran |= run_warp(w * 32, order);
+	} while (!failed && (open_some() || ran || deliver() || open_block()));
 	for (unsigned i = 0; failed && i < threads; i++)
 		lanes[i].fiber = context::fiber(); // unwinds its stack
 }
@@ -388,6 +477,72 @@ void ql_emu_async_wait(int groups)
 			make(c);
 }
 
+void ql_emu_sync_some(unsigned id, unsigned count)
+{
+	lane &a = e.lanes[e.now];
+
+	if (id > 15 || count == 0 || count % 32 || count > e.threads)
+		ql_emu_fault("barrier %u of %u threads", id, count);
+	a.what = "bar.sync";
+	a.barrier = id;
+	a.barrier_threads = count;
+	e.wait(waits::some);
+}
+
+void ql_emu_wait(const char *what, bool (*ready)(const void *, unsigned), const void *at, unsigned value)
+{
+	lane &a = e.lanes[e.now];
+
+	if (ready(at, value))
+		return;
+	a.what = what;
+	a.ready = ready;
+	a.ready_at = at;
+	a.ready_value = value;
+	e.wait(waits::memory);
+}
+
+void ql_emu_bulk(std::function<void()> work)
+{
+	if (e.early)
+		work();
+	else
+		e.bulk.push_back(std::move(work));
+}
+
+void ql_emu_product_fence()
+{
+	e.lanes[e.now].fenced = true;
+}
+
+void ql_emu_product_add(const ql_emu_product &p)
+{
+	if (!e.lanes[e.now].fenced)
+		ql_emu_fault("wgmma without a fence before it");
+	if (e.early)
+		p.run(p);
+	else
+		e.lanes[e.now].products.push_back(p);
+}
+
+void ql_emu_product_commit()
+{
+	lane &a = e.lanes[e.now];
+
+	a.product_groups.push_back(std::move(a.products));
+	a.products.clear();
+	a.fenced = false;
+}
+
+void ql_emu_product_wait(int groups)
+{
+	std::deque<std::vector<ql_emu_product>> &queue = e.lanes[e.now].product_groups;
+
+	for (; queue.size() > (size_t)groups; queue.pop_front())
+		for (const ql_emu_product &p : queue.front())
+			p.run(p);
+}
+
 // ---- launches ----
 
 bool ql_emu_run(
@@ -410,6 +565,8 @@ bool ql_emu_run(
 	e.body = &body;
 	e.alone = alone;
 	e.early = how.backward;
+	e.shuffled = how.seed != 0;
+	e.random.seed(how.seed);
 	e.failed = false;
 	ql_emu_block_dim = block;
 	ql_emu_grid_dim = grid;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The calls of the runtime on the CPU: one device whose memory is the heap, poisoned when it is given. Streams are queues
 // that advance only when somebody waits or asks. QUOLL_EMU_FAIL=n:code lets the n-th call fail with that code.
+#include "gpu/emu/cuda.h"
 #include "gpu/emu/engine.h"
 
 #include <stdio.h>
@@ -361,6 +362,45 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
 		return cudaErrorNotReady;
 	*milliseconds = (float)((to->at - from->at) * 1e3);
 	return cudaSuccess;
+}
+
+// ---- functions of the driver ----
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **at, unsigned version, unsigned long long,
+	enum cudaDriverEntryPointQueryResult *found)
+{
+	ENTER();
+	*at = strcmp(symbol, "cuTensorMapEncodeTiled") ? nullptr : reinterpret_cast<void *>(cuTensorMapEncodeTiled);
+	*found = !*at              ? cudaDriverEntryPointSymbolNotFound
+		 : version < 12000 ? cudaDriverEntryPointVersionNotSufficent
+				   : cudaDriverEntryPointSuccess;
+	return cudaSuccess;
+}
+
+// Refuses what the driver's documentation refuses, of what kernels ask for: bytes, three axes.
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *at,
+	const cuuint64_t *shape, const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *steps,
+	CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill)
+{
+	bool good = type == CU_TENSOR_MAP_DATA_TYPE_UINT8 && rank == 3 && (uintptr_t)at % 16 == 0 &&
+		    (uintptr_t)map % 64 == 0 && interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && box[0] % 16 == 0 &&
+		    (swizzle != CU_TENSOR_MAP_SWIZZLE_128B || box[0] <= 128);
+
+	*map = {};
+	map->at = static_cast<const unsigned char *>(at);
+	map->rank = rank;
+	map->swizzle = swizzle;
+	map->stride[0] = 1;
+	for (int d = 0; d < 3 && good; d++) {
+		good = shape[d] > 0 && shape[d] <= (uint64_t)1 << 32 && box[d] > 0 && box[d] <= 256 && steps[d] == 1;
+		map->shape[d] = shape[d];
+		map->box[d] = box[d];
+	}
+	for (int d = 0; d < 2 && good; d++) {
+		good = strides[d] % 16 == 0 && strides[d] < (uint64_t)1 << 40;
+		map->stride[d + 1] = strides[d];
+	}
+	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 // ---- errors ----

@@ -289,21 +289,36 @@ QL_NUMBER void ql_store_divided(const ql_code_product &x, int64_t at, float y)
 		atomicAdd(&x.counts[y == y], 1ull);
 }
 
-/* Writes the result of row i and column j of a batch from the sum of products of codes, and the sums of codes of both
- * lines, which only zero points need. */
-QL_NUMBER void ql_product_store(const ql_code_product &x, int64_t number, const ql_batch &batch, int64_t i, int64_t j,
-	int32_t sum, int32_t sum_a, int32_t sum_b)
+/* What a result needs of its row of a or its column of b; sum: of its codes, which only zero points of the other operand
+ * need. */
+struct ql_code_line {
+	float scale;
+	int32_t zero, sum;
+};
+
+QL_NUMBER ql_code_line ql_code_line_of(const ql_code_matrix &l, int64_t first_scale, int64_t i, int32_t sum)
 {
-	int64_t ia = batch.scale_a + i * x.a.per_line, ib = batch.scale_b + j * x.b.per_line;
-	int64_t za = ql_zero_at(x.a.scales, ia), zb = ql_zero_at(x.b.scales, ib);
-	int64_t exact = (int64_t)sum - za * sum_b - zb * sum_a + x.k * za * zb, at = (number * x.m + i) * x.n + j;
-	float sa = ql_scale_at(x.a.scales, ia), sb = ql_scale_at(x.b.scales, ib), y;
+	return {ql_scale_at(l.scales, first_scale + i * l.per_line), ql_zero_at(l.scales, first_scale + i * l.per_line),
+		sum};
+}
+
+QL_NUMBER float ql_bias_at(const ql_code_product &x, int64_t j)
+{
+	return x.bias ? ql_load_f32(x.bias_type, x.bias, j) : 0;
+}
+
+/* Writes result `at` from the sum of products of codes. */
+QL_NUMBER void ql_product_put(
+	const ql_code_product &x, int64_t at, const ql_code_line &a, const ql_code_line &b, float bias, int32_t sum)
+{
+	int64_t exact = (int64_t)sum - (int64_t)a.zero * b.sum - (int64_t)b.zero * a.sum + x.k * a.zero * b.zero;
 	bool none = false;
+	float y;
 
 	if (!x.codes || x.divided) {
-		y = (float)exact * (sa * sb);
+		y = (float)exact * (a.scale * b.scale);
 		if (x.bias)
-			y += ql_load_f32(x.bias_type, x.bias, j);
+			y += bias;
 		y = ql_activate(x.act, y);
 		if (!x.codes)
 			static_cast<float *>(x.out)[at] = y;
@@ -312,10 +327,19 @@ QL_NUMBER void ql_product_store(const ql_code_product &x, int64_t number, const 
 		return;
 	}
 	if (x.bias)
-		exact += ql_bias_units(ql_load_f32(x.bias_type, x.bias, j), sa * sb, &none);
+		exact += ql_bias_units(bias, a.scale * b.scale, &none);
 	if (none || (x.act == QL_ACT_relu && exact < 0))
 		exact = 0;
-	ql_store_i64(x.to, x.out, at, ql_rescale(x, exact, (double)sa * (double)sb / (double)ql_scale_at(x.result, 0)));
+	ql_store_i64(x.to, x.out, at,
+		ql_rescale(x, exact, (double)a.scale * (double)b.scale / (double)ql_scale_at(x.result, 0)));
+}
+
+/* The same of row i and column j of a batch, and the sums of codes of both lines. */
+QL_NUMBER void ql_product_store(const ql_code_product &x, int64_t number, const ql_batch &batch, int64_t i, int64_t j,
+	int32_t sum, int32_t sum_a, int32_t sum_b)
+{
+	ql_product_put(x, (number * x.m + i) * x.n + j, ql_code_line_of(x.a, batch.scale_a, i, sum_a),
+		ql_code_line_of(x.b, batch.scale_b, j, sum_b), ql_bias_at(x, j), sum);
 }
 
 /* Before run. */

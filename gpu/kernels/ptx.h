@@ -5,11 +5,15 @@
 #ifndef QUOLL_GPU_KERNELS_PTX_H
 #define QUOLL_GPU_KERNELS_PTX_H
 
+#include <cuda.h>
+
 #include "gpu/kernels/kernel.h"
 
 #define QL_PTX __device__ static __forceinline__
 
 #ifdef QL_EMULATION
+#include "gpu/emu/sm90.h"
+
 /* An address that the instruction needs aligned. */
 QL_PTX void ql_aligned(const char *what, const void *at, uintptr_t bytes)
 {
@@ -192,5 +196,232 @@ QL_PTX void ql_mma_i8(int32_t d[4], const uint32_t a[4], const uint32_t b[2])
 #undef QL_MMA
 #endif
 }
+
+/* ---- sm_90a: barriers in shared memory ---- */
+
+/* The instructions below exist on sm_90a only; files named *_wgmma.cu use them and are compiled for it alone. Their kernels
+ * are empty where QL_SM90A is 0. */
+#if defined(QL_EMULATION) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define QL_SM90A 1
+#else
+#define QL_SM90A 0
+#endif
+
+/* mbarrier.init: a phase ends after `count` arrivals, when all bytes that it expects are there. */
+QL_PTX void ql_barrier_init(uint64_t *at, uint32_t count)
+{
+#ifdef QL_EMULATION
+	ql_aligned("mbarrier.init", at, 8);
+	ql_emu_mbarrier_init(at, count);
+#else
+	asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(ql_shared_address(at)), "r"(count) : "memory");
+#endif
+}
+
+/* fence.mbarrier_init: what was initialized is seen by copies. */
+QL_PTX void ql_barrier_init_fence()
+{
+#ifndef QL_EMULATION
+	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+/* mbarrier.arrive */
+QL_PTX void ql_barrier_arrive(uint64_t *at)
+{
+#ifdef QL_EMULATION
+	ql_emu_mbarrier_arrive(at, 0);
+#else
+	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(ql_shared_address(at)) : "memory");
+#endif
+}
+
+/* mbarrier.arrive.expect_tx: arrives, and the phase expects so many bytes more. */
+QL_PTX void ql_barrier_expect(uint64_t *at, uint32_t bytes)
+{
+#ifdef QL_EMULATION
+	ql_emu_mbarrier_arrive(at, bytes);
+#else
+	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(ql_shared_address(at)), "r"(bytes)
+		     : "memory");
+#endif
+}
+
+/* mbarrier.try_wait.parity, until the phase of this parity has ended. */
+QL_PTX void ql_barrier_wait(uint64_t *at, uint32_t parity)
+{
+#ifdef QL_EMULATION
+	ql_emu_mbarrier_wait(at, parity);
+#else
+	asm volatile("{\n"
+		     ".reg .pred ended;\n"
+		     "again:\n"
+		     "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
+		     "@ended bra done;\n"
+		     "bra again;\n"
+		     "done:\n"
+		     "}" ::"r"(ql_shared_address(at)),
+		     "r"(parity)
+		     : "memory");
+#endif
+}
+
+/* bar.sync: barrier `id`, 1 to 15, of `threads` threads of the block. */
+QL_PTX void ql_sync_some(uint32_t id, uint32_t threads)
+{
+#ifdef QL_EMULATION
+	ql_emu_sync_some(id, threads);
+#else
+	asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+#endif
+}
+
+/* ---- sm_90a: copies of boxes of a tensor ---- */
+
+/* cp.async.bulk.tensor.3d: the box of the map (gpu/kernels/tensor_map.h) whose first element is at x, y, z; the bytes of the
+ * whole box complete at the barrier. */
+QL_PTX void ql_tensor_copy(void *shared, const CUtensorMap *map, int32_t x, int32_t y, int32_t z, uint64_t *barrier)
+{
+#ifdef QL_EMULATION
+	const CUtensorMap copy = *map;
+
+	ql_aligned("cp.async.bulk.tensor, shared", shared, 128);
+	ql_emu_bulk([=] {
+		const int32_t first[3] = {x, y, z};
+
+		ql_emu_tensor_copy(static_cast<unsigned char *>(shared), copy, first, barrier);
+	});
+#else
+	asm volatile(
+		"cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, "
+		"%4}], [%5];" ::"r"(ql_shared_address(shared)),
+		"l"(map), "r"(x), "r"(y), "r"(z), "r"(ql_shared_address(barrier))
+		: "memory");
+#endif
+}
+
+/* ---- sm_90a: registers of a warpgroup ---- */
+
+/* setmaxnreg.inc, setmaxnreg.dec: the threads of this warpgroup have N registers from here on. */
+template <int N> QL_PTX void ql_registers_more()
+{
+	static_assert(N % 8 == 0 && N >= 24 && N <= 256, "a multiple of 8 within 24 .. 256");
+#ifdef QL_EMULATION
+	ql_emu_exchange("setmaxnreg.inc", ~0u, nullptr, 0);
+#else
+	asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+#endif
+}
+template <int N> QL_PTX void ql_registers_less()
+{
+	static_assert(N % 8 == 0 && N >= 24 && N <= 256, "a multiple of 8 within 24 .. 256");
+#ifdef QL_EMULATION
+	ql_emu_exchange("setmaxnreg.dec", ~0u, nullptr, 0);
+#else
+	asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+#endif
+}
+
+/* ---- sm_90a: matrices of a warpgroup ---- */
+
+/* The descriptor of lines of 128 bytes in shared memory, in groups of 8 that are 1024 bytes and begin at a multiple of it, with
+ * the 128-byte swizzle: address / 16 from bit 0, bytes between groups / 16 from bit 32, 1 at bit 62. Byte 32 i of the lines is at
+ * the descriptor + 2 i. */
+QL_PTX uint64_t ql_wgmma_descriptor(const void *shared)
+{
+#ifdef QL_EMULATION
+	uint32_t address = ql_emu_shared_address(shared);
+#else
+	uint32_t address = ql_shared_address(shared);
+#endif
+
+	return (uint64_t)(address >> 4 & 0x3fff) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+}
+
+/* wgmma.fence: registers and shared memory that were written are seen by the products after it. */
+QL_PTX void ql_wgmma_fence()
+{
+#ifdef QL_EMULATION
+	ql_emu_exchange("wgmma.fence", ~0u, nullptr, 0);
+	ql_emu_product_fence();
+#else
+	asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+
+/* fence.proxy.async: what this thread has written to shared memory by stores is seen by products and copies. */
+QL_PTX void ql_proxy_fence()
+{
+#ifndef QL_EMULATION
+	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/* wgmma.commit_group: the products since the last one are a group. */
+QL_PTX void ql_wgmma_commit()
+{
+#ifdef QL_EMULATION
+	ql_emu_exchange("wgmma.commit_group", ~0u, nullptr, 0);
+	ql_emu_product_commit();
+#else
+	asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+
+/* wgmma.wait_group: at most N of the latest groups are still under way. */
+template <int N> QL_PTX void ql_wgmma_wait()
+{
+#ifdef QL_EMULATION
+	ql_emu_product_wait(N);
+	ql_emu_exchange("wgmma.wait_group", ~0u, nullptr, 0);
+#else
+	asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+#endif
+}
+
+#ifndef QL_EMULATION
+#define QL_4(d, i) "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3])
+#define QL_16(d, i) QL_4(d, i), QL_4(d, i + 4), QL_4(d, i + 8), QL_4(d, i + 12)
+#define QL_WGMMA(types) \
+	asm volatile( \
+		"{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\n" \
+		"wgmma.mma_async.sync.aligned.m64n256k32.s32." types " {" \
+		"%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+		"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+		"%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+		"%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+		"%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+		"%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+		"%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+		"%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, " \
+		"%128, %129, add;\n}" \
+		: QL_16(d, 0), QL_16(d, 16), QL_16(d, 32), QL_16(d, 48), QL_16(d, 64), QL_16(d, 80), QL_16(d, 96), \
+		QL_16(d, 112) \
+		: "l"(a), "l"(b), "r"((int)add))
+#endif
+
+/* wgmma.mma_async.m64n256k32 of bytes: d (64 x 256) = a (64 x 32) b (256 x 32)' + d, or without d where add is false. Lane
+ * l = 4 g + t of warp w of the four has columns 8 j + 2 t (d[4 j]) and + 1 of row 16 w + g, and the same (d[4 j + 2]) of row
+ * 16 w + g + 8. Goes on by itself; d is not to be touched before the wait. */
+template <bool A_UNSIGNED, bool B_UNSIGNED> QL_PTX void ql_wgmma_i8(int32_t d[128], uint64_t a, uint64_t b, bool add)
+{
+#ifdef QL_EMULATION
+	ql_emu_wgmma_add(ql_emu_wgmma<A_UNSIGNED, B_UNSIGNED>, d, a, b, add);
+#else
+	if (A_UNSIGNED && B_UNSIGNED)
+		QL_WGMMA("u8.u8");
+	else if (A_UNSIGNED)
+		QL_WGMMA("u8.s8");
+	else if (B_UNSIGNED)
+		QL_WGMMA("s8.u8");
+	else
+		QL_WGMMA("s8.s8");
+#endif
+}
+#ifndef QL_EMULATION
+#undef QL_4
+#undef QL_16
+#undef QL_WGMMA
+#endif
 
 #endif

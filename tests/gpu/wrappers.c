@@ -3,7 +3,7 @@
  */
 #include "tests/tools/gpu_device.h"
 
-#define WORDS 400
+#define WORDS 21600 /* two matrices of 300 lines of 144 bytes */
 
 static struct gpu g;
 static uint32_t in[WORDS], got[WORDS], want[WORDS];
@@ -38,10 +38,16 @@ static bool run(const char *name)
 	return good;
 }
 
+static void expect_words(const char *name, int words)
+{
+	for (int i = 0; i < words; i++)
+		if (!CHECK(got[i] == want[i], "%s: word %d is %08x, wanted %08x", name, i, got[i], want[i]))
+			return;
+}
+
 static void expect(const char *name)
 {
-	for (int i = 0; i < WORDS; i++)
-		CHECK(got[i] == want[i], "%s: word %d is %08x, wanted %08x", name, i, got[i], want[i]);
+	expect_words(name, WORDS);
 }
 
 static void copies(void)
@@ -80,8 +86,7 @@ static void dp4a(void)
 									   byte(&in[3 * i + 1], k, signs & 2)));
 			want[4 * i + signs] = (uint32_t)sum;
 		}
-	for (int i = 0; i < 4 * (WORDS / 4); i++)
-		CHECK(got[i] == want[i], "dp4a: word %d is %08x, wanted %08x", i, got[i], want[i]);
+	expect_words("dp4a", 4 * (WORDS / 4));
 }
 
 /* Matrix i has rows 8 i to 8 i + 7; lane l gets word l mod 4 of row l / 4 of each. */
@@ -108,6 +113,57 @@ static void mma(const char *name, bool a, bool b)
 	expect(name);
 }
 
+/* ---- sm_90a ---- */
+
+/* Five rounds; thread t adds word i times (i + 1) t. */
+static void barrier(void)
+{
+	run("barrier");
+	CHECK(!strcmp(g.name, "wrappers_wgmma"), "%s ran", g.name);
+	for (uint32_t thread = 0; thread < 128; thread++) {
+		want[thread] = 0;
+		for (uint32_t i = 0; i < 5; i++)
+			want[thread] += in[i] * (i + 1) * thread;
+	}
+	expect("barrier");
+}
+
+static void sync_some(void)
+{
+	run("sync_some");
+	for (int i = 0; i < 96; i++)
+		want[i] = in[(i + 1) % 96];
+	expect("sync_some");
+}
+
+/* The box begins at byte 32 of line 270 of the second matrix of 300 lines of 144 bytes. In shared memory the 16 bytes at c of line
+ * r of 128 are at c xor r mod 8. */
+static void tensor_copy(void)
+{
+	run("tensor_copy");
+	memset(want, 0, 64 * 128);
+	for (int r = 0; r < 64; r++)
+		for (int c = 0; c < 8; c++)
+			if (270 + r < 300 && 32 + 16 * c < 144)
+				memcpy(want + r * 32 + (c ^ r % 8) * 4, in + (300 + 270 + r) * 36 + 8 + c * 4, 16);
+	expect("tensor_copy");
+}
+
+/* a: 64 lines of 128 bytes, b: 256 lines. */
+static void wgmma(const char *name, bool a, bool b)
+{
+	run(name);
+	for (int row = 0; row < 64; row++)
+		for (int column = 0; column < 256; column++) {
+			uint32_t sum = 0;
+
+			for (int k = 0; k < 128; k++)
+				sum += (uint32_t)(byte(in + row * 32, k, a) * byte(in + 2048 + column * 32, k, b));
+			want[row * 256 + column] = sum;
+		}
+	expect(name);
+}
+
 int main(void)
 {
 	if (!gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
@@ -122,6 +178,13 @@ int main(void)
 		mma("mma_u8s8", true, false);
 		mma("mma_s8u8", false, true);
 		mma("mma_u8u8", true, true);
+		barrier();
+		sync_some();
+		tensor_copy();
+		wgmma("wgmma_s8s8", false, false);
+		wgmma("wgmma_u8s8", true, false);
+		wgmma("wgmma_s8u8", false, true);
+		wgmma("wgmma_u8u8", true, true);
 	}
 	gpu_close(&g);
 	return check_end();

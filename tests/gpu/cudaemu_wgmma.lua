@@ -1,0 +1,43 @@
+-- SPDX-License-Identifier: MIT
+-- Products of codes that are large enough run by wgmma on cudaemu, with the bits of the CPU.
+local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
+if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+
+local function same(a, b) return a:to 'cpu':eq(b:to 'cpu'):all():item() end
+local function kernels(op)
+	local found = {}
+	for _, row in ipairs(quant.log()) do
+		assert(row.path ~= 'host', row.op .. ': ' .. tostring(row.reason))
+		if row.op == op then found[#found + 1] = row.path .. ' ' .. row.kernel end
+	end
+	return table.concat(found, ', ')
+end
+
+it('linear of codes', function()
+	local x, w, b = tensor.randn(70, 544):quantize 'uint8/1', tensor.randn(80, 544):quantize 'int8/1', tensor.randn(80)
+	local dx, dw, db = x:to 'cudaemu', w:to 'cudaemu', b:to 'cudaemu'
+	local wanted, active = x:linear(w, b), x:linear(w, b, {act = 'gelu'})
+	quant.log 'reset'
+	assert(same(wanted, dx:linear(dw, db)) and same(active, dx:linear(dw, db, {act = 'gelu'})))
+	print(kernels 'linear')  --> int8 gemm_i8_wgmma
+end)
+
+it('matmul of codes, with a transposed view', function()
+	local x, w = tensor.randn(64, 128):quantize 'int8', tensor.randn(96, 128):quantize 'int8'
+	local dx, dw = x:to 'cudaemu', w:to 'cudaemu'
+	local wanted = x:matmul(w:t())
+	quant.log 'reset'
+	assert(same(wanted, dx:matmul(dw:t())))
+	print(kernels 'matmul')  --> int8 gemm_i8_wgmma
+end)
+
+it('a quantized layer', function()
+	local m = nn.Sequential {nn.Linear(160, 96), nn.ReLU(), nn.Linear(96, 5)}
+	local q = m:quantize {mode = 'dynamic', weight = 'int8/1'}
+	local x = tensor.randn(65, 160)
+	local wanted = q(x)
+	q:to 'cudaemu'
+	quant.log 'reset'
+	assert(same(wanted, q(x:to 'cudaemu')))
+	print(kernels 'linear')  --> int8 gemm_i8_wgmma, int8 gemm_i8_mma
+end)
