@@ -1,0 +1,67 @@
+-- SPDX-License-Identifier: MIT
+-- Attention on the device cudaemu: with ordered products the bits of the CPU, forward and backward; a Transformer runs, trains
+-- and generates there, its cache of keys and values included.
+local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
+if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+
+local function near(a, b, most)
+	a, b = a:to 'cpu', b:to 'cpu'
+	return a:dtype() == b:dtype() and (a - b):abs():max():item() <= (most or 0)
+end
+
+-- Kernels of the op in the ledger since the last reset; nothing of the listed ops may have run on the host.
+local function kernels(op)
+	local found = {}
+	for _, row in ipairs(quant.log()) do
+		if row.op == op then found[#found + 1] = row.path .. ' ' .. row.kernel end
+	end
+	return table.concat(found, ', ')
+end
+
+local function both(q, k, v, options)
+	local leaves = {q:clone():requires_grad_(), k:clone():requires_grad_(), v:clone():requires_grad_()}
+	local y = nn.attention(leaves[1], leaves[2], leaves[3], options)
+	y:mul(y):sum():backward()
+	return y, leaves[1]:grad(), leaves[2]:grad(), leaves[3]:grad()
+end
+
+local cases = {
+	{{2, 4, 9, 16}, {2, 2, 20, 16}, {2, 2, 20, 8}, {causal = true}},
+	{{2, 33, 48}, {2, 40, 16}, {2, 40, 24}, {heads = 3, scale = 0.2}},
+	{{1, 2, 1, 64}, {1, 2, 70, 64}, {1, 2, 70, 64}, {causal = true}},
+}
+
+it('attention and its gradients', function()
+	for i, case in ipairs(cases) do
+		local q, k, v = tensor.randn(table.unpack(case[1])), tensor.randn(table.unpack(case[2])), tensor.randn(table.unpack(case[3]))
+		local wanted = table.pack(both(q, k, v, case[4]))
+		local got = table.pack(both(q:to 'cudaemu', k:to 'cudaemu', v:to 'cudaemu', case[4]))
+		for j = 1, 4 do assert(near(wanted[j], got[j], 2e-5), i .. ' ' .. j) end
+	end
+	print(kernels 'attention_back':match 'float32 attention_back', kernels 'attention':match 'float32 attention')  --> float32 attention_back	float32 attention
+end)
+
+it('with the level ref the bits of the CPU', function()
+	local level = hw.force()
+	hw.force 'ref'
+	for i, case in ipairs(cases) do
+		local q, k, v = tensor.randn(table.unpack(case[1])), tensor.randn(table.unpack(case[2])), tensor.randn(table.unpack(case[3]))
+		local wanted = table.pack(both(q, k, v, case[4]))
+		local got = table.pack(both(q:to 'cudaemu', k:to 'cudaemu', v:to 'cudaemu', case[4]))
+		for j = 1, 4 do assert(near(wanted[j], got[j]), i .. ' ' .. j) end
+		local y = nn.attention(q:to 'float16', k:to 'float16', v:to 'float16', case[4])
+		assert(near(y, nn.attention(q:to 'float16':to 'cudaemu', k:to 'float16':to 'cudaemu', v:to 'float16':to 'cudaemu', case[4])))
+	end
+	hw.force(level)
+end)
+
+it('a Transformer generates there with its cache', function()
+	tensor.seed(3)
+	local m = nn.Transformer {vocab = 23, d = 32, heads = 4, kvheads = 2, layers = 2, ff = 48, context = 20}
+	local wanted = m:generate({1, 5, 3}, {steps = 24, temperature = 0})
+	m:to 'cudaemu'
+	quant.log 'reset'
+	local got = m:generate({1, 5, 3}, {steps = 24, temperature = 0})
+	print(got:device(), got:to 'cpu':eq(wanted):all():item(), kernels 'attention')  --> cudaemu	true	float32 attention
+	print(kernels 'zeros':match '%w+ construct')  --> float32 construct
+end)
