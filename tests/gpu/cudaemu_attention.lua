@@ -55,9 +55,26 @@ it('with the level ref the bits of the CPU', function()
 	hw.force(level)
 end)
 
+it('rope and its gradient', function()
+	local x = tensor.randn(2, 5, 3, 8)
+	for _, options in ipairs {{}, {axis = 2, start = 40}, {base = 100, axis = 1}} do
+		local function turned(at)
+			local leaf = at:clone():requires_grad_()
+			local y = nn.rope(leaf:transpose(2, 3), options)
+			y:mul(y:detach() + 1):sum():backward()
+			return y, leaf:grad()
+		end
+		local y, g = turned(x)
+		quant.log 'reset'
+		local dy, dg = turned(x:to 'cudaemu')
+		assert(near(y, dy) and near(g, dg))
+		assert(kernels 'rope' == 'float32 rope' and kernels 'rope_back' == 'float32 rope')
+	end
+end)
+
 it('a Transformer generates there with its cache', function()
 	tensor.seed(3)
-	local m = nn.Transformer {vocab = 23, d = 32, heads = 4, kvheads = 2, layers = 2, ff = 48, context = 20}
+	local m = nn.Transformer {vocab = 23, d = 32, heads = 4, kvheads = 2, layers = 2, ff = 48, context = 20, position = 'rope'}
 	local wanted = m:generate({1, 5, 3}, {steps = 24, temperature = 0})
 	m:to 'cudaemu'
 	quant.log 'reset'
