@@ -26,7 +26,7 @@ struct ql_code_product {
 	int32_t bias_type, act;
 	void *out; /* (batches, m, n) */
 	int32_t to;
-	bool codes;   /* of `result`, which has one scale; else float32 */
+	bool codes;   /* of `result`, which has one scale; else float32, or that rounded once to 16 bits */
 	bool divided; /* floats, divided by that scale; else sums are rescaled by the rule `rounding` */
 	int32_t rounding;
 	unsigned long long *counts; /* of NaN and infinite floats that are divided; NULL: not wanted */
@@ -180,7 +180,8 @@ static inline bool ql_result_of(const struct ql_gpu_call *call, struct ql_code_p
 	if (!ql_dense(out) || ql_count(out) != x->batches * x->m * x->n)
 		return ql_refuse(p, "wanted a dense result");
 	if (!x->codes)
-		return x->to == QL_E_float32 || ql_refuse(p, "wanted a float32 result");
+		return x->to == QL_E_float32 || x->to == QL_E_float16 || x->to == QL_E_bfloat16 ||
+		       ql_refuse(p, "wanted a result of float32 or 16-bit floats");
 	if (!ql_scales_fit(out, p))
 		return false;
 	if (!ql_element_whole(x->to))
@@ -320,8 +321,10 @@ QL_NUMBER void ql_product_put(
 		if (x.bias)
 			y += bias;
 		y = ql_activate(x.act, y);
-		if (!x.codes)
+		if (!x.codes && x.to == QL_E_float32)
 			static_cast<float *>(x.out)[at] = y;
+		else if (!x.codes)
+			ql_store_f32(x.to, x.out, at, y);
 		else
 			ql_store_divided(x, at, y);
 		return;

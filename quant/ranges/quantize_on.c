@@ -31,7 +31,7 @@ enum ql_status ql_quantize_on(struct ql_ctx *ctx, const struct ql_spec *spec, un
 	*out = NULL;
 	*fit = QL_FIT_OTHER;
 	if (!spec->scheme) /* a float dtype */
-		return QL_OK;
+		return ql_tensor_new_on(ctx, device, spec->dtype, rank, shape, out);
 	*fit = rule_of(spec, &host);
 	if (host)
 		return QL_OK;
