@@ -5,119 +5,9 @@
  * times the sum of the absolute products.
  */
 #include "tensor/kernels/kernels.h"
-#include "tensor/view.h"
-#include "tests/tools/gpu_codes.h"
+#include "tests/tools/gpu_operand.h"
 
 static struct gpu g;
-
-/* ---- operands ---- */
-
-#define UNALIGNED 1u  /* memory begins 4 bytes behind a multiple of 16 */
-#define TRANSPOSED 2u /* a view whose last two axes are swapped */
-
-struct operand {
-	const char *type; /* a dtype, or the spec of codes, beginning with '=' */
-	unsigned how;
-	int rank;
-	int64_t shape[4];
-};
-
-/* The same elements on both sides. */
-struct both {
-	struct ql_tensor *core;
-	struct ql_gpu_tensor t;
-	struct gpu_codes codes; /* with codes */
-	bool quantized;
-};
-
-static void fill(struct ql_tensor *t)
-{
-	const struct ql_dtype_info *d = &ql_dtypes[t->dtype];
-
-	for (int64_t i = 0; i < ql_tensor_nelem(t); i++) {
-		double x = (double)gpu_draw_float();
-		int64_t whole = (int64_t)(gpu_draw() >> gpu_draw() % 32);
-
-		if (d->kind == QL_KIND_FLOAT)
-			d->from_f64(ql_tensor_data(t), i, 1, 1, &x);
-		else
-			d->from_i64(ql_tensor_data(t), i, 1, 1, &whole);
-	}
-}
-
-static bool swap(struct ql_ctx *ctx, struct both *b)
-{
-	int order[4], n = b->core->rank;
-	struct ql_tensor *view;
-
-	for (int d = 0; d < n; d++)
-		order[d] = d < n - 2 ? d : 2 * n - 3 - d;
-	if (!CHECK(!ql_view_permute(ctx, "test", b->core, order, &view), "%s", ctx->err))
-		return false;
-	ql_tensor_release(ctx, b->core);
-	b->core = view;
-	memcpy(b->t.shape, view->shape, sizeof(view->shape));
-	memcpy(b->t.stride, view->stride, sizeof(view->stride));
-	if (!b->quantized)
-		return true;
-	b->codes.codes.axis = view->q->axis;
-	b->codes.codes.block_axis = view->q->block_axis;
-	if (view->q->block && b->codes.codes.scale) {
-		memcpy(b->codes.scale.shape, view->q->scale->shape, sizeof(b->codes.scale.shape));
-		memcpy(b->codes.scale.stride, view->q->scale->stride, sizeof(b->codes.scale.stride));
-		memcpy(b->codes.zero.shape, b->codes.scale.shape, sizeof(b->codes.scale.shape));
-		memcpy(b->codes.zero.stride, b->codes.scale.stride, sizeof(b->codes.scale.stride));
-		memcpy(b->codes.shift.shape, b->codes.scale.shape, sizeof(b->codes.scale.shape));
-		memcpy(b->codes.shift.stride, b->codes.scale.stride, sizeof(b->codes.scale.stride));
-	}
-	return true;
-}
-
-static bool quantize(struct ql_ctx *ctx, struct both *b, const char *text)
-{
-	struct ql_tensor *q;
-	struct ql_spec spec;
-
-	if (!CHECK(!ql_spec_parse(ctx, text, &spec) && !ql_quantize(ctx, b->core, &spec, &q), "%s: %s", text, ctx->err))
-		return false;
-	ql_tensor_release(ctx, b->core);
-	b->core = q;
-	gpu_codes_of(&g, &b->codes, q, false);
-	b->t = b->codes.t;
-	b->quantized = true;
-	return true;
-}
-
-static bool make(struct ql_ctx *ctx, const struct operand *o, struct both *b)
-{
-	bool codes = *o->type == '=';
-	unsigned dtype = codes ? QL_float32 : (unsigned)ql_dtype_by_name(o->type);
-	int64_t shape[4];
-
-	*b = (struct both){.core = NULL};
-	memcpy(shape, o->shape, sizeof(shape));
-	if (o->how & TRANSPOSED) {
-		shape[o->rank - 1] = o->shape[o->rank - 2];
-		shape[o->rank - 2] = o->shape[o->rank - 1];
-	}
-	if (!CHECK(!ql_tensor_new(ctx, dtype, o->rank, shape, &b->core), "%s", ctx->err))
-		return false;
-	fill(b->core);
-	if (codes && !quantize(ctx, b, o->type + 1))
-		return false;
-	if (!codes)
-		b->t = gpu_tensor(&g, o->type, o->rank, shape, ql_tensor_data(b->core), o->how & UNALIGNED ? 4 : 0);
-	return o->how & TRANSPOSED ? swap(ctx, b) : true;
-}
-
-static void drop(struct ql_ctx *ctx, struct both *b)
-{
-	ql_tensor_release(ctx, b->core);
-	if (b->quantized)
-		gpu_codes_free(&g, &b->codes);
-	else
-		gpu_free(&g, &b->t);
-}
 
 /* ---- ordered ---- */
 
@@ -170,21 +60,14 @@ static void expect_bits(const struct test *t, const struct ql_gpu_tensor *in, co
 
 /* ---- not ordered ---- */
 
-static enum ql_status plain(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tensor **out)
-{
-	if (t->q)
-		return ql_decode(ctx, t, out);
-	*out = ql_tensor_keep(t);
-	return QL_OK;
-}
-
 static double element(const struct ql_tensor *t, int64_t row, int64_t column)
 {
 	return ql_tensor_get_f64(t, (const int64_t[]){row, column});
 }
 
 /* Matrices only. */
-static void expect_near(struct ql_ctx *ctx, const struct test *t, const struct ql_gpu_tensor *in, struct both *b)
+static void expect_near(
+	struct ql_ctx *ctx, const struct test *t, const struct ql_gpu_tensor *in, struct operand_pair *b)
 {
 	bool linear = !strcmp(t->op, "linear");
 	struct ql_tensor *x = NULL, *w = NULL;
@@ -193,7 +76,7 @@ static void expect_near(struct ql_ctx *ctx, const struct test *t, const struct q
 	struct ql_gpu_option act;
 	float *got;
 
-	if (!CHECK(!plain(ctx, b[0].core, &x) && !plain(ctx, b[1].core, &w), "%s", ctx->err) ||
+	if (!CHECK(!operand_plain(ctx, b[0].core, &x) && !operand_plain(ctx, b[1].core, &w), "%s", ctx->err) ||
 		!CHECK(gpu_run(&g, device_call(t, in, &out, &act, 0)), "refused: %s", g.why))
 		return;
 	got = check_alloc((size_t)(m * n) * sizeof(float) + 1);
@@ -219,13 +102,13 @@ static void expect_near(struct ql_ctx *ctx, const struct test *t, const struct q
 
 static void try(struct ql_ctx *ctx, const struct test *t, bool near)
 {
-	struct both b[3];
+	struct operand_pair b[3];
 	struct ql_tensor *in[3] = {NULL, NULL, NULL};
 	struct ql_gpu_tensor operands[3];
 	struct ql_call call = core_call(t, in);
 	int made = 0;
 
-	for (; made < t->n_in && make(ctx, &t->in[made], &b[made]); made++) {
+	for (; made < t->n_in && operand_make(&g, ctx, &t->in[made], &b[made]); made++) {
 		in[made] = b[made].core;
 		operands[made] = b[made].t;
 	}
@@ -236,7 +119,7 @@ static void try(struct ql_ctx *ctx, const struct test *t, bool near)
 		ql_tensor_release(ctx, call.out[0]);
 	}
 	while (made-- > 0)
-		drop(ctx, &b[made]);
+		operand_drop(&g, ctx, &b[made]);
 }
 
 /* ---- shapes and layouts ---- */
@@ -342,17 +225,17 @@ static void codes(struct ql_ctx *ctx)
 static void refused(
 	struct ql_ctx *ctx, const struct operand *a, const struct operand *b, const char *result, const char *why)
 {
-	struct both x, w;
+	struct operand_pair x, w;
 	struct ql_gpu_tensor in[2], out = gpu_tensor(&g, result, 2, (const int64_t[]){32, 32}, NULL, 0);
 
 	CASE("%s x %s is refused", a->type, b->type);
-	if (!make(ctx, a, &x) || !make(ctx, b, &w))
+	if (!operand_make(&g, ctx, a, &x) || !operand_make(&g, ctx, b, &w))
 		return;
 	in[0] = x.t;
 	in[1] = w.t;
 	CHECK(!gpu_run(&g, gpu_call("matmul", in, 2, &out, 1)) && strstr(g.why, why), "%s", g.why);
-	drop(ctx, &x);
-	drop(ctx, &w);
+	operand_drop(&g, ctx, &x);
+	operand_drop(&g, ctx, &w);
 	gpu_free(&g, &out);
 }
 
