@@ -233,6 +233,10 @@ struct ql_gpu_vtable {
 	/* Uses kernels of these families only, separated by spaces; NULL: all that the device has. */
 	int32_t (*force)(struct ql_gpu_device *d, const char *families);
 
+	/* What is queued between begin and end is not run but recorded, with its addresses, numbers and random positions; run
+	 * queues all of it at once, any number of times. Copies from and to the host and what waits are refused meanwhile.
+	 * Memory that is given or freed between begin and end stays until the graph is closed, and memory that the caller
+	 * still has is its own then. A graph is closed before its stream. */
 	int32_t (*graph_begin)(struct ql_gpu_stream *s);
 	int32_t (*graph_end)(struct ql_gpu_stream *s, struct ql_gpu_graph **out);
 	int32_t (*graph_run)(struct ql_gpu_stream *s, struct ql_gpu_graph *g);

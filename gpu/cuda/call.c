@@ -143,7 +143,7 @@ int32_t ql_call_run(struct ql_gpu_stream *s, const struct ql_gpu_call *call, con
 	s->op = s->name;
 	current = s->device;
 	status = ql_device_status(s->device, k->run(&place, call), k->name, call->op);
-	return status || !s->device->sync ? status : ql_stream_sync(s);
+	return status || !s->device->sync || s->recording ? status : ql_stream_sync(s);
 }
 
 int32_t ql_call_kernels(int32_t i, struct ql_gpu_kernel_info *out)

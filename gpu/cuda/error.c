@@ -28,7 +28,8 @@ static bool usable_after(cudaError_t error)
 {
 	return error == cudaErrorInvalidValue || error == cudaErrorMemoryAllocation ||
 	       error == cudaErrorInvalidConfiguration || error == cudaErrorNotSupported ||
-	       error == cudaErrorInvalidResourceHandle;
+	       error == cudaErrorInvalidResourceHandle || error == cudaErrorStreamCaptureUnsupported ||
+	       error == cudaErrorStreamCaptureInvalidated;
 }
 
 int32_t ql_device_status(struct ql_gpu_device *d, cudaError_t error, const char *what, const char *op)

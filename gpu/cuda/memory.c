@@ -17,6 +17,8 @@ int32_t ql_stream_alloc(struct ql_gpu_stream *s, uint64_t bytes, void **at)
 		ql_device_fail(s->device, "allocating: wanted a size of this machine, got a larger one");
 		return QL_GPU_MEMORY;
 	}
+	if (s->recording)
+		return ql_graph_alloc(s, bytes, at);
 	return ql_device_status(
 		s->device, cudaMallocAsync(at, bytes ? bytes : 1, s->stream), "allocating memory", s->op);
 }
@@ -25,7 +27,10 @@ int32_t ql_stream_alloc(struct ql_gpu_stream *s, uint64_t bytes, void **at)
 int32_t ql_stream_free(struct ql_gpu_stream *s, void *at)
 {
 	cudaError_t error = cudaSetDevice(s->device->index);
+	int32_t status = QL_GPU_OK;
 
+	if (at && ql_graph_free(s, at, &status))
+		return status;
 	if (at)
 		error = cudaFreeAsync(at, s->stream);
 	return s->device->lost ? QL_GPU_LOST : ql_device_status(s->device, error, "freeing memory", s->op);
@@ -104,6 +109,8 @@ int32_t ql_stream_to_device(struct ql_gpu_stream *s, void *at, const void *host,
 	cudaError_t error = cudaSuccess;
 	int32_t status = ql_device_enter(s->device);
 
+	if (!status)
+		status = ql_graph_refuse(s, "copying to the device");
 	for (uint64_t i = 0; i < bytes && !status && !error; i += QL_STAGE_BYTES)
 		error = up(s, (char *)at + i, (const char *)host + i, piece(bytes - i));
 	return status ? status : ql_device_status(s->device, error, "copying to the device", s->op);
@@ -127,6 +134,8 @@ int32_t ql_stream_to_host(struct ql_gpu_stream *s, void *host, const void *at, u
 	cudaError_t error = cudaSuccess;
 	int32_t status = ql_device_enter(s->device);
 
+	if (!status)
+		status = ql_graph_refuse(s, "copying to the host");
 	if (status || bytes == 0)
 		return status;
 	error = ask(s, at, piece(bytes), &g[0]);

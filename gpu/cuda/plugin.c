@@ -5,30 +5,6 @@
 
 extern ql_gpu_entry_fn ql_gpu_entry __attribute__((visibility("default")));
 
-/* ---- graphs: not yet ---- */
-
-static int32_t graph_begin(struct ql_gpu_stream *s)
-{
-	return ql_device_fail(s->device, "graphs are not recorded yet");
-}
-
-static int32_t graph_end(struct ql_gpu_stream *s, struct ql_gpu_graph **out)
-{
-	*out = NULL;
-	return ql_device_fail(s->device, "graphs are not recorded yet");
-}
-
-static int32_t graph_run(struct ql_gpu_stream *s, struct ql_gpu_graph *g)
-{
-	(void)g;
-	return ql_device_fail(s->device, "graphs are not recorded yet");
-}
-
-static void graph_close(struct ql_gpu_graph *g)
-{
-	(void)g;
-}
-
 #ifdef QL_EMULATION
 #define NAME "cudaemu"
 #else
@@ -66,10 +42,10 @@ static const struct ql_gpu_vtable table = {
 	.fault = ql_stream_fault,
 	.kernels = ql_call_kernels,
 	.force = ql_call_force,
-	.graph_begin = graph_begin,
-	.graph_end = graph_end,
-	.graph_run = graph_run,
-	.graph_close = graph_close,
+	.graph_begin = ql_graph_begin,
+	.graph_end = ql_graph_end,
+	.graph_run = ql_graph_run,
+	.graph_close = ql_graph_close,
 };
 
 const struct ql_gpu_vtable *ql_gpu_entry(uint32_t abi)

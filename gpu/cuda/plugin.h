@@ -31,9 +31,11 @@ struct ql_gpu_stream {
 	cudaStream_t stream;
 	struct ql_gpu_stage stage[QL_STAGES];
 	int next;
-	struct ql_gpu_record *record; /* on the device */
-	const char *op;               /* the last one that was run since the stream was idle; NULL: none */
-	char name[48];                /* its name */
+	struct ql_gpu_record *record;   /* on the device */
+	const char *op;                 /* the last one that was run since the stream was idle; NULL: none */
+	char name[48];                  /* its name */
+	struct ql_gpu_graph *graphs;    /* that are not closed */
+	struct ql_gpu_graph *recording; /* the one of them that is being recorded, or NULL */
 };
 
 struct ql_gpu_event {
@@ -76,6 +78,18 @@ int32_t ql_event_open(struct ql_gpu_device *d, struct ql_gpu_event **out);
 void ql_event_close(struct ql_gpu_event *e);
 int32_t ql_event_record(struct ql_gpu_stream *s, struct ql_gpu_event *e);
 int32_t ql_event_elapsed(struct ql_gpu_event *from, struct ql_gpu_event *to, double *seconds);
+
+/* graph.c */
+int32_t ql_graph_begin(struct ql_gpu_stream *s);
+int32_t ql_graph_end(struct ql_gpu_stream *s, struct ql_gpu_graph **out);
+int32_t ql_graph_run(struct ql_gpu_stream *s, struct ql_gpu_graph *g);
+void ql_graph_close(struct ql_gpu_graph *g);
+/* Memory while s is recording. */
+int32_t ql_graph_alloc(struct ql_gpu_stream *s, uint64_t bytes, void **at);
+/* True: a graph keeps the memory, which is not to be freed now. */
+bool ql_graph_free(struct ql_gpu_stream *s, void *at, int32_t *status);
+/* QL_GPU_FAILED while s is recording: `what` is nothing that is queued. */
+int32_t ql_graph_refuse(struct ql_gpu_stream *s, const char *what);
 
 /* call.c */
 int32_t ql_call_op_find(const char *name);

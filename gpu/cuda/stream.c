@@ -43,9 +43,13 @@ int32_t ql_stream_open(struct ql_gpu_device *d, struct ql_gpu_stream **out)
 
 void ql_stream_close(struct ql_gpu_stream *s)
 {
+	struct ql_gpu_graph *unfinished;
+
 	if (!s)
 		return;
 	cudaSetDevice(s->device->index);
+	if (s->recording && ql_graph_end(s, &unfinished) == QL_GPU_OK)
+		ql_graph_close(unfinished);
 	if (s->record)
 		cudaFreeAsync(s->record, s->stream);
 	if (s->stream) {
@@ -61,6 +65,8 @@ int32_t ql_stream_sync(struct ql_gpu_stream *s)
 	int32_t status = ql_device_enter(s->device);
 
 	if (!status)
+		status = ql_graph_refuse(s, "waiting");
+	if (!status)
 		status = ql_device_status(s->device, cudaStreamSynchronize(s->stream), "waiting", s->op);
 	if (!status)
 		s->op = NULL;
@@ -72,6 +78,8 @@ int32_t ql_stream_query(struct ql_gpu_stream *s)
 	cudaError_t error;
 	int32_t status = ql_device_enter(s->device);
 
+	if (!status)
+		status = ql_graph_refuse(s, "waiting");
 	if (status)
 		return status;
 	error = cudaStreamQuery(s->stream);
@@ -131,6 +139,8 @@ int32_t ql_event_record(struct ql_gpu_stream *s, struct ql_gpu_event *e)
 {
 	int32_t status = ql_device_enter(s->device);
 
+	if (!status)
+		status = ql_graph_refuse(s, "recording an event");
 	return status ? status
 		      : ql_device_status(s->device, cudaEventRecord(e->event, s->stream), "recording an event", s->op);
 }

@@ -13,8 +13,16 @@
 #include <memory>
 #include <vector>
 
+struct CUgraph_st {
+	std::vector<std::function<void()>> calls;
+};
+struct CUgraphExec_st {
+	std::vector<std::function<void()>> calls;
+};
 struct CUstream_st {
 	std::deque<std::function<void()>> queue;
+	std::unique_ptr<CUgraph_st> captured;
+	bool broken = false; // a call cannot be captured
 };
 struct CUevent_st {
 	bool recorded = false, done = true;
@@ -108,10 +116,23 @@ cudaError_t drain(cudaStream_t s)
 
 void add(cudaStream_t s, std::function<void()> call)
 {
+	if (s->captured) {
+		s->captured->calls.push_back(std::move(call));
+		return;
+	}
 	s->queue.push_back(std::move(call));
 	while (s->queue.size() > QUEUE)
 		step(s);
 }
+// Of calls that wait, and of memory, whose nodes in graphs are left out here.
+#define ENTER_UNCAPTURED(stream) \
+	do { \
+		ENTER(); \
+		if ((stream)->captured) { \
+			(stream)->broken = true; \
+			return note(cudaErrorStreamCaptureUnsupported); \
+		} \
+	} while (0)
 } // namespace
 
 extern "C" {
@@ -188,12 +209,12 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 
 // ---- memory ----
 
-cudaError_t cudaMallocAsync(void **at, size_t bytes, cudaStream_t)
+cudaError_t cudaMallocAsync(void **at, size_t bytes, cudaStream_t stream)
 {
 	const char *limit = getenv("QUOLL_EMU_MEMORY"); // bytes of the device
 	size_t total = limit ? strtoull(limit, nullptr, 10) : TOTAL;
 
-	ENTER();
+	ENTER_UNCAPTURED(stream);
 	if (bytes == 0)
 		return note(cudaErrorInvalidValue);
 	if (bytes > total || state.pool.now > total - bytes || posix_memalign(at, 256, bytes))
@@ -211,6 +232,10 @@ cudaError_t cudaFreeAsync(void *at, cudaStream_t stream)
 
 	if (i == state.device.end() || i->second.freed)
 		return note(cudaErrorInvalidValue);
+	if (stream->captured) {
+		stream->broken = true;
+		return note(cudaErrorStreamCaptureUnsupported);
+	}
 	i->second.freed = true;
 	state.pool.now -= i->second.bytes;
 	add(stream, [at] {
@@ -286,13 +311,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-	ENTER();
+	ENTER_UNCAPTURED(stream);
 	return drain(stream);
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
-	ENTER();
+	ENTER_UNCAPTURED(stream);
 	if (!stream->queue.empty())
 		step(stream);
 	return state.stays ? note(state.stays) : stream->queue.empty() ? cudaSuccess : cudaErrorNotReady;
@@ -326,7 +351,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-	ENTER();
+	ENTER_UNCAPTURED(stream);
 	if (event->recorded && !event->done)
 		drain(event->stream);
 	event->recorded = true;
@@ -403,6 +428,60 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
 	return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+// ---- graphs ----
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode)
+{
+	ENTER();
+	if (stream->captured)
+		return note(cudaErrorIllegalState);
+	stream->captured = std::make_unique<CUgraph_st>();
+	stream->broken = false;
+	return cudaSuccess;
+}
+
+// Whatever it returns, the capture has ended.
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+	std::unique_ptr<CUgraph_st> captured = std::move(stream->captured);
+
+	*graph = nullptr;
+	ENTER();
+	if (!captured)
+		return note(cudaErrorIllegalState);
+	if (stream->broken)
+		return note(cudaErrorStreamCaptureInvalidated);
+	*graph = captured.release();
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
+{
+	ENTER();
+	*exec = new CUgraphExec_st{graph->calls};
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+	ENTER();
+	for (const auto &call : exec->calls)
+		add(stream, call);
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+	delete graph;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+	delete exec;
+	return cudaSuccess;
+}
+
 // ---- errors ----
 
 cudaError_t cudaGetLastError(void)
@@ -432,6 +511,9 @@ const char *cudaGetErrorName(cudaError_t error)
 	case cudaErrorNotReady: return "cudaErrorNotReady";
 	case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
 	case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
+	case cudaErrorIllegalState: return "cudaErrorIllegalState";
+	case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
+	case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
 	case cudaErrorNotSupported: return "cudaErrorNotSupported";
 	default: return "cudaErrorUnknown";
 	}
