@@ -5,6 +5,8 @@
  *
  * blocks_fit_half answers, as one int32, whether all scales that quantize would find for blocks are normal float16 numbers,
  * so that the caller can choose their dtype.
+ *
+ * finite_range gives the smallest and the largest finite value, as two float32; infinity and -infinity where there is none.
  */
 #include <float.h>
 
@@ -190,6 +192,14 @@ QL_KERNEL(THREADS) fits_half(found f, rule r, int32_t *all, int64_t scales)
 	}
 }
 
+QL_KERNEL(32) ends_of(found f, float *out)
+{
+	if (ql_thread() != 0)
+		return;
+	out[0] = *f.hi ? of_key(*f.lo) : INFINITY;
+	out[1] = *f.hi ? of_key(*f.hi) : -INFINITY;
+}
+
 QL_KERNEL(32) set_one(int32_t *to)
 {
 	if (ql_thread() == 0)
@@ -247,6 +257,24 @@ static bool asks_half(const struct ql_gpu_call *call)
 	return !strcmp(call->op, "blocks_fit_half");
 }
 
+static bool asks_range(const struct ql_gpu_call *call)
+{
+	return !strcmp(call->op, "finite_range");
+}
+
+static bool plan_range(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
+{
+	const struct ql_gpu_tensor *in = call->in, *out = call->out;
+
+	if (call->n_in != 1 || in->codes || in->flags & QL_GPU_NUMBER || !ql_element_whole(ql_element_of(in->dtype)))
+		return ql_refuse(p, "wanted plain numbers of whole bytes");
+	if (ql_element_of(out->dtype) != QL_E_float32 || ql_count(out) != 2 || !ql_dense(out))
+		return ql_refuse(p, "wanted two float32 as the result");
+	p->path = "float32";
+	p->workspace = 2 * sizeof(uint32_t);
+	return true;
+}
+
 static bool plan_find(const struct ql_gpu_codes *c, struct ql_gpu_plan *p)
 {
 	if (c->fit != QL_GPU_FIT_LARGEST && c->fit != QL_GPU_FIT_RANGE)
@@ -262,6 +290,8 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 	const struct ql_gpu_codes *c = out->codes;
 	bool half = asks_half(call);
 
+	if (asks_range(call))
+		return plan_range(call, p);
 	if (!c || in->codes || (in->flags & QL_GPU_NUMBER) || !ql_element_whole(ql_element_of(in->dtype)))
 		return ql_refuse(p, "wanted plain numbers of whole bytes, to be quantized");
 	if (half && ql_element_of(out->dtype) != QL_E_int32)
@@ -360,12 +390,28 @@ static cudaError_t find_scales(const struct ql_gpu_place *place, const struct ql
 		fit, ql_blocks(s.scales, THREADS), dim3(THREADS), place->stream, s.found, r, ql_scales_of(c), s.scales);
 }
 
+static cudaError_t run_range(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
+{
+	struct ql_gpu_codes all = {};
+	search s;
+	cudaError_t error;
+
+	all.axis = all.block_axis = -1;
+	s = search_of(call->in, &all, call->workspace);
+	error = find(place, s);
+	if (error)
+		return error;
+	return ql_launch_free(ends_of, dim3(1), dim3(32), place->stream, s.found, static_cast<float *>(call->out->at));
+}
+
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
 {
 	const struct ql_gpu_codes *codes = call->out->codes;
 	cudaError_t error = cudaSuccess;
 	encoding c = {};
 
+	if (asks_range(call))
+		return run_range(place, call);
 	if (asks_half(call) || codes->flags & QL_GPU_FIND)
 		error = find_scales(place, call);
 	if (error || asks_half(call))
@@ -386,4 +432,4 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_quantize;
 const struct ql_gpu_kernel ql_gpu_kernel_quantize = {
-	"quantize encode blocks_fit_half", "quantize", "simt", QL_GPU_BITS, 80, plan, run};
+	"quantize encode blocks_fit_half finite_range", "quantize", "simt", QL_GPU_BITS, 80, plan, run};

@@ -367,8 +367,23 @@ static const struct ql_doc docs[] = {
 	{NULL, NULL, NULL, NULL, NULL},
 };
 
+/* finite_range(x) -> lo, hi */
+static int finite_range(lua_State *L)
+{
+	struct ql_tensor *x = ql_check_tensor(L, 1, "finite_range");
+	double lo = 0, hi = 0;
+	enum ql_status status = ql_finite_range(ql_ctx_of(L), x, &lo, &hi);
+
+	if (status)
+		return ql_raise(L, status);
+	lua_pushnumber(L, lo);
+	lua_pushnumber(L, hi);
+	return 2;
+}
+
 int ql_open_observer(lua_State *L)
 {
+	static const luaL_Reg inner[] = {{"finite_range", finite_range}, {NULL, NULL}};
 	static struct ql_doc_list list = {.module = "quant", .docs = docs};
 	static struct ql_doc_list method_list = {.module = "observer", .docs = method_docs};
 	static const luaL_Reg functions[] = {{"observer", observer_new}, {NULL, NULL}};
@@ -383,6 +398,9 @@ int ql_open_observer(lua_State *L)
 	lua_pop(L, 1);
 	lua_getglobal(L, "quant");
 	ql_set_documented(L, functions, docs);
+	lua_pop(L, 1);
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
+	luaL_setfuncs(L, inner, 0);
 	lua_pop(L, 1);
 	return 0;
 }

@@ -109,12 +109,23 @@ local function learned(layer, input, x)
 	return x:lsq(layer[input.scale], o)
 end
 
+-- Adds a batch to the moving average of ranges. Of a batch on a device only its two ends are read, which is all that the average
+-- takes; the tracker has no histogram then.
+local function track(input, x)
+	if x:device() == 'cpu' then
+		input.tracker:update(x:detach())
+	else
+		input.ends_only = true
+		input.tracker:update(tensor {device = 'cpu', internal.finite_range(x:detach())})
+	end
+end
+
 local function fake_input(layer, q, x, i)
 	local input = q.inputs[i or 1]
 	if not input then return x end -- indices of rows
 	x = module.real(x)
 	if input.learned then return learned(layer, input, x) end
-	if input.tracker and layer.training then input.tracker:update(x:detach()) end
+	if input.tracker and layer.training then track(input, x) end
 	return x:fake(qat.frozen_input(layer, input))
 end
 
@@ -143,7 +154,13 @@ function qat.frozen_input(layer, input)
 	if input.tracker.count == 0 then
 		fail("quantize: wanted a layer that was trained or calibrated before its use in mode 'qat', got one without data")
 	end
-	local p = input.tracker:params()
+	local p
+	if input.ends_only then
+		local lo, hi = input.tracker:range()
+		p = quant.params(lo, hi, s)
+	else
+		p = input.tracker:params()
+	end
 	return like.spec(s, {scale = p.scale, zero_point = p.zero_point})
 end
 

@@ -232,30 +232,164 @@ static enum ql_status compute(
 	return status;
 }
 
-static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+static enum ql_status eval_here(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec)
 {
-	const struct ql_spec *spec = ql_call_attr(call, "spec")->spec;
 	struct ql_tensor *x = NULL, *y = NULL, *mask = NULL;
 	enum ql_status status = QL_OK;
 
-	call->path = ql_dtype_name(spec->dtype);
 	call->kernel = ctx->kernels->simd->name;
 	if (call->n_out == 2)
 		status = ql_tensor_new(ctx, QL_uint8, call->result[1].rank, call->result[1].shape, &mask);
-	if (!status && call->in[0]->dtype == QL_float32 && ql_tensor_is_contiguous(call->in[0]))
-		x = ql_tensor_keep(call->in[0]);
-	else if (!status)
-		status = ql_tensor_cast(ctx, call->in[0], QL_float32, &x);
+	if (!status)
+		status = ql_dense_of(ctx, call->in[0], QL_float32, &x);
 	if (!status)
 		status = compute(ctx, spec, x, &y, mask ? ql_tensor_data(mask) : NULL);
-	if (!status && call->result[0].dtype != QL_float32)
-		status = ql_tensor_cast(ctx, y, call->result[0].dtype, &call->out[0]);
-	else if (!status)
-		call->out[0] = ql_tensor_keep(y);
+	if (!status)
+		status = ql_dense_of(ctx, y, call->result[0].dtype, &call->out[0]);
 	call->out[1] = mask;
 	ql_tensor_release(ctx, x);
 	ql_tensor_release(ctx, y);
 	return status;
+}
+
+/* ---- on a device ---- */
+
+/* Values and mask under given scales, as an op in no table. Operands: x, and a tensor of x's shape that has the params; its
+ * codes are read only if the scheme is not affine. */
+static enum ql_status given_infer(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *x = call->in[0];
+	unsigned dtype = ql_operand_dtype(x);
+
+	(void)ctx;
+	ql_result_set(call, 0, ql_dtype_is_float(dtype) ? dtype : QL_float32, x->rank, x->shape);
+	if (ql_call_bool(call, "mask", false)) {
+		ql_result_set(call, 1, QL_uint8, x->rank, x->shape);
+		call->n_out = 2;
+	}
+	return QL_OK;
+}
+
+static enum ql_status given_eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_tensor *codes = call->in[1];
+	bool affine_codes = codes->q->scheme->affine && !codes->q->shift && !ql_dtype_is_binary(codes->dtype);
+	struct ql_tensor *x = NULL, *y = NULL;
+	uint8_t *mask = call->n_out == 2 ? ql_tensor_data(call->out[1]) : NULL;
+	enum ql_status status = ql_dense_of(ctx, call->in[0], QL_float32, &x);
+
+	call->kernel = ctx->kernels->simd->name;
+	if (!status && affine_codes)
+		status = ql_tensor_new(ctx, QL_float32, x->rank, x->shape, &y);
+	if (!status && affine_codes && ql_tensor_nelem(x) > 0)
+		status = affine(ctx, codes->q, codes->dtype, x, y, mask);
+	if (!status && !affine_codes)
+		status = ql_decode(ctx, codes, &y);
+	if (!status && !affine_codes && mask && !codes->q->scheme->host)
+		status = mask_within(ctx, x, codes->q, mask);
+	else if (!status && !affine_codes && mask)
+		memset(mask, 1, (size_t)ql_tensor_nelem(x)); /* what functions clip is unknown */
+	if (!status)
+		status = ql_tensor_copy(ctx, call->out[0], y);
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, y);
+	return status;
+}
+
+static const struct ql_attr given_attrs[] = {
+	{"mask", QL_ATTR_BOOL, 0, NULL, "whether the mask is a result, too"},
+	{NULL, QL_ATTR_END, 0, NULL, NULL},
+};
+static const struct ql_op fake_given = {.doc = {.name = "fake_given", .attrs = given_attrs},
+	.arity_min = 2,
+	.arity_max = 2,
+	.outputs = 2,
+	.flags = QL_NATIVE,
+	.infer = given_infer,
+	.eval = given_eval};
+
+extern const struct ql_op ql_op_quantize;
+
+/* Gives a tensor with the params of the spec: their numbers stay on the host if there is one scale for all, and go with the
+ * call. Its elements are not set. */
+static enum ql_status given_params(
+	struct ql_ctx *ctx, const struct ql_call *call, const struct ql_spec *spec, struct ql_tensor **out)
+{
+	const struct ql_tensor *x = call->in[0];
+	enum ql_fit_rule fit;
+	enum ql_status status;
+
+	if (spec->axis || spec->block) {
+		status = ql_quantize_on(ctx, spec, QL_float32, x->rank, x->shape, call->device, out, &fit);
+		return status;
+	}
+	status = ql_tensor_new_on(ctx, call->device, spec->dtype, x->rank, x->shape, out);
+	if (!status)
+		status = ql_quantize_params(ctx, spec, x->rank, x->shape, NULL, &(*out)->q);
+	return status;
+}
+
+static enum ql_status quantized(
+	struct ql_ctx *ctx, const struct ql_call *call, const struct ql_spec *spec, struct ql_tensor **out)
+{
+	const struct ql_value attr = {.set = true, .spec = spec};
+	struct ql_call quantize = {.op = &ql_op_quantize, .in = call->in, .n_in = 1, .attr = &attr};
+	enum ql_status status = ql_op_apply(ctx, &quantize);
+
+	*out = quantize.out[0];
+	return status;
+}
+
+/* A float dtype: rounds, clips nothing. */
+static enum ql_status rounded(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec)
+{
+	struct ql_tensor *y = NULL;
+	enum ql_status status = ql_tensor_cast(ctx, call->in[0], spec->dtype, &y);
+
+	if (!status)
+		status = ql_tensor_cast(ctx, y, call->result[0].dtype, &call->out[0]);
+	if (!status && call->n_out == 2)
+		status = ql_tensor_new_on(
+			ctx, call->device, QL_uint8, call->result[1].rank, call->result[1].shape, &call->out[1]);
+	if (!status && call->n_out == 2)
+		status = call->device->fill(
+			call->device, call->out[1]->storage->remote->at, 1, call->out[1]->storage->bytes);
+	ql_tensor_release(ctx, y);
+	return status;
+}
+
+static enum ql_status eval_on(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec)
+{
+	const struct ql_value mask = {.set = true, .b = call->n_out == 2};
+	struct ql_tensor *in[2] = {call->in[0], NULL};
+	struct ql_call given = {.op = &fake_given, .in = in, .n_in = 2, .attr = &mask};
+	bool numbers = spec->has_scale && !spec->stochastic && spec->scheme && spec->scheme->affine && !spec->outer &&
+		       !spec->scheme->shift && !ql_dtype_is_binary(spec->dtype) && !ql_block_fits(spec);
+	enum ql_status status = QL_OK;
+
+	if (!spec->scheme)
+		return rounded(ctx, call, spec);
+	if (numbers)
+		status = given_params(ctx, call, spec, &in[1]);
+	if (!status && !in[1])
+		status = quantized(ctx, call, spec, &in[1]);
+	if (!status)
+		status = ql_op_apply(ctx, &given);
+	if (!status) {
+		call->out[0] = given.out[0];
+		call->out[1] = given.out[1];
+		call->kernel = given.kernel;
+	}
+	ql_tensor_release(ctx, in[1]);
+	return status;
+}
+
+static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_spec *spec = ql_call_attr(call, "spec")->spec;
+
+	call->path = ql_dtype_name(spec->dtype);
+	return call->device && call->device->remote ? eval_on(ctx, call, spec) : eval_here(ctx, call, spec);
 }
 
 /* ---- backward ---- */
@@ -349,6 +483,7 @@ const struct ql_op ql_op_fake = {
 		.attrs = attrs},
 	.arity_min = 1,
 	.arity_max = 1,
+	.flags = QL_ANYWHERE,
 	.infer = infer,
 	.eval = eval,
 	.allocates = true,

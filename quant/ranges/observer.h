@@ -61,6 +61,9 @@ void ql_observer_free(struct ql_ctx *ctx, struct ql_observer *o);
 void ql_observer_reset(struct ql_ctx *ctx, struct ql_observer *o);
 /* Adds the values of x: floats, or quantized (decoded first). Nothing changes on failure. */
 enum ql_status ql_observer_update(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor *x);
+/* The smallest and the largest finite value of x, a tensor of plain numbers; inf and -inf where there is none. Of x on a device
+ * it waits for 8 bytes. */
+enum ql_status ql_finite_range(struct ql_ctx *ctx, struct ql_tensor *x, double *lo, double *hi);
 /* Adds the data of `other`; specs must be equal. */
 enum ql_status ql_observer_merge(struct ql_ctx *ctx, struct ql_observer *o, const struct ql_observer *other);
 /* Fails with "no samples" if no finite value was observed. */

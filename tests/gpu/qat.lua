@@ -1,0 +1,79 @@
+-- SPDX-License-Identifier: MIT
+-- Fake quantization and training with it on cudaemu: values, gradients and losses have the bits of the CPU.
+local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
+if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+
+local function same(a, b)
+	a, b = a:to 'cpu', b:to 'cpu'
+	return a:dtype() == b:dtype() and (a:eq(b) | (a:ne(a) & b:ne(b))):all():item()
+end
+
+-- Rows of the ledger that ran on the host, but for ops named in `allowed`.
+local function on_host(allowed)
+	local found = {}
+	for _, row in ipairs(quant.log()) do
+		if row.path == 'host' and not (allowed or ''):find(row.op, 1, true) then
+			found[#found + 1] = ('%s (%s)'):format(row.op, tostring(row.reason))
+		end
+	end
+	return table.concat(found, ', ')
+end
+
+it('has the values and gradients of the CPU', function()
+	local x = tensor.randn(24, 50)
+	x[2][3], x[4][5] = 0 / 0, 1 / 0
+	local dy = tensor.randn(24, 50)
+	for _, spec in ipairs {'int8', 'uint8', 'int8/1', 'uint8/2', 'int16', 'int8 scale=0.01', 'uint8 scale=0.02 zero_point=7', 'float16'} do
+		local a, b = x:clone():requires_grad_(), x:to('cudaemu'):requires_grad_()
+		quant.log 'reset'
+		local p, q = a:fake(spec), b:fake(spec)
+		local from, to = dy * 1, dy:to 'cudaemu'
+		;(p * from):sum():backward()
+		;(q * to):sum():backward()
+		assert(same(p:detach(), q:detach()) and same(a:grad(), b:grad()), spec)
+		assert(on_host() == '', spec .. ': ' .. on_host())
+	end
+	for _, spec in ipairs {'nf4', 'int4:16', 'binary', 'log4'} do -- what the host finds
+		local a, b = x:narrow(2, 1, 48):clone():requires_grad_(), x:narrow(2, 1, 48):to('cudaemu'):requires_grad_()
+		local ok, p = pcall(a.fake, a, spec)
+		if ok then
+			local q = b:fake(spec)
+			p:sum():backward()
+			q:sum():backward()
+			assert(same(p:detach(), q:detach()) and same(a:grad(), b:grad()), spec)
+		end
+	end
+	for _, dtype in ipairs {'float16', 'float64'} do
+		local y = x:to(dtype)
+		assert(same(y:fake 'int8/1', y:to('cudaemu'):fake 'int8/1'), dtype)
+	end
+end)
+
+local function train(device, options)
+	tensor.seed(3)
+	local m = nn.Sequential {nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 4)}
+	m = m:quantize(options)
+	m:to(device)
+	m:train()
+	local x, y, losses = tensor.randn(20, 12):to(device), (tensor.arange(1, 20) % 4 + 1):to('int64'):to(device), {}
+	local o = optim.adam(m, {lr=0.01, clip=1})
+	for i = 1, 4 do
+		o:zero()
+		local loss = nn.crossentropy(m(x), y)
+		loss:backward()
+		o:step()
+		losses[i] = loss:item()
+	end
+	return losses
+end
+
+-- Products of the level ref are ordered, as are those of the device then.
+it('trains with the losses of the CPU', function()
+	local before = hw.force 'ref'
+	local a = train('cpu', {mode='qat'})
+	quant.log 'reset'
+	local b = train('cudaemu', {mode='qat'})
+	hw.force(before)
+	for i = 1, 4 do assert(a[i] == b[i], ('%d: %.9g and %.9g'):format(i, a[i], b[i])) end
+	assert(on_host 'crossentropy crossentropy_back relu relu_back' == '', on_host())
+end)
