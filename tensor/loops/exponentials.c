@@ -7,7 +7,7 @@
 
 #include "tensor/base.h"
 #include "tensor/loops/lanes.h"
-#include "tensor/vmath/vmath.h"
+#include "tensor/vmath/log.h"
 
 #define PIECE 1024
 
@@ -27,22 +27,14 @@ float ql_row_largest(int variant, const float *x, int64_t n)
 	return m;
 }
 
-#define EXP_BELOW(to, from) \
-	for (int64_t i = 0; i < n; i++) { \
-		float a = from[i]; \
-		float d = a - m; \
-		float b = d - a; \
-		float e = (a - (d - b)) - (m + b); \
-		uint32_t biased; \
-		float r; \
-\
-		e = d < -104 ? 0 : e; \
-		d = d < -104 ? -104 : d; \
-		r = ql_exp_reduce(d, &biased) + e; \
-		to[i] = (ql_exp_near(r) + 1) * ql_of_bits((biased - 256 + QL_EXP_SCALE + 127) << 23); \
-	}
-QL_SIMD(void, exp_below, (int64_t n, float *restrict out, const float *restrict x, float m), {EXP_BELOW(out, x)})
-QL_SIMD(void, exp_below_own, (int64_t n, float *restrict x, float m), {EXP_BELOW(x, x)})
+QL_SIMD(void, exp_below, (int64_t n, float *restrict out, const float *restrict x, float m), {
+	for (int64_t i = 0; i < n; i++)
+		out[i] = ql_exp_below(x[i], m);
+})
+QL_SIMD(void, exp_below_own, (int64_t n, float *restrict x, float m), {
+	for (int64_t i = 0; i < n; i++)
+		x[i] = ql_exp_below(x[i], m);
+})
 
 void ql_row_exp(int variant, int64_t n, float *out, const float *x, float m)
 {
@@ -73,7 +65,7 @@ double ql_row_logsum(int variant, const float *x, int64_t n)
 		exp_below[variant](count, piece, x + i, m);
 		sum += ql_sum_f32(variant, piece, count);
 	}
-	return (double)m + log(ldexp(sum, -QL_EXP_SCALE));
+	return (double)m + ql_log_f64(ldexp(sum, -QL_EXP_SCALE));
 }
 
 double ql_row_logsum_f64(const double *x, int64_t n)

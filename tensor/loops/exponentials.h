@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Row functions of softmax, cross-entropy and attention: the largest element of a dense row, and the exponentials
- * of the differences from it.
- *
- * x - max is rounded, and exp turns an absolute error into a relative one, so for large differences most of the
- * digits of a naive result are lost; the rounding error of the difference (exact, by Knuth's two-sum) is added to
- * the reduced argument. The exponentials are multiplied by 2^QL_EXP_SCALE, so that none is denormal; a division by
- * their sum cancels the factor.
+ * of the differences from it (tensor/vmath/below.h). They are multiplied by 2^QL_EXP_SCALE, so that none is denormal; a
+ * division by their sum cancels the factor.
  */
 #ifndef QUOLL_TENSOR_LOOPS_EXPONENTIALS_H
 #define QUOLL_TENSOR_LOOPS_EXPONENTIALS_H
 
-#include <stdint.h>
-
-#define QL_EXP_SCALE 24 /* as a power of 2 */
+#include "tensor/vmath/below.h"
 
 /* The largest element of x (n), ignoring NaN: its exponential is NaN, and so is the sum. -inf when there is none.
  * `variant` as in tensor/vmath/simd.h. */
