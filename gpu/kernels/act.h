@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Activations of linear in device code: the functions of tensor/vmath, so the bits of the CPU. Their header of loops for
- * the CPU is left out by its own guard.
+ * Activations of linear in device code: the functions of tensor/vmath, so the bits of the CPU.
  */
 #ifndef QUOLL_GPU_KERNELS_ACT_H
 #define QUOLL_GPU_KERNELS_ACT_H
 
-#include <cuda_runtime.h>
-
-#define QUOLL_TENSOR_VMATH_SIMD_H
-#define QL_INLINE __device__ static __forceinline__
-
+#include "gpu/kernels/vmath.h"
 #include "tensor/vmath/act.h"
 
 /* X(name, value of a) */
