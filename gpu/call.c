@@ -170,7 +170,8 @@ static const char *pack_option(const struct ql_attr *a, const struct ql_value *v
 		return NULL;
 	case QL_ATTR_INTS:
 		out->type = strcmp(a->name, "axis") ? QL_GPU_OPTION_INTEGERS : QL_GPU_OPTION_AXES;
-		out->i = axes_mask(&v->ints, rank);
+		if (out->type == QL_GPU_OPTION_AXES)
+			out->i = axes_mask(&v->ints, rank);
 		out->n = v->ints.n;
 		out->ints = v->ints.at;
 		return NULL;

@@ -99,7 +99,7 @@ static uint32_t kept_bits(int to)
 {
 	int32_t digits = ql_element_get(to).digits;
 
-	return digits < 24 ? UINT32_MAX << (32 - digits) : UINT32_MAX;
+	return digits > 0 && digits < 24 ? UINT32_MAX << (32 - digits) : UINT32_MAX; /* 0: of integers */
 }
 
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
