@@ -285,8 +285,8 @@ static inline bool attended_fit(const struct ql_gpu_call *call, const struct ql_
 		const struct ql_gpu_tensor *t = i < call->n_in ? &call->in[i] : &call->out[i - call->n_in];
 		int type = ql_element_of(t->dtype);
 
-		if (t->codes)
-			return ql_refuse(p, "attention of codes");
+		if (t->codes) /* attention_codes has said why not */
+			return p->why[0] ? false : ql_refuse(p, "attention of codes");
 		if (t->flags & QL_GPU_NUMBER || !ql_element_float(type) || type == QL_E_float64)
 			return ql_refuse(p, "wanted floats of at most 32 bits on the device");
 		if (i >= call->n_in && !ql_dense(t))

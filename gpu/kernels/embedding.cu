@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * embedding: rows of a table by number, a warp for each; rows of codes are decoded as by dequantize, those that are not named
- * are not read. A number outside of the table is noted and counts as 1.
+ * are not read. With a result of codes of one given scale the rows are encoded as by quantize. A number outside of the table is
+ * noted and counts as 1.
  */
 #include "gpu/kernels/fault.h"
 #include "gpu/kernels/scales.h"
@@ -16,7 +17,9 @@ struct lookup {
 	ql_scales scales;
 	int64_t down, across, by_row,
 		by_column; /* element (r, c) has scale r / down * by_row + c / across * by_column */
-	int32_t id_type, type;
+	ql_scales result;
+	unsigned long long *counts;
+	int32_t id_type, type, to;
 	uint64_t serial;
 	ql_gpu_record *record;
 };
@@ -50,25 +53,67 @@ template <typename T> QL_KERNEL(THREADS) take_rows(lookup l)
 	}
 }
 
+/* Element c of row r of the codes. */
+QL_DEVICE float decoded(const lookup &l, int64_t r, int64_t c)
+{
+	int64_t k = r / l.down * l.by_row + c / l.across * l.by_column;
+	int32_t code = (int32_t)ql_load_i64(l.type, l.table, r * l.row + c * l.column);
+	float x = (float)(code - ql_zero_at(l.scales, k)) * ql_scale_at(l.scales, k);
+
+	if (l.scales.shift)
+		x += ql_load_f32(l.scales.shift_type, l.scales.shift, k);
+	return x;
+}
+
 QL_KERNEL(THREADS) decode_rows(lookup l)
 {
 	for (int64_t i = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32; i < l.ids.count;
 		i += (int64_t)gridDim.x * WARPS) {
-		int64_t r = row_of(l, i), first = r / l.down * l.by_row;
+		int64_t r = row_of(l, i);
+
+		for (int64_t c = threadIdx.x & 31; c < l.d; c += 32)
+			static_cast<float *>(l.out)[i * l.d + c] = decoded(l, r, c);
+	}
+}
+
+/* Of a table of codes or floats. */
+QL_KERNEL(THREADS) encode_rows(lookup l)
+{
+	int32_t zero = ql_zero_at(l.result, 0);
+	float scale = ql_scale_at(l.result, 0), lo = (float)(l.result.lo - zero), hi = (float)(l.result.hi - zero);
+
+	for (int64_t i = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32; i < l.ids.count;
+		i += (int64_t)gridDim.x * WARPS) {
+		int64_t r = row_of(l, i);
 
 		for (int64_t c = threadIdx.x & 31; c < l.d; c += 32) {
-			int64_t k = first + c / l.across * l.by_column;
-			int32_t code = (int32_t)ql_load_i64(l.type, l.table, r * l.row + c * l.column);
-			float x = (float)(code - ql_zero_at(l.scales, k)) * ql_scale_at(l.scales, k);
+			float x = l.scales.scale ? decoded(l, r, c)
+						 : ql_load_f32(l.type, l.table, r * l.row + c * l.column);
+			float v = rintf(x / scale);
 
-			if (l.scales.shift)
-				x += ql_load_f32(l.scales.shift_type, l.scales.shift, k);
-			static_cast<float *>(l.out)[i * l.d + c] = x;
+			v = v < lo ? lo : v;
+			v = v > hi ? hi : v;
+			ql_store_i64(l.to, l.out, i * l.d + c, v != v ? zero : (int64_t)v + zero);
+			if (l.counts && x - x != 0)
+				atomicAdd(&l.counts[x == x], 1ull);
 		}
 	}
 }
 
 /* ---- the call ---- */
+
+/* True if the rows can be encoded into `out`. */
+static bool fits_codes(const struct ql_gpu_tensor *out, struct ql_gpu_plan *p)
+{
+	const struct ql_gpu_codes *c = out->codes;
+
+	if (!ql_scales_fit(out, p))
+		return false;
+	if (c->flags & QL_GPU_FIND || c->axis >= 0 || c->block || c->shift ||
+		!ql_element_whole(ql_element_of(out->dtype)))
+		return ql_refuse(p, "the rows are to be quantized without one given scale");
+	return true;
+}
 
 static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 {
@@ -77,8 +122,10 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 
 	if (((table->flags | ids->flags) & QL_GPU_NUMBER) || !ql_element_whole(ql_element_of(ids->dtype)))
 		return ql_refuse(p, "wanted numbers of whole bytes on the device");
-	if (out->codes)
-		return ql_refuse(p, "the rows are to be quantized");
+	if (out->codes && !fits_codes(out, p))
+		return false;
+	if (out->codes && !table->codes && !ql_element_float(type))
+		return ql_refuse(p, "a table of integers whose rows are to be quantized");
 	if (!ql_dense(out))
 		return ql_refuse(p, "the result is a view");
 	if (table->codes ? !ql_scales_fit(table, p) : !ql_element_whole(type))
@@ -122,6 +169,18 @@ static cudaError_t take(const struct ql_gpu_place *place, lookup l, dim3 blocks)
 	}
 }
 
+static cudaError_t encode(const struct ql_gpu_place *place, lookup l, const struct ql_gpu_tensor *out, dim3 blocks)
+{
+	cudaError_t error = cudaSuccess;
+
+	l.result = ql_scales_of(out->codes);
+	l.to = ql_element_of(out->dtype);
+	l.counts = reinterpret_cast<unsigned long long *>(out->codes->counts);
+	if (l.counts)
+		error = cudaMemsetAsync(l.counts, 0, 2 * sizeof(*l.counts), place->stream);
+	return error ? error : ql_launch_free(encode_rows, blocks, dim3(THREADS), place->stream, l);
+}
+
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
 {
 	const struct ql_gpu_tensor *table = &call->in[0], *ids = &call->in[1];
@@ -144,9 +203,12 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 	if (l.ids.count == 0)
 		return cudaSuccess;
 	blocks = ql_blocks(l.ids.count, WARPS);
+	if (table->codes)
+		find_scales(&l, table->codes);
+	if (call->out->codes)
+		return encode(place, l, call->out, blocks);
 	if (!table->codes)
 		return take(place, l, blocks);
-	find_scales(&l, table->codes);
 	return ql_launch_free(decode_rows, blocks, dim3(THREADS), place->stream, l);
 }
 

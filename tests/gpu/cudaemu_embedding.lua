@@ -47,6 +47,22 @@ it('rows of codes', function()
 	end
 end)
 
+it('rows as codes of a given scale', function()
+	local w = tensor.randn(19, 48)
+	w[3][4], w[5][1] = 0 / 0, 1 / 0
+	for _, given in ipairs {w, w:to 'float16', w:clamp(-9, 9):quantize 'int8/1', w:clamp(-9, 9):quantize 'uint4:16'} do
+		for _, spec in ipairs {'uint8 scale=0.02 zero_point=128', 'int16 scale=0.0003'} do
+			local y = given:embedding(ids, {out = spec})
+			local there, at = given:to 'cudaemu', ids:to 'cudaemu'
+			quant.log 'reset'
+			local dy = there:embedding(at, {out = spec})
+			assert(kernels 'embedding':find 'embedding$', kernels 'embedding')
+			local p, dp = y:qparams(), dy:qparams()
+			assert(same(y:codes(), dy:codes()) and p.nan == dp.nan and p.inf == dp.inf, spec)
+		end
+	end
+end)
+
 it('ids that are no rows are an error at the next wait', function()
 	local w, bad = tensor.randn(19, 4), tensor{{1, 2}, {20, 3}, dtype = 'int64'}
 	local _, wanted = pcall(w.embedding, w, bad)
