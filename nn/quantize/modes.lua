@@ -49,11 +49,20 @@ local function compute(m, given, x, weight, out)
 	return y:to(half(weight) or rounds and 'float32' or y:dtype())
 end
 
+-- Whether a product is to take the weight as codes: devices multiply few rows with codes of 8 and 4 bits as fast as they read them
+-- (gpu/kernels/gemv_f32.cu), while decoded weights take four to eight times the bytes.
+local READ = {int8 = true, uint8 = true, int4 = true, uint4 = true}
+local function reads_codes(m, q, x)
+	local w = q.weight
+	return module.class_of(m).reads_codes and x:device() ~= 'cpu' and x:nelem() <= 8 * m.weight:size(2) and READ[w.dtype] and w.affine and
+		not (w.format or w.outer or q.shape or module.tracer) and math.type(w.bits) -- a traced graph is for any number of rows
+end
+
 -- Integer weights, float arithmetic: weights are decoded at each call. An embedding decodes only the rows that it needs.
 function modes.weight_only(m, q, x)
 	local class = module.class_of(m)
 	if class.no_input then return compute(m, x, x, m.weight, q.output) end
-	local weight = m.weight:dequantize()
+	local weight = reads_codes(m, q, x) and m.weight or m.weight:dequantize()
 	return class.compute(m, module.real(x), q.shape and weight:view(table.unpack(q.shape)) or weight)
 end
 

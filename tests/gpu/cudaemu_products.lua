@@ -164,3 +164,36 @@ it('layers learn in all modes without a product of the host', function()
 		end
 	end)
 end)
+
+-- Operands and kernels of linear in the ledger.
+local function operands()
+	local found = {}
+	for _, row in ipairs(quant.log()) do
+		if row.op == 'linear' then found[#found + 1] = row.operands .. ' ' .. row.kernel end
+	end
+	table.sort(found)
+	return table.concat(found, ', ')
+end
+
+it('layers of mode weight_only multiply few rows with codes, more rows with decoded weights', function()
+	local m = nn.Sequential {nn.Linear(64, 40), nn.GELU(), nn.Linear(40, 7)}
+	local codes = {['int4:32'] = 'int4q', ['uint8/1'] = 'uint8q', nf4 = 'float32'}
+	for spec, read in pairs(codes) do
+		for _, rows in ipairs {5, 12} do
+			local x = tensor.randn(rows, 64)
+			local q = m:quantize {mode = 'weight_only', weight = spec}
+			local wanted = q(x)
+			q:to 'cudaemu'
+			quant.log 'reset'
+			assert(q(x:to 'cudaemu'):to('cpu'):error(wanted).max < 1e-4, spec)
+			local kernel = rows == 5 and 'gemv_f32' or 'gemm_f32'
+			read = rows == 5 and read or 'float32'
+			-- 40 is no multiple of the 32 or 16 codes of a piece
+			local second = rows == 5 and read ~= 'float32' and 'gemm_f32' or kernel
+			local want = {('float32 x %s x float32 %s'):format(read, kernel), ('float32 x %s x float32 %s'):format(read, second)}
+			table.sort(want)
+			if read == 'float32' then want = {('float32 x float32 x float32 %s'):format(kernel)} end
+			assert(operands() == table.concat(want, ', '), spec .. ': ' .. operands())
+		end
+	end
+end)
