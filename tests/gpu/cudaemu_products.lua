@@ -197,3 +197,16 @@ it('layers of mode weight_only multiply few rows with codes, more rows with deco
 		end
 	end
 end)
+
+it('float layers of modules that make codes are ordered, so that the result has the bits of the CPU', function()
+	local m = nn.Sequential {nn.Linear(64, 40), nn.GELU(), nn.Linear(40, 7)}
+	for _, rows in ipairs {3, 20} do
+		local x = tensor.randn(rows, 64)
+		local q = m:quantize {mode = 'dynamic', rules = {{'linear1', false}, {'.*', 'int8/1'}}}
+		local wanted = q(x)
+		q:to 'cudaemu'
+		quant.log 'reset'
+		assert(same(wanted, q(x:to 'cudaemu')))
+		assert(products() == 'linear float32 gemm_f32, linear int8 gemm_i8_mma', products())
+	end
+end)
