@@ -51,10 +51,10 @@ end
 
 -- Whether a product is to take the weight as codes: devices multiply few rows with codes of 8 and 4 bits as fast as they read them
 -- (gpu/kernels/gemv_f32.cu), while decoded weights take four to eight times the bytes.
-local READ = {int8 = true, uint8 = true, int4 = true, uint4 = true}
+local READ = {[4] = true, [8] = true}
 local function reads_codes(m, q, x)
 	local w = q.weight
-	return module.class_of(m).reads_codes and x:device() ~= 'cpu' and x:nelem() <= 8 * m.weight:size(2) and READ[w.dtype] and w.affine and
+	return module.class_of(m).reads_codes and x:device() ~= 'cpu' and x:nelem() <= 8 * m.weight:size(2) and READ[quant.dtype(w.dtype).bits] and w.affine and
 		not (w.format or w.outer or q.shape or module.tracer) and math.type(w.bits) -- a traced graph is for any number of rows
 end
 
