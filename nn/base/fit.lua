@@ -171,16 +171,16 @@ local function check_options(m, options)
 	return options
 end
 
--- One step; gives the loss.
+-- One step; gives the loss. It is read behind backward, so that a device is at work meanwhile, and before the step.
 local function step(m, o, x, y, where)
 	local loss = o.loss(m(x), y)
 	if not is_tensor(loss) or loss:nelem() ~= 1 then fail('fit: loss: wanted a tensor of one element, got %s', describe(loss)) end
+	o.opt:zero()
+	loss:backward()
 	local value = loss:item()
 	if value ~= value or value == math.huge or value == -math.huge then
 		fail('fit: loss: wanted a finite number, got %s in %s; the parameters are those before it', value, where)
 	end
-	o.opt:zero()
-	loss:backward()
 	o.opt:step()
 	return value
 end
