@@ -11,6 +11,8 @@
 #include "tensor/ragged.h"
 #include "tensor/tape.h"
 
+#define REMEMBERED 1024 /* bytes of what is copied to a device of which the host keeps a copy */
+
 /* ---- mirrors ---- */
 
 /* Sets *out, borrowed, to a storage in the host's memory with the bytes of s: s itself, or its mirror. */
@@ -205,11 +207,27 @@ static enum ql_status download(struct ql_ctx *ctx, struct ql_tensor *t, struct q
 	return status;
 }
 
+/* Keeps the bytes that were written to a whole storage as its mirror, so that reading a few numbers (a scale, a shape) waits for
+ * nothing. Without memory there is none. */
+static void remember(struct ql_ctx *ctx, struct ql_storage *s, const void *bytes)
+{
+	struct ql_remote *r = s->remote;
+
+	if (s->bytes > REMEMBERED || r->mirror)
+		return;
+	r->mirror = ql_storage_new(ctx, &ql_device_cpu, s->bytes);
+	if (!r->mirror)
+		return;
+	memcpy(r->mirror->data, bytes, s->bytes);
+	r->mirrored = s->version;
+}
+
 /* Gives a copy on the device of a tensor of the host. */
 static enum ql_status upload(
 	struct ql_ctx *ctx, struct ql_tensor *t, const struct ql_device *device, struct ql_tensor **out)
 {
 	struct ql_tensor *dense;
+	const void *from = NULL;
 	bool ready = ql_tensor_is_contiguous(t) && !ql_ragged_closed(t);
 	enum ql_status status = QL_OK;
 
@@ -221,8 +239,11 @@ static enum ql_status upload(
 	if (!status)
 		status = ql_tensor_new_on(ctx, device, t->dtype, t->rank, t->shape, out);
 	if (!status)
-		status = device->write(device, (*out)->storage->remote->at,
-			(const char *)dense->storage->data + offset_bytes(dense), dense_bytes(dense));
+		from = (const char *)dense->storage->data + offset_bytes(dense);
+	if (!status)
+		status = device->write(device, (*out)->storage->remote->at, from, dense_bytes(dense));
+	if (!status && dense_bytes(dense) == (*out)->storage->bytes)
+		remember(ctx, (*out)->storage, from);
 	ql_tensor_release(ctx, dense);
 	if (status) {
 		ql_tensor_release(ctx, *out);

@@ -20,6 +20,35 @@ static enum ql_fit_rule rule_of(const struct ql_spec *spec, bool *host)
 	return spec->scheme->rule;
 }
 
+/* Gives params like `like` whose numbers a kernel finds: memory on the device, without contents. */
+static enum ql_status empty_params(
+	struct ql_ctx *ctx, const struct ql_qparams *like, const struct ql_device *device, struct ql_qparams **out)
+{
+	struct ql_qparams *q = ql_qparams_copy(ctx, like);
+	struct ql_tensor **const part[] = {&q->scale, &q->zero_point};
+	enum ql_status status = QL_OK;
+
+	*out = q;
+	if (!q)
+		return QL_ERR_MEMORY;
+	for (size_t i = 0; i < sizeof(part) / sizeof(*part) && !status; i++) {
+		struct ql_tensor *empty, *old = *part[i];
+
+		if (!old)
+			continue;
+		status = ql_tensor_new_on(ctx, device, old->dtype, old->rank, old->shape, &empty);
+		if (status)
+			break;
+		ql_tensor_release(ctx, old);
+		*part[i] = empty;
+	}
+	if (status) {
+		ql_qparams_release(ctx, q);
+		*out = NULL;
+	}
+	return status;
+}
+
 enum ql_status ql_quantize_on(struct ql_ctx *ctx, const struct ql_spec *spec, unsigned from, int rank,
 	const int64_t *shape, const struct ql_device *device, struct ql_tensor **out, enum ql_fit_rule *fit)
 {
@@ -41,7 +70,8 @@ enum ql_status ql_quantize_on(struct ql_ctx *ctx, const struct ql_spec *spec, un
 	here->from = (uint8_t)from;
 	status = ql_tensor_new_on(ctx, device, spec->dtype, rank, shape, &codes);
 	if (!status)
-		status = ql_qparams_to(ctx, here, device, &codes->q);
+		status = spec->has_scale ? ql_qparams_to(ctx, here, device, &codes->q)
+					 : empty_params(ctx, here, device, &codes->q);
 	if (!status)
 		status = ql_tensor_zeros_on(ctx, device, QL_int64, 1, (const int64_t[]){2}, &codes->q->counts);
 	ql_qparams_release(ctx, here);
