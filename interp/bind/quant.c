@@ -12,6 +12,7 @@
 #include "interp/bind/spec_read.h"
 #include "interp/host/box.h"
 #include "interp/prelude/libs.h"
+#include "interp/prelude/prelude.h"
 #include "interp/bind/surplus.h"
 #include "interp/bind/values.h"
 #include "quant/format.h"
@@ -257,6 +258,7 @@ static void push_alias(lua_State *L, struct ql_tensor *t)
 	*box = ql_tensor_keep(t);
 }
 
+/* As internal.params, with a boolean as the upvalue, without nan and inf, which would wait for a device. */
 static int method_qparams(lua_State *L)
 {
 	struct ql_tensor *t = ql_check_tensor(L, 1, "qparams");
@@ -306,6 +308,8 @@ static int method_qparams(lua_State *L)
 		ql_set_integer(L, "block", q->block);
 	if (q->scheme->table_length)
 		ql_set_number(L, "octaves", (double)q->codes.octaves);
+	if (lua_isboolean(L, lua_upvalueindex(1)))
+		return 1;
 	ql_qparams_counts(q, &nan, &inf);
 	ql_set_integer(L, "nan", nan);
 	ql_set_integer(L, "inf", inf);
@@ -584,5 +588,10 @@ int ql_open_quant(lua_State *L)
 	lua_setfield(L, -2, "lsq");
 	lua_setglobal(L, "quant");
 	lua_pop(L, 2);
+	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
+	lua_pushboolean(L, true);
+	lua_pushcclosure(L, method_qparams, 1);
+	lua_setfield(L, -2, "params");
+	lua_pop(L, 1);
 	return 0;
 }

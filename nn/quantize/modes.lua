@@ -13,7 +13,7 @@ local function number(value) return type(value) == 'number' and value or value a
 local function codes(x, spec)
 	if not spec then return module.real(x) end
 	if not x:quantized() then return x:quantize(spec) end
-	local p = x:qparams()
+	local p = internal.params(x)
 	if not like.same(p, spec) or p.axis or p.block then
 		return x:dequantize():quantize(spec)
 	end
@@ -34,7 +34,7 @@ end
 -- The result of a layer has the dtype of the input (static: float32, as codes pass between layers): sums, scales, bias and activation
 -- are computed in float32 and rounded once. Returns the name of a 16-bit float dtype, else nil.
 local function half(x)
-	local d = quant.dtype(x:quantized() and x:qparams().from or x:dtype())
+	local d = quant.dtype(x:quantized() and internal.params(x).from or x:dtype())
 	return d.float and d.bits == 16 and d.name or nil
 end
 module.half = half
