@@ -68,6 +68,11 @@ it('take trials of sweeps', function()
 	assert(text:find 'run: device: wanted jobs=1 or more', text)
 end)
 
+it('say on stderr when the host helps, if they shall', function()
+	local text = run(([[$exe -e 'gpu.fallback "warn" print(tensor{2, 1}:to "%s":sort():device())' 2>&1]]):format(D))
+	assert(text:find(('warning: sort: runs on the host: %s: '):format(D), 1, true) and text:find('\n' .. D), text)
+end)
+
 it('are words of the prompt', function()
 	local text = run(([[printf '%%s\n' 'tensor{1, 2}:to "%s"' 'Out[1] * 2' 'y = Out[1]' '?y' | $exe -i 2>&1]]):format(D))
 	assert(text:find('float32%(2%)  2  4') and text:find('device *' .. D), text)

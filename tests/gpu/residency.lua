@@ -8,7 +8,10 @@ if D == 'ghost' then skip 'ghost: it has no kernels' end
 local nets = dofile 'tests/tools/gpu_nets.lua'
 
 -- Nets and modes that are judged; the rows of others are listed only.
-local JUDGED = {['mlp dynamic module'] = true, ['mlp dynamic graph'] = true, ['mlp static module'] = true, ['mlp static graph'] = true}
+local JUDGED = {}
+for _, name in ipairs {'mlp dynamic', 'mlp static', 'mlp weight_only', 'lstm dynamic', 'lstm weight_only'} do
+	JUDGED[name .. ' module'], JUDGED[name .. ' graph'] = true, true
+end
 
 -- Rows of the ledger since its last reset that did not run on the device, with their counts, sorted.
 local function host_rows()
