@@ -146,9 +146,10 @@ local models = doc {name = 'bench.models', usage = "bench.models({float32=m, int
 	text = [[Runs each model over the same data: a report with the metric (under its name and as value), the median time of a batch in
 ms (forward only, measured on every batch), speedup over float32 (or the first), bytes of all parameters, weight_bytes of the
 layers' weights with their scales, activation_bytes (what the layers give out for a batch, summed; views do not count), and
-peak, the most that one batch takes above what was in use (on devices: device_peak). Batches go to the device of each model. An entry may be {model, bits=2, method='lsq'}: these become columns.]],
+peak, the most that one batch takes above what was in use (on devices: device_peak, and a column device). Batches go to the device of each model. An entry may be {model, bits=2, method='lsq'}: these become columns.]],
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
 		{'loss', 'function', 'for the metric loss'}, {'batches', 'positive integer', 'use so many (default: all)'},
+		{'device', 'text', "where: 'cuda', …; copies of the models are moved there (default: where they are)"},
 		{'log', 'true or false', 'draw a bar (default true)'}},
 	example = [[m = nn.Sequential{nn.Linear(8, 3)}
 data = {{tensor.randn(4, 8), tensor{1, 2, 3, 1, dtype='int64'}}}
@@ -166,13 +167,20 @@ return function(given, options)
 	if options.data == nil then fail('models: data: wanted a loader or a list of batches {x, y}, got nothing') end
 	local list, metric = list_of(given), metrics.get('models', options.metric or 'accuracy')
 	local rows = {columns = columns_of(list, metric), note = 'ms: median time of a batch; activation_bytes: of one batch; peak: bytes'}
-	local f = features()
+	local f, there = features(), false
 	for i, entry in ipairs(list) do
+		if options.device and entry.model:device() ~= options.device then entry.model = entry.model:clone():to(options.device) end
 		local row = measure(entry, options.data, metric, options)
 		if metric.name ~= 'metric' then row[metric.name] = row.value end
 		row.speedup = (rows[1] or row).ms / row.ms
 		row.threads, row.level, row.load, row.machine = tensor.threads(), f.level, load_now(), f.name
-		rows[i] = row
+		row.device = entry.model:device()
+		rows[i], there = row, there or row.device ~= 'cpu'
+	end
+	if there then
+		table.insert(rows.columns, 2, 'device')
+	else
+		for _, row in ipairs(rows) do row.device = nil end
 	end
 	devices.show(rows)
 	return report(rows)

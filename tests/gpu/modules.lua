@@ -254,7 +254,10 @@ it('are measured there', function()
 	r = bench.models({float32 = m, dynamic = m:quantize {mode = 'dynamic'}}, {data = mlp.batches(2), metric = 'accuracy', log = false})
 	assert(#r == 2 and r[1].device_peak > 0 and r[1].accuracy == mlp.make():evaluate(mlp.batches(2), {metric = 'accuracy', log = false}).accuracy)
 	r = bench.models({float32 = mlp.make()}, {data = mlp.batches(1), metric = 'accuracy', log = false})
-	print(tostring(r):find 'device_peak')  --> nil
+	print(tostring(r):find 'device')  --> nil
+	local here = mlp.make()
+	r = bench.models({float32 = here, dynamic = here:quantize {mode = 'dynamic'}}, {data = mlp.batches(1), metric = 'accuracy', log = false, device = D})
+	assert(r[2].device == D and r[2].device_peak > 0 and here:device() == 'cpu')
 	local x = tensor.randn {8, device = D}
 	print(bench.time(function() return x:exp() end, {runs = 1, calls = 2}).device_peak > 0)  --> true
 	assert(m:summary(mlp.batches(1)[1][1]:to(D))[2].output ~= '-')
