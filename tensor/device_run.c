@@ -326,12 +326,23 @@ static enum ql_status allocate(struct ql_ctx *ctx, struct ql_call *call, const c
 	return status;
 }
 
+/* What was made of the bytes that the kernel writes into is out of date. */
+static void count_writes(const struct ql_call *call)
+{
+	uint32_t written = call->op->writes ? call->op->writes(call) : 0;
+
+	for (int i = 0; i < call->n_in && i < 31; i++)
+		if (written & QL_SAVE(i))
+			call->in[i]->storage->version++;
+	if (call->into && call->out[0] == call->into)
+		call->into->storage->version++;
+}
+
 static enum ql_status run_kernel(struct ql_ctx *ctx, struct ql_call *call, const void *plan)
 {
 	enum ql_status status;
 
-	if (call->into && call->out[0] == call->into)
-		call->into->storage->version++;
+	count_writes(call);
 	ql_call_draw(ctx, call);
 	status = call->device->run(call->device, call, plan);
 	return !status && call->into ? ql_call_write_into(ctx, call) : status;

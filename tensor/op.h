@@ -93,6 +93,7 @@ struct ql_op {
 	int64_t (*draws)(const struct ql_call *call);
 	ql_backward_fn *backward; /* gradients, composed of other ops (back.h); NULL: no gradient */
 	uint32_t saves;           /* what backward reads */
+	ql_saves_fn *writes;      /* bits of operands that eval writes into; NULL: none but call->into */
 	ql_saves_fn *saves_for;   /* replaces `saves` where that depends on the call; NULL: use `saves` */
 	ql_fault_fn *fault;       /* fails with the message of eval for such a value; NULL: op has no such operand */
 	const void *impl;         /* data for an eval that several ops share, e.g. struct ql_map */

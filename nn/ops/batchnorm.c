@@ -283,6 +283,12 @@ static uint32_t saves(const struct ql_call *call)
 	return QL_SAVE(0) | QL_SAVE(1) | (in_training(call) ? 0 : QL_SAVE(3) | QL_SAVE(4));
 }
 
+/* mean and var */
+static uint32_t writes(const struct ql_call *call)
+{
+	return in_training(call) && call->n_in == 5 ? QL_SAVE(3) | QL_SAVE(4) : 0;
+}
+
 const struct ql_op ql_op_batchnorm = {
 	.doc = {.name = "batchnorm",
 		.usage = "nn.batchnorm(x, weight, bias, mean, var, {training=, momentum=, eps=})",
@@ -302,4 +308,5 @@ const struct ql_op ql_op_batchnorm = {
 	.eval = eval,
 	.backward = backward,
 	.saves_for = saves,
+	.writes = writes,
 };
