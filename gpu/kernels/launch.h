@@ -29,8 +29,11 @@ extern __shared__ __align__(1024) unsigned char ql_shared[];
 /* Before a loop of a fixed number of rounds, whose arrays then stay in registers. */
 #ifdef QL_EMULATION
 #define QL_UNROLL
+#define QL_UNROLL_FEW
 #else
 #define QL_UNROLL _Pragma("unroll")
+#define QL_UNROLL_FEW \
+	_Pragma("unroll 4") /* of a loop of any number of rounds: loads of four rounds are under way together */
 #endif
 
 #ifdef QL_EMULATION

@@ -12,14 +12,11 @@
 #include "gpu/kernels/number.h"
 
 #define QL_LINE_RUN 256
-#define QL_LINE_PART 65536              /* elements after which ql_sum_f32 joins its lanes */
-#define QL_LINE_CHUNK 32                /* runs between two barriers of a team */
-#define QL_LINE_EACH (QL_LINE_RUN / 32) /* elements of a lane in a run */
-#ifdef QL_EMULATION
-#define QL_LINE_FEW
-#else
-#define QL_LINE_FEW _Pragma("unroll 4") /* more cost registers */
-#endif
+#define QL_LINE_PART 256                 /* runs after which ql_sum_f32 joins its lanes */
+#define QL_LINE_PIECE 4                  /* those of ql_row_logsum */
+#define QL_LINE_WHOLE ((int64_t)1 << 40) /* none: once, at the end */
+#define QL_LINE_CHUNK 32                 /* runs between two barriers of a team */
+#define QL_LINE_EACH (QL_LINE_RUN / 32)  /* elements of a lane in a run */
 #define QL_LINE_SLOTS(R) ((R) ? (R)*QL_LINE_EACH : QL_LINE_EACH)
 #define QL_LINE_ALL 0xffffffffu
 
@@ -209,9 +206,9 @@ template <int W, typename T, typename ROOM> QL_DEVICE T ql_line_largest(ROOM &ro
 template <int W, int N, typename T> struct ql_line_sums {
 	ql_line_room<T, N> &room;
 	double wide[N], total[N];
-	bool parts; /* lanes are joined after each part */
+	int64_t part;
 
-	__device__ __forceinline__ ql_line_sums(ql_line_room<T, N> &r, bool p) : room(r), parts(p)
+	__device__ __forceinline__ ql_line_sums(ql_line_room<T, N> &r, int64_t p) : room(r), part(p)
 	{
 		QL_UNROLL
 		for (int k = 0; k < N; k++)
@@ -231,20 +228,23 @@ template <int W, int N, typename T> struct ql_line_sums {
 			wide[k] = 0;
 		}
 	}
-	/* The runs first … first + QL_LINE_CHUNK - 1, whose sums are in the room; a part is a number of chunks. */
+	/* The runs first … first + QL_LINE_CHUNK - 1, whose sums are in the room. */
 	__device__ __forceinline__ void widen_chunk(int64_t first, int64_t runs)
 	{
-		int64_t end = first + QL_LINE_CHUNK < runs ? first + QL_LINE_CHUNK : runs;
+		int64_t end = first + QL_LINE_CHUNK < runs ? first + QL_LINE_CHUNK : runs, next;
 
 		__syncthreads();
-		QL_LINE_FEW
-		for (int i = 0; i < (int)(end - first); i++) {
-			QL_UNROLL
-			for (int k = 0; k < N; k++)
-				wide[k] += (double)room.run[k][i][ql_line_lane()];
+		for (int64_t begin = first; begin < end; begin = next) {
+			next = begin + part < end ? begin + part : end;
+			QL_UNROLL_FEW
+			for (int i = (int)(begin - first); i < (int)(next - first); i++) {
+				QL_UNROLL
+				for (int k = 0; k < N; k++)
+					wide[k] += (double)room.run[k][i][ql_line_lane()];
+			}
+			if (next % part == 0)
+				join();
 		}
-		if (parts && end % (QL_LINE_PART / QL_LINE_RUN) == 0)
-			join();
 		if (!QL_BUG(line_reuse))
 			__syncthreads();
 	}
@@ -257,12 +257,12 @@ template <int W, int N, typename T> struct ql_line_sums {
 };
 
 /* N sums over the line in the computed type, T, per lane and run, then in double: step(i, j, s, lane) adds to lane[N]. All
- * threads get them. parts: as ql_sum_f32, else the lanes are joined once. */
+ * threads get them. The lanes are joined after `part` runs, a power of two. */
 template <int W, int R, int N, typename T, typename FETCH, typename STEP>
-QL_DEVICE void ql_line_sum(ql_line_room<T, N> &room, int64_t n, bool parts, FETCH fetch, STEP step, double sum[N])
+QL_DEVICE void ql_line_sum(ql_line_room<T, N> &room, int64_t n, int64_t part, FETCH fetch, STEP step, double sum[N])
 {
 	int64_t runs = (n + QL_LINE_RUN - 1) / QL_LINE_RUN;
-	ql_line_sums<W, N, T> sums(room, parts);
+	ql_line_sums<W, N, T> sums(room, part);
 	auto one = [&](int64_t run, int j) {
 		T lane[N];
 
@@ -294,7 +294,7 @@ QL_DEVICE void ql_line_sum(ql_line_room<T, N> &room, int64_t n, bool parts, FETC
 			one(run, 0);
 		sums.widen_chunk(first, runs);
 	}
-	if (!parts || runs % (QL_LINE_PART / QL_LINE_RUN))
+	if (W == 1 || runs % part)
 		sums.join();
 	QL_UNROLL
 	for (int k = 0; k < N; k++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * sum, mean, max and min over any axes of any view, in the order of tensor/loops/reduce.h, so with its bits: a warp has the
+ * sum, mean, max, min, argmax, argmin, any and all over any axes of any view, in the order of tensor/loops/reduce.h, so with its bits: a warp has the
  * lanes, element i of a run goes to lane i mod 32, lanes and parts are joined in order. Parts of QL_REDUCE_PART elements are
  * reduced by teams of one warp or of eight; results of several parts are joined by a second kernel.
  */
@@ -15,10 +15,13 @@
 #define LONG 2048 /* from this many elements on eight warps share a part */
 #define ALL 0xffffffffu
 
-enum what { SUM, MEAN, MAX, MIN };
-enum kind { SUM_F32, SUM_F64, SUM_I64, EXTREME_F, EXTREME_I, KINDS };
+enum what { SUM, MEAN, MAX, MIN, ARGMAX, ARGMIN, ANY, EVERY, WHATS };
+enum kind { SUM_F32, SUM_F64, SUM_I64, EXTREME_F, EXTREME_I, PLACE_F, PLACE_I, TRUTH };
 
-/* Of some elements of one result: a float sum or extreme; an integer sum hi 2^32 + lo, or the extreme in lo. */
+static const char *const names[WHATS] = {"sum", "mean", "max", "min", "argmax", "argmin", "any", "all"};
+
+/* Of some elements of one result: a float sum or extreme; an integer sum hi 2^32 + lo, or the extreme in lo; with its
+ * position in hi. lo: whether an element is true, or for `all` false. */
 struct part {
 	double a;
 	int64_t hi, lo;
@@ -82,7 +85,26 @@ QL_DEVICE struct part nothing(const reduction &r)
 		p.a = r.what == MAX ? -INFINITY : INFINITY;
 	if (r.kind == EXTREME_I)
 		p.lo = r.what == MAX ? INT64_MIN : INT64_MAX;
+	if (r.kind == PLACE_F || r.kind == PLACE_I)
+		p.hi = INT64_MAX;
 	return p;
+}
+
+/* The first of equal elements, where NaN is beyond all others; a position of INT64_MAX is no element. */
+QL_DEVICE bool goes_before(const reduction &r, const struct part &v, const struct part &p)
+{
+	bool most = r.what == ARGMAX, same, beyond;
+
+	if (r.kind == PLACE_I) {
+		same = v.lo == p.lo;
+		beyond = most ? v.lo > p.lo : v.lo < p.lo;
+	} else {
+		same = v.a == p.a || (v.a != v.a && p.a != p.a);
+		beyond = (v.a != v.a && p.a == p.a) || (most ? v.a > p.a : v.a < p.a);
+	}
+	if (v.hi == INT64_MAX || p.hi == INT64_MAX)
+		return p.hi == INT64_MAX;
+	return beyond || (same && (v.hi < p.hi) != QL_BUG(reduce_first));
 }
 
 QL_DEVICE void join(const reduction &r, struct part &into, const struct part &from)
@@ -91,6 +113,11 @@ QL_DEVICE void join(const reduction &r, struct part &into, const struct part &fr
 		into.a = further(r.what, from.a, into.a);
 	} else if (r.kind == EXTREME_I) {
 		into.lo = further(r.what, from.lo, into.lo);
+	} else if (r.kind == PLACE_F || r.kind == PLACE_I) {
+		if (goes_before(r, from, into))
+			into = from;
+	} else if (r.kind == TRUTH) {
+		into.lo |= from.lo;
 	} else {
 		into.a += from.a;
 		into.hi += from.hi;
@@ -155,6 +182,19 @@ QL_DEVICE struct part any_order(const reduction &r, int64_t at, int64_t begin, i
 
 		if (r.kind == EXTREME_F) {
 			p.a = further(r.what, ql_load_f64(r.from, r.in, o), p.a);
+		} else if (r.kind == PLACE_F || r.kind == PLACE_I) {
+			struct part v = {0, i, 0};
+
+			if (r.kind == PLACE_F)
+				v.a = ql_load_f64(r.from, r.in, o);
+			else
+				v.lo = ql_load_i64(r.from, r.in, o);
+			join(r, p, v);
+		} else if (r.kind == TRUTH) {
+			bool is = ql_is_float(r.from) ? ql_load_f64(r.from, r.in, o) != 0
+						      : ql_load_i64(r.from, r.in, o) != 0;
+
+			p.lo |= is == (r.what == ANY);
 		} else {
 			int64_t v = ql_load_i64(r.from, r.in, o);
 
@@ -244,6 +284,10 @@ QL_DEVICE void store(const reduction &r, int64_t i, const struct part &p)
 {
 	double n = (double)r.along.count, value = p.a;
 
+	if (r.kind == PLACE_F || r.kind == PLACE_I || r.kind == TRUTH) {
+		ql_store_i64(r.to, r.out, i, r.kind == TRUTH ? (p.lo != 0) == (r.what == ANY) : p.hi + 1);
+		return;
+	}
 	if (r.kind == EXTREME_I || (r.kind == SUM_I64 && r.what == SUM)) {
 		uint64_t sum = r.kind == EXTREME_I ? (uint64_t)p.lo : ((uint64_t)p.hi << 32) + (uint64_t)p.lo;
 
@@ -302,7 +346,11 @@ static uint32_t axes_of(const struct ql_gpu_call *call)
 
 static enum what what_of(const char *op)
 {
-	return !strcmp(op, "sum") ? SUM : !strcmp(op, "mean") ? MEAN : !strcmp(op, "max") ? MAX : MIN;
+	int i = 0;
+
+	while (strcmp(names[i], op))
+		i++;
+	return (enum what)i;
 }
 
 static int64_t parts_of(const struct ql_gpu_call *call)
@@ -325,7 +373,7 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 		return ql_refuse(p, "elements of less than a byte");
 	if (!ql_dense(out))
 		return ql_refuse(p, "the result is a view");
-	if (parts > INT32_MAX / PART || (parts == 0 && (what == MAX || what == MIN)))
+	if (parts > INT32_MAX / PART || (parts == 0 && what >= MAX && what <= ARGMIN))
 		return ql_refuse(p, parts ? "a result of more than 2^31 elements" : "no elements");
 	p->path = !ql_element_float(from) ? "int64" : ql_element_get(from).bits == 64 ? "float64" : "float32";
 	p->workspace = parts > 1 ? (uint64_t)(ql_count(out) * parts) * sizeof(struct part) : 0;
@@ -349,7 +397,10 @@ static cudaError_t launch_kind(const struct ql_gpu_place *place, const reduction
 	case SUM_F64: return launch<SUM_F64>(place, r);
 	case SUM_I64: return launch<SUM_I64>(place, r);
 	case EXTREME_F: return launch<EXTREME_F>(place, r);
-	default: return launch<EXTREME_I>(place, r);
+	case EXTREME_I: return launch<EXTREME_I>(place, r);
+	case PLACE_F: return launch<PLACE_F>(place, r);
+	case PLACE_I: return launch<PLACE_I>(place, r);
+	default: return launch<TRUTH>(place, r);
 	}
 }
 
@@ -371,8 +422,12 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 	r.what = what_of(call->op);
 	if (r.what == SUM || r.what == MEAN)
 		r.kind = !ql_element_float(r.from) ? SUM_I64 : ql_element_get(r.from).bits == 64 ? SUM_F64 : SUM_F32;
-	else
+	else if (r.what == MAX || r.what == MIN)
 		r.kind = ql_element_float(r.from) ? EXTREME_F : EXTREME_I;
+	else if (r.what == ARGMAX || r.what == ARGMIN)
+		r.kind = ql_element_float(r.from) ? PLACE_F : PLACE_I;
+	else
+		r.kind = TRUTH;
 	if (r.results == 0)
 		return cudaSuccess;
 	if (r.parts > 0)
@@ -383,4 +438,5 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 }
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_reduce;
-const struct ql_gpu_kernel ql_gpu_kernel_reduce = {"sum mean max min", "reduce", "simt", QL_GPU_BITS, 80, plan, run};
+const struct ql_gpu_kernel ql_gpu_kernel_reduce = {
+	"sum mean max min argmax argmin any all", "reduce", "simt", QL_GPU_BITS, 80, plan, run};

@@ -40,7 +40,7 @@ QL_DEVICE void normalize(const work &k, ROOM &room, const ql_line_at &in, const 
 	ql_line_pass<W, R>(k.n, fetch, [&](int64_t, int j, int s) { most = x.get(j, s) > most ? x.get(j, s) : most; });
 	most = ql_line_largest<W>(room, most);
 	ql_line_sum<W, R, 1>(
-		room, k.n, true, fetch,
+		room, k.n, QL_LINE_PART, fetch,
 		[&](int64_t, int j, int s, float *lane) {
 			float e = ql_exp_below(x.get(j, s), most);
 
@@ -78,7 +78,7 @@ QL_DEVICE void slope(const work &k, ROOM &room, const ql_line_at &in, const ql_l
 	g.template start<W>(in, k.n);
 	y.template start<W>(with, k.n);
 	ql_line_sum<W, R, 1>(
-		room, k.n, true, fetch,
+		room, k.n, QL_LINE_PART, fetch,
 		[&](int64_t, int j, int s, float *lane) { lane[0] += LOG ? g.get(j, s) : g.get(j, s) * y.get(j, s); },
 		sum);
 	all = (float)sum[0];

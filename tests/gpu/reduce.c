@@ -181,11 +181,11 @@ static void try_view(struct ql_ctx *ctx, const char *op, const struct view *v, c
 
 static void try_views(struct ql_ctx *ctx)
 {
-	static const char *const ops[] = {"sum", "mean", "max", "min"};
+	static const char *const ops[] = {"sum", "mean", "max", "min", "argmax", "argmin", "any", "all"};
 	static const char *const dtypes[] = {
 		"float32", "float64", "float16", "bfloat16", "int8", "uint8", "int64", "bool"};
 
-	for (int o = 0; o < 4; o++)
+	for (size_t o = 0; o < sizeof(ops) / sizeof(ops[0]); o++)
 		for (int d = 0; d < 8; d++)
 			for (size_t v = 0; v < VIEWS; v++)
 				for (int special = 0; special < (d < 4 ? 2 : 1); special++)
@@ -203,10 +203,18 @@ static void refusals(void)
 	call.options = &axis;
 	call.n_options = 1;
 	CHECK(!gpu_run(&g, call) && strstr(g.why, "no elements"), "%s", g.why);
+	call.op = "argmin";
+	CHECK(!gpu_run(&g, call) && strstr(g.why, "no elements"), "%s", g.why);
 	if (reduce("mean", &in, 1, &out)) {
 		gpu_get(&g, &out, got);
 		CHECK(isnan(got[0]) && isnan(got[2]), "the mean of nothing is %g", (double)got[0]);
 	}
+	out.dtype = "bool";
+	for (int all = 0; all < 2; all++)
+		if (reduce(all ? "all" : "any", &in, 1, &out)) {
+			gpu_get(&g, &out, got);
+			CHECK(((char *)got)[0] == all && ((char *)got)[2] == all, "%s of nothing", all ? "all" : "any");
+		}
 	gpu_free(&g, &in);
 	gpu_free(&g, &out);
 }
