@@ -94,7 +94,7 @@ QL_DEVICE double loss_of(const work &k, union room &room, const ql_line_at &line
 	return loss - k.smoothing * sum[0] / (double)k.c;
 }
 
-template <int W, int R> QL_KERNEL(QL_LINE_BOUNDS) losses(work k)
+template <int W, int R> QL_KERNEL(QL_LINE_THREADS) losses(work k)
 {
 	QL_SHARED(union room, room);
 	bool first = (threadIdx.x & (W == 1 ? 31 : QL_LINE_THREADS - 1)) == 0;
