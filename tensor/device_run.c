@@ -299,10 +299,23 @@ static bool overwrites(const struct ql_call *call)
 	       call->op->may_overwrite(call);
 }
 
+/* Codes under the params of operand 0. */
+static enum ql_status allocate_kept(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_result *r = &call->result[0];
+	enum ql_status status =
+		ql_tensor_new_on(ctx, call->device, call->in[0]->dtype, r->rank, r->shape, &call->out[0]);
+
+	if (!status)
+		call->out[0]->q = ql_qparams_keep(call->in[0]->q);
+	return status;
+}
+
 /* Allocates the results on the device; *reason is set if only the host can. */
 static enum ql_status allocate(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
 {
 	const struct ql_spec *spec = wanted_spec(call);
+	bool keeps = !spec && ql_call_keeps_params(ctx, call);
 	enum ql_status status = QL_OK;
 
 	call->fit = QL_FIT_OTHER;
@@ -313,7 +326,9 @@ static enum ql_status allocate(struct ql_ctx *ctx, struct ql_call *call, const c
 
 		if (call->out[i])
 			continue;
-		if (!spec || i)
+		if (keeps && i == 0)
+			status = allocate_kept(ctx, call);
+		else if (!spec || i)
 			status = ql_tensor_new_on(ctx, call->device, r->dtype, r->rank, r->shape, &call->out[i]);
 		else
 			status = ctx->quant->result(ctx, spec, ql_operand_dtype(call->in[0]), r->rank, r->shape,

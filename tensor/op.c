@@ -169,6 +169,17 @@ const struct ql_path *ql_call_path(struct ql_ctx *ctx, struct ql_call *call, con
 	return NULL;
 }
 
+bool ql_call_keeps_params(struct ql_ctx *ctx, struct ql_call *call)
+{
+	const struct ql_path *const *p = ctx->quant && call->n_in && call->in[0]->q ? ctx->quant->paths : NULL;
+	const char *unused;
+
+	for (; p && *p; p++)
+		if ((*p)->keeps && serves(*p, call->op->doc.name) && (*p)->match(call, &unused))
+			return true;
+	return false;
+}
+
 /* Runs `eval` with the operands' codes in memory as their dtype has them. */
 static enum ql_status eval_dense(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval)
 {

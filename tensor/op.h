@@ -110,6 +110,7 @@ struct ql_path {
 	bool (*match)(struct ql_call *call, const char **reason);
 	ql_eval_fn *eval;
 	bool ragged; /* as QL_RAGGED */
+	bool keeps;  /* without out= the result has the dtype and the params of operand 0 */
 };
 
 /* Functions that quant/ registers with the context. */
@@ -153,6 +154,8 @@ enum ql_status ql_call_check_integer(struct ql_ctx *ctx, const struct ql_call *c
 /* The two ends of an in-place call, for the same files: whether `into` may be written, and the result put into it. */
 enum ql_status ql_call_check_into(struct ql_ctx *ctx, const struct ql_call *call);
 enum ql_status ql_call_write_into(struct ql_ctx *ctx, struct ql_call *call);
+/* Whether an integer path serves the call and gives its result under the params of operand 0. */
+bool ql_call_keeps_params(struct ql_ctx *ctx, struct ql_call *call);
 /* Releases the results of a call. */
 void ql_call_drop(struct ql_ctx *ctx, struct ql_call *call);
 /* Runs the call; on QL_OK the outputs are given in call->out (or call->list). On an error no tensor is left. */

@@ -159,6 +159,7 @@ const struct ql_path ql_path_maxpool2d_int = {
 	.text = "the largest code of each window, under the same scale",
 	.match = match,
 	.eval = eval_max,
+	.keeps = true,
 };
 const struct ql_path ql_path_avgpool2d_int = {
 	.op = "avgpool2d",
@@ -167,4 +168,5 @@ const struct ql_path ql_path_avgpool2d_int = {
 	.text = "exact sums of codes, rounded once: under the same scale, or the one of out=",
 	.match = match_mean,
 	.eval = eval_mean,
+	.keeps = true,
 };
