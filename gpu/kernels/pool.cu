@@ -49,11 +49,13 @@ template <> struct number_of<CODES> {
 
 template <int KIND> QL_DEVICE typename number_of<KIND>::type load(const ql_images &x, int64_t at)
 {
+	typedef typename number_of<KIND>::type number;
+
 	if (KIND == F32)
-		return static_cast<const float *>(x.at)[at];
+		return (number) static_cast<const float *>(x.at)[at];
 	if (KIND == F64)
-		return static_cast<const double *>(x.at)[at];
-	return KIND == CODES ? ql_load_i64(x.type, x.at, at) : ql_load_small(x.type, x.at, at);
+		return (number) static_cast<const double *>(x.at)[at];
+	return KIND == CODES ? (number)ql_load_i64(x.type, x.at, at) : (number)ql_load_small(x.type, x.at, at);
 }
 
 template <int KIND> QL_DEVICE void store(const pool &p, int64_t i, typename number_of<KIND>::type v)
@@ -283,7 +285,7 @@ template <int KIND> QL_KERNEL(THREADS) plane_means(pool p)
 		if (KIND == CODES)
 			mean = code_of(p, code_sum(p, at, n, ql_zero_at(p.scales, scale)), scale);
 		else if (KIND == F64 || n > FEW)
-			mean = many_sum<KIND>(p, at, n) / (double)n;
+			mean = (typename number_of<KIND>::type)(many_sum<KIND>(p, at, n) / (double)n);
 		else
 			mean = few_mean<KIND>(p, at, n);
 		if ((threadIdx.x & 31) == 0)

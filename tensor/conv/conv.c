@@ -351,7 +351,7 @@ enum ql_status ql_conv_sums(struct ql_ctx *ctx, const struct ql_conv_sums *s)
 		return QL_OK;
 	if (s->channels == 0 || s->u.taps == 0)
 		return fill(ctx, s);
-	if (j.tiles && !ctx->kernels->ordered && ql_conv_is_batch(ctx, s)) {
+	if (j.tiles && !j.kernel->ordered && ql_conv_is_batch(ctx, s)) {
 		status = ql_conv_batch(ctx, s);
 		ql_scratch_release(ctx, mark);
 		return status;

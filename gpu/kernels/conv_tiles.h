@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ * The sums of a tile for gpu/kernels/conv_f32.cu: a tile of results stays in registers while the products go by in two stages
+ * of shared memory, of which one is filled from registers that were loaded during the multiplication of the other; the
+ * padding is 0 there.
+ */
+#ifndef QUOLL_GPU_KERNELS_CONV_TILES_H
+#define QUOLL_GPU_KERNELS_CONV_TILES_H
+
+#include "gpu/kernels/conv.h"
+#include "gpu/kernels/conv_parts.h"
+#include "gpu/kernels/scales.h"
+
+#define THREADS 256
+#define DEEP 16 /* products in a stage */
+
+/* Before a loop whose body is long enough: copies of it would cost registers. */
+#ifdef QL_EMULATION
+#define QL_ROLLED
+#else
+#define QL_ROLLED _Pragma("unroll 1")
+#endif
+
+struct job {
+	ql_conv_shape s;
+	ql_scales scales; /* of a weight of codes */
+	bool codes, per_line;
+	const void *bias;
+	int32_t bias_type, act;
+	/* of the weight's gradient: the gradient of y; columns of a group, pixels of all images, where parts begin */
+	ql_images g;
+	int64_t columns;
+	ql_conv_parts parts;
+	float *sums; /* (parts, groups, rows, columns); NULL: results are finished */
+};
+
+/* ---- stages ---- */
+
+template <int M, int N> struct stage {
+	float a[DEEP][M + 4], b[DEEP][N + 4];
+};
+template <int M, int N> struct tiles {
+	union {
+		stage<M, N> stages[2];
+		float sum[M][N + 4]; /* afterwards */
+	};
+	ql_tap tap[2][DEEP]; /* of the products of a stage */
+	ql_pixel pixel[N];   /* of the columns; WEIGHT: their channels and taps */
+};
+
+/* Elements of a stage on their way. */
+template <int M, int N> struct on_the_way {
+	float a[M / 16], b[N / 16];
+};
+
+QL_DEVICE float load(const ql_images &t, int64_t at)
+{
+	return t.type == QL_E_float32 ? static_cast<const float *>(t.at)[at] : ql_load_small(t.type, t.at, at);
+}
+
+/* A number of the weight, of the line `line` of all groups. */
+QL_DEVICE float load_weight(const job &w, int64_t at, int64_t line)
+{
+	int64_t scale = w.per_line ? line : 0;
+
+	if (!w.codes)
+		return load(w.s.weight, at);
+	return (float)((int32_t)ql_load_i64(w.s.weight.type, w.s.weight.at, at) - ql_zero_at(w.scales, scale)) *
+	       ql_scale_at(w.scales, scale);
+}
+
+/* The lines i0 … of the weight and the columns of the tile, products k0 … k0 + DEEP - 1 below `end`. */
+template <int M, int N>
+QL_DEVICE void fetch(const tiles<M, N> &t, const job &w, const ql_tap *taps, int64_t group, int64_t i0, int64_t left,
+	on_the_way<M, N> &to)
+{
+	const ql_conv_shape &s = w.s;
+	int k = (int)threadIdx.x % DEEP, column = (int)threadIdx.x % N;
+	const ql_pixel &p = t.pixel[column];
+	int64_t from = p.from + group * s.channels * s.source.stride[1];
+
+	QL_UNROLL
+	for (int i = 0; i < M / 16; i++) {
+		int64_t line = i0 + (int)threadIdx.x / DEEP + i * 16;
+
+		to.a[i] = line < s.rows && k < left ? load_weight(w, group * s.apart + line * s.line + taps[k].weight,
+							      group * s.rows + line)
+						    : 0;
+	}
+	QL_UNROLL
+	for (int i = 0; i < N / 16; i++) {
+		int row = (int)threadIdx.x / N + i * (THREADS / N);
+		const ql_tap &tap = taps[row];
+
+		to.b[i] = row < left && p.to >= 0 && ql_is_inside(s, p.y + tap.y, p.x + tap.x)
+				  ? load(s.source, from + tap.source)
+				  : 0;
+	}
+}
+
+template <int M, int N> QL_DEVICE void put(stage<M, N> &to, const on_the_way<M, N> &from)
+{
+	int k = (int)threadIdx.x % DEEP, line = (int)threadIdx.x / DEEP, column = (int)threadIdx.x % N;
+
+	QL_UNROLL
+	for (int i = 0; i < M / 16; i++)
+		to.a[k][line + i * 16] = from.a[i];
+	QL_UNROLL
+	for (int i = 0; i < N / 16; i++)
+		to.b[(int)threadIdx.x / N + i * (THREADS / N)][column] = from.b[i];
+}
+
+/* The same for the weight's gradient: lines of g, and columns of unfolded x; a thread has one pixel. */
+template <int M, int N>
+QL_DEVICE void fetch_pixel(
+	const tiles<M, N> &t, const job &w, int64_t group, int64_t i0, int64_t pixel, int64_t end, on_the_way<M, N> &to)
+{
+	const ql_conv_shape &s = w.s;
+	int64_t line = pixel / s.w.out[1], x = pixel - line * s.w.out[1], n = line / s.w.out[0],
+		y = line - n * s.w.out[0];
+	int32_t h = (int32_t)(y * s.step[0]), c = (int32_t)(x * s.step[1]);
+	int64_t g = ql_images_at(w.g, n, group * s.rows, y, x),
+		from = ql_images_at(s.source, n, group * s.channels, h, c);
+	bool in = pixel < end + QL_BUG(conv_part_end);
+
+	QL_UNROLL
+	for (int i = 0; i < M / 16; i++) {
+		int64_t row = i0 + (int)threadIdx.x / DEEP + i * 16;
+
+		to.a[i] = in && row < s.rows ? load(w.g, g + row * w.g.stride[1]) : 0;
+	}
+	QL_UNROLL
+	for (int i = 0; i < N / 16; i++) {
+		const ql_pixel &p = t.pixel[(int)threadIdx.x / DEEP + i * 16];
+
+		to.b[i] = in && p.to >= 0 && ql_is_inside(s, h + p.y, c + p.x) ? load(s.source, from + p.from) : 0;
+	}
+}
+
+template <int M, int N> QL_DEVICE void put_pixel(stage<M, N> &to, const on_the_way<M, N> &from)
+{
+	int k = (int)threadIdx.x % DEEP, line = (int)threadIdx.x / DEEP;
+
+	QL_UNROLL
+	for (int i = 0; i < M / 16; i++)
+		to.a[k][line + i * 16] = from.a[i];
+	QL_UNROLL
+	for (int i = 0; i < N / 16; i++)
+		to.b[k][line + i * 16] = from.b[i];
+}
+
+/* ---- sums ---- */
+
+/* Line or column i of the thread number t of 16: groups of up to four neighbours. */
+template <int N> QL_DEVICE int mine(int t, int i)
+{
+	const int v = N / 16 > 4 ? 4 : N / 16;
+
+	return i / v * (16 * v) + t * v + i % v;
+}
+
+template <bool FUSED> QL_DEVICE float plus_product(float sum, float a, float b)
+{
+	return FUSED ? __fmaf_rn(a, b, sum) : sum + a * b;
+}
+
+template <int M, int N, bool FUSED> QL_DEVICE void multiply(const stage<M, N> &from, float (*sum)[N / 16])
+{
+	int row = (int)threadIdx.x / 16, column = (int)threadIdx.x % 16;
+
+	QL_ROLLED
+	for (int k = 0; k < DEEP; k++) {
+		float a[M / 16], b[N / 16];
+
+		QL_UNROLL
+		for (int i = 0; i < M / 16; i++)
+			a[i] = from.a[k][mine<M>(row, i)];
+		QL_UNROLL
+		for (int j = 0; j < N / 16; j++)
+			b[j] = from.b[k][mine<N>(column, j)];
+		QL_UNROLL
+		for (int i = 0; i < M / 16; i++) {
+			QL_UNROLL
+			for (int j = 0; j < N / 16; j++)
+				sum[i][j] = plus_product<FUSED>(sum[i][j], a[i], b[j]);
+		}
+	}
+}
+
+template <int M, int N>
+QL_DEVICE void list_taps(tiles<M, N> &t, const job &w, const ql_phase &phase, int64_t k0, int64_t k)
+{
+	if ((int)threadIdx.x < DEEP && k0 + (int)threadIdx.x < k)
+		t.tap[k0 / DEEP % 2][threadIdx.x] = ql_tap_of(w.s, phase, k0 + (int)threadIdx.x);
+}
+
+template <int M, int N, bool FUSED>
+QL_DEVICE void sums_of(
+	tiles<M, N> &t, const job &w, const ql_phase &phase, int64_t group, int64_t i0, float (*sum)[N / 16])
+{
+	int64_t k = w.s.channels * phase.taps[0].count * phase.taps[1].count;
+	on_the_way<M, N> next;
+	int now = 0;
+
+	list_taps(t, w, phase, 0, k);
+	__syncthreads(); /* the pixels are there, too */
+	for (int64_t k0 = -DEEP; k0 < k; k0 += DEEP, now ^= 1) {
+		fetch<M, N>(t, w, t.tap[now], group, i0, k - k0 - DEEP, next);
+		if (k0 >= 0)
+			multiply<M, N, FUSED>(t.stages[now ^ 1], sum);
+		put(t.stages[now], next);
+		if (k0 + 2 * DEEP < k) {
+			if ((int)threadIdx.x < DEEP && k0 + 2 * DEEP + (int)threadIdx.x < k)
+				t.tap[now ^ 1][threadIdx.x] = ql_tap_of(w.s, phase, k0 + 2 * DEEP + (int)threadIdx.x);
+		}
+		if (!QL_BUG(conv_barrier))
+			__syncthreads();
+	}
+}
+
+template <int M, int N, bool FUSED>
+QL_DEVICE void weight_sums(
+	tiles<M, N> &t, const job &w, int64_t group, int64_t i0, int64_t begin, int64_t end, float (*sum)[N / 16])
+{
+	on_the_way<M, N> next;
+	int now = 0;
+
+	__syncthreads(); /* the columns are there */
+	for (int64_t k0 = begin - DEEP; k0 < end; k0 += DEEP, now ^= 1) {
+		fetch_pixel<M, N>(t, w, group, i0, k0 + DEEP + (int)threadIdx.x % DEEP, end, next);
+		if (k0 >= begin)
+			multiply<M, N, FUSED>(t.stages[now ^ 1], sum);
+		put_pixel(t.stages[now], next);
+		__syncthreads();
+	}
+}
+
+#endif
