@@ -93,3 +93,16 @@ it('a weight of codes is decoded on the way', function()
 	end
 	hw.force(before)
 end)
+
+it('codes are multiplied as integers, by the bits of the CPU', function()
+	local x, w, b = tensor.randn(2, 5, 9, 8):quantize 'uint8', tensor.randn(6, 5, 3, 3):quantize 'int8/1', tensor.randn(6)
+	local dx, dw, db = x:to 'cudaemu', w:to 'cudaemu', b:to 'cudaemu'
+	for _, o in ipairs {{pad=1}, {stride=2, act='relu'}, {pad=1, act='gelu'}, {out={dtype='uint8', scale=0.1, zero_point=5}, act='relu'},
+		{out={dtype='int8', scale=0.2}, act='tanh'}} do
+		local y = x:conv2d(w, b, o)
+		quant.log 'reset'
+		local dy = dx:conv2d(dw, db, o)
+		local kernel = ran().conv2d
+		assert(kernel:find '^int8.* conv_i8_mma$' and same(y:dequantize(), dy:dequantize()), kernel)
+	end
+end)
