@@ -236,6 +236,15 @@ static const char *pack_output(
 	return NULL;
 }
 
+/* Elementwise ops of codes have rules of their own, with the attributes as given. */
+static bool any_codes(const struct ql_call *call)
+{
+	for (int i = 0; i < call->n_in; i++)
+		if (call->in[i]->q)
+			return true;
+	return false;
+}
+
 const char *ql_gpu_pack(struct ql_ctx *ctx, const struct ql_call *call, struct ql_gpu_packed *out)
 {
 	const char *why = NULL;
@@ -262,5 +271,5 @@ const char *ql_gpu_pack(struct ql_ctx *ctx, const struct ql_call *call, struct q
 	}
 	if (why)
 		return why;
-	return ql_map_of(call->op) ? pack_row(ctx, call, out) : pack_options(call, out);
+	return ql_map_of(call->op) && !any_codes(call) ? pack_row(ctx, call, out) : pack_options(call, out);
 }

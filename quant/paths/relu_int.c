@@ -117,4 +117,5 @@ const struct ql_path ql_path_relu_int = {
 	.text = "max(q, zero_point)",
 	.match = match,
 	.eval = eval,
+	.keeps = true,
 };
