@@ -49,6 +49,36 @@ it('has the values and gradients of the CPU', function()
 	end
 end)
 
+it('learns scales with the gradients of the CPU', function()
+	local function learn(device, x, axis, zero, dtype, dy)
+		local n = axis and x:size(axis) or 1
+		local leaf = x:to(dtype):to(device):requires_grad_()
+		local s = (tensor.arange(1, n):to 'float32' * 0.03 / n + 0.02):to(device):requires_grad_()
+		local z = zero and (tensor.arange(1, n):to 'float32' % 3):to(device):requires_grad_()
+		local o = {bits = zero and 4 or 3, signed = not zero, axis = axis, features = zero and 7 or nil}
+		local y = zero and leaf:lsq(s, z, o) or leaf:lsq(s, o)
+		y:mul(dy:to(y:dtype()):to(device)):sum():backward()
+		return {y:detach(), leaf:grad(), s:grad(), z and z:grad()}
+	end
+	for _, shape in ipairs {{9300}, {7, 12}, {3, 5, 11}, {4, 5000}, {500, 3}, {0, 4}} do
+		local x, dy = tensor.randn(table.unpack(shape)), tensor.randn(table.unpack(shape))
+		for axis = 0, #shape do
+			for _, dtype in ipairs {'float32', 'float64', 'float16'} do
+				for _, zero in ipairs {false, true} do
+					local at = axis > 0 and axis or nil
+					local want = learn('cpu', x, at, zero, dtype, dy)
+					quant.log 'reset'
+					local got = learn('cudaemu', x, at, zero, dtype, dy)
+					for i = 1, zero and 4 or 3 do
+						assert(same(want[i], got[i]), ('%d of %s, axis %d, %s'):format(i, table.concat(shape, 'x'), axis, dtype))
+					end
+					assert(on_host() == '', on_host())
+				end
+			end
+		end
+	end
+end)
+
 local function train(device, options)
 	tensor.seed(3)
 	local m = nn.Sequential {nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 4)}
