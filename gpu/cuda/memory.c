@@ -74,6 +74,17 @@ static cudaError_t stage(struct ql_gpu_stream *s, struct ql_gpu_stage **out)
 	return error;
 }
 
+/* The status of copies by way of the buffers. After an error some may be under way, of which no event tells: they end before
+ * a buffer is used again. */
+static int32_t ended(struct ql_gpu_stream *s, cudaError_t error, const char *what)
+{
+	int32_t status = ql_device_status(s->device, error, what, s->op);
+
+	if (error)
+		cudaStreamSynchronize(s->stream);
+	return status;
+}
+
 void ql_stages_close(struct ql_gpu_stream *s)
 {
 	for (int i = 0; i < QL_STAGES; i++) {
@@ -113,7 +124,7 @@ int32_t ql_stream_to_device(struct ql_gpu_stream *s, void *at, const void *host,
 		status = ql_graph_refuse(s, "copying to the device");
 	for (uint64_t i = 0; i < bytes && !status && !error; i += QL_STAGE_BYTES)
 		error = up(s, (char *)at + i, (const char *)host + i, piece(bytes - i));
-	return status ? status : ql_device_status(s->device, error, "copying to the device", s->op);
+	return status ? status : ended(s, error, "copying to the device");
 }
 
 /* Queues the copy of a piece into a buffer. */
@@ -150,5 +161,5 @@ int32_t ql_stream_to_host(struct ql_gpu_stream *s, void *host, const void *at, u
 			memcpy((char *)host + i, g[0]->at, piece(bytes - i));
 		g[0] = g[1];
 	}
-	return ql_device_status(s->device, error, "copying to the host", s->op);
+	return ended(s, error, "copying to the host");
 }
