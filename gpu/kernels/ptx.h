@@ -8,6 +8,7 @@
 #include <cuda.h>
 
 #include "gpu/kernels/kernel.h"
+#include "gpu/kernels/number.h"
 
 #define QL_PTX __device__ static __forceinline__
 
@@ -121,6 +122,21 @@ template <bool A_UNSIGNED, bool B_UNSIGNED> QL_PTX int32_t ql_dp4a(uint32_t a, u
 	else
 		asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
 	return d;
+#endif
+}
+
+/* ---- conversions ---- */
+
+/* cvt.f32.f16 of the low half of a word; exact */
+QL_PTX float ql_widen_f16(uint32_t half)
+{
+#ifdef QL_EMULATION
+	return ql_from_f16((uint16_t)half);
+#else
+	float x;
+
+	asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((uint16_t)half));
+	return x;
 #endif
 }
 

@@ -8,10 +8,8 @@
  *
  * finite_range gives the smallest and the largest finite value, as two float32; infinity and -infinity where there is none.
  */
-#include <float.h>
-
 #include "gpu/kernels/launch.h"
-#include "gpu/kernels/scales.h"
+#include "gpu/kernels/range_fit.h"
 
 #define THREADS 256
 #define WARPS (THREADS / 32)
@@ -111,81 +109,24 @@ QL_KERNEL(THREADS) find_short_ranges(search s)
 
 /* ---- scale and zero point from a range ---- */
 
-struct rule {
-	int32_t fit, bits, lo, hi;
-};
-
-QL_NUMBER int32_t middle_of(const rule &r)
+QL_KERNEL(THREADS) fit(found f, ql_fit_rule r, ql_scales s, int64_t scales)
 {
-	return r.lo >= 0 ? 1 << (r.bits - 1) : 0;
-}
-
-QL_NUMBER double scale_of(const rule &r, double lo, double hi)
-{
-	int32_t middle = middle_of(r), below = middle - r.lo, above = r.hi - middle;
-
-	if (r.fit == QL_GPU_FIT_RANGE)
-		return (fmax(hi, 0.0) - fmin(lo, 0.0)) / ((double)r.hi - r.lo);
-	return fmax(fabs(lo), fabs(hi)) / (below < above ? below : above);
-}
-
-/* finite_scale of quant/ranges/fit.c: no code of the range may decode to infinity. */
-QL_NUMBER float finite_scale(float s, double most)
-{
-	float end = (float)most, top = rintf(end / s), less = s * 0x1.fffffep-1f;
-
-	if (top < 1 || isfinite(top * s))
-		return s;
-	if (isfinite(rintf(end / less) * less))
-		return less;
-	return (float)(most / (((double)top - 0.5) * (1 - 0x1p-20)));
-}
-
-/* half: 0 float32, 1 to nearest float16, 2 upwards to float16 */
-QL_NUMBER float rounded_scale(double scale, int32_t half)
-{
-	float s = (float)scale;
-	uint16_t h;
-
-	s = s < FLT_MIN ? FLT_MIN : s > FLT_MAX ? FLT_MAX : s;
-	if (!half)
-		return s;
-	h = ql_to_f16(s);
-	return ql_from_f16(half == 2 && ql_from_f16(h) < s ? (uint16_t)(h + 1) : h);
-}
-
-QL_NUMBER int32_t zero_of(const rule &r, double lo, float scale)
-{
-	float z = rintf((float)r.lo - (float)fmin(lo, 0.0) / scale);
-
-	if (r.fit == QL_GPU_FIT_LARGEST)
-		return middle_of(r);
-	return z < (float)r.lo ? r.lo : z > (float)r.hi ? r.hi : (int32_t)z;
-}
-
-QL_KERNEL(THREADS) fit(found f, rule r, ql_scales s, int64_t scales)
-{
-	int32_t half = s.scale_type != QL_E_float16 ? 0 : r.fit == QL_GPU_FIT_RANGE ? 2 : 1;
-
 	for (int64_t i = ql_thread(); i < scales; i += ql_threads()) {
 		double lo = f.hi[i] ? (double)of_key(f.lo[i]) : 0, hi = f.hi[i] ? (double)of_key(f.hi[i]) : 0;
-		double scale = scale_of(r, lo, hi);
-		float x = scale == 0 ? 1 : rounded_scale(scale, half);
+		float x = ql_fit_scale(r, s.scale_type, lo, hi);
 
-		for (int k = 0; k < 2 && x > FLT_MAX / 0x1p17f; k++)
-			x = finite_scale(finite_scale(x, -lo), hi);
 		ql_store_f32(s.scale_type, s.scale, i, x);
 		if (s.zero)
-			ql_store_i64(s.zero_type, s.zero, i, zero_of(r, lo, x));
+			ql_store_i64(s.zero_type, s.zero, i, ql_fit_zero(r, lo, x));
 	}
 }
 
 /* *all was 1 and becomes 0 when a scale is no normal float16 number. */
-QL_KERNEL(THREADS) fits_half(found f, rule r, int32_t *all, int64_t scales)
+QL_KERNEL(THREADS) fits_half(found f, ql_fit_rule r, int32_t *all, int64_t scales)
 {
 	for (int64_t i = ql_thread(); i < scales; i += ql_threads()) {
 		double lo = f.hi[i] ? (double)of_key(f.lo[i]) : 0, hi = f.hi[i] ? (double)of_key(f.hi[i]) : 0;
-		double scale = scale_of(r, lo, hi);
+		double scale = ql_fit_exact(r, lo, hi);
 
 		if (scale != 0 && (scale < 0x1p-14 || scale > 65504.0))
 			atomicMin(all, 0);
@@ -275,15 +216,6 @@ static bool plan_range(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 	return true;
 }
 
-static bool plan_find(const struct ql_gpu_codes *c, struct ql_gpu_plan *p)
-{
-	if (c->fit != QL_GPU_FIT_LARGEST && c->fit != QL_GPU_FIT_RANGE)
-		return ql_refuse(p, "a scale that does not follow from the range");
-	if (c->scaling || c->shift || c->grid || !(c->flags & QL_GPU_AFFINE) || c->each_bits)
-		return ql_refuse(p, "scales by another rule than the range of the values");
-	return true;
-}
-
 static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 {
 	const struct ql_gpu_tensor *in = call->in, *out = call->out;
@@ -300,7 +232,7 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 		return ql_refuse(p, "packed codes");
 	if (!half && (!ql_scales_fit(out, p) || !ql_dense(out)))
 		return p->why[0] ? false : ql_refuse(p, "the result is a view");
-	if ((half || c->flags & QL_GPU_FIND) && !plan_find(c, p))
+	if ((half || c->flags & QL_GPU_FIND) && !ql_fit_takes(c, p))
 		return false;
 	p->path = ql_element_get(ql_element_of(out->dtype)).name;
 	p->workspace = half || c->flags & QL_GPU_FIND ? (uint64_t)scales_of(in, c) * 2 * sizeof(uint32_t) : 0;
@@ -359,7 +291,7 @@ static cudaError_t find(const struct ql_gpu_place *place, const search &s)
 static cudaError_t answer_half(const struct ql_gpu_place *place, const struct ql_gpu_call *call, const search &s)
 {
 	const struct ql_gpu_codes *c = call->out->codes;
-	rule r = {c->fit, c->bits, c->lo, c->hi};
+	ql_fit_rule r = ql_fit_rule_of(c);
 	int32_t *all = static_cast<int32_t *>(call->out->at);
 	cudaError_t error = ql_launch_free(set_one, dim3(1), dim3(32), place->stream, all);
 
@@ -376,7 +308,7 @@ static cudaError_t find_scales(const struct ql_gpu_place *place, const struct ql
 {
 	const struct ql_gpu_codes *c = call->out->codes;
 	search s = search_of(call->in, c, call->workspace);
-	rule r = {c->fit, c->bits, c->lo, c->hi};
+	ql_fit_rule r = ql_fit_rule_of(c);
 	cudaError_t error;
 
 	if (asks_half(call))

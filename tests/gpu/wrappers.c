@@ -74,6 +74,19 @@ static void async(void)
 	expect("async_16");
 }
 
+static void widen(void)
+{
+	run("widen_f16");
+	for (int i = 0; i < WORDS; i++) {
+		float x = ql_f16_to_f32((uint16_t)in[i]), y;
+
+		memcpy(&y, &got[i], sizeof(y));
+		if (!CHECK(gpu_same_f32(x, y), "widen_f16 of %04x: %g, wanted %g", in[i] & 0xffff, (double)y,
+			    (double)x))
+			return;
+	}
+}
+
 static void dp4a(void)
 {
 	run("dp4a");
@@ -172,6 +185,7 @@ int main(void)
 		CASE("threads %s", gpu_order(o));
 		copies();
 		async();
+		widen();
 		dp4a();
 		matrices();
 		mma("mma_s8s8", false, false);
