@@ -51,6 +51,14 @@ local function pack()
 		local program = ('%s/tests/tests_gpu_%s_c'):format(build, stem)
 		if not NOT_FOR_A_GPU[stem] and exists(program) then files[program] = 'tests/' .. stem end
 	end
+	local nvcc = output 'command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null'
+	local anchor = build .. '/gpu_anchor'
+	if nvcc and os.execute(('%s -std=c++17 -O2 -I. -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90 -o %s ' ..
+		'tests/tools/gpu_anchor.cu gpu/cuda/library.c -cudart static -Xlinker -ldl'):format(nvcc:match '[^\n]+', quoted(anchor))) then
+		files[anchor] = 'anchor'
+	else
+		print 'left out: times of cuBLASLt: no nvcc, or no header of the library'
+	end
 	local needed = {}
 	for from, to in pairs(files) do
 		copy(from, folder .. '/' .. to)
@@ -200,39 +208,56 @@ local function copies()
 	row('bandwidth', ('clone of %d MiB'):format(4 * n >> 20), 'measured', ('%.0f GB/s'):format(bandwidth / 1e9))
 end
 
--- A product by cuBLASLt of the program's own choice; nil and why not.
-local function cublas(dtype, m, n, k)
-	local x, w = tensor.randn(m, k, {device = device}):to(dtype), tensor.randn(n, k, {device = device}):to(dtype)
-	local before = hw.force 'cublas'
-	local good, kernels = pcall(kernels_of, function() return x:linear(w) end)
-	local s = good and kernels:find 'cublas' and seconds(function() return x:linear(w) end)
-	hw.force(before)
-	if s then return s end
-	return nil, 'no cuBLASLt on this machine, or it does not take ' .. dtype
+-- Seconds of cuBLASLt by name, and why there are none.
+local function anchors(m, n, k)
+	local found, why = {}, {}
+	local text = output(('timeout 60 ./anchor %d %d %d 2>&1'):format(m, n, k)) or ''
+	for name, rest in text:gmatch '([%w+]+) ([^\n]+)' do
+		found[name], why[name] = tonumber(rest), rest:match '^missing (.*)'
+	end
+	return found, why
+end
+
+-- m, n, k, and the goals: fused int8 over the anchors
+local SHAPES = {
+	{8192, 8192, 8192, {['int8'] = 0.9, ['int8+dequantize'] = 1.1, bf16 = 1.6}},
+	{4096, 4096, 1024, {['int8+dequantize'] = 1.7}},
+	{4096, 4096, 4096, {['int8+dequantize'] = 1.1}},
+	{16384, 4096, 4096, {['int8+dequantize'] = 1.1, bf16 = 1.6}},
+}
+
+local function product(m, n, k, goals)
+	local shape = (' %d x %d x %d'):format(m, n, k)
+	local x, w = tensor.randn(m, k, {device = device}):quantize 'int8/1', tensor.randn(n, k, {device = device}):quantize 'int8/1'
+	local function fn() return x:linear(w) end
+	local kernels, time = kernels_of(fn), seconds(fn)
+	local function line(name, s) row('products', name .. shape, 'measured', ('%.3f ms, %.1f T/s'):format(s * 1e3, 2 * m * n * k / s / 1e12)) end
+	line('fused int8, ' .. kernels, time)
+	local found, why = anchors(m, n, k)
+	for _, name in ipairs {'int8', 'int8+dequantize', 'bf16', 'fp8'} do
+		local title = 'fused int8 over cuBLASLt ' .. name .. shape
+		local missing = why[name] or 'the anchor program was not built'
+		if found[name] then line('cuBLASLt ' .. name, found[name]) end
+		if goals[name] and found[name] then
+			goal(title, found[name] / time, goals[name], kernels)
+		elseif not found[name] then
+			row(goals[name] and 'goals' or 'products', goals[name] and title or 'cuBLASLt ' .. name .. shape, 'missing', missing)
+		end
+	end
 end
 
 local function products()
-	local shapes = real and {{8192, 8192, 8192, 1.6}, {4096, 4096, 4096, 1.3}, {4096, 4096, 1024, 1.3}, {16384, 4096, 4096, 1.6}} or
-		{{70, 80, 144, 1.6}}
-	for _, s in ipairs(shapes) do
-		local m, n, k, wanted = table.unpack(s)
-		local shape = ('%d x %d x %d'):format(m, n, k)
-		try('goals', 'fused int8 ' .. shape, function()
-			local x, w = tensor.randn(m, k, {device = device}):quantize 'int8/1', tensor.randn(n, k, {device = device}):quantize 'int8/1'
-			local function fn() return x:linear(w) end
-			local kernels, time = kernels_of(fn), seconds(fn)
-			row('products', 'fused int8 ' .. shape, 'measured', ('%.3f ms, %.1f TOPS, %s'):format(time * 1e3, 2 * m * n * k / time / 1e12, kernels))
-			local anchor, why = cublas('bfloat16', m, n, k)
-			if anchor then
-				row('products', 'cuBLASLt bf16 ' .. shape, 'measured', ('%.3f ms'):format(anchor * 1e3))
-				goal('fused int8 over cuBLASLt bf16 ' .. shape, anchor / time, wanted, kernels)
-			else
-				row('goals', 'fused int8 over cuBLASLt bf16 ' .. shape, 'missing', why)
-			end
-		end)
-		row('goals', 'fused int8 over cuBLASLt int8 + dequantize ' .. shape, 'missing', 'the program has no int8 product by cuBLASLt')
-		row('goals', 'cuBLASLt fp8 ' .. shape, 'missing', 'the program has no fp8 product by cuBLASLt')
-	end
+	for _, s in ipairs(real and SHAPES or {{70, 80, 144, SHAPES[1][4]}}) do try('goals', 'fused int8', product, table.unpack(s)) end
+	-- quantizing x counts, too
+	local m = real and 4096 or 72
+	try('goals', 'dynamic int8 linear', function()
+		local x, w = tensor.randn(m, m, {device = device}), tensor.randn(m, m, {device = device}):quantize 'int8/1'
+		local time = seconds(function() return x:quantize 'int8/1':linear(w) end)
+		local found, why = anchors(m, m, m)
+		local title = ('dynamic int8 linear over cuBLASLt bf16 %d^3'):format(m)
+		if found.bf16 then goal(title, found.bf16 / time, 1.3, ('%.3f ms'):format(time * 1e3))
+		else row('goals', title, 'missing', why.bf16 or 'the anchor program was not built') end
+	end)
 end
 
 local function streams()
