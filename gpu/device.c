@@ -4,6 +4,7 @@
 #include "gpu/device.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,6 +27,7 @@ struct opened {
 	int reasons;
 	uint64_t serial;
 	struct ql_gpu_faults faults;
+	bool sync;                     /* QUOLL_GPU_SYNC: wait after each op, which then reports its own faults */
 	struct ql_gpu_traffic traffic; /* since the last reset */
 };
 
@@ -212,6 +214,8 @@ static enum ql_status device_run(const struct ql_device *d, struct ql_call *call
 		if (chosen->faults)
 			ql_gpu_faults_add(&o->faults, call, p->call.serial);
 	}
+	if (!status && o->sync)
+		status = check_faults(d);
 	if (p && p->call.workspace)
 		o->v->free(o->stream, p->call.workspace);
 	ql_scratch_release(d->ctx, mark);
@@ -265,6 +269,7 @@ enum ql_status ql_gpu_open(struct ql_ctx *ctx, const struct ql_gpu_vtable *v, in
 	const struct ql_device **out)
 {
 	struct opened *o = ql_alloc_zeroed(ctx, sizeof(*o));
+	const char *sync = getenv("QUOLL_GPU_SYNC");
 	enum ql_status status;
 
 	if (!o)
@@ -272,6 +277,7 @@ enum ql_status ql_gpu_open(struct ql_ctx *ctx, const struct ql_gpu_vtable *v, in
 	o->v = v;
 	snprintf(o->name, sizeof(o->name), "%s", name);
 	snprintf(o->usage, sizeof(o->usage), "x:to '%s'", o->name);
+	o->sync = sync && *sync && strcmp(sync, "0") != 0;
 	o->device = functions;
 	o->device.ctx = ctx;
 	o->device.state = o;

@@ -9,9 +9,12 @@ void ql_gpu_faults_add(struct ql_gpu_faults *f, const struct ql_call *call, uint
 {
 	struct ql_gpu_suspect *s = &f->call[serial % QL_GPU_FAULTS_KEPT];
 	const struct ql_tensor *last = call->in[call->n_in - 1];
+	const struct ql_value *axis = ql_call_attr(call, "axis");
 
 	f->any = true;
-	*s = (struct ql_gpu_suspect){.serial = serial, .op = call->op, .rank = last->rank};
+	*s = (struct ql_gpu_suspect){.serial = serial, .op = call->op, .rank = last->rank, .axis = -1};
+	if (axis)
+		s->axis = (int)(axis->i < 0 ? axis->i + call->in[0]->rank : axis->i - 1);
 	memcpy(s->shape, last->shape, sizeof(s->shape));
 }
 
@@ -38,6 +41,7 @@ enum ql_status ql_gpu_faults_fail(struct ql_ctx *ctx, const struct ql_gpu_faults
 		.value = fault->value,
 		.limit = fault->limit,
 		.rank = s->rank,
+		.axis = s->axis,
 		.shape = s->shape};
 
 	if (s->serial != fault->serial)

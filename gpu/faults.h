@@ -15,7 +15,7 @@ struct ql_gpu_faults {
 	struct ql_gpu_suspect {
 		uint64_t serial; /* 0: none */
 		const struct ql_op *op;
-		int rank;
+		int rank, axis;
 		int64_t shape[QL_MAX_RANK]; /* of the last operand, which has the indices or classes */
 	} call[QL_GPU_FAULTS_KEPT];
 	bool any; /* a call may have noted one since the last question */

@@ -460,6 +460,8 @@ enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 		call->n_out = 1;
 		call->path = call->kernel = call->reason = NULL;
 	}
+	if (flags & QL_ANYWHERE && call->op->host_only && call->op->host_only(call))
+		return run_on_host(ctx, call, call->op->host_only(call));
 	if (flags & QL_ANYWHERE && (flags & QL_NATIVE || !any_codes(call)))
 		return ql_op_eval(ctx, call);
 	if ((has || flags & QL_ANYWHERE) && decodes(ctx, call, &why))

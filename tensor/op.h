@@ -69,6 +69,7 @@ struct ql_fault {
 	int64_t position, value, limit;
 	int rank;
 	const int64_t *shape;
+	int axis; /* 0-based, of the attribute of that name; -1: it was not given */
 };
 typedef enum ql_status ql_fault_fn(struct ql_ctx *ctx, const char *op, const struct ql_fault *fault);
 typedef uint32_t ql_saves_fn(const struct ql_call *call);
@@ -95,8 +96,10 @@ struct ql_op {
 	uint32_t saves;           /* what backward reads */
 	ql_saves_fn *writes;      /* bits of operands that eval writes into; NULL: none but call->into */
 	ql_saves_fn *saves_for;   /* replaces `saves` where that depends on the call; NULL: use `saves` */
-	ql_fault_fn *fault;       /* fails with the message of eval for such a value; NULL: op has no such operand */
-	const void *impl;         /* data for an eval that several ops share, e.g. struct ql_map */
+	/* Of an op with QL_ANYWHERE: why this call needs the host all the same; NULL: it does not. */
+	const char *(*host_only)(const struct ql_call *call);
+	ql_fault_fn *fault; /* fails with the message of eval for such a value; NULL: op has no such operand */
+	const void *impl;   /* data for an eval that several ops share, e.g. struct ql_map */
 };
 
 /* An integer implementation of an op, registered by quant/. `match` returns true if it can run the call, else sets

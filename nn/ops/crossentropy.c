@@ -189,9 +189,11 @@ static enum ql_status read_classes(struct ql_ctx *ctx, const struct ql_call *cal
 			class[i] = SKIP;
 			continue;
 		}
-		if (class[i] < 1 || class[i] > c)
-			return fail_class(ctx, "crossentropy",
-				&(struct ql_fault){i, class[i], c, target -> rank, target -> shape});
+		if (class[i] < 1 || class[i] > c) {
+			struct ql_fault fault = {i, class[i], c, target -> rank, target -> shape, -1};
+
+			return fail_class(ctx, "crossentropy", &fault);
+		}
 		++*count;
 	}
 	return QL_OK;

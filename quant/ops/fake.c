@@ -392,6 +392,18 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	return call->device && call->device->remote ? eval_on(ctx, call, spec) : eval_here(ctx, call, spec);
 }
 
+/* Codes that are not x divided by their scale and rounded: only through_codes makes them. */
+static const char *host_only(const struct ql_call *call)
+{
+	const struct ql_value *spec = ql_call_attr(call, "spec");
+
+	if (!spec || !spec->spec)
+		return NULL;
+	if (ql_block_fits(spec->spec))
+		return "scales and codes are fitted together";
+	return spec->spec->stochastic ? "stochastic rounding" : NULL;
+}
+
 /* ---- backward ---- */
 
 struct slope {
@@ -484,6 +496,7 @@ const struct ql_op ql_op_fake = {
 	.arity_min = 1,
 	.arity_max = 1,
 	.flags = QL_ANYWHERE,
+	.host_only = host_only,
 	.infer = infer,
 	.eval = eval,
 	.allocates = true,

@@ -68,7 +68,7 @@ enum ql_status ql_rows_numbers(
 	number = ql_tensor_data(*out);
 	for (int64_t i = 0; i < n; i++)
 		if (number[i] < 1 || number[i] > size) {
-			struct ql_fault fault = {i, number[i], size, ids->rank, ids->shape};
+			struct ql_fault fault = {i, number[i], size, ids->rank, ids->shape, -1};
 
 			status = ql_rows_fault(ctx, op, &fault);
 			ql_tensor_release(ctx, *out);

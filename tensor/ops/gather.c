@@ -102,6 +102,15 @@ static void move_body(void *arg, int64_t begin, int64_t end)
 		move_line(arg, i);
 }
 
+static enum ql_status fail_index(struct ql_ctx *ctx, const char *op, const struct ql_fault *fault)
+{
+	long long size = fault->limit;
+
+	return ql_fail(ctx, QL_ERR_ARGUMENT,
+		"%s: index: wanted 1 to %lld (or -%lld to -1), the size of axis %d, got %lld", op, size, size,
+		fault->axis + 1, (long long)fault->value);
+}
+
 static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct move_job *j, const struct ql_tensor *from,
 	struct ql_tensor *to, int axis)
 {
@@ -137,9 +146,8 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, struct move_
 	status = ql_parallel_for(ctx, lines, ql_max64(1, 16384 / j->n),
 		ql_dtype_is_packed(to->dtype) ? 0 : lines * j->n * 2, move_body, j);
 	if (!status && j->bad)
-		return ql_fail(ctx, QL_ERR_ARGUMENT,
-			"%s: index: wanted 1 to %lld (or -%lld to -1), the size of axis %d, got %lld",
-			call->op->doc.name, (long long)j->size, (long long)j->size, axis + 1, (long long)j->wrong);
+		return fail_index(
+			ctx, call->op->doc.name, &(struct ql_fault){.value = j->wrong, .limit = j->size, .axis = axis});
 	return status;
 }
 
@@ -223,6 +231,7 @@ const struct ql_op ql_op_gather = {
 	.flags = QL_AXIS_SECOND,
 	.infer = infer_gather,
 	.eval = eval_gather,
+	.fault = fail_index,
 	.backward = gather_backward,
 	.saves = QL_SAVE(1),
 };
