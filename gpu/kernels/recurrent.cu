@@ -26,7 +26,8 @@ template <typename T> struct forward {
 	code_lines codes;                 /* w_hh, with `scales`; per_line 1: one for each line, else 0 */
 	ql_scales scales;
 	int64_t per_line;
-	T *after, *c;                   /* h after it; c, replaced */
+	T *after, *c; /* h and c after it */
+	const T *c_before;
 	const T *bias_in, *bias_hidden; /* NULL: none */
 	T *kept;                        /* NULL: not wanted */
 	void *y, *last_h, *last_c;      /* last_*: NULL before the last step */
@@ -139,7 +140,7 @@ template <int CELL, typename T> QL_DEVICE void step_at(const forward<T> &f, int6
 		in[g] = f.in[(row * G + g) * n + u] + bias_in;
 		hidden[g] = sum[g] + bias_hidden;
 	}
-	h = apply<CELL>(in, hidden, CELL == LSTM ? f.c[at] : f.h.at[at], kept);
+	h = apply<CELL>(in, hidden, CELL == LSTM ? f.c_before[at] : f.h.at[at], kept);
 	QL_UNROLL
 	for (int i = 0; i < WIDTH; i++)
 		if (f.kept)
@@ -241,10 +242,10 @@ static void *project(struct ql_inner *p, const struct operands *o, bool *codes)
 	return at;
 }
 
-/* The first step, and in next[0] and next[1] what is h and what is h after the step by turns. */
+/* The first step. next: memory for what is h before a step and after it, by turns. */
 template <typename T>
-static struct forward<T> begin(
-	struct ql_inner *p, const struct operands *o, const struct ql_gpu_tensor *out, T *next[2]) {
+static forward<T> begin(struct ql_inner *p, const struct operands *o, const struct ql_gpu_tensor *out, T *next[2])
+{
 	int64_t n = o->g.hidden, all = o->g.batch * n;
 	struct forward<T> f = {
 	};
@@ -255,10 +256,10 @@ static struct forward<T> begin(
 	f.step = o->g.step;
 	for (int i = 0; i < 2; i++)
 		next[i] = static_cast<T *>(ql_inner_take(p, all, sizeof(T)));
-	ql_inner_copy(p, o->h, o->g.element, next[0]);
+	f.h = lines_of(static_cast<const T *>(ql_inner_plain(p, o->h, o->g.element)), o->g.batch, n, n);
 	if (o->c) {
 		f.c = static_cast<T *>(ql_inner_take(p, all, sizeof(T)));
-		ql_inner_copy(p, o->c, o->g.element, f.c);
+		f.c_before = static_cast<const T *>(ql_inner_plain(p, o->c, o->g.element));
 	}
 	if (o->codes) {
 		f.codes = {static_cast<const int8_t *>(o->w_hidden->at), o->g.gates * n, n, n,
@@ -329,8 +330,11 @@ static void run_parts(struct ql_inner *p, const struct operands *o, const struct
 	if (!p->place || o->g.batch * o->g.hidden == 0)
 		return;
 	for (f.t = 0; f.t < o->g.steps && ql_inner_good(p); f.t++) {
-		f.h = lines_of(static_cast<const T *>(next[f.t % 2]), f.batch, f.hidden, f.hidden);
-		f.after = next[1 - f.t % 2];
+		if (f.t > 0) {
+			f.h = lines_of(static_cast<const T *>(f.after), f.batch, f.hidden, f.hidden);
+			f.c_before = f.c;
+		}
+		f.after = next[f.t % 2];
 		if (f.t == o->g.steps - 1) {
 			f.last_h = call->out[1].at;
 			f.last_c = o->c ? call->out[2].at : NULL;

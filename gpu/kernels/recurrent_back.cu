@@ -137,7 +137,8 @@ template <typename T> static number_lines<T> transposed(struct ql_inner *p, cons
 }
 
 template <typename T>
-static struct backward<T> begin(struct ql_inner *p, const struct operands *o, const struct ql_gpu_tensor *out) {
+static backward<T> begin(struct ql_inner *p, const struct operands *o, const struct ql_gpu_tensor *out)
+{
 	struct backward<T> f = {
 	};
 
