@@ -29,7 +29,9 @@ local function rounded(m, spec)
 	return copy
 end
 
-local function same(a, b, what) assert((a - b):abs():max():item() == 0, what) end
+-- Devices may add products of codes in another order than those of decoded weights.
+local MOST = x:device() == 'cpu' and 0 or 1e-4
+local function same(a, b, what) assert((a - b):abs():max():item() <= MOST, what) end
 
 for _, spec in ipairs(SPECS) do
 	it('weights ' .. spec, function()
