@@ -269,8 +269,14 @@ static enum ql_status ones_like(struct ql_ctx *ctx, const struct ql_tensor *t, s
 	if (status)
 		return status;
 	ql_dtypes[host->dtype].from_f64(host->storage->data, 0, 1, 1, &one);
-	status = ql_tensor_to(ctx, host, t->storage->device, out);
+	status = ql_tensor_new_on(ctx, t->storage->device, host->dtype, t->rank, t->shape, out);
+	if (!status)
+		status = ql_tensor_copy(ctx, *out, host); /* a number, which travels with the call */
 	ql_tensor_release(ctx, host);
+	if (status) {
+		ql_tensor_release(ctx, *out);
+		*out = NULL;
+	}
 	return status;
 }
 
