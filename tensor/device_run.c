@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tensor/codec.h"
 #include "tensor/fallback.h"
 #include "tensor/ledger.h"
 #include "tensor/remote.h"
@@ -439,11 +440,84 @@ static enum ql_status run_decoded(struct ql_ctx *ctx, struct ql_call *call, cons
 	return QL_OK;
 }
 
+/* ---- tables ---- */
+
+/* The quantized operand of an elementwise op with out= whose other operands are numbers; -1: it is another call. */
+static int table_operand(const struct ql_call *call)
+{
+	const struct ql_spec *spec = wanted_spec(call);
+	int found = -1;
+
+	if (!(call->op->flags & QL_ELEMENTWISE) || !spec || call->into || ql_call_attr(call, "act"))
+		return -1;
+	for (int i = 0; i < call->n_in; i++) {
+		const struct ql_tensor *t = call->in[i];
+
+		if (!t->q && t->rank == 0)
+			continue;
+		if (found >= 0 || !t->q)
+			return -1;
+		found = i;
+	}
+	return found;
+}
+
+/* Decodes operand i, runs the op and quantizes its result, all on the device. The host looks codes up in a table of the results of
+ * just that, so the codes are the same. *done is false, and nothing has changed, if only the host finds the scales. */
+static enum ql_status run_by_value(struct ql_ctx *ctx, struct ql_call *call, int i, bool *done)
+{
+	const struct ql_attr *a = call->op->doc.attrs;
+	struct ql_call plain = *call;
+	struct ql_tensor **in = ql_scratch_take(ctx, ql_size_array(call->n_in, sizeof(*in))), *real = NULL;
+	struct ql_value *attr;
+	const struct ql_result *r = &call->result[0]; /* of infer */
+	enum ql_fit_rule fit;
+	enum ql_status status;
+	int n = 0;
+
+	*done = false;
+	status = ctx->quant->result(ctx, wanted_spec(call), ql_operand_dtype(call->in[i]), r->rank, r->shape,
+		call->device, &call->out[0], &fit);
+	if (status || !call->out[0] || fit != QL_FIT_OTHER) { /* the range is not known before */
+		ql_call_drop(ctx, call);
+		return status;
+	}
+	*done = true;
+	while (a[n].type != QL_ATTR_END)
+		n++;
+	attr = ql_scratch_take(ctx, ql_size_array(n, sizeof(*attr)));
+	if (!in || !attr)
+		return QL_ERR_MEMORY;
+	memcpy(in, call->in, ql_size_array(call->n_in, sizeof(*in)));
+	memcpy(attr, call->attr, ql_size_array(n, sizeof(*attr)));
+	for (int k = 0; k < n; k++)
+		attr[k].set &= a[k].type != QL_ATTR_SPEC;
+	plain.in = in;
+	plain.attr = attr;
+	ctx->nograd++;
+	ctx->depth++;
+	status = ql_decode(ctx, call->in[i], &real);
+	in[i] = real;
+	if (!status)
+		status = ql_device_eval(ctx, &plain);
+	if (!status)
+		status = ql_encode(ctx, plain.out[0], call->out[0], NULL, NULL);
+	ctx->depth--;
+	ctx->nograd--;
+	call->path = plain.path;
+	call->kernel = plain.kernel;
+	call->reason = plain.reason;
+	ql_call_drop(ctx, &plain);
+	ql_tensor_release(ctx, real);
+	return status;
+}
+
 enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const char *reason = "the device has no kernel of the op", *why = NULL;
 	bool has = call->device->has(call->device, call->op->doc.name);
 	unsigned flags = call->op->flags;
+	bool done;
 	enum ql_status status = QL_OK;
 
 	if (flags & QL_VIEW || (call->op->same && call->op->same(call)))
@@ -464,6 +538,11 @@ enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 		return run_on_host(ctx, call, call->op->host_only(call));
 	if (flags & QL_ANYWHERE && (flags & QL_NATIVE || !any_codes(call)))
 		return ql_op_eval(ctx, call);
+	if (has && table_operand(call) >= 0) {
+		status = run_by_value(ctx, call, table_operand(call), &done);
+		if (status || done)
+			return status;
+	}
 	if ((has || flags & QL_ANYWHERE) && decodes(ctx, call, &why))
 		return run_decoded(ctx, call, why);
 	return run_on_host(ctx, call, reason);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "tensor/codec.h"
 #include "tensor/ops.h"
 #include "tensor/loops/reduce.h"
 #include "tensor/view.h"
@@ -45,6 +46,17 @@ struct ql_tensor *ql_back_in(struct ql_back *b, int i)
 struct ql_tensor *ql_back_out(struct ql_back *b, int i)
 {
 	return b->status ? NULL : b->node->result[i].value;
+}
+
+struct ql_tensor *ql_back_real(struct ql_back *b, struct ql_tensor *t)
+{
+	struct ql_tensor *real = NULL;
+	enum ql_status status;
+
+	if (b->status || !t->q)
+		return b->status ? NULL : t;
+	status = ql_decode(b->ctx, t, &real);
+	return ql_back_own(b, real, status);
 }
 
 const struct ql_result *ql_back_shape(const struct ql_back *b, int i)

@@ -43,6 +43,8 @@ struct ql_tensor *ql_back_grad(struct ql_back *b, int i);
 struct ql_tensor *ql_back_in(struct ql_back *b, int i);
 /* The value of result i; op->saves must have QL_SAVE_RESULT. */
 struct ql_tensor *ql_back_out(struct ql_back *b, int i);
+/* The values of quantized t; t itself if it is not. For gradients by ops that have no version for codes. */
+struct ql_tensor *ql_back_real(struct ql_back *b, struct ql_tensor *t);
 /* The sizes of operand i, saved or not. */
 const struct ql_result *ql_back_shape(const struct ql_back *b, int i);
 

@@ -409,7 +409,7 @@ static struct ql_tensor *gradient(struct ql_back *b, const struct ql_op *op, str
 	struct ql_named named[MAX_NAMED] = {{"size", {.ints = {4, (int64_t *)(uintptr_t)shape->shape}}}};
 
 	geometry(b, named, 1);
-	return ql_back_with(b, op, g, ql_back_in(b, other), named);
+	return ql_back_with(b, op, g, ql_back_real(b, ql_back_in(b, other)), named);
 }
 
 /* The gradient before the activation. Recomputes the input of the activation if the slope needs it. */
