@@ -12,7 +12,9 @@ local function check(name, m, x, o)
 	assert(#r:where{mode='float'} == 0, tostring(r))
 	quant.log 'reset'
 	local y = q:run(x, {check=true})
-	assert(#quant.log():where{path='fallback'} == 0 and #quant.log():where{path='float32'} == 0, tostring(quant.log()))
+	assert(#quant.log():where{path='fallback'} == 0, tostring(quant.log()))
+	-- devices compute the functions of tables by values
+	assert(x:device() ~= 'cpu' or #quant.log():where{path='float32'} == 0, tostring(quant.log()))
 	assert(y:error(m(x)).sqnr > 20, y:error(m(x)).sqnr)
 	exported.check(name, q, x, {flags={exported.FLAGS[2]}})
 	return q
