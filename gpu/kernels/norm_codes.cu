@@ -6,6 +6,8 @@
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/options.h"
 #include "gpu/kernels/scales.h"
+#include "gpu/kernels/vmath.h"
+#include "quant/integer/inverse_root.h"
 
 #define THREADS 256
 #define WARPS (THREADS / 32)
@@ -53,32 +55,6 @@ QL_DEVICE epsilon epsilon_of(const work &k)
 	if (e.p >= 0)
 		e.units = (uint64_t)rint(ldexp(e.real, e.p));
 	return e;
-}
-
-/* floor(sqrt(v)) */
-QL_DEVICE uint32_t root_of(uint64_t v)
-{
-	uint64_t root = 0;
-
-	for (uint64_t bit = (uint64_t)1 << 62; bit; bit >>= 2) {
-		bool fits = v >= root + bit;
-
-		v -= fits ? root + bit : 0;
-		root = (root >> 1) + (fits ? bit : 0);
-	}
-	return (uint32_t)root;
-}
-
-/* 1 / sqrt(v 2^-p); 0 for 0 */
-QL_DEVICE float inverse_root(uint64_t v, int32_t p)
-{
-	int32_t shift = p / 2;
-
-	if (v == 0)
-		return 0;
-	for (; v < (uint64_t)1 << 62; v <<= 2)
-		shift++;
-	return (float)((double)((uint64_t)1 << shift) / (double)root_of(v));
 }
 
 QL_DEVICE int64_t sum_of_warp(int64_t v)
@@ -129,7 +105,7 @@ QL_KERNEL(THREADS) norm(const work k)
 		sum = k.centred ? sum_of_warp(sum) : 0;
 		square = sum_of_warp(square);
 		v = (uint64_t)(k.n * square - sum * sum);
-		factor = e.p < 0 ? (float)(1 / sqrt((double)v + e.real)) : inverse_root((v << e.p) + e.units, e.p);
+		factor = e.p < 0 ? (float)(1 / sqrt((double)v + e.real)) : ql_inverse_root((v << e.p) + e.units, e.p);
 		for (int64_t i = lane; i < k.n; i += 32) {
 			int64_t q = ql_load_i64(k.element, k.x, at[0] + i * k.step) - zero;
 			float h = (float)(k.n * q - sum) * factor;

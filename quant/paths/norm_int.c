@@ -9,6 +9,7 @@
  */
 #include <math.h>
 
+#include "quant/integer/inverse_root.h"
 #include "quant/integer/rescale.h"
 #include "quant/integer/rounding.h"
 #include "quant/spec.h"
@@ -27,32 +28,6 @@ struct job {
 	struct ql_rounding r;
 };
 
-/* floor(sqrt(v)), one bit of the result at a time */
-static uint32_t root_of(uint64_t v)
-{
-	uint64_t root = 0;
-
-	for (uint64_t bit = (uint64_t)1 << 62; bit; bit >>= 2) {
-		bool fits = v >= root + bit;
-
-		v -= fits ? root + bit : 0;
-		root = (root >> 1) + (fits ? bit : 0);
-	}
-	return (uint32_t)root;
-}
-
-/* 1 / sqrt(v 2^-bits); 0 for 0 */
-static float inverse_root(uint64_t v, int bits)
-{
-	int k = bits / 2;
-
-	if (v == 0)
-		return 0;
-	for (; v < (uint64_t)1 << 62; v <<= 2)
-		k++;
-	return (float)((double)((uint64_t)1 << k) / (double)root_of(v));
-}
-
 static void row_of_codes(const struct ql_line *l)
 {
 	const struct job *j = l->args;
@@ -68,7 +43,7 @@ static void row_of_codes(const struct ql_line *l)
 	}
 	if (!j->centred)
 		sum = 0;
-	factor = inverse_root(((uint64_t)(n * square - sum * sum) << j->bits) + j->epsilon, j->bits);
+	factor = ql_inverse_root(((uint64_t)(n * square - sum * sum) << j->bits) + j->epsilon, j->bits);
 	for (int64_t i = 0; i < n; i++) {
 		float h = (float)(n * (q[i] - j->zero) - sum) * factor;
 
