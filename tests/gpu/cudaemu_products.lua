@@ -4,10 +4,7 @@
 local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
 if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
 
-local function same(a, b)
-	a, b = a:detach():to 'cpu', b:detach():to 'cpu'
-	return a:dtype() == b:dtype() and (a:eq(b) | (a:ne(a) & b:ne(b))):all():item()
-end
+local same = dofile 'tests/tools/same.lua'
 
 -- Rows of products in the ledger since the last reset: all are of the device.
 local function products()

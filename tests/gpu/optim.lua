@@ -3,10 +3,7 @@
 local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
 if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
 
-local function same(a, b)
-	a, b = a:to 'cpu', b:to 'cpu'
-	return a:dtype() == b:dtype() and (a:eq(b) | (a:ne(a) & b:ne(b))):all():item()
-end
+local same = dofile 'tests/tools/same.lua'
 
 -- 18 tensors of different dtypes and sizes, and their squares as gradients.
 local function parameters()

@@ -4,11 +4,7 @@
 local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
 if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
 
--- Equal bits, where NaN equals NaN.
-local function same(a, b)
-	a, b = a:to 'cpu', b:to 'cpu'
-	return a:dtype() == b:dtype() and (a:eq(b) | (a:ne(a) & b:ne(b))):all():item()
-end
+local same = dofile 'tests/tools/same.lua'
 local function near(a, b)
 	a, b = a:to 'cpu', b:to 'cpu'
 	return (a - b):abs():max():item() <= 1e-5 * (1 + a:abs():max():item())
