@@ -129,7 +129,7 @@ int main(void)
 {
 	struct ql_options options;
 	char error[QL_STATE_ERROR];
-	struct ql_state *s;
+	struct ql_state *s = NULL;
 	int calls;
 
 	if (!getenv("QUOLL_TEST_CUDAEMU")) {
