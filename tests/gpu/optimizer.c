@@ -143,7 +143,8 @@ static void try_step(enum rule rule, int count, const struct shape *shape)
 		const char *state = strcmp(shape[i].dtype, "float64") ? "float32" : "float64";
 
 		for (int k = 0; k < each; k++) {
-			p[i][k] = make(k < 2 ? shape[i].dtype : state, shape[i].n, k == 3, shape[i].before);
+			p[i][k] = make(
+				k < 2 ? shape[i].dtype : state, shape[i].n, k == 3, shape[i].before * (k < 2 ? 1 : 2));
 			in[i * each + k] = p[i][k].gpu;
 		}
 		list[i] = (struct ql_trained){.value = p[i][0].core,

@@ -242,6 +242,8 @@ static struct ql_tensor *quantized(struct ql_ctx *ctx, const struct shape *s, co
 	struct ql_tensor *x, *q = NULL;
 
 	dense.first = 0;
+	if (dense.stride[0] == 0)
+		dense.shape[0] = 1; /* the buffer has one image of them */
 	for (int d = 3, n = 1; d >= 0; d--) {
 		dense.stride[d] = n;
 		n *= (int)dense.shape[d];
