@@ -25,7 +25,8 @@ for _, name in ipairs(NAMES) do
 		equal(x:t():contiguous():quantize(name .. '/1'):check():dequantize(), y:t(), 'the first axis')
 		equal(x:view(3, 2, 512):permute(1, 3, 2):quantize(name .. '/2'):dequantize(), y:view(3, 2, 512):permute(1, 3, 2), 'an axis in the middle')
 		equal(x:to 'float64':quantize(name):dequantize(), y, 'float64')
-		assert(x:matmul(q:t()):error(x:matmul(y:t())).max < 1e-3, 'a product') -- sums up to 550; devices may add in another order
+		local most = x:device() == 'cpu' and 0 or 1e-3 -- sums up to 550; devices may add in another order
+		assert(x:matmul(q:t()):error(x:matmul(y:t())).max <= most, 'a product')
 		assert(tensor.zeros {6, 512, quant = name}:dequantize():abs():max():item() == 0, 'zeros')
 		assert(tensor.randn(0, 512):quantize(name):dequantize():nelem() == 0, 'nothing')
 	end)
