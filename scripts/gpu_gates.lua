@@ -201,9 +201,11 @@ local function update()
 	print(('%s: %d kernels'):format(BUDGETS, #names))
 end
 
+local LIBRARY = {conv_cudnn = true} -- files without kernels where the header of their library is missing
 local function compare()
-	local budget = budgets()
+	local budget, found = budgets(), {}
 	for _, name in ipairs(names) do
+		found[name:match '^[^.]*'] = true
 		local m, b = measured[name], budget[name]
 		check(m.spills == 0, '%s: %d bytes of spills', name, m.spills)
 		if check(b, '%s: no line in %s (quoll scripts/gpu_gates.lua update BUILD writes it)', name, BUDGETS) then
@@ -211,7 +213,7 @@ local function compare()
 			check(m.stack <= b.stack, '%s: %d bytes of stack, the budget is %d', name, m.stack, b.stack)
 		end
 	end
-	for name in pairs(budget) do check(measured[name], '%s: a budget without a kernel', name) end
+	for name in pairs(budget) do check(measured[name] or not found[name:match '^[^.]*'] and LIBRARY[name:match '^[^.]*'], '%s: a budget without a kernel', name) end
 end
 
 -- ---- instructions ----
