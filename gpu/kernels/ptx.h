@@ -140,6 +140,72 @@ QL_PTX float ql_widen_f16(uint32_t half)
 #endif
 }
 
+/* Two floats of 16 bits in a word, the first one in the low half: bfloat16 or float16. */
+#ifdef QL_EMULATION
+template <bool BF16> QL_PTX float ql_half_of(uint32_t word, int i)
+{
+	uint16_t half = (uint16_t)(word >> 16 * i);
+
+	return BF16 ? ql_from_bf16(half) : ql_from_f16(half);
+}
+#endif
+
+/* cvt.rn.f16x2.f32, cvt.rn.bf16x2.f32: two float32, each rounded to nearest, ties to even */
+template <bool BF16> QL_PTX uint32_t ql_pair(float first, float second)
+{
+#ifdef QL_EMULATION
+	return BF16 ? (uint32_t)ql_to_bf16(second) << 16 | ql_to_bf16(first)
+		    : (uint32_t)ql_to_f16(second) << 16 | ql_to_f16(first);
+#else
+	uint32_t pair;
+
+	if (BF16)
+		asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+	else
+		asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+	return pair;
+#endif
+}
+
+/* fma.rn.f16x2, fma.rn.bf16x2: a b + c of both halves, rounded once */
+template <bool BF16> QL_PTX uint32_t ql_fma_pair(uint32_t a, uint32_t b, uint32_t c)
+{
+#ifdef QL_EMULATION
+	float d[2];
+
+	for (int i = 0; i < 2; i++)
+		d[i] = ql_odd_of_f64((double)ql_half_of<BF16>(a, i) * (double)ql_half_of<BF16>(b, i) +
+				     (double)ql_half_of<BF16>(c, i));
+	return ql_pair<BF16>(d[0], d[1]);
+#else
+	uint32_t d;
+
+	if (BF16)
+		asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+	else
+		asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+	return d;
+#endif
+}
+
+/* prmt: byte i of the result is the one that four bits of `which` number, 0 to 3 of a, 4 to 7 of b */
+QL_PTX uint32_t ql_permute(uint32_t a, uint32_t b, uint32_t which)
+{
+#ifdef QL_EMULATION
+	uint64_t bytes = (uint64_t)b << 32 | a;
+	uint32_t d = 0;
+
+	for (int i = 0; i < 4; i++)
+		d |= (uint32_t)(bytes >> 8 * (which >> 4 * i & 7) & 0xff) << 8 * i;
+	return d;
+#else
+	uint32_t d;
+
+	asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(which));
+	return d;
+#endif
+}
+
 /* ---- matrices of a warp ---- */
 
 /* ldmatrix.x4.b16: four matrices of 8 rows of 16 bytes. Lane 8 i + r gives the address of row r of matrix i and receives,
@@ -155,6 +221,29 @@ QL_PTX void ql_load_matrices(uint32_t to[4], const void *shared)
 		memcpy(&to[i], slots.lane[8 * i + lane / 4] + lane % 4 * 4, 4);
 #else
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+		     : "r"(ql_shared_address(shared))
+		     : "memory");
+#endif
+}
+
+/* ldmatrix.x4.trans.b16: the same rows; a lane receives, in to[i], element lane / 4 of 16 bits of rows 2 (lane mod 4) and
+ * + 1 of matrix i. */
+QL_PTX void ql_load_turned(uint32_t to[4], const void *shared)
+{
+#ifdef QL_EMULATION
+	unsigned lane = ql_emu_lane();
+
+	ql_aligned("ldmatrix.trans", shared, 16);
+	ql_emu_slots slots = ql_emu_exchange("ldmatrix.trans", ~0u, shared, 16);
+	for (unsigned i = 0; i < 8; i++) {
+		uint16_t half;
+
+		memcpy(&half, slots.lane[i / 2 * 8 + lane % 4 * 2 + i % 2] + lane / 4 * 2, 2);
+		to[i / 2] = i % 2 ? to[i / 2] | (uint32_t)half << 16 : half;
+	}
+#else
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
 		     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
 		     : "r"(ql_shared_address(shared))
 		     : "memory");
@@ -209,6 +298,56 @@ QL_PTX void ql_mma_i8(int32_t d[4], const uint32_t a[4], const uint32_t b[2])
 		QL_MMA("s8.u8");
 	else
 		QL_MMA("s8.s8");
+#undef QL_MMA
+#endif
+}
+
+#ifdef QL_EMULATION
+/* The 16 floats of a row of a or a column of b from the registers that four lanes show, of which the first is `lane`: the
+ * first eight are in register `low`, the others in register `high`. */
+template <bool BF16> QL_PTX void ql_mma_line_16(ql_emu_slots slots, int lane, int low, int high, double to[16])
+{
+	for (int k = 0; k < 16; k++) {
+		uint32_t word;
+
+		memcpy(&word, slots.lane[lane + k % 8 / 2] + 4 * (k < 8 ? low : high), 4);
+		to[k] = (double)ql_half_of<BF16>(word, k % 2);
+	}
+}
+#endif
+
+/* mma.m16n8k16 of float16 or bfloat16: d (16 x 8, float32) += a (16 x 16, by rows) b (16 x 8, by columns). Lane l = 4 g + t
+ * has, of a, numbers 2 t and + 1 of rows g and g + 8, and the same from number 8; of b the same of column g; of d columns 2 t
+ * and + 1 of rows g (d[0], d[1]) and g + 8. Order and rounding of the sums are the device's own; here they are rounded once. */
+template <bool BF16> QL_PTX void ql_mma_16(float d[4], const uint32_t a[4], const uint32_t b[2])
+{
+#ifdef QL_EMULATION
+	uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+	ql_emu_slots slots = ql_emu_exchange("mma", ~0u, mine, sizeof(mine));
+	int lane = (int)ql_emu_lane();
+	double rows[2][16], columns[2][16];
+
+	for (int i = 0; i < 2; i++) {
+		ql_mma_line_16<BF16>(slots, lane / 4 * 4, i, i + 2, rows[i]);
+		ql_mma_line_16<BF16>(slots, (lane % 4 * 2 + i) * 4, 4, 5, columns[i]);
+	}
+	for (int i = 0; i < 4; i++) {
+		double sum = (double)d[i];
+
+		for (int k = 0; k < 16; k++)
+			sum += rows[i / 2][k] * columns[i % 2][k];
+		d[i] = (float)sum;
+	}
+#else
+#define QL_MMA(type) \
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, " \
+		     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+		     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) \
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+	if (BF16)
+		QL_MMA("bf16");
+	else
+		QL_MMA("f16");
 #undef QL_MMA
 #endif
 }

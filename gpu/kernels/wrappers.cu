@@ -91,6 +91,67 @@ QL_KERNEL(LANES) by_matrices(const uint32_t *in, uint32_t *out, int64_t words)
 		out[lane * 4 + i] = got[i];
 }
 
+/* The same, turned. */
+QL_KERNEL(LANES) by_turned(const uint32_t *in, uint32_t *out, int64_t words)
+{
+	QL_SHARED(struct rows, s);
+	int lane = (int)threadIdx.x;
+	uint32_t got[4];
+
+	for (int i = 0; i < 4 && words; i++)
+		s.word[0][lane][i] = in[lane * 4 + i];
+	__syncthreads();
+	ql_load_turned(got, s.word[0][lane]);
+	for (int i = 0; i < 4; i++)
+		out[lane * 4 + i] = got[i];
+}
+
+/* Pairs of float32; results: both rounded to 16 bits. */
+template <bool BF16> QL_KERNEL(LANES) by_pair(const uint32_t *in, uint32_t *out, int64_t words)
+{
+	for (int64_t i = ql_thread(); i < words / 2; i += ql_threads())
+		out[i] = ql_pair<BF16>(ql_float_of(in[2 * i]), ql_float_of(in[2 * i + 1]));
+}
+
+/* Triples a, b, c of pairs of floats of 16 bits. */
+template <bool BF16> QL_KERNEL(LANES) by_fma_pair(const uint32_t *in, uint32_t *out, int64_t words)
+{
+	for (int64_t i = ql_thread(); i < words / 3; i += ql_threads())
+		out[i] = ql_fma_pair<BF16>(in[3 * i], in[3 * i + 1], in[3 * i + 2]);
+}
+
+/* Triples a, b and what is taken. */
+QL_KERNEL(LANES) by_permute(const uint32_t *in, uint32_t *out, int64_t words)
+{
+	for (int64_t i = ql_thread(); i < words / 3; i += ql_threads())
+		out[i] = ql_permute(in[3 * i], in[3 * i + 1], in[3 * i + 2] & 0x7777);
+}
+
+/* A pair of whole numbers from -8 to 7, whose sums of products are exact. */
+template <bool BF16> QL_DEVICE uint32_t whole_pair(uint32_t word)
+{
+	return ql_pair<BF16>((float)(word & 15) - 8, (float)(word >> 16 & 15) - 8);
+}
+
+/* As the next one, of 16-bit floats: a: 16 rows of 8 words, b: 8 columns of 8 words, d: 16 rows of 8 words, all whole
+ * numbers. */
+template <bool BF16> QL_KERNEL(LANES) by_mma_16(const uint32_t *in, uint32_t *out, int64_t words)
+{
+	int lane = (int)threadIdx.x, g = lane / 4, t = lane % 4;
+	uint32_t a[4], b[2];
+	float d[4];
+
+	for (int i = 0; i < 4; i++) {
+		a[i] = whole_pair<BF16>(in[(g + i % 2 * 8) * 8 + i / 2 * 4 + t]);
+		d[i] = (float)(in[192 + (g + i / 2 * 8) * 8 + t * 2 + i % 2] & 255);
+	}
+	for (int i = 0; i < 2; i++)
+		b[i] = whole_pair<BF16>(in[128 + g * 8 + i * 4 + t]);
+	ql_mma_16<BF16>(d, a, b);
+	for (int i = 0; i < 4 && words; i++)
+		out[(g + i / 2 * 8) * 8 + t * 2 + i % 2] = (uint32_t)(int32_t)d[i];
+}
+
 /* a: 16 rows of 8 words, b: 8 columns of 8 words, d: 16 rows of 8 words; result: d after the product. */
 template <bool A, bool B> QL_KERNEL(LANES) by_mma(const uint32_t *in, uint32_t *out, int64_t words)
 {
@@ -119,7 +180,10 @@ static const struct wrapper *find(const struct ql_gpu_call *call)
 		{"async_16", by_async, 256, 256}, {"widen_f16", by_widen, 1, 1}, {"dp4a", by_dp4a, 3, 4},
 		{"load_matrices", by_matrices, 128, 128}, {"mma_s8s8", by_mma<false, false>, 320, 128},
 		{"mma_u8s8", by_mma<true, false>, 320, 128}, {"mma_s8u8", by_mma<false, true>, 320, 128},
-		{"mma_u8u8", by_mma<true, true>, 320, 128}};
+		{"mma_u8u8", by_mma<true, true>, 320, 128}, {"load_turned", by_turned, 128, 128},
+		{"pair_f16", by_pair<false>, 2, 1}, {"pair_bf16", by_pair<true>, 2, 1},
+		{"fma_f16", by_fma_pair<false>, 3, 1}, {"fma_bf16", by_fma_pair<true>, 3, 1}, {"permute", by_permute, 3, 1},
+		{"mma_f16", by_mma_16<false>, 320, 128}, {"mma_bf16", by_mma_16<true>, 320, 128}};
 
 	for (int i = 0; i < call->n_options; i++)
 		for (const struct wrapper &w : all)

@@ -126,6 +126,102 @@ static void mma(const char *name, bool a, bool b)
 	expect(name);
 }
 
+/* Element l / 4 of rows 2 (l mod 4) and + 1 of each matrix. */
+static void turned(void)
+{
+	run("load_turned");
+	for (int lane = 0; lane < 32; lane++)
+		for (int i = 0; i < 8; i++) {
+			uint32_t word = in[(i / 2 * 8 + lane % 4 * 2 + i % 2) * 4 + lane / 8];
+
+			word = lane / 4 % 2 ? word >> 16 : word & 0xffff;
+			want[lane * 4 + i / 2] =
+				i % 2 ? (want[lane * 4 + i / 2] & 0xffff) | word << 16 : word;
+		}
+	expect("load_turned");
+}
+
+static float half_of(uint32_t word, int i, bool bf16)
+{
+	uint16_t half = (uint16_t)(word >> 16 * i);
+
+	return bf16 ? ql_bf16_to_f32(half) : ql_f16_to_f32(half);
+}
+
+/* Both halves of `words` results: equal, or not a number. */
+static void expect_halves(const char *name, int words, bool bf16)
+{
+	for (int i = 0; i < 2 * words; i++) {
+		float x = half_of(got[i / 2], i % 2, bf16), y = half_of(want[i / 2], i % 2, bf16);
+
+		if (!CHECK(gpu_same_f32(x, y), "%s: half %d is %g, wanted %g", name, i, (double)x, (double)y))
+			return;
+	}
+}
+
+static void pairs(const char *name, bool bf16)
+{
+	run(name);
+	for (int i = 0; i < WORDS / 2; i++) {
+		float x[2];
+
+		memcpy(x, &in[2 * i], sizeof(x));
+		want[i] = bf16 ? (uint32_t)ql_f32_to_bf16(x[1]) << 16 | ql_f32_to_bf16(x[0])
+			       : (uint32_t)ql_f32_to_f16(x[1]) << 16 | ql_f32_to_f16(x[0]);
+	}
+	expect_halves(name, WORDS / 2, bf16);
+}
+
+static void fma_pairs(const char *name, bool bf16)
+{
+	run(name);
+	for (int i = 0; i < WORDS / 3; i++) {
+		want[i] = 0;
+		for (int h = 0; h < 2; h++) {
+			double x = (double)half_of(in[3 * i], h, bf16) * (double)half_of(in[3 * i + 1], h, bf16) +
+				   (double)half_of(in[3 * i + 2], h, bf16);
+			uint16_t half;
+
+			ql_dtypes[bf16 ? QL_bfloat16 : QL_float16].from_f64(&half, 0, 1, 1, &x);
+			want[i] |= (uint32_t)half << 16 * h;
+		}
+	}
+	expect_halves(name, WORDS / 3, bf16);
+}
+
+static void permute(void)
+{
+	run("permute");
+	for (int i = 0; i < WORDS / 3; i++) {
+		want[i] = 0;
+		for (int b = 0; b < 4; b++) {
+			uint32_t which = in[3 * i + 2] >> 4 * b & 7;
+
+			want[i] |= (in[3 * i + (which > 3)] >> which % 4 * 8 & 0xff) << 8 * b;
+		}
+	}
+	expect_words("permute", WORDS / 3);
+}
+
+static int32_t whole(const uint32_t *words, int i)
+{
+	return (int32_t)(words[i / 2] >> 16 * (i % 2) & 15) - 8;
+}
+
+static void mma_16(const char *name)
+{
+	run(name);
+	for (int row = 0; row < 16; row++)
+		for (int column = 0; column < 8; column++) {
+			int32_t sum = (int32_t)(in[192 + row * 8 + column] & 255);
+
+			for (int k = 0; k < 16; k++)
+				sum += whole(in + row * 8, k) * whole(in + 128 + column * 8, k);
+			want[row * 8 + column] = (uint32_t)sum;
+		}
+	expect(name);
+}
+
 /* ---- sm_90a ---- */
 
 /* Five rounds; thread t adds word i times (i + 1) t. */
@@ -192,6 +288,14 @@ int main(void)
 		mma("mma_u8s8", true, false);
 		mma("mma_s8u8", false, true);
 		mma("mma_u8u8", true, true);
+		turned();
+		pairs("pair_f16", false);
+		pairs("pair_bf16", true);
+		fma_pairs("fma_f16", false);
+		fma_pairs("fma_bf16", true);
+		permute();
+		mma_16("mma_f16");
+		mma_16("mma_bf16");
 		barrier();
 		sync_some();
 		tensor_copy();
