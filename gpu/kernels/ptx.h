@@ -206,6 +206,20 @@ QL_PTX uint32_t ql_permute(uint32_t a, uint32_t b, uint32_t which)
 #endif
 }
 
+/* ex2.approx.ftz.f32: 2^x within 2 units in the last place; denormal results are 0. For results with a tolerance. */
+QL_PTX float ql_exp2_near(float x)
+{
+	float y;
+
+#ifdef QL_EMULATION
+	y = exp2f(x);
+	y = y < 0x1p-126f ? 0 : y;
+#else
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+#endif
+	return y;
+}
+
 /* ---- matrices of a warp ---- */
 
 /* ldmatrix.x4.b16: four matrices of 8 rows of 16 bytes. Lane 8 i + r gives the address of row r of matrix i and receives,

@@ -62,6 +62,13 @@ QL_KERNEL(LANES) by_widen(const uint32_t *in, uint32_t *out, int64_t words)
 		out[i] = ql_bits_of(ql_widen_f16(in[i]));
 }
 
+/* Words as numbers within -128 .. 128. */
+QL_KERNEL(LANES) by_exp2(const uint32_t *in, uint32_t *out, int64_t words)
+{
+	for (int64_t i = ql_thread(); i < words; i += ql_threads())
+		out[i] = ql_bits_of(ql_exp2_near((float)(int32_t)in[i] * 0x1p-24f));
+}
+
 /* Triples a, b, c, one for every fourth word; results by the signs of a and b: both signed, a unsigned, b unsigned, both. */
 QL_KERNEL(LANES) by_dp4a(const uint32_t *in, uint32_t *out, int64_t words)
 {
@@ -177,7 +184,7 @@ struct wrapper {
 static const struct wrapper *find(const struct ql_gpu_call *call)
 {
 	static const struct wrapper all[] = {{"load_16", by_load, 4, 4}, {"store_16", by_store, 4, 4},
-		{"async_16", by_async, 256, 256}, {"widen_f16", by_widen, 1, 1}, {"dp4a", by_dp4a, 3, 4},
+		{"async_16", by_async, 256, 256}, {"widen_f16", by_widen, 1, 1}, {"exp2_near", by_exp2, 1, 1}, {"dp4a", by_dp4a, 3, 4},
 		{"load_matrices", by_matrices, 128, 128}, {"mma_s8s8", by_mma<false, false>, 320, 128},
 		{"mma_u8s8", by_mma<true, false>, 320, 128}, {"mma_s8u8", by_mma<false, true>, 320, 128},
 		{"mma_u8u8", by_mma<true, true>, 320, 128}, {"load_turned", by_turned, 128, 128},

@@ -55,6 +55,21 @@ it('with the level ref the bits of the CPU', function()
 	hw.force(level)
 end)
 
+it('attention of floats of 16 bits', function()
+	quant.log 'reset'
+	for i, case in ipairs(cases) do
+		for dtype, most in pairs {float16 = 4e-3, bfloat16 = 3e-2} do
+			local x = {}
+			for j = 1, 3 do x[j] = tensor.randn(table.unpack(case[j])):to(dtype) end
+			local wanted = nn.attention(x[1], x[2], x[3], case[4])
+			local got = nn.attention(x[1]:to 'cudaemu', x[2]:to 'cudaemu', x[3]:to 'cudaemu', case[4])
+			assert(near(wanted, got, most), i .. ' ' .. dtype)
+		end
+	end
+	local found = kernels 'attention'
+	print(found:match 'float16 attention_mma', found:match 'bfloat16 attention_mma', found:match 'float32 attention_few')  --> float16 attention_mma	bfloat16 attention_mma	float32 attention_few
+end)
+
 it('rope and its gradient', function()
 	local x = tensor.randn(2, 5, 3, 8)
 	for _, options in ipairs {{}, {axis = 2, start = 40}, {base = 100, axis = 1}} do
@@ -79,6 +94,6 @@ it('a Transformer generates there with its cache', function()
 	m:to 'cudaemu'
 	quant.log 'reset'
 	local got = m:generate({1, 5, 3}, {steps = 24, temperature = 0})
-	print(got:device(), got:to 'cpu':eq(wanted):all():item(), kernels 'attention')  --> cudaemu	true	float32 attention
+	print(got:device(), got:to 'cpu':eq(wanted):all():item(), kernels 'attention')  --> cudaemu	true	float32 attention, float32 attention_few
 	print(kernels 'zeros':match '%w+ construct')  --> float32 construct
 end)

@@ -87,6 +87,20 @@ static void widen(void)
 	}
 }
 
+static void powers(void)
+{
+	run("exp2_near");
+	for (int i = 0; i < WORDS; i++) {
+		float x = (float)(int32_t)in[i] * 0x1p-24f, y;
+		double z = exp2((double)x);
+
+		memcpy(&y, &got[i], sizeof(y));
+		if (!CHECK(x < -125.9f ? (double)y <= z * 1.000001 : fabs((double)y - z) <= z * 4e-7,
+			    "exp2_near of %.9g: %.9g, wanted %.9g", (double)x, (double)y, z))
+			return;
+	}
+}
+
 static void dp4a(void)
 {
 	run("dp4a");
@@ -135,8 +149,7 @@ static void turned(void)
 			uint32_t word = in[(i / 2 * 8 + lane % 4 * 2 + i % 2) * 4 + lane / 8];
 
 			word = lane / 4 % 2 ? word >> 16 : word & 0xffff;
-			want[lane * 4 + i / 2] =
-				i % 2 ? (want[lane * 4 + i / 2] & 0xffff) | word << 16 : word;
+			want[lane * 4 + i / 2] = i % 2 ? (want[lane * 4 + i / 2] & 0xffff) | word << 16 : word;
 		}
 	expect("load_turned");
 }
@@ -282,6 +295,7 @@ int main(void)
 		copies();
 		async();
 		widen();
+		powers();
 		dp4a();
 		matrices();
 		mma("mma_s8s8", false, false);
