@@ -234,7 +234,8 @@ struct ql_gpu_vtable {
 	int32_t (*force)(struct ql_gpu_device *d, const char *families);
 
 	/* What is queued between begin and end is not run but recorded, with its addresses, numbers and random positions; run
-	 * queues all of it at once, any number of times. Copies from and to the host and what waits are refused meanwhile.
+	 * queues all of it at once, any number of times. So are bytes that to_device copies meanwhile. Copies to the host and what
+	 * waits are refused.
 	 * Memory that is given or freed between begin and end stays until the graph is closed, and memory that the caller
 	 * still has is its own then. A graph is closed before its stream. */
 	int32_t (*graph_begin)(struct ql_gpu_stream *s);

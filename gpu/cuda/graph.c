@@ -5,6 +5,9 @@
  * Addresses are recorded, so memory that a recording uses must stay. Memory that is given meanwhile belongs to the graph: freed
  * while recording, it is given again to what follows; freed later, it stays until the graph is closed. What the caller still
  * has when the graph is closed is then ordinary memory. Memory from before the recording that is freed in it stays, too.
+ *
+ * Bytes of the host are copied into memory of the graph at once, and what is recorded is the copy from there: the memory that they
+ * were written to may have other contents before and after, in the same run.
  */
 #include <stdlib.h>
 
@@ -106,6 +109,26 @@ bool ql_graph_free(struct ql_gpu_stream *s, void *at, int32_t *status)
 	else if (s->recording)
 		*status = add_block(s->recording, (struct block){.at = at});
 	return b || s->recording;
+}
+
+int32_t ql_graph_write(struct ql_gpu_stream *s, void *at, const void *host, uint64_t bytes)
+{
+	struct ql_gpu_graph *g = s->recording;
+	void *kept = NULL;
+	cudaError_t error = cudaMallocAsync(&kept, bytes, g->aside);
+	int32_t status = ql_device_status(s->device, error, "allocating memory", s->op);
+
+	if (!status)
+		status = add_block(g, (struct block){.at = kept, .bytes = bytes});
+	if (status && !error)
+		cudaFreeAsync(kept, g->aside);
+	if (status)
+		return status;
+	/* host memory that is not pinned is read before the call returns */
+	error = cudaMemcpyAsync(kept, host, bytes, cudaMemcpyHostToDevice, g->aside);
+	if (!error)
+		error = cudaMemcpyAsync(at, kept, bytes, cudaMemcpyDeviceToDevice, s->stream);
+	return ql_device_status(s->device, error, "copying to the device", s->op);
 }
 
 /* ---- recording ---- */

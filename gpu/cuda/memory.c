@@ -120,8 +120,8 @@ int32_t ql_stream_to_device(struct ql_gpu_stream *s, void *at, const void *host,
 	cudaError_t error = cudaSuccess;
 	int32_t status = ql_device_enter(s->device);
 
-	if (!status)
-		status = ql_graph_refuse(s, "copying to the device");
+	if (!status && s->recording && bytes)
+		return ql_graph_write(s, at, host, bytes);
 	for (uint64_t i = 0; i < bytes && !status && !error; i += QL_STAGE_BYTES)
 		error = up(s, (char *)at + i, (const char *)host + i, piece(bytes - i));
 	return status ? status : ended(s, error, "copying to the device");

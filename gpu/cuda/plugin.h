@@ -84,8 +84,9 @@ int32_t ql_graph_begin(struct ql_gpu_stream *s);
 int32_t ql_graph_end(struct ql_gpu_stream *s, struct ql_gpu_graph **out);
 int32_t ql_graph_run(struct ql_gpu_stream *s, struct ql_gpu_graph *g);
 void ql_graph_close(struct ql_gpu_graph *g);
-/* Memory while s is recording. */
+/* Memory, and copies from the host, while s is recording. */
 int32_t ql_graph_alloc(struct ql_gpu_stream *s, uint64_t bytes, void **at);
+int32_t ql_graph_write(struct ql_gpu_stream *s, void *at, const void *host, uint64_t bytes);
 /* True: a graph keeps the memory, which is not to be freed now. */
 bool ql_graph_free(struct ql_gpu_stream *s, void *at, int32_t *status);
 /* QL_GPU_FAILED while s is recording: `what` is nothing that is queued. */

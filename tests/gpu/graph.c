@@ -167,6 +167,34 @@ static void memory(void)
 	CHECK(used() == before, "%d bytes are left", (int)(used() - before));
 }
 
+/* ---- bytes of the host ---- */
+
+static void numbers(void)
+{
+	uint64_t before = used();
+	struct ql_gpu_graph *graph = NULL;
+	unsigned char number = 5, got[2] = {0}, none = 0;
+	void *at = NULL, *to[2] = {NULL, NULL};
+
+	CASE("bytes of the host in a recording");
+	ok(g.v->alloc(g.s, 1, &to[0]) || g.v->alloc(g.s, 1, &to[1]) || g.v->fill(g.s, to[0], 0, 1));
+	ok(g.v->graph_begin(g.s));
+	ok(g.v->alloc(g.s, 1, &at) || g.v->fill(g.s, at, 1, 1) || g.v->copy(g.s, to[0], at, 1));
+	ok(g.v->to_device(g.s, at, &number, 1) || g.v->to_device(g.s, at, &none, 0));
+	number = 6; /* the memory may be reused */
+	ok(g.v->copy(g.s, to[1], at, 1) || g.v->free(g.s, at) || g.v->graph_end(g.s, &graph));
+	ok(g.v->to_host(g.s, &got[0], to[0], 1));
+	CHECK(got[0] == 0, "what was recorded has run: byte %d", got[0]);
+	for (int i = 0; i < 2; i++) {
+		ok(g.v->graph_run(g.s, graph) || g.v->to_host(g.s, &got[0], to[0], 1) ||
+			g.v->to_host(g.s, &got[1], to[1], 1));
+		CHECK(got[0] == 1 && got[1] == 5, "run %d: bytes %d and %d, wanted 1 and 5", i, got[0], got[1]);
+	}
+	g.v->graph_close(graph);
+	ok(g.v->free(g.s, to[0]) || g.v->free(g.s, to[1]));
+	CHECK(used() == before, "%d bytes are left", (int)(used() - before));
+}
+
 /* ---- what is refused ---- */
 
 static void expect_refused(int32_t status, const char *what)
@@ -188,7 +216,6 @@ static void refusals(void)
 	ok(g.v->alloc(g.s, 1, &at) || g.v->event_open(g.d, &event) || g.v->graph_begin(g.s));
 	expect_refused(g.v->graph_begin(g.s), "graph_begin");
 	expect_refused(g.v->graph_run(g.s, graph), "graph_run");
-	expect_refused(g.v->to_device(g.s, at, &byte, 1), "to_device");
 	expect_refused(g.v->to_host(g.s, &byte, at, 1), "to_host");
 	expect_refused(g.v->stream_sync(g.s), "stream_sync");
 	expect_refused(g.v->stream_query(g.s), "stream_query");
@@ -227,6 +254,8 @@ static int32_t everything(void)
 		status = g.v->alloc(g.s, 400, &u.base);
 		t.at = t.base;
 		u.at = u.base;
+		if (!status)
+			status = g.v->to_device(g.s, u.base, &x, sizeof(x));
 		if (!status)
 			status = queue(gpu_call("copy", &t, 1, &u, 1));
 		g.v->last_error(g.d, g.error, sizeof(g.error));
@@ -318,6 +347,7 @@ int main(void)
 		replaying();
 	}
 	memory();
+	numbers();
 	refusals();
 	closing();
 	CHECK(used() == before, "%d bytes are left", (int)(used() - before));
