@@ -11,6 +11,7 @@
 #include "gpu/call.h"
 #include "gpu/faults.h"
 #include "tensor/kernels/kernels.h"
+#include "tensor/recording.h"
 #include "tensor/scratch.h"
 
 #define NAME 40
@@ -29,6 +30,8 @@ struct opened {
 	struct ql_gpu_faults faults;
 	bool sync;                     /* QUOLL_GPU_SYNC: wait after each op, which then reports its own faults */
 	struct ql_gpu_traffic traffic; /* since the last reset */
+	struct recorded *recording;    /* that is being made, or NULL */
+	uint64_t unrecorded;           /* bytes in use when it began */
 };
 
 static const struct opened *opened(const struct ql_device *d)
@@ -65,12 +68,22 @@ static enum ql_status wait_idle(const struct ql_device *d)
 
 /* ---- memory ---- */
 
-static void *device_alloc(struct ql_ctx *ctx, const struct ql_device *d, size_t bytes)
+/* Where memory runs out, recordings go first: they can be made again. */
+static int32_t alloc(const struct ql_device *d, uint64_t bytes, void **at)
 {
 	const struct opened *o = opened(d);
+	int32_t status = o->v->alloc(o->stream, bytes ? bytes : 1, at);
+
+	if (status != QL_GPU_MEMORY || d->ctx->recording || !ql_recordings_drop(d->ctx, d))
+		return status;
+	return o->v->alloc(o->stream, bytes ? bytes : 1, at);
+}
+
+static void *device_alloc(struct ql_ctx *ctx, const struct ql_device *d, size_t bytes)
+{
 	void *at = NULL;
 
-	if (checked(ctx, o, "alloc", o->v->alloc(o->stream, bytes ? bytes : 1, &at)))
+	if (checked(ctx, opened(d), "alloc", alloc(d, bytes, &at)))
 		return NULL;
 	ctx->memory.held += bytes;
 	return at;
@@ -103,8 +116,12 @@ static enum ql_status check_faults(const struct ql_device *d)
 static enum ql_status device_read(const struct ql_device *d, void *host, const void *at, size_t bytes)
 {
 	struct opened *o = d->state;
-	enum ql_status status = bytes ? wait_idle(d) : QL_OK;
+	enum ql_status status = QL_OK;
 
+	if (o->faults.recording)
+		return ql_recording_refuse(d->ctx, "it waits for a value");
+	if (bytes)
+		status = wait_idle(d);
 	o->traffic.read += bytes;
 	if (!status && bytes)
 		status = checked(d->ctx, o, "read", o->v->to_host(o->stream, host, at, bytes));
@@ -135,8 +152,11 @@ static enum ql_status device_fill(const struct ql_device *d, void *at, uint8_t v
 
 static enum ql_status device_sync(const struct ql_device *d)
 {
-	enum ql_status status = wait_idle(d);
+	enum ql_status status;
 
+	if (opened(d)->faults.recording)
+		return ql_recording_refuse(d->ctx, "it waits for the device");
+	status = wait_idle(d);
 	return status ? status : check_faults(d);
 }
 
@@ -206,13 +226,12 @@ static enum ql_status device_run(const struct ql_device *d, struct ql_call *call
 	enum ql_status status = why ? ql_fail(d->ctx, QL_ERR_MEMORY, "%s: %s", call->op->doc.name, why) : QL_OK;
 
 	if (!status && chosen->workspace)
-		status = checked(
-			d->ctx, o, call->op->doc.name, o->v->alloc(o->stream, chosen->workspace, &p->call.workspace));
+		status = checked(d->ctx, o, call->op->doc.name, alloc(d, chosen->workspace, &p->call.workspace));
 	if (!status) {
 		p->call.serial = ++o->serial;
 		status = checked(d->ctx, o, call->op->doc.name, o->v->run(o->stream, &p->call, chosen));
 		if (chosen->faults)
-			ql_gpu_faults_add(&o->faults, call, p->call.serial);
+			ql_gpu_faults_add(d->ctx, &o->faults, call, p->call.serial);
 	}
 	if (!status && o->sync)
 		status = check_faults(d);
@@ -227,7 +246,94 @@ enum ql_status ql_gpu_force(const struct ql_device *d)
 	const struct opened *o = opened(d);
 	const char *families = ql_kernels_families();
 
+	ql_recordings_drop(d->ctx, d); /* made with other kernels */
 	return o->v->force ? checked(d->ctx, o, "force", o->v->force(o->gpu, *families ? families : NULL)) : QL_OK;
+}
+
+/* ---- recordings ---- */
+
+struct recorded {
+	struct ql_gpu_graph *graph;
+	struct ql_gpu_suspects suspects;
+	size_t bytes;
+};
+
+static uint64_t used_now(const struct opened *o)
+{
+	struct ql_gpu_memory m = {.now = 0};
+
+	return o->v->memory(o->gpu, &m) == QL_GPU_OK ? m.now : 0;
+}
+
+static void unlink_suspects(struct ql_gpu_faults *f, const struct ql_gpu_suspects *s)
+{
+	struct ql_gpu_suspects **link = &f->recorded;
+
+	while (*link && *link != s)
+		link = &(*link)->next;
+	if (*link)
+		*link = s->next;
+}
+
+static void record_free(const struct ql_device *d, void *recorded)
+{
+	struct opened *o = d->state;
+	struct recorded *r = recorded;
+
+	if (r->graph)
+		o->v->graph_close(r->graph);
+	unlink_suspects(&o->faults, &r->suspects);
+	d->ctx->memory.held -= r->bytes;
+	ql_free(d->ctx, r->suspects.call);
+	ql_free(d->ctx, r);
+}
+
+static enum ql_status record_begin(const struct ql_device *d)
+{
+	struct opened *o = d->state;
+	struct recorded *r = ql_alloc_zeroed(d->ctx, sizeof(*r));
+	enum ql_status status;
+
+	if (!r)
+		return QL_ERR_MEMORY;
+	o->unrecorded = used_now(o);
+	status = checked(d->ctx, o, "record", o->v->graph_begin(o->stream));
+	if (status) {
+		ql_free(d->ctx, r);
+		return status;
+	}
+	o->recording = r;
+	r->suspects.next = o->faults.recorded;
+	o->faults.recorded = o->faults.recording = &r->suspects;
+	return QL_OK;
+}
+
+static enum ql_status record_end(const struct ql_device *d, void **recorded, size_t *bytes)
+{
+	struct opened *o = d->state;
+	struct recorded *r = o->recording;
+	enum ql_status status = checked(d->ctx, o, "record", o->v->graph_end(o->stream, &r->graph));
+	uint64_t now = used_now(o);
+
+	o->recording = NULL;
+	o->faults.recording = NULL;
+	if (status) {
+		record_free(d, r);
+		return status;
+	}
+	*bytes = r->bytes = now > o->unrecorded ? (size_t)(now - o->unrecorded) : 0;
+	d->ctx->memory.held += r->bytes; /* results that the caller has count twice, until they are freed */
+	*recorded = r;
+	return QL_OK;
+}
+
+static enum ql_status record_run(const struct ql_device *d, void *recorded)
+{
+	struct opened *o = d->state;
+	const struct recorded *r = recorded;
+
+	o->faults.any |= r->suspects.n > 0;
+	return checked(d->ctx, o, "replay", o->v->graph_run(o->stream, r->graph));
 }
 
 /* ---- opening ---- */
@@ -236,6 +342,7 @@ static void device_close(struct ql_device *d)
 {
 	struct opened *o = d->state;
 
+	ql_recordings_drop(d->ctx, d);
 	if (o->stream)
 		o->v->stream_close(o->stream);
 	if (o->gpu)
@@ -262,6 +369,10 @@ static const struct ql_device functions = {
 	.has = device_has,
 	.find = device_find,
 	.run = device_run,
+	.record_begin = record_begin,
+	.record_end = record_end,
+	.record_run = record_run,
+	.record_free = record_free,
 	.close = device_close,
 };
 
@@ -279,6 +390,8 @@ enum ql_status ql_gpu_open(struct ql_ctx *ctx, const struct ql_gpu_vtable *v, in
 	snprintf(o->usage, sizeof(o->usage), "x:to '%s'", o->name);
 	o->sync = sync && *sync && strcmp(sync, "0") != 0;
 	o->device = functions;
+	if (o->sync || !v->graph_begin) /* errors are to name their op */
+		o->device.record_begin = NULL;
 	o->device.ctx = ctx;
 	o->device.state = o;
 	o->device.doc = (struct ql_doc){.name = o->name, .usage = o->usage, .text = "A device of a plug-in."};

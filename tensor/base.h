@@ -46,6 +46,7 @@ struct ql_ledger;
 struct ql_kernels;
 struct ql_quant;
 struct ql_device;
+struct ql_recording;
 
 enum ql_fallback_mode { QL_FALLBACK_SILENT, QL_FALLBACK_WARN, QL_FALLBACK_ERROR };
 
@@ -70,6 +71,9 @@ struct ql_ctx {
 	enum ql_fallback_mode host_fallback; /* of ops without a kernel of their operands' device */
 	const struct ql_device *device;      /* where constructors place tensors; NULL: the CPU */
 	struct ql_device *devices;           /* those that are open, but the CPU */
+	struct ql_recording *recording;      /* the one that is being made, or NULL (recording.h) */
+	struct ql_recording *recordings;     /* a list: those that are made */
+	uint64_t recordings_made;
 	/* Finds a device other than the CPU; set by the host. NULL: there are none. */
 	enum ql_status (*find_device)(
 		struct ql_ctx *ctx, const char *what, const char *name, const struct ql_device **out);

@@ -36,6 +36,13 @@ struct ql_device {
 	const void *(*find)(const struct ql_device *d, struct ql_call *call);
 	/* Queues the call, whose results are allocated. */
 	enum ql_status (*run)(const struct ql_device *d, struct ql_call *call, const void *plan);
+	/* Between record_begin and record_end what is queued does not run, but is kept with the bytes that write was given;
+	 * record_run queues all of it. read and sync fail meanwhile. *bytes: of the memory that it keeps, with what was freed
+	 * meanwhile. record_begin NULL: the device has no recordings. */
+	enum ql_status (*record_begin)(const struct ql_device *d);
+	enum ql_status (*record_end)(const struct ql_device *d, void **recorded, size_t *bytes);
+	enum ql_status (*record_run)(const struct ql_device *d, void *recorded);
+	void (*record_free)(const struct ql_device *d, void *recorded);
 	/* Closes the device and frees d; there are no storages left on it. */
 	void (*close)(struct ql_device *d);
 	struct ql_device *next; /* in ctx->devices */

@@ -9,6 +9,7 @@
 #include "tensor/codec.h"
 #include "tensor/fallback.h"
 #include "tensor/ledger.h"
+#include "tensor/recording.h"
 #include "tensor/remote.h"
 #include "tensor/scratch.h"
 #include "tensor/tape.h"
@@ -359,6 +360,8 @@ static enum ql_status run_kernel(struct ql_ctx *ctx, struct ql_call *call, const
 	enum ql_status status;
 
 	count_writes(call);
+	if (ctx->recording)
+		ql_recording_call(ctx, call);
 	ql_call_draw(ctx, call);
 	status = call->device->run(call->device, call, plan);
 	return !status && call->into ? ql_call_write_into(ctx, call) : status;

@@ -143,6 +143,11 @@ uint32_t ql_ledger_count(
 	return found;
 }
 
+void ql_ledger_add(struct ql_ctx *ctx, uint32_t row, int64_t n)
+{
+	ctx->ledger->rows[row].count += (uint64_t)n;
+}
+
 /* 8 bits for each of the first six operands: dtype + 1, top bit: quantized. */
 uint64_t ql_ledger_key(const struct ql_call *call)
 {

@@ -21,6 +21,8 @@ void ql_ledger_free(struct ql_ctx *ctx);
  * of the operands as the caller passed them. */
 uint32_t ql_ledger_count(struct ql_ctx *ctx, const char *op, const char *path, const char *kernel, const char *reason,
 	uint64_t operands);
+/* Adds to the count of a row, or takes away. */
+void ql_ledger_add(struct ql_ctx *ctx, uint32_t row, int64_t n);
 /* Encodes the dtypes of up to 6 operands and whether each is quantized. */
 uint64_t ql_ledger_key(const struct ql_call *call);
 /* Formats a key: "int8 x float32"; a quantized operand prints as its dtype followed by 'q'. */

@@ -9,6 +9,7 @@
 #include "tensor/codec.h"
 #include "tensor/op.h"
 #include "tensor/ragged.h"
+#include "tensor/recording.h"
 #include "tensor/tape.h"
 
 #define REMEMBERED 1024 /* bytes of what is copied to a device of which the host keeps a copy */
@@ -63,9 +64,11 @@ const void *ql_storage_bytes(const struct ql_storage *s)
 enum ql_status ql_storage_return(struct ql_ctx *ctx, struct ql_storage *s)
 {
 	struct ql_remote *r = s->remote;
-	enum ql_status status = s->device->write(s->device, r->at, r->mirror->data, s->bytes);
+	enum ql_status status;
 
-	(void)ctx;
+	if (ctx->recording)
+		return ql_recording_refuse(ctx, "the host writes into memory of the device");
+	status = s->device->write(s->device, r->at, r->mirror->data, s->bytes);
 	r->mirrored = ++s->version;
 	return status;
 }
@@ -284,6 +287,18 @@ enum ql_status ql_tensor_to(
 
 /* ---- kernels of the device ---- */
 
+/* What is queued next reads `from` (NULL: nothing on a device) and writes into the remote `to`. */
+static void note(const struct ql_tensor *to, const struct ql_tensor *from)
+{
+	struct ql_ctx *ctx = to->storage->device->ctx;
+
+	if (!ctx->recording)
+		return;
+	if (from)
+		ql_recording_note(ctx, from, false);
+	ql_recording_note(ctx, to, true);
+}
+
 /* Runs the kernel of that name with one operand into `out`, if there is one. */
 static enum ql_status run_kernel(const struct ql_op *op, struct ql_tensor *in, struct ql_tensor *out, bool *done)
 {
@@ -301,6 +316,7 @@ static enum ql_status run_kernel(const struct ql_op *op, struct ql_tensor *in, s
 		return QL_OK;
 	*done = true;
 	out->storage->version++;
+	note(out, in);
 	return d->run(d, &call, plan);
 }
 
@@ -319,6 +335,7 @@ static enum ql_status copy_up(struct ql_ctx *ctx, struct ql_tensor *dst, const s
 
 	if (is_one_piece(dst)) {
 		status = ql_tensor_cast(ctx, src, dst->dtype, &dense);
+		note(dst, NULL);
 		if (!status)
 			status = dst->storage->device->write(
 				dst->storage->device, address(dst), dense->storage->data, dense_bytes(dense));
@@ -355,6 +372,7 @@ enum ql_status ql_remote_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const s
 	if (dst->storage->device == src->storage->device && dst->dtype == src->dtype && is_one_piece(dst) &&
 		ql_tensor_is_contiguous(src)) {
 		dst->storage->version++;
+		note(dst, src);
 		return dst->storage->device->copy(dst->storage->device, address(dst), address(src), dense_bytes(dst));
 	}
 	plain.q = NULL; /* the stored numbers */
@@ -384,6 +402,7 @@ enum ql_status ql_remote_put(struct ql_ctx *ctx, struct ql_tensor *block, size_t
 
 	(void)ctx;
 	to->version++;
+	note(block, t);
 	return to->device->copy(to->device, (char *)to->remote->at + offset, t->storage->remote->at, t->storage->bytes);
 }
 

@@ -26,6 +26,7 @@ static bool alloc_remote(struct ql_ctx *ctx, struct ql_storage *s)
 	s->remote = ql_alloc_zeroed(ctx, sizeof(*s->remote));
 	if (!s->remote)
 		return false;
+	s->remote->born = ctx->recording ? ctx->recordings_made : 0;
 	s->remote->at = s->device->alloc(ctx, s->device, s->bytes);
 	if (s->remote->at)
 		return true;

@@ -15,6 +15,7 @@ struct ql_remote {
 	void *at;                  /* address on the device */
 	struct ql_storage *mirror; /* a copy in the host's memory; NULL: none */
 	uint64_t mirrored;         /* version of the bytes that the mirror has */
+	uint64_t born;             /* number of the recording that the memory was given in (recording.h); 0: of none */
 };
 
 struct ql_storage {

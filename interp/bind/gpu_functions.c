@@ -12,6 +12,7 @@
 #include "interp/prelude/prelude.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/nearest.h"
+#include "tensor/recording.h"
 
 /* What is known of the kernels as a whole; a table with date and machine in gpu/README.md will change it. */
 #define STATE "tested on the CPU by emulation; not yet run on a GPU"
@@ -93,6 +94,8 @@ static int gpu_memory(lua_State *L)
 	const struct ql_gpu_info *first;
 	struct ql_gpu_memory sum;
 	struct ql_gpu_traffic copied;
+	size_t recorded;
+	int recordings;
 	enum ql_status status;
 
 	if (!reset && !lua_isnoneornil(L, 1))
@@ -101,7 +104,10 @@ static int gpu_memory(lua_State *L)
 	status = sum_memory(ql_ctx_of(L), reset, &sum, &copied);
 	if (status)
 		return ql_raise(L, status);
-	lua_createtable(L, 0, 5);
+	recordings = ql_recordings_count(ql_ctx_of(L), &recorded);
+	lua_createtable(L, 0, 7);
+	ql_set_integer(L, "recordings", recordings);
+	ql_set_integer(L, "recorded", (lua_Integer)recorded);
 	ql_set_integer(L, "now", (lua_Integer)sum.now);
 	ql_set_integer(L, "peak", (lua_Integer)sum.peak);
 	ql_set_integer(L, "total", first ? (lua_Integer)first->memory : 0);
@@ -191,8 +197,8 @@ static const struct ql_doc docs[] = {
 		"print(gpu.info().available == gpu.available())  --> true", NULL},
 	{"memory", "gpu.memory()  gpu.memory 'reset'",
 		"Bytes that tensors hold on the devices that are in use (now), their highest sum (peak), the memory of the first "
-		"device (total), and bytes that were copied from devices to the host (read) and to them (written); all 0 without a "
-		"device. 'reset' begins peak, read and written again.",
+		"device (total), bytes that were copied from devices to the host (read) and to them (written), and how many runs of graphs "
+		"are recorded (recordings; see g:run) and the bytes that these keep (recorded); all 0 without a device. 'reset' begins peak, read and written again.",
 		"print(gpu.memory().now)  --> 0", NULL},
 	{"sync", "gpu.sync()",
 		"Waits until the devices have done all that was asked of them; returns at once when there is nothing to wait for.",

@@ -38,6 +38,8 @@ void ql_pay_gc(lua_State *L)
 	struct ql_memory *m = &ql_ctx_of(L)->memory;
 	size_t heap;
 
+	if (ql_ctx_of(L)->recording) /* what is freed now would stay as long as the recording */
+		return;
 	ql_discarded_pay(L);
 	if (m->held < m->held_before) /* Lua's own pace, or the user, freed some */
 		m->held_before = m->held;

@@ -200,6 +200,8 @@ bool ql_collect_garbage(lua_State *L)
 
 void ql_collect(lua_State *L)
 {
+	if (ql_ctx_of(L)->recording) /* frees nothing */
+		return;
 	lua_gc(L, LUA_GCCOLLECT);
 	ql_discarded_release(L);
 }

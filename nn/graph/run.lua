@@ -7,6 +7,7 @@ local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
 local ops = internal.import 'nn/graph/ops'
+local replay = internal.import 'nn/graph/replay'
 local size = internal.import 'nn/graph/size'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 local methods, method = core.methods, core.method
@@ -109,19 +110,21 @@ local function check_results(node, results, b)
 	end
 end
 
--- Runs the graph; returns a function ref -> tensor for values that are still live (outputs and those named by `keep`), and the
--- copies made. `o`:
---   keep    set of refs;  check  compare dtypes and shapes with those recorded
---   stop    name of the node before which to stop
---   ordered add products in a fixed order (nil: g.ordered, which g:quantize and tracing a quantized module set)
---   store(node, results)   may return replacements (in an arena); kept values are then copied
-function run.execute(g, x, o)
+local function release(x)
+	local _ <close> = x
+end
+
+local function in_order(g, o)
+	if o.ordered == nil then return g.ordered end
+	return o.ordered
+end
+
+-- Runs the nodes on `values` (by name, of the inputs), to which it adds; see run.execute. o.release: values without users are freed
+-- at once, not by the collector.
+local function execute(g, values, b, o)
 	local _ <close> = internal.nograd()
-	local in_order = o.ordered
-	if in_order == nil then in_order = g.ordered end
-	local _ <close> = in_order and internal.ordered() or nil
-	local values, b = read_inputs(g, x)
-	local left, copies = count_uses(g), {}
+	local _ <close> = in_order(g, o) and internal.ordered() or nil
+	local left, copies, made = count_uses(g), {}, {}
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]
 		if name == o.stop then break end
@@ -134,18 +137,50 @@ function run.execute(g, x, o)
 			if o.store then results = o.store(node, results) end
 			for i, result in ipairs(results) do
 				local ref = core.ref(name, i)
-				if left[ref] or o.keep and o.keep[ref] then values[ref] = result end
+				if left[ref] or o.keep and o.keep[ref] then
+					values[ref], made[ref] = result, true
+				elseif o.release then
+					release(result)
+				end
 				if o.store and o.keep and o.keep[ref] then copies[ref] = result:clone() end
 			end
 			for _, ref in ipairs(node.inputs) do
 				if type(ref) == 'string' then
 					left[ref] = left[ref] - 1
-					if left[ref] == 0 and not (o.keep and o.keep[ref]) then values[ref] = nil end
+					if left[ref] == 0 and not (o.keep and o.keep[ref]) then
+						if o.release and made[ref] then release(values[ref]) end
+						values[ref] = nil
+					end
 				end
 			end
 		end
 	end
 	return function(ref) return values[ref] end, copies
+end
+
+-- Runs the graph; returns a function ref -> tensor for values that are still live (outputs and those named by `keep`), and the
+-- copies made. `o`:
+--   keep    set of refs;  check  compare dtypes and shapes with those recorded
+--   stop    name of the node before which to stop
+--   ordered add products in a fixed order (nil: g.ordered, which g:quantize and tracing a quantized module set)
+--   store(node, results)   may return replacements (in an arena); kept values are then copied
+function run.execute(g, x, o)
+	local values, b = read_inputs(g, x)
+	return execute(g, values, b, o)
+end
+
+-- The same from a recording where there is one (nn/graph/replay.lua).
+local function replayed(g, x, o)
+	local values, b = read_inputs(g, x)
+	local inputs = {}
+	for i, name in ipairs(g.inputs) do inputs[i] = values[name] end
+	local get = replay.run(g, inputs, in_order(g, o), function(own)
+		local given = {}
+		for i, name in ipairs(g.inputs) do given[name] = own[i] end
+		return execute(g, given, b, {ordered = o.ordered, release = true})
+	end)
+	if get then return get, {} end
+	return execute(g, values, b, o)
 end
 
 local function outputs_of(g, get)
@@ -172,7 +207,12 @@ after the outputs in a table by name. check=true compares dtypes and shapes with
 
 The graph of a quantized model (modes static and dynamic, by m:quantize or g:quantize) adds float products in a fixed order, that of
 exported C, as the model itself does: the same bits on every processor. Other graphs are faster, and have the bits of their exported C
-with ordered=true.]],
+with ordered=true.
+
+On a device the second run on inputs of some shapes and dtypes is recorded, and later ones are one launch of the recording, with the same
+results; what changes with each run (random numbers), needs the host, writes into constants or calls Lua is not recorded, and
+QUOLL_GPU_SYNC=1 records nothing. Writing to a weight ends a recording. A graph keeps 4 of them, for different inputs, with memory for
+its values (gpu.memory().recorded). quant.log counts the ops of each replay, and the replays: op graph, path replay.]],
 	[[m = nn.Sequential{nn.Linear(3, 2), nn.ReLU()}
 g = graph.trace(m, tensor.ones(1, 3))
 x = tensor.randn(5, 3)
@@ -180,6 +220,7 @@ y, inner = g:run(x, {keep='linear1'})
 print(y:error(m(x)).max, inner.linear1:size())  --> 0.0 5 2]],
 	{{'keep', 'text or list', 'names of values to return'}, {'check', 'true or false', 'compare dtypes and shapes (default false)'},
 		{'arena', 'true or false', "keep all values in one block as g:plan lays them out (default false)"},
+		{'replay', 'true or false', 'on a device, record runs and replay them (default true)'},
 		{'ordered', 'true or false', 'add products of floats in the order of exported C (default: in graphs of quantized models)'}})
 function methods.run(g, x, o)
 	core.expect(g, 'run')
@@ -187,7 +228,8 @@ function methods.run(g, x, o)
 	local keep, names = kept(g, o.keep)
 	local store
 	if o.arena then store = internal.import('nn/graph/plan').arena(g, x, read_inputs) end
-	local get, copies = run.execute(g, x, {keep = keep, check = o.check, store = store, ordered = o.ordered})
+	local record = #names == 0 and not (o.check or store or o.replay == false)
+	local get, copies = (record and replayed or run.execute)(g, x, {keep = keep, check = o.check, store = store, ordered = o.ordered})
 	local list, n = outputs_of(g, get)
 	if #names == 0 then return table.unpack(list, 1, n) end
 	local inner = {}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the runtime fails in turn, under a script that uses a device as a program does: each failure is one line that
- * names the op, the device and the code; after an error of one call the script runs again with the CPU's numbers and no device
+ * Every call of the runtime fails in turn, under scripts that use a device as a program does, by ops and by runs of a graph that are
+ * recorded: each failure is one line that names the op, the device and the code (a failing recording is none, the run is a plain one); after an error of one call the script runs again with the CPU's numbers and no device
  * memory is lost; after a lost device, and where none could be opened, the CPU goes on.
  */
 #include <sys/wait.h>
@@ -17,8 +17,8 @@
 #define MOST 2000 /* calls; the script makes fewer */
 #define RECORD 64 /* bytes that a device keeps for the faults of kernels */
 
-/* Runs, and after a failure once more. Returns the number of failures, and the first. */
-static const char script[] =
+/* Each has a function run(device). */
+static const char ops[] =
 	"local x, w, b = tensor.arange(1, 48):reshape(6, 8) / 48, tensor.arange(1, 40):reshape(5, 8) / 40 - 0.5, tensor.ones(5)\n"
 	"local function run(device)\n"
 	"	local dx, dw = x:to(device):requires_grad_(), w:to(device)\n"
@@ -28,7 +28,18 @@ static const char script[] =
 	"	local s = (y * 2 + z):sort():sum()\n"
 	"	s:backward()\n"
 	"	return s:item() + dx:grad():sum():item() + q:qparams().scale:to 'cpu':item()\n"
-	"end\n"
+	"end\n";
+static const char replays[] =
+	"local function run(device)\n"
+	"	tensor.seed(1)\n"
+	"	local m, x = nn.Sequential{nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 3)}, tensor.randn(2, 4)\n"
+	"	local g, sum = graph.trace(m:to(device), x:to(device)), 0\n"
+	"	for i = 1, 4 do sum = sum + g:run((x * i):to(device)):sum():item() end\n"
+	"	return sum\n"
+	"end\n";
+
+/* Runs, and after a failure once more. Returns the number of failures, and the first. */
+static const char judging[] =
 	"local wanted, errors, first = run 'cpu', 0, nil\n"
 	"for i = 1, 2 do\n"
 	"	local good, got = pcall(run, 'cudaemu')\n"
@@ -80,13 +91,14 @@ static int judge(struct ql_state *s, int code, lua_Integer errors, const char *f
 	return BROKEN;
 }
 
-static int child(struct ql_state *s, int n, int code)
+static int child(struct ql_state *s, const char *what, int n, int code)
 {
-	char value[32];
+	char value[32], script[sizeof(ops) + sizeof(replays) + sizeof(judging)];
 	int status;
 
 	snprintf(value, sizeof(value), "%d:%d", n, code);
 	setenv("QUOLL_EMU_FAIL", value, 1);
+	snprintf(script, sizeof(script), "%s%s", what, judging);
 	if (!run(s, script, 2)) {
 		printf("call %d fails with %d: %s\n", n, code, lua_tostring(s->L, -1));
 		return BROKEN;
@@ -96,26 +108,28 @@ static int child(struct ql_state *s, int n, int code)
 	return status;
 }
 
+#define QUIET 60 /* so many calls in a row may fail without a word where a recording is given up */
+
 /* Every step-th call up to `most`, or until none fails; returns their number. */
-static int fail_with(struct ql_state *s, int code, int most, int step)
+static int fail_with(struct ql_state *s, const char *what, int code, int most, int step)
 {
 	int none = 0, n = 1, count[BROKEN + 1] = {0};
 
-	CASE("the n-th call of the runtime fails with %d", code);
-	for (; none < 12 && n <= most; n += step) {
+	CASE("%s: the n-th call of the runtime fails with %d", what == ops ? "ops" : "replays", code);
+	for (; none < (what == ops ? 12 : QUIET) && n <= most; n += step) {
 		int status = 0;
 		pid_t process;
 
 		fflush(NULL);
 		process = fork();
 		if (process == 0) {
-			status = child(s, n, code);
+			status = child(s, what, n, code);
 			fflush(NULL);
 			_exit(status);
 		}
 		waitpid(process, &status, 0);
 		status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-		none = code == 1 && status == NONE ? none + 1 : 0;
+		none = code == 1 && status == NONE ? none + step : 0;
 		if (CHECK(status >= NONE && status < BROKEN, "call %d: status %d", n, status))
 			count[status]++;
 	}
@@ -139,9 +153,12 @@ int main(void)
 	}
 	if (!CHECK(ql_options_read(&options, error) && (s = ql_state_new(&options, 0, error)), "%s", error))
 		return check_end();
-	calls = fail_with(s, 1, MOST, 1);
-	fail_with(s, 2, calls, 3);
-	fail_with(s, 719, calls, 3);
+	calls = fail_with(s, ops, 1, MOST, 1);
+	fail_with(s, ops, 2, calls, 3);
+	fail_with(s, ops, 719, calls, 3);
+	calls = fail_with(s, replays, 1, MOST, 2);
+	fail_with(s, replays, 2, calls, 5);
+	fail_with(s, replays, 719, calls, 7);
 	ql_state_free(s);
 	return check_end();
 }
