@@ -82,7 +82,7 @@ template <int N> struct room {
 
 QL_DEVICE int32_t code(const side &s, int64_t base, int64_t row, int64_t column)
 {
-	return (int32_t)ql_load_i64(s.type, s.at, base + row * s.row + column * s.column) - ql_zero_at(s.scales, 0);
+	return ql_load_code(s.type, s.at, base + row * s.row + column * s.column) - ql_zero_at(s.scales, 0);
 }
 
 template <int N>

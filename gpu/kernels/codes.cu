@@ -146,7 +146,7 @@ QL_KERNEL(THREADS) any_codes(const work w)
 		for (int j = 0; j < SIDES; j++) {
 			if (j >= w.sides)
 				continue;
-			q[j] = (int32_t)ql_load_i64(w.side[j].element, w.side[j].at, at[j]);
+			q[j] = ql_load_code(w.side[j].element, w.side[j].at, at[j]);
 			if (w.op == RELU)
 				continue;
 			q[j] -= ql_zero_at(w.side[j].s, scale[j]);

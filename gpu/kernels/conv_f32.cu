@@ -21,7 +21,7 @@
 QL_DEVICE float finished(const job &w, int64_t row, float sum)
 {
 	if (w.bias)
-		sum += ql_load_f32(w.bias_type, w.bias, row);
+		sum += ql_load_float(w.bias_type, w.bias, row);
 	return ql_activate(w.act, sum);
 }
 
@@ -47,7 +47,7 @@ template <int M, int N> QL_DEVICE void keep(float (*to)[N + 4], const float (*su
 }
 
 /* One tile of a grid of pixels. */
-template <int M, int N, bool FUSED>
+template <int M, int N>
 QL_DEVICE void result_tile(tiles<M, N> &t, const job &w, const ql_phase &phase, int64_t group, int64_t i0, int64_t j0)
 {
 	int64_t plane = w.s.target.h * w.s.target.w;
@@ -55,7 +55,7 @@ QL_DEVICE void result_tile(tiles<M, N> &t, const job &w, const ql_phase &phase, 
 
 	for (int j = (int)threadIdx.x; j < N; j += THREADS)
 		t.pixel[j] = ql_pixel_of(w.s, phase, j0 + j);
-	sums_of<M, N, FUSED>(t, w, phase, group, i0, sum);
+	sums_of<M, N>(t, w, phase, group, i0, sum);
 	keep<M, N>(t.sum, sum);
 	__syncthreads();
 	QL_ROLLED
@@ -68,7 +68,7 @@ QL_DEVICE void result_tile(tiles<M, N> &t, const job &w, const ql_phase &phase, 
 	__syncthreads(); /* before the next tile is written */
 }
 
-template <int M, int N, bool FUSED> QL_KERNEL(THREADS) conv_sums(job w)
+template <int M, int N> QL_KERNEL(BOUNDS(M, N)) conv_sums(job w)
 {
 	typedef tiles<M, N> shared;
 	QL_SHARED(shared, t);
@@ -80,7 +80,7 @@ template <int M, int N, bool FUSED> QL_KERNEL(THREADS) conv_sums(job w)
 		ql_phase phase = ql_phase_of(w.s, rest / w.s.groups);
 
 		if (j0 < phase.pixels)
-			result_tile<M, N, FUSED>(t, w, phase, rest % w.s.groups, i % down * M, j0);
+			result_tile<M, N>(t, w, phase, rest % w.s.groups, i % down * M, j0);
 	}
 }
 
@@ -104,14 +104,14 @@ QL_DEVICE void store_part(const job &w, int64_t part, int64_t at, float sum)
 		store(w, at, 0, sum);
 }
 
-template <int M, int N, bool FUSED>
+template <int M, int N>
 QL_DEVICE void weight_tile(tiles<M, N> &t, const job &w, int64_t part, int64_t group, int64_t i0, int64_t j0)
 {
 	float sum[M / 16][N / 16] = {};
 
 	for (int j = (int)threadIdx.x; j < N; j += THREADS)
 		t.pixel[j] = column_of(w, j0 + j);
-	weight_sums<M, N, FUSED>(t, w, group, i0, ql_part_pixel(w.parts, part), ql_part_pixel(w.parts, part + 1), sum);
+	weight_sums<M, N>(t, w, group, i0, ql_part_pixel(w.parts, part), ql_part_pixel(w.parts, part + 1), sum);
 	keep<M, N>(t.sum, sum);
 	__syncthreads();
 	QL_ROLLED
@@ -124,14 +124,14 @@ QL_DEVICE void weight_tile(tiles<M, N> &t, const job &w, int64_t part, int64_t g
 	__syncthreads(); /* before the next tile is written */
 }
 
-template <int M, int N, bool FUSED> QL_KERNEL(THREADS) conv_weight(job w)
+template <int M, int N> QL_KERNEL(BOUNDS(M, N)) conv_weight(job w)
 {
 	typedef tiles<M, N> shared;
 	QL_SHARED(shared, t);
 	int64_t down = (w.s.rows + M - 1) / M, across = (w.columns + N - 1) / N, all = down * across * w.s.groups;
 
 	for (int64_t i = blockIdx.x; i < all * w.parts.count; i += gridDim.x)
-		weight_tile<M, N, FUSED>(t, w, i / all, i % all / (down * across), i % down * M, i / down % across * N);
+		weight_tile<M, N>(t, w, i / all, i % all / (down * across), i % down * M, i / down % across * N);
 }
 
 /* The weight's gradient of groups of one or two outputs in the order of the CPU: for each image of a block the products of
@@ -316,6 +316,7 @@ static bool job_of(const struct ql_gpu_call *call, struct job *w, struct ql_gpu_
 		return p->why[0] ? false : ql_refuse(p, "wanted floats of at most 32 bits");
 	if (!results_of(call, w, p) || !epilogue_of(call, w, p))
 		return false;
+	w->fused = !(call->flags & QL_GPU_ORDERED);
 	p->path = "float32";
 	p->exact = call->flags & QL_GPU_ORDERED ? QL_GPU_BITS : QL_GPU_TOLERANCE;
 	return true;
@@ -328,23 +329,22 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 	return job_of(call, &w, p);
 }
 
-template <int M, int N, bool FUSED>
-static cudaError_t launch(const struct ql_gpu_place *place, const struct job *w, int size)
+template <int M, int N> static cudaError_t launch(const struct ql_gpu_place *place, const struct job *w, int size)
 {
 	int64_t blocks = tiles_of(w, w->columns ? w->columns : w->s.pixels, size) * w->parts.count;
 
-	return ql_launch(w->columns ? conv_weight<M, N, FUSED> : conv_sums<M, N, FUSED>, ql_blocks(blocks, 1),
-		dim3(THREADS), sizeof(tiles<M, N>), place->stream, *w);
+	return ql_launch(w->columns ? conv_weight<M, N> : conv_sums<M, N>, ql_blocks(blocks, 1), dim3(THREADS),
+		sizeof(tiles<M, N>), place->stream, *w);
 }
 
-template <bool FUSED> static cudaError_t launch_size(const struct ql_gpu_place *place, const struct job *w)
+static cudaError_t launch_size(const struct ql_gpu_place *place, const struct job *w)
 {
 	int size = size_of(w, w->columns ? w->columns : w->s.pixels);
 
 	switch (size) {
-	case LARGE: return launch<128, 128, FUSED>(place, w, size);
-	case MEDIUM: return launch<64, 128, FUSED>(place, w, size);
-	default: return launch<32, 64, FUSED>(place, w, size);
+	case LARGE: return launch<128, 128>(place, w, size);
+	case MEDIUM: return launch<64, 128>(place, w, size);
+	default: return launch<32, 64>(place, w, size);
 	}
 }
 
@@ -364,7 +364,7 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 			ql_blocks(w.s.groups * w.s.rows * w.columns * w.parts.count, THREADS / LANES), dim3(THREADS), 0,
 			place->stream, w);
 	else
-		error = ordered ? launch_size<false>(place, &w) : launch_size<true>(place, &w);
+		error = launch_size(place, &w);
 	if (!error && w.sums)
 		error = ql_launch_free(add_parts, ql_blocks(w.s.groups * w.s.rows * w.columns, THREADS), dim3(THREADS),
 			place->stream, w);

@@ -31,6 +31,7 @@ QL_DEVICE void tile(tiles &t, const job &w, const ql_phase &phase, int64_t group
 	if (threadIdx.x < PIXELS + OUTPUTS)
 		t.sum[threadIdx.x] = line;
 	__syncthreads();
+	QL_ROLLED
 	for (int e = (int)threadIdx.x; e < PIXELS * OUTPUTS; e += THREADS) {
 		int i = e % PIXELS, j = e / PIXELS;
 		int64_t output = group * w.s.rows + j0 + j, to = t.pixel[i].to;

@@ -11,19 +11,14 @@
 #include "gpu/kernels/scales.h"
 
 #define THREADS 256
-#define DEEP 16 /* products in a stage */
-
-/* Before a loop whose body is long enough: copies of it would cost registers. */
-#ifdef QL_EMULATION
-#define QL_ROLLED
-#else
-#define QL_ROLLED _Pragma("unroll 1")
-#endif
+#define BOUNDS(M, N) THREADS, (M) * (N) > 64 * 128 ? 1 : 2 /* blocks of a multiprocessor, at least */
+#define DEEP 16                                            /* products in a stage */
 
 struct job {
 	ql_conv_shape s;
 	ql_scales scales; /* of a weight of codes */
 	bool codes, per_line;
+	bool fused; /* products with their additions */
 	const void *bias;
 	int32_t bias_type, act;
 	/* of the weight's gradient: the gradient of y; columns of a group, pixels of all images, where parts begin */
@@ -54,7 +49,32 @@ template <int M, int N> struct on_the_way {
 
 QL_DEVICE float load(const ql_images &t, int64_t at)
 {
-	return t.type == QL_E_float32 ? static_cast<const float *>(t.at)[at] : ql_load_small(t.type, t.at, at);
+	return ql_load_small(t.type, t.at, at);
+}
+
+QL_DEVICE float load_f32(const ql_images &t, int64_t at)
+{
+	return static_cast<const float *>(t.at)[at];
+}
+
+/* to[i] = from(i). All are loaded at once if `is_f32`, which from_f32 takes for granted; else one after the other, which is
+ * a fraction of the code. */
+template <int N, typename F32, typename ANY> QL_DEVICE void load_all(float to[N], bool is_f32, F32 from_f32, ANY from)
+{
+	if (is_f32) {
+		QL_UNROLL
+		for (int i = 0; i < N; i++)
+			to[i] = from_f32(i);
+		return;
+	}
+	QL_ROLLED
+	for (int i = 0; i < N; i++) {
+		float x = from(i);
+
+		QL_UNROLL
+		for (int j = 0; j < N; j++) /* registers have no index */
+			to[j] = j == i ? x : to[j];
+	}
 }
 
 /* A number of the weight, of the line `line` of all groups. */
@@ -63,8 +83,8 @@ QL_DEVICE float load_weight(const job &w, int64_t at, int64_t line)
 	int64_t scale = w.per_line ? line : 0;
 
 	if (!w.codes)
-		return load(w.s.weight, at);
-	return (float)((int32_t)ql_load_i64(w.s.weight.type, w.s.weight.at, at) - ql_zero_at(w.scales, scale)) *
+		return ql_load_small(w.s.weight.type, w.s.weight.at, at);
+	return (float)(ql_load_code(w.s.weight.type, w.s.weight.at, at) - ql_zero_at(w.scales, scale)) *
 	       ql_scale_at(w.scales, scale);
 }
 
@@ -78,23 +98,29 @@ QL_DEVICE void fetch(const tiles<M, N> &t, const job &w, const ql_tap *taps, int
 	const ql_pixel &p = t.pixel[column];
 	int64_t from = p.from + group * s.channels * s.source.stride[1];
 
-	QL_UNROLL
-	for (int i = 0; i < M / 16; i++) {
+	auto weight = [&](int i, auto number) {
 		int64_t line = i0 + (int)threadIdx.x / DEEP + i * 16;
 
-		to.a[i] = line < s.rows && k < left ? load_weight(w, group * s.apart + line * s.line + taps[k].weight,
-							      group * s.rows + line)
-						    : 0;
-	}
-	QL_UNROLL
-	for (int i = 0; i < N / 16; i++) {
+		return line < s.rows && k < left
+			       ? number(group * s.apart + line * s.line + taps[k].weight, group * s.rows + line)
+			       : 0;
+	};
+	auto source = [&](int i, auto number) {
 		int row = (int)threadIdx.x / N + i * (THREADS / N);
 		const ql_tap &tap = taps[row];
 
-		to.b[i] = row < left && p.to >= 0 && ql_is_inside(s, p.y + tap.y, p.x + tap.x)
-				  ? load(s.source, from + tap.source)
-				  : 0;
-	}
+		return row < left && p.to >= 0 && ql_is_inside(s, p.y + tap.y, p.x + tap.x) ? number(from + tap.source)
+											    : 0;
+	};
+
+	load_all<M / 16>(
+		to.a, !w.codes && s.weight.type == QL_E_float32,
+		[&](int i) { return weight(i, [&](int64_t at, int64_t) { return load_f32(s.weight, at); }); },
+		[&](int i) { return weight(i, [&](int64_t at, int64_t line) { return load_weight(w, at, line); }); });
+	load_all<N / 16>(
+		to.b, s.source.type == QL_E_float32,
+		[&](int i) { return source(i, [&](int64_t at) { return load_f32(s.source, at); }); },
+		[&](int i) { return source(i, [&](int64_t at) { return load(s.source, at); }); });
 }
 
 template <int M, int N> QL_DEVICE void put(stage<M, N> &to, const on_the_way<M, N> &from)
@@ -122,18 +148,25 @@ QL_DEVICE void fetch_pixel(
 		from = ql_images_at(s.source, n, group * s.channels, h, c);
 	bool in = pixel < end + QL_BUG(conv_part_end);
 
-	QL_UNROLL
-	for (int i = 0; i < M / 16; i++) {
+	auto gradient = [&](int i, auto number) {
 		int64_t row = i0 + (int)threadIdx.x / DEEP + i * 16;
 
-		to.a[i] = in && row < s.rows ? load(w.g, g + row * w.g.stride[1]) : 0;
-	}
-	QL_UNROLL
-	for (int i = 0; i < N / 16; i++) {
+		return in && row < s.rows ? number(w.g, g + row * w.g.stride[1]) : 0;
+	};
+	auto source = [&](int i, auto number) {
 		const ql_pixel &p = t.pixel[(int)threadIdx.x / DEEP + i * 16];
 
-		to.b[i] = in && p.to >= 0 && ql_is_inside(s, h + p.y, c + p.x) ? load(s.source, from + p.from) : 0;
-	}
+		return in && p.to >= 0 && ql_is_inside(s, h + p.y, c + p.x) ? number(s.source, from + p.from) : 0;
+	};
+	auto f32 = [](const ql_images &im, int64_t at) { return load_f32(im, at); };
+	auto any = [](const ql_images &im, int64_t at) { return load(im, at); };
+
+	load_all<M / 16>(
+		to.a, w.g.type == QL_E_float32, [&](int i) { return gradient(i, f32); },
+		[&](int i) { return gradient(i, any); });
+	load_all<N / 16>(
+		to.b, s.source.type == QL_E_float32, [&](int i) { return source(i, f32); },
+		[&](int i) { return source(i, any); });
 }
 
 template <int M, int N> QL_DEVICE void put_pixel(stage<M, N> &to, const on_the_way<M, N> &from)
@@ -163,7 +196,7 @@ template <bool FUSED> QL_DEVICE float plus_product(float sum, float a, float b)
 	return FUSED ? __fmaf_rn(a, b, sum) : sum + a * b;
 }
 
-template <int M, int N, bool FUSED> QL_DEVICE void multiply(const stage<M, N> &from, float (*sum)[N / 16])
+template <int M, int N, bool FUSED> QL_DEVICE void multiply_as(const stage<M, N> &from, float (*sum)[N / 16])
 {
 	int row = (int)threadIdx.x / 16, column = (int)threadIdx.x % 16;
 
@@ -186,6 +219,15 @@ template <int M, int N, bool FUSED> QL_DEVICE void multiply(const stage<M, N> &f
 	}
 }
 
+/* Both in one kernel: a stage is long enough for a branch before it. */
+template <int M, int N> QL_DEVICE void multiply(const stage<M, N> &from, bool fused, float (*sum)[N / 16])
+{
+	if (fused)
+		multiply_as<M, N, true>(from, sum);
+	else
+		multiply_as<M, N, false>(from, sum);
+}
+
 template <int M, int N>
 QL_DEVICE void list_taps(tiles<M, N> &t, const job &w, const ql_phase &phase, int64_t k0, int64_t k)
 {
@@ -193,7 +235,7 @@ QL_DEVICE void list_taps(tiles<M, N> &t, const job &w, const ql_phase &phase, in
 		t.tap[k0 / DEEP % 2][threadIdx.x] = ql_tap_of(w.s, phase, k0 + (int)threadIdx.x);
 }
 
-template <int M, int N, bool FUSED>
+template <int M, int N>
 QL_DEVICE void sums_of(
 	tiles<M, N> &t, const job &w, const ql_phase &phase, int64_t group, int64_t i0, float (*sum)[N / 16])
 {
@@ -206,7 +248,7 @@ QL_DEVICE void sums_of(
 	for (int64_t k0 = -DEEP; k0 < k; k0 += DEEP, now ^= 1) {
 		fetch<M, N>(t, w, t.tap[now], group, i0, k - k0 - DEEP, next);
 		if (k0 >= 0)
-			multiply<M, N, FUSED>(t.stages[now ^ 1], sum);
+			multiply(t.stages[now ^ 1], w.fused, sum);
 		put(t.stages[now], next);
 		if (k0 + 2 * DEEP < k) {
 			if ((int)threadIdx.x < DEEP && k0 + 2 * DEEP + (int)threadIdx.x < k)
@@ -217,7 +259,7 @@ QL_DEVICE void sums_of(
 	}
 }
 
-template <int M, int N, bool FUSED>
+template <int M, int N>
 QL_DEVICE void weight_sums(
 	tiles<M, N> &t, const job &w, int64_t group, int64_t i0, int64_t begin, int64_t end, float (*sum)[N / 16])
 {
@@ -228,7 +270,7 @@ QL_DEVICE void weight_sums(
 	for (int64_t k0 = begin - DEEP; k0 < end; k0 += DEEP, now ^= 1) {
 		fetch_pixel<M, N>(t, w, group, i0, k0 + DEEP + (int)threadIdx.x % DEEP, end, next);
 		if (k0 >= begin)
-			multiply<M, N, FUSED>(t.stages[now ^ 1], sum);
+			multiply(t.stages[now ^ 1], w.fused, sum);
 		put_pixel(t.stages[now], next);
 		__syncthreads();
 	}

@@ -61,7 +61,7 @@ QL_DEVICE ql_line_at row_at(const ql_line_at &first, const ql_strided &rows, int
 	return line;
 }
 
-template <int W, int R> QL_DEVICE float largest(const work &k, union room &room, ql_line<float, R> &x)
+template <int W, int R> QL_DEVICE float largest(const work &k, union room &room, ql_line<R> &x)
 {
 	float most = -INFINITY;
 
@@ -74,7 +74,7 @@ template <int W, int R> QL_DEVICE float largest(const work &k, union room &room,
 template <int W, int R>
 QL_DEVICE double loss_of(const work &k, union room &room, const ql_line_at &line, int64_t class_)
 {
-	ql_line<float, R> x;
+	ql_line<R> x;
 	double sum[1], loss;
 	float most;
 	auto fetch = [&](int64_t run) { x.fetch(run, k.c); };
@@ -85,7 +85,7 @@ QL_DEVICE double loss_of(const work &k, union room &room, const ql_line_at &line
 		room.line, k.c, QL_LINE_PIECE, fetch,
 		[&](int64_t, int j, int s, float *lane) { lane[0] += ql_exp_below(x.get(j, s), most); }, sum);
 	loss = (double)most + ql_log_f64(ldexp(sum[0], -QL_EXP_SCALE)) -
-	       (1 - k.smoothing) * ql_line_load<double>(line.element, line.at, (class_ - 1) * line.stride);
+	       (1 - k.smoothing) * (double)ql_line_load(line.element, line.at, (class_ - 1) * line.stride);
 	if (k.smoothing == 0) /* 0 times infinity is not 0 */
 		return loss;
 	ql_line_sum<W, R, 1>(
@@ -113,7 +113,7 @@ template <int W, int R>
 QL_DEVICE void slope(
 	const work &k, union room &room, const ql_line_at &line, const ql_line_at &out, int64_t class_, double g)
 {
-	ql_line<float, R> x;
+	ql_line<R> x;
 	double sum[1];
 	float y[QL_LINE_EACH], most, by, less, share;
 	auto fetch = [&](int64_t run) { x.fetch(run, k.c); };

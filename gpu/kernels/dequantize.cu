@@ -34,10 +34,10 @@ QL_KERNEL(THREADS) decode(decoding c)
 		float x;
 
 		ql_strided_at(c.walk, i, at);
-		x = (float)((int32_t)ql_load_i64(c.from, c.in, at[0]) - ql_zero_at(c.scales, at[1])) *
+		x = (float)(ql_load_code(c.from, c.in, at[0]) - ql_zero_at(c.scales, at[1])) *
 		    ql_scale_at(c.scales, at[1]);
 		if (c.scales.shift)
-			x += ql_load_f32(c.scales.shift_type, c.scales.shift, at[1]);
+			x += ql_load_float(c.scales.shift_type, c.scales.shift, at[1]);
 		ql_store_f32(c.to, c.out, i, x);
 	}
 }

@@ -57,11 +57,11 @@ template <typename T> QL_KERNEL(THREADS) take_rows(lookup l)
 QL_DEVICE float decoded(const lookup &l, int64_t r, int64_t c)
 {
 	int64_t k = r / l.down * l.by_row + c / l.across * l.by_column;
-	int32_t code = (int32_t)ql_load_i64(l.type, l.table, r * l.row + c * l.column);
+	int32_t code = ql_load_code(l.type, l.table, r * l.row + c * l.column);
 	float x = (float)(code - ql_zero_at(l.scales, k)) * ql_scale_at(l.scales, k);
 
 	if (l.scales.shift)
-		x += ql_load_f32(l.scales.shift_type, l.scales.shift, k);
+		x += ql_load_float(l.scales.shift_type, l.scales.shift, k);
 	return x;
 }
 

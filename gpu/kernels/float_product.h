@@ -288,14 +288,33 @@ QL_NUMBER int64_t ql_scale_step(const ql_scale_axis &s, uint32_t i)
 	return (int64_t)(s.shift >= 0 ? i >> s.shift : i / s.block) * s.step;
 }
 
+/* Four neighbours from element i of aligned float32, or (HALVES) of bfloat16 or float16. */
+template <bool HALVES> QL_NUMBER void ql_load_quad(const void *at, int64_t i, bool brain, float v[4])
+{
+	if (!HALVES) {
+		float4 x = *reinterpret_cast<const float4 *>(static_cast<const float *>(at) + i);
+
+		v[0] = x.x;
+		v[1] = x.y;
+		v[2] = x.z;
+		v[3] = x.w;
+	} else {
+		uint2 x = *reinterpret_cast<const uint2 *>(static_cast<const uint16_t *>(at) + i);
+		uint32_t half[4] = {x.x & 0xffffu, x.x >> 16, x.y & 0xffffu, x.y >> 16};
+
+		for (int j = 0; j < 4; j++)
+			v[j] = brain ? ql_from_bf16((uint16_t)half[j]) : ql_from_f16((uint16_t)half[j]);
+	}
+}
+
 /* Element k of a line, decoded. */
 QL_NUMBER float ql_line_decode(const ql_float_lines &l, const ql_float_batch &from, int64_t line, int64_t k)
 {
 	int64_t s = from.scale + ql_scale_step(l.scale_line, (uint32_t)line) + ql_scale_step(l.scale_step, (uint32_t)k);
-	int32_t q = (int32_t)ql_load_i64(l.element, l.at, from.at + line * l.line + k * l.step);
+	int32_t q = ql_load_code(l.element, l.at, from.at + line * l.line + k * l.step);
 	float v = (float)(q - ql_zero_at(l.scales, s)) * ql_scale_at(l.scales, s);
 
-	return l.scales.shift ? v + ql_load_f32(l.scales.shift_type, l.scales.shift, s) : v;
+	return l.scales.shift ? v + ql_load_float(l.scales.shift_type, l.scales.shift, s) : v;
 }
 
 QL_NUMBER void ql_line_value(const ql_float_lines &l, const ql_float_batch &from, int64_t line, int64_t k, float *v)
@@ -317,7 +336,7 @@ QL_NUMBER void ql_line_value(const ql_float_lines &l, const ql_float_batch &from
 QL_NUMBER void ql_float_store(const ql_float_product &x, int64_t at, int64_t j, float y)
 {
 	if (x.bias)
-		y += ql_load_f32(x.bias_type, x.bias, j * x.bias_step);
+		y += ql_load_float(x.bias_type, x.bias, j * x.bias_step);
 	y = ql_activate(x.act, y);
 	if (x.to == QL_E_float32)
 		static_cast<float *>(x.out)[at] = y;

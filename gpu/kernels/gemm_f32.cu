@@ -23,13 +23,6 @@
 #define PARTS 64 /* of k, at most */
 #define PART 256 /* of k, at least */
 
-/* Before a loop whose body is long enough: copies of it would cost registers. */
-#ifdef QL_EMULATION
-#define QL_ROLLED
-#else
-#define QL_ROLLED _Pragma("unroll 1")
-#endif
-
 /* float32 of which 16 bytes are read at once: along k, a along k and b along its lines, both along their lines; or any
  * elements. */
 enum how { ANY, ALONG_K, DOWN_B, DOWN_BOTH };
@@ -41,6 +34,7 @@ struct job {
 	int32_t parts;
 	void *sums; /* (parts, batches, m, n) of float32; NULL: results are finished */
 	enum how how;
+	bool fused;
 	bool down_a, down_b; /* neighbours in memory are in different lines */
 };
 
@@ -163,7 +157,7 @@ template <int N, int R> QL_DEVICE int mine(int t, int i)
 }
 
 template <typename T, int M, int N, int R, int S, bool FUSED>
-QL_DEVICE void multiply(const stage<T, M, N> &from, T (*sum)[S])
+QL_DEVICE void multiply_as(const stage<T, M, N> &from, T (*sum)[S])
 {
 	int row = (int)threadIdx.x / (N / S), column = (int)threadIdx.x % (N / S);
 
@@ -186,8 +180,18 @@ QL_DEVICE void multiply(const stage<T, M, N> &from, T (*sum)[S])
 	}
 }
 
+/* Both in one kernel: a stage is long enough for a branch before it. */
+template <typename T, int M, int N, int R, int S>
+QL_DEVICE void multiply(const stage<T, M, N> &from, bool fused, T (*sum)[S])
+{
+	if (sizeof(T) == sizeof(float) && fused)
+		multiply_as<T, M, N, R, S, true>(from, sum);
+	else
+		multiply_as<T, M, N, R, S, false>(from, sum);
+}
+
 /* The sums of a tile over begin <= k < end. */
-template <typename T, int M, int N, int R, int S, int HOW, bool FUSED>
+template <typename T, int M, int N, int R, int S, int HOW>
 QL_DEVICE void sums_of(tiles<T, M, N> &t, const job &w, int64_t number, int64_t i0, int64_t j0, int64_t begin,
 	int64_t end, T (*sum)[S])
 {
@@ -205,7 +209,7 @@ QL_DEVICE void sums_of(tiles<T, M, N> &t, const job &w, int64_t number, int64_t 
 		fetch<T, M, down_a>(left, DEEP * x.a.step, next_a);
 		fetch<T, N, down_b>(left, DEEP * x.b.step, next_b);
 		if (k0 >= begin)
-			multiply<T, M, N, R, S, FUSED>(t.stages[now ^ 1], sum);
+			multiply<T, M, N, R, S>(t.stages[now ^ 1], w.fused, sum);
 		put<T, M, down_a>(t.stages[now].a, next_a);
 		put<T, N, down_b>(t.stages[now].b, next_b);
 		/* The other stage, which is written next, is read by nobody any more when all are here. */
@@ -215,7 +219,7 @@ QL_DEVICE void sums_of(tiles<T, M, N> &t, const job &w, int64_t number, int64_t 
 }
 
 /* The same of any elements. */
-template <typename T, int M, int N, int R, int S, bool FUSED>
+template <typename T, int M, int N, int R, int S>
 QL_DEVICE void sums_of_any(tiles<T, M, N> &t, const job &w, int64_t number, int64_t i0, int64_t j0, int64_t begin,
 	int64_t end, T (*sum)[S])
 {
@@ -228,7 +232,7 @@ QL_DEVICE void sums_of_any(tiles<T, M, N> &t, const job &w, int64_t number, int6
 		fill<T, N>(t.stages[now].b, x.b, b, w.down_b, j0, x.n, k0, end);
 		if (!QL_BUG(gemm_f32_any_barrier))
 			__syncthreads();
-		multiply<T, M, N, R, S, FUSED>(t.stages[now], sum);
+		multiply<T, M, N, R, S>(t.stages[now], w.fused, sum);
 	}
 }
 
@@ -255,16 +259,16 @@ template <typename T> QL_DEVICE void finish(const job &w, int part, int64_t at, 
 		ql_float_store(w.x, at, j, sum);
 }
 
-template <typename T, int M, int N, int R, int S, int HOW, bool FUSED>
+template <typename T, int M, int N, int R, int S, int HOW>
 QL_DEVICE void tile(tiles<T, M, N> &t, const job &w, int part, int64_t number, int64_t i0, int64_t j0)
 {
 	int64_t begin = part * w.part, end = begin + w.part < w.x.k ? begin + w.part : w.x.k;
 	T sum[R][S] = {};
 
 	if (HOW == ANY)
-		sums_of_any<T, M, N, R, S, FUSED>(t, w, number, i0, j0, begin, end, sum);
+		sums_of_any<T, M, N, R, S>(t, w, number, i0, j0, begin, end, sum);
 	else
-		sums_of<T, M, N, R, S, HOW, FUSED>(t, w, number, i0, j0, begin, end, sum);
+		sums_of<T, M, N, R, S, HOW>(t, w, number, i0, j0, begin, end, sum);
 	__syncthreads(); /* before sums are put where stages are read */
 	keep<T, M, N, R, S>(t.sum, sum);
 	__syncthreads();
@@ -278,14 +282,14 @@ QL_DEVICE void tile(tiles<T, M, N> &t, const job &w, int part, int64_t number, i
 	__syncthreads(); /* before the next tile is written */
 }
 
-template <typename T, int M, int N, int R, int S, int HOW, bool FUSED> QL_KERNEL(BOUNDS) gemm(job w)
+template <typename T, int M, int N, int R, int S, int HOW> QL_KERNEL(BOUNDS) gemm(job w)
 {
 	typedef tiles<T, M, N> shared;
 	QL_SHARED(shared, t);
 	int64_t down = (w.x.m + M - 1) / M, across = (w.x.n + N - 1) / N, all = down * across * w.x.batches;
 
 	for (int64_t i = blockIdx.x; i < all * w.parts; i += gridDim.x)
-		tile<T, M, N, R, S, HOW, FUSED>(
+		tile<T, M, N, R, S, HOW>(
 			t, w, (int)(i / all), i % all / (down * across), i % down * M, i / down % across * N);
 }
 
@@ -345,15 +349,15 @@ static bool fetches(const struct ql_float_lines &l, bool down, int64_t lines, in
 static bool job_of(const struct ql_gpu_call *call, struct job *w, struct ql_gpu_plan *p)
 {
 	ql_float_product &x = w->x;
-	bool floats, fused;
+	bool floats;
 	int64_t most, wanted, blocks;
 
 	if (!ql_float_product_of(call, &x, p))
 		return false;
 	floats = ql_element_float(x.to) && x.to != QL_E_float64;
-	fused = floats && !(call->flags & QL_GPU_ORDERED);
+	w->fused = floats && !(call->flags & QL_GPU_ORDERED);
 	p->path = floats ? "float32" : "float64";
-	p->exact = fused ? QL_GPU_TOLERANCE : QL_GPU_BITS;
+	p->exact = w->fused ? QL_GPU_TOLERANCE : QL_GPU_BITS;
 	if (!ql_element_float(x.to) && !sums_fit(x, p))
 		return false;
 	w->down_a = x.a.step != 1;
@@ -361,7 +365,7 @@ static bool job_of(const struct ql_gpu_call *call, struct job *w, struct ql_gpu_
 	if ((w->down_b || !w->down_a) && fetches(x.a, w->down_a, x.m, x.k) && fetches(x.b, w->down_b, x.n, x.k))
 		w->how = w->down_a ? DOWN_BOTH : w->down_b ? DOWN_B : ALONG_K;
 	blocks = size_of(x) == MEDIUM ? tiles_of(x, 64, 64) : tiles_of(x, 16, 64);
-	most = size_of(x) == LARGE || !fused ? 1 : x.k / PART < PARTS ? x.k / PART : PARTS;
+	most = size_of(x) == LARGE || !w->fused ? 1 : x.k / PART < PARTS ? x.k / PART : PARTS;
 	wanted = blocks ? 2 * WANTED / blocks : 1;
 	wanted = wanted > most ? most : wanted;
 	w->part = wanted > 1 ? ((x.k + wanted - 1) / wanted + DEEP - 1) / DEEP * DEEP : x.k;
@@ -378,29 +382,29 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 	return job_of(call, &w, p);
 }
 
-template <typename T, int M, int N, int R, int S, int HOW, bool FUSED>
+template <typename T, int M, int N, int R, int S, int HOW>
 static cudaError_t launch(const struct ql_gpu_place *place, const job &w)
 {
-	return ql_launch(gemm<T, M, N, R, S, HOW, FUSED>, ql_blocks(tiles_of(w.x, M, N) * w.parts, 1), dim3(THREADS),
+	return ql_launch(gemm<T, M, N, R, S, HOW>, ql_blocks(tiles_of(w.x, M, N) * w.parts, 1), dim3(THREADS),
 		sizeof(tiles<T, M, N>), place->stream, w);
 }
 
-template <int HOW, bool FUSED> static cudaError_t launch_sizes(const struct ql_gpu_place *place, const job &w)
+template <int HOW> static cudaError_t launch_sizes(const struct ql_gpu_place *place, const job &w)
 {
 	switch (size_of(w.x)) {
-	case LARGE: return launch<float, 128, 128, 8, 8, HOW, FUSED>(place, w);
-	case MEDIUM: return launch<float, 64, 64, 4, 4, HOW, FUSED>(place, w);
-	default: return launch<float, 16, 64, 2, 2, HOW, FUSED>(place, w);
+	case LARGE: return launch<float, 128, 128, 8, 8, HOW>(place, w);
+	case MEDIUM: return launch<float, 64, 64, 4, 4, HOW>(place, w);
+	default: return launch<float, 16, 64, 2, 2, HOW>(place, w);
 	}
 }
 
-template <bool FUSED> static cudaError_t launch_f32(const struct ql_gpu_place *place, const job &w)
+static cudaError_t launch_f32(const struct ql_gpu_place *place, const job &w)
 {
 	switch (w.how) {
-	case ALONG_K: return launch_sizes<ALONG_K, FUSED>(place, w);
-	case DOWN_B: return launch_sizes<DOWN_B, FUSED>(place, w);
-	case DOWN_BOTH: return launch_sizes<DOWN_BOTH, FUSED>(place, w);
-	default: return launch_sizes<ANY, FUSED>(place, w);
+	case ALONG_K: return launch_sizes<ALONG_K>(place, w);
+	case DOWN_B: return launch_sizes<DOWN_B>(place, w);
+	case DOWN_BOTH: return launch_sizes<DOWN_BOTH>(place, w);
+	default: return launch_sizes<ANY>(place, w);
 	}
 }
 
@@ -415,10 +419,10 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 	if (w.x.m * w.x.n * w.x.batches == 0)
 		return cudaSuccess;
 	if (w.x.to == QL_E_float64)
-		return launch<double, 64, 64, 4, 4, ANY, false>(place, w);
+		return launch<double, 64, 64, 4, 4, ANY>(place, w);
 	if (!ql_element_float(w.x.to))
-		return launch<int64_t, 64, 64, 4, 4, ANY, false>(place, w);
-	error = p.exact == QL_GPU_TOLERANCE ? launch_f32<true>(place, w) : launch_f32<false>(place, w);
+		return launch<int64_t, 64, 64, 4, 4, ANY>(place, w);
+	error = launch_f32(place, w);
 	if (error || !w.sums)
 		return error;
 	return ql_launch_free(

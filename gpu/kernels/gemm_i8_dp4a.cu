@@ -114,6 +114,7 @@ QL_DEVICE void tile(tiles &t, const ql_code_product &x, int64_t number, int64_t 
 	}
 	keep(t, s);
 	__syncthreads();
+	QL_ROLLED
 	for (int e = (int)threadIdx.x; e < TILE * TILE; e += THREADS) {
 		int r = e / TILE, c = e % TILE;
 

@@ -140,6 +140,7 @@ QL_DEVICE void put_piece(const work &w, const int32_t piece[16][PITCH], const ql
 	float *out = static_cast<float *>(x.out) + at;
 
 	if (!plain) {
+		QL_ROLLED
 		for (int r = 0; r < rows; r++, at += x.n)
 			ql_product_put(x, at, row[r], c.line, c.bias, piece[r][lane]);
 		return;
@@ -161,15 +162,16 @@ QL_DEVICE void put(room &m, const work &w, const tile &t, int turn, int worker, 
 	int64_t left = x.m - t.row - row, first = (t.number * x.m + t.row + row) * x.n + t.column;
 	int rows = left < 0 ? 0 : left < 16 ? (int)left : 16;
 
-	QL_UNROLL
+	QL_ROLLED
 	for (int p = 0; p < COLUMNS / PIECE; p++) {
 		QL_UNROLL
-		for (int j = 0; j < PIECE / 8; j++) {
-			const int32_t *d = &sum[(p * PIECE / 8 + j) * 4];
-
+		for (int j = 0; j < COLUMNS / 8;
+			j++) { /* all are written out, as registers have no index; those of p run */
+			if (j / (PIECE / 8) != p)
+				continue;
 			QL_UNROLL
 			for (int e = 0; e < 4; e++)
-				m.piece[warp][g + e / 2 * 8][j * 8 + c + e % 2] = d[e];
+				m.piece[warp][g + e / 2 * 8][j * 8 % PIECE + c + e % 2] = sum[j * 4 + e];
 		}
 		__syncwarp();
 		if (t.column + p * PIECE + lane < x.n)

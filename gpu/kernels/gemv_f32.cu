@@ -21,12 +21,10 @@
 #endif
 #define MAGIC 0x4b000000u /* 2^23 */
 
-/* Before a loop that stays one, and one of which `words` rounds are written out. */
+/* Before a loop of which `words` rounds are written out. */
 #ifdef QL_EMULATION
-#define QL_ROLLED
 #define QL_UNROLL_WORDS (void)words;
 #else
-#define QL_ROLLED _Pragma("unroll 1")
 #define QL_UNROLL_WORDS _Pragma("unroll (words)")
 #endif
 
@@ -46,6 +44,7 @@ struct job {
 	ql_float_product x;
 	enum format format;
 	bool wide;     /* 16 bytes of b can be read at once */
+	bool quads;    /* a is float32, float16 or bfloat16, of which four numbers of a row can be read at once */
 	uint32_t flip; /* in each code: makes signed codes unsigned */
 	int32_t above; /* what that adds to them */
 };
@@ -55,30 +54,68 @@ template <int F, int M> struct stage {
 	float a[M][32 * of<F>::PITCH];
 };
 
+/* What the number k of a row is multiplied by. */
+template <int F> QL_DEVICE float power_of(int k)
+{
+	return of<F>::CODES ? ql_float_of((uint32_t)(127 - k % of<F>::HALF * of<F>::BITS) << 23) : 1;
+}
+
+/* Four numbers at a time; all or none are before the end. */
+template <int F, int M, bool HALVES>
+QL_DEVICE void fill_quads(stage<F, M> &to, const job &w, const ql_float_batch &from, int64_t k0)
+{
+	bool brain = w.x.a.element == QL_E_bfloat16;
+
+	QL_ROLLED
+	for (int e = (int)threadIdx.x * 4; e < M * of<F>::DEEP; e += THREADS * 4) {
+		int row = e / of<F>::DEEP, k = e % of<F>::DEEP;
+		int64_t at = from.at + row * w.x.a.line + k0 + k;
+		float v[4] = {0, 0, 0, 0};
+
+		if (row < w.x.m && k0 + k < w.x.k)
+			ql_load_quad<HALVES>(w.x.a.at, at, brain, v);
+		QL_UNROLL
+		for (int i = 0; i < 4; i++)
+			v[i] *= power_of<F>(k + i);
+		*reinterpret_cast<float4 *>(&to.a[row][k / of<F>::EACH * of<F>::PITCH + k % of<F>::EACH]) =
+			float4{v[0], v[1], v[2], v[3]};
+	}
+}
+
 template <int F, int M> QL_DEVICE void fill(stage<F, M> &to, const job &w, const ql_float_batch &from, int64_t k0)
 {
+	if (w.quads && w.x.a.element == QL_E_float32) {
+		fill_quads<F, M, false>(to, w, from, k0);
+		return;
+	}
+	if (w.quads) {
+		fill_quads<F, M, true>(to, w, from, k0);
+		return;
+	}
+	QL_ROLLED
 	for (int e = (int)threadIdx.x; e < M * of<F>::DEEP; e += THREADS) {
 		int row = e / of<F>::DEEP, k = e % of<F>::DEEP;
 		float v = 0;
 
 		if (row < w.x.m && k0 + k < w.x.k)
 			ql_line_value(w.x.a, from, row, k0 + k, &v);
-		if (of<F>::CODES)
-			v *= ql_float_of((uint32_t)(127 - k % of<F>::HALF * of<F>::BITS) << 23);
-		to.a[row][k / of<F>::EACH * of<F>::PITCH + k % of<F>::EACH] = v;
+		to.a[row][k / of<F>::EACH * of<F>::PITCH + k % of<F>::EACH] = v * power_of<F>(k);
 	}
 }
 
 QL_DEVICE uint4 bytes_16(const uint8_t *at, bool wide)
 {
-	uint32_t v[4] = {0, 0, 0, 0};
+	uint4 v = {0, 0, 0, 0};
 
 	if (wide)
 		return ql_load_16(at);
-	QL_UNROLL
-	for (int i = 0; i < 16; i++)
-		v[i / 4] |= (uint32_t)at[i] << i % 4 * 8;
-	return {v[0], v[1], v[2], v[3]};
+	QL_ROLLED
+	for (int i = 0; i < 16; i += 4) {
+		v = {v.y, v.z, v.w,
+			(uint32_t)at[i] | (uint32_t)at[i + 1] << 8 | (uint32_t)at[i + 2] << 16 |
+				(uint32_t)at[i + 3] << 24};
+	}
+	return v;
 }
 
 /* Element i of a word, codes less `zero` and times 2^(bits * place in the half word). */
@@ -145,7 +182,7 @@ QL_DEVICE void multiply(const stage<F, M> &from, const job &w, const ql_float_ba
 	for (int r = 0; r < R; r++) {
 		float scale = of<F>::CODES ? ql_scale_at(w.x.b.scales, at[r]) : 1;
 		float shift = of<F>::CODES && w.x.b.scales.shift
-				      ? ql_load_f32(w.x.b.scales.shift_type, w.x.b.scales.shift, at[r])
+				      ? ql_load_float(w.x.b.scales.shift_type, w.x.b.scales.shift, at[r])
 				      : 0;
 
 		QL_UNROLL
@@ -258,6 +295,17 @@ static bool begins_at(const ql_float_lines &b, int64_t bits)
 	return all % bits == 0;
 }
 
+/* k is a multiple of four. */
+static bool has_quads(const ql_float_lines &a)
+{
+	int64_t bits = ql_element_get(a.element).bits;
+
+	if (a.codes || a.step != 1)
+		return false;
+	return (a.element == QL_E_float32 || a.element == QL_E_float16 || a.element == QL_E_bfloat16) &&
+	       begins_at(a, 4 * bits) && (uintptr_t)a.at % (4 * bits / 8) == 0;
+}
+
 static bool job_of(const struct ql_gpu_call *call, struct job *w, struct ql_gpu_plan *p)
 {
 	const char had = p->why[0];
@@ -277,6 +325,7 @@ static bool job_of(const struct ql_gpu_call *call, struct job *w, struct ql_gpu_
 		return had ? false : ql_refuse(p, "lines that are not read 16 bytes at a time");
 	w->format = (enum format)format;
 	w->wide = begins_at(x.b, 128) && (uintptr_t)x.b.at % 16 == 0;
+	w->quads = has_quads(x.a);
 	if (x.b.codes && ql_element_get(x.b.element).kind == QL_E_INT) {
 		w->above = 1 << (ql_element_get(x.b.element).bits - 1);
 		w->flip = (uint32_t)w->above;

@@ -30,10 +30,12 @@ extern __shared__ __align__(1024) unsigned char ql_shared[];
 #ifdef QL_EMULATION
 #define QL_UNROLL
 #define QL_UNROLL_FEW
+#define QL_ROLLED
 #else
 #define QL_UNROLL _Pragma("unroll")
 #define QL_UNROLL_FEW \
 	_Pragma("unroll 4") /* of a loop of any number of rounds: loads of four rounds are under way together */
+#define QL_ROLLED _Pragma("unroll 1") /* of a body that is long, or rare: copies of it cost registers and code */
 #endif
 
 #ifdef QL_EMULATION

@@ -55,7 +55,7 @@ QL_DEVICE float scaled(float x, float unit)
 /* ---- one row: from its mean to h ---- */
 
 template <int W, int R>
-QL_DEVICE struct centre centre_of(const work &k, union room &room, ql_line<float, R> &x, float unit, double epsilon)
+QL_DEVICE struct centre centre_of(const work &k, union room &room, ql_line<R> &x, float unit, double epsilon)
 {
 	struct centre c = {0, 0, 0, unit};
 	double sum[2], mean = 0, rest = 0, variance, n = (double)k.n;
@@ -85,18 +85,12 @@ QL_DEVICE struct centre centre_of(const work &k, union room &room, ql_line<float
 	return c;
 }
 
-/* Whether the squares of the row overflow, which makes by 0 or NaN though all elements are finite. */
-template <int W, int R>
-QL_DEVICE struct centre start_row(const work &k, union room &room, ql_line<float, R> &x, const ql_line_at &line)
+/* The power of two that brings all elements below 2; 0: they are not all finite. */
+template <int W, int R> QL_DEVICE float unit_of(const work &k, union room &room, ql_line<R> &x)
 {
-	struct centre c;
 	float most = 0, bad = 0;
 	double unit = 1;
 
-	x.template start<W>(line, k.n);
-	c = centre_of<W, R>(k, room, x, 0, k.epsilon);
-	if (c.by > 0)
-		return c;
 	ql_line_pass<W, R>(
 		k.n, [&](int64_t run) { x.fetch(run, k.n); },
 		[&](int64_t, int j, int s) {
@@ -107,11 +101,30 @@ QL_DEVICE struct centre start_row(const work &k, union room &room, ql_line<float
 		});
 	bad = ql_line_largest<W>(room.one, bad);
 	most = ql_line_largest<W>(room.one, most);
-	if (bad > 0)
-		return c;
 	while ((double)most * unit >= 2)
 		unit *= 0.5;
-	return centre_of<W, R>(k, room, x, (float)unit, k.epsilon * unit * unit);
+	return bad > 0 ? 0 : (float)unit;
+}
+
+/* Once more by a smaller unit if the squares of the row overflow, which makes by 0 or NaN though all elements are finite. */
+template <int W, int R>
+QL_DEVICE struct centre start_row(const work &k, union room &room, ql_line<R> &x, const ql_line_at &line)
+{
+	struct centre c;
+	float unit = 0;
+	double epsilon = k.epsilon;
+
+	x.template start<W>(line, k.n);
+	QL_ROLLED
+	for (;;) {
+		c = centre_of<W, R>(k, room, x, unit, epsilon);
+		if (c.by > 0 || unit > 0)
+			return c;
+		unit = unit_of<W, R>(k, room, x);
+		if (unit == 0)
+			return c;
+		epsilon = k.epsilon * (double)unit * (double)unit;
+	}
 }
 
 QL_DEVICE float h_of(const struct centre &c, float x)
@@ -126,8 +139,8 @@ template <int W, int R> QL_KERNEL(QL_LINE_THREADS) forward(work k)
 	QL_SHARED(union room, room);
 
 	for (int64_t i = ql_line_first<W>(); i < k.rows; i += ql_line_teams<W>()) {
-		ql_line<float, R> x;
-		ql_line<float, 0> w, b;
+		ql_line<R> x;
+		ql_line<0> w, b;
 		float y[QL_LINE_EACH];
 		int64_t from[QL_STRIDED_MOST], to[QL_STRIDED_MOST];
 		struct centre c;
@@ -160,11 +173,11 @@ QL_DEVICE void scaled_sums(
 	double first = 0, second = 0;
 
 	for (int64_t i = ql_line_lane(); i < k.n; i += 32) {
-		double w = k.w.at ? (double)ql_line_load<float>(k.w.element, k.w.at, i * k.w.stride) : 1;
-		double product = ql_line_load<double>(g.element, g.at, i * g.stride) * w;
+		double w = k.w.at ? (double)ql_line_load(k.w.element, k.w.at, i * k.w.stride) : 1;
+		double product = (double)ql_line_load(g.element, g.at, i * g.stride) * w;
 
 		first += product;
-		second += product * (double)h_of(c, ql_line_load<float>(x.element, x.at, i * x.stride));
+		second += product * (double)h_of(c, ql_line_load(x.element, x.at, i * x.stride));
 	}
 	sum[0] = ql_line_join(first);
 	sum[1] = ql_line_join(second);
@@ -175,8 +188,8 @@ template <int W, int R> QL_KERNEL(QL_LINE_BOUNDS) backward(work k)
 	QL_SHARED(union room, room);
 
 	for (int64_t i = ql_line_first<W>(); i < k.rows; i += ql_line_teams<W>()) {
-		ql_line<float, R> x;
-		ql_line<float, 0> g, w;
+		ql_line<R> x;
+		ql_line<0> g, w;
 		float dx[QL_LINE_EACH], mean, slope;
 		int64_t from[QL_STRIDED_MOST], to[QL_STRIDED_MOST];
 		double sum[2];
@@ -223,7 +236,6 @@ template <int W, int R> QL_KERNEL(QL_LINE_BOUNDS) backward(work k)
 }
 
 /* Sums of g h and g of column i over rows first … end - 1, in float32. */
-template <int ELEMENT>
 QL_DEVICE void add_rows(const work &k, int64_t i, int64_t first, int64_t end, float *of_gh, float *of_g)
 {
 	QL_UNROLL_FEW
@@ -232,8 +244,8 @@ QL_DEVICE void add_rows(const work &k, int64_t i, int64_t first, int64_t end, fl
 		float x, g;
 
 		ql_strided_at(k.from, r, at);
-		x = ql_line_load<float>(ELEMENT < 0 ? k.x.element : ELEMENT, k.x.at, at[0] + i * k.x.stride);
-		g = ql_line_load<float>(ELEMENT < 0 ? k.g.element : ELEMENT, k.g.at, at[1] + i * k.g.stride);
+		x = ql_line_load(k.x.element, k.x.at, at[0] + i * k.x.stride);
+		g = ql_line_load(k.g.element, k.g.at, at[1] + i * k.g.stride);
 		*of_gh += g * h_of(k.centre[r], x);
 		*of_g += g;
 	}
@@ -252,12 +264,8 @@ QL_KERNEL(QL_LINE_THREADS) add_columns(work k)
 		int64_t from = first + warp * FLUSH, to = from + FLUSH < stop ? from + FLUSH : stop;
 		float of_gh = 0, of_g = 0;
 
-		if (i < k.n && from < stop) {
-			if (k.x.element == QL_E_float32 && k.g.element == QL_E_float32)
-				add_rows<QL_E_float32>(k, i, from, to, &of_gh, &of_g);
-			else
-				add_rows<-1>(k, i, from, to, &of_gh, &of_g);
-		}
+		if (i < k.n && from < stop)
+			add_rows(k, i, from, to, &of_gh, &of_g);
 		room.sum[0][warp][ql_line_lane()] = of_gh;
 		room.sum[1][warp][ql_line_lane()] = of_g;
 		__syncthreads();

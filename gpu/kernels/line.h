@@ -48,82 +48,76 @@ QL_DEVICE int64_t ql_line_element(int64_t run, int s)
 	return run * QL_LINE_RUN + s * 32 + ql_line_lane();
 }
 
-template <typename T> QL_DEVICE T ql_line_load(int element, const void *at, int64_t i)
+/* The element types that these functions take. */
+static inline bool ql_line_type(int element)
 {
-	return element == QL_E_float64 ? (T) static_cast<const double *>(at)[i] : (T)ql_load_small(element, at, i);
+	return element == QL_E_float32 || element == QL_E_float16 || element == QL_E_bfloat16;
+}
+
+QL_DEVICE float ql_line_load(int element, const void *at, int64_t i)
+{
+	uint16_t half;
+
+	if (element == QL_E_float32)
+		return static_cast<const float *>(at)[i];
+	half = static_cast<const uint16_t *>(at)[i];
+	return element == QL_E_float16 ? ql_from_f16(half) : ql_from_bf16(half);
 }
 
 /* The loads of a run, of one element type each, so that they are all under way together. */
-template <int ELEMENT, typename T>
-QL_DEVICE void ql_line_run_of(const ql_line_at &line, int64_t run, int64_t n, T x[QL_LINE_EACH])
+template <int ELEMENT>
+QL_DEVICE void ql_line_run_of(const ql_line_at &line, int64_t run, int64_t n, float x[QL_LINE_EACH])
 {
 	QL_UNROLL
 	for (int s = 0; s < QL_LINE_EACH; s++) {
 		int64_t i = ql_line_element(run, s);
 
-		x[s] = i < n ? ql_line_load<T>(ELEMENT, line.at, i * line.stride) : (T)0;
+		x[s] = i < n ? ql_line_load(ELEMENT, line.at, i * line.stride) : 0;
 	}
 }
-template <typename T> QL_DEVICE void ql_line_run(const ql_line_at &line, int64_t run, int64_t n, T x[QL_LINE_EACH])
+QL_DEVICE void ql_line_run(const ql_line_at &line, int64_t run, int64_t n, float x[QL_LINE_EACH])
 {
 	if (!line.at) {
 		QL_UNROLL
 		for (int s = 0; s < QL_LINE_EACH; s++)
-			x[s] = (T)line.otherwise;
+			x[s] = line.otherwise;
 	} else if (line.element == QL_E_float32) {
 		ql_line_run_of<QL_E_float32>(line, run, n, x);
 	} else if (line.element == QL_E_float16) {
 		ql_line_run_of<QL_E_float16>(line, run, n, x);
-	} else if (line.element == QL_E_bfloat16) {
-		ql_line_run_of<QL_E_bfloat16>(line, run, n, x);
 	} else {
-		ql_line_run_of<QL_E_float64>(line, run, n, x);
+		ql_line_run_of<QL_E_bfloat16>(line, run, n, x);
 	}
 }
 
 /* Stores a run. */
-template <int ELEMENT, typename T>
-QL_DEVICE void ql_line_put_of(const ql_line_at &line, int64_t run, int64_t n, const T x[QL_LINE_EACH])
+template <int ELEMENT>
+QL_DEVICE void ql_line_put_of(const ql_line_at &line, int64_t run, int64_t n, const float x[QL_LINE_EACH])
 {
 	QL_UNROLL
 	for (int s = 0; s < QL_LINE_EACH; s++) {
 		int64_t i = ql_line_element(run, s);
-		void *at = const_cast<void *>(line.at);
 
-		if (i >= n)
-			continue;
-		if (ELEMENT == QL_E_float64)
-			static_cast<double *>(at)[i * line.stride] = (double)x[s];
-		else
-			ql_store_small(ELEMENT, at, i * line.stride, (float)x[s]);
+		if (i < n)
+			ql_store_small(ELEMENT, const_cast<void *>(line.at), i * line.stride, x[s]);
 	}
 }
-template <typename T>
-QL_DEVICE void ql_line_put(const ql_line_at &line, int64_t run, int64_t n, const T x[QL_LINE_EACH])
+QL_DEVICE void ql_line_put(const ql_line_at &line, int64_t run, int64_t n, const float x[QL_LINE_EACH])
 {
 	if (line.element == QL_E_float32)
 		ql_line_put_of<QL_E_float32>(line, run, n, x);
 	else if (line.element == QL_E_float16)
 		ql_line_put_of<QL_E_float16>(line, run, n, x);
-	else if (line.element == QL_E_bfloat16)
-		ql_line_put_of<QL_E_bfloat16>(line, run, n, x);
 	else
-		ql_line_put_of<QL_E_float64>(line, run, n, x);
-}
-
-/* The element types that these functions take. */
-static inline bool ql_line_type(int element)
-{
-	return element == QL_E_float32 || element == QL_E_float16 || element == QL_E_bfloat16 ||
-	       element == QL_E_float64;
+		ql_line_put_of<QL_E_bfloat16>(line, run, n, x);
 }
 
 /* The elements of this thread: all of them (R > 0), or those of the run that was fetched. */
-template <typename T, int R> struct ql_line {
-	T x[QL_LINE_SLOTS(R)];
+template <int R> struct ql_line {
+	float x[QL_LINE_SLOTS(R)];
 	ql_line_at line;
 
-	__device__ __forceinline__ T &get(int j, int s)
+	__device__ __forceinline__ float &get(int j, int s)
 	{
 		return x[(R ? j : 0) * QL_LINE_EACH + s];
 	}

@@ -97,7 +97,7 @@ QL_KERNEL(THREADS) norm(const work k)
 
 		ql_strided_at(k.rows, row, at);
 		for (int64_t i = lane; i < k.n - QL_BUG(norm_codes_tail); i += 32) {
-			int64_t q = ql_load_i64(k.element, k.x, at[0] + i * k.step) - zero;
+			int64_t q = ql_load_code(k.element, k.x, at[0] + i * k.step) - zero;
 
 			sum += q;
 			square += q * q;
@@ -107,7 +107,7 @@ QL_KERNEL(THREADS) norm(const work k)
 		v = (uint64_t)(k.n * square - sum * sum);
 		factor = e.p < 0 ? (float)(1 / sqrt((double)v + e.real)) : ql_inverse_root((v << e.p) + e.units, e.p);
 		for (int64_t i = lane; i < k.n; i += 32) {
-			int64_t q = ql_load_i64(k.element, k.x, at[0] + i * k.step) - zero;
+			int64_t q = ql_load_code(k.element, k.x, at[0] + i * k.step) - zero;
 			float h = (float)(k.n * q - sum) * factor;
 
 			ql_store_i64(k.result, k.out, row * k.n + i,

@@ -209,17 +209,47 @@ QL_NUMBER int32_t ql_load_packed(int element, const void *at, int64_t i)
 	return bits == 1 ? code * 2 - 1 : (code ^ half) - half;
 }
 
-/* Of an integer type; of a float, saturated. */
-QL_NUMBER int64_t ql_load_i64(int element, const void *at, int64_t i)
+/* Of a float type. */
+QL_NUMBER float ql_load_float(int element, const void *at, int64_t i)
+{
+	return element == QL_E_float64 ? (float)static_cast<const double *>(at)[i] : ql_load_small(element, at, i);
+}
+/* Of an integer type of whole bytes. */
+QL_NUMBER int64_t ql_load_whole(int element, const void *at, int64_t i)
 {
 	switch (element) {
 	case QL_E_int8: return static_cast<const int8_t *>(at)[i];
-	case QL_E_uint8:
-	case QL_E_bool: return static_cast<const uint8_t *>(at)[i];
 	case QL_E_int16: return static_cast<const int16_t *>(at)[i];
 	case QL_E_uint16: return static_cast<const uint16_t *>(at)[i];
 	case QL_E_int32: return static_cast<const int32_t *>(at)[i];
 	case QL_E_int64: return static_cast<const int64_t *>(at)[i];
+	default: return static_cast<const uint8_t *>(at)[i]; /* uint8 or bool */
+	}
+}
+
+/* Of an integer type of at most 16 bits. */
+QL_NUMBER int32_t ql_load_code(int element, const void *at, int64_t i)
+{
+	switch (element) {
+	case QL_E_int8: return static_cast<const int8_t *>(at)[i];
+	case QL_E_uint8: return static_cast<const uint8_t *>(at)[i];
+	case QL_E_int16: return static_cast<const int16_t *>(at)[i];
+	case QL_E_uint16: return static_cast<const uint16_t *>(at)[i];
+	default: return ql_load_packed(element, at, i);
+	}
+}
+
+/* Of an integer type; of a float, saturated. */
+QL_NUMBER int64_t ql_load_i64(int element, const void *at, int64_t i)
+{
+	switch (element) {
+	case QL_E_int8:
+	case QL_E_uint8:
+	case QL_E_bool:
+	case QL_E_int16:
+	case QL_E_uint16:
+	case QL_E_int32:
+	case QL_E_int64: return ql_load_whole(element, at, i);
 	case QL_E_float64: return ql_saturate(static_cast<const double *>(at)[i], INT64_MIN, INT64_MAX);
 	default:
 		if (ql_is_packed(element))
@@ -237,13 +267,15 @@ QL_NUMBER double ql_load_f64(int element, const void *at, int64_t i)
 {
 	if (element == QL_E_float64)
 		return static_cast<const double *>(at)[i];
-	return ql_is_float(element) ? (double)ql_load_small(element, at, i) : (double)ql_load_i64(element, at, i);
+	if (ql_is_float(element))
+		return (double)ql_load_small(element, at, i);
+	return ql_is_packed(element) ? (double)ql_load_packed(element, at, i) : (double)ql_load_whole(element, at, i);
 }
 QL_NUMBER float ql_load_f32(int element, const void *at, int64_t i)
 {
-	if (element == QL_E_float64)
-		return (float)static_cast<const double *>(at)[i];
-	return ql_is_float(element) ? ql_load_small(element, at, i) : (float)ql_load_i64(element, at, i);
+	if (ql_is_float(element))
+		return ql_load_float(element, at, i);
+	return ql_is_packed(element) ? (float)ql_load_packed(element, at, i) : (float)ql_load_whole(element, at, i);
 }
 
 QL_NUMBER void ql_store_small(int element, void *at, int64_t i, float x)

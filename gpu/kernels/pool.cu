@@ -55,7 +55,7 @@ template <int KIND> QL_DEVICE typename number_of<KIND>::type load(const ql_image
 		return (number) static_cast<const float *>(x.at)[at];
 	if (KIND == F64)
 		return (number) static_cast<const double *>(x.at)[at];
-	return KIND == CODES ? (number)ql_load_i64(x.type, x.at, at) : (number)ql_load_small(x.type, x.at, at);
+	return KIND == CODES ? (number)ql_load_code(x.type, x.at, at) : (number)ql_load_small(x.type, x.at, at);
 }
 
 template <int KIND> QL_DEVICE void store(const pool &p, int64_t i, typename number_of<KIND>::type v)

@@ -305,7 +305,7 @@ QL_NUMBER ql_code_line ql_code_line_of(const ql_code_matrix &l, int64_t first_sc
 
 QL_NUMBER float ql_bias_at(const ql_code_product &x, int64_t j)
 {
-	return x.bias ? ql_load_f32(x.bias_type, x.bias, j) : 0;
+	return x.bias ? ql_load_float(x.bias_type, x.bias, j) : 0;
 }
 
 /* Writes result `at` from the sum of products of codes. */

@@ -168,7 +168,7 @@ QL_KERNEL(THREADS) encode(encoding c)
 		ql_strided_at(c.walk, i, at);
 		x = ql_load_f32(c.from, c.in, at[0]);
 		if (c.scales.shift)
-			x -= ql_load_f32(c.scales.shift_type, c.scales.shift, at[1]);
+			x -= ql_load_float(c.scales.shift_type, c.scales.shift, at[1]);
 		zero = ql_zero_at(c.scales, at[1]);
 		v = rintf(x / ql_scale_at(c.scales, at[1]));
 		v = v < (float)(c.scales.lo - zero) ? (float)(c.scales.lo - zero) : v;

@@ -93,11 +93,11 @@ static inline struct ql_strided ql_scales_walk(const struct ql_gpu_tensor *t, co
 
 QL_NUMBER float ql_scale_at(const ql_scales &s, int64_t i)
 {
-	return ql_load_f32(s.scale_type, s.scale, i);
+	return ql_load_float(s.scale_type, s.scale, i);
 }
 QL_NUMBER int32_t ql_zero_at(const ql_scales &s, int64_t i)
 {
-	return s.zero ? (int32_t)ql_load_i64(s.zero_type, s.zero, i) : 0;
+	return s.zero ? (int32_t)ql_load_whole(s.zero_type, s.zero, i) : 0;
 }
 
 #endif

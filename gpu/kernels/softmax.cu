@@ -30,7 +30,7 @@ QL_DEVICE ql_line_at line_at(const ql_line_at &first, int64_t offset)
 template <bool LOG, int W, int R, typename ROOM>
 QL_DEVICE void normalize(const work &k, ROOM &room, const ql_line_at &in, const ql_line_at &out)
 {
-	ql_line<float, R> x;
+	ql_line<R> x;
 	float y[QL_LINE_EACH], most = -INFINITY, by;
 	double sum[1], rest;
 	auto fetch = [&](int64_t run) { x.fetch(run, k.n); };
@@ -67,7 +67,7 @@ QL_DEVICE void normalize(const work &k, ROOM &room, const ql_line_at &in, const 
 template <bool LOG, int W, int R, typename ROOM>
 QL_DEVICE void slope(const work &k, ROOM &room, const ql_line_at &in, const ql_line_at &with, const ql_line_at &out)
 {
-	ql_line<float, R> g, y;
+	ql_line<R> g, y;
 	float dx[QL_LINE_EACH], all;
 	double sum[1];
 	auto fetch = [&](int64_t run) {
