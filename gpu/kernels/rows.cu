@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Elementwise ops by the functions of their op files (tensor/loops/map.h), which scripts/device_rows.lua takes out of them into
  * rows.inc: the same operations in the same order, so the bits of the CPU. Dense float32 operands and numbers: a kernel for
- * each function, EACH elements a thread. Everything else: one kernel per domain, which calls the function by a table, one
- * element a thread. The caller says the domain and what it made of the op's attributes (options domain, p and i).
+ * each function, EACH elements a thread. Everything else: one kernel per domain with all functions, one element a thread. The
+ * caller says the domain and what it made of the op's attributes (options domain, p and i).
  */
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/number.h"
@@ -120,29 +120,12 @@ struct elements {
 	struct ql_map_args args;
 };
 
-/* One element: without the loop. */
-template <row_f32 *ROW> QL_DEVICE void one_f32(const float *const *in, const struct ql_map_args *args, float *y)
-{
-	ROW(1, y, in, args);
-}
-template <row_f64 *ROW> QL_DEVICE void one_f64(const double *const *in, const struct ql_map_args *args, double *y)
-{
-	ROW(1, y, in, args);
-}
-template <row_i64 *ROW> QL_DEVICE bool one_i64(const int64_t *const *in, const struct ql_map_args *args, int64_t *y)
-{
-	return ROW(1, y, in, args);
-}
-
-#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) one_f32<f32>,
-__device__ static void (*const rows_f32[])(const float *const *, const struct ql_map_args *, float *) = {QL_ROWS(X)};
+/* The number of each op in QL_ROWS. */
+enum row_number {
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) ROW_##op,
+	QL_ROWS(X)
 #undef X
-#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) one_f64<f64>,
-__device__ static void (*const rows_f64[])(const double *const *, const struct ql_map_args *, double *) = {QL_ROWS(X)};
-#undef X
-#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) one_i64<i64>,
-__device__ static bool (*const rows_i64[])(const int64_t *const *, const struct ql_map_args *, int64_t *) = {QL_ROWS(X)};
-#undef X
+};
 
 QL_DEVICE void load(const operand &o, int64_t at, float *x)
 {
@@ -157,32 +140,50 @@ QL_DEVICE void load(const operand &o, int64_t at, int64_t *x)
 	*x = o.at ? ql_load_i64(o.element, o.at, at) : o.i64;
 }
 
+/* One element, without the loop of the function. A switch: calls by a table would go through memory. */
 QL_DEVICE void apply(const elements &e, int64_t i, const float *const *in)
 {
-	float y;
+	float y = 0;
 
-	rows_f32[e.row](in, &e.args, &y);
+	switch (e.row) {
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) \
+	case ROW_##op: f32(1, &y, in, &e.args); break;
+		QL_ROWS(X)
+#undef X
+	}
 	ql_store_f32(e.to, e.out, i, y);
 }
 QL_DEVICE void apply(const elements &e, int64_t i, const double *const *in)
 {
-	double y;
+	double y = 0;
 
-	rows_f64[e.row](in, &e.args, &y);
+	switch (e.row) {
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) \
+	case ROW_##op: f64(1, &y, in, &e.args); break;
+		QL_ROWS(X)
+#undef X
+	}
 	ql_store_f64(e.to, e.out, i, y);
 }
 QL_DEVICE void apply(const elements &e, int64_t i, const int64_t *const *in)
 {
-	int64_t y;
+	int64_t y = 0;
+	bool good = false;
 
-	if (rows_i64[e.row](in, &e.args, &y))
+	switch (e.row) {
+#define X(op, operands, f32, f64, i64, fails, f32_library, f64_library) \
+	case ROW_##op: good = i64(1, &y, in, &e.args); break;
+		QL_ROWS(X)
+#undef X
+	}
+	if (good)
 		ql_store_i64(e.to, e.out, i, y);
 }
 
 template <typename T> QL_KERNEL(THREADS) any_rows(elements e)
 {
 	for (int64_t i = ql_thread(); i < e.count; i += ql_threads()) {
-		T x[OPERANDS];
+		T x[OPERANDS] = {0, 0, 0};
 		const T *in[OPERANDS];
 		int64_t offset[OPERANDS] = {0, 0, 0}, rest = i;
 
@@ -190,9 +191,11 @@ template <typename T> QL_KERNEL(THREADS) any_rows(elements e)
 			int64_t at = d ? rest % e.shape[d] : rest;
 
 			rest = d ? rest / e.shape[d] : 0;
+			QL_UNROLL
 			for (int k = 0; k < OPERANDS; k++)
 				offset[k] += at * e.in[k].stride[d];
 		}
+		QL_UNROLL
 		for (int k = 0; k < OPERANDS; k++) {
 			in[k] = &x[k];
 			if (k < e.n_in)
