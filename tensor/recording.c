@@ -14,6 +14,8 @@
 struct used {
 	struct ql_storage *storage;
 	uint64_t version;
+	bool known;   /* to the host, which has gone by what it holds */
+	bool written; /* by kernels */
 };
 
 struct noted {
@@ -28,6 +30,7 @@ struct ql_recording {
 	size_t bytes;
 	const char *why; /* it is useless; NULL: it is not */
 	bool running;
+	bool training;
 	struct ql_tensor **input, **result;
 	int inputs, results;
 	struct used *used;
@@ -49,13 +52,14 @@ enum ql_status ql_recording_refuse(struct ql_ctx *ctx, const char *why)
 	return ql_fail(ctx, QL_ERR_UNSUPPORTED, "not recorded: %s", why);
 }
 
-static void keep_storage(struct ql_ctx *ctx, struct ql_recording *r, struct ql_storage *s)
+/* The entry of s, a new one if there is none; NULL without memory. */
+static struct used *entry_of(struct ql_ctx *ctx, struct ql_recording *r, struct ql_storage *s)
 {
 	struct used *more = r->used;
 
 	for (int i = 0; i < r->n_used; i++)
 		if (r->used[i].storage == s)
-			return;
+			return &r->used[i];
 	if (r->n_used == r->room_used) {
 		r->room_used = r->room_used ? 2 * r->room_used : 32;
 		more = ql_realloc_array(ctx, r->used, r->room_used, sizeof(*more));
@@ -63,10 +67,23 @@ static void keep_storage(struct ql_ctx *ctx, struct ql_recording *r, struct ql_s
 	if (!more) {
 		r->room_used = r->n_used;
 		r->why = "there is no memory";
-		return;
+		return NULL;
 	}
 	r->used = more;
-	r->used[r->n_used++] = (struct used){ql_storage_keep(s), s->version};
+	r->used[r->n_used] = (struct used){.storage = ql_storage_keep(s), .version = s->version};
+	return &r->used[r->n_used++];
+}
+
+static void keep_storage(struct ql_ctx *ctx, struct ql_recording *r, struct ql_storage *s, bool known, bool written)
+{
+	struct used *u = entry_of(ctx, r, s);
+
+	if (!u)
+		return;
+	u->known |= known;
+	u->written |= written;
+	if (u->known && u->written && !r->why)
+		r->why = "it writes into memory that the host has read";
 }
 
 static bool is_input(const struct ql_recording *r, const struct ql_storage *s)
@@ -85,10 +102,10 @@ static void note_storage(struct ql_ctx *ctx, struct ql_storage *s, bool written)
 
 	bool own = s->remote && s->remote->born == r->number;
 
-	if (written && (!own || is_input(r, s)))
+	if (written && ((!own && !(r->training && s->remote)) || is_input(r, s)))
 		ql_recording_refuse(ctx, "it writes into memory that it has not made");
 	if (s->remote && !own)
-		keep_storage(ctx, r, s);
+		keep_storage(ctx, r, s, !r->training, written && r->training);
 }
 
 #define PARTS 4
@@ -122,10 +139,16 @@ void ql_recording_call(struct ql_ctx *ctx, const struct ql_call *call)
 
 void ql_recording_constant(struct ql_ctx *ctx, struct ql_recording *r, const struct ql_tensor *t)
 {
-	keep_storage(ctx, r, t->storage);
+	keep_storage(ctx, r, t->storage, true, false);
 	for (int i = 0; t->q && i < PARTS; i++)
 		if (*part_of(t->q, i))
 			ql_recording_constant(ctx, r, *part_of(t->q, i));
+}
+
+void ql_recording_known(struct ql_ctx *ctx, struct ql_storage *s)
+{
+	if (s->remote->born != ctx->recording->number)
+		keep_storage(ctx, ctx->recording, s, true, false);
 }
 
 /* ---- recording ---- */
@@ -162,7 +185,8 @@ static enum ql_status count_rows(struct ql_ctx *ctx, struct ql_recording *r)
 	return QL_OK;
 }
 
-enum ql_status ql_recording_begin(struct ql_ctx *ctx, int n, struct ql_tensor *const *in, struct ql_recording **out)
+enum ql_status ql_recording_begin(
+	struct ql_ctx *ctx, int n, struct ql_tensor *const *in, bool training, struct ql_recording **out)
 {
 	const char *why = ql_recording_refusal(ctx, n, in);
 	struct ql_recording *r;
@@ -176,6 +200,7 @@ enum ql_status ql_recording_begin(struct ql_ctx *ctx, int n, struct ql_tensor *c
 		return QL_ERR_MEMORY;
 	*out = r;
 	r->device = in[0]->storage->device;
+	r->training = training;
 	r->seed = ctx->seed;
 	r->position = ctx->rng_position;
 	r->input = ql_alloc_array_zeroed(ctx, n, sizeof(struct ql_tensor *));
@@ -408,12 +433,46 @@ static enum ql_status queue(
 	return status;
 }
 
+static void count_replay(struct ql_ctx *ctx, const struct ql_recording *r)
+{
+	for (uint32_t i = 0; i < r->n_noted; i++)
+		ql_ledger_add(ctx, r->noted[i].row, (int64_t)r->noted[i].count);
+	ql_ledger_count(ctx, "graph", "replay", "recording", NULL, 0);
+}
+
+/* The results stay where they are; what was made of their bytes, and of the others that are written, is out of date. */
+static enum ql_status run_training(
+	struct ql_ctx *ctx, struct ql_recording *r, struct ql_tensor *const *in, struct ql_tensor **out)
+{
+	struct copies none = {.r = r};
+	enum ql_status status = QL_OK;
+
+	for (int i = 0; i < r->inputs && !status; i++)
+		status = check_input(ctx, in[i], r->input[i]);
+	if (!status)
+		status = queue(ctx, r, in, &none);
+	if (status) {
+		memset(out, 0, ql_size_array(r->results, sizeof(*out)));
+		return status;
+	}
+	for (int i = 0; i < r->results; i++) {
+		out[i] = ql_tensor_keep(r->result[i]);
+		out[i]->storage->version++;
+	}
+	for (int i = 0; i < r->n_used; i++)
+		r->used[i].storage->version += r->used[i].written;
+	count_replay(ctx, r);
+	return QL_OK;
+}
+
 enum ql_status ql_recording_run(
 	struct ql_ctx *ctx, struct ql_recording *r, struct ql_tensor *const *in, struct ql_tensor **out)
 {
 	struct copies c = {.r = r};
 	enum ql_status status = QL_OK;
 
+	if (r->training)
+		return run_training(ctx, r, in, out);
 	memset(out, 0, ql_size_array(r->results, sizeof(*out)));
 	for (int i = 0; i < r->inputs && !status; i++)
 		status = check_input(ctx, in[i], r->input[i]);
@@ -430,12 +489,9 @@ enum ql_status ql_recording_run(
 		ql_tensor_release(ctx, out[i]);
 		out[i] = NULL;
 	}
-	if (status)
-		return status;
-	for (uint32_t i = 0; i < r->n_noted; i++)
-		ql_ledger_add(ctx, r->noted[i].row, (int64_t)r->noted[i].count);
-	ql_ledger_count(ctx, "graph", "replay", "recording", NULL, 0);
-	return QL_OK;
+	if (!status)
+		count_replay(ctx, r);
+	return status;
 }
 
 int ql_recording_results(const struct ql_recording *r)
@@ -448,7 +504,7 @@ bool ql_recording_holds(const struct ql_recording *r)
 	bool holds = r->recorded;
 
 	for (int i = 0; i < r->n_used && holds; i++)
-		holds = r->used[i].storage->version == r->used[i].version;
+		holds = !r->used[i].known || r->used[i].storage->version == r->used[i].version;
 	return holds;
 }
 

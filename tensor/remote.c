@@ -25,6 +25,8 @@ static enum ql_status mirror_of(struct ql_ctx *ctx, struct ql_storage *s, struct
 	*out = s;
 	if (!r)
 		return QL_OK;
+	if (ctx->recording)
+		ql_recording_known(ctx, s);
 	if (r->mirror && r->mirror->refs > 1 && r->mirrored != s->version) { /* others still read the old bytes */
 		ql_storage_release(ctx, r->mirror);
 		r->mirror = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Recordings of runs on a device (tensor/recording.h) as values for nn/graph/replay.lua. Errors and reasons come back as
+ * Recordings of runs on a device (tensor/recording.h) as values for nn/base/recorded.lua. Errors and reasons come back as
  * texts: the caller runs the ops without a recording.
  */
 #include "interp/bind/call.h"
@@ -7,6 +7,7 @@
 #include "interp/prelude/libs.h"
 #include "interp/prelude/prelude.h"
 #include "tensor/recording.h"
+#include "tensor/tape.h"
 
 #define RECORDING "quoll.recording"
 #define MOST 256 /* inputs or results */
@@ -70,7 +71,7 @@ static int recordable(lua_State *L)
 	return 1;
 }
 
-/* record_begin(inputs, constants) -> a recording, which has begun, and its own inputs; or nil and why not */
+/* record_begin(inputs, constants, training) -> a recording, which has begun, and its own inputs; or nil and why not */
 static int record_begin(lua_State *L)
 {
 	struct ql_ctx *ctx = ql_ctx_of(L);
@@ -81,10 +82,11 @@ static int record_begin(lua_State *L)
 
 	if (!read_list(L, 1, in, &n))
 		return refused(L, "there are too many inputs");
+	lua_settop(L, 3);
 	lua_createtable(L, n, 0);
 	for (int i = 0; i < n; i++) { /* boxes first: while it records, nothing may be collected */
 		ql_box_new(L);
-		lua_rawseti(L, 3, i + 1);
+		lua_rawseti(L, 4, i + 1);
 	}
 	r = lua_newuserdatauv(L, sizeof(struct ql_recording *), 0);
 	*r = NULL;
@@ -95,7 +97,7 @@ static int record_begin(lua_State *L)
 		lua_setfield(L, -2, "__close");
 	}
 	lua_setmetatable(L, -2);
-	status = ql_recording_begin(ctx, n, in, r);
+	status = ql_recording_begin(ctx, n, in, lua_toboolean(L, 3), r);
 	if (status) {
 		ql_recording_free(ctx, *r);
 		*r = NULL;
@@ -104,7 +106,7 @@ static int record_begin(lua_State *L)
 	for (int i = 0; i < n; i++) {
 		struct ql_tensor **box;
 
-		lua_rawgeti(L, 3, i + 1);
+		lua_rawgeti(L, 4, i + 1);
 		box = ql_test_box(L, -1);
 		*box = ql_tensor_keep(ql_recording_input(*r, i));
 		lua_pop(L, 1);
@@ -115,7 +117,7 @@ static int record_begin(lua_State *L)
 			ql_recording_constant(ctx, *r, ql_test_tensor(L, -1));
 		lua_pop(L, 1);
 	}
-	lua_pushvalue(L, 3);
+	lua_pushvalue(L, 4);
 	return 2;
 }
 
@@ -171,10 +173,24 @@ static int replay(lua_State *L)
 	return 1;
 }
 
+/* set_grad(leaf, gradient): replaces the sum of its gradients */
+static int set_grad(lua_State *L)
+{
+	struct ql_tensor *t = ql_check_tensor(L, 1, "set_grad"), *sum = ql_check_tensor(L, 2, "set_grad");
+
+	if (!t->node || t->node->op)
+		return ql_error(L, "set_grad: wanted a tensor that collects a gradient, got another one");
+	ql_tensor_keep(sum);
+	ql_tensor_release(ql_ctx_of(L), t->node->sum);
+	t->node->sum = sum;
+	return 0;
+}
+
 int ql_open_recording(lua_State *L)
 {
 	static const luaL_Reg functions[] = {{"recordable", recordable}, {"record_begin", record_begin},
-		{"record_end", record_end}, {"record_free", recording_free}, {"replay", replay}, {NULL, NULL}};
+		{"record_end", record_end}, {"record_free", recording_free}, {"replay", replay}, {"set_grad", set_grad},
+		{NULL, NULL}};
 
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, QL_INTERNAL);
 	luaL_setfuncs(L, functions, 0);

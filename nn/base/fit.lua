@@ -9,6 +9,7 @@ local module = internal.import 'nn/base/module'
 local files = internal.import 'nn/base/files'
 local dataset = internal.import 'nn/base/dataset'
 local metrics = internal.import 'nn/base/metrics'
+local recorded = internal.import 'nn/base/recorded'
 local progress = internal.import 'interp/prelude/progress'
 local report = internal.import 'interp/prelude/report'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
@@ -138,12 +139,17 @@ local FIT = {{'opt', 'any', 'optimizer (default optim.adam(m))'}, {'loss', 'func
 	{'minutes', 'number', 'stop after the epoch in which this time has passed'},
 	{'save', 'text', 'file (.safetensors) that is written after each epoch: the model and the state of the training'},
 	{'resume', 'true or false', 'go on from the file of save=, if there is one (default false)'},
+	{'replay', 'true or false', 'on a device, record a step and replay it (default true)'},
 	{'log', 'any', 'false: silent; a function is called with each epoch\'s row (default: lines on stderr)'}}
 local fit = method('fit', 'm:fit(data, {opt=, loss=, epochs=, validate=, save=})',
 	[[Trains the model on the batches x, y of a loader and returns a report with a row for each epoch: mean loss, what validate=
 measured, learning rate, seconds. A loss that is nan or inf ends it with an error before the step is made. After Ctrl-C the
 model is that of the last whole step and the file of save= that of the last whole epoch; the same call with resume=true goes
-on from there.]],
+on from there.
+
+On a device a step of an epoch is recorded up to its gradients, and later batches of its size are one launch of the recording, with the
+same numbers: where the model is made of kinds of nn alone, the loss is one of nn, nothing is random (dropout) and nothing is quantized
+(help 'gpu', g:run).]],
 	[[tensor.seed(1)
 m = nn.Linear(1, 1)
 x = tensor.linspace(-1, 1, 20):view(20, 1)
@@ -171,13 +177,18 @@ local function check_options(m, options)
 	return options
 end
 
--- One step; gives the loss. It is read behind backward, so that a device is at work meanwhile, and before the step.
-local function step(m, o, x, y, where)
+-- One step up to the gradients; gives the loss.
+local function gradients(m, o, x, y)
 	local loss = o.loss(m(x), y)
 	if not is_tensor(loss) or loss:nelem() ~= 1 then fail('fit: loss: wanted a tensor of one element, got %s', describe(loss)) end
 	o.opt:zero()
 	loss:backward()
-	local value = loss:item()
+	return loss
+end
+
+-- One step; gives the loss. It is read behind backward, so that a device is at work meanwhile, and before the step.
+local function step(m, o, x, y, where, steps)
+	local value = (steps:run(x, y) or gradients(m, o, x, y)):item()
 	if value ~= value or value == math.huge or value == -math.huge then
 		fail('fit: loss: wanted a finite number, got %s in %s; the parameters are those before it', value, where)
 	end
@@ -190,10 +201,11 @@ local function train_epoch(m, data, o, epoch)
 	local total, n, last = 0, 0, length(data)
 	local bar <close> = progress.start(('epoch %d/%d'):format(epoch, o.epochs or 1), last, o.log)
 	begin_pass(m, data)
+	local steps <close> = recorded.steps(m, o, function(x, y) return gradients(m, o, x, y) end)
 	for x, y in batches('fit', data, module.device(m)) do
 		check_batch('fit', x, y)
 		n = n + 1
-		total = total + step(m, o, x, y, ('epoch %d, batch %d'):format(epoch, n))
+		total = total + step(m, o, x, y, ('epoch %d, batch %d'):format(epoch, n), steps)
 		bar:update(n, function() return ('loss %.4f'):format(total / n) end)
 	end
 	if n == 0 then fail('fit: data: wanted at least one batch, got none') end

@@ -4,7 +4,7 @@
 local _, internal = ...
 local core = internal.import 'nn/graph/core'
 local ops = internal.import 'nn/graph/ops'
-local collectgarbage, gethook = collectgarbage, debug.gethook
+local recorded = internal.import 'nn/base/recorded'
 local replay = {}
 
 local MOST = 4 -- recordings of a graph; the least recently used one goes
@@ -40,12 +40,6 @@ end
 
 ---------------------------------------------------------------- entries
 
-local function key_of(inputs, ordered)
-	local words = {tostring(ordered), inputs[1]:device()}
-	for _, x in ipairs(inputs) do words[#words + 1] = table.concat({x:dtype(), x:size()}, ' ') end
-	return table.concat(words, ',')
-end
-
 -- The entry of the key, which becomes the first one.
 local function entry_of(g, key)
 	local list = entries[g]
@@ -74,28 +68,12 @@ end
 
 ---------------------------------------------------------------- recording
 
--- Nothing is collected meanwhile: finalizers may run ops of their own, and what is freed would stay as long as the recording.
-local function quietly(recording, state)
-	local running = collectgarbage 'isrunning'
-	collectgarbage 'stop'
-	return setmetatable({}, {__close = function()
-		if not state.good then internal.record_free(recording) end
-		if running then collectgarbage 'restart' end
-	end})
-end
-
 local function record(p, inputs, run)
-	collectgarbage()
-	local recording, own = internal.record_begin(inputs, p.constants)
-	if not recording then return nil end
-	local state = {}
-	local _ <close> = quietly(recording, state)
-	local good, get = pcall(run, own)
-	if not good then return nil end
-	local results = {}
-	for i, ref in ipairs(p.refs) do results[i] = get(ref) end
-	state.good = internal.record_end(recording, results)
-	return state.good and recording or nil
+	return recorded.make(inputs, p.constants, false, function(own)
+		local get, results = run(own), {}
+		for i, ref in ipairs(p.refs) do results[i] = get(ref) end
+		return results
+	end)
 end
 
 local function try_to_record(entry, p, inputs, run)
@@ -108,10 +86,10 @@ end
 -- A function ref -> tensor for the outputs of the graph, if they come from a recording; else nil. run(inputs) runs the nodes on other
 -- tensors and gives such a function.
 function replay.run(g, inputs, ordered, run)
-	if not internal.recordable(inputs) or type(gethook()) == 'function' then return nil end
+	if not recorded.possible(inputs) then return nil end
 	local p = parts_of(g)
 	if not p then return nil end
-	local entry = entry_of(g, key_of(inputs, ordered))
+	local entry = entry_of(g, recorded.key(inputs) .. tostring(ordered))
 	if not entry.recording then try_to_record(entry, p, inputs, run) end
 	if not entry.recording then return nil end
 	local results = internal.replay(entry.recording, inputs)

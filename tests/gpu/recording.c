@@ -135,7 +135,7 @@ static struct ql_recording *record(struct ql_tensor *x, struct ql_tensor *w)
 	struct ql_recording *r = NULL;
 	struct ql_tensor *y = NULL;
 
-	if (!CHECK(!ql_recording_begin(ctx, 1, &x, &r), "%s", ctx->err))
+	if (!CHECK(!ql_recording_begin(ctx, 1, &x, false, &r), "%s", ctx->err))
 		return r;
 	CHECK(!ops(ql_recording_input(r, 0), w, &y), "%s", ctx->err);
 	CHECK(!ql_recording_end(ctx, r, 1, &y), "%s", ctx->err);
@@ -184,6 +184,86 @@ static void replaying(void)
 	ql_tensor_release(ctx, w);
 }
 
+/* ---- training ---- */
+
+static enum ql_status in_place(struct ql_tensor *t)
+{
+	struct ql_call call = {.op = op("relu"), .in = &t, .n_in = 1, .into = t};
+	enum ql_status status = ql_op_apply(ctx, &call);
+
+	ql_tensor_release(ctx, call.out[0]);
+	return status;
+}
+
+/* w = relu_(w) is recorded, then y = (x + w) * x. */
+static struct ql_recording *record_step(struct ql_tensor *x, struct ql_tensor *w, bool read, const char *why)
+{
+	struct ql_recording *r = NULL;
+	struct ql_tensor *y = NULL;
+
+	CHECK(!ql_recording_begin(ctx, 1, &x, true, &r), "%s", ctx->err);
+	if (read)
+		CHECK(ql_tensor_at_f64(w, 0) == -2, "a number that the host has");
+	CHECK(!in_place(w) && !ops(ql_recording_input(r, 0), w, &y), "%s", ctx->err);
+	CHECK(why ? ql_recording_end(ctx, r, 1, &y) && strstr(ctx->err, why) : !ql_recording_end(ctx, r, 1, &y), "%s",
+		ctx->err);
+	ql_tensor_release(ctx, y);
+	return r;
+}
+
+static void training(void)
+{
+	struct ql_tensor *x = tensor_of(1), *w = tensor_of(-2), *y[2] = {NULL}, *host = NULL;
+	struct ql_recording *r = record_step(x, w, false, NULL);
+	uint64_t version = w->storage->version;
+
+	CASE("a step of training");
+	for (int i = 0; i < 2; i++) {
+		memset(&calls, 0, sizeof(calls));
+		CHECK(ql_recording_holds(r) && !ql_recording_run(ctx, r, &x, &y[i]), "%s", ctx->err);
+		CHECK(calls.replays == 1 && calls.runs == 0 && calls.copies == 1, "%d replays, %d runs, %d copies",
+			calls.replays, calls.runs, calls.copies);
+		CHECK(w->storage->version == version + (uint64_t)i + 1, "the host does not know of the write");
+	}
+	CHECK(y[0] == y[1], "the results are the same tensor");
+	CHECK(!ql_tensor_to(ctx, w, &ql_device_cpu, &host) && ql_tensor_at_f64(host, 0) == 0, "w is written");
+	ql_tensor_release(ctx, host);
+	CHECK(!ql_tensor_to(ctx, y[0], &ql_device_cpu, &host) && ql_tensor_at_f64(host, 0) == 1, "from w");
+	ql_tensor_release(ctx, host);
+	ql_recording_free(ctx, r);
+	ql_tensor_release(ctx, y[0]);
+	ql_tensor_release(ctx, y[1]);
+	ql_tensor_release(ctx, w);
+	w = tensor_of(-2);
+	ql_recording_free(ctx, record_step(x, w, true, "host has read"));
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, w);
+}
+
+/* What the host has gone by ends it, other weights may change. */
+static void weights(void)
+{
+	struct ql_tensor *x = tensor_of(1), *w = tensor_of(10), *y = NULL;
+
+	CASE("weights of a step");
+	for (int known = 0; known < 2; known++) {
+		struct ql_recording *r = NULL;
+
+		CHECK(!ql_recording_begin(ctx, 1, &x, true, &r), "%s", ctx->err);
+		CHECK(!ops(ql_recording_input(r, 0), w, &y), "%s", ctx->err);
+		CHECK(!known || ql_tensor_at_f64(w, 1) == 11, "a number that the host has");
+		CHECK(!ql_recording_end(ctx, r, 1, &y), "%s", ctx->err);
+		ql_tensor_release(ctx, y);
+		CHECK(ql_recording_holds(r), "it does not hold");
+		w->storage->version++;
+		CHECK(ql_recording_holds(r) == !known, "known %d", known);
+		w->storage->version--;
+		ql_recording_free(ctx, r);
+	}
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, w);
+}
+
 /* ---- what ends one ---- */
 
 static void ending(void)
@@ -214,15 +294,6 @@ static void ending(void)
 /* ---- what makes one useless ---- */
 
 enum useless { READ, SYNC, WRITE, DRAW, HOST, MIRRORED, INPUT, CONSTANT, UNENDED, KINDS };
-
-static enum ql_status in_place(struct ql_tensor *t)
-{
-	struct ql_call call = {.op = op("relu"), .in = &t, .n_in = 1, .into = t};
-	enum ql_status status = ql_op_apply(ctx, &call);
-
-	ql_tensor_release(ctx, call.out[0]);
-	return status;
-}
 
 static enum ql_status draw(void)
 {
@@ -273,7 +344,7 @@ static void useless(void)
 		uint64_t position = ctx->rng_position, unrecorded = count_of("graph"), muls = count_of("mul");
 
 		CASE("a useless recording: %d", (int)what);
-		CHECK(!ql_recording_begin(ctx, 1, &x, &r), "%s", ctx->err);
+		CHECK(!ql_recording_begin(ctx, 1, &x, false, &r), "%s", ctx->err);
 		CHECK(!ops(ql_recording_input(r, 0), w, &y), "%s", ctx->err);
 		spoil(what, ql_recording_input(r, 0), w, &y);
 		if (what != UNENDED) {
@@ -306,15 +377,15 @@ static void refusals(void)
 	CHECK(ql_recording_refusal(ctx, 0, NULL) && ql_recording_refusal(ctx, 1, &host) &&
 			ql_recording_refusal(ctx, 2, two) && !ql_recording_refusal(ctx, 1, two),
 		"the device");
-	CHECK(ql_recording_begin(ctx, 1, &host, &r) && !r, "of the host");
+	CHECK(ql_recording_begin(ctx, 1, &host, false, &r) && !r, "of the host");
 	x->stride[0] = 0;
 	CHECK(ql_recording_refusal(ctx, 1, &x), "strides");
 	x->stride[0] = 1;
 	ctx->host_fallback = QL_FALLBACK_WARN;
 	CHECK(ql_recording_refusal(ctx, 1, &x), "warnings");
 	ctx->host_fallback = QL_FALLBACK_SILENT;
-	CHECK(!ql_recording_begin(ctx, 1, &x, &r), "%s", ctx->err);
-	CHECK(ql_recording_begin(ctx, 1, &x, &inner) && !inner, "one within another");
+	CHECK(!ql_recording_begin(ctx, 1, &x, false, &r), "%s", ctx->err);
+	CHECK(ql_recording_begin(ctx, 1, &x, false, &inner) && !inner, "one within another");
 	ql_recording_free(ctx, r);
 	ql_tensor_release(ctx, host);
 	ql_tensor_release(ctx, x);
@@ -370,6 +441,8 @@ int main(void)
 	start();
 	if (device) {
 		replaying();
+		training();
+		weights();
 		ending();
 		useless();
 		refusals();
