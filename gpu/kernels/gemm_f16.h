@@ -49,7 +49,7 @@ struct job {
 	float *sums;   /* (parts, batches, m, n); NULL: results are finished */
 	uint32_t flip; /* in each byte or each half word of codes: makes signed codes unsigned */
 	int32_t above; /* what that adds to them */
-	int32_t group; /* CODES_8, CODES_4: panels of a stage under one scale */
+	int32_t group; /* CODES_8, CODES_4: 2^group panels of a stage are under one scale */
 	bool varies;   /* scales vary along k */
 };
 
@@ -175,7 +175,7 @@ QL_DEVICE scale_of_thread scale_at(const job &w, int64_t first_scale, int e, int
 {
 	const ql_float_lines &b = w.x.b;
 	const bool across = of<X::B>::ACROSS;
-	int32_t line = across ? j0 : j0 + e % COLUMNS, k = across ? k0 + e : k0 + e / COLUMNS * w.group * PANEL;
+	int32_t line = across ? j0 : j0 + e % COLUMNS, k = across ? k0 + e : k0 + (e / COLUMNS << w.group) * PANEL;
 	int64_t at;
 
 	if (line >= w.x.n || k >= end)
@@ -189,7 +189,7 @@ QL_DEVICE scale_of_thread scale_at(const job &w, int64_t first_scale, int e, int
 /* How many parameters a stage has in use, and at most for each thread. */
 template <typename X> QL_DEVICE int parameters_in(const job &w)
 {
-	return of<X::B>::ACROSS ? X::SCALES : X::SCALES / w.group;
+	return of<X::B>::ACROSS ? X::SCALES : X::SCALES >> w.group;
 }
 template <typename X> struct scales_of_thread {
 	static constexpr int MOST = (X::SCALES + THREADS - 1) / THREADS;
@@ -344,7 +344,7 @@ QL_DEVICE void load_b(uint32_t (*to)[4], const typename X::stage &s, const job &
 
 				to[j][0] = v.x, to[j][1] = v.y, to[j][2] = v.z, to[j][3] = v.w;
 			} else {
-				uint32_t base = s.p.base[panel / w.group * COLUMNS + line];
+				uint32_t base = s.p.base[(panel >> w.group) * COLUMNS + line];
 
 				if constexpr (X::B == CODES_8)
 					decode_8<X::BF16>(to[j], read<uint2>(at), w.flip, base);

@@ -54,6 +54,7 @@ QL_DEVICE void sums_of(typename X::memory &t, const job &w, uint32_t number, int
 	float part[of<X::B>::SCALES ? X::I : 1][X::J][4] = {};
 	scales_of_thread<X> next = {};
 
+	QL_ROLLED
 	for (int s = 0; s < STAGES - 1; s++) {
 		fetch_stage<X>(t.stages[s], w, a, b, i0, j0, begin + s * X::DEEP, end);
 		if constexpr (X::SCALES > 0) {
@@ -85,8 +86,8 @@ QL_DEVICE void sums_of(typename X::memory &t, const job &w, uint32_t number, int
 		for (int p = 0; p < X::PANELS; p++) {
 			if constexpr (of<X::B>::SCALES) {
 				multiply<X>(now, w, p, row_of<X>(), column_of<X>(), part);
-				if ((p + 1) % w.group == 0)
-					add_group<X>(now, p / w.group, column_of<X>(), part, sum);
+				if (((p + 1) & ((1 << w.group) - 1)) == 0)
+					add_group<X>(now, p >> w.group, column_of<X>(), part, sum);
 			} else {
 				multiply<X>(now, w, p, row_of<X>(), column_of<X>(), sum);
 			}
@@ -254,14 +255,14 @@ static bool forms_of(job *w, struct ql_gpu_plan *p)
 	return true;
 }
 
-/* What kernels need to know of codes. */
-static void codes_of(job *w, int panels)
+/* What kernels need to know of codes. A stage has 2^panels panels. */
+static void codes_of(job *w, int32_t panels)
 {
 	struct ql_element_info e = ql_element_get(w->x.b.element);
-	int32_t block = w->x.b.scale_step.step ? w->x.b.scale_step.shift - 5 : 31; /* panels, as a power of two */
+	int32_t block = w->x.b.scale_step.shift - 5; /* panels, as a power of two */
 
 	w->varies = w->x.b.codes && w->x.b.scale_step.step;
-	w->group = !w->x.b.codes || block > 2 || 1 << block > panels ? panels : 1 << block;
+	w->group = !w->varies || block > panels ? panels : block < 0 ? 0 : block;
 	if (!w->x.b.codes || e.kind != QL_E_INT)
 		return;
 	w->above = 1 << (e.bits - 1);
@@ -272,6 +273,7 @@ static bool job_of(const struct ql_gpu_call *call, job *w, struct ql_gpu_plan *p
 {
 	ql_float_product &x = w->x;
 	int64_t tiles, wanted, most, deep;
+	int32_t panels;
 
 	if (!ql_float_product_of(call, &x, p) || !forms_of(w, p))
 		return false;
@@ -279,8 +281,9 @@ static bool job_of(const struct ql_gpu_call *call, job *w, struct ql_gpu_plan *p
 		return ql_refuse(p, "wanted a result of float32 or 16-bit floats");
 	if ((x.m | x.n | x.k) >> 30)
 		return ql_refuse(p, "more than 2^30 lines");
-	deep = rows_of(*w) == 16 ? 4 * PANEL : rows_of(*w) == 128 ? PANEL : 2 * PANEL;
-	codes_of(w, (int)(deep / PANEL));
+	panels = rows_of(*w) == 16 ? 2 : rows_of(*w) == 128 ? 0 : 1;
+	deep = PANEL << panels;
+	codes_of(w, panels);
 	tiles = (x.m + rows_of(*w) - 1) / rows_of(*w) * ((x.n + COLUMNS - 1) / COLUMNS) * x.batches;
 	if (tiles > INT32_MAX / PARTS)
 		return ql_refuse(p, "more than 2^26 tiles");

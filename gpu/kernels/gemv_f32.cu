@@ -19,7 +19,8 @@
 #else
 #define WANTED 128 /* blocks that occupy a device */
 #endif
-#define MAGIC 0x4b000000u /* 2^23 */
+#define MANY (16 * WANTED) /* lines */
+#define MAGIC 0x4b000000u  /* 2^23 */
 
 /* Before a loop of which `words` rounds are written out. */
 #ifdef QL_EMULATION
@@ -147,7 +148,7 @@ QL_DEVICE void multiply(const stage<F, M> &from, const job &w, const ql_float_ba
 {
 	const int words = M * R * of<F>::EACH >= 64 ? 1 : 4; /* at once */
 	int first = (int)(threadIdx.x % 32) * of<F>::PITCH;
-	float inner[R][M] = {};
+	float inner[R][M] = {}, scale[R];
 	int64_t at[R];
 	int32_t zero[R];
 
@@ -155,6 +156,7 @@ QL_DEVICE void multiply(const stage<F, M> &from, const job &w, const ql_float_ba
 	for (int r = 0; r < R; r++) {
 		at[r] = of<F>::CODES && line + r < w.x.n ? scale_of(w.x.b, b, line + r, k) : 0;
 		zero[r] = of<F>::CODES ? ql_zero_at(w.x.b.scales, at[r]) : 0;
+		scale[r] = of<F>::CODES ? ql_scale_at(w.x.b.scales, at[r]) : 1; /* there when the sums are */
 	}
 	QL_UNROLL_WORDS
 	for (int i = 0; i < 4; i++) {
@@ -180,14 +182,13 @@ QL_DEVICE void multiply(const stage<F, M> &from, const job &w, const ql_float_ba
 	}
 	QL_UNROLL
 	for (int r = 0; r < R; r++) {
-		float scale = of<F>::CODES ? ql_scale_at(w.x.b.scales, at[r]) : 1;
 		float shift = of<F>::CODES && w.x.b.scales.shift
 				      ? ql_load_float(w.x.b.scales.shift_type, w.x.b.scales.shift, at[r])
 				      : 0;
 
 		QL_UNROLL
 		for (int row = 0; row < M; row++) {
-			sum[r][row] = __fmaf_rn(scale, inner[r][row], sum[r][row]);
+			sum[r][row] = __fmaf_rn(scale[r], inner[r][row], sum[r][row]);
 			if (of<F>::CODES && w.x.b.scales.shift)
 				sum[r][row] = __fmaf_rn(shift, all[row], sum[r][row]);
 		}
@@ -227,31 +228,49 @@ template <int M, int R> QL_DEVICE void finish(const job &w, int64_t number, int6
 		ql_float_store(w.x, (number * w.x.m + row) * w.x.n + first + r, first + r, mine);
 }
 
-/* Lines first .. first + R - 1 of a batch for each warp. */
+/* The 16 bytes of this lane, whose first element is k, of each line; zeros beyond the ends. */
+template <int F, int R>
+QL_DEVICE void load(uint4 (&to)[R], const job &w, const ql_float_batch &b, int64_t first, int64_t k)
+{
+	const uint8_t *from = static_cast<const uint8_t *>(w.x.b.at);
+
+	QL_UNROLL
+	for (int r = 0; r < R; r++) {
+		to[r] = {0, 0, 0, 0};
+		if (first + r < w.x.n && k < w.x.k)
+			to[r] = bytes_16(from + (b.at + (first + r) * w.x.b.line + k) * of<F>::BITS / 8, w.wide);
+	}
+}
+
+/* Lines first .. first + R - 1 of a batch for each warp. While a stage is multiplied the next one is on its way, but of eight rows,
+ * whose sums need the registers. */
 template <int F, int M, int R> QL_DEVICE void lines(stage<F, M> &t, const job &w, int64_t number, int64_t first)
 {
 	ql_float_batch a = ql_float_lines_at(w.x.a, number), b = ql_float_lines_at(w.x.b, number);
-	const uint8_t *from = static_cast<const uint8_t *>(w.x.b.at);
+	int64_t k = (int64_t)(threadIdx.x % 32) * of<F>::EACH;
 	float sum[R][M] = {};
+	const bool ahead = M < 8;
+	uint4 v[R] = {}, next[R] = {};
 
-	for (int64_t k0 = 0; k0 < w.x.k; k0 += of<F>::DEEP) {
-		int64_t k = k0 + (int64_t)(threadIdx.x % 32) * of<F>::EACH;
+	if (ahead)
+		load<F, R>(v, w, b, first, k);
+	for (int64_t k0 = 0; k0 < w.x.k; k0 += of<F>::DEEP, k += of<F>::DEEP) {
 		float all[M] = {};
-		uint4 v[R];
 
-		QL_UNROLL
-		for (int r = 0; r < R; r++) {
-			v[r] = {0, 0, 0, 0};
-			if (first + r < w.x.n && k < w.x.k)
-				v[r] = bytes_16(from + (b.at + (first + r) * w.x.b.line + k) * of<F>::BITS / 8, w.wide);
-		}
+		if (!ahead)
+			load<F, R>(v, w, b, first, k);
 		fill<F, M>(t, w, a, k0);
 		if (!QL_BUG(gemv_filled))
 			__syncthreads();
+		if (ahead)
+			load<F, R>(next, w, b, first, k + of<F>::DEEP);
 		if (of<F>::CODES && w.x.b.scales.shift)
 			sums_of_a<F, M>(t, all);
 		if (k < w.x.k - (QL_BUG(gemv_tail) ? of<F>::EACH : 0))
 			multiply<F, M, R>(t, w, b, first, k, v, all, sum);
+		QL_UNROLL
+		for (int r = 0; r < R && ahead; r++)
+			v[r] = next[r];
 		if (!QL_BUG(gemv_read))
 			__syncthreads(); /* before a is filled again */
 	}
@@ -319,6 +338,11 @@ static bool job_of(const struct ql_gpu_call *call, struct job *w, struct ql_gpu_
 	format = format_of(x.b);
 	if (x.m > MOST || !ql_element_float(x.to) || x.to == QL_E_float64 || format < 0 || (x.b.step != 1 && x.k > 1))
 		return had ? false : ql_refuse(p, "more than 8 rows, or lines that are not read 16 bytes at a time");
+	if (x.b.codes && x.n >= MANY && x.k >= 1024 && (x.a.element == QL_E_float16 || x.a.element == QL_E_bfloat16) &&
+		!x.b.scales.shift)
+		return had ? false
+			   : ql_refuse(
+				     p, "enough lines for tensor cores"); /* gemm_f16_mma: fewer instructions a code */
 	each = 128 / ql_element_get(x.b.element).bits;
 	if (x.k == 0 || x.k % each || !begins_at(x.b, 8) ||
 		(x.b.scale_step.step && x.b.scale_step.block % (uint32_t)each))

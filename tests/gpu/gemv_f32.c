@@ -169,8 +169,9 @@ static void batches(struct ql_ctx *ctx)
 	gpu_free(&g, &out);
 }
 
-/* What it leaves to "gemm_f32": products in order, more rows, lines that are not multiples of 16 bytes. */
-static void left(struct ql_ctx *ctx, struct operand x, struct operand w, unsigned flags)
+/* What it leaves to "gemm_f32": products in order, more rows, lines that are not multiples of 16 bytes; and to tensor cores: many
+ * lines of codes beside 16-bit floats. */
+static void left(struct ql_ctx *ctx, struct operand x, struct operand w, unsigned flags, const char *by)
 {
 	struct operand_pair b[2];
 	struct ql_gpu_tensor in[2],
@@ -183,7 +184,7 @@ static void left(struct ql_ctx *ctx, struct operand x, struct operand w, unsigne
 	in[0] = b[0].t;
 	in[1] = b[1].t;
 	call.flags = flags;
-	CHECK(gpu_run(&g, call) && !strcmp(g.name, "gemm_f32"), "ran by %s", g.name);
+	CHECK(gpu_run(&g, call) && !strcmp(g.name, by), "ran by %s", g.name);
 	operand_drop(&g, ctx, &b[0]);
 	operand_drop(&g, ctx, &b[1]);
 	gpu_free(&g, &out);
@@ -204,11 +205,17 @@ int main(void)
 	}
 	batches(ctx);
 	left(ctx, (struct operand){"float32", 0, 2, {1, 64}}, (struct operand){"float32", 0, 2, {5, 64}},
-		QL_GPU_ORDERED);
-	left(ctx, (struct operand){"float32", 0, 2, {9, 64}}, (struct operand){"float32", 0, 2, {5, 64}}, 0);
-	left(ctx, (struct operand){"float32", 0, 2, {1, 63}}, (struct operand){"float32", 0, 2, {5, 63}}, 0);
-	left(ctx, (struct operand){"float32", 0, 2, {1, 64}}, (struct operand){"=int8/2", 0, 2, {5, 64}}, 0);
-	left(ctx, (struct operand){"float32", 0, 2, {1, 64}}, (struct operand){"=int4:16", 0, 2, {5, 64}}, 0);
+		QL_GPU_ORDERED, "gemm_f32");
+	left(ctx, (struct operand){"float32", 0, 2, {9, 64}}, (struct operand){"float32", 0, 2, {5, 64}}, 0,
+		"gemm_f32");
+	left(ctx, (struct operand){"float32", 0, 2, {1, 63}}, (struct operand){"float32", 0, 2, {5, 63}}, 0,
+		"gemm_f32");
+	left(ctx, (struct operand){"float32", 0, 2, {1, 64}}, (struct operand){"=int8/2", 0, 2, {5, 64}}, 0,
+		"gemm_f32");
+	left(ctx, (struct operand){"float32", 0, 2, {1, 64}}, (struct operand){"=int4:16", 0, 2, {5, 64}}, 0,
+		"gemm_f32");
+	left(ctx, (struct operand){"float16", 0, 2, {3, 1024}}, (struct operand){"=int4:32", 0, 2, {64, 1024}}, 0,
+		"gemm_f16_mma");
 	gpu_close(&g);
 	ql_ctx_free(ctx);
 	return check_end();
