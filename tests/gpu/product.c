@@ -224,7 +224,7 @@ static float some_bias[300];
 static void shapes(void)
 {
 	static const int64_t sizes[][3] = {
-		{1, 1, 1}, {1, 3, 16}, {17, 9, 31}, {65, 63, 80}, {129, 130, 336}, {3, 200, 515}, {128, 128, 256}};
+		{1, 1, 1}, {1, 3, 16}, {17, 9, 31}, {65, 63, 80}, {129, 130, 336}, {33, 200, 515}, {128, 128, 256}};
 	const struct operand plain = {0}, weights = {.per_line = true};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
