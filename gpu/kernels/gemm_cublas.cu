@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Products of dense floats by cuBLASLt, where it is installed and the products need no order: float32 sums of float32 (no TF32), float16
- * and bfloat16, with bias and relu. The library has columns one after the other, so it computes the transposed result, b^T a^T, whose
+ * and bfloat16, whose results may be float32, with bias and relu. The library has columns one after the other, so it computes the transposed result, b^T a^T, whose
  * columns are our rows. Its functions have the types of its header; a build without the header leaves the kernel out.
  */
 #include "gpu/kernels/launch.h"
@@ -218,7 +218,7 @@ static bool product_of(const struct ql_gpu_call *call, product *x, struct ql_gpu
 	if (call->n_in < 2 || out->codes || !ql_dense(out) || !type_of(out, &x->result.type) ||
 		!(strcmp(call->op, "linear") ? matmul_of(call, x) : linear_of(call, x)) || !bias_of(call, x))
 		return ql_refuse(p, "operands that cuBLASLt does not take");
-	if (x->first.type != x->second.type || x->first.type != x->result.type)
+	if (x->first.type != x->second.type || (x->result.type != x->first.type && x->result.type != CUDA_R_32F))
 		return ql_refuse(p, "operands of different dtypes");
 	if (x->m == 0 || x->n == 0 || x->k == 0 || x->batches == 0 || x->m > INT32_MAX || x->n > INT32_MAX ||
 		x->k > INT32_MAX)

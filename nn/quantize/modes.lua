@@ -50,11 +50,12 @@ local function compute(m, given, x, weight, out)
 end
 
 -- Whether a product is to take the weight as codes: devices multiply few rows with codes of 8 and 4 bits as fast as they read them
--- (gpu/kernels/gemv_f32.cu), while decoded weights take four to eight times the bytes.
+-- (gpu/kernels/gemv_f32.cu), while decoded weights take four to eight times the bytes. With 16-bit floats they take any number of rows
+-- (gpu/kernels/gemm_f16_mma.cu).
 local READ = {[4] = true, [8] = true}
 local function reads_codes(m, q, x)
-	local w = q.weight
-	return module.class_of(m).reads_codes and x:device() ~= 'cpu' and x:nelem() <= 8 * m.weight:size(2) and READ[quant.dtype(w.dtype).bits] and w.affine and
+	local w, few = q.weight, x:nelem() <= 8 * m.weight:size(2)
+	return module.class_of(m).reads_codes and x:device() ~= 'cpu' and (few or half(x)) and READ[quant.dtype(w.dtype).bits] and w.affine and
 		not (w.format or w.outer or q.shape or module.tracer) and math.type(w.bits) -- a traced graph is for any number of rows
 end
 

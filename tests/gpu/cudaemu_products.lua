@@ -195,6 +195,54 @@ it('layers of mode weight_only multiply few rows with codes, more rows with deco
 	end
 end)
 
+-- The largest difference from y, relative to the largest value of y, in units.
+local function units(got, y, unit)
+	y = y:to 'float32'
+	return (got:to('cpu'):to 'float32' - y):abs():max():item() / (y:abs():max():item() * unit)
+end
+
+it('of 16-bit floats they multiply any number of rows with codes, on tensor cores', function()
+	local _ <close> = fallback 'error'
+	local m = nn.Sequential {nn.Linear(64, 40), nn.GELU(), nn.Linear(40, 7)}
+	for _, dtype in ipairs {'float16', 'bfloat16'} do
+		for _, spec in ipairs {'int4:32', 'int8/1', 'uint4/1', 'int4:8'} do
+			local x = tensor.randn(21, 64):to(dtype)
+			local q = m:quantize {mode = 'weight_only', weight = spec}
+			local wanted = q(x)
+			q:to 'cudaemu'
+			quant.log 'reset'
+			local got = q(x:to 'cudaemu')
+			assert(got:dtype() == dtype and units(got, wanted, dtype == 'float16' and 2 ^ -9 or 2 ^ -6) < 1, spec)
+			for _, row in ipairs(quant.log():where {op = 'linear'}) do
+				assert(row.kernel == 'gemm_f16_mma' and row.path == dtype and row.operands:find('int%dq'), row.operands .. ' ' .. row.kernel)
+			end
+			assert(#quant.log():where {op = 'dequantize'} == 0, spec)
+		end
+	end
+end)
+
+it('the quantized linear learns in 16-bit floats: its gradients are products on tensor cores with codes that are decoded on the way', function()
+	local _ <close> = fallback 'silent' -- the CPU decodes for backward
+	for _, dtype in ipairs {'float16', 'bfloat16'} do
+		local q = nn.Linear(48, 40):quantize {mode = 'train', weight = 'int8/1', input = 'int8'}
+		local x, g = tensor.randn(3, 7, 48):to(dtype), tensor.randn(3, 7, 40):to(dtype)
+		local function step(device)
+			q:to(device)
+			q:zero_grad()
+			local input = x:to(device):clone():requires_grad_()
+			quant.log 'reset'
+			q(input):backward(g:to(device))
+			return {input:grad(), q.weight:grad(), q.bias:grad()}
+		end
+		local wanted, got = step 'cpu', step 'cudaemu'
+		assert(products() == ('linear int8 gemm_i8_mma, matmul %s gemm_f16_mma'):format(dtype), products())
+		for _, row in ipairs(quant.log()) do assert(row.path ~= 'host' and row.path ~= 'fallback', row.op .. ': ' .. tostring(row.reason)) end
+		for i, t in ipairs(wanted) do
+			assert(t:dtype() == got[i]:dtype() and units(got[i], t, dtype == 'float16' and 2 ^ -10 or 2 ^ -7) < 1, dtype .. ' ' .. i)
+		end
+	end
+end)
+
 it('float layers of modules that make codes are ordered, so that the result has the bits of the CPU', function()
 	local m = nn.Sequential {nn.Linear(64, 40), nn.GELU(), nn.Linear(40, 7)}
 	for _, rows in ipairs {3, 20} do
