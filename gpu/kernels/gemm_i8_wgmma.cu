@@ -131,13 +131,14 @@ QL_DEVICE void load_lines(room &m, const work &w, const tile &t, const ql_batch 
 	}
 }
 
-/* Results of 16 rows and PIECE columns, a column by a lane. plain: floats without zero points and activation. */
+/* Results of 16 rows and PIECE columns, a column by a lane. plain: floats of at most 32 bits without zero points and
+ * activation. */
 QL_DEVICE void put_piece(const work &w, const int32_t piece[16][PITCH], const ql_code_line *row, const column &c,
 	int64_t at, int rows, bool plain)
 {
 	const ql_code_product &x = w.x;
 	int lane = (int)threadIdx.x % 32;
-	float *out = static_cast<float *>(x.out) + at;
+	bool wide = x.to == QL_E_float32;
 
 	if (!plain) {
 		QL_ROLLED
@@ -145,10 +146,14 @@ QL_DEVICE void put_piece(const work &w, const int32_t piece[16][PITCH], const ql
 			ql_product_put(x, at, row[r], c.line, c.bias, piece[r][lane]);
 		return;
 	}
-	for (int r = 0; r < rows; r++, out += x.n) {
+	for (int r = 0; r < rows; r++, at += x.n) {
 		float y = (float)piece[r][lane] * (row[r].scale * c.line.scale);
 
-		*out = x.bias ? y + c.bias : y;
+		y = x.bias ? y + c.bias : y;
+		if (wide)
+			static_cast<float *>(x.out)[at] = y;
+		else
+			static_cast<uint16_t *>(x.out)[at] = x.to == QL_E_float16 ? ql_to_f16(y) : ql_to_bf16(y);
 	}
 }
 
@@ -158,7 +163,8 @@ QL_DEVICE void put(room &m, const work &w, const tile &t, int turn, int worker, 
 	const ql_code_product &x = w.x;
 	int warp = worker / 32, lane = worker % 32, row = warp * 16, g = lane / 4 * !QL_BUG(wgmma_rows),
 	    c = lane % 4 * 2;
-	bool plain = !x.codes && x.act == QL_ACT_none && !x.a.scales.zero && !x.b.scales.zero;
+	bool plain = !x.codes && x.act == QL_ACT_none && !x.a.scales.zero && !x.b.scales.zero &&
+		     (x.to == QL_E_float32 || x.to == QL_E_float16 || x.to == QL_E_bfloat16);
 	int64_t left = x.m - t.row - row, first = (t.number * x.m + t.row + row) * x.n + t.column;
 	int rows = left < 0 ? 0 : left < 16 ? (int)left : 16;
 

@@ -22,6 +22,21 @@ it('linear of codes', function()
 	print(kernels 'linear')  --> int8 gemm_i8_wgmma
 end)
 
+it('linear of symmetric codes with a result of each width', function()
+	local x, w, b = tensor.randn(133, 160):quantize 'int8/1', tensor.randn(261, 160):quantize 'int8/1', tensor.randn(261)
+	local dx, dw, db = x:to 'cudaemu', w:to 'cudaemu', b:to 'cudaemu'
+	for _, dtype in ipairs {'float32', 'float16', 'bfloat16'} do
+		for _, act in ipairs {false, 'relu'} do
+			local options = {out = dtype, act = act or nil}
+			local wanted, unbiased = x:linear(w, b, options), x:linear(w, nil, options)
+			quant.log 'reset'
+			local got = dx:linear(dw, db, options)
+			assert(got:dtype() == dtype and same(wanted, got) and same(unbiased, dx:linear(dw, nil, options)), dtype)
+			assert(kernels 'linear' == 'int8 gemm_i8_wgmma, int8 gemm_i8_wgmma')
+		end
+	end
+end)
+
 it('matmul of codes, with a transposed view', function()
 	local x, w = tensor.randn(64, 128):quantize 'int8', tensor.randn(96, 128):quantize 'int8'
 	local dx, dw = x:to 'cudaemu', w:to 'cudaemu'
