@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Libraries of CUDA that only some ops need: opened by the first of them, since a large one takes seconds when its file is not
- * cached, and may be missing. Looked for in QUOLL_CUDA_LIBDIR, then by the dynamic loader, in the toolkit, and in Python
- * packages (CUDA installed by pip).
+ * cached, and may be missing. Looked for in the folders of QUOLL_CUDA_LIBDIR (with : between them), then by the dynamic loader,
+ * in the toolkit, and in Python packages (CUDA installed by pip).
  */
 #include "gpu/cuda/library.h"
 
@@ -9,16 +9,24 @@
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PATH 512
 
-static void *open_in(const char *folder, const char *file)
+/* In one of the folders, which are separated by colons. */
+static void *open_in(const char *folders, const char *file)
 {
 	char path[PATH];
+	void *library = NULL;
 
-	return folder && (size_t)snprintf(path, sizeof(path), "%s/%s", folder, file) < sizeof(path)
-		       ? dlopen(path, RTLD_NOW | RTLD_LOCAL)
-		       : NULL;
+	while (folders && *folders && !library) {
+		int n = (int)strcspn(folders, ":");
+
+		if ((size_t)snprintf(path, sizeof(path), "%.*s/%s", n, folders, file) < sizeof(path))
+			library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		folders += n + (folders[n] == ':');
+	}
+	return library;
 }
 
 /* Opens the first file that matches the pattern and can be opened. */
@@ -36,21 +44,34 @@ static void *open_matching(const char *pattern, const char *file)
 	return library;
 }
 
+/* In the packages of a Python below one of these folders: PATH names .../bin, VIRTUAL_ENV the folder above. */
+static void *open_packaged(const char *folders, const char *above, const char *file)
+{
+	char pattern[PATH];
+	void *library = NULL;
+
+	while (folders && *folders && !library) {
+		int n = (int)strcspn(folders, ":");
+
+		if ((size_t)snprintf(pattern, sizeof(pattern), "%.*s%s/lib/python3*/*-packages/nvidia/*/lib", n,
+			    folders, above) < sizeof(pattern))
+			library = open_matching(pattern, file);
+		folders += n + (folders[n] == ':');
+	}
+	return library;
+}
+
 void *ql_library_open(const char *file)
 {
-	static const char *const patterns[] = {"/usr/local/cuda/lib64", "/usr/lib/python3*/dist-packages/nvidia/*/lib",
-		"/usr/lib/python3*/site-packages/nvidia/*/lib", "/usr/local/lib/python3*/*-packages/nvidia/*/lib"};
-	const char *given = getenv("QUOLL_CUDA_LIBDIR"), *environment = getenv("VIRTUAL_ENV");
-	char packages[PATH];
-	void *library = open_in(given, file);
+	void *library = open_in(getenv("QUOLL_CUDA_LIBDIR"), file);
 
 	if (!library)
 		library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-	if (!library && environment &&
-		(size_t)snprintf(packages, sizeof(packages), "%s/lib/python3*/site-packages/nvidia/*/lib",
-			environment) < sizeof(packages))
-		library = open_matching(packages, file);
-	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]) && !library; i++)
-		library = open_matching(patterns[i], file);
-	return library;
+	if (!library)
+		library = open_in("/usr/local/cuda/lib64", file);
+	if (!library)
+		library = open_packaged(getenv("VIRTUAL_ENV"), "", file);
+	if (!library)
+		library = open_packaged(getenv("PATH"), "/..", file);
+	return library ? library : open_packaged("/usr:/usr/local", "", file);
 }
