@@ -159,7 +159,7 @@ local time = doc {name = 'bench.time', usage = 'bench.time(fn, {runs=10, calls=,
 	text = [[Times a function without arguments: a report of one row with the median in ms, the fastest sample, the spread
 (median absolute deviation), the samples taken, the calls in each (a function faster than 1 ms is called several times
 per sample), the kernels and paths that the ledger saw, the peak of tensor memory above the start in bytes (where devices were used, theirs
-as device_peak; that of gpu.memory begins again), and the
+as device_peak, and the name of the device as gpu; the peak of gpu.memory begins again), and the
 threads, level of kernels, load of the system and processor. Pinned threads (tensor.threads(n, {pin=true}) or --pin) give steadier times. The time includes the garbage collection that the calls
 cause. Put several into one table with report{bench.time(f), bench.time(g)}.]],
 	options = with_times {{'name', 'text', 'the text of the first column'},

@@ -146,7 +146,7 @@ local models = doc {name = 'bench.models', usage = "bench.models({float32=m, int
 	text = [[Runs each model over the same data: a report with the metric (under its name and as value), the median time of a batch in
 ms (forward only, measured on every batch), speedup over float32 (or the first), bytes of all parameters, weight_bytes of the
 layers' weights with their scales, activation_bytes (what the layers give out for a batch, summed; views do not count), and
-peak, the most that one batch takes above what was in use (on devices: device_peak, and a column device). Batches go to the device of each model. An entry may be {model, bits=2, method='lsq'}: these become columns.]],
+peak, the most that one batch takes above what was in use (on devices: device_peak, and columns device and gpu, its name). Batches go to the device of each model. An entry may be {model, bits=2, method='lsq'}: these become columns.]],
 	options = {{'data', 'any', 'a loader, or a list of batches {x, y}'}, {'metric', 'any', 'as in m:evaluate (default accuracy)'},
 		{'loss', 'function', 'for the metric loss'}, {'batches', 'positive integer', 'use so many (default: all)'},
 		{'device', 'text', "where: 'cuda', …; copies of the models are moved there (default: where they are)"},
