@@ -12,6 +12,7 @@
 #include "tensor/fallback.h"
 #include "tensor/ledger.h"
 #include "tensor/ragged.h"
+#include "tensor/remote.h"
 #include "tensor/rng.h"
 #include "tensor/scratch.h"
 #include "tensor/tape.h"
@@ -420,16 +421,6 @@ enum ql_status ql_op_eval(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
-/* Fails if an element that was read before could not be read. */
-static enum ql_status check_read(struct ql_ctx *ctx)
-{
-	if (!ctx->unread[0])
-		return QL_OK;
-	memcpy(ctx->err, ctx->unread, sizeof(ctx->err));
-	ctx->unread[0] = '\0';
-	return QL_ERR_UNSUPPORTED;
-}
-
 enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
@@ -440,7 +431,7 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 	call->path = call->kernel = call->reason = NULL;
 	call->list = NULL;
 	memset(call->out, 0, sizeof(call->out));
-	status = check_read(ctx);
+	status = ql_check_read(ctx);
 	if (!status)
 		status = ql_call_place(ctx, call);
 	if (!status)

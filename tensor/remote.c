@@ -63,6 +63,15 @@ const void *ql_storage_bytes(const struct ql_storage *s)
 	return NULL;
 }
 
+enum ql_status ql_check_read(struct ql_ctx *ctx)
+{
+	if (!ctx->unread[0])
+		return QL_OK;
+	memcpy(ctx->err, ctx->unread, sizeof(ctx->err));
+	ctx->unread[0] = '\0';
+	return QL_ERR_UNSUPPORTED;
+}
+
 enum ql_status ql_storage_return(struct ql_ctx *ctx, struct ql_storage *s)
 {
 	struct ql_remote *r = s->remote;

@@ -21,6 +21,8 @@ static inline const struct ql_device *ql_tensor_device(const struct ql_tensor *t
 /* The bytes in the host's memory for a few elements; NULL if they cannot be read: ctx->unread then says
  * why, with which the next op fails. */
 const void *ql_storage_bytes(const struct ql_storage *s);
+/* Fails, once, if bytes that ql_storage_bytes was asked for since the last call could not be read. */
+enum ql_status ql_check_read(struct ql_ctx *ctx);
 
 /* Gives t as a tensor of the host with the same strides: t itself, or a header of its mirror whose quant params are on the
  * host, too. It must not be written to, and is valid until t is written. The header has t's tape node. */

@@ -438,11 +438,13 @@ static void add_values(lua_State *L, luaL_Buffer *b, const struct ql_tensor *t, 
 
 int ql_print_tostring(lua_State *L)
 {
-	struct ql_tensor *t = ql_check_tensor(L, 1, "tostring"), *values = t;
+	struct ql_tensor *t, *values;
 	luaL_Buffer b;
 	int column;
 
+	ql_check_tensor(L, 1, "tostring");
 	lua_settop(L, 1);
+	t = values = ql_host_tensor(L, 1); /* the one wait, which raises what kernels found in values */
 	if (t->q && ql_tensor_nelem(t) <= QL_PRINT_MAX) {
 		struct ql_tensor **box = ql_box_new(L);
 		enum ql_status status = ql_decode(ql_ctx_of(L), t, box);

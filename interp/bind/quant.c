@@ -22,6 +22,7 @@
 #include "tensor/codec.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ledger.h"
+#include "tensor/remote.h"
 
 /* ---- params, dtypes ---- */
 
@@ -264,6 +265,7 @@ static int method_qparams(lua_State *L)
 	struct ql_tensor *t = ql_check_tensor(L, 1, "qparams");
 	const struct ql_qparams *q = t->q;
 	struct ql_spec spec;
+	enum ql_status status;
 	int64_t nan, inf;
 
 	if (!q) {
@@ -311,6 +313,9 @@ static int method_qparams(lua_State *L)
 	if (lua_isboolean(L, lua_upvalueindex(1)))
 		return 1;
 	ql_qparams_counts(q, &nan, &inf);
+	status = ql_check_read(ql_ctx_of(L));
+	if (status)
+		return ql_raise(L, status);
 	ql_set_integer(L, "nan", nan);
 	ql_set_integer(L, "inf", inf);
 	luaL_setmetatable(L, QL_QPARAMS);
@@ -361,7 +366,7 @@ static void push_numbers(lua_State *L, const struct ql_tensor *t)
 /* Pushes the text of a field's value; a list of numbers is joined by blanks. */
 static void push_value(lua_State *L, int index)
 {
-	struct ql_tensor *t = ql_test_tensor(L, index);
+	struct ql_tensor *t = ql_host_tensor(L, index);
 
 	if (t) {
 		push_numbers(L, t);

@@ -190,10 +190,12 @@ static void push_param(lua_State *L, bool has, const struct ql_tensor *t, double
 static int spec_params(lua_State *L)
 {
 	const struct ql_spec *s = luaL_checkudata(L, 1, QL_SPEC);
+	enum ql_status status;
 
 	push_param(L, s->has_scale, s->scale_tensor, s->scale, false);
 	push_param(L, s->has_zero, s->zero_tensor, (double)s->zero, true);
-	return 2;
+	status = ql_check_read(ql_ctx_of(L));
+	return status ? ql_raise(L, status) : 2;
 }
 
 /* non_negative(x) -> whether x are codes under one scale of which none decodes to a negative value, so that relu

@@ -74,6 +74,23 @@ it('crossentropy and its gradient run there; a class out of range is an error at
 	print((words:gsub('^.-: ', '', 1)))  --> crossentropy: target: wanted classes 1 to 3, got 9 at position (2)
 end)
 
+it('whatever shows a value raises what a kernel found on the way to it', function()
+	local target, path = tensor{1, 9, dtype = 'int64'}:to 'cudaemu', os.tmpname() .. '.npy'
+	local ways = {tostring = tostring, item = function(y) return y:item() end, totable = function(y) return y:view(1):totable() end,
+		to = function(y) return y:to 'cpu' end, sync = function() gpu.sync() end, save = function(y) return tensor.save(path, y:view(1)) end, text = function(y) return tostring(y:view(1)) end,
+		index = function(y) return y:view(1)[1]:item() end, iterate = function(y) for _, v in ipairs(y:view(1)) do v:item() end end,
+		codes = function(y) return tostring(y:view(1):quantize 'int8') end, scale = function(y) return tostring(y:view(1):quantize('int8'):qparams().scale) end,
+		qparams = function(y) return tostring(y:view(1):quantize('int8'):qparams()) end, host = function(y) return y:view(1):cumsum(1) end,
+		equal = function(y) return y:eq(1):item() end, error = function(y) return y:view(1):error(y:view(1):quantize 'int8') end}
+	for name, show in pairs(ways) do
+		local y = nn.crossentropy(tensor.randn(2, 3):to 'cudaemu', target)
+		local good, words = pcall(show, y)
+		assert(not good and words:find 'crossentropy: target: wanted classes 1 to 3, got 9 at position %(2%)', name .. ': ' .. tostring(words))
+		assert(pcall(gpu.sync), name) -- once
+	end
+	os.remove(path)
+end)
+
 it('the accuracy of a step is computed there', function()
 	local x, target = tensor.randn(50, 7), (tensor.rand(50) * 7):floor():to 'int64' + 1
 	local p, q = x:to 'cudaemu', target:to 'cudaemu'
