@@ -28,6 +28,11 @@ enum ql_status {
 	QL_ERR_INTERRUPTED  /* Ctrl-C was seen by a kernel */
 };
 
+/* Bytes in use, and the most since the peak was set to them. */
+struct ql_level {
+	size_t now, peak;
+};
+
 /* Counters of all bytes allocated by ql_alloc. `limit` 0 means no limit. `fail_after` > 0 counts down at each
  * allocation; the allocation that reaches 0 fails (for tests). `held` is `now` plus the rounding of blocks and the
  * bytes on other devices. The host's garbage collector runs (interp/host/collect.c) when `held` exceeds
@@ -35,6 +40,7 @@ enum ql_status {
 struct ql_memory {
 	size_t now, peak, limit;
 	size_t held, held_before, held_more;
+	struct ql_level devices; /* bytes on other devices, all together */
 	uint64_t count;
 	uint64_t fail_after;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CPU device.
+ * The CPU device; what concerns all devices.
  */
 #include "tensor/device.h"
 
@@ -36,4 +36,22 @@ enum ql_status ql_device_by_name(struct ql_ctx *ctx, const char *what, const cha
 	if (ctx->find_device)
 		return ctx->find_device(ctx, what, name, out);
 	return ql_fail(ctx, QL_ERR_UNSUPPORTED, "%s: wanted cpu, got '%.40s'", what, name);
+}
+
+enum ql_status ql_devices_sync(struct ql_ctx *ctx)
+{
+	char first[sizeof(ctx->err)];
+	enum ql_status failed = QL_OK;
+
+	for (const struct ql_device *d = ctx->devices; d; d = d->next) {
+		enum ql_status status = d->sync(d);
+
+		if (!status || failed)
+			continue;
+		failed = status;
+		memcpy(first, ctx->err, sizeof(first));
+	}
+	if (failed)
+		memcpy(ctx->err, first, sizeof(first));
+	return failed;
 }

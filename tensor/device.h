@@ -52,5 +52,7 @@ extern const struct ql_device ql_device_cpu;
 
 /* The device called `name`; errors name `what`, function and argument, and say why it is not there. */
 enum ql_status ql_device_by_name(struct ql_ctx *ctx, const char *what, const char *name, const struct ql_device **out);
+/* Waits for all work of the devices that are open. The first error; the other devices are waited for, too. */
+enum ql_status ql_devices_sync(struct ql_ctx *ctx);
 
 #endif

@@ -80,7 +80,7 @@ show {
 	'%set footer on',
 	'w = tensor.zeros(1000, 1000)',
 }
-assert(session:find 'fell back to float32; %%explain' and session:find 'gemm_' and session:find 'tensors %+3.8 MiB at the peak')
+assert(session:find 'fell back to float32; %%explain' and session:find 'gemm_' and session:find ' %+3.8 MiB at the peak')
 
 -- %% [markdown]
 -- ## Stale inputs

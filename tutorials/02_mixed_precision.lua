@@ -49,7 +49,12 @@ assert(y:error(exact).max == 0)
 -- %%
 m = qa:matmul(w)
 print(m:explain())
-assert(m:origin().path == 'fallback' and m:error(qa:dequantize():matmul(w)).max == 0)
+apart = m:error(qa:dequantize():matmul(w)).max
+if m:device() == 'cpu' then
+	assert(m:origin().path == 'fallback' and apart == 0)
+else -- a GPU decodes within its kernel, which may sum in another order
+	assert(m:origin().path == 'float32' and apart < 1e-3)
+end
 z = (qa + 1):exp():relu()
 print(z:dtype())  --> float32
 print(quant.log())
@@ -113,7 +118,7 @@ for _, spec in ipairs{'float32', 'int8/1', 'uint8', 'int4/1', 'uint4', 'binary/1
 end
 r = report(rows)
 print(r)                       -- correct and same: percent
-assert(r[2].path == 'int8' and r[6].path == 'binary' and r[7].path == 'fallback')
+assert(r[2].path == 'int8' and r[6].path == (new:device() == 'cpu' and 'binary' or 'host') and r[7].path == 'fallback')
 assert(math.abs(r[2].correct - r[1].correct) <= 1, 'int8 must not cost more than a point')
 r:plot{kind = 'scatter', x = 'ms', y = 'correct', label = 'spec', title = 'nearest digit: time and accuracy of each precision',
   xlabel = 'ms for all scores', ylabel = '% correct', file = 'out/02_digits.png'}

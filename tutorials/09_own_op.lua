@@ -49,7 +49,7 @@ m = nn.module(function(self, x)
 	local h = squared(self.fc1(x:view(-1, 784)))
 	return self.fc3(squared(self.fc2(h)))
 end, {fc1 = nn.Linear(784, 64), fc2 = nn.Linear(64, 48), fc3 = nn.Linear(48, 10)})
-m:fit(train, {opt = optim.adam(m, {lr = 2e-3}), epochs = quick and 3 or 4, log = false})
+m:fit(train, {opt = optim.adam(m, {lr = 5e-4}), epochs = quick and 3 or 4, log = false})
 m:eval()
 print(m:evaluate(test, {metric = 'accuracy', log = false}))
 for x in test() do

@@ -133,13 +133,9 @@ static int device_peak(lua_State *L)
 
 static int gpu_sync(lua_State *L)
 {
-	for (const struct ql_device *d = ql_ctx_of(L)->devices; d; d = d->next) {
-		enum ql_status status = d->sync(d);
+	enum ql_status status = ql_devices_sync(ql_ctx_of(L));
 
-		if (status)
-			return ql_raise(L, status);
-	}
-	return 0;
+	return status ? ql_raise(L, status) : 0;
 }
 
 static void add_name(void *arg, const char *name, const struct ql_gpu_info *info)

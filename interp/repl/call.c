@@ -23,28 +23,37 @@ static double seconds(clockid_t clock)
 
 struct meter {
 	double wall, cpu;
-	size_t now, peak;
+	struct ql_level host, devices;
 	uint64_t count, fallbacks;
 };
 
 static struct meter meter_begin(struct ql_ctx *ctx)
 {
-	struct meter m = {seconds(CLOCK_MONOTONIC), seconds(CLOCK_PROCESS_CPUTIME_ID), ctx->memory.now,
-		ctx->memory.peak, ctx->memory.count, ql_ledger_fallbacks(ctx)};
+	struct meter m = {seconds(CLOCK_MONOTONIC), seconds(CLOCK_PROCESS_CPUTIME_ID),
+		{ctx->memory.now, ctx->memory.peak}, ctx->memory.devices, ctx->memory.count, ql_ledger_fallbacks(ctx)};
 
-	ctx->memory.peak = m.now;
+	ctx->memory.peak = ctx->memory.now;
+	ctx->memory.devices.peak = ctx->memory.devices.now;
 	return m;
+}
+
+static size_t above(size_t peak, size_t before)
+{
+	return peak > before ? peak - before : 0;
 }
 
 static struct ql_cost meter_end(struct ql_ctx *ctx, const struct meter *m)
 {
 	uint64_t fallbacks = ql_ledger_fallbacks(ctx);
 	struct ql_cost cost = {seconds(CLOCK_MONOTONIC) - m->wall, seconds(CLOCK_PROCESS_CPUTIME_ID) - m->cpu,
-		ctx->memory.peak > m->now ? ctx->memory.peak - m->now : 0, ctx->memory.count - m->count,
+		above(ctx->memory.peak, m->host.now), above(ctx->memory.devices.peak, m->devices.now),
+		ctx->memory.count - m->count,
 		fallbacks < m->fallbacks ? fallbacks : fallbacks - m->fallbacks};
 
-	if (ctx->memory.peak < m->peak)
-		ctx->memory.peak = m->peak;
+	if (ctx->memory.peak < m->host.peak)
+		ctx->memory.peak = m->host.peak;
+	if (ctx->memory.devices.peak < m->devices.peak)
+		ctx->memory.devices.peak = m->devices.peak;
 	return cost;
 }
 
@@ -149,6 +158,15 @@ static bool is_shown(lua_State *L, const struct ql_cell *cell, int base)
 	return !cell->asserts || !lua_isboolean(L, base + 1);
 }
 
+/* Waits for what the input queued on devices: its time is then that of the work, and what kernels found in values is an error of
+ * this input and not of a later one. */
+static int wait_for_devices(lua_State *L)
+{
+	enum ql_status status = ql_devices_sync(ql_ctx_of(L));
+
+	return status ? ql_raise(L, status) : 0;
+}
+
 bool ql_session_call(struct ql_session *s, struct ql_cell *cell, int n)
 {
 	lua_State *L = s->state->L;
@@ -165,6 +183,10 @@ bool ql_session_call(struct ql_session *s, struct ql_cell *cell, int n)
 	s->state->outer_frames = ql_traceback_depth(L);
 	m = meter_begin(s->state->ctx);
 	status = lua_pcall(L, n, LUA_MULTRET, base + 1);
+	if (!status && s->state->ctx->devices) {
+		lua_pushcfunction(L, wait_for_devices);
+		status = lua_pcall(L, 0, 0, base + 1);
+	}
 	s->state->outer_frames = outer;
 	s->cost = meter_end(s->state->ctx, &m);
 	store_ledger(L, base);

@@ -179,6 +179,7 @@ static void add_cost(struct ql_cost *sum, const struct ql_cost *one)
 	sum->wall += one->wall;
 	sum->cpu += one->cpu;
 	sum->peak = sum->peak > one->peak ? sum->peak : one->peak;
+	sum->on_devices = sum->on_devices > one->on_devices ? sum->on_devices : one->on_devices;
 	sum->allocations += one->allocations;
 	sum->fallbacks += one->fallbacks;
 }

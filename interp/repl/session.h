@@ -14,6 +14,7 @@ struct ql_journal;
 struct ql_cost {
 	double wall, cpu; /* seconds */
 	size_t peak;      /* bytes of tensors above those in use before */
+	size_t on_devices; /* the same of devices' memory */
 	uint64_t allocations, fallbacks;
 };
 

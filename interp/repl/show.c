@@ -159,19 +159,30 @@ static void add_part(char *line, size_t room, const char *part)
 	snprintf(line + n, room - n, "%s%s", n ? ", " : "", part);
 }
 
+void ql_show_peak(const struct ql_cost *cost, char *text, size_t size)
+{
+	char amount[QL_AMOUNT], on_devices[QL_AMOUNT];
+
+	if (cost->on_devices)
+		snprintf(text, size, "tensors +%s, on devices +%s at the peak", ql_amount_text(cost->peak, amount),
+			ql_amount_text(cost->on_devices, on_devices));
+	else
+		snprintf(text, size, "tensors +%s at the peak", ql_amount_text(cost->peak, amount));
+}
+
 /* Fallbacks are always reported: a user must know of them. The rest is for people, who see it when it is
  * much. */
 static void show_cost(const struct ql_session *s)
 {
 	bool all = ql_setting_is(QL_SETTING_footer, "on");
-	char line[256] = "", part[96], amount[QL_AMOUNT];
+	char line[256] = "", part[128], amount[QL_AMOUNT];
 
 	if (ql_setting_is(QL_SETTING_footer, "off"))
 		return;
 	if (all || (s->cost.wall >= 1 && s->terminal))
 		add_part(line, sizeof(line), ql_time_text(s->cost.wall, amount));
-	if (all || (s->cost.peak >= QL_MUCH && s->terminal)) {
-		snprintf(part, sizeof(part), "tensors +%s at the peak", ql_amount_text(s->cost.peak, amount));
+	if (all || (s->cost.peak + s->cost.on_devices >= QL_MUCH && s->terminal)) {
+		ql_show_peak(&s->cost, part, sizeof(part));
 		add_part(line, sizeof(line), part);
 	}
 	if (s->cost.fallbacks) {

@@ -31,6 +31,20 @@ it('say what is there', function()
 	assert(text:find "x:to 'cuda'" and text:find 'cudaemu', text)
 end)
 
+it('wait for an input at the prompt: its errors, time and memory are its own', function()
+	write('lines.txt', ([[e = nn.Embedding(4, 3):to '%s'
+y = e(tensor{9, dtype = 'int64'}:to '%s')
+print 'the next input'
+%%time x = tensor.zeros({1 << 18}, {device = '%s'})
+%%set footer on
+y = x:clone()
+]]):format(D, D, D))
+	local text = run '$exe -i < lines.txt 2>&1'
+	local failed, later = text:find 'embedding: ids: wanted 1 to 4, the rows of the table, got 9', text:find 'the next input'
+	assert(failed and later and select(2, text:gsub('embedding:', '')) == 1, text)
+	assert(text:find 'time [^\n]*, tensors %+%d+ B, on devices %+1%.0 MiB at the peak' and text:find 's, tensors %+%d+ B, on devices %+1%.0 MiB at the peak\n', text)
+end)
+
 local PRODUCT = [[local a, b = tensor.randn(8, 64):quantize "int8":to "%s", tensor.randn(8, 64):quantize "int8/1":to "%s" quant.log "reset"
 a:linear(b) local row = quant.log()[1] print(row.path, row.kernel, row.reason)]]
 local product = PRODUCT:gsub('%%s', D):gsub('\n', ' ')

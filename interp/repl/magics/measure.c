@@ -8,13 +8,14 @@
 
 static bool run_time(struct ql_session *s, const char *rest, size_t size, struct ql_cell *cell)
 {
-	char wall[QL_AMOUNT], cpu[QL_AMOUNT], peak[QL_AMOUNT];
+	char wall[QL_AMOUNT], cpu[QL_AMOUNT], peak[128];
 	bool good = ql_session_call(s, cell, 0);
 
 	(void)rest;
 	(void)size;
-	printf("time %s (processor %s), tensors +%s at the peak, %llu allocations\n", ql_time_text(s->cost.wall, wall),
-		ql_time_text(s->cost.cpu, cpu), ql_amount_text(s->cost.peak, peak),
+	ql_show_peak(&s->cost, peak, sizeof(peak));
+	printf("time %s (processor %s), %s, %llu allocations\n", ql_time_text(s->cost.wall, wall),
+		ql_time_text(s->cost.cpu, cpu), peak,
 		(unsigned long long)s->cost.allocations);
 	return good;
 }
