@@ -77,6 +77,32 @@ check 'test: a failure is counted' '3 passed, 1 failed, 1 skipped' "$(./quoll te
 ./quoll test >/dev/null 2>&1
 check 'test: status of a failure' 1 $(($? != 0))
 
+nvcc="$scratch/nvcc"
+check 'a GPU without nvcc: the program runs' 'quoll: no module for GPUs: nvcc *' "$(QUOLL_CUDA=1 PATH=/usr/bin:/bin CUDA_HOME=/nowhere ./quoll 2>&1 >/dev/null)"
+cat >>CMakeLists.txt <<'END'
+find_program(QUOLL_NVCC nvcc PATHS "$ENV{CUDA_HOME}/bin")
+if(QUOLL_NVCC)
+	file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/gpu)
+	add_custom_target(quoll_cuda COMMAND test ! -e ${CMAKE_SOURCE_DIR}/gpu/broken.cu
+		COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/gpu/quoll_cuda.so VERBATIM)
+endif()
+END
+mkdir -p "$nvcc/bin" && printf '#!/bin/sh\n' >"$nvcc/bin/nvcc" && chmod +x "$nvcc/bin/nvcc"
+CUDA_HOME=$nvcc && export CUDA_HOME
+program three 0
+check 'QUOLL_CUDA=0: no module' 'quoll: building * done in * s' "$(QUOLL_CUDA=0 ./quoll 2>&1 >/dev/null)"
+check 'the module is built when nvcc came' 'quoll: building the module for GPUs * done in * s' "$(QUOLL_CUDA=1 ./quoll 2>&1 >/dev/null)"
+check 'beside the program' yes "$([ -e build/release/quoll_cuda.so ] && echo yes)"
+check 'once' '' "$(QUOLL_CUDA=1 ./quoll 2>&1 >/dev/null)"
+echo >gpu/kernel.cu
+check 'and again after a change' '*quoll: building the module for GPUs * done in * s' "$(QUOLL_CUDA=1 ./quoll 2>&1 >/dev/null)"
+echo >gpu/broken.cu
+check 'a failure leaves the program' '*failed*the program runs on the CPU*three 0 ' "$(QUOLL_CUDA=1 ./quoll 2>&1)"
+check 'and is not tried again' 'quoll: no module for GPUs: it could not be built; rm *' "$(QUOLL_CUDA=1 ./quoll 2>&1 >/dev/null)"
+rm gpu/broken.cu
+check 'before a change' '*building the module for GPUs * done in * s' "$(QUOLL_CUDA=1 ./quoll 2>&1 >/dev/null)"
+unset CUDA_HOME
+
 program four 0
 mv "$tree" "$scratch/moved" && tree="$scratch/moved" && cd "$tree"
 check 'a moved tree is configured again' 'four 0 ' "$(./quoll 2>/dev/null)"
