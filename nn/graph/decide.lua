@@ -38,12 +38,12 @@ local function spec_for(d, node, ref, wanted)
 	local key = ('%s|%s|%s'):format(ref, node.module, s and codes.key(s) or '')
 	if d.found[key] ~= nil then return d.found[key] or nil end
 	local observer = d.g.observers and d.g.observers[ref]
-	local found = observer and calibrated({observers = {value = observer}}, 'value', wanted)
+	local found = observer and calibrated({input_observers = {value = observer}}, 'value', wanted)
 	local list = d.g.observed and d.g.observed[ref] or {}
 	for _, own in ipairs {true, false} do
 		for _, entry in ipairs(list) do
 			local layer = d.layers[entry.module]
-			if entry.what == 'output' then layer = layer and {observers = {output = rawget(layer, 'output_observer')}} end
+			if entry.what == 'output' then layer = layer and {input_observers = {output = rawget(layer, 'output_observer')}} end
 			if not found and layer and (entry.module == node.module) == own then found = calibrated(layer, entry.what, wanted) end
 		end
 	end

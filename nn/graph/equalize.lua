@@ -79,7 +79,7 @@ local function observed_values(g, layers)
 	if spec then return refs, spec end
 	for ref, list in next, g.observed or {} do
 		for _, entry in ipairs(g.nodes[core.split(ref)] and list or {}) do
-			local observers = layers[entry.module] and rawget(layers[entry.module], 'observers')
+			local observers = layers[entry.module] and rawget(layers[entry.module], 'input_observers')
 			local o = observers and observers[entry.what]
 			if o and o.count > 0 then refs[ref], spec = true, spec or o.spec end
 		end

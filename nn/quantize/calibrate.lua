@@ -25,7 +25,7 @@ local function observed(m)
 end
 
 local function watch(m, what, value)
-	local o = rawget(m, 'observers')
+	local o = rawget(m, 'input_observers')
 	if o and o[what] and base.is_tensor(value) then o[what]:update(module.real(value)) end
 end
 
@@ -42,7 +42,7 @@ local function attach(m, spec)
 		if #names == 0 or rawget(inner, 'quantized') then return end
 		local o = {}
 		for _, what in ipairs(names) do o[what] = quant.observer(spec):label((name == '' and '' or name .. '.') .. what) end
-		rawset(inner, 'observers', o)
+		rawset(inner, 'input_observers', o)
 		n = n + #names
 		table.move({inner, 'watch', watch}, 1, 3, #fields + 1, fields)
 		if o.input and not module.class_of(inner).sites then
@@ -106,7 +106,7 @@ function methods.observers(m)
 	module.parts_of(m, 'observers')
 	local rows = {columns = {'name', 'value', 'spec', 'lo', 'hi', 'scale', 'zero_point', 'count', 'nonfinite'}}
 	module.walk(m, function(name, inner)
-		local list = rawget(inner, 'observers')
+		local list = rawget(inner, 'input_observers')
 		for _, what in ipairs(list and observed(inner) or {}) do
 			local o = list[what]
 			local p, s = o:params(), o:stats()

@@ -30,7 +30,7 @@ end
 local function calibrated(layer, what, wanted)
 	wanted = wanted and quant.spec(wanted)
 	if wanted and wanted.scale then return wanted end
-	local o = rawget(layer, 'observers')
+	local o = rawget(layer, 'input_observers')
 	o = o and o[what]
 	if not o or o.count == 0 then return end
 	local s = quant.spec(o.spec)
@@ -108,7 +108,7 @@ end
 
 -- {lo=, hi=} of each calibrated input, false for others.
 local function ranges_of(layer)
-	local observers, ranges = rawget(layer, 'observers') or {}, {}
+	local observers, ranges = rawget(layer, 'input_observers') or {}, {}
 	for i, what in ipairs(inputs_of(layer)) do
 		local o = observers[what]
 		ranges[i] = false
@@ -125,7 +125,7 @@ local function train_layer(name, layer, o, mode)
 		{mode = mode, weight = quant.spec(o.weight), input = not module.class_of(layer).no_input and quant.spec(o.input) or nil}
 	local bytes, count = float_bytes(layer)
 	rawset(layer, 'quantized', q)
-	rawset(layer, 'observers', nil)
+	rawset(layer, 'input_observers', nil)
 	return {name = name, kind = module.class_of(layer).name, mode = mode, weight = q.weight.name,
 		input = q.input and q.input.name or 'float', output = 'float', bits = 8 * bytes / math.max(1, count), bytes = bytes,
 		float_bytes = bytes, why = 'weights stay float during training'}
@@ -223,7 +223,7 @@ local function equalize(new, data)
 	equalizer.equalize(new)
 	local spec
 	module.walk(new, function(_, layer)
-		for _, o in next, rawget(layer, 'observers') or {} do spec = spec or o.spec end
+		for _, o in next, rawget(layer, 'input_observers') or {} do spec = spec or o.spec end
 	end)
 	if not spec then return end
 	if data == true then
@@ -435,7 +435,7 @@ function methods.quantize(m, options)
 	if traced then sites.adopt(new, traced, rows, options) end
 	for _, name in ipairs(names) do
 		local q = rawget(by_name[name], 'quantized')
-		if q and not TRAINED[q.mode] then rawset(by_name[name], 'observers', nil) end
+		if q and not TRAINED[q.mode] then rawset(by_name[name], 'input_observers', nil) end
 	end
 	module.mark_codes(new)
 	if float then equalizer.correct(new, float, options.biascorrect, 8) end

@@ -64,7 +64,7 @@ local inside = { -- of m(x)
 	evaluated = function(m) return m:evaluate({{x, y}}, {log = false}) end,
 }
 
-local KEPT = {observers = true, output_observer = true, example = true} -- m:calibrate is there to leave them
+local KEPT = {input_observers = true, output_observer = true, example = true} -- m:calibrate is there to leave them
 local function check(name, call, m, list)
 	for _, training in ipairs{true, false} do
 		m:train(training)

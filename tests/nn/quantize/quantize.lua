@@ -64,7 +64,7 @@ end)
 
 it('dynamic, weight_only, auto', function()
 	local fresh = m:clone()
-	for _, inner in pairs(fresh:named()) do rawset(inner, 'observers', nil) end
+	for _, inner in pairs(fresh:named()) do rawset(inner, 'input_observers', nil) end
 	local y, paths = logged(function() return (fresh:quantize {mode='dynamic'})(x) end)
 	assert(before:error(y).sqnr > 30 and paths.linear.int8 == 3 and not paths.linear.fallback)
 	y, paths = logged(function() return (fresh:quantize {mode='weight_only', weight='int4:8'})(x) end)
@@ -325,4 +325,20 @@ it('keeps a weight that two layers share, or says that it became two', function(
 	assert(q.embedding.weight:dtype() == 'float32' and q.head.weight:dtype() == 'int8' and q:nbytes() > m:nbytes())
 	q, r = m:quantize {mode='dynamic', rules={{'embedding|head', weight='int4:16', mode='weight_only'}}}
 	assert(rawequal(q.head.weight, q.embedding.weight) and not tostring(r):find 'became two')
+end)
+
+it('fields of a layer hide no method of it', function()
+	local m, batches = nn.Linear(4, 3), {{tensor.randn(8, 4), tensor.ones(8)}}
+	m:calibrate(batches, {input = 'uint8', log = false})
+	print(#m:observers())  --> 1
+	for _, mode in ipairs {'static', 'dynamic', 'weight_only', 'train', 'qat'} do
+		local q = m:clone()
+		q:calibrate(batches, {input = 'uint8', log = false})
+		q = q:quantize {mode = mode}
+		for key in next, q do
+			local text = type(key) == 'string' and key:match '^[^_].*'
+			local known, of_all = pcall(function() return nn.Linear(1, 1)[text] end)
+			assert(not (text and known and type(of_all) == 'function'), text)
+		end
+	end
 end)
