@@ -42,7 +42,7 @@ y = x:clone()
 	local text = run '$exe -i < lines.txt 2>&1'
 	local failed, later = text:find 'embedding: ids: wanted 1 to 4, the rows of the table, got 9', text:find 'the next input'
 	assert(failed and later and select(2, text:gsub('embedding:', '')) == 1, text)
-	assert(text:find 'time [^\n]*, tensors %+%d+ B, on devices %+1%.0 MiB at the peak' and text:find 's, tensors %+%d+ B, on devices %+1%.0 MiB at the peak\n', text)
+	assert(text:find 'time [^\n]*, tensors %+%S+ %a+, on devices %+1%.0 MiB at the peak' and text:find 's, tensors %+%S+ %a+, on devices %+1%.0 MiB at the peak\n', text)
 end)
 
 local PRODUCT = [[local a, b = tensor.randn(8, 64):quantize "int8":to "%s", tensor.randn(8, 64):quantize "int8/1":to "%s" quant.log "reset"
