@@ -3,7 +3,7 @@
 -- takes float and quantized, and how far its output is off.
 --
 -- The file is measured.tsv in the user's cache (XDG_CACHE_HOME, else ~/.cache)/quoll: lines
--- "key<TAB>ms<TAB>sqnr<TAB>bytes<TAB>kernel<TAB>load<TAB>spread" (older files lack the last two). The key names processor, level of
+-- "key<TAB>ms<TAB>sqnr<TAB>bytes<TAB>kernel<TAB>load<TAB>spread" (older files lack the last two). The key names processor, device, level of
 -- kernels, threads, version, workload and variant; a line that is not whole is ignored. Times that scatter are taken again at once,
 -- the least scattered ones count. What scattered all the same is measured again by the next process, ROUNDS times in all; what was
 -- measured on a busy machine, when it is quieter.
@@ -51,11 +51,20 @@ function measured.workload(what, w)
 	return table.concat(parts, ' ')
 end
 
--- A float layer and an input for it.
+-- Where it is measured: o.device, or where new tensors are.
+function measured.device(o) return o.device or tensor.empty(0):device() end
+
+-- A float layer and an input for it, made on the CPU: the same numbers everywhere.
 local function layer_of(w)
-	if w.op == 'matmul' then return nn.Linear(w.k, w.n), tensor.randn(w.m, w.k) end
-	return nn.Conv2d(w.channels, w.outputs, w.kernel, {pad = w.kernel // 2, stride = w.stride, groups = w.groups}),
-		tensor.randn(w.batch, w.channels, w.height, w.width)
+	local cpu, layer, x = {device = 'cpu'}
+	if w.op == 'matmul' then
+		layer, x = nn.Linear(w.k, w.n), tensor.randn({w.m, w.k}, cpu)
+	else
+		layer = nn.Conv2d(w.channels, w.outputs, w.kernel, {pad = w.kernel // 2, stride = w.stride, groups = w.groups})
+		x = tensor.randn({w.batch, w.channels, w.height, w.width}, cpu)
+	end
+	local device = measured.device(w)
+	return layer:to(device), x:to(device)
 end
 
 ---------------------------------------------------------------- the file
@@ -66,9 +75,15 @@ local BUSY = 0.5   -- load of others for each core from which on a time is not t
 local WIDE = 0.15  -- spread, of the median
 local ROUNDS = 3   -- at most, while times scatter
 
-local function machine_key()
+-- On a device its name and the kernels that are allowed.
+local function machine_key(device)
 	local f = hw.features()
-	return ('%s|%s|%d|%s'):format(f.name, f.level, tensor.threads(), internal.version or '')
+	local name, level = f.name, f.level
+	if device ~= 'cpu' then
+		local info = gpu.info().devices[1]
+		name, level = ('%s %s on %s'):format(device, info and device:find '^cuda:?%d*$' and info.name or '', name), hw.force()
+	end
+	return ('%s|%s|%d|%s'):format(name, level, tensor.threads(), internal.version or '')
 end
 
 local function cache_path()
@@ -158,7 +173,7 @@ end
 -- Milliseconds of a function of that name, measured now or before.
 function measured.time(name, f)
 	load_known()
-	local key = ('%s|%s'):format(machine_key(), name)
+	local key = ('%s|%s'):format(machine_key(measured.device {}), name)
 	if not known[key] or doubtful(known[key]) then
 		local r, load = measured.steady(function() return bench.time(f, {runs = 7, warmup = 2, timeout = 1}) end)
 		keep(key, {ms = r.ms, sqnr = math.huge, bytes = 0, kernel = tostring(r.kernel or 'none'):gsub('[\t\n]', ' '), load = load, spread = r.spread})
@@ -168,7 +183,7 @@ end
 
 local function key_of(what, w, v)
 	load_known()
-	return ('%s|%s|%s %s'):format(machine_key(), measured.workload(what, w), v.mode, v.spec)
+	return ('%s|%s|%s %s'):format(machine_key(measured.device(w)), measured.workload(what, w), v.mode, v.spec)
 end
 
 -- Whether it was measured before.
@@ -191,7 +206,7 @@ function measured.get(what, w, v, runs)
 		return bench.time(function() return run(input) end, {runs = runs or 7, warmup = 2, timeout = 1})
 	end)
 	local e = {ms = r.ms, sqnr = v.mode == 'float' and math.huge or y:error(run(input)).sqnr, bytes = weight_bytes(run),
-		kernel = tostring(r.kernel or 'none'):gsub('[\t\n]', ' '), load = load, spread = r.spread}
+		kernel = ((tostring(r.path):find 'host' and 'host ' or '') .. tostring(r.kernel or 'none')):gsub('[\t\n]', ' '), load = load, spread = r.spread}
 	keep(key, e)
 	return e, true
 end

@@ -13,7 +13,8 @@ local WORKLOAD = {{'op', 'text', "'matmul' (x (m, k) by a weight (n, k)) or 'con
 	{'width', 'integer', 'of an image'}, {'outputs', 'integer', 'channels of the result'}, {'kernel', 'integer', 'size of the window'},
 	{'stride', 'integer', 'default 1'}, {'groups', 'integer', 'default 1'}, {'maxms', 'number', 'no slower than this'},
 	{'minrate', 'number', 'calls in a second, at least'}, {'bytes', 'number', 'of the weights, at most'},
-	{'minsqnr', 'number', 'of the output in dB, at least (default 20)'}}
+	{'minsqnr', 'number', 'of the output in dB, at least (default 20)'},
+	{'device', 'text', "where, 'cuda' for instance (default: where new tensors are)"}}
 
 local recommend = doc {name = 'hw.recommend', usage = "hw.recommend{op='matmul', m=1, n=1024, k=1024}",
 	text = [[The fastest way to run a layer of this shape on this machine that keeps what is asked for, as a report of one row:
@@ -26,6 +27,7 @@ In mode static the input arrives as codes, as it does after another static layer
 print(r.spec ~= nil, r.ms > 0, #r.why > 0)  --> true true true]]}
 
 local function refusal(e, o)
+	if e.kernel:find '^host ' then return 'the device has no kernel of it' end
 	if o.maxms and e.ms > o.maxms then return ('%.3g ms are more than %.3g'):format(e.ms, o.maxms) end
 	if o.minrate and 1e3 / e.ms < o.minrate then return ('%.3g calls in a second are less than %.3g'):format(1e3 / e.ms, o.minrate) end
 	if o.bytes and e.bytes > o.bytes then return ('%d bytes are more than %d'):format(e.bytes, o.bytes) end

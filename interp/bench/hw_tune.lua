@@ -13,8 +13,8 @@ table.move(OWN, 1, #OWN, #options + 1, options)
 
 local tune = doc {name = 'hw.tune', usage = "hw.tune{op='matmul', m=64, n=512, k=512}  hw.tune({op=, …}, {time=10, minsqnr=30})",
 	text = [[As hw.recommend, and also over the levels of kernels up to the one in force (hw.force) and the numbers of threads up to
-tensor.threads(): first all ways as the machine is set now, then, the fastest first, with other threads and levels, until time= is up. Gives a report
-of one row: spec and mode for m:quantize, level and threads for hw.force and tensor.threads, kernel, ms, speedup over float32 as it is set now, saving,
+tensor.threads(); on a device over the families of its kernels (gpu.kernels): first all ways as the machine is set now, then, the fastest first, with other threads and levels, until time= is up. Gives a report
+of one row: spec and mode for m:quantize, level (on a device: families) and threads for hw.force and tensor.threads, kernel, ms, speedup over float32 as it is set now, saving,
 sqnr and why; a second result is a report of all that was measured. Another level or number of threads is named only where it wins
 gain= of the time. Nothing is set. When none keeps what was asked for: nil, and the reason. Sizes of tiles belong to a kernel (hw.kernels), so
 the level chooses them. Power is not measured.]],
@@ -34,8 +34,22 @@ local function set(level, threads)
 	end})
 end
 
+-- The level, or on a device what is allowed of its families, that is in force.
+local function level_now(device) return device == 'cpu' and hw.features().level or hw.force() end
+
+-- On a device: each family of kernels with those that have kernels for everything.
+local function families()
+	local list, seen = {'simt'}, {simt = true}
+	for _, kernel in ipairs(gpu.kernels()) do
+		if not seen[kernel.family] then list[#list + 1] = 'simt ' .. kernel.family end
+		seen[kernel.family] = true
+	end
+	return list
+end
+
 -- Levels up to the one in force, the best first, those that this machine has.
-local function levels()
+local function levels(device)
+	if device ~= 'cpu' then return families() end
 	local now, list, seen = hw.features().level, {}, {}
 	for _, level in ipairs {'ref', 'avx2', 'avxvnni', 'avx512vnni', 'amx'} do
 		local _ <close> = set(level, tensor.threads())
@@ -47,7 +61,8 @@ local function levels()
 	return list
 end
 
-local function thread_counts()
+local function thread_counts(device)
+	if device ~= 'cpu' then return {tensor.threads()} end
 	local list, n = {}, tensor.threads()
 	while n >= 1 do
 		list[#list + 1] = n
@@ -71,7 +86,7 @@ end
 local function present(measured, o, stop)
 	local rows, left = {}, 0
 	for i, v in ipairs(measured.variants) do
-		local row = row_of(measured, o, v, hw.features().level, tensor.threads(), i == 1 and math.huge or stop)
+		local row = row_of(measured, o, v, level_now(measured.device(o)), tensor.threads(), i == 1 and math.huge or stop)
 		if row then rows[#rows + 1] = row end
 		left = left + (row == false and 1 or 0)
 	end
@@ -82,14 +97,15 @@ end
 local function others(measured, o, rows, stop)
 	local ways, left = {}, 0
 	for _, row in ipairs(rows) do
-		local e = {ms = 0, sqnr = row.sqnr, bytes = row.bytes}
+		local e = {ms = 0, sqnr = row.sqnr, bytes = row.bytes, kernel = row.kernel}
 		if not recommend.refusal(e, o) then ways[#ways + 1] = row end
 	end
 	table.sort(ways, function(a, b) return a.ms < b.ms end)
-	local level_now, threads_now = hw.features().level, tensor.threads()
-	for _, level in ipairs(levels()) do
-		for _, threads in ipairs(thread_counts()) do
-			for _, way in ipairs(level == level_now and threads == threads_now and {} or ways) do
+	local device = measured.device(o)
+	local present_level, threads_now = level_now(device), tensor.threads()
+	for _, level in ipairs(levels(device)) do
+		for _, threads in ipairs(thread_counts(device)) do
+			for _, way in ipairs(level == present_level and threads == threads_now and {} or ways) do
 				local row = row_of(measured, o, way.variant, level, threads, stop)
 				if row then rows[#rows + 1] = row end
 				left = left + (row == false and 1 or 0)

@@ -314,12 +314,10 @@ static int method_qparams(lua_State *L)
 		return 1;
 	ql_qparams_counts(q, &nan, &inf);
 	status = ql_check_read(ql_ctx_of(L));
-	if (status)
-		return ql_raise(L, status);
 	ql_set_integer(L, "nan", nan);
 	ql_set_integer(L, "inf", inf);
 	luaL_setmetatable(L, QL_QPARAMS);
-	return 1;
+	return status ? ql_raise(L, status) : 1;
 }
 
 /* ---- what q:qparams() prints ---- */

@@ -50,6 +50,24 @@ a:linear(b) local row = quant.log()[1] print(row.path, row.kernel, row.reason)]]
 local product = PRODUCT:gsub('%%s', D):gsub('\n', ' ')
 
 if emulated then
+	it('choose the fastest way of a layer on a device: its families, never the host', function()
+		write('tune.lua', [[local r, all = hw.tune({op = 'matmul', m = 2, n = 8, k = 32, device = 'cudaemu'}, {time = 100, runs = 1, minsqnr = 10})
+local families, hosts = {}, 0
+for _, row in ipairs(all) do
+	families[row.level] = true
+	hosts = hosts + (row.kernel:find '^host ' and row.refused == 'the device has no kernel of it' and 1 or 0)
+	assert(not row.kernel:find 'avx' or row.kernel:find '^host ', row.kernel)
+end
+print(families.native and families.simt and families['simt mma'] and families['simt dp4a'], hosts > 0, r.kernel:find 'host' == nil, hw.force())
+print(hw.recommend{op = 'matmul', m = 4, n = 32, k = 64}.kernel:find('_avx', 1, true) ~= nil or hw.features().level == 'ref')]])
+		local text = run 'XDG_CACHE_HOME=$PWD/cache $exe tune.lua 2>&1'
+		assert(text == 'true\ttrue\ttrue\tnative\ntrue\n', text)
+		local handle = assert(io.open(folder .. '/cache/quoll/measured.tsv'))
+		text = handle:read 'a'
+		handle:close()
+		assert(text:find('|native simt dp4a|', 1, true) and text:find('\n' .. hw.features().name, 1, true), text)
+	end)
+
 	it('choose families of kernels', function()
 		local function kernel(level, words) return run(('%s$exe %s -e \'%s\''):format(level and ('QUOLL_KERNEL="%s" '):format(level) or '', words or '', product)) end
 		local text = kernel()
