@@ -47,8 +47,7 @@ static struct ql_cost meter_end(struct ql_ctx *ctx, const struct meter *m)
 	uint64_t fallbacks = ql_ledger_fallbacks(ctx);
 	struct ql_cost cost = {seconds(CLOCK_MONOTONIC) - m->wall, seconds(CLOCK_PROCESS_CPUTIME_ID) - m->cpu,
 		above(ctx->memory.peak, m->host.now), above(ctx->memory.devices.peak, m->devices.now),
-		ctx->memory.count - m->count,
-		fallbacks < m->fallbacks ? fallbacks : fallbacks - m->fallbacks};
+		ctx->memory.count - m->count, fallbacks < m->fallbacks ? fallbacks : fallbacks - m->fallbacks};
 
 	if (ctx->memory.peak < m->host.peak)
 		ctx->memory.peak = m->host.peak;

@@ -12,8 +12,8 @@ struct ql_journal;
 
 /* What the last call of an input's function cost. */
 struct ql_cost {
-	double wall, cpu; /* seconds */
-	size_t peak;      /* bytes of tensors above those in use before */
+	double wall, cpu;  /* seconds */
+	size_t peak;       /* bytes of tensors above those in use before */
 	size_t on_devices; /* the same of devices' memory */
 	uint64_t allocations, fallbacks;
 };

@@ -129,7 +129,7 @@ void ql_show_note(const char *text)
 
 /* ---- below an input ---- */
 
-const char *ql_amount_text(size_t bytes, char text[QL_AMOUNT])
+static const char *amount_text(size_t bytes, char text[QL_AMOUNT])
 {
 	if (bytes < 1024)
 		snprintf(text, QL_AMOUNT, "%zu B", bytes);
@@ -164,10 +164,10 @@ void ql_show_peak(const struct ql_cost *cost, char *text, size_t size)
 	char amount[QL_AMOUNT], on_devices[QL_AMOUNT];
 
 	if (cost->on_devices)
-		snprintf(text, size, "tensors +%s, on devices +%s at the peak", ql_amount_text(cost->peak, amount),
-			ql_amount_text(cost->on_devices, on_devices));
+		snprintf(text, size, "tensors +%s, on devices +%s at the peak", amount_text(cost->peak, amount),
+			amount_text(cost->on_devices, on_devices));
 	else
-		snprintf(text, size, "tensors +%s at the peak", ql_amount_text(cost->peak, amount));
+		snprintf(text, size, "tensors +%s at the peak", amount_text(cost->peak, amount));
 }
 
 /* Fallbacks are always reported: a user must know of them. The rest is for people, who see it when it is

@@ -17,7 +17,6 @@ void ql_show_footer(struct ql_session *s, const struct ql_cell *cell);
 
 /* "12.5 KiB", "1.20 ms" */
 #define QL_AMOUNT 32
-const char *ql_amount_text(size_t bytes, char text[QL_AMOUNT]);
 const char *ql_time_text(double seconds, char text[QL_AMOUNT]);
 /* Writes "tensors +1.0 MiB at the peak", with the devices' memory where some was used. */
 void ql_show_peak(const struct ql_cost *cost, char *text, size_t size);

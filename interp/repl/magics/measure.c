@@ -15,8 +15,7 @@ static bool run_time(struct ql_session *s, const char *rest, size_t size, struct
 	(void)size;
 	ql_show_peak(&s->cost, peak, sizeof(peak));
 	printf("time %s (processor %s), %s, %llu allocations\n", ql_time_text(s->cost.wall, wall),
-		ql_time_text(s->cost.cpu, cpu), peak,
-		(unsigned long long)s->cost.allocations);
+		ql_time_text(s->cost.cpu, cpu), peak, (unsigned long long)s->cost.allocations);
 	return good;
 }
 
