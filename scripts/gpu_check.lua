@@ -54,7 +54,7 @@ cd "$(dirname "$0")" || exit 1
 PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}
 device=${1:-cuda}
 [ $# -gt 0 ] && shift
-[ -d kernels ] || tar xzf kernels.tar.gz || exit 1
+[ -x quoll ] || tar xzf binaries.tar.gz || exit 1
 CHECK_LIBRARY_PATH=${LD_LIBRARY_PATH-}
 packages=
 for python in python3 "${VIRTUAL_ENV:-/usr}/bin/python3" /opt/conda/bin/python3 /opt/*/.venv/bin/python3; do
@@ -115,8 +115,8 @@ local function pack()
 	end
 	for name, path in pairs(needed) do copy(path, ('%s/%s/%s'):format(folder, GLIBC[name:match '^.-%.so'] and 'glibc' or 'lib', name)) end
 	if loader then copy(loader, folder .. '/glibc/ld.so') end
-	local packed = ('cd %s && tar czf kernels.tar.gz kernels && rm -r kernels'):format(quoted(folder)) -- each has the library: a third of the bytes
-	assert(os.execute(packed), 'cannot pack kernels')
+	local binaries = output(('cd %s && ls -d quoll *.so anchor kernels lib glibc 2>/dev/null; :'):format(quoted(folder))):gsub('%s+', ' ')
+	assert(os.execute(('cd %s && tar czf binaries.tar.gz %s && rm -r %s'):format(quoted(folder), binaries, binaries)), 'cannot pack the binaries')
 	write(folder .. '/run.sh', RUN)
 	assert(os.execute('chmod +x ' .. quoted(folder .. '/run.sh')))
 	local size = tonumber(output('du -sb ' .. quoted(folder)):match '%d+')
