@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Every call of the runtime fails in turn, under scripts that use a device as a program does, by ops and by runs of a graph that are
- * recorded: each failure is one line that names the op, the device and the code (a failing recording is none, the run is a plain one); after an error of one call the script runs again with the CPU's numbers and no device
+ * Every call of the runtime fails in turn, under scripts that use a device as a program does, by ops and by runs of a graph and steps
+ * of training that are recorded: each failure is one line that names the op, the device and the code (a failing recording is none, the run is a plain one); after an error of one call the script runs again with the CPU's numbers and no device
  * memory is lost; after a lost device, and where none could be opened, the CPU goes on.
  */
 #include <sys/wait.h>
@@ -36,6 +36,15 @@ static const char replays[] =
 	"	local g, sum = graph.trace(m:to(device), x:to(device)), 0\n"
 	"	for i = 1, 4 do sum = sum + g:run((x * i):to(device)):sum():item() end\n"
 	"	return sum\n"
+	"end\n";
+
+static const char steps[] =
+	"local function run(device)\n"
+	"	tensor.seed(1)\n"
+	"	local m, list = nn.Sequential{nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 3)}:to(device), {}\n"
+	"	for i = 1, 4 do list[i] = {tensor.randn(2, 4), tensor.randint{2, low=1, high=3}} end\n"
+	"	local loss = m:fit(list, {opt=optim.adam(m), log=false})[1].loss\n"
+	"	return loss + m.linear1.weight:detach():sum():item()\n"
 	"end\n";
 
 /* Runs, and after a failure once more. Returns the number of failures, and the first. */
@@ -93,7 +102,7 @@ static int judge(struct ql_state *s, int code, lua_Integer errors, const char *f
 
 static int child(struct ql_state *s, const char *what, int n, int code)
 {
-	char value[32], script[sizeof(ops) + sizeof(replays) + sizeof(judging)];
+	char value[32], script[sizeof(ops) + sizeof(steps) + sizeof(judging)];
 	int status;
 
 	snprintf(value, sizeof(value), "%d:%d", n, code);
@@ -108,14 +117,18 @@ static int child(struct ql_state *s, const char *what, int n, int code)
 	return status;
 }
 
-#define QUIET 60 /* so many calls in a row may fail without a word where a recording is given up */
+#define QUIET 150 /* so many calls in a row may fail without a word where a recording is given up */
 
 /* Every step-th call up to `most`, or until none fails; returns their number. */
 static int fail_with(struct ql_state *s, const char *what, int code, int most, int step)
 {
 	int none = 0, n = 1, count[BROKEN + 1] = {0};
 
-	CASE("%s: the n-th call of the runtime fails with %d", what == ops ? "ops" : "replays", code);
+	CASE("%s: the n-th call of the runtime fails with %d",
+		what == ops     ? "ops"
+		: what == steps ? "steps"
+				: "replays",
+		code);
 	for (; none < (what == ops ? 12 : QUIET) && n <= most; n += step) {
 		int status = 0;
 		pid_t process;
@@ -134,7 +147,7 @@ static int fail_with(struct ql_state *s, const char *what, int code, int most, i
 			count[status]++;
 	}
 	/* where memory runs out, all but opening is tried again after a collection */
-	CHECK(n < MOST && (code == 2 || count[code == 719 ? LOST : USABLE] > 20),
+	CHECK(n < MOST && (code == 2 || count[code == 719 ? LOST : USABLE] > (step > 3 ? 5 : 20)),
 		"of %d calls %d leave the device usable, %d lost", n, count[USABLE], count[LOST]);
 	return n - none;
 }
@@ -156,9 +169,12 @@ int main(void)
 	calls = fail_with(s, ops, 1, MOST, 1);
 	fail_with(s, ops, 2, calls, 3);
 	fail_with(s, ops, 719, calls, 3);
-	calls = fail_with(s, replays, 1, MOST, 2);
+	calls = fail_with(s, replays, 1, MOST, 3);
 	fail_with(s, replays, 2, calls, 5);
 	fail_with(s, replays, 719, calls, 7);
+	calls = fail_with(s, steps, 1, MOST, 13);
+	fail_with(s, steps, 2, calls, 31);
+	fail_with(s, steps, 719, calls, 37);
 	ql_state_free(s);
 	return check_end();
 }
