@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Elementwise ops by the functions of their op files (tensor/loops/map.h), which scripts/device_rows.lua takes out of them into
  * rows.inc: the same operations in the same order, so the bits of the CPU. Dense float32 operands and numbers: a kernel for
- * each function, EACH elements a thread. Everything else: one kernel per domain with all functions, one element a thread. The
- * caller says the domain and what it made of the op's attributes (options domain, p and i).
+ * each function, EACH elements a thread. Everything else: one kernel per domain with all functions, one element a thread; in
+ * float32 EACH neighbours, which are read together where they lie together. The caller says the domain and what it made of the
+ * op's attributes (options domain, p and i).
  */
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/number.h"
@@ -115,6 +116,7 @@ struct operand {
 struct elements {
 	void *out;
 	int32_t to, row, n_in, rank;
+	bool together; /* EACH neighbours have one offset in each operand, and are aligned */
 	int64_t count, shape[QL_GPU_MAX_RANK];
 	struct operand in[OPERANDS];
 	struct ql_map_args args;
@@ -141,7 +143,7 @@ QL_DEVICE void load(const operand &o, int64_t at, int64_t *x)
 }
 
 /* One element, without the loop of the function. A switch: calls by a table would go through memory. */
-QL_DEVICE void apply(const elements &e, int64_t i, const float *const *in)
+QL_DEVICE float apply_f32(const elements &e, const float *const *in)
 {
 	float y = 0;
 
@@ -151,7 +153,7 @@ QL_DEVICE void apply(const elements &e, int64_t i, const float *const *in)
 		QL_ROWS(X)
 #undef X
 	}
-	ql_store_f32(e.to, e.out, i, y);
+	return y;
 }
 QL_DEVICE void apply(const elements &e, int64_t i, const double *const *in)
 {
@@ -180,21 +182,27 @@ QL_DEVICE void apply(const elements &e, int64_t i, const int64_t *const *in)
 		ql_store_i64(e.to, e.out, i, y);
 }
 
-template <typename T> QL_KERNEL(THREADS) any_rows(elements e)
+QL_DEVICE void offsets_of(const elements &e, int64_t i, int64_t offset[OPERANDS])
+{
+	offset[0] = offset[1] = offset[2] = 0;
+	for (int d = e.rank - 1; d >= 0; d--) {
+		int64_t rest = d ? i / e.shape[d] : 0, at = i - rest * e.shape[d];
+
+		i = rest;
+		QL_UNROLL
+		for (int k = 0; k < OPERANDS; k++)
+			offset[k] += at * e.in[k].stride[d];
+	}
+}
+
+template <typename T> QL_KERNEL(THREADS) any_rows(const __grid_constant__ elements e)
 {
 	for (int64_t i = ql_thread(); i < e.count; i += ql_threads()) {
 		T x[OPERANDS] = {0, 0, 0};
 		const T *in[OPERANDS];
-		int64_t offset[OPERANDS] = {0, 0, 0}, rest = i;
+		int64_t offset[OPERANDS];
 
-		for (int d = e.rank - 1; d >= 0; d--) {
-			int64_t at = d ? rest % e.shape[d] : rest;
-
-			rest = d ? rest / e.shape[d] : 0;
-			QL_UNROLL
-			for (int k = 0; k < OPERANDS; k++)
-				offset[k] += at * e.in[k].stride[d];
-		}
+		offsets_of(e, i, offset);
 		QL_UNROLL
 		for (int k = 0; k < OPERANDS; k++) {
 			in[k] = &x[k];
@@ -202,6 +210,81 @@ template <typename T> QL_KERNEL(THREADS) any_rows(elements e)
 				load(e.in[k], offset[k], &x[k]);
 		}
 		apply(e, i, in);
+	}
+}
+
+/* ---- float32, EACH elements ---- */
+
+/* EACH neighbours of the last axis from `at` on. */
+QL_DEVICE void load_neighbours(const operand &o, int64_t at, int64_t step, float x[EACH])
+{
+	uint2 two = {0, 0};
+
+	if (step == 0) {
+		x[0] = o.at ? ql_load_f32(o.element, o.at, at) : o.f32;
+		x[1] = x[2] = x[3] = x[0];
+	} else if (o.element == QL_E_float32) {
+		uint4 v = *reinterpret_cast<const uint4 *>(static_cast<const float *>(o.at) + at);
+
+		x[0] = ql_float_of(v.x);
+		x[1] = ql_float_of(v.y);
+		x[2] = ql_float_of(v.z);
+		x[3] = ql_float_of(v.w);
+	} else {
+		two = *reinterpret_cast<const uint2 *>(static_cast<const uint16_t *>(o.at) + at);
+		QL_UNROLL
+		for (int j = 0; j < EACH; j++)
+			x[j] = ql_load_small(o.element, &two, j);
+	}
+}
+
+QL_DEVICE void store_neighbours(int to, void *out, int64_t i, const float y[EACH])
+{
+	uint2 two;
+
+	if (to == QL_E_float32) {
+		*reinterpret_cast<uint4 *>(static_cast<float *>(out) + i) =
+			uint4{ql_bits_of(y[0]), ql_bits_of(y[1]), ql_bits_of(y[2]), ql_bits_of(y[3])};
+		return;
+	}
+	QL_UNROLL
+	for (int j = 0; j < EACH; j++)
+		ql_store_small(to, &two, j, y[j]);
+	*reinterpret_cast<uint2 *>(static_cast<uint16_t *>(out) + i) = two;
+}
+
+QL_KERNEL(THREADS) each_rows(const __grid_constant__ elements e)
+{
+	for (int64_t i = ql_thread() * EACH; i < e.count; i += ql_threads() * EACH) {
+		float x[OPERANDS][EACH], y[EACH];
+		int64_t offset[OPERANDS];
+
+		if (e.together) {
+			offsets_of(e, i, offset);
+			QL_UNROLL
+			for (int k = 0; k < OPERANDS; k++)
+				if (k < e.n_in)
+					load_neighbours(e.in[k], offset[k], e.rank ? e.in[k].stride[e.rank - 1] : 0, x[k]);
+		} else {
+			QL_ROLLED
+			for (int j = 0; j < EACH; j++) {
+				offsets_of(e, i + j < e.count ? i + j : i, offset);
+				QL_UNROLL
+				for (int k = 0; k < OPERANDS; k++)
+					if (k < e.n_in)
+						load(e.in[k], offset[k], &x[k][j]);
+			}
+		}
+		QL_ROLLED
+		for (int j = 0; j < EACH; j++) {
+			const float *in[OPERANDS] = {&x[0][j], &x[1][j], &x[2][j]};
+
+			y[j] = apply_f32(e, in);
+		}
+		if (e.together)
+			store_neighbours(e.to, e.out, i, y);
+		for (int j = 0; !e.together && j < EACH && i + j < e.count - QL_BUG(rows_each); j++)
+			ql_store_f32(e.to, e.out, i + j, y[j]);
 	}
 }
 
@@ -384,6 +467,30 @@ static bool is_dense(const elements &e, dense *d)
 	return true;
 }
 
+/* Whether the last axis of an operand or of the result is taken EACH elements at a time. */
+static bool in_neighbours(const void *at, int element, const int64_t *stride, int rank)
+{
+	if (!at || !rank)
+		return true;
+	for (int d = 0; d < rank - 1; d++)
+		if (stride[d] % EACH && stride[rank - 1])
+			return false;
+	return stride[rank - 1] == 0 ||
+	       (stride[rank - 1] == 1 && (uintptr_t)at % ((size_t)EACH * ql_element_get(element).bits / 8) == 0 &&
+		       (element == QL_E_float32 || element == QL_E_float16 || element == QL_E_bfloat16));
+}
+
+static bool are_together(const elements &e)
+{
+	static const int64_t dense = 1;
+	bool good = e.count % EACH == 0 && (!e.rank || e.shape[e.rank - 1] % EACH == 0) &&
+		    in_neighbours(e.out, e.to, &dense, 1);
+
+	for (int k = 0; k < e.n_in; k++)
+		good = good && in_neighbours(e.in[k].at, e.in[k].element, e.in[k].stride, e.rank);
+	return good;
+}
+
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
 {
 	const char *domain = domain_of(call);
@@ -399,7 +506,8 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 		return ql_launch_free(any_rows<double>, blocks, dim3(THREADS), place->stream, e);
 	if (is_dense(e, &d))
 		return rows[e.row].dense(place->stream, d);
-	return ql_launch_free(any_rows<float>, blocks, dim3(THREADS), place->stream, e);
+	e.together = are_together(e);
+	return ql_launch_free(each_rows, ql_blocks(e.count, THREADS * EACH), dim3(THREADS), place->stream, e);
 }
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_rows;

@@ -92,9 +92,9 @@ __device__ static __forceinline__ void ql_strided_at(const ql_strided &s, int64_
 {
 	offset[0] = offset[1] = 0;
 	for (int d = s.rank - 1; d >= 0; d--) {
-		int64_t at = d ? i % s.shape[d] : i;
+		int64_t rest = d ? i / s.shape[d] : 0, at = i - rest * s.shape[d]; /* one division of 64 bits */
 
-		i = d ? i / s.shape[d] : 0;
+		i = rest;
 		offset[0] += at * s.stride[0][d];
 		offset[1] += (d == s.cut ? at / s.block : at) * s.stride[1][d];
 	}

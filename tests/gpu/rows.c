@@ -221,7 +221,7 @@ static void check_dtypes(const struct ql_op *op)
 				dtypes[op->arity_max == 3 ? a : b], dtypes[b]};
 			const enum form form[3] = {draw() % 4, draw() % FORMS, draw() % FORMS};
 
-			check_forms(op, dtype, form, 5, 7);
+			check_forms(op, dtype, form, a % 2 ? 4 : 5, a % 2 ? 8 : 7);
 		}
 }
 
