@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Batch normalization and its gradient, with the formulas of nn/ops/batchnorm.c and the order of nn/channels.c: a thread for
  * each position of a channel adds over n, then one thread for each channel adds the positions, in pieces of 512, in order.
- * A block has the positions of one piece, or of several channels.
+ * A block has the positions of one piece, or of several channels. Dense operands of one type are read without a choice of the type,
+ * so that many loads are under way together, and results are written 16 bytes at a time.
  */
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/number.h"
 #include "gpu/kernels/options.h"
+#include "gpu/kernels/ptx.h"
 #include "gpu/kernels/strided.h"
 
 #define POSITIONS 512 /* of a piece */
@@ -39,6 +41,10 @@ struct work {
 	double epsilon, momentum;
 };
 
+#define ANY (-1)
+/* Images that a thread reads together. */
+template <int TYPE> constexpr int AHEAD = TYPE == ANY ? 1 : 16;
+
 union room {
 	double of[4][POSITIONS];
 };
@@ -47,15 +53,15 @@ template <typename T> QL_DEVICE T element(int type, const void *at, int64_t i)
 {
 	return type == QL_E_float64 ? (T) static_cast<const double *>(at)[i] : (T)ql_load_small(type, at, i);
 }
-/* Element i of (n, channels, length), in the computed type. */
-template <typename T> QL_DEVICE void load(const work &k, int64_t i, T *x, T *g)
+/* Element i of (n, channels, length), in the computed type. TYPE: that of dense operands, or ANY. */
+template <int TYPE, typename T> QL_DEVICE void load(const work &k, int64_t i, T *x, T *g)
 {
 	int64_t at[QL_STRIDED_MOST] = {i, i};
 
-	if (!k.dense)
+	if (TYPE == ANY && !k.dense)
 		ql_strided_at(k.walk, i, at);
-	*x = element<T>(k.x_type, k.x, at[0]);
-	*g = k.back ? element<T>(k.g_type, k.g, at[1]) : 0;
+	*x = element<T>(TYPE == ANY ? k.x_type : TYPE, k.x, at[0]);
+	*g = k.back ? element<T>(TYPE == ANY ? k.g_type : TYPE, k.g, at[1]) : 0;
 }
 QL_DEVICE double get(const vector &v, int64_t c)
 {
@@ -71,11 +77,38 @@ template <typename T> QL_DEVICE double shift_of(const work &k, int64_t c)
 {
 	T x, g;
 
-	load(k, c * k.length, &x, &g);
+	load<ANY>(k, c * k.length, &x, &g);
 	return (double)x;
 }
 
-template <typename T> QL_KERNEL(POSITIONS) add_positions(work k)
+/* Adds images r … r + AHEAD<TYPE> - 1 of a position whose element of image 0 is `from`. */
+template <typename T, int TYPE>
+QL_DEVICE void add_images(struct sums &s, const work &k, int64_t r, int64_t from, double shift)
+{
+	int64_t step = k.channels * k.length;
+	T x[AHEAD<TYPE>], g[AHEAD<TYPE>];
+
+	QL_UNROLL
+	for (int u = 0; u < AHEAD<TYPE>; u++)
+		if (r + u < k.n)
+			load<TYPE>(k, from + (r + u) * step, &x[u], &g[u]);
+	QL_UNROLL
+	for (int u = 0; u < AHEAD<TYPE>; u++) {
+		double d;
+
+		if (r + u >= k.n)
+			break;
+		d = (double)x[u] - shift;
+		s.of[0] += d;
+		s.of[1] += d * d;
+		if (k.back) {
+			s.of[2] += (double)g[u];
+			s.of[3] += (double)g[u] * d;
+		}
+	}
+}
+
+template <typename T, int TYPE> QL_KERNEL(POSITIONS) add_positions(work k)
 {
 	QL_SHARED(union room, room);
 	int64_t first = k.pieces > 1 ? blockIdx.x / k.pieces : blockIdx.x * k.group;
@@ -86,20 +119,9 @@ template <typename T> QL_KERNEL(POSITIONS) add_positions(work k)
 
 	if (i < count) {
 		double shift = shift_of<T>(k, first + (at + i) / k.length);
-		int64_t from = first * k.length + at + i, step = k.channels * k.length;
 
-		QL_UNROLL_FEW
-		for (int64_t r = 0; r < k.n; r++) {
-			T x, g;
-			double d;
-
-			load(k, from + r * step, &x, &g);
-			d = (double)x - shift;
-			s.of[0] += d;
-			s.of[1] += d * d;
-			s.of[2] += (double)g;
-			s.of[3] += (double)g * d;
-		}
+		for (int64_t r = 0; r < k.n; r += AHEAD<TYPE>)
+			add_images<T, TYPE>(s, k, r, first * k.length + at + i, shift);
 		for (int q = 0; q < 4; q++)
 			room.of[q][i] = s.of[q];
 	}
@@ -180,20 +202,46 @@ QL_DEVICE int64_t channel_of(const work &k, int64_t i, int64_t count)
 	return i / k.length % k.channels;
 }
 
+template <typename T> QL_DEVICE T applied(const work &k, const struct line &l, T x, T g)
+{
+	return k.back ? (g - (T)l.b - (x - (T)l.mean) * (T)l.slope) * (T)l.a : (x - (T)l.mean) * (T)l.a + (T)l.b;
+}
+
 template <typename T> QL_KERNEL(THREADS) apply(work k)
 {
 	int64_t count = k.n * k.channels * k.length;
 
 	for (int64_t i = ql_thread(); i < count; i += ql_threads()) {
-		struct line l = k.line[channel_of(k, i, count)];
-		T mean = (T)l.mean, a = (T)l.a, b = (T)l.b, slope = (T)l.slope, x, g, y;
+		T x, g, y;
 
-		load(k, i, &x, &g);
-		y = k.back ? (g - b - (x - mean) * slope) * a : (x - mean) * a + b;
+		load<ANY>(k, i, &x, &g);
+		y = applied(k, k.line[channel_of(k, i, count)], x, g);
 		if (k.to_type == QL_E_float64)
 			static_cast<double *>(k.out)[i] = (double)y;
 		else
 			ql_store_small(k.to_type, k.out, i, (float)y);
+	}
+}
+
+/* Dense operands and result of one type, 16 bytes at a time. */
+template <int TYPE> QL_KERNEL(THREADS) apply_16(work k)
+{
+	constexpr int EACH = TYPE == QL_E_float32 ? 4 : 8;
+	int64_t count = k.n * k.channels * k.length;
+	bool one = k.length % EACH == 0; /* channel in 16 bytes */
+
+	for (int64_t v = ql_thread(); v < count / EACH; v += ql_threads()) {
+		uint4 x = ql_load_16(static_cast<const uint4 *>(k.x) + v), y;
+		uint4 g = k.back ? ql_load_16(static_cast<const uint4 *>(k.g) + v) : x;
+		struct line l = k.line[channel_of(k, v * EACH, count)];
+
+		QL_UNROLL
+		for (int i = 0; i < EACH; i++) {
+			if (i && !one && !QL_BUG(batchnorm_channel))
+				l = k.line[channel_of(k, v * EACH + i, count)];
+			ql_store_small(TYPE, &y, i, applied(k, l, ql_load_small(TYPE, &x, i), ql_load_small(TYPE, &g, i)));
+		}
+		ql_store_16(static_cast<uint4 *>(k.out) + v, y);
 	}
 }
 
@@ -280,20 +328,58 @@ static struct work work_of(const struct ql_gpu_call *call)
 	return k;
 }
 
+template <typename T, int TYPE> static cudaError_t launch_sums(const struct ql_gpu_place *place, const work &k)
+{
+	int64_t blocks = k.pieces > 1 ? k.channels * k.pieces : (k.channels + k.group - 1) / k.group;
+	int64_t threads = k.pieces > 1 ? POSITIONS : (k.group * k.length + 31) / 32 * 32;
+
+	return ql_launch(add_positions<T, TYPE>, dim3((unsigned)blocks), dim3((unsigned)threads), sizeof(union room),
+		place->stream, k);
+}
+
+template <typename T> static cudaError_t launch_lines(const struct ql_gpu_place *place, const work &k)
+{
+	return ql_launch_free(set_lines<T>, ql_blocks(k.channels, THREADS), dim3(THREADS), place->stream, k);
+}
+
+/* For operands and results that one dense type describes. */
+template <int TYPE> static cudaError_t launch_16(const struct ql_gpu_place *place, const work &k)
+{
+	int64_t count = k.n * k.channels * k.length;
+	cudaError_t error = k.training || k.back ? launch_sums<float, TYPE>(place, k) : cudaSuccess;
+
+	if (!error)
+		error = launch_lines<float>(place, k);
+	if (error)
+		return error;
+	return ql_launch_free(apply_16<TYPE>, ql_blocks(count * ql_element_get(TYPE).bits / 128, THREADS),
+		dim3(THREADS), place->stream, k);
+}
+
 template <typename T> static cudaError_t launch(const struct ql_gpu_place *place, const work &k)
 {
-	int64_t count = k.n * k.channels * k.length, blocks = (k.channels + k.group - 1) / k.group;
-	int64_t threads = k.pieces > 1 ? POSITIONS : (k.group * k.length + 31) / 32 * 32;
+	int64_t count = k.n * k.channels * k.length;
 	cudaError_t error = cudaSuccess;
 
 	if (count && (k.training || k.back))
-		error = ql_launch(add_positions<T>, dim3((unsigned)(k.pieces > 1 ? k.channels * k.pieces : blocks)),
-			dim3((unsigned)threads), sizeof(union room), place->stream, k);
+		error = launch_sums<T, ANY>(place, k);
 	if (!error)
-		error = ql_launch_free(set_lines<T>, ql_blocks(k.channels, THREADS), dim3(THREADS), place->stream, k);
+		error = launch_lines<T>(place, k);
 	if (error || count == 0)
 		return error;
 	return ql_launch_free(apply<T>, ql_blocks(count, THREADS), dim3(THREADS), place->stream, k);
+}
+
+/* The type of all operands if they are dense and in whole units of 16 bytes. */
+static int dense_type(const work &k)
+{
+	uintptr_t at = (uintptr_t)k.x | (uintptr_t)k.g | (uintptr_t)k.out;
+	int64_t count = k.n * k.channels * k.length;
+
+	return k.dense && k.x_type == k.g_type && k.x_type == k.to_type && at % 16 == 0 && count &&
+			       count * ql_element_get(k.x_type).bits % 128 == 0
+		       ? k.x_type
+		       : ANY;
 }
 
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
@@ -302,7 +388,12 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 
 	if (k.channels == 0)
 		return cudaSuccess;
-	return k.to_type == QL_E_float64 ? launch<double>(place, k) : launch<float>(place, k);
+	switch (dense_type(k)) {
+	case QL_E_float32: return launch_16<QL_E_float32>(place, k);
+	case QL_E_float16: return launch_16<QL_E_float16>(place, k);
+	case QL_E_bfloat16: return launch_16<QL_E_bfloat16>(place, k);
+	default: return k.to_type == QL_E_float64 ? launch<double>(place, k) : launch<float>(place, k);
+	}
 }
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_batchnorm;

@@ -17,7 +17,8 @@ struct problem {
 };
 
 static const struct problem problems[] = {
-	{2, {9, 40}}, {4, {3, 5, 4, 7}}, {3, {2, 2, 600}}, {3, {2, 3, 70}}, {2, {2, 1}}, {3, {3, 1, 1030}}};
+	{2, {9, 40}}, {4, {3, 5, 4, 7}}, {3, {2, 2, 600}}, {3, {2, 3, 70}}, {2, {2, 1}}, {3, {3, 1, 1030}},
+	{2, {35, 8}}, {3, {17, 3, 16}}};
 
 static int64_t size_of(const struct problem *p)
 {
@@ -190,7 +191,7 @@ static void try_back(const struct problem *p, bool training)
 
 int main(void)
 {
-	static const char *const dtypes[] = {"float32", "float64", "float16"};
+	static const char *const dtypes[] = {"float32", "float64", "float16", "bfloat16"};
 	struct ql_ctx *ctx = ql_ctx_new(1);
 
 	if (!ctx || !gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
@@ -206,7 +207,7 @@ int main(void)
 		for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
 			CASE("shape %d, threads %s", (int)i, gpu_order(o));
 			for (int training = 0; training < 2; training++) {
-				for (int d = 0; d < 3; d++)
+				for (int d = 0; d < 4; d++)
 					try_forward(ctx, &problems[i], dtypes[d], training);
 				try_back(&problems[i], training);
 			}
