@@ -19,22 +19,30 @@ struct drop {
 	double by;
 	uint32_t least; /* smaller words drop their element */
 	int32_t type;
-	bool vectors; /* dense float32 */
+	bool vectors; /* dense and aligned to four elements of 16 or 32 bits */
 };
 
-QL_KERNEL(THREADS) dense_dropout(drop d)
+/* Four elements of 16 or 32 bits. */
+template <int TYPE> struct four {
+	uint2 at;
+};
+template <> struct four<QL_E_float32> {
+	uint4 at;
+};
+
+template <int TYPE> QL_KERNEL(THREADS) dense_dropout(drop d)
 {
 	float by = (float)d.by;
 
 	for (int64_t c = ql_thread(); 4 * c < d.walk.count; c += ql_threads()) {
-		uint4 x = static_cast<const uint4 *>(d.in)[c];
+		four<TYPE> x = static_cast<const four<TYPE> *>(d.in)[c], y;
 		uint32_t words[4];
 
 		ql_random_words(d.seed, d.first + (uint64_t)c, words);
-		static_cast<uint4 *>(d.out)[c] = uint4{words[0] >= d.least ? ql_bits_of(ql_float_of(x.x) * by) : 0,
-			words[1] >= d.least ? ql_bits_of(ql_float_of(x.y) * by) : 0,
-			words[2] >= d.least ? ql_bits_of(ql_float_of(x.z) * by) : 0,
-			words[3] >= d.least ? ql_bits_of(ql_float_of(x.w) * by) : 0};
+		QL_UNROLL
+		for (int j = 0; j < 4; j++)
+			ql_store_small(TYPE, &y, j, words[j] >= d.least ? ql_load_small(TYPE, &x, j) * by : 0);
+		static_cast<four<TYPE> *>(d.out)[c] = y;
 	}
 }
 
@@ -78,6 +86,11 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 	return true;
 }
 
+static cudaError_t launch(void (*kernel)(drop), const struct ql_gpu_place *place, const drop &d)
+{
+	return ql_launch_free(kernel, ql_blocks(d.walk.count, 4 * THREADS), dim3(THREADS), place->stream, d);
+}
+
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
 {
 	double p = ql_option_number(call, "p", HALF);
@@ -91,12 +104,16 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 	d.by = 1 / (1 - p);
 	d.least = (uint32_t)fmin(rint(p * 0x1p32), 0x1p32 - 1);
 	d.type = ql_element_of(call->in->dtype);
-	d.vectors = d.type == QL_E_float32 && d.walk.rank == 1 && d.walk.stride[0][0] == 1 && d.walk.count % 4 == 0 &&
+	d.vectors = d.walk.rank == 1 && d.walk.stride[0][0] == 1 && d.walk.count % 4 == 0 &&
 		    ((uintptr_t)d.in | (uintptr_t)d.out) % sizeof(uint4) == 0;
 	if (d.walk.count == 0)
 		return cudaSuccess;
-	return ql_launch_free(d.vectors ? dense_dropout : any_dropout, ql_blocks(d.walk.count, 4 * THREADS),
-		dim3(THREADS), place->stream, d);
+	switch (d.vectors ? d.type : QL_E_float64) {
+	case QL_E_float32: return launch(dense_dropout<QL_E_float32>, place, d);
+	case QL_E_float16: return launch(dense_dropout<QL_E_float16>, place, d);
+	case QL_E_bfloat16: return launch(dense_dropout<QL_E_bfloat16>, place, d);
+	default: return launch(any_dropout, place, d);
+	}
 }
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_dropout;

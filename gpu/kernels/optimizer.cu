@@ -19,6 +19,7 @@
 #define TENSORS 64   /* of gradient_squares */
 #define SQUARES 8192 /* elements under one sum */
 #define LANES 16     /* of a sum: element i goes to lane i mod LANES */
+#define AHEAD 16     /* elements of a lane that are read together */
 #define PIECE 1024   /* elements of 16 bits whose lanes are joined */
 #define ALL 0xffffffffu
 
@@ -227,10 +228,15 @@ template <int E> QL_DEVICE double squares_of(const void *at, int64_t begin, int6
 	int lane = (int)threadIdx.x % LANES;
 	double mine = 0, sum = 0;
 
-	for (int64_t i = begin + lane; i < end; i += LANES) {
-		double x = (double)load<E>(at, i);
+	for (int64_t i = begin + lane; i < end; i += LANES * AHEAD) {
+		typename real<E>::type x[AHEAD]; /* all under way together */
 
-		mine += x * x;
+		QL_UNROLL
+		for (int u = 0; u < AHEAD; u++)
+			x[u] = i + LANES * u < end ? load<E>(at, i + LANES * u) : 0;
+		QL_UNROLL
+		for (int u = 0; u < AHEAD; u++)
+			mine += (double)x[u] * (double)x[u];
 	}
 	for (int l = 0; l < LANES; l++)
 		sum += __shfl_sync(ALL, mine, l, LANES);

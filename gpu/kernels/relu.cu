@@ -32,57 +32,76 @@ QL_DEVICE byte byte_of(const work &w, int64_t i)
 	return {piece + i % (PIECE / 8), (n + 7) / 8, piece + n - QL_BUG(relu_tail)};
 }
 
-QL_DEVICE void load(const work &w, int64_t i, float *x)
+/* TYPE: that of dense elements, or ANY. */
+#define ANY (-1)
+
+template <int TYPE> QL_DEVICE void load(const work &w, int64_t i, float *x)
 {
-	*x = ql_load_small(w.type, w.in, i);
+	*x = ql_load_small(TYPE == ANY ? w.type : TYPE, w.in, i);
 }
-QL_DEVICE void load(const work &w, int64_t i, double *x)
+template <int TYPE> QL_DEVICE void load(const work &w, int64_t i, double *x)
 {
 	*x = static_cast<const double *>(w.in)[i];
 }
-QL_DEVICE void store(const work &w, int64_t i, float x)
+template <int TYPE> QL_DEVICE void store(const work &w, int64_t i, float x)
 {
-	ql_store_small(w.type, w.out, i, x);
+	ql_store_small(TYPE == ANY ? w.type : TYPE, w.out, i, x);
 }
-QL_DEVICE void store(const work &w, int64_t i, double x)
+template <int TYPE> QL_DEVICE void store(const work &w, int64_t i, double x)
 {
 	static_cast<double *>(w.out)[i] = x;
 }
 
-template <typename R> QL_KERNEL(THREADS) forward(const work w)
+/* The elements of a byte, all under way together where their type is known; 0 behind the last one. */
+template <typename R, int TYPE> QL_DEVICE void load_byte(const work &w, const byte &b, R a[8])
+{
+	QL_UNROLL
+	for (int j = 0; j < 8; j++) {
+		int64_t e = b.first + j * b.step, at[QL_STRIDED_MOST] = {e, 0};
+
+		a[j] = 0;
+		if (e >= b.end)
+			continue;
+		if (TYPE == ANY)
+			ql_strided_at(w.walk, e, at);
+		load<TYPE>(w, at[0], &a[j]);
+	}
+}
+
+template <typename R, int TYPE> QL_KERNEL(THREADS) forward(const work w)
 {
 	for (int64_t i = ql_thread(); i < w.bytes; i += ql_threads()) {
 		byte b = byte_of(w, i);
 		uint32_t bits = 0;
+		R x[8];
 
-		for (int j = 0; j < 8 && b.first + j * b.step < b.end; j++) {
-			int64_t e = b.first + j * b.step, at[QL_STRIDED_MOST];
-			R a;
+		load_byte<R, TYPE>(w, b, x);
+		QL_UNROLL
+		for (int j = 0; j < 8; j++) {
+			R a = x[j];
 
-			ql_strided_at(w.walk, e, at);
-			load(w, at[0], &a);
+			if (b.first + j * b.step >= b.end)
+				break;
 			a = w.six && a > 6 ? 6 : a < 0 ? 0 : a;
-			store(w, e, a);
+			store<TYPE>(w, b.first + j * b.step, a);
 			bits |= (uint32_t)(w.six ? (a > 0) & (a < 6) : !(a <= 0)) << j;
 		}
 		w.bits[i] = (uint8_t)bits;
 	}
 }
 
-template <typename R> QL_KERNEL(THREADS) backward(const work w)
+template <typename R, int TYPE> QL_KERNEL(THREADS) backward(const work w)
 {
 	for (int64_t i = ql_thread(); i < w.bytes; i += ql_threads()) {
 		byte b = byte_of(w, i);
 		uint32_t bits = w.bits[i];
+		R g[8];
 
-		for (int j = 0; j < 8 && b.first + j * b.step < b.end; j++) {
-			int64_t e = b.first + j * b.step, at[QL_STRIDED_MOST];
-			R g;
-
-			ql_strided_at(w.walk, e, at);
-			load(w, at[0], &g);
-			store(w, e, bits >> j & 1 ? g : 0);
-		}
+		load_byte<R, TYPE>(w, b, g);
+		QL_UNROLL
+		for (int j = 0; j < 8; j++)
+			if (b.first + j * b.step < b.end)
+				store<TYPE>(w, b.first + j * b.step, bits >> j & 1 ? g[j] : 0);
 	}
 }
 
@@ -116,10 +135,16 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 	return true;
 }
 
+template <typename R, int TYPE>
+static cudaError_t launch(const struct ql_gpu_place *place, const work &w, bool back)
+{
+	return ql_launch_free(back ? backward<R, TYPE> : forward<R, TYPE>, ql_blocks(w.bytes, THREADS), dim3(THREADS),
+		place->stream, w);
+}
+
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
 {
-	bool back = is_back(call);
-	dim3 blocks;
+	bool back = is_back(call), dense;
 	work w = {};
 
 	w.walk = ql_strided_of(call->in, NULL, ~0u);
@@ -131,11 +156,14 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 	w.six = !strcmp(call->op, "relu6");
 	if (w.bytes == 0)
 		return cudaSuccess;
-	blocks = ql_blocks(w.bytes, THREADS);
-	if (w.type == QL_E_float64)
-		return ql_launch_free(
-			back ? backward<double> : forward<double>, blocks, dim3(THREADS), place->stream, w);
-	return ql_launch_free(back ? backward<float> : forward<float>, blocks, dim3(THREADS), place->stream, w);
+	dense = w.walk.rank == 1 && w.walk.stride[0][0] == 1;
+	switch (dense || w.type == QL_E_float64 ? w.type : ANY) {
+	case QL_E_float64: return launch<double, ANY>(place, w, back);
+	case QL_E_float32: return launch<float, QL_E_float32>(place, w, back);
+	case QL_E_float16: return launch<float, QL_E_float16>(place, w, back);
+	case QL_E_bfloat16: return launch<float, QL_E_bfloat16>(place, w, back);
+	default: return launch<float, ANY>(place, w, back);
+	}
 }
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_relu;
