@@ -237,14 +237,6 @@ static const char *pack_output(
 }
 
 /* Elementwise ops of codes have rules of their own, with the attributes as given. */
-static bool any_codes(const struct ql_call *call)
-{
-	for (int i = 0; i < call->n_in; i++)
-		if (call->in[i]->q)
-			return true;
-	return false;
-}
-
 const char *ql_gpu_pack(struct ql_ctx *ctx, const struct ql_call *call, struct ql_gpu_packed *out)
 {
 	const char *why = NULL;
@@ -271,5 +263,5 @@ const char *ql_gpu_pack(struct ql_ctx *ctx, const struct ql_call *call, struct q
 	}
 	if (why)
 		return why;
-	return ql_map_of(call->op) && !any_codes(call) ? pack_row(ctx, call, out) : pack_options(call, out);
+	return ql_map_of(call->op) && !ql_call_quantized(call) ? pack_row(ctx, call, out) : pack_options(call, out);
 }

@@ -275,14 +275,6 @@ static enum ql_status run_on_host(struct ql_ctx *ctx, struct ql_call *call, cons
 
 /* ---- on the device ---- */
 
-static bool any_codes(const struct ql_call *call)
-{
-	for (int i = 0; i < call->n_in; i++)
-		if (call->in[i]->q)
-			return true;
-	return false;
-}
-
 /* The spec of the call's result, or NULL. */
 static const struct ql_spec *wanted_spec(const struct ql_call *call)
 {
@@ -404,7 +396,7 @@ static bool has_results(const struct ql_call *call)
 /* Whether the host would decode the operands, too; *reason says why. */
 static bool decodes(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
 {
-	return any_codes(call) && !(call->op->flags & QL_NATIVE) && !call->into && !wanted_spec(call) &&
+	return ql_call_quantized(call) && !(call->op->flags & QL_NATIVE) && !call->into && !wanted_spec(call) &&
 	       !ql_call_path(ctx, call, reason);
 }
 
@@ -448,21 +440,9 @@ static enum ql_status run_decoded(struct ql_ctx *ctx, struct ql_call *call, cons
 /* The quantized operand of an elementwise op with out= whose other operands are numbers; -1: it is another call. */
 static int table_operand(const struct ql_call *call)
 {
-	const struct ql_spec *spec = wanted_spec(call);
-	int found = -1;
-
-	if (!(call->op->flags & QL_ELEMENTWISE) || !spec || call->into || ql_call_attr(call, "act"))
-		return -1;
-	for (int i = 0; i < call->n_in; i++) {
-		const struct ql_tensor *t = call->in[i];
-
-		if (!t->q && t->rank == 0)
-			continue;
-		if (found >= 0 || !t->q)
-			return -1;
-		found = i;
-	}
-	return found;
+	return call->op->flags & QL_ELEMENTWISE && wanted_spec(call) && !call->into && !ql_call_attr(call, "act")
+		       ? ql_call_one_quantized(call)
+		       : -1;
 }
 
 /* Decodes operand i, runs the op and quantizes its result, all on the device. The host looks codes up in a table of the results of
@@ -525,7 +505,7 @@ enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 
 	if (flags & QL_VIEW || (call->op->same && call->op->same(call)))
 		return ql_op_eval(ctx, call);
-	if (!any_codes(call))
+	if (!ql_call_quantized(call))
 		status = ql_call_check_integer(ctx, call, NULL);
 	if (status)
 		return status;
@@ -539,7 +519,7 @@ enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 	}
 	if (flags & QL_ANYWHERE && call->op->host_only && call->op->host_only(call))
 		return run_on_host(ctx, call, call->op->host_only(call));
-	if (flags & QL_ANYWHERE && (flags & QL_NATIVE || !any_codes(call)))
+	if (flags & QL_ANYWHERE && (flags & QL_NATIVE || !ql_call_quantized(call)))
 		return ql_op_eval(ctx, call);
 	if (has && table_operand(call) >= 0) {
 		status = run_by_value(ctx, call, table_operand(call), &done);

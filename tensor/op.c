@@ -25,6 +25,32 @@ const struct ql_op *ql_op_by_name(const struct ql_op *const *table, const char *
 	return NULL;
 }
 
+/* ---- operands ---- */
+
+bool ql_call_quantized(const struct ql_call *call)
+{
+	for (int i = 0; i < call->n_in; i++)
+		if (call->in[i]->q)
+			return true;
+	return false;
+}
+
+int ql_call_one_quantized(const struct ql_call *call)
+{
+	int found = -1;
+
+	for (int i = 0; i < call->n_in; i++) {
+		const struct ql_tensor *t = call->in[i];
+
+		if (!t->q && t->rank == 0)
+			continue;
+		if (found >= 0 || !t->q)
+			return -1;
+		found = i;
+	}
+	return found;
+}
+
 /* ---- attributes ---- */
 
 const struct ql_value *ql_call_attr(const struct ql_call *call, const char *name)
@@ -132,14 +158,6 @@ enum ql_status ql_infer_same(struct ql_ctx *ctx, struct ql_call *call)
 }
 
 /* ---- applying ---- */
-
-static bool any_quantized(const struct ql_call *call)
-{
-	for (int i = 0; i < call->n_in; i++)
-		if (call->in[i]->q)
-			return true;
-	return false;
-}
 
 void ql_call_drop(struct ql_ctx *ctx, struct ql_call *call)
 {
@@ -289,7 +307,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call)
 	status = ql_call_check_integer(ctx, call, reason);
 	if (status)
 		return status;
-	if (any_quantized(call) && !(call->op->flags & QL_NATIVE))
+	if (ql_call_quantized(call) && !(call->op->flags & QL_NATIVE))
 		status = run_fallback(ctx, call, reason);
 	else
 		status = allocate_and_eval(ctx, call);

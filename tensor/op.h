@@ -171,6 +171,10 @@ enum ql_status ql_op_run(
 extern const struct ql_op *const ql_ops[];
 const struct ql_op *ql_op_by_name(const struct ql_op *const *table, const char *name);
 
+/* Whether an operand is quantized. */
+bool ql_call_quantized(const struct ql_call *call);
+/* The only quantized operand, where all others are numbers; -1: there is none. */
+int ql_call_one_quantized(const struct ql_call *call);
 /* The attribute called `name`, or NULL when the op has none or it was not given. */
 const struct ql_value *ql_call_attr(const struct ql_call *call, const char *name);
 /* The value of attribute `name`, or `otherwise` when it is absent. */

@@ -21,23 +21,6 @@
 #define ROW 256
 #define CHUNK 65536 /* elements claimed at a time */
 
-/* The only quantized operand; -1 if another operand is not a number. */
-static int operand_of(const struct ql_call *call)
-{
-	int found = -1;
-
-	for (int i = 0; i < call->n_in; i++) {
-		const struct ql_tensor *t = call->in[i];
-
-		if (!t->q && t->rank == 0)
-			continue;
-		if (found >= 0 || !t->q)
-			return -1;
-		found = i;
-	}
-	return found;
-}
-
 static bool match(struct ql_call *call, const char **reason)
 {
 	const struct ql_value *out = ql_call_attr(call, "out");
@@ -53,7 +36,7 @@ static bool match(struct ql_call *call, const char **reason)
 	if (ql_call_attr(call, "act"))
 		return false;
 	*reason = "operands other than one quantized tensor and numbers";
-	i = operand_of(call);
+	i = ql_call_one_quantized(call);
 	if (i < 0)
 		return false;
 	*reason = "codes of functions: only these can decode them";
@@ -251,7 +234,7 @@ static enum ql_status results_of(struct ql_ctx *ctx, const struct ql_call *call,
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
-	int at = operand_of(call);
+	int at = ql_call_one_quantized(call);
 	struct ql_tensor *x = call->in[at], *codes = NULL, *table = NULL;
 	enum ql_status status;
 
