@@ -34,19 +34,6 @@ static bool is_zero(const struct ql_gpu_call *call)
 	return !strcmp(call->op, "zeros") || !strcmp(call->op, "empty");
 }
 
-static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
-{
-	const struct ql_gpu_tensor *out = call->out;
-	int to = ql_element_of(out->dtype);
-
-	if (out->codes || !ql_element_whole(to))
-		return ql_refuse(p, "wanted a result of plain numbers of whole bytes");
-	if (!ql_dense(out))
-		return ql_refuse(p, "the result is a view");
-	p->path = ql_element_get(to).name;
-	return true;
-}
-
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
 {
 	const struct ql_gpu_tensor *out = call->out;
@@ -78,4 +65,4 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_construct;
 const struct ql_gpu_kernel ql_gpu_kernel_construct = {
-	"zeros empty ones full arange eye", "construct", "simt", QL_GPU_BITS, 80, plan, run};
+	"zeros empty ones full arange eye", "construct", "simt", QL_GPU_BITS, 80, ql_plan_made, run};

@@ -81,19 +81,6 @@ QL_KERNEL(THREADS) integers(draw d)
 
 /* ---- the call ---- */
 
-static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
-{
-	const struct ql_gpu_tensor *out = call->out;
-	int to = ql_element_of(out->dtype);
-
-	if (out->codes || !ql_element_whole(to))
-		return ql_refuse(p, "wanted a result of plain numbers of whole bytes");
-	if (!ql_dense(out))
-		return ql_refuse(p, "the result is a view");
-	p->path = ql_element_get(to).name;
-	return true;
-}
-
 /* As many bits as the dtype holds, so that rounding never gives 1. */
 static uint32_t kept_bits(int to)
 {
@@ -124,4 +111,5 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 }
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_random;
-const struct ql_gpu_kernel ql_gpu_kernel_random = {"rand randn randint", "random", "simt", QL_GPU_BITS, 80, plan, run};
+const struct ql_gpu_kernel ql_gpu_kernel_random = {
+	"rand randn randint", "random", "simt", QL_GPU_BITS, 80, ql_plan_made, run};

@@ -107,4 +107,18 @@ static inline bool ql_refuse(struct ql_gpu_plan *plan, const char *why)
 	return false;
 }
 
+/* For ops without operands: any dense result of plain numbers. */
+static inline bool ql_plan_made(const struct ql_gpu_call *call, struct ql_gpu_plan *plan)
+{
+	const struct ql_gpu_tensor *out = call->out;
+	int to = ql_element_of(out->dtype);
+
+	if (out->codes || !ql_element_whole(to))
+		return ql_refuse(plan, "wanted a result of plain numbers of whole bytes");
+	if (!ql_dense(out))
+		return ql_refuse(plan, "the result is a view");
+	plan->path = ql_element_get(to).name;
+	return true;
+}
+
 #endif

@@ -5,7 +5,7 @@
  */
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/ptx.h"
-#include "gpu/kernels/strided.h"
+#include "gpu/kernels/wrapper.h"
 
 #define LANES 32
 
@@ -175,46 +175,23 @@ template <bool A, bool B> QL_KERNEL(LANES) by_mma(const uint32_t *in, uint32_t *
 		out[(g + i / 2 * 8) * 8 + t * 2 + i % 2] = (uint32_t)d[i];
 }
 
-struct wrapper {
-	const char *name;
-	void (*kernel)(const uint32_t *, uint32_t *, int64_t);
-	int32_t in, out; /* least number of words */
-};
-
-static const struct wrapper *find(const struct ql_gpu_call *call)
-{
-	static const struct wrapper all[] = {{"load_16", by_load, 4, 4}, {"store_16", by_store, 4, 4},
-		{"async_16", by_async, 256, 256}, {"widen_f16", by_widen, 1, 1}, {"exp2_near", by_exp2, 1, 1}, {"dp4a", by_dp4a, 3, 4},
-		{"load_matrices", by_matrices, 128, 128}, {"mma_s8s8", by_mma<false, false>, 320, 128},
-		{"mma_u8s8", by_mma<true, false>, 320, 128}, {"mma_s8u8", by_mma<false, true>, 320, 128},
-		{"mma_u8u8", by_mma<true, true>, 320, 128}, {"load_turned", by_turned, 128, 128},
-		{"pair_f16", by_pair<false>, 2, 1}, {"pair_bf16", by_pair<true>, 2, 1},
-		{"fma_f16", by_fma_pair<false>, 3, 1}, {"fma_bf16", by_fma_pair<true>, 3, 1}, {"permute", by_permute, 3, 1},
-		{"mma_f16", by_mma_16<false>, 320, 128}, {"mma_bf16", by_mma_16<true>, 320, 128}};
-
-	for (int i = 0; i < call->n_options; i++)
-		for (const struct wrapper &w : all)
-			if (!strcmp(call->options[i].name, "name") && !strcmp(call->options[i].s, w.name))
-				return &w;
-	return NULL;
-}
+static const ql_wrapper<void(const uint32_t *, uint32_t *, int64_t)> table[] = {{"load_16", by_load, 4, 4},
+	{"store_16", by_store, 4, 4}, {"async_16", by_async, 256, 256}, {"widen_f16", by_widen, 1, 1},
+	{"exp2_near", by_exp2, 1, 1}, {"dp4a", by_dp4a, 3, 4}, {"load_matrices", by_matrices, 128, 128},
+	{"mma_s8s8", by_mma<false, false>, 320, 128}, {"mma_u8s8", by_mma<true, false>, 320, 128},
+	{"mma_s8u8", by_mma<false, true>, 320, 128}, {"mma_u8u8", by_mma<true, true>, 320, 128},
+	{"load_turned", by_turned, 128, 128}, {"pair_f16", by_pair<false>, 2, 1}, {"pair_bf16", by_pair<true>, 2, 1},
+	{"fma_f16", by_fma_pair<false>, 3, 1}, {"fma_bf16", by_fma_pair<true>, 3, 1}, {"permute", by_permute, 3, 1},
+	{"mma_f16", by_mma_16<false>, 320, 128}, {"mma_bf16", by_mma_16<true>, 320, 128}};
 
 static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 {
-	const struct wrapper *w = find(call);
-
-	if (!w)
-		return ql_refuse(p, "no wrapper of that name");
-	if (!ql_dense(&call->in[0]) || !ql_dense(&call->out[0]) || ql_count(&call->in[0]) < w->in ||
-		ql_count(&call->out[0]) < w->out)
-		return ql_refuse(p, "too few words");
-	p->path = "ptx";
-	return true;
+	return ql_wrapper_plan(table, call, p);
 }
 
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
 {
-	return ql_launch(find(call)->kernel, dim3(1), dim3(LANES), sizeof(struct rows), place->stream,
+	return ql_launch(ql_wrapper_find(table, call)->kernel, dim3(1), dim3(LANES), sizeof(struct rows), place->stream,
 		static_cast<const uint32_t *>(call->in[0].at), static_cast<uint32_t *>(call->out[0].at),
 		ql_count(&call->in[0]));
 }

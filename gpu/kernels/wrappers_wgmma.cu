@@ -3,8 +3,8 @@
  */
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/ptx.h"
-#include "gpu/kernels/strided.h"
 #include "gpu/kernels/tensor_map.h"
+#include "gpu/kernels/wrapper.h"
 
 #define GROUP 128
 #define LINE 144  /* bytes of a line of the tensor */
@@ -144,39 +144,16 @@ template <bool A, bool B> QL_KERNEL(GROUP) by_wgmma(const uint32_t *in, uint32_t
 
 /* ---- the call ---- */
 
-struct wrapper {
-	const char *name;
-	void (*kernel)(const uint32_t *, uint32_t *, CUtensorMap);
-	int32_t in, out; /* least number of words */
-};
-
-static const struct wrapper *find(const struct ql_gpu_call *call)
-{
-	static const struct wrapper all[] = {{"barrier", by_barrier, STEPS, GROUP}, {"sync_some", by_sync_some, 96, 96},
-		{"tensor_copy", by_tensor_copy, 2 * LINE * LINES / 4, 64 * 32},
-		{"wgmma_s8s8", by_wgmma<false, false>, 320 * 32, 64 * 256},
-		{"wgmma_u8s8", by_wgmma<true, false>, 320 * 32, 64 * 256},
-		{"wgmma_s8u8", by_wgmma<false, true>, 320 * 32, 64 * 256},
-		{"wgmma_u8u8", by_wgmma<true, true>, 320 * 32, 64 * 256}};
-
-	for (int i = 0; i < call->n_options; i++)
-		for (const struct wrapper &w : all)
-			if (!strcmp(call->options[i].name, "name") && !strcmp(call->options[i].s, w.name))
-				return &w;
-	return NULL;
-}
+static const ql_wrapper<void(const uint32_t *, uint32_t *, CUtensorMap)> table[] = {{"barrier", by_barrier, STEPS, GROUP},
+	{"sync_some", by_sync_some, 96, 96}, {"tensor_copy", by_tensor_copy, 2 * LINE * LINES / 4, 64 * 32},
+	{"wgmma_s8s8", by_wgmma<false, false>, 320 * 32, 64 * 256},
+	{"wgmma_u8s8", by_wgmma<true, false>, 320 * 32, 64 * 256},
+	{"wgmma_s8u8", by_wgmma<false, true>, 320 * 32, 64 * 256},
+	{"wgmma_u8u8", by_wgmma<true, true>, 320 * 32, 64 * 256}};
 
 static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 {
-	const struct wrapper *w = find(call);
-
-	if (!w)
-		return ql_refuse(p, "no wrapper of that name");
-	if (!ql_dense(&call->in[0]) || !ql_dense(&call->out[0]) || ql_count(&call->in[0]) < w->in ||
-		ql_count(&call->out[0]) < w->out)
-		return ql_refuse(p, "too few words");
-	p->path = "ptx";
-	return true;
+	return ql_wrapper_plan(table, call, p);
 }
 
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
@@ -187,7 +164,7 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 
 	if (error)
 		return error;
-	return ql_launch(find(call)->kernel, dim3(1), dim3(GROUP), sizeof(struct pair), place->stream,
+	return ql_launch(ql_wrapper_find(table, call)->kernel, dim3(1), dim3(GROUP), sizeof(struct pair), place->stream,
 		static_cast<const uint32_t *>(call->in[0].at), static_cast<uint32_t *>(call->out[0].at), map);
 }
 
