@@ -150,15 +150,12 @@ QL_DEVICE void hide(float s[PARTS][KEYS / 8][4], const attended &a, int64_t firs
 	}
 }
 
-/* The largest of the four lanes of a row, ignoring NaN. */
+/* The largest of the four lanes of a row. */
 QL_DEVICE float row_largest(float x)
 {
 	QL_UNROLL
-	for (int d = 1; d < 4; d *= 2) {
-		float other = __shfl_xor_sync(ALL, x, d);
-
-		x = other > x ? other : x;
-	}
+	for (int d = 1; d < 4; d *= 2)
+		x = fmaxf(x, __shfl_xor_sync(ALL, x, d));
 	return x;
 }
 
@@ -173,7 +170,7 @@ QL_DEVICE void weigh_row(band_state<D, PARTS> &state, float s[PARTS][KEYS / 8][4
 		QL_UNROLL
 		for (int i = 2 * h; i < 2 * h + 2; i++) {
 			s[m][j][i] *= by;
-			most = s[m][j][i] > most ? s[m][j][i] : most;
+			most = fmaxf(most, s[m][j][i]); /* ignores NaN, which the sum shows */
 		}
 	}
 	most = row_largest(most);
