@@ -5,7 +5,7 @@
  * Ordered (QL_GPU_ORDERED): one sum per element from 0, each product rounded, then added, in order of (channel, tap), as
  * tensor/conv/conv.c adds them; sums of the weight's gradient in order of (image, pixel) within the parts of
  * tensor/conv/weight.c, which are then added in order. Else products are fused with their additions, and the parts are as
- * many as occupy a device.
+ * many as occupy a device; sums of results and of the input's gradient are cut into parts, too, where their tiles are few.
  */
 #include "gpu/kernels/act.h"
 #include "gpu/kernels/conv_tiles.h"
@@ -15,6 +15,7 @@
 #else
 #define WANTED 264 /* blocks that occupy a device */
 #endif
+#define FEWEST (4 * DEEP) /* products of a part of a sum */
 
 /* ---- results ---- */
 
@@ -34,6 +35,14 @@ QL_DEVICE void store(const job &w, int64_t at, int64_t row, float sum)
 		ql_store_small(w.s.target.type, w.s.target.at, at, finished(w, row, sum));
 }
 
+QL_DEVICE void store_part(const job &w, int64_t part, int64_t at, int64_t row, float sum)
+{
+	if (w.sums)
+		w.sums[part * w.results + at] = sum;
+	else
+		store(w, at, row, sum);
+}
+
 template <int M, int N> QL_DEVICE void keep(float (*to)[N + 4], const float (*sum)[N / 16])
 {
 	int row = (int)threadIdx.x / 16, column = (int)threadIdx.x % 16;
@@ -48,14 +57,16 @@ template <int M, int N> QL_DEVICE void keep(float (*to)[N + 4], const float (*su
 
 /* One tile of a grid of pixels. */
 template <int M, int N>
-QL_DEVICE void result_tile(tiles<M, N> &t, const job &w, const ql_phase &phase, int64_t group, int64_t i0, int64_t j0)
+QL_DEVICE void result_tile(
+	tiles<M, N> &t, const job &w, const ql_phase &phase, int64_t group, int64_t i0, int64_t j0, int64_t part)
 {
-	int64_t plane = w.s.target.h * w.s.target.w;
+	int64_t plane = w.s.target.h * w.s.target.w, k = w.s.channels * phase.taps[0].count * phase.taps[1].count;
+	int64_t begin = part * w.each, end = w.each && begin + w.each < k ? begin + w.each : k;
 	float sum[M / 16][N / 16] = {};
 
 	for (int j = (int)threadIdx.x; j < N; j += THREADS)
 		t.pixel[j] = ql_pixel_of(w.s, phase, j0 + j);
-	sums_of<M, N>(t, w, phase, group, i0, sum);
+	sums_of<M, N>(t, w, phase, group, i0, begin, end, sum);
 	keep<M, N>(t.sum, sum);
 	__syncthreads();
 	QL_ROLLED
@@ -63,7 +74,7 @@ QL_DEVICE void result_tile(tiles<M, N> &t, const job &w, const ql_phase &phase, 
 		int64_t row = group * w.s.rows + i0 + e / N, to = t.pixel[e % N].to;
 
 		if (i0 + e / N < w.s.rows && to >= 0)
-			store(w, to + row * plane, row, t.sum[e / N][e % N]);
+			store_part(w, part, to + row * plane, row, t.sum[e / N][e % N]);
 	}
 	__syncthreads(); /* before the next tile is written */
 }
@@ -75,12 +86,12 @@ template <int M, int N> QL_KERNEL(BOUNDS(M, N)) conv_sums(job w)
 	int64_t down = (w.s.rows + M - 1) / M, across = (w.s.pixels + N - 1) / N,
 		all = down * across * w.s.groups * w.s.phases;
 
-	for (int64_t i = blockIdx.x; i < all; i += gridDim.x) {
-		int64_t j0 = i / down % across * N, rest = i / (down * across);
+	for (int64_t i = blockIdx.x; i < all * w.parts.count; i += gridDim.x) {
+		int64_t tile = i % all, j0 = tile / down % across * N, rest = tile / (down * across);
 		ql_phase phase = ql_phase_of(w.s, rest / w.s.groups);
 
 		if (j0 < phase.pixels)
-			result_tile<M, N>(t, w, phase, rest % w.s.groups, i % down * M, j0);
+			result_tile<M, N>(t, w, phase, rest % w.s.groups, tile % down * M, j0, i / all);
 	}
 }
 
@@ -94,14 +105,6 @@ QL_DEVICE ql_pixel column_of(const job &w, int64_t j)
 		whole.taps[d] = ql_taps_of(w.s, d, 0);
 	tap = ql_tap_of(w.s, whole, j < w.columns ? j : 0);
 	return {tap.source, j < w.columns ? 0 : -1, tap.y, tap.x};
-}
-
-QL_DEVICE void store_part(const job &w, int64_t part, int64_t at, float sum)
-{
-	if (w.sums)
-		w.sums[part * w.s.groups * w.s.rows * w.columns + at] = sum;
-	else
-		store(w, at, 0, sum);
 }
 
 template <int M, int N>
@@ -119,7 +122,7 @@ QL_DEVICE void weight_tile(tiles<M, N> &t, const job &w, int64_t part, int64_t g
 		int64_t row = i0 + e / N, column = j0 + e % N;
 
 		if (row < w.s.rows && column < w.columns)
-			store_part(w, part, (group * w.s.rows + row) * w.columns + column, t.sum[e / N][e % N]);
+			store_part(w, part, (group * w.s.rows + row) * w.columns + column, 0, t.sum[e / N][e % N]);
 	}
 	__syncthreads(); /* before the next tile is written */
 }
@@ -182,21 +185,21 @@ QL_KERNEL(THREADS) few_weights(job w)
 		for (int64_t b = begin; b < end; b++)
 			sum = block_sum(w, b, row, column, from, sum);
 		if (i < items && threadIdx.x % LANES == 0)
-			store_part(w, part, at, sum);
+			store_part(w, part, at, 0, sum);
 	}
 }
 
 /* Adds the parts of each sum in order. */
 QL_KERNEL(THREADS) add_parts(job w)
 {
-	int64_t count = w.s.groups * w.s.rows * w.columns;
+	int64_t plane = w.s.target.h * w.s.target.w, rows = w.s.groups * w.s.rows;
 
-	for (int64_t i = ql_thread(); i < count; i += ql_threads()) {
+	for (int64_t i = ql_thread(); i < w.results; i += ql_threads()) {
 		float sum = w.sums[i];
 
 		for (int p = 1; p < w.parts.count - QL_BUG(conv_parts); p++)
-			sum += w.sums[p * count + i];
-		store(w, i, 0, sum);
+			sum += w.sums[p * w.results + i];
+		store(w, i, w.columns ? 0 : i / plane % rows, sum);
 	}
 }
 
@@ -280,6 +283,23 @@ static void parts_of(struct job *w, bool ordered)
 	w->parts.count = (int32_t)ql_parts_ceil(ql_parts_max(1, pixels), w->parts.each);
 }
 
+/* Cuts the sums of results that are too few to occupy a device: parts of at least FEWEST products. */
+static void cut_sums(struct job *w)
+{
+	int64_t tiles = tiles_of(w, w->s.pixels, SMALL), k = w->s.channels, parts;
+
+	for (int d = 0; d < 2; d++)
+		k *= ql_parts_ceil(w->s.w.kernel[d], w->s.period[d]);
+	parts = ql_parts_ceil(2 * WANTED, ql_parts_max(1, tiles));
+	parts = parts < k / FEWEST ? parts : k / FEWEST;
+	if (tiles >= WANTED || parts < 2)
+		return;
+	if ((double)parts * 4 * (double)w->results > QL_CONV_PART_BYTES)
+		return;
+	w->each = ql_parts_ceil(ql_parts_ceil(k, parts), DEEP) * DEEP;
+	w->parts.count = (int32_t)ql_parts_ceil(k, w->each);
+}
+
 static bool results_of(const struct ql_gpu_call *call, struct job *w, struct ql_gpu_plan *p)
 {
 	const struct ql_gpu_tensor *in = call->in, *out = call->out;
@@ -292,13 +312,19 @@ static bool results_of(const struct ql_gpu_call *call, struct job *w, struct ql_
 	if (!ql_conv_geometry(call, x, k, y, &w->s.w, &w->s.groups, p))
 		return false;
 	ql_conv_sums_of(&w->s, back, x, k, y);
-	if (!weight)
+	w->results = ql_count(out);
+	if (!weight) {
+		if (!(call->flags & QL_GPU_ORDERED))
+			cut_sums(w);
+		p->workspace = w->parts.count > 1 ? (uint64_t)(w->parts.count * w->results) * 4 : 0;
+		w->sums = w->parts.count > 1 ? static_cast<float *>(call->workspace) : NULL;
 		return true;
+	}
 	w->s.target = ql_images_of(out);
 	w->g = ql_images_of(y);
 	w->columns = w->s.channels * w->s.w.kernel[0] * w->s.w.kernel[1];
 	parts_of(w, (call->flags & QL_GPU_ORDERED) != 0);
-	p->workspace = w->parts.count > 1 ? (uint64_t)(w->parts.count * w->s.groups * w->s.rows * w->columns) * 4 : 0;
+	p->workspace = w->parts.count > 1 ? (uint64_t)(w->parts.count * w->results) * 4 : 0;
 	w->sums = w->parts.count > 1 ? static_cast<float *>(call->workspace) : NULL;
 	return true;
 }
@@ -366,8 +392,7 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 	else
 		error = launch_size(place, &w);
 	if (!error && w.sums)
-		error = ql_launch_free(add_parts, ql_blocks(w.s.groups * w.s.rows * w.columns, THREADS), dim3(THREADS),
-			place->stream, w);
+		error = ql_launch_free(add_parts, ql_blocks(w.results, THREADS), dim3(THREADS), place->stream, w);
 	return error;
 }
 

@@ -25,7 +25,9 @@ struct job {
 	ql_images g;
 	int64_t columns;
 	ql_conv_parts parts;
-	float *sums; /* (parts, groups, rows, columns); NULL: results are finished */
+	float *sums;     /* of each part: (groups, rows, columns), or the target; NULL: results are finished */
+	int64_t results; /* of all groups */
+	int64_t each;    /* products of a part of a result's sum; 0: all */
 };
 
 /* ---- stages ---- */
@@ -229,31 +231,28 @@ template <int M, int N> QL_DEVICE void multiply(const stage<M, N> &from, bool fu
 }
 
 template <int M, int N>
-QL_DEVICE void list_taps(tiles<M, N> &t, const job &w, const ql_phase &phase, int64_t k0, int64_t k)
+QL_DEVICE void list_taps(tiles<M, N> &t, const job &w, const ql_phase &phase, int64_t k0, int64_t k, int now)
 {
 	if ((int)threadIdx.x < DEEP && k0 + (int)threadIdx.x < k)
-		t.tap[k0 / DEEP % 2][threadIdx.x] = ql_tap_of(w.s, phase, k0 + (int)threadIdx.x);
+		t.tap[now][threadIdx.x] = ql_tap_of(w.s, phase, k0 + (int)threadIdx.x);
 }
 
+/* Over products begin .. end - 1, of a multiple of DEEP on. */
 template <int M, int N>
-QL_DEVICE void sums_of(
-	tiles<M, N> &t, const job &w, const ql_phase &phase, int64_t group, int64_t i0, float (*sum)[N / 16])
+QL_DEVICE void sums_of(tiles<M, N> &t, const job &w, const ql_phase &phase, int64_t group, int64_t i0, int64_t begin,
+	int64_t end, float (*sum)[N / 16])
 {
-	int64_t k = w.s.channels * phase.taps[0].count * phase.taps[1].count;
 	on_the_way<M, N> next;
 	int now = 0;
 
-	list_taps(t, w, phase, 0, k);
+	list_taps(t, w, phase, begin, end, 0);
 	__syncthreads(); /* the pixels are there, too */
-	for (int64_t k0 = -DEEP; k0 < k; k0 += DEEP, now ^= 1) {
-		fetch<M, N>(t, w, t.tap[now], group, i0, k - k0 - DEEP, next);
-		if (k0 >= 0)
+	for (int64_t k0 = begin - DEEP; k0 < end; k0 += DEEP, now ^= 1) {
+		fetch<M, N>(t, w, t.tap[now], group, i0, end - k0 - DEEP, next);
+		if (k0 >= begin)
 			multiply(t.stages[now ^ 1], w.fused, sum);
 		put(t.stages[now], next);
-		if (k0 + 2 * DEEP < k) {
-			if ((int)threadIdx.x < DEEP && k0 + 2 * DEEP + (int)threadIdx.x < k)
-				t.tap[now ^ 1][threadIdx.x] = ql_tap_of(w.s, phase, k0 + 2 * DEEP + (int)threadIdx.x);
-		}
+		list_taps(t, w, phase, k0 + 2 * DEEP, end, now ^ 1);
 		if (!QL_BUG(conv_barrier))
 			__syncthreads();
 	}

@@ -21,6 +21,7 @@ static const struct shape {
 	{"depthwise", 2, 5, 8, 7, 10, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 5},
 	{"many pixels", 2, 2, 40, 41, 3, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1},
 	{"large tiles", 3, 3, 20, 20, 130, {2, 2}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1},
+	{"a stride and many channels", 1, 20, 6, 7, 40, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, 1},
 	{"no images", 0, 2, 4, 4, 3, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1},
 };
 #define SHAPES ((int)(sizeof(shapes) / sizeof(shapes[0])))
