@@ -16,9 +16,8 @@ struct problem {
 	int64_t shape[4];
 };
 
-static const struct problem problems[] = {
-	{2, {9, 40}}, {4, {3, 5, 4, 7}}, {3, {2, 2, 600}}, {3, {2, 3, 70}}, {2, {2, 1}}, {3, {3, 1, 1030}},
-	{2, {35, 8}}, {3, {17, 3, 16}}};
+static const struct problem problems[] = {{2, {9, 40}}, {4, {3, 5, 4, 7}}, {3, {2, 2, 600}}, {3, {2, 3, 70}},
+	{2, {2, 1}}, {3, {3, 1, 1030}}, {2, {35, 8}}, {3, {17, 3, 16}}};
 
 static int64_t size_of(const struct problem *p)
 {
