@@ -22,13 +22,6 @@
 #define STAGES 4
 #define COLUMNS 128 /* of a tile */
 
-/* Before a loop whose body is long enough: copies of it would cost registers. */
-#ifdef QL_EMULATION
-#define QL_ROLLED
-#else
-#define QL_ROLLED _Pragma("unroll 1")
-#endif
-
 /* ALONG: floats, k in order in memory, or in no order. DOWN: floats whose neighbours are in different lines. */
 enum form { ALONG, DOWN, CODES_8, CODES_4, CODES_8_DOWN };
 

@@ -58,6 +58,7 @@ template <int BITS> QL_DEVICE void fetch_16(uint8_t *to, const uint8_t *from, in
 		ql_async_16(to, from, bytes);
 		return;
 	}
+	QL_ROLLED
 	for (int i = 0; i < 16; i++)
 		to[i] = i < bytes ? from[i] : 0;
 }

@@ -14,6 +14,7 @@ struct ql_code_matrix {
 	const uint8_t *at;
 	int64_t line, step;     /* between lines, and between codes of a line */
 	bool is_unsigned, wide; /* wide: 16 bytes of a line can be read at once */
+	int32_t bytes;          /* of a code */
 	ql_scales scales;
 	int64_t per_line; /* 1: a scale for each line; else 0 */
 };
@@ -58,11 +59,14 @@ static inline bool ql_matrix_of(
 	const struct ql_gpu_tensor *t, int line, int summed, struct ql_code_matrix *l, struct ql_gpu_plan *p)
 {
 	const struct ql_gpu_codes *c = t->codes;
+	int32_t bits;
 
 	if (!ql_scales_fit(t, p))
 		return false;
-	if (ql_element_get(ql_element_of(t->dtype)).bits != 8)
+	bits = ql_element_get(ql_element_of(t->dtype)).bits;
+	if (bits != 8 && bits != 8 * l->bytes)
 		return ql_refuse(p, "codes of other than 8 bits");
+	l->bytes = bits / 8;
 	if (c->shift)
 		return ql_refuse(p, "codes with a minimum");
 	if (c->block)
@@ -70,8 +74,8 @@ static inline bool ql_matrix_of(
 	if (c->axis >= 0 && c->axis == t->rank - 1 - summed)
 		return ql_refuse(p, "scale varies along the summed axis");
 	l->at = static_cast<const uint8_t *>(t->at);
-	l->line = line < 0 ? 0 : ql_stride_at(t, line);
-	l->step = ql_stride_at(t, summed);
+	l->line = line < 0 ? 0 : ql_stride_at(t, line) * l->bytes;
+	l->step = ql_stride_at(t, summed) * l->bytes;
 	l->is_unsigned = ql_element_get(ql_element_of(t->dtype)).kind == QL_E_UINT;
 	l->scales = ql_scales_of(c);
 	l->per_line = c->axis >= 0 && line >= 0 && c->axis == t->rank - 1 - line;
@@ -95,8 +99,8 @@ static inline bool ql_batches_of(const struct ql_gpu_tensor *a, int matrix_a, co
 			return ql_refuse(p, "shapes that do not broadcast");
 		x->offset.shape[at] = x->scale.shape[at] = sa == 1 ? sb : sa;
 		x->batches *= x->offset.shape[at];
-		x->offset.stride[0][at] = d < na ? ql_stride_at(a, d + matrix_a) : 0;
-		x->offset.stride[1][at] = d < nb ? ql_stride_at(b, d + matrix_b) : 0;
+		x->offset.stride[0][at] = d < na ? ql_stride_at(a, d + matrix_a) * x->a.bytes : 0;
+		x->offset.stride[1][at] = d < nb ? ql_stride_at(b, d + matrix_b) * x->b.bytes : 0;
 		x->scale.stride[0][at] = d < na && sa != 1 && a->codes->axis == na - 1 - d;
 		x->scale.stride[1][at] = d < nb && sb != 1 && b->codes->axis == nb - 1 - d;
 	}
@@ -214,18 +218,20 @@ static inline bool ql_is_wide(const struct ql_code_matrix *l, const ql_strided &
 	return l->step == 1 && all % 16 == 0;
 }
 
-/* Sets x; false: a kernel cannot run the call, p->why says why. */
-static inline bool ql_product_of(const struct ql_gpu_call *call, struct ql_code_product *x, struct ql_gpu_plan *p)
+/* Sets x; false: a kernel cannot run the call, p->why says why. bytes: of codes, at most. */
+static inline bool ql_product_of(
+	const struct ql_gpu_call *call, struct ql_code_product *x, struct ql_gpu_plan *p, int32_t bytes = 1)
 {
 	bool linear = !strcmp(call->op, "linear");
 
 	*x = {};
+	x->a.bytes = x->b.bytes = bytes;
 	if (call->n_in < 2 || !(linear ? ql_linear_of(call, x, p) : ql_matmul_of(call, x, p)))
 		return p->why[0] ? false : ql_refuse(p, "wanted two operands");
 	ql_more_rows(x);
 	ql_strided_join(&x->offset);
 	ql_strided_join(&x->scale);
-	if (x->k >= ((int64_t)1 << 31) / (ql_most_of(&x->a) * ql_most_of(&x->b)))
+	if (bytes == 1 && x->k >= ((int64_t)1 << 31) / (ql_most_of(&x->a) * ql_most_of(&x->b)))
 		return ql_refuse(p, "sums of more than 32 bits");
 	if (x->m > INT32_MAX || x->n > INT32_MAX)
 		return ql_refuse(p, "more than 2^31 lines");
@@ -308,11 +314,10 @@ QL_NUMBER float ql_bias_at(const ql_code_product &x, int64_t j)
 	return x.bias ? ql_load_float(x.bias_type, x.bias, j) : 0;
 }
 
-/* Writes result `at` from the sum of products of codes. */
-QL_NUMBER void ql_product_put(
-	const ql_code_product &x, int64_t at, const ql_code_line &a, const ql_code_line &b, float bias, int32_t sum)
+/* Writes result `at` from the sum of products of codes less their zero points. */
+QL_NUMBER void ql_product_finish(
+	const ql_code_product &x, int64_t at, const ql_code_line &a, const ql_code_line &b, float bias, int64_t exact)
 {
-	int64_t exact = (int64_t)sum - (int64_t)a.zero * b.sum - (int64_t)b.zero * a.sum + x.k * a.zero * b.zero;
 	bool none = false;
 	float y;
 
@@ -335,6 +340,14 @@ QL_NUMBER void ql_product_put(
 		exact = 0;
 	ql_store_i64(x.to, x.out, at,
 		ql_rescale(x, exact, (double)a.scale * (double)b.scale / (double)ql_scale_at(x.result, 0)));
+}
+
+/* The same from the sum of products of codes, without zero points. */
+QL_NUMBER void ql_product_put(
+	const ql_code_product &x, int64_t at, const ql_code_line &a, const ql_code_line &b, float bias, int32_t sum)
+{
+	ql_product_finish(x, at, a, b, bias,
+		(int64_t)sum - (int64_t)a.zero * b.sum - (int64_t)b.zero * a.sum + x.k * a.zero * b.zero);
 }
 
 /* The same of row i and column j of a batch, and the sums of codes of both lines. */

@@ -3,18 +3,11 @@
  * stages and parts and beyond their ends, lines at multiples of 16 bytes or not, scales and zero points per tensor, row and column,
  * bias and activation, results of codes; and what it leaves to other kernels.
  */
-#include "tests/tools/gpu_operand.h"
+#include "tests/tools/gpu_products.h"
 
 static struct gpu g;
 
-struct test {
-	const char *op;
-	struct operand in[3];
-	int n_in;
-	const char *act, *out; /* out: a spec with scale 0.5; NULL: floats */
-};
-
-static const struct test tests[] = {
+static const struct product_test tests[] = {
 	{"linear", {{"=int8", 0, 2, {1, 512}}, {"=int8/1", 0, 2, {64, 512}}}, 2, NULL, NULL},
 	{"linear", {{"=int8/1", 0, 2, {9, 784}}, {"=int4/1", 0, 2, {131, 784}}, {"float32", 0, 1, {131}}}, 3, "relu",
 		NULL},
@@ -28,58 +21,6 @@ static const struct test tests[] = {
 	{"matmul", {{"=int8/1", 0, 2, {12, 512}}, {"=int4/1", TRANSPOSED, 2, {512, 72}}}, 2, NULL, NULL},
 	{"matmul", {{"=int8", 0, 2, {2, 256}}, {"=uint8", TRANSPOSED, 2, {256, 200}}}, 2, NULL, NULL},
 };
-
-static void run(struct ql_ctx *ctx, const struct test *t, struct ql_call *call, const struct ql_gpu_tensor *operands)
-{
-	struct ql_gpu_option act = {.name = "act", .type = QL_GPU_OPTION_TEXT, .s = t->act};
-	const bool coded = t->out != NULL;
-	struct ql_gpu_tensor out = {0};
-	struct gpu_codes codes = {0};
-	struct ql_gpu_call device = gpu_call(t->op, operands, t->n_in, &out, 1);
-
-	if (!CHECK(!ql_op_apply(ctx, call), "%s", ctx->err))
-		return;
-	if (coded)
-		gpu_codes_of(&g, &codes, call->out[0], false);
-	out = coded ? codes.t : gpu_of_core(&g, call->out[0], false);
-	device.options = &act;
-	device.n_options = t->act != NULL;
-	g.v->fill(g.s, out.at, 0xAB, out.bytes);
-	if (CHECK(gpu_run(&g, device), "refused: %s", g.why)) {
-		CHECK(!strcmp(g.name, "gemm_i8_few"), "ran by %s", g.name);
-		gpu_expect(&g, &out, call->out[0], g.name);
-	}
-	if (coded)
-		gpu_codes_free(&g, &codes);
-	else
-		gpu_free(&g, &out);
-	ql_tensor_release(ctx, call->out[0]);
-}
-
-static void try(struct ql_ctx *ctx, const struct test *t)
-{
-	bool linear = !strcmp(t->op, "linear");
-	struct operand_pair o[3];
-	struct ql_tensor *in[3];
-	struct ql_gpu_tensor operands[3];
-	struct ql_spec spec;
-	struct ql_value attr[4] = {{.set = linear && t->act, .s = t->act}, {.set = t->out != NULL, .spec = &spec}};
-	struct ql_call call = {.op = ql_op_by_name(ql_ops, t->op), .in = in, .n_in = t->n_in, .attr = attr};
-	int made = 0;
-
-	if (!CHECK(!ql_spec_parse(ctx, t->out ? t->out : "int8", &spec), "%s", ctx->err))
-		return;
-	spec.has_scale = true;
-	spec.scale = 0.5;
-	for (; made < t->n_in && operand_make(&g, ctx, &t->in[made], &o[made]); made++) {
-		in[made] = o[made].core;
-		operands[made] = o[made].t;
-	}
-	if (made == t->n_in)
-		run(ctx, t, &call, operands);
-	while (made-- > 0)
-		operand_drop(&g, ctx, &o[made]);
-}
 
 /* More rows, fewer columns, k that is short or not in order. */
 static void left(struct ql_ctx *ctx, struct operand x, struct operand w)
@@ -110,7 +51,7 @@ int main(void)
 		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
 			CASE("%s %s x %s, k %d, threads %s", tests[i].op, tests[i].in[0].type, tests[i].in[1].type,
 				(int)tests[i].in[0].shape[tests[i].in[0].rank - 1], gpu_order(o));
-			try(ctx, &tests[i]);
+			product_try(&g, "gemm_i8_few", ctx, &tests[i]);
 		}
 	left(ctx, (struct operand){"=int8", 0, 2, {33, 256}}, (struct operand){"=int8", TRANSPOSED, 2, {256, 64}});
 	left(ctx, (struct operand){"=int8", 0, 2, {3, 256}}, (struct operand){"=int8", TRANSPOSED, 2, {256, 63}});

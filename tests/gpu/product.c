@@ -422,8 +422,7 @@ static void refusals(struct ql_ctx *ctx)
 {
 	static const struct {
 		const char *a, *b, *why;
-	} list[] = {{"int16", "int8", "other than 8"}, {"int8:4", "int8", "blocks"}, {"int8/2", "int8", "summed axis"},
-		{"int8", "int4/2", "summed axis"}};
+	} list[] = {{"int8:4", "int8", "blocks"}, {"int8/2", "int8", "summed axis"}, {"int8", "int4/2", "summed axis"}};
 	int64_t shape[] = {8, 8};
 
 	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
