@@ -2,8 +2,8 @@
  * sum and mean over outer axes, where neighbouring results have neighbouring elements: threads of a warp have neighbouring results, so
  * each row of 32 of them is read at once. The order is that of tensor/loops/reduce.h, as in reduce.cu: of a float32 sum, element i of
  * a run goes to lane i mod 32, runs of 256 are added to float64 lanes, these are joined after 65536; of a float64 sum, lanes are joined
- * after 1024. A warp has four of the lanes. Where the results are too few for the device, sums of runs go to memory and a second
- * kernel adds them.
+ * after 1024. A warp has four of the lanes; short sums are added by one thread each. Where the results are too few for the device,
+ * sums of runs go to memory and a second kernel adds them.
  */
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/number.h"
@@ -19,7 +19,9 @@
 #define BLOCK 1024          /* elements after which lanes of float64 are joined */
 #define PART 65536
 #define FEWEST 16 /* neighbours for which this pays */
-#define LEAST 512 /* blocks that keep any device busy */
+#define SHORT 64    /* elements that one thread adds in any case */
+#define MANY 262144 /* results from which it adds a run */
+#define LEAST 512   /* blocks that keep any device busy */
 
 struct columns {
 	ql_strided kept;
@@ -159,6 +161,33 @@ QL_KERNEL(THREADS) add_runs(columns k)
 		store(k, result, sum);
 }
 
+/* Short sums, one run: a thread for each result. Lane l of the order adds elements l, l + 32 …, four lanes at a time, which go to
+ * the four chains. */
+template <int TYPE> QL_KERNEL(THREADS) add_short(columns k)
+{
+	for (int64_t result = ql_thread(); result < k.results; result += ql_threads()) {
+		double chain[4] = {0, 0, 0, 0};
+		int64_t at[QL_STRIDED_MOST];
+
+		ql_strided_at(k.kept, result, at);
+		for (int64_t l = 0; l < LANES && l < k.count; l += 4) {
+			float lane[4] = {0, 0, 0, 0};
+
+			QL_UNROLL_FEW
+			for (int64_t i = l; i < k.count; i += LANES) {
+				QL_UNROLL
+				for (int c = 0; c < 4; c++)
+					if (i + c < k.count)
+						lane[c] += load<TYPE>(k, at[0] + (i + c) * k.step);
+			}
+			QL_UNROLL
+			for (int c = 0; c < 4 - QL_BUG(sum_columns_chain); c++)
+				chain[c] += (double)lane[c];
+		}
+		store(k, result, (chain[0] + chain[1]) + (chain[2] + chain[3]));
+	}
+}
+
 /* ---- float64 ---- */
 
 QL_KERNEL(THREADS) add_doubles(columns k)
@@ -236,12 +265,18 @@ static bool columns_of(const struct ql_gpu_call *call, columns *k)
 	       k->kept.shape[last] >= FEWEST;
 }
 
+/* Whether a thread adds all of a float32 sum. */
+static bool is_short(const columns &k)
+{
+	return k.from != QL_E_float64 && (k.count <= SHORT || (k.count <= RUN && k.results >= MANY));
+}
+
 /* Elements of a slice of a float32 sum: a part, or fewer where results are few. */
 static int64_t slice_of(const columns &k)
 {
 	int64_t runs = (k.count + RUN - 1) / RUN, slices = LEAST / k.tiles;
 
-	if (k.tiles * k.parts >= LEAST / 2 || runs < 8)
+	if (is_short(k) || k.tiles * k.parts >= LEAST / 2 || runs < 8)
 		return PART;
 	return (runs / slices > 1 ? (runs + slices - 1) / slices : 1) * RUN;
 }
@@ -268,15 +303,22 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 	return true;
 }
 
-static cudaError_t launch_f32(const struct ql_gpu_place *place, const columns &k)
+template <int TYPE> static cudaError_t launch_f32(const struct ql_gpu_place *place, const columns &k)
 {
 	dim3 grid((unsigned)(k.tiles * ((k.count + k.each - 1) / k.each))), block(THREADS);
 
+	if (is_short(k))
+		return ql_launch_free(add_short<TYPE>, ql_blocks(k.results, THREADS), block, place->stream, k);
+	return ql_launch(add_columns<TYPE>, grid, block, sizeof(room), place->stream, k);
+}
+
+static cudaError_t launch_any(const struct ql_gpu_place *place, const columns &k)
+{
 	switch (k.from) {
-	case QL_E_float32: return ql_launch(add_columns<QL_E_float32>, grid, block, sizeof(room), place->stream, k);
-	case QL_E_float16: return ql_launch(add_columns<QL_E_float16>, grid, block, sizeof(room), place->stream, k);
-	case QL_E_bfloat16: return ql_launch(add_columns<QL_E_bfloat16>, grid, block, sizeof(room), place->stream, k);
-	default: return ql_launch(add_columns<-1>, grid, block, sizeof(room), place->stream, k);
+	case QL_E_float32: return launch_f32<QL_E_float32>(place, k);
+	case QL_E_float16: return launch_f32<QL_E_float16>(place, k);
+	case QL_E_bfloat16: return launch_f32<QL_E_bfloat16>(place, k);
+	default: return launch_f32<-1>(place, k);
 	}
 }
 
@@ -301,7 +343,7 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 			error = ql_launch_free(add_blocks, ql_blocks(k.results * k.parts, THREADS), dim3(THREADS),
 				place->stream, k);
 	} else {
-		error = launch_f32(place, k);
+		error = launch_any(place, k);
 		if (!error && some)
 			error = ql_launch(add_runs, dim3((unsigned)(k.tiles * k.parts)), dim3(THREADS), sizeof(room),
 				place->stream, k);
