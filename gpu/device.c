@@ -84,12 +84,26 @@ static int32_t alloc(const struct ql_device *d, uint64_t bytes, void **at)
 	return o->v->alloc(o->stream, bytes ? bytes : 1, at);
 }
 
+static void fail_memory(struct ql_ctx *ctx, const struct opened *o, size_t bytes)
+{
+	char text[320] = "";
+
+	o->v->last_error(o->gpu, text, sizeof(text));
+	ql_fail(ctx, QL_ERR_MEMORY, "out of memory: wanted %zu bytes on %s, %zu in use (%s)", bytes, o->name,
+		ctx->memory.devices.now, text);
+}
+
 static void *device_alloc(struct ql_ctx *ctx, const struct ql_device *d, size_t bytes)
 {
 	struct ql_level *level = &ctx->memory.devices;
 	void *at = NULL;
+	int32_t status = alloc(d, bytes, &at);
 
-	if (checked(ctx, opened(d), "alloc", alloc(d, bytes, &at)))
+	if (status == QL_GPU_MEMORY)
+		fail_memory(ctx, opened(d), bytes);
+	else
+		checked(ctx, opened(d), "alloc", status);
+	if (status)
 		return NULL;
 	ctx->memory.held += bytes;
 	level->now += bytes;

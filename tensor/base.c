@@ -90,6 +90,17 @@ enum ql_status ql_fail(struct ql_ctx *ctx, enum ql_status status, const char *fo
 	return status;
 }
 
+enum ql_status ql_failed_in(struct ql_ctx *ctx, const char *function, enum ql_status status)
+{
+	static const char words[] = "out of memory";
+	char text[sizeof(ctx->err)];
+
+	if (status != QL_ERR_MEMORY || strncmp(ctx->err, words, sizeof(words) - 1) != 0)
+		return status;
+	memcpy(text, ctx->err, sizeof(text));
+	return ql_fail(ctx, status, "%s: %s", function, text);
+}
+
 void ql_warn(struct ql_ctx *ctx, const char *format, ...)
 {
 	char text[1024];

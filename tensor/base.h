@@ -107,6 +107,8 @@ void ql_ctx_free(struct ql_ctx *ctx);
  * Form of a message: function: argument: wanted …, got … */
 enum ql_status ql_fail(struct ql_ctx *ctx, enum ql_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Returns `status`; the message of one for memory gets the name of the function, which ql_alloc does not know. */
+enum ql_status ql_failed_in(struct ql_ctx *ctx, const char *function, enum ql_status status);
 void ql_warn(struct ql_ctx *ctx, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* 64-byte aligned, counted; NULL with a message in ctx->err on failure. Zero bytes give a valid pointer.

@@ -457,6 +457,7 @@ enum ql_status ql_op_apply(struct ql_ctx *ctx, struct ql_call *call)
 	if (!status && !call->into && ql_tape_wanted(ctx, call))
 		status = ql_tape_record(ctx, call);
 	drop_private(ctx, call);
+	status = ql_failed_in(ctx, call->op->doc.name, status);
 	if (status)
 		ql_call_drop(ctx, call);
 	else

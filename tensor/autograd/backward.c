@@ -314,10 +314,10 @@ enum ql_status ql_backward(struct ql_ctx *ctx, struct ql_tensor *root, struct ql
 			ctx, QL_ERR_DTYPE, "backward: gradient: wanted plain numbers, got %s", ql_tensor_text(seed, a));
 	status = start(ctx, root, seed, &first);
 	if (status)
-		return status;
+		return ql_failed_in(ctx, "backward", status);
 	ctx->nograd++;
 	status = walk(ctx, &w, root, first);
 	finish(ctx, &w);
 	ctx->nograd--;
-	return status;
+	return ql_failed_in(ctx, "backward", status);
 }

@@ -50,6 +50,12 @@ a:linear(b) local row = quant.log()[1] print(row.path, row.kernel, row.reason)]]
 local product = PRODUCT:gsub('%%s', D):gsub('\n', ' ')
 
 if emulated then
+	it('go on after a device is out of memory', function()
+		local text = run [[QUOLL_EMU_MEMORY=1000000 $exe -e 'local good, why = pcall(tensor.zeros, {1000, 1000}, {device = "cudaemu"}) print(good, why)
+			print(tensor.ones({100, 100}, {device = "cudaemu"}):sum():item())' 2>&1]]
+		assert(text == 'false\tzeros: out of memory: wanted 4000000 bytes on cudaemu, 0 in use (allocating memory: cudaErrorMemoryAllocation)\n10000.0\n', text)
+	end)
+
 	it('choose the fastest way of a layer on a device: its families, never the host', function()
 		write('tune.lua', [[local r, all = hw.tune({op = 'matmul', m = 2, n = 8, k = 32, device = 'cudaemu'}, {time = 100, runs = 1, minsqnr = 10})
 local families, hosts = {}, 0

@@ -154,7 +154,7 @@ describe('options', function()
 	it('a limit of memory holds for tensors and for Lua', function()
 		local out = run "--memory 64 -e 'print(pcall(tensor.zeros, 1 << 28))'"
 
-		assert(out:find '^false\tout of memory: wanted 1073741824 bytes, %d+ in use %(limit reached%)\n$')
+		assert(out:find '^false\t[%a.]+: out of memory: wanted 1073741824 bytes, %d+ in use %(limit reached%)\n$')
 		check("--memory 64 -e 'print(pcall(string.rep, \"x\", 1 << 30))'", 'false\tnot enough memory\n', nil, 0)
 	end)
 	it('are all in --help', function()
