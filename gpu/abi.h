@@ -81,9 +81,10 @@ struct ql_gpu_grid {
 };
 
 /* flags of codes */
-#define QL_GPU_FIND 1u     /* result: the kernel finds scale and zero point and writes them */
-#define QL_GPU_OVERFLOW 2u /* floating point beyond its range becomes infinity or NaN; else it saturates */
-#define QL_GPU_AFFINE 4u   /* x = (q - zero_point) * scale */
+#define QL_GPU_FIND 1u       /* result: the kernel finds scale and zero point and writes them */
+#define QL_GPU_OVERFLOW 2u   /* floating point beyond its range becomes infinity or NaN; else it saturates */
+#define QL_GPU_AFFINE 4u     /* x = (q - zero_point) * scale */
+#define QL_GPU_STOCHASTIC 8u /* result of quantize: rounded at random, by the words from `first` of the call on */
 
 /* x = (value(q) - zero_point) * scale + shift. Layout of scale, zero_point and shift as in tensor/qparams.h, contiguous.
  * Scales may be codes themselves. */

@@ -228,11 +228,17 @@ static const char *pack_output(
 	const char *why = pack_tensor(ctx, t, out);
 	struct ql_gpu_codes *codes;
 
-	if (why || !out->codes || call->fit == QL_FIT_OTHER)
+	if (why || !out->codes)
 		return why;
 	codes = (struct ql_gpu_codes *)(uintptr_t)out->codes; /* of scratch memory, made by pack_tensor */
-	codes->flags |= QL_GPU_FIND;
-	codes->fit = (int32_t)call->fit; /* the numbers of enum ql_gpu_fit */
+	if (call->fit == QL_FIT_SINGLE || call->fit == QL_FIT_DOUBLE) {
+		codes->rounding = (int32_t)call->fit - QL_FIT_SINGLE + 1; /* the numbers of enum ql_requant */
+	} else if (call->fit != QL_FIT_OTHER) {
+		codes->flags |= QL_GPU_FIND;
+		codes->fit = (int32_t)call->fit; /* the numbers of enum ql_gpu_fit */
+	}
+	if (call->op->flags & QL_ENCODES && call->op->draws && call->op->draws(call))
+		codes->flags |= QL_GPU_STOCHASTIC;
 	return NULL;
 }
 

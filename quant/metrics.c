@@ -166,8 +166,13 @@ enum ql_status ql_error_measure(
 	struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor *y, struct ql_error_report *out)
 {
 	struct ql_tensor *hx = NULL, *hy = NULL;
-	enum ql_status status = ql_tensor_host(ctx, x, &hx);
+	const struct ql_device *device = ql_is_remote(x) ? x->storage->device : y->storage->device;
+	enum ql_status status = QL_OK;
 
+	if (device->remote)
+		status = ql_remote_note(ctx, "error", device, "errors are measured on the host");
+	if (!status)
+		status = ql_tensor_host(ctx, x, &hx);
 	if (!status)
 		status = ql_tensor_host(ctx, y, &hy);
 	if (!status)

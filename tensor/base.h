@@ -46,6 +46,7 @@ struct ql_memory {
 };
 
 struct ql_cache;
+struct ql_given;
 struct ql_node;
 struct ql_scratch;
 struct ql_ledger;
@@ -80,6 +81,7 @@ struct ql_ctx {
 	struct ql_recording *recording;      /* the one that is being made, or NULL (recording.h) */
 	struct ql_recording *recordings;     /* a list: those that are made */
 	uint64_t recordings_made;
+	struct ql_given *given; /* params on them that stay (given.c); NULL: none */
 	/* Finds a device other than the CPU; set by the host. NULL: there are none. */
 	enum ql_status (*find_device)(
 		struct ql_ctx *ctx, const char *what, const char *name, const struct ql_device **out);

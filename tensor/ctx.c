@@ -6,6 +6,7 @@
 #include "tensor/device.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ledger.h"
+#include "tensor/remote.h"
 #include "tensor/scratch.h"
 #include "tensor/team.h"
 
@@ -29,6 +30,7 @@ void ql_ctx_free(struct ql_ctx *ctx)
 {
 	if (!ctx)
 		return;
+	ql_given_free(ctx);
 	while (ctx->devices) {
 		struct ql_device *d = ctx->devices;
 

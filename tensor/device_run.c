@@ -230,23 +230,22 @@ static enum ql_status move_results(struct ql_ctx *ctx, struct ql_call *call, str
 	return status;
 }
 
-static enum ql_status check_fallback(struct ql_ctx *ctx, const struct ql_call *call, const char *reason)
+enum ql_status ql_device_fallback(
+	struct ql_ctx *ctx, const char *name, const struct ql_device *device, const char *reason)
 {
-	const char *name = call->op->doc.name, *device = call->device->doc.name;
-
 	if (ctx->host_fallback == QL_FALLBACK_WARN)
-		ql_warn(ctx, "%s: runs on the host: %s: %s", name, device, reason);
+		ql_warn(ctx, "%s: runs on the host: %s: %s", name, device->doc.name, reason);
 	if (ctx->host_fallback != QL_FALLBACK_ERROR)
 		return QL_OK;
 	return ql_fail(ctx, QL_ERR_UNSUPPORTED,
-		"%s: wanted a kernel of %s, got none: %s; gpu.fallback 'silent' runs it on the host", name, device,
-		reason);
+		"%s: wanted a kernel of %s, got none: %s; gpu.fallback 'silent' runs it on the host", name,
+		device->doc.name, reason);
 }
 
 static enum ql_status run_on_host(struct ql_ctx *ctx, struct ql_call *call, const char *reason)
 {
 	struct mirrored m = {.attr = NULL};
-	enum ql_status status = check_fallback(ctx, call, reason);
+	enum ql_status status = ql_device_fallback(ctx, call->op->doc.name, call->device, reason);
 	bool ready;
 
 	if (!status)
@@ -305,6 +304,12 @@ static enum ql_status allocate_kept(struct ql_ctx *ctx, struct ql_call *call)
 	return status;
 }
 
+/* The plain numbers that are quantized, if the call does nothing else. */
+static struct ql_tensor *encoded(const struct ql_call *call)
+{
+	return call->op->flags & QL_ENCODES && !call->in[0]->q ? call->in[0] : NULL;
+}
+
 /* Allocates the results on the device; *reason is set if only the host can. */
 static enum ql_status allocate(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
 {
@@ -325,8 +330,8 @@ static enum ql_status allocate(struct ql_ctx *ctx, struct ql_call *call, const c
 		else if (!spec || i)
 			status = ql_tensor_new_on(ctx, call->device, r->dtype, r->rank, r->shape, &call->out[i]);
 		else
-			status = ctx->quant->result(ctx, spec, ql_operand_dtype(call->in[0]), r->rank, r->shape,
-				call->device, &call->out[0], &call->fit);
+			status = ctx->quant->result(ctx, spec, ql_operand_dtype(call->in[0]), encoded(call), r->rank,
+				r->shape, call->device, &call->out[0], &call->fit);
 		if (!status && !call->out[i]) {
 			*reason = "the host finds the scales of this spec";
 			return QL_OK;
@@ -459,7 +464,7 @@ static enum ql_status run_by_value(struct ql_ctx *ctx, struct ql_call *call, int
 	int n = 0;
 
 	*done = false;
-	status = ctx->quant->result(ctx, wanted_spec(call), ql_operand_dtype(call->in[i]), r->rank, r->shape,
+	status = ctx->quant->result(ctx, wanted_spec(call), ql_operand_dtype(call->in[i]), NULL, r->rank, r->shape,
 		call->device, &call->out[0], &fit);
 	if (status || !call->out[0] || fit != QL_FIT_OTHER) { /* the range is not known before */
 		ql_call_drop(ctx, call);
@@ -498,6 +503,7 @@ static enum ql_status run_by_value(struct ql_ctx *ctx, struct ql_call *call, int
 enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	const char *reason = "the device has no kernel of the op", *why = NULL;
+	bool refused = false;
 	bool has = call->device->has(call->device, call->op->doc.name);
 	unsigned flags = call->op->flags;
 	bool done;
@@ -514,12 +520,14 @@ enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call)
 		status = try_device(ctx, call, &reason);
 		if (status || !reason)
 			return status;
+		refused = true;
 		call->n_out = 1;
 		call->path = call->kernel = call->reason = NULL;
 	}
 	if (flags & QL_ANYWHERE && call->op->host_only && call->op->host_only(call))
 		return run_on_host(ctx, call, call->op->host_only(call));
-	if (flags & QL_ANYWHERE && (flags & QL_NATIVE || !ql_call_quantized(call)))
+	if (flags & QL_ANYWHERE && (flags & QL_NATIVE || !ql_call_quantized(call)) &&
+		!(refused && ql_call_quantized(call)))
 		return ql_op_eval(ctx, call);
 	if (has && table_operand(call) >= 0) {
 		status = run_by_value(ctx, call, table_operand(call), &done);

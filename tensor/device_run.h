@@ -12,5 +12,8 @@ enum ql_status ql_call_place(struct ql_ctx *ctx, struct ql_call *call);
 /* ql_op_eval of a call with a remote device: by a kernel of the device, or on copies of the operands in the host's memory
  * (path "host", with the reason). */
 enum ql_status ql_device_eval(struct ql_ctx *ctx, struct ql_call *call);
+/* Warns or fails, as gpu.fallback says, because the op `name` runs on the host for the device. */
+enum ql_status ql_device_fallback(
+	struct ql_ctx *ctx, const char *name, const struct ql_device *device, const char *reason);
 
 #endif

@@ -23,6 +23,7 @@
 #define QL_RAGGED 1024u     /* reads operands by functions that know ragged.h: the codes stay as they are stored */
 #define QL_ANYWHERE 2048u   /* eval is made of views, copies and other ops: it runs where its operands are */
 #define QL_MAPPED 4096u     /* impl is a struct ql_map whose rows give result 0, though eval is not ql_map_eval */
+#define QL_ENCODES 8192u    /* the elements of the result are those of operand 0 under the spec */
 #define QL_AXIS_SECOND 256u /* the axis is the argument after the first operand: x:gather(axis, index) */
 
 struct ql_op;
@@ -123,9 +124,11 @@ struct ql_quant {
 	enum ql_status (*quantize)(
 		struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out);
 	/* Gives codes under the spec on a device, whose elements are not set; nor are its scales if *fit is not QL_FIT_OTHER.
-	 * *out is NULL if only the host can find the scales. `from`: the dtype that is quantized. */
-	enum ql_status (*result)(struct ql_ctx *ctx, const struct ql_spec *spec, unsigned from, int rank,
-		const int64_t *shape, const struct ql_device *device, struct ql_tensor **out, enum ql_fit_rule *fit);
+	 * *out is NULL if only the host can find the scales. `from`: the dtype that is quantized. x: the plain numbers that
+	 * are, as far as they are known: the dtype of the scales of blocks follows from them; else NULL. */
+	enum ql_status (*result)(struct ql_ctx *ctx, const struct ql_spec *spec, unsigned from, struct ql_tensor *x,
+		int rank, const int64_t *shape, const struct ql_device *device, struct ql_tensor **out,
+		enum ql_fit_rule *fit);
 	/* The scheme called `name`, for files; NULL when unknown. */
 	const struct ql_scheme *(*scheme)(const char *name);
 	const struct ql_format_words *formats;

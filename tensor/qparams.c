@@ -50,7 +50,8 @@ struct ql_qparams *ql_qparams_copy(struct ql_ctx *ctx, const struct ql_qparams *
 		return NULL;
 	*copy = *q;
 	copy->refs = 1;
-	ql_tensor_keep(copy->scale);
+	if (copy->scale) /* not of a layout alone */
+		ql_tensor_keep(copy->scale);
 	if (copy->zero_point)
 		ql_tensor_keep(copy->zero_point);
 	if (copy->shift)

@@ -34,11 +34,14 @@ struct ql_codes {
 	const struct ql_codec_functions *host; /* of schemes with `host`; else NULL */
 };
 
-/* How scale and zero point follow from the finite values under a scale, for kernels of devices. */
+/* How scale and zero point follow from the finite values under a scale, for kernels of devices; or that they are given, and sums
+ * of integers are rescaled in fixed point (quant/integer/fixed.h). */
 enum ql_fit_rule {
 	QL_FIT_OTHER,   /* by another rule, or they are given */
 	QL_FIT_LARGEST, /* from max |x|; the zero point is 0, or the middle of unsigned codes */
-	QL_FIT_RANGE    /* from the range with 0; the zero point is where 0 is */
+	QL_FIT_RANGE,   /* from the range with 0; the zero point is where 0 is */
+	QL_FIT_SINGLE,  /* given, rounding='single' */
+	QL_FIT_DOUBLE   /* given, rounding='double' */
 };
 
 /* Immutable after creation and shared by views (the scale tensor's contents may be written by slice). */

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "tensor/codec.h"
+#include "tensor/device_run.h"
+#include "tensor/kernels/kernels.h"
+#include "tensor/ledger.h"
 #include "tensor/op.h"
 #include "tensor/ragged.h"
 #include "tensor/recording.h"
@@ -310,25 +313,36 @@ static void note(const struct ql_tensor *to, const struct ql_tensor *from)
 	ql_recording_note(ctx, to, true);
 }
 
-/* Runs the kernel of that name with one operand into `out`, if there is one. */
-static enum ql_status run_kernel(const struct ql_op *op, struct ql_tensor *in, struct ql_tensor *out, bool *done)
+static const char NO_KERNEL[] = "the device has no kernel of the op";
+
+/* Runs the kernel of that name with one operand into `out`, if there is one, else *why says why not. */
+static enum ql_status run_kernel(const struct ql_op *op, struct ql_tensor *in, struct ql_tensor *out, const char **why)
 {
 	const struct ql_device *d = out->storage->device;
 	struct ql_call call = {.op = op, .in = &in, .n_in = 1, .device = d, .n_out = 1};
 	const void *plan = NULL;
 
-	*done = false;
+	*why = NO_KERNEL;
 	if (!d->has(d, op->doc.name))
 		return QL_OK;
 	ql_result_set(&call, 0, out->dtype, out->rank, out->shape);
 	call.out[0] = out;
 	plan = d->find(d, &call);
+	*why = plan ? NULL : call.reason;
 	if (!plan)
 		return QL_OK;
-	*done = true;
 	out->storage->version++;
 	note(out, in);
 	return d->run(d, &call, plan);
+}
+
+enum ql_status ql_remote_note(struct ql_ctx *ctx, const char *op, const struct ql_device *d, const char *why)
+{
+	enum ql_status status = ql_device_fallback(ctx, op, d, why);
+
+	if (!status)
+		ql_ledger_count(ctx, op, "host", ctx->kernels->simd->name, why, 0);
+	return status;
 }
 
 static const struct ql_op copy_op = {.doc = {.name = "copy"}};
@@ -376,6 +390,7 @@ static bool is_number(const struct ql_tensor *t)
 enum ql_status ql_remote_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src)
 {
 	struct ql_tensor plain = *src, *host;
+	const char *why = NULL;
 	enum ql_status status;
 
 	if (ql_tensor_nelem(dst) == 0)
@@ -390,12 +405,13 @@ enum ql_status ql_remote_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const s
 	plain.node = NULL;
 	if (dst->storage->device == src->storage->device || is_number(src)) {
 		struct ql_tensor to = *dst, from = plain;
-		bool done;
 
 		to.q = NULL;
 		from.rank = is_number(src) ? 0 : src->rank; /* a number travels with the call */
-		status = run_kernel(&copy_op, &from, &to, &done);
-		if (status || done)
+		status = run_kernel(&copy_op, &from, &to, &why);
+		if (!status && why)
+			status = ql_remote_note(ctx, "copy", dst->storage->device, why);
+		if (status || !why)
 			return status;
 	}
 	if (!ql_is_remote(src))
@@ -423,16 +439,18 @@ enum ql_status ql_remote_decode(struct ql_ctx *ctx, const struct ql_tensor *t, s
 {
 	struct ql_tensor codes = *t, *host = NULL, *real = NULL;
 	enum ql_status status;
-	bool done;
+	const char *why = NULL;
 
 	codes.node = NULL;
 	status = ql_tensor_new_on(ctx, t->storage->device, QL_float32, t->rank, t->shape, out);
 	if (!status)
-		status = run_kernel(&decode_op, &codes, *out, &done);
-	if (!status && done)
+		status = run_kernel(&decode_op, &codes, *out, &why);
+	if (!status && !why)
 		return QL_OK;
 	ql_tensor_release(ctx, *out);
 	*out = NULL;
+	if (!status)
+		status = ql_remote_note(ctx, "dequantize", t->storage->device, why);
 	if (status)
 		return status;
 	status = ql_tensor_host(ctx, &codes, &host);
@@ -449,16 +467,19 @@ enum ql_status ql_remote_encode(struct ql_ctx *ctx, const struct ql_tensor *x, s
 	ql_encode_fn *encode, int64_t *nan, int64_t *inf)
 {
 	struct ql_tensor plain = *x, *real = NULL, *codes = NULL;
-	enum ql_status status;
-	bool done;
+	enum ql_status status = QL_OK;
+	const char *why = "rounding at random, or counts of what is not finite";
 
 	plain.node = NULL;
 	if (x->storage->device == t->storage->device && !nan && !inf && encode == ql_encode) {
-		status = run_kernel(&encode_op, &plain, t, &done);
-		if (status || done)
+		status = run_kernel(&encode_op, &plain, t, &why);
+		if (status || !why)
 			return status;
 	}
-	status = ql_tensor_host(ctx, &plain, &real);
+	if (ql_is_remote(x))
+		status = ql_remote_note(ctx, "encode", x->storage->device, why);
+	if (!status)
+		status = ql_tensor_host(ctx, &plain, &real);
 	if (!status && !ql_is_remote(t))
 		status = encode(ctx, real, t, nan, inf);
 	else if (!status)

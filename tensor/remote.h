@@ -34,6 +34,14 @@ enum ql_status ql_tensor_to(
  * channel are always in the host's memory. */
 enum ql_status ql_qparams_to(
 	struct ql_ctx *ctx, struct ql_qparams *q, const struct ql_device *device, struct ql_qparams **out);
+/* The same for numbers that the caller has just made and never changes: copied once, as long as they are used. */
+enum ql_status ql_qparams_given(
+	struct ql_ctx *ctx, struct ql_qparams *q, const struct ql_device *device, struct ql_qparams **out);
+/* Releases what that keeps, before devices are closed. */
+void ql_given_free(struct ql_ctx *ctx);
+
+/* Adds a row of the ledger for what the host does with elements of a device, after gpu.fallback. */
+enum ql_status ql_remote_note(struct ql_ctx *ctx, const char *op, const struct ql_device *d, const char *why);
 
 /* ql_tensor_copy where one of the storages or both are remote; they are not the same. */
 enum ql_status ql_remote_copy(struct ql_ctx *ctx, struct ql_tensor *dst, const struct ql_tensor *src);

@@ -3,6 +3,7 @@
  * saturating; floats by way of the wider of both types. Codes are copied as they are. A number of the host fills the result.
  * Where neighbours in the operand and neighbours in the result lie along different axes, tiles go through shared memory, so that
  * both are accessed in lines of 128 bytes.
+ * quantize to a float dtype is such a cast.
  */
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/number.h"
@@ -19,6 +20,8 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 		return ql_refuse(p, "copy: wanted one operand and one result");
 	from = ql_element_of(call->in[0].dtype);
 	to = ql_element_of(call->out[0].dtype);
+	if (!strcmp(call->op, "quantize") && (call->in[0].codes || call->out[0].codes))
+		return ql_refuse(p, "codes are made by quantize");
 	if (!ql_element_whole(to) || (from < 0 && !(call->in[0].flags & QL_GPU_NUMBER)))
 		return ql_refuse(p, "a result of packed elements");
 	if ((from != to || (call->in[0].flags & QL_GPU_NUMBER)) && (call->in[0].codes || call->out[0].codes))
@@ -286,4 +289,4 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 }
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_copy;
-const struct ql_gpu_kernel ql_gpu_kernel_copy = {"copy", "copy", "simt", QL_GPU_BITS, 80, plan, run};
+const struct ql_gpu_kernel ql_gpu_kernel_copy = {"copy quantize", "copy", "simt", QL_GPU_BITS, 80, plan, run};

@@ -109,7 +109,7 @@ static bool fits_codes(const struct ql_gpu_tensor *out, struct ql_gpu_plan *p)
 
 	if (!ql_scales_fit(out, p))
 		return false;
-	if (c->flags & QL_GPU_FIND || c->axis >= 0 || c->block || c->shift ||
+	if (c->flags & QL_GPU_FIND || c->axis >= 0 || c->block || c->shift || c->rounding ||
 		!ql_element_whole(ql_element_of(out->dtype)))
 		return ql_refuse(p, "the rows are to be quantized without one given scale");
 	return true;

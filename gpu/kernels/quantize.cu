@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * quantize and encode: affine codes of 8 and 16 bits per tensor, axis or block, by the arithmetic of tensor/kernels/
- * quantize_ref.c: division, half to even, saturation; NaN becomes the zero point. With QL_GPU_FIND scale and zero point are
- * found first, by quant/ranges/fit.c.
+ * quantize and encode: codes of at most 16 bits, affine or of a table, per tensor, axis or block, by encode.h. With QL_GPU_FIND
+ * scale and zero point are found first, by quant/ranges/fit.c.
  *
  * blocks_fit_half answers, as one int32, whether all scales that quantize would find for blocks are normal float16 numbers,
  * so that the caller can choose their dtype.
  *
  * finite_range gives the smallest and the largest finite value, as two float32; infinity and -infinity where there is none.
  */
+#include "gpu/kernels/encode.h"
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/range_fit.h"
 
@@ -147,39 +147,6 @@ QL_KERNEL(32) set_one(int32_t *to)
 		*to = 1;
 }
 
-/* ---- codes ---- */
-
-struct encoding {
-	ql_strided walk;
-	ql_scales scales;
-	const void *in;
-	void *out;
-	unsigned long long *counts;
-	int32_t from, to;
-};
-
-QL_KERNEL(THREADS) encode(encoding c)
-{
-	for (int64_t i = ql_thread(); i < c.walk.count; i += ql_threads()) {
-		int64_t at[QL_STRIDED_MOST];
-		int32_t zero, code;
-		float x, v;
-
-		ql_strided_at(c.walk, i, at);
-		x = ql_load_f32(c.from, c.in, at[0]);
-		if (c.scales.shift)
-			x -= ql_load_float(c.scales.shift_type, c.scales.shift, at[1]);
-		zero = ql_zero_at(c.scales, at[1]);
-		v = rintf(x / ql_scale_at(c.scales, at[1]));
-		v = v < (float)(c.scales.lo - zero) ? (float)(c.scales.lo - zero) : v;
-		v = v > (float)(c.scales.hi - zero) ? (float)(c.scales.hi - zero) : v;
-		code = v != v ? zero : (int32_t)v + zero;
-		ql_store_i64(c.to, c.out, i, code);
-		if (c.counts && x - x != 0)
-			atomicAdd(&c.counts[x == x], 1ull);
-	}
-}
-
 /* ---- the call ---- */
 
 static int64_t scales_of(const struct ql_gpu_tensor *t, const struct ql_gpu_codes *c)
@@ -216,6 +183,19 @@ static bool plan_range(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 	return true;
 }
 
+/* True if elements can be encoded into `out`. */
+static bool fits_result(const struct ql_gpu_tensor *out, struct ql_gpu_plan *p)
+{
+	int element = ql_element_of(out->dtype);
+
+	if (out->codes->rounding)
+		return ql_refuse(p, "numbers are divided by the scale, not rescaled in fixed point");
+	if (!(out->codes->grid ? ql_table_fits(out, p) : ql_scales_fit(out, p)))
+		return false;
+	return (ql_element_whole(element) ? ql_dense(out) : ql_packed_dense(out)) ||
+	       ql_refuse(p, "the result is a view");
+}
+
 static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 {
 	const struct ql_gpu_tensor *in = call->in, *out = call->out;
@@ -228,10 +208,8 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 		return ql_refuse(p, "wanted plain numbers of whole bytes, to be quantized");
 	if (half && ql_element_of(out->dtype) != QL_E_int32)
 		return ql_refuse(p, "wanted an int32 result");
-	if (!half && !ql_element_whole(ql_element_of(out->dtype)))
-		return ql_refuse(p, "packed codes");
-	if (!half && (!ql_scales_fit(out, p) || !ql_dense(out)))
-		return p->why[0] ? false : ql_refuse(p, "the result is a view");
+	if (!half && !fits_result(out, p))
+		return false;
 	if ((half || c->flags & QL_GPU_FIND) && !ql_fit_takes(c, p))
 		return false;
 	p->path = ql_element_get(ql_element_of(out->dtype)).name;
@@ -340,7 +318,6 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 {
 	const struct ql_gpu_codes *codes = call->out->codes;
 	cudaError_t error = cudaSuccess;
-	encoding c = {};
 
 	if (asks_range(call))
 		return run_range(place, call);
@@ -348,18 +325,7 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 		error = find_scales(place, call);
 	if (error || asks_half(call))
 		return error;
-	c.walk = ql_scales_walk(call->in, codes);
-	c.scales = ql_scales_of(codes);
-	c.in = call->in->at;
-	c.out = call->out->at;
-	c.counts = reinterpret_cast<unsigned long long *>(codes->counts);
-	c.from = ql_element_of(call->in->dtype);
-	c.to = ql_element_of(call->out->dtype);
-	if (c.counts)
-		error = cudaMemsetAsync(c.counts, 0, 2 * sizeof(*c.counts), place->stream);
-	if (error || c.walk.count == 0)
-		return error;
-	return ql_launch_free(encode, ql_blocks(c.walk.count, THREADS), dim3(THREADS), place->stream, c);
+	return ql_encode_run(place, call);
 }
 
 extern "C" const struct ql_gpu_kernel ql_gpu_kernel_quantize;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * quantize of dense rows with a scale each that is found from their range: a block for a row, whose elements stay in registers
  * between the search and the codes, so that each is read once and each code written once. Codes of 8 bits of float16, bfloat16 and
- * float32; the scales by range_fit.h. What it leaves, quantize.cu takes.
- *
- * A code is rint(x / scale). The product with the reciprocal is within 2^-15 of the quotient for quotients below 256, so its
- * nearest integer is that of the quotient unless it is near the middle between two; there, and where the quotient is larger,
- * infinite or NaN, x is divided.
+ * float32; the scales by range_fit.h, the quotients by nearest.h. What it leaves, quantize.cu takes.
  */
 #include "gpu/kernels/launch.h"
+#include "gpu/kernels/nearest.h"
 #include "gpu/kernels/ptx.h"
 #include "gpu/kernels/range_fit.h"
 
@@ -16,7 +13,6 @@
 #define VECTORS 8                                         /* of 16 bytes, in a thread */
 #define EACH(element) ((element) == QL_E_float32 ? 4 : 8) /* elements of a vector */
 #define LANES 0xffffffffu
-#define MIDDLE 0x1p-13f /* this close to the middle between two integers x is divided */
 
 struct rows {
 	int64_t count, length;
@@ -77,38 +73,20 @@ QL_DEVICE void find_scale(ends &e, const rows &r, int64_t row)
 		ql_store_i64(r.scales.zero_type, r.scales.zero, row, e.zero);
 }
 
-struct divisor {
-	float scale, reciprocal, lo, hi; /* reciprocal: NaN where it is not precise enough */
-	int32_t zero;
-};
-
-QL_DEVICE uint32_t clamped(const divisor &d, float v)
-{
-	v = v < d.lo ? d.lo : v;
-	v = v > d.hi ? d.hi : v;
-	return (uint32_t)((v != v ? 0 : (int32_t)v) + d.zero) & 0xffu;
-}
-
-/* Codes of a vector: by the reciprocal, and all again by division where one was not certain. */
-template <int ELEMENT> QL_DEVICE void write_codes(const divisor &d, const uint4 &v, uint8_t *to)
+/* Codes of a vector. */
+template <int ELEMENT> QL_DEVICE void write_codes(const ql_divisor &d, const uint4 &v, uint8_t *to)
 {
 	uint32_t word[EACH(ELEMENT) / 4] = {};
-	bool certain = true;
+	float x[EACH(ELEMENT)];
+	int32_t code[EACH(ELEMENT)];
 
 	QL_UNROLL
-	for (int i = 0; i < EACH(ELEMENT); i++) {
-		float q = number<ELEMENT>(v, i) * d.reciprocal,
-		      n = (q + 0x1.8p23f) - 0x1.8p23f; /* nearest below 2^22 */
-
-		certain = certain && fabsf(q - n) < 0.5f - MIDDLE && fabsf(q) < 256;
-		word[i / 4] |= clamped(d, n) << 8 * (i % 4);
-	}
-	if (!certain && !QL_BUG(quantize_rows_middle)) {
-		memset(word, 0, sizeof(word));
-		QL_UNROLL
-		for (int i = 0; i < EACH(ELEMENT); i++)
-			word[i / 4] |= clamped(d, rintf(number<ELEMENT>(v, i) / d.scale)) << 8 * (i % 4);
-	}
+	for (int i = 0; i < EACH(ELEMENT); i++)
+		x[i] = number<ELEMENT>(v, i);
+	ql_nearest<EACH(ELEMENT)>(d, x, code);
+	QL_UNROLL
+	for (int i = 0; i < EACH(ELEMENT); i++)
+		word[i / 4] |= ((uint32_t)code[i] & 0xffu) << 8 * (i % 4);
 	memcpy(__builtin_assume_aligned(to, EACH(ELEMENT)), word, sizeof(word));
 }
 
@@ -150,8 +128,7 @@ template <int ELEMENT> QL_KERNEL(THREADS, 3) quantize(rows r)
 			find_scale(e, r, row);
 		if (!QL_BUG(quantize_rows_barrier))
 			__syncthreads();
-		divisor d = {e.scale, e.scale < 0x1p100f ? 1 / e.scale : NAN, (float)(r.scales.lo - e.zero),
-			(float)(r.scales.hi - e.zero), e.zero};
+		ql_divisor d = ql_divisor_of(e.scale, e.zero, r.scales.lo, r.scales.hi);
 		QL_UNROLL
 		for (int k = 0; k < VECTORS; k++) {
 			int64_t at = k * THREADS + (int)threadIdx.x;
@@ -182,6 +159,8 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 
 	if (!c || in->codes || in->flags & QL_GPU_NUMBER || !(c->flags & QL_GPU_FIND) || c->block || c->axis < 0)
 		return ql_refuse(p, "wanted numbers, and a scale for each row that is to be found");
+	if (c->flags & QL_GPU_STOCHASTIC || c->rounding)
+		return ql_refuse(p, "another rounding than to nearest");
 	if (!ql_scales_fit(out, p) || !ql_fit_takes(c, p))
 		return false;
 	for (int d = 0; d < c->axis; d++)

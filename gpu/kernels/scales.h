@@ -67,8 +67,8 @@ static inline struct ql_scales ql_scales_of(const struct ql_gpu_codes *c)
 	return s;
 }
 
-/* The elements of t, whose codes c are: operand 0 is t's memory, operand 1 the number of the scale. */
-static inline struct ql_strided ql_scales_walk(const struct ql_gpu_tensor *t, const struct ql_gpu_codes *c)
+/* The elements of t, whose codes c are, with all axes: operand 0 is t's memory, operand 1 the number of the scale. */
+static inline struct ql_strided ql_scales_axes(const struct ql_gpu_tensor *t, const struct ql_gpu_codes *c)
 {
 	struct ql_strided s = {};
 	int64_t next = 1;
@@ -87,6 +87,14 @@ static inline struct ql_strided ql_scales_walk(const struct ql_gpu_tensor *t, co
 			s.stride[1][d] = d == c->axis;
 		}
 	}
+	return s;
+}
+
+/* The same with joined axes. */
+static inline struct ql_strided ql_scales_walk(const struct ql_gpu_tensor *t, const struct ql_gpu_codes *c)
+{
+	struct ql_strided s = ql_scales_axes(t, c);
+
 	ql_strided_join(&s);
 	return s;
 }

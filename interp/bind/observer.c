@@ -258,10 +258,13 @@ static int method_histogram(lua_State *L)
 	return 1;
 }
 
-static int64_t values_seen(const struct ql_observer *o)
+static int64_t values_seen(lua_State *L, const struct ql_observer *o)
 {
+	enum ql_status status = ql_observer_sync(ql_ctx_of(L), o);
 	int64_t count = 0;
 
+	if (status)
+		return ql_raise(L, status);
 	for (int64_t s = 0; s < o->scales; s++)
 		count += o->seen[s].histogram.moments.count;
 	return count;
@@ -273,7 +276,7 @@ static int observer_tostring(lua_State *L)
 	char text[QL_SPEC_TEXT];
 
 	lua_pushfstring(L, "observer %s%s%s: %I values in %I batches", ql_spec_text(&o->spec, text),
-		*o->label ? " of " : "", o->label, (LUAI_UACINT)values_seen(o), (LUAI_UACINT)o->batches);
+		*o->label ? " of " : "", o->label, (LUAI_UACINT)values_seen(L, o), (LUAI_UACINT)o->batches);
 	return 1;
 }
 
@@ -289,7 +292,7 @@ static int observer_index(lua_State *L)
 		return 1;
 	}
 	if (!strcmp(key, "count")) {
-		lua_pushinteger(L, values_seen(check(L, 1, "observer")));
+		lua_pushinteger(L, values_seen(L, check(L, 1, "observer")));
 		return 1;
 	}
 	luaL_getmetafield(L, 1, "methods");

@@ -320,7 +320,7 @@ static enum ql_status given_params(
 	enum ql_status status;
 
 	if (spec->axis || spec->block) {
-		status = ql_quantize_on(ctx, spec, QL_float32, x->rank, x->shape, call->device, out, &fit);
+		status = ql_quantize_on(ctx, spec, QL_float32, NULL, x->rank, x->shape, call->device, out, &fit);
 		return status;
 	}
 	status = ql_tensor_new_on(ctx, call->device, spec->dtype, x->rank, x->shape, out);

@@ -45,6 +45,14 @@ static enum ql_status quantize(struct ql_ctx *ctx, struct ql_call *call)
 	return ql_quantize(ctx, call->in[0], spec, &call->out[0]);
 }
 
+/* Random words that a kernel of a device takes with the call; the host's encoder takes its own. */
+static int64_t draws(const struct ql_call *call)
+{
+	const struct ql_spec *spec = ql_call_attr(call, "spec")->spec;
+
+	return spec->stochastic && call->device && call->device->remote ? ql_tensor_nelem(call->in[0]) : 0;
+}
+
 extern const struct ql_op ql_op_quantize;
 const struct ql_op ql_op_quantize = {
 	.doc = {.name = "quantize",
@@ -55,10 +63,11 @@ const struct ql_op ql_op_quantize = {
 		.attrs = attrs},
 	.arity_min = 1,
 	.arity_max = 1,
-	.flags = QL_NATIVE,
+	.flags = QL_NATIVE | QL_ENCODES,
 	.infer = infer,
 	.eval = quantize,
 	.allocates = true,
+	.draws = draws,
 	.backward = ql_backward_same,
 };
 
@@ -84,6 +93,36 @@ static enum ql_status requantize_fixed(struct ql_ctx *ctx, struct ql_call *call,
 	return status ? status : ql_rescale_write(ctx, &ql_rescale_one, spec->requant, x, NULL, call->out[0]);
 }
 
+extern const struct ql_op ql_op_dequantize;
+
+/* On a device, by its kernels of dequantize and quantize. */
+static enum ql_status requantize_on(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec)
+{
+	const struct ql_value attr = {.set = true, .spec = spec};
+	struct ql_tensor *real;
+	struct ql_call again = {.op = &ql_op_quantize, .in = &real, .n_in = 1, .attr = &attr};
+	enum ql_status status = ql_op_run(ctx, &ql_op_dequantize, call->in[0], NULL, &real);
+
+	if (status)
+		return status;
+	status = ql_op_apply(ctx, &again);
+	ql_tensor_release(ctx, real);
+	if (status)
+		return status;
+	call->out[0] = again.out[0];
+	call->kernel = again.kernel;
+	if (call->out[0]->q)
+		call->out[0]->q->from = call->in[0]->q->from;
+	return QL_OK;
+}
+
+static const char *requantize_host_only(const struct ql_call *call)
+{
+	const struct ql_value *spec = ql_call_attr(call, "spec");
+
+	return spec && spec->spec && spec->spec->requant ? "codes are rescaled in fixed point" : NULL;
+}
+
 /* Decodes and quantizes again, with the same bits as dequantize and quantize; or in fixed point. */
 static enum ql_status requantize(struct ql_ctx *ctx, struct ql_call *call)
 {
@@ -99,6 +138,8 @@ static enum ql_status requantize(struct ql_ctx *ctx, struct ql_call *call)
 			ql_dtype_name(x->dtype));
 	if (spec->requant)
 		return requantize_fixed(ctx, call, spec);
+	if (call->device && call->device->remote)
+		return requantize_on(ctx, call, spec);
 	status = ql_decode(ctx, x, &real);
 	if (status)
 		return status;
@@ -120,9 +161,10 @@ const struct ql_op ql_op_requantize = {
 		.attrs = attrs},
 	.arity_min = 1,
 	.arity_max = 1,
-	.flags = QL_NATIVE,
+	.flags = QL_NATIVE | QL_ANYWHERE,
 	.infer = infer,
 	.eval = requantize,
 	.allocates = true,
+	.host_only = requantize_host_only,
 	.backward = ql_backward_same,
 };

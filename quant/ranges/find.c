@@ -83,7 +83,10 @@ static enum ql_status find_chosen(struct ql_ctx *ctx, const struct ql_find *f)
 enum ql_status ql_observer_check(struct ql_ctx *ctx, const struct ql_observer *o)
 {
 	int64_t count = 0, nonfinite = 0;
+	enum ql_status status = ql_observer_sync(ctx, o);
 
+	if (status)
+		return status;
 	for (int64_t s = 0; s < o->scales; s++) {
 		count += o->seen[s].histogram.moments.count;
 		nonfinite += o->seen[s].histogram.moments.nonfinite;

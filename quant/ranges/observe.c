@@ -105,9 +105,14 @@ static void parts_body(void *arg, int64_t begin, int64_t end)
 	}
 }
 
+int64_t ql_observe_parts(int64_t n)
+{
+	return ql_max64(1, ql_min64(QL_OBSERVE_SLOTS, n / PART));
+}
+
 enum ql_status ql_count_parts(struct ql_ctx *ctx, struct ql_parts *p)
 {
-	int64_t parts = ql_max64(1, ql_min64(QL_OBSERVE_SLOTS, p->n / PART));
+	int64_t parts = ql_observe_parts(p->n);
 	enum ql_status status;
 
 	p->part = ql_ceil_div(p->n, parts);

@@ -29,6 +29,8 @@ struct ql_parts {
 	struct ql_observe_slot *slots;
 };
 
+/* The parts into which ql_count_parts cuts n values. */
+int64_t ql_observe_parts(int64_t n);
 /* Derives the rule of a spec; a scheme's table is in scratch memory. */
 enum ql_status ql_rule_of(struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_rule *r);
 /* The rule of scale s: `all`, or the slot's with the codes of this channel. */

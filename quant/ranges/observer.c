@@ -48,6 +48,7 @@ void ql_observer_reset(struct ql_ctx *ctx, struct ql_observer *o)
 		ql_free(ctx, o->seen->kept);
 	}
 	ql_free(ctx, o->seen);
+	ql_observer_leave(ctx, o);
 	o->seen = NULL;
 	o->scales = o->batches = o->warned = 0;
 }
@@ -273,13 +274,50 @@ static enum ql_status update_from(struct ql_ctx *ctx, struct ql_observer *o, str
 	return status;
 }
 
+/* Adds the values on the device of x; *why is set, and nothing has changed, if only the host can. */
+static enum ql_status update_there(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor *x, const char **why)
+{
+	bool fresh = o->scales == 0;
+	struct ql_grain g;
+	enum ql_status status;
+
+	if (!ql_observer_stays(o, x, why))
+		return QL_OK;
+	status = fit_to(ctx, o, x, &g);
+	if (!status)
+		status = ql_observer_update_there(ctx, o, x, why);
+	if (fresh && (status || *why))
+		ql_observer_reset(ctx, o);
+	return status;
+}
+
+/* Adds the values of a tensor of the host, which then has all. */
+static enum ql_status update_here(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor *x)
+{
+	enum ql_status status = ql_observer_sync(ctx, o);
+
+	if (status)
+		return status;
+	ql_observer_leave(ctx, o);
+	return update_from(ctx, o, x);
+}
+
 enum ql_status ql_observer_update(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor *x)
 {
+	bool is_observed = ql_is_remote(x) && (x->q || ql_dtype_is_float(x->dtype)) && ql_tensor_nelem(x) > 0;
+	const char *why = NULL;
 	struct ql_tensor *host;
-	enum ql_status status = ql_tensor_host(ctx, x, &host);
+	enum ql_status status = is_observed ? update_there(ctx, o, x, &why) : QL_OK;
 
+	if (status || (is_observed && !why))
+		return status;
+	if (is_observed)
+		status = ql_remote_note(ctx, "observe", x->storage->device, why);
 	if (!status)
-		status = update_from(ctx, o, host);
+		status = ql_tensor_host(ctx, x, &host);
+	if (status)
+		return status;
+	status = update_here(ctx, o, host);
 	ql_tensor_release(ctx, host);
 	return status;
 }
@@ -313,12 +351,17 @@ enum ql_status ql_observer_merge(struct ql_ctx *ctx, struct ql_observer *o, cons
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "merge: wanted another observer, got the same one twice");
 	if (other->scales == 0)
 		return QL_OK;
-	status = o->scales ? QL_OK : make_room(ctx, o, other->scales);
+	status = ql_observer_sync(ctx, o);
+	if (!status)
+		status = ql_observer_sync(ctx, other);
+	if (!status)
+		status = o->scales ? QL_OK : make_room(ctx, o, other->scales);
 	if (status)
 		return status;
 	if (o->scales != other->scales)
 		return ql_fail(ctx, QL_ERR_SHAPE, "merge: wanted as many scales, got %lld and %lld",
 			(long long)o->scales, (long long)other->scales);
+	ql_observer_leave(ctx, o);
 	for (int64_t s = 0; s < o->scales; s++) {
 		struct ql_observed *to = &o->seen[s], *from = &other->seen[s];
 

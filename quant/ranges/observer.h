@@ -42,6 +42,12 @@ struct ql_observed {
 	int64_t n_once;
 };
 
+/* The histogram on a device, which then has all values; NULL: it is in `seen`. */
+struct ql_observed_there {
+	struct ql_tensor *counts, *moments; /* as gpu/kernels/observe.cu describes */
+	bool ahead;                         /* `seen` lacks values */
+};
+
 struct ql_observer {
 	struct ql_spec spec;
 	struct ql_ruler ruler;
@@ -49,9 +55,10 @@ struct ql_observer {
 	int64_t batches;
 	int64_t room;             /* values that each scale may store */
 	struct ql_observed *seen; /* scales */
-	char label[64];           /* name of what it observes, for warnings; may be empty */
-	bool busy;                /* for the host: an operation that may call a user's function is running */
-	int64_t warned;           /* value of `batches` at the last warning, which is not repeated for the same data */
+	struct ql_observed_there there;
+	char label[64]; /* name of what it observes, for warnings; may be empty */
+	bool busy;      /* for the host: an operation that may call a user's function is running */
+	int64_t warned; /* value of `batches` at the last warning, which is not repeated for the same data */
 };
 
 /* Errors: a spec without codes, with blocks or with explicit numbers. */
@@ -61,6 +68,15 @@ void ql_observer_free(struct ql_ctx *ctx, struct ql_observer *o);
 void ql_observer_reset(struct ql_ctx *ctx, struct ql_observer *o);
 /* Adds the values of x: floats, or quantized (decoded first). Nothing changes on failure. */
 enum ql_status ql_observer_update(struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor *x);
+/* Whether tensors of x's device are added there, without a wait; else *why says why not. */
+bool ql_observer_stays(const struct ql_observer *o, const struct ql_tensor *x, const char **why);
+/* Adds the values of x there; *why is set, and nothing has changed, if no kernel takes them. */
+enum ql_status ql_observer_update_there(
+	struct ql_ctx *ctx, struct ql_observer *o, struct ql_tensor *x, const char **why);
+/* Reads the histogram of a device, which stays there; all that reads `seen` begins with it. */
+enum ql_status ql_observer_sync(struct ql_ctx *ctx, const struct ql_observer *o);
+/* Releases the histogram of a device: the host goes on. */
+void ql_observer_leave(struct ql_ctx *ctx, struct ql_observer *o);
 /* The smallest and the largest finite value of x, a tensor of plain numbers; inf and -inf where there is none. Of x on a device
  * it waits for 8 bytes. */
 enum ql_status ql_finite_range(struct ql_ctx *ctx, struct ql_tensor *x, double *lo, double *hi);

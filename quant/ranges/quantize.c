@@ -174,6 +174,28 @@ static struct ql_spec unit_scale(const struct ql_spec *spec)
 	return unit;
 }
 
+enum ql_status ql_quantize_layout(
+	struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape, struct ql_qparams **out)
+{
+	struct ql_qparams *q = ql_alloc_zeroed(ctx, sizeof(*q));
+	enum ql_status status;
+
+	*out = NULL;
+	if (!q)
+		return QL_ERR_MEMORY;
+	q->refs = 1;
+	q->scheme = spec->scheme;
+	q->format = spec->format;
+	q->from = QL_float32;
+	q->codes = ql_spec_codes(spec, spec->has_scale, 0);
+	status = layout(ctx, spec, rank, shape, q);
+	if (status)
+		ql_qparams_release(ctx, q);
+	else
+		*out = q;
+	return status;
+}
+
 enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,
 	struct ql_tensor *x, struct ql_qparams **out)
 {
@@ -184,20 +206,16 @@ enum ql_status ql_quantize_params(struct ql_ctx *ctx, const struct ql_spec *spec
 	*out = NULL;
 	if (x && ql_block_fits(spec))
 		return block_params(ctx, spec, x, out);
-	q = ql_alloc_zeroed(ctx, sizeof(*q));
-	if (!q)
-		return QL_ERR_MEMORY;
-	q->refs = 1;
-	q->scheme = spec->scheme;
-	q->format = spec->format;
-	q->from = QL_float32;
-	q->codes = ql_spec_codes(spec, spec->has_scale, 0);
-	status = layout(ctx, spec, rank, shape, q);
-	if (!status && ql_block_fits(spec)) {
+	status = ql_quantize_layout(ctx, spec, rank, shape, &q);
+	if (status) {
+		ql_scratch_release(ctx, mark);
+		return status;
+	}
+	if (ql_block_fits(spec)) {
 		status = ql_block_zeros(ctx, spec, rank, shape, q);
-	} else if (!status && !spec->has_scale && x) {
+	} else if (!spec->has_scale && x) {
 		status = ql_scales_fit(ctx, spec, x, q);
-	} else if (!status) {
+	} else {
 		struct ql_spec unit = spec->has_scale ? *spec : unit_scale(spec);
 
 		status = ql_scales_new(ctx, spec, rank, shape, given_dtype(spec), q);

@@ -10,9 +10,12 @@
 /* Gives x quantized: codes with params, same shape; a float dtype in the spec gives a plain cast. Errors: x already
  * quantized, an axis out of range, an explicit scale or zero point of the wrong shape or value. */
 enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out);
+/* Gives the params of a tensor of `shape` under the spec without scale, zero_point and shift. */
+enum ql_status ql_quantize_layout(
+	struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape, struct ql_qparams **out);
 /* The function `result` of struct ql_quant (tensor/op.h). */
-enum ql_status ql_quantize_on(struct ql_ctx *ctx, const struct ql_spec *spec, unsigned from, int rank,
-	const int64_t *shape, const struct ql_device *device, struct ql_tensor **out, enum ql_fit_rule *fit);
+enum ql_status ql_quantize_on(struct ql_ctx *ctx, const struct ql_spec *spec, unsigned from, struct ql_tensor *x,
+	int rank, const int64_t *shape, const struct ql_device *device, struct ql_tensor **out, enum ql_fit_rule *fit);
 /* Replaces a call's float result with codes under `spec`. Does nothing without a spec or when the result is
  * quantized. */
 enum ql_status ql_quantize_result(struct ql_ctx *ctx, struct ql_call *call, const struct ql_spec *spec);

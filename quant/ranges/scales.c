@@ -15,8 +15,7 @@
 #include "tensor/grid.h"
 #include "tensor/scratch.h"
 
-/* True if blocks under this spec have float16 scales when the values allow it. */
-static bool has_half_scales(const struct ql_spec *spec)
+bool ql_scales_may_be_half(const struct ql_spec *spec)
 {
 	return spec->block && ql_dtypes[spec->dtype].bits <= 8 && !(spec->format && spec->format->scale);
 }
@@ -62,7 +61,7 @@ static enum ql_status choose_round(struct ql_ctx *ctx, const struct ql_spec *spe
 
 	*round = QL_SCALE_FLOAT;
 	*out = NULL;
-	if (!has_half_scales(spec))
+	if (!ql_scales_may_be_half(spec))
 		return QL_OK;
 	scale = ql_scratch_array(ctx, n, 2 * sizeof(*scale));
 	if (!scale)
@@ -148,7 +147,7 @@ static enum ql_status store_found(struct ql_ctx *ctx, const struct ql_spec *spec
 
 	for (int64_t i = 0; i < n && !status; i++)
 		most[i] = fabs(scale[i]);
-	half = !status && has_half_scales(spec) && ql_fit_half(most, n);
+	half = !status && ql_scales_may_be_half(spec) && ql_fit_half(most, n);
 	if (!status)
 		status = ql_scales_new(ctx, spec, rank, shape, half ? QL_float16 : QL_float32, q);
 	for (int64_t i = 0; i < n && !status; i++)
@@ -311,7 +310,7 @@ enum ql_status ql_scales_bytes(
 	struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape, uint64_t *bytes)
 {
 	struct ql_spec of;
-	uint64_t scales = 1, each = has_half_scales(spec) ? 2 : 4, outer = 1;
+	uint64_t scales = 1, each = ql_scales_may_be_half(spec) ? 2 : 4, outer = 1;
 	enum ql_status status = QL_OK;
 
 	for (int d = 0; d < rank; d++) {

@@ -9,6 +9,8 @@
 
 /* True if params under this spec have zero points. */
 bool ql_scales_have_zeros(const struct ql_spec *spec);
+/* True if blocks under this spec have float16 scales when the values allow it. */
+bool ql_scales_may_be_half(const struct ql_spec *spec);
 /* Makes the tensors scale (uninitialized) and, if the spec has them, zero_point and shift (zeros) of q for a tensor of
  * `shape`; `dtype` is that of scales and shifts. */
 enum ql_status ql_scales_new(struct ql_ctx *ctx, const struct ql_spec *spec, int rank, const int64_t *shape,

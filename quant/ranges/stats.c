@@ -69,8 +69,10 @@ enum ql_status ql_observer_measure(struct ql_ctx *ctx, const struct ql_observer 
 	struct ql_observe_slot slots[QL_OBSERVE_SLOTS];
 	struct ql_rule rule;
 	struct ql_find f;
-	enum ql_status status;
+	enum ql_status status = ql_observer_sync(ctx, o);
 
+	if (status)
+		return status;
 	join_moments(o, out);
 	out->suggested = "minmax";
 	if (out->count == 0)

@@ -58,6 +58,7 @@ const struct ql_scheme ql_scheme_grid = {
 		.example =
 			"print(tensor{-3,0.4,1,6}:quantize('fp4_e2m1'):dequantize())  --> float32(4)  -3.0000   0.5000   1.0000   6.0000"},
 	.grid = true,
+	.rule = QL_FIT_LARGEST,
 	.accepts = accepts,
 	.range = range,
 	.fit = fit,

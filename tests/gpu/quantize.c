@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The kernels quantize and dequantize against the formulas, written out here for one scale, and against the core for every
- * granularity: scales, zero points, codes and counts have equal bits.
+ * granularity and format, packed or not: scales, zero points, codes and counts have equal bits.
  */
 #include "tests/tools/gpu_codes.h"
 
 extern const struct ql_scheme ql_scheme_symmetric;
 
 static struct gpu g;
+static char kernel[64]; /* that quantized last */
 
 static const struct view views[] = {
 	{"rows", 2, {7, 130}, {130, 1}, 0, 0},
@@ -22,7 +23,9 @@ static const struct view views[] = {
 
 static const char *const specs[] = {"int8", "uint8", "int16", "uint16", "int8/1", "uint8/1", "int8/2", "uint8/2",
 	"int16/2", "int8:16", "uint8:7", "int8/1:4", "uint8/1:3", "int16:32", "uint16/1:2", "int4/1", "uint4:32",
-	"int6", "int3/2", "uint5", "int2:8"};
+	"int6", "int3/2", "uint5", "int2:8", "int4:64", "uint3:9", "int4/1:3", "uint4", "nf4:16", "nf4/1:5", "af4:8",
+	"fp8_e4m3", "fp8_e5m2/1", "fp8_e4m3:32", "fp6_e3m2/2", "fp6_e2m3:4", "fp4_e2m1:8", "fp4_e2m1", "dynamic8:32",
+	"fp8_e5m2 saturate=false"};
 #define SPECS (sizeof(specs) / sizeof(specs[0]))
 
 enum data { SMALL, SPECIAL, HUGE_VALUES, TINY, ZEROS, KINDS };
@@ -65,6 +68,7 @@ static void try_find(const struct ql_gpu_tensor *in, const struct ql_tensor *wan
 
 	gpu_codes_of(&g, &c, want, true);
 	if (gpu_run(&g, gpu_call("quantize", in, 1, &c.t, 1))) {
+		snprintf(kernel, sizeof(kernel), "%s", g.name);
 		gpu_expect(&g, &c.scale, want->q->scale, "scale");
 		if (want->q->zero_point)
 			gpu_expect(&g, &c.zero, want->q->zero_point, "zero point");
@@ -73,7 +77,7 @@ static void try_find(const struct ql_gpu_tensor *in, const struct ql_tensor *wan
 	} else {
 		CHECK(false, "refused: %s", g.why);
 	}
-	if (want->q->block && ql_dtypes[want->dtype].bits == 8)
+	if (want->q->block && ql_dtypes[want->dtype].bits <= 8 && !(want->q->format && want->q->format->scale))
 		expect_half(in, &c, want);
 	gpu_codes_free(&g, &c);
 }
@@ -98,23 +102,6 @@ static void try_given(struct ql_ctx *ctx, const struct ql_gpu_tensor *in, struct
 	gpu_codes_free(&g, &c);
 }
 
-/* Packed codes can only be read. */
-static void try_packed(struct ql_ctx *ctx, const struct ql_gpu_tensor *in, struct ql_tensor *want)
-{
-	struct gpu_codes c;
-	struct ql_tensor *real = NULL;
-	struct ql_gpu_tensor out = gpu_tensor(&g, "float32", want->rank, want->shape, NULL, 0);
-
-	gpu_codes_of(&g, &c, want, false);
-	CHECK(!gpu_run(&g, gpu_call("encode", in, 1, &c.t, 1)) && strstr(g.why, "packed"), "%s", g.why);
-	if (CHECK(gpu_run(&g, gpu_call("dequantize", &c.t, 1, &out, 1)), "refused: %s", g.why) &&
-		!ql_decode(ctx, want, &real))
-		gpu_expect(&g, &out, real, "value");
-	ql_tensor_release(ctx, real);
-	gpu_free(&g, &out);
-	gpu_codes_free(&g, &c);
-}
-
 static void try_spec(struct ql_ctx *ctx, const struct view *v, const char *text, bool symmetric, enum data kind)
 {
 	static float data[VIEW_BUFFER];
@@ -131,12 +118,8 @@ static void try_spec(struct ql_ctx *ctx, const struct view *v, const char *text,
 	if (CHECK(!ql_quantize(ctx, x, &spec, &want), "%s of %s: %s", text, v->what, ctx->err)) {
 		in = view_gpu(&g, v, "float32", data);
 		CASE("%s%s of %s, data %d", text, symmetric ? " symmetric" : "", v->what, (int)kind);
-		if (ql_dtype_is_packed(want->dtype)) {
-			try_packed(ctx, &in, want);
-		} else {
-			try_find(&in, want);
-			try_given(ctx, &in, want);
-		}
+		try_find(&in, want);
+		try_given(ctx, &in, want);
 		gpu_free(&g, &in);
 	}
 	ql_tensor_release(ctx, x);
@@ -152,6 +135,130 @@ static void try_specs(struct ql_ctx *ctx, bool all)
 				if (specs[s][0] == 'u' && all)
 					try_spec(ctx, &views[v], specs[s], true, (enum data)kind);
 			}
+}
+
+/* ---- blocks that fill rows: one pass ---- */
+
+static void try_blocks(struct ql_ctx *ctx, const char *dtype, const char *text, enum data kind)
+{
+	static const struct view rows = {"whole blocks", 2, {9, 256}, {256, 1}, 0, 0};
+	static float data[VIEW_BUFFER];
+	static char stored[VIEW_BUFFER * sizeof(float)];
+	struct ql_spec spec;
+	struct ql_gpu_tensor in;
+	struct ql_tensor *x, *want = NULL;
+	double wide[VIEW_BUFFER];
+
+	fill(data, kind);
+	for (int i = 0; i < VIEW_BUFFER; i++)
+		wide[i] = (double)data[i];
+	ql_dtypes[ql_dtype_by_name(dtype)].from_f64(stored, 0, 1, VIEW_BUFFER, wide);
+	x = view_core(ctx, &rows, dtype, stored);
+	CASE("%s of %s in whole blocks, data %d", text, dtype, (int)kind);
+	if (!CHECK(x && !ql_spec_parse(ctx, text, &spec) && !ql_quantize(ctx, x, &spec, &want), "%s", ctx->err))
+		return;
+	in = view_gpu(&g, &rows, dtype, stored);
+	try_find(&in, want);
+	CHECK(!strcmp(kernel, "quantize_blocks"), "by %s", kernel);
+	gpu_free(&g, &in);
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, want);
+}
+
+static void whole_blocks(struct ql_ctx *ctx)
+{
+	static const char *const dtypes[] = {"float32", "float16", "bfloat16"};
+	static const char *const texts[] = {
+		"int8:16", "int8:32", "uint8:64", "int4:128", "uint4:32", "int4:16", "int8:256"};
+
+	for (size_t d = 0; d < 3; d++)
+		for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+			for (int kind = 0; kind < KINDS; kind++)
+				try_blocks(ctx, dtypes[d], texts[i], (enum data)kind);
+}
+
+/* ---- rounding at random ---- */
+
+static void try_random(struct ql_ctx *ctx, const struct view *v, const char *text)
+{
+	static float data[VIEW_BUFFER];
+	struct ql_spec spec;
+	struct ql_gpu_tensor in;
+	struct ql_tensor *x, *want = NULL;
+	struct gpu_codes c;
+	struct ql_gpu_call call;
+	uint64_t first = ctx->rng_position;
+
+	fill(data, SPECIAL);
+	x = view_core(ctx, v, "float32", data);
+	CASE("%s of %s", text, v->what);
+	if (!CHECK(x && !ql_spec_parse(ctx, text, &spec) && !ql_quantize(ctx, x, &spec, &want), "%s", ctx->err))
+		return;
+	in = view_gpu(&g, v, "float32", data);
+	gpu_codes_of(&g, &c, want, true);
+	c.codes.flags |= QL_GPU_STOCHASTIC;
+	call = gpu_call("quantize", &in, 1, &c.t, 1);
+	call.seed = ctx->seed;
+	call.first = first;
+	if (CHECK(gpu_run(&g, call), "refused: %s", g.why)) {
+		gpu_expect(&g, &c.t, want, "code");
+		expect_counts(&c, want);
+	}
+	gpu_codes_free(&g, &c);
+	gpu_free(&g, &in);
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, want);
+}
+
+static void random_rounding(struct ql_ctx *ctx)
+{
+	static const char *const texts[] = {"int8 rounding=stochastic", "uint8/1 rounding=stochastic",
+		"int4:32 rounding=stochastic", "int3 rounding=stochastic", "int16 rounding=stochastic",
+		"nf4:16 rounding=stochastic", "fp8_e4m3 rounding=stochastic"};
+
+	for (size_t v = 0; v < VIEWS; v++)
+		for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+			try_random(ctx, &views[v], texts[i]);
+}
+
+/* ---- formats that are only decoded ---- */
+
+static void try_format(struct ql_ctx *ctx, const char *text)
+{
+	static float data[VIEW_BUFFER];
+	static const struct view rows = {"rows", 2, {6, 512}, {512, 1}, 0, 0};
+	struct ql_spec spec;
+	struct ql_tensor *x, *codes = NULL, *real = NULL;
+	struct ql_gpu_tensor out;
+	struct gpu_codes c;
+
+	fill(data, SMALL);
+	x = view_core(ctx, &rows, "float32", data);
+	CASE("%s", text);
+	if (!CHECK(x && !ql_spec_parse(ctx, text, &spec) && !ql_quantize(ctx, x, &spec, &codes) &&
+			    !ql_decode(ctx, codes, &real),
+		    "%s", ctx->err))
+		return;
+	gpu_codes_of(&g, &c, codes, false);
+	out = gpu_tensor(&g, "float32", 2, codes->shape, NULL, 0);
+	if (CHECK(gpu_run(&g, gpu_call("dequantize", &c.t, 1, &out, 1)), "refused: %s", g.why))
+		gpu_expect(&g, &out, real, "value");
+	gpu_free(&g, &out);
+	gpu_codes_free(&g, &c);
+	ql_tensor_release(ctx, x);
+	ql_tensor_release(ctx, codes);
+	ql_tensor_release(ctx, real);
+}
+
+/* Scales that are powers of two, or codes under scales of their own; codes of bits, powers and learned values. */
+static void formats(struct ql_ctx *ctx)
+{
+	static const char *const texts[] = {"mxfp8_e4m3", "mxfp4", "mxint8", "nvfp4", "nf4:64:256", "kmeans4",
+		"ternary", "q8_0", "q4_0", "q4_1", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "tq1_0",
+		"gguf.mxfp4", "binary", "binary/1", "int8 log", "uint8 log", "int4 log"};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		try_format(ctx, texts[i]);
 }
 
 /* ---- one scale, by the formulas ---- */
@@ -218,6 +325,9 @@ int main(void)
 		CASE("formulas, threads %s", gpu_order(o));
 		formulas();
 		try_specs(ctx, o == 0);
+		whole_blocks(ctx);
+		random_rounding(ctx);
+		formats(ctx);
 	}
 	gpu_close(&g);
 	ql_ctx_free(ctx);
