@@ -209,7 +209,7 @@ end
 -- A test program on the plug-in, by a tool in front of it.
 local function run_test(name, program, tool, limit)
 	local seconds = math.max(3, math.min(limit or 30, left() - 2))
-	local good, text = output(('QUOLL_TEST_CUDAEMU="$QUOLL_GPU_PLUGIN" timeout -k 2 %d %s %s ./kernels/%s 2>&1; echo "ended $?"'):format(
+	local good, text = output(('QUOLL_TEST_PLUGIN="$QUOLL_GPU_PLUGIN" timeout -k 2 %d %s %s ./kernels/%s 2>&1; echo "ended $?"'):format(
 		seconds, tool or '', loader, program))
 	text = good or text
 	local passed, bad, skipped = text:match '(%d+) passed, (%d+) failed, (%d+) skipped'

@@ -147,7 +147,7 @@ static void attend(size_t i, const struct type *type)
 int main(void)
 {
 	ctx = ql_ctx_new(1);
-	if (!ctx || !gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!ctx || !gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	for (int o = 0; o < ORDERS; o++) {
 		gpu_order(o);

@@ -193,7 +193,7 @@ int main(void)
 	static const char *const dtypes[] = {"float32", "float64", "float16", "bfloat16"};
 	struct ql_ctx *ctx = ql_ctx_new(1);
 
-	if (!ctx || !gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!ctx || !gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	for (int i = 0; i < MOST; i++) {
 		x[i] = (double)gpu_draw_float() + 100;

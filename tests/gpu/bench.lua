@@ -1,8 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Reports of measurements on a device: what ran there, its peak, its name, the column speedup, the file and the plot.
-local D = os.getenv 'QUOLL_TEST_DEVICE'
-if not D then skip 'cudaemu: the emulation is not built' end
-if D == 'ghost' then skip 'ghost: it has no kernels' end
+local D = dofile 'tests/tools/gpu_tested.lua'
 local quick = {runs = 2, warmup = 1, timeout = 0.5}
 
 local function file(name)

@@ -59,7 +59,7 @@ static int run(int i)
 
 int main(void)
 {
-	if (!getenv("QUOLL_TEST_CUDAEMU")) {
+	if (!getenv("QUOLL_TEST_PLUGIN")) {
 		SKIP("cudaemu",
 			"the emulation is not built: Boost.Context (libboost-context-dev) or a C++ compiler is missing");
 		return check_end();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The kernel "conv_f32" against the definition of a convolution written out here: ordered sums with equal bits, in order of
  * (channel, tap); other sums, and all of the weight's gradient, against float64 within k * 2^-24 times the sum of the absolute
- * products. tests/gpu/cudaemu_conv.lua compares ordered gradients with the CPU.
+ * products. tests/gpu/conv.lua compares ordered gradients with the CPU.
  */
 #include "tests/tools/gpu_codes.h"
 
@@ -290,7 +290,7 @@ int main(void)
 {
 	struct ql_ctx *ctx = ql_ctx_new(1);
 
-	if (!ctx || !gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!ctx || !gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	ctx->quant = &ql_quant_default;
 	for (int o = 0; o < ORDERS; o++)

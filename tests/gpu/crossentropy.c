@@ -198,7 +198,7 @@ int main(void)
 {
 	struct ql_ctx *ctx = ql_ctx_new(1);
 
-	if (!ctx || !gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!ctx || !gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	for (int o = 0; o < ORDERS; o++) {
 		CASE("losses and gradients, threads %s", gpu_order(o));

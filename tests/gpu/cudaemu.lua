@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Tensors on the device cudaemu: ops whose kernels run there have the bits of the CPU, and the ledger names the kernels.
-local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
-if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+-- Tensors on a device: ops whose kernels run there have the bits of the CPU, and the ledger names the kernels.
+local D = dofile 'tests/tools/gpu_tested.lua'
 
 local same = dofile 'tests/tools/same.lua'
 
@@ -16,14 +15,14 @@ end
 
 it('reductions run there in the order of the CPU', function()
 	local x = tensor.randn(37, 4100)
-	local y = x:to 'cudaemu'
+	local y = x:to(D)
 	for _, op in ipairs {'sum', 'mean', 'max', 'min'} do
 		for _, axis in ipairs {1, 2} do assert(same(x[op](x, axis), y[op](y, axis)), op) end
 		assert(same(x[op](x), y[op](y)), op)
 	end
 	quant.log 'reset'
 	y:sum(2)
-	print(kernels 'sum', y:sum(2):device())  --> float32 reduce	cudaemu
+	print(kernels 'sum', y:sum(2):device() == D)  --> float32 reduce	true
 end)
 
 -- Paths and kernels of all ops in the ledger since the last reset.
@@ -35,7 +34,7 @@ end
 
 it('elementwise ops run there by the functions of their files', function()
 	local x = tensor{-1, 2, 0/0, 1/0, -0.0, 0.25}
-	local y = x:to 'cudaemu'
+	local y = x:to(D)
 	quant.log 'reset'
 	assert(same(x:exp() * 2 + x:relu(), y:exp() * 2 + y:relu()))
 	assert(same(tensor.where(x:gt(0), x, 0):clamp(0, 1), tensor.where(y:gt(0), y, 0):clamp(0, 1)))
@@ -56,7 +55,7 @@ it('so do their gradients', function()
 			end
 			local want = gradient(x)
 			quant.log 'reset'
-			local got = gradient(x:to 'cudaemu')
+			local got = gradient(x:to(D))
 			assert(want and same(want, got) or want == got, name)
 			for path, slope in pairs(paths()) do assert(not path:find '^host', name .. ': ' .. slope) end
 		end
@@ -65,20 +64,20 @@ end)
 
 it('views, casts and copies stay there', function()
 	local x = tensor.randn(9, 30)
-	local y = x:to 'cudaemu'
+	local y = x:to(D)
 	assert(same(x:t():contiguous(), y:t():contiguous()) and same(x:to 'float16', y:to 'float16'))
-	print(y:t():contiguous():device(), y:to('int8'):device(), y:narrow(2, 3, 5):clone():device())  --> cudaemu	cudaemu	cudaemu
+	print(y:t():contiguous():device() == D, y:to('int8'):device() == D, y:narrow(2, 3, 5):clone():device() == D)  --> true	true	true
 end)
 
 it('products of codes run there, with bias and activation', function()
 	local x, w, b = tensor.randn(33, 300):quantize 'uint8', tensor.randn(70, 300):quantize 'int8/1', tensor.randn(70)
-	local dx, dw, db = x:to 'cudaemu', w:to 'cudaemu', b:to 'cudaemu'
+	local dx, dw, db = x:to(D), w:to(D), b:to(D)
 	for _, act in ipairs {'relu', 'gelu', 'tanh'} do
 		assert(same(x:linear(w, b, {act = act}), dx:linear(dw, db, {act = act})), act)
 	end
 	quant.log 'reset'
 	local y = dx:linear(dw, db)
-	print(kernels 'linear', y:device(), same(y, x:linear(w, b)))  --> int8 gemm_i8_mma	cudaemu	true
+	print(kernels 'linear', y:device() == D, same(y, x:linear(w, b)))  --> int8 gemm_i8_mma	true	true
 	quant.log 'reset'
 	y = dx:matmul(dw:t())
 	print(kernels 'matmul', same(y, x:matmul(w:t())))  --> int8 gemm_i8_mma	true
@@ -87,7 +86,7 @@ end)
 it('quantizing finds scales, zero points, NaN and infinities there', function()
 	local x = tensor.randn(64, 100)
 	x[3][4], x[5][6] = 0 / 0, 1 / 0
-	local y = x:to 'cudaemu'
+	local y = x:to(D)
 	for _, spec in ipairs {'int8', 'int8/1', 'uint8', 'uint8/2', 'int16', 'int8 scale=0.02'} do
 		quant.log 'reset'
 		local p, q = x:quantize(spec), y:quantize(spec)
@@ -109,17 +108,17 @@ it('quantized layers give the bits of the CPU', function()
 		m:calibrate({{x}}, {log=false})
 		local q = m:quantize {mode=mode, weight='int8/1'}
 		local wanted = q(x)
-		q:to 'cudaemu'
+		q:to(D)
 		quant.log 'reset'
-		assert(same(wanted, q(x:to 'cudaemu')), mode)
+		assert(same(wanted, q(x:to(D))), mode)
 		if mode == 'dynamic' then print(kernels 'linear', kernels 'quantize') end  --> int8 gemm_i8_mma	uint8 quantize
 	end
 end)
 
 it('what has no kernel runs on the host, and the ledger says why', function()
-	local y = tensor{4, 2, 3}:to 'cudaemu'
+	local y = tensor{4, 2, 3}:to(D)
 	quant.log 'reset'
-	print(y:sort():device())  --> cudaemu
+	print(y:sort():device() == D)  --> true
 	for _, row in ipairs(quant.log()) do
 		if row.op == 'sort' then print(row.path, row.reason) end  --> host	the device has no kernel of the op
 	end

@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Attention on the device cudaemu: with ordered products the bits of the CPU, forward and backward; a Transformer runs, trains
+-- Attention on a device: with ordered products the bits of the CPU, forward and backward; a Transformer runs, trains
 -- and generates there, its cache of keys and values included.
-local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
-if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+local D = dofile 'tests/tools/gpu_tested.lua'
 
 local function near(a, b, most)
 	a, b = a:to 'cpu', b:to 'cpu'
@@ -35,7 +34,7 @@ it('attention and its gradients', function()
 	for i, case in ipairs(cases) do
 		local q, k, v = tensor.randn(table.unpack(case[1])), tensor.randn(table.unpack(case[2])), tensor.randn(table.unpack(case[3]))
 		local wanted = table.pack(both(q, k, v, case[4]))
-		local got = table.pack(both(q:to 'cudaemu', k:to 'cudaemu', v:to 'cudaemu', case[4]))
+		local got = table.pack(both(q:to(D), k:to(D), v:to(D), case[4]))
 		for j = 1, 4 do assert(near(wanted[j], got[j], 2e-5), i .. ' ' .. j) end
 	end
 	print(kernels 'attention_back':match 'float32 attention_back', kernels 'attention':match 'float32 attention')  --> float32 attention_back	float32 attention
@@ -47,10 +46,10 @@ it('with the level ref the bits of the CPU', function()
 	for i, case in ipairs(cases) do
 		local q, k, v = tensor.randn(table.unpack(case[1])), tensor.randn(table.unpack(case[2])), tensor.randn(table.unpack(case[3]))
 		local wanted = table.pack(both(q, k, v, case[4]))
-		local got = table.pack(both(q:to 'cudaemu', k:to 'cudaemu', v:to 'cudaemu', case[4]))
+		local got = table.pack(both(q:to(D), k:to(D), v:to(D), case[4]))
 		for j = 1, 4 do assert(near(wanted[j], got[j]), i .. ' ' .. j) end
 		local y = nn.attention(q:to 'float16', k:to 'float16', v:to 'float16', case[4])
-		assert(near(y, nn.attention(q:to 'float16':to 'cudaemu', k:to 'float16':to 'cudaemu', v:to 'float16':to 'cudaemu', case[4])))
+		assert(near(y, nn.attention(q:to 'float16':to(D), k:to 'float16':to(D), v:to 'float16':to(D), case[4])))
 	end
 	hw.force(level)
 end)
@@ -62,7 +61,7 @@ it('attention of floats of 16 bits', function()
 			local x = {}
 			for j = 1, 3 do x[j] = tensor.randn(table.unpack(case[j])):to(dtype) end
 			local wanted = nn.attention(x[1], x[2], x[3], case[4])
-			local got = nn.attention(x[1]:to 'cudaemu', x[2]:to 'cudaemu', x[3]:to 'cudaemu', case[4])
+			local got = nn.attention(x[1]:to(D), x[2]:to(D), x[3]:to(D), case[4])
 			assert(near(wanted, got, most), i .. ' ' .. dtype)
 		end
 	end
@@ -81,7 +80,7 @@ it('rope and its gradient', function()
 		end
 		local y, g = turned(x)
 		quant.log 'reset'
-		local dy, dg = turned(x:to 'cudaemu')
+		local dy, dg = turned(x:to(D))
 		assert(near(y, dy) and near(g, dg))
 		assert(kernels 'rope' == 'float32 rope' and kernels 'rope_back' == 'float32 rope')
 	end
@@ -91,9 +90,9 @@ it('a Transformer generates there with its cache', function()
 	tensor.seed(3)
 	local m = nn.Transformer {vocab = 23, d = 32, heads = 4, kvheads = 2, layers = 2, ff = 48, context = 20, position = 'rope'}
 	local wanted = m:generate({1, 5, 3}, {steps = 24, temperature = 0})
-	m:to 'cudaemu'
+	m:to(D)
 	quant.log 'reset'
 	local got = m:generate({1, 5, 3}, {steps = 24, temperature = 0})
-	print(got:device(), got:to 'cpu':eq(wanted):all():item(), kernels 'attention')  --> cudaemu	true	float32 attention, float32 attention_few
+	print(got:device() == D, got:to 'cpu':eq(wanted):all():item(), kernels 'attention')  --> true	true	float32 attention, float32 attention_few
 	print(kernels 'zeros':match '%w+ construct')  --> float32 construct
 end)

@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Convolutions on the device cudaemu. Ordered products (level ref) have the bits of the CPU, gradients and all options
+-- Convolutions on a device. Ordered products (level ref) have the bits of the CPU, gradients and all options
 -- included; others are near it. Nothing runs on the host.
-local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
-if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+local D = dofile 'tests/tools/gpu_tested.lua'
 
 local same = dofile 'tests/tools/same.lua'
 local function near(a, b)
@@ -55,7 +54,7 @@ for _, c in ipairs(cases) do
 			local _ <close> = setmetatable({hw.force(level)}, {__close = function(t) hw.force(t[1]) end})
 			local wanted = all(given, options, 'cpu')
 			quant.log 'reset'
-			local got = all(given, options, 'cudaemu')
+			local got = all(given, options, D)
 			local kernels = ran()
 			for _, op in ipairs {'conv2d', 'conv2d_input', 'conv2d_weight'} do assert(kernels[op] == 'float32 conv_f32', op) end
 			for i, what in ipairs {'y', 'dx', 'dw', 'db'} do
@@ -70,10 +69,10 @@ it('16-bit floats, views, and float64 by way of the host', function()
 	local before = hw.force 'ref'
 	for _, dtype in ipairs {'float16', 'bfloat16'} do
 		local p, q = x:to(dtype), w:to(dtype)
-		assert(same(p:conv2d(q, {pad=1}), (p:to 'cudaemu'):conv2d(q:to 'cudaemu', {pad=1})), dtype)
+		assert(same(p:conv2d(q, {pad=1}), (p:to(D)):conv2d(q:to(D), {pad=1})), dtype)
 	end
-	assert(same(x:conv2d(w), (x:to 'cudaemu'):conv2d(w:to 'cudaemu')))
-	assert(same(x:to('float64'):conv2d(w:to 'float64'), (x:to('float64'):to 'cudaemu'):conv2d(w:to('float64'):to 'cudaemu')))
+	assert(same(x:conv2d(w), (x:to(D)):conv2d(w:to(D))))
+	assert(same(x:to('float64'):conv2d(w:to 'float64'), (x:to('float64'):to(D)):conv2d(w:to('float64'):to(D))))
 	hw.force(before)
 end)
 
@@ -83,7 +82,7 @@ it('a weight of codes is decoded on the way', function()
 	for _, spec in ipairs {'int8/1', 'int4/1', 'uint8'} do
 		local q = w:quantize(spec)
 		local wanted = x:conv2d(q, b, {pad=1, act='relu'})
-		local dx, dq, db = x:to 'cudaemu', q:to 'cudaemu', b:to 'cudaemu'
+		local dx, dq, db = x:to(D), q:to(D), b:to(D)
 		quant.log 'reset'
 		local got = dx:conv2d(dq, db, {pad=1, act='relu'})
 		assert(ran().conv2d == 'float32 conv_f32' and same(wanted, got), spec)
@@ -93,7 +92,7 @@ end)
 
 it('codes are multiplied as integers, by the bits of the CPU', function()
 	local x, w, b = tensor.randn(2, 5, 9, 8):quantize 'uint8', tensor.randn(6, 5, 3, 3):quantize 'int8/1', tensor.randn(6)
-	local dx, dw, db = x:to 'cudaemu', w:to 'cudaemu', b:to 'cudaemu'
+	local dx, dw, db = x:to(D), w:to(D), b:to(D)
 	for _, o in ipairs {{pad=1}, {stride=2, act='relu'}, {pad=1, act='gelu'}, {out={dtype='uint8', scale=0.1, zero_point=5}, act='relu'},
 		{out={dtype='int8', scale=0.2}, act='tanh'}} do
 		local y = x:conv2d(w, b, o)

@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Products of floats, and of floats and codes, on the device cudaemu: with ordered products forward and backward have the bits of the
+-- Products of floats, and of floats and codes, on a device: with ordered products forward and backward have the bits of the
 -- CPU, else they are as near as gemm_f32 states; none runs on the host.
-local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
-if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+local D = dofile 'tests/tools/gpu_tested.lua'
 
 local same = dofile 'tests/tools/same.lua'
 
@@ -54,7 +53,7 @@ end
 local function compare(f, ...)
 	local wanted = run('cpu', f, ...)
 	quant.log 'reset'
-	local got = run('cudaemu', f, ...)
+	local got = run(D, f, ...)
 	for i, t in ipairs(wanted) do assert(same(t, got[i]), 'result ' .. i) end
 	return products()
 end
@@ -101,9 +100,9 @@ it('other codes are decoded on the device before, as on the CPU', function()
 	ordered(function()
 		for _, spec in ipairs {'nf4:32', 'q4_k', 'fp8_e4m3', 'int8 log'} do
 			local w = tensor.randn(5, 256):quantize(spec)
-			local wanted, there = x:linear(w), w:to 'cudaemu'
+			local wanted, there = x:linear(w), w:to(D)
 			quant.log 'reset'
-			assert(same(wanted, (x:to 'cudaemu'):linear(there)), spec)
+			assert(same(wanted, (x:to(D)):linear(there)), spec)
 			local found
 			for _, row in ipairs(quant.log()) do
 				if row.op == 'linear' then found = row.kernel .. ' ' .. row.path .. ': ' .. row.reason end
@@ -113,23 +112,23 @@ it('other codes are decoded on the device before, as on the CPU', function()
 	end)
 	quant.fallback 'error'
 	local w = tensor.randn(5, 256):quantize 'nf4'
-	local _, message = pcall(function() return (x:to 'cudaemu'):linear(w:to 'cudaemu') end)
+	local _, message = pcall(function() return (x:to(D)):linear(w:to(D)) end)
 	assert(message:find("linear: wanted an integer kernel for float32 x uint4q (quant.fallback is 'error'), got none: an operand is not quantized", 1, true))
 end)
 
 it('options of integer paths are errors without codes', function()
-	local y = tensor {-1, 2}:to 'cudaemu'
+	local y = tensor {-1, 2}:to(D)
 	local _, message = pcall(function() return y:add(y, {act = 'relu'}) end)
 	assert(message:find('add: act: wanted quantized operands and out= that an integer kernel takes, got none: no operand is quantized', 1, true))
 end)
 
 it('products that need no order are near, and integers exact', function()
 	local x, w = tensor.randn(20, 3000), tensor.randn(9, 3000)
-	local y = (x:to 'cudaemu'):linear(w:to 'cudaemu'):to 'cpu'
+	local y = (x:to(D)):linear(w:to(D)):to 'cpu'
 	local exact, most = x:to('float64'):linear(w:to 'float64'), x:abs():linear(w:abs()):to 'float64'
 	assert(((y:to 'float64' - exact):abs():le(most * (3000 * 2 ^ -24))):all():item())
 	local a, b = (tensor.randn(7, 40) * 60):to 'int8', (tensor.randn(40, 5) * 60):to 'int8'
-	local p = (a:to 'cudaemu'):matmul(b:to 'cudaemu')
+	local p = (a:to(D)):matmul(b:to(D))
 	print(p:dtype(), same(p, a:matmul(b)))  --> int32	true
 end)
 
@@ -154,7 +153,7 @@ it('layers learn in all modes without a product of the host', function()
 		local x = tensor.randn(12, 64)
 		for mode, rows in pairs {float = 'linear float32 gemm_f32, matmul float32 gemm_f32', qat = 'linear float32 gemm_f32, matmul float32 gemm_f32',
 			train = 'linear int8 gemm_i8_mma, matmul float32 gemm_f32'} do
-			local wanted, got = gradients(x, mode, 'cpu'), gradients(x, mode, 'cudaemu')
+			local wanted, got = gradients(x, mode, 'cpu'), gradients(x, mode, D)
 			assert(products() == rows, mode .. ': ' .. products())
 			assert(#wanted == #got and #got == 5)
 			for i, t in ipairs(wanted) do assert(same(t, got[i]), mode .. ' ' .. i) end
@@ -180,9 +179,9 @@ it('layers of mode weight_only multiply few rows with codes, more rows with deco
 			local x = tensor.randn(rows, 64)
 			local q = m:quantize {mode = 'weight_only', weight = spec}
 			local wanted = q(x)
-			q:to 'cudaemu'
+			q:to(D)
 			quant.log 'reset'
-			assert(q(x:to 'cudaemu'):to('cpu'):error(wanted).max < 1e-4, spec)
+			assert(q(x:to(D)):to('cpu'):error(wanted).max < 1e-4, spec)
 			local kernel = rows == 5 and 'gemv_f32' or 'gemm_f32'
 			read = rows == 5 and read or 'float32'
 			-- 40 is no multiple of the 32 or 16 codes of a piece
@@ -209,9 +208,9 @@ it('of 16-bit floats they multiply any number of rows with codes, on tensor core
 			local x = tensor.randn(21, 64):to(dtype)
 			local q = m:quantize {mode = 'weight_only', weight = spec}
 			local wanted = q(x)
-			q:to 'cudaemu'
+			q:to(D)
 			quant.log 'reset'
-			local got = q(x:to 'cudaemu')
+			local got = q(x:to(D))
 			assert(got:dtype() == dtype and units(got, wanted, dtype == 'float16' and 2 ^ -9 or 2 ^ -6) < 1, spec)
 			for _, row in ipairs(quant.log():where {op = 'linear'}) do
 				assert(row.kernel == 'gemm_f16_mma' and row.path == dtype and row.operands:find('int%dq'), row.operands .. ' ' .. row.kernel)
@@ -234,7 +233,7 @@ it('the quantized linear learns in 16-bit floats: its gradients are products on 
 			q(input):backward(g:to(device))
 			return {input:grad(), q.weight:grad(), q.bias:grad()}
 		end
-		local wanted, got = step 'cpu', step 'cudaemu'
+		local wanted, got = step 'cpu', step(D)
 		assert(products() == ('linear int8 gemm_i8_mma, matmul %s gemm_f16_mma'):format(dtype), products())
 		for _, row in ipairs(quant.log()) do assert(row.path ~= 'host' and row.path ~= 'fallback', row.op .. ': ' .. tostring(row.reason)) end
 		for i, t in ipairs(wanted) do
@@ -249,9 +248,9 @@ it('float layers of modules that make codes are ordered, so that the result has 
 		local x = tensor.randn(rows, 64)
 		local q = m:quantize {mode = 'dynamic', rules = {{'linear1', false}, {'.*', 'int8/1'}}}
 		local wanted = q(x)
-		q:to 'cudaemu'
+		q:to(D)
 		quant.log 'reset'
-		assert(same(wanted, q(x:to 'cudaemu')))
+		assert(same(wanted, q(x:to(D))))
 		assert(products() == 'linear float32 gemm_f32, linear int8 gemm_i8_mma', products())
 	end
 end)

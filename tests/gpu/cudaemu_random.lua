@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Random numbers, constants and dropout on the device cudaemu: the bits of the CPU from the same seed, made there.
-local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
-if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+-- Random numbers, constants and dropout on a device: the bits of the CPU from the same seed, made there.
+local D = dofile 'tests/tools/gpu_tested.lua'
 
 local same = dofile 'tests/tools/same.lua'
 
@@ -28,11 +27,11 @@ it('constructors with device= make their numbers there', function()
 	end
 	local wanted = all 'cpu'
 	quant.log 'reset'
-	local got = all 'cudaemu'
+	local got = all(D)
 	local ran = kernels()
 	print(select(2, ran:gsub('construct', '')), select(2, ran:gsub('random', '')), ran:find ' ref')  --> 6	5	nil
-	for i, x in ipairs(wanted) do assert(got[i]:device() == 'cudaemu' and same(x, got[i]), tostring(i)) end
-	print(tensor.zeros{3, 4, device = 'cudaemu', quant = 'int8'}:device())  --> cudaemu
+	for i, x in ipairs(wanted) do assert(got[i]:device() == D and same(x, got[i]), tostring(i)) end
+	print(tensor.zeros{3, 4, device = D, quant = 'int8'}:device() == D)  --> true
 end)
 
 it('dropout and its gradient are those of the CPU', function()
@@ -46,13 +45,13 @@ it('dropout and its gradient are those of the CPU', function()
 	end
 	local y, g = both(x)
 	quant.log 'reset'
-	local dy, dg = both(x:to 'cudaemu')
+	local dy, dg = both(x:to(D))
 	print(kernels():match 'dropout dropout', kernels():match 'dropout_back %w+')  --> dropout dropout	dropout_back dropout
 	assert(same(y, dy) and same(g, dg))
 	local at = tensor.rand() -- the same place of the generator
 	both(x)
 	assert(same(at, tensor.rand()))
-	x = x:to 'cudaemu'
+	x = x:to(D)
 	quant.log 'reset'
 	print(nn.dropout(x, 0.3, {training = false}) == x, nn.dropout(x, 0) == x, kernels() == '')  --> true	true	true
 end)
@@ -62,14 +61,14 @@ it('the same with the numbers of the host path', function()
 	local y = nn.dropout(tensor.ones(100), 0.5)
 	local z = tensor.rand(3)
 	tensor.seed(9)
-	local dy = nn.dropout(tensor.ones(100):to 'cudaemu', 0.5)
+	local dy = nn.dropout(tensor.ones(100):to(D), 0.5)
 	assert(same(y, dy) and same(z, tensor.rand(3)))
 	tensor.seed(9)
 	y = tensor.randint{30, low = 0, high = 7, dtype = 'uint4'}
 	z = tensor.rand(3)
 	tensor.seed(9)
 	quant.log 'reset'
-	dy = tensor.randint{30, low = 0, high = 7, dtype = 'uint4', device = 'cudaemu'}
-	print(quant.log()[1].path, dy:device())  --> host	cudaemu
+	dy = tensor.randint{30, low = 0, high = 7, dtype = 'uint4', device = D}
+	print(quant.log()[1].path, dy:device() == D)  --> host	true
 	assert(same(y, dy) and same(z, tensor.rand(3)))
 end)

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Products of codes that are large enough run by wgmma on cudaemu, with the bits of the CPU.
-local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
-if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+-- Products of codes that are large enough run by wgmma on a device, with the bits of the CPU.
+local D = dofile 'tests/tools/gpu_tested.lua'
 
 local function same(a, b) return a:to 'cpu':eq(b:to 'cpu'):all():item() end
 local function kernels(op)
@@ -15,7 +14,7 @@ end
 
 it('linear of codes', function()
 	local x, w, b = tensor.randn(70, 544):quantize 'uint8/1', tensor.randn(80, 544):quantize 'int8/1', tensor.randn(80)
-	local dx, dw, db = x:to 'cudaemu', w:to 'cudaemu', b:to 'cudaemu'
+	local dx, dw, db = x:to(D), w:to(D), b:to(D)
 	local wanted, active = x:linear(w, b), x:linear(w, b, {act = 'gelu'})
 	quant.log 'reset'
 	assert(same(wanted, dx:linear(dw, db)) and same(active, dx:linear(dw, db, {act = 'gelu'})))
@@ -24,7 +23,7 @@ end)
 
 it('linear of symmetric codes with a result of each width', function()
 	local x, w, b = tensor.randn(133, 160):quantize 'int8/1', tensor.randn(261, 160):quantize 'int8/1', tensor.randn(261)
-	local dx, dw, db = x:to 'cudaemu', w:to 'cudaemu', b:to 'cudaemu'
+	local dx, dw, db = x:to(D), w:to(D), b:to(D)
 	for _, dtype in ipairs {'float32', 'float16', 'bfloat16'} do
 		for _, act in ipairs {false, 'relu'} do
 			local options = {out = dtype, act = act or nil}
@@ -39,7 +38,7 @@ end)
 
 it('matmul of codes, with a transposed view', function()
 	local x, w = tensor.randn(64, 128):quantize 'int8', tensor.randn(96, 128):quantize 'int8'
-	local dx, dw = x:to 'cudaemu', w:to 'cudaemu'
+	local dx, dw = x:to(D), w:to(D)
 	local wanted = x:matmul(w:t())
 	quant.log 'reset'
 	assert(same(wanted, dx:matmul(dw:t())))
@@ -51,8 +50,8 @@ it('a quantized layer', function()
 	local q = m:quantize {mode = 'dynamic', weight = 'int8/1'}
 	local x = tensor.randn(65, 160)
 	local wanted = q(x)
-	q:to 'cudaemu'
+	q:to(D)
 	quant.log 'reset'
-	assert(same(wanted, q(x:to 'cudaemu')))
+	assert(same(wanted, q(x:to(D))))
 	print(kernels 'linear')  --> int8 gemm_i8_wgmma, int8 gemm_i8_mma
 end)

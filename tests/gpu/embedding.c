@@ -253,7 +253,7 @@ static void gradients(bool all)
 int main(void)
 {
 	ctx = ql_ctx_new(1);
-	if (!ctx || !gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!ctx || !gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	ctx->quant = &ql_quant_default;
 	for (int o = 0; o < ORDERS; o++) {

@@ -159,7 +159,7 @@ int main(void)
 	struct ql_state *s = NULL;
 	int calls;
 
-	if (!getenv("QUOLL_TEST_CUDAEMU")) {
+	if (!getenv("QUOLL_TEST_PLUGIN")) {
 		SKIP("cudaemu",
 			"the emulation is not built: Boost.Context (libboost-context-dev) or a C++ compiler is missing");
 		return check_end();

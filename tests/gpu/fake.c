@@ -169,7 +169,7 @@ int main(void)
 	struct ql_ctx *ctx = ql_ctx_new(1);
 	const struct view large = {"a buffer", 1, {VIEW_BUFFER}, {1}, 0, 0};
 
-	if (!ctx || !gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!ctx || !gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	ctx->quant = &ql_quant_default;
 	for (int o = 0; o < ORDERS; o++) {

@@ -128,7 +128,7 @@ int main(void)
 	static const char *const dtypes[] = {"float32", "float64", "bfloat16", "int8"};
 	static const char *const index_dtypes[] = {"int64", "int32", "int16", "int8"};
 
-	if (!gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	for (int o = 0; o < ORDERS; o++) {
 		CASE("gather, threads %s", gpu_order(o));

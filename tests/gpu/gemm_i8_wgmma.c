@@ -219,7 +219,7 @@ static void refusals(void)
 
 int main(void)
 {
-	if (!gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	g.v->force(g.d, "wgmma");
 	for (int o = 0; o < ORDERS; o++) {

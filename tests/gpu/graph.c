@@ -335,11 +335,11 @@ int main(void)
 	struct gpu loaded;
 	uint64_t before;
 
-	if (!gpu_load(&loaded, "QUOLL_TEST_CUDAEMU"))
+	if (!gpu_load(&loaded, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	g = loaded;
 	failures();
-	if (!gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	before = used();
 	for (int o = 0; o < ORDERS; o++) {

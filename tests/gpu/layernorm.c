@@ -196,7 +196,7 @@ int main(void)
 {
 	struct ql_ctx *ctx = ql_ctx_new(1);
 
-	if (!ctx || !gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!ctx || !gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	for (int i = 0; i < MOST; i++) {
 		x[i] = gpu_draw_float() + 3;

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Ops on lines, channels and rows of logits on the device cudaemu, with their gradients: the bits of the CPU, and no host.
-local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
-if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+-- Ops on lines, channels and rows of logits on a device, with their gradients: the bits of the CPU, and no host.
+local D = dofile 'tests/tools/gpu_tested.lua'
 
 local same = dofile 'tests/tools/same.lua'
 
@@ -32,7 +31,7 @@ it('softmax and logsoftmax run there, with their gradients', function()
 					local p, q = x:to(dtype), w:to(dtype)
 					local y, dx = both(op, p, q, axis)
 					quant.log 'reset'
-					local z, dz = both(op, p:to 'cudaemu', q:to 'cudaemu', axis)
+					local z, dz = both(op, p:to(D), q:to(D), axis)
 					assert(kernels 'softmax' == ('%s float32 softmax, %s_slope float32 softmax'):format(op, op), kernels '')
 					assert(same(y, z) and same(dx, dz), op .. ' of ' .. dtype)
 				end
@@ -44,7 +43,7 @@ end)
 it('float64 runs on the host', function()
 	local x = tensor{1, 2, 3, dtype = 'float64'}
 	quant.log 'reset'
-	assert(same(x:softmax(), x:to 'cudaemu':softmax()))
+	assert(same(x:softmax(), x:to(D):softmax()))
 	for _, row in ipairs(quant.log()) do
 		if row.path == 'host' then print(row.op, row.reason) end  --> softmax	float64, whose functions are those of the host's library
 	end
@@ -65,17 +64,17 @@ it('crossentropy and its gradient run there; a class out of range is an error at
 		end
 		local y, dx = loss(x, target)
 		quant.log 'reset'
-		local z, dz = loss(x:to 'cudaemu', target:to 'cudaemu')
+		local z, dz = loss(x:to(D), target:to(D))
 		assert(kernels '^crossentropy' == 'crossentropy float32 crossentropy, crossentropy_back float32 crossentropy', kernels '')
 		assert(same(y, z) and same(dx, dz))
 	end
-	local x, bad = tensor.randn(2, 3):to 'cudaemu', tensor{1, 9, dtype = 'int64'}:to 'cudaemu'
+	local x, bad = tensor.randn(2, 3):to(D), tensor{1, 9, dtype = 'int64'}:to(D)
 	local _, words = pcall(function() return nn.crossentropy(x, bad):item() end)
 	print((words:gsub('^.-: ', '', 1)))  --> crossentropy: target: wanted classes 1 to 3, got 9 at position (2)
 end)
 
 it('whatever shows a value raises what a kernel found on the way to it', function()
-	local target, path = tensor{1, 9, dtype = 'int64'}:to 'cudaemu', os.tmpname() .. '.npy'
+	local target, path = tensor{1, 9, dtype = 'int64'}:to(D), os.tmpname() .. '.npy'
 	local ways = {tostring = tostring, item = function(y) return y:item() end, totable = function(y) return y:view(1):totable() end,
 		to = function(y) return y:to 'cpu' end, sync = function() gpu.sync() end, save = function(y) return tensor.save(path, y:view(1)) end, text = function(y) return tostring(y:view(1)) end,
 		index = function(y) return y:view(1)[1]:item() end, iterate = function(y) for _, v in ipairs(y:view(1)) do v:item() end end,
@@ -83,7 +82,7 @@ it('whatever shows a value raises what a kernel found on the way to it', functio
 		qparams = function(y) return tostring(y:view(1):quantize('int8'):qparams()) end, host = function(y) return y:view(1):cumsum(1) end,
 		equal = function(y) return y:eq(1):item() end, error = function(y) return y:view(1):error(y:view(1):quantize 'int8') end}
 	for name, show in pairs(ways) do
-		local y = nn.crossentropy(tensor.randn(2, 3):to 'cudaemu', target)
+		local y = nn.crossentropy(tensor.randn(2, 3):to(D), target)
 		local good, words = pcall(show, y)
 		assert(not good and words:find 'crossentropy: target: wanted classes 1 to 3, got 9 at position %(2%)', name .. ': ' .. tostring(words))
 		assert(pcall(gpu.sync), name) -- once
@@ -93,7 +92,7 @@ end)
 
 it('the accuracy of a step is computed there', function()
 	local x, target = tensor.randn(50, 7), (tensor.rand(50) * 7):floor():to 'int64' + 1
-	local p, q = x:to 'cudaemu', target:to 'cudaemu'
+	local p, q = x:to(D), target:to(D)
 	quant.log 'reset'
 	local accuracy = p:argmax(2):eq(q):to 'float32':mean()
 	print(kernels '^arg', same(accuracy, x:argmax(2):eq(target):to 'float32':mean()))  --> argmax float32 reduce	true
@@ -119,7 +118,7 @@ it('batchnorm trains there and writes its running statistics', function()
 		for _, training in ipairs {true, false} do
 			local want = step('cpu', training)
 			quant.log 'reset'
-			local got = step('cudaemu', training)
+			local got = step(D, training)
 			assert(kernels '^batchnorm' == 'batchnorm float32 batchnorm, batchnorm_back float32 batchnorm', kernels '')
 			for i = 1, #want do assert(same(want[i], got[i]), i) end
 		end
@@ -140,7 +139,7 @@ it('layernorm and rmsnorm run there, with their gradients', function()
 				end
 				local want = step 'cpu'
 				quant.log 'reset'
-				local got = step 'cudaemu'
+				local got = step(D)
 				assert(kernels 'norm' == ('%s float32 layernorm, %s_back float32 layernorm'):format(op, op), kernels '')
 				for i = 1, #want do assert(same(want[i], got[i]), op .. i) end
 			end

@@ -109,7 +109,7 @@ static void try(int64_t rows, int64_t row, int axis, int bits)
 
 int main(void)
 {
-	if (!gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	for (int o = 0; o < ORDERS; o++) {
 		CASE("threads %s", gpu_order(o));

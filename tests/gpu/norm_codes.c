@@ -124,7 +124,7 @@ static void try_rows(const char *spec, int64_t rows, int64_t columns, float scal
 int main(void)
 {
 	ctx = ql_ctx_new(1);
-	if (!ctx || !gpu_load(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!ctx || !gpu_load(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	ctx->quant = &ql_quant_default;
 	need(ql_gpu_open(ctx, g.v, 0, "cudaemu", &device));

@@ -237,7 +237,7 @@ static void divergence(void)
 	char number[16];
 
 	CASE("a barrier that a part of the block reaches");
-	if (!gpu_load(&planted, "QUOLL_TEST_CUDAEMU"))
+	if (!gpu_load(&planted, "QUOLL_TEST_PLUGIN"))
 		return;
 	g = planted;
 	snprintf(number, sizeof(number), "%d", BUG_reduce_divergence);
@@ -252,11 +252,11 @@ int main(void)
 {
 	struct gpu again;
 
-	if (!gpu_load(&again, "QUOLL_TEST_CUDAEMU"))
+	if (!gpu_load(&again, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	g = again;
 	failures();
-	if (!gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	probing();
 	copies();

@@ -450,7 +450,7 @@ int main(void)
 {
 	struct ql_ctx *ctx = ql_ctx_new(1);
 
-	if (!ctx || !gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!ctx || !gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	ctx->quant = &ql_quant_default;
 	for (int i = 0; i < 300; i++)

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Fake quantization and training with it on cudaemu: values, gradients and losses have the bits of the CPU.
-local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
-if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+-- Fake quantization and training with it on a device: values, gradients and losses have the bits of the CPU.
+local D = dofile 'tests/tools/gpu_tested.lua'
 
 local same = dofile 'tests/tools/same.lua'
 
@@ -21,17 +20,17 @@ it('has the values and gradients of the CPU', function()
 	x[2][3], x[4][5] = 0 / 0, 1 / 0
 	local dy = tensor.randn(24, 50)
 	for _, spec in ipairs {'int8', 'uint8', 'int8/1', 'uint8/2', 'int16', 'int8 scale=0.01', 'uint8 scale=0.02 zero_point=7', 'float16'} do
-		local a, b = x:clone():requires_grad_(), x:to('cudaemu'):requires_grad_()
+		local a, b = x:clone():requires_grad_(), x:to(D):requires_grad_()
 		quant.log 'reset'
 		local p, q = a:fake(spec), b:fake(spec)
-		local from, to = dy * 1, dy:to 'cudaemu'
+		local from, to = dy * 1, dy:to(D)
 		;(p * from):sum():backward()
 		;(q * to):sum():backward()
 		assert(same(p:detach(), q:detach()) and same(a:grad(), b:grad()), spec)
 		assert(on_host() == '', spec .. ': ' .. on_host())
 	end
 	for _, spec in ipairs {'nf4', 'int4:16', 'binary', 'log4'} do -- what the host finds
-		local a, b = x:narrow(2, 1, 48):clone():requires_grad_(), x:narrow(2, 1, 48):to('cudaemu'):requires_grad_()
+		local a, b = x:narrow(2, 1, 48):clone():requires_grad_(), x:narrow(2, 1, 48):to(D):requires_grad_()
 		local ok, p = pcall(a.fake, a, spec)
 		if ok then
 			local q = b:fake(spec)
@@ -42,7 +41,7 @@ it('has the values and gradients of the CPU', function()
 	end
 	for _, dtype in ipairs {'float16', 'float64'} do
 		local y = x:to(dtype)
-		assert(same(y:fake 'int8/1', y:to('cudaemu'):fake 'int8/1'), dtype)
+		assert(same(y:fake 'int8/1', y:to(D):fake 'int8/1'), dtype)
 	end
 end)
 
@@ -65,7 +64,7 @@ it('learns scales with the gradients of the CPU', function()
 					local at = axis > 0 and axis or nil
 					local want = learn('cpu', x, at, zero, dtype, dy)
 					quant.log 'reset'
-					local got = learn('cudaemu', x, at, zero, dtype, dy)
+					local got = learn(D, x, at, zero, dtype, dy)
 					for i = 1, zero and 4 or 3 do
 						assert(same(want[i], got[i]), ('%d of %s, axis %d, %s'):format(i, table.concat(shape, 'x'), axis, dtype))
 					end
@@ -99,7 +98,7 @@ it('trains with the losses of the CPU', function()
 	local before = hw.force 'ref'
 	local a = train('cpu', {mode='qat'})
 	quant.log 'reset'
-	local b = train('cudaemu', {mode='qat'})
+	local b = train(D, {mode='qat'})
 	hw.force(before)
 	for i = 1, 4 do assert(a[i] == b[i], ('%d: %.9g and %.9g'):format(i, a[i], b[i])) end
 	assert(on_host 'crossentropy crossentropy_back relu relu_back' == '', on_host())

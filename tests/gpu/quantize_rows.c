@@ -105,7 +105,7 @@ int main(void)
 	static const int64_t shapes[][2] = {{3, 8}, {37, 200}, {2, 2056}, {5, 8192}};
 	struct ql_ctx *ctx = ql_ctx_new(1);
 
-	if (!ctx || !gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!ctx || !gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	ctx->quant = &ql_quant_default;
 	for (int o = 0; o < ORDERS; o++)

@@ -207,7 +207,7 @@ static void refusals(void)
 int main(void)
 {
 	ctx = ql_ctx_new(1);
-	if (!ctx || !gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!ctx || !gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	for (int o = 0; o < ORDERS; o++) {
 		CASE("random and constant numbers, threads %s", gpu_order(o));

@@ -436,7 +436,7 @@ int main(void)
 	struct ql_recording *kept;
 	struct ql_tensor *x, *w;
 
-	if (!gpu_load(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!gpu_load(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	start();
 	if (device) {

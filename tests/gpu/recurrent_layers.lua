@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- Recurrent layers on the device cudaemu: results and gradients have the bits of the CPU where products are ordered, as at the
+-- Recurrent layers on a device: results and gradients have the bits of the CPU where products are ordered, as at the
 -- level ref, and are near them otherwise; the ledger names the kernels.
-local plugin = os.getenv 'QUOLL_GPU_PLUGIN'
-if not plugin or not plugin:find 'cudaemu' then skip 'cudaemu: the emulation is not built' end
+local D = dofile 'tests/tools/gpu_tested.lua'
 
 local same = dofile 'tests/tools/same.lua'
 local function near(a, b)
@@ -57,11 +56,11 @@ for kind, op in pairs(KINDS) do
 				local m = nn[kind](7, 18, {layers = 2, batchfirst = batchfirst, bias = batchfirst})
 				local x = tensor.randn(5, 4, 7)
 				local want = all_of(m, x)
-				m:to 'cudaemu'
+				m:to(D)
 				quant.log 'reset'
-				local got = all_of(m, x:to 'cudaemu')
+				local got = all_of(m, x:to(D))
 				assert(rows(op) == 'float32 recurrent' and rows(op .. '_back') == 'float32 recurrent_back')
-				assert(got[2]:device() == 'cudaemu')
+				assert(got[2]:device() == D)
 				expect(want, got, level == 'ref' and same or near, kind .. ' at the level ' .. level)
 			end
 		end
@@ -75,8 +74,8 @@ it('float16 and float64 layers do', function()
 			local m = nn[kind](6, 9):to(dtype)
 			local x = tensor.randn(3, 4, 6):to(dtype)
 			local want = all_of(m, x)
-			m:to 'cudaemu'
-			expect(want, all_of(m, x:to 'cudaemu'), dtype == 'float16' and same or near, kind .. ' ' .. dtype)
+			m:to(D)
+			expect(want, all_of(m, x:to(D)), dtype == 'float16' and same or near, kind .. ' ' .. dtype)
 		end
 	end
 	hw.force 'native'
@@ -90,9 +89,9 @@ it('quantized layers give the bits of the CPU', function()
 		for _, mode in ipairs {'dynamic', 'static', 'weight_only'} do
 			local q = m:quantize {mode = mode, weight = 'int8/1'}
 			local want, states = q(x)
-			q:to 'cudaemu'
+			q:to(D)
 			quant.log 'reset'
-			local got, there = q(x:to 'cudaemu')
+			local got, there = q(x:to(D))
 			assert(rows(op) == (paths[mode] or 'float32 recurrent'), rows(op))
 			assert((mode == 'weight_only' and near or same)(want, got) and near(states[2][1], there[2][1]), kind .. ' ' .. mode)
 		end
@@ -107,9 +106,9 @@ it('layers train with quantized weights', function()
 			m:calibrate({{x}}, {log = false})
 			local q = m:quantize {mode = mode, weight = 'int8/1'}
 			local want = all_of(q, x)
-			q:to 'cudaemu'
+			q:to(D)
 			quant.log 'reset'
-			local got = all_of(q, x:to 'cudaemu')
+			local got = all_of(q, x:to(D))
 			assert(rows(op):find 'recurrent' and rows(op .. '_back') == 'float32 recurrent_back', rows(op))
 			expect(want, got, same, kind .. ' ' .. mode)
 		end
@@ -124,15 +123,15 @@ it('carried states follow the layer', function()
 	local want = m(x)
 	m:carry(true)
 	m(x)
-	m:to 'cudaemu'
-	assert(near(want, m(x:to 'cudaemu')))
-	print(m.carried[1][1]:device(), m.carried[1][2]:device())  --> cudaemu	cudaemu
+	m:to(D)
+	assert(near(want, m(x:to(D))))
+	print(m.carried[1][1]:device() == D, m.carried[1][2]:device() == D)  --> true	true
 	m:to 'cpu'
 	print(m(x):device())  --> cpu
 end)
 
 it('what the layer refuses is the error of the CPU', function()
-	local d = function(...) return tensor.ones(...):to 'cudaemu' end
+	local d = function(...) return tensor.ones(...):to(D) end
 	local x, h, w_ih, w_hh = d(1, 2, 3), d(1, 4), d(4, 3), d(4, 4)
 	print(pcall(nn.rnn, x, h, w_ih, w_hh, {states = 'int8'}))  --> false	rnn: states: wanted a quantized w_hh, got float32(4, 4)
 end)

@@ -1,9 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Recorded runs of graphs: the bits of plain runs, one launch, no bytes but those that the caller moves; the ledger counts them as
 -- what they run. What must not be recorded is not, what has changed ends a recording, and errors name their op.
-local D = os.getenv 'QUOLL_TEST_DEVICE'
-if not D then skip 'cudaemu: the emulation is not built' end
-if D == 'ghost' then skip 'ghost: it has no kernels' end
+local D = dofile 'tests/tools/gpu_tested.lua'
 local nets = dofile 'tests/tools/gpu_nets.lua'
 
 local function same(got, want, what)

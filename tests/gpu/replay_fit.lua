@@ -1,9 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Steps of m:fit that are recorded: the bits of plain steps in losses, weights and running statistics, one launch, no bytes but the
 -- batch and the loss. What must not be recorded is not, and nothing is left behind.
-local D = os.getenv 'QUOLL_TEST_DEVICE'
-if not D then skip 'cudaemu: the emulation is not built' end
-if D == 'ghost' then skip 'ghost: it has no kernels' end
+local D = dofile 'tests/tools/gpu_tested.lua'
 local nets = dofile 'tests/tools/gpu_nets.lua'
 
 local function same(got, want, what)

@@ -2,9 +2,7 @@
 -- What moves between the host and the device in a training step, and what runs on the host, of small versions of the nets of the
 -- tutorials. A step may write its batch and read its loss (with clip= also the norm of the gradients, in mode qat a range for each
 -- observed layer), a pass of a quantized net moves nothing; nothing runs on the host. QUOLL_HOST_ROWS=FILE writes what does to a file, of all nets and modes.
-local D = os.getenv 'QUOLL_TEST_DEVICE'
-if not D then skip 'cudaemu: the emulation is not built' end
-if D == 'ghost' then skip 'ghost: it has no kernels' end
+local D = dofile 'tests/tools/gpu_tested.lua'
 local nets = dofile 'tests/tools/gpu_nets.lua'
 
 -- Rows of the ledger since its last reset that did not run on the device, with their counts, sorted.

@@ -335,7 +335,7 @@ static void check_options(void)
 int main(void)
 {
 	ctx = ql_ctx_new(1);
-	if (!ctx || !gpu_load(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!ctx || !gpu_load(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	need(ql_gpu_open(ctx, g.v, 0, "cudaemu", &device));
 	for (int i = 0; ql_ops[i]; i++) {

@@ -120,7 +120,7 @@ int main(void)
 {
 	static const char *const dtypes[] = {"float32", "float64", "float16", "bfloat16"};
 
-	if (!gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	for (int o = 0; o < ORDERS; o++) {
 		CASE("threads %s", gpu_order(o));

@@ -288,7 +288,7 @@ static void wgmma(const char *name, bool a, bool b)
 
 int main(void)
 {
-	if (!gpu_open(&g, "QUOLL_TEST_CUDAEMU"))
+	if (!gpu_open(&g, "QUOLL_TEST_PLUGIN"))
 		return check_end();
 	for (int o = 0; o < ORDERS; o++) {
 		CASE("threads %s", gpu_order(o));

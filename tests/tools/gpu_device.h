@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the tests of kernels share: a device opened through gpu/abi.h, tensors on it, one call. QUOLL_TEST_CUDAEMU names the
+ * What the tests of kernels share: a device opened through gpu/abi.h, tensors on it, one call. QUOLL_TEST_PLUGIN names the
  * plug-in, by default the emulation; without it a test is skipped by name.
  */
 #ifndef QUOLL_TESTS_TOOLS_GPU_DEVICE_H
