@@ -9,8 +9,7 @@
 local mode, folder, build = arg[1], arg[2], arg[3]
 local LIMIT, SIZE = 480, 64 << 20
 local NOT_FOR_A_GPU = {bugs = true, plugin = true, failures = true, faults = true} -- of the emulation
-local LUA = {'tests/gpu/nets.lua', 'tests/gpu/residency.lua', 'tests/nn/quantize/quantized_linear.lua'} -- on any device
-local TOOLS = {'tests/tools/gpu_nets.lua', 'tests/tools/same.lua'} -- of these
+local LUA = 'tests/gpu/*.lua tests/nn/quantize/quantized_linear.lua tests/tools/*.lua' -- tests of ops on any device, and their tools
 
 local function quoted(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
 local function output(command)
@@ -105,7 +104,7 @@ local function pack()
 		if exists(path) then files[path] = 'quoll_' .. name .. '.so' else print(('left out: %s: not built'):format(path)) end
 	end
 	pack_programs(files)
-	for _, list in ipairs {LUA, TOOLS} do for _, path in ipairs(list) do scripts[path] = path end end
+	for path in output('ls ' .. LUA):gmatch '[^\n]+' do scripts[path] = path end
 	for from, to in pairs(scripts) do copy(from, folder .. '/' .. to) end
 	for from, to in pairs(files) do
 		copy(from, folder .. '/' .. to, true)
@@ -129,7 +128,7 @@ end
 local ROW, STATE = '%-9s %-54.54s %-8s %s', 66 -- of gpu_stages.lua: section, name, state, text; the column of the state
 
 -- Seconds that each stage may take, in their order.
-local STAGES = {{'machine', 30}, {'wrappers', 45}, {'kernels', 120}, {'ops', 45}, {'nets', 90}, {'products', 90}, {'backward', 40},
+local STAGES = {{'machine', 30}, {'wrappers', 45}, {'kernels', 120}, {'ops', 45}, {'nets', 120}, {'products', 90}, {'backward', 40},
 	{'quantize', 40}, {'weights', 50}, {'lines', 40}, {'attention', 20}, {'torch', 90}, {'residency', 20}, {'sanitizer', 60}} -- the last one is slow
 
 local function run()

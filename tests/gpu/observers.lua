@@ -1,9 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Observers of tensors on a device: the histogram stays there, nothing is read until somebody asks, and then all numbers are those of
 -- the CPU. What only the host can observe is copied, and the ledger says so.
-local D = os.getenv 'QUOLL_TEST_DEVICE'
-if not D then skip 'cudaemu: the emulation is not built' end
-if D == 'ghost' then skip 'ghost: it has no kernels' end
+local D = dofile 'tests/tools/gpu_tested.lua'
 
 local function batches()
 	tensor.seed(6)

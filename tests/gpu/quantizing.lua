@@ -1,9 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- quantize, requantize and dequantize on a device: the codes, scales and values of the CPU, found there. What the host does for the
 -- device stands in the ledger with its reason.
-local D = os.getenv 'QUOLL_TEST_DEVICE'
-if not D then skip 'cudaemu: the emulation is not built' end
-if D == 'ghost' then skip 'ghost: it has no kernels' end
+local D = dofile 'tests/tools/gpu_tested.lua'
 local same = dofile 'tests/tools/same.lua'
 local nets = dofile 'tests/tools/gpu_nets.lua'
 
