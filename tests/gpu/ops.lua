@@ -95,7 +95,7 @@ it('quantizing finds scales, zero points, NaN and infinities there', function()
 		assert(same(p:codes(), q:codes()) and same(a.scale, b.scale) and same(p:dequantize(), q:dequantize()), spec)
 		assert(b.nan == 1 and b.inf == 1 and (not a.zero_point or same(a.zero_point, b.zero_point)), spec)
 	end
-	for _, spec in ipairs {'int8:32', 'int4', 'nf4', 'fp8_e4m3', 'int8@mse', 'q8_0'} do -- by the host
+	for _, spec in ipairs {'int8:32', 'int4', 'nf4', 'fp8_e4m3', 'int8@mse', 'q8_0'} do
 		local z = y:narrow(2, 1, 64):contiguous()
 		assert(same(z:quantize(spec):dequantize(), (z:to 'cpu'):quantize(spec):dequantize()), spec)
 	end
