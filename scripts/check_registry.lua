@@ -9,6 +9,7 @@
 --   * a source file of more than 600 lines
 --   * two sources of one stem in a folder: box.c with box.h is one, box.c with box.lua are two
 --   * a folder without a README.md (below tests/ only that one needs one), and a path in HACKING.md or a README.md that does not exist
+--   * two rows of a table in these that begin with the same cell, and a header of gpu/kernels without exactly one row there
 --
 -- The folder of ops.def is ops/ beside it; that of io/formats.def, which has no formats/, is io/ itself. A .def
 -- whose lines are not descriptors in files of their name (dtype.def, options.def) is no registry.
@@ -120,6 +121,14 @@ local function check_device_kernels(def, folder)
 	for _, key in ipairs(lines_of(def)) do
 		keys[key] = true
 		check(exists(('%s/%s.cu'):format(folder, key)), '%s: no file %s/%s.cu', def, folder, key)
+	end
+	local table_of_files = read(folder .. '/README.md')
+	for _, file in ipairs(find(folder .. " -maxdepth 1 -name '*.h'")) do
+		local rows = 0
+		for cell in table_of_files:gmatch '\n| ([^|]*)' do
+			if cell:find(('`%s`'):format(file:match '[^/]+$'), 1, true) then rows = rows + 1 end
+		end
+		check(rows == 1, '%s: %d rows in %s/README.md, wanted one', file, rows, folder)
 	end
 	for _, file in ipairs(find(folder .. " -maxdepth 1 -name '*.cu'")) do
 		local stem, names = file:match '([^/]+)%.cu$', {}
@@ -313,10 +322,13 @@ local function check_paths(file, number, line)
 end
 
 local function check_page(file)
-	local number, folder = 0, file:match '^(.*/)' or ''
+	local number, folder, rows = 0, file:match '^(.*/)' or '', {}
 	for line in read(file):gmatch '([^\n]*)\n' do
 		number = number + 1
 		check_paths(file, number, line)
+		local cell = line:match '^| ([^|]*[^|%s-])%s*|'
+		check(not cell or not rows[cell], '%s:%d: a second row of %s', file, number, cell)
+		if cell then rows[cell] = true elseif line:sub(1, 1) ~= '|' then rows = {} end
 		for target in line:gmatch '%]%(([^)#:]+)%)' do
 			check(names_something(folder .. target), '%s:%d: no %s%s', file, number, folder, target)
 		end

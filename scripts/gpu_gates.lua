@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- Compiles every kernel of gpu/kernels and compares registers and stack with gpu/kernels/budgets; the tests run it:
+-- Compiles every kernel of gpu/kernels, compares registers and stack with gpu/kernels/budgets, and links them to a module to
+-- see its size and how long it takes to load; the tests run it:
 --   quoll scripts/gpu_gates.lua MODE BUILD [NVCC]         in the repository root; BUILD is the build folder
 -- MODE: check   the targets that are shipped (sm_80 and sm_90, with PTX; *_wgmma.cu: sm_90a)
 --       full    the other targets, too (sm_90a; *_wgmma.cu: the stubs), and the instructions in the SASS
@@ -11,8 +12,9 @@ local mode, build, nvcc = arg[1], arg[2], arg[3]
 assert(mode and build, 'usage: quoll scripts/gpu_gates.lua check|full|update BUILD [NVCC]')
 local BUDGETS = 'gpu/kernels/budgets'
 local CORES, LIMIT = 2, {check = 90, full = 240}
+local MODULE_WANTED, MODULE_BYTES, MODULE_SECONDS = 8e6, 9.5e6, 5e-3 -- above the second size it fails
 local folder, generated = build .. '/gpu/gates', build .. '/gpu/generated'
-local flags = ('-std=c++17 -O3 -fmad=false -I. -I%s -Xptxas -v'):format(generated)
+local flags = ('-std=c++17 -O3 -fmad=false -I. -I%s -Xptxas -v -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off'):format(generated)
 local SHIPPED = {plain = '-gencode=arch=compute_80,code=[sm_80,sm_90,compute_80]', wgmma = '-gencode=arch=compute_90a,code=sm_90a'}
 local OTHERS = {plain = SHIPPED.wgmma, wgmma = SHIPPED.plain}
 
@@ -61,6 +63,9 @@ if not nvcc then
 	finish()
 end
 
+flags = flags .. ((output(quoted(nvcc) .. ' --help') or ''):find('--compress-mode', 1, true) and ' --compress-mode=size' or
+	' -Xfatbin=-compress-all')
+
 -- ---- compiling ----
 
 -- The file and everything that it includes from the repository and the generated headers.
@@ -78,15 +83,16 @@ end
 -- Jobs: {name, file, key, command}; what is needed again is read from the folder.
 local jobs, order = {}, {}
 local function add(file, set)
-	local stem = file:match '([%w_]+)%.cu$'
+	local stem = file:match '([%w_]+)%.cu?$'
 	local list = sources(file)
 	table.sort(list)
 	for i, path in ipairs(list) do list[i] = quoted(path) end
-	local targets = set[stem:find '_wgmma$' and 'wgmma' or 'plain']
+	local host = file:find '%.c$'
+	local targets = host and '-DQUOLL_VERSION=\\"gates\\"' or set[stem:find '_wgmma$' and 'wgmma' or 'plain']
 	local command = ('%s %s %s'):format(quoted(nvcc), flags, targets)
-	local name = ('%s/%s.%s'):format(folder, stem, set == SHIPPED and 'shipped' or 'others')
+	local name = ('%s/%s.%s'):format(folder, stem, host and 'host' or set == SHIPPED and 'shipped' or 'others')
 	local key = command .. '\n' .. assert(output('sha256sum ' .. table.concat(list, ' ')), file)
-	jobs[name] = {name = name, stem = stem, file = file, key = key, shipped = set == SHIPPED, command =
+	jobs[name] = {name = name, stem = stem, file = file, key = key, shipped = not host and set == SHIPPED, host = host, command =
 		('%s --time %s.phases -c %s -o %s.o 2>&1 && echo compiled; times'):format(command, name, file, name)}
 	order[#order + 1] = name
 end
@@ -216,6 +222,30 @@ local function compare()
 	for name in pairs(budget) do check(measured[name] or not found[name:match '^[^.]*'] and LIBRARY[name:match '^[^.]*'], '%s: a budget without a kernel', name) end
 end
 
+-- ---- the module ----
+
+-- Links what is shipped. Loading is dlopen, with nothing of the device; the best of a few processes, as others may run, too.
+local function link()
+	local module, objects = folder .. '/quoll_cuda.so', {}
+	for _, name in ipairs(order) do
+		if jobs[name].shipped or jobs[name].host then objects[#objects + 1] = quoted(name .. '.o') end
+	end
+	local said = output(('%s -shared -cudart=static %s -o %s -Xlinker -s -Xlinker --version-script=gpu/plugin.map 2>&1 && echo linked'):format(
+		quoted(nvcc), table.concat(objects, ' '), quoted(module)))
+	if not check(said and said:find 'linked\n$', 'linking the module: %s', said) then return end
+	local handle = assert(io.open(module, 'rb'))
+	local bytes = handle:seek 'end'
+	handle:close()
+	check(bytes <= MODULE_BYTES, 'the module has %d bytes, at most %d are let pass', bytes, MODULE_BYTES)
+	local best = math.huge
+	for _ = 1, 5 do
+		local code = ("local t = os.clock() assert(package.loadlib('%s', '*')) print(os.clock() - t)"):format(module)
+		best = math.min(best, tonumber(output(('%s -e %s'):format(quoted(arg[-1]), quoted(code))) or '') or math.huge)
+	end
+	print(('the module: %.2f MB, loaded in %.1f ms; wanted are at most %.0f MB'):format(bytes / 1e6, best * 1e3, MODULE_WANTED / 1e6))
+	check(best <= MODULE_SECONDS, 'the module is loaded in %.1f ms, at most %.0f are wanted', best * 1e3, MODULE_SECONDS * 1e3)
+end
+
 -- ---- instructions ----
 
 -- The disassembler: on the path, beside nvcc, or from PyPI into the build folder; its folder, or nil and why not.
@@ -303,6 +333,8 @@ local function check_instructions()
 	for kernel, rows in pairs(seen) do
 		local words = budget[kernel] and budget[kernel].words or ''
 		for row, list in pairs(rows) do
+			check(not has(list, 'LDL') and not has(list, 'STL') or budget[kernel] and budget[kernel].stack > 0, '%s %s: local memory ' ..
+				'(LDL, STL) without stack in its budget', kernel, row)
 			local fused = has(list, 'FFMA')
 			check(not fused or words:find '%f[%w]fma%f[%W]' or divides[row], '%s %s: FFMA, though nothing says that it divides, ' ..
 				'takes a root or asks for fma (a word of its budget)', kernel, row)
@@ -321,6 +353,7 @@ for file in output 'ls gpu/kernels/*.cu':gmatch '[^\n]+' do
 	add(file, SHIPPED)
 	if mode == 'full' then add(file, OTHERS) end
 end
+for file in output 'ls gpu/cuda/*.c':gmatch '[^\n]+' do add(file, SHIPPED) end
 compile()
 local total = 0
 for _, name in ipairs(order) do
@@ -334,6 +367,7 @@ if mode == 'update' then
 else
 	print(('compiling takes %.0f s on %d cores; wanted are at most %d'):format(total / CORES, CORES, LIMIT[mode])) -- a time is no test
 	compare()
+	if failed == 0 then link() end
 	if mode == 'full' then check_instructions() end
 end
 finish()

@@ -113,12 +113,26 @@ template <int N> QL_DEVICE void clear(float o[ROWS][N])
 template <int N>
 QL_DEVICE void store_row(const operand &h, int64_t base, int64_t row, int n, const float o[N], float by)
 {
-	QL_UNROLL
+	if (h.type == QL_E_float32) {
+		QL_UNROLL
+		for (int j = 0; j < N; j++) {
+			int c = 32 * j + (int)(threadIdx.x & 31);
+
+			if (c < n)
+				static_cast<float *>(h.at)[base + row * h.row + c * h.column] = o[j] * by;
+		}
+		return;
+	}
+	QL_ROLLED
 	for (int j = 0; j < N; j++) {
 		int c = 32 * j + (int)(threadIdx.x & 31);
+		float x = o[0];
 
+		QL_UNROLL
+		for (int k = 1; k < N; k++) /* registers have no index */
+			x = k == j ? o[k] : x;
 		if (c < n)
-			ql_store_small(h.type, h.at, base + row * h.row + c * h.column, o[j] * by);
+			ql_store_small(h.type, h.at, base + row * h.row + c * h.column, x * by);
 	}
 }
 

@@ -138,28 +138,28 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 	return attended_fit(call, call->in, p);
 }
 
-template <int N> static cudaError_t launch(const struct ql_gpu_place *place, const attended &a, bool ordered)
+template <bool ORDERED, int N> static cudaError_t launch(const struct ql_gpu_place *place, const attended &a)
 {
 	int64_t blocks = a.batches * a.heads * ((a.queries + BAND - 1) / BAND);
 	size_t bytes = (size_t)(BAND * a.d + 2 * TILE * PITCH<N> + WARPS * TILE * ROWS) * sizeof(float);
 
-	return ql_launch(ordered ? attend<true, N> : attend<false, N>, dim3((unsigned)blocks), dim3(THREADS), bytes,
-		place->stream, a);
+	return ql_launch(attend<ORDERED, N>, dim3((unsigned)blocks), dim3(THREADS), bytes, place->stream, a);
 }
 
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
 {
-	bool ordered = call->flags & QL_GPU_ORDERED;
 	attended a = attended_of(call, call->in);
 
 	a.o = heads_of(call->out, a.e);
 	if (ql_count(call->out) == 0)
 		return cudaSuccess;
+	if (call->flags & QL_GPU_ORDERED) /* fewer forms for what is run to compare bits */
+		return strips_of(a) <= 2 ? launch<true, 2>(place, a) : launch<true, 8>(place, a);
 	switch (strips_of(a)) {
-	case 1: return launch<1>(place, a, ordered);
-	case 2: return launch<2>(place, a, ordered);
-	case 4: return launch<4>(place, a, ordered);
-	default: return launch<8>(place, a, ordered);
+	case 1: return launch<false, 1>(place, a);
+	case 2: return launch<false, 2>(place, a);
+	case 4: return launch<false, 4>(place, a);
+	default: return launch<false, 8>(place, a);
 	}
 }
 

@@ -26,6 +26,17 @@ template <int N> QL_DEVICE places<N> places_in(float *room, const attended &a, b
 	return s;
 }
 
+/* Row r of a result, which is float32. */
+template <int N> QL_DEVICE void store_f32(const operand &h, int64_t base, int64_t row, int n, const float o[N])
+{
+	float *to = static_cast<float *>(h.at) + base + row * h.row;
+
+	QL_UNROLL
+	for (int j = 0; j < N; j++)
+		if (32 * j + (int)(threadIdx.x & 31) < n)
+			to[(32 * j + (int)(threadIdx.x & 31)) * h.column] = o[j];
+}
+
 /* ---- queries ---- */
 
 struct query {
@@ -174,7 +185,7 @@ template <bool ORDERED, int N> QL_KERNEL(THREADS) back_queries(attended a)
 
 		if (first_row + r >= a.queries)
 			continue;
-		store_row<N>(a.dq, batch * a.dq.batch + head * a.dq.head, first_row + r, a.d, dq[r], 1);
+		store_f32<N>(a.dq, batch * a.dq.batch + head * a.dq.head, first_row + r, a.d, dq[r]);
 		if ((threadIdx.x & 31) == 0) {
 			a.largest[i] = w[r].largest;
 			a.by[i] = w[r].by;
@@ -258,8 +269,8 @@ template <bool ORDERED, int N> QL_KERNEL(THREADS) back_keys(attended a)
 	for (int r = 0; r < ROWS; r++) {
 		if (first_row + r >= a.keys)
 			continue;
-		store_row<N>(a.dk, batch * a.dk.batch + shared * a.dk.head, first_row + r, a.d, dk[r], 1);
-		store_row<N>(a.dv, batch * a.dv.batch + shared * a.dv.head, first_row + r, a.e, dv[r], 1);
+		store_f32<N>(a.dk, batch * a.dk.batch + shared * a.dk.head, first_row + r, a.d, dk[r]);
+		store_f32<N>(a.dv, batch * a.dv.batch + shared * a.dv.head, first_row + r, a.e, dv[r]);
 	}
 }
 
@@ -279,7 +290,7 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 	return true;
 }
 
-template <int N> static cudaError_t launch(const struct ql_gpu_place *place, const attended &a, bool ordered)
+template <bool ORDERED, int N> static cudaError_t launch(const struct ql_gpu_place *place, const attended &a)
 {
 	int64_t of_queries = a.batches * a.heads * ((a.queries + BAND - 1) / BAND);
 	int64_t of_keys = a.batches * a.shared * ((a.keys + BAND - 1) / BAND);
@@ -287,17 +298,16 @@ template <int N> static cudaError_t launch(const struct ql_gpu_place *place, con
 	cudaError_t error = cudaSuccess;
 
 	if (of_queries)
-		error = ql_launch(ordered ? back_queries<true, N> : back_queries<false, N>, dim3((unsigned)of_queries),
-			dim3(THREADS), numbers * sizeof(float), place->stream, a);
+		error = ql_launch(back_queries<ORDERED, N>, dim3((unsigned)of_queries), dim3(THREADS),
+			numbers * sizeof(float), place->stream, a);
 	if (error || !of_keys)
 		return error;
-	return ql_launch(ordered ? back_keys<true, N> : back_keys<false, N>, dim3((unsigned)of_keys), dim3(THREADS),
-		numbers * sizeof(float), place->stream, a);
+	return ql_launch(back_keys<ORDERED, N>, dim3((unsigned)of_keys), dim3(THREADS), numbers * sizeof(float),
+		place->stream, a);
 }
 
 static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_call *call)
 {
-	bool ordered = call->flags & QL_GPU_ORDERED;
 	attended a = attended_of(call, call->in + 1);
 	int64_t rows = a.batches * a.heads * a.queries;
 
@@ -308,11 +318,13 @@ static cudaError_t run(const struct ql_gpu_place *place, const struct ql_gpu_cal
 	a.largest = static_cast<float *>(call->workspace);
 	a.by = a.largest + rows;
 	a.less = a.by + rows;
+	if (call->flags & QL_GPU_ORDERED) /* fewer forms for what is run to compare bits */
+		return strips_of(a) <= 2 ? launch<true, 2>(place, a) : launch<true, 8>(place, a);
 	switch (strips_of(a)) {
-	case 1: return launch<1>(place, a, ordered);
-	case 2: return launch<2>(place, a, ordered);
-	case 4: return launch<4>(place, a, ordered);
-	default: return launch<8>(place, a, ordered);
+	case 1: return launch<false, 1>(place, a);
+	case 2: return launch<false, 2>(place, a);
+	case 4: return launch<false, 4>(place, a);
+	default: return launch<false, 8>(place, a);
 	}
 }
 
