@@ -90,7 +90,8 @@ QL_DEVICE void slope(const work &k, ROOM &room, const ql_line_at &in, const ql_l
 		[&](int64_t run) { ql_line_put(out, run, k.n, dx); });
 }
 
-template <int WHAT, int W, int R> QL_KERNEL(QL_LINE_BOUNDS) lines(work k)
+/* Four runs a warp need a few registers more than two blocks leave them. */
+template <int WHAT, int W, int R> QL_KERNEL(QL_LINE_THREADS, R == 4 ? 1 : 2) lines(work k)
 {
 	typedef ql_line_room<float, 1> room_type;
 	QL_SHARED(room_type, room);
