@@ -9,7 +9,7 @@ rm -rf "$scratch" && mkdir -p "$scratch/the project" "$scratch/elsewhere" || exi
 scratch=$(cd "$scratch" && pwd -P)
 tree="$scratch/the project"
 unset QUOLL_PRESET CC LD_LIBRARY_PATH PLPLOT_DRV_DIR
-export QUOLL_INSTALL=no # whatever this machine lacks
+export QUOLL_INSTALL=no QUOLL_CUDA=0 # whatever this machine lacks, or has
 
 # check 'what' 'wanted' 'got': equal, or got matches the pattern.
 check() {
