@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The kernel "conv_f32" against the definition of a convolution written out here: ordered sums with equal bits, in order of
  * (channel, tap); other sums, and all of the weight's gradient, against float64 within k * 2^-24 times the sum of the absolute
- * products. tests/gpu/conv.lua compares ordered gradients with the CPU.
+ * products. tests/gpu/conv_ops.lua compares ordered gradients with the CPU.
  */
 #include "tests/tools/gpu_codes.h"
 
