@@ -183,7 +183,8 @@ QL_DEVICE void scaled_sums(
 	sum[1] = ql_line_join(second);
 }
 
-template <int W, int R> QL_KERNEL(QL_LINE_BOUNDS) backward(work k)
+/* One run a warp needs a few registers more than two blocks leave it. */
+template <int W, int R> QL_KERNEL(QL_LINE_THREADS, R == 1 ? 1 : 2) backward(work k)
 {
 	QL_SHARED(union room, room);
 

@@ -64,16 +64,29 @@ QL_DEVICE float ql_line_load(int element, const void *at, int64_t i)
 	return element == QL_E_float16 ? ql_from_f16(half) : ql_from_bf16(half);
 }
 
-/* The loads of a run, of one element type each, so that they are all under way together. */
-template <int ELEMENT>
-QL_DEVICE void ql_line_run_of(const ql_line_at &line, int64_t run, int64_t n, float x[QL_LINE_EACH])
+/* The loads of a run, of one width each, so that they are all under way together. */
+QL_DEVICE void ql_line_run_32(const ql_line_at &line, int64_t run, int64_t n, float x[QL_LINE_EACH])
 {
 	QL_UNROLL
 	for (int s = 0; s < QL_LINE_EACH; s++) {
 		int64_t i = ql_line_element(run, s);
 
-		x[s] = i < n ? ql_line_load(ELEMENT, line.at, i * line.stride) : 0;
+		x[s] = i < n ? static_cast<const float *>(line.at)[i * line.stride] : 0;
 	}
+}
+QL_DEVICE void ql_line_run_16(const ql_line_at &line, int64_t run, int64_t n, float x[QL_LINE_EACH])
+{
+	uint16_t half[QL_LINE_EACH];
+
+	QL_UNROLL
+	for (int s = 0; s < QL_LINE_EACH; s++) {
+		int64_t i = ql_line_element(run, s);
+
+		half[s] = i < n ? static_cast<const uint16_t *>(line.at)[i * line.stride] : 0;
+	}
+	QL_UNROLL
+	for (int s = 0; s < QL_LINE_EACH; s++)
+		x[s] = line.element == QL_E_float16 ? ql_from_f16(half[s]) : ql_from_bf16(half[s]);
 }
 QL_DEVICE void ql_line_run(const ql_line_at &line, int64_t run, int64_t n, float x[QL_LINE_EACH])
 {
@@ -82,34 +95,29 @@ QL_DEVICE void ql_line_run(const ql_line_at &line, int64_t run, int64_t n, float
 		for (int s = 0; s < QL_LINE_EACH; s++)
 			x[s] = line.otherwise;
 	} else if (line.element == QL_E_float32) {
-		ql_line_run_of<QL_E_float32>(line, run, n, x);
-	} else if (line.element == QL_E_float16) {
-		ql_line_run_of<QL_E_float16>(line, run, n, x);
+		ql_line_run_32(line, run, n, x);
 	} else {
-		ql_line_run_of<QL_E_bfloat16>(line, run, n, x);
+		ql_line_run_16(line, run, n, x);
 	}
 }
 
 /* Stores a run. */
-template <int ELEMENT>
-QL_DEVICE void ql_line_put_of(const ql_line_at &line, int64_t run, int64_t n, const float x[QL_LINE_EACH])
+QL_DEVICE void ql_line_put(const ql_line_at &line, int64_t run, int64_t n, const float x[QL_LINE_EACH])
 {
+	void *at = const_cast<void *>(line.at);
+
 	QL_UNROLL
 	for (int s = 0; s < QL_LINE_EACH; s++) {
 		int64_t i = ql_line_element(run, s);
 
-		if (i < n)
-			ql_store_small(ELEMENT, const_cast<void *>(line.at), i * line.stride, x[s]);
+		if (i >= n)
+			continue;
+		if (line.element == QL_E_float32)
+			static_cast<float *>(at)[i * line.stride] = x[s];
+		else
+			static_cast<uint16_t *>(at)[i * line.stride] =
+				line.element == QL_E_float16 ? ql_to_f16(x[s]) : ql_to_bf16(x[s]);
 	}
-}
-QL_DEVICE void ql_line_put(const ql_line_at &line, int64_t run, int64_t n, const float x[QL_LINE_EACH])
-{
-	if (line.element == QL_E_float32)
-		ql_line_put_of<QL_E_float32>(line, run, n, x);
-	else if (line.element == QL_E_float16)
-		ql_line_put_of<QL_E_float16>(line, run, n, x);
-	else
-		ql_line_put_of<QL_E_bfloat16>(line, run, n, x);
 }
 
 /* The elements of this thread: all of them (R > 0), or those of the run that was fetched. */
@@ -303,8 +311,6 @@ QL_DEVICE void ql_line_sum(ql_line_room<T, N> &room, int64_t n, int64_t part, FE
 		: (n) <= 4 * QL_LINE_RUN  ? CALL(1, 4) \
 		: (n) <= 16 * QL_LINE_RUN ? CALL(8, 2) \
 					  : CALL(8, 0))
-/* The same where two lines would be in registers. */
-#define QL_LINE_DISPATCH_2(n, CALL) ((n) <= QL_LINE_RUN ? CALL(1, 1) : (n) <= 4 * QL_LINE_RUN ? CALL(1, 4) : CALL(8, 0))
 #define QL_LINE_THREADS 256
 #define QL_LINE_BOUNDS 256, 2 /* threads, and blocks of a processor: 128 registers */
 

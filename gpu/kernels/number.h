@@ -36,13 +36,21 @@ QL_NUMBER float ql_widen_small(uint32_t rest, int shift, float by)
 	return ql_float_of(rest << shift) * by;
 }
 
+/* On a GPU the instructions do the same, but for the bits of NaN. */
 QL_NUMBER float ql_from_f16(uint16_t h)
 {
+#ifdef __CUDA_ARCH__
+	float x;
+
+	asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+	return x;
+#else
 	uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7fffu;
 
 	if (rest >= 0x7c00u)
 		return ql_float_of(sign | 0x7f800000u | rest << 13);
 	return ql_float_of(sign | ql_bits_of(ql_widen_small(rest, 13, 0x1p112f)));
+#endif
 }
 QL_NUMBER float ql_from_bf16(uint16_t h)
 {
@@ -78,6 +86,12 @@ QL_NUMBER uint32_t ql_narrow_small(uint32_t rest, int drop, uint32_t bias, uint3
 
 QL_NUMBER uint16_t ql_to_f16(float x)
 {
+#ifdef __CUDA_ARCH__
+	uint16_t half;
+
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
+	return half;
+#else
 	uint32_t bits = ql_bits_of(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
 
 	if (rest > 0x7f800000u)
@@ -85,14 +99,22 @@ QL_NUMBER uint16_t ql_to_f16(float x)
 	if (rest >= 0x477ff000u)
 		return (uint16_t)(sign | 0x7c00u);
 	return (uint16_t)(sign | ql_narrow_small(rest, 13, 0x38000000u, 0x38800000u, 0.5f));
+#endif
 }
 QL_NUMBER uint16_t ql_to_bf16(float x)
 {
+#ifdef __CUDA_ARCH__
+	uint16_t half;
+
+	asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(half) : "f"(x));
+	return half;
+#else
 	uint32_t bits = ql_bits_of(x);
 
 	if ((bits & 0x7fffffffu) > 0x7f800000u)
 		return (uint16_t)(bits >> 16 | 0x40u);
 	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+#endif
 }
 QL_NUMBER uint8_t ql_to_e4m3(float x)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The only file with PTX. Each wrapper is one instruction, as inline assembly for nvcc and by its meaning in the PTX ISA
+ * The only file with PTX, but for the conversions of number.h. Each wrapper is one instruction, as inline assembly for nvcc and by its meaning in the PTX ISA
  * manual for the emulation. The kernel `wrappers` runs each by itself, so that the first run on a GPU compares the two.
  */
 #ifndef QUOLL_GPU_KERNELS_PTX_H

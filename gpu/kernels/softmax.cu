@@ -162,7 +162,7 @@ template <int WHAT> static cudaError_t launch(const struct ql_gpu_place *place, 
 	ql_launch(lines<WHAT, W, R>, ql_line_blocks(k.lines, W), dim3(QL_LINE_THREADS), \
 		sizeof(struct ql_line_room<float, 1>), place->stream, k)
 	if constexpr (WHAT == SOFTMAX_SLOPE || WHAT == LOGSOFTMAX_SLOPE)
-		return QL_LINE_DISPATCH_2(k.n, LAUNCH);
+		return k.n <= QL_LINE_RUN ? LAUNCH(1, 1) : LAUNCH(8, 0);
 	else
 		return QL_LINE_DISPATCH(k.n, LAUNCH);
 #undef LAUNCH
