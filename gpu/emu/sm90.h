@@ -151,11 +151,11 @@ template <bool A, bool B> static inline void ql_emu_wgmma(const ql_emu_product &
 		for (int e = 0; e < 2; e++) {
 			ql_emu_matrix_line(p.b, j * 8 + lane % 4 * 2 + e, B, column);
 			for (int h = 0; h < 2; h++) {
-				int32_t sum = p.add ? p.d[j * 4 + h * 2 + e] : 0;
+				uint32_t sum = p.add ? (uint32_t)p.d[j * 4 + h * 2 + e] : 0; /* it wraps */
 
 				for (int k = 0; k < 32; k++)
-					sum += row[h][k] * column[k];
-				p.d[j * 4 + h * 2 + e] = sum;
+					sum += (uint32_t)(row[h][k] * column[k]);
+				p.d[j * 4 + h * 2 + e] = (int32_t)sum;
 			}
 		}
 }

@@ -107,9 +107,11 @@ template <int N> QL_PTX void ql_async_wait()
 template <bool A_UNSIGNED, bool B_UNSIGNED> QL_PTX int32_t ql_dp4a(uint32_t a, uint32_t b, int32_t c)
 {
 #ifdef QL_EMULATION
+	uint32_t sum = (uint32_t)c; /* it wraps */
+
 	for (int i = 0; i < 4; i++)
-		c += ql_byte(a, i, A_UNSIGNED) * ql_byte(b, i, B_UNSIGNED);
-	return c;
+		sum += (uint32_t)(ql_byte(a, i, A_UNSIGNED) * ql_byte(b, i, B_UNSIGNED));
+	return (int32_t)sum;
 #else
 	int32_t d;
 
@@ -295,8 +297,8 @@ QL_PTX void ql_mma_i8(int32_t d[4], const uint32_t a[4], const uint32_t b[2])
 		ql_mma_line(slots, (lane % 4 * 2 + i) * 4, 4, 5, B_UNSIGNED, columns[i]);
 	}
 	for (int i = 0; i < 4; i++)
-		for (int k = 0; k < 32; k++)
-			d[i] += rows[i / 2][k] * columns[i % 2][k];
+		for (int k = 0; k < 32; k++) /* it wraps */
+			d[i] = (int32_t)((uint32_t)d[i] + (uint32_t)(rows[i / 2][k] * columns[i % 2][k]));
 #else
 #define QL_MMA(types) \
 	asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." types \
