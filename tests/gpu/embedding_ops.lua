@@ -3,16 +3,7 @@
 local D = dofile 'tests/tools/gpu_tested.lua'
 
 local same = dofile 'tests/tools/same.lua'
-
--- Kernels of the ledger since the last reset; nothing may have run on the host.
-local function kernels(op)
-	local found = {}
-	for _, row in ipairs(quant.log()) do
-		assert(row.path ~= 'host', row.op .. ': ' .. tostring(row.reason))
-		if row.op == op then found[#found + 1] = row.path .. ' ' .. row.kernel end
-	end
-	return table.concat(found, ', ')
-end
+local kernels = dofile 'tests/tools/gpu_ledger.lua'
 
 local ids = tensor.randint{7, 30, low = 1, high = 19, dtype = 'int32'}
 

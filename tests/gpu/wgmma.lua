@@ -2,15 +2,8 @@
 -- Products of codes that are large enough run by wgmma on a device, with the bits of the CPU.
 local D = dofile 'tests/tools/gpu_tested.lua'
 
-local function same(a, b) return a:to 'cpu':eq(b:to 'cpu'):all():item() end
-local function kernels(op)
-	local found = {}
-	for _, row in ipairs(quant.log()) do
-		assert(row.path ~= 'host', row.op .. ': ' .. tostring(row.reason))
-		if row.op == op then found[#found + 1] = row.path .. ' ' .. row.kernel end
-	end
-	return table.concat(found, ', ')
-end
+local same = dofile 'tests/tools/same.lua'
+local kernels = dofile 'tests/tools/gpu_ledger.lua'
 
 it('linear of codes', function()
 	local x, w, b = tensor.randn(70, 544):quantize 'uint8/1', tensor.randn(80, 544):quantize 'int8/1', tensor.randn(80)
