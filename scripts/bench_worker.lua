@@ -2,286 +2,18 @@
 -- Quoll as one of the peers of a comparison (scripts/peers.py): quoll scripts/bench_worker.lua <requests. Each line of stdin is a JSON object {case, item,
 -- args, threads, budget}; the answer, one line, is {"t":[seconds, ...],"med":seconds,"cpu":seconds} with the times of
 -- calls made in `budget` seconds (at least two; with a call over 1.5 s, one), or {"skip":"why"}. Data is built and
--- warmed up at the first request for an item and kept until another item is asked for. What is timed is what a user
--- would write, results and their collection included.
-local json = debug.getregistry()['quoll.internal'].import 'interp/prelude/json' -- no JSON reader is public
+-- warmed up at the first request for an item and kept until another item is asked for. What is timed (scripts/bench_cases.lua) is
+-- what a user would write, results and their collection included. args.cold: what the work needs has left the caches
+-- before each call. The case 'version' is answered by {"version":"Quoll ..."}.
+local internal = debug.getregistry()['quoll.internal']
+local json = internal.import 'interp/prelude/json' -- no JSON reader is public
 local clock = hw.clock
 
 local WARM = 0.15 -- seconds of calls before the first timed one: threads have spread, clocks are up
+local COLD = 160 << 20 -- bytes read to empty the caches
 local KEEP = 400 -- times reported at most, the fastest
 
--- f called n times counts as n calls.
-local function many(n, f)
-	return function()
-		for _ = 1, n do f() end
-	end, n
-end
-
-local M16 = 16 << 20
-local function uniform(...) return tensor.rand(...) end
-local function bytes(...) return tensor.randint {low = -127, high = 127, dtype = 'int8', ...} end
-
-local function ids(...) return tensor.randint {low = 1, high = 10000, dtype = 'int64', ...} end
-
--- One step of training a classifier.
-local function step_of(m, o, x, y)
-	return function()
-		o:zero()
-		local loss = nn.crossentropy(m(x), y)
-		loss:backward()
-		o:step()
-	end
-end
-
--- ResNet9 at full width.
-local function resnet9()
-	local function layer(i, o) return nn.Conv2d(i, o, 3, {pad = 1, bias = false}), nn.BatchNorm2d(o), nn.ReLU() end
-	local function block(c)
-		local a, b, r = layer(c, c)
-		return nn.Residual {a, b, r, layer(c, c)}
-	end
-	local parts = {}
-	local function add(...) table.move({...}, 1, select('#', ...), #parts + 1, parts) end
-	add(layer(3, 64))
-	add(layer(64, 128))
-	add(nn.MaxPool2d(2), block(128), layer(128, 256))
-	add(nn.MaxPool2d(2), layer(256, 512))
-	add(nn.MaxPool2d(2), block(512), nn.MaxPool2d(4), nn.Flatten(), nn.Linear(512, 10))
-	return nn.Sequential(parts)
-end
-
-local function classes(n, ...) return tensor.randint {low = 1, high = n, dtype = 'int64', ...} end
-
--- f(...):backward(g), then no gradients again.
-local function trained(f, g, ...)
-	local leaves = {...}
-	for _, t in ipairs(leaves) do t:requires_grad_() end
-	return function()
-		f():backward(g)
-		for _, t in ipairs(leaves) do t:zero_grad() end
-	end
-end
-
--- name of an item -> its function: forward, and with '_grad' after the name forward and backward
-local function with_gradients(list)
-	local items = {}
-	for name, make in pairs(list) do
-		items[name] = function() return (make()) end
-		items[name .. '_grad'] = function()
-			local f, g, leaves = make()
-			return trained(f, g, table.unpack(leaves))
-		end
-	end
-	return items
-end
-
-local function attention(...)
-	local q, k, v = uniform(...), uniform(...), uniform(...)
-	return function() return nn.attention(q, k, v, {causal = true}) end, uniform(...), {q, k, v}
-end
-
--- forward, the gradient of its result, and what wants a gradient
-local with_gradient = with_gradients {
-	layernorm_4096x1024 = function()
-		local x, w, b = uniform(4096, 1024), uniform(1024), uniform(1024)
-		return function() return x:layernorm(w, b) end, uniform(4096, 1024), {x, w, b}
-	end,
-	attention_b4_h8_t512_d64 = function() return attention(4, 8, 512, 64) end,
-	attention_b32_h4_t128_d32 = function() return attention(32, 4, 128, 32) end,
-	embed_10000x650 = function()
-		local w, chosen = uniform(10000, 650), tensor.randint {700, low = 1, high = 10000}
-		return function() return w:embedding(chosen) end, uniform(700, 650), {w}
-	end,
-	crossentropy_700x10000 = function()
-		local x, target = uniform(700, 10000), tensor.randint {700, low = 1, high = 10000}
-		return function() return nn.crossentropy(x, target) end, nil, {x}
-	end,
-	dropout_4M = function()
-		local x = uniform(4 << 20)
-		return function() return nn.dropout(x) end, uniform(4 << 20), {x}
-	end,
-}
-
--- case -> item (or '*') -> function(args): the function to time, and how many calls it makes
-local cases = {
-	elementwise = {
-		add_16M = function()
-			local x, y = uniform(M16), uniform(M16)
-			return function() return x + y end
-		end,
-		exp_16M = function()
-			local x = uniform(M16)
-			return function() return x:exp() end
-		end,
-		sum_16M = function()
-			local x = uniform(M16)
-			return function() return x:sum() end
-		end,
-		softmax_16M = function()
-			local x = uniform(16384, 1024)
-			return function() return x:softmax() end
-		end,
-	},
-	gemm_f32 = {
-		['*'] = function(a)
-			local x, y = uniform(a.M, a.K), uniform(a.K, a.N)
-			return function() return x:matmul(y) end
-		end,
-	},
-	gemm_i8 = {
-		['*'] = function(a)
-			local x, y = bytes(a.M, a.K), bytes(a.K, a.N)
-			return function() return x:matmul(y) end
-		end,
-	},
-	conv = { -- 3 x 3 with padding: forward; with grad=1 forward and both gradients (of the weight only for images)
-		['*'] = function(a)
-			local x, w = uniform(a.B, a.I, a.H, a.H), uniform(a.O, a.I, 3, 3)
-			if a.grad ~= 1 then
-				local b = uniform(a.O)
-				return function() return x:conv2d(w, b, {pad = 1}) end
-			end
-			local g = uniform(a.B, a.O, a.H, a.H)
-			if a.I > 3 then x:requires_grad_() end
-			w:requires_grad_()
-			return function()
-				x:conv2d(w, {pad = 1}):backward(g)
-				x:zero_grad()
-				w:zero_grad()
-			end
-		end,
-	},
-	norm = { -- batch norm in training: forward; with grad=1 with all gradients
-		['*'] = function(a)
-			local x, w, b = uniform(a.B, a.I, a.H, a.H), tensor.ones(a.I), tensor.zeros(a.I)
-			local m, v = tensor.zeros(a.I), tensor.ones(a.I)
-			if a.grad ~= 1 then
-				return function() return nn.batchnorm(x, w, b, m, v, {training = true}) end
-			end
-			local g = uniform(a.B, a.I, a.H, a.H)
-			for _, t in ipairs {x, w, b} do t:requires_grad_() end
-			return function()
-				nn.batchnorm(x, w, b, m, v, {training = true}):backward(g)
-				for _, t in ipairs {x, w, b} do t:zero_grad() end
-			end
-		end,
-	},
-	pool = { -- largest of 2 x 2; with grad=1 with its gradient
-		['*'] = function(a)
-			local x = uniform(a.B, a.I, a.H, a.H)
-			if a.grad ~= 1 then return function() return x:maxpool2d(2) end end
-			local g = uniform(a.B, a.I, a.H // 2, a.H // 2)
-			x:requires_grad_()
-			return function()
-				x:maxpool2d(2):backward(g)
-				x:zero_grad()
-			end
-		end,
-	},
-	quantize = {
-		quant_tensor = function(a)
-			local x = uniform(a.n // 4096, 4096)
-			return function() return x:quantize {dtype = 'int8', scale = 1 / 127} end
-		end,
-		quant_row = function(a)
-			local x = uniform(a.n // 4096, 4096)
-			return function() return x:quantize 'int8/1' end
-		end,
-		dequant_tensor = function(a)
-			local q = uniform(a.n // 4096, 4096):quantize 'int8'
-			return function() return q:dequantize() end
-		end,
-		minmax = function(a)
-			local x = uniform(a.n // 4096, 4096)
-			return function() return x:min(), x:max() end
-		end,
-		dyn_quant = function(a)
-			local x = uniform(a.n // 4096, 4096)
-			return function() return x:quantize 'int8' end
-		end,
-	},
-	nnops = {
-		chain_4M = function()
-			local x, y = uniform(4 << 20), uniform(4 << 20)
-			return function() return (x * 2 + y):tanh() * x - y end
-		end,
-		softmax_4096x1024 = function()
-			local x = uniform(4096, 1024)
-			return function() return x:softmax() end
-		end,
-		gelu_4M = function()
-			local x = uniform(4 << 20)
-			return function() return x:gelu() end
-		end,
-		lstm_650_b20_t35 = function()
-			local m, x = nn.LSTM(650, 650), uniform(20, 35, 650)
-			return function() return tensor.nograd(function() return m(x) end) end
-		end,
-		adamw_1M = function()
-			local x = uniform(1 << 20):requires_grad_()
-			x:backward(uniform(1 << 20))
-			local o = optim.adamw {x}
-			return function() o:step() end
-		end,
-	},
-	train = {
-		mlp_784_512_512_10_b128 = function()
-			local m = nn.Sequential {nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)}
-			return step_of(m, optim.sgd(m, {lr = 0.01, momentum = 0.9}), uniform(128, 784), classes(10, 128))
-		end,
-		resnet9_b64 = function()
-			local m = resnet9()
-			return step_of(m, optim.sgd(m, {lr = 0.01, momentum = 0.9}), uniform(64, 3, 32, 32), classes(10, 64))
-		end,
-		transformer_256x4_t128_b16 = function()
-			local m = nn.Transformer {vocab = 10000, d = 256, heads = 8, layers = 4, ff = 1024, act = 'relu', context = 128}
-			return step_of(m, optim.adamw(m, {lr = 1e-3}), ids(16, 128), ids(16, 128))
-		end,
-		-- one layer alone, forward and backward
-		lstm_200_t35_b20 = function()
-			local m, x, g = nn.LSTM(200, 200), uniform(20, 35, 200):requires_grad_(), uniform(20, 35, 200)
-			return function()
-				m:zero_grad()
-				x:zero_grad()
-				local y = m(x)
-				y:backward(g)
-			end
-		end,
-		lstm_lm_650_t35_b20_v10000 = function()
-			local m = nn.Sequential {nn.Embedding(10000, 650), nn.LSTM(650, 650, {layers = 2}), nn.Linear(650, 10000)}
-			return step_of(m, optim.sgd(m, {lr = 1}), ids(20, 35), ids(20, 35))
-		end,
-	},
-	overhead = {
-		add8 = function()
-			local x = tensor.ones(8)
-			return many(1000, function() return x + x end)
-		end,
-		matmul8 = function()
-			local x = tensor.ones(8, 8)
-			return many(1000, function() return x:matmul(x) end)
-		end,
-		call_fn = function()
-			local t = {f = function(x) return x end}
-			local n = 100000
-			return function()
-				local s
-				for i = 1, n do s = t.f(i) end
-				return s
-			end, n
-		end,
-		loop_add = function()
-			local n = 100000
-			return function()
-				local s = 0.0
-				for i = 1, n do s = s + i end
-				return s
-			end, n
-		end,
-	},
-}
-
-for name, make in pairs(with_gradient) do cases.nnops[name] = make end
+local cases = dofile((arg[0]:match '^(.*)bench_worker.lua$' or '') .. 'bench_cases.lua')
 
 -- The requested work, ready and warm: its function and the calls it makes.
 local function build(request)
@@ -296,9 +28,17 @@ local function build(request)
 	return {f = f, calls = calls or 1}
 end
 
-local function measure(work, budget)
+-- Reads more than the caches hold.
+local block
+local function evict()
+	block = block or tensor.ones(COLD // 4)
+	block:sum()
+end
+
+local function measure(work, budget, cold)
 	local times, cpu, stop = {}, os.clock(), clock() + budget
 	repeat
+		if cold then evict() end
 		local start = clock()
 		work.f()
 		times[#times + 1] = (clock() - start) / work.calls
@@ -323,6 +63,8 @@ for line in io.lines() do
 	local reply
 	if not good or type(request) ~= 'table' then
 		reply = skip(good and 'wanted an object' or request)
+	elseif request.case == 'version' then
+		reply = ('{"version":"Quoll %s"}'):format(internal.version)
 	else
 		local wanted = ('%s/%s/%s'):format(request.case, request.item, request.threads)
 		local why
@@ -332,7 +74,7 @@ for line in io.lines() do
 			good, work = pcall(build, request)
 			if not good then work, why = nil, work end
 		end
-		reply = work and answer(measure(work, request.budget or 0.15)) or skip(why or 'n/a')
+		reply = work and answer(measure(work, request.budget or 0.15, (request.args or {}).cold)) or skip(why or 'n/a')
 	end
 	io.write(reply, '\n')
 	io.flush()

@@ -39,3 +39,21 @@ it('goes on after an item that fails', function()
 		'{"case":"overhead","item":"loop_add","args":{},"threads":1,"budget":0}')
 	assert(a[1]:find '^{"skip":".*wanted 0 or more, got %-1"}$' and number(a[2], 'med') > 0, a[1])
 end)
+
+it('times products, convolutions and networks as users write them', function()
+	local requests = {}
+	for _, case in ipairs {'gemm_i8', 'gemm_i8_matmul', 'gemm_i8_dynamic', 'w4_float'} do
+		requests[#requests + 1] = ('{"case":"%s","item":"8x32x32","args":{"M":8,"N":32,"K":32},"threads":1,"budget":0}'):format(case)
+	end
+	requests[#requests + 1] = '{"case":"gemm_f32","item":"cold","args":{"M":1,"N":8,"K":8,"cold":1},"threads":1,"budget":0}'
+	requests[#requests + 1] = '{"case":"format","item":"nf4","args":{"M":1,"N":8,"K":64,"spec":"nf4:64","way":"weight_only"},"threads":1,"budget":0}'
+	for _, case in ipairs {'conv', 'conv_i8'} do
+		requests[#requests + 1] = ('{"case":"%s","item":"x","args":{"B":2,"I":3,"O":8,"H":8},"threads":2,"budget":0}'):format(case)
+	end
+	requests[#requests + 1] = '{"case":"quantize","item":"quant_block32","args":{"n":8192},"threads":2,"budget":0}'
+	for _, way in ipairs {'float32', 'int8'} do
+		requests[#requests + 1] = ('{"case":"nets","item":"%s","args":{"net":"resnet8","way":"%s","batch":1},"threads":1,"budget":0}'):format(way, way)
+	end
+	for i, answer in ipairs(ask(table.unpack(requests))) do assert(number(answer, 'med') > 0, requests[i] .. answer) end
+	assert(ask '{"case":"version"}'[1]:find '^{"version":"Quoll [%d.]+')
+end)
