@@ -5,6 +5,7 @@
  */
 #include "gpu/cuda/library.h"
 
+#include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <glob.h>
 #include <stdio.h>
@@ -74,4 +75,38 @@ void *ql_library_open(const char *file)
 	if (!library)
 		library = open_packaged(getenv("PATH"), "/..", file);
 	return library ? library : open_packaged("/usr:/usr/local", "", file);
+}
+
+bool ql_library_ready(struct ql_library *l)
+{
+	void *library;
+	char *to = l->functions;
+
+	if (l->tried)
+		return l->ready;
+	l->tried = true;
+	library = ql_library_open(l->file);
+	l->ready = library != NULL;
+	for (const char *const *name = l->names; l->ready && *name; name++, to += sizeof(void *)) {
+		void *function = dlsym(library, *name);
+
+		memcpy(to, &function, sizeof(function)); /* ISO C converts no object pointers to functions */
+		l->ready = function != NULL;
+	}
+	return l->ready;
+}
+
+void *ql_library_handle(struct ql_library *l)
+{
+	int device;
+
+	if (cudaGetDevice(&device))
+		return NULL;
+	for (int i = 0; i < l->count; i++)
+		if (l->made[i].device == device)
+			return l->made[i].handle;
+	if (l->count == QL_LIBRARY_DEVICES || !l->create(&l->made[l->count].handle))
+		return NULL;
+	l->made[l->count].device = device;
+	return l->made[l->count++].handle;
 }

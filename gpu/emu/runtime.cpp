@@ -177,6 +177,13 @@ cudaError_t cudaSetDevice(int device)
 	return note(device ? cudaErrorInvalidDevice : cudaSuccess);
 }
 
+cudaError_t cudaGetDevice(int *device)
+{
+	ENTER();
+	*device = 0;
+	return cudaSuccess;
+}
+
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
 	ENTER();

@@ -4,9 +4,9 @@
 #ifndef QUOLL_GPU_KERNELS_ATTEND_CALL_H
 #define QUOLL_GPU_KERNELS_ATTEND_CALL_H
 
+#include "gpu/kernels/attend_sizes.h"
 #include "gpu/kernels/launch.h"
 #include "gpu/kernels/number.h"
-#include "gpu/kernels/options.h"
 #include "gpu/kernels/strided.h"
 
 #define WIDEST 256 /* numbers of a head */
@@ -18,14 +18,12 @@ struct operand {
 	int32_t type;
 };
 
-struct attended {
+struct attended : attended_sizes {
 	operand q, k, v, o;         /* o: the result */
 	operand g, dq, dk, dv;      /* backward: the gradient of o, and the results */
 	float *largest, *by, *less; /* backward, of each query: the largest score, 1 / sum, sum of P dP */
-	int64_t batches, queries, keys;
-	int32_t heads, shared, d, e, block; /* block: queries of a block of nn/attention_f32.c */
+	int32_t block;              /* queries of a block of nn/attention_f32.c */
 	float scale;
-	bool causal;
 };
 
 /* Keys that query i attends to. */
@@ -59,25 +57,16 @@ static inline operand heads_of(const struct ql_gpu_tensor *t, int64_t width)
 /* Sizes of q, k and v, which the core has checked. */
 static inline attended attended_of(const struct ql_gpu_call *call, const struct ql_gpu_tensor *in)
 {
-	const struct ql_gpu_tensor *q = &in[0], *k = &in[1], *v = &in[2];
-	bool split = q->rank == 4;
 	int64_t block;
 	attended a = {};
 
-	a.batches = q->shape[0];
-	a.heads = (int32_t)(split ? q->shape[1] : ql_option_integer(call, "heads", 1));
-	a.queries = q->shape[q->rank - 2];
-	a.keys = k->shape[k->rank - 2];
-	a.d = (int32_t)(split ? q->shape[3] : q->shape[2] / a.heads);
-	a.shared = (int32_t)(split ? k->shape[1] : k->shape[2] / a.d);
-	a.e = (int32_t)(split ? v->shape[3] : v->shape[2] / a.shared);
-	a.causal = ql_option_integer(call, "causal", 0);
-	a.scale = (float)ql_option_number(call, "scale", 1 / sqrt((double)a.d));
+	attended_sizes_of(call, in, &a);
+	a.scale = (float)attended_scale_of(call, &a);
 	block = a.keys ? 262144 / a.keys : 48; /* as in nn/attention_f32.c */
 	a.block = (int32_t)(block > 48 ? 48 : block < 6 ? 6 : block);
-	a.q = heads_of(q, a.d);
-	a.k = heads_of(k, a.d);
-	a.v = heads_of(v, a.e);
+	a.q = heads_of(&in[0], a.d);
+	a.k = heads_of(&in[1], a.d);
+	a.v = heads_of(&in[2], a.e);
 	return a;
 }
 

@@ -3,8 +3,8 @@
  * exponentials (quant/integer/exp_int.h) and their sums are exact, and one multiplication in float32 gives the code. So any
  * order has the bits of the CPU.
  */
+#include "gpu/kernels/attend_sizes.h"
 #include "gpu/kernels/launch.h"
-#include "gpu/kernels/options.h"
 #include "gpu/kernels/scales.h"
 
 #define THREADS 256
@@ -25,14 +25,12 @@ struct side {
 	ql_scales scales; /* one of each */
 };
 
-struct attended {
+struct attended : attended_sizes {
 	side q, k, v;
 	void *out;
 	int64_t batch, head, row, column; /* strides of the result */
-	int64_t batches, queries, keys;
-	int32_t heads, shared, d, e, to;
+	int32_t to;
 	double scale;
-	bool causal;
 	ql_scales result;
 };
 
@@ -272,24 +270,16 @@ static side side_of(const struct ql_gpu_tensor *t, int64_t width)
 
 static attended attended_of(const struct ql_gpu_call *call)
 {
-	const struct ql_gpu_tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2], *out = call->out;
-	bool split = q->rank == 4;
+	const struct ql_gpu_tensor *out = call->out;
 	attended a = {};
 
-	a.batches = q->shape[0];
-	a.heads = (int32_t)(split ? q->shape[1] : ql_option_integer(call, "heads", 1));
-	a.queries = q->shape[q->rank - 2];
-	a.keys = k->shape[k->rank - 2];
-	a.d = (int32_t)(split ? q->shape[3] : q->shape[2] / a.heads);
-	a.shared = (int32_t)(split ? k->shape[1] : k->shape[2] / a.d);
-	a.e = (int32_t)(split ? v->shape[3] : v->shape[2] / a.shared);
-	a.causal = ql_option_integer(call, "causal", 0);
-	a.scale = ql_option_number(call, "scale", 1 / sqrt((double)a.d));
+	attended_sizes_of(call, call->in, &a);
+	a.scale = attended_scale_of(call, &a);
 	a.out = out->at;
 	a.to = ql_element_of(out->dtype);
 	a.batch = out->stride[0];
 	a.column = out->stride[out->rank - 1];
-	a.head = split ? out->stride[1] : a.e * a.column;
+	a.head = out->rank == 4 ? out->stride[1] : a.e * a.column;
 	a.row = out->stride[out->rank - 2];
 	return a;
 }

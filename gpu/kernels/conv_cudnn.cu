@@ -25,8 +25,6 @@
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #include <cudnn.h>
-#include <dlfcn.h>
-#include <stdio.h>
 
 #include "gpu/cuda/library.h"
 
@@ -66,50 +64,23 @@ static struct {
 #define X(name) __typeof__(&cudnn##name) name;
 	FUNCTIONS(X)
 #undef X
-	bool tried, ready;
 } dnn;
 
-static bool open_library()
-{
-	char file[32];
-	void *library;
+static bool create(void **made) { return !dnn.Create(reinterpret_cast<cudnnHandle_t *>(made)); }
 
-	if (dnn.tried)
-		return dnn.ready;
-	dnn.tried = true;
-	snprintf(file, sizeof(file), "libcudnn.so.%d", CUDNN_MAJOR);
-	library = ql_library_open(file);
-	dnn.ready = library != NULL;
-#define X(name) \
-	if (dnn.ready) { \
-		dnn.name = reinterpret_cast<__typeof__(dnn.name)>(dlsym(library, "cudnn" #name)); \
-		dnn.ready = dnn.name != NULL; \
-	}
+static const char *const names[] = {
+#define X(name) "cudnn" #name,
 	FUNCTIONS(X)
 #undef X
-	return dnn.ready;
-}
+	NULL};
+
+/* The macro's number is a string here: the header names the file that fits its types. */
+#define TEXT(x) #x
+#define FILE_OF(major) "libcudnn.so." TEXT(major)
+static struct ql_library library = {.file = FILE_OF(CUDNN_MAJOR), .names = names, .functions = &dnn, .create = create};
 
 /* The handle of the current device; NULL: there is none. */
-static cudnnHandle_t handle()
-{
-	static struct {
-		int device;
-		cudnnHandle_t handle;
-	} made[8];
-	static int count;
-	int device;
-
-	if (cudaGetDevice(&device))
-		return NULL;
-	for (int i = 0; i < count; i++)
-		if (made[i].device == device)
-			return made[i].handle;
-	if (count == sizeof(made) / sizeof(made[0]) || dnn.Create(&made[count].handle))
-		return NULL;
-	made[count].device = device;
-	return made[count++].handle;
-}
+static cudnnHandle_t handle() { return static_cast<cudnnHandle_t>(ql_library_handle(&library)); }
 
 /* ---- a call as the library sees it ---- */
 
@@ -374,7 +345,7 @@ static chosen *choose(const convolution &v)
 	int device;
 	chosen *c = &kept[next_kept];
 
-	if (!open_library() || !handle() || cudaGetDevice(&device))
+	if (!ql_library_ready(&library) || !handle() || cudaGetDevice(&device))
 		return NULL;
 	for (chosen &k : kept)
 		if (k.ready && k.device == device && !memcmp(&k.key, &v, sizeof(v)))
@@ -412,7 +383,7 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 
 	if (!job_of(call, &j, p))
 		return false;
-	if (!open_library())
+	if (!ql_library_ready(&library))
 		return ql_refuse(p, "cuDNN is not installed");
 	c = choose(j.c);
 	if (!c)

@@ -15,7 +15,6 @@
 #if HAVE_CUBLAS
 
 #include <cublasLt.h>
-#include <dlfcn.h>
 
 #include "gpu/cuda/library.h"
 
@@ -43,50 +42,23 @@ static struct {
 #define X(name) __typeof__(&cublasLt##name) name;
 	FUNCTIONS(X)
 #undef X
-	bool tried, ready;
 } lt;
 
-static bool open_library()
-{
-	char file[32];
-	void *library;
+static bool create(void **made) { return !lt.Create(reinterpret_cast<cublasLtHandle_t *>(made)); }
 
-	if (lt.tried)
-		return lt.ready;
-	lt.tried = true;
-	snprintf(file, sizeof(file), "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
-	library = ql_library_open(file);
-	lt.ready = library != NULL;
-#define X(name) \
-	if (lt.ready) { \
-		lt.name = reinterpret_cast<__typeof__(lt.name)>(dlsym(library, "cublasLt" #name)); \
-		lt.ready = lt.name != NULL; \
-	}
+static const char *const names[] = {
+#define X(name) "cublasLt" #name,
 	FUNCTIONS(X)
 #undef X
-	return lt.ready;
-}
+	NULL};
+
+/* The macro's number is a string here: the header names the file that fits its types. */
+#define TEXT(x) #x
+#define FILE_OF(major) "libcublasLt.so." TEXT(major)
+static struct ql_library library = {.file = FILE_OF(CUBLAS_VER_MAJOR), .names = names, .functions = &lt, .create = create};
 
 /* The handle of the current device; NULL: there is none. */
-static cublasLtHandle_t handle()
-{
-	static struct {
-		int device;
-		cublasLtHandle_t handle;
-	} made[8];
-	static int count;
-	int device;
-
-	if (cudaGetDevice(&device))
-		return NULL;
-	for (int i = 0; i < count; i++)
-		if (made[i].device == device)
-			return made[i].handle;
-	if (count == sizeof(made) / sizeof(made[0]) || lt.Create(&made[count].handle))
-		return NULL;
-	made[count].device = device;
-	return made[count++].handle;
-}
+static cublasLtHandle_t handle() { return static_cast<cublasLtHandle_t>(ql_library_handle(&library)); }
 
 /* ---- a call as the library sees it ---- */
 
@@ -321,7 +293,7 @@ static chosen *choose(const product &x)
 	int device;
 	chosen *c = &kept[next_kept];
 
-	if (!open_library() || !handle() || cudaGetDevice(&device))
+	if (!ql_library_ready(&library) || !handle() || cudaGetDevice(&device))
 		return NULL;
 	for (chosen &k : kept)
 		if (k.ready && k.device == device && !memcmp(&k.key, &x, sizeof(x)))
@@ -346,7 +318,7 @@ static bool plan(const struct ql_gpu_call *call, struct ql_gpu_plan *p)
 
 	if (!product_of(call, &x, p))
 		return false;
-	if (!open_library())
+	if (!ql_library_ready(&library))
 		return ql_refuse(p, "cuBLASLt is not installed");
 	if (!choose(x))
 		return ql_refuse(p, "cuBLASLt has no algorithm for it");

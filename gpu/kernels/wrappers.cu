@@ -83,8 +83,8 @@ QL_KERNEL(LANES) by_dp4a(const uint32_t *in, uint32_t *out, int64_t words)
 	}
 }
 
-/* 32 rows of 16 bytes; results: the four words of each lane. */
-QL_KERNEL(LANES) by_matrices(const uint32_t *in, uint32_t *out, int64_t words)
+/* 32 rows of 16 bytes; results: the four words of each lane. TURNED: of the matrices' transposed forms. */
+template <bool TURNED> QL_KERNEL(LANES) by_matrices(const uint32_t *in, uint32_t *out, int64_t words)
 {
 	QL_SHARED(struct rows, s);
 	int lane = (int)threadIdx.x;
@@ -93,22 +93,10 @@ QL_KERNEL(LANES) by_matrices(const uint32_t *in, uint32_t *out, int64_t words)
 	for (int i = 0; i < 4 && words; i++)
 		s.word[0][lane][i] = in[lane * 4 + i];
 	__syncthreads();
-	ql_load_matrices(got, s.word[0][lane]);
-	for (int i = 0; i < 4; i++)
-		out[lane * 4 + i] = got[i];
-}
-
-/* The same, turned. */
-QL_KERNEL(LANES) by_turned(const uint32_t *in, uint32_t *out, int64_t words)
-{
-	QL_SHARED(struct rows, s);
-	int lane = (int)threadIdx.x;
-	uint32_t got[4];
-
-	for (int i = 0; i < 4 && words; i++)
-		s.word[0][lane][i] = in[lane * 4 + i];
-	__syncthreads();
-	ql_load_turned(got, s.word[0][lane]);
+	if (TURNED)
+		ql_load_turned(got, s.word[0][lane]);
+	else
+		ql_load_matrices(got, s.word[0][lane]);
 	for (int i = 0; i < 4; i++)
 		out[lane * 4 + i] = got[i];
 }
@@ -177,10 +165,10 @@ template <bool A, bool B> QL_KERNEL(LANES) by_mma(const uint32_t *in, uint32_t *
 
 static const ql_wrapper<void(const uint32_t *, uint32_t *, int64_t)> table[] = {{"load_16", by_load, 4, 4},
 	{"store_16", by_store, 4, 4}, {"async_16", by_async, 256, 256}, {"widen_f16", by_widen, 1, 1},
-	{"exp2_near", by_exp2, 1, 1}, {"dp4a", by_dp4a, 3, 4}, {"load_matrices", by_matrices, 128, 128},
+	{"exp2_near", by_exp2, 1, 1}, {"dp4a", by_dp4a, 3, 4}, {"load_matrices", by_matrices<false>, 128, 128},
 	{"mma_s8s8", by_mma<false, false>, 320, 128}, {"mma_u8s8", by_mma<true, false>, 320, 128},
 	{"mma_s8u8", by_mma<false, true>, 320, 128}, {"mma_u8u8", by_mma<true, true>, 320, 128},
-	{"load_turned", by_turned, 128, 128}, {"pair_f16", by_pair<false>, 2, 1}, {"pair_bf16", by_pair<true>, 2, 1},
+	{"load_turned", by_matrices<true>, 128, 128}, {"pair_f16", by_pair<false>, 2, 1}, {"pair_bf16", by_pair<true>, 2, 1},
 	{"fma_f16", by_fma_pair<false>, 3, 1}, {"fma_bf16", by_fma_pair<true>, 3, 1}, {"permute", by_permute, 3, 1},
 	{"mma_f16", by_mma_16<false>, 320, 128}, {"mma_bf16", by_mma_16<true>, 320, 128}};
 

@@ -22,6 +22,9 @@ printf '#include <cublasLt.h>\nint version = CUBLAS_VER_MAJOR;\n' >"$folder/head
 version=$(sed -n 's/^int version = \([0-9]*\).*/\1/p' "$folder/log")
 "$nvcc" -I. -shared -Xcompiler=-fPIC -o "$folder/libcublasLt.so.$version" tests/tools/cublas_mock.c \
 	-cudart none >"$folder/log" 2>&1 || fail
-"$nvcc" -std=c++17 -I. -arch=sm_80 -o "$folder/check" tests/tools/cublas_check.cu gpu/cuda/library.c -cudart static \
-	-Xlinker -ldl >"$folder/log" 2>&1 || fail
+{
+	"$nvcc" -I. -DcudaGetDevice=only_device -c -o "$folder/library.o" gpu/cuda/library.c &&
+		"$nvcc" -std=c++17 -I. -arch=sm_80 -o "$folder/check" tests/tools/cublas_check.cu "$folder/library.o" -cudart static \
+			-Xlinker -ldl
+} >"$folder/log" 2>&1 || fail
 QUOLL_CUDA_LIBDIR=$folder "$folder/check"

@@ -21,18 +21,5 @@ static const struct product_test tests[] = {
 
 int main(void)
 {
-	struct ql_ctx *ctx = ql_ctx_new(1);
-
-	if (!ctx || !gpu_open(&g, "QUOLL_TEST_PLUGIN"))
-		return check_end();
-	ctx->quant = &ql_quant_default;
-	for (int o = 0; o < ORDERS; o++)
-		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-			CASE("%s %s x %s, threads %s", tests[i].op, tests[i].in[0].type, tests[i].in[1].type,
-				gpu_order(o));
-			product_try(&g, "gemm_packed", ctx, &tests[i]);
-		}
-	gpu_close(&g);
-	ql_ctx_free(ctx);
-	return check_end();
+	return product_tests(&g, "gemm_packed", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -2,9 +2,7 @@
 -- Elementwise ops of codes on a device: the codes and scales of the CPU, by the kernel codes.
 local D = dofile 'tests/tools/gpu_tested.lua'
 
-local function same(a, b)
-	return (a:to 'cpu'):eq(b:to 'cpu'):all():item()
-end
+local same = dofile 'tests/tools/same.lua'
 
 local function check(name, a, b)
 	local found

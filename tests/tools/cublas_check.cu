@@ -4,7 +4,8 @@
  */
 #include <cuda_runtime.h>
 
-static cudaError_t only_device(int *device)
+/* Also in library.c (gemm_cublas.sh): there may be no device. */
+extern "C" cudaError_t only_device(int *device)
 {
 	*device = 0;
 	return cudaSuccess;

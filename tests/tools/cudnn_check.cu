@@ -5,7 +5,6 @@
  */
 #include <cuda_runtime.h>
 
-extern "C" cudaError_t cudaGetDevice(int *device);
 #include "gpu/kernels/conv_cudnn.cu"
 
 #include <stdlib.h>

@@ -66,4 +66,23 @@ static inline void product_try(struct gpu *g, const char *kernel, struct ql_ctx 
 		operand_drop(g, ctx, &o[made]);
 }
 
+/* All tests in each order of threads; gives what main returns. */
+static inline int product_tests(struct gpu *g, const char *kernel, const struct product_test *tests, size_t n)
+{
+	struct ql_ctx *ctx = ql_ctx_new(1);
+
+	if (!ctx || !gpu_open(g, "QUOLL_TEST_PLUGIN"))
+		return check_end();
+	ctx->quant = &ql_quant_default;
+	for (int o = 0; o < ORDERS; o++)
+		for (size_t i = 0; i < n; i++) {
+			CASE("%s %s x %s, threads %s", tests[i].op, tests[i].in[0].type, tests[i].in[1].type,
+				gpu_order(o));
+			product_try(g, kernel, ctx, &tests[i]);
+		}
+	gpu_close(g);
+	ql_ctx_free(ctx);
+	return check_end();
+}
+
 #endif
