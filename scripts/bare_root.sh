@@ -70,8 +70,8 @@ try() {
 	leave
 }
 
-# The packages of the launcher's list that the program wants, but clang's OpenMP.
-wanted() { awk '/^(tool|build|run) / && $3 != "libomp-dev" { print $3 }' "$tree/scripts/packages"; }
+# The packages of the launcher's list that the program wants.
+wanted() { awk '/^(tool|build|run) / { print $3 }' "$tree/scripts/packages"; }
 
 roots() {
 	pattern=${1-*} failed=0

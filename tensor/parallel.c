@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Dynamically claimed chunks in OpenMP regions (team.h). With static partitions and barriers a 0.13 ms product took
+ * Dynamically claimed chunks in parallel regions (team.h). With static partitions and barriers a 0.13 ms product took
  * 8 ms when another program used one of the cores; with claimed chunks it stayed below 2.5 times the time on an
  * idle machine.
  *
@@ -64,7 +64,7 @@ static void run_parallel(struct loop *l, int threads)
 		atomic_init(&l->range[k].next, share(l, k));
 		l->range[k].end = share(l, k + 1);
 	}
-	ql_team_run(run_ranges, l);
+	ql_team_run((int)ql_min64(threads, l->chunks), run_ranges, l);
 }
 
 /* The number of threads for a loop of so many chunks. If the system refuses some, the context continues with fewer. */
@@ -72,7 +72,7 @@ static int team_for(struct ql_ctx *ctx, int64_t chunks, int64_t work_ns)
 {
 	int there;
 
-	if (ctx->threads <= 1 || chunks <= 1 || work_ns < QL_PARALLEL_MIN_NS || work_ns < ql_team_pays())
+	if (ctx->threads <= 1 || chunks <= 1 || work_ns < QL_PARALLEL_MIN_NS || !ql_team_pays(work_ns))
 		return 1;
 	there = ql_team_ready(ctx->threads);
 	if (there < ctx->threads) {

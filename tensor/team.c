@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * The OpenMP team: how many threads the system allows, the cost of a parallel region, and pinning to processors.
+ * The threads of parallel loops: how many the system allows, how they wait, what a region costs, and pinning to
+ * processors.
  *
- * libgomp aborts the process if it cannot start a thread, and restarts threads when the team size changes. So the
- * threads of a larger team are first started and joined here as a test, and every region uses the whole team: a
- * thread without work leaves at once.
+ * A region is announced by the counter `epoch` and can be entered while `gate` is open. The caller works as well; when
+ * it finds nothing left it closes the gate and waits only for threads inside, so a thread that wakes late, or that the
+ * system does not run, costs one system call and no time.
  *
- * After a region libgomp's threads spin briefly before they sleep: the layers of a network usually follow within
- * that time, and waking a thread takes 30 to 200 microseconds. Both costs and the spin time are measured when the
- * team starts.
+ * After a region a thread watches `epoch` for SPIN_NS before it sleeps: the layers of a network usually follow within
+ * that time, and waking a thread takes 20 to 200 microseconds. With more threads than processors none watches. A
+ * thread that was woken wakes two more, so the caller pays for two wake-ups at most (7 microseconds each in a virtual
+ * machine).
+ *
+ * libgomp waits for every thread at the end of a region: with a foreign process on one of two cores, 40 and 130
+ * microseconds of work, a millisecond after the previous region, took 150 and 250 (medians); they take 35 and 85 here.
  */
 #include "tensor/team.h"
 
-#include <omp.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,41 +24,55 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tensor/base.h"
 
-#define MOST 1024
+#define MOST 1024               /* threads including the owner */
 #define STACK ((size_t)1 << 20) /* of a thread */
-#define ROUNDS 4                /* of each measurement */
-#define SLEEP_US 200            /* threads are asleep after this */
-#define AWAKE_NS 20000          /* minimum work to share with awake threads */
-#define ASLEEP_NS 60000
-#define START_NS 100000     /* the first region starts the threads */
-#define HELD_NS 1000000     /* after waiting this long for a thread that was not scheduled, */
-#define SHY_NS 20000000     /* for this long */
-#define SHY_PAYS_NS 2000000 /* share only loops with more work */
-#define SHARE 3             /* minimum work per cost of a region, so that saving half of it clearly pays */
+#define SPIN_NS 50000
+#define OPEN ((uint32_t)1 << 16)
+#define CHAIN 2               /* threads that one thread wakes */
+#define ROUNDS 4              /* of each measurement */
+#define PATIENCE_NS 300000    /* per round */
+#define AWAKE_MOST_NS 50000   /* work that is shared with awake threads, whatever was measured */
+#define ASLEEP_MOST_NS 100000 /* with sleeping ones */
+#define ASLEEP_NS 40000       /* less is not shared with them */
+#define START_NS 100000       /* the first region starts the threads */
+#define HELD_NS 1000000       /* after waiting this long for a thread that was not scheduled, */
+#define SHY_NS 20000000       /* for this long */
+#define SHY_PAYS_NS 2000000   /* share only loops with more work */
+
+/* What threads that wait read; in a cache line of its own. */
+static struct {
+	_Alignas(64) _Atomic uint32_t epoch; /* regions so far; the threads sleep on it */
+	_Atomic uint32_t gate;               /* OPEN, and the number of threads inside; the caller sleeps on it */
+	_Atomic uint32_t seats;              /* threads that may be inside */
+	_Atomic int sleepers;
+	_Atomic int unwoken; /* threads that are still to be woken for this region */
+	_Atomic int cpu;     /* of the caller */
+	_Atomic bool caller_sleeps;
+	ql_team_fn *fn;
+	void *arg;
+} region;
 
 static struct {
 	_Atomic bool busy; /* a region is running, or the team is changing */
-	pthread_t owner;   /* the thread that owns libgomp's threads; others run loops serially */
-	bool owned, forked;
-	int size;                                                /* threads including the owner; 0: not started */
-	int64_t awake_ns, asleep_ns, window_ns, last_ns, shy_ns; /* the last two are times */
+	pthread_t owner;   /* the thread that uses the team; others run loops serially */
+	_Atomic bool owned;
+	bool forked;
+	int size;           /* threads including the owner; 0: not started */
+	_Atomic int keep;   /* threads with higher numbers end */
+	_Atomic bool watch; /* before sleeping */
+	int64_t awake_ns, asleep_ns, missed_ns;
+	int64_t shy_ns, until_ns; /* times */
 	bool pinned;
-	cpu_set_t before; /* processors that the owner may use when it is not pinned */
-} team;
-
-/* Runs before libgomp reads its environment (its constructor has the default priority). Two thousand spins take 20
- * to 90 microseconds; libgomp spins less with more threads than processors. */
-__attribute__((constructor(101))) static void set_policy(void)
-{
-	setenv("OMP_WAIT_POLICY", "passive", 0);
-	setenv("GOMP_SPINCOUNT", "2000", 0);
-	setenv("OMP_STACKSIZE", "1M", 0);
-}
+	cpu_set_t before;        /* processors that the owner may use when it is not pinned */
+	pthread_mutex_t binding; /* held while the processors of a thread change */
+	pthread_t thread[MOST];
+} team = {.binding = PTHREAD_MUTEX_INITIALIZER};
 
 static int64_t now_ns(void)
 {
@@ -65,35 +84,181 @@ static int64_t now_ns(void)
 
 static bool is_owner(void)
 {
-	return !team.owned || pthread_equal(team.owner, pthread_self());
+	return !atomic_load(&team.owned) || pthread_equal(team.owner, pthread_self());
 }
 
-/* ---- running ---- */
+/* ---- waiting ---- */
 
-static void region(int n, ql_team_fn *fn, void *arg)
+static void sleep_on(_Atomic uint32_t *word, uint32_t value)
 {
-	int64_t done = 0; /* when the caller finished */
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
 
-#pragma omp parallel num_threads(n)
-	{
-		int me = omp_get_thread_num();
+static void wake(_Atomic uint32_t *word, int n)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
 
-		fn(arg, me);
-		if (!me)
-			done = now_ns();
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#endif
+}
+
+/* True when the word got another value within so many nanoseconds. */
+static bool watch(_Atomic uint32_t *word, uint32_t value, int64_t ns)
+{
+	int64_t stop = now_ns() + ns;
+
+	do {
+		for (int i = 0; i < 16; i++) {
+			if (atomic_load(word) != value)
+				return true;
+			relax();
+		}
+	} while (now_ns() < stop);
+	return false;
+}
+
+/* Wakes up to CHAIN threads; they wake the others. */
+static void wake_some(void)
+{
+	int left = atomic_load(&region.unwoken);
+
+	while (left > 0)
+		if (atomic_compare_exchange_weak(&region.unwoken, &left, left > CHAIN ? left - CHAIN : 0)) {
+			wake(&region.epoch, left > CHAIN ? CHAIN : left);
+			return;
+		}
+}
+
+/* ---- a thread ---- */
+
+static bool enter(void)
+{
+	uint32_t gate = atomic_load(&region.gate);
+
+	while ((gate & OPEN) && (gate & ~OPEN) < atomic_load(&region.seats))
+		if (atomic_compare_exchange_weak(&region.gate, &gate, gate + 1))
+			return true;
+	return false;
+}
+
+static void leave(void)
+{
+	if (atomic_fetch_sub(&region.gate, 1) == 1 && atomic_load(&region.caller_sleeps))
+		wake(&region.gate, 1);
+}
+
+static bool beside_caller(void)
+{
+	return sched_getcpu() == atomic_load(&region.cpu);
+}
+
+/* Linux may wake a thread on the caller's processor though others are idle, again and again: the thread takes the
+ * caller's time there and helps nobody. So it moves, and is usually woken where it ran last. */
+static void step_aside(void)
+{
+	cpu_set_t allowed, others;
+	int cpu = sched_getcpu();
+
+	if (cpu < 0 || cpu >= CPU_SETSIZE)
+		return;
+	pthread_mutex_lock(&team.binding);
+	if (!sched_getaffinity(0, sizeof(allowed), &allowed)) {
+		others = allowed;
+		CPU_CLR((size_t)cpu, &others);
+		if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof(others), &others))
+			sched_setaffinity(0, sizeof(allowed), &allowed);
 	}
-	team.last_ns = now_ns();
-	if (team.last_ns - done > HELD_NS)
-		team.shy_ns = team.last_ns + SHY_NS;
+	pthread_mutex_unlock(&team.binding);
 }
 
-void ql_team_run(ql_team_fn *fn, void *arg)
+/* Returns the number of the next region. */
+static uint32_t next_region(uint32_t seen, bool watching)
 {
-	if (team.size < 2 || !is_owner() || atomic_exchange(&team.busy, true)) {
+	if (watching && !beside_caller() && watch(&region.epoch, seen, SPIN_NS))
+		return atomic_load(&region.epoch);
+	atomic_fetch_add(&region.sleepers, 1);
+	while (atomic_load(&region.epoch) == seen)
+		sleep_on(&region.epoch, seen);
+	if (beside_caller())
+		step_aside();
+	atomic_fetch_sub(&region.sleepers, 1);
+	wake_some();
+	return atomic_load(&region.epoch);
+}
+
+/* One that came too late sleeps again at once. */
+static void *work(void *number)
+{
+	int me = (int)(intptr_t)number;
+	uint32_t seen = atomic_load(&region.epoch);
+	bool inside = true;
+
+	while (me <= atomic_load(&team.keep)) {
+		seen = next_region(seen, inside && atomic_load(&team.watch));
+		inside = enter();
+		if (inside) {
+			region.fn(region.arg, me);
+			leave();
+		}
+	}
+	return NULL;
+}
+
+/* ---- the caller ---- */
+
+static void announce(int others, ql_team_fn *fn, void *arg)
+{
+	int awake;
+
+	region.fn = fn;
+	region.arg = arg;
+	atomic_store(&region.cpu, sched_getcpu());
+	atomic_store(&region.seats, (uint32_t)others);
+	atomic_store(&region.gate, OPEN);
+	atomic_fetch_add(&region.epoch, 1);
+	awake = team.size - 1 - atomic_load(&region.sleepers);
+	atomic_store(&region.unwoken, others - awake);
+	wake_some();
+}
+
+static void wait_for_others(void)
+{
+	uint32_t gate = atomic_fetch_and(&region.gate, ~OPEN) & ~OPEN;
+	int64_t start;
+
+	if (!gate)
+		return;
+	start = now_ns();
+	while (gate) {
+		if (!watch(&region.gate, gate, SPIN_NS)) {
+			atomic_store(&region.caller_sleeps, true);
+			sleep_on(&region.gate, gate);
+			atomic_store(&region.caller_sleeps, false);
+		}
+		gate = atomic_load(&region.gate);
+	}
+	if (now_ns() - start > HELD_NS)
+		team.shy_ns = now_ns() + SHY_NS;
+}
+
+static void run(int others, ql_team_fn *fn, void *arg)
+{
+	announce(others, fn, arg);
+	fn(arg, 0);
+	wait_for_others();
+}
+
+void ql_team_run(int n, ql_team_fn *fn, void *arg)
+{
+	if (n < 2 || team.size < 2 || !is_owner() || atomic_exchange(&team.busy, true)) {
 		fn(arg, 0);
 		return;
 	}
-	region(team.size, fn, arg);
+	run((n < team.size ? n : team.size) - 1, fn, arg);
 	atomic_store(&team.busy, false);
 }
 
@@ -109,56 +274,68 @@ __attribute__((constructor)) static void read_environment(void)
 		forced_ns = strtoll(set, NULL, 10);
 }
 
-int64_t ql_team_pays(void)
+/* True when the threads should be started or woken: for enough work, or when recent loops, each too small for that, would
+ * together have gained more by awake threads than that costs. */
+static bool pays_to_wake(int64_t work_ns)
 {
-	int64_t now;
+	int64_t now = now_ns(), least_ns = team.size ? team.asleep_ns : START_NS;
 
+	if (now > team.until_ns)
+		team.missed_ns = 0;
+	if (team.missed_ns + work_ns >= least_ns) {
+		team.missed_ns = 0;
+		return true;
+	}
+	team.missed_ns += work_ns / 2;
+	team.until_ns = now + 2 * work_ns + SPIN_NS;
+	return false;
+}
+
+bool ql_team_pays(int64_t work_ns)
+{
 	if (forced_ns >= 0)
-		return forced_ns;
-	if (!team.size)
-		return START_NS;
-	now = now_ns();
-	if (now < team.shy_ns)
-		return SHY_PAYS_NS;
-	return now - team.last_ns < team.window_ns ? team.awake_ns : team.asleep_ns;
+		return work_ns >= forced_ns;
+	if (!is_owner())
+		return false;
+	if (team.shy_ns && work_ns < SHY_PAYS_NS) {
+		if (now_ns() < team.shy_ns)
+			return false;
+		team.shy_ns = 0;
+	}
+	return 2 * atomic_load(&region.sleepers) < team.size ? work_ns >= team.awake_ns : pays_to_wake(work_ns);
 }
 
-static void nothing(void *arg, int me)
+/* The caller waits in the region for the first thread. */
+static void meet(void *arg, int me)
 {
-	(void)arg;
-	(void)me;
+	_Atomic bool *arrived = arg;
+	int64_t stop;
+
+	if (me) {
+		atomic_store(arrived, true);
+		return;
+	}
+	stop = now_ns() + PATIENCE_NS;
+	while (!atomic_load(arrived) && now_ns() < stop)
+		relax();
 }
 
-/* The shortest time of an empty region that starts `pause_us` after the previous one. */
-static int64_t shortest(int pause_us)
+/* The shortest time from the start of a region to the arrival of the first thread. */
+static int64_t shortest(bool asleep)
 {
 	int64_t least = INT64_MAX;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		int64_t start = now_ns(), took;
+		int64_t start = now_ns();
+		_Atomic bool arrived = false;
 
-		while (now_ns() - start < 1000 * (int64_t)pause_us)
-			;
+		while (asleep && atomic_load(&region.sleepers) < team.size - 1 && now_ns() - start < PATIENCE_NS)
+			relax();
 		start = now_ns();
-		region(team.size, nothing, NULL);
-		took = now_ns() - start;
-		least = took < least ? took : least;
+		run(team.size - 1, meet, &arrived);
+		least = ql_min64(least, now_ns() - start);
 	}
 	return least;
-}
-
-/* The window is the longest of a few pauses after which a region costs about as much as without a pause. */
-static void measure(void)
-{
-	static const int pauses[] = {10, 25, 50};
-	int64_t awake = shortest(0), asleep = shortest(SLEEP_US);
-
-	team.window_ns = 0;
-	for (int i = 0; i < 3 && asleep > 2 * awake; i++)
-		if (shortest(pauses[i]) < (awake + asleep) / 2)
-			team.window_ns = 1000 * (int64_t)pauses[i];
-	team.awake_ns = ql_max64(SHARE * awake, AWAKE_NS);
-	team.asleep_ns = ql_max64(SHARE * asleep, ASLEEP_NS);
 }
 
 /* ---- processors ---- */
@@ -220,37 +397,28 @@ static int order_processors(int list[CPU_SETSIZE])
 	return n;
 }
 
-struct binding {
-	int list[CPU_SETSIZE], n;
-	_Atomic bool failed;
-};
-
-/* Pins or unpins the calling thread, by `pinned`. */
-static void bind_one(void *arg, int me)
+static bool bind_thread(pthread_t thread, int cpu)
 {
-	struct binding *b = arg;
 	cpu_set_t set = team.before;
 
 	if (team.pinned) {
 		CPU_ZERO(&set);
-		CPU_SET((size_t)b->list[me % b->n], &set);
+		CPU_SET((size_t)cpu, &set);
 	}
-	if (sched_setaffinity(0, sizeof(set), &set))
-		atomic_store(&b->failed, true);
+	return !pthread_setaffinity_np(thread, sizeof(set), &set);
 }
 
-static bool bind_threads(void)
+/* Pins or unpins the threads from number `first` on, by `pinned`; number 0 is the caller. */
+static bool bind_threads(int first)
 {
-	struct binding b = {.failed = false};
+	int list[CPU_SETSIZE], n = order_processors(list);
+	bool good = n > 0;
 
-	b.n = order_processors(b.list);
-	if (!b.n)
-		return false;
-	if (team.size > 1)
-		region(team.size, bind_one, &b);
-	else
-		bind_one(&b, 0);
-	return !atomic_load(&b.failed);
+	pthread_mutex_lock(&team.binding);
+	for (int me = first; n && me < (team.size ? team.size : 1); me++)
+		good = bind_thread(me ? team.thread[me] : pthread_self(), list[me % n]) && good;
+	pthread_mutex_unlock(&team.binding);
+	return good;
 }
 
 bool ql_team_pin(bool on)
@@ -263,10 +431,10 @@ bool ql_team_pin(bool on)
 		atomic_exchange(&team.busy, true))
 		return false;
 	team.pinned = on;
-	good = bind_threads();
+	good = bind_threads(0);
 	if (!good && on) {
 		team.pinned = false;
-		bind_threads();
+		bind_threads(0);
 	}
 	atomic_store(&team.busy, false);
 	return good;
@@ -279,12 +447,13 @@ bool ql_team_pinned(void)
 
 /* ---- starting ---- */
 
-/* A forked child has no threads and cannot start any, because libgomp assumes that they exist. */
+/* A forked child has none of the threads, and runs its loops serially: it is there to start a program. */
 static void forget(void)
 {
 	team.forked = true;
 	team.size = 0;
 	atomic_store(&team.busy, false);
+	pthread_mutex_init(&team.binding, NULL);
 }
 
 /* The number of threads whose stacks fit in a quarter of the remaining address space limit. */
@@ -308,79 +477,78 @@ static int room_for_stacks(void)
 	return used < MOST ? (int)used : MOST;
 }
 
-static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
-
-static void *wait_until_let_go(void *arg)
-{
-	pthread_mutex_lock(&held);
-	pthread_mutex_unlock(&held);
-	return arg;
-}
-
-/* Starts up to `n` threads at the same time, joins them and returns their number. */
-static int try_threads(int n)
-{
-	pthread_attr_t attributes;
-	pthread_t *thread = calloc((size_t)n, sizeof(*thread));
-	int started = 0;
-
-	if (!thread || pthread_attr_init(&attributes)) {
-		free(thread);
-		return 0;
-	}
-	pthread_attr_setstacksize(&attributes, STACK);
-	pthread_mutex_lock(&held);
-	while (started < n && !pthread_create(&thread[started], &attributes, wait_until_let_go, NULL))
-		started++;
-	pthread_mutex_unlock(&held);
-	for (int i = 0; i < started; i++)
-		pthread_join(thread[i], NULL);
-	pthread_attr_destroy(&attributes);
-	free(thread);
-	return started;
-}
-
-/* At the system's limit uses only half of the possible threads: other programs and the rest of this one need some
- * as well. */
-static int startable(int others)
-{
-	int room = room_for_stacks(), started;
-
-	others = others < room ? others : room;
-	started = others > 0 ? try_threads(others) : 0;
-	return started < others ? started / 2 : started;
-}
-
 /* Blocks signals except faults in the threads: the interpreter handles them. */
-static void start_threads(int n)
+static void block_signals(sigset_t *before)
 {
-	sigset_t all, before;
+	sigset_t all;
 
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
 	sigdelset(&all, SIGFPE);
 	sigdelset(&all, SIGILL);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	region(n, nothing, NULL);
+	pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+/* Ends the threads from number n on. */
+static void stop_threads(int n)
+{
+	atomic_store(&team.keep, n - 1);
+	atomic_fetch_add(&region.epoch, 1);
+	wake(&region.epoch, MOST);
+	for (; team.size > n; team.size--)
+		pthread_join(team.thread[team.size - 1], NULL);
+}
+
+/* Starts threads until there are n, or as many as the system lets us. At its limit it uses only half of the possible
+ * threads: other programs and the rest of this one need some as well. */
+static void start_threads(int n)
+{
+	int first = team.size ? team.size : 1, room = room_for_stacks();
+	pthread_attr_t attributes;
+	sigset_t before;
+
+	n = n - first < room ? n : first + room;
+	if (pthread_attr_init(&attributes))
+		return;
+	pthread_attr_setstacksize(&attributes, STACK);
+	block_signals(&before);
+	atomic_store(&team.keep, n - 1);
+	team.size = first;
+	while (team.size < n &&
+		!pthread_create(&team.thread[team.size], &attributes, work, (void *)(intptr_t)team.size))
+		team.size++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	if (team.size < n)
+		stop_threads(first + (team.size - first) / 2);
+}
+
+/* A thread that arrives too late costs little, so a team that starts on a busy machine is not given up. */
+static void measure(void)
+{
+	int64_t awake = shortest(false), asleep = shortest(true);
+
+	team.awake_ns = ql_min64(8 * awake, AWAKE_MOST_NS);
+	team.asleep_ns = ql_min64(ql_max64(2 * asleep, ASLEEP_NS), ASLEEP_MOST_NS);
 }
 
 static void resize(int n)
 {
-	if (!team.owned) {
+	if (!atomic_load(&team.owned)) {
 		team.owner = pthread_self();
-		team.owned = true;
+		atomic_store(&team.owned, true);
 		pthread_atfork(NULL, NULL, forget);
 	}
-	if (n > team.size)
-		n = 1 + startable(n - 1);
-	team.size = n;
-	if (n < 2)
+	if (n < team.size)
+		stop_threads(n);
+	else
+		start_threads(n);
+	atomic_store(&team.watch, team.size <= ql_team_processors());
+	if (team.size < 2)
 		return;
-	start_threads(n);
 	if (team.pinned)
-		bind_threads();
+		bind_threads(1);
 	measure();
 }
 

@@ -2,7 +2,7 @@
  * Child processes of a sweep, for the prelude: internal.process_start{…} gives an object.
  *
  * The child is made by fork and exec at once; everything that allocates happens before the fork, because
- * threads of OpenMP may hold locks then. It leads a process group of its own: Ctrl-C on the terminal reaches
+ * other threads may hold locks then. It leads a process group of its own: Ctrl-C on the terminal reaches
  * the sweep only, which then decides, and all that a trial started is ended together. It is killed by the
  * system when the sweep dies, whatever way (PR_SET_PDEATHSIG). stdout and stderr come back by one pipe, and
  * what the trial reports about itself by another (descriptor 3). A third one ends with exec, or tells its
