@@ -4,7 +4,8 @@
 -- calls made in `budget` seconds (at least two; with a call over 1.5 s, one), or {"skip":"why"}. Data is built and
 -- warmed up at the first request for an item and kept until another item is asked for. What is timed (scripts/bench_cases.lua) is
 -- what a user would write, results and their collection included. args.cold: what the work needs has left the caches
--- before each call. The case 'version' is answered by {"version":"Quoll ..."}.
+-- before each call. The case 'limit' is answered by {"rate":number},
+-- 10^9 operations or bytes a second (interp/bench/limits.c), 'version' by {"version":"Quoll ..."}.
 local internal = debug.getregistry()['quoll.internal']
 local json = internal.import 'interp/prelude/json' -- no JSON reader is public
 local clock = hw.clock
@@ -63,6 +64,10 @@ for line in io.lines() do
 	local reply
 	if not good or type(request) ~= 'table' then
 		reply = skip(good and 'wanted an object' or request)
+	elseif request.case == 'limit' then
+		tensor.threads(request.threads)
+		local rate = internal.limit(request.item, request.budget)
+		reply = rate and ('{"rate":%.6g}'):format(rate) or skip 'no such cache'
 	elseif request.case == 'version' then
 		reply = ('{"version":"Quoll %s"}'):format(internal.version)
 	else

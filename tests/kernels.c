@@ -412,6 +412,7 @@ static void test_gemm_f32(const void *kernel)
 #define test_quantize NULL
 #define test_dequantize NULL
 #define test_simd NULL
+#define test_limit NULL
 
 extern const struct ql_gemm_i8 gemm_i8_evex;
 

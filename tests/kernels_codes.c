@@ -255,6 +255,57 @@ static void test_simd(const void *kernel)
 	}
 }
 
+/* ---- limit ---- */
+
+static void check_passes(const struct ql_limit *k, int64_t n)
+{
+	size_t bytes = (size_t)n;
+	uint8_t *p = take(4 * bytes), *q = take(bytes);
+	uint32_t all = 0, word;
+	int32_t x;
+	bool copied, filled, narrowed = true;
+
+	for (size_t i = 0; i < 4 * bytes; i++)
+		p[i] = (uint8_t)(draw() & (n > 10000 ? 0x80 : 0xff)); /* else the or has all bits */
+	for (int64_t i = 0; i < n; i += 4) {
+		memcpy(&word, p + i, 4);
+		all |= word;
+	}
+	CHECK(k->read(p, n) == all, "%s: read of %lld", k->name, (long long)n);
+	k->copy(p, q, n);
+	copied = !memcmp(p, q, bytes);
+	k->fill(q, n);
+	filled = true;
+	for (int64_t i = 0; i < n; i++)
+		filled &= q[i] == 1;
+	for (int64_t i = 0; i < n; i++) { /* about a third saturates */
+		x = (int32_t)(draw() % 400) - 200;
+		memcpy(p + 4 * i, &x, 4);
+	}
+	k->narrow(p, q, n);
+	for (int64_t i = 0; i < n; i++) {
+		memcpy(&x, p + 4 * i, 4);
+		narrowed &= (int8_t)q[i] == (x < -128 ? -128 : x > 127 ? 127 : x);
+	}
+	CHECK(copied && filled && narrowed && guarded(q, bytes, bytes + 64), "%s: passes over %lld: %d %d %d", k->name,
+		(long long)n, copied, filled, narrowed);
+	free(p);
+	free(q);
+}
+
+static void test_limit(const void *kernel)
+{
+	const struct ql_limit *k = kernel;
+	double floats = k->floats(1), integers = k->integers(1);
+
+	for (int64_t n = QL_LIMIT_STEP; n <= 20 * QL_LIMIT_STEP; n += QL_LIMIT_STEP)
+		check_passes(k, n);
+	check_passes(k, 100 * QL_LIMIT_STEP);
+	CHECK(floats >= 16 && integers >= 16 && k->floats(10) == 10 * floats && k->integers(10) == 10 * integers,
+		"%s: %g and %g operations in a round", k->name, floats, integers);
+	CHECK(*k->dot, "%s: no instruction", k->name);
+}
+
 /* ---- all ---- */
 
 /* tests/kernels.c */

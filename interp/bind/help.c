@@ -170,6 +170,9 @@ static const struct ql_doc families[] = {
 	{.name = "simd",
 		.text = "Elementwise operations and reductions of any other kind; the same bits on every "
 			"kernel."},
+	{.name = "limit",
+		.text = "Loops that measure what the processor can do at most with these instructions: multiply-adds that stay in "
+			"registers, passes over memory. Nothing else uses them; see bench.machine."},
 	{.name = NULL},
 };
 

@@ -48,7 +48,7 @@ TEXT = ['layernorm_4096x1024', 'attention_b4_h8_t512_d64', 'attention_b32_h4_t12
         'dropout_4M']
 
 ROWS = (
-    _named('limit', ['fma', 'vnni', 'amx', 'bf16', 'read', 'copy', 'write', 'quantize', 'l2', 'l3'])
+    _named('limit', ['fma', 'int8', 'read', 'copy', 'write', 'quantize', 'l2', 'l3'])
     + _products('gemm_f32') + _products('gemm_i8') + _products('gemm_i8_matmul', [SQUARES[0]] + FEW, False)
     + _products('gemm_i8_dynamic')
     + _products('w4', FEW) + _products('w4_float', FEW)
@@ -70,17 +70,17 @@ BITS = {'w4': 4.5, 'w4_float': 4.5, 'gemm_i8': 8, 'gemm_i8_dynamic': 8, 'gemm_i8
 
 
 def work(case, item, a):
-    """(amount, names of limits): operations or bytes of a call, in 10^9, and what the machine does at most of them in a second, the
-    largest of the names that it has. None: no limit of this kind."""
+    """(amount, names of limits): operations or bytes of a call, in 10^9, and what the machine does at most of them in a second, by the
+    first of the names that it has. None: no limit of this kind."""
     if case in PRODUCTS and a['M'] == 1:  # each weight is read once
-        return a['N'] * a['K'] * BITS[case] / 8e9, ('read',) if a.get('cold') or BITS[case] > 8 else ('l3',)
+        return a['N'] * a['K'] * BITS[case] / 8e9, ('read',) if a.get('cold') or BITS[case] > 8 else ('l3', 'read')
     if case in PRODUCTS:
-        return 2e-9 * a['M'] * a['N'] * a['K'], ('fma',) if case in ('gemm_f32', 'w4_float') else ('vnni', 'amx', 'fma')
+        return 2e-9 * a['M'] * a['N'] * a['K'], ('fma',) if case in ('gemm_f32', 'w4_float') else ('int8',)
     if case in ('conv', 'conv_i8') and not a.get('grad'):
         taps = (3 * a['H'] - 2) ** 2  # those inside of the image
-        return 2e-9 * a['B'] * a['I'] * a['O'] * taps, ('fma',) if case == 'conv' else ('vnni', 'amx', 'fma')
+        return 2e-9 * a['B'] * a['I'] * a['O'] * taps, ('fma',) if case == 'conv' else ('int8',)
     if case == 'quantize':
-        return a['n'] * PASSES[item] / 1e9, ('read',) if item == 'minmax' else ('quantize', 'copy')
+        return a['n'] * PASSES[item] / 1e9, ('read',) if item == 'minmax' else ('quantize',)
     return None
 
 

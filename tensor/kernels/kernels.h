@@ -121,8 +121,25 @@ struct ql_simd {
 	int variant;
 };
 
+/* What this processor can do at most with an instruction set: loops that do nothing else, for measurements. */
+struct ql_limit {
+	const char *name, *dot; /* the instruction that `integers` repeats */
+	/* Float32 multiply-adds and exact u8 x s8 ones on registers: the operations that so many rounds make, two for each. */
+	double (*floats)(int64_t rounds);
+	double (*integers)(int64_t rounds);
+	/* Passes over memory; p and q begin at cache lines, n is a multiple of QL_LIMIT_STEP. read: the or of all 32-bit words. copy, fill
+	 * (with ones: some processors write zeros faster) and narrow write past the caches; narrow saturates n 32-bit integers at p to n bytes. */
+	uint32_t (*read)(const uint8_t *p, int64_t n);
+	void (*copy)(const uint8_t *p, uint8_t *q, int64_t n);
+	void (*fill)(uint8_t *q, int64_t n);
+	void (*narrow)(const uint8_t *p, uint8_t *q, int64_t n);
+};
+
+#define QL_LIMIT_STEP 256
+extern const uint8_t ql_limit_zeros[64], ql_limit_ones[64]; /* operands whose value the compiler does not see */
+
 #define QL_KERNEL_FAMILIES(F) \
-	F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(quantize) F(dequantize) F(simd)
+	F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(quantize) F(dequantize) F(simd) F(limit)
 
 struct ql_kernels {
 #define F(family) const struct ql_##family *family;

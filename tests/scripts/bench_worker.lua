@@ -55,5 +55,6 @@ it('times products, convolutions and networks as users write them', function()
 		requests[#requests + 1] = ('{"case":"nets","item":"%s","args":{"net":"resnet8","way":"%s","batch":1},"threads":1,"budget":0}'):format(way, way)
 	end
 	for i, answer in ipairs(ask(table.unpack(requests))) do assert(number(answer, 'med') > 0, requests[i] .. answer) end
+	assert(number(ask '{"case":"limit","item":"fma","args":{},"threads":1,"budget":0}'[1], 'rate') > 0.05)
 	assert(ask '{"case":"version"}'[1]:find '^{"version":"Quoll [%d.]+')
 end)
