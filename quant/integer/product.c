@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Operands of an integer product: codes for the kernels, scales and zero points as arrays.
  *
- * A matrix b that is multiplied by few rows is read in place if possible. Otherwise (its codes are packed or ragged, or its
- * summed axis is not contiguous) its panels are cached with its storage (tensor/storage.h) from the second product
- * on, until it is written to. With many rows packing is a small part of the time, and for a single product caching
- * gains nothing.
+ * The panels of a matrix b are cached with its storage (tensor/storage.h) from the second product on, until it is written
+ * to. A b that is multiplied by a few rows only is read in place if possible, which is as fast and needs no second copy.
  */
 #include "quant/integer/product.h"
 
@@ -13,7 +11,8 @@
 #include "tensor/scratch.h"
 #include "tensor/view.h"
 
-#define FEW_ROWS 64 /* packing takes longer than their products */
+#define FEW_ROWS 4     /* their products read b at the speed of memory in any layout */
+#define MANY_ROWS 4096 /* packing b is less than a hundredth of their products */
 
 static bool both_binary(const struct ql_tensor *a, const struct ql_tensor *b)
 {
@@ -112,12 +111,13 @@ static struct ql_derived *place_of(struct ql_ctx *ctx, struct ql_tensor *b, cons
 	return ql_storage_derived(ctx, b->storage, &key);
 }
 
-/* The codes of b, or its cached panels. */
+/* The cached panels of b, or its codes, with the sums of their columns if they are read in place. */
 static enum ql_status panels_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
 {
 	struct ql_derived *place = place_of(ctx, b, ctx->kernels->gemm_i8);
 	enum ql_status status = ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, NULL, place, &p->b.panels);
-	struct ql_matrix_int matrix;
+	struct ql_matrix_int matrix = matrix_of(b, NULL);
+	bool in_place = !ql_ragged_closed(b) && ql_gemm_i8_reads_b(p->plan.m, p->plan.k, &matrix);
 
 	if (status || p->b.panels.kernel)
 		return status;
@@ -125,23 +125,18 @@ static enum ql_status panels_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struc
 	if (status)
 		return status;
 	matrix = matrix_of(p->b.codes, ql_tensor_data(p->b.codes));
-	return ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, &matrix, place, &p->b.panels);
+	if (!in_place || p->plan.m > FEW_ROWS)
+		status = ql_gemm_i8_keep(ctx, p->plan.n, p->plan.k, &matrix, place, &p->b.panels);
+	if (status || p->b.panels.kernel || !in_place)
+		return status;
+	return ql_gemm_i8_keep_sums(ctx, p->plan.n, p->plan.k, &matrix, place_of(ctx, b, &of_sums), &p->b.sums);
 }
 
 static enum ql_status codes_of_b(struct ql_ctx *ctx, struct ql_tensor *b, struct ql_product *p)
 {
-	bool alone = !p->wide && b->rank == 2 && p->plan.batches == 1;
-	struct ql_matrix_int matrix = alone ? matrix_of(b, NULL) : (struct ql_matrix_int){0};
-	bool in_place = alone && !ql_ragged_closed(b) && ql_gemm_i8_reads_b(p->plan.m, p->plan.k, &matrix);
-	enum ql_status status;
-
-	if (alone && !in_place && p->plan.m <= FEW_ROWS)
+	if (!p->wide && b->rank == 2 && p->plan.batches == 1 && p->plan.m <= MANY_ROWS)
 		return panels_of_b(ctx, b, p);
-	status = codes_of(ctx, b, &p->b.codes);
-	if (status || !in_place)
-		return status;
-	matrix.data = ql_tensor_data(p->b.codes);
-	return ql_gemm_i8_keep_sums(ctx, p->plan.n, p->plan.k, &matrix, place_of(ctx, b, &of_sums), &p->b.sums);
+	return codes_of(ctx, b, &p->b.codes);
 }
 
 enum ql_status ql_product_start(
@@ -231,7 +226,7 @@ static struct ql_matrix_bits bit_matrix(
 	return (struct ql_matrix_bits){(const char *)t->storage->data + at * lines * row, row};
 }
 
-enum ql_status ql_product_run(struct ql_ctx *ctx, struct ql_product *p, int64_t i, ql_gemm_store_fn *store, void *arg)
+enum ql_status ql_product_run_to(struct ql_ctx *ctx, struct ql_product *p, int64_t i, const struct ql_gemm_i8_out *out)
 {
 	const struct ql_matmul *plan = &p->plan;
 	int64_t ao, bo;
@@ -241,14 +236,19 @@ enum ql_status ql_product_run(struct ql_ctx *ctx, struct ql_product *p, int64_t 
 		struct ql_matrix_bits x = bit_matrix(p->a.codes, plan->a_batch, plan, i, plan->m);
 		struct ql_matrix_bits y = bit_matrix(p->b.codes, plan->b_batch, plan, i, plan->n);
 
-		return ql_gemm_b1(ctx, plan->m, plan->n, plan->k, &x, &y, store, arg);
+		return ql_gemm_b1(ctx, plan->m, plan->n, plan->k, &x, &y, out->store, out->arg);
 	}
 	ql_matmul_batch(plan, p->a.codes, p->b.codes ? p->b.codes : p->a.codes, i, &ao, &bo);
 	a = matrix(p, &p->a, i, ao, plan->a_row, plan->a_col);
 	b = matrix(p, &p->b, i, bo, plan->b_row, plan->b_col);
 	if (p->wide)
-		return ql_gemm_i16(ctx, plan->m, plan->n, plan->k, &a, &b, store, arg);
-	return ql_gemm_i8(ctx, plan->m, plan->n, plan->k, &a, &b, store, arg);
+		return ql_gemm_i16(ctx, plan->m, plan->n, plan->k, &a, &b, out->store, out->arg);
+	return ql_gemm_i8_to(ctx, plan->m, plan->n, plan->k, &a, &b, out);
+}
+
+enum ql_status ql_product_run(struct ql_ctx *ctx, struct ql_product *p, int64_t i, ql_gemm_store_fn *store, void *arg)
+{
+	return ql_product_run_to(ctx, p, i, &(struct ql_gemm_i8_out){.store = store, .arg = arg});
 }
 
 const char *ql_product_path(const struct ql_product *p)

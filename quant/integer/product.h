@@ -35,6 +35,8 @@ enum ql_status ql_product_start(
 void ql_product_done(struct ql_ctx *ctx, struct ql_product *p);
 /* Computes the sums of batch i, corrected for the zero points, and passes them to `store`. */
 enum ql_status ql_product_run(struct ql_ctx *ctx, struct ql_product *p, int64_t i, ql_gemm_store_fn *store, void *arg);
+/* The same, where 8-bit codes have sums of 32 bits, into out->s32 or out->f32 if given. */
+enum ql_status ql_product_run_to(struct ql_ctx *ctx, struct ql_product *p, int64_t i, const struct ql_gemm_i8_out *out);
 /* The scales of batch i: returns the first and sets the step (0 or 1) along m or n. */
 const float *ql_factor_scale(const struct ql_product *p, const struct ql_factor *f, int64_t i, int64_t *step);
 const char *ql_product_path(const struct ql_product *p);

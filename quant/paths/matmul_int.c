@@ -49,15 +49,6 @@ static bool match_linear(struct ql_call *call, const char **reason)
 
 /* ---- float result ---- */
 
-struct job {
-	const struct ql_product *p;
-	struct ql_epilogue e;
-	int64_t batch, sa_step, sb_step;
-	const float *sa, *sb;
-	float *y; /* (m, n) of this batch */
-	int variant;
-};
-
 /* y = (float)sum * (sa * sb) for n columns with one scale each (step 1) or one for all (0). */
 QL_SIMD(void, rescale,
 	(float *restrict y, const int32_t *restrict sum, int64_t n, float sa, const float *restrict sb, int64_t step), {
@@ -71,33 +62,34 @@ QL_SIMD(void, rescale,
 				y[l] = (float)sum[l] * s;
 	})
 
+/* Sums that the product does not convert itself: of 64 bits, and of bits. */
 static void store(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64)
 {
-	const struct job *job = arg;
-	float *y = job->y + i * job->p->plan.n + j, sa = job->sa[i * job->sa_step];
-	const float *sb = job->sb + j * job->sb_step;
+	const struct ql_gemm_i8_out *out = arg;
+	float *y = out->f32 + i * out->ld + j, sa = out->row_scale[i * out->row_step];
+	const float *sb = out->column_scale + j * out->column_step;
 
 	if (sum32)
-		rescale[job->variant](y, sum32, n, sa, sb, job->sb_step);
+		rescale[out->end->variant](y, sum32, n, sa, sb, out->column_step);
 	else
 		for (int64_t l = 0; l < n; l++)
-			y[l] = (float)sum64[l] * (sa * sb[l * job->sb_step]);
-	if (job->e.bias || job->e.act)
-		ql_epilogue_row(&job->e, j, n, y);
+			y[l] = (float)sum64[l] * (sa * sb[l * out->column_step]);
+	if (out->end->bias || out->end->act)
+		ql_epilogue_row(out->end, j, n, y);
 }
 
 static enum ql_status float_result(
 	struct ql_ctx *ctx, struct ql_call *call, struct ql_product *p, const struct ql_epilogue *e)
 {
 	const struct ql_result *r = &call->result[0];
-	struct job job = {.p = p, .e = *e, .variant = ctx->kernels->simd->variant};
+	struct ql_gemm_i8_out out = {.store = store, .arg = &out, .ld = p->plan.n, .end = e};
 	enum ql_status status = ql_tensor_new(ctx, QL_float32, r->rank, r->shape, &call->out[0]);
 
-	for (; job.batch < p->plan.batches && !status; job.batch++) {
-		job.sa = ql_factor_scale(p, &p->a, job.batch, &job.sa_step);
-		job.sb = ql_factor_scale(p, &p->b, job.batch, &job.sb_step);
-		job.y = (float *)ql_tensor_data(call->out[0]) + job.batch * p->plan.m * p->plan.n;
-		status = ql_product_run(ctx, p, job.batch, store, &job);
+	for (int64_t i = 0; i < p->plan.batches && !status; i++) {
+		out.row_scale = ql_factor_scale(p, &p->a, i, &out.row_step);
+		out.column_scale = ql_factor_scale(p, &p->b, i, &out.column_step);
+		out.f32 = (float *)ql_tensor_data(call->out[0]) + i * p->plan.m * p->plan.n;
+		status = ql_product_run_to(ctx, p, i, &out);
 	}
 	return status;
 }
@@ -132,7 +124,7 @@ static enum ql_status finish(struct ql_ctx *ctx, struct ql_call *call, struct ql
 static enum ql_status eval_matmul(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_product p;
-	struct ql_epilogue none = {0};
+	struct ql_epilogue none = {.variant = ctx->kernels->simd->variant};
 	enum ql_status status = ql_product_start(ctx, "matmul", call->in[0], call->in[1], &p);
 
 	if (!status)

@@ -10,6 +10,7 @@
 
 struct ql_gemm_f32;
 struct ql_gemm_i8;
+struct ql_epilogue;
 
 /* An integer matrix with element strides. The product is of codes minus zero points. */
 struct ql_matrix_int {
@@ -51,7 +52,20 @@ enum ql_status ql_gemm_i8_keep(struct ql_ctx *ctx, int64_t n, int64_t k, const s
  * fail, allocate or call the host. */
 typedef void ql_gemm_store_fn(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64);
 
+/* What becomes of the sums of an 8-bit product. */
+struct ql_gemm_i8_out {
+	ql_gemm_store_fn *store; /* receives them where neither of the two following is given, and sums of 64 bits */
+	void *arg;
+	int32_t *s32; /* the sums themselves, rows ld apart; */
+	float *f32;   /* or (float)sum * (row_scale * column_scale), then `end` */
+	int64_t ld;
+	const float *row_scale, *column_scale;
+	int64_t row_step, column_step; /* 1, or 0: one scale for all */
+	const struct ql_epilogue *end; /* NULL: none */
+};
 /* Exact for all codes and zero points whose sums fit in 64 bits. */
+enum ql_status ql_gemm_i8_to(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
+	const struct ql_matrix_int *b, const struct ql_gemm_i8_out *out);
 enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
 	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg);
 /* True if, for m rows of A, ql_gemm_i8 reads the lines of B's transpose in place instead of packing B. */

@@ -9,11 +9,18 @@
  * Narrow: k times the largest |a' - za'| |b' - zb'| stays below 2^31. Then everything is computed mod 2^32, and
  * intermediate wraps cancel. Wide: k is divided into chunks whose S cannot exceed 32 bits (32 768 * 255 * 128 <
  * 2^31); their sums and the corrections have 64 bits.
+ *
+ * One parallel loop: a task is a block of rows times a run of panels. The thread that runs it brings the block into
+ * the form of the tiles in memory of its own, where it stays in the second-level cache while panels pass. With few
+ * rows a task has all of them and packs its panels as well; else B is packed first, by all threads.
  */
 #include "tensor/gemm/gemm.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
+#include "tensor/cpu.h"
+#include "tensor/gemm/i8_finish.h"
 #include "tensor/gemm/i8_parts.h"
 #include "tensor/gemm/pack.h"
 #include "tensor/gemm/plan.h"
@@ -22,64 +29,81 @@
 #include "tensor/scratch.h"
 
 #define CHUNK 8192   /* groups of 4 k */
-#define ROW_GRAIN 64 /* rows of A packed at a time */
+#define ROW_GRAIN 64 /* rows of A copied at a time */
+#define LINE 64      /* bytes of a cache line */
 
 struct job {
 	const struct ql_gemm_i8 *kernel;
-	struct ql_gemm_plan plan;
+	struct ql_gemm_split split;
 	struct ql_gemm_operand a, b;
-	int64_t m, n, k, k4, lda;
-	int64_t to_pack;       /* panels */
-	const uint8_t *rows;   /* (m, lda) */
-	uint8_t *copied;       /* the same when A had to be copied, else NULL */
-	const uint8_t *panels; /* (panels, k4, nr, 4) */
-	uint8_t *packed;       /* the same when B is packed here, else NULL */
+	int64_t m, n, k, k4, lda, panels;
+	const uint8_t *rows;   /* (m, lda): A, in place or copied as a whole; NULL: each block is copied by its task */
+	uint8_t *copied;       /* the same when it is copied */
+	const uint8_t *packed; /* (panels, k4, nr, 4); NULL: each panel is packed by its task */
+	uint8_t *packing;      /* the same when B is packed here */
 	const uint8_t *ones;   /* one chunk */
 	int32_t *sum;          /* column sums written while packing; NULL: not wanted */
 	int64_t *sum_wide;
-	const int32_t *column_sum;  /* (n): sum b' mod 2^32 */
-	const int64_t *column_wide; /* (n): sum b' */
-	int64_t *rest;              /* (m): sum a' - k za' */
-	int variant;
-	ql_gemm_store_fn *store;
-	void *arg;
+	const int64_t *column_wide; /* (n): sum b'; NULL: the product is narrow */
+	int64_t *rest;              /* (m): sum a' - k za'; NULL: not wanted */
+	struct ql_gemm_i8_finish finish;
+	uint8_t *slots; /* memory of the running tasks: a block of A, then a panel of B */
+	_Atomic char *taken;
+	uint64_t block_bytes, slot_bytes;
+	int threads;
 };
 
-/* ---- operands ---- */
+/* ---- rows of A ---- */
 
-/* Uses A in place when its rows can be read in fours, else allocates a copy. The pitch of a copy avoids powers of
- * two, which would map all rows to the same few cache sets. */
+static void sum_rows(const struct job *j, int64_t i, int64_t rows, const uint8_t *a)
+{
+	for (int64_t r = 0; r < rows && j->rest; r++)
+		j->rest[i + r] = ql_gemm_row_rest(a + r * j->lda, j->k, ql_gemm_zero_of(&j->a, i + r));
+}
+
+static void copy_body(void *arg, int64_t begin, int64_t end)
+{
+	struct job *j = arg;
+
+	for (int64_t g = begin; g < end; g++) {
+		int64_t i = g * ROW_GRAIN, rows = ql_min64(ROW_GRAIN, j->m - i);
+
+		if (j->copied)
+			ql_gemm_rows_8(j->a.from, j->k, i, rows, j->a.flip, j->copied + i * j->lda, j->lda);
+		sum_rows(j, i, rows, j->rows + i * j->lda);
+	}
+}
+
+/* Uses A in place when its rows can be read in fours. The pitch of a copy avoids powers of two, which would map all
+ * rows to the same few cache sets. Rows that are not consecutive bytes are copied once, by all threads. */
 static enum ql_status rows_init(struct ql_ctx *ctx, struct job *j)
 {
 	const struct ql_matrix_int *a = j->a.from;
 
+	if (j->b.zero) {
+		j->rest = ql_gemm_take(ctx, j->m, sizeof(*j->rest));
+		if (!j->rest)
+			return QL_ERR_MEMORY;
+	}
 	if (!j->a.flip && j->k % 4 == 0 && a->column == 1) {
 		j->rows = a->data;
 		j->lda = a->row;
-		return QL_OK;
+	} else {
+		j->lda = 4 * j->k4 + (j->k4 > 0 && j->k4 % 128 == 0 ? LINE : 0);
 	}
-	j->lda = 4 * j->k4 + (j->k4 > 0 && j->k4 % 128 == 0 ? 64 : 0);
-	j->copied = ql_gemm_take(ctx, j->m, (uint64_t)j->lda);
-	j->rows = j->copied;
-	return j->copied ? QL_OK : QL_ERR_MEMORY;
-}
-
-/* Rows of group g. */
-static void pack_group(struct job *j, int64_t g)
-{
-	int64_t begin = g * ROW_GRAIN, end = ql_min64(begin + ROW_GRAIN, j->m);
-
-	if (j->copied)
-		ql_gemm_rows_8(j->a.from, j->k, begin, end - begin, j->a.flip, j->copied + begin * j->lda, j->lda);
-	for (int64_t i = begin; i < end && j->rest; i++)
-		j->rest[i] = ql_gemm_row_rest(j->rows + i * j->lda, j->k, j->a.zero ? j->a.zero[i] : 0);
+	if (!j->rows && a->column != 1) {
+		j->rows = j->copied = ql_gemm_take(ctx, j->m, (uint64_t)j->lda);
+		if (!j->rows)
+			return QL_ERR_MEMORY;
+	}
+	return QL_OK;
 }
 
 /* ---- panels ---- */
 
-static const int8_t *panel_at(const struct job *j, int64_t panel)
+static int64_t panel_bytes(const struct job *j)
 {
-	return (const int8_t *)j->panels + panel * j->k4 * 4 * j->kernel->nr;
+	return j->k4 * 4 * j->kernel->nr;
 }
 
 static int panel_columns(const struct job *j, int64_t panel)
@@ -88,10 +112,10 @@ static int panel_columns(const struct job *j, int64_t panel)
 }
 
 /* sums[i][c] = rows x panel, chunk by chunk, exact; A's rows are `lda` apart, or one row of ones */
-static void wide_sums(const struct job *j, const uint8_t *a, int64_t lda, int rows, int64_t panel, int64_t *sums)
+static void wide_sums(
+	const struct job *j, const uint8_t *a, int64_t lda, int rows, int columns, const int8_t *b, int64_t *sums)
 {
-	int columns = panel_columns(j, panel), nr = j->kernel->nr;
-	const int8_t *b = panel_at(j, panel);
+	int nr = j->kernel->nr;
 	int32_t part[QL_GEMM_TILE];
 
 	memset(sums, 0, (size_t)(rows * nr) * sizeof(*sums));
@@ -105,64 +129,40 @@ static void wide_sums(const struct job *j, const uint8_t *a, int64_t lda, int ro
 	}
 }
 
-static void column_sums(struct job *j, int64_t panel)
+/* Packs a panel to `to` and gives its sums. */
+static void pack_panel(const struct job *j, int64_t panel, uint8_t *to)
 {
 	int64_t sums[QL_GEMM_TILE], first = panel * j->kernel->nr;
+	int columns = panel_columns(j, panel);
 
-	wide_sums(j, j->ones, 0, 1, panel, sums);
-	for (int c = 0; c < panel_columns(j, panel); c++) {
-		if (j->sum_wide)
-			j->sum_wide[first + c] = sums[c];
-		if (j->sum)
-			j->sum[first + c] = (int32_t)(uint32_t)sums[c];
-	}
-}
-
-static void pack_panel(struct job *j, int64_t panel)
-{
-	ql_gemm_panel_8(j->b.from, j->k, panel * j->kernel->nr, panel_columns(j, panel), j->kernel->nr, j->b.flip,
-		j->packed + panel * j->k4 * 4 * j->kernel->nr);
+	ql_gemm_panel_8(j->b.from, j->k, first, columns, j->kernel->nr, j->b.flip, to);
 	if (j->sum || j->sum_wide)
-		column_sums(j, panel);
+		wide_sums(j, j->ones, 0, 1, columns, (const int8_t *)to, sums);
+	for (int c = 0; c < columns && j->sum_wide; c++)
+		j->sum_wide[first + c] = sums[c];
+	for (int c = 0; c < columns && j->sum; c++)
+		j->sum[first + c] = (int32_t)(uint32_t)sums[c];
 }
 
 static void pack_body(void *arg, int64_t begin, int64_t end)
 {
 	struct job *j = arg;
 
-	for (int64_t i = begin; i < end; i++) {
-		if (i < j->to_pack)
-			pack_panel(j, i);
-		else
-			pack_group(j, i - j->to_pack);
-	}
+	for (int64_t p = begin; p < end; p++)
+		pack_panel(j, p, j->packing + p * panel_bytes(j));
 }
 
 /* ---- the product ---- */
 
-static void narrow_tile(const struct job *j, int64_t i, int rows, int64_t panel)
+static void wide_tile(
+	const struct job *j, int64_t i, int rows, int64_t first, int columns, const uint8_t *a, const int8_t *b)
 {
-	int columns = panel_columns(j, panel), nr = j->kernel->nr;
-	int64_t first = panel * nr;
-	int32_t c[QL_GEMM_TILE];
+	int nr = j->kernel->nr;
+	int64_t c[QL_GEMM_TILE];
 
-	j->kernel->tile(rows, columns, j->k4, j->rows + i * j->lda, j->lda, panel_at(j, panel), c);
+	wide_sums(j, a, j->lda, rows, columns, b, c);
 	for (int r = 0; r < rows; r++) {
-		ql_gemm_correct(j->variant, c + r * nr, columns, j->a.zero ? j->a.zero[i + r] : 0,
-			j->column_sum + first, j->b.zero ? j->b.zero + first : NULL, j->b.zero ? j->rest[i + r] : 0);
-		j->store(j->arg, i + r, first, columns, c + r * nr, NULL);
-	}
-}
-
-static void wide_tile(const struct job *j, int64_t i, int rows, int64_t panel)
-{
-	int columns = panel_columns(j, panel), nr = j->kernel->nr;
-	int64_t first = panel * nr, c[QL_GEMM_TILE];
-
-	wide_sums(j, j->rows + i * j->lda, j->lda, rows, panel, c);
-	for (int r = 0; r < rows; r++) {
-		uint64_t za = j->a.zero ? (uint64_t)j->a.zero[i + r] : 0,
-			 rest = j->b.zero ? (uint64_t)j->rest[i + r] : 0;
+		uint64_t za = (uint64_t)ql_gemm_zero_of(&j->a, i + r), rest = j->rest ? (uint64_t)j->rest[i + r] : 0;
 
 		for (int l = 0; l < columns; l++) {
 			uint64_t sum = (uint64_t)c[r * nr + l];
@@ -171,28 +171,91 @@ static void wide_tile(const struct job *j, int64_t i, int rows, int64_t panel)
 			sum -= rest ? rest * (uint64_t)j->b.zero[first + l] : 0;
 			c[r * nr + l] = (int64_t)sum;
 		}
-		j->store(j->arg, i + r, first, columns, NULL, c + r * nr);
+		j->finish.out->store(j->finish.out->arg, i + r, first, columns, NULL, c + r * nr);
 	}
+}
+
+/* Rows i..i+rows-1, prepared at a, times a panel, while the first `ahead` bytes behind it, of the next panel, are
+ * brought into the second-level cache. */
+static void multiply(
+	const struct job *j, int64_t i, int64_t rows, const uint8_t *a, int64_t panel, const int8_t *b, int64_t ahead)
+{
+	int64_t first = panel * j->kernel->nr, mr = j->kernel->mr, step = ahead / ql_ceil_div(rows, mr);
+	const char *next = (const char *)b + panel_bytes(j);
+	int columns = panel_columns(j, panel);
+	_Alignas(64) int32_t c[QL_GEMM_TILE];
+
+	for (int64_t r = 0; r < rows; r += mr, next += step) {
+		int some = (int)ql_min64(mr, rows - r);
+
+		for (int64_t at = 0; at < step; at += LINE)
+			__builtin_prefetch(next + at, 0, 2);
+		if (j->column_wide) {
+			wide_tile(j, i + r, some, first, columns, a + r * j->lda, b);
+			continue;
+		}
+		j->kernel->tile(some, columns, j->k4, a + r * j->lda, j->lda, b, c);
+		ql_gemm_i8_finish_tile(&j->finish, i + r, some, first, columns, c, j->kernel->nr);
+	}
+}
+
+static const uint8_t *block_of(const struct job *j, int64_t i, int64_t rows, uint8_t *slot)
+{
+	if (j->rows)
+		return j->rows + i * j->lda;
+	ql_gemm_rows_8(j->a.from, j->k, i, rows, j->a.flip, slot, j->lda);
+	sum_rows(j, i, rows, slot);
+	return slot;
+}
+
+static const int8_t *panel_of(const struct job *j, int64_t panel, uint8_t *slot)
+{
+	if (j->packed)
+		return (const int8_t *)j->packed + panel * panel_bytes(j);
+	pack_panel(j, panel, slot + j->block_bytes);
+	if (!j->column_wide)
+		ql_gemm_i8_finish_columns(&j->finish, panel * j->kernel->nr, panel_columns(j, panel));
+	return (const int8_t *)slot + j->block_bytes;
+}
+
+static void task(const struct job *j, int64_t i, int64_t rows, const uint8_t *a, int64_t part, uint8_t *slot)
+{
+	int64_t panel = part * j->split.run, stop = ql_min64(panel + j->split.run, j->panels);
+
+	for (; panel < stop; panel++)
+		multiply(j, i, rows, a, panel, panel_of(j, panel, slot),
+			j->packed && panel + 1 < stop && rows > j->kernel->mr ? panel_bytes(j) : 0);
+}
+
+/* No more tasks run than there are threads, so one is free. */
+static int64_t take_slot(struct job *j)
+{
+	int64_t s = 0;
+
+	while (atomic_exchange(&j->taken[s], 1))
+		s = (s + 1) % j->threads;
+	return s;
 }
 
 static void product_body(void *arg, int64_t begin, int64_t end)
 {
-	const struct job *j = arg;
+	struct job *j = arg;
+	int64_t s = take_slot(j), block = -1, parts = j->split.parts;
+	uint8_t *slot = j->slots ? j->slots + s * (int64_t)j->slot_bytes : NULL;
+	const uint8_t *a = NULL;
 
 	for (int64_t t = begin; t < end; t++) {
-		int64_t panel = t % j->plan.panels, i = t / j->plan.panels * j->plan.row_block;
-		int64_t stop = ql_min64(i + j->plan.row_block, j->m);
+		int64_t i = t / parts * j->split.block, rows = ql_min64(j->split.block, j->m - i);
 
-		for (; i < stop; i += j->kernel->mr) {
-			int rows = (int)ql_min64(j->kernel->mr, stop - i);
-
-			if (j->column_wide)
-				wide_tile(j, i, rows, panel);
-			else
-				narrow_tile(j, i, rows, panel);
-		}
+		if (t / parts != block)
+			a = block_of(j, i, rows, slot);
+		block = t / parts;
+		task(j, i, rows, a, t % parts, slot);
 	}
+	atomic_store(&j->taken[s], 0);
 }
+
+/* ---- memory ---- */
 
 static enum ql_status take_ones(struct ql_ctx *ctx, struct job *j)
 {
@@ -211,20 +274,23 @@ static enum ql_status too_large(struct ql_ctx *ctx, int64_t k)
 	return ql_fail(ctx, QL_ERR_OVERFLOW, "matmul: inner size %lld is too large", (long long)k);
 }
 
-/* Allocates panels and, where needed, sums of columns, of 32 bits, or 64 when a sum may need them. */
+/* Allocates panels, unless tasks pack them, and sums of columns, of 32 bits, or 64 when a sum may need them. */
 static enum ql_status take_panels(struct ql_ctx *ctx, struct job *j, bool narrow)
 {
-	uint64_t panel_bytes;
+	uint64_t bytes;
 
-	if (!ql_size_mul((uint64_t)j->k4, ql_size_array(j->kernel->nr, 4), &panel_bytes))
+	if (!ql_size_mul((uint64_t)j->k4, ql_size_array(j->kernel->nr, 4), &bytes))
 		return too_large(ctx, j->k);
-	j->to_pack = j->plan.panels;
-	j->panels = j->packed = ql_gemm_take(ctx, j->plan.panels, panel_bytes);
+	if (!j->split.packs) {
+		j->packed = j->packing = ql_gemm_take(ctx, j->panels, bytes);
+		if (!j->packed)
+			return QL_ERR_MEMORY;
+	}
 	if (narrow)
-		j->column_sum = j->sum = ql_gemm_take(ctx, j->n, sizeof(*j->sum));
+		j->finish.column_sum = j->sum = ql_gemm_take(ctx, j->n, sizeof(*j->sum));
 	else
 		j->column_wide = j->sum_wide = ql_gemm_take(ctx, j->n, sizeof(*j->sum_wide));
-	if (!j->panels || !(narrow ? (void *)j->sum : (void *)j->sum_wide))
+	if (!(narrow ? (void *)j->sum : (void *)j->sum_wide))
 		return QL_ERR_MEMORY;
 	if (!j->a.zero) { /* then the sums are not used */
 		j->sum = NULL;
@@ -233,46 +299,69 @@ static enum ql_status take_panels(struct ql_ctx *ctx, struct job *j, bool narrow
 	return take_ones(ctx, j);
 }
 
-static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j)
+static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j)
+{
+	uint64_t panel = j->packed ? 0 : (uint64_t)panel_bytes(j);
+
+	j->taken = ql_gemm_take(ctx, ctx->threads, 1);
+	if (!j->taken)
+		return QL_ERR_MEMORY;
+	memset((void *)j->taken, 0, (size_t)ctx->threads);
+	if (!j->rows && !ql_size_mul((uint64_t)j->split.block, (uint64_t)j->lda, &j->block_bytes))
+		return too_large(ctx, j->k);
+	j->block_bytes = (j->block_bytes + LINE - 1) / LINE * LINE;
+	if (!ql_size_add(j->block_bytes, panel, &j->slot_bytes))
+		return too_large(ctx, j->k);
+	if (!j->slot_bytes)
+		return QL_OK;
+	j->slots = ql_gemm_take(ctx, ctx->threads, j->slot_bytes);
+	return j->slots ? QL_OK : QL_ERR_MEMORY;
+}
+
+static enum ql_status take_memory(struct ql_ctx *ctx, struct job *j, bool narrow)
 {
 	const struct ql_gemm_i8_panels *given = j->b.from->panels;
-	bool narrow = ql_gemm_is_narrow(&j->a, &j->b, j->k);
 	enum ql_status status = QL_OK;
 
 	if (given) {
-		j->panels = given->data;
-		j->column_sum = narrow ? given->sum : NULL;
+		j->packed = given->data;
+		j->finish.column_sum = narrow ? given->sum : NULL;
 		j->column_wide = narrow ? NULL : given->sum_wide;
 	} else {
 		status = take_panels(ctx, j, narrow);
 	}
-	j->rest = j->b.zero ? ql_gemm_take(ctx, j->m, sizeof(*j->rest)) : NULL;
-	if (!status && j->b.zero && !j->rest)
-		status = QL_ERR_MEMORY;
-	return status ? status : rows_init(ctx, j);
+	if (!status)
+		status = rows_init(ctx, j);
+	if (!status)
+		status = take_slots(ctx, j);
+	j->finish.rest = j->rest;
+	return status || !narrow ? status : ql_gemm_i8_finish_init(ctx, &j->finish, j->m, j->n);
 }
 
 static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 {
 	struct ql_gemm_shape shape = {
 		.mr = j->kernel->mr, .nr = j->kernel->nr, .rate = j->kernel->rate, .row_bytes = ql_mul64(4, j->k4)};
-	int64_t groups;
 	enum ql_status status;
 
-	j->plan = ql_gemm_plan_of(ctx, j->m, j->n, j->k, &shape);
-	status = take_memory(ctx, j);
-	groups = j->copied || j->rest ? ql_ceil_div(j->m, ROW_GRAIN) : 0;
-	if (!status)
-		status = ql_parallel_for(ctx, j->to_pack + groups, 1,
-			ql_gemm_pack_ns((j->to_pack ? j->n : 0) + (groups ? j->m : 0), j->k), pack_body, j);
+	j->panels = ql_ceil_div(j->n, j->kernel->nr);
+	j->split = ql_gemm_split_of(ctx, j->m, j->n, j->k, &shape, j->b.from->panels != NULL);
+	status = take_memory(ctx, j, ql_gemm_is_narrow(&j->a, &j->b, j->k));
+	if (!status && j->packing)
+		status = ql_parallel_for(ctx, j->panels, 1, ql_gemm_pack_ns(j->n, j->k), pack_body, j);
+	if (!status && j->packed && !j->column_wide)
+		ql_gemm_i8_finish_columns(&j->finish, 0, j->n);
+	if (!status && j->rows && (j->copied || j->rest))
+		status = ql_parallel_for(
+			ctx, ql_ceil_div(j->m, ROW_GRAIN), 1, ql_gemm_pack_ns(j->m, j->k), copy_body, j);
 	if (!status)
 		status = ql_parallel_for(
-			ctx, j->plan.blocks * j->plan.panels, j->plan.grain, j->plan.work_ns, product_body, j);
+			ctx, j->split.blocks * j->split.parts, j->split.grain, j->split.work_ns, product_body, j);
 	return status;
 }
 
-enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
-	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg)
+enum ql_status ql_gemm_i8_to(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
+	const struct ql_matrix_int *b, const struct ql_gemm_i8_out *out)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct job j = {.kernel = ctx->kernels->gemm_i8,
@@ -280,22 +369,27 @@ enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, c
 		.n = n,
 		.k = k,
 		.k4 = ql_ceil_div(k, 4),
-		.variant = ctx->kernels->simd->variant,
-		.store = store,
-		.arg = arg};
+		.threads = ctx->threads};
 	enum ql_status status;
 
 	if (m == 0 || n == 0)
 		return QL_OK;
+	j.finish = (struct ql_gemm_i8_finish){.a = &j.a, .b = &j.b, .out = out, .variant = ctx->kernels->simd->variant};
 	status = ql_gemm_operand_init(ctx, &j.a, a, m, true);
 	if (!status)
 		status = ql_gemm_operand_init(ctx, &j.b, b, n, false);
 	if (!status && ql_gemm_i8_reads_b(m, k, b) && ql_gemm_is_narrow(&j.a, &j.b, k))
-		status = ql_gemm_i8_dots(ctx, m, n, k, &j.a, &j.b, store, arg);
+		status = ql_gemm_i8_dots(ctx, m, n, k, &j.a, &j.b, out);
 	else if (!status)
 		status = run(ctx, &j);
 	ql_scratch_release(ctx, mark);
 	return status;
+}
+
+enum ql_status ql_gemm_i8(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_matrix_int *a,
+	const struct ql_matrix_int *b, ql_gemm_store_fn *store, void *arg)
+{
+	return ql_gemm_i8_to(ctx, m, n, k, a, b, &(struct ql_gemm_i8_out){.store = store, .arg = arg});
 }
 
 /* ---- B packed for several products ---- */
@@ -329,14 +423,14 @@ enum ql_status ql_gemm_i8_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const s
 	if (!lay_out(j.kernel, n, k, part, &bytes))
 		return too_large(ctx, k);
 	j.b = (struct ql_gemm_operand){.from = b, .flip = b->dtype == QL_uint8 ? 128 : 0};
-	j.panels = j.packed = memory;
+	j.packed = j.packing = memory;
 	j.sum_wide = (int64_t *)(void *)((char *)memory + part[1]);
 	j.sum = (int32_t *)(void *)((char *)memory + part[2]);
-	j.to_pack = ql_ceil_div(n, j.kernel->nr);
-	*out = (struct ql_gemm_i8_panels){j.kernel, j.panels, j.sum, j.sum_wide};
+	j.panels = ql_ceil_div(n, j.kernel->nr);
+	*out = (struct ql_gemm_i8_panels){j.kernel, j.packed, j.sum, j.sum_wide};
 	status = take_ones(ctx, &j);
 	if (!status)
-		status = ql_parallel_for(ctx, j.to_pack, 1, ql_gemm_pack_ns(n, k), pack_body, &j);
+		status = ql_parallel_for(ctx, j.panels, 1, ql_gemm_pack_ns(n, k), pack_body, &j);
 	ql_scratch_release(ctx, mark);
 	return status;
 }

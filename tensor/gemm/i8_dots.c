@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "tensor/gemm/i8_parts.h"
+#include "tensor/gemm/i8_finish.h"
 #include "tensor/gemm/pack.h"
 #include "tensor/gemm/plan.h"
 #include "tensor/kernels/kernels.h"
@@ -25,15 +25,12 @@ struct job {
 	const struct ql_gemm_i8 *kernel;
 	const struct ql_gemm_operand *a, *b;
 	int64_t m, n, k;
-	int64_t steps, lda;  /* bytes: k rounded up, and the distance of rows */
-	uint8_t *rows;       /* (m, lda) */
-	int8_t *tail;        /* (n - whole, steps): the last lines, and zeros up to a multiple of QL_DOTS_LINES */
-	int64_t whole;       /* lines that are read in place */
-	const int32_t *sums; /* (n); NULL: not wanted */
-	int64_t *rest;       /* (m); NULL: not wanted */
-	int variant;
-	ql_gemm_store_fn *store;
-	void *arg;
+	int64_t steps, lda; /* bytes: k rounded up, and the distance of rows */
+	uint8_t *rows;      /* (m, lda) */
+	int8_t *tail;       /* (n - whole, steps): the last lines, and zeros up to a multiple of QL_DOTS_LINES */
+	int64_t whole;      /* lines that are read in place */
+	int64_t *rest;      /* (m); NULL: not wanted */
+	struct ql_gemm_i8_finish finish;
 };
 
 bool ql_gemm_i8_reads_b(int64_t m, int64_t k, const struct ql_matrix_int *b)
@@ -90,18 +87,13 @@ static void strip_sums(const struct job *j, int64_t rows, const uint8_t *a, int6
 static void strip(const struct job *j, int64_t first)
 {
 	int64_t columns = ql_min64(STRIP, j->n - first);
-	const int32_t *zb = j->b->zero ? j->b->zero + first : NULL;
-	int32_t c[BLOCK * STRIP];
+	_Alignas(64) int32_t c[BLOCK * STRIP];
 
 	for (int64_t i = 0; i < j->m; i += BLOCK) {
 		int64_t rows = ql_min64(BLOCK, j->m - i);
 
 		strip_sums(j, rows, j->rows + i * j->lda, first, columns, c);
-		for (int64_t r = 0; r < rows; r++) {
-			ql_gemm_correct(j->variant, c + r * STRIP, columns, j->sums ? j->a->zero[i + r] : 0,
-				j->sums ? j->sums + first : NULL, zb, j->rest ? j->rest[i + r] : 0);
-			j->store(j->arg, i + r, first, columns, c + r * STRIP, NULL);
-		}
+		ql_gemm_i8_finish_tile(&j->finish, i, (int)rows, first, columns, c, STRIP);
 	}
 }
 
@@ -124,18 +116,17 @@ static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 	status = copy_rows(ctx, j);
 	if (!status)
 		status = copy_tail(ctx, j);
+	j->finish.rest = j->rest;
+	if (!status)
+		status = ql_gemm_i8_finish_init(ctx, &j->finish, j->m, j->n);
+	if (!status)
+		ql_gemm_i8_finish_columns(&j->finish, 0, j->n);
 	return status ? status
 		      : ql_parallel_for(
 				ctx, ql_ceil_div(j->n, STRIP), 1, ns < 1e15 ? (int64_t)ns : (int64_t)1e15, body, j);
 }
 
 /* ---- sums of columns ---- */
-
-static void store_sum(void *arg, int64_t i, int64_t j, int64_t n, const int32_t *sum32, const int64_t *sum64)
-{
-	(void)i, (void)sum64;
-	memcpy((int32_t *)arg + j, sum32, (size_t)n * sizeof(*sum32));
-}
 
 /* The sums of the columns of b into sum[n]. */
 static enum ql_status column_sums(
@@ -145,19 +136,14 @@ static enum ql_status column_sums(
 	uint8_t *ones = ql_gemm_take(ctx, k, 1);
 	const struct ql_matrix_int row = {.data = ones, .dtype = QL_uint8, .row = k, .column = 1};
 	struct ql_gemm_operand a = {.from = &row};
-	struct job j = {.kernel = ctx->kernels->gemm_i8,
-		.a = &a,
-		.b = &plain,
-		.m = 1,
-		.n = n,
-		.k = k,
-		.variant = ctx->kernels->simd->variant,
-		.store = store_sum,
-		.arg = sum};
+	struct ql_gemm_i8_out out = {.s32 = sum, .ld = n};
+	struct job j = {.kernel = ctx->kernels->gemm_i8, .a = &a, .b = &plain, .m = 1, .n = n, .k = k};
 
 	if (!ones)
 		return QL_ERR_MEMORY;
 	memset(ones, 1, (size_t)k);
+	j.finish =
+		(struct ql_gemm_i8_finish){.a = &a, .b = &plain, .out = &out, .variant = ctx->kernels->simd->variant};
 	return run(ctx, &j);
 }
 
@@ -188,27 +174,19 @@ enum ql_status ql_gemm_i8_keep_sums(struct ql_ctx *ctx, int64_t n, int64_t k, co
 /* ---- the product ---- */
 
 enum ql_status ql_gemm_i8_dots(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_gemm_operand *a,
-	const struct ql_gemm_operand *b, ql_gemm_store_fn *store, void *arg)
+	const struct ql_gemm_operand *b, const struct ql_gemm_i8_out *out)
 {
-	struct job j = {.kernel = ctx->kernels->gemm_i8,
-		.a = a,
-		.b = b,
-		.m = m,
-		.n = n,
-		.k = k,
-		.variant = ctx->kernels->simd->variant,
-		.store = store,
-		.arg = arg};
+	struct job j = {.kernel = ctx->kernels->gemm_i8, .a = a, .b = b, .m = m, .n = n, .k = k};
 
+	j.finish = (struct ql_gemm_i8_finish){
+		.a = a, .b = b, .out = out, .variant = ctx->kernels->simd->variant, .column_sum = b->from->sums};
 	if (a->zero && !b->from->sums) {
 		int32_t *sum = ql_gemm_take(ctx, n, sizeof(*sum));
 		enum ql_status status = sum ? column_sums(ctx, n, k, b, sum) : QL_ERR_MEMORY;
 
 		if (status)
 			return status;
-		j.sums = sum;
-	} else if (a->zero) {
-		j.sums = b->from->sums;
+		j.finish.column_sum = sum;
 	}
 	return run(ctx, &j);
 }

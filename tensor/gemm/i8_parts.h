@@ -15,6 +15,11 @@ struct ql_gemm_operand {
 	int64_t largest; /* bound of |code - zero point| */
 };
 
+static inline int32_t ql_gemm_zero_of(const struct ql_gemm_operand *o, int64_t i)
+{
+	return o->zero ? o->zero[i] : 0;
+}
+
 /* n rows of A, or columns of B. */
 enum ql_status ql_gemm_operand_init(struct ql_ctx *ctx, struct ql_gemm_operand *o, const struct ql_matrix_int *from,
 	int64_t n, bool wants_unsigned);
@@ -28,6 +33,6 @@ void ql_gemm_correct(
 
 /* The product for a B with ql_gemm_i8_reads_b, when it is narrow. */
 enum ql_status ql_gemm_i8_dots(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_gemm_operand *a,
-	const struct ql_gemm_operand *b, ql_gemm_store_fn *store, void *arg);
+	const struct ql_gemm_operand *b, const struct ql_gemm_i8_out *out);
 
 #endif

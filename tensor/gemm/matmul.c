@@ -143,6 +143,7 @@ enum ql_status ql_epilogue_of(
 	*e = (struct ql_epilogue){.variant = ctx->kernels->simd->variant};
 	if (act)
 		e->act = ql_op_by_name(ql_ops, act)->impl;
+	e->relu = act && !strcmp(act, "relu");
 	if (call->n_in < 3)
 		return QL_OK;
 	status = bias_values(ctx, call->in[2], n, keep);

@@ -34,6 +34,7 @@ enum ql_status ql_as_f32(struct ql_ctx *ctx, struct ql_tensor *t, struct ql_tens
 struct ql_epilogue {
 	const float *bias;        /* (n) */
 	const struct ql_map *act; /* NULL: none */
+	bool relu;                /* act is relu */
 	int variant;              /* of the loops of tensor/vmath/simd.h */
 };
 

@@ -13,6 +13,7 @@
 #define CHUNK_NS 50000.0      /* claiming a chunk costs far less */
 #define LONGEST_NS 50000000.0 /* an interrupt is seen between chunks */
 #define TASKS_PER_THREAD 8
+#define ROWS_PER_THREAD 8 /* tiles; with fewer, the panels are divided */
 #define CHUNKS_PER_THREAD 3
 #define PANEL_BYTES_PER_NS 25.0 /* with few rows */
 
@@ -48,6 +49,37 @@ struct ql_gemm_plan ql_gemm_plan_of(
 	p.blocks = ql_ceil_div(m, p.row_block);
 	p.grain = grain_of(ctx, p.blocks * p.panels, row_ns * (double)p.row_block + 1);
 	p.work_ns = clamp((row_ns * (double)m + panel_ns) * (double)p.panels, 0, INT64_MAX / 2);
+	return p;
+}
+
+/* Rows are divided when there are enough for all threads, so that each brings its own rows into the form of the tiles
+ * once; else panels are. */
+struct ql_gemm_split ql_gemm_split_of(
+	const struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_gemm_shape *s, bool packed)
+{
+	size_t l2 = ql_cpu()->l2 ? ql_cpu()->l2 : (size_t)256 << 10;
+	int64_t panels = ql_ceil_div(n, s->nr),
+		most = clamp((double)(l2 / 4) / (double)ql_max64(1, s->row_bytes), s->mr, m);
+	double panel_ns = (double)s->nr * (double)s->row_bytes / PANEL_BYTES_PER_NS; /* with few rows */
+	double row_ns = (double)s->nr * (double)k / s->rate;                         /* one row times one panel */
+	double work_ns = (row_ns * (double)m + panel_ns) * (double)panels;
+	int64_t chunks = clamp(work_ns / CHUNK_NS, ctx->threads, (int64_t)CHUNKS_PER_THREAD * ctx->threads);
+	bool few = m <= most && panels >= ctx->threads;
+	struct ql_gemm_split p = {.block = m, .run = panels, .work_ns = clamp(work_ns, 0, INT64_MAX / 2)};
+
+	p.packs = few && !packed;
+	if (p.packs || (few && m < (int64_t)ROWS_PER_THREAD * s->mr * ctx->threads)) {
+		p.run = 1;
+	} else {
+		most = ql_min64(most, clamp(LONGEST_NS / (row_ns * (double)panels + 1), s->mr, m));
+		p.blocks = ql_max64(ql_min64(chunks, ql_ceil_div(m, s->mr)), ql_ceil_div(m, most));
+		p.block = ql_ceil_div(ql_ceil_div(m, p.blocks), s->mr) * s->mr;
+		p.run = clamp(LONGEST_NS / (row_ns * (double)p.block + 1), 1, panels);
+	}
+	p.blocks = ql_ceil_div(m, p.block);
+	p.parts = ql_ceil_div(panels, p.run);
+	p.grain = p.run == 1 ? ql_ceil_div(p.blocks * p.parts, chunks) : 1;
+	p.grain = ql_min64(p.grain, clamp(LONGEST_NS / (row_ns * (double)p.block * (double)p.run + 1), 1, p.grain));
 	return p;
 }
 

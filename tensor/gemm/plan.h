@@ -26,6 +26,18 @@ struct ql_gemm_shape {
 struct ql_gemm_plan ql_gemm_plan_of(
 	const struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_gemm_shape *shape);
 
+/* Divides an 8-bit product: a task is a block of rows times a run of panels, task t run t % parts of block t / parts. */
+struct ql_gemm_split {
+	int64_t block, blocks; /* rows, a multiple of mr; their number */
+	int64_t run, parts;    /* panels; the number of runs */
+	bool packs;            /* each panel is used by one task, which packs it */
+	int64_t grain, work_ns;
+};
+
+/* m, n > 0; `packed`: the panels exist. */
+struct ql_gemm_split ql_gemm_split_of(
+	const struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_gemm_shape *shape, bool packed);
+
 /* count * size bytes of scratch, checked; NULL with a message. */
 void *ql_gemm_take(struct ql_ctx *ctx, int64_t count, uint64_t size);
 

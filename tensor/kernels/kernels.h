@@ -87,7 +87,8 @@ static inline int32_t ql_taps_pair(const int16_t *w)
 	return (int32_t)((uint32_t)(uint16_t)w[0] | (uint32_t)(uint16_t)w[1] << 16);
 }
 
-#define QL_GEMM_TILE 1024 /* largest mr * nr of any kernel */
+#define QL_GEMM_TILE 1024    /* largest mr * nr of any kernel */
+#define QL_GEMM_TILE_ROWS 64 /* largest mr */
 
 /* The parameters of a row of affine codes. */
 struct ql_affine {

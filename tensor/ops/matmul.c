@@ -215,7 +215,8 @@ static enum ql_status int_batch(struct ql_ctx *ctx, const struct ql_tensor *a, c
 	ma.data = (const char *)a->storage->data + ao * ql_dtypes[a->dtype].bits / 8;
 	mb.data = (const char *)b->storage->data + bo * ql_dtypes[b->dtype].bits / 8;
 	if (class == QL_int8)
-		return ql_gemm_i8(ctx, p->m, p->n, p->k, &ma, &mb, store, job);
+		return ql_gemm_i8_to(ctx, p->m, p->n, p->k, &ma, &mb,
+			&(struct ql_gemm_i8_out){.store = store, .arg = job, .s32 = job->c32, .ld = p->n});
 	return ql_gemm_i16(ctx, p->m, p->n, p->k, &ma, &mb, store, job);
 }
 
