@@ -218,7 +218,7 @@ local cases = {
 		end,
 		minmax = function(a)
 			local x = uniform(a.n // 4096, 4096)
-			return function() return x:min(), x:max() end
+			return function() return x:aminmax() end
 		end,
 		dyn_quant = function(a)
 			local x = uniform(a.n // 4096, 4096)

@@ -41,7 +41,7 @@ static const struct {
 	{"tables", "local x = tensor{{1, 2}, {3, 4}} local t = x:totable() assert(t[2][1] == 3)"},
 	{"close", "for i = 1, 3 do local x <close> = tensor.ones(16) local y <close> = x + x end"},
 	{"reductions", "local x = tensor{{1, 2}, {3, 4}} assert(x:sum():item() == 10) x:mean(1) x:max{axis = "
-		       "2} x:argmax(1) "
+		       "2} x:argmax(1) x:aminmax(1) tensor.zeros(2, 3):to'int4':aminmax(1) "
 		       "x:var() x:cumsum(1) x:sort() x:topk(1) x:median() x:norm() x:softmax(1)"},
 	{"elementwise", "local x = tensor{1, 2, 3} local y = ((x - 1) / 2):exp():sqrt():clamp(0, 1) y = y:maximum(x) "
 			"y = x:gt(1) y = -x y = x:to 'int8' y = y // 2 y = x:pow(2):log()"},

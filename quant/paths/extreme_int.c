@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * max, min, argmax and argmin on codes: under one scale, codes are ordered like the values they represent. The result
- * of max and min keeps the params; positions are plain integers. With a scale of 0 (an all-zero binary tensor) all
+ * max, min, aminmax, argmax and argmin on codes: under one scale, codes are ordered like the values they represent. The results
+ * of max, min and aminmax keep the params; positions are plain integers. With a scale of 0 (an all-zero binary tensor) all
  * values are equal: max and min are right for any code, and argmax and argmin fall back.
  */
 #include <string.h>
@@ -31,7 +31,7 @@ static bool match(struct ql_call *call, const char **reason)
 	if (t->q->block || (t->q->axis >= 0 && reduced(call) >> t->q->axis & 1))
 		return false;
 	*reason = "+-1 codes of a zero scale have no order";
-	return !ql_dtype_is_binary(t->dtype) || call->op->doc.name[0] != 'a';
+	return !ql_dtype_is_binary(t->dtype) || strncmp(call->op->doc.name, "arg", 3) != 0;
 }
 
 /* Gives t's params with the axis renumbered after removing the reduced ones. */
@@ -61,12 +61,13 @@ static enum ql_status on_codes(struct ql_ctx *ctx, struct ql_call *call, struct 
 
 	plain.in = &codes;
 	status = plain.op->infer(ctx, &plain);
-	if (!status)
+	for (int i = 0; i < plain.n_out && !status; i++)
 		status = ql_tensor_new(
-			ctx, plain.result[0].dtype, plain.result[0].rank, plain.result[0].shape, &plain.out[0]);
+			ctx, plain.result[i].dtype, plain.result[i].rank, plain.result[i].shape, &plain.out[i]);
 	if (!status)
 		status = plain.op->eval(ctx, &plain);
-	call->out[0] = plain.out[0];
+	for (int i = 0; i < plain.n_out; i++)
+		call->out[i] = plain.out[i];
 	call->kernel = plain.kernel;
 	return status;
 }
@@ -84,8 +85,9 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 	ql_qparams_release(ctx, codes->q);
 	codes->q = NULL;
 	status = on_codes(ctx, call, codes);
-	if (!status && call->out[0]->dtype == t->dtype)
-		status = result_params(ctx, t, mask, ql_call_bool(call, "keep", false), &call->out[0]->q);
+	for (int i = 0; i < call->n_out && !status; i++)
+		if (call->out[i]->dtype == t->dtype)
+			status = result_params(ctx, t, mask, ql_call_bool(call, "keep", false), &call->out[i]->q);
 	ql_tensor_release(ctx, codes);
 	return status;
 }
@@ -103,5 +105,6 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 
 EXTREME(max_int, "max", "on codes, within one scale");
 EXTREME(min_int, "min", "on codes, within one scale");
+EXTREME(aminmax_int, "aminmax", "on codes, within one scale");
 EXTREME(argmax_int, "argmax", "positions on codes, within one scale");
 EXTREME(argmin_int, "argmin", "positions on codes, within one scale");

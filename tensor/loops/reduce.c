@@ -33,14 +33,14 @@ struct reduce_job {
 	bool direct;  /* elements may be used in place: of the domain's type, and neighbours adjacent */
 	const struct ql_dtype_info *dtype;
 	const void *base;
-	struct ql_tensor *out;
-	struct ql_walk kept;  /* over results: operand 0 the result, 1 its first input element */
-	struct ql_walk along; /* over the elements of one result: offsets from the first */
-	int64_t neighbour;    /* column mode: distance of the first elements of neighbouring results */
-	int64_t count;        /* elements of one result */
-	int64_t tiles;        /* per row of `kept` */
-	int64_t parts;        /* per result */
-	struct ql_part *part; /* (results, parts) if there are several parts, else NULL */
+	struct ql_tensor *out, *other; /* NULL: one result */
+	struct ql_walk kept;           /* over results: operand 0 the result, 1 its first input element */
+	struct ql_walk along;          /* over the elements of one result: offsets from the first */
+	int64_t neighbour;             /* column mode: distance of the first elements of neighbouring results */
+	int64_t count;                 /* elements of one result */
+	int64_t tiles;                 /* per row of `kept` */
+	int64_t parts;                 /* per result */
+	struct ql_part *part;          /* (results, parts) if there are several parts, else NULL */
 };
 
 static void join(const struct ql_reduce *r, struct ql_part *into, const struct ql_part *from)
@@ -111,18 +111,47 @@ static inline bool prepare_i64(
 	return false;
 }
 
+/* Folds whole rows of lanes of both accumulators at once, if the reduction can. */
+static inline bool fold_both_f32(
+	const struct reduce_job *j, float acc[2][QL_REDUCE_LANES * TILE], const float *x, int64_t rows)
+{
+	if (j->r->both_f32)
+		j->r->both_f32[j->variant](acc[0], acc[1], x, QL_REDUCE_LANES, rows, QL_REDUCE_LANES);
+	return j->r->both_f32 != NULL;
+}
+
+static inline bool fold_both_f64(
+	const struct reduce_job *j, double acc[2][QL_REDUCE_LANES * TILE], const double *x, int64_t rows)
+{
+	(void)j, (void)acc, (void)x, (void)rows;
+	return false;
+}
+
+static inline bool fold_both_i64(
+	const struct reduce_job *j, int64_t acc[2][QL_REDUCE_LANES * TILE], const int64_t *x, int64_t rows)
+{
+	(void)j, (void)acc, (void)x, (void)rows;
+	return false;
+}
+
+/* Whether the elements of each result are used where they are, however many. */
+static bool dense_row(const struct reduce_job *j)
+{
+	return !j->columns && j->direct && j->along.rows == 1 && ql_walk_stride(&j->along, 0) == 1;
+}
+
 #define T float
 #define D f32
 #define SAME(v, a) ((v) == (a) || ((v) != (v) && (a) != (a)))
-#define START(r) (float)(r)->start
-#define FOLD(j, k) ((k) ? (ql_fold_f32_fn *)NULL : (j)->r->f32[(j)->variant])
+#define START(r, k) (float)(r)->start[k]
+#define FOLD(j, k) ((j)->r->f32[k] ? (j)->r->f32[k][(j)->variant] : (ql_fold_f32_fn *)NULL)
 #define VALUE(part) (float)(part)->a
 #include "tensor/loops/reduce_rows.h"
 
 #define T double
 #define D f64
 #define SAME(v, a) ((v) == (a) || ((v) != (v) && (a) != (a)))
-#define START(r) (r)->start
+#define START(r, k) (r)->start[k]
 #define FOLD(j, k) (j)->r->f64[k]
 #define VALUE(part) (part)->a
 #include "tensor/loops/reduce_rows.h"
@@ -130,7 +159,7 @@ static inline bool prepare_i64(
 #define T int64_t
 #define D i64
 #define SAME(v, a) ((v) == (a))
-#define START(r) (r)->start_i
+#define START(r, k) (r)->start_i[k]
 #define FOLD(j, k) (j)->r->i64[k]
 #define VALUE(part) (int64_t)(part)->i
 #include "tensor/loops/reduce_rows.h"
@@ -152,8 +181,7 @@ static void sum_columns(const struct reduce_job *j, int64_t at, int64_t begin, i
 
 static void sum_row(const struct reduce_job *j, int64_t at, int64_t begin, int64_t end, double *wide)
 {
-	bool dense = j->direct && j->along.rows == 1 && ql_walk_stride(&j->along, 0) == 1;
-	int64_t step = dense ? QL_REDUCE_PART : QL_REDUCE_BLOCK;
+	int64_t step = dense_row(j) ? QL_REDUCE_PART : QL_REDUCE_BLOCK;
 	float buffer[QL_REDUCE_BLOCK];
 
 	for (int64_t p = begin; p < end; p += step) {
@@ -183,26 +211,37 @@ static void add_range_wide(
 
 /* ---- results ---- */
 
-/* Writes the results of n parts to elements at, at + stride, … */
-static void store(const struct reduce_job *j, const struct ql_part *part, int64_t at, int64_t stride, int64_t n)
+/* Writes one result of n parts to elements at, at + stride, … */
+static void store_one(const struct reduce_job *j, double (*real_of)(const struct ql_part *, double),
+	int64_t (*whole_of)(const struct ql_part *), const struct ql_part *part, int64_t at, int64_t stride, int64_t n,
+	struct ql_tensor *out)
 {
-	const struct ql_dtype_info *to = &ql_dtypes[j->out->dtype];
-	bool integer = !j->r->real || (j->domain == I64 && j->r->integer);
+	const struct ql_dtype_info *to = &ql_dtypes[out->dtype];
+	bool integer = !real_of || (j->domain == I64 && whole_of);
 	int64_t whole[TILE];
 	double real[TILE];
 
 	for (int64_t i = 0; i < n; i++) {
 		if (integer)
-			whole[i] = j->r->integer(&part[i]);
+			whole[i] = whole_of(&part[i]);
 		else
-			real[i] = j->r->real(&part[i], j->p);
+			real[i] = real_of(&part[i], j->p);
 		if (!integer && isnan(real[i]))
 			real[i] = NAN; /* the sign of 0 / 0 depends on the processor */
 	}
 	if (integer)
-		to->from_i64(j->out->storage->data, at, stride, n, whole);
+		to->from_i64(out->storage->data, at, stride, n, whole);
 	else
-		to->from_f64(j->out->storage->data, at, stride, n, real);
+		to->from_f64(out->storage->data, at, stride, n, real);
+}
+
+static void store(const struct reduce_job *j, const struct ql_part *part, int64_t at, int64_t stride, int64_t n)
+{
+	const struct ql_reduce *r = j->r;
+
+	store_one(j, r->real, r->integer, part, at, stride, n, j->out);
+	if (j->other)
+		store_one(j, r->real_other, r->integer_other, part, at, stride, n, j->other);
 }
 
 static void reduce_item(const struct reduce_job *j, int64_t item)
@@ -328,7 +367,7 @@ static enum domain domain_of(const struct ql_reduce *r, unsigned dtype)
 {
 	if (ql_dtype_is_integer(dtype))
 		return r->i64[0] ? I64 : F64;
-	return dtype == QL_float64 || !r->f32 ? F64 : F32;
+	return dtype == QL_float64 || !r->f32[0] ? F64 : F32;
 }
 
 static enum ql_status run_items(struct ql_ctx *ctx, struct reduce_job *j, int64_t results)
@@ -350,13 +389,17 @@ static enum ql_status run_items(struct ql_ctx *ctx, struct reduce_job *j, int64_
 }
 
 static enum ql_status reduce_into(
-	struct ql_ctx *ctx, struct ql_call *call, const struct ql_reduce *r, double p, struct ql_tensor *out)
+	struct ql_ctx *ctx, struct ql_call *call, const struct ql_reduce *r, double p, struct ql_tensor **results_of)
 {
 	static const char *const paths[] = {"float32", "float64", "int64"};
 	const struct ql_tensor *in = call->in[0];
-	struct reduce_job j = {
-		.r = r, .p = p, .variant = ctx->kernels->simd->variant, .base = in->storage->data, .out = out};
-	int64_t results = ql_tensor_nelem(out);
+	struct reduce_job j = {.r = r,
+		.p = p,
+		.variant = ctx->kernels->simd->variant,
+		.base = in->storage->data,
+		.out = results_of[0],
+		.other = r->real_other ? results_of[1] : NULL};
+	int64_t results = ql_tensor_nelem(j.out);
 	unsigned mask;
 	char text[QL_SHAPE_TEXT];
 	enum ql_status status = ql_reduce_axes(ctx, call, &mask);
@@ -383,17 +426,21 @@ static enum ql_status reduce_into(
 /* Neighbouring results of a packed dtype share bytes, so they are computed as int8 first. */
 enum ql_status ql_reduce_run(struct ql_ctx *ctx, struct ql_call *call, const struct ql_reduce *r, double p)
 {
-	struct ql_tensor *out = call->out[0], *wide;
-	enum ql_status status;
+	const struct ql_tensor *out = call->out[0];
+	struct ql_tensor *wide[2] = {NULL, NULL};
+	int n = r->real_other ? 2 : 1;
+	enum ql_status status = QL_OK;
 
 	if (!ql_dtype_is_packed(out->dtype))
-		return reduce_into(ctx, call, r, p, out);
-	status = ql_tensor_new(ctx, QL_int8, out->rank, out->shape, &wide);
+		return reduce_into(ctx, call, r, p, call->out);
+	for (int i = 0; i < n && !status; i++)
+		status = ql_tensor_new(ctx, QL_int8, out->rank, out->shape, &wide[i]);
 	if (!status)
 		status = reduce_into(ctx, call, r, p, wide);
-	if (!status)
-		status = ql_tensor_copy(ctx, out, wide);
-	ql_tensor_release(ctx, wide);
+	for (int i = 0; i < n && !status; i++)
+		status = ql_tensor_copy(ctx, call->out[i], wide[i]);
+	for (int i = 0; i < n; i++)
+		ql_tensor_release(ctx, wide[i]);
 	return status;
 }
 

@@ -22,6 +22,9 @@
 /* acc[k] = step(acc[k], x[r * stride + k]) for all rows r, columns k */
 typedef void ql_fold_f32_fn(
 	float *restrict acc, const float *restrict x, int64_t stride, int64_t rows, int64_t columns);
+/* the same for two folds */
+typedef void ql_fold_both_f32_fn(float *restrict acc, float *restrict other, const float *restrict x, int64_t stride,
+	int64_t rows, int64_t columns);
 typedef void ql_fold_f64_fn(
 	double *restrict acc, const double *restrict x, int64_t stride, int64_t rows, int64_t columns);
 typedef void ql_fold_i64_fn(
@@ -35,6 +38,7 @@ struct ql_part {
 	double a, b, c; /* float domains: sums, or the extreme in a */
 	ql_int128 i;    /* int64 domain: exact sum, or the extreme */
 	int64_t at;     /* 0-based position of the extreme */
+	int64_t other;  /* int64 domain: the extreme of the second fold */
 };
 
 #define QL_PENDING (-1) /* part.at: the engine must locate the extreme */
@@ -59,15 +63,18 @@ enum ql_reduce_result {
 
 struct ql_reduce {
 	enum ql_reduce_result result;
-	ql_fold_f32_fn *const *f32; /* QL_SIMD_VARIANTS of them; NULL: computed in float64 */
-	ql_fold_f64_fn *f64[2];     /* the second may be NULL */
-	ql_fold_i64_fn *i64[2];     /* NULL: integers are computed in float64 */
-	double start;               /* initial value of the lanes */
-	int64_t start_i;
+	ql_fold_f32_fn *const
+		*f32[2];        /* QL_SIMD_VARIANTS of them; NULL: computed in float64. The second may be NULL, */
+	ql_fold_f64_fn *f64[2]; /* here, too */
+	ql_fold_both_f32_fn *const *both_f32; /* both folds of f32 at once; NULL: one by one */
+	ql_fold_i64_fn *i64[2];               /* NULL: integers are computed in float64 */
+	double start[2];                      /* initial value of the lanes, per fold */
+	int64_t start_i[2];
 	/* Float64 domain: applied to the elements before folding; NULL: none. */
 	void (*map)(double *x, int64_t n, double p);
-	bool widen;    /* float32 domain: the steps are sums, accumulated in float64 lanes; no close */
-	bool shift;    /* float64 domain: subtract the first element of its block from each element */
+	bool widen; /* float32 domain: the steps are sums, accumulated in float64 lanes; no close */
+	bool shift; /* float64 domain: subtract the first element of its block from each element */
+	bool whole; /* the order does not matter: lanes go on over a whole part, and are closed once; no map, no shift */
 	bool nonempty; /* a result without elements is an error */
 	bool locate;   /* part.at = QL_PENDING requests the first position of the extreme */
 	void (*close)(const struct ql_block *block, struct ql_part *part); /* fills all but n */
@@ -76,6 +83,9 @@ struct ql_reduce {
 	/* The result; `integer` is used when the domain is int64 or `real` is NULL. */
 	double (*real)(const struct ql_part *part, double p);
 	int64_t (*integer)(const struct ql_part *part);
+	/* The second result, of the same dtype; NULL: there is none. */
+	double (*real_other)(const struct ql_part *part, double p);
+	int64_t (*integer_other)(const struct ql_part *part);
 	int ns_per_16; /* nanoseconds per 16 float32 elements, to choose the number of threads */
 };
 

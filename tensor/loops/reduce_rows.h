@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Template, included once per domain: one block of a reduction. The includer (reduce.c) defines T (the domain's
- * type), D (its suffix), SAME(v, a), START(r), FOLD(j, k) -> function or NULL, and prepare_D, which modifies a
+ * type), D (its suffix), SAME(v, a), START(r, k), FOLD(j, k) -> function or NULL, fold_both_D, and prepare_D, which modifies a
  * block's elements in place and returns true, or returns false if there is nothing to modify.
  */
 #define QL_CAT2(a, b) a##_##b
@@ -19,10 +19,13 @@ static void FN(fold_row)(const struct reduce_job *j, struct FN(tile) * t, int64_
 	if (FN(prepare)(j, t->x, n, 1, t->shift, t->buffer))
 		t->x = t->buffer;
 	for (int k = 0; k < 2 && FOLD(j, k); k++) {
-		FOLD(j, k)(t->acc[k], t->x, QL_REDUCE_LANES, whole, QL_REDUCE_LANES);
-		if (rest)
-			FOLD(j, k)(t->acc[k], t->x + whole * QL_REDUCE_LANES, 0, 1, rest);
+		if (k == 0 && FN(fold_both)(j, t->acc, t->x, whole))
+			k++;
+		else
+			FOLD(j, k)(t->acc[k], t->x, QL_REDUCE_LANES, whole, QL_REDUCE_LANES);
 	}
+	for (int k = 0; k < 2 && FOLD(j, k) && rest; k++)
+		FOLD(j, k)(t->acc[k], t->x + whole * QL_REDUCE_LANES, 0, 1, rest);
 }
 
 /* Folds row i of the block into lane i mod QL_REDUCE_LANES of every column. */
@@ -84,9 +87,24 @@ static void FN(locate)(const struct reduce_job *j, struct FN(tile) * t, int64_t 
 	}
 }
 
-/* Adds block p .. p + n - 1 of `width` neighbouring results to their parts. */
-static void FN(add_block)(const struct reduce_job *j, struct FN(tile) * t, int64_t at, int64_t p, int64_t n,
-	int64_t width, struct ql_part *part)
+static void FN(begin)(const struct reduce_job *j, struct FN(tile) * t, int64_t lanes, int64_t width)
+{
+	for (int k = 0; k < 2 && FOLD(j, k); k++)
+		for (int64_t i = 0; i < lanes * width; i++)
+			t->acc[k][i] = START(j->r, k);
+}
+
+static void FN(fold)(const struct reduce_job *j, struct FN(tile) * t, int64_t at, int64_t p, int64_t n, int64_t width)
+{
+	if (j->columns)
+		FN(fold_columns)(j, t, at, p, n, width);
+	else
+		FN(fold_row)(j, t, at, p, n);
+}
+
+/* Closes the lanes of n elements of each of `width` neighbouring results and adds them to their parts. */
+static bool FN(end)(
+	const struct reduce_job *j, const struct FN(tile) * t, int64_t n, int64_t width, struct ql_part *part)
 {
 	struct ql_block b; /* mostly uninitialized: short rows use few lanes */
 	bool pending = false;
@@ -94,13 +112,6 @@ static void FN(add_block)(const struct reduce_job *j, struct FN(tile) * t, int64
 	b.integer = j->domain == I64;
 	b.n = n;
 	b.lanes = ql_min64(n, QL_REDUCE_LANES);
-	for (int k = 0; k < 2 && FOLD(j, k); k++)
-		for (int64_t i = 0; i < b.lanes * width; i++)
-			t->acc[k][i] = START(j->r);
-	if (j->columns)
-		FN(fold_columns)(j, t, at, p, n, width);
-	else
-		FN(fold_row)(j, t, at, p, n);
 	for (int64_t c = 0; c < width; c++) {
 		struct ql_part of_block = {0};
 
@@ -110,17 +121,28 @@ static void FN(add_block)(const struct reduce_job *j, struct FN(tile) * t, int64
 		join(j->r, &part[c], &of_block);
 		pending = pending || (j->r->locate && part[c].at == QL_PENDING);
 	}
-	if (pending)
-		FN(locate)(j, t, at, p, n, width, part);
+	return pending;
 }
 
+/* Adds elements begin .. end - 1 of `width` neighbouring results to their parts. */
 static void FN(add_range)(
 	const struct reduce_job *j, int64_t at, int64_t begin, int64_t end, int64_t width, struct ql_part *part)
 {
 	struct FN(tile) tile;
+	int64_t n, step = j->r->whole && dense_row(j) ? QL_REDUCE_PART : QL_REDUCE_BLOCK;
 
-	for (int64_t p = begin; p < end; p += QL_REDUCE_BLOCK)
-		FN(add_block)(j, &tile, at, p, ql_min64(QL_REDUCE_BLOCK, end - p), width, part);
+	if (j->r->whole)
+		FN(begin)(j, &tile, ql_min64(end - begin, QL_REDUCE_LANES), width);
+	for (int64_t p = begin; p < end; p += step) {
+		n = ql_min64(step, end - p);
+		if (!j->r->whole)
+			FN(begin)(j, &tile, ql_min64(n, QL_REDUCE_LANES), width);
+		FN(fold)(j, &tile, at, p, n, width);
+		if (!j->r->whole && FN(end)(j, &tile, n, width, part))
+			FN(locate)(j, &tile, at, p, n, width, part);
+	}
+	if (j->r->whole)
+		FN(end)(j, &tile, end - begin, width, part);
 }
 
 #undef QL_CAT

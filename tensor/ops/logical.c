@@ -53,9 +53,10 @@ static int64_t value_all(const struct ql_part *part)
 
 static const struct ql_reduce any = {
 	.result = QL_REDUCE_BOOL,
-	.f32 = any_f32,
+	.f32 = {any_f32},
 	.f64 = {any_f64},
 	.i64 = {any_i64},
+	.whole = true,
 	.close = close_any,
 	.merge = merge_any,
 	.integer = value_any,
@@ -77,11 +78,12 @@ const struct ql_op ql_op_any = {
 
 static const struct ql_reduce all = {
 	.result = QL_REDUCE_BOOL,
-	.f32 = all_f32,
+	.f32 = {all_f32},
 	.f64 = {all_f64},
 	.i64 = {all_i64},
-	.start = 1,
-	.start_i = 1,
+	.start = {1},
+	.start_i = {1},
+	.whole = true,
 	.close = close_all,
 	.merge = merge_all,
 	.integer = value_all,

@@ -76,12 +76,12 @@ static void merge_smallest(struct ql_part *into, const struct ql_part *from)
 		.real = real_fn, \
 		.ns_per_16 = 4, \
 		__VA_ARGS__};
-NORM(zero, count_f64, ql_close_sum, ql_merge_sum, real_sum, .start = 0)
-NORM(one, magnitude_f64, ql_close_sum, ql_merge_sum, real_sum, .start = 0)
-NORM(two, square_f64, ql_close_sum, ql_merge_sum, real_two, .start = 0)
+NORM(zero, count_f64, ql_close_sum, ql_merge_sum, real_sum)
+NORM(one, magnitude_f64, ql_close_sum, ql_merge_sum, real_sum)
+NORM(two, square_f64, ql_close_sum, ql_merge_sum, real_two)
 NORM(power, ql_fold_sum_f64, ql_close_sum, ql_merge_sum, real_power, .map = map_power)
-NORM(largest, largest_f64, close_largest, merge_largest, real_sum, .start = 0)
-NORM(smallest, smallest_f64, close_smallest, merge_smallest, real_sum, .start = INFINITY, .nonempty = true)
+NORM(largest, largest_f64, close_largest, merge_largest, real_sum)
+NORM(smallest, smallest_f64, close_smallest, merge_smallest, real_sum, .start = {INFINITY}, .nonempty = true)
 
 static const struct ql_attr norm_attrs[] = {
 	{"p", QL_ATTR_FLOAT, QL_POSITIONAL, NULL, "order: any number, math.huge for the largest magnitude (default 2)"},

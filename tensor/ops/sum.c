@@ -33,7 +33,7 @@ static double mean_real(const struct ql_part *part, double p)
 
 static const struct ql_reduce sum = {
 	.result = QL_REDUCE_SUM,
-	.f32 = sum_f32,
+	.f32 = {sum_f32},
 	.f64 = {ql_fold_sum_f64},
 	.i64 = {low_i64, high_i64},
 	.widen = true,
@@ -70,7 +70,7 @@ const struct ql_op ql_op_sum = {
 
 static const struct ql_reduce mean = {
 	.result = QL_REDUCE_FLOAT,
-	.f32 = sum_f32,
+	.f32 = {sum_f32},
 	.f64 = {ql_fold_sum_f64},
 	.i64 = {low_i64, high_i64},
 	.widen = true,

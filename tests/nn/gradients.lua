@@ -116,6 +116,14 @@ end
 case('quantile', function(x, q) return x:quantile(q) end, apart(6), tensor{0.7, dtype='float64'}[1])
 case('quantile', function(x) return x:quantile(tensor{0, 1, 0.5, dtype='float64'}) end, apart(5))
 
+-- one side, the other, and both
+for _, o in ipairs {{}, {axis=1}, {axis={1, 3}, keep=true}} do
+	case('aminmax', function(x) return (x:aminmax(o)) end, apart(2, 3, 4))
+	case('aminmax', function(x) return select(2, x:aminmax(o)) end, apart(2, 3, 4))
+	case('aminmax', function(x) local lo, hi = x:aminmax(o) return hi * 2 - lo end, apart(2, 3, 4))
+end
+case('aminmax', function(x) local lo, hi = x:aminmax() return hi * 2 - lo end, apart())
+
 -- Whole lines.
 for name in ('softmax logsoftmax cumsum'):gmatch '%w+' do
 	case(name, function(x) return x[name](x) end, apart(3, 4))

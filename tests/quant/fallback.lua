@@ -8,7 +8,7 @@ local specs = {'int8', 'uint8', 'int4', 'uint4', 'int16', 'uint16', 'binary', 'i
 	{dtype = 'int4', scheme = 'log'}, {bits = 3}}
 
 -- Must not fall back (with these specs); their results are compared in the tests of their own files.
-local integer = {maxpool2d = true, avgpool2d = true, pad = true, conv2d = true, relu = true, max = true, min = true, argmax = true, argmin = true, matmul = true, linear = true}
+local integer = {maxpool2d = true, avgpool2d = true, pad = true, conv2d = true, relu = true, max = true, min = true, aminmax = true, argmax = true, argmin = true, matmul = true, linear = true}
 -- Of these, what has no integer version all the same.
 local function lacking(op, spec)
 	if op == 'maxpool2d' then return spec.bits == 1 end

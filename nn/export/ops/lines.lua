@@ -249,6 +249,18 @@ local function reduce(e, node)
 	e:call('%s(%s, %d, %d, %d, %s);', e:part('reduce' .. which, {x = f.ctype, y = g.ctype}), x, rows, n, inner, y)
 end
 
+-- aminmax: both reductions of the same lines.
+local function both(e, node)
+	local x, f = e:plain(node, 1)
+	local rows, n, inner
+	x, rows, n, inner = axes.lines(e, node, x, f)
+	for i, which in ipairs {'reducemin', 'reducemax'} do
+		local y, g = e:output(node, nil, i)
+		if f.ctype ~= 'float' then which = which .. 'whole' end
+		e:call('%s(%s, %d, %d, %d, %s);', e:part(which, {x = f.ctype, y = g.ctype}), x, rows, n, inner, y)
+	end
+end
+
 local function cumsum(e, node)
 	local x, f = e:plain(node, 1)
 	local y, g = e:output(node)
@@ -256,9 +268,9 @@ local function cumsum(e, node)
 	e:call('%s(%s, %d, %d, %d, %s);', e:part('cumsum_' .. g.ctype, {x = f.ctype}), x, rows, n or 1, inner, y)
 end
 
-local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm = norm, cumsum = cumsum}
+local BY = {softmax = softmax, logsoftmax = softmax, layernorm = norm, rmsnorm = norm, cumsum = cumsum, aminmax = both}
 
-return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'argmax', 'argmin', 'cumsum'},
+return {ops = {'softmax', 'logsoftmax', 'layernorm', 'rmsnorm', 'sum', 'mean', 'max', 'min', 'aminmax', 'argmax', 'argmin', 'cumsum'},
 emit = function(e, node)
 	local f = e:facts(node.inputs[1])
 	if f.scale and of_codes.can(node) then return of_codes.emit(e, node) end

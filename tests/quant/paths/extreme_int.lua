@@ -20,4 +20,19 @@ for _, spec in ipairs{'int8', 'uint8', 'int8/1', 'uint8/2', 'int4', 'int8/3', {d
 		end
 	end
 end
+
+-- both at once: the same codes and params as max and min, integer, also where results are packed
+for _, spec in ipairs{'int8', 'uint8/2', 'int4', 'int3/1', 'binary'} do
+	local q = x:quantize(spec)
+	for _, axes in ipairs{{1}, {3}, {1, 2, 3}} do
+		local least, most = q:aminmax{axis = axes, keep = true}
+		local want = {q:min{axis = axes, keep = true}, q:max{axis = axes, keep = true}}
+		for i, got in ipairs{least, most} do
+			local name = spec .. ' ' .. table.concat(axes, ',') .. ' ' .. i
+			assert(got:origin().path == want[i]:origin().path and got:dtype() == want[i]:dtype(), name)
+			assert(got:dequantize():eq(want[i]:dequantize()):all():item(), name)
+		end
+	end
+end
+print(x:quantize('int8'):aminmax():origin().path, x:quantize('int8/1'):aminmax():origin().path)  --> integer fallback
 print(x:quantize('int8:2'):max():origin().reason)  --> scale varies along a reduced axis

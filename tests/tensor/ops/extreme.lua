@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- max, min, argmax, argmin: values, positions of the first, nan, integers beyond float.
+-- max, min, aminmax, argmax, argmin: values, positions of the first, nan, integers beyond float.
 local x = tensor{{3, -1, 4, 1}, {-5, 9, 2, -6}, {5, 3, -5, 9}}
 print(x:max(), x:min(), x:argmax(), x:argmin())  --> 9 -6 6 8
 print(x:max(1), x:min(2))  --> float32(4) 5 9 4 9 float32(3) -1 -6 -5
@@ -49,3 +49,38 @@ print(tensor{1, -1, dtype = 'binary'}:min())  --> -1
 print(pcall(function() return tensor.zeros(0):max() end))  --> false ...max: wanted at least one element to reduce, got float32(0)
 print(pcall(function() return tensor.zeros(2, 0):argmin(2) end))  --> false ...argmin: wanted at least one element...
 print(tensor.zeros(2, 0):max(1):size())  --> 0
+
+-- both at once: what min and max give, in every dtype, along any axes of any view
+print(x:aminmax())  --> -6 9
+print(x:aminmax(1))  --> float32(4) -5 -1 -5 -6 float32(4) 5 9 4 9
+print(n:aminmax(), tensor{-0.0, 0.0}:aminmax())  --> nan -0 0
+print(pcall(function() return tensor.zeros(2, 0):aminmax(2) end))  --> false ...aminmax: wanted at least one element...
+print(tensor.zeros(2, 0):aminmax(1):size())  --> 0
+local function same(a, b) return a:dtype() == b:dtype() and a:eq(b):bor(a:isnan():band(b:isnan())):all():item() end
+local wide = (tensor.rand(70001) - 0.5) * 200
+wide[69999], wide[5] = 0/0, -1/0
+local views = {
+	wide, wide:narrow(1, 3, 69000), wide:narrow(1, 1, 31), wide:narrow(1, 1, 1089):view(33, 33),
+	wide:narrow(1, 2, 6160):view(5, 11, 112):permute(3, 1, 2), wide:narrow(1, 2, 6160):view(4, 1540):t(),
+}
+for _, dtype in ipairs{'float32', 'float64', 'float16', 'bfloat16', 'int8', 'uint8', 'int4', 'int16', 'int32', 'int64', 'bool'} do
+	for i, v in ipairs(views) do
+		if not dtype:find 'float' then v = tensor.where(v:isfinite(), v, 0):clamp(-7, 7):abs() end
+		v = v:to(dtype)
+		for axis = 0, v:dim() do
+			local o = {axis = axis > 0 and axis or nil, keep = axis % 2 == 1}
+			local least, most = v:aminmax(o)
+			assert(same(least, v:min(o)) and same(most, v:max(o)), dtype .. ' ' .. i .. ' ' .. axis)
+		end
+	end
+end
+
+-- nan of either sign at each place of a block, and signed zeros: lanes of one side show those of the other
+for at = 1, 70 do
+	for _, bits in ipairs{0x7fc00000, 0xffc00000, 0x7f800001, 0xffffffff} do
+		local t = tensor.full{70, value = -3}
+		t[at] = string.unpack('f', string.pack('I4', bits))
+		local least, most = t:aminmax()
+		assert(least:isnan():item() and most:isnan():item() and t:max():isnan():item() and t:min():isnan():item(), at)
+	end
+end
