@@ -332,20 +332,23 @@ static bool in_order_f32(const float *c, int64_t ldc, int rows, int columns, int
 	for (int i = 0; i < rows; i++)
 		for (int j = 0; j < columns; j++) {
 			float sum = before;
+			uint32_t wanted, got;
 
 			for (int64_t l = 0; l < depth; l++)
 				sum += a[i * lda + l] * b[l * ldb + j];
-			good &= !memcmp(&sum, &c[i * ldc + j], sizeof(sum));
+			memcpy(&wanted, &sum, sizeof(sum));
+			memcpy(&got, &c[i * ldc + j], sizeof(got));
+			good &= got == wanted;
 		}
 	return good;
 }
 
-static void check_tile_f32(const struct ql_gemm_f32 *k, int rows, int columns, int64_t depth, bool add)
+static void check_tile_f32(const struct ql_gemm_f32 *k, int rows, int columns, int64_t depth, enum ql_tile_start start)
 {
 	int64_t lda = depth + 3, ldb = columns + 5, ldc = columns + 2;
 	float *a = take((size_t)(lda * rows) * 4), *b = take((size_t)(ldb * depth) * 4);
 	float *c = take((size_t)(ldc * rows) * 4);
-	bool kept = true;
+	bool kept = true, add = start != QL_TILE_NEW;
 
 	/* nothing beyond the columns is read: it would show as NaN */
 	for (int64_t i = 0; i < ldb * depth; i++)
@@ -356,18 +359,42 @@ static void check_tile_f32(const struct ql_gemm_f32 *k, int rows, int columns, i
 	for (int i = 0; i < rows; i++)
 		for (int j = 0; add && j < columns; j++)
 			c[i * ldc + j] = 0.375f;
-	k->tile(rows, columns, depth, a, lda, b, ldb, c, ldc, add);
+	k->tile(rows, columns, depth, a, lda, b, ldb, c, ldc, start);
 	CHECK(close_f32(c, ldc, rows, columns, depth, a, lda, 1, b, ldb, 1, add ? 0.375 : 0),
-		"%s: %d x %d x %lld, add %d", k->name, rows, columns, (long long)depth, add);
+		"%s: %d x %d x %lld, start %d", k->name, rows, columns, (long long)depth, start);
 	CHECK(!k->ordered || in_order_f32(c, ldc, rows, columns, depth, a, lda, b, ldb, add ? 0.375f : 0),
-		"%s: %d x %d x %lld, add %d: other bits than a plain loop", k->name, rows, columns, (long long)depth,
-		add);
+		"%s: %d x %d x %lld, start %d: other bits than a plain loop", k->name, rows, columns, (long long)depth,
+		start);
 	for (int i = 0; i < rows; i++)
 		kept &= guarded(c + i * ldc + columns, 0, 8);
 	CHECK(kept, "%s: %d x %d: wrote beyond the columns", k->name, rows, columns);
 	free(a);
 	free(b);
 	free(c);
+}
+
+/* A sum that goes on from tile to tile, with more columns than a tile has, is that of one tile. */
+static void check_split_f32(const struct ql_gemm_f32 *k, int rows, int columns, int64_t depth)
+{
+	int64_t ldc = columns + 3;
+	size_t bytes = (size_t)(ldc * rows) * 4;
+	float *a = take((size_t)(depth * rows) * 4), *b = take((size_t)(columns * depth) * 4);
+	float *c = take(bytes), *whole = take(bytes);
+
+	fill_f32(a, depth * rows);
+	fill_f32(b, columns * depth);
+	for (int j = 0; j < columns; j += k->nr)
+		k->tile(rows, columns - j < k->nr ? columns - j : k->nr, depth, a, depth, b + j, columns, whole + j,
+			ldc, QL_TILE_NEW);
+	for (int64_t l = 0; l < depth; l += 7)
+		k->tile(rows, columns, depth - l < 7 ? depth - l : 7, a + l, depth, b + l * columns, columns, c, ldc,
+			l ? QL_TILE_ON : QL_TILE_NEW);
+	CHECK(memcmp(c, whole, bytes) == 0, "%s: %d x %d x %lld in parts: other bits", k->name, rows, columns,
+		(long long)depth);
+	free(a);
+	free(b);
+	free(c);
+	free(whole);
 }
 
 static void check_whole_f32(const struct ql_gemm_f32 *k, int64_t m, int64_t n, int64_t depth, bool ta, bool tb)
@@ -397,12 +424,15 @@ static void test_gemm_f32(const void *kernel)
 			check_whole_f32(
 				k, size[i % sizes], size[i / sizes], size[(i + 2 * (i / sizes)) % sizes], t & 1, t & 2);
 	for (int rows = 1; k->tile && rows <= k->mr; rows++)
-		for (int columns = 1; columns <= k->nr; columns++)
-			for (int add = 0; add < 2; add++)
-				check_tile_f32(k, rows, columns, size[(rows + columns) % sizes], add);
+		for (int columns = 1; columns <= 2 * k->nr + 1; columns++) {
+			for (int start = QL_TILE_NEW; start <= QL_TILE_ON; start++)
+				check_tile_f32(
+					k, rows, columns, size[(rows + columns) % sizes], (enum ql_tile_start)start);
+			check_split_f32(k, rows, columns, 1 + (rows * columns) % 40);
+		}
 	if (k->tile) {
 		CHECK(k->nr <= 64 && k->rate > 0, "%s: tile %d x %d", k->name, k->mr, k->nr);
-		check_tile_f32(k, 1, 1, 20000, false);
+		check_tile_f32(k, 1, 1, 20000, QL_TILE_NEW);
 	}
 }
 

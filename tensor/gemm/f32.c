@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * float32 product. A task is a block of rows times a few panels of columns. For each DEPTH of k it packs a panel of
  * B on its stack, which stays in the second-level cache while the block's rows are processed; A is read in place
- * when its rows are contiguous, else from a copy. Every element is a sum of sums over DEPTH products, in order of
- * k: the bits do not depend on the threads or the other rows and columns.
+ * when its rows are contiguous, else from a copy. few.c has products with few rows. Every element is a sum of sums
+ * over DEPTH products, in order of k: the bits do not depend on the threads or the other rows and columns.
  */
 #include "tensor/gemm/gemm.h"
 
 #include <limits.h>
 #include <string.h>
 
+#include "tensor/gemm/few.h"
 #include "tensor/gemm/pack.h"
 #include "tensor/gemm/plan.h"
 #include "tensor/kernels/kernels.h"
@@ -19,7 +20,7 @@
 #define PANEL (DEPTH * 64)  /* numbers of a packed panel: nr <= 64 */
 #define ROWS 512            /* of a block: with DEPTH half a megabyte of A */
 #define COLUMNS 256
-#define FEW_ROWS 12 /* up to this many rows reading B in place is faster than packing */
+#define FEW_ROWS 12 /* up to this many rows reading B takes longer than the products */
 #define TASKS_PER_THREAD 4
 #define TASK_NS 50e6
 #define BYTES_PER_NS 20 /* of B, with few rows */
@@ -101,13 +102,10 @@ static void panel_product(const struct job *j, int64_t i, int64_t stop, int64_t 
 	struct matrix b = {j->b.data + l * j->b.row + column * j->b.column, j->b.row, j->b.column};
 	_Alignas(64) float packed[PANEL];
 
-	if (b.column != 1 || stop - i > FEW_ROWS) {
-		ql_gemm_panel_f32(j->ctx->kernels->simd->variant, b.data, b.row, b.column, depth, columns, nr, packed);
-		b = (struct matrix){packed, nr, 1};
-	}
+	ql_gemm_panel_f32(j->ctx->kernels->simd->variant, b.data, b.row, b.column, depth, columns, nr, packed);
 	for (; i < stop; i += j->kernel->mr)
 		j->kernel->tile((int)ql_min64(j->kernel->mr, stop - i), columns, depth, j->a.data + i * j->a.row + l,
-			j->a.row, b.data, b.row, j->c + i * j->ldc + column, j->ldc, l > 0);
+			j->a.row, packed, nr, j->c + i * j->ldc + column, j->ldc, l > 0);
 }
 
 static void task_body(void *arg, int64_t begin, int64_t end)
@@ -154,16 +152,27 @@ static void cut(struct job *j)
 	j->across = ql_ceil_div(j->n, j->columns);
 }
 
+/* True if lines of so many rows of A meet in a few sets of the cache. */
+static bool rows_collide(const struct job *j)
+{
+	return j->m > j->kernel->mr && j->a.row % 256 == 0;
+}
+
 static enum ql_status by_tiles(struct ql_ctx *ctx, struct job *j)
 {
 	double work = (double)j->n * (double)j->k * ((double)j->m / j->kernel->rate + 4.0 / BYTES_PER_NS);
+	bool few = j->b.column == 1 && j->m <= ql_gemm_few_rows(j->n, j->k);
 
-	if (j->a.column != 1 && j->k > 1) {
+	if ((j->a.column != 1 && j->k > 1) || (few && rows_collide(j))) {
 		enum ql_status status = copy_rows(ctx, j->m, j->k, &j->a);
 
 		if (status)
 			return status;
 	}
+	if (few)
+		return ql_gemm_few(ctx, j->kernel,
+			&(struct ql_gemm_few){
+				j->m, j->n, j->k, j->a.data, j->a.row, j->b.data, j->b.row, j->c, j->ldc});
 	cut(j);
 	return ql_parallel_for(ctx, tasks_of(j), 1, work < 1e18 ? (int64_t)work : INT64_MAX, task_body, j);
 }

@@ -30,14 +30,19 @@ WIDTH(tile_2, 2, false)
 WIDTH(tile_full, 2, true)
 
 static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
-	int64_t ldc, bool add)
+	int64_t ldc, enum ql_tile_start start)
 {
-	if (columns <= LANES)
-		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, add);
-	else if (columns < NR)
-		tile_2(rows, columns, k, a, lda, b, ldb, c, ldc, add);
-	else
-		tile_full(rows, columns, k, a, lda, b, ldb, c, ldc, add);
+	int whole = columns / NR * NR;
+
+	if (whole)
+		tile_full(rows, whole, k, a, lda, b, ldb, c, ldc, start);
+	columns -= whole;
+	b += whole;
+	c += whole;
+	if (columns > LANES)
+		tile_2(rows, columns, k, a, lda, b, ldb, c, ldc, start);
+	else if (columns > 0)
+		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, start);
 }
 
 #endif

@@ -28,19 +28,27 @@
 WIDTH(tile_1, 1, false)
 WIDTH(tile_2, 2, false)
 WIDTH(tile_3, 3, false)
-WIDTH(tile_4, 4, false) /* a masked load costs nothing more */
+WIDTH(tile_4, 4, false)
+WIDTH(tile_full, 4, true)
 
 static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
-	int64_t ldc, bool add)
+	int64_t ldc, enum ql_tile_start start)
 {
-	if (columns <= LANES)
-		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, add);
-	else if (columns <= 2 * LANES)
-		tile_2(rows, columns, k, a, lda, b, ldb, c, ldc, add);
-	else if (columns <= 3 * LANES)
-		tile_3(rows, columns, k, a, lda, b, ldb, c, ldc, add);
-	else
-		tile_4(rows, columns, k, a, lda, b, ldb, c, ldc, add);
+	int whole = columns / NR * NR;
+
+	if (whole)
+		tile_full(rows, whole, k, a, lda, b, ldb, c, ldc, start);
+	columns -= whole;
+	b += whole;
+	c += whole;
+	if (columns > 3 * LANES)
+		tile_4(rows, columns, k, a, lda, b, ldb, c, ldc, start);
+	else if (columns > 2 * LANES)
+		tile_3(rows, columns, k, a, lda, b, ldb, c, ldc, start);
+	else if (columns > LANES)
+		tile_2(rows, columns, k, a, lda, b, ldb, c, ldc, start);
+	else if (columns > 0)
+		tile_1(rows, columns, k, a, lda, b, ldb, c, ldc, start);
 }
 
 #endif

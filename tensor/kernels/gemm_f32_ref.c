@@ -6,11 +6,11 @@
 #define MR 4
 #define NR 32
 
-static void row(int columns, int64_t k, const float *a, const float *b, int64_t ldb, float *c, bool add)
+static void row(int columns, int64_t k, const float *a, const float *b, int64_t ldb, float *c, enum ql_tile_start start)
 {
 	float sum[NR] = {0};
 
-	for (int j = 0; add && j < columns; j++)
+	for (int j = 0; start != QL_TILE_NEW && j < columns; j++)
 		sum[j] = c[j];
 	for (int64_t l = 0; l < k; l++)
 		for (int j = 0; j < columns; j++)
@@ -20,10 +20,11 @@ static void row(int columns, int64_t k, const float *a, const float *b, int64_t 
 }
 
 static void tile(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
-	int64_t ldc, bool add)
+	int64_t ldc, enum ql_tile_start start)
 {
 	for (int i = 0; i < rows; i++)
-		row(columns, k, a + i * lda, b, ldb, c + i * ldc, add);
+		for (int j = 0; j < columns; j += NR)
+			row(columns - j < NR ? columns - j : NR, k, a + i * lda, b + j, ldb, c + i * ldc + j, start);
 }
 
 extern const struct ql_gemm_f32 gemm_f32_ref;

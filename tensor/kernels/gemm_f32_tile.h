@@ -22,7 +22,7 @@ QL_INLINE VECTOR load(const float *p, bool last, MASK some)
 
 QL_INLINE void put(float *p, bool last, MASK some, VECTOR v, bool add)
 {
-	if (add && !ORDERED)
+	if (add)
 		v = ADD(load(p, last, some), v);
 	if (last)
 		STORE_SOME(p, some, v);
@@ -32,17 +32,17 @@ QL_INLINE void put(float *p, bool last, MASK some, VECTOR v, bool add)
 
 /* rows, vectors and full are constants wherever this is inlined, so that `sum` stays in registers */
 QL_INLINE void block(const int rows, const int vectors, const bool full, int columns, int64_t k, const float *a,
-	int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
+	int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, enum ql_tile_start start)
 {
 	MASK some = MASK_OF(columns - (vectors - 1) * LANES);
+	const bool go_on = ORDERED ? start != QL_TILE_NEW : start == QL_TILE_ON, add = !ORDERED && start == QL_TILE_ADD;
 	VECTOR sum[MR][NV];
 
 #pragma GCC unroll 8
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
 		for (int j = 0; j < vectors; j++)
-			sum[i][j] = ORDERED && add ? load(c + i * ldc + LANES * j, !full && j == vectors - 1, some)
-						   : ZERO();
+			sum[i][j] = go_on ? load(c + i * ldc + LANES * j, !full && j == vectors - 1, some) : ZERO();
 	for (int64_t l = 0; l < k; l++, b += ldb) {
 		VECTOR v[NV];
 
@@ -66,11 +66,14 @@ QL_INLINE void block(const int rows, const int vectors, const bool full, int col
 }
 
 #define ROWS_CASE(r, v, full) \
-	case r: block(r, v, full, columns, k, a, lda, b, ldb, c, ldc, add); break;
-/* Defines `name` for v vectors of columns, the last one masked unless `full` */
+	case r: \
+		for (int j = 0; j < columns; j += NR) \
+			block(r, v, full, columns - j, k, a, lda, b + j, ldb, c + j, ldc, start); \
+		break;
+/* Defines `name` for v vectors of columns, the last one masked, or, with `full`, for any multiple of NR columns */
 #define WIDTH(name, v, full) \
 	static void name(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, \
-		float *c, int64_t ldc, bool add) \
+		float *c, int64_t ldc, enum ql_tile_start start) \
 	{ \
 		switch (rows) { \
 			ROWS_CASE(1, v, full) \

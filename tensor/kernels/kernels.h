@@ -8,19 +8,25 @@
 
 #include "tensor/base.h"
 
-/* One micro-tile product in float32: c[i][j] = (add: c[i][j] +) sum over k of a[i * lda + l] * b[l * ldb +
- * j], in order of l. 1 <= rows <= mr, 1 <= columns <= nr; nothing else is read or written. Tolerance of a
+/* What a tile does with the numbers in c. */
+enum ql_tile_start {
+	QL_TILE_NEW, /* they are not read: a sum starts at 0 */
+	QL_TILE_ADD, /* a sum starts at 0 and is added to them at the end; ordered tiles: as QL_TILE_ON */
+	QL_TILE_ON,  /* a sum starts there, as if the tile before had not ended */
+};
+
+/* One micro-tile product in float32: c[i][j] = sum over k of a[i * lda + l] * b[l * ldb + j], in order of l, and what
+ * was in c by `start`. 1 <= rows <= mr, 1 <= columns; nothing else is read or written. Columns beyond nr save calls. Tolerance of a
  * product against exact arithmetic: k * 2^-24 * sum |a||b| per element. */
 struct ql_gemm_f32 {
 	const char *name;
 	int mr, nr;
 	int rate; /* multiplications per ns on one core, roughly: for the size of chunks only */
-	/* Each product is rounded and added to the previous sum, the first to 0 or, with add, to c: the same bits
-	 * as a plain loop over k, even if k is split. Otherwise products are fused with their additions, which is
-	 * faster. */
+	/* Each product is rounded and added to the previous sum, the first to 0 or to c: the same bits as a plain
+	 * loop over k, even if k is split. Otherwise products are fused with their additions, which is faster. */
 	bool ordered;
 	void (*tile)(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
-		float *c, int64_t ldc, bool add);
+		float *c, int64_t ldc, enum ql_tile_start start);
 	/* Instead of a tile: the whole product by a library. A and B each have one stride of 1. */
 	bool (*reentrant)(void); /* whether threads may call `whole` concurrently */
 	void (*whole)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_col, const float *b,
