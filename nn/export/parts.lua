@@ -33,7 +33,7 @@ local function full_name(name, fields)
 end
 
 -- The name by which other parts call a part: its own, or that of its family if members differ in the last word only.
-local FAMILIES = {'^store', '^row', '^decode', '^first', '^scale'}
+local FAMILIES = {'^store', '^row', '^decode', '^first', '^scale', '^cells', '^columns', '^tile', '^finish', '^count'}
 
 local function role_of(name)
 	for _, pattern in ipairs(FAMILIES) do
@@ -198,14 +198,15 @@ static void q_range(const float *x, int32_t n, int symmetric, int32_t lo, int32_
 }
 ]]})
 parts.add('folded', {fields = {'sum'}, needs = {{'params'}}, text = [[
-/* For sums of codes whose range is found at run time: the factors of the outputs, and the terms of the zero point in their sums. */
-static void ${name}(const struct q_params *p, const float *scale, const ${sum} *sums, int32_t n, float *factor, ${sum} *bias)
+/* For sums of codes whose range is found at run time: the factors of the outputs, and the terms of the zero point in their sums, to
+ * which `offset` was added. */
+static void ${name}(const struct q_params *p, int32_t offset, const float *scale, const ${sum} *sums, int32_t n, float *factor, ${sum} *bias)
 {
 	int32_t j;
 
 	for (j = 0; j < n; j++) {
 		factor[j] = p->scale * scale[j];
-		bias[j] = -(p->zero * sums[j]);
+		bias[j] = -((p->zero + offset) * sums[j]);
 	}
 }
 ]]})
@@ -374,6 +375,7 @@ local function store_of(f)
 	return {f.sum == 'float' and 'storeff' or f.y == 'float' and 'storef' or f.rule and 'storex' or 'store',
 		{sum = f.sum, y = f.y, rule = f.rule}}
 end
+parts.store_of = store_of
 
 local function product_needs(f)
 	return {{'dot4', {x = f.x, w = f.w, sum = f.sum}}, {'dot1', {x = f.x, w = f.w, sum = f.sum}},
@@ -477,30 +479,32 @@ static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int3
 ]]})
 
 parts.add('depthwise', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f)
-	return {{'window'}, store_of(f)}
+	return {{'window'}, {'sizes'}, parts.finish(f)}
 end, text = [[
-/* Depthwise: w (kernel_height, kernel_width, channels * multiplier). */
-static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int32_t multiplier, const ${sum} *bias,
-	const ${factor} *factor, const ${result} *c, int32_t zero, ${y} *y)
+/* Depthwise: w (kernel_height, kernel_width, channels). */
+static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, const ${sum} *bias, const ${factor} *factor,
+	const ${result} *c, int32_t zero, ${y} *y)
 {
-	int32_t outputs = v->channels * multiplier, i, a, b, p, q, o, row, column;
+	int32_t n = v->channels, some, i, a, b, p, q, from, j, row, column;
+	${sum} sum[Q_OUTPUTS];
 
-	for (i = 0; i < v->n; i++, x += v->height * v->width * v->channels)
+	for (i = 0; i < v->n; i++, x += v->height * v->width * n)
 		for (a = 0; a < v->out_height; a++)
-			for (b = 0; b < v->out_width; b++, y += outputs)
-				for (o = 0; o < outputs; o++) {
-					${sum} sum = 0;
-
+			for (b = 0; b < v->out_width; b++, y += n)
+				for (from = 0; from < n; from += some) {
+					some = n - from < Q_OUTPUTS ? n - from : Q_OUTPUTS;
+					memset(sum, 0, sizeof(sum));
 					for (p = 0; p < v->kernel_height; p++)
 						for (q = 0; q < v->kernel_width; q++) {
 							row = a * v->stride_height - v->top + p * v->dilation_height;
 							column = b * v->stride_width - v->left + q * v->dilation_width;
 							if (row < 0 || row >= v->height || column < 0 || column >= v->width)
 								continue;
-							sum += (${sum})(x[(row * v->width + column) * v->channels + o / multiplier] - zero) *
-								$at(w, ((p * v->kernel_width + q) * outputs + o));
+							for (j = 0; j < some; j++)
+								sum[j] += (${sum})(x[(row * v->width + column) * n + from + j] - zero) *
+									$at(w, ((p * v->kernel_width + q) * n + from + j));
 						}
-					${store}(sum, bias, factor, o, c, y + o);
+					${finish}(sum, 1, from, some, bias, factor, c, y, n);
 				}
 }
 ]]})

@@ -6,8 +6,10 @@ local axes = internal.import 'nn/export/axes'
 local base = internal.import 'interp/prelude/base'
 local decode = internal.import 'nn/export/decode'
 local fixed = internal.import 'nn/export/fixed'
+local packed = internal.import 'nn/export/packed'
 local parts = internal.import 'nn/export/parts'
 local quantize = internal.import 'nn/export/ops/quantize'
+local tile = internal.import 'nn/export/tile'
 local unary = internal.import 'nn/export/ops/unary'
 local product = {}
 
@@ -21,28 +23,31 @@ local function type_of(d, lo, hi)
 	return lo >= -128 and hi <= 127 and 'int8' or lo >= -32768 and hi <= 32767 and 'int16' or 'int32'
 end
 
--- The codes less their zero points in the smallest C type, packed ones as a bit stream. `order` permutes the axes first; k: length of a
--- row. Packed unsigned codes that do not fit are unchanged; then the last result is an array of zero points (also with `rows`).
-local function codes_of(e, node, w, order, k, rows)
-	local p, codes, raw, zeros = w:qparams(), w:codes():to 'int64', nil, nil
+-- Of the codes of w: `codes` less their zero points (a tensor), `ctype` they fit in, for those that keep their zero points `raw` and `zeros`.
+local function codes_of(w, rows)
+	local p, raw = w:qparams(), w:codes():to 'int64'
+	local codes, zero = raw, nil
 	if p.zero_point then
 		local shape = {w:size(1)}
 		for i = 2, w:dim() do shape[i] = 1 end
-		local zero = p.zero_point:to 'int64'
-		raw, zeros = codes, zero
-		codes = codes - (zero:nelem() > 1 and zero:view(table.unpack(shape)) or zero:item())
+		zero = p.zero_point:to 'int64'
+		codes = raw - (zero:nelem() > 1 and zero:view(table.unpack(shape)) or zero:item())
 	end
 	local d = quant.dtype(w:dtype())
-	local dtype = type_of(d, codes:min():item(), codes:max():item())
-	local whole = rows and d.bits < 8 and d.kind == 'uint' and quant.dtype(dtype).bits >= 8
-	local kept = whole and raw or codes
-	local flat = (order and kept:permute(table.unpack(order)) or kept):contiguous():view(w:nelem()):totable()
-	if whole then dtype = d.name end
-	local name, kind = decode.array(e, node.name .. '_weight', flat, k, dtype, whole and 'codes' or 'codes less their zero points')
-	if not whole then return name, kind, codes end
-	local list = zeros:view(zeros:nelem()):totable()
-	for j = #list + 1, w:size(1) do list[j] = list[1] end
-	return name, kind, codes, e:array(node.name .. '_zero', 'uint8_t', list, 'zero points of the weights')
+	local c = {codes = codes, dtype = type_of(d, codes:min():item(), codes:max():item())}
+	if not (rows and d.bits < 8 and d.kind == 'uint' and quant.dtype(c.dtype).bits >= 8) then return c end
+	c.dtype, c.raw, c.zeros = d.name, raw, zero:view(zero:nelem()):totable()
+	for j = #c.zeros + 1, w:size(1) do c.zeros[j] = c.zeros[1] end
+	return c
+end
+
+-- The array of the codes c, packed ones as a bit stream: its name, its type and, for codes that keep them, an array of zero points.
+-- `order` permutes the axes first; k: length of a row.
+local function array_of(e, node, c, order, k)
+	local kept = c.raw or c.codes
+	local flat = (order and kept:permute(table.unpack(order)) or kept):contiguous():view(kept:nelem()):totable()
+	local name, kind = decode.array(e, node.name .. '_weight', flat, k, c.dtype, c.raw and 'codes' or 'codes less their zero points')
+	return name, kind, c.zeros and e:array(node.name .. '_zero', 'uint8_t', c.zeros, 'zero points of the weights')
 end
 
 -- The C type of sums: 64 bits for 16-bit operands or if 32 bits might overflow.
@@ -52,12 +57,12 @@ local function sum_type(x, w, per)
 end
 
 -- If the range of x is found at run time, results are floats; factors and the terms of the zero point are computed before.
-local function found(e, node, x, y, p, scales, sums, fold)
+local function found(e, node, x, y, p, scales, sums, fold, offset)
 	if y.scale then base.fail("export: node '%s': wanted float results for codes whose range is found at run time, got codes", node.name) end
 	local add = e:scratch(p.outputs * 4)
 	local sum = e:scratch(p.outputs * (p.sum == 'int64_t' and 8 or 4))
 	for j = 1, fold and 0 or p.outputs do sums[j] = 0 end
-	e:call('%s(%s, %s, %s, %d, %s, %s);', e:part('folded', {sum = p.sum}), e:params(x), e:array(node.name .. '_scale', 'float', scales, 'scales of w'),
+	e:call('%s(%s, %d, %s, %s, %d, %s, %s);', e:part('folded', {sum = p.sum}), e:params(x), offset, e:array(node.name .. '_scale', 'float', scales, 'scales of w'),
 		e:array(node.name .. '_sum', p.sum, sums, 'sums of the codes of each output'), p.outputs, add, sum)
 	p.factor, p.bias = add, sum
 	return p
@@ -81,27 +86,9 @@ local function result_of(e, node, y, rule, bias, relu)
 		e.float(y.scale and y.hi - y.zero or 0), y.scale and y.zero or 0, relu, add or '0'))
 end
 
--- Fields of the parts: w (name), wtype, bias, factor, codes (the name of a q_codes), sum (C type), rule.
--- sums: sums of the codes of each output, for zero points of x that the loops do not subtract. k: length of a row of the array.
--- at: the index of the weight operand (2); others have neither bias nor activation.
-function product.prepare(e, node, x, y, order, fold, k, at)
-	local w, bias = e:constant(node, at or 2), not at and node.inputs[3] and numbers(e:constant(node, 3))
-	if not w or not w:quantized() then base.fail("export: node '%s': wanted a constant quantized weight", node.name) end
-	local params = w:qparams()
-	if params.block or params.axis and params.axis ~= 1 or not w:spec().affine then
-		base.fail("export: node '%s': weight: wanted affine codes with one scale for each output, got '%s'", node.name, tostring(w:spec()))
-	end
-	local p = {outputs = w:size(1), per = w:nelem() // w:size(1)}
-	local codes, zeros, wide
-	p.w, p.wtype, codes, zeros = codes_of(e, node, w, order, k or p.per, not k)
-	p.sum, wide = sum_type(x, w, p.per)
-	p.rule = y.scale and fixed.rule(node.attrs.out, wide) or nil
-	local scales = numbers(params.scale)
-	for j = #scales + 1, p.outputs do scales[j] = scales[1] end
-	local sums = codes:contiguous():view(p.outputs, p.per):sum {axis = 2}:totable()
-	p.codes = '&' .. result_of(e, node, y, p.rule, bias, not at and node.attrs.act == 'relu' and 1 or 0)
-	if x.params then return with_zeros(e, found(e, node, x, y, p, scales, sums, fold), zeros) end
-	local biases, factors = {}, {}
+-- Biases at the scale of x times that of w, factors of the sums, and the largest bias. `scales` and `sums` of each output of w.
+local function constants(e, node, x, y, p, bias, scales)
+	local biases, factors, most = {}, {}, 0
 	for j = 1, p.outputs do
 		local unit = e.single(e.single(x.scale) * scales[j])
 		local b = y.scale and bias and e.rint(bias[j] / unit) or 0
@@ -110,12 +97,59 @@ function product.prepare(e, node, x, y, order, fold, k, at)
 		if math.abs(b) >= 2.0 ^ 61 then
 			base.fail("export: node '%s': bias: wanted less than 2^61 steps of the sum, got %.0f for output %d", node.name, b, j)
 		end
-		if math.abs(b) >= 2.0 ^ 30 then p.sum = 'int64_t' end
-		biases[j] = math.tointeger(b) - (fold and math.tointeger(x.zero * sums[j]) or 0)
+		most, biases[j] = math.max(most, math.abs(b)), math.tointeger(b)
 		factors[j] = y.scale and e.single(x.scale) * scales[j] / y.scale or unit
 		if nan then factors[j] = 0 end
 		if not p.rule then factors[j] = e.single(factors[j]) end
 	end
+	return biases, factors, most
+end
+
+-- The weight operand `at` and its scales, one for each output.
+local function weight_of(e, node, at)
+	local w = e:constant(node, at)
+	if not w or not w:quantized() then base.fail("export: node '%s': wanted a constant quantized weight", node.name) end
+	local params = w:qparams()
+	if params.block or params.axis and params.axis ~= 1 or not w:spec().affine then
+		base.fail("export: node '%s': weight: wanted affine codes with one scale for each output, got '%s'", node.name, tostring(w:spec()))
+	end
+	local scales = numbers(params.scale)
+	for j = #scales + 1, w:size(1) do scales[j] = scales[1] end
+	return w, scales
+end
+
+-- The array of weights in the order of tiles.
+local function tiled(e, node, p, codes, order)
+	local flat = (order[1] and codes:permute(table.unpack(order)) or codes):contiguous():view(codes:nelem()):totable()
+	local list, pitch = tile.pack(flat, p.per)
+	p.w, p.wtype, p.pitch = e:array(node.name .. '_weight', 'int8_t', list, 'codes less their zero points'), 'int8_t', pitch
+end
+
+-- Fields of the parts: w (name), wtype, bias, factor, codes (the name of a q_codes), sum (C type), rule. Options:
+--   order   permutes the axes of w first;  k  length of a row of the array (then it may not keep zero points)
+--   fold    sums of the codes of each output are in the bias, for zero points of x that the loops do not subtract
+--   tile    the order of axes for tiles: if 8-bit codes give sums of 32 bits, w is in their layout and p.pitch says so
+--   at      the index of the weight operand (2); others have neither bias nor activation
+function product.prepare(e, node, x, y, o)
+	local w, scales = weight_of(e, node, o.at or 2)
+	local bias = not o.at and node.inputs[3] and numbers(e:constant(node, 3))
+	local p = {outputs = w:size(1), per = w:nelem() // w:size(1)}
+	local c, sum, wide = codes_of(w, not o.k), sum_type(x, w, p.per)
+	p.sum = sum
+	p.rule = y.scale and fixed.rule(node.attrs.out, wide) or nil
+	local biases, factors, most, zeros
+	if not x.params then biases, factors, most = constants(e, node, x, y, p, bias, scales) end
+	if most and most >= 2.0 ^ 30 then p.sum = 'int64_t' end
+	local offset = o.tile and packed.ctype(c.dtype) == 'int8_t' and quant.dtype(c.dtype).bits == 8 and p.sum == 'int32_t' and tile.offset(x.ctype)
+	if offset then
+		tiled(e, node, p, c.codes, o.tile)
+	else
+		p.w, p.wtype, zeros = array_of(e, node, c, o.order, o.k or p.per)
+	end
+	local sums = c.codes:contiguous():view(p.outputs, p.per):sum {axis = 2}:totable()
+	p.codes = '&' .. result_of(e, node, y, p.rule, bias, not o.at and node.attrs.act == 'relu' and 1 or 0)
+	if x.params then return with_zeros(e, found(e, node, x, y, p, scales, sums, o.fold, offset or 0), zeros) end
+	for j, b in ipairs(biases) do biases[j] = b - (o.fold and math.tointeger((x.zero + (offset or 0)) * sums[j]) or 0) end
 	p.bias = e:array(node.name .. '_sum', p.sum, biases, 'added to the sums: bias at the scale of x times that of w')
 	p.factor = p.rule and fixed.array(e, node.name .. '_factor', factors) or e:array(node.name .. '_factor', 'float', factors,
 		y.scale and 'scale of x times that of w over that of y' or 'scale of x times that of w')

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: MIT
--- Convolutions of codes or floats (or with decoded weights), channels last: the window is gathered, with the zero
--- point as padding, and multiplied by each output's weights (kernel_height, kernel_width, channels); depthwise and
--- grouped convolutions read the input in place.
+-- Convolutions of codes or floats (or with decoded weights), channels last. 8-bit codes are multiplied in tiles (nn/export/tile.lua); for
+-- others the window is gathered, with the zero point as padding, and multiplied by each output's weights (kernel_height, kernel_width,
+-- channels); depthwise and grouped convolutions read the input in place.
 local _, internal = ...
 local decode = internal.import 'nn/export/decode'
 local parts = internal.import 'nn/export/parts'
 local product = internal.import 'nn/export/product'
+local tile = internal.import 'nn/export/tile'
 local window = internal.import 'nn/export/window'
 
 -- Sums of floats run over (channels, kernel_height, kernel_width), as in Quoll.
@@ -109,29 +110,37 @@ end
 
 local BYTES = {uint8_t = 1, int8_t = 1, int16_t = 2, uint16_t = 2}
 
+-- Codes by codes: 8-bit ones by tiles, of which 1x1 windows need no columns; others by patches.
+local function emit_codes(e, node, x, f, y, g, w)
+	local p = product.prepare(e, node, f, g, {order = {1, 3, 4, 2}, tile = {1, 4, 3, 2}, fold = true})
+	local zero, along, plain = f.params and e:zero_of(f) or f.zero or 0, window.width(node, w[4])
+	if p.pitch then
+		if w[3] * w[4] == 1 and plain then return tile.linear(e, x, f, f.count // w[2], p, y, g) end
+		local offset, v = tile.offset(f.ctype), window.of(e, node, f, g, {w[3], w[4]})
+		return tile.conv(e, x, f, v, along, offset > 0 and ('%s + %d'):format(zero, offset) or zero, p, y, g)
+	end
+	e:call('%s(%s, &%s, %s, %d, %s, %s, %s, %s, %s, %s);', e:part('conv', {x = f.ctype, w = p.wtype, sum = p.sum, y = g.ctype, rule = p.rule}), x,
+		window.of(e, node, f, g, {w[3], w[4]}), p.w, p.outputs, p.bias, p.factor, p.codes, f.params and ('(%s)%s'):format(f.ctype, zero) or zero,
+		e:scratch(p.per * BYTES[f.ctype]), y)
+end
+
 -- Emits the result y (properties g) of a convolution.
 local function emit(e, node, x, f, y, g)
 	local w, groups = e.graph:result_of(node.inputs[2]).shape, node.attrs.groups or 1
-	local v = window.of(e, node, f, g, {w[3], w[4]})
 	local d = product.prepare_decoded(e, node, f)
+	if not d and groups == 1 and (f.scale or f.params) then return emit_codes(e, node, x, f, y, g, w) end
+	local v = window.of(e, node, f, g, {w[3], w[4]})
 	if d then
 		e:call('%s(%s, &%s, %s, %d, %d, %s, %s, %s, %s);', e:part('convw', d.part), x, v, d.w, d.n, groups, d.groups, d.codes,
 			e:scratch(d.k * 8), y)
 	elseif not (f.scale or f.params) then
 		emit_floats(e, node, x, y, v, groups)
-	elseif groups == 1 then
-		local p = product.prepare(e, node, f, g, {1, 3, 4, 2}, true)
+	elseif groups == f.shape[2] and groups == w[1] then
+		local p = product.prepare(e, node, f, g, {order = {3, 4, 1, 2}, k = w[1] * w[3] * w[4]})
 		local fields = {x = f.ctype, w = p.wtype, sum = p.sum, y = g.ctype, rule = p.rule}
-		local zero = f.params and ('(%s)%s'):format(f.ctype, e:zero_of(f)) or f.zero or 0
-		e:call('%s(%s, &%s, %s, %d, %s, %s, %s, %s, %s, %s);', e:part('conv', fields), x, v, p.w, p.outputs, p.bias, p.factor, p.codes,
-			zero, e:scratch(p.per * BYTES[f.ctype]), y)
-	elseif groups == f.shape[2] then
-		local p = product.prepare(e, node, f, g, {3, 4, 1, 2}, false, w[1] * w[3] * w[4])
-		local fields = {x = f.ctype, w = p.wtype, sum = p.sum, y = g.ctype, rule = p.rule}
-		e:call('%s(%s, &%s, %s, %d, %s, %s, %s, %s, %s);', e:part('depthwise', fields), x, v, p.w, p.outputs // groups, p.bias, p.factor,
-			p.codes, e:zero_of(f), y)
+		e:call('%s(%s, &%s, %s, %s, %s, %s, %s, %s);', e:part('depthwise', fields), x, v, p.w, p.bias, p.factor, p.codes, e:zero_of(f), y)
 	else
-		local p = product.prepare(e, node, f, g, {1, 3, 4, 2}, false, w[2] * w[3] * w[4])
+		local p = product.prepare(e, node, f, g, {order = {1, 3, 4, 2}, k = w[2] * w[3] * w[4]})
 		local fields = {x = f.ctype, w = p.wtype, sum = p.sum, y = g.ctype, rule = p.rule}
 		e:call('%s(%s, &%s, %s, %d, %d, %s, %s, %s, %s, %s);', e:part('grouped', fields), x, v, p.w, p.outputs, groups, p.bias, p.factor,
 			p.codes, e:zero_of(f), y)

@@ -4,6 +4,7 @@
 local _, internal = ...
 local einsum = internal.import 'nn/export/ops/einsum'
 local product = internal.import 'nn/export/product'
+local tile = internal.import 'nn/export/tile'
 
 local function is_computed(e, node)
 	return not e:constant(node, 2) and not e:decoded_from(node.inputs[2]) and not node.inputs[3] and not node.attrs.act and not node.attrs.out
@@ -27,7 +28,8 @@ return {ops = {'linear'}, emit = function(e, node)
 				d.groups, d.codes, e:scratch(d.k * 4), y)
 			return
 		end
-		local p = (f.scale or f.params) and product.prepare(e, node, f, g, nil, true) or product.prepare_float(e, node)
+		local p = (f.scale or f.params) and product.prepare(e, node, f, g, {fold = true, tile = {}}) or product.prepare_float(e, node)
+		if p.pitch then return tile.linear(e, x, f, rows_of(f), p, y, g) end
 		e:call('%s(%s, %d, %s, %d, %d, %s, %s, %s, %s);', e:part('linear', {x = f.ctype, w = p.wtype, sum = p.sum, y = g.ctype, rule = p.rule}),
 			x, rows_of(f), p.w, p.outputs, p.per, p.bias, p.factor, p.codes, y)
 	end)

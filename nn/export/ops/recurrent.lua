@@ -4,6 +4,7 @@
 local _, internal = ...
 local parts = internal.import 'nn/export/parts'
 local product = internal.import 'nn/export/product'
+local tile = internal.import 'nn/export/tile'
 local vmath = internal.import 'nn/export/vmath'
 
 local HEAD = [[
@@ -56,7 +57,8 @@ local function rows_by(e, node, at, k, f)
 			e:call('%s(%s, 1, %s, %d, %d, %s, %s, %s, %s);', e:part('linearw', d.part), x, d.w, d.n, k, d.groups, d.codes, row, y)
 		end
 	end
-	local p = codes and product.prepare(e, node, f, FLOAT, nil, true, nil, at) or product.prepare_float(e, node, nil, at)
+	local p = codes and product.prepare(e, node, f, FLOAT, {fold = true, tile = {}, at = at}) or product.prepare_float(e, node, nil, at)
+	if p.pitch then return function(x, y) tile.linear(e, x, f, 1, p, y, FLOAT) end end
 	return function(x, y)
 		e:call('%s(%s, %s, %d, %d, %s, %s, %s, %s);', e:part(parts.row_of {w = p.wtype}, {x = f.ctype, w = p.wtype, sum = p.sum, y = 'float'}), x, p.w, p.outputs, k,
 			p.bias, p.factor, p.codes, y)

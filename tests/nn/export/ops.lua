@@ -55,7 +55,7 @@ it('only what is used is written, and names are made safe', function()
 	assert(#r == 4 or #r == 3, #r)
 	local c = io.open(folder .. '/x___system__y.c'):read 'a'
 	assert(not c:find 'q_conv' and not c:find 'malloc' and not c:find '#include <math' and not c:find 'system%("')
-	assert(c:find 'q_linear_u8_i8_i32_u8%(' and c:find 'q_linear_u8_i8_i32_f32%(')
+	assert(c:find 'q_linear8_u8_u8%(' and c:find 'q_linear8_u8_f32%(')
 	assert(r:where{op='linear'}[1].macs == 12)
 	os.execute('rm -r ' .. folder)
 end)
