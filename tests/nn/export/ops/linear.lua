@@ -88,7 +88,7 @@ it('a layer in two places: one array of weights', function()
 		os.remove(folder)
 		g:export {dir=folder, name='net', samples=x}
 		local f = io.open(folder .. '/net_weights.h')
-		assert(select(2, f:read 'a':gsub('int8_t [%w_]*%[256%]', '')) == 1, mode)
+		assert(select(2, f:read 'a':gsub('int8_t [%w_]*weight%[%d+%]', '')) == 1, mode)
 		f:close()
 		os.execute('rm -r ' .. folder)
 	end
