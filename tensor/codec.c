@@ -514,6 +514,8 @@ enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct q
 	if (ql_is_remote(t))
 		return ql_remote_decode(ctx, t, out);
 	status = ql_tensor_new(ctx, QL_float32, t->rank, t->shape, out);
+	if (!status && ql_ragged_closed(t) && t->storage->ragged->channels)
+		status = ql_ragged_open(ctx, t->storage); /* for good */
 	if (!status && !ql_tensor_is_contiguous(t))
 		status = ql_tensor_cast(ctx, t, t->dtype, &dense);
 	if (!status)

@@ -10,6 +10,7 @@
 #include "tensor/codec.h"
 #include "tensor/device_run.h"
 #include "tensor/fallback.h"
+#include "tensor/images.h"
 #include "tensor/ledger.h"
 #include "tensor/ragged.h"
 #include "tensor/remote.h"
@@ -199,14 +200,15 @@ bool ql_call_keeps_params(struct ql_ctx *ctx, struct ql_call *call)
 	return false;
 }
 
-/* Runs `eval` with the operands' codes in memory as their dtype has them. */
-static enum ql_status eval_dense(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval)
+/* Runs `eval` with the operands' codes in memory as their dtype has them; with `images`, those of images as they are. */
+static enum ql_status eval_dense(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval, bool images)
 {
 	enum ql_status status = QL_OK;
 	int opened = 0;
 
 	for (; opened < call->n_in && !status; opened += !status)
-		status = ql_ragged_open(ctx, call->in[opened]->storage);
+		if (!images || !ql_ragged_closed(call->in[opened]) || !ql_images_last(call->in[opened]))
+			status = ql_ragged_open(ctx, call->in[opened]->storage);
 	if (call->into && call->out[0] == call->into)
 		call->into->storage->version++;
 	if (!status)
@@ -229,7 +231,7 @@ static enum ql_status allocate_and_eval(struct ql_ctx *ctx, struct ql_call *call
 					call->result[i].rank, call->result[i].shape, &call->out[i]);
 	if (status)
 		return status;
-	return call->op->flags & QL_RAGGED ? call->op->eval(ctx, call) : eval_dense(ctx, call, call->op->eval);
+	return call->op->flags & QL_RAGGED ? call->op->eval(ctx, call) : eval_dense(ctx, call, call->op->eval, false);
 }
 
 static enum ql_status run_fallback(struct ql_ctx *ctx, struct ql_call *call, const char *reason)
@@ -302,7 +304,7 @@ static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call)
 		path = ql_call_path(ctx, call, &reason);
 	if (path) {
 		call->path = path->name; /* eval may set a more specific name */
-		return path->ragged ? path->eval(ctx, call) : eval_dense(ctx, call, path->eval);
+		return path->ragged ? path->eval(ctx, call) : eval_dense(ctx, call, path->eval, path->images);
 	}
 	status = ql_call_check_integer(ctx, call, reason);
 	if (status)

@@ -114,6 +114,7 @@ struct ql_path {
 	bool (*match)(struct ql_call *call, const char **reason);
 	ql_eval_fn *eval;
 	bool ragged; /* as QL_RAGGED */
+	bool images; /* eval reads operands with their channels last (tensor/images.h) as they are stored */
 	bool keeps;  /* without out= the result has the dtype and the params of operand 0 */
 };
 

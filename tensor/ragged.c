@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/codes.h"
+#include "tensor/images.h"
 #include "tensor/parallel.h"
 
 #define BUFFER 512 /* codes converted at a time */
@@ -372,6 +373,8 @@ enum ql_status ql_ragged_open(struct ql_ctx *ctx, struct ql_storage *s)
 	enum ql_status status;
 	void *dense;
 
+	if (r && r->channels)
+		return ql_images_open(ctx, s);
 	if (!r || r->opened) {
 		if (r)
 			r->opened++;
@@ -396,7 +399,7 @@ void ql_ragged_close(struct ql_ctx *ctx, struct ql_storage *s)
 	struct ql_ragged *r = s->ragged;
 	bool before = ctx->finishing;
 
-	if (!r || --r->opened > 0)
+	if (!r || r->channels || --r->opened > 0)
 		return;
 	ctx->finishing = true;
 	if (s->version != r->version)
@@ -413,7 +416,9 @@ void ql_ragged_get(const struct ql_ragged *r, int64_t at, int64_t n, void *code)
 	size_t size = ql_dtypes[ql_dtype_whole(r->dtype)].bits / 8;
 	uint8_t *to = code;
 
-	for (int64_t m, column, row; n > 0; n -= m, at += m, to += (size_t)m * size) {
+	for (int64_t i = 0; r->channels && i < n; i++)
+		to[i] = r->data[ql_images_place(r, at + i)];
+	for (int64_t m, column, row; n > 0 && !r->channels; n -= m, at += m, to += (size_t)m * size) {
 		row = place(r, at, &column);
 		m = r->columns || row < 0 ? 1 : ql_min64(n, r->line - at % r->pitch);
 		if (row < 0)
@@ -425,8 +430,14 @@ void ql_ragged_get(const struct ql_ragged *r, int64_t at, int64_t n, void *code)
 
 int64_t ql_ragged_get_one(const struct ql_ragged *r, int64_t at)
 {
-	int64_t column, row = place(r, at, &column);
+	int64_t column, row;
 
+	if (r->channels) {
+		uint8_t byte = r->data[ql_images_place(r, at)];
+
+		return is_signed(r) ? (int8_t)byte : byte;
+	}
+	row = place(r, at, &column);
 	return row < 0 ? 0 : get_field(r, row, column);
 }
 
@@ -434,7 +445,7 @@ bool ql_ragged_few(const struct ql_tensor *t)
 {
 	const struct ql_ragged *r = t->storage->ragged;
 
-	return ql_ragged_closed(t) && ql_tensor_nelem(t) < r->rows * r->row / FEW;
+	return ql_ragged_closed(t) && !r->channels && ql_tensor_nelem(t) < r->rows * r->row / FEW;
 }
 
 /* Advances the index to the next element in row-major order. */

@@ -6,6 +6,8 @@
  * views work unchanged. `data` of the storage is NULL: code that reads or writes dense codes calls ql_ragged_open before
  * and ql_ragged_close afterwards. ql_op_apply does this for the operands of every op without the flag QL_RAGGED. Both do
  * nothing for other storages.
+ *
+ * Images whose channels lie together (images.h) are a second kind of such storages: once opened, they stay open.
  */
 #ifndef QUOLL_TENSOR_RAGGED_H
 #define QUOLL_TENSOR_RAGGED_H
@@ -25,6 +27,8 @@ struct ql_ragged {
 	int64_t *begin;      /* index of the first byte of each row */
 	uint8_t *bits;       /* of each row */
 	uint8_t *data;
+	int64_t channels,
+		pixels; /* of an image, with the channels last; 0: rows of channels, which the rest describes */
 };
 
 /* True if t has such a storage that is not open. */

@@ -84,6 +84,10 @@ void ql_storage_release(struct ql_ctx *ctx, struct ql_storage *s)
 		return;
 	while (s->derived)
 		drop_first(ctx, &s->derived);
+	if (s->ragged && s->ragged->channels) {
+		s->data = s->ragged->data;
+		s->ragged->data = NULL;
+	}
 	free_bytes(ctx, s);
 	ql_ragged_free(ctx, s->ragged);
 	ql_free(ctx, s);
@@ -95,6 +99,16 @@ void ql_storage_ragged(struct ql_ctx *ctx, struct ql_storage *s, struct ql_ragge
 	s->data = NULL;
 	s->bytes = ragged->bytes;
 	s->ragged = ragged;
+}
+
+void ql_storage_take(struct ql_ctx *ctx, struct ql_storage *s, void *bytes, void *dense)
+{
+	bool inside = bytes == inline_data(s);
+
+	if (inside)
+		memcpy(bytes, dense, s->bytes);
+	s->data = inside ? bytes : dense;
+	ql_free(ctx, inside ? dense : bytes);
 }
 
 static bool same_key(const struct ql_derived_key *a, const struct ql_derived_key *b)

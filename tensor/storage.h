@@ -51,6 +51,9 @@ struct ql_storage *ql_storage_keep(struct ql_storage *s);
 void ql_storage_release(struct ql_ctx *ctx, struct ql_storage *s);
 /* Replaces the bytes, in CPU memory, with `ragged`, which the storage then owns. */
 void ql_storage_ragged(struct ql_ctx *ctx, struct ql_storage *s, struct ql_ragged *ragged);
+/* Gives the storage back `bytes`, its memory that tensor/images.h had, or `dense` with the same content in its place:
+ * one of both is freed. */
+void ql_storage_take(struct ql_ctx *ctx, struct ql_storage *s, void *bytes, void *dense);
 /* Returns the cache slot of `key`, a new empty one if there is none. `asked` lets the caller skip data that is
  * requested only once. The slot is valid until the next call for this storage. NULL, without an error, when out of
  * memory. */

@@ -143,15 +143,6 @@ enum ql_status ql_tensor_of_f32(struct ql_ctx *ctx, float value, struct ql_tenso
 	return status;
 }
 
-enum ql_status ql_tensor_of_i64(struct ql_ctx *ctx, int64_t value, struct ql_tensor **out)
-{
-	enum ql_status status = ql_tensor_new(ctx, QL_int64, 0, NULL, out);
-
-	if (!status)
-		*(int64_t *)(*out)->storage->data = value;
-	return status;
-}
-
 enum ql_status ql_tensor_alias(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
 {
 	struct ql_tensor *view = ql_alloc(ctx, sizeof(*view));
@@ -248,7 +239,7 @@ uint64_t ql_tensor_nbytes(const struct ql_tensor *t)
 		t->q ? t->q->shift : NULL, t->q ? t->q->bits : NULL, t->q ? t->q->values : NULL};
 	uint64_t bytes = t->rank ? ql_rows_bytes(rows, row, t->dtype) : (ql_dtypes[t->dtype].bits + 7u) / 8;
 
-	if (t->q && t->storage->ragged)
+	if (t->q && t->storage->ragged && !t->storage->ragged->channels)
 		bytes = ql_ragged_bytes(t);
 	for (size_t i = 0; i < sizeof(params) / sizeof(*params); i++)
 		if (params[i]) /* of five numbers below 2^63, four of parts that fit in memory */

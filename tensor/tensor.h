@@ -41,9 +41,8 @@ enum ql_status ql_tensor_new_on(struct ql_ctx *ctx, const struct ql_device *devi
 	const int64_t *shape, struct ql_tensor **out);
 enum ql_status ql_tensor_zeros_on(struct ql_ctx *ctx, const struct ql_device *device, unsigned dtype, int rank,
 	const int64_t *shape, struct ql_tensor **out);
-/* Give a rank-0 float32 or int64 tensor. */
+/* Gives a rank-0 float32 tensor. */
 enum ql_status ql_tensor_of_f32(struct ql_ctx *ctx, float value, struct ql_tensor **out);
-enum ql_status ql_tensor_of_i64(struct ql_ctx *ctx, int64_t value, struct ql_tensor **out);
 /* Gives a second header of the same storage and quant params, without the tape node. */
 enum ql_status ql_tensor_alias(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out);
 struct ql_tensor *ql_tensor_keep(struct ql_tensor *t);

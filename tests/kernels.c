@@ -438,7 +438,8 @@ static void test_gemm_f32(const void *kernel)
 
 /* ---- all ---- */
 
-/* tests/kernels_codes.c */
+/* tests/kernels_codes.c, kernels_conv.c */
+#define test_conv_i8 NULL
 #define test_quantize NULL
 #define test_dequantize NULL
 #define test_simd NULL

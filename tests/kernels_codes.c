@@ -308,11 +308,12 @@ static void test_limit(const void *kernel)
 
 /* ---- all ---- */
 
-/* tests/kernels.c */
+/* tests/kernels.c, kernels_conv.c */
 #define test_gemm_f32 NULL
 #define test_gemm_i8 NULL
 #define test_gemm_i16 NULL
 #define test_taps_i16 NULL
+#define test_conv_i8 NULL
 #define test_gemm_b1 NULL
 
 int main(void)

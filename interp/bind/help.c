@@ -164,6 +164,9 @@ static const struct ql_doc families[] = {
 		.text = "Product of 16-bit matrices with exact 64-bit sums; the same bits on every kernel."},
 	{.name = "taps_i16",
 		.text = "Sums of a few taps over lines of codes: convolutions with few channels in a group."},
+	{.name = "conv_i8",
+		.text = "Convolution of 8-bit codes with exact sums, from codes to codes: a tile of pixels and outputs, without "
+			"unfolding; the same bits on every kernel."},
 	{.name = "gemm_b1", .text = "Product of matrices of -1 and 1 by counting the bits that differ."},
 	{.name = "quantize", .text = "float32 to codes: round half to even after an exact division, saturate."},
 	{.name = "dequantize", .text = "Codes to float32: (code - zero_point) * scale."},

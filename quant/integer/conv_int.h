@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Integer convolutions: sums of codes minus zero points, and the conversion of the sums. Two algorithms give the
- * same sums: matrix products with unfolded codes (im2col), and direct summation tap by tap.
+ * Integer convolutions: sums of codes minus zero points, and the conversion of the sums. Three algorithms give the
+ * same sums: tiles of pixels and outputs on codes with their channels last, from codes to codes; matrix products with
+ * unfolded codes (im2col); and direct summation tap by tap.
  */
 #ifndef QUOLL_QUANT_INTEGER_CONV_INT_H
 #define QUOLL_QUANT_INTEGER_CONV_INT_H
@@ -36,6 +37,30 @@ struct ql_conv_int {
  * is not NULL. May be called on any thread. */
 void ql_conv_int_store(const struct ql_conv_int *j, int64_t image, int64_t output, int64_t pixel, int64_t n,
 	const int32_t *sum32, const int64_t *sum64);
+
+/* The conversion of the sums to 8-bit codes, from the operands' parameters. */
+struct ql_conv_params {
+	float x_scale, out_scale;
+	int32_t x_zero;
+	bool relu;
+	struct ql_rounding r;
+};
+
+/* What tiles read, cached with the weight's storage. */
+struct ql_conv_tiles {
+	int64_t panels, panel; /* of a group; bytes of a panel */
+	const int8_t *w;       /* (groups, panels, panel) */
+	const int32_t *bias;   /* (groups, panels, QL_CONV_PANEL): with what the zero point of x adds to the sums */
+	const float *factor;
+};
+
+/* True if tiles compute the call, if the bias and the factors permit it: ql_conv_tiles_prepare says so by t->w. */
+bool ql_conv_tiles_fit(const struct ql_conv_int *j, const struct ql_tensor *w, const struct ql_spec *spec);
+enum ql_status ql_conv_tiles_prepare(const struct ql_conv_int *j, const struct ql_tensor *w,
+	const struct ql_conv_params *p, struct ql_conv_tiles *t);
+/* x: codes (n, c, h, w), with their channels last or contiguous. The codes of j->out get their channels last. */
+enum ql_status ql_conv_tiles(const struct ql_conv_int *j, const struct ql_conv_params *p, const struct ql_conv_tiles *t,
+	const struct ql_tensor *x);
 
 enum ql_status ql_conv_int_unfolded(const struct ql_conv_int *j);
 /* True if the direct algorithm is at least as fast as products: few channels per group, taps close together. */

@@ -22,10 +22,15 @@ struct ql_pool_codes {
 	const struct ql_fixed *fixed; /* replaces factor for a rule of fixed point */
 	enum ql_requant rule;
 	struct ql_rounding r; /* rounding of the result, with a factor */
+	int64_t channels;     /* 0: planes; else x has its channels last, which are so many, and so has the result */
 };
 
 /* True if the sums of a window fit 32 bits. */
 bool ql_pool_codes_fit(const struct ql_window *w, unsigned dtype);
 enum ql_status ql_pool_codes(struct ql_ctx *ctx, const struct ql_pool_codes *p);
+/* True if the next function computes the call: 8-bit codes, one zero point, sums of 32 bits. */
+bool ql_pool_last_fits(const struct ql_pool_codes *p);
+/* The same with channels last. */
+enum ql_status ql_pool_last(struct ql_ctx *ctx, const struct ql_pool_codes *p);
 
 #endif

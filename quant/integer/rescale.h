@@ -56,7 +56,8 @@ enum ql_status ql_rescale_write(struct ql_ctx *ctx, const struct ql_rescale *f, 
 struct ql_rounding ql_rescale_rounding(const struct ql_rescale *f, const struct ql_tensor *out);
 enum ql_rescale_op { QL_RESCALE_ADD, QL_RESCALE_SUB, QL_RESCALE_MUL };
 
-/* True if ql_rescale_bytes accepts the tensors: dense 8-bit codes of one shape, with one scale each. */
+/* True if ql_rescale_bytes accepts the tensors: dense 8-bit codes of one shape, with one scale each. Both operands may have
+ * their channels last (tensor/images.h), and so has the result then. */
 bool ql_rescale_is_bytes(const struct ql_tensor *a, const struct ql_tensor *b, const struct ql_tensor *out);
 /* ql_rescale_write, vectorized, with the same bits. Fixed-point rules for QL_RESCALE_ADD only. */
 enum ql_status ql_rescale_bytes(struct ql_ctx *ctx, enum ql_rescale_op op, const struct ql_rescale *f,

@@ -7,6 +7,7 @@
  */
 #include "quant/integer/rescale.h"
 #include "quant/integer/rounding.h"
+#include "tensor/images.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 
@@ -145,8 +146,8 @@ enum ql_status ql_rescale_bytes(struct ql_ctx *ctx, enum ql_rescale_op op, const
 	double unit = ql_tensor_at_f64(out->q->scale, 0);
 
 	for (int s = 0; s < 2; s++)
-		j.side[s] = (struct side){(const char *)in[s]->storage->data + in[s]->offset, in[s]->dtype == QL_int8,
-			zero_of(in[s]), (float)(scale_of(in[s]) / unit)};
+		j.side[s] = (struct side){ql_images_data(in[s]), in[s]->dtype == QL_int8, zero_of(in[s]),
+			(float)(scale_of(in[s]) / unit)};
 	if (op == QL_RESCALE_SUB)
 		j.side[1].factor = -j.side[1].factor;
 	if (op == QL_RESCALE_MUL) {

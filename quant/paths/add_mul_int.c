@@ -11,6 +11,8 @@
 
 #include <math.h>
 
+#include "tensor/images.h"
+
 static float add_real(const struct ql_rescale_rows *r, int64_t i)
 {
 	return (float)r->q[0][i] * r->scale[0][i] + (float)r->q[1][i] * r->scale[1][i];
@@ -101,29 +103,49 @@ static bool match(struct ql_call *call, const char **reason)
 	return ql_rescale_fits(call, reason);
 }
 
+/* Brings operands into the order of their strides unless both have their channels last and are added byte by byte. */
+static enum ql_status settle(struct ql_ctx *ctx, const struct ql_call *call, bool *last)
+{
+	enum ql_status status = QL_OK;
+
+	*last = *last && ql_images_last(call->in[0]) && ql_images_last(call->in[1]);
+	for (int i = 0; i < 2 && !*last && !status; i++)
+		if (ql_ragged_closed(call->in[i]))
+			status = ql_ragged_open(ctx, call->in[i]->storage);
+	return status;
+}
+
 static enum ql_status run(struct ql_ctx *ctx, struct ql_call *call, const struct ql_rescale *f, const char *kernel)
 {
 	const struct ql_spec *spec = ql_call_attr(call, "out")->spec;
 	const struct ql_result *r = &call->result[0];
-	bool sum = f == &add || f == &add_relu;
+	bool sum = f == &add || f == &add_relu, last = spec->has_scale, bytes;
 	float range[2] = {0, 0};
 	enum ql_status status = ql_tensor_new(ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
 
 	call->path = ql_requant_path("integer", spec->requant);
 	call->kernel = kernel;
-	if (!status && !spec->has_scale)
-		status = ql_rescale_range(ctx, f, call->in[0], call->in[1], r->rank, r->shape, range);
+	if (!status && !spec->has_scale) {
+		status = settle(ctx, call, &last);
+		if (!status)
+			status = ql_rescale_range(ctx, f, call->in[0], call->in[1], r->rank, r->shape, range);
+	}
 	if (!status)
 		status = ql_rescale_params(ctx, spec, range, r->rank, r->shape, &call->out[0]->q);
-	if (!status && (sum || !spec->requant) && ql_rescale_is_bytes(call->in[0], call->in[1], call->out[0]))
-		return ql_rescale_bytes(ctx,
+	if (status)
+		return status;
+	bytes = (sum || !spec->requant) && ql_rescale_is_bytes(call->in[0], call->in[1], call->out[0]);
+	last = last && bytes;
+	status = settle(ctx, call, &last);
+	if (!status && bytes)
+		status = ql_rescale_bytes(ctx,
 			sum         ? QL_RESCALE_ADD
 			: f == &mul ? QL_RESCALE_MUL
 				    : QL_RESCALE_SUB,
 			f, spec->requant, call->in[0], call->in[1], call->out[0]);
-	if (!status)
+	else if (!status)
 		status = ql_rescale_write(ctx, f, spec->requant, call->in[0], call->in[1], call->out[0]);
-	return status;
+	return status || !last ? status : ql_images_declare(ctx, call->out[0]);
 }
 
 static enum ql_status eval_add(struct ql_ctx *ctx, struct ql_call *call)
@@ -151,6 +173,7 @@ const struct ql_path ql_path_add_int = {
 	.text = "with out=: both operands rescaled to the result's units, one rounding",
 	.match = match,
 	.eval = eval_add,
+	.images = true,
 };
 
 extern const struct ql_path ql_path_mul_int;
@@ -161,6 +184,7 @@ const struct ql_path ql_path_mul_int = {
 	.text = "with out=: exact product of codes, rescaled once",
 	.match = match,
 	.eval = eval_mul,
+	.images = true,
 };
 
 extern const struct ql_path ql_path_sub_int;
@@ -171,4 +195,5 @@ const struct ql_path ql_path_sub_int = {
 	.text = "with out=: both operands rescaled to the result's units, one rounding",
 	.match = match,
 	.eval = eval_sub,
+	.images = true,
 };

@@ -7,6 +7,7 @@
 #include "quant/integer/conv_int.h"
 #include "quant/ranges/quantize.h"
 #include "quant/integer/rescale.h"
+#include "tensor/images.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/ragged.h"
 #include "tensor/scratch.h"
@@ -154,6 +155,46 @@ static enum ql_status prepare_codes(
 	return QL_OK;
 }
 
+/* ---- tiles ---- */
+
+/* Computes codes by tiles where they fit; else sets *done to false. x: of whole bytes, as it is stored. */
+static enum ql_status run_tiles(struct ql_conv_int *j, struct ql_call *call, const struct ql_spec *spec,
+	struct ql_tensor *x, const struct ql_tensor *w, bool *done)
+{
+	const float nothing[2] = {0, 0};
+	const struct ql_result *r = &call->result[0];
+	struct ql_conv_params p = {.x_scale = (float)ql_tensor_at_f64(call->in[0]->q->scale, 0),
+		.x_zero = j->zero + (j->dtype == QL_int8 ? 128 : 0),
+		.relu = j->e.act != NULL};
+	struct ql_conv_tiles t;
+	struct ql_qparams *q = NULL;
+	enum ql_status status;
+
+	*done = false;
+	if (!stays_integer(call, spec) || !ql_conv_tiles_fit(j, w, spec))
+		return QL_OK;
+	status = ql_rescale_params(j->ctx, spec, nothing, r->rank, r->shape, &q);
+	if (!status) {
+		p.out_scale = (float)ql_tensor_at_f64(q->scale, 0);
+		p.r = ql_rounding_of_params(q);
+		status = ql_conv_tiles_prepare(j, w, &p, &t);
+	}
+	if (!status && t.w) {
+		*done = true;
+		status = ql_tensor_new(j->ctx, spec->dtype, r->rank, r->shape, &call->out[0]);
+	}
+	if (!status && *done) {
+		j->out = call->out[0];
+		j->out->q = ql_qparams_keep(q);
+		call->path = ql_requant_path(call->path, spec->requant);
+		call->kernel = j->ctx->kernels->conv_i8->name;
+		if (j->c.n * j->c.o * j->pixels > 0)
+			status = ql_conv_tiles(j, &p, &t, x);
+	}
+	ql_qparams_release(j->ctx, q);
+	return status;
+}
+
 /* ---- the path ---- */
 
 static enum ql_status results(struct ql_conv_int *j, struct ql_call *call, const struct ql_spec *spec,
@@ -184,29 +225,46 @@ static enum ql_status compute(struct ql_conv_int *j, struct ql_call *call, const
 	return status ? status : ql_quantize_result(j->ctx, call, spec);
 }
 
+/* Gives x as bytes: with their channels last only if tiles compute the call. */
+static enum ql_status read_x(struct ql_ctx *ctx, struct ql_tensor *x, struct ql_tensor **codes)
+{
+	if (ql_images_last(x)) {
+		*codes = ql_tensor_keep(x);
+		return QL_OK;
+	}
+	return bytes_of(ctx, x, codes);
+}
+
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 {
 	struct ql_tensor *x = call->in[0], *w = call->in[1], *codes = NULL, *weight = NULL, *bias = NULL;
 	const struct ql_value *v = ql_call_attr(call, "out");
 	struct ql_conv_int j = {.ctx = ctx, .variant = ctx->kernels->simd->variant};
 	enum ql_status status = ql_conv_read(ctx, call, x->rank, x->shape, w->rank, w->shape, &j.c);
+	bool done = false;
 
 	call->path = "int8";
 	if (!status)
-		status = bytes_of(ctx, x, &codes);
+		status = read_x(ctx, x, &codes);
 	if (!status)
 		status = ql_epilogue_of(ctx, call, j.c.o, &j.e, &bias);
 	if (!status) {
 		j.rows = j.c.o / j.c.groups;
 		j.k = j.c.c / j.c.groups * j.c.window.kernel[0] * j.c.window.kernel[1];
 		j.pixels = j.c.window.out[0] * j.c.window.out[1];
-		j.x = ql_tensor_data(codes);
 		j.dtype = codes->dtype;
 		j.zero = (int32_t)zero_of(x, 0);
 		status = weight_codes(ctx, w, &j, &weight);
 	}
 	if (!status)
+		status = run_tiles(&j, call, v ? v->spec : NULL, codes, w, &done);
+	if (!status && !done)
+		status = ql_ragged_open(ctx, codes->storage);
+	if (!status && !done) {
+		j.x = ql_tensor_data(codes);
 		status = compute(&j, call, v ? v->spec : NULL);
+		ql_ragged_close(ctx, codes->storage);
+	}
 	ql_tensor_release(ctx, codes);
 	ql_tensor_release(ctx, weight);
 	ql_tensor_release(ctx, bias);

@@ -3,10 +3,9 @@
  */
 #include <string.h>
 
+#include "tensor/images.h"
 #include "tensor/op.h"
 #include "tensor/ops/ops.h"
-#include "tensor/qparams.h"
-#include "tensor/view.h"
 
 static bool one_scale(const struct ql_call *call, const char **reason)
 {
@@ -27,35 +26,57 @@ static bool match_pad(struct ql_call *call, const char **reason)
 	return ql_call_float(call, "value", 0) == 0;
 }
 
-/* Subtracts the zero point, pads with 0 and adds it again. */
+/* Sets every element to the zero point. */
+static void fill(const struct ql_tensor *x, struct ql_tensor *out)
+{
+	int64_t zero = x->q->zero_point ? (int64_t)ql_tensor_at_f64(x->q->zero_point, 0) : 0, n = ql_tensor_nelem(out);
+	uint16_t *wide = out->storage->data;
+
+	if (ql_dtypes[out->dtype].bits == 8)
+		memset(out->storage->data, (uint8_t)zero, (size_t)n);
+	for (int64_t i = 0; ql_dtypes[out->dtype].bits > 8 && i < n; i++)
+		wide[i] = (uint16_t)zero;
+}
+
+/* The codes of x as a part of those of out; with `last`, both have their channels last. */
+static enum ql_status copy_inner(struct ql_ctx *ctx, const struct ql_call *call, struct ql_tensor *out, bool last)
+{
+	const struct ql_tensor *x = call->in[0];
+	struct ql_storage bytes = {.refs = 1, .device = &ql_device_cpu, .bytes = (size_t)ql_tensor_nelem(x)};
+	struct ql_tensor from = *x, to = *out;
+	int64_t before, after;
+
+	from.q = to.q = NULL;
+	from.node = NULL;
+	if (last) {
+		bytes.data = ql_images_data(x);
+		from.storage = &bytes;
+		from.offset = 0;
+		ql_images_strides(&from);
+		ql_images_strides(&to);
+	}
+	for (int d = 0; d < x->rank; d++) {
+		ql_pad_sizes(call, d, &before, &after);
+		to.offset += before * to.stride[d];
+		to.shape[d] = x->shape[d];
+	}
+	return ql_tensor_nelem(x) ? ql_tensor_copy(ctx, &to, &from) : QL_OK;
+}
+
 static enum ql_status eval_pad(struct ql_ctx *ctx, struct ql_call *call)
 {
-	struct ql_tensor *x = call->in[0], *real = NULL, *zero = NULL, *given[1], *codes = NULL, *sum = NULL;
-	struct ql_call plain = {.op = call->op, .in = given, .n_in = 1, .attr = call->attr};
-	int64_t z = x->q->zero_point ? (int64_t)ql_tensor_at_f64(x->q->zero_point, 0) : 0;
-	enum ql_status status = ql_tensor_of_i64(ctx, z, &zero);
+	const struct ql_result *r = &call->result[0];
+	struct ql_tensor *x = call->in[0];
+	bool last = ql_images_last(x);
+	enum ql_status status = ql_tensor_new(ctx, x->dtype, r->rank, r->shape, &call->out[0]);
 
-	if (!status)
-		status = ql_tensor_cast(ctx, x, QL_int32, &codes);
-	if (!status)
-		status = ql_op_run(ctx, &ql_op_sub, codes, zero, &real);
-	given[0] = real;
-	if (!status)
-		status = ql_op_apply(ctx, &plain);
-	if (!status)
-		status = ql_op_run(ctx, &ql_op_add, plain.out[0], zero, &sum);
-	if (!status)
-		status = ql_tensor_cast(ctx, sum, x->dtype, &call->out[0]);
-	if (!status) {
-		call->out[0]->q = ql_qparams_keep(x->q);
-		call->kernel = "codes";
-	}
-	ql_tensor_release(ctx, zero);
-	ql_tensor_release(ctx, codes);
-	ql_tensor_release(ctx, real);
-	ql_tensor_release(ctx, sum);
-	ql_tensor_release(ctx, plain.out[0]);
-	return status;
+	call->kernel = "codes";
+	if (status)
+		return status;
+	call->out[0]->q = ql_qparams_keep(x->q);
+	fill(x, call->out[0]);
+	status = copy_inner(ctx, call, call->out[0], last);
+	return status || !last ? status : ql_images_declare(ctx, call->out[0]);
 }
 
 extern const struct ql_path ql_path_pad_int;
@@ -66,4 +87,5 @@ const struct ql_path ql_path_pad_int = {
 	.text = "padded with the zero point, under the same scale",
 	.match = match_pad,
 	.eval = eval_pad,
+	.images = true,
 };

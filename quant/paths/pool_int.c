@@ -4,6 +4,7 @@
  */
 #include "quant/integer/pool_codes.h"
 #include "quant/integer/rescale.h"
+#include "tensor/images.h"
 #include "tensor/scratch.h"
 
 static bool match(struct ql_call *call, const char **reason)
@@ -103,22 +104,31 @@ static enum ql_status run(
 	const struct ql_result *r = &call->result[0];
 	struct ql_tensor *x = call->in[0], *codes = NULL, *y = NULL;
 	struct ql_pool_codes p = {.planes = r->shape[0] * r->shape[1], .mean = mean, .rule = rule};
+	bool last = false;
 	enum ql_status status = ql_pool_window(ctx, call, &p.w);
 
 	if (!status && mean)
 		status = read_params(ctx, x, q == x->q ? NULL : q, &p);
+	if (!status) {
+		p.dtype = ql_dtype_whole(x->dtype);
+		p.out_dtype = ql_dtype_whole(dtype);
+		p.r = ql_rounding_of_params(q);
+		last = ql_images_last(x) && ql_pool_last_fits(&p) && p.planes > 0;
+		if (!last && ql_ragged_closed(x))
+			status = ql_ragged_open(ctx, x->storage);
+	}
 	if (!status)
 		status = open_codes(ctx, x, &codes);
 	if (!status)
-		status = ql_tensor_new(ctx, ql_dtype_whole(dtype), r->rank, r->shape, &y);
+		status = ql_tensor_new(ctx, p.out_dtype, r->rank, r->shape, &y);
 	if (!status) {
-		p.dtype = codes->dtype;
-		p.out_dtype = y->dtype;
-		p.x = ql_tensor_data(codes);
+		p.channels = last ? r->shape[1] : 0;
+		p.x = last ? ql_images_data(codes) : ql_tensor_data(codes);
 		p.out = ql_tensor_data(y);
-		p.r = ql_rounding_of_params(q);
-		status = ql_pool_codes(ctx, &p);
+		status = last ? ql_pool_last(ctx, &p) : ql_pool_codes(ctx, &p);
 	}
+	if (!status && last)
+		status = ql_images_declare(ctx, y);
 	if (!status)
 		status = close_codes(ctx, call, y, dtype, q);
 	ql_tensor_release(ctx, codes);
@@ -160,6 +170,7 @@ const struct ql_path ql_path_maxpool2d_int = {
 	.match = match,
 	.eval = eval_max,
 	.keeps = true,
+	.images = true,
 };
 const struct ql_path ql_path_avgpool2d_int = {
 	.op = "avgpool2d",
@@ -169,4 +180,5 @@ const struct ql_path ql_path_avgpool2d_int = {
 	.match = match_mean,
 	.eval = eval_mean,
 	.keeps = true,
+	.images = true,
 };

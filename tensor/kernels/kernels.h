@@ -85,6 +85,43 @@ struct ql_taps_i16 {
 		const int16_t *w, int32_t *to, int64_t pitch);
 };
 
+#define QL_CONV_PANEL 16 /* outputs */
+#define QL_CONV_PANELS 4 /* most panels of a tile */
+
+/* Where the sums of a tile of a convolution are: output o of pixel i is the sum over segments s and l < 4 * quads of
+ * x[i * step + at[s] + l] (u8) times the weight l of segment s (s8), mod 2^32. The weights of QL_CONV_PANEL outputs are
+ * a panel: for each segment and quad, QL_CONV_PANEL x 4 bytes. */
+struct ql_conv_i8_sums {
+	int64_t step, quads;
+	const int64_t *at;
+	int segments;
+	int64_t panel; /* bytes from a panel to the next one */
+};
+
+/* How they become codes: v = clamp(rint((float)max(sum + bias, least) * factor), lo, hi), the code is v + zero. With
+ * the codes of a second operand, of the same layout, the sum of both: clamp(rint(v * by[0] + (float)((other ^ flip) -
+ * other_zero) * by[1]), sum_lo, sum_hi) + sum_zero. Factors are finite, bounds whole numbers below 2^22. */
+struct ql_conv_i8_codes {
+	const int32_t *bias; /* one per output, as are factors; whole panels */
+	const float *factor;
+	int32_t least, zero;
+	float lo, hi;
+	int64_t pitch; /* bytes from the codes of a pixel to those of the next one */
+	float by[2], sum_lo, sum_hi;
+	int32_t other_zero, sum_zero;
+	uint8_t flip;
+};
+
+/* One tile: the codes of 1 to most[p] pixels and `columns` outputs, where p = ceil(columns / QL_CONV_PANEL) and most[p]
+ * is not 0. Nothing else is written. `other` is NULL, or the second operand. */
+struct ql_conv_i8 {
+	const char *name;
+	int rate; /* products per ns, as above */
+	int most[QL_CONV_PANELS + 1];
+	void (*codes)(int rows, int columns, const struct ql_conv_i8_sums *s, const struct ql_conv_i8_codes *c,
+		const uint8_t *x, const int8_t *panel, const uint8_t *other, uint8_t *to);
+};
+
 #define QL_TAPS_OUTPUTS 4
 #define QL_TAPS_SLACK 128
 
@@ -146,7 +183,7 @@ struct ql_limit {
 extern const uint8_t ql_limit_zeros[64], ql_limit_ones[64]; /* operands whose value the compiler does not see */
 
 #define QL_KERNEL_FAMILIES(F) \
-	F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(quantize) F(dequantize) F(simd) F(limit)
+	F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(conv_i8) F(quantize) F(dequantize) F(simd) F(limit)
 
 struct ql_kernels {
 #define F(family) const struct ql_##family *family;

@@ -229,8 +229,7 @@ static const struct ql_attr pad_attrs[] = {
 	{NULL, QL_ATTR_END, 0, NULL, NULL},
 };
 
-/* Elements before and after axis d. */
-static void padding(const struct ql_call *call, int d, int64_t *before, int64_t *after)
+void ql_pad_sizes(const struct ql_call *call, int d, int64_t *before, int64_t *after)
 {
 	const struct ql_ints *s = &ql_call_attr(call, "sizes")->ints;
 	int pair = call->in[0]->rank - 1 - d;
@@ -266,7 +265,7 @@ static enum ql_status infer_pad(struct ql_ctx *ctx, struct ql_call *call)
 		return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: sizes: wanted one number or up to %d pairs, got %d numbers",
 			t->rank, s->n);
 	for (int d = 0; d < t->rank; d++) {
-		padding(call, d, &before, &after);
+		ql_pad_sizes(call, d, &before, &after);
 		if (before < 0 || after < 0 || before > INT64_MAX / 4 || after > INT64_MAX / 4)
 			return ql_fail(ctx, QL_ERR_ARGUMENT, "pad: sizes: wanted 0 or more, got %lld and %lld",
 				(long long)before, (long long)after);
@@ -298,7 +297,7 @@ static enum ql_status pad(struct ql_ctx *ctx, struct ql_call *call)
 
 	say_copy(call);
 	for (int d = 0; d < t->rank && !status; d++) {
-		padding(call, d, &before, &after);
+		ql_pad_sizes(call, d, &before, &after);
 		status = ql_view_narrow(ctx, "pad", inner, d, before, t->shape[d], &next);
 		ql_tensor_release(ctx, inner);
 		inner = status ? NULL : next;
@@ -322,7 +321,7 @@ static enum ql_status pad_backward(struct ql_back *b)
 	for (int d = 0; d < in->rank; d++) {
 		int64_t before, after;
 
-		padding(&b->call, d, &before, &after);
+		ql_pad_sizes(&b->call, d, &before, &after);
 		g = ql_back_narrow(b, g, d, before, in->shape[d]);
 	}
 	ql_back_give(b, 0, g);

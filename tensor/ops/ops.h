@@ -12,6 +12,9 @@
 /* Runs eval, on int8 copies if the result is packed, so that it may write elements in any order. */
 enum ql_status ql_eval_in_bytes(struct ql_ctx *ctx, struct ql_call *call, ql_eval_fn *eval);
 
+/* The elements that a call of pad adds before and after axis d. */
+void ql_pad_sizes(const struct ql_call *call, int d, int64_t *before, int64_t *after);
+
 /* The one option out=spec: a quantized result. */
 extern const struct ql_attr ql_out_attrs[];
 

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions of codes: every entry of conv_i8 that this CPU can run, against plain loops with 64-bit sums: all tiles,
+ * windows of several segments, extreme codes, sums that saturate, second operands of both signs.
+ */
+#include <math.h>
+
+#include "tests/tools/kernels.h"
+
+enum fill { RANDOM, HIGH, LOW, MIXED, FILLS };
+
+static uint8_t code_8(enum fill fill, uint8_t lo, uint8_t hi)
+{
+	switch (fill) {
+	case HIGH: return hi;
+	case LOW: return lo;
+	case MIXED: return draw() & 1 ? hi : lo;
+	default: return (uint8_t)draw();
+	}
+}
+
+struct sample {
+	int rows, columns, panels;
+	struct ql_conv_i8_sums s;
+	struct ql_conv_i8_codes c;
+	int64_t at[8], reach;
+	uint8_t *x, *other, *to;
+	int8_t *w;
+	int32_t *bias;
+	float *factor;
+};
+
+/* A window of `segments` runs, anywhere in 5 * quads bytes a segment. */
+static void fill_windows(struct sample *m, enum fill fx, enum fill fw)
+{
+	int64_t weights;
+
+	for (int k = 0; k < m->s.segments; k++)
+		m->at[k] = (int64_t)(draw() % (uint32_t)(m->s.quads + 1)) + k * 5 * m->s.quads;
+	m->s.at = m->at;
+	m->s.panel = m->s.segments * m->s.quads * 4 * QL_CONV_PANEL;
+	weights = m->s.panel * m->panels;
+	m->reach = m->s.step * (m->rows - 1) + (5 * m->s.segments + 1) * m->s.quads + 4 * m->s.quads;
+	m->x = take((size_t)m->reach);
+	m->w = take((size_t)weights);
+	for (int64_t i = 0; i < m->reach; i++)
+		m->x[i] = code_8(fx, 0, 255);
+	for (int64_t i = 0; i < weights; i++)
+		m->w[i] = (int8_t)code_8(fw, 128, 127);
+}
+
+static void fill_codes(struct sample *m, bool is_signed, bool relu, bool other)
+{
+	int n = m->panels * QL_CONV_PANEL;
+	int zero = is_signed ? (int)(draw() % 40) - 20 : (int)(draw() % 256), lo = is_signed ? -128 : 0;
+	float big = 4.0f / (float)(m->s.segments * (m->s.quads + 1) * 255);
+
+	m->bias = take((size_t)n * sizeof(*m->bias));
+	m->factor = take((size_t)n * sizeof(*m->factor));
+	for (int o = 0; o < n; o++) {
+		m->bias[o] = (int32_t)(draw() % 200000) - 100000;
+		m->factor[o] = o % 7 == 3 ? 0 : (float)(draw() % 1000) * 1e-3f * (o % 5 == 2 ? 1e30f : big);
+	}
+	m->c = (struct ql_conv_i8_codes){.bias = m->bias,
+		.factor = m->factor,
+		.least = relu ? 0 : INT32_MIN,
+		.zero = zero,
+		.lo = (float)(lo - zero),
+		.hi = (float)(lo + 255 - zero),
+		.pitch = m->columns + 5,
+		.by = {0.7f, is_signed ? 1.3f : -0.9f},
+		.sum_lo = (float)(relu ? 0 : lo + 3),
+		.sum_hi = (float)(lo + 252),
+		.other_zero = 131,
+		.sum_zero = relu ? lo : 3,
+		.flip = is_signed ? 0x80 : 0};
+	m->to = take((size_t)(m->c.pitch * m->rows));
+	m->other = other ? take((size_t)(m->c.pitch * m->rows)) : NULL;
+	for (int64_t i = 0; other && i < m->c.pitch * m->rows; i++)
+		m->other[i] = (uint8_t)draw();
+}
+
+static float bounded(float v, float lo, float hi)
+{
+	return nearbyintf(v < lo ? lo : v > hi ? hi : v);
+}
+
+static uint8_t code_of(const struct sample *m, int row, int o)
+{
+	const int8_t *w = m->w + o / QL_CONV_PANEL * m->s.panel + o % QL_CONV_PANEL * 4;
+	int64_t sum = m->bias[o];
+	volatile float a, b; /* no fused sum */
+	float v;
+
+	for (int k = 0; k < m->s.segments; k++)
+		for (int64_t l = 0; l < 4 * m->s.quads; l++)
+			sum += (int64_t)m->x[row * m->s.step + m->at[k] + l] *
+			       w[(k * m->s.quads + l / 4) * 4 * QL_CONV_PANEL + l % 4];
+	sum = (int32_t)(uint32_t)sum;
+	v = bounded((float)(sum < m->c.least ? m->c.least : sum) * m->factor[o], m->c.lo, m->c.hi);
+	if (!m->other)
+		return (uint8_t)((int32_t)v + m->c.zero);
+	a = v * m->c.by[0];
+	b = (float)((m->other[row * m->c.pitch + o] ^ m->c.flip) - m->c.other_zero) * m->c.by[1];
+	return (uint8_t)((int32_t)bounded(a + b, m->c.sum_lo, m->c.sum_hi) + m->c.sum_zero);
+}
+
+static void check_tile(const struct ql_conv_i8 *k, int rows, int columns, int segments, int64_t quads, int64_t step,
+	enum fill fx, enum fill fw, unsigned how)
+{
+	struct sample m = {.rows = rows,
+		.columns = columns,
+		.panels = (columns + QL_CONV_PANEL - 1) / QL_CONV_PANEL,
+		.s = {.step = step, .quads = quads, .segments = segments}};
+	bool good = true, kept = true;
+
+	fill_windows(&m, fx, fw);
+	fill_codes(&m, how & 1, how & 2, how & 4);
+	k->codes(rows, columns, &m.s, &m.c, m.x, m.w, m.other, m.to);
+	for (int i = 0; i < rows; i++) {
+		for (int o = 0; o < columns; o++)
+			good &= m.to[i * m.c.pitch + o] == code_of(&m, i, o);
+		kept &= guarded(m.to, (size_t)(i * m.c.pitch + columns), (size_t)((i + 1) * m.c.pitch));
+	}
+	CHECK(good, "%s: rows %d, columns %d, segments %d, quads %lld, step %lld, fill %d x %d, %u", k->name, rows,
+		columns, segments, (long long)quads, (long long)step, fx, fw, how);
+	CHECK(kept, "%s: wrote behind a pixel", k->name);
+	free(m.x);
+	free(m.w);
+	free(m.bias);
+	free(m.factor);
+	free(m.to);
+	free(m.other);
+}
+
+static void test_conv_i8(const void *kernel)
+{
+	const struct ql_conv_i8 *k = kernel;
+
+	CHECK(k->rate > 0 && k->most[1] > 0, "%s: rate or tiles", k->name);
+	for (int p = 1; p <= QL_CONV_PANELS; p++)
+		for (int rows = 1; rows <= k->most[p]; rows++) {
+			for (int columns = (p - 1) * QL_CONV_PANEL + 1; columns <= p * QL_CONV_PANEL; columns++)
+				check_tile(k, rows, columns, 1 + columns % 4, columns % 5, 1 + columns % 9, RANDOM,
+					RANDOM, draw() % 8);
+			for (int f = 0; f < FILLS * FILLS; f++)
+				check_tile(k, rows, p * QL_CONV_PANEL, 3, 16, 12, (enum fill)(f / FILLS),
+					(enum fill)(f % FILLS), (unsigned)f % 8);
+		}
+	for (unsigned how = 0; how < 8; how++)
+		check_tile(k, k->most[1], 11, 8, 500, 100, HIGH, LOW, how); /* the longest sums */
+}
+
+/* tests/kernels.c, kernels_codes.c */
+#define test_gemm_f32 NULL
+#define test_gemm_i8 NULL
+#define test_gemm_i16 NULL
+#define test_taps_i16 NULL
+#define test_gemm_b1 NULL
+#define test_quantize NULL
+#define test_dequantize NULL
+#define test_simd NULL
+#define test_limit NULL
+
+int main(void)
+{
+#define F(name) {#name, test_##name},
+	static const struct family families[] = {QL_KERNEL_FAMILIES(F)};
+#undef F
+
+	test_kernels(families, sizeof(families) / sizeof(families[0]));
+	return check_end();
+}
