@@ -2,7 +2,8 @@
 -- g:run: runs the nodes in order, each by the op's own function, so that the values are bit-equal to the module's.
 -- Where floats become codes, the last bit of a sum may decide between two codes: such graphs run with ordered
 -- products (tensor/kernels/kernels.h), like quantized modules and exported C. A value is released after its last
--- user.
+-- user. What a run looks up for each node is prepared once for each graph (program_of), unless functions of the user
+-- or names of inner values are involved.
 local _, internal = ...
 local base = internal.import 'interp/prelude/base'
 local core = internal.import 'nn/graph/core'
@@ -158,6 +159,137 @@ local function execute(g, values, b, o)
 	return function(ref) return values[ref] end, copies
 end
 
+---------------------------------------------------------------- running for the outputs alone
+
+-- g -> its steps: what `execute` looks up for each node and run, once. A step has the op's function, the positions of its operands in a
+-- list of values, the arguments behind them, the positions of its results, and of the values that nothing needs after it.
+local programs = setmetatable({}, {__mode = 'k'})
+
+-- Steps release values as soon as they have no users, so that the next result takes over memory that is in the caches. That must
+-- not happen to what functions of the user have seen, or to an operand that is the result, too.
+local function is_simple(node)
+	return node.op ~= 'assign' and ops.built_in(node.op) and not ops.user(node.op) and not node.op:find '_$'
+end
+
+-- The arguments behind the operands: a spec, and other attributes by name.
+local function split_attrs(attrs)
+	local spec, rest
+	for key, value in next, attrs do
+		if key == 'spec' then
+			spec = value
+		else
+			rest = rest or {}
+			rest[key] = value
+		end
+	end
+	if spec ~= nil then return spec, rest end
+	return rest
+end
+
+local MOST = 3 -- operands of a step that is called without a list
+
+local function step_of(node, places)
+	local info, step = ops.info(node.op), {name = node.name, node = node, free = {}, results = {}}
+	local plain = #node.inputs <= MOST and #node.results == 1 and not info.list_in and not info.list_out and not size.varies(node.attrs)
+	for i, ref in ipairs(node.inputs) do
+		step[i] = places[ref]
+		plain = plain and step[i] ~= nil
+	end
+	for i = 1, #node.results do step.results[i] = places[core.ref(node.name, i)] end
+	if plain then
+		step.f, step.n = internal.op(node.op), #node.inputs
+		step.more, step.rest = split_attrs(node.attrs)
+	end
+	return step
+end
+
+-- The step after which each value is not needed; outputs always are.
+local function mark_last(g, program, places)
+	local last = {}
+	for _, step in ipairs(program) do
+		for _, place in ipairs(step.results) do last[place] = step end
+		for _, ref in ipairs(step.node.inputs) do
+			if places[ref] then last[places[ref]] = step end
+		end
+	end
+	core.each_output(g, function(leaf) last[places[leaf.ref]] = nil end)
+	for _, name in ipairs(g.order) do -- given values are not ours
+		local op = g.nodes[name].op
+		if op == 'const' or op == 'input' then last[places[name]] = nil end
+	end
+	for place, step in next, last do table.insert(step.free, place) end
+end
+
+-- The program of a graph, or false if it needs `execute`.
+local function program_of(g)
+	local program, places, n = programs[g], {}, 0
+	if program ~= nil then return program end
+	program = {places = places, consts = {}}
+	for _, name in ipairs(g.order) do
+		local node = g.nodes[name]
+		for i = 1, #node.results do
+			n = n + 1
+			places[core.ref(name, i)] = n
+		end
+		if node.op == 'const' then
+			program.consts[places[name]] = node.value
+		elseif node.op ~= 'input' then
+			if not is_simple(node) then
+				programs[g] = false
+				return false
+			end
+			program[#program + 1] = step_of(node, places)
+		end
+	end
+	mark_last(g, program, places)
+	programs[g] = program
+	return program
+end
+
+local function general_step(step, values, b)
+	local operands = {}
+	for i, ref in ipairs(step.node.inputs) do operands[i] = step[i] and values[step[i]] or size.at(ref, b) end
+	for i, result in ipairs(apply(step.node, operands, b)) do values[step.results[i]] = result end
+end
+
+local function run_steps(program, values, b)
+	for i = 1, #program do
+		local step = program[i]
+		local f, n = step.f, step.n
+		program.at = step
+		if not f then
+			general_step(step, values, b)
+		elseif n == 1 then
+			values[step.results[1]] = f(values[step[1]], step.more, step.rest)
+		elseif n == 2 then
+			values[step.results[1]] = f(values[step[1]], values[step[2]], step.more, step.rest)
+		elseif n == 3 then
+			values[step.results[1]] = f(values[step[1]], values[step[2]], values[step[3]], step.more, step.rest)
+		else
+			values[step.results[1]] = f(step.more, step.rest)
+		end
+		for _, place in ipairs(step.free) do
+			release(values[place])
+			values[place] = nil
+		end
+	end
+end
+
+-- Runs the graph for its outputs: a function ref -> tensor.
+local function run_program(g, program, given, b, o)
+	local _ <close> = internal.nograd()
+	local _ <close> = in_order(g, o) and internal.ordered() or nil
+	local values, places = {}, program.places
+	for place, value in next, program.consts do values[place] = value end
+	for name, value in next, given do values[places[name]] = value end
+	local good, message = pcall(run_steps, program, values, b)
+	if not good then
+		message = tostring(message):gsub('^[^:]*:%d+: ', '')
+		fail('%s%s', program.at.f and ("run: node '%s': "):format(program.at.name) or '', message)
+	end
+	return function(ref) return values[places[ref]] end
+end
+
 -- Runs the graph; returns a function ref -> tensor for values that are still live (outputs and those named by `keep`), and the
 -- copies made. `o`:
 --   keep    set of refs;  check  compare dtypes and shapes with those recorded
@@ -180,6 +312,8 @@ local function replayed(g, x, o)
 		return execute(g, given, b, {ordered = o.ordered, release = true})
 	end)
 	if get then return get, {} end
+	local program = program_of(g)
+	if program then return run_program(g, program, values, b, o), {} end
 	return execute(g, values, b, o)
 end
 

@@ -62,3 +62,27 @@ it('g:dot tells outputs apart', function()
 	print(text:match '"a" %-> "output1"', text:match '"a_2" %-> "output', text:match '"relu1" %-> "output2"')  --> "a" -> "output1" nil "relu1" -> "output2"
 	print(text:find '"output"')  --> nil
 end)
+
+it('releases values after their last use, but no input, constant, output, nor what shares its memory with one', function()
+	local big = nn.module(function(_, v)
+		local a = v * 2
+		local b = a + 1
+		return {a:view(a:nelem()), b:relu(), v, a}
+	end)
+	local v = tensor.randn(1, 50000)
+	local e = graph.trace(big, v)
+	e:run(v)
+	collectgarbage()
+	collectgarbage 'stop'
+	local before, values = tensor.memory().now, nil
+	for _ = 1, 20 do values = e:run(v) end
+	local used = (tensor.memory().now - before) / 50000 / 4
+	collectgarbage 'restart'
+	assert(used <= 41 and used > 2, used) -- a and the relu of each run, not b
+	assert(values[1]:error((v * 2):view(50000)).max == 0 and values[2]:error((v * 2 + 1):relu()).max == 0)
+	assert(values[3]:error(v).max == 0 and values[4]:error(v * 2).max == 0)
+	local third = graph.trace(nn.module(function(_, w) return {w, w:view(w:nelem())} end), v)
+	values = third:run(v)
+	values = third:run(values[1])
+	assert(values[2]:error(v:view(50000)).max == 0)
+end)
