@@ -5,6 +5,9 @@
  */
 #include "tensor/transpose.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 #include <string.h>
 
 #include "tensor/parallel.h"
@@ -22,6 +25,55 @@ int ql_transpose_axis(const struct ql_walk *w)
 			return d;
 	return -1;
 }
+
+/* ---- bytes ---- */
+
+#define SQUARE 16
+
+/* A square of bytes. Interleaving the halves of a list of 16 vectors four times exchanges rows and columns. */
+static void turn_square(const uint8_t *src, int64_t src_step, uint8_t *dst, int64_t dst_step)
+{
+#ifdef __SSE2__
+	__m128i a[SQUARE], b[SQUARE];
+
+	for (int i = 0; i < SQUARE; i++)
+		a[i] = _mm_loadu_si128((const __m128i *)(const void *)(src + i * src_step));
+#pragma GCC unroll 2
+	for (int round = 0; round < 2; round++) {
+#pragma GCC unroll 8
+		for (int i = 0; i < SQUARE / 2; i++) {
+			b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + SQUARE / 2]);
+			b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + SQUARE / 2]);
+		}
+#pragma GCC unroll 8
+		for (int i = 0; i < SQUARE / 2; i++) {
+			a[2 * i] = _mm_unpacklo_epi8(b[i], b[i + SQUARE / 2]);
+			a[2 * i + 1] = _mm_unpackhi_epi8(b[i], b[i + SQUARE / 2]);
+		}
+	}
+	for (int i = 0; i < SQUARE; i++)
+		_mm_storeu_si128((__m128i *)(void *)(dst + i * dst_step), a[i]);
+#else
+	for (int i = 0; i < SQUARE; i++)
+		for (int j = 0; j < SQUARE; j++)
+			dst[i * dst_step + j] = src[j * src_step + i];
+#endif
+}
+
+void ql_transpose_bytes(int64_t n, int64_t m, const uint8_t *src, int64_t src_step, uint8_t *dst, int64_t dst_step)
+{
+	for (int64_t j = 0; j < m; j += SQUARE) {
+		int64_t whole = m - j < SQUARE ? 0 : n / SQUARE * SQUARE, end = ql_min64(m, j + SQUARE);
+
+		for (int64_t i = 0; i < whole; i += SQUARE)
+			turn_square(src + j * src_step + i, src_step, dst + i * dst_step + j, dst_step);
+		for (int64_t k = j; k < end; k++)
+			for (int64_t i = whole; i < n; i++)
+				dst[i * dst_step + k] = src[k * src_step + i];
+	}
+}
+
+/* ---- any elements ---- */
 
 struct job {
 	struct ql_walk outer; /* all axes but the two */
@@ -44,7 +96,6 @@ struct job {
 				tile[i * TILE + j] = row[i]; \
 		} \
 	}
-TURN(uint8_t)
 TURN(uint16_t)
 TURN(uint32_t)
 TURN(uint64_t)
@@ -59,7 +110,7 @@ static void copy_tile(const struct job *j, char *dst, const char *src, int64_t n
 	} tile;
 
 	if (j->size == 1)
-		turn_uint8_t(n, m, src, j->src_step, tile.one);
+		ql_transpose_bytes(n, m, (const uint8_t *)src, j->src_step, tile.one, TILE);
 	else if (j->size == 2)
 		turn_uint16_t(n, m, src, j->src_step, tile.two);
 	else if (j->size == 4)

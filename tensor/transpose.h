@@ -13,4 +13,7 @@ int ql_transpose_axis(const struct ql_walk *w);
 enum ql_status ql_transpose(
 	struct ql_ctx *ctx, const struct ql_walk *w, int axis, size_t size, void *dst, const void *src);
 
+/* dst[i * dst_step + j] = src[j * src_step + i] for i < n, j < m; they do not overlap. */
+void ql_transpose_bytes(int64_t n, int64_t m, const uint8_t *src, int64_t src_step, uint8_t *dst, int64_t dst_step);
+
 #endif

@@ -18,11 +18,12 @@
 #include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/scratch.h"
+#include "tensor/transpose.h"
 
 #define BLOCK ((int64_t)24 << 10) /* bytes of a task's copy: half of a first-level cache of 48 KiB */
 #define TASKS 2                   /* per thread, at least */
 #define SLACK 64                  /* behind the copy: the last quad of a window may end there */
-#define TASK_NS 20000
+#define TASK_NS 3000
 #define LEAST_WORK 10 /* steps of a tile that cost as much as its start and end, roughly */
 
 struct job {
@@ -55,16 +56,18 @@ static int64_t reach_of(const struct ql_window *w)
 	return (w->out[1] - 1) * w->stride[1] + (w->kernel[1] - 1) * w->dilation[1] + 1;
 }
 
-QL_SIMD(void, copy_flipped, (int64_t n, const uint8_t *restrict from, uint8_t flip, uint8_t *restrict to), {
+QL_SIMD(void, copy_flipped, (int64_t n, const uint8_t *from, uint8_t flip, uint8_t *to), {
+	QL_INDEPENDENT
 	for (int64_t i = 0; i < n; i++)
 		to[i] = from[i] ^ flip;
 })
 
-/* One channel into every step-th byte. */
-static void spread(int64_t n, const uint8_t *restrict from, uint8_t flip, int64_t step, uint8_t *restrict to)
+/* Puts the channels of n pixels, which are `plane` apart, side by side. */
+static void gather(const struct job *j, int64_t n, const uint8_t *from, int64_t plane, uint8_t *to)
 {
-	for (int64_t i = 0; i < n; i++)
-		to[i * step] = from[i] ^ flip;
+	ql_transpose_bytes(n, j->channels, from, plane, to, j->channels);
+	if (j->flip)
+		copy_flipped[j->c->variant](n * j->channels, to, j->flip, to);
 }
 
 /* Copies n pixels of line y of an image, from pixel 0 on. */
@@ -75,8 +78,7 @@ static void copy_pixels(const struct job *j, int64_t image, int64_t group, int64
 	const uint8_t *from = j->x + image * c->c * plane;
 
 	if (!j->last)
-		for (int64_t k = 0; k < j->channels; k++)
-			spread(n, from + (first + k) * plane + y * width, j->flip, j->channels, to + k);
+		gather(j, n, from + first * plane + y * width, plane, to);
 	else if (c->groups == 1)
 		copy_flipped[j->c->variant](n * c->c, from + y * width * c->c, j->flip, to);
 	else
