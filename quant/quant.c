@@ -24,6 +24,7 @@ static const struct ql_path *const paths[] = {
 #undef X
 	NULL,
 };
+_Static_assert(sizeof(paths) / sizeof(paths[0]) <= QL_PATHS_MOST + 1, "a bit each");
 
 const struct ql_quant ql_quant_default = {.paths = paths,
 	.quantize = ql_quantize,

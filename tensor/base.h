@@ -58,6 +58,13 @@ struct ql_recording;
 enum ql_fallback_mode { QL_FALLBACK_SILENT, QL_FALLBACK_WARN, QL_FALLBACK_ERROR };
 
 /* One per process in practice. Holds all mutable state, so the library has no globals. */
+/* Which integer paths serve an op (op.c). */
+struct ql_served {
+	const char *op; /* its name */
+	const struct ql_quant *quant;
+	uint64_t paths; /* bits */
+};
+
 struct ql_ctx {
 	char err[1024]; /* message of the last status other than QL_OK */
 	/* Why a getter could not read an element of a device, which then is NaN or 0: the next op fails with it. "": none */
@@ -90,6 +97,7 @@ struct ql_ctx {
 	struct ql_ledger *ledger;                        /* what ran where, and why */
 	const struct ql_kernels *kernels;                /* the CPU's kernel table */
 	const struct ql_quant *quant;                    /* integer paths and the quantizer, set by quant/ (op.h) */
+	struct ql_served served[64];                     /* by a hash of the name's address */
 	void (*warn)(struct ql_ctx *, const char *text); /* NULL: warnings are dropped */
 	void *host;                                      /* for the program that embeds the library */
 	struct ql_user_format *formats;                  /* made by the user: quant/user_format.h */

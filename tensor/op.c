@@ -172,20 +172,37 @@ void ql_call_drop(struct ql_ctx *ctx, struct ql_call *call)
 	call->list = NULL;
 }
 
-/* Compares the first letters inline, because this runs before every op and most names differ there. */
 static bool serves(const struct ql_path *path, const char *op)
 {
-	return !path->op || (path->op[0] == op[0] && !strcmp(path->op, op));
+	return !path->op || !strcmp(path->op, op);
+}
+
+/* Bits of the paths that serve an op. Names are compared at the first call of the op only, because this runs before every
+ * one: the address of a name stands for it. */
+static uint64_t paths_of(struct ql_ctx *ctx, const char *op)
+{
+	struct ql_served *s = &ctx->served[(uintptr_t)op * 0x9e3779b97f4a7c15u >> 58];
+
+	if (s->op == op && s->quant == ctx->quant)
+		return s->paths;
+	*s = (struct ql_served){.op = op, .quant = ctx->quant};
+	for (int i = 0; i < QL_PATHS_MOST && ctx->quant->paths[i]; i++)
+		if (serves(ctx->quant->paths[i], op))
+			s->paths |= UINT64_C(1) << i;
+	return s->paths;
 }
 
 const struct ql_path *ql_call_path(struct ql_ctx *ctx, struct ql_call *call, const char **reason)
 {
-	const struct ql_path *const *p = ctx->quant ? ctx->quant->paths : NULL;
+	uint64_t left = ctx->quant ? paths_of(ctx, call->op->doc.name) : 0;
 
 	*reason = "the op has no integer kernel";
-	for (; p && *p; p++)
-		if (serves(*p, call->op->doc.name) && (*p)->match(call, reason))
-			return *p;
+	for (; left; left &= left - 1) {
+		const struct ql_path *path = ctx->quant->paths[__builtin_ctzll(left)];
+
+		if (path->match(call, reason))
+			return path;
+	}
 	return NULL;
 }
 

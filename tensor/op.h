@@ -118,9 +118,11 @@ struct ql_path {
 	bool keeps;  /* without out= the result has the dtype and the params of operand 0 */
 };
 
+#define QL_PATHS_MOST 64
+
 /* Functions that quant/ registers with the context. */
 struct ql_quant {
-	const struct ql_path *const *paths; /* NULL-terminated */
+	const struct ql_path *const *paths; /* NULL-terminated, at most QL_PATHS_MOST */
 	/* Gives x quantized by the spec. */
 	enum ql_status (*quantize)(
 		struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out);

@@ -79,26 +79,25 @@ static enum ql_status clear(struct ql_storage *s)
 enum ql_status ql_tensor_new_on(struct ql_ctx *ctx, const struct ql_device *device, unsigned dtype, int rank,
 	const int64_t *shape, struct ql_tensor **out)
 {
-	struct ql_tensor header = {.refs = 1, .dtype = (uint8_t)dtype, .rank = (uint8_t)rank}, *t;
+	struct ql_tensor *t;
 	uint64_t bytes;
 	enum ql_status status;
 
 	*out = NULL;
 	if (rank > QL_MAX_RANK)
 		return ql_fail(ctx, QL_ERR_SHAPE, "tensor: wanted at most %d axes, got %d", QL_MAX_RANK, rank);
-	for (int d = 0; d < rank; d++)
-		header.shape[d] = shape[d];
-	status = layout(ctx, &header, &bytes);
-	if (status)
-		return status;
 	t = ql_alloc(ctx, sizeof(*t));
 	if (!t)
 		return QL_ERR_MEMORY;
-	*t = header;
-	t->storage = ql_storage_new(ctx, device, bytes);
+	*t = (struct ql_tensor){.refs = 1, .dtype = (uint8_t)dtype, .rank = (uint8_t)rank};
+	for (int d = 0; d < rank; d++)
+		t->shape[d] = shape[d];
+	status = layout(ctx, t, &bytes);
+	if (!status)
+		t->storage = ql_storage_new(ctx, device, bytes);
 	if (!t->storage) {
 		ql_free(ctx, t);
-		return QL_ERR_MEMORY;
+		return status ? status : QL_ERR_MEMORY;
 	}
 	if (ql_dtype_is_packed(dtype))
 		status = clear(t->storage);

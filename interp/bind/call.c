@@ -272,8 +272,8 @@ int ql_call_op(lua_State *L, const struct ql_op *op, bool in_place)
 	move_leading_string(L, op, 1);
 	move_second_number(L, op, 1);
 	next = op->flags & QL_LIST_IN ? read_operand_list(L, &f, 1) : read_operands(L, &f, 1);
+	f.call.attr = next <= lua_gettop(L) ? f.args.value : NULL; /* none is given: none is looked for */
 	ql_read_arguments(L, op->doc.name, op->doc.attrs, next, &f.args);
-	f.call.attr = f.args.value;
 	if (in_place) {
 		if (f.call.weak & 1)
 			return ql_error(L, "%s_: wanted a tensor to write into, got a number", op->doc.name);

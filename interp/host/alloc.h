@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define QL_LUA_KINDS 9 /* multiples of 16 bytes, up to 128 */
+
 /* `fail_after` > 0 counts down at each request that grows; the one that reaches 0 fails. Lua then collects
  * and asks once more, so a single failure tests the emergency collection; with `fail_forever` every later
  * growing request fails too, which tests the error itself. */
@@ -18,7 +20,12 @@ struct ql_lua_memory {
 	uint64_t fail_after;
 	bool fail_forever, failing;
 	const volatile sig_atomic_t *interrupted; /* while it is set, growing by QL_LUA_BIG or more fails */
+	struct ql_lua_free *free[QL_LUA_KINDS];   /* lists of freed blocks, by size */
+	size_t free_bytes;
 };
+
+/* Gives freed blocks back to the system: the Lua state is gone. */
+void ql_lua_memory_clear(struct ql_lua_memory *m);
 
 /* C functions that read or build without end (io.read "a") ask for ever larger blocks: Ctrl-C stops them
  * there. */

@@ -150,6 +150,7 @@ void ql_state_free(struct ql_state *s)
 	s->lifetime.closing = true;
 	if (s->L)
 		lua_close(s->L);
+	ql_lua_memory_clear(&s->memory);
 	ql_discarded_clear(s);
 	ql_user_formats_free(s->ctx);
 	ql_ctx_free(s->ctx);

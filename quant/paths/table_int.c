@@ -60,12 +60,12 @@ static enum ql_status apply(
 
 	for (int i = 0; i < call->n_in; i++)
 		in[i] = i == at ? x : call->in[i];
-	for (int i = 0; i < ATTRS && list[i].type != QL_ATTR_END; i++) {
+	for (int i = 0; call->attr && i < ATTRS && list[i].type != QL_ATTR_END; i++) {
 		attr[i] = call->attr[i];
 		attr[i].set = attr[i].set && list[i].type != QL_ATTR_SPEC;
 	}
 	plain.in = in;
-	plain.attr = attr;
+	plain.attr = call->attr ? attr : NULL;
 	plain.into = NULL;
 	plain.out[0] = NULL;
 	if (!status)
