@@ -5,15 +5,10 @@
  */
 #include "tensor/grain.h"
 
-#include <math.h>
-#include <stdatomic.h>
-
 #include "tensor/codec.h"
 #include "tensor/codec_functions.h"
-#include "tensor/codes.h"
+#include "tensor/codec_run.h"
 #include "tensor/cpu.h"
-#include "tensor/grid.h"
-#include "tensor/kernels/kernels.h"
 #include "tensor/parallel.h"
 #include "tensor/ragged.h"
 #include "tensor/remote.h"
@@ -21,333 +16,15 @@
 #include "tensor/scratch.h"
 #include "tensor/spread.h"
 #include "tensor/stochastic.h"
-#include "tensor/vmath/simd.h"
 
-#define PIECE 4096 /* elements per piece */
-#define BUFFER 512 /* elements of one conversion buffer on the stack */
+#define PIECE 4096           /* elements per piece, at least, where scales are found piece by piece */
+#define FIT_MOST (128 << 10) /* largest run that is in the cache when it is encoded: half of 1 MiB */
+#define AHEAD_MOST (8 << 10) /* elements of a piece while which the next one is fetched: both stay in the cache */
 #define SHORT_BLOCK 256
 
-struct codec {
-	struct ql_grain g;
-	const struct ql_scheme *scheme;
-	const struct ql_kernels *kernels;
-	struct ql_codes codes;
-	unsigned dtype;
-	const float *scale;
-	const float *shift;             /* NULL: all 0 */
-	const int32_t *zero;            /* NULL: all 0 */
-	const int32_t *lo, *hi;         /* encode: range of the codes of each scale; NULL: that of `codes` */
-	bool stream;                    /* the result is larger than the caches */
-	void *q;                        /* contiguous codes */
-	const struct ql_ragged *ragged; /* decode: codes from element `first` on; NULL: they are in `q` */
-	int64_t first;
-	const float *in;                    /* encode */
-	const struct ql_stochastic *random; /* encode: rounding; NULL: to nearest */
-	float *out;                         /* decode */
-	int64_t pieces;                     /* per row */
-	_Atomic int64_t nan, inf;
-};
-
-/* Consecutive elements with one scale, or with a scale per element (affine.each). */
-struct run {
-	struct ql_affine affine;
-	int64_t code, plain, n; /* index of the first element in the codes and in the floats; number of elements */
-	const float *in;        /* encode: the values */
-	const float *shift;     /* one, or one per element with `each`; NULL: 0 */
-	const int32_t *lo, *hi; /* with `each`: a range per element, within affine's; NULL: affine's */
-};
-
-/* True if codes are converted by kernels or a grid, whose runs may have a scale per element. */
-static bool has_kernel(const struct codec *c)
+static struct ql_codec_run run_at(const struct ql_codec *c, int64_t row, int64_t column, int64_t n, int64_t scale)
 {
-	return c->codes.grid || (c->scheme->affine && !ql_dtype_is_binary(c->dtype));
-}
-
-static bool any_non_finite(const float *x, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++)
-		if (x[i] - x[i] != 0)
-			return true;
-	return false;
-}
-
-static void count_non_finite(struct codec *c, const float *x, int64_t n)
-{
-	int64_t nan = 0, inf = 0;
-
-	if (!any_non_finite(x, n))
-		return;
-	for (int64_t i = 0; i < n; i++) {
-		nan += isnan(x[i]) != 0;
-		inf += isinf(x[i]) != 0;
-	}
-	atomic_fetch_add(&c->nan, nan);
-	atomic_fetch_add(&c->inf, inf);
-}
-
-/* ---- through the kernels ---- */
-
-static struct ql_affine advanced(const struct ql_affine *p, int64_t i)
-{
-	struct ql_affine q = *p;
-
-	if (p->each) {
-		q.scale += i;
-		q.zero = q.zero ? q.zero + i : NULL;
-	}
-	return q;
-}
-
-/* Clamps codes i..i+n-1 of the run from the range of the widest channel to their own ranges. */
-static void narrow(const struct codec *c, const struct run *r, int64_t i, int64_t n, void *q)
-{
-	if (r->lo)
-		ql_codes_narrow(c->dtype, q, n, r->lo + i, r->hi + i);
-}
-
-static void encode_kernel(struct codec *c, const struct run *r)
-{
-	const struct ql_quantize *k = c->kernels->quantize;
-	const float *x = r->in;
-	uint8_t buffer[BUFFER];
-	bool bad = false;
-
-	if (ql_dtypes[c->dtype].bits == 8) {
-		bad = k->to_8(&r->affine, x, r->n, (uint8_t *)c->q + r->code);
-		narrow(c, r, 0, r->n, (uint8_t *)c->q + r->code);
-	} else if (ql_dtypes[c->dtype].bits == 16) {
-		bad = k->to_16(&r->affine, x, r->n, (uint16_t *)c->q + r->code);
-		narrow(c, r, 0, r->n, (uint16_t *)c->q + r->code);
-	} else
-		for (int64_t i = 0; i < r->n; i += BUFFER) {
-			struct ql_affine p = advanced(&r->affine, i);
-			int64_t m = ql_min64(BUFFER, r->n - i);
-
-			p.stream = false;
-			bad |= k->to_8(&p, x + i, m, buffer);
-			narrow(c, r, i, m, buffer);
-			ql_codes_put(c->dtype, c->q, r->code + i, m, buffer);
-		}
-	if (bad)
-		count_non_finite(c, x, r->n);
-}
-
-static void decode_ragged(struct codec *c, const struct run *r)
-{
-	const struct ql_dequantize *k = c->kernels->dequantize;
-	float *out = c->out + r->plain;
-	uint16_t buffer[BUFFER];
-
-	for (int64_t i = 0; i < r->n; i += BUFFER) {
-		struct ql_affine p = advanced(&r->affine, i);
-		int64_t m = ql_min64(BUFFER, r->n - i);
-
-		ql_ragged_get(c->ragged, c->first + r->code + i, m, buffer);
-		switch (ql_dtype_whole(c->dtype)) {
-		case QL_int8: k->from_i8(&p, (const int8_t *)buffer, m, out + i); break;
-		case QL_uint8: k->from_u8(&p, (const uint8_t *)buffer, m, out + i); break;
-		case QL_int16: k->from_i16(&p, (const int16_t *)buffer, m, out + i); break;
-		default: k->from_u16(&p, buffer, m, out + i); break;
-		}
-	}
-}
-
-static void decode_kernel(struct codec *c, const struct run *r)
-{
-	const struct ql_dequantize *k = c->kernels->dequantize;
-	float *out = c->out + r->plain;
-	int8_t buffer[BUFFER];
-
-	if (c->ragged) {
-		decode_ragged(c, r);
-		return;
-	}
-	switch (c->dtype) {
-	case QL_int8: k->from_i8(&r->affine, (const int8_t *)c->q + r->code, r->n, out); return;
-	case QL_uint8: k->from_u8(&r->affine, (const uint8_t *)c->q + r->code, r->n, out); return;
-	case QL_int16: k->from_i16(&r->affine, (const int16_t *)c->q + r->code, r->n, out); return;
-	case QL_uint16: k->from_u16(&r->affine, (const uint16_t *)c->q + r->code, r->n, out); return;
-	default: break; /* packed */
-	}
-	for (int64_t i = 0; i < r->n; i += BUFFER) {
-		struct ql_affine p = advanced(&r->affine, i);
-		int64_t m = ql_min64(BUFFER, r->n - i);
-
-		ql_codes_get(c->dtype, c->q, r->code + i, m, buffer);
-		k->from_i8(&p, buffer, m, out + i);
-	}
-}
-
-/* ---- through a grid ---- */
-
-static void encode_grid(struct codec *c, const struct run *r)
-{
-	int variant = c->kernels->simd->variant;
-	uint8_t buffer[BUFFER];
-
-	count_non_finite(c, r->in, r->n);
-	for (int64_t i = 0; i < r->n; i += BUFFER) {
-		struct ql_affine p = advanced(&r->affine, i);
-		int64_t m = ql_min64(BUFFER, r->n - i);
-		bool whole = ql_dtypes[c->dtype].bits == 8;
-		uint8_t *to = whole ? (uint8_t *)c->q + r->code + i : buffer;
-
-		ql_grid_encode(c->codes.grid, variant, c->codes.overflow, r->in + i, p.scale, p.each, m, to);
-		if (!whole)
-			ql_codes_put(c->dtype, c->q, r->code + i, m, buffer);
-	}
-}
-
-static void decode_grid(struct codec *c, const struct run *r)
-{
-	int variant = c->kernels->simd->variant;
-	float *out = c->out + r->plain;
-	int8_t buffer[BUFFER];
-
-	for (int64_t i = 0; i < r->n; i += BUFFER) {
-		struct ql_affine p = advanced(&r->affine, i);
-		int64_t m = ql_min64(BUFFER, r->n - i);
-		bool whole = ql_dtypes[c->dtype].bits == 8;
-
-		if (!whole)
-			ql_codes_get(c->dtype, c->q, r->code + i, m, buffer);
-		ql_grid_decode(c->codes.grid, variant, whole ? (uint8_t *)c->q + r->code + i : (uint8_t *)buffer,
-			p.scale, p.each, m, out + i);
-	}
-}
-
-/* ---- through the scheme ---- */
-
-static void encode_scheme(struct codec *c, const struct run *r)
-{
-	float scale = *r->affine.scale;
-	int32_t zero = r->affine.zero ? *r->affine.zero : 0;
-	int64_t wide[BUFFER];
-	int32_t code[BUFFER];
-
-	count_non_finite(c, r->in, r->n);
-	for (int64_t i = 0; i < r->n; i += BUFFER) {
-		int64_t m = ql_min64(BUFFER, r->n - i);
-
-		c->scheme->encode(r->in + i, m, scale, zero, &c->codes, code);
-		for (int64_t j = 0; j < m; j++)
-			wide[j] = code[j];
-		ql_dtypes[c->dtype].from_i64(c->q, r->code + i, 1, m, wide);
-	}
-}
-
-static void decode_scheme(struct codec *c, const struct run *r)
-{
-	float scale = *r->affine.scale;
-	int32_t zero = r->affine.zero ? *r->affine.zero : 0;
-	int64_t wide[BUFFER];
-	int32_t code[BUFFER];
-
-	for (int64_t i = 0; i < r->n; i += BUFFER) {
-		int64_t m = ql_min64(BUFFER, r->n - i);
-
-		ql_dtypes[c->dtype].to_i64(c->q, r->code + i, 1, m, wide);
-		for (int64_t j = 0; j < m; j++)
-			code[j] = (int32_t)wide[j];
-		c->scheme->decode(code, m, scale, zero, &c->codes, c->out + r->plain + i);
-	}
-}
-
-/* ---- shifts ---- */
-
-QL_SIMD(void, subtract,
-	(const float *restrict x, const float *restrict shift, bool each, int64_t n, float *restrict out), {
-		if (each)
-			for (int64_t i = 0; i < n; i++)
-				out[i] = x[i] - shift[i];
-		else
-			for (int64_t i = 0; i < n; i++)
-				out[i] = x[i] - *shift;
-	})
-
-QL_SIMD(void, add, (const float *restrict shift, bool each, int64_t n, float *restrict out), {
-	if (each)
-		for (int64_t i = 0; i < n; i++)
-			out[i] += shift[i];
-	else
-		for (int64_t i = 0; i < n; i++)
-			out[i] += *shift;
-})
-
-/* ---- pieces ---- */
-
-static void scheme_run(struct codec *c, const struct run *r)
-{
-	int64_t step = r->affine.each ? 1 : r->n;
-
-	for (int64_t i = 0; i < r->n; i += step) {
-		struct run one = {
-			.affine = advanced(&r->affine, i), .code = r->code + i, .plain = r->plain + i, .n = step};
-
-		one.in = r->in ? r->in + i : NULL;
-		if (c->out)
-			decode_scheme(c, &one);
-		else
-			encode_scheme(c, &one);
-	}
-}
-
-static void encode_random(struct codec *c, const struct run *r)
-{
-	int64_t code[BUFFER];
-
-	count_non_finite(c, r->in, r->n);
-	for (int64_t i = 0; i < r->n; i += BUFFER) {
-		struct ql_affine p = advanced(&r->affine, i);
-		int64_t m = ql_min64(BUFFER, r->n - i);
-
-		ql_stochastic_encode(c->random, &p, c->codes.grid, r->lo ? r->lo + i : NULL, r->hi ? r->hi + i : NULL,
-			r->plain + i, m, r->in + i, code);
-		ql_dtypes[c->dtype].from_i64(c->q, r->code + i, 1, m, code);
-	}
-}
-
-static void plain_run(struct codec *c, const struct run *r)
-{
-	if (c->random) {
-		encode_random(c, r);
-		return;
-	}
-	if (!has_kernel(c))
-		scheme_run(c, r);
-	else if (c->codes.grid)
-		(c->out ? decode_grid : encode_grid)(c, r);
-	else
-		(c->out ? decode_kernel : encode_kernel)(c, r);
-}
-
-static void codec_run(struct codec *c, const struct run *r)
-{
-	int variant = c->kernels->simd->variant;
-	float moved[BUFFER];
-
-	if (!r->shift || c->out)
-		plain_run(c, r);
-	if (r->shift && c->out)
-		add[variant](r->shift, r->affine.each, r->n, c->out + r->plain);
-	for (int64_t i = 0; i < r->n && r->shift && !c->out; i += BUFFER) {
-		struct run part = *r;
-
-		part.affine = advanced(&r->affine, i);
-		part.n = ql_min64(BUFFER, r->n - i);
-		part.code += i;
-		part.plain += i;
-		part.in = moved;
-		part.lo = r->lo ? r->lo + i : NULL;
-		part.hi = r->hi ? r->hi + i : NULL;
-		subtract[variant](r->in + i, r->shift + (r->affine.each ? i : 0), r->affine.each, part.n, moved);
-		plain_run(c, &part);
-	}
-}
-
-static struct run run_at(const struct codec *c, int64_t row, int64_t column, int64_t n, int64_t scale)
-{
-	struct run r = {.code = row * c->g.pitch + column, .plain = row * c->g.row + column, .n = n};
+	struct ql_codec_run r = {.code = row * c->g.pitch + column, .plain = row * c->g.row + column, .n = n};
 
 	r.in = c->in ? c->in + r.plain : NULL;
 	r.shift = c->shift ? c->shift + scale : NULL;
@@ -358,13 +35,25 @@ static struct run run_at(const struct codec *c, int64_t row, int64_t column, int
 	r.affine.hi = c->hi && !r.affine.each ? c->hi[scale] : c->codes.hi;
 	r.lo = c->lo && r.affine.each ? c->lo + scale : NULL;
 	r.hi = c->hi && r.affine.each ? c->hi + scale : NULL;
+	r.affine.ahead =
+		c->fit && c->piece <= AHEAD_MOST && r.plain + c->piece + n <= c->g.rows * c->g.row ? c->piece : 0;
 	r.affine.stream = c->stream && !r.lo && !(r.shift && c->out); /* else the result is read again soon */
 	return r;
 }
 
+/* Columns begin..end-1 of a row of blocks, begin being the start of one. */
+static void whole_blocks(struct ql_codec *c, int64_t row, int64_t begin, int64_t end)
+{
+	int64_t run;
+	struct ql_codec_run r = run_at(c, row, begin, end - begin, ql_grain_scale(&c->g, row, begin, &run));
+
+	r.affine.log_block = ql_codec_log_block(c);
+	ql_codec_run(c, &r);
+}
+
 /* Expands the scales, shifts and zero points of n elements of a row, from column `at` on, to one per element. */
 static void spread_scales(
-	const struct codec *c, int64_t row, int64_t at, int64_t n, float *scale, float *shift, int32_t *zero)
+	const struct ql_codec *c, int64_t row, int64_t at, int64_t n, float *scale, float *shift, int32_t *zero)
 {
 	int variant = c->kernels->simd->variant;
 	int64_t run, s = ql_grain_scale(&c->g, row, at, &run);
@@ -377,40 +66,66 @@ static void spread_scales(
 		ql_spread_i32(variant, c->zero + s, run, c->g.block, n, zero);
 }
 
-/* Converts columns begin..end-1 of a row of short blocks, BUFFER at a time: calling a kernel for each block would take
+/* Converts columns begin..end-1 of a row of short blocks, QL_CODEC_BUFFER at a time: calling a kernel for each block would take
  * longer than converting it. */
-static void short_blocks(struct codec *c, int64_t row, int64_t begin, int64_t end)
+static void short_blocks(struct ql_codec *c, int64_t row, int64_t begin, int64_t end)
 {
-	_Alignas(64) float scale[BUFFER], shift[BUFFER];
-	int32_t zero[BUFFER];
+	_Alignas(64) float scale[QL_CODEC_BUFFER], shift[QL_CODEC_BUFFER];
+	int32_t zero[QL_CODEC_BUFFER];
 
-	for (int64_t at = begin; at < end; at += BUFFER) {
-		struct run r = run_at(c, row, at, ql_min64(BUFFER, end - at), 0);
+	for (int64_t at = begin; at < end; at += QL_CODEC_BUFFER) {
+		struct ql_codec_run r = run_at(c, row, at, ql_min64(QL_CODEC_BUFFER, end - at), 0);
 
 		spread_scales(c, row, at, r.n, scale, shift, zero);
 		r.shift = c->shift ? shift : NULL;
 		r.affine.scale = scale;
 		r.affine.zero = c->zero ? zero : NULL;
 		r.affine.each = true;
-		codec_run(c, &r);
+		ql_codec_run(c, &r);
 	}
 }
 
-/* PIECE is a multiple of 8, so pieces of a packed row never share a byte. */
-static void codec_piece(struct codec *c, int64_t i)
+/* Finds the scales of columns begin..end-1 of a row: of whole blocks, and of a short one at the row's end. */
+static bool fit_piece(struct ql_codec *c, int64_t row, int64_t begin, int64_t end)
+{
+	int64_t each = c->g.kind == QL_GRAIN_BLOCK ? c->g.block : end - begin, run;
+
+	for (int64_t at = begin; at < end && !atomic_load_explicit(&c->given_up, memory_order_relaxed);) {
+		int64_t s = ql_grain_scale(&c->g, row, at, &run), n = ql_min64(each, end - at);
+		struct ql_codec_runs runs = {
+			.x = c->in + row * c->g.row + at, .n = n, .count = (end - at) / n, .first = s};
+
+		runs.scale = (float *)c->scale + s;
+		runs.shift = c->shift ? (float *)c->shift + s : NULL;
+		runs.zero = c->zero ? (int32_t *)c->zero + s : NULL;
+		if (!c->fit->runs(c->fit->arg, &runs))
+			atomic_store(&c->given_up, true);
+		at += n * runs.count;
+	}
+	return !c->given_up;
+}
+
+/* Pieces are a multiple of 8 long, so those of a packed row never share a byte. */
+static void codec_piece(struct ql_codec *c, int64_t i)
 {
 	const struct ql_grain *g = &c->g;
-	int64_t r = i / c->pieces, column = i % c->pieces * PIECE, end = ql_min64(column + PIECE, g->row), run;
+	int64_t r = i / c->pieces, column = i % c->pieces * c->piece, end = ql_min64(column + c->piece, g->row), run;
 
-	if (g->kind == QL_GRAIN_BLOCK && g->block < SHORT_BLOCK && has_kernel(c)) {
+	if (c->fit && !fit_piece(c, r, column, end))
+		return;
+	if (ql_codec_log_block(c) && column % g->block == 0) {
+		whole_blocks(c, r, column, end);
+		return;
+	}
+	if (g->kind == QL_GRAIN_BLOCK && g->block < SHORT_BLOCK && ql_codec_has_kernel(c)) {
 		short_blocks(c, r, column, end);
 		return;
 	}
 	while (column < end) {
 		int64_t s = ql_grain_scale(g, r, column, &run), n = ql_min64(run, end - column);
-		struct run one = run_at(c, r, column, n, s);
+		struct ql_codec_run one = run_at(c, r, column, n, s);
 
-		codec_run(c, &one);
+		ql_codec_run(c, &one);
 		column += n;
 	}
 }
@@ -421,8 +136,19 @@ static void codec_body(void *arg, int64_t begin, int64_t end)
 		codec_piece(arg, i);
 }
 
+/* Whole blocks, or the row. */
+static int64_t fitted_piece(const struct ql_grain *g)
+{
+	int64_t n;
+
+	if (g->kind != QL_GRAIN_BLOCK)
+		return g->row;
+	n = ql_ceil_div(PIECE, g->block) * g->block;
+	return n % 8 ? 8 * n : n;
+}
+
 /* Reads the range of each channel's codes if channels differ in bits. */
-static enum ql_status take_ranges(struct ql_ctx *ctx, struct codec *c, const struct ql_qparams *q, int64_t n)
+static enum ql_status take_ranges(struct ql_ctx *ctx, struct ql_codec *c, const struct ql_qparams *q, int64_t n)
 {
 	int32_t *lo;
 
@@ -442,7 +168,7 @@ static enum ql_status take_ranges(struct ql_ctx *ctx, struct codec *c, const str
 	return QL_OK;
 }
 
-static enum ql_status codec_start(struct ql_ctx *ctx, struct codec *c, const struct ql_tensor *t, bool encoding)
+static enum ql_status codec_start(struct ql_ctx *ctx, struct ql_codec *c, const struct ql_tensor *t, bool encoding)
 {
 	const struct ql_qparams *q = t->q;
 	int64_t n = ql_tensor_nelem(q->scale);
@@ -456,19 +182,20 @@ static enum ql_status codec_start(struct ql_ctx *ctx, struct codec *c, const str
 	c->kernels = ctx->kernels;
 	c->codes = q->codes;
 	c->dtype = t->dtype;
-	c->pieces = ql_ceil_div(c->g.row, PIECE);
+	c->piece = c->fit ? fitted_piece(&c->g) : PIECE;
+	c->pieces = ql_ceil_div(c->g.row, c->piece);
 	c->stream = bytes > ql_cpu_stream_above();
 	scale = ql_scratch_array(ctx, n, sizeof(*scale));
 	zero = q->zero_point ? ql_scratch_array(ctx, n, sizeof(*zero)) : NULL;
 	shift = q->shift ? ql_scratch_array(ctx, n, sizeof(*shift)) : NULL;
 	if (!scale || (q->zero_point && !zero) || (q->shift && !shift))
 		return QL_ERR_MEMORY;
-	status = ql_qparams_scales(ctx, q->scale, scale);
-	if (!status && shift)
+	status = c->fit ? QL_OK : ql_qparams_scales(ctx, q->scale, scale);
+	if (!status && shift && !c->fit)
 		status = ql_qparams_scales(ctx, q->shift, shift);
 	if (status)
 		return status;
-	if (zero)
+	if (zero && !c->fit)
 		ql_qparams_zeros(q->zero_point, zero);
 	c->scale = scale;
 	c->shift = shift;
@@ -478,10 +205,10 @@ static enum ql_status codec_start(struct ql_ctx *ctx, struct codec *c, const str
 	return ql_codes_table(ctx, c->scheme, &c->codes);
 }
 
-static enum ql_status codec_loop(struct ql_ctx *ctx, struct codec *c)
+static enum ql_status codec_loop(struct ql_ctx *ctx, struct ql_codec *c)
 {
 	int64_t n = c->g.rows * c->pieces;
-	int64_t each = c->g.row < PIECE ? c->g.row : PIECE;
+	int64_t each = c->g.row < c->piece ? c->g.row : c->piece;
 
 	if (n == 0 || c->g.row == 0)
 		return QL_OK;
@@ -489,7 +216,7 @@ static enum ql_status codec_loop(struct ql_ctx *ctx, struct codec *c)
 }
 
 /* Converts everything, by functions of the host or in pieces. */
-static enum ql_status codec_all(struct ql_ctx *ctx, struct codec *c)
+static enum ql_status codec_all(struct ql_ctx *ctx, struct ql_codec *c)
 {
 	struct ql_codec_rows rows = {c->codes.host, c->g, c->dtype, c->codes.lo, c->codes.hi, c->scale};
 	int64_t nan = 0, inf = 0;
@@ -507,7 +234,7 @@ static enum ql_status codec_all(struct ql_ctx *ctx, struct codec *c)
 enum ql_status ql_decode(struct ql_ctx *ctx, const struct ql_tensor *t, struct ql_tensor **out)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct codec c = {0};
+	struct ql_codec c = {0};
 	struct ql_tensor *dense = NULL;
 	enum ql_status status;
 
@@ -548,10 +275,10 @@ static enum ql_status as_f32(struct ql_ctx *ctx, const struct ql_tensor *x, stru
 }
 
 static enum ql_status encode(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t,
-	const struct ql_stochastic *random, int64_t *nan, int64_t *inf)
+	const struct ql_stochastic *random, const struct ql_codec_fit *fit, int64_t *nan, int64_t *inf)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct codec c = {.random = random};
+	struct ql_codec c = {.random = random, .fit = fit};
 	struct ql_tensor *dense = NULL, *plain = NULL;
 	bool direct = ql_tensor_is_contiguous(t) && !ql_ragged_closed(t);
 	enum ql_status status;
@@ -585,7 +312,20 @@ enum ql_status ql_encode(struct ql_ctx *ctx, const struct ql_tensor *x, struct q
 {
 	if (ql_is_remote(x) || ql_is_remote(t))
 		return ql_remote_encode(ctx, x, t, ql_encode, nan, inf);
-	return encode(ctx, x, t, NULL, nan, inf);
+	return encode(ctx, x, t, NULL, NULL, nan, inf);
+}
+
+bool ql_encode_fits(const struct ql_grain *g)
+{
+	if (g->kind == QL_GRAIN_BLOCK)
+		return g->block <= FIT_MOST / 8;
+	return g->kind == QL_GRAIN_ROW && g->scales == g->rows && g->row <= FIT_MOST;
+}
+
+enum ql_status ql_encode_fitted(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t,
+	const struct ql_codec_fit *fit, int64_t *nan, int64_t *inf)
+{
+	return encode(ctx, x, t, NULL, fit, nan, inf);
 }
 
 enum ql_status ql_encode_stochastic(
@@ -596,5 +336,5 @@ enum ql_status ql_encode_stochastic(
 	if (ql_is_remote(x) || ql_is_remote(t))
 		return ql_remote_encode(ctx, x, t, ql_encode_stochastic, nan, inf);
 	random.first = ql_rng_take(ctx, ql_tensor_nelem(x));
-	return encode(ctx, x, t, &random, nan, inf);
+	return encode(ctx, x, t, &random, NULL, nan, inf);
 }

@@ -4,7 +4,7 @@
 #ifndef QUOLL_TENSOR_CODEC_H
 #define QUOLL_TENSOR_CODEC_H
 
-#include "tensor/qparams.h"
+#include "tensor/grain.h"
 
 /* Decodes the quantized t into *out, a new contiguous float32 tensor of the same shape. Errors: out of memory; those
  * of a format whose codec is a function of the host. */
@@ -17,6 +17,30 @@ enum ql_status ql_decode_element(struct ql_ctx *ctx, const struct ql_tensor *t, 
  * function or the next one. */
 enum ql_status ql_encode(
 	struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t, int64_t *nan, int64_t *inf);
+
+/* Consecutive runs of values, and where the numbers of their scales belong. */
+struct ql_codec_runs {
+	const float *x; /* `count` runs of n values each, one after the other */
+	int64_t n, count;
+	int64_t first; /* number of the first scale */
+	float *scale, *shift;
+	int32_t *zero;
+};
+
+/* Finds the scales of some consecutive runs of values: fills scale, and zero and shift where the tensor has them. Called
+ * for runs of a tensor in any order, on any thread; false: the runs are not encoded, as nothing more of the tensor. */
+struct ql_codec_fit {
+	bool (*runs)(void *arg, const struct ql_codec_runs *runs);
+	void *arg;
+};
+
+/* Whether ql_encode_fitted can convert a tensor of this granularity: each scale has one run of values, which fits in the
+ * cache. */
+bool ql_encode_fits(const struct ql_grain *g);
+/* ql_encode for a contiguous float32 x and a new t, on the CPU, that finds the scales of each part just before it is
+ * encoded, so that its values are read from memory once. */
+enum ql_status ql_encode_fitted(struct ql_ctx *ctx, const struct ql_tensor *x, struct ql_tensor *t,
+	const struct ql_codec_fit *fit, int64_t *nan, int64_t *inf);
 
 /* The same with stochastic rounding (tensor/stochastic.h), which uses one random word of the context per element. */
 enum ql_status ql_encode_stochastic(

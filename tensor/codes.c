@@ -8,22 +8,29 @@
 
 #include "tensor/base.h"
 #include "tensor/dtype.h"
+#include "tensor/kernels/kernels.h"
 #include "tensor/vmath/simd.h"
 
-/* Pairs of 4 bits, in the form that compilers turn into vectors: faster than groups of eight. */
-static void put_pairs(uint8_t *restrict q, int64_t pairs, const uint8_t *restrict code)
-{
-	for (int64_t i = 0; i < pairs; i++)
-		q[i] = (uint8_t)((code[2 * i] & 15) | code[2 * i + 1] << 4);
-}
-
-QL_INLINE void get_pairs(const uint8_t *restrict q, int64_t pairs, int8_t *restrict code, int flip)
-{
+/* Pairs of 4 bits, as words of 16 bits: in the form that compilers turn into vectors. */
+QL_SIMD(void, put_pairs, (uint8_t *restrict q, int64_t pairs, const uint8_t *restrict code), {
 	for (int64_t i = 0; i < pairs; i++) {
-		code[2 * i] = (int8_t)(((q[i] & 15) ^ flip) - flip);
-		code[2 * i + 1] = (int8_t)(((q[i] >> 4) ^ flip) - flip);
+		uint16_t both;
+
+		memcpy(&both, code + 2 * i, 2);
+		q[i] = (uint8_t)((both & 15) | (both >> 4 & 0xf0));
 	}
-}
+})
+
+/* flip: 8 for signed codes, whose sign bit then moves up by the subtraction; else 0 */
+QL_SIMD(void, get_pairs, (const uint8_t *restrict q, int64_t pairs, int8_t *restrict code, int flip), {
+	for (int64_t i = 0; i < pairs; i++) {
+		int low = ((q[i] & 15) ^ flip) - flip;
+		int high = ((q[i] >> 4) ^ flip) - flip;
+		uint16_t both = (uint16_t)((low & 0xff) | high * 256);
+
+		memcpy(code + 2 * i, &both, 2);
+	}
+})
 
 /* Runs of `bits`, 2 * bits and 4 * bits low bits in lanes of 16, 32 and 64. */
 #define RUNS_1(bits) (0x0001000100010001u * ((1u << (bits)) - 1))
@@ -117,7 +124,7 @@ void ql_codes_put(unsigned dtype, void *restrict q, int64_t at, int64_t n, const
 	switch (ql_dtypes[dtype].bits) {
 	case 2: put_groups(to, groups, code + first, 2); break;
 	case 3: put_groups(to, groups, code + first, 3); break;
-	case 4: put_pairs(to, 4 * groups, code + first); break;
+	case 4: put_pairs[ql_kernels_cpu()->simd->variant](to, 4 * groups, code + first); break;
 	case 5: put_groups(to, groups, code + first, 5); break;
 	case 6: put_groups(to, groups, code + first, 6); break;
 	default: put_groups(to, groups, code + first, 7); break;
@@ -136,7 +143,7 @@ void ql_codes_get(unsigned dtype, const void *restrict q, int64_t at, int64_t n,
 	switch (ql_dtypes[dtype].bits) {
 	case 2: get_groups(from, groups, to, 2, is_signed); break;
 	case 3: get_groups(from, groups, to, 3, is_signed); break;
-	case 4: get_pairs(from, 4 * groups, code + first, is_signed ? 8 : 0); break;
+	case 4: get_pairs[ql_kernels_cpu()->simd->variant](from, 4 * groups, code + first, is_signed ? 8 : 0); break;
 	case 5: get_groups(from, groups, to, 5, is_signed); break;
 	case 6: get_groups(from, groups, to, 6, is_signed); break;
 	default: get_groups(from, groups, to, 7, is_signed); break;

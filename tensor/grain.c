@@ -171,6 +171,23 @@ static void add_partial(struct ql_stats *s, const struct partial *p, int64_t *na
 	*inf += p->inf;
 }
 
+double ql_grain_mean(int variant, const float *x, int64_t n, bool blocks, int64_t *count)
+{
+	int64_t step = blocks ? n : PIECE, nan = 0, inf = 0;
+	struct ql_stats s = {.count = 0};
+
+	for (int64_t at = 0; at < n; at += step) {
+		struct partial p;
+
+		piece_stats[variant](x + at, ql_min64(step, n - at), &p);
+		if (p.inf)
+			count_bad(x + at, ql_min64(step, n - at), &p);
+		add_partial(&s, &p, &nan, &inf);
+	}
+	*count = s.count;
+	return s.count ? s.meanabs / (double)s.count : 0;
+}
+
 struct stats_job {
 	const struct ql_grain *g;
 	const float *x;

@@ -29,6 +29,9 @@ int64_t ql_grain_scale(const struct ql_grain *g, int64_t r, int64_t column, int6
 /* Shape of the scale tensor; returns its rank. */
 int ql_grain_shape(int rank, const int64_t *shape, int axis, int block_axis, int64_t block, int64_t *out);
 
+/* Mean magnitude of the finite values among n consecutive ones, and their number in *count: what ql_grain_stats finds for a
+ * scale that has these values only; blocks: they are a block. */
+double ql_grain_mean(int variant, const float *x, int64_t n, bool blocks, int64_t *count);
 /* Statistics of the finite values of the contiguous float32 x under each scale; `stats` has g->scales entries.
  * Also counts NaN and Inf. */
 enum ql_status ql_grain_stats(struct ql_ctx *ctx, const struct ql_grain *g, const float *x, struct ql_stats *stats,

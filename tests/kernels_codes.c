@@ -44,6 +44,7 @@ struct quantize_case {
 	int64_t n;
 	int shift; /* bytes by which the output is off a 64-byte line */
 	bool each, zero, stream, bad;
+	int log; /* blocks; 0: none */
 	float scale;
 };
 
@@ -64,22 +65,23 @@ static void check_quantize(const struct ql_quantize *k, const struct ql_quantize
 	struct ql_affine p = {.scale = scale,
 		.zero = q->zero ? zero : NULL,
 		.each = q->each,
+		.log_block = q->log,
 		.stream = q->stream,
 		.lo = q->r->lo,
 		.hi = q->r->hi};
 	bool bad = false, a, b;
 
 	for (size_t i = 0; i < n + 1; i++) {
-		scale[i] = q->each && i ? scales[draw() % (sizeof(scales) / sizeof(scales[0]))] : q->scale;
+		scale[i] = (q->each || q->log) && i ? scales[draw() % (sizeof(scales) / sizeof(scales[0]))] : q->scale;
 		zero[i] = q->r->lo + (int32_t)(draw() % (uint32_t)(q->r->hi - q->r->lo + 1));
-		x[i] = value(q->r, scale[q->each ? i : 0], q->bad);
+		x[i] = value(q->r, scale[q->each ? i : q->log ? i >> q->log : 0], q->bad);
 		bad |= i < n && !isfinite(x[i]);
 	}
 	a = run_quantize(k, q, &p, x, mine + q->shift);
 	b = run_quantize(ref, q, &p, x, theirs + q->shift);
 	CHECK(!memcmp(mine, theirs, used + 192),
-		"%s: n %lld, codes %d..%d, scale %g, each %d, zero %d, stream %d, shift %d", k->name, (long long)q->n,
-		q->r->lo, q->r->hi, (double)q->scale, q->each, q->zero, q->stream, q->shift);
+		"%s: n %lld, codes %d..%d, scale %g, each %d, blocks %d, zero %d, stream %d, shift %d", k->name,
+		(long long)q->n, q->r->lo, q->r->hi, (double)q->scale, q->each, q->log, q->zero, q->stream, q->shift);
 	CHECK(a == bad && b == bad, "%s: says %d, there are non-finite values: %d", k->name, a, bad);
 	CHECK(guarded(mine, 0, (size_t)q->shift) && guarded(mine, used + (size_t)q->shift, used + 192),
 		"%s: wrote outside", k->name);
@@ -119,16 +121,83 @@ static void check_quantize_ref(const struct ql_quantize *k, const struct codes *
 extern const struct ql_quantize quantize_ref;
 extern const struct ql_dequantize dequantize_ref;
 
+/* `blocks` runs of n values against plain loops; `bad` in 8: the share of values that are not finite. */
+static void check_ranges(const struct ql_quantize *k, int64_t n, int64_t blocks, uint32_t bad)
+{
+	static const float non_finite[] = {NAN, -NAN, INFINITY, -INFINITY};
+	size_t count = (size_t)(n * blocks);
+	float *x = take(count * 4 + 4), *lo = take((size_t)blocks * 4 + 64), *hi = take((size_t)blocks * 4 + 64);
+	bool good = true;
+
+	for (size_t i = 0; i < count; i++) {
+		x[i] = value(&ranges[0], scales[draw() % 3], false);
+		if (draw() % 8 < bad)
+			x[i] = non_finite[draw() % 4];
+	}
+	k->ranges(x, n, blocks, lo, hi);
+	for (int64_t b = 0; b < blocks; b++) {
+		float low = INFINITY, high = -INFINITY;
+
+		for (int64_t i = 0; i < n; i++)
+			if (isfinite(x[b * n + i])) {
+				low = fminf(low, x[b * n + i]);
+				high = fmaxf(high, x[b * n + i]);
+			}
+		low += 0.0f;
+		high += 0.0f;
+		good &= !memcmp(&low, &lo[b], sizeof(low)) && !memcmp(&high, &hi[b], sizeof(high));
+	}
+	CHECK(good, "%s: ranges of %lld runs of %lld, %u in 8 not finite", k->name, (long long)blocks, (long long)n,
+		bad);
+	CHECK(guarded(lo, (size_t)blocks * 4, (size_t)blocks * 4 + 64), "%s: wrote outside", k->name);
+	free(x);
+	free(lo);
+	free(hi);
+}
+
+static void check_signs(const struct ql_quantize *k, int64_t n)
+{
+	size_t bytes = (size_t)(n + 7) / 8;
+	float *x = take((size_t)n * 4 + 4);
+	uint8_t *out = take(bytes + 64);
+	bool good = true;
+
+	for (int64_t i = 0; i < n; i++)
+		x[i] = value(&ranges[0], 1, true);
+	k->to_signs(x, n, out);
+	for (size_t i = 0; i < bytes * 8; i++)
+		good &= (out[i / 8] >> i % 8 & 1) == (i < (size_t)n && !(x[i] < 0));
+	CHECK(good, "%s: signs of %lld", k->name, (long long)n);
+	CHECK(guarded(out, bytes, bytes + 64), "%s: wrote outside", k->name);
+	free(x);
+	free(out);
+}
+
+static void test_runs(const struct ql_quantize *k)
+{
+	static const int64_t lengths[] = {1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 48, 64, 100, 128, 1000};
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		for (int64_t blocks = 0; blocks < 40; blocks = blocks < 18 ? blocks + 1 : blocks + 7)
+			for (uint32_t bad = 0; bad <= 8; bad += bad ? 7 : 1)
+				check_ranges(k, lengths[i], blocks, bad);
+	for (int64_t n = 0; n < 70; n++)
+		check_signs(k, n);
+	check_signs(k, 1003);
+}
+
 static void test_quantize(const void *kernel)
 {
 	const struct ql_quantize *k = kernel;
 
+	test_runs(k);
 	for (size_t r = 0; r < sizeof(ranges) / sizeof(ranges[0]); r++)
 		for (size_t s = 0; s < sizeof(scales) / sizeof(scales[0]); s++) {
 			struct quantize_case q = {.r = &ranges[r], .scale = scales[s]};
 
 			for (q.n = 0; q.n < 140; q.n++) {
 				q.each = q.n % 2;
+				q.log = q.n % 4 == 2 ? QL_LOG_BLOCK + (int)(q.n % 3) : 0;
 				q.zero = q.n % 3;
 				q.stream = q.n % 5 > 2;
 				q.bad = q.n % 7 > 3;
@@ -136,8 +205,10 @@ static void test_quantize(const void *kernel)
 				check_quantize(k, &quantize_ref, &q);
 			}
 			q.n = 1000;
-			for (int flags = 0; flags < 16; flags++) {
+			for (int flags = 0; flags < 32; flags++) {
 				q.each = flags & 1;
+				q.log = !q.each && flags & 16 ? QL_LOG_BLOCK + flags % 3 : 0;
+				q.shift = flags & 16 ? 0 : (int)(q.n * 14) % 64;
 				q.zero = flags & 2;
 				q.stream = flags & 4;
 				q.bad = flags & 8;
@@ -173,32 +244,33 @@ static int32_t code_at(int from, const void *q, int64_t i)
 	}
 }
 
-static void check_dequantize(
-	const struct ql_dequantize *k, int from, int64_t n, int shift, bool each, bool has_zero, bool stream, float one)
+static void check_dequantize(const struct ql_dequantize *k, int from, int64_t n, int shift, bool each, int log,
+	bool has_zero, bool stream, float one)
 {
 	static const int32_t lo[] = {-128, 0, -32768, 0}, hi[] = {127, 255, 32767, 65535};
 	size_t count = (size_t)n;
 	uint8_t *q = take(2 * count + 2);
 	float *scale = take(4 * count + 4), *out = take(4 * count + 256);
 	int32_t *zero = take(4 * count + 4);
-	struct ql_affine p = {.scale = scale, .zero = has_zero ? zero : NULL, .each = each, .stream = stream};
+	struct ql_affine p = {
+		.scale = scale, .zero = has_zero ? zero : NULL, .each = each, .log_block = log, .stream = stream};
 	bool good = true;
 
 	for (size_t i = 0; i < 2 * count; i++)
 		q[i] = (uint8_t)(n > 60000 ? (i / 2) >> (i % 2 * 8) : draw());
 	for (size_t i = 0; i <= count; i++) {
-		scale[i] = each && i ? scales[draw() % (sizeof(scales) / sizeof(scales[0]))] : one;
+		scale[i] = (each || log) && i ? scales[draw() % (sizeof(scales) / sizeof(scales[0]))] : one;
 		zero[i] = lo[from] + (int32_t)(draw() % (uint32_t)(hi[from] - lo[from] + 1));
 	}
 	run_dequantize(k, from, &p, q, n, out + shift);
 	for (int64_t i = 0; i < n; i++) {
-		int64_t at = each ? i : 0;
+		int64_t at = each ? i : log ? i >> log : 0;
 		float wanted = (float)((double)(code_at(from, q, i) - (has_zero ? zero[at] : 0)) * (double)scale[at]);
 
 		good &= !memcmp(&wanted, &out[shift + i], sizeof(wanted)); /* bits: zeros have signs */
 	}
-	CHECK(good, "%s: from %d, n %lld, shift %d, each %d, zero %d, stream %d, scale %g", k->name, from, (long long)n,
-		shift, each, has_zero, stream, (double)one);
+	CHECK(good, "%s: from %d, n %lld, shift %d, each %d, blocks %d, zero %d, stream %d, scale %g", k->name, from,
+		(long long)n, shift, each, log, has_zero, stream, (double)one);
 	CHECK(guarded(out, 0, (size_t)shift * 4) && guarded(out, ((size_t)shift + count) * 4, 4 * count + 192),
 		"%s: wrote outside", k->name);
 	free(q);
@@ -207,17 +279,44 @@ static void check_dequantize(
 	free(zero);
 }
 
+static void check_from_signs(const struct ql_dequantize *k, int64_t n, float scale)
+{
+	size_t bytes = (size_t)(n + 7) / 8, count = (size_t)n;
+	uint8_t *q = take(bytes + 4);
+	float *out = take(count * 4 + 64);
+	bool good = true;
+
+	for (size_t i = 0; i < bytes; i++)
+		q[i] = (uint8_t)draw();
+	k->from_signs(scale, q, n, out);
+	for (size_t i = 0; i < count; i++) {
+		float wanted = q[i / 8] >> i % 8 & 1 ? scale : -scale;
+
+		good &= !memcmp(&wanted, &out[i], sizeof(wanted));
+	}
+	CHECK(good, "%s: signs of %lld, scale %g", k->name, (long long)n, (double)scale);
+	CHECK(guarded(out, count * 4, count * 4 + 64), "%s: wrote outside", k->name);
+	free(q);
+	free(out);
+}
+
 static void test_dequantize(const void *kernel)
 {
 	for (int from = 0; from < FROMS; from++)
 		for (size_t s = 0; s < sizeof(scales) / sizeof(scales[0]); s++) {
 			for (int64_t n = 0; n < 70; n++)
+				check_dequantize(kernel, from, n, (int)(n * 5 % 16), n % 2, n % 4 ? 0 : QL_LOG_BLOCK,
+					n % 3 > 0, n % 5 > 2, scales[s]);
+			for (int flags = 0; flags < 8; flags++) {
 				check_dequantize(
-					kernel, from, n, (int)(n * 5 % 16), n % 2, n % 3 > 0, n % 5 > 2, scales[s]);
-			for (int flags = 0; flags < 8; flags++)
-				check_dequantize(kernel, from, 1000, flags, flags & 1, flags & 2, flags & 4, scales[s]);
-			check_dequantize(kernel, from, 65536, 0, false, s % 2, false, scales[s]);
+					kernel, from, 1000, flags, flags & 1, 0, flags & 2, flags & 4, scales[s]);
+				check_dequantize(kernel, from, 1000, flags & 1, false, QL_LOG_BLOCK + flags % 3,
+					flags & 2, flags & 4, scales[s]);
+			}
+			check_dequantize(kernel, from, 65536, 0, false, 0, s % 2, false, scales[s]);
 		}
+	for (int64_t n = 0; n < 70; n++)
+		check_from_signs(kernel, n, scales[n % 10]);
 }
 
 /* ---- simd ---- */

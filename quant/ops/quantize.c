@@ -31,9 +31,8 @@ static const char *kernel_of(const struct ql_ctx *ctx, const struct ql_spec *spe
 		return "functions";
 	if (spec->scheme && spec->scheme->grid && !spec->stochastic)
 		return ctx->kernels->simd->name;
-	return spec->scheme && spec->scheme->affine && !spec->stochastic && (bits == 8 || bits == 16)
-		       ? ctx->kernels->quantize->name
-		       : "ref";
+	return spec->scheme && spec->scheme->affine && !spec->stochastic && bits <= 16 ? ctx->kernels->quantize->name
+										       : "ref";
 }
 
 static enum ql_status quantize(struct ql_ctx *ctx, struct ql_call *call)

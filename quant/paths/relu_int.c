@@ -2,8 +2,7 @@
  * relu on codes: max(q, zero_point) with the same params, bit-identical to the fallback. Works for every scheme whose
  * codes increase with their values and whose zero point represents 0.
  */
-#include <string.h>
-
+#include "tensor/codes.h"
 #include "tensor/grain.h"
 #include "tensor/op.h"
 #include "tensor/kernels/kernels.h"
@@ -29,56 +28,65 @@ struct job {
 	const struct ql_tensor *in, *out;
 	const struct ql_tensor *zero;
 	int variant;
+	int64_t pieces; /* per row */
 };
 
-#define PIECE 512
+#define PIECE 4096 /* codes: a multiple of 8, so that pieces of packed rows never share a byte */
 
-/* Whole-byte codes under one scale. */
+/* Codes under one zero point. */
 #define RAISE(name, type) \
-	QL_SIMD(void, name, (int64_t n, const type *restrict in, type *restrict out, type zero), { \
+	QL_SIMD(void, name, (int64_t n, const void *from, void *to, int32_t zero), { \
+		const type *in = from; \
+		type *out = to; \
 		for (int64_t i = 0; i < n; i++) \
-			out[i] = in[i] > zero ? in[i] : zero; \
+			out[i] = in[i] > (type)zero ? in[i] : (type)zero; \
 	})
 RAISE(raise_u8, uint8_t)
 RAISE(raise_i8, int8_t)
+RAISE(raise_u16, uint16_t)
+RAISE(raise_i16, int16_t)
 
-static void bytes_body(void *arg, int64_t begin, int64_t end)
+/* n whole codes; n <= PIECE packed ones, whose range is within that of bytes. */
+static void raise_run(const struct job *j, int64_t from, int64_t to, int64_t n, int32_t zero)
 {
-	const struct job *j = arg;
-	const char *in = (const char *)j->in->storage->data + j->in->offset;
+	const char *in = j->in->storage->data;
 	char *out = j->out->storage->data;
-	int64_t zero = j->zero ? (int64_t)ql_tensor_at_f64(j->zero, 0) : 0;
+	unsigned dtype = j->in->dtype;
+	int v = j->variant;
+	int8_t code[PIECE], raised[PIECE];
 
-	if (j->in->dtype == QL_uint8)
-		raise_u8[j->variant](end - begin, (const uint8_t *)in + begin, (uint8_t *)out + begin, (uint8_t)zero);
-	else
-		raise_i8[j->variant](end - begin, (const int8_t *)in + begin, (int8_t *)out + begin, (int8_t)zero);
+	if (ql_dtype_is_packed(dtype)) {
+		ql_codes_get(dtype, in, from, n, code);
+		raise_i8[v](n, code, raised, zero);
+		ql_codes_put(dtype, out, to, n, (const uint8_t *)raised);
+		return;
+	}
+	switch (dtype) {
+	case QL_uint8: raise_u8[v](n, in + from, out + to, zero); break;
+	case QL_int8: raise_i8[v](n, in + from, out + to, zero); break;
+	case QL_uint16: raise_u16[v](n, (const uint16_t *)in + from, (uint16_t *)out + to, zero); break;
+	default: raise_i16[v](n, (const int16_t *)in + from, (int16_t *)out + to, zero); break;
+	}
 }
 
-static void run_row(const struct job *j, int64_t r)
+static void run_piece(const struct job *j, int64_t i)
 {
-	const struct ql_dtype_info *d = &ql_dtypes[j->in->dtype];
-	int64_t row[PIECE], run;
+	int64_t r = i / j->pieces, c = i % j->pieces * PIECE, end = ql_min64(c + PIECE, j->g.row), run;
 
-	for (int64_t c = 0; c < j->g.row;) {
-		int64_t s = ql_grain_scale(&j->g, r, c, &run), n = ql_min64(run, PIECE);
-		int64_t zero;
+	while (c < end) {
+		int64_t s = ql_grain_scale(&j->g, r, c, &run), n = ql_min64(run, end - c), at = r * j->g.pitch + c;
 
 		if (j->g.kind >= QL_GRAIN_COLUMN && j->zero)
 			n = 1;
-		zero = j->zero ? (int64_t)ql_tensor_at_f64(j->zero, s) : 0;
-		d->to_i64(j->in->storage->data, j->in->offset + r * j->g.pitch + c, 1, n, row);
-		for (int64_t i = 0; i < n; i++)
-			row[i] = row[i] > zero ? row[i] : zero;
-		d->from_i64(j->out->storage->data, r * j->g.pitch + c, 1, n, row);
+		raise_run(j, j->in->offset + at, at, n, j->zero ? (int32_t)ql_tensor_at_f64(j->zero, s) : 0);
 		c += n;
 	}
 }
 
 static void body(void *arg, int64_t begin, int64_t end)
 {
-	for (int64_t r = begin; r < end; r++)
-		run_row(arg, r);
+	for (int64_t i = begin; i < end; i++)
+		run_piece(arg, i);
 }
 
 static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
@@ -98,12 +106,10 @@ static enum ql_status eval(struct ql_ctx *ctx, struct ql_call *call)
 		j.out = call->out[0];
 		j.zero = in->q->zero_point;
 		j.variant = ctx->kernels->simd->variant;
-		if (in->q->axis < 0 && !in->q->block && (in->dtype == QL_uint8 || in->dtype == QL_int8))
-			status = ql_parallel_for(
-				ctx, ql_tensor_nelem(in), 1 << 18, ql_tensor_nelem(in) / 16, bytes_body, &j);
-		else if (j.g.row)
-			status = ql_parallel_for(
-				ctx, j.g.rows, ql_max64(1, 65536 / j.g.row), j.g.rows * j.g.row, body, &j);
+		j.pieces = ql_ceil_div(j.g.row, PIECE);
+		if (j.g.row)
+			status = ql_parallel_for(ctx, j.g.rows * j.pieces,
+				ql_max64(1, 16 * PIECE / ql_min64(PIECE, j.g.row)), ql_tensor_nelem(in) / 16, body, &j);
 	}
 	ql_tensor_release(ctx, dense);
 	return status;

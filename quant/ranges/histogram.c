@@ -278,6 +278,33 @@ void ql_tally_merge(struct ql_tally *t, const struct ql_ruler *r, const struct q
 	t->low = low;
 }
 
+#define STRETCH 64 /* cells that are skipped at once where they are empty: most are */
+
+static bool any(const uint32_t *count, int32_t n)
+{
+	uint32_t all = 0;
+
+	for (int32_t c = 0; c < n; c++)
+		all |= count[c];
+	return all != 0;
+}
+
+/* Adds the counts of one sign, `by` cells lower. */
+static void add_counts(double *w, const uint32_t *count, int32_t cells, int32_t by)
+{
+	int32_t c = 0, n;
+
+	for (; c < cells && c <= by; c++)
+		w[0] += (double)count[c];
+	for (; c < cells; c += n) {
+		n = cells - c < STRETCH ? cells - c : STRETCH;
+		if (!any(count + c, n))
+			continue;
+		for (int32_t l = 0; l < n; l++)
+			w[c + l - by] += (double)count[c + l];
+	}
+}
+
 void ql_histogram_add(struct ql_histogram *h, const struct ql_tally *t)
 {
 	int32_t cells = h->ruler.cells, by;
@@ -288,8 +315,7 @@ void ql_histogram_add(struct ql_histogram *h, const struct ql_tally *t)
 	move_window(h, t->low);
 	by = h->low - t->low;
 	for (int sign = 0; sign < 2; sign++)
-		for (int32_t c = 0; c < cells; c++)
-			h->weight[sign * cells + (c > by ? c - by : 0)] += (double)t->count[sign * cells + c];
+		add_counts(h->weight + sign * cells, t->count + sign * cells, cells, by);
 }
 
 void ql_histogram_merge(struct ql_histogram *h, const struct ql_histogram *other)

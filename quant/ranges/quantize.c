@@ -9,6 +9,7 @@
 #include "quant/ranges/codebook.h"
 #include "quant/ranges/fit.h"
 #include "quant/ranges/fit_functions.h"
+#include "quant/ranges/fit_runs.h"
 #include "quant/ranges/scales.h"
 #include "tensor/codec.h"
 #include "tensor/grain.h"
@@ -244,6 +245,23 @@ static enum ql_status plain_f32(struct ql_ctx *ctx, struct ql_tensor *x, struct 
 	return ql_tensor_cast(ctx, x, QL_float32, out);
 }
 
+/* Sets codes->q and encodes, in one pass over the values where that is possible. */
+static enum ql_status params_and_codes(
+	struct ql_ctx *ctx, const struct ql_spec *spec, struct ql_tensor *plain, struct ql_tensor *codes)
+{
+	enum ql_status status = ql_quantize_layout(ctx, spec, plain->rank, plain->shape, &codes->q);
+
+	if (status)
+		return status;
+	if (ql_fit_runs_can(spec, plain, codes->q))
+		return ql_fit_runs(ctx, spec, plain, codes);
+	ql_qparams_release(ctx, codes->q);
+	status = ql_quantize_params(ctx, spec, plain->rank, plain->shape, plain, &codes->q);
+	return status ? status
+		      : (spec->stochastic ? ql_encode_stochastic : ql_encode)(
+				ctx, plain, codes, &codes->q->nan_count, &codes->q->inf_count);
+}
+
 enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct ql_spec *spec, struct ql_tensor **out)
 {
 	struct ql_tensor *plain = NULL, *codes = NULL;
@@ -272,12 +290,9 @@ enum ql_status ql_quantize(struct ql_ctx *ctx, struct ql_tensor *x, const struct
 	if (!status)
 		status = ql_tensor_new(ctx, spec->dtype, x->rank, x->shape, &codes);
 	if (!status)
-		status = ql_quantize_params(ctx, spec, x->rank, x->shape, plain, &codes->q);
-	if (!status) {
+		status = params_and_codes(ctx, spec, plain, codes);
+	if (!status)
 		codes->q->from = x->dtype;
-		status = (spec->stochastic ? ql_encode_stochastic : ql_encode)(
-			ctx, plain, codes, &codes->q->nan_count, &codes->q->inf_count);
-	}
 	if (!status && spec->outer)
 		status = ql_scales_code_outer(ctx, spec->outer, codes->q);
 	ql_tensor_release(ctx, plain);

@@ -14,12 +14,21 @@
 #define TO_FLOAT(i) _mm256_cvtepi32_ps(i)
 #define SUB_I(a, b) _mm256_sub_epi32(a, b)
 #define MUL(a, b) _mm256_mul_ps(a, b)
+#define SIGNED(bits, a, b) signed_by(bits, a, b)
 #define STOREF(p, v) _mm256_storeu_ps(p, v)
 #define STREAMF(p, v) _mm256_stream_ps(p, v)
 #define WIDEN_int8_t(p) _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p)))
 #define WIDEN_uint8_t(p) _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p)))
 #define WIDEN_int16_t(p) _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 #define WIDEN_uint16_t(p) _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
+
+static inline __m256 signed_by(unsigned bits, __m256 a, __m256 b)
+{
+	const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+	__m256i set = _mm256_and_si256(_mm256_set1_epi32((int)bits), bit);
+
+	return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, bit)));
+}
 
 #include "tensor/kernels/dequantize_simd.h"
 
@@ -30,4 +39,5 @@ const struct ql_dequantize dequantize_avx2 = {
 	.from_u8 = from_u8,
 	.from_i16 = from_i16,
 	.from_u16 = from_u16,
+	.from_signs = from_signs,
 };

@@ -14,6 +14,7 @@
 #define TO_FLOAT(i) _mm512_cvtepi32_ps(i)
 #define SUB_I(a, b) _mm512_sub_epi32(a, b)
 #define MUL(a, b) _mm512_mul_ps(a, b)
+#define SIGNED(bits, a, b) _mm512_mask_blend_ps(bits, b, a)
 #define STOREF(p, v) _mm512_storeu_ps(p, v)
 #define STREAMF(p, v) _mm512_stream_ps(p, v)
 #define WIDEN_int8_t(p) _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
@@ -30,4 +31,5 @@ const struct ql_dequantize dequantize_avx512 = {
 	.from_u8 = from_u8,
 	.from_i16 = from_i16,
 	.from_u16 = from_u16,
+	.from_signs = from_signs,
 };

@@ -7,7 +7,7 @@
 	static void name(const struct ql_affine *p, const type *q, int64_t n, float *out) \
 	{ \
 		for (int64_t i = 0; i < n; i++) { \
-			int64_t at = p->each ? i : 0; \
+			int64_t at = p->each ? i : p->log_block ? i >> p->log_block : 0; \
 \
 			out[i] = (float)(q[i] - (p->zero ? p->zero[at] : 0)) * p->scale[at]; \
 		} \
@@ -18,6 +18,12 @@ DECODE(from_u8, uint8_t)
 DECODE(from_i16, int16_t)
 DECODE(from_u16, uint16_t)
 
+static void from_signs(float scale, const uint8_t *q, int64_t n, float *out)
+{
+	for (int64_t i = 0; i < n; i++)
+		out[i] = q[i / 8] >> i % 8 & 1 ? scale : -scale;
+}
+
 extern const struct ql_dequantize dequantize_ref;
 const struct ql_dequantize dequantize_ref = {
 	.name = "dequantize_ref",
@@ -25,4 +31,5 @@ const struct ql_dequantize dequantize_ref = {
 	.from_u8 = from_u8,
 	.from_i16 = from_i16,
 	.from_u16 = from_u16,
+	.from_signs = from_signs,
 };

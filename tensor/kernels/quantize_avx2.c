@@ -23,6 +23,13 @@
 #define CONVERT(v, lo, hi) convert(v, lo, hi)
 #define PACK_8(a, b, c, d) pack_8(a, b, c, d)
 #define PACK_16(a, b) pack_16(a, b)
+#define MIN(a, b) _mm256_min_ps(a, b)
+#define MAX(a, b) _mm256_max_ps(a, b)
+#define ADD_F(a, b) _mm256_add_ps(a, b)
+#define STOREF(p, v) _mm256_storeu_ps(p, v)
+#define JOIN_MIN(v) join_min(v)
+#define JOIN_MAX(v) join_max(v)
+#define NEGATIVE(v) _mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_LT_OQ))
 #define STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
 #define STREAM(p, v) _mm256_stream_si256((__m256i *)(void *)(p), v)
 
@@ -52,7 +59,29 @@ static inline __m256i pack_16(__m256i a, __m256i b)
 	return _mm256_permute4x64_epi64(ab, _MM_SHUFFLE(3, 1, 2, 0));
 }
 
+/* The extremes of 8 vectors, as lanes of one: neighbours are interleaved and compared until each has one value left. */
+#define JOIN(name, op) \
+	static inline __m256 name(const __m256 *v) \
+	{ \
+		__m256 pair[4], four[2]; \
+\
+		for (int i = 0; i < 4; i++) \
+			pair[i] = op(_mm256_unpacklo_ps(v[2 * i], v[2 * i + 1]), \
+				_mm256_unpackhi_ps(v[2 * i], v[2 * i + 1])); \
+		for (int i = 0; i < 2; i++) { \
+			__m256d c = _mm256_castps_pd(pair[2 * i]), d = _mm256_castps_pd(pair[2 * i + 1]); \
+\
+			four[i] = op(_mm256_castpd_ps(_mm256_unpacklo_pd(c, d)), \
+				_mm256_castpd_ps(_mm256_unpackhi_pd(c, d))); \
+		} \
+		return op(_mm256_permute2f128_ps(four[0], four[1], 0x20), \
+			_mm256_permute2f128_ps(four[0], four[1], 0x31)); \
+	}
+JOIN(join_min, _mm256_min_ps)
+JOIN(join_max, _mm256_max_ps)
+
 #include "tensor/kernels/quantize_simd.h"
 
 extern const struct ql_quantize quantize_avx2;
-const struct ql_quantize quantize_avx2 = {.name = "quantize_avx2", .to_8 = to_8, .to_16 = to_16};
+const struct ql_quantize quantize_avx2 = {
+	.name = "quantize_avx2", .to_8 = to_8, .to_16 = to_16, .ranges = ranges, .to_signs = to_signs};

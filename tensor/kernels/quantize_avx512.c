@@ -23,6 +23,13 @@
 #define CONVERT(v, lo, hi) convert(v, lo, hi)
 #define PACK_8(a, b, c, d) pack_8(a, b, c, d)
 #define PACK_16(a, b) pack_16(a, b)
+#define MIN(a, b) _mm512_min_ps(a, b)
+#define MAX(a, b) _mm512_max_ps(a, b)
+#define ADD_F(a, b) _mm512_add_ps(a, b)
+#define STOREF(p, v) _mm512_storeu_ps(p, v)
+#define JOIN_MIN(v) join_min(v)
+#define JOIN_MAX(v) join_max(v)
+#define NEGATIVE(v) _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_LT_OQ)
 #define STORE(p, v) _mm512_storeu_si512(p, v)
 #define STREAM(p, v) _mm512_stream_si512((__m512i *)(void *)(p), v)
 
@@ -52,7 +59,30 @@ static inline __m512i pack_16(__m512i a, __m512i b)
 	return _mm512_permutexvar_epi64(order, ab);
 }
 
+/* The extremes of 16 vectors, as lanes of one: neighbours are interleaved and compared until each has one value left. */
+#define JOIN(name, op) \
+	static inline __m512 name(const __m512 *v) \
+	{ \
+		__m512 pair[8], four[4], a, b; \
+\
+		for (int i = 0; i < 8; i++) \
+			pair[i] = op(_mm512_unpacklo_ps(v[2 * i], v[2 * i + 1]), \
+				_mm512_unpackhi_ps(v[2 * i], v[2 * i + 1])); \
+		for (int i = 0; i < 4; i++) { \
+			__m512d c = _mm512_castps_pd(pair[2 * i]), d = _mm512_castps_pd(pair[2 * i + 1]); \
+\
+			four[i] = op(_mm512_castpd_ps(_mm512_unpacklo_pd(c, d)), \
+				_mm512_castpd_ps(_mm512_unpackhi_pd(c, d))); \
+		} \
+		a = op(_mm512_shuffle_f32x4(four[0], four[1], 0x88), _mm512_shuffle_f32x4(four[0], four[1], 0xdd)); \
+		b = op(_mm512_shuffle_f32x4(four[2], four[3], 0x88), _mm512_shuffle_f32x4(four[2], four[3], 0xdd)); \
+		return op(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd)); \
+	}
+JOIN(join_min, _mm512_min_ps)
+JOIN(join_max, _mm512_max_ps)
+
 #include "tensor/kernels/quantize_simd.h"
 
 extern const struct ql_quantize quantize_avx512;
-const struct ql_quantize quantize_avx512 = {.name = "quantize_avx512", .to_8 = to_8, .to_16 = to_16};
+const struct ql_quantize quantize_avx512 = {
+	.name = "quantize_avx512", .to_8 = to_8, .to_16 = to_16, .ranges = ranges, .to_signs = to_signs};

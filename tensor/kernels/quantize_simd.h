@@ -5,11 +5,14 @@
  *
  * The including file defines LANES, BLOCK (elements, 4 vectors), ALIGN (bytes of a vector), FLOATS, INTS (types)
  * and LOADF LOADI SPREADF SPREADI TO_FLOAT SUB_I ADD_I SUB_F OR_F DIV ZERO_F ANY(f) CONVERT(v, lo, hi) -> INTS, 0
- * for NaN PACK_8(i0, i1, i2, i3), PACK_16(i0, i1) -> INTS, STORE(p, v), STREAM(p, v)
+ * for NaN PACK_8(i0, i1, i2, i3), PACK_16(i0, i1) -> INTS, STORE(p, v), STREAM(p, v), for ranges also MIN MAX (the second
+ * operand if one is NaN) ADD_F STOREF and JOIN_MIN(v), JOIN_MAX(v): the extremes of each of LANES vectors, and NEGATIVE(v):
+ * a bit per element
  */
 #ifndef QUOLL_TENSOR_QUANTIZE_SIMD_H
 #define QUOLL_TENSOR_QUANTIZE_SIMD_H
 
+#include <math.h>
 #include <string.h>
 
 #include "tensor/kernels/kernels.h"
@@ -20,24 +23,27 @@ struct range {
 	INTS zero;
 };
 
-/* `each` is a constant wherever these are inlined */
-QL_INLINE struct range range_at(const struct ql_affine *p, int64_t i, const bool each)
+/* Whose scale: the same for all elements, for each element, for each block. A constant wherever these are inlined. */
+enum whose { ONE, EACH, BLOCKS };
+
+QL_INLINE struct range range_at(const struct ql_affine *p, int64_t i, const enum whose whose)
 {
+	int64_t at = whose == BLOCKS ? i >> p->log_block : 0;
 	struct range r;
 
-	r.scale = each ? LOADF(p->scale + i) : SPREADF(*p->scale);
+	r.scale = whose == EACH ? LOADF(p->scale + i) : SPREADF(p->scale[at]);
 	if (!p->zero)
 		r.zero = SPREADI(0);
 	else
-		r.zero = each ? LOADI(p->zero + i) : SPREADI(*p->zero);
+		r.zero = whose == EACH ? LOADI(p->zero + i) : SPREADI(p->zero[at]);
 	r.lo = TO_FLOAT(SUB_I(SPREADI(p->lo), r.zero));
 	r.hi = TO_FLOAT(SUB_I(SPREADI(p->hi), r.zero));
 	return r;
 }
 
 /* One block. x - x is nonzero where x is not finite; *bad collects it. */
-QL_INLINE void block(const struct ql_affine *p, struct range r, const float *x, int64_t i, void *out, const bool each,
-	const int bytes, const bool stream, FLOATS *bad)
+QL_INLINE void block(const struct ql_affine *p, struct range r, const float *x, int64_t i, void *out,
+	const enum whose whose, const int bytes, const bool stream, FLOATS *bad)
 {
 	INTS code[4];
 
@@ -45,8 +51,10 @@ QL_INLINE void block(const struct ql_affine *p, struct range r, const float *x, 
 	for (int j = 0; j < 4; j++) {
 		FLOATS v = LOADF(x + j * LANES);
 
-		if (each)
-			r = range_at(p, i + j * LANES, true);
+		if (p->ahead)
+			__builtin_prefetch(x + j * LANES + p->ahead);
+		if (whose != ONE)
+			r = range_at(p, i + j * LANES, whose);
 		*bad = OR_F(*bad, SUB_F(v, v));
 		code[j] = ADD_I(r.zero, CONVERT(DIV(v, r.scale), r.lo, r.hi));
 	}
@@ -65,56 +73,174 @@ QL_INLINE void block(const struct ql_affine *p, struct range r, const float *x, 
 
 /* n < BLOCK elements starting at i */
 QL_INLINE void rest(const struct ql_affine *p, struct range r, const float *x, int64_t i, int64_t n, char *out,
-	const bool each, const int bytes, FLOATS *bad)
+	const enum whose whose, const int bytes, FLOATS *bad)
 {
 	float in[BLOCK] = {0}, scale[BLOCK];
 	int32_t zero[BLOCK] = {0};
 	char codes[2 * BLOCK];
 	struct ql_affine padded = *p;
 
+	padded.ahead = 0;
 	memcpy(in, x, (size_t)n * sizeof(*in));
-	if (each) {
-		for (int64_t j = 0; j < BLOCK; j++)
-			scale[j] = j < n ? p->scale[i + j] : 1;
-		if (p->zero)
-			memcpy(zero, p->zero + i, (size_t)n * sizeof(*zero));
+	for (int64_t j = 0; j < BLOCK && whose != ONE; j++) {
+		int64_t at = whose == EACH ? i + j : (i + j) >> p->log_block;
+
+		scale[j] = j < n ? p->scale[at] : 1;
+		zero[j] = j < n && p->zero ? p->zero[at] : 0;
+	}
+	if (whose != ONE) {
 		padded.scale = scale;
 		padded.zero = zero;
 	}
-	block(&padded, r, in, 0, codes, each, bytes, false, bad);
+	block(&padded, r, in, 0, codes, whose == ONE ? ONE : EACH, bytes, false, bad);
 	memcpy(out, codes, (size_t)(n * bytes));
 }
 
-QL_INLINE bool run(const struct ql_affine *p, const float *x, int64_t n, void *to, const bool each, const int bytes)
+QL_INLINE bool run(
+	const struct ql_affine *p, const float *x, int64_t n, void *to, const enum whose whose, const int bytes)
 {
-	struct range r = each ? (struct range){0} : range_at(p, 0, false);
+	struct range r = whose != ONE ? (struct range){0} : range_at(p, 0, ONE);
 	FLOATS bad = ZERO_F();
 	int64_t i = 0, head;
 	char *out = to;
 
-	if (p->stream && (uintptr_t)out % (uintptr_t)bytes == 0) {
+	if (p->stream && (uintptr_t)out % (uintptr_t)bytes == 0 && (whose != BLOCKS || (uintptr_t)out % ALIGN == 0)) {
 		head = ql_min64(n, (int64_t)(-(uintptr_t)out % ALIGN) / bytes);
 		if (head)
-			rest(p, r, x, 0, head, out, each, bytes, &bad);
+			rest(p, r, x, 0, head, out, whose, bytes, &bad);
 		for (i = head; i + BLOCK <= n; i += BLOCK)
-			block(p, r, x + i, i, out + i * bytes, each, bytes, true, &bad);
+			block(p, r, x + i, i, out + i * bytes, whose, bytes, true, &bad);
 		_mm_sfence();
 	}
 	for (; i + BLOCK <= n; i += BLOCK)
-		block(p, r, x + i, i, out + i * bytes, each, bytes, false, &bad);
+		block(p, r, x + i, i, out + i * bytes, whose, bytes, false, &bad);
 	if (i < n)
-		rest(p, r, x + i, i, n - i, out + i * bytes, each, bytes, &bad);
+		rest(p, r, x + i, i, n - i, out + i * bytes, whose, bytes, &bad);
 	return ANY(bad);
 }
 
 static bool to_8(const struct ql_affine *p, const float *x, int64_t n, uint8_t *out)
 {
-	return p->each ? run(p, x, n, out, true, 1) : run(p, x, n, out, false, 1);
+	if (p->log_block)
+		return run(p, x, n, out, BLOCKS, 1);
+	return p->each ? run(p, x, n, out, EACH, 1) : run(p, x, n, out, ONE, 1);
 }
 
 static bool to_16(const struct ql_affine *p, const float *x, int64_t n, uint16_t *out)
 {
-	return p->each ? run(p, x, n, out, true, 2) : run(p, x, n, out, false, 2);
+	if (p->log_block)
+		return run(p, x, n, out, BLOCKS, 2);
+	return p->each ? run(p, x, n, out, EACH, 2) : run(p, x, n, out, ONE, 2);
+}
+
+/* ---- ranges ---- */
+
+/* Extremes in lanes; NaN is left out, infinities are not. */
+QL_INLINE void lanes_of(const float *x, int64_t n, FLOATS *lo, FLOATS *hi)
+{
+	FLOATS low = SPREADF(INFINITY), high = SPREADF(-INFINITY), v;
+	float padded[LANES];
+	int64_t i = 0;
+
+	for (; i + LANES <= n; i += LANES) {
+		v = LOADF(x + i);
+		low = MIN(v, low);
+		high = MAX(v, high);
+	}
+	if (i < n) {
+		for (int64_t j = 0; j < LANES; j++)
+			padded[j] = i + j < n ? x[i + j] : NAN;
+		v = LOADF(padded);
+		low = MIN(v, low);
+		high = MAX(v, high);
+	}
+	*lo = low;
+	*hi = high;
+}
+
+/* One run with infinite values, or without finite ones. */
+static void finite_range(const float *x, int64_t n, float *lo, float *hi)
+{
+	float low = INFINITY, high = -INFINITY;
+
+	for (int64_t i = 0; i < n; i++)
+		if (x[i] - x[i] == 0) {
+			low = x[i] < low ? x[i] : low;
+			high = x[i] > high ? x[i] : high;
+		}
+	*lo = low + 0.0f;
+	*hi = high + 0.0f;
+}
+
+/* LANES runs of a constant length: their vectors of extremes are transposed and joined at once. */
+QL_INLINE void ranges_of(const float *x, const int64_t n, float *lo, float *hi)
+{
+	FLOATS low[LANES], high[LANES], least, most;
+
+#pragma GCC unroll 16
+	for (int j = 0; j < LANES; j++)
+		lanes_of(x + j * n, n, &low[j], &high[j]);
+	least = ADD_F(JOIN_MIN(low), ZERO_F());
+	most = ADD_F(JOIN_MAX(high), ZERO_F());
+	STOREF(lo, least);
+	STOREF(hi, most);
+	if (ANY(OR_F(SUB_F(least, least), SUB_F(most, most))))
+		for (int j = 0; j < LANES; j++)
+			finite_range(x + j * n, n, &lo[j], &hi[j]);
+}
+
+static void range_of_one(const float *x, int64_t n, float *lo, float *hi)
+{
+	float least[LANES], most[LANES];
+	FLOATS low, high;
+
+	lanes_of(x, n, &low, &high);
+	STOREF(least, low);
+	STOREF(most, high);
+	*lo = INFINITY;
+	*hi = -INFINITY;
+	for (int l = 0; l < LANES; l++) {
+		*lo = least[l] < *lo ? least[l] : *lo;
+		*hi = most[l] > *hi ? most[l] : *hi;
+	}
+	*lo += 0.0f;
+	*hi += 0.0f;
+	if (*lo - *lo != 0 || *hi - *hi != 0)
+		finite_range(x, n, lo, hi);
+}
+
+static void ranges(const float *x, int64_t n, int64_t blocks, float *lo, float *hi)
+{
+	int64_t b = 0;
+
+	for (; b + LANES <= blocks && (n == 32 || n == 64 || n == 128); b += LANES)
+		if (n == 32)
+			ranges_of(x + b * n, 32, lo + b, hi + b);
+		else if (n == 64)
+			ranges_of(x + b * n, 64, lo + b, hi + b);
+		else
+			ranges_of(x + b * n, 128, lo + b, hi + b);
+	for (; b < blocks; b++)
+		range_of_one(x + b * n, n, &lo[b], &hi[b]);
+}
+
+static void to_signs(const float *x, int64_t n, uint8_t *out)
+{
+	float padded[LANES] = {0};
+	int64_t i = 0;
+
+	for (; i + LANES <= n; i += LANES) {
+		uint32_t bits = ~(uint32_t)NEGATIVE(LOADF(x + i));
+
+		memcpy(out + i / 8, &bits, LANES / 8);
+	}
+	if (i < n) {
+		uint32_t bits;
+
+		memcpy(padded, x + i, (size_t)(n - i) * sizeof(*x));
+		bits = ~(uint32_t)NEGATIVE(LOADF(padded)) & ((1u << (n - i)) - 1);
+		memcpy(out + i / 8, &bits, (size_t)(n - i + 7) / 8);
+	}
 }
 
 #endif
