@@ -12,7 +12,7 @@
  * machine).
  *
  * libgomp waits for every thread at the end of a region: with a foreign process on one of two cores, 40 and 130
- * microseconds of work, a millisecond after the previous region, took 150 and 250 (medians); they take 35 and 85 here.
+ * microseconds of work, a millisecond after the previous region, took 150 and 250 (medians); they take 38 and 80 here.
  */
 #include "tensor/team.h"
 
@@ -37,13 +37,14 @@
 #define CHAIN 2               /* threads that one thread wakes */
 #define ROUNDS 4              /* of each measurement */
 #define PATIENCE_NS 300000    /* per round */
-#define AWAKE_MOST_NS 50000   /* work that is shared with awake threads, whatever was measured */
-#define ASLEEP_MOST_NS 100000 /* with sleeping ones */
-#define ASLEEP_NS 40000       /* less is not shared with them */
-#define START_NS 100000       /* the first region starts the threads */
-#define HELD_NS 1000000       /* after waiting this long for a thread that was not scheduled, */
-#define SHY_NS 20000000       /* for this long */
-#define SHY_PAYS_NS 2000000   /* share only loops with more work */
+#define ASLEEP_NS 60000       /* threads are not woken for less work, */
+#define ASLEEP_MOST_NS 100000 /* and always for so much */
+#define LATE_NS 40000
+#define NEAR 7              /* threads that are moved away from the caller's processor */
+#define START_NS 100000     /* the first region starts the threads */
+#define HELD_NS 1000000     /* after waiting this long for a thread that was not scheduled, */
+#define SHY_NS 20000000     /* for this long */
+#define SHY_PAYS_NS 2000000 /* share only loops with more work */
 
 /* What threads that wait read; in a cache line of its own. */
 static struct {
@@ -53,6 +54,7 @@ static struct {
 	_Atomic int sleepers;
 	_Atomic int unwoken; /* threads that are still to be woken for this region */
 	_Atomic int cpu;     /* of the caller */
+	_Atomic bool beside; /* a thread was woken on the caller's processor */
 	_Atomic bool caller_sleeps;
 	ql_team_fn *fn;
 	void *arg;
@@ -63,16 +65,17 @@ static struct {
 	pthread_t owner;   /* the thread that uses the team; others run loops serially */
 	_Atomic bool owned;
 	bool forked;
-	int size;           /* threads including the owner; 0: not started */
-	_Atomic int keep;   /* threads with higher numbers end */
-	_Atomic bool watch; /* before sleeping */
-	int64_t awake_ns, asleep_ns, missed_ns;
-	int64_t shy_ns, until_ns; /* times */
+	int size;                           /* threads including the owner; 0: not started */
+	_Atomic int keep;                   /* threads with higher numbers end */
+	_Atomic bool watch;                 /* before sleeping */
+	int64_t asleep_ns;                  /* least work to wake threads for */
+	int64_t missed_ns;                  /* what awake threads would have saved in recent loops */
+	int64_t until_ns, shy_ns, woken_ns; /* times */
+	int sleepers;                       /* when some were woken last */
 	bool pinned;
-	cpu_set_t before;        /* processors that the owner may use when it is not pinned */
-	pthread_mutex_t binding; /* held while the processors of a thread change */
+	cpu_set_t before; /* processors that the owner may use when it is not pinned */
 	pthread_t thread[MOST];
-} team = {.binding = PTHREAD_MUTEX_INITIALIZER};
+} team;
 
 static int64_t now_ns(void)
 {
@@ -156,25 +159,6 @@ static bool beside_caller(void)
 	return sched_getcpu() == atomic_load(&region.cpu);
 }
 
-/* Linux may wake a thread on the caller's processor though others are idle, again and again: the thread takes the
- * caller's time there and helps nobody. So it moves, and is usually woken where it ran last. */
-static void step_aside(void)
-{
-	cpu_set_t allowed, others;
-	int cpu = sched_getcpu();
-
-	if (cpu < 0 || cpu >= CPU_SETSIZE)
-		return;
-	pthread_mutex_lock(&team.binding);
-	if (!sched_getaffinity(0, sizeof(allowed), &allowed)) {
-		others = allowed;
-		CPU_CLR((size_t)cpu, &others);
-		if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof(others), &others))
-			sched_setaffinity(0, sizeof(allowed), &allowed);
-	}
-	pthread_mutex_unlock(&team.binding);
-}
-
 /* Returns the number of the next region. */
 static uint32_t next_region(uint32_t seen, bool watching)
 {
@@ -184,23 +168,21 @@ static uint32_t next_region(uint32_t seen, bool watching)
 	while (atomic_load(&region.epoch) == seen)
 		sleep_on(&region.epoch, seen);
 	if (beside_caller())
-		step_aside();
+		atomic_store(&region.beside, true);
 	atomic_fetch_sub(&region.sleepers, 1);
 	wake_some();
 	return atomic_load(&region.epoch);
 }
 
-/* One that came too late sleeps again at once. */
+/* One that came too late watches as well: where loops are shorter than the time to wake a thread, it is there for the next. */
 static void *work(void *number)
 {
 	int me = (int)(intptr_t)number;
 	uint32_t seen = atomic_load(&region.epoch);
-	bool inside = true;
 
 	while (me <= atomic_load(&team.keep)) {
-		seen = next_region(seen, inside && atomic_load(&team.watch));
-		inside = enter();
-		if (inside) {
+		seen = next_region(seen, atomic_load(&team.watch));
+		if (enter()) {
 			region.fn(region.arg, me);
 			leave();
 		}
@@ -210,19 +192,56 @@ static void *work(void *number)
 
 /* ---- the caller ---- */
 
+/* Linux may wake a thread on the caller's processor though others are idle, and do so again: the thread waits for the
+ * caller there, or takes its time. So the caller's processor is taken out of the threads' sets while they are woken, or
+ * while they wait to run. */
+static void wake_elsewhere(void)
+{
+	int n = team.size - 1 < NEAR ? team.size - 1 : NEAR, cpu = sched_getcpu();
+	cpu_set_t allowed[NEAR], others;
+	bool changed[NEAR] = {false};
+
+	for (int i = 0; i < n && !team.pinned && cpu >= 0 && cpu < CPU_SETSIZE; i++) {
+		if (pthread_getaffinity_np(team.thread[i + 1], sizeof(others), &allowed[i]))
+			continue;
+		others = allowed[i];
+		CPU_CLR((size_t)cpu, &others);
+		changed[i] = CPU_COUNT(&others) && !pthread_setaffinity_np(team.thread[i + 1], sizeof(others), &others);
+	}
+	wake_some();
+	for (int i = 0; i < n; i++)
+		if (changed[i])
+			pthread_setaffinity_np(team.thread[i + 1], sizeof(allowed[i]), &allowed[i]);
+}
+
+/* Moves threads away that were woken LATE_NS ago and have not run since. */
+static void chase(int64_t now)
+{
+	if (!team.woken_ns || now - team.woken_ns < LATE_NS)
+		return;
+	team.woken_ns = 0;
+	if (atomic_load(&region.sleepers) >= team.sleepers)
+		wake_elsewhere();
+}
+
 static void announce(int others, ql_team_fn *fn, void *arg)
 {
-	int awake;
-
 	region.fn = fn;
 	region.arg = arg;
 	atomic_store(&region.cpu, sched_getcpu());
 	atomic_store(&region.seats, (uint32_t)others);
 	atomic_store(&region.gate, OPEN);
 	atomic_fetch_add(&region.epoch, 1);
-	awake = team.size - 1 - atomic_load(&region.sleepers);
-	atomic_store(&region.unwoken, others - awake);
-	wake_some();
+	team.sleepers = atomic_load(&region.sleepers);
+	others -= team.size - 1 - team.sleepers;
+	if (others <= 0)
+		return;
+	team.woken_ns = now_ns();
+	atomic_store(&region.unwoken, others);
+	if (atomic_exchange(&region.beside, false))
+		wake_elsewhere();
+	else
+		wake_some();
 }
 
 static void wait_for_others(void)
@@ -250,6 +269,8 @@ static void run(int others, ql_team_fn *fn, void *arg)
 	announce(others, fn, arg);
 	fn(arg, 0);
 	wait_for_others();
+	if (team.woken_ns)
+		chase(now_ns());
 }
 
 void ql_team_run(int n, ql_team_fn *fn, void *arg)
@@ -280,6 +301,7 @@ static bool pays_to_wake(int64_t work_ns)
 {
 	int64_t now = now_ns(), least_ns = team.size ? team.asleep_ns : START_NS;
 
+	chase(now);
 	if (now > team.until_ns)
 		team.missed_ns = 0;
 	if (team.missed_ns + work_ns >= least_ns) {
@@ -302,7 +324,7 @@ bool ql_team_pays(int64_t work_ns)
 			return false;
 		team.shy_ns = 0;
 	}
-	return 2 * atomic_load(&region.sleepers) < team.size ? work_ns >= team.awake_ns : pays_to_wake(work_ns);
+	return 2 * atomic_load(&region.sleepers) < team.size || pays_to_wake(work_ns);
 }
 
 /* The caller waits in the region for the first thread. */
@@ -320,8 +342,8 @@ static void meet(void *arg, int me)
 		relax();
 }
 
-/* The shortest time from the start of a region to the arrival of the first thread. */
-static int64_t shortest(bool asleep)
+/* The shortest time from the start of a region to the arrival of the first of the threads, which sleep before. */
+static int64_t time_to_wake(void)
 {
 	int64_t least = INT64_MAX;
 
@@ -329,7 +351,7 @@ static int64_t shortest(bool asleep)
 		int64_t start = now_ns();
 		_Atomic bool arrived = false;
 
-		while (asleep && atomic_load(&region.sleepers) < team.size - 1 && now_ns() - start < PATIENCE_NS)
+		while (atomic_load(&region.sleepers) < team.size - 1 && now_ns() - start < PATIENCE_NS)
 			relax();
 		start = now_ns();
 		run(team.size - 1, meet, &arrived);
@@ -414,10 +436,8 @@ static bool bind_threads(int first)
 	int list[CPU_SETSIZE], n = order_processors(list);
 	bool good = n > 0;
 
-	pthread_mutex_lock(&team.binding);
 	for (int me = first; n && me < (team.size ? team.size : 1); me++)
 		good = bind_thread(me ? team.thread[me] : pthread_self(), list[me % n]) && good;
-	pthread_mutex_unlock(&team.binding);
 	return good;
 }
 
@@ -453,7 +473,6 @@ static void forget(void)
 	team.forked = true;
 	team.size = 0;
 	atomic_store(&team.busy, false);
-	pthread_mutex_init(&team.binding, NULL);
 }
 
 /* The number of threads whose stacks fit in a quarter of the remaining address space limit. */
@@ -524,15 +543,6 @@ static void start_threads(int n)
 		stop_threads(first + (team.size - first) / 2);
 }
 
-/* A thread that arrives too late costs little, so a team that starts on a busy machine is not given up. */
-static void measure(void)
-{
-	int64_t awake = shortest(false), asleep = shortest(true);
-
-	team.awake_ns = ql_min64(8 * awake, AWAKE_MOST_NS);
-	team.asleep_ns = ql_min64(ql_max64(2 * asleep, ASLEEP_NS), ASLEEP_MOST_NS);
-}
-
 static void resize(int n)
 {
 	if (!atomic_load(&team.owned)) {
@@ -549,7 +559,9 @@ static void resize(int n)
 		return;
 	if (team.pinned)
 		bind_threads(1);
-	measure();
+	wake_elsewhere(); /* where they start */
+	/* a thread that arrives too late costs little, so a team that starts on a busy machine is not given up */
+	team.asleep_ns = ql_min64(ql_max64(2 * time_to_wake(), ASLEEP_NS), ASLEEP_MOST_NS);
 }
 
 int ql_team_ready(int n)

@@ -16,7 +16,7 @@ int ql_team_ready(int n);
 /* Runs fn on the caller and on up to n - 1 threads that are there before the caller has finished; on the caller only when
  * the team is busy or belongs to another thread. What fn does must therefore be claimed, not dealt out by `me`. */
 void ql_team_run(int n, ql_team_fn *fn, void *arg);
-/* True when sharing a loop of so much work pays now: less is needed while the threads are awake. What that costs is
+/* True when sharing a loop of so much work pays now: any while the threads are awake. What waking them costs is
  * measured when the team starts; QUOLL_TEAM_NS sets the least work instead. To be asked once for each loop. */
 bool ql_team_pays(int64_t work_ns);
 
