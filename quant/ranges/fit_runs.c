@@ -19,6 +19,7 @@
 #include "quant/ranges/fit_functions.h"
 #include "quant/ranges/scales.h"
 #include "tensor/codec.h"
+#include "tensor/grid.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/remote.h"
 #include "tensor/vmath/simd.h"
@@ -266,12 +267,13 @@ bool ql_fit_runs_can(const struct ql_spec *spec, const struct ql_tensor *x, cons
 	const struct ql_scheme *s = spec->scheme;
 	struct ql_grain g = ql_grain_of(x->rank, x->shape, spec->dtype, q->axis, q->block_axis, q->block);
 
-	if (!s || !s->affine || (s->mean && s->zero_code) || s->host || s->any_scale || spec->has_scale ||
+	if (!s || !(s->affine || s->grid) || (s->mean && s->zero_code) || s->host || s->any_scale || spec->has_scale ||
 		spec->has_zero || spec->each_bits || spec->stochastic)
 		return false;
-	if (!spec->observer->plain || ql_fit_functions_has(spec) || q->codes.scaling ||
-		(spec->format && spec->format->scale))
+	if (!spec->observer->plain || ql_fit_functions_has(spec) || q->codes.scaling)
 		return false;
+	if (spec->format && spec->format->scale && strcmp(spec->format->scale, "float32") != 0)
+		return false; /* scales that are rounded otherwise, or coded */
 	return !ql_codebook_bytes(spec) && !ql_is_remote(x) && g.scales > 1 && g.row > 0 && ql_encode_fits(&g);
 }
 
@@ -308,7 +310,11 @@ enum ql_status ql_fit_runs(
 		j.round = scheme->tight ? QL_SCALE_HALF_UP : QL_SCALE_HALF;
 	j.by_rule = scheme->rule == QL_FIT_LARGEST || scheme->rule == QL_FIT_RANGE || scheme->shift;
 	j.fixed_zero = fixed_zero(&j);
-	j.divisor = scheme->mean ? 1 : nearbyint(1 / scheme->fit(&one, &codes->q->codes)); /* a number of steps */
+	if (scheme->grid)
+		j.divisor = (double)codes->q->codes.grid->unit;
+	else
+		j.divisor =
+			scheme->mean ? 1 : nearbyint(1 / scheme->fit(&one, &codes->q->codes)); /* a number of steps */
 	status = run(ctx, &j, x, codes);
 	if (status || !j.unfit)
 		return status;

@@ -119,7 +119,7 @@ bool ql_kernels_force(const char *name)
 
 const struct ql_kernels *ql_kernels_cpu(void)
 {
-	const char *wanted = getenv("QUOLL_KERNEL");
+	const char *wanted = table.simd ? NULL : getenv("QUOLL_KERNEL"); /* a search that loops would notice */
 
 	if (!table.simd && !(wanted && ql_kernels_force(wanted))) {
 		if (wanted)

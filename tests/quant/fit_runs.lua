@@ -71,6 +71,18 @@ it('blocks: whole vectors and others, short ones at the end, float16 scales and 
 	end
 end)
 
+it('formats with tables and float32 scales', function()
+	tensor.seed(7)
+	for _, kind in ipairs {'plain', 'holes', 'far', 'huge'} do
+		local x = values(6, 640, kind)
+		for _, name in ipairs {'nf4', 'af4', 'fp8_e4m3', 'fp6_e2m3', 'fp4_e2m1'} do
+			local block = quant.spec(name).block
+			if not block or block == 0 then same(x, name .. '/1', name .. '/2', kind .. name) end
+			same(x, name .. '/2:64', name .. '/1:64', kind .. name .. ' in blocks ')
+		end
+	end
+end)
+
 it('decodes blocks: the same as with a scale per element', function()
 	tensor.seed(5)
 	for _, size in ipairs {{32, 96}, {64, 4200}, {512, 1536}, {32, 100}, {24, 72}} do
