@@ -268,15 +268,15 @@ function program:scale_of(f)
 end
 function program:zero_of(f) return f.params and ('%s(%s)'):format(self:part 'found_zero', self:params(f)) or tostring(f.zero) end
 
--- A constant array of numbers; equal arrays are written once.
-function program:array(name, ctype, values, text)
+-- A constant array of numbers; equal arrays are written once. aligned: the macro of a target's vectors is before it.
+function program:array(name, ctype, values, text, aligned)
 	local body = parts.values(ctype, values)
 	local key = ctype .. body
 	if self.arrays[key] then return self.arrays[key] end
 	local unique = self.names:fresh(name)
 	self.arrays[key] = unique
 	self.array_list[#self.array_list + 1] = {name = unique, ctype = ctype, count = #values, body = body, values = values, text = text,
-		bytes = #values * BYTES[ctype]}
+		aligned = aligned and 'Q_ALIGNED ' or '', bytes = #values * BYTES[ctype]}
 	return unique
 end
 
@@ -505,11 +505,12 @@ local function refuse_functions(node)
 	end
 end
 
--- Adds the graph to the bundle as a variant. image: 'nhwc' or 'nchw', the layout of images at inputs and outputs.
-local function compile(g, bundle, batch, image)
+-- Adds the graph to the bundle as a variant. image: 'nhwc' or 'nchw', the layout of images at inputs and outputs. target: of
+-- nn/export/targets.lua.
+local function compile(g, bundle, batch, image, target)
 	g = split(g)
 	local e = new_program(g, bundle, batch)
-	e.layout = image
+	e.layout, e.target = image, target
 	for _, name in ipairs(g.inputs) do add_input(e, g.nodes[name]) end
 	for _, name in ipairs(g.order) do
 		local node = g.nodes[name]

@@ -132,13 +132,13 @@ end
 
 -- With blob=true the arrays are loaded at run time.
 function files.weights(bundle)
-	local lines = {'/* Exported by Quoll: constants of ' .. bundle.id .. '. Rows of weights are outputs; of a convolution (output, height, width, channel). */',
+	local lines = {'/* Exported by Quoll: constants of ' .. bundle.id .. '. Rows of weights are outputs; of a convolution (output, height, width, channel),\n * unless the array says otherwise. */',
 		stamp_check(bundle)}
 	for _, a in ipairs(bundle.array_list) do
 		if bundle.blob then
-			lines[#lines + 1] = ('static %s %s[%d]; /* %s */'):format(a.ctype, a.name, a.count, comment(a.text))
+			lines[#lines + 1] = ('%sstatic %s %s[%d]; /* %s */'):format(a.aligned, a.ctype, a.name, a.count, comment(a.text))
 		else
-			lines[#lines + 1] = ('static const %s %s[%d] = { /* %s */\n%s\n};\n'):format(a.ctype, a.name, a.count, comment(a.text), a.body)
+			lines[#lines + 1] = ('%sstatic const %s %s[%d] = { /* %s */\n%s\n};\n'):format(a.aligned, a.ctype, a.name, a.count, comment(a.text), a.body)
 		end
 	end
 	return table.concat(lines, '\n') .. '\n'

@@ -42,6 +42,16 @@ static int64_t q_double(int64_t sum, struct q_fixed m)
 	return q_shifted(high, right) + ((high & mask) > (mask >> 1) + (high < 0));
 }
 ]]})
+parts.add('double32', {needs = {{'fixed'}}, text = [[
+/* The same for a sum of 32 bits and a shift of -31 to 0. */
+static int32_t q_double32(int32_t sum, struct q_fixed m)
+{
+	int32_t right = -m.shift, mask = (int32_t)(((uint32_t)1 << right) - 1);
+	int32_t high = (int32_t)(uint32_t)((uint64_t)((int64_t)sum * m.multiplier + (1 << 30)) >> 31), sign = -(high < 0);
+
+	return (((high ^ sign) >> right) ^ sign) + ((high & mask) > (mask >> 1) - sign);
+}
+]]})
 parts.add('wide', {needs = {{'fixed'}, {'clamp'}, {'shifted'}}, text = [[
 /* A 64-bit sum times m, whose multiplier is rounded to 16 bits. */
 static int64_t q_wide(int64_t sum, struct q_fixed m)
@@ -67,6 +77,16 @@ static void ${name}(${sum} sum, const ${sum} *bias, const struct q_fixed *factor
 
 	v = c->relu && v < 0 ? 0 : v;
 	*y = (${y})(q_clamp(q_${rule}(v, factor[j]), c->lo, c->hi) + c->zero);
+}
+]]})
+parts.add('storen', {fields = {'y'}, needs = {{'double32'}, {'limits'}}, text = [[
+static void ${name}(int32_t sum, const int32_t *bias, const struct q_fixed *factor, int32_t j, const struct q_limits *c, ${y} *y)
+{
+	int32_t v = sum + bias[j];
+
+	v = q_double32(c->relu && v < 0 ? 0 : v, factor[j]);
+	v = v < c->lo ? c->lo : v > c->hi ? c->hi : v;
+	*y = (${y})(v + c->zero);
 }
 ]]})
 
@@ -95,6 +115,31 @@ static void ${name}(const ${a} *a, int32_t za, const ${b} *b, int32_t zb, const 
 	}
 }
 ]]})
+parts.add('addn', {fields = {'a', 'b', 'y'}, needs = {{'double32'}}, text = [[
+/* The same of bytes, in 32 bits. */
+static void ${name}(const ${a} *a, int32_t za, const ${b} *b, int32_t zb, const struct q_fixed *m, int left, int32_t n, int32_t lo,
+	int32_t hi, int32_t zero, ${y} *y)
+{
+	int32_t one = (int32_t)1 << left, i;
+
+	for (i = 0; i < n; i++) {
+		int32_t v = q_double32((a[i] - za) * one, m[0]) + q_double32((b[i] - zb) * one, m[1]);
+
+		v = q_double32(v, m[2]);
+		y[i] = (${y})((v < lo ? lo : v > hi ? hi : v) + zero);
+	}
+}
+]]})
+
+-- The rule 'double' where 32 bits are enough: 'double32'.
+function fixed.narrow(rule, factors)
+	if rule ~= 'double' then return rule end
+	for _, m in ipairs(factors) do
+		local _, shift = internal.fixed(m)
+		if shift > 0 or shift < -31 then return rule end
+	end
+	return 'double32'
+end
 
 -- The rounding rule of a node that returns codes, as the name of its part; nil: the float rule.
 function fixed.rule(spec, wide)

@@ -19,6 +19,7 @@ function parts.add(name, entry, replace)
 	templates[name] = entry
 end
 function parts.has(name) return templates[name] ~= nil end
+function parts.text(name) return templates[name].text end
 
 local SHORT = {float = 'f32', int8_t = 'i8', uint8_t = 'u8', int16_t = 'i16', uint16_t = 'u16', int32_t = 'i32', int64_t = 'i64'}
 
@@ -372,6 +373,7 @@ parts.add('storef', {fields = {'sum', 'y'}, needs = {{'codes'}}, text = FLOATS})
 parts.add('storeff', {needs = {{'codes'}}, text = PLAIN})
 
 local function store_of(f)
+	if f.rule == 'double32' then return {'storen', {y = f.y}} end
 	return {f.sum == 'float' and 'storeff' or f.y == 'float' and 'storef' or f.rule and 'storex' or 'store',
 		{sum = f.sum, y = f.y, rule = f.rule}}
 end
@@ -479,20 +481,20 @@ static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, int3
 ]]})
 
 parts.add('depthwise', {fields = {'x', 'w', 'sum', 'y', 'rule'}, needs = function(f)
-	return {{'window'}, {'sizes'}, parts.finish(f)}
+	return {{'window'}, parts.finish(f)}
 end, text = [[
 /* Depthwise: w (kernel_height, kernel_width, channels). */
 static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, const ${sum} *bias, const ${factor} *factor,
 	const ${result} *c, int32_t zero, ${y} *y)
 {
 	int32_t n = v->channels, some, i, a, b, p, q, from, j, row, column;
-	${sum} sum[Q_OUTPUTS];
+	${sum} sum[32];
 
 	for (i = 0; i < v->n; i++, x += v->height * v->width * n)
 		for (a = 0; a < v->out_height; a++)
 			for (b = 0; b < v->out_width; b++, y += n)
 				for (from = 0; from < n; from += some) {
-					some = n - from < Q_OUTPUTS ? n - from : Q_OUTPUTS;
+					some = n - from < 32 ? n - from : 32;
 					memset(sum, 0, sizeof(sum));
 					for (p = 0; p < v->kernel_height; p++)
 						for (q = 0; q < v->kernel_width; q++) {
@@ -504,7 +506,7 @@ static void ${name}(const ${x} *x, const struct q_window *v, const ${w} *w, cons
 								sum[j] += (${sum})(x[(row * v->width + column) * n + from + j] - zero) *
 									$at(w, ((p * v->kernel_width + q) * n + from + j));
 						}
-					${finish}(sum, 1, from, some, bias, factor, c, y, n);
+					${finish}(sum, 1, some, from, some, bias, factor, c, y, n);
 				}
 }
 ]]})

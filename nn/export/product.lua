@@ -121,8 +121,10 @@ end
 -- The array of weights in the order of tiles.
 local function tiled(e, node, p, codes, order)
 	local flat = (order[1] and codes:permute(table.unpack(order)) or codes):contiguous():view(codes:nelem()):totable()
-	local list, pitch = tile.pack(flat, p.per)
-	p.w, p.wtype, p.pitch = e:array(node.name .. '_weight', 'int8_t', list, 'codes less their zero points'), 'int8_t', pitch
+	local list, pitch = tile.pack(e, flat, p.per)
+	local lie = e.target and ('panels of %d outputs by 4 codes'):format(e.target.lanes) or ('rows of %d bytes, %d of them codes'):format(pitch, p.per)
+	local text = ('codes less their zero points: %s%s'):format(lie, order[1] and ', (width, height, channel) of a window' or '')
+	p.w, p.wtype, p.pitch = e:array(node.name .. '_weight', 'int8_t', list, text, e.target), 'int8_t', pitch
 end
 
 -- Fields of the parts: w (name), wtype, bias, factor, codes (the name of a q_codes), sum (C type), rule. Options:
@@ -140,6 +142,7 @@ function product.prepare(e, node, x, y, o)
 	local biases, factors, most, zeros
 	if not x.params then biases, factors, most = constants(e, node, x, y, p, bias, scales) end
 	if most and most >= 2.0 ^ 30 then p.sum = 'int64_t' end
+	if most and p.sum == 'int32_t' then p.rule = fixed.narrow(p.rule, factors) end
 	local offset = o.tile and packed.ctype(c.dtype) == 'int8_t' and quant.dtype(c.dtype).bits == 8 and p.sum == 'int32_t' and tile.offset(x.ctype)
 	if offset then
 		tiled(e, node, p, c.codes, o.tile)

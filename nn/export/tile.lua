@@ -6,14 +6,15 @@
 -- instructions take unsigned by signed bytes. For each row of results a convolution copies the columns of its input once, with the
 -- kernel's rows of a column side by side: the window of a pixel is then one run of cells, which overlaps with its neighbours', so that
 -- a copy is read by kernel_width pixels, and K is as long as it can be. Weights have the order (width, height, channel), therefore.
+-- nn/export/targets.lua has the tiles of target=.
 local _, internal = ...
 local parts = internal.import 'nn/export/parts'
+local targets = internal.import 'nn/export/targets'
 local tile = {}
 
-local CELLS = {uint8_t = 0, int8_t = 128}
+local OFFSETS = {uint8_t = 0, int8_t = 128}
 local WHOLE = 32 -- bytes: rows of w are multiples of that, if it adds little
-
-local ROWS = 8 -- of a tile, where there are vectors
+local PLAIN = {rows = 8, lanes = 1, word = ''} -- nn/export/targets.lua has the others
 
 parts.add('sizes', {text = ([[
 #if defined __SSE2__ || defined __ARM_NEON || defined __ALTIVEC__ || defined __riscv_vector
@@ -24,25 +25,73 @@ parts.add('sizes', {text = ([[
 #define Q_ROWS 1
 #define Q_OUTPUTS 16
 #endif
-]]):format(ROWS)})
+]]):format(PLAIN.rows)})
 
-parts.add('cells', {fields = {'x'}, text = [[
-static void ${name}(const ${x} *x, int32_t n, uint8_t *y)
+-- A part of two texts: with a target's instructions, else plain C.
+local function either(t, fast, plain) return fast and ('#if %s\n%s#else\n%s#endif\n'):format(t.condition, fast, plain) or plain end
+
+local CELLS = {int8_t = [[
+static void ${name}(const int8_t *x, int32_t n, uint8_t *y)
 {
 	int32_t i;
 
 	for (i = 0; i < n; i++)
 		y[i] = (uint8_t)(x[i] + 128);
 }
-]]})
-parts.add('cellsu', {text = [[
+]], uint8_t = [[
 static void ${name}(const uint8_t *x, int32_t n, uint8_t *y)
 {
 	memcpy(y, x, (size_t)n);
 }
-]]})
+]]}
+local FINISH = [[
+/* Rows of sums, which become codes, to rows of n codes, from code `from` on: two loops, because bytes are not of the width of sums. */
+static void ${name}(int32_t *sum, int32_t rows, int32_t width, int32_t from, int32_t some, const int32_t *bias, const float *factor,
+	const struct q_codes *c, ${y} *y, int32_t n)
+{
+	float lo = c->lo, hi = c->hi;
+	int32_t zero = c->zero, least = c->relu ? 0 : INT32_MIN, i, j;
 
-local function cells(f) return f.x == 'uint8_t' and {'cellsu'} or {'cells', {x = f.x}} end
+	bias += from;
+	factor += from;
+	for (i = 0; i < rows; i++)
+		for (j = 0; j < some; j++) {
+			int32_t s = sum[i * width + j] + bias[j];
+
+			s = s < least ? least : s;
+			sum[i * width + j] = q_round((float)s * factor[j], lo, hi, zero);
+		}
+	if (width == n) { /* one run */
+		some *= rows;
+		rows = 1;
+	}
+	for (i = 0; i < rows; i++)
+		for (j = 0; j < some; j++)
+			y[i * n + from + j] = (${y})sum[i * width + j];
+}
+]]
+
+-- The plain parts and those of each target.
+local function add_parts(t)
+	for ctype, text in pairs(CELLS) do parts.add('cells' .. ctype:sub(1, 1) .. t.word, {text = either(t, t.cells and t.cells:gsub('${x}', ctype), text),
+		needs = t.sizes and {{'tile' .. t.word}}}) end
+	if t.finish or t == PLAIN then
+		parts.add('finishv' .. t.word, {fields = {'y'}, needs = {{'round'}, {'codes'}, t.sizes and {'tile' .. t.word}}, text = either(t, t.finish, FINISH)})
+	end
+end
+
+-- Sums of codes under names of their own.
+local function add_sums(t)
+	parts.add('add' .. t.word, {fields = {'a', 'b', 'y'}, needs = {{'round'}, {'tile' .. t.word}}, text = either(t, t.add, parts.text 'add')})
+end
+
+add_parts(PLAIN)
+for _, t in ipairs(targets.list) do
+	add_parts(t)
+	if t.add then add_sums(t) end
+end
+
+local function cells(f) return {'cells' .. f.x:sub(1, 1) .. f.target.word} end
 
 parts.add('columns', {fields = {'x'}, needs = function(f) return {{'window'}, cells(f)} end, text = [[
 /* Columns from one pixel of a row of results to the next: windows share them unless they are apart or dilated. */
@@ -51,22 +100,25 @@ static int32_t ${name}_step(const struct q_window *w)
 	return w->dilation_width == 1 && w->stride_width < w->kernel_width ? w->stride_width : w->kernel_width;
 }
 
-/* The columns of a row of results, each (kernel_height, channels); codes outside of the image are `zero`. */
+/* The columns of a row of results, each (kernel_height, channels); codes outside of the image are `zero`. Shared columns are one run. */
 static void ${name}(const ${x} *image, const struct q_window *w, int32_t a, int32_t zero, uint8_t *y)
 {
-	int32_t step = ${name}_step(w), b, p, q, row, column;
+	int32_t shared = ${name}_step(w) < w->kernel_width, runs = shared ? 1 : w->out_width, p, b, q, row, column;
+	int32_t length = shared ? (w->out_width - 1) * w->stride_width + w->kernel_width : w->kernel_width;
 
-	for (b = 0; b < w->out_width; b++)
-		for (q = 0; q < (b + 1 < w->out_width ? step : w->kernel_width); q++) {
-			column = b * w->stride_width - w->left + q * w->dilation_width;
-			for (p = 0; p < w->kernel_height; p++, y += w->channels) {
-				row = a * w->stride_height - w->top + p * w->dilation_height;
+	for (p = 0; p < w->kernel_height; p++) {
+		uint8_t *to = y + p * w->channels;
+
+		row = a * w->stride_height - w->top + p * w->dilation_height;
+		for (b = 0; b < runs; b++) {
+			column = b * w->stride_width - w->left;
+			for (q = 0; q < length; q++, column += w->dilation_width, to += w->kernel_height * w->channels)
 				if (row >= 0 && row < w->height && column >= 0 && column < w->width)
-					${cells}(image + (row * w->width + column) * w->channels, w->channels, y);
+					${cells}(image + (row * w->width + column) * w->channels, w->channels, to);
 				else
-					memset(y, zero, (size_t)w->channels);
-			}
+					memset(to, zero, (size_t)w->channels);
 		}
+	}
 }
 ]]})
 
@@ -114,76 +166,54 @@ static void ${name}_four(const uint8_t *x, const int8_t *w, int32_t k, int32_t p
 	sum[3] = d;
 }
 
-/* Sums (rows, n) of rows of x, `step` apart, with rows of w. Up to three more numbers are written behind them. */
-static void ${name}(const uint8_t *x, int32_t step, int32_t rows, const int8_t *w, int32_t n, int32_t k, int32_t pitch, int32_t *sum)
+/* Sums (rows, width) of rows of x, `step` apart, with n rows of w. Up to three more numbers are written behind them. */
+static void ${name}(const uint8_t *x, int32_t step, int32_t rows, const int8_t *w, int32_t n, int32_t k, int32_t pitch, int32_t *sum,
+	int32_t width)
 {
 	int32_t i, j;
 
 	for (i = 0; i < rows; i++)
 		for (j = 0; j < n; j += 4)
-			${name}_four(x + i * step, w + j * pitch, k, pitch, n - j, sum + i * n + j);
+			${name}_four(x + i * step, w + j * pitch, k, pitch, n - j, sum + i * width + j);
 }
 ]]})
 
 parts.add('finish', {fields = {'sum', 'y', 'rule'}, needs = function(f) return {parts.store_of(f)} end, text = [[
 /* Rows of sums to rows of n results, from result `from` on. */
-static void ${name}(const ${sum} *sum, int32_t rows, int32_t from, int32_t some, const ${sum} *bias, const ${factor} *factor,
-	const ${result} *c, ${y} *y, int32_t n)
+static void ${name}(const ${sum} *sum, int32_t rows, int32_t width, int32_t from, int32_t some, const ${sum} *bias,
+	const ${factor} *factor, const ${result} *c, ${y} *y, int32_t n)
 {
 	int32_t i, j;
 
 	for (i = 0; i < rows; i++)
 		for (j = 0; j < some; j++)
-			${store}(sum[i * some + j], bias, factor, from + j, c, y + i * n + from + j);
-}
-]]})
--- To codes by the float rule; other types have no loops of vectors.
-parts.add('finishv', {fields = {'y'}, needs = {{'round'}, {'codes'}}, text = [[
-/* Rows of sums, which become codes, to rows of n codes, from code `from` on: two loops, because bytes are not of the width of sums. */
-static void ${name}(int32_t *sum, int32_t rows, int32_t from, int32_t some, const int32_t *bias, const float *factor,
-	const struct q_codes *c, ${y} *y, int32_t n)
-{
-	float lo = c->lo, hi = c->hi;
-	int32_t zero = c->zero, least = c->relu ? 0 : INT32_MIN, i, j;
-
-	bias += from;
-	factor += from;
-	for (i = 0; i < rows; i++)
-		for (j = 0; j < some; j++) {
-			int32_t s = sum[i * some + j] + bias[j];
-
-			s = s < least ? least : s;
-			sum[i * some + j] = q_round((float)s * factor[j], lo, hi, zero);
-		}
-	if (some == n) { /* one run */
-		some *= rows;
-		rows = 1;
-	}
-	for (i = 0; i < rows; i++)
-		for (j = 0; j < some; j++)
-			y[i * n + from + j] = (${y})sum[i * some + j];
+			${store}(sum[i * width + j], bias, factor, from + j, c, y + i * n + from + j);
 }
 ]]})
 
--- The part that makes results of sums.
-function parts.finish(f)
-	if f.y ~= 'float' and not f.rule and f.sum == 'int32_t' then return {'finishv', {y = f.y}} end
-	return {'finish', {sum = f.sum, y = f.y, rule = f.rule}}
+-- The part that makes results of sums; only codes by the float rule have loops of vectors.
+function parts.finish(f, target)
+	if f.y == 'float' or f.rule or f.sum ~= 'int32_t' then return {'finish', {sum = f.sum, y = f.y, rule = f.rule}} end
+	local bytes = f.y == 'int8_t' or f.y == 'uint8_t'
+	return {'finishv' .. (bytes and target and target.finish and target.word or ''), {y = f.y}}
 end
 
 parts.add('product', {fields = {'y', 'rule', 'whole'}, needs = function(f)
-	return {{'tile', f}, parts.finish {sum = 'int32_t', y = f.y, rule = f.rule}}
+	local tiles = f.target.sizes and {'tile' .. f.target.word} or {'tile', f}
+	return {tiles, parts.finish({sum = 'int32_t', y = f.y, rule = f.rule}, f.target)}
 end, text = [[
 /* Results (rows, n) of rows of x, `step` apart, with w. */
 static void ${name}(const uint8_t *x, int32_t step, int32_t rows, const int8_t *w, int32_t n, int32_t k, int32_t pitch,
 	const int32_t *bias, const ${factor} *factor, const ${result} *c, ${y} *y)
 {
-	int32_t sum[Q_ROWS * Q_OUTPUTS + 3], j, some;
+	${aligned}int32_t sum[Q_ROWS * Q_OUTPUTS + 3];
+	int32_t j, some, width;
 
 	for (j = 0; j < n; j += some) {
 		some = n - j < Q_OUTPUTS ? n - j : Q_OUTPUTS;
-		${tile}(x, step, rows, w + j * pitch, some, k, pitch, sum);
-		${finish}(sum, rows, j, some, bias, factor, c, y, n);
+		width = ${width};
+		${tile}(x, step, rows, w + j * pitch, some, k, pitch, sum, width);
+		${finish}(sum, rows, width, j, some, bias, factor, c, y, n);
 	}
 }
 ]]})
@@ -201,7 +231,7 @@ static void ${name}(const ${x} *x, int32_t m, const int8_t *w, int32_t n, int32_
 	}
 }
 ]]})
-parts.add('conv8', {fields = {'x', 'y', 'rule', 'whole'}, needs = function(f) return {{'columns', {x = f.x}}, {'product', f}} end, text = [[
+parts.add('conv8', {fields = {'x', 'y', 'rule', 'whole'}, needs = function(f) return {{'columns', f}, {'product', f}} end, text = [[
 /* Images (n, height, width, channels) by w (outputs, kernel_width, kernel_height, channels), whose rows are `pitch` bytes. */
 static void ${name}(const ${x} *x, const struct q_window *v, const int8_t *w, int32_t outputs, int32_t pitch, const int32_t *bias,
 	const ${factor} *factor, const ${result} *c, int32_t zero, uint8_t *cells, ${y} *y)
@@ -220,10 +250,24 @@ static void ${name}(const ${x} *x, const struct q_window *v, const int8_t *w, in
 ]]})
 
 -- What is added to a code of this C type to make a cell; nil: other codes.
-function tile.offset(ctype) return CELLS[ctype] end
+function tile.offset(ctype) return OFFSETS[ctype] end
 
--- Rows of k numbers, with zeros behind them where that adds little: the list, its pitch.
-function tile.pack(values, k)
+-- Rows of k numbers as panels: the list, the bytes of an output.
+local function panels(values, k, lanes)
+	local list, n, groups = {}, #values // k, (k + 3) // 4
+	for first = 0, n - 1, lanes do
+		for i = 0, groups - 1 do
+			for j = first, first + lanes - 1 do
+				for l = 4 * i, 4 * i + 3 do list[#list + 1] = j < n and l < k and values[j * k + l + 1] or 0 end
+			end
+		end
+	end
+	return list, 4 * groups
+end
+
+-- Rows of k numbers in the order of the target e.target. Plain ones have zeros behind them where that adds little.
+function tile.pack(e, values, k)
+	if e.target then return panels(values, k, e.target.lanes) end
 	local pitch = (k + WHOLE - 1) // WHOLE * WHOLE
 	if pitch - k > math.max(k // 4, WHOLE // 2) or k < WHOLE // 2 then return values, k end
 	local list, at = {}, 0
@@ -235,23 +279,38 @@ function tile.pack(values, k)
 	return list, pitch
 end
 
--- Scratch memory for n cells, rows of which are read to their pitch.
-local function memory(e, n, p) return e:scratch(n + p.pitch - p.per, 'uint8_t') end
+-- Scratch memory for rows of cells, `step` apart and read to their pitch; n: cells of the first rows, of which tiles may read more.
+local function memory(e, n, step, rows, p)
+	local t = e.target or PLAIN
+	return e:scratch(n + (t.over and rows > 1 and (t.rows - 1) * step or 0) + p.pitch - p.per, 'uint8_t')
+end
 
-local function fields(f, p, g) return {x = f.ctype, y = g.ctype, rule = p.rule, whole = p.pitch % WHOLE == 0 and 'whole' or nil} end
+local function fields(e, f, p, g)
+	local t = e.target or PLAIN
+	return {x = f.ctype, y = g.ctype, rule = p.rule, whole = t == PLAIN and p.pitch % WHOLE == 0 and 'whole' or nil, target = t,
+		aligned = t == PLAIN and '' or 'Q_ALIGNED ', width = t == PLAIN and 'some' or ('(some + %d) / %d * %d'):format(t.lanes - 1, t.lanes, t.lanes)}
+end
+
+-- The part that adds codes of these types by the float rule.
+function tile.sum(e, types)
+	local bytes = true
+	for _, ctype in pairs(types) do bytes = bytes and OFFSETS[ctype] ~= nil end
+	return e:part('add' .. (bytes and e.target and e.target.add and e.target.word or ''), types)
+end
 
 -- y (m, outputs) of x (m, k): properties f and g, weights p (nn/export/product.lua).
 function tile.linear(e, x, f, m, p, y, g)
-	e:call('%s(%s, %d, %s, %d, %d, %d, %s, %s, %s, %s, %s);', e:part('linear8', fields(f, p, g)), x, m, p.w, p.outputs, p.per, p.pitch, p.bias,
-		p.factor, p.codes, memory(e, math.min(m, ROWS) * p.per, p), y)
+	local rows = math.min(m, (e.target or PLAIN).rows)
+	e:call('%s(%s, %d, %s, %d, %d, %d, %s, %s, %s, %s, %s);', e:part('linear8', fields(e, f, p, g)), x, m, p.w, p.outputs, p.per, p.pitch, p.bias,
+		p.factor, p.codes, memory(e, rows * p.per, p.per, m, p), y)
 end
 
 -- Images y of images x by the window v (a struct q_window), which is {kernel, stride, dilation} in width; zero: the cell of padding.
 function tile.conv(e, x, f, v, shape, zero, p, y, g)
 	local step = shape.dilation == 1 and shape.stride < shape.kernel and shape.stride or shape.kernel
 	local columns, column = (g.shape[4] - 1) * step + shape.kernel, p.per // shape.kernel
-	e:call('%s(%s, &%s, %s, %d, %d, %s, %s, %s, %s, %s, %s);', e:part('conv8', fields(f, p, g)), x, v, p.w, p.outputs, p.pitch, p.bias, p.factor,
-		p.codes, zero, memory(e, columns * column, p), y)
+	e:call('%s(%s, &%s, %s, %d, %d, %s, %s, %s, %s, %s, %s);', e:part('conv8', fields(e, f, p, g)), x, v, p.w, p.outputs, p.pitch, p.bias, p.factor,
+		p.codes, zero, memory(e, columns * column, step * column, g.shape[4], p), y)
 end
 
 return tile

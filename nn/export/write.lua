@@ -16,6 +16,7 @@ local report = internal.import 'interp/prelude/report'
 local rounding = internal.import 'nn/graph/rounding'
 local rules = internal.import 'nn/quantize/rules'
 local size = internal.import 'nn/graph/size'
+local targets = internal.import 'nn/export/targets'
 local vectors = internal.import 'nn/export/vectors'
 local fail, describe, is_tensor = base.fail, base.describe, base.is_tensor
 
@@ -69,6 +70,9 @@ or a graph. Specs and options require g to be the float graph. The first argumen
 
 blob=true stores the weights in <name>.bin, which <name>_load(file) reads and checks; the forward functions return 1 until then.
 
+target= writes products of 8-bit codes with the instructions of a processor (avx512vnni, armv7e-m); compiled for others, the C gives
+the same results by plain loops.
+
 project= adds CMakeLists.txt or a Zephyr module, or arranges the files as an Arduino library.
 
 Returns a report with a row for each node: multiplications, bytes of its constants, and bytes of the arena that are live. The note has
@@ -87,6 +91,7 @@ os.execute('rm -r ' .. folder)]],
 		{'input', 'text', 'float int8 uint8: type of the inputs (default: as in the graph)'},
 		{'output', 'text', 'float int8 uint8: type of the results (default: as in the graph)'},
 		{'layout', 'text', "of images at inputs and outputs: nchw (channels first, default) or nhwc"},
+		{'target', 'text', 'avx512vnni armv7e-m: instructions for products of 8-bit codes (default: plain C)'},
 		{'project', 'text', 'make cmake zephyr arduino: files for a build system (default make)'},
 		{'cc', 'text', "compiler command, such as 'arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -Os', to measure flash and stack"},
 		{'max_ram', 'positive integer', 'bytes: an error when the arena (and the stack, with cc=) needs more'},
@@ -107,6 +112,7 @@ local function check(o)
 		if o[what] then interface.check(what, o[what]) end
 	end
 	if o.project then project.check(o.project) end
+	if o.target and not targets[o.target] then targets.refuse(o.target) end
 	if o.layout and not base.one_of(o.layout, LAYOUTS) then
 		fail('export: layout: wanted nchw (channels first) or nhwc (channels last), got %s%s', describe(o.layout), base.near(o.layout, LAYOUTS))
 	end
@@ -177,7 +183,7 @@ local function compile(list, o)
 	local bundle, timed = export.new(), false
 	bundle.id, bundle.blob = names.program(o.name or 'model'), o.blob
 	for _, v in ipairs(list) do
-		local e = export.compile(v.graph, bundle, math.tointeger(o.batch or 1), o.layout or 'nchw')
+		local e = export.compile(v.graph, bundle, math.tointeger(o.batch or 1), o.layout or 'nchw', targets[o.target])
 		e.variant, e.suffix = v.word, v.word and '_' .. v.word or ''
 		e.timed = timed_nodes(e, o.profile)
 		timed = timed or #e.timed > 0

@@ -164,11 +164,11 @@ local function bytes_of(t, big)
 	return table.concat(list), format
 end
 
--- The graphs of {name=, graph=, x=, tolerance=} as the variants of one program in a folder, with what g:run gives for each row of x.
-function exported.program(cases)
+-- The graphs of {name=, graph=, x=, tolerance=} as the variants of one program (for target=) in a folder, with what g:run gives for each row of x.
+function exported.program(cases, target)
 	local folder, variants, samples = new_folder(), {}, {}
 	for i, case in ipairs(cases) do variants['c' .. i], samples['c' .. i] = case.graph, case.x end
-	cases[1].graph:export {dir=folder, name='net', variants=variants, samples=samples}
+	cases[1].graph:export {dir=folder, name='net', variants=variants, samples=samples, target=target}
 	local results = {}
 	for i, case in ipairs(cases) do
 		local list, rows = {}, case.x:size(1)

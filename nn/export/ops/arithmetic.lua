@@ -7,6 +7,7 @@ local base = internal.import 'interp/prelude/base'
 local fixed = internal.import 'nn/export/fixed'
 local float = internal.import 'nn/export/ops/float'
 local parts = internal.import 'nn/export/parts'
+local tile = internal.import 'nn/export/tile'
 local by_table = internal.import 'nn/export/ops/table'
 
 -- The smallest code less the zero point; 0 with a relu.
@@ -17,14 +18,16 @@ local function add_fixed(e, node, rule, a, f, b, g, y, r)
 	local twice = 2 * math.max(e.single(f.scale), e.single(g.scale))
 	local zero = f.wide_zero or g.wide_zero
 	local left = f.bytes == f.count and g.bytes == g.count and 20 or zero and 14 or 15
-	local m = fixed.array(e, node.name .. '_factors', {f.scale / twice, g.scale / twice, twice / ((1 << left) * e.single(r.scale))})
-	e:call('%s(%s, %d, %s, %d, %s, %d, %d, %d, %d, %d, %s);', e:part('addx', {a = f.ctype, b = g.ctype, y = r.ctype, rule = rule}), a, f.zero,
+	local factors = {f.scale / twice, g.scale / twice, twice / ((1 << left) * e.single(r.scale))}
+	local m, bytes = fixed.array(e, node.name .. '_factors', factors), left == 20 and fixed.narrow(rule, factors) == 'double32'
+	local part = bytes and e:part('addn', {a = f.ctype, b = g.ctype, y = r.ctype}) or e:part('addx', {a = f.ctype, b = g.ctype, y = r.ctype, rule = rule})
+	e:call('%s(%s, %d, %s, %d, %s, %d, %d, %d, %d, %d, %s);', part, a, f.zero,
 		b, g.zero, m, left, r.count, lowest(node, r), r.hi - r.zero, r.zero, y)
 end
 
 local function add_same(e, node, rule, a, f, b, g, y, r)
 	if rule then return add_fixed(e, node, rule, a, f, b, g, y, r) end
-	e:call('%s(%s, %d, %s, %s, %d, %s, %d, %s, %s, %d, %s);', e:part('add', {a = f.ctype, b = g.ctype, y = r.ctype}), a, f.zero,
+	e:call('%s(%s, %d, %s, %s, %d, %s, %d, %s, %s, %d, %s);', tile.sum(e, {a = f.ctype, b = g.ctype, y = r.ctype}), a, f.zero,
 		e.float(e.single(f.scale / r.scale)), b, g.zero, e.float(e.single(g.scale / r.scale)), r.count, e.float(lowest(node, r)),
 		e.float(r.hi - r.zero), r.zero, y)
 end

@@ -23,7 +23,7 @@ describe('variants', function()
 		print(r:where{variant='int8', node='fc1'}[1].macs, #r:where{op='linear'}, r[1].variant)  --> 48 6 int8
 		local h, c = text_of(folder .. '/net.h'), text_of(folder .. '/net.c')
 		for _, name in ipairs {'int8', 'int16', 'float32'} do assert(h:find('void net_forward_' .. name .. '(', 1, true), name) end
-		print(select(2, c:gsub('static struct net_state memory', '')), c:find 'q_linear_u8_i8_i32' ~= nil, c:find 'q_linear_i16_i16_i64' ~= nil)  --> 1 true true
+		print(select(2, c:gsub('static struct net_state memory', '')), c:find 'q_linear8_u8' ~= nil, c:find 'q_linear_i16_i16_i64' ~= nil)  --> 1 true true
 		assert(run('make -C ' .. folder))
 		print(select(2, run(folder .. '/net --selftest')))  --> 6 passed, 0 failed
 		local input = tensor.ones(1, 6)
@@ -102,7 +102,7 @@ int main(void) { return net_forward(in, out) == 1 && net_load("nothing") == 1 &&
 	assert(run(('cd %s && cc -std=c99 -Wall -Werror -o alone alone.c net.c && ./alone'):format(folder)))
 	os.execute('rm -r ' .. folder)
 end)
-it('weights lie as they say: a row for each output, channels last', function()
+it('weights lie as they say: a row for each output with zeros behind it, columns of a convolution, channels last', function()
 	local folder = new_folder()
 	local net = nn.Sequential {nn.Conv2d(3, 8, 3, {name='conv'}), nn.ReLU(), nn.Flatten(), nn.Linear(128, 5, {name='fc'})}
 	local x = tensor.randn(20, 3, 6, 6)
@@ -115,7 +115,10 @@ it('weights lie as they say: a row for each output, channels last', function()
 		return tensor(list)
 	end
 	local conv, fc = g:node('conv.weight').value, g:node('fc.weight').value
-	assert(numbers('conv_weight'):eq(conv:codes():permute(1, 3, 4, 2):contiguous():view(-1):to 'int64'):all():item())
+	assert(text:find("rows of 32 bytes, 27 of them codes, (width, height, channel) of a window", 1, true) and text:find 'rows of 128 bytes')
+	local rows_of = numbers('conv_weight'):view(8, 32)
+	assert(rows_of:narrow(2, 1, 27):eq(conv:codes():permute(1, 4, 3, 2):contiguous():view(8, 27):to 'int64'):all():item())
+	assert(rows_of:narrow(2, 28, 5):eq(0):all():item())
 	assert(numbers('fc_weight'):eq(fc:codes():view(-1):to 'int64'):all():item())
 	os.execute('rm -r ' .. folder)
 end)
