@@ -192,6 +192,14 @@ function measured.has(what, w, v)
 	return e ~= nil and not doubtful(e)
 end
 
+-- A function that runs the workload as the variant says, or nil where it cannot run.
+function measured.call(w, v)
+	local _ <close> = measured.own_random()
+	local layer, x = layer_of(w)
+	local good, run, input = pcall(variant_of, layer, x, v)
+	return good and function() return tensor.nograd(function() return run(input) end) end or nil
+end
+
 -- What a workload costs as the variant says: {ms=, sqnr=, bytes=, kernel=}, measured now (runs times) or before.
 function measured.get(what, w, v, runs)
 	local key = key_of(what, w, v)

@@ -379,6 +379,8 @@ os.remove 'results.json']]}
 function module.load(file) return files.load(file) end
 
 module.models = internal.import 'interp/bench/models'
+module.machine = internal.import 'interp/bench/machine'
+module.kernels = internal.import 'interp/bench/kernels'
 
-doc {name = 'bench', kind = 'module', usage = 'bench.time  bench.ops  bench.matmul  bench.compare  bench.models  bench.load',
-	text = [[Timings as reports: of a function, of ops, of matrix products, of specs, of models.]]}
+doc {name = 'bench', kind = 'module', usage = 'bench.time  bench.ops  bench.matmul  bench.compare  bench.models  bench.machine  bench.kernels  bench.load',
+	text = [[Timings as reports: of a function, of ops, of matrix products, of specs, of models, of the machine and its kernels.]]}

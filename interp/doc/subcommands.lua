@@ -83,6 +83,16 @@ is --md. For the language server, .luarc.json: {"workspace.library": ["quoll.lua
 			{'--luacheck', nil, 'a .luacheckrc that knows the globals of Quoll'}, {'--bash', nil, 'completion of the command line, to be sourced'},
 			{'--zsh', nil, 'the same for zsh'}, {'--fish', nil, 'the same for fish'}},
 		example = 'quoll doc --bash >~/.local/share/bash-completion/completions/quoll'},
+	{name = 'bench', usage = [==[
+bench [ROW …] [options]
+bench kernels [options]]==], files = "limits float32 int8 'int8 dynamic' 'int4 dynamic' 'int4 weights' 'conv float32' 'conv int8' quantize dequantize elementwise kernels", text = [[
+Measures what this machine does at most (multiply-adds, memory, caches) and Quoll's share of it for each family of kernels and size; ROW names families,
+all without one. Takes up to a minute, on a machine that does nothing else. kernels: every kernel beside the portable one, on one thread.
+In Lua: bench.machine, bench.kernels; quoll -e "help 'bench.machine'" explains the columns.]],
+		options = {{'--threads', 'N,M', 'numbers of threads (default: one for each core)'}, {'--time', 'S', 'seconds for everything (default 60); with kernels for each of them (default 0.02)'},
+			{'--out', 'FILE', 'also writes the report: .csv .json .md .html', 'FILE'}, {'--json', 'FILE', 'the same as JSON', 'FILE'},
+			{'--plot', 'FILE', 'draws the shares as bars: .png .svg .pdf', 'FILE'}},
+		example = 'quoll bench limits int8 --threads 1,2 --json bench.json --plot bench.svg'},
 	{name = 'doctor', usage = 'doctor', options = {}, files = '', text = [[
 Tells what was found on this machine and why not: processor, kernels, plots, Jupyter, GPU, data. Exit code 1 when something is wrong.]],
 		example = 'quoll doctor'},
