@@ -115,6 +115,55 @@ static void test_gemm_i8(const void *kernel)
 	test_dots(k);
 }
 
+/* ---- pack_i8 ---- */
+
+static void check_pack(const struct ql_pack_i8 *k, int64_t k4, int64_t columns, int nr, int64_t gap, int flip)
+{
+	int64_t row = columns + gap, panels = (columns + nr - 1) / nr, pitch = k4 * 4 * nr + 64;
+	uint8_t *b = take((size_t)(4 * k4 * row)), *to = take((size_t)(panels * pitch));
+	bool good = true;
+
+	for (int64_t i = 0; i < 4 * k4 * row; i++)
+		b[i] = (uint8_t)draw();
+	k->rows(k4, columns, nr, b, row, (uint8_t)flip, to, pitch);
+	for (int64_t l = 0; l < 4 * k4; l++)
+		for (int64_t c = 0; c < columns; c++) {
+			uint8_t *at = to + c / nr * pitch + (l / 4 * nr + c % nr) * 4 + l % 4;
+
+			good &= *at == (b[l * row + c] ^ flip);
+			*at = GUARD;
+		}
+	CHECK(good, "%s: %lld x %lld, panels of %d", k->name, (long long)(4 * k4), (long long)columns, nr);
+	CHECK(guarded(to, 0, (size_t)(panels * pitch)), "%s: wrote beside its columns", k->name);
+	free(b);
+	free(to);
+}
+
+static void test_pack_i8(const void *kernel)
+{
+	const struct ql_pack_i8 *k = kernel;
+
+	for (int64_t columns = 0; columns <= 272; columns += 16)
+		for (int64_t k4 = 0; k4 < 6; k4++) {
+			check_pack(k, k4, columns, 64, columns % 7, k4 & 1 ? 128 : 0);
+			check_pack(k, k4, columns, 16, k4, k4 & 1 ? 0 : 128);
+		}
+	for (int64_t n = 0; n < 200; n++) {
+		uint8_t *from = take((size_t)n + 1), *to = take((size_t)n + 64), flip = n & 1 ? 128 : 0;
+		bool good = true;
+
+		for (int64_t i = 0; i < n + 1; i++)
+			from[i] = (uint8_t)draw();
+		k->copy(n, from + 1, flip, to + n % 5);
+		for (int64_t i = 0; i < n; i++)
+			good &= to[n % 5 + i] == (from[1 + i] ^ flip);
+		CHECK(good, "%s: copy of %lld", k->name, (long long)n);
+		CHECK(guarded(to, (size_t)(n % 5 + n), (size_t)n + 64), "%s: copied too much", k->name);
+		free(from);
+		free(to);
+	}
+}
+
 /* ---- gemm_i16 ---- */
 
 static int16_t code_16(enum fill fill)

@@ -414,6 +414,7 @@ static void test_limit(const void *kernel)
 #define test_taps_i16 NULL
 #define test_conv_i8 NULL
 #define test_gemm_b1 NULL
+#define test_pack_i8 NULL
 
 int main(void)
 {

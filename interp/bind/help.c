@@ -160,6 +160,7 @@ static const struct ql_doc families[] = {
 			"Quantized models of the modes static and dynamic run with it, and g:run{ordered=true}; it takes 1.2 to 1.3 times "
 			"as long."},
 	{.name = "gemm_i8", .text = "Product of 8-bit matrices with exact sums; the same bits on every kernel."},
+	{.name = "pack_i8", .text = "Rows of bytes to the panels that gemm_i8 reads."},
 	{.name = "gemm_i16",
 		.text = "Product of 16-bit matrices with exact 64-bit sums; the same bits on every kernel."},
 	{.name = "taps_i16",

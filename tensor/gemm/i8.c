@@ -31,9 +31,11 @@
 #define CHUNK 8192   /* groups of 4 k */
 #define ROW_GRAIN 64 /* rows of A copied at a time */
 #define LINE 64      /* bytes of a cache line */
+#define GROUP 8      /* panels packed at a time: rows of B are read by several lines, which the prefetchers need */
 
 struct job {
 	const struct ql_gemm_i8 *kernel;
+	const struct ql_pack_i8 *pack;
 	struct ql_gemm_split split;
 	struct ql_gemm_operand a, b;
 	int64_t m, n, k, k4, lda, panels;
@@ -69,7 +71,7 @@ static void copy_body(void *arg, int64_t begin, int64_t end)
 		int64_t i = g * ROW_GRAIN, rows = ql_min64(ROW_GRAIN, j->m - i);
 
 		if (j->copied)
-			ql_gemm_rows_8(j->a.from, j->k, i, rows, j->a.flip, j->copied + i * j->lda, j->lda);
+			ql_gemm_rows_8(j->pack, j->a.from, j->k, i, rows, j->a.flip, j->copied + i * j->lda, j->lda);
 		sum_rows(j, i, rows, j->rows + i * j->lda);
 	}
 }
@@ -129,27 +131,32 @@ static void wide_sums(
 	}
 }
 
-/* Packs a panel to `to` and gives its sums. */
-static void pack_panel(const struct job *j, int64_t panel, uint8_t *to)
+/* Packs panels first..first+count-1 to `to` and gives the sums of their columns. */
+static void pack_panels(const struct job *j, int64_t first, int64_t count, uint8_t *to)
 {
-	int64_t sums[QL_GEMM_TILE], first = panel * j->kernel->nr;
-	int columns = panel_columns(j, panel);
+	int64_t sums[QL_GEMM_TILE], nr = j->kernel->nr, columns = ql_min64(count * nr, j->n - first * nr);
 
-	ql_gemm_panel_8(j->b.from, j->k, first, columns, j->kernel->nr, j->b.flip, to);
-	if (j->sum || j->sum_wide)
-		wide_sums(j, j->ones, 0, 1, columns, (const int8_t *)to, sums);
-	for (int c = 0; c < columns && j->sum_wide; c++)
-		j->sum_wide[first + c] = sums[c];
-	for (int c = 0; c < columns && j->sum; c++)
-		j->sum[first + c] = (int32_t)(uint32_t)sums[c];
+	ql_gemm_panels_8(j->pack, j->b.from, j->k, first * nr, columns, j->kernel->nr, j->b.flip, to);
+	for (int64_t p = first; p < first + count && (j->sum || j->sum_wide); p++) {
+		int some = panel_columns(j, p);
+
+		wide_sums(j, j->ones, 0, 1, some, (const int8_t *)to + (p - first) * panel_bytes(j), sums);
+		for (int c = 0; c < some && j->sum_wide; c++)
+			j->sum_wide[p * nr + c] = sums[c];
+		for (int c = 0; c < some && j->sum; c++)
+			j->sum[p * nr + c] = (int32_t)(uint32_t)sums[c];
+	}
 }
 
 static void pack_body(void *arg, int64_t begin, int64_t end)
 {
 	struct job *j = arg;
 
-	for (int64_t p = begin; p < end; p++)
-		pack_panel(j, p, j->packing + p * panel_bytes(j));
+	for (int64_t g = begin; g < end; g++) {
+		int64_t first = g * GROUP;
+
+		pack_panels(j, first, ql_min64(GROUP, j->panels - first), j->packing + first * panel_bytes(j));
+	}
 }
 
 /* ---- the product ---- */
@@ -203,7 +210,7 @@ static const uint8_t *block_of(const struct job *j, int64_t i, int64_t rows, uin
 {
 	if (j->rows)
 		return j->rows + i * j->lda;
-	ql_gemm_rows_8(j->a.from, j->k, i, rows, j->a.flip, slot, j->lda);
+	ql_gemm_rows_8(j->pack, j->a.from, j->k, i, rows, j->a.flip, slot, j->lda);
 	sum_rows(j, i, rows, slot);
 	return slot;
 }
@@ -212,7 +219,7 @@ static const int8_t *panel_of(const struct job *j, int64_t panel, uint8_t *slot)
 {
 	if (j->packed)
 		return (const int8_t *)j->packed + panel * panel_bytes(j);
-	pack_panel(j, panel, slot + j->block_bytes);
+	pack_panels(j, panel, 1, slot + j->block_bytes);
 	if (!j->column_wide)
 		ql_gemm_i8_finish_columns(&j->finish, panel * j->kernel->nr, panel_columns(j, panel));
 	return (const int8_t *)slot + j->block_bytes;
@@ -348,7 +355,8 @@ static enum ql_status run(struct ql_ctx *ctx, struct job *j)
 	j->split = ql_gemm_split_of(ctx, j->m, j->n, j->k, &shape, j->b.from->panels != NULL);
 	status = take_memory(ctx, j, ql_gemm_is_narrow(&j->a, &j->b, j->k));
 	if (!status && j->packing)
-		status = ql_parallel_for(ctx, j->panels, 1, ql_gemm_pack_ns(j->n, j->k), pack_body, j);
+		status = ql_parallel_for(
+			ctx, ql_ceil_div(j->panels, GROUP), 1, ql_gemm_pack_ns(j->n, j->k), pack_body, j);
 	if (!status && j->packed && !j->column_wide)
 		ql_gemm_i8_finish_columns(&j->finish, 0, j->n);
 	if (!status && j->rows && (j->copied || j->rest))
@@ -365,6 +373,7 @@ enum ql_status ql_gemm_i8_to(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
 	struct job j = {.kernel = ctx->kernels->gemm_i8,
+		.pack = ctx->kernels->pack_i8,
 		.m = m,
 		.n = n,
 		.k = k,
@@ -380,6 +389,8 @@ enum ql_status ql_gemm_i8_to(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k
 		status = ql_gemm_operand_init(ctx, &j.b, b, n, false);
 	if (!status && ql_gemm_i8_reads_b(m, k, b) && ql_gemm_is_narrow(&j.a, &j.b, k))
 		status = ql_gemm_i8_dots(ctx, m, n, k, &j.a, &j.b, out);
+	else if (!status && ql_gemm_i8_strips_fit(m, n, b) && ql_gemm_is_narrow(&j.a, &j.b, k))
+		status = ql_gemm_i8_strips(ctx, m, n, k, &j.a, &j.b, out);
 	else if (!status)
 		status = run(ctx, &j);
 	ql_scratch_release(ctx, mark);
@@ -416,7 +427,11 @@ enum ql_status ql_gemm_i8_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const s
 	struct ql_gemm_i8_panels *out)
 {
 	struct ql_scratch_mark mark = ql_scratch_mark(ctx);
-	struct job j = {.kernel = ctx->kernels->gemm_i8, .n = n, .k = k, .k4 = ql_ceil_div(k, 4)};
+	struct job j = {.kernel = ctx->kernels->gemm_i8,
+		.pack = ctx->kernels->pack_i8,
+		.n = n,
+		.k = k,
+		.k4 = ql_ceil_div(k, 4)};
 	uint64_t part[3], bytes;
 	enum ql_status status;
 
@@ -430,7 +445,7 @@ enum ql_status ql_gemm_i8_pack(struct ql_ctx *ctx, int64_t n, int64_t k, const s
 	*out = (struct ql_gemm_i8_panels){j.kernel, j.packed, j.sum, j.sum_wide};
 	status = take_ones(ctx, &j);
 	if (!status)
-		status = ql_parallel_for(ctx, j.panels, 1, ql_gemm_pack_ns(n, k), pack_body, &j);
+		status = ql_parallel_for(ctx, ql_ceil_div(j.panels, GROUP), 1, ql_gemm_pack_ns(n, k), pack_body, &j);
 	ql_scratch_release(ctx, mark);
 	return status;
 }

@@ -23,6 +23,7 @@
 
 struct job {
 	const struct ql_gemm_i8 *kernel;
+	const struct ql_pack_i8 *pack;
 	const struct ql_gemm_operand *a, *b;
 	int64_t m, n, k;
 	int64_t steps, lda; /* bytes: k rounded up, and the distance of rows */
@@ -62,7 +63,7 @@ static enum ql_status copy_rows(struct ql_ctx *ctx, struct job *j)
 	j->rest = j->b->zero ? ql_gemm_take(ctx, j->m, sizeof(*j->rest)) : NULL;
 	if (!j->rows || (j->b->zero && !j->rest))
 		return QL_ERR_MEMORY;
-	ql_gemm_rows_8(j->a->from, j->k, 0, j->m, j->a->flip, j->rows, j->lda);
+	ql_gemm_rows_8(j->pack, j->a->from, j->k, 0, j->m, j->a->flip, j->rows, j->lda);
 	for (int64_t i = 0; i < j->m && j->rest; i++)
 		j->rest[i] = ql_gemm_row_rest(j->rows + i * j->lda, j->k, j->a->zero ? j->a->zero[i] : 0);
 	return QL_OK;
@@ -137,7 +138,13 @@ static enum ql_status column_sums(
 	const struct ql_matrix_int row = {.data = ones, .dtype = QL_uint8, .row = k, .column = 1};
 	struct ql_gemm_operand a = {.from = &row};
 	struct ql_gemm_i8_out out = {.s32 = sum, .ld = n};
-	struct job j = {.kernel = ctx->kernels->gemm_i8, .a = &a, .b = &plain, .m = 1, .n = n, .k = k};
+	struct job j = {.kernel = ctx->kernels->gemm_i8,
+		.pack = ctx->kernels->pack_i8,
+		.a = &a,
+		.b = &plain,
+		.m = 1,
+		.n = n,
+		.k = k};
 
 	if (!ones)
 		return QL_ERR_MEMORY;
@@ -176,7 +183,8 @@ enum ql_status ql_gemm_i8_keep_sums(struct ql_ctx *ctx, int64_t n, int64_t k, co
 enum ql_status ql_gemm_i8_dots(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k, const struct ql_gemm_operand *a,
 	const struct ql_gemm_operand *b, const struct ql_gemm_i8_out *out)
 {
-	struct job j = {.kernel = ctx->kernels->gemm_i8, .a = a, .b = b, .m = m, .n = n, .k = k};
+	struct job j = {
+		.kernel = ctx->kernels->gemm_i8, .pack = ctx->kernels->pack_i8, .a = a, .b = b, .m = m, .n = n, .k = k};
 
 	j.finish = (struct ql_gemm_i8_finish){
 		.a = a, .b = b, .out = out, .variant = ctx->kernels->simd->variant, .column_sum = b->from->sums};

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Packing. The two common layouts of an 8-bit B are transposed in registers, 16 columns at a time: rows of
- * consecutive columns (four rows are interleaved byte by byte) and columns of consecutive k (4 x 4 blocks of four
- * bytes are transposed). SSE2 is part of the x86-64 baseline, and two shuffles per 16 bytes are as fast as reading
- * a panel. Other layouts are packed element by element.
+ * Packing. The two common layouts of an 8-bit B are transposed in registers: rows of consecutive columns, four rows
+ * interleaved byte by byte (pack_i8 of tensor/kernels), and columns of consecutive k, by 4 x 4 blocks of four bytes.
+ * Other layouts are packed element by element.
  */
 #include "tensor/gemm/pack.h"
 
 #include <emmintrin.h>
 #include <string.h>
+
+#include "tensor/kernels/kernels.h"
 
 #define LANE 16 /* bytes of a vector */
 #define STRIP \
@@ -22,20 +23,6 @@ static __m128i load(const uint8_t *p)
 static void store(uint8_t *p, __m128i v)
 {
 	_mm_storeu_si128((__m128i *)(void *)p, v);
-}
-
-/* 16 columns of four rows, `row` bytes apart, to 16 x 4 bytes */
-static void pack_rows(const uint8_t *b, int64_t row, __m128i flip, uint8_t *out)
-{
-	__m128i r0 = _mm_xor_si128(load(b), flip), r1 = _mm_xor_si128(load(b + row), flip);
-	__m128i r2 = _mm_xor_si128(load(b + 2 * row), flip), r3 = _mm_xor_si128(load(b + 3 * row), flip);
-	__m128i lo01 = _mm_unpacklo_epi8(r0, r1), hi01 = _mm_unpackhi_epi8(r0, r1);
-	__m128i lo23 = _mm_unpacklo_epi8(r2, r3), hi23 = _mm_unpackhi_epi8(r2, r3);
-
-	store(out, _mm_unpacklo_epi16(lo01, lo23));
-	store(out + LANE, _mm_unpackhi_epi16(lo01, lo23));
-	store(out + 2 * LANE, _mm_unpacklo_epi16(hi01, hi23));
-	store(out + 3 * LANE, _mm_unpackhi_epi16(hi01, hi23));
 }
 
 /* 16 k of four columns, `column` bytes apart, to 4 groups, `group` bytes apart, of 4 x 4 bytes */
@@ -53,53 +40,53 @@ static void pack_columns(const uint8_t *b, int64_t column, __m128i flip, uint8_t
 }
 
 /* Elements k0..k-1 of columns c0..columns-1, one by one. */
-static void pack_each(const uint8_t *b, int64_t row, int64_t column, int64_t k0, int64_t k, int c0, int columns, int nr,
-	uint8_t flip, uint8_t *panel)
+static void pack_each(const uint8_t *b, int64_t row, int64_t column, int64_t k0, int64_t k, int64_t c0, int64_t columns,
+	int nr, uint8_t flip, uint8_t *panels, int64_t pitch)
 {
 	for (int64_t l = k0; l < k; l++)
-		for (int c = c0; c < columns; c++)
-			panel[(l / 4 * nr + c) * 4 + l % 4] = b[l * row + c * column] ^ flip;
+		for (int64_t c = c0; c < columns; c++)
+			panels[c / nr * pitch + (l / 4 * nr + c % nr) * 4 + l % 4] = b[l * row + c * column] ^ flip;
 }
 
-void ql_gemm_panel_8(
-	const struct ql_matrix_int *b, int64_t k, int64_t j, int columns, int nr, uint8_t flip, uint8_t *panel)
+/* Columns of consecutive k, 16 k at a time; returns the k that are done. */
+static int64_t pack_across(const uint8_t *b, int64_t column, int64_t k, int64_t columns, int nr, uint8_t flip,
+	uint8_t *panels, int64_t pitch)
+{
+	const __m128i flips = _mm_set1_epi8((char)flip);
+	int64_t whole = k / LANE * LANE;
+
+	for (int64_t l = 0, stop; l < whole; l = stop) {
+		stop = ql_min64(l + STRIP, whole);
+		for (int64_t c = 0; c < columns; c += 4)
+			for (int64_t at = l; at < stop; at += LANE)
+				pack_columns(b + at + c * column, column, flips,
+					panels + c / nr * pitch + at * nr + c % nr * 4, 4 * nr);
+	}
+	return whole;
+}
+
+void ql_gemm_panels_8(const struct ql_pack_i8 *with, const struct ql_matrix_int *b, int64_t k, int64_t j,
+	int64_t columns, int nr, uint8_t flip, uint8_t *panels)
 {
 	const uint8_t *from = (const uint8_t *)b->data + j * b->column;
-	const __m128i flips = _mm_set1_epi8((char)flip);
-	int64_t whole = 0;
-	int wide = columns / 16 * 16;
+	int64_t whole = 0, wide = columns / 16 * 16, pitch = ql_ceil_div(k, 4) * 4 * nr;
+	int64_t cleared = k % 4 ? 0 : columns / nr; /* panels that are written as a whole are not */
 
-	if (columns < nr || k % 4)
-		memset(panel, 0, (size_t)(ql_ceil_div(k, 4) * 4 * nr));
-	if (b->column == 1)
-		for (; whole + 4 <= k; whole += 4)
-			for (int c = 0; c < wide; c += 16)
-				pack_rows(from + whole * b->row + c, b->row, flips, panel + whole * nr + c * 4);
-	for (int64_t stop; b->column != 1 && b->row == 1 && whole + 16 <= k; whole = stop) {
-		stop = ql_min64(whole + STRIP, k / 16 * 16);
-		for (int c = 0; c < wide; c += 4)
-			for (int64_t l = whole; l < stop; l += 16)
-				pack_columns(
-					from + l + c * b->column, b->column, flips, panel + l * nr + c * 4, 4 * nr);
+	memset(panels + cleared * pitch, 0, (size_t)((ql_ceil_div(columns, nr) - cleared) * pitch));
+	if (b->column == 1) {
+		whole = k / 4 * 4;
+		with->rows(whole / 4, wide, nr, from, b->row, flip, panels, pitch);
+	} else if (b->row == 1) {
+		whole = pack_across(from, b->column, k, wide, nr, flip, panels, pitch);
 	}
-	pack_each(from, b->row, b->column, 0, whole, wide, columns, nr, flip, panel);
-	pack_each(from, b->row, b->column, whole, k, 0, columns, nr, flip, panel);
-}
-
-static void flip_row(const uint8_t *in, int64_t n, uint8_t flip, uint8_t *out)
-{
-	const __m128i flips = _mm_set1_epi8((char)flip);
-	int64_t i = 0;
-
-	for (; i + LANE <= n; i += LANE)
-		store(out + i, _mm_xor_si128(load(in + i), flips));
-	for (; i < n; i++)
-		out[i] = in[i] ^ flip;
+	pack_each(from, b->row, b->column, 0, whole, wide, columns, nr, flip, panels, pitch);
+	pack_each(from, b->row, b->column, whole, k, 0, columns, nr, flip, panels, pitch);
 }
 
 /* Rows that are interleaved (adjacent rows, not k, are consecutive): packs them like columns of B by four k, then
  * copies these. */
-static void rows_across(const uint8_t *a, int64_t column, int64_t k, int rows, uint8_t flip, uint8_t *out, int64_t lda)
+static void rows_across(const struct ql_pack_i8 *with, const uint8_t *a, int64_t column, int64_t k, int rows,
+	uint8_t flip, uint8_t *out, int64_t lda)
 {
 	struct ql_matrix_int strip = {.data = a, .row = column, .column = 1};
 	uint8_t panel[16 * STRIP];
@@ -108,15 +95,15 @@ static void rows_across(const uint8_t *a, int64_t column, int64_t k, int rows, u
 		int64_t some = ql_min64(STRIP, k - l);
 
 		strip.data = a + l * column;
-		ql_gemm_panel_8(&strip, some, 0, rows, 16, flip, panel);
+		ql_gemm_panels_8(with, &strip, some, 0, rows, 16, flip, panel);
 		for (int64_t g = 0; g < ql_ceil_div(some, 4); g++)
 			for (int i = 0; i < rows; i++)
 				memcpy(out + i * lda + l + 4 * g, panel + (16 * g + i) * 4, 4);
 	}
 }
 
-void ql_gemm_rows_8(
-	const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows, uint8_t flip, uint8_t *out, int64_t lda)
+void ql_gemm_rows_8(const struct ql_pack_i8 *with, const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows,
+	uint8_t flip, uint8_t *out, int64_t lda)
 {
 	const uint8_t *from = (const uint8_t *)a->data + i * a->row;
 
@@ -124,12 +111,13 @@ void ql_gemm_rows_8(
 		memset(out + r * lda + k, 0, (size_t)(lda - k));
 	if (a->column == 1) {
 		for (int64_t r = 0; r < rows; r++)
-			flip_row(from + r * a->row, k, flip, out + r * lda);
+			with->copy(k, from + r * a->row, flip, out + r * lda);
 		return;
 	}
 	if (a->row == 1) {
 		for (int64_t r = 0; r < rows; r += 16)
-			rows_across(from + r, a->column, k, (int)ql_min64(16, rows - r), flip, out + r * lda, lda);
+			rows_across(
+				with, from + r, a->column, k, (int)ql_min64(16, rows - r), flip, out + r * lda, lda);
 		return;
 	}
 	for (int64_t r = 0; r < rows; r++)

@@ -8,15 +8,17 @@
 
 #define QL_GEMM_DEPTH 256 /* a float32 sum is a sum of sums over this many products */
 
-/* Packs columns j..j+columns-1 of B into a panel: nr x 4 values for each 4 k; missing columns and k are 0. 8 bits:
- * each code is xored with `flip`. 16 bits: `shift` is subtracted. */
-void ql_gemm_panel_8(
-	const struct ql_matrix_int *b, int64_t k, int64_t j, int columns, int nr, uint8_t flip, uint8_t *panel);
+struct ql_pack_i8;
+
+/* Packs columns j..j+columns-1 of B into panels: nr x 4 values for each 4 k; missing columns and k are 0. 8 bits, any
+ * number of consecutive panels: each code is xored with `flip`. 16 bits, one panel: `shift` is subtracted. */
+void ql_gemm_panels_8(const struct ql_pack_i8 *with, const struct ql_matrix_int *b, int64_t k, int64_t j,
+	int64_t columns, int nr, uint8_t flip, uint8_t *panels);
 void ql_gemm_panel_16(
 	const struct ql_matrix_int *b, int64_t k, int64_t j, int columns, int nr, int32_t shift, int16_t *panel);
 /* Packs rows i..i+rows-1 of A with k consecutive; the lda - k elements after each row are 0. */
-void ql_gemm_rows_8(
-	const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows, uint8_t flip, uint8_t *out, int64_t lda);
+void ql_gemm_rows_8(const struct ql_pack_i8 *with, const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows,
+	uint8_t flip, uint8_t *out, int64_t lda);
 void ql_gemm_rows_16(
 	const struct ql_matrix_int *a, int64_t k, int64_t i, int64_t rows, int32_t shift, int16_t *out, int64_t lda);
 

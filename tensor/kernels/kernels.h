@@ -55,7 +55,17 @@ struct ql_gemm_i8 {
 #define QL_DOTS_STEP 64
 #define QL_DOTS_LINES 4
 
-/* The same for 16-bit values with exact 64-bit sums; lda counts elements. */
+/* Brings operands of gemm_i8 into the form of its tiles. All bytes are xored with `flip`. */
+struct ql_pack_i8 {
+	const char *name;
+	/* 4 * k4 rows of B, whose columns are consecutive bytes and whose rows are `row` bytes apart, to panels of nr columns
+	 * that are `pitch` bytes apart. `columns` and nr are multiples of 16. */
+	void (*rows)(int64_t k4, int64_t columns, int nr, const uint8_t *b, int64_t row, uint8_t flip, uint8_t *panels,
+		int64_t pitch);
+	void (*copy)(int64_t n, const uint8_t *from, uint8_t flip, uint8_t *to);
+};
+
+/* The same as gemm_i8 for 16-bit values with exact 64-bit sums; lda counts elements. */
 struct ql_gemm_i16 {
 	const char *name;
 	int mr, nr;
@@ -194,7 +204,8 @@ struct ql_limit {
 extern const uint8_t ql_limit_zeros[64], ql_limit_ones[64]; /* operands whose value the compiler does not see */
 
 #define QL_KERNEL_FAMILIES(F) \
-	F(gemm_f32) F(gemm_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(conv_i8) F(quantize) F(dequantize) F(simd) F(limit)
+	F(gemm_f32) \
+	F(gemm_i8) F(pack_i8) F(gemm_i16) F(gemm_b1) F(taps_i16) F(conv_i8) F(quantize) F(dequantize) F(simd) F(limit)
 
 struct ql_kernels {
 #define F(family) const struct ql_##family *family;
