@@ -20,6 +20,48 @@ static uint8_t code_8(enum fill fill, uint8_t lo, uint8_t hi)
 	}
 }
 
+/* float32 instead of the sums c, without bias and bound, or with both. */
+static void check_scaled(const struct ql_gemm_i8 *k, int rows, int64_t k4, const uint8_t *a, int64_t lda,
+	const int8_t *b, const int32_t *c, int with)
+{
+	int64_t ld = k->nr + 5;
+	size_t used = (size_t)(ld * (rows - 1) + k->nr) * sizeof(float);
+	float *y = take(used + 64), column_scale[64], bias[64], row_scale[QL_GEMM_TILE_ROWS];
+	int32_t column[64];
+	uint32_t row[QL_GEMM_TILE_ROWS];
+	struct ql_gemm_i8_scaled to = {.column = column,
+		.row = row,
+		.row_scale = row_scale,
+		.column_scale = column_scale,
+		.bias = bias,
+		.row_step = with,
+		.least = with ? 0 : -INFINITY,
+		.y = y,
+		.ld = ld};
+	bool good = true;
+
+	for (int i = 0; i < 64; i++) {
+		column[i] = i % 3 ? (int32_t)draw() : c[i % k->nr] - i % 2;
+		row[i] = i % 2 ? draw() : 0;
+		column_scale[i] = i == 7 ? INFINITY : (float)draw() / 0x1p31f - 0.5f;
+		row_scale[i] = (float)draw() / 0x1p31f + 0.01f;
+		bias[i] = with ? (float)draw() / 0x1p27f - 8 : -0.0f;
+	}
+	k->scaled(rows, k4, a, lda, b, &to);
+	for (int i = 0; i < rows; i++)
+		for (int j = 0; j < k->nr; j++) {
+			int32_t sum = (int32_t)((uint32_t)c[i * k->nr + j] - (uint32_t)column[j] - row[i]);
+			float s = row_scale[i * with] * column_scale[j], v = (float)sum * s;
+
+			v = v + bias[j];
+			v = v < to.least ? to.least : v;
+			good &= !memcmp(&v, &y[i * ld + j], 4) || (isnan(v) && isnan(y[i * ld + j]));
+		}
+	CHECK(good, "%s: %d rows as float32, k %lld", k->name, rows, (long long)(4 * k4));
+	CHECK(guarded(y, used, used + 64), "%s: wrote behind its rows", k->name);
+	free(y);
+}
+
 static void check_i8(
 	const struct ql_gemm_i8 *k, int rows, int columns, int64_t k4, int64_t gap, enum fill fa, enum fill fb)
 {
@@ -46,6 +88,8 @@ static void check_i8(
 	CHECK(good, "%s: rows %d, columns %d, k %lld, fill %d x %d", k->name, rows, columns, (long long)(4 * k4), fa,
 		fb);
 	CHECK(guarded(c, used, used + 64), "%s: wrote behind its tile", k->name);
+	if (k->scaled && columns == k->nr)
+		check_scaled(k, rows, k4, a, lda, b, c, (int)(k4 + (int)fa) % 2);
 	free(a);
 	free(b);
 	free(c);
@@ -149,7 +193,7 @@ static void test_pack_i8(const void *kernel)
 			check_pack(k, k4, columns, 16, k4, k4 & 1 ? 0 : 128);
 		}
 	for (int64_t n = 0; n < 200; n++) {
-		uint8_t *from = take((size_t)n + 1), *to = take((size_t)n + 64), flip = n & 1 ? 128 : 0;
+		uint8_t *from = take((size_t)n + 1), *to = take((size_t)n + 64), flip = (uint8_t)(n & 1 ? 128 : 0);
 		bool good = true;
 
 		for (int64_t i = 0; i < n + 1; i++)

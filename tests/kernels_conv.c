@@ -156,6 +156,7 @@ static void test_conv_i8(const void *kernel)
 #define test_gemm_i16 NULL
 #define test_taps_i16 NULL
 #define test_gemm_b1 NULL
+#define test_pack_i8 NULL
 #define test_quantize NULL
 #define test_dequantize NULL
 #define test_simd NULL

@@ -19,7 +19,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "tensor/cpu.h"
 #include "tensor/gemm/i8_finish.h"
 #include "tensor/gemm/i8_parts.h"
 #include "tensor/gemm/pack.h"
@@ -182,27 +181,20 @@ static void wide_tile(
 	}
 }
 
-/* Rows i..i+rows-1, prepared at a, times a panel, while the first `ahead` bytes behind it, of the next panel, are
- * brought into the second-level cache. */
-static void multiply(
-	const struct job *j, int64_t i, int64_t rows, const uint8_t *a, int64_t panel, const int8_t *b, int64_t ahead)
+/* Rows i..i+rows-1, prepared at a, times a panel. */
+static void multiply(const struct job *j, int64_t i, int64_t rows, const uint8_t *a, int64_t panel, const int8_t *b)
 {
-	int64_t first = panel * j->kernel->nr, mr = j->kernel->mr, step = ahead / ql_ceil_div(rows, mr);
-	const char *next = (const char *)b + panel_bytes(j);
+	int64_t first = panel * j->kernel->nr;
 	int columns = panel_columns(j, panel);
-	_Alignas(64) int32_t c[QL_GEMM_TILE];
 
-	for (int64_t r = 0; r < rows; r += mr, next += step) {
-		int some = (int)ql_min64(mr, rows - r);
+	for (int64_t r = 0; r < rows; r += j->kernel->mr) {
+		int some = (int)ql_min64(j->kernel->mr, rows - r);
+		const uint8_t *from = a + r * j->lda;
 
-		for (int64_t at = 0; at < step; at += LINE)
-			__builtin_prefetch(next + at, 0, 2);
-		if (j->column_wide) {
-			wide_tile(j, i + r, some, first, columns, a + r * j->lda, b);
-			continue;
-		}
-		j->kernel->tile(some, columns, j->k4, a + r * j->lda, j->lda, b, c);
-		ql_gemm_i8_finish_tile(&j->finish, i + r, some, first, columns, c, j->kernel->nr);
+		if (j->column_wide)
+			wide_tile(j, i + r, some, first, columns, from, b);
+		else
+			ql_gemm_i8_finish_product(&j->finish, i + r, some, first, columns, j->k4, from, j->lda, b);
 	}
 }
 
@@ -230,8 +222,7 @@ static void task(const struct job *j, int64_t i, int64_t rows, const uint8_t *a,
 	int64_t panel = part * j->split.run, stop = ql_min64(panel + j->split.run, j->panels);
 
 	for (; panel < stop; panel++)
-		multiply(j, i, rows, a, panel, panel_of(j, panel, slot),
-			j->packed && panel + 1 < stop && rows > j->kernel->mr ? panel_bytes(j) : 0);
+		multiply(j, i, rows, a, panel, panel_of(j, panel, slot));
 }
 
 /* No more tasks run than there are threads, so one is free. */
@@ -252,7 +243,8 @@ static void product_body(void *arg, int64_t begin, int64_t end)
 	const uint8_t *a = NULL;
 
 	for (int64_t t = begin; t < end; t++) {
-		int64_t i = t / parts * j->split.block, rows = ql_min64(j->split.block, j->m - i);
+		int64_t i = ql_gemm_split_row(&j->split, t / parts);
+		int64_t rows = ql_min64(ql_gemm_split_row(&j->split, t / parts + 1), j->m) - i;
 
 		if (t / parts != block)
 			a = block_of(j, i, rows, slot);
@@ -383,7 +375,8 @@ enum ql_status ql_gemm_i8_to(struct ql_ctx *ctx, int64_t m, int64_t n, int64_t k
 
 	if (m == 0 || n == 0)
 		return QL_OK;
-	j.finish = (struct ql_gemm_i8_finish){.a = &j.a, .b = &j.b, .out = out, .variant = ctx->kernels->simd->variant};
+	j.finish = (struct ql_gemm_i8_finish){
+		.kernel = j.kernel, .a = &j.a, .b = &j.b, .out = out, .variant = ctx->kernels->simd->variant};
 	status = ql_gemm_operand_init(ctx, &j.a, a, m, true);
 	if (!status)
 		status = ql_gemm_operand_init(ctx, &j.b, b, n, false);

@@ -1,95 +1,59 @@
 /* SPDX-License-Identifier: MIT
- * The end of an 8-bit product. A float32 result is y = (float)sum * (sa * sb) [+ bias] [relu], each step rounded, in
- * one loop for a tile: a function called for each row of a tile took longer than the multiplications of 256 k. Loops
- * over exactly WIDE columns, the usual tile, are compiled with that number.
+ * The end of an 8-bit product. A float32 result is y = (float)sum * (sa * sb) [+ bias] [relu], each step rounded, in one
+ * loop for a tile, by the kernel while the sums are in registers or here: two functions called for each row of a tile took
+ * longer than the multiplications of 256 k. Without a bias -0 is added, without relu -infinity is the least value.
  */
 #include "tensor/gemm/i8_finish.h"
+
+#include <math.h>
 
 #include "tensor/gemm/matmul.h"
 #include "tensor/gemm/plan.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/vmath/simd.h"
 
-#define WIDE 64
+#define WIDE 64 /* columns of the usual tile; loops are compiled with this number, too */
 
-struct block {
-	int rows;
-	int64_t n, sum_ld, ld;
-	int32_t *sum;
-	const int32_t *column; /* subtracted */
-	const uint32_t *row;   /* likewise */
-	const float *row_scale;
-	int64_t row_step;
-	const float *column_scale, *bias;
-	bool relu;
-	float *f32;
-	int32_t *s32;
-};
-
-/* bias and relu are constants wherever this is inlined, n often */
-QL_INLINE void scale_block(const struct block *b, const int64_t n, const bool bias, const bool relu)
+/* n is a constant in one of two calls */
+QL_INLINE void scale_columns(
+	const struct ql_gemm_i8_scaled *to, int rows, const int64_t n, const int32_t *sums, int64_t pitch)
 {
-	const int32_t *restrict column = b->column;
-	const float *restrict scale = b->column_scale, *restrict add = b->bias;
+	const int32_t *restrict column = to->column;
+	const float *restrict scale = to->column_scale, *restrict bias = to->bias;
+	float least = to->least;
 
-	for (int r = 0; r < b->rows; r++) {
-		const int32_t *restrict sum = b->sum + r * b->sum_ld;
-		float *restrict y = b->f32 + r * b->ld;
-		float sa = b->row_scale[r * b->row_step];
-		uint32_t row = b->row[r];
+	for (int r = 0; r < rows; r++) {
+		const int32_t *restrict sum = sums + r * pitch;
+		float *restrict y = to->y + r * to->ld;
+		float sa = to->row_scale[r * to->row_step];
+		uint32_t row = to->row[r];
 
 		for (int64_t l = 0; l < n; l++) {
-			float v = (float)(int32_t)((uint32_t)sum[l] - (uint32_t)column[l] - row) * (sa * scale[l]);
+			float v = (float)(int32_t)((uint32_t)sum[l] - (uint32_t)column[l] - row) * (sa * scale[l]) +
+				  bias[l];
 
-			if (bias)
-				v = v + add[l];
-			if (relu)
-				v = v < 0 ? 0 : v;
-			y[l] = v;
+			y[l] = v < least ? least : v;
 		}
 	}
 }
 
-QL_INLINE void scale_columns(const struct block *b, const int64_t n)
-{
-	if (b->bias && b->relu)
-		scale_block(b, n, true, true);
-	else if (b->bias)
-		scale_block(b, n, true, false);
-	else if (b->relu)
-		scale_block(b, n, false, true);
-	else
-		scale_block(b, n, false, false);
-}
+QL_SIMD(void, scale_sums, (const struct ql_gemm_i8_scaled *to, int rows, int64_t n, const int32_t *sums, int64_t pitch),
+	{
+		if (n == WIDE)
+			scale_columns(to, rows, WIDE, sums, pitch);
+		else
+			scale_columns(to, rows, n, sums, pitch);
+	})
 
-QL_SIMD(void, scale_sums, (const struct block *b), {
-	if (b->n == WIDE)
-		scale_columns(b, WIDE);
-	else
-		scale_columns(b, b->n);
-})
-
-QL_INLINE void subtract_columns(const struct block *b, const int64_t n)
-{
-	const int32_t *restrict column = b->column;
-
-	for (int r = 0; r < b->rows; r++) {
-		const int32_t *sum = b->sum + r * b->sum_ld;
-		int32_t *y = b->s32 + r * b->ld; /* sum, or apart from it */
-		uint32_t row = b->row[r];
-
-		QL_INDEPENDENT
-		for (int64_t l = 0; l < n; l++)
-			y[l] = (int32_t)((uint32_t)sum[l] - (uint32_t)column[l] - row);
-	}
-}
-
-QL_SIMD(void, subtract, (const struct block *b), {
-	if (b->n == WIDE)
-		subtract_columns(b, WIDE);
-	else
-		subtract_columns(b, b->n);
-})
+QL_SIMD(void, subtract,
+	(int rows, int64_t n, const int32_t *sums, int64_t pitch, const int32_t *restrict column, const uint32_t *row,
+		int32_t *y, int64_t ld),
+	{
+		for (int r = 0; r < rows; r++)
+			QL_INDEPENDENT /* y may be sums */
+				for (int64_t l = 0; l < n; l++) y[r * ld + l] =
+					(int32_t)((uint32_t)sums[r * pitch + l] - (uint32_t)column[l] - row[r]);
+	})
 
 /* ---- corrections ---- */
 
@@ -101,25 +65,35 @@ static bool all_same(const int32_t *x, int64_t n)
 	return true;
 }
 
+/* n copies of a number. */
+static const float *repeated(struct ql_ctx *ctx, int64_t n, float x)
+{
+	float *p = ql_gemm_take(ctx, n, sizeof(*p));
+
+	for (int64_t c = 0; p && c < n; c++)
+		p[c] = x;
+	return p;
+}
+
+static enum ql_status floats_init(struct ql_ctx *ctx, struct ql_gemm_i8_finish *f, int64_t n)
+{
+	const struct ql_epilogue *e = f->out->end;
+
+	f->column_scale = f->out->column_step ? f->out->column_scale : repeated(ctx, n, *f->out->column_scale);
+	f->bias = e && e->bias ? e->bias : repeated(ctx, n, -0.0f);
+	f->least = e && e->relu ? 0 : -INFINITY;
+	f->act = e && !e->relu ? e->act : NULL;
+	return f->column_scale && f->bias ? QL_OK : QL_ERR_MEMORY;
+}
+
 enum ql_status ql_gemm_i8_finish_init(struct ql_ctx *ctx, struct ql_gemm_i8_finish *f, int64_t m, int64_t n)
 {
-	const struct ql_gemm_i8_out *out = f->out;
-	float *scale;
-
 	f->even = all_same(f->a->zero, m) && all_same(f->b->zero, n);
 	f->row_zero = f->even ? (uint32_t)ql_gemm_zero_of(f->b, 0) : 0;
 	f->column = ql_gemm_take(ctx, n, sizeof(*f->column));
 	if (!f->column)
 		return QL_ERR_MEMORY;
-	f->column_scale = out->column_scale;
-	if (!out->f32 || out->column_step)
-		return QL_OK;
-	f->column_scale = scale = ql_gemm_take(ctx, n, sizeof(*scale));
-	if (!scale)
-		return QL_ERR_MEMORY;
-	for (int64_t c = 0; c < n; c++)
-		scale[c] = *out->column_scale;
-	return QL_OK;
+	return f->out->f32 ? floats_init(ctx, f, n) : QL_OK;
 }
 
 void ql_gemm_i8_finish_columns(const struct ql_gemm_i8_finish *f, int64_t first, int64_t n)
@@ -132,47 +106,75 @@ void ql_gemm_i8_finish_columns(const struct ql_gemm_i8_finish *f, int64_t first,
 
 /* ---- a tile ---- */
 
-static void give_f32(const struct ql_gemm_i8_finish *f, struct block *b, int64_t i, int64_t first)
+static void rows_of(const struct ql_gemm_i8_finish *f, int64_t i, int rows, uint32_t *row)
+{
+	for (int r = 0; r < rows; r++)
+		row[r] = f->rest ? (uint32_t)f->rest[i + r] * f->row_zero : 0;
+}
+
+static struct ql_gemm_i8_scaled scaled_of(
+	const struct ql_gemm_i8_finish *f, int64_t i, int64_t first, const uint32_t *row)
 {
 	const struct ql_gemm_i8_out *out = f->out;
-	const struct ql_epilogue *e = out->end;
-	struct ql_epilogue act = {.act = e && !e->relu ? e->act : NULL, .variant = f->variant};
 
-	b->ld = out->ld;
-	b->f32 = out->f32 + i * out->ld + first;
-	b->row_scale = out->row_scale + i * out->row_step;
-	b->row_step = out->row_step;
-	b->column_scale = f->column_scale + first;
-	b->bias = e && e->bias ? e->bias + first : NULL;
-	b->relu = e && e->relu;
-	scale_sums[f->variant](b);
-	for (int r = 0; r < b->rows && act.act; r++)
-		ql_epilogue_row(&act, 0, b->n, b->f32 + r * b->ld);
+	return (struct ql_gemm_i8_scaled){.column = f->column + first,
+		.row = row,
+		.row_scale = out->row_scale + i * out->row_step,
+		.column_scale = f->column_scale + first,
+		.bias = f->bias + first,
+		.row_step = out->row_step,
+		.least = f->least,
+		.y = out->f32 + i * out->ld + first,
+		.ld = out->ld};
+}
+
+static void activate(const struct ql_gemm_i8_finish *f, int rows, int64_t n, float *y)
+{
+	struct ql_epilogue act = {.act = f->act, .variant = f->variant};
+
+	for (int r = 0; r < rows && f->act; r++)
+		ql_epilogue_row(&act, 0, n, y + r * f->out->ld);
 }
 
 void ql_gemm_i8_finish_tile(
 	const struct ql_gemm_i8_finish *f, int64_t i, int rows, int64_t first, int64_t n, int32_t *sum, int64_t ld)
 {
 	const struct ql_gemm_i8_out *out = f->out;
+	int32_t *s32 = out->s32 ? out->s32 + i * out->ld + first : sum;
 	uint32_t row[QL_GEMM_TILE_ROWS];
-	struct block b = {.rows = rows, .n = n, .sum_ld = ld, .sum = sum, .column = f->column + first, .row = row};
 
-	for (int r = 0; r < rows; r++) {
-		int64_t rest = f->rest ? f->rest[i + r] : 0;
-
-		row[r] = (uint32_t)rest * f->row_zero;
-		if (!f->even)
-			ql_gemm_correct(f->variant, sum + r * ld, n, ql_gemm_zero_of(f->a, i + r),
-				f->column_sum + first, f->b->zero ? f->b->zero + first : NULL, rest);
-	}
+	rows_of(f, i, rows, row);
+	for (int r = 0; r < rows && !f->even; r++)
+		ql_gemm_correct(f->variant, sum + r * ld, n, ql_gemm_zero_of(f->a, i + r), f->column_sum + first,
+			f->b->zero ? f->b->zero + first : NULL, f->rest ? f->rest[i + r] : 0);
 	if (out->f32) {
-		give_f32(f, &b, i, first);
+		struct ql_gemm_i8_scaled to = scaled_of(f, i, first, row);
+
+		scale_sums[f->variant](&to, rows, n, sum, ld);
+		activate(f, rows, n, to.y);
 		return;
 	}
-	b.s32 = out->s32 ? out->s32 + i * out->ld + first : sum;
-	b.ld = out->s32 ? out->ld : ld;
 	if (out->s32 || f->even)
-		subtract[f->variant](&b);
+		subtract[f->variant](rows, n, sum, ld, f->column + first, row, s32, out->s32 ? out->ld : ld);
 	for (int r = 0; r < rows && !out->s32; r++)
 		out->store(out->arg, i + r, first, n, sum + r * ld, NULL);
+}
+
+void ql_gemm_i8_finish_product(const struct ql_gemm_i8_finish *f, int64_t i, int rows, int64_t first, int columns,
+	int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel)
+{
+	const struct ql_gemm_i8 *kernel = f->kernel;
+	_Alignas(64) int32_t c[QL_GEMM_TILE];
+
+	if (f->even && f->out->f32 && kernel->scaled && columns == kernel->nr) {
+		uint32_t row[QL_GEMM_TILE_ROWS];
+		struct ql_gemm_i8_scaled to = scaled_of(f, i, first, row);
+
+		rows_of(f, i, rows, row);
+		kernel->scaled(rows, k4, a, lda, panel, &to);
+		activate(f, rows, columns, to.y);
+		return;
+	}
+	kernel->tile(rows, columns, k4, a, lda, panel, c);
+	ql_gemm_i8_finish_tile(f, i, rows, first, columns, c, kernel->nr);
 }

@@ -8,6 +8,7 @@
 #include "tensor/gemm/i8_parts.h"
 
 struct ql_gemm_i8_finish {
+	const struct ql_gemm_i8 *kernel; /* for ql_gemm_i8_finish_product */
 	const struct ql_gemm_operand *a, *b;
 	const struct ql_gemm_i8_out *out;
 	int variant;
@@ -16,9 +17,11 @@ struct ql_gemm_i8_finish {
 	/* Set by the functions below. Even: za' is the same for all rows and zb' for all columns, so that one number
 	 * for each row and one for each column are subtracted. */
 	bool even;
-	uint32_t row_zero;         /* times rest: the number of a row */
-	int32_t *column;           /* (n): the numbers of columns */
-	const float *column_scale; /* (n), for a float32 result */
+	uint32_t row_zero;                /* times rest: the number of a row */
+	int32_t *column;                  /* (n): the numbers of columns */
+	const float *column_scale, *bias; /* (n), for a float32 result; */
+	float least;
+	const struct ql_map *act; /* what comes after them; NULL: nothing */
 };
 
 /* Takes scratch memory for a product (m, n) that is narrow. */
@@ -28,5 +31,8 @@ void ql_gemm_i8_finish_columns(const struct ql_gemm_i8_finish *f, int64_t first,
 /* Gives sums of rows i.. and columns first.., whose rows are ld apart, to the result; changes them. */
 void ql_gemm_i8_finish_tile(
 	const struct ql_gemm_i8_finish *f, int64_t i, int rows, int64_t first, int64_t n, int32_t *sum, int64_t ld);
+/* Multiplies a tile of A's rows i.. by a panel, the columns first.., and gives the sums to the result. */
+void ql_gemm_i8_finish_product(const struct ql_gemm_i8_finish *f, int64_t i, int rows, int64_t first, int columns,
+	int64_t k4, const uint8_t *a, int64_t lda, const int8_t *panel);
 
 #endif

@@ -123,8 +123,8 @@ static enum ql_status take_slots(struct ql_ctx *ctx, struct job *j)
 	int64_t nr = j->kernel->nr;
 
 	j->strip = ql_min64(STRIP, ql_max64(1, j->n / (2 * j->threads * nr)) * nr);
-	j->sum_bytes = ql_ceil_div(j->rows * j->strip * (int64_t)sizeof(int32_t), LINE) * LINE;
-	j->slot_bytes = j->sum_bytes + ql_min64(DEPTH, ql_ceil_div(j->k, 4) * 4) * j->strip;
+	j->sum_bytes = (int64_t)ql_size_array(ql_mul64(j->rows, j->strip), sizeof(int32_t));
+	j->slot_bytes = ql_add64(j->sum_bytes, ql_mul64(ql_min64(DEPTH, ql_ceil_div(j->k, 4) * 4), j->strip));
 	j->slots = ql_gemm_take(ctx, j->threads, (uint64_t)j->slot_bytes);
 	j->taken = ql_gemm_take(ctx, j->threads, 1);
 	if (!j->slots || !j->taken)

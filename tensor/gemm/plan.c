@@ -65,18 +65,24 @@ struct ql_gemm_split ql_gemm_split_of(
 	double work_ns = (row_ns * (double)m + panel_ns) * (double)panels;
 	int64_t chunks = clamp(work_ns / CHUNK_NS, ctx->threads, (int64_t)CHUNKS_PER_THREAD * ctx->threads);
 	bool few = m <= most && panels >= ctx->threads;
-	struct ql_gemm_split p = {.block = m, .run = panels, .work_ns = clamp(work_ns, 0, INT64_MAX / 2)};
+	struct ql_gemm_split p = {.block = m,
+		.blocks = 1,
+		.tiles = ql_ceil_div(m, s->mr),
+		.mr = s->mr,
+		.run = panels,
+		.work_ns = clamp(work_ns, 0, INT64_MAX / 2)};
 
 	p.packs = few && !packed;
 	if (p.packs || (few && m < (int64_t)ROWS_PER_THREAD * s->mr * ctx->threads)) {
 		p.run = 1;
 	} else {
 		most = ql_min64(most, clamp(LONGEST_NS / (row_ns * (double)panels + 1), s->mr, m));
-		p.blocks = ql_max64(ql_min64(chunks, ql_ceil_div(m, s->mr)), ql_ceil_div(m, most));
-		p.block = ql_ceil_div(ql_ceil_div(m, p.blocks), s->mr) * s->mr;
+		/* more blocks than chunks, of eight tiles and more, come out even in the end */
+		p.blocks = ql_max64(chunks, ql_min64(2 * chunks, m / ((int64_t)ROWS_PER_THREAD * s->mr)));
+		p.blocks = ql_max64(ql_min64(p.blocks, p.tiles), ql_ceil_div(m, most));
+		p.block = ql_ceil_div(p.tiles, p.blocks) * s->mr;
 		p.run = clamp(LONGEST_NS / (row_ns * (double)p.block + 1), 1, panels);
 	}
-	p.blocks = ql_ceil_div(m, p.block);
 	p.parts = ql_ceil_div(panels, p.run);
 	p.grain = p.run == 1 ? ql_ceil_div(p.blocks * p.parts, chunks) : 1;
 	p.grain = ql_min64(p.grain, clamp(LONGEST_NS / (row_ns * (double)p.block * (double)p.run + 1), 1, p.grain));

@@ -28,11 +28,18 @@ struct ql_gemm_plan ql_gemm_plan_of(
 
 /* Divides an 8-bit product: a task is a block of rows times a run of panels, task t run t % parts of block t / parts. */
 struct ql_gemm_split {
-	int64_t block, blocks; /* rows, a multiple of mr; their number */
+	int64_t block, blocks; /* rows at most, and the number; ql_gemm_split_row has the first row of each */
+	int64_t tiles, mr;     /* of mr rows */
 	int64_t run, parts;    /* panels; the number of runs */
 	bool packs;            /* each panel is used by one task, which packs it */
 	int64_t grain, work_ns;
 };
+
+/* The first row of a block, a multiple of mr: blocks differ by one tile at most. */
+static inline int64_t ql_gemm_split_row(const struct ql_gemm_split *s, int64_t block)
+{
+	return (s->tiles / s->blocks * block + s->tiles % s->blocks * block / s->blocks) * s->mr;
+}
 
 /* m, n > 0; `packed`: the panels exist. */
 struct ql_gemm_split ql_gemm_split_of(

@@ -6,12 +6,14 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "tensor/kernels/kernels.h"
-#include "tensor/vmath/simd.h"
-
 #define MR 4
-#define NR 16
+#define VECTOR __m256i
+#define LANES 8
+#define NV 2
+#define NR (NV * LANES)
 #define DOT_ROWS 2 /* 8 sums, 2 rows, a line */
+
+#include "tensor/kernels/gemm_i8_scaled.h"
 
 /* signed bytes 0 and 2, or 1 and 3, of each lane as 16-bit numbers */
 QL_INLINE __m256i even(__m256i v)
@@ -40,32 +42,60 @@ QL_INLINE __m256i add_four(__m256i sum, __m256i a0, __m256i a1, __m256i b0, __m2
 }
 
 /* rows is a constant wherever this is inlined, so that the sums stay in registers */
-QL_INLINE void block(const int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+QL_INLINE void add_products(
+	const int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, VECTOR sum[MR][NV])
 {
-	__m256i lo[MR], hi[MR];
-
 #pragma GCC unroll 4
 	for (int i = 0; i < rows; i++)
-		lo[i] = hi[i] = _mm256_setzero_si256();
+		sum[i][0] = sum[i][1] = _mm256_setzero_si256();
 	for (int64_t k = 0; k < k4; k++, b += 4 * NR) {
 		__m256i v = _mm256_loadu_si256((const __m256i *)(const void *)b);
 		__m256i w = _mm256_loadu_si256((const __m256i *)(const void *)(b + 32));
 		__m256i v0 = even(v), v1 = odd(v), w0 = even(w), w1 = odd(w);
 
+		__asm__(""
+			: "+m"(w1)); /* an operand in memory: there is one register too few, and gcc would take a sum's */
 #pragma GCC unroll 4
 		for (int i = 0; i < rows; i++) {
 			__m256i x = spread(a + i * lda + 4 * k);
 			__m256i x0 = _mm256_and_si256(x, _mm256_set1_epi16(255));
 			__m256i x1 = _mm256_srli_epi16(x, 8);
 
-			lo[i] = add_four(lo[i], x0, x1, v0, v1);
-			hi[i] = add_four(hi[i], x0, x1, w0, w1);
+			sum[i][0] = add_four(sum[i][0], x0, x1, v0, v1);
+			sum[i][1] = add_four(sum[i][1], x0, x1, w0, w1);
 		}
 	}
+}
+
+QL_INLINE void block(const int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+{
+	VECTOR sum[MR][NV];
+
+	add_products(rows, k4, a, lda, b, sum);
 #pragma GCC unroll 4
 	for (int i = 0; i < rows; i++) {
-		_mm256_storeu_si256((__m256i *)(void *)(c + i * NR), lo[i]);
-		_mm256_storeu_si256((__m256i *)(void *)(c + i * NR + 8), hi[i]);
+		_mm256_storeu_si256((__m256i *)(void *)(c + i * NR), sum[i][0]);
+		_mm256_storeu_si256((__m256i *)(void *)(c + i * NR + 8), sum[i][1]);
+	}
+}
+
+QL_INLINE void scaled_block(
+	const int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, const struct ql_gemm_i8_scaled *to)
+{
+	VECTOR sum[MR][NV];
+
+	add_products(rows, k4, a, lda, b, sum);
+	give_scaled(rows, sum, to);
+}
+
+static void scaled(
+	int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, const struct ql_gemm_i8_scaled *to)
+{
+	switch (rows) {
+	case 1: scaled_block(1, k4, a, lda, b, to); break;
+	case 2: scaled_block(2, k4, a, lda, b, to); break;
+	case 3: scaled_block(3, k4, a, lda, b, to); break;
+	case 4: scaled_block(4, k4, a, lda, b, to); break;
 	}
 }
 
@@ -127,5 +157,11 @@ static void dots(
 }
 
 extern const struct ql_gemm_i8 gemm_i8_avx2;
-const struct ql_gemm_i8 gemm_i8_avx2 = {
-	.name = "gemm_i8_avx2", .mr = MR, .nr = NR, .rate = 70, .tile = tile, .dot_rows = DOT_ROWS, .dots = dots};
+const struct ql_gemm_i8 gemm_i8_avx2 = {.name = "gemm_i8_avx2",
+	.mr = MR,
+	.nr = NR,
+	.rate = 70,
+	.tile = tile,
+	.scaled = scaled,
+	.dot_rows = DOT_ROWS,
+	.dots = dots};

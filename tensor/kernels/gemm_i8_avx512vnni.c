@@ -55,5 +55,6 @@ const struct ql_gemm_i8 gemm_i8_avx512vnni = {.name = "gemm_i8_avx512vnni",
 	.nr = NR,
 	.rate = 200,
 	.tile = tile,
+	.scaled = scaled,
 	.dot_rows = DOT_ROWS,
 	.dots = dots};

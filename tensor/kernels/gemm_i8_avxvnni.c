@@ -37,5 +37,11 @@ static void dots(
 }
 
 extern const struct ql_gemm_i8 gemm_i8_avxvnni;
-const struct ql_gemm_i8 gemm_i8_avxvnni = {
-	.name = "gemm_i8_avxvnni", .mr = MR, .nr = NR, .rate = 100, .tile = tile, .dot_rows = DOT_ROWS, .dots = dots};
+const struct ql_gemm_i8 gemm_i8_avxvnni = {.name = "gemm_i8_avxvnni",
+	.mr = MR,
+	.nr = NR,
+	.rate = 100,
+	.tile = tile,
+	.scaled = scaled,
+	.dot_rows = DOT_ROWS,
+	.dots = dots};

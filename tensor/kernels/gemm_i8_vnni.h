@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "tensor/kernels/gemm_i8_scaled.h"
 #include "tensor/kernels/kernels.h"
 #include "tensor/vmath/simd.h"
 
@@ -33,12 +34,10 @@ QL_INLINE int32_t four_bytes(const uint8_t *a)
 	return x;
 }
 
-/* rows and vectors are constants wherever this is inlined, so that `sum` stays in registers */
-QL_INLINE void block(
-	const int rows, const int vectors, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+/* The products of 4 * k4. rows and vectors are constants wherever this is inlined, so that `sum` stays in registers. */
+QL_INLINE void add_products(const int rows, const int vectors, int64_t k4, const uint8_t *a, int64_t lda,
+	const int8_t *b, VECTOR sum[MR][NV])
 {
-	VECTOR sum[MR][NV];
-
 #pragma GCC unroll 8
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -59,11 +58,41 @@ QL_INLINE void block(
 				sum[i][j] = DOT(sum[i][j], x, v[j]);
 		}
 	}
+}
+
+QL_INLINE void block(
+	const int rows, const int vectors, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, int32_t *c)
+{
+	VECTOR sum[MR][NV];
+
+	add_products(rows, vectors, k4, a, lda, b, sum);
 #pragma GCC unroll 8
 	for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
 		for (int j = 0; j < vectors; j++)
 			STORE(c + i * NR + j * LANES, sum[i][j]);
+}
+
+QL_INLINE void scaled_block(
+	const int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, const struct ql_gemm_i8_scaled *to)
+{
+	VECTOR sum[MR][NV];
+
+	add_products(rows, NV, k4, a, lda, b, sum);
+	give_scaled(rows, sum, to);
+}
+
+static void scaled(
+	int rows, int64_t k4, const uint8_t *a, int64_t lda, const int8_t *b, const struct ql_gemm_i8_scaled *to)
+{
+	switch (rows) {
+	case 1: scaled_block(1, k4, a, lda, b, to); break;
+	case 2: scaled_block(2, k4, a, lda, b, to); break;
+	case 3: scaled_block(3, k4, a, lda, b, to); break;
+	case 4: scaled_block(4, k4, a, lda, b, to); break;
+	case 5: scaled_block(5, k4, a, lda, b, to); break;
+	case 6: scaled_block(6, k4, a, lda, b, to); break;
+	}
 }
 
 /* Reads lines of B in place, so lanes are consecutive k and are added at the end: FOUR_SUMS(v) adds those of four
